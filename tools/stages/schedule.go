@@ -1,0 +1,169 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+)
+
+// stage is a part of the test command.
+type stage struct {
+	Name string
+	// Purpose is what it shows, for the docs.
+	Purpose string
+	// After are the stages that must have succeeded before it begins.
+	After []string
+	Lane  lane
+	// Packages whose tests it runs, as the shell words of go test; or Script, what a
+	// shell runs in the root of the checkout.
+	Packages, Script string
+	// Alone: nothing else of its lane runs beside it.
+	Alone bool
+	// Env is set for the packages' tests: NAME=VALUE words.
+	Env string
+}
+
+// room returns how much of its lane it takes.
+func (s stage) room() int {
+	if s.Alone {
+		return lanes[s.Lane]
+	}
+	return 1
+}
+
+// command returns what a shell runs.
+func (s stage) command() string {
+	if s.Packages != "" {
+		return s.Env + " " + goTest + s.Packages
+	}
+	return s.Script
+}
+
+// lane is what a stage may run beside.
+type lane string
+
+const (
+	// computes keeps the cores busy: one such stage at a time.
+	computes lane = "computes"
+	// waits is mostly idle, for leases, soaks and browsers.
+	waits lane = "waits"
+	// fills computes in virtual time, so it takes what the others leave of the cores: it has
+	// the lowest priority, and what real clocks judge runs beside it as if alone.
+	fills lane = "fills"
+)
+
+// lanes says how many stages of each run at a time.
+var lanes = map[lane]int{computes: 1, waits: 2, fills: 1}
+
+// nice returns the priority of a lane, as of nice(1).
+func (l lane) nice() int {
+	if l == fills {
+		return 19
+	}
+	return 0
+}
+
+// runner runs one stage and returns what it cost.
+type runner func(context.Context, stage) (cost, error)
+
+// runAll runs the stages in the order of the list, as soon as what they come after has
+// succeeded and their lane has room. After a failure it goes on with what does not
+// depend on it, so that one run tells of all failures. It returns the costs in the order of the list, and the names of the stages
+// that failed or could not begin.
+func runAll(ctx context.Context, stages []stage, run runner) ([]cost, []string) {
+	var (
+		mutex    sync.Mutex
+		changed  = sync.NewCond(&mutex)
+		begun    = map[string]bool{}
+		ended    = map[string]bool{}
+		failures = map[string]bool{}
+		costs    = map[string]cost{}
+		free     = maps.Clone(lanes)
+		running  int
+	)
+	next := func() (stage, bool) {
+		for _, s := range stages {
+			ready := !slices.ContainsFunc(s.After, func(name string) bool { return !ended[name] || failures[name] })
+			if !begun[s.Name] && ready && free[s.Lane] >= s.room() {
+				return s, true
+			}
+		}
+		return stage{}, false
+	}
+	mutex.Lock()
+	for ctx.Err() == nil {
+		s, ok := next()
+		if !ok && running == 0 {
+			break // All have ended, or what is left comes after a failure.
+		}
+		if !ok {
+			changed.Wait()
+			continue
+		}
+		begun[s.Name] = true
+		free[s.Lane] -= s.room()
+		running++
+		go func() {
+			c, err := run(ctx, s)
+			mutex.Lock()
+			defer mutex.Unlock()
+			ended[s.Name], failures[s.Name], costs[s.Name] = true, err != nil, c
+			free[s.Lane] += s.room()
+			running--
+			changed.Broadcast()
+		}()
+	}
+	for running > 0 {
+		changed.Wait()
+	}
+	mutex.Unlock()
+
+	var list []cost
+	var failed []string
+	for _, s := range stages {
+		if c, ok := costs[s.Name]; ok {
+			list = append(list, c)
+		}
+		if failures[s.Name] || !ended[s.Name] {
+			failed = append(failed, s.Name)
+		}
+	}
+	return list, failed
+}
+
+// choose returns the named stages and those that they come after, in the order of the table.
+func choose(stages []stage, names []string) ([]stage, error) {
+	wanted := map[string]bool{}
+	var add func(name string) error
+	add = func(name string) error {
+		i := slices.IndexFunc(stages, func(s stage) bool { return s.Name == name })
+		if i < 0 {
+			return fmt.Errorf("there is no stage %q in tools/stages/table.go", name)
+		}
+		wanted[name] = true
+		for _, before := range stages[i].After {
+			if err := add(before); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	for _, name := range names {
+		if err := add(name); err != nil {
+			return nil, err
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(stages), func(s stage) bool { return !wanted[s.Name] }), nil
+}
+
+// cost is what a stage cost.
+type cost struct {
+	Stage string
+	// Clock is from its beginning to its end.
+	Clock time.Duration
+	// Computing is the processor time of its processes and of those that they waited for.
+	Computing time.Duration
+}

@@ -1,0 +1,184 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestStagesRunBesideEachOther: one that computes, one that fills and two that wait run
+// at a time, each after those that it needs.
+func TestStagesRunBesideEachOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		var mutex sync.Mutex
+		got := map[string][2]time.Duration{}
+		run := func(_ context.Context, s stage) (cost, error) {
+			start := time.Since(began)
+			time.Sleep(time.Minute)
+			mutex.Lock()
+			defer mutex.Unlock()
+			got[s.Name] = [2]time.Duration{start, time.Since(began)}
+			return cost{Stage: s.Name, Clock: time.Minute}, nil
+		}
+		costs, failed := runAll(t.Context(), []stage{
+			{Name: "build", Lane: computes},
+			{Name: "w1", After: []string{"build"}, Lane: waits},
+			{Name: "w2", After: []string{"build"}, Lane: waits},
+			{Name: "w3", After: []string{"build"}, Lane: waits},
+			{Name: "w4", After: []string{"build"}, Lane: waits, Alone: true},
+			{Name: "c1", After: []string{"build"}, Lane: computes},
+			{Name: "c2", After: []string{"build"}, Lane: computes},
+			{Name: "f1", After: []string{"build"}, Lane: fills},
+			{Name: "last", After: []string{"w3", "c2"}, Lane: computes},
+		}, run)
+		minutes := func(from, to time.Duration) [2]time.Duration {
+			return [2]time.Duration{from * time.Minute, to * time.Minute}
+		}
+		want := map[string][2]time.Duration{
+			"build": minutes(0, 1), "w1": minutes(1, 2), "w2": minutes(1, 2), "c1": minutes(1, 2), "f1": minutes(1, 2),
+			"w3": minutes(2, 3), "w4": minutes(3, 4), "c2": minutes(2, 3), "last": minutes(3, 4),
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("when they ran (-want +got):\n%s", diff)
+		}
+		if len(costs) != 9 || len(failed) > 0 {
+			t.Errorf("%d costs, %v failed; want 9 and none", len(costs), failed)
+		}
+	})
+}
+
+// TestFailureStopsOnlyWhatNeedsIt: a run tells of all failures, and what comes after one
+// counts as failed.
+func TestFailureStopsOnlyWhatNeedsIt(t *testing.T) {
+	run := func(_ context.Context, s stage) (cost, error) {
+		if s.Name == "bad" {
+			return cost{Stage: s.Name}, errors.New("it fails")
+		}
+		return cost{Stage: s.Name}, nil
+	}
+	costs, failed := runAll(t.Context(), []stage{
+		{Name: "bad", Lane: computes}, {Name: "needs it", After: []string{"bad"}, Lane: computes},
+		{Name: "needs that", After: []string{"needs it"}, Lane: waits}, {Name: "alone", Lane: computes},
+	}, run)
+	if want := []string{"bad", "needs it", "needs that"}; !slices.Equal(failed, want) {
+		t.Errorf("failed: %q, want %q", failed, want)
+	}
+	if len(costs) != 2 {
+		t.Errorf("%d stages ran, want 2: %v", len(costs), costs)
+	}
+}
+
+// TestShellMeasuresAndKeepsItsOutput: with real processes.
+func TestShellMeasuresAndKeepsItsOutput(t *testing.T) {
+	logs := t.TempDir()
+	run := runShell(logs)
+	c, err := run(t.Context(), stage{Name: "computes", Lane: fills, Script: `echo priority $(nice); sha256sum </dev/zero & sleep 0.5; kill $!; wait $! || true`})
+	if err != nil || c.Clock < 500*time.Millisecond || c.Computing == 0 {
+		t.Errorf("it cost %+v, %v; want at least half a second, and some computing", c, err)
+	}
+	// The test may have been given a lower priority itself.
+	text, err := os.ReadFile(filepath.Join(logs, "computes.log"))
+	if err != nil || !strings.HasPrefix(string(text), "priority ") || strings.TrimSpace(string(text)) == "priority 0" {
+		t.Errorf("its log is %q, %v; want the priority that the stage has", text, err)
+	}
+	if _, err := run(t.Context(), stage{Name: "fails", Lane: computes, Script: `false; echo not reached`}); err == nil {
+		t.Error("a command that fails did not fail its stage")
+	}
+	if text, _ := os.ReadFile(filepath.Join(logs, "fails.log")); len(text) > 0 {
+		t.Errorf("it went on after a failure: %q", text)
+	}
+}
+
+// TestGrowthIsSeen: a stage that computes notably more than the page says is marked.
+func TestGrowthIsSeen(t *testing.T) {
+	page := filepath.Join(t.TempDir(), "page.md")
+	if err := os.WriteFile(page, []byte("# Before\n\n"+tableBegins+"\n"+tableEnds+"\n\nAfter.\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := writeDocs(page, []cost{{"unit", 90 * time.Second, 100 * time.Second}, {"lint", time.Second, time.Second}}); err != nil {
+		t.Fatal(err)
+	}
+	if text, _ := os.ReadFile(page); !strings.HasPrefix(string(text), "# Before\n") || !strings.HasSuffix(string(text), "\n\nAfter.\n") {
+		t.Errorf("the rest of the page was not kept:\n%s", text)
+	}
+	known, err := readDocs(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := []cost{{"unit", 90 * time.Second, 150 * time.Second}, {"lint", time.Second, 9 * time.Second}, {"new", time.Second, time.Second}}
+	text := render(now, known)
+	for row, want := range map[string]bool{"unit": true, "lint": false, "new": false} {
+		i := strings.Index(text, row)
+		line, _, _ := strings.Cut(text[i:], "\n")
+		if got := strings.Contains(line, "GREW"); got != want {
+			t.Errorf("%q is marked as grown: %t, want %t", line, got, want)
+		}
+	}
+	path := filepath.Join(t.TempDir(), "cost.tsv")
+	if err := writeCosts(path, now); err != nil {
+		t.Fatal(err)
+	}
+	read, err := readCosts(path)
+	if diff := cmp.Diff(now, read); err != nil || diff != "" {
+		t.Errorf("costs that were written and read (-want +got):\n%s%v", diff, err)
+	}
+}
+
+// TestTableIsWhole: each package is tested by exactly one stage, and the page has
+// just these stages.
+func TestTableIsWhole(t *testing.T) {
+	list := exec.Command("go", "list", "./...")
+	list.Dir = "../.."
+	output, err := list.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	tested := map[string][]string{}
+	for _, s := range table {
+		for _, before := range s.After {
+			if i := slices.IndexFunc(table, func(other stage) bool { return other.Name == before }); i < 0 {
+				t.Errorf("%s comes after %q, which is no stage", s.Name, before)
+			}
+		}
+		if len(s.Packages) == 0 {
+			continue
+		}
+		list := exec.Command("bash", "-c", "go list "+s.Packages)
+		list.Dir = "../.."
+		output, err := list.Output()
+		if err != nil {
+			t.Fatalf("the packages of %s: %v", s.Name, err)
+		}
+		for name := range strings.FieldsSeq(string(output)) {
+			tested[name] = append(tested[name], s.Name)
+		}
+	}
+	for name := range strings.FieldsSeq(string(output)) {
+		if len(tested[name]) != 1 {
+			t.Errorf("%s is tested by the stages %q, want one", name, tested[name])
+		}
+	}
+	known, err := readDocs("../../" + docsFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range table {
+		if _, ok := known[s.Name]; !ok || s.Purpose == "" {
+			t.Errorf("%s does not say what the stage %s costs, or what it is for: make test-cost WRITE=1", docsFile, s.Name)
+		}
+	}
+	if len(known) != len(table)+1 {
+		t.Errorf("%s has %d stages, the table has %d", docsFile, len(known), len(table))
+	}
+}

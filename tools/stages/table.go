@@ -1,0 +1,81 @@
+package main
+
+// table is what the test command runs; in each lane, in this order. Packages that have no
+// stage of their own belong to "unit".
+var table = []stage{
+	{
+		Name: "build", Purpose: "lehr, its plugins, renderers and examples",
+		Lane: computes, Script: `make -s build`,
+	},
+
+	// What takes longest by the clock begins first.
+	{
+		Name: "faults", Purpose: "real programs broken on purpose",
+		After: []string{"build"}, Lane: waits, Packages: `./test/faults`,
+	},
+	{
+		Name: "scripts", Purpose: "what people type and see: scripts, and pages that are played",
+		After: []string{"build"}, Lane: waits, Packages: `./cmd/...`,
+	},
+	{
+		Name: "rollouts", Purpose: "releases and a flag rolled out to ten clusters, with a real Prometheus",
+		After: []string{"build"}, Lane: waits, Packages: `./test/rollouts`,
+	},
+	{
+		Name: "edges", Purpose: "a real browser, login, monitoring and notifications",
+		After: []string{"build"}, Lane: waits, Packages: `-p 1 ./web/... ./test/login ./test/monitoring ./test/watching`,
+	},
+	{
+		Name: "story", Purpose: "the demo's story, checked against production",
+		After: []string{"build"}, Lane: waits, Script: `bin/lehr demo --exit`,
+	},
+	{
+		Name: "nemesis", Purpose: "two minutes of three real replicas under faults, with nothing that waits beside them",
+		After: []string{"build"}, Lane: waits, Alone: true,
+		Script: `make -s nemesis MINUTES=2 SEED=1`,
+	},
+
+	{
+		Name: "lint", Purpose: "vet, formatting, import rules, generated code",
+		After: []string{"build"}, Lane: computes, Script: `make -s lint && scripts/check-generated`,
+	},
+	{
+		Name: "simulator", Purpose: "the tests of the simulator",
+		// As lehr sim runs its children.
+		After: []string{"build"}, Lane: computes, Env: `GOMAXPROCS=1 GOGC=400 GODEBUG=adaptivestackstart=1`, Packages: `-p 2 ./sim/...`,
+	},
+	{
+		Name: "unit", Purpose: "the tests of all other packages",
+		After: []string{"build"}, Lane: computes,
+		Packages: `$(go list ./... | grep -v -E '^lehr.dev/(cmd|sim|web|test/(faults|rollouts|monitoring|watching|login|crash|nemesis))(/|$)')`,
+	},
+	{
+		Name: "crash", Purpose: "the embedded store killed, without power and on failing disks",
+		After: []string{"build"}, Lane: computes, Packages: `./test/crash/... ./test/nemesis`,
+	},
+	{
+		Name: "modules", Purpose: "plugins and renderers that are modules of their own, and a real Kubernetes API server",
+		After: []string{"build"}, Lane: computes,
+		Script: `for module in $MODULES; do (cd "$module" && ` + goTest + `./...); done`,
+	},
+	{
+		Name: "race", Purpose: "the quick tests of what has goroutines, under the race detector",
+		After: []string{"build"}, Lane: computes, Script: `make -s race-short`,
+	},
+
+	{
+		Name: "replicas", Purpose: "60 simulated hours of three replicas that share a store",
+		After: []string{"build"}, Lane: fills,
+		Script: `bin/lehr sim --seed 1 --total-hours 60 --replicas 3 --hours 2 --density 60`,
+	},
+	{
+		Name: "campaign", Purpose: "5000 simulated hours, which meet every situation that is required",
+		After: []string{"build"}, Lane: fills,
+		Script: `bin/lehr sim --seed 1 --total-hours 5000 --hours 8 --density 4 --complete`,
+	},
+}
+
+// goTest runs tests. -count=1: some build and run the programs, which the cache of test
+// results does not see. Without symbols for debuggers, for there are a hundred programs to
+// link; lint has vetted all.
+const goTest = `go test -count=1 -timeout 20m -vet=off -ldflags='-s -w' `
