@@ -186,6 +186,9 @@ func Fault(err error) error {
 	}
 	result := &fault.Error{Kind: kinds[answer.Code()], Message: answer.Message(), Cause: err}
 	result.Hint = Detail(err).GetHint()
+	if result.Kind == fault.Exhausted && !connect.IsWireError(err) {
+		result.Kind = fault.Invalid // What this side takes at most: to ask again changes nothing.
+	}
 	result.RetryAfter = time.Duration(Detail(err).GetRetryAfterSeconds()) * time.Second
 	_, unverified := errors.AsType[*tls.CertificateVerificationError](err)
 	switch {
