@@ -3,8 +3,6 @@ package prodspec
 import (
 	"context"
 	"strconv"
-
-	"lehr.dev/fault"
 )
 
 // mostUndone revisions of one document are looked at, to see whether all of them undo.
@@ -53,11 +51,8 @@ func (p *Pipeline) revisionsGoBack(ctx context.Context, r reading, source, from,
 	}
 	for revision := first + 1; revision <= last; revision++ {
 		found, err := p.options.Store.Document(ctx, p.lease.Partition, name, strconv.FormatUint(revision, 10))
-		if fault.Is(err, fault.NotFound) {
-			return false, nil
-		}
 		if err != nil || !found.Revision.GoesBack() {
-			return false, err
+			return false, nil // What cannot be told is a change as any other: it keeps nothing from being served.
 		}
 	}
 	return true, nil
