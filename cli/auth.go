@@ -218,13 +218,13 @@ func (s *session) listTokensCommand() *cobra.Command {
 				return err
 			}
 			var tokens []*apipb.Token
-			for request := (&apipb.ListTokensRequest{PageSize: 1000}); ; {
+			for request := (&apipb.ListTokensRequest{Limit: 1000}); ; {
 				page, err := c.Auth.ListTokens(command.Context(), request)
 				if err != nil {
 					return err
 				}
 				tokens = append(tokens, page.Tokens...)
-				if request.PageToken = page.NextPageToken; request.PageToken == "" {
+				if request.After = page.Next; request.After == "" {
 					break
 				}
 			}

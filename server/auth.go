@@ -158,15 +158,15 @@ const (
 // ListTokens lists them a page at a time, the newest first.
 func (s *Server) ListTokens(ctx context.Context, request *apipb.ListTokensRequest) (*apipb.ListTokensResponse, error) {
 	size := usualTokens
-	if request.PageSize > 0 {
-		size = int(min(request.PageSize, mostTokens))
+	if request.Limit > 0 {
+		size = int(min(request.Limit, mostTokens))
 	}
 	tokens, err := s.store.Tokens(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if request.PageToken != "" {
-		at := slices.IndexFunc(tokens, func(t store.Token) bool { return t.ID == request.PageToken })
+	if request.After != "" {
+		at := slices.IndexFunc(tokens, func(t store.Token) bool { return t.ID == request.After })
 		if at < 0 {
 			return nil, fault.New(fault.Invalid, "the page token names no token that is listed").WithHint("list from the beginning")
 		}
@@ -175,7 +175,7 @@ func (s *Server) ListTokens(ctx context.Context, request *apipb.ListTokensReques
 	response := &apipb.ListTokensResponse{}
 	if len(tokens) > size {
 		tokens = tokens[:size]
-		response.NextPageToken = tokens[size-1].ID
+		response.Next = tokens[size-1].ID
 	}
 	response.Tokens = each(tokens, toToken)
 	return response, nil

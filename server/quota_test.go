@@ -54,7 +54,7 @@ func TestQuotasHold(t *testing.T) {
 		t.Error("another's share:", err)
 	}
 	seen := map[string]bool{}
-	request := &apipb.ListTokensRequest{PageSize: 7}
+	request := &apipb.ListTokensRequest{Limit: 7}
 	for {
 		page, err := vera.Auth.ListTokens(t.Context(), request)
 		w.must(err)
@@ -64,14 +64,14 @@ func TestQuotasHold(t *testing.T) {
 		for _, token := range page.Tokens {
 			seen[token.Id] = true
 		}
-		if request.PageToken = page.NextPageToken; request.PageToken == "" {
+		if request.After = page.Next; request.After == "" {
 			break
 		}
 	}
 	if len(seen) != most {
 		t.Errorf("%d tokens are listed, want %d", len(seen), most)
 	}
-	if page, err := vera.Auth.ListTokens(t.Context(), &apipb.ListTokensRequest{}); err != nil || len(page.Tokens) != 100 || page.NextPageToken == "" {
+	if page, err := vera.Auth.ListTokens(t.Context(), &apipb.ListTokensRequest{}); err != nil || len(page.Tokens) != 100 || page.Next == "" {
 		t.Errorf("by default a page has %d tokens, %v", len(page.GetTokens()), err)
 	}
 	long := strings.Repeat("x", 900_000)

@@ -623,9 +623,9 @@ func (x *CreateTokenResponse) GetGrants() []*Grant {
 type ListTokensRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// At most so many; 0: 100. At most 1000.
-	PageSize uint32 `protobuf:"varint,1,opt,name=page_size,json=pageSize" json:"page_size,omitempty"`
-	// The next_page_token of the page before; empty: the first.
-	PageToken     string `protobuf:"bytes,2,opt,name=page_token,json=pageToken" json:"page_token,omitempty"`
+	Limit int32 `protobuf:"varint,1,opt,name=limit" json:"limit,omitempty"`
+	// The next of the page before; empty: the first.
+	After         string `protobuf:"bytes,2,opt,name=after" json:"after,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -660,16 +660,16 @@ func (*ListTokensRequest) Descriptor() ([]byte, []int) {
 	return file_lehr_api_v1_auth_proto_rawDescGZIP(), []int{8}
 }
 
-func (x *ListTokensRequest) GetPageSize() uint32 {
+func (x *ListTokensRequest) GetLimit() int32 {
 	if x != nil {
-		return x.PageSize
+		return x.Limit
 	}
 	return 0
 }
 
-func (x *ListTokensRequest) GetPageToken() string {
+func (x *ListTokensRequest) GetAfter() string {
 	if x != nil {
-		return x.PageToken
+		return x.After
 	}
 	return ""
 }
@@ -679,7 +679,7 @@ type ListTokensResponse struct {
 	// The newest first.
 	Tokens []*Token `protobuf:"bytes,1,rep,name=tokens" json:"tokens,omitempty"`
 	// Empty: these were the last.
-	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken" json:"next_page_token,omitempty"`
+	Next          string `protobuf:"bytes,2,opt,name=next" json:"next,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -721,9 +721,9 @@ func (x *ListTokensResponse) GetTokens() []*Token {
 	return nil
 }
 
-func (x *ListTokensResponse) GetNextPageToken() string {
+func (x *ListTokensResponse) GetNext() string {
 	if x != nil {
-		return x.NextPageToken
+		return x.Next
 	}
 	return ""
 }
@@ -1081,14 +1081,13 @@ const file_lehr_api_v1_auth_proto_rawDesc = "" +
 	"\x13CreateTokenResponse\x12(\n" +
 	"\x05token\x18\x01 \x01(\v2\x12.lehr.api.v1.TokenR\x05token\x12\x16\n" +
 	"\x06secret\x18\x02 \x01(\tR\x06secret\x12*\n" +
-	"\x06grants\x18\x03 \x03(\v2\x12.lehr.api.v1.GrantR\x06grants\"O\n" +
-	"\x11ListTokensRequest\x12\x1b\n" +
-	"\tpage_size\x18\x01 \x01(\rR\bpageSize\x12\x1d\n" +
-	"\n" +
-	"page_token\x18\x02 \x01(\tR\tpageToken\"h\n" +
+	"\x06grants\x18\x03 \x03(\v2\x12.lehr.api.v1.GrantR\x06grants\"?\n" +
+	"\x11ListTokensRequest\x12\x14\n" +
+	"\x05limit\x18\x01 \x01(\x05R\x05limit\x12\x14\n" +
+	"\x05after\x18\x02 \x01(\tR\x05after\"T\n" +
 	"\x12ListTokensResponse\x12*\n" +
-	"\x06tokens\x18\x01 \x03(\v2\x12.lehr.api.v1.TokenR\x06tokens\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"<\n" +
+	"\x06tokens\x18\x01 \x03(\v2\x12.lehr.api.v1.TokenR\x06tokens\x12\x12\n" +
+	"\x04next\x18\x02 \x01(\tR\x04next\"<\n" +
 	"\x12RevokeTokenRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\"?\n" +
