@@ -127,6 +127,12 @@ func (c contents) Reads(ctx context.Context, incarnation intent.IncarnationID, a
 // changesPage is how many changes are read at once.
 const changesPage = 5000
 
+// Identity implements plugin.ChangedContents.
+func (c contents) Identity(ctx context.Context, incarnation intent.IncarnationID) (intent.Digest, error) {
+	found, err := c.store.Incarnation(ctx, incarnation)
+	return found.Digest, err
+}
+
 // Changed implements plugin.ChangedContents.
 func (c contents) Changed(ctx context.Context, older, newer intent.IncarnationID, most int) (changed []intent.AssetID, err error) {
 	read := 0

@@ -87,6 +87,10 @@ type BlobContents interface {
 // that plugins need not ask for all that they hold after each new one.
 type ChangedContents interface {
 	Contents
+	// Identity returns the digest of all contents of an incarnation. A store that lost
+	// commits, by a restore or a failover, gives the id of a lost incarnation to
+	// another: what a plugin holds as of the lost one is then not what the id names.
+	Identity(ctx context.Context, incarnation intent.IncarnationID) (intent.Digest, error)
 	// Changed lists the assets whose content as of the newer incarnation is not what it
 	// is as of the older, in any order; those that only one of them has too. A
 	// fault.Invalid says that there are more than the most, a fault.NotFound that the

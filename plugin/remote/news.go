@@ -34,6 +34,8 @@ type progress struct {
 	// told is the newest incarnation that it was asked about, but for what cannot be
 	// told; refused is the last such.
 	told, refused intent.Sequence
+	// identity is that of the told one, as it was when it was told.
+	identity intent.Digest
 }
 
 func newNews(contents plugin.Contents) *news {
@@ -73,27 +75,47 @@ func (n *news) tell(ctx context.Context, incarnation intent.IncarnationID, send 
 
 func (n *news) compare(ctx context.Context, p *progress, incarnation intent.IncarnationID) *pluginpb.Changes {
 	contents, ok := n.contents.(plugin.ChangedContents)
-	older := intent.IncarnationID{Partition: incarnation.Partition, Sequence: p.told}
-	if !ok || older.IsZero() {
-		p.told = incarnation.Sequence
+	if !ok {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, changedWithin)
 	defer cancel()
-	changed, err := contents.Changed(ctx, older, incarnation, mostChanged)
-	switch {
-	case err == nil:
-	case fault.Is(err, fault.Invalid), fault.Is(err, fault.NotFound):
-		p.told = incarnation.Sequence // What comes after it can be told.
-		return nil
-	default:
+	identity, err := contents.Identity(ctx, incarnation)
+	if err != nil {
 		p.refused = incarnation.Sequence
 		return nil
 	}
-	p.told = incarnation.Sequence
+	older, known := intent.IncarnationID{Partition: incarnation.Partition, Sequence: p.told}, p.identity
+	var changed []intent.AssetID
+	if !older.IsZero() {
+		changed, err = changesSince(ctx, contents, older, known, incarnation)
+	}
+	switch {
+	case older.IsZero(), fault.Is(err, fault.Invalid), fault.Is(err, fault.NotFound):
+		p.told, p.identity = incarnation.Sequence, identity // What comes after it can be told.
+		return nil
+	case err != nil:
+		p.refused = incarnation.Sequence
+		return nil
+	}
+	p.told, p.identity = incarnation.Sequence, identity
 	told := &pluginpb.Changes{Older: older.String(), Changed: make([]uint64, len(changed))}
 	for i, asset := range changed {
 		told.Changed[i] = plugin.NumberOf(asset)
 	}
 	return told
+}
+
+// changesSince returns which assets differ from an older incarnation, if it is still the
+// one whose identity is known. A fault.NotFound says that it is another now: the store
+// lost commits, so the plugin must ask for what it holds.
+func changesSince(ctx context.Context, contents plugin.ChangedContents, older intent.IncarnationID, known intent.Digest, newer intent.IncarnationID) ([]intent.AssetID, error) {
+	identity, err := contents.Identity(ctx, older)
+	if err != nil {
+		return nil, err
+	}
+	if identity != known {
+		return nil, fault.New(fault.NotFound, "%s is not what it was when it was told", older)
+	}
+	return contents.Changed(ctx, older, newer, mostChanged)
 }

@@ -17,6 +17,14 @@ type changing struct {
 	changed  []intent.AssetID
 	failure  error
 	compared int
+	// history is another one where the store lost commits.
+	history string
+}
+
+func (c *changing) Identity(_ context.Context, id intent.IncarnationID) (intent.Digest, error) {
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	return intent.BodyDigest([]byte(c.history + id.String())), nil
 }
 
 func (c *changing) Changed(_ context.Context, older, newer intent.IncarnationID, most int) ([]intent.AssetID, error) {
@@ -24,6 +32,13 @@ func (c *changing) Changed(_ context.Context, older, newer intent.IncarnationID,
 	defer c.lock.Unlock()
 	c.compared++
 	return c.changed, c.failure
+}
+
+// lose gives all ids to other incarnations.
+func (c *changing) lose() {
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	c.history += "another "
 }
 
 func (c *changing) change(failure error, changed ...intent.AssetID) {
@@ -81,18 +96,25 @@ func TestAPluginAsksForWhatChanged(t *testing.T) {
 			failure error
 			changed []intent.AssetID
 			want    int
+			lost    bool
 		}{
-			{"one changed", nil, ids[3:4], 1},
-			{"none changed", nil, nil, 0},
-			{"too many changed", fault.New(fault.Invalid, "too many"), ids[:2], size},
-			{"after too many", nil, ids[5:6], 1},
-			{"there was no telling", fault.New(fault.Unavailable, "no store"), ids[7:8], size},
+			{"one changed", nil, ids[3:4], 1, false},
+			{"none changed", nil, nil, 0, false},
+			{"too many changed", fault.New(fault.Invalid, "too many"), ids[:2], size, false},
+			{"after too many", nil, ids[5:6], 1, false},
+			// What it holds is of a history that is no more, though nothing differs in this one.
+			{"the store lost commits", nil, nil, size, true},
+			{"after the loss", nil, ids[6:7], 1, false},
+			{"there was no telling", fault.New(fault.Unavailable, "no store"), ids[7:8], size, false},
 		} {
 			contents.change(step.failure, step.changed...)
+			if step.lost {
+				contents.lose()
+			}
 			if look(); asked() != step.want {
 				t.Errorf("%d assets, %s: the plugin asked for %d, want %d", size, step.name, asked(), step.want)
 			}
-			if contents.compared != 1 {
+			if contents.compared != 1 && !step.lost {
 				t.Errorf("%d assets, %s: compared %d times", size, step.name, contents.compared)
 			}
 		}

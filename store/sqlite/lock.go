@@ -30,7 +30,13 @@ func Reserve(path string) (io.Closer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return lock.file, nil
+	return lock, nil
+}
+
+// Close implements io.Closer.
+func (l *fileLock) Close() error {
+	l.release()
+	return nil
 }
 
 func lockFile(path string) (*fileLock, error) {
@@ -49,7 +55,7 @@ func lockFile(path string) (*fileLock, error) {
 		err = writeHolder(file)
 	}
 	if err != nil {
-		file.Close()
+		unlock(file)
 		return nil, openFailure("locking "+name, err)
 	}
 	return &fileLock{file: file}, nil
@@ -96,7 +102,18 @@ func holder(name string) string {
 // processes lock two files of the same name.
 func (l *fileLock) release() {
 	if l != nil {
-		l.database.Close() // nil when it was not opened yet, which is an error of no interest
-		l.file.Close()
+		unlock(l.database)
+		unlock(l.file)
 	}
+}
+
+// unlock ends the lock of a file and closes it; nil is no file. To close it is not enough:
+// a process that is just being started has a copy of the descriptor until it executes its
+// program, and the lock would last as long.
+func unlock(file *os.File) {
+	if file == nil {
+		return
+	}
+	_ = syscall.Flock(int(file.Fd()), syscall.LOCK_UN)
+	_ = file.Close()
 }

@@ -64,14 +64,14 @@ var table = []stage{
 	},
 
 	{
-		Name: "replicas", Purpose: "60 simulated hours of three replicas that share a store",
-		After: []string{"build"}, Lane: fills,
-		Script: `bin/lehr sim --seed 1 --total-hours 60 --replicas 3 --hours 2 --density 60`,
-	},
-	{
 		Name: "campaign", Purpose: "5000 simulated hours, which meet every situation that is required",
 		After: []string{"build"}, Lane: fills,
 		Script: `bin/lehr sim --seed 1 --total-hours 5000 --hours 8 --density 4 --complete`,
+	},
+	{
+		Name: "replicas", Purpose: "60 simulated hours of three replicas that share a store",
+		After: []string{"build"}, Lane: fills,
+		Script: `bin/lehr sim --seed 1 --total-hours 60 --replicas 3 --hours 2 --density 60`,
 	},
 }
 
