@@ -164,7 +164,14 @@ func TestPermitThatRunsOutStopsEffects(t *testing.T) {
 func TestPushThatDoesNotStopEndsItsProcess(t *testing.T) {
 	t.Parallel()
 	child, dir, push := troubled(t, "apply-deaf")
-	push.Permit = func(context.Context, string) error { return errors.New("a stop is on") }
+	push.Permit = func(ctx context.Context, _ string) error {
+		// Before its effect begins it may stop as well as any.
+		for effects := 0; effects == 0 && ctx.Err() == nil; time.Sleep(time.Millisecond) {
+			processes, _ := notes(t, dir, "effect")
+			effects = len(processes)
+		}
+		return errors.New("a stop is on")
+	}
 	result := child.Push(t.Context(), push)
 	if result.Ending != plugin.InDoubt || result.Gone == nil {
 		t.Fatalf("%+v", result)
