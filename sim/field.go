@@ -283,6 +283,9 @@ func (p person) keepKnobs() error {
 		if waits := of.GetRun().GetWaits(); strings.Contains(waits, "going back waits") && strings.Contains(waits, "to be healthy") {
 			return p.mendKnobs(found.Document.Content, illText) // What was there before was no better.
 		}
+		if waits := of.GetRun().GetWaits(); strings.Contains(waits, "going back waits for head") {
+			return p.mendKnobs(found.Document.Content, neverText) // What was there before could not be made either: somebody had set it.
+		}
 		if intent.RolloutState(of.GetRun().GetState()).Open() {
 			return nil
 		}

@@ -14,6 +14,9 @@ func TestSeedsThatFoundSomething(t *testing.T) {
 		{Seed: 1179, Hours: 2, Density: 60, Only: []int{56, 60, 139, 147}},
 		// What is asked after a push of an asset that needs an approval anyway is edited.
 		{Seed: 5004, Hours: 2, Density: 60, Only: []int{4, 15}},
+		// Somebody gave back a value that was never served, and a run goes back to
+		// it: nobody mended it while the run was open.
+		{Seed: 501, Hours: 2, Density: 60, Only: []int{115, 117, 118, 128}},
 	} {
 		outcome, err := Run(t.Context(), o)
 		if err != nil {
