@@ -93,7 +93,7 @@ race: tools ## run all tests, and the programs that they start, under the race d
 .PHONY: race-short
 race-short: ## run the quick tests of what has goroutines under the race detector
 	@# Without symbols for debuggers, as test-fast.
-	$(GO) test -short $(RACE) -vet=off -ldflags=-w -timeout 20m $(CONCURRENT)
+	$(GO) test -short $(RACE) -vet=off -ldflags=-w -timeout 45m $(CONCURRENT)
 
 .PHONY: bench
 bench: build ## measure speed and memory beside what the machine can do, all or ONLY=… of it: "name value unit" a line

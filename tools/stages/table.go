@@ -77,5 +77,6 @@ var table = []stage{
 
 // goTest runs tests. -count=1: some build and run the programs, which the cache of test
 // results does not see. Without symbols for debuggers, for there are a hundred programs to
-// link; lint has vetted all.
-const goTest = `go test -count=1 -timeout 20m -vet=off -ldflags='-s -w' `
+// link; lint has vetted all. The time-out finds what hangs: a stage beside others, on a busy
+// machine, takes several times what it takes alone.
+const goTest = `go test -count=1 -timeout 45m -vet=off -ldflags='-s -w' `
