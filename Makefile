@@ -12,6 +12,8 @@ export GOFLAGS := $(filter-out -trimpath,$(GOFLAGS)) -trimpath
 # Configuration that others wrote for real use, where it lies beside the project:
 # what reads it is skipped where it does not.
 export LEHR_CORPUS ?= $(wildcard $(abspath ../shared/corpus))
+# Small inputs that went wrong for strangers, likewise.
+export LEHR_CASES ?= $(wildcard $(abspath ../shared/cases))
 
 .DEFAULT_GOAL := help
 
