@@ -32,13 +32,13 @@ func render(costs []cost, known map[string]cost) string {
 	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "stage\tclock\tcomputing\tin the docs\t ")
 	for _, c := range costs {
-		before, ok := known[c.Stage]
+		documented, ok := known[c.Stage]
 		inDocs, mark := "not there", "NEW: make test-cost WRITE=1"
 		if ok {
-			inDocs, mark = seconds(before.Computing), ""
+			inDocs, mark = seconds(documented.Computing), ""
 		}
-		if ok && hasGrown(c, before) {
-			mark = fmt.Sprintf("GREW x%.1f", float64(c.Computing)/float64(max(before.Computing, time.Second)))
+		if ok && hasGrown(c, documented) {
+			mark = fmt.Sprintf("GREW x%.1f", float64(c.Computing)/float64(max(documented.Computing, time.Second)))
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", c.Stage, seconds(c.Clock), seconds(c.Computing), inDocs, mark)
 	}

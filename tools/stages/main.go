@@ -66,9 +66,9 @@ func run(show, write bool, only string) error {
 	}
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()
-	began := time.Now()
+	start := time.Now()
 	costs, failed := runAll(ctx, stages, runShell(logs))
-	total := cost{Stage: totalStage, Clock: time.Since(began)}
+	total := cost{Stage: totalStage, Clock: time.Since(start)}
 	for _, c := range costs {
 		total.Computing += c.Computing
 	}

@@ -77,7 +77,7 @@ func runAll(ctx context.Context, stages []stage, run runner) ([]cost, []string) 
 	var (
 		mutex    sync.Mutex
 		changed  = sync.NewCond(&mutex)
-		begun    = map[string]bool{}
+		started  = map[string]bool{}
 		ended    = map[string]bool{}
 		failures = map[string]bool{}
 		costs    = map[string]cost{}
@@ -87,7 +87,7 @@ func runAll(ctx context.Context, stages []stage, run runner) ([]cost, []string) 
 	next := func() (stage, bool) {
 		for _, s := range stages {
 			ready := !slices.ContainsFunc(s.After, func(name string) bool { return !ended[name] || failures[name] })
-			if !begun[s.Name] && ready && free[s.Lane] >= s.room() {
+			if !started[s.Name] && ready && free[s.Lane] >= s.room() {
 				return s, true
 			}
 		}
@@ -103,7 +103,7 @@ func runAll(ctx context.Context, stages []stage, run runner) ([]cost, []string) 
 			changed.Wait()
 			continue
 		}
-		begun[s.Name] = true
+		started[s.Name] = true
 		free[s.Lane] -= s.room()
 		running++
 		go func() {
@@ -144,8 +144,8 @@ func choose(stages []stage, names []string) ([]stage, error) {
 			return fmt.Errorf("there is no stage %q in tools/stages/table.go", name)
 		}
 		wanted[name] = true
-		for _, before := range stages[i].After {
-			if err := add(before); err != nil {
+		for _, needed := range stages[i].After {
+			if err := add(needed); err != nil {
 				return err
 			}
 		}

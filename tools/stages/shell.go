@@ -32,15 +32,15 @@ func runShell(logs string) runner {
 		command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGTERM) }
 		command.WaitDelay = 30 * time.Second
 
-		began := time.Now()
+		start := time.Now()
 		say := func(format string, values ...any) {
 			printing.Lock()
 			defer printing.Unlock()
-			fmt.Printf("== %s %s: "+format+"\n", append([]any{began.Format("15:04:05"), s.Name}, values...)...)
+			fmt.Printf("== %s %s: "+format+"\n", append([]any{start.Format("15:04:05"), s.Name}, values...)...)
 		}
 		say("begins")
 		err = command.Run()
-		c := cost{Stage: s.Name, Clock: time.Since(began)}
+		c := cost{Stage: s.Name, Clock: time.Since(start)}
 		if state := command.ProcessState; state != nil {
 			c.Computing = state.UserTime() + state.SystemTime()
 		}

@@ -146,9 +146,9 @@ func TestTableIsWhole(t *testing.T) {
 	}
 	tested := map[string][]string{}
 	for _, s := range table {
-		for _, before := range s.After {
-			if i := slices.IndexFunc(table, func(other stage) bool { return other.Name == before }); i < 0 {
-				t.Errorf("%s comes after %q, which is no stage", s.Name, before)
+		for _, needed := range s.After {
+			if i := slices.IndexFunc(table, func(other stage) bool { return other.Name == needed }); i < 0 {
+				t.Errorf("%s comes after %q, which is no stage", s.Name, needed)
 			}
 		}
 		if len(s.Packages) == 0 {
