@@ -55,9 +55,9 @@ func redacted(a slog.Attr) slog.Attr {
 		}
 		return slog.Group(a.Key, clean...)
 	case slog.KindAny:
-		if err, is := value.Any().(error); is && err != nil {
-			if said := err.Error(); logged("", said) != said {
-				return slog.String(a.Key, logged("", said))
+		if err, ok := value.Any().(error); ok && err != nil {
+			if text := err.Error(); logged("", text) != text {
+				return slog.String(a.Key, logged("", text))
 			}
 		}
 	}

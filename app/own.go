@@ -17,10 +17,10 @@ func (a *App) guardOwn() {
 	a.guarding.Lock()
 	defer a.guarding.Unlock()
 	if now := [2][]string{stores, single}; !reflect.DeepEqual(now, a.guarded) {
-		before := a.unguard
+		release := a.unguard
 		a.guarded, a.unguard = now, files.Guard(stores, single)
-		if before != nil {
-			before()
+		if release != nil {
+			release()
 		}
 	}
 }

@@ -199,8 +199,8 @@ func (l listed) Push(ctx context.Context, push plugin.Push) plugin.PushResult {
 // check is Denied when an asset has its plugin use what may not be used. What is gone
 // from intent uses nothing.
 func (l listed) check(ctx context.Context, may uses, incarnation intent.IncarnationID, asset intent.AssetID) (effective intent.Digest, err error) {
-	from := l.pool.assets
-	member, body, err := from.Content(ctx, incarnation, asset)
+	assets := l.pool.assets
+	member, body, err := assets.Content(ctx, incarnation, asset)
 	if fault.Is(err, fault.NotFound) {
 		return effective, nil
 	}
@@ -215,7 +215,7 @@ func (l listed) check(ctx context.Context, may uses, incarnation intent.Incarnat
 	// What Lehr's own types mark counts as this version marks it.
 	set := schema.Builtin()
 	if !set.Has(content.Payload.Type) {
-		published, err := from.Incarnation(ctx, incarnation)
+		published, err := assets.Incarnation(ctx, incarnation)
 		if err != nil {
 			return member.Effective, err
 		}

@@ -9,13 +9,13 @@ import (
 // UnknownTag finds the first value of a document of YAML whose tag says that it is
 // something which nobody here knows, as !vault or !include: what is written is not what
 // is meant, and must not be taken for it.
-func UnknownTag(node *yaml.Node) (at *yaml.Node, found bool) {
+func UnknownTag(node *yaml.Node) (tagged *yaml.Node, ok bool) {
 	if node.Style&yaml.TaggedStyle != 0 && !knownTag(node) {
 		return node, true
 	}
-	for _, below := range node.Content {
-		if at, found := UnknownTag(below); found {
-			return at, true
+	for _, child := range node.Content {
+		if tagged, ok := UnknownTag(child); ok {
+			return tagged, true
 		}
 	}
 	return nil, false

@@ -114,8 +114,8 @@ func descriptor(open int) string { return "/proc/self/fd/" + strconv.Itoa(open) 
 
 // bare has the name that people know in an error of the system's.
 func bare(path string, err error) error {
-	if e, is := errors.AsType[*fs.PathError](err); is {
-		return &fs.PathError{Op: e.Op, Path: path, Err: e.Err}
+	if pathError, ok := errors.AsType[*fs.PathError](err); ok {
+		return &fs.PathError{Op: pathError.Op, Path: path, Err: pathError.Err}
 	}
 	return err
 }

@@ -86,8 +86,8 @@ func Guarded() (stores, single []string) {
 type identity struct{ device, inode uint64 }
 
 func identify(info fs.FileInfo) (identity, bool) {
-	stat, known := info.Sys().(*syscall.Stat_t)
-	if !known {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
 		return identity{}, false
 	}
 	return identity{uint64(stat.Dev), stat.Ino}, true
@@ -132,14 +132,14 @@ func besides(folder, base string) (found []identity) {
 	if err != nil {
 		return nil
 	}
-	is, _ := identify(info)
+	folderIdentity, _ := identify(info)
 	own.mutex.Lock()
-	last, known := own.listed[filepath.Join(folder, base)]
+	last, ok := own.listed[filepath.Join(folder, base)]
 	own.mutex.Unlock()
-	if known && last.folder == is && last.modified.Equal(info.ModTime()) {
+	if ok && last.folder == folderIdentity && last.modified.Equal(info.ModTime()) {
 		return last.files
 	}
-	began := time.Now()
+	start := time.Now()
 	entries, err := os.ReadDir(folder)
 	if err != nil {
 		return nil
@@ -149,14 +149,14 @@ func besides(folder, base string) (found []identity) {
 			continue
 		}
 		if info, err := os.Stat(filepath.Join(folder, entry.Name())); err == nil {
-			if id, known := identify(info); known {
+			if id, ok := identify(info); ok {
 				found = append(found, id)
 			}
 		}
 	}
-	if began.Sub(info.ModTime()) > trustAge {
+	if start.Sub(info.ModTime()) > trustAge {
 		own.mutex.Lock()
-		own.listed[filepath.Join(folder, base)] = listing{is, info.ModTime(), found}
+		own.listed[filepath.Join(folder, base)] = listing{folderIdentity, info.ModTime(), found}
 		own.mutex.Unlock()
 	}
 	return found
@@ -229,8 +229,8 @@ func Holds(folder string) error {
 	if err != nil {
 		return nil // It shows nothing.
 	}
-	is, known := identify(info)
-	if !known {
+	folderIdentity, ok := identify(info)
+	if !ok {
 		return nil
 	}
 	stores, single := Guarded()
@@ -241,7 +241,7 @@ func Holds(folder string) error {
 		}
 		for above := real; ; above = filepath.Dir(above) {
 			if info, err := os.Stat(above); err == nil {
-				if id, _ := identify(info); id == is {
+				if id, _ := identify(info); id == folderIdentity {
 					return fault.New(fault.Denied, "%s holds %s, which is a file of Lehr's own and nobody's input", folder, path).
 						WithHint("show programs another folder, or keep the store elsewhere with --store")
 				}

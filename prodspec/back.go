@@ -15,24 +15,24 @@ func (p *Pipeline) goesBack(ctx context.Context, r reading) (bool, error) {
 	if err != nil || partition.Head.IsZero() {
 		return false, err
 	}
-	before := map[string]string{}
+	revisions := map[string]string{}
 	for _, covered := range partition.Covered {
-		before[covered.Source] = covered.Revision
+		revisions[covered.Source] = covered.Revision
 	}
 	undone := false
 	for _, now := range r.revisions {
-		was, known := before[now.Source]
-		delete(before, now.Source)
-		if known && was == now.Revision {
+		from, ok := revisions[now.Source]
+		delete(revisions, now.Source)
+		if ok && from == now.Revision {
 			continue
 		}
-		back, err := p.revisionsGoBack(ctx, r, now.Source, was, now.Revision)
-		if err != nil || !known || !back {
+		back, err := p.revisionsGoBack(ctx, r, now.Source, from, now.Revision)
+		if err != nil || !ok || !back {
 			return false, err
 		}
 		undone = true
 	}
-	return undone && len(before) == 0, nil
+	return undone && len(revisions) == 0, nil
 }
 
 // revisionsGoBack reports whether a source is a document of the store, and all its

@@ -58,13 +58,13 @@ func (c *Connections) Track(conn net.Conn, state http.ConnState) {
 
 // surplus is the connection that is to end so that a new one has its place; nil: none.
 func (c *Connections) surplus(address string, fresh net.Conn, limits Limits) (ending net.Conn) {
-	of := 0
+	sameAddress := 0
 	for _, known := range c.open {
 		if known.address == address {
-			of++
+			sameAddress++
 		}
 	}
-	tooMany, all := of > limits.Connections, len(c.open) > limits.AllConnections
+	tooMany, all := sameAddress > limits.Connections, len(c.open) > limits.AllConnections
 	if !tooMany && !all {
 		return nil
 	}

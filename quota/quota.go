@@ -254,10 +254,10 @@ func (k *Keeper) Denied(caller string) (log bool, left int) {
 	k.mutex.Lock()
 	defer k.mutex.Unlock()
 	c, now := k.of(caller), k.now()
-	before := c.denials
+	last := c.denials
 	over, _ := c.denials.add(now, denialsPeriod, k.limits.Denials)
-	if c.denials.began != before.began {
-		left = max(0, before.count-k.limits.Denials)
+	if c.denials.began != last.began {
+		left = max(0, last.count-k.limits.Denials)
 	}
 	return over == 0, left
 }

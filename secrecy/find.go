@@ -27,15 +27,15 @@ type Hit struct {
 
 // Field says what a field of a name with a text looks like, if it is a secret: also one
 // that holds it as JSON or in base64.
-func Field(name, text string) (is string, found bool) {
-	if is, found := Text(text); found {
-		return is, true
+func Field(name, text string) (kind string, ok bool) {
+	if kind, ok := Text(text); ok {
+		return kind, true
 	}
 	if Name(name) && (secretValue(text) || strings.HasPrefix(name, "-") && plausible(text, leastGiven)) {
 		return "a secret, by its name", true
 	}
-	if is, found := inner(text); found {
-		return is, true
+	if kind, ok := inner(text); ok {
+		return kind, true
 	}
 	return encoded(name, text)
 }
@@ -127,18 +127,18 @@ func find(value any, path, name string, hits *[]Hit) {
 			find(value[key], join(path, key), as, hits)
 		}
 	case []any:
-		before := ""
+		flag := ""
 		for i, element := range value {
 			as := name
 			text, isText := element.(string)
-			if isText && strings.HasPrefix(before, "-") && !strings.Contains(before, "=") && Name(before) && !strings.HasPrefix(text, "-") {
-				as = before
+			if isText && strings.HasPrefix(flag, "-") && !strings.Contains(flag, "=") && Name(flag) && !strings.HasPrefix(text, "-") {
+				as = flag
 			}
 			find(element, fmt.Sprintf("%s[%d]", path, i), as, hits)
-			before = text
+			flag = text
 		}
 	case string:
-		if is, found := Field(name, value); found {
+		if is, ok := Field(name, value); ok {
 			*hits = append(*hits, Hit{path, is})
 		}
 	}
@@ -148,7 +148,7 @@ func find(value any, path, name string, hits *[]Hit) {
 // none.
 func PairName(pair map[string]any) string {
 	for _, key := range []string{"name", "Name", "key", "Key"} {
-		if name, is := pair[key].(string); is {
+		if name, ok := pair[key].(string); ok {
 			return name
 		}
 	}
@@ -166,14 +166,16 @@ func Holds(value map[string]any) func(key string) bool {
 	if value["kind"] == "Secret" {
 		return func(key string) bool { return key == "data" || key == "stringData" }
 	}
-	says := false
+	marked := false
 	for _, mark := range []string{"sensitive", "secret", "secure", "masked", "is_secret", "encrypted_value_set", "no_echo"} {
-		says = says || value[mark] == true
+		marked = marked || value[mark] == true
 	}
-	if kind, is := value["type"].(string); is {
-		says = says || slices.Contains([]string{"securestring", "secret", "secret_text", "secrets_manager", "password", "secure"}, strings.ToLower(kind))
+	if kind, ok := value["type"].(string); ok {
+		marked = marked || slices.Contains([]string{"securestring", "secret", "secret_text", "secrets_manager", "password", "secure"}, strings.ToLower(kind))
 	}
-	return func(key string) bool { return says && (IsValueKey(key) || key == "insecure_value" || key == "default") }
+	return func(key string) bool {
+		return marked && (IsValueKey(key) || key == "insecure_value" || key == "default")
+	}
 }
 
 // holdsText reports whether there is any text in a value.

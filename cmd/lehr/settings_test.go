@@ -91,7 +91,7 @@ var everySetting = map[string]tried{
 	"describe":          {args: "asset web", obeys: "sdvpj"},
 	"watch":             {args: "reports --once", obeys: "sdvpj"},
 	"top":               {args: "--once", obeys: "sdvpj", quiet: "p"},
-	"wait":              {args: "--timeout 1s", obeys: "sdvpj"},
+	"wait":              {args: "--timeout 10ms", obeys: "sdvpj"},
 	"diff":              {args: "1 2", obeys: "sdvpj"},
 	"judge":             {args: "none.csv", obeys: "j"},
 	"audit":             {},

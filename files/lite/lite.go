@@ -40,23 +40,23 @@ func Open(path string, within []string, pragmas ...string) (*sql.DB, error) {
 	if err := files.Within(path, within); err != nil {
 		return nil, err
 	}
-	file, is, err := look(path)
+	file, fileIdentity, err := look(path)
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
 	// Its logs are opened by their names.
 	for _, more := range []string{"-wal", "-journal", "-shm"} {
-		beside, _, err := look(path + more)
+		sidecar, _, err := look(path + more)
 		if errors.Is(err, os.ErrNotExist) {
 			continue
 		}
 		if err != nil {
 			return nil, err
 		}
-		beside.Close()
+		sidecar.Close()
 	}
-	name := "file:" + (&url.URL{Path: path}).EscapedPath() + "?mode=ro&vfs=" + vfsName + "&" + identity + "=" + is
+	name := "file:" + (&url.URL{Path: path}).EscapedPath() + "?mode=ro&vfs=" + vfsName + "&" + identity + "=" + fileIdentity
 	for _, pragma := range append(pragmas, "query_only(1)", "trusted_schema(0)") {
 		name += "&_pragma=" + url.QueryEscape(pragma)
 	}
@@ -69,12 +69,12 @@ func look(path string) (*os.File, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	is, err := judge(int(seen.Fd()), path)
+	fileIdentity, err := judge(int(seen.Fd()), path)
 	if err != nil {
 		seen.Close()
 		return nil, "", err
 	}
-	return seen, is, nil
+	return seen, fileIdentity, nil
 }
 
 // judge says which file is open. Invalid: no regular one. Denied: the process's own.
@@ -154,8 +154,8 @@ func openJudged(tls *libc.TLS, _, name, file uintptr, flags int32, outFlags uint
 	if code != lib.SQLITE_OK || name == 0 || flags&judged == 0 {
 		return code
 	}
-	is, err := judge(int(at[lib.TunixFile](file).Fh), libc.GoString(name))
-	if err == nil && flags&lib.SQLITE_OPEN_MAIN_DB != 0 && is != wanted(tls, name) {
+	openIdentity, err := judge(int(at[lib.TunixFile](file).Fh), libc.GoString(name))
+	if err == nil && flags&lib.SQLITE_OPEN_MAIN_DB != 0 && openIdentity != wanted(tls, name) {
 		err = errors.New("another file took its place")
 	}
 	if err == nil {

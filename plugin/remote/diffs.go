@@ -16,7 +16,7 @@ import (
 type diffLink struct {
 	session *session
 	scope   *scope
-	news    *news
+	changes *changeFeed
 	queue   chan *pluginpb.DiffRequest
 	dead    chan struct{}
 	why     error
@@ -46,7 +46,7 @@ type batch struct {
 
 func newDiffLink(s *session) *diffLink {
 	return &diffLink{
-		session: s, scope: s.answers.newScope(), news: newNews(s.answers.contents),
+		session: s, scope: s.answers.newScope(), changes: newChangeFeed(s.answers.contents),
 		queue: make(chan *pluginpb.DiffRequest, queueLength), dead: make(chan struct{}),
 		open: map[uint64]*batch{},
 	}
@@ -75,7 +75,7 @@ func (s *session) diff(ctx context.Context, incarnation intent.IncarnationID, as
 	for i, asset := range assets {
 		request.Assets[i] = string(asset)
 	}
-	link.news.tell(call, incarnation, func(changes *pluginpb.Changes) {
+	link.changes.sendWith(call, incarnation, func(changes *pluginpb.Changes) {
 		request.Changes = changes
 		select {
 		case link.queue <- &pluginpb.DiffRequest{Message: &pluginpb.DiffRequest_Batch{Batch: request}}:

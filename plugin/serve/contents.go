@@ -76,7 +76,7 @@ func (a *asker) fetch(ctx context.Context, incarnation IncarnationID, assets []A
 	for i, asset := range assets {
 		key := heldKey{a.connection, incarnation.Partition, asset}
 		entry, found := a.held.Get(key)
-		if found && entry.sequence != incarnation.Sequence && history.same(asset, entry.sequence, incarnation.Sequence) {
+		if found && entry.sequence != incarnation.Sequence && history.isUnchanged(asset, entry.sequence, incarnation.Sequence) {
 			entry.sequence = incarnation.Sequence
 			a.hold(key, entry)
 		}

@@ -34,7 +34,7 @@ func (s *service) Diff(stream pluginpb.PluginService_DiffServer) error {
 		}
 		switch message := request.Message.(type) {
 		case *pluginpb.DiffRequest_Batch:
-			d.asker.heed(message.Batch)
+			d.asker.recordChanges(message.Batch)
 			go d.answer(message.Batch)
 		case *pluginpb.DiffRequest_Content:
 			d.asker.deliver(message.Content)

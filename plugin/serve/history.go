@@ -25,20 +25,20 @@ const (
 	changeWeight = 64
 )
 
-// history is what Lehr said of how a partition's incarnations differ, each from the one
-// told before it.
+// history is how a partition's incarnations differ, each from the one before it in the
+// list, as Lehr said.
 type history struct {
 	mutex sync.Mutex
-	// told incarnations, in their order: one more than there are steps.
-	told  []intent.Sequence
+	// known incarnations, in their order: one more than there are steps.
+	known []intent.Sequence
 	steps [][]uint64
 	// last is when an asset of that number changed last.
 	last    map[uint64]intent.Sequence
 	changes int
 }
 
-// heed takes up what Lehr says, before the batch that it came with is answered.
-func (a *asker) heed(batch *pluginpb.DiffBatch) {
+// recordChanges keeps what Lehr says of changes, before the batch that it came with is answered.
+func (a *asker) recordChanges(batch *pluginpb.DiffBatch) {
 	if batch.Changes == nil {
 		return
 	}
@@ -59,10 +59,10 @@ func (a *asker) heed(batch *pluginpb.DiffBatch) {
 func (h *history) extend(older, newer intent.Sequence, changed []uint64) (weight int) {
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
-	if len(h.told) == 0 || h.told[len(h.told)-1] != older {
-		h.told, h.steps, h.last, h.changes = []intent.Sequence{older}, nil, map[uint64]intent.Sequence{}, 0
+	if len(h.known) == 0 || h.known[len(h.known)-1] != older {
+		h.known, h.steps, h.last, h.changes = []intent.Sequence{older}, nil, map[uint64]intent.Sequence{}, 0
 	}
-	h.told, h.steps = append(h.told, newer), append(h.steps, changed)
+	h.known, h.steps = append(h.known, newer), append(h.steps, changed)
 	for _, asset := range changed {
 		h.last[asset] = newer
 	}
@@ -76,28 +76,28 @@ func (h *history) extend(older, newer intent.Sequence, changed []uint64) (weight
 
 func (h *history) forgetOldest() {
 	for _, asset := range h.steps[0] {
-		if h.last[asset] == h.told[1] {
+		if h.last[asset] == h.known[1] {
 			delete(h.last, asset)
 		}
 	}
 	h.changes -= len(h.steps[0]) + 1
-	h.told, h.steps = slices.Delete(h.told, 0, 1), slices.Delete(h.steps, 0, 1)
+	h.known, h.steps = slices.Delete(h.known, 0, 1), slices.Delete(h.steps, 0, 1)
 }
 
-// same reports whether an asset is known to have the same content as of both
+// isUnchanged reports whether an asset is known to have the same content as of both
 // incarnations. False says nothing.
-func (h *history) same(asset AssetID, older, newer intent.Sequence) bool {
+func (h *history) isUnchanged(asset AssetID, older, newer intent.Sequence) bool {
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
-	if older > newer || !h.tells(older) || !h.tells(newer) {
+	if older > newer || !h.knows(older) || !h.knows(newer) {
 		return false
 	}
 	changed, ok := h.last[plugin.NumberOf(asset)]
 	return !ok || changed <= older
 }
 
-func (h *history) tells(sequence intent.Sequence) bool {
-	_, ok := slices.BinarySearch(h.told, sequence)
+func (h *history) knows(sequence intent.Sequence) bool {
+	_, ok := slices.BinarySearch(h.known, sequence)
 	return ok
 }
 

@@ -18,11 +18,11 @@ func changesOf(older, newer intent.Sequence, changed ...string) *pluginpb.DiffBa
 	name := func(sequence intent.Sequence) string {
 		return IncarnationID{Partition: "shop", Sequence: sequence}.String()
 	}
-	told := &pluginpb.Changes{Older: name(older)}
+	changes := &pluginpb.Changes{Older: name(older)}
 	for _, asset := range changed {
-		told.Changed = append(told.Changed, plugin.NumberOf(AssetID(asset)))
+		changes.Changed = append(changes.Changed, plugin.NumberOf(AssetID(asset)))
 	}
-	return &pluginpb.DiffBatch{Incarnation: name(newer), Changes: told}
+	return &pluginpb.DiffBatch{Incarnation: name(newer), Changes: changes}
 }
 
 func TestOnlyWhatChangedIsAskedForAgain(t *testing.T) {
@@ -40,7 +40,7 @@ func TestOnlyWhatChangedIsAskedForAgain(t *testing.T) {
 		l.intents(1, ids...)
 		l.sent, l.unsent = 0, 0
 		l.assets["pool-1"] = &intentpb.Owner{Owner: "bob"}
-		l.asker.heed(changesOf(1, 2, "pool-1"))
+		l.asker.recordChanges(changesOf(1, 2, "pool-1"))
 		assets, failures := l.intents(2, ids...)
 		if l.sent != 1 || l.unsent != 0 {
 			t.Errorf("of %d assets: %d sent, %d asked about in vain", size, l.sent, l.unsent)
@@ -83,7 +83,7 @@ func TestWhatIsHeldIsAsInTheIncarnation(t *testing.T) {
 						changed = append(changed, id)
 					}
 				}
-				l.asker.heed(changesOf(older, newer, changed...))
+				l.asker.recordChanges(changesOf(older, newer, changed...))
 			},
 			"ask": func(r *rapid.T) {
 				sequence := at("as of")
@@ -125,10 +125,10 @@ func TestAHistoryIsBounded(t *testing.T) {
 			t.Fatalf("after %d: %d changes of %d assets", sequence, h.changes, len(h.last))
 		}
 	}
-	if !h.same("unchanged", 18, 20) || h.same("unchanged", 2, 20) {
-		t.Errorf("what is told of last is not known, or what was told first is: %v", h.told)
+	if !h.isUnchanged("unchanged", 18, 20) || h.isUnchanged("unchanged", 2, 20) {
+		t.Errorf("the newest step is not known, or the oldest still is: %v", h.known)
 	}
-	if h.extend(20, 21, make([]uint64, historyChanges+1)); h.same("unchanged", 20, 21) {
+	if h.extend(20, 21, make([]uint64, historyChanges+1)); h.isUnchanged("unchanged", 20, 21) {
 		t.Error("a step that is too large is known")
 	}
 }

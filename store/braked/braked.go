@@ -114,19 +114,19 @@ func (s *Store) refresh() error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	said := map[intent.PartitionID]bool{}
+	inFile := map[intent.PartitionID]bool{}
 	for _, stop := range stops {
 		if since, known := s.taken[stop.Partition]; known && since.Equal(stop.Since) {
 			continue
 		}
-		said[stop.Partition] = true
+		inFile[stop.Partition] = true
 		if s.unwritten[stop.Partition] == nil {
 			stop.Reach = intent.ReachFile
 			s.unwritten[stop.Partition] = &brake{stop: stop, by: store.Caller{Actor: stop.Owner, Local: true}}
 		}
 	}
 	for partition, b := range s.unwritten {
-		if b.stop.Reach == intent.ReachFile && !said[partition] && !b.asked {
+		if b.stop.Reach == intent.ReachFile && !inFile[partition] && !b.asked {
 			delete(s.unwritten, partition)
 		}
 	}
@@ -255,8 +255,8 @@ func (s *Store) write(ctx context.Context, partition intent.PartitionID) error {
 
 // refused tells what may not be from what cannot be now.
 func refused(err error) bool {
-	known, is := errors.AsType[*fault.Error](err)
-	return is && (known.Kind == fault.Denied || known.Kind == fault.NotFound || known.Kind == fault.Invalid)
+	refusal, ok := errors.AsType[*fault.Error](err)
+	return ok && (refusal.Kind == fault.Denied || refusal.Kind == fault.NotFound || refusal.Kind == fault.Invalid)
 }
 
 // forget takes a stop out of the file, which the store has.

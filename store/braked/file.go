@@ -75,8 +75,8 @@ func (f *file) close() {
 func (f *file) read() ([]intent.Stop, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	from := f.open
-	if from == nil {
+	source := f.open
+	if source == nil {
 		opened, err := os.Open(f.path)
 		if errors.Is(err, os.ErrNotExist) {
 			return nil, nil
@@ -85,9 +85,9 @@ func (f *file) read() ([]intent.Stop, error) {
 			return nil, err
 		}
 		defer opened.Close()
-		from = opened
+		source = opened
 	}
-	_, stops, _, err := newest(from)
+	_, stops, _, err := newest(source)
 	return stops, err
 }
 
