@@ -56,8 +56,12 @@ type SimRuns struct {
 	// Runs from the seed on, or as many as TotalHours take.
 	Runs       int
 	TotalHours float64
-	Workers    int
-	KeepGoing  bool
+	// Clock ends runs of TotalHours after so much real time (0: never), but with Complete
+	// not before all required situations were met.
+	Clock     time.Duration
+	Complete  bool
+	Workers   int
+	KeepGoing bool
 }
 
 // SimRun is what came of one seed.
@@ -105,9 +109,9 @@ type simulation struct {
 	kit  SimKit
 	runs SimRuns
 
-	story, noShrink, complete bool
-	only, trace               string
-	without                   string
+	story, noShrink bool
+	only, trace     string
+	without         string
 	// documents are files in the place of documents: NAME=FILE.
 	documents []string
 }
@@ -150,12 +154,13 @@ func SimCommand(kit SimKit) *cobra.Command {
 	flags.Float64Var(&s.runs.Hours, "hours", 1, "hours of disturbances in each run")
 	flags.IntVar(&s.runs.Runs, "runs", 1, "how many seeds to run")
 	flags.Float64Var(&s.runs.TotalHours, "total-hours", 0, "run seeds until they have simulated so many hours, instead of --runs")
+	flags.DurationVar(&s.runs.Clock, "for", 0, "end --total-hours earlier, after so much real time; with --complete, not before all situations were met")
 	flags.IntVar(&s.runs.Workers, "workers", 0, "how many run at a time (default: one a core)")
 	flags.Float64Var(&s.runs.Density, "density", 12, "disturbances an hour, about")
 	flags.IntVar(&s.runs.Replicas, "replicas", 1, "how many replicas share the store, as on a database (at most 9)")
 	flags.StringVar(&s.only, "only", "", "let only these disturbances happen: their numbers, or none")
 	flags.StringVar(&s.without, "without", "", "leave out these kinds of disturbance, such as \"restart,edit\"")
-	flags.BoolVar(&s.complete, "complete", false, "fail, too, when a situation was not met that a set of runs must bring about")
+	flags.BoolVar(&s.runs.Complete, "complete", false, "fail, too, when a situation was not met that a set of runs must bring about")
 	flags.StringVar(&s.runs.Before, "before", "", "begin with this lehr.yaml, as the partition is now, and make the edit to --partition on the way")
 	_ = command.MarkFlagFilename("before")
 	flags.StringVarP(&s.runs.Definition, "partition", "p", "", "simulate the partition of this lehr.yaml, not the simulator's own")
@@ -193,6 +198,8 @@ func (s *simulation) settle() (err error) {
 	switch {
 	case !(r.Hours > 0) || r.Hours > 10_000:
 		return fault.New(fault.Invalid, "--hours is more than 0 and at most 10000").WithHint("write --total-hours to simulate longer, in many runs")
+	case r.Clock < 0 || r.Clock > 0 && r.TotalHours == 0:
+		return fault.New(fault.Invalid, "--for ends --total-hours earlier, and there is none").WithHint("lehr sim --total-hours 5000 --for 10m")
 	case r.Runs < 1 || r.TotalHours < 0 || r.Workers < 0:
 		return fault.New(fault.Invalid, "--runs, --total-hours and --workers count from 1 on")
 	case !(r.Density > 0) || r.Density > 10_000:

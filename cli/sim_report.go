@@ -48,7 +48,7 @@ func (r *simReport) run(ctx context.Context) error {
 	switch {
 	case r.broken != nil:
 		return r.broken
-	case sum.Failed > 0, r.complete && len(sum.Missing) > 0:
+	case sum.Failed > 0, r.runs.Complete && len(sum.Missing) > 0:
 		return exit{exitError}
 	}
 	return ctx.Err()
@@ -90,8 +90,9 @@ func (r *simReport) ended(run SimRun, sum SimSum) {
 	often := min(5*time.Second+now.Sub(r.began)/20, 5*time.Minute)
 	if now.Sub(r.told) >= often {
 		r.told = now
-		fmt.Fprintf(r.err, "%8s: %s, %s h, %d faults struck, %d effects, %d cells, %d failed\n",
-			now.Sub(r.began).Round(time.Second), count(sum.Runs, "run"), rounded(sum.Hours), sum.Struck, sum.Effects, sum.Cells, sum.Failed)
+		fmt.Fprintf(r.err, "%8s: %s, %s h, %d faults struck, %d effects, %d cells, %d of %d situations, %d failed\n",
+			now.Sub(r.began).Round(time.Second), count(sum.Runs, "run"), rounded(sum.Hours), sum.Struck, sum.Effects, sum.Cells,
+			sum.Required-len(sum.Missing), sum.Required, sum.Failed)
 	}
 }
 
@@ -205,7 +206,7 @@ func (r *simReport) sum(ctx context.Context, sum SimSum) {
 		properties += "; nothing to ask about " + strings.Join(sum.Unchecked, ", ")
 	}
 	marks := fmt.Sprintf("%d, %d of the %d that many runs must meet", sum.Marks, sum.Required-len(sum.Missing), sum.Required)
-	if len(sum.Missing) > 0 && r.complete {
+	if len(sum.Missing) > 0 && r.runs.Complete {
 		marks += "; not met: " + strings.Join(sum.Missing, ", ")
 	}
 	fields(r.out,

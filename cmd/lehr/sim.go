@@ -28,7 +28,8 @@ func simKit() cli.SimKit {
 			}
 			sum, err := campaign.Run(ctx, campaign.Options{
 				Program: []string{program, campaign.ChildCommand},
-				Run:     simOptions(runs), Runs: runs.Runs, TotalHours: runs.TotalHours, Workers: runs.Workers, KeepGoing: runs.KeepGoing, Twice: runsTwice,
+				Run:     simOptions(runs), Runs: runs.Runs, TotalHours: runs.TotalHours, Clock: runs.Clock, Complete: runs.Complete,
+				Workers: runs.Workers, KeepGoing: runs.KeepGoing, Twice: runsTwice,
 				Each: func(outcome sim.Outcome, sum *campaign.Sum) { each(simRun(outcome), simSum(sum)) },
 			})
 			if err != nil {

@@ -98,7 +98,8 @@ func TestRefusedPermitStopsEffects(t *testing.T) {
 	t.Parallel()
 	child, dir, push := troubled(t, "apply-loop")
 	var refusedAt atomic.Pointer[time.Time]
-	push.Permit = func(context.Context, string) error {
+	push.Permit = func(ctx context.Context, _ string) error {
+		awaitEffect(ctx, t, dir)
 		now := time.Now()
 		refusedAt.Store(&now)
 		return errors.New("a stop is on")
@@ -112,8 +113,19 @@ func TestRefusedPermitStopsEffects(t *testing.T) {
 	if len(effects) == 0 || len(stops) != 1 || stops[0].Before(effects[len(effects)-1]) {
 		t.Errorf("%d effects, %d stops", len(effects), len(stops))
 	}
-	if late := stops[0].Sub(*refusedAt.Load()); late > time.Second {
+	if late := stops[0].Sub(*refusedAt.Load()); late >= plugin.PermitPeriod {
 		t.Errorf("effects stopped %s after the refusal", late)
+	}
+}
+
+// awaitEffect waits until the plugin has begun its first effect, or ctx ends.
+func awaitEffect(ctx context.Context, t *testing.T, dir string) {
+	t.Helper()
+	for ctx.Err() == nil {
+		if processes, _ := notes(t, dir, "effect"); len(processes) > 0 {
+			return
+		}
+		time.Sleep(time.Millisecond)
 	}
 }
 
@@ -165,11 +177,7 @@ func TestPushThatDoesNotStopEndsItsProcess(t *testing.T) {
 	t.Parallel()
 	child, dir, push := troubled(t, "apply-deaf")
 	push.Permit = func(ctx context.Context, _ string) error {
-		// Before its effect begins it may stop as well as any.
-		for effects := 0; effects == 0 && ctx.Err() == nil; time.Sleep(time.Millisecond) {
-			processes, _ := notes(t, dir, "effect")
-			effects = len(processes)
-		}
+		awaitEffect(ctx, t, dir) // Before that it may stop as well as any.
 		return errors.New("a stop is on")
 	}
 	result := child.Push(t.Context(), push)

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -22,6 +23,10 @@ type Options struct {
 	Runs int
 	// TotalHours of virtual time, over all runs.
 	TotalHours float64
+	// Clock ends a campaign of TotalHours earlier: after so much real time (0: never),
+	// but with Complete not before all required situations were met.
+	Clock    time.Duration
+	Complete bool
 	// Workers is how many run at a time.
 	Workers int
 	// Program makes runs, for each worker in a process of its own; it calls
@@ -88,7 +93,7 @@ func (s *Sum) add(o sim.Outcome) {
 func Run(ctx context.Context, o Options) (*Sum, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	c := &campaign{Options: o, sum: newSum(), cancel: cancel}
+	c := &campaign{Options: o, sum: newSum(), cancel: cancel, start: time.Now()}
 	var workers errgroup.Group
 	for range max(o.Workers, 1) {
 		workers.Go(func() error {
@@ -124,6 +129,7 @@ func Run(ctx context.Context, o Options) (*Sum, error) {
 type campaign struct {
 	Options
 	cancel context.CancelFunc
+	start  time.Time
 
 	mutex sync.Mutex
 	begun int
@@ -174,13 +180,18 @@ func (c *campaign) next(ctx context.Context) (uint64, bool) {
 	defer c.mutex.Unlock()
 	enough := c.begun >= c.Runs
 	if c.TotalHours > 0 {
-		enough = c.sum.Hours >= c.TotalHours
+		enough = c.sum.Hours >= c.TotalHours || c.clockEnded()
 	}
 	if enough || ctx.Err() != nil {
 		return 0, false
 	}
 	c.begun++
 	return c.Run.Seed + uint64(c.begun-1), true
+}
+
+// clockEnded reports whether the campaign's real time is over.
+func (c *campaign) clockEnded() bool {
+	return c.Clock > 0 && c.begun > 0 && time.Since(c.start) >= c.Clock && !(c.Complete && len(sim.Missed(c.sum.Marks)) > 0)
 }
 
 func (c *campaign) ended(outcome sim.Outcome) {

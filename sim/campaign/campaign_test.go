@@ -54,6 +54,20 @@ func TestSumsDoNotDependOnWorkers(t *testing.T) {
 	}
 }
 
+func TestTheClockEndsACampaignThatMissesNothing(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
+	short := Options{Run: sim.Options{Seed: 3, Hours: 0.05}, TotalHours: 1, Workers: 1, Clock: 1}
+	if sum := run(t, short); sum.Runs != 1 {
+		t.Errorf("a campaign whose time is over made %d runs, want the first one alone", sum.Runs)
+	}
+	short.Complete = true
+	if sum := run(t, short); sum.Runs < 2 || sum.Hours < short.TotalHours || len(sim.Missed(sum.Marks)) == 0 {
+		t.Errorf("it ended after %d runs and %f h with %d situations missing, want all its hours", sum.Runs, sum.Hours, len(sim.Missed(sum.Marks)))
+	}
+}
+
 // TestAProcessTellsAllOfARun: what failed is made smaller by its plan, and told of.
 func TestAProcessTellsAllOfARun(t *testing.T) {
 	options := sim.Options{Seed: 3, Hours: 0.05, Density: 200}

@@ -37,7 +37,7 @@ func sound() *history {
 		number := len(h.Journal) + 1
 		a := admission{
 			Push: fmt.Sprintf("f1/%d-%d", epoch, number), Partition: "f1", Asset: asset, Target: target, Plan: plan(number), Epoch: epoch,
-			At: time.Duration(second) * time.Second,
+			Life: "a.1", At: time.Duration(second) * time.Second,
 		}
 		h.Journal = append(h.Journal, a)
 		add(second, "vm:1:X", "admit", asset, fmt.Sprintf("push %s to f1@%d, content 00, plan %s; passed stop mode%s", a.Push, target, a.Plan[:12], approved))
@@ -164,6 +164,12 @@ func TestTheCheckerFails(t *testing.T) {
 			a := h.Journal[4]
 			a.Push, a.At = "f1/2-9", 25*time.Second
 			h.Journal = append(h.Journal, a)
+		}},
+		"an admission by the only replica that has the stop": {"S18", func(h *history) {
+			a := h.Journal[4]
+			a.Push, a.At = "f1/2-9", 25*time.Second
+			h.Journal = append(h.Journal, a)
+			h.Stops[0].Life = a.Life
 		}},
 		"an admission behind a stop":      {"S18", func(h *history) { a := h.Audit["f1"]; a[11].Verb = "note" }},
 		"effects long after a stop":       {"S18", func(h *history) { h.again(4, -3*time.Second, func(*effect) {}) }},

@@ -76,8 +76,10 @@ type admission struct {
 	Target                 uint64
 	Plan                   string
 	Epoch                  uint64
-	At                     time.Duration
-	Open                   bool
+	// Life that admitted it.
+	Life string
+	At   time.Duration
+	Open bool
 }
 
 // record of the audit, of one partition's chain or, "", of that of all.
@@ -94,6 +96,8 @@ type call struct {
 	Asked, Answered time.Duration
 	// By is unique: the audit names it.
 	By, Verb, Partition, Asset string
+	// Server is the process that answered; 0: not known.
+	Server int
 	// Revision of the pin that was answered.
 	Revision uint64
 	// Done: it was answered well. Else it may have come to be, or not.
@@ -105,6 +109,11 @@ type stopped struct {
 	// Partition that is stopped; "": all.
 	Partition string
 	From, To  time.Duration
+	// Life that alone keeps to it, as its answer says, while the store cannot take it;
+	// "": every replica does.
+	Life string
+	// server is the process of Life.
+	server int
 }
 
 // version is a member's interval: the content from an incarnation on.

@@ -380,19 +380,22 @@ func stops(h *history, v *verdicts) {
 	}
 	for _, s := range h.Stops {
 		for _, a := range h.Journal {
-			if covers(s, a.Partition) && a.At > s.From+h.Drift && a.At < s.To-h.Drift {
+			if s.binds(a.Partition, a.Life) && a.At > s.From+h.Drift && a.At < s.To-h.Drift {
 				v.add("S18", "push %s of %s/%s was admitted at %s, %s after the stop", a.Push, a.Partition, a.Asset, a.At, a.At-s.From)
 			}
 		}
 		for _, e := range h.happened() {
-			if covers(s, e.Partition) && !e.excused() && e.At > s.From+cease && e.At < s.To {
+			if s.binds(e.Partition, e.Life) && !e.excused() && e.At > s.From+cease && e.At < s.To {
 				v.add("S18", "%s, %s after the stop", e, e.At-s.From)
 			}
 		}
 	}
 }
 
-func covers(s stopped, partition string) bool { return s.Partition == "" || s.Partition == partition }
+// binds reports whether a replica's life must keep to the stop in a partition.
+func (s stopped) binds(partition, life string) bool {
+	return (s.Partition == "" || s.Partition == partition) && (s.Life == "" || s.Life == life)
+}
 
 // orphaned: the children of a dead replica stop within D.
 func orphaned(h *history, v *verdicts) {

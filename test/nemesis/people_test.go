@@ -99,16 +99,21 @@ func (p *people) ask(random *rand.Rand, c call, make func(context.Context, *clie
 	p.calls++
 	c.By = fmt.Sprintf("person-%d", p.calls)
 	p.mutex.Unlock()
-	person, err := p.w.replicas[random.IntN(len(p.w.replicas))].person(c.By)
+	replica := p.w.replicas[random.IntN(len(p.w.replicas))]
+	person, err := replica.person(c.By)
 	if err != nil {
 		return c, false
 	}
 	defer person.Close()
+	server := replica.server()
 	ctx, cancel := context.WithTimeout(context.Background(), answerPatience)
 	defer cancel()
 	c.Asked = p.w.now()
 	c.Revision, err = make(ctx, person, "said by "+c.By)
 	c.Answered, c.Done = p.w.now(), err == nil
+	if replica.server() == server {
+		c.Server = server
+	}
 	p.mutex.Lock()
 	p.w.history.Calls = append(p.w.history.Calls, c)
 	p.mutex.Unlock()
@@ -185,21 +190,41 @@ func (p *people) stop(random *rand.Rand) {
 	if random.IntN(3) > 0 {
 		partition = p.w.partitions[random.IntN(len(p.w.partitions))].id
 	}
+	local := false
 	c, done := p.ask(random, call{Verb: "stop", Partition: partition}, func(ctx context.Context, lehr *client.Client, reason string) (uint64, error) {
 		response, err := lehr.Brakes.SetStop(ctx, &apipb.SetStopRequest{Partition: partition, Reason: reason})
-		if err == nil && !strings.HasSuffix(reason, response.Stop.Owner.GetName()) {
-			err = errors.New("it was stopped before")
+		switch {
+		case err != nil:
+			return 0, err
+		case !strings.HasSuffix(reason, response.Stop.Owner.GetName()):
+			return 0, errors.New("it was stopped before")
+		case response.Stop.Reach != "":
+			local = true
+			return 0, errors.New("the store does not have it yet")
 		}
-		return 0, err
+		return 0, nil
 	})
 	p.w.wait(cease + upTo(random, 2*time.Second))
-	resumed := p.w.now()
-	if done {
+	s := stopped{Partition: partition, From: c.Answered, To: p.w.now()}
+	if local {
+		p.w.tally.count("stop (the answering replica only)")
+		s.server = c.Server
+		p.awaitStored(partition)
+	}
+	if done || s.server != 0 {
 		p.mutex.Lock()
-		p.w.history.Stops = append(p.w.history.Stops, stopped{Partition: partition, From: c.Answered, To: resumed})
+		p.w.history.Stops = append(p.w.history.Stops, s)
 		p.mutex.Unlock()
 	}
 	p.resume(random, partition)
+}
+
+// awaitStored waits until the store has a stop that one server took, which tries again
+// each second, so that it can be ended. A server that was killed may have forgotten it.
+func (p *people) awaitStored(partition string) {
+	for began := p.w.now(); p.w.now()-began < patience && p.stopsThere(partition) <= 0; {
+		p.w.wait(beat)
+	}
 }
 
 // resume until it is answered that nothing is stopped.

@@ -99,6 +99,15 @@ func (r *replica) person(name string) (*client.Client, error) {
 	return client.Dial("http://"+r.api.listener.Addr().String(), found.Token, intent.Actor{Name: name, Origin: "api"}), nil
 }
 
+// server is the process that serves now; 0: none.
+func (r *replica) server() int {
+	found, err := access.ReadRendezvous(r.store())
+	if err != nil {
+		return 0
+	}
+	return found.PID
+}
+
 // start begins a life with a binary and clocks that are ahead by so much.
 func (r *replica) start(binary string, monotonic, wall time.Duration) {
 	w := r.w

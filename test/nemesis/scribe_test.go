@@ -268,6 +268,11 @@ func (s *scribe) readJournal() error {
 			}
 		}
 	}
+	for i, stop := range s.w.history.Stops {
+		if stop.server != 0 {
+			s.w.history.Stops[i].Life = s.w.lived[stop.server].name
+		}
+	}
 	real := time.Duration(time.Now().UnixNano()) - s.w.now()
 	return s.w.database.ask("SELECT id, partition, asset, target, encode(plan, 'hex'), epoch, admitted, open FROM push ORDER BY number", func(scan func(...any) error) error {
 		var a admission
@@ -279,7 +284,7 @@ func (s *scribe) readJournal() error {
 		if holder == nil {
 			return fmt.Errorf("nobody knows who had epoch %d of %s", a.Epoch, a.Partition)
 		}
-		a.At, a.Open = time.Duration(at)-real-holder.wall, open == 1
+		a.Life, a.At, a.Open = holder.name, time.Duration(at)-real-holder.wall, open == 1
 		s.w.history.Journal = append(s.w.history.Journal, a)
 		return nil
 	})

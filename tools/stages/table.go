@@ -64,9 +64,9 @@ var table = []stage{
 	},
 
 	{
-		Name: "campaign", Purpose: "5000 simulated hours, which meet every situation that is required",
+		Name: "campaign", Purpose: "simulated hours for six minutes, and until every required situation was met",
 		After: []string{"build"}, Lane: fills,
-		Script: `bin/lehr sim --seed 1 --total-hours 5000 --hours 8 --density 4 --complete`,
+		Script: `bin/lehr sim --seed 1 --total-hours 5000 --for 6m --hours 8 --density 4 --complete`,
 	},
 	{
 		Name: "replicas", Purpose: "60 simulated hours of three replicas that share a store",
