@@ -2,6 +2,7 @@ package access
 
 import (
 	"strings"
+	"sync"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -56,7 +57,7 @@ func ToRole(role intent.Role) apipb.Role {
 }
 
 // calls by name, as the descriptors say.
-var calls = readCalls()
+var calls = sync.OnceValue(readCalls)
 
 // Calls lists every RPC of the API, in the order of the services' files.
 func Calls() (list []Call) {
@@ -75,7 +76,7 @@ func Calls() (list []Call) {
 // CallOf finds an RPC by its full name; false: there is none that says who may
 // make it, so nobody may.
 func CallOf(name string) (Call, bool) {
-	call, found := calls[strings.TrimPrefix(name, "/")]
+	call, found := calls()[strings.TrimPrefix(name, "/")]
 	return call, found && call.Scope != apipb.Scope_SCOPE_UNSPECIFIED
 }
 

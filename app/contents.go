@@ -160,23 +160,21 @@ func (c contents) Changed(ctx context.Context, older, newer intent.IncarnationID
 // descriptors: how often types change is for tenants to choose.
 const mostSchemas = 4 << 20
 
-// schemas finds the sets with which incarnations were published, and keeps
-// those that were asked for last.
-type schemas struct {
-	store schemaStore
-	known *recent.Map[intent.Digest, *schema.Set]
-}
+// knownSchemas are the sets that were asked for last, by digest, so it does not matter
+// in which store they are.
+var knownSchemas = recent.New[intent.Digest, *schema.Set](mostSchemas)
 
-func newSchemas(blobs schemaStore) *schemas {
-	return &schemas{store: blobs, known: recent.New[intent.Digest, *schema.Set](mostSchemas)}
-}
+// schemas finds the sets with which incarnations were published.
+type schemas struct{ store schemaStore }
+
+func newSchemas(blobs schemaStore) *schemas { return &schemas{blobs} }
 
 // Schema implements server.Schemas.
 func (s *schemas) Schema(ctx context.Context, partition intent.PartitionID, digest intent.Digest) (*schema.Set, error) {
 	if builtin := schema.Builtin(); digest == builtin.Digest() {
 		return builtin, nil
 	}
-	if set, found := s.known.Get(digest); found {
+	if set, found := knownSchemas.Get(digest); found {
 		return set, nil
 	}
 	files, err := s.store.GetBlob(ctx, partition, prodspec.SchemaBlobs, digest.String())
@@ -190,7 +188,7 @@ func (s *schemas) Schema(ctx context.Context, partition intent.PartitionID, dige
 	if err != nil {
 		return nil, err
 	}
-	s.known.Put(digest, set, len(files))
+	knownSchemas.Put(digest, set, len(files))
 	return set, nil
 }
 

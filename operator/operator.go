@@ -9,7 +9,9 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"reflect"
 	"slices"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 
@@ -44,11 +46,14 @@ func Read(path string, kind Kind, into any) error {
 		if tagged, found := document.UnknownTag(&node); found {
 			return fault.New(fault.Invalid, "%s:%d: the tag %.100s is not known", path, tagged.Line, tagged.Tag).WithHint("write the value that is meant, as %s shows", kind.Page)
 		}
+		if found := checkDocument(&node, into); found != nil {
+			return fault.New(fault.Invalid, "%s:%d: %s", path, found.node.Line, found.reason).WithHint("%s; %s shows such a file", found.hint, kind.Page)
+		}
 	}
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
 	decoder.KnownFields(true)
 	if err := decoder.Decode(into); err != nil {
-		return fault.New(fault.Invalid, "%s is no %s: %w", path, kind.Name, err).WithHint("write it as %s shows", kind.Page)
+		return fault.New(fault.Invalid, "%s is no %s: %w", path, kind.Name, plain(err)).WithHint("write it as %s shows", kind.Page)
 	}
 	if err := decoder.Decode(new(any)); !errors.Is(err, io.EOF) {
 		return fault.New(fault.Invalid, "%s holds more than one document", path)
@@ -58,6 +63,25 @@ func Read(path string, kind Kind, into any) error {
 		return fault.New(fault.Invalid, "%s is no %s of version %s", path, kind.Name, version).WithHint("start it with %s: %s", kind.Key, version)
 	}
 	return nil
+}
+
+// checkDocument is check of a file that says something.
+func checkDocument(node *yaml.Node, into any) *problem {
+	if len(node.Content) == 0 {
+		return nil
+	}
+	return check(node, reflect.TypeOf(into), "")
+}
+
+// plain puts a decoder's error in one line.
+func plain(err error) error {
+	if several, ok := errors.AsType[*yaml.TypeError](err); ok {
+		return errors.New(strings.Join(several.Errors, "; "))
+	}
+	if errors.Is(err, io.EOF) {
+		return errors.New("it is empty")
+	}
+	return err
 }
 
 // everyPartition stands for all.

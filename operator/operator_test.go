@@ -2,6 +2,7 @@ package operator_test
 
 import (
 	"errors"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,6 +17,18 @@ type list struct {
 	Version string              `yaml:"things"`
 	Things  []string            `yaml:"list"`
 	For     operator.Partitions `yaml:"partitions"`
+	limits  `yaml:",inline"`
+	Most    *most `yaml:"most"`
+}
+
+type limits struct {
+	On       bool                `yaml:"on"`
+	Networks []netip.Prefix      `yaml:"networks"`
+	By       map[string][]string `yaml:"by"`
+}
+
+type most struct {
+	Bytes int `yaml:"bytes"`
 }
 
 var kind = operator.Kind{Name: "list of things", Key: "things", Flag: "the-things", Page: "docs/things.md"}
@@ -23,12 +36,22 @@ var kind = operator.Kind{Name: "list of things", Key: "things", Flag: "the-thing
 func TestRead(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "things.yaml")
 	for text, want := range map[string]string{
-		"things: v1\nlist: [a]\n":               "",
-		"things: v2\nlist: [a]\n":               "no list of things of version v1",
-		"list: [a]\n":                           "no list of things of version v1",
-		"things: v1\nlits: [a]\n":               "field lits not found",
-		"things: v1\nlist: [a]\nlist: [b]\n":    "already defined",
-		"things: v1\nlist: {a: b}\n":            "is no list of things",
+		"things: v1\nlist: [a]\n":                 "",
+		"things: v2\nlist: [a]\n":                 "no list of things of version v1",
+		"list: [a]\n":                             "no list of things of version v1",
+		"things: v1\nlits: [a]\n":                 `things.yaml:2: unknown key "lits"`,
+		"things: v1\nlist: [a]\nlist: [b]\n":      "already defined",
+		"things: v1\nlist: {a: b}\n":              "things.yaml:2: list is a mapping, not a list",
+		"things: v1\nlist: [a, [b]]\n":            "things.yaml:2: list[1] is a list, not a text",
+		"things: v1\npartitions: a\n":             "things.yaml:2: partitions is \"a\", not a list",
+		"things: v1\nmost: {bytes: many}\n":       "things.yaml:2: most.bytes is \"many\", not a whole number",
+		"things: v1\nmost: {byte: 3}\n":           "things.yaml:2: unknown key \"most.byte\"",
+		"things: v1\nnetworks: [10.0.0.0/99]\n":   "things.yaml:2: networks[0] is \"10.0.0.0/99\", not",
+		"things: v1\non: \"true\"\n":              "things.yaml:2: on is \"true\", not true or false",
+		"things: v1\nmost: {bytes: 3}\non: yes\n": "things.yaml:3: on is",
+		"things: v1\nmost: {bytes: 3}\non: true\nnetworks: [10.0.0.0/8]\nby: {a: [x]}\n": "",
+		"things: v1\nby: {a: x}\n":              "things.yaml:2: by.a is \"x\", not a list",
+		"[things]":                              "things.yaml:1: the file is a list, not a mapping",
 		"":                                      "is no list of things",
 		"things: v1\n---\nthings: v1\n":         "more than one document",
 		"things: v1\nlist: !include x.yaml\n":   "the tag !include is not known",

@@ -34,6 +34,9 @@ const (
 	// long as the plugin lives, and no longer: programs that the plugin
 	// starts must not inherit it.
 	LockVariable = "LEHR_PLUGIN_LOCK"
+	// StoresVariable names, as a JSON list of paths, the stores of the Lehr that started
+	// it: neither they nor what lies beside them is anything that a plugin looks after.
+	StoresVariable = "LEHR_PLUGIN_STORES"
 )
 
 // Guarantee is what bounds a late push at the target.

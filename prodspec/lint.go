@@ -15,6 +15,7 @@ import (
 	"lehr.dev/prodspec/validate"
 	"lehr.dev/schema"
 	"lehr.dev/secrecy"
+	"lehr.dev/spell"
 )
 
 // Lint is Build, and adds warnings of what is well-formed and probably not
@@ -192,7 +193,7 @@ func (l *linter) scope(scope, limit string, line int, field string) {
 		return
 	}
 	hint := "give assets the addon ImpactedScope with that key"
-	if near := definition.Nearest(scope, slices.Sorted(maps.Keys(l.scopes))); near != "" {
+	if near := spell.Nearest(scope, slices.Sorted(maps.Keys(l.scopes))); near != "" {
 		hint = "did you mean " + near + "?"
 	}
 	l.add(line, field, fmt.Sprintf("no asset has the scope %s, so %s limits nothing", scope, limit), hint)

@@ -8,8 +8,8 @@ import (
 
 	processpb "lehr.dev/gen/lehr/process/v1"
 	"lehr.dev/intent"
-	"lehr.dev/prodspec/definition"
 	"lehr.dev/schema"
+	"lehr.dev/spell"
 )
 
 // placeholder is what looks like a name that something else is put in for.
@@ -55,7 +55,7 @@ func (l *linter) unfilled() {
 		f.Rule, f.Severity, f.File, f.Line = "lint", intent.Warning, origin.File, origin.Line
 		f.Message = fmt.Sprintf("asset %s: %s holds %s, for which nothing is put in", f.Asset, f.Field, text)
 		f.Hint = "a task knows {port} and {task}, of its arguments and variables; models know {version} and {cluster}"
-		if meant := definition.Nearest(text, append([]string{"{version}", "{cluster}"}, filled...)); meant != "" {
+		if meant := spell.Nearest(text, append([]string{"{version}", "{cluster}"}, filled...)); meant != "" {
 			f.Hint = "did you mean " + meant + "? " + f.Hint
 		}
 		l.findings = append(l.findings, f)

@@ -10,6 +10,7 @@ import (
 	"lehr.dev/intent"
 	"lehr.dev/prodspec/definition"
 	"lehr.dev/schema"
+	"lehr.dev/spell"
 )
 
 // scoped are the values that assets of a type have of a scope, else of a label.
@@ -62,7 +63,7 @@ func (l *linter) resolvers() {
 				if len(known) > 0 {
 					hint = "there are " + strings.Join(slices.Sorted(maps.Keys(known)), ", ")
 				}
-				if near := definition.Nearest(value, slices.Sorted(maps.Keys(known))); near != "" {
+				if near := spell.Nearest(value, slices.Sorted(maps.Keys(known))); near != "" {
 					hint = fmt.Sprintf("did you mean %s? ", near) + hint
 				}
 				l.add(only.Line, fmt.Sprintf("generate.%s.only.%s", r.Name, only.Key), fmt.Sprintf("the resolver %s is on for %s %s, which no asset has", r.Name, only.Key, value), hint)

@@ -18,6 +18,7 @@ import (
 	"lehr.dev/fault"
 	"lehr.dev/intent"
 	"lehr.dev/schema"
+	"lehr.dev/spell"
 )
 
 // Assignment gives a field of the payload the value of an expression.
@@ -76,7 +77,7 @@ func (e *Environment) FindField(path string, of intent.TypeName) (Field, error) 
 				names = append(names, string(holder.Fields().Get(i).Name()))
 			}
 			hint := "its fields are " + shorten(strings.Join(names, ", "))
-			if near := nearest(name, names); near != "" {
+			if near := spell.Nearest(name, names); near != "" {
 				hint = fmt.Sprintf("did you mean %s?", near)
 			}
 			return wrong(hint, "no field %q of %s", shorten(name), holder.FullName())

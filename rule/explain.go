@@ -11,6 +11,7 @@ import (
 	"cel.dev/cel-go/common/ast"
 
 	"lehr.dev/fault"
+	"lehr.dev/spell"
 )
 
 // at is an error at a node of the expression.
@@ -84,7 +85,7 @@ func (p *program) explain(issues *cel.Issues) error {
 	}
 	if found := unfielded.FindStringSubmatch(message); found != nil {
 		problem := p.wrong(first.Location, fmt.Sprintf("no field %q", shorten(found[1])))
-		if near := nearest(found[1], viewFields()); near != "" {
+		if near := spell.Nearest(found[1], viewFields()); near != "" {
 			return problem.WithHint("did you mean %s?", near)
 		}
 		return problem
@@ -121,7 +122,7 @@ func (p *program) undeclared(place common.Location, name string) error {
 	problem := p.wrong(place, fmt.Sprintf("nothing is named %q", shorten(name)))
 	candidates := append([]string{"has", "size", "startsWith", "endsWith", "contains", "matches", "exists", "all", "filter", "map", "int", "double", "string",
 		"split", "join", "replace", "substring", "lowerAscii", "upperAscii", "trim", "true", "false"}, p.names...)
-	if near := nearest(name, candidates); near != "" {
+	if near := spell.Nearest(name, candidates); near != "" {
 		return problem.WithHint("did you mean %s?", near)
 	}
 	if p.view == overAll && slices.Contains(variableNames, name) {

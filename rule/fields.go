@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"lehr.dev/intent"
+	"lehr.dev/spell"
 )
 
 // checkFields refuses a field of the payload, or of an addon, that no asset
@@ -43,7 +44,7 @@ func (p *program) checkField(node ast.Expr) error {
 		of = string(holders[0].FullName())
 	}
 	problem := p.at(node, "no field %q of %s", shorten(field), of)
-	if near := nearest(field, names); near != "" {
+	if near := spell.Nearest(field, names); near != "" {
 		return problem.WithHint("did you mean %s?", near)
 	}
 	if len(holders) == 1 && len(names) > 0 {
@@ -113,44 +114,4 @@ func (p *program) everyMessage() (found []protoreflect.MessageDescriptor) {
 		return true
 	})
 	return found
-}
-
-// nearest is the candidate that differs least from a word, in case or in a few
-// letters; empty when none is near.
-func nearest(word string, candidates []string) string {
-	const longest = 64
-	if len(word) > longest {
-		return ""
-	}
-	best, least := "", 1+min(2, len(word)/2)
-	for _, candidate := range candidates {
-		if len(candidate) > longest {
-			continue
-		}
-		if distance := edits(strings.ToLower(word), strings.ToLower(candidate)); distance < least || distance == least && best != "" && candidate < best {
-			best, least = candidate, distance
-		}
-	}
-	return best
-}
-
-// edits is the Levenshtein distance of two words.
-func edits(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			substitute := diagonal
-			if a[i] != b[j] {
-				substitute++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(substitute, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

@@ -12,12 +12,14 @@ import (
 	"strings"
 	"sync"
 
+	"buf.build/go/protovalidate"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
 
 	"lehr.dev/fault"
 	"lehr.dev/intent"
+	"lehr.dev/spell"
 )
 
 // Set is a closed set of descriptors: every file with all that it imports. It
@@ -31,6 +33,7 @@ type Set struct {
 	encoding *encoder
 	reaching reach
 	indexed  indexed
+	rules    func() (protovalidate.Validator, error)
 }
 
 // Builtin returns the types that are linked into this binary: the built-in
@@ -79,8 +82,19 @@ func newSet(files *protoregistry.Files) (*Set, error) {
 	if set.indexed, err = newIndexed(set.types.messages); err != nil {
 		return nil, err
 	}
+	set.rules = sync.OnceValues(func() (protovalidate.Validator, error) {
+		rules, err := protovalidate.New(protovalidate.WithExtensionTypeResolver(set.types))
+		if err != nil {
+			return nil, fault.New(fault.Internal, "cannot prepare the validation of payloads: %w", err)
+		}
+		return rules, nil
+	})
 	return set, nil
 }
+
+// Rules returns what applies the buf.validate rules of the set's types. It compiles a
+// type's rules when they are first needed.
+func (s *Set) Rules() (protovalidate.Validator, error) { return s.rules() }
 
 // Files returns the serialized FileDescriptorSet, canonical: sorted by path,
 // without comments. Do not modify it.
@@ -177,7 +191,7 @@ func (s *Set) near(name intent.TypeName) []string {
 		if foreign(known) || len(last) > len(wanted)+2 || len(wanted) > len(last)+2 {
 			continue
 		}
-		if distance := edits(wanted, last); distance <= 2 && distance < len(wanted) {
+		if distance := spell.Distance(wanted, last); distance <= 2 && distance < len(wanted) {
 			by[distance] = append(by[distance], string(known))
 		}
 	}
@@ -186,24 +200,3 @@ func (s *Set) near(name intent.TypeName) []string {
 }
 
 func lastName(name string) string { return name[strings.LastIndexByte(name, '.')+1:] }
-
-// edits is the Levenshtein distance of two words.
-func edits(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			substitute := diagonal
-			if a[i] != b[j] {
-				substitute++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(substitute, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
-}

@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"unicode"
 )
 
@@ -26,38 +27,41 @@ type form struct {
 	pattern *regexp.Regexp
 }
 
-var forms = []form{
-	{"a private key", "private key", regexp.MustCompile(`-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----[\s\S]*?(?:-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|$)`)},
-	{"a private key of age", "age-secret-key-", regexp.MustCompile(`\bAGE-SECRET-KEY-1[0-9A-Z]{20,}`)},
-	{"a private key in PuTTY's form", "putty-user-key-file", regexp.MustCompile(`PuTTY-User-Key-File-[\s\S]*`)},
-	{"a key of AWS", "a", regexp.MustCompile(`\b(?:AKIA|ASIA)[0-9A-Z]{16}\b`)},
-	{"a token of GitHub", "gh", regexp.MustCompile(`\bgh[pousr]_[A-Za-z0-9]{30,}`)},
-	{"a token of GitHub", "github_pat_", regexp.MustCompile(`\bgithub_pat_[A-Za-z0-9_]{22,}`)},
-	{"a token of GitLab", "gl", regexp.MustCompile(`\bgl(?:pat|ptt|dt|rt|cbt|soat)-[A-Za-z0-9_-]{20,}`)},
-	{"a token of Slack", "xox", regexp.MustCompile(`\bxox[abeposr]-[A-Za-z0-9-]{10,}`)},
-	{"a webhook of Slack", "hooks.slack.com", regexp.MustCompile(`https://hooks\.slack\.com/(?:services|workflows)/[A-Za-z0-9/_-]{12,}`)},
-	{"a webhook of Discord", "webhooks/", regexp.MustCompile(`https://(?:\w+\.)?discord(?:app)?\.com/api/webhooks/\d+/[A-Za-z0-9_-]{20,}`)},
-	{"a webhook of Teams", "webhook.office.com", regexp.MustCompile(`https://[a-z0-9-]+\.webhook\.office\.com/webhookb2/\S{20,}`)},
-	{"a key of Google", "aiza", regexp.MustCompile(`\bAIza[A-Za-z0-9_-]{35}`)},
-	{"a token of Google", "ya29.", regexp.MustCompile(`\bya29\.[A-Za-z0-9_-]{20,}`)},
-	{"a key of Stripe", "k_", regexp.MustCompile(`\b(?:[rs]k_(?:live|test)|whsec)_[A-Za-z0-9]{16,}`)},
-	{"a token of npm", "npm_", regexp.MustCompile(`\bnpm_[A-Za-z0-9]{36}`)},
-	{"a token of PyPI", "pypi-", regexp.MustCompile(`\bpypi-[A-Za-z0-9_-]{30,}`)},
-	{"a token of Docker", "dckr_pat_", regexp.MustCompile(`\bdckr_pat_[A-Za-z0-9_-]{20,}`)},
-	{"a token of DigitalOcean", "do", regexp.MustCompile(`\bdo[opr]_v1_[a-f0-9]{40,}`)},
-	{"a token of Vault", "hv", regexp.MustCompile(`\bhv[sbr]\.[A-Za-z0-9_-]{20,}`)},
-	{"a token of Terraform Cloud", ".atlasv1.", regexp.MustCompile(`\b[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_=-]{40,}`)},
-	{"a key of SendGrid", "sg.", regexp.MustCompile(`\bSG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}`)},
-	{"a key of OpenAI or Anthropic", "sk-", regexp.MustCompile(`\bsk-(?:ant-|proj-|svcacct-)?[A-Za-z0-9_-]{32,}`)},
-	{"a token of Hugging Face", "hf_", regexp.MustCompile(`\bhf_[A-Za-z0-9]{30,}`)},
-	{"a token of Datadog or the like", "dd", regexp.MustCompile(`\bdd[a-z]{1,3}_[A-Za-z0-9]{32,}`)},
-	{"a token of Grafana", "gl", regexp.MustCompile(`\bgl(?:sa|c)_[A-Za-z0-9+/=_]{20,}`)},
-	{"a bootstrap token of Kubernetes' service accounts", "eyj", regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}(?:\.[A-Za-z0-9_-]+)?`)},
-	{"a hash of a password", "$", regexp.MustCompile(`\$2[abxy]\$\d\d\$[./A-Za-z0-9]{8,}|\$(?:5|6|y|argon2id?|scrypt)\$[^\s"']{16,}|\$apr1\$[^\s"']{12,}`)},
-	{"a key of a storage account", "key=", regexp.MustCompile(`(?i)\b(?:Account|SharedAccess|Access)Key=([A-Za-z0-9+/=]{16,})`)},
-	{"a signed URL", "sig", regexp.MustCompile(`(?i)[?&;](?:sig|signature|x-amz-signature|x-goog-signature|sharedaccesssignature)=([A-Za-z0-9%+/=_-]{16,})`)},
-	{"a header that lets somebody in", "b", regexp.MustCompile(`(?i)\b(?:bearer|basic)\s+([A-Za-z0-9._~+/=-]{8,})`)},
-}
+// forms are compiled when the first text is searched: most processes search none.
+var forms = sync.OnceValue(func() []form {
+	return []form{
+		{"a private key", "private key", regexp.MustCompile(`-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----[\s\S]*?(?:-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|$)`)},
+		{"a private key of age", "age-secret-key-", regexp.MustCompile(`\bAGE-SECRET-KEY-1[0-9A-Z]{20,}`)},
+		{"a private key in PuTTY's form", "putty-user-key-file", regexp.MustCompile(`PuTTY-User-Key-File-[\s\S]*`)},
+		{"a key of AWS", "a", regexp.MustCompile(`\b(?:AKIA|ASIA)[0-9A-Z]{16}\b`)},
+		{"a token of GitHub", "gh", regexp.MustCompile(`\bgh[pousr]_[A-Za-z0-9]{30,}`)},
+		{"a token of GitHub", "github_pat_", regexp.MustCompile(`\bgithub_pat_[A-Za-z0-9_]{22,}`)},
+		{"a token of GitLab", "gl", regexp.MustCompile(`\bgl(?:pat|ptt|dt|rt|cbt|soat)-[A-Za-z0-9_-]{20,}`)},
+		{"a token of Slack", "xox", regexp.MustCompile(`\bxox[abeposr]-[A-Za-z0-9-]{10,}`)},
+		{"a webhook of Slack", "hooks.slack.com", regexp.MustCompile(`https://hooks\.slack\.com/(?:services|workflows)/[A-Za-z0-9/_-]{12,}`)},
+		{"a webhook of Discord", "webhooks/", regexp.MustCompile(`https://(?:\w+\.)?discord(?:app)?\.com/api/webhooks/\d+/[A-Za-z0-9_-]{20,}`)},
+		{"a webhook of Teams", "webhook.office.com", regexp.MustCompile(`https://[a-z0-9-]+\.webhook\.office\.com/webhookb2/\S{20,}`)},
+		{"a key of Google", "aiza", regexp.MustCompile(`\bAIza[A-Za-z0-9_-]{35}`)},
+		{"a token of Google", "ya29.", regexp.MustCompile(`\bya29\.[A-Za-z0-9_-]{20,}`)},
+		{"a key of Stripe", "k_", regexp.MustCompile(`\b(?:[rs]k_(?:live|test)|whsec)_[A-Za-z0-9]{16,}`)},
+		{"a token of npm", "npm_", regexp.MustCompile(`\bnpm_[A-Za-z0-9]{36}`)},
+		{"a token of PyPI", "pypi-", regexp.MustCompile(`\bpypi-[A-Za-z0-9_-]{30,}`)},
+		{"a token of Docker", "dckr_pat_", regexp.MustCompile(`\bdckr_pat_[A-Za-z0-9_-]{20,}`)},
+		{"a token of DigitalOcean", "do", regexp.MustCompile(`\bdo[opr]_v1_[a-f0-9]{40,}`)},
+		{"a token of Vault", "hv", regexp.MustCompile(`\bhv[sbr]\.[A-Za-z0-9_-]{20,}`)},
+		{"a token of Terraform Cloud", ".atlasv1.", regexp.MustCompile(`\b[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_=-]{40,}`)},
+		{"a key of SendGrid", "sg.", regexp.MustCompile(`\bSG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}`)},
+		{"a key of OpenAI or Anthropic", "sk-", regexp.MustCompile(`\bsk-(?:ant-|proj-|svcacct-)?[A-Za-z0-9_-]{32,}`)},
+		{"a token of Hugging Face", "hf_", regexp.MustCompile(`\bhf_[A-Za-z0-9]{30,}`)},
+		{"a token of Datadog or the like", "dd", regexp.MustCompile(`\bdd[a-z]{1,3}_[A-Za-z0-9]{32,}`)},
+		{"a token of Grafana", "gl", regexp.MustCompile(`\bgl(?:sa|c)_[A-Za-z0-9+/=_]{20,}`)},
+		{"a bootstrap token of Kubernetes' service accounts", "eyj", regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}(?:\.[A-Za-z0-9_-]+)?`)},
+		{"a hash of a password", "$", regexp.MustCompile(`\$2[abxy]\$\d\d\$[./A-Za-z0-9]{8,}|\$(?:5|6|y|argon2id?|scrypt)\$[^\s"']{16,}|\$apr1\$[^\s"']{12,}`)},
+		{"a key of a storage account", "key=", regexp.MustCompile(`(?i)\b(?:Account|SharedAccess|Access)Key=([A-Za-z0-9+/=]{16,})`)},
+		{"a signed URL", "sig", regexp.MustCompile(`(?i)[?&;](?:sig|signature|x-amz-signature|x-goog-signature|sharedaccesssignature)=([A-Za-z0-9%+/=_-]{16,})`)},
+		{"a header that lets somebody in", "b", regexp.MustCompile(`(?i)\b(?:bearer|basic)\s+([A-Za-z0-9._~+/=-]{8,})`)},
+	}
+})
 
 // credentials are those of a URL: a user's password, or a token in the user's place.
 var credentials = regexp.MustCompile(`[A-Za-z][A-Za-z0-9+.-]*://([^/\s:@"'?#]*)(?::([^/\s@"']+))?@[A-Za-z0-9\[_.{$-]`)
@@ -126,7 +130,7 @@ func look(text string, one bool) (places []place) {
 		return nil
 	}
 	small := strings.ToLower(text)
-	for _, form := range forms {
+	for _, form := range forms() {
 		if !strings.Contains(small, form.hint) {
 			continue
 		}

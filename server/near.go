@@ -8,7 +8,7 @@ import (
 
 	"lehr.dev/fault"
 	"lehr.dev/intent"
-	"lehr.dev/prodspec/definition"
+	"lehr.dev/spell"
 	"lehr.dev/store"
 )
 
@@ -33,7 +33,7 @@ func (s *Server) meant(ctx context.Context, from reading, asset intent.AssetID, 
 				names = append(names, string(member.Asset))
 			}
 		}
-		if near := definition.Nearest(string(asset), names); near != "" {
+		if near := spell.Nearest(string(asset), names); near != "" {
 			hint = fmt.Sprintf("did you mean %s? %s", near, hint)
 			break
 		}

@@ -16,7 +16,7 @@ import (
 	apipb "lehr.dev/gen/lehr/api/v1"
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/intent"
-	"lehr.dev/prodspec/definition"
+	"lehr.dev/spell"
 	"lehr.dev/store"
 )
 
@@ -211,7 +211,7 @@ func saidOf(policy *intentpb.Policy, name string) *intentpb.Rollout {
 func noRollout(partition store.Partition, policy *intentpb.Policy, name string) error {
 	hint := "lehr get rollouts lists them; they are defined in lehr.yaml, under rollouts"
 	names := each(policy.GetRollouts(), (*intentpb.Rollout).GetName)
-	if near := definition.Nearest(name, names); near != "" && len(name) <= 63 {
+	if near := spell.Nearest(name, names); near != "" && len(name) <= 63 {
 		hint = fmt.Sprintf("did you mean %s? %s", near, hint)
 	}
 	return fault.New(fault.NotFound, "partition %s has no rollout %.100q", partition.ID, name).WithHint("%s", hint)

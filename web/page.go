@@ -8,6 +8,7 @@ import (
 	"errors"
 	"hash/fnv"
 	"html/template"
+	"sync"
 
 	"lehr.dev/fault"
 )
@@ -41,12 +42,15 @@ type part struct {
 //go:embed templates
 var files embed.FS
 
-var templates = template.Must(template.New("").Funcs(functions).ParseFS(files, "templates/*.html"))
+// templates are parsed when the first page is made: most processes make none.
+var templates = sync.OnceValue(func() *template.Template {
+	return template.Must(template.New("").Funcs(functions).ParseFS(files, "templates/*.html"))
+})
 
 // render makes the whole document, for who is logged in, if anybody.
 func (p page) render(at address, person string) ([]byte, error) {
 	var b bytes.Buffer
-	err := templates.ExecuteTemplate(&b, "document", struct {
+	err := templates().ExecuteTemplate(&b, "document", struct {
 		page
 		Self, State, Person string
 	}{p, at.String(), take(p.Parts).version, person})
@@ -125,7 +129,7 @@ func wrap(p part, inner string) part {
 
 func execute(name string, data any) (string, error) {
 	var b bytes.Buffer
-	err := templates.ExecuteTemplate(&b, name, data)
+	err := templates().ExecuteTemplate(&b, name, data)
 	return b.String(), err
 }
 

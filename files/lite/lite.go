@@ -1,8 +1,7 @@
-// Package lite opens SQLite databases that somebody names, for reading only. Which
-// file it is, is judged by what SQLite itself has open, not by a name: what is the
-// process's own (package files) is refused however it is reached, and so is a file
-// that another took the place of while it was being opened. Sources of partitions,
-// external checks and imports read by it.
+// Package lite opens SQLite databases that somebody names. It judges the file that
+// SQLite itself has open, not its name: a file of the process's own (package files) is
+// refused however it is reached, and so is a file that took another's place while it
+// was being opened. Sources of partitions, external checks, imports and plugins use it.
 package lite
 
 import (
@@ -25,7 +24,7 @@ import (
 )
 
 const (
-	vfsName = "lehr-reads"
+	vfsName = "lehr-judged"
 	// identity names the parameter that says which file is to be open.
 	identity = "lehr_is"
 )
@@ -34,15 +33,26 @@ const (
 // not written to. Within are the folders below one of which it must lie; nil: it may
 // lie anywhere. Denied: it may not be read. The pragmas are for each connection.
 func Open(path string, within []string, pragmas ...string) (*sql.DB, error) {
-	if err := install(); err != nil {
-		return nil, err
-	}
 	if err := files.Within(path, within); err != nil {
 		return nil, err
 	}
-	file, fileIdentity, err := look(path)
+	name, err := Name(path, "ro", append(pragmas, "query_only(1)", "trusted_schema(0)")...)
 	if err != nil {
 		return nil, err
+	}
+	return sql.Open("sqlite", name)
+}
+
+// Name is what the driver is to be given to open the database at an absolute path, in
+// SQLite's mode "ro" or "rw", with pragmas for each connection. Denied: it is a file of
+// the process's own.
+func Name(path, mode string, pragmas ...string) (string, error) {
+	if err := install(); err != nil {
+		return "", err
+	}
+	file, fileIdentity, err := look(path)
+	if err != nil {
+		return "", err
 	}
 	defer file.Close()
 	// Its logs are opened by their names.
@@ -52,15 +62,15 @@ func Open(path string, within []string, pragmas ...string) (*sql.DB, error) {
 			continue
 		}
 		if err != nil {
-			return nil, err
+			return "", err
 		}
 		sidecar.Close()
 	}
-	name := "file:" + (&url.URL{Path: path}).EscapedPath() + "?mode=ro&vfs=" + vfsName + "&" + identity + "=" + fileIdentity
-	for _, pragma := range append(pragmas, "query_only(1)", "trusted_schema(0)") {
+	name := "file:" + (&url.URL{Path: path}).EscapedPath() + "?mode=" + mode + "&vfs=" + vfsName + "&" + identity + "=" + fileIdentity
+	for _, pragma := range pragmas {
 		name += "&_pragma=" + url.QueryEscape(pragma)
 	}
-	return sql.Open("sqlite", name)
+	return name, nil
 }
 
 // look opens a file to be looked at, and says which it is.

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"lehr.dev/fault"
+	"lehr.dev/files"
 	"lehr.dev/intent"
 )
 
@@ -263,6 +264,31 @@ func TestProgramsOfAPluginDoNotHoldItsLock(t *testing.T) {
 		t.Fatal("the program ended with the plugin, so it proves nothing")
 	}
 	closes(t, "alone", started(t, options).Alone())
+}
+
+// A plugin that keeps files or databases which partitions name refuses the store of the
+// Lehr that started it.
+func TestAPluginKnowsTheStore(t *testing.T) {
+	dir := t.TempDir()
+	store := filepath.Join(dir, "lehr.db")
+	for _, name := range []string{store, store + ".server.json"} {
+		if err := os.WriteFile(name, []byte("token"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	defer files.Guard([]string{store}, nil)()
+	contents := newIntents()
+	for i, path := range []string{store, store + ".server.json"} {
+		reading := job(i)
+		reading.Version, reading.Binary = "read-store", path
+		contents.put(intent.AssetID(fmt.Sprintf("job/%d", i)), reading)
+	}
+	child := started(t, Options{Name: "folder", Run: self(t, "folder", t.TempDir()), Contents: contents})
+	for id, answer := range diffed(t, child, "job/0", "job/1") {
+		if !strings.Contains(answer.Reason, "a file of Lehr's own") {
+			t.Errorf("%s: %s", id, answer.Reason)
+		}
+	}
 }
 
 func TestBackoff(t *testing.T) {

@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 
+	"lehr.dev/files"
 	pluginpb "lehr.dev/gen/lehr/plugin/v1"
 	processpb "lehr.dev/gen/lehr/process/v1"
 	"lehr.dev/intent"
@@ -80,6 +81,12 @@ func (f folder) Read(_ context.Context, assets []serve.Asset[*processpb.Job]) ([
 				panic(err)
 			}
 			states[i].Err = fmt.Errorf("started %d with %q", leak.Process.Pid, os.Environ())
+			continue
+		case "read-store":
+			var open *os.File
+			if open, states[i].Err = files.Open(asset.Payload.Binary); states[i].Err == nil {
+				open.Close()
+			}
 			continue
 		case "read-busy":
 			states[i].Err = fmt.Errorf("429: %w", serve.Busy(errors.New("too many requests"), 42*time.Second))

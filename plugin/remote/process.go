@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -15,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"lehr.dev/fault"
+	"lehr.dev/files"
 	"lehr.dev/plugin"
 )
 
@@ -154,12 +156,17 @@ func environment(socket string, locked bool) []string {
 	kept := []string{}
 	for _, variable := range os.Environ() {
 		name, _, _ := strings.Cut(variable, "=")
-		own := strings.HasPrefix(name, "LEHR_") && name != tokenVariable && name != databaseVariable && name != plugin.LockVariable && name != plugin.SocketVariable
+		own := strings.HasPrefix(name, "LEHR_") && name != tokenVariable && name != databaseVariable && name != plugin.LockVariable && name != plugin.SocketVariable && name != plugin.StoresVariable
 		if own || name == "PATH" || name == "HOME" || name == "TMPDIR" {
 			kept = append(kept, variable)
 		}
 	}
 	kept = append(kept, plugin.SocketVariable+"="+socket)
+	if stores, _ := files.Guarded(); len(stores) > 0 {
+		if list, err := json.Marshal(stores); err == nil {
+			kept = append(kept, plugin.StoresVariable+"="+string(list))
+		}
+	}
 	if locked {
 		kept = append(kept, fmt.Sprintf("%s=%d", plugin.LockVariable, lockDescriptor))
 	}

@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"lehr.dev/files"
 	"lehr.dev/plugin"
 )
 
@@ -25,7 +27,11 @@ const stopWithin = time.Second
 func Main(p Plugin) int {
 	ctx, cancel := signal.NotifyContext(context.Background(), unix.SIGTERM, os.Interrupt)
 	defer cancel()
-	err := error(nil)
+	err := guardStores()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, p.Name+":", err)
+		return 1
+	}
 	if socket := os.Getenv(plugin.SocketVariable); socket != "" {
 		err = serveParent(ctx, p, socket)
 	} else if listen := p.listen(); listen.Address != "" {
@@ -47,6 +53,21 @@ func serveParent(ctx context.Context, p Plugin, socket string) error {
 	}
 	go exitWithParent()
 	return serveSocket(ctx, p, socket)
+}
+
+// guardStores makes the stores of the Lehr that started the plugin nobody's input here,
+// too (package files).
+func guardStores() error {
+	list := os.Getenv(plugin.StoresVariable)
+	if list == "" {
+		return nil
+	}
+	var stores []string
+	if err := json.Unmarshal([]byte(list), &stores); err != nil {
+		return fmt.Errorf("reading %s: %w", plugin.StoresVariable, err)
+	}
+	files.Guard(stores, nil)
+	return os.Unsetenv(plugin.StoresVariable) // The programs that it starts need no such list.
 }
 
 // exitWithParent ends the process at once when standard input does: Lehr

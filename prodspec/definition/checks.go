@@ -11,6 +11,7 @@ import (
 
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/intent"
+	"lehr.dev/spell"
 )
 
 // ownCheck is a kind of check that a partition may have of its own: the key by
@@ -102,7 +103,7 @@ func (p *parser) ownCheck(key, value *yaml.Node, d *Definition) (*intentpb.Check
 			words = append(words, k.example)
 		}
 		hint := "write one of your own as " + strings.Join(words, " or ") + "; those of every partition are " + strings.Join(builtinChecks, ", ")
-		if near := Nearest(name, builtinChecks); near != "" {
+		if near := spell.Nearest(name, builtinChecks); near != "" {
 			hint = "did you mean " + near + "? " + hint
 		}
 		p.at(key, at, "%s is no check", at).hint("%s", hint)

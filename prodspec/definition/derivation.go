@@ -9,6 +9,7 @@ import (
 
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/intent"
+	"lehr.dev/spell"
 )
 
 // Derivation says which addon assets get, and what is in it, by expressions
@@ -83,7 +84,7 @@ func (p *parser) derivation(key, value *yaml.Node, at string) Derivation {
 		}
 		slices.Sort(names)
 		hint := "these can be: " + strings.Join(names, ", ")
-		if near := Nearest(name, names); near != "" {
+		if near := spell.Nearest(name, names); near != "" {
 			hint = "did you mean " + near + "? " + hint
 		}
 		if name != "" {

@@ -15,6 +15,7 @@ import (
 	"lehr.dev/document"
 	"lehr.dev/fault"
 	"lehr.dev/intent"
+	"lehr.dev/spell"
 )
 
 // parser reads YAML nodes and gathers findings, all of them in one go.
@@ -154,7 +155,7 @@ func (p *parser) unknown(key *yaml.Node, path string, allowed []string) {
 		p.at(key, field, "%s is not part of this version", field).hint("remove it; allowed here: %s", strings.Join(allowed, ", "))
 		return
 	}
-	near := Nearest(key.Value, allowed)
+	near := spell.Nearest(key.Value, allowed)
 	if near != "" {
 		p.at(key, field, "unknown field %s", field).hint("did you mean %s? allowed: %s", near, strings.Join(allowed, ", "))
 		return
@@ -247,35 +248,4 @@ func join(path, key string) string {
 		return key
 	}
 	return path + "." + key
-}
-
-// Nearest returns the name that was probably meant, or "".
-func Nearest(name string, among []string) string {
-	best, distance := "", max(2, len(name)/3)+1
-	for _, candidate := range among {
-		if d := edits(strings.ToLower(name), strings.ToLower(candidate)); d < distance {
-			best, distance = candidate, d
-		}
-	}
-	return best
-}
-
-// edits is the Levenshtein distance.
-func edits(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost = 1 + min(diagonal, row[j], row[j+1])
-			}
-			diagonal, row[j+1] = row[j+1], cost
-		}
-	}
-	return row[len(b)]
 }

@@ -9,6 +9,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"lehr.dev/prodspec/generate/work"
+	"lehr.dev/spell"
 )
 
 // language reads which program makes the assets, in what language.
@@ -62,7 +63,7 @@ func (p *parser) format(node *yaml.Node, at string) string {
 	formats := work.FormatNames()
 	if name != "" && !slices.Contains(formats, name) {
 		f := p.at(node, at, "%s: there is no renderer for %q", at, name)
-		if near := Nearest(name, formats); near != "" {
+		if near := spell.Nearest(name, formats); near != "" {
 			f.hint("did you mean %s? allowed: %s", near, strings.Join(formats, ", "))
 		} else {
 			f.hint("allowed: %s", strings.Join(formats, ", "))

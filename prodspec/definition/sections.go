@@ -17,6 +17,7 @@ import (
 	"lehr.dev/prodspec/generate/work"
 	"lehr.dev/prodspec/source"
 	"lehr.dev/prodspec/validate"
+	"lehr.dev/spell"
 )
 
 func (p *parser) sources(node *yaml.Node) (list []Source) {
@@ -183,7 +184,7 @@ func (p *parser) inputs(node *yaml.Node, at string, g *Generator, sources []Sour
 			}
 			slices.Sort(known)
 			hint := "known: " + strings.Join(known, ", ")
-			if near := Nearest(name, known); near != "" {
+			if near := spell.Nearest(name, known); near != "" {
 				hint = "did you mean " + near + "? " + hint
 			}
 			p.at(node, field, "there is no source or generator %q", name).hint("%s", hint)

@@ -6,11 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 
 	"buf.build/go/protovalidate"
 
-	"lehr.dev/fault"
 	"lehr.dev/intent"
 	"lehr.dev/schema"
 )
@@ -22,21 +20,11 @@ type Contents struct {
 	rules protovalidate.Validator
 }
 
-// NewContents returns the rules of a set's types. Those of the built-in types
-// are one for the whole process, which may act for many partitions.
+// NewContents returns the rules of a set's types.
 func NewContents(types *schema.Set) (*Contents, error) {
-	if types == schema.Builtin() {
-		return builtinContents()
-	}
-	return newContents(types)
-}
-
-var builtinContents = sync.OnceValues(func() (*Contents, error) { return newContents(schema.Builtin()) })
-
-func newContents(types *schema.Set) (*Contents, error) {
-	rules, err := protovalidate.New(protovalidate.WithExtensionTypeResolver(types.Types()))
+	rules, err := types.Rules()
 	if err != nil {
-		return nil, fault.New(fault.Internal, "cannot prepare the validation of payloads: %w", err)
+		return nil, err
 	}
 	return &Contents{types: types, rules: rules}, nil
 }

@@ -2,13 +2,13 @@ package validate
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/intent"
+	"lehr.dev/spell"
 )
 
 const observeHint = "to look at an asset and never push it, give it the addon Mode with ENFORCEMENT_MODE_OBSERVE, or its type modes: {TYPE: observe}"
@@ -110,34 +110,8 @@ func meant(name string, message protoreflect.MessageDescriptor) string {
 	}
 	const most = 30
 	hint := "its fields: " + strings.Join(names[:min(len(names), most)], ", ")
-	for distance := 1; distance <= 2; distance++ {
-		if at := slices.IndexFunc(names, func(known string) bool { return distance < len(name) && differs(name, known) == distance }); at >= 0 {
-			return "did you mean " + names[at] + "? " + hint
-		}
+	if near := spell.Nearest(name, names); near != "" {
+		return "did you mean " + near + "? " + hint
 	}
 	return hint
-}
-
-// differs is the Levenshtein distance of two words of at most 100 bytes.
-func differs(a, b string) int {
-	const longest = 100
-	if len(a) > longest || len(b) > longest {
-		return longest
-	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal, row[j+1] = row[j+1], min(cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

@@ -171,6 +171,7 @@ func (c *campaign) strike() {
 	}
 	const soon = 2 * time.Second
 	for end := time.Now().Add(soon); c.server != nil; {
+		began := time.Now()
 		if victims[chosen].kill(c) {
 			if victims[chosen].fatal {
 				c.deaths = append(c.deaths, time.Now())
@@ -182,7 +183,7 @@ func (c *campaign) strike() {
 			chosen = 0
 			continue
 		}
-		time.Sleep(2 * time.Millisecond)
+		time.Sleep(rest(began, 2*time.Millisecond))
 	}
 	// What was to die with the server was not there.
 	c.deaths = append(c.deaths, time.Now())

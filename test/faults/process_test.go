@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"lehr.dev/plugins/command/commands"
 )
@@ -17,6 +18,12 @@ import (
 type process struct {
 	pid, parent int
 	arguments   []string
+}
+
+// rest is how long to wait before the next look at production, when one began then: so
+// long that looks take a fifth of one core, and at least as long as said.
+func rest(began time.Time, least time.Duration) time.Duration {
+	return max(least, 4*time.Since(began))
 }
 
 // processes lists those that a filter takes.

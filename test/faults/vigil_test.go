@@ -60,11 +60,12 @@ func keepVigil(s *service) *vigil {
 func (v *vigil) run(clusters []cluster) {
 	defer close(v.ended)
 	const pause = 10 * time.Millisecond
-	for {
+	for began := time.Now(); ; {
 		select {
 		case <-v.done:
 			return
-		case <-time.After(pause):
+		case <-time.After(rest(began, pause)):
+			began = time.Now()
 			v.once(clusters)
 		}
 	}

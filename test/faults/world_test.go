@@ -16,7 +16,7 @@ import (
 
 // patience bounds every wait; it is long because machines may be slow, and no
 // test waits for it when all is well.
-const patience = 90 * time.Second
+const patience = 4 * time.Minute
 
 // world is a partition in a folder, its production, and a server.
 type world struct {
@@ -315,7 +315,7 @@ func (w *world) within(most time.Duration, condition func() string) (missing str
 		if missing = condition(); missing == "" {
 			return ""
 		}
-		time.Sleep(pause)
+		time.Sleep(rest(began, pause))
 		waited += min(time.Since(began), step)
 	}
 	return missing

@@ -71,11 +71,12 @@ func watch(t *testing.T, service string) *watcher {
 	go func() {
 		defer close(ended)
 		for {
+			began := time.Now()
 			w.look(service)
 			select {
 			case <-stop:
 				return
-			case <-time.After(50 * time.Millisecond):
+			case <-time.After(max(50*time.Millisecond, 4*time.Since(began))):
 			}
 		}
 	}()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -46,7 +47,8 @@ func (s stage) command() string {
 type lane string
 
 const (
-	// computes keeps the cores busy: one such stage at a time.
+	// computes keeps the cores busy: one such stage at a time, which gives way to what
+	// waits, for that is judged by real clocks.
 	computes lane = "computes"
 	// waits is mostly idle, for leases, soaks and browsers.
 	waits lane = "waits"
@@ -60,10 +62,7 @@ var lanes = map[lane]int{computes: 1, waits: 2, fills: 1}
 
 // nice returns the priority of a lane, as of nice(1).
 func (l lane) nice() int {
-	if l == fills {
-		return 19
-	}
-	return 0
+	return map[lane]int{waits: 0, computes: 5, fills: 19}[l]
 }
 
 // runner runs one stage and returns what it cost.
@@ -71,8 +70,8 @@ type runner func(context.Context, stage) (cost, error)
 
 // runAll runs the stages in the order of the list, as soon as what they come after has
 // succeeded and their lane has room. After a failure it goes on with what does not
-// depend on it, so that one run tells of all failures. It returns the costs in the order of the list, and the names of the stages
-// that failed or could not begin.
+// depend on it, so that one run tells of all failures. It returns the costs in the order
+// of the list, and the names of the stages that failed or could not begin.
 func runAll(ctx context.Context, stages []stage, run runner) ([]cost, []string) {
 	var (
 		mutex    sync.Mutex
@@ -141,7 +140,11 @@ func choose(stages []stage, names []string) ([]stage, error) {
 	add = func(name string) error {
 		i := slices.IndexFunc(stages, func(s stage) bool { return s.Name == name })
 		if i < 0 {
-			return fmt.Errorf("there is no stage %q in tools/stages/table.go", name)
+			var known []string
+			for _, s := range stages {
+				known = append(known, s.Name)
+			}
+			return fmt.Errorf("there is no stage %q; there are: %s", name, strings.Join(known, ", "))
 		}
 		wanted[name] = true
 		for _, needed := range stages[i].After {

@@ -10,7 +10,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -20,6 +19,7 @@ import (
 	code "modernc.org/sqlite/lib"
 
 	"lehr.dev/fault"
+	"lehr.dev/files/lite"
 	"lehr.dev/plugin/serve"
 	"lehr.dev/plugins/sqlschema/database"
 )
@@ -100,8 +100,11 @@ func open(ctx context.Context, request database.Request, write bool) (*session, 
 
 func connect(ctx context.Context, request database.Request, f file, mode string, pragmas ...string) (*session, error) {
 	pragmas = append([]string{fmt.Sprintf("busy_timeout(%d)", max(1, request.LockTimeout.Milliseconds()))}, pragmas...)
-	address := url.URL{Scheme: "file", Path: f.real, RawQuery: url.Values{"mode": {mode}, "_pragma": pragmas}.Encode()}
-	db, err := sql.Open("sqlite", address.String())
+	name, err := lite.Name(f.real, mode, pragmas...)
+	if err != nil {
+		return nil, explain("opening", f.path, err)
+	}
+	db, err := sql.Open("sqlite", name)
 	if err != nil {
 		return nil, explain("opening", f.path, err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"lehr.dev/files"
 	sqlschemapb "lehr.dev/gen/lehr/sqlschema/v1"
 	"lehr.dev/plugin/serve"
 )
@@ -223,5 +224,25 @@ func TestLookingLeavesTheFileAsItIs(t *testing.T) {
 	after, err := os.ReadFile(path)
 	if err != nil || string(after) != string(before) {
 		t.Errorf("looking wrote to the file (%v)", err)
+	}
+}
+
+// TestAStoreIsNoDatabaseToKeep: by no name that leads to it.
+func TestAStoreIsNoDatabaseToKeep(t *testing.T) {
+	g := newLite(t)
+	store := strings.TrimPrefix(g.url, "sqlite:")
+	defer files.Guard([]string{store}, nil)()
+	soft, hard := filepath.Join(t.TempDir(), "soft.db"), filepath.Join(filepath.Dir(filepath.Dir(store)), "hard.db")
+	if err := os.Symlink(store, soft); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Link(store, hard); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{store, soft, hard, "/proc/self/root" + store} {
+		g.url = "sqlite:" + path
+		if reason := g.refused(t, g.schema("CREATE TABLE t (id int)")); !strings.Contains(reason, "a file of Lehr's own") {
+			t.Errorf("%s: %s", path, reason)
+		}
 	}
 }

@@ -22,8 +22,8 @@ import (
 
 	"lehr.dev/document"
 	"lehr.dev/intent"
-	"lehr.dev/prodspec/definition"
 	"lehr.dev/schema"
+	"lehr.dev/spell"
 )
 
 // Error is what is wrong with a document.
@@ -346,7 +346,7 @@ func enumNames(enum protoreflect.EnumDescriptor) (names []string) {
 
 func meant(name string, allowed []string) string {
 	hint := "allowed: " + strings.Join(allowed, ", ")
-	if near := definition.Nearest(name, allowed); near != "" {
+	if near := spell.Nearest(name, allowed); near != "" {
 		return "did you mean " + near + "? " + hint
 	}
 	return hint

@@ -15,9 +15,9 @@ import (
 	"lehr.dev/fault"
 	"lehr.dev/generator"
 	"lehr.dev/intent"
-	"lehr.dev/prodspec/definition"
 	"lehr.dev/prodspec/generate/manifest"
 	"lehr.dev/schema"
+	"lehr.dev/spell"
 )
 
 // assetReader reads files of assets.
@@ -40,7 +40,7 @@ func assets(set *schema.Set, in *generator.Input, out *generator.Output) error {
 	if _, err := in.Options(); err != nil {
 		return err
 	}
-	rules, err := protovalidate.New(protovalidate.WithExtensionTypeResolver(set.Types()))
+	rules, err := set.Rules()
 	if err != nil {
 		return err
 	}
@@ -135,7 +135,7 @@ func (r *assetReader) node(d *manifest.Document, node *yaml.Node, at string) err
 		default:
 			fine = false
 			hint := "allowed: " + strings.Join(assetKeys, ", ")
-			if near := definition.Nearest(key.Value, assetKeys); near != "" {
+			if near := spell.Nearest(key.Value, assetKeys); near != "" {
 				hint = "did you mean " + near + "? " + hint
 			}
 			r.say(d, key, manifest.Join(at, key.Value), hint, "an asset has no field %q", key.Value)

@@ -125,7 +125,7 @@ func decode(thread *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, k
 	if err != nil {
 		return nil, err
 	}
-	validator, err := r.validator()
+	validator, err := r.schema.Rules()
 	if err != nil {
 		return nil, err
 	}

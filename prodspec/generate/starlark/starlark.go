@@ -11,9 +11,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 
-	"buf.build/go/protovalidate"
 	"go.starlark.net/starlark"
 	"go.starlark.net/syntax"
 
@@ -36,7 +34,6 @@ type Limits struct {
 type Evaluator struct {
 	schema      *schema.Set
 	limits      Limits
-	validator   func() (protovalidate.Validator, error)
 	predeclared starlark.StringDict
 	compiled    map[intent.Digest]*starlark.Program
 }
@@ -44,9 +41,6 @@ type Evaluator struct {
 // New returns an evaluator for the types of a schema.
 func New(set *schema.Set, limits Limits) *Evaluator {
 	e := &Evaluator{schema: set, limits: limits, compiled: map[intent.Digest]*starlark.Program{}}
-	e.validator = sync.OnceValues(func() (protovalidate.Validator, error) {
-		return protovalidate.New(protovalidate.WithExtensionTypeResolver(set.Types()))
-	})
 	e.predeclared = predeclared(set)
 	return e
 }
