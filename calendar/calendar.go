@@ -304,14 +304,17 @@ func floor(local time.Time) time.Time {
 	return time.Date(year, month, day, 0, 0, 0, 0, time.UTC)
 }
 
-// instant is when clocks of the zone show a wall time, which is given in UTC:
-// the first time, where they show it twice; where they never do, when they are
-// put forward past it.
-func (c *Calendar) instant(wall time.Time) time.Time {
+// instant is Instant in the calendar's zone.
+func (c *Calendar) instant(wall time.Time) time.Time { return Instant(wall, c.zone) }
+
+// Instant returns when clocks of a zone show a wall time, which is given in UTC: the first
+// time, where they show it twice; where they never do, when they are put forward past it.
+// All local times that people write are read by it.
+func Instant(wall time.Time, zone *time.Location) time.Time {
 	var moved time.Time
 	for _, near := range []time.Duration{-24 * time.Hour, 24 * time.Hour} {
-		_, offset := wall.Add(near).In(c.zone).Zone()
-		at := wall.Add(-time.Duration(offset) * time.Second).In(c.zone)
+		_, offset := wall.Add(near).In(zone).Zone()
+		at := wall.Add(-time.Duration(offset) * time.Second).In(zone)
 		if _, shown := at.Zone(); shown == offset {
 			return at
 		}

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -18,7 +17,6 @@ import (
 	"lehr.dev/client"
 	"lehr.dev/fault"
 	apipb "lehr.dev/gen/lehr/api/v1"
-	"lehr.dev/intent"
 )
 
 const (
@@ -172,10 +170,8 @@ func withoutWords(report *apipb.Report) {
 		report.Health.Reason = ""
 	}
 	for _, waiting := range report.Waiting {
-		if slices.Contains(foreign, waiting.Kind) {
+		if waiting.Quotes || slices.Contains(foreign, waiting.Kind) {
 			waiting.Reason = leftOut
-		} else if own, _, asked := strings.Cut(waiting.Reason, intent.AfterPush); asked {
-			waiting.Reason = own + leftOut // What a protection says of a neighbour.
 		}
 	}
 }

@@ -23,7 +23,7 @@ func TestABundleHasNoWords(t *testing.T) {
 		report.Waiting = append(report.Waiting, &apipb.WaitingOn{Kind: string(kind), Reason: "it said " + secret})
 	}
 	for _, kind := range []intent.WaitingKind{intent.WaitOrder, intent.WaitVersion, intent.WaitCapacity} {
-		report.Waiting = append(report.Waiting, &apipb.WaitingOn{Kind: string(kind), Reason: "must come after web (" + intent.AfterPush + "protection smoke says no: " + secret + ")"})
+		report.Waiting = append(report.Waiting, &apipb.WaitingOn{Kind: string(kind), Reason: "must come after web (after its push: protection smoke says no: " + secret + ")", Quotes: true, Blockers: []string{"web"}})
 	}
 	report.Waiting = append(report.Waiting, &apipb.WaitingOn{Kind: string(intent.WaitOrder), Reason: "schema comes first", Blockers: []string{"schema"}})
 	withoutWords(report)
@@ -33,7 +33,7 @@ func TestABundleHasNoWords(t *testing.T) {
 	if strings.Contains(text, secret) {
 		t.Error(text)
 	}
-	for _, words := range []string{`"password"`, "unhealthy", "backoff", "schema comes first", "must come after web (left out", "failed", "left out"} {
+	for _, words := range []string{`"password"`, "unhealthy", "backoff", "schema comes first", "web", "failed", "left out"} {
 		if !strings.Contains(text, words) {
 			t.Errorf("%s is not in %s", words, text)
 		}

@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"lehr.dev/calendar"
 	"lehr.dev/fault"
 )
 
@@ -17,9 +18,12 @@ func (s *session) moment(text string) (*timestamppb.Timestamp, error) {
 	if text == "" {
 		return nil, nil
 	}
-	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02 15:04", "2006-01-02"} {
-		if at, err := time.ParseInLocation(layout, text, time.Local); err == nil {
-			return timestamppb.New(at), nil
+	if at, err := time.Parse(time.RFC3339Nano, text); err == nil {
+		return timestamppb.New(at), nil
+	}
+	for _, layout := range []string{"2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02 15:04", "2006-01-02"} {
+		if wall, err := time.Parse(layout, text); err == nil {
+			return timestamppb.New(calendar.Instant(wall, time.Local)), nil
 		}
 	}
 	if ago, ok := howLong(text); ok {

@@ -105,19 +105,31 @@ const (
 	Unhealthy     HealthState = "unhealthy"
 )
 
-// Health of a resource.
+// HealthSource is who judged a resource's health.
+type HealthSource string
+
+const (
+	// SourcePlugin: its plugin.
+	SourcePlugin HealthSource = ""
+	// SourceAfterPush: the protections that are asked after its push, which are not over.
+	SourceAfterPush HealthSource = "after-push"
+)
+
+// Health of a resource. Programs read the fields; Reason is for people alone.
 type Health struct {
-	State           HealthState `json:"state"`
-	Reason          string      `json:"reason,omitempty"`
-	ObservedVersion string      `json:"observedVersion,omitempty"`
+	State           HealthState  `json:"state"`
+	Reason          string       `json:"reason,omitempty"`
+	ObservedVersion string       `json:"observedVersion,omitempty"`
+	Source          HealthSource `json:"source,omitempty"`
+	// Check is the protection that State is of, which a person may override; empty: none.
+	Check string `json:"check,omitempty"`
+	// Plugin is what the plugin told, where State is not that; HealthUnknown: it told
+	// something before, and what holds now is not known. Empty: State is what it told.
+	Plugin HealthState `json:"plugin,omitempty"`
 }
 
-// AfterPush begins the reason of a health that is told of by what is asked after a
-// push, and not by a plugin.
-const AfterPush = "after its push: "
-
 // IsAfterPush reports whether what is asked after a push is not over.
-func (h Health) IsAfterPush() bool { return strings.HasPrefix(h.Reason, AfterPush) }
+func (h Health) IsAfterPush() bool { return h.Source == SourceAfterPush }
 
 // Difference is a fact: how production compares with an asset's intent.
 type Difference struct {

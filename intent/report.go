@@ -152,8 +152,18 @@ func (k WaitingKind) Sort() Sort {
 // WaitingOn is one reason why an asset is not pushed now.
 type WaitingOn struct {
 	Kind WaitingKind `json:"kind"`
-	// Reason in plain words, with numbers and what to do.
+	// Reason in plain words, with numbers and what to do. Programs read the other fields.
 	Reason string `json:"reason"`
+	// Check of policy that gives it, which a person may override; empty: none.
+	Check string `json:"check,omitempty"`
+	// Quotes: Reason quotes what something outside Lehr said, which may hold a secret.
+	Quotes bool `json:"quotes,omitempty"`
+	// Approve: an approval of the plan lets the push go.
+	Approve bool `json:"approve,omitempty"`
+	// Loosened: only what was enforced last asks for it, and no longer the target.
+	Loosened bool `json:"loosened,omitempty"`
+	// Unhealthy: too many assets of the budget's scope are not healthy.
+	Unhealthy bool `json:"unhealthy,omitempty"`
 	// Blockers are the assets that must move first.
 	Blockers []AssetID `json:"blockers,omitempty"`
 	// Scope of a budget that is full.

@@ -120,10 +120,11 @@ func (e RolloutEdit) Set() bool { return !e.At.IsZero() && e.Changed == "" }
 // RolloutProgress is how far a run has come.
 type RolloutProgress struct {
 	Stages []StageProgress `json:"stages"`
-	// Waits says for what it waits, in words, and For for which assets; empty: it
-	// lets assets go on, or has ended.
-	Waits string    `json:"waits,omitempty"`
-	For   []AssetID `json:"for,omitempty"`
+	// Waits says for what it waits, in words for people, Cause of which kind that is,
+	// and For for which assets; empty: it lets assets go on, or has ended.
+	Waits string       `json:"waits,omitempty"`
+	Cause RolloutCause `json:"cause,omitempty"`
+	For   []AssetID    `json:"for,omitempty"`
 	// Next is when time alone changes that, if known.
 	Next time.Time `json:"next,omitzero"`
 	// Fields that a run which sets Value is about, those that are kept included.
@@ -131,6 +132,29 @@ type RolloutProgress struct {
 	// Verdicts of its validations.
 	Verdicts []ValidationVerdict `json:"verdicts,omitempty"`
 }
+
+// Wait says for what the run waits; an empty text: for nothing.
+func (p *RolloutProgress) Wait(cause RolloutCause, waits string, assets []AssetID) {
+	if waits == "" {
+		cause = ""
+	}
+	p.Cause, p.Waits, p.For = cause, waits, assets
+}
+
+// RolloutCause is the kind of what a run waits for.
+type RolloutCause string
+
+const (
+	CauseStage    RolloutCause = "stage"    // a stage that it is at, or that wants none of its assets
+	CausePause    RolloutCause = "pause"    // it is paused
+	CauseStop     RolloutCause = "stop"     // the stop is on
+	CauseRollouts RolloutCause = "rollouts" // the rollouts that it comes after
+	CauseBad      RolloutCause = "bad"      // head has content that was judged bad
+	CausePerson   RolloutCause = "person"   // a person is to start it
+	CauseEnded    RolloutCause = "ended"    // a run of the same content was ended
+	CauseDocument RolloutCause = "document" // the document that it edits, or who edits it too
+	CauseBack     RolloutCause = "back"     // assets that go back
+)
 
 // StageProgress is how far a stage has come: of Total assets so many were let go
 // on, and so many of those are done.
@@ -183,7 +207,22 @@ type RolloutEvent struct {
 	// Kind is "begin", "select", "stage", "verdict", "bad", "good", "rollback", "land",
 	// "kept", or a RolloutOrder's.
 	Kind string `json:"kind"`
+	// Stage that is done, of kind "stage".
+	Stage string `json:"stage,omitempty"`
+	// Text is for people.
 	Text string `json:"text"`
+	// Paused says for what a run paused itself.
+	Paused PauseCause `json:"paused,omitzero"`
+}
+
+// PauseCause is what a run paused itself for: a validation of a stage that cannot tell,
+// or a rollout that it comes after and that went back. Zero: a person paused it.
+type PauseCause struct {
+	Validation string `json:"validation,omitempty"`
+	Stage      string `json:"stage,omitempty"`
+	Rollout    string `json:"rollout,omitempty"`
+	// From is the incarnation that the rollout went back from.
+	From IncarnationID `json:"from,omitzero"`
 }
 
 // OrderKind is what a person may ask of a rollout.

@@ -2,6 +2,7 @@ package rule
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"strings"
 
@@ -56,10 +57,10 @@ func (p *program) measured(asset intent.Asset, added map[string]any) (ref.Val, i
 func (p *program) failure(asset intent.Asset, err error) error {
 	cancelled, ok := errors.AsType[interpreter.EvalCancelledError](err)
 	if ok && cancelled.Cause == interpreter.CostLimitExceeded || errors.Is(err, errLimit) {
-		return fault.New(fault.Invalid, "expression %.200q of asset %s %w", p.text, asset.ID, errLimit).
+		return p.fails(asset, &EvaluationError{errLimit.Error(), errLimit}).
 			WithHint("fewer loops within loops, and shorter texts, cost less")
 	}
-	return fault.New(fault.Invalid, "expression %.200q of asset %s %w: %s", p.text, asset.ID, errNoValue, shorten(reason(err))).
+	return p.fails(asset, &EvaluationError{fmt.Sprintf("%v: %s", errNoValue, shorten(reason(err))), errNoValue}).
 		WithHint(`ask first whether it is there, as in has(payload.field) or "KEY" in payload.field`)
 }
 

@@ -1,6 +1,7 @@
 package rule
 
 import (
+	"fmt"
 	"math"
 	"strconv"
 
@@ -84,6 +85,19 @@ func (x *Expression) Bool(asset intent.Asset) (bool, error) {
 
 // of is an error in evaluating the expression for an asset.
 func (p *program) of(asset intent.Asset, format string, arguments ...any) *fault.Error {
-	problem := fault.New(fault.Invalid, format, arguments...)
+	return p.fails(asset, &EvaluationError{Problem: fmt.Sprintf(format, arguments...)})
+}
+
+func (p *program) fails(asset intent.Asset, problem *EvaluationError) *fault.Error {
 	return fault.New(fault.Invalid, "expression %.200q of asset %s %w", p.text, asset.ID, problem)
 }
+
+// EvaluationError is the cause of an error in evaluating an expression for an asset.
+type EvaluationError struct {
+	// Problem continues a sentence of which the expression is the subject.
+	Problem string
+	cause   error
+}
+
+func (e *EvaluationError) Error() string { return e.Problem }
+func (e *EvaluationError) Unwrap() error { return e.cause }

@@ -76,7 +76,7 @@ func toPlan(p intent.Plan) *apipb.Plan {
 
 func toWaiting(w intent.WaitingOn) *apipb.WaitingOn {
 	return &apipb.WaitingOn{
-		Kind: string(w.Kind), Reason: w.Reason, Owner: w.Owner, Until: toTime(w.Until),
+		Kind: string(w.Kind), Reason: w.Reason, Check: w.Check, Quotes: w.Quotes, Approve: w.Approve, Owner: w.Owner, Until: toTime(w.Until),
 		Blockers: each(w.Blockers, func(id intent.AssetID) string { return string(id) }),
 	}
 }
@@ -85,7 +85,7 @@ func toHealth(h intent.Health) *apipb.Health {
 	if h.State == "" {
 		return nil
 	}
-	return &apipb.Health{State: string(h.State), Reason: h.Reason, ObservedVersion: h.ObservedVersion}
+	return &apipb.Health{State: string(h.State), Reason: h.Reason, ObservedVersion: h.ObservedVersion, Source: string(h.Source), Check: h.Check, Plugin: string(h.Plugin)}
 }
 
 // Report converts a report; plan uses it too.

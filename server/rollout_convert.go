@@ -35,7 +35,7 @@ func toRun(r intent.Rollout) *apipb.RolloutRun {
 		Run: r.Run, State: string(r.State), To: toIncarnationID(r.To), Value: string(r.Value), From: toIncarnationID(r.From),
 		Began: toTime(r.Began), Ended: toTime(r.Ended), By: toActor(r.By), Reason: r.Reason, Skipped: r.Skipped,
 		Promoted: r.Promoted, Emergency: r.Emergency, Bad: r.Bad, Back: toIncarnationID(r.Back), Reverts: names(r.Reverts),
-		Edits: each(r.Edits, toRolloutEdit), Fields: int64(r.Progress.Fields), Waits: r.Progress.Waits, WaitsFor: names(r.Progress.For), Next: toTime(r.Progress.Next),
+		Edits: each(r.Edits, toRolloutEdit), Fields: int64(r.Progress.Fields), Waits: r.Progress.Waits, WaitCause: string(r.Progress.Cause), WaitsFor: names(r.Progress.For), Next: toTime(r.Progress.Next),
 		Stages: each(r.Progress.Stages, func(stage intent.StageProgress) *apipb.RolloutStage {
 			return &apipb.RolloutStage{
 				Name: stage.Name, Total: int64(stage.Total), Selected: int64(stage.Selected), Done: int64(stage.Done),

@@ -96,7 +96,7 @@ func (l *Lab) limits(d Disturbance, r *rand.Rand) {
 
 // waitsForHealth marks that a report waits for others to be healthy.
 func (l *Lab) waitsForHealth(waiting intent.WaitingOn) {
-	if l.ailing() && waiting.Kind == intent.WaitBudget && strings.Contains(waiting.Reason, "unhealthy, or not known to be healthy") {
+	if l.ailing() && waiting.Unhealthy {
 		l.mark("waits: others of its cluster are not healthy")
 	}
 }

@@ -41,7 +41,7 @@ func (p person) approveFor(asset string, period time.Duration, held bool) error 
 			return err
 		}
 		report, err := p.report(asset)
-		if err != nil || !asksFor(report, "lehr approve") {
+		if err != nil || !asksForApproval(report) {
 			continue
 		}
 		if held {

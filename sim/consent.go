@@ -66,7 +66,7 @@ func (p person) approveNext(asset, before string) (plan string, err error) {
 		if err != nil {
 			return "", err
 		}
-		if report.PlanDigest == "" || report.PlanDigest == before || !asksFor(report, "lehr approve") {
+		if report.PlanDigest == "" || report.PlanDigest == before || !asksForApproval(report) {
 			continue
 		}
 		p.tell("%s: %s, plan %.8s", p.d, asset, report.PlanDigest)

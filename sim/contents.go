@@ -80,7 +80,7 @@ func (p person) approveOther(asset, content string) (effective string, err error
 		if err != nil {
 			return "", err
 		}
-		if report.Effective == content || !asksFor(report, "lehr approve") {
+		if report.Effective == content || !asksForApproval(report) {
 			continue
 		}
 		p.tell("%s: %s, content %.8s, plan %.8s", p.d, asset, report.Effective, report.PlanDigest)

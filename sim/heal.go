@@ -107,14 +107,9 @@ func (l *Lab) help(p person) {
 	}
 }
 
-// asksFor reports whether a report tells a person to give a command.
-func asksFor(report *apipb.Report, command string) bool {
-	for _, waiting := range report.Waiting {
-		if strings.Contains(waiting.Reason, command) {
-			return true
-		}
-	}
-	return false
+// asksForApproval reports whether an approval lets what a report tells of go.
+func asksForApproval(report *apipb.Report) bool {
+	return slices.ContainsFunc(report.Waiting, func(w *apipb.WaitingOn) bool { return w.Approve })
 }
 
 // settles waits until production is as intent asks, and Lehr knows it (L1).

@@ -253,7 +253,7 @@ func (l *Lab) protected(ending, reason string) {
 
 // toldAfter marks what is told of an asset after its push.
 func (l *Lab) toldAfter(h intent.Health) {
-	if l.judged() && strings.HasPrefix(h.Reason, intent.AfterPush) {
+	if l.judged() && h.IsAfterPush() {
 		l.mark("after a push: " + string(h.State))
 	}
 }

@@ -97,7 +97,7 @@ func (l *Lab) reported(report intent.Report) {
 	for _, waiting := range report.Waiting {
 		l.mark("waits: " + string(waiting.Kind))
 		l.waitsForHealth(waiting)
-		if waiting.Kind == intent.WaitCalendar && strings.Contains(waiting.Reason, "dropped from the policy") {
+		if waiting.Kind == intent.WaitCalendar && waiting.Loosened {
 			l.mark("waits: calendar that an edit dropped")
 		}
 	}

@@ -178,7 +178,7 @@ func (p person) approve(then func(*apipb.Report) error) error {
 		return err
 	}
 	for _, report := range list.Reports {
-		if !asksFor(report, "lehr approve") {
+		if !asksForApproval(report) {
 			continue
 		}
 		// One who may not approve this may still approve the next.

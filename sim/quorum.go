@@ -18,7 +18,7 @@ func (p person) asked(asset string) (*apipb.Report, error) {
 			return nil, err
 		}
 		report, err := p.report(asset)
-		if err != nil || asksFor(report, "lehr approve") {
+		if err != nil || asksForApproval(report) {
 			return report, err
 		}
 	}
@@ -32,7 +32,7 @@ func (p person) approveTogether() error {
 		return err
 	}
 	for _, report := range list.Reports {
-		if !asksFor(report, "lehr approve") {
+		if !asksForApproval(report) {
 			continue
 		}
 		for _, name := range everybody {

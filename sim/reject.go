@@ -108,7 +108,7 @@ func (p person) vetoes(asset string, held time.Duration) error {
 		period = nil
 	}
 	approve := func() error {
-		if !asksFor(report, "lehr approve") {
+		if !asksForApproval(report) {
 			return nil
 		}
 		for _, name := range []string{somebody, "dave"} {

@@ -368,7 +368,7 @@ func (l *Lab) rolledOn(step store.RolloutStep) {
 		if e.Kind == "begin" && run.Name == "records" && l.good.Course != nil && l.good.Course.Train {
 			l.mark("rollout: begun after another")
 		}
-		if e.Kind == "stage" && strings.HasPrefix(e.Text, "canary") {
+		if e.Kind == "stage" && e.Stage == "canary" {
 			l.mark(of + "a canary soaked")
 		}
 	}
@@ -393,12 +393,16 @@ func (l *Lab) rolledOn(step store.RolloutStep) {
 			l.mark(of + "an asset gone under way")
 		}
 	}
-	for part, mark := range map[string]string{
-		"judged bad": "held as bad", "for a person to start it": "held for a person", "was ended": "the same content waits for a person",
-		"which is broken": "a broken source is waited for",
-	} {
-		if strings.Contains(run.Progress.Waits, part) {
-			l.mark(of + mark)
+	switch run.Progress.Cause {
+	case intent.CauseBad:
+		l.mark(of + "held as bad")
+	case intent.CausePerson:
+		l.mark(of + "held for a person")
+	case intent.CauseEnded:
+		l.mark(of + "the same content waits for a person")
+	case intent.CauseStage:
+		if slices.ContainsFunc(run.Progress.Verdicts, func(v intent.ValidationVerdict) bool { return v.Result == "broken" }) {
+			l.mark(of + "a broken source is waited for")
 		}
 	}
 	l.runs[run.Name] = now

@@ -34,7 +34,7 @@ func approval(f Facts) intent.Verdict {
 		why = "destructive: " + destruction(f.Plan)
 	}
 	return intent.Waits("approval", intent.WaitingOn{
-		Kind:   intent.WaitApproval,
+		Kind: intent.WaitApproval, Approve: true,
 		Reason: fmt.Sprintf("needs %s of plan %s (%s). \"lehr approve %s --plan %s\" gives it", f.lacks(), f.reading(), why, f.Asset, f.reading()),
 	})
 }

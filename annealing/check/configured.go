@@ -156,12 +156,14 @@ func (c *Configured) passes(until time.Time) intent.Verdict { return intent.Pass
 // that is known.
 func (c *Configured) waits(kind intent.WaitingKind, until time.Time, format string, arguments ...any) intent.Verdict {
 	return intent.Waits(c.Name, intent.WaitingOn{
-		Kind: kind, Until: until, Reason: fmt.Sprintf("check %s: "+format, append([]any{c.Name}, arguments...)...),
+		Kind: kind, Check: c.Name, Until: until, Reason: fmt.Sprintf("check %s: "+format, append([]any{c.Name}, arguments...)...),
 	})
 }
 
 func (c *Configured) broken(err error) intent.Verdict {
-	return intent.IsBroken(c.Name, fmt.Errorf("check %s cannot answer: %w", c.Name, err))
+	v := intent.IsBroken(c.Name, fmt.Errorf("check %s cannot answer: %w", c.Name, err))
+	v.Waiting.Check = c.Name
+	return v
 }
 
 // configured is the verdict of a check that policy asks for. A loosened one is
@@ -184,8 +186,10 @@ func (f Facts) holds(c Required) intent.Verdict {
 	if f.letsGo() || endless && f.Approved {
 		return c.passes(f.ApprovedUntil)
 	}
+	v.Waiting.Loosened = true
 	v.Waiting.Reason += " (dropped from the policy, or changed there, but last enforced with it)"
 	if f.loosens() || endless {
+		v.Waiting.Approve = true
 		v.Waiting.Reason += f.letGo()
 	}
 	return v

@@ -26,6 +26,7 @@ type edges struct {
 	problems []string
 	loosened int
 	missing  bool
+	quotes   bool
 	until    time.Time
 }
 
@@ -49,6 +50,7 @@ func (e *edges) judge(f Facts, n Neighbour, o obstacle) {
 		e.reasons = append(e.reasons, o.reason)
 	}
 	e.blockers = append(e.blockers, n.Asset)
+	e.quotes = e.quotes || n.Quotes
 	e.missing = e.missing || n.Missing && !n.Loosened
 	if n.Loosened {
 		e.loosened++
@@ -61,8 +63,9 @@ func (e *edges) verdict(name string, kind intent.WaitingKind, f Facts) intent.Ve
 	if len(e.blockers) == 0 {
 		return intent.Passed(name, e.until)
 	}
-	waiting := intent.WaitingOn{Kind: kind, Reason: listed(append(e.problems, e.reasons...)), Blockers: named(e.blockers)}
+	waiting := intent.WaitingOn{Kind: kind, Reason: listed(append(e.problems, e.reasons...)), Blockers: named(e.blockers), Quotes: e.quotes}
 	if e.loosened == len(e.blockers) && f.loosens() {
+		waiting.Approve, waiting.Loosened = true, true
 		waiting.Reason += f.letGo()
 	}
 	if e.missing {

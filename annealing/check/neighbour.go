@@ -21,6 +21,8 @@ type Neighbour struct {
 	Missing bool
 	// State in plain words when it is not Known.
 	State string
+	// Quotes: State quotes what a protection said.
+	Quotes bool
 	// Loosened: only the last enforced content asks for this edge; the target
 	// does not any more. An approval of the plan lets it go.
 	Loosened bool

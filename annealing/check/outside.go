@@ -175,7 +175,7 @@ func (c *Configured) unanswered(q Question, a Answer) intent.Verdict {
 	switch {
 	case a.Failed != nil && q.Misasked(a.Failed):
 		v := intent.IsBroken(c.Name, a.Failed)
-		v.Waiting.Kind = intent.WaitCheckConfig
+		v.Waiting.Kind, v.Waiting.Check = intent.WaitCheckConfig, c.Name
 		v.Waiting.Reason = fmt.Sprintf("check %s cannot be asked as it is configured: %s: %v", c.Name, from, a.Failed)
 		return v
 	case a.Failed != nil && a.At.IsZero():

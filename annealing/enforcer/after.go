@@ -255,19 +255,22 @@ func (e *Enforcer) told(a *asset, h intent.Health, now time.Time) intent.Health 
 		for i := range a.after.watches {
 			w := &a.after.watches[i]
 			text, blocks := w.words(e, now)
+			if h.Check == "" || blocks && !no {
+				h.Check = w.Name // The first that says no, or the first.
+			}
 			texts, no = append(texts, text), no || blocks
 		}
 	}
 	switch h.State {
 	case intent.Healthy:
-		texts = append(texts, saysWell)
+		h.Plugin, texts = h.State, append(texts, "its plugin says that it is healthy")
 	case intent.Unhealthy:
 		if h.Reason != "" {
 			texts = append([]string{h.Reason}, texts...)
 		}
-		texts = append(texts, saysIll)
+		h.Plugin, texts = h.State, append(texts, "its plugin says that it is unhealthy")
 	}
-	h.Reason = intent.AfterPush + strings.Join(texts, "; ")
+	h.Source, h.Reason = intent.SourceAfterPush, "after its push: "+strings.Join(texts, "; ")
 	switch {
 	case no:
 		h.State = intent.Unhealthy

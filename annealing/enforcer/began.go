@@ -2,7 +2,6 @@ package enforcer
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	"lehr.dev/intent"
@@ -23,12 +22,7 @@ type wait struct {
 }
 
 func waitOf(w intent.WaitingOn) wait {
-	of := wait{kind: w.Kind, since: w.Since}
-	if said, is := strings.CutPrefix(w.Reason, "check "); is {
-		name, _, _ := strings.Cut(said, " ")
-		of.check = strings.TrimSuffix(name, ":")
-	}
-	return of
+	return wait{kind: w.Kind, check: w.Check, since: w.Since}
 }
 
 // began says of each reason of a report since when the asset waits for it: a report is

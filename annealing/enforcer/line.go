@@ -156,7 +156,7 @@ func (e *Enforcer) ailed(a *asset, key string, l *line) *intent.WaitingOn {
 	if len(ill) > 0 {
 		named = " (" + listed(ill) + ")"
 	}
-	return &intent.WaitingOn{Kind: intent.WaitBudget, Blockers: ill, Reason: fmt.Sprintf(
+	return &intent.WaitingOn{Kind: intent.WaitBudget, Unhealthy: true, Blockers: ill, Reason: fmt.Sprintf(
 		"unhealthy, or not known to be healthy, in scope %s: %d%s; pushes in flight there: %d; at most %d together, with this one. An asset that is unhealthy itself may be pushed all the same",
 		key, w.ailing(a, l), named, l.taken+len(e.holdBeside(key, a)), l.unhealthy)}
 }

@@ -168,7 +168,7 @@ func (e *Enforcer) needing(edge edge, now time.Time) check.Need {
 	case theirs.turndown:
 		n.Known, n.State = false, "turned down: nothing is there"
 	case theirs.inSync && e.assets[edge.on] != nil && e.isAfter(e.assets[edge.on]):
-		n.Known, n.State = false, e.notWell(e.assets[edge.on], now)
+		n.Known, n.Quotes, n.State = false, true, e.notWell(e.assets[edge.on], now)
 	case theirs.declares.err != nil:
 		n.Broken = fmt.Errorf("the version of %s is not known: %w", edge.on, theirs.declares.err)
 	case theirs.declares.none:
@@ -247,7 +247,7 @@ func (e *Enforcer) ordered(on intent.AssetID, loosened bool, now time.Time) chec
 	case loosened && e.turnsDown(b):
 		n.Known = true // It goes, and waits for this one: removal runs backwards.
 	case e.fresh(b, now) && e.isAfter(b) && !loosened:
-		n.State = e.notWell(b, now)
+		n.Quotes, n.State = true, e.notWell(b, now)
 	case e.fresh(b, now):
 		n.Known, n.Until = true, e.followsUntil(b, now, time.Unix(0, b.seen).Add(e.holdOf(b)))
 	case b.trouble != nil && b.difference.Outcome == intent.Differs:

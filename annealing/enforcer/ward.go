@@ -132,40 +132,35 @@ func healthOf(a *asset, d intent.Difference, turnedDown bool) health {
 	return healthUntold
 }
 
-// wasTold ends the reason of a health that was told before and is not known now, so
-// that the next process knows that too (S11).
-const wasTold = "it was told before"
-
-// What the plugin says ends the reason of one that is asked about after its push.
-const (
-	saysWell = "its plugin says that it is healthy"
-	saysIll  = "its plugin says that it is unhealthy"
-)
-
-// healthIn is the health that a report of the asset shows.
+// healthIn is the health that a report of the asset shows. What the plugin told before,
+// and is not known now, is in it, so that the next process knows that too (S11).
 func (a *asset) healthIn(shown intent.Health) intent.Health {
 	told := a.health == healthWell || a.health == healthIll
 	plain := shown.State == intent.Healthy || shown.State == intent.Unhealthy
 	switch {
-	case !told, plain && !shown.IsAfterPush(), strings.HasSuffix(shown.Reason, saysWell), strings.HasSuffix(shown.Reason, saysIll):
+	case !told, plain && !shown.IsAfterPush(), shown.Plugin != "":
 		return shown
 	case !plain:
 		shown.State = intent.HealthUnknown
 	}
-	shown.Reason = strings.TrimPrefix(shown.Reason+"; "+wasTold, "; ")
+	shown.Plugin = intent.HealthUnknown
+	shown.Reason = strings.TrimPrefix(shown.Reason+"; it was told before", "; ")
 	return shown
 }
 
 // toldIn is what an earlier process was told last by the plugin; nobody knows how long
 // ago. The state of one that is asked about after its push is not the plugin's.
 func toldIn(report intent.Report) health {
-	after, ends := report.Health.IsAfterPush(), func(end string) bool { return strings.HasSuffix(report.Health.Reason, end) }
+	told := report.Health.Plugin
+	if told == "" && !report.Health.IsAfterPush() && report.Health.State != intent.HealthUnknown {
+		told = report.Health.State
+	}
 	switch {
 	case report.State == intent.StatePushing:
 		return healthPushed
-	case !after && report.Health.State == intent.Healthy, after && ends(saysWell):
+	case told == intent.Healthy:
 		return healthWell
-	case !after && report.Health.State == intent.Unhealthy, after && ends(saysIll), ends(wasTold):
+	case told == intent.Unhealthy, told == intent.HealthUnknown:
 		return healthIll
 	}
 	return healthUntold

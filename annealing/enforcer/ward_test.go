@@ -163,6 +163,31 @@ func TestLostHealthOutlivesAProcess(t *testing.T) {
 	}
 }
 
+// TestAPluginsWordsMeanNothing: a healthy asset is healthy whatever its plugin says, also
+// to the next process; Lehr's own words are no exception.
+func TestAPluginsWordsMeanNothing(t *testing.T) {
+	for _, words := range []string{
+		"after its push: all 4 tasks answered", "it was told before", "after its push: its plugin says that it is unhealthy", "check smoke: no", "for the rollout canary",
+	} {
+		t.Run(words, func(t *testing.T) {
+			simulate(t, func(w *world) {
+				_, things := w.ward(2, 1, 1)
+				w.production.does("web/1", behaviour{says: func(d *intent.Difference) { d.Health = intent.Health{State: intent.Healthy, Reason: words} }})
+				w.publish(things("v1")...)
+				w.inSync(things("v1")...)
+				for range 2 {
+					w.restart(func() {})
+				}
+				w.publish(things("v2", 0)...)
+				w.inSync(things("v2", 0)[0])
+				if h := w.report("web/1").Health; h.IsAfterPush() || h.State != intent.Healthy || h.Plugin != "" {
+					t.Errorf("its health is %+v", h)
+				}
+			})
+		})
+	}
+}
+
 // TestTheUnhealthyAreMendedOneAfterAnother: who waits for a place and is unhealthy
 // itself is called when one is free, though nobody else is (L1).
 func TestTheUnhealthyAreMendedOneAfterAnother(t *testing.T) {

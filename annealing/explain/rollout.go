@@ -152,10 +152,10 @@ func (f Facts) rolloutReason(rollout string, of intent.AssetID, told *path) Reas
 			r.Text += ", for what it brought is bad: " + run.Bad
 			r.Hint = "bring something else; or, if that was not bad: lehr rollout forgive " + rollout + " --reason WHY"
 		}
-		if waits != "" && !(run.Bad != "" && strings.Contains(waits, "judged bad")) {
+		if waits != "" && !(run.Bad != "" && run.Progress.Cause == intent.CauseBad) {
 			r.Text += "; " + waits
 		}
-		if strings.HasPrefix(run.Progress.Waits, "for the rollout ") {
+		if run.Progress.Cause == intent.CauseRollouts {
 			r.Causes = f.beforeReasons(rollout, of, told)
 		}
 		return r // Else it waits for a person.
@@ -167,7 +167,7 @@ func (f Facts) rolloutReason(rollout string, of intent.AssetID, told *path) Reas
 	if slices.Contains(told.rollouts, rollout) {
 		return r // What it waits for is told above.
 	}
-	if strings.HasPrefix(run.Progress.Waits, "for the rollout ") {
+	if run.Progress.Cause == intent.CauseRollouts {
 		r.Causes = f.beforeReasons(rollout, of, told)
 		return r
 	}
@@ -187,7 +187,7 @@ func (f Facts) rolloutReason(rollout string, of intent.AssetID, told *path) Reas
 func (f Facts) leftToAPerson(run intent.Rollout) bool {
 	_, governs := f.Before[run.Name]
 	waits := run.Progress.Waits
-	return governs && !run.State.Open() && run.Value == nil && waits != "" && !strings.HasPrefix(waits, "for the rollout ")
+	return governs && !run.State.Open() && run.Value == nil && waits != "" && run.Progress.Cause != intent.CauseRollouts
 }
 
 // heldFrom is the hold for which a rollout does not let an asset go on; nil: there is none.

@@ -126,7 +126,7 @@ func TestWhyUnderARollout(t *testing.T) {
 			underRollout(3, bad, ill), "rollout/", "is rolled-back, for what it brought is bad: web/a is unhealthy", "", "lehr rollout forgive frontends",
 		},
 		"the canary of the rollout that it comes after is ill": {
-			after(underRollout(3, &intent.Rollout{State: intent.RolloutDone, Progress: intent.RolloutProgress{Waits: "for the rollout canary to go through with shop@7", For: []intent.AssetID{"web/a"}}}, ill)), "unhealthy/web/a",
+			after(underRollout(3, &intent.Rollout{State: intent.RolloutDone, Progress: intent.RolloutProgress{Cause: intent.CauseRollouts, Waits: "for the rollout canary to go through with shop@7", For: []intent.AssetID{"web/a"}}}, ill)), "unhealthy/web/a",
 			"web/b is not let go on: the rollout frontends (run 3) is done; waits for the rollout canary to go through with shop@7: web/a: its plugin says that it is unhealthy: answers 500", "", "",
 		},
 		"no run yet, for another goes first": {
@@ -232,7 +232,7 @@ func TestAnEndedRolloutIsACause(t *testing.T) {
 		"aborted":            {intent.Rollout{State: intent.RolloutStopped, Progress: intent.RolloutProgress{Waits: "run 3 of the same content was ended"}}, map[string][]string{"frontends": nil}, "is stopped; run 3 of the same content was ended"},
 		"held":               {intent.Rollout{State: intent.RolloutDone, Progress: intent.RolloutProgress{Waits: "for a person to start it"}}, map[string][]string{"frontends": nil}, "is done; waits for a person to start it"},
 		"all is brought":     {intent.Rollout{State: intent.RolloutDone}, map[string][]string{"frontends": nil}, ""},
-		"after another":      {intent.Rollout{State: intent.RolloutDone, Progress: intent.RolloutProgress{Waits: "for the rollout canary to go through with shop@2"}}, map[string][]string{"frontends": {"canary"}}, ""},
+		"after another":      {intent.Rollout{State: intent.RolloutDone, Progress: intent.RolloutProgress{Cause: intent.CauseRollouts, Waits: "for the rollout canary to go through with shop@2"}}, map[string][]string{"frontends": {"canary"}}, ""},
 		"of no policy":       {intent.Rollout{State: intent.RolloutStopped, Progress: intent.RolloutProgress{Waits: "for a to be in sync"}}, nil, ""},
 		"of a field, undone": {intent.Rollout{State: intent.RolloutRolledBack, Value: []byte("1"), Progress: intent.RolloutProgress{Waits: "for a to be in sync"}}, map[string][]string{"frontends": nil}, ""},
 	} {

@@ -52,7 +52,7 @@ func (f Facts) settled(report intent.Report, told *path) []Reason {
 	case report.Health.IsAfterPush():
 		reasons = append(reasons, Reason{
 			Kind: KindUnhealthy, Asset: report.Asset, Text: report.Health.Reason,
-			Hint: "until it passes it counts as unhealthy, and what comes after it waits; " + override(string(report.Asset), strings.TrimPrefix(report.Health.Reason, intent.AfterPush)) + " lets it pass, where policy allows that",
+			Hint: "until it passes it counts as unhealthy, and what comes after it waits; " + override(string(report.Asset), report.Health.Check) + " lets it pass, where policy allows that",
 		})
 	case report.Health.State == intent.Unhealthy:
 		reasons = append(reasons, Reason{Kind: KindUnhealthy, Asset: report.Asset, Text: "its plugin says that it is unhealthy: " + report.Health.Reason})

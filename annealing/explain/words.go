@@ -126,16 +126,9 @@ func (f Facts) summary(a Answer) string {
 	}
 }
 
-// override is the command that lets a check pass, which a reason begins with.
-func override(asset, reason string) string {
-	name := "NAME"
-	for _, kind := range []string{"check ", "protection "} {
-		if said, is := strings.CutPrefix(reason, kind); is {
-			name, _, _ = strings.Cut(said, " ")
-			name = strings.TrimSuffix(name, ":")
-		}
-	}
-	return "lehr override " + asset + " --check " + name + " --reason WHY"
+// override is the command that lets a check pass; empty: one that is not known.
+func override(asset, check string) string {
+	return "lehr override " + asset + " --check " + cmp.Or(check, "NAME") + " --reason WHY"
 }
 
 // hintFor says what a person can do about one entry of a report, for each kind.
@@ -185,9 +178,9 @@ func hintFor(report intent.Report, waiting intent.WaitingOn) string {
 	case intent.WaitFlapping:
 		return "find what else writes it; lehr hold " + asset + " --reason WHY lets the other one have it meanwhile"
 	case intent.WaitCheckBroken:
-		return "nothing is pushed until that can be told: mend what is asked; where policy allows, " + override(asset, waiting.Reason) + " lets it pass"
+		return "nothing is pushed until that can be told: mend what is asked; where policy allows, " + override(asset, waiting.Check) + " lets it pass"
 	case intent.WaitProtection:
-		return "it goes on by itself once the protection passes; where policy allows, " + override(asset, waiting.Reason) + " lets it pass"
+		return "it goes on by itself once the protection passes; where policy allows, " + override(asset, waiting.Check) + " lets it pass"
 	case intent.WaitCheckConfig:
 		return "mend the check in lehr.yaml, or have whoever runs the server allow what it asks, in the file of --external-checks"
 	case intent.WaitTarget:

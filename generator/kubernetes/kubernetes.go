@@ -31,6 +31,8 @@ type Finding struct {
 	File    string
 	Line    int
 	Warning bool
+	// Secret: the warning is of something that looks like one.
+	Secret  bool
 	Message string
 	Hint    string
 }

@@ -20,6 +20,7 @@ func (r *reader) secrets(m Manifest, line int, kind, name string, fields map[str
 	}
 	for _, hit := range secrecy.Find(fields) {
 		r.find(m, line, true, "keep it in a Secret, and name that by secretKeyRef or in a volume", "%s of %s %s looks like %s", indices.ReplaceAllString(hit.Path, "[]"), kind, name, hit.Is)
+		r.findings[len(r.findings)-1].Secret = true
 	}
 	return true
 }

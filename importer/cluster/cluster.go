@@ -300,7 +300,7 @@ func (s *survey) take(r resource, item map[string]any) error {
 	}
 	_, findings := kubernetes.Read([]kubernetes.Manifest{{File: path, Text: text}}, settings)
 	for _, f := range findings {
-		if !f.Warning || strings.Contains(f.Message, " looks like ") {
+		if !f.Warning || f.Secret {
 			s.leave(what, "%s", f.Message)
 			return nil
 		}

@@ -79,8 +79,8 @@ func guarantee(class pluginpb.GuaranteeClass) plugin.Guarantee {
 }
 
 // CheckDifference fills in what a plugin says of one asset. What it may not
-// say makes the difference unknown, with the reason (S11, S26).
-func CheckDifference(diff *pluginpb.AssetDiff, d *intent.Difference) {
+// say makes the difference unknown, with the reason (S11, S26): then the answer is refused.
+func CheckDifference(diff *pluginpb.AssetDiff, d *intent.Difference) (refused bool) {
 	d.Reason = ""
 	problem := checkState(diff, d)
 	if problem == "" {
@@ -92,6 +92,7 @@ func CheckDifference(diff *pluginpb.AssetDiff, d *intent.Difference) {
 			Reason: "the plugin's answer is refused: " + problem,
 		}
 	}
+	return problem != ""
 }
 
 func checkState(diff *pluginpb.AssetDiff, d *intent.Difference) (problem string) {

@@ -108,8 +108,8 @@ func (p *parser) freeze(node *yaml.Node, at string, zone *time.Location) *intent
 // moment is a day's beginning or a time, where a zone is.
 func (p *parser) moment(node *yaml.Node, at string, zone *time.Location) (time.Time, bool) {
 	for _, layout := range []string{time.DateOnly, "2006-01-02 15:04", "2006-01-02T15:04", "2006-01-02 15:04:05", "2006-01-02T15:04:05"} {
-		if moment, err := time.ParseInLocation(layout, node.Value, zone); err == nil && node.Kind == yaml.ScalarNode {
-			return moment, true
+		if wall, err := time.Parse(layout, node.Value); err == nil && node.Kind == yaml.ScalarNode {
+			return calendar.Instant(wall, zone), true
 		}
 	}
 	p.at(node, at, "%s: %s is no time", at, describe(node)).hint("write 2026-12-20 or 2026-12-20 18:00, in the calendar's zone")

@@ -1,6 +1,7 @@
 package definition_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -412,5 +413,38 @@ func TestOwnChecks(t *testing.T) {
 	}
 	if d.CheckPlaces[1]["version"].Line != 22 || len(d.Policy.GetBudgets()) != 1 {
 		t.Errorf("places %v", d.CheckPlaces)
+	}
+}
+
+// TestFreezesAtClockChanges: a local time that clocks skip is when they are put forward,
+// and one that they show twice is the first.
+func TestFreezesAtClockChanges(t *testing.T) {
+	for _, c := range []struct{ zone, from, until, begins, ends string }{
+		{"America/New_York", "2026-11-01", `"2027-03-14 02:30"`, "2026-11-01T04:00:00Z", "2027-03-14T07:00:00Z"},
+		{"America/New_York", `"2027-03-14 02:00"`, `"2027-03-14 03:00"`, "2027-03-14T07:00:00Z", ""}, // No time at all.
+		{"America/New_York", `"2026-11-01 01:30"`, `"2026-11-01 02:00"`, "2026-11-01T05:30:00Z", "2026-11-01T07:00:00Z"},
+		{"Europe/London", `"2027-03-28 01:59:59"`, "2027-03-29", "2027-03-28T01:00:00Z", "2027-03-28T23:00:00Z"},
+		{"America/Sao_Paulo", "2018-11-03", "2018-11-04", "2018-11-03T03:00:00Z", "2018-11-04T03:00:00Z"}, // Midnight is skipped.
+		{"Australia/Lord_Howe", `"2026-10-04 02:15"`, "2026-10-05", "2026-10-03T15:30:00Z", "2026-10-04T13:00:00Z"},
+		{"Pacific/Apia", "2011-12-30", "2012-01-01", "2011-12-30T10:00:00Z", "2011-12-31T10:00:00Z"}, // A day is skipped.
+	} {
+		text := whole + fmt.Sprintf("  office: {zone: %s, freezes: [{from: %s, until: %s, reason: a}]}\n", c.zone, c.from, c.until)
+		d, findings := definition.Parse("lehr.yaml", []byte(text), schema.Builtin())
+		if c.ends == "" {
+			if len(findings) != 1 || !strings.Contains(findings[0].Message, "ends before") {
+				t.Errorf("%s: %+v", text, findings)
+			}
+			continue
+		}
+		if len(findings) > 0 {
+			t.Errorf("%s: %+v", text, findings)
+			continue
+		}
+		checks := d.Policy.Checks
+		freeze := checks[len(checks)-1].GetCalendar().Freezes[0]
+		begins, ends := freeze.From.AsTime().Format(time.RFC3339), freeze.Until.AsTime().Format(time.RFC3339)
+		if begins != c.begins || ends != c.ends {
+			t.Errorf("%s, %s to %s: from %s until %s, want %s and %s", c.zone, c.from, c.until, begins, ends, c.begins, c.ends)
+		}
 	}
 }

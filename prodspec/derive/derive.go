@@ -205,9 +205,9 @@ func (r *Rules) failed(d *derivation, asset intent.AssetID, at definition.Expres
 	if at.Text != "" {
 		const longest = 200
 		what = fmt.Sprintf(" by %s", at.Text[:min(len(at.Text), longest)])
-		// Package rule names expression and asset too.
-		if _, said, does := strings.Cut(f.Message, " of asset "+string(asset)+" "); does {
-			f.Message = "it " + said
+		// What package rule says names expression and asset too.
+		if e, ok := errors.AsType[*rule.EvaluationError](err); ok {
+			f.Message = "it " + e.Problem
 		}
 	}
 	f.Message = fmt.Sprintf("deriving the %s of asset %s%s (generate.%s): %s", d.short(), asset, what, d.Name, f.Message)

@@ -117,8 +117,8 @@ var rollouts = []Mutant{
 	},
 	{
 		Name: "waits-silently", File: "strategist/conduct/progress.go",
-		Old:    `now.Waits, now.For = "stage "+s.Name+" waits "+status.Waits, status.For`,
-		New:    "if !mutant.On(\"waits-silently\") {\n\t\t\t\tnow.Waits, now.For = \"stage \"+s.Name+\" waits \"+status.Waits, status.For\n\t\t\t}",
+		Old:    `now.Wait(intent.CauseStage, "stage "+s.Name+" waits "+status.Waits, status.For)`,
+		New:    "if !mutant.On(\"waits-silently\") {\n\t\t\t\tnow.Wait(intent.CauseStage, \"stage \"+s.Name+\" waits \"+status.Waits, status.For)\n\t\t\t}",
 		Breaks: "L9",
 		Why:    "A run waits, and nobody is told what for.",
 	},

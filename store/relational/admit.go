@@ -214,7 +214,7 @@ func (d *desk) takeApprovals(a store.Admission) (*intent.WaitingOn, error) {
 		return nil, err
 	}
 	if !consent.Reached() {
-		return &intent.WaitingOn{Kind: intent.WaitApproval, Reason: fmt.Sprintf(
+		return &intent.WaitingOn{Kind: intent.WaitApproval, Approve: true, Reason: fmt.Sprintf(
 			"plan %s of content %s needs approvals that are unused and not expired: %s; lehr approve gives one",
 			a.Plan.Short(), a.Effective.Short(), consent.Words())}, nil
 	}

@@ -39,6 +39,10 @@ func TestFirstSchemaIsBroughtUp(t *testing.T) {
 		`INSERT INTO member VALUES ('shop', 'a', 1, 9223372036854775807, 't', x'', x'', 0), ('shop', 'b', 1, 5, 't', x'', x'', 0),
 			('shop', 'c', 1, 3, 't', x'', x'', 0), ('shop', 'c', 7, 9223372036854775807, 't', x'', x'', 0)`,
 		`INSERT INTO enforced VALUES ('shop', 'a', 't', x'', x'', 6, 'k/a', 1), ('shop', 'b', 't', x'', x'', 3, 'k/b', 1), ('shop', 'c', 't', x'', x'', 1, '', 1)`,
+		`INSERT INTO report VALUES
+			('shop', 'a', 'in-sync', '{"asset":"a","health":{"state":"unknown","reason":"after its push: protection smoke passes, and must until 12:00; its plugin says that it is healthy"}}'),
+			('shop', 'b', 'in-sync', '{"asset":"b","health":{"state":"unknown","reason":"it was told before"}}'),
+			('shop', 'c', 'waiting', '{"asset":"c","waiting":[{"kind":"hold","reason":"mine"},{"kind":"metric","reason":"check lag: 7 is over 5"},{"kind":"check-broken","reason":"check errors cannot answer: no"}]}')`,
 		`INSERT INTO claim VALUES ('k/a', 'shop', 'a'), ('k/b', 'shop', 'b')`,
 	} {
 		if _, err := db.ExecContext(t.Context(), statement); err != nil {
@@ -60,6 +64,19 @@ func TestFirstSchemaIsBroughtUp(t *testing.T) {
 		if found.ID.Sequence != want || (want == 0) != fault.Is(err, fault.NotFound) {
 			t.Errorf("at %d it finds %d, %v, want %d", nanoseconds, found.ID.Sequence, err, want)
 		}
+	}
+	reports, err := s.ListReports(t.Context(), "shop", store.ReportFilter{Limit: 9})
+	if err != nil || len(reports) != 3 {
+		t.Fatalf("reports are %+v, %v", reports, err)
+	}
+	if h := reports[0].Health; h.Source != intent.SourceAfterPush || h.Plugin != intent.Healthy {
+		t.Errorf("what was asked after a push is %+v", h)
+	}
+	if h := reports[1].Health; h.Source != intent.SourcePlugin || h.Plugin != intent.HealthUnknown {
+		t.Errorf("what was told before is %+v", h)
+	}
+	if w := reports[2].Waiting; len(w) != 3 || w[0].Check != "" || w[1].Check != "lag" || w[2].Check != "errors" || w[2].Kind != intent.WaitCheckBroken {
+		t.Errorf("waits are %+v", w)
 	}
 	found, err := s.FindIncarnation(t.Context(), "shop", store.Lookup{Label: "lehr/acknowledged", Value: "x"})
 	if err != nil || found.ID.Sequence != 1 {

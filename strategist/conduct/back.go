@@ -68,7 +68,7 @@ func (d *decider) rollBack(by intent.Actor, why string) {
 	if len(d.run.Reverts) > 0 {
 		d.event(by, "rollback", "this undoes earlier changes too, of %s: those of %s", listed(d.run.Reverts), listed(d.undone(to, d.run.Reverts)))
 	}
-	d.run.Progress.Waits, d.run.Progress.For = "for its assets to be back", ids(let)
+	d.run.Progress.Wait(intent.CauseBack, "for its assets to be back", ids(let))
 }
 
 // undone are the incarnations, the newest first, that changed assets after the one that
@@ -174,14 +174,15 @@ func (d *decider) goBack() {
 		} else if !a.Seen.Ill.IsZero() {
 			why = " to be healthy: " + a.Report.Health.Reason
 		}
-		d.run.Progress.Waits, d.run.Progress.For, d.run.Progress.Next = fmt.Sprintf("going back waits for %s%s", first.ID, why), ids(left), time.Time{}
+		d.run.Progress.Wait(intent.CauseBack, fmt.Sprintf("going back waits for %s%s", first.ID, why), ids(left))
+		d.run.Progress.Next = time.Time{}
 		return
 	}
 	for _, a := range back {
 		d.pin(a, a.Back.Incarnation, intent.RankRollout, fmt.Sprintf("run %d went back", d.run.Run))
 		d.unpin(a, intent.RankRollback)
 	}
-	d.run.Progress.Waits, d.run.Progress.For = "", nil
+	d.run.Progress.Wait("", "", nil)
 	d.end(intent.RolloutRolledBack, d.holder(), "back", "all are at %s", d.run.Back)
 	d.wakeAt(d.Now)
 }

@@ -26,17 +26,18 @@ func (d *decider) idle() {
 	order := d.started()
 	if len(behind) == 0 || d.next.Sequence == 0 {
 		if d.run != nil {
-			d.run.Progress.Waits, d.run.Progress.For = d.awaits() // What kept the next is over.
+			why, whom := d.awaits()
+			d.run.Progress.Wait(intent.CauseRollouts, why, whom) // What kept the next is over.
 		}
 		return
 	}
-	why := d.heldAsBad()
+	cause, why := intent.CauseBad, d.heldAsBad()
 	if order == nil && why == "" {
-		why = d.keptFrom()
+		cause, why = d.keptFrom()
 	}
 	if why != "" {
 		if d.run != nil {
-			d.run.Progress.Waits, d.run.Progress.For = why, behind
+			d.run.Progress.Wait(cause, why, behind)
 		}
 		return
 	}
@@ -81,17 +82,17 @@ func (d *decider) heldAsBad() string {
 }
 
 // keptFrom says why no run begins by itself; empty: it does.
-func (d *decider) keptFrom() string {
+func (d *decider) keptFrom() (intent.RolloutCause, string) {
 	if why := d.heldAsBad(); why != "" {
-		return why
+		return intent.CauseBad, why
 	}
 	if d.Said.Newer == intentpb.Rollout_NEWER_IS_HELD {
-		return fmt.Sprintf("for a person to start it: lehr rollout start %s --reason WHY", d.Name)
+		return intent.CausePerson, fmt.Sprintf("for a person to start it: lehr rollout start %s --reason WHY", d.Name)
 	}
 	if d.run != nil && d.run.State != intent.RolloutDone && d.run.State != intent.RolloutSuperseded && d.sameAsRun() {
-		return fmt.Sprintf("run %d of the same content was ended; publish other content, or start it anew: lehr rollout start %s --reason WHY", d.run.Run, d.Name)
+		return intent.CauseEnded, fmt.Sprintf("run %d of the same content was ended; publish other content, or start it anew: lehr rollout start %s --reason WHY", d.run.Run, d.Name)
 	}
-	return ""
+	return "", ""
 }
 
 // sameAsRun reports whether every asset is to be what the last run brought.

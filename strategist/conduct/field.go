@@ -117,7 +117,7 @@ func (d *decider) field() {
 	case d.elsewhere():
 		d.end(intent.RolloutStopped, d.holder(), "end", "head's policy has it set fields of the document %s by now", d.Field.Document)
 	case d.Field.Problem != "":
-		d.run.Progress.Waits, d.run.Progress.For = "for the document: "+d.Field.Problem, nil
+		d.run.Progress.Wait(intent.CauseDocument, "for the document: "+d.Field.Problem, nil)
 	case d.run.State == intent.RolloutQueued:
 		d.queue()
 	case d.run.State == intent.RolloutRollingBack:
@@ -453,7 +453,7 @@ func (d *decider) setOn(assets []intent.AssetID) {
 		d.decision.Seen[a.ID] = a.Seen
 		d.wentOn(d.stageOf(a))
 	}
-	d.run.Progress.Waits, d.run.Progress.For = "", nil
+	d.run.Progress.Wait("", "", nil)
 	d.event(d.holder(), "select", "%s to %s for %s: %s", count(len(fields), "field is set", "fields are set"), d.run.Value, count(len(on), "asset", "assets"), listed(on))
 }
 

@@ -92,7 +92,7 @@ func (d *decider) left(before *intent.Rollout) (edits []intent.RolloutEdit) {
 // queue lets the run begin when no other holds a field that it sets (S10).
 func (d *decider) queue() {
 	if why := d.inTheWay(); why != "" {
-		d.run.Progress.Waits, d.run.Progress.For = why, nil
+		d.run.Progress.Wait(intent.CauseDocument, why, nil)
 		return
 	}
 	if base := d.Field.Base; base != nil && base.Revision == d.run.Base {
@@ -103,7 +103,7 @@ func (d *decider) queue() {
 		d.event(d.holder(), "go", "what it waited for has ended")
 	}
 	d.run.State, d.run.Base = intent.RolloutRunning, d.Field.Now.Revision
-	d.run.Progress.Waits, d.run.Progress.For = "", nil
+	d.run.Progress.Wait("", "", nil)
 	d.wakeAt(d.Now)
 }
 
@@ -237,7 +237,8 @@ func (d *decider) undo() {
 		}
 	}
 	wait := func(why string, assets ...intent.AssetID) {
-		d.run.Progress.Waits, d.run.Progress.For, d.run.Progress.Next = "going back waits "+why, assets, time.Time{}
+		d.run.Progress.Wait(intent.CauseBack, "going back waits "+why, assets)
+		d.run.Progress.Next = time.Time{}
 	}
 	if len(operations) > 0 {
 		d.change(operations, fmt.Sprintf("run %d of the rollout %s goes back: %s", d.run.Run, d.Name, d.run.Bad))
@@ -278,7 +279,7 @@ func (d *decider) undo() {
 		wait(fmt.Sprintf("for %s%s", first.ID, why), ids(left)...)
 		return
 	}
-	d.run.Progress.Waits, d.run.Progress.For = "", nil
+	d.run.Progress.Wait("", "", nil)
 	d.end(intent.RolloutRolledBack, d.holder(), "back", "what it set is as it was before")
 	d.wakeAt(d.Now)
 }

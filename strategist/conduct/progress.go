@@ -17,26 +17,33 @@ func (d *decider) pausedBy() string {
 	switch {
 	case e == nil:
 		return "paused; " + resume
-	case strings.Contains(e.Text, resume):
-		return fmt.Sprintf("paused by %s: %s", e.By.Name, e.Text)
+	case e.Paused != intent.PauseCause{}:
+		return fmt.Sprintf("paused by %s: %s", e.By.Name, e.Text) // Its text says how it goes on.
 	}
 	return fmt.Sprintf("paused by %s: %s; %s", e.By.Name, e.Text, resume)
 }
 
-// pausedFor reports whether the run paused itself last for what begins so.
-func (d *decider) pausedFor(why string) bool {
+// pause has the run pause itself.
+func (d *decider) pause(cause intent.PauseCause, why string) {
+	d.run.State = intent.RolloutPaused
+	d.event(d.holder(), "pause", "%s; lehr rollout resume %s --reason WHY goes on in spite of it", why, d.Name)
+	d.run.Events[len(d.run.Events)-1].Paused = cause
+}
+
+// pausedFor reports whether the run paused itself last for that.
+func (d *decider) pausedFor(cause intent.PauseCause) bool {
 	e := d.run.Last("pause")
-	return e != nil && e.By.Name == d.holder().Name && strings.HasPrefix(e.Text, why+":")
+	return e != nil && e.Paused == cause
 }
 
-// cannotTell is why a run pauses for a validation.
-func cannotTell(v *intent.ValidationVerdict) string {
-	return fmt.Sprintf("the validation %s of the stage %s cannot tell", v.Validation, v.Stage)
+// cannotTell is what a run pauses for where a validation cannot tell.
+func cannotTell(v *intent.ValidationVerdict) intent.PauseCause {
+	return intent.PauseCause{Validation: v.Validation, Stage: v.Stage}
 }
 
-// wentBackFrom is why a run pauses for one that it comes after.
-func wentBackFrom(b *Before) string {
-	return fmt.Sprintf("the rollout %s went back from %s", b.Name, b.Run.To)
+// wentBackFrom is what a run pauses for where one that it comes after went back.
+func wentBackFrom(b *Before) intent.PauseCause {
+	return intent.PauseCause{Rollout: b.Name, From: b.Run.To}
 }
 
 // listed names some assets, or incarnations.
@@ -66,16 +73,17 @@ func (d *decider) progress(choice selection.Choice, targets []selection.Target) 
 		case whole && s.Ended.IsZero():
 			s.Ended = d.Now
 			d.event(d.holder(), "stage", "%s is done", s.Name)
+			d.run.Events[len(d.run.Events)-1].Stage = s.Name
 		case !whole && d.looked(s.Name):
 			s.Ended = time.Time{}
 		}
 		if now.Waits == "" && s.Total > 0 && !whole && status.Waits != "" {
-			now.Waits, now.For = "stage "+s.Name+" waits "+status.Waits, status.For
+			now.Wait(intent.CauseStage, "stage "+s.Name+" waits "+status.Waits, status.For)
 		}
 		now.Stages = append(now.Stages, s)
 	}
 	if len(choice.Unwanted) > 0 && now.Waits == "" {
-		now.Waits, now.For = fmt.Sprintf("no stage wants %s; give the rollout a stage that does", listed(choice.Unwanted)), choice.Unwanted
+		now.Wait(intent.CauseStage, fmt.Sprintf("no stage wants %s; give the rollout a stage that does", listed(choice.Unwanted)), choice.Unwanted)
 	}
 	d.run.Progress = now
 }

@@ -32,8 +32,7 @@ func (d *decider) goOn() {
 		return
 	}
 	if b := d.wentBack(); b != nil && d.run.State == intent.RolloutRunning {
-		d.run.State = intent.RolloutPaused
-		d.event(d.holder(), "pause", "%s: %s; lehr rollout resume %s --reason WHY goes on in spite of it", wentBackFrom(b), b.Run.Bad, d.Name)
+		d.pause(wentBackFrom(b), fmt.Sprintf("the rollout %s went back from %s: %s", b.Name, b.Run.To, b.Run.Bad))
 	}
 	d.groundWork()
 	d.advance()
@@ -161,23 +160,23 @@ func (d *decider) advance() {
 	d.progress(choice, targets)
 	if d.run.State == intent.RolloutRunning {
 		if v := d.unsure(); v != nil {
-			d.run.State = intent.RolloutPaused
-			d.event(d.holder(), "pause", "%s: %s; lehr rollout resume %s --reason WHY goes on in spite of it", cannotTell(v), v.Reason, d.Name)
+			d.pause(cannotTell(v), fmt.Sprintf("the validation %s of the stage %s cannot tell: %s", v.Validation, v.Stage, v.Reason))
 		}
 	}
 	d.foundGood(choice)
 	switch {
 	case choice.Done && len(choice.Unwanted) == 0:
 		d.end(intent.RolloutDone, d.holder(), "done", "all of %s went through", count(len(targets), "asset", "assets"))
-		d.run.Progress.Waits, d.run.Progress.For, d.run.Progress.Next = "", nil, time.Time{}
+		d.run.Progress.Wait("", "", nil)
+		d.run.Progress.Next = time.Time{}
 		d.wakeAt(d.Now)
 	case d.run.State == intent.RolloutPaused:
-		d.run.Progress.Waits = d.pausedBy()
+		d.run.Progress.Cause, d.run.Progress.Waits = intent.CausePause, d.pausedBy()
 	case d.Stop != nil:
-		d.run.Progress.Waits = fmt.Sprintf("for the stop by %s to end: %s; %s ends it", d.Stop.Owner.Name, d.Stop.Reason, d.Stop.Ending())
+		d.run.Progress.Cause, d.run.Progress.Waits = intent.CauseStop, fmt.Sprintf("for the stop by %s to end: %s; %s ends it", d.Stop.Owner.Name, d.Stop.Reason, d.Stop.Ending())
 	default:
 		if why, whom := d.early(); why != "" {
-			d.run.Progress.Waits, d.run.Progress.For = why, whom
+			d.run.Progress.Wait(intent.CauseRollouts, why, whom)
 			break
 		}
 		d.letOn(choice.Assets)
@@ -214,7 +213,7 @@ func (d *decider) letOn(assets []intent.AssetID) {
 		d.decision.Seen[a.ID] = a.Seen
 		d.wentOn(stage)
 	}
-	d.run.Progress.Waits, d.run.Progress.For = "", nil
+	d.run.Progress.Wait("", "", nil)
 	d.event(d.holder(), "select", "%s: %s", count(len(assets), "asset goes on", "assets go on"), listed(assets))
 	d.wakeAt(d.Now.Add(looksEvery))
 }

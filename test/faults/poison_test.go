@@ -88,8 +88,13 @@ func TestPoisonEndsOneLife(t *testing.T) {
 				<-h.server.ended
 				t.Logf("the first life ended: %v", h.server.err)
 				h.server = nil
-				serve()
 				lives++
+			}
+			switch {
+			case c.how == "server":
+				h.start("-p", h.at("lehr.yaml")) // It may end before anybody could ask it.
+			case !c.survives:
+				serve()
 			}
 			if c.how == "server" {
 				// The child lives, so the server tries once more, and then later

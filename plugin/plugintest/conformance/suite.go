@@ -134,8 +134,7 @@ func (s *suite) look(ctx context.Context, l *line, incarnation intent.Incarnatio
 	if err != nil {
 		return d, err
 	}
-	remote.CheckDifference(b.answers[example], &d)
-	if strings.HasPrefix(d.Reason, "the plugin's answer is refused") {
+	if remote.CheckDifference(b.answers[example], &d) {
 		return d, errors.New(d.Reason)
 	}
 	current := s.target.First.ProtoReflect().New()

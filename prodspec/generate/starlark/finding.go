@@ -65,7 +65,7 @@ func (r *run) evaluation(f *intent.Finding, e *starlark.EvalError) {
 	if f.Hint == "" {
 		f.Hint = "mend the program, or the input it was given"
 	}
-	if strings.Contains(f.Message, stepsReason) {
+	if r.outOfSteps {
 		f.Hint = "look for a loop that does not end; a run may take " + fmt.Sprint(r.limits.Steps) + " steps"
 	}
 	if strings.Contains(f.Message, "called recursively") {

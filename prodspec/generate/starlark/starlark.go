@@ -57,12 +57,13 @@ type run struct {
 	log     strings.Builder
 	// manifest that was decoded last, whose fields assets may be made from.
 	decoded *manifest.Document
+	// outOfSteps: the program was ended for it took too many steps.
+	outOfSteps bool
 }
 
 const (
-	runKey      = "lehr.run"
-	maxLog      = 64 << 10
-	stepsReason = "it took too many steps"
+	runKey = "lehr.run"
+	maxLog = 64 << 10
 )
 
 // Evaluate runs a job. Cancelling the context stops the program at its next
@@ -74,7 +75,8 @@ func (e *Evaluator) Evaluate(ctx context.Context, job work.Job, open work.Opener
 	setPool(thread, e.schema)
 	thread.SetMaxExecutionSteps(e.limits.Steps)
 	thread.OnMaxSteps = func(t *starlark.Thread) {
-		t.Cancel(fmt.Sprintf("%s: more than %d", stepsReason, e.limits.Steps))
+		r.outOfSteps = true
+		t.Cancel(fmt.Sprintf("it took too many steps: more than %d", e.limits.Steps))
 	}
 	stop := context.AfterFunc(ctx, func() { thread.Cancel(context.Cause(ctx).Error()) })
 	defer stop()

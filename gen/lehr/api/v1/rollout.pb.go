@@ -324,7 +324,7 @@ type RolloutRun struct {
 	Reverts []string        `protobuf:"bytes,15,rep,name=reverts" json:"reverts,omitempty"`
 	Edits   []*RolloutEdit  `protobuf:"bytes,16,rep,name=edits" json:"edits,omitempty"`
 	Stages  []*RolloutStage `protobuf:"bytes,17,rep,name=stages" json:"stages,omitempty"`
-	// For what it waits, and for which assets.
+	// For what it waits, for people, and for which assets.
 	Waits    string   `protobuf:"bytes,18,opt,name=waits" json:"waits,omitempty"`
 	WaitsFor []string `protobuf:"bytes,19,rep,name=waits_for,json=waitsFor" json:"waits_for,omitempty"`
 	// When time alone changes that, if that is known.
@@ -333,7 +333,10 @@ type RolloutRun struct {
 	// The oldest first; at most 200 are kept.
 	Events []*RolloutEvent `protobuf:"bytes,22,rep,name=events" json:"events,omitempty"`
 	// How many fields a run that sets a value is about.
-	Fields        int64 `protobuf:"varint,23,opt,name=fields" json:"fields,omitempty"`
+	Fields int64 `protobuf:"varint,23,opt,name=fields" json:"fields,omitempty"`
+	// The kind of what it waits for: "stage", "pause", "stop", "rollouts", "bad", "person",
+	// "ended" (a run of the same content), "document", "back"; empty: for nothing.
+	WaitCause     string `protobuf:"bytes,24,opt,name=wait_cause,json=waitCause" json:"wait_cause,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -527,6 +530,13 @@ func (x *RolloutRun) GetFields() int64 {
 		return x.Fields
 	}
 	return 0
+}
+
+func (x *RolloutRun) GetWaitCause() string {
+	if x != nil {
+		return x.WaitCause
+	}
+	return ""
 }
 
 // RolloutStage is how far a stage has come.
@@ -1993,7 +2003,7 @@ const file_lehr_api_v1_rollout_proto_rawDesc = "" +
 	"\x03run\x18\f \x01(\v2\x17.lehr.api.v1.RolloutRunR\x03run\x123\n" +
 	"\apending\x18\r \x03(\v2\x19.lehr.api.v1.RolloutOrderR\apending\x12\x12\n" +
 	"\x04pins\x18\x0e \x01(\x03R\x04pins\x12\x14\n" +
-	"\x05after\x18\x0f \x03(\tR\x05after\"\xec\x05\n" +
+	"\x05after\x18\x0f \x03(\tR\x05after\"\x8b\x06\n" +
 	"\n" +
 	"RolloutRun\x12\x10\n" +
 	"\x03run\x18\x01 \x01(\x04R\x03run\x12\x14\n" +
@@ -2019,7 +2029,9 @@ const file_lehr_api_v1_rollout_proto_rawDesc = "" +
 	"\x04next\x18\x14 \x01(\v2\x1a.google.protobuf.TimestampR\x04next\x127\n" +
 	"\bverdicts\x18\x15 \x03(\v2\x1b.lehr.api.v1.RolloutVerdictR\bverdicts\x121\n" +
 	"\x06events\x18\x16 \x03(\v2\x19.lehr.api.v1.RolloutEventR\x06events\x12\x16\n" +
-	"\x06fields\x18\x17 \x01(\x03R\x06fields\"\xaf\x02\n" +
+	"\x06fields\x18\x17 \x01(\x03R\x06fields\x12\x1d\n" +
+	"\n" +
+	"wait_cause\x18\x18 \x01(\tR\twaitCause\"\xaf\x02\n" +
 	"\fRolloutStage\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05total\x18\x02 \x01(\x03R\x05total\x12\x1a\n" +

@@ -664,8 +664,16 @@ type Health struct {
 	State           string `protobuf:"bytes,1,opt,name=state" json:"state,omitempty"`
 	Reason          string `protobuf:"bytes,2,opt,name=reason" json:"reason,omitempty"`
 	ObservedVersion string `protobuf:"bytes,3,opt,name=observed_version,json=observedVersion" json:"observed_version,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// Who judged it: empty, its plugin; "after-push", the protections that are asked
+	// after its push.
+	Source string `protobuf:"bytes,4,opt,name=source" json:"source,omitempty"`
+	// The protection that it is of, which a person may override.
+	Check string `protobuf:"bytes,5,opt,name=check" json:"check,omitempty"`
+	// What its plugin told, where state is not that; "unknown": it told something
+	// before, and what holds now is not known.
+	Plugin        string `protobuf:"bytes,6,opt,name=plugin" json:"plugin,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Health) Reset() {
@@ -719,13 +727,41 @@ func (x *Health) GetObservedVersion() string {
 	return ""
 }
 
+func (x *Health) GetSource() string {
+	if x != nil {
+		return x.Source
+	}
+	return ""
+}
+
+func (x *Health) GetCheck() string {
+	if x != nil {
+		return x.Check
+	}
+	return ""
+}
+
+func (x *Health) GetPlugin() string {
+	if x != nil {
+		return x.Plugin
+	}
+	return ""
+}
+
 type WaitingOn struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Kind          string                 `protobuf:"bytes,1,opt,name=kind" json:"kind,omitempty"`
-	Reason        string                 `protobuf:"bytes,2,opt,name=reason" json:"reason,omitempty"`
-	Blockers      []string               `protobuf:"bytes,3,rep,name=blockers" json:"blockers,omitempty"`
-	Owner         string                 `protobuf:"bytes,4,opt,name=owner" json:"owner,omitempty"`
-	Until         *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=until" json:"until,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Kind  string                 `protobuf:"bytes,1,opt,name=kind" json:"kind,omitempty"`
+	// For people. Programs read the other fields.
+	Reason   string                 `protobuf:"bytes,2,opt,name=reason" json:"reason,omitempty"`
+	Blockers []string               `protobuf:"bytes,3,rep,name=blockers" json:"blockers,omitempty"`
+	Owner    string                 `protobuf:"bytes,4,opt,name=owner" json:"owner,omitempty"`
+	Until    *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=until" json:"until,omitempty"`
+	// The check of policy that gives it, which a person may override.
+	Check string `protobuf:"bytes,6,opt,name=check" json:"check,omitempty"`
+	// The reason quotes what something outside Lehr said.
+	Quotes bool `protobuf:"varint,7,opt,name=quotes" json:"quotes,omitempty"`
+	// An approval of the plan lets the push go.
+	Approve       bool `protobuf:"varint,8,opt,name=approve" json:"approve,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -793,6 +829,27 @@ func (x *WaitingOn) GetUntil() *timestamppb.Timestamp {
 		return x.Until
 	}
 	return nil
+}
+
+func (x *WaitingOn) GetCheck() string {
+	if x != nil {
+		return x.Check
+	}
+	return ""
+}
+
+func (x *WaitingOn) GetQuotes() bool {
+	if x != nil {
+		return x.Quotes
+	}
+	return false
+}
+
+func (x *WaitingOn) GetApprove() bool {
+	if x != nil {
+		return x.Approve
+	}
+	return false
 }
 
 // Report is the stored outcome of the last pass over an asset.
@@ -1641,17 +1698,23 @@ const file_lehr_api_v1_values_proto_rawDesc = "" +
 	"\x04Plan\x12\x16\n" +
 	"\x06action\x18\x01 \x01(\tR\x06action\x122\n" +
 	"\achanges\x18\x02 \x03(\v2\x18.lehr.api.v1.FieldChangeR\achanges\x12 \n" +
-	"\vdestructive\x18\x03 \x01(\bR\vdestructive\"a\n" +
+	"\vdestructive\x18\x03 \x01(\bR\vdestructive\"\xa7\x01\n" +
 	"\x06Health\x12\x14\n" +
 	"\x05state\x18\x01 \x01(\tR\x05state\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\x12)\n" +
-	"\x10observed_version\x18\x03 \x01(\tR\x0fobservedVersion\"\x9b\x01\n" +
+	"\x10observed_version\x18\x03 \x01(\tR\x0fobservedVersion\x12\x16\n" +
+	"\x06source\x18\x04 \x01(\tR\x06source\x12\x14\n" +
+	"\x05check\x18\x05 \x01(\tR\x05check\x12\x16\n" +
+	"\x06plugin\x18\x06 \x01(\tR\x06plugin\"\xe3\x01\n" +
 	"\tWaitingOn\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\x12\x1a\n" +
 	"\bblockers\x18\x03 \x03(\tR\bblockers\x12\x14\n" +
 	"\x05owner\x18\x04 \x01(\tR\x05owner\x120\n" +
-	"\x05until\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x05until\"\x97\x06\n" +
+	"\x05until\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x05until\x12\x14\n" +
+	"\x05check\x18\x06 \x01(\tR\x05check\x12\x16\n" +
+	"\x06quotes\x18\a \x01(\bR\x06quotes\x12\x18\n" +
+	"\aapprove\x18\b \x01(\bR\aapprove\"\x97\x06\n" +
 	"\x06Report\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\tR\tpartition\x12\x14\n" +
 	"\x05asset\x18\x02 \x01(\tR\x05asset\x12\x12\n" +
