@@ -27,7 +27,7 @@ func run(t *testing.T, local cli.Local, args ...string) (code int, out, errs str
 func runIn(t *testing.T, local cli.Local, args ...string) (code int, out, errs string) {
 	t.Helper()
 	folder := t.TempDir()
-	if code, _, errs := run(t, local, "init", folder); code != 0 {
+	if code, _, errs := run(t, local, "init", "-p", "hello", folder); code != 0 {
 		t.Fatal(errs)
 	}
 	return run(t, local, append(args, folder+"/lehr.yaml")...)
@@ -129,7 +129,7 @@ func TestStopWithoutServerSaysSo(t *testing.T) {
 
 func TestServeRegistersEachPartitionOnce(t *testing.T) {
 	folder := t.TempDir()
-	if code, _, errs := run(t, cli.Local{}, "init", folder); code != 0 {
+	if code, _, errs := run(t, cli.Local{}, "init", "-p", "hello", folder); code != 0 {
 		t.Fatal(errs)
 	}
 	var registered map[intent.PartitionID]string
@@ -144,7 +144,7 @@ func TestServeRegistersEachPartitionOnce(t *testing.T) {
 		t.Errorf("registered %v", registered)
 	}
 	other := t.TempDir()
-	if code, _, errs := run(t, cli.Local{}, "init", other); code != 0 {
+	if code, _, errs := run(t, cli.Local{}, "init", "-p", "hello", other); code != 0 {
 		t.Fatal(errs)
 	}
 	if code, _, errs := run(t, local, "serve", "-p", folder, "-p", other); code != 1 || !strings.Contains(errs, "hello") {

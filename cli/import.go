@@ -74,7 +74,7 @@ type imported struct {
 }
 
 func (s *session) runImport(ctx context.Context, read importer.Reader, args []string, folder, name string) error {
-	partition, err := importedPartition(folder, name)
+	partition, err := namePartition(folder, name)
 	if err != nil {
 		return err
 	}
@@ -96,7 +96,7 @@ partition: %s
 # observe compares and shows; nothing is pushed. Change it to: enforce
 mode: observe
 
-%s`, partition, found.Definition)
+%s`, yamlText(string(partition)), found.Definition)
 	if err := writeNew(folder, files); err != nil {
 		return err
 	}
@@ -109,8 +109,8 @@ mode: observe
 
 var notInPartition = regexp.MustCompile(`[^a-z0-9._-]+`)
 
-// importedPartition is the name that was given, or one like the folder's.
-func importedPartition(folder, name string) (intent.PartitionID, error) {
+// namePartition returns the name that was given, or one like the folder's.
+func namePartition(folder, name string) (intent.PartitionID, error) {
 	if name != "" {
 		return intent.ParsePartitionID(name)
 	}

@@ -80,7 +80,7 @@ func onDefinition(name string) obedience {
 // obediences has all commands, by their paths. One that is not here obeys nothing:
 // TestEverySettingIsObeyedOrRefused holds the list to the tree of commands.
 var obediences = map[string]obedience{
-	"init":              obeying(ofOutput),
+	"init":              obeying(ofPartition, ofOutput),
 	"import":            obeying(),
 	"import *":          obeying(ofPartition, ofOutput),
 	"build":             onDefinition("build"),

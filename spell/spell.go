@@ -21,26 +21,31 @@ func Nearest(name string, known []string) string {
 	return nearest
 }
 
-// Distance is the Levenshtein distance of two names in bytes, whatever their case. Names
-// of over 100 bytes are as far apart as such names can be, and further.
+// Distance returns how many letters must be added, taken out, replaced or exchanged with
+// their neighbour to make one name of the other (optimal string alignment), in bytes and
+// whatever their case. Of names of over 100 bytes it is the length of the longer one.
 func Distance(a, b string) int {
 	if len(a) > longest || len(b) > longest {
 		return max(len(a), len(b))
 	}
 	a, b = strings.ToLower(a), strings.ToLower(b)
-	row := make([]int, len(b)+1)
+	// Rows of the distances of all beginnings: of a less two letters, less one, and a.
+	older, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j
 	}
 	for i := range len(a) {
-		diagonal := row[0]
+		older, last, row = last, row, older
 		row[0] = i + 1
 		for j := range len(b) {
-			substitution := diagonal
+			substitution := last[j]
 			if a[i] != b[j] {
 				substitution++
 			}
-			diagonal, row[j+1] = row[j+1], min(substitution, row[j]+1, row[j+1]+1)
+			row[j+1] = min(substitution, last[j+1]+1, row[j]+1)
+			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
+				row[j+1] = min(row[j+1], older[j-1]+1)
+			}
 		}
 	}
 	return row[len(b)]

@@ -34,7 +34,7 @@ func TestExamplesForProgramsRun(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	stdoutOf(t, folder, lehr, "init", ".")
+	stdoutOf(t, folder, lehr, "init", "-p", "hello", ".")
 	ctx, cancel := context.WithCancel(t.Context())
 	serving := exec.CommandContext(ctx, lehr, "serve", "-p", "lehr.yaml")
 	serving.Dir, serving.Stderr = folder, os.Stderr

@@ -48,7 +48,7 @@ type tried struct {
 
 // everySetting has every command. One that is new needs an entry.
 var everySetting = map[string]tried{
-	"init":              {args: "DIR", obeys: "j"},
+	"init":              {args: "DIR", obeys: "pj", quiet: "p"},
 	"import":            {},
 	"import postgres":   {args: "postgres://127.0.0.1:1/x --to OUT", obeys: "pj", quiet: "p"},
 	"import sqlite":     {args: "FILE --to OUT", obeys: "pj", quiet: "p"},

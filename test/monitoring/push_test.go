@@ -122,7 +122,7 @@ func TestAPushWaitsUntilAnAlertIsResolved(t *testing.T) {
 	manager := newAlertmanager(t)
 	prometheus := newPrometheus(t, watched, manager, "")
 	p := newPartition(t, policyFile(t, fmt.Sprintf("monitoring: [{name: main, kind: prometheus, url: %q, partitions: [hello]}]\n", prometheus.url())))
-	p.must("init", ".")
+	p.must("init", "-p", "hello", ".")
 	p.edit("lehr.yaml", "mode: observe", "mode: enforce")
 	p.edit("lehr.yaml", "\nplugins:", fmt.Sprintf(`
 checks:
