@@ -224,7 +224,9 @@ func TestWhatIsAskedAfterAPushIsTold(t *testing.T) {
 	}
 	// A plugin may say anything.
 	web.Health = intent.Health{State: intent.Unhealthy, Reason: "after its push: 2 of 3 tasks run"}
-	if reasons := explain.Explain(facts("web", web)).Reasons; !slices.ContainsFunc(reasons, func(r explain.Reason) bool { return r.Text == "its plugin says that it is unhealthy: after its push: 2 of 3 tasks run" }) {
+	if reasons := explain.Explain(facts("web", web)).Reasons; !slices.ContainsFunc(reasons, func(r explain.Reason) bool {
+		return r.Text == "its plugin says that it is unhealthy: after its push: 2 of 3 tasks run"
+	}) {
 		t.Errorf("%+v", reasons)
 	}
 }
