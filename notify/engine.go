@@ -70,7 +70,7 @@ func (e *engine) adopt(rules []*compiled) (anew []*compiled) {
 func (e *engine) report(rules []*compiled, r intent.Report, before *intent.Report, now time.Time) {
 	for _, c := range rules {
 		if !c.OfPartition {
-			e.observe(c, r.Asset, rule.Noted{Report: noted(&r), Before: noted(before), Now: now}, r.At, func() string { return cause(r, e.reportOf) })
+			e.observe(c, r.Asset, rule.Noted{Report: noted(&r), Before: noted(before), Now: now}, r.At, func() (string, root) { return cause(r, e.reportOf) })
 		}
 	}
 }
@@ -79,13 +79,16 @@ func (e *engine) report(rules []*compiled, r intent.Report, before *intent.Repor
 func (e *engine) look(partition *intentpb.NotedPartition, now time.Time) {
 	for _, c := range e.rules {
 		if c.OfPartition {
-			e.observe(c, "", rule.Noted{Partition: partition, Now: now}, now, func() string { return "partition" })
+			e.observe(c, "", rule.Noted{Partition: partition, Now: now}, now, func() (string, root) { return "partition", "partition" })
 		}
 	}
 }
 
+// ownGroup is the root of what a notification groups by an expression of its own.
+const ownGroup root = "group"
+
 // observe asks one notification. A condition without a value is not so.
-func (e *engine) observe(c *compiled, asset intent.AssetID, over rule.Noted, at time.Time, cause func() string) {
+func (e *engine) observe(c *compiled, asset intent.AssetID, over rule.Noted, at time.Time, cause func() (string, root)) {
 	so, err := c.when.Holds(over)
 	if err != nil {
 		e.problem(c.Name, err)
@@ -112,16 +115,21 @@ func (e *engine) observe(c *compiled, asset intent.AssetID, over rule.Noted, at 
 			active.Text = "its text has no value"
 		}
 	}
-	now := cause()
+	now, root := cause()
 	if c.group != nil {
 		if now, err = c.group.Text(over); err != nil {
 			e.problem(c.Name, err)
 			now = "its group has no value"
 		}
+		root = ownGroup
+	}
+	if was && root == active.Root && root != ownGroup {
+		now = active.Cause
 	}
 	if now != active.Cause {
 		active.Cause, active.Group = now, ""
 	}
+	active.Root = root
 	e.set(c.Name, asset, active)
 }
 

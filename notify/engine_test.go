@@ -172,6 +172,40 @@ func TestOneCauseIsOneMessage(t *testing.T) {
 	b.want(b.pass(time.Hour), "[shop] all: over (stop)@12m30s")
 }
 
+// TestAWaitGoesOn: over heads that do not concern it, restarts, and other words for it; not
+// over other content.
+func TestAWaitGoesOn(t *testing.T) {
+	n := on("all", waiting)
+	n.For = durationpb.New(time.Minute)
+	b := newBench(t, n)
+	head, content := intent.Sequence(2), intent.Sum("v1")
+	commit := func() {
+		head++
+		for _, asset := range []intent.AssetID{"db", "web"} {
+			r := intent.Report{
+				Partition: "shop", Asset: asset, Type: "t", At: b.now, State: intent.StateWaiting, Effective: content,
+				Target:  intent.IncarnationID{Partition: "shop", Sequence: head},
+				Waiting: []intent.WaitingOn{{Kind: intent.WaitApproval, Reason: fmt.Sprintf("needs an approval, as %d others do", head)}},
+			}
+			if asset == "web" {
+				r.Waiting[0] = intent.WaitingOn{Kind: intent.WaitOrder, Reason: "must come after db", Blockers: []intent.AssetID{"db"}}
+			}
+			b.reports[asset] = &r
+			b.report(b.rules, r, nil, b.now)
+		}
+	}
+	told := ""
+	for range 20 {
+		commit()
+		b.restart()
+		told += b.pass(20 * time.Second)
+	}
+	b.want(told, "[shop] all: 2 assets (approval at shop@3), as db: approval: needs an approval, as 7 others do@1m30s")
+	content = intent.Sum("v2")
+	commit()
+	b.want(b.pass(time.Minute), "[shop] all: over (approval at shop@3)@6m40s\n[shop] all: 2 assets (approval at shop@23), as db: approval: needs an approval, as 23 others do@7m10s")
+}
+
 func TestItIsRepeated(t *testing.T) {
 	n := on("again", waiting)
 	n.Repeat, n.SilentEnd = durationpb.New(4*time.Hour), true

@@ -78,9 +78,18 @@ func moment(at time.Time) *timestamppb.Timestamp {
 // mostFollowed blockers lead to a root cause.
 const mostFollowed = 32
 
-// cause is what the assets that wait for it have in common: the root of the most decisive
-// chain, and where that is an asset's own matter, the incarnation that brought it up.
-func cause(r intent.Report, reportOf func(intent.AssetID) *intent.Report) string {
+// root is what a wait comes from in the end. It stays the same over heads that do not
+// concern it, over restarts, and however its words change.
+type root string
+
+// cause returns what the assets that wait for it have in common: the root of the most
+// decisive chain, and where that is an asset's own matter, the incarnation at which it
+// was seen first.
+func cause(r intent.Report, reportOf func(intent.AssetID) *intent.Report) (string, root) {
+	shared := func(text string) (string, root) { return text, root(text) }
+	own := func(what string) (string, root) {
+		return what + " at " + incarnation(r.Target), root(what + " of " + string(r.Asset) + ", content " + r.Effective.Short())
+	}
 	for range mostFollowed {
 		if r.State != intent.StateWaiting || len(r.Waiting) == 0 {
 			break
@@ -88,24 +97,24 @@ func cause(r intent.Report, reportOf func(intent.AssetID) *intent.Report) string
 		w := r.Waiting[0]
 		switch {
 		case w.Kind == intent.WaitStop, w.Kind == intent.WaitMode, w.Kind == intent.WaitStore, w.Kind == intent.WaitGeneration:
-			return string(w.Kind)
+			return shared(string(w.Kind))
 		case w.Kind == intent.WaitPlugin, w.Kind == intent.WaitPluginMissing:
-			return string(w.Kind) + " of " + string(r.Type)
+			return shared(string(w.Kind) + " of " + string(r.Type))
 		case w.Kind == intent.WaitHold:
-			return "hold of " + w.Owner
+			return shared("hold of " + w.Owner)
 		case len(w.Blockers) == 0:
-			return string(w.Kind) + " at " + incarnation(r.Target)
+			return own(string(w.Kind))
 		}
 		blocker := reportOf(w.Blockers[0])
 		if blocker == nil || blocker.State != intent.StateWaiting {
-			return string(w.Kind) + " on " + string(w.Blockers[0])
+			return shared(string(w.Kind) + " on " + string(w.Blockers[0]))
 		}
 		r = *blocker
 	}
 	if r.Health.State == intent.Unhealthy {
-		return "unhealthy at " + incarnation(r.Target)
+		return own("unhealthy")
 	}
-	return string(r.State) + " at " + incarnation(r.Target)
+	return own(string(r.State))
 }
 
 // says is what is said of an asset when its notification has no text.

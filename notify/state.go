@@ -31,7 +31,10 @@ type State struct {
 type Active struct {
 	Since time.Time `json:"since"`
 	Text  string    `json:"text"`
-	Cause string    `json:"cause"`
+	// Cause that it has in common with others, as it was found when the root began: heads
+	// that leave its content as it is change nothing.
+	Cause string `json:"cause"`
+	Root  root   `json:"root,omitempty"`
 	// Group that it is told of in; empty: it is not so long enough.
 	Group string `json:"group,omitempty"`
 	// Left is when it ceased to be so: soon it is forgotten, unless it is so again.

@@ -54,7 +54,20 @@ func (e *Enforcer) began(a *asset, report *intent.Report) {
 		}
 		now.waits = append(now.waits, of)
 	}
+	if before.effective == report.Effective && !slices.ContainsFunc(report.Waiting, looked) {
+		// Nobody could look, as while a plugin starts: what it waited for goes on.
+		for _, b := range before.waits {
+			if !slices.ContainsFunc(now.waits, func(w wait) bool { return w.kind == b.kind && w.check == b.check }) {
+				now.waits = append(now.waits, b)
+			}
+		}
+	}
 	e.begun[a] = now
+}
+
+// looked reports whether a wait tells of a look: not that none could be had.
+func looked(w intent.WaitingOn) bool {
+	return w.Kind != intent.WaitPlugin && w.Kind != intent.WaitUnknown
 }
 
 // recallBegun takes over what an earlier process said.

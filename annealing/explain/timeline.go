@@ -67,7 +67,7 @@ func saysAgain(a, b intent.Report) bool {
 		for _, w := range r.Waiting {
 			all = append(all, string(w.Kind)+" "+w.Owner)
 		}
-		return append(all, string(r.State), string(r.Health.State), r.Target.String(), r.Pinned)
+		return append(all, string(r.State), string(r.Health.State), r.Effective.Short(), r.Pinned)
 	}
 	return slices.Equal(kinds(a), kinds(b))
 }
