@@ -230,12 +230,9 @@ func (s *session) listTokensCommand() *cobra.Command {
 			}
 			found := listing{header: []string{"TOKEN", "OWNER", "KIND", "LIMITS", "MADE", "ENDS", "DESCRIPTION"}}
 			for _, token := range tokens {
-				ends := s.left(token.Until)
-				switch {
-				case token.Revoked != nil:
+				ends := s.ends(token.Until)
+				if token.Revoked != nil {
 					ends = "revoked " + s.ago(token.Revoked)
-				case ends == "now":
-					ends = "ended " + s.ago(token.Until)
 				}
 				found.add(token, token.Id, token.Owner, token.Kind, tokenLimits(token), s.ago(token.Created), ends, token.Description)
 			}

@@ -292,7 +292,7 @@ func listPins(ctx context.Context, s *session, c *client.Client, q query) (listi
 		return found, err
 	}
 	for _, p := range response.Pins {
-		found.add(p, p.Asset, p.Incarnation, p.Holder.GetName(), p.Rank, s.age(p.Created), s.left(p.Until), p.Reason)
+		found.add(p, p.Asset, p.Incarnation, p.Holder.GetName(), p.Rank, s.age(p.Created), s.ends(p.Until), p.Reason)
 	}
 	return found, nil
 }
@@ -304,7 +304,7 @@ func listHolds(ctx context.Context, s *session, c *client.Client, q query) (list
 		return found, err
 	}
 	for _, h := range response.Holds {
-		found.add(h, h.Asset, h.Owner.GetName(), s.age(h.Created), s.left(h.Until), h.Reason)
+		found.add(h, h.Asset, h.Owner.GetName(), s.age(h.Created), s.ends(h.Until), h.Reason)
 	}
 	return found, nil
 }
@@ -342,10 +342,10 @@ func listApprovals(ctx context.Context, s *session, c *client.Client, q query) (
 		found.add(r, r.Asset, brief(r.Plan), state, strings.Join(r.Consent.GetApproved(), ", "), s.age(r.Since), "", r.Reason)
 	}
 	for _, a := range response.Approvals {
-		found.add(a, a.Asset, brief(a.Plan), unlessExpired("approved", a.Expired), a.By.GetName(), s.age(a.Created), s.left(a.Until), a.Reason)
+		found.add(a, a.Asset, brief(a.Plan), unlessExpired("approved", a.Expired), a.By.GetName(), s.age(a.Created), s.ends(a.Until), a.Reason)
 	}
 	for _, r := range response.Rejections {
-		found.add(r, r.Asset, brief(r.Plan), unlessExpired("rejected", r.Expired), r.By.GetName(), s.age(r.Created), s.left(r.Until), r.Reason)
+		found.add(r, r.Asset, brief(r.Plan), unlessExpired("rejected", r.Expired), r.By.GetName(), s.age(r.Created), s.ends(r.Until), r.Reason)
 	}
 	found.more = response.More
 	return found, nil
@@ -372,7 +372,7 @@ func listOverrides(ctx context.Context, s *session, c *client.Client, q query) (
 		return found, err
 	}
 	for _, o := range response.Overrides {
-		found.add(o, o.Asset, o.Check, overrideState(o), o.By.GetName(), s.age(o.Created), s.left(o.Until), o.Reason)
+		found.add(o, o.Asset, o.Check, overrideState(o), o.By.GetName(), s.age(o.Created), s.ends(o.Until), o.Reason)
 	}
 	return found, nil
 }

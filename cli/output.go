@@ -165,6 +165,14 @@ func (s *session) left(until *timestamppb.Timestamp) string {
 	return "now"
 }
 
+// ends is when something ends, or ended, which is still listed; empty when it is unset.
+func (s *session) ends(until *timestamppb.Timestamp) string {
+	if until != nil && !until.AsTime().After(s.now()) {
+		return "ended " + s.ago(until)
+	}
+	return s.left(until)
+}
+
 func short(d time.Duration) string {
 	switch {
 	case d < 0:

@@ -166,6 +166,8 @@ type WaitingOn struct {
 	Unhealthy bool `json:"unhealthy,omitempty"`
 	// Blockers are the assets that must move first.
 	Blockers []AssetID `json:"blockers,omitempty"`
+	// Partition, another one, that must be so first.
+	Partition PartitionID `json:"partition,omitempty"`
 	// Scope of a budget that is full.
 	Scope string `json:"scope,omitempty"`
 	// Owner of the hold, pin or stop in the way.

@@ -252,6 +252,23 @@ func (s *Server) approvers(ctx context.Context, partition intent.PartitionID, no
 // mostApprovers are named.
 const mostApprovers = 10
 
+// readOther reads who stopped another partition, if the caller may read that one.
+func (s *Server) readOther(ctx context.Context, facts *explain.Facts, partition intent.PartitionID) error {
+	visible, err := s.visible(ctx)
+	if err != nil || partition == "" || !visible(partition) {
+		return err
+	}
+	stop, err := s.stopOf(ctx, partition)
+	if err != nil || stop == nil {
+		return err
+	}
+	if facts.Others == nil {
+		facts.Others = map[intent.PartitionID]intent.Stop{}
+	}
+	facts.Others[partition] = *stop
+	return nil
+}
+
 // follow reads the reports of assets and of all that they wait on, level by level.
 func (s *Server) follow(ctx context.Context, facts *explain.Facts, from ...intent.AssetID) error {
 	seen := map[intent.AssetID]bool{}
@@ -289,6 +306,11 @@ func (s *Server) follow(ctx context.Context, facts *explain.Facts, from ...inten
 		}
 		for _, waiting := range report.Waiting {
 			blockers = append(blockers, waiting.Blockers...)
+			if waiting.Kind == intent.WaitPartition && !facts.Past {
+				if err := s.readOther(ctx, facts, waiting.Partition); err != nil {
+					return err
+				}
+			}
 			if waiting.Kind == intent.WaitBudget {
 				if err := s.readTaken(ctx, facts); err != nil {
 					return err

@@ -41,12 +41,18 @@ func (c *Configured) partition(asked *intentpb.OtherPartition) {
 		case other.Err != nil:
 			return c.broken(other.Err)
 		case other.Stopped:
-			return c.waits(intent.WaitPartition, time.Time{}, "partition %s is stopped", asked.GetId())
+			return c.waitsForPartition("partition %s is stopped", asked.GetId())
 		case asked.GetInSync() > 0 && other.Of == 0:
-			return c.waits(intent.WaitPartition, time.Time{}, "partition %s enforces nothing yet%s", asked.GetId(), back)
+			return c.waitsForPartition("partition %s enforces nothing yet%s", asked.GetId(), back)
 		case percent < int(asked.GetInSync()):
-			return c.waits(intent.WaitPartition, time.Time{}, "%d%% of partition %s is in sync, and %d%% must be%s", percent, asked.GetId(), asked.GetInSync(), back)
+			return c.waitsForPartition("%d%% of partition %s is in sync, and %d%% must be%s", percent, asked.GetId(), asked.GetInSync(), back)
 		}
 		return c.passes(other.At.Add(timely))
 	}
+}
+
+func (c *Configured) waitsForPartition(format string, arguments ...any) intent.Verdict {
+	v := c.waits(intent.WaitPartition, time.Time{}, format, arguments...)
+	v.Waiting.Partition = c.Partition
+	return v
 }

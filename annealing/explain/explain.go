@@ -54,6 +54,9 @@ type Facts struct {
 	Head      intent.IncarnationID
 	// Stop in force for the partition, its own or that of all.
 	Stop *intent.Stop
+	// Others are stops of other partitions that are waited for, of those that whoever
+	// asks may read.
+	Others map[intent.PartitionID]intent.Stop
 	// Problem says what of the partition does not work in the server; empty:
 	// all does.
 	Problem string

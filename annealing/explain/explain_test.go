@@ -240,3 +240,17 @@ func TestSinceIsWhenItBegan(t *testing.T) {
 		t.Errorf("it goes on since %s, want %s", answer.Root.Since, failing.Since)
 	}
 }
+
+// TestAnotherPartitionsStopIsTold: who and why, to whoever may read that partition.
+func TestAnotherPartitionsStopIsTold(t *testing.T) {
+	f := facts("web", waiting("web", intent.WaitingOn{Kind: intent.WaitPartition, Partition: "platform", Check: "platform", Reason: "check platform: partition platform is stopped"}))
+	answer := explain.Explain(f)
+	if answer.Root.Kind != string(intent.WaitPartition) || !strings.Contains(answer.Root.Hint, "lehr why --partition platform ") {
+		t.Errorf("the root is %+v", answer.Root)
+	}
+	f.Others = map[intent.PartitionID]intent.Stop{"platform": {Partition: "platform", Owner: intent.Actor{Name: "ann"}, Reason: "a fire", Since: now.Add(-time.Hour)}}
+	answer = explain.Explain(f)
+	if root := answer.Root; root.Kind != string(intent.WaitStop) || root.Owner != "ann" || !strings.Contains(root.Text, "partition platform is stopped by ann") || !strings.HasSuffix(root.Text, ": a fire") || !strings.Contains(root.Hint, "lehr resume platform") {
+		t.Errorf("the root is %+v", root)
+	}
+}

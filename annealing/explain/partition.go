@@ -57,22 +57,25 @@ func (f Facts) problemHint() string {
 	return "it is tried again by itself; the server's log tells more"
 }
 
-func (f Facts) stopReason() Reason {
-	scope := "partition " + string(f.Stop.Partition) + " is"
-	if f.Stop.Partition == "" {
+func (f Facts) stopReason() Reason { return f.reasonOf(*f.Stop) }
+
+// reasonOf says who stopped what, and why.
+func (f Facts) reasonOf(stop intent.Stop) Reason {
+	scope := "partition " + string(stop.Partition) + " is"
+	if stop.Partition == "" {
 		scope = "all partitions are"
 	}
 	since := ""
-	if !f.Stop.Since.IsZero() {
-		since = " " + f.ago(f.Stop.Since)
+	if !stop.Since.IsZero() {
+		since = " " + f.ago(stop.Since)
 	}
-	hint := f.Stop.Ending() + " lets pushes go on"
-	if f.Stop.Adopt {
+	hint := stop.Ending() + " lets pushes go on"
+	if stop.Adopt {
 		hint = "look, and set again what is missing; then " + hint
 	}
 	return Reason{
-		Kind: string(intent.WaitStop), Owner: f.Stop.Owner.Name, Since: f.Stop.Since, Hint: hint,
-		Text: fmt.Sprintf("%s stopped by %s%s: %s", scope, name(f.Stop.Owner.Name), since, f.Stop.Reason),
+		Kind: string(intent.WaitStop), Owner: stop.Owner.Name, Since: stop.Since, Hint: hint,
+		Text: fmt.Sprintf("%s stopped by %s%s: %s", scope, name(stop.Owner.Name), since, stop.Reason),
 	}
 }
 

@@ -54,6 +54,9 @@ func (f Facts) assetReasons(asset intent.AssetID, told *path) []Reason {
 		for _, blocker := range blockers {
 			reason.Causes = append(reason.Causes, f.blockerReason(blocker, told)...)
 		}
+		if stop, ok := f.Others[waiting.Partition]; ok && waiting.Kind == intent.WaitPartition {
+			reason.Causes = append(reason.Causes, f.reasonOf(stop))
+		}
 		if rollout := f.KeptBy(asset); rollout != "" && waiting.Kind == intent.WaitNotSelected {
 			reason.Causes = append(reason.Causes, f.rolloutReason(rollout, asset, told))
 		}

@@ -194,7 +194,7 @@ func hintFor(report intent.Report, waiting intent.WaitingOn) string {
 	case intent.WaitRate:
 		return "nothing is wrong: it goes on by itself at that time; lehr get pushes --asset " + asset + " lists what was under way"
 	case intent.WaitPartition:
-		return "it goes on by itself once that partition is so; lehr why --partition NAME says what it waits for itself"
+		return "it goes on by itself once that partition is so; lehr why --partition " + cmp.Or(string(waiting.Partition), "NAME") + " says what it waits for itself"
 	case intent.WaitPlan:
 		return "nothing is in the way"
 	case intent.WaitAlert:
