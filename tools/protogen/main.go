@@ -1,5 +1,6 @@
-// Command protogen compiles proto/ and writes the generated Go code to gen/,
-// by the plugins that go.mod names as tools. It is what "make generate" runs.
+// Command protogen compiles proto/ and writes the generated Go code to gen/, or to the
+// folder that -to names, by the plugins that go.mod names as tools. It is what
+// "make generate" runs.
 //
 // It stands in for protoc or buf: buf/validate/validate.proto is to be had
 // here only as a Go package, which protocompile can resolve imports from
@@ -9,6 +10,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"flag"
 	"fmt"
 	"io/fs"
 	"os"
@@ -29,13 +31,15 @@ import (
 )
 
 func main() {
-	if err := run(); err != nil {
+	to := flag.String("to", "gen", "the folder that is made anew")
+	flag.Parse()
+	if err := run(*to); err != nil {
 		fmt.Fprintln(os.Stderr, "protogen:", err)
 		os.Exit(1)
 	}
 }
 
-func run() error {
+func run(to string) error {
 	var names []string
 	err := fs.WalkDir(os.DirFS("proto"), ".", func(path string, _ fs.DirEntry, err error) error {
 		if strings.HasSuffix(path, ".proto") {
@@ -59,11 +63,11 @@ func run() error {
 	for _, file := range files {
 		addFile(request, seen, file)
 	}
-	if err := os.RemoveAll("gen"); err != nil {
+	if err := os.RemoveAll(to); err != nil {
 		return err
 	}
 	for _, plugin := range []string{"protoc-gen-go", "protoc-gen-go-grpc", "protoc-gen-connect-go"} {
-		if err := generate(plugin, request); err != nil {
+		if err := generate(plugin, request, to); err != nil {
 			return fmt.Errorf("%s: %w", plugin, err)
 		}
 	}
@@ -111,7 +115,7 @@ func addFile(request *pluginpb.CodeGeneratorRequest, seen map[string]bool, file 
 
 // generate runs one plugin. Each is given only the files it has work in:
 // connect for lehr.api, grpc for lehr.plugin, messages for all.
-func generate(plugin string, request *pluginpb.CodeGeneratorRequest) error {
+func generate(plugin string, request *pluginpb.CodeGeneratorRequest, to string) error {
 	request = proto.CloneOf(request)
 	if plugin == "protoc-gen-connect-go" {
 		// Handlers and clients take and return plain messages.
@@ -147,7 +151,7 @@ func generate(plugin string, request *pluginpb.CodeGeneratorRequest) error {
 		return fmt.Errorf("%s", *response.Error)
 	}
 	for _, file := range response.File {
-		path := filepath.Join("gen", file.GetName())
+		path := filepath.Join(to, file.GetName())
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			return err
 		}
