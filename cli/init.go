@@ -23,11 +23,11 @@ var samples embed.FS
 
 var sampleFiles = []string{"lehr.yaml", "service.yaml", "web.star"}
 
-// What stands in the samples for the folder in which init writes, and for the name of
-// the partition.
+// What stands in the samples for the folder in which init writes, and for the line that
+// names the partition.
 const (
-	folderPlaceholder    = "@FOLDER@"
-	partitionPlaceholder = "@PARTITION@"
+	folderPlaceholder = "@FOLDER@"
+	partitionLine     = "\npartition: hello\n"
 )
 
 func (s *session) initCommand() *cobra.Command {
@@ -88,7 +88,7 @@ func writeSamples(folder, absolute string, partition intent.PartitionID) error {
 		if err != nil {
 			return err
 		}
-		text := strings.NewReplacer(folderPlaceholder, absolute, partitionPlaceholder, yamlText(string(partition))).Replace(string(content))
+		text := strings.NewReplacer(folderPlaceholder, absolute, partitionLine, "\npartition: "+yamlText(string(partition))+"\n").Replace(string(content))
 		file, err := os.OpenFile(filepath.Join(absolute, name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 		if err == nil {
 			_, err = file.WriteString(text)

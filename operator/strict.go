@@ -3,6 +3,7 @@ package operator
 import (
 	"encoding"
 	"fmt"
+	"net/netip"
 	"reflect"
 	"slices"
 	"strings"
@@ -36,10 +37,14 @@ func check(node *yaml.Node, into reflect.Type, path string) *problem {
 		return nil
 	}
 	if text, ok := reflect.New(into).Interface().(encoding.TextUnmarshaler); ok {
-		if err := text.UnmarshalText([]byte(node.Value)); err != nil || node.Kind != yaml.ScalarNode {
-			return wrong(node, path, "a text that can be read", fmt.Sprint(err))
+		err := text.UnmarshalText([]byte(node.Value))
+		switch {
+		case err == nil && node.Kind == yaml.ScalarNode:
+			return nil
+		case into == reflect.TypeFor[netip.Prefix]():
+			return wrong(node, path, "a network", "write one as 10.0.0.0/8, and a single address as 10.0.0.1/32")
 		}
-		return nil
+		return wrong(node, path, "a text that can be read", fmt.Sprint(err))
 	}
 	switch into.Kind() {
 	case reflect.Struct:

@@ -61,9 +61,9 @@ webhooks:
 		t.Error("the hook is another's too")
 	}
 	for text, says := range map[string]string{
-		"secrets: []": "no policy of sources of version v1", "sources: v2": "of version v1", "sources: v1\nsecret: []": "secret not found",
+		"secrets: []": "no policy of sources of version v1", "sources: v2": "of version v1", "sources: v1\nsecret: []": "did you mean secrets?",
 		"sources: v1\nsecrets: [{env: A}]": "no partition may use it", "sources: v1\nsecrets: [{partitions: [a]}]": "in one place",
-		"sources: v1\nsecrets: [{env: A, file: b, partitions: [a]}]": "in one place", "sources: v1\nnetworks: [10.0.0.1]": "no policy",
+		"sources: v1\nsecrets: [{env: A, file: b, partitions: [a]}]": "in one place", "sources: v1\nnetworks: [10.0.0.1]": "not a network",
 		"sources: v1\nwebhooks: [{env: A, partitions: [A B]}]": "webhook 1", "sources: v1\n---\nsources: v1": "more than one document",
 	} {
 		if _, err := read(text); err == nil || !strings.Contains(err.Error(), says) {
