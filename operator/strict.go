@@ -94,7 +94,7 @@ func checkFields(node *yaml.Node, into reflect.Type, path string) *problem {
 		if at < 0 {
 			return unknown(key, fields, path)
 		}
-		if found := check(value, fields[at].of, join(path, key.Value)); found != nil {
+		if found := check(value, fields[at].goType, join(path, key.Value)); found != nil {
 			return found
 		}
 	}
@@ -102,22 +102,22 @@ func checkFields(node *yaml.Node, into reflect.Type, path string) *problem {
 }
 
 type field struct {
-	key string
-	of  reflect.Type
+	key    string
+	goType reflect.Type
 }
 
 // fieldsOf lists the keys that a struct is read from, also those of what it includes.
-func fieldsOf(of reflect.Type) (fields []field) {
-	for of.Kind() == reflect.Pointer {
-		of = of.Elem()
+func fieldsOf(goType reflect.Type) (fields []field) {
+	for goType.Kind() == reflect.Pointer {
+		goType = goType.Elem()
 	}
-	for i := range of.NumField() {
-		key, options, _ := strings.Cut(of.Field(i).Tag.Get("yaml"), ",")
+	for i := range goType.NumField() {
+		key, options, _ := strings.Cut(goType.Field(i).Tag.Get("yaml"), ",")
 		switch {
 		case options == "inline":
-			fields = append(fields, fieldsOf(of.Field(i).Type)...)
+			fields = append(fields, fieldsOf(goType.Field(i).Type)...)
 		case key != "" && key != "-":
-			fields = append(fields, field{key, of.Field(i).Type})
+			fields = append(fields, field{key, goType.Field(i).Type})
 		}
 	}
 	return fields
@@ -136,17 +136,17 @@ func unknown(key *yaml.Node, fields []field, path string) *problem {
 }
 
 func wrong(node *yaml.Node, path, want, hint string) *problem {
-	is := fmt.Sprintf("%.100q", node.Value)
+	value := fmt.Sprintf("%.100q", node.Value)
 	switch node.Kind {
 	case yaml.MappingNode:
-		is = "a mapping"
+		value = "a mapping"
 	case yaml.SequenceNode:
-		is = "a list"
+		value = "a list"
 	}
 	if path == "" {
 		path = "the file"
 	}
-	return &problem{node, fmt.Sprintf("%s is %s, not %s", path, is, want), hint}
+	return &problem{node, fmt.Sprintf("%s is %s, not %s", path, value, want), hint}
 }
 
 func join(path, key string) string {

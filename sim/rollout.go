@@ -401,7 +401,10 @@ func (l *Lab) rolledOn(step store.RolloutStep) {
 	case intent.CauseEnded:
 		l.mark(of + "the same content waits for a person")
 	case intent.CauseStage:
-		if slices.ContainsFunc(run.Progress.Verdicts, func(v intent.ValidationVerdict) bool { return v.Result == "broken" }) {
+		waiting := slices.IndexFunc(run.Progress.Stages, func(s intent.StageProgress) bool { return s.Total > 0 && s.Waits != "" })
+		if waiting >= 0 && slices.ContainsFunc(run.Progress.Verdicts, func(v intent.ValidationVerdict) bool {
+			return v.Stage == run.Progress.Stages[waiting].Name && v.Result == "broken"
+		}) {
 			l.mark(of + "a broken source is waited for")
 		}
 	}

@@ -151,16 +151,16 @@ func (a *asset) healthIn(shown intent.Health) intent.Health {
 // toldIn is what an earlier process was told last by the plugin; nobody knows how long
 // ago. The state of one that is asked about after its push is not the plugin's.
 func toldIn(report intent.Report) health {
-	told := report.Health.Plugin
-	if told == "" && !report.Health.IsAfterPush() && report.Health.State != intent.HealthUnknown {
-		told = report.Health.State
+	state := report.Health.Plugin
+	if state == "" && !report.Health.IsAfterPush() && report.Health.State != intent.HealthUnknown {
+		state = report.Health.State
 	}
 	switch {
 	case report.State == intent.StatePushing:
 		return healthPushed
-	case told == intent.Healthy:
+	case state == intent.Healthy:
 		return healthWell
-	case told == intent.Unhealthy, told == intent.HealthUnknown:
+	case state == intent.Unhealthy, state == intent.HealthUnknown:
 		return healthIll
 	}
 	return healthUntold
