@@ -80,6 +80,7 @@ func run(show, write bool, only string) error {
 		}
 	}
 	if len(failed) > 0 {
+		printDigests(failed)
 		return fmt.Errorf("%s failed; each log is in %s", strings.Join(failed, ", "), filepath.Join(logs, "STAGE.log"))
 	}
 	return nil

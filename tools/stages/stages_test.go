@@ -182,3 +182,27 @@ func TestTableIsWhole(t *testing.T) {
 		t.Errorf("%s has %d stages, the table has %d", docsFile, len(known), len(table))
 	}
 }
+
+// TestDigest: of a log longer than what is kept, the failures are told.
+func TestDigest(t *testing.T) {
+	log := strings.Repeat("a line of no interest\n", 1000) +
+		"--- FAIL: TestOne (0.01s)\n    one_test.go:3: it is 1\n" + strings.Repeat("    more\n", 20) +
+		"ok  \tlehr.dev/other\t1s\n" + strings.Repeat("x", 2*digestWidth) + "\n" +
+		"FAIL\tlehr.dev/one\t1s\n"
+	told := digest(log)
+	for _, want := range []string{"--- FAIL: TestOne", "it is 1", "FAIL\tlehr.dev/one"} {
+		if !strings.Contains(told, want) {
+			t.Errorf("the digest has no %q:\n%s", want, told)
+		}
+	}
+	if strings.Contains(told, "no interest") || strings.Contains(told, "lehr.dev/other") {
+		t.Errorf("the digest tells of what did not fail:\n%s", told)
+	}
+	if told := digest("step one\nstep two: command not found\n"); !strings.Contains(told, "command not found") {
+		t.Errorf("a log that names no failure ends with %q", told)
+	}
+	long := digest(strings.Repeat("--- FAIL: TestMany\n", 1000))
+	if lines := strings.Count(long, "\n"); lines > digestLines {
+		t.Errorf("a digest of %d lines", lines)
+	}
+}
