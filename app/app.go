@@ -457,7 +457,7 @@ func (a *App) health() []server.Health {
 		if trouble := a.store.AuditTrouble(); trouble != "" {
 			problem = strings.TrimPrefix(problem+"; audit: "+trouble, "; ")
 		}
-		list = append(list, server.Health{Partition: id, Acting: problem == "", Problem: problem, Waiting: a.waiting(id)})
+		list = append(list, server.Health{Partition: id, Acting: problem == "", Problem: problem, Waiting: a.waiting(id), Building: state.measure.Pipeline.Step.At()})
 	}
 	return list
 }

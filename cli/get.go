@@ -136,7 +136,7 @@ func (s *session) getCommand() *cobra.Command {
 	flags.StringVar(&q.kind, "type", "", "assets of this protobuf type, for example Job")
 	flags.StringVar(&q.field, "field", "", "assets with this indexed field, as PATH or PATH=VALUE, or with this addon")
 	flags.StringVar(&q.refersTo, "refers-to", "", "assets with a reference to this asset")
-	flags.StringVar(&q.state, "state", "", "reports in this state: in-sync, waiting, pushing, off, model, gone")
+	flags.StringVar(&q.state, "state", "", "reports in this state: in-sync, waiting, pushing, off, unserved, model, gone")
 	flags.StringVar(&q.incarnation, "incarnation", "", "assets as of this incarnation, or this candidate as ~DIGEST (default: head)")
 	flags.StringVar(&q.filter, "filter", "", "assets for which this CEL expression is true")
 	flags.StringVar(&q.at, "at", "", "assets, or the incarnation, as of a time (2026-11-21T08:00:00Z, \"2026-11-21 08:00\", 2h ago as 2h), an id (12, or ~DIGEST of a candidate), or a label")

@@ -27,7 +27,8 @@ func (s *session) planCommand() *cobra.Command {
 		Long: `Build a partition here, start or dial its plugins, compare with production and change
 nothing. What the store knows counts: what was enforced, approvals, pins, brakes. With
 --candidate, the server looks at one that is held; with --head, it tells what it found.
-Exit code 2 when there are differences.`,
+Exit code 2 when there are differences, or assets that cannot be compared or that no plugin
+serves.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
 			ctx := command.Context()
@@ -127,7 +128,8 @@ func allReports(ctx context.Context, c *client.Client, partition string) ([]*api
 
 func (s *session) printPlanned(planned Planned, notes []string) error {
 	reports := planned.Answer.Reports
-	var differing, unknown, same int
+	var differing, unknown, same, off int
+	var unserved unserved
 	for _, r := range reports {
 		switch {
 		case r.Plan != nil:
@@ -136,6 +138,10 @@ func (s *session) printPlanned(planned Planned, notes []string) error {
 			same++
 		case r.State == string(intent.StateWaiting):
 			unknown++
+		case r.State == string(intent.StateOff):
+			off++
+		case r.State == string(intent.StateUnserved):
+			unserved.add(r.Type)
 		}
 	}
 	if s.json() {
@@ -155,11 +161,12 @@ func (s *session) printPlanned(planned Planned, notes []string) error {
 		}
 		fmt.Fprintf(s.Out, "Partition %s: %d to change, %d the same, %d unknown. Nothing was changed.\n",
 			plain(string(planned.Partition)), differing, same, unknown)
+		s.printNotLookedAt(unserved, off)
 	}
 	if differing+unknown > 0 || len(planned.Answer.Removed) > 0 {
 		return exit{exitDiffers}
 	}
-	return nil
+	return unserved.exit()
 }
 
 func (s *session) printPlannedAsset(planned Planned, r *apipb.Report) {

@@ -25,7 +25,8 @@ func (s *session) rolloutStatusCommand() *cobra.Command {
 		Short: "Show how a rollout goes: its stages, verdicts, what it waits for, and events",
 		Long: `Shows the newest run of a rollout, or the one of --run. With --watch it is shown anew
 as it changes, until it ends; where the output is no terminal each change is a line. Then
-the exit code is 0 if it is done, and 2 if it ended otherwise.`,
+the exit code is 0 if it is done, and 2 if it ended otherwise. A run that had ended before
+is shown, and left only after 3 s in which no newer one began and nothing was built.`,
 		Example: `  lehr rollout status frontends
   lehr rollout status frontends --run 3 -o yaml
   lehr rollout status frontends --watch`,

@@ -14,6 +14,41 @@ import (
 
 // watchRollout shows a rollout until the run ends.
 func (s *session) watchRollout(ctx context.Context, c *client.Client, request *apipb.WatchRolloutRequest) error {
+	var redraw <-chan time.Time // Ages and what is left change by themselves.
+	redraws := terminal(s.Out) && s.output == "table"
+	if redraws {
+		ticker := time.NewTicker(time.Second)
+		defer ticker.Stop()
+		redraw = ticker.C
+	}
+	told := told{session: s}
+	last, refused, err := followRollout(ctx, c, request, redraw, func(r *apipb.Rollout) error {
+		if !redraws {
+			return told.tell(r)
+		}
+		fmt.Fprint(s.Out, clearScreen)
+		return s.printStatus(r)
+	})
+	switch {
+	case ctx.Err() != nil || errors.Is(err, context.Canceled):
+		return nil // Interrupted, as every watch is.
+	case err != nil:
+		return err
+	case refused != nil && (s.output == "table" || s.output == "wide"):
+		s.printRefused(refused)
+	}
+	return endedAs(last.Run, refused)
+}
+
+// printRefused tells of newest sources that are not served, which no run comes of.
+func (s *session) printRefused(refused *apipb.Candidate) {
+	fmt.Fprintf(s.Out, "The newest sources are %s, and not served, so no run is of them (candidate %s): lehr describe candidate tells why.\n", refused.State, plain(refused.Id))
+}
+
+// followRollout shows a rollout, at each change and at each redraw, until its run has ended.
+// It returns the rollout as it was last, and the newest candidate where that is refused
+// and so no run comes of it.
+func followRollout(ctx context.Context, c *client.Client, request *apipb.WatchRolloutRequest, redraw <-chan time.Time, show func(*apipb.Rollout) error) (last *apipb.Rollout, refused *apipb.Candidate, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	messages, ended := make(chan *apipb.Rollout), make(chan error, 1)
@@ -26,48 +61,82 @@ func (s *session) watchRollout(ctx context.Context, c *client.Client, request *a
 			return nil
 		})
 	}()
-	var again <-chan time.Time // Ages and what is left change by themselves.
-	redraws := terminal(s.Out) && s.output == "table"
-	if redraws {
-		ticker := time.NewTicker(time.Second)
-		defer ticker.Stop()
-		again = ticker.C
-	}
-	told := told{session: s}
-	var shown *apipb.Rollout
+	watched := watchedRun{client: c, request: request}
+	ticker := time.NewTicker(settleTime / 10)
+	defer ticker.Stop()
 	for {
+		shows := true
 		select {
-		case shown = <-messages:
-		case <-again:
+		case last = <-messages:
+		case <-redraw:
+		case <-ticker.C:
+			shows = false
 		case err := <-ended:
-			if ctx.Err() != nil || errors.Is(err, context.Canceled) {
-				return nil // Interrupted, as every watch is.
-			}
-			return err
+			return last, nil, err
 		}
-		if shown == nil {
+		if last == nil {
 			continue
 		}
-		switch {
-		case redraws:
-			fmt.Fprint(s.Out, clearScreen)
-			if err := s.printStatus(shown); err != nil {
-				return err
-			}
-		default:
-			if err := told.tell(shown); err != nil {
-				return err
+		if shows {
+			if err := show(last); err != nil {
+				return last, nil, err
 			}
 		}
-		if run := shown.GetRun(); run != nil && (hasEnded(run) || request.Run != 0 && !goesOn(run)) {
-			return endedAs(run)
+		over, refused, err := watched.isOver(ctx, last)
+		if over || err != nil {
+			return last, refused, err
 		}
 	}
 }
 
-// endedAs is the exit code of a run that ended.
-func endedAs(run *apipb.RolloutRun) error {
-	if run.State == string(intent.RolloutDone) {
+// settleTime is for how long nothing must be built, and no run begin, before a run counts
+// as the newest that had ended when somebody began to watch: a change of the sources is
+// read and built first.
+const settleTime = 3 * time.Second
+
+// watchedRun finds out when a run that is watched is over.
+type watchedRun struct {
+	client  *client.Client
+	request *apipb.WatchRolloutRequest
+	// began: it was looked at before.
+	began bool
+	// stale is the run that had ended before, until another begins.
+	stale uint64
+	// idle is since when nothing is built.
+	idle time.Time
+}
+
+// isOver reports whether the run is over. With it it returns the newest candidate, where
+// that is refused and no run is of it.
+func (w *watchedRun) isOver(ctx context.Context, r *apipb.Rollout) (over bool, refused *apipb.Candidate, err error) {
+	run := r.GetRun()
+	if w.request.Run != 0 {
+		return run != nil && !goesOn(run), nil, nil
+	}
+	ended := run != nil && hasEnded(run) && len(r.Pending) == 0
+	if !w.began {
+		w.began, w.idle = true, time.Now()
+		if ended {
+			w.stale = run.Run
+		}
+	}
+	if !ended || run.Run != w.stale {
+		return ended, nil, nil
+	}
+	response, err := w.client.Partitions.GetPartition(ctx, &apipb.GetPartitionRequest{Id: w.request.Partition})
+	if err != nil {
+		return false, nil, err
+	}
+	if response.Partition.Building != nil {
+		w.idle = time.Now()
+	}
+	return time.Since(w.idle) >= settleTime, response.Partition.BlockedBy, nil
+}
+
+// endedAs returns the exit code of a run that ended, and of a refused candidate that no
+// run is of.
+func endedAs(run *apipb.RolloutRun, refused *apipb.Candidate) error {
+	if run.GetState() == string(intent.RolloutDone) && refused == nil {
 		return nil
 	}
 	return exit{exitDiffers}

@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -22,6 +21,8 @@ func (s *session) waitCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "wait [ASSET…] | wait rollout/NAME",
 		Short: "Wait until assets are in sync with head, and what is asked after pushes is over, all of them without names; or until a rollout is done",
+		Long: `Wait until assets are in sync with head, and what is asked after pushes is over. Exit code
+3 when that takes too long, and 2 when all others are in sync but no plugin serves some.`,
 		Example: `  lehr wait --timeout 5m
   lehr wait rollout/frontends --timeout 2h   # its newest run; exit code 2 if it ends otherwise
   lehr wait web/a --newer-than 12    # for an edit made when head was 12`,
@@ -65,42 +66,50 @@ func (s *session) wait(ctx context.Context, c *client.Client, goal goal, timeout
 	deadline := time.NewTimer(timeout)
 	defer deadline.Stop()
 	for {
-		converged, behind, err := goal.progress(ctx, c)
+		p, err := goal.progress(ctx, c)
 		if err != nil {
 			return err
 		}
-		if converged > 0 && len(behind) == 0 {
-			return s.converged(ctx, c, goal, converged)
+		if p.settled > 0 && len(p.behind) == 0 {
+			return s.converged(ctx, c, goal, p)
 		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-deadline.C:
-			return s.gaveUp(ctx, c, goal, behind, timeout)
+			return s.gaveUp(ctx, c, goal, p.behind, timeout)
 		case <-time.After(waitPeriod):
 		}
 	}
 }
 
-// converged says so, and of sources that are not served, which production is not as.
-func (s *session) converged(ctx context.Context, c *client.Client, goal goal, assets int) error {
+// converged tells that nothing is behind, what is not looked at, and of sources that are
+// not served, which production is not as.
+func (s *session) converged(ctx context.Context, c *client.Client, goal goal, p progress) error {
 	response, err := c.Partitions.GetPartition(ctx, &apipb.GetPartitionRequest{Id: goal.partition})
 	if err != nil {
 		return err
 	}
 	blocked := response.Partition.BlockedBy
 	if s.json() {
-		said := map[string]any{"converged": true, "assets": assets}
+		said := map[string]any{"converged": p.unserved.assets == 0, "assets": p.settled}
+		if p.unserved.assets > 0 {
+			said["unserved"] = p.unserved.assets
+		}
 		if blocked != nil {
 			said["blocked_by"] = blocked.Id
 		}
-		return printJSON(s.Out, said)
+		if err := printJSON(s.Out, said); err != nil {
+			return err
+		}
+		return p.unserved.exit()
 	}
-	fmt.Fprintf(s.Out, "In sync: %s.\n", count(assets, "asset"))
+	fmt.Fprintf(s.Out, "In sync: %s.\n", count(p.settled-p.unserved.assets-p.off, "asset"))
+	s.printNotLookedAt(p.unserved, p.off)
 	if blocked != nil {
 		fmt.Fprintf(s.Out, "The newest sources are %s, and not served (candidate %s): lehr describe candidate tells why.\n", blocked.State, plain(blocked.Id))
 	}
-	return nil
+	return p.unserved.exit()
 }
 
 // gaveUp names what is not in sync, and why the first of it is not.
@@ -146,43 +155,62 @@ func (g goal) reached(p *apipb.Partition) bool {
 	return err == nil && head.Sequence > g.newer
 }
 
+// progress is how far a goal is reached.
+type progress struct {
+	// settled counts the assets that nothing more is expected of; unserved and off are among
+	// them, and not looked at.
+	settled  int
+	unserved unserved
+	off      int
+	// behind are the ids of all others.
+	behind []string
+}
+
+func (p *progress) add(a *apipb.Asset) {
+	state := intent.State(a.State)
+	isSettled := state == intent.StateInSync || state == intent.StateOff || state.IsUncompared()
+	if !isSettled || !a.Current || a.AfterPush {
+		p.behind = append(p.behind, a.Id)
+		return
+	}
+	p.settled++
+	switch state {
+	case intent.StateUnserved:
+		p.unserved.add(a.Type)
+	case intent.StateOff:
+		p.off++
+	}
+}
+
 // progress counts the assets that are settled, and names those that are not.
-func (g goal) progress(ctx context.Context, c *client.Client) (converged int, behind []string, err error) {
+func (g goal) progress(ctx context.Context, c *client.Client) (p progress, err error) {
 	if g.newer > 0 {
 		response, err := c.Partitions.GetPartition(ctx, &apipb.GetPartitionRequest{Id: g.partition})
 		if err != nil {
-			return 0, nil, err
+			return p, err
 		}
 		if !g.reached(response.Partition) {
-			return 0, g.assets, nil
-		}
-	}
-	note := func(a *apipb.Asset) {
-		settled := a.State == "in-sync" || a.State == "model" || a.State == "off"
-		if settled && a.Current && !a.AfterPush {
-			converged++
-		} else {
-			behind = append(behind, a.Id)
+			return progress{behind: g.assets}, nil
 		}
 	}
 	if len(g.assets) > 0 {
-		err = g.named(ctx, c, note)
-		return converged, behind, err
+		err = g.named(ctx, c, p.add)
+		return p, err
 	}
 	request := &apipb.ListAssetsRequest{Partition: g.partition, Limit: 1000}
 	for {
 		response, err := c.Assets.ListAssets(ctx, request)
 		if fault.Is(err, fault.NotFound) {
-			return 0, nil, nil // No incarnation yet.
+			return progress{}, nil // No incarnation yet.
 		}
 		if err != nil {
-			return 0, nil, err
+			return p, err
 		}
 		for _, a := range response.Assets {
-			note(a)
+			p.add(a)
 		}
 		if request.After, request.Incarnation = response.Next, response.Incarnation; response.Next == "" {
-			return converged, behind, nil
+			return p, nil
 		}
 	}
 }
@@ -207,23 +235,19 @@ func (g goal) named(ctx context.Context, c *client.Client, note func(*apipb.Asse
 func (s *session) waitForRollout(ctx context.Context, c *client.Client, request *apipb.WatchRolloutRequest, timeout time.Duration) error {
 	waiting, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	var last *apipb.Rollout
-	err := c.WatchRollout(waiting, request, func(m *apipb.WatchRolloutResponse) error {
-		last = m.Rollout
-		if run := last.GetRun(); run != nil && len(last.Pending) == 0 && hasEnded(run) {
-			return errShown
-		}
-		return nil
-	})
+	last, refused, err := followRollout(waiting, c, request, nil, func(*apipb.Rollout) error { return nil })
 	switch {
-	case errors.Is(err, errShown) && s.json():
+	case err == nil && s.json():
 		if err := printMessage(s.Out, last); err != nil {
 			return err
 		}
-		return endedAs(last.Run)
-	case errors.Is(err, errShown):
+		return endedAs(last.Run, refused)
+	case err == nil:
 		fmt.Fprintf(s.Out, "%s, run %d to %s, is %s.\n", plain(last.Name), last.Run.Run, plain(brings(last.Run)), last.Run.State)
-		return endedAs(last.Run)
+		if refused != nil {
+			s.printRefused(refused)
+		}
+		return endedAs(last.Run, refused)
 	case waiting.Err() == nil || ctx.Err() != nil:
 		return err
 	case last != nil && s.json():

@@ -19,6 +19,10 @@ type AssetID string
 // TypeName is the full protobuf name of a payload or addon type.
 type TypeName string
 
+// IsIntent reports whether it is one of Lehr's own, of package lehr.intent.v1: what says
+// how assets are enforced is compared with nothing itself.
+func (t TypeName) IsIntent() bool { return strings.HasPrefix(string(t), "lehr.intent.v1.") }
+
 // Sequence numbers the incarnations of a partition from 1. 0 is none.
 type Sequence uint64
 

@@ -23,7 +23,9 @@ const (
 	// StateGone: intent does not name it any more. Production keeps what it
 	// has.
 	StateGone State = "gone"
-	// StateModel: no plugin serves the type, nor should one.
+	// StateUnserved: no plugin serves the type, and nobody declared it a model.
+	StateUnserved State = "unserved"
+	// StateModel: no plugin serves the type, and policy declares that none is to.
 	StateModel State = "model"
 	// StateUnseen: it was not looked at yet, so no report says so.
 	StateUnseen State = "unseen"
@@ -33,8 +35,11 @@ const (
 // in the first that a member is in: a model only where all are, for they are compared
 // with nothing.
 func States() []State {
-	return []State{StateWaiting, StatePushing, StateUnseen, StateGone, StateOff, StateInSync, StateModel}
+	return []State{StateWaiting, StatePushing, StateUnseen, StateGone, StateOff, StateUnserved, StateInSync, StateModel}
 }
+
+// IsUncompared reports whether no plugin serves the type: it is compared with nothing.
+func (s State) IsUncompared() bool { return s == StateModel || s == StateUnserved }
 
 // Words say what a state means, in a plain sentence.
 func (s State) Words() string {
@@ -50,7 +55,9 @@ func (s State) Words() string {
 	case StateOff:
 		return "its mode is off: it is not looked at"
 	case StateModel:
-		return "no plugin serves its type, and none should"
+		return "its type is declared a model: it is compared with nothing"
+	case StateUnserved:
+		return "no plugin serves its type: it is not looked at"
 	case StateInSync:
 		return "production is as its target says"
 	default:

@@ -203,7 +203,7 @@ func toAsset(partition intent.PartitionID, m intent.Member, report *intent.Repor
 	}
 	if report != nil {
 		asset.State = string(report.State)
-		asset.Current = report.Effective == m.Effective || report.Pinned != "" || report.State == intent.StateModel
+		asset.Current = report.Effective == m.Effective || report.Pinned != "" || report.State.IsUncompared()
 		asset.AfterPush = report.Health.IsAfterPush()
 	}
 	return asset

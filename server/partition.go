@@ -76,7 +76,15 @@ func (s *Server) GetPartition(ctx context.Context, request *apipb.GetPartitionRe
 		return nil, err
 	}
 	described, err := s.describe(ctx, partition)
-	return &apipb.GetPartitionResponse{Partition: described}, err
+	if err != nil {
+		return nil, err
+	}
+	for _, h := range s.health() {
+		if h.Partition == partition.ID && !h.Building.IsZero() {
+			described.Building = toTime(h.Building)
+		}
+	}
+	return &apipb.GetPartitionResponse{Partition: described}, nil
 }
 
 // describe gathers how a partition is.

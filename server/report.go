@@ -22,7 +22,7 @@ func (s *Server) ListReports(ctx context.Context, request *apipb.ListReportsRequ
 	quarantined := request.State == string(intent.WaitQuarantined)
 	if state := intent.State(request.State); state != "" && !quarantined && (state == intent.StateUnseen || !slices.Contains(intent.States(), state)) {
 		return nil, fault.New(fault.Invalid, "%.100q is no state of a report", request.State).
-			WithHint("there are: in-sync, waiting, pushing, off, gone, model; and quarantined, of those that wait")
+			WithHint("there are: in-sync, waiting, pushing, off, gone, unserved, model; and quarantined, of those that wait")
 	}
 	filter := store.ReportFilter{Prefix: request.Prefix, State: intent.State(request.State), After: intent.AssetID(request.After)}
 	if request.Group != "" {

@@ -78,6 +78,8 @@ type Health struct {
 	// Waiting says since when its build waits for its turn, and behind how many;
 	// empty: it does not.
 	Waiting string
+	// Building is since when its sources are read and built; zero: they are not.
+	Building time.Time
 }
 
 // problem says what is wrong with a partition's actors, wherever they run.

@@ -146,7 +146,7 @@ func (l *Lab) unsettled() (open []string) {
 			open = append(open, fmt.Sprintf("%s has no report", m.Asset))
 			continue
 		}
-		if report.State == intent.StateModel || report.State == intent.StateOff || l.observed(report) {
+		if report.State.IsUncompared() || report.State == intent.StateOff || l.observed(report) {
 			continue
 		}
 		if ok, how := l.World.Matches(l.ctx, partition.Head, m.Asset); !ok {

@@ -85,7 +85,7 @@ func sequence(incarnation string) string {
 // states are what a report may say, in the order in which they are shown.
 var states = []word{
 	{"in-sync", "in sync"}, {"pushing", "pushing"}, {"waiting", "waiting"},
-	{"off", "off"}, {"model", "model"}, {"gone", "gone"},
+	{"off", "off"}, {"unserved", "no plugin"}, {"model", "model"}, {"gone", "gone"},
 }
 
 // unseen has no report, and is counted in groups.

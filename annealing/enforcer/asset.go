@@ -200,10 +200,20 @@ func (a *asset) known(effective intent.Digest) bool {
 type kind struct {
 	name intent.TypeName
 	mode check.Mode
-	// served is nil for a model type.
+	// served is nil for a type that no plugin is bound to.
 	served *served
+	// model: policy declares that no plugin is to serve it.
+	model bool
 	// atOnce bounds its pushes under way; 0: only what bounds its plugin does.
 	atOnce int
+}
+
+// unservedState is that of assets whose type no plugin is bound to.
+func (k *kind) unservedState() intent.State {
+	if k.model {
+		return intent.StateModel
+	}
+	return intent.StateUnserved
 }
 
 // served is a plugin in use, and how it does.

@@ -394,7 +394,12 @@ func TestAnEnforcedTypeWithoutItsPluginIsTold(t *testing.T) {
 		w.policy.Plugins = nil
 		w.publish(web, db)
 		w.waitsOn("web", intent.WaitPluginMissing)
+		w.eventually("nobody looks at db", func() bool { return w.report("db").State == intent.StateUnserved })
+		w.policy = proto.CloneOf(w.policy)
+		w.policy.Models = []string{"lehr.command.v1.Command"}
+		w.publish(web, db)
 		w.eventually("db is a model", func() bool { return w.report("db").State == intent.StateModel })
+		w.waitsOn("web", intent.WaitPluginMissing) // It was enforced: that it is a model now does not settle it.
 	})
 }
 

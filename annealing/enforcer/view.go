@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -298,12 +299,11 @@ func (e *Enforcer) pluginName(binding *intentpb.PluginBinding) string {
 	return name
 }
 
-// kindOf returns what head's policy says of a type: a type without a plugin
-// is a model type.
+// kindOf returns what head's policy says of a type.
 func (v *view) kindOf(name intent.TypeName) *kind {
 	k := v.kinds[name]
 	if k == nil {
-		k = &kind{name: name}
+		k = &kind{name: name, model: name.IsIntent() || slices.Contains(v.policy.GetModels(), string(name))}
 		v.kinds[name] = k
 	}
 	if k.mode == "" {

@@ -21,6 +21,7 @@ const (
 	KindPushing  = "pushing"
 	KindOff      = "off"
 	KindModel    = "model"
+	KindUnserved = "unserved"
 	KindGone     = "gone"
 	KindNoAsset  = "no-asset"
 	KindNoHead   = "no-head"

@@ -27,8 +27,11 @@ func (f Facts) settled(report intent.Report, told *path) []Reason {
 		reason.Kind, reason.Text = KindOff, "its mode is off: it is not looked at"
 		reason.Hint = "set mode to observe or enforce in lehr.yaml, or change its Mode addon"
 	case intent.StateModel:
-		reason.Kind, reason.Text = KindModel, fmt.Sprintf("type %s is a model: no plugin serves it, and none should", report.Type)
+		reason.Kind, reason.Text = KindModel, fmt.Sprintf("type %s is a model: it is compared with nothing", report.Type)
 		reason.Hint = "bind the type to a plugin in lehr.yaml to have it enforced"
+	case intent.StateUnserved:
+		reason.Kind, reason.Text = KindUnserved, fmt.Sprintf("no plugin serves type %s: it is not looked at, and nothing is known of it in production", report.Type)
+		reason.Hint = fmt.Sprintf("bind %s to a plugin under plugins in lehr.yaml; or, where it is only to be read, list it under models", report.Type)
 	case intent.StateGone:
 		if report.Absent {
 			reason.Kind, reason.Text = KindGone, fmt.Sprintf("it was turned down, and %s does not name it any more: nothing of it is left", report.Target)

@@ -64,8 +64,11 @@ func pinAmong(r Reason) int {
 }
 
 func isAsIntentSays(r Reason) bool {
-	return r.Kind == KindInSync || r.Kind == KindTurnedDown || r.Kind == KindModel
+	return r.Kind == KindInSync || r.Kind == KindTurnedDown || !isCompared(r)
 }
+
+// isCompared reports whether a plugin compares it with production.
+func isCompared(r Reason) bool { return r.Kind != KindModel && r.Kind != KindUnserved }
 
 // restsOnIntent reports whether an asset waits for others that do not move:
 // they are as intent says.
@@ -89,8 +92,8 @@ func intentHint(report intent.Report, waiting intent.WaitingOn, causes []Reason)
 	case intent.WaitCapacity, intent.WaitVersion:
 		return fmt.Sprintf("nothing is under way that would end this: what the sources ask of %s and of %s does not go together; change one of them", report.Asset, others)
 	case intent.WaitTurndown:
-		if !slices.ContainsFunc(causes, func(r Reason) bool { return r.Kind != KindModel }) {
-			return fmt.Sprintf("nothing is under way that would end this: take the reference to %s out of %s, or %s out of the sources: no plugin removes a model", report.Asset, others, others)
+		if !slices.ContainsFunc(causes, func(r Reason) bool { return isCompared(r) }) {
+			return fmt.Sprintf("nothing is under way that would end this: take the reference to %s out of %s, or %s out of the sources: no plugin removes what none serves", report.Asset, others, others)
 		}
 		return fmt.Sprintf("nothing is under way that would end this: take the dependency on %s out of %s, or turn that down too", report.Asset, others)
 	default:
@@ -119,7 +122,7 @@ func (f Facts) summary(a Answer) string {
 	switch cause.Kind {
 	case KindNoAsset:
 		return text
-	case KindInSync, KindTurnedDown, KindPushing, KindOff, KindModel, KindGone, KindNoHead, KindNoReport, KindOutdated, KindPin, KindUnhealthy:
+	case KindInSync, KindTurnedDown, KindPushing, KindOff, KindModel, KindUnserved, KindGone, KindNoHead, KindNoReport, KindOutdated, KindPin, KindUnhealthy:
 		return fmt.Sprintf("%s: %s", f.Asset, text)
 	default:
 		return fmt.Sprintf("%s waits (%s): %s", f.Asset, cause.Kind, text)

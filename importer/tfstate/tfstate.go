@@ -67,8 +67,9 @@ func (p *partition) resources(resources []resource, known *secrecy.Known) error 
 	p.Definition = `sources:
   resources: {dir: resources, files: ["**/*.json"]}
 generate:
-  # Models: people and rules read them, nothing enforces them.
   assets: {render: assets, from: [resources]}
+# People and rules read them, nothing enforces them.
+models: [lehr.terraform.v1.Resource]
 `
 	used := map[string]bool{}
 	for _, r := range resources {

@@ -127,7 +127,7 @@ const (
 	TypeSource = "types"
 )
 
-var topFields = []string{"lehr", "partition", "owner", "mode", "modes", "types", "sources", "generate", "validate", "plugins", "checks", "access", "notifications", "rollouts", "validations"}
+var topFields = []string{"lehr", "partition", "owner", "mode", "modes", "types", "sources", "generate", "validate", "plugins", "models", "checks", "access", "notifications", "rollouts", "validations"}
 
 func (p *parser) definition(root *yaml.Node) (d Definition) {
 	policy := &intentpb.Policy{Mode: intentpb.EnforcementMode_ENFORCEMENT_MODE_OBSERVE}
@@ -167,6 +167,7 @@ func (p *parser) definition(root *yaml.Node) (d Definition) {
 	p.generators(fields["generate"], &d)
 	policy.Shrink, policy.Rules, d.RulePlaces = p.validation(fields["validate"])
 	policy.Plugins, d.PluginLines = p.plugins(fields["plugins"])
+	policy.Models = p.models(fields["models"], d.PluginLines)
 	p.checks(fields["checks"], &d)
 	policy.Access = p.access(fields["access"])
 	policy.Notifications = p.notifications(fields["notifications"])

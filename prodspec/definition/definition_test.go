@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	intentpb "lehr.dev/gen/lehr/intent/v1"
+	"lehr.dev/intent"
 	"lehr.dev/prodspec/definition"
 	"lehr.dev/prodspec/generate/work"
 	"lehr.dev/schema"
@@ -38,6 +39,27 @@ plugins:
 checks:
   budget: {scope: cluster, in_flight: 2}
 `
+
+// TestModels: types whose assets are only read are listed, by their names.
+func TestModels(t *testing.T) {
+	for models, want := range map[string]string{
+		`[Schema, google.protobuf.Struct]`:   "",
+		`Schema`:                             "",
+		`[Job]`:                              "a plugin is bound to it in line",
+		`[Schema, lehr.sqlschema.v1.Schema]`: "is listed twice",
+		`[Shema]`:                            "Shema",
+		`{Schema: true}`:                     "models must be a list",
+		`[]`:                                 "models must be a list",
+	} {
+		d, findings := definition.Parse("lehr.yaml", []byte(whole+"models: "+models+"\n"), schema.Builtin())
+		switch {
+		case want == "" && (len(findings) > 0 || !slices.Contains(d.Policy.GetModels(), "lehr.sqlschema.v1.Schema")):
+			t.Errorf("%s: %+v, %v", models, findings, d.Policy.GetModels())
+		case want != "" && !slices.ContainsFunc(findings, func(f intent.Finding) bool { return f.Line > 0 && strings.Contains(f.Message, want) }):
+			t.Errorf("%s: no finding says %q: %+v", models, want, findings)
+		}
+	}
+}
 
 // A plugin is run or dialled, and a definition says nothing of certificates.
 func TestDialledPlugins(t *testing.T) {

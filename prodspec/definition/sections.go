@@ -283,6 +283,30 @@ func (p *parser) plugins(node *yaml.Node) (list []*intentpb.PluginBinding, lines
 	return list, lines
 }
 
+// models returns the types that no plugin is to serve, sorted. Bound are those that one
+// is bound to.
+func (p *parser) models(node *yaml.Node, bound map[string]int) (names []string) {
+	if node == nil {
+		return nil
+	}
+	for i := range p.texts(node, "models") {
+		at, item := fmt.Sprintf("models[%d]", i), resolve(item(node, i))
+		name := p.payloadType(item, at)
+		switch {
+		case name == "":
+			continue
+		case slices.Contains(names, name):
+			p.at(item, at, "the type %s is listed twice", name).hint("remove one")
+		case bound[name] > 0:
+			p.at(item, at, "the type %s is a model, and a plugin is bound to it in line %d", name, bound[name]).hint("remove it here, or the binding under plugins")
+		default:
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
 func (p *parser) approval(node *yaml.Node) *intentpb.ApprovalPolicy {
 	const most = 20
 	fields := p.fields(node, "checks.approval", []string{"quorum", "expires"})

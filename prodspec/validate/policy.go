@@ -44,11 +44,19 @@ func (j *judging) policy(ctx context.Context) error {
 	for _, name := range slices.Sorted(maps.Keys(j.CandidatePolicy.GetTypeModes())) {
 		j.knownType(intent.TypeName(name), fmt.Sprintf("type_modes[%q]", name), "a mode is set for")
 	}
+	for i, name := range j.CandidatePolicy.GetModels() {
+		field := fmt.Sprintf("models[%d]", i)
+		if bound[intent.TypeName(name)] {
+			j.policyError(field, fmt.Sprintf("the type %s is a model, and a plugin is bound to it", name), "remove one of the two")
+		}
+		j.knownType(intent.TypeName(name), field, "what is declared a model is")
+	}
 	return j.unserved(ctx, bound)
 }
 
-// unserved warns of types that look meant to be enforced and are not: those
-// whose plugins come with Lehr, and those that head's policy binds.
+// unserved warns of types that no plugin serves and that are no models: those of the
+// assets that are new or changed, those whose plugins come with Lehr, and those that
+// head's policy binds.
 func (j *judging) unserved(ctx context.Context, bound map[intent.TypeName]bool) error {
 	plugins := map[intent.TypeName]string{}
 	for name, program := range served {
@@ -61,8 +69,13 @@ func (j *judging) unserved(ctx context.Context, bound map[intent.TypeName]bool) 
 			plugins[intent.TypeName(binding.GetType())] = "dial: " + binding.GetDial()
 		}
 	}
+	for _, entry := range j.delta {
+		if _, known := plugins[entry.Member.Type]; !entry.Removed && !known && !entry.Member.Type.IsIntent() {
+			plugins[entry.Member.Type] = "run: PROGRAM"
+		}
+	}
 	for _, name := range slices.Sorted(maps.Keys(plugins)) {
-		if bound[name] {
+		if bound[name] || slices.Contains(j.CandidatePolicy.GetModels(), string(name)) {
 			continue
 		}
 		example, err := j.anyOf(ctx, name)
@@ -72,8 +85,8 @@ func (j *judging) unserved(ctx context.Context, bound map[intent.TypeName]bool) 
 		if example != "" {
 			j.add(intent.Finding{
 				Rule: "plugin", Severity: intent.Warning, Asset: example, Field: "plugins",
-				Message: fmt.Sprintf("no plugin is bound to %s, so asset %s and others of this type will never be enforced", name, example),
-				Hint:    fmt.Sprintf("bind one in lehr.yaml: plugins: {%s: {%s}}", name, plugins[name]),
+				Message: fmt.Sprintf("no plugin is bound to %s, so asset %s and others of this type are not looked at and will never be enforced", name, example),
+				Hint:    fmt.Sprintf("bind one in lehr.yaml: plugins: {%s: {%s}}; or say that they are only to be read: models: [%s]", name, plugins[name], name),
 			})
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/types/known/structpb"
 
 	commandpb "lehr.dev/gen/lehr/command/v1"
 	intentpb "lehr.dev/gen/lehr/intent/v1"
@@ -147,8 +148,27 @@ func TestRules(t *testing.T) {
 			head:   []store.Entry{entry(t, "a", job("a"))},
 			delta:  []store.Entry{plain(t, "b", "")},
 			want: intent.Finding{Rule: "plugin", Severity: intent.Warning, Asset: "a", Field: "plugins",
-				Message: "no plugin is bound to lehr.process.v1.Job, so asset a and others of this type will never be enforced",
-				Hint:    "bind one in lehr.yaml: plugins: {lehr.process.v1.Job: {run: lehr-process}}"},
+				Message: "no plugin is bound to lehr.process.v1.Job, so asset a and others of this type are not looked at and will never be enforced",
+				Hint:    "bind one in lehr.yaml: plugins: {lehr.process.v1.Job: {run: lehr-process}}; or say that they are only to be read: models: [lehr.process.v1.Job]"},
+		},
+		{
+			name:   "a type that is declared a model",
+			policy: &intentpb.Policy{Models: []string{"lehr.process.v1.Job"}},
+			delta:  []store.Entry{entry(t, "a", job("a"))},
+		},
+		{
+			name:   "a type that nobody's plugin is known of",
+			policy: bound,
+			delta:  []store.Entry{entry(t, "a", &structpb.Struct{})},
+			want: intent.Finding{Rule: "plugin", Severity: intent.Warning, Asset: "a", Field: "plugins",
+				Message: "no plugin is bound to google.protobuf.Struct, so asset a and others of this type are not looked at and will never be enforced",
+				Hint:    "bind one in lehr.yaml: plugins: {google.protobuf.Struct: {run: PROGRAM}}; or say that they are only to be read: models: [google.protobuf.Struct]"},
+		},
+		{
+			name:   "a model that a plugin is bound to",
+			policy: &intentpb.Policy{Models: []string{"lehr.process.v1.Job"}, Plugins: []*intentpb.PluginBinding{{Type: "lehr.process.v1.Job", Run: []string{"own"}}}},
+			want: intent.Finding{Rule: "plugin", Severity: intent.Error, Asset: "lehr/policy", Field: "lehr.intent.v1.Policy.models[0]",
+				Message: "the type lehr.process.v1.Job is a model, and a plugin is bound to it", Hint: "remove one of the two"},
 		},
 		{
 			name:   "a served type that is no more",
@@ -162,8 +182,8 @@ func TestRules(t *testing.T) {
 			policy: bound,
 			head:   []store.Entry{entry(t, "a", &intentpb.Owner{Owner: "o"})},
 			want: intent.Finding{Rule: "plugin", Severity: intent.Warning, Asset: "a", Field: "plugins",
-				Message: "no plugin is bound to lehr.intent.v1.Owner, so asset a and others of this type will never be enforced",
-				Hint:    "bind one in lehr.yaml: plugins: {lehr.intent.v1.Owner: {run: own}}"},
+				Message: "no plugin is bound to lehr.intent.v1.Owner, so asset a and others of this type are not looked at and will never be enforced",
+				Hint:    "bind one in lehr.yaml: plugins: {lehr.intent.v1.Owner: {run: own}}; or say that they are only to be read: models: [lehr.intent.v1.Owner]"},
 		},
 	}
 	for _, test := range tests {

@@ -68,7 +68,7 @@ func (m *Monitor) unclear(asset intent.AssetID, report intent.Report, there, unl
 			return "is reported as being pushed by " + string(report.Push) + ", which is not open"
 		}
 		return ""
-	case intent.StateOff, intent.StateModel:
+	case intent.StateOff, intent.StateModel, intent.StateUnserved:
 	default:
 		return "is in head, and its report says " + string(report.State)
 	}

@@ -21,7 +21,7 @@ func pastReport(asset string, minute int, what string) intent.Report {
 		Plan: intent.Plan{Action: intent.ActionUpdate, Changes: []intent.FieldChange{{Path: "spec.n", Current: "1", Target: "2"}}},
 	}
 	switch report.State {
-	case intent.StateInSync, intent.StatePushing, intent.StateOff, intent.StateGone, intent.StateModel:
+	case intent.StateInSync, intent.StatePushing, intent.StateOff, intent.StateGone, intent.StateModel, intent.StateUnserved:
 	default:
 		report.State, report.Waiting = intent.StateWaiting, []intent.WaitingOn{{Kind: intent.WaitingKind(what), Reason: "so it is"}}
 	}

@@ -48,7 +48,10 @@ type Partition struct {
 	// store for itself. All replicas say the same, and any of them answers.
 	Replica string `protobuf:"bytes,14,opt,name=replica" json:"replica,omitempty"`
 	// Of the newest lease. It grows with each replica that takes over.
-	Epoch         uint64 `protobuf:"varint,15,opt,name=epoch" json:"epoch,omitempty"`
+	Epoch uint64 `protobuf:"varint,15,opt,name=epoch" json:"epoch,omitempty"`
+	// Since when its sources are read and built, for a new incarnation may come of it; unset:
+	// they are not, or another replica does it. Only GetPartition fills it in.
+	Building      *timestamppb.Timestamp `protobuf:"bytes,16,opt,name=building" json:"building,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -186,6 +189,13 @@ func (x *Partition) GetEpoch() uint64 {
 		return x.Epoch
 	}
 	return 0
+}
+
+func (x *Partition) GetBuilding() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Building
+	}
+	return nil
 }
 
 type ListWindowsRequest struct {
@@ -759,7 +769,7 @@ var File_lehr_api_v1_partition_proto protoreflect.FileDescriptor
 
 const file_lehr_api_v1_partition_proto_rawDesc = "" +
 	"\n" +
-	"\x1blehr/api/v1/partition.proto\x12\vlehr.api.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18lehr/api/v1/access.proto\x1a\x18lehr/api/v1/values.proto\"\xb9\x04\n" +
+	"\x1blehr/api/v1/partition.proto\x12\vlehr.api.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18lehr/api/v1/access.proto\x1a\x18lehr/api/v1/values.proto\"\xf1\x04\n" +
 	"\tPartition\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1e\n" +
 	"\n" +
@@ -779,7 +789,8 @@ const file_lehr_api_v1_partition_proto_rawDesc = "" +
 	"blocked_by\x18\f \x01(\v2\x16.lehr.api.v1.CandidateR\tblockedBy\x12\x18\n" +
 	"\aorphans\x18\r \x01(\x03R\aorphans\x12\x18\n" +
 	"\areplica\x18\x0e \x01(\tR\areplica\x12\x14\n" +
-	"\x05epoch\x18\x0f \x01(\x04R\x05epoch\x1a9\n" +
+	"\x05epoch\x18\x0f \x01(\x04R\x05epoch\x126\n" +
+	"\bbuilding\x18\x10 \x01(\v2\x1a.google.protobuf.TimestampR\bbuilding\x1a9\n" +
 	"\vStatesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"^\n" +
@@ -863,27 +874,28 @@ var file_lehr_api_v1_partition_proto_depIdxs = []int32{
 	15, // 2: lehr.api.v1.Partition.created:type_name -> google.protobuf.Timestamp
 	12, // 3: lehr.api.v1.Partition.states:type_name -> lehr.api.v1.Partition.StatesEntry
 	16, // 4: lehr.api.v1.Partition.blocked_by:type_name -> lehr.api.v1.Candidate
-	3,  // 5: lehr.api.v1.ListWindowsResponse.windows:type_name -> lehr.api.v1.CheckWindow
-	15, // 6: lehr.api.v1.CheckWindow.from:type_name -> google.protobuf.Timestamp
-	15, // 7: lehr.api.v1.CheckWindow.until:type_name -> google.protobuf.Timestamp
-	0,  // 8: lehr.api.v1.AddPartitionResponse.partition:type_name -> lehr.api.v1.Partition
-	0,  // 9: lehr.api.v1.ListPartitionsResponse.partitions:type_name -> lehr.api.v1.Partition
-	0,  // 10: lehr.api.v1.GetPartitionResponse.partition:type_name -> lehr.api.v1.Partition
-	4,  // 11: lehr.api.v1.PartitionService.AddPartition:input_type -> lehr.api.v1.AddPartitionRequest
-	6,  // 12: lehr.api.v1.PartitionService.ListPartitions:input_type -> lehr.api.v1.ListPartitionsRequest
-	8,  // 13: lehr.api.v1.PartitionService.GetPartition:input_type -> lehr.api.v1.GetPartitionRequest
-	1,  // 14: lehr.api.v1.PartitionService.ListWindows:input_type -> lehr.api.v1.ListWindowsRequest
-	10, // 15: lehr.api.v1.PartitionService.RemovePartition:input_type -> lehr.api.v1.RemovePartitionRequest
-	5,  // 16: lehr.api.v1.PartitionService.AddPartition:output_type -> lehr.api.v1.AddPartitionResponse
-	7,  // 17: lehr.api.v1.PartitionService.ListPartitions:output_type -> lehr.api.v1.ListPartitionsResponse
-	9,  // 18: lehr.api.v1.PartitionService.GetPartition:output_type -> lehr.api.v1.GetPartitionResponse
-	2,  // 19: lehr.api.v1.PartitionService.ListWindows:output_type -> lehr.api.v1.ListWindowsResponse
-	11, // 20: lehr.api.v1.PartitionService.RemovePartition:output_type -> lehr.api.v1.RemovePartitionResponse
-	16, // [16:21] is the sub-list for method output_type
-	11, // [11:16] is the sub-list for method input_type
-	11, // [11:11] is the sub-list for extension type_name
-	11, // [11:11] is the sub-list for extension extendee
-	0,  // [0:11] is the sub-list for field type_name
+	15, // 5: lehr.api.v1.Partition.building:type_name -> google.protobuf.Timestamp
+	3,  // 6: lehr.api.v1.ListWindowsResponse.windows:type_name -> lehr.api.v1.CheckWindow
+	15, // 7: lehr.api.v1.CheckWindow.from:type_name -> google.protobuf.Timestamp
+	15, // 8: lehr.api.v1.CheckWindow.until:type_name -> google.protobuf.Timestamp
+	0,  // 9: lehr.api.v1.AddPartitionResponse.partition:type_name -> lehr.api.v1.Partition
+	0,  // 10: lehr.api.v1.ListPartitionsResponse.partitions:type_name -> lehr.api.v1.Partition
+	0,  // 11: lehr.api.v1.GetPartitionResponse.partition:type_name -> lehr.api.v1.Partition
+	4,  // 12: lehr.api.v1.PartitionService.AddPartition:input_type -> lehr.api.v1.AddPartitionRequest
+	6,  // 13: lehr.api.v1.PartitionService.ListPartitions:input_type -> lehr.api.v1.ListPartitionsRequest
+	8,  // 14: lehr.api.v1.PartitionService.GetPartition:input_type -> lehr.api.v1.GetPartitionRequest
+	1,  // 15: lehr.api.v1.PartitionService.ListWindows:input_type -> lehr.api.v1.ListWindowsRequest
+	10, // 16: lehr.api.v1.PartitionService.RemovePartition:input_type -> lehr.api.v1.RemovePartitionRequest
+	5,  // 17: lehr.api.v1.PartitionService.AddPartition:output_type -> lehr.api.v1.AddPartitionResponse
+	7,  // 18: lehr.api.v1.PartitionService.ListPartitions:output_type -> lehr.api.v1.ListPartitionsResponse
+	9,  // 19: lehr.api.v1.PartitionService.GetPartition:output_type -> lehr.api.v1.GetPartitionResponse
+	2,  // 20: lehr.api.v1.PartitionService.ListWindows:output_type -> lehr.api.v1.ListWindowsResponse
+	11, // 21: lehr.api.v1.PartitionService.RemovePartition:output_type -> lehr.api.v1.RemovePartitionResponse
+	17, // [17:22] is the sub-list for method output_type
+	12, // [12:17] is the sub-list for method input_type
+	12, // [12:12] is the sub-list for extension type_name
+	12, // [12:12] is the sub-list for extension extendee
+	0,  // [0:12] is the sub-list for field type_name
 }
 
 func init() { file_lehr_api_v1_partition_proto_init() }

@@ -401,8 +401,8 @@ type Policy struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Owner string                 `protobuf:"bytes,1,opt,name=owner" json:"owner,omitempty"`
 	Mode  EnforcementMode        `protobuf:"varint,2,opt,name=mode,enum=lehr.intent.v1.EnforcementMode" json:"mode,omitempty"`
-	// Which plugin serves which payload type. A type without a binding is a
-	// model type.
+	// Which plugin serves which payload type. Assets of a type without a binding are not
+	// looked at; people are told so, unless the type is one of models.
 	Plugins []*PluginBinding `protobuf:"bytes,3,rep,name=plugins" json:"plugins,omitempty"`
 	Shrink  *ShrinkGuard     `protobuf:"bytes,4,opt,name=shrink" json:"shrink,omitempty"`
 	// Budgets on pushes in flight, per impacted scope.
@@ -425,7 +425,10 @@ type Policy struct {
 	// How what changes goes on, a little at a time.
 	Rollouts []*Rollout `protobuf:"bytes,22,rep,name=rollouts" json:"rollouts,omitempty"`
 	// By what rollouts find their changes good or bad.
-	Validations   []*Validation `protobuf:"bytes,25,rep,name=validations" json:"validations,omitempty"`
+	Validations []*Validation `protobuf:"bytes,25,rep,name=validations" json:"validations,omitempty"`
+	// Payload types that no plugin is to serve: their assets are read, and compared with
+	// nothing. Those of package lehr.intent.v1 are models without being listed.
+	Models        []string `protobuf:"bytes,26,rep,name=models" json:"models,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -561,6 +564,13 @@ func (x *Policy) GetRollouts() []*Rollout {
 func (x *Policy) GetValidations() []*Validation {
 	if x != nil {
 		return x.Validations
+	}
+	return nil
+}
+
+func (x *Policy) GetModels() []string {
+	if x != nil {
+		return x.Models
 	}
 	return nil
 }
@@ -2970,7 +2980,7 @@ var File_lehr_intent_v1_policy_proto protoreflect.FileDescriptor
 
 const file_lehr_intent_v1_policy_proto_rawDesc = "" +
 	"\n" +
-	"\x1blehr/intent/v1/policy.proto\x12\x0elehr.intent.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1blehr/intent/v1/addons.proto\x1a\x1clehr/intent/v1/command.proto\x1a!lehr/intent/v1/notification.proto\x1a\x1flehr/intent/v1/validation.proto\"\xba\b\n" +
+	"\x1blehr/intent/v1/policy.proto\x12\x0elehr.intent.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1blehr/intent/v1/addons.proto\x1a\x1clehr/intent/v1/command.proto\x1a!lehr/intent/v1/notification.proto\x1a\x1flehr/intent/v1/validation.proto\"\xd2\b\n" +
 	"\x06Policy\x12\x14\n" +
 	"\x05owner\x18\x01 \x01(\tR\x05owner\x12?\n" +
 	"\x04mode\x18\x02 \x01(\x0e2\x1f.lehr.intent.v1.EnforcementModeB\n" +
@@ -2988,7 +2998,8 @@ const file_lehr_intent_v1_policy_proto_rawDesc = "" +
 	"\x06checks\x18\x14 \x03(\v2\x15.lehr.intent.v1.CheckR\x06checks\x12B\n" +
 	"\rnotifications\x18\x15 \x03(\v2\x1c.lehr.intent.v1.NotificationR\rnotifications\x123\n" +
 	"\brollouts\x18\x16 \x03(\v2\x17.lehr.intent.v1.RolloutR\brollouts\x12<\n" +
-	"\vvalidations\x18\x19 \x03(\v2\x1a.lehr.intent.v1.ValidationR\vvalidations\x1a]\n" +
+	"\vvalidations\x18\x19 \x03(\v2\x1a.lehr.intent.v1.ValidationR\vvalidations\x12\x16\n" +
+	"\x06models\x18\x1a \x03(\tR\x06models\x1a]\n" +
 	"\x0eTypeModesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x125\n" +
 	"\x05value\x18\x02 \x01(\x0e2\x1f.lehr.intent.v1.EnforcementModeR\x05value:\x028\x01:\xaa\x01\xbaH\xa6\x01\x1aN\n" +
