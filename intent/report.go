@@ -75,6 +75,30 @@ func Worst(counts map[State]int) State {
 	return ""
 }
 
+// ModePlace is a place that sets an enforcement mode; the strictest of all counts.
+type ModePlace string
+
+const (
+	// ModeOfPartition is "mode" in lehr.yaml.
+	ModeOfPartition ModePlace = "partition"
+	// ModeOfType is what "modes" in lehr.yaml says of the asset's type.
+	ModeOfType ModePlace = "type"
+	// ModeOfAsset is the asset's own addon Mode.
+	ModeOfAsset ModePlace = "asset"
+)
+
+// Words name the place.
+func (p ModePlace) Words() string {
+	switch p {
+	case ModeOfPartition:
+		return "mode in lehr.yaml"
+	case ModeOfType:
+		return "modes in lehr.yaml, for its type"
+	default:
+		return "its addon Mode"
+	}
+}
+
 // WaitingKind says what an asset waits for. Not acting is always one of these.
 type WaitingKind string
 
@@ -171,6 +195,8 @@ type WaitingOn struct {
 	Loosened bool `json:"loosened,omitempty"`
 	// Unhealthy: too many assets of the budget's scope are not healthy.
 	Unhealthy bool `json:"unhealthy,omitempty"`
+	// Modes are the places whose mode keeps it from being pushed.
+	Modes []ModePlace `json:"modes,omitempty"`
 	// Blockers are the assets that must move first.
 	Blockers []AssetID `json:"blockers,omitempty"`
 	// Partition, another one, that must be so first.

@@ -113,7 +113,7 @@ func (s *Server) rollout(ctx context.Context, partition store.Partition, name st
 	if said != nil && run.State.Open() {
 		// What cannot be told of each asset hides nothing of the run.
 		if way, err := s.wayOf(ctx, partition, standing, said, mostStaged); err == nil && !way.more {
-			way.stageAssets(rollout.Run)
+			way.stageAssets(rollout.Run, s.runtime.Now())
 		}
 	}
 	return rollout, nil

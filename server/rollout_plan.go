@@ -293,7 +293,7 @@ func (w *way) usualTakes() time.Duration {
 
 // stageAssets adds to the stages of a run which assets are where: those that are not
 // done first.
-func (w *way) stageAssets(run *apipb.RolloutRun) {
+func (w *way) stageAssets(run *apipb.RolloutRun, now time.Time) {
 	policy := w.course.Policy(run.Emergency)
 	for _, stage := range run.Stages {
 		at := slices.IndexFunc(policy.Stages, func(s selection.Stage) bool { return s.Name == stage.Name })
@@ -307,7 +307,7 @@ func (w *way) stageAssets(run *apipb.RolloutRun) {
 			}
 			a := &apipb.RolloutAsset{Asset: string(g.Asset), State: g.state(soak)}
 			if g.InSync {
-				a.Healthy, a.Soak = durationpb.New(min(g.Healthy, soak)), durationpb.New(soak)
+				a.Healthy, a.Soak = durationpb.New(min(w.healthy(g, now), soak)), durationpb.New(soak)
 			}
 			stage.Assets = append(stage.Assets, a)
 		}
@@ -316,6 +316,15 @@ func (w *way) stageAssets(run *apipb.RolloutRun) {
 		})
 		stage.Assets = stage.Assets[:min(len(stage.Assets), mostNamedOfStep)]
 	}
+}
+
+// healthy is for how long an asset has been healthy, up to now. What is stored of it is
+// written seldom while nothing changes, and an illness at once (L10).
+func (w *way) healthy(g governed, now time.Time) time.Duration {
+	if seen := w.seen[g.Asset].Seen; !seen.IsZero() {
+		return g.Healthy + max(0, now.Sub(seen))
+	}
+	return g.Healthy
 }
 
 // assetStates of a stage, what needs a person most first.

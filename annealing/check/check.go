@@ -19,6 +19,8 @@ type Facts struct {
 	Asset intent.AssetID
 	// Mode in force: "enforce", "observe" or "off".
 	Mode Mode
+	// Modes are the places that set a mode which is not enforce.
+	Modes []intent.ModePlace
 	// Stop in force for the partition, if any.
 	Stop *intent.Stop
 	// Hold on the asset, if any; expired ones are ignored.
@@ -220,9 +222,13 @@ func mode(f Facts) intent.Verdict {
 	if f.Mode == Enforce {
 		return intent.Passed("mode", time.Time{})
 	}
+	reason := fmt.Sprintf("the mode is %s", f.Mode)
+	for i, place := range f.Modes {
+		reason += []string{", by ", " and "}[min(i, 1)] + place.Words()
+	}
 	return intent.Waits("mode", intent.WaitingOn{
-		Kind:   intent.WaitMode,
-		Reason: fmt.Sprintf("the mode is %s: differences are shown, nothing is pushed; to enforce, set \"mode: enforce\" in lehr.yaml; its modes, or the asset's Mode addon, may be stricter", f.Mode),
+		Kind: intent.WaitMode, Modes: f.Modes,
+		Reason: reason + ": differences are shown, nothing is pushed",
 	})
 }
 

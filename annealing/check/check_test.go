@@ -30,7 +30,8 @@ func TestRules(t *testing.T) {
 	}{
 		{name: "nothing in the way", facts: Facts{Mode: Enforce, Plan: harmless}},
 		{name: "no mode is not enforce", facts: Facts{Plan: harmless}, waits: intent.WaitMode},
-		{name: "observe", facts: Facts{Mode: Observe, Plan: harmless}, waits: intent.WaitMode, says: "mode: enforce"},
+		{name: "observe", facts: Facts{Mode: Observe, Modes: []intent.ModePlace{intent.ModeOfPartition}, Plan: harmless}, waits: intent.WaitMode, says: "by mode in lehr.yaml: differences"},
+		{name: "observe, by two", facts: Facts{Mode: Observe, Modes: []intent.ModePlace{intent.ModeOfType, intent.ModeOfAsset}, Plan: harmless}, waits: intent.WaitMode, says: "by modes in lehr.yaml, for its type and its addon Mode: differences"},
 		{name: "stop of one partition", facts: Facts{Mode: Enforce, Stop: &intent.Stop{Partition: "shop", Owner: person, Reason: "fire"}}, waits: intent.WaitStop, says: "lehr resume shop"},
 		{name: "stop of all", facts: Facts{Mode: Enforce, Stop: &intent.Stop{Owner: person, Reason: "fire"}}, waits: intent.WaitStop, says: "everything"},
 		{name: "the stop of a store without its witness", facts: Facts{Mode: Enforce, Stop: &intent.Stop{Owner: person, Reason: "its witness cannot be written", Unwitnessed: true}}, waits: intent.WaitStop, says: "its witness cannot be written"},

@@ -52,6 +52,7 @@ func (e *Enforcer) facts(a *asset, now time.Time) check.Facts {
 		Now:   now,
 		Asset: a.id,
 		Mode:  e.modeNow(a),
+		Modes: e.modePlaces(a),
 		Stop:  e.view.stop,
 		Plan:  a.difference.Plan,
 

@@ -357,3 +357,21 @@ func (e *Enforcer) pinnedNow(a *asset, now time.Time) intent.Sequence {
 
 // modeNow is the mode in force for an asset.
 func (e *Enforcer) modeNow(a *asset) check.Mode { return stricter(a.kind.mode, levels[a.mode]) }
+
+// modePlaces lists the places that set a mode for an asset which is not enforce.
+func (e *Enforcer) modePlaces(a *asset) (places []intent.ModePlace) {
+	policy := e.view.policy
+	for _, set := range []struct {
+		place intent.ModePlace
+		mode  check.Mode
+	}{
+		{intent.ModeOfPartition, modeOf(policy.GetMode())},
+		{intent.ModeOfType, modeOf(policy.GetTypeModes()[string(a.kind.name)])},
+		{intent.ModeOfAsset, levels[a.mode]},
+	} {
+		if set.mode != "" && set.mode != check.Enforce {
+			places = append(places, set.place)
+		}
+	}
+	return places
+}

@@ -134,6 +134,26 @@ func override(asset, check string) string {
 	return "lehr override " + asset + " --check " + cmp.Or(check, "NAME") + " --reason WHY"
 }
 
+// modeHint says what to change where an asset is to be pushed, in each place that sets a
+// mode which keeps it from that.
+func modeHint(asset string, places []intent.ModePlace) string {
+	var changes []string
+	for _, place := range places {
+		switch place {
+		case intent.ModeOfPartition:
+			changes = append(changes, "set \"mode: enforce\" in lehr.yaml")
+		case intent.ModeOfType:
+			changes = append(changes, "set its type to enforce under \"modes\" in lehr.yaml")
+		case intent.ModeOfAsset:
+			changes = append(changes, "take its addon Mode away, or have it say enforce: lehr describe asset "+asset+" shows it, lehr blame "+asset+" where it is written")
+		}
+	}
+	if len(changes) == 0 { // A report of a time when places were not told.
+		return "if it is to be pushed: lehr describe asset " + asset + " and \"mode\" in lehr.yaml say what keeps it from that"
+	}
+	return "if it is to be pushed: " + strings.Join(changes, "; and ")
+}
+
 // hintFor says what a person can do about one entry of a report, for each kind.
 func hintFor(report intent.Report, waiting intent.WaitingOn) string {
 	asset := string(report.Asset)
@@ -141,7 +161,7 @@ func hintFor(report intent.Report, waiting intent.WaitingOn) string {
 	case intent.WaitStop:
 		return "lehr get stops says who stopped it, and what ends that"
 	case intent.WaitMode:
-		return "if it is to be pushed: set \"mode: enforce\" in lehr.yaml; lehr describe asset " + asset + " shows a stricter Mode of its own"
+		return modeHint(asset, waiting.Modes)
 	case intent.WaitHold:
 		return "lehr unhold " + asset + " --reason WHY lets it be pushed"
 	case intent.WaitOrder, intent.WaitCapacity, intent.WaitVersion, intent.WaitTurndown:
