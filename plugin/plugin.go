@@ -9,6 +9,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
+	"errors"
 	"time"
 
 	pluginpb "lehr.dev/gen/lehr/plugin/v1"
@@ -17,6 +18,10 @@ import (
 
 // Protocol is the version of the wire protocol spoken here.
 const Protocol = 1
+
+// ErrStarting is within what a plugin answers that was begun and was not reached yet. That
+// it starts is no failure.
+var ErrStarting = errors.New("is starting")
 
 // PermitPeriod is D: how long a permit holds from the sending of the request
 // that it answers.

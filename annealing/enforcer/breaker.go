@@ -3,12 +3,14 @@ package enforcer
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
 
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/loop"
+	"lehr.dev/plugin"
 )
 
 // breaker is how a plugin does as a whole. Once it is open nothing is asked of
@@ -21,6 +23,8 @@ type breaker struct {
 	// until the next look is tried; zero: the breaker is closed.
 	until  time.Time
 	reason string
+	// starts counts looks in a row that found the plugin starting.
+	starts int
 }
 
 // patience is how many looks in a row may fail at a plugin that is up. It is more
@@ -54,11 +58,19 @@ func (s *served) told() {
 }
 
 // failedAsk counts a failure, and opens the breaker: at once where the plugin is
-// down. What was asked together fails together, and counts once.
+// down. What was asked together fails together, and counts once. That a plugin is still
+// starting opens the breaker, and is no failure.
 func (e *Enforcer) failedAsk(s *served, err error, down bool, now time.Time) {
 	if s.until.After(now) {
 		return
 	}
+	if errors.Is(err, plugin.ErrStarting) {
+		s.starts++
+		s.until = now.Add(e.pluginPause(s.starts))
+		s.reason = fmt.Sprintf("%v; asked again at %s", err, s.until.UTC().Format(time.TimeOnly))
+		return
+	}
+	s.starts = 0
 	if s.failures == 0 {
 		s.since = now
 	}

@@ -374,6 +374,30 @@ func TestOneBrokenAssetDelaysNoOther(t *testing.T) {
 	})
 }
 
+// TestAPluginThatStartsDoesNotFail: while it starts, that is the reason, and it is asked
+// seldom; what comes of it afterwards counts from then on.
+func TestAPluginThatStartsDoesNotFail(t *testing.T) {
+	simulate(t, func(w *world) {
+		w.production.breakDown(fault.New(fault.Unavailable, "plugin fake %w", plugin.ErrStarting))
+		w.publish(web)
+		w.waitsOn("web", intent.WaitPlugin)
+		w.pass(time.Minute)
+		waiting := w.waitsOn("web", intent.WaitPlugin)
+		if !strings.Contains(waiting.Reason, "plugin fake is starting; asked again at") || strings.Contains(waiting.Reason, "fails") {
+			t.Errorf("reason %q", waiting.Reason)
+		}
+		if asks := w.production.asks(); asks > 60 {
+			t.Errorf("it was asked %d times in a minute", asks)
+		}
+		w.production.breakDown(fault.New(fault.Unavailable, "no program named fake"))
+		w.eventually("it fails from its start on", func() bool {
+			return strings.Contains(w.waitsOn("web", intent.WaitPlugin).Reason, "fails (1 in a row")
+		})
+		w.production.breakDown(nil)
+		w.inSync(web)
+	})
+}
+
 func TestAPluginThatIsDownIsTheReason(t *testing.T) {
 	simulate(t, func(w *world) {
 		w.production.breakDown(fault.New(fault.Unavailable, "no program named fake"))

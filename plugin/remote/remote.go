@@ -146,7 +146,7 @@ func (c *caller) begin(ctx context.Context, invalid error, live func(context.Con
 }
 
 func starting(options Options) error {
-	return fault.New(fault.Unavailable, "plugin %s is starting", options.Name)
+	return fault.New(fault.Unavailable, "plugin %s %w", options.Name, plugin.ErrStarting)
 }
 
 // Alone is closed when no older process of this plugin can be running, even
