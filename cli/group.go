@@ -45,6 +45,7 @@ func (l *listing) addService(groups []*apipb.Group) {
 		for state, n := range g.States {
 			whole.States[state] += n
 		}
+		whole.Unhealthy += g.Unhealthy
 	}
 	whole.State = worst(whole.States)
 	l.addGroup(whole)
@@ -60,7 +61,11 @@ func (l *listing) addGroup(g *apipb.Group) {
 	for n := range maps.Values(g.States) {
 		total += n
 	}
-	l.add(g, g.Name, g.State, fmt.Sprint(total), states(g.States))
+	members := states(g.States)
+	if g.Unhealthy > 0 {
+		members += fmt.Sprintf("; %d unhealthy", g.Unhealthy)
+	}
+	l.add(g, g.Name, g.State, fmt.Sprint(total), members)
 }
 
 // worst of the states that are counted.

@@ -44,7 +44,7 @@ func (s *Server) ListGroups(ctx context.Context, request *apipb.ListGroupsReques
 }
 
 func toGroup(g store.GroupStates) *apipb.Group {
-	return &apipb.Group{Name: g.Name(), Service: g.Service, Instance: g.Instance, State: string(intent.Worst(g.States)), States: counts(g.States)}
+	return &apipb.Group{Name: g.Name(), Service: g.Service, Instance: g.Instance, State: string(intent.Worst(g.States)), States: counts(g.States), Unhealthy: int64(g.Unhealthy)}
 }
 
 func counts(states map[intent.State]int) map[string]int64 {

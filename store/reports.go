@@ -69,6 +69,8 @@ type GroupFilter struct {
 type GroupStates struct {
 	intent.Group
 	States map[intent.State]int
+	// Unhealthy are those in sync whose plugins say that they are unhealthy.
+	Unhealthy int
 }
 
 // Groups reads what the Group addons say of what was reported.
@@ -76,7 +78,7 @@ type Groups interface {
 	// ListGroups lists the instances of services in the order of their names, and
 	// what is of a service but of no instance as one without a name. Members
 	// that were not reported yet are not counted, unless none of the group asked
-	// for was: then those of head are, as StateUnseen. It reads an index
-	// alone: some 50 ms for 100 000 members.
+	// for was: then those of head are, as StateUnseen. It reads
+	// indexes alone, and what is unhealthy: some 50 ms for 100 000 members.
 	ListGroups(ctx context.Context, head intent.IncarnationID, filter GroupFilter) ([]GroupStates, error)
 }

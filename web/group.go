@@ -19,6 +19,8 @@ const (
 type groupView struct {
 	Partition, Name, State string
 	Members                int64
+	// Unhealthy are members in sync that are unhealthy.
+	Unhealthy int64
 	Shares                 []share
 	// Instances of a service, what needs a person most first, as far as they are
 	// shown, and how many there are.
@@ -28,7 +30,7 @@ type groupView struct {
 
 // Open: what is in the way is seen without a click.
 func (g groupView) Open() bool {
-	return g.State == string(intent.StateWaiting) || g.State == string(intent.StatePushing)
+	return g.Unhealthy > 0 || g.State == string(intent.StateWaiting) || g.State == string(intent.StatePushing)
 }
 
 // More instances than are shown.
@@ -37,8 +39,8 @@ func (g groupView) More() int { return g.Count - len(g.Instances) }
 // Last part of an instance's name, which stands below its service's.
 func (g groupView) Last(service string) string { return strings.TrimPrefix(g.Name, service+"/") }
 
-func toGroupView(partition, name string, states map[string]int64) groupView {
-	g := groupView{Partition: partition, Name: name, State: worst(states), Shares: shares(states, address{kind: "group", partition: partition, name: name})}
+func toGroupView(partition, name string, states map[string]int64, unhealthy int64) groupView {
+	g := groupView{Partition: partition, Name: name, State: worst(states), Unhealthy: unhealthy, Shares: shares(states, address{kind: "group", partition: partition, name: name})}
 	for _, n := range states {
 		g.Members += n
 	}
@@ -71,18 +73,19 @@ func services(partition string, groups []*apipb.Group) []groupView {
 
 // service adds up the instances of one service.
 func service(partition string, groups []*apipb.Group) groupView {
-	states := map[string]int64{}
+	states, unhealthy := map[string]int64{}, int64(0)
 	var instances []groupView
 	for _, g := range groups {
 		for state, n := range g.States {
 			states[state] += n
 		}
+		unhealthy += g.Unhealthy
 		if g.Instance != "" {
-			instances = append(instances, toGroupView(partition, g.Name, g.States))
+			instances = append(instances, toGroupView(partition, g.Name, g.States, g.Unhealthy))
 		}
 	}
-	slices.SortStableFunc(instances, func(a, b groupView) int { return cmp.Compare(rank(a.State), rank(b.State)) })
-	g := toGroupView(partition, groups[0].Service, states)
+	slices.SortStableFunc(instances, func(a, b groupView) int { return cmp.Or(cmp.Compare(rank(a.State), rank(b.State)), -cmp.Compare(a.Unhealthy, b.Unhealthy)) })
+	g := toGroupView(partition, groups[0].Service, states, unhealthy)
 	g.Count, g.Instances = len(instances), instances
 	return g
 }
@@ -129,7 +132,7 @@ func showGroup(ctx context.Context, r *reader, at address) (page, error) {
 	shown.Back = crumb{"groups", link(at.partition, "groups", "")}
 	if whole.Name != at.name {
 		shown.Back = crumb{"group " + whole.Name, link(at.partition, "group", whole.Name)}
-		whole = toGroupView(at.partition, at.name, response.Groups[0].States)
+		whole = toGroupView(at.partition, at.name, response.Groups[0].States, response.Groups[0].Unhealthy)
 	}
 	why, err := r.readCauses(ctx, at.partition, aboutGroup, at.name)
 	if err != nil {

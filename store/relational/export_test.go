@@ -123,11 +123,12 @@ func (s *Store) JudgeLess(bytes int64) { s.mostJudged = bytes }
 
 // Statements of groups, for tests of how they are carried out.
 const (
-	ServicesAfter = servicesAfter
-	CountGroups   = countGroups
-	CountInstance = countInstance
-	CountUnseen   = countUnseen
-	FieldsOfGroup = fieldsOfGroup
+	ServicesAfter  = servicesAfter
+	CountGroups    = countGroups
+	CountInstance  = countInstance
+	CountUnseen    = countUnseen
+	CountUnhealthy = countUnhealthy
+	FieldsOfGroup  = fieldsOfGroup
 )
 
 func ReportsBy(filter store.ReportFilter) string {

@@ -3,6 +3,7 @@ package relational
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -48,6 +49,9 @@ const (
 		GROUP BY service, state, instance`
 	countInstance = `SELECT service, instance, state, count(*) FROM report WHERE partition = $1 AND service <> '' AND service = $2 AND instance = $3
 		GROUP BY service, state, instance`
+	// Those in sync that are unhealthy, by their index: coalesce keeps SQLite from that of groups.
+	countUnhealthy = `SELECT service, instance, count(*) FROM report WHERE partition = $1 AND state = 'in-sync' AND settled = 0
+		AND coalesce(service, '') <> '' AND coalesce(service, '') >= $2 AND coalesce(service, '') <= $3 GROUP BY service, instance`
 	// What nothing was reported of.
 	countUnseen = `SELECT s.value, coalesce(i.value, ''), 'unseen', count(*) FROM field s LEFT JOIN field i
 		ON i.partition = $1 AND i.path = '` + intent.GroupInstanceField + `' AND i.asset = s.asset AND i.from_seq <= $4 AND i.to_seq > $4
@@ -73,9 +77,10 @@ func (s *Store) ListGroups(ctx context.Context, head intent.IncarnationID, filte
 			text, last = countInstance, filter.Of.Instance
 		}
 		groups, err = countedGroups(q, text, string(head.Partition), first, last)
-		if err == nil && len(groups) == 0 {
-			groups, err = countedGroups(q, countUnseen, string(head.Partition), filter.Of.Service, filter.Of.Instance, int64(head.Sequence))
+		if err != nil || len(groups) > 0 {
+			return errors.Join(err, addUnhealthy(q, groups, head.Partition))
 		}
+		groups, err = countedGroups(q, countUnseen, string(head.Partition), filter.Of.Service, filter.Of.Instance, int64(head.Sequence))
 		return err
 	})
 	return groups, err
@@ -102,6 +107,26 @@ func countedGroups(q querier, text string, arguments ...any) ([]store.GroupState
 		return cmp.Or(cmp.Compare(a.Service, b.Service), cmp.Compare(a.Instance, b.Instance))
 	})
 	return groups, err
+}
+
+// addUnhealthy counts the unhealthy members of groups, which are in the order of their
+// names.
+func addUnhealthy(q querier, groups []store.GroupStates, partition intent.PartitionID) error {
+	if len(groups) == 0 {
+		return nil
+	}
+	arguments := []any{string(partition), groups[0].Service, groups[len(groups)-1].Service}
+	return q.each(countUnhealthy, arguments, func(row scanner) error {
+		var group intent.Group
+		var count int
+		err := row.Scan(&group.Service, &group.Instance, &count)
+		for i := range groups {
+			if groups[i].Group == group {
+				groups[i].Unhealthy = count
+			}
+		}
+		return err
+	})
 }
 
 // reportsBy is the statement that lists a page of reports, and its arguments.

@@ -70,6 +70,7 @@ func TestPlansFollowTheChange(t *testing.T) {
 		{"services", relational.ServicesAfter, 3, []string{"COVERING INDEX report_group (partition=? AND service>?)"}},
 		{"groups counted", relational.CountGroups, 3, []string{"COVERING INDEX report_group (partition=? AND service>? AND service<?)"}},
 		{"an instance counted", relational.CountInstance, 3, []string{"COVERING INDEX report_group (partition=? AND service=?)"}},
+		{"unhealthy members counted", relational.CountUnhealthy, 3, []string{"report_unhealthy (partition=? AND state=?"}},
 		{"unseen members", relational.CountUnseen, 4, []string{"s USING INDEX field_value (partition=? AND path=? AND value=?)", "i USING INDEX field_asset (partition=? AND asset=? AND path=?"}},
 		{"the group of an asset", relational.FieldsOfGroup, 3, []string{"field_asset (partition=? AND asset=? AND path=?"}},
 		{"reports of a group by state", relational.ReportsBy(store.ReportFilter{Group: intent.Group{Service: "s"}, State: "waiting"}), 7, []string{

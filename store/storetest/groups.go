@@ -70,6 +70,13 @@ func testGroups(t *testing.T, open func(t *testing.T) store.All) {
 	shopB = group("shop", "b", map[intent.State]int{intent.StateWaiting: 1})
 	list(of("shop", "b"), shopB)
 	list(of("mail", ""), group("mail", "a", map[intent.State]int{intent.StatePushing: 1, intent.StateInSync: 1}))
+	// What is in sync and unhealthy is counted apart.
+	w.must(w.SaveReports(ctx, w.lease, []intent.Report{{Asset: "lb", State: intent.StateInSync, Target: at(2), Health: intent.Health{State: intent.Unhealthy, Reason: "ill"}}}))
+	loose.Unhealthy = 1
+	list(of("shop", ""), loose, shopA, shopB)
+	w.must(w.SaveReports(ctx, w.lease, []intent.Report{{Asset: "lb", State: intent.StateInSync, Target: at(2)}}))
+	loose.Unhealthy = 0
+	list(of("shop", ""), loose, shopA, shopB)
 	for name, c := range map[string]struct {
 		filter store.ReportFilter
 		want   []intent.AssetID

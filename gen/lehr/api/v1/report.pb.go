@@ -503,7 +503,9 @@ type Group struct {
 	// The state of the worst member.
 	State string `protobuf:"bytes,4,opt,name=state" json:"state,omitempty"`
 	// Members by state, as they were last reported.
-	States        map[string]int64 `protobuf:"bytes,5,rep,name=states" json:"states,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	States map[string]int64 `protobuf:"bytes,5,rep,name=states" json:"states,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	// Of those in sync, the ones whose plugins say that they are unhealthy.
+	Unhealthy     int64 `protobuf:"varint,6,opt,name=unhealthy" json:"unhealthy,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -571,6 +573,13 @@ func (x *Group) GetStates() map[string]int64 {
 		return x.States
 	}
 	return nil
+}
+
+func (x *Group) GetUnhealthy() int64 {
+	if x != nil {
+		return x.Unhealthy
+	}
+	return 0
 }
 
 type WhyRequest struct {
@@ -1326,13 +1335,14 @@ const file_lehr_api_v1_report_proto_rawDesc = "" +
 	"\x05limit\x18\x04 \x01(\x05R\x05limit\"T\n" +
 	"\x12ListGroupsResponse\x12*\n" +
 	"\x06groups\x18\x01 \x03(\v2\x12.lehr.api.v1.GroupR\x06groups\x12\x12\n" +
-	"\x04next\x18\x02 \x01(\tR\x04next\"\xda\x01\n" +
+	"\x04next\x18\x02 \x01(\tR\x04next\"\xf8\x01\n" +
 	"\x05Group\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\aservice\x18\x02 \x01(\tR\aservice\x12\x1a\n" +
 	"\binstance\x18\x03 \x01(\tR\binstance\x12\x14\n" +
 	"\x05state\x18\x04 \x01(\tR\x05state\x126\n" +
-	"\x06states\x18\x05 \x03(\v2\x1e.lehr.api.v1.Group.StatesEntryR\x06states\x1a9\n" +
+	"\x06states\x18\x05 \x03(\v2\x1e.lehr.api.v1.Group.StatesEntryR\x06states\x12\x1c\n" +
+	"\tunhealthy\x18\x06 \x01(\x03R\tunhealthy\x1a9\n" +
 	"\vStatesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\x86\x01\n" +
