@@ -39,7 +39,7 @@ type Rolled struct {
 
 // Standing counts members by what production was found to be; models are in none.
 func (r Rolled) Standing() map[string]int64 {
-	unseen := r.Counts[intent.StateUnseen] + r.Counts[intent.StateOff] + r.Counts[intent.StateGone]
+	unseen := r.Counts[intent.StateUnseen] + r.Counts[intent.StateUnserved] + r.Counts[intent.StateOff] + r.Counts[intent.StateGone]
 	members := map[string]int64{}
 	for current, n := range map[Current]int{
 		CurrentInSync: r.Counts[intent.StateInSync], CurrentUnseen: unseen, CurrentUnknown: r.Unknown,
@@ -156,7 +156,7 @@ func (f Facts) gather(ends []end, elsewhere map[string]bool) []Cause {
 	}
 	causes = append(causes, f.causesOfAll(causes)...)
 	slices.SortStableFunc(causes, func(a, b Cause) int {
-		return cmp.Or(cmp.Compare(weight(a.Root), weight(b.Root)),
+		return cmp.Or(cmp.Compare(weightOfAll(a.Root), weightOfAll(b.Root)),
 			cmp.Compare(slices.Index(intent.Sorts(), a.Sort), slices.Index(intent.Sorts(), b.Sort)),
 			cmp.Compare(len(b.Assets), len(a.Assets)))
 	})
@@ -165,6 +165,15 @@ func (f Facts) gather(ends []end, elsewhere map[string]bool) []Cause {
 		causes[i].Summary = causes[i].words()
 	}
 	return causes
+}
+
+// weightOfAll is weight among the causes of a partition or a group: that the newest
+// sources are not served concerns all of them, so it comes before what single ones wait for.
+func weightOfAll(r Reason) int {
+	if isOf(r, KindHeld, KindRejected, KindOldSource, KindUnbuilt) {
+		return weight(Reason{Kind: KindSilent})
+	}
+	return weight(r)
 }
 
 func isOf(r Reason, kinds ...string) bool { return slices.Contains(kinds, r.Kind) }

@@ -64,6 +64,13 @@ func TestRoll(t *testing.T) {
 		t.Errorf("%s: %s", r.State, r.Summary)
 	}
 
+	// So do newest sources that are not served.
+	refused := f
+	refused.Blocked = &intent.Candidate{State: intent.CandidateHeld, Created: now}
+	if r := roll(refused, ""); r.Causes[0].Root.Kind != explain.KindHeld {
+		t.Errorf("a held candidate is told after %s", rolledLine(r.Causes[0]))
+	}
+
 	// What concerns the partition comes first, and takes nothing away from the rest.
 	f.Stop = &intent.Stop{Owner: intent.Actor{Name: "bob"}, Since: now.Add(-time.Hour), Reason: "fire"}
 	f.Reports["c"] = waiting("c", intent.WaitingOn{Kind: intent.WaitStop, Reason: "bob stopped everything"})
