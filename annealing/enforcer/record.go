@@ -67,7 +67,7 @@ func (e *Enforcer) report(a *asset, report intent.Report) {
 	if report.State == intent.StateInSync || report.State == intent.StateWaiting || report.State == intent.StatePushing {
 		report.Health = e.told(a, report.Health, report.At)
 	}
-	if report.PushNote == "" && a.trouble != nil && report.State != intent.StateInSync {
+	if report.PushNote == "" && a.trouble != nil && report.State != intent.StateInSync && !a.open() {
 		report.PushNote = a.note
 	}
 	report.Health = a.healthIn(report.Health)

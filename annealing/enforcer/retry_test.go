@@ -265,3 +265,30 @@ func TestSinceWhenItWaits(t *testing.T) {
 		since("of other content")
 	})
 }
+
+// TestAPushUnderWayHasItsOwnNote: while a push is under way, its report does not tell how
+// the one before it ended.
+func TestAPushUnderWayHasItsOwnNote(t *testing.T) {
+	simulate(t, func(w *world) {
+		pushes, goOn := 0, make(chan struct{})
+		w.production.does("web", behaviour{push: func(ctx context.Context, _ func(), push plugin.Push) plugin.PushResult {
+			if pushes++; pushes == 1 {
+				return plugin.PushResult{Ending: plugin.Failed, Reason: "no space", Retryable: true}
+			}
+			select {
+			case <-goOn:
+			case <-ctx.Done():
+			}
+			return plugin.PushResult{Ending: plugin.Failed, Reason: "no time", Retryable: true}
+		}})
+		w.publish(web)
+		w.eventually("the first push is told to have failed", func() bool { return strings.Contains(w.report("web").PushNote, "no space") })
+		w.eventually("the second is under way", func() bool { return w.report("web").State == intent.StatePushing })
+		if note := w.report("web").PushNote; note != "" {
+			t.Errorf("the report of the second push tells of the first: %s", note)
+		}
+		close(goOn)
+		w.production.does("web", behaviour{})
+		w.inSync(web)
+	})
+}
