@@ -10,6 +10,7 @@ import (
 	"lehr.dev/fault"
 	apipb "lehr.dev/gen/lehr/api/v1"
 	"lehr.dev/intent"
+	"lehr.dev/plugin"
 	"lehr.dev/prodspec/provenance"
 	"lehr.dev/store"
 )
@@ -28,7 +29,7 @@ func (s *Server) GetTimeline(ctx context.Context, request *apipb.GetTimelineRequ
 	if request.Before != nil {
 		t.before = request.Before.AsTime()
 	}
-	for _, part := range []func(context.Context) error{t.reports, t.pushes, t.versions, t.candidates, t.records} {
+	for _, part := range []func(context.Context) error{t.reports, t.versions, t.candidates, t.records} {
 		if err := part(ctx); err != nil {
 			return nil, err
 		}
@@ -79,7 +80,7 @@ func (t *timeline) cut(at time.Time) {
 	}
 }
 
-// reports that were kept, and the current one.
+// reports that were kept, the current one, and pushes.
 func (t *timeline) reports(ctx context.Context) error {
 	kept, err := t.server.store.ReportHistory(ctx, t.partition.ID, store.HistoryFilter{Asset: t.asset, Until: t.before, Limit: t.limit})
 	if err != nil {
@@ -97,16 +98,23 @@ func (t *timeline) reports(ctx context.Context) error {
 	if current != nil && (len(past) == 0 || current.At.After(past[len(past)-1].At)) {
 		past = append(past, *current)
 	}
-	t.events = append(t.events, explain.Reports(past)...)
-	return nil
-}
-
-// pushes are an admission and an end each.
-func (t *timeline) pushes(ctx context.Context) error {
+	reports := explain.Reports(past)
 	pushes, err := t.server.store.Pushes(ctx, t.partition.ID, t.asset, mostPage)
 	if err != nil {
 		return err
 	}
+	var ended []explain.PushSpan
+	for _, p := range pushes {
+		if !p.Ended.IsZero() {
+			ended = append(ended, explain.PushSpan{Push: p.Push, Target: p.Target, From: p.Admitted, To: p.Ended, Done: p.Ending == string(plugin.Pushed)})
+		}
+	}
+	t.events = append(t.events, explain.EndPushes(reports, ended)...)
+	return t.pushes(pushes)
+}
+
+// pushes are an admission and an end each.
+func (t *timeline) pushes(pushes []store.PushRecord) error {
 	for _, p := range pushes {
 		text := "content " + p.Effective.Short() + ", plan " + p.Plan.Short()
 		t.events = append(t.events, explain.Event{At: p.Admitted, Kind: explain.EventAdmitted, Text: text, Incarnation: p.Target, Push: p.Push})

@@ -62,6 +62,54 @@ func Reports(past []intent.Report) (events []Event) {
 	return events
 }
 
+// PushSpan is from when until when a push was under way.
+type PushSpan struct {
+	Push     intent.PushID
+	Target   intent.IncarnationID
+	From, To time.Time
+	// Done: the plugin said that all was carried out.
+	Done bool
+}
+
+// EndPushes has events of pushes under way end with their pushes. After one that was carried
+// out the asset is in sync, until another report says otherwise; before and after it, where it
+// was in sync: reports of what is as it should be are not kept one by one. The events
+// are those of Reports.
+func EndPushes(events []Event, pushes []PushSpan) []Event {
+	slices.SortFunc(pushes, func(a, b PushSpan) int { return a.To.Compare(b.To) })
+	for _, push := range pushes {
+		next := slices.IndexFunc(events, func(e Event) bool { return e.At.After(push.To) })
+		if next < 0 {
+			next = len(events)
+		}
+		if next == 0 {
+			continue // What was reported before is not known any more.
+		}
+		last := &events[next-1]
+		until := last.Until
+		isOpen := until.IsZero() || until.After(push.To)
+		switch {
+		case !isOpen:
+			continue // It was over before.
+		case last.Kind == string(intent.StatePushing) && last.Push == push.Push:
+			last.Until = push.To
+		case last.Kind == string(intent.StateInSync) && last.At.Before(push.From) && push.Done:
+			last.Until = push.From
+		default:
+			continue // It says itself how the asset was from then on.
+		}
+		if !push.Done {
+			continue
+		}
+		if next < len(events) && events[next].Kind == string(intent.StateInSync) {
+			events[next].At = push.To
+			continue
+		}
+		events = slices.Insert(events, next, Event{At: push.To, Until: until, Kind: string(intent.StateInSync), Incarnation: push.Target})
+	}
+	return events
+}
+
 func saysAgain(a, b intent.Report) bool {
 	kinds := func(r intent.Report) (all []string) {
 		for _, w := range r.Waiting {
