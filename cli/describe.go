@@ -443,16 +443,16 @@ func (s *session) printPlan(r *apipb.Report, indent string) {
 	}
 	fmt.Fprintf(s.Out, "%sa push would %s it%s\n", indent, plain(r.Plan.Action), destructive)
 	for _, change := range r.Plan.Changes {
-		mark := "~"
+		mark, values := "~", quoted(change.Current)+" → "+quoted(change.Target)
 		switch {
 		case change.Destructive:
 			mark = "!"
 		case change.Current == "":
-			mark = "+"
+			mark, values = "+", quoted(change.Target)
 		case change.Target == "":
-			mark = "-"
+			mark, values = "-", quoted(change.Current)
 		}
-		fmt.Fprintf(s.Out, "%s  %s %s: %s → %s", indent, mark, plain(change.Path), quoted(change.Current), quoted(change.Target))
+		fmt.Fprintf(s.Out, "%s  %s %s: %s", indent, mark, plain(change.Path), values)
 		if change.Reason != "" {
 			fmt.Fprintf(s.Out, "  (%s)", plain(change.Reason))
 		}

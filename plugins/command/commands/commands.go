@@ -165,10 +165,14 @@ func plan(action serve.Action, destructive bool, output []byte) serve.Plan {
 		if len(text) > shownBytes {
 			text, cut = strings.ToValidUTF8(text[:shownBytes], "")+"…", true
 		}
-		add(fmt.Sprintf("difference[%d]", i), text)
+		path := "difference"
+		if len(lines) > 1 {
+			path = fmt.Sprintf("difference[%d]", i)
+		}
+		add(path, text)
 	}
 	if cut || len(lines) > shownLines {
-		add("difference", fmt.Sprintf("%d lines in all, sha256 %x", len(lines), sha256.Sum256(output)))
+		add("difference.whole", fmt.Sprintf("%d lines in all, sha256 %x", len(lines), sha256.Sum256(output)))
 	}
 	return plan
 }

@@ -56,7 +56,7 @@ func TestTurndownRemoves(t *testing.T) {
 		want serve.FieldChange
 	}{
 		"in sync": {"blue", serve.FieldChange{Path: "resource", Current: "is there", Destructive: true}},
-		"differs": {"red", serve.FieldChange{Path: "difference[0]", Current: "have: red", Destructive: true}},
+		"differs": {"red", serve.FieldChange{Path: "difference", Current: "have: red", Destructive: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			have := filepath.Join(command.Directory, "have")
