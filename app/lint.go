@@ -4,10 +4,15 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"path/filepath"
 
 	"lehr.dev/external"
+	"lehr.dev/files"
 	"lehr.dev/intent"
+	"lehr.dev/plugin/remote"
 	"lehr.dev/prodspec"
+	"lehr.dev/prodspec/definition"
+	"lehr.dev/prodspec/validate"
 )
 
 // Lint is Build, and warns of what is probably not meant.
@@ -16,6 +21,11 @@ func Lint(ctx context.Context, of Building) (prodspec.Built, error) {
 	if err != nil || built.Assets == nil {
 		return built, err
 	}
+	missing, err := missingPlugins(of.Definition, built)
+	if err != nil {
+		return built, err
+	}
+	built.Findings = append(built.Findings, missing...)
 	allowed, err := external.ReadPolicy(of.ExternalChecks)
 	if err != nil {
 		return built, err
@@ -32,6 +42,28 @@ func Lint(ctx context.Context, of Building) (prodspec.Built, error) {
 		})
 	}
 	return built, nil
+}
+
+// missingPlugins warns of plugins whose programs this machine does not have. A server on
+// another one may have them.
+func missingPlugins(file string, built prodspec.Built) (findings []intent.Finding, err error) {
+	content, err := files.Read(file, definition.MaxBytes)
+	if err != nil {
+		return nil, err
+	}
+	defined, _ := definition.Parse(filepath.Base(file), content, built.Schema)
+	for _, binding := range defined.Policy.GetPlugins() {
+		if len(binding.Run) == 0 {
+			continue
+		}
+		if _, err := remote.LookUp(binding.Run[0]); err != nil {
+			finding := validate.FromError("lint", "", err)
+			finding.Severity, finding.File, finding.Line = intent.Warning, filepath.Base(file), defined.PluginLines[binding.Type]
+			finding.Field = "plugins." + binding.Type + ".run"
+			findings = append(findings, finding)
+		}
+	}
+	return findings, nil
 }
 
 // saidIn are the texts in a partition's policy: what it asks outside is among them.
