@@ -1,8 +1,10 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"google.golang.org/protobuf/types/known/structpb"
@@ -272,10 +274,43 @@ func contentOf(ctx context.Context, from reading, set *schema.Set, member intent
 	if err != nil {
 		return content, 0, err
 	}
-	if err := json.Unmarshal(text, &content); err != nil {
+	if err := content.read(text); err != nil {
 		return content, 0, fault.New(fault.Internal, "cannot render asset %s: %w", member.Asset, err)
 	}
 	return content, len(text), nil
+}
+
+// read takes what Set.JSON renders.
+func (c *shownContent) read(text []byte) error {
+	var rendered struct {
+		Payload json.RawMessage            `json:"payload"`
+		Addons  map[string]json.RawMessage `json:"addons"`
+	}
+	if err := json.Unmarshal(text, &rendered); err != nil {
+		return err
+	}
+	var err error
+	if c.Payload, err = structOf(rendered.Payload); err != nil || len(rendered.Addons) == 0 {
+		return err
+	}
+	c.Addons = map[string]*structpb.Struct{}
+	for name, addon := range rendered.Addons {
+		if c.Addons[name], err = structOf(addon); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// structOf reads the JSON of a message. That of well-known types, such as
+// google.protobuf.Value, may be no object: then it is the field "value" of one, as in the
+// JSON of google.protobuf.Any (https://protobuf.dev/programming-guides/json/).
+func structOf(text json.RawMessage) (*structpb.Struct, error) {
+	if !bytes.HasPrefix(bytes.TrimSpace(text), []byte("{")) {
+		text = slices.Concat([]byte(`{"value":`), text, []byte("}"))
+	}
+	held := &structpb.Struct{}
+	return held, held.UnmarshalJSON(text)
 }
 
 func toReference(e store.Edge) *apipb.Reference {

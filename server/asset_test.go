@@ -4,6 +4,13 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/structpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"lehr.dev/fault"
 	apipb "lehr.dev/gen/lehr/api/v1"
@@ -88,6 +95,45 @@ func TestListedWithTheirReports(t *testing.T) {
 		for _, asset := range list.Assets {
 			if asset.State != want[asset.Id] {
 				t.Errorf("%s is listed as %q, its report says %q", asset.Id, asset.State, want[asset.Id])
+			}
+		}
+	}
+}
+
+// TestPayloadsWhoseJSONIsNoObject: those of well-known types are shown under "value".
+func TestPayloadsWhoseJSONIsNoObject(t *testing.T) {
+	w := newWorld(t)
+	list, err := structpb.NewList([]any{"a", 1.0})
+	w.must(err)
+	payloads := map[intent.AssetID]proto.Message{
+		"value": structpb.NewStringValue("x"), "null": structpb.NewNullValue(), "list": list, "time": timestamppb.New(time.Unix(0, 0)),
+		"duration": durationpb.New(time.Second), "bool": wrapperspb.Bool(true), "number": wrapperspb.Int64(1 << 60),
+	}
+	want := map[intent.AssetID]string{
+		"value": `"x"`, "null": `null`, "list": `["a",1]`, "time": `"1970-01-01T00:00:00Z"`, "duration": `"1s"`, "bool": `true`, "number": `"1152921504606846976"`,
+	}
+	var assets []intent.Asset
+	for id, payload := range payloads {
+		packed, err := schema.Builtin().Pack(payload)
+		w.must(err)
+		assets = append(assets, intent.Asset{ID: id, Payload: packed, Addons: []intent.Message{packed}})
+	}
+	w.publish(0, assets...)
+	for id, want := range want {
+		got, err := w.client.Assets.GetAsset(t.Context(), &apipb.GetAssetRequest{Partition: "shop", Asset: string(id)})
+		if err != nil {
+			t.Errorf("%s: %v", id, err)
+			continue
+		}
+		shown := []*structpb.Struct{got.Payload}
+		for _, addon := range got.Addons {
+			shown = append(shown, addon)
+		}
+		for _, of := range shown {
+			text, err := of.Fields["value"].MarshalJSON()
+			w.must(err)
+			if strings.ReplaceAll(string(text), " ", "") != want || len(of.Fields) != 1 || len(shown) != 2 {
+				t.Errorf("%s is shown as %v, want %s", id, of, want)
 			}
 		}
 	}
