@@ -164,7 +164,7 @@ func begin(t *testing.T, p *production, register map[intent.PartitionID]string, 
 // eventually waits for a condition.
 func eventually(t *testing.T, what string, condition func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(2 * time.Minute)
 	for !condition() {
 		if time.Now().After(deadline) {
 			t.Fatalf("it never came about: %s", what)

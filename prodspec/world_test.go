@@ -259,4 +259,4 @@ func (w *world) assets() []intent.AssetID {
 }
 
 // waitAtMost is far beyond what anything here takes.
-const waitAtMost = 30 * time.Second
+const waitAtMost = 3 * time.Minute

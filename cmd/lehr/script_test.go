@@ -60,7 +60,7 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-const patience = 20 * time.Second
+const patience = 2 * time.Minute
 
 // await runs a command until it succeeds and its output matches:
 // await PATTERN COMMAND ARGS….
@@ -70,7 +70,7 @@ func await(ts *testscript.TestScript, negated bool, args []string) {
 
 // slowly is await for what takes its time on purpose, as messages do that wait for more.
 func slowly(ts *testscript.TestScript, negated bool, args []string) {
-	awaitFor(6*patience, ts, negated, args)
+	awaitFor(2*patience, ts, negated, args)
 }
 
 func awaitFor(patience time.Duration, ts *testscript.TestScript, negated bool, args []string) {
