@@ -76,7 +76,8 @@ func terminal(out io.Writer) bool {
 	return err != nil || !os.SameFile(about, nowhere)
 }
 
-// room is how long a line may be: as wide as the terminal is, or all of it with -o wide.
+// room is how long a line may be: as wide as the terminal is. Where there is none, or with
+// -o wide, nothing is cut.
 func (s *session) room() int {
 	if s.output == "wide" {
 		return math.MaxInt
@@ -86,7 +87,7 @@ func (s *session) room() int {
 			return max(int(size.Col), columns)
 		}
 	}
-	return columns
+	return math.MaxInt
 }
 
 func (s *session) top(ctx context.Context, c *client.Client, every time.Duration) error {
@@ -102,7 +103,7 @@ func (s *session) top(ctx context.Context, c *client.Client, every time.Duration
 			if every > 0 {
 				fmt.Fprint(s.Out, clearScreen)
 			}
-			s.printViews(views)
+			s.printViews(views, s.room())
 		}
 		if err != nil || every <= 0 {
 			return err
@@ -285,8 +286,7 @@ func timeOf(t *timestamppb.Timestamp) *time.Time {
 	return &at
 }
 
-func (s *session) printViews(views []view) {
-	room := s.room()
+func (s *session) printViews(views []view, room int) {
 	for i, v := range views {
 		if i > 0 {
 			fmt.Fprintln(s.Out)
@@ -323,7 +323,9 @@ func (s *session) printLines(v view, room int) {
 			age = short(s.now().Sub(*since))
 		}
 		line := fmt.Sprintf("  %-8s %7s %6s  ", what, many, age)
-		lines = append(lines, line+exampled(plain(text), plain(example), room-len(line)))
+		width := room - len(line)
+		text = exampled(plain(text), plain(example), min(width, math.MaxInt/mostWrapped)*mostWrapped)
+		lines = append(lines, line+strings.Join(wrapped(text, width), "\n"+strings.Repeat(" ", len(line))))
 	}
 	for _, m := range v.Moving {
 		add("moving", m.Assets, &m.Since, "pushed to "+m.Target, m.Example)
@@ -348,12 +350,39 @@ func (s *session) printLines(v view, room int) {
 	}
 }
 
-// exampled is a text with an example behind it, which stays when the text is cut.
+// mostWrapped lines are taken by the cause of one row.
+const mostWrapped = 3
+
+// wrapped breaks a text between its words, or within one that is longer than a line. What
+// does not fit into the last line is cut.
+func wrapped(text string, width int) (lines []string) {
+	rest := []rune(text)
+	for len(rest) > width && len(lines) < mostWrapped-1 {
+		end, next := width, width
+		if space := lastIndex(rest[:width+1], ' '); space > 0 {
+			end, next = space, space+1
+		}
+		lines = append(lines, string(rest[:end]))
+		rest = rest[next:]
+	}
+	return append(lines, within(string(rest), width))
+}
+
+func lastIndex(runes []rune, wanted rune) int {
+	for i, r := range slices.Backward(runes) {
+		if r == wanted {
+			return i
+		}
+	}
+	return -1
+}
+
+// exampled is a text with an example behind it, which stays on one line when the text is cut.
 func exampled(text, example string, room int) string {
 	if example == "" {
 		return within(text, room)
 	}
-	example = " (" + within(example, room/3) + ")"
+	example = " (" + within(example, room/mostWrapped-len("()")) + ")"
 	return within(text, room-len([]rune(example))) + example
 }
 

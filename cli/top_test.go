@@ -11,8 +11,8 @@ import (
 	apipb "lehr.dev/gen/lehr/api/v1"
 )
 
-// TestTop: one line for what moves to an incarnation, and one for each cause, in
-// 80 columns, each with how many assets, since when, and one of them.
+// TestTop: a row for what moves to an incarnation, and one for each cause, in
+// 80 columns, each whole, with how many assets, since when, and one of them.
 func TestTop(t *testing.T) {
 	at := func(ago time.Duration) *time.Time {
 		then := time.Unix(1_700_000_000, 0).Add(-ago)
@@ -31,17 +31,20 @@ func TestTop(t *testing.T) {
 		},
 		Followed: 2000,
 	}, {Partition: "new"}}
-	got := drawing(func(s *session) { s.printViews(views) })
+	got := drawing(func(s *session) { s.printViews(views, columns) })
 	want := `shop: head shop@12, mode enforce: 98793 in-sync, 3 pushing, 1204 waiting
   the newest sources are not served: candidate shop@~f11f01408a1b is held
 
   WHAT      ASSETS    FOR  CAUSE (SUCH AS)
   moving         3    12s  pushed to shop@12 (web/a)
-  rollout       40     9m  web run 3: stage rest waits for web/c, which is not …
+  rollout       40     9m  web run 3: stage rest waits for web/c, which is not
+                           healthy; running to shop@12, 2 done
   waiting      all  3h00m  the newest sources are not served
   fighting       1     4m  hpa: something keeps changing back replicas
-  failing       12 26h00m  pay/1: the last push failed: exit status 3: no space…
-  waiting     1191  1h15m  db: ann holds it: moving racks \… (a/very/long/name…)
+  failing       12 26h00m  pay/1: the last push failed: exit status 3: no space
+                           left on device
+  waiting     1191  1h15m  db: ann holds it: moving racks \u001b[31m
+                           (a/very/long/name/of/an/asset/that/says/where/it/ru…)
 Of all that wait the first 2000 were followed: the counts are of these.
 
 new: head none, mode none: nothing was looked at
@@ -56,14 +59,27 @@ new: head none, mode none: nothing was looked at
 	}
 }
 
-// TestTopInFull: nothing is cut where somebody asks for all.
+// TestWrapped: what is too long even for some lines is cut at its end.
+func TestWrapped(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                          "",
+		"one":                       "one",
+		"one two three":             "one two|three",
+		"onetwothreefour five":      "onetwoth|reefour|five",
+		"12345678 x":                "12345678|x",
+		"ä ö ü ä ö ü ä ö ü ä ö ü ä": "ä ö ü ä|ö ü ä ö|ü ä ö ü…",
+	} {
+		if got := strings.Join(wrapped(text, 8), "|"); got != want {
+			t.Errorf("%q is wrapped to %q, want %q", text, got, want)
+		}
+	}
+}
+
+// TestTopInFull: nothing is cut where no terminal bounds a line.
 func TestTopInFull(t *testing.T) {
 	summary := "db: " + strings.Repeat("ann holds it ", 50)
 	views := []view{{Partition: "shop", Causes: []cause{{Sort: "waiting", Assets: 2, Root: "db", Example: "web", Summary: summary}}}}
-	got := drawing(func(s *session) {
-		s.output = "wide"
-		s.printViews(views)
-	})
+	got := drawing(func(s *session) { s.printViews(views, s.room()) }) // It is no terminal.
 	if !strings.Contains(got, summary+" (web)\n") {
 		t.Errorf("it prints\n%s", got)
 	}
@@ -72,7 +88,7 @@ func TestTopInFull(t *testing.T) {
 // TestTopIsBounded: what does not fit on a screen is counted.
 func TestTopIsBounded(t *testing.T) {
 	views := []view{{Partition: "shop", Causes: slices.Repeat([]cause{{Sort: "waiting", Assets: 1, Summary: "x"}}, 50)}}
-	got := drawing(func(s *session) { s.printViews(views) })
+	got := drawing(func(s *session) { s.printViews(views, columns) })
 	if !strings.Contains(got, "… and 30 more: lehr why shop has all.") || strings.Count(got, "\n") != mostLines+4 {
 		t.Errorf("it prints\n%s", got)
 	}
