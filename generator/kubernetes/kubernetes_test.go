@@ -462,9 +462,9 @@ func TestLastLine(t *testing.T) {
 	}
 }
 
-// TestTwice: keys that are one field to who reads a file are found wherever they are,
-// with both lines.
-func TestTwice(t *testing.T) {
+// TestCheck: keys that are one field to who reads a file are found wherever they are,
+// with both lines, and so are values without an end.
+func TestCheck(t *testing.T) {
 	for text, want := range map[string]string{
 		"a: 1\nb:\n- c: 1\n  c: 2\n":          "4: b[0].c is there twice: it was at line 3 before",
 		"a: 1\n'a': 2\n":                      "2: a is there twice: it was at line 1 before",
@@ -476,9 +476,11 @@ func TestTwice(t *testing.T) {
 		"{\"a\":\n{\"b\": 1,\n\t\"b\": 2}}\n": "3: a.b is there twice: it was at line 2 before",
 		"a: 1\nA: 2\n\"y\": 1\ntrue: 2\n":     "",
 		"a: [\n":                              "",
+		"a: &a\n  b: &b [*a]\n":               "2: a.b[0] is an alias within its own anchor: the value has no end",
+		"a: &a {b: 1}\nc: {<<: *a, d: *a}\n":  "",
 	} {
 		said := ""
-		for _, f := range kubernetes.Twice("a.yaml", []byte(text)) {
+		for _, f := range kubernetes.Check("a.yaml", []byte(text)) {
 			said += fmt.Sprintf("%d: %s", f.Line, f.Message)
 		}
 		if said != want {

@@ -114,7 +114,7 @@ func plain(node *yaml.Node, at string) (any, error) {
 // allows.
 func separated(text string) bool {
 	without := strings.ReplaceAll(text, "_", "")
-	if without == text || !strings.ContainsAny(text[:1], "+-0123456789") {
+	if without == text || !strings.ContainsAny(text[:1], "+-.0123456789") {
 		return false
 	}
 	return decimal.MatchString(without) || floating.MatchString(without) || prefixed.MatchString(without)
