@@ -194,6 +194,10 @@ func (d *Document) nearest(path string) *yaml.Node {
 // Parse reads exactly one document.
 func Parse(file string, text []byte) (*Document, error) {
 	d := newDocument(file, nil)
+	if len(text) > 0 && text[len(text)-1] != '\n' {
+		// So that a block scalar at the end keeps its own newline.
+		text = slices.Concat(text, []byte("\n"))
+	}
 	d.text = text
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
 	var node, more yaml.Node
