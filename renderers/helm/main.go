@@ -160,6 +160,7 @@ func (r *release) render(by *vary) ([]kubernetes.Object, []kubernetes.Finding) {
 	})
 	settings := r.options.settings
 	settings.Skip = r.hook
+	settings.ClusterScoped = slices.Concat(settings.ClusterScoped, kubernetes.ClusterKinds(r.files))
 	objects, findings := kubernetes.Read(split(manifests), settings)
 	return objects, append(r.findings, findings...)
 }

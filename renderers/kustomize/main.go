@@ -104,6 +104,7 @@ func build(files map[string][]byte, folder string, settings kubernetes.Settings)
 	if len(tree.findings) > 0 {
 		return nil, tree.findings
 	}
+	settings.ClusterScoped = slices.Concat(settings.ClusterScoped, kubernetes.ClusterKinds(files))
 	return kubernetes.Read(manifests, settings)
 }
 
