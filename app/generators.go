@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"lehr.dev/fault"
 	"lehr.dev/files"
@@ -20,6 +21,26 @@ import (
 type generators struct {
 	Version string           `yaml:"generators"`
 	Native  []nativePrograms `yaml:"native"`
+	// RunTime is how long a run of any generator may have a core; empty: the usual time.
+	RunTime string `yaml:"run_time"`
+}
+
+// Bounds of RunTime.
+const (
+	leastRunTime = time.Second
+	mostRunTime  = 10 * time.Minute
+)
+
+// runTime is what RunTime says; 0: nothing.
+func (l *generators) runTime() (time.Duration, error) {
+	if l.RunTime == "" {
+		return 0, nil
+	}
+	most, err := time.ParseDuration(l.RunTime)
+	if err != nil || most < leastRunTime || most > mostRunTime {
+		return 0, fmt.Errorf("run_time %q is no length of time from %s to %s: write, for example, 30s", l.RunTime, leastRunTime, mostRunTime)
+	}
+	return most, nil
 }
 
 type nativePrograms struct {
@@ -33,6 +54,9 @@ func readGenerators(path string) (*generators, error) {
 	list := &generators{}
 	if err := operator.Read(path, operator.Kind{Name: "list of native generators", Key: "generators", Flag: "generators", Page: "docs/generators.md"}, list); err != nil {
 		return nil, err
+	}
+	if _, err := list.runTime(); err != nil {
+		return nil, fault.New(fault.Invalid, "%s: %w", path, err)
 	}
 	for i := range list.Native {
 		if err := list.Native[i].complete(); err != nil {
@@ -84,12 +108,18 @@ func (l *generators) allowed(partition intent.PartitionID) (native.Policy, error
 }
 
 // runner is how generators run: compiled modules are kept in a folder, and the
-// file says who may run native programs. It is read each time, so that what it
-// says now counts.
+// file says who may run native programs, and how long a run may take. Who may is read
+// each time, so that what the file says now counts.
 func runner(folder, file string) generate.Options {
 	options := generate.DefaultOptions()
 	options.Cache = folder
 	if file != "" {
+		// What is wrong with the file was told at the start.
+		if list, err := readGenerators(file); err == nil {
+			if most, _ := list.runTime(); most > 0 {
+				options.Limits.Milliseconds = most.Milliseconds()
+			}
+		}
 		options.Native = func(partition intent.PartitionID) (native.Policy, error) {
 			list, err := readGenerators(file)
 			if err != nil {

@@ -40,7 +40,12 @@ func TestGeneratorsAreListed(t *testing.T) {
 	if policy, err := allowed("bank"); err != nil || policy.Sandbox != native.Preferred {
 		t.Errorf("the file was changed, and %+v, %v counts", policy, err)
 	}
+	write("generators: v1\nrun_time: 45s\n")
+	if limits := runner("", file).Limits; limits.Milliseconds != 45_000 {
+		t.Errorf("a run has %d ms", limits.Milliseconds)
+	}
 	for text, told := range map[string]string{
+		"generators: v1\nrun_time: 1h\n": `run_time "1h" is no length of time from 1s to 10m0s`, "generators: v1\nrun_time: fast\n": `run_time "fast" is no length of time`,
 		"": `no list`, "generators: v2\n": `version v1`, "generators: v1\nnativ: []\n": `nativ`, "generators: v1\n---\ngenerators: v1\n": `more than one`,
 		"generators: v1\nnative: [{}]\n":                                        `no partition may use it`,
 		"generators: v1\nnative: [{partitions: [A]}]\n":                         `A`,

@@ -125,6 +125,11 @@ func (of Building) with(ctx context.Context, elsewhere fetch.Options, against *p
 	if _, err := external.ReadPolicy(of.ExternalChecks); err != nil {
 		return prodspec.Built{}, err
 	}
+	if of.Generators != "" {
+		if _, err := readGenerators(of.Generators); err != nil {
+			return prodspec.Built{}, err
+		}
+	}
 	real := loop.Real()
 	options := runner(ownModules(), of.Generators)
 	program := prodspec.Program{

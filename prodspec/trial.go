@@ -42,7 +42,7 @@ const (
 // in which generators run as they do here.
 func InChild(running generate.Options) Trial {
 	return func(ctx context.Context, program Program) ([]intent.SourceRevision, string, error) {
-		here := trialOptions{Cache: running.Cache, Within: program.Elsewhere.Folders()}
+		here := trialOptions{Cache: running.Cache, Milliseconds: running.Limits.Milliseconds, Within: program.Elsewhere.Folders()}
 		here.Stores, here.Single = files.Guarded()
 		if running.Native != nil {
 			if allowed, err := running.Native(program.Partition); err == nil {
@@ -82,6 +82,8 @@ type trialOptions struct {
 	Cache string `json:"cache"`
 	// Native programs, if they may run at all.
 	Native *native.Policy `json:"native,omitempty"`
+	// Milliseconds of a run.
+	Milliseconds int64 `json:"milliseconds"`
 	// Within are the folders that sources may be read from; nil: all.
 	Within []string `json:"within"`
 	// Stores and Single are files that are nobody's input.
@@ -92,6 +94,9 @@ type trialOptions struct {
 func (o trialOptions) runner() generate.Runner {
 	options := generate.DefaultOptions()
 	options.Cache = o.Cache
+	if o.Milliseconds > 0 {
+		options.Limits.Milliseconds = o.Milliseconds
+	}
 	if o.Native != nil {
 		options.Native = func(intent.PartitionID) (native.Policy, error) { return *o.Native, nil }
 	}

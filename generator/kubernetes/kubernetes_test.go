@@ -34,7 +34,8 @@ func object(field string) string {
 func TestCanonicalJSON(t *testing.T) {
 	for written, want := range map[string]string{
 		"9007199254740993":        "9007199254740993",
-		"18446744073709551617":    "18446744073709551617",
+		"9223372036854775807":     "9223372036854775807",
+		"-9223372036854775808":    "-9223372036854775808",
 		"-0":                      "0",
 		"+5":                      "5",
 		"0644":                    "420",
@@ -49,7 +50,11 @@ func TestCanonicalJSON(t *testing.T) {
 		"True":                    "true",
 		"!!str 12":                `"12"`,
 		"'NO'":                    `"NO"`,
-		"y":                       `"y"`,
+		"yn":                      `"yn"`,
+		"0x":                      `"0x"`,
+		"1_a":                     `"1_a"`,
+		"!!float 3":               "3",
+		"!!int 0x10":              "16",
 		"2001-01-01":              `"2001-01-01"`,
 		"1.2.3":                   `"1.2.3"`,
 		`"<&>\u2028\t\u0001\\\""`: "\"<&>\u2028\\t\\u0001\\\\\\\"\"",
@@ -57,7 +62,8 @@ func TestCanonicalJSON(t *testing.T) {
 		"{b: 1, a: 2, 8080: 3}":   `{"8080":3,"a":2,"b":1}`,
 		"|\n    a\n    b":         `"a\nb\n"`,
 		"&v {a: &w [1]}":          `{"a":[1]}`,
-		"{<<: {a: 1, b: 2}, b: 3, <<: [{b: 4}, {c: 5}]}": `{"a":1,"b":3,"c":5}`,
+		"{<<: [{a: 1, b: 2}, {a: 4, c: 5}], b: 3}":      `{"a":1,"b":3,"c":5}`,
+		"{true: 1, 1.5: 2, -7: 3, 'y': 4, \"0644\": 5}": `{"-7":3,"0644":5,"1.5":2,"true":1,"y":4}`,
 	} {
 		objects := read(t, object(written))
 		if len(objects) != 1 {
@@ -68,8 +74,8 @@ func TestCanonicalJSON(t *testing.T) {
 			t.Errorf("%s became\n%s, want\n%s", written, got, want)
 		}
 	}
-	yaml := read(t, object("{n: 12345678901234567890, s: \"a\\tb\", t: [true, null, 1.5]}"))
-	json := read(t, "\t{\"kind\": \"ConfigMap\",\n\t\"apiVersion\": \"v1\", \"data\": {\"x\": {\"t\": [true, null, 1.50], \"s\": \"a\\tb\", \"n\": 12345678901234567890}}, \"metadata\": {\"name\": \"a\"}}")
+	yaml := read(t, object("{i: 1234567890123456789, s: \"a\\tb\", t: [true, null, 1.5]}"))
+	json := read(t, "\t{\"kind\": \"ConfigMap\",\n\t\"apiVersion\": \"v1\", \"data\": {\"x\": {\"t\": [true, null, 1.50], \"s\": \"a\\tb\", \"i\": 1234567890123456789}}, \"metadata\": {\"name\": \"a\"}}")
 	if yaml[0].Payload.Json != json[0].Payload.Json {
 		t.Errorf("YAML and JSON of one object differ:\n%s\n%s", yaml[0].Payload.Json, json[0].Payload.Json)
 	}
@@ -90,6 +96,33 @@ func TestRefused(t *testing.T) {
 		line       int
 	}{
 		"NO":              {object("NO"), "data.x is yes, no, on or off", 5},
+		"y":               {object("y"), "data.x is yes, no, on or off, or y or n alone", 5},
+		"N in a list":     {object("[a, N]"), "data.x[1] is yes, no, on or off, or y or n alone", 5},
+		"y as a key":      {object("{x: 1, y: 2}"), "data.x has the key \"y\", which is yes, no, on or off, or y or n alone", 5},
+		"On as a key":     {object("{On: 1}"), "data.x has the key \"On\", which is yes, no, on or off", 5},
+		"True as a key":   {object("{True: 1}"), "data.x has the key \"True\", which is a number or a truth value", 5},
+		"0644 as a key":   {object("{0644: 1}"), "data.x has the key \"0644\", which is a number or a truth value", 5},
+		"1.10 as a key":   {object("{1.10: 1}"), "data.x has the key \"1.10\", which is a number or a truth value", 5},
+		"1e6 as a key":    {object("{1e6: 1}"), "data.x has the key \"1e6\", which is a number or a truth value", 5},
+		"1_0 as a key":    {object("{1_0: 1}"), "data.x has the key \"1_0\", which is a number to some readers", 5},
+		"0B11":            {object("0B11"), "data.x is a number to some readers", 5},
+		"-0X1f":           {object("-0X1f"), "data.x is a number to some readers", 5},
+		"0O17":            {object("0O17"), "data.x is a number to some readers", 5},
+		"+_5":             {object("+_5"), "data.x is a number to some readers", 5},
+		"1_0e3":           {object("1_0e3"), "data.x is a number to some readers", 5},
+		"2^63":            {object("9223372036854775808"), "data.x is an integer outside of -9223372036854775808 to", 5},
+		"2^64 and more":   {object("18446744073709551617"), "data.x is an integer outside of", 5},
+		"2^63 in JSON":    {`{"kind": "ConfigMap", "data": {"x": 9223372036854775808}}`, "data.x is an integer outside of", 1},
+		"no integer":      {object("!!int 1.0"), "data.x has the tag !!int, and is no such value", 5},
+		"no null":         {object("!!null x"), "data.x has the tag !!null, and is no such value", 5},
+		"<< twice":        {object("\n    <<: {a: 1}\n    <<: {b: 1}"), "data.x has << twice: it was at line 6 before", 7},
+		"<< after":        {object("\n    a: 1\n    <<: {a: 2}"), "data.x.a is written before << adds it", 7},
+		"1 and '1'":       {object("{1: a, '1': b}"), "data.x.1 is there twice", 5},
+		"after ...":       {object("1") + "...\n" + object("2"), "a document ends with ... here", 6},
+		"text after ---":  {"--- {a: 1}\n", "a line that begins with --- holds more", 1},
+		"directive":       {"%YAML 1.2\n---\n" + object("1"), "not valid YAML", 0},
+		"late":            {object("1") + "---\n" + object("y"), "data.x is yes, no, on or off", 11},
+		"late and broken": {object("1") + "---\na: b: c\n", "not valid YAML", 7},
 		"0o7":             {object("0o7"), "data.x is a number to some readers", 5},
 		"0b1":             {object("0b1"), "data.x is a number to some readers", 5},
 		"1_000":           {object("1_000"), "data.x is a number to some readers", 5},
@@ -102,7 +135,7 @@ func TestRefused(t *testing.T) {
 		"binary":          {object("!!binary aGk="), "data.x has the tag !!binary", 5},
 		"own tag":         {object("!secret hush"), "data.x has the tag !secret", 5},
 		"list tag":        {object("!!set [a]"), "data.x has the tag !!set", 5},
-		"twice":           {object("{a: 1, a: 2}"), "data.x.a is there twice", 5},
+		"twice":           {object("{a: 1, a: 2}"), "data.x.a is there twice: it was at line 5 before", 5},
 		"twice in JSON":   {"{\"kind\": \"ConfigMap\",\n\"kind\": \"ConfigMap\"}", "kind is there twice", 2},
 		"null key":        {object("{~: 1}"), "data.x has a key that is no text", 5},
 		"list key":        {object("{[a]: 1}"), "data.x has a key that is no text", 5},
@@ -407,4 +440,51 @@ func FuzzManifest(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestLastLine: a block scalar ends with a newline where its file has none, as kubectl
+// reads it, and keeps those that it has.
+func TestLastLine(t *testing.T) {
+	for text, want := range map[string]string{
+		object("|\n    one"):                    `"one\n"`,
+		object("|\n    one") + "\n":             `"one\n"`,
+		object("|-\n    one"):                   `"one"`,
+		object(">\n    one\n    two"):           `"one two\n"`,
+		object("|+\n    one"):                   `"one\n"`,
+		strings.TrimSuffix(object("one"), "\n"): `"one"`,
+	} {
+		for _, after := range []string{"", "\n---\n"} {
+			objects := read(t, strings.TrimSuffix(text, "\n")+after)
+			if len(objects) != 1 || !strings.Contains(objects[0].Payload.Json, `"data":{"x":`+want+`}`) {
+				t.Errorf("%q is read as %v, want %s", text+after, objects, want)
+			}
+		}
+	}
+}
+
+// TestCheck: keys that are one field to who reads a file are found wherever they are,
+// with both lines, and so are values without an end.
+func TestCheck(t *testing.T) {
+	for text, want := range map[string]string{
+		"a: 1\nb:\n- c: 1\n  c: 2\n":          "4: b[0].c is there twice: it was at line 3 before",
+		"a: 1\n'a': 2\n":                      "2: a is there twice: it was at line 1 before",
+		"y: 1\ntrue: 2\n":                     `2: true is there twice: it was at line 1 before`,
+		"16: 1\n0x10: 2\n":                    "2: 16 is there twice: it was at line 1 before",
+		"<<: &a {b: 1}\n<<: *a\n":             `2: ["<<"] is there twice: it was at line 1 before`,
+		"a: 1\n---\na: 1\n---\n{b: 1, b: 1}":  "5: b is there twice: it was at line 5 before",
+		"\xef\xbb\xbfa: 1\na: 2":              "2: a is there twice: it was at line 1 before",
+		"{\"a\":\n{\"b\": 1,\n\t\"b\": 2}}\n": "3: a.b is there twice: it was at line 2 before",
+		"a: 1\nA: 2\n\"y\": 1\ntrue: 2\n":     "",
+		"a: [\n":                              "",
+		"a: &a\n  b: &b [*a]\n":               "2: a.b[0] is an alias within its own anchor: the value has no end",
+		"a: &a {b: 1}\nc: {<<: *a, d: *a}\n":  "",
+	} {
+		said := ""
+		for _, f := range kubernetes.Check("a.yaml", []byte(text)) {
+			said += fmt.Sprintf("%d: %s", f.Line, f.Message)
+		}
+		if said != want {
+			t.Errorf("of %q it says %q, want %q", text, said, want)
+		}
+	}
 }

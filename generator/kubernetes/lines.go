@@ -1,31 +1,45 @@
 package kubernetes
 
-import (
-	"errors"
-
-	"go.yaml.in/yaml/v3"
-)
+import "go.yaml.in/yaml/v3"
 
 // Lines says where a manifest has which object: its first line, by KIND/NAME,
 // where there is one such. Of what cannot be read it says nothing.
 func Lines(manifest []byte) map[string]int {
 	lines := map[string]int{}
-	next := yamlDocuments(manifest)
+	next := documents("", manifest)
 	for {
 		document, err := next()
 		if err != nil {
 			return lines
 		}
-		value, err := (&converter{left: maxValues}).document(document)
-		if _, is := errors.AsType[*problem](err); is || document.Kind != yaml.MappingNode {
+		if document.Kind != yaml.MappingNode {
 			continue
 		}
-		fields, _ := value.(map[string]any)
-		key := text(fields, "kind") + "/" + text(fields, "metadata", "name")
+		key := textAt(document, "kind") + "/" + textAt(document, "metadata", "name")
 		if _, twice := lines[key]; twice {
 			lines[key] = 0
 		} else {
 			lines[key] = document.Line
 		}
 	}
+}
+
+// textAt is the text at a path of a node's fields; empty: there is none.
+func textAt(node *yaml.Node, path ...string) string {
+	for _, name := range path {
+		if node.Kind == yaml.AliasNode {
+			node = node.Alias
+		}
+		var found *yaml.Node
+		for i := 0; i+1 < len(node.Content) && node.Kind == yaml.MappingNode; i += 2 {
+			if node.Content[i].Value == name {
+				found = node.Content[i+1]
+			}
+		}
+		if found == nil {
+			return ""
+		}
+		node = found
+	}
+	return node.Value
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
@@ -76,11 +77,11 @@ func (r *reader) object(m Manifest, line int, fields map[string]any) {
 		group = ""
 	}
 	switch {
+	case group == kustomizeGroup, version == "" && forKustomize(m.File, kind):
+		r.wrong(m, line, "use render: kustomize with its folder, or leave the file out of the source's files", "a %s is for Kustomize, not for a cluster", cmp.Or(kind, "Kustomization"))
+		return
 	case version == "" || kind == "":
 		r.wrong(m, line, "write apiVersion and kind; leave files that are no manifests out of the source's files (a Helm chart is for render: helm)", "an object has no apiVersion or kind")
-		return
-	case group == "kustomize.config.k8s.io":
-		r.wrong(m, line, "use render: kustomize with its folder, or leave the file out of the source's files", "a %s is for Kustomize, not for a cluster", kind)
 		return
 	case !kindPattern.MatchString(kind), hasGroup && !segmentPattern.MatchString(group):
 		r.wrong(m, line, "a kind is a word, and apiVersion GROUP/VERSION or v1", "apiVersion or kind of an object is malformed")
@@ -119,6 +120,20 @@ func (r *reader) object(m Manifest, line int, fields map[string]any) {
 	})
 }
 
+const kustomizeGroup = "kustomize.config.k8s.io"
+
+// forKustomize reports whether what has no apiVersion is a kustomization, which may
+// leave out what it is.
+func forKustomize(file, kind string) bool {
+	switch kind {
+	case "Kustomization", "Component":
+		return true
+	case "":
+		return slices.Contains([]string{"kustomization.yaml", "kustomization.yml", "Kustomization"}, path.Base(file))
+	}
+	return false
+}
+
 func placed(m Manifest, line int) int {
 	if m.Rendered {
 		return m.Line
@@ -153,11 +168,14 @@ func bare(fields map[string]any) {
 // identify gives namespaces and ids, once all kinds are known, and orders
 // objects by id. The same object twice is refused.
 func (r *reader) identify() {
-	scoped := r.clusterScoped()
+	scopes := r.scopes()
 	for i := range r.objects {
 		o := &r.objects[i]
 		metadata := o.value["metadata"].(map[string]any)
-		if scoped[kindOf(o.Payload)] {
+		if r.doubtful(o, scopes) {
+			r.find(r.of(o), o.Line, true, "write with: {cluster_scoped: "+kindOf(o.Payload)+"} if it has no namespace, or write metadata.namespace", "%s %s is taken to be in the namespace %s: its CustomResourceDefinition is not rendered with it, and kinds of such a name often have none", kindOf(o.Payload), o.Payload.Name, r.settings.Namespace)
+		}
+		if scopes.none(o.Payload) {
 			delete(metadata, "namespace")
 			o.Payload.Namespace = ""
 		} else {
@@ -185,66 +203,11 @@ func (r *reader) identify() {
 // of is an object's manifest, for findings.
 func (r *reader) of(o *Object) Manifest { return Manifest{File: o.File} }
 
-// clusterScoped has the kinds without a namespace, of the cluster and of what
-// was read.
-func (r *reader) clusterScoped() map[string]bool {
-	scoped := map[string]bool{}
-	for _, kind := range strings.Fields(clusterKinds) {
-		scoped[kind] = true
-	}
-	for _, kind := range r.settings.ClusterScoped {
-		scoped[kind] = true
-	}
-	for _, o := range r.objects {
-		if kindOf(o.Payload) == definitionKind && text(o.value, "spec", "scope") == "Cluster" {
-			scoped[definedKind(o.value)] = true
-		}
-	}
-	return scoped
-}
-
 const definitionKind = "CustomResourceDefinition.apiextensions.k8s.io"
 
 func definedKind(definition map[string]any) string {
 	return text(definition, "spec", "names", "kind") + "." + text(definition, "spec", "group")
 }
-
-// clusterKinds have no namespace. Of custom resources, those that are in most
-// clusters.
-const clusterKinds = `
-APIService.apiregistration.k8s.io
-CSIDriver.storage.k8s.io
-CSINode.storage.k8s.io
-CertificateSigningRequest.certificates.k8s.io
-ClusterIssuer.cert-manager.io
-ClusterRole.rbac.authorization.k8s.io
-ClusterRoleBinding.rbac.authorization.k8s.io
-ClusterTrustBundle.certificates.k8s.io
-CustomResourceDefinition.apiextensions.k8s.io
-DeviceClass.resource.k8s.io
-FlowSchema.flowcontrol.apiserver.k8s.io
-GatewayClass.gateway.networking.k8s.io
-IPAddress.networking.k8s.io
-IngressClass.networking.k8s.io
-MutatingAdmissionPolicy.admissionregistration.k8s.io
-MutatingAdmissionPolicyBinding.admissionregistration.k8s.io
-MutatingWebhookConfiguration.admissionregistration.k8s.io
-Namespace
-Node
-PersistentVolume
-PodSecurityPolicy.policy
-PriorityClass.scheduling.k8s.io
-PriorityLevelConfiguration.flowcontrol.apiserver.k8s.io
-ResourceSlice.resource.k8s.io
-RuntimeClass.node.k8s.io
-ServiceCIDR.networking.k8s.io
-StorageClass.storage.k8s.io
-ValidatingAdmissionPolicy.admissionregistration.k8s.io
-ValidatingAdmissionPolicyBinding.admissionregistration.k8s.io
-ValidatingWebhookConfiguration.admissionregistration.k8s.io
-VolumeAttachment.storage.k8s.io
-VolumeAttributesClass.storage.k8s.io
-`
 
 // idOf is kubernetes/CLUSTER[/NAMESPACE]/KIND[.GROUP]/NAME, for the version of
 // an API is not part of what an object is.

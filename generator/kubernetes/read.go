@@ -37,10 +37,7 @@ func (r *reader) manifest(m Manifest) {
 		r.wrong(m, 1, hint, "%s", problem)
 		return
 	}
-	next := yamlDocuments(m.Text)
-	if strings.HasSuffix(m.File, ".json") || isJSON(m.Text) {
-		next = jsonDocuments(m.Text)
-	}
+	next := documents(m.File, m.Text)
 	values := &converter{left: maxValues}
 	for {
 		document, err := next()
@@ -48,8 +45,8 @@ func (r *reader) manifest(m Manifest) {
 			return
 		}
 		if err != nil {
-			line, message, hint := syntax(err, m.Text)
-			r.wrong(m, line, hint, "%s", message)
+			found := syntax(err, m.Text)
+			r.wrong(m, found.line, found.hint, "%s", found.message)
 			return
 		}
 		value, err := values.document(document)
@@ -88,20 +85,6 @@ func encoding(text []byte) (message, hint string) {
 		return "the file is not UTF-8", "save it as UTF-8, and keep binary data out of manifests"
 	}
 	return "", ""
-}
-
-func yamlDocuments(text []byte) func() (*yaml.Node, error) {
-	decoder := yaml.NewDecoder(bytes.NewReader(text))
-	return func() (*yaml.Node, error) {
-		document := &yaml.Node{}
-		if err := decoder.Decode(document); err != nil {
-			return nil, err
-		}
-		if document.Kind != yaml.DocumentNode || len(document.Content) != 1 {
-			return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!null"}, nil
-		}
-		return document.Content[0], nil
-	}
 }
 
 // isJSON reports whether text is, as YAML's own {a: 1} is not.
@@ -191,26 +174,26 @@ var (
 )
 
 // syntax is what a person is told of text that is no YAML.
-func syntax(err error, text []byte) (line int, message, hint string) {
+func syntax(err error, text []byte) *problem {
 	if p, is := errors.AsType[*problem](err); is {
-		return p.line, p.message, p.hint
+		return p
 	}
-	message = strings.TrimPrefix(strings.TrimPrefix(err.Error(), "yaml: "), "unmarshal errors:\n  ")
-	line = 1
+	message := strings.TrimPrefix(strings.TrimPrefix(err.Error(), "yaml: "), "unmarshal errors:\n  ")
+	line := 1
 	if parts := yamlLine.FindStringSubmatch(message); parts != nil {
 		line, _ = strconv.Atoi(parts[1])
 		message = message[len(parts[0]):]
 	}
 	switch {
 	case strings.Contains(message, "cannot start any token"):
-		return line, "not valid YAML: a character that may not stand there, for example a tab", "indent by spaces, and quote texts that begin with @ ` or %"
+		return &problem{line, "not valid YAML: a character that may not stand there, for example a tab", "indent by spaces, and quote texts that begin with @ ` or %"}
 	case strings.Contains(message, "unknown anchor"):
 		// The parser does not say where.
 		alias := "*" + strings.Trim(quoted.FindString(message), "'")
 		before, _, _ := strings.Cut(string(text), alias)
-		return 1 + strings.Count(before, "\n"), "not valid YAML: an alias of no anchor", "write the value instead, or quote a text that begins with *"
+		return &problem{1 + strings.Count(before, "\n"), "not valid YAML: an alias of no anchor", "write the value instead, or quote a text that begins with *"}
 	case strings.Contains(message, "exceeded max depth"):
-		return line, fmt.Sprintf("values lie within more than %d others", maxDepth), "is it a manifest?"
+		return &problem{line, fmt.Sprintf("values lie within more than %d others", maxDepth), "is it a manifest?"}
 	}
-	return line, "not valid YAML: " + quoted.ReplaceAllString(message, "a text"), "quote texts with special characters, and indent by spaces"
+	return &problem{line, "not valid YAML: " + quoted.ReplaceAllString(message, "a text"), "quote texts with special characters, and indent by spaces"}
 }

@@ -2,7 +2,6 @@ package kubernetes
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"regexp"
@@ -92,77 +91,70 @@ func (c *converter) mapping(node *yaml.Node, at string, depth int) (any, error) 
 	if err := tagged(node, at, "!!map"); err != nil {
 		return nil, err
 	}
-	fields := map[string]any{}
-	var merges []*yaml.Node
+	fields, lines, merged := map[string]any{}, map[string]int{}, 0
 	for i := 0; i+1 < len(node.Content); i += 2 {
 		key, value := node.Content[i], node.Content[i+1]
-		if key.Kind == yaml.ScalarNode && key.Value == "<<" && key.Style == 0 && key.Tag == "!!merge" {
-			merges = append(merges, value)
+		if isMerge(key) {
+			if merged > 0 {
+				return nil, &problem{key.Line, fmt.Sprintf("%shas << twice: it was at line %d before", subject(at), merged), "write one: <<: [*FIRST, *SECOND], of which the first counts"}
+			}
+			merged = key.Line
+			if err := c.merge(fields, value, at, depth); err != nil {
+				return nil, err
+			}
 			continue
 		}
 		name, err := keyOf(key, at)
 		if err != nil {
 			return nil, err
 		}
-		if _, twice := fields[name]; twice {
-			return nil, &problem{key.Line, fmt.Sprintf("%s is there twice", join(at, name)), "remove one of them: readers differ in which one counts"}
+		if before, twice := lines[name]; twice {
+			return nil, &problem{key.Line, fmt.Sprintf("%s is there twice: it was at line %d before", join(at, name), before), twiceHint}
 		}
+		lines[name] = key.Line
 		if fields[name], err = c.value(value, join(at, name), depth+1); err != nil {
-			return nil, err
-		}
-	}
-	for _, merge := range merges {
-		if err := c.merge(fields, merge, at, depth); err != nil {
 			return nil, err
 		}
 	}
 	return fields, nil
 }
 
-// merge adds what << names, where it is not there yet.
+// isMerge reports whether a key is <<, which adds the fields of another mapping.
+func isMerge(key *yaml.Node) bool {
+	return key.Kind == yaml.ScalarNode && key.Value == "<<" && key.Style == 0 && key.Tag == "!!merge"
+}
+
+// merge adds what << names. Fields that follow replace what it adds. One that it has
+// and that was written before is refused: kubectl takes the merged value, and
+// Kustomize the written one.
 func (c *converter) merge(fields map[string]any, node *yaml.Node, at string, depth int) error {
 	value, err := c.value(node, at, depth+1)
 	if err != nil {
 		return err
 	}
-	list, is := value.([]any)
-	if !is {
+	list, isList := value.([]any)
+	if !isList {
 		list = []any{value}
 	}
+	added := map[string]any{}
 	for _, element := range list {
-		more, is := element.(map[string]any)
-		if !is {
+		more, isMapping := element.(map[string]any)
+		if !isMapping {
 			return &problem{node.Line, fmt.Sprintf("%smerges what has no fields", subject(at)), "write <<: *ANCHOR of a mapping"}
 		}
 		for name, value := range more {
-			if _, own := fields[name]; !own {
-				fields[name] = value
+			if _, earlier := added[name]; !earlier {
+				added[name] = value
 			}
 		}
 	}
+	for _, name := range slices.Sorted(maps.Keys(added)) {
+		if _, own := fields[name]; own {
+			return &problem{node.Line, fmt.Sprintf("%s is written before << adds it: readers differ in which one counts", join(at, name)), "write << before the mapping's own fields, which then count"}
+		}
+		fields[name] = added[name]
+	}
 	return nil
-}
-
-func keyOf(key *yaml.Node, at string) (string, error) {
-	if key.Kind == yaml.AliasNode {
-		key = key.Alias
-	}
-	if key.Kind != yaml.ScalarNode {
-		return "", &problem{key.Line, fmt.Sprintf("%shas a key that is no text", subject(at)), "keys are texts"}
-	}
-	value, err := scalar(key, at)
-	if err != nil {
-		return "", err
-	}
-	switch value := value.(type) {
-	case string:
-		return value, nil
-	case number:
-		return string(value), nil
-	case bool:
-		return strconv.FormatBool(value), nil
-	}
-	return "", &problem{key.Line, fmt.Sprintf("%shas a key that is no text", subject(at)), "quote it"}
 }
 
 // join is the path of a field. A key that is no word is quoted, and cut.
@@ -176,92 +168,7 @@ func join(at, name string) string {
 	return at + "." + name
 }
 
-var (
-	word     = regexp.MustCompile(`^[A-Za-z0-9_-]{1,63}$`)
-	decimal  = regexp.MustCompile(`^[-+]?[0-9]+$`)
-	octal    = regexp.MustCompile(`^[-+]?0[0-7]+$`)
-	hexa     = regexp.MustCompile(`^[-+]?0x[0-9a-fA-F]+$`)
-	floating = regexp.MustCompile(`^[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$`)
-	// differs is read as a number by some readers of YAML, and as text by others.
-	differs = regexp.MustCompile(`^[-+]?(0[ob][0-9_]+|0x[0-9a-fA-F_]+|[0-9][0-9_]*_[0-9_]*(\.[0-9_]*)?)$`)
-	// old are truth values of YAML 1.1, and texts of 1.2.
-	old = regexp.MustCompile(`^(yes|Yes|YES|no|No|NO|on|On|ON|off|Off|OFF)$`)
-	// endless has no JSON.
-	endless = regexp.MustCompile(`^([-+]?\.(inf|Inf|INF)|\.?(nan|NaN|NAN))$`)
-)
-
-const mostDigits = 100
-
-func scalar(node *yaml.Node, at string) (any, error) {
-	text := node.Value
-	if node.Style&yaml.TaggedStyle != 0 {
-		switch node.Tag {
-		case "!!str":
-			return text, nil
-		case "!!int", "!!float", "!!bool", "!!null":
-		default:
-			return nil, tagged(node, at, "")
-		}
-	} else if node.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle|yaml.LiteralStyle|yaml.FoldedStyle) != 0 {
-		return text, nil
-	}
-	ambiguous := func(how string) error {
-		return &problem{node.Line, fmt.Sprintf("%sis %s", subject(at), how), "quote a text; write truth values as true and false, and integers in decimal"}
-	}
-	switch text {
-	case "", "~", "null", "Null", "NULL":
-		return nil, nil
-	case "true", "True", "TRUE":
-		return true, nil
-	case "false", "False", "FALSE":
-		return false, nil
-	}
-	switch {
-	case old.MatchString(text):
-		return nil, ambiguous("yes, no, on or off: a truth value to some readers of YAML, a text to others")
-	case endless.MatchString(text):
-		return nil, ambiguous("no finite number, and JSON has no other")
-	case octal.MatchString(text), hexa.MatchString(text):
-		// As kubectl reads them, of YAML 1.1: defaultMode: 0644.
-		value, err := strconv.ParseInt(text, 0, 64)
-		if err != nil {
-			return nil, ambiguous("a number of more than 64 bits")
-		}
-		return number(strconv.FormatInt(value, 10)), nil
-	case differs.MatchString(text):
-		return nil, ambiguous("a number to some readers of YAML, and a text to others")
-	case decimal.MatchString(text):
-		return integer(text, ambiguous)
-	case floating.MatchString(text):
-		value, err := strconv.ParseFloat(text, 64)
-		if err != nil {
-			return nil, ambiguous("a number of more than 64 bits")
-		}
-		short, err := json.Marshal(value)
-		if string(short) == "-0" {
-			short = []byte("0")
-		}
-		return number(short), err
-	}
-	return text, nil
-}
-
-func integer(text string, ambiguous func(string) error) (any, error) {
-	sign := ""
-	if text[0] == '-' {
-		sign = "-"
-	}
-	digits := strings.TrimLeft(text, "-+")
-	switch {
-	case len(digits) > 1 && digits[0] == '0':
-		return nil, ambiguous("a number to some readers of YAML, and a text to others")
-	case len(digits) > mostDigits:
-		return nil, ambiguous(fmt.Sprintf("a number of more than %d digits", mostDigits))
-	case digits == "0":
-		sign = ""
-	}
-	return number(sign + digits), nil
-}
+var word = regexp.MustCompile(`^[A-Za-z0-9_-]{1,63}$`)
 
 // canonical is a value's canonical JSON.
 func canonical(to *bytes.Buffer, value any) {

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"lehr.dev/intent"
+	"lehr.dev/prodspec/generate/allowance"
 	"lehr.dev/prodspec/generate/native"
 	"lehr.dev/prodspec/generate/render"
 	"lehr.dev/prodspec/generate/starlark"
@@ -195,22 +196,22 @@ func (c *child) interpret(job Job) work.Result {
 	timeout := time.Duration(c.limits.Milliseconds) * time.Millisecond
 	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
-	go watchTime(ctx, cancel, timeout, c.setup.Shares)
+	go watchTime(ctx, cancel, timeout)
 	go watchMemory(ctx, cancel, c.limits.MemoryBytes)
 	return c.starlark.Evaluate(ctx, job, c.open)
 }
 
-// watchTime stops the program when it takes too long. Where it shares the
-// cores, what counts is the time that it had one.
-func watchTime(ctx context.Context, cancel context.CancelCauseFunc, most time.Duration, shares bool) {
+// watchTime stops the program when it takes too long. What counts is the time that
+// this process had a core.
+func watchTime(ctx context.Context, cancel context.CancelCauseFunc, most time.Duration) {
 	began, before := time.Now(), used()
 	for left := most; left > 0; left = most - (used() - before) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(left):
+		case <-time.After(max(left, most/50)):
 		}
-		if !shares || time.Since(began) >= mostPatience*most {
+		if time.Since(began) >= allowance.MostPatience*most {
 			break
 		}
 	}

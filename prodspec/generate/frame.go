@@ -41,8 +41,6 @@ type setup struct {
 	Policy    native.Policy `json:"policy,omitzero"`
 	Native    bool          `json:"native,omitempty"`
 	Elsewhere bool          `json:"elsewhere,omitempty"`
-	// Shares: others have the cores, too.
-	Shares bool `json:"shares,omitempty"`
 }
 
 // want asks for the content of an input.

@@ -63,7 +63,7 @@ type Limits struct {
 	starlark.Limits
 	// MemoryBytes that the program may hold; it dies or is stopped beyond.
 	MemoryBytes int64 `json:"memoryBytes"`
-	// Milliseconds by the wall clock.
+	// Milliseconds that it has a core; package allowance says what counts.
 	Milliseconds int64 `json:"milliseconds"`
 }
 

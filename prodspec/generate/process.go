@@ -2,16 +2,13 @@ package generate
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"os/exec"
 	"runtime"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -20,6 +17,7 @@ import (
 
 	"lehr.dev/fault"
 	"lehr.dev/intent"
+	"lehr.dev/prodspec/generate/allowance"
 	"lehr.dev/prodspec/generate/native"
 	"lehr.dev/prodspec/generate/render"
 	"lehr.dev/prodspec/generate/work"
@@ -130,7 +128,7 @@ func (p *Process) runApart(ctx context.Context, first setup, jobs []Job, open Op
 // setup is what a child for a job is told first. Denied and NotFound: there is to
 // be none.
 func (p *Process) setup(set *schema.Set, job Job) (setup, error) {
-	first := setup{Limits: p.options.Limits, Language: job.Language, Native: apart(job), Elsewhere: p.options.Elsewhere, Shares: p.options.Turns != nil}
+	first := setup{Limits: p.options.Limits, Language: job.Language, Native: apart(job), Elsewhere: p.options.Elsewhere}
 	if set.Digest() != schema.Builtin().Digest() {
 		first.Schema = set.Files()
 	}
@@ -354,7 +352,7 @@ func (s *session) run(job Job) (Result, error) {
 		}
 	}
 	s.end()
-	return s.post(job, err, watch.late.Load(), timeout), nil
+	return s.post(job, err, watch.reason(), timeout), nil
 }
 
 // watch kills the child when it takes longer than it may.
@@ -364,23 +362,21 @@ type watch struct {
 	timer   *time.Timer
 	mutex   sync.Mutex
 	stopped bool
-	// timeout it has, since when, and how long it had had a core then.
-	timeout time.Duration
-	began   time.Time
-	before  time.Duration
+	// why it was killed.
+	why       string
+	allowance *allowance.Allowance
 }
-
-// mostPatience is how many times as long as its limit a run may take that makes
-// way for others, and so gets less than a core: what counts then is the time
-// that it had one.
-const mostPatience = 6
 
 func (s *session) watch(timeout time.Duration) *watch {
 	w := &watch{session: s}
+	if s.native {
+		// The child ends the program in time; what it reads meanwhile counts here.
+		timeout *= 2
+	}
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
+	w.allowance = allowance.New(timeout+graceTime, time.Now(), s.used())
 	w.timer = time.AfterFunc(timeout+graceTime, w.look)
-	w.set(timeout)
 	return w
 }
 
@@ -388,49 +384,41 @@ func (s *session) watch(timeout time.Duration) *watch {
 func (w *watch) anew(timeout time.Duration) {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
-	w.set(timeout)
+	w.allowance = allowance.New(timeout+graceTime, time.Now(), w.session.used())
 	w.timer.Reset(timeout + graceTime)
 }
 
-func (w *watch) set(timeout time.Duration) {
-	w.timeout, w.began, w.before = timeout, time.Now(), w.session.used()
-}
-
-// look kills the child, or looks again when it has had its time.
+// look kills the child, or looks again later.
 func (w *watch) look() {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
 	if w.stopped {
 		return
 	}
-	// It may have been given more time just now.
-	wait := w.timeout + graceTime - time.Since(w.began)
-	if had := w.session.used() - w.before; w.session.turn.MakesWay() && time.Since(w.began) < mostPatience*w.timeout {
-		wait = max(wait, w.timeout+graceTime-had)
-	}
-	if wait > 0 {
+	over, wait := w.allowance.Look(time.Now(), w.session.used())
+	if over == "" {
 		w.timer.Reset(wait)
 		return
 	}
+	w.why = over
 	w.late.Store(true)
 	w.session.kill()
 }
 
-// used is the time that the child had a core; 0: it is not known.
-func (s *session) used() time.Duration {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.command.Process.Pid))
-	if err != nil {
-		return 0
+// reason is why the child was killed.
+func (w *watch) reason() string {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	return w.why
+}
+
+// used is the time that the child had a core, or wanted one, with what it started.
+func (s *session) used() allowance.Use {
+	pid := s.command.Process.Pid
+	if s.native {
+		return allowance.Of(append(native.Below(pid), pid)...)
 	}
-	// The name in parentheses may hold anything. User time is the 14th field.
-	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
-	if len(fields) < 13 {
-		return 0
-	}
-	user, _ := strconv.Atoi(fields[11])
-	system, _ := strconv.Atoi(fields[12])
-	const tick = 10 * time.Millisecond // Linux says so to programs, whatever its own are.
-	return time.Duration(user+system) * tick
+	return allowance.Of(pid)
 }
 
 // timeout of one run.
@@ -452,13 +440,12 @@ func (s *session) frameLimit() int { return 2*s.limits.OutputBytes + 64<<20 }
 const crashed = 2
 
 // post says of what a child died.
-func (s *session) post(job Job, err error, late bool, timeout time.Duration) Result {
+func (s *session) post(job Job, err error, late string, timeout time.Duration) Result {
 	memory := s.limits.MemoryBytes >> 20
 	words := s.lastWords()
 	switch state := s.command.ProcessState; {
-	case late:
-		return stopped(died(job, fmt.Sprintf("took longer than %s and was killed", timeout),
-			"look for a loop or an operation on a huge value"))
+	case late != "":
+		return stopped(died(job, fmt.Sprintf("took longer than %s and was killed: %s", timeout, late), native.LateHint))
 	case strings.Contains(words, "out of memory") || strings.Contains(words, "cannot allocate memory"):
 		return died(job, fmt.Sprintf("needed more than %d MB of memory", memory),
 			"make smaller values, or use for_each: file; this input is not run again until it changes")

@@ -196,16 +196,6 @@ func (t *Turns) move() {
 	}
 }
 
-// MakesWay: what runs has low priority.
-func (t *Turn) MakesWay() bool {
-	if t == nil {
-		return false
-	}
-	t.turns.mutex.Lock()
-	defer t.turns.mutex.Unlock()
-	return t.pid > 0 && (t.beside || slices.Contains(t.turns.making, t))
-}
-
 // Done says that the run has ended.
 func (t *Turn) Done() {
 	if t == nil {

@@ -162,9 +162,9 @@ func (s *session) ask(kind frameKind, request any, what string, reply any) (*Res
 		}
 	}
 	s.end()
-	late := watch.late.Load()
+	late := watch.reason()
 	death := s.post(Job{Generator: what}, err, late, s.timeout())
-	if death.Stopped && !late {
+	if death.Stopped && late == "" {
 		// Somebody outside ended it: nothing is known of what it was given.
 		return nil, fault.New(fault.Unavailable, "%s", death.Findings[0].Message)
 	}

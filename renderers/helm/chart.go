@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"helm.sh/helm/v4/pkg/chart/common"
 	"helm.sh/helm/v4/pkg/chart/loader/archive"
 	chartv2 "helm.sh/helm/v4/pkg/chart/v2"
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
@@ -25,6 +26,9 @@ type release struct {
 	options  options
 	files    map[string][]byte
 	findings []kubernetes.Finding
+	// values that templates see, and whether Helm 3 and Helm 4 differ about them.
+	values      common.Values
+	nullsDiffer bool
 }
 
 // theDefinition is the file of what is wrong with lehr.yaml, whatever its name:
@@ -60,6 +64,9 @@ func (r *release) load() *chartv2.Chart {
 		if is && !ignored(rules, inside) {
 			parts = append(parts, &archive.BufferedFile{Name: inside, Data: bytes.TrimPrefix(r.files[name], []byte("\xef\xbb\xbf"))})
 		}
+	}
+	if r.strict(parts); len(r.findings) > 0 {
+		return nil
 	}
 	chart, err := loader.LoadFiles(parts)
 	if err != nil {
@@ -151,13 +158,17 @@ func outward(schema any) string {
 	return ""
 }
 
-// values are those of the files, in order, and then of set.
-func (r *release) values() map[string]any {
+// given are the values of the files, in order, and then of set.
+func (r *release) given() map[string]any {
 	all := map[string]any{}
 	for _, name := range r.options.values {
 		text, found := r.files[path.Clean(name)]
 		if !found {
 			r.wrong(theDefinition, 0, "name it in a source of from; paths are from the folder of lehr.yaml", "with.values %s is not among the declared files", name)
+			return nil
+		}
+		if found := look(path.Clean(name), text); len(found) > 0 {
+			r.findings = append(r.findings, found...)
 			return nil
 		}
 		values, err := loader.LoadValues(bytes.NewReader(text))

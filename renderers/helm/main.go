@@ -20,6 +20,7 @@ import (
 	chartv2 "helm.sh/helm/v4/pkg/chart/v2"
 	chartutil "helm.sh/helm/v4/pkg/chart/v2/util"
 	"helm.sh/helm/v4/pkg/engine"
+	releaseutil "helm.sh/helm/v4/pkg/release/v1/util"
 
 	"lehr.dev/generator"
 	"lehr.dev/generator/kubernetes"
@@ -44,10 +45,12 @@ type options struct {
 	folder, release, kubeVersion string
 	values, set, apiVersions     []string
 	hooks                        bool
-	settings                     kubernetes.Settings
+	// nulls says which Helm's reading of nulls is meant; empty: nobody said.
+	nulls    string
+	settings kubernetes.Settings
 }
 
-var keys = []string{"chart", "values", "set", "release", "kube_version", "api_versions", "hooks"}
+var keys = []string{"chart", "values", "set", "release", "kube_version", "api_versions", "hooks", "nulls"}
 
 func generate(in *generator.Input, out *generator.Output) error {
 	o, err := read(in)
@@ -77,7 +80,7 @@ func read(in *generator.Input) (options, error) {
 	o := options{values: with["values"], set: with["set"], apiVersions: with["api_versions"]}
 	o.settings, err = kubernetes.SettingsOf(with)
 	var hooks string
-	for key, to := range map[string]*string{"chart": &o.folder, "release": &o.release, "kube_version": &o.kubeVersion, "hooks": &hooks} {
+	for key, to := range map[string]*string{"chart": &o.folder, "release": &o.release, "kube_version": &o.kubeVersion, "hooks": &hooks, "nulls": &o.nulls} {
 		value, problem := with.One(key, "")
 		*to = value
 		err = errors.Join(err, problem)
@@ -97,28 +100,39 @@ func read(in *generator.Input) (options, error) {
 		return o, errors.New("with does not say for which Kubernetes: write with: {kube_version: \"1.34\"}, for templates ask, and a later Helm would answer otherwise")
 	case hooks != "" && !o.hooks:
 		return o, fmt.Errorf("with.hooks %q is not known: write include, or nothing", hooks)
+	case o.nulls != "" && o.nulls != nullsOfHelm3 && o.nulls != nullsOfHelm4:
+		return o, fmt.Errorf("with.nulls %q is not known: write helm3, which keeps a null in a chart's own values, or helm4, which leaves it out", o.nulls)
 	}
 	return o, nil
 }
 
 // render gives the objects of a release. Where a template asked for chance or
-// the time, it is rendered again with others, to see what depends on them.
+// the time, it is rendered again with others, to see what depends on them; and where
+// it matters whose reading of nulls is meant, and nobody said so, by the other one.
 func render(files map[string][]byte, o options) ([]kubernetes.Object, []kubernetes.Finding) {
 	first := &vary{}
-	objects, findings := renderOnce(files, o, first)
-	if !first.used || failed(findings) {
+	r := &release{options: o, files: files}
+	objects, findings := r.render(first)
+	if failed(findings) {
 		return objects, findings
 	}
-	again, _ := renderOnce(files, o, &vary{second: true})
-	return objects, append(findings, varying(objects, again, first.names())...)
+	findings = append(findings, exponents(r.values, objects)...)
+	if o.nulls == "" && r.nullsDiffer {
+		findings = append(findings, nullsMatter(files, o, objects)...)
+	}
+	if first.used {
+		again, _ := (&release{options: o, files: files}).render(&vary{second: true})
+		findings = append(findings, varying(objects, again, first.names())...)
+	}
+	return objects, findings
 }
 
 func failed(findings []kubernetes.Finding) bool {
 	return slices.ContainsFunc(findings, func(f kubernetes.Finding) bool { return !f.Warning })
 }
 
-func renderOnce(files map[string][]byte, o options, by *vary) ([]kubernetes.Object, []kubernetes.Finding) {
-	r := &release{options: o, files: files}
+// render renders the chart once.
+func (r *release) render(by *vary) ([]kubernetes.Object, []kubernetes.Finding) {
 	chart := r.load()
 	if chart == nil {
 		return nil, r.findings
@@ -144,10 +158,33 @@ func renderOnce(files map[string][]byte, o options, by *vary) ([]kubernetes.Obje
 	slices.SortFunc(manifests, func(a, b kubernetes.Manifest) int {
 		return strings.Compare(a.File+string(a.Text), b.File+string(b.Text))
 	})
-	settings := o.settings
+	settings := r.options.settings
 	settings.Skip = r.hook
-	objects, findings := kubernetes.Read(manifests, settings)
+	settings.ClusterScoped = slices.Concat(settings.ClusterScoped, kubernetes.ClusterKinds(r.files))
+	objects, findings := kubernetes.Read(split(manifests), settings)
 	return objects, append(r.findings, findings...)
+}
+
+// split splits what templates gave as Helm does: wherever a line begins with ---,
+// whatever follows on it. Each document has its lines where the text has them, and a
+// newline at its end, as Helm writes them.
+func split(manifests []kubernetes.Manifest) (documents []kubernetes.Manifest) {
+	for _, m := range manifests {
+		if !m.Rendered {
+			documents = append(documents, m)
+			continue
+		}
+		text, at := string(m.Text), 0
+		parts := releaseutil.SplitManifests(text)
+		for i := range len(parts) {
+			part := parts[fmt.Sprintf("manifest-%d", i)]
+			at += max(strings.Index(text[at:], part), 0)
+			m.Text = []byte(strings.Repeat("\n", strings.Count(text[:at], "\n")) + part + "\n")
+			documents = append(documents, m)
+			at += len(part)
+		}
+	}
+	return documents
 }
 
 // hook is asked for every object whether it is left out: hooks are for events
@@ -186,7 +223,7 @@ func (r *release) input(chart *chartv2.Chart) common.Values {
 		r.wrong(path.Join(r.options.folder, "Chart.yaml"), 0, "use a version of the chart for this Kubernetes, or another with.kube_version", "the chart is for Kubernetes %s, and not %s", wants, version.Version)
 		return nil
 	}
-	values := r.values()
+	values := r.given()
 	if len(r.findings) > 0 {
 		return nil
 	}
@@ -197,7 +234,17 @@ func (r *release) input(chart *chartv2.Chart) common.Values {
 	capabilities := common.DefaultCapabilities.Copy()
 	capabilities.KubeVersion = *version
 	capabilities.APIVersions = slices.Concat(capabilities.APIVersions, common.VersionSet(r.options.apiVersions))
-	all, err := util.ToRenderValues(chart, values, common.ReleaseOptions{Name: r.options.release, Namespace: r.options.settings.Namespace, Revision: 1, IsInstall: true}, capabilities)
+	all, err := util.ToRenderValuesWithSchemaValidation(chart, values, common.ReleaseOptions{Name: r.options.release, Namespace: r.options.settings.Namespace, Revision: 1, IsInstall: true}, capabilities, true)
+	if err == nil {
+		r.nullsDiffer = readings(chart, values)
+		r.values, err = coalesce(chart, values, r.options.nulls)
+	}
+	if err == nil {
+		all["Values"] = r.values
+		if err = util.ValidateAgainstSchema(chart, r.values); err != nil {
+			err = fmt.Errorf("values don't meet the specifications of the schema(s) in the following chart(s):\n%w", err)
+		}
+	}
 	if err != nil {
 		r.wrong(r.lastValues(), 0, "change with.values or with.set; values.schema.json of the chart says what is allowed", "%s", shown(strings.ReplaceAll(err.Error(), "file:///values.schema.json", "values.schema.json")))
 	}

@@ -151,6 +151,20 @@ func TestRefused(t *testing.T) {
 		"broken YAML":          {map[string]string{"base/web.yaml": "a: [\n"}, "base/web.yaml", "Kustomize cannot build it", 0, ""},
 		"broken kustomization": {map[string]string{"base/kustomization.yaml": "resources: [\n"}, "base/kustomization.yaml", "Kustomize cannot build it", 0, ""},
 		"unknown key":          {map[string]string{"base/kustomization.yaml": "resource: [web.yaml]\n"}, "base/kustomization.yaml", `unknown field "resource"`, 0, ""},
+		"resources twice":      {map[string]string{"base/kustomization.yaml": "resources: [web.yaml]\nnamePrefix: a-\nresources: []\n"}, "base/kustomization.yaml", "resources is there twice: it was at line 1 before", 3, "remove one"},
+		"'resources' twice":    {map[string]string{"base/kustomization.yaml": "resources: [web.yaml]\n\"resources\": []\n"}, "base/kustomization.yaml", "resources is there twice: it was at line 1 before", 2, "remove one"},
+		"twice in JSON":        {map[string]string{"base/kustomization.yaml": "{\"resources\": [\"web.yaml\"],\n\"resources\": []}\n"}, "base/kustomization.yaml", "resources is there twice", 2, "remove one"},
+		"twice in a resource":  {map[string]string{"base/web.yaml": "apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {a: 1, a: 2}\n"}, "base/web.yaml", "spec.a is there twice", 4, "remove one"},
+		"twice in a patch":     {map[string]string{"base/kustomization.yaml": "resources: [web.yaml]\npatches: [{path: p.yaml}]\n", "base/p.yaml": "apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec:\n  a: 1\n  a: 2\n"}, "base/p.yaml", "spec.a is there twice: it was at line 5 before", 6, "remove one"},
+		"twice inline":         {map[string]string{"base/kustomization.yaml": "resources: [web.yaml]\npatches:\n- patch: |\n    apiVersion: v1\n    kind: Service\n    metadata: {name: web}\n    spec: {a: 1, a: 2}\n"}, "base/kustomization.yaml", "in the text that begins here: spec.a is there twice", 3, "remove one"},
+		"twice in an old one":  {map[string]string{"base/kustomization.yaml": "resources: [web.yaml]\npatchesStrategicMerge:\n- |\n  apiVersion: v1\n  kind: Service\n  metadata: {name: web, name: web}\n"}, "base/kustomization.yaml", "in the text that begins here: metadata.name is there twice", 3, "remove one"},
+		"twice in a 6902":      {map[string]string{"base/kustomization.yaml": "resources: [web.yaml]\npatches: [{path: p.json, target: {kind: Service}}]\n", "base/p.json": "[{\"op\": \"add\", \"path\": \"/spec\",\n\"value\": 1, \"value\": 2}]"}, "base/p.json", "[0].value is there twice", 2, "remove one"},
+		"twice in a setting":   {map[string]string{"base/kustomization.yaml": "resources: [web.yaml]\nconfigurations: [c.yaml]\n", "base/c.yaml": "namePrefix: []\nnamePrefix: []\n"}, "base/c.yaml", "namePrefix is there twice", 2, "remove one"},
+		"twice by transformer": {map[string]string{"base/kustomization.yaml": "resources: [web.yaml]\ntransformers: [t.yaml]\n", "base/t.yaml": "apiVersion: builtin\nkind: PatchTransformer\nmetadata: {name: t}\npath: p.yaml\n", "base/p.yaml": "apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {a: 1, a: 2}\n"}, "base/p.yaml", "spec.a is there twice", 4, "remove one"},
+		"endless":              {map[string]string{"base/web.yaml": "apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: &s\n  a: {<<: *s}\n"}, "base/web.yaml", "is an alias within its own anchor", 5, "write out"},
+		"a date":               {map[string]string{"base/web.yaml": "apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {since: 2001-01-01}\n"}, "base/web.yaml", "spec.since is a date, which Kustomize writes as a time", 1, "quote it"},
+		"a key of digits":      {map[string]string{"base/web.yaml": "apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {a: {80: hush}}\n"}, "base/web.yaml", "spec.a.80 has a key that is a number", 1, "quote the key"},
+		"y":                    {map[string]string{"base/web.yaml": "apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {a: y}\n"}, "base/web.yaml", "spec.a is yes, no, on or off, or y or n alone", 1, "quote a text"},
 		"itself":               {map[string]string{"base/kustomization.yaml": "resources: [../base]\n"}, "base/kustomization.yaml", "Kustomize cannot build it", 0, ""},
 		"each other":           {map[string]string{"base/kustomization.yaml": "resources: [../other]\n", "other/kustomization.yaml": "resources: [../base]\n"}, "*", "Kustomize cannot build it", 0, ""},
 	} {
@@ -171,5 +185,16 @@ func TestRefused(t *testing.T) {
 				t.Errorf("it tells a secret: %+v", f)
 			}
 		})
+	}
+}
+
+// TestContentIsNotRead: what a ConfigMap holds is content, whatever is in it.
+func TestContentIsNotRead(t *testing.T) {
+	objects, findings := build(files(map[string]string{
+		"base/kustomization.yaml": "configMapGenerator: [{name: a, files: [c.yaml, d=e/c.yaml]}]\n",
+		"base/c.yaml":             "a: 1\na: 2\n", "base/e/c.yaml": "a: &a [*a]\n",
+	}), "base", settings)
+	if len(findings) > 0 || len(objects) != 1 || !strings.Contains(objects[0].Payload.Json, `"c.yaml":"a: 1\na: 2\n"`) {
+		t.Errorf("%+v, %v", findings, objects)
 	}
 }

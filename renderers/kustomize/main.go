@@ -101,6 +101,10 @@ func build(files map[string][]byte, folder string, settings kubernetes.Settings)
 	if err != nil {
 		return nil, []kubernetes.Finding{tree.failure(main, err)}
 	}
+	if len(tree.findings) > 0 {
+		return nil, tree.findings
+	}
+	settings.ClusterScoped = slices.Concat(settings.ClusterScoped, kubernetes.ClusterKinds(files))
 	return kubernetes.Read(manifests, settings)
 }
 
@@ -125,6 +129,7 @@ func (t *tree) manifests(made resmap.ResMap, folder, main string) ([]kubernetes.
 	}
 	manifests := make([]kubernetes.Manifest, made.Size())
 	for i, resource := range made.Resources() {
+		t.differing(kubernetes.Finding{File: origins[i], Line: t.line(origins[i], resource.GetKind(), resource.GetName())}, resource.GetKind()+" "+resource.GetName(), resource.RNode.YNode(), "")
 		// Not AsYAML, which makes floats of large integers.
 		text, err := resource.RNode.String()
 		if err != nil {

@@ -19,6 +19,8 @@ type tree struct {
 	files    map[string][]byte
 	findings []kubernetes.Finding
 	seen     []string
+	// checked are the files that were looked through for keys that are there twice.
+	checked map[string]bool
 	// traces: origins are asked for, and not by the user.
 	traces bool
 	lines  map[string]map[string]int
@@ -50,6 +52,9 @@ func (t *tree) look(folder string) string {
 		return name
 	}
 	t.seen = append(t.seen, name)
+	if t.check(name); t.wrongIn(name) {
+		return name
+	}
 	var document yaml.Node
 	if err := yaml.Unmarshal(t.files[name], &document); err != nil || len(document.Content) != 1 {
 		return name // Kustomize says what is wrong.
@@ -67,12 +72,14 @@ func (t *tree) look(folder string) string {
 	}
 	for _, key := range paths {
 		for _, element := range elements(fields[key]) {
+			t.inline(name, element)
 			t.path(name, element, key == "resources" || key == "bases" || key == "components" || key == "generators" || key == "transformers" || key == "validators")
 		}
 	}
 	for _, key := range pathsIn {
 		for _, element := range elements(fields[key]) {
 			t.path(name, field(element, "path"), false)
+			t.inline(name, field(element, "patch"))
 		}
 	}
 	for _, key := range sources {
@@ -97,6 +104,7 @@ func (t *tree) path(file string, node *yaml.Node, folder bool) {
 	to := path.Join(path.Dir(file), node.Value)
 	switch {
 	case t.files[to] != nil:
+		t.read(to)
 	case folder && len(kustomizationIn(t.files, to)) > 0:
 		t.look(to)
 	case remote.MatchString(node.Value):
@@ -115,7 +123,9 @@ func (t *tree) source(file string, node *yaml.Node) {
 	if _, value, found := strings.Cut(node.Value, "="); found {
 		of.Value = value
 	}
-	t.path(file, &of, false)
+	if t.files[path.Join(path.Dir(file), of.Value)] == nil {
+		t.path(file, &of, false)
+	}
 }
 
 func (t *tree) wrong(file string, node *yaml.Node, hint, format string, arguments ...any) {

@@ -194,6 +194,7 @@ func (d *Document) nearest(path string) *yaml.Node {
 // Parse reads exactly one document.
 func Parse(file string, text []byte) (*Document, error) {
 	d := newDocument(file, nil)
+	text = ended(text)
 	d.text = text
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
 	var node, more yaml.Node
@@ -223,6 +224,14 @@ func Parse(file string, text []byte) (*Document, error) {
 		return nil, err
 	}
 	return d, nil
+}
+
+// ended is text with a newline at its end, so that a block scalar there keeps its own.
+func ended(text []byte) []byte {
+	if len(text) == 0 || text[len(text)-1] == '\n' {
+		return text
+	}
+	return slices.Concat(text, []byte("\n"))
 }
 
 // refuseTags refuses values whose tag nobody here knows.

@@ -30,7 +30,7 @@ func ParseAll(file string, text []byte) ([]*Document, error) {
 	}
 	whole := newDocument(file, nil)
 	var list []*Document
-	decoder := yaml.NewDecoder(bytes.NewReader(text))
+	decoder := yaml.NewDecoder(bytes.NewReader(ended(text)))
 	for {
 		var node yaml.Node
 		err := decoder.Decode(&node)

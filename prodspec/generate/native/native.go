@@ -211,6 +211,9 @@ func (e *Evaluator) room(job *work.Job, open work.Opener) (room, error) {
 
 func programPath(job *work.Job) string { return path.Join(programFolder, path.Base(job.Program)) }
 
+// LateHint is what can be done about a run that takes too long.
+const LateHint = "look for a loop, or an operation on a huge value; a run that needs more time gets it by run_time in the file of --generators"
+
 // run has the program run in a room. An error says why there was no sandbox, or
 // no place to run at all.
 func (e *Evaluator) run(ctx context.Context, job *work.Job, inside room, sandbox bool) (work.Result, error) {
@@ -223,12 +226,11 @@ func (e *Evaluator) run(ctx context.Context, job *work.Job, inside room, sandbox
 	if err := r.start(job, inside, sandbox); err != nil {
 		return work.Result{}, err
 	}
-	timer := time.AfterFunc(e.options.Timeout, func() { r.late.Store(true); r.kill("took longer than %s and was killed", e.options.Timeout) })
-	defer timer.Stop()
 	stop := context.AfterFunc(ctx, func() { r.late.Store(true); r.kill("was stopped: %s", context.Cause(ctx)) })
 	defer stop()
 	watching, done := context.WithCancel(ctx)
 	go r.watchMemory(watching)
+	go r.watchTime(watching)
 	err := r.command.Wait()
 	done()
 	if !sandbox {
@@ -238,7 +240,11 @@ func (e *Evaluator) run(ctx context.Context, job *work.Job, inside room, sandbox
 		reap()
 	}
 	if why := r.killed.Load(); why != nil {
-		result := protocol.Fail(job, "look for a loop, or make smaller values; or use for_each: file", "%s", *why)
+		hint := "look for a loop, or make smaller values; or use for_each: file"
+		if r.late.Load() {
+			hint = LateHint
+		}
+		result := protocol.Fail(job, hint, "%s", *why)
 		result.Stopped = r.late.Load()
 		return result, nil
 	}

@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"lehr.dev/files"
+	"lehr.dev/prodspec/generate/allowance"
 	"lehr.dev/prodspec/generate/protocol"
 	"lehr.dev/prodspec/generate/work"
 )
@@ -50,7 +51,7 @@ func (p *process) start(job *work.Job, inside room, sandbox bool) error {
 	to := stage{
 		Sandbox: sandbox, Root: "/", Program: programPath(job), Visible: p.options.Policy.Visible,
 		Arguments: append([]string{path.Base(job.Program)}, job.Arguments...),
-		Memory:    uint64(p.options.MemoryBytes), Seconds: uint64(p.options.Timeout/time.Second) + 1,
+		Memory:    uint64(p.options.MemoryBytes), Seconds: 2*uint64(p.options.Timeout/time.Second) + 1,
 	}
 	attributes := &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if sandbox {
@@ -205,6 +206,26 @@ func (p *process) watchMemory(ctx context.Context) {
 		}
 		if held > p.options.MemoryBytes {
 			p.kill("needed more than %d MB of memory", p.options.MemoryBytes>>20)
+			return
+		}
+	}
+}
+
+// watchTime ends a program that takes longer than it may. This process waits for it,
+// so that what this one uses is little.
+func (p *process) watchTime(ctx context.Context) {
+	use := func() allowance.Use { return allowance.Of(Below(os.Getpid())...) }
+	allowed := allowance.New(p.options.Timeout, time.Now(), allowance.Use{})
+	for wait := p.options.Timeout; ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(wait):
+		}
+		var over string
+		if over, wait = allowed.Look(time.Now(), use()); over != "" {
+			p.late.Store(true)
+			p.kill("took longer than %s and was killed: %s", p.options.Timeout, over)
 			return
 		}
 	}

@@ -28,8 +28,8 @@ type renderer struct {
 
 // builtIn are those that need no program.
 var builtIn = map[string]renderer{
-	"assets":     {1, assets},
-	"kubernetes": {1, plain(kubernetes.Render)},
+	"assets":     {2, assets},
+	"kubernetes": {2, plain(kubernetes.Render)},
 	"sql-schema": {1, plain(sqlSchema)},
 	"terraform":  {1, plain(terraform)},
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -47,7 +48,10 @@ func unfold(d *manifest.Document, node *yaml.Node, path string, left *int) (star
 	case yaml.MappingNode:
 		dict := starlark.NewDict(len(node.Content) / 2)
 		for i := 0; i+1 < len(node.Content); i += 2 {
-			key, child := node.Content[i], path
+			key, child := resolved(node.Content[i]), path
+			if key.Kind != yaml.ScalarNode {
+				return nil, d.Refuse(node.Content[i], path, "a key is %s, and keys are texts", manifest.Describe(key))
+			}
 			if key.Tag == "!!merge" {
 				return nil, d.Refuse(key, path, "merge keys (<<) are not supported")
 			}
@@ -59,6 +63,9 @@ func unfold(d *manifest.Document, node *yaml.Node, path string, left *int) (star
 				return nil, err
 			}
 			// Keys are texts, as in JSON.
+			if _, twice, _ := dict.Get(starlark.String(key.Value)); twice {
+				return nil, d.Refuse(node.Content[i], path, "the key %.100q is there twice", key.Value)
+			}
 			if err := dict.SetKey(starlark.String(key.Value), value); err != nil {
 				return nil, err
 			}
@@ -78,6 +85,9 @@ func unfold(d *manifest.Document, node *yaml.Node, path string, left *int) (star
 	return scalar(d, node, path)
 }
 
+// whole is an integer in decimal.
+var whole = regexp.MustCompile(`^[-+]?[1-9][0-9]*$`)
+
 func scalar(d *manifest.Document, node *yaml.Node, path string) (starlark.Value, error) {
 	switch node.Tag {
 	case "!!null":
@@ -90,6 +100,13 @@ func scalar(d *manifest.Document, node *yaml.Node, path string) (starlark.Value,
 		}
 		return nil, d.Refuse(node, path, "%q is not a whole number", node.Value)
 	case "!!float":
+		// What has more than 64 bits is a float to YAML's reader.
+		if whole.MatchString(node.Value) {
+			if n, ok := new(big.Int).SetString(node.Value, 10); ok && len(node.Value) < 100 {
+				return starlark.MakeBigInt(n), nil
+			}
+			return nil, d.Refuse(node, path, "%.100q has more than 99 digits", node.Value)
+		}
 		f, err := strconv.ParseFloat(node.Value, 64)
 		if err != nil {
 			return nil, d.Refuse(node, path, "%q is not a finite number", node.Value)

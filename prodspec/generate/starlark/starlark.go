@@ -22,7 +22,7 @@ import (
 )
 
 // Version changes whenever the same inputs may give other assets.
-const Version = "starlark/2"
+const Version = "starlark/3"
 
 // Limits of one run.
 type Limits struct {

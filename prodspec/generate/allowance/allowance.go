@@ -1,0 +1,66 @@
+// Package allowance says when a run has had its time: by the time that its processes
+// had a core, not by the clock, so that a busy machine ends no run. What neither
+// computes nor wants to ends after that time by the clock. It reads /proc and kills
+// nobody; package generate and its children ask it.
+package allowance
+
+import (
+	"fmt"
+	"time"
+)
+
+const (
+	// MostPatience is how many times as long as its limit a run may take by the clock,
+	// however little of a core it gets.
+	MostPatience = 30
+	// somePatience is the same where it is not known whether a run wants a core.
+	somePatience = 6
+	// leastShare is what part of the time a run has a core, or wants one, that does
+	// not merely wait.
+	leastShare = 50
+)
+
+// Use is what processes had since they began.
+type Use struct {
+	// Had is the time that they had a core, and Wanted the time that they waited for
+	// one.
+	Had, Wanted time.Duration
+	// Known: the kernel says what they waited for a core.
+	Known bool
+}
+
+// Allowance is the time of one run. It is used by one goroutine at a time.
+type Allowance struct {
+	limit time.Duration
+	// began and before are the beginning of the run; seen and last that of the time
+	// over which it is judged whether it merely waits.
+	began, seen  time.Time
+	before, last Use
+}
+
+// New gives a run so long, from now on.
+func New(limit time.Duration, now time.Time, use Use) *Allowance {
+	return &Allowance{limit: limit, began: now, seen: now, before: use, last: use}
+}
+
+// Look says why the run is over, or how long it may go on until it is looked at again.
+func (a *Allowance) Look(now time.Time, use Use) (over string, wait time.Duration) {
+	took, had := now.Sub(a.began), use.Had-a.before.Had
+	switch {
+	case took < a.limit:
+		return "", a.limit - took
+	case had >= a.limit:
+		return "it had a core for that long", 0
+	case took >= MostPatience*a.limit:
+		return fmt.Sprintf("in %s it had a core for %s only", took.Round(time.Second), had.Round(10*time.Millisecond)), 0
+	}
+	if span := now.Sub(a.seen); span >= a.limit/2 {
+		// What threads waited that have ended is forgotten.
+		active := max(use.Had-a.last.Had, 0) + max(use.Wanted-a.last.Wanted, 0)
+		if waits := active*leastShare < span; waits && (use.Known || took >= somePatience*a.limit) {
+			return "it waits for something, and does not compute", 0
+		}
+		a.seen, a.last = now, use
+	}
+	return "", min(max(a.limit-had, a.limit/20, time.Millisecond), a.limit/2+time.Millisecond)
+}
