@@ -175,8 +175,15 @@ func writeNew(folder string, files map[string][]byte) (err error) {
 }
 
 func (s *session) printImported(done imported) error {
+	var ending error
+	if slices.ContainsFunc(done.LeftOut, func(l importer.LeftOut) bool { return l.Wrong }) {
+		ending = exit{exitDiffers}
+	}
 	if s.json() {
-		return printJSON(s.Out, done)
+		if err := printJSON(s.Out, done); err != nil {
+			return err
+		}
+		return ending
 	}
 	list := func(title string, lines []string) {
 		if len(lines) == 0 {
@@ -187,18 +194,23 @@ func (s *session) printImported(done imported) error {
 			fmt.Fprintln(s.Out, "  "+plain(line))
 		}
 	}
-	var left []string
+	var left, wrong []string
 	for _, l := range done.LeftOut {
-		left = append(left, l.What+": "+l.Why)
+		if l.Wrong {
+			wrong = append(wrong, l.What+": "+l.Why)
+		} else {
+			left = append(left, l.What+": "+l.Why)
+		}
 	}
 	list("Read:", done.Read)
 	list("Left out:", left)
+	list("Left out, for it is wrong as it stands:", wrong)
 	list("To do:", done.Hints)
 	fmt.Fprintf(s.Out, "\nWrote partition %s, %s, into %s. Go on with:\n", done.Partition, count(len(done.Files), "file"), plain(done.Folder))
 	for i, what := range []string{"how production differs from it; changes nothing", "keep comparing; it pushes nothing in mode observe"} {
 		fmt.Fprintf(s.Out, "  %s  # %s\n", plain(done.Next[i]), what)
 	}
-	return nil
+	return ending
 }
 
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./@:+-]+$`)

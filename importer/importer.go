@@ -49,4 +49,6 @@ type Import struct {
 type LeftOut struct {
 	What string `json:"what"`
 	Why  string `json:"why"`
+	// Wrong: it cannot be taken over as it stands; all others are left out on purpose.
+	Wrong bool `json:"wrong,omitempty"`
 }

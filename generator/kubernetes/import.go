@@ -23,49 +23,62 @@ type Imported struct {
 	LeftOut []LeftOut
 }
 
-// LeftOut is an object that was seen and not taken over, and why.
-type LeftOut struct{ What, Why string }
+// LeftOut is an object or a file that was seen and not taken over, and why.
+type LeftOut struct {
+	What, Why string
+	// Wrong: it is no object as it stands; all others are left out on purpose.
+	Wrong bool
+}
 
 // Import makes a partition of manifests: files that people wrote, or what
 // kubectl get -o yaml says. A file whose objects are all taken over is copied as
 // it is, with its comments; of others, and of lists, each object gets a file of
 // its own. What is made in the cluster by something else is left out, and
-// Secrets are (S13). An error among the findings means that nothing is made.
+// Secrets are (S13), and what is no object as it stands. The findings are warnings.
 func Import(manifests []Manifest, settings Settings) (Imported, []Finding) {
 	made := Imported{Files: map[string][]byte{}, Objects: map[string]int{}}
 	var copied, apart []Manifest
+	told := map[place]bool{}
 	for _, m := range manifests {
 		var left []LeftOut
 		settings.Skip = func(kind, name string, fields map[string]any) bool {
 			why := madeElsewhere(kind, name, fields)
 			if why != "" {
-				left = append(left, LeftOut{kind + " " + path.Join(text(fields, "metadata", "namespace"), name), why})
+				left = append(left, LeftOut{What: kind + " " + path.Join(text(fields, "metadata", "namespace"), name), Why: why})
 			}
 			return why != ""
 		}
-		if _, findings := Read([]Manifest{m}, settings); slices.ContainsFunc(findings, failing) {
-			return Imported{}, findings
-		}
-		if made.LeftOut = append(made.LeftOut, left...); len(left) > 0 || isList(m.Text) || remarked(m.Text) {
+		objects, findings := Read([]Manifest{m}, settings)
+		wrong := made.leaveOut(findings, told)
+		made.LeftOut = append(made.LeftOut, left...)
+		switch {
+		case wrong > 0 && len(sound(objects, told)) == 0:
+			// Nothing of the file is left.
+		case wrong > 0 || len(left) > 0 || isList(m.Text) || remarked(m.Text):
 			apart = append(apart, m)
-		} else {
+		default:
 			copied = append(copied, m)
 		}
 	}
 	settings.Skip = func(kind, name string, fields map[string]any) bool { return madeElsewhere(kind, name, fields) != "" }
 	objects, findings := Read(slices.Concat(copied, apart), settings)
-	if slices.ContainsFunc(findings, failing) {
-		return Imported{}, findings
-	}
+	made.leaveOut(findings, told) // Such as what two files have.
+	copied = slices.DeleteFunc(copied, func(m Manifest) bool {
+		return slices.ContainsFunc(findings, func(f Finding) bool { return failing(f) && f.File == m.File })
+	})
 	for _, m := range copied {
 		made.Files[free(made.Files, path.Base(m.File))] = m.Text
 	}
-	for _, o := range objects {
+	for _, o := range sound(objects, told) {
 		made.Objects[kindOf(o.Payload)]++
-		if slices.ContainsFunc(apart, func(m Manifest) bool { return m.File == o.File }) {
+		if !slices.ContainsFunc(copied, func(m Manifest) bool { return m.File == o.File }) {
 			name := strings.ReplaceAll(strings.TrimPrefix(o.ID, "kubernetes/"+settings.Cluster+"/"), "/", "-")
 			made.Files[free(made.Files, name+".yaml")] = written(o.value)
 		}
+	}
+	with := fmt.Sprintf("cluster: %s, namespace: %s", settings.Cluster, settings.Namespace)
+	if len(settings.ClusterScoped) > 0 {
+		with += ", cluster_scoped: [" + strings.Join(settings.ClusterScoped, ", ") + "]"
 	}
 	made.Definition = fmt.Sprintf(`sources:
   manifests: {dir: manifests, files: ["*"]}
@@ -73,9 +86,35 @@ generate:
   objects:
     render: kubernetes
     from: [manifests]
-    with: {cluster: %s, namespace: %s}
-`, settings.Cluster, settings.Namespace)
-	return made, findings
+    with: {%s}
+`, with)
+	return made, slices.DeleteFunc(findings, failing)
+}
+
+// place is where an object, or what is wrong with one, stands.
+type place struct {
+	file string
+	line int
+}
+
+// leaveOut tells of what is wrong, unless it was told before, and returns how much it is.
+func (made *Imported) leaveOut(findings []Finding, told map[place]bool) (wrong int) {
+	for _, f := range findings {
+		if !failing(f) {
+			continue
+		}
+		wrong++
+		if at := (place{f.File, f.Line}); !told[at] {
+			told[at] = true
+			made.LeftOut = append(made.LeftOut, LeftOut{What: fmt.Sprintf("%s:%d", f.File, f.Line), Why: f.Message + " (" + f.Hint + ")", Wrong: true})
+		}
+	}
+	return wrong
+}
+
+// sound are the objects that nothing is wrong with.
+func sound(objects []Object, wrong map[place]bool) []Object {
+	return slices.DeleteFunc(slices.Clone(objects), func(o Object) bool { return wrong[place{o.File, o.Line}] })
 }
 
 func failing(f Finding) bool { return !f.Warning }

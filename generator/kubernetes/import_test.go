@@ -58,7 +58,60 @@ func TestImport(t *testing.T) {
 	if !strings.Contains(made.Definition, "render: kubernetes") || !strings.Contains(made.Definition, "{cluster: prod, namespace: default}") || made.Objects["Deployment.apps"] != 1 {
 		t.Errorf("%s %v", made.Definition, made.Objects)
 	}
-	if _, findings := kubernetes.Import([]kubernetes.Manifest{{File: "a.yaml", Text: []byte("a: [")}}, settings); len(findings) != 1 {
-		t.Errorf("broken: %+v", findings)
+}
+
+// TestImportLeavesOutWhatIsWrong: what is no object as it stands is left out and told, with
+// its place, and all else is taken over.
+func TestImportLeavesOutWhatIsWrong(t *testing.T) {
+	object := func(name string) string { return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + "}\n" }
+	var list []kubernetes.Manifest
+	for name, text := range map[string]string{
+		"a.yaml":             object("a"),
+		"kustomization.yaml": "resources: [a.yaml]\n",
+		"broken.yaml":        "a: [\n",
+		"once.yaml":          object("before") + "---\napiVersion: batch/v1\nkind: Job\nmetadata: {generateName: once-}\n---\n" + object("after"),
+		"later.yaml":         object("twice"),
+		"twice.yaml":         object("twice") + "---\n" + object("other"),
+		"keys.yaml":          object("keys") + "data: {a: b, a: c}\n---\n" + object("sound"),
+		"binary.json":        "\xff\xfe",
+		"values.yaml":        "replicas: 3\n",
+		"secret.yaml":        object("c") + "data: {password: hunter2hunter2}\n",
+	} {
+		list = append(list, kubernetes.Manifest{File: name, Text: []byte(text)})
+	}
+	slices.SortFunc(list, func(a, b kubernetes.Manifest) int { return strings.Compare(a.File, b.File) })
+	scoped := settings
+	scoped.ClusterScoped = []string{"Thing.example.com"}
+	made, findings := kubernetes.Import(list, scoped)
+	if len(findings) > 0 {
+		t.Errorf("findings %+v", findings)
+	}
+	var wrong []string
+	for _, left := range made.LeftOut {
+		if left.Wrong {
+			wrong = append(wrong, left.What)
+		}
+		if left.Why == "" {
+			t.Errorf("%s is left out, and nothing says why", left.What)
+		}
+	}
+	if want := []string{"binary.json:1", "broken.yaml:1", "keys.yaml:4", "kustomization.yaml:1", "once.yaml:5", "values.yaml:1", "twice.yaml:1"}; !slices.Equal(wrong, want) {
+		t.Errorf("left out as wrong: %v, want %v", wrong, want)
+	}
+	var again []kubernetes.Manifest
+	var names []string
+	for _, name := range slices.Sorted(maps.Keys(made.Files)) {
+		again = append(again, kubernetes.Manifest{File: name, Text: made.Files[name]})
+	}
+	objects, findings := kubernetes.Read(again, settings)
+	for _, o := range objects {
+		names = append(names, o.Payload.Name)
+	}
+	slices.Sort(names)
+	if want := []string{"a", "after", "before", "other", "sound", "twice"}; !slices.Equal(names, want) || len(findings) > 0 {
+		t.Errorf("taken over: %v, want %v; %+v", names, want, findings)
+	}
+	if !strings.Contains(made.Definition, "cluster_scoped: [Thing.example.com]") {
+		t.Errorf("the definition forgets what has no namespace:\n%s", made.Definition)
 	}
 }

@@ -36,7 +36,8 @@ files of folders and those below them, or, as -, from standard input:
   kubectl get deployments,services -o yaml | lehr import manifests - --cluster prod --to shop
 
 A file is copied as it is where all of its objects are taken over. Secrets, and what
-something else makes in the cluster, are left out.`,
+something else makes in the cluster, are left out. So is what is no object as it stands:
+then the exit code is 2.`,
 	}
 	kind.Args.Least, kind.Args.Most = 1, -1
 	kind.Bind = func(flags *pflag.FlagSet) importer.Reader {
@@ -59,26 +60,22 @@ something else makes in the cluster, are left out.`,
 }
 
 func imported(made kubernetes.Imported, findings []kubernetes.Finding) (importer.Import, error) {
-	var wrong []error
 	result := importer.Import{Definition: made.Definition, Files: made.Files}
 	for _, f := range findings {
-		if f.Warning {
-			result.Hints = append(result.Hints, fmt.Sprintf("%s:%d: %s; %s", f.File, f.Line, f.Message, f.Hint))
-			continue
-		}
-		wrong = append(wrong, fmt.Errorf("%s:%d: %s (%s)", f.File, f.Line, f.Message, f.Hint))
-	}
-	if len(wrong) > 0 {
-		return importer.Import{}, fault.New(fault.Invalid, "%w", errors.Join(wrong...)).WithHint("mend the manifests, or leave those files out")
+		result.Hints = append(result.Hints, fmt.Sprintf("%s:%d: %s; %s", f.File, f.Line, f.Message, f.Hint))
 	}
 	if len(made.Objects) == 0 {
-		return importer.Import{}, fault.New(fault.Invalid, "there is no object to import").WithHint("name files that hold Kubernetes objects other than Secrets")
+		why := ""
+		for _, left := range made.LeftOut {
+			why += fmt.Sprintf("\n%s: %s", left.What, left.Why)
+		}
+		return importer.Import{}, fault.New(fault.Invalid, "there is no object to import%s", why).WithHint("name files that hold Kubernetes objects other than Secrets")
 	}
 	for _, kind := range slices.Sorted(maps.Keys(made.Objects)) {
 		result.Read = append(result.Read, fmt.Sprintf("%s: %d", kind, made.Objects[kind]))
 	}
 	for _, left := range made.LeftOut {
-		result.LeftOut = append(result.LeftOut, importer.LeftOut{What: left.What, Why: left.Why})
+		result.LeftOut = append(result.LeftOut, importer.LeftOut{What: left.What, Why: left.Why, Wrong: left.Wrong})
 	}
 	result.Hints = append(result.Hints, "no plugin is bound to Kubernetes objects: they are read and validated, and compared with the cluster once one is bound under plugins")
 	return result, nil
