@@ -31,6 +31,10 @@ const (
 type origins struct {
 	*builder
 	runs map[*generate.Run]*origin
+	past *past
+	// head is the incarnation before.
+	snapshots store.Snapshots
+	head      intent.IncarnationID
 	// What may still be read.
 	bytes, assets int
 }
@@ -43,13 +47,17 @@ type origin struct {
 }
 
 // keepOrigins stores where each asset comes from that an incarnation adds or
-// changes, before it can be seen.
-func (b *builder) keepOrigins(ctx context.Context, blobs store.Blobs, lease store.Lease, incarnation intent.Incarnation, delta change) error {
+// changes, before it can be seen. Before are the states of the sources in the
+// incarnation before.
+func (b *builder) keepOrigins(ctx context.Context, to Store, lease store.Lease, incarnation intent.Incarnation, before []intent.SourceRevision, delta change) error {
 	if incarnation.Added+incarnation.Changed == 0 {
 		return nil
 	}
-	o := origins{builder: b, runs: map[*generate.Run]*origin{}, bytes: linedBytes, assets: linedAssets}
 	w := provenance.NewWriter(incarnation)
+	o := origins{
+		builder: b, runs: map[*generate.Run]*origin{}, bytes: linedBytes, assets: linedAssets,
+		past: newPast(ctx, b.sources, before, w.Note), snapshots: to, head: incarnation.Parent,
+	}
 	for i := range delta.entries {
 		entry := &delta.entries[i]
 		if entry.Removed {
@@ -60,8 +68,8 @@ func (b *builder) keepOrigins(ctx context.Context, blobs store.Blobs, lease stor
 		var derived []provenance.Derived
 		for _, d := range from.Derived {
 			derived = append(derived, provenance.Derived{
-				Derivation: d.Derivation, Addon: d.Addon, Field: d.Field, Was: d.Was, Reason: d.Reason,
-				Place: provenance.Place{File: d.File, Line: d.Line, Source: definition.DefinitionSource},
+				Derivation: d.Derivation, Addon: d.Addon, Field: d.Field, Was: d.Was, Reason: d.Reason, Reads: b.sources.named(d.Derivation),
+				Place: o.past.ofFile(provenance.Place{File: d.File, Line: d.Line, Source: definition.DefinitionSource}),
 			})
 		}
 		run := o.of(found.run)
@@ -69,10 +77,13 @@ func (b *builder) keepOrigins(ctx context.Context, blobs store.Blobs, lease stor
 		if err != nil {
 			return err
 		}
-		made := provenance.Place{File: from.File, Line: from.Line, Source: b.sources.of(from.File)}
+		made := o.past.ofFile(provenance.Place{File: from.File, Line: from.Line, Source: b.sources.of(from.File)})
 		w.Add(entry.Asset, &run.run, made, derived, lines)
 	}
-	return w.Save(ctx, blobs, lease)
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return w.Save(ctx, to, lease)
 }
 
 func (o *origins) of(run *generate.Run) *origin {
@@ -111,7 +122,7 @@ func (o *origins) of(run *generate.Run) *origin {
 		files = files[:provenance.MostInputs]
 	}
 	for _, file := range files {
-		found.run.Inputs = append(found.run.Inputs, provenance.Place{File: file.Name, Source: o.sources.of(file.Name)})
+		found.run.Inputs = append(found.run.Inputs, o.past.ofFile(provenance.Place{File: file.Name, Source: o.sources.of(file.Name)}))
 	}
 	if found.run.More == 0 {
 		found.lines = o.read(files, found.run.Inputs)
@@ -134,6 +145,7 @@ func (o *origins) read(files []work.Input, places []provenance.Place) *provenanc
 		o.bytes -= len(content)
 		lines.Read(places[i], content)
 	}
+	lines.About(o.past.ofLine, o.past.changed)
 	return lines
 }
 
@@ -147,14 +159,45 @@ func (o *origins) lines(from *origin, entry *store.Entry) (map[string]provenance
 	if err != nil {
 		return nil, err
 	}
+	var before map[string]string
+	if from.lines.Altered() {
+		before = o.valuesBefore(entry.Asset)
+	}
 	found := map[string]provenance.Place{}
 	err = query.Values(o.set, content, func(path, value string) bool {
-		if at, is := from.lines.Find(path, value); is {
+		at, is := from.lines.Find(path, value)
+		if !is && before != nil && before[path] != value {
+			at, is = from.lines.FindAltered(value)
+		}
+		if is {
 			found[path] = at
 		}
 		return len(found) < query.MostFields
 	})
 	return found, err
+}
+
+// valuesBefore are the fields of an asset in the incarnation before; nil: it had
+// none, or they cannot be read.
+func (o *origins) valuesBefore(asset intent.AssetID) map[string]string {
+	ctx := o.past.ctx
+	member, found, err := memberAt(ctx, o.snapshots, o.head, asset)
+	if err != nil || !found {
+		return nil
+	}
+	body, err := o.snapshots.Body(ctx, member.Digest)
+	if err != nil {
+		return nil
+	}
+	content, err := schema.Decode(body)
+	if err != nil {
+		return nil
+	}
+	values := map[string]string{}
+	if query.Values(o.set, content, func(path, value string) bool { values[path] = value; return true }) != nil {
+		return nil
+	}
+	return values
 }
 
 // find an input by its name, as it is now.

@@ -1,6 +1,8 @@
 package provenance
 
 import (
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -11,6 +13,58 @@ import (
 type Lines struct {
 	// places by name and value; of those that are there twice, the zero Place.
 	places map[[2]string]Place
+	// altered are the lines that changed.
+	altered []altered
+}
+
+// leastPart is how long a value must be to count as a part of another, and
+// mostAltered are the changed lines that are looked through for each value.
+const leastPart, mostAltered = 3, 200
+
+// About has places told of which change they are, and notes which lines changed.
+func (l *Lines) About(tell func(Place) Place, changed func(Place) bool) {
+	l.altered = nil
+	for _, key := range slices.SortedFunc(maps.Keys(l.places), func(a, b [2]string) int { return slices.Compare(a[:], b[:]) }) {
+		place := l.places[key]
+		if place.Line == 0 {
+			continue
+		}
+		place = tell(place)
+		if l.places[key] = place; changed(place) && key[1] != "" {
+			l.altered = append(l.altered, altered{key[0], key[1], place})
+		}
+	}
+	if len(l.altered) > mostAltered {
+		l.altered = nil
+	}
+}
+
+// altered is a line that changed.
+type altered struct {
+	name, value string
+	place       Place
+}
+
+// Altered reports whether lines are known that changed.
+func (l *Lines) Altered() bool { return len(l.altered) > 0 }
+
+// FindAltered finds the only changed line that has a value, or a part of it, under
+// whatever name. It is for fields that changed at the same time.
+func (l *Lines) FindAltered(value string) (found Place, is bool) {
+	if unquoted, err := strconv.Unquote(value); err == nil {
+		value = unquoted
+	}
+	for _, line := range l.altered {
+		if value == "" || line.value != value && (len(line.value) < leastPart || !strings.Contains(value, line.value)) {
+			continue
+		}
+		if found.Line > 0 && (found.Line != line.place.Line || found.File != line.place.File) {
+			return Place{}, false
+		}
+		found = line.place
+		found.Under = line.name
+	}
+	return found, found.Line > 0
 }
 
 // entry is the name of what has none, in a list.
@@ -181,6 +235,16 @@ func (l *Lines) Find(path, value string) (Place, bool) {
 	if value == "" {
 		return Place{}, false
 	}
+	name := lastName(path)
+	found := l.places[[2]string{name, value}]
+	return found, found.Line > 0
+}
+
+// Alike reports whether two paths end with the same name.
+func Alike(a, b string) bool { return lastName(a) == lastName(b) }
+
+// lastName of a path as lines have it.
+func lastName(path string) string {
 	name := path[strings.LastIndexByte(path, '.')+1:]
 	if before, is := strings.CutSuffix(path, `"]`); is { // A key of a map, which may have dots.
 		name = before[strings.LastIndex(before, `["`)+2:]
@@ -190,6 +254,5 @@ func (l *Lines) Find(path, value string) (Place, bool) {
 	if name != entry {
 		name = plain(name)
 	}
-	found := l.places[[2]string{name, value}]
-	return found, found.Line > 0
+	return name
 }
