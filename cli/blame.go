@@ -84,7 +84,7 @@ func (s *session) printStage(b *apipb.BlameAssetResponse) {
 	}
 	pairs := []string{"asset", b.Asset, "field", b.Field}
 	if b.Because != "" {
-		pairs = []string{"comes from", strings.TrimSpace(b.Asset + " " + b.Field), "for", b.Because}
+		pairs = []string{"comes from", strings.TrimSpace(b.Asset + " " + b.Field), "because", b.Because}
 	}
 	pairs = append(pairs, "value", b.Value, "was", b.Was, "unchanged since", since(b), "published", published, "generator", b.Generator, "made at", placed(b.Made))
 	for _, input := range b.Inputs {
@@ -108,7 +108,7 @@ func (s *session) printStage(b *apipb.BlameAssetResponse) {
 		fmt.Fprintln(s.Out, "\nThe derivation gave the addon, or a part of it.")
 	case b.Field != "" && b.Line == nil && len(b.Inputs) > 0 && len(resolved) == 0:
 		fmt.Fprintln(s.Out, "\nThe line is not known: not exactly one line of these files has the field's name and value.")
-	case b.Field != "" && b.Line == nil && len(b.Read) > 0 && len(resolved) == 0:
+	case b.Field != "" && b.Line == nil && len(b.Read) > 0 && len(resolved) == 0 && b.Made.GetChanged() == nil:
 		fmt.Fprintln(s.Out, "\nWhich field of the assets that the generator read it comes from is not known: not exactly one has its name and value, or changed with it.")
 	}
 }
@@ -120,7 +120,7 @@ func madeBy(b *apipb.BlameAssetResponse) (line *apipb.Place, files []*apipb.Plac
 	for last.From != nil {
 		last = last.From
 	}
-	if last.Line.GetChanged().GetLine() {
+	if changed := last.Line.GetChanged(); changed.GetLine() && (!changed.Old || last.Before == "") {
 		return last.Line, nil
 	}
 	add := func(p *apipb.Place) {
@@ -131,10 +131,6 @@ func madeBy(b *apipb.BlameAssetResponse) (line *apipb.Place, files []*apipb.Plac
 		}
 	}
 	for stage := b; stage != nil; stage = stage.From {
-		if stage.Line.GetChanged() != nil {
-			add(stage.Line)
-			continue
-		}
 		for _, input := range stage.Inputs {
 			add(input)
 		}
@@ -150,26 +146,33 @@ func madeBy(b *apipb.BlameAssetResponse) (line *apipb.Place, files []*apipb.Plac
 // it: the commits that changed the files, or between which it was.
 func (s *session) printChangedBy(b *apipb.BlameAssetResponse) {
 	line, files := madeBy(b)
-	row := func(p *apipb.Place) *apipb.SourceRevision {
-		return &apipb.SourceRevision{Source: p.Source.GetSource(), Revision: p.Changed.Revision, Commit: p.Changed.Commit}
+	row := func(p *apipb.Place, c *apipb.SourceChange) *apipb.SourceRevision {
+		return &apipb.SourceRevision{Source: p.Source.GetSource(), Revision: c.Revision, Commit: c.Commit}
 	}
 	switch {
 	case line != nil && line.Changed.Earlier:
-		s.printRevisions(fmt.Sprintf("%s:%d was written by this commit, or by an earlier one, which is not known:", line.File, line.Line), row(line))
+		s.printRevisions(fmt.Sprintf("%s:%d was written by this commit, or by an earlier one, which is not known:", line.File, line.Line), row(line, line.Changed))
 		return
 	case line != nil:
-		s.printRevisions(fmt.Sprintf("%s:%d was changed by:", line.File, line.Line), row(line))
+		s.printRevisions(fmt.Sprintf("%s:%d was changed by:", line.File, line.Line), row(line, line.Changed))
 		return
 	case b.Before != "" && len(files) > 0:
 		var rows []*apipb.SourceRevision
 		for _, p := range files {
-			rows = append(rows, row(p))
+			for _, c := range append([]*apipb.SourceChange{p.Changed}, p.Others...) {
+				if r := row(p, c); !slices.ContainsFunc(rows, func(other *apipb.SourceRevision) bool {
+					return other.Source == r.Source && other.Revision == r.Revision
+				}) {
+					rows = append(rows, r)
+				}
+			}
 		}
 		s.printRevisions("What it was made from was changed by:", rows...)
 		return
 	}
 	var last *apipb.BlameAssetResponse
-	for last = b; last.From != nil; last = last.From {
+	for last = b; last.From != nil; {
+		last = last.From
 	}
 	if b.Before != "" {
 		var rows []*apipb.SourceRevision

@@ -1,6 +1,7 @@
 package prodspec
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"path"
@@ -9,6 +10,7 @@ import (
 	"strings"
 
 	"lehr.dev/intent"
+	"lehr.dev/loop"
 	"lehr.dev/prodspec/definition"
 	"lehr.dev/prodspec/generate"
 	"lehr.dev/prodspec/generate/work"
@@ -25,11 +27,13 @@ const (
 	linedBytes  = 8 << 20
 	linedFile   = 1 << 20
 	linedAssets = 2000
+	linedFiles  = 200
 )
 
 // origins gathers where what a delta changes comes from.
 type origins struct {
 	*builder
+	ctx  context.Context
 	runs map[*generate.Run]*origin
 	past *past
 	// head is the incarnation before.
@@ -54,9 +58,11 @@ func (b *builder) keepOrigins(ctx context.Context, to Store, lease store.Lease, 
 		return nil
 	}
 	w := provenance.NewWriter(incarnation)
+	asking, cancel := loop.WithTimeout(ctx, b.program.Elsewhere.Runtime, pastPatience)
+	defer cancel()
 	o := origins{
 		builder: b, runs: map[*generate.Run]*origin{}, bytes: linedBytes, assets: linedAssets,
-		past: newPast(ctx, b.sources, before, w.Note), snapshots: to, head: incarnation.Parent,
+		ctx: ctx, past: newPast(asking, b.sources, before, w.Note), snapshots: to, head: incarnation.Parent,
 	}
 	for i := range delta.entries {
 		entry := &delta.entries[i]
@@ -107,34 +113,47 @@ func (o *origins) of(run *generate.Run) *origin {
 			}
 		}
 	}
-	// The file that it ran for comes first.
-	slices.SortStableFunc(files, func(a, b work.Input) int {
-		switch generate.EntryFile(run.File) {
-		case a.Name:
-			return -1
-		case b.Name:
+	places := make(map[string]provenance.Place, len(files))
+	for i, file := range files {
+		if i < linedFiles {
+			places[file.Name] = o.past.ofFile(provenance.Place{File: file.Name, Source: o.sources.of(file.Name)})
+		}
+	}
+	// The file that it ran for comes first, then what changed.
+	rank := func(file work.Input) int {
+		switch {
+		case file.Name == generate.EntryFile(run.File):
+			return 0
+		case places[file.Name].Change != "" && len(o.past.before) > 0:
 			return 1
 		}
-		return strings.Compare(a.Name, b.Name)
+		return 2
+	}
+	slices.SortStableFunc(files, func(a, b work.Input) int {
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), strings.Compare(a.Name, b.Name))
 	})
+	if len(files) <= linedFiles {
+		found.lines = o.read(files, places)
+	}
 	if len(files) > provenance.MostInputs {
 		found.run.More = len(files) - provenance.MostInputs
 		files = files[:provenance.MostInputs]
 	}
 	for _, file := range files {
-		found.run.Inputs = append(found.run.Inputs, o.past.ofFile(provenance.Place{File: file.Name, Source: o.sources.of(file.Name)}))
-	}
-	if found.run.More == 0 {
-		found.lines = o.read(files, found.run.Inputs)
+		at, known := places[file.Name]
+		if !known {
+			at = provenance.Place{File: file.Name, Source: o.sources.of(file.Name)}
+		}
+		found.run.Inputs = append(found.run.Inputs, at)
 	}
 	return found
 }
 
 // read the lines of files; nil when one is not to be read: a line could be
 // another's.
-func (o *origins) read(files []work.Input, places []provenance.Place) *provenance.Lines {
+func (o *origins) read(files []work.Input, places map[string]provenance.Place) *provenance.Lines {
 	lines := &provenance.Lines{}
-	for i, file := range files {
+	for _, file := range files {
 		if o.bytes <= 0 || o.assets <= 0 {
 			return nil
 		}
@@ -143,7 +162,7 @@ func (o *origins) read(files []work.Input, places []provenance.Place) *provenanc
 			return nil // It has changed since: the next incarnation may tell.
 		}
 		o.bytes -= len(content)
-		lines.Read(places[i], content)
+		lines.Read(places[file.Name], content)
 	}
 	lines.About(o.past.ofLine, o.past.changed)
 	return lines
@@ -166,8 +185,11 @@ func (o *origins) lines(from *origin, entry *store.Entry) (map[string]provenance
 	found := map[string]provenance.Place{}
 	err = query.Values(o.set, content, func(path, value string) bool {
 		at, is := from.lines.Find(path, value)
-		if !is && before != nil && before[path] != value {
-			at, is = from.lines.FindAltered(value)
+		if (!is || at.Old) && before != nil && before[path] != value {
+			// What changed with the field is what gave it its value.
+			if altered, found := from.lines.FindAltered(path, value); found {
+				at, is = altered, true
+			}
 		}
 		if is {
 			found[path] = at
@@ -180,12 +202,11 @@ func (o *origins) lines(from *origin, entry *store.Entry) (map[string]provenance
 // valuesBefore are the fields of an asset in the incarnation before; nil: it had
 // none, or they cannot be read.
 func (o *origins) valuesBefore(asset intent.AssetID) map[string]string {
-	ctx := o.past.ctx
-	member, found, err := memberAt(ctx, o.snapshots, o.head, asset)
+	member, found, err := memberAt(o.ctx, o.snapshots, o.head, asset)
 	if err != nil || !found {
 		return nil
 	}
-	body, err := o.snapshots.Body(ctx, member.Digest)
+	body, err := o.snapshots.Body(o.ctx, member.Digest)
 	if err != nil {
 		return nil
 	}

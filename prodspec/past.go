@@ -4,6 +4,8 @@ import (
 	"context"
 	"regexp"
 	"slices"
+	"strings"
+	"time"
 
 	"lehr.dev/intent"
 	"lehr.dev/prodspec/definition"
@@ -14,6 +16,12 @@ import (
 // mostBlamed files of one incarnation are asked which change each of their lines
 // is from. Of others, only the changes of the files are known.
 const mostBlamed = 20
+
+// pastPatience is how long a publication waits for all that.
+const pastPatience = 10 * time.Second
+
+// mostOthers are named of the changes of a file beside the newest.
+const mostOthers = 4
 
 // past says which changes of sources made files and lines what they are since the
 // incarnation before. What cannot be told is left out: it ends no publication.
@@ -69,9 +77,19 @@ func (p *past) changesOf(at provenance.Place) []source.Change {
 
 // ofFile names the newest change of a file.
 func (p *past) ofFile(at provenance.Place) provenance.Place {
-	if changes := p.changesOf(at); len(changes) > 0 {
-		at.Change = p.noted(changes[0])
+	changes := p.changesOf(at)
+	if len(changes) == 0 {
+		return at
 	}
+	at.Change = p.noted(changes[0])
+	if len(p.before) == 0 {
+		return at // The others are all that ever changed it.
+	}
+	var others []string
+	for _, change := range changes[1:min(len(changes), 1+mostOthers)] {
+		others = append(others, p.noted(change))
+	}
+	at.Others = strings.Join(others, " ")
 	return at
 }
 
@@ -82,6 +100,7 @@ func (p *past) ofLine(at provenance.Place) provenance.Place {
 		return at
 	}
 	at.Change, at.OfLine = p.noted(lines[at.Line-1]), true
+	at.Old = len(p.before) > 0 && !p.changed(at)
 	return at
 }
 

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"slices"
+	"strings"
 
 	apipb "lehr.dev/gen/lehr/api/v1"
 	"lehr.dev/intent"
@@ -39,10 +40,20 @@ func toBlame(b query.Blame) *apipb.BlameAssetResponse {
 		if at := slices.IndexFunc(b.Sources, func(r intent.SourceRevision) bool { return r.Source == p.Source }); at >= 0 {
 			shown.Source = toSource(b.Sources[at])
 		}
-		if change, known := b.Origin.Changes[p.Change]; known {
-			shown.Changed = &apipb.SourceChange{
-				Revision: p.Change, Line: p.OfLine, Earlier: change.Earlier,
-				Commit: &apipb.Commit{Author: change.Author, Subject: change.Subject, Time: toTime(change.Time)},
+		change := func(name string) *apipb.SourceChange {
+			known, is := b.Origin.Changes[name]
+			if !is {
+				return nil
+			}
+			commit := &apipb.Commit{Author: known.Author, Subject: known.Subject, Time: toTime(known.Time)}
+			return &apipb.SourceChange{Revision: name, Commit: commit, Earlier: known.Earlier}
+		}
+		if shown.Changed = change(p.Change); shown.Changed != nil {
+			shown.Changed.Line, shown.Changed.Old = p.OfLine, p.Old
+		}
+		for name := range strings.FieldsSeq(p.Others) {
+			if other := change(name); other != nil {
+				shown.Others = append(shown.Others, other)
 			}
 		}
 		return shown

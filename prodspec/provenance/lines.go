@@ -1,8 +1,6 @@
 package provenance
 
 import (
-	"maps"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -13,8 +11,8 @@ import (
 type Lines struct {
 	// places by name and value; of those that are there twice, the zero Place.
 	places map[[2]string]Place
-	// altered are the lines that changed.
-	altered []altered
+	// all lines, also those that are there twice, and those of them that changed.
+	all, altered []line
 }
 
 // leastPart is how long a value must be to count as a part of another, and
@@ -24,14 +22,14 @@ const leastPart, mostAltered = 3, 200
 // About has places told of which change they are, and notes which lines changed.
 func (l *Lines) About(tell func(Place) Place, changed func(Place) bool) {
 	l.altered = nil
-	for _, key := range slices.SortedFunc(maps.Keys(l.places), func(a, b [2]string) int { return slices.Compare(a[:], b[:]) }) {
-		place := l.places[key]
-		if place.Line == 0 {
-			continue
+	for _, line := range l.all {
+		line.place = tell(line.place)
+		key := [2]string{line.name, line.value}
+		if l.places[key].Line > 0 {
+			l.places[key] = line.place
 		}
-		place = tell(place)
-		if l.places[key] = place; changed(place) && key[1] != "" {
-			l.altered = append(l.altered, altered{key[0], key[1], place})
+		if changed(line.place) && line.value != "" {
+			l.altered = append(l.altered, line)
 		}
 	}
 	if len(l.altered) > mostAltered {
@@ -39,8 +37,8 @@ func (l *Lines) About(tell func(Place) Place, changed func(Place) bool) {
 	}
 }
 
-// altered is a line that changed.
-type altered struct {
+// line has a value under a name.
+type line struct {
 	name, value string
 	place       Place
 }
@@ -48,23 +46,38 @@ type altered struct {
 // Altered reports whether lines are known that changed.
 func (l *Lines) Altered() bool { return len(l.altered) > 0 }
 
-// FindAltered finds the only changed line that has a value, or a part of it, under
-// whatever name. It is for fields that changed at the same time.
-func (l *Lines) FindAltered(value string) (found Place, is bool) {
+// FindAltered finds the only changed line that has a value, or a part of it: under
+// the name of a field, or else under whatever name. It is for fields that changed at
+// the same time.
+func (l *Lines) FindAltered(path, value string) (Place, bool) {
 	if unquoted, err := strconv.Unquote(value); err == nil {
 		value = unquoted
 	}
-	for _, line := range l.altered {
-		if value == "" || line.value != value && (len(line.value) < leastPart || !strings.Contains(value, line.value)) {
-			continue
+	name := lastName(path)
+	for _, has := range []func(line) bool{
+		func(l line) bool { return l.name == name && l.value == value },
+		func(l line) bool { return l.value == value },
+		func(l line) bool { return len(l.value) >= leastPart && strings.Contains(value, l.value) },
+	} {
+		var found []line
+		for _, line := range l.altered {
+			twice := len(found) > 0 && found[0].place.File == line.place.File && found[0].place.Line == line.place.Line
+			if value != "" && has(line) && !twice {
+				found = append(found, line)
+			}
 		}
-		if found.Line > 0 && (found.Line != line.place.Line || found.File != line.place.File) {
+		if len(found) == 1 {
+			at := found[0].place
+			if found[0].name != name {
+				at.Under = found[0].name
+			}
+			return at, true
+		}
+		if len(found) > 1 {
 			return Place{}, false
 		}
-		found = line.place
-		found.Under = line.name
 	}
-	return found, found.Line > 0
+	return Place{}, false
 }
 
 // entry is the name of what has none, in a list.
@@ -76,14 +89,15 @@ func (l *Lines) Read(file Place, content []byte) {
 		l.places = map[[2]string]Place{}
 	}
 	number := 0
-	for line := range strings.Lines(string(content)) {
+	for text := range strings.Lines(string(content)) {
 		number++
-		for _, key := range keys(line) {
+		for _, key := range keys(text) {
 			at := Place{File: file.File, Source: file.Source, Line: number}
 			if _, twice := l.places[key]; twice {
 				at = Place{}
 			}
 			l.places[key] = at
+			l.all = append(l.all, line{key[0], key[1], Place{File: file.File, Source: file.Source, Line: number}})
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
+	"strings"
 	"time"
 
 	"lehr.dev/fault"
@@ -24,10 +25,15 @@ type Place struct {
 	Line int `json:"line,omitempty"`
 	// Source that has the file; empty: it is not known.
 	Source string `json:"source,omitempty"`
-	// Change that made it so since the incarnation before: of the line, when OfLine,
-	// else the newest of the file. Empty: there was none, or that is not known.
+	// Change that made it so: of the line, when OfLine, else the newest of the file since
+	// the incarnation before. Empty: there was none, or that is not known.
 	Change string `json:"change,omitempty"`
 	OfLine bool   `json:"ofLine,omitempty"`
+	// Old: that was before the incarnation before already.
+	Old bool `json:"old,omitempty"`
+	// Others are some that changed the file before that, separated by
+	// spaces, for places are compared.
+	Others string `json:"others,omitempty"`
 	// Under is the name that the line has the value under, or a part of it, when that
 	// is another than the field's; it changed in the same incarnation.
 	Under string `json:"under,omitempty"`
@@ -178,8 +184,10 @@ func (w *Writer) Note(name string, change Change) { w.changes[name] = change }
 func (w *Writer) noted(p *part) {
 	p.Changes = map[string]Change{}
 	note := func(at Place) {
-		if change, known := w.changes[at.Change]; known {
-			p.Changes[at.Change] = change
+		for _, name := range append(strings.Fields(at.Others), at.Change) {
+			if change, known := w.changes[name]; known {
+				p.Changes[name] = change
+			}
 		}
 	}
 	for _, run := range p.Runs {

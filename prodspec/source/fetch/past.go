@@ -14,13 +14,14 @@ import (
 	"lehr.dev/document"
 	"lehr.dev/fault"
 	"lehr.dev/intent"
+	"lehr.dev/loop"
 	"lehr.dev/prodspec/source"
 )
 
 const (
 	// pastCommits are fetched with the first commit, to tell who changed what.
 	pastCommits = 50
-	// mostChanges are looked through, of commits and of revisions of a document.
+	// mostChanges are looked through of commits.
 	mostChanges = 500
 	// mostRevisions of a document are read to find who changed a line.
 	mostRevisions = 50
@@ -45,7 +46,7 @@ func (f *Folder) Changes(ctx context.Context, since string) (map[string][]source
 	if !is || f.state == nil {
 		return nil, nil
 	}
-	within, cancel := context.WithTimeout(ctx, historyPatience)
+	within, cancel := loop.WithTimeout(ctx, f.options.Runtime, historyPatience)
 	defer cancel()
 	return p.changes(within, f.state, since)
 }
@@ -56,7 +57,7 @@ func (f *Folder) Lines(ctx context.Context, file string) ([]source.Change, error
 	if !is || f.state == nil {
 		return nil, nil
 	}
-	within, cancel := context.WithTimeout(ctx, historyPatience)
+	within, cancel := loop.WithTimeout(ctx, f.options.Runtime, historyPatience)
 	defer cancel()
 	return p.lines(within, f.state, file)
 }

@@ -1070,7 +1070,10 @@ type Place struct {
 	Changed *SourceChange `protobuf:"bytes,4,opt,name=changed" json:"changed,omitempty"`
 	// Of a line: it has the value, or a part of it, under this other name, and was
 	// changed at the same time.
-	Under         string `protobuf:"bytes,5,opt,name=under" json:"under,omitempty"`
+	Under string `protobuf:"bytes,5,opt,name=under" json:"under,omitempty"`
+	// Others that changed the file since the incarnation before, the newest first;
+	// at most 4.
+	Others        []*SourceChange `protobuf:"bytes,6,rep,name=others" json:"others,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1140,6 +1143,13 @@ func (x *Place) GetUnder() string {
 	return ""
 }
 
+func (x *Place) GetOthers() []*SourceChange {
+	if x != nil {
+		return x.Others
+	}
+	return nil
+}
+
 // SourceChange is a commit, or a revision of a document.
 type SourceChange struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
@@ -1148,7 +1158,9 @@ type SourceChange struct {
 	// It changed that very line, and not only the file.
 	Line bool `protobuf:"varint,3,opt,name=line" json:"line,omitempty"`
 	// It is the oldest that is known: it was this one or an earlier one.
-	Earlier       bool `protobuf:"varint,4,opt,name=earlier" json:"earlier,omitempty"`
+	Earlier bool `protobuf:"varint,4,opt,name=earlier" json:"earlier,omitempty"`
+	// It was made before the incarnation before already: something else changed since.
+	Old           bool `protobuf:"varint,5,opt,name=old" json:"old,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1207,6 +1219,13 @@ func (x *SourceChange) GetLine() bool {
 func (x *SourceChange) GetEarlier() bool {
 	if x != nil {
 		return x.Earlier
+	}
+	return false
+}
+
+func (x *SourceChange) GetOld() bool {
+	if x != nil {
+		return x.Old
 	}
 	return false
 }
@@ -1410,18 +1429,20 @@ const file_lehr_api_v1_asset_proto_rawDesc = "" +
 	"\asources\x18\x13 \x03(\v2\x1b.lehr.api.v1.SourceRevisionR\asources\x12B\n" +
 	"\x0esources_before\x18\x14 \x03(\v2\x1b.lehr.api.v1.SourceRevisionR\rsourcesBefore\x123\n" +
 	"\x04from\x18\x15 \x01(\v2\x1f.lehr.api.v1.BlameAssetResponseR\x04from\x12\x18\n" +
-	"\abecause\x18\x16 \x01(\tR\abecause\"\xaf\x01\n" +
+	"\abecause\x18\x16 \x01(\tR\abecause\"\xe2\x01\n" +
 	"\x05Place\x12\x12\n" +
 	"\x04file\x18\x01 \x01(\tR\x04file\x12\x12\n" +
 	"\x04line\x18\x02 \x01(\x05R\x04line\x123\n" +
 	"\x06source\x18\x03 \x01(\v2\x1b.lehr.api.v1.SourceRevisionR\x06source\x123\n" +
 	"\achanged\x18\x04 \x01(\v2\x19.lehr.api.v1.SourceChangeR\achanged\x12\x14\n" +
-	"\x05under\x18\x05 \x01(\tR\x05under\"\x85\x01\n" +
+	"\x05under\x18\x05 \x01(\tR\x05under\x121\n" +
+	"\x06others\x18\x06 \x03(\v2\x19.lehr.api.v1.SourceChangeR\x06others\"\x97\x01\n" +
 	"\fSourceChange\x12\x1a\n" +
 	"\brevision\x18\x01 \x01(\tR\brevision\x12+\n" +
 	"\x06commit\x18\x02 \x01(\v2\x13.lehr.api.v1.CommitR\x06commit\x12\x12\n" +
 	"\x04line\x18\x03 \x01(\bR\x04line\x12\x18\n" +
-	"\aearlier\x18\x04 \x01(\bR\aearlier\"\xb6\x01\n" +
+	"\aearlier\x18\x04 \x01(\bR\aearlier\x12\x10\n" +
+	"\x03old\x18\x05 \x01(\bR\x03old\"\xb6\x01\n" +
 	"\n" +
 	"Derivation\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
@@ -1497,23 +1518,24 @@ var file_lehr_api_v1_asset_proto_depIdxs = []int32{
 	9,  // 19: lehr.api.v1.BlameAssetResponse.from:type_name -> lehr.api.v1.BlameAssetResponse
 	18, // 20: lehr.api.v1.Place.source:type_name -> lehr.api.v1.SourceRevision
 	11, // 21: lehr.api.v1.Place.changed:type_name -> lehr.api.v1.SourceChange
-	19, // 22: lehr.api.v1.SourceChange.commit:type_name -> lehr.api.v1.Commit
-	10, // 23: lehr.api.v1.Derivation.place:type_name -> lehr.api.v1.Place
-	15, // 24: lehr.api.v1.Asset.AddonsEntry.value:type_name -> google.protobuf.Struct
-	15, // 25: lehr.api.v1.GetAssetResponse.AddonsEntry.value:type_name -> google.protobuf.Struct
-	1,  // 26: lehr.api.v1.AssetService.ListAssets:input_type -> lehr.api.v1.ListAssetsRequest
-	6,  // 27: lehr.api.v1.AssetService.GetAsset:input_type -> lehr.api.v1.GetAssetRequest
-	8,  // 28: lehr.api.v1.AssetService.BlameAsset:input_type -> lehr.api.v1.BlameAssetRequest
-	3,  // 29: lehr.api.v1.AssetService.WatchAssets:input_type -> lehr.api.v1.WatchAssetsRequest
-	2,  // 30: lehr.api.v1.AssetService.ListAssets:output_type -> lehr.api.v1.ListAssetsResponse
-	7,  // 31: lehr.api.v1.AssetService.GetAsset:output_type -> lehr.api.v1.GetAssetResponse
-	9,  // 32: lehr.api.v1.AssetService.BlameAsset:output_type -> lehr.api.v1.BlameAssetResponse
-	4,  // 33: lehr.api.v1.AssetService.WatchAssets:output_type -> lehr.api.v1.WatchAssetsResponse
-	30, // [30:34] is the sub-list for method output_type
-	26, // [26:30] is the sub-list for method input_type
-	26, // [26:26] is the sub-list for extension type_name
-	26, // [26:26] is the sub-list for extension extendee
-	0,  // [0:26] is the sub-list for field type_name
+	11, // 22: lehr.api.v1.Place.others:type_name -> lehr.api.v1.SourceChange
+	19, // 23: lehr.api.v1.SourceChange.commit:type_name -> lehr.api.v1.Commit
+	10, // 24: lehr.api.v1.Derivation.place:type_name -> lehr.api.v1.Place
+	15, // 25: lehr.api.v1.Asset.AddonsEntry.value:type_name -> google.protobuf.Struct
+	15, // 26: lehr.api.v1.GetAssetResponse.AddonsEntry.value:type_name -> google.protobuf.Struct
+	1,  // 27: lehr.api.v1.AssetService.ListAssets:input_type -> lehr.api.v1.ListAssetsRequest
+	6,  // 28: lehr.api.v1.AssetService.GetAsset:input_type -> lehr.api.v1.GetAssetRequest
+	8,  // 29: lehr.api.v1.AssetService.BlameAsset:input_type -> lehr.api.v1.BlameAssetRequest
+	3,  // 30: lehr.api.v1.AssetService.WatchAssets:input_type -> lehr.api.v1.WatchAssetsRequest
+	2,  // 31: lehr.api.v1.AssetService.ListAssets:output_type -> lehr.api.v1.ListAssetsResponse
+	7,  // 32: lehr.api.v1.AssetService.GetAsset:output_type -> lehr.api.v1.GetAssetResponse
+	9,  // 33: lehr.api.v1.AssetService.BlameAsset:output_type -> lehr.api.v1.BlameAssetResponse
+	4,  // 34: lehr.api.v1.AssetService.WatchAssets:output_type -> lehr.api.v1.WatchAssetsResponse
+	31, // [31:35] is the sub-list for method output_type
+	27, // [27:31] is the sub-list for method input_type
+	27, // [27:27] is the sub-list for extension type_name
+	27, // [27:27] is the sub-list for extension extendee
+	0,  // [0:27] is the sub-list for field type_name
 }
 
 func init() { file_lehr_api_v1_asset_proto_init() }
