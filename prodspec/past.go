@@ -100,7 +100,8 @@ func (p *past) ofLine(at provenance.Place) provenance.Place {
 		return at
 	}
 	at.Change, at.OfLine = p.noted(lines[at.Line-1]), true
-	at.Old = len(p.before) > 0 && !p.changed(at)
+	changed := p.changed(at) // It asks for the changes of the source.
+	at.Old = len(p.before) > 0 && !changed && p.changes[at.Source] != nil
 	return at
 }
 

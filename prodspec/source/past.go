@@ -19,8 +19,8 @@ type Change struct {
 type Past interface {
 	Folder
 	// Changes lists the changes of each file since a state, the newest first; of all
-	// that is known, when the state is empty or not known. Files that were not
-	// changed since are left out, and changes beyond a bound.
+	// that is known, when the state is empty. Files that were not changed since are
+	// left out, and changes beyond a bound. Nil: it is not known what was since.
 	Changes(ctx context.Context, since string) (map[string][]Change, error)
 	// Lines says of each line of a file which change it is from.
 	Lines(ctx context.Context, file string) ([]Change, error)

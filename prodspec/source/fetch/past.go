@@ -69,7 +69,10 @@ func (t *tree) changes(ctx context.Context, state *State, since string) (map[str
 	}
 	arguments := []string{"log", "--no-show-signature", "--encoding=UTF-8", "--format=%x01%H%x00%an <%ae>%x00%ct%x00%s", "--name-only", "--no-renames", "--no-ext-diff",
 		fmt.Sprintf("--max-count=%d", mostChanges), state.Revision}
-	if since != "" && m.has(ctx, since) {
+	if since != "" {
+		if !m.has(ctx, since) {
+			return nil, nil
+		}
 		arguments = append(arguments, "^"+since)
 	}
 	arguments = append(arguments, "--")
@@ -164,17 +167,17 @@ func blamed(out string, oldest map[string]bool) (lines []source.Change) {
 }
 
 func (s *stored) changes(ctx context.Context, state *State, since string) (map[string][]source.Change, error) {
-	if state.Revision == since {
-		return nil, nil
-	}
-	last, known := 0, false
+	last := 0
 	if since != "" {
-		n, err := strconv.Atoi(since)
-		last, known = n, err == nil
+		number, err := strconv.Atoi(since)
+		if err != nil {
+			return nil, nil
+		}
+		last = number
 	}
 	var all []source.Change
 	err := s.past(ctx, state, func(number int, change source.Change, _ []byte) bool {
-		if known && number <= last {
+		if number <= last {
 			return false
 		}
 		all = append(all, change)

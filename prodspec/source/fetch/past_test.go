@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -71,6 +72,9 @@ func TestGitTellsWhoChangedWhat(t *testing.T) {
 	changes, err := r.folder.Changes(t.Context(), first)
 	if err != nil || len(changes) != 1 || len(changes["a b.yaml"]) != 2 || changes["a b.yaml"][0].Revision != third || changes["a b.yaml"][1].Revision != second {
 		t.Errorf("%+v, %v", changes, err)
+	}
+	if changes, err := r.folder.Changes(t.Context(), strings.Repeat("0", 40)); err != nil || changes != nil {
+		t.Errorf("since a commit that is not there: %+v, %v", changes, err)
 	}
 	all, err := r.folder.Changes(t.Context(), "")
 	if err != nil || len(all["ä.yaml"]) != 1 || all["ä.yaml"][0].Earlier {
