@@ -53,12 +53,12 @@ type origin struct {
 // keepOrigins stores where each asset comes from that an incarnation adds or
 // changes, before it can be seen. Before are the states of the sources in the
 // incarnation before.
-func (b *builder) keepOrigins(ctx context.Context, to Store, lease store.Lease, incarnation intent.Incarnation, before []intent.SourceRevision, delta change) error {
+func (b *builder) keepOrigins(ctx context.Context, runtime loop.Runtime, to Store, lease store.Lease, incarnation intent.Incarnation, before []intent.SourceRevision, delta change) error {
 	if incarnation.Added+incarnation.Changed == 0 {
 		return nil
 	}
 	w := provenance.NewWriter(incarnation)
-	asking, cancel := loop.WithTimeout(ctx, b.program.Elsewhere.Runtime, pastPatience)
+	asking, cancel := loop.WithTimeout(ctx, runtime, pastPatience)
 	defer cancel()
 	o := origins{
 		builder: b, runs: map[*generate.Run]*origin{}, bytes: linedBytes, assets: linedAssets,

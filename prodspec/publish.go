@@ -180,7 +180,7 @@ func (p *Pipeline) publish(ctx context.Context, candidate intent.Candidate, verd
 	if err != nil && !fault.Is(err, fault.NotFound) {
 		return Status{}, err
 	}
-	if err := p.builder.keepOrigins(ctx, s, p.lease, next, before.Sources, delta); err != nil {
+	if err := p.builder.keepOrigins(ctx, p.options.Runtime, s, p.lease, next, before.Sources, delta); err != nil {
 		return Status{}, err
 	}
 	if err := p.govern(ctx, next.ID, governed); err != nil {
