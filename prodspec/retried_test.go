@@ -253,3 +253,38 @@ func TestOneUnreadableFileRunsNothingElseAgain(t *testing.T) {
 		t.Errorf("%d executions, want %d", status.Executions, manyFiles+1)
 	}
 }
+
+// lying is a runner of which one result is not what it says.
+type lying struct {
+	generate.InProcess
+	about string
+	ran   atomic.Int32
+}
+
+func (l *lying) Run(ctx context.Context, set *schema.Set, jobs []generate.Job, open generate.Opener) ([]generate.Result, error) {
+	results, err := l.InProcess.Run(ctx, set, jobs, open)
+	l.ran.Add(int32(len(results)))
+	for i := range results {
+		if jobs[i].File == l.about {
+			results[i].Assets[0].Digest = intent.Digest{1}
+		}
+	}
+	return results, err
+}
+
+// TestOneWrongResultRunsNothingElseAgain: what the others gave is kept.
+func TestOneWrongResultRunsNothingElseAgain(t *testing.T) {
+	w := newMany(t)
+	l := &lying{InProcess: generate.InProcess{Limits: generate.DefaultLimits()}, about: "manifests/a.yaml"}
+	w.runner = l
+	w.start()
+	w.wait("a wrong result", func(s prodspec.Status) bool { return s.State == prodspec.Unavailable })
+	before := l.ran.Load()
+	const builds = 3
+	for i := range builds {
+		w.again(i)
+	}
+	if ran := l.ran.Load() - before; ran != builds {
+		t.Errorf("%d runs in %d more builds, want only those of the wrong result", ran, builds)
+	}
+}

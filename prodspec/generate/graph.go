@@ -433,8 +433,7 @@ func (g *Graph) execute(ctx context.Context, stage *stage, jobs []Job, now time.
 	return len(results), err
 }
 
-// record keeps what jobs gave. With an error of one, what those before it gave is
-// kept.
+// record keeps what jobs gave. With an error of one, what the others gave is kept.
 func (g *Graph) record(ctx context.Context, stage *stage, jobs []Job, results []Result, now time.Time) error {
 	g.executions += len(jobs)
 	recorder := recorder{set: g.schema, rules: g.rules, now: now}
@@ -444,7 +443,7 @@ func (g *Graph) record(ctx context.Context, stage *stage, jobs []Job, results []
 		rec, err := recorder.record(stage.base, job, results[i])
 		if err != nil {
 			failed = err
-			break
+			continue
 		}
 		outcomes = append(outcomes, outcome{job.Generator, job.File, rec})
 	}
