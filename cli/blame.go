@@ -94,7 +94,11 @@ func (s *session) printStage(b *apipb.BlameAssetResponse) {
 	pairs = append(pairs, resolved...)
 	if b.Line != nil {
 		line := placed(b.Line)
-		if b.Line.Under != "" {
+		switch b.Line.Under {
+		case "":
+		case "-":
+			line += ", an entry of a list, which changed in the same incarnation"
+		default:
 			line += fmt.Sprintf(", under the name %s, which changed in the same incarnation", b.Line.Under)
 		}
 		pairs = append(pairs, "line", line)

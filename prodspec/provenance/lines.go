@@ -3,6 +3,7 @@ package provenance
 import (
 	"strconv"
 	"strings"
+	"unicode"
 )
 
 // Lines are the lines of some files that have one name and one value, as in
@@ -41,6 +42,18 @@ func (l *Lines) About(tell func(Place) Place, changed func(Place) bool) {
 type line struct {
 	name, value string
 	place       Place
+	// text of all of it.
+	text string
+}
+
+// written is the name as the text has it.
+func (l line) written() string {
+	for _, word := range strings.FieldsFunc(l.text, func(r rune) bool { return r != '_' && r != '-' && !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
+		if plain(word) == l.name {
+			return word
+		}
+	}
+	return l.name
 }
 
 // Altered reports whether lines are known that changed.
@@ -69,7 +82,7 @@ func (l *Lines) FindAltered(path, value string) (Place, bool) {
 		if len(found) == 1 {
 			at := found[0].place
 			if found[0].name != name {
-				at.Under = found[0].name
+				at.Under = found[0].written()
 			}
 			return at, true
 		}
@@ -97,7 +110,7 @@ func (l *Lines) Read(file Place, content []byte) {
 				at = Place{}
 			}
 			l.places[key] = at
-			l.all = append(l.all, line{key[0], key[1], Place{File: file.File, Source: file.Source, Line: number}})
+			l.all = append(l.all, line{key[0], key[1], Place{File: file.File, Source: file.Source, Line: number}, text})
 		}
 	}
 }

@@ -85,7 +85,7 @@ func TestAlteredLines(t *testing.T) {
 		path, value, under string
 		line               int
 	}{
-		{"payload.replicas", "3", "replicacount", 1},
+		{"payload.replicas", "3", "replicaCount", 1},
 		{"payload.image", `"shop:v1.2"`, "tag", 2},
 		{"payload.replicas", "7", "", 3},
 		{"payload.n", "5", "", 0},

@@ -1069,7 +1069,7 @@ type Place struct {
 	// nothing did, or that is not known.
 	Changed *SourceChange `protobuf:"bytes,4,opt,name=changed" json:"changed,omitempty"`
 	// Of a line: it has the value, or a part of it, under this other name, and was
-	// changed at the same time.
+	// changed at the same time; "-": as an entry of a list.
 	Under string `protobuf:"bytes,5,opt,name=under" json:"under,omitempty"`
 	// Others that changed the file since the incarnation before, the newest first;
 	// at most 4.
