@@ -194,7 +194,7 @@ func (s *session) printIntentFindings(findings []intent.Finding) {
 	for _, f := range findings {
 		converted = append(converted, &apipb.Finding{
 			Severity: string(f.Severity), Message: f.Message, Hint: f.Hint, File: f.File, Line: int32(f.Line),
-			Column: int32(f.Column), Field: f.Field, Asset: string(f.Asset),
+			Column: int32(f.Column), Field: f.Field, Asset: string(f.Asset), Alike: int32(f.Alike), Examples: f.Examples.List(),
 		})
 	}
 	s.printFindings(converted, "")

@@ -292,17 +292,7 @@ func describeIncarnation(ctx context.Context, s *session, c *client.Client, part
 
 // printCommits tells whose commits the sources in git are.
 func (s *session) printCommits(revisions []*apipb.SourceRevision) {
-	told := false
-	for _, r := range revisions {
-		if r.Commit == nil {
-			continue
-		}
-		if !told {
-			fmt.Fprintln(s.Out, "\ncommits:")
-		}
-		told = true
-		fmt.Fprintf(s.Out, "  %s  %s  %s  %s  %s\n", plain(r.Source), plain(r.Revision), r.Commit.Time.AsTime().UTC().Format(time.RFC3339), plain(r.Commit.Author), plain(r.Commit.Subject))
-	}
+	s.printRevisions("commits:", revisions...)
 }
 
 func describeCandidate(ctx context.Context, s *session, c *client.Client, partition, name string) error {
@@ -369,6 +359,9 @@ func (s *session) printChanges(changes []*apipb.Change, more bool) {
 func (s *session) printFindings(findings []*apipb.Finding, indent string) {
 	for _, f := range findings {
 		fmt.Fprintf(s.Out, "%s%s: %s%s\n", indent, f.Severity, plain(where(f)), plain(f.Message))
+		if others := othersText(f); others != "" {
+			fmt.Fprintf(s.Out, "%s  %s\n", indent, others)
+		}
 		if f.Hint != "" {
 			fmt.Fprintf(s.Out, "%s  %s\n", indent, plain(f.Hint))
 		}

@@ -58,7 +58,7 @@ func (s *session) printLinted(built Built) error {
 	s.printIntentFindings(built.Findings)
 	counts := map[intent.Severity]int{}
 	for _, f := range built.Findings {
-		counts[f.Severity]++
+		counts[f.Severity] += 1 + f.Alike
 	}
 	fmt.Fprintf(s.Out, "Partition %s: %s, %s, %s.\n", plain(string(built.Partition)),
 		count(counts[intent.Error], "error"), count(counts[intent.Holding], "hold"), count(counts[intent.Warning], "warning"))

@@ -241,7 +241,7 @@ func listCandidates(ctx context.Context, s *session, c *client.Client, q query) 
 	for _, candidate := range response.Candidates {
 		first := ""
 		if len(candidate.Findings) > 0 {
-			first = where(candidate.Findings[0]) + candidate.Findings[0].Message
+			first = inLine(candidate.Findings[0])
 		}
 		found.add(candidate, candidate.Id, candidate.State, candidate.Base, fmt.Sprint(candidate.Added),
 			fmt.Sprint(candidate.Changed), fmt.Sprint(candidate.Removed), s.age(candidate.Created), first)
@@ -402,6 +402,18 @@ func ending(p *apipb.Push) string {
 	default:
 		return "under way"
 	}
+}
+
+// othersText says how many others a finding stands for; empty: none.
+func othersText(f *apipb.Finding) string { return plain(intent.OthersText(int(f.Alike), f.Examples)) }
+
+// inLine is a finding in one line.
+func inLine(f *apipb.Finding) string {
+	text := where(f) + f.Message
+	if f.Alike > 0 {
+		text += fmt.Sprintf(" (%s)", intent.OthersText(int(f.Alike), nil))
+	}
+	return text
 }
 
 // where is the place that a finding names, as "file:line: field: ".

@@ -182,7 +182,7 @@ func (s *session) tell(partitions []*apipb.Partition, told map[string]string) (c
 		if p.BlockedBy != nil {
 			line += fmt.Sprintf("; the newest sources are %s", p.BlockedBy.State)
 			if len(p.BlockedBy.Findings) > 0 {
-				line += ": " + where(p.BlockedBy.Findings[0]) + p.BlockedBy.Findings[0].Message
+				line += ": " + inLine(p.BlockedBy.Findings[0])
 			}
 		}
 		if told[p.Id] != line {

@@ -169,6 +169,10 @@ type Finding struct {
 	// Field is the path within the file's document or the asset.
 	Field string  `json:"field,omitempty"`
 	Asset AssetID `json:"asset,omitempty"`
+	// Alike is how many others with the same cause it stands for, and Examples are
+	// some of them (GroupFindings).
+	Alike    int      `json:"alike,omitempty"`
+	Examples Examples `json:"examples,omitzero"`
 }
 
 // RuleQuarantine finds sources that end the process that works on them.

@@ -233,7 +233,7 @@ func (b *builder) duplicates(pending []*generate.Run) []intent.Finding {
 			}
 		}
 	}
-	return findings
+	return intent.GroupFindings(findings)
 }
 
 func originOf(run *generate.Run, output *generate.Output) validate.Origin {

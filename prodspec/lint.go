@@ -32,7 +32,7 @@ func Lint(ctx context.Context, program Program, now time.Time) (Built, error) {
 	l.definitions()
 	l.unfilled()
 	l.programs(ctx, now, r.inputs.Sources)
-	built.Findings = append(built.Findings, l.findings...)
+	built.Findings = intent.GroupFindings(append(built.Findings, l.findings...))
 	return built, nil
 }
 

@@ -1,6 +1,7 @@
 package prodspec
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"path"
@@ -9,6 +10,7 @@ import (
 	"strings"
 
 	"lehr.dev/intent"
+	"lehr.dev/loop"
 	"lehr.dev/prodspec/definition"
 	"lehr.dev/prodspec/generate"
 	"lehr.dev/prodspec/generate/work"
@@ -25,12 +27,18 @@ const (
 	linedBytes  = 8 << 20
 	linedFile   = 1 << 20
 	linedAssets = 2000
+	linedFiles  = 200
 )
 
 // origins gathers where what a delta changes comes from.
 type origins struct {
 	*builder
+	ctx  context.Context
 	runs map[*generate.Run]*origin
+	past *past
+	// head is the incarnation before.
+	snapshots store.Snapshots
+	head      intent.IncarnationID
 	// What may still be read.
 	bytes, assets int
 }
@@ -43,13 +51,19 @@ type origin struct {
 }
 
 // keepOrigins stores where each asset comes from that an incarnation adds or
-// changes, before it can be seen.
-func (b *builder) keepOrigins(ctx context.Context, blobs store.Blobs, lease store.Lease, incarnation intent.Incarnation, delta change) error {
+// changes, before it can be seen. Before are the states of the sources in the
+// incarnation before.
+func (b *builder) keepOrigins(ctx context.Context, runtime loop.Runtime, to Store, lease store.Lease, incarnation intent.Incarnation, before []intent.SourceRevision, delta change) error {
 	if incarnation.Added+incarnation.Changed == 0 {
 		return nil
 	}
-	o := origins{builder: b, runs: map[*generate.Run]*origin{}, bytes: linedBytes, assets: linedAssets}
 	w := provenance.NewWriter(incarnation)
+	asking, cancel := loop.WithTimeout(ctx, runtime, pastPatience)
+	defer cancel()
+	o := origins{
+		builder: b, runs: map[*generate.Run]*origin{}, bytes: linedBytes, assets: linedAssets,
+		ctx: ctx, past: newPast(asking, b.sources, before, w.Note), snapshots: to, head: incarnation.Parent,
+	}
 	for i := range delta.entries {
 		entry := &delta.entries[i]
 		if entry.Removed {
@@ -60,8 +74,8 @@ func (b *builder) keepOrigins(ctx context.Context, blobs store.Blobs, lease stor
 		var derived []provenance.Derived
 		for _, d := range from.Derived {
 			derived = append(derived, provenance.Derived{
-				Derivation: d.Derivation, Addon: d.Addon, Field: d.Field, Was: d.Was, Reason: d.Reason,
-				Place: provenance.Place{File: d.File, Line: d.Line, Source: definition.DefinitionSource},
+				Derivation: d.Derivation, Addon: d.Addon, Field: d.Field, Was: d.Was, Reason: d.Reason, Reads: b.sources.named(d.Derivation),
+				Place: o.past.ofFile(provenance.Place{File: d.File, Line: d.Line, Source: definition.DefinitionSource}),
 			})
 		}
 		run := o.of(found.run)
@@ -69,10 +83,13 @@ func (b *builder) keepOrigins(ctx context.Context, blobs store.Blobs, lease stor
 		if err != nil {
 			return err
 		}
-		made := provenance.Place{File: from.File, Line: from.Line, Source: b.sources.of(from.File)}
+		made := o.past.ofFile(provenance.Place{File: from.File, Line: from.Line, Source: b.sources.of(from.File)})
 		w.Add(entry.Asset, &run.run, made, derived, lines)
 	}
-	return w.Save(ctx, blobs, lease)
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return w.Save(ctx, to, lease)
 }
 
 func (o *origins) of(run *generate.Run) *origin {
@@ -96,34 +113,47 @@ func (o *origins) of(run *generate.Run) *origin {
 			}
 		}
 	}
-	// The file that it ran for comes first.
-	slices.SortStableFunc(files, func(a, b work.Input) int {
-		switch generate.EntryFile(run.File) {
-		case a.Name:
-			return -1
-		case b.Name:
+	places := make(map[string]provenance.Place, len(files))
+	for i, file := range files {
+		if i < linedFiles {
+			places[file.Name] = o.past.ofFile(provenance.Place{File: file.Name, Source: o.sources.of(file.Name)})
+		}
+	}
+	// The file that it ran for comes first, then what changed.
+	rank := func(file work.Input) int {
+		switch {
+		case file.Name == generate.EntryFile(run.File):
+			return 0
+		case places[file.Name].Change != "" && len(o.past.before) > 0:
 			return 1
 		}
-		return strings.Compare(a.Name, b.Name)
+		return 2
+	}
+	slices.SortStableFunc(files, func(a, b work.Input) int {
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), strings.Compare(a.Name, b.Name))
 	})
+	if len(files) <= linedFiles {
+		found.lines = o.read(files, places)
+	}
 	if len(files) > provenance.MostInputs {
 		found.run.More = len(files) - provenance.MostInputs
 		files = files[:provenance.MostInputs]
 	}
 	for _, file := range files {
-		found.run.Inputs = append(found.run.Inputs, provenance.Place{File: file.Name, Source: o.sources.of(file.Name)})
-	}
-	if found.run.More == 0 {
-		found.lines = o.read(files, found.run.Inputs)
+		at, known := places[file.Name]
+		if !known {
+			at = provenance.Place{File: file.Name, Source: o.sources.of(file.Name)}
+		}
+		found.run.Inputs = append(found.run.Inputs, at)
 	}
 	return found
 }
 
 // read the lines of files; nil when one is not to be read: a line could be
 // another's.
-func (o *origins) read(files []work.Input, places []provenance.Place) *provenance.Lines {
+func (o *origins) read(files []work.Input, places map[string]provenance.Place) *provenance.Lines {
 	lines := &provenance.Lines{}
-	for i, file := range files {
+	for _, file := range files {
 		if o.bytes <= 0 || o.assets <= 0 {
 			return nil
 		}
@@ -132,8 +162,9 @@ func (o *origins) read(files []work.Input, places []provenance.Place) *provenanc
 			return nil // It has changed since: the next incarnation may tell.
 		}
 		o.bytes -= len(content)
-		lines.Read(places[i], content)
+		lines.Read(places[file.Name], content)
 	}
+	lines.About(o.past.ofLine, o.past.changed)
 	return lines
 }
 
@@ -147,14 +178,47 @@ func (o *origins) lines(from *origin, entry *store.Entry) (map[string]provenance
 	if err != nil {
 		return nil, err
 	}
+	var before map[string]string
+	if from.lines.Altered() {
+		before = o.valuesBefore(entry.Asset)
+	}
 	found := map[string]provenance.Place{}
 	err = query.Values(o.set, content, func(path, value string) bool {
-		if at, is := from.lines.Find(path, value); is {
+		at, is := from.lines.Find(path, value)
+		if (!is || at.Old) && before != nil && before[path] != value {
+			// What changed with the field is what gave it its value.
+			if altered, found := from.lines.FindAltered(path, value); found {
+				at, is = altered, true
+			}
+		}
+		if is {
 			found[path] = at
 		}
 		return len(found) < query.MostFields
 	})
 	return found, err
+}
+
+// valuesBefore are the fields of an asset in the incarnation before; nil: it had
+// none, or they cannot be read.
+func (o *origins) valuesBefore(asset intent.AssetID) map[string]string {
+	member, found, err := memberAt(o.ctx, o.snapshots, o.head, asset)
+	if err != nil || !found {
+		return nil
+	}
+	body, err := o.snapshots.Body(o.ctx, member.Digest)
+	if err != nil {
+		return nil
+	}
+	content, err := schema.Decode(body)
+	if err != nil {
+		return nil
+	}
+	values := map[string]string{}
+	if query.Values(o.set, content, func(path, value string) bool { values[path] = value; return true }) != nil {
+		return nil
+	}
+	return values
 }
 
 // find an input by its name, as it is now.

@@ -141,6 +141,9 @@ func (p *Pipeline) Run(ctx context.Context, lease store.Lease) error {
 			return p.options.Store.Document(ctx, partition, name, "")
 		}
 	}
+	if elsewhere.DocumentAt == nil {
+		elsewhere.DocumentAt = p.options.Store.Document
+	}
 	p.builder, err = newBuilder(program, blobs{p.options.Store, lease})
 	if err != nil {
 		return err
@@ -301,9 +304,16 @@ func (p *Pipeline) tell(status Status, err error) {
 	level, attributes := slog.LevelInfo, []any{"partition", p.lease.Partition, "head", status.Head.String(), "took", status.Took}
 	if status.State != Serving {
 		level = slog.LevelWarn
-		attributes = append(attributes, "findings", len(status.Findings))
+		found := len(status.Findings)
+		for _, f := range status.Findings {
+			found += f.Alike
+		}
+		attributes = append(attributes, "findings", found)
 		if len(status.Findings) > 0 {
 			f := status.Findings[0]
+			if f.Alike > 0 {
+				attributes = append(attributes, "alike", f.Alike, "examples", f.Examples.List())
+			}
 			attributes = append(attributes, "first", f.Message, "file", f.File, "line", f.Line)
 		}
 		if err != nil {

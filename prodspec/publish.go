@@ -176,7 +176,11 @@ func (p *Pipeline) publish(ctx context.Context, candidate intent.Candidate, verd
 		Grants: given, Governed: governed,
 	}
 	p.options.Runtime.Point("origins")
-	if err := p.builder.keepOrigins(ctx, s, p.lease, next, delta); err != nil {
+	before, err := p.options.Store.Incarnation(ctx, head)
+	if err != nil && !fault.Is(err, fault.NotFound) {
+		return Status{}, err
+	}
+	if err := p.builder.keepOrigins(ctx, p.options.Runtime, s, p.lease, next, before.Sources, delta); err != nil {
 		return Status{}, err
 	}
 	if err := p.govern(ctx, next.ID, governed); err != nil {
@@ -214,7 +218,7 @@ func labelsOf(verdict validate.Judgement) map[string]string {
 	generators := 0
 	for _, f := range verdict.Findings {
 		if f.Rule == native.NonHermetic {
-			generators++
+			generators += 1 + f.Alike
 		}
 	}
 	if generators == 0 {

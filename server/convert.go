@@ -59,6 +59,7 @@ func toFinding(f intent.Finding) *apipb.Finding {
 	return &apipb.Finding{
 		Rule: f.Rule, Severity: string(f.Severity), Message: f.Message, Hint: f.Hint, File: f.File,
 		Line: int32(f.Line), Column: int32(f.Column), Field: f.Field, Asset: string(f.Asset),
+		Alike: int32(f.Alike), Examples: f.Examples.List(),
 	}
 }
 

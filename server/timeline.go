@@ -194,7 +194,7 @@ func (t *timeline) candidates(ctx context.Context) error {
 	}
 	for _, c := range candidates {
 		about := slices.ContainsFunc(c.Findings, func(f intent.Finding) bool {
-			return f.Severity != intent.Warning && (f.Asset == "" || f.Asset == t.asset)
+			return f.Severity != intent.Warning && (f.Asset == "" || f.Asset == t.asset || f.Alike > 0)
 		})
 		if c.State != intent.CandidatePublished && about {
 			t.events = append(t.events, explain.Judged(c))

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	apipb "lehr.dev/gen/lehr/api/v1"
+	"lehr.dev/intent"
 )
 
 // functions are what templates call. html/template escapes what they return;
@@ -21,7 +22,7 @@ import (
 var functions = template.FuncMap{
 	"plain": plain, "pretty": pretty, "when": when, "rfc": rfc, "short": short, "name": lastName,
 	"stateWord": stateWord, "stateClass": stateClass, "healthClass": healthClass, "modeWords": modeWords, "link": link, "incarnation": incarnationLink,
-	"sequence": sequence, "count": count, "place": place, "value": value, "mark": mark, "number": grouped, "soon": soon, "currentWord": currentWord,
+	"sequence": sequence, "count": count, "place": place, "others": others, "value": value, "mark": mark, "number": grouped, "soon": soon, "currentWord": currentWord,
 	"actor": actor, "runClass": runClass, "resultClass": resultClass, "plots": plots, "span": span, "assetState": assetState, "newestFirst": newestFirst,
 	"some": someFields, "more": moreFields,
 }
@@ -168,6 +169,9 @@ func place(f *apipb.Finding) string {
 	}
 	return cmp.Or(text, f.Asset)
 }
+
+// others says how many others a finding stands for.
+func others(f *apipb.Finding) string { return intent.OthersText(int(f.Alike), f.Examples) }
 
 // value is one side of a difference; long ones are cut.
 func value(text string) string {

@@ -238,7 +238,7 @@ func (c *Cause) reach(root Reason) {
 func (c Cause) words() string {
 	text := c.Root.Text
 	if len(c.Root.Findings) > 0 {
-		text += ": " + where(c.Root.Findings[0]) + c.Root.Findings[0].Message
+		text += ": " + inLine(c.Root.Findings[0])
 	}
 	switch {
 	case c.Root.Asset == "":

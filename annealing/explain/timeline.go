@@ -156,6 +156,9 @@ func Judged(candidate intent.Candidate) Event {
 	event := Event{At: candidate.Created, Kind: EventCandidate, Text: fmt.Sprintf("%s, made for %d changes, is %s", candidate.ID, candidate.Added+candidate.Changed+candidate.Removed, candidate.State)}
 	if found := errorsOf(candidate.Findings); len(found) > 0 {
 		event.Text += ": " + found[0].Message
+		if found[0].Alike > 0 {
+			event.Text += fmt.Sprintf(" (%s)", found[0].OthersText())
+		}
 	}
 	return event
 }

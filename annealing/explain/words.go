@@ -106,7 +106,7 @@ func (f Facts) summary(a Answer) string {
 	cause := a.Root
 	text := cause.Text
 	if len(cause.Findings) > 0 {
-		text += ": " + where(cause.Findings[0]) + cause.Findings[0].Message
+		text += ": " + inLine(cause.Findings[0])
 	}
 	if via := throughRollout(a.Reasons[0]); via != "" && cause.Kind != KindRollout {
 		return fmt.Sprintf("%s is not let go on: %s: %s: %s", f.Asset, via, cause.Asset, text)
@@ -279,6 +279,15 @@ func (f Facts) ago(at time.Time) string {
 	default:
 		return fmt.Sprintf("%dd ago", int(d.Hours()/24))
 	}
+}
+
+// inLine is a finding in one line.
+func inLine(f intent.Finding) string {
+	text := where(f) + f.Message
+	if f.Alike > 0 {
+		text += fmt.Sprintf(" (%s)", intent.OthersText(f.Alike, nil))
+	}
+	return text
 }
 
 // where is the place a finding names, as "file:line: field: ".

@@ -8,6 +8,7 @@ package derive
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -30,6 +31,7 @@ type Rules struct {
 	set    *schema.Set
 	list   []step
 	digest intent.Digest
+	places intent.Digest
 }
 
 // step is a derivation or a resolver.
@@ -102,6 +104,11 @@ func New(file string, d definition.Definition, set *schema.Set) (*Rules, []inten
 	}
 	slices.SortStableFunc(r.list, func(a, b step) int { return cmp.Compare(a.rank, b.rank) })
 	r.digest = intent.Sum("lehr.derive.v1", parts...)
+	places, err := json.Marshal([]any{file, d.Derivations, d.Resolvers})
+	if err != nil { // They are of texts and numbers.
+		return nil, []intent.Finding{{Rule: "derive", Severity: intent.Error, File: file, Line: 1, Message: err.Error()}}
+	}
+	r.places = intent.Sum("lehr.derive.places.v1", r.digest[:], places)
 	return r, nil
 }
 
@@ -112,6 +119,14 @@ func (r *Rules) Digest() intent.Digest {
 		return intent.Digest{}
 	}
 	return r.digest
+}
+
+// Places covers what they say and where they say it. Zero: there are none.
+func (r *Rules) Places() intent.Digest {
+	if r == nil {
+		return intent.Digest{}
+	}
+	return r.places
 }
 
 func (d *derivation) short() string { return short(d.Addon) }

@@ -77,11 +77,7 @@ func (g *Graph) Blob(ctx context.Context, digest intent.Digest) ([]byte, error) 
 	if len(givers) == 0 {
 		return nil, fault.New(fault.Internal, "no run gives the blob %s", digest)
 	}
-	stored, err := g.cache.Get(ctx, runName(givers[0].Generator, givers[0].File))
-	if err != nil {
-		return nil, err
-	}
-	rec, err := parseRecord(stored)
+	rec, err := g.stored(ctx, givers[0])
 	if err != nil {
 		return nil, err
 	}

@@ -3,7 +3,6 @@ package generate
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"maps"
 	"path"
@@ -37,6 +36,9 @@ type Run struct {
 	findings []intent.Finding
 	warnings []intent.Finding
 	until    time.Time
+	// rules that its outputs were derived by; underived: that is what failed.
+	rules     intent.Digest
+	underived bool
 	// blobs that it gave, and the outputs that name some.
 	blobs  map[intent.Digest]int
 	naming []Output
@@ -66,7 +68,7 @@ type Graph struct {
 	schema *schema.Set
 	rules  *derive.Rules
 	runs   map[string]map[string]*Run
-	// settled are the last stages of generators, where all went well.
+	// settled are the last stages of generators, where nothing is due again by itself.
 	settled map[string]*settled
 	// pending are the runs whose outputs differ from what was taken.
 	pending map[*Run]bool
@@ -85,6 +87,8 @@ type Graph struct {
 	derived    map[string]*more
 	executions int
 	kept       int
+	// unsaved are the outcomes that the cache did not take.
+	unsaved []outcome
 	// splits of generators that run for keys, by what was split.
 	splits map[string]map[string]splitFile
 }
@@ -100,8 +104,8 @@ func NewGraph(runner Runner, cache Cache) *Graph {
 	}
 }
 
-// Use sets the types and the derivations of the next builds. Runs that rested
-// on others run again.
+// Use sets the types and the derivations of the next builds. Runs that rested on
+// other types run again; by other derivations, what runs gave is derived again.
 func (g *Graph) Use(set *schema.Set, rules *derive.Rules) { g.schema, g.rules = set, rules }
 
 // Executions is how many runs were carried out since the start.
@@ -114,6 +118,9 @@ func (g *Graph) Kept() int { return g.kept }
 // run again, nothing else. Findings say what failed; an error, that nothing
 // can be concluded. Either way nothing may be taken then.
 func (g *Graph) Build(ctx context.Context, generators []definition.Generator, inputs Inputs, now time.Time) ([]intent.Finding, error) {
+	if err := g.saveRest(ctx); err != nil {
+		return nil, err
+	}
 	var findings []intent.Finding
 	told := map[intent.Finding]bool{} // Generators of one source find the same in it.
 	failed, known := map[string]bool{}, map[string]bool{definition.DefinitionSource: true}
@@ -129,9 +136,14 @@ func (g *Graph) Build(ctx context.Context, generators []definition.Generator, in
 			return nil, err
 		}
 		for _, run := range g.failing(generator.Name) {
-			unread = append(unread, run.findings...)
+			for _, finding := range run.findings {
+				if finding.Alike == 0 && run.File != "" {
+					finding.Examples = intent.Examples{run.File}
+				}
+				unread = append(unread, finding)
+			}
 		}
-		for _, finding := range unread {
+		for _, finding := range intent.GroupFindings(unread) {
 			failed[generator.Name] = true
 			finding = g.placed(generator.Name, finding)
 			if !told[finding] {
@@ -152,7 +164,7 @@ func (g *Graph) Build(ctx context.Context, generators []definition.Generator, in
 	if len(findings) == 0 {
 		findings = g.judgeBlobs()
 	}
-	return findings, nil
+	return intent.GroupFindings(findings), nil
 }
 
 // Provide sets the assets that no program makes, such as the policy.
@@ -174,22 +186,19 @@ func inOrder(of map[*Run]bool) []*Run {
 	})
 }
 
-// mostWarnings are told at once: a rule that warns does so of many inputs.
-const mostWarnings = 50
-
-// Warnings of all runs, each once.
+// Warnings of all runs, those with one cause once.
 func (g *Graph) Warnings() (findings []intent.Finding) {
 	told := map[intent.Finding]bool{}
 	for _, run := range inOrder(g.warning) {
 		for _, finding := range run.warnings {
 			finding = g.placed(run.Generator, finding)
-			if !told[finding] && len(findings) < mostWarnings {
+			if !told[finding] {
 				findings = append(findings, finding)
 			}
 			told[finding] = true
 		}
 	}
-	return findings
+	return intent.GroupFindings(findings)
 }
 
 // placed has what is said of a renderer stand where the definition names it now.
@@ -221,11 +230,7 @@ func (g *Graph) Body(ctx context.Context, run *Run, digest intent.Digest) ([]byt
 	if body := g.bodies[digest]; body != nil {
 		return body, nil
 	}
-	stored, err := g.cache.Get(ctx, runName(run.Generator, run.File))
-	if err != nil {
-		return nil, err
-	}
-	rec, err := parseRecord(stored)
+	rec, err := g.stored(ctx, run)
 	if err != nil {
 		return nil, err
 	}
@@ -265,7 +270,7 @@ func (g *Graph) generator(ctx context.Context, generator definition.Generator, i
 
 func (g *Graph) bringUpToDate(ctx context.Context, stage *stage, now time.Time) error {
 	generator := stage.generator
-	candidates, gone, known := stage.since(g.settled[generator.Name])
+	candidates, gone, known := stage.since(g.settledBefore(generator.Name))
 	if !known {
 		candidates = stage.files
 		for file := range g.runs[generator.Name] {
@@ -279,19 +284,28 @@ func (g *Graph) bringUpToDate(ctx context.Context, stage *stage, now time.Time) 
 		return err
 	}
 	var todo []Job
+	var again []string
 	for _, file := range candidates {
-		current, err := g.current(ctx, stage, file, now)
+		is, err := g.standing(ctx, stage, file, now)
 		if err != nil {
 			return err
 		}
-		if current {
-			g.kept++
-		} else {
+		if is == outdated {
 			job, err := stage.job(ctx, g, file)
 			if err != nil {
 				return err
 			}
 			todo = append(todo, job)
+			continue
+		}
+		g.kept++
+		if is == rederived {
+			again = append(again, file)
+		}
+	}
+	for batch := range slices.Chunk(again, batchSize) {
+		if err := g.judgeAgain(ctx, generator.Name, batch); err != nil {
+			return err
 		}
 	}
 	for batch := range slices.Chunk(todo, batchSize) {
@@ -303,36 +317,93 @@ func (g *Graph) bringUpToDate(ctx context.Context, stage *stage, now time.Time) 
 			batch = batch[ran:]
 		}
 	}
-	// A run that failed may be due again with nothing changed.
-	if len(g.failing(generator.Name)) == 0 {
-		g.settled[generator.Name] = &settled{context: stage.context, each: stage.each}
+	if settled, is := g.settle(stage); is {
+		g.settled[generator.Name] = settled
 	}
 	return nil
+}
+
+// settle says what a stage rests on, unless one of its runs is due again with
+// nothing changed.
+func (g *Graph) settle(stage *stage) (*settled, bool) {
+	made := &settled{context: stage.context, each: stage.each, rules: g.rules.Digest()}
+	for _, run := range g.runs[stage.generator.Name] {
+		if !run.until.IsZero() {
+			return nil, false
+		}
+		if run.underived {
+			made.underived, made.rules = true, g.rules.Places()
+		}
+	}
+	return made, true
+}
+
+// settledBefore is what a generator's last stage rested on; nil: the derivations
+// are not those of then, or it did not settle.
+func (g *Graph) settledBefore(generator string) *settled {
+	last := g.settled[generator]
+	if last == nil || last.underived && last.rules != g.rules.Places() || !last.underived && last.rules != g.rules.Digest() {
+		return nil
+	}
+	return last
 }
 
 // batchSize bounds how many runs are between writes to the cache.
 const batchSize = 1000
 
-// current reports whether a run, in memory or else in the cache, still holds.
-func (g *Graph) current(ctx context.Context, stage *stage, file string, now time.Time) (bool, error) {
+// standing of a run: what is to be done for it.
+type standing int
+
+const (
+	// outdated: what it read has changed, or it never ran.
+	outdated standing = iota
+	// rederived: it holds, and what was derived from what it gave does not.
+	rederived
+	// current: all of it holds.
+	current
+)
+
+// standing of a run, in memory or else in the cache.
+func (g *Graph) standing(ctx context.Context, stage *stage, file string, now time.Time) (standing, error) {
 	run := g.runs[stage.generator.Name][file]
-	if run != nil {
-		return stage.holds(run.base, run.reads, run.until, file, now), nil
+	if run == nil {
+		stored, err := g.cache.Get(ctx, runName(stage.generator.Name, file))
+		if fault.Is(err, fault.NotFound) {
+			return outdated, nil
+		}
+		if err != nil {
+			return outdated, err
+		}
+		rec, err := parseRecord(stored)
+		if err != nil || !stage.holds(rec.Base, rec.Reads, rec.Until, file, now) {
+			// A record of an older version is as good as none.
+			return outdated, nil
+		}
+		run = g.put(stage.generator.Name, file, rec, false)
 	}
-	stored, err := g.cache.Get(ctx, runName(stage.generator.Name, file))
-	if fault.Is(err, fault.NotFound) {
-		return false, nil
+	switch {
+	case !stage.holds(run.base, run.reads, run.until, file, now):
+		return outdated, nil
+	case run.underived && run.rules != g.rules.Places(), len(run.findings) == 0 && run.rules != g.rules.Digest():
+		return rederived, nil
 	}
-	if err != nil {
-		return false, err
+	return current, nil
+}
+
+// judgeAgain derives anew what runs gave.
+func (g *Graph) judgeAgain(ctx context.Context, generator string, files []string) error {
+	outcomes, recorder := make([]outcome, len(files)), recorder{set: g.schema, rules: g.rules}
+	for i, file := range files {
+		rec, err := g.stored(ctx, g.runs[generator][file])
+		if err != nil {
+			return err
+		}
+		if err := recorder.judge(&rec, Job{Generator: generator, File: file}.Name()); err != nil {
+			return err
+		}
+		outcomes[i] = outcome{generator, file, rec}
 	}
-	rec, err := parseRecord(stored)
-	if err != nil || !stage.holds(rec.Base, rec.Reads, rec.Until, file, now) {
-		// A record of an older version is as good as none.
-		return false, nil
-	}
-	g.put(stage.generator.Name, file, rec, false)
-	return true, nil
+	return g.save(ctx, outcomes)
 }
 
 // execute runs the first of the jobs, and returns how many.
@@ -349,44 +420,88 @@ func (g *Graph) execute(ctx context.Context, stage *stage, jobs []Job, now time.
 	if err == nil {
 		return len(results), g.record(ctx, stage, jobs[:len(results)], results, now)
 	}
+	// What has ended need not run again.
+	keeping := ctx
 	if errors.Is(context.Cause(ctx), ErrOvertaken) {
-		// What has ended need not run again.
-		if err := g.record(context.WithoutCancel(ctx), stage, jobs[:len(results)], results, now); err != nil {
+		keeping = context.WithoutCancel(ctx)
+	}
+	if keeping.Err() == nil {
+		if err := g.record(keeping, stage, jobs[:len(results)], results, now); err != nil {
 			return len(results), err
 		}
 	}
 	return len(results), err
 }
 
-// record keeps what jobs gave, in the cache first.
-func (g *Graph) record(ctx context.Context, stage *stage, jobs []Job, results []Result, now time.Time) (err error) {
-	if len(jobs) == 0 {
-		return nil
-	}
+// record keeps what jobs gave. With an error of one, what the others gave is kept.
+func (g *Graph) record(ctx context.Context, stage *stage, jobs []Job, results []Result, now time.Time) error {
 	g.executions += len(jobs)
 	recorder := recorder{set: g.schema, rules: g.rules, now: now}
-	records, stored := make([]record, len(jobs)), make(map[string][]byte, len(jobs))
+	var outcomes []outcome
+	var failed error
 	for i, job := range jobs {
-		if records[i], err = recorder.record(stage.base, job, results[i]); err != nil {
-			return err
-		}
-		encoded, err := json.Marshal(records[i])
+		rec, err := recorder.record(stage.base, job, results[i])
 		if err != nil {
-			return fault.New(fault.Internal, "cannot encode the run of %s: %w", job.Name(), err)
+			failed = err
+			continue
 		}
-		stored[runName(job.Generator, job.File)] = encoded
+		outcomes = append(outcomes, outcome{job.Generator, job.File, rec})
 	}
-	if err := g.cache.Put(ctx, stored); err != nil {
+	if err := g.save(ctx, outcomes); err != nil {
 		return err
 	}
-	for i, job := range jobs {
-		g.put(job.Generator, job.File, records[i], true)
+	return failed
+}
+
+// outcome of a run.
+type outcome struct {
+	generator, file string
+	rec             record
+}
+
+// save makes records the outcomes of runs, in the cache first. What the cache
+// does not take is kept for the next build: the runs need not be carried out
+// again for that.
+func (g *Graph) save(ctx context.Context, outcomes []outcome) error {
+	encoded := make(map[string][]byte, len(outcomes))
+	for _, o := range outcomes {
+		text, err := o.rec.encode()
+		if err != nil {
+			return fault.New(fault.Internal, "cannot encode the run of %s: %w", Job{Generator: o.generator, File: o.file}.Name(), err)
+		}
+		encoded[runName(o.generator, o.file)] = text
+	}
+	if len(encoded) == 0 {
+		return nil
+	}
+	if err := g.cache.Put(ctx, encoded); err != nil {
+		g.unsaved = outcomes
+		return err
+	}
+	for _, o := range outcomes {
+		g.put(o.generator, o.file, o.rec, true)
 	}
 	return nil
 }
 
+// saveRest saves what the cache did not take before.
+func (g *Graph) saveRest(ctx context.Context) error {
+	rest := g.unsaved
+	g.unsaved = nil
+	return g.save(ctx, rest)
+}
+
+// stored is the record of a run.
+func (g *Graph) stored(ctx context.Context, run *Run) (record, error) {
+	text, err := g.cache.Get(ctx, runName(run.Generator, run.File))
+	if err != nil {
+		return record{}, err
+	}
+	return parseRecord(text)
+}
+
 // put makes a record the run's outcome.
-func (g *Graph) put(generator, file string, rec record, keep bool) {
+func (g *Graph) put(generator, file string, rec record, keep bool) *Run {
 	if g.runs[generator] == nil {
 		g.runs[generator] = map[string]*Run{}
 	}
@@ -396,6 +511,7 @@ func (g *Graph) put(generator, file string, rec record, keep bool) {
 		g.runs[generator][file] = run
 	}
 	run.base, run.reads, run.findings, run.warnings, run.until = rec.Base, append([]Read(nil), rec.Reads...), rec.Findings, rec.Warnings, rec.Until
+	run.rules, run.underived = rec.Rules, rec.Underived
 	delete(g.warning, run)
 	if len(run.warnings) > 0 {
 		g.warning[run] = true
@@ -405,7 +521,7 @@ func (g *Graph) put(generator, file string, rec record, keep bool) {
 	}
 	if len(rec.Findings) > 0 {
 		// What it gave before stays what is taken until it succeeds again.
-		return
+		return run
 	}
 	outputs := make([]Output, len(rec.Assets))
 	for i, asset := range rec.Assets {
@@ -422,9 +538,10 @@ func (g *Graph) put(generator, file string, rec record, keep bool) {
 	}) {
 		run.Taken = outputs
 		delete(g.pending, run)
-		return
+		return run
 	}
 	g.pending[run] = true
+	return run
 }
 
 // drop removes runs that nothing asks for any more.

@@ -57,7 +57,8 @@ func (m *memory) Put(_ context.Context, records map[string][]byte) error {
 }
 
 // record is what the cache keeps of a run: what it rested on, and what it
-// gave. It holds while every read is as it was.
+// gave. It holds while every read is as it was. What is derived from what the
+// program gave is derived anew when derivations change, without a run.
 type record struct {
 	// Base covers what is no input: partition, program, versions, schema.
 	Base  intent.Digest `json:"base"`
@@ -67,16 +68,31 @@ type record struct {
 	Until    time.Time        `json:"until,omitzero"`
 	// Warnings of a run that gave its assets.
 	Warnings []intent.Finding `json:"warnings,omitempty"`
-	Assets   []work.Asset     `json:"assets,omitempty"`
+	// Given are the assets as the program gave them, and Blobs what it gave beside
+	// them.
+	Given []work.Asset `json:"given,omitempty"`
+	Blobs []work.Blob  `json:"blobs,omitempty"`
+	judged
+}
+
+// judged is what follows from what a program gave, by the types and derivations.
+type judged struct {
+	// Rules that it was derived by: what they say, or where they say it, too, when
+	// Underived. Zero: there were none.
+	Rules intent.Digest `json:"rules,omitzero"`
+	// Underived: the program gave its assets, and the findings are of what was made
+	// of them.
+	Underived bool `json:"underived,omitempty"`
+	// Assets with what was derived; in the cache without the bodies that are the
+	// program's.
+	Assets []work.Asset `json:"assets,omitempty"`
 	// Refers is, for each asset, the read references, which the effective
 	// digest needs.
 	Refers [][]intent.AssetID `json:"refers,omitempty"`
 	// Derived is, for each asset, which derivations gave it addons; nil when
 	// none gave any.
 	Derived [][]derive.Derived `json:"derived,omitempty"`
-	// Blobs that the run gave, and Names, for each asset, which blobs it names; nil
-	// when none names any.
-	Blobs []work.Blob       `json:"blobs,omitempty"`
+	// Names is, for each asset, which blobs it names; nil when none names any.
 	Names [][]intent.Digest `json:"names,omitempty"`
 	// Serves is, for each asset, those that it has a capacity edge to; nil when
 	// none has any.
@@ -92,10 +108,6 @@ type recorder struct {
 	rules *derive.Rules
 	now   time.Time
 }
-
-// mostUnderived assets of a run are told when addons cannot be derived: one
-// expression fails for many.
-const mostUnderived = 5
 
 // record checks a result, for replies are claims (S26), derives what is to be
 // derived, and makes it a record.
@@ -114,29 +126,32 @@ func (r recorder) record(base intent.Digest, job Job, result Result) (record, er
 	if len(rec.Findings) > 0 {
 		return rec, nil
 	}
-	rec.Warnings, rec.Blobs = result.Warnings, result.Blobs
+	rec.Warnings, rec.Blobs, rec.Given = result.Warnings, result.Blobs, result.Assets
 	for _, blob := range rec.Blobs {
 		if intent.BlobSum(blob.Bytes) != blob.Digest || len(blob.Bytes) > intent.MaxBlobBytes {
 			return record{}, fault.New(fault.Internal, "the run of %s gave a blob %s that is not what it says", job.Name(), blob.Digest)
 		}
 	}
-	for _, asset := range result.Assets {
+	return rec, r.judge(&rec, job.Name())
+}
+
+// judge derives what is to be derived from what a run gave, and judges the outcome.
+func (r recorder) judge(rec *record, run string) error {
+	rec.judged, rec.Findings = judged{}, nil
+	for _, asset := range rec.Given {
 		content, err := schema.Decode(asset.Body)
 		if err == nil && (intent.BodyDigest(asset.Body) != asset.Digest || content.ID != asset.ID || content.Payload.Type != asset.Type) {
-			err = fault.New(fault.Internal, "the run of %s gave an asset %s that is not what it says", job.Name(), asset.ID)
+			err = fault.New(fault.Internal, "the run of %s gave an asset %s that is not what it says", run, asset.ID)
 		}
 		if err != nil {
-			return record{}, err
+			return err
 		}
-		if err := r.derive(&rec, &asset, &content); err != nil {
-			return record{}, err
-		}
-		if len(rec.Findings) >= mostUnderived {
-			break
+		if err := r.derive(rec, &asset, &content); err != nil {
+			return err
 		}
 		references, err := r.set.References(content)
 		if err != nil {
-			return record{}, err
+			return err
 		}
 		var refers []intent.AssetID
 		for _, reference := range references {
@@ -146,18 +161,18 @@ func (r recorder) record(base intent.Digest, job Job, result Result) (record, er
 		}
 		rec.Refers = append(rec.Refers, refers)
 		if err := rec.serve(content); err != nil {
-			return record{}, err
+			return err
 		}
-		if err := r.external(&rec, asset, content); err != nil {
-			return record{}, err
+		if err := r.external(rec, asset, content); err != nil {
+			return err
 		}
 		rec.Assets = append(rec.Assets, asset)
 	}
-	if len(rec.Findings) > 0 {
-		// The places of derivations move: what failed is derived anew.
-		return record{Base: base, Reads: rec.Reads, Findings: rec.Findings, Until: r.now}, nil
+	if rec.Rules = r.rules.Digest(); len(rec.Findings) > 0 {
+		// The places of derivations move: what failed is derived anew then.
+		rec.Findings, rec.judged = intent.GroupFindings(rec.Findings), judged{Rules: r.rules.Places(), Underived: true}
 	}
-	return rec, nil
+	return nil
 }
 
 // external judges what the next asset names outside of it, and notes the blobs.
@@ -241,10 +256,39 @@ func (r recorder) derive(rec *record, asset *work.Asset, content *intent.Asset) 
 	return err
 }
 
+// encode a record for the cache, with each body once.
+func (rec record) encode() ([]byte, error) {
+	same := func(a, b work.Asset) bool { return a.Digest == b.Digest }
+	if slices.EqualFunc(rec.Assets, rec.Given, same) {
+		rec.Assets = nil // Nothing was derived.
+	}
+	rec.Assets = slices.Clone(rec.Assets)
+	for i := range rec.Assets {
+		if same(rec.Assets[i], rec.Given[i]) {
+			rec.Assets[i].Body = nil
+		}
+	}
+	return json.Marshal(rec)
+}
+
 func parseRecord(stored []byte) (record, error) {
 	var rec record
 	if err := json.Unmarshal(stored, &rec); err != nil {
 		return record{}, fault.New(fault.Internal, "a stored run cannot be read: %w", err)
+	}
+	if len(rec.Findings) > 0 {
+		return rec, nil
+	}
+	if rec.Assets == nil {
+		rec.Assets = rec.Given
+	}
+	if len(rec.Assets) != len(rec.Given) || len(rec.Refers) != len(rec.Assets) {
+		return record{}, fault.New(fault.Internal, "a stored run does not hold together")
+	}
+	for i := range rec.Assets {
+		if len(rec.Assets[i].Body) == 0 {
+			rec.Assets[i].Body = rec.Given[i].Body
+		}
 	}
 	return rec, nil
 }

@@ -38,23 +38,26 @@ type stage struct {
 	keyed *keyed
 }
 
-// settled is what is kept of a stage in which every run held or succeeded. There may
-// be many inputs, so it is no more than since looks at.
+// settled is what is kept of a stage of which no run is due again by itself. There
+// may be many inputs, so it is no more than since looks at, and the derivations;
+// underived: some run failed by those, where they were written.
 type settled struct {
-	context intent.Digest
-	each    []Input
+	context   intent.Digest
+	each      []Input
+	rules     intent.Digest
+	underived bool
 }
 
 func newStage(g *Graph, generator definition.Generator, inputs Inputs, keyed *keyed) *stage {
 	s := &stage{generator: generator, inputs: inputs, keyed: keyed, makers: map[intent.AssetID]*Run{}}
-	schemaDigest, rulesDigest := g.schema.Digest(), g.rules.Digest()
-	s.base = intent.Sum("lehr.generate.v2", []byte(version(generator)), []byte(inputs.Partition), []byte(generator.Name), []byte(generator.Program), schemaDigest[:], rulesDigest[:])
+	schemaDigest := g.schema.Digest()
+	s.base = intent.Sum("lehr.generate.v3", []byte(version(generator)), []byte(inputs.Partition), []byte(generator.Name), []byte(generator.Program), schemaDigest[:])
 	if generator.Language == work.Model {
 		s.programs = slices.Clone(archetype.Programs())
 	} else if apart(Job{Language: generator.Language, Program: generator.Program}) {
 		s.renderer = inputs.Renderers[generator.Program]
 		// One that was not there is not waited for any longer than that.
-		s.base = intent.Sum("lehr.generate.v2", s.base[:], s.renderer.Digest[:])
+		s.base = intent.Sum("lehr.generate.v3", s.base[:], s.renderer.Digest[:])
 		if s.renderer.Path != "" {
 			s.programs = []Input{{Name: generator.Program, Digest: s.renderer.Digest}}
 		}
@@ -144,7 +147,7 @@ func (s *stage) index() {
 }
 
 // since lists the files to run for that changed or came, and those that went,
-// when nothing else did since a stage in which every run held.
+// when nothing else did since a stage in which no run was due again by itself.
 func (s *stage) since(last *settled) (changed, gone []string, known bool) {
 	if last == nil || last.context != s.context {
 		return nil, nil, false

@@ -3,6 +3,7 @@ package provenance
 import (
 	"strconv"
 	"strings"
+	"unicode"
 )
 
 // Lines are the lines of some files that have one name and one value, as in
@@ -11,6 +12,85 @@ import (
 type Lines struct {
 	// places by name and value; of those that are there twice, the zero Place.
 	places map[[2]string]Place
+	// all lines, also those that are there twice, and those of them that changed.
+	all, altered []line
+}
+
+// leastPart is how long a value must be to count as a part of another, and
+// mostAltered are the changed lines that are looked through for each value.
+const leastPart, mostAltered = 3, 200
+
+// About has places told of which change they are, and notes which lines changed.
+func (l *Lines) About(tell func(Place) Place, changed func(Place) bool) {
+	l.altered = nil
+	for _, line := range l.all {
+		line.place = tell(line.place)
+		key := [2]string{line.name, line.value}
+		if l.places[key].Line > 0 {
+			l.places[key] = line.place
+		}
+		if changed(line.place) && line.value != "" {
+			l.altered = append(l.altered, line)
+		}
+	}
+	if len(l.altered) > mostAltered {
+		l.altered = nil
+	}
+}
+
+// line has a value under a name.
+type line struct {
+	name, value string
+	place       Place
+	// text of all of it.
+	text string
+}
+
+// written is the name as the text has it.
+func (l line) written() string {
+	for _, word := range strings.FieldsFunc(l.text, func(r rune) bool { return r != '_' && r != '-' && !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
+		if plain(word) == l.name {
+			return word
+		}
+	}
+	return l.name
+}
+
+// Altered reports whether lines are known that changed.
+func (l *Lines) Altered() bool { return len(l.altered) > 0 }
+
+// FindAltered finds the only changed line that has a value, or a part of it: under
+// the name of a field, or else under whatever name. It is for fields that changed at
+// the same time.
+func (l *Lines) FindAltered(path, value string) (Place, bool) {
+	if unquoted, err := strconv.Unquote(value); err == nil {
+		value = unquoted
+	}
+	name := lastName(path)
+	for _, has := range []func(line) bool{
+		func(l line) bool { return l.name == name && l.value == value },
+		func(l line) bool { return l.value == value },
+		func(l line) bool { return len(l.value) >= leastPart && strings.Contains(value, l.value) },
+	} {
+		var found []line
+		for _, line := range l.altered {
+			twice := len(found) > 0 && found[0].place.File == line.place.File && found[0].place.Line == line.place.Line
+			if value != "" && has(line) && !twice {
+				found = append(found, line)
+			}
+		}
+		if len(found) == 1 {
+			at := found[0].place
+			if found[0].name != name {
+				at.Under = found[0].written()
+			}
+			return at, true
+		}
+		if len(found) > 1 {
+			return Place{}, false
+		}
+	}
+	return Place{}, false
 }
 
 // entry is the name of what has none, in a list.
@@ -22,14 +102,15 @@ func (l *Lines) Read(file Place, content []byte) {
 		l.places = map[[2]string]Place{}
 	}
 	number := 0
-	for line := range strings.Lines(string(content)) {
+	for text := range strings.Lines(string(content)) {
 		number++
-		for _, key := range keys(line) {
+		for _, key := range keys(text) {
 			at := Place{File: file.File, Source: file.Source, Line: number}
 			if _, twice := l.places[key]; twice {
 				at = Place{}
 			}
 			l.places[key] = at
+			l.all = append(l.all, line{key[0], key[1], Place{File: file.File, Source: file.Source, Line: number}, text})
 		}
 	}
 }
@@ -181,6 +262,16 @@ func (l *Lines) Find(path, value string) (Place, bool) {
 	if value == "" {
 		return Place{}, false
 	}
+	name := lastName(path)
+	found := l.places[[2]string{name, value}]
+	return found, found.Line > 0
+}
+
+// Alike reports whether two paths end with the same name.
+func Alike(a, b string) bool { return lastName(a) == lastName(b) }
+
+// lastName of a path as lines have it.
+func lastName(path string) string {
 	name := path[strings.LastIndexByte(path, '.')+1:]
 	if before, is := strings.CutSuffix(path, `"]`); is { // A key of a map, which may have dots.
 		name = before[strings.LastIndex(before, `["`)+2:]
@@ -190,6 +281,5 @@ func (l *Lines) Find(path, value string) (Place, bool) {
 	if name != entry {
 		name = plain(name)
 	}
-	found := l.places[[2]string{name, value}]
-	return found, found.Line > 0
+	return name
 }

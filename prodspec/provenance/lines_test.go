@@ -73,3 +73,30 @@ func FuzzLines(f *testing.F) {
 		lines.Find(path, value)
 	})
 }
+
+// What changed with a field gave it its value: under its name, under another, or as
+// a part of it; not where two lines may have.
+func TestAlteredLines(t *testing.T) {
+	var lines Lines
+	lines.Read(Place{File: "values.yaml"}, []byte("replicaCount: 3\ntag: v1.2\nreplicas: 7\nother: 7\nsame: 5\nalso: 5\nold: 9\n"))
+	lines.Read(Place{File: "base.yaml"}, []byte("replicas: 7\n"))
+	lines.About(func(p Place) Place { p.Change, p.OfLine = "c", true; return p }, func(p Place) bool { return p.File == "values.yaml" && p.Line < 7 })
+	for _, c := range []struct {
+		path, value, under string
+		line               int
+	}{
+		{"payload.replicas", "3", "replicaCount", 1},
+		{"payload.image", `"shop:v1.2"`, "tag", 2},
+		{"payload.replicas", "7", "", 3},
+		{"payload.n", "5", "", 0},
+		{"payload.n", "9", "", 0},
+	} {
+		got, found := lines.FindAltered(c.path, c.value)
+		if found != (c.line > 0) || got.Line != c.line || got.Under != c.under {
+			t.Errorf("%s: %s is at %+v (%v)", c.path, c.value, got, found)
+		}
+	}
+	if at, found := lines.Find("payload.tag", `"v1.2"`); !found || at.Change != "c" {
+		t.Errorf("%+v", at)
+	}
+}

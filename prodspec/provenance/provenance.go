@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
+	"strings"
 	"time"
 
 	"lehr.dev/fault"
@@ -24,6 +25,25 @@ type Place struct {
 	Line int `json:"line,omitempty"`
 	// Source that has the file; empty: it is not known.
 	Source string `json:"source,omitempty"`
+	// Change that made it so: of the line, when OfLine, else the newest of the file since
+	// the incarnation before. Empty: there was none, or that is not known.
+	Change string `json:"change,omitempty"`
+	OfLine bool   `json:"ofLine,omitempty"`
+	// Old: that was before the incarnation before already.
+	Old bool `json:"old,omitempty"`
+	// Others are some that changed the file before that, separated by
+	// spaces, for places are compared.
+	Others string `json:"others,omitempty"`
+	// Under is the name that the line has the value under, or a part of it, when that
+	// is another than the field's; it changed in the same incarnation.
+	Under string `json:"under,omitempty"`
+}
+
+// Change of a source: a commit, or a revision of a document.
+type Change struct {
+	intent.Commit
+	// Earlier: it is the oldest that is known, and what it has may be older.
+	Earlier bool `json:"earlier,omitempty"`
 }
 
 // Derived is an addon, or a part of it, that a derivation gave, or a field that a
@@ -37,6 +57,8 @@ type Derived struct {
 	Field  string `json:"field,omitempty"`
 	Was    string `json:"was,omitempty"`
 	Reason string `json:"reason,omitempty"`
+	// Reads are the fields of the asset that the expressions name, by their paths.
+	Reads []string `json:"reads,omitempty"`
 }
 
 // Run is what made assets.
@@ -63,6 +85,8 @@ type Origin struct {
 	// Lines says of a field, by its path as in package query, which line of an
 	// input is the only one that has its name and value.
 	Lines map[string]Place
+	// Changes are those that the places name.
+	Changes map[string]Change
 }
 
 // Published is an incarnation, as far as its assets' origins need it: it may be
@@ -88,6 +112,7 @@ type part struct {
 	Made    []Place                `json:"made"`
 	Derived [][]Derived            `json:"derived,omitempty"`
 	Assets  map[intent.AssetID]one `json:"assets"`
+	Changes map[string]Change      `json:"changes,omitempty"`
 
 	runs    map[*Run]int32
 	made    map[Place]int32
@@ -102,6 +127,8 @@ type Writer struct {
 	published Published
 	sequence  intent.Sequence
 	parts     []part
+	// changes that places may name.
+	changes map[string]Change
 }
 
 // NewWriter for an incarnation that is to be published, with so many assets
@@ -110,7 +137,7 @@ func NewWriter(incarnation intent.Incarnation) *Writer {
 	parts := (incarnation.Added+incarnation.Changed)/perPart + 1
 	w := &Writer{
 		published: Published{At: incarnation.Created, Sources: incarnation.Sources, Parts: parts},
-		sequence:  incarnation.ID.Sequence, parts: make([]part, parts),
+		sequence:  incarnation.ID.Sequence, parts: make([]part, parts), changes: map[string]Change{},
 	}
 	for i := range w.parts {
 		w.parts[i] = part{Assets: map[intent.AssetID]one{}, runs: map[*Run]int32{}, made: map[Place]int32{}, derived: map[string]int32{}}
@@ -150,6 +177,39 @@ func partOf(asset intent.AssetID, parts int) int {
 // perWrite is how many parts one transaction stores.
 const perWrite = 32
 
+// Note a change that places name.
+func (w *Writer) Note(name string, change Change) { w.changes[name] = change }
+
+// noted are the changes that the places of a part name.
+func (w *Writer) noted(p *part) {
+	p.Changes = map[string]Change{}
+	note := func(at Place) {
+		for _, name := range append(strings.Fields(at.Others), at.Change) {
+			if change, known := w.changes[name]; known {
+				p.Changes[name] = change
+			}
+		}
+	}
+	for _, run := range p.Runs {
+		for _, input := range run.Inputs {
+			note(input)
+		}
+	}
+	for _, made := range p.Made {
+		note(made)
+	}
+	for _, list := range p.Derived {
+		for _, d := range list {
+			note(d.Place)
+		}
+	}
+	for _, asset := range p.Assets {
+		for _, line := range asset.Lines {
+			note(line)
+		}
+	}
+}
+
 // Save stores all. What was left by an incarnation of the same sequence that was
 // never published is replaced.
 func (w *Writer) Save(ctx context.Context, blobs store.Blobs, lease store.Lease) error {
@@ -160,6 +220,7 @@ func (w *Writer) Save(ctx context.Context, blobs store.Blobs, lease store.Lease)
 	pending := map[string][]byte{store.OriginName(w.sequence): text}
 	for i, p := range w.parts {
 		if len(p.Assets) > 0 {
+			w.noted(&p)
 			if text, err = json.Marshal(p); err != nil {
 				return fault.New(fault.Internal, "cannot encode the origins of assets: %w", err)
 			}
@@ -209,7 +270,7 @@ func Read(ctx context.Context, from Reader, id intent.IncarnationID, asset inten
 	if !hasRun || run == nil || !hasMade || !hasDerived && found.Derived != 0 {
 		return published, Origin{}, fault.New(fault.Internal, "the origin of %s in %s names what is not there", asset, id)
 	}
-	return published, Origin{Run: *run, Made: made, Derived: derived, Lines: found.Lines}, nil
+	return published, Origin{Run: *run, Made: made, Derived: derived, Lines: found.Lines, Changes: p.Changes}, nil
 }
 
 func item[T any](list []T, at int32) (found T, has bool) {

@@ -31,6 +31,8 @@ type Blame struct {
 	// states of the sources then.
 	Published time.Time
 	Sources   []intent.SourceRevision
+	// SourcesBefore are their states in Before.
+	SourcesBefore []intent.SourceRevision
 	// Origin as of Since; of a field, its Derived are those that gave its addon, or
 	// parts of it, or that changed it. Unknown: nothing of it was kept.
 	Origin  provenance.Origin
@@ -38,6 +40,12 @@ type Blame struct {
 	// Line of a file that has the field's name and value, the only one of those
 	// that were read; nil: not known.
 	Line *provenance.Place
+	// Asset that it is about, and From where its field comes from, if that is a
+	// field of another asset, or another field of this one; as of Since. Because says
+	// how that is known.
+	Asset   intent.AssetID
+	From    *Blame
+	Because string
 }
 
 // mostSteps bounds how far back one call looks, in changes of the asset.
@@ -45,12 +53,22 @@ const mostSteps = 200
 
 // Blame finds where an asset of an incarnation comes from, or one of its fields,
 // by its path as in a filter. It goes back from change to change of the asset.
+// From there it goes on to what the field comes from.
 func (r *Reader) Blame(ctx context.Context, id intent.IncarnationID, asset intent.AssetID, field string) (Blame, error) {
+	blame, err := r.blame(ctx, id, asset, field)
+	if err != nil {
+		return Blame{}, err
+	}
+	return blame, r.follow(ctx, &blame, map[end]bool{{asset, field}: true})
+}
+
+// blame of one stage.
+func (r *Reader) blame(ctx context.Context, id intent.IncarnationID, asset intent.AssetID, field string) (Blame, error) {
 	member, err := r.store.Member(ctx, id, asset)
 	if err != nil {
 		return Blame{}, err
 	}
-	blame := Blame{Field: field, Since: intent.IncarnationID{Partition: id.Partition, Sequence: member.Since}}
+	blame := Blame{Asset: asset, Field: field, Since: intent.IncarnationID{Partition: id.Partition, Sequence: member.Since}}
 	current, err := r.value(ctx, id, member, field)
 	if err != nil {
 		return Blame{}, err
@@ -89,6 +107,13 @@ func (r *Reader) Blame(ctx context.Context, id intent.IncarnationID, asset inten
 			}
 		}
 		member, blame.Since.Sequence = before, before.Since
+	}
+	if !blame.Before.IsZero() {
+		before, err := r.store.Incarnation(ctx, blame.Before)
+		if err != nil && !fault.Is(err, fault.NotFound) {
+			return Blame{}, err
+		}
+		blame.SourcesBefore = before.Sources
 	}
 	return blame, r.origin(ctx, asset, &blame)
 }

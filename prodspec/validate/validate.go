@@ -25,7 +25,8 @@ import (
 	"lehr.dev/store"
 )
 
-// maxFindings is how many findings of a candidate are told apart.
+// maxFindings is how many findings of a candidate are gathered before those with one
+// cause are grouped.
 const maxFindings = 1000
 
 // Snapshots is what is read of the base. store.Snapshots satisfies it.
@@ -120,7 +121,7 @@ type Again func(ctx context.Context, each func(asset intent.AssetID, body []byte
 
 // Judgement of a candidate.
 type Judgement struct {
-	// Findings, errors first and warnings last, at most about a thousand.
+	// Findings, errors first and warnings last, those with one cause once.
 	Findings []intent.Finding
 	// Rejected: it has errors, which only another candidate can mend.
 	Rejected bool
@@ -183,7 +184,6 @@ type judging struct {
 	entries     map[intent.AssetID]*store.Entry
 	known       map[intent.AssetID]intent.Member // of the base, as far as read
 	findings    []intent.Finding
-	more        int // findings beyond the limit
 	rejected    bool
 	// held: a person must acknowledge the candidate; guarded: because of a guard.
 	held, guarded bool
@@ -240,8 +240,8 @@ func (j *judging) add(finding intent.Finding) {
 		j.rejected = true
 	}
 	if len(j.findings) >= maxFindings {
-		j.more++
-		return
+		// It is bounded: those of one cause are one.
+		j.findings = intent.GroupFindings(j.findings)
 	}
 	if j.Origin != nil && finding.Asset != "" && finding.File == "" {
 		origin := j.Origin(finding.Asset)
@@ -278,17 +278,10 @@ func (j *judging) hold(finding intent.Finding) {
 }
 
 func (j *judging) judgement() Judgement {
-	if j.more > 0 {
-		j.findings = append(j.findings, intent.Finding{
-			Rule: "limit", Severity: intent.Warning,
-			Message: fmt.Sprintf("%d more findings are not shown", j.more),
-			Hint:    "mend those shown first; many may have one cause",
-		})
-	}
 	slices.SortStableFunc(j.findings, func(a, b intent.Finding) int {
 		return cmp.Or(cmp.Compare(rank(a), rank(b)), strings.Compare(string(a.Asset), string(b.Asset)))
 	})
-	out := Judgement{Findings: j.findings, Rejected: j.rejected, Held: j.held && !j.Acknowledged && !j.rejected}
+	out := Judgement{Findings: intent.GroupFindings(j.findings), Rejected: j.rejected, Held: j.held && !j.Acknowledged && !j.rejected}
 	if j.guarded && j.Acknowledged {
 		out.Labels = map[string]string{AcknowledgedLabel: j.Candidate.Digest.String()}
 	}

@@ -9,6 +9,7 @@ package fetch
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -83,6 +84,9 @@ type Options struct {
 	Wake func()
 	// Documents reads those that a store holds; nil: there is none here.
 	Documents func(ctx context.Context, partition intent.PartitionID, name string) (document.Document, error)
+	// DocumentAt reads one as of a revision, to tell who changed what; nil: nobody
+	// asks.
+	DocumentAt func(ctx context.Context, partition intent.PartitionID, name, revision string) (document.Document, error)
 	// Failing is since when sources failed when their partition was last acted
 	// for, by name.
 	Failing map[string]intent.Failing
@@ -179,8 +183,11 @@ func unreadable(what string, err error) *fault.Error {
 // tooLarge is the error of more than is read.
 func tooLarge(what string, most int64) *fault.Error {
 	return fault.New(fault.Invalid, "%s has more than %d bytes, which is the most that is read", what, most).
-		WithHint("split it, or ask for less of it")
+		WithHint("split it, or ask for less of it").WithCause(errTooLarge)
 }
+
+// errTooLarge is the cause of what has more bytes than are read.
+var errTooLarge = errors.New("it is too large")
 
 // one makes a state of contents by path.
 func held(contents map[string][]byte) *State {

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -105,17 +106,27 @@ func (m *mirror) update(ctx context.Context) (string, error) {
 		return "", err
 	}
 	arguments := []string{"fetch", "--quiet", "--force", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", "--no-recurse-submodules", "--upload-pack=git-upload-pack"}
+	depth := []string{""}
 	if _, err := m.git(ctx, invocation{arguments: []string{"rev-parse", "--quiet", "--verify", fetched}}); err != nil && !m.whole {
-		// What came before is not needed. What comes after is, to tell whether
+		// Not all that came before is needed. What comes after is, to tell whether
 		// history was rewritten.
-		arguments = append(arguments, "--depth=1")
+		depth = []string{fmt.Sprintf("--depth=%d", pastCommits), "--depth=1"}
 	}
 	defer way.close()
-	way.arguments = append(arguments, "--", way.address, "+"+m.reference()+":"+fetched)
 	way.growing = true
-	if _, err := m.git(ctx, way); err != nil {
+	for i, past := range depth {
+		way.arguments = arguments
+		if past != "" {
+			way.arguments = append(slices.Clip(arguments), past)
+		}
+		way.arguments = append(way.arguments, "--", way.address, "+"+m.reference()+":"+fetched)
+		if _, err = m.git(ctx, way); err == nil {
+			break
+		}
 		m.tidy()
-		return "", m.explained(err, way.secrets)
+		if last := i == len(depth)-1; last || !errors.Is(err, errTooLarge) {
+			return "", m.explained(err, way.secrets)
+		}
 	}
 	out, err := m.git(ctx, invocation{arguments: []string{"rev-parse", "--verify", fetched + "^{commit}"}})
 	if err != nil {

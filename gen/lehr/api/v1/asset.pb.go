@@ -859,7 +859,16 @@ type BlameAssetResponse struct {
 	// its fields.
 	Derived []*Derivation `protobuf:"bytes,18,rep,name=derived" json:"derived,omitempty"`
 	// The states that the sources were in.
-	Sources       []*SourceRevision `protobuf:"bytes,19,rep,name=sources" json:"sources,omitempty"`
+	Sources []*SourceRevision `protobuf:"bytes,19,rep,name=sources" json:"sources,omitempty"`
+	// The states that they were in in before; of what changed, a change between
+	// both made the field what it is.
+	SourcesBefore []*SourceRevision `protobuf:"bytes,20,rep,name=sources_before,json=sourcesBefore" json:"sources_before,omitempty"`
+	// Where the field comes from, when that is a field of an asset that the
+	// generator read, or another one of this asset, of which it was derived; as of
+	// since. Unset: it comes from files, or that is not known.
+	From *BlameAssetResponse `protobuf:"bytes,21,opt,name=from" json:"from,omitempty"`
+	// Of one that another comes from: how that is known, for people.
+	Because       string `protobuf:"bytes,22,opt,name=because" json:"because,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1027,6 +1036,27 @@ func (x *BlameAssetResponse) GetSources() []*SourceRevision {
 	return nil
 }
 
+func (x *BlameAssetResponse) GetSourcesBefore() []*SourceRevision {
+	if x != nil {
+		return x.SourcesBefore
+	}
+	return nil
+}
+
+func (x *BlameAssetResponse) GetFrom() *BlameAssetResponse {
+	if x != nil {
+		return x.From
+	}
+	return nil
+}
+
+func (x *BlameAssetResponse) GetBecause() string {
+	if x != nil {
+		return x.Because
+	}
+	return ""
+}
+
 // Place is a file of a source.
 type Place struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1034,7 +1064,16 @@ type Place struct {
 	// From 1; 0: not known.
 	Line int32 `protobuf:"varint,2,opt,name=line" json:"line,omitempty"`
 	// The source that has it, with the commit it was read at; unset: not known.
-	Source        *SourceRevision `protobuf:"bytes,3,opt,name=source" json:"source,omitempty"`
+	Source *SourceRevision `protobuf:"bytes,3,opt,name=source" json:"source,omitempty"`
+	// What changed the line, or else the file, since the incarnation before; unset:
+	// nothing did, or that is not known.
+	Changed *SourceChange `protobuf:"bytes,4,opt,name=changed" json:"changed,omitempty"`
+	// Of a line: it has the value, or a part of it, under this other name, and was
+	// changed at the same time; "-": as an entry of a list.
+	Under string `protobuf:"bytes,5,opt,name=under" json:"under,omitempty"`
+	// Others that changed the file since the incarnation before, the newest first;
+	// at most 4.
+	Others        []*SourceChange `protobuf:"bytes,6,rep,name=others" json:"others,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1090,6 +1129,107 @@ func (x *Place) GetSource() *SourceRevision {
 	return nil
 }
 
+func (x *Place) GetChanged() *SourceChange {
+	if x != nil {
+		return x.Changed
+	}
+	return nil
+}
+
+func (x *Place) GetUnder() string {
+	if x != nil {
+		return x.Under
+	}
+	return ""
+}
+
+func (x *Place) GetOthers() []*SourceChange {
+	if x != nil {
+		return x.Others
+	}
+	return nil
+}
+
+// SourceChange is a commit, or a revision of a document.
+type SourceChange struct {
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Revision string                 `protobuf:"bytes,1,opt,name=revision" json:"revision,omitempty"`
+	Commit   *Commit                `protobuf:"bytes,2,opt,name=commit" json:"commit,omitempty"`
+	// It changed that very line, and not only the file.
+	Line bool `protobuf:"varint,3,opt,name=line" json:"line,omitempty"`
+	// It is the oldest that is known: it was this one or an earlier one.
+	Earlier bool `protobuf:"varint,4,opt,name=earlier" json:"earlier,omitempty"`
+	// It was made before the incarnation before already: something else changed since.
+	Old           bool `protobuf:"varint,5,opt,name=old" json:"old,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SourceChange) Reset() {
+	*x = SourceChange{}
+	mi := &file_lehr_api_v1_asset_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SourceChange) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SourceChange) ProtoMessage() {}
+
+func (x *SourceChange) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_asset_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SourceChange.ProtoReflect.Descriptor instead.
+func (*SourceChange) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_asset_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *SourceChange) GetRevision() string {
+	if x != nil {
+		return x.Revision
+	}
+	return ""
+}
+
+func (x *SourceChange) GetCommit() *Commit {
+	if x != nil {
+		return x.Commit
+	}
+	return nil
+}
+
+func (x *SourceChange) GetLine() bool {
+	if x != nil {
+		return x.Line
+	}
+	return false
+}
+
+func (x *SourceChange) GetEarlier() bool {
+	if x != nil {
+		return x.Earlier
+	}
+	return false
+}
+
+func (x *SourceChange) GetOld() bool {
+	if x != nil {
+		return x.Old
+	}
+	return false
+}
+
 type Derivation struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Name  string                 `protobuf:"bytes,1,opt,name=name" json:"name,omitempty"`
@@ -1098,16 +1238,18 @@ type Derivation struct {
 	Place *Place `protobuf:"bytes,3,opt,name=place" json:"place,omitempty"`
 	// The field's path, what it was before, empty if it was not set, and why the
 	// resolver changes it.
-	Field         string `protobuf:"bytes,4,opt,name=field" json:"field,omitempty"`
-	Was           string `protobuf:"bytes,5,opt,name=was" json:"was,omitempty"`
-	Reason        string `protobuf:"bytes,6,opt,name=reason" json:"reason,omitempty"`
+	Field  string `protobuf:"bytes,4,opt,name=field" json:"field,omitempty"`
+	Was    string `protobuf:"bytes,5,opt,name=was" json:"was,omitempty"`
+	Reason string `protobuf:"bytes,6,opt,name=reason" json:"reason,omitempty"`
+	// Fields of the asset that its expressions name.
+	Reads         []string `protobuf:"bytes,7,rep,name=reads" json:"reads,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Derivation) Reset() {
 	*x = Derivation{}
-	mi := &file_lehr_api_v1_asset_proto_msgTypes[11]
+	mi := &file_lehr_api_v1_asset_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1119,7 +1261,7 @@ func (x *Derivation) String() string {
 func (*Derivation) ProtoMessage() {}
 
 func (x *Derivation) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_asset_proto_msgTypes[11]
+	mi := &file_lehr_api_v1_asset_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1132,7 +1274,7 @@ func (x *Derivation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Derivation.ProtoReflect.Descriptor instead.
 func (*Derivation) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_asset_proto_rawDescGZIP(), []int{11}
+	return file_lehr_api_v1_asset_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Derivation) GetName() string {
@@ -1175,6 +1317,13 @@ func (x *Derivation) GetReason() string {
 		return x.Reason
 	}
 	return ""
+}
+
+func (x *Derivation) GetReads() []string {
+	if x != nil {
+		return x.Reads
+	}
+	return nil
 }
 
 var File_lehr_api_v1_asset_proto protoreflect.FileDescriptor
@@ -1255,7 +1404,7 @@ const file_lehr_api_v1_asset_proto_rawDesc = "" +
 	"\tpartition\x18\x01 \x01(\tR\tpartition\x12\x14\n" +
 	"\x05asset\x18\x02 \x01(\tR\x05asset\x12\x14\n" +
 	"\x05field\x18\x03 \x01(\tR\x05field\x12 \n" +
-	"\vincarnation\x18\x04 \x01(\tR\vincarnation\"\xed\x04\n" +
+	"\vincarnation\x18\x04 \x01(\tR\vincarnation\"\x80\x06\n" +
 	"\x12BlameAssetResponse\x12 \n" +
 	"\vincarnation\x18\x01 \x01(\tR\vincarnation\x12\x14\n" +
 	"\x05asset\x18\x02 \x01(\tR\x05asset\x12\x14\n" +
@@ -1277,11 +1426,23 @@ const file_lehr_api_v1_asset_proto_rawDesc = "" +
 	"\x04read\x18\x10 \x03(\tR\x04read\x12&\n" +
 	"\x04line\x18\x11 \x01(\v2\x12.lehr.api.v1.PlaceR\x04line\x121\n" +
 	"\aderived\x18\x12 \x03(\v2\x17.lehr.api.v1.DerivationR\aderived\x125\n" +
-	"\asources\x18\x13 \x03(\v2\x1b.lehr.api.v1.SourceRevisionR\asources\"d\n" +
+	"\asources\x18\x13 \x03(\v2\x1b.lehr.api.v1.SourceRevisionR\asources\x12B\n" +
+	"\x0esources_before\x18\x14 \x03(\v2\x1b.lehr.api.v1.SourceRevisionR\rsourcesBefore\x123\n" +
+	"\x04from\x18\x15 \x01(\v2\x1f.lehr.api.v1.BlameAssetResponseR\x04from\x12\x18\n" +
+	"\abecause\x18\x16 \x01(\tR\abecause\"\xe2\x01\n" +
 	"\x05Place\x12\x12\n" +
 	"\x04file\x18\x01 \x01(\tR\x04file\x12\x12\n" +
 	"\x04line\x18\x02 \x01(\x05R\x04line\x123\n" +
-	"\x06source\x18\x03 \x01(\v2\x1b.lehr.api.v1.SourceRevisionR\x06source\"\xa0\x01\n" +
+	"\x06source\x18\x03 \x01(\v2\x1b.lehr.api.v1.SourceRevisionR\x06source\x123\n" +
+	"\achanged\x18\x04 \x01(\v2\x19.lehr.api.v1.SourceChangeR\achanged\x12\x14\n" +
+	"\x05under\x18\x05 \x01(\tR\x05under\x121\n" +
+	"\x06others\x18\x06 \x03(\v2\x19.lehr.api.v1.SourceChangeR\x06others\"\x97\x01\n" +
+	"\fSourceChange\x12\x1a\n" +
+	"\brevision\x18\x01 \x01(\tR\brevision\x12+\n" +
+	"\x06commit\x18\x02 \x01(\v2\x13.lehr.api.v1.CommitR\x06commit\x12\x12\n" +
+	"\x04line\x18\x03 \x01(\bR\x04line\x12\x18\n" +
+	"\aearlier\x18\x04 \x01(\bR\aearlier\x12\x10\n" +
+	"\x03old\x18\x05 \x01(\bR\x03old\"\xb6\x01\n" +
 	"\n" +
 	"Derivation\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
@@ -1289,7 +1450,8 @@ const file_lehr_api_v1_asset_proto_rawDesc = "" +
 	"\x05place\x18\x03 \x01(\v2\x12.lehr.api.v1.PlaceR\x05place\x12\x14\n" +
 	"\x05field\x18\x04 \x01(\tR\x05field\x12\x10\n" +
 	"\x03was\x18\x05 \x01(\tR\x03was\x12\x16\n" +
-	"\x06reason\x18\x06 \x01(\tR\x06reason2\xf1\x02\n" +
+	"\x06reason\x18\x06 \x01(\tR\x06reason\x12\x14\n" +
+	"\x05reads\x18\a \x03(\tR\x05reads2\xf1\x02\n" +
 	"\fAssetService\x12W\n" +
 	"\n" +
 	"ListAssets\x12\x1e.lehr.api.v1.ListAssetsRequest\x1a\x1f.lehr.api.v1.ListAssetsResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01\x12Q\n" +
@@ -1310,7 +1472,7 @@ func file_lehr_api_v1_asset_proto_rawDescGZIP() []byte {
 	return file_lehr_api_v1_asset_proto_rawDescData
 }
 
-var file_lehr_api_v1_asset_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
+var file_lehr_api_v1_asset_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
 var file_lehr_api_v1_asset_proto_goTypes = []any{
 	(*Asset)(nil),                 // 0: lehr.api.v1.Asset
 	(*ListAssetsRequest)(nil),     // 1: lehr.api.v1.ListAssetsRequest
@@ -1323,50 +1485,57 @@ var file_lehr_api_v1_asset_proto_goTypes = []any{
 	(*BlameAssetRequest)(nil),     // 8: lehr.api.v1.BlameAssetRequest
 	(*BlameAssetResponse)(nil),    // 9: lehr.api.v1.BlameAssetResponse
 	(*Place)(nil),                 // 10: lehr.api.v1.Place
-	(*Derivation)(nil),            // 11: lehr.api.v1.Derivation
-	nil,                           // 12: lehr.api.v1.Asset.AddonsEntry
-	nil,                           // 13: lehr.api.v1.GetAssetResponse.AddonsEntry
-	(*structpb.Struct)(nil),       // 14: google.protobuf.Struct
-	(*timestamppb.Timestamp)(nil), // 15: google.protobuf.Timestamp
-	(*Report)(nil),                // 16: lehr.api.v1.Report
-	(*SourceRevision)(nil),        // 17: lehr.api.v1.SourceRevision
+	(*SourceChange)(nil),          // 11: lehr.api.v1.SourceChange
+	(*Derivation)(nil),            // 12: lehr.api.v1.Derivation
+	nil,                           // 13: lehr.api.v1.Asset.AddonsEntry
+	nil,                           // 14: lehr.api.v1.GetAssetResponse.AddonsEntry
+	(*structpb.Struct)(nil),       // 15: google.protobuf.Struct
+	(*timestamppb.Timestamp)(nil), // 16: google.protobuf.Timestamp
+	(*Report)(nil),                // 17: lehr.api.v1.Report
+	(*SourceRevision)(nil),        // 18: lehr.api.v1.SourceRevision
+	(*Commit)(nil),                // 19: lehr.api.v1.Commit
 }
 var file_lehr_api_v1_asset_proto_depIdxs = []int32{
-	14, // 0: lehr.api.v1.Asset.payload:type_name -> google.protobuf.Struct
-	12, // 1: lehr.api.v1.Asset.addons:type_name -> lehr.api.v1.Asset.AddonsEntry
-	15, // 2: lehr.api.v1.ListAssetsRequest.at:type_name -> google.protobuf.Timestamp
+	15, // 0: lehr.api.v1.Asset.payload:type_name -> google.protobuf.Struct
+	13, // 1: lehr.api.v1.Asset.addons:type_name -> lehr.api.v1.Asset.AddonsEntry
+	16, // 2: lehr.api.v1.ListAssetsRequest.at:type_name -> google.protobuf.Timestamp
 	0,  // 3: lehr.api.v1.ListAssetsResponse.assets:type_name -> lehr.api.v1.Asset
 	0,  // 4: lehr.api.v1.WatchAssetsResponse.assets:type_name -> lehr.api.v1.Asset
-	15, // 5: lehr.api.v1.GetAssetRequest.at:type_name -> google.protobuf.Timestamp
+	16, // 5: lehr.api.v1.GetAssetRequest.at:type_name -> google.protobuf.Timestamp
 	0,  // 6: lehr.api.v1.GetAssetResponse.asset:type_name -> lehr.api.v1.Asset
-	14, // 7: lehr.api.v1.GetAssetResponse.payload:type_name -> google.protobuf.Struct
-	13, // 8: lehr.api.v1.GetAssetResponse.addons:type_name -> lehr.api.v1.GetAssetResponse.AddonsEntry
+	15, // 7: lehr.api.v1.GetAssetResponse.payload:type_name -> google.protobuf.Struct
+	14, // 8: lehr.api.v1.GetAssetResponse.addons:type_name -> lehr.api.v1.GetAssetResponse.AddonsEntry
 	5,  // 9: lehr.api.v1.GetAssetResponse.references:type_name -> lehr.api.v1.Reference
 	5,  // 10: lehr.api.v1.GetAssetResponse.referenced_by:type_name -> lehr.api.v1.Reference
-	16, // 11: lehr.api.v1.GetAssetResponse.report:type_name -> lehr.api.v1.Report
-	15, // 12: lehr.api.v1.BlameAssetResponse.published:type_name -> google.protobuf.Timestamp
+	17, // 11: lehr.api.v1.GetAssetResponse.report:type_name -> lehr.api.v1.Report
+	16, // 12: lehr.api.v1.BlameAssetResponse.published:type_name -> google.protobuf.Timestamp
 	10, // 13: lehr.api.v1.BlameAssetResponse.made:type_name -> lehr.api.v1.Place
 	10, // 14: lehr.api.v1.BlameAssetResponse.inputs:type_name -> lehr.api.v1.Place
 	10, // 15: lehr.api.v1.BlameAssetResponse.line:type_name -> lehr.api.v1.Place
-	11, // 16: lehr.api.v1.BlameAssetResponse.derived:type_name -> lehr.api.v1.Derivation
-	17, // 17: lehr.api.v1.BlameAssetResponse.sources:type_name -> lehr.api.v1.SourceRevision
-	17, // 18: lehr.api.v1.Place.source:type_name -> lehr.api.v1.SourceRevision
-	10, // 19: lehr.api.v1.Derivation.place:type_name -> lehr.api.v1.Place
-	14, // 20: lehr.api.v1.Asset.AddonsEntry.value:type_name -> google.protobuf.Struct
-	14, // 21: lehr.api.v1.GetAssetResponse.AddonsEntry.value:type_name -> google.protobuf.Struct
-	1,  // 22: lehr.api.v1.AssetService.ListAssets:input_type -> lehr.api.v1.ListAssetsRequest
-	6,  // 23: lehr.api.v1.AssetService.GetAsset:input_type -> lehr.api.v1.GetAssetRequest
-	8,  // 24: lehr.api.v1.AssetService.BlameAsset:input_type -> lehr.api.v1.BlameAssetRequest
-	3,  // 25: lehr.api.v1.AssetService.WatchAssets:input_type -> lehr.api.v1.WatchAssetsRequest
-	2,  // 26: lehr.api.v1.AssetService.ListAssets:output_type -> lehr.api.v1.ListAssetsResponse
-	7,  // 27: lehr.api.v1.AssetService.GetAsset:output_type -> lehr.api.v1.GetAssetResponse
-	9,  // 28: lehr.api.v1.AssetService.BlameAsset:output_type -> lehr.api.v1.BlameAssetResponse
-	4,  // 29: lehr.api.v1.AssetService.WatchAssets:output_type -> lehr.api.v1.WatchAssetsResponse
-	26, // [26:30] is the sub-list for method output_type
-	22, // [22:26] is the sub-list for method input_type
-	22, // [22:22] is the sub-list for extension type_name
-	22, // [22:22] is the sub-list for extension extendee
-	0,  // [0:22] is the sub-list for field type_name
+	12, // 16: lehr.api.v1.BlameAssetResponse.derived:type_name -> lehr.api.v1.Derivation
+	18, // 17: lehr.api.v1.BlameAssetResponse.sources:type_name -> lehr.api.v1.SourceRevision
+	18, // 18: lehr.api.v1.BlameAssetResponse.sources_before:type_name -> lehr.api.v1.SourceRevision
+	9,  // 19: lehr.api.v1.BlameAssetResponse.from:type_name -> lehr.api.v1.BlameAssetResponse
+	18, // 20: lehr.api.v1.Place.source:type_name -> lehr.api.v1.SourceRevision
+	11, // 21: lehr.api.v1.Place.changed:type_name -> lehr.api.v1.SourceChange
+	11, // 22: lehr.api.v1.Place.others:type_name -> lehr.api.v1.SourceChange
+	19, // 23: lehr.api.v1.SourceChange.commit:type_name -> lehr.api.v1.Commit
+	10, // 24: lehr.api.v1.Derivation.place:type_name -> lehr.api.v1.Place
+	15, // 25: lehr.api.v1.Asset.AddonsEntry.value:type_name -> google.protobuf.Struct
+	15, // 26: lehr.api.v1.GetAssetResponse.AddonsEntry.value:type_name -> google.protobuf.Struct
+	1,  // 27: lehr.api.v1.AssetService.ListAssets:input_type -> lehr.api.v1.ListAssetsRequest
+	6,  // 28: lehr.api.v1.AssetService.GetAsset:input_type -> lehr.api.v1.GetAssetRequest
+	8,  // 29: lehr.api.v1.AssetService.BlameAsset:input_type -> lehr.api.v1.BlameAssetRequest
+	3,  // 30: lehr.api.v1.AssetService.WatchAssets:input_type -> lehr.api.v1.WatchAssetsRequest
+	2,  // 31: lehr.api.v1.AssetService.ListAssets:output_type -> lehr.api.v1.ListAssetsResponse
+	7,  // 32: lehr.api.v1.AssetService.GetAsset:output_type -> lehr.api.v1.GetAssetResponse
+	9,  // 33: lehr.api.v1.AssetService.BlameAsset:output_type -> lehr.api.v1.BlameAssetResponse
+	4,  // 34: lehr.api.v1.AssetService.WatchAssets:output_type -> lehr.api.v1.WatchAssetsResponse
+	31, // [31:35] is the sub-list for method output_type
+	27, // [27:31] is the sub-list for method input_type
+	27, // [27:27] is the sub-list for extension type_name
+	27, // [27:27] is the sub-list for extension extendee
+	0,  // [0:27] is the sub-list for field type_name
 }
 
 func init() { file_lehr_api_v1_asset_proto_init() }
@@ -1382,7 +1551,7 @@ func file_lehr_api_v1_asset_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lehr_api_v1_asset_proto_rawDesc), len(file_lehr_api_v1_asset_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   14,
+			NumMessages:   15,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -407,14 +407,18 @@ type Finding struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Rule  string                 `protobuf:"bytes,1,opt,name=rule" json:"rule,omitempty"`
 	// "error" or "warning".
-	Severity      string `protobuf:"bytes,2,opt,name=severity" json:"severity,omitempty"`
-	Message       string `protobuf:"bytes,3,opt,name=message" json:"message,omitempty"`
-	Hint          string `protobuf:"bytes,4,opt,name=hint" json:"hint,omitempty"`
-	File          string `protobuf:"bytes,5,opt,name=file" json:"file,omitempty"`
-	Line          int32  `protobuf:"varint,6,opt,name=line" json:"line,omitempty"`
-	Column        int32  `protobuf:"varint,7,opt,name=column" json:"column,omitempty"`
-	Field         string `protobuf:"bytes,8,opt,name=field" json:"field,omitempty"`
-	Asset         string `protobuf:"bytes,9,opt,name=asset" json:"asset,omitempty"`
+	Severity string `protobuf:"bytes,2,opt,name=severity" json:"severity,omitempty"`
+	Message  string `protobuf:"bytes,3,opt,name=message" json:"message,omitempty"`
+	Hint     string `protobuf:"bytes,4,opt,name=hint" json:"hint,omitempty"`
+	File     string `protobuf:"bytes,5,opt,name=file" json:"file,omitempty"`
+	Line     int32  `protobuf:"varint,6,opt,name=line" json:"line,omitempty"`
+	Column   int32  `protobuf:"varint,7,opt,name=column" json:"column,omitempty"`
+	Field    string `protobuf:"bytes,8,opt,name=field" json:"field,omitempty"`
+	Asset    string `protobuf:"bytes,9,opt,name=asset" json:"asset,omitempty"`
+	// How many others with the same cause it stands for, and what some of those are
+	// about: assets, or files.
+	Alike         int32    `protobuf:"varint,10,opt,name=alike" json:"alike,omitempty"`
+	Examples      []string `protobuf:"bytes,11,rep,name=examples" json:"examples,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -510,6 +514,20 @@ func (x *Finding) GetAsset() string {
 		return x.Asset
 	}
 	return ""
+}
+
+func (x *Finding) GetAlike() int32 {
+	if x != nil {
+		return x.Alike
+	}
+	return 0
+}
+
+func (x *Finding) GetExamples() []string {
+	if x != nil {
+		return x.Examples
+	}
+	return nil
 }
 
 type FieldChange struct {
@@ -1677,7 +1695,7 @@ const file_lehr_api_v1_values_proto_rawDesc = "" +
 	"\x04time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\"Y\n" +
 	"\rSourceFailure\x120\n" +
 	"\x05since\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x12\x16\n" +
-	"\x06reason\x18\x02 \x01(\tR\x06reason\"\xd3\x01\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\"\x85\x02\n" +
 	"\aFinding\x12\x12\n" +
 	"\x04rule\x18\x01 \x01(\tR\x04rule\x12\x1a\n" +
 	"\bseverity\x18\x02 \x01(\tR\bseverity\x12\x18\n" +
@@ -1687,7 +1705,10 @@ const file_lehr_api_v1_values_proto_rawDesc = "" +
 	"\x04line\x18\x06 \x01(\x05R\x04line\x12\x16\n" +
 	"\x06column\x18\a \x01(\x05R\x06column\x12\x14\n" +
 	"\x05field\x18\b \x01(\tR\x05field\x12\x14\n" +
-	"\x05asset\x18\t \x01(\tR\x05asset\"\xa5\x01\n" +
+	"\x05asset\x18\t \x01(\tR\x05asset\x12\x14\n" +
+	"\x05alike\x18\n" +
+	" \x01(\x05R\x05alike\x12\x1a\n" +
+	"\bexamples\x18\v \x03(\tR\bexamples\"\xa5\x01\n" +
 	"\vFieldChange\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x18\n" +
 	"\acurrent\x18\x02 \x01(\tR\acurrent\x12\x16\n" +
