@@ -113,6 +113,101 @@ func bursts(sides ...[]Count) float64 {
 	return sum / degrees
 }
 
+// scattering is how events come.
+type scattering struct {
+	// by is how many events count as one: they come in bursts, and neighbours are alike.
+	by float64
+	// effective is how many independent samples there are of the side with fewer.
+	effective float64
+	// successive has the rates, where one side is after the other; else nil.
+	successive *successive
+}
+
+// wider scatters as much more as a quantile of Student is wider than the normal one: how much
+// events scatter is only known from so many samples.
+func (s scattering) wider(tail float64) scattering {
+	if degrees := s.effective - 1; degrees > 0 && !math.IsInf(degrees, 1) {
+		s.by *= math.Pow(studentQuantile(tail, degrees)/studentQuantile(tail, math.Inf(1)), 2)
+	}
+	return s
+}
+
+// scatterOf both sides. Where they are of the same time, what is shared is no scatter: given
+// how many events both have in a block of time, those of the experiment are binomial.
+func scatterOf(control, experiment side) scattering {
+	if !control.timed() || !experiment.timed() {
+		return scattering{by: bursts(control.counts, experiment.counts), effective: math.Inf(1)}
+	}
+	if together(control, experiment) {
+		if b, enough := blocksOf(control, experiment); enough {
+			return scatterWithin(sumsOf(control, experiment, b))
+		}
+	}
+	s := newSuccessive(ratesAt(control), ratesAt(experiment), total(control.counts).rate(), true)
+	return scattering{by: bursts(control.counts, experiment.counts) * s.inflated, effective: s.effective(), successive: &s}
+}
+
+// ratesAt are the rates of a side at each time.
+func ratesAt(s side) side {
+	rates := side{}
+	for from := 0; from < len(s.times); {
+		to := from + 1
+		for to < len(s.times) && s.times[to].Equal(s.times[from]) {
+			to++
+		}
+		if sum := total(s.counts[from:to]); sum.Of > 0 || from == 0 {
+			rates.values, rates.times = append(rates.values, sum.rate()), append(rates.times, s.times[from])
+		}
+		from = to
+	}
+	return rates
+}
+
+// sumsOf both sides in each block.
+func sumsOf(control, experiment side, b blocks) [][2]Count {
+	sums := make([][2]Count, b.count)
+	for side, s := range [][]Count{control.counts, experiment.counts} {
+		for i, c := range s {
+			sum := &sums[b.of[side][i]][side]
+			sum.Events += c.Events
+			sum.Of += c.Of
+		}
+	}
+	return sums
+}
+
+// scatterWithin blocks of both sides: the statistic of Pearson, as that of bursts.
+func scatterWithin(sums [][2]Count) scattering {
+	var all [2]Count
+	for _, s := range sums {
+		if s[0].Of > 0 && s[1].Of > 0 {
+			for i := range all {
+				all[i] = total([]Count{all[i], s[i]})
+			}
+		}
+	}
+	var rests []float64
+	squares, degrees := 0.0, -1.0
+	for _, s := range sums {
+		if !(s[0].Of > 0) || !(s[1].Of > 0) {
+			continue
+		}
+		rest, events := 0.0, s[0].Events+s[1].Events
+		expected := [2]float64{all[0].rate() * s[0].Of, all[1].rate() * s[1].Of}
+		if share := expected[1] / (expected[0] + expected[1]); events > 0 && share > 0 && share < 1 {
+			rest = (s[1].Events - events*share) / math.Sqrt(events*share*(1-share))
+			squares += rest * rest
+			degrees++
+		}
+		rests = append(rests, rest)
+	}
+	alike, by := inflation(0, rests), 1.0
+	if degrees >= 1 {
+		by = max(1, squares/degrees)
+	}
+	return scattering{by: by * alike, effective: float64(len(rests)) / alike}
+}
+
 func total(counts []Count) (sum Count) {
 	for _, c := range counts {
 		sum.Events += c.Events
