@@ -21,7 +21,7 @@ type groupView struct {
 	Members                int64
 	// Unhealthy are members in sync that are unhealthy.
 	Unhealthy int64
-	Shares                 []share
+	Shares    []share
 	// Instances of a service, what needs a person most first, as far as they are
 	// shown, and how many there are.
 	Instances []groupView
@@ -84,7 +84,9 @@ func service(partition string, groups []*apipb.Group) groupView {
 			instances = append(instances, toGroupView(partition, g.Name, g.States, g.Unhealthy))
 		}
 	}
-	slices.SortStableFunc(instances, func(a, b groupView) int { return cmp.Or(cmp.Compare(rank(a.State), rank(b.State)), -cmp.Compare(a.Unhealthy, b.Unhealthy)) })
+	slices.SortStableFunc(instances, func(a, b groupView) int {
+		return cmp.Or(cmp.Compare(rank(a.State), rank(b.State)), -cmp.Compare(a.Unhealthy, b.Unhealthy))
+	})
 	g := toGroupView(partition, groups[0].Service, states, unhealthy)
 	g.Count, g.Instances = len(instances), instances
 	return g

@@ -23,6 +23,9 @@ type Manifest struct {
 	// not lines of the other. Line is then the line of File; 0: the whole file.
 	Rendered bool
 	Line     int
+	// Name is that of the one object without what a renderer appends to it for its
+	// content; empty: nothing is appended. Omit may use it.
+	Name string
 }
 
 // Finding is what is wrong with a manifest, or probably not meant.

@@ -3,6 +3,7 @@ package kubernetes_test
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -369,6 +370,35 @@ func TestSecrets(t *testing.T) {
 	}
 }
 
+// TestOmit: what is left out is named, also by patterns.
+func TestOmit(t *testing.T) {
+	text := ""
+	for _, o := range []string{"v1 Secret web-tls", "v1 Secret web-key", "v1 ConfigMap web-tls", "batch/v1 Job once-1", "batch/v1 Job once-2", "batch/v1 Job often"} {
+		part := strings.Fields(o)
+		text += "apiVersion: " + part[0] + "\nkind: " + part[1] + "\nmetadata: {name: " + part[2] + "}\n---\n"
+	}
+	for omit, want := range map[string]string{
+		"Secret/web-tls":   "web-key web-tls once-1 once-2 often",
+		"Secret/*":         "web-tls once-1 once-2 often",
+		"*/web-tls":        "web-key once-1 once-2 often",
+		"Job.batch/once-?": "web-tls web-key web-tls often",
+		"Job*/often":       "web-tls web-key web-tls once-1 once-2",
+		"Job/often":        "web-tls web-key web-tls once-1 once-2 often",
+	} {
+		objects, findings := kubernetes.Read([]kubernetes.Manifest{{File: "a.yaml", Text: []byte(text)}}, kubernetes.Settings{Cluster: "prod", Namespace: "default", Omit: []string{omit}})
+		var names []string
+		for _, o := range objects {
+			names = append(names, o.Payload.Name)
+		}
+		wanted := strings.Fields(want)
+		slices.Sort(wanted)
+		slices.Sort(names)
+		if !slices.Equal(names, wanted) || len(findings) > 0 {
+			t.Errorf("without %s: %s, want %s; %+v", omit, names, wanted, findings)
+		}
+	}
+}
+
 // TestLargeObjectsAreSpilled: what is too large for an asset is a blob, which the
 // asset names.
 func TestLargeObjectsAreSpilled(t *testing.T) {
@@ -404,6 +434,7 @@ func TestSettings(t *testing.T) {
 		"--namespace=/":      "with.namespace \"/\" is no name",
 		"--reference=a":      `with.reference "a" is none`,
 		"--omit=x":           `with.omit "x" names no object`,
+		"--omit=Secret/[":    `with.omit "Secret/[" is no pattern`,
 		"--cluster_scoped=x": `with.cluster_scoped "x" is no kind`,
 	} {
 		if _, err := settings("--cluster=a", argument); err == nil || !strings.Contains(err.Error(), want) {

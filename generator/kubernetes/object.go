@@ -104,7 +104,7 @@ func (r *reader) object(m Manifest, line int, fields map[string]any) {
 	if group != "" {
 		full += "." + group
 	}
-	if slices.Contains(r.settings.Omit, full+"/"+name) {
+	if r.omits(full, name) || m.Name != "" && r.omits(full, m.Name) {
 		return
 	}
 	if skip := r.settings.Skip; skip != nil && skip(full, name, fields) {
@@ -117,6 +117,14 @@ func (r *reader) object(m Manifest, line int, fields map[string]any) {
 	r.objects = append(r.objects, Object{
 		File: m.File, Line: placed(m, line), value: fields,
 		Payload: &kubernetespb.Object{ApiVersion: version, Kind: kind, Namespace: text(fields, "metadata", "namespace"), Name: name, Cluster: r.settings.Cluster},
+	})
+}
+
+// omits reports whether settings leave an object out.
+func (r *reader) omits(kind, name string) bool {
+	return slices.ContainsFunc(r.settings.Omit, func(pattern string) bool {
+		is, _ := path.Match(pattern, kind+"/"+name) // Settings check that it is one.
+		return is
 	})
 }
 

@@ -3,6 +3,7 @@ package kubernetes
 import (
 	"errors"
 	"fmt"
+	"path"
 	"regexp"
 
 	"lehr.dev/generator"
@@ -16,7 +17,7 @@ type Settings struct {
 	Namespace string
 	// References that objects make, beside those of the built-in table.
 	References []Reference
-	// Omit lists what is left out, as KIND[.GROUP]/NAME.
+	// Omit lists what is left out, as KIND[.GROUP]/NAME, patterns of path.Match.
 	Omit []string
 	// ClusterScoped lists kinds, as KIND.GROUP, that have no namespace, beside
 	// those of Kubernetes and of CustomResourceDefinitions that are read.
@@ -36,7 +37,7 @@ var (
 	segmentPattern   = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]*$`)
 	kindPattern      = regexp.MustCompile(`^[A-Z][A-Za-z0-9]*(\.[a-z0-9.-]+)?$`)
 	referencePattern = regexp.MustCompile(`^([A-Z][A-Za-z0-9]*(?:\.[a-z0-9.-]+)?):([A-Za-z0-9_./\[\]-]+)=([A-Z][A-Za-z0-9]*(?:\.[a-z0-9.-]+)?)$`)
-	omitPattern      = regexp.MustCompile(`^[A-Z][A-Za-z0-9]*(\.[a-z0-9.-]+)?/.+$`)
+	omitPattern      = regexp.MustCompile(`^[A-Z*][A-Za-z0-9*]*(\.[a-z0-9.*-]+)?/.+$`)
 )
 
 // SettingsOf reads options, of which Keys are read. An error says what is wrong
@@ -77,6 +78,9 @@ func (s *Settings) check() error {
 	for _, omit := range s.Omit {
 		if !omitPattern.MatchString(omit) {
 			return fmt.Errorf("with.omit %q names no object: write KIND.GROUP/NAME, for example Secret/database-password", omit)
+		}
+		if _, err := path.Match(omit, ""); err != nil {
+			return fmt.Errorf("with.omit %q is no pattern: * stands for any text, ? for one character, [ab] for one of them", omit)
 		}
 	}
 	return nil

@@ -198,3 +198,22 @@ func TestContentIsNotRead(t *testing.T) {
 		t.Errorf("%+v, %v", findings, objects)
 	}
 }
+
+// TestOmitOfGeneratedNames: what a generator makes is left out by the name that it is given
+// there, whatever its content is.
+func TestOmitOfGeneratedNames(t *testing.T) {
+	for _, content := range []string{"one", "two"} {
+		omitting := settings
+		omitting.Omit = []string{"Secret/a"}
+		made := files(map[string]string{
+			"base/kustomization.yaml": "resources: [web.yaml]\nsecretGenerator: [{name: a, literals: [password=" + content + "]}]\n",
+		})
+		if objects, findings := build(made, "base", omitting); len(findings) > 0 || len(objects) != 2 {
+			t.Errorf("%d objects, %+v", len(objects), findings)
+		}
+		_, findings := build(made, "base", settings)
+		if len(findings) != 1 || !strings.HasSuffix(findings[0].Hint, "with: {omit: Secret/a}") {
+			t.Errorf("findings %+v", findings)
+		}
+	}
+}

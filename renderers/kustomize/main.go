@@ -136,9 +136,16 @@ func (t *tree) manifests(made resmap.ResMap, folder, main string) ([]kubernetes.
 			return nil, err
 		}
 		manifests[i] = kubernetes.Manifest{File: origins[i], Text: []byte(text), Rendered: true, Line: t.line(origins[i], resource.GetKind(), resource.GetName())}
+		if named := generated.FindStringSubmatch(resource.GetName()); named != nil {
+			manifests[i].Name = named[1]
+		}
 	}
 	return manifests, nil
 }
+
+// generated is a name with the hash of a generator's content behind it: ten digits of
+// Kustomize's own (sigs.k8s.io/kustomize/api/hasher, encode).
+var generated = regexp.MustCompile(`^(.+)-[2456789bcdfghkmt]{10}$`)
 
 // line is where a file has an object of a kind, whose name may have got a prefix
 // and a suffix since: that with the longest name. 0: it is not known.
