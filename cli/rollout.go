@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -278,8 +279,11 @@ func brings(run *apipb.RolloutRun) string {
 	return run.Value
 }
 
+// change tells whose change a run brings, and what it is; empty: nobody committed it.
+func change(run *apipb.RolloutRun) string { return commits(run.GetChanged()) }
+
 func listRollouts(ctx context.Context, s *session, c *client.Client, q query) (listing, error) {
-	found := listing{header: []string{"ROLLOUT", "RUN", "STATE", "BRINGS", "STAGES", "SINCE", "WAITS"}}
+	found := listing{header: []string{"ROLLOUT", "RUN", "STATE", "BRINGS", "CHANGE", "STAGES", "SINCE", "WAITS"}}
 	response, err := c.Rollouts.ListRollouts(ctx, &apipb.ListRolloutsRequest{Partition: q.partition})
 	if err != nil {
 		return found, err
@@ -287,7 +291,7 @@ func listRollouts(ctx context.Context, s *session, c *client.Client, q query) (l
 	for _, r := range response.Rollouts[:min(len(response.Rollouts), q.limit)] {
 		run := r.GetRun()
 		if run == nil {
-			found.add(r, r.Name, "-", "no run yet", "-", strings.Join(r.Stages, ","), "-", "")
+			found.add(r, r.Name, "-", "no run yet", "-", "-", strings.Join(r.Stages, ","), "-", "")
 			continue
 		}
 		state, since := run.State, run.Began
@@ -297,7 +301,7 @@ func listRollouts(ctx context.Context, s *session, c *client.Client, q query) (l
 		if !r.Governs {
 			state += ", not in the policy"
 		}
-		found.add(r, r.Name, fmt.Sprint(run.Run), state, brings(run), stagesDone(run), s.ago(since), cut(run.Waits))
+		found.add(r, r.Name, fmt.Sprint(run.Run), state, brings(run), cmp.Or(within(change(run), 40), "-"), stagesDone(run), s.ago(since), cut(run.Waits))
 	}
 	found.more = len(response.Rollouts) > q.limit
 	return found, nil

@@ -150,6 +150,9 @@ func (b board) story(run *apipb.RolloutRun) string {
 		text += ", promoted"
 	}
 	text += ", to " + brings(run)
+	if what := change(run); what != "" {
+		text += " (" + within(what, 100) + ")"
+	}
 	if run.From != "" {
 		text += " from " + run.From
 	}

@@ -1,10 +1,10 @@
 package server
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -43,14 +43,57 @@ func (s *Server) ListRollouts(ctx context.Context, request *apipb.ListRolloutsRe
 			named[run.Name] = toRollout(partition.ID, run.Name, nil)
 		}
 		run.Events = nil
-		named[run.Name].Run = toRun(run)
+		named[run.Name].Run = s.toRun(ctx, run)
 	}
-	response := &apipb.ListRolloutsResponse{}
-	for _, rollout := range named {
-		response.Rollouts = append(response.Rollouts, rollout)
+	return &apipb.ListRolloutsResponse{Rollouts: inOrder(named)}, nil
+}
+
+// inOrder lists each rollout after those that it comes after, else by name.
+func inOrder(named map[string]*apipb.Rollout) (list []*apipb.Rollout) {
+	listed := map[string]bool{}
+	var add func(name string)
+	add = func(name string) {
+		rollout := named[name]
+		if rollout == nil || listed[name] {
+			return
+		}
+		listed[name] = true
+		for _, before := range slices.Sorted(slices.Values(rollout.After)) {
+			add(before)
+		}
+		list = append(list, rollout)
 	}
-	slices.SortFunc(response.Rollouts, func(a, b *apipb.Rollout) int { return cmp.Compare(a.Name, b.Name) })
-	return response, nil
+	for _, name := range slices.Sorted(maps.Keys(named)) {
+		add(name)
+	}
+	return list
+}
+
+// toRun is a run with the commits of what it brings.
+func (s *Server) toRun(ctx context.Context, run intent.Rollout) *apipb.RolloutRun {
+	shown := toRun(run)
+	if run.To.IsZero() {
+		return shown
+	}
+	brought, err := s.store.Incarnation(ctx, run.To)
+	if err != nil {
+		return shown // It is kept no more.
+	}
+	before := intent.Incarnation{}
+	if !brought.Parent.IsZero() {
+		if before, err = s.store.Incarnation(ctx, brought.Parent); err != nil {
+			return shown
+		}
+	}
+	for _, revision := range brought.Sources {
+		same := func(r intent.SourceRevision) bool {
+			return r.Source == revision.Source && r.Revision == revision.Revision
+		}
+		if !slices.ContainsFunc(before.Sources, same) {
+			shown.Changed = append(shown.Changed, toSource(revision))
+		}
+	}
+	return shown
 }
 
 func (s *Server) ListRuns(ctx context.Context, request *apipb.ListRunsRequest) (*apipb.ListRunsResponse, error) {
@@ -69,7 +112,7 @@ func (s *Server) ListRuns(ctx context.Context, request *apipb.ListRunsRequest) (
 	response := &apipb.ListRunsResponse{}
 	for _, run := range runs {
 		run.Events = nil
-		response.Runs = append(response.Runs, toRun(run))
+		response.Runs = append(response.Runs, s.toRun(ctx, run))
 	}
 	if len(runs) == limit {
 		response.Next = runs[limit-1].Run
@@ -109,7 +152,7 @@ func (s *Server) rollout(ctx context.Context, partition store.Partition, name st
 	if run == nil {
 		return rollout, nil
 	}
-	rollout.Run = toRun(*run)
+	rollout.Run = s.toRun(ctx, *run)
 	if said != nil && run.State.Open() {
 		// What cannot be told of each asset hides nothing of the run.
 		if way, err := s.wayOf(ctx, partition, standing, said, mostStaged); err == nil && !way.more {

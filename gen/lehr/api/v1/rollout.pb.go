@@ -336,7 +336,10 @@ type RolloutRun struct {
 	Fields int64 `protobuf:"varint,23,opt,name=fields" json:"fields,omitempty"`
 	// The kind of what it waits for: "stage", "pause", "stop", "rollouts", "bad", "person",
 	// "ended" (a run of the same content), "document", "back"; empty: for nothing.
-	WaitCause     string `protobuf:"bytes,24,opt,name=wait_cause,json=waitCause" json:"wait_cause,omitempty"`
+	WaitCause string `protobuf:"bytes,24,opt,name=wait_cause,json=waitCause" json:"wait_cause,omitempty"`
+	// Of the incarnation that it brings: the sources that changed with it, with their
+	// commits. Empty where it is kept no more.
+	Changed       []*SourceRevision `protobuf:"bytes,25,rep,name=changed" json:"changed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -537,6 +540,13 @@ func (x *RolloutRun) GetWaitCause() string {
 		return x.WaitCause
 	}
 	return ""
+}
+
+func (x *RolloutRun) GetChanged() []*SourceRevision {
+	if x != nil {
+		return x.Changed
+	}
+	return nil
 }
 
 // RolloutStage is how far a stage has come.
@@ -2003,7 +2013,7 @@ const file_lehr_api_v1_rollout_proto_rawDesc = "" +
 	"\x03run\x18\f \x01(\v2\x17.lehr.api.v1.RolloutRunR\x03run\x123\n" +
 	"\apending\x18\r \x03(\v2\x19.lehr.api.v1.RolloutOrderR\apending\x12\x12\n" +
 	"\x04pins\x18\x0e \x01(\x03R\x04pins\x12\x14\n" +
-	"\x05after\x18\x0f \x03(\tR\x05after\"\x8b\x06\n" +
+	"\x05after\x18\x0f \x03(\tR\x05after\"\xc2\x06\n" +
 	"\n" +
 	"RolloutRun\x12\x10\n" +
 	"\x03run\x18\x01 \x01(\x04R\x03run\x12\x14\n" +
@@ -2031,7 +2041,8 @@ const file_lehr_api_v1_rollout_proto_rawDesc = "" +
 	"\x06events\x18\x16 \x03(\v2\x19.lehr.api.v1.RolloutEventR\x06events\x12\x16\n" +
 	"\x06fields\x18\x17 \x01(\x03R\x06fields\x12\x1d\n" +
 	"\n" +
-	"wait_cause\x18\x18 \x01(\tR\twaitCause\"\xaf\x02\n" +
+	"wait_cause\x18\x18 \x01(\tR\twaitCause\x125\n" +
+	"\achanged\x18\x19 \x03(\v2\x1b.lehr.api.v1.SourceRevisionR\achanged\"\xaf\x02\n" +
 	"\fRolloutStage\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05total\x18\x02 \x01(\x03R\x05total\x12\x1a\n" +
@@ -2188,7 +2199,8 @@ var file_lehr_api_v1_rollout_proto_goTypes = []any{
 	(*RolloutStep)(nil),           // 23: lehr.api.v1.RolloutStep
 	(*timestamppb.Timestamp)(nil), // 24: google.protobuf.Timestamp
 	(*Actor)(nil),                 // 25: lehr.api.v1.Actor
-	(*durationpb.Duration)(nil),   // 26: google.protobuf.Duration
+	(*SourceRevision)(nil),        // 26: lehr.api.v1.SourceRevision
+	(*durationpb.Duration)(nil),   // 27: google.protobuf.Duration
 }
 var file_lehr_api_v1_rollout_proto_depIdxs = []int32{
 	3,  // 0: lehr.api.v1.Rollout.run:type_name -> lehr.api.v1.RolloutRun
@@ -2201,48 +2213,49 @@ var file_lehr_api_v1_rollout_proto_depIdxs = []int32{
 	24, // 7: lehr.api.v1.RolloutRun.next:type_name -> google.protobuf.Timestamp
 	6,  // 8: lehr.api.v1.RolloutRun.verdicts:type_name -> lehr.api.v1.RolloutVerdict
 	9,  // 9: lehr.api.v1.RolloutRun.events:type_name -> lehr.api.v1.RolloutEvent
-	24, // 10: lehr.api.v1.RolloutStage.began:type_name -> google.protobuf.Timestamp
-	24, // 11: lehr.api.v1.RolloutStage.ended:type_name -> google.protobuf.Timestamp
-	5,  // 12: lehr.api.v1.RolloutStage.assets:type_name -> lehr.api.v1.RolloutAsset
-	26, // 13: lehr.api.v1.RolloutAsset.healthy:type_name -> google.protobuf.Duration
-	26, // 14: lehr.api.v1.RolloutAsset.soak:type_name -> google.protobuf.Duration
-	24, // 15: lehr.api.v1.RolloutVerdict.at:type_name -> google.protobuf.Timestamp
-	7,  // 16: lehr.api.v1.RolloutVerdict.metrics:type_name -> lehr.api.v1.RolloutMetric
-	24, // 17: lehr.api.v1.RolloutEdit.at:type_name -> google.protobuf.Timestamp
-	24, // 18: lehr.api.v1.RolloutEvent.at:type_name -> google.protobuf.Timestamp
-	25, // 19: lehr.api.v1.RolloutEvent.by:type_name -> lehr.api.v1.Actor
-	25, // 20: lehr.api.v1.RolloutOrder.by:type_name -> lehr.api.v1.Actor
-	24, // 21: lehr.api.v1.RolloutOrder.at:type_name -> google.protobuf.Timestamp
-	2,  // 22: lehr.api.v1.ListRolloutsResponse.rollouts:type_name -> lehr.api.v1.Rollout
-	3,  // 23: lehr.api.v1.ListRunsResponse.runs:type_name -> lehr.api.v1.RolloutRun
-	2,  // 24: lehr.api.v1.GetRolloutResponse.rollout:type_name -> lehr.api.v1.Rollout
-	2,  // 25: lehr.api.v1.WatchRolloutResponse.rollout:type_name -> lehr.api.v1.Rollout
-	10, // 26: lehr.api.v1.OrderRolloutResponse.order:type_name -> lehr.api.v1.RolloutOrder
-	2,  // 27: lehr.api.v1.OrderRolloutResponse.rollout:type_name -> lehr.api.v1.Rollout
-	26, // 28: lehr.api.v1.PlanRolloutRequest.takes:type_name -> google.protobuf.Duration
-	2,  // 29: lehr.api.v1.PlanRolloutResponse.rollout:type_name -> lehr.api.v1.Rollout
-	23, // 30: lehr.api.v1.PlanRolloutResponse.steps:type_name -> lehr.api.v1.RolloutStep
-	26, // 31: lehr.api.v1.PlanRolloutResponse.takes:type_name -> google.protobuf.Duration
-	24, // 32: lehr.api.v1.RolloutStep.at:type_name -> google.protobuf.Timestamp
-	11, // 33: lehr.api.v1.RolloutService.ListRollouts:input_type -> lehr.api.v1.ListRolloutsRequest
-	13, // 34: lehr.api.v1.RolloutService.ListRuns:input_type -> lehr.api.v1.ListRunsRequest
-	15, // 35: lehr.api.v1.RolloutService.GetRollout:input_type -> lehr.api.v1.GetRolloutRequest
-	17, // 36: lehr.api.v1.RolloutService.WatchRollout:input_type -> lehr.api.v1.WatchRolloutRequest
-	0,  // 37: lehr.api.v1.RolloutService.GetJudgement:input_type -> lehr.api.v1.GetJudgementRequest
-	21, // 38: lehr.api.v1.RolloutService.PlanRollout:input_type -> lehr.api.v1.PlanRolloutRequest
-	19, // 39: lehr.api.v1.RolloutService.OrderRollout:input_type -> lehr.api.v1.OrderRolloutRequest
-	12, // 40: lehr.api.v1.RolloutService.ListRollouts:output_type -> lehr.api.v1.ListRolloutsResponse
-	14, // 41: lehr.api.v1.RolloutService.ListRuns:output_type -> lehr.api.v1.ListRunsResponse
-	16, // 42: lehr.api.v1.RolloutService.GetRollout:output_type -> lehr.api.v1.GetRolloutResponse
-	18, // 43: lehr.api.v1.RolloutService.WatchRollout:output_type -> lehr.api.v1.WatchRolloutResponse
-	1,  // 44: lehr.api.v1.RolloutService.GetJudgement:output_type -> lehr.api.v1.GetJudgementResponse
-	22, // 45: lehr.api.v1.RolloutService.PlanRollout:output_type -> lehr.api.v1.PlanRolloutResponse
-	20, // 46: lehr.api.v1.RolloutService.OrderRollout:output_type -> lehr.api.v1.OrderRolloutResponse
-	40, // [40:47] is the sub-list for method output_type
-	33, // [33:40] is the sub-list for method input_type
-	33, // [33:33] is the sub-list for extension type_name
-	33, // [33:33] is the sub-list for extension extendee
-	0,  // [0:33] is the sub-list for field type_name
+	26, // 10: lehr.api.v1.RolloutRun.changed:type_name -> lehr.api.v1.SourceRevision
+	24, // 11: lehr.api.v1.RolloutStage.began:type_name -> google.protobuf.Timestamp
+	24, // 12: lehr.api.v1.RolloutStage.ended:type_name -> google.protobuf.Timestamp
+	5,  // 13: lehr.api.v1.RolloutStage.assets:type_name -> lehr.api.v1.RolloutAsset
+	27, // 14: lehr.api.v1.RolloutAsset.healthy:type_name -> google.protobuf.Duration
+	27, // 15: lehr.api.v1.RolloutAsset.soak:type_name -> google.protobuf.Duration
+	24, // 16: lehr.api.v1.RolloutVerdict.at:type_name -> google.protobuf.Timestamp
+	7,  // 17: lehr.api.v1.RolloutVerdict.metrics:type_name -> lehr.api.v1.RolloutMetric
+	24, // 18: lehr.api.v1.RolloutEdit.at:type_name -> google.protobuf.Timestamp
+	24, // 19: lehr.api.v1.RolloutEvent.at:type_name -> google.protobuf.Timestamp
+	25, // 20: lehr.api.v1.RolloutEvent.by:type_name -> lehr.api.v1.Actor
+	25, // 21: lehr.api.v1.RolloutOrder.by:type_name -> lehr.api.v1.Actor
+	24, // 22: lehr.api.v1.RolloutOrder.at:type_name -> google.protobuf.Timestamp
+	2,  // 23: lehr.api.v1.ListRolloutsResponse.rollouts:type_name -> lehr.api.v1.Rollout
+	3,  // 24: lehr.api.v1.ListRunsResponse.runs:type_name -> lehr.api.v1.RolloutRun
+	2,  // 25: lehr.api.v1.GetRolloutResponse.rollout:type_name -> lehr.api.v1.Rollout
+	2,  // 26: lehr.api.v1.WatchRolloutResponse.rollout:type_name -> lehr.api.v1.Rollout
+	10, // 27: lehr.api.v1.OrderRolloutResponse.order:type_name -> lehr.api.v1.RolloutOrder
+	2,  // 28: lehr.api.v1.OrderRolloutResponse.rollout:type_name -> lehr.api.v1.Rollout
+	27, // 29: lehr.api.v1.PlanRolloutRequest.takes:type_name -> google.protobuf.Duration
+	2,  // 30: lehr.api.v1.PlanRolloutResponse.rollout:type_name -> lehr.api.v1.Rollout
+	23, // 31: lehr.api.v1.PlanRolloutResponse.steps:type_name -> lehr.api.v1.RolloutStep
+	27, // 32: lehr.api.v1.PlanRolloutResponse.takes:type_name -> google.protobuf.Duration
+	24, // 33: lehr.api.v1.RolloutStep.at:type_name -> google.protobuf.Timestamp
+	11, // 34: lehr.api.v1.RolloutService.ListRollouts:input_type -> lehr.api.v1.ListRolloutsRequest
+	13, // 35: lehr.api.v1.RolloutService.ListRuns:input_type -> lehr.api.v1.ListRunsRequest
+	15, // 36: lehr.api.v1.RolloutService.GetRollout:input_type -> lehr.api.v1.GetRolloutRequest
+	17, // 37: lehr.api.v1.RolloutService.WatchRollout:input_type -> lehr.api.v1.WatchRolloutRequest
+	0,  // 38: lehr.api.v1.RolloutService.GetJudgement:input_type -> lehr.api.v1.GetJudgementRequest
+	21, // 39: lehr.api.v1.RolloutService.PlanRollout:input_type -> lehr.api.v1.PlanRolloutRequest
+	19, // 40: lehr.api.v1.RolloutService.OrderRollout:input_type -> lehr.api.v1.OrderRolloutRequest
+	12, // 41: lehr.api.v1.RolloutService.ListRollouts:output_type -> lehr.api.v1.ListRolloutsResponse
+	14, // 42: lehr.api.v1.RolloutService.ListRuns:output_type -> lehr.api.v1.ListRunsResponse
+	16, // 43: lehr.api.v1.RolloutService.GetRollout:output_type -> lehr.api.v1.GetRolloutResponse
+	18, // 44: lehr.api.v1.RolloutService.WatchRollout:output_type -> lehr.api.v1.WatchRolloutResponse
+	1,  // 45: lehr.api.v1.RolloutService.GetJudgement:output_type -> lehr.api.v1.GetJudgementResponse
+	22, // 46: lehr.api.v1.RolloutService.PlanRollout:output_type -> lehr.api.v1.PlanRolloutResponse
+	20, // 47: lehr.api.v1.RolloutService.OrderRollout:output_type -> lehr.api.v1.OrderRolloutResponse
+	41, // [41:48] is the sub-list for method output_type
+	34, // [34:41] is the sub-list for method input_type
+	34, // [34:34] is the sub-list for extension type_name
+	34, // [34:34] is the sub-list for extension extendee
+	0,  // [0:34] is the sub-list for field type_name
 }
 
 func init() { file_lehr_api_v1_rollout_proto_init() }
