@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"bytes"
+	"strings"
 	"testing"
 	"time"
 
@@ -430,4 +431,34 @@ func TestRecordsAreSent(t *testing.T) {
 	}
 	_, err := w.client.Judgement(t.Context(), "shop", "frontends@1/canary/errors")
 	w.refused(err, fault.NotFound, `keeps no record "frontends@1/canary/errors"`)
+}
+
+// TestARunTellsWhoseChangeItBrings: the commits of the sources that changed with the
+// incarnation, and no others.
+func TestARunTellsWhoseChangeItBrings(t *testing.T) {
+	w := newWorld(t)
+	commit := func(source, revision, subject string) intent.SourceRevision {
+		return intent.SourceRevision{Source: source, Revision: revision, Commit: intent.Commit{Author: "Bob <bob@example.com>", Subject: subject, Time: time.Unix(1, 0)}}
+	}
+	w.sources = []intent.SourceRevision{commit("site", "a", "begin"), commit("knobs", "a", "begin")}
+	w.publish(0, w.policed(frontends()), w.command("web/a", "x"))
+	w.sources[0] = commit("site", "b", "serve more")
+	second := w.publish(1, w.command("web/a", "y"))
+	first := begun(1)
+	first.State, first.Ended = intent.RolloutSuperseded, first.Began
+	w.roll(first)
+	run := begun(2)
+	run.To = second.ID
+	w.roll(run)
+	for number, want := range map[uint64]string{1: "site: begin, knobs: begin", 2: "site: serve more"} {
+		got, err := w.client.Rollouts.GetRollout(t.Context(), &apipb.GetRolloutRequest{Partition: "shop", Rollout: "frontends", Run: number})
+		w.must(err)
+		var told []string
+		for _, r := range got.Rollout.Run.Changed {
+			told = append(told, r.Source+": "+r.Commit.GetSubject())
+		}
+		if got := strings.Join(told, ", "); got != want {
+			t.Errorf("run %d brings %s, want %s", number, got, want)
+		}
+	}
 }

@@ -36,6 +36,8 @@ type world struct {
 	launch string
 	// grants of what is published.
 	grants []intent.Grant
+	// sources of what is published.
+	sources []intent.SourceRevision
 }
 
 type builtin struct{}
@@ -123,8 +125,8 @@ func (w *world) publish(base intent.Sequence, assets ...intent.Asset) intent.Inc
 	w.must(w.store.Unstage(w.Context(), w.lease))
 	w.must(w.store.Stage(w.Context(), w.lease, parent, delta))
 	incarnation, err := w.store.Publish(w.Context(), w.lease, intent.Incarnation{
-		Grants: w.grants,
-		ID:     intent.IncarnationID{Partition: "shop", Sequence: base + 1}, Parent: parent,
+		Grants: w.grants, Sources: w.sources,
+		ID: intent.IncarnationID{Partition: "shop", Sequence: base + 1}, Parent: parent,
 		Schema: set.Digest(), Created: time.Now(), Author: ann, Added: len(assets), Count: len(assets),
 	})
 	w.must(err)
