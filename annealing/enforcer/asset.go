@@ -208,10 +208,14 @@ type kind struct {
 	atOnce int
 }
 
-// unservedState is that of assets whose type no plugin is bound to.
-func (k *kind) unservedState() intent.State {
-	if k.model {
+// unservedState returns the state of an asset whose type no plugin is bound to. That it
+// is not looked at may be meant.
+func (e *Enforcer) unservedState(a *asset) intent.State {
+	switch {
+	case a.kind.model:
 		return intent.StateModel
+	case e.modeNow(a) == check.Off:
+		return intent.StateOff
 	}
 	return intent.StateUnserved
 }

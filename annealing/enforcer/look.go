@@ -105,7 +105,7 @@ func (e *Enforcer) look(ctx context.Context, a *asset, priority loop.Priority, n
 	case a.kind.served == nil && a.enforced > 0:
 		e.wait(a, target, effective, intent.WaitingOn{Kind: intent.WaitPluginMissing, Reason: fmt.Sprintf("it was enforced before, and no plugin is bound to %s any more; bind one under \"plugins\" in the partition's definition", a.kind.name)})
 	case a.kind.served == nil:
-		e.report(a, intent.Report{State: a.kind.unservedState(), Target: target, Effective: effective})
+		e.report(a, intent.Report{State: e.unservedState(a), Target: target, Effective: effective})
 		e.readModel(ctx, a, target, effective)
 	case e.modeNow(a) == check.Off:
 		e.forgetAfter(a)

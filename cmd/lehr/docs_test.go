@@ -395,6 +395,7 @@ var lintBlock = regexp.MustCompile("(?s)```console\n\\$ lehr lint rules\n(.*?)``
 // compiles those that ask outside.
 func TestRulesOfTheDocumentHold(t *testing.T) {
 	folder := t.TempDir()
+	havePlugins(t, "lehr-process")
 	text := documents(t)["docs/partition.md"]
 	write := func(name, content string) {
 		if err := os.WriteFile(filepath.Join(folder, name), []byte(content), 0o644); err != nil {
@@ -446,4 +447,16 @@ func TestRulesOfTheDocumentHold(t *testing.T) {
 	}) {
 		t.Errorf("no answer is no hold: %+v", built.Findings)
 	}
+}
+
+// havePlugins has programs of these names be in PATH, as where Lehr is installed.
+func havePlugins(t *testing.T, names ...string) {
+	t.Helper()
+	folder := t.TempDir()
+	for _, name := range names {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte("#!/bin/sh\nexit 1\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("PATH", folder+string(filepath.ListSeparator)+os.Getenv("PATH"))
 }

@@ -226,9 +226,10 @@ func Parse(file string, text []byte) (*Document, error) {
 	return d, nil
 }
 
-// ended is text with a newline at its end, so that a block scalar there keeps its own.
+// ended is text with a newline at its end, so that a block scalar there keeps its own. That
+// of UTF-16 has another one, and stays as it is.
 func ended(text []byte) []byte {
-	if len(text) == 0 || text[len(text)-1] == '\n' {
+	if len(text) == 0 || text[len(text)-1] == '\n' || bytes.HasPrefix(text, []byte("\xff\xfe")) || bytes.HasPrefix(text, []byte("\xfe\xff")) {
 		return text
 	}
 	return slices.Concat(text, []byte("\n"))
