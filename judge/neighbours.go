@@ -56,7 +56,7 @@ func inflation(slopes int, series ...[]float64) float64 {
 	if math.IsNaN(first) || math.IsInf(first, 0) {
 		return math.Inf(1)
 	}
-	r := min(0.999, (first+taken)/(1-4*means/size))
+	r := max(-0.999, min(0.999, (first+taken)/(1-4*means/size))) // Of few values it may be beyond either.
 	r = min(0.999, r+cautious(size)*math.Sqrt((1-r*r)/size))
 	inflated := max(1, (1+r)/(1-r))
 	sum, lags := -1.0, 0.0
