@@ -1,6 +1,7 @@
 package enforcer
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -174,12 +175,11 @@ func (e *Enforcer) drifted(a *asset, d intent.Difference) {
 		Since: t.fought,
 		Until: until,
 		Reason: fmt.Sprintf("%s changed it back %d times within %s (fields: %s); find that writer, or hold the asset; repairing it again at %s",
-			writersOf(d.Plan), t.flips, memory, fieldsOf(d.Plan), until.UTC().Format(time.TimeOnly)),
+			cmp.Or(writersOf(d.Plan), "something else"), t.flips, memory, fieldsOf(d.Plan), until.UTC().Format(time.TimeOnly)),
 	}
 }
 
-// writersOf names those who changed the fields, as far as the provider records
-// them.
+// writersOf names those who changed the fields; empty: the provider records nobody.
 func writersOf(plan intent.Plan) string {
 	var writers []string
 	for _, change := range plan.Changes {
@@ -188,9 +188,6 @@ func writersOf(plan intent.Plan) string {
 		}
 	}
 	const most = 3
-	if len(writers) == 0 {
-		return "something else"
-	}
 	return strings.Join(writers[:min(most, len(writers))], ", ")
 }
 

@@ -183,9 +183,9 @@ func (e *Enforcer) ended(a *asset, c closing, push *push) {
 	if c.Reason != "" {
 		t.note += ": " + c.Reason
 	}
-	fields := fieldsOf(t.difference.Plan)
+	pushed := t.difference.Plan
 	t.difference, a.calm = intent.Difference{}, 0
-	e.learn(a, push.effective, c.result, cmp.Or(push.lost, c.Reason), fields, now)
+	e.learn(a, push.effective, c.result, cmp.Or(push.lost, c.Reason), pushed, now)
 	if a.effective.IsZero() && len(e.view.pins[a.id]) == 0 {
 		e.forget(a)
 		return

@@ -13,7 +13,7 @@ import (
 // learn draws the lesson from a push of some content that ended: how long to wait
 // before the next, and why. A newer content, another version of the plugin and a
 // person's retry end the wait; nothing is ever given up.
-func (e *Enforcer) learn(a *asset, of intent.Digest, result plugin.PushResult, reason, fields string, now time.Time) {
+func (e *Enforcer) learn(a *asset, of intent.Digest, result plugin.PushResult, reason string, pushed intent.Plan, now time.Time) {
 	t := a.trouble
 	cut, vain := t.cut, t.vain
 	t.cut, t.vain = 0, 0
@@ -42,7 +42,7 @@ func (e *Enforcer) learn(a *asset, of intent.Digest, result plugin.PushResult, r
 		}
 	case plugin.Pushed:
 		t.resume, t.vain = resume{}, vain+1
-		e.noEffect(a, fields, now)
+		e.noEffect(a, pushed, now)
 	case settledEnding:
 		// Once is often the plugin's end for another reason: it is tried again at once.
 		if t.cut = cut + 1; t.cut > 1 {
@@ -87,8 +87,9 @@ func (a *asset) madeWay(now time.Time) bool {
 
 // noEffect waits after a push of which the plugin says that it was carried out.
 // It counts as a failure until a look shows that it took effect; of several
-// without any, that is told, and they go on in the slowest pace.
-func (e *Enforcer) noEffect(a *asset, fields string, now time.Time) {
+// without any, that is told, and they go on in the slowest pace: of the plugin, or of who
+// writes it back sooner than anybody looks, where the provider records that.
+func (e *Enforcer) noEffect(a *asset, pushed intent.Plan, now time.Time) {
 	t := a.trouble
 	t.failures++
 	if t.vain < tries {
@@ -96,8 +97,13 @@ func (e *Enforcer) noEffect(a *asset, fields string, now time.Time) {
 			"push %d: its plugin says that it was carried out, but production still differs", t.failures), now)
 		return
 	}
+	if writers := writersOf(pushed); writers != "" {
+		e.pauseFor(a, e.Limits.Retry.Most, intent.WaitFlapping, fmt.Sprintf(
+			"%s changed it back at once after each of %d pushes (fields: %s); find that writer, or hold the asset", writers, t.vain, fieldsOf(pushed)), now)
+		return
+	}
 	e.pauseFor(a, e.Limits.Retry.Most, intent.WaitNoEffect, fmt.Sprintf(
-		"pushed %d times without effect: its plugin says each time that it was carried out, and then finds the same difference (fields: %s)", t.vain, fields), now)
+		"pushed %d times without effect: its plugin says each time that it was carried out, and then finds the same difference (fields: %s)", t.vain, fieldsOf(pushed)), now)
 }
 
 // cutOff waits after pushes that ended with their plugin, again and again.

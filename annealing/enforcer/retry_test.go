@@ -292,3 +292,28 @@ func TestAPushUnderWayHasItsOwnNote(t *testing.T) {
 		w.inSync(web)
 	})
 }
+
+// TestAWriterFasterThanLooksIsNamed: who changes it back before anybody looks is told, and not
+// that the plugin does nothing, where the provider records it.
+func TestAWriterFasterThanLooksIsNamed(t *testing.T) {
+	simulate(t, func(w *world) {
+		fought := ends(plugin.PushResult{Ending: plugin.Pushed}) // What it writes is gone at once.
+		fought.says = func(d *intent.Difference) {
+			for i := range d.Plan.Changes {
+				d.Plan.Changes[i].Writer = "kubectl of ann"
+			}
+		}
+		w.production.does("web", fought)
+		w.publish(web)
+		if reason := w.waitsOn("web", intent.WaitFlapping).Reason; !strings.Contains(reason, "kubectl of ann changed it back at once after each of 3 pushes (fields: word)") {
+			t.Errorf("reason %q", reason)
+		}
+		before := w.production.pushes("web")
+		w.pass(time.Hour)
+		if tries := w.production.pushes("web") - before; tries < 9 || tries > 16 {
+			t.Errorf("%d pushes in an hour, want one in about five minutes", tries)
+		}
+		w.production.does("web", behaviour{})
+		w.inSync(web)
+	})
+}
