@@ -192,6 +192,10 @@ func (a alongside) effective() float64 { return a.count / a.inflated }
 // are independent blocks.
 func (a alongside) p(sign, borne float64) float64 {
 	if a.effective() < leastEffective {
+		if w, known := a.assumed(); known {
+			w.difference *= sign
+			return w.p(borne)
+		}
 		return 1
 	}
 	if !a.equal {
@@ -202,6 +206,15 @@ func (a alongside) p(sign, borne float64) float64 {
 		directed[i] = sign * d
 	}
 	return max(a.student(a.scores(sign, 0), 0, 0), a.student(directed, borne, a.exchanged))
+}
+
+// assumed compares too few blocks to see how alike they are.
+func (a alongside) assumed() (w welch, known bool) {
+	if a.equal {
+		return welch{}, false
+	}
+	size := len(a.means)
+	return assumed([][]float64{a.means}, [][]float64{sharing(size, 1)}, fromMeans(size))
 }
 
 // student is the p of the mean of blocks' values, of which the variance is at least as much.
@@ -235,6 +248,9 @@ func (a alongside) interval(alpha float64) Interval {
 	d := newDifferences(p.control, p.experiment)
 	at = clamp(at + d.middle())
 	if a.effective() < leastEffective {
+		if w, known := a.assumed(); known {
+			return w.interval(alpha).around(at)
+		}
 		return Interval{at, math.Inf(-1), math.Inf(1)}
 	}
 	scores := a.scores(1, at)
@@ -253,5 +269,8 @@ func (a alongside) interval(alpha float64) Interval {
 }
 
 func (a alongside) found(in Interval, alpha, level, borne, matters float64) float64 {
+	if w, known := a.assumed(); known && a.effective() < leastEffective {
+		return foundBy(in, alpha, level, borne, matters, w.degrees, 1, 0)
+	}
 	return foundBy(in, alpha, level, borne, matters, a.effective()-1, 1, 0)
 }

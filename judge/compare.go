@@ -148,6 +148,11 @@ func (w welch) interval(alpha float64) Interval {
 	return Interval{clamp(w.difference), clamp(w.difference - wide), clamp(w.difference + wide)}
 }
 
+// around another estimate that is within it, such as one that outliers do not move.
+func (in Interval) around(at float64) Interval {
+	return Interval{at, min(at, in.Low), max(at, in.High)}
+}
+
 // rankedTogether are the ranks of both, from their middle.
 func rankedTogether(control, experiment []float64) (c, e []float64) {
 	ranks := ranksOf(slices.Concat(control, experiment))

@@ -170,14 +170,65 @@ func rankBoth(values [2][]float64) [2][]float64 {
 // (Berger 1982): that of no more than is borne above what was before, and that of no more
 // above the line. The first is of Student's test of the ranks (Conover and Iman 1981).
 func (s successive) p(sign, borne float64) float64 {
-	if s.effective() < leastEffective || s.degrees() < 1 {
-		return 1
+	if s.few() {
+		levels, known := s.assumedLevels()
+		above, too := s.assumedStep()
+		if !known || !too {
+			return 1
+		}
+		levels.difference *= sign
+		above.difference *= sign
+		return max(levels.p(borne), above.p(borne+s.allowed))
 	}
 	return max(s.levels(sign, borne), s.above(sign, borne))
 }
 
+// few: it is not seen how alike neighbours are.
+func (s successive) few() bool { return s.effective() < leastEffective || s.degrees() < 1 }
+
+// assumedLevels compares both levels of too few values.
+func (s successive) assumedLevels() (w welch, known bool) {
+	if s.equal {
+		return welch{}, false
+	}
+	n, m := len(s.values[0]), len(s.values[1])
+	return assumed(s.values[:], [][]float64{sharing(n, -1), sharing(m, 1)}, fromMeans(n, m))
+}
+
+// assumedStep is the step from the line of too few values.
+func (s successive) assumedStep() (w welch, known bool) {
+	n, m, along := len(s.values[0]), len(s.values[1]), 0.0
+	weights := [][]float64{sharing(n, -1), sharing(m, 1)}
+	for _, seconds := range s.seconds {
+		for _, at := range seconds {
+			along += at * at
+		}
+	}
+	if s.equal || !(along > 0) {
+		return welch{}, false
+	}
+	for i, seconds := range s.seconds {
+		for k, at := range seconds {
+			weights[i][k] -= s.distance * at / along
+		}
+	}
+	fromLine := func(column []float64) []float64 {
+		l := s.line([2][]float64{column[:n], column[n:]})
+		return append(append([]float64{}, l.rests[0]...), l.rests[1]...)
+	}
+	return assumed(s.kept[:], weights, fromLine)
+}
+
 // levels is the p of both levels alone.
 func (s successive) levels(sign, borne float64) float64 {
+	if s.few() {
+		w, known := s.assumedLevels()
+		if !known {
+			return 1
+		}
+		w.difference *= sign
+		return w.p(borne)
+	}
 	if s.equal {
 		directed := s.directed(sign, 0)
 		return max(s.level(rankBoth(directed)), newWelch(directed[0], directed[1], s.inflated).p(borne))
@@ -235,8 +286,12 @@ func (s successive) interval(alpha float64) Interval {
 	p := plainPair(s.values[0], s.values[1])
 	p.inflation, p.degrees = s.inflated, s.degrees()
 	switch {
-	case s.effective() < leastEffective || s.degrees() < 1:
-		return Interval{p.shift(alpha).Estimate, math.Inf(-1), math.Inf(1)}
+	case s.few():
+		at := p.shift(alpha).Estimate
+		if w, known := s.assumedLevels(); known {
+			return w.interval(alpha).around(at)
+		}
+		return Interval{at, math.Inf(-1), math.Inf(1)}
 	case s.equal:
 		return newWelch(p.control, p.experiment, s.inflated).interval(alpha)
 	}
@@ -244,6 +299,9 @@ func (s successive) interval(alpha float64) Interval {
 }
 
 func (s successive) found(in Interval, alpha, level, borne, matters float64) float64 {
+	if w, known := s.assumedLevels(); known && s.few() {
+		return foundBy(in, alpha, level, borne, matters, w.degrees, s.larger(), s.allowed)
+	}
 	return foundBy(in, alpha, level, borne, matters, s.degrees(), s.larger(), s.allowed)
 }
 

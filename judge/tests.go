@@ -105,7 +105,7 @@ func (j judgement) shift(where comparison, control, experiment side) Test {
 	t.CLES = figure(plainPair(control.values, experiment.values).rankSum(0).CLES)
 	t.Effective = figure(where.effective())
 	t.bound(m, in, tolerated, matters)
-	if where.effective() < leastEffective {
+	if where.effective() < leastEffective && !t.ruledOut {
 		t.Doubt = DoubtDependent
 	}
 	if s, is := where.(successive); is {
@@ -138,7 +138,7 @@ func (j judgement) concludes(t Test, unit string) string {
 	case t.Verdict == Fail:
 		return fmt.Sprintf(": %s matters, and p is %s for no more than the %s that is tolerated", with(t.Matters, unit), number(float64(t.Adjusted)), with(t.Tolerated, unit))
 	case t.Verdict == Inconclusive && t.Doubt == DoubtDependent:
-		return fmt.Sprintf(": as neighbours may be alike, these are worth %s independent samples, fewer than %d, so that nothing follows; more samples would tell", number(float64(t.Effective)), leastEffective)
+		return fmt.Sprintf(": as neighbours may be alike, these are worth %s independent samples, fewer than %d: a slow change of both sides may look so; more samples would tell", number(float64(t.Effective)), leastEffective)
 	case t.Verdict == Inconclusive && t.Doubt == DoubtTime:
 		return fmt.Sprintf(": %s matters, and what grew before, or a time of day, may have done it (p is %s); a control of the same time would tell, or a longer time before", with(t.Matters, unit), number(float64(t.Adjusted)))
 	case t.Verdict == Inconclusive && t.harmful:
