@@ -217,6 +217,13 @@ func (a alongside) assumed() (w welch, known bool) {
 	return assumed([][]float64{a.means}, [][]float64{sharing(size, 1)}, fromMeans(size))
 }
 
+func (a alongside) assumedInterval(at, alpha float64) Interval {
+	if w, known := a.assumed(); known {
+		return w.interval(alpha).around(at)
+	}
+	return Interval{at, math.Inf(-1), math.Inf(1)}
+}
+
 // student is the p of the mean of blocks' values, of which the variance is at least as much.
 func (a alongside) student(values []float64, borne, least float64) float64 {
 	above := mean(values) - borne
@@ -248,10 +255,7 @@ func (a alongside) interval(alpha float64) Interval {
 	d := newDifferences(p.control, p.experiment)
 	at = clamp(at + d.middle())
 	if a.effective() < leastEffective {
-		if w, known := a.assumed(); known {
-			return w.interval(alpha).around(at)
-		}
-		return Interval{at, math.Inf(-1), math.Inf(1)}
+		return a.assumedInterval(at, alpha)
 	}
 	scores := a.scores(1, at)
 	pairs := len(p.control) * len(p.experiment)
@@ -261,8 +265,8 @@ func (a alongside) interval(alpha float64) Interval {
 	if !(squares(scores) > 0) {
 		k = (pairs - 1) / 2
 	}
-	if k < 0 || wide > float64(pairs) {
-		return Interval{at, math.Inf(-1), math.Inf(1)}
+	if k < 0 || wide > float64(pairs) { // So few have no interval by their ranks.
+		return a.assumedInterval(at, alpha)
 	}
 	shifted := at - d.middle()
 	return Interval{at, min(at, clamp(shifted+d.at(k))), max(at, clamp(shifted+d.at(pairs-1-k)))}

@@ -217,3 +217,20 @@ func total(counts []Count) (sum Count) {
 }
 
 func (c Count) over(by float64) Count { return Count{c.Events / by, c.Of / by} }
+
+// assumedRates is the p of rates of too few times to see how alike they are.
+func assumedRates(control, experiment side, sign, borne float64) float64 {
+	c, e := ratesAt(control), ratesAt(experiment)
+	switch where := compared(c, e, total(control.counts).rate()).(type) {
+	case alongside:
+		if w, known := where.assumed(); known {
+			w.difference *= sign
+			return w.p(borne)
+		}
+	case successive:
+		if p, known := where.assumedP(sign, borne); known {
+			return p
+		}
+	}
+	return 1
+}

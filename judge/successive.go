@@ -171,20 +171,25 @@ func rankBoth(values [2][]float64) [2][]float64 {
 // above the line. The first is of Student's test of the ranks (Conover and Iman 1981).
 func (s successive) p(sign, borne float64) float64 {
 	if s.few() {
-		levels, known := s.assumedLevels()
-		above, too := s.assumedStep()
-		if !known || !too {
-			return 1
+		if p, known := s.assumedP(sign, borne); known {
+			return p
 		}
-		levels.difference *= sign
-		above.difference *= sign
-		return max(levels.p(borne), above.p(borne+s.allowed))
+		return 1
 	}
 	return max(s.levels(sign, borne), s.above(sign, borne))
 }
 
 // few: it is not seen how alike neighbours are.
 func (s successive) few() bool { return s.effective() < leastEffective || s.degrees() < 1 }
+
+// assumedP is p of too few values.
+func (s successive) assumedP(sign, borne float64) (p float64, known bool) {
+	levels, known := s.assumedLevels()
+	above, too := s.assumedStep()
+	levels.difference *= sign
+	above.difference *= sign
+	return max(levels.p(borne), above.p(borne+s.allowed)), known && too
+}
 
 // assumedLevels compares both levels of too few values.
 func (s successive) assumedLevels() (w welch, known bool) {
@@ -285,17 +290,17 @@ func (s successive) orderAlone() float64 {
 func (s successive) interval(alpha float64) Interval {
 	p := plainPair(s.values[0], s.values[1])
 	p.inflation, p.degrees = s.inflated, s.degrees()
-	switch {
-	case s.few():
-		at := p.shift(alpha).Estimate
-		if w, known := s.assumedLevels(); known {
-			return w.interval(alpha).around(at)
-		}
-		return Interval{at, math.Inf(-1), math.Inf(1)}
-	case s.equal:
+	if s.equal && !s.few() {
 		return newWelch(p.control, p.experiment, s.inflated).interval(alpha)
 	}
-	return p.shift(alpha)
+	in := p.shift(alpha)
+	if !s.few() && !math.IsInf(in.Low, 0) && !math.IsInf(in.High, 0) {
+		return in
+	}
+	if w, known := s.assumedLevels(); known { // So few have no interval by their ranks.
+		return w.interval(alpha).around(in.Estimate)
+	}
+	return Interval{in.Estimate, math.Inf(-1), math.Inf(1)}
 }
 
 func (s successive) found(in Interval, alpha, level, borne, matters float64) float64 {

@@ -219,7 +219,9 @@ func (j judgement) rate(control, experiment side) Test {
 		})))
 	}
 	if scatter.effective < leastEffective {
-		p, t.level = 1, 1
+		p, t.level = min(1, j.spending()*m.worst(func(sign float64) float64 {
+			return assumedRates(control, experiment, sign, m.Tolerance.of(total(control.counts).rate()))
+		})), 1
 		// Without events nothing got worse, however alike neighbours are.
 		if m.Worse != Higher || after.Events > 0 {
 			t.Doubt = DoubtDependent
