@@ -14,7 +14,7 @@ const twiceHint = "remove one of them: readers differ in which one counts"
 // its own anchor, which Kustomize follows for ever. What cannot be read as YAML or JSON
 // at all it leaves to those who read it.
 func Check(file string, text []byte) (findings []Finding) {
-	c := &checker{file: file, within: map[*yaml.Node]bool{}}
+	c := &checker{file: file, ancestors: map[*yaml.Node]bool{}}
 	text = bytes.TrimPrefix(text, []byte("\xef\xbb\xbf"))
 	if isJSON(text) {
 		next := jsonDocuments(text)
@@ -33,11 +33,11 @@ func Check(file string, text []byte) (findings []Finding) {
 	}
 }
 
-// checker is a walk through a file; within are the nodes that it is in.
+// checker is a walk through a file; ancestors are the nodes around the present one.
 type checker struct {
-	file     string
-	findings []Finding
-	within   map[*yaml.Node]bool
+	file      string
+	findings  []Finding
+	ancestors map[*yaml.Node]bool
 }
 
 func (c *checker) wrong(line int, hint, format string, arguments ...any) {
@@ -45,11 +45,11 @@ func (c *checker) wrong(line int, hint, format string, arguments ...any) {
 }
 
 func (c *checker) node(node *yaml.Node, at string) {
-	c.within[node] = true
-	defer delete(c.within, node)
+	c.ancestors[node] = true
+	defer delete(c.ancestors, node)
 	switch node.Kind {
 	case yaml.AliasNode:
-		if c.within[node.Alias] {
+		if c.ancestors[node.Alias] {
 			c.wrong(node.Line, "write out what is meant", "%sis an alias within its own anchor: the value has no end", subject(at))
 		}
 	case yaml.DocumentNode:

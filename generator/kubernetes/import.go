@@ -38,7 +38,7 @@ type LeftOut struct {
 func Import(manifests []Manifest, settings Settings) (Imported, []Finding) {
 	made := Imported{Files: map[string][]byte{}, Objects: map[string]int{}}
 	var copied, apart []Manifest
-	told := map[place]bool{}
+	reported := map[place]bool{}
 	for _, m := range manifests {
 		var left []LeftOut
 		settings.Skip = func(kind, name string, fields map[string]any) bool {
@@ -49,10 +49,10 @@ func Import(manifests []Manifest, settings Settings) (Imported, []Finding) {
 			return why != ""
 		}
 		objects, findings := Read([]Manifest{m}, settings)
-		wrong := made.leaveOut(findings, told)
+		wrong := made.leaveOut(findings, reported)
 		made.LeftOut = append(made.LeftOut, left...)
 		switch {
-		case wrong > 0 && len(sound(objects, told)) == 0:
+		case wrong > 0 && len(sound(objects, reported)) == 0:
 			// Nothing of the file is left.
 		case wrong > 0 || len(left) > 0 || isList(m.Text) || remarked(m.Text):
 			apart = append(apart, m)
@@ -62,14 +62,14 @@ func Import(manifests []Manifest, settings Settings) (Imported, []Finding) {
 	}
 	settings.Skip = func(kind, name string, fields map[string]any) bool { return madeElsewhere(kind, name, fields) != "" }
 	objects, findings := Read(slices.Concat(copied, apart), settings)
-	made.leaveOut(findings, told) // Such as what two files have.
+	made.leaveOut(findings, reported) // Such as what two files have.
 	copied = slices.DeleteFunc(copied, func(m Manifest) bool {
 		return slices.ContainsFunc(findings, func(f Finding) bool { return failing(f) && f.File == m.File })
 	})
 	for _, m := range copied {
 		made.Files[free(made.Files, path.Base(m.File))] = m.Text
 	}
-	for _, o := range sound(objects, told) {
+	for _, o := range sound(objects, reported) {
 		made.Objects[kindOf(o.Payload)]++
 		if !slices.ContainsFunc(copied, func(m Manifest) bool { return m.File == o.File }) {
 			name := strings.ReplaceAll(strings.TrimPrefix(o.ID, "kubernetes/"+settings.Cluster+"/"), "/", "-")
@@ -98,14 +98,14 @@ type place struct {
 }
 
 // leaveOut tells of what is wrong, unless it was told before, and returns how much it is.
-func (made *Imported) leaveOut(findings []Finding, told map[place]bool) (wrong int) {
+func (made *Imported) leaveOut(findings []Finding, reported map[place]bool) (wrong int) {
 	for _, f := range findings {
 		if !failing(f) {
 			continue
 		}
 		wrong++
-		if at := (place{f.File, f.Line}); !told[at] {
-			told[at] = true
+		if at := (place{f.File, f.Line}); !reported[at] {
+			reported[at] = true
 			made.LeftOut = append(made.LeftOut, LeftOut{What: fmt.Sprintf("%s:%d", f.File, f.Line), Why: f.Message + " (" + f.Hint + ")", Wrong: true})
 		}
 	}

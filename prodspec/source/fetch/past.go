@@ -46,9 +46,9 @@ func (f *Folder) Changes(ctx context.Context, since string) (map[string][]source
 	if !is || f.state == nil {
 		return nil, nil
 	}
-	within, cancel := loop.WithTimeout(ctx, f.options.Runtime, historyPatience)
+	limited, cancel := loop.WithTimeout(ctx, f.options.Runtime, historyPatience)
 	defer cancel()
-	return p.changes(within, f.state, since)
+	return p.changes(limited, f.state, since)
 }
 
 // Lines implements source.Past.
@@ -57,9 +57,9 @@ func (f *Folder) Lines(ctx context.Context, file string) ([]source.Change, error
 	if !is || f.state == nil {
 		return nil, nil
 	}
-	within, cancel := loop.WithTimeout(ctx, f.options.Runtime, historyPatience)
+	limited, cancel := loop.WithTimeout(ctx, f.options.Runtime, historyPatience)
 	defer cancel()
-	return p.lines(within, f.state, file)
+	return p.lines(limited, f.state, file)
 }
 
 func (t *tree) changes(ctx context.Context, state *State, since string) (map[string][]source.Change, error) {
