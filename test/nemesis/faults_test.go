@@ -130,10 +130,18 @@ func (w *world) rage(period time.Duration) {
 	}
 }
 
-// steady waits until all replicas act and each partition is acted for.
+// steady waits until all replicas act, each partition is acted for, and the
+// store is trusted. After a promotion nothing is pushed until every replica has
+// found its own commits again, and a replica that is cut off before that keeps
+// all others waiting: that is promised, and is no slow failover.
 func (w *world) steady() {
 	w.Helper()
 	w.await("all replicas act", patience, func() string {
+		if stop, err := w.distrust(); err != nil {
+			return err.Error()
+		} else if stop != "" {
+			return "the store is not trusted: " + stop
+		}
 		lives, _, err := w.holders()
 		if err != nil {
 			return err.Error()
@@ -150,6 +158,20 @@ func (w *world) steady() {
 		}
 		return ""
 	})
+}
+
+// distrust returns why the store keeps all partitions stopped; "" if it does not.
+func (w *world) distrust() (reason string, err error) {
+	err = w.database.ask(`SELECT suspect, split_part(place, '/', 2), substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8)
+		FROM history WHERE generation = (SELECT max(generation) FROM history)`, func(scan func(...any) error) error {
+		var accepted, now string
+		err := scan(&reason, &accepted, &now)
+		if reason == "" && accepted != now {
+			reason = fmt.Sprintf("the replicas have accepted timeline %s, the database is on %s", accepted, now)
+		}
+		return err
+	})
+	return reason, err
 }
 
 // victim is a replica that acts, while all do.

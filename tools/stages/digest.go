@@ -8,11 +8,13 @@ import (
 	"strings"
 )
 
-// Limits of a digest: the lines after each failure, the lines of a stage, the bytes of a line.
+// Limits of a digest: the lines before and after each failure, the lines of a stage, the bytes of
+// a line. What a test logs stands before the line that says it failed where tests are run with -v.
 const (
-	digestAfter = 12
-	digestLines = 80
-	digestWidth = 400
+	digestBefore = 6
+	digestAfter  = 12
+	digestLines  = 80
+	digestWidth  = 400
 )
 
 // failure matches a line of a log that a failure begins with.
@@ -24,15 +26,15 @@ var failure = regexp.MustCompile(`^\s*--- FAIL|^FAIL\s|^panic:|^fatal error:|^ma
 func digest(log string) string {
 	lines := strings.Split(strings.TrimRight(log, "\n"), "\n")
 	var told []string
-	until := -1
+	next := 0 // the first line that is not told yet
 	for i, line := range lines {
-		if failure.MatchString(line) {
-			until = i + digestAfter
-		}
-		if i > until {
+		if !failure.MatchString(line) {
 			continue
 		}
-		told = append(told, shorten(line))
+		from, until := max(next, i-digestBefore), min(len(lines), i+digestAfter+1)
+		for next = from; next < until; next++ {
+			told = append(told, shorten(lines[next]))
+		}
 	}
 	if len(told) == 0 {
 		for _, line := range lines[max(0, len(lines)-digestAfter):] {

@@ -186,11 +186,12 @@ func TestTableIsWhole(t *testing.T) {
 // TestDigest: of a log longer than what is kept, the failures are told.
 func TestDigest(t *testing.T) {
 	log := strings.Repeat("a line of no interest\n", 1000) +
+		strings.Repeat("=== RUN\n", digestBefore-1) + "    one_test.go:2: what it logged before, with -v\n" +
 		"--- FAIL: TestOne (0.01s)\n    one_test.go:3: it is 1\n" + strings.Repeat("    more\n", 20) +
-		"ok  \tlehr.dev/other\t1s\n" + strings.Repeat("x", 2*digestWidth) + "\n" +
+		"ok  \tlehr.dev/other\t1s\n" + strings.Repeat("ok\n", digestBefore-1) + strings.Repeat("x", 2*digestWidth) + "\n" +
 		"FAIL\tlehr.dev/one\t1s\n"
 	told := digest(log)
-	for _, want := range []string{"--- FAIL: TestOne", "it is 1", "FAIL\tlehr.dev/one"} {
+	for _, want := range []string{"what it logged before", "--- FAIL: TestOne", "it is 1", "FAIL\tlehr.dev/one"} {
 		if !strings.Contains(told, want) {
 			t.Errorf("the digest has no %q:\n%s", want, told)
 		}
