@@ -18,7 +18,7 @@ import (
 const module = "lehr.dev/"
 
 // ground is imported by everything and imports only itself and gen.
-var ground = []string{"intent", "document", "schema", "rule", "calendar", "fault", "loop", "measure", "trace", "sight", "spell", "files", "secrecy", "strategist/selection", "strategist/course"}
+var ground = []string{"intent", "document", "schema", "rule", "calendar", "fault", "loop", "measure", "trace", "sight", "spell", "files", "secrecy", "audit", "strategist/selection", "strategist/course"}
 
 // rule says what the packages under some folders may not import, and why.
 type rule struct {

@@ -15,18 +15,17 @@ import (
 
 	"lehr.dev/fault"
 	"lehr.dev/intent"
-	"lehr.dev/store"
 )
 
 // Record is one of the audit.
-type Record = store.AuditRecord
+type Record = intent.AuditRecord
 
 // Version of the links that are written now. Those of version 0 cover neither
 // From, Token nor Reason, which their records do not have.
 const Version = 2
 
 // Link is the link of a record whose predecessor's link is given.
-func Link(previous intent.Digest, r store.AuditRecord) intent.Digest {
+func Link(previous intent.Digest, r intent.AuditRecord) intent.Digest {
 	var numbers [16]byte
 	binary.BigEndian.PutUint64(numbers[:8], r.Number)
 	binary.BigEndian.PutUint64(numbers[8:], uint64(nanoseconds(r.At)))
@@ -57,7 +56,7 @@ type Chain struct {
 }
 
 // Next takes up the next record; an error names it, and says what is wrong.
-func (c *Chain) Next(r store.AuditRecord) error {
+func (c *Chain) Next(r intent.AuditRecord) error {
 	switch {
 	case r.Partition != c.Partition:
 		return c.Bad(c.Number+1, fmt.Sprintf("it is of %s", Scope(r.Partition)))

@@ -8,15 +8,14 @@ import (
 
 	"lehr.dev/audit"
 	"lehr.dev/intent"
-	"lehr.dev/store"
 )
 
 // BenchmarkVerifyFile goes through an exported file of pushes; b.N are records.
 func BenchmarkVerifyFile(b *testing.B) {
 	chain := audit.Chain{Partition: "shop"}
-	var records []store.AuditRecord
+	var records []intent.AuditRecord
 	write := func(verb, subject, detail string) {
-		r := store.AuditRecord{
+		r := intent.AuditRecord{
 			Partition: "shop", Number: chain.Number + 1, At: noon, By: intent.Actor{Name: "server", Origin: "server"},
 			Verb: verb, Subject: subject, Detail: detail, Version: audit.Version,
 		}
@@ -36,7 +35,7 @@ func BenchmarkVerifyFile(b *testing.B) {
 	}
 	var file bytes.Buffer
 	head := audit.Checkpoint{Store: "s", Partition: "shop", Number: chain.Number, Link: chain.Link}
-	err := audit.Export(&file, []audit.Checkpoint{head}, func(_ intent.PartitionID, after uint64) ([]store.AuditRecord, error) { return records[after:], nil })
+	err := audit.Export(&file, []audit.Checkpoint{head}, func(_ intent.PartitionID, after uint64) ([]intent.AuditRecord, error) { return records[after:], nil })
 	if err != nil {
 		b.Fatal(err)
 	}

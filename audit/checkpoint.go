@@ -10,7 +10,6 @@ import (
 
 	"lehr.dev/fault"
 	"lehr.dev/intent"
-	"lehr.dev/store"
 )
 
 // Checkpoint says how far a chain was at some time. It is kept outside the
@@ -30,7 +29,7 @@ type Checkpoint struct {
 
 // Checkpoints are those of the chains' ends; of what has no record yet there is
 // none.
-func Checkpoints(identity string, ends []store.AuditEnd, at time.Time) []Checkpoint {
+func Checkpoints(identity string, ends []intent.AuditEnd, at time.Time) []Checkpoint {
 	var list []Checkpoint
 	for _, end := range ends {
 		if end.Number > 0 {

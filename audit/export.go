@@ -11,7 +11,6 @@ import (
 
 	"lehr.dev/fault"
 	"lehr.dev/intent"
-	"lehr.dev/store"
 )
 
 // An exported file is lines of JSON: first a Checkpoint for each chain, in the
@@ -25,7 +24,7 @@ const maxLine = 16 << 20
 
 // Export writes the chains whose ends are given; each gives the records after
 // a number, some at a time, and none when there are no more.
-func Export(w io.Writer, heads []Checkpoint, page func(partition intent.PartitionID, after uint64) ([]store.AuditRecord, error)) error {
+func Export(w io.Writer, heads []Checkpoint, page func(partition intent.PartitionID, after uint64) ([]intent.AuditRecord, error)) error {
 	buffered := bufio.NewWriter(w)
 	if err := WriteCheckpoints(buffered, heads); err != nil {
 		return err
@@ -118,7 +117,7 @@ func (e *exported) take(line []byte) bool {
 	if !e.records && exactly(line, &c) && c.Number > 0 {
 		return e.head(c)
 	}
-	var r store.AuditRecord
+	var r intent.AuditRecord
 	if !exactly(line, &r) {
 		return e.refuse("line %d of the file is not as it was written", e.number)
 	}

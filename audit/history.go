@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"lehr.dev/intent"
-	"lehr.dev/store"
 )
 
 // history holds one chain to the rules that its records tell of. What it needs
@@ -50,7 +49,7 @@ func newHistory(partition intent.PartitionID, stops []standstill, all uint64) *h
 }
 
 // next takes up a record, and says what should never have come about.
-func (h *history) next(r store.AuditRecord) (wrong []string) {
+func (h *history) next(r intent.AuditRecord) (wrong []string) {
 	say := func(form string, arguments ...any) { wrong = append(wrong, fmt.Sprintf(form, arguments...)) }
 	switch r.Verb {
 	case "add-partition":
@@ -91,7 +90,7 @@ func (h *history) next(r store.AuditRecord) (wrong []string) {
 
 type saying func(form string, arguments ...any)
 
-func (h *history) publish(r store.AuditRecord, say saying) {
+func (h *history) publish(r intent.AuditRecord, say saying) {
 	id, err := intent.ParseIncarnationID(r.Subject)
 	if err != nil || id.Sequence != h.head+1 {
 		say("head was %d, and the next incarnation is its successor (S16)", h.head)
@@ -102,7 +101,7 @@ func (h *history) publish(r store.AuditRecord, say saying) {
 	}
 }
 
-func (h *history) pinned(r store.AuditRecord, say saying) {
+func (h *history) pinned(r intent.AuditRecord, say saying) {
 	p, well := ParsePinned(r.Detail)
 	switch {
 	case !well:
@@ -119,7 +118,7 @@ func (h *history) pinned(r store.AuditRecord, say saying) {
 }
 
 // brake: in a partition's chain stand its own stops only.
-func (h *history) brake(r store.AuditRecord, say saying) {
+func (h *history) brake(r intent.AuditRecord, say saying) {
 	stop := r.Verb == "stop"
 	if h.stopped == stop {
 		say("it was %s already", map[bool]string{true: "stopped", false: "going on"}[stop])
@@ -136,7 +135,7 @@ func (h *history) stoppedAt(global uint64) bool {
 	return after > 0 && h.stops[after-1].stopped
 }
 
-func (h *history) admit(r store.AuditRecord, say saying) {
+func (h *history) admit(r intent.AuditRecord, say saying) {
 	a, well := ParseAdmitted(r.Detail)
 	if !well {
 		say("it does not say what was admitted")
@@ -188,7 +187,7 @@ func (h *history) forget(asset string, of Approved) {
 }
 
 // consume uses approvals, once, and before they end (S9).
-func (h *history) consume(r store.AuditRecord, a Admitted, say saying) {
+func (h *history) consume(r intent.AuditRecord, a Admitted, say saying) {
 	approvers := a.Approvers
 	if len(approvers) == 0 { // Before version 2 there was one, of whoever gave it.
 		approvers = h.approversOf(r.Subject, a)
@@ -219,7 +218,7 @@ func (h *history) approversOf(asset string, a Admitted) (list []string) {
 }
 
 // end: a push that was admitted ends once.
-func (h *history) end(r store.AuditRecord, say saying) {
+func (h *history) end(r intent.AuditRecord, say saying) {
 	e, well := ParseEnded(r.Detail)
 	if !well {
 		say("it does not say which push")

@@ -8,7 +8,6 @@ import (
 
 	"lehr.dev/audit"
 	"lehr.dev/intent"
-	"lehr.dev/store"
 )
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -25,7 +24,7 @@ func (c chains) verify() audit.Report {
 		for i, line := range c[partition] {
 			said, detail, _ := strings.Cut(line, " | ")
 			verb, subject, _ := strings.Cut(said, " ")
-			r := store.AuditRecord{
+			r := intent.AuditRecord{
 				Partition: partition, Number: uint64(i + 1), At: noon, By: intent.Actor{Name: "server", Origin: "server"},
 				Verb: verb, Subject: subject, Detail: detail, Version: audit.Version,
 			}
@@ -110,7 +109,7 @@ func TestOldRecords(t *testing.T) {
 	v := audit.NewVerifier(nil)
 	v.Begin("shop")
 	chain := audit.Chain{Partition: "shop"}
-	for i, r := range []store.AuditRecord{
+	for i, r := range []intent.AuditRecord{
 		{Verb: "add-partition", Subject: "shop", Detail: "/srv/lehr.yaml"},
 		{Verb: "acquire", Subject: "shop", Detail: "epoch 1"},
 		{Verb: "publish", Subject: "shop@1", Detail: "1 assets: 1 added, 0 changed, 0 removed; digest 00, under epoch 1"},
@@ -131,7 +130,7 @@ func TestOldRecords(t *testing.T) {
 		t.Errorf("%+v", report)
 	}
 	// As stores of that time have it.
-	first := store.AuditRecord{Partition: "shop", Number: 1, At: noon, By: intent.Actor{Name: "ann", Origin: "cli"}, Verb: "stop", Subject: "shop", Detail: "fire"}
+	first := intent.AuditRecord{Partition: "shop", Number: 1, At: noon, By: intent.Actor{Name: "ann", Origin: "cli"}, Verb: "stop", Subject: "shop", Detail: "fire"}
 	if got := audit.Link(intent.Digest{}, first).String(); got != oldLink {
 		t.Errorf("the link of version 0 is %s, want %s", got, oldLink)
 	}

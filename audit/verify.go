@@ -9,7 +9,6 @@ import (
 
 	"lehr.dev/fault"
 	"lehr.dev/intent"
-	"lehr.dev/store"
 )
 
 // Problem is something that is not as it was written, or that should never have
@@ -98,7 +97,7 @@ func (v *Verifier) Begin(partition intent.PartitionID) {
 }
 
 // Next takes up a record.
-func (v *Verifier) Next(r store.AuditRecord) {
+func (v *Verifier) Next(r intent.AuditRecord) {
 	if v.broken {
 		return
 	}
@@ -213,9 +212,19 @@ func (v *Verifier) Report() Report {
 	return v.report
 }
 
+// Trail is what a store tells of its chains.
+type Trail interface {
+	// Identity names the store, for ever.
+	Identity(ctx context.Context) (string, error)
+	// AuditEnds lists the ends of all chains.
+	AuditEnds(ctx context.Context) ([]intent.AuditEnd, error)
+	// WalkAudit shows each record of a chain once it is verified.
+	WalkAudit(ctx context.Context, partition intent.PartitionID, visit func(intent.AuditRecord) error) error
+}
+
 // VerifyStore goes through the chains of a store that concern the caller. An
 // error says that they could not be read.
-func VerifyStore(ctx context.Context, opened store.Audit, checkpoints []Checkpoint, concerns func(intent.PartitionID) bool) (Report, error) {
+func VerifyStore(ctx context.Context, opened Trail, checkpoints []Checkpoint, concerns func(intent.PartitionID) bool) (Report, error) {
 	v := NewVerifier(checkpoints)
 	identity, err := opened.Identity(ctx)
 	if err != nil {
@@ -231,7 +240,7 @@ func VerifyStore(ctx context.Context, opened store.Audit, checkpoints []Checkpoi
 			continue
 		}
 		v.Begin(end.Partition)
-		err := opened.WalkAudit(ctx, end.Partition, func(r store.AuditRecord) error {
+		err := opened.WalkAudit(ctx, end.Partition, func(r intent.AuditRecord) error {
 			// What was written since may rest on what other chains have since.
 			if r.Number <= end.Number {
 				v.Next(r)

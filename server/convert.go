@@ -189,7 +189,7 @@ func toPush(p store.PushRecord) *apipb.Push {
 	}
 }
 
-func toAuditRecord(r store.AuditRecord) *apipb.AuditRecord {
+func toAuditRecord(r intent.AuditRecord) *apipb.AuditRecord {
 	return &apipb.AuditRecord{
 		Partition: string(r.Partition), Number: r.Number, At: toTime(r.At), By: toActor(r.By),
 		From: r.From, Token: r.Token, Verb: r.Verb, Subject: r.Subject, Reason: r.Reason, Detail: r.Detail,

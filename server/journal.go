@@ -82,7 +82,7 @@ func (s *Server) ListAudit(ctx context.Context, request *apipb.ListAuditRequest)
 // chosen.
 const mostAuditPages = 10
 
-func chosen(request *apipb.ListAuditRequest, r store.AuditRecord) bool {
+func chosen(request *apipb.ListAuditRequest, r intent.AuditRecord) bool {
 	return (request.Subject == "" || request.Subject == r.Subject) && (request.Actor == "" || request.Actor == r.By.Name) &&
 		(request.Since == nil || !r.At.Before(request.Since.AsTime()))
 }

@@ -383,7 +383,7 @@ func (s *Server) stopThen(ctx context.Context, partition intent.PartitionID, at 
 
 // recordsBefore are the last records of the audit up to a time. First: there are none
 // before them.
-func (s *Server) recordsBefore(ctx context.Context, scope intent.PartitionID, at time.Time) (records []store.AuditRecord, first bool, err error) {
+func (s *Server) recordsBefore(ctx context.Context, scope intent.PartitionID, at time.Time) (records []intent.AuditRecord, first bool, err error) {
 	ends, err := s.store.AuditEnds(ctx)
 	if err != nil {
 		return nil, false, err

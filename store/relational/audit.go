@@ -13,7 +13,6 @@ import (
 	"lehr.dev/audit"
 	"lehr.dev/fault"
 	"lehr.dev/intent"
-	"lehr.dev/store"
 )
 
 // maxAuditRow bounds the records in one row.
@@ -21,7 +20,7 @@ const maxAuditRow = 1000
 
 // audit adds a record that is committed with the transaction (S25).
 func (t *transaction) audit(partition intent.PartitionID, at time.Time, by intent.Actor, verb, subject, detail string) *entry {
-	e := &entry{store.AuditRecord{
+	e := &entry{intent.AuditRecord{
 		Partition: partition, At: at.UTC(), By: by, Verb: verb, Subject: subject, Detail: detail, Version: audit.Version,
 	}}
 	if t.caller != nil {
@@ -32,7 +31,7 @@ func (t *transaction) audit(partition intent.PartitionID, at time.Time, by inten
 }
 
 // entry is a record on its way to the audit.
-type entry struct{ store.AuditRecord }
+type entry struct{ intent.AuditRecord }
 
 // because adds what whoever did it said.
 func (e *entry) because(reason string) { e.Reason = reason }
@@ -40,13 +39,13 @@ func (e *entry) because(reason string) { e.Reason = reason }
 // auditTrail gathers the records of one commit by partition.
 type auditTrail struct {
 	partitions []intent.PartitionID
-	records    map[intent.PartitionID][]store.AuditRecord
+	records    map[intent.PartitionID][]intent.AuditRecord
 }
 
 func (a *auditTrail) append(entries []*entry) {
 	for _, e := range entries {
 		if a.records == nil {
-			a.records = map[intent.PartitionID][]store.AuditRecord{}
+			a.records = map[intent.PartitionID][]intent.AuditRecord{}
 		}
 		if _, found := a.records[e.Partition]; !found {
 			a.partitions = append(a.partitions, e.Partition)
@@ -114,16 +113,16 @@ func (a *auditTrail) extend(t *transaction, partition intent.PartitionID) error 
 }
 
 // wellFormed makes the record's words what JSON can give back as they were.
-func wellFormed(r *store.AuditRecord) {
+func wellFormed(r *intent.AuditRecord) {
 	for _, words := range []*string{&r.By.Name, &r.By.Origin, &r.From, &r.Token, &r.Verb, &r.Subject, &r.Reason, &r.Detail} {
 		*words = strings.ToValidUTF8(*words, "\uFFFD")
 	}
 }
 
 // AuditRecords lists records after a number, in their order.
-func (s *Store) AuditRecords(ctx context.Context, partition intent.PartitionID, after uint64, limit int) ([]store.AuditRecord, error) {
+func (s *Store) AuditRecords(ctx context.Context, partition intent.PartitionID, after uint64, limit int) ([]intent.AuditRecord, error) {
 	limit = pageSize(limit)
-	var records []store.AuditRecord
+	var records []intent.AuditRecord
 	err := s.read(ctx, fmt.Sprintf("reading the audit of %q", partition), func(q querier) error {
 		// Every row holds at least one record, so limit rows are enough.
 		return q.each("SELECT records FROM audit WHERE partition = $1 AND last > $2 ORDER BY last LIMIT $3 + 0",
@@ -135,7 +134,7 @@ func (s *Store) AuditRecords(ctx context.Context, partition intent.PartitionID, 
 				if err := rows.Scan(&text); err != nil {
 					return err
 				}
-				var row []store.AuditRecord
+				var row []intent.AuditRecord
 				if err := decode("audit", text, &row); err != nil {
 					return err
 				}
@@ -153,21 +152,21 @@ func (s *Store) AuditRecords(ctx context.Context, partition intent.PartitionID, 
 
 // AuditEnds lists the chains' ends, in the order of the partitions. A partition
 // without a chain has lost it: registering it was recorded.
-func (s *Store) AuditEnds(ctx context.Context) (ends []store.AuditEnd, err error) {
+func (s *Store) AuditEnds(ctx context.Context) (ends []intent.AuditEnd, err error) {
 	err = s.read(ctx, "reading where the audit ends", func(q querier) error {
 		return q.each(`SELECT n.partition, coalesce(h.last, 0), h.digest
 			FROM (SELECT id AS partition FROM partitions UNION SELECT partition FROM audit_head) n
 			LEFT JOIN audit_head h ON h.partition = n.partition`, nil, func(row scanner) error {
-			var end store.AuditEnd
+			var end intent.AuditEnd
 			err := row.Scan(&end.Partition, &end.Number, digestColumn{&end.Link})
 			ends = append(ends, end)
 			return err
 		})
 	})
-	if !slices.ContainsFunc(ends, func(e store.AuditEnd) bool { return e.Partition == "" }) {
-		ends = append(ends, store.AuditEnd{})
+	if !slices.ContainsFunc(ends, func(e intent.AuditEnd) bool { return e.Partition == "" }) {
+		ends = append(ends, intent.AuditEnd{})
 	}
-	slices.SortFunc(ends, func(a, b store.AuditEnd) int { return cmp.Compare(a.Partition, b.Partition) })
+	slices.SortFunc(ends, func(a, b intent.AuditEnd) int { return cmp.Compare(a.Partition, b.Partition) })
 	return ends, err
 }
 
@@ -182,11 +181,11 @@ func (s *Store) Identity(ctx context.Context) (identity string, err error) {
 
 // VerifyAudit recomputes the chain from its beginning.
 func (s *Store) VerifyAudit(ctx context.Context, partition intent.PartitionID) error {
-	return s.WalkAudit(ctx, partition, func(store.AuditRecord) error { return nil })
+	return s.WalkAudit(ctx, partition, func(intent.AuditRecord) error { return nil })
 }
 
 // WalkAudit recomputes the chain from its beginning, all of it from one moment.
-func (s *Store) WalkAudit(ctx context.Context, partition intent.PartitionID, visit func(store.AuditRecord) error) error {
+func (s *Store) WalkAudit(ctx context.Context, partition intent.PartitionID, visit func(intent.AuditRecord) error) error {
 	return s.read(ctx, fmt.Sprintf("verifying the audit of %s", audit.Scope(partition)), func(q querier) error {
 		_, err := walkChain(q, partition, visit)
 		return err
@@ -194,7 +193,7 @@ func (s *Store) WalkAudit(ctx context.Context, partition intent.PartitionID, vis
 }
 
 // walkChain returns the number of the chain's records.
-func walkChain(q querier, partition intent.PartitionID, visit func(store.AuditRecord) error) (uint64, error) {
+func walkChain(q querier, partition intent.PartitionID, visit func(intent.AuditRecord) error) (uint64, error) {
 	var end audit.Chain
 	if _, err := q.one("SELECT last, digest FROM audit_head WHERE partition = $1",
 		[]any{string(partition)}, &end.Number, digestColumn{&end.Link}); err != nil {
@@ -215,7 +214,7 @@ func walkChain(q querier, partition intent.PartitionID, visit func(store.AuditRe
 // auditWalk goes along the rows of a chain.
 type auditWalk struct {
 	audit.Chain
-	visit func(store.AuditRecord) error
+	visit func(intent.AuditRecord) error
 }
 
 func (w *auditWalk) row(row scanner) error {
@@ -225,7 +224,7 @@ func (w *auditWalk) row(row scanner) error {
 	if err := row.Scan(&last, &text, &link); err != nil {
 		return w.Bad(w.Number+1, "its row cannot be read: "+err.Error())
 	}
-	var records []store.AuditRecord
+	var records []intent.AuditRecord
 	if err := json.Unmarshal([]byte(text), &records); err != nil || len(records) == 0 {
 		return w.Bad(w.Number+1, "it cannot be read")
 	}

@@ -231,7 +231,7 @@ func (v *verifier) verifyAudits() error {
 	}
 	var seen, ofAll uint64
 	for _, partition := range partitions {
-		records, err := walkChain(v, partition, func(r store.AuditRecord) error {
+		records, err := walkChain(v, partition, func(r intent.AuditRecord) error {
 			if admitted, well := audit.ParseAdmitted(r.Detail); r.Verb == "admit" && well {
 				seen = max(seen, admitted.Global)
 			}

@@ -294,7 +294,7 @@ type contents struct {
 	bodies  map[intent.Digest]string
 	members map[intent.AssetID]intent.Member
 	blobs   map[string]string
-	audit   []store.AuditRecord
+	audit   []intent.AuditRecord
 	head    intent.IncarnationID
 }
 
@@ -380,7 +380,7 @@ func readAll(t *testing.T, p place, want contents, flip string) string {
 	return "nothing that a digest covers"
 }
 
-func sameRecord(a, b store.AuditRecord) bool {
+func sameRecord(a, b intent.AuditRecord) bool {
 	a.At, b.At = a.At.UTC(), b.At.UTC()
 	return a.At.Equal(b.At) && a.Number == b.Number && a.By == b.By && a.Verb == b.Verb && a.Subject == b.Subject && a.Detail == b.Detail
 }

@@ -216,7 +216,7 @@ func (h *testimony) export() []byte {
 		heads[i].At = time.Time{}
 	}
 	var file bytes.Buffer
-	err := audit.Export(&file, heads, func(partition intent.PartitionID, after uint64) ([]store.AuditRecord, error) {
+	err := audit.Export(&file, heads, func(partition intent.PartitionID, after uint64) ([]intent.AuditRecord, error) {
 		return h.s.AuditRecords(context.Background(), partition, after, 7)
 	})
 	if err != nil {

@@ -26,7 +26,7 @@ type write struct {
 	do     func(w *world) error
 	// want is its record, as far as it is set: whoever causes a write says why
 	// in Reason, Lehr itself in Detail.
-	want store.AuditRecord
+	want intent.AuditRecord
 	// all: it is recorded of all partitions together.
 	all bool
 }
@@ -37,31 +37,31 @@ var lehr = intent.Actor{Name: "server-1", Origin: "server"}
 var writes = map[string]write{
 	"AddPartition": {
 		do:   func(w *world) error { return w.AddPartition(w.t.Context(), theatre, "/srv/theatre.yaml", "new", alice) },
-		want: store.AuditRecord{Partition: theatre, By: alice, Verb: "add-partition", Subject: "theatre", Reason: "new", Detail: "/srv/theatre.yaml"},
+		want: intent.AuditRecord{Partition: theatre, By: alice, Verb: "add-partition", Subject: "theatre", Reason: "new", Detail: "/srv/theatre.yaml"},
 	},
 	"RemovePartition": {
 		do:   func(w *world) error { return w.RemovePartition(w.t.Context(), shop, "closed", bob) },
-		want: store.AuditRecord{By: bob, Verb: "remove-partition", Subject: "shop", Reason: "closed"},
+		want: intent.AuditRecord{By: bob, Verb: "remove-partition", Subject: "shop", Reason: "closed"},
 	},
 	"Acquire": {
 		do: func(w *world) error {
 			_, err := w.Acquire(w.t.Context(), shop, "server-1")
 			return err
 		},
-		want: store.AuditRecord{By: lehr, Verb: "acquire", Subject: "shop", Detail: "epoch 2"},
+		want: intent.AuditRecord{By: lehr, Verb: "acquire", Subject: "shop", Detail: "epoch 2"},
 	},
 	"Release": {
 		do:   func(w *world) error { return w.Release(w.t.Context(), w.lease) },
-		want: store.AuditRecord{By: lehr, Verb: "release", Subject: "shop", Detail: "epoch 1"},
+		want: intent.AuditRecord{By: lehr, Verb: "release", Subject: "shop", Detail: "epoch 1"},
 	},
 	"Retire": {
 		do:   func(w *world) error { return w.Retire(w.t.Context(), "server-1") },
-		want: store.AuditRecord{By: lehr, Verb: "release", Subject: "shop", Detail: "epoch 1"},
+		want: intent.AuditRecord{By: lehr, Verb: "release", Subject: "shop", Detail: "epoch 1"},
 	},
 	"SetLabel": {
 		before: func(w *world) { w.publish(entry("a", "x")) },
 		do:     func(w *world) error { return w.SetLabel(w.t.Context(), at(1), "release", "spring", "shipped", bob) },
-		want:   store.AuditRecord{By: bob, Verb: "label", Subject: "shop@1", Reason: "shipped", Detail: "release=spring"},
+		want:   intent.AuditRecord{By: bob, Verb: "label", Subject: "shop@1", Reason: "shipped", Detail: "release=spring"},
 	},
 	"Publish": {
 		before: func(w *world) {
@@ -71,20 +71,20 @@ var writes = map[string]write{
 			_, err := w.Publish(w.t.Context(), w.lease, w.next())
 			return err
 		},
-		want: store.AuditRecord{By: alice, Verb: "publish", Subject: "shop@1", Detail: "under epoch 1"},
+		want: intent.AuditRecord{By: alice, Verb: "publish", Subject: "shop@1", Detail: "under epoch 1"},
 	},
 	"Cover": {
 		before: func(w *world) { w.publish(entry("a", "x")) },
 		do: func(w *world) error {
 			return w.Cover(w.t.Context(), w.lease, at(1), []intent.SourceRevision{{Source: "dir", Revision: "9"}})
 		},
-		want: store.AuditRecord{By: lehr, Verb: "cover", Subject: "shop@1", Detail: "dir at 9"},
+		want: intent.AuditRecord{By: lehr, Verb: "cover", Subject: "shop@1", Detail: "dir at 9"},
 	},
 	"SaveCandidate": {
 		do: func(w *world) error {
 			return w.SaveCandidate(w.t.Context(), w.lease, candidate("one", intent.CandidateHeld), nil)
 		},
-		want: store.AuditRecord{By: lehr, Verb: "save-candidate", Detail: "held"},
+		want: intent.AuditRecord{By: lehr, Verb: "save-candidate", Detail: "held"},
 	},
 	"Acknowledge": {
 		before: func(w *world) {
@@ -93,7 +93,7 @@ var writes = map[string]write{
 		do: func(w *world) error {
 			return w.Acknowledge(w.t.Context(), candidate("one", intent.CandidateHeld).ID, "meant", alice)
 		},
-		want: store.AuditRecord{By: alice, Verb: "acknowledge", Reason: "meant"},
+		want: intent.AuditRecord{By: alice, Verb: "acknowledge", Reason: "meant"},
 	},
 	"SetPin": {
 		before: func(w *world) { w.publish(entry("a", "x")) },
@@ -101,7 +101,7 @@ var writes = map[string]write{
 			_, err := w.SetPin(w.t.Context(), intent.Pin{Asset: "a", Incarnation: at(1), Rank: intent.RankPerson, Holder: bob, Reason: "slow"})
 			return err
 		},
-		want: store.AuditRecord{By: bob, Verb: "pin", Subject: "a", Reason: "slow", Detail: "to shop@1, revision 1"},
+		want: intent.AuditRecord{By: bob, Verb: "pin", Subject: "a", Reason: "slow", Detail: "to shop@1, revision 1"},
 	},
 	"Unpin": {
 		before: func(w *world) {
@@ -112,59 +112,59 @@ var writes = map[string]write{
 		do: func(w *world) error {
 			return w.Unpin(w.t.Context(), shop, "a", intent.RankPerson, "quick again", alice)
 		},
-		want: store.AuditRecord{By: alice, Verb: "unpin", Subject: "a", Reason: "quick again"},
+		want: intent.AuditRecord{By: alice, Verb: "unpin", Subject: "a", Reason: "quick again"},
 	},
 	"SetHold": {
 		do: func(w *world) error {
 			return w.SetHold(w.t.Context(), shop, intent.Hold{Asset: "a", Owner: bob, Reason: "looking"})
 		},
-		want: store.AuditRecord{By: bob, Verb: "hold", Subject: "a", Reason: "looking"},
+		want: intent.AuditRecord{By: bob, Verb: "hold", Subject: "a", Reason: "looking"},
 	},
 	"Unhold": {
 		before: func(w *world) { w.must(w.SetHold(w.t.Context(), shop, intent.Hold{Asset: "a", Owner: bob})) },
 		do:     func(w *world) error { return w.Unhold(w.t.Context(), shop, "a", "looked", alice) },
-		want:   store.AuditRecord{By: alice, Verb: "unhold", Subject: "a", Reason: "looked"},
+		want:   intent.AuditRecord{By: alice, Verb: "unhold", Subject: "a", Reason: "looked"},
 	},
 	"Govern": {
 		before: func(w *world) { w.publish(entry("a", "x")) },
 		do: func(w *world) error {
 			return w.Govern(w.t.Context(), w.lease, at(2), []store.Governed{{Asset: "a", Rollout: "web"}})
 		},
-		want: store.AuditRecord{By: intent.RolloutHolder("web"), Verb: "pin", Subject: "a", Reason: "governed from here on", Detail: "to shop@0, revision 1"},
+		want: intent.AuditRecord{By: intent.RolloutHolder("web"), Verb: "pin", Subject: "a", Reason: "governed from here on", Detail: "to shop@0, revision 1"},
 	},
 	"SaveRollout": {
 		do: func(w *world) error {
 			return w.SaveRollout(w.t.Context(), w.lease, w.step(w.run(1, intent.RolloutRunning, 1, 0)))
 		},
-		want: store.AuditRecord{By: intent.RolloutHolder("web"), Verb: "rollout-begin", Subject: "web", Detail: "to shop@1"},
+		want: intent.AuditRecord{By: intent.RolloutHolder("web"), Verb: "rollout-begin", Subject: "web", Detail: "to shop@1"},
 	},
 	"OrderRollout": {
 		do: func(w *world) error {
 			_, err := w.OrderRollout(w.t.Context(), intent.RolloutOrder{Partition: shop, Name: "web", Kind: intent.OrderPause, Reason: "lunch", By: bob})
 			return err
 		},
-		want: store.AuditRecord{By: bob, Verb: "rollout-pause", Subject: "web", Reason: "lunch"},
+		want: intent.AuditRecord{By: bob, Verb: "rollout-pause", Subject: "web", Reason: "lunch"},
 	},
 	"Retry": {
 		do:   func(w *world) error { return w.Retry(w.t.Context(), shop, "a", "mended", bob) },
-		want: store.AuditRecord{By: bob, Verb: "retry", Subject: "a", Reason: "mended"},
+		want: intent.AuditRecord{By: bob, Verb: "retry", Subject: "a", Reason: "mended"},
 	},
 	"SetStop": {
 		do: func(w *world) error {
 			return w.SetStop(w.t.Context(), intent.Stop{Partition: shop, Owner: bob, Reason: "fire"})
 		},
-		want: store.AuditRecord{By: bob, Verb: "stop", Subject: "shop", Reason: "fire"},
+		want: intent.AuditRecord{By: bob, Verb: "stop", Subject: "shop", Reason: "fire"},
 	},
 	"Resume": {
 		before: func(w *world) { w.must(w.SetStop(w.t.Context(), intent.Stop{Partition: shop, Owner: bob})) },
 		do:     func(w *world) error { return w.Resume(w.t.Context(), shop, "out", alice) },
-		want:   store.AuditRecord{By: alice, Verb: "resume", Subject: "shop", Reason: "out"},
+		want:   intent.AuditRecord{By: alice, Verb: "resume", Subject: "shop", Reason: "out"},
 	},
 	"Approve": {
 		do: func(w *world) error {
 			return w.Approve(w.t.Context(), intent.Approval{Partition: shop, Asset: "a", Effective: digestOf("x"), Plan: digestOf("p"), By: alice, Reason: "fine", Until: noon})
 		},
-		want: store.AuditRecord{By: alice, Verb: "approve", Subject: "a", Reason: "fine", Detail: "until 2026-03-01T12:00:00Z"},
+		want: intent.AuditRecord{By: alice, Verb: "approve", Subject: "a", Reason: "fine", Detail: "until 2026-03-01T12:00:00Z"},
 	},
 	"Admit": {
 		before: func(w *world) { w.publish(entry("a", "x")) },
@@ -172,7 +172,7 @@ var writes = map[string]write{
 			_, err := w.Admit(w.t.Context(), w.lease, []store.Admission{w.admission("p1", "a", at(1))})
 			return err
 		},
-		want: store.AuditRecord{By: lehr, Verb: "admit", Subject: "a", Detail: "; passed order hold"},
+		want: intent.AuditRecord{By: lehr, Verb: "admit", Subject: "a", Detail: "; passed order hold"},
 	},
 	"ClosePushes": {
 		before: func(w *world) {
@@ -182,7 +182,7 @@ var writes = map[string]write{
 		do: func(w *world) error {
 			return w.ClosePushes(w.t.Context(), w.lease, []store.Closing{{Push: "p1", Ending: "failed", Reason: "no answer", At: noon}})
 		},
-		want: store.AuditRecord{By: lehr, Verb: "close", Subject: "a", Detail: "push p1 failed: no answer"},
+		want: intent.AuditRecord{By: lehr, Verb: "close", Subject: "a", Detail: "push p1 failed: no answer"},
 	},
 	"Disown": {
 		before: func(w *world) {
@@ -191,33 +191,33 @@ var writes = map[string]write{
 			w.publish(removal("a"))
 		},
 		do:   func(w *world) error { return w.Disown(w.t.Context(), shop, "a", "burned", bob) },
-		want: store.AuditRecord{By: bob, Verb: "disown", Subject: "a", Reason: "burned", Detail: "gave up k"},
+		want: intent.AuditRecord{By: bob, Verb: "disown", Subject: "a", Reason: "burned", Detail: "gave up k"},
 	},
 	"Reject": {
 		do: func(w *world) error {
 			return w.Reject(w.t.Context(), intent.Rejection{Partition: shop, Asset: "a", Effective: digestOf("x"), Plan: digestOf("p"), By: bob, Reason: "too much"})
 		},
-		want: store.AuditRecord{By: bob, Verb: "reject", Subject: "a", Reason: "too much", Detail: "plan " + digestOf("p").Short()},
+		want: intent.AuditRecord{By: bob, Verb: "reject", Subject: "a", Reason: "too much", Detail: "plan " + digestOf("p").Short()},
 	},
 	"Withdraw": {
 		before: func(w *world) {
 			w.must(w.Reject(w.t.Context(), intent.Rejection{Partition: shop, Asset: "a", Effective: digestOf("x"), Plan: digestOf("p"), By: bob}))
 		},
 		do:   func(w *world) error { return w.Withdraw(w.t.Context(), shop, "a", "bob", "a mistake", alice) },
-		want: store.AuditRecord{By: alice, Verb: "withdraw", Subject: "a", Reason: "a mistake", Detail: "the rejection by bob"},
+		want: intent.AuditRecord{By: alice, Verb: "withdraw", Subject: "a", Reason: "a mistake", Detail: "the rejection by bob"},
 	},
 	"Override": {
 		do: func(w *world) error {
 			return w.Override(w.t.Context(), intent.Override{Partition: shop, Asset: "a", Effective: digestOf("x"), Check: "order", By: bob, Reason: "it is blind", Until: noon.Add(100 * 365 * 24 * time.Hour)})
 		},
-		want: store.AuditRecord{By: bob, Verb: "override", Subject: "a", Reason: "it is blind", Detail: "check order of content " + digestOf("x").Short()},
+		want: intent.AuditRecord{By: bob, Verb: "override", Subject: "a", Reason: "it is blind", Detail: "check order of content " + digestOf("x").Short()},
 	},
 	"Adopt": {
 		do: func(w *world) error {
 			_, err := w.Adopt(w.t.Context(), store.Adoption{By: bob, Reason: "it was compared", Beyond: 40})
 			return err
 		},
-		want: store.AuditRecord{By: bob, Verb: "adopt", Subject: "store", Reason: "it was compared", Detail: "generation 2"},
+		want: intent.AuditRecord{By: bob, Verb: "adopt", Subject: "store", Reason: "it was compared", Detail: "generation 2"},
 		all:  true,
 	},
 	"CreateToken": {
@@ -225,7 +225,7 @@ var writes = map[string]write{
 			_, err := w.CreateToken(store.WithCaller(w.t.Context(), store.Caller{Actor: alice, Local: true, From: "127.0.0.1:9"}), store.Token{ID: "t1", Hash: [32]byte{1}, Owner: "alice", Partitions: []intent.PartitionID{"shop"}, Description: "a try"})
 			return err
 		},
-		want: store.AuditRecord{By: alice, From: "127.0.0.1:9", Verb: "create-token", Subject: "t1", Detail: ", limited to partitions shop: a try"},
+		want: intent.AuditRecord{By: alice, From: "127.0.0.1:9", Verb: "create-token", Subject: "t1", Detail: ", limited to partitions shop: a try"},
 		all:  true,
 	},
 	"RevokeToken": {
@@ -237,21 +237,21 @@ var writes = map[string]write{
 			_, err := w.RevokeToken(store.WithCaller(w.t.Context(), store.Caller{Actor: alice, Local: true}), "t1", "lost")
 			return err
 		},
-		want: store.AuditRecord{By: alice, Verb: "revoke-token", Subject: "t1", Reason: "lost"},
+		want: intent.AuditRecord{By: alice, Verb: "revoke-token", Subject: "t1", Reason: "lost"},
 		all:  true,
 	},
 	"SetPolicy": {
 		do: func(w *world) error {
 			return w.SetPolicy(w.t.Context(), []intent.Grant{{Subject: "user:ann", Role: intent.Operator, Partition: shop}}, alice)
 		},
-		want: store.AuditRecord{Partition: shop, By: alice, Verb: "grant", Subject: "user:ann", Detail: "operator, by the server"},
+		want: intent.AuditRecord{Partition: shop, By: alice, Verb: "grant", Subject: "user:ann", Detail: "operator, by the server"},
 	},
 	"CreateDocument": {
 		do: func(w *world) error {
 			_, err := w.CreateDocument(w.t.Context(), shop, knobs, []byte(`{"a":1}`), "begun", bob)
 			return err
 		},
-		want: store.AuditRecord{By: bob, Verb: "create-document", Subject: "knobs", Reason: "begun", Detail: "revision 1"},
+		want: intent.AuditRecord{By: bob, Verb: "create-document", Subject: "knobs", Reason: "begun", Detail: "revision 1"},
 	},
 	"EditDocument": {
 		before: func(w *world) { w.created(`{"a":1}`) },
@@ -259,7 +259,7 @@ var writes = map[string]write{
 			_, err := w.EditDocument(w.t.Context(), shop, knobs, setting("1", "/a", "2"), bob)
 			return err
 		},
-		want: store.AuditRecord{By: bob, Verb: "edit-document", Subject: "knobs", Reason: "a try", Detail: "revision 2: set /a"},
+		want: intent.AuditRecord{By: bob, Verb: "edit-document", Subject: "knobs", Reason: "a try", Detail: "revision 2: set /a"},
 	},
 	"SetFields": {
 		before: func(w *world) { w.created(`{"a":1}`) },
@@ -267,7 +267,7 @@ var writes = map[string]write{
 			_, err := w.SetFields(w.t.Context(), w.lease, w.revision(), knobs, setting("1", "/a", "2"), intent.RolloutHolder("sizes"))
 			return err
 		},
-		want: store.AuditRecord{By: intent.RolloutHolder("sizes"), Verb: "edit-document", Subject: "knobs", Reason: "a try", Detail: "revision 2: set /a"},
+		want: intent.AuditRecord{By: intent.RolloutHolder("sizes"), Verb: "edit-document", Subject: "knobs", Reason: "a try", Detail: "revision 2: set /a"},
 	},
 	"UndoDocument": {
 		before: func(w *world) {
@@ -279,7 +279,7 @@ var writes = map[string]write{
 			_, err := w.UndoDocument(w.t.Context(), shop, knobs, "2", "no", alice)
 			return err
 		},
-		want: store.AuditRecord{By: alice, Verb: "undo-document", Subject: "knobs", Reason: "no", Detail: "revision 3: undid 2"},
+		want: intent.AuditRecord{By: alice, Verb: "undo-document", Subject: "knobs", Reason: "no", Detail: "revision 3: undid 2"},
 	},
 	"DeleteDocument": {
 		before: func(w *world) { w.created(`{"a":1}`) },
@@ -287,13 +287,13 @@ var writes = map[string]write{
 			_, err := w.DeleteDocument(w.t.Context(), shop, knobs, "1", "over", bob)
 			return err
 		},
-		want: store.AuditRecord{By: bob, Verb: "delete-document", Subject: "knobs", Reason: "over", Detail: "revision 2"},
+		want: intent.AuditRecord{By: bob, Verb: "delete-document", Subject: "knobs", Reason: "over", Detail: "revision 2"},
 	},
 	"RecordCommit": {
 		do: func(w *world) error {
 			return w.RecordCommit(w.t.Context(), shop, knobs, "commit 0123: set /a", "sale", bob)
 		},
-		want: store.AuditRecord{By: bob, Verb: "commit-document", Subject: "knobs", Reason: "sale", Detail: "commit 0123"},
+		want: intent.AuditRecord{By: bob, Verb: "commit-document", Subject: "knobs", Reason: "sale", Detail: "commit 0123"},
 	},
 	"Collect": {
 		before: func(w *world) {
@@ -305,7 +305,7 @@ var writes = map[string]write{
 			_, err := w.Collect(w.t.Context(), w.lease, store.Retention{Incarnations: 1, History: time.Hour}, noon.Add(24*time.Hour))
 			return err
 		},
-		want: store.AuditRecord{By: lehr, Verb: "collect", Subject: "shop", Detail: "1 ended pushes"},
+		want: intent.AuditRecord{By: lehr, Verb: "collect", Subject: "shop", Detail: "1 ended pushes"},
 	},
 }
 
@@ -384,7 +384,7 @@ func (c write) test(t *testing.T, s Spoiled) {
 		t.Errorf("with the audit mended, the store says: %s", trouble)
 	}
 	records := w.audited(partition)[len(before):]
-	found := slices.ContainsFunc(records, func(r store.AuditRecord) bool {
+	found := slices.ContainsFunc(records, func(r intent.AuditRecord) bool {
 		return r.By == c.want.By && r.Verb == c.want.Verb && strings.Contains(r.Subject, c.want.Subject) && r.Subject != "" &&
 			r.Reason == c.want.Reason && strings.Contains(r.Detail, c.want.Detail)
 	})
@@ -394,7 +394,7 @@ func (c write) test(t *testing.T, s Spoiled) {
 	w.must(w.VerifyAudit(t.Context(), partition))
 }
 
-func (w *world) audited(partition intent.PartitionID) []store.AuditRecord {
+func (w *world) audited(partition intent.PartitionID) []intent.AuditRecord {
 	w.t.Helper()
 	records, err := w.AuditRecords(w.t.Context(), partition, 0, 0)
 	w.must(err)

@@ -244,7 +244,7 @@ func testAuthority(t *testing.T, open func(t *testing.T) store.All) {
 		w.must(w.VerifyAudit(t.Context(), partition))
 		records, err := w.AuditRecords(t.Context(), partition, 0, 10_000)
 		w.must(err)
-		if !slices.ContainsFunc(records, func(r store.AuditRecord) bool { return r.Token == "operator-" && r.From == "10.0.0.9:1" }) {
+		if !slices.ContainsFunc(records, func(r intent.AuditRecord) bool { return r.Token == "operator-" && r.From == "10.0.0.9:1" }) {
 			t.Errorf("the records of %q do not say by which token, and where from", partition)
 		}
 	}

@@ -101,7 +101,7 @@ func testAudit(t *testing.T, open func(t *testing.T) store.All) {
 	w.closePush("p1", "settled")
 	w.must(w.RemovePartition(ctx, shop, "a try", bob))
 
-	verbs := func(records []store.AuditRecord) string {
+	verbs := func(records []intent.AuditRecord) string {
 		var verbs []string
 		for i, r := range records {
 			if r.Number != uint64(i)+1 || r.At.IsZero() || r.By.Name == "" {
@@ -118,7 +118,7 @@ func testAudit(t *testing.T, open func(t *testing.T) store.All) {
 	if got := verbs(records); got != want {
 		t.Errorf("the partition's records are\n%s, want\n%s", got, want)
 	}
-	admitted := records[slices.IndexFunc(records, func(r store.AuditRecord) bool { return r.Verb == "admit" })]
+	admitted := records[slices.IndexFunc(records, func(r intent.AuditRecord) bool { return r.Verb == "admit" })]
 	if admitted.Subject != "a" || !strings.Contains(admitted.Detail, "p1") || !strings.Contains(admitted.Detail, "order") {
 		t.Errorf("the admission's record names no push or no checks: %+v", admitted)
 	}

@@ -12,7 +12,6 @@ import (
 
 	"lehr.dev/audit"
 	"lehr.dev/intent"
-	"lehr.dev/store"
 )
 
 // tamper changes the database in one way, and looks whether it is found.
@@ -126,7 +125,7 @@ func (h *testimony) tamperFile(r *rapid.T) {
 		lines = slices.Insert(slices.Delete(lines, i, i+1), k, line)
 	case "other partition":
 		i = max(i, len(h.checkpoints))
-		var record store.AuditRecord
+		var record intent.AuditRecord
 		unmarshal(lines[i], &record)
 		record.Partition = intent.PartitionID(rapid.SampledFrom(others(string(record.Partition))).Draw(r, "to"))
 		lines[i] = append(marshal(record), '\n')
@@ -149,7 +148,7 @@ func (h *testimony) tamperFile(r *rapid.T) {
 func anew(lines [][]byte, heads, changed int) [][]byte {
 	chains := map[intent.PartitionID]*audit.Chain{}
 	for i := heads; i < len(lines); i++ {
-		var r store.AuditRecord
+		var r intent.AuditRecord
 		unmarshal(lines[i], &r)
 		if i == changed {
 			r.Reason += "!"
@@ -228,7 +227,7 @@ func others(partition string) []string {
 	return slices.DeleteFunc([]string{"", "empty", string(shop), string(theatre), "elsewhere"}, func(other string) bool { return other == partition })
 }
 
-func changeField(r *rapid.T, record *store.AuditRecord) {
+func changeField(r *rapid.T, record *intent.AuditRecord) {
 	words := map[string]*string{
 		"name": &record.By.Name, "origin": &record.By.Origin, "from": &record.From, "token": &record.Token,
 		"verb": &record.Verb, "subject": &record.Subject, "reason": &record.Reason, "detail": &record.Detail, "link": &record.Link,
@@ -270,12 +269,12 @@ func otherByte(r *rapid.T, text []byte) []byte {
 	return text
 }
 
-func decodeRow(text string) (records []store.AuditRecord) {
+func decodeRow(text string) (records []intent.AuditRecord) {
 	unmarshal([]byte(text), &records)
 	return records
 }
 
-func encodeRow(records []store.AuditRecord) string { return string(marshal(records)) }
+func encodeRow(records []intent.AuditRecord) string { return string(marshal(records)) }
 
 func unmarshal(text []byte, into any) {
 	if err := json.Unmarshal(text, into); err != nil {
