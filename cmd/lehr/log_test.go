@@ -34,7 +34,7 @@ func documentedKeys(t *testing.T) map[string]bool {
 func loggedKeys(t *testing.T) map[string]string {
 	t.Helper()
 	keys := map[string]string{}
-	for _, folder := range []string{"access", "annealing", "app", "audit", "loop", "plugin/remote", "prodspec", "server", "store"} {
+	for _, folder := range []string{"access", "annealing", "app", "audit", "loop", "plugin/remote", "prodspec", "server", "store", "strategist"} {
 		err := filepath.WalkDir(filepath.Join(repository, folder), func(path string, _ fs.DirEntry, err error) error {
 			if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 				return err
