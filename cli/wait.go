@@ -21,7 +21,8 @@ func (s *session) waitCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "wait [ASSET…] | wait rollout/NAME",
 		Short: "Wait until assets are in sync with head, and what is asked after pushes is over, all of them without names; or until a rollout is done",
-		Long: `Wait until assets are in sync with head, and what is asked after pushes is over. Exit code
+		Long: `Wait until assets are in sync with head, and what is asked after pushes is over. A file that
+was saved before is built first; for an edit in git or elsewhere use --newer-than. Exit code
 3 when that takes too long, and 2 when all others are in sync but no plugin serves some.`,
 		Example: `  lehr wait --timeout 5m
   lehr wait rollout/frontends --timeout 2h   # its newest run; exit code 2 if it ends otherwise
@@ -53,6 +54,11 @@ func (s *session) waitCommand() *cobra.Command {
 
 const waitPeriod = 200 * time.Millisecond
 
+// noticeTime is for how long nothing must be built before what is in sync counts: a file that was
+// saved just before the command is noticed, and built, within it. Sources elsewhere are read
+// on a cadence: for an edit of those, --newer-than waits.
+const noticeTime = 600 * time.Millisecond
+
 // goal is what wait waits for.
 type goal struct {
 	partition string
@@ -65,13 +71,23 @@ type goal struct {
 func (s *session) wait(ctx context.Context, c *client.Client, goal goal, timeout time.Duration) error {
 	deadline := time.NewTimer(timeout)
 	defer deadline.Stop()
+	idleSince := time.Now()
 	for {
 		p, err := goal.progress(ctx, c)
 		if err != nil {
 			return err
 		}
 		if p.settled > 0 && len(p.behind) == 0 {
-			return s.converged(ctx, c, goal, p)
+			response, err := c.Partitions.GetPartition(ctx, &apipb.GetPartitionRequest{Id: goal.partition})
+			if err != nil {
+				return err
+			}
+			if response.Partition.Building != nil {
+				idleSince = time.Now()
+			}
+			if goal.newer > 0 || time.Since(idleSince) >= noticeTime {
+				return s.converged(p, response.Partition.BlockedBy)
+			}
 		}
 		select {
 		case <-ctx.Done():
@@ -85,12 +101,7 @@ func (s *session) wait(ctx context.Context, c *client.Client, goal goal, timeout
 
 // converged tells that nothing is behind, what is not looked at, and of sources that are
 // not served, which production is not as.
-func (s *session) converged(ctx context.Context, c *client.Client, goal goal, p progress) error {
-	response, err := c.Partitions.GetPartition(ctx, &apipb.GetPartitionRequest{Id: goal.partition})
-	if err != nil {
-		return err
-	}
-	blocked := response.Partition.BlockedBy
+func (s *session) converged(p progress, blocked *apipb.Candidate) error {
 	if s.json() {
 		said := map[string]any{"converged": p.unserved.assets == 0, "assets": p.settled}
 		if p.unserved.assets > 0 {
