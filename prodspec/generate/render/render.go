@@ -30,7 +30,7 @@ type renderer struct {
 var builtIn = map[string]renderer{
 	"assets":     {2, assets},
 	"kubernetes": {2, plain(kubernetes.Render)},
-	"sql-schema": {1, plain(sqlSchema)},
+	"sql-schema": {2, plain(sqlSchema)},
 	"terraform":  {1, plain(terraform)},
 }
 
