@@ -29,7 +29,7 @@ type renderer struct {
 // builtIn are those that need no program.
 var builtIn = map[string]renderer{
 	"assets":     {2, assets},
-	"kubernetes": {2, plain(kubernetes.Render)},
+	"kubernetes": {3, plain(kubernetes.Render)},
 	"sql-schema": {2, plain(sqlSchema)},
 	"terraform":  {1, plain(terraform)},
 }
