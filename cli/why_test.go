@@ -116,3 +116,15 @@ func TestWhyARolloutFailedIsToldOnce(t *testing.T) {
 		t.Error("what was answered is changed")
 	}
 }
+
+// TestUsesAreATree with the fields, and what is told elsewhere.
+func TestUsesAreATree(t *testing.T) {
+	got := drawing(func(s *session) {
+		printUses(s, &apipb.GetAssetResponse{MoreUses: true, Uses: []*apipb.Use{
+			{Asset: "web/a", Fields: []string{"payload.db", "addons.x"}, Depth: 1}, {Asset: "db", Fields: []string{"f"}, Depth: 2, Again: true},
+		}})
+	})
+	if want := "\nreferred to by, also through others:\n  web/a (payload.db, addons.x)\n    db (f, told elsewhere)\n  and others: these are the first 2\n"; got != want {
+		t.Errorf("it prints %q, want %q", got, want)
+	}
+}
