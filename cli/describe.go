@@ -26,6 +26,7 @@ func (s *session) describeCommand() *cobra.Command {
 		Use:   "describe KIND NAME",
 		Short: "Show one thing in full",
 		Example: `  lehr describe asset web/a
+  lehr describe asset db --uses      # what would be touched, through others too
   lehr describe asset web/a --incarnation ~f11f0140  # as a candidate has it
   lehr describe candidate            # the newest
   lehr describe incarnation shop@3
@@ -42,6 +43,9 @@ func (s *session) describeCommand() *cobra.Command {
 			}
 			if noun.describeAsOf == nil && (q.at != "" || q.incarnation != "" || q.label != "") {
 				return fault.New(fault.Invalid, "%s are not described as of an incarnation", noun.names[0]).WithHint("lehr describe asset NAME takes --at, --incarnation and --label")
+			}
+			if noun.describeAsOf == nil && q.uses {
+				return fault.New(fault.Invalid, "only assets refer to each other").WithHint("lehr describe asset NAME takes --uses")
 			}
 			c, err := s.connectOrRead(command.Context())
 			if err != nil {
@@ -62,7 +66,7 @@ func (s *session) describeCommand() *cobra.Command {
 				}
 			}
 			name := strings.Join(args[1:], "")
-			if q.at != "" || q.incarnation != "" || q.label != "" {
+			if q.at != "" || q.incarnation != "" || q.label != "" || q.uses {
 				q.partition = partition
 				return noun.describeAsOf(command.Context(), s, c, q, name)
 			}
@@ -73,6 +77,7 @@ func (s *session) describeCommand() *cobra.Command {
 	flags.StringVar(&q.at, "at", "", "an asset as of a time (2026-11-21T08:00:00Z, 2h ago as 2h), an id (12, or ~DIGEST of a candidate), or a label")
 	flags.StringVar(&q.incarnation, "incarnation", "", "an asset as of this incarnation, or this candidate as ~DIGEST (default: head)")
 	flags.StringVar(&q.label, "label", "", "an asset as of the newest incarnation with this label, as KEY or KEY=VALUE")
+	flags.BoolVar(&q.uses, "uses", false, "who refers to an asset, also through others, as a tree")
 	flags.BoolVar(&everywhere, "global", false, "the audit of what concerns all partitions, for example a stop of all")
 	return command
 }
@@ -170,7 +175,7 @@ func describeAssetAsOf(ctx context.Context, s *session, c *client.Client, q quer
 		return err
 	}
 	partition := q.partition
-	a, err := c.Assets.GetAsset(ctx, &apipb.GetAssetRequest{Partition: partition, Asset: name, Incarnation: then.incarnation, At: then.time, Label: then.label})
+	a, err := c.Assets.GetAsset(ctx, &apipb.GetAssetRequest{Partition: partition, Asset: name, Incarnation: then.incarnation, At: then.time, Label: then.label, Uses: q.uses})
 	if err != nil {
 		return err
 	}
@@ -188,7 +193,11 @@ func describeAssetAsOf(ctx context.Context, s *session, c *client.Client, q quer
 		printStruct(s, a.Addons[addon])
 	}
 	printReferences(s, "refers to", a.References, func(r *apipb.Reference) string { return r.To })
-	printReferences(s, "referred to by", a.ReferencedBy, func(r *apipb.Reference) string { return r.From })
+	if q.uses {
+		printUses(s, a)
+	} else {
+		printReferences(s, "referred to by", a.ReferencedBy, func(r *apipb.Reference) string { return r.From })
+	}
 	if a.Report != nil {
 		fmt.Fprintln(s.Out, "\nlast report:")
 		s.printReport(a.Report, "  ")
@@ -217,6 +226,25 @@ func printReferences(s *session, title string, references []*apipb.Reference, ot
 			read = ", read by its plugin"
 		}
 		fmt.Fprintf(s.Out, "  %s (%s%s)\n", plain(other(r)), plain(r.Field), read)
+	}
+}
+
+// printUses prints who refers to an asset, also through others, as a tree.
+func printUses(s *session, a *apipb.GetAssetResponse) {
+	if len(a.Uses) == 0 {
+		fmt.Fprintln(s.Out, "\nreferred to by none.")
+		return
+	}
+	fmt.Fprintln(s.Out, "\nreferred to by, also through others:")
+	for _, use := range a.Uses {
+		again := ""
+		if use.Again {
+			again = ", told elsewhere"
+		}
+		fmt.Fprintf(s.Out, "%s%s (%s%s)\n", strings.Repeat("  ", int(use.Depth)), plain(use.Asset), plain(strings.Join(use.Fields, ", ")), again)
+	}
+	if a.MoreUses {
+		fmt.Fprintf(s.Out, "  and others: these are the first %d\n", len(a.Uses))
 	}
 }
 

@@ -21,6 +21,8 @@ type query struct {
 	limit                                              int
 	// everywhere: the audit of what concerns all partitions at once.
 	everywhere bool
+	// uses: who refers to an asset through others, too.
+	uses bool
 }
 
 // listing is a list in both forms.

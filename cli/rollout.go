@@ -69,7 +69,7 @@ var rolloutOrders = []rolloutOrder{
 		},
 	},
 	{
-		kind: intent.OrderPromote, short: "Let all assets go on at once",
+		kind: intent.OrderPromote, short: "Let all assets go on, or back, at once",
 		long: "Lets all assets that are left go on at once. Each push waits for its checks, budgets and holds still.",
 		next: func(r *apipb.Rollout) string {
 			return "All that are left go on within a second; each push waits for its checks and budgets still."
@@ -77,7 +77,9 @@ var rolloutOrders = []rolloutOrder{
 	},
 	{
 		kind: intent.OrderRollback, short: "Go back to what was good",
-		long: "Gives the assets that were let go on what was good before, as newer pins to older content.",
+		long: `Gives the assets that were let go on what was good before, as newer pins to older content:
+at once, or of a run that was done stage by stage, the canary last, or by the stages that
+lehr.yaml defines under rollback. lehr rollout promote NAME has all that is left go back at once.`,
 		next: func(r *apipb.Rollout) string {
 			if r.Document != "" {
 				return "The fields that still have what it set get what they had before: lehr rollout status " + r.Name

@@ -79,8 +79,8 @@ func (b board) assets(stage *apipb.RolloutStage, width int) {
 func (b board) verdicts(run *apipb.RolloutRun) {
 	for _, v := range run.Verdicts {
 		text := fmt.Sprintf("Validation %s of stage %s: %s (%s)", v.Validation, v.Stage, v.Result, b.ago(v.At))
-		if v.Reason != "" {
-			text += ": " + v.Reason
+		if v.Reason != "" && run.Bad != fmt.Sprintf("the validation %s of the stage %s: %s", v.Validation, v.Stage, v.Reason) {
+			text += ": " + v.Reason // Else it is told above.
 		}
 		b.line("\n%s", plain(text))
 		width := 0
@@ -199,7 +199,11 @@ func (b board) events(run *apipb.RolloutRun) {
 	}
 	var rows [][]string
 	for _, e := range events {
-		rows = append(rows, []string{b.ago(e.At), e.Kind, actor(e.By), e.Text})
+		text := e.Text
+		if text != "" && text == run.Bad {
+			text = saidAbove
+		}
+		rows = append(rows, []string{b.ago(e.At), e.Kind, actor(e.By), text})
 	}
 	table(b.out, []string{"WHEN", "EVENT", "BY", "TEXT"}, rows)
 }

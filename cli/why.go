@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/proto"
 
 	"lehr.dev/client"
 	"lehr.dev/fault"
@@ -87,7 +88,7 @@ func (s *session) printWhy(w *apipb.WhyResponse) {
 	}
 	fmt.Fprintln(s.Out)
 	s.printStanding(w.Standing, "  ")
-	s.printReasons(w.Reasons, w.Asset, "  ")
+	s.printReasons(onceTold(w.Reasons, w.Root), w.Asset, "  ")
 	if w.Report != nil && w.Report.Plan != nil {
 		fmt.Fprintln(s.Out)
 		s.printPlan(w.Report, "")
@@ -187,7 +188,11 @@ func (s *session) printRolled(w *apipb.WhyResponse) {
 	fmt.Fprintf(s.Out, "  %s %s: %s\n", w.Subject, plain(w.Asset), cmp.Or(states(w.States), "nothing was looked at"))
 	s.printStanding(w.Standing, "  ")
 	for i, cause := range w.Causes {
-		fmt.Fprintf(s.Out, "\n%d. %s%s\n", i+1, howMany(cause), plain(cause.Summary))
+		summary := cause.Summary
+		if len(w.Causes) == 1 && cause.Root.GetKind() == kindRollout {
+			summary = saidAbove // The line above ends with it.
+		}
+		fmt.Fprintf(s.Out, "\n%d. %s%s\n", i+1, howMany(cause), plain(summary))
 		s.printWayOut(cause.Root, "   ")
 		if len(cause.Names) > 1 || len(cause.Names) == 1 && cause.Names[0] != cause.Root.GetAsset() {
 			fmt.Fprintf(s.Out, "   holds up %s\n", plain(namedOf(cause)))
@@ -238,6 +243,28 @@ func (s *session) printReasons(reasons []*apipb.Reason, about, indent string) {
 		s.printFindings(r.Findings, indent+"  ")
 		s.printReasons(r.Causes, cmp.Or(r.Asset, about), indent+"  ")
 	}
+}
+
+// kindRollout is the kind of a reason that tells where a rollout stands, which may be long:
+// why what it brought is bad is among it.
+const kindRollout = "rollout"
+
+const saidAbove = "as said above"
+
+// onceTold are reasons without what the first line says of a rollout.
+func onceTold(reasons []*apipb.Reason, root *apipb.Reason) []*apipb.Reason {
+	if root.GetKind() != kindRollout {
+		return reasons
+	}
+	told := make([]*apipb.Reason, len(reasons))
+	for i, r := range reasons {
+		told[i] = proto.CloneOf(r)
+		if r.Kind == root.Kind && r.Text == root.Text {
+			told[i].Text = saidAbove
+		}
+		told[i].Causes = onceTold(r.Causes, root)
+	}
+	return told
 }
 
 func subjectOf(r *apipb.Reason, about string) string {

@@ -82,3 +82,49 @@ func TestRolledIsTold(t *testing.T) {
 		}
 	}
 }
+
+// TestWhyARolloutFailedIsToldOnce, by whatever is asked.
+func TestWhyARolloutFailedIsToldOnce(t *testing.T) {
+	const bad = "the validation web of the stage canary: slowest failed"
+	rollout := &apipb.Reason{Kind: kindRollout, Text: "the rollout web (run 2) is rolled-back, for what it brought is bad: " + bad, Hint: "bring something else"}
+	asset := &apipb.WhyResponse{
+		Subject: "asset", Asset: "web/b", State: "in-sync", Summary: "web/b is not let go on: " + rollout.Text, Root: rollout,
+		Reasons: []*apipb.Reason{{Kind: "behind", Asset: "web/b", Text: "it is as shop@1 says", Causes: []*apipb.Reason{rollout}}},
+	}
+	partition := &apipb.WhyResponse{
+		Subject: "partition", Asset: "shop", Summary: "partition shop: all 3 are in sync: " + rollout.Text,
+		Causes: []*apipb.Cause{{Sort: "waiting", Root: rollout, Summary: rollout.Text}},
+	}
+	run := &apipb.RolloutRun{
+		Run: 2, State: "rolled-back", Bad: bad, Verdicts: []*apipb.RolloutVerdict{{Validation: "web", Stage: "canary", Result: "bad", Reason: "slowest failed"}},
+		Events: []*apipb.RolloutEvent{{Kind: "bad", Text: bad}, {Kind: "back", Text: "all are at shop@1"}},
+	}
+	for name, text := range map[string]string{
+		"why asset": drawing(func(s *session) { s.printWhy(asset) }), "why partition": drawing(func(s *session) { s.printRolled(partition) }),
+		"status": drawing(func(s *session) {
+			b := board{session: s, out: s.Out.(*bytes.Buffer)}
+			b.waits(&apipb.Rollout{Name: "web", Run: run})
+			b.verdicts(run)
+			b.events(run)
+		}),
+	} {
+		if n := strings.Count(text, "slowest failed"); n != 1 {
+			t.Errorf("%s tells it %d times:\n%s", name, n, text)
+		}
+	}
+	if len(asset.Reasons[0].Causes[0].Text) < 20 {
+		t.Error("what was answered is changed")
+	}
+}
+
+// TestUsesAreATree with the fields, and what is told elsewhere.
+func TestUsesAreATree(t *testing.T) {
+	got := drawing(func(s *session) {
+		printUses(s, &apipb.GetAssetResponse{MoreUses: true, Uses: []*apipb.Use{
+			{Asset: "web/a", Fields: []string{"payload.db", "addons.x"}, Depth: 1}, {Asset: "db", Fields: []string{"f"}, Depth: 2, Again: true},
+		}})
+	})
+	if want := "\nreferred to by, also through others:\n  web/a (payload.db, addons.x)\n    db (f, told elsewhere)\n  and others: these are the first 2\n"; got != want {
+		t.Errorf("it prints %q, want %q", got, want)
+	}
+}

@@ -256,6 +256,15 @@ func (o *Output) Warn(hint, format string, arguments ...any) {
 	o.finding(generatorpb.Finding_SEVERITY_WARNING, hint, fmt.Sprintf(format, arguments...))
 }
 
+// LeaveOut says that something would be an asset, and why it is none: the others of
+// the run are taken. id is the one that it would have; empty: that cannot be told,
+// so that it may be any asset of the generator. Where intent has it already, Lehr
+// takes nothing of the build: no asset leaves because it cannot be read.
+func (o *Output) LeaveOut(id, hint, format string, arguments ...any) {
+	f := &generatorpb.Finding{Severity: generatorpb.Finding_SEVERITY_LEFT_OUT, Message: fmt.Sprintf(format, arguments...), Hint: hint, Field: o.field, Asset: id}
+	o.write(&generatorpb.Record{Record: &generatorpb.Record_Finding{Finding: f}, From: o.from})
+}
+
 func (o *Output) finding(severity generatorpb.Finding_Severity, hint, message string) {
 	f := &generatorpb.Finding{Severity: severity, Message: message, Hint: hint, Field: o.field}
 	o.write(&generatorpb.Record{Record: &generatorpb.Record_Finding{Finding: f}, From: o.from})

@@ -169,6 +169,9 @@ type Finding struct {
 	// Field is the path within the file's document or the asset.
 	Field string  `json:"field,omitempty"`
 	Asset AssetID `json:"asset,omitempty"`
+	// LeftOut: what would be an asset is left out, the one named or, where that is
+	// empty, any of its generator.
+	LeftOut bool `json:"left_out,omitempty"`
 	// Alike is how many others with the same cause it stands for, and Examples are
 	// some of them (GroupFindings).
 	Alike    int      `json:"alike,omitempty"`

@@ -117,6 +117,8 @@ func (s RolloutStanding) refuseOfRun(kind OrderKind) error {
 		return nil // What it brought is there.
 	case !state.Open():
 		return s.refuse("run %d ended: it is %s", status, run.Run, state)
+	case is(RolloutRollingBack) && kind == OrderPromote && run.Staged && !s.pending(OrderPromote):
+		return nil
 	case is(RolloutRollingBack):
 		return s.refuse("run %d goes back already to what was good", status, run.Run)
 	case kind == OrderPause && is(RolloutPaused):

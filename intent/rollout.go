@@ -79,6 +79,8 @@ type Rollout struct {
 	// which that undid more than this run had changed.
 	Back    IncarnationID `json:"back,omitzero"`
 	Reverts []AssetID     `json:"reverts,omitempty"`
+	// Staged: it was done before, so it goes back by stages, and not all at once.
+	Staged bool `json:"staged,omitempty"`
 	// Orders is the number of the last order that it carried out.
 	Orders uint64 `json:"orders,omitempty"`
 	// Base is the revision of the document on which a run that sets Value began. What

@@ -240,7 +240,7 @@ func (l *linter) readsOfDefinition(written []string) (bridged map[string]bool) {
 			over = filter.Narrow().Type
 		}
 		texts := []string{r.Select}
-		for _, stage := range append(slices.Clone(r.Stages), r.Emergency...) {
+		for _, stage := range slices.Concat(r.Stages, r.Emergency, r.Rollback) {
 			texts = append(texts, stage.Where)
 		}
 		for _, text := range texts {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"lehr.dev/fault"
 	"lehr.dev/intent"
 	"lehr.dev/loop"
 	"lehr.dev/prodspec/definition"
@@ -219,6 +220,32 @@ func (o *origins) valuesBefore(asset intent.AssetID) map[string]string {
 		return nil
 	}
 	return values
+}
+
+// given says which generator of a definition gave an asset of head; empty: it is
+// not known, or the definition has it no more.
+func (b *builder) given(from store.Snapshots, head intent.IncarnationID, d definition.Definition) func(context.Context, intent.AssetID) (string, error) {
+	return func(ctx context.Context, asset intent.AssetID) (string, error) {
+		origins, ok := from.(provenance.Reader)
+		if !ok {
+			return "", nil
+		}
+		member, err := from.Member(ctx, head, asset)
+		if err != nil {
+			return "", err
+		}
+		_, origin, err := provenance.Read(ctx, origins, intent.IncarnationID{Partition: head.Partition, Sequence: member.Since}, asset)
+		if fault.Is(err, fault.NotFound) {
+			return "", nil
+		}
+		if err != nil {
+			return "", err
+		}
+		if !slices.ContainsFunc(d.Generators, func(g definition.Generator) bool { return g.Name == origin.Generator }) {
+			return "", nil
+		}
+		return origin.Generator, nil
+	}
 }
 
 // find an input by its name, as it is now.

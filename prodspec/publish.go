@@ -85,6 +85,7 @@ func (p *Pipeline) judge(ctx context.Context, head intent.IncarnationID, r readi
 		Origin: p.builder.origin, Acknowledged: acknowledged, Now: now,
 		Again: again, Elsewhere: p.builder.judgeElsewhere, Servers: p.builder.serving(),
 		Rest: p.builder.rest(delta), Rule: p.builder.sources.rulePlace, Rollout: p.builder.sources.rolloutPlace, Outside: p.options.Outside,
+		LeftOut: p.builder.graph.LeftOut(), Given: p.builder.given(p.options.Store, head, r.definition),
 	})
 	validated(err != nil || verdict.Rejected || verdict.Held)
 	if err != nil && generating.Err() != nil {

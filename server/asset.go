@@ -250,7 +250,10 @@ func (s *Server) GetAsset(ctx context.Context, request *apipb.GetAssetRequest) (
 		return nil, err
 	}
 	response.References, response.ReferencedBy = each(from, toReference), each(to, toReference)
-	return response, nil
+	if request.Uses {
+		response.Uses, response.MoreUses, err = uses(ctx, at, asset)
+	}
+	return response, err
 }
 
 // shownContent is what an asset consists of, without its secrets (S13).

@@ -294,6 +294,9 @@ func (w *way) usualTakes() time.Duration {
 // stageAssets adds to the stages of a run which assets are where: those that are not
 // done first.
 func (w *way) stageAssets(run *apipb.RolloutRun, now time.Time) {
+	if run.State == string(intent.RolloutRollingBack) {
+		return // Its stages are those by which it goes back.
+	}
 	policy := w.course.Policy(run.Emergency)
 	for _, stage := range run.Stages {
 		at := slices.IndexFunc(policy.Stages, func(s selection.Stage) bool { return s.Name == stage.Name })

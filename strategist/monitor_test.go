@@ -278,6 +278,7 @@ func (m *monitor) pinsOf(step store.RolloutStep, before map[intent.AssetID]inten
 		switch {
 		case p.Rank == intent.RankRollback:
 			m.seen["back"]++
+			m.lastFirst(step, p.Asset, before)
 			if m.bad[p.Asset][content] || !m.good[p.Asset][content] {
 				m.broken("S20", "%s goes back to %s: good %v, bad %v", p.Asset, m.words[content].text, m.good[p.Asset][content], m.bad[p.Asset][content])
 			}
@@ -293,6 +294,26 @@ func (m *monitor) pinsOf(step store.RolloutStep, before map[intent.AssetID]inten
 	if len(let) > 0 {
 		m.let = m.truth()
 		m.exposed(step, let, before, m.heldBy(step.Run.Name))
+	}
+}
+
+// lastFirst: what went through goes back stage by stage, the canary last (S19).
+func (m *monitor) lastFirst(step store.RolloutStep, id intent.AssetID, before map[intent.AssetID]intent.Pin) {
+	run, r := step.Run, rolloutOf(m.policy, step.Run.Name)
+	if !run.Staged || r == nil {
+		return
+	}
+	m.seen["staged back"]++
+	stages := r.Stages
+	if run.Emergency && len(r.Emergency) > 0 {
+		stages = r.Emergency
+	}
+	for other, pin := range before {
+		left := pin.Rank == intent.RankRollout && pin.Incarnation == run.To && governs(m.policy, other) == run.Name && !m.members[m.head.Sequence][other].IsZero()
+		now := slices.ContainsFunc(step.Pins, func(p intent.Pin) bool { return p.Asset == other })
+		if left && !now && !m.members[run.Back.Sequence][other].IsZero() && stageOf(stages, other) > stageOf(stages, id) {
+			m.broken("S19", "%s goes back before %s, which is of a later stage", id, other)
+		}
 	}
 }
 

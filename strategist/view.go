@@ -198,7 +198,7 @@ func (s *Strategist) facts(ctx context.Context, v *view, name string, st *state)
 	}}
 	c := v.courses[name]
 	if c != nil {
-		f.Said, f.Course = c.Said(), c.Policy
+		f.Said, f.Course, f.Back = c.Said(), c.Policy, c.Back
 	}
 	after := uint64(0)
 	if run, ran := v.runs[name]; ran {

@@ -34,11 +34,20 @@ type Finding struct {
 	File    string
 	Line    int
 	Warning bool
+	// LeftOut: what is wrong is one object, which is not among those that were read;
+	// the others may be used. ID is the one that it would have, empty where it
+	// could have none; Unknown: it has one that cannot be told.
+	LeftOut bool
+	ID      string
+	Unknown bool
 	// Secret: the warning is of something that looks like one.
 	Secret  bool
 	Message string
 	Hint    string
 }
+
+// Fails reports whether no object may be used.
+func (f Finding) Fails() bool { return !f.Warning && !f.LeftOut }
 
 // Object of a manifest.
 type Object struct {
@@ -77,12 +86,28 @@ func Render(in *generator.Input, out *generator.Output) error {
 		manifests[i] = Manifest{File: file, Text: text}
 	}
 	objects, findings := Read(manifests, settings)
+	if in.File() == "" {
+		findings = Whole(objects, findings)
+	}
 	Tell(out, objects, findings)
 	return nil
 }
 
+// Whole makes errors of what is left out where nothing else is there: then it is
+// probably not some objects that are wrong, but what is read.
+func Whole(objects []Object, findings []Finding) []Finding {
+	if len(objects) > 0 {
+		return findings
+	}
+	for i := range findings {
+		findings[i].LeftOut = false
+	}
+	return findings
+}
+
 // Read gives the objects of manifests, in the order of their ids, and what is
-// to be said of them. With an error among the findings no object may be used.
+// to be said of them. With an error among the findings no object may be used; an
+// object that is wrong by itself is left out.
 func Read(manifests []Manifest, settings Settings) ([]Object, []Finding) {
 	r := &reader{settings: settings}
 	for _, manifest := range manifests {
@@ -92,6 +117,7 @@ func Read(manifests []Manifest, settings Settings) ([]Object, []Finding) {
 	for i := range r.objects {
 		r.describe(&r.objects[i])
 	}
+	r.objects = slices.DeleteFunc(r.objects, func(o Object) bool { return o.ID == "" })
 	return r.objects, r.findings
 }
 
@@ -99,13 +125,19 @@ func Read(manifests []Manifest, settings Settings) ([]Object, []Finding) {
 // an asset as a blob.
 func Tell(out *generator.Output, objects []Object, findings []Finding) {
 	for _, f := range findings {
-		say := out.At(f.File, f.Line).Error
-		if f.Warning {
-			say = out.At(f.File, f.Line).Warn
+		at := out.At(f.File, f.Line)
+		switch {
+		case f.Warning:
+			at.Warn(f.Hint, "%s", f.Message)
+		case f.LeftOut && f.ID == "" && !f.Unknown:
+			at.Warn(f.Hint, "left out: %s", f.Message)
+		case f.LeftOut:
+			at.LeaveOut(f.ID, f.Hint, "left out: %s", f.Message)
+		default:
+			at.Error(f.Hint, "%s", f.Message)
 		}
-		say(f.Hint, "%s", f.Message)
 	}
-	if slices.ContainsFunc(findings, func(f Finding) bool { return !f.Warning }) {
+	if slices.ContainsFunc(findings, Finding.Fails) {
 		return
 	}
 	for _, o := range objects {

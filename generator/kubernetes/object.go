@@ -30,7 +30,7 @@ func (r *reader) document(m Manifest, node *yaml.Node, value any) {
 	}
 	fields, is := value.(map[string]any)
 	if !is {
-		r.wrong(m, node.Line, "write objects, with apiVersion, kind and metadata.name", "a document is no object")
+		r.unknown(m, node.Line, "write objects, with apiVersion, kind and metadata.name", "a document is no object")
 		return
 	}
 	kind, _ := fields["kind"].(string)
@@ -47,7 +47,7 @@ func (r *reader) document(m Manifest, node *yaml.Node, value any) {
 		}
 		element, is := item.(map[string]any)
 		if !is {
-			r.wrong(m, line, "write objects, with apiVersion, kind and metadata.name", "items[%d] is no object", i)
+			r.unknown(m, line, "write objects, with apiVersion, kind and metadata.name", "items[%d] is no object", i)
 			continue
 		}
 		if of := strings.TrimSuffix(kind, "List"); of != "" && element["kind"] == nil && element["apiVersion"] == nil {
@@ -78,49 +78,53 @@ func (r *reader) object(m Manifest, line int, fields map[string]any) {
 	}
 	switch {
 	case group == kustomizeGroup, version == "" && forKustomize(m.File, kind):
-		r.wrong(m, line, "use render: kustomize with its folder, or leave the file out of the source's files", "a %s is for Kustomize, not for a cluster", cmp.Or(kind, "Kustomization"))
+		r.leave(m, line, "use render: kustomize with its folder, or leave the file out of the source's files", "a %s is for Kustomize, not for a cluster", cmp.Or(kind, "Kustomization"))
 		return
 	case version == "" || kind == "":
-		r.wrong(m, line, "write apiVersion and kind; leave files that are no manifests out of the source's files (a Helm chart is for render: helm)", "an object has no apiVersion or kind")
+		r.unknown(m, line, "write apiVersion and kind; leave files that are no manifests out of the source's files (a Helm chart is for render: helm)", "an object has no apiVersion or kind")
 		return
 	case !kindPattern.MatchString(kind), hasGroup && !segmentPattern.MatchString(group):
-		r.wrong(m, line, "a kind is a word, and apiVersion GROUP/VERSION or v1", "apiVersion or kind of an object is malformed")
+		r.unknown(m, line, "a kind is a word, and apiVersion GROUP/VERSION or v1", "apiVersion or kind of an object is malformed")
 		return
 	}
 	name := text(fields, "metadata", "name")
 	if name == "" {
-		hint := "write metadata.name as a text"
 		if text(fields, "metadata", "generateName") != "" {
-			hint = "write metadata.name: with generateName each look would find another object"
+			r.leave(m, line, "write metadata.name: with generateName each look would find another object", "a %s has no metadata.name", kind)
+		} else {
+			r.unknown(m, line, "write metadata.name as a text", "a %s has no metadata.name", kind)
 		}
-		r.wrong(m, line, hint, "a %s has no metadata.name", kind)
 		return
 	}
-	if strings.ContainsAny(name, "/%") || name == "." || name == ".." || len(name) > maxID {
-		r.wrong(m, line, "a name has at most 253 bytes, and neither / nor %", "metadata.name of a %s is no name", kind)
+	if !isObjectName(name) {
+		r.unknown(m, line, "a name has at most 253 bytes, and neither / nor %", "metadata.name of a %s is no name", kind)
 		return
 	}
-	full := kind
-	if group != "" {
-		full += "." + group
-	}
-	if r.omits(full, name) || m.Name != "" && r.omits(full, m.Name) {
+	o := &kubernetespb.Object{ApiVersion: version, Kind: kind, Namespace: text(fields, "metadata", "namespace"), Name: name, Cluster: r.settings.Cluster}
+	full := kindOf(o)
+	if r.skipped(m, o) {
 		return
 	}
 	if skip := r.settings.Skip; skip != nil && skip(full, name, fields) {
 		return
 	}
-	if !r.secrets(m, line, full, name, fields) {
+	if !r.secrets(m, line, o, fields) {
 		return
 	}
 	bare(fields)
-	r.objects = append(r.objects, Object{
-		File: m.File, Line: placed(m, line), value: fields,
-		Payload: &kubernetespb.Object{ApiVersion: version, Kind: kind, Namespace: text(fields, "metadata", "namespace"), Name: name, Cluster: r.settings.Cluster},
-	})
+	r.objects = append(r.objects, Object{File: m.File, Line: placed(m, line), value: fields, Payload: o})
 }
 
-// omits reports whether settings leave an object out.
+func isObjectName(name string) bool {
+	return name != "" && !strings.ContainsAny(name, "/%") && name != "." && name != ".." && len(name) <= maxID
+}
+
+// skipped reports whether settings leave an object out.
+func (r *reader) skipped(m Manifest, o *kubernetespb.Object) bool {
+	return r.omits(kindOf(o), o.Name) || m.Name != "" && r.omits(kindOf(o), m.Name)
+}
+
+// omits reports whether settings have a pattern of a kind and name.
 func (r *reader) omits(kind, name string) bool {
 	return slices.ContainsFunc(r.settings.Omit, func(pattern string) bool {
 		is, _ := path.Match(pattern, kind+"/"+name) // Settings check that it is one.
@@ -190,14 +194,24 @@ func (r *reader) identify() {
 			o.Payload.Namespace = cmp.Or(o.Payload.Namespace, r.settings.Namespace)
 			metadata["namespace"] = o.Payload.Namespace
 			if !segmentPattern.MatchString(o.Payload.Namespace) {
-				r.wrong(r.of(o), o.Line, "a namespace is of the form [a-z0-9]([-a-z0-9]*[a-z0-9])?", "metadata.namespace of %s %s is no name", o.Payload.Kind, o.Payload.Name)
-				o.Payload.Namespace = "default"
+				r.unknown(r.of(o), o.Line, "a namespace is of the form [a-z0-9]([-a-z0-9]*[a-z0-9])?", "metadata.namespace of %s %s is no name", o.Payload.Kind, o.Payload.Name)
+				continue
 			}
 		}
 		o.ID = idOf(o.Payload)
 		if len(o.ID) > maxID {
-			r.wrong(r.of(o), o.Line, "shorten the object's name", "the id of %s %.60s… would have %d bytes, at most %d are allowed", o.Payload.Kind, o.Payload.Name, len(o.ID), maxID)
+			r.leave(r.of(o), o.Line, "shorten the object's name", "the id of %s %.60s… would have %d bytes, at most %d are allowed", o.Payload.Kind, o.Payload.Name, len(o.ID), maxID)
+			o.ID = ""
 		}
+	}
+	r.objects = slices.DeleteFunc(r.objects, func(o Object) bool { return o.ID == "" })
+	for at, o := range r.lost {
+		if o.Cluster = r.settings.Cluster; scopes.none(o) {
+			o.Namespace = ""
+		} else {
+			o.Namespace = cmp.Or(o.Namespace, r.settings.Namespace)
+		}
+		r.findings[at].ID = idOf(o)
 	}
 	slices.SortStableFunc(r.objects, func(a, b Object) int { return cmp.Compare(a.ID, b.ID) })
 	r.objects = slices.CompactFunc(r.objects, func(b, a Object) bool {
@@ -248,9 +262,6 @@ func segment(name string) string {
 
 // describe gives an identified object its content and addons.
 func (r *reader) describe(o *Object) {
-	if o.ID == "" {
-		return
-	}
 	var content bytes.Buffer
 	canonical(&content, o.value)
 	o.Payload.Json = content.String()
@@ -277,7 +288,8 @@ func (r *reader) describe(o *Object) {
 		o.Addons = append(o.Addons, dependencies)
 	}
 	if size := content.Len(); size > maxObjectBytes {
-		r.wrong(r.of(o), o.Line, "split it, for example a ConfigMap by file", "%s %s has %d bytes, and Kubernetes takes at most %d", o.Payload.Kind, o.Payload.Name, size, maxObjectBytes)
+		r.leave(r.of(o), o.Line, "split it, for example a ConfigMap by file", "%s %s has %d bytes, and Kubernetes takes at most %d", o.Payload.Kind, o.Payload.Name, size, maxObjectBytes)
+		r.findings[len(r.findings)-1].ID, o.ID = o.ID, ""
 	}
 }
 

@@ -12,6 +12,8 @@ import (
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
+
+	kubernetespb "lehr.dev/gen/lehr/kubernetes/v1"
 )
 
 // Limits of one manifest.
@@ -26,6 +28,9 @@ type reader struct {
 	objects  []Object
 	findings []Finding
 
+	// lost are objects that are wrong, by the finding that says so.
+	lost map[int]*kubernetespb.Object
+
 	// Of index: ids by what others name objects by, and definitions by kind.
 	ids     map[key]string
 	defined map[string]string
@@ -34,7 +39,7 @@ type reader struct {
 // manifest reads one, and says what of it cannot be read.
 func (r *reader) manifest(m Manifest) {
 	if problem, hint := encoding(m.Text); problem != "" {
-		r.wrong(m, 1, hint, "%s", problem)
+		r.unknown(m, 1, hint, "%s", problem)
 		return
 	}
 	next := documents(m.File, m.Text)
@@ -46,12 +51,19 @@ func (r *reader) manifest(m Manifest) {
 		}
 		if err != nil {
 			found := syntax(err, m.Text)
-			r.wrong(m, found.line, found.hint, "%s", found.message)
+			r.unknown(m, found.line, found.hint, "%s", found.message)
 			return
 		}
 		value, err := values.document(document)
 		if problem, is := errors.AsType[*problem](err); is {
-			r.wrong(m, problem.line, problem.hint, "%s", problem.message)
+			o := identity(document)
+			if o == nil || r.skipped(m, o) {
+				if o == nil {
+					r.unknown(m, problem.line, problem.hint, "%s", problem.message)
+				}
+				continue
+			}
+			r.lose(o, m, problem.line, problem.hint, "%s", problem.message)
 			continue
 		}
 		r.document(m, document, value)
@@ -61,6 +73,65 @@ func (r *reader) manifest(m Manifest) {
 // wrong says what is wrong at a line of the manifest's text.
 func (r *reader) wrong(m Manifest, line int, hint, format string, arguments ...any) {
 	r.find(m, line, false, hint, format, arguments...)
+}
+
+// leave leaves out what could be no asset.
+func (r *reader) leave(m Manifest, line int, hint, format string, arguments ...any) {
+	r.wrong(m, line, hint, format, arguments...)
+	r.findings[len(r.findings)-1].LeftOut = true
+}
+
+// unknown leaves out what may be an asset, and cannot say which.
+func (r *reader) unknown(m Manifest, line int, hint, format string, arguments ...any) {
+	r.leave(m, line, hint, format, arguments...)
+	r.findings[len(r.findings)-1].Unknown = true
+}
+
+// lose leaves out an object, of which only the cluster is not known yet.
+func (r *reader) lose(o *kubernetespb.Object, m Manifest, line int, hint, format string, arguments ...any) {
+	r.leave(m, line, hint, format, arguments...)
+	if r.lost == nil {
+		r.lost = map[int]*kubernetespb.Object{}
+	}
+	r.lost[len(r.findings)-1] = o
+}
+
+// identity is what a document says that it is, if that can be read; else nil.
+func identity(document *yaml.Node) *kubernetespb.Object {
+	metadata := child(document, "metadata")
+	o := &kubernetespb.Object{
+		ApiVersion: scalarOf(child(document, "apiVersion")), Kind: scalarOf(child(document, "kind")),
+		Name: scalarOf(child(metadata, "name")), Namespace: scalarOf(child(metadata, "namespace")),
+	}
+	group, _, hasGroup := strings.Cut(o.ApiVersion, "/")
+	if o.ApiVersion == "" || !kindPattern.MatchString(o.Kind) || hasGroup && !segmentPattern.MatchString(group) || !isObjectName(o.Name) || o.Namespace != "" && !segmentPattern.MatchString(o.Namespace) {
+		return nil
+	}
+	return o
+}
+
+// child is the value of a key that a mapping has once.
+func child(node *yaml.Node, key string) (found *yaml.Node) {
+	if node == nil || node.Kind != yaml.MappingNode {
+		return nil
+	}
+	for i := 0; i+1 < len(node.Content); i += 2 {
+		if node.Content[i].Value != key {
+			continue
+		}
+		if found != nil {
+			return nil
+		}
+		found = node.Content[i+1]
+	}
+	return found
+}
+
+func scalarOf(node *yaml.Node) string {
+	if node == nil || node.Kind != yaml.ScalarNode {
+		return ""
+	}
+	return node.Value
 }
 
 func (r *reader) find(m Manifest, line int, warning bool, hint, format string, arguments ...any) {

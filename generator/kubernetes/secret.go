@@ -4,16 +4,18 @@ import (
 	"cmp"
 	"regexp"
 
+	kubernetespb "lehr.dev/gen/lehr/kubernetes/v1"
 	"lehr.dev/secrecy"
 )
 
 // secrets refuses a Secret that has content, and warns of texts elsewhere that
 // look like secrets. It never says what they are (S13).
-func (r *reader) secrets(m Manifest, line int, kind, name string, fields map[string]any) bool {
+func (r *reader) secrets(m Manifest, line int, o *kubernetespb.Object, fields map[string]any) bool {
+	kind, name := kindOf(o), o.Name
 	if kind == "Secret" {
 		for _, field := range []string{"data", "stringData"} {
 			if held, _ := fields[field].(map[string]any); len(held) > 0 {
-				r.wrong(m, line, "let what holds secrets make it in the cluster (External Secrets, Sealed Secrets, a Secrets Store driver; or by hand), name it in secretKeyRef as now, and write with: {omit: Secret/"+cmp.Or(m.Name, name)+"}",
+				r.lose(o, m, line, "let what holds secrets make it in the cluster (External Secrets, Sealed Secrets, a Secrets Store driver; or by hand), name it in secretKeyRef as now, and write with: {omit: Secret/"+cmp.Or(m.Name, name)+"}",
 					"Secret %s has %s: no secret may enter an incarnation, which everybody who may read the partition reads, for ever", name, field)
 				return false
 			}

@@ -25,7 +25,7 @@ const (
 )
 
 var (
-	rolloutKeys = []string{"select", "by", "stages", "validate", "on_bad", "newer", "patience", "after", "emergency"}
+	rolloutKeys = []string{"select", "by", "stages", "validate", "on_bad", "newer", "patience", "after", "emergency", "rollback"}
 	stageKeys   = []string{"name", "scopes", "where", "rest", "by", "order", "parallel", "count", "percent", "factor", "most", "delay", "soak", "window", "plugin"}
 	windowKeys  = []string{"zone", "open", "freezes", "holidays"}
 )
@@ -98,6 +98,9 @@ func (r *rolloutParser) rollout(key, value *yaml.Node) *intentpb.Rollout {
 	made.Stages = r.stages(fields["stages"], "stages")
 	if made.Emergency = r.stages(fields["emergency"], "emergency"); len(made.Emergency) > 0 {
 		r.canary(fields["emergency"], made.Emergency)
+	}
+	if made.Rollback = r.stages(fields["rollback"], "rollback"); len(made.Rollback) > 0 {
+		r.goesBack(fields["rollback"], made)
 	}
 	if list := fields["validate"]; list != nil {
 		made.Validate = r.texts(list, r.at+".validate")
@@ -379,6 +382,19 @@ func (r *rolloutParser) canary(node *yaml.Node, stages []*intentpb.RolloutStage)
 	if len(stages) < 2 || !bounded {
 		r.parser.at(node, r.at+".emergency", "%s.emergency lets all go on at once", r.at).
 			hint("keep a canary: two stages at least, the first of some scopes, or of so many at a time: [{scopes: [a], soak: 1m}, {rest: true}]")
+	}
+}
+
+// goesBack: no calendar and no plugin keeps what goes back, and a field goes back by itself.
+func (r *rolloutParser) goesBack(node *yaml.Node, made *intentpb.Rollout) {
+	at := r.at + ".rollback"
+	if made.Field != nil {
+		r.parser.at(node, at, "a rollout that sets a field of a document has no stages to go back by").hint("remove %s; undo edits the document, and that goes as any change does", at)
+	}
+	for i, s := range made.Rollback {
+		if s.Window != nil || s.Plugin != "" {
+			r.parser.at(item(node, i), fmt.Sprintf("%s[%d]", at, i), "a stage of %s has a window or a plugin: they could keep what was found bad", at).hint("remove them; delay and soak say how fast it goes")
+		}
 	}
 }
 

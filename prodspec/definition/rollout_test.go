@@ -175,10 +175,14 @@ func TestMistakesInRollouts(t *testing.T) {
 		by("{document: knobs, field: /a/-}"):      `a place of which the next edit makes another`,
 		by("{document: knobs, field: /a, at: x}"): "unknown field rollouts.r.by.at",
 		emergency("{rest: true}"):                 "emergency lets all go on at once",
-		emergency("{rest: true, count: 1}"):       "emergency lets all go on at once",
-		emergency("{where: x}, {rest: true}"):     "emergency lets all go on at once",
-		emergency("{rest: true}, {scopes: [a]}"):  "can have no assets",
-		emergency("{scopes: [a], percent: 200%}"): "is not a percentage",
+		"{select: true, stages: [{rest: true}], rollback: [{rest: true, plugin: x}]}":                    "has a window or a plugin",
+		"{select: true, stages: [{rest: true}], rollback: [{rest: true, window: {zone: UTC}}]}":          "has a window or a plugin",
+		"{select: true, by: {document: k, field: /a}, stages: [{rest: true}], rollback: [{rest: true}]}": "no stages to go back by",
+		"{select: true, stages: [{rest: true}], rollback: [{rest: true}, {scopes: [a]}]}":                "can have no assets",
+		emergency("{rest: true, count: 1}"):                                                              "emergency lets all go on at once",
+		emergency("{where: x}, {rest: true}"):                                                            "emergency lets all go on at once",
+		emergency("{rest: true}, {scopes: [a]}"):                                                         "can have no assets",
+		emergency("{scopes: [a], percent: 200%}"):                                                        "is not a percentage",
 	} {
 		_, findings := definition.Parse("lehr.yaml", []byte(beforeRollouts+"rollouts: {r: "+text+"}\n"), schema.Builtin())
 		found := false

@@ -206,7 +206,7 @@ func notificationSchema() map[string]any {
 func rolloutSchema() map[string]any {
 	field := object(map[string]any{"document": text(), "field": text()}, "document", "field")
 	return object(map[string]any{
-		"select": expression(), "by": anyOf(enum([]string{"pins"}), field), "stages": stagesSchema(), "emergency": stagesSchema(), "validate": texts(),
+		"select": expression(), "by": anyOf(enum([]string{"pins"}), field), "stages": stagesSchema(), "emergency": stagesSchema(), "rollback": stagesSchema(), "validate": texts(),
 		"on_bad": enum(slices.Sorted(maps.Keys(onBads))), "newer": enum(slices.Sorted(maps.Keys(newers))), "patience": duration(), "after": texts(),
 	}, "select", "stages")
 }

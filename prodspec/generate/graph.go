@@ -201,6 +201,19 @@ func (g *Graph) Warnings() (findings []intent.Finding) {
 	return intent.GroupFindings(findings)
 }
 
+// LeftOut is what runs left out, by generator, in no order.
+func (g *Graph) LeftOut() map[string][]intent.Finding {
+	found := map[string][]intent.Finding{}
+	for run := range g.warning {
+		for _, finding := range run.warnings {
+			if finding.LeftOut {
+				found[run.Generator] = append(found[run.Generator], g.placed(run.Generator, finding))
+			}
+		}
+	}
+	return found
+}
+
 // placed has what is said of a renderer stand where the definition names it now.
 func (g *Graph) placed(name string, finding intent.Finding) intent.Finding {
 	generator := g.places[name]

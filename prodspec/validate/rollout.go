@@ -127,6 +127,15 @@ func (g *governing) staged(asset intent.Asset, c *course.Course) {
 			return
 		}
 	}
+	if len(c.Said().Rollback) > 0 {
+		if _, wanted, err := c.GoesBack(asset); err != nil {
+			g.failed(asset, c, "rollback", err)
+			return
+		} else if !wanted {
+			g.found(asset.ID, c, "rollback", fmt.Sprintf("no stage of rollouts.%s.rollback wants asset %s, so nobody says when it goes back", c.Name(), asset.ID), "add a stage {rest: true} to them")
+			return
+		}
+	}
 	if c.ByPins() {
 		return
 	}

@@ -40,6 +40,8 @@ func TestWhatRolloutsGovern(t *testing.T) {
 	field.Field = &intentpb.DocumentField{Document: "knobs", Pointer: "/{scope.region}"}
 	hasty := rollout("hasty", `type == "Job"`, "")
 	hasty.Emergency = []*intentpb.RolloutStage{{Name: "1", Scopes: []string{"b"}}}
+	back := rollout("back", `type == "Job"`, "")
+	back.Rollback = []*intentpb.RolloutStage{{Name: "1", Scopes: []string{"b"}}}
 	for name, test := range map[string]struct {
 		policy *intentpb.Policy
 		// want are parts of a finding of asset web/a; of none: there is none.
@@ -50,6 +52,7 @@ func TestWhatRolloutsGovern(t *testing.T) {
 		"two at once":              {rolled(rollout("r", `type == "Job"`, ""), rollout("s", "true", "")), []string{"asset web/a is selected by two rollouts, r and s"}},
 		"no stage":                 {rolled(rollout("r", `type == "Job"`, "b", "c")), []string{"no stage of rollouts.r.stages wants asset web/a", "the rollout r could never let it go on"}},
 		"no stage in an emergency": {rolled(hasty), []string{"no stage of rollouts.hasty.emergency wants asset web/a"}},
+		"no stage to go back by":   {rolled(back), []string{"no stage of rollouts.back.rollback wants asset web/a"}},
 		"no value for its field":   {rolled(field), []string{"the rollout knobs cannot be judged of asset web/a", "which has no scope region"}},
 		// Fields of documents and pins are different things.
 		"by field too": {rolled(rollout("r", `type == "Job"`, ""), proto.CloneOf(field)), []string{"no scope region"}},

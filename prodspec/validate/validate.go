@@ -108,6 +108,10 @@ type Input struct {
 	// Rollout says where a rollout of the candidate's policy is written; nil:
 	// unknown.
 	Rollout func(name string) Origin
+	// LeftOut is what generators left out, and Given says which of them gave an
+	// asset of the base; empty: none that there is, or it is not known.
+	LeftOut map[string][]intent.Finding
+	Given   func(ctx context.Context, asset intent.AssetID) (generator string, err error)
 	// Outside asks what external checks ask; nil: nobody does, and what they
 	// are about is held.
 	Outside Outside
@@ -160,7 +164,7 @@ func (v *Validator) Types() *schema.Set { return v.types }
 func (v *Validator) Run(ctx context.Context, in Input) (Judgement, error) {
 	j := v.begin(in)
 	for _, scope := range []func(context.Context) error{
-		j.assets, j.identities, j.policy, j.rollouts, j.references, j.turndowns, j.versions, j.cycles,
+		j.assets, j.leftOut, j.identities, j.policy, j.rollouts, j.references, j.turndowns, j.versions, j.cycles,
 		func(ctx context.Context) error { return v.ownRules(ctx, j) },
 	} {
 		if err := scope(ctx); err != nil {

@@ -68,7 +68,7 @@ func generate(in *generator.Input, out *generator.Output) error {
 		}
 	}
 	objects, findings := render(files, o)
-	kubernetes.Tell(out, objects, findings)
+	kubernetes.Tell(out, objects, kubernetes.Whole(objects, findings))
 	return nil
 }
 
@@ -128,7 +128,7 @@ func render(files map[string][]byte, o options) ([]kubernetes.Object, []kubernet
 }
 
 func failed(findings []kubernetes.Finding) bool {
-	return slices.ContainsFunc(findings, func(f kubernetes.Finding) bool { return !f.Warning })
+	return slices.ContainsFunc(findings, kubernetes.Finding.Fails)
 }
 
 // render renders the chart once.

@@ -69,7 +69,7 @@ func render(in *generator.Input, out *generator.Output) error {
 		}
 	}
 	objects, findings := build(files, path.Clean(folder), settings)
-	kubernetes.Tell(out, objects, findings)
+	kubernetes.Tell(out, objects, kubernetes.Whole(objects, findings))
 	return nil
 }
 

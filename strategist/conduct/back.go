@@ -9,6 +9,7 @@ import (
 
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/intent"
+	"lehr.dev/strategist/selection"
 )
 
 // wentBad: what the run brings is bad. It goes back in the same step (L8), unless
@@ -51,6 +52,9 @@ func (d *decider) rollBack(by intent.Actor, why string) {
 		d.end(intent.RolloutStopped, by, "stop", "there is nothing to go back to: no incarnation that is retained has content of all of %s that was found good, and that the types of head can read", listed(ids(let)))
 		return
 	}
+	// What went through is served, and does not go at once: that would be a change of all
+	// in one moment (S19). What is under way has not gone further than its stages (L8).
+	d.run.Staged = d.run.State == intent.RolloutDone
 	d.run.State, d.run.Back, d.run.Reverts = intent.RolloutRollingBack, to, nil
 	for _, a := range let {
 		content := d.Content(to, a.ID)
@@ -60,15 +64,119 @@ func (d *decider) rollBack(by intent.Actor, why string) {
 		if before := d.Content(d.run.From, a.ID); !before.IsZero() && before != content {
 			d.run.Reverts = append(d.run.Reverts, a.ID)
 		}
-		d.pin(a, to, intent.RankRollback, fmt.Sprintf("run %d goes back: %s", d.run.Run, why))
-		a.Seen = a.follows(d.Name, content, d.Now)
-		d.decision.Seen[a.ID] = a.Seen
+		if !d.run.Staged {
+			d.pinBack(a)
+		}
 	}
-	d.event(by, "rollback", "%s to %s: %s", count(len(let), "asset goes back", "assets go back"), to, listed(ids(let)))
+	how := ""
+	if d.run.Staged {
+		how = ", stage by stage"
+	}
+	d.event(by, "rollback", "%s to %s%s: %s", count(len(let), "asset goes back", "assets go back"), to, how, listed(ids(let)))
 	if len(d.run.Reverts) > 0 {
 		d.event(by, "rollback", "this undoes earlier changes too, of %s: those of %s", listed(d.run.Reverts), listed(d.undone(to, d.run.Reverts)))
 	}
 	d.run.Progress.Wait(intent.CauseBack, "for its assets to be back", ids(let))
+	if d.run.Staged {
+		d.run.Progress.Stages = nil // Those that it went on by.
+		d.stageBack()
+	}
+}
+
+// pinBack has an asset go back.
+func (d *decider) pinBack(a *Asset) {
+	d.pin(a, d.run.Back, intent.RankRollback, fmt.Sprintf("run %d goes back: %s", d.run.Run, d.run.Bad))
+	a.Seen = a.follows(d.Name, d.Content(d.run.Back, a.ID), d.Now)
+	d.decision.Seen[a.ID] = a.Seen
+}
+
+// backSoak is how long an asset that went back is looked at, at most, before others
+// follow it, where the policy does not say: what it goes back to is known to be good.
+const backSoak = time.Minute
+
+// backPolicy is how a run that was done goes back: by the stages that the policy has for
+// that, or else by those that it went on by, the last first, so that the canary is last.
+// Nothing but that what goes back gets there keeps it.
+func (d *decider) backPolicy() (p selection.Policy) {
+	if d.Back != nil {
+		p = d.Back()
+	}
+	if len(p.Stages) > 0 {
+		return p
+	}
+	forward := d.Course(d.run.Emergency).Stages
+	for i, s := range slices.Backward(forward) {
+		wants := func(t selection.Target) bool { // Also where the last has all that are left.
+			return slices.IndexFunc(forward, func(s selection.Stage) bool { return s.Wants == nil || s.Wants(t) }) == i
+		}
+		p.Stages = append(p.Stages, selection.Stage{
+			Name: s.Name, Wants: wants, By: s.By, Order: s.Order, Parallel: s.Parallel, Wave: s.Wave, Most: s.Most,
+			Soak: min(s.Soak, backSoak), Reverse: true,
+		})
+	}
+	return p
+}
+
+// goesBack reports whether a run that goes back stage by stage takes an asset along.
+func (d *decider) goesBack(a *Asset) bool {
+	return d.takesPart(a) && (a.Back != nil || d.let(a)) && !d.Content(d.run.Back, a.ID).IsZero()
+}
+
+// stageBack has the assets of a stage go back whose turn it is, and reports whether all
+// are back.
+func (d *decider) stageBack() (done bool) {
+	var targets []selection.Target
+	for i := range d.Assets {
+		a := &d.Assets[i]
+		if !d.goesBack(a) {
+			continue
+		}
+		t := a.Target
+		t.Asset, t.Selected = a.ID, a.Back != nil
+		t.InSync = a.Back != nil && !a.Seen.Arrived.IsZero() && a.Look.State == intent.StateInSync
+		t.Well = t.InSync && a.Seen.Ill.IsZero()
+		if t.Healthy = 0; t.InSync {
+			t.Healthy = a.Seen.Healthy
+		}
+		if t.Selected && !t.InSync && a.Report.Effective == a.BackAt && len(a.Report.Waiting) > 0 {
+			t.Blocked = a.Report.Waiting[0].Reason
+		}
+		targets = append(targets, t)
+	}
+	policy := d.backPolicy()
+	choice := selection.Choose(policy, targets, d.Now)
+	if len(choice.Unwanted) > 0 {
+		policy.Stages = append(policy.Stages, selection.Stage{Name: "others"}) // None is left behind.
+		choice = selection.Choose(policy, targets, d.Now)
+	}
+	d.wakeAt(choice.Next)
+	d.progress(choice, targets)
+	for i := range d.Assets {
+		if a := &d.Assets[i]; slices.Contains(choice.Assets, a.ID) {
+			d.pinBack(a)
+			d.wentOn(stageNamed(policy, targets, a.ID))
+		}
+	}
+	if p := &d.run.Progress; p.Waits != "" {
+		p.Wait(intent.CauseBack, "going back, "+p.Waits, p.For)
+	} else if !choice.Done {
+		p.Wait(intent.CauseBack, "for its assets to be back", choice.Assets)
+	}
+	if len(choice.Assets) > 0 {
+		d.wakeAt(d.Now.Add(looksEvery))
+	}
+	return choice.Done
+}
+
+// stageNamed is the stage of a policy that an asset belongs to.
+func stageNamed(p selection.Policy, targets []selection.Target, id intent.AssetID) string {
+	at := slices.IndexFunc(targets, func(t selection.Target) bool { return t.Asset == id })
+	for _, s := range p.Stages {
+		if s.Wants == nil || s.Wants(targets[at]) {
+			return s.Name
+		}
+	}
+	return ""
 }
 
 // undone are the incarnations, the newest first, that changed assets after the one that
@@ -155,6 +263,12 @@ func (d *decider) goBack() {
 		d.wakeAt(d.Now)
 		return
 	}
+	if slices.ContainsFunc(d.decision.Step.Pins, func(p intent.Pin) bool { return p.Rank == intent.RankRollback }) {
+		return // A person said so just now, and these pins are of this step.
+	}
+	if d.run.Staged && !d.stageBack() {
+		return
+	}
 	var back, left []*Asset
 	for i := range d.Assets {
 		a := &d.Assets[i]
@@ -232,6 +346,14 @@ func (d *decider) carryOut(o *intent.RolloutOrder) {
 			d.run.Accepted = append(d.run.Accepted, stage)
 			d.event(o.By, "skip", "stage %s: %s", stage, o.Reason)
 		}
+	case o.Kind == intent.OrderPromote && d.run.State == intent.RolloutRollingBack && d.run.Staged:
+		d.run.Staged = false
+		for i := range d.Assets {
+			if a := &d.Assets[i]; d.goesBack(a) && a.Back == nil {
+				d.pinBack(a)
+			}
+		}
+		d.event(o.By, "promote", "all go back at once: %s", o.Reason)
 	case o.Kind == intent.OrderPromote && running:
 		d.run.Promoted, d.run.State = true, intent.RolloutRunning
 		for _, s := range d.run.Progress.Stages {

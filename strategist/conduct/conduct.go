@@ -103,7 +103,10 @@ type Facts struct {
 	Said *intentpb.Rollout
 	// Course is how targets are selected, by what Said says.
 	Course func(emergency bool) selection.Policy
-	Head   intent.IncarnationID
+	// Back is how they are selected when they go back; nil, or without stages: Said
+	// does not say.
+	Back func() selection.Policy
+	Head intent.IncarnationID
 	// Revision of the partition that all of it was read at.
 	Revision uint64
 	Stop     *intent.Stop

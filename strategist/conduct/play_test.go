@@ -22,6 +22,7 @@ type play struct {
 	said    *intentpb.Rollout
 	stages  []selection.Stage
 	urgent  []selection.Stage
+	back    []selection.Stage
 	history []map[intent.AssetID]string
 	pins    map[store.PinOf]intent.Pin
 	seen    map[intent.AssetID]intent.Observation
@@ -98,6 +99,7 @@ func (p *play) facts() conduct.Facts {
 			}
 			return selection.Policy{Stages: slices.Clone(p.stages)}
 		},
+		Back: func() selection.Policy { return selection.Policy{Stages: slices.Clone(p.back)} },
 		Older: func() (older []intent.IncarnationID) {
 			for s := p.run.To.Sequence - 1; s > 0; s-- {
 				older = append(older, at(s))

@@ -30,6 +30,7 @@ type Course struct {
 	selects   *rule.Filter
 	stages    []stage
 	emergency []stage
+	rollback  []stage
 	pointer   Pointer
 }
 
@@ -94,6 +95,9 @@ func New(environment *rule.Environment, policy *intentpb.Policy, said *intentpb.
 		return nil, err
 	}
 	if c.emergency, err = c.read(environment, "emergency", said.Emergency); err != nil {
+		return nil, err
+	}
+	if c.rollback, err = c.read(environment, "rollback", said.Rollback); err != nil {
 		return nil, err
 	}
 	if said.Field != nil {
@@ -239,6 +243,26 @@ func (c *Course) Policy(emergency bool) (p selection.Policy) {
 	return p
 }
 
+// GoesBack names the stage by which an asset goes back. Not ok: none wants it, or
+// there are no such stages.
+func (c *Course) GoesBack(asset intent.Asset) (name string, ok bool, err error) {
+	scopes, _, err := impacts(asset)
+	if err != nil {
+		return "", false, err
+	}
+	return stageOf(c.rollback, asset, scopes)
+}
+
+// Back says how its targets are selected from when they go back; without stages where
+// the policy has none for that.
+func (c *Course) Back() (p selection.Policy) {
+	for _, s := range c.rollback {
+		s.Wants = func(t selection.Target) bool { return t.Rollback == s.Name }
+		p.Stages = append(p.Stages, s.Stage)
+	}
+	return p
+}
+
 // Target is an asset with what is known of it by itself: its type, its scopes and
 // labels, and its stages.
 func (c *Course) Target(asset intent.Asset) (t selection.Target, err error) {
@@ -250,8 +274,11 @@ func (c *Course) Target(asset intent.Asset) (t selection.Target, err error) {
 		return t, err
 	}
 	if t.Emergency = t.Stage; len(c.emergency) > 0 {
-		t.Emergency, _, err = stageOf(c.emergency, asset, t.Scopes)
+		if t.Emergency, _, err = stageOf(c.emergency, asset, t.Scopes); err != nil {
+			return t, err
+		}
 	}
+	t.Rollback, _, err = stageOf(c.rollback, asset, t.Scopes)
 	return t, err
 }
 

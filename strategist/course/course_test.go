@@ -245,3 +245,33 @@ func TestSame(t *testing.T) {
 		}
 	}
 }
+
+// TestStagesToGoBackBy are those of the policy, or none.
+func TestStagesToGoBackBy(t *testing.T) {
+	r := &intentpb.Rollout{
+		Name: "web", Select: "true", Stages: []*intentpb.RolloutStage{{Name: "canary", Scopes: []string{"a"}}, {Name: "rest"}},
+		Rollback: []*intentpb.RolloutStage{{Name: "most", Where: `scopes.cluster != "a"`, Soak: durationpb.New(time.Minute)}},
+	}
+	c, err := made(t, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if back := c.Back(); len(back.Stages) != 1 || back.Stages[0].Soak != time.Minute || back.Stages[0].Reverse {
+		t.Errorf("it goes back by %+v", back)
+	}
+	for cluster, want := range map[string]string{"a": "", "b": "most"} {
+		one := asset(t, "web/x", cluster, 1)
+		target, err := c.Target(one)
+		if err != nil {
+			t.Fatal(err)
+		}
+		name, ok, err := c.GoesBack(one)
+		if err != nil || name != want || ok != (want != "") || target.Rollback != want || c.Back().Stages[0].Wants(target) != ok {
+			t.Errorf("of %s it is %q, %v, %q (%v), want %q", cluster, name, ok, target.Rollback, err, want)
+		}
+	}
+	r.Rollback = nil
+	if c, err = made(t, r); err != nil || len(c.Back().Stages) > 0 {
+		t.Errorf("%v: it goes back by %+v", err, c.Back())
+	}
+}

@@ -56,6 +56,8 @@ type Stage struct {
 	// Plugin says which of its targets go on, if it has a name: others are Blocked by
 	// whoever asks it.
 	Plugin string
+	// Reverse has what usually comes last come first: groups, and assets of a wave.
+	Reverse bool
 	// Skip: a person waits for it no longer. All of its assets go on, and the stages
 	// after it do not wait for it.
 	Skip bool
@@ -78,9 +80,9 @@ type Target struct {
 	Type   intent.TypeName
 	Scopes map[string]string
 	Labels map[string]string
-	// Stage that it belongs to, and the one in an emergency, for Wants; empty:
-	// none, or Wants tells by the rest.
-	Stage, Emergency string
+	// Stage that it belongs to, the one in an emergency, and the one by which it goes
+	// back, for Wants; empty: none, or Wants tells by the rest.
+	Stage, Emergency, Rollback string
 	// Selected: the rollout let it go on already.
 	Selected bool
 	// InSync: it is what the rollout makes of it, seen so after its push. Healthy
@@ -176,6 +178,11 @@ func (p Policy) parts(targets []Target) (members [][]Target, unwanted []intent.A
 		}
 		members[at] = append(members[at], t)
 	}
+	for i, s := range p.Stages {
+		if s.Reverse {
+			slices.Reverse(members[i])
+		}
+	}
 	return members, unwanted
 }
 
@@ -220,7 +227,11 @@ func (s *Stage) groups(members []Target) (groups []*group) {
 		return len(s.Order)
 	}
 	slices.SortFunc(groups, func(a, b *group) int {
-		return cmp.Or(cmp.Compare(s.turn(a), s.turn(b)), cmp.Compare(rank(a), rank(b)), strings.Compare(a.name, b.name))
+		order := cmp.Or(cmp.Compare(rank(a), rank(b)), strings.Compare(a.name, b.name))
+		if s.Reverse {
+			order = -order
+		}
+		return cmp.Or(cmp.Compare(s.turn(a), s.turn(b)), order)
 	})
 	return groups
 }

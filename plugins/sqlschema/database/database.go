@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"lehr.dev/plugins/sqlschema/statement"
+	"lehr.dev/statement"
 )
 
 // Objects are objects in words, by kind and name: "column plays.year" is
@@ -82,13 +82,13 @@ type Engine interface {
 // Key names an object.
 func Key(kind statement.Kind, name string) string { return string(kind) + " " + name }
 
-// Claims are the tables, views and functions among objects: what no two
+// Claims are the tables, views, functions, types and sequences among objects: what no two
 // assets may declare.
 func Claims(objects Objects) []string {
 	var claims []string
 	for key := range objects {
 		switch kind, _, _ := strings.Cut(key, " "); statement.Kind(kind) {
-		case statement.Table, statement.View, statement.Function:
+		case statement.Table, statement.View, statement.Function, statement.Enum, statement.Domain, statement.Sequence:
 			claims = append(claims, key)
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"maps"
 	"slices"
+
+	"lehr.dev/statement"
 )
 
 // alter brings one table to what is wanted of it, constraints and indexes
@@ -124,7 +126,7 @@ func (w *walk) constrain(ctx context.Context, table string) error {
 	is, want := w.current.relations[table], w.wanted.relations[table]
 	for _, foreign := range []bool{false, true} {
 		for _, name := range slices.Sorted(maps.Keys(want.constraints)) {
-			if _, there := is.constraints[name]; there || (want.constraints[name].kind == "f") != foreign {
+			if _, there := is.constraints[name]; there || w.later(table, name) || (want.constraints[name].kind == "f") != foreign {
 				continue
 			}
 			if err := w.do(ctx, "alter table "+quote(table)+" add constraint "+quote(name)+" "+want.constraints[name].definition); err != nil {
@@ -133,4 +135,12 @@ func (w *walk) constrain(ctx context.Context, table string) error {
 		}
 	}
 	return nil
+}
+
+// later reports whether a constraint has a statement of its own, which may rest on
+// what is declared behind the table.
+func (w *walk) later(table, constraint string) bool {
+	return slices.ContainsFunc(w.session.request.Statements, func(one statement.Statement) bool {
+		return one.Kind == statement.Constraint && one.Name == constraint && one.Tables[0] == table
+	})
 }

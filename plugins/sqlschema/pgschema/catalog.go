@@ -9,7 +9,7 @@ import (
 
 	"lehr.dev/fault"
 	"lehr.dev/plugins/sqlschema/database"
-	"lehr.dev/plugins/sqlschema/statement"
+	"lehr.dev/statement"
 )
 
 // relation is a table or a view.
@@ -55,6 +55,8 @@ type catalog struct {
 	functions map[string]function
 	// triggers by "table.trigger".
 	triggers map[string]string
+	// parts by kind and name.
+	parts map[string]part
 	// grants by privilege: true with the right to pass it on. Those of owners
 	// are left out.
 	grants map[privilege]bool
@@ -70,7 +72,7 @@ type names struct {
 // read reads the catalogs. Names of the schema are without it in all texts,
 // for it must be the first of the search path.
 func (s *session) read(ctx context.Context, schema string, of names) (*catalog, error) {
-	c := &catalog{relations: map[string]*relation{}, functions: map[string]function{}, triggers: map[string]string{}, grants: map[privilege]bool{}}
+	c := &catalog{relations: map[string]*relation{}, functions: map[string]function{}, triggers: map[string]string{}, parts: map[string]part{}, grants: map[privilege]bool{}}
 	steps := []func(context.Context, string, names) error{
 		func(ctx context.Context, schema string, of names) error { return s.readRelations(ctx, c, schema, of) },
 		func(ctx context.Context, schema string, of names) error { return s.readFunctions(ctx, c, schema, of) },
@@ -89,6 +91,9 @@ func (s *session) read(ctx context.Context, schema string, of names) (*catalog, 
 		if err := step(ctx, c, byOID, oids); err != nil {
 			return nil, s.explain("reading the catalogs", err)
 		}
+	}
+	if err := s.readParts(ctx, c, schema); err != nil {
+		return nil, s.explain("reading the catalogs", err)
 	}
 	return c, nil
 }

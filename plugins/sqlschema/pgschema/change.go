@@ -10,7 +10,7 @@ import (
 	"lehr.dev/fault"
 	"lehr.dev/plugin/serve"
 	"lehr.dev/plugins/sqlschema/database"
-	"lehr.dev/plugins/sqlschema/statement"
+	"lehr.dev/statement"
 )
 
 // Apply brings what is there to what the statements declare.
@@ -48,6 +48,9 @@ type walk struct {
 	// before is all that was there on what is declared, whoever made it: what
 	// goes with a view or a function that is made again comes back with it.
 	before *catalog
+	// fresh are the tables, views and sequences that this push makes: what
+	// statements say of them later is run as it is written.
+	fresh map[string]bool
 }
 
 // walk first drops what is in the way, then goes along the statements, for
@@ -62,7 +65,18 @@ func (w *walk) walk(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	for _, one := range w.session.request.Statements {
+	w.fresh = map[string]bool{}
+	statements := w.session.request.Statements
+	for _, one := range statements {
+		// Defaults of tables that are there already need them.
+		if one.Kind == statement.Sequence {
+			w.fresh[one.Name] = w.current.parts[database.Key(one.Kind, one.Name)].definition == ""
+			if err := w.part(ctx, one); err != nil {
+				return err
+			}
+		}
+	}
+	for _, one := range statements {
 		if err := w.statement(ctx, one); err != nil {
 			return err
 		}
@@ -208,6 +222,7 @@ func (w *walk) statement(ctx context.Context, one statement.Statement) error {
 	switch one.Kind {
 	case statement.Table:
 		if w.current.relations[one.Name] == nil {
+			w.fresh[one.Name] = true
 			return w.do(ctx, one.Text)
 		}
 		return w.alter(ctx, one.Name)
@@ -223,6 +238,22 @@ func (w *walk) statement(ctx context.Context, one statement.Statement) error {
 		return w.view(ctx, one)
 	case statement.Function:
 		return w.functions(ctx, one)
+	case statement.Enum, statement.Domain:
+		return w.part(ctx, one)
+	case statement.Owner:
+		return w.owner(ctx, one)
+	case statement.Preset:
+		if w.fresh[one.Tables[0]] {
+			return w.do(ctx, one.Text)
+		}
+	case statement.Constraint:
+		is := w.current.relations[one.Tables[0]]
+		if is != nil {
+			if _, there := is.constraints[one.Name]; there {
+				return nil
+			}
+		}
+		return w.do(ctx, one.Text)
 	case statement.Trigger:
 		key := one.Tables[0] + "." + one.Name
 		if _, there := w.current.triggers[key]; !there {
@@ -240,6 +271,7 @@ func (w *walk) view(ctx context.Context, one statement.Statement) error {
 	}
 	text := "create or replace view " + quote(one.Name) + " " + with(want.options) + " as " + want.definition
 	if is == nil {
+		w.fresh[one.Name] = true
 		return w.remake(ctx, one.Name, text)
 	}
 	return w.try(ctx, text, []string{"42P16"}, func() error {

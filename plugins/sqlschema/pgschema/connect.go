@@ -22,6 +22,7 @@ import (
 
 	"lehr.dev/fault"
 	"lehr.dev/plugins/sqlschema/database"
+	"lehr.dev/statement"
 )
 
 const connectTimeout = 4 * time.Second
@@ -128,6 +129,9 @@ func begin(ctx context.Context, conn *pgx.Conn, request database.Request) (*sess
 	limits := "set local lock_timeout = " + milliseconds(request.LockTimeout) +
 		"; set local statement_timeout = " + milliseconds(request.StatementTimeout) +
 		"; set local idle_in_transaction_session_timeout = 60000"
+	if slices.ContainsFunc(request.Statements, func(one statement.Statement) bool { return one.Kind == statement.Unchecked }) {
+		limits += "; set local check_function_bodies = off"
+	}
 	if _, err := tx.Exec(ctx, limits); err != nil {
 		return nil, s.explain("setting time limits", err)
 	}

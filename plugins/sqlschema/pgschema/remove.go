@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"lehr.dev/plugins/sqlschema/database"
-	"lehr.dev/plugins/sqlschema/statement"
+	"lehr.dev/statement"
 )
 
 // Remove drops what the statements declare, the last first, and nothing that
@@ -17,10 +17,15 @@ func (e *Engine) Remove(ctx context.Context, request database.Request, push data
 			return err
 		}
 		w := &walk{session: s, push: push, current: current, wanted: wanted}
-		for _, one := range slices.Backward(request.Statements) {
-			for _, text := range w.drops(one) {
-				if err := w.do(ctx, text); err != nil {
-					return err
+		for _, sequences := range []bool{false, true} { // defaults of tables rest on sequences
+			for _, one := range slices.Backward(request.Statements) {
+				if (one.Kind == statement.Sequence) != sequences {
+					continue
+				}
+				for _, text := range w.drops(one) {
+					if err := w.do(ctx, text); err != nil {
+						return err
+					}
 				}
 			}
 		}
@@ -35,6 +40,17 @@ func (w *walk) drops(one statement.Statement) []string {
 		return []string{"drop table " + quote(one.Name)}
 	case one.Kind == statement.View && r != nil:
 		return []string{"drop view " + quote(one.Name)}
+	case one.Kind == statement.Enum || one.Kind == statement.Domain || one.Kind == statement.Sequence:
+		// A sequence that a column owned is gone with it.
+		word := map[statement.Kind]string{statement.Enum: "type", statement.Domain: "domain", statement.Sequence: "sequence if exists"}[one.Kind]
+		if _, there := w.current.parts[database.Key(one.Kind, one.Name)]; there {
+			return []string{"drop " + word + " " + quote(one.Name)}
+		}
+	case one.Kind == statement.Constraint:
+		// Tables may refer to each other.
+		if table := w.current.relations[one.Tables[0]]; table != nil && table.constraints[one.Name].kind == "f" {
+			return []string{"alter table " + quote(one.Tables[0]) + " drop constraint " + quote(one.Name)}
+		}
 	case one.Kind == statement.Trigger:
 		if _, there := w.current.triggers[one.Tables[0]+"."+one.Name]; there {
 			return []string{"drop trigger " + quote(one.Name) + " on " + quote(one.Tables[0])}

@@ -12,7 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"lehr.dev/fault"
-	"lehr.dev/plugins/sqlschema/statement"
+	"lehr.dev/statement"
 )
 
 // wanted runs the statements in a scratch schema, reads what came of them, and
@@ -45,11 +45,11 @@ func (s *session) declare(ctx context.Context, scratch string) (*catalog, error)
 		return nil, err
 	}
 	for _, one := range s.request.Statements {
-		if one.Kind == statement.Grant {
+		if one.Kind == statement.Grant || one.Kind == statement.Unchecked {
 			continue
 		}
 		if err := s.run(ctx, one.Text); err != nil {
-			return nil, s.explain(fmt.Sprintf("line %d of sql, CREATE %s %s,", one.Line, strings.ToUpper(string(one.Kind)), one.Name), err)
+			return nil, s.explain(fmt.Sprintf("line %d of sql, %s,", one.Line, one.Label()), err)
 		}
 	}
 	if err := s.declareGrants(ctx, scratch); err != nil {
@@ -212,11 +212,15 @@ func (s *session) base(ctx context.Context, wanted *catalog, all []record) (stri
 			union all select 'c ' || oid || ' ' || xmin from pg_constraint where conrelid in (select oid from r)
 			union all select 'i ' || indexrelid || ' ' || xmin from pg_index where indrelid in (select oid from r)
 			union all select 'n ' || oid || ' ' || xmin from pg_class where oid in (select indexrelid from pg_index where indrelid in (select oid from r))
+			union all select 'e ' || t.oid || ' ' || t.xmin from pg_type t join pg_namespace n on n.oid = t.typnamespace where n.nspname = $1 and t.typname = any($4)
+			union all select 'l ' || e.oid || ' ' || e.xmin from pg_enum e join pg_type t on t.oid = e.enumtypid join pg_namespace n on n.oid = t.typnamespace where n.nspname = $1 and t.typname = any($4)
+			union all select 'k ' || k.oid || ' ' || k.xmin from pg_constraint k join pg_type t on t.oid = k.contypid join pg_namespace n on n.oid = t.typnamespace where n.nspname = $1 and t.typname = any($4)
+			union all select 's ' || q.seqrelid || ' ' || q.xmin from pg_sequence q join pg_class c on c.oid = q.seqrelid join pg_namespace n on n.oid = c.relnamespace where n.nspname = $1 and c.relname = any($4)
 			union all select 't ' || oid || ' ' || xmin from pg_trigger where tgrelid in (select oid from r) and not tgisinternal
 			union all select 'v ' || oid || ' ' || xmin from pg_rewrite where ev_class in (select oid from r)
 			union all select 'f ' || p.oid || ' ' || p.xmin from pg_proc p join pg_namespace n on n.oid = p.pronamespace
 				where n.nspname || '.' || p.proname || '(' || pg_get_function_identity_arguments(p.oid) || ')' = any($3)) all_rows(v)`,
-		s.request.Schema, s.declared().relations, functionNames(s.request.Schema, functions))
+		s.request.Schema, s.declared().relations, functionNames(s.request.Schema, functions), s.allParts())
 	if err != nil {
 		return "", s.explain("reading the versions of the catalogs", err)
 	}

@@ -28,6 +28,9 @@ func (c *catalog) words() database.Objects {
 	for name, f := range c.functions {
 		objects["function "+name] = f.definition
 	}
+	for key, one := range c.parts {
+		objects[key] = one.word()
+	}
 	for name, definition := range c.triggers {
 		objects["trigger "+name] = definition
 	}

@@ -299,11 +299,17 @@ func (r *reader) finding(said *generatorpb.Finding, from *generatorpb.Place) err
 		return fault.New(fault.Invalid, "a finding without a message").WithHint("say what is wrong")
 	case said.GetSeverity() == generatorpb.Finding_SEVERITY_WARNING:
 		f.Severity, list = intent.Warning, &r.result.Warnings
+	case said.GetSeverity() == generatorpb.Finding_SEVERITY_LEFT_OUT:
+		f.Severity, f.LeftOut, list = intent.Warning, true, &r.result.Warnings
 	case said.GetSeverity() != generatorpb.Finding_SEVERITY_ERROR:
-		return fault.New(fault.Invalid, "a finding without a severity").WithHint("write SEVERITY_ERROR or SEVERITY_WARNING")
+		return fault.New(fault.Invalid, "a finding without a severity").WithHint("write SEVERITY_ERROR, SEVERITY_WARNING or SEVERITY_LEFT_OUT")
 	}
-	if len(*list) < mostFindings {
+	switch last := len(*list) - 1; {
+	case len(*list) < mostFindings:
 		*list = append(*list, f)
+	case f.LeftOut:
+		// One more than are kept: which they are can no longer be told.
+		(*list)[last].LeftOut, (*list)[last].Asset = true, ""
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package protocol_test
 
 import (
 	"bytes"
+	"strings"
 	"testing"
 
 	"lehr.dev/intent"
@@ -73,5 +74,16 @@ func TestEntryIsTold(t *testing.T) {
 	}
 	if place := protocol.Place(&job); place != "services.yaml" {
 		t.Errorf("its place is %s", place)
+	}
+}
+
+// TestLeftOutIsNeverLost: of more than are kept it is said that any asset may be among
+// them, for a rule rests on which they are.
+func TestLeftOutIsNeverLost(t *testing.T) {
+	said := strings.Repeat(`{"finding":{"severity":"SEVERITY_WARNING","message":"m"}}`+"\n", 60) + `{"finding":{"severity":"SEVERITY_LEFT_OUT","message":"m","asset":"a"}}` + "\n" + `{"end":{}}`
+	result := protocol.Read(strings.NewReader(said), &work.Job{Partition: "shop", Generator: "g"}, schema.Builtin(), 100_000)
+	last := result.Warnings[len(result.Warnings)-1]
+	if len(result.Findings) > 0 || !last.LeftOut || last.Asset != "" {
+		t.Errorf("findings %+v, the last warning %+v", result.Findings, last)
 	}
 }

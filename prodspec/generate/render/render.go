@@ -29,8 +29,8 @@ type renderer struct {
 // builtIn are those that need no program.
 var builtIn = map[string]renderer{
 	"assets":     {2, assets},
-	"kubernetes": {2, plain(kubernetes.Render)},
-	"sql-schema": {1, plain(sqlSchema)},
+	"kubernetes": {3, plain(kubernetes.Render)},
+	"sql-schema": {2, plain(sqlSchema)},
 	"terraform":  {1, plain(terraform)},
 }
 

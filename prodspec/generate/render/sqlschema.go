@@ -1,13 +1,18 @@
 package render
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strings"
 
+	"google.golang.org/protobuf/proto"
+
 	sqlschemapb "lehr.dev/gen/lehr/sqlschema/v1"
 	"lehr.dev/generator"
+	"lehr.dev/statement/dump"
 )
 
 // schemaKeys are what with: may say, and lines of a file that begin with
@@ -84,10 +89,17 @@ type schemaFile struct {
 	line map[string]int
 	// failed: something was said.
 	failed bool
+	// files are those of the text, with the line before their first.
+	files []filePart
+}
+
+type filePart struct {
+	name   string
+	before int
 }
 
 func readSchema(out *generator.Output, name, text string) *schemaFile {
-	s := &schemaFile{name: name, text: text, said: map[string]string{}, line: map[string]int{}}
+	s := &schemaFile{name: name, text: text, said: map[string]string{}, line: map[string]int{}, files: []filePart{{name: name}}}
 	if strings.TrimSpace(text) == "" {
 		s.fail(out, 1, "restore its content: an empty schema is never taken for intent", "%s is empty", name)
 	}
@@ -131,7 +143,9 @@ func (s *schemaFile) join(out *generator.Output, other *schemaFile) {
 			s.said[key] = value
 		}
 	}
-	s.text = strings.TrimRight(s.text, "\n") + "\n\n" + other.text
+	s.text = strings.TrimRight(s.text, "\n") + "\n\n"
+	s.files = append(s.files, filePart{other.name, strings.Count(s.text, "\n")})
+	s.text += other.text
 }
 
 // give what the file says, or else with:.
@@ -163,7 +177,63 @@ func (s *schemaFile) give(out *generator.Output, id string, with map[string]stri
 			s.fail(out, max(s.line["password"], 1), "write password env:VARIABLE or password file:/path, never the password itself", "the password is not said by where it is")
 		}
 	}
-	if !s.failed {
-		out.At(s.name, 1).Asset(id, schema)
+	if s.failed {
+		return
 	}
+	if strings.HasPrefix(database, "postgres://") {
+		s.giveSchemas(out, id, schema)
+		return
+	}
+	out.At(s.name, 1).Asset(id, schema)
+}
+
+// giveSchemas gives what is managed of SQL for PostgreSQL: an asset for each schema,
+// of which the one of names without a schema has the id.
+func (s *schemaFile) giveSchemas(out *generator.Output, id string, whole *sqlschemapb.Schema) {
+	own := cmp.Or(whole.Schema, "public")
+	d, err := dump.Read(s.text, own)
+	if err != nil {
+		// The plugin says the same, and of this asset alone.
+		out.At(s.name, 1).Warn("it is served as it is, and the plugin refuses it", "%v", err)
+	}
+	if err != nil || !d.Changed() {
+		out.At(s.name, 1).Asset(id, whole)
+		return
+	}
+	texts := d.Schemas()
+	message, line := d.LeftOut(s.place)
+	name, line := s.find(max(line, 1))
+	if len(texts) == 0 {
+		out.At(name, line).Error("declare a table, or take the file from the source", "it declares nothing that is managed: %s", message)
+		return
+	}
+	if message != "" {
+		out.At(name, line).Warn("they stay in the database as they are; docs/sqlschema.md says what is managed", "%s", message)
+	}
+	for _, schema := range slices.Sorted(maps.Keys(texts)) {
+		one, name := proto.CloneOf(whole), id
+		if one.Sql = texts[schema]; schema != own {
+			one.Schema, name = schema, id+"/"+dump.Segment(schema)
+		}
+		out.At(s.name, 1).Asset(name, one)
+	}
+}
+
+// find returns the file of a line of the text, and the line in it.
+func (s *schemaFile) find(line int) (string, int) {
+	for _, one := range slices.Backward(s.files) {
+		if line > one.before {
+			return one.name, line - one.before
+		}
+	}
+	return s.name, line
+}
+
+// place writes a line of the text for people.
+func (s *schemaFile) place(line int) string {
+	name, line := s.find(line)
+	if len(s.files) == 1 {
+		return fmt.Sprintf("line %d", line)
+	}
+	return fmt.Sprintf("%s:%d", name, line)
 }

@@ -575,6 +575,79 @@ func (x *Reference) GetRead() bool {
 	return false
 }
 
+// Use is an asset that refers to another one, by some of its fields, or through those
+// that do.
+type Use struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Asset  string                 `protobuf:"bytes,1,opt,name=asset" json:"asset,omitempty"`
+	Fields []string               `protobuf:"bytes,2,rep,name=fields" json:"fields,omitempty"`
+	// 1 of those that refer to the asset that was asked for itself, 2 of those that refer to
+	// these, and so on: the fewest steps there are.
+	Depth int32 `protobuf:"varint,3,opt,name=depth" json:"depth,omitempty"`
+	// It stands elsewhere in the list with those that refer to it, or is the asset asked for.
+	Again         bool `protobuf:"varint,4,opt,name=again" json:"again,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Use) Reset() {
+	*x = Use{}
+	mi := &file_lehr_api_v1_asset_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Use) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Use) ProtoMessage() {}
+
+func (x *Use) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_asset_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Use.ProtoReflect.Descriptor instead.
+func (*Use) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_asset_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *Use) GetAsset() string {
+	if x != nil {
+		return x.Asset
+	}
+	return ""
+}
+
+func (x *Use) GetFields() []string {
+	if x != nil {
+		return x.Fields
+	}
+	return nil
+}
+
+func (x *Use) GetDepth() int32 {
+	if x != nil {
+		return x.Depth
+	}
+	return 0
+}
+
+func (x *Use) GetAgain() bool {
+	if x != nil {
+		return x.Again
+	}
+	return false
+}
+
 type GetAssetRequest struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	Partition string                 `protobuf:"bytes,1,opt,name=partition" json:"partition,omitempty"`
@@ -582,15 +655,17 @@ type GetAssetRequest struct {
 	// Empty: head.
 	Incarnation string `protobuf:"bytes,3,opt,name=incarnation" json:"incarnation,omitempty"`
 	// As in ListAssetsRequest.
-	At            *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=at" json:"at,omitempty"`
-	Label         string                 `protobuf:"bytes,5,opt,name=label" json:"label,omitempty"`
+	At    *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=at" json:"at,omitempty"`
+	Label string                 `protobuf:"bytes,5,opt,name=label" json:"label,omitempty"`
+	// With who refers to it through others.
+	Uses          bool `protobuf:"varint,6,opt,name=uses" json:"uses,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *GetAssetRequest) Reset() {
 	*x = GetAssetRequest{}
-	mi := &file_lehr_api_v1_asset_proto_msgTypes[6]
+	mi := &file_lehr_api_v1_asset_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -602,7 +677,7 @@ func (x *GetAssetRequest) String() string {
 func (*GetAssetRequest) ProtoMessage() {}
 
 func (x *GetAssetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_asset_proto_msgTypes[6]
+	mi := &file_lehr_api_v1_asset_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -615,7 +690,7 @@ func (x *GetAssetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetAssetRequest.ProtoReflect.Descriptor instead.
 func (*GetAssetRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_asset_proto_rawDescGZIP(), []int{6}
+	return file_lehr_api_v1_asset_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *GetAssetRequest) GetPartition() string {
@@ -653,23 +728,34 @@ func (x *GetAssetRequest) GetLabel() string {
 	return ""
 }
 
+func (x *GetAssetRequest) GetUses() bool {
+	if x != nil {
+		return x.Uses
+	}
+	return false
+}
+
 type GetAssetResponse struct {
 	state       protoimpl.MessageState `protogen:"open.v1"`
 	Incarnation string                 `protobuf:"bytes,1,opt,name=incarnation" json:"incarnation,omitempty"`
 	Asset       *Asset                 `protobuf:"bytes,2,opt,name=asset" json:"asset,omitempty"`
 	// Payload and addons, decoded; addons by type name.
-	Payload       *structpb.Struct            `protobuf:"bytes,3,opt,name=payload" json:"payload,omitempty"`
-	Addons        map[string]*structpb.Struct `protobuf:"bytes,4,rep,name=addons" json:"addons,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	References    []*Reference                `protobuf:"bytes,5,rep,name=references" json:"references,omitempty"`
-	ReferencedBy  []*Reference                `protobuf:"bytes,6,rep,name=referenced_by,json=referencedBy" json:"referenced_by,omitempty"`
-	Report        *Report                     `protobuf:"bytes,7,opt,name=report" json:"report,omitempty"`
+	Payload      *structpb.Struct            `protobuf:"bytes,3,opt,name=payload" json:"payload,omitempty"`
+	Addons       map[string]*structpb.Struct `protobuf:"bytes,4,rep,name=addons" json:"addons,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	References   []*Reference                `protobuf:"bytes,5,rep,name=references" json:"references,omitempty"`
+	ReferencedBy []*Reference                `protobuf:"bytes,6,rep,name=referenced_by,json=referencedBy" json:"referenced_by,omitempty"`
+	Report       *Report                     `protobuf:"bytes,7,opt,name=report" json:"report,omitempty"`
+	// All that refer to it, also through others, if that was asked for: each before those
+	// that refer to it. At most 1000; more_uses: there are others.
+	Uses          []*Use `protobuf:"bytes,8,rep,name=uses" json:"uses,omitempty"`
+	MoreUses      bool   `protobuf:"varint,9,opt,name=more_uses,json=moreUses" json:"more_uses,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *GetAssetResponse) Reset() {
 	*x = GetAssetResponse{}
-	mi := &file_lehr_api_v1_asset_proto_msgTypes[7]
+	mi := &file_lehr_api_v1_asset_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -681,7 +767,7 @@ func (x *GetAssetResponse) String() string {
 func (*GetAssetResponse) ProtoMessage() {}
 
 func (x *GetAssetResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_asset_proto_msgTypes[7]
+	mi := &file_lehr_api_v1_asset_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -694,7 +780,7 @@ func (x *GetAssetResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetAssetResponse.ProtoReflect.Descriptor instead.
 func (*GetAssetResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_asset_proto_rawDescGZIP(), []int{7}
+	return file_lehr_api_v1_asset_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *GetAssetResponse) GetIncarnation() string {
@@ -746,6 +832,20 @@ func (x *GetAssetResponse) GetReport() *Report {
 	return nil
 }
 
+func (x *GetAssetResponse) GetUses() []*Use {
+	if x != nil {
+		return x.Uses
+	}
+	return nil
+}
+
+func (x *GetAssetResponse) GetMoreUses() bool {
+	if x != nil {
+		return x.MoreUses
+	}
+	return false
+}
+
 type BlameAssetRequest struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	Partition string                 `protobuf:"bytes,1,opt,name=partition" json:"partition,omitempty"`
@@ -761,7 +861,7 @@ type BlameAssetRequest struct {
 
 func (x *BlameAssetRequest) Reset() {
 	*x = BlameAssetRequest{}
-	mi := &file_lehr_api_v1_asset_proto_msgTypes[8]
+	mi := &file_lehr_api_v1_asset_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -773,7 +873,7 @@ func (x *BlameAssetRequest) String() string {
 func (*BlameAssetRequest) ProtoMessage() {}
 
 func (x *BlameAssetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_asset_proto_msgTypes[8]
+	mi := &file_lehr_api_v1_asset_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -786,7 +886,7 @@ func (x *BlameAssetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BlameAssetRequest.ProtoReflect.Descriptor instead.
 func (*BlameAssetRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_asset_proto_rawDescGZIP(), []int{8}
+	return file_lehr_api_v1_asset_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *BlameAssetRequest) GetPartition() string {
@@ -875,7 +975,7 @@ type BlameAssetResponse struct {
 
 func (x *BlameAssetResponse) Reset() {
 	*x = BlameAssetResponse{}
-	mi := &file_lehr_api_v1_asset_proto_msgTypes[9]
+	mi := &file_lehr_api_v1_asset_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -887,7 +987,7 @@ func (x *BlameAssetResponse) String() string {
 func (*BlameAssetResponse) ProtoMessage() {}
 
 func (x *BlameAssetResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_asset_proto_msgTypes[9]
+	mi := &file_lehr_api_v1_asset_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -900,7 +1000,7 @@ func (x *BlameAssetResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BlameAssetResponse.ProtoReflect.Descriptor instead.
 func (*BlameAssetResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_asset_proto_rawDescGZIP(), []int{9}
+	return file_lehr_api_v1_asset_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *BlameAssetResponse) GetIncarnation() string {
@@ -1080,7 +1180,7 @@ type Place struct {
 
 func (x *Place) Reset() {
 	*x = Place{}
-	mi := &file_lehr_api_v1_asset_proto_msgTypes[10]
+	mi := &file_lehr_api_v1_asset_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1092,7 +1192,7 @@ func (x *Place) String() string {
 func (*Place) ProtoMessage() {}
 
 func (x *Place) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_asset_proto_msgTypes[10]
+	mi := &file_lehr_api_v1_asset_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1105,7 +1205,7 @@ func (x *Place) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Place.ProtoReflect.Descriptor instead.
 func (*Place) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_asset_proto_rawDescGZIP(), []int{10}
+	return file_lehr_api_v1_asset_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Place) GetFile() string {
@@ -1167,7 +1267,7 @@ type SourceChange struct {
 
 func (x *SourceChange) Reset() {
 	*x = SourceChange{}
-	mi := &file_lehr_api_v1_asset_proto_msgTypes[11]
+	mi := &file_lehr_api_v1_asset_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1179,7 +1279,7 @@ func (x *SourceChange) String() string {
 func (*SourceChange) ProtoMessage() {}
 
 func (x *SourceChange) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_asset_proto_msgTypes[11]
+	mi := &file_lehr_api_v1_asset_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1192,7 +1292,7 @@ func (x *SourceChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SourceChange.ProtoReflect.Descriptor instead.
 func (*SourceChange) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_asset_proto_rawDescGZIP(), []int{11}
+	return file_lehr_api_v1_asset_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *SourceChange) GetRevision() string {
@@ -1249,7 +1349,7 @@ type Derivation struct {
 
 func (x *Derivation) Reset() {
 	*x = Derivation{}
-	mi := &file_lehr_api_v1_asset_proto_msgTypes[12]
+	mi := &file_lehr_api_v1_asset_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1261,7 +1361,7 @@ func (x *Derivation) String() string {
 func (*Derivation) ProtoMessage() {}
 
 func (x *Derivation) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_asset_proto_msgTypes[12]
+	mi := &file_lehr_api_v1_asset_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1274,7 +1374,7 @@ func (x *Derivation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Derivation.ProtoReflect.Descriptor instead.
 func (*Derivation) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_asset_proto_rawDescGZIP(), []int{12}
+	return file_lehr_api_v1_asset_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Derivation) GetName() string {
@@ -1380,13 +1480,19 @@ const file_lehr_api_v1_asset_proto_rawDesc = "" +
 	"\x04from\x18\x01 \x01(\tR\x04from\x12\x0e\n" +
 	"\x02to\x18\x02 \x01(\tR\x02to\x12\x14\n" +
 	"\x05field\x18\x03 \x01(\tR\x05field\x12\x12\n" +
-	"\x04read\x18\x04 \x01(\bR\x04read\"\xa9\x01\n" +
+	"\x04read\x18\x04 \x01(\bR\x04read\"_\n" +
+	"\x03Use\x12\x14\n" +
+	"\x05asset\x18\x01 \x01(\tR\x05asset\x12\x16\n" +
+	"\x06fields\x18\x02 \x03(\tR\x06fields\x12\x14\n" +
+	"\x05depth\x18\x03 \x01(\x05R\x05depth\x12\x14\n" +
+	"\x05again\x18\x04 \x01(\bR\x05again\"\xbd\x01\n" +
 	"\x0fGetAssetRequest\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\tR\tpartition\x12\x14\n" +
 	"\x05asset\x18\x02 \x01(\tR\x05asset\x12 \n" +
 	"\vincarnation\x18\x03 \x01(\tR\vincarnation\x12*\n" +
 	"\x02at\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12\x14\n" +
-	"\x05label\x18\x05 \x01(\tR\x05label\"\xca\x03\n" +
+	"\x05label\x18\x05 \x01(\tR\x05label\x12\x12\n" +
+	"\x04uses\x18\x06 \x01(\bR\x04uses\"\x8d\x04\n" +
 	"\x10GetAssetResponse\x12 \n" +
 	"\vincarnation\x18\x01 \x01(\tR\vincarnation\x12(\n" +
 	"\x05asset\x18\x02 \x01(\v2\x12.lehr.api.v1.AssetR\x05asset\x121\n" +
@@ -1396,7 +1502,9 @@ const file_lehr_api_v1_asset_proto_rawDesc = "" +
 	"references\x18\x05 \x03(\v2\x16.lehr.api.v1.ReferenceR\n" +
 	"references\x12;\n" +
 	"\rreferenced_by\x18\x06 \x03(\v2\x16.lehr.api.v1.ReferenceR\freferencedBy\x12+\n" +
-	"\x06report\x18\a \x01(\v2\x13.lehr.api.v1.ReportR\x06report\x1aR\n" +
+	"\x06report\x18\a \x01(\v2\x13.lehr.api.v1.ReportR\x06report\x12$\n" +
+	"\x04uses\x18\b \x03(\v2\x10.lehr.api.v1.UseR\x04uses\x12\x1b\n" +
+	"\tmore_uses\x18\t \x01(\bR\bmoreUses\x1aR\n" +
 	"\vAddonsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12-\n" +
 	"\x05value\x18\x02 \x01(\v2\x17.google.protobuf.StructR\x05value:\x028\x01\"\x7f\n" +
@@ -1472,7 +1580,7 @@ func file_lehr_api_v1_asset_proto_rawDescGZIP() []byte {
 	return file_lehr_api_v1_asset_proto_rawDescData
 }
 
-var file_lehr_api_v1_asset_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
+var file_lehr_api_v1_asset_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
 var file_lehr_api_v1_asset_proto_goTypes = []any{
 	(*Asset)(nil),                 // 0: lehr.api.v1.Asset
 	(*ListAssetsRequest)(nil),     // 1: lehr.api.v1.ListAssetsRequest
@@ -1480,62 +1588,64 @@ var file_lehr_api_v1_asset_proto_goTypes = []any{
 	(*WatchAssetsRequest)(nil),    // 3: lehr.api.v1.WatchAssetsRequest
 	(*WatchAssetsResponse)(nil),   // 4: lehr.api.v1.WatchAssetsResponse
 	(*Reference)(nil),             // 5: lehr.api.v1.Reference
-	(*GetAssetRequest)(nil),       // 6: lehr.api.v1.GetAssetRequest
-	(*GetAssetResponse)(nil),      // 7: lehr.api.v1.GetAssetResponse
-	(*BlameAssetRequest)(nil),     // 8: lehr.api.v1.BlameAssetRequest
-	(*BlameAssetResponse)(nil),    // 9: lehr.api.v1.BlameAssetResponse
-	(*Place)(nil),                 // 10: lehr.api.v1.Place
-	(*SourceChange)(nil),          // 11: lehr.api.v1.SourceChange
-	(*Derivation)(nil),            // 12: lehr.api.v1.Derivation
-	nil,                           // 13: lehr.api.v1.Asset.AddonsEntry
-	nil,                           // 14: lehr.api.v1.GetAssetResponse.AddonsEntry
-	(*structpb.Struct)(nil),       // 15: google.protobuf.Struct
-	(*timestamppb.Timestamp)(nil), // 16: google.protobuf.Timestamp
-	(*Report)(nil),                // 17: lehr.api.v1.Report
-	(*SourceRevision)(nil),        // 18: lehr.api.v1.SourceRevision
-	(*Commit)(nil),                // 19: lehr.api.v1.Commit
+	(*Use)(nil),                   // 6: lehr.api.v1.Use
+	(*GetAssetRequest)(nil),       // 7: lehr.api.v1.GetAssetRequest
+	(*GetAssetResponse)(nil),      // 8: lehr.api.v1.GetAssetResponse
+	(*BlameAssetRequest)(nil),     // 9: lehr.api.v1.BlameAssetRequest
+	(*BlameAssetResponse)(nil),    // 10: lehr.api.v1.BlameAssetResponse
+	(*Place)(nil),                 // 11: lehr.api.v1.Place
+	(*SourceChange)(nil),          // 12: lehr.api.v1.SourceChange
+	(*Derivation)(nil),            // 13: lehr.api.v1.Derivation
+	nil,                           // 14: lehr.api.v1.Asset.AddonsEntry
+	nil,                           // 15: lehr.api.v1.GetAssetResponse.AddonsEntry
+	(*structpb.Struct)(nil),       // 16: google.protobuf.Struct
+	(*timestamppb.Timestamp)(nil), // 17: google.protobuf.Timestamp
+	(*Report)(nil),                // 18: lehr.api.v1.Report
+	(*SourceRevision)(nil),        // 19: lehr.api.v1.SourceRevision
+	(*Commit)(nil),                // 20: lehr.api.v1.Commit
 }
 var file_lehr_api_v1_asset_proto_depIdxs = []int32{
-	15, // 0: lehr.api.v1.Asset.payload:type_name -> google.protobuf.Struct
-	13, // 1: lehr.api.v1.Asset.addons:type_name -> lehr.api.v1.Asset.AddonsEntry
-	16, // 2: lehr.api.v1.ListAssetsRequest.at:type_name -> google.protobuf.Timestamp
+	16, // 0: lehr.api.v1.Asset.payload:type_name -> google.protobuf.Struct
+	14, // 1: lehr.api.v1.Asset.addons:type_name -> lehr.api.v1.Asset.AddonsEntry
+	17, // 2: lehr.api.v1.ListAssetsRequest.at:type_name -> google.protobuf.Timestamp
 	0,  // 3: lehr.api.v1.ListAssetsResponse.assets:type_name -> lehr.api.v1.Asset
 	0,  // 4: lehr.api.v1.WatchAssetsResponse.assets:type_name -> lehr.api.v1.Asset
-	16, // 5: lehr.api.v1.GetAssetRequest.at:type_name -> google.protobuf.Timestamp
+	17, // 5: lehr.api.v1.GetAssetRequest.at:type_name -> google.protobuf.Timestamp
 	0,  // 6: lehr.api.v1.GetAssetResponse.asset:type_name -> lehr.api.v1.Asset
-	15, // 7: lehr.api.v1.GetAssetResponse.payload:type_name -> google.protobuf.Struct
-	14, // 8: lehr.api.v1.GetAssetResponse.addons:type_name -> lehr.api.v1.GetAssetResponse.AddonsEntry
+	16, // 7: lehr.api.v1.GetAssetResponse.payload:type_name -> google.protobuf.Struct
+	15, // 8: lehr.api.v1.GetAssetResponse.addons:type_name -> lehr.api.v1.GetAssetResponse.AddonsEntry
 	5,  // 9: lehr.api.v1.GetAssetResponse.references:type_name -> lehr.api.v1.Reference
 	5,  // 10: lehr.api.v1.GetAssetResponse.referenced_by:type_name -> lehr.api.v1.Reference
-	17, // 11: lehr.api.v1.GetAssetResponse.report:type_name -> lehr.api.v1.Report
-	16, // 12: lehr.api.v1.BlameAssetResponse.published:type_name -> google.protobuf.Timestamp
-	10, // 13: lehr.api.v1.BlameAssetResponse.made:type_name -> lehr.api.v1.Place
-	10, // 14: lehr.api.v1.BlameAssetResponse.inputs:type_name -> lehr.api.v1.Place
-	10, // 15: lehr.api.v1.BlameAssetResponse.line:type_name -> lehr.api.v1.Place
-	12, // 16: lehr.api.v1.BlameAssetResponse.derived:type_name -> lehr.api.v1.Derivation
-	18, // 17: lehr.api.v1.BlameAssetResponse.sources:type_name -> lehr.api.v1.SourceRevision
-	18, // 18: lehr.api.v1.BlameAssetResponse.sources_before:type_name -> lehr.api.v1.SourceRevision
-	9,  // 19: lehr.api.v1.BlameAssetResponse.from:type_name -> lehr.api.v1.BlameAssetResponse
-	18, // 20: lehr.api.v1.Place.source:type_name -> lehr.api.v1.SourceRevision
-	11, // 21: lehr.api.v1.Place.changed:type_name -> lehr.api.v1.SourceChange
-	11, // 22: lehr.api.v1.Place.others:type_name -> lehr.api.v1.SourceChange
-	19, // 23: lehr.api.v1.SourceChange.commit:type_name -> lehr.api.v1.Commit
-	10, // 24: lehr.api.v1.Derivation.place:type_name -> lehr.api.v1.Place
-	15, // 25: lehr.api.v1.Asset.AddonsEntry.value:type_name -> google.protobuf.Struct
-	15, // 26: lehr.api.v1.GetAssetResponse.AddonsEntry.value:type_name -> google.protobuf.Struct
-	1,  // 27: lehr.api.v1.AssetService.ListAssets:input_type -> lehr.api.v1.ListAssetsRequest
-	6,  // 28: lehr.api.v1.AssetService.GetAsset:input_type -> lehr.api.v1.GetAssetRequest
-	8,  // 29: lehr.api.v1.AssetService.BlameAsset:input_type -> lehr.api.v1.BlameAssetRequest
-	3,  // 30: lehr.api.v1.AssetService.WatchAssets:input_type -> lehr.api.v1.WatchAssetsRequest
-	2,  // 31: lehr.api.v1.AssetService.ListAssets:output_type -> lehr.api.v1.ListAssetsResponse
-	7,  // 32: lehr.api.v1.AssetService.GetAsset:output_type -> lehr.api.v1.GetAssetResponse
-	9,  // 33: lehr.api.v1.AssetService.BlameAsset:output_type -> lehr.api.v1.BlameAssetResponse
-	4,  // 34: lehr.api.v1.AssetService.WatchAssets:output_type -> lehr.api.v1.WatchAssetsResponse
-	31, // [31:35] is the sub-list for method output_type
-	27, // [27:31] is the sub-list for method input_type
-	27, // [27:27] is the sub-list for extension type_name
-	27, // [27:27] is the sub-list for extension extendee
-	0,  // [0:27] is the sub-list for field type_name
+	18, // 11: lehr.api.v1.GetAssetResponse.report:type_name -> lehr.api.v1.Report
+	6,  // 12: lehr.api.v1.GetAssetResponse.uses:type_name -> lehr.api.v1.Use
+	17, // 13: lehr.api.v1.BlameAssetResponse.published:type_name -> google.protobuf.Timestamp
+	11, // 14: lehr.api.v1.BlameAssetResponse.made:type_name -> lehr.api.v1.Place
+	11, // 15: lehr.api.v1.BlameAssetResponse.inputs:type_name -> lehr.api.v1.Place
+	11, // 16: lehr.api.v1.BlameAssetResponse.line:type_name -> lehr.api.v1.Place
+	13, // 17: lehr.api.v1.BlameAssetResponse.derived:type_name -> lehr.api.v1.Derivation
+	19, // 18: lehr.api.v1.BlameAssetResponse.sources:type_name -> lehr.api.v1.SourceRevision
+	19, // 19: lehr.api.v1.BlameAssetResponse.sources_before:type_name -> lehr.api.v1.SourceRevision
+	10, // 20: lehr.api.v1.BlameAssetResponse.from:type_name -> lehr.api.v1.BlameAssetResponse
+	19, // 21: lehr.api.v1.Place.source:type_name -> lehr.api.v1.SourceRevision
+	12, // 22: lehr.api.v1.Place.changed:type_name -> lehr.api.v1.SourceChange
+	12, // 23: lehr.api.v1.Place.others:type_name -> lehr.api.v1.SourceChange
+	20, // 24: lehr.api.v1.SourceChange.commit:type_name -> lehr.api.v1.Commit
+	11, // 25: lehr.api.v1.Derivation.place:type_name -> lehr.api.v1.Place
+	16, // 26: lehr.api.v1.Asset.AddonsEntry.value:type_name -> google.protobuf.Struct
+	16, // 27: lehr.api.v1.GetAssetResponse.AddonsEntry.value:type_name -> google.protobuf.Struct
+	1,  // 28: lehr.api.v1.AssetService.ListAssets:input_type -> lehr.api.v1.ListAssetsRequest
+	7,  // 29: lehr.api.v1.AssetService.GetAsset:input_type -> lehr.api.v1.GetAssetRequest
+	9,  // 30: lehr.api.v1.AssetService.BlameAsset:input_type -> lehr.api.v1.BlameAssetRequest
+	3,  // 31: lehr.api.v1.AssetService.WatchAssets:input_type -> lehr.api.v1.WatchAssetsRequest
+	2,  // 32: lehr.api.v1.AssetService.ListAssets:output_type -> lehr.api.v1.ListAssetsResponse
+	8,  // 33: lehr.api.v1.AssetService.GetAsset:output_type -> lehr.api.v1.GetAssetResponse
+	10, // 34: lehr.api.v1.AssetService.BlameAsset:output_type -> lehr.api.v1.BlameAssetResponse
+	4,  // 35: lehr.api.v1.AssetService.WatchAssets:output_type -> lehr.api.v1.WatchAssetsResponse
+	32, // [32:36] is the sub-list for method output_type
+	28, // [28:32] is the sub-list for method input_type
+	28, // [28:28] is the sub-list for extension type_name
+	28, // [28:28] is the sub-list for extension extendee
+	0,  // [0:28] is the sub-list for field type_name
 }
 
 func init() { file_lehr_api_v1_asset_proto_init() }
@@ -1551,7 +1661,7 @@ func file_lehr_api_v1_asset_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lehr_api_v1_asset_proto_rawDesc), len(file_lehr_api_v1_asset_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   15,
+			NumMessages:   16,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -36,6 +36,11 @@ const (
 	Finding_SEVERITY_UNSPECIFIED Finding_Severity = 0
 	Finding_SEVERITY_WARNING     Finding_Severity = 1
 	Finding_SEVERITY_ERROR       Finding_Severity = 2
+	// Something is wrong with what would be an asset: it is left out, and the others
+	// of the run are taken. The asset is its id; empty: it may be that of any
+	// asset of the generator. Where the newest incarnation has it, the candidate
+	// is rejected, for an asset does not leave because it cannot be read.
+	Finding_SEVERITY_LEFT_OUT Finding_Severity = 3
 )
 
 // Enum value maps for Finding_Severity.
@@ -44,11 +49,13 @@ var (
 		0: "SEVERITY_UNSPECIFIED",
 		1: "SEVERITY_WARNING",
 		2: "SEVERITY_ERROR",
+		3: "SEVERITY_LEFT_OUT",
 	}
 	Finding_Severity_value = map[string]int32{
 		"SEVERITY_UNSPECIFIED": 0,
 		"SEVERITY_WARNING":     1,
 		"SEVERITY_ERROR":       2,
+		"SEVERITY_LEFT_OUT":    3,
 	}
 )
 
@@ -445,7 +452,8 @@ func (x *Place) GetColumn() int32 {
 	return 0
 }
 
-// Finding is said to people. An error keeps all assets of the run back.
+// Finding is said to people. An error keeps all assets of the run back; what is
+// left out keeps the candidate back only where it was served before.
 type Finding struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
 	Severity Finding_Severity       `protobuf:"varint,1,opt,name=severity,enum=lehr.generator.v1.Finding_Severity" json:"severity,omitempty"`
@@ -662,17 +670,18 @@ const file_lehr_generator_v1_generator_proto_rawDesc = "" +
 	"\x05Place\x12\x12\n" +
 	"\x04file\x18\x01 \x01(\tR\x04file\x12\x12\n" +
 	"\x04line\x18\x02 \x01(\x05R\x04line\x12\x16\n" +
-	"\x06column\x18\x03 \x01(\x05R\x06column\"\xf4\x01\n" +
+	"\x06column\x18\x03 \x01(\x05R\x06column\"\x8b\x02\n" +
 	"\aFinding\x12?\n" +
 	"\bseverity\x18\x01 \x01(\x0e2#.lehr.generator.v1.Finding.SeverityR\bseverity\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x12\x12\n" +
 	"\x04hint\x18\x03 \x01(\tR\x04hint\x12\x14\n" +
 	"\x05field\x18\x04 \x01(\tR\x05field\x12\x14\n" +
-	"\x05asset\x18\x05 \x01(\tR\x05asset\"N\n" +
+	"\x05asset\x18\x05 \x01(\tR\x05asset\"e\n" +
 	"\bSeverity\x12\x18\n" +
 	"\x14SEVERITY_UNSPECIFIED\x10\x00\x12\x14\n" +
 	"\x10SEVERITY_WARNING\x10\x01\x12\x12\n" +
-	"\x0eSEVERITY_ERROR\x10\x02\"\x1d\n" +
+	"\x0eSEVERITY_ERROR\x10\x02\x12\x15\n" +
+	"\x11SEVERITY_LEFT_OUT\x10\x03\"\x1d\n" +
 	"\x03End\x12\x16\n" +
 	"\x06assets\x18\x01 \x01(\x03R\x06assetsB1Z*lehr.dev/gen/lehr/generator/v1;generatorpb\x92\x03\x02\b\x02b\beditionsp\xe8\a"
 

@@ -598,7 +598,10 @@ type Rollout struct {
 	Patience *durationpb.Duration `protobuf:"bytes,9,opt,name=patience" json:"patience,omitempty"`
 	// The rollouts, by name, that it comes after: it brings what they went through with, and
 	// not what head has. It and they go by pins.
-	After         []string `protobuf:"bytes,10,rep,name=after" json:"after,omitempty"`
+	After []string `protobuf:"bytes,10,rep,name=after" json:"after,omitempty"`
+	// By which what a run brought goes back once it was done. Without any, by its stages
+	// from the last to the first.
+	Rollback      []*RolloutStage `protobuf:"bytes,11,rep,name=rollback" json:"rollback,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -699,6 +702,13 @@ func (x *Rollout) GetPatience() *durationpb.Duration {
 func (x *Rollout) GetAfter() []string {
 	if x != nil {
 		return x.After
+	}
+	return nil
+}
+
+func (x *Rollout) GetRollback() []*RolloutStage {
+	if x != nil {
+		return x.Rollback
 	}
 	return nil
 }
@@ -3004,7 +3014,7 @@ const file_lehr_intent_v1_policy_proto_rawDesc = "" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x125\n" +
 	"\x05value\x18\x02 \x01(\x0e2\x1f.lehr.intent.v1.EnforcementModeR\x05value:\x028\x01:\xaa\x01\xbaH\xa6\x01\x1aN\n" +
 	"\rpolicy.checks\x12\x18two checks have one name\x1a#this.checks.map(c, c.name).unique()\x1aT\n" +
-	"\x0fpolicy.rollouts\x12\x1atwo rollouts have one name\x1a%this.rollouts.map(r, r.name).unique()\"\x8d\x05\n" +
+	"\x0fpolicy.rollouts\x12\x1atwo rollouts have one name\x1a%this.rollouts.map(r, r.name).unique()\"\xd1\x05\n" +
 	"\aRollout\x122\n" +
 	"\x04name\x18\x01 \x01(\tB\x1e\xbaH\x1br\x19\x18?2\x15^[a-z0-9][a-z0-9_-]*$R\x04name\x12\"\n" +
 	"\x06select\x18\x02 \x01(\tB\n" +
@@ -3018,7 +3028,8 @@ const file_lehr_intent_v1_policy_proto_rawDesc = "" +
 	"\temergency\x18\b \x03(\v2\x1c.lehr.intent.v1.RolloutStageB\b\xbaH\x05\x92\x01\x02\x10dR\temergency\x12?\n" +
 	"\bpatience\x18\t \x01(\v2\x19.google.protobuf.DurationB\b\xbaH\x05\xaa\x01\x02*\x00R\bpatience\x12\x1e\n" +
 	"\x05after\x18\n" +
-	" \x03(\tB\b\xbaH\x05\x92\x01\x02\x102R\x05after\"-\n" +
+	" \x03(\tB\b\xbaH\x05\x92\x01\x02\x102R\x05after\x12B\n" +
+	"\brollback\x18\v \x03(\v2\x1c.lehr.intent.v1.RolloutStageB\b\xbaH\x05\x92\x01\x02\x10dR\brollback\"-\n" +
 	"\x05OnBad\x12\x13\n" +
 	"\x0fON_BAD_ROLLBACK\x10\x00\x12\x0f\n" +
 	"\vON_BAD_STOP\x10\x01\"B\n" +
@@ -3330,60 +3341,61 @@ var file_lehr_intent_v1_policy_proto_depIdxs = []int32{
 	1,  // 16: lehr.intent.v1.Rollout.newer:type_name -> lehr.intent.v1.Rollout.Newer
 	10, // 17: lehr.intent.v1.Rollout.emergency:type_name -> lehr.intent.v1.RolloutStage
 	42, // 18: lehr.intent.v1.Rollout.patience:type_name -> google.protobuf.Duration
-	42, // 19: lehr.intent.v1.RolloutStage.delay:type_name -> google.protobuf.Duration
-	42, // 20: lehr.intent.v1.RolloutStage.soak:type_name -> google.protobuf.Duration
-	16, // 21: lehr.intent.v1.RolloutStage.window:type_name -> lehr.intent.v1.Calendar
-	12, // 22: lehr.intent.v1.Check.min_age:type_name -> lehr.intent.v1.MinimumAge
-	13, // 23: lehr.intent.v1.Check.deny:type_name -> lehr.intent.v1.Denylist
-	15, // 24: lehr.intent.v1.Check.condition:type_name -> lehr.intent.v1.Condition
-	16, // 25: lehr.intent.v1.Check.calendar:type_name -> lehr.intent.v1.Calendar
-	19, // 26: lehr.intent.v1.Check.query:type_name -> lehr.intent.v1.Metric
-	20, // 27: lehr.intent.v1.Check.alerts:type_name -> lehr.intent.v1.Alerts
-	21, // 28: lehr.intent.v1.Check.peak:type_name -> lehr.intent.v1.Peak
-	22, // 29: lehr.intent.v1.Check.protection:type_name -> lehr.intent.v1.Protection
-	24, // 30: lehr.intent.v1.Check.rate:type_name -> lehr.intent.v1.Rate
-	25, // 31: lehr.intent.v1.Check.partition:type_name -> lehr.intent.v1.OtherPartition
-	42, // 32: lehr.intent.v1.MinimumAge.age:type_name -> google.protobuf.Duration
-	14, // 33: lehr.intent.v1.Denylist.entries:type_name -> lehr.intent.v1.Denied
-	17, // 34: lehr.intent.v1.Calendar.open:type_name -> lehr.intent.v1.Window
-	18, // 35: lehr.intent.v1.Calendar.freezes:type_name -> lehr.intent.v1.Freeze
-	42, // 36: lehr.intent.v1.Window.duration:type_name -> google.protobuf.Duration
-	43, // 37: lehr.intent.v1.Freeze.from:type_name -> google.protobuf.Timestamp
-	43, // 38: lehr.intent.v1.Freeze.until:type_name -> google.protobuf.Timestamp
-	42, // 39: lehr.intent.v1.Metric.over:type_name -> google.protobuf.Duration
-	42, // 40: lehr.intent.v1.Metric.keep:type_name -> google.protobuf.Duration
-	35, // 41: lehr.intent.v1.Metric.labels:type_name -> lehr.intent.v1.Metric.LabelsEntry
-	2,  // 42: lehr.intent.v1.Metric.absent:type_name -> lehr.intent.v1.Metric.Absence
-	42, // 43: lehr.intent.v1.Alerts.keep:type_name -> google.protobuf.Duration
-	36, // 44: lehr.intent.v1.Alerts.labels:type_name -> lehr.intent.v1.Alerts.LabelsEntry
-	42, // 45: lehr.intent.v1.Peak.keep:type_name -> google.protobuf.Duration
-	37, // 46: lehr.intent.v1.Peak.labels:type_name -> lehr.intent.v1.Peak.LabelsEntry
-	44, // 47: lehr.intent.v1.Protection.command:type_name -> lehr.intent.v1.CommandLine
-	42, // 48: lehr.intent.v1.Protection.keep:type_name -> google.protobuf.Duration
-	42, // 49: lehr.intent.v1.Protection.timeout:type_name -> google.protobuf.Duration
-	3,  // 50: lehr.intent.v1.Protection.during:type_name -> lehr.intent.v1.Protection.During
-	42, // 51: lehr.intent.v1.Protection.every:type_name -> google.protobuf.Duration
-	23, // 52: lehr.intent.v1.Protection.after:type_name -> lehr.intent.v1.AfterPush
-	42, // 53: lehr.intent.v1.AfterPush.delay:type_name -> google.protobuf.Duration
-	42, // 54: lehr.intent.v1.AfterPush.duration:type_name -> google.protobuf.Duration
-	42, // 55: lehr.intent.v1.Rate.per:type_name -> google.protobuf.Duration
-	4,  // 56: lehr.intent.v1.Rate.by:type_name -> lehr.intent.v1.Rate.By
-	5,  // 57: lehr.intent.v1.ValidationRule.severity:type_name -> lehr.intent.v1.ValidationRule.Severity
-	6,  // 58: lehr.intent.v1.ValidationRule.scope:type_name -> lehr.intent.v1.ValidationRule.Scope
-	27, // 59: lehr.intent.v1.ValidationRule.external:type_name -> lehr.intent.v1.ExternalCheck
-	44, // 60: lehr.intent.v1.ExternalCheck.command:type_name -> lehr.intent.v1.CommandLine
-	38, // 61: lehr.intent.v1.ExternalCheck.parameters:type_name -> lehr.intent.v1.ExternalCheck.ParametersEntry
-	42, // 62: lehr.intent.v1.ExternalCheck.timeout:type_name -> google.protobuf.Duration
-	42, // 63: lehr.intent.v1.ExternalCheck.keep:type_name -> google.protobuf.Duration
-	42, // 64: lehr.intent.v1.ShrinkGuard.period:type_name -> google.protobuf.Duration
-	42, // 65: lehr.intent.v1.ApprovalPolicy.expires:type_name -> google.protobuf.Duration
-	42, // 66: lehr.intent.v1.OverridePolicy.longest:type_name -> google.protobuf.Duration
-	39, // 67: lehr.intent.v1.Policy.TypeModesEntry.value:type_name -> lehr.intent.v1.EnforcementMode
-	68, // [68:68] is the sub-list for method output_type
-	68, // [68:68] is the sub-list for method input_type
-	68, // [68:68] is the sub-list for extension type_name
-	68, // [68:68] is the sub-list for extension extendee
-	0,  // [0:68] is the sub-list for field type_name
+	10, // 19: lehr.intent.v1.Rollout.rollback:type_name -> lehr.intent.v1.RolloutStage
+	42, // 20: lehr.intent.v1.RolloutStage.delay:type_name -> google.protobuf.Duration
+	42, // 21: lehr.intent.v1.RolloutStage.soak:type_name -> google.protobuf.Duration
+	16, // 22: lehr.intent.v1.RolloutStage.window:type_name -> lehr.intent.v1.Calendar
+	12, // 23: lehr.intent.v1.Check.min_age:type_name -> lehr.intent.v1.MinimumAge
+	13, // 24: lehr.intent.v1.Check.deny:type_name -> lehr.intent.v1.Denylist
+	15, // 25: lehr.intent.v1.Check.condition:type_name -> lehr.intent.v1.Condition
+	16, // 26: lehr.intent.v1.Check.calendar:type_name -> lehr.intent.v1.Calendar
+	19, // 27: lehr.intent.v1.Check.query:type_name -> lehr.intent.v1.Metric
+	20, // 28: lehr.intent.v1.Check.alerts:type_name -> lehr.intent.v1.Alerts
+	21, // 29: lehr.intent.v1.Check.peak:type_name -> lehr.intent.v1.Peak
+	22, // 30: lehr.intent.v1.Check.protection:type_name -> lehr.intent.v1.Protection
+	24, // 31: lehr.intent.v1.Check.rate:type_name -> lehr.intent.v1.Rate
+	25, // 32: lehr.intent.v1.Check.partition:type_name -> lehr.intent.v1.OtherPartition
+	42, // 33: lehr.intent.v1.MinimumAge.age:type_name -> google.protobuf.Duration
+	14, // 34: lehr.intent.v1.Denylist.entries:type_name -> lehr.intent.v1.Denied
+	17, // 35: lehr.intent.v1.Calendar.open:type_name -> lehr.intent.v1.Window
+	18, // 36: lehr.intent.v1.Calendar.freezes:type_name -> lehr.intent.v1.Freeze
+	42, // 37: lehr.intent.v1.Window.duration:type_name -> google.protobuf.Duration
+	43, // 38: lehr.intent.v1.Freeze.from:type_name -> google.protobuf.Timestamp
+	43, // 39: lehr.intent.v1.Freeze.until:type_name -> google.protobuf.Timestamp
+	42, // 40: lehr.intent.v1.Metric.over:type_name -> google.protobuf.Duration
+	42, // 41: lehr.intent.v1.Metric.keep:type_name -> google.protobuf.Duration
+	35, // 42: lehr.intent.v1.Metric.labels:type_name -> lehr.intent.v1.Metric.LabelsEntry
+	2,  // 43: lehr.intent.v1.Metric.absent:type_name -> lehr.intent.v1.Metric.Absence
+	42, // 44: lehr.intent.v1.Alerts.keep:type_name -> google.protobuf.Duration
+	36, // 45: lehr.intent.v1.Alerts.labels:type_name -> lehr.intent.v1.Alerts.LabelsEntry
+	42, // 46: lehr.intent.v1.Peak.keep:type_name -> google.protobuf.Duration
+	37, // 47: lehr.intent.v1.Peak.labels:type_name -> lehr.intent.v1.Peak.LabelsEntry
+	44, // 48: lehr.intent.v1.Protection.command:type_name -> lehr.intent.v1.CommandLine
+	42, // 49: lehr.intent.v1.Protection.keep:type_name -> google.protobuf.Duration
+	42, // 50: lehr.intent.v1.Protection.timeout:type_name -> google.protobuf.Duration
+	3,  // 51: lehr.intent.v1.Protection.during:type_name -> lehr.intent.v1.Protection.During
+	42, // 52: lehr.intent.v1.Protection.every:type_name -> google.protobuf.Duration
+	23, // 53: lehr.intent.v1.Protection.after:type_name -> lehr.intent.v1.AfterPush
+	42, // 54: lehr.intent.v1.AfterPush.delay:type_name -> google.protobuf.Duration
+	42, // 55: lehr.intent.v1.AfterPush.duration:type_name -> google.protobuf.Duration
+	42, // 56: lehr.intent.v1.Rate.per:type_name -> google.protobuf.Duration
+	4,  // 57: lehr.intent.v1.Rate.by:type_name -> lehr.intent.v1.Rate.By
+	5,  // 58: lehr.intent.v1.ValidationRule.severity:type_name -> lehr.intent.v1.ValidationRule.Severity
+	6,  // 59: lehr.intent.v1.ValidationRule.scope:type_name -> lehr.intent.v1.ValidationRule.Scope
+	27, // 60: lehr.intent.v1.ValidationRule.external:type_name -> lehr.intent.v1.ExternalCheck
+	44, // 61: lehr.intent.v1.ExternalCheck.command:type_name -> lehr.intent.v1.CommandLine
+	38, // 62: lehr.intent.v1.ExternalCheck.parameters:type_name -> lehr.intent.v1.ExternalCheck.ParametersEntry
+	42, // 63: lehr.intent.v1.ExternalCheck.timeout:type_name -> google.protobuf.Duration
+	42, // 64: lehr.intent.v1.ExternalCheck.keep:type_name -> google.protobuf.Duration
+	42, // 65: lehr.intent.v1.ShrinkGuard.period:type_name -> google.protobuf.Duration
+	42, // 66: lehr.intent.v1.ApprovalPolicy.expires:type_name -> google.protobuf.Duration
+	42, // 67: lehr.intent.v1.OverridePolicy.longest:type_name -> google.protobuf.Duration
+	39, // 68: lehr.intent.v1.Policy.TypeModesEntry.value:type_name -> lehr.intent.v1.EnforcementMode
+	69, // [69:69] is the sub-list for method output_type
+	69, // [69:69] is the sub-list for method input_type
+	69, // [69:69] is the sub-list for extension type_name
+	69, // [69:69] is the sub-list for extension extendee
+	0,  // [0:69] is the sub-list for field type_name
 }
 
 func init() { file_lehr_intent_v1_policy_proto_init() }

@@ -37,8 +37,9 @@ type Schema struct {
 	Password *Secret `protobuf:"bytes,2,opt,name=password" json:"password,omitempty"`
 	// The PostgreSQL schema of names without one; default "public".
 	Schema string `protobuf:"bytes,3,opt,name=schema" json:"schema,omitempty"`
-	// CREATE TABLE, INDEX, VIEW, FUNCTION, TRIGGER, and GRANT statements: the
-	// wanted end, not the steps towards it.
+	// CREATE TABLE, INDEX, VIEW, FUNCTION, TRIGGER, TYPE (enums), DOMAIN, SEQUENCE
+	// and GRANT statements, and what pg_dump adds behind a table: the wanted end,
+	// not the steps towards it.
 	Sql string `protobuf:"bytes,4,opt,name=sql" json:"sql,omitempty"`
 	// The version that this schema declares. It is kept in the database with the
 	// last change, so that what is there can be asked.

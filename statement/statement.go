@@ -1,7 +1,8 @@
 // Package statement splits SQL into statements and says what each declares.
 // It knows how far a statement goes and how it begins; what it means is for
 // the database engine to say. Whatever is not a declaration is refused, with
-// the line and what to do. It is pure; the engines' packages call it.
+// the line and what to do. It is pure; the plugin's engines call it, and the
+// renderer that reads dumps.
 package statement
 
 import (
@@ -25,12 +26,25 @@ const (
 	Function Kind = "function"
 	Trigger  Kind = "trigger"
 	Grant    Kind = "grant"
+	Enum     Kind = "enum"
+	Domain   Kind = "domain"
+	Sequence Kind = "sequence"
+	// Constraint is a constraint, Preset a default or an identity, that ALTER
+	// TABLE gives to a table that is declared before, as pg_dump writes them.
+	Constraint Kind = "constraint"
+	Preset     Kind = "preset"
+	// Owner says which column a sequence goes with.
+	Owner Kind = "owner"
+	// Unchecked has functions made without a look at their bodies, which may name
+	// what is declared behind them.
+	Unchecked Kind = "unchecked"
 )
 
 // Statement is one declaration.
 type Statement struct {
 	Kind Kind
-	// Name is what it declares, empty for a grant.
+	// Name is what it declares or, of an owner, the sequence; empty for a grant,
+	// a preset and what leaves functions unchecked.
 	Name string
 	// Tables are what an index or a trigger is on, or a grant is about.
 	Tables []string
@@ -40,6 +54,23 @@ type Statement struct {
 	Text   string
 	Line   int
 	Tokens []Token
+}
+
+// Label says for people what the statement does.
+func (s Statement) Label() string {
+	switch s.Kind {
+	case Constraint:
+		return "ALTER TABLE " + s.Tables[0] + " ADD CONSTRAINT " + s.Name
+	case Preset:
+		return "ALTER TABLE " + s.Tables[0] + " ALTER COLUMN"
+	case Owner:
+		return "ALTER SEQUENCE " + s.Name + " OWNED BY"
+	case Enum:
+		return "CREATE TYPE " + s.Name
+	case Grant:
+		return "GRANT"
+	}
+	return "CREATE " + strings.ToUpper(string(s.Kind)) + " " + s.Name
 }
 
 // Parse splits SQL into its declarations.
@@ -52,13 +83,11 @@ func Parse(dialect Dialect, sql string) ([]Statement, error) {
 		return nil, err
 	}
 	var statements []Statement
-	for _, part := range split(tokens) {
-		one, err := read(dialect, part)
+	for _, part := range Split(tokens) {
+		one, err := Read(dialect, sql, part)
 		if err != nil {
 			return nil, err
 		}
-		one.Text = sql[part[0].Start:part[len(part)-1].End]
-		one.Tokens, one.Line = part, part[0].Line
 		statements = append(statements, one)
 		if len(statements) > MaxStatements {
 			return nil, fail(one.Line, "there are more than %d statements: divide them among several assets", MaxStatements)
@@ -70,15 +99,27 @@ func Parse(dialect Dialect, sql string) ([]Statement, error) {
 	return statements, checkNames(dialect, statements)
 }
 
-// split divides tokens at semicolons. The body of an SQLite trigger and of a
+// Read says what one statement of the SQL declares.
+func Read(dialect Dialect, sql string, tokens []Token) (Statement, error) {
+	one, err := read(dialect, tokens)
+	one.Text = sql[tokens[0].Start:tokens[len(tokens)-1].End]
+	one.Tokens, one.Line = tokens, tokens[0].Line
+	return one, err
+}
+
+// Split divides tokens at semicolons, and at commands of psql. The body of an SQLite trigger and of a
 // PostgreSQL function with BEGIN ATOMIC holds some of its own: there, only
 // the one after END, which itself follows a semicolon or the beginning, ends
 // the statement.
-func split(tokens []Token) [][]Token {
+func Split(tokens []Token) [][]Token {
 	var parts [][]Token
 	var part []Token
 	body := false
 	for i, token := range tokens {
+		if token.Class == Command && len(part) == 0 {
+			parts = append(parts, tokens[i:i+1])
+			continue
+		}
 		if !token.Is(";") {
 			part = append(part, token)
 			body = body || len(part) > 1 && opensBody(part)
@@ -131,8 +172,10 @@ func checkNames(dialect Dialect, statements []Statement) error {
 			if dialect == PostgreSQL {
 				key += " on " + s.Tables[0]
 			}
-		case Grant, Function:
+		case Grant, Function, Preset, Owner, Unchecked:
 			key = ""
+		case Constraint:
+			key = "constraint " + key + " on " + s.Tables[0]
 		default:
 			relations[key] = true
 		}
@@ -147,7 +190,7 @@ func checkNames(dialect Dialect, statements []Statement) error {
 	for _, s := range statements {
 		for _, table := range s.References {
 			if line := lines[table]; dialect == PostgreSQL && line > s.Line {
-				return fail(s.Line, "table %s refers to %s, which is declared in line %d: declare %s first", s.Name, table, line, table)
+				return fail(s.Line, "%s %s refers to %s, which is declared in line %d: declare %s first", s.Kind, s.Name, table, line, table)
 			}
 		}
 		for _, table := range s.Tables {

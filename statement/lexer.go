@@ -28,6 +28,8 @@ const (
 	Number
 	// Symbol is one character of any other kind.
 	Symbol
+	// Command is a line for psql, which begins with a backslash.
+	Command
 )
 
 // Token is the smallest part of a statement. Comments are none.
@@ -48,6 +50,8 @@ func (t Token) Is(word string) bool {
 type Error struct {
 	Line    int
 	Message string
+	// Kind: no object of this kind is managed, whatever is said of it.
+	Kind bool
 }
 
 func (e *Error) Error() string { return fmt.Sprintf("line %d of sql: %s", e.Line, e.Message) }
@@ -148,12 +152,53 @@ func (l *lexer) next() error {
 		l.add(Number, l.span(func(c byte) bool { return isWordByte(c) || c == '.' }))
 	case isWordStart(c):
 		return l.word()
+	case c == '\\' && l.dialect == PostgreSQL && l.betweenStatements():
+		l.add(Command, l.at+len(strings.TrimRight(l.untilNewline(), "\r")))
 	case c == '\\':
 		return fail(l.line, `\ outside of a string: commands of psql are not SQL; remove it`)
 	default:
 		l.add(Symbol, l.at+1)
+		if c == ';' && l.dialect == PostgreSQL {
+			l.rows()
+		}
 	}
 	return nil
+}
+
+// betweenStatements reports whether this is the beginning of a line, and of what
+// may be a statement: there psql reads its own commands.
+func (l *lexer) betweenStatements() bool {
+	if l.at > 0 && l.text[l.at-1] != '\n' {
+		return false
+	}
+	if len(l.tokens) == 0 {
+		return true
+	}
+	last := l.tokens[len(l.tokens)-1]
+	return last.Is(";") || last.Class == Command
+}
+
+func (l *lexer) untilNewline() string {
+	line, _, _ := strings.Cut(l.rest(), "\n")
+	return line
+}
+
+// rows skips the rows behind COPY … FROM stdin, which are no SQL.
+func (l *lexer) rows() {
+	n := len(l.tokens)
+	if n < 4 || !l.tokens[n-2].Is("stdin") || !l.tokens[n-3].Is("from") {
+		return
+	}
+	first := n - 2
+	for first > 0 && !l.tokens[first-1].Is(";") && l.tokens[first-1].Class != Command {
+		first--
+	}
+	if !l.tokens[first].Is("copy") {
+		return
+	}
+	if end := strings.Index(l.rest(), "\n\\.\n"); end >= 0 {
+		l.advance(l.at + end + len("\n\\.\n"))
+	}
 }
 
 // word is a word, or a string with a prefix such as E” or X”.

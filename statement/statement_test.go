@@ -170,7 +170,7 @@ func TestForeignFiles(t *testing.T) {
 			}
 			end = token.End
 		}
-		if parts := split(tokens); len(tokens) > 0 && len(parts) < strings.Count(string(text), "\nCREATE ") {
+		if parts := Split(tokens); len(tokens) > 0 && len(parts) < strings.Count(string(text), "\nCREATE ") {
 			t.Errorf("%s: %d statements are fewer than it has lines with CREATE", file, len(parts))
 		}
 	}
