@@ -25,7 +25,10 @@ Exit code 1 when there is an error or a hold; with --strict also when there is a
 			if options.Definition, err = definitionOf(command, args); err != nil {
 				return err
 			}
+			var end func()
+			options.Progress, end = s.showProgress()
 			built, err := s.local.Lint(command.Context(), options)
+			end()
 			if err != nil {
 				return err
 			}

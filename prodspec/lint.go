@@ -26,6 +26,7 @@ func Lint(ctx context.Context, program Program, now time.Time) (Built, error) {
 		return built, err
 	}
 	l := &linter{builder: b, definition: r.definition}
+	program.Progress.BeginStep("look for what is not meant", 0)
 	if err := l.assets(ctx); err != nil {
 		return built, err
 	}
