@@ -140,6 +140,7 @@ func build(ctx context.Context, program Program, now time.Time, begin func(conte
 	r, err = b.build(ctx, now, source.Changes{All: true})
 	built = Built{Partition: r.definition.Partition, Sources: r.revisions, Findings: r.findings}
 	if err != nil || len(r.findings) > 0 {
+		built.Findings = append(built.Findings, r.remarks()...)
 		return built, b, r, err
 	}
 	program.Progress.BeginStep("judge what was generated", 0)
