@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"lehr.dev/plugins/sqlschema/statement"
+	"lehr.dev/statement"
 )
 
 // Objects are objects in words, by kind and name: "column plays.year" is

@@ -11,7 +11,7 @@ import (
 	"lehr.dev/fault"
 	"lehr.dev/plugin/serve"
 	"lehr.dev/plugins/sqlschema/database"
-	"lehr.dev/plugins/sqlschema/statement"
+	"lehr.dev/statement"
 )
 
 // walk goes from what is there to what is wanted, within the transaction.

@@ -12,7 +12,7 @@ import (
 
 	"lehr.dev/fault"
 	"lehr.dev/plugins/sqlschema/database"
-	"lehr.dev/plugins/sqlschema/statement"
+	"lehr.dev/statement"
 )
 
 // Engine is SQLite.

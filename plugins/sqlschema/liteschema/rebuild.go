@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"lehr.dev/plugins/sqlschema/statement"
+	"lehr.dev/statement"
 )
 
 // rebuiltName is that of a table while it is made anew.

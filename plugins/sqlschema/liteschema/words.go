@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"lehr.dev/plugins/sqlschema/database"
-	"lehr.dev/plugins/sqlschema/statement"
+	"lehr.dev/statement"
 )
 
 // object is a row of sqlite_schema that has a text.

@@ -9,7 +9,7 @@ import (
 
 	"lehr.dev/fault"
 	"lehr.dev/plugins/sqlschema/database"
-	"lehr.dev/plugins/sqlschema/statement"
+	"lehr.dev/statement"
 )
 
 // relation is a table or a view.

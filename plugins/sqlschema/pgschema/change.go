@@ -10,7 +10,7 @@ import (
 	"lehr.dev/fault"
 	"lehr.dev/plugin/serve"
 	"lehr.dev/plugins/sqlschema/database"
-	"lehr.dev/plugins/sqlschema/statement"
+	"lehr.dev/statement"
 )
 
 // Apply brings what is there to what the statements declare.

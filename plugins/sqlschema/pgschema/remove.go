@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"lehr.dev/plugins/sqlschema/database"
-	"lehr.dev/plugins/sqlschema/statement"
+	"lehr.dev/statement"
 )
 
 // Remove drops what the statements declare, the last first, and nothing that

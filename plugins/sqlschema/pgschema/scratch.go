@@ -12,7 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"lehr.dev/fault"
-	"lehr.dev/plugins/sqlschema/statement"
+	"lehr.dev/statement"
 )
 
 // wanted runs the statements in a scratch schema, reads what came of them, and

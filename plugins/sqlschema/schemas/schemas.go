@@ -27,7 +27,7 @@ import (
 	"lehr.dev/plugins/sqlschema/database"
 	"lehr.dev/plugins/sqlschema/liteschema"
 	"lehr.dev/plugins/sqlschema/pgschema"
-	"lehr.dev/plugins/sqlschema/statement"
+	"lehr.dev/statement"
 )
 
 const (
