@@ -3,15 +3,18 @@ package starlark
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"go.starlark.net/resolve"
 	"go.starlark.net/starlark"
 	"go.starlark.net/syntax"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"lehr.dev/fault"
 	"lehr.dev/intent"
 	"lehr.dev/prodspec/generate/manifest"
+	"lehr.dev/spell"
 )
 
 // place is an error of a program with its own position.
@@ -71,8 +74,14 @@ func (r *run) evaluation(f *intent.Finding, e *starlark.EvalError) {
 	if strings.Contains(f.Message, "called recursively") {
 		f.Hint = "Starlark has no recursion: walk the data with a loop"
 	}
-	if r.job.File != "" {
+	if near := r.meantField(f.Message); near != "" {
+		f.Hint = "did you mean " + near + "?"
+	}
+	switch {
+	case r.job.File != "":
 		f.Message += " (run for " + r.job.File + ")"
+	case r.last != "":
+		f.Message += " (the file read last is " + r.last + ")"
 	}
 	const most = 6
 	var chain []string
@@ -91,6 +100,28 @@ func (r *run) evaluation(f *intent.Finding, e *starlark.EvalError) {
 	if len(chain) > 1 {
 		f.Message += "; called at " + strings.Join(chain[1:], ", ")
 	}
+}
+
+// noField is what the library says of a field that a message does not have; it has no type
+// for that.
+var noField = regexp.MustCompile(`^([\w.]+) has no \.(\w+) field$`)
+
+// meantField is the field that was probably meant; empty: the message says something else.
+func (r *run) meantField(message string) string {
+	match := noField.FindStringSubmatch(message)
+	if match == nil {
+		return ""
+	}
+	found, err := r.schema.Descriptors().FindDescriptorByName(protoreflect.FullName(match[1]))
+	descriptor, is := found.(protoreflect.MessageDescriptor)
+	if err != nil || !is {
+		return ""
+	}
+	var names []string
+	for i := range descriptor.Fields().Len() {
+		names = append(names, string(descriptor.Fields().Get(i).Name()))
+	}
+	return spell.Nearest(match[2], names)
 }
 
 // crashed is the finding for a panic of the interpreter or of a library. The
