@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"go.starlark.net/resolve"
@@ -77,6 +78,9 @@ func (r *run) evaluation(f *intent.Finding, e *starlark.EvalError) {
 	if near := r.meantField(f.Message); near != "" {
 		f.Hint = "did you mean " + near + "?"
 	}
+	if names := r.enumNames(f.Message); len(names) > 0 {
+		f.Hint = "write one of " + strings.Join(names, ", ") + ", in quotes"
+	}
 	switch {
 	case r.job.File != "":
 		f.Message += " (run for " + r.job.File + ")"
@@ -122,6 +126,40 @@ func (r *run) meantField(message string) string {
 		names = append(names, string(descriptor.Fields().Get(i).Name()))
 	}
 	return spell.Nearest(match[2], names)
+}
+
+// noEnumName is what the library says of a name that an enum does not have; it has no type
+// for that.
+var noEnumName = regexp.MustCompile(`invalid name "[^"]*" for (\w+) enum$`)
+
+// enumNames are those that may be written; none: the message says something else.
+func (r *run) enumNames(message string) (names []string) {
+	match := noEnumName.FindStringSubmatch(message)
+	if match == nil {
+		return nil
+	}
+	add := func(enums protoreflect.EnumDescriptors) {
+		enum := enums.ByName(protoreflect.Name(match[1]))
+		for i := 0; enum != nil && i < enum.Values().Len(); i++ {
+			if value := enum.Values().Get(i); value.Number() != 0 {
+				names = append(names, string(value.Name()))
+			}
+		}
+	}
+	var within func(protoreflect.MessageDescriptors)
+	within = func(messages protoreflect.MessageDescriptors) {
+		for i := range messages.Len() {
+			add(messages.Get(i).Enums())
+			within(messages.Get(i).Messages())
+		}
+	}
+	r.schema.Descriptors().RangeFiles(func(file protoreflect.FileDescriptor) bool {
+		add(file.Enums())
+		within(file.Messages())
+		return true
+	})
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // crashed is the finding for a panic of the interpreter or of a library. The
