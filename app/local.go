@@ -14,6 +14,7 @@ import (
 	"lehr.dev/fault"
 	"lehr.dev/intent"
 	"lehr.dev/loop"
+	"lehr.dev/measure"
 	"lehr.dev/prodspec"
 	"lehr.dev/prodspec/definition"
 	"lehr.dev/prodspec/generate"
@@ -102,6 +103,8 @@ type Building struct {
 	Store string
 	// Documents reads those that a server holds; nil: none is asked.
 	Documents func(ctx context.Context, partition intent.PartitionID, name string) (document.Document, error)
+	// Progress is told of the steps; nil: nobody waits to see them.
+	Progress *measure.Progress
 }
 
 // Build runs a definition's pipeline once, and keeps nothing but compiled
@@ -132,9 +135,11 @@ func (of Building) with(ctx context.Context, elsewhere fetch.Options, against *p
 	}
 	real := loop.Real()
 	options := runner(ownModules(), of.Generators)
+	options.Progress = of.Progress
 	program := prodspec.Program{
 		Definition: of.Definition, Runner: generate.NewProcess(options), Elsewhere: elsewhere,
 		Outside: inquiry.New(of.ExternalChecks, real.Now).Ask, Against: against,
+		Progress: of.Progress,
 	}
 	if !of.Verify {
 		return build(ctx, program, real.Now())

@@ -15,6 +15,7 @@ import (
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/intent"
 	"lehr.dev/loop"
+	"lehr.dev/measure"
 	"lehr.dev/plugin"
 	"lehr.dev/prodspec"
 	"lehr.dev/schema"
@@ -31,6 +32,8 @@ type planning struct {
 	schemas enforcer.Schemas
 	plugins func(binding *intentpb.PluginBinding) plugin.Plugin
 	outside func(context.Context, check.Question) (check.Answer, error)
+	// progress is told how many were looked at; nil: nobody waits to see it.
+	progress *measure.Progress
 }
 
 // planPatience is how long plugins may answer for no further asset.
@@ -76,8 +79,10 @@ func (p planning) await(ctx context.Context, supposed *preview.Store, assets []i
 	const look, pause = 50 * time.Millisecond, time.Second
 	last, progressed := -1, p.runtime.Now()
 	judged := progressed.Add(-pause / 2) // The first time soon.
+	p.progress.BeginStep("compare assets with production", len(assets))
 	for {
 		open, unseen, old := unsettled(supposed.Reports(), assets)
+		p.progress.SetDone(len(assets) - open)
 		now := p.runtime.Now()
 		if old == open && old > 0 && now.Sub(judged) >= pause {
 			judged = now
@@ -182,7 +187,7 @@ func NewPlan(ctx context.Context, of Building, partition intent.PartitionID, hol
 	defer plugins.close()
 	plugins.useServers(servers)
 	p := planning{
-		runtime: loop.Real(), limits: enforcer.DefaultLimits(), schemas: newSchemas(supposed),
+		runtime: loop.Real(), limits: enforcer.DefaultLimits(), schemas: newSchemas(supposed), progress: of.Progress,
 		outside: asker(partition, of.ExternalChecks, plugins.judge),
 		plugins: func(binding *intentpb.PluginBinding) plugin.Plugin { return plugins.bound(partition, binding) },
 	}

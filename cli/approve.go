@@ -54,7 +54,7 @@ candidate through that a guard holds.`,
 				}
 				fmt.Fprintf(s.Out, "Approved once, ending %s: plan %s of %s\n", s.left(response.Approval.Until), brief(response.Approval.Plan), plain(name))
 				if have, need := len(response.Consent.GetApproved()), int(response.Consent.GetNeed()); have < need {
-					fmt.Fprintf(s.Out, "%d of %d approved: %s\n", have, need, plain(strings.Join(response.Consent.Approved, ", ")))
+					fmt.Fprintf(s.Out, "%d of %d approved: %s\n", have, need, consenting(response.Consent))
 				}
 				for _, against := range response.Rejections {
 					fmt.Fprintf(s.Out, "But it is not pushed: %s rejected this plan: %s\n", plain(against.By.GetName()), plain(against.Reason))
@@ -70,6 +70,18 @@ candidate through that a guard holds.`,
 	flags.StringVar(&candidate, "candidate", "", "let this held candidate through")
 	flags.DurationVar(&duration, "for", 0, "how long the approval holds (default 1h)")
 	return command
+}
+
+// consenting says whose approvals count, and whose do not.
+func consenting(c *apipb.Consent) string {
+	text := plain(strings.Join(c.Approved, ", "))
+	if text == "" {
+		text = "nobody whose approval counts"
+	}
+	if len(c.Authors) > 0 {
+		text += fmt.Sprintf("; not asked, for they made the change: %s", plain(strings.Join(c.Authors, ", ")))
+	}
+	return text
 }
 
 // readPlan is the plan that is named, else the one that the last report shows, which is

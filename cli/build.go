@@ -25,14 +25,18 @@ func (s *session) buildCommand() *cobra.Command {
 With --verify, run them twice: the second time in another order, each run in a
 process of its own, a second later or more, with another clock and other chance
 where that can be; what differs is an error that names generator, asset and
-field. Exit code 1 when there are errors.`,
+field. What takes long tells on stderr how far it is. Exit code 1 when there are
+errors.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
 			var err error
 			if options.Definition, err = definitionOf(command, args); err != nil {
 				return err
 			}
+			var end func()
+			options.Progress, end = s.showProgress()
 			built, err := s.local.Build(command.Context(), options)
+			end()
 			if err != nil {
 				return err
 			}

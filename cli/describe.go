@@ -314,6 +314,10 @@ func describeIncarnation(ctx context.Context, s *session, c *client.Client, part
 		"incarnation", i.Id, "state", i.State, "parent", i.Parent, "created", s.ago(i.Created), "author", i.Author.GetName(),
 		"let through by", i.Acknowledger.GetName(), "assets", fmt.Sprint(i.Count), "digest", i.Digest, "schema", i.Schema, "sources", sources(i.Sources), "labels", labels(i.Labels), "trace", i.Trace)
 	s.printCommits(i.Sources)
+	if len(i.Warnings) > 0 {
+		fmt.Fprintln(s.Out, "\nwarnings:")
+		s.printFindings(i.Warnings, "  ")
+	}
 	s.printChanges(response.Changes, response.MoreChanges)
 	return nil
 }

@@ -16,8 +16,8 @@ func (s *session) lintCommand() *cobra.Command {
 		Short: "Say what is wrong with a definition, or is probably not meant",
 		Long: `Run sources, generators, validators and rules without a server, and look for what is
 well-formed and probably not meant: a source that nothing reads, a generator that gives
-nothing, a rule or a budget about no asset, a placeholder that nothing is put in for,
-values that look like secrets.
+nothing, a rule or a budget about no asset, an expression of a check that has no value for
+some assets, a placeholder that nothing is put in for, values that look like secrets.
 Exit code 1 when there is an error or a hold; with --strict also when there is a warning.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
@@ -25,7 +25,10 @@ Exit code 1 when there is an error or a hold; with --strict also when there is a
 			if options.Definition, err = definitionOf(command, args); err != nil {
 				return err
 			}
+			var end func()
+			options.Progress, end = s.showProgress()
 			built, err := s.local.Lint(command.Context(), options)
+			end()
 			if err != nil {
 				return err
 			}

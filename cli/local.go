@@ -15,6 +15,7 @@ import (
 	apipb "lehr.dev/gen/lehr/api/v1"
 	"lehr.dev/importer"
 	"lehr.dev/intent"
+	"lehr.dev/measure"
 )
 
 // Local is what commands do without a server.
@@ -75,6 +76,8 @@ type BuildOptions struct {
 	Store string
 	// Documents reads those that a server holds; nil: none is asked.
 	Documents func(ctx context.Context, partition intent.PartitionID, name string) (document.Document, error)
+	// Progress is told of the steps; nil: nobody waits to see them.
+	Progress *measure.Progress
 }
 
 // ServeOptions are serve's flags.

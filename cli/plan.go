@@ -73,7 +73,10 @@ func (s *session) plan(ctx context.Context, options BuildOptions) error {
 			return err
 		}
 	}
+	var end func()
+	options.Progress, end = s.showProgress()
 	planned, err := s.local.Plan(ctx, options, intent.PartitionID(partition), brakes.holds)
+	end()
 	if err != nil {
 		return err
 	}

@@ -109,7 +109,13 @@ type Incarnation struct {
 	// Back: all that its sources changed since its parent are edits of documents that
 	// undo earlier ones.
 	Back bool `json:"back,omitempty"`
+	// Warnings are what was found of its candidate and did not stand against it, at most
+	// MaxWarnings.
+	Warnings []Finding `json:"warnings,omitempty"`
 }
+
+// MaxWarnings of an incarnation are kept.
+const MaxWarnings = 50
 
 // People names who is known to have made the incarnation: not Lehr itself.
 func (i Incarnation) People() []string {

@@ -140,8 +140,10 @@ func build(ctx context.Context, program Program, now time.Time, begin func(conte
 	r, err = b.build(ctx, now, source.Changes{All: true})
 	built = Built{Partition: r.definition.Partition, Sources: r.revisions, Findings: r.findings}
 	if err != nil || len(r.findings) > 0 {
+		built.Findings = append(built.Findings, r.remarks()...)
 		return built, b, r, err
 	}
+	program.Progress.BeginStep("judge what was generated", 0)
 	against := program.Against
 	if against == nil {
 		against = &Against{}
@@ -201,7 +203,9 @@ func (b *builder) blobs(ctx context.Context) (map[intent.Digest][]byte, error) {
 // list renders every member.
 func (b *builder) list(ctx context.Context) ([]BuiltAsset, error) {
 	assets := make([]BuiltAsset, 0, b.members.len())
+	b.program.Progress.BeginStep("write assets as text", b.members.len())
 	for id, built := range b.members.all() {
+		b.program.Progress.AddDone(1)
 		content, _, err := b.content(ctx, built)
 		if err != nil {
 			return nil, err

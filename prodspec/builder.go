@@ -57,9 +57,11 @@ func newBuilder(program Program, cache generate.Cache) (*builder, error) {
 	if err != nil {
 		return nil, err
 	}
+	graph := generate.NewGraph(program.Runner, cache)
+	graph.ShowProgress(program.Progress)
 	return &builder{
 		program: s.program, sources: s, set: schema.Builtin(),
-		graph:   generate.NewGraph(program.Runner, cache),
+		graph:   graph,
 		members: newMembers(), covering: map[intent.AssetID]intent.Digest{}, servers: map[intent.AssetID][]intent.AssetID{}, readers: map[intent.AssetID][]intent.AssetID{}, dirty: map[intent.AssetID]bool{},
 	}, nil
 }
@@ -68,6 +70,7 @@ func newBuilder(program Program, cache generate.Cache) (*builder, error) {
 // still those of the last build without.
 func (b *builder) build(ctx context.Context, now time.Time, changes source.Changes) (reading, error) {
 	read := b.timed.step("read")
+	b.program.Progress.BeginStep("read sources", 0)
 	r, err := b.read(ctx, now, changes)
 	read(err != nil || len(r.findings) > 0)
 	defer func() { b.sources.held = nil }()

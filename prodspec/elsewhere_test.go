@@ -100,6 +100,14 @@ func TestASourceThatFailsHindersNoOther(t *testing.T) {
 	}) {
 		t.Errorf("findings %+v, want that the source fails", status.Findings)
 	}
+	if incarnation, err = w.store.Incarnation(t.Context(), intent.IncarnationID{Partition: "shop", Sequence: 3}); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.ContainsFunc(incarnation.Warnings, func(f intent.Finding) bool {
+		return strings.Contains(f.Message, "the source service is as it was read last")
+	}) {
+		t.Errorf("warnings of the incarnation %+v, want that the source fails", incarnation.Warnings)
+	}
 
 	w.stop()
 	w.fetched = t.TempDir() // Another machine.

@@ -26,7 +26,8 @@ func Lint(ctx context.Context, program Program, now time.Time) (Built, error) {
 		return built, err
 	}
 	l := &linter{builder: b, definition: r.definition}
-	if err := l.assets(ctx); err != nil {
+	program.Progress.BeginStep("look for what is not meant", 0)
+	if err := l.assets(ctx, now); err != nil {
 		return built, err
 	}
 	l.definitions()
@@ -54,6 +55,7 @@ type linter struct {
 	checks       *validate.Idle
 	unsized      unsized
 	staged       []*staged
+	trials       []trial
 }
 
 func (l *linter) add(line int, field, message, hint string) {
@@ -63,7 +65,7 @@ func (l *linter) add(line int, field, message, hint string) {
 }
 
 // assets looks at each once.
-func (l *linter) assets(ctx context.Context) error {
+func (l *linter) assets(ctx context.Context, now time.Time) error {
 	l.gives, l.types, l.scopes, l.scoped = map[string]bool{}, map[string]bool{}, map[string]bool{}, scoped{}
 	l.unsized = unsized{}
 	l.deprecated, l.placeholders = newDeprecated(l.set), map[string]*intent.Finding{}
@@ -71,6 +73,9 @@ func (l *linter) assets(ctx context.Context) error {
 	l.checks = validate.NewIdle(l.set, abouts(l.definition.Policy))
 	var err error
 	if l.staged, err = l.newStaged(); err != nil {
+		return err
+	}
+	if l.trials, err = l.newTrials(now); err != nil {
 		return err
 	}
 	return l.others(ctx, nil, nil, func(id intent.AssetID, asset intent.Asset, _ []byte) error {
@@ -85,6 +90,7 @@ func (l *linter) assets(ctx context.Context) error {
 		}
 		l.rules.See(asset)
 		l.checks.See(asset)
+		l.seeTrials(asset)
 		for _, s := range l.staged {
 			if err := s.see(asset); err != nil {
 				return err
@@ -177,14 +183,22 @@ func (l *linter) definitions() {
 	}
 	l.unreachableQuorum(policy)
 	for _, i := range l.rules.Idle() {
-		l.add(d.RulePlaces[i][""].Line, fmt.Sprintf("validate.rules[%d]", i), fmt.Sprintf("the rule %s is about no asset", policy.Rules[i].Id), "look whether its where, or the filters of its aggregates, say what is meant")
+		l.add(d.RulePlaces[i][""].Line, fmt.Sprintf("validate.rules[%d]", i), fmt.Sprintf("the rule %s is about no asset%s", policy.Rules[i].Id, valueless(l.rules, i)), "look whether its where, or the filters of its aggregates, say what is meant")
 	}
 	for _, i := range l.checks.Idle() {
 		name := policy.Checks[i].Name
-		l.add(d.CheckPlaces[i][""].Line, "checks."+name, fmt.Sprintf("the check %s is about no asset, so it delays nothing", name), "look whether its where says what is meant")
+		l.add(d.CheckPlaces[i][""].Line, "checks."+name, fmt.Sprintf("the check %s is about no asset, so it delays nothing%s", name, valueless(l.checks, i)), "look whether its where says what is meant")
 	}
 	l.rollouts()
 	l.tellUnsized()
+}
+
+// valueless says why a where has no value for any asset; empty: it has for some.
+func valueless(idle *validate.Idle, at int) string {
+	if err := idle.Valueless(at); err != nil {
+		return ": " + message(err)
+	}
+	return ""
 }
 
 // scope warns of a limit over a scope that no asset has.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"lehr.dev/intent"
+	"lehr.dev/measure"
 	"lehr.dev/prodspec/generate"
 	"lehr.dev/prodspec/source"
 	"lehr.dev/prodspec/source/fetch"
@@ -69,6 +70,8 @@ type Program struct {
 	Outside validate.Outside
 	// Against is what a Build is compared with and judged by; nil: nothing.
 	Against *Against
+	// Progress is told of a Build's steps; nil: nobody waits to see them.
+	Progress *measure.Progress
 }
 
 // Against is a stored incarnation.

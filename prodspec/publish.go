@@ -175,6 +175,7 @@ func (p *Pipeline) publish(ctx context.Context, candidate intent.Candidate, verd
 		Added: candidate.Added, Changed: candidate.Changed, Removed: candidate.Removed,
 		Created: candidate.Created, Author: author, Acknowledger: acknowledger, Labels: labelsOf(verdict),
 		Grants: given, Governed: governed,
+		Warnings: warningsOf(verdict),
 	}
 	p.options.Runtime.Point("origins")
 	before, err := p.options.Store.Incarnation(ctx, head)
@@ -207,6 +208,16 @@ func (p *Pipeline) publish(ctx context.Context, candidate intent.Candidate, verd
 		err = p.supersede(ctx)
 	}
 	return Status{State: Serving, Head: incarnation.ID, Sources: incarnation.Sources, Findings: verdict.Findings}, err
+}
+
+// warningsOf is what an incarnation keeps of what was found of its candidate.
+func warningsOf(verdict validate.Judgement) (warnings []intent.Finding) {
+	for _, f := range verdict.Findings {
+		if f.Severity == intent.Warning && len(warnings) < intent.MaxWarnings {
+			warnings = append(warnings, f)
+		}
+	}
+	return warnings
 }
 
 // nonHermeticLabel of an incarnation counts the generators whose assets may rest on

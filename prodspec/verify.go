@@ -29,6 +29,7 @@ const (
 // and from another path to the same files. What differs between the two is an
 // error that names generator, asset and field.
 func Verify(ctx context.Context, program Program, elsewhere generate.Runner, runtime loop.Runtime) (Built, error) {
+	program.Progress.EnterPass("first build")
 	first, here, _, err := build(ctx, program, runtime.Now(), nil)
 	if err != nil || !first.OK() {
 		return first, err
@@ -46,6 +47,7 @@ func Verify(ctx context.Context, program Program, elsewhere generate.Runner, run
 		return first, fault.New(fault.Unavailable, "cannot make a place to build in again: %w", err)
 	}
 	program.Runner = elsewhere
+	program.Progress.EnterPass("second build")
 	if at, err := source.ParseDefinition(program.Definition); err == nil && at.Git == nil {
 		program.Definition = filepath.Join(root, program.Definition)
 	}

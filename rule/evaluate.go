@@ -61,7 +61,7 @@ func (p *program) failure(asset intent.Asset, err error) error {
 			WithHint("fewer loops within loops, and shorter texts, cost less")
 	}
 	return p.fails(asset, &EvaluationError{fmt.Sprintf("%v: %s", errNoValue, shorten(reason(err))), errNoValue}).
-		WithHint(`ask first whether it is there, as in has(payload.field) or "KEY" in payload.field`)
+		WithHint(`ask first whether it has one: has(payload.field), "KEY" in payload.field, or payload.field != 0 before a division`)
 }
 
 func reason(err error) string {

@@ -96,6 +96,19 @@ func (f *Filter) Match(asset intent.Asset) (bool, error) {
 	return matched, err
 }
 
+// WithoutValue says why the filter has no value for an asset, so that it does not match;
+// nil: it has one, or is about assets of another type.
+func (f *Filter) WithoutValue(asset intent.Asset) error {
+	if f.fixed != "" && asset.Payload.Type != f.fixed {
+		return nil
+	}
+	_, _, err := f.measured(asset, nil)
+	if errors.Is(err, errNoValue) {
+		return err
+	}
+	return nil
+}
+
 // Measure is Match, and says what it cost: about 8 a microsecond.
 func (f *Filter) Measure(asset intent.Asset) (matched bool, cost int, err error) {
 	if f.fixed != "" && asset.Payload.Type != f.fixed {

@@ -115,7 +115,7 @@ func toIncarnation(i intent.Incarnation) *apipb.Incarnation {
 		Id: i.ID.String(), Parent: toIncarnationID(i.Parent), Digest: toDigest(i.Digest), Schema: toDigest(i.Schema),
 		Policy: toDigest(i.Policy), Sources: each(i.Sources, toSource), Count: int64(i.Count), Added: int64(i.Added),
 		Changed: int64(i.Changed), Removed: int64(i.Removed), Created: toTime(i.Created), Author: toActor(i.Author),
-		Labels: i.Labels, Acknowledger: acknowledger,
+		Labels: i.Labels, Acknowledger: acknowledger, Warnings: each(i.Warnings, toFinding),
 	}
 }
 

@@ -101,7 +101,7 @@ func showIncarnation(ctx context.Context, r *reader, at address) (page, error) {
 	if err != nil {
 		return page{}, err
 	}
-	shown.Parts = append(shown.Parts, makePart("incarnation", "incarnation-facts", incarnation))
+	shown.Parts = append(shown.Parts, makePart("incarnation", "incarnation-facts", incarnation), makePart("warnings", "warnings", incarnation))
 	compared, err := r.Incarnations.CompareIncarnations(ctx, &apipb.CompareIncarnationsRequest{
 		From: incarnation.Parent, To: id, After: at.query.Get("after"), Limit: rowsShown,
 	})

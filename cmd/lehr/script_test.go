@@ -31,16 +31,37 @@ func TestMain(m *testing.M) {
 // TestScripts tells what a person does and sees, with the real program and
 // the real command plugin.
 func TestScripts(t *testing.T) {
-	plugins := t.TempDir()
+	programs := map[string]building.Program{}
 	for name, from := range map[string]string{"lehr-command": "plugins/command", "lehr-process": "plugins/process", "quiet": "examples/protection", "quietest": "examples/selection", "slowest": "examples/measurement"} {
-		if err := (building.Program{Of: "../../" + from}).At(filepath.Join(plugins, name)); err != nil {
+		programs[name] = building.Program{Of: "../../" + from}
+	}
+	runScripts(t, "../../testdata/script", programs)
+}
+
+// TestRendererScripts are those that need the programs of the module renderers.
+func TestRendererScripts(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds the renderers")
+	}
+	stripped, static := []string{"-ldflags", "-s -w"}, []string{"CGO_ENABLED=0"}
+	runScripts(t, "../../testdata/renderers", map[string]building.Program{
+		"lehr-kustomize": {Of: "../../renderers/kustomize", Flags: stripped, Env: static},
+		"lehr-helm":      {Of: "../../renderers/helm", Flags: stripped, Env: static},
+	})
+}
+
+// runScripts runs the scripts of a folder, with programs in their PATH.
+func runScripts(t *testing.T, folder string, programs map[string]building.Program) {
+	bin := t.TempDir()
+	for name, program := range programs {
+		if err := program.At(filepath.Join(bin, name)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	testscript.Run(t, testscript.Params{
-		Dir: "../../testdata/script",
+		Dir: folder,
 		Setup: func(env *testscript.Env) error {
-			env.Setenv("PATH", plugins+string(os.PathListSeparator)+env.Getenv("PATH"))
+			env.Setenv("PATH", bin+string(os.PathListSeparator)+env.Getenv("PATH"))
 			env.Setenv("HOME", env.WorkDir)
 			env.Setenv("UNIQUE", fmt.Sprint(os.Getpid())) // Of names that this machine has once.
 			return nil

@@ -120,7 +120,15 @@ func (c *child) answer(kind frameKind, payload []byte) (any, error) {
 		if err := json.Unmarshal(payload, &job); err != nil {
 			return nil, err
 		}
-		return c.run(job)
+		result, err := c.run(job)
+		if err != nil {
+			return nil, err
+		}
+		return judgeSQL(context.Background(), result, func(read work.Read) []byte {
+			// What it opened can be opened again; else the place is not found.
+			content, _ := c.open(read.Kind, Input{Name: read.Name, Digest: read.Digest})
+			return content
+		}), nil
 	case frameTypes:
 		var request typesRequest
 		if err := json.Unmarshal(payload, &request); err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"lehr.dev/fault"
 	"lehr.dev/intent"
+	"lehr.dev/measure"
 	"lehr.dev/prodspec/definition"
 	"lehr.dev/prodspec/derive"
 	"lehr.dev/prodspec/generate/archetype"
@@ -91,6 +92,8 @@ type Graph struct {
 	unsaved []outcome
 	// splits of generators that run for keys, by what was split.
 	splits map[string]map[string]splitFile
+	// progress is told of the generators that run; nil: nobody waits to see them.
+	progress *measure.Progress
 }
 
 // NewGraph returns a graph without runs, of the built-in types.
@@ -107,6 +110,9 @@ func NewGraph(runner Runner, cache Cache) *Graph {
 // Use sets the types and the derivations of the next builds. Runs that rested on
 // other types run again; by other derivations, what runs gave is derived again.
 func (g *Graph) Use(set *schema.Set, rules *derive.Rules) { g.schema, g.rules = set, rules }
+
+// ShowProgress has the next builds tell which generator runs, and for how many files.
+func (g *Graph) ShowProgress(progress *measure.Progress) { g.progress = progress }
 
 // Executions is how many runs were carried out since the start.
 func (g *Graph) Executions() int { return g.executions }
@@ -320,6 +326,9 @@ func (g *Graph) bringUpToDate(ctx context.Context, stage *stage, now time.Time) 
 		if err := g.judgeAgain(ctx, generator.Name, batch); err != nil {
 			return err
 		}
+	}
+	if len(todo) > 0 {
+		g.progress.BeginStep("run generator "+generator.Name, len(todo))
 	}
 	for batch := range slices.Chunk(todo, batchSize) {
 		for len(batch) > 0 {

@@ -17,6 +17,7 @@ import (
 
 	"lehr.dev/fault"
 	"lehr.dev/intent"
+	"lehr.dev/measure"
 	"lehr.dev/prodspec/generate/allowance"
 	"lehr.dev/prodspec/generate/native"
 	"lehr.dev/prodspec/generate/render"
@@ -42,6 +43,8 @@ type Options struct {
 	Elsewhere bool
 	// Turns that children wait for; nil: they start at once.
 	Turns *Turns
+	// Progress is told of each run that ended; nil: nobody waits to see it.
+	Progress *measure.Progress
 }
 
 // DefaultOptions starts this very binary, even if its file was replaced.
@@ -180,6 +183,7 @@ func (p *Process) runSome(ctx context.Context, first setup, jobs []Job, open Ope
 				return err
 			}
 			results = append(results, result)
+			p.options.Progress.AddDone(1)
 			if result.Died || job.Language == work.WASM && len(result.Findings) > 0 {
 				// A module that failed may have left the child without room.
 				break

@@ -91,6 +91,7 @@ func publishComparesAndSets(w *world) {
 	next := w.next()
 	next.Schema, next.Policy = digestOf("schema"), digestOf("policy")
 	next.Count, next.Added, next.Labels = 2, 1, map[string]string{"release": "r1"}
+	next.Warnings = []intent.Finding{{Rule: "source", Severity: intent.Warning, Message: "it cannot be read", File: "lehr.yaml", Line: 3}}
 	w.must(w.Stage(ctx, w.lease, at(1), []store.Entry{entry("b", "1")}))
 	published, err := w.Publish(ctx, w.lease, next)
 	w.must(err)

@@ -80,7 +80,9 @@ func loosenedStage(was, is *intentpb.RolloutStage) (found []string) {
 		{longer(was.Delay, is.Delay), "begins earlier"},
 		{more(was.Count, is.Count) || more(was.Percent, is.Percent) || more(was.Most, is.Most) || is.Factor > was.Factor && (was.Count > 0 || was.Percent > 0), "lets more go on at a time"},
 		{max(1, is.Parallel) > max(1, was.Parallel), "has more groups under way"},
-		{!sameMembers(was, is), "has other assets, groups or windows"},
+		{!sameMembers(was, is), "has other assets or groups"},
+		// A window where there was none only makes it wait.
+		{was.Window != nil && !proto.Equal(was.Window, is.Window), "has another window, or none"},
 	} {
 		if part.less {
 			found = append(found, part.says)
@@ -96,7 +98,7 @@ func longer(a, b *durationpb.Duration) bool { return a.AsDuration() > b.AsDurati
 
 func sameMembers(a, b *intentpb.RolloutStage) bool {
 	members := func(s *intentpb.RolloutStage) proto.Message {
-		return &intentpb.RolloutStage{Scopes: s.Scopes, Where: s.Where, By: s.By, Order: s.Order, Window: s.Window, Plugin: s.Plugin}
+		return &intentpb.RolloutStage{Scopes: s.Scopes, Where: s.Where, By: s.By, Order: s.Order, Plugin: s.Plugin}
 	}
 	return proto.Equal(members(a), members(b))
 }

@@ -26,6 +26,22 @@ func TestLoosened(t *testing.T) {
 			Validations: []*intentpb.Validation{{Name: "errors", Alpha: 0.01}},
 		}
 	}
+	hours := func(text string) *intentpb.Calendar {
+		return &intentpb.Calendar{Zone: "UTC", Open: []*intentpb.Window{{When: &intentpb.Window_Hours{Hours: text}}}}
+	}
+	// What a stage asks more is nothing less: a window where there was none.
+	windowed := strict()
+	windowed.Rollouts[0].Stages[0].Window = hours("09:00-17:00")
+	if said := course.Loosened(strict(), windowed, "web"); len(said) > 0 {
+		t.Errorf("a window more is loosened: %q", said)
+	}
+	for _, window := range []*intentpb.Calendar{nil, hours("00:00-23:59")} {
+		other := strict()
+		other.Rollouts[0].Stages[0].Window = window
+		if said := course.Loosened(windowed, other, "web"); !slices.Equal(said, []string{"the stage canary has another window, or none"}) {
+			t.Errorf("another window, or none: %q", said)
+		}
+	}
 	if said := course.Loosened(strict(), strict(), "web"); len(said) > 0 {
 		t.Errorf("the same is loosened: %q", said)
 	}
@@ -56,8 +72,8 @@ func TestLoosened(t *testing.T) {
 		}
 	}
 	for want, change := range map[string]func(p *intentpb.Policy, r *intentpb.Rollout){
-		"the validation errors is changed":                     func(p *intentpb.Policy, _ *intentpb.Rollout) { p.Validations[0].Alpha = 0.001 },
-		"the stage canary has other assets, groups or windows": func(_ *intentpb.Policy, r *intentpb.Rollout) { r.Stages[0].Scopes = []string{"a", "b"} },
+		"the validation errors is changed":            func(p *intentpb.Policy, _ *intentpb.Rollout) { p.Validations[0].Alpha = 0.001 },
+		"the stage canary has other assets or groups": func(_ *intentpb.Policy, r *intentpb.Rollout) { r.Stages[0].Scopes = []string{"a", "b"} },
 	} {
 		other := strict()
 		change(other, other.Rollouts[0])

@@ -217,7 +217,7 @@ func Parse(file string, text []byte) (*Document, error) {
 		}
 	}
 	if err != nil {
-		return nil, d.syntax(err)
+		return nil, d.syntax(text, err)
 	}
 	d.Root = node.Content[0]
 	if err := d.refuseTags(&node); err != nil {

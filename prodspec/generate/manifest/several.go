@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"io"
 	"path"
+	"regexp"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"buf.build/go/protovalidate"
 	"go.yaml.in/yaml/v3"
@@ -43,7 +45,7 @@ func ParseAll(file string, text []byte) ([]*Document, error) {
 			err = node.Decode(&value)
 		}
 		if err != nil {
-			return nil, whole.syntax(err)
+			return nil, whole.syntax(text, err)
 		}
 		if err := whole.refuseTags(&node); err != nil {
 			return nil, err
@@ -72,7 +74,7 @@ func parseJSON(file string, text []byte) ([]*Document, error) {
 		end := decoder.InputOffset()
 		if err != nil {
 			line := 1 + bytes.Count(text[:min(end, int64(len(text)))], []byte("\n"))
-			return nil, newDocument(file, nil).syntax(fmt.Errorf("line %d: %w", line, err))
+			return nil, newDocument(file, nil).syntax(text, fmt.Errorf("line %d: %w", line, err))
 		}
 		start := end - int64(len(value))
 		lines += bytes.Count(text[counted:start], []byte("\n"))
@@ -167,7 +169,10 @@ func (d *Document) empty() error {
 	return &Error{Findings: []intent.Finding{f}}
 }
 
-func (d *Document) syntax(err error) error {
+func (d *Document) syntax(text []byte, err error) error {
+	if f, ok := d.notUTF8(text); ok {
+		return &Error{Findings: []intent.Finding{f}}
+	}
 	message, line := err.Error(), 1
 	if match := yamlError.FindStringSubmatch(message); match != nil {
 		line, _ = strconv.Atoi(match[1])
@@ -175,7 +180,31 @@ func (d *Document) syntax(err error) error {
 	}
 	f := d.Finding(line, 1, "", "not valid YAML: %s", strings.TrimPrefix(message, "yaml: "))
 	f.Hint = "mend the line, or the one before it"
+	if twice.MatchString(message) {
+		f.Hint = "keep one of the two"
+	}
 	return &Error{Findings: []intent.Finding{f}}
+}
+
+// twice is what the library says of a key that is there already; it has no type for that.
+var twice = regexp.MustCompile(`mapping key .* already defined`)
+
+// notUTF8 finds the first byte that is none, unless the file says itself that it is UTF-16.
+func (d *Document) notUTF8(text []byte) (f intent.Finding, ok bool) {
+	if bytes.HasPrefix(text, []byte("\xff\xfe")) || bytes.HasPrefix(text, []byte("\xfe\xff")) {
+		return f, false
+	}
+	for at := 0; at < len(text); {
+		r, size := utf8.DecodeRune(text[at:])
+		if r == utf8.RuneError && size == 1 {
+			begin := bytes.LastIndexByte(text[:at], '\n') + 1
+			f = d.Finding(1+bytes.Count(text[:at], []byte("\n")), 1+utf8.RuneCount(text[begin:at]), "", "the byte 0x%02x is no UTF-8", text[at])
+			f.Hint = "save the file as UTF-8: iconv -f latin1 -t utf-8, for example"
+			return f, true
+		}
+		at += size
+	}
+	return f, false
 }
 
 // Index is the path of an element of the list at a path.

@@ -1,6 +1,7 @@
 package starlark
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -61,7 +62,19 @@ func current(thread *starlark.Thread) *run {
 }
 
 // assetValue is what asset returns.
-type assetValue struct{ asset work.Asset }
+type assetValue struct {
+	asset work.Asset
+	// last is the file that had been opened last when it was made.
+	last string
+}
+
+// after says what was read before each of two assets was made; empty: the same.
+func (a *assetValue) after(other *assetValue) string {
+	if a.last == other.last {
+		return ""
+	}
+	return fmt.Sprintf(": once after %s was read, and again after %s", cmp.Or(other.last, "nothing"), cmp.Or(a.last, "nothing"))
+}
 
 func (a *assetValue) String() string        { return "asset(" + string(a.asset.ID) + ")" }
 func (a *assetValue) Type() string          { return "asset" }
@@ -126,7 +139,7 @@ func newAsset(thread *starlark.Thread, b *starlark.Builtin, args starlark.Tuple,
 		}
 		file, line = r.decoded.WhereIs(field)
 	}
-	return &assetValue{work.Asset{ID: content.ID, Type: content.Payload.Type, Digest: digest, Body: body, File: file, Line: line}}, nil
+	return &assetValue{work.Asset{ID: content.ID, Type: content.Payload.Type, Digest: digest, Body: body, File: file, Line: line}, r.last}, nil
 }
 
 // pack takes a message, or one that an Any holds, as those of a decoded

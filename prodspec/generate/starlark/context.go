@@ -60,6 +60,7 @@ func (r *run) text(path string) ([]byte, error) {
 		return nil, fmt.Errorf("%s is not a declared file; declared: %s", path, names(r.job.Files))
 	}
 	r.reads.Note(work.ReadFile, path, input.Digest)
+	r.last = path
 	return r.open(work.ReadFile, input)
 }
 

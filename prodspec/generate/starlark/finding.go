@@ -3,15 +3,19 @@ package starlark
 import (
 	"errors"
 	"fmt"
+	"regexp"
+	"slices"
 	"strings"
 
 	"go.starlark.net/resolve"
 	"go.starlark.net/starlark"
 	"go.starlark.net/syntax"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"lehr.dev/fault"
 	"lehr.dev/intent"
 	"lehr.dev/prodspec/generate/manifest"
+	"lehr.dev/spell"
 )
 
 // place is an error of a program with its own position.
@@ -71,8 +75,17 @@ func (r *run) evaluation(f *intent.Finding, e *starlark.EvalError) {
 	if strings.Contains(f.Message, "called recursively") {
 		f.Hint = "Starlark has no recursion: walk the data with a loop"
 	}
-	if r.job.File != "" {
+	if near := r.meantField(f.Message); near != "" {
+		f.Hint = "did you mean " + near + "?"
+	}
+	if names := r.enumNames(f.Message); len(names) > 0 {
+		f.Hint = "write one of " + strings.Join(names, ", ") + ", in quotes"
+	}
+	switch {
+	case r.job.File != "":
 		f.Message += " (run for " + r.job.File + ")"
+	case r.last != "":
+		f.Message += " (the file read last is " + r.last + ")"
 	}
 	const most = 6
 	var chain []string
@@ -91,6 +104,62 @@ func (r *run) evaluation(f *intent.Finding, e *starlark.EvalError) {
 	if len(chain) > 1 {
 		f.Message += "; called at " + strings.Join(chain[1:], ", ")
 	}
+}
+
+// noField is what the library says of a field that a message does not have; it has no type
+// for that.
+var noField = regexp.MustCompile(`^([\w.]+) has no \.(\w+) field$`)
+
+// meantField is the field that was probably meant; empty: the message says something else.
+func (r *run) meantField(message string) string {
+	match := noField.FindStringSubmatch(message)
+	if match == nil {
+		return ""
+	}
+	found, err := r.schema.Descriptors().FindDescriptorByName(protoreflect.FullName(match[1]))
+	descriptor, is := found.(protoreflect.MessageDescriptor)
+	if err != nil || !is {
+		return ""
+	}
+	var names []string
+	for i := range descriptor.Fields().Len() {
+		names = append(names, string(descriptor.Fields().Get(i).Name()))
+	}
+	return spell.Nearest(match[2], names)
+}
+
+// noEnumName is what the library says of a name that an enum does not have; it has no type
+// for that.
+var noEnumName = regexp.MustCompile(`invalid name "[^"]*" for (\w+) enum$`)
+
+// enumNames are those that may be written; none: the message says something else.
+func (r *run) enumNames(message string) (names []string) {
+	match := noEnumName.FindStringSubmatch(message)
+	if match == nil {
+		return nil
+	}
+	add := func(enums protoreflect.EnumDescriptors) {
+		enum := enums.ByName(protoreflect.Name(match[1]))
+		for i := 0; enum != nil && i < enum.Values().Len(); i++ {
+			if value := enum.Values().Get(i); value.Number() != 0 {
+				names = append(names, string(value.Name()))
+			}
+		}
+	}
+	var within func(protoreflect.MessageDescriptors)
+	within = func(messages protoreflect.MessageDescriptors) {
+		for i := range messages.Len() {
+			add(messages.Get(i).Enums())
+			within(messages.Get(i).Messages())
+		}
+	}
+	r.schema.Descriptors().RangeFiles(func(file protoreflect.FileDescriptor) bool {
+		add(file.Enums())
+		within(file.Messages())
+		return true
+	})
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // crashed is the finding for a panic of the interpreter or of a library. The

@@ -42,7 +42,9 @@ func split(file string, text []byte, keys work.Keys) (entries []work.Entry, err 
 	for _, name := range keys.Path {
 		child := valueOf(node, name)
 		if child == nil {
-			return nil, d.Refuse(node, at, "there is no %q here, in which the keys of for_each are to be", name)
+			f := d.Finding(node.Line, node.Column, at, "there is no %q here, in which the keys of for_each are to be", name)
+			f.Hint = "add it to the file, say in lehr.yaml what the file has with for_each: {key: …}, or let the source list other files"
+			return nil, &manifest.Error{Findings: []intent.Finding{f}}
 		}
 		at, node = strings.TrimPrefix(at+"."+name, "."), resolved(child)
 	}

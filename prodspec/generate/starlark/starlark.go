@@ -57,6 +57,8 @@ type run struct {
 	log     strings.Builder
 	// manifest that was decoded last, whose fields assets may be made from.
 	decoded *manifest.Document
+	// last is the file that was opened last; empty: none was.
+	last string
 	// outOfSteps: the program was ended for it took too many steps.
 	outOfSteps bool
 }
@@ -122,7 +124,7 @@ func (r *run) assets(function *starlark.Function, value starlark.Value) ([]work.
 	iterator := iterable.Iterate()
 	defer iterator.Done()
 	var list []work.Asset
-	seen := map[intent.AssetID]work.Asset{}
+	seen := map[intent.AssetID]*assetValue{}
 	var item starlark.Value
 	for i := 0; iterator.Next(&item); i++ {
 		a, ok := item.(*assetValue)
@@ -132,11 +134,11 @@ func (r *run) assets(function *starlark.Function, value starlark.Value) ([]work.
 		if other, twice := seen[a.asset.ID]; twice {
 			return nil, &place{
 				file: a.asset.File, line: a.asset.Line, asset: a.asset.ID,
-				message: fmt.Sprintf("asset %s is generated twice by %s, also at %s:%d", a.asset.ID, r.job.Name(), other.File, other.Line),
+				message: fmt.Sprintf("asset %s is generated twice by %s, also at %s:%d%s", a.asset.ID, r.job.Name(), other.asset.File, other.asset.Line, a.after(other)),
 				hint:    "an id names one asset: rename or drop one of them",
 			}
 		}
-		seen[a.asset.ID] = a.asset
+		seen[a.asset.ID] = a
 		list = append(list, a.asset)
 	}
 	return list, nil

@@ -13,6 +13,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
 
 	"lehr.dev/fault"
 	"lehr.dev/files/lite"
@@ -174,6 +176,15 @@ func several(query string) bool {
 // trimmed is a query without its end.
 func trimmed(query string) string { return strings.TrimRight(strings.TrimSpace(query), "; \t\r\n") }
 
+// syntaxOrAccess is the class of PostgreSQL's codes of statements that it does not take.
+const syntaxOrAccess = "42"
+
+// refused is the error of a query that the database does not take, as it is.
+func (t *table) refused(why string) error {
+	return fault.New(fault.Invalid, "the database refuses the query of %s: %s", t, why).
+		WithHint("write one SELECT over tables and columns that are there, and that its user may read; it is asked as SELECT … FROM (QUERY)")
+}
+
 func (t *table) postgres(ctx context.Context, found *rows) error {
 	address, err := t.guard.secret(t.of.DSN, "")
 	if err != nil {
@@ -184,6 +195,9 @@ func (t *table) postgres(ctx context.Context, found *rows) error {
 		return fault.New(fault.Invalid, "%s holds no address of a PostgreSQL database", t.of.DSN).WithHint("put postgres://user:password@host/database there")
 	}
 	clean := func(err error) error {
+		if e, is := errors.AsType[*pgconn.PgError](err); is && strings.HasPrefix(e.Code, syntaxOrAccess) {
+			return t.refused(scrub(e.Message, address, config.Password))
+		}
 		if e, is := errors.AsType[*pgconn.PgError](err); is {
 			return errors.New(scrub(e.Message, address, config.Password))
 		}
@@ -262,6 +276,9 @@ func (t *table) sqlite(ctx context.Context, found *rows) error {
 	}
 	defer func() { _ = reading.Rollback() }()
 	answer, err := reading.QueryContext(ctx, "SELECT * FROM ("+trimmed(t.of.Query)+"\n)")
+	if e, is := errors.AsType[*sqlite.Error](err); is && e.Code()&0xff == sqlite3.SQLITE_ERROR {
+		return t.refused(e.Error())
+	}
 	if err != nil {
 		return err
 	}
@@ -277,7 +294,8 @@ func (t *table) sqlite(ctx context.Context, found *rows) error {
 		}
 	}
 	if t.of.Rows != "" && at < 0 {
-		return fault.New(fault.Invalid, "the query of %s has no column %s", t, quoted(t.of.Rows))
+		return fault.New(fault.Invalid, "the query of %s has no column %s: it has %s", t, quoted(t.of.Rows), strings.Join(columns, ", ")).
+			WithHint("let rows: name one of them, or select it AS %s", t.of.Rows)
 	}
 	values, into := make([]any, len(columns)), make([]any, len(columns))
 	for i := range values {

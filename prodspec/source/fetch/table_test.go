@@ -235,3 +235,23 @@ func TestPostgresThatFails(t *testing.T) {
 		r.holds(found)
 	}
 }
+
+// TestSQLThatTheDatabaseRefuses: it is the query that is wrong, and that is told, with
+// what may be done, rather than that it is tried again.
+func TestSQLThatTheDatabaseRefuses(t *testing.T) {
+	both(t, func(t *testing.T, d database) {
+		for query, want := range map[string]string{
+			"SELEC name FROM shop":     "the database refuses the query of ",
+			"SELECT nmae FROM shop":    "nmae",
+			"DELETE FROM shop":         "the database refuses the query of ",
+			"SELECT name FROM no_shop": "no_shop",
+		} {
+			r := newReader(t, source.Remote{}, "shop.json")
+			r.remote = asking(r, d, func(s *source.SQL) { s.Query = query })
+			r.refuses(fault.Invalid, want)
+		}
+		r := newReader(t, source.Remote{}, "shop.json")
+		r.remote = asking(r, d, func(s *source.SQL) { s.Rows = "nmae" })
+		r.refuses(fault.Invalid, "nmae")
+	})
+}

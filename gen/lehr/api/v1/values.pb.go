@@ -1386,7 +1386,10 @@ type Incarnation struct {
 	State string `protobuf:"bytes,15,opt,name=state" json:"state,omitempty"`
 	// Id of the trace of the build that made it, 32 hexadecimal digits; empty: this
 	// server tells nobody of it.
-	Trace         string `protobuf:"bytes,16,opt,name=trace" json:"trace,omitempty"`
+	Trace string `protobuf:"bytes,16,opt,name=trace" json:"trace,omitempty"`
+	// What was found of its candidate and did not stand against it, such as a source that
+	// could not be read meanwhile; at most 50.
+	Warnings      []*Finding `protobuf:"bytes,17,rep,name=warnings" json:"warnings,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1531,6 +1534,13 @@ func (x *Incarnation) GetTrace() string {
 		return x.Trace
 	}
 	return ""
+}
+
+func (x *Incarnation) GetWarnings() []*Finding {
+	if x != nil {
+		return x.Warnings
+	}
+	return nil
 }
 
 type Candidate struct {
@@ -1783,7 +1793,7 @@ const file_lehr_api_v1_values_proto_rawDesc = "" +
 	"\x06reason\x18\x03 \x01(\tR\x06reason\x120\n" +
 	"\x05since\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x12\x16\n" +
 	"\x06ending\x18\x05 \x01(\tR\x06ending\x12\x14\n" +
-	"\x05reach\x18\x06 \x01(\tR\x05reach\"\xd3\x04\n" +
+	"\x05reach\x18\x06 \x01(\tR\x05reach\"\x85\x05\n" +
 	"\vIncarnation\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x16\n" +
 	"\x06parent\x18\x02 \x01(\tR\x06parent\x12\x16\n" +
@@ -1801,7 +1811,8 @@ const file_lehr_api_v1_values_proto_rawDesc = "" +
 	"\x06labels\x18\r \x03(\v2$.lehr.api.v1.Incarnation.LabelsEntryR\x06labels\x126\n" +
 	"\facknowledger\x18\x0e \x01(\v2\x12.lehr.api.v1.ActorR\facknowledger\x12\x14\n" +
 	"\x05state\x18\x0f \x01(\tR\x05state\x12\x14\n" +
-	"\x05trace\x18\x10 \x01(\tR\x05trace\x1a9\n" +
+	"\x05trace\x18\x10 \x01(\tR\x05trace\x120\n" +
+	"\bwarnings\x18\x11 \x03(\v2\x14.lehr.api.v1.FindingR\bwarnings\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x80\x03\n" +
@@ -1880,14 +1891,15 @@ var file_lehr_api_v1_values_proto_depIdxs = []int32{
 	2,  // 22: lehr.api.v1.Incarnation.author:type_name -> lehr.api.v1.Actor
 	17, // 23: lehr.api.v1.Incarnation.labels:type_name -> lehr.api.v1.Incarnation.LabelsEntry
 	2,  // 24: lehr.api.v1.Incarnation.acknowledger:type_name -> lehr.api.v1.Actor
-	3,  // 25: lehr.api.v1.Candidate.sources:type_name -> lehr.api.v1.SourceRevision
-	6,  // 26: lehr.api.v1.Candidate.findings:type_name -> lehr.api.v1.Finding
-	18, // 27: lehr.api.v1.Candidate.created:type_name -> google.protobuf.Timestamp
-	28, // [28:28] is the sub-list for method output_type
-	28, // [28:28] is the sub-list for method input_type
-	28, // [28:28] is the sub-list for extension type_name
-	28, // [28:28] is the sub-list for extension extendee
-	0,  // [0:28] is the sub-list for field type_name
+	6,  // 25: lehr.api.v1.Incarnation.warnings:type_name -> lehr.api.v1.Finding
+	3,  // 26: lehr.api.v1.Candidate.sources:type_name -> lehr.api.v1.SourceRevision
+	6,  // 27: lehr.api.v1.Candidate.findings:type_name -> lehr.api.v1.Finding
+	18, // 28: lehr.api.v1.Candidate.created:type_name -> google.protobuf.Timestamp
+	29, // [29:29] is the sub-list for method output_type
+	29, // [29:29] is the sub-list for method input_type
+	29, // [29:29] is the sub-list for extension type_name
+	29, // [29:29] is the sub-list for extension extendee
+	0,  // [0:29] is the sub-list for field type_name
 }
 
 func init() { file_lehr_api_v1_values_proto_init() }
