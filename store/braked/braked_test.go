@@ -235,6 +235,22 @@ func TestAnotherProcessWritesAStop(t *testing.T) {
 	await(t, "the store takes it", func() bool { return len(stops(t, below)) == 1 && len(s.Unwritten()) == 0 })
 }
 
+// TestAServerThatStoodStillReadsTheFileFirst: while it does, another process stops; once it
+// goes on it permits nothing by what it knew before.
+func TestAServerThatStoodStillReadsTheFileFirst(t *testing.T) {
+	below, lease := open(t)
+	beside := filepath.Join(t.TempDir(), "lehr.db")
+	s, other := brakedOf(t, below, beside), brakedOf(t, below, beside)
+	below.is(full, nil)
+	if err := other.SetStop(t.Context(), stopOf(shop)); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "it reads the file, which nothing does for it", func() bool {
+		err := s.Permit(t.Context(), lease, "shop/1", time.Now())
+		return fault.Is(err, fault.Conflict) && len(s.Unwritten()) == 1
+	})
+}
+
 // TestABrakeFileThatIsCutOff: whatever of the newer half is lost, the older counts; where
 // neither is whole nobody serves by it.
 func TestABrakeFileThatIsCutOff(t *testing.T) {
