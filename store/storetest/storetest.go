@@ -47,6 +47,7 @@ func Run(t *testing.T, open func(t *testing.T) store.All) {
 		{"Audit", testAudit},
 		{"Grants", testGrants},
 		{"Tokens", testTokens},
+		{"TokensAreCounted", testTokensAreCounted},
 		{"Authority", testAuthority},
 		{"ApproverSettles", testApproverSettles},
 		{"Reading", testReading},
