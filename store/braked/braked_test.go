@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -249,6 +250,19 @@ func TestAServerThatStoodStillReadsTheFileFirst(t *testing.T) {
 		err := s.Permit(t.Context(), lease, "shop/1", time.Now())
 		return fault.Is(err, fault.Conflict) && len(s.Unwritten()) == 1
 	})
+}
+
+// TestABrakeFileThatIsAPipe is not waited for.
+func TestABrakeFileThatIsAPipe(t *testing.T) {
+	below, _ := open(t)
+	beside := filepath.Join(t.TempDir(), "lehr.db")
+	if err := syscall.Mkfifo(braked.FileOf(beside), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := braked.New(below, braked.Options{Beside: beside, Runtime: loop.Real(), Log: slog.New(slog.DiscardHandler)})
+	if !fault.Is(err, fault.Invalid) {
+		t.Errorf("%v", err)
+	}
 }
 
 // TestABrakeFileThatIsCutOff: whatever of the newer half is lost, the older counts; where
