@@ -53,6 +53,7 @@ func Run(t *testing.T, open func(t *testing.T) store.All) {
 		{"Reading", testReading},
 		{"EveryWriteAsks", testEveryWriteAsks},
 		{"Collector", testCollector},
+		{"CandidatesKeepTheirBase", testCandidatesKeepTheirBase},
 		{"CollectorKeepsThePeriodsHead", testCollectorKeepsThePeriodsHead},
 		{"Changed", testChanged},
 		{"Claims", testClaims},
