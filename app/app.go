@@ -215,6 +215,8 @@ func (a *App) open(ctx context.Context) error {
 		if err := a.openStore(ctx); err != nil {
 			return err
 		}
+	} else if brakes, ok := a.store.(*braked.Store); ok {
+		a.brakes = brakes
 	}
 	if err := a.readPolicy(ctx); err != nil {
 		return err

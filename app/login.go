@@ -40,7 +40,7 @@ func (a *App) newLogins(policy access.OIDC) (*logins, error) {
 		return l, nil
 	}
 	provider := oidc.New(policy, a.options.Roots, a.runtime.Now)
-	sessions := oidc.NewSessions(a.store, a.runtime.Now)
+	sessions := oidc.NewSessions(a.store, a.runtime.Now, func() int { return a.quotas.Limits().Sessions })
 	l.exchange = oidc.NewExchange(provider, sessions, a.options.URLs)
 	if len(a.options.URLs) > 0 {
 		l.browsers = oidc.NewBrowsers(provider, sessions, a.options.URLs, secret, a.log)

@@ -105,7 +105,7 @@ func TestWhoMayReadMetrics(t *testing.T) {
 	token := func(owner string) string {
 		t.Helper()
 		made, secret := access.Mint(store.Token{Owner: owner})
-		if _, err := opened.CreateToken(t.Context(), made); err != nil {
+		if _, err := opened.CreateToken(t.Context(), made, 0); err != nil {
 			t.Fatal(err)
 		}
 		return secret

@@ -398,12 +398,17 @@ func (n notStarted) Push(context.Context, plugin.Push) plugin.PushResult {
 	return plugin.PushResult{Ending: plugin.Stopped, Reason: n.err().Error()}
 }
 
-// planCandidate looks at what a held candidate would change, with the plugins
-// that head has.
+// planCandidate looks at what a candidate would change, with the plugins that head has:
+// also a rejected or superseded one, of which nothing is ever pushed, for to look is not
+// to act (S21).
 func (a *App) planCandidate(ctx context.Context, candidate intent.Candidate) (plan server.Plan, err error) {
-	if candidate.State != intent.CandidateHeld || candidate.Schema.IsZero() {
-		return plan, fault.New(fault.Invalid, "candidate %s is %s: only one that is held is planned", candidate.ID, candidate.State).
-			WithHint("lehr describe candidate %s shows what it changes", candidate.ID.Digest.Short())
+	switch {
+	case candidate.State == intent.CandidatePublished:
+		return plan, fault.New(fault.Invalid, "candidate %s is published: nothing of it is still to be planned", candidate.ID).
+			WithHint("lehr plan --head tells how production differs from what is served")
+	case candidate.Schema.IsZero():
+		return plan, fault.New(fault.Invalid, "candidate %s is %s, and was not generated to its end: there is nothing to compare", candidate.ID, candidate.State).
+			WithHint("lehr describe candidate %s shows its findings", candidate.ID.Digest.Short())
 	}
 	partition := candidate.ID.Partition
 	delta, err := a.store.CandidateDelta(ctx, candidate.ID)

@@ -111,6 +111,56 @@ func TestAPlanKnowsWhatIsUnhealthy(t *testing.T) {
 	}
 }
 
+// TestARejectedCandidateIsPlanned, by its digest: it tells what it would have changed, says
+// that it is rejected, and changes nothing.
+func TestARejectedCandidateIsPlanned(t *testing.T) {
+	n := &neighbourhood{production: newProduction()}
+	file := partition(t, "one", "a")
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(filepath.Dir(file), name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("web.star", scoped)
+	write("list.yaml", "{a: x}")
+	write("lehr.yaml", strings.Replace(definition, "NAME", "one", 1)+`validate:
+  rules: [{id: y, severity: error, where: type == "Command", must: 'payload.input != "y"', message: y may not be}]
+`)
+	running, opened := begin(t, n.production, map[intent.PartitionID]string{"one": file}, func(o *app.Options) {
+		o.Parts.Plugins = func([]string) plugin.Plugin { return n }
+	})
+	c := client.InProcess(running.Handler())
+	eventually(t, "a is enforced", func() bool {
+		report, err := opened.Report(t.Context(), "one", "a")
+		return err == nil && report.State == intent.StateInSync
+	})
+	rejected := func() (digests []string) {
+		list, err := c.Candidates.ListCandidates(t.Context(), &apipb.ListCandidatesRequest{Partition: "one"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, candidate := range list.Candidates {
+			if candidate.State == string(intent.CandidateRejected) {
+				digests = append(digests, candidate.Digest)
+			}
+		}
+		return digests
+	}
+	write("list.yaml", "{a: y}")
+	eventually(t, "the edit is rejected", func() bool { return len(rejected()) > 0 })
+	answer, err := c.Reports.PlanCandidate(t.Context(), &apipb.PlanCandidateRequest{Partition: "one", Candidate: rejected()[0]})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if answer.State != string(intent.CandidateRejected) || len(answer.Reports) != 1 || answer.Reports[0].Plan == nil {
+		t.Errorf("%v", answer)
+	}
+	if report, err := opened.Report(t.Context(), "one", "a"); err != nil || report.State != intent.StateInSync {
+		t.Errorf("a is %s, %v", report.State, err)
+	}
+}
+
 // hanging is production whose push of b does not end before it is let.
 type hanging struct {
 	*neighbourhood

@@ -118,11 +118,7 @@ there.`,
 			if err != nil {
 				return err
 			}
-			c, err := s.connectOrOpen(command.Context())
-			if err != nil {
-				return err
-			}
-			response, err := c.Brakes.SetStop(command.Context(), &apipb.SetStopRequest{Partition: scope, Reason: reason})
+			response, err := s.setStop(command.Context(), &apipb.SetStopRequest{Partition: scope, Reason: reason})
 			if err != nil {
 				return err
 			}

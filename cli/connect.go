@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os/user"
+	"time"
 
 	"lehr.dev/access"
 	"lehr.dev/client"
@@ -114,6 +115,12 @@ func (s *session) answeringOrOpen(ctx context.Context) (*client.Client, error) {
 	case len(s.servers) > 0 && s.database == "", !fault.Is(err, fault.NotFound) && !fault.Is(err, fault.Unavailable):
 		return found, err
 	}
+	return s.openInstead(ctx, found, err)
+}
+
+// openInstead returns a client of the store itself, for the server, if one was found,
+// cannot be asked.
+func (s *session) openInstead(ctx context.Context, found *client.Client, err error) (*client.Client, error) {
 	opened, openErr := s.open(ctx)
 	name, _ := s.storeMeant()
 	if silent, ok := errors.AsType[*fault.Error](err); ok && found != nil && fault.Is(openErr, fault.NotFound) {
@@ -122,6 +129,53 @@ func (s *session) answeringOrOpen(ctx context.Context) (*client.Client, error) {
 			WithHint("mend that, or name the store that it serves: --database URL, or --store FILE")
 	}
 	return opened, openErr
+}
+
+// stopPatience is how long a server may take to answer a stop, or to say which store it
+// has, before the store itself is worked on.
+const stopPatience = 10 * time.Second
+
+// setStop asks the server that is found, which takes a stop although its store cannot
+// answer (S18); of the store itself only where no server takes it, or a flag names it.
+func (s *session) setStop(ctx context.Context, request *apipb.SetStopRequest) (*apipb.SetStopResponse, error) {
+	take := func(c *client.Client, err error) (*apipb.SetStopResponse, error) {
+		if err != nil {
+			return nil, err
+		}
+		return c.Brakes.SetStop(ctx, request)
+	}
+	if s.local.Client != nil || s.databaseGiven || s.storeGiven {
+		return take(s.connectOrOpen(ctx))
+	}
+	found, err := s.dial()
+	if err == nil && s.databaseMeant() {
+		soon, cancel := context.WithTimeout(ctx, stopPatience)
+		defer cancel()
+		// One whose store cannot be asked now may have it.
+		if about, err := found.Server.GetServer(soon, serverRequest); err == nil && about.Store != s.local.StoreName(s.database) {
+			return take(s.answeringOrOpen(ctx))
+		}
+	}
+	if err == nil {
+		soon, cancel := context.WithTimeout(ctx, stopPatience)
+		defer cancel()
+		var response *apipb.SetStopResponse
+		if response, err = found.Brakes.SetStop(soon, request); err == nil {
+			return response, nil
+		}
+		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+			err = fault.New(fault.Unavailable, "the server at %s does not answer within %s", plain(found.URL), stopPatience)
+		}
+		if !fault.Is(err, fault.Unavailable) {
+			return nil, err
+		}
+	} else if !fault.Is(err, fault.NotFound) && !fault.Is(err, fault.Unavailable) {
+		return nil, err
+	}
+	if len(s.servers) > 0 && s.database == "" {
+		return nil, err
+	}
+	return take(s.openInstead(ctx, found, err))
 }
 
 // storeMeant is the store to work on without a server, and whether a flag names it.

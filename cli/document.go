@@ -14,6 +14,7 @@ import (
 	"lehr.dev/document"
 	"lehr.dev/document/written"
 	"lehr.dev/fault"
+	"lehr.dev/files"
 	apipb "lehr.dev/gen/lehr/api/v1"
 )
 
@@ -122,7 +123,7 @@ func readDocumentFile(file string) (any, error) {
 	if file == "-" {
 		text, err = io.ReadAll(io.LimitReader(os.Stdin, 4*document.MaxBytes))
 	} else {
-		text, err = os.ReadFile(file)
+		text, err = files.Read(file, 4*document.MaxBytes)
 	}
 	if err != nil {
 		return nil, fault.New(fault.Invalid, "%s cannot be read: %w", file, err)

@@ -13,6 +13,7 @@ import (
 
 	"lehr.dev/export"
 	"lehr.dev/fault"
+	"lehr.dev/files"
 	apipb "lehr.dev/gen/lehr/api/v1"
 )
 
@@ -123,7 +124,7 @@ them with its manifest. It prints the incarnation and its digest, to be compared
 with what lehr describe incarnation says.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			file, err := os.Open(args[0])
+			file, err := files.OpenGiven(args[0])
 			if err != nil {
 				return fault.New(fault.Invalid, "cannot read the export: %w", err)
 			}

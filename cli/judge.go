@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"lehr.dev/fault"
+	"lehr.dev/files"
 	"lehr.dev/judge"
 	"lehr.dev/operator"
 	"lehr.dev/strategist/validation"
@@ -233,7 +234,7 @@ func (j *judging) readKept(path string, given keptJudgement) (keptJudgement, err
 }
 
 func readJudgement(path string) ([]byte, error) {
-	text, err := os.ReadFile(path)
+	text, err := files.Read(path, files.MostGiven)
 	if err != nil {
 		return nil, fault.New(fault.Unavailable, "cannot read the judgement: %w", err).WithHint("name a file that lehr judge -o json wrote")
 	}

@@ -5,13 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"lehr.dev/fault"
+	"lehr.dev/files"
 	"lehr.dev/judge"
 )
 
@@ -21,7 +21,7 @@ var sampleColumns = []string{"time", "metric", "group", "value", "of"}
 // readSamples reads a CSV file. Its samples are the experiment's from a time on, or
 // as their group says where that is zero.
 func readSamples(path string, at time.Time) ([]judge.Series, error) {
-	file, err := os.Open(path)
+	file, err := files.OpenGiven(path)
 	if err != nil {
 		return nil, fault.New(fault.Unavailable, "cannot read the samples: %w", err).WithHint("name a file of samples that can be read")
 	}

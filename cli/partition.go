@@ -14,6 +14,7 @@ import (
 
 	"lehr.dev/client"
 	"lehr.dev/fault"
+	"lehr.dev/files"
 	apipb "lehr.dev/gen/lehr/api/v1"
 )
 
@@ -129,7 +130,7 @@ func definitionPath(path string) (string, error) {
 // partitionOf reads the partition's name from a definition, without judging
 // the rest: the pipeline does, and reports findings.
 func (s *session) partitionOf(ctx context.Context, definition, sources string) (string, error) {
-	read := func() ([]byte, error) { return os.ReadFile(definition) }
+	read := func() ([]byte, error) { return files.Read(definition, files.MostGiven) }
 	if inRepository(definition) {
 		read = func() ([]byte, error) { return s.local.ReadDefinition(ctx, definition, sources) }
 	}

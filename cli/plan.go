@@ -26,7 +26,7 @@ func (s *session) planCommand() *cobra.Command {
 		Short: "Show what a definition would change in production, and what is in the way",
 		Long: `Build a partition here, start or dial its plugins, compare with production and change
 nothing. What the store knows counts: what was enforced, approvals, pins, brakes. With
---candidate, the server looks at one that is held; with --head, it tells what it found.
+--candidate, the server looks at one, also at a rejected one; with --head, it tells what it found.
 Exit code 2 when there are differences, or assets that cannot be compared or that no plugin
 serves.`,
 		Args: cobra.MaximumNArgs(1),
@@ -45,7 +45,7 @@ serves.`,
 			return s.plan(ctx, options)
 		},
 	}
-	command.Flags().StringVar(&candidate, "candidate", "", "a held candidate's digest, or newest, in the place of a definition")
+	command.Flags().StringVar(&candidate, "candidate", "", "a candidate's digest, or newest, in the place of a definition")
 	command.Flags().BoolVar(&head, "head", false, "what is served, in the place of a definition")
 	command.Flags().StringVar(&options.PluginServers, "plugin-servers", os.Getenv("LEHR_PLUGIN_SERVERS"), "file that lists the plugin servers which may be dialled (env LEHR_PLUGIN_SERVERS; default: none)")
 	generatorsFlag(command, &options.Generators)
@@ -107,7 +107,10 @@ func (s *session) planServed(ctx context.Context, candidate string) error {
 		}
 		planned.Answer = answer
 		var notes []string
-		if planned.Answer.Base != planned.Answer.Head {
+		switch state := intent.CandidateState(planned.Answer.State); {
+		case state == intent.CandidateRejected || state == intent.CandidateSuperseded:
+			notes = append(notes, fmt.Sprintf("it is %s: nothing of it is pushed; this is what it would have changed", state))
+		case planned.Answer.Base != planned.Answer.Head:
 			notes = append(notes, fmt.Sprintf("it was made of %s, and head is %s: it is superseded soon", cmp.Or(planned.Answer.Base, "nothing"), planned.Answer.Head))
 		}
 		return s.printPlanned(planned, notes)

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"net/url"
 	"os"
 	"strconv"
 	"strings"
@@ -50,12 +51,43 @@ func Read(path string, most int64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	return limited(file, path, most)
+}
+
+// limited reads an open file to its end, and closes it.
+func limited(file *os.File, path string, most int64) ([]byte, error) {
 	defer file.Close()
 	content, err := io.ReadAll(io.LimitReader(file, most+1))
 	if err == nil && int64(len(content)) > most {
 		err = fault.New(fault.Invalid, "%s has more than %d bytes", path, most).WithHint("name another file")
 	}
 	return content, err
+}
+
+// ReadForeign reads a file that Open opens, of at most so many bytes.
+func ReadForeign(path string, most int64) ([]byte, error) {
+	file, err := Open(path)
+	if err != nil {
+		return nil, err
+	}
+	return limited(file, path, most)
+}
+
+// CheckDatabase refuses the address of a PostgreSQL database that names a file which Open
+// does not open: its library opens them by name, and waits for a pipe.
+func CheckDatabase(address *url.URL) error {
+	for _, name := range []string{"sslrootcert", "sslcert", "sslkey", "passfile", "servicefile"} {
+		path := address.Query().Get(name)
+		if path == "" || path == "system" { // The system's own certificates.
+			continue
+		}
+		file, err := Open(path)
+		if err != nil {
+			return fault.New(fault.Invalid, "%s of the database's address: %w", name, err).WithHint("name a regular file that can be read")
+		}
+		file.Close()
+	}
+	return nil
 }
 
 // CheckPlace is Invalid when there is something at a path that is no regular file, where

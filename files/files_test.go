@@ -1,6 +1,7 @@
 package files_test
 
 import (
+	"net/url"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -42,6 +43,9 @@ func TestOwnFilesAreOpenedByNoName(t *testing.T) {
 		linked(t, os.Symlink, token, filepath.Join(home, "link")),
 		linked(t, os.Link, token, filepath.Join(home, "hard.json")),
 		linked(t, os.Link, key, filepath.Join(home, "hard.pem")),
+		linked(t, os.Link, store, filepath.Join(home, "hard.db")),
+		linked(t, os.Link, write(t, store+"-wal"), filepath.Join(home, "hard.wal")),
+		linked(t, os.Link, store+".sources/other/mirror", filepath.Join(home, "hard.mirror")),
 		linked(t, os.Symlink, filepath.Join(home, "data"), filepath.Join(home, "folder")) + "/lehr.db.server.json",
 		"/proc/self/root" + token,
 	}
@@ -55,7 +59,7 @@ func TestOwnFilesAreOpenedByNoName(t *testing.T) {
 			t.Errorf("%s: %v, %v, want it denied", name, file, err)
 		}
 	}
-	for _, name := range []string{"data/lehr.db", "data/lehr.db.server.json", "hard.json", "hard.pem"} {
+	for _, name := range []string{"data/lehr.db", "data/lehr.db.server.json", "hard.json", "hard.pem", "hard.db", "hard.wal", "hard.mirror"} {
 		if file, err := root.OpenIn(name, name); !fault.Is(err, fault.Denied) {
 			t.Errorf("%s in the folder: %v, %v, want it denied", name, file, err)
 		}
@@ -71,6 +75,31 @@ func TestOwnFilesAreOpenedByNoName(t *testing.T) {
 	// Whoever runs the server may name a key.
 	if _, err := files.Read(key, files.MostGiven); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestTheAddressOfADatabaseNamesRegularFiles, for its library would wait for a pipe.
+func TestTheAddressOfADatabaseNamesRegularFiles(t *testing.T) {
+	home := t.TempDir()
+	pipe := filepath.Join(home, "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	certificate := write(t, filepath.Join(home, "ca.pem"))
+	for parameter, want := range map[string]bool{
+		"sslrootcert=" + pipe: false, "sslcert=" + pipe: false, "sslkey=" + pipe: false, "passfile=" + pipe: false, "sslrootcert=/dev/zero": false,
+		"sslrootcert=" + home: false, "sslrootcert=" + certificate: true, "sslrootcert=system": true, "sslmode=disable": true,
+	} {
+		address, err := url.Parse("postgres://ann@db/shop?" + parameter)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := files.CheckDatabase(address); (err == nil) != want || err != nil && !fault.Is(err, fault.Invalid) {
+			t.Errorf("%s: %v", parameter, err)
+		}
+	}
+	if _, err := files.ReadForeign(pipe, 10); !fault.Is(err, fault.Invalid) {
+		t.Errorf("a pipe is read: %v", err)
 	}
 }
 

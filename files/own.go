@@ -58,6 +58,9 @@ func Guard(stores, single []string) (release func()) {
 	stores, single = absolute(stores), absolute(single)
 	add(own.stores, stores, 1)
 	add(own.single, single, 1)
+	walked.mutex.Lock()
+	walked.files = nil
+	walked.mutex.Unlock()
 	return sync.OnceFunc(func() {
 		add(own.stores, stores, -1)
 		add(own.single, single, -1)
@@ -162,6 +165,55 @@ func besides(folder, base string) (found []identity) {
 	return found
 }
 
+// walked are the files in the folders beside all stores, when these were walked last.
+var walked struct {
+	mutex sync.Mutex
+	at    time.Time
+	files map[identity]bool
+}
+
+// walkAge is how old a walk may be: sources may have many files of several names. What is
+// made in such a folder, and linked to from elsewhere, within that time may be missed.
+const walkAge = time.Second
+
+// insides are the files in the folders beside all stores.
+func insides() map[identity]bool {
+	walked.mutex.Lock()
+	defer walked.mutex.Unlock()
+	start := time.Now()
+	if age := start.Sub(walked.at); walked.files != nil && age >= 0 && age < walkAge {
+		return walked.files
+	}
+	found := map[identity]bool{}
+	stores, _ := Guarded()
+	for _, path := range stores {
+		folder, base := filepath.Split(path)
+		entries, err := os.ReadDir(folder)
+		if err != nil {
+			continue
+		}
+		for _, entry := range entries {
+			if !entry.IsDir() || !beside(entry.Name(), base) {
+				continue
+			}
+			// What goes away meanwhile has no other name that leads to it from here.
+			_ = filepath.WalkDir(filepath.Join(folder, entry.Name()), func(_ string, below fs.DirEntry, err error) error {
+				if err != nil || !below.Type().IsRegular() {
+					return nil
+				}
+				if info, err := below.Info(); err == nil {
+					if id, ok := identify(info); ok {
+						found[id] = true
+					}
+				}
+				return nil
+			})
+		}
+	}
+	walked.at, walked.files = time.Now(), found
+	return found
+}
+
 // beside reports whether a file is the store or one that its name begins.
 func beside(name, store string) bool {
 	rest, begins := strings.CutPrefix(name, store)
@@ -202,6 +254,10 @@ func refuseOwn(open int, path string, info *unix.Stat_t) error {
 	}
 	if len(own.prefixes) == 0 {
 		return nil
+	}
+	// It has another name, which may lie in a folder beside a store.
+	if info.Nlink > 1 && info.Mode&unix.S_IFMT == unix.S_IFREG && insides()[identity{uint64(info.Dev), info.Ino}] {
+		return denied(path)
 	}
 	if info.Nlink == 0 {
 		// It was among them, perhaps, until a moment ago.

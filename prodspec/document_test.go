@@ -35,6 +35,34 @@ func (w *world) edit(base, path, value string) document.Document {
 
 const tuning = `{"clusters": {"a": {"version": "1.4"}, "b": {"version": "1.5"}}}`
 
+// TestAnUndoneEditGoesBack: what is published is known to go back where all that changed is an
+// edit that undoes another, and not where anything else changed with it.
+func TestAnUndoneEditGoesBack(t *testing.T) {
+	w := withKnobs(t)
+	w.start()
+	w.wait("unavailable", func(s prodspec.Status) bool { return s.State == prodspec.Unavailable })
+	made, err := w.store.CreateDocument(t.Context(), "shop", "tuning", []byte(tuning), "begun", person)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.served(1)
+	edited := w.edit(made.Revision.ID, "/clusters/a/version", `"2.0"`)
+	w.served(2)
+	undone, err := w.store.UndoDocument(t.Context(), "shop", "tuning", edited.Revision.ID, "slow", person)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.served(3)
+	w.edit(undone.Revision.ID, "/clusters/a/version", `"3.0"`)
+	w.served(4)
+	for sequence, back := range map[intent.Sequence]bool{1: false, 2: false, 3: true, 4: false} {
+		incarnation, err := w.store.Incarnation(t.Context(), intent.IncarnationID{Partition: "shop", Sequence: sequence})
+		if err != nil || incarnation.Back != back {
+			t.Errorf("%d goes back: %t, want %t; %v", sequence, incarnation.Back, back, err)
+		}
+	}
+}
+
 // A document that is not there yet is asked for by the command that makes it.
 // Once it is, it is built from, and each edit of it, long before sources would be
 // looked at again; provenance has its revision, and who made it, when and why.

@@ -24,8 +24,11 @@ type Limits struct {
 	Watches int `yaml:"watches"`
 	// Changes within ten minutes: calls that have something kept.
 	Changes int `yaml:"changes"`
-	// Tokens that are kept of one owner, ended and revoked ones too.
+	// Tokens that are kept of one owner, ended and revoked ones too. The store counts
+	// them, and Sessions, for all replicas.
 	Tokens int `yaml:"tokens"`
+	// Sessions of one person, by logins, that are in force, or began within an hour.
+	Sessions int `yaml:"sessions"`
 	// Denials that are logged within a minute; of more only the number is.
 	Denials int `yaml:"denials"`
 	// Connections at once of one address, and AllConnections of all.
@@ -38,7 +41,7 @@ type Limits struct {
 // DefaultLimits hold where the operator's file says nothing else.
 func DefaultLimits() Limits {
 	return Limits{
-		Calls: 200, Watches: 100, Changes: 1000, Tokens: 200, Denials: 30,
+		Calls: 200, Watches: 100, Changes: 1000, Tokens: 200, Sessions: 1000, Denials: 30,
 		Connections: 1000, AllConnections: 5000, BodySeconds: 60,
 	}
 }
@@ -57,6 +60,7 @@ func Table() []Row {
 		{"watches", "watches and other streams of a caller at once", d.Watches},
 		{"changes", "changes of a caller within 10 minutes", d.Changes},
 		{"tokens", "tokens that are kept of an owner, ended ones too", d.Tokens},
+		{"sessions", "sessions of a person, by logins, that have not ended, or began within an hour", d.Sessions},
 		{"denials", "denials of a caller that are logged within a minute", d.Denials},
 		{"connections", "connections of one address at once", d.Connections},
 		{"all_connections", "connections at once", d.AllConnections},
@@ -66,7 +70,7 @@ func Table() []Row {
 
 // values of the limits, in the order of the table.
 func (l *Limits) values() []*int {
-	return []*int{&l.Calls, &l.Watches, &l.Changes, &l.Tokens, &l.Denials, &l.Connections, &l.AllConnections, &l.BodySeconds}
+	return []*int{&l.Calls, &l.Watches, &l.Changes, &l.Tokens, &l.Sessions, &l.Denials, &l.Connections, &l.AllConnections, &l.BodySeconds}
 }
 
 // Read reads the operator's file; no path: the defaults.
@@ -128,9 +132,6 @@ type Keeper struct {
 type counts struct {
 	calls, watches   int
 	changes, denials window
-	// making is held while a token is made for them.
-	making sync.Mutex
-	held   int
 }
 
 // window counts within a period that begins with the first.
@@ -188,7 +189,7 @@ func (k *Keeper) forget() {
 	}
 	now := k.now()
 	for name, c := range k.callers {
-		if c.calls+c.watches+c.held == 0 && now.Sub(c.changes.began) > changesPeriod && now.Sub(c.denials.began) > denialsPeriod {
+		if c.calls+c.watches == 0 && now.Sub(c.changes.began) > changesPeriod && now.Sub(c.denials.began) > denialsPeriod {
 			delete(k.callers, name)
 		}
 	}
@@ -221,31 +222,6 @@ func (k *Keeper) Enter(caller, procedure string, stream bool) (leave func(), err
 		defer k.mutex.Unlock()
 		*under--
 	}), nil
-}
-
-// Make has a token made for an owner, one at a time, unless they have too many: kept says
-// how many that are.
-func (k *Keeper) Make(owner string, kept func() (int, error), make func() error) error {
-	k.mutex.Lock()
-	c, most := k.of(owner), k.limits.Tokens
-	c.held++
-	k.mutex.Unlock()
-	defer func() {
-		k.mutex.Lock()
-		defer k.mutex.Unlock()
-		c.held--
-	}()
-	c.making.Lock()
-	defer c.making.Unlock()
-	have, err := kept()
-	if err != nil {
-		return err
-	}
-	if have >= most {
-		return exhausted(time.Hour, "%d tokens of %.100q are kept, which is the most", have, owner).
-			WithHint("use one that there is: tokens that ended are forgotten after 90 days; whoever runs the server may allow more: tokens in the file of --quotas")
-	}
-	return make()
 }
 
 // Denied counts a denial. It reports whether it is to be logged, and how many before it

@@ -65,7 +65,7 @@ func (w *world) callers(launch string) (all []caller) {
 		if change != nil {
 			change(&token)
 		}
-		_, err := w.store.CreateToken(w.Context(), token)
+		_, err := w.store.CreateToken(w.Context(), token, 0)
 		w.must(err)
 		return bearer
 	}

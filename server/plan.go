@@ -68,5 +68,7 @@ func (s *Server) PlanCandidate(ctx context.Context, request *apipb.PlanCandidate
 	if err != nil {
 		return nil, err
 	}
-	return plan.Message(partition.Head), nil
+	response := plan.Message(partition.Head)
+	response.State = string(candidate.State)
+	return response, nil
 }

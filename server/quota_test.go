@@ -155,7 +155,7 @@ func TestAnOverloadIsTold(t *testing.T) {
 	w := newWorld(t, func(k *quota.Keeper) { k.Use(limits) })
 	w.must(w.store.SetPolicy(t.Context(), []intent.Grant{{Subject: "user:vera", Role: intent.Viewer}}, ann))
 	token, bearer := access.Mint(store.Token{Owner: "vera"})
-	_, err = w.store.CreateToken(t.Context(), token)
+	_, err = w.store.CreateToken(t.Context(), token, 0)
 	w.must(err)
 	for _, want := range []int{200, 429} {
 		request, err := http.NewRequest("POST", w.url+"/lehr.api.v1.AuthService/CreateToken", strings.NewReader("{}"))

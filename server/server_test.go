@@ -82,7 +82,7 @@ func newWorld(t testing.TB, changes ...func(*quota.Keeper)) *world {
 func (w *world) bear(token store.Token) *client.Client {
 	w.Helper()
 	token, bearer := access.Mint(token)
-	_, err := w.store.CreateToken(w.Context(), token)
+	_, err := w.store.CreateToken(w.Context(), token, 0)
 	w.must(err)
 	c := client.Dial(w.url, bearer, intent.Actor{Name: "somebody else", Origin: "cli"})
 	w.Cleanup(c.Close)

@@ -70,5 +70,5 @@ func (l *Lab) well() bool {
 		}
 	}
 	s := l.store
-	return (alive == 1 || alive > 1 && l.fleet() && l.leading() != nil) && s.left == 0 && !s.full.After(l.Now()) && !s.lagUntil.After(l.Now()) && len(l.armed) == 0 && len(l.rotten) == 0
+	return (alive == 1 || alive > 1 && l.fleet() && l.leading() != nil) && s.left == 0 && !s.full.After(l.Now()) && !s.hung.After(l.Now()) && !s.lagUntil.After(l.Now()) && len(l.armed) == 0 && len(l.rotten) == 0
 }

@@ -259,6 +259,8 @@ func (l *Lab) ownKinds() []weighed {
 		return tellingKinds
 	case l.byHours():
 		return hoursKinds
+	case l.braked():
+		return brakedKinds
 	case l.rolls():
 		return anyRolloutKinds
 	}

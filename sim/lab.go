@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -52,9 +53,11 @@ type Lab struct {
 	databaseNumber int64
 	born           int
 	store          storeTrouble
-	armed          []armed
-	intent         Intent
-	first          Intent
+	// brakes is the folder of the file beside the store, in runs that have one.
+	brakes string
+	armed  []armed
+	intent Intent
+	first  Intent
 	// good is the intent that was served last, said the ids of all that were
 	// ever written and may be served.
 	good Intent
@@ -334,9 +337,8 @@ func (l *Lab) close() {
 		l.people.Go("close", func() {
 			_ = l.reading.Close()
 			for _, r := range l.replicas {
-				if !r.Alive() && r.store != nil {
-					_ = r.store.Close() // As the supervisor does, who may be late.
-					r.store = nil
+				if !r.Alive() {
+					_ = r.free() // As the supervisor does, who may be late.
 				}
 			}
 		})
@@ -346,5 +348,8 @@ func (l *Lab) close() {
 	l.Scheduler.End() // Also plugins without parent.
 	if l.db != nil {
 		l.db.Close()
+	}
+	if l.brakes != "" {
+		os.RemoveAll(l.brakes)
 	}
 }

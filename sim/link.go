@@ -33,6 +33,8 @@ type storeTrouble struct {
 	only string
 	// full: nothing can be written until then.
 	full time.Time
+	// hung: writes are not answered before then; they are carried out.
+	hung time.Time
 	// lag is how late changes are told, until then.
 	lag      time.Duration
 	lagUntil time.Time
@@ -73,6 +75,12 @@ func write[T any](ctx context.Context, l *link, call string, do func() (T, error
 		return none, err
 	}
 	s := &l.lab.store
+	if hung := s.hung.Sub(l.lab.Now()); hung > 0 {
+		l.lab.mark("store: a write hung")
+		if l.replica.Wait(ctx, hung, nil) != nil {
+			return none, fault.New(fault.Unavailable, "%s: the store does not answer", call)
+		}
+	}
 	switch {
 	case s.full.After(l.lab.Now()):
 		l.lab.mark("store: full")
@@ -187,6 +195,22 @@ func (l *link) OpenPushes(ctx context.Context, partition intent.PartitionID) ([]
 
 func (l *link) EnforcedPage(ctx context.Context, partition intent.PartitionID, after intent.AssetID, limit int) ([]store.Enforced, error) {
 	return read(ctx, l, "EnforcedPage", func() ([]store.Enforced, error) { return l.All.EnforcedPage(ctx, partition, after, limit) })
+}
+
+// SetStop fails only where stops count before the store has them.
+func (l *link) SetStop(ctx context.Context, stop intent.Stop) error {
+	if !l.lab.braked() {
+		return l.All.SetStop(ctx, stop)
+	}
+	return wrote(ctx, l, "SetStop", func() error { return l.All.SetStop(ctx, stop) })
+}
+
+// Resume fails only where stops count before the store has them.
+func (l *link) Resume(ctx context.Context, partition intent.PartitionID, reason string, by intent.Actor) error {
+	if !l.lab.braked() {
+		return l.All.Resume(ctx, partition, reason, by)
+	}
+	return wrote(ctx, l, "Resume", func() error { return l.All.Resume(ctx, partition, reason, by) })
 }
 
 func (l *link) Acquire(ctx context.Context, partition intent.PartitionID, holder string) (store.Lease, error) {

@@ -83,13 +83,13 @@ var acts = map[Kind]func(person) error{
 
 func (p person) stop() error {
 	scope := []string{"", string(p.partition)}[p.r.IntN(2)]
-	_, err := p.c.Brakes.SetStop(p.ctx, &apipb.SetStopRequest{Partition: scope, Reason: "a drill"})
+	answer, err := p.c.Brakes.SetStop(p.ctx, &apipb.SetStopRequest{Partition: scope, Reason: "a drill"})
 	if err != nil {
 		return err
 	}
 	p.stopped = true
 	p.tell("%s: stopped (%q)", p.d, scope)
-	p.Monitor.StopAcknowledged(partitionID(scope), p.Now())
+	p.stopAnswered(answer.Stop)
 	p.after(p.d.Length, func() { _ = p.resume() })
 	return nil
 }
@@ -101,8 +101,9 @@ func (p person) resume() error {
 		return err
 	}
 	for _, stop := range list.Stops {
-		// From the asking on it may be so.
-		p.Monitor.Resumed(partitionID(stop.Partition), p.Now())
+		if stop.Reach == "" { // From the asking on it may be so.
+			p.Monitor.Resumed(partitionID(stop.Partition), p.Now())
+		}
 		if _, err := p.c.Brakes.Resume(p.ctx, &apipb.ResumeRequest{Partition: stop.Partition, Reason: "over"}); err != nil {
 			return err
 		}

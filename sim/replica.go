@@ -13,6 +13,7 @@ import (
 	"lehr.dev/plugin"
 	"lehr.dev/prodspec/generate"
 	"lehr.dev/sim/virtual"
+	"lehr.dev/store/braked"
 	"lehr.dev/store/sqlite"
 )
 
@@ -25,10 +26,12 @@ type Replica struct {
 	lab     *Lab
 	handler http.Handler
 	// holder is its name among replicas.
-	holder   string
-	app      *app.App
-	store    *sqlite.Store
-	link     *link
+	holder string
+	app    *app.App
+	store  *sqlite.Store
+	link   *link
+	// brakes have stops count before the store has them; nil: this run has none.
+	brakes   *braked.Store
 	stopping chan struct{}
 	// told: it was asked to end.
 	told bool
@@ -114,6 +117,12 @@ func (r *Replica) main() {
 		return
 	}
 	r.store, r.link = opened, newLink(opened, r)
+	if l.braked() {
+		if r.brakes, err = braked.New(r.link, braked.Options{Beside: l.beside(), Runtime: r.Process, Log: l.log()}); err != nil {
+			l.wrong("simulator", "%s cannot read the brake file: %v", r.Name(), err)
+			return
+		}
+	}
 	options := app.DefaultOptions()
 	options.Store, options.Listen, options.Version, options.Log = "", "", "simulated", l.log()
 	options.Register = map[intent.PartitionID]string{l.partition: l.definition}
@@ -123,6 +132,9 @@ func (r *Replica) main() {
 		Store: r.link, Runtime: r.Process, Sources: l.Sources,
 		Plugins: func(run []string) plugin.Plugin { return l.Monitor.Watch(l.World.Plugin(r.Process, run)) },
 		Runner:  inProcess{generate.InProcess{Limits: generate.DefaultLimits()}},
+	}
+	if r.brakes != nil {
+		options.Parts.Store = r.brakes
 	}
 	if l.tells() {
 		options.Parts.Notify = r.receive
@@ -157,12 +169,24 @@ func (r *Replica) main() {
 			l.wrong("L7", "%s did not stop: %v", r.Name(), err)
 		}
 	}
-	if err := opened.Close(); err != nil {
+	if err := r.free(); err != nil {
 		l.wrong("L7", "%s did not close its store: %v", r.Name(), err)
 	}
-	r.store = nil
 	l.tell("%s has ended", r.Name())
 	l.Kill(r.Process)
+}
+
+// free closes its connections.
+func (r *Replica) free() error {
+	if r.store == nil {
+		return nil
+	}
+	close := r.store.Close
+	if r.brakes != nil {
+		close = r.brakes.Close // And the file beside the store.
+	}
+	r.store = nil
+	return close()
 }
 
 // as speaks to it as a person of that name does, from that place: through the
@@ -218,10 +242,7 @@ func (l *Lab) tend() {
 			alive = append(alive, r)
 			continue
 		}
-		if r.store != nil {
-			_ = r.store.Close() // Frees its connections; the process is gone.
-			r.store = nil
-		}
+		_ = r.free() // The process is gone.
 	}
 	l.replicas = alive
 	for range max(l.options.Replicas, 1) - len(alive) {

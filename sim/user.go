@@ -4,13 +4,13 @@ import (
 	"context"
 	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 
 	"lehr.dev/app"
 	"lehr.dev/document"
 	"lehr.dev/fault"
+	"lehr.dev/files"
 	"lehr.dev/intent"
 )
 
@@ -130,7 +130,7 @@ func (l *Lab) fits(kind Kind) bool {
 }
 
 // readFolder reads all regular files below a folder.
-func readFolder(folder string, files map[string]string) error {
+func readFolder(folder string, found map[string]string) error {
 	total := 0
 	err := filepath.WalkDir(folder, func(name string, entry fs.DirEntry, err error) error {
 		switch {
@@ -141,12 +141,12 @@ func readFolder(folder string, files map[string]string) error {
 		case !entry.Type().IsRegular():
 			return nil
 		}
-		content, err := os.ReadFile(name)
+		content, err := files.Read(name, mostUserBytes)
 		if total += len(content); err == nil && total > mostUserBytes {
 			return fault.New(fault.Invalid, "the folder %s holds more than %d bytes", folder, mostUserBytes).
 				WithHint("keep the partition in a folder of its own")
 		}
-		files[name] = string(content)
+		found[name] = string(content)
 		return err
 	})
 	if err != nil {

@@ -307,9 +307,11 @@ type Access interface {
 	// CreateToken stores a token for the caller, or for another owner: that
 	// takes an admin of all. A zero Until is UsualTokenPeriod from now, or the
 	// end of the token that it is made with; none is longer than
-	// MaxTokenPeriod. A caller's token hands down its owner's groups, its limits
+	// MaxTokenPeriod. Exhausted: so many of the owner's are kept, of that kind; 0: any
+	// number. Sessions that ended, and began an hour ago, make place for others. A
+	// caller's token hands down its owner's groups, its limits
 	// and its end.
-	CreateToken(ctx context.Context, token Token) (Token, error)
+	CreateToken(ctx context.Context, token Token, most int) (Token, error)
 	// TokenByID is NotFound when there is none. It asks nothing of the caller.
 	TokenByID(ctx context.Context, id string) (Token, error)
 	// Tokens lists the caller's; for an admin of all, everybody's, the newest

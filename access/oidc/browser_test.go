@@ -24,7 +24,7 @@ func (n noTokens) TokenByID(context.Context, string) (store.Token, error) {
 	return store.Token{}, fault.New(fault.NotFound, "no such token")
 }
 
-func (noTokens) CreateToken(_ context.Context, token store.Token) (store.Token, error) {
+func (noTokens) CreateToken(_ context.Context, token store.Token, _ int) (store.Token, error) {
 	return token, nil
 }
 
@@ -35,7 +35,7 @@ func (noTokens) RevokeToken(context.Context, string, string) (store.Token, error
 // guarded is a server's pages, and who logs in to them.
 func guarded(i *issuer, tokens oidc.Tokens, secret string) http.Handler {
 	urls := []*url.URL{{Scheme: "https", Host: "lehr.example.com"}, {Scheme: "https", Host: "other.example.com:7474"}}
-	browsers := oidc.NewBrowsers(i.provider, oidc.NewSessions(tokens, i.time), urls, secret, slog.New(slog.DiscardHandler))
+	browsers := oidc.NewBrowsers(i.provider, oidc.NewSessions(tokens, i.time, func() int { return 0 }), urls, secret, slog.New(slog.DiscardHandler))
 	return browsers.Guard(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { i.Error("a page is shown") }))
 }
 

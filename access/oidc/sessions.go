@@ -17,7 +17,7 @@ import (
 // Tokens is where sessions are kept.
 type Tokens interface {
 	access.Tokens
-	CreateToken(ctx context.Context, token store.Token) (store.Token, error)
+	CreateToken(ctx context.Context, token store.Token, most int) (store.Token, error)
 	RevokeToken(ctx context.Context, id, reason string) (store.Token, error)
 }
 
@@ -26,10 +26,14 @@ type Tokens interface {
 type Sessions struct {
 	tokens Tokens
 	now    func() time.Time
+	// most of one person that are kept.
+	most func() int
 }
 
-// NewSessions keeps them in a store, by its clock.
-func NewSessions(tokens Tokens, now func() time.Time) *Sessions { return &Sessions{tokens, now} }
+// NewSessions keeps them in a store, by its clock, so many of one person.
+func NewSessions(tokens Tokens, now func() time.Time, most func() int) *Sessions {
+	return &Sessions{tokens, now, most}
+}
 
 // origin by which pages are read.
 const origin = "page"
@@ -46,7 +50,7 @@ func (s *Sessions) Begin(ctx context.Context, person Person, idToken string) (st
 	}
 	// The server has just made sure of who it is.
 	by := store.Caller{Actor: intent.Actor{Name: person.Name, Origin: "login"}, Local: true}
-	made, err := s.tokens.CreateToken(store.WithCaller(ctx, by), token)
+	made, err := s.tokens.CreateToken(store.WithCaller(ctx, by), token, s.most())
 	if err != nil {
 		if used := s.unused(ctx, token.ID); used != nil { // By another at the same time.
 			return token, "", used

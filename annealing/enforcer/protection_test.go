@@ -543,6 +543,37 @@ func TestAChangeWithoutAPushSkipsNothing(t *testing.T) {
 	})
 }
 
+// TestALongerTimeAskedLater: what passed to its end stays passed where the longer time is
+// over; where it still runs, the rest of it is asked (decision 0085).
+func TestALongerTimeAskedLater(t *testing.T) {
+	for name, test := range map[string]struct {
+		longer time.Duration
+		asked  bool
+	}{"over": {10 * time.Minute, false}, "running": {time.Hour, true}} {
+		t.Run(name, func(t *testing.T) {
+			simulate(t, func(w *world) {
+				s := w.protected(afterwards())
+				w.policy.Checks[0].Where = `id == "web"`
+				w.publish(web)
+				w.inSync(web)
+				w.eventually("it passed to its end", func() bool { return len(s.texts("after")) > 0 && w.report("web").Health == (intent.Health{}) })
+				w.pass(20 * time.Minute)
+				asked := len(s.texts("after"))
+				s.says("after", "it does not smell right")
+				w.policy.Checks[0].GetProtection().After.Duration = durationpb.New(test.longer)
+				w.publish(web, thing{id: "next", word: "v1"}.with(after("web")))
+				w.pass(10 * time.Minute)
+				if again := len(s.texts("after")) > asked; again != test.asked {
+					t.Errorf("it is asked again: %t, want %t", again, test.asked)
+				}
+				if pushed := w.production.word("next") != ""; pushed == test.asked {
+					t.Errorf("what comes after it was pushed: %t, want %t", pushed, !test.asked)
+				}
+			})
+		})
+	}
+}
+
 // TestWhatIsNotWellTakesAPlaceOfItsScope, and newer content that may mend it is pushed.
 func TestWhatIsNotWellTakesAPlaceOfItsScope(t *testing.T) {
 	simulate(t, func(w *world) {

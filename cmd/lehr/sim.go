@@ -11,6 +11,7 @@ import (
 	"lehr.dev/cli"
 	"lehr.dev/client"
 	"lehr.dev/fault"
+	"lehr.dev/files"
 	"lehr.dev/sim"
 	"lehr.dev/sim/campaign"
 	"lehr.dev/sim/scenario"
@@ -48,7 +49,7 @@ func simKit() cli.SimKit {
 
 // playScript plays one, and says at its end how it went.
 func playScript(ctx context.Context, path string, out io.Writer) (bool, error) {
-	text, err := os.ReadFile(path)
+	text, err := files.Read(path, files.MostGiven)
 	if err != nil {
 		return false, fault.New(fault.NotFound, "cannot read the script: %w", err)
 	}

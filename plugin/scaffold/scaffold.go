@@ -16,6 +16,7 @@ import (
 	"text/template"
 
 	"lehr.dev/fault"
+	"lehr.dev/files"
 )
 
 // Options say what is written.
@@ -114,7 +115,7 @@ func prepare(options Options) (words, []byte, error) {
 	if filled.GoVersion, filled.Requirements, err = requirements(source); err != nil {
 		return filled, nil, err
 	}
-	sums, err := os.ReadFile(filepath.Join(source, "go.sum"))
+	sums, err := files.Read(filepath.Join(source, "go.sum"), files.MostGiven)
 	if err != nil {
 		return filled, nil, fault.New(fault.Invalid, "reading Lehr's source: %w", err)
 	}

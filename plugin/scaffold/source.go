@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"lehr.dev/fault"
+	"lehr.dev/files"
 )
 
 // module is how Lehr's go.mod begins.
@@ -44,7 +45,7 @@ func findLehr(named string) (string, error) {
 }
 
 func isLehr(folder string) bool {
-	text, err := os.ReadFile(filepath.Join(folder, "go.mod"))
+	text, err := files.Read(filepath.Join(folder, "go.mod"), files.MostGiven)
 	return err == nil && strings.HasPrefix(string(text), module)
 }
 
@@ -56,7 +57,7 @@ var (
 // requirements are those of Lehr, so that the plugin builds with what Lehr was
 // built with; "go mod tidy" leaves those that it needs.
 func requirements(source string) (version, require string, err error) {
-	text, err := os.ReadFile(filepath.Join(source, "go.mod"))
+	text, err := files.Read(filepath.Join(source, "go.mod"), files.MostGiven)
 	if err != nil {
 		return "", "", fault.New(fault.Invalid, "reading Lehr's source: %w", err)
 	}

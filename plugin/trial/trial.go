@@ -11,7 +11,6 @@ import (
 	"errors"
 	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -20,6 +19,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"lehr.dev/fault"
+	"lehr.dev/files"
 	"lehr.dev/intent"
 	"lehr.dev/schema"
 )
@@ -36,26 +36,26 @@ func Types(ctx context.Context, folder string) (*schema.Set, error) {
 	if folder == "" {
 		return schema.Builtin(), nil
 	}
-	var files []schema.SourceFile
+	var sources []schema.SourceFile
 	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || filepath.Ext(path) != ".proto" {
 			return err
 		}
-		text, err := os.ReadFile(path)
+		text, err := files.Read(path, files.MostGiven)
 		if err != nil {
 			return err
 		}
 		name, err := filepath.Rel(folder, path)
-		files = append(files, schema.SourceFile{Path: filepath.ToSlash(name), Text: text})
+		sources = append(sources, schema.SourceFile{Path: filepath.ToSlash(name), Text: text})
 		return err
 	})
 	if err != nil {
 		return nil, fault.New(fault.Invalid, "reading the types in %s: %w", folder, err)
 	}
-	if len(files) == 0 {
-		return nil, fault.New(fault.Invalid, "there is no .proto file in %s", folder).WithHint("name the folder from which the files import each other")
+	if len(sources) == 0 {
+		return nil, fault.New(fault.Invalid, "there is no .proto file in %s", folder).WithHint("name the folder from which the sources import each other")
 	}
-	compiled, findings := schema.Compile(ctx, files, nil)
+	compiled, findings := schema.Compile(ctx, sources, nil)
 	for _, finding := range findings {
 		if finding.Severity == intent.Error {
 			return nil, fault.New(fault.Invalid, "%s:%d:%d: %s", filepath.Join(folder, finding.File), finding.Line, finding.Column, finding.Message).WithHint("%s", finding.Hint)
@@ -67,7 +67,7 @@ func Types(ctx context.Context, folder string) (*schema.Set, error) {
 // Read reads an example: a file of two YAML or JSON documents, each with a type
 // and a payload, as "lehr build --out" writes them.
 func Read(file string, set *schema.Set) (Example, error) {
-	text, err := os.ReadFile(file)
+	text, err := files.Read(file, files.MostGiven)
 	if err != nil {
 		return Example{}, fault.New(fault.Invalid, "reading the example: %w", err)
 	}

@@ -7,6 +7,7 @@ import (
 
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/intent"
+	"lehr.dev/sim/world"
 	"lehr.dev/store"
 )
 
@@ -455,6 +456,35 @@ var admissions = []breach{
 			r.must(r.SetStop(r.Context(), intent.Stop{Partition: sim, Owner: ann}))
 			r.must(r.Resume(r.Context(), sim, "over", ann)) // Before the answer came.
 			r.StopAcknowledged(sim, r.now)
+		}},
+	{"S18", "after the stop of",
+		func(r *run) {
+			a := r.admit("a")
+			r.StopUnwritten(sim, r.now, "", nil)
+			r.pass(time.Minute)
+			r.effect(a)
+		},
+		func(r *run) { // What was under way ends in time; an admission alone does nothing.
+			a := r.admit("a")
+			r.StopUnwritten(sim, r.now, "", nil)
+			r.effect(a)
+			r.forces("b")
+		}},
+	{"S18", "after the stop of",
+		func(r *run) {
+			a := r.admit("a")
+			r.StopUnwritten("", r.now, "north", func() bool { return true })
+			r.pass(time.Minute)
+			r.effect(a, func(e *world.Effect) { e.Replica = "north" })
+		},
+		func(r *run) { // Another process does not know what one has in memory, nor does the next of its name.
+			a := r.admit("a")
+			alive := true
+			r.StopUnwritten("", r.now, "north", func() bool { return alive })
+			r.pass(time.Minute)
+			r.effect(a, func(e *world.Effect) { e.Replica = "south" })
+			alive = false
+			r.effect(a, func(e *world.Effect) { e.Replica = "north" })
 		}},
 }
 

@@ -17,7 +17,7 @@ type brakes struct {
 	stored    map[intent.PartitionID]bool // stops in the store
 	approvals map[approvalKey]approval
 	// stops are those that a person was told to be in force, and since when.
-	stops map[intent.PartitionID]time.Time
+	stops map[intent.PartitionID]answeredStop
 	// lastPin is the highest revision of a pin, revisions all that were seen.
 	lastPin   uint64
 	revisions map[uint64]string
@@ -41,11 +41,27 @@ type brakes struct {
 func newBrakes() brakes {
 	return brakes{
 		pins: map[intent.AssetID][]intent.Pin{}, holds: map[intent.AssetID]held{}, stored: map[intent.PartitionID]bool{},
-		approvals: map[approvalKey]approval{}, stops: map[intent.PartitionID]time.Time{},
+		approvals: map[approvalKey]approval{}, stops: map[intent.PartitionID]answeredStop{},
 		revisions: map[uint64]string{}, resumed: map[intent.PartitionID]bool{},
 		inForce: map[intent.PartitionID]bool{}, allowed: map[agreed]bool{}, madeBy: map[intent.Sequence][]string{},
 		refused: map[agreed]time.Time{}, lifted: map[lift]bool{},
 	}
+}
+
+// answeredStop is a stop that a person was told to be in force.
+type answeredStop struct {
+	at time.Time
+	// unwritten: it was told that the store did not have it. What is admitted meanwhile is
+	// for the process to keep from acting.
+	unwritten bool
+	// of is the one process that knows it, for as long as it lives; nil: all do.
+	of    string
+	lives func() bool
+}
+
+// binds reports whether a process must obey it.
+func (s answeredStop) binds(process string) bool {
+	return s.lives == nil || s.of == process && s.lives()
 }
 
 type held struct{ created, ends int64 }

@@ -151,8 +151,8 @@ func (m *Monitor) wrote(by string, p *push, news *news) bool {
 // looks (S1).
 func (m *Monitor) braked(p *push, news *news) {
 	for _, scope := range []intent.PartitionID{"", m.options.Partition} {
-		since, told := m.stops[scope]
-		m.hold(!told, "S18", "push %s of %s was admitted after %s, when the stop of %q was answered", p.id, p.asset, since, scope)
+		stop, told := m.stops[scope]
+		m.hold(!told || stop.unwritten, "S18", "push %s of %s was admitted after %s, when the stop of %q was answered", p.id, p.asset, stop.at, scope)
 		m.hold(!m.inForce[scope], "S18", "push %s of %s was admitted under the stop of %q", p.id, p.asset, scope)
 	}
 	if h, there := m.holds[p.asset]; there && !news.has("hold", string(p.asset)) && !news.has("unhold", string(p.asset)) {
@@ -198,7 +198,21 @@ func (m *Monitor) StopAcknowledged(scope intent.PartitionID, at time.Time) {
 		m.fail("S18", "the stop of %q was answered, and is not in the store", scope)
 		fallthrough
 	default:
-		m.stops[scope] = at
+		m.stops[scope] = answeredStop{at: at}
+	}
+}
+
+// StopUnwritten is called when a person was told that the stop of the scope is in force,
+// though the store does not have it: for one process, for as long as it lives, or, without
+// lives, for all.
+func (m *Monitor) StopUnwritten(scope intent.PartitionID, at time.Time, of string, lives func() bool) {
+	if scope != "" && scope != m.options.Partition {
+		return
+	}
+	m.Commit()
+	m.ask("S18")
+	if known, told := m.stops[scope]; !told || known.lives != nil && (lives == nil || !known.lives()) {
+		m.stops[scope] = answeredStop{at: at, unwritten: true, of: of, lives: lives}
 	}
 }
 

@@ -96,7 +96,9 @@ func (m *Monitor) timely(e world.Effect, p *push) {
 		m.hold(m.late(e, over) <= 0, "S4", "effect %d of push %s of %s came %s after the lease of its epoch %d was lost", e.Number, p.id, p.asset, e.At.Sub(over), p.epoch)
 	}
 	for _, scope := range slices.Sorted(maps.Keys(m.stops)) {
-		m.hold(m.late(e, m.stops[scope]) <= 0, "S18", "effect %d of push %s of %s came %s after the stop of %q was answered", e.Number, p.id, p.asset, e.At.Sub(m.stops[scope]), scope)
+		if stop := m.stops[scope]; stop.binds(e.Replica) {
+			m.hold(m.late(e, stop.at) <= 0, "S18", "effect %d of push %s of %s came %s after the stop of %q was answered", e.Number, p.id, p.asset, e.At.Sub(stop.at), scope)
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package monitor
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -202,11 +203,56 @@ func (m *Monitor) asksAfter(asset intent.AssetID, follows intent.Sequence) (p *p
 	return p, asks
 }
 
-// isOver reports whether what is asked after a push may be over: it passed at the end of
-// its time, or later.
+// passed is what was over after a push by a policy that was head: it stays so, whatever a
+// later one asks.
+type passed struct {
+	checks map[askedAfter]bool
+	// well is when a newer head came and nothing that was asked until then was open: what
+	// only that asks, and whose time was over, is not asked.
+	well map[intent.PushID]time.Time
+}
+
+type askedAfter struct {
+	push  intent.PushID
+	check string
+}
+
+// remember takes up, before another policy may be head, what is over by this one.
+func (m *Monitor) remember() {
+	if m.head == 0 {
+		return
+	}
+	now := m.options.Now()
+	for _, asset := range slices.Sorted(maps.Keys(m.members)) {
+		p, asks := m.asksAfter(asset, m.follows(asset, now))
+		if p == nil {
+			continue
+		}
+		open := false
+		for _, c := range asks {
+			if m.isOver(c, p) {
+				m.passed.checks[askedAfter{p.id, c.GetName()}] = true
+			} else {
+				open = true
+			}
+		}
+		if !open {
+			m.passed.well[p.id] = now
+		}
+	}
+}
+
+// isOver reports whether what is asked after a push may be over: by this policy, or by one
+// before, of which it passed.
 func (m *Monitor) isOver(c *intentpb.Check, p *push) bool {
 	after := c.GetProtection().GetAfter()
 	until := p.ended.Add(after.GetDelay().AsDuration() + after.GetDuration().AsDuration())
+	well, wasWell := m.passed.well[p.id]
+	return m.passed.checks[askedAfter{p.id, c.GetName()}] || wasWell && !until.After(well) || m.passes(c, p, until)
+}
+
+// passes reports whether a check passed at the end of its time after a push, or later.
+func (m *Monitor) passes(c *intentpb.Check, p *push, until time.Time) bool {
 	said := m.judgements(c, "after", p, "", m.options.Now())
 	for i, j := range said {
 		from := until

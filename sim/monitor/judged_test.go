@@ -16,12 +16,18 @@ import (
 func (r *run) isJudged() {
 	r.Helper()
 	r.options.Remembers = time.Hour
+	r.isJudgedFor(10*time.Second, "2")
+}
+
+// isJudgedFor asks for so long after a push; b is of that version.
+func (r *run) isJudgedFor(duration time.Duration, b string) {
+	r.Helper()
 	r.publish(policy(func(p *intentpb.Policy) {
 		p.Checks = []*intentpb.Check{{Name: "guard", Kind: &intentpb.Check_Protection{Protection: &intentpb.Protection{
 			Ask: &intentpb.Protection_Plugin{Plugin: "judge"}, Keep: durationpb.New(20 * time.Second), Before: true, During: intentpb.Protection_DURING_BLOCK,
-			After: &intentpb.AfterPush{Delay: durationpb.New(10 * time.Second), Duration: durationpb.New(10 * time.Second)},
+			After: &intentpb.AfterPush{Delay: durationpb.New(10 * time.Second), Duration: durationpb.New(duration)},
 		}}}}
-	}), job("b", "2", &intentpb.Dependencies{Dependencies: []*intentpb.Dependency{{On: "a", Rule: intentpb.Dependency_RULE_ORDER}}}))
+	}), job("b", b, &intentpb.Dependencies{Dependencies: []*intentpb.Dependency{{On: "a", Rule: intentpb.Dependency_RULE_ORDER}}}))
 }
 
 // says is what the protection answers of an admission now.
@@ -108,6 +114,18 @@ var judged = []breach{
 		func(r *run) { r.judgedEnd(30*time.Second, func(store.Admission) { r.judgedPush("b", 0) }) },
 		func(r *run) {
 			r.judgedEnd(30*time.Second, func(a store.Admission) { r.says("after", a, true); r.judgedPush("b", 0) })
+		}},
+	{"S11", "guard had not passed since push", // A longer time asked later is no excuse, nor a reason to ask again.
+		func(r *run) {
+			r.judgedEnd(25*time.Second, func(store.Admission) { r.pass(2 * time.Minute); r.isJudgedFor(time.Minute, "3"); r.judgedPush("b", 0) })
+		},
+		func(r *run) {
+			r.judgedEnd(25*time.Second, func(a store.Admission) {
+				r.says("after", a, true)
+				r.pass(2 * time.Minute)
+				r.isJudgedFor(time.Minute, "3")
+				r.judgedPush("b", 0)
+			})
 		}},
 	{"S11", "asset a is reported healthy",
 		func(r *run) {

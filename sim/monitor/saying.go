@@ -113,6 +113,7 @@ func (m *Monitor) publish(sequence intent.Sequence) {
 	}
 	m.hold(m.incarnations[sequence] == nil, "S7", "incarnation %d was published before", sequence)
 	m.incarnations[sequence] = next
+	m.remember()
 	m.take(sequence, next)
 	m.head = sequence
 	next.assets = len(m.members)

@@ -32,10 +32,10 @@ var collections = []Mutant{
 	},
 	{
 		Name: "collector-ignores-held", File: "store/relational/collect.go",
-		Old:        `AND NOT EXISTS (SELECT 1 FROM candidate WHERE partition = $1 AND state IN ('held', 'saving') AND base = i.seq)`,
-		New:        "` + map[bool]string{false: \"AND NOT EXISTS (SELECT 1 FROM candidate WHERE partition = $1 AND state IN ('held', 'saving') AND base = i.seq)\"}[mutant.On(\"collector-ignores-held\")] + `",
+		Old:        `FROM candidate WHERE partition = $1 AND base = i.seq`,
+		New:        "FROM candidate WHERE partition = $1 AND base = ` + map[bool]string{false: \"i.seq\", true: \"-1\"}[mutant.On(\"collector-ignores-held\")] + `",
 		Breaks:     "S17",
-		Why:        "What a held candidate is a delta on is gone.",
+		Why:        "What a candidate that is kept is a delta on is gone.",
 		Equivalent: "a held candidate's base is head until the next round supersedes it, and what was head lately is kept for its age",
 	},
 	{

@@ -54,6 +54,8 @@ type Store struct {
 	// taken says since when the stop was that the store took last, by what it stops: what
 	// the file may still say of it counts no more.
 	taken map[intent.PartitionID]time.Time
+	// refreshed is when the file was read last.
+	refreshed time.Time
 }
 
 // brake is a stop on its way into the store.
@@ -108,12 +110,14 @@ func (s *Store) refresh() error {
 	if s.file == nil {
 		return nil
 	}
+	began := s.runtime.Now()
 	stops, err := s.file.read()
 	if err != nil {
 		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.refreshed = began
 	inFile := map[intent.PartitionID]bool{}
 	for _, stop := range stops {
 		if since, known := s.taken[stop.Partition]; known && since.Equal(stop.Since) {
@@ -131,6 +135,18 @@ func (s *Store) refresh() error {
 		}
 	}
 	return nil
+}
+
+// catchUp reads the file where it was not read lately: this process stood still, and
+// another may have written to it meanwhile.
+func (s *Store) catchUp() error {
+	s.mu.Lock()
+	age := s.runtime.Now().Sub(s.refreshed)
+	s.mu.Unlock()
+	if age >= 0 && age <= 2*look {
+		return nil
+	}
+	return s.refresh()
 }
 
 // Unwritten are the stops that are in force and not in the store, and how far each got.
@@ -310,14 +326,20 @@ func (s *Store) Stops(ctx context.Context) ([]intent.Stop, error) {
 	return stops, nil
 }
 
-// Permit implements store.Journal. It looks at memory alone before it asks the store,
-// which may hang, and after: a stop may have come meanwhile.
+// Permit implements store.Journal. It looks at memory before it asks the store, which may
+// hang, and after: a stop may have come meanwhile.
 func (s *Store) Permit(ctx context.Context, lease store.Lease, push intent.PushID, now time.Time) error {
 	refuse := func() error {
 		if stop, stopped := s.inForce(lease.Partition); stopped {
 			return fault.New(fault.Conflict, "permitting push %s: %s", push, said(stop))
 		}
 		return nil
+	}
+	if err := refuse(); err != nil {
+		return err
+	}
+	if err := s.catchUp(); err != nil {
+		return fault.New(fault.Unavailable, "permitting push %s: whether a stop is in force is not known: reading the brake file: %w", push, err)
 	}
 	if err := refuse(); err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -233,6 +234,35 @@ func TestAnotherProcessWritesAStop(t *testing.T) {
 	run(t, s)
 	below.is(nil, nil)
 	await(t, "the store takes it", func() bool { return len(stops(t, below)) == 1 && len(s.Unwritten()) == 0 })
+}
+
+// TestAServerThatStoodStillReadsTheFileFirst: while it does, another process stops; once it
+// goes on it permits nothing by what it knew before.
+func TestAServerThatStoodStillReadsTheFileFirst(t *testing.T) {
+	below, lease := open(t)
+	beside := filepath.Join(t.TempDir(), "lehr.db")
+	s, other := brakedOf(t, below, beside), brakedOf(t, below, beside)
+	below.is(full, nil)
+	if err := other.SetStop(t.Context(), stopOf(shop)); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "it reads the file, which nothing does for it", func() bool {
+		err := s.Permit(t.Context(), lease, "shop/1", time.Now())
+		return fault.Is(err, fault.Conflict) && len(s.Unwritten()) == 1
+	})
+}
+
+// TestABrakeFileThatIsAPipe is not waited for.
+func TestABrakeFileThatIsAPipe(t *testing.T) {
+	below, _ := open(t)
+	beside := filepath.Join(t.TempDir(), "lehr.db")
+	if err := syscall.Mkfifo(braked.FileOf(beside), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := braked.New(below, braked.Options{Beside: beside, Runtime: loop.Real(), Log: slog.New(slog.DiscardHandler)})
+	if !fault.Is(err, fault.Invalid) {
+		t.Errorf("%v", err)
+	}
 }
 
 // TestABrakeFileThatIsCutOff: whatever of the newer half is lost, the older counts; where

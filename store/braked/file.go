@@ -12,6 +12,7 @@ import (
 	"syscall"
 
 	"lehr.dev/fault"
+	"lehr.dev/files"
 	"lehr.dev/intent"
 )
 
@@ -41,6 +42,9 @@ func (f *file) reserve() error {
 	defer f.mu.Unlock()
 	if f.open != nil {
 		return nil
+	}
+	if err := files.CheckPlace(f.path); err != nil {
+		return err
 	}
 	opened, err := os.OpenFile(f.path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -77,7 +81,7 @@ func (f *file) read() ([]intent.Stop, error) {
 	defer f.mu.Unlock()
 	source := f.open
 	if source == nil {
-		opened, err := os.Open(f.path)
+		opened, err := files.OpenGiven(f.path)
 		if errors.Is(err, os.ErrNotExist) {
 			return nil, nil
 		}

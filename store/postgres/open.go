@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"lehr.dev/fault"
+	"lehr.dev/files"
 	"lehr.dev/loop"
 	"lehr.dev/store/relational"
 )
@@ -134,6 +135,9 @@ func configure(address string) (*pgx.ConnConfig, error) {
 		query.Set("sslmode", "verify-full")
 	}
 	parsed.RawQuery = query.Encode()
+	if err := files.CheckDatabase(parsed); err != nil {
+		return nil, err
+	}
 	config, err := pgx.ParseConfig(parsed.String())
 	if err != nil {
 		return nil, fault.New(fault.Invalid, "the URL of the store %s: %w", Name(address), err)

@@ -138,7 +138,7 @@ const (
 )
 
 // CreateToken stores a token.
-func (s *Store) CreateToken(ctx context.Context, token store.Token) (store.Token, error) {
+func (s *Store) CreateToken(ctx context.Context, token store.Token, most int) (store.Token, error) {
 	const attempt = "making a token"
 	if err := s.mustServe(attempt); err != nil {
 		return token, err
@@ -152,6 +152,9 @@ func (s *Store) CreateToken(ctx context.Context, token store.Token) (store.Token
 			return err
 		}
 		if _, err := t.exec("DELETE FROM token WHERE ends < $1", stamp(t.now.Add(-forgetTokens))); err != nil {
+			return err
+		}
+		if err := t.roomForToken(attempt, made, most); err != nil {
 			return err
 		}
 		groups, groupsErr := encode(made.Groups)
@@ -176,6 +179,35 @@ func (s *Store) CreateToken(ctx context.Context, token store.Token) (store.Token
 		return nil
 	})
 	return made, err
+}
+
+// sessionsKept is how long a session is kept after it began, ended or not: the ID token
+// that it was exchanged for counts once, and is older then than one may be.
+const sessionsKept = time.Hour
+
+// roomForToken is Exhausted when so many of its owner's are kept, of its kind. It is asked
+// where it is made, so whichever replica makes another counts it (serializable).
+func (t *transaction) roomForToken(attempt string, token store.Token, most int) error {
+	if most <= 0 {
+		return nil
+	}
+	again, hint := time.Hour, "use one that there is: tokens that ended are forgotten after 90 days; whoever runs the server may allow more: tokens in the file of --quotas"
+	what := "tokens"
+	if token.Kind == store.TokenByLogin {
+		what, hint = "sessions", "log out, or go on in a session that there is: each ends after a while; whoever runs the server may allow more: sessions in the file of --quotas"
+		_, err := t.exec("DELETE FROM token WHERE owner = $1 AND kind = $2 AND created < $3 AND (ends <= $4 OR revoked <> 0)",
+			token.Owner, token.Kind, stamp(t.now.Add(-sessionsKept)), stamp(t.now))
+		if err != nil {
+			return err
+		}
+	}
+	var kept int
+	if _, err := t.one("SELECT COUNT(*) FROM token WHERE owner = $1 AND kind = $2", []any{token.Owner, token.Kind}, &kept); err != nil || kept < most {
+		return err
+	}
+	err := fault.New(fault.Exhausted, "%s: %d %s of %.100q are kept, which is the most", attempt, kept, what, token.Owner).WithHint("%s", hint)
+	err.RetryAfter = again
+	return err
 }
 
 // tokenToMake is what the caller may make of what was asked for.

@@ -5,12 +5,51 @@ import (
 	"crypto/sha256"
 	"runtime"
 	"testing"
+	"time"
 
 	"lehr.dev/fault"
 	"lehr.dev/intent"
 	"lehr.dev/store"
 	"lehr.dev/store/sqlite"
 )
+
+// TestSessionsThatEndedMakePlace: once the ID token that it was exchanged for is too old to
+// be one again.
+func TestSessionsThatEndedMakePlace(t *testing.T) {
+	memory, err := sqlite.Memory()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer memory.Close()
+	s, err := sqlite.Open(t.Context(), sqlite.Options{DB: memory})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	login := func(id string) error {
+		_, err := s.CreateToken(t.Context(), store.Token{ID: id, Hash: sha256.Sum256([]byte(id)), Owner: "ann", Kind: store.TokenByLogin}, 1)
+		return err
+	}
+	if err := login("first"); err != nil {
+		t.Fatal(err)
+	}
+	long := time.Now().Add(-2 * time.Hour).UnixNano()
+	if _, err := memory.Exec("UPDATE token SET created = ?", long); err != nil {
+		t.Fatal(err)
+	}
+	if err := login("second"); !fault.Is(err, fault.Exhausted) {
+		t.Errorf("beside one that is in force: %v", err)
+	}
+	if _, err := s.RevokeToken(t.Context(), "first", "logged out"); err != nil {
+		t.Fatal(err)
+	}
+	if err := login("second"); err != nil {
+		t.Error(err)
+	}
+	if _, err := s.TokenByID(t.Context(), "first"); !fault.Is(err, fault.NotFound) {
+		t.Errorf("the one that ended: %v", err)
+	}
+}
 
 // TestAuthorityIsThatOfTheTransaction: a write that was asked for while its
 // caller still might, and that waits its turn, is refused when what let them
@@ -45,10 +84,10 @@ func TestAuthorityIsThatOfTheTransaction(t *testing.T) {
 				defer s.Close()
 				must(s.AddPartition(t.Context(), "shop", "/shop/lehr.yaml", "", by))
 				must(s.SetPolicy(t.Context(), []intent.Grant{operator}, by))
-				_, err = s.CreateToken(t.Context(), store.Token{ID: "parent", Hash: sha256.Sum256([]byte("p")), Owner: "ann"})
+				_, err = s.CreateToken(t.Context(), store.Token{ID: "parent", Hash: sha256.Sum256([]byte("p")), Owner: "ann"}, 0)
 				must(err)
 				parent := store.WithCaller(t.Context(), store.Caller{Token: "parent"})
-				_, err = s.CreateToken(parent, store.Token{ID: "t", Hash: sha256.Sum256([]byte("t"))})
+				_, err = s.CreateToken(parent, store.Token{ID: "t", Hash: sha256.Sum256([]byte("t"))}, 0)
 				must(err)
 				ann := store.WithCaller(t.Context(), store.Caller{Actor: intent.Actor{Name: "ann"}, Token: "t"})
 				must(s.Authorize(ann, intent.Operator, "shop"))

@@ -108,11 +108,12 @@ func (c *collection) incarnations(t *transaction, now standing) (int64, error) {
 		AND NOT EXISTS (SELECT 1 FROM pin WHERE partition = $1 AND seq = i.seq)
 		AND NOT EXISTS (SELECT 1 FROM enforced WHERE partition = $1 AND seq = i.seq)
 		AND NOT EXISTS (SELECT 1 FROM push WHERE partition = $1 AND open = 1 AND target = i.seq)
-		AND NOT EXISTS (SELECT 1 FROM candidate WHERE partition = $1 AND state IN ('held', 'saving') AND base = i.seq)
+		AND NOT EXISTS (SELECT 1 FROM candidate WHERE partition = $1 AND base = i.seq
+			AND (state IN ('held', 'saving') OR saved >= $6))
 		AND NOT EXISTS (SELECT 1 FROM label WHERE partition = $1 AND seq = i.seq AND person = 1)
 		AND NOT EXISTS (SELECT 1 FROM rollout WHERE partition = $1 AND open = 1 AND i.seq IN (target, base, back))
 		LIMIT $5 + 0)`,
-		string(c.lease.Partition), int64(now.head), int64(now.head)-int64(c.keep.Incarnations), stamp(c.now.Add(-c.keep.Period)), chunk)
+		string(c.lease.Partition), int64(now.head), int64(now.head)-int64(c.keep.Incarnations), stamp(c.now.Add(-c.keep.Period)), chunk, c.forgotten())
 	if err != nil || removed == 0 {
 		return removed, err
 	}

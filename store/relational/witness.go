@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"lehr.dev/fault"
+	"lehr.dev/files"
 	"lehr.dev/intent"
 )
 
@@ -52,6 +53,9 @@ type Witness struct {
 func OpenWitness(path string, make bool) (_ *Witness, err error) {
 	w := &Witness{}
 	attempt := "reading the store's witness " + path
+	if err := files.CheckPlace(path); err != nil {
+		return nil, err
+	}
 	w.file, err = os.OpenFile(path, os.O_RDWR, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		if !make {

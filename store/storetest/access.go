@@ -3,8 +3,11 @@ package storetest
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -25,7 +28,7 @@ func (w *world) token(id, owner string, change func(*store.Token)) store.Token {
 	if change != nil {
 		change(&token)
 	}
-	made, err := w.CreateToken(w.t.Context(), token)
+	made, err := w.CreateToken(w.t.Context(), token, 0)
 	w.must(err)
 	return made
 }
@@ -126,6 +129,50 @@ func testGrants(t *testing.T, open func(t *testing.T) store.All) {
 	w.must(w.VerifyAudit(ctx, shop))
 }
 
+// testTokensAreCounted: so many of one owner and kind are kept, also where many are made at
+// once, and a session that ended counts for an hour from its beginning.
+func testTokensAreCounted(t *testing.T, open func(t *testing.T) store.All) {
+	w := newWorld(t, open)
+	const most = 3
+	make := func(kind, owner string, number int) error {
+		id := fmt.Sprint(kind, owner, number)
+		_, err := w.CreateToken(t.Context(), store.Token{ID: id, Hash: sha256.Sum256([]byte(id)), Owner: owner, Kind: kind}, most)
+		return err
+	}
+	for _, kind := range []string{store.TokenByHand, store.TokenByLogin} {
+		errs := [12]error{}
+		var all sync.WaitGroup
+		for i := range errs {
+			all.Go(func() { errs[i] = make(kind, "ann", i) })
+		}
+		all.Wait()
+		made := 0
+		for _, err := range errs {
+			if err == nil {
+				made++
+				continue
+			}
+			w.refused(err, fault.Exhausted)
+			if refusal, ok := errors.AsType[*fault.Error](err); ok && refusal.RetryAfter <= 0 {
+				t.Errorf("it does not say when to ask again: %v", err)
+			}
+		}
+		if made != most {
+			t.Errorf("%s: %d were made, want %d", kind, made, most)
+		}
+		w.must(make(kind, "bob", 0)) // Another's are no matter.
+		tokens, err := w.Tokens(t.Context())
+		w.must(err)
+		for _, token := range tokens {
+			if token.Owner == "ann" && token.Kind == kind {
+				_, err := w.RevokeToken(t.Context(), token.ID, "over")
+				w.must(err)
+			}
+		}
+		w.refused(make(kind, "ann", 99), fault.Exhausted)
+	}
+}
+
 func testTokens(t *testing.T, open func(t *testing.T) store.All) {
 	w := newWorld(t, open)
 	ctx := t.Context()
@@ -156,7 +203,7 @@ func testTokens(t *testing.T, open func(t *testing.T) store.All) {
 		"an id in use":   {ID: "ann1", Hash: ann.Hash, Owner: "ann"},
 		"an owner of it": {ID: "x", Hash: ann.Hash, Owner: strings.Repeat("a", 400)},
 	} {
-		if _, err := w.CreateToken(ctx, token); err == nil {
+		if _, err := w.CreateToken(ctx, token, 0); err == nil {
 			t.Errorf("%s: it was made", name)
 		}
 	}
@@ -166,7 +213,7 @@ func testTokens(t *testing.T, open func(t *testing.T) store.All) {
 		if change != nil {
 			change(&token)
 		}
-		return w.CreateToken(w.as(by), token)
+		return w.CreateToken(w.as(by), token, 0)
 	}
 	// A token makes one that may do less than itself, and no other.
 	narrow, err := make(ann, "ann2", func(n *store.Token) {
@@ -202,7 +249,7 @@ func testTokens(t *testing.T, open func(t *testing.T) store.All) {
 	if other.Owner != "bob" || other.Parent != "root1" {
 		t.Errorf("made %+v", other)
 	}
-	_, err = w.CreateToken(store.WithCaller(ctx, local), store.Token{ID: "alice1", Hash: ann.Hash})
+	_, err = w.CreateToken(store.WithCaller(ctx, local), store.Token{ID: "alice1", Hash: ann.Hash}, 0)
 	w.must(err)
 
 	// Each sees their own, an admin all.

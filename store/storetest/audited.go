@@ -222,7 +222,7 @@ var writes = map[string]write{
 	},
 	"CreateToken": {
 		do: func(w *world) error {
-			_, err := w.CreateToken(store.WithCaller(w.t.Context(), store.Caller{Actor: alice, Local: true, From: "127.0.0.1:9"}), store.Token{ID: "t1", Hash: [32]byte{1}, Owner: "alice", Partitions: []intent.PartitionID{"shop"}, Description: "a try"})
+			_, err := w.CreateToken(store.WithCaller(w.t.Context(), store.Caller{Actor: alice, Local: true, From: "127.0.0.1:9"}), store.Token{ID: "t1", Hash: [32]byte{1}, Owner: "alice", Partitions: []intent.PartitionID{"shop"}, Description: "a try"}, 0)
 			return err
 		},
 		want: intent.AuditRecord{By: alice, From: "127.0.0.1:9", Verb: "create-token", Subject: "t1", Detail: ", limited to partitions shop: a try"},
@@ -230,7 +230,7 @@ var writes = map[string]write{
 	},
 	"RevokeToken": {
 		before: func(w *world) {
-			_, err := w.CreateToken(w.t.Context(), store.Token{ID: "t1", Hash: [32]byte{1}, Owner: "alice"})
+			_, err := w.CreateToken(w.t.Context(), store.Token{ID: "t1", Hash: [32]byte{1}, Owner: "alice"}, 0)
 			w.must(err)
 		},
 		do: func(w *world) error {

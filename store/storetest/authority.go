@@ -113,7 +113,7 @@ func (w *world) caused() []caused {
 			func(ctx context.Context) error { return w.RemovePartition(ctx, "old", "", bob) }},
 		{"CreateToken", intent.Admin, "", func() { count++ }, func(ctx context.Context) error {
 			id := fmt.Sprint("made-", count)
-			_, err := w.CreateToken(ctx, store.Token{ID: id, Hash: sha256.Sum256([]byte(id)), Owner: "somebody"})
+			_, err := w.CreateToken(ctx, store.Token{ID: id, Hash: sha256.Sum256([]byte(id)), Owner: "somebody"}, 0)
 			return err
 		}},
 		{"RevokeToken", intent.Admin, "", func() { count++; w.token(fmt.Sprint("ended-", count), "somebody", nil) },

@@ -21,7 +21,38 @@ func testPublisher(t *testing.T, open func(t *testing.T) store.All) {
 	t.Run("References", func(t *testing.T) { references(newWorld(t, open)) })
 	t.Run("MembershipDigest", func(t *testing.T) { membershipDigests(newWorld(t, open)) })
 	t.Run("BadEntries", func(t *testing.T) { badEntries(newWorld(t, open)) })
+	t.Run("GoesBack", func(t *testing.T) { incarnationGoesBack(newWorld(t, open)) })
 	t.Run("ManyEntries", func(t *testing.T) { manyEntries(newWorld(t, open)) })
+}
+
+// incarnationGoesBack: that all it changes are undone edits is read as it was published,
+// by itself and in lists, and is no matter of the one after it.
+func incarnationGoesBack(w *world) {
+	t, ctx := w.t, w.t.Context()
+	w.publish(entry("a", "1"))
+	for sequence, back := range []bool{true, false} {
+		w.must(w.Stage(ctx, w.lease, at(sequence+1), []store.Entry{entry("a", fmt.Sprint("again", sequence))}))
+		next := w.next()
+		next.Back = back
+		published, err := w.Publish(ctx, w.lease, next)
+		w.must(err)
+		if published.Back != back {
+			t.Errorf("%s is published with %t, want %t", published.ID, published.Back, back)
+		}
+	}
+	want := map[intent.Sequence]bool{1: false, 2: true, 3: false}
+	list, err := w.Incarnations(ctx, shop, 0, 0)
+	w.must(err)
+	for _, listed := range list {
+		read, err := w.Incarnation(ctx, listed.ID)
+		w.must(err)
+		if back := want[listed.ID.Sequence]; listed.Back != back || read.Back != back {
+			t.Errorf("%s goes back: %t in the list, %t by itself, want %t", listed.ID, listed.Back, read.Back, back)
+		}
+	}
+	if len(list) != len(want) {
+		t.Errorf("%d incarnations are listed", len(list))
+	}
 }
 
 func stagedIsInvisible(w *world) {

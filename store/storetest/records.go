@@ -137,6 +137,40 @@ func testAudit(t *testing.T, open func(t *testing.T) store.All) {
 	}
 }
 
+// testCandidatesKeepTheirBase: whatever became of a candidate, what it changes can be read
+// for as long as it is kept.
+func testCandidatesKeepTheirBase(t *testing.T, open func(t *testing.T) store.All) {
+	w := newWorld(t, open)
+	ctx := t.Context()
+	for i := range 6 {
+		w.publish(entry("a", fmt.Sprint("a", i+1)))
+	}
+	for sequence, state := range map[int]intent.CandidateState{2: intent.CandidateRejected, 3: intent.CandidateSuperseded} {
+		c := candidate(string(state), intent.CandidateHeld)
+		c.Base, c.State = at(sequence), state
+		w.must(w.SaveCandidate(ctx, w.lease, c, []store.Entry{entry("a", string(state))}))
+	}
+	keep := store.Retention{Incarnations: 1, Period: time.Hour, History: 100 * 365 * 24 * time.Hour}
+	later := time.Now().AddDate(1, 0, 0)
+	kept := func() (kept []int) {
+		_, err := w.Collect(ctx, w.lease, keep, later)
+		w.must(err)
+		list, err := w.Incarnations(ctx, shop, 0, 0)
+		w.must(err)
+		for _, incarnation := range list {
+			kept = append(kept, int(incarnation.ID.Sequence))
+		}
+		return kept
+	}
+	if got := kept(); !slices.Equal(got, []int{6, 3, 2}) {
+		t.Errorf("kept %v, want head and what the candidates change", got)
+	}
+	keep.History = time.Hour
+	if got := kept(); !slices.Equal(got, []int{6}) {
+		t.Errorf("kept %v without the candidates", got)
+	}
+}
+
 func testCollector(t *testing.T, open func(t *testing.T) store.All) {
 	w := newWorld(t, open)
 	ctx := t.Context()

@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"lehr.dev/test/pgserver"
 )
 
 // longProgram makes one asset whose push has an effect each tenth of a second, for two
@@ -141,4 +143,68 @@ func TestStopWhereNothingCanBeWritten(t *testing.T) {
 		t.Fatalf("%s %v", told, err)
 	}
 	w.stopped(since)
+}
+
+// A stop is answered, and holds, where the database is gone or does not answer; it is
+// written when the database is back, by the server that was told or by the next one,
+// which finds it in the file beside its store.
+func TestStopWithoutTheDatabase(t *testing.T) {
+	t.Parallel()
+	for name, restarted := range map[string]bool{"the same server": false, "the next server": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			database := pgserver.New(t)
+			database.Start()
+			url := database.Database()
+			w := newWorld(t, partition{name: "long", program: longProgram})
+			w.want(values{})
+			w.serve("--database", url)
+			w.await("a push is under way", func() string {
+				if w.effects() < 5 {
+					return "it has few effects"
+				}
+				return ""
+			})
+			since := time.Now()
+			back := func() { database.Signal(syscall.SIGCONT) }
+			if restarted {
+				database.Crash()
+				back = func() { database.Start() }
+			} else {
+				database.Signal(syscall.SIGSTOP)
+			}
+			told, err := w.lehr("stop", "--reason", "fire")
+			if err != nil || unmatched(told, `kept in the file beside the store`) != "" {
+				t.Fatalf("%s %v", told, err)
+			}
+			w.stopped(since)
+			if err := os.Remove(filepath.Join(w.production, "effects")); err != nil {
+				t.Fatal(err)
+			}
+			if restarted {
+				w.kill()
+			}
+			back()
+			if restarted {
+				w.serve("--database", url)
+			}
+			w.await("the database has the stop", func() string {
+				told, err := w.lehr("get", "audit", "--global")
+				return unmatched(told+text(err), `stop.*fire`)
+			})
+			w.await("what waits says why", func() string { return unmatched(w.why("long"), `fire`) })
+			if w.effects() > 0 {
+				t.Error("it pushed, though a stop is in force")
+			}
+			if told, err := w.lehr("resume", "--reason", "over"); err != nil {
+				t.Fatalf("%s %v", told, err)
+			}
+			w.await("it is pushed again", func() string {
+				if w.effects() == 0 {
+					return "it has no effect"
+				}
+				return ""
+			})
+		})
+	}
 }

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	processpb "lehr.dev/gen/lehr/process/v1"
+
+	"lehr.dev/files"
 )
 
 // The environment variables that make a process a task.
@@ -251,7 +253,7 @@ func (p process) runs(job *processpb.Job) *processpb.Task {
 }
 
 func isScript(path string) bool {
-	file, err := os.Open(path)
+	file, err := files.OpenGiven(path) // A pipe is no script, and not to be waited for.
 	if err != nil {
 		return false
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
 
 	"lehr.dev/fault"
+	"lehr.dev/files"
 	"lehr.dev/plugins/sqlschema/database"
 	"lehr.dev/statement"
 )
@@ -79,6 +80,9 @@ func place(address *url.URL) string {
 func connect(ctx context.Context, request database.Request) (*pgx.Conn, error) {
 	address, err := ParseURL(request.URL)
 	if err != nil {
+		return nil, err
+	}
+	if err := files.CheckDatabase(address); err != nil {
 		return nil, err
 	}
 	config, err := pgx.ParseConfig(request.URL)

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"lehr.dev/fault"
+	"lehr.dev/files"
 	sqlschemapb "lehr.dev/gen/lehr/sqlschema/v1"
 	"lehr.dev/plugin/serve"
 	"lehr.dev/plugins/sqlschema/database"
@@ -51,7 +52,7 @@ func secret(from *sqlschemapb.Secret) (string, error) {
 		}
 		return value, nil
 	case *sqlschemapb.Secret_File:
-		content, err := os.ReadFile(source.File)
+		content, err := files.ReadForeign(source.File, files.MostGiven)
 		if err != nil {
 			return "", fault.New(fault.Denied, "reading the password: %w", err).WithHint("the plugin's user must be able to read the file")
 		}

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/url"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -17,6 +18,7 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 
 	"lehr.dev/fault"
+	"lehr.dev/files"
 	"lehr.dev/files/lite"
 	"lehr.dev/intent"
 	"lehr.dev/prodspec/source"
@@ -189,6 +191,11 @@ func (t *table) postgres(ctx context.Context, found *rows) error {
 	address, err := t.guard.secret(t.of.DSN, "")
 	if err != nil {
 		return err
+	}
+	if parsed, err := url.Parse(address); err == nil {
+		if err := files.CheckDatabase(parsed); err != nil {
+			return err
+		}
 	}
 	config, err := pgx.ParseConfig(address)
 	if err != nil {

@@ -1094,8 +1094,11 @@ type PlanCandidateResponse struct {
 	// What the policy would ask for no longer, or less of.
 	Loosened []string `protobuf:"bytes,4,rep,name=loosened" json:"loosened,omitempty"`
 	// The incarnation that it changes, empty: none; and head now.
-	Base          string `protobuf:"bytes,5,opt,name=base" json:"base,omitempty"`
-	Head          string `protobuf:"bytes,6,opt,name=head" json:"head,omitempty"`
+	Base string `protobuf:"bytes,5,opt,name=base" json:"base,omitempty"`
+	Head string `protobuf:"bytes,6,opt,name=head" json:"head,omitempty"`
+	// The candidate's: "held", "rejected" or "superseded". Nothing of the latter two is
+	// pushed.
+	State         string `protobuf:"bytes,7,opt,name=state" json:"state,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1168,6 +1171,13 @@ func (x *PlanCandidateResponse) GetBase() string {
 func (x *PlanCandidateResponse) GetHead() string {
 	if x != nil {
 		return x.Head
+	}
+	return ""
+}
+
+func (x *PlanCandidateResponse) GetState() string {
+	if x != nil {
+		return x.State
 	}
 	return ""
 }
@@ -1395,14 +1405,15 @@ const file_lehr_api_v1_report_proto_rawDesc = "" +
 	"\x05chain\x18\a \x03(\v2\x13.lehr.api.v1.ReasonR\x05chain\"R\n" +
 	"\x14PlanCandidateRequest\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\tR\tpartition\x12\x1c\n" +
-	"\tcandidate\x18\x02 \x01(\tR\tcandidate\"\xb8\x01\n" +
+	"\tcandidate\x18\x02 \x01(\tR\tcandidate\"\xce\x01\n" +
 	"\x15PlanCandidateResponse\x12-\n" +
 	"\areports\x18\x01 \x03(\v2\x13.lehr.api.v1.ReportR\areports\x12\x12\n" +
 	"\x04more\x18\x02 \x01(\x05R\x04more\x12\x18\n" +
 	"\aremoved\x18\x03 \x03(\tR\aremoved\x12\x1a\n" +
 	"\bloosened\x18\x04 \x03(\tR\bloosened\x12\x12\n" +
 	"\x04base\x18\x05 \x01(\tR\x04base\x12\x12\n" +
-	"\x04head\x18\x06 \x01(\tR\x04head\"\x85\x03\n" +
+	"\x04head\x18\x06 \x01(\tR\x04head\x12\x14\n" +
+	"\x05state\x18\a \x01(\tR\x05state\"\x85\x03\n" +
 	"\x06Reason\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x14\n" +
 	"\x05asset\x18\x02 \x01(\tR\x05asset\x12\x12\n" +

@@ -1,0 +1,101 @@
+package lehr
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// opensItself are the files that open others by the system's own calls, and why nobody else
+// names these. Whoever opens what somebody names does so by package files: a pipe would be
+// waited for, and a device read for ever (decision 0070).
+var opensItself = map[string]string{
+	"access/rendezvous.go":                 "makes a new file beside its store",
+	"app/checkpoint.go":                    "appends, after files.CheckPlace",
+	"cli/import.go":                        "makes a new file",
+	"cli/init.go":                          "makes a new file",
+	"cli/sim.go":                           "writes a trace",
+	"files/files.go":                       "is what opens them",
+	"files/lite/lite.go":                   "looks before it opens",
+	"generator/generator.go":               "is run in a sandbox, with a time",
+	"importer/processes/proc.go":           "reads /proc",
+	"plugin/remote/lock.go":                "locks a file of its own",
+	"plugins/caddy/balancer/admin.go":      "reads /etc/machine-id",
+	"plugins/process/job/health.go":        "reads /proc",
+	"plugins/process/job/job.go":           "reads /etc/machine-id",
+	"plugins/process/job/port.go":          "reads /proc",
+	"plugins/process/job/process.go":       "reads /proc",
+	"plugins/process/job/start.go":         "logs into a folder of its own",
+	"plugins/process/schedule/keep.go":     "keeps records in a folder of its own",
+	"plugins/process/schedule/record.go":   "keeps records in a folder of its own",
+	"plugins/sqlschema/liteschema/look.go": "reads /etc/machine-id",
+	"prodspec/generate/allowance/use.go":   "reads /proc",
+	"prodspec/generate/child.go":           "reads /proc",
+	"prodspec/generate/native/process.go":  "reads /proc",
+	"prodspec/source/fetch/past.go":        "reads its own mirror",
+	"prodspec/source/fetch/sweep.go":       "locks its own mirror",
+	"sim/mutation/weave.go":                "reads Lehr's own source",
+	"store/braked/file.go":                 "writes, after files.CheckPlace",
+	"store/relational/witness.go":          "writes, after files.CheckPlace",
+	"store/sqlite/backup.go":               "writes the copy that it has just made",
+	"store/sqlite/lock.go":                 "locks, after files.CheckPlace",
+	"store/sqlite/log.go":                  "SQLite's own log, after files.CheckPlace",
+	"store/sqlite/open.go":                 "opens the store, after files.CheckPlace",
+}
+
+// TestWhatSomebodyNamesIsOpenedByPackageFiles, or its file says why not.
+func TestWhatSomebodyNamesIsOpenedByPackageFiles(t *testing.T) {
+	apart := []string{"bench", "demo", "examples", "gen", "scripts", "test", "testdata", "tools"}
+	used := map[string]bool{}
+	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		path = filepath.ToSlash(path)
+		if entry.IsDir() {
+			for _, folder := range apart {
+				if path == folder || entry.Name() == "testdata" || entry.Name() == ".git" {
+					return fs.SkipDir
+				}
+			}
+			return nil
+		}
+		if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return nil
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		ast.Inspect(file, func(node ast.Node) bool {
+			selector, ok := node.(*ast.SelectorExpr)
+			if !ok {
+				return true
+			}
+			of, ok := selector.X.(*ast.Ident)
+			if !ok || of.Name != "os" {
+				return true
+			}
+			switch selector.Sel.Name {
+			case "Open", "OpenFile", "ReadFile", "Create":
+				if used[path] = true; opensItself[path] == "" {
+					t.Errorf("%s: os.%s opens what somebody may name: use package files, or say in opensItself why not", path, selector.Sel.Name)
+				}
+			}
+			return true
+		})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path := range opensItself {
+		if !used[path] {
+			t.Errorf("%s opens nothing by itself any more: take it out of opensItself", path)
+		}
+	}
+}
