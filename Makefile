@@ -107,7 +107,7 @@ bench: build ## measure speed and memory beside what the machine can do, all or 
 	@$(BIN)/bench $(if $(ONLY),-only $(ONLY))
 
 .PHONY: calibrate
-calibrate: ## measure how often the judge is wrong, in all of its grid, and write docs/judge-calibration.md; minutes (SAMPLES=24000 of each cell)
+calibrate: ## measure how often the judge is wrong, in all of its grid, and write docs/judge-calibration.md; minutes (SAMPLES=12000 of each cell)
 	$(GO) test ./judge -run TestCalibration -count=1 -v -timeout 0 -whole $(if $(SAMPLES),-grid-samples $(SAMPLES))
 
 # HOURS of virtual time in all, from SEED on (default: by the clock), WORKERS

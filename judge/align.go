@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 	"sort"
+	"sync"
 	"time"
 )
 
@@ -112,6 +113,8 @@ type alongside struct {
 	// as likely, where most values are equal: the few of a side may all be one by chance, and
 	// then seem to have none.
 	exchanged float64
+	// assumed compares too few blocks to see how alike they are; it is reckoned once.
+	assumed func() (w welch, known bool)
 }
 
 func newAlongside(control, experiment side, b blocks, equal bool) alongside {
@@ -136,6 +139,7 @@ func newAlongside(control, experiment side, b blocks, equal bool) alongside {
 	a.exchanged /= a.count * a.count
 	// Ranks of what stays long on one side show less of it than values do.
 	a.inflated = max(inflation(0, a.means), inflation(0, a.scores(1, 0)))
+	a.assumed = sync.OnceValues(a.assume)
 	return a
 }
 
@@ -212,8 +216,7 @@ func (a alongside) p(sign, borne float64) float64 {
 	return max(a.student(a.scores(sign, 0), 0, 0), a.student(directed, borne, a.exchanged))
 }
 
-// assumed compares too few blocks to see how alike they are.
-func (a alongside) assumed() (w welch, known bool) {
+func (a alongside) assume() (w welch, known bool) {
 	if a.equal && a.exchanged > 0 {
 		return welch{}, false
 	}

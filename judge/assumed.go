@@ -81,13 +81,17 @@ func assumed(values, weights [][]float64, rest func(column []float64) []float64)
 	}
 	n := len(all)
 	variance, trace, squared := 0.0, 0.0, 0.0
+	alike := make([]float64, n)
+	for apart := range alike {
+		alike[apart] = math.Pow(mostLikeness, float64(apart))
+	}
 	// Rests of the columns of the correlation matrix: what is expected of the rests' squares.
 	rests := make([][]float64, n)
 	for i := range n {
 		column := make([]float64, n)
 		for k := range n {
 			if series[i] == series[k] {
-				column[k] = math.Pow(mostLikeness, math.Abs(float64(i-k)))
+				column[k] = alike[max(i-k, k-i)]
 			}
 			variance += weighing[i] * column[k] * weighing[k]
 		}
@@ -105,9 +109,9 @@ func assumed(values, weights [][]float64, rest func(column []float64) []float64)
 		left += r * r
 	}
 	switch {
-	case !(trace > 0) || !(squared > 0):
+	case !(trace > 0) || !(squared > 0) || !(left < math.MaxFloat64) || !(math.Abs(w.difference) < math.MaxFloat64):
 		return welch{}, false
-	case !(left > 0): // Each side is constant: what differs did not come slowly.
+	case left == 0: // Each side is constant: what differs did not come slowly.
 		return w, true
 	}
 	w.se, w.degrees = math.Sqrt(left/trace*variance), trace*trace/squared

@@ -107,7 +107,7 @@ func firstOrder(r float64) float64 { return (1 + r) / (1 - r) }
 func (l likeness) ofEvents(dispersion float64) float64 {
 	inflated := l.inflation()
 	if upper := dispersion * (1 + 0.5*math.Sqrt(2/l.size)); l.known && upper > 1 {
-		r := max(0, min(mostLikeness, (l.r+0.3/math.Sqrt(l.size))*upper/(upper-1)))
+		r := max(0, min(mostLikeness, (l.r+0.3/math.Sqrt(l.size))/(1-1/upper)))
 		inflated = max(inflated, (1+(upper-1)*firstOrder(r))/dispersion)
 	}
 	return inflated

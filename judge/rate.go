@@ -12,7 +12,7 @@ type Count struct{ Events, Of float64 }
 // rate of events; 0 of no trials.
 func (c Count) rate() float64 {
 	if c.Of > 0 {
-		return c.Events / c.Of
+		return clamp(c.Events / c.Of)
 	}
 	return 0
 }
@@ -110,7 +110,7 @@ func bursts(sides ...[]Count) float64 {
 	if degrees < 1 || sum <= degrees {
 		return 1
 	}
-	return sum / degrees
+	return clamp(sum / degrees)
 }
 
 // scattering is how events come.
@@ -239,7 +239,7 @@ func scatterWithin(sums [][2]Count) scattering {
 	}
 	apart := 1.0
 	if degrees >= 1 {
-		apart = max(1, squares/degrees)
+		apart = clamp(max(1, squares/degrees))
 	}
 	alike := likenessOf(0, rests).ofEvents(apart)
 	return scattering{timed: true, by: apart * alike, apart: apart, effective: float64(len(rests)) / alike}

@@ -3,6 +3,7 @@ package judge
 import (
 	"math"
 	"sort"
+	"sync"
 	"time"
 )
 
@@ -26,6 +27,9 @@ type successive struct {
 	equal    bool
 	// inflated variance, as neighbours are alike; allowed for the time of day.
 	inflated, allowed float64
+	// assumedLevels compares both levels of too few values, and assumedStep is their step from
+	// the line; each is reckoned once.
+	assumedLevels, assumedStep func() (w welch, known bool)
 }
 
 // nearby are the parts of the time before that may be compared with, the last of it: the
@@ -53,6 +57,7 @@ func newSuccessive(control, experiment side, level float64, equal bool) successi
 			best, least = s, shown
 		}
 	}
+	best.assumedLevels, best.assumedStep = sync.OnceValues(best.assumeLevels), sync.OnceValues(best.assumeStep)
 	return best
 }
 
@@ -197,8 +202,7 @@ func (s successive) partlyEqual() bool {
 	return s.equal && squares(s.values[0])+squares(s.values[1]) > 0
 }
 
-// assumedLevels compares both levels of too few values.
-func (s successive) assumedLevels() (w welch, known bool) {
+func (s successive) assumeLevels() (w welch, known bool) {
 	if s.partlyEqual() {
 		return welch{}, false
 	}
@@ -206,8 +210,7 @@ func (s successive) assumedLevels() (w welch, known bool) {
 	return assumed(s.values[:], [][]float64{sharing(n, -1), sharing(m, 1)}, fromMeans(n, m))
 }
 
-// assumedStep is the step from the line of too few values.
-func (s successive) assumedStep() (w welch, known bool) {
+func (s successive) assumeStep() (w welch, known bool) {
 	n, m, along := len(s.values[0]), len(s.values[1]), 0.0
 	weights := [][]float64{sharing(n, -1), sharing(m, 1)}
 	for _, seconds := range s.seconds {
