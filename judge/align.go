@@ -198,22 +198,36 @@ func (a alongside) few() bool { return a.effective() < leastEffective }
 // how values within a block depend on each other, with as many degrees of freedom as there
 // are independent blocks.
 func (a alongside) p(sign, borne float64) float64 {
-	if a.few() {
-		assumed := 1.0
-		if w, known := a.assumed(); known {
-			w.difference *= sign
-			assumed = max(ordersOf(float64(len(slices.Concat(a.inBlock[0]...))), float64(len(slices.Concat(a.inBlock[1]...)))), w.p(borne))
-		}
-		return either(assumed, beyondSwing(slices.Concat(a.inBlock[0]...), slices.Concat(a.inBlock[1]...), sign, borne))
+	if a.effective() >= leastSure {
+		return a.alike(sign, borne)
 	}
-	if !a.equal {
-		return a.student(a.scores(sign, borne), 0, 0)
+	control, experiment := a.sides()
+	p := 1.0
+	if !a.few() {
+		p = a.alike(sign, borne)
+	} else if w, known := a.assumed(); known {
+		w.difference *= sign
+		p = max(ordersOf(float64(len(control)), float64(len(experiment))), w.p(borne))
 	}
-	directed := make([]float64, len(a.means))
-	for i, d := range a.means {
-		directed[i] = sign * d
+	return eitherOf(a.few(), p, beyondSwing(control, experiment, sign, borne))
+}
+
+// alike is p of blocks that show how alike they are.
+func (a alongside) alike(sign, borne float64) float64 {
+	directed := multiply(a.means, sign)
+	switch {
+	case a.equal:
+		return max(a.student(a.scores(sign, 0), 0, 0), a.student(directed, borne, a.exchanged))
+	case a.effective() < leastRanked && squares(directed) > 0:
+		se := math.Sqrt(squares(directed) / (a.count * (a.count - 1)) * a.inflated)
+		return max(signsAlone(a.effective()+2.5), studentUpper((mean(directed)-borne)/se, a.effective()-1))
 	}
-	return max(a.student(a.scores(sign, 0), 0, 0), a.student(directed, borne, a.exchanged))
+	return a.student(a.scores(sign, borne), 0, 0)
+}
+
+// sides are all values of both.
+func (a alongside) sides() (control, experiment []float64) {
+	return slices.Concat(a.inBlock[0]...), slices.Concat(a.inBlock[1]...)
 }
 
 func (a alongside) assume() (w welch, known bool) {
@@ -228,9 +242,6 @@ func (a alongside) assumedInterval(at, alpha float64) Interval {
 	in := Interval{at, math.Inf(-1), math.Inf(1)}
 	if w, known := a.assumed(); known {
 		in = w.interval(alpha).around(at)
-	}
-	if a.few() {
-		in = in.beyondSwings(slices.Concat(a.inBlock[0]...), slices.Concat(a.inBlock[1]...), alpha)
 	}
 	return in
 }
@@ -252,6 +263,15 @@ func (a alongside) student(values []float64, borne, least float64) float64 {
 // blocks of one sample of each side these are the averages of Walsh (1949). Its width is that
 // of the scores.
 func (a alongside) interval(alpha float64) Interval {
+	in := a.alikeInterval(alpha)
+	if a.effective() < leastSure {
+		control, experiment := a.sides()
+		return in.beyondSwings(control, experiment, alpha)
+	}
+	return in
+}
+
+func (a alongside) alikeInterval(alpha float64) Interval {
 	if a.equal {
 		middle := mean(a.means)
 		if a.few() {

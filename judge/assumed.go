@@ -20,8 +20,24 @@ const (
 	rateSwing = 3
 )
 
-// either is the p of two tests of one claim, of which one may show it (Bonferroni).
-func either(p, q float64) float64 { return min(1, 2*min(p, q)) }
+// leastSure independent samples show what is overwhelming by their ranks, however far it lies;
+// of fewer it is shown as of few samples.
+const leastSure = 20
+
+// leastRanked independent blocks show by their ranks that sides lie apart: the ranks of fewer
+// say no more than so many signs. What they scatter by says somewhat more: how alike they are is
+// known too little for a very small p.
+const leastRanked = 10
+
+// eitherOf is the p of two tests of one claim, of which one may show it (Bonferroni): the second is that
+// of what no slow change does. Few samples have hardly another.
+func eitherOf(few bool, p, beyond float64) float64 {
+	share := 0.1
+	if few {
+		share = 0.5
+	}
+	return min(1, p/(1-share), beyond/share)
+}
 
 // beyondSwing is the p of the ranks, if a slow change made the level of a side mostSwing times that of
 // the other. It asks for values that have a level: none is negative.

@@ -520,8 +520,8 @@ any spread. Samples are one a minute; with a control, those of the shorter side 
 apart. *r* is the correlation of neighbours, of both sides each for itself. *drift* grows by half
 a percent a minute, *season* by 40% up and down with the time of day, from any time of it on;
 *heavy* has no variance; *ties* have a few whole values; of *mostly-zero* 85 in 100 are zero;
-*gaps* lack a third; *counts* are of about 10 events, which come in bursts, *errors* of 2 in 200, which do not, *sparse* of one in
-five samples.
+*gaps* lack a third; *counts* are of about 10 events, which come in bursts, *errors* of 2 in
+200, which do not, *sparse* of one in five samples.
 `
 
 const powerHead = `

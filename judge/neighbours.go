@@ -13,7 +13,7 @@ const leastEffective = 5
 // cautious is how many standard errors above its estimate the correlation of neighbours is
 // taken to be, of so many samples: what is seen of it in few of them is little. It was chosen,
 // as leastEffective was, by the grid of docs/judge-calibration.md.
-func cautious(size float64) float64 { return 0.75 + 3/size }
+func cautious(size float64) float64 { return 0.6 + 2.5/size }
 
 // mostLags is how far apart samples are whose likeness is looked at.
 const mostLags = 100
@@ -107,7 +107,7 @@ func firstOrder(r float64) float64 { return (1 + r) / (1 - r) }
 func (l likeness) ofEvents(dispersion float64) float64 {
 	inflated := l.inflation()
 	if upper := dispersion * (1 + 0.5*math.Sqrt(2/l.size)); l.known && upper > 1 {
-		r := max(0, min(mostLikeness, (l.r+0.3/math.Sqrt(l.size))/(1-1/upper)))
+		r := max(0, min(mostLikeness, (l.r+0.5/math.Sqrt(l.size))/(1-1/upper)))
 		inflated = max(inflated, (1+(upper-1)*firstOrder(r))/dispersion)
 	}
 	return inflated

@@ -175,14 +175,16 @@ func rankBoth(values [2][]float64) [2][]float64 {
 // (Berger 1982): that of no more than is borne above what was before, and that of no more
 // above the line. The first is of Student's test of the ranks (Conover and Iman 1981).
 func (s successive) p(sign, borne float64) float64 {
-	if s.few() {
-		assumed := 1.0
-		if p, known := s.assumedP(sign, borne); known {
-			assumed = max(p, ordersOf(float64(len(s.values[0])), float64(len(s.values[1]))))
-		}
-		return either(assumed, beyondSwing(s.values[0], s.values[1], sign, borne))
+	p := 1.0
+	if !s.few() {
+		p = max(s.levels(sign, borne), s.above(sign, borne))
+	} else if assumed, known := s.assumedP(sign, borne); known {
+		p = max(assumed, ordersOf(float64(len(s.values[0])), float64(len(s.values[1]))))
 	}
-	return max(s.levels(sign, borne), s.above(sign, borne))
+	if s.effective() >= leastSure {
+		return p
+	}
+	return eitherOf(s.few(), p, beyondSwing(s.values[0], s.values[1], sign, borne))
 }
 
 // few: it is not seen how alike neighbours are.
@@ -301,6 +303,14 @@ func ordersOf(n, m float64) float64 {
 }
 
 func (s successive) interval(alpha float64) Interval {
+	in := s.alikeInterval(alpha)
+	if s.effective() < leastSure {
+		return in.beyondSwings(s.values[0], s.values[1], alpha)
+	}
+	return in
+}
+
+func (s successive) alikeInterval(alpha float64) Interval {
 	p := plainPair(s.values[0], s.values[1])
 	p.inflation, p.degrees = s.inflated, s.degrees()
 	if s.equal && !s.few() {
@@ -313,9 +323,6 @@ func (s successive) interval(alpha float64) Interval {
 	w, known := s.assumedLevels()
 	if in = (Interval{in.Estimate, math.Inf(-1), math.Inf(1)}); known { // So few have no interval by their ranks.
 		in = w.interval(alpha).around(in.Estimate)
-	}
-	if s.few() {
-		in = in.beyondSwings(s.values[0], s.values[1], alpha)
 	}
 	return in
 }

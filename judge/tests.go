@@ -232,7 +232,7 @@ func (j judgement) rate(control, experiment side) Test {
 		})), 1
 	}
 	if scatter.timed {
-		p = either(p, chanceOf(scatter.apart, rateSwing))
+		p = eitherOf(scatter.few(), p, chanceOf(scatter.apart, rateSwing))
 	}
 	t.P = figure(p)
 	in := scatter.ratio(before, after, 1-j.alpha(), func(c, e Count) (Count, Count) { return c, e })
