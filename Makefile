@@ -106,6 +106,10 @@ bench: build ## measure speed and memory beside what the machine can do, all or 
 	@cd renderers && CGO_ENABLED=0 $(GO) build -ldflags '-s -w' -o $(abspath $(BIN))/render-alone ./alone
 	@$(BIN)/bench $(if $(ONLY),-only $(ONLY))
 
+.PHONY: calibrate
+calibrate: ## measure how often the judge is wrong, in all of its grid, and write docs/judge-calibration.md; minutes (SAMPLES=12000 of each cell)
+	$(GO) test ./judge -run TestCalibration -count=1 -v -timeout 0 -whole $(if $(SAMPLES),-grid-samples $(SAMPLES))
+
 # HOURS of virtual time in all, from SEED on (default: by the clock), WORKERS
 # at a time (default: one a core).
 HOURS ?= 100

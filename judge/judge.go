@@ -11,7 +11,9 @@
 package judge
 
 import (
+	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 )
@@ -95,17 +97,48 @@ type Test struct {
 	// P is of what was seen, or worse, if no more changed than is tolerated, at all looks
 	// together; Adjusted is for all tests together. Both are 0 or 1 of a limit, which is no
 	// test of chance.
-	P        Number  `json:"p"`
-	Adjusted Number  `json:"adjusted"`
-	Verdict  Verdict `json:"verdict"`
-	Why      string  `json:"why"`
+	P        Number `json:"p"`
+	Adjusted Number `json:"adjusted"`
+	// Effective is how many independent samples the side with fewer of them is worth, of a
+	// shift or a rate, where times are known.
+	Effective Number `json:"effective,omitempty"`
+	// Detectable is the smallest harm that would have been found with the probability Power:
+	// a difference, of a spread and a rate a ratio; 0: it is not known, or there is none.
+	Detectable Number  `json:"detectable,omitempty"`
+	Power      Number  `json:"power,omitempty"`
+	Verdict    Verdict `json:"verdict"`
+	// Doubt is why it is inconclusive.
+	Doubt Doubt  `json:"doubt,omitempty"`
+	Why   string `json:"why"`
 
 	// harmful: the estimate is as much as matters. decides: a pass needs it.
 	// ruledOut: the interval holds nothing that matters.
 	harmful, decides, ruledOut bool
+	// level is P if what moves with time were left aside; 0: it is as P.
+	level float64
+	// wouldFind is Detectable at a level of P; nil: it is not known.
+	wouldFind func(level float64) float64
 	// says is the sentence so far, for each verdict.
 	says func(Test) string
 }
+
+// Doubt says why a test is inconclusive.
+type Doubt string
+
+// Doubts.
+const (
+	// DoubtWide: what matters is not ruled out.
+	DoubtWide Doubt = "wide"
+	// DoubtChance: as much as matters was seen, and it may be chance.
+	DoubtChance Doubt = "chance"
+	// DoubtTime: as much as matters is shown, and it may be what moves with time, such as a
+	// drift from before or the time of day.
+	DoubtTime Doubt = "time"
+	// DoubtDependent: neighbours are so alike that there are too few independent samples.
+	DoubtDependent Doubt = "dependent"
+	// DoubtRange: values are out of the range that there can be.
+	DoubtRange Doubt = "range"
+)
 
 // Judge judges data by settings. Neither the order of series, nor that of samples,
 // matters; samples whose times are known are put in theirs. It is Invalid when
@@ -171,9 +204,13 @@ func (j judgement) of(series Series) MetricResult {
 	if m.Limit != nil && experiment.size() > 0 {
 		result.Tests = append(result.Tests, j.limit(experiment))
 	}
-	switch verdict, why := j.unusable(control, experiment); {
-	case m.Limit != nil && len(series.Control) == 0 && experiment.size() >= m.Least && !j.tooBroken(experiment):
-		// A limit needs no control.
+	sides := []namedSide{{"control", control}, {"experiment", experiment}}
+	limited := m.Limit != nil && len(series.Control) == 0
+	if limited {
+		sides = sides[1:] // A limit needs no control.
+	}
+	switch verdict, why := j.unusable(sides); {
+	case limited && why == "":
 	case why != "":
 		result.Verdict, result.Why, result.missed = verdict, why, 3
 		if m.Kind == Events {
@@ -187,13 +224,15 @@ func (j judgement) of(series Series) MetricResult {
 	return result
 }
 
-// unusable says why nothing can be compared; empty: it can.
-func (j judgement) unusable(control, experiment side) (Verdict, string) {
+type namedSide struct {
+	name string
+	side side
+}
+
+// unusable says why nothing can be said of sides; empty: it can.
+func (j judgement) unusable(sides []namedSide) (Verdict, string) {
 	m := j.metric
-	for _, s := range []struct {
-		name string
-		side side
-	}{{"control", control}, {"experiment", experiment}} {
+	for _, s := range sides {
 		all := s.side.size() + s.side.broken
 		switch {
 		case all == 0:
@@ -277,20 +316,33 @@ func (r *Result) adjust() {
 		}
 		for i, t := range family {
 			t.Adjusted = figure(adjusted[places[i]])
-			t.decide(r.Settings.Alpha)
+			t.decide(r.Settings.Alpha, r.Settings.Alpha/float64(len(probabilities)))
 		}
 	}
 }
 
-// decide a test of chance.
-func (t *Test) decide(alpha float64) {
+// decide a test of chance, by the alpha of all tests, and that of it alone among them.
+func (t *Test) decide(alpha, alone float64) {
+	doubt := t.Doubt
+	t.Doubt = ""
 	switch {
 	case t.harmful && float64(t.Adjusted) <= alpha:
 		t.Verdict = Fail
+	case t.decides && doubt != "":
+		t.Verdict, t.Doubt = Inconclusive, doubt
+	case t.harmful && t.level > 0 && t.level <= alone:
+		t.Verdict, t.Doubt = Inconclusive, DoubtTime
+	case t.harmful:
+		t.Verdict, t.Doubt = Inconclusive, cmp.Or(doubt, DoubtChance)
 	case t.decides && !t.ruledOut:
-		t.Verdict = Inconclusive
+		t.Verdict, t.Doubt = Inconclusive, DoubtWide
 	default:
 		t.Verdict = Pass
+	}
+	if t.wouldFind != nil {
+		if found := t.wouldFind(alone); found > 0 && !math.IsInf(found, 0) {
+			t.Detectable, t.Power = figure(found), power
+		}
 	}
 	t.Why = t.says(*t)
 }

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"math"
 	"slices"
-
-	"gonum.org/v1/gonum/mathext"
 )
 
 // exactSide is the largest side of which the distribution of U is counted out.
@@ -28,10 +26,10 @@ type RankSum struct {
 
 // MannWhitney tests whether the experiment's values are larger than the control's
 // by more than the tolerance, which is in their unit and is taken off the
-// experiment's. Samples of at most 25 on each side without ties are counted out;
-// others take the normal approximation with corrections for ties and continuity
-// (Mann and Whitney 1947; Lehmann 1975). What is not finite is left out; with an
-// empty side P is 1.
+// experiment's. Samples of at most 25 on each side are counted out, with ties too
+// (Streitberg and Röhmel 1986); others take the normal approximation with corrections
+// for ties and continuity (Mann and Whitney 1947; Lehmann 1975). What is not finite is
+// left out; with an empty side P is 1.
 //
 // P alone never decides. With enough samples the smallest difference is
 // significant, and with few the largest is not: P mixes how large a difference is
@@ -60,12 +58,13 @@ type pair struct {
 	// Of each value the block within which it is compared; nil: there is one.
 	controlBlock, experimentBlock []int
 	blocks                        int
-	// inflation of the variance, from 1 on: neighbours in time are alike.
-	inflation float64
+	// inflation of the variance, from 1 on, and the degrees of freedom that are left:
+	// neighbours in time are alike.
+	inflation, degrees float64
 }
 
 func plainPair(control, experiment []float64) pair {
-	return pair{control: control, experiment: experiment, blocks: 1, inflation: 1}
+	return pair{control: control, experiment: experiment, blocks: 1, inflation: 1, degrees: math.Inf(1)}
 }
 
 // negated asks the same in the other direction.
@@ -154,8 +153,8 @@ func blockOf(blocks []int, i int) int {
 }
 
 // countable: the distribution of U can be counted out.
-func (p pair) countable(ties bool) bool {
-	return !ties && p.blocks == 1 && p.inflation == 1 && len(p.control) <= exactSide && len(p.experiment) <= exactSide
+func (p pair) countable() bool {
+	return p.blocks == 1 && p.inflation == 1 && len(p.control) <= exactSide && len(p.experiment) <= exactSide
 }
 
 func (p pair) rankSum(tolerance float64) RankSum {
@@ -166,10 +165,13 @@ func (p pair) rankSum(tolerance float64) RankSum {
 	r := p.rank(tolerance)
 	said := RankSum{U: r.u, P: 1, CLES: r.u / (float64(n) * float64(m))}
 	switch {
-	case p.countable(r.ties):
+	case p.countable() && !r.ties:
 		said.Exact = true
 		// U is symmetric: as likely at least u as at most the pairs less u.
 		said.P = distribution(n, m)[n*m-int(math.Round(r.u))]
+	case p.countable():
+		said.Exact = true
+		said.P = p.countedWithTies(tolerance)
 	case r.variance > 0:
 		said.P = upper((r.u - r.mean - 0.5) / math.Sqrt(r.variance))
 	}
@@ -207,6 +209,46 @@ func distribution(n, m int) []float64 {
 	return rows[m]
 }
 
+// countedWithTies is the share of all ways to choose the experiment's values out of both
+// sides whose ranks sum to as much, or more, by the shift algorithm (Streitberg and Röhmel
+// 1986): twice the ranks are whole, also those of ties.
+func (p pair) countedWithTies(tolerance float64) float64 {
+	lessened := make([]float64, len(p.experiment))
+	for i, v := range p.experiment {
+		lessened[i] = v - tolerance
+	}
+	ranks := ranksOf(slices.Concat(p.control, lessened))
+	m, observed := len(p.experiment), 0
+	for _, rank := range ranks[len(p.control):] {
+		observed += int(2 * rank)
+	}
+	// ways[k][s] is in how many ways k of the values so far sum to s.
+	ways := make([][]float64, m+1)
+	most := len(ranks) * (len(ranks) + 1)
+	for k := range ways {
+		ways[k] = make([]float64, most+1)
+	}
+	ways[0][0] = 1
+	sum := 0
+	for i, rank := range ranks {
+		twice := int(2 * rank)
+		for k := min(i, m-1); k >= 0; k-- {
+			for s := range sum + 1 {
+				ways[k+1][s+twice] += ways[k][s]
+			}
+		}
+		sum += twice
+	}
+	all, asMuch := 0.0, 0.0
+	for s, count := range ways[m] {
+		all += count
+		if s >= observed {
+			asMuch += count
+		}
+	}
+	return min(1, asMuch/all)
+}
+
 // shift is the estimate and its interval at 1 - alpha.
 func (p pair) shift(alpha float64) Interval {
 	n, m := len(p.control), len(p.experiment)
@@ -215,14 +257,11 @@ func (p pair) shift(alpha float64) Interval {
 	}
 	differences := newDifferences(p.control, p.experiment)
 	pairs := n * m
-	estimate := differences.at((pairs - 1) / 2)
-	if pairs%2 == 0 {
-		estimate = estimate/2 + differences.at(pairs/2)/2
-	}
+	estimate := differences.middle()
 	// The first difference within the interval, from 0 on.
 	first := -1
 	r := p.rank(estimate)
-	if p.countable(p.rank(0).ties) {
+	if p.countable() && !p.rank(0).ties {
 		for u, below := range distribution(n, m) {
 			if below > alpha/2 {
 				first = u - 1
@@ -230,8 +269,8 @@ func (p pair) shift(alpha float64) Interval {
 			}
 		}
 	} else if r.variance > 0 {
-		z := -mathext.NormalQuantile(alpha / 2)
-		first = int(math.Floor(min(r.mean, float64(pairs)-r.mean) - z*math.Sqrt(r.variance) - 0.5))
+		wide := min(float64(pairs), studentQuantile(alpha/2, p.degrees)*math.Sqrt(r.variance))
+		first = int(math.Floor(min(r.mean, float64(pairs)-r.mean) - wide - 0.5))
 	} else if n > 1 && m > 1 {
 		first = (pairs - 1) / 2 // All are equal.
 	}
@@ -246,6 +285,16 @@ type differences struct{ control, experiment []float64 }
 
 func newDifferences(control, experiment []float64) differences {
 	return differences{slices.Sorted(slices.Values(control)), slices.Sorted(slices.Values(experiment))}
+}
+
+// middle is the median of all differences.
+func (d differences) middle() float64 {
+	pairs := len(d.control) * len(d.experiment)
+	middle := d.at((pairs - 1) / 2)
+	if pairs%2 == 0 {
+		middle = middle/2 + d.at(pairs/2)/2
+	}
+	return middle
 }
 
 // at is the k-th smallest difference, from 0 on: the smallest number that more

@@ -12,7 +12,7 @@ type Count struct{ Events, Of float64 }
 // rate of events; 0 of no trials.
 func (c Count) rate() float64 {
 	if c.Of > 0 {
-		return c.Events / c.Of
+		return clamp(c.Events / c.Of)
 	}
 	return 0
 }
@@ -110,7 +110,139 @@ func bursts(sides ...[]Count) float64 {
 	if degrees < 1 || sum <= degrees {
 		return 1
 	}
-	return sum / degrees
+	return clamp(sum / degrees)
+}
+
+// scattering is how events come.
+type scattering struct {
+	// by is how many events count as one: they come in bursts, and neighbours are alike; apart
+	// is that without the likeness.
+	by, apart float64
+	// effective is how many independent samples there are of the side with fewer; timed: when
+	// they were sampled is known.
+	effective float64
+	timed     bool
+	// successive has the rates, where one side is after the other; else nil.
+	successive *successive
+}
+
+// wider scatters as much more as a quantile of Student is wider than the normal one: how much
+// events scatter is only known from so many samples.
+func (s scattering) wider(tail float64, fewest int) scattering {
+	more := func(degrees float64) float64 {
+		if !(degrees > 0) || math.IsInf(degrees, 1) {
+			return 1
+		}
+		return math.Pow(studentQuantile(tail, degrees)/studentQuantile(tail, math.Inf(1)), 2)
+	}
+	s.by *= more(s.effective - 1)
+	if s.timed {
+		s.apart *= more(float64(fewest) - 1)
+	}
+	return s
+}
+
+// few: it is not seen how alike neighbours are.
+func (s scattering) few() bool { return s.effective < leastEffective }
+
+// ratio of rates of two counts that are made of both sides', with what it may be: as their scatter
+// gives it, or if that is narrower, as it would be if a slow change made a rate rateSwing times
+// as large at most.
+func (s scattering) ratio(control, experiment Count, confidence float64, counts func(c, e Count) (Count, Count)) Interval {
+	ratioBy := func(by float64) Interval {
+		c, e := counts(control.over(by), experiment.over(by))
+		return RatioInterval(c, e, confidence)
+	}
+	loose := ratioBy(s.apart)
+	in := Interval{loose.Estimate, 0, math.Inf(1)}
+	if !s.few() {
+		in = ratioBy(s.by)
+	}
+	if s.timed {
+		in.Low, in.High = max(in.Low, loose.Low/rateSwing), min(in.High, loose.High*rateSwing)
+	}
+	return in
+}
+
+// scatterOf both sides. Where they are of the same time, what is shared is no scatter: given
+// how many events both have in a block of time, those of the experiment are binomial.
+func scatterOf(control, experiment side) scattering {
+	if !control.timed() || !experiment.timed() {
+		by := bursts(control.counts, experiment.counts)
+		return scattering{by: by, apart: by, effective: math.Inf(1)}
+	}
+	if together(control, experiment) {
+		if b, enough := blocksOf(control, experiment); enough {
+			return scatterWithin(sumsOf(control, experiment, b))
+		}
+	}
+	s := newSuccessive(ratesAt(control), ratesAt(experiment), total(control.counts).rate(), true)
+	apart := bursts(control.counts, experiment.counts)
+	rests := s.line(s.kept).rests
+	s.inflated = likenessOf(1, rests[0], rests[1]).ofEvents(apart)
+	return scattering{timed: true, by: apart * s.inflated, apart: apart, effective: s.effective(), successive: &s}
+}
+
+// ratesAt are the rates of a side at each time.
+func ratesAt(s side) side {
+	rates := side{}
+	for from := 0; from < len(s.times); {
+		to := from + 1
+		for to < len(s.times) && s.times[to].Equal(s.times[from]) {
+			to++
+		}
+		if sum := total(s.counts[from:to]); sum.Of > 0 || from == 0 {
+			rates.values, rates.times = append(rates.values, sum.rate()), append(rates.times, s.times[from])
+		}
+		from = to
+	}
+	return rates
+}
+
+// sumsOf both sides in each block.
+func sumsOf(control, experiment side, b blocks) [][2]Count {
+	sums := make([][2]Count, b.count)
+	for side, s := range [][]Count{control.counts, experiment.counts} {
+		for i, c := range s {
+			sum := &sums[b.of[side][i]][side]
+			sum.Events += c.Events
+			sum.Of += c.Of
+		}
+	}
+	return sums
+}
+
+// scatterWithin blocks of both sides: the statistic of Pearson, as that of bursts.
+func scatterWithin(sums [][2]Count) scattering {
+	var all [2]Count
+	for _, s := range sums {
+		if s[0].Of > 0 && s[1].Of > 0 {
+			for i := range all {
+				all[i] = total([]Count{all[i], s[i]})
+			}
+		}
+	}
+	var rests []float64
+	squares, degrees := 0.0, -1.0
+	for _, s := range sums {
+		if !(s[0].Of > 0) || !(s[1].Of > 0) {
+			continue
+		}
+		rest, events := 0.0, s[0].Events+s[1].Events
+		expected := [2]float64{all[0].rate() * s[0].Of, all[1].rate() * s[1].Of}
+		if share := expected[1] / (expected[0] + expected[1]); events > 0 && share > 0 && share < 1 {
+			rest = (s[1].Events - events*share) / math.Sqrt(events*share*(1-share))
+			squares += rest * rest
+			degrees++
+		}
+		rests = append(rests, rest)
+	}
+	apart := 1.0
+	if degrees >= 1 {
+		apart = clamp(max(1, squares/degrees))
+	}
+	alike := likenessOf(0, rests).ofEvents(apart)
+	return scattering{timed: true, by: apart * alike, apart: apart, effective: float64(len(rests)) / alike}
 }
 
 func total(counts []Count) (sum Count) {
@@ -122,3 +254,20 @@ func total(counts []Count) (sum Count) {
 }
 
 func (c Count) over(by float64) Count { return Count{c.Events / by, c.Of / by} }
+
+// assumedRates is the p of rates of too few times to see how alike they are.
+func assumedRates(control, experiment side, sign, borne float64) float64 {
+	c, e := ratesAt(control), ratesAt(experiment)
+	switch where := compared(c, e, total(control.counts).rate()).(type) {
+	case alongside:
+		if w, known := where.assumed(); known {
+			w.difference *= sign
+			return w.p(borne)
+		}
+	case successive:
+		if p, known := where.assumedP(sign, borne); known {
+			return p
+		}
+	}
+	return 1
+}

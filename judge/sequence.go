@@ -71,7 +71,7 @@ const mixedFor = 100
 
 func (s *Sequence) addNormal(value float64) {
 	s.count++
-	s.sum += value
+	s.sum = clamp(s.sum + value)
 	v, rho := s.count*s.sigma*s.sigma, mixedFor*s.sigma*s.sigma/8
 	radius := math.Sqrt((v+rho)*math.Log((v+rho)/(rho*s.alpha*s.alpha))) / s.count
 	s.narrow(s.sum/s.count, s.sum/s.count, radius, 0, 1)
@@ -174,7 +174,7 @@ func (w *Wager) AddNormal(value, sigma, most float64) {
 		return
 	}
 	w.count++
-	w.sum += value - most
+	w.sum = clamp(w.sum + clamp(value-most))
 	v, rho := w.count*sigma*sigma, mixedFor*sigma*sigma/8
 	above := max(0, w.sum)
 	w.most = max(w.most, above*above/(2*(v+rho))-math.Log((v+rho)/rho)/2)

@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"fmt"
 	"math"
 	"slices"
 
@@ -28,15 +29,87 @@ type Dispersion struct {
 // finite is left out; with fewer than two samples that are not empty, or nothing
 // spread, P is 1.
 func BrownForsythe(samples ...[]float64) Dispersion {
+	distances := make([][]float64, len(samples))
+	for i, sample := range samples {
+		distances[i] = fromMedian(finite(sample))
+	}
+	return dispersion(distances)
+}
+
+// fromMedian are the distances of values from their median.
+func fromMedian(values []float64) []float64 {
+	center := median(values)
+	distances := make([]float64, len(values))
+	for i, v := range values {
+		distances[i] = clamp(math.Abs(v - center))
+	}
+	return distances
+}
+
+// neighbourhood is how many values are neighbours in time, at least.
+const neighbourhood = 16
+
+// fromNeighbours are the distances of values from the median of those of their own side that
+// are near them in time: what moves slowly is no scatter, and the other side hides none. Both
+// sides have neighbourhoods of about as many values, which are as far apart: times of the side
+// where they are closer are left out. Relative are the shares that they are of these medians:
+// what scatters in proportion to its level scatters more while that is high. It is nil where
+// values have no level.
+func fromNeighbours(control, experiment side) (distances, relative [][]float64) {
+	apart := max(apartOf(control), apartOf(experiment))
+	sides := []side{thinned(control, apart), thinned(experiment, apart)}
+	fewer := min(len(sides[0].values), len(sides[1].values))
+	size := float64(fewer) / float64(max(1, fewer/neighbourhood))
+	distances, relative = make([][]float64, 2), make([][]float64, 2)
+	haveLevels := true
+	for i, s := range sides {
+		parts := max(1, int(math.Round(float64(len(s.values))/size)))
+		for part := range parts {
+			near := s.values[part*len(s.values)/parts : (part+1)*len(s.values)/parts]
+			around := fromMedian(near)
+			distances[i] = append(distances[i], around...)
+			haveLevels = haveLevels && slices.Min(near) >= 0 && median(near) > 0
+			for _, d := range around {
+				relative[i] = append(relative[i], clamp(d/median(near)))
+			}
+		}
+	}
+	if !haveLevels {
+		relative = nil
+	}
+	return distances, relative
+}
+
+// apartOf is the middle of the seconds between two times of a side.
+func apartOf(s side) float64 {
+	var seconds []float64
+	for i := range s.times {
+		if i > 0 && !s.times[i].Equal(s.times[i-1]) {
+			seconds = append(seconds, s.times[i].Sub(s.times[i-1]).Seconds())
+		}
+	}
+	return median(seconds)
+}
+
+// thinned leaves out times that follow another by much less than so many seconds.
+func thinned(s side, apart float64) (kept side) {
+	for i, at := range s.times {
+		if i == 0 || len(kept.times) > 0 && (at.Equal(kept.times[len(kept.times)-1]) || at.Sub(kept.times[len(kept.times)-1]).Seconds() >= 0.75*apart) {
+			kept.values, kept.times = append(kept.values, s.values[i]), append(kept.times, at)
+		}
+	}
+	return kept
+}
+
+// dispersion is the analysis of variance of distances.
+func dispersion(samples [][]float64) Dispersion {
 	var means, sizes []float64
 	all, groups, between, within, largest := 0.0, 0.0, 0.0, 0.0, 0.0
 	distances := make([][]float64, len(samples))
 	for i, sample := range samples {
-		kept := finite(sample)
-		center := median(kept)
-		for _, v := range kept {
-			distances[i] = append(distances[i], clamp(math.Abs(v-center)))
-			largest = max(largest, distances[i][len(distances[i])-1])
+		distances[i] = slices.Clone(sample)
+		if len(sample) > 0 {
+			largest = max(largest, slices.Max(sample))
 		}
 	}
 	if !(largest > 0) {
@@ -80,20 +153,94 @@ func (d Dispersion) more(inflation float64) float64 {
 	if d.t == 0 {
 		return 1
 	}
-	tail := mathext.RegIncBeta(d.within/2, 0.5, d.within/(d.within+d.t*d.t/inflation)) / 2
-	if d.t < 0 {
-		return 1 - tail
-	}
-	return tail
+	return studentUpper(d.t/math.Sqrt(inflation), d.within/inflation)
 }
 
-// spreadOf is the mean distance from the median, in the unit of the values.
-func spreadOf(values []float64) float64 {
-	center, sum := median(values), 0.0
-	for _, v := range values {
-		sum += math.Abs(v-center) / float64(len(values))
+// spread asks whether values scatter more: around their neighbours in time, where that is
+// known, else around their median. It finds harm, and where as much as matters is only seen,
+// and not shown, it keeps from a pass; it rules nothing out: to show that spreads are alike
+// takes many more samples.
+func (j judgement) spread(control, experiment side) Test {
+	m := &j.metric
+	distances, inflated, where := [][]float64{fromMedian(control.values), fromMedian(experiment.values)}, 1.0, "their median"
+	var relative [][]float64
+	if control.timed() && experiment.timed() {
+		distances, relative = fromNeighbours(control, experiment)
+		inflated, where = inflation(0, distances...), "their neighbours"
 	}
-	return sum
+	before, after := mean(distances[0]), mean(distances[1])
+	ratio := 1.0
+	if after > 0 {
+		ratio = after / before
+	}
+	fewest := float64(min(len(distances[0]), len(distances[1])))
+	t := Test{
+		Kind: "spread", Method: "Brown-Forsythe", P: 1, Estimate: figure(ratio), Low: 0, High: figure(math.Inf(1)),
+		Tolerated: 1, Matters: figure(m.Spread), harmful: ratio >= m.Spread && ratio > 1,
+	}
+	few := control.timed() && experiment.timed() && fewest/inflated < leastEffective
+	more := func(distances [][]float64) float64 {
+		if few {
+			return dispersion([][]float64{multiply(distances[0], mostSwing), distances[1]}).more(1)
+		}
+		return dispersion(distances).more(inflated)
+	}
+	p := more(distances)
+	if relative != nil {
+		p = max(p, more(relative))
+		t.harmful = t.harmful && mean(relative[1]) >= m.Spread*mean(relative[0])
+	}
+	t.P = figure(min(1, j.spending()*p))
+	if few {
+		t.Doubt = DoubtDependent
+	} else {
+		t.wouldFind = func(level float64) float64 {
+			return widerFound(distances, inflated, level/j.spending(), m.Spread)
+		}
+	}
+	t.says = func(t Test) string {
+		text := fmt.Sprintf("values are %s from %s on average, after %s: %s times as far", with(figure(after), m.Unit), where, with(figure(before), m.Unit), number(ratio))
+		switch {
+		case t.Verdict == Fail:
+			return text + fmt.Sprintf(", and %s times matters; p is %s", number(m.Spread), number(float64(t.Adjusted)))
+		case t.Verdict == Inconclusive:
+			return text + fmt.Sprintf(", and %s times matters; it may be chance (p is %s)", number(m.Spread), number(float64(t.Adjusted)))
+		}
+		return text + fmt.Sprintf(", and %s times as far is not shown", number(m.Spread)) + t.wouldHave(number(float64(t.Detectable))+" times as far")
+	}
+	return t
+}
+
+// widerFound is how many times as far values must lie, to be found at a level of p with the
+// probability power, if they scatter as the control's do.
+func widerFound(distances [][]float64, inflated, level, matters float64) float64 {
+	n, m := float64(len(distances[0])), float64(len(distances[1]))
+	center := mean(distances[0])
+	if !(center > 0) || n+m <= 2 {
+		return math.Inf(1)
+	}
+	noise := inflated * squares(distances[0]) / max(1, n-1) / (center * center)
+	degrees := (n + m - 2) / inflated
+	z := studentQuantile(1-power, math.Inf(1))
+	finds := func(ratio float64) bool {
+		pooled := noise * (n + m*ratio*ratio) / (n + m) * (1/n + 1/m)
+		own := noise * (1/n + ratio*ratio/m)
+		return ratio-1 >= studentQuantile(level, degrees)*math.Sqrt(pooled)+z*math.Sqrt(own) && ratio-matters >= z*math.Sqrt(noise*ratio*ratio*(1/n+1/m))
+	}
+	low, high := max(1, matters), 2*max(1, matters)
+	for ; !finds(high); high *= 2 {
+		if high > 1e6 {
+			return math.Inf(1)
+		}
+	}
+	for range 40 {
+		if middle := (low + high) / 2; finds(middle) {
+			high = middle
+		} else {
+			low = middle
+		}
+	}
+	return high
 }
 
 // median of finite values; 0 of none.

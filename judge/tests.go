@@ -3,10 +3,6 @@ package judge
 import (
 	"fmt"
 	"math"
-	"slices"
-	"time"
-
-	"gonum.org/v1/gonum/mathext"
 )
 
 const limitKind = "limit"
@@ -47,14 +43,17 @@ func (t *Test) bound(m *Metric, in Interval, tolerated, matters float64) {
 // values asks all that is asked of measured values.
 func (j judgement) values(control, experiment side) []Test {
 	m := &j.metric
-	p, aligned := pairOf(control, experiment)
-	first := j.shift(p, control, experiment)
-	if j.Look > 0 && (m.Range != nil || m.Noise > 0) {
+	where := compared(control, experiment, level(control.values))
+	first := j.shift(where, control, experiment)
+	if j.Look > 0 && (m.Range != nil || m.Noise > 0) && !foretold(control, experiment) {
 		first = j.mean(control, experiment)
 	}
-	tests := []Test{first, j.spread(p)}
+	tests := []Test{first}
+	if !mostlyEqual(control.values, experiment.values) {
+		tests = append(tests, j.spread(control, experiment))
+	} // Else how far values are from their median is the mean, which has a tolerance.
 	if control.timed() && experiment.timed() {
-		if trend, enough := j.trend(control, experiment, aligned); enough {
+		if trend, enough := j.trend(control, experiment); enough {
 			tests = append(tests, trend)
 		}
 	}
@@ -69,70 +68,58 @@ func level(values []float64) float64 {
 	return mean(values)
 }
 
+// method of a comparison, by name.
+func method(where comparison, exact bool) string {
+	switch where := where.(type) {
+	case alongside:
+		if where.equal {
+			return "aligned ranks and difference of means within blocks of time, since most values are equal"
+		}
+		return "aligned ranks within blocks of time, Hodges-Lehmann"
+	case successive:
+		if where.equal {
+			return "ranks and difference of means, since most values are equal; covariance with time"
+		}
+		return "ranks, Hodges-Lehmann; covariance with time"
+	case untimed:
+		name := "Mann-Whitney, Hodges-Lehmann"
+		if where.equal {
+			name = "Mann-Whitney, difference of means, since most values are equal"
+		}
+		if exact {
+			name += ", exact"
+		}
+		return name
+	}
+	return ""
+}
+
 // shift asks whether values are larger or smaller.
-func (j judgement) shift(p pair, control, experiment side) Test {
+func (j judgement) shift(where comparison, control, experiment side) Test {
 	m := &j.metric
 	at := level(control.values)
 	tolerated, matters := m.Tolerance.of(at), m.Matters.of(at)
-	t := Test{Kind: "shift", Method: "Mann-Whitney, Hodges-Lehmann", decides: true}
-	exact := false
-	in := p.shift(j.alpha())
-	if p.mostlyEqual() {
-		// The middle of the differences is 0 whatever the rest does.
-		t.Method = "Mann-Whitney, difference of means, since most values are equal"
-		in = meanDifference(p, j.alpha())
-		tolerated = 0 // It would break the ties, all one way.
+	t := Test{Kind: "shift", Method: method(where, max(len(control.values), len(experiment.values)) <= exactSide), decides: true}
+	in := where.interval(j.alpha())
+	t.P = figure(min(1, j.spending()*m.worst(func(sign float64) float64 { return where.p(sign, tolerated) })))
+	t.CLES = figure(plainPair(control.values, experiment.values).rankSum(0).CLES)
+	t.Effective = figure(where.effective())
+	t.bound(m, in, tolerated, matters)
+	if where.effective() < leastEffective && !t.ruledOut {
+		t.Doubt = DoubtDependent
 	}
-	t.P = figure(min(1, j.spending()*m.worst(func(sign float64) float64 {
-		directed := p
-		if sign < 0 {
-			directed = p.negated()
-		}
-		said := directed.rankSum(tolerated)
-		exact = said.Exact
-		return said.P
-	})))
-	if exact {
-		t.Method += ", exact"
+	if s, is := where.(successive); is {
+		t.level = min(1, j.spending()*m.worst(func(sign float64) float64 { return s.levels(sign, tolerated) }))
 	}
-	t.CLES = figure(p.rankSum(0).CLES)
-	t.bound(m, in, m.Tolerance.of(at), matters)
-	t.says = j.saysDifference(median(control.values), median(experiment.values), "")
-	if p.mostlyEqual() {
-		t.says = j.saysDifference(mean(control.values), mean(experiment.values), " on average")
+	t.wouldFind = func(level float64) float64 {
+		return where.found(in, j.alpha(), level/j.spending()/float64(len(m.signs())), tolerated, matters)
 	}
+	before, after, how := median(control.values), median(experiment.values), ""
+	if mostlyEqual(control.values, experiment.values) {
+		before, after, how = mean(control.values), mean(experiment.values), " on average"
+	}
+	t.says = j.saysDifference(before, after, how)
 	return t
-}
-
-// mostlyEqual: so many values are one that the median difference is 0.
-func (p pair) mostlyEqual() bool {
-	common := median(p.control)
-	for _, values := range [][]float64{p.control, p.experiment} {
-		equal := 0
-		for _, v := range values {
-			if v == common {
-				equal++
-			}
-		}
-		if 2*equal < len(values) {
-			return false
-		}
-	}
-	return !slices.ContainsFunc(slices.Concat(p.control, p.experiment), func(v float64) bool { return math.IsInf(v, 0) })
-}
-
-// meanDifference with the interval of Welch (1947), by the normal distribution.
-func meanDifference(p pair, alpha float64) Interval {
-	estimate := mean(p.experiment) - mean(p.control)
-	variance := 0.0
-	for _, values := range [][]float64{p.control, p.experiment} {
-		center, n := mean(values), float64(len(values))
-		for _, v := range values {
-			variance += (v - center) * (v - center) / (n * max(1, n-1))
-		}
-	}
-	wide := -mathext.NormalQuantile(alpha/2) * math.Sqrt(variance*p.inflation)
-	return Interval{clamp(estimate), clamp(estimate - wide), clamp(estimate + wide)}
 }
 
 // saysDifference tells of a difference, for each verdict.
@@ -150,39 +137,27 @@ func (j judgement) concludes(t Test, unit string) string {
 	switch {
 	case t.Verdict == Fail:
 		return fmt.Sprintf(": %s matters, and p is %s for no more than the %s that is tolerated", with(t.Matters, unit), number(float64(t.Adjusted)), with(t.Tolerated, unit))
+	case t.Verdict == Inconclusive && t.Doubt == DoubtDependent:
+		return fmt.Sprintf(": as neighbours may be alike, these are worth %s independent samples, fewer than %d: a slow change of both sides may look so; more samples would tell", number(float64(t.Effective)), leastEffective)
+	case t.Verdict == Inconclusive && t.Doubt == DoubtTime:
+		return fmt.Sprintf(": %s matters, and what grew before, or a time of day, may have done it (p is %s); a control of the same time would tell, or a longer time before", with(t.Matters, unit), number(float64(t.Adjusted)))
 	case t.Verdict == Inconclusive && t.harmful:
 		return fmt.Sprintf(": %s matters, and it may be chance (p is %s for no more than the %s that is tolerated)", with(t.Matters, unit), number(float64(t.Adjusted)), with(t.Tolerated, unit))
 	case t.Verdict == Inconclusive:
 		return fmt.Sprintf(": a change of %s, which matters, is not ruled out; more samples would tell", with(t.Matters, unit))
 	case t.ruledOut:
-		return fmt.Sprintf(": less than the %s that matters", with(t.Matters, unit))
+		return fmt.Sprintf(": less than the %s that matters", with(t.Matters, unit)) + t.wouldHave("a change of "+with(t.Detectable, unit))
 	default:
-		return fmt.Sprintf(": no change of %s, which matters, is shown", with(t.Matters, unit))
+		return fmt.Sprintf(": no change of %s, which matters, is shown", with(t.Matters, unit)) + t.wouldHave("a change of "+with(t.Detectable, unit))
 	}
 }
 
-// spread asks whether values scatter more. It finds harm, and never stands in the
-// way of a pass: to show that spreads are alike takes many more samples.
-func (j judgement) spread(p pair) Test {
-	m := &j.metric
-	before, after := spreadOf(p.control), spreadOf(p.experiment)
-	ratio := 1.0
-	if after > 0 {
-		ratio = after / before
+// wouldHave says which harm would have been found.
+func (t Test) wouldHave(harm string) string {
+	if t.Detectable == 0 || math.IsInf(float64(t.Detectable), 0) {
+		return ""
 	}
-	said := BrownForsythe(p.control, p.experiment)
-	t := Test{
-		Kind: "spread", Method: "Brown-Forsythe", P: figure(min(1, j.spending()*said.more(p.inflation))), Estimate: figure(ratio), Low: 0, High: figure(math.Inf(1)),
-		Tolerated: 1, Matters: figure(m.Spread), harmful: ratio >= m.Spread && ratio > 1,
-	}
-	t.says = func(t Test) string {
-		text := fmt.Sprintf("values are %s from their median on average, after %s: %s times as far", with(figure(after), m.Unit), with(figure(before), m.Unit), number(ratio))
-		if t.Verdict == Fail {
-			return text + fmt.Sprintf(", and %s times matters; p is %s", number(m.Spread), number(float64(t.Adjusted)))
-		}
-		return text + fmt.Sprintf(", and %s times as far is not shown", number(m.Spread))
-	}
-	return t
+	return fmt.Sprintf("; %s would have been found with a probability of %s", harm, percent(float64(t.Power)))
 }
 
 // limit counts samples beyond it: no chance is reckoned with.
@@ -225,30 +200,87 @@ func (j judgement) limit(experiment side) Test {
 // rate asks whether there are more events, or fewer.
 func (j judgement) rate(control, experiment side) Test {
 	m := &j.metric
-	scatter := bursts(control.counts, experiment.counts)
-	before, after := total(control.counts).over(scatter), total(experiment.counts).over(scatter)
-	t := Test{Kind: "rate", Method: "ratio of rates, binomial", decides: true}
-	t.P = figure(min(1, j.spending()*m.worst(func(sign float64) float64 {
-		c, e, ratio := directed(sign, before, after, *m.Tolerance)
-		return RateRatio(c, e, ratio)
-	})))
-	if p, valid := j.wager(control, experiment); valid {
-		t.P, t.Method = figure(p), "mixture sequential probability ratio"
+	scatter := scatterOf(control, experiment).wider(j.alpha()/2, min(control.size(), experiment.size()))
+	before, after := total(control.counts), total(experiment.counts)
+	t := Test{Kind: "rate", Method: "ratio of rates, binomial", decides: true, Effective: figure(scatter.effective)}
+	// chanceOf as many events, or more, if the rate is no more than so many times what is
+	// tolerated, and so many events count as one.
+	chanceOf := func(by, times float64) float64 {
+		if p, valid := j.wager(control, experiment, by, times); valid {
+			return p
+		}
+		return min(1, j.spending()*m.worst(func(sign float64) float64 {
+			c, e, ratio := directed(sign, before.over(by), after.over(by), m.Tolerance.share(1/times))
+			return RateRatio(c, e, times*ratio)
+		}))
 	}
-	in := RatioInterval(before, after, 1-j.alpha())
+	if _, valid := j.wager(control, experiment, scatter.by, 1); valid {
+		t.Method = "mixture sequential probability ratio"
+	}
+	p := chanceOf(scatter.by, 1)
+	t.level = p
+	if scatter.successive != nil {
+		// What goes on as it did before, or with the time of day, is no harm.
+		t.Method += "; covariance with time"
+		p = max(p, min(1, j.spending()*m.worst(func(sign float64) float64 {
+			return scatter.successive.above(sign, m.Tolerance.of(before.rate()))
+		})))
+	}
+	if scatter.few() {
+		p, t.level = min(1, j.spending()*m.worst(func(sign float64) float64 {
+			return assumedRates(control, experiment, sign, m.Tolerance.of(before.rate()))
+		})), 1
+	}
+	if scatter.timed {
+		p = eitherOf(scatter.few(), p, chanceOf(scatter.apart, rateSwing))
+	}
+	t.P = figure(p)
+	in := scatter.ratio(before, after, 1-j.alpha(), func(c, e Count) (Count, Count) { return c, e })
 	t.Estimate, t.Low, t.High = figure(in.Estimate), figure(in.Low), figure(in.High)
 	t.ruledOut = true
 	for _, sign := range m.signs() {
 		_, _, tolerated := directed(sign, before, after, *m.Tolerance)
-		c, e, ratio := directed(sign, before, after, *m.Matters)
-		estimated := RatioInterval(c, e, 1-j.alpha())
+		_, e, ratio := directed(sign, before, after, *m.Matters)
+		estimated := scatter.ratio(before, after, 1-j.alpha(), func(c, e Count) (Count, Count) {
+			c, e, _ = directed(sign, c, e, *m.Matters)
+			return c, e
+		})
 		t.harmful = t.harmful || e.Events > 0 && estimated.Estimate >= ratio && estimated.Estimate > tolerated
 		// Without events nothing got worse, and Least says whether that tells.
 		t.ruledOut = t.ruledOut && (estimated.High <= ratio || e.Events == 0)
 	}
+	if scatter.few() && !t.ruledOut {
+		t.Doubt = DoubtDependent
+	}
 	t.Tolerated, t.Matters = figure(m.ratioOf(*m.Tolerance, before.rate())), figure(m.ratioOf(*m.Matters, before.rate()))
-	t.says = j.saysRate(total(control.counts), total(experiment.counts), scatter, control.trials || experiment.trials)
+	if !scatter.few() {
+		t.wouldFind = func(level float64) float64 {
+			return j.ratioFound(in, scatter, before.rate(), level/j.spending()/float64(len(m.signs())))
+		}
+	}
+	t.says = j.saysRate(before, after, scatter.by, control.trials || experiment.trials)
 	return t
+}
+
+// ratioFound is the ratio of rates that would have been found at a level of p with the
+// probability power, by the interval, whose ends are about as far from the estimate in
+// logarithms.
+func (j judgement) ratioFound(in Interval, scatter scattering, rate, level float64) float64 {
+	m := &j.metric
+	normal, larger, allowed := math.Inf(1), 1.0, 0.0
+	if s := scatter.successive; s != nil {
+		larger, allowed = s.larger(), s.allowed/rate
+	}
+	if !(in.Low > 0) || math.IsInf(in.High, 0) || !(rate > 0) {
+		return 0
+	}
+	logarithms := Interval{0, math.Log(in.Low), math.Log(in.High)}
+	ratio := func(b Band) float64 { return math.Abs(math.Log(max(1e-9, m.ratioOf(b, rate)))) }
+	found := math.Exp(foundBy(logarithms, j.alpha(), level, ratio(*m.Tolerance), ratio(*m.Matters), normal, larger, math.Log1p(allowed)))
+	if m.Worse == Lower {
+		return 1 / found
+	}
+	return found
 }
 
 // directed returns what to compare, so that a ratio above the one returned is harm.
@@ -260,6 +292,9 @@ func directed(sign float64, before, after Count, band Band) (c, e Count, ratio f
 	}
 	return Count{after.Events + band.Absolute*after.Of, after.Of}, before, 1 / max(1-band.Relative, 1e-9)
 }
+
+// share of what a band bears as a number.
+func (b Band) share(of float64) Band { return Band{Absolute: of * b.Absolute, Relative: b.Relative} }
 
 // ratioOf a band to a rate, in the harmful direction.
 func (m *Metric) ratioOf(band Band, rate float64) float64 {
@@ -285,9 +320,12 @@ func (j judgement) saysRate(before, after Count, scatter float64, trials bool) f
 		}
 	}
 	return func(t Test) string {
+		if t.Doubt == DoubtDependent {
+			return fmt.Sprintf("%s after %s", rate(after), rate(before)) + j.concludes(t, "")
+		}
 		text := fmt.Sprintf("%s after %s, %s times the rate (%s to %s at %s)", rate(after), rate(before), number(float64(t.Estimate)), number(float64(t.Low)), number(float64(t.High)), confidence)
 		if scatter > 1.5 {
-			text += fmt.Sprintf(", in bursts, so that %s count as one", number(scatter))
+			text += fmt.Sprintf(", in bursts or alike, so that %s count as one", number(scatter))
 		}
 		matters := number(float64(t.Matters)) + " times"
 		if m.Matters.Absolute > 0 {
@@ -297,38 +335,54 @@ func (j judgement) saysRate(before, after Count, scatter float64, trials bool) f
 		switch {
 		case t.Verdict == Fail:
 			return text + fmt.Sprintf(": %s matters, and p is %s", matters, number(float64(t.Adjusted)))
+		case t.Verdict == Inconclusive && t.Doubt == DoubtTime:
+			return text + fmt.Sprintf(": %s matters, and what grew before, or a time of day, may have done it (p is %s); a control of the same time would tell, or a longer time before", matters, number(float64(t.Adjusted)))
 		case t.Verdict == Inconclusive && t.harmful:
 			return text + fmt.Sprintf(": %s matters, and it may be chance (p is %s)", matters, number(float64(t.Adjusted)))
 		case t.Verdict == Inconclusive:
 			return text + fmt.Sprintf(": %s, which matters, is not ruled out; more samples would tell", matters)
 		}
-		return text + fmt.Sprintf(": less than matters (%s)", matters)
+		return text + fmt.Sprintf(": less than matters (%s)", matters) + t.wouldHave(number(float64(t.Detectable))+" times the rate")
 	}
 }
 
 // wager bets on the events of both sides, in the order of time, where they came
-// at the same time and there are many looks.
-func (j judgement) wager(control, experiment side) (p float64, valid bool) {
-	if j.Look == 0 || !together(control, experiment) {
+// at the same time and there are many looks. So many events count as one, and the rate is
+// more than so many times what is tolerated.
+func (j judgement) wager(control, experiment side, scatter, times float64) (p float64, valid bool) {
+	if j.Look == 0 || !together(control, experiment) || math.IsInf(scatter, 0) {
 		return 0, false
 	}
-	blocks := blocksOf(control, experiment, len(control.times)+len(experiment.times))
-	sums := make([][2]Count, blocks.count)
-	for side, s := range [][]Count{control.counts, experiment.counts} {
-		for i, c := range s {
-			sum := &sums[blocks.of[side][i]][side]
-			sum.Events += c.Events
-			sum.Of += c.Of
-		}
-	}
+	sums := sumsOf(control, experiment, divided(control, experiment, len(control.times)+len(experiment.times)))
 	p = j.metric.worst(func(sign float64) float64 {
 		wager := Wager{}
 		for _, s := range sums {
-			wager.AddRates(directed(sign, s[0], s[1], *j.metric.Tolerance))
+			c, e, ratio := directed(sign, s[0].over(scatter), s[1].over(scatter), j.metric.Tolerance.share(1/times))
+			wager.AddRates(c, e, times*ratio)
 		}
 		return wager.P()
 	})
 	return p, true
+}
+
+// foretold says whether means can be compared by what holds at any look: no pair foretells
+// the next, and nothing lies between both sides but what changed.
+func foretold(control, experiment side) bool {
+	n := min(len(control.values), len(experiment.values))
+	near, all := 0.0, 0.0
+	differences := make([]float64, n)
+	for i := range n {
+		differences[i] = experiment.values[i] - control.values[i]
+	}
+	center := mean(differences)
+	for i, d := range differences {
+		all += (d - center) * (d - center)
+		if i > 0 {
+			near += (d - center) * (differences[i-1] - center)
+		}
+	}
+	apart := control.timed() && experiment.timed() && !together(control, experiment)
+	return apart || near > all/math.Sqrt(float64(n))
 }
 
 // mean compares means by what holds at any look. Values are compared in pairs, in
@@ -378,6 +432,7 @@ func (j judgement) mean(control, experiment side) Test {
 	t.bound(m, in, tolerated, m.Matters.of(at))
 	t.says = j.saysDifference(mean(control.values), mean(experiment.values), " on average")
 	if outside > 0 {
+		t.Doubt = DoubtRange
 		t.says = func(Test) string {
 			return fmt.Sprintf("%s out of the range from %s to %s, so that nothing follows; mend the range", plural(outside, "1 value is", fmt.Sprintf("%d values are", outside)), number(m.Range.Low), number(m.Range.High))
 		}
@@ -390,96 +445,4 @@ func beyond(v float64, r Range) int {
 		return 1
 	}
 	return 0
-}
-
-// Points of a trend: fewer tell nothing, and more are put together.
-const (
-	leastTrend = 8
-	mostTrend  = 30
-)
-
-// trend asks whether values grow worse while time passes, too slowly for any
-// interval of it to show. As spread it never stands in the way of a pass.
-func (j judgement) trend(control, experiment side, alongside bool) (Test, bool) {
-	m := &j.metric
-	size := min(mostTrend, len(experiment.values)/3)
-	began, ended := experiment.times[0], experiment.times[len(experiment.times)-1]
-	points := pointsOf(experiment, began, ended, size)
-	if alongside {
-		points = less(points, pointsOf(control, began, ended, size))
-	} else {
-		own, err := MannKendall(pointsOf(control, control.times[0], control.times[len(control.times)-1], size), 0.5)
-		if err != nil {
-			return Test{}, false
-		}
-		// What grew before goes on growing.
-		for i := range points {
-			points[i].Y = clamp(points[i].Y - own.Slope.Estimate*points[i].X)
-		}
-	}
-	if len(points) < leastTrend {
-		return Test{}, false
-	}
-	seconds := points[len(points)-1].X - points[0].X
-	var rising Trend
-	p := m.worst(func(sign float64) float64 {
-		directed := slices.Clone(points)
-		for i := range directed {
-			directed[i].Y *= sign
-		}
-		found, _ := MannKendall(directed, 1-j.alpha())
-		if sign > 0 || m.Worse == Lower {
-			rising = found
-			if sign < 0 {
-				rising.Slope = Interval{-found.Slope.Estimate, -found.Slope.High, -found.Slope.Low}
-			}
-		}
-		return found.P
-	})
-	at := level(control.values)
-	t := Test{Kind: "trend", Method: "Mann-Kendall, Theil-Sen", P: figure(min(1, j.spending()*p))}
-	t.bound(m, Interval{clamp(rising.Slope.Estimate * seconds), rising.Slope.Low * seconds, rising.Slope.High * seconds}, m.Tolerance.of(at), m.Matters.of(at))
-	t.says = func(t Test) string {
-		took := time.Duration(seconds * float64(time.Second)).Round(time.Second)
-		text := fmt.Sprintf("it changes steadily, by %s within %s (%s to %s at %s)", with(t.Estimate, m.Unit), took, number(float64(t.Low)), number(float64(t.High)), percent(1-j.alpha()))
-		if t.Verdict == Pass {
-			text = "if " + text
-		}
-		return text + j.concludes(t, m.Unit)
-	}
-	return t, true
-}
-
-// pointsOf a side: the medians of equal parts of a time, at their middles, in
-// seconds from its beginning.
-func pointsOf(s side, began, ended time.Time, parts int) (points []Point) {
-	if !ended.After(began) || parts < 1 {
-		return nil
-	}
-	width := ended.Sub(began).Seconds() / float64(parts)
-	values := make([][]float64, parts)
-	for i, at := range s.times {
-		if part := int(at.Sub(began).Seconds() / width); !at.Before(began) && !at.After(ended) {
-			part = min(part, parts-1)
-			values[part] = append(values[part], s.values[i])
-		}
-	}
-	for i, part := range values {
-		if len(part) > 0 {
-			points = append(points, Point{(float64(i) + 0.5) * width, median(part)})
-		}
-	}
-	return points
-}
-
-// less takes the second points off the first, where both are.
-func less(points, others []Point) (both []Point) {
-	for _, p := range points {
-		for _, o := range others {
-			if o.X == p.X {
-				both = append(both, Point{p.X, clamp(p.Y - o.Y)})
-			}
-		}
-	}
-	return both
 }

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"math"
 	"slices"
-
-	"gonum.org/v1/gonum/mathext"
 )
 
 // maxTrend is the most points that a trend is looked for in: their pairs are
@@ -24,13 +22,17 @@ type Trend struct {
 	// Slope is the median of the slopes of all pairs, per unit of X (Theil 1950; Sen
 	// 1968), with its interval; ends that the points are too few to give are infinite.
 	Slope Interval
+
+	// degrees of freedom that are left; 0: none.
+	degrees float64
 }
 
 // MannKendall tests whether points rise, in any shape (Mann 1945; Kendall 1975,
 // with ties and continuity corrected), and estimates their slope. Neighbours that
 // are alike widen the variance (after Hamed and Rao 1998, by the correlation of
-// neighbours alone). Points of equal X are not compared. It is Invalid for more than
-// 1000 points; what is not finite is left out.
+// neighbours alone), from leastTrend points on: of fewer it is not known. Points of
+// equal X are not compared. It is Invalid for more than 1000 points; what is not finite
+// is left out.
 func MannKendall(points []Point, confidence float64) (Trend, error) {
 	if len(points) > maxTrend {
 		return Trend{}, tooMany("points of a trend", len(points), maxTrend)
@@ -63,9 +65,18 @@ func MannKendall(points []Point, confidence float64) (Trend, error) {
 	for i, p := range points {
 		rests[i] = clamp(p.Y - trend.Slope.Estimate*(p.X-points[0].X))
 	}
-	deviation := math.Sqrt(variance * inflation(rests))
-	trend.P = upper((trend.S - 1) / deviation)
-	if wide := -mathext.NormalQuantile((1-confidence)/2) * deviation; wide <= float64(len(slopes)) {
+	inflated, degrees := 1.0, math.Inf(1)
+	if len(points) >= leastTrend {
+		inflated = inflation(1, ranksOf(rests))
+		degrees = float64(len(points))/inflated - 2
+	}
+	if degrees < 1 {
+		return trend, nil
+	}
+	deviation := math.Sqrt(variance * inflated)
+	trend.degrees = degrees
+	trend.P = studentUpper((trend.S-1)/deviation, degrees)
+	if wide := studentQuantile((1-confidence)/2, degrees) * deviation; wide <= float64(len(slopes)) {
 		first := int((float64(len(slopes)) - wide) / 2)
 		trend.Slope.Low, trend.Slope.High = slopes[first], slopes[len(slopes)-1-first]
 	}
@@ -93,39 +104,6 @@ func kendallVariance(points []Point) float64 {
 		from = to
 	}
 	return variance
-}
-
-// inflation is by how much the variance of a mean is larger for values whose
-// neighbours are alike, as those of a process of first order: (1+r)/(1-r) (Bartlett
-// 1946), of their ranks. It is 1 where what is seen of r may be chance.
-func inflation(series ...[]float64) float64 {
-	together, size := 0.0, 0.0
-	for _, values := range series {
-		if len(values) < 10 {
-			continue
-		}
-		ranks := ranksOf(values)
-		middle := float64(len(values)+1) / 2
-		near, all := 0.0, 0.0
-		for i, r := range ranks {
-			all += (r - middle) * (r - middle)
-			if i > 0 {
-				near += (r - middle) * (ranks[i-1] - middle)
-			}
-		}
-		if all > 0 {
-			// It is underestimated by about (1+3r)/n (Kendall 1954).
-			n := float64(len(values))
-			r := near / all
-			together += n * (r + (1+3*r)/n)
-			size += n
-		}
-	}
-	if size == 0 || together/size <= 2/math.Sqrt(size) {
-		return 1
-	}
-	r := min(together/size, 1-2/size)
-	return (1 + r) / (1 - r)
 }
 
 // ranksOf gives equal values the mean of their ranks, from 1 on.

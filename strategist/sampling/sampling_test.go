@@ -369,6 +369,9 @@ func TestAlone(t *testing.T) {
 		if got := alone.Metrics[i].Compare; got != want {
 			t.Errorf("metric %d is compared with %s, not %s", i, got, want)
 		}
+		if got := alone.Metrics[i].Alone; got != (i < 2) {
+			t.Errorf("metric %d says %v of being compared with something else than was asked for", i, got)
+		}
 	}
 	if s.Metrics[0].Compare != validation.Control {
 		t.Error("the settings that were handed in have changed")

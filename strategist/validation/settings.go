@@ -104,8 +104,11 @@ type Measure struct {
 	Judge judge.Metric `json:"judge"`
 	// Compare with what; empty: as the validation says.
 	Compare Comparison `json:"compare"`
-	Absent  Absence    `json:"absent"`
-	NaN     NaN        `json:"nan"`
+	// Alone: it was to be compared with what did not change, of which nothing is left, and is
+	// with before.
+	Alone  bool    `json:"alone,omitempty"`
+	Absent Absence `json:"absent"`
+	NaN    NaN     `json:"nan"`
 	// Fresh is how old the newest sample may be at the end of what is looked at, and how
 	// far two may be apart; default five steps, or if that is more the lesser of a minute
 	// and half an interval. A longer time without samples does not count.

@@ -81,6 +81,10 @@ type Assessment struct {
 type Metric struct {
 	Verdict Verdict `json:"verdict"`
 	Why     string  `json:"why"`
+	// Compared is with what it is; empty: it was not looked at yet.
+	Compared Comparison `json:"compared,omitempty"`
+	// Alone: Compared is before, since nothing is left that did not change.
+	Alone bool `json:"alone,omitempty"`
 	// Judged is what the judge says of the samples; it knows of no time that is left.
 	Judged judge.MetricResult `json:"judged"`
 }
@@ -140,6 +144,9 @@ func assess(s Settings, change Change, readings []Reading, now time.Time) (a Ass
 		return a, nil, err
 	}
 	l.decide(&a, together, all)
+	if slices.ContainsFunc(a.Metrics, func(m Metric) bool { return m.Alone }) {
+		a.Why += "; nothing is left that did not change, so it is compared with before"
+	}
 	return a, all, nil
 }
 
@@ -235,7 +242,7 @@ func (l *look) intervals(all []sides) (found []Interval, err error) {
 func (l *look) assessment(together judge.Result, all []sides) Assessment {
 	a := Assessment{Look: l.number, Looks: l.all, From: l.from, Until: l.until, Score: together.Score, Best: together.Best, Metrics: []Metric{}}
 	for i, judged := range together.Metrics {
-		m := Metric{Judged: judged, Why: judged.Why}
+		m := Metric{Judged: judged, Why: judged.Why, Compared: all[i].metric.Compare, Alone: all[i].metric.Alone}
 		switch {
 		case judged.Verdict == judge.Fail:
 			m.Verdict = Bad
@@ -247,6 +254,9 @@ func (l *look) assessment(together judge.Result, all []sides) Assessment {
 			m.Verdict = Good
 		default:
 			m.Verdict = Inconclusive
+		}
+		if m.Alone {
+			m.Why = "compared with before, since nothing is left that did not change: " + m.Why
 		}
 		a.Metrics = append(a.Metrics, m)
 	}

@@ -173,6 +173,19 @@ func TestHarmIsBadAtOnce(t *testing.T) {
 	}
 }
 
+// TestNothingIsLeftToCompareWith: what is compared with before, though with a control was asked
+// for, says so.
+func TestNothingIsLeftToCompareWith(t *testing.T) {
+	r := noise(2)
+	read := reading("latency", normal(r, 100, 10), normal(r, 150, 10))
+	s := usual(measure("latency"))
+	s.Metrics[0].Alone = true
+	a := assess(t, s, 15*time.Minute, read)
+	if m := a.Metrics[0]; !m.Alone || m.Compared != validation.Before || !strings.Contains(m.Why, "nothing is left that did not change") || !strings.Contains(a.Why, "nothing is left that did not change") {
+		t.Errorf("%+v: %s", m, a.Why)
+	}
+}
+
 // TestControl compares with what did not change at the same time: what moves both is no
 // harm.
 func TestControl(t *testing.T) {

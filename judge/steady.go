@@ -1,0 +1,282 @@
+package judge
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+)
+
+// Points of a trend: fewer tell nothing, and more are put together.
+const (
+	leastTrend = 10
+	mostTrend  = 30
+)
+
+// trend asks whether values grow worse while time passes, too slowly for any interval of it
+// to show.
+func (j judgement) trend(control, experiment side) (Test, bool) {
+	if t, enough := j.slope(control, experiment); enough {
+		return t, true
+	}
+	return j.growth(control, experiment)
+}
+
+// slope is the trend of enough samples to see how alike neighbours are.
+func (j judgement) slope(control, experiment side) (Test, bool) {
+	m := &j.metric
+	size := min(mostTrend, len(experiment.values)/3)
+	began, ended := experiment.times[0], experiment.times[len(experiment.times)-1]
+	points := pointsOf(experiment, began, ended, size)
+	var earlier []Point
+	if alongside := together(control, experiment); alongside {
+		points = less(points, pointsOf(control, began, ended, size))
+	} else {
+		earlier = pointsOf(control, control.times[0], control.times[len(control.times)-1], min(mostTrend, len(control.values)/3))
+		if len(earlier) < leastTrend {
+			return Test{}, false
+		}
+		apart := began.Sub(control.times[0]).Seconds()
+		for i := range points {
+			points[i].X += apart
+		}
+	}
+	if len(points) < leastTrend {
+		return Test{}, false
+	}
+	at := level(control.values)
+	seconds := points[len(points)-1].X - points[0].X
+	s := slopes{points: points, earlier: earlier, allowed: dailySwing * math.Abs(at) * swing(earlier, points)}
+	in, known := s.interval(j.alpha())
+	if !known {
+		return Test{}, false
+	}
+	tolerated := m.Tolerance.of(at)
+	p := m.worst(func(sign float64) float64 { return s.p(sign, tolerated/seconds) })
+	t := Test{Kind: "trend", Method: map[bool]string{true: "Mann-Kendall, Theil-Sen", false: "Theil-Sen, difference of slopes"}[earlier == nil], P: figure(min(1, j.spending()*p))}
+	t.bound(m, Interval{clamp(in.Estimate * seconds), clamp(in.Low * seconds), clamp(in.High * seconds)}, tolerated, m.Matters.of(at))
+	t.says = j.saysGrowth(seconds, earlier != nil)
+	return t, true
+}
+
+// saysGrowth tells of growth within so many seconds.
+func (j judgement) saysGrowth(seconds float64, successive bool) func(Test) string {
+	m := &j.metric
+	return func(t Test) string {
+		took := time.Duration(seconds * float64(time.Second)).Round(time.Second)
+		more := map[bool]string{true: " more than before"}[successive]
+		text := fmt.Sprintf("it changes steadily, by %s%s within %s (%s to %s at %s)", with(t.Estimate, m.Unit), more, took, number(float64(t.Low)), number(float64(t.High)), percent(1-j.alpha()))
+		if t.Verdict == Pass {
+			text = "if " + text
+		}
+		return text + j.concludes(t, m.Unit)
+	}
+}
+
+// leastSteps are the fewest steps that show growth.
+const leastSteps = 4
+
+// growth is the trend of too few samples to see how alike neighbours are. It asks whether the
+// steps from one sample to the next go up: of a process of first order they stray from 0 by no
+// more than independent ones, however alike neighbours are, since what goes up comes back. What
+// is only seen, and not shown, keeps nothing from a pass.
+func (j judgement) growth(control, experiment side) (Test, bool) {
+	m := &j.metric
+	began, ended := experiment.times[0], experiment.times[len(experiment.times)-1]
+	alongside := together(control, experiment)
+	size := min(mostTrend, len(experiment.values))
+	if alongside {
+		size = min(size, len(control.values))
+	}
+	points := pointsOf(experiment, began, ended, size)
+	var earlier steps
+	swings := 0.0
+	if alongside {
+		points = less(points, pointsOf(control, began, ended, size))
+	} else {
+		before := pointsOf(control, control.times[0], control.times[len(control.times)-1], min(mostTrend, len(control.values)))
+		if earlier = stepsOf(before); earlier.count < leastSteps {
+			return Test{}, false
+		}
+		for i := range points {
+			points[i].X += began.Sub(control.times[0]).Seconds()
+		}
+		if len(points) > leastSteps {
+			swings = swing(before, points)
+		}
+	}
+	later := stepsOf(points)
+	if later.count < leastSteps {
+		return Test{}, false
+	}
+	at := level(control.values)
+	seconds := points[len(points)-1].X - points[0].X
+	tolerated, allowed := m.Tolerance.of(at), dailySwing*math.Abs(at)*swings*seconds
+	w := later.subtract(earlier).multiply(seconds)
+	p := m.worst(func(sign float64) float64 {
+		directed := w
+		directed.difference *= sign
+		return max(signsAlone(later.count), directed.p(tolerated+allowed))
+	})
+	t := Test{Kind: "trend", Method: "Student's test of steps", P: figure(min(1, j.spending()*p))}
+	t.bound(m, w.interval(j.alpha()), tolerated, m.Matters.of(at))
+	t.harmful = t.harmful && float64(t.P) <= j.Alpha
+	t.says = j.saysGrowth(seconds, !alongside)
+	return t, true
+}
+
+// steps from each point to the next: their sum over the time that they took, with its variance.
+type steps struct{ slope, variance, count float64 }
+
+func stepsOf(points []Point) (s steps) {
+	if len(points) < 3 {
+		return s
+	}
+	took := points[len(points)-1].X - points[0].X
+	s.count = float64(len(points) - 1)
+	s.slope = clamp(points[len(points)-1].Y-points[0].Y) / took
+	for i, p := range points[1:] {
+		rest := clamp(p.Y-points[i].Y) - s.slope*(p.X-points[i].X)
+		s.variance += rest * rest
+	}
+	s.variance *= s.count / (s.count - 1) / (took * took)
+	return s
+}
+
+// subtract the slope of others, of which there may be none.
+func (s steps) subtract(others steps) welch {
+	w := welch{difference: s.slope - others.slope, se: math.Sqrt(s.variance + others.variance), degrees: s.count - 1}
+	if others.count > 1 && w.se > 0 {
+		spent := s.variance*s.variance/(s.count-1) + others.variance*others.variance/(others.count-1)
+		w.degrees = (s.variance + others.variance) * (s.variance + others.variance) / spent
+	}
+	return w
+}
+
+// multiply what differs, and its error.
+func (w welch) multiply(factor float64) welch {
+	w.difference, w.se = clamp(w.difference*factor), clamp(w.se*factor)
+	return w
+}
+
+// slopes of what changed; and of what was before, if that is what it is compared with.
+type slopes struct {
+	points, earlier []Point
+	// allowed for the time of day, for each second.
+	allowed float64
+}
+
+// p of a slope that is steeper, in the direction of a sign, by more than is borne a second.
+func (s slopes) p(sign, borne float64) float64 {
+	directed := slices.Clone(s.points)
+	for i := range directed {
+		directed[i].Y = clamp(sign*directed[i].Y - (borne+s.allowed)*directed[i].X)
+	}
+	if s.earlier == nil {
+		found, _ := MannKendall(directed, 0.5)
+		return found.P
+	}
+	earlier := slices.Clone(s.earlier)
+	for i := range earlier {
+		earlier[i].Y *= sign
+	}
+	estimate, se, degrees := difference(earlier, directed)
+	switch {
+	case !(degrees >= 1) || estimate <= 0:
+		return 1
+	case !(se > 0):
+		return signsAlone(float64(min(len(s.points), len(s.earlier))))
+	}
+	return studentUpper(estimate/se, degrees)
+}
+
+// interval of the slope, or of what it has more than that of before; unknown where neighbours
+// are too alike.
+func (s slopes) interval(alpha float64) (in Interval, known bool) {
+	if s.earlier == nil {
+		found, _ := MannKendall(s.points, 1-alpha)
+		return found.Slope, found.degrees >= 1
+	}
+	estimate, se, degrees := difference(s.earlier, s.points)
+	if !(degrees >= 1) {
+		return in, false
+	}
+	wide := studentQuantile(alpha/2, degrees) * se
+	return Interval{estimate, estimate - wide, estimate + wide}, true
+}
+
+// difference of the slopes of two sets of points, with the standard error that both have: an
+// interval of Theil and Sen is about so many of its errors wide as one of Student.
+func difference(earlier, later []Point) (estimate, se, degrees float64) {
+	const tail = 0.1
+	variance, spent := 0.0, 0.0
+	for i, points := range [][]Point{earlier, later} {
+		found, _ := MannKendall(points, 1-2*tail)
+		wide := found.Slope.High - found.Slope.Low
+		if found.degrees < 1 || math.IsInf(wide, 0) {
+			return 0, 0, 0
+		}
+		estimate += map[int]float64{0: -1, 1: 1}[i] * found.Slope.Estimate
+		part := math.Pow(wide/2/studentQuantile(tail, found.degrees), 2)
+		variance += part
+		spent += part * part / found.degrees
+	}
+	if !(variance > 0) {
+		return estimate, 0, math.Inf(1)
+	}
+	return estimate, math.Sqrt(variance), variance * variance / spent // Welch 1947.
+}
+
+// swing is by how much more the second points rise a second than the first, at the worst time
+// of day, of a wave of a day whose height is 1; without first points 0: both sides share it.
+func swing(earlier, later []Point) float64 {
+	if earlier == nil {
+		return 0
+	}
+	slope := func(points []Point, wave func(float64) float64) float64 {
+		middle, along, both := 0.0, 0.0, 0.0
+		for _, p := range points {
+			middle += p.X / float64(len(points))
+		}
+		for _, p := range points {
+			along += (p.X - middle) * (p.X - middle)
+			both += (p.X - middle) * wave(2*math.Pi*p.X/day.Seconds())
+		}
+		return both / along
+	}
+	return math.Hypot(slope(later, math.Sin)-slope(earlier, math.Sin), slope(later, math.Cos)-slope(earlier, math.Cos))
+}
+
+// pointsOf a side: the medians of equal parts of a time, at their middles, in
+// seconds from its beginning.
+func pointsOf(s side, began, ended time.Time, parts int) (points []Point) {
+	if !ended.After(began) || parts < 1 {
+		return nil
+	}
+	width := ended.Sub(began).Seconds() / float64(parts)
+	values := make([][]float64, parts)
+	for i, at := range s.times {
+		if part := int(at.Sub(began).Seconds() / width); !at.Before(began) && !at.After(ended) {
+			part = min(part, parts-1)
+			values[part] = append(values[part], s.values[i])
+		}
+	}
+	for i, part := range values {
+		if len(part) > 0 {
+			points = append(points, Point{(float64(i) + 0.5) * width, median(part)})
+		}
+	}
+	return points
+}
+
+// less takes the second points off the first, where both are.
+func less(points, others []Point) (both []Point) {
+	for _, p := range points {
+		for _, o := range others {
+			if o.X == p.X {
+				both = append(both, Point{p.X, clamp(p.Y - o.Y)})
+			}
+		}
+	}
+	return both
+}
