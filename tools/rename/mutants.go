@@ -16,7 +16,7 @@ import (
 type carried struct {
 	all, changed int
 	// doubts are mutants whose New has a name that was renamed somewhere in the file, but not
-	// in the piece that they replace.
+	// in the piece that they replace, or whose Old is no longer unique.
 	doubts []string
 }
 
@@ -38,7 +38,7 @@ func (c *code) carryMutants(folder string, chosen renames, changed map[string][]
 				return told, err
 			}
 		}
-		all, err := c.mutantEdits(name, text, chosen, &told)
+		all, err := c.mutantEdits(name, text, chosen, changed, &told)
 		if err != nil {
 			return told, err
 		}
@@ -50,7 +50,7 @@ func (c *code) carryMutants(folder string, chosen renames, changed map[string][]
 }
 
 // mutantEdits returns the edits of the literals of one file of mutants, in their order.
-func (c *code) mutantEdits(name string, text []byte, chosen renames, told *carried) (all []edit, err error) {
+func (c *code) mutantEdits(name string, text []byte, chosen renames, changed map[string][]byte, told *carried) (all []edit, err error) {
 	files := token.NewFileSet()
 	syntax, err := parser.ParseFile(files, name, text, 0)
 	if err != nil {
@@ -70,6 +70,10 @@ func (c *code) mutantEdits(name string, text []byte, chosen renames, told *carri
 		if problem != nil {
 			err = fmt.Errorf("the mutant %s: %w", value(fields["Name"]), problem)
 			return false
+		}
+		path := filepath.Join(c.root, filepath.FromSlash(value(fields["File"])))
+		if text, ok := changed[path]; ok && strings.Count(string(text), old) != 1 {
+			doubts = append(doubts, fmt.Sprintf("its Old occurs %d times now", strings.Count(string(text), old)))
 		}
 		for _, doubt := range doubts {
 			told.doubts = append(told.doubts, value(fields["Name"])+": "+doubt)
@@ -143,12 +147,12 @@ func (c *code) carry(name, old, replacement string, chosen renames) (newOld, new
 	}
 
 	var inside []edit
-	here, elsewhere := map[string]string{}, map[string]string{}
+	renamed, elsewhere := map[int]string{}, map[string]string{}
 	for _, e := range f.edits(chosen) {
 		switch {
 		case e.from >= from && e.to <= from+len(old):
 			inside = append(inside, e)
-			here[e.old] = e.text
+			renamed[e.from-from] = e.text
 		case e.from < from+len(old) && e.to > from:
 			return "", "", nil, fmt.Errorf("what it replaces in %s begins or ends within the name %s", name, e.old)
 		default:
@@ -157,17 +161,28 @@ func (c *code) carry(name, old, replacement string, chosen renames) (newOld, new
 	}
 	newOld = replace(old, inside, from)
 
+	// What each occurrence of a name becomes, in their order: one name may be that of two things.
+	here := map[string][]string{}
+	for _, word := range words(old) {
+		text := word.old
+		if other, ok := renamed[word.from]; ok {
+			text = other
+		}
+		here[word.old] = append(here[word.old], text)
+	}
 	var outside []edit
+	met := map[string]int{}
 	for _, word := range words(replacement) {
-		if renamed, ok := here[word.old]; ok {
-			word.text = renamed
+		if texts := here[word.old]; texts != nil {
+			word.text = texts[min(met[word.old], len(texts)-1)]
+			met[word.old]++
 			outside = append(outside, word)
-		} else if renamed, ok := elsewhere[word.old]; ok {
-			word.text = renamed
+		} else if text, ok := elsewhere[word.old]; ok {
+			word.text = text
 			if f.inScope(from, word.old, chosen) {
 				outside = append(outside, word)
 			} else {
-				doubts = append(doubts, fmt.Sprintf("its New has %s, which is %s elsewhere in %s", word.old, renamed, name))
+				doubts = append(doubts, fmt.Sprintf("its New has %s, which is %s elsewhere in %s", word.old, text, name))
 			}
 		}
 	}

@@ -31,11 +31,15 @@ func house(t *testing.T, texts map[string]string) *code {
 const ward = `package ward
 
 // ward is a scope's places.
-type ward struct{ of, left int }
+type ward struct {
+	of, left int
+	more     map[string]int
+}
 
 // Saw notes a number.
 func (w *ward) Saw(by map[string]int, key string) bool {
 	n, is := by[key]
+	_, left := w.more[key]
 	if n, there := by["other"]; there {
 		w.left = n
 	}
@@ -44,7 +48,7 @@ func (w *ward) Saw(by map[string]int, key string) bool {
 	case int:
 		w.of = told
 	}
-	return is
+	return is && left
 }
 
 type big struct{ ward }
@@ -68,7 +72,8 @@ type Mutant struct{ Name, File, Old, New string }
 
 var all = []Mutant{
 	{Name: "a", File: "ward/ward.go", Old: "w.left = n", New: "if !on() {\n\t\t\tw.left = n + len(key)\n\t\t}"},
-	{Name: "b", File: "ward/ward.go", Old: ` + "`return is`" + `, New: ` + "`return is || on()`" + `},
+	{Name: "b", File: "ward/ward.go", Old: ` + "`return is &&`" + `, New: ` + "`return is || on() &&`" + `},
+	{Name: "d", File: "ward/ward.go", Old: "_, left := w.more[key]", New: "_, left := w.more[key+on()]"},
 	{Name: "c", File: "ward/ward.go", Old: "b.ward.of }", New: "b.ward.of + 1 }"},
 }
 `
@@ -105,6 +110,7 @@ func TestNamesAreRenamedEverywhereAndInMutants(t *testing.T) {
 ward/ward.go ward budget
 ward/ward.go ward.of size
 ward/ward.go ward.left free
+ward/ward.go ward.more left
 ward/ward.go ward.Saw Record
 ward/ward.go ward.Saw/by counts
 ward/ward.go ward.Saw/told value
@@ -117,8 +123,8 @@ open/open.go Door.Of Width`, "\n"))
 	texts, told := moved(t, c, chosen)
 	code := texts["ward/ward.go"]
 	for _, want := range []string{
-		"// budget is a scope's places.\ntype budget struct{ size, free int }", "// Record notes a number.\nfunc (w *budget) Record(counts map[string]int, name string) bool {",
-		"n, ok := counts[name]", `if n, ok := counts["other"]; ok {`, "switch value := value.(type) {", "w.size = value", "return ok",
+		"// budget is a scope's places.\ntype budget struct {\n\tsize, free int\n\tleft       map[string]int\n}", "// Record notes a number.\nfunc (w *budget) Record(counts map[string]int, name string) bool {",
+		"n, ok := counts[name]", `if n, ok := counts["other"]; ok {`, "switch value := value.(type) {", "w.size = value", "return ok && left",
 		"type big struct{ budget }", "return b.budget.size }",
 	} {
 		if !strings.Contains(code, want) {
@@ -131,12 +137,12 @@ open/open.go Door.Of Width`, "\n"))
 	if text := texts["other/other.go"]; !strings.Contains(text, "open.Door{Width: 1}") {
 		t.Errorf("the other module has:\n%s", text)
 	}
-	for _, want := range []string{`Old: "w.free = n"`, `w.free = n + len(name)`, "Old: `return ok`, New: `return ok || on()`", `Old: "b.budget.size }", New: "b.budget.size + 1 }"`} {
+	for _, want := range []string{`Old: "w.free = n"`, `w.free = n + len(name)`, "Old: `return ok &&`, New: `return ok || on() &&`", `Old: "b.budget.size }", New: "b.budget.size + 1 }"`} {
 		if !strings.Contains(texts["mutation/mutants.go"], want) {
 			t.Errorf("no %q in:\n%s", want, texts["mutation/mutants.go"])
 		}
 	}
-	if told.all != 3 || told.changed != 3 || len(told.doubts) > 0 {
+	if told.all != 4 || told.changed != 4 || len(told.doubts) > 0 {
 		t.Errorf("%+v", told)
 	}
 }
