@@ -80,8 +80,8 @@ type Remote struct {
 
 // CallerOf is who calls. Only requests that passed a guard have one.
 func CallerOf(ctx context.Context) (store.Caller, error) {
-	caller, found := store.CallerOf(ctx)
-	if !found {
+	caller, ok := store.CallerOf(ctx)
+	if !ok {
 		return caller, fault.New(fault.Denied, "the request passed no guard, so nobody knows who calls")
 	}
 	return caller, nil
@@ -91,7 +91,7 @@ func CallerOf(ctx context.Context) (store.Caller, error) {
 // unless a guard has said who calls.
 func InProcess(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if _, found := store.CallerOf(r.Context()); !found {
+		if _, ok := store.CallerOf(r.Context()); !ok {
 			r = withCaller(r, store.Caller{Actor: actorOf(r), Local: true})
 		}
 		next.ServeHTTP(w, r)
@@ -142,7 +142,7 @@ func guard(hosts Hosts, next http.Handler, patience func() time.Duration, identi
 			http.Error(w, hosts.refusal(), http.StatusForbidden)
 			return
 		}
-		if call, known := CallOf(r.URL.Path); known && call.Scope == apipb.Scope_SCOPE_PUBLIC {
+		if call, ok := CallOf(r.URL.Path); ok && call.Scope == apipb.Scope_SCOPE_PUBLIC {
 			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(publicPatience))
 			r.Body = http.MaxBytesReader(w, r.Body, maxPublicBody)
 			next.ServeHTTP(w, withCaller(r, store.Caller{From: r.RemoteAddr}))
@@ -154,11 +154,11 @@ func guard(hosts Hosts, next http.Handler, patience func() time.Duration, identi
 			refuse(refusals, w, r, err)
 			return
 		}
-		within := usualPatience
+		timeout := usualPatience
 		if patience != nil {
-			within = patience()
+			timeout = patience()
 		}
-		r.Body = &timely{ReadCloser: r.Body, control: http.NewResponseController(w), until: time.Now().Add(within)}
+		r.Body = &timely{ReadCloser: r.Body, control: http.NewResponseController(w), until: time.Now().Add(timeout)}
 		next.ServeHTTP(w, withCaller(r, caller))
 	})
 	return http.NewCrossOriginProtection().Handler(guarded)
@@ -175,17 +175,17 @@ type timely struct {
 	until   time.Time
 }
 
-func (t *timely) Read(into []byte) (int, error) {
+func (t *timely) Read(buffer []byte) (int, error) {
 	_ = t.control.SetReadDeadline(t.until)
-	n, err := t.ReadCloser.Read(into)
+	n, err := t.ReadCloser.Read(buffer)
 	_ = t.control.SetReadDeadline(time.Time{})
 	return n, err
 }
 
 // borne identifies who bears something.
 func borne(r *http.Request, identify func(r *http.Request, bearer string) (store.Caller, error)) (store.Caller, error) {
-	bearer, found := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	if !found || bearer == "" {
+	bearer, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	if !ok || bearer == "" {
 		return store.Caller{}, fault.New(fault.Denied, "a bearer token is needed").
 			WithHint("log in with lehr auth login, or put a token into LEHR_TOKEN (lehr auth token create makes one); on the server's machine, lehr finds it in STORE.server.json")
 	}
@@ -226,9 +226,9 @@ func refuse(writer *connect.ErrorWriter, w http.ResponseWriter, r *http.Request,
 		return
 	}
 	refusal := connect.NewError(code, err)
-	if known, ok := errors.AsType[*fault.Error](err); ok {
-		refusal = connect.NewError(code, errors.New(known.Message))
-		if detail, detailErr := connect.NewErrorDetail(&apipb.ErrorDetail{Hint: known.Hint}); detailErr == nil && known.Hint != "" {
+	if cause, ok := errors.AsType[*fault.Error](err); ok {
+		refusal = connect.NewError(code, errors.New(cause.Message))
+		if detail, detailErr := connect.NewErrorDetail(&apipb.ErrorDetail{Hint: cause.Hint}); detailErr == nil && cause.Hint != "" {
 			refusal.AddDetail(detail)
 		}
 	}

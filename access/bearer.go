@@ -30,9 +30,9 @@ func Mint(token store.Token) (store.Token, string) {
 // ParseBearer returns the id and the secret of what is borne.
 func ParseBearer(bearer string) (id, secret string, err error) {
 	const most = 100
-	rest, found := strings.CutPrefix(bearer, bearerPrefix)
+	rest, ok := strings.CutPrefix(bearer, bearerPrefix)
 	id, secret, whole := strings.Cut(rest, "_")
-	if !found || !whole || id == "" || secret == "" || len(bearer) > most {
+	if !ok || !whole || id == "" || secret == "" || len(bearer) > most {
 		return "", "", fault.New(fault.Denied, "what is borne is no token: it is not of the form lehr_ID_SECRET")
 	}
 	return id, secret, nil

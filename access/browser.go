@@ -55,8 +55,8 @@ func counts(token, purpose, value string, now time.Time, period time.Duration) b
 		return false
 	}
 	text, _, _ := strings.Cut(value, "-")
-	made, err := strconv.ParseInt(text, 36, 64)
-	age := now.Sub(time.Unix(made, 0))
+	issuedAt, err := strconv.ParseInt(text, 36, 64)
+	age := now.Sub(time.Unix(issuedAt, 0))
 	return err == nil && age < period && age > -ticketPeriod
 }
 
@@ -78,12 +78,12 @@ func (l Local) GuardPages(pages http.Handler) http.Handler { return l.pageGuard(
 
 // pageGuard guards several handlers, which a browser is let in to at once.
 func (l Local) pageGuard() func(pages http.Handler) http.Handler {
-	known := &browsers{token: l.Token, now: l.Now, used: map[string]time.Time{}}
-	if known.now == nil {
-		known.now = time.Now
+	admitted := &browsers{token: l.Token, now: l.Now, used: map[string]time.Time{}}
+	if admitted.now == nil {
+		admitted.now = time.Now
 	}
 	return func(pages http.Handler) http.Handler {
-		return OnlyRead(nil, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { known.serve(w, r, pages) }))
+		return OnlyRead(nil, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { admitted.serve(w, r, pages) }))
 	}
 }
 
@@ -100,7 +100,7 @@ func (b *browsers) serve(w http.ResponseWriter, r *http.Request, pages http.Hand
 	switch {
 	case r.URL.Path == loginPath:
 		b.login(w, r)
-	case !b.knows(r):
+	case !b.isAdmitted(r):
 		http.Error(w, "This browser was not let in yet, or the server was started anew.\n\n"+howToGetIn, http.StatusUnauthorized)
 	default:
 		actor := intent.Actor{Name: "local user", Origin: "page"}
@@ -149,17 +149,17 @@ func embeds(r *http.Request) bool {
 // login takes a ticket, gives a cookie, and leads away, so that the ticket
 // leaves the address.
 func (b *browsers) login(w http.ResponseWriter, r *http.Request) {
-	if r.Method != http.MethodGet || !b.knows(r) && !b.take(r.URL.Query().Get("ticket")) {
+	if r.Method != http.MethodGet || !b.isAdmitted(r) && !b.take(r.URL.Query().Get("ticket")) {
 		http.Error(w, "This link was used before, or belongs to a server that has ended.\n\n"+howToGetIn, http.StatusUnauthorized)
 		return
 	}
-	if name := launchName(b.token); !b.knows(r) && findsLocalhost(r) && !strings.EqualFold(hostname(r.Host), name) {
+	if name := launchName(b.token); !b.isAdmitted(r) && findsLocalhost(r) && !strings.EqualFold(hostname(r.Host), name) {
 		if _, port, err := net.SplitHostPort(r.Host); err == nil {
 			http.Redirect(w, r, "http://"+net.JoinHostPort(name, port)+loginPath+"?ticket="+newTicket(b.token, b.now()), http.StatusSeeOther)
 			return
 		}
 	}
-	if !b.knows(r) {
+	if !b.isAdmitted(r) {
 		http.SetCookie(w, &http.Cookie{
 			Name: cookieName(r), Value: seal(b.token, cookieFor(r), dated(b.now())), Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode,
 			MaxAge: int(cookiePeriod.Seconds()),
@@ -184,7 +184,7 @@ func (b *browsers) take(ticket string) bool {
 	}
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
-	if _, taken := b.used[ticket]; taken {
+	if _, used := b.used[ticket]; used {
 		return false
 	}
 	maps.DeleteFunc(b.used, func(_ string, at time.Time) bool { return now.Sub(at) > 3*ticketPeriod })
@@ -192,8 +192,8 @@ func (b *browsers) take(ticket string) bool {
 	return true
 }
 
-// knows reports whether a browser was let in.
-func (b *browsers) knows(r *http.Request) bool {
+// isAdmitted reports whether a browser was let in.
+func (b *browsers) isAdmitted(r *http.Request) bool {
 	cookie, err := r.Cookie(cookieName(r))
 	return err == nil && counts(b.token, cookieFor(r), cookie.Value, b.now(), cookiePeriod)
 }
@@ -217,6 +217,6 @@ func seal(token, purpose, nonce string) string {
 }
 
 func sealed(token, purpose, value string) bool {
-	nonce, _, found := strings.Cut(value, ".")
-	return found && token != "" && hmac.Equal([]byte(value), []byte(seal(token, purpose, nonce)))
+	nonce, _, ok := strings.Cut(value, ".")
+	return ok && token != "" && hmac.Equal([]byte(value), []byte(seal(token, purpose, nonce)))
 }

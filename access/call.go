@@ -48,8 +48,8 @@ func FromRole(role apipb.Role) intent.Role { return roles[role] }
 
 // ToRole is the API's word for a role.
 func ToRole(role intent.Role) apipb.Role {
-	for word, known := range roles {
-		if known == role {
+	for word, candidate := range roles {
+		if candidate == role {
 			return word
 		}
 	}
@@ -76,21 +76,21 @@ func Calls() (list []Call) {
 // CallOf finds an RPC by its full name; false: there is none that says who may
 // make it, so nobody may.
 func CallOf(name string) (Call, bool) {
-	call, found := calls()[strings.TrimPrefix(name, "/")]
-	return call, found && call.Scope != apipb.Scope_SCOPE_UNSPECIFIED
+	call, ok := calls()[strings.TrimPrefix(name, "/")]
+	return call, ok && call.Scope != apipb.Scope_SCOPE_UNSPECIFIED
 }
 
 func readCalls() map[string]Call {
-	known := map[string]Call{}
+	byName := map[string]Call{}
 	for _, call := range Calls() {
-		known[call.Name()] = call
+		byName[call.Name()] = call
 	}
-	return known
+	return byName
 }
 
 func readCall(method protoreflect.MethodDescriptor) Call {
-	said, _ := proto.GetExtension(method.Options(), apipb.E_Access).(*apipb.Access)
-	call := Call{Method: method, Role: FromRole(said.GetRole()), Scope: said.GetScope(), Field: protoreflect.Name(said.GetField())}
+	option, _ := proto.GetExtension(method.Options(), apipb.E_Access).(*apipb.Access)
+	call := Call{Method: method, Role: FromRole(option.GetRole()), Scope: option.GetScope(), Field: protoreflect.Name(option.GetField())}
 	if call.Field == "" {
 		call.Field = "partition"
 	}

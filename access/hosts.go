@@ -17,7 +17,7 @@ type Hosts []string
 
 // Has reports whether a request's Host is one of them, or this machine's.
 func (h Hosts) Has(host string) bool {
-	return isLocalHost(host) || slices.ContainsFunc(h, func(known string) bool { return strings.EqualFold(known, hostname(host)) })
+	return isLocalHost(host) || slices.ContainsFunc(h, func(name string) bool { return strings.EqualFold(name, hostname(host)) })
 }
 
 func (h Hosts) refusal() string {

@@ -92,8 +92,8 @@ func (r *policyReader) at(node *yaml.Node, hint, format string, arguments ...any
 
 // check turns an error of a value into a mistake.
 func (r *policyReader) check(node *yaml.Node, err error) {
-	if known, ok := errors.AsType[*fault.Error](err); ok {
-		r.at(node, known.Hint, "%s", known.Message)
+	if cause, ok := errors.AsType[*fault.Error](err); ok {
+		r.at(node, cause.Hint, "%s", cause.Message)
 	} else if err != nil {
 		r.at(node, "", "%s", err)
 	}
@@ -117,7 +117,7 @@ func (r *policyReader) policy(data []byte) (policy Policy) {
 		r.at(first, "write it as docs/access.md shows", "not valid YAML: %s", strings.TrimPrefix(err.Error(), "yaml: "))
 		return policy
 	}
-	if tagged, found := unknownTag(&document); found {
+	if tagged, ok := unknownTag(&document); ok {
 		r.at(tagged, "write the value that is meant", "the tag %.100s is not known", tagged.Tag)
 		return policy
 	}
@@ -221,11 +221,11 @@ func (r *policyReader) oidc(node *yaml.Node) OIDC {
 func unknownTag(node *yaml.Node) (*yaml.Node, bool) { return document.UnknownTag(node) }
 
 // fields returns the values of a mapping by key, refusing others.
-func (r *policyReader) fields(node *yaml.Node, where string, allowed ...string) map[string]*yaml.Node {
+func (r *policyReader) fields(node *yaml.Node, location string, allowed ...string) map[string]*yaml.Node {
 	values := map[string]*yaml.Node{}
 	node = resolved(node)
 	if node.Kind != yaml.MappingNode {
-		r.at(node, "known here: "+strings.Join(allowed, ", "), "%s must be fields with values", strings.TrimSpace("what stands "+where))
+		r.at(node, "known here: "+strings.Join(allowed, ", "), "%s must be fields with values", strings.TrimSpace("what stands "+location))
 		return values
 	}
 	for i := 0; i+1 < len(node.Content); i += 2 {

@@ -59,7 +59,7 @@ func unwritten(path string, err error) error {
 
 // Remove takes the file away, unless another server has written its own since.
 func (r Rendezvous) Remove(store string) {
-	if found, err := ReadRendezvous(store); err == nil && found == r {
+	if current, err := ReadRendezvous(store); err == nil && current == r {
 		os.Remove(RendezvousPath(store))
 	}
 }

@@ -60,8 +60,8 @@ func Monitoring(loopback bool) *Routes {
 // Handle serves what matches a pattern to those who have what it needs. It
 // panics when that is not said.
 func (r *Routes) Handle(pattern string, need Need, handler http.Handler) {
-	guard, known := r.guards[need]
-	if !known {
+	guard, ok := r.guards[need]
+	if !ok {
 		panic("the route " + pattern + " does not say what it needs")
 	}
 	r.mux.Handle(pattern, guard(handler))

@@ -54,8 +54,8 @@ type App struct {
 	place   io.Closer
 	fleet   fleet
 	schemas *schemas
-	// kept is the store with the content that was read last.
-	kept kept
+	// cached is the store with the content that was read last.
+	cached cachedStore
 	// previews are the plans under way.
 	previews *previews
 	// policy is the access policy as last read.
@@ -89,9 +89,9 @@ type App struct {
 	// measures are of the process; those of partitions are in their states.
 	measures  measures
 	heartbeat heartbeat
-	// shown answers whoever asks for metrics.
-	shown func() http.Handler
-	tail  tail
+	// metricsHandler answers whoever asks for metrics.
+	metricsHandler func() http.Handler
+	tail           tail
 	// followed: the registered partitions were read once.
 	followed atomic.Bool
 
@@ -106,8 +106,8 @@ type App struct {
 
 	mutex  sync.Mutex
 	states map[intent.PartitionID]*state
-	// since is the first epoch of this process for each partition.
-	since map[intent.PartitionID]uint64
+	// firstEpochs is the first epoch of this process for each partition.
+	firstEpochs map[intent.PartitionID]uint64
 	// ending are the last states of partitions that were removed.
 	ending map[intent.PartitionID]*state
 }
@@ -132,7 +132,7 @@ func New(options Options) (*App, error) {
 	a := &App{
 		options: options, runtime: runtime,
 		holder: holder, states: map[intent.PartitionID]*state{}, fleet: newFleet(),
-		ending: map[intent.PartitionID]*state{}, since: map[intent.PartitionID]uint64{},
+		ending: map[intent.PartitionID]*state{}, firstEpochs: map[intent.PartitionID]uint64{},
 		elsewhere: elsewhere{hooks: make(chan struct{}, maxHooks)},
 	}
 	log := options.Log
@@ -141,7 +141,7 @@ func New(options Options) (*App, error) {
 	}
 	outage := newOutage(slog.New(redacting{log.Handler()}), runtime.Now)
 	a.log, a.outage = slog.New(outage), outage.absence
-	a.shown = sync.OnceValue(a.newMetrics)
+	a.metricsHandler = sync.OnceValue(a.newMetrics)
 	return a, nil
 }
 
@@ -156,9 +156,9 @@ func (a *App) Start(ctx context.Context) (err error) {
 	if err := a.open(ctx); err != nil {
 		return err
 	}
-	by := intent.Actor{Name: a.holder, Origin: intent.ServerOrigin}
+	actor := intent.Actor{Name: a.holder, Origin: intent.ServerOrigin}
 	for _, id := range slices.Sorted(maps.Keys(a.options.Register)) {
-		if err := a.store.AddPartition(ctx, id, a.options.Register[id], "named when the server was started", by); err != nil {
+		if err := a.store.AddPartition(ctx, id, a.options.Register[id], "named when the server was started", actor); err != nil {
 			return err
 		}
 	}
@@ -237,8 +237,8 @@ func (a *App) open(ctx context.Context) error {
 		}
 		a.tell = (&notify.Sender{Path: a.options.Notifications, Roots: a.options.Roots}).Send
 	}
-	a.kept = newKept(a.store)
-	a.schemas, a.previews = newSchemas(a.store), newPreviews(a.kept)
+	a.cached = newKept(a.store)
+	a.schemas, a.previews = newSchemas(a.store), newPreviews(a.cached)
 	if a.options.Parts.Runtime == nil {
 		var err error
 		if a.traces, err = a.newTraces(ctx, a.options.Traces); err != nil {

@@ -25,59 +25,59 @@ func (a *App) assesses(partition intent.PartitionID) func(context.Context, strat
 	if a.options.Parts.Outside != nil || a.options.Parts.Plugins != nil {
 		return nil
 	}
-	return assessor(sampling.New(partition, a.options.ExternalChecks, func(ctx context.Context, run []string, asked *pluginpb.MeasureRequest) (*pluginpb.MeasureResponse, error) {
-		return a.pool.judge(run).Measure(ctx, asked)
+	return assessor(sampling.New(partition, a.options.ExternalChecks, func(ctx context.Context, run []string, request *pluginpb.MeasureRequest) (*pluginpb.MeasureResponse, error) {
+		return a.pool.judge(run).Measure(ctx, request)
 	}))
 }
 
 // assessor reads samples, and assesses by them.
 func assessor(sampler *sampling.Sampler) func(context.Context, strategist.Assessing) (strategist.Assessed, error) {
-	return func(ctx context.Context, of strategist.Assessing) (found strategist.Assessed, err error) {
-		settings, err := validation.Of(of.Validation)
+	return func(ctx context.Context, assessing strategist.Assessing) (assessed strategist.Assessed, err error) {
+		settings, err := validation.Of(assessing.Validation)
 		if err != nil {
-			return found, err
+			return assessed, err
 		}
-		if len(of.Control) == 0 {
+		if len(assessing.Control) == 0 {
 			settings = sampling.Alone(settings)
 		}
 		// Samples are of whole seconds: those of the second in which it was done may be of
 		// what was there before.
-		change := validation.Change{Began: of.Began, Done: of.Changed.Add(time.Second - 1).Truncate(time.Second)}
-		window, err := settings.Window(change, of.Now)
+		change := validation.Change{Began: assessing.Began, Done: assessing.Changed.Add(time.Second - 1).Truncate(time.Second)}
+		window, err := settings.Window(change, assessing.Now)
 		if err != nil {
-			return found, err
+			return assessed, err
 		}
 		readings, err := sampler.Read(ctx, settings, sampling.Subject{
-			Experiment: sampling.Part{Assets: of.Experiment, Scopes: of.ExperimentScopes},
-			Control:    sampling.Part{Assets: of.Control, Scopes: of.ControlScopes},
+			Experiment: sampling.Part{Assets: assessing.Experiment, Scopes: assessing.ExperimentScopes},
+			Control:    sampling.Part{Assets: assessing.Control, Scopes: assessing.ControlScopes},
 		}, window)
 		if err != nil {
-			return found, err
+			return assessed, err
 		}
-		record, series, err := validation.NewRecord(fmt.Sprintf("stage %s of run %d of %s", of.Stage, of.Run.Run, of.Run.Name), settings, change, readings, of.Now)
+		record, series, err := validation.NewRecord(fmt.Sprintf("stage %s of run %d of %s", assessing.Stage, assessing.Run.Run, assessing.Run.Name), settings, change, readings, assessing.Now)
 		if err != nil {
-			return found, err
+			return assessed, err
 		}
-		found.ValidationVerdict, found.Next = verdictOf(record, series), record.Assessment.Next
-		if found.Next.IsZero() || found.Result == string(validation.Bad) {
-			found.Record, err = record.Pack()
+		assessed.ValidationVerdict, assessed.Next = verdictOf(record, series), record.Assessment.Next
+		if assessed.Next.IsZero() || assessed.Result == string(validation.Bad) {
+			assessed.Record, err = record.Pack()
 		}
-		return found, err
+		return assessed, err
 	}
 }
 
 // verdictOf a record, as a run keeps it.
 func verdictOf(record validation.Record, series []judge.Series) intent.ValidationVerdict {
 	a := record.Assessment
-	found := intent.ValidationVerdict{Result: string(a.Verdict), Reason: a.Why, At: record.Now}
+	verdict := intent.ValidationVerdict{Result: string(a.Verdict), Reason: a.Why, At: record.Now}
 	for i, m := range a.Metrics {
 		one := intent.MetricVerdict{Name: m.Judged.Name, Result: string(m.Verdict), Reason: m.Why}
 		if i < len(series) {
 			one.Values, one.Baseline = plotted(series[i].Experiment), plotted(series[i].Control)
 		}
-		found.Metrics = append(found.Metrics, one)
+		verdict.Metrics = append(verdict.Metrics, one)
 	}
-	return found
+	return verdict
 }
 
 // plotted are means of equal parts of samples, at most as many as a run keeps; what is no
@@ -112,7 +112,7 @@ func (a *App) selects(partition intent.PartitionID) func(context.Context, string
 	if a.options.Parts.Outside != nil || a.options.Parts.Plugins != nil {
 		return nil
 	}
-	return func(ctx context.Context, name string, asked *pluginpb.SelectRequest) (*pluginpb.SelectResponse, error) {
+	return func(ctx context.Context, name string, request *pluginpb.SelectRequest) (*pluginpb.SelectResponse, error) {
 		policy, err := external.ReadPolicy(a.options.ExternalChecks)
 		if err != nil {
 			return nil, err
@@ -121,6 +121,6 @@ func (a *App) selects(partition intent.PartitionID) func(context.Context, string
 		if err != nil {
 			return nil, err
 		}
-		return a.pool.judge(run).Select(ctx, asked)
+		return a.pool.judge(run).Select(ctx, request)
 	}
 }

@@ -22,7 +22,7 @@ type certificate struct {
 	current *tls.Certificate
 	// looked is when the files were looked at last, and seen how they were.
 	looked time.Time
-	seen   [2]look
+	stamps [2]look
 }
 
 // look tells whether a file changed.
@@ -36,17 +36,17 @@ const certificatePause = time.Second
 
 func readCertificate(certificateFile, keyFile string, log *slog.Logger, now func() time.Time) (*certificate, error) {
 	c := &certificate{certificateFile: certificateFile, keyFile: keyFile, log: log, now: now}
-	c.seen = c.look()
+	c.stamps = c.look()
 	return c, c.read()
 }
 
-func (c *certificate) look() (seen [2]look) {
+func (c *certificate) look() (stamps [2]look) {
 	for i, file := range []string{c.certificateFile, c.keyFile} {
 		if info, err := os.Stat(file); err == nil {
-			seen[i] = look{info.ModTime(), info.Size()}
+			stamps[i] = look{info.ModTime(), info.Size()}
 		}
 	}
-	return seen
+	return stamps
 }
 
 func (c *certificate) read() error {
@@ -66,11 +66,11 @@ func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	defer c.mutex.Unlock()
 	if now := c.now(); now.Sub(c.looked) >= certificatePause {
 		c.looked = now
-		if seen := c.look(); seen != c.seen {
+		if stamps := c.look(); stamps != c.stamps {
 			if err := c.read(); err != nil {
 				c.log.Error("the certificate changed and cannot be read; the one before is used", "error", err)
 			} else {
-				c.seen = seen
+				c.stamps = stamps
 				c.log.Info("the certificate was read anew", "file", c.certificateFile)
 			}
 		}

@@ -89,9 +89,9 @@ func (s *sender) run(ctx context.Context) {
 }
 
 func (s *sender) send(ctx context.Context, patience time.Duration) {
-	within, cancel := loop.WithTimeout(ctx, s.app.runtime, patience)
+	timeoutCtx, cancel := loop.WithTimeout(ctx, s.app.runtime, patience)
 	defer cancel()
-	err := s.try(within)
+	err := s.try(timeoutCtx)
 	if ctx.Err() != nil {
 		return // It is sent at the end.
 	}

@@ -29,10 +29,10 @@ type snapshots interface {
 	Changes(ctx context.Context, from, to intent.IncarnationID, after intent.AssetID, limit int) ([]store.Change, error)
 }
 
-// kept is a store that has the content ready which was asked for last: a plugin asks
+// cachedStore is a store that has the content ready which was asked for last: a plugin asks
 // for what it is to compare, and once it answered the enforcer reads the same.
 // Incarnations never change, so what was found once is so for ever.
-type kept struct {
+type cachedStore struct {
 	store.All
 	contents *recent.Map[contentAt, contentFound]
 }
@@ -55,15 +55,15 @@ const (
 	keptWeight = 500
 )
 
-func newKept(s store.All) kept {
-	return kept{s, recent.New[contentAt, contentFound](keptBytes)}
+func newKept(s store.All) cachedStore {
+	return cachedStore{s, recent.New[contentAt, contentFound](keptBytes)}
 }
 
 // Content implements store.All. Nobody may write into the body.
-func (k kept) Content(ctx context.Context, incarnation intent.IncarnationID, asset intent.AssetID) (intent.Member, []byte, error) {
+func (k cachedStore) Content(ctx context.Context, incarnation intent.IncarnationID, asset intent.AssetID) (intent.Member, []byte, error) {
 	at := contentAt{incarnation, asset}
-	if found, is := k.contents.Get(at); is {
-		return found.member, found.body, nil
+	if cached, ok := k.contents.Get(at); ok {
+		return cached.member, cached.body, nil
 	}
 	member, body, err := k.All.Content(ctx, incarnation, asset)
 	if err != nil {
@@ -84,7 +84,7 @@ func (c contents) Blob(ctx context.Context, incarnation intent.IncarnationID, as
 	if err != nil {
 		return nil, err
 	}
-	set, err := newSchemas(c.store).Schema(ctx, incarnation.Partition, published.Schema)
+	schemaSet, err := newSchemas(c.store).Schema(ctx, incarnation.Partition, published.Schema)
 	if err != nil {
 		return nil, err
 	}
@@ -96,12 +96,12 @@ func (c contents) Blob(ctx context.Context, incarnation intent.IncarnationID, as
 	if err != nil {
 		return nil, err
 	}
-	externals, err := set.Externals(content)
+	externals, err := schemaSet.Externals(content)
 	if err != nil {
 		return nil, err
 	}
 	for _, external := range externals {
-		if named, is := intent.BlobDigest(external.URI); is && named == digest {
+		if named, ok := intent.BlobDigest(external.URI); ok && named == digest {
 			return c.store.GetBlob(ctx, incarnation.Partition, store.SpillBlobs, digest.String())
 		}
 	}
@@ -129,20 +129,20 @@ const changesPage = 5000
 
 // Identity implements plugin.ChangedContents.
 func (c contents) Identity(ctx context.Context, incarnation intent.IncarnationID) (intent.Digest, error) {
-	found, err := c.store.Incarnation(ctx, incarnation)
-	return found.Digest, err
+	published, err := c.store.Incarnation(ctx, incarnation)
+	return published.Digest, err
 }
 
 // Changed implements plugin.ChangedContents.
 func (c contents) Changed(ctx context.Context, older, newer intent.IncarnationID, most int) (changed []intent.AssetID, err error) {
 	read := 0
-	for after := (intent.AssetID)(""); ; {
-		page, err := c.store.Changes(ctx, older, newer, after, changesPage)
+	for cursor := (intent.AssetID)(""); ; {
+		page, err := c.store.Changes(ctx, older, newer, cursor, changesPage)
 		if err != nil {
 			return nil, err
 		}
 		for _, change := range page {
-			after = change.Asset
+			cursor = change.Asset
 			if change.Before == nil || change.After == nil || change.Before.Digest != change.After.Digest {
 				changed = append(changed, change.Asset)
 			}
@@ -174,8 +174,8 @@ func (s *schemas) Schema(ctx context.Context, partition intent.PartitionID, dige
 	if builtin := schema.Builtin(); digest == builtin.Digest() {
 		return builtin, nil
 	}
-	if set, found := knownSchemas.Get(digest); found {
-		return set, nil
+	if schemaSet, found := knownSchemas.Get(digest); found {
+		return schemaSet, nil
 	}
 	files, err := s.store.GetBlob(ctx, partition, prodspec.SchemaBlobs, digest.String())
 	if fault.Is(err, fault.NotFound) {
@@ -184,12 +184,12 @@ func (s *schemas) Schema(ctx context.Context, partition intent.PartitionID, dige
 	if err != nil {
 		return nil, err
 	}
-	set, err := schema.FromFiles(files)
+	schemaSet, err := schema.FromFiles(files)
 	if err != nil {
 		return nil, err
 	}
-	knownSchemas.Put(digest, set, len(files))
-	return set, nil
+	knownSchemas.Put(digest, schemaSet, len(files))
+	return schemaSet, nil
 }
 
 // Contents answers what plugins ask, from a store.
@@ -197,12 +197,12 @@ func Contents(s store.All) plugin.Contents { return contents{s} }
 
 // Types returns what finds the types that an incarnation was published with.
 func Types(s store.All) func(context.Context, intent.IncarnationID) (*schema.Set, error) {
-	known := newSchemas(s)
+	resolver := newSchemas(s)
 	return func(ctx context.Context, id intent.IncarnationID) (*schema.Set, error) {
 		incarnation, err := s.Incarnation(ctx, id)
 		if err != nil {
 			return nil, err
 		}
-		return known.Schema(ctx, id.Partition, incarnation.Schema)
+		return resolver.Schema(ctx, id.Partition, incarnation.Schema)
 	}
 }

@@ -96,7 +96,7 @@ func (a *App) metricsText(ctx context.Context) []byte {
 	if err != nil {
 		return []byte(err.Error())
 	}
-	a.shown().ServeHTTP(answer, request)
+	a.metricsHandler().ServeHTTP(answer, request)
 	return answer.Bytes()
 }
 

@@ -81,17 +81,17 @@ func homeOf(place string) []string {
 // follow reads the policy again and again. One that is wrong changes nothing:
 // what was read last counts until it is mended.
 func (e *elsewhere) follow(ctx context.Context, a *App) {
-	said := ""
+	lastError := ""
 	for a.runtime.Wait(ctx, policyLook, nil) == nil {
 		policy, err := fetch.ReadPolicy(a.options.Sources)
 		switch {
-		case err != nil && err.Error() != said:
+		case err != nil && err.Error() != lastError:
 			a.log.Error("the policy of sources cannot be read, and what it said before still counts", "error", err)
-			said = err.Error()
+			lastError = err.Error()
 		case err == nil && !reflect.DeepEqual(policy, e.policy.Load()):
 			e.policy.Store(policy)
 			a.log.Info("the policy of sources was read", "file", a.options.Sources)
-			said = ""
+			lastError = ""
 		}
 	}
 }
@@ -133,9 +133,9 @@ func (a *App) sweepOnce(ctx context.Context, folders ...string) (removed int, er
 // sources: no partition has that name.
 func documentsOf(folder string) string { return filepath.Join(folder, ".documents") }
 
-// once is what sources may use that are read without a server. End removes
+// temporaryOptions is what sources may use that are read without a server. End removes
 // what was fetched.
-func once(sources string) (options fetch.Options, end func(), err error) {
+func temporaryOptions(sources string) (options fetch.Options, end func(), err error) {
 	e := &elsewhere{}
 	if err := e.read(sources); err != nil {
 		return options, nil, err

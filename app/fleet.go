@@ -28,14 +28,14 @@ type fleet struct {
 	// replicas that live, this one among them; 0: not known, or it serves alone.
 	// place is this one's among them, from 0 on in the order of their names.
 	replicas, place int
-	// held are the partitions whose leases this replica has or is asking for.
-	held map[intent.PartitionID]bool
+	// heldPartitions are the partitions whose leases this replica has or is asking for.
+	heldPartitions map[intent.PartitionID]bool
 	// stirred wakes who looks for leases.
 	stirred chan struct{}
 }
 
 func newFleet() fleet {
-	return fleet{held: map[intent.PartitionID]bool{}, stirred: make(chan struct{}, 1)}
+	return fleet{heldPartitions: map[intent.PartitionID]bool{}, stirred: make(chan struct{}, 1)}
 }
 
 // stir says that the partitions, or those who share them, may be others.
@@ -68,18 +68,18 @@ func (f *fleet) share(partitions int) int {
 func (f *fleet) choose(free []intent.PartitionID, partitions int) []intent.PartitionID {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
-	free = slices.DeleteFunc(free, func(id intent.PartitionID) bool { return f.held[id] })
+	free = slices.DeleteFunc(free, func(id intent.PartitionID) bool { return f.heldPartitions[id] })
 	replicas, place := max(f.replicas, 1), max(f.place, 0)
 	first := place*(len(free)/replicas) + min(place, len(free)%replicas)
 	free = slices.Concat(free[first:], free[:first])
-	return free[:max(0, min(f.share(partitions)-len(f.held), len(free)))]
+	return free[:max(0, min(f.share(partitions)-len(f.heldPartitions), len(free)))]
 }
 
 // room: this replica has less than its share.
 func (f *fleet) room(partitions int) bool {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
-	return len(f.held) < f.share(partitions)
+	return len(f.heldPartitions) < f.share(partitions)
 }
 
 // reserve reports whether there is room for one more partition of so many, and
@@ -87,17 +87,17 @@ func (f *fleet) room(partitions int) bool {
 func (f *fleet) reserve(id intent.PartitionID, partitions int) bool {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
-	if !f.held[id] && len(f.held) >= f.share(partitions) {
+	if !f.heldPartitions[id] && len(f.heldPartitions) >= f.share(partitions) {
 		return false
 	}
-	f.held[id] = true
+	f.heldPartitions[id] = true
 	return true
 }
 
 func (f *fleet) release(id intent.PartitionID) {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
-	delete(f.held, id)
+	delete(f.heldPartitions, id)
 }
 
 // surplus reports whether the partition is one too many, and another replica's
@@ -105,7 +105,7 @@ func (f *fleet) release(id intent.PartitionID) {
 func (f *fleet) surplus(id intent.PartitionID, partitions int) bool {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
-	return slices.Index(slices.Sorted(maps.Keys(f.held)), id) >= f.share(partitions)
+	return slices.Index(slices.Sorted(maps.Keys(f.heldPartitions)), id) >= f.share(partitions)
 }
 
 func (f *fleet) count(replicas []store.Replica, self string) {

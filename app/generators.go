@@ -89,8 +89,8 @@ func (n *nativePrograms) complete() error {
 }
 
 func firstName(folder string) string {
-	for above := filepath.Dir(folder); above != "/"; above = filepath.Dir(folder) {
-		folder = above
+	for parent := filepath.Dir(folder); parent != "/"; parent = filepath.Dir(folder) {
+		folder = parent
 	}
 	return filepath.Base(folder)
 }

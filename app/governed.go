@@ -22,10 +22,10 @@ import (
 
 // governance is which rollouts would bring what is planned, by pins.
 type governance struct {
-	policy  *intentpb.Policy
-	courses []*course.Course
-	of      map[intent.AssetID]*course.Course
-	targets map[intent.AssetID]selection.Target
+	policy        *intentpb.Policy
+	courses       []*course.Course
+	courseByAsset map[intent.AssetID]*course.Course
+	targets       map[intent.AssetID]selection.Target
 }
 
 // mostForecast is of how many assets the order is told in which a rollout takes
@@ -42,11 +42,11 @@ func coursesAt(ctx context.Context, s *preview.Store, schemas enforcer.Schemas, 
 	if err != nil {
 		return nil, err
 	}
-	set, err := schemas.Schema(ctx, id.Partition, incarnation.Schema)
+	schemaSet, err := schemas.Schema(ctx, id.Partition, incarnation.Schema)
 	if err != nil {
 		return nil, err
 	}
-	courses, err := course.All(rule.New(set), policy)
+	courses, err := course.All(rule.New(schemaSet), policy)
 	return slices.DeleteFunc(courses, func(c *course.Course) bool { return !c.ByPins() }), err
 }
 
@@ -82,7 +82,7 @@ func (p planning) governs(ctx context.Context, supposed *preview.Store, assets [
 	if g.policy, err = policyOf(ctx, supposed, supposed.Head()); err != nil {
 		return g, err
 	}
-	g.of, g.targets = map[intent.AssetID]*course.Course{}, map[intent.AssetID]selection.Target{}
+	g.courseByAsset, g.targets = map[intent.AssetID]*course.Course{}, map[intent.AssetID]selection.Target{}
 	for _, id := range assets {
 		c, content, err := governingOf(ctx, supposed, g.courses, supposed.Head(), id)
 		if err != nil {
@@ -94,7 +94,7 @@ func (p planning) governs(ctx context.Context, supposed *preview.Store, assets [
 		if g.targets[id], err = c.Target(content); err != nil {
 			return g, err
 		}
-		g.of[id] = c
+		g.courseByAsset[id] = c
 	}
 	return g, nil
 }
@@ -103,34 +103,34 @@ func (p planning) governs(ctx context.Context, supposed *preview.Store, assets [
 func (g governance) tell(reports map[intent.AssetID]intent.Report, now time.Time) {
 	for _, c := range g.courses {
 		at := g.forecast(c, reports, now)
-		for id, of := range g.of {
+		for id, governing := range g.courseByAsset {
 			report, found := reports[id]
-			if of != c || !found || len(report.Plan.Changes) == 0 && report.PlanDigest.IsZero() {
+			if governing != c || !found || len(report.Plan.Changes) == 0 && report.PlanDigest.IsZero() {
 				continue
 			}
 			report.Waiting = slices.DeleteFunc(slices.Clone(report.Waiting), func(w intent.WaitingOn) bool { return w.Kind == intent.WaitPlan })
 			report.Waiting = append(report.Waiting, intent.WaitingOn{
 				Kind: intent.WaitNotSelected, Owner: intent.RolloutHolder(c.Name()).Name,
-				Reason: fmt.Sprintf("the rollout %s brings it%s, in its stage %s%s", c.Name(), after(c.Said()), g.targets[id].Stage, at[id]),
+				Reason: fmt.Sprintf("the rollout %s brings it%s, in its stage %s%s", c.Name(), afterText(c.Spec()), g.targets[id].Stage, at[id]),
 			})
 			reports[id] = report
 		}
 	}
 }
 
-// after says which rollouts go through with something before this one brings it.
-func after(said *intentpb.Rollout) string {
-	if len(said.After) == 0 {
+// newCourses says which rollouts go through with something before this one brings it.
+func afterText(spec *intentpb.Rollout) string {
+	if len(spec.After) == 0 {
 		return ""
 	}
-	return " when " + strings.Join(said.After, " and ") + " went through with it"
+	return " when " + strings.Join(spec.After, " and ") + " went through with it"
 }
 
 // forecast says when a rollout takes each asset at the earliest.
 func (g governance) forecast(c *course.Course, reports map[intent.AssetID]intent.Report, now time.Time) map[intent.AssetID]string {
 	var targets []selection.Target
-	for id, of := range g.of {
-		if of != c {
+	for id, governing := range g.courseByAsset {
+		if governing != c {
 			continue
 		}
 		t := g.targets[id]
@@ -146,7 +146,7 @@ func (g governance) forecast(c *course.Course, reports map[intent.AssetID]intent
 	}
 	policy := c.Policy(false)
 	for i := range policy.Stages {
-		policy.Stages[i].Judged = validation.Lasts(g.policy, c.Said())
+		policy.Stages[i].Judged = validation.Lasts(g.policy, c.Spec())
 	}
 	for _, step := range selection.Forecast(policy, targets, now, 0) {
 		text := ", with the first"
@@ -167,7 +167,7 @@ func (g governance) forecast(c *course.Course, reports map[intent.AssetID]intent
 
 // loosenedRollouts says what rollouts a policy drops or changes, and which assets
 // leave those that it has: with each, that what was pinned stays.
-func (p planning) loosenedRollouts(ctx context.Context, supposed *preview.Store, base intent.IncarnationID, policies [2]*intentpb.Policy, delta []store.Entry) (found []string, err error) {
+func (p planning) loosenedRollouts(ctx context.Context, supposed *preview.Store, base intent.IncarnationID, policies [2]*intentpb.Policy, delta []store.Entry) (loosened []string, err error) {
 	stays := func(name string) string {
 		return fmt.Sprintf(". What it pinned stays as it is until head says the same, or somebody lets it go: lehr rollout release %s --reason WHY", name)
 	}
@@ -175,58 +175,58 @@ func (p planning) loosenedRollouts(ctx context.Context, supposed *preview.Store,
 		at := slices.IndexFunc(policies[1].GetRollouts(), func(other *intentpb.Rollout) bool { return other.GetName() == r.GetName() })
 		switch {
 		case at < 0 && r.Field == nil:
-			found = append(found, fmt.Sprintf("the rollout %s is dropped", r.Name)+stays(r.Name))
+			loosened = append(loosened, fmt.Sprintf("the rollout %s is dropped", r.Name)+stays(r.Name))
 		case at < 0:
-			found = append(found, fmt.Sprintf("the rollout %s is dropped", r.Name))
+			loosened = append(loosened, fmt.Sprintf("the rollout %s is dropped", r.Name))
 		default:
 			if less := course.Loosened(policies[0], policies[1], r.Name); len(less) > 0 {
-				found = append(found, fmt.Sprintf("the rollout %s asks for less: %s. What this changes of its assets waits until a person resumes the run that begins with it", r.Name, strings.Join(less, "; ")))
+				loosened = append(loosened, fmt.Sprintf("the rollout %s asks for less: %s. What this changes of its assets waits until a person resumes the run that begins with it", r.Name, strings.Join(less, "; ")))
 			}
 		}
 	}
-	left, err := p.leaves(ctx, supposed, base, course.Same(policies[0], policies[1]), delta)
+	ungoverned, err := p.leaves(ctx, supposed, base, course.Same(policies[0], policies[1]), delta)
 	if err != nil {
 		return nil, err
 	}
 	for _, r := range policies[0].GetRollouts() {
-		const shown = 5
-		ids := left[r.Name]
+		const maxListed = 5
+		ids := ungoverned[r.Name]
 		if len(ids) == 0 || !slices.ContainsFunc(policies[1].GetRollouts(), func(other *intentpb.Rollout) bool { return other.GetName() == r.GetName() }) {
 			continue
 		}
-		names := make([]string, 0, shown)
-		for _, id := range ids[:min(shown, len(ids))] {
+		names := make([]string, 0, maxListed)
+		for _, id := range ids[:min(maxListed, len(ids))] {
 			names = append(names, string(id))
 		}
 		text := "no rollout governs " + strings.Join(names, ", ")
-		if more := len(ids) - shown; more > 0 {
+		if more := len(ids) - maxListed; more > 0 {
 			text += fmt.Sprintf(" and %d more", more)
 		}
-		found = append(found, text+", which the rollout "+r.Name+" did"+stays(r.Name))
+		loosened = append(loosened, text+", which the rollout "+r.Name+" did"+stays(r.Name))
 	}
-	return found, nil
+	return loosened, nil
 }
 
 // leaves lists the assets that rollouts governed in the base, and none does in what
 // is supposed, by rollout. While the rollouts are the same only what changes can.
 func (p planning) leaves(ctx context.Context, supposed *preview.Store, base intent.IncarnationID, same bool, delta []store.Entry) (map[string][]intent.AssetID, error) {
-	left := map[string][]intent.AssetID{}
-	before, err := coursesAt(ctx, supposed, p.schemas, base)
-	if err != nil || len(before) == 0 {
-		return left, err
+	ungoverned := map[string][]intent.AssetID{}
+	oldCourses, err := coursesAt(ctx, supposed, p.schemas, base)
+	if err != nil || len(oldCourses) == 0 {
+		return ungoverned, err
 	}
-	after, err := coursesAt(ctx, supposed, p.schemas, supposed.Head())
+	newCourses, err := coursesAt(ctx, supposed, p.schemas, supposed.Head())
 	if err != nil {
-		return left, err
+		return ungoverned, err
 	}
 	see := func(id intent.AssetID) error {
-		was, _, err := governingOf(ctx, supposed, before, base, id)
-		if err != nil || was == nil {
+		oldCourse, _, err := governingOf(ctx, supposed, oldCourses, base, id)
+		if err != nil || oldCourse == nil {
 			return err
 		}
-		is, content, err := governingOf(ctx, supposed, after, supposed.Head(), id)
-		if err == nil && is == nil && content.ID != "" {
-			left[was.Name()] = append(left[was.Name()], id)
+		newCourse, content, err := governingOf(ctx, supposed, newCourses, supposed.Head(), id)
+		if err == nil && newCourse == nil && content.ID != "" {
+			ungoverned[oldCourse.Name()] = append(ungoverned[oldCourse.Name()], id)
 		}
 		return err
 	}
@@ -236,24 +236,24 @@ func (p planning) leaves(ctx context.Context, supposed *preview.Store, base inte
 				continue
 			}
 			if err := see(entry.Asset); err != nil {
-				return left, err
+				return ungoverned, err
 			}
 		}
-		return left, nil
+		return ungoverned, nil
 	}
 	filter := store.AssetFilter{Limit: 1000}
 	for {
 		members, err := supposed.Members(ctx, base, filter)
 		if err != nil || len(members) == 0 {
-			return left, err
+			return ungoverned, err
 		}
 		for _, m := range members {
 			filter.After = m.Asset
-			if !slices.ContainsFunc(before, func(c *course.Course) bool { return c.Wants(m.Asset, m.Type) }) {
+			if !slices.ContainsFunc(oldCourses, func(c *course.Course) bool { return c.Wants(m.Asset, m.Type) }) {
 				continue
 			}
 			if err := see(m.Asset); err != nil {
-				return left, err
+				return ungoverned, err
 			}
 		}
 	}

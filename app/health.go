@@ -33,9 +33,9 @@ const (
 // heartbeat is what was found of the store last, for those who ask whether the
 // process is well. Many who ask make one question.
 type heartbeat struct {
-	mutex sync.Mutex
-	asked time.Time
-	err   error
+	mutex   sync.Mutex
+	askedAt time.Time
+	err     error
 	// failed is when it last did.
 	failed time.Time
 }
@@ -45,14 +45,14 @@ func (a *App) beat(ctx context.Context) (err error, failed time.Time) {
 	h := &a.heartbeat
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
-	if now := a.runtime.Now(); h.asked.IsZero() || now.Sub(h.asked) >= askStoreAgain {
+	if now := a.runtime.Now(); h.askedAt.IsZero() || now.Sub(h.askedAt) >= askStoreAgain {
 		// Not by the caller's context: others get its answer too.
 		bounded, cancel := loop.WithTimeout(context.WithoutCancel(ctx), a.runtime, storePatience)
 		_, h.err = a.store.Identity(bounded)
 		cancel()
-		h.asked = a.runtime.Now()
+		h.askedAt = a.runtime.Now()
 		if h.err != nil {
-			h.failed = h.asked
+			h.failed = h.askedAt
 		}
 	}
 	return h.err, h.failed
@@ -62,13 +62,13 @@ func (a *App) beat(ctx context.Context) (err error, failed time.Time) {
 // were started again; nothing of any tenant is told. What the store is waited for
 // is no reason: it would be waited for again.
 func (a *App) dead(ctx context.Context) (reasons []string) {
-	away, failed := a.beat(ctx)
-	if away != nil {
+	storeErr, failed := a.beat(ctx)
+	if storeErr != nil {
 		return nil
 	}
 	now := a.runtime.Now()
 	stuck := 0
-	for _, s := range a.held() {
+	for _, s := range a.heldStates() {
 		since := s.measure.Enforcer.Step.At()
 		if since.IsZero() {
 			continue
@@ -93,21 +93,21 @@ func (a *App) unready(ctx context.Context) (reasons, remarks []string) {
 	if !a.followed.Load() {
 		return []string{"it is starting"}, nil
 	}
-	if away, _ := a.beat(ctx); away != nil {
+	if storeErr, _ := a.beat(ctx); storeErr != nil {
 		reasons = append(reasons, fmt.Sprintf("the store does not answer within %s", storePatience))
 	}
 	if since := a.outage.lasting(); !since.IsZero() {
 		reasons = append(reasons, "the database cannot be used since "+since.UTC().Format(time.RFC3339))
 	}
-	if held := a.measures.Store.Step.Since(a.runtime.Now()); held > heldUpAfter {
-		reasons = append(reasons, fmt.Sprintf("a commit of the store takes %s already", held.Round(time.Second)))
+	if commitDuration := a.measures.Store.Step.Since(a.runtime.Now()); commitDuration > heldUpAfter {
+		reasons = append(reasons, fmt.Sprintf("a commit of the store takes %s already", commitDuration.Round(time.Second)))
 	}
 	if a.store.AuditTrouble() != "" {
 		reasons = append(reasons, "the audit cannot be written, so nothing is changed; the server's log says why")
 	}
 	failing, all := map[string]int{}, 0
 	broken, silent := 0, 0
-	for _, s := range a.held() {
+	for _, s := range a.heldStates() {
 		all++
 		actors := s.failing()
 		if at := slices.Index(actors, notifier); at >= 0 {
@@ -138,8 +138,8 @@ func (a *App) unready(ctx context.Context) (reasons, remarks []string) {
 	return reasons, append(remarks, text)
 }
 
-// held are the states of the partitions that are for this replica to serve.
-func (a *App) held() (list []*state) {
+// heldStates are the states of the partitions that are for this replica to serve.
+func (a *App) heldStates() (list []*state) {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
 	for _, s := range a.states {
@@ -173,14 +173,14 @@ func (a *App) serveReady(w http.ResponseWriter, r *http.Request) {
 	answerProbe(w, "ready", reasons, remarks)
 }
 
-func answerProbe(w http.ResponseWriter, what string, reasons, remarks []string) {
+func answerProbe(w http.ResponseWriter, status string, reasons, remarks []string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")
 	if len(reasons) > 0 {
-		what = "not " + what
+		status = "not " + status
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}
-	fmt.Fprintln(w, strings.Join(append(append([]string{what}, reasons...), remarks...), "\n- "))
+	fmt.Fprintln(w, strings.Join(append(append([]string{status}, reasons...), remarks...), "\n- "))
 }
 
 // checkHealth knows the server as a whole only, by the empty name.

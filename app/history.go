@@ -14,14 +14,14 @@ type Place struct {
 	Store, Database string
 }
 
-// beside opens a store that is there, with or without servers beside.
-func (p Place) beside(ctx context.Context) (store.All, error) {
+// open opens a store that is there, with or without servers beside.
+func (p Place) open(ctx context.Context) (store.All, error) {
 	return openBeside(ctx, cmp.Or(p.Database, p.Store))
 }
 
 // Adopt lets a store be served in spite of what it lost.
 func Adopt(ctx context.Context, place Place, adoption store.Adoption) (adopted store.Adopted, err error) {
-	opened, err := place.beside(ctx)
+	opened, err := place.open(ctx)
 	if err != nil {
 		return adopted, err
 	}
@@ -31,7 +31,7 @@ func Adopt(ctx context.Context, place Place, adoption store.Adoption) (adopted s
 
 // Verify reads a whole store and recomputes its digests.
 func Verify(ctx context.Context, place Place) (verified store.Verified, err error) {
-	opened, err := place.beside(ctx)
+	opened, err := place.open(ctx)
 	if err != nil {
 		return verified, err
 	}
@@ -41,7 +41,7 @@ func Verify(ctx context.Context, place Place) (verified store.Verified, err erro
 
 // Backup copies the file of a store while it is served, or not.
 func Backup(ctx context.Context, path, target string) (store.Verified, error) {
-	if err := there(path); err != nil {
+	if err := checkStoreExists(path); err != nil {
 		return store.Verified{}, err
 	}
 	return sqlite.Backup(ctx, path, target)

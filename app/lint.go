@@ -16,28 +16,28 @@ import (
 )
 
 // Lint is Build, and warns of what is probably not meant.
-func Lint(ctx context.Context, of Building) (prodspec.Built, error) {
-	built, err := of.run(ctx, prodspec.Lint)
+func Lint(ctx context.Context, building Building) (prodspec.Built, error) {
+	built, err := building.run(ctx, prodspec.Lint)
 	if err != nil || built.Assets == nil {
 		return built, err
 	}
-	missing, err := missingPlugins(of.Definition, built)
+	missing, err := missingPlugins(building.Definition, built)
 	if err != nil {
 		return built, err
 	}
 	built.Findings = append(built.Findings, missing...)
-	allowed, err := external.ReadPolicy(of.ExternalChecks)
+	allowed, err := external.ReadPolicy(building.ExternalChecks)
 	if err != nil {
 		return built, err
 	}
-	said, err := saidIn(built)
+	mentioned, err := saidIn(built)
 	if err != nil {
 		return built, err
 	}
-	for _, what := range allowed.Unused(built.Partition, func(name string) bool { return said[name] }) {
+	for _, unused := range allowed.Unused(built.Partition, func(name string) bool { return mentioned[name] }) {
 		built.Findings = append(built.Findings, intent.Finding{
-			Rule: "lint", Severity: intent.Warning, File: of.ExternalChecks, Line: 1,
-			Message: fmt.Sprintf("partition %s may use the %s, and its definition names it nowhere", built.Partition, what),
+			Rule: "lint", Severity: intent.Warning, File: building.ExternalChecks, Line: 1,
+			Message: fmt.Sprintf("partition %s may use the %s, and its definition names it nowhere", built.Partition, unused),
 			Hint:    fmt.Sprintf("take %s out of its partitions, or look whether the definition means another", built.Partition),
 		})
 	}
@@ -68,12 +68,12 @@ func missingPlugins(file string, built prodspec.Built) (findings []intent.Findin
 
 // saidIn are the texts in a partition's policy: what it asks outside is among them.
 func saidIn(built prodspec.Built) (map[string]bool, error) {
-	said := map[string]bool{}
+	mentioned := map[string]bool{}
 	var see func(value any)
 	see = func(value any) {
 		switch value := value.(type) {
 		case string:
-			said[value] = true
+			mentioned[value] = true
 		case []any:
 			for _, part := range value {
 				see(part)
@@ -94,5 +94,5 @@ func saidIn(built prodspec.Built) (map[string]bool, error) {
 		}
 		see(policy)
 	}
-	return said, nil
+	return mentioned, nil
 }

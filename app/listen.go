@@ -78,7 +78,7 @@ func (a *App) listen() error {
 
 // listenRemote serves whoever reaches this machine, by TLS alone.
 func (a *App) listenRemote(l *listener) error {
-	found, err := readCertificate(a.options.TLS.Certificate, a.options.TLS.Key, a.log, time.Now)
+	cert, err := readCertificate(a.options.TLS.Certificate, a.options.TLS.Key, a.log, time.Now)
 	if err != nil {
 		return err
 	}
@@ -89,7 +89,7 @@ func (a *App) listenRemote(l *listener) error {
 	l.remote = socket.Addr().String()
 	served := a.newServer(l, a.remoteSite())
 	served.Protocols.SetHTTP2(true)
-	served.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: found.get}
+	served.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: cert.get}
 	go a.serve(func() error { return served.ServeTLS(socket, "", "") })
 	return nil
 }
@@ -111,7 +111,7 @@ func (a *App) listenMonitoring(l *listener) error {
 	l.monitoring = socket.Addr().String()
 	routes := access.Monitoring(loopback)
 	a.probes(routes)
-	routes.Handle("GET /metrics", access.NeedsNothing, a.shown())
+	routes.Handle("GET /metrics", access.NeedsNothing, a.metricsHandler())
 	served := a.newServer(l, routes)
 	served.Protocols.SetUnencryptedHTTP2(true)
 	go a.serve(func() error { return served.Serve(socket) })

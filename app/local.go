@@ -32,14 +32,14 @@ import (
 // on the database at a URL, beside running servers or without any: for reading,
 // and for the brakes. It never makes a store. The actor is this machine's local
 // user, who may do anything that the file's or the database's own rights allow.
-func OpenStore(ctx context.Context, name string, by intent.Actor) (*client.Client, func() error, error) {
+func OpenStore(ctx context.Context, name string, actor intent.Actor) (*client.Client, func() error, error) {
 	opened, err := openBeside(ctx, name)
 	if err != nil {
 		return nil, nil, err
 	}
 	api := server.New(server.Options{
 		Store: opened, Schemas: newSchemas(opened), Runtime: loop.Real(), Location: StoreName(name),
-		Identify: func(context.Context) (store.Caller, error) { return store.Caller{Actor: by, Local: true}, nil },
+		Identify: func(context.Context) (store.Caller, error) { return store.Caller{Actor: actor, Local: true}, nil },
 		// Who may write the file needs nobody's leave.
 		Alone: func(context.Context) bool { return true },
 	})
@@ -60,22 +60,22 @@ func openBeside(ctx context.Context, name string) (store.All, error) {
 	if postgres.Is(name) {
 		return ifOpened(postgres.OpenBeside(ctx, postgres.Options{URL: name, Log: log}))
 	}
-	if err := there(name); err != nil {
+	if err := checkStoreExists(name); err != nil {
 		return nil, err
 	}
 	opened, err := ifOpened(sqlite.OpenUnlocked(ctx, sqlite.Options{Path: name, Log: log}))
 	if err != nil {
 		return nil, err
 	}
-	beside, err := braked.New(opened, braked.Options{Beside: name, Runtime: loop.Real(), Log: log})
+	braking, err := braked.New(opened, braked.Options{Beside: name, Runtime: loop.Real(), Log: log})
 	if err != nil {
 		return nil, errors.Join(err, opened.Close())
 	}
-	return beside, nil
+	return braking, nil
 }
 
-// there is NotFound unless there is such a file.
-func there(name string) error {
+// checkStoreExists is NotFound unless there is such a file.
+func checkStoreExists(name string) error {
 	if _, err := os.Stat(name); err != nil {
 		return fault.New(fault.NotFound, "there is no store at %s: %w", name, err).
 			WithHint("name it with --store FILE or --database URL, or start a server with: lehr serve")
@@ -109,39 +109,39 @@ type Building struct {
 
 // Build runs a definition's pipeline once, and keeps nothing but compiled
 // modules.
-func Build(ctx context.Context, of Building) (prodspec.Built, error) {
-	return of.run(ctx, prodspec.Build)
+func Build(ctx context.Context, building Building) (prodspec.Built, error) {
+	return building.run(ctx, prodspec.Build)
 }
 
-func (of Building) run(ctx context.Context, build func(context.Context, prodspec.Program, time.Time) (prodspec.Built, error)) (prodspec.Built, error) {
-	elsewhere, end, err := once(of.Sources)
+func (b Building) run(ctx context.Context, build func(context.Context, prodspec.Program, time.Time) (prodspec.Built, error)) (prodspec.Built, error) {
+	elsewhere, end, err := temporaryOptions(b.Sources)
 	if err != nil {
 		return prodspec.Built{}, err
 	}
 	defer end()
-	return of.with(ctx, elsewhere, nil, build)
+	return b.buildAgainst(ctx, elsewhere, nil, build)
 }
 
-// with builds against something, with what reads sources elsewhere.
-func (of Building) with(ctx context.Context, elsewhere fetch.Options, against *prodspec.Against, build func(context.Context, prodspec.Program, time.Time) (prodspec.Built, error)) (prodspec.Built, error) {
-	elsewhere.Documents = of.Documents
-	if _, err := external.ReadPolicy(of.ExternalChecks); err != nil {
+// buildAgainst builds against something, with what reads sources elsewhere.
+func (b Building) buildAgainst(ctx context.Context, elsewhere fetch.Options, baseline *prodspec.Against, build func(context.Context, prodspec.Program, time.Time) (prodspec.Built, error)) (prodspec.Built, error) {
+	elsewhere.Documents = b.Documents
+	if _, err := external.ReadPolicy(b.ExternalChecks); err != nil {
 		return prodspec.Built{}, err
 	}
-	if of.Generators != "" {
-		if _, err := readGenerators(of.Generators); err != nil {
+	if b.Generators != "" {
+		if _, err := readGenerators(b.Generators); err != nil {
 			return prodspec.Built{}, err
 		}
 	}
 	real := loop.Real()
-	options := runner(ownModules(), of.Generators)
-	options.Progress = of.Progress
+	options := runner(ownModules(), b.Generators)
+	options.Progress = b.Progress
 	program := prodspec.Program{
-		Definition: of.Definition, Runner: generate.NewProcess(options), Elsewhere: elsewhere,
-		Outside: inquiry.New(of.ExternalChecks, real.Now).Ask, Against: against,
-		Progress: of.Progress,
+		Definition: b.Definition, Runner: generate.NewProcess(options), Elsewhere: elsewhere,
+		Outside: inquiry.New(b.ExternalChecks, real.Now).Ask, Against: baseline,
+		Progress: b.Progress,
 	}
-	if !of.Verify {
+	if !b.Verify {
 		return build(ctx, program, real.Now())
 	}
 	options.Elsewhere = true
@@ -154,30 +154,30 @@ func JSONSchema(ctx context.Context, definitionPath, sources, typeName string) (
 	if typeName == "" {
 		return definition.Schema(), nil, nil
 	}
-	set := schema.Builtin()
+	schemaSet := schema.Builtin()
 	if definitionPath != "" {
-		elsewhere, end, err := once(sources)
+		elsewhere, end, err := temporaryOptions(sources)
 		if err != nil {
 			return nil, nil, err
 		}
 		defer end()
 		program := prodspec.Program{Definition: definitionPath, Runner: generate.NewProcess(runner(ownModules(), "")), Elsewhere: elsewhere}
 		var findings []intent.Finding
-		if set, findings, err = prodspec.Types(ctx, program, loop.Real().Now()); err != nil || len(findings) > 0 {
+		if schemaSet, findings, err = prodspec.Types(ctx, program, loop.Real().Now()); err != nil || len(findings) > 0 {
 			return nil, findings, err
 		}
 	}
-	name, err := set.Resolve(typeName)
+	name, err := schemaSet.Resolve(typeName)
 	if err != nil {
 		return nil, nil, err
 	}
-	made, err := set.JSONSchema(name)
-	return made, nil, err
+	jsonSchema, err := schemaSet.JSONSchema(name)
+	return jsonSchema, nil, err
 }
 
 // ReadDefinition reads a definition, wherever it lies.
 func ReadDefinition(ctx context.Context, place, sources string) ([]byte, error) {
-	elsewhere, end, err := once(sources)
+	elsewhere, end, err := temporaryOptions(sources)
 	if err != nil {
 		return nil, err
 	}

@@ -31,9 +31,9 @@ func (a *App) newLogins(policy access.OIDC) (*logins, error) {
 	if err != nil {
 		return nil, err
 	}
-	before := a.logins.Load()
-	if before != nil && before.secret == secret && reflect.DeepEqual(before.policy, policy) {
-		return before, nil
+	previous := a.logins.Load()
+	if previous != nil && previous.secret == secret && reflect.DeepEqual(previous.policy, policy) {
+		return previous, nil
 	}
 	l := &logins{policy: policy, secret: secret}
 	if policy.Issuer == "" {

@@ -35,9 +35,9 @@ const (
 var described []*prometheus.Desc
 
 func describe(name, help string, labels ...string) *prometheus.Desc {
-	made := prometheus.NewDesc(name, help, labels, nil)
-	described = append(described, made)
-	return made
+	desc := prometheus.NewDesc(name, help, labels, nil)
+	described = append(described, desc)
+	return desc
 }
 
 var (
@@ -128,7 +128,7 @@ func (a *App) guardMetrics(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusForbidden)
 		return
 	}
-	a.shown().ServeHTTP(w, r)
+	a.metricsHandler().ServeHTTP(w, r)
 }
 
 // Describe is a Prometheus collector's.
@@ -140,17 +140,17 @@ func (m *metrics) Describe(all chan<- *prometheus.Desc) {
 
 // scrape is one collection.
 type scrape struct {
-	to  chan<- prometheus.Metric
-	now time.Time
+	sink chan<- prometheus.Metric
+	now  time.Time
 }
 
 func (s scrape) gauge(d *prometheus.Desc, value float64, labels ...string) {
-	s.to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
+	s.sink <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
 }
 
-func (s scrape) flag(d *prometheus.Desc, on bool, labels ...string) {
+func (s scrape) flag(d *prometheus.Desc, isSet bool, labels ...string) {
 	value := 0.0
-	if on {
+	if isSet {
 		value = 1
 	}
 	s.gauge(d, value, labels...)
@@ -163,12 +163,12 @@ func (s scrape) moment(d *prometheus.Desc, at time.Time, labels ...string) {
 }
 
 func (s scrape) counter(d *prometheus.Desc, c *measure.Counter, labels ...string) {
-	s.to <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(c.Value()), labels...)
+	s.sink <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(c.Value()), labels...)
 }
 
 func (s scrape) histogram(d *prometheus.Desc, h *measure.Histogram, labels ...string) {
 	count, sum, upTo := h.Read()
-	s.to <- prometheus.MustNewConstHistogram(d, count, sum, upTo, labels...)
+	s.sink <- prometheus.MustNewConstHistogram(d, count, sum, upTo, labels...)
 }
 
 // Collect is a Prometheus collector's.
@@ -189,28 +189,28 @@ func (m *metrics) Collect(all chan<- prometheus.Metric) {
 		s.moment(metricCheckpoint, a.measures.Checkpoint.At())
 	}
 	for procedure, codes := range a.measures.API.Calls.All() {
-		for code, took := range codes.All() {
-			s.histogram(metricCalls, took, strings.TrimPrefix(procedure, "/"), code)
+		for code, durations := range codes.All() {
+			s.histogram(metricCalls, durations, strings.TrimPrefix(procedure, "/"), code)
 		}
 	}
 	s.gauge(metricStreams, float64(a.measures.API.Streams.Load()))
 	s.counter(metricSpans, &a.measures.Traces.Sent, "sent")
 	s.counter(metricSpans, &a.measures.Traces.Dropped, "dropped")
 	a.mutex.Lock()
-	held := make(map[intent.PartitionID]*state, len(a.states))
+	states := make(map[intent.PartitionID]*state, len(a.states))
 	for id, state := range a.states {
-		held[id] = state
+		states[id] = state
 	}
 	a.mutex.Unlock()
-	s.gauge(metricPartitions, float64(len(held)))
-	for id, state := range held {
+	s.gauge(metricPartitions, float64(len(states)))
+	for id, state := range states {
 		elsewhere := state.elsewhere()
 		s.flag(metricHeld, !elsewhere, string(id))
 		if !elsewhere {
 			m.partition(s, string(id), state)
 		}
 	}
-	err := m.stored(ctx, s, held)
+	err := m.stored(ctx, s, states)
 	s.flag(metricStoreUp, err == nil)
 }
 
@@ -221,8 +221,8 @@ func (m *metrics) partition(s scrape, id string, state *state) {
 	s.counter(metricCollected, &state.measure.Collected, id)
 	p, e := &state.measure.Pipeline, &state.measure.Enforcer
 	s.gauge(metricUnserved, p.Unserved.Since(s.now).Seconds(), id)
-	for outcome, took := range p.Builds.All() {
-		s.histogram(metricBuilds, took, id, outcome)
+	for outcome, durations := range p.Builds.All() {
+		s.histogram(metricBuilds, durations, id, outcome)
 	}
 	s.counter(metricRuns, &p.Ran, id, "ran")
 	s.counter(metricRuns, &p.Kept, id, "kept")
@@ -242,11 +242,11 @@ func (m *metrics) partition(s scrape, id string, state *state) {
 }
 
 func enforcerMetrics(s scrape, id string, e *measure.Enforcer) {
-	stances, seen := e.Stances.Read()
+	stances, seenAssets := e.Stances.Read()
 	for stance, n := range stances {
 		s.gauge(metricAssets, float64(n), id, stance.State, stance.Kind)
 	}
-	s.gauge(metricAssets, float64(max(0, int(e.Assets.Load())-seen)), id, "unseen", "")
+	s.gauge(metricAssets, float64(max(0, int(e.Assets.Load())-seenAssets)), id, "unseen", "")
 	s.gauge(metricQueue, float64(e.Queued.Load()), id)
 	s.gauge(metricStep, e.Step.Since(s.now).Seconds(), id)
 	s.histogram(metricDelay, &e.Delay, id)
@@ -257,8 +257,8 @@ func enforcerMetrics(s scrape, id string, e *measure.Enforcer) {
 		s.flag(metricBreaker, p.Open.Load(), id, name)
 		s.gauge(metricInARow, float64(p.InARow.Load()), id, name)
 	}
-	for ending, took := range e.Pushes.Ended.All() {
-		s.histogram(metricPushes, took, id, ending)
+	for ending, durations := range e.Pushes.Ended.All() {
+		s.histogram(metricPushes, durations, id, ending)
 	}
 	open, doubt, oldest := e.Pushes.Read()
 	s.gauge(metricOpen, float64(open), id)
@@ -274,7 +274,7 @@ func enforcerMetrics(s scrape, id string, e *measure.Enforcer) {
 }
 
 // stored tells what only the store knows.
-func (m *metrics) stored(ctx context.Context, s scrape, held map[intent.PartitionID]*state) error {
+func (m *metrics) stored(ctx context.Context, s scrape, states map[intent.PartitionID]*state) error {
 	a := m.app
 	registered, err := a.store.ListPartitions(ctx)
 	if err != nil {
@@ -289,7 +289,7 @@ func (m *metrics) stored(ctx context.Context, s scrape, held map[intent.Partitio
 		s.gauge(metricStoreBytes, float64(size))
 	}
 	for _, p := range registered {
-		state := held[p.ID]
+		state := states[p.ID]
 		if state == nil || state.elsewhere() {
 			continue
 		}
@@ -310,10 +310,10 @@ func (m *metrics) published(ctx context.Context, p store.Partition) (time.Time, 
 		return time.Time{}, nil
 	}
 	m.mutex.Lock()
-	known := m.heads[p.ID]
+	cached := m.heads[p.ID]
 	m.mutex.Unlock()
-	if known.id == p.Head {
-		return known.at, nil
+	if cached.id == p.Head {
+		return cached.at, nil
 	}
 	head, err := m.app.store.Incarnation(ctx, p.Head)
 	if err != nil {

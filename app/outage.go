@@ -47,8 +47,8 @@ func (o outage) Handle(ctx context.Context, record slog.Record) error {
 	var cause error
 	if record.Level >= slog.LevelWarn {
 		record.Attrs(func(attribute slog.Attr) bool {
-			err, is := attribute.Value.Any().(error)
-			if is && fault.Is(err, fault.Unavailable) {
+			err, ok := attribute.Value.Any().(error)
+			if ok && fault.Is(err, fault.Unavailable) {
 				cause = err
 			}
 			return cause == nil

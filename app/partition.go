@@ -51,7 +51,7 @@ type state struct {
 	partition  intent.PartitionID
 	definition string
 	cancel     context.CancelFunc
-	ended      chan struct{}
+	done       chan struct{}
 	pipeline   atomic.Pointer[prodspec.Pipeline]
 	// epoch of its lease; 0: it has none.
 	epoch   atomic.Uint64
@@ -64,7 +64,7 @@ type state struct {
 	problems map[string]string
 }
 
-func (s *state) set(actor, problem string) {
+func (s *state) setProblem(actor, problem string) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	if problem == "" {
@@ -104,7 +104,7 @@ func (s *state) problem() string {
 // follow keeps actors running for exactly the registered partitions.
 func (a *App) follow(ctx context.Context) {
 	for failures := 1; ctx.Err() == nil; failures++ {
-		began, changed := a.runtime.Now(), a.store.Changed("")
+		startedAt, changed := a.runtime.Now(), a.store.Changed("")
 		registered, err := a.store.ListPartitions(ctx)
 		if err != nil {
 			// Soon again: others may count on this replica for a share of them.
@@ -118,8 +118,8 @@ func (a *App) follow(ctx context.Context) {
 		a.reconcile(ctx, registered)
 		a.followed.Store(true)
 		a.fleet.stir() // It may have been a replica that said that it ended.
-		if took := a.runtime.Now().Sub(began); took > 0 {
-			_ = a.runtime.Wait(ctx, lookShare*took, nil)
+		if elapsed := a.runtime.Now().Sub(startedAt); elapsed > 0 {
+			_ = a.runtime.Wait(ctx, lookShare*elapsed, nil)
 		}
 		_ = a.runtime.Wait(ctx, lookAround, changed)
 	}
@@ -157,17 +157,17 @@ func (a *App) reconcile(ctx context.Context, registered []store.Partition) {
 }
 
 // begin starts a partition's actors once those before them have ended.
-func (a *App) begin(ctx context.Context, id intent.PartitionID, definition string, before *state) *state {
+func (a *App) begin(ctx context.Context, id intent.PartitionID, definition string, previous *state) *state {
 	ctx, cancel := context.WithCancel(ctx)
 	s := &state{
-		partition: id, definition: definition, cancel: cancel, ended: make(chan struct{}),
+		partition: id, definition: definition, cancel: cancel, done: make(chan struct{}),
 		offered: make(chan struct{}, 1), problems: map[string]string{"lease": "not acquired yet"},
 	}
 	a.acting.Go(a.runtime, "partition "+string(id), func() {
-		defer close(s.ended)
+		defer close(s.done)
 		defer cancel()
-		if before != nil {
-			_ = a.runtime.Wait(context.WithoutCancel(ctx), -1, before.ended)
+		if previous != nil {
+			_ = a.runtime.Wait(context.WithoutCancel(ctx), -1, previous.done)
 		}
 		a.act(ctx, s)
 	})
@@ -181,16 +181,16 @@ func (a *App) act(ctx context.Context, s *state) {
 		lease, err := a.await(ctx, s)
 		pause := again
 		if err == nil {
-			began := a.runtime.Now()
+			startedAt := a.runtime.Now()
 			pause = contended
-			s.set("lease", "")
+			s.setProblem("lease", "")
 			s.epoch.Store(lease.Epoch)
 			a.log.Info("acting for a partition", "partition", s.partition, "epoch", lease.Epoch)
 			err = a.underLease(ctx, s, lease)
 			s.epoch.Store(0)
 			a.giveUp(ctx, lease)
 			a.fleet.release(s.partition)
-			if a.runtime.Now().Sub(began) > 2*contended.Most {
+			if a.runtime.Now().Sub(startedAt) > 2*contended.Most {
 				failures = 1
 			}
 		}
@@ -201,7 +201,7 @@ func (a *App) act(ctx context.Context, s *state) {
 			failures = 0
 			continue
 		}
-		s.set("lease", err.Error())
+		s.setProblem("lease", err.Error())
 		a.log.Error("not acting for a partition", "partition", s.partition, "error", err)
 		_ = a.runtime.Wait(ctx, pause.After(failures), nil)
 	}
@@ -216,7 +216,7 @@ func (a *App) await(ctx context.Context, s *state) (lease store.Lease, err error
 	if !a.shares() {
 		return a.store.Acquire(ctx, s.partition, a.holder)
 	}
-	s.set("lease", errElsewhere.Error())
+	s.setProblem("lease", errElsewhere.Error())
 	if err := a.runtime.Wait(ctx, -1, s.offered); err != nil {
 		return lease, err
 	}
@@ -262,7 +262,7 @@ func (a *App) release(lease store.Lease) bool {
 func (a *App) underLease(ctx context.Context, s *state, lease store.Lease) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	seen := &sight.Board{Gap: a.gap()}
+	board := &sight.Board{Gap: a.gap()}
 	actors := map[string]func(context.Context, loop.Runtime) error{
 		"pipeline": func(ctx context.Context, runtime loop.Runtime) error {
 			return a.runPipeline(ctx, s, runtime, lease)
@@ -271,10 +271,10 @@ func (a *App) underLease(ctx context.Context, s *state, lease store.Lease) error
 			return a.collect(ctx, s, runtime, lease)
 		},
 		"enforcer": func(ctx context.Context, runtime loop.Runtime) error {
-			return a.enforcer(s, runtime, lease, seen).Run(ctx, lease)
+			return a.enforcer(s, runtime, lease, board).Run(ctx, lease)
 		},
 		"strategist": func(ctx context.Context, runtime loop.Runtime) error {
-			return a.strategist(s, runtime, seen).Run(ctx, lease)
+			return a.strategist(s, runtime, board).Run(ctx, lease)
 		},
 	}
 	if a.tell != nil {
@@ -307,22 +307,22 @@ func (a *App) underLease(ctx context.Context, s *state, lease store.Lease) error
 // It returns when the context ended or the lease is lost.
 func (a *App) keep(ctx context.Context, s *state, name string, lease store.Lease, run func(context.Context, loop.Runtime) error) error {
 	for failures := 1; ctx.Err() == nil; failures++ {
-		began := a.runtime.Now()
+		startedAt := a.runtime.Now()
 		err := a.contain(ctx, s.partition, name, run)
 		if ctx.Err() != nil {
 			return nil
 		}
-		if lost := a.store.Check(ctx, lease); fault.Is(lost, fault.Conflict) {
-			return lost
+		if leaseErr := a.store.Check(ctx, lease); fault.Is(leaseErr, fault.Conflict) {
+			return leaseErr
 		}
-		if a.runtime.Now().Sub(began) > again.Most {
+		if a.runtime.Now().Sub(startedAt) > again.Most {
 			failures = 1
 		}
 		pause := again.After(failures)
 		a.log.Error("an actor failed and is started again", "partition", s.partition, "actor", name, "pause", pause, "error", err)
-		s.set(name, fmt.Sprintf("%v; it is started again", err))
+		s.setProblem(name, fmt.Sprintf("%v; it is started again", err))
 		_ = a.runtime.Wait(ctx, pause, nil)
-		s.set(name, "")
+		s.setProblem(name, "")
 	}
 	return nil
 }
@@ -375,22 +375,22 @@ func (c *containing) Go(name string, f func()) {
 func (a *App) gap() time.Duration { return max(2*a.options.Limits.Sweep, leastGap) }
 
 // strategist of a partition.
-func (a *App) strategist(s *state, runtime loop.Runtime, seen *sight.Board) *strategist.Strategist {
+func (a *App) strategist(s *state, runtime loop.Runtime, board *sight.Board) *strategist.Strategist {
 	return strategist.New(strategist.Options{
-		Partition: s.partition, Store: a.store, Schemas: a.schemas, Sight: seen, Gap: a.gap(),
+		Partition: s.partition, Store: a.store, Schemas: a.schemas, Sight: board, Gap: a.gap(),
 		Assess: a.assesses(s.partition), Select: a.selects(s.partition), Runtime: runtime, Log: a.log,
 	})
 }
 
-func (a *App) enforcer(s *state, runtime loop.Runtime, lease store.Lease, seen *sight.Board) *enforcer.Enforcer {
+func (a *App) enforcer(s *state, runtime loop.Runtime, lease store.Lease, board *sight.Board) *enforcer.Enforcer {
 	return enforcer.New(enforcer.Options{
-		Partition: s.partition, Since: a.firstEpoch(lease), Store: a.kept, Schemas: a.schemas, Plugins: func(binding *intentpb.PluginBinding) plugin.Plugin { return a.plugins(s.partition, binding) },
-		Outside: a.asks(s.partition), Runtime: runtime, Log: a.log, Limits: a.options.Limits, Measure: &s.measure.Enforcer, Trace: a.tracer(), Sight: seen,
+		Partition: s.partition, Since: a.firstEpoch(lease), Store: a.cached, Schemas: a.schemas, Plugins: func(binding *intentpb.PluginBinding) plugin.Plugin { return a.plugins(s.partition, binding) },
+		Outside: a.answerer(s.partition), Runtime: runtime, Log: a.log, Limits: a.options.Limits, Measure: &s.measure.Enforcer, Trace: a.tracer(), Sight: board,
 	})
 }
 
-// asks is who answers what checks of a partition ask outside; nil: nobody.
-func (a *App) asks(partition intent.PartitionID) func(context.Context, check.Question) (check.Answer, error) {
+// answerer is who answers what checks of a partition ask outside; nil: nobody.
+func (a *App) answerer(partition intent.PartitionID) func(context.Context, check.Question) (check.Answer, error) {
 	switch {
 	case a.options.Parts.Outside != nil:
 		return func(ctx context.Context, q check.Question) (check.Answer, error) {
@@ -401,8 +401,8 @@ func (a *App) asks(partition intent.PartitionID) func(context.Context, check.Que
 			if q.Source != check.Plugin {
 				return check.Answer{}, fault.New(fault.Unavailable, "nothing outside is asked here but plugins of checks")
 			}
-			said, err := protection.Judged(ctx, a.options.Parts.Judge(q.Place), q)
-			return check.Answer{Said: said}, err
+			reply, err := protection.Judged(ctx, a.options.Parts.Judge(q.Place), q)
+			return check.Answer{Reply: reply}, err
 		}
 	case a.options.Parts.Plugins != nil:
 		return nil
@@ -430,10 +430,10 @@ func (a *App) firstEpoch(lease store.Lease) uint64 {
 	}
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
-	if a.since[lease.Partition] == 0 {
-		a.since[lease.Partition] = lease.Epoch
+	if a.firstEpochs[lease.Partition] == 0 {
+		a.firstEpochs[lease.Partition] = lease.Epoch
 	}
-	return a.since[lease.Partition]
+	return a.firstEpochs[lease.Partition]
 }
 
 // leastGap is how long no look at what a rollout watches may come, on a busy

@@ -21,16 +21,16 @@ func (a *App) runPipeline(ctx context.Context, s *state, runtime loop.Runtime, l
 		return err
 	}
 	runner := a.options.Parts.Runner
-	if process, is := runner.(*generate.Process); is {
+	if process, ok := runner.(*generate.Process); ok {
 		runner = process.Of(s.partition)
 	}
-	var outside validate.Outside
+	var askOutside validate.Outside
 	if a.inquires {
-		outside = inquiry.New(a.options.ExternalChecks, a.runtime.Now).Ask
+		askOutside = inquiry.New(a.options.ExternalChecks, a.runtime.Now).Ask
 	}
 	pipeline, err := prodspec.New(prodspec.Options{
 		Partition: partition, Store: a.store, Runner: runner,
-		Trial: a.options.Parts.Trial, Place: a.options.Parts.Sources, Elsewhere: a.elsewhere.optionsOf(a.options, s.partition, partition.Definition), Outside: outside, Runtime: runtime, Log: a.log, Measure: &s.measure.Pipeline, Trace: a.tracer(),
+		Trial: a.options.Parts.Trial, Place: a.options.Parts.Sources, Elsewhere: a.elsewhere.optionsOf(a.options, s.partition, partition.Definition), Outside: askOutside, Runtime: runtime, Log: a.log, Measure: &s.measure.Pipeline, Trace: a.tracer(),
 	})
 	if err != nil {
 		return err
@@ -59,13 +59,13 @@ func (s *state) unreadable() string {
 // waiting says since when a partition's build waits for its turn, and behind how
 // many; empty: it does not.
 func (a *App) waiting(partition intent.PartitionID) string {
-	since, before := a.turns.Waiting(partition)
+	since, partitionsAhead := a.turns.Waiting(partition)
 	if since.IsZero() {
 		return ""
 	}
 	text := "wait for their turn to be built since " + since.UTC().Format(time.RFC3339)
-	if before > 0 {
-		text += fmt.Sprintf(", behind %d other partitions", before)
+	if partitionsAhead > 0 {
+		text += fmt.Sprintf(", behind %d other partitions", partitionsAhead)
 	}
 	return text
 }

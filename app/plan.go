@@ -27,11 +27,11 @@ import (
 
 // planning has an enforcer look at what is supposed, and push nothing (S21).
 type planning struct {
-	runtime loop.Runtime
-	limits  enforcer.Limits
-	schemas enforcer.Schemas
-	plugins func(binding *intentpb.PluginBinding) plugin.Plugin
-	outside func(context.Context, check.Question) (check.Answer, error)
+	runtime    loop.Runtime
+	limits     enforcer.Limits
+	schemas    enforcer.Schemas
+	plugins    func(binding *intentpb.PluginBinding) plugin.Plugin
+	askOutside func(context.Context, check.Question) (check.Answer, error)
 	// progress is told how many were looked at; nil: nobody waits to see it.
 	progress *measure.Progress
 }
@@ -46,8 +46,8 @@ func (p planning) run(ctx context.Context, supposed *preview.Store, assets []int
 	if err != nil {
 		return nil, err
 	}
-	supposed.Lead(func(id intent.AssetID) bool { return governed.of[id] != nil })
-	beside, err := supposed.Beside(ctx)
+	supposed.Lead(func(id intent.AssetID) bool { return governed.courseByAsset[id] != nil })
+	openPushes, err := supposed.Beside(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -55,18 +55,18 @@ func (p planning) run(ctx context.Context, supposed *preview.Store, assets []int
 	defer cancel()
 	partition := supposed.Head().Partition
 	looking := enforcer.New(enforcer.Options{
-		Partition: partition, Since: 1, Store: supposed, Plans: true, Beside: beside, Schemas: p.schemas, Plugins: p.plugins, Outside: p.outside,
+		Partition: partition, Since: 1, Store: supposed, Plans: true, Beside: openPushes, Schemas: p.schemas, Plugins: p.plugins, Outside: p.askOutside,
 		Runtime: p.runtime, Log: slog.New(slog.DiscardHandler), Limits: p.limits,
 	})
-	ended := make(chan struct{})
+	done := make(chan struct{})
 	var failed error
 	p.runtime.Go("plan of "+string(partition), func() {
-		defer close(ended)
+		defer close(done)
 		failed = looking.Run(ctx, store.Lease{Partition: partition, Holder: "plan", Epoch: 1})
 	})
-	err = p.await(ctx, supposed, assets, ended)
+	err = p.await(ctx, supposed, assets, done)
 	cancel()
-	<-ended
+	<-done
 	if failed != nil && ctx.Err() == nil {
 		err = failed
 	}
@@ -75,7 +75,7 @@ func (p planning) run(ctx context.Context, supposed *preview.Store, assets []int
 	return reports, err
 }
 
-func (p planning) await(ctx context.Context, supposed *preview.Store, assets []intent.AssetID, ended <-chan struct{}) error {
+func (p planning) await(ctx context.Context, supposed *preview.Store, assets []intent.AssetID, done <-chan struct{}) error {
 	const look, pause = 50 * time.Millisecond, time.Second
 	last, progressed := -1, p.runtime.Now()
 	judged := progressed.Add(-pause / 2) // The first time soon.
@@ -100,11 +100,11 @@ func (p planning) await(ctx context.Context, supposed *preview.Store, assets []i
 				WithHint("are its plugins well? lehr build works without them")
 		}
 		select {
-		case <-ended:
+		case <-done:
 			return nil
 		default:
 		}
-		if err := p.runtime.Wait(ctx, look, ended); err != nil {
+		if err := p.runtime.Wait(ctx, look, done); err != nil {
 			return err
 		}
 	}
@@ -115,13 +115,13 @@ func (p planning) await(ctx context.Context, supposed *preview.Store, assets []i
 // before others beside them were, which counted as unhealthy then.
 func unsettled(reports map[intent.AssetID]intent.Report, assets []intent.AssetID) (open, unseen, old int) {
 	notIll := func(id intent.AssetID) bool {
-		report, seen := reports[id]
-		return !seen || report.Health.State == intent.Healthy && !report.Health.IsAfterPush()
+		report, reported := reports[id]
+		return !reported || report.Health.State == intent.Healthy && !report.Health.IsAfterPush()
 	}
 	for _, id := range assets {
-		report, seen := reports[id]
+		report, reported := reports[id]
 		switch {
-		case !seen:
+		case !reported:
 			unseen++
 			open++
 		case slices.ContainsFunc(report.Waiting, func(w intent.WaitingOn) bool {
@@ -147,36 +147,36 @@ type Plan struct {
 // NewPlan builds a definition and compares it with production by plugins of its
 // own. Of a partition that is in the store, what is known there counts: what was
 // enforced, approvals, pins, brakes; else the holds given.
-func NewPlan(ctx context.Context, of Building, partition intent.PartitionID, holds []intent.Hold, by intent.Actor) (_ *Plan, err error) {
-	known, end, err := knownOf(ctx, of.Store, partition, holds)
+func NewPlan(ctx context.Context, building Building, partition intent.PartitionID, holds []intent.Hold, actor intent.Actor) (_ *Plan, err error) {
+	current, end, err := knownOf(ctx, building.Store, partition, holds)
 	if err != nil {
 		return nil, err
 	}
 	defer end()
 	head := intent.IncarnationID{}
-	if found, err := known.Partition(ctx, partition); err == nil {
-		head = found.Head
+	if registered, err := current.Partition(ctx, partition); err == nil {
+		head = registered.Head
 	} else if !fault.Is(err, fault.NotFound) {
 		return nil, err
 	}
-	elsewhere, end, err := once(of.Sources)
+	elsewhere, end, err := temporaryOptions(building.Sources)
 	if err != nil {
 		return nil, err
 	}
 	defer end()
 	plan := &Plan{}
-	plan.Built, err = of.with(ctx, elsewhere, &prodspec.Against{Store: known, Head: head}, prodspec.Build)
+	plan.Built, err = building.buildAgainst(ctx, elsewhere, &prodspec.Against{Store: current, Head: head}, prodspec.Build)
 	if err != nil || !plan.Built.OK() {
 		return plan, err
 	}
-	supposed := preview.New(known, preview.Supposed{
+	supposed := preview.New(current, preview.Supposed{
 		Incarnation: intent.Incarnation{
 			ID: intent.IncarnationID{Partition: partition}, Parent: head, Schema: plan.Built.Schema.Digest(),
-			Sources: plan.Built.Sources, Created: loop.Real().Now(), Author: by,
+			Sources: plan.Built.Sources, Created: loop.Real().Now(), Author: actor,
 		},
 		Changes: plan.Built.Delta, Blob: blobsOf(plan.Built),
 	}, preview.First)
-	servers, err := readServers(of.PluginServers)
+	servers, err := readServers(building.PluginServers)
 	if err != nil {
 		return nil, err
 	}
@@ -187,9 +187,9 @@ func NewPlan(ctx context.Context, of Building, partition intent.PartitionID, hol
 	defer plugins.close()
 	plugins.useServers(servers)
 	p := planning{
-		runtime: loop.Real(), limits: enforcer.DefaultLimits(), schemas: newSchemas(supposed), progress: of.Progress,
-		outside: asker(partition, of.ExternalChecks, plugins.judge),
-		plugins: func(binding *intentpb.PluginBinding) plugin.Plugin { return plugins.bound(partition, binding) },
+		runtime: loop.Real(), limits: enforcer.DefaultLimits(), schemas: newSchemas(supposed), progress: building.Progress,
+		askOutside: asker(partition, building.ExternalChecks, plugins.judge),
+		plugins:    func(binding *intentpb.PluginBinding) plugin.Plugin { return plugins.bound(partition, binding) },
 	}
 	assets := make([]intent.AssetID, len(plan.Built.Assets))
 	for i := range plan.Built.Assets {
@@ -199,7 +199,7 @@ func NewPlan(ctx context.Context, of Building, partition intent.PartitionID, hol
 	if err != nil {
 		return nil, err
 	}
-	plan.Plan, err = p.told(ctx, supposed, head, plan.Built.Delta, reports)
+	plan.Plan, err = p.summarize(ctx, supposed, head, plan.Built.Delta, reports)
 	return plan, err
 }
 
@@ -253,9 +253,9 @@ func knownOf(ctx context.Context, name string, partition intent.PartitionID, hol
 	return opened, end, nil
 }
 
-// told puts together what a plan says: of each asset that is not in sync, in the
+// summarize puts together what a plan says: of each asset that is not in sync, in the
 // order of their ids.
-func (p planning) told(ctx context.Context, supposed *preview.Store, base intent.IncarnationID, delta []store.Entry, reports map[intent.AssetID]intent.Report) (plan server.Plan, err error) {
+func (p planning) summarize(ctx context.Context, supposed *preview.Store, base intent.IncarnationID, delta []store.Entry, reports map[intent.AssetID]intent.Report) (plan server.Plan, err error) {
 	plan.Base = base
 	for _, id := range slices.Sorted(maps.Keys(reports)) {
 		if reports[id].State != intent.StateGone {
@@ -335,47 +335,47 @@ func (p *previews) begin(real preview.Real, supposed preview.Supposed) (_ *previ
 	defer p.lock.Unlock()
 	p.last++
 	sequence := p.last
-	shown := preview.New(real, supposed, sequence)
-	p.now[sequence] = shown
-	return shown, func() {
+	previewed := preview.New(real, supposed, sequence)
+	p.now[sequence] = previewed
+	return previewed, func() {
 		p.lock.Lock()
 		defer p.lock.Unlock()
 		delete(p.now, sequence)
 	}
 }
 
-// of is where an incarnation is.
-func (p *previews) of(id intent.IncarnationID) snapshots {
+// snapshotsOf is where an incarnation is.
+func (p *previews) snapshotsOf(id intent.IncarnationID) snapshots {
 	p.lock.Lock()
 	defer p.lock.Unlock()
-	if shown := p.now[id.Sequence]; shown != nil {
-		return shown
+	if previewed := p.now[id.Sequence]; previewed != nil {
+		return previewed
 	}
 	return p.contentStore
 }
 
 // Incarnation implements contentStore.
 func (p *previews) Incarnation(ctx context.Context, id intent.IncarnationID) (intent.Incarnation, error) {
-	return p.of(id).Incarnation(ctx, id)
+	return p.snapshotsOf(id).Incarnation(ctx, id)
 }
 
 // Content implements contentStore.
 func (p *previews) Content(ctx context.Context, id intent.IncarnationID, asset intent.AssetID) (intent.Member, []byte, error) {
-	return p.of(id).Content(ctx, id, asset)
+	return p.snapshotsOf(id).Content(ctx, id, asset)
 }
 
 // EdgesFrom implements contentStore.
 func (p *previews) EdgesFrom(ctx context.Context, id intent.IncarnationID, asset intent.AssetID) ([]store.Edge, error) {
-	return p.of(id).EdgesFrom(ctx, id, asset)
+	return p.snapshotsOf(id).EdgesFrom(ctx, id, asset)
 }
 
 // Changes implements contentStore. What differs from what is supposed is not told: no
 // plugin is asked about it twice.
-func (p *previews) Changes(ctx context.Context, from, to intent.IncarnationID, after intent.AssetID, limit int) ([]store.Change, error) {
-	if max(from.Sequence, to.Sequence) >= preview.First {
-		return nil, fault.New(fault.Unavailable, "%s is supposed for a plan: how it differs from %s is not told", to, from)
+func (p *previews) Changes(ctx context.Context, base, target intent.IncarnationID, cursor intent.AssetID, limit int) ([]store.Change, error) {
+	if max(base.Sequence, target.Sequence) >= preview.First {
+		return nil, fault.New(fault.Unavailable, "%s is supposed for a plan: how it differs from %s is not told", target, base)
 	}
-	return p.contentStore.Changes(ctx, from, to, after, limit)
+	return p.contentStore.Changes(ctx, base, target, cursor, limit)
 }
 
 // notStarted is a plugin that only the candidate binds.
@@ -427,7 +427,7 @@ func (a *App) planCandidate(ctx context.Context, candidate intent.Candidate) (pl
 	if err != nil {
 		return plan, err
 	}
-	p := planning{runtime: a.runtime, limits: a.options.Limits, schemas: a.schemas, outside: a.asks(partition), plugins: func(binding *intentpb.PluginBinding) plugin.Plugin {
+	p := planning{runtime: a.runtime, limits: a.options.Limits, schemas: a.schemas, askOutside: a.answerer(partition), plugins: func(binding *intentpb.PluginBinding) plugin.Plugin {
 		if !slices.ContainsFunc(bound.GetPlugins(), func(b *intentpb.PluginBinding) bool {
 			return b.Dial == binding.Dial && slices.Equal(b.Run, binding.Run)
 		}) {
@@ -447,5 +447,5 @@ func (a *App) planCandidate(ctx context.Context, candidate intent.Candidate) (pl
 		return plan, err
 	}
 	maps.DeleteFunc(reports, func(id intent.AssetID, _ intent.Report) bool { return !changed[id] })
-	return p.told(ctx, supposed, candidate.Base, delta, reports)
+	return p.summarize(ctx, supposed, candidate.Base, delta, reports)
 }

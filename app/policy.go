@@ -43,8 +43,8 @@ func (a *App) withoutPolicy(ctx context.Context) error {
 
 // setPolicy counts from when it is in the store, and in the audit.
 func (a *App) setPolicy(ctx context.Context, read access.Policy, logins *logins) error {
-	by := intent.Actor{Name: a.holder, Origin: "server"}
-	if err := a.store.SetPolicy(ctx, read.Grants, by); err != nil {
+	actor := intent.Actor{Name: a.holder, Origin: "server"}
+	if err := a.store.SetPolicy(ctx, read.Grants, actor); err != nil {
 		return err
 	}
 	a.policy.Store(&read)
@@ -56,7 +56,7 @@ func (a *App) setPolicy(ctx context.Context, read access.Policy, logins *logins)
 // again. One that is wrong changes
 // nothing: what was read last counts until it is mended.
 func (a *App) followPolicy(ctx context.Context) {
-	said := ""
+	lastError := ""
 	for a.runtime.Wait(ctx, policyLook, nil) == nil {
 		var logins *logins
 		read, err := access.ReadPolicy(a.options.Access)
@@ -69,12 +69,12 @@ func (a *App) followPolicy(ctx context.Context) {
 		}
 		switch {
 		case ctx.Err() != nil:
-		case err != nil && err.Error() != said:
+		case err != nil && err.Error() != lastError:
 			a.log.Error("the access policy is not as it was read last, and that still counts", "file", a.options.Access, "error", err)
-			said = err.Error()
-		case err == nil && (changed || said != ""):
+			lastError = err.Error()
+		case err == nil && (changed || lastError != ""):
 			a.log.Info("the access policy was read", "file", a.options.Access, "grants", len(read.Grants), "issuer", read.OIDC.Issuer)
-			said = ""
+			lastError = ""
 		}
 	}
 }

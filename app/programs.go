@@ -63,37 +63,37 @@ func (u *uses) complete(folder string) error {
 
 // may is Denied unless something that an asset has a plugin use is listed.
 func (u uses) may(partition intent.PartitionID, used schema.Used) error {
-	what, allowed := "", false
+	resource, allowed := "", false
 	switch used.Use {
 	case intentpb.Use_USE_SECRET_FILE:
 		// As it is written: a link or a detour is another name, and not listed.
-		what, allowed = "the secret in the file", slices.Contains(u.Secrets, listedPlace{File: used.Text})
+		resource, allowed = "the secret in the file", slices.Contains(u.Secrets, listedPlace{File: used.Text})
 	case intentpb.Use_USE_SECRET_VARIABLE:
-		what, allowed = "the secret in the variable", slices.Contains(u.Secrets, listedPlace{Env: used.Text})
+		resource, allowed = "the secret in the variable", slices.Contains(u.Secrets, listedPlace{Env: used.Text})
 	case intentpb.Use_USE_ADDRESS:
-		what, allowed = "the address", slices.Contains(u.Addresses, used.Text)
+		resource, allowed = "the address", slices.Contains(u.Addresses, used.Text)
 	default:
-		what = "what this server does not know:"
+		resource = "what this server does not know:"
 	}
 	if allowed {
 		return nil
 	}
-	return fault.New(fault.Denied, "%s: assets of partition %s may not have their plugin use %s %.300q: this server's list of plugins does not allow it", used.Field, partition, what, used.Text).
+	return fault.New(fault.Denied, "%s: assets of partition %s may not have their plugin use %s %.300q: this server's list of plugins does not allow it", used.Field, partition, resource, used.Text).
 		WithHint("whoever runs the server adds it to the program or server, in the file of --plugin-servers")
 }
 
 // program returns what a partition's plugin may use.
 func (l *servers) program(partition intent.PartitionID, run []string) (uses, error) {
-	var found uses
+	var allowed uses
 	listed := false
 	for _, p := range l.Programs {
 		if slices.Equal(p.Run, run) && p.Partitions.Has(partition) {
 			listed = true
-			found.Secrets, found.Addresses = append(found.Secrets, p.Secrets...), append(found.Addresses, p.Addresses...)
+			allowed.Secrets, allowed.Addresses = append(allowed.Secrets, p.Secrets...), append(allowed.Addresses, p.Addresses...)
 		}
 	}
 	if listed {
-		return found, nil
+		return allowed, nil
 	}
 	return uses{}, fault.New(fault.Denied, "partition %s may not have %.300q run: this server's list of plugins does not allow it, and its access policy says that definitions are not the operator's", partition, strings.Join(run, " ")).
 		WithHint("whoever runs the server adds the program with its arguments and the partition to programs, in the file of --plugin-servers")
@@ -161,7 +161,7 @@ func (l listed) Diff(ctx context.Context, incarnation intent.IncarnationID, asse
 	if err != nil {
 		return nil, err
 	}
-	var asked []intent.AssetID
+	var permitted []intent.AssetID
 	var refused []intent.Difference
 	for _, asset := range assets {
 		effective, err := l.check(ctx, may, incarnation, asset)
@@ -172,16 +172,16 @@ func (l listed) Diff(ctx context.Context, incarnation intent.IncarnationID, asse
 		if err != nil {
 			return nil, err
 		}
-		asked = append(asked, asset)
+		permitted = append(permitted, asset)
 	}
-	if len(asked) == 0 {
+	if len(permitted) == 0 {
 		return refused, nil
 	}
-	found, err := l.started().Diff(ctx, incarnation, asked)
+	differences, err := l.started().Diff(ctx, incarnation, permitted)
 	if err != nil {
 		return nil, err
 	}
-	return append(found, refused...), nil
+	return append(differences, refused...), nil
 }
 
 // Push implements plugin.Plugin.
@@ -213,18 +213,18 @@ func (l listed) check(ctx context.Context, may uses, incarnation intent.Incarnat
 	}
 	content.ID = asset
 	// What Lehr's own types mark counts as this version marks it.
-	set := schema.Builtin()
-	if !set.Has(content.Payload.Type) {
+	schemaSet := schema.Builtin()
+	if !schemaSet.Has(content.Payload.Type) {
 		published, err := assets.Incarnation(ctx, incarnation)
 		if err != nil {
 			return member.Effective, err
 		}
-		if set, err = l.pool.schemas.Schema(ctx, incarnation.Partition, published.Schema); err != nil {
+		if schemaSet, err = l.pool.schemas.Schema(ctx, incarnation.Partition, published.Schema); err != nil {
 			return member.Effective, err
 		}
 	}
 	content.Addons = nil
-	used, err := set.Uses(content)
+	used, err := schemaSet.Uses(content)
 	if err != nil {
 		return member.Effective, err
 	}

@@ -52,7 +52,7 @@ func readServers(path string) (*servers, error) {
 
 // complete fills in what holds for all servers, and says what is wrong.
 func (l *servers) complete(folder, path string) error {
-	seen := map[string]bool{}
+	addresses := map[string]bool{}
 	for i := range l.Servers {
 		s := &l.Servers[i]
 		wrong := func(err error) error {
@@ -69,10 +69,10 @@ func (l *servers) complete(folder, path string) error {
 		if err := s.address().Validate(); err != nil {
 			return wrong(err)
 		}
-		if seen[s.Dial] {
+		if addresses[s.Dial] {
 			return wrong(errors.New("it is listed twice"))
 		}
-		seen[s.Dial] = true
+		addresses[s.Dial] = true
 		if err := errors.Join(s.Partitions.Check(), s.uses.complete(folder)); err != nil {
 			return wrong(err)
 		}
@@ -117,17 +117,17 @@ func (p *pool) useServers(list *servers) {
 // followServers reads the list again and again. One that is wrong changes
 // nothing: what was read last counts until it is mended.
 func (a *App) followServers(ctx context.Context) {
-	said := ""
+	lastError := ""
 	for a.runtime.Wait(ctx, policyLook, nil) == nil {
 		list, err := readServers(a.options.PluginServers)
 		switch {
-		case err != nil && err.Error() != said:
+		case err != nil && err.Error() != lastError:
 			a.log.Error("the list of plugin servers cannot be read, and what it said before still counts", "error", err)
-			said = err.Error()
+			lastError = err.Error()
 		case err == nil && !reflect.DeepEqual(list, a.pool.listed()):
 			a.pool.useServers(list)
 			a.log.Info("the list of plugin servers was read", "file", a.options.PluginServers, "servers", len(list.Servers))
-			said = ""
+			lastError = ""
 		}
 	}
 }

@@ -35,13 +35,13 @@ func (r *tail) read() []byte {
 	return slices.Concat(r.lines...)
 }
 
-// twice tells a log's records to two handlers, to each what it asks for.
-type twice struct{ shown, kept slog.Handler }
+// teeHandler tells a log's records to two handlers, to each what it asks for.
+type teeHandler struct{ visible, retained slog.Handler }
 
 // keeping is a log that also remembers what it is told from info on, though less
 // may be shown.
 func (r *tail) keeping(log *slog.Logger) *slog.Logger {
-	return slog.New(twice{log.Handler(), discreet{Handler: slog.NewTextHandler(r, nil)}})
+	return slog.New(teeHandler{log.Handler(), discreet{Handler: slog.NewTextHandler(r, nil)}})
 }
 
 // discreet leaves out what plugins said in their own words, which may hold a secret:
@@ -58,46 +58,46 @@ var ours = map[string]bool{
 }
 
 func (d discreet) Handle(ctx context.Context, record slog.Record) error {
-	kept := slog.NewRecord(record.Time, record.Level, record.Message, record.PC)
-	about := d.plugin
-	record.Attrs(func(a slog.Attr) bool { about = about || a.Key == "plugin"; return true })
+	redacted := slog.NewRecord(record.Time, record.Level, record.Message, record.PC)
+	fromPlugin := d.plugin
+	record.Attrs(func(a slog.Attr) bool { fromPlugin = fromPlugin || a.Key == "plugin"; return true })
 	record.Attrs(func(a slog.Attr) bool {
-		if about && !ours[a.Key] {
+		if fromPlugin && !ours[a.Key] {
 			a.Value = slog.StringValue("left out")
 		}
-		kept.AddAttrs(a)
+		redacted.AddAttrs(a)
 		return true
 	})
-	return d.Handler.Handle(ctx, kept)
+	return d.Handler.Handle(ctx, redacted)
 }
 
 func (d discreet) WithAttrs(attributes []slog.Attr) slog.Handler {
-	about := slices.ContainsFunc(attributes, func(a slog.Attr) bool { return a.Key == "plugin" })
-	return discreet{d.Handler.WithAttrs(attributes), d.plugin || about}
+	fromPlugin := slices.ContainsFunc(attributes, func(a slog.Attr) bool { return a.Key == "plugin" })
+	return discreet{d.Handler.WithAttrs(attributes), d.plugin || fromPlugin}
 }
 
 func (d discreet) WithGroup(name string) slog.Handler {
 	return discreet{d.Handler.WithGroup(name), d.plugin}
 }
 
-func (t twice) Enabled(ctx context.Context, level slog.Level) bool {
-	return t.shown.Enabled(ctx, level) || t.kept.Enabled(ctx, level)
+func (t teeHandler) Enabled(ctx context.Context, level slog.Level) bool {
+	return t.visible.Enabled(ctx, level) || t.retained.Enabled(ctx, level)
 }
 
-func (t twice) Handle(ctx context.Context, record slog.Record) error {
-	if t.kept.Enabled(ctx, record.Level) {
-		_ = t.kept.Handle(ctx, record.Clone())
+func (t teeHandler) Handle(ctx context.Context, record slog.Record) error {
+	if t.retained.Enabled(ctx, record.Level) {
+		_ = t.retained.Handle(ctx, record.Clone())
 	}
-	if t.shown.Enabled(ctx, record.Level) {
-		return t.shown.Handle(ctx, record)
+	if t.visible.Enabled(ctx, record.Level) {
+		return t.visible.Handle(ctx, record)
 	}
 	return nil
 }
 
-func (t twice) WithAttrs(attributes []slog.Attr) slog.Handler {
-	return twice{t.shown.WithAttrs(attributes), t.kept.WithAttrs(attributes)}
+func (t teeHandler) WithAttrs(attributes []slog.Attr) slog.Handler {
+	return teeHandler{t.visible.WithAttrs(attributes), t.retained.WithAttrs(attributes)}
 }
 
-func (t twice) WithGroup(name string) slog.Handler {
-	return twice{t.shown.WithGroup(name), t.kept.WithGroup(name)}
+func (t teeHandler) WithGroup(name string) slog.Handler {
+	return teeHandler{t.visible.WithGroup(name), t.retained.WithGroup(name)}
 }

@@ -37,8 +37,8 @@ type traces struct {
 
 // newTraces returns nil where nobody names a collector: neither to, the base of
 // its URL, nor OpenTelemetry's own variables, which say all the rest.
-func (a *App) newTraces(ctx context.Context, to string) (*traces, error) {
-	endpoint, err := collector(to)
+func (a *App) newTraces(ctx context.Context, collectorURL string) (*traces, error) {
+	endpoint, err := collector(collectorURL)
 	if err != nil || endpoint == "" {
 		return nil, err
 	}
@@ -47,7 +47,7 @@ func (a *App) newTraces(ctx context.Context, to string) (*traces, error) {
 		return nil, err
 	}
 	var options []otlptracehttp.Option
-	if to != "" {
+	if collectorURL != "" {
 		options = append(options, otlptracehttp.WithEndpointURL(endpoint))
 	}
 	exporter, err := otlptracehttp.New(ctx, options...)
@@ -66,7 +66,7 @@ func (a *App) newTraces(ctx context.Context, to string) (*traces, error) {
 	}
 	g := newGate(exporter, a)
 	provider := sdktrace.NewTracerProvider(sdktrace.WithResource(described), sdktrace.WithSampler(sdktrace.ParentBased(sampler)),
-		sdktrace.WithIDGenerator(given{}), sdktrace.WithSpanProcessor(g))
+		sdktrace.WithIDGenerator(idGenerator{}), sdktrace.WithSpanProcessor(g))
 	return &traces{provider, provider.Tracer("lehr.dev"), sampler}, nil
 }
 
@@ -79,7 +79,7 @@ func (a *App) tracer() trace.Tracer {
 }
 
 // collector is where traces go; empty: nowhere.
-func collector(to string) (string, error) {
+func collector(collectorURL string) (string, error) {
 	if disabled, _ := strconv.ParseBool(os.Getenv("OTEL_SDK_DISABLED")); disabled {
 		return "", nil
 	}
@@ -90,11 +90,11 @@ func collector(to string) (string, error) {
 	default:
 		return "", fault.New(fault.Invalid, "OTEL_TRACES_EXPORTER is %.40q, and traces are sent by OTLP only", exporter).WithHint("set it to otlp or none")
 	}
-	what, endpoint := "--traces", to
-	if to == "" {
-		what, endpoint = "OTEL_EXPORTER_OTLP_ENDPOINT", os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT")
+	setting, endpoint := "--traces", collectorURL
+	if collectorURL == "" {
+		setting, endpoint = "OTEL_EXPORTER_OTLP_ENDPOINT", os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT")
 		if own := os.Getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"); own != "" {
-			what, endpoint = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", own
+			setting, endpoint = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", own
 		}
 	}
 	if endpoint == "" {
@@ -102,13 +102,13 @@ func collector(to string) (string, error) {
 	}
 	parsed, err := url.Parse(strings.TrimSpace(endpoint))
 	if err != nil || parsed.Host == "" || parsed.Scheme != "http" && parsed.Scheme != "https" {
-		return "", fault.New(fault.Invalid, "%s is %q, which is no URL of a collector", what, bare(endpoint)).WithHint("name one that speaks OTLP over HTTP, such as http://127.0.0.1:4318")
+		return "", fault.New(fault.Invalid, "%s is %q, which is no URL of a collector", setting, bare(endpoint)).WithHint("name one that speaks OTLP over HTTP, such as http://127.0.0.1:4318")
 	}
 	protocol := cmp.Or(os.Getenv("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"), os.Getenv("OTEL_EXPORTER_OTLP_PROTOCOL"), "http/protobuf")
 	if protocol != "http/protobuf" {
 		return "", fault.New(fault.Invalid, "OTEL_EXPORTER_OTLP_PROTOCOL is %.40q, and traces are sent as http/protobuf only", protocol).WithHint("name the collector's port for that, usually 4318, and unset the variable")
 	}
-	if to != "" {
+	if collectorURL != "" {
 		return parsed.JoinPath("v1", "traces").String(), nil
 	}
 	return endpoint, nil
@@ -154,17 +154,17 @@ func (t *traces) close() {
 
 // Sampled is trace.Tracer's.
 func (t *traces) Sampled(id trace.ID) bool {
-	asked := sdktrace.SamplingParameters{ParentContext: context.Background(), TraceID: id.Trace}
-	return t.sampler.ShouldSample(asked).Decision == sdktrace.RecordAndSample
+	parameters := sdktrace.SamplingParameters{ParentContext: context.Background(), TraceID: id.Trace}
+	return t.sampler.ShouldSample(parameters).Decision == sdktrace.RecordAndSample
 }
 
 // Begin is trace.Tracer's.
-func (t *traces) Begin(id, cause trace.ID, name string, at time.Time, about ...trace.Attribute) trace.Span {
-	options := []oteltrace.SpanStartOption{oteltrace.WithTimestamp(at), oteltrace.WithNewRoot(), oteltrace.WithAttributes(attributes(about)...)}
+func (t *traces) Begin(id, cause trace.ID, name string, at time.Time, attrs ...trace.Attribute) trace.Span {
+	options := []oteltrace.SpanStartOption{oteltrace.WithTimestamp(at), oteltrace.WithNewRoot(), oteltrace.WithAttributes(attributes(attrs)...)}
 	if cause != (trace.ID{}) {
 		options = append(options, oteltrace.WithLinks(oteltrace.Link{SpanContext: contextOf(cause, t.Sampled(cause))}))
 	}
-	ctx, root := t.tracer.Start(context.WithValue(context.Background(), given{}, id), name, options...)
+	ctx, root := t.tracer.Start(context.WithValue(context.Background(), idGenerator{}, id), name, options...)
 	return &span{t, id, ctx, root}
 }
 
@@ -186,7 +186,7 @@ func (s *span) Tell(step trace.Step) {
 	if !s.root.IsRecording() {
 		return
 	}
-	ctx := context.WithValue(s.ctx, given{}, s.id.Child(step.Name))
+	ctx := context.WithValue(s.ctx, idGenerator{}, s.id.Child(step.Name))
 	_, child := s.traces.tracer.Start(ctx, step.Name, oteltrace.WithTimestamp(step.Begin), oteltrace.WithAttributes(attributes(step.About)...))
 	if step.Failed {
 		child.SetStatus(codes.Error, "")
@@ -195,8 +195,8 @@ func (s *span) Tell(step trace.Step) {
 }
 
 // End is trace.Span's.
-func (s *span) End(at time.Time, failed bool, about ...trace.Attribute) {
-	s.root.SetAttributes(attributes(about)...)
+func (s *span) End(at time.Time, failed bool, attrs ...trace.Attribute) {
+	s.root.SetAttributes(attributes(attrs)...)
 	if failed {
 		s.root.SetStatus(codes.Error, "")
 	}
@@ -206,8 +206,8 @@ func (s *span) End(at time.Time, failed bool, about ...trace.Attribute) {
 // mostWords of an attribute that is a list.
 const mostWords = 32
 
-func attributes(about []trace.Attribute) (list []attribute.KeyValue) {
-	for _, a := range about {
+func attributes(attrs []trace.Attribute) (list []attribute.KeyValue) {
+	for _, a := range attrs {
 		key := attribute.Key(a.Key)
 		switch value := a.Value.(type) {
 		case string:
@@ -223,16 +223,16 @@ func attributes(about []trace.Attribute) (list []attribute.KeyValue) {
 	return list
 }
 
-// given is who gives spans the ids that a context has.
-type given struct{}
+// idGenerator is who gives spans the ids that a context has.
+type idGenerator struct{}
 
-func (given) NewIDs(ctx context.Context) (oteltrace.TraceID, oteltrace.SpanID) {
-	id := ctx.Value(given{}).(trace.ID)
+func (idGenerator) NewIDs(ctx context.Context) (oteltrace.TraceID, oteltrace.SpanID) {
+	id := ctx.Value(idGenerator{}).(trace.ID)
 	return id.Trace, id.Span
 }
 
-func (given) NewSpanID(ctx context.Context, _ oteltrace.TraceID) oteltrace.SpanID {
-	return ctx.Value(given{}).(trace.ID).Span
+func (idGenerator) NewSpanID(ctx context.Context, _ oteltrace.TraceID) oteltrace.SpanID {
+	return ctx.Value(idGenerator{}).(trace.ID).Span
 }
 
 // gate counts the spans on the way to the collector, and turns away those for
@@ -286,10 +286,10 @@ func (c counted) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan)
 		c.dropped().Add(len(spans))
 	}
 	c.mutex.Lock()
-	began := err != nil && !c.failing
+	newlyFailing := err != nil && !c.failing
 	c.failing = err != nil
 	c.mutex.Unlock()
-	if began {
+	if newlyFailing {
 		c.app.log.Warn("traces do not arrive, and are dropped until they do", "error", err)
 	}
 	return nil

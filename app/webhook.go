@@ -62,18 +62,18 @@ func (a *App) webhook(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "The webhook could not be read.", http.StatusBadRequest)
 		return
 	}
-	known := false
+	verified := false
 	for _, secret := range secrets {
 		if signed {
 			mac := hmac.New(sha256.New, []byte(secret))
 			mac.Write(body)
-			said, err := hex.DecodeString(signature)
-			known = known || err == nil && hmac.Equal(said, mac.Sum(nil))
+			digest, err := hex.DecodeString(signature)
+			verified = verified || err == nil && hmac.Equal(digest, mac.Sum(nil))
 		} else {
-			known = known || subtle.ConstantTimeCompare([]byte(token), []byte(secret)) == 1
+			verified = verified || subtle.ConstantTimeCompare([]byte(token), []byte(secret)) == 1
 		}
 	}
-	if !known {
+	if !verified {
 		http.Error(w, refusedHook, http.StatusForbidden)
 		return
 	}

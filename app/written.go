@@ -52,19 +52,19 @@ type writing struct {
 	hint func(context.Context)
 }
 
-func (w *writing) Create(ctx context.Context, content []byte, reason string, by intent.Actor) (document.Document, error) {
+func (w *writing) Create(ctx context.Context, content []byte, reason string, actor intent.Actor) (document.Document, error) {
 	defer w.hint(context.WithoutCancel(ctx))
-	return w.Writing.Create(ctx, content, reason, by)
+	return w.Writing.Create(ctx, content, reason, actor)
 }
 
-func (w *writing) Edit(ctx context.Context, edit document.Edit, by intent.Actor) (document.Document, error) {
+func (w *writing) Edit(ctx context.Context, edit document.Edit, actor intent.Actor) (document.Document, error) {
 	defer w.hint(context.WithoutCancel(ctx))
-	return w.Writing.Edit(ctx, edit, by)
+	return w.Writing.Edit(ctx, edit, actor)
 }
 
-func (w *writing) Undo(ctx context.Context, revision, reason string, by intent.Actor) (document.Document, error) {
+func (w *writing) Undo(ctx context.Context, revision, reason string, actor intent.Actor) (document.Document, error) {
 	defer w.hint(context.WithoutCancel(ctx))
-	return w.Writing.Undo(ctx, revision, reason, by)
+	return w.Writing.Undo(ctx, revision, reason, actor)
 }
 
 var _ server.Repositories = (*repositories)(nil)
@@ -97,16 +97,16 @@ func (r *repositories) List(ctx context.Context, p store.Partition) (list []docu
 		if err != nil {
 			return nil, err
 		}
-		found, err := r.listed(ctx, opened)
+		doc, err := r.listed(ctx, opened)
 		if fault.Is(err, fault.NotFound) {
 			continue
 		}
 		if err != nil {
 			// The others are told all the same.
-			found = document.Document{Partition: p.ID, Name: d.Name, Place: opened.Place(), Revision: document.Revision{Reason: "cannot be read: " + err.Error()}}
+			doc = document.Document{Partition: p.ID, Name: d.Name, Place: opened.Place(), Revision: document.Revision{Reason: "cannot be read: " + err.Error()}}
 		}
-		found.Content, found.Revision.Changes = nil, nil
-		list = append(list, found)
+		doc.Content, doc.Revision.Changes = nil, nil
+		list = append(list, doc)
 	}
 	return list, nil
 }
@@ -137,22 +137,22 @@ func (r *repositories) writing(p store.Partition, d prodspec.WrittenDocument) (*
 	partition, own := p.ID, r.desk(p.ID)
 	own.mutex.Lock()
 	defer own.mutex.Unlock()
-	known := own.open[d.Name]
-	if known != nil && known.git == d.Git {
-		return known, nil
+	previous := own.open[d.Name]
+	if previous != nil && previous.git == d.Git {
+		return previous, nil
 	}
-	opened, err := fetch.Write(r.options(p), d.Name, d.Git, func(ctx context.Context, name, detail, reason string, by intent.Actor) error {
-		return r.app.store.RecordCommit(ctx, partition, name, detail, reason, by)
+	opened, err := fetch.Write(r.options(p), d.Name, d.Git, func(ctx context.Context, name, detail, reason string, actor intent.Actor) error {
+		return r.app.store.RecordCommit(ctx, partition, name, detail, reason, actor)
 	})
 	if err != nil {
 		return nil, err
 	}
-	if known != nil {
-		go known.Close() // It may be in use.
+	if previous != nil {
+		go previous.Close() // It may be in use.
 	}
-	made := &writing{Writing: opened, git: d.Git, hint: func(ctx context.Context) { r.app.hint(ctx, partition) }}
-	own.open[d.Name] = made
-	return made, nil
+	created := &writing{Writing: opened, git: d.Git, hint: func(ctx context.Context) { r.app.hint(ctx, partition) }}
+	own.open[d.Name] = created
+	return created, nil
 }
 
 func (r *repositories) close() {

@@ -78,8 +78,8 @@ func (c *Chain) Next(r intent.AuditRecord) error {
 }
 
 // Bad says that a record is not as it was written.
-func (c *Chain) Bad(number uint64, why string) error {
-	return fault.New(fault.Internal, "the audit of %s is not as it was written: record %d: %s", Scope(c.Partition), number, why).
+func (c *Chain) Bad(number uint64, reason string) error {
+	return fault.New(fault.Internal, "the audit of %s is not as it was written: record %d: %s", Scope(c.Partition), number, reason).
 		WithHint("somebody changed the store, or its disk is failing: compare the records from there on with a backup")
 }
 

@@ -24,7 +24,7 @@ const maxLine = 16 << 20
 
 // Export writes the chains whose ends are given; each gives the records after
 // a number, some at a time, and none when there are no more.
-func Export(w io.Writer, heads []Checkpoint, page func(partition intent.PartitionID, after uint64) ([]intent.AuditRecord, error)) error {
+func Export(w io.Writer, heads []Checkpoint, page func(partition intent.PartitionID, cursor uint64) ([]intent.AuditRecord, error)) error {
 	buffered := bufio.NewWriter(w)
 	if err := WriteCheckpoints(buffered, heads); err != nil {
 		return err
@@ -148,8 +148,8 @@ func (e *exported) refuse(form string, arguments ...any) bool {
 }
 
 // finish ends the chains before a place; what was announced must have come.
-func (e *exported) finish(before int) {
-	for ; e.at < before; e.at++ {
+func (e *exported) finish(end int) {
+	for ; e.at < end; e.at++ {
 		head := e.heads[e.at]
 		e.verifier.Store(head.Store)
 		e.verifier.Begin(head.Partition)
@@ -160,11 +160,11 @@ func (e *exported) finish(before int) {
 
 // exactly reads a line that says what it says in the one way in which it is
 // written.
-func exactly(line []byte, into any) bool {
-	text, ended := bytes.CutSuffix(line, []byte("\n"))
-	if !ended || json.Unmarshal(text, into) != nil {
+func exactly(line []byte, target any) bool {
+	text, ok := bytes.CutSuffix(line, []byte("\n"))
+	if !ok || json.Unmarshal(text, target) != nil {
 		return false
 	}
-	again, err := json.Marshal(into)
+	again, err := json.Marshal(target)
 	return err == nil && bytes.Equal(again, text)
 }

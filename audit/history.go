@@ -39,7 +39,7 @@ type standstill struct {
 }
 
 // approval is of a plan of an asset's content.
-type approval struct{ asset, plan, content, by string }
+type approval struct{ asset, plan, content, approver string }
 
 func newHistory(partition intent.PartitionID, stops []standstill, all uint64) *history {
 	return &history{
@@ -131,8 +131,8 @@ func (h *history) brake(r intent.AuditRecord, say saying) {
 
 // stoppedAt reports whether all partitions were, after so many records of all.
 func (h *history) stoppedAt(global uint64) bool {
-	after := sort.Search(len(h.stops), func(i int) bool { return h.stops[i].record > global })
-	return after > 0 && h.stops[after-1].stopped
+	next := sort.Search(len(h.stops), func(i int) bool { return h.stops[i].record > global })
+	return next > 0 && h.stops[next-1].stopped
 }
 
 func (h *history) admit(r intent.AuditRecord, say saying) {
@@ -147,8 +147,8 @@ func (h *history) admit(r intent.AuditRecord, say saying) {
 	if h.stopped {
 		say("the partition was stopped (S18)")
 	}
-	if other, open := h.open[r.Subject]; open {
-		say("push %s was admitted while push %s of the asset was open (S3)", a.Push, other)
+	if openPush, open := h.open[r.Subject]; open {
+		say("push %s was admitted while push %s of the asset was open (S3)", a.Push, openPush)
 	}
 	h.open[r.Subject] = a.Push
 	if a.Target.Partition != h.partition || a.Target.Sequence > h.head {
@@ -180,9 +180,9 @@ func (h *history) admit(r intent.AuditRecord, say saying) {
 }
 
 // forget takes away the approvals of a plan, by all where nobody is named.
-func (h *history) forget(asset string, of Approved) {
+func (h *history) forget(asset string, reference Approved) {
 	maps.DeleteFunc(h.approvals, func(key approval, _ time.Time) bool {
-		return key.asset == asset && key.plan == of.Plan && key.content == of.Content && (of.By == "" || of.By == key.by)
+		return key.asset == asset && key.plan == reference.Plan && key.content == reference.Content && (reference.By == "" || reference.By == key.approver)
 	})
 }
 
@@ -195,15 +195,15 @@ func (h *history) consume(r intent.AuditRecord, a Admitted, say saying) {
 	if len(approvers) == 0 {
 		say("it used an approval of plan %s that nobody had given, or that was used or void (S9)", a.Plan)
 	}
-	for _, by := range approvers {
-		until, given := h.approvals[approval{r.Subject, a.Plan, a.Content, by}]
+	for _, approver := range approvers {
+		until, ok := h.approvals[approval{r.Subject, a.Plan, a.Content, approver}]
 		switch {
-		case !given:
-			say("it used an approval of plan %s by %s that was not given, or that was used or void (S9)", a.Plan, by)
+		case !ok:
+			say("it used an approval of plan %s by %s that was not given, or that was used or void (S9)", a.Plan, approver)
 		case !until.IsZero() && !r.At.Before(until):
-			say("it used an approval of plan %s by %s that ended at %s (S9)", a.Plan, by, until.Format(time.RFC3339))
+			say("it used an approval of plan %s by %s that ended at %s (S9)", a.Plan, approver, until.Format(time.RFC3339))
 		}
-		h.forget(r.Subject, Approved{By: by, Plan: a.Plan, Content: a.Content})
+		h.forget(r.Subject, Approved{By: approver, Plan: a.Plan, Content: a.Content})
 	}
 }
 
@@ -211,7 +211,7 @@ func (h *history) consume(r intent.AuditRecord, a Admitted, say saying) {
 func (h *history) approversOf(asset string, a Admitted) (list []string) {
 	for key := range h.approvals {
 		if key.asset == asset && key.plan == a.Plan && key.content == a.Content {
-			list = append(list, key.by)
+			list = append(list, key.approver)
 		}
 	}
 	return list

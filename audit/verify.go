@@ -55,18 +55,18 @@ type Verifier struct {
 	chain       Chain
 	history     *history
 	// broken: the chain at hand is, and what follows of it says nothing.
-	broken, begun bool
+	broken, started bool
 	// anchored is the newest record of the chain at hand that a checkpoint has.
 	anchored uint64
 	stops    []standstill
 	all      uint64
-	seen     map[intent.PartitionID]bool
+	visited  map[intent.PartitionID]bool
 	old      int
 }
 
 // NewVerifier returns one that compares with checkpoints.
 func NewVerifier(checkpoints []Checkpoint) *Verifier {
-	v := &Verifier{checkpoints: map[intent.PartitionID][]Checkpoint{}, seen: map[intent.PartitionID]bool{}}
+	v := &Verifier{checkpoints: map[intent.PartitionID][]Checkpoint{}, visited: map[intent.PartitionID]bool{}}
 	for _, c := range checkpoints {
 		v.checkpoints[c.Partition] = append(v.checkpoints[c.Partition], c)
 	}
@@ -87,11 +87,11 @@ func (v *Verifier) say(partition intent.PartitionID, record uint64, message, hin
 
 // Begin begins a chain; the same again goes on with it.
 func (v *Verifier) Begin(partition intent.PartitionID) {
-	if v.begun && v.chain.Partition == partition {
+	if v.started && v.chain.Partition == partition {
 		return
 	}
-	v.begun, v.broken, v.anchored = true, false, 0
-	v.seen[partition] = true
+	v.started, v.broken, v.anchored = true, false, 0
+	v.visited[partition] = true
 	v.chain = Chain{Partition: partition}
 	v.history = newHistory(partition, v.stops, v.all)
 }
@@ -151,8 +151,8 @@ func (v *Verifier) Broken(err error) {
 	}
 	v.broken = true
 	message, hint := err.Error(), ""
-	if known, ok := errors.AsType[*fault.Error](err); ok {
-		message, hint = known.Message, known.Hint
+	if faultErr, ok := errors.AsType[*fault.Error](err); ok {
+		message, hint = faultErr.Message, faultErr.Hint
 	}
 	v.say(v.chain.Partition, v.chain.Number+1, message, hint)
 }
@@ -183,13 +183,13 @@ func (v *Verifier) End() {
 	}
 	v.old += v.history.old
 	v.report.Chains = append(v.report.Chains, Verified{Partition: c.Partition, Records: c.Number, Anchored: v.anchored})
-	v.begun = false
+	v.started = false
 }
 
 // Report is what was found, after the last End.
 func (v *Verifier) Report() Report {
 	for _, partition := range slices.Sorted(maps.Keys(v.checkpoints)) {
-		if list := v.checkpoints[partition]; len(list) > 0 && !v.seen[partition] {
+		if list := v.checkpoints[partition]; len(list) > 0 && !v.visited[partition] {
 			c := list[len(list)-1]
 			v.say(partition, 1, fmt.Sprintf("the audit of %s is gone: the checkpoint of %s covers %d records", Scope(partition), moment(c), c.Number),
 				v.hint(c, "compare with a backup or an export from before"))

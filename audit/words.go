@@ -33,39 +33,39 @@ type Admitted struct {
 }
 
 func (a Admitted) String() string {
-	said := "push " + string(a.Push) + " to " + a.Target.String() + ", content " + a.Content + ", plan " + a.Plan
+	text := "push " + string(a.Push) + " to " + a.Target.String() + ", content " + a.Content + ", plan " + a.Plan
 	if a.Approved && len(a.Approvers) == 0 {
-		said += ", approved"
+		text += ", approved"
 	}
-	said += fmt.Sprintf(", epoch %d, revision %d, global %d", a.Epoch, a.Revision, a.Global)
+	text += fmt.Sprintf(", epoch %d, revision %d, global %d", a.Epoch, a.Revision, a.Global)
 	if len(a.Checks) > 0 {
-		said += "; passed " + strings.Join(a.Checks, " ")
+		text += "; passed " + strings.Join(a.Checks, " ")
 	}
 	if len(a.Approvers) > 0 {
 		approved := "; approved by "
 		if a.Alone {
 			approved = "; self-approved by "
 		}
-		said += approved + strings.Join(names(a.Approvers), ", ")
+		text += approved + strings.Join(names(a.Approvers), ", ")
 	}
 	for _, o := range a.Overrides {
-		said += fmt.Sprintf("; %s overridden by %s until %s: %s", o.Check, name(o.By.Name), o.Until.UTC().Format(time.RFC3339), o.Reason)
+		text += fmt.Sprintf("; %s overridden by %s until %s: %s", o.Check, name(o.By.Name), o.Until.UTC().Format(time.RFC3339), o.Reason)
 	}
-	return said
+	return text
 }
 
 // name is as it is, or quoted where it could be taken for more than a name.
-func name(of string) string {
-	if plain.MatchString(of) {
-		return of
+func name(raw string) string {
+	if plain.MatchString(raw) {
+		return raw
 	}
-	return strconv.Quote(of)
+	return strconv.Quote(raw)
 }
 
-func names(of []string) []string {
-	list := make([]string, len(of))
-	for i := range of {
-		list[i] = name(of[i])
+func names(raw []string) []string {
+	list := make([]string, len(raw))
+	for i := range raw {
+		list[i] = name(raw[i])
 	}
 	return list
 }
@@ -79,11 +79,11 @@ var (
 )
 
 // parseNames reads a list of names.
-func parseNames(list string) (of []string) {
+func parseNames(list string) (parsed []string) {
 	for _, one := range named.FindAllString(list, -1) {
-		of = append(of, parseName(one))
+		parsed = append(parsed, parseName(one))
 	}
-	return of
+	return parsed
 }
 
 func parseName(one string) string {
@@ -95,20 +95,20 @@ func parseName(one string) string {
 
 // Before version 2, admissions named neither epoch nor revision, nor who
 // approved.
-var admitted = regexp.MustCompile(`(?s)^push (\S+) to (\S+), content ([0-9a-f]+), plan ([0-9a-f]+)(, approved)?(?:, epoch (\d+), revision (\d+), global (\d+))?` +
+var admittedPattern = regexp.MustCompile(`(?s)^push (\S+) to (\S+), content ([0-9a-f]+), plan ([0-9a-f]+)(, approved)?(?:, epoch (\d+), revision (\d+), global (\d+))?` +
 	`(?:; passed ([^;]*))?(?:; (self-)?approved by (` + aName + `(?:, ` + aName + `)*))?(?:; \S+ overridden by .*)?$`)
 
 // ParseAdmitted reads the detail of "admit", without its overrides.
 func ParseAdmitted(detail string) (a Admitted, well bool) {
-	found := admitted.FindStringSubmatch(detail)
-	if found == nil {
+	groups := admittedPattern.FindStringSubmatch(detail)
+	if groups == nil {
 		return a, false
 	}
-	target, err := intent.ParseIncarnationID(found[2])
+	target, err := intent.ParseIncarnationID(groups[2])
 	return Admitted{
-		Push: intent.PushID(found[1]), Target: target, Content: found[3], Plan: found[4], Approved: found[5]+found[11] != "",
-		Alone: found[10] != "", Approvers: parseNames(found[11]),
-		Epoch: number(found[6]), Revision: number(found[7]), Global: number(found[8]), Checks: strings.Fields(found[9]),
+		Push: intent.PushID(groups[1]), Target: target, Content: groups[3], Plan: groups[4], Approved: groups[5]+groups[11] != "",
+		Alone: groups[10] != "", Approvers: parseNames(groups[11]),
+		Epoch: number(groups[6]), Revision: number(groups[7]), Global: number(groups[8]), Checks: strings.Fields(groups[9]),
 	}, err == nil
 }
 
@@ -121,22 +121,22 @@ type Ended struct {
 }
 
 func (e Ended) String() string {
-	said := strings.TrimSuffix("push "+string(e.Push)+" "+e.Ending, " ")
+	text := strings.TrimSuffix("push "+string(e.Push)+" "+e.Ending, " ")
 	if e.Why != "" {
-		said += ": " + e.Why
+		text += ": " + e.Why
 	}
-	return said
+	return text
 }
 
-var ended = regexp.MustCompile(`(?s)^push ([^\s:]+)(?: ([a-z-]+))?(?:: (.*))?$`)
+var endedPattern = regexp.MustCompile(`(?s)^push ([^\s:]+)(?: ([a-z-]+))?(?:: (.*))?$`)
 
 // ParseEnded reads the detail of "close" or "doubt".
 func ParseEnded(detail string) (e Ended, well bool) {
-	found := ended.FindStringSubmatch(detail)
-	if found == nil {
+	groups := endedPattern.FindStringSubmatch(detail)
+	if groups == nil {
 		return e, false
 	}
-	return Ended{Push: intent.PushID(found[1]), Ending: found[2], Why: found[3]}, true
+	return Ended{Push: intent.PushID(groups[1]), Ending: groups[2], Why: groups[3]}, true
 }
 
 // Approved is the detail of "approve", and without an end that of "void" after
@@ -147,27 +147,27 @@ type Approved struct {
 }
 
 func (a Approved) String() string {
-	said := "plan " + a.Plan + " of content " + a.Content
+	text := "plan " + a.Plan + " of content " + a.Content
 	if !a.Until.IsZero() {
-		said += ", until " + a.Until.UTC().Format(time.RFC3339Nano)
+		text += ", until " + a.Until.UTC().Format(time.RFC3339Nano)
 	}
-	return said
+	return text
 }
 
 // Void is the same in the detail of "void".
 func (a Approved) Void() string { return "the approval by " + name(a.By) + " of " + a.String() }
 
-var approved = regexp.MustCompile(`^(?:the approval (?:by (` + aName + `) )?of )?plan ([0-9a-f]+) of content ([0-9a-f]+)(?:, until (\S+))?`)
+var approvedPattern = regexp.MustCompile(`^(?:the approval (?:by (` + aName + `) )?of )?plan ([0-9a-f]+) of content ([0-9a-f]+)(?:, until (\S+))?`)
 
 // ParseApproved reads the detail of "approve" or "void".
 func ParseApproved(detail string) (a Approved, well bool) {
-	found := approved.FindStringSubmatch(detail)
-	if found == nil {
+	groups := approvedPattern.FindStringSubmatch(detail)
+	if groups == nil {
 		return a, false
 	}
-	a = Approved{By: parseName(found[1]), Plan: found[2], Content: found[3]}
-	if found[4] != "" {
-		until, err := time.Parse(time.RFC3339Nano, found[4])
+	a = Approved{By: parseName(groups[1]), Plan: groups[2], Content: groups[3]}
+	if groups[4] != "" {
+		until, err := time.Parse(time.RFC3339Nano, groups[4])
 		if err != nil {
 			return a, false
 		}
@@ -185,21 +185,21 @@ type Pinned struct {
 
 func (p Pinned) String() string { return fmt.Sprintf("to %s, revision %d", p.Incarnation, p.Revision) }
 
-var pinned = regexp.MustCompile(`^to ([^\s,:]+)(?:, revision (\d+)$|:)`)
+var pinnedPattern = regexp.MustCompile(`^to ([^\s,:]+)(?:, revision (\d+)$|:)`)
 
 // ParsePinned reads the detail of "pin".
 func ParsePinned(detail string) (p Pinned, well bool) {
-	found := pinned.FindStringSubmatch(detail)
-	if found == nil {
+	groups := pinnedPattern.FindStringSubmatch(detail)
+	if groups == nil {
 		return p, false
 	}
-	p.Revision = number(found[2])
-	if name, none := strings.CutSuffix(found[1], "@0"); none { // By a rollout that selected nothing for it yet.
+	p.Revision = number(groups[2])
+	if name, none := strings.CutSuffix(groups[1], "@0"); none { // By a rollout that selected nothing for it yet.
 		partition, err := intent.ParsePartitionID(name)
 		p.Incarnation.Partition = partition
 		return p, err == nil
 	}
-	incarnation, err := intent.ParseIncarnationID(found[1])
+	incarnation, err := intent.ParseIncarnationID(groups[1])
 	p.Incarnation = incarnation
 	return p, err == nil
 }
@@ -211,8 +211,8 @@ var (
 
 // epochIn is 0 where a detail names none.
 func epochIn(form *regexp.Regexp, detail string) uint64 {
-	if found := form.FindStringSubmatch(detail); found != nil {
-		return number(found[1])
+	if groups := form.FindStringSubmatch(detail); groups != nil {
+		return number(groups[1])
 	}
 	return 0
 }

@@ -76,30 +76,30 @@ type Answer struct {
 }
 
 // New reads a calendar. Invalid says what is wrong with it.
-func New(said *intentpb.Calendar) (*Calendar, error) {
-	zone, err := Zone(said.GetZone())
+func New(definition *intentpb.Calendar) (*Calendar, error) {
+	zone, err := Zone(definition.GetZone())
 	if err != nil {
 		return nil, err
 	}
 	c := &Calendar{zone: zone, named: map[int]map[day]string{}}
-	if len(said.GetOpen()) > maxWindows || len(said.GetFreezes()) > maxFreezes {
+	if len(definition.GetOpen()) > maxWindows || len(definition.GetFreezes()) > maxFreezes {
 		return nil, fault.New(fault.Invalid, "a calendar has at most %d windows and %d freezes", maxWindows, maxFreezes)
 	}
-	for _, w := range said.GetOpen() {
-		made, err := windowOf(w)
+	for _, w := range definition.GetOpen() {
+		opening, err := windowOf(w)
 		if err != nil {
 			return nil, err
 		}
-		c.windows = append(c.windows, made)
+		c.windows = append(c.windows, opening)
 	}
-	for _, f := range said.GetFreezes() {
+	for _, f := range definition.GetFreezes() {
 		span := Span{f.GetFrom().AsTime(), f.GetUntil().AsTime()}
 		if !span.Start.Before(span.End) {
 			return nil, fault.New(fault.Invalid, "a freeze ends before it begins, at %s", c.Time(span.Start)).WithHint("write {from: 2026-12-20, until: 2027-01-02, reason: …}; until is the moment at which it ends")
 		}
 		c.freezes = append(c.freezes, freeze{span, f.GetReason()})
 	}
-	if country := said.GetHolidays(); country != "" {
+	if country := definition.GetHolidays(); country != "" {
 		if c.holidays = countries[country]; c.holidays == nil {
 			return nil, fault.New(fault.Invalid, "the holidays of %q are not known", country).WithHint("known are %s", strings.Join(Countries(), ", "))
 		}
@@ -130,7 +130,7 @@ func (c *Calendar) At(now time.Time) Answer {
 	}
 	answer := c.last
 	if !answer.Open {
-		answer.Why = c.why(now)
+		answer.Why = c.closureReason(now)
 	}
 	return answer
 }
@@ -148,8 +148,8 @@ func (c *Calendar) at(now time.Time) Answer {
 	return Answer{Open: true}
 }
 
-// why it is closed now.
-func (c *Calendar) why(now time.Time) string {
+// closureReason it is closed now.
+func (c *Calendar) closureReason(now time.Time) string {
 	for _, f := range c.freezes {
 		if !now.Before(f.Start) && now.Before(f.End) {
 			return fmt.Sprintf("frozen until %s: %s", c.Time(f.End), f.reason)
@@ -163,43 +163,43 @@ func (c *Calendar) why(now time.Time) string {
 
 // Next lists the next windows from a moment on, the one that is open at it
 // included, at most so many and no further than Search ahead.
-func (c *Calendar) Next(from time.Time, most int) []Span {
+func (c *Calendar) Next(start time.Time, most int) []Span {
 	c.lock.Lock()
 	defer c.lock.Unlock()
-	return c.next(from, most)
+	return c.next(start, most)
 }
 
-func (c *Calendar) next(from time.Time, most int) []Span {
-	limit := from.Add(Search)
+func (c *Calendar) next(start time.Time, most int) []Span {
+	limit := start.Add(Search)
 	var all []Span
-	for at, step := from, 48*time.Hour; at.Before(limit) && len(all) <= most; step *= 2 {
-		to := at.Add(step)
-		if to.After(limit) {
-			to = limit
+	for at, step := start, 48*time.Hour; at.Before(limit) && len(all) <= most; step *= 2 {
+		end := at.Add(step)
+		if end.After(limit) {
+			end = limit
 		}
-		for _, s := range c.open(at, to) {
+		for _, s := range c.open(at, end) {
 			if last := len(all) - 1; last >= 0 && all[last].End.Equal(s.Start) {
 				all[last].End = s.End
 			} else {
 				all = append(all, s)
 			}
 		}
-		at = to
+		at = end
 	}
 	return all[:min(most, len(all))]
 }
 
 // open lists when it is open between two moments, in order.
-func (c *Calendar) open(from, to time.Time) []Span {
-	return without(c.within(from, to), c.closed(from, to))
+func (c *Calendar) open(start, end time.Time) []Span {
+	return subtract(c.openWindows(start, end), c.closed(start, end))
 }
 
-// within the windows, joined and cut to the two moments.
-func (c *Calendar) within(from, to time.Time) []Span {
+// openWindows the windows, joined and cut to the two moments.
+func (c *Calendar) openWindows(start, end time.Time) []Span {
 	if len(c.windows) == 0 {
-		return []Span{{from, to}}
+		return []Span{{start, end}}
 	}
-	first, last := floor(from.In(c.zone).Add(-maxOpen)), floor(to.In(c.zone)).AddDate(0, 0, 1)
+	first, last := floor(start.In(c.zone).Add(-maxOpen)), floor(end.In(c.zone)).AddDate(0, 0, 1)
 	var spans []Span
 	for _, w := range c.windows {
 		for _, wall := range w.walls(first, last) {
@@ -207,11 +207,11 @@ func (c *Calendar) within(from, to time.Time) []Span {
 			if length := w.exact(); length > 0 {
 				s.End = s.Start.Add(length)
 			}
-			if s.Start.Before(from) {
-				s.Start = from
+			if s.Start.Before(start) {
+				s.Start = start
 			}
-			if s.End.After(to) {
-				s.End = to
+			if s.End.After(end) {
+				s.End = end
 			}
 			if s.Start.Before(s.End) {
 				spans = append(spans, s)
@@ -233,7 +233,7 @@ func (c *Calendar) within(from, to time.Time) []Span {
 }
 
 // closed lists freezes and holidays.
-func (c *Calendar) closed(from, to time.Time) []Span {
+func (c *Calendar) closed(start, end time.Time) []Span {
 	var spans []Span
 	for _, f := range c.freezes {
 		spans = append(spans, f.Span)
@@ -241,7 +241,7 @@ func (c *Calendar) closed(from, to time.Time) []Span {
 	if len(c.holidays) == 0 {
 		return spans
 	}
-	for d := floor(from.In(c.zone)).AddDate(0, 0, -1); d.Before(floor(to.In(c.zone)).AddDate(0, 0, 2)); d = d.AddDate(0, 0, 1) {
+	for d := floor(start.In(c.zone)).AddDate(0, 0, -1); d.Before(floor(end.In(c.zone)).AddDate(0, 0, 2)); d = d.AddDate(0, 0, 1) {
 		if c.holiday(dayOf(d)) != "" {
 			spans = append(spans, Span{c.instant(d), c.instant(d.AddDate(0, 0, 1))})
 		}
@@ -249,48 +249,48 @@ func (c *Calendar) closed(from, to time.Time) []Span {
 	return spans
 }
 
-// without takes the closed times out of open ones.
-func without(open, closed []Span) []Span {
+// subtract takes the closed times out of open ones.
+func subtract(open, closed []Span) []Span {
 	for _, c := range closed {
-		var left []Span
+		var rest []Span
 		for _, o := range open {
 			if !c.Start.Before(o.End) || !o.Start.Before(c.End) {
-				left = append(left, o)
+				rest = append(rest, o)
 				continue
 			}
 			if o.Start.Before(c.Start) {
-				left = append(left, Span{o.Start, c.Start})
+				rest = append(rest, Span{o.Start, c.Start})
 			}
 			if c.End.Before(o.End) {
-				left = append(left, Span{c.End, o.End})
+				rest = append(rest, Span{c.End, o.End})
 			}
 		}
-		open = left
+		open = rest
 	}
 	return open
 }
 
 // holiday is the name of the one that a day is; empty: it is none.
-func (c *Calendar) holiday(on day) string {
+func (c *Calendar) holiday(date day) string {
 	if len(c.holidays) == 0 {
 		return ""
 	}
-	if c.named[on.year] == nil {
+	if c.named[date.year] == nil {
 		names := map[day]string{}
 		// One may be kept in another year than it falls in.
-		for year := on.year - 1; year <= on.year+1; year++ {
+		for year := date.year - 1; year <= date.year+1; year++ {
 			for _, h := range c.holidays {
-				actual, kept := h.Calc(year)
-				for _, at := range []time.Time{kept, actual} {
+				actual, observed := h.Calc(year)
+				for _, at := range []time.Time{observed, actual} {
 					if !at.IsZero() {
 						names[dayOf(at)] = h.Name
 					}
 				}
 			}
 		}
-		c.named[on.year] = names
+		c.named[date.year] = names
 	}
-	return c.named[on.year][on]
+	return c.named[date.year][date]
 }
 
 func dayOf(at time.Time) day {
@@ -312,10 +312,10 @@ func (c *Calendar) instant(wall time.Time) time.Time { return Instant(wall, c.zo
 // All local times that people write are read by it.
 func Instant(wall time.Time, zone *time.Location) time.Time {
 	var moved time.Time
-	for _, near := range []time.Duration{-24 * time.Hour, 24 * time.Hour} {
-		_, offset := wall.Add(near).In(zone).Zone()
+	for _, shift := range []time.Duration{-24 * time.Hour, 24 * time.Hour} {
+		_, offset := wall.Add(shift).In(zone).Zone()
 		at := wall.Add(-time.Duration(offset) * time.Second).In(zone)
-		if _, shown := at.Zone(); shown == offset {
+		if _, actual := at.Zone(); actual == offset {
 			return at
 		}
 		if moved.IsZero() {

@@ -13,11 +13,11 @@ import (
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 )
 
-func windowOf(said *intentpb.Window) (window, error) {
-	if text := said.GetRrule(); text != "" {
-		return newRecurring(text, said.GetStart(), said.GetDuration().AsDuration())
+func windowOf(definition *intentpb.Window) (window, error) {
+	if text := definition.GetRrule(); text != "" {
+		return newRecurring(text, definition.GetStart(), definition.GetDuration().AsDuration())
 	}
-	return newHours(said.GetHours())
+	return newHours(definition.GetHours())
 }
 
 // hours of days, in minutes after midnight.
@@ -33,8 +33,8 @@ var (
 
 // newHours reads "Mon-Fri 09:00-17:00".
 func newHours(text string) (window, error) {
-	wrong := func(why string) error {
-		return fault.New(fault.Invalid, "%q is no window: %s", text, why).
+	wrong := func(reason string) error {
+		return fault.New(fault.Invalid, "%q is no window: %s", text, reason).
 			WithHint(`write "Mon-Fri 09:00-17:00", "Sat,Sun 22:00-02:00", or without days for all of them; 24:00 ends a day`)
 	}
 	parts := hoursText.FindStringSubmatch(text)
@@ -45,11 +45,11 @@ func newHours(text string) (window, error) {
 	if parts[1] != "" {
 		h.days = [7]bool{}
 		for span := range strings.SplitSeq(parts[1], ",") {
-			from, to, several := strings.Cut(span, "-")
+			start, end, several := strings.Cut(span, "-")
 			if !several {
-				to = from
+				end = start
 			}
-			first, last := slices.Index(dayNames, strings.ToLower(strings.TrimSpace(from))), slices.Index(dayNames, strings.ToLower(strings.TrimSpace(to)))
+			first, last := slices.Index(dayNames, strings.ToLower(strings.TrimSpace(start))), slices.Index(dayNames, strings.ToLower(strings.TrimSpace(end)))
 			if first < 0 || last < 0 {
 				return nil, wrong("days are Mon, Tue, Wed, Thu, Fri, Sat and Sun")
 			}
@@ -98,8 +98,8 @@ const startText = "2006-01-02T15:04:05"
 // newRecurring reads an RRULE. It recurs by days at the most often, and begins
 // soon, so that what it costs is bounded.
 func newRecurring(text, start string, long time.Duration) (window, error) {
-	wrong := func(why, hint string) error {
-		return fault.New(fault.Invalid, "%.300q is no window: %s", text, why).WithHint("%s", hint)
+	wrong := func(reason, hint string) error {
+		return fault.New(fault.Invalid, "%.300q is no window: %s", text, reason).WithHint("%s", hint)
 	}
 	if long <= 0 || long > maxOpen {
 		return nil, wrong("it does not say how long it is open, or more than a week", "write for: 2h")

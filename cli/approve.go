@@ -52,12 +52,12 @@ candidate through that a guard holds.`,
 				if s.json() {
 					return printMessage(s.Out, response)
 				}
-				fmt.Fprintf(s.Out, "Approved once, ending %s: plan %s of %s\n", s.left(response.Approval.Until), brief(response.Approval.Plan), plain(name))
-				if have, need := len(response.Consent.GetApproved()), int(response.Consent.GetNeed()); have < need {
-					fmt.Fprintf(s.Out, "%d of %d approved: %s\n", have, need, consenting(response.Consent))
+				fmt.Fprintf(s.Out, "Approved once, ending %s: plan %s of %s\n", s.remaining(response.Approval.Until), brief(response.Approval.Plan), plain(name))
+				if approved, need := len(response.Consent.GetApproved()), int(response.Consent.GetNeed()); approved < need {
+					fmt.Fprintf(s.Out, "%d of %d approved: %s\n", approved, need, consenting(response.Consent))
 				}
-				for _, against := range response.Rejections {
-					fmt.Fprintf(s.Out, "But it is not pushed: %s rejected this plan: %s\n", plain(against.By.GetName()), plain(against.Reason))
+				for _, rejection := range response.Rejections {
+					fmt.Fprintf(s.Out, "But it is not pushed: %s rejected this plan: %s\n", plain(rejection.By.GetName()), plain(rejection.Reason))
 				}
 				s.printPlan(&apipb.Report{Plan: response.Plan}, "  ")
 				return nil

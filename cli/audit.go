@@ -123,8 +123,8 @@ func (s *session) auditExportCommand() *cobra.Command {
 			for i := range heads {
 				heads[i].At = time.Time{}
 			}
-			return audit.Export(s.Out, heads, func(partition intent.PartitionID, after uint64) ([]audit.Record, error) {
-				response, err := c.Audit.ListAudit(ctx, &apipb.ListAuditRequest{Partition: string(partition), After: after, Limit: 1000})
+			return audit.Export(s.Out, heads, func(partition intent.PartitionID, cursor uint64) ([]audit.Record, error) {
+				response, err := c.Audit.ListAudit(ctx, &apipb.ListAuditRequest{Partition: string(partition), After: cursor, Limit: 1000})
 				if err != nil {
 					return nil, err
 				}
@@ -206,31 +206,31 @@ func (s *session) checkpoints(ctx context.Context, c *client.Client) ([]audit.Ch
 
 // listAudit lists what was chosen of a chain, oldest first.
 func listAudit(ctx context.Context, s *session, c *client.Client, q query) (listing, error) {
-	found := listing{header: []string{"NUMBER", "AT", "BY", "FROM", "VERB", "SUBJECT", "REASON", "DETAIL"}}
+	result := listing{header: []string{"NUMBER", "AT", "BY", "FROM", "VERB", "SUBJECT", "REASON", "DETAIL"}}
 	request := &apipb.ListAuditRequest{Partition: q.partition, Subject: q.asset, Actor: q.actor}
 	if q.everywhere {
 		request.Partition = ""
 	}
 	since, err := s.moment(q.since)
 	if err != nil {
-		return found, err
+		return result, err
 	}
 	request.Since = since
 	// A page of what is chosen may be empty, and not the last.
-	for found.more = true; found.more && len(found.rows) < q.limit; {
-		request.Limit = int32(min(q.limit-len(found.rows), 1000))
+	for result.more = true; result.more && len(result.rows) < q.limit; {
+		request.Limit = int32(min(q.limit-len(result.rows), 1000))
 		response, err := c.Audit.ListAudit(ctx, request)
 		if err != nil {
-			return found, err
+			return result, err
 		}
 		for _, r := range response.Records {
-			found.add(r, fmt.Sprint(r.Number), r.At.AsTime().Local().Format("2006-01-02 15:04:05"),
+			result.add(r, fmt.Sprint(r.Number), r.At.AsTime().Local().Format("2006-01-02 15:04:05"),
 				r.By.GetName()+" ("+r.By.GetOrigin()+")", origin(r), r.Verb, r.Subject, r.Reason, r.Detail)
 		}
 		request.After = response.Next
-		found.more = response.Next != 0
+		result.more = response.Next != 0
 	}
-	return found, nil
+	return result, nil
 }
 
 // origin is where a call came from, and by which credential.

@@ -39,21 +39,21 @@ func (s *session) whoamiCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			who, err := c.Auth.WhoAmI(command.Context(), &apipb.WhoAmIRequest{})
+			identity, err := c.Auth.WhoAmI(command.Context(), &apipb.WhoAmIRequest{})
 			if err != nil {
 				return err
 			}
 			if s.json() {
-				return printMessage(s.Out, who)
+				return printMessage(s.Out, identity)
 			}
-			by := map[string]string{"local": "the user of the server's machine", "token": "a token", "login": "a login"}[who.By]
-			fields(s.Out, "name", who.Name, "groups", strings.Join(who.Groups, ", "), "by", by, "token", who.Token, "ends", s.left(who.Until))
-			if len(who.Grants) == 0 {
+			method := map[string]string{"local": "the user of the server's machine", "token": "a token", "login": "a login"}[identity.By]
+			fields(s.Out, "name", identity.Name, "groups", strings.Join(identity.Groups, ", "), "by", method, "token", identity.Token, "ends", s.remaining(identity.Until))
+			if len(identity.Grants) == 0 {
 				fmt.Fprintln(s.Out, "Nothing is granted.")
 				return nil
 			}
 			var rows [][]string
-			for _, g := range who.Grants {
+			for _, g := range identity.Grants {
 				rows = append(rows, []string{roleName(g.Role), partitionName(g.Partition), g.Subject, g.Source})
 			}
 			table(s.Out, []string{"ROLE", "PARTITION", "GRANTED TO", "BY"}, rows)
@@ -163,18 +163,18 @@ is revoked with it.`,
 			if err != nil {
 				return err
 			}
-			made, err := c.Auth.CreateToken(command.Context(), request)
+			created, err := c.Auth.CreateToken(command.Context(), request)
 			if err != nil {
 				return err
 			}
 			if s.json() {
-				return printMessage(s.Out, made)
+				return printMessage(s.Out, created)
 			}
-			fmt.Fprintln(s.Out, plain(made.Secret))
+			fmt.Fprintln(s.Out, plain(created.Secret))
 			fmt.Fprintf(s.Err, "Token %s of %s, %s. It ends %s; earlier with: lehr auth token revoke %s\n",
-				made.Token.Id, plain(made.Token.Owner), plain(tokenLimits(made.Token)), s.left(made.Token.Until), made.Token.Id)
-			if len(made.Grants) == 0 {
-				fmt.Fprintf(s.Err, "It may do nothing yet: nothing of that is granted to %s. Grant a role with access: in lehr.yaml, or in the file of lehr serve --access\n", plain(made.Token.Owner))
+				created.Token.Id, plain(created.Token.Owner), plain(tokenLimits(created.Token)), s.remaining(created.Token.Until), created.Token.Id)
+			if len(created.Grants) == 0 {
+				fmt.Fprintf(s.Err, "It may do nothing yet: nothing of that is granted to %s. Grant a role with access: in lehr.yaml, or in the file of lehr serve --access\n", plain(created.Token.Owner))
 			}
 			return nil
 		},
@@ -228,22 +228,22 @@ func (s *session) listTokensCommand() *cobra.Command {
 					break
 				}
 			}
-			found := listing{header: []string{"TOKEN", "OWNER", "KIND", "LIMITS", "MADE", "ENDS", "DESCRIPTION"}}
+			result := listing{header: []string{"TOKEN", "OWNER", "KIND", "LIMITS", "MADE", "ENDS", "DESCRIPTION"}}
 			for _, token := range tokens {
 				ends := s.ends(token.Until)
 				if token.Revoked != nil {
 					ends = "revoked " + s.ago(token.Revoked)
 				}
-				found.add(token, token.Id, token.Owner, token.Kind, tokenLimits(token), s.ago(token.Created), ends, token.Description)
+				result.add(token, token.Id, token.Owner, token.Kind, tokenLimits(token), s.ago(token.Created), ends, token.Description)
 			}
 			if s.json() {
-				return printMessages(s.Out, found.messages)
+				return printMessages(s.Out, result.messages)
 			}
-			if len(found.rows) == 0 {
+			if len(result.rows) == 0 {
 				fmt.Fprintln(s.Out, "There are no tokens.")
 				return nil
 			}
-			table(s.Out, found.header, found.rows)
+			table(s.Out, result.header, result.rows)
 			return nil
 		},
 	}

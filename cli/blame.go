@@ -86,7 +86,7 @@ func (s *session) printStage(b *apipb.BlameAssetResponse) {
 	if b.Because != "" {
 		pairs = []string{"comes from", strings.TrimSpace(b.Asset + " " + b.Field), "because", b.Because}
 	}
-	pairs = append(pairs, "value", b.Value, "was", b.Was, "unchanged since", since(b), "published", published, "generator", b.Generator, "made at", placed(b.Made))
+	pairs = append(pairs, "value", b.Value, "was", b.Was, "unchanged since", changeTime(b), "published", published, "generator", b.Generator, "made at", placed(b.Made))
 	for _, input := range b.Inputs {
 		pairs = append(pairs, "read", placed(input))
 	}
@@ -180,8 +180,8 @@ func (s *session) printChangedBy(b *apipb.BlameAssetResponse) {
 	}
 	if b.Before != "" {
 		var rows []*apipb.SourceRevision
-		for _, r := range of(last) {
-			at := slices.IndexFunc(b.SourcesBefore, func(before *apipb.SourceRevision) bool { return before.Source == r.Source })
+		for _, r := range sourcesOf(last) {
+			at := slices.IndexFunc(b.SourcesBefore, func(revision *apipb.SourceRevision) bool { return revision.Source == r.Source })
 			if r.Commit == nil || at >= 0 && b.SourcesBefore[at].Revision == r.Revision {
 				continue
 			}
@@ -193,7 +193,7 @@ func (s *session) printChangedBy(b *apipb.BlameAssetResponse) {
 		s.printRevisions(fmt.Sprintf("It changed between these commits, of %s and of %s:", b.Before, b.Since), rows...)
 		return
 	}
-	s.printRevisions("Which commit changed it is not known; the sources were at:", of(last)...)
+	s.printRevisions("Which commit changed it is not known; the sources were at:", sourcesOf(last)...)
 }
 
 // printRevisions lists commits and revisions below a heading; nothing if there are
@@ -231,8 +231,8 @@ func (s *session) printResolved(ctx context.Context, c *client.Client, partition
 	}
 }
 
-// since is when it became so, as exactly as is known.
-func since(b *apipb.BlameAssetResponse) string {
+// changeTime is when it became so, as exactly as is known.
+func changeTime(b *apipb.BlameAssetResponse) string {
 	switch {
 	case b.Cut:
 		return b.Since + ", or earlier: it was looked for no further back"
@@ -244,9 +244,9 @@ func since(b *apipb.BlameAssetResponse) string {
 	return fmt.Sprintf("%s, or earlier, after %s: what is between them is not retained", b.Since, b.Before)
 }
 
-// of are the sources that the asset or field comes from, each once; only that of
+// sourcesOf are the sources that the asset or field comes from, each once; only that of
 // the line, if it is known.
-func of(b *apipb.BlameAssetResponse) (sources []*apipb.SourceRevision) {
+func sourcesOf(b *apipb.BlameAssetResponse) (sources []*apipb.SourceRevision) {
 	places := append([]*apipb.Place{b.Made}, b.Inputs...)
 	for _, d := range b.Derived {
 		places = append(places, d.Place)

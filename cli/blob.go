@@ -31,8 +31,8 @@ by that.`,
 }
 
 func (s *session) blob(ctx context.Context, uri, file string) error {
-	digest, is := intent.BlobDigest("blob:sha256:" + strings.TrimPrefix(uri, "blob:sha256:"))
-	if !is {
+	digest, ok := intent.BlobDigest("blob:sha256:" + strings.TrimPrefix(uri, "blob:sha256:"))
+	if !ok {
 		return fault.New(fault.Invalid, "%.120q names no blob", uri).WithHint("write blob:sha256: and 64 digits of hex, as lehr describe asset shows it")
 	}
 	c, err := s.connect(ctx)

@@ -51,7 +51,7 @@ func incarnationID(partition, name string) string {
 
 // candidateDigest takes the digest out of a candidate's id.
 func candidateDigest(name string) string {
-	if _, digest, found := strings.Cut(name, "@~"); found {
+	if _, digest, ok := strings.Cut(name, "@~"); ok {
 		return digest
 	}
 	return strings.TrimPrefix(name, "~")
@@ -302,8 +302,8 @@ func (s *session) holdCommand() *cobra.Command {
 // may be meant for one to come, or be misspelt.
 func (s *session) warnOfAbsence(ctx context.Context, c *client.Client, partition, asset string) {
 	_, err := c.Assets.GetAsset(ctx, &apipb.GetAssetRequest{Partition: partition, Asset: asset})
-	if known, is := errors.AsType[*fault.Error](err); is && known.Kind == fault.NotFound {
-		fmt.Fprintf(s.Err, "But %s\n      %s\n", plain(known.Message), plain(known.Hint))
+	if cause, ok := errors.AsType[*fault.Error](err); ok && cause.Kind == fault.NotFound {
+		fmt.Fprintf(s.Err, "But %s\n      %s\n", plain(cause.Message), plain(cause.Hint))
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 )
 
 func (s *session) buildCommand() *cobra.Command {
-	var out string
+	var outDir string
 	var options BuildOptions
 	command := &cobra.Command{
 		Use:   "build [lehr.yaml]",
@@ -40,12 +40,12 @@ errors.`,
 			if err != nil {
 				return err
 			}
-			if out != "" && !hasErrors(built.Findings) {
-				if err := writeAssets(out, built); err != nil {
+			if outDir != "" && !hasErrors(built.Findings) {
+				if err := writeAssets(outDir, built); err != nil {
 					return err
 				}
 			}
-			if err := s.printBuilt(built, out); err != nil {
+			if err := s.printBuilt(built, outDir); err != nil {
 				return err
 			}
 			if options.Verify && !s.json() {
@@ -54,7 +54,7 @@ errors.`,
 			return nil
 		},
 	}
-	command.Flags().StringVar(&out, "out", "", "also write each asset as DIR/<id>.json, and what is too large for one into DIR/blobs")
+	command.Flags().StringVar(&outDir, "out", "", "also write each asset as DIR/<id>.json, and what is too large for one into DIR/blobs")
 	_ = command.MarkFlagDirname("out")
 	command.Flags().BoolVar(&options.Verify, "verify", false, "build twice, elsewhere and later, and compare every byte")
 	generatorsFlag(command, &options.Generators)
@@ -88,9 +88,9 @@ func definitionArgument(args []string) string {
 	return args[0]
 }
 
-func hasErrors(findings []intent.Finding) bool { return has(findings, intent.Error) }
+func hasErrors(findings []intent.Finding) bool { return hasSeverity(findings, intent.Error) }
 
-func has(findings []intent.Finding, severity intent.Severity) bool {
+func hasSeverity(findings []intent.Finding, severity intent.Severity) bool {
 	return slices.ContainsFunc(findings, func(f intent.Finding) bool { return f.Severity == severity })
 }
 
@@ -121,7 +121,7 @@ func writeAssets(folder string, built Built) error {
 	return nil
 }
 
-func (s *session) printBuilt(built Built, out string) error {
+func (s *session) printBuilt(built Built, outDir string) error {
 	if s.json() {
 		if err := s.printBuiltJSON(built); err != nil {
 			return err
@@ -142,11 +142,11 @@ func (s *session) printBuilt(built Built, out string) error {
 	}
 	if !s.json() {
 		fmt.Fprintf(s.Out, "\nPartition %s: %s", plain(string(built.Partition)), count(len(built.Assets), "asset"))
-		if out != "" {
-			fmt.Fprintf(s.Out, ", written to %s", plain(out))
+		if outDir != "" {
+			fmt.Fprintf(s.Out, ", written to %s", plain(outDir))
 		}
 		fmt.Fprintln(s.Out, ". Nothing was published.")
-		if has(built.Findings, intent.Holding) {
+		if hasSeverity(built.Findings, intent.Holding) {
 			fmt.Fprintln(s.Out, "A server would hold this until a person acknowledges it.")
 		}
 	}
@@ -205,6 +205,6 @@ func (s *session) printIntentFindings(findings []intent.Finding) {
 }
 
 // checksFlag names the policy of external checks.
-func checksFlag(flags *pflag.FlagSet, into *string) {
-	flags.StringVar(into, "external-checks", os.Getenv("LEHR_EXTERNAL_CHECKS"), "file that says what rules and checks may ask outside (env LEHR_EXTERNAL_CHECKS; default: public URLs only)")
+func checksFlag(flags *pflag.FlagSet, target *string) {
+	flags.StringVar(target, "external-checks", os.Getenv("LEHR_EXTERNAL_CHECKS"), "file that says what rules and checks may ask outside (env LEHR_EXTERNAL_CHECKS; default: public URLs only)")
 }

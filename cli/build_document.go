@@ -17,28 +17,28 @@ import (
 func (s *session) documentsFlag(command *cobra.Command, options *BuildOptions) {
 	var files []string
 	command.Flags().StringArrayVar(&files, "document", nil, "NAME=FILE: a file of YAML or JSON in the place of a document that a server holds (default: the server of --server, or the one that runs here, is asked)")
-	told, used := map[string]bool{}, map[string]bool{}
+	announced, used := map[string]bool{}, map[string]bool{}
 	run := command.RunE
 	command.RunE = func(command *cobra.Command, args []string) error {
 		err := run(command, args)
 		if err != nil && err != error(exit{exitDiffers}) {
 			return err
 		}
-		for _, given := range files {
-			if name, _, _ := strings.Cut(given, "="); !used[name] {
-				return fault.New(fault.Invalid, "--document %s: the definition reads no document %s that a server holds", given, name).
+		for _, argument := range files {
+			if name, _, _ := strings.Cut(argument, "="); !used[name] {
+				return fault.New(fault.Invalid, "--document %s: the definition reads no document %s that a server holds", argument, name).
 					WithHint("name one of a source {document: NAME}")
 			}
 		}
 		return err
 	}
-	options.Documents = func(ctx context.Context, partition intent.PartitionID, name string) (found document.Document, err error) {
-		for _, given := range files {
-			of, file, is := strings.Cut(given, "=")
-			if !is || of == "" || file == "" {
-				return found, fault.New(fault.Invalid, "--document %s is no NAME=FILE", given).WithHint("write --document %s=%s", name, document.File(name))
+	options.Documents = func(ctx context.Context, partition intent.PartitionID, name string) (doc document.Document, err error) {
+		for _, argument := range files {
+			documentName, file, ok := strings.Cut(argument, "=")
+			if !ok || documentName == "" || file == "" {
+				return doc, fault.New(fault.Invalid, "--document %s is no NAME=FILE", argument).WithHint("write --document %s=%s", name, document.File(name))
 			}
-			if of != name {
+			if documentName != name {
 				continue
 			}
 			used[name] = true
@@ -51,16 +51,16 @@ func (s *session) documentsFlag(command *cobra.Command, options *BuildOptions) {
 		}
 		server, err := s.connect(ctx)
 		if err != nil {
-			return found, fault.New(fault.Unavailable, "document %s of partition %s is held by a server, and none is known here", name, partition).
+			return doc, fault.New(fault.Unavailable, "document %s of partition %s is held by a server, and none is known here", name, partition).
 				WithHint("name it with --server URL or LEHR_SERVER, or give a file in its place: --document %s=%s", name, document.File(name))
 		}
 		read, _, err := getDocument(ctx, server, string(partition), name, "")
 		if err != nil {
-			return found, err
+			return doc, err
 		}
-		if !told[name] {
+		if !announced[name] {
 			fmt.Fprintf(s.Err, "Document %s of partition %s is read at revision %s, from %s.\n", plain(name), plain(string(partition)), plain(read.Revision.GetId()), plain(server.URL))
-			told[name] = true
+			announced[name] = true
 		}
 		r := read.Revision
 		return document.Document{

@@ -30,8 +30,8 @@ const (
 
 // bundled is a file of a bundle.
 type bundled struct {
-	name, about string
-	content     []byte
+	name, description string
+	content           []byte
 }
 
 func (s *session) debugCommand() *cobra.Command {
@@ -91,12 +91,12 @@ func (s *session) bundle(ctx context.Context) ([]bundled, error) {
 		return nil, err
 	}
 	files := []bundled{{"lehr.txt", "the version of the command", []byte(s.local.Version + "\n")}}
-	add := func(name, about string, make func() ([]byte, error)) {
+	add := func(name, description string, make func() ([]byte, error)) {
 		content, err := make()
 		if err != nil {
-			about, content = "why there is none: "+about, []byte(err.Error()+"\n")
+			description, content = "why there is none: "+description, []byte(err.Error()+"\n")
 		}
-		files = append(files, bundled{name, about, content})
+		files = append(files, bundled{name, description, content})
 	}
 	diagnosis, err := c.Server.GetDiagnosis(ctx, &apipb.GetDiagnosisRequest{})
 	for _, file := range diagnosis.GetFiles() {
@@ -112,13 +112,13 @@ func (s *session) bundle(ctx context.Context) ([]bundled, error) {
 	add("partitions.json", "partitions: head, stop, assets by state, what blocks them", func() ([]byte, error) { return rendered(listed, err) })
 	add("audit.txt", "whether the chain of all partitions together is whole", func() ([]byte, error) { return auditText(ctx, c, "") })
 	for _, p := range listed.GetPartitions() {
-		of := "partition/" + p.Id + "/"
-		add(of+"incarnations.json", "the newest incarnations", func() ([]byte, error) {
+		folder := "partition/" + p.Id + "/"
+		add(folder+"incarnations.json", "the newest incarnations", func() ([]byte, error) {
 			heads, err := c.Incarnations.ListIncarnations(ctx, &apipb.ListIncarnationsRequest{Partition: p.Id, Limit: bundledHeads})
 			return rendered(heads, err)
 		})
 		for _, state := range []string{"waiting", "pushing"} {
-			add(of+state+".json", "reports of what is "+state+", without values of fields, nor words of plugins", func() ([]byte, error) {
+			add(folder+state+".json", "reports of what is "+state+", without values of fields, nor words of plugins", func() ([]byte, error) {
 				reports, err := c.Reports.ListReports(ctx, &apipb.ListReportsRequest{Partition: p.Id, State: state, Limit: bundledReports})
 				for _, report := range reports.GetReports() {
 					withoutWords(report)
@@ -126,14 +126,14 @@ func (s *session) bundle(ctx context.Context) ([]bundled, error) {
 				return rendered(reports, err)
 			})
 		}
-		add(of+"pushes.json", "the newest pushes, and how they ended", func() ([]byte, error) {
+		add(folder+"pushes.json", "the newest pushes, and how they ended", func() ([]byte, error) {
 			pushes, err := c.Journal.ListPushes(ctx, &apipb.ListPushesRequest{Partition: p.Id, Limit: bundledPushes})
 			for _, push := range pushes.GetPushes() {
 				pushWithoutWords(push)
 			}
 			return rendered(pushes, err)
 		})
-		add(of+"audit.txt", "whether its audit is whole", func() ([]byte, error) { return auditText(ctx, c, p.Id) })
+		add(folder+"audit.txt", "whether its audit is whole", func() ([]byte, error) { return auditText(ctx, c, p.Id) })
 	}
 	if len(s.servers) == 0 {
 		add("store.json", "whether all that is stored is as it was written, if that is known within 30 s", func() ([]byte, error) {
@@ -210,13 +210,13 @@ func (s *session) listBundle(files []bundled) error {
 	if s.json() {
 		list := []map[string]any{}
 		for _, file := range files {
-			list = append(list, map[string]any{"name": file.name, "bytes": len(file.content), "about": file.about})
+			list = append(list, map[string]any{"name": file.name, "bytes": len(file.content), "about": file.description})
 		}
 		return printJSON(s.Out, list)
 	}
 	var rows [][]string
 	for _, file := range files {
-		rows = append(rows, []string{file.name, fmt.Sprint(len(file.content)), file.about})
+		rows = append(rows, []string{file.name, fmt.Sprint(len(file.content)), file.description})
 	}
 	table(s.Out, []string{"FILE", "BYTES", "WHAT"}, rows)
 	return nil

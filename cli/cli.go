@@ -88,7 +88,7 @@ func Run(ctx context.Context, local Local, terminal Terminal, args []string) int
 		err = errors.Join(err, closer())
 	}
 	code := s.report(err)
-	if _, said := errors.AsType[exit](err); !said && code == exitError && hasNoVerdict(command) {
+	if _, isExit := errors.AsType[exit](err); !isExit && code == exitError && hasNoVerdict(command) {
 		return exitDiffers
 	}
 	return code
@@ -96,8 +96,8 @@ func Run(ctx context.Context, local Local, terminal Terminal, args []string) int
 
 // hasNoVerdict reports whether an error of the command is no verdict.
 func hasNoVerdict(command *cobra.Command) bool {
-	_, is := command.Annotations[noVerdict]
-	return is
+	_, ok := command.Annotations[noVerdict]
+	return ok
 }
 
 // didYouMean is what cobra puts before names like the one that is not known.
@@ -105,11 +105,11 @@ const didYouMean = "\n\nDid you mean this?\n"
 
 // misunderstood says how the command is given.
 func misunderstood(command *cobra.Command, err error) error {
-	message, meant, _ := strings.Cut(err.Error(), didYouMean)
+	message, suggestions, _ := strings.Cut(err.Error(), didYouMean)
 	problem := fault.New(fault.Invalid, "%s", message)
-	switch meant := strings.Fields(meant); {
-	case len(meant) > 0:
-		return problem.WithHint("did you mean %s %s? %s --help lists what there is", command.CommandPath(), strings.Join(meant, " or "), command.CommandPath())
+	switch suggestions := strings.Fields(suggestions); {
+	case len(suggestions) > 0:
+		return problem.WithHint("did you mean %s %s? %s --help lists what there is", command.CommandPath(), strings.Join(suggestions, " or "), command.CommandPath())
 	case strings.Contains(message, "in duration"):
 		return problem.WithHint("write a number with its unit: 30s, 90m, 2h")
 	case command.HasSubCommands():
@@ -134,17 +134,17 @@ func (s *session) report(err error) int {
 	if detail := client.Detail(err); s.json() && detail.GetConflict() != nil {
 		_ = printMessage(s.Out, detail.Conflict) // What a program needs to try again.
 	}
-	known, ok := errors.AsType[*fault.Error](err)
+	cause, ok := errors.AsType[*fault.Error](err)
 	switch {
 	case errors.Is(err, context.Canceled):
 		fmt.Fprintln(s.Err, "lehr: interrupted")
 	case errors.Is(err, context.DeadlineExceeded):
 		fmt.Fprintln(s.Err, "lehr: timed out")
 		return exitTimedOut
-	case ok && err == error(known):
-		fmt.Fprintf(s.Err, "lehr: %s\n", plain(known.Message))
-		if known.Hint != "" {
-			fmt.Fprintf(s.Err, "      %s\n", plain(known.Hint))
+	case ok && err == error(cause):
+		fmt.Fprintf(s.Err, "lehr: %s\n", plain(cause.Message))
+		if cause.Hint != "" {
+			fmt.Fprintf(s.Err, "      %s\n", plain(cause.Hint))
 		}
 	default:
 		fmt.Fprintf(s.Err, "lehr: %s\n", plain(err.Error()))
@@ -184,25 +184,25 @@ Exit codes: 0 done, 1 error, 2 differences or not converged, 3 timed out.`,
 		&cobra.Group{ID: "act", Title: "Brake and allow:"},
 		&cobra.Group{ID: "keep", Title: "Keep the store:"},
 	)
-	in := func(group string, commands ...*cobra.Command) {
+	addGroup := func(group string, commands ...*cobra.Command) {
 		for _, command := range commands {
 			command.GroupID = group
 		}
 		root.AddCommand(commands...)
 	}
-	in("begin", s.initCommand(), s.importCommand(), s.buildCommand(), s.lintCommand(), s.schemaCommand(), s.planCommand(), s.serveCommand(), s.partitionCommand(), s.documentCommand())
-	in("look",
+	addGroup("begin", s.initCommand(), s.importCommand(), s.buildCommand(), s.lintCommand(), s.schemaCommand(), s.planCommand(), s.serveCommand(), s.partitionCommand(), s.documentCommand())
+	addGroup("look",
 		s.whyCommand(), s.timelineCommand(), s.notifyCommand(), s.blameCommand(), s.getCommand(), s.describeCommand(), s.watchCommand(), s.topCommand(), s.waitCommand(), s.diffCommand(), s.judgeCommand(), s.auditCommand(), s.pageCommand(),
 		s.exportCommand(), s.verifyExportCommand(), s.blobCommand(),
 	)
-	in("act",
+	addGroup("act",
 		s.stopCommand(), s.resumeCommand(), s.holdCommand(), s.unholdCommand(), s.retryCommand(), s.pinCommand(), s.unpinCommand(),
 		s.rolloutCommand(), s.approveCommand(), s.rejectCommand(), s.overrideCommand(), s.disownCommand(), s.labelCommand(),
 		s.authCommand(),
 	)
-	in("keep", s.backupCommand(), s.restoreCommand(), s.storeCommand(), s.debugCommand())
+	addGroup("keep", s.backupCommand(), s.restoreCommand(), s.storeCommand(), s.debugCommand())
 	root.AddCommand(s.versionCommand())
-	in("begin", s.local.Commands...)
+	addGroup("begin", s.local.Commands...)
 	return root
 }
 

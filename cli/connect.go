@@ -31,9 +31,9 @@ func (s *session) databaseMeant() bool {
 
 // connect returns a client of the server; of the database, if one is named.
 func (s *session) connect(ctx context.Context) (*client.Client, error) {
-	found, err := s.dial()
+	c, err := s.dial()
 	if !s.databaseMeant() || s.local.Client != nil {
-		return found, err
+		return c, err
 	}
 	toDo := "name one of its servers with --server URL, or leave the database out to ask the server that runs here"
 	if len(s.servers) > 0 {
@@ -41,16 +41,16 @@ func (s *session) connect(ctx context.Context) (*client.Client, error) {
 	}
 	wanted := s.local.StoreName(s.database)
 	if missing, ok := errors.AsType[*fault.Error](err); ok {
-		return found, fault.New(missing.Kind, "this takes a server of %s: %s", wanted, missing.Message).WithHint("%s", toDo)
+		return c, fault.New(missing.Kind, "this takes a server of %s: %s", wanted, missing.Message).WithHint("%s", toDo)
 	}
 	if err != nil {
-		return found, err
+		return c, err
 	}
-	about, err := found.Server.GetServer(ctx, serverRequest)
-	if err == nil && about.Store != wanted {
-		err = fault.New(fault.Conflict, "this takes a server of %s, and the one at %s has another store, %s", wanted, found.URL, about.Store).WithHint("%s", toDo)
+	serverInfo, err := c.Server.GetServer(ctx, serverRequest)
+	if err == nil && serverInfo.Store != wanted {
+		err = fault.New(fault.Conflict, "this takes a server of %s, and the one at %s has another store, %s", wanted, c.URL, serverInfo.Store).WithHint("%s", toDo)
 	}
-	return found, err
+	return c, err
 }
 
 // dial returns a client of the server that is named, or runs here.
@@ -102,20 +102,20 @@ func (s *session) connectOrRead(ctx context.Context) (*client.Client, error) {
 }
 
 func (s *session) answeringOrOpen(ctx context.Context) (*client.Client, error) {
-	found, err := s.dial()
-	var about *apipb.GetServerResponse
+	c, err := s.dial()
+	var serverInfo *apipb.GetServerResponse
 	if err == nil {
-		about, err = found.Server.GetServer(ctx, serverRequest)
+		serverInfo, err = c.Server.GetServer(ctx, serverRequest)
 	}
 	switch {
-	case err == nil && s.databaseMeant() && about.Store != s.local.StoreName(s.database):
-		fmt.Fprintf(s.Err, "The server at %s has another store, %s; it is not asked.\n", plain(found.URL), plain(about.Store))
+	case err == nil && s.databaseMeant() && serverInfo.Store != s.local.StoreName(s.database):
+		fmt.Fprintf(s.Err, "The server at %s has another store, %s; it is not asked.\n", plain(c.URL), plain(serverInfo.Store))
 	case err == nil:
-		return found, nil
+		return c, nil
 	case len(s.servers) > 0 && s.database == "", !fault.Is(err, fault.NotFound) && !fault.Is(err, fault.Unavailable):
-		return found, err
+		return c, err
 	}
-	return s.openInstead(ctx, found, err)
+	return s.openInstead(ctx, c, err)
 }
 
 // openInstead returns a client of the store itself, for the server, if one was found,
@@ -179,7 +179,7 @@ func (s *session) setStop(ctx context.Context, request *apipb.SetStopRequest) (*
 }
 
 // storeMeant is the store to work on without a server, and whether a flag names it.
-func (s *session) storeMeant() (name string, given bool) {
+func (s *session) storeMeant() (name string, isNamed bool) {
 	if s.database != "" && (s.databaseGiven || !s.storeGiven) {
 		return s.database, s.databaseGiven
 	}
@@ -189,17 +189,17 @@ func (s *session) storeMeant() (name string, given bool) {
 // open returns a client of the store itself, and says so unless that is what
 // was asked for.
 func (s *session) open(ctx context.Context) (*client.Client, error) {
-	name, given := s.storeMeant()
+	name, isNamed := s.storeMeant()
 	opened, closer, err := s.local.Open(ctx, name, s.actor())
 	if err != nil {
 		return nil, err
 	}
 	s.closers = append(s.closers, closer)
-	shown := plain(s.local.StoreName(name))
-	if !given {
-		fmt.Fprintf(s.Err, "No server answers; working on its store %s directly.\n", shown)
-	} else if found, err := access.ReadRendezvous(s.store); err == nil && s.databaseGiven {
-		fmt.Fprintf(s.Err, "Working on the database %s directly; the server at %s is not asked.\n", shown, plain(found.URL))
+	storeName := plain(s.local.StoreName(name))
+	if !isNamed {
+		fmt.Fprintf(s.Err, "No server answers; working on its store %s directly.\n", storeName)
+	} else if rendezvous, err := access.ReadRendezvous(s.store); err == nil && s.databaseGiven {
+		fmt.Fprintf(s.Err, "Working on the database %s directly; the server at %s is not asked.\n", storeName, plain(rendezvous.URL))
 	}
 	return opened, nil
 }

@@ -86,22 +86,22 @@ func (s *session) describeCommand() *cobra.Command {
 func describeListed(list func(context.Context, *session, *client.Client, query) (listing, error)) func(context.Context, *session, *client.Client, string, string) error {
 	return func(ctx context.Context, s *session, c *client.Client, partition, name string) error {
 		const most = 1000
-		found, err := list(ctx, s, c, query{partition: partition, limit: most})
+		result, err := list(ctx, s, c, query{partition: partition, limit: most})
 		if err != nil {
 			return err
 		}
 		var matching []proto.Message
-		for i, row := range found.rows {
+		for i, row := range result.rows {
 			if name != "" && !slices.Contains(row[:2], name) {
 				continue
 			}
-			if matching = append(matching, found.messages[i]); s.json() {
+			if matching = append(matching, result.messages[i]); s.json() {
 				continue
 			}
 			if len(matching) > 1 {
 				fmt.Fprintln(s.Out)
 			}
-			printFields(s, found.messages[i])
+			printFields(s, result.messages[i])
 		}
 		switch {
 		case len(matching) == 0 && name != "":
@@ -121,17 +121,17 @@ func describeAudit(ctx context.Context, s *session, c *client.Client, partition,
 	if err != nil {
 		return err
 	}
-	of := "partition " + partition
+	subject := "partition " + partition
 	if partition == "" {
-		of = "what concerns all partitions"
+		subject = "what concerns all partitions"
 	}
 	switch {
 	case s.json():
 		err = printMessage(s.Out, response)
 	case response.Intact:
-		fmt.Fprintf(s.Out, "The audit of %s is intact: each record follows from the one before.\n", plain(of))
+		fmt.Fprintf(s.Out, "The audit of %s is intact: each record follows from the one before.\n", plain(subject))
 	default:
-		fmt.Fprintf(s.Out, "The audit of %s is NOT intact: %s\n", plain(of), plain(response.Problem))
+		fmt.Fprintf(s.Out, "The audit of %s is NOT intact: %s\n", plain(subject), plain(response.Problem))
 	}
 	if err == nil && !response.Intact {
 		return exit{exitError}
@@ -152,8 +152,8 @@ func printFields(s *session, m proto.Message) {
 	var pairs []string
 	descriptors := m.ProtoReflect().Descriptor().Fields()
 	for i := range descriptors.Len() {
-		value, set := values[descriptors.Get(i).JSONName()]
-		if !set {
+		value, isSet := values[descriptors.Get(i).JSONName()]
+		if !isSet {
 			continue
 		}
 		rendered := fmt.Sprint(value)
@@ -170,12 +170,12 @@ func describeAsset(ctx context.Context, s *session, c *client.Client, partition,
 }
 
 func describeAssetAsOf(ctx context.Context, s *session, c *client.Client, q query, name string) error {
-	then, err := s.asOf(q)
+	asOf, err := s.asOf(q)
 	if err != nil {
 		return err
 	}
 	partition := q.partition
-	a, err := c.Assets.GetAsset(ctx, &apipb.GetAssetRequest{Partition: partition, Asset: name, Incarnation: then.incarnation, At: then.time, Label: then.label, Uses: q.uses})
+	a, err := c.Assets.GetAsset(ctx, &apipb.GetAssetRequest{Partition: partition, Asset: name, Incarnation: asOf.incarnation, At: asOf.time, Label: asOf.label, Uses: q.uses})
 	if err != nil {
 		return err
 	}
@@ -215,7 +215,7 @@ func printStruct(s *session, content *structpb.Struct) {
 	fmt.Fprintf(s.Out, "  %s\n", strings.ReplaceAll(strings.TrimSpace(b.String()), "\n", "\n  "))
 }
 
-func printReferences(s *session, title string, references []*apipb.Reference, other func(*apipb.Reference) string) {
+func printReferences(s *session, title string, references []*apipb.Reference, describe func(*apipb.Reference) string) {
 	if len(references) == 0 {
 		return
 	}
@@ -225,7 +225,7 @@ func printReferences(s *session, title string, references []*apipb.Reference, ot
 		if r.Read {
 			read = ", read by its plugin"
 		}
-		fmt.Fprintf(s.Out, "  %s (%s%s)\n", plain(other(r)), plain(r.Field), read)
+		fmt.Fprintf(s.Out, "  %s (%s%s)\n", plain(describe(r)), plain(r.Field), read)
 	}
 }
 
@@ -269,7 +269,7 @@ func describePartition(ctx context.Context, s *session, c *client.Client, partit
 		"assets", fmt.Sprint(p.Assets), "states", states(p.States), "covers", sources(p.Covered),
 		"registered", s.ago(p.Created), "replica", p.Replica, "epoch", fmt.Sprint(p.Epoch))
 	if p.Stop != nil {
-		fmt.Fprintf(s.Out, "\nstopped by %s%s: %s; %s ends it\n", plain(p.Stop.Owner.GetName()), after(s.ago(p.Stop.Since)), plain(p.Stop.Reason), plain(p.Stop.Ending))
+		fmt.Fprintf(s.Out, "\nstopped by %s%s: %s; %s ends it\n", plain(p.Stop.Owner.GetName()), withLeadingSpace(s.ago(p.Stop.Since)), plain(p.Stop.Reason), plain(p.Stop.Ending))
 	}
 	if p.Orphans > 0 {
 		fmt.Fprintf(s.Out, "\n%s: enforced once, not in intent any more, and left as they are. lehr get orphans lists them.\n", count(int(p.Orphans), "orphan"))
@@ -390,9 +390,9 @@ func (s *session) printChanges(changes []*apipb.Change, more bool) {
 
 func (s *session) printFindings(findings []*apipb.Finding, indent string) {
 	for _, f := range findings {
-		fmt.Fprintf(s.Out, "%s%s: %s%s\n", indent, f.Severity, plain(where(f)), plain(f.Message))
-		if others := othersText(f); others != "" {
-			fmt.Fprintf(s.Out, "%s  %s\n", indent, others)
+		fmt.Fprintf(s.Out, "%s%s: %s%s\n", indent, f.Severity, plain(location(f)), plain(f.Message))
+		if alike := othersText(f); alike != "" {
+			fmt.Fprintf(s.Out, "%s  %s\n", indent, alike)
 		}
 		if f.Hint != "" {
 			fmt.Fprintf(s.Out, "%s  %s\n", indent, plain(f.Hint))
@@ -429,7 +429,7 @@ func (s *session) printReport(r *apipb.Report, indent string) {
 		state += " (turned down: nothing is there)"
 	}
 	fields(&b, "state", state, "target", r.Target, "pinned", r.Pinned, "reported", s.ago(r.At), "health", health,
-		"resource", r.ResourceKey, "push", push, "plan", brief(r.PlanDigest), "content", brief(r.Effective), "looked at again", s.left(r.Next))
+		"resource", r.ResourceKey, "push", push, "plan", brief(r.PlanDigest), "content", brief(r.Effective), "looked at again", s.remaining(r.Next))
 	for line := range strings.Lines(b.String()) {
 		fmt.Fprint(s.Out, indent, line)
 	}
@@ -445,7 +445,7 @@ func (s *session) printReport(r *apipb.Report, indent string) {
 		fmt.Fprintln(s.Out)
 	}
 	for _, o := range r.Overrides {
-		fmt.Fprintf(s.Out, "%soverridden (%s): by %s, ending %s: %s\n", indent, o.Check, plain(o.By.GetName()), s.left(o.Until), plain(o.Reason))
+		fmt.Fprintf(s.Out, "%soverridden (%s): by %s, ending %s: %s\n", indent, o.Check, plain(o.By.GetName()), s.remaining(o.Until), plain(o.Reason))
 	}
 	if len(r.PassedOver) > 0 {
 		fmt.Fprintf(s.Out, "%spassed over, for it goes back: %s\n", indent, plain(strings.Join(r.PassedOver, ", ")))
@@ -508,8 +508,8 @@ func quoted(value string) string {
 	return plain(value)
 }
 
-// after puts what may be empty behind a word.
-func after(text string) string {
+// withLeadingSpace puts what may be empty behind a word.
+func withLeadingSpace(text string) string {
 	if text == "" {
 		return ""
 	}

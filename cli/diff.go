@@ -51,27 +51,27 @@ func (s *session) diff(ctx context.Context, args []string, limit int) error {
 	} else if request.To, err = headOf(ctx, c, partition); err != nil {
 		return err
 	}
-	var found []*apipb.Comparison
+	var comparisons []*apipb.Comparison
 	more, err := pages(limit, func(most int32) (int, bool, error) {
 		request.Limit = most
 		response, err := c.Incarnations.CompareIncarnations(ctx, request)
 		if err != nil {
 			return 0, false, err
 		}
-		found = append(found, response.Comparisons...)
+		comparisons = append(comparisons, response.Comparisons...)
 		request.After = response.Next
 		return len(response.Comparisons), response.Next != "", nil
 	})
 	if err != nil {
 		return err
 	}
-	if err := s.printComparisons(found); err != nil {
+	if err := s.printComparisons(comparisons); err != nil {
 		return err
 	}
 	if more {
 		fmt.Fprintf(s.Err, "There may be more; --limit raises the number shown.\n")
 	}
-	if len(found) > 0 {
+	if len(comparisons) > 0 {
 		return exit{exitDiffers}
 	}
 	return nil
@@ -85,18 +85,18 @@ func headOf(ctx context.Context, c *client.Client, partition string) (string, er
 	return response.GetPartition().GetHead(), err
 }
 
-func (s *session) printComparisons(found []*apipb.Comparison) error {
+func (s *session) printComparisons(comparisons []*apipb.Comparison) error {
 	if s.json() {
-		messages := make([]proto.Message, len(found))
-		for i, comparison := range found {
+		messages := make([]proto.Message, len(comparisons))
+		for i, comparison := range comparisons {
 			messages[i] = comparison
 		}
 		return printMessages(s.Out, messages)
 	}
-	if len(found) == 0 {
+	if len(comparisons) == 0 {
 		fmt.Fprintln(s.Out, "Nothing differs.")
 	}
-	for _, comparison := range found {
+	for _, comparison := range comparisons {
 		change := comparison.Change
 		fmt.Fprintf(s.Out, "%s %s (%s)\n", signs[change.What], plain(change.Asset), plain(lastName(change.Type)))
 		for _, f := range comparison.Fields {
@@ -127,7 +127,7 @@ func (s *session) labelCommand() *cobra.Command {
 	return command
 }
 
-func (s *session) label(ctx context.Context, incarnation string, given []string, reason string) error {
+func (s *session) label(ctx context.Context, incarnation string, names []string, reason string) error {
 	c, err := s.connect(ctx)
 	if err != nil {
 		return err
@@ -140,7 +140,7 @@ func (s *session) label(ctx context.Context, incarnation string, given []string,
 		incarnation = incarnationID(partition, incarnation)
 	}
 	var labelled *apipb.Incarnation
-	for _, label := range given {
+	for _, label := range names {
 		key, value, ok := strings.Cut(label, "=")
 		if !ok {
 			return fault.New(fault.Invalid, "%.100q is no label", label).WithHint("write KEY=VALUE, or KEY= to remove it")

@@ -88,7 +88,7 @@ envelope with its revision: who changed it last, when and why.`,
 		Args: cobra.RangeArgs(1, 2),
 		RunE: func(command *cobra.Command, args []string) error {
 			return s.onPartition(command.Context(), func(c *client.Client, partition string) error {
-				found, value, err := getDocument(command.Context(), c, partition, args[0], revision)
+				doc, value, err := getDocument(command.Context(), c, partition, args[0], revision)
 				if err != nil {
 					return err
 				}
@@ -97,15 +97,15 @@ envelope with its revision: who changed it last, when and why.`,
 					if err != nil {
 						return err
 					}
-					inner, there := document.At(value, path)
-					if !there {
-						return fault.New(fault.NotFound, "document %s has nothing at %s at revision %s", args[0], args[1], brief(found.Revision.GetId())).
+					inner, ok := document.At(value, path)
+					if !ok {
+						return fault.New(fault.NotFound, "document %s has nothing at %s at revision %s", args[0], args[1], brief(doc.Revision.GetId())).
 							WithHint("lehr document get %s shows what it has", args[0])
 					}
 					value = inner
 				}
 				if s.json() && len(args) == 1 {
-					return printMessage(s.Out, found)
+					return printMessage(s.Out, doc)
 				}
 				fmt.Fprint(s.Out, plainJSON(string(document.Pretty(value))))
 				return nil
@@ -173,11 +173,11 @@ func (s *session) tellDocument(d *apipb.Document) error {
 		return printMessage(s.Out, d)
 	}
 	r := d.Revision
-	where := ""
+	place := ""
 	if d.Place != "" {
-		where = ", in " + d.Place
+		place = ", in " + d.Place
 	}
-	fmt.Fprintf(s.Out, "Document %s of partition %s is at revision %s%s.\n", plain(d.Name), plain(d.Partition), plain(brief(r.GetId())), plain(where))
+	fmt.Fprintf(s.Out, "Document %s of partition %s is at revision %s%s.\n", plain(d.Name), plain(d.Partition), plain(brief(r.GetId())), plain(place))
 	s.printDocumentChanges(r.GetChanges())
 	return nil
 }

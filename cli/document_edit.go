@@ -18,23 +18,23 @@ import (
 // editDocument makes operations of what the document is, and edits it.
 func (s *session) editDocument(command *cobra.Command, name, base, reason string, operations func(value any, content string) ([]*apipb.DocumentOperation, error)) error {
 	return s.onPartition(command.Context(), func(c *client.Client, partition string) error {
-		found, value, err := getDocument(command.Context(), c, partition, name, base)
+		doc, value, err := getDocument(command.Context(), c, partition, name, base)
 		if err != nil {
 			return err
 		}
-		list, err := operations(value, found.Content)
+		list, err := operations(value, doc.Content)
 		if err != nil {
 			return err
 		}
 		if len(list) == 0 {
 			if s.json() {
-				return printMessage(s.Out, found)
+				return printMessage(s.Out, doc)
 			}
-			fmt.Fprintf(s.Out, "Document %s says so already, at revision %s.\n", plain(name), plain(brief(found.Revision.GetId())))
+			fmt.Fprintf(s.Out, "Document %s says so already, at revision %s.\n", plain(name), plain(brief(doc.Revision.GetId())))
 			return nil
 		}
 		response, err := c.Documents.EditDocument(command.Context(), &apipb.EditDocumentRequest{
-			Partition: partition, Name: name, Base: found.Revision.GetId(), Operations: list, Reason: reason,
+			Partition: partition, Name: name, Base: doc.Revision.GetId(), Operations: list, Reason: reason,
 		})
 		if err != nil {
 			return err
@@ -82,8 +82,8 @@ func changing(content string, list []*apipb.DocumentOperation) ([]*apipb.Documen
 			operations[i].Value = []byte(o.Value)
 		}
 	}
-	after, err := document.Apply([]byte(content), operations)
-	if err != nil || string(after) == content {
+	edited, err := document.Apply([]byte(content), operations)
+	if err != nil || string(edited) == content {
 		return nil, err
 	}
 	return list, nil
@@ -91,8 +91,8 @@ func changing(content string, list []*apipb.DocumentOperation) ([]*apipb.Documen
 
 // assignment is PATH=VALUE or PATH:=JSON.
 func assignment(value any, text string) (*apipb.DocumentOperation, error) {
-	at, to, found := strings.Cut(text, "=")
-	if !found {
+	at, literal, ok := strings.Cut(text, "=")
+	if !ok {
 		return nil, fault.New(fault.Invalid, "%q sets nothing", text).WithHint("write PATH=VALUE, as /clusters/a/version=1.4")
 	}
 	at, exact := strings.CutSuffix(at, ":")
@@ -100,21 +100,21 @@ func assignment(value any, text string) (*apipb.DocumentOperation, error) {
 	if err != nil {
 		return nil, err
 	}
-	json, err := document.Canonicalize([]byte(to))
+	json, err := document.Canonicalize([]byte(literal))
 	if exact {
 		if err != nil {
 			return nil, err
 		}
 		return &apipb.DocumentOperation{Path: at, Value: string(json)}, nil
 	}
-	before, there := document.At(value, path)
-	_, isText := before.(string)
-	switch quoted := strings.HasPrefix(to, `"`); {
-	case err != nil || there && isText && !quoted:
-		json = document.Canonical(to)
-	case !there && string(json) != to && strings.Trim(to, "+-.0123456789eE") == "":
-		return nil, fault.New(fault.Invalid, "%s: is %s a text or the number %s?", at, to, json).
-			WithHint(`write '%s="%s"' for the text, or %s=%s for the number`, at, to, at, json)
+	current, exists := document.At(value, path)
+	_, isText := current.(string)
+	switch quoted := strings.HasPrefix(literal, `"`); {
+	case err != nil || exists && isText && !quoted:
+		json = document.Canonical(literal)
+	case !exists && string(json) != literal && strings.Trim(literal, "+-.0123456789eE") == "":
+		return nil, fault.New(fault.Invalid, "%s: is %s a text or the number %s?", at, literal, json).
+			WithHint(`write '%s="%s"' for the text, or %s=%s for the number`, at, literal, at, json)
 	}
 	return &apipb.DocumentOperation{Path: at, Value: string(json)}, nil
 }
@@ -197,22 +197,22 @@ func (s *session) documentEditCommand() *cobra.Command {
 one edit. If it is refused, the file stays and is named.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
-			kept := ""
+			savedFile := ""
 			err := s.editDocument(command, args[0], "", reason, func(value any, content string) ([]*apipb.DocumentOperation, error) {
 				wanted, file, err := s.inEditor(command.Context(), args[0], value)
-				if kept = file; err != nil {
+				if savedFile = file; err != nil {
 					return nil, err
 				}
 				return difference(content, wanted, true)
 			})
-			if kept == "" {
+			if savedFile == "" {
 				return err
 			}
 			if err != nil {
-				fmt.Fprintf(s.Err, "What you wrote is in %s: lehr document apply %s %s --whole\n", plain(kept), plain(args[0]), plain(kept))
+				fmt.Fprintf(s.Err, "What you wrote is in %s: lehr document apply %s %s --whole\n", plain(savedFile), plain(args[0]), plain(savedFile))
 				return err
 			}
-			return os.Remove(kept)
+			return os.Remove(savedFile)
 		},
 	}
 	reasonFlag(command, &reason)

@@ -20,14 +20,14 @@ func (s *session) documentHistoryCommand() *cobra.Command {
 		RunE: func(command *cobra.Command, args []string) error {
 			return s.onPartition(command.Context(), func(c *client.Client, partition string) error {
 				request := &apipb.ListDocumentRevisionsRequest{Partition: partition, Name: args[0]}
-				var found []*apipb.DocumentRevision
+				var revisions []*apipb.DocumentRevision
 				more, err := pages(limit, func(most int32) (int, bool, error) {
 					request.Limit = most
 					response, err := c.Documents.ListDocumentRevisions(command.Context(), request)
 					if err != nil {
 						return 0, false, err
 					}
-					found = append(found, response.Revisions...)
+					revisions = append(revisions, response.Revisions...)
 					request.Before = response.Next
 					return len(response.Revisions), response.Next != "", nil
 				})
@@ -35,13 +35,13 @@ func (s *session) documentHistoryCommand() *cobra.Command {
 					return err
 				}
 				if s.json() {
-					list := make([]proto.Message, len(found))
-					for i, r := range found {
+					list := make([]proto.Message, len(revisions))
+					for i, r := range revisions {
 						list[i] = r
 					}
 					return printMessages(s.Out, list)
 				}
-				for _, r := range found {
+				for _, r := range revisions {
 					fmt.Fprintf(s.Out, "%s  %s  %s  %s %s\n", plain(brief(r.Id)), r.Time.AsTime().UTC().Format(time.RFC3339), plain(r.By.GetName()), plain(kindShown(r)), plain(r.Reason))
 					if r.Kind != document.Created && r.Kind != document.Deleted {
 						s.printDocumentChanges(r.Changes)
@@ -74,28 +74,28 @@ field by field. The exit code is 0 when nothing differs, and 2 when something do
 		Args: cobra.RangeArgs(2, 3),
 		RunE: func(command *cobra.Command, args []string) error {
 			return s.onPartition(command.Context(), func(c *client.Client, partition string) error {
-				from, _, err := getDocument(command.Context(), c, partition, args[0], args[1])
+				older, _, err := getDocument(command.Context(), c, partition, args[0], args[1])
 				if err != nil {
 					return err
 				}
-				to, _, err := getDocument(command.Context(), c, partition, args[0], strings.Join(args[2:], ""))
+				newer, _, err := getDocument(command.Context(), c, partition, args[0], strings.Join(args[2:], ""))
 				if err != nil {
 					return err
 				}
-				changes, err := document.Compare([]byte(from.Content), []byte(to.Content))
+				changes, err := document.Compare([]byte(older.Content), []byte(newer.Content))
 				if err != nil {
 					return err
 				}
-				shown := &apipb.DocumentRevision{Id: to.Revision.GetId()}
+				revision := &apipb.DocumentRevision{Id: newer.Revision.GetId()}
 				for _, change := range changes {
-					shown.Changes = append(shown.Changes, &apipb.DocumentChange{Path: change.Path, Before: string(change.Before), After: string(change.After)})
+					revision.Changes = append(revision.Changes, &apipb.DocumentChange{Path: change.Path, Before: string(change.Before), After: string(change.After)})
 				}
 				if s.json() {
-					if err := printMessage(s.Out, shown); err != nil {
+					if err := printMessage(s.Out, revision); err != nil {
 						return err
 					}
 				} else {
-					s.printDocumentChanges(shown.Changes)
+					s.printDocumentChanges(revision.Changes)
 				}
 				if len(changes) > 0 {
 					return exit{exitDiffers}
@@ -143,11 +143,11 @@ that a source is missing. Its history stays, and undoing brings it back.`,
 			}
 			return s.onPartition(command.Context(), func(c *client.Client, partition string) error {
 				if base == "" {
-					found, _, err := getDocument(command.Context(), c, partition, args[0], "")
+					doc, _, err := getDocument(command.Context(), c, partition, args[0], "")
 					if err != nil {
 						return err
 					}
-					base = found.Revision.GetId()
+					base = doc.Revision.GetId()
 				}
 				response, err := c.Documents.DeleteDocument(command.Context(), &apipb.DeleteDocumentRequest{Partition: partition, Name: args[0], Base: base, Reason: reason})
 				if err != nil {

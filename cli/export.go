@@ -72,12 +72,12 @@ func (s *session) export(ctx context.Context, q query, name, format, file string
 	if err != nil {
 		return err
 	}
-	then, err := s.asOf(q)
+	asOf, err := s.asOf(q)
 	if err != nil {
 		return err
 	}
 	request := &apipb.ExportIncarnationRequest{
-		Partition: q.partition, Incarnation: then.incarnation, At: then.time, Label: then.label, Filter: q.filter,
+		Partition: q.partition, Incarnation: asOf.incarnation, At: asOf.time, Label: asOf.label, Filter: q.filter,
 	}
 	if file == "-" {
 		_, err := c.Export(ctx, request, shape, s.Out)
@@ -97,20 +97,20 @@ func (s *session) export(ctx context.Context, q query, name, format, file string
 // whole writes a file that is there when all of it is, or not at all. Others may
 // not read it.
 func whole(name string, write func(io.Writer) error) error {
-	out, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+"-")
+	file, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+"-")
 	if err != nil {
 		return fault.New(fault.Invalid, "cannot write %s: %w", name, err)
 	}
-	defer os.Remove(out.Name())
-	err = write(out)
+	defer os.Remove(file.Name())
+	err = write(file)
 	if err == nil {
-		err = out.Sync()
+		err = file.Sync()
 	}
-	if closing := out.Close(); err == nil {
+	if closing := file.Close(); err == nil {
 		err = closing
 	}
 	if err == nil {
-		err = os.Rename(out.Name(), name)
+		err = os.Rename(file.Name(), name)
 	}
 	return err
 }
@@ -129,15 +129,15 @@ with what lehr describe incarnation says.`,
 				return fault.New(fault.Invalid, "cannot read the export: %w", err)
 			}
 			defer file.Close()
-			found, err := export.Verify(file)
+			exported, err := export.Verify(file)
 			if err != nil {
 				return err
 			}
 			if s.json() {
-				return printJSON(s.Out, found)
+				return printJSON(s.Out, exported)
 			}
-			fields(s.Out, "incarnation", found.Incarnation, "filter", found.Filter, "assets", fmt.Sprint(found.Count),
-				"digest", found.Digest.String(), "schema", found.Schema.String())
+			fields(s.Out, "incarnation", exported.Incarnation, "filter", exported.Filter, "assets", fmt.Sprint(exported.Count),
+				"digest", exported.Digest.String(), "schema", exported.Schema.String())
 			return nil
 		},
 	}

@@ -17,8 +17,8 @@ func family(name, short string) *cobra.Command {
 				return nil
 			}
 			err := fmt.Errorf("unknown command %q for %q", args[0], command.CommandPath())
-			if meant := command.SuggestionsFor(args[0]); len(meant) > 0 {
-				err = fmt.Errorf("%w%s%s", err, didYouMean, strings.Join(meant, "\n"))
+			if suggestions := command.SuggestionsFor(args[0]); len(suggestions) > 0 {
+				err = fmt.Errorf("%w%s%s", err, didYouMean, strings.Join(suggestions, "\n"))
 			}
 			return err
 		},

@@ -195,25 +195,25 @@ func (s *session) get(ctx context.Context, noun noun, q query) error {
 			return err
 		}
 	}
-	found, err := noun.list(ctx, s, c, q)
+	result, err := noun.list(ctx, s, c, q)
 	if err != nil {
 		return err
 	}
-	return s.printListing(found, noun.names[0])
+	return s.printListing(result, noun.names[0])
 }
 
 // printListing prints a list of what has this name.
-func (s *session) printListing(found listing, names string) error {
+func (s *session) printListing(result listing, names string) error {
 	if s.json() {
-		if err := printMessages(s.Out, found.messages); err != nil {
+		if err := printMessages(s.Out, result.messages); err != nil {
 			return err
 		}
-	} else if len(found.rows) == 0 {
+	} else if len(result.rows) == 0 {
 		fmt.Fprintf(s.Out, "No %s.\n", names)
 	} else {
-		table(s.Out, found.header, found.rows)
+		table(s.Out, result.header, result.rows)
 	}
-	if found.more {
+	if result.more {
 		fmt.Fprintf(s.Err, "There are more; --limit raises the number shown.\n")
 	}
 	return nil

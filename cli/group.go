@@ -15,7 +15,7 @@ import (
 
 // listGroups lists services, each with its instances below it.
 func listGroups(ctx context.Context, s *session, c *client.Client, q query) (listing, error) {
-	found := listing{header: []string{"GROUP", "STATE", "ASSETS", "MEMBERS"}}
+	result := listing{header: []string{"GROUP", "STATE", "ASSETS", "MEMBERS"}}
 	request := &apipb.ListGroupsRequest{Partition: q.partition, Group: q.group}
 	more, err := pages(q.limit, func(most int32) (int, bool, error) {
 		request.Limit = most
@@ -28,14 +28,14 @@ func listGroups(ctx context.Context, s *session, c *client.Client, q query) (lis
 			if end < 0 {
 				end = len(groups)
 			}
-			found.addService(groups[:end])
+			result.addService(groups[:end])
 			groups = groups[end:]
 		}
 		request.After = response.Next
 		return len(response.Groups), response.Next != "", nil
 	})
-	found.more = more
-	return found, err
+	result.more = more
+	return result, err
 }
 
 // addService adds a row for a service, over all of it, and one for each instance.
@@ -88,25 +88,25 @@ func describeGroup(ctx context.Context, s *session, c *client.Client, partition,
 	if err != nil {
 		return err
 	}
-	why, err := c.Reports.Why(ctx, &apipb.WhyRequest{Partition: partition, Asset: name, Subject: "group"})
+	explanation, err := c.Reports.Why(ctx, &apipb.WhyRequest{Partition: partition, Asset: name, Subject: "group"})
 	if err != nil {
 		return err
 	}
 	if s.json() {
-		return printMessage(s.Out, why)
+		return printMessage(s.Out, explanation)
 	}
-	var found listing
-	found.header = []string{"GROUP", "STATE", "ASSETS", "MEMBERS"}
-	if found.addService(groups.Groups); name != groups.Groups[0].Service {
-		found.rows = found.rows[1:]
+	var result listing
+	result.header = []string{"GROUP", "STATE", "ASSETS", "MEMBERS"}
+	if result.addService(groups.Groups); name != groups.Groups[0].Service {
+		result.rows = result.rows[1:]
 	}
-	fmt.Fprintf(s.Out, "group %s is %s: %s\n", plain(name), stateWords(why.State), plain(intent.State(why.State).Words()))
-	s.printStanding(why.Standing, "  ")
+	fmt.Fprintf(s.Out, "group %s is %s: %s\n", plain(name), stateWords(explanation.State), plain(intent.State(explanation.State).Words()))
+	s.printStanding(explanation.Standing, "  ")
 	fmt.Fprintln(s.Out)
-	table(s.Out, found.header, found.rows)
+	table(s.Out, result.header, result.rows)
 	var rows [][]string
 	for _, state := range []intent.State{intent.StateWaiting, intent.StatePushing, intent.StateOff} {
-		if why.States[string(state)] == 0 || len(rows) >= mostWorst {
+		if explanation.States[string(state)] == 0 || len(rows) >= mostWorst {
 			continue
 		}
 		members, err := c.Reports.ListReports(ctx, &apipb.ListReportsRequest{
@@ -144,14 +144,14 @@ func describePush(ctx context.Context, s *session, c *client.Client, partition, 
 		return printMessage(s.Out, response.Push)
 	}
 	p := response.Push
-	took := ""
+	duration := ""
 	if p.Ended != nil {
-		took = p.Ended.AsTime().Sub(p.Admitted.AsTime()).Round(1e6).String()
+		duration = p.Ended.AsTime().Sub(p.Admitted.AsTime()).Round(1e6).String()
 	}
 	fmt.Fprintf(s.Out, "push %s of %s\n", plain(p.Push), plain(p.Asset))
 	var b strings.Builder
 	fields(&b, "target", p.Target, "plan", brief(p.Plan), "content", brief(p.Effective), "resource", p.ResourceKey,
-		"began", s.ago(p.Admitted), "ending", strings.TrimSuffix(ending(p)+": "+p.Reason, ": "), "took", took, "trace", p.Trace)
+		"began", s.ago(p.Admitted), "ending", strings.TrimSuffix(ending(p)+": "+p.Reason, ": "), "took", duration, "trace", p.Trace)
 	for line := range strings.Lines(b.String()) {
 		fmt.Fprint(s.Out, "  ", line)
 	}

@@ -81,11 +81,11 @@ func (s *session) runImport(ctx context.Context, read importer.Reader, args []st
 	if err := mustBeNew(folder); err != nil {
 		return err
 	}
-	found, err := read(ctx, args)
+	result, err := read(ctx, args)
 	if err != nil {
 		return err
 	}
-	files := maps.Clone(found.Files)
+	files := maps.Clone(result.Files)
 	if files == nil {
 		files = map[string][]byte{}
 	}
@@ -96,13 +96,13 @@ partition: %s
 # observe compares and shows; nothing is pushed. Change it to: enforce
 mode: observe
 
-%s`, yamlText(string(partition)), found.Definition)
+%s`, yamlText(string(partition)), result.Definition)
 	if err := writeNew(folder, files); err != nil {
 		return err
 	}
 	return s.printImported(imported{
 		Folder: folder, Partition: partition, Files: slices.Sorted(maps.Keys(files)),
-		Read: append([]string{}, found.Read...), LeftOut: append([]importer.LeftOut{}, found.LeftOut...), Hints: append([]string{}, found.Hints...),
+		Read: append([]string{}, result.Read...), LeftOut: append([]importer.LeftOut{}, result.LeftOut...), Hints: append([]string{}, result.Hints...),
 		Next: []string{"lehr plan " + shellWord(filepath.Join(folder, "lehr.yaml")), "lehr serve -p " + shellWord(filepath.Join(folder, "lehr.yaml"))},
 	})
 }
@@ -174,13 +174,13 @@ func writeNew(folder string, files map[string][]byte) (err error) {
 	return nil
 }
 
-func (s *session) printImported(done imported) error {
+func (s *session) printImported(summary imported) error {
 	var ending error
-	if slices.ContainsFunc(done.LeftOut, func(l importer.LeftOut) bool { return l.Wrong }) {
+	if slices.ContainsFunc(summary.LeftOut, func(l importer.LeftOut) bool { return l.Wrong }) {
 		ending = exit{exitDiffers}
 	}
 	if s.json() {
-		if err := printJSON(s.Out, done); err != nil {
+		if err := printJSON(s.Out, summary); err != nil {
 			return err
 		}
 		return ending
@@ -194,21 +194,21 @@ func (s *session) printImported(done imported) error {
 			fmt.Fprintln(s.Out, "  "+plain(line))
 		}
 	}
-	var left, wrong []string
-	for _, l := range done.LeftOut {
+	var leftOut, wrong []string
+	for _, l := range summary.LeftOut {
 		if l.Wrong {
 			wrong = append(wrong, l.What+": "+l.Why)
 		} else {
-			left = append(left, l.What+": "+l.Why)
+			leftOut = append(leftOut, l.What+": "+l.Why)
 		}
 	}
-	list("Read:", done.Read)
-	list("Left out:", left)
+	list("Read:", summary.Read)
+	list("Left out:", leftOut)
 	list("Left out, for it is wrong as it stands:", wrong)
-	list("To do:", done.Hints)
-	fmt.Fprintf(s.Out, "\nWrote partition %s, %s, into %s. Go on with:\n", done.Partition, count(len(done.Files), "file"), plain(done.Folder))
-	for i, what := range []string{"how production differs from it; changes nothing", "keep comparing; it pushes nothing in mode observe"} {
-		fmt.Fprintf(s.Out, "  %s  # %s\n", plain(done.Next[i]), what)
+	list("To do:", summary.Hints)
+	fmt.Fprintf(s.Out, "\nWrote partition %s, %s, into %s. Go on with:\n", summary.Partition, count(len(summary.Files), "file"), plain(summary.Folder))
+	for i, purpose := range []string{"how production differs from it; changes nothing", "keep comparing; it pushes nothing in mode observe"} {
+		fmt.Fprintf(s.Out, "  %s  # %s\n", plain(summary.Next[i]), purpose)
 	}
 	return ending
 }

@@ -105,42 +105,42 @@ func (j *judging) run(ctx context.Context, args []string) error {
 			return j.again(args[0], text)
 		}
 	}
-	kept, err := j.read(ctx, args)
+	judgement, err := j.read(ctx, args)
 	if err != nil {
 		return err
 	}
 	if j.look != 0 {
-		kept.Settings.Look = j.look
+		judgement.Settings.Look = j.look
 	}
 	if j.interval != 0 {
-		kept.Interval = j.interval.String()
+		judgement.Interval = j.interval.String()
 	}
-	if kept.Interval == "" {
-		return j.once(kept)
+	if judgement.Interval == "" {
+		return j.judgeOnce(judgement)
 	}
-	length, err := time.ParseDuration(kept.Interval)
+	length, err := time.ParseDuration(judgement.Interval)
 	if err != nil {
-		return fault.New(fault.Invalid, "%.40q is no interval", kept.Interval).WithHint("write one such as 10m")
+		return fault.New(fault.Invalid, "%.40q is no interval", judgement.Interval).WithHint("write one such as 10m")
 	}
-	chain, err := judge.Chain(kept.Settings, kept.Data, length)
+	chain, err := judge.Chain(judgement.Settings, judgement.Data, length)
 	if err != nil {
 		return err
 	}
-	kept.Settings = chain.Together.Settings
-	kept.Settings.Alpha *= 2 // It took one half.
+	judgement.Settings = chain.Together.Settings
+	judgement.Settings.Alpha *= 2 // It took one half.
 	if j.json() {
 		err = printJSON(j.Out, struct {
 			judge.ChainResult
 			keptJudgement
-		}{chain, kept})
+		}{chain, judgement})
 	} else {
-		j.printChain(chain, kept.Data)
+		j.printChain(chain, judgement.Data)
 	}
 	return outcome(chain.Verdict, err)
 }
 
-func (j *judging) once(kept keptJudgement) error {
-	result, err := judge.Judge(kept.Settings, kept.Data)
+func (j *judging) judgeOnce(judgement keptJudgement) error {
+	result, err := judge.Judge(judgement.Settings, judgement.Data)
 	if err != nil {
 		return err
 	}
@@ -148,9 +148,9 @@ func (j *judging) once(kept keptJudgement) error {
 		err = printJSON(j.Out, struct {
 			judge.Result
 			Data []judge.Series `json:"data"`
-		}{result, kept.Data})
+		}{result, judgement.Data})
 	} else {
-		j.printResult(result, kept.Data)
+		j.printResult(result, judgement.Data)
 	}
 	return outcome(result.Verdict, err)
 }
@@ -175,14 +175,14 @@ type keptJudgement struct {
 }
 
 // read the settings and the samples.
-func (j *judging) read(ctx context.Context, args []string) (kept keptJudgement, err error) {
+func (j *judging) read(ctx context.Context, args []string) (judgement keptJudgement, err error) {
 	switch {
 	case len(args) > 0 && j.prometheus != "":
-		return kept, fault.New(fault.Invalid, "samples are both in a file and in Prometheus").WithHint("name the file, or --prometheus with --query")
+		return judgement, fault.New(fault.Invalid, "samples are both in a file and in Prometheus").WithHint("name the file, or --prometheus with --query")
 	case len(args) == 0 && j.prometheus == "":
-		return kept, fault.New(fault.Invalid, "there is nothing to judge").WithHint("name a file of samples, or --prometheus with --query")
+		return judgement, fault.New(fault.Invalid, "there is nothing to judge").WithHint("name a file of samples, or --prometheus with --query")
 	case j.prometheus == "" && (len(j.queries) > 0 || j.experiment != ""):
-		return kept, fault.New(fault.Invalid, "--query and --experiment are of Prometheus").WithHint("add --prometheus URL")
+		return judgement, fault.New(fault.Invalid, "--query and --experiment are of Prometheus").WithHint("add --prometheus URL")
 	}
 	if j.metrics != "" {
 		file := struct {
@@ -190,22 +190,22 @@ func (j *judging) read(ctx context.Context, args []string) (kept keptJudgement, 
 			judge.Settings `yaml:",inline"`
 		}{}
 		if err := operator.Read(j.metrics, operator.Kind{Name: "file of metrics", Key: "judge", Flag: "metrics", Page: "docs/judge.md"}, &file); err != nil {
-			return kept, err
+			return judgement, err
 		}
-		kept.Settings = file.Settings
+		judgement.Settings = file.Settings
 	}
 	switch {
 	case j.prometheus != "":
-		kept.Data, err = j.ask(ctx)
+		judgement.Data, err = j.ask(ctx)
 	case strings.EqualFold(filepath.Ext(args[0]), ".json"):
-		return j.readKept(args[0], kept)
+		return j.readKept(args[0], judgement)
 	default:
 		var at time.Time
 		if at, err = j.changedAt(); err == nil {
-			kept.Data, err = readSamples(args[0], at)
+			judgement.Data, err = readSamples(args[0], at)
 		}
 	}
-	return kept, err
+	return judgement, err
 }
 
 // changedAt is --at; zero when it is not given.
@@ -218,19 +218,19 @@ func (j *judging) changedAt() (time.Time, error) {
 }
 
 // readKept reads what -o json wrote. Settings that are given replace those.
-func (j *judging) readKept(path string, given keptJudgement) (keptJudgement, error) {
+func (j *judging) readKept(path string, overrides keptJudgement) (keptJudgement, error) {
 	text, err := readJudgement(path)
 	if err != nil {
-		return given, err
+		return overrides, err
 	}
-	kept, err := decodeKept(text)
+	judgement, err := decodeKept(text)
 	if err != nil {
-		return given, fault.New(fault.Invalid, "%s is no judgement: %w", path, err).WithHint("name a file that lehr judge -o json wrote")
+		return overrides, fault.New(fault.Invalid, "%s is no judgement: %w", path, err).WithHint("name a file that lehr judge -o json wrote")
 	}
 	if j.metrics != "" {
-		kept.Settings = given.Settings
+		judgement.Settings = overrides.Settings
 	}
-	return kept, nil
+	return judgement, nil
 }
 
 func readJudgement(path string) ([]byte, error) {
@@ -254,10 +254,10 @@ func (j *judging) ask(ctx context.Context) (data []judge.Series, err error) {
 	if err != nil {
 		return nil, err
 	}
-	where, err := url.Parse(j.prometheus)
+	endpoint, err := url.Parse(j.prometheus)
 	label, value, labelled := strings.Cut(j.experiment, "=")
 	switch {
-	case err != nil || where.Host == "" || where.Scheme != "http" && where.Scheme != "https":
+	case err != nil || endpoint.Host == "" || endpoint.Scheme != "http" && endpoint.Scheme != "https":
 		return nil, fault.New(fault.Invalid, "--prometheus is no URL of http or https").WithHint("write --prometheus http://127.0.0.1:9090")
 	case len(j.queries) == 0:
 		return nil, fault.New(fault.Invalid, "nothing is asked of Prometheus").WithHint("add --query 'errors=sum(rate(errors_total[1m]))'")
@@ -268,9 +268,9 @@ func (j *judging) ask(ctx context.Context) (data []judge.Series, err error) {
 	case j.experiment != "" && (!labelled || label == ""):
 		return nil, fault.New(fault.Invalid, "%.60q is no label with a value", j.experiment).WithHint("write --experiment version=v2")
 	}
-	to := at.Add(j.window)
-	if now := j.now(); to.After(now) {
-		to = now
+	end := at.Add(j.window)
+	if now := j.now(); end.After(now) {
+		end = now
 	}
 	for i, text := range j.queries {
 		name, query := fmt.Sprintf("query-%d", i+1), text
@@ -278,18 +278,18 @@ func (j *judging) ask(ctx context.Context) (data []judge.Series, err error) {
 			name, query = parts[1], parts[2]
 		}
 		series := judge.Series{Metric: name}
-		asked := RangeQuery{URL: where, Token: j.Getenv("LEHR_PROMETHEUS_TOKEN"), Query: query, From: at, To: to, Step: j.step}
+		request := RangeQuery{URL: endpoint, Token: j.Getenv("LEHR_PROMETHEUS_TOKEN"), Query: query, From: at, To: end, Step: j.step}
 		if j.experiment == "" {
-			asked.From = at.Add(-j.window)
+			request.From = at.Add(-j.window)
 		}
-		ranged, err := j.local.Range(ctx, asked)
+		ranged, err := j.local.Range(ctx, request)
 		if err != nil {
 			return nil, fmt.Errorf("asking for %s: %w", name, err)
 		}
 		for _, r := range ranged {
-			for k, when := range r.Times {
-				sample := judge.Sample{At: when, Value: judge.Number(r.Values[k])}
-				if j.experiment == "" && when.Before(at) || j.experiment != "" && r.Labels[label] != value {
+			for k, sampleTime := range r.Times {
+				sample := judge.Sample{At: sampleTime, Value: judge.Number(r.Values[k])}
+				if j.experiment == "" && sampleTime.Before(at) || j.experiment != "" && r.Labels[label] != value {
 					series.Control = append(series.Control, sample)
 				} else {
 					series.Experiment = append(series.Experiment, sample)
@@ -364,10 +364,10 @@ func (j *judging) printChain(chain judge.ChainResult, data []judge.Series) {
 
 // drawn: the output is a terminal, on which more than ASCII can be drawn.
 func (j *judging) drawn() bool {
-	file, is := j.Out.(*os.File)
-	if !is || j.Getenv("TERM") == "dumb" {
+	file, ok := j.Out.(*os.File)
+	if !ok || j.Getenv("TERM") == "dumb" {
 		return false
 	}
-	about, err := file.Stat()
-	return err == nil && about.Mode()&os.ModeCharDevice != 0
+	info, err := file.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }

@@ -94,12 +94,12 @@ func means(dots []dot) []float64 {
 	}
 	width := min(plotWidth, len(dots))
 	parts, counts := make([]float64, width), make([]float64, width)
-	began := dots[0].at
-	took := dots[len(dots)-1].at.Sub(began)
+	start := dots[0].at
+	duration := dots[len(dots)-1].at.Sub(start)
 	for _, d := range dots {
 		i := 0
-		if took > 0 {
-			i = min(width-1, int(float64(d.at.Sub(began))/float64(took)*float64(width)))
+		if duration > 0 {
+			i = min(width-1, int(float64(d.at.Sub(start))/float64(duration)*float64(width)))
 		}
 		counts[i]++
 		parts[i] += (d.v - parts[i]) / counts[i]

@@ -48,15 +48,15 @@ func (j *judging) printAssessment(record validation.Record, a validation.Assessm
 	for _, difference := range differs {
 		fmt.Fprintf(j.Out, "It differs from the record: %s.\n", plain(difference))
 	}
-	of := ""
+	subject := ""
 	if record.Of != "" {
-		of = " of " + plain(record.Of)
+		subject = " of " + plain(record.Of)
 	}
 	changed := "at " + record.Changed.UTC().Format(time.RFC3339)
 	if !record.Began.IsZero() {
 		changed = "from " + record.Began.UTC().Format(time.RFC3339) + " to " + record.Changed.UTC().Format(time.RFC3339)
 	}
-	fmt.Fprintf(j.Out, "\nLook %d of %d at the validation %s%s, which changed %s", a.Look, a.Looks, plain(record.Settings.Name), of, changed)
+	fmt.Fprintf(j.Out, "\nLook %d of %d at the validation %s%s, which changed %s", a.Look, a.Looks, plain(record.Settings.Name), subject, changed)
 	if a.Look > 0 {
 		fmt.Fprintf(j.Out, "\nSamples are from %s to %s", a.From.UTC().Format(time.RFC3339), a.Until.UTC().Format(time.RFC3339))
 	}

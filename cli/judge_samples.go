@@ -29,8 +29,8 @@ func readSamples(path string, at time.Time) ([]judge.Series, error) {
 	return parseSamples(file, path, at)
 }
 
-func parseSamples(from io.Reader, path string, at time.Time) ([]judge.Series, error) {
-	reader := csv.NewReader(from)
+func parseSamples(source io.Reader, path string, at time.Time) ([]judge.Series, error) {
+	reader := csv.NewReader(source)
 	reader.TrimLeadingSpace, reader.ReuseRecord = true, true
 	header, err := reader.Read()
 	if err != nil {
@@ -39,13 +39,13 @@ func parseSamples(from io.Reader, path string, at time.Time) ([]judge.Series, er
 	place := map[string]int{}
 	for i, name := range header {
 		name = strings.ToLower(strings.TrimSpace(strings.TrimPrefix(name, "\ufeff")))
-		if _, twice := place[name]; twice || !slices.Contains(sampleColumns, name) {
+		if _, duplicate := place[name]; duplicate || !slices.Contains(sampleColumns, name) {
 			return nil, fault.New(fault.Invalid, "%s: the column %.40q is not known, or there twice", path, name).WithHint("columns are %s", strings.Join(sampleColumns, ", "))
 		}
 		place[name] = i
 	}
 	for _, needed := range []string{"metric", "value", map[bool]string{true: "group", false: "time"}[at.IsZero()]} {
-		if _, there := place[needed]; !there {
+		if _, ok := place[needed]; !ok {
 			return nil, fault.New(fault.Invalid, "%s has no column %s", path, needed).WithHint("begin it with time,metric,group,value; a time and --at stand for a group")
 		}
 	}
@@ -63,7 +63,7 @@ func parseSamples(from io.Reader, path string, at time.Time) ([]judge.Series, er
 		}
 		if err != nil {
 			line := 0
-			if wrong, is := errors.AsType[*csv.ParseError](err); is {
+			if wrong, isParseError := errors.AsType[*csv.ParseError](err); isParseError {
 				line, err = wrong.Line, wrong.Err
 			} else if len(record) > 0 {
 				line, _ = reader.FieldPos(0)
@@ -76,7 +76,7 @@ func parseSamples(from io.Reader, path string, at time.Time) ([]judge.Series, er
 // addSample adds one line.
 func addSample(series map[string]*judge.Series, place map[string]int, record []string, at time.Time) error {
 	cell := func(column string) string {
-		if i, there := place[column]; there {
+		if i, ok := place[column]; ok {
 			return strings.TrimSpace(record[i])
 		}
 		return ""
@@ -97,11 +97,11 @@ func addSample(series map[string]*judge.Series, place map[string]int, record []s
 	}
 	sample.Value = judge.Number(value)
 	if text := cell("of"); text != "" {
-		of, err := parseValue(text)
+		total, err := parseValue(text)
 		if err != nil {
 			return err
 		}
-		sample.Of = new(judge.Number(of))
+		sample.Of = new(judge.Number(total))
 	}
 	if text := cell("time"); text != "" {
 		if sample.At, err = parseTime(text); err != nil {
@@ -161,12 +161,12 @@ func inOrderOfNames(byName map[string]*judge.Series) []judge.Series {
 }
 
 // decodeKept reads what -o json wrote.
-func decodeKept(text []byte) (kept keptJudgement, err error) {
-	if err := json.Unmarshal(text, &kept); err != nil {
-		return kept, err
+func decodeKept(text []byte) (judgement keptJudgement, err error) {
+	if err := json.Unmarshal(text, &judgement); err != nil {
+		return judgement, err
 	}
-	if len(kept.Data) == 0 {
-		return kept, errors.New("it holds no data")
+	if len(judgement.Data) == 0 {
+		return judgement, errors.New("it holds no data")
 	}
-	return kept, nil
+	return judgement, nil
 }

@@ -36,7 +36,7 @@ Exit code 1 when there is an error or a hold; with --strict also when there is a
 				return err
 			}
 			f := built.Findings
-			if has(f, intent.Error) || has(f, intent.Holding) || strict && len(f) > 0 {
+			if hasSeverity(f, intent.Error) || hasSeverity(f, intent.Holding) || strict && len(f) > 0 {
 				return exit{exitError}
 			}
 			return nil

@@ -17,19 +17,19 @@ import (
 )
 
 func listAssets(ctx context.Context, s *session, c *client.Client, q query) (listing, error) {
-	found := listing{header: []string{"ASSET", "TYPE", "STATE", "SINCE"}}
+	result := listing{header: []string{"ASSET", "TYPE", "STATE", "SINCE"}}
 	if s.wide() {
-		found.header = append(found.header, "DIGEST", "EFFECTIVE")
+		result.header = append(result.header, "DIGEST", "EFFECTIVE")
 	}
 	request := &apipb.ListAssetsRequest{
 		Partition: q.partition, Prefix: q.prefix, Type: q.kind, RefersTo: q.refersTo, Filter: q.filter, Content: s.json(),
 	}
 	request.Field, request.Value = fieldAndValue(q.field)
-	then, err := s.asOf(q)
+	asOf, err := s.asOf(q)
 	if err != nil {
-		return found, err
+		return result, err
 	}
-	request.At, request.Incarnation, request.Label = then.time, then.incarnation, then.label
+	request.At, request.Incarnation, request.Label = asOf.time, asOf.incarnation, asOf.label
 	more, err := pages(q.limit, func(most int32) (int, bool, error) {
 		request.Limit = most
 		response, err := c.Assets.ListAssets(ctx, request)
@@ -42,14 +42,14 @@ func listAssets(ctx context.Context, s *session, c *client.Client, q query) (lis
 				row = append(row, brief(a.Digest), brief(a.Effective))
 				row[1] = a.Type
 			}
-			found.add(a, row...)
+			result.add(a, row...)
 		}
 		// Later pages are of the same incarnation.
 		request.After, request.Incarnation, request.At, request.Label = response.Next, response.Incarnation, nil, ""
 		return len(response.Assets), response.Next != "", nil
 	})
-	found.more = more
-	return found, err
+	result.more = more
+	return result, err
 }
 
 // fieldAndValue cuts PATH=VALUE; the key of a map may hold an equals sign.
@@ -58,20 +58,20 @@ func fieldAndValue(text string) (field, value string) {
 	if !strings.Contains(field, "[") {
 		return field, value
 	}
-	if key, value, found := strings.Cut(text, "]="); found {
+	if key, value, ok := strings.Cut(text, "]="); ok {
 		return key + "]", value
 	}
 	return text, ""
 }
 
 func listPartitions(ctx context.Context, s *session, c *client.Client, q query) (listing, error) {
-	found := listing{header: []string{"PARTITION", "HEAD", "MODE", "ASSETS", "STATES", "NOTE"}}
+	result := listing{header: []string{"PARTITION", "HEAD", "MODE", "ASSETS", "STATES", "NOTE"}}
 	if s.wide() {
-		found.header = append(found.header, "OWNER", "DEFINITION", "REPLICA", "EPOCH")
+		result.header = append(result.header, "OWNER", "DEFINITION", "REPLICA", "EPOCH")
 	}
 	response, err := c.Partitions.ListPartitions(ctx, &apipb.ListPartitionsRequest{})
 	if err != nil {
-		return found, err
+		return result, err
 	}
 	problems, turns, whole := problemsOf(ctx, c)
 	for _, problem := range whole {
@@ -85,12 +85,12 @@ func listPartitions(ctx context.Context, s *session, c *client.Client, q query) 
 		if s.wide() {
 			row = append(row, p.Owner, p.Definition, p.Replica, fmt.Sprint(p.Epoch))
 		}
-		found.add(p, row...)
+		result.add(p, row...)
 	}
-	if len(found.rows) == 0 && q.partition != "" {
+	if len(result.rows) == 0 && q.partition != "" {
 		_, err = c.Partitions.GetPartition(ctx, &apipb.GetPartitionRequest{Id: q.partition})
 	}
-	return found, err
+	return result, err
 }
 
 // partitionNote says what is out of the ordinary.
@@ -149,30 +149,30 @@ func states(counts map[string]int64) string {
 }
 
 func listIncarnations(ctx context.Context, s *session, c *client.Client, q query) (listing, error) {
-	found := listing{header: []string{"INCARNATION", "STATE", "ASSETS", "ADDED", "CHANGED", "REMOVED", "AGE"}}
+	result := listing{header: []string{"INCARNATION", "STATE", "ASSETS", "ADDED", "CHANGED", "REMOVED", "AGE"}}
 	if s.wide() {
-		found.header = append(found.header, "AUTHOR", "DIGEST", "SOURCES", "COMMITS", "LABELS")
+		result.header = append(result.header, "AUTHOR", "DIGEST", "SOURCES", "COMMITS", "LABELS")
 	}
 	add := func(i *apipb.Incarnation) {
 		row := []string{i.Id, i.State, fmt.Sprint(i.Count), fmt.Sprint(i.Added), fmt.Sprint(i.Changed), fmt.Sprint(i.Removed), s.age(i.Created)}
 		if s.wide() {
 			row = append(row, i.Author.GetName(), brief(i.Digest), sources(i.Sources), commits(i.Sources), labels(i.Labels))
 		}
-		found.add(i, row...)
+		result.add(i, row...)
 	}
 	if q.at != "" || q.label != "" {
-		then, err := s.asOf(q)
+		asOf, err := s.asOf(q)
 		if err != nil {
-			return found, err
+			return result, err
 		}
 		response, err := c.Incarnations.GetIncarnation(ctx, &apipb.GetIncarnationRequest{
-			Id: cmp.Or(then.incarnation, q.partition), At: then.time, Label: then.label, Changes: 1,
+			Id: cmp.Or(asOf.incarnation, q.partition), At: asOf.time, Label: asOf.label, Changes: 1,
 		})
 		if err != nil {
-			return found, err
+			return result, err
 		}
 		add(response.Incarnation)
-		return found, nil
+		return result, nil
 	}
 	s.tellBlocked(ctx, c, q.partition)
 	request := &apipb.ListIncarnationsRequest{Partition: q.partition}
@@ -188,8 +188,8 @@ func listIncarnations(ctx context.Context, s *session, c *client.Client, q query
 		request.Before = response.Next
 		return len(response.Incarnations), response.Next != 0, nil
 	})
-	found.more = more
-	return found, err
+	result.more = more
+	return result, err
 }
 
 // tellBlocked says that a candidate waits to be the next incarnation, or was
@@ -233,26 +233,26 @@ func commits(revisions []*apipb.SourceRevision) string {
 }
 
 func listCandidates(ctx context.Context, s *session, c *client.Client, q query) (listing, error) {
-	found := listing{header: []string{"CANDIDATE", "STATE", "BASE", "ADDED", "CHANGED", "REMOVED", "AGE", "FIRST FINDING"}}
+	result := listing{header: []string{"CANDIDATE", "STATE", "BASE", "ADDED", "CHANGED", "REMOVED", "AGE", "FIRST FINDING"}}
 	response, err := c.Candidates.ListCandidates(ctx, &apipb.ListCandidatesRequest{Partition: q.partition, Limit: int32(min(q.limit, 1000))})
 	if err != nil {
-		return found, err
+		return result, err
 	}
 	for _, candidate := range response.Candidates {
 		first := ""
 		if len(candidate.Findings) > 0 {
 			first = inLine(candidate.Findings[0])
 		}
-		found.add(candidate, candidate.Id, candidate.State, candidate.Base, fmt.Sprint(candidate.Added),
+		result.add(candidate, candidate.Id, candidate.State, candidate.Base, fmt.Sprint(candidate.Added),
 			fmt.Sprint(candidate.Changed), fmt.Sprint(candidate.Removed), s.age(candidate.Created), first)
 	}
-	return found, nil
+	return result, nil
 }
 
 func listReports(ctx context.Context, s *session, c *client.Client, q query) (listing, error) {
-	found := listing{header: []string{"ASSET", "STATE", "TARGET", "ACTION", "AGE", "WAITS FOR"}}
+	result := listing{header: []string{"ASSET", "STATE", "TARGET", "ACTION", "AGE", "WAITS FOR"}}
 	if s.wide() {
-		found.header = append(found.header, "HEALTH", "PLAN", "RESOURCE", "PUSH", "NEXT")
+		result.header = append(result.header, "HEALTH", "PLAN", "RESOURCE", "PUSH", "NEXT")
 	}
 	request := &apipb.ListReportsRequest{Partition: q.partition, Prefix: q.prefix, State: q.state, Group: q.group}
 	more, err := pages(q.limit, func(most int32) (int, bool, error) {
@@ -274,81 +274,81 @@ func listReports(ctx context.Context, s *session, c *client.Client, q query) (li
 			}
 			row := []string{r.Asset, r.State, r.Target, r.Plan.GetAction(), s.age(r.At), waiting}
 			if s.wide() {
-				row = append(row, r.Health.GetState(), brief(r.PlanDigest), r.ResourceKey, r.Push, s.left(r.Next))
+				row = append(row, r.Health.GetState(), brief(r.PlanDigest), r.ResourceKey, r.Push, s.remaining(r.Next))
 			}
-			found.add(r, row...)
+			result.add(r, row...)
 		}
 		request.After = response.Next
 		return len(response.Reports), response.Next != "", nil
 	})
-	found.more = more
-	return found, err
+	result.more = more
+	return result, err
 }
 
 func listPins(ctx context.Context, s *session, c *client.Client, q query) (listing, error) {
-	found := listing{header: []string{"ASSET", "INCARNATION", "BY", "RANK", "AGE", "ENDS", "REASON"}}
+	result := listing{header: []string{"ASSET", "INCARNATION", "BY", "RANK", "AGE", "ENDS", "REASON"}}
 	response, err := c.Brakes.ListPins(ctx, &apipb.ListPinsRequest{Partition: q.partition})
 	if err != nil {
-		return found, err
+		return result, err
 	}
 	for _, p := range response.Pins {
-		found.add(p, p.Asset, p.Incarnation, p.Holder.GetName(), p.Rank, s.age(p.Created), s.ends(p.Until), p.Reason)
+		result.add(p, p.Asset, p.Incarnation, p.Holder.GetName(), p.Rank, s.age(p.Created), s.ends(p.Until), p.Reason)
 	}
-	return found, nil
+	return result, nil
 }
 
 func listHolds(ctx context.Context, s *session, c *client.Client, q query) (listing, error) {
-	found := listing{header: []string{"ASSET", "BY", "AGE", "ENDS", "REASON"}}
+	result := listing{header: []string{"ASSET", "BY", "AGE", "ENDS", "REASON"}}
 	response, err := c.Brakes.ListHolds(ctx, &apipb.ListHoldsRequest{Partition: q.partition})
 	if err != nil {
-		return found, err
+		return result, err
 	}
 	for _, h := range response.Holds {
-		found.add(h, h.Asset, h.Owner.GetName(), s.age(h.Created), s.ends(h.Until), h.Reason)
+		result.add(h, h.Asset, h.Owner.GetName(), s.age(h.Created), s.ends(h.Until), h.Reason)
 	}
-	return found, nil
+	return result, nil
 }
 
 // listStops lists those in force: of one partition, those that stop it.
 func listStops(ctx context.Context, s *session, c *client.Client, q query) (listing, error) {
-	found := listing{header: []string{"STOPPED", "BY", "AGE", "REASON", "ENDED BY"}}
+	result := listing{header: []string{"STOPPED", "BY", "AGE", "REASON", "ENDED BY"}}
 	response, err := c.Brakes.ListStops(ctx, &apipb.ListStopsRequest{})
 	if err != nil {
-		return found, err
+		return result, err
 	}
 	if q.partition != "" {
 		if _, err := c.Partitions.GetPartition(ctx, &apipb.GetPartitionRequest{Id: q.partition}); err != nil {
-			return found, err
+			return result, err
 		}
 	}
 	for _, stop := range response.Stops {
 		if q.partition != "" && stop.Partition != "" && stop.Partition != q.partition {
 			continue
 		}
-		found.add(stop, cmp.Or(stop.Partition, "all"), stop.Owner.GetName(), s.age(stop.Since), stop.Reason, stop.Ending)
+		result.add(stop, cmp.Or(stop.Partition, "all"), stop.Owner.GetName(), s.age(stop.Since), stop.Reason, stop.Ending)
 	}
-	return found, nil
+	return result, nil
 }
 
 func listApprovals(ctx context.Context, s *session, c *client.Client, q query) (listing, error) {
-	found := listing{header: []string{"ASSET", "PLAN", "STATE", "BY", "AGE", "ENDS", "REASON"}}
+	result := listing{header: []string{"ASSET", "PLAN", "STATE", "BY", "AGE", "ENDS", "REASON"}}
 	response, err := c.Approvals.ListApprovals(ctx, &apipb.ListApprovalsRequest{Partition: q.partition})
 	if err != nil {
-		return found, err
+		return result, err
 	}
 	for _, r := range response.Requests {
 		need := max(1, int(r.Consent.GetNeed()))
 		state := fmt.Sprintf("asked, %d of %d", min(len(r.Consent.GetApproved()), need), need)
-		found.add(r, r.Asset, brief(r.Plan), state, strings.Join(r.Consent.GetApproved(), ", "), s.age(r.Since), "", r.Reason)
+		result.add(r, r.Asset, brief(r.Plan), state, strings.Join(r.Consent.GetApproved(), ", "), s.age(r.Since), "", r.Reason)
 	}
 	for _, a := range response.Approvals {
-		found.add(a, a.Asset, brief(a.Plan), unlessExpired("approved", a.Expired), a.By.GetName(), s.age(a.Created), s.ends(a.Until), a.Reason)
+		result.add(a, a.Asset, brief(a.Plan), unlessExpired("approved", a.Expired), a.By.GetName(), s.age(a.Created), s.ends(a.Until), a.Reason)
 	}
 	for _, r := range response.Rejections {
-		found.add(r, r.Asset, brief(r.Plan), unlessExpired("rejected", r.Expired), r.By.GetName(), s.age(r.Created), s.ends(r.Until), r.Reason)
+		result.add(r, r.Asset, brief(r.Plan), unlessExpired("rejected", r.Expired), r.By.GetName(), s.age(r.Created), s.ends(r.Until), r.Reason)
 	}
-	found.more = response.More
-	return found, nil
+	result.more = response.More
+	return result, nil
 }
 
 func unlessExpired(state string, expired bool) string {
@@ -366,31 +366,31 @@ func overrideState(o *apipb.Override) string {
 }
 
 func listOverrides(ctx context.Context, s *session, c *client.Client, q query) (listing, error) {
-	found := listing{header: []string{"ASSET", "CHECK", "STATE", "BY", "AGE", "ENDS", "REASON"}}
+	result := listing{header: []string{"ASSET", "CHECK", "STATE", "BY", "AGE", "ENDS", "REASON"}}
 	response, err := c.Approvals.ListOverrides(ctx, &apipb.ListOverridesRequest{Partition: q.partition})
 	if err != nil {
-		return found, err
+		return result, err
 	}
 	for _, o := range response.Overrides {
-		found.add(o, o.Asset, o.Check, overrideState(o), o.By.GetName(), s.age(o.Created), s.ends(o.Until), o.Reason)
+		result.add(o, o.Asset, o.Check, overrideState(o), o.By.GetName(), s.age(o.Created), s.ends(o.Until), o.Reason)
 	}
-	return found, nil
+	return result, nil
 }
 
 func listPushes(ctx context.Context, s *session, c *client.Client, q query) (listing, error) {
-	found := listing{header: []string{"PUSH", "ASSET", "TARGET", "ENDING", "AGE", "TOOK", "REASON"}}
+	result := listing{header: []string{"PUSH", "ASSET", "TARGET", "ENDING", "AGE", "TOOK", "REASON"}}
 	response, err := c.Journal.ListPushes(ctx, &apipb.ListPushesRequest{Partition: q.partition, Asset: q.asset, Limit: int32(min(q.limit, 1000))})
 	if err != nil {
-		return found, err
+		return result, err
 	}
 	for _, p := range response.Pushes {
-		took := ""
+		duration := ""
 		if p.Ended != nil {
-			took = p.Ended.AsTime().Sub(p.Admitted.AsTime()).Round(1e6).String()
+			duration = p.Ended.AsTime().Sub(p.Admitted.AsTime()).Round(1e6).String()
 		}
-		found.add(p, p.Push, p.Asset, p.Target, ending(p), s.age(p.Admitted), took, p.Reason)
+		result.add(p, p.Push, p.Asset, p.Target, ending(p), s.age(p.Admitted), duration, p.Reason)
 	}
-	return found, nil
+	return result, nil
 }
 
 func ending(p *apipb.Push) string {
@@ -409,15 +409,15 @@ func othersText(f *apipb.Finding) string { return plain(intent.OthersText(int(f.
 
 // inLine is a finding in one line.
 func inLine(f *apipb.Finding) string {
-	text := where(f) + f.Message
+	text := location(f) + f.Message
 	if f.Alike > 0 {
 		text += fmt.Sprintf(" (%s)", intent.OthersText(int(f.Alike), nil))
 	}
 	return text
 }
 
-// where is the place that a finding names, as "file:line: field: ".
-func where(f *apipb.Finding) string {
+// location is the place that a finding names, as "file:line: field: ".
+func location(f *apipb.Finding) string {
 	place := f.File
 	if f.Line > 0 {
 		place = fmt.Sprintf("%s:%d", place, f.Line)
@@ -440,14 +440,14 @@ func where(f *apipb.Finding) string {
 // listWindows lists when checks that are calendars let pushes begin, in their
 // zones. A limit is that of each; the usual one leaves it to the server.
 func listWindows(ctx context.Context, s *session, c *client.Client, q query) (listing, error) {
-	found := listing{header: []string{"CHECK", "STATE", "OPENS", "CLOSES", "ZONE", "REASON"}}
+	result := listing{header: []string{"CHECK", "STATE", "OPENS", "CLOSES", "ZONE", "REASON"}}
 	request := &apipb.ListWindowsRequest{Partition: q.partition, Asset: q.asset}
 	if q.limit < usualLimit {
 		request.Limit = int32(q.limit)
 	}
 	response, err := c.Partitions.ListWindows(ctx, request)
 	if err != nil {
-		return found, err
+		return result, err
 	}
 	for _, w := range response.Windows {
 		zone, err := time.LoadLocation(w.Zone)
@@ -460,7 +460,7 @@ func listWindows(ctx context.Context, s *session, c *client.Client, q query) (li
 			}
 			return at.AsTime().In(zone).Format("Mon 2006-01-02 15:04 MST")
 		}
-		found.add(w, w.Check, w.State, moment(w.From), moment(w.Until), w.Zone, w.Reason)
+		result.add(w, w.Check, w.State, moment(w.From), moment(w.Until), w.Zone, w.Reason)
 	}
-	return found, nil
+	return result, nil
 }

@@ -45,7 +45,7 @@ folder lehr of your settings), and used by every command with that --server.`,
 }
 
 func (s *session) login(ctx context.Context, byDevice bool) error {
-	server, kept, err := s.loginPlace()
+	server, credentials, err := s.loginPlace()
 	if err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ func (s *session) login(ctx context.Context, byDevice bool) error {
 		return err
 	}
 	until := answer.Token.Until.AsTime()
-	err = kept.Set(server, client.Credential{Token: answer.Token.Id, Secret: answer.Secret, Name: answer.Token.Owner, Until: until})
+	err = credentials.Set(server, client.Credential{Token: answer.Token.Id, Secret: answer.Secret, Name: answer.Token.Owner, Until: until})
 	if err != nil {
 		return err
 	}
@@ -95,11 +95,11 @@ func (s *session) logoutCommand() *cobra.Command {
 		Long:  `Revoke the token that lehr auth login got, and forget it. Your login at the provider goes on.`,
 		Args:  cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
-			server, kept, err := s.loginPlace()
+			server, credentials, err := s.loginPlace()
 			if err != nil {
 				return err
 			}
-			found, err := kept.Get(server)
+			credential, err := credentials.Get(server)
 			if err != nil {
 				return err
 			}
@@ -107,12 +107,12 @@ func (s *session) logoutCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			_, err = client.DialWithRoots(server, found.Secret, s.actor(), roots).Auth.
-				RevokeToken(command.Context(), &apipb.RevokeTokenRequest{Id: found.Token, Reason: "logged out"})
+			_, err = client.DialWithRoots(server, credential.Secret, s.actor(), roots).Auth.
+				RevokeToken(command.Context(), &apipb.RevokeTokenRequest{Id: credential.Token, Reason: "logged out"})
 			if err != nil && !fault.Is(err, fault.Denied) { // Denied: it has ended already.
 				return err
 			}
-			if err := kept.Remove(server); err != nil {
+			if err := credentials.Remove(server); err != nil {
 				return err
 			}
 			if !s.json() {
@@ -124,16 +124,16 @@ func (s *session) logoutCommand() *cobra.Command {
 }
 
 // loginPlace is the server that is meant, and where credentials are kept.
-func (s *session) loginPlace() (server string, kept client.Credentials, err error) {
+func (s *session) loginPlace() (server string, credentials client.Credentials, err error) {
 	if len(s.servers) == 0 {
-		return "", kept, fault.New(fault.Invalid, "no server was named").
+		return "", credentials, fault.New(fault.Invalid, "no server was named").
 			WithHint("use --server https://lehr.example.com; a server of your own on this machine needs no login")
 	}
 	if server, err = client.ParseServer(s.servers[0]); err != nil {
-		return "", kept, err
+		return "", credentials, err
 	}
-	kept, err = s.credentials()
-	return server, kept, err
+	credentials, err = s.credentials()
+	return server, credentials, err
 }
 
 func (s *session) credentials() (client.Credentials, error) {
@@ -153,16 +153,16 @@ func (s *session) secret(server string) (string, error) {
 	if token := s.Getenv("LEHR_TOKEN"); token != "" {
 		return token, nil
 	}
-	kept, err := s.credentials()
+	credentials, err := s.credentials()
 	if err != nil {
 		return "", err
 	}
-	found, err := kept.Get(server)
-	if err == nil && !s.now().Before(found.Until) {
-		return "", fault.New(fault.Denied, "your login to %s ended at %s", server, found.Until.Local().Format("Jan 2 15:04 MST")).
+	credential, err := credentials.Get(server)
+	if err == nil && !s.now().Before(credential.Until) {
+		return "", fault.New(fault.Denied, "your login to %s ended at %s", server, credential.Until.Local().Format("Jan 2 15:04 MST")).
 			WithHint("log in again: lehr auth login --server %s", server)
 	}
-	return found.Secret, err
+	return credential.Secret, err
 }
 
 // roots are whose certificates are believed.

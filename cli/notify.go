@@ -29,11 +29,11 @@ lehr get notifications shows what is told of now, and how deliveries go.`,
 				return fault.New(fault.Invalid, "notifications are sent by the server, not by a command").WithHint("lehr notify --dry-run shows what it would have sent")
 			}
 			return s.readingPartition(command.Context(), func(c *client.Client, partition string) error {
-				from, err := s.moment(since)
+				sinceTime, err := s.moment(since)
 				if err != nil {
 					return err
 				}
-				response, err := c.Reports.ListRehearsal(command.Context(), &apipb.ListRehearsalRequest{Partition: partition, Since: from})
+				response, err := c.Reports.ListRehearsal(command.Context(), &apipb.ListRehearsalRequest{Partition: partition, Since: sinceTime})
 				if err != nil {
 					return err
 				}
@@ -65,17 +65,17 @@ func (s *session) printRehearsal(r *apipb.ListRehearsalResponse) {
 }
 
 func listNotifications(ctx context.Context, s *session, c *client.Client, q query) (listing, error) {
-	found := listing{header: []string{"WHAT", "NAME", "STATE", "SINCE", "TEXT"}}
+	result := listing{header: []string{"WHAT", "NAME", "STATE", "SINCE", "TEXT"}}
 	response, err := c.Reports.ListNotifications(ctx, &apipb.ListNotificationsRequest{Partition: q.partition})
 	if err != nil {
-		return found, err
+		return result, err
 	}
 	for _, n := range response.Open {
-		told := "not told yet"
+		status := "not told yet"
 		if n.Told != nil {
-			told = fmt.Sprintf("told %s, last %s", count(int(n.Times), "time"), s.ago(n.Told))
+			status = fmt.Sprintf("told %s, last %s", count(int(n.Times), "time"), s.ago(n.Told))
 		}
-		found.add(n, "cause", n.Name, told, s.ago(n.Since), count(int(n.Assets), "asset")+": "+n.Cause)
+		result.add(n, "cause", n.Name, status, s.ago(n.Since), count(int(n.Assets), "asset")+": "+n.Cause)
 	}
 	for _, t := range response.Targets {
 		state, since := "well", s.ago(t.Last)
@@ -86,7 +86,7 @@ func listNotifications(ctx context.Context, s *session, c *client.Client, q quer
 		if t.Problem != "" {
 			text += ": " + t.Problem
 		}
-		found.add(t, "target", t.Name, state, since, text)
+		result.add(t, "target", t.Name, state, since, text)
 	}
-	return found, nil
+	return result, nil
 }

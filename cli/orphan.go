@@ -11,7 +11,7 @@ import (
 )
 
 func listOrphans(ctx context.Context, s *session, c *client.Client, q query) (listing, error) {
-	found := listing{header: []string{"ASSET", "TYPE", "RESOURCE", "LAST IN", "SEEN"}}
+	result := listing{header: []string{"ASSET", "TYPE", "RESOURCE", "LAST IN", "SEEN"}}
 	request := &apipb.ListOrphansRequest{Partition: q.partition}
 	more, err := pages(q.limit, func(most int32) (int, bool, error) {
 		request.Limit = most
@@ -24,13 +24,13 @@ func listOrphans(ctx context.Context, s *session, c *client.Client, q query) (li
 			if s.wide() {
 				kind = o.Type
 			}
-			found.add(o, o.Asset, kind, o.ResourceKey, o.Incarnation, s.ago(o.Seen))
+			result.add(o, o.Asset, kind, o.ResourceKey, o.Incarnation, s.ago(o.Seen))
 		}
 		request.After = response.Next
 		return len(response.Orphans), response.Next != "", nil
 	})
-	found.more = more
-	return found, err
+	result.more = more
+	return result, err
 }
 
 func (s *session) disownCommand() *cobra.Command {

@@ -154,8 +154,8 @@ func (s *session) ago(at *timestamppb.Timestamp) string {
 	return s.age(at) + " ago"
 }
 
-// left is how long until a moment; empty when it is unset.
-func (s *session) left(until *timestamppb.Timestamp) string {
+// remaining is how long until a moment; empty when it is unset.
+func (s *session) remaining(until *timestamppb.Timestamp) string {
 	if until == nil {
 		return ""
 	}
@@ -170,7 +170,7 @@ func (s *session) ends(until *timestamppb.Timestamp) string {
 	if until != nil && !until.AsTime().After(s.now()) {
 		return "ended " + s.ago(until)
 	}
-	return s.left(until)
+	return s.remaining(until)
 }
 
 func short(d time.Duration) string {

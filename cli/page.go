@@ -45,16 +45,16 @@ func (s *session) pageLink(server string) (string, error) {
 	if strings.HasPrefix(server, "https://") {
 		return server + "/", nil
 	}
-	found := access.Rendezvous{URL: server, Token: s.Getenv("LEHR_TOKEN")}
+	rendezvous := access.Rendezvous{URL: server, Token: s.Getenv("LEHR_TOKEN")}
 	if len(s.servers) == 0 {
 		var err error
-		if found, err = access.ReadRendezvous(s.store); err != nil {
+		if rendezvous, err = access.ReadRendezvous(s.store); err != nil {
 			return "", err
 		}
 	}
-	if _, _, err := access.ParseBearer(found.Token); err == nil || found.Token == "" {
+	if _, _, err := access.ParseBearer(rendezvous.Token); err == nil || rendezvous.Token == "" {
 		return "", fault.New(fault.Denied, "a token lets no browser in: only the launch token of the server does").
 			WithHint("run lehr page on the server's machine, as the user who started it")
 	}
-	return access.PageLink(found.URL, found.Token), nil
+	return access.PageLink(rendezvous.URL, rendezvous.Token), nil
 }

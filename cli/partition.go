@@ -135,15 +135,15 @@ func (s *session) partitionOf(ctx context.Context, definition, sources string) (
 		read = func() ([]byte, error) { return s.local.ReadDefinition(ctx, definition, sources) }
 	}
 	text, err := read()
-	if known, is := errors.AsType[*fault.Error](err); is {
-		return "", known
+	if cause, isFault := errors.AsType[*fault.Error](err); isFault {
+		return "", cause
 	}
 	if err != nil {
 		return "", fault.New(fault.Unavailable, "reading the definition: %w", err)
 	}
 	lines := bufio.NewScanner(bytes.NewReader(text))
 	for lines.Scan() {
-		if value, found := strings.CutPrefix(lines.Text(), "partition:"); found {
+		if value, ok := strings.CutPrefix(lines.Text(), "partition:"); ok {
 			value, _, _ = strings.Cut(value, " #")
 			return strings.Trim(strings.TrimSpace(value), `"'`), nil
 		}

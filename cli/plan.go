@@ -134,7 +134,7 @@ func allReports(ctx context.Context, c *client.Client, partition string) ([]*api
 
 func (s *session) printPlanned(planned Planned, notes []string) error {
 	reports := planned.Answer.Reports
-	var differing, unknown, same, off int
+	var differing, unknown, same, offCount int
 	var unserved unserved
 	for _, r := range reports {
 		switch {
@@ -145,7 +145,7 @@ func (s *session) printPlanned(planned Planned, notes []string) error {
 		case r.State == string(intent.StateWaiting):
 			unknown++
 		case r.State == string(intent.StateOff):
-			off++
+			offCount++
 		case r.State == string(intent.StateUnserved):
 			unserved.add(r.Type)
 		}
@@ -167,7 +167,7 @@ func (s *session) printPlanned(planned Planned, notes []string) error {
 		}
 		fmt.Fprintf(s.Out, "Partition %s: %d to change, %d the same, %d unknown. Nothing was changed.\n",
 			plain(string(planned.Partition)), differing, same, unknown)
-		s.printNotLookedAt(unserved, off)
+		s.printNotLookedAt(unserved, offCount)
 	}
 	if differing+unknown > 0 || len(planned.Answer.Removed) > 0 {
 		return exit{exitDiffers}
@@ -178,8 +178,8 @@ func (s *session) printPlanned(planned Planned, notes []string) error {
 func (s *session) printPlannedAsset(planned Planned, r *apipb.Report) {
 	fmt.Fprintf(s.Out, "%s (%s)\n", plain(r.Asset), plain(lastName(r.Type)))
 	s.printPlan(r, "  ")
-	at, found := slices.BinarySearchFunc(planned.Assets, r.Asset, func(a BuiltAsset, id string) int { return cmp.Compare(string(a.ID), id) })
-	if found {
+	at, ok := slices.BinarySearchFunc(planned.Assets, r.Asset, func(a BuiltAsset, id string) int { return cmp.Compare(string(a.ID), id) })
+	if ok {
 		for _, d := range planned.Assets[at].Resolved {
 			fmt.Fprintf(s.Out, "  resolved: %s\n", plain(resolvedText(d)))
 		}
@@ -221,14 +221,14 @@ type brakes struct {
 
 // brakesOf asks the server, if one runs and knows the partition.
 func (s *session) brakesOf(ctx context.Context, partition string) (brakes, error) {
-	var found brakes
+	var result brakes
 	c, err := s.dial()
 	if err != nil {
-		return found, notThere(err)
+		return result, notThere(err)
 	}
 	holds, err := c.Brakes.ListHolds(ctx, &apipb.ListHoldsRequest{Partition: partition})
 	if err != nil {
-		return found, notThere(err)
+		return result, notThere(err)
 	}
 	for _, h := range holds.Holds {
 		if h.Expired {
@@ -241,27 +241,27 @@ func (s *session) brakesOf(ctx context.Context, partition string) (brakes, error
 		if h.Until != nil {
 			hold.Until = h.Until.AsTime()
 		}
-		found.holds = append(found.holds, hold)
+		result.holds = append(result.holds, hold)
 	}
 	pins, err := c.Brakes.ListPins(ctx, &apipb.ListPinsRequest{Partition: partition})
 	if err != nil {
-		return found, notThere(err)
+		return result, notThere(err)
 	}
 	for _, p := range pins.Pins {
 		if !p.Expired {
-			found.notes = append(found.notes, fmt.Sprintf("%s is pinned to %s by %s and would not follow: %s", p.Asset, p.Incarnation, p.Holder.GetName(), p.Reason))
+			result.notes = append(result.notes, fmt.Sprintf("%s is pinned to %s by %s and would not follow: %s", p.Asset, p.Incarnation, p.Holder.GetName(), p.Reason))
 		}
 	}
 	stops, err := c.Brakes.ListStops(ctx, &apipb.ListStopsRequest{})
 	if err != nil {
-		return found, notThere(err)
+		return result, notThere(err)
 	}
 	for _, stop := range stops.Stops {
 		if stop.Partition == "" || stop.Partition == partition {
-			found.notes = append(found.notes, fmt.Sprintf("the server is stopped by %s: %s; %s ends it", stop.Owner.GetName(), stop.Reason, stop.Ending))
+			result.notes = append(result.notes, fmt.Sprintf("the server is stopped by %s: %s; %s ends it", stop.Owner.GetName(), stop.Reason, stop.Ending))
 		}
 	}
-	return found, nil
+	return result, nil
 }
 
 // notThere passes over a server that does not run or does not know the

@@ -106,16 +106,16 @@ A plugin of checks, which protections ask, needs no example: --checks.
 
 Exit code 1 when a rule is broken.`,
 		RunE: func(command *cobra.Command, args []string) error {
-			out := output{command}
+			printer := output{command}
 			if list {
-				return out.rules(kit.Rules(test.Checks))
+				return printer.rules(kit.Rules(test.Checks))
 			}
 			test.Run = args
 			if err := test.validate(); err != nil {
 				return err
 			}
-			if !out.json() {
-				test.Begin, test.Tell = out.begin, out.tell
+			if !printer.json() {
+				test.Begin, test.Tell = printer.begin, printer.tell
 			}
 			reports, err := kit.Test(command.Context(), test)
 			if err != nil && command.Context().Err() != nil {
@@ -124,7 +124,7 @@ Exit code 1 when a rule is broken.`,
 			if err != nil {
 				return err
 			}
-			return out.summary(reports)
+			return printer.summary(reports)
 		},
 	}
 	flags := command.Flags()
@@ -179,9 +179,9 @@ func newPluginCommand(kit PluginKit) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			out := output{command}
-			if out.json() {
-				return out.print(map[string][]string{"files": files})
+			printer := output{command}
+			if printer.json() {
+				return printer.print(map[string][]string{"files": files})
 			}
 			for _, file := range files {
 				fmt.Fprintln(command.OutOrStdout(), plain(file))

@@ -83,7 +83,7 @@ func (l *progressLine) show(text string) {
 		return
 	}
 	l.drawn = true
-	fmt.Fprint(l.out, clearLine+within(text, columns-1)) // A full line would wrap.
+	fmt.Fprint(l.out, clearLine+shorten(text, columns-1)) // A full line would wrap.
 }
 
 // clearLine goes to the begin of a terminal's line and empties it.

@@ -13,7 +13,7 @@ import (
 )
 
 func (s *session) rejectCommand() *cobra.Command {
-	var reason, plan, of string
+	var reason, plan, person string
 	var withdraw bool
 	var duration time.Duration
 	command := &cobra.Command{
@@ -28,19 +28,19 @@ rejection is taken back: by whoever gave it, or by an operator for them.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
 			switch flags := command.Flags(); {
-			case !withdraw && of != "":
+			case !withdraw && person != "":
 				return fault.New(fault.Invalid, "--of says whose rejection to take back").WithHint("add --withdraw")
 			case withdraw && (flags.Changed("plan") || flags.Changed("for")):
 				return fault.New(fault.Invalid, "--withdraw takes all of a person's rejections of the asset back").WithHint("leave --plan and --for out")
 			}
-			if !withdraw || of != "" {
+			if !withdraw || person != "" {
 				if err := reasoned(command, reason); err != nil {
 					return err
 				}
 			}
 			return s.onPartition(command.Context(), func(c *client.Client, partition string) error {
 				if withdraw {
-					return s.withdraw(command.Context(), c, partition, args[0], of, reason)
+					return s.withdraw(command.Context(), c, partition, args[0], person, reason)
 				}
 				plan, err := readPlan(command.Context(), c, partition, args[0], plan)
 				if err != nil {
@@ -67,17 +67,17 @@ rejection is taken back: by whoever gave it, or by an operator for them.`,
 	flags.StringVar(&plan, "plan", "", "refuse unless this is the plan's digest (8 digits or more)")
 	flags.DurationVar(&duration, "for", 0, "end the rejection after this (default: never)")
 	flags.BoolVar(&withdraw, "withdraw", false, "take rejections of the asset back")
-	flags.StringVar(&of, "of", "", "with --withdraw: those of this person, not mine")
+	flags.StringVar(&person, "of", "", "with --withdraw: those of this person, not mine")
 	return command
 }
 
-func (s *session) withdraw(ctx context.Context, c *client.Client, partition, asset, of, reason string) (err error) {
-	whose := "your"
-	if of == "" {
+func (s *session) withdraw(ctx context.Context, c *client.Client, partition, asset, person, reason string) (err error) {
+	ownerText := "your"
+	if person == "" {
 		_, err = c.Approvals.WithdrawRejection(ctx, &apipb.WithdrawRejectionRequest{Partition: partition, Asset: asset, Reason: reason})
 	} else {
-		whose = plain(of) + "'s"
-		_, err = c.Approvals.OverruleRejection(ctx, &apipb.OverruleRejectionRequest{Partition: partition, Asset: asset, Of: of, Reason: reason})
+		ownerText = plain(person) + "'s"
+		_, err = c.Approvals.OverruleRejection(ctx, &apipb.OverruleRejectionRequest{Partition: partition, Asset: asset, Of: person, Reason: reason})
 	}
 	if err != nil {
 		return err
@@ -85,7 +85,7 @@ func (s *session) withdraw(ctx context.Context, c *client.Client, partition, ass
 	if s.json() {
 		return printMessage(s.Out, &apipb.WithdrawRejectionResponse{})
 	}
-	fmt.Fprintf(s.Out, "%s is no longer blocked by %s rejection.\n", plain(asset), whose)
+	fmt.Fprintf(s.Out, "%s is no longer blocked by %s rejection.\n", plain(asset), ownerText)
 	return nil
 }
 
@@ -127,7 +127,7 @@ never includes a stop, a hold, an approval, a budget or another push under way.`
 					return printMessage(s.Out, response.Override)
 				}
 				o := response.Override
-				fmt.Fprintf(s.Out, "Overridden, ending %s: check %s of %s as it is now (content %s)\n", s.left(o.Until), plain(o.Check), plain(o.Asset), brief(o.Effective))
+				fmt.Fprintf(s.Out, "Overridden, ending %s: check %s of %s as it is now (content %s)\n", s.remaining(o.Until), plain(o.Check), plain(o.Asset), brief(o.Effective))
 				return nil
 			})
 		},

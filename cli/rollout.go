@@ -120,7 +120,7 @@ func (s *session) rolloutOrderCommand(order rolloutOrder) *cobra.Command {
 }
 
 func (s *session) rolloutStartCommand() *cobra.Command {
-	var reason, to string
+	var reason, newValue string
 	command := &cobra.Command{
 		Use:   "start NAME [--to VALUE]",
 		Short: "Begin a run: of a rollout that sets a field, or that waits for a person",
@@ -133,7 +133,7 @@ says newer: held; then this begins what head has.`,
 		RunE: func(command *cobra.Command, args []string) error {
 			request := &apipb.OrderRolloutRequest{Rollout: args[0], Kind: string(intent.OrderStart), Reason: reason}
 			if command.Flags().Changed("to") {
-				value, err := jsonOf(to)
+				value, err := jsonOf(newValue)
 				if err != nil {
 					return err
 				}
@@ -149,7 +149,7 @@ says newer: held; then this begins what head has.`,
 		},
 	}
 	command.Flags().StringVar(&reason, "reason", "", "why, for whoever finds it")
-	command.Flags().StringVar(&to, "to", "", "the value that it sets, in JSON, or a text")
+	command.Flags().StringVar(&newValue, "to", "", "the value that it sets, in JSON, or a text")
 	return command
 }
 
@@ -182,11 +182,11 @@ func (s *session) order(command *cobra.Command, request *apipb.OrderRolloutReque
 		if s.json() {
 			return printMessage(s.Out, response.Order)
 		}
-		of := ""
+		runText := ""
 		if run := response.Rollout.GetRun(); run != nil && request.Kind != string(intent.OrderStart) {
-			of = fmt.Sprintf(" (run %d, %s)", run.Run, run.State)
+			runText = fmt.Sprintf(" (run %d, %s)", run.Run, run.State)
 		}
-		fmt.Fprintf(s.Out, "Asked rollout %s%s: %s.\n%s\n", plain(request.Rollout), plain(of), request.Kind, plain(next(response.Rollout)))
+		fmt.Fprintf(s.Out, "Asked rollout %s%s: %s.\n%s\n", plain(request.Rollout), plain(runText), request.Kind, plain(next(response.Rollout)))
 		return nil
 	})
 }
@@ -195,7 +195,7 @@ func (s *session) order(command *cobra.Command, request *apipb.OrderRolloutReque
 // are.
 func stageNow(run *apipb.RolloutRun) *apipb.RolloutStage {
 	for _, stage := range run.GetStages() {
-		if !over(stage) {
+		if !isStageOver(stage) {
 			return stage
 		}
 	}
@@ -204,7 +204,7 @@ func stageNow(run *apipb.RolloutRun) *apipb.RolloutStage {
 
 // over: nobody waits for the stage. One of which all assets are done may wait for its
 // validations still.
-func over(stage *apipb.RolloutStage) bool {
+func isStageOver(stage *apipb.RolloutStage) bool {
 	return stage.Total == 0 || stage.Skipped || stage.Ended != nil
 }
 
@@ -233,11 +233,11 @@ func (s *session) rolloutHistoryCommand() *cobra.Command {
 				return fault.New(fault.Invalid, "--limit %d is below 0", limit)
 			}
 			return s.readingPartition(command.Context(), func(c *client.Client, partition string) error {
-				found, err := s.history(command.Context(), c, partition, args[0], limit)
+				result, err := s.history(command.Context(), c, partition, args[0], limit)
 				if err != nil {
 					return err
 				}
-				return s.printListing(found, "runs")
+				return s.printListing(result, "runs")
 			})
 		},
 	}
@@ -246,7 +246,7 @@ func (s *session) rolloutHistoryCommand() *cobra.Command {
 }
 
 func (s *session) history(ctx context.Context, c *client.Client, partition, name string, limit int) (listing, error) {
-	found := listing{header: []string{"RUN", "STATE", "BRINGS", "BEGAN", "TOOK", "BY", "REACHED", "REASON"}}
+	result := listing{header: []string{"RUN", "STATE", "BRINGS", "BEGAN", "TOOK", "BY", "REACHED", "REASON"}}
 	request := &apipb.ListRunsRequest{Partition: partition, Rollout: name}
 	more, err := pages(limit, func(most int32) (int, bool, error) {
 		request.Limit = most
@@ -255,22 +255,22 @@ func (s *session) history(ctx context.Context, c *client.Client, partition, name
 			return 0, false, err
 		}
 		for _, run := range response.Runs {
-			took := "so far " + s.age(run.Began)
+			duration := "so far " + s.age(run.Began)
 			if run.Ended != nil {
-				took = short(run.Ended.AsTime().Sub(run.Began.AsTime()))
+				duration = short(run.Ended.AsTime().Sub(run.Began.AsTime()))
 			}
-			why := run.Reason
+			reason := run.Reason
 			if run.Bad != "" {
-				why = "bad: " + run.Bad
+				reason = "bad: " + run.Bad
 			}
-			found.add(run, fmt.Sprint(run.Run), run.State, brings(run), s.ago(run.Began), took, actor(run.By),
-				strings.TrimSuffix(reached(&apipb.Rollout{Run: run}), " assets were let go on"), cut(why))
+			result.add(run, fmt.Sprint(run.Run), run.State, brings(run), s.ago(run.Began), duration, actor(run.By),
+				strings.TrimSuffix(reached(&apipb.Rollout{Run: run}), " assets were let go on"), cut(reason))
 		}
 		request.Before = response.Next
 		return len(response.Runs), response.Next != 0, nil
 	})
-	found.more = more
-	return found, err
+	result.more = more
+	return result, err
 }
 
 // brings is what a run brings: an incarnation, or a value.
@@ -285,15 +285,15 @@ func brings(run *apipb.RolloutRun) string {
 func change(run *apipb.RolloutRun) string { return commits(run.GetChanged()) }
 
 func listRollouts(ctx context.Context, s *session, c *client.Client, q query) (listing, error) {
-	found := listing{header: []string{"ROLLOUT", "RUN", "STATE", "BRINGS", "CHANGE", "STAGES", "SINCE", "WAITS"}}
+	result := listing{header: []string{"ROLLOUT", "RUN", "STATE", "BRINGS", "CHANGE", "STAGES", "SINCE", "WAITS"}}
 	response, err := c.Rollouts.ListRollouts(ctx, &apipb.ListRolloutsRequest{Partition: q.partition})
 	if err != nil {
-		return found, err
+		return result, err
 	}
 	for _, r := range response.Rollouts[:min(len(response.Rollouts), q.limit)] {
 		run := r.GetRun()
 		if run == nil {
-			found.add(r, r.Name, "-", "no run yet", "-", "-", strings.Join(r.Stages, ","), "-", "")
+			result.add(r, r.Name, "-", "no run yet", "-", "-", strings.Join(r.Stages, ","), "-", "")
 			continue
 		}
 		state, since := run.State, run.Began
@@ -303,17 +303,17 @@ func listRollouts(ctx context.Context, s *session, c *client.Client, q query) (l
 		if !r.Governs {
 			state += ", not in the policy"
 		}
-		found.add(r, r.Name, fmt.Sprint(run.Run), state, brings(run), cmp.Or(within(change(run), 40), "-"), stagesDone(run), s.ago(since), cut(run.Waits))
+		result.add(r, r.Name, fmt.Sprint(run.Run), state, brings(run), cmp.Or(shorten(change(run), 40), "-"), stagesDone(run), s.ago(since), cut(run.Waits))
 	}
-	found.more = len(response.Rollouts) > q.limit
-	return found, nil
+	result.more = len(response.Rollouts) > q.limit
+	return result, nil
 }
 
 // stagesDone counts the stages that are over.
 func stagesDone(run *apipb.RolloutRun) string {
 	count := 0
 	for _, stage := range run.Stages {
-		if over(stage) {
+		if isStageOver(stage) {
 			count++
 		}
 	}

@@ -22,9 +22,9 @@ func (b board) bar(stage *apipb.RolloutStage) string {
 	if stage.Total == 0 {
 		return strings.Repeat(signs[2], barWidth)
 	}
-	done := int(stage.Done * barWidth / stage.Total)
-	on := max(done, int(math.Ceil(float64(stage.Selected*barWidth)/float64(stage.Total))))
-	return strings.Repeat(signs[0], done) + strings.Repeat(signs[1], on-done) + strings.Repeat(signs[2], barWidth-on)
+	doneWidth := int(stage.Done * barWidth / stage.Total)
+	selectedWidth := max(doneWidth, int(math.Ceil(float64(stage.Selected*barWidth)/float64(stage.Total))))
+	return strings.Repeat(signs[0], doneWidth) + strings.Repeat(signs[1], selectedWidth-doneWidth) + strings.Repeat(signs[2], barWidth-selectedWidth)
 }
 
 func (b board) stages(run *apipb.RolloutRun) {
@@ -37,17 +37,17 @@ func (b board) stages(run *apipb.RolloutRun) {
 	}
 	b.line("\n  %-*s  %-*s  %9s %9s %7s", width, "STAGE", barWidth, "", "DONE", "LET GO ON", "TOOK")
 	for _, stage := range run.Stages {
-		took := "-"
+		duration := "-"
 		switch {
 		case stage.Ended != nil && stage.Began != nil:
-			took = short(stage.Ended.AsTime().Sub(stage.Began.AsTime()))
+			duration = short(stage.Ended.AsTime().Sub(stage.Began.AsTime()))
 		case stage.Began != nil && openState(run.State):
-			took = b.age(stage.Began)
+			duration = b.age(stage.Began)
 		}
 		if stage.Skipped {
-			took = "skipped"
+			duration = "skipped"
 		}
-		b.line("  %-*s  %s  %9s %9d %7s", width, plain(stage.Name), b.bar(stage), fmt.Sprintf("%d/%d", stage.Done, stage.Total), stage.Selected, took)
+		b.line("  %-*s  %s  %9s %9d %7s", width, plain(stage.Name), b.bar(stage), fmt.Sprintf("%d/%d", stage.Done, stage.Total), stage.Selected, duration)
 		if stage.Waits != "" && stage.Waits != run.Waits && openState(run.State) {
 			b.line("  %-*s  waits %s", width, "", plain(stage.Waits))
 		}
@@ -57,12 +57,12 @@ func (b board) stages(run *apipb.RolloutRun) {
 
 // assets of a stage that are under way, with how long they have soaked.
 func (b board) assets(stage *apipb.RolloutStage, width int) {
-	shown := 0
+	waiting := 0
 	for _, a := range stage.Assets {
 		if a.State == "waits" || a.State == "done" {
 			continue
 		}
-		if shown++; shown > mostWaited {
+		if waiting++; waiting > mostWaited {
 			continue
 		}
 		state := map[string]string{"ill": "not healthy", "moving": "not in sync yet"}[a.State]
@@ -71,7 +71,7 @@ func (b board) assets(stage *apipb.RolloutStage, width int) {
 		}
 		b.line("  %-*s  %s: %s", width, "", plain(a.Asset), state)
 	}
-	if rest := shown - mostWaited; rest > 0 {
+	if rest := waiting - mostWaited; rest > 0 {
 		b.line("  %-*s  and %d more", width, "", rest)
 	}
 }
@@ -151,37 +151,37 @@ func (b board) edits(run *apipb.RolloutRun) {
 
 // fieldsOf a run: how many it set, and of how many.
 func fieldsOf(run *apipb.RolloutRun) string {
-	var set, landed int
+	var setCount, landed int
 	for _, e := range run.Edits {
 		if e.Changed == "" && e.Revision != "" {
-			set++
+			setCount++
 		}
 		if e.Changed == "" && e.Landed != "" {
 			landed++
 		}
 	}
-	return fmt.Sprintf("%d of %s, %d of which are in head", set, count(max(int(run.Fields), len(run.Edits)), "field"), landed)
+	return fmt.Sprintf("%d of %s, %d of which are in head", setCount, count(max(int(run.Fields), len(run.Edits)), "field"), landed)
 }
 
 // edited says how far a field has come.
 func edited(run *apipb.RolloutRun, e *apipb.RolloutEdit) string {
-	was := "was " + e.Before
+	previous := "was " + e.Before
 	if e.Before == "" {
-		was = "was not there"
+		previous = "was not there"
 	}
 	switch {
 	case e.Changed != "":
 		return "kept as set by " + e.Changed
 	case e.At == nil:
-		return "not set yet; an earlier run had set it, before that it " + was
+		return "not set yet; an earlier run had set it, before that it " + previous
 	case run.State == string(intent.RolloutRolledBack):
 		return "as before: " + cmp.Or(e.Before, "not there")
 	case e.Revision == "":
-		return fmt.Sprintf("%s as soon as the document is edited, %s", run.Value, was)
+		return fmt.Sprintf("%s as soon as the document is edited, %s", run.Value, previous)
 	case e.Landed == "":
-		return fmt.Sprintf("%s, %s, since revision %s, not in head yet", run.Value, was, e.Revision)
+		return fmt.Sprintf("%s, %s, since revision %s, not in head yet", run.Value, previous, e.Revision)
 	}
-	return fmt.Sprintf("%s, %s, since revision %s, in head since %s", run.Value, was, e.Revision, e.Landed)
+	return fmt.Sprintf("%s, %s, since revision %s, in head since %s", run.Value, previous, e.Revision, e.Landed)
 }
 
 // mostEvents are shown of a run, the newest.
@@ -193,9 +193,9 @@ func (b board) events(run *apipb.RolloutRun) {
 		return
 	}
 	b.line("")
-	if before := len(events) - mostEvents; before > 0 {
-		b.line("  %d events before these: -o json has all that are kept", before)
-		events = events[before:]
+	if omitted := len(events) - mostEvents; omitted > 0 {
+		b.line("  %d events before these: -o json has all that are kept", omitted)
+		events = events[omitted:]
 	}
 	var rows [][]string
 	for _, e := range events {

@@ -79,16 +79,16 @@ func (s *session) printRolloutPlan(p *apipb.PlanRolloutResponse) {
 	var rows [][]string
 	never := false
 	for _, step := range p.Steps {
-		when := "never, as it is now"
+		eta := "never, as it is now"
 		if step.At != nil {
-			after := step.At.AsTime().Sub(s.now()).Round(time.Second)
-			when = step.At.AsTime().Format("Mon 15:04:05 UTC") + " (in " + short(after) + ")"
-			if after <= 0 {
-				when = "now"
+			delay := step.At.AsTime().Sub(s.now()).Round(time.Second)
+			eta = step.At.AsTime().Format("Mon 15:04:05 UTC") + " (in " + short(delay) + ")"
+			if delay <= 0 {
+				eta = "now"
 			}
 		}
 		if step.Later {
-			when = "later"
+			eta = "later"
 		}
 		never = never || step.At == nil && !step.Later
 		named := listed(step.Assets, mostWaited)
@@ -98,7 +98,7 @@ func (s *session) printRolloutPlan(p *apipb.PlanRolloutResponse) {
 		if step.Waits != "" {
 			named += ": waits " + step.Waits
 		}
-		rows = append(rows, []string{when, step.Stage, fmt.Sprint(step.Count), named})
+		rows = append(rows, []string{eta, step.Stage, fmt.Sprint(step.Count), named})
 	}
 	table(s.Out, []string{"AT THE EARLIEST", "STAGE", "ASSETS", "WHICH"}, rows)
 	if run := p.Rollout.Run; !p.All && !p.Rest && run.GetWaits() != "" {

@@ -150,8 +150,8 @@ func (b board) story(run *apipb.RolloutRun) string {
 		text += ", promoted"
 	}
 	text += ", to " + brings(run)
-	if what := change(run); what != "" {
-		text += " (" + within(what, 100) + ")"
+	if changeText := change(run); changeText != "" {
+		text += " (" + shorten(changeText, 100) + ")"
 	}
 	if run.From != "" {
 		text += " from " + run.From
@@ -179,11 +179,11 @@ func (b board) waits(r *apipb.Rollout) {
 		b.line("Back to %s%s", plain(run.Back), reverts(run))
 	}
 	if run.State == string(intent.RolloutPaused) {
-		by := ""
+		pausedBy := ""
 		if e := lastEvent(run, intent.OrderPause); e != nil {
-			by = fmt.Sprintf(" by %s %s: %s", plain(actor(e.By)), b.ago(e.At), plain(e.Text))
+			pausedBy = fmt.Sprintf(" by %s %s: %s", plain(actor(e.By)), b.ago(e.At), plain(e.Text))
 		}
-		b.line("Paused%s\n  → lehr rollout resume %s --reason WHY lets it go on", by, plain(r.Name))
+		b.line("Paused%s\n  → lehr rollout resume %s --reason WHY lets it go on", pausedBy, plain(r.Name))
 		return
 	}
 	if run.Waits == "" {

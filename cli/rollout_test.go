@@ -173,7 +173,7 @@ run:
 // TestWatchTellsEachChangeOnce, in a pipe.
 func TestWatchTellsEachChangeOnce(t *testing.T) {
 	got := shown(t, "wide", func(s *session) {
-		told := told{session: s}
+		told := progressTeller{session: s}
 		r := underWay()
 		none := underWay()
 		none.Run = nil

@@ -21,10 +21,10 @@ func (s *session) watchRollout(ctx context.Context, c *client.Client, request *a
 		defer ticker.Stop()
 		redraw = ticker.C
 	}
-	told := told{session: s}
+	teller := progressTeller{session: s}
 	last, refused, err := followRollout(ctx, c, request, redraw, func(r *apipb.Rollout) error {
 		if !redraws {
-			return told.tell(r)
+			return teller.tell(r)
 		}
 		fmt.Fprint(s.Out, clearScreen)
 		return s.printStatus(r)
@@ -51,9 +51,9 @@ func (s *session) printRefused(refused *apipb.Candidate) {
 func followRollout(ctx context.Context, c *client.Client, request *apipb.WatchRolloutRequest, redraw <-chan time.Time, show func(*apipb.Rollout) error) (last *apipb.Rollout, refused *apipb.Candidate, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	messages, ended := make(chan *apipb.Rollout), make(chan error, 1)
+	messages, finished := make(chan *apipb.Rollout), make(chan error, 1)
 	go func() {
-		ended <- c.WatchRollout(ctx, request, func(m *apipb.WatchRolloutResponse) error {
+		finished <- c.WatchRollout(ctx, request, func(m *apipb.WatchRolloutResponse) error {
 			select {
 			case messages <- m.Rollout:
 			case <-ctx.Done():
@@ -71,7 +71,7 @@ func followRollout(ctx context.Context, c *client.Client, request *apipb.WatchRo
 		case <-redraw:
 		case <-ticker.C:
 			shows = false
-		case err := <-ended:
+		case err := <-finished:
 			return last, nil, err
 		}
 		if last == nil {
@@ -82,8 +82,8 @@ func followRollout(ctx context.Context, c *client.Client, request *apipb.WatchRo
 				return last, nil, err
 			}
 		}
-		over, refused, err := watched.isOver(ctx, last)
-		if over || err != nil {
+		isOver, refused, err := watched.isOver(ctx, last)
+		if isOver || err != nil {
 			return last, refused, err
 		}
 	}
@@ -99,7 +99,7 @@ type watchedRun struct {
 	client  *client.Client
 	request *apipb.WatchRolloutRequest
 	// began: it was looked at before.
-	began bool
+	started bool
 	// stale is the run that had ended before, until another begins.
 	stale uint64
 	// idle is since when nothing is built.
@@ -108,20 +108,20 @@ type watchedRun struct {
 
 // isOver reports whether the run is over. With it it returns the newest candidate, where
 // that is refused and no run is of it.
-func (w *watchedRun) isOver(ctx context.Context, r *apipb.Rollout) (over bool, refused *apipb.Candidate, err error) {
+func (w *watchedRun) isOver(ctx context.Context, r *apipb.Rollout) (isDone bool, refused *apipb.Candidate, err error) {
 	run := r.GetRun()
 	if w.request.Run != 0 {
 		return run != nil && !goesOn(run), nil, nil
 	}
-	ended := run != nil && hasEnded(run) && len(r.Pending) == 0
-	if !w.began {
-		w.began, w.idle = true, time.Now()
-		if ended {
+	finished := run != nil && hasEnded(run) && len(r.Pending) == 0
+	if !w.started {
+		w.started, w.idle = true, time.Now()
+		if finished {
 			w.stale = run.Run
 		}
 	}
-	if !ended || run.Run != w.stale {
-		return ended, nil, nil
+	if !finished || run.Run != w.stale {
+		return finished, nil, nil
 	}
 	response, err := w.client.Partitions.GetPartition(ctx, &apipb.GetPartitionRequest{Id: w.request.Partition})
 	if err != nil {
@@ -142,30 +142,30 @@ func endedAs(run *apipb.RolloutRun, refused *apipb.Candidate) error {
 	return exit{exitDiffers}
 }
 
-// told tells of a rollout in lines, each of what was not told before.
-type told struct {
+// progressTeller tells of a rollout in lines, each of what was not told before.
+type progressTeller struct {
 	*session
 	run    uint64
 	last   time.Time
-	stands string
+	status string
 	// events of the last moment that was told of.
 	events int
 }
 
-func (t *told) tell(r *apipb.Rollout) error {
+func (t *progressTeller) tell(r *apipb.Rollout) error {
 	if t.output != "table" && t.output != "wide" {
 		return t.printLine(r, func() { _ = printYAML(t.session, r); fmt.Fprintln(t.Out, "---") })
 	}
 	run := r.GetRun()
 	if run == nil {
-		if t.stands == "" {
-			t.stands = "none"
+		if t.status == "" {
+			t.status = "none"
 			fmt.Fprintf(t.Out, "%s  %s has no run yet\n", t.now().UTC().Format(time.TimeOnly), plain(r.Name))
 		}
 		return nil
 	}
 	if run.Run != t.run {
-		t.run, t.last, t.events, t.stands = run.Run, time.Time{}, 0, ""
+		t.run, t.last, t.events, t.status = run.Run, time.Time{}, 0, ""
 		fmt.Fprintf(t.Out, "%s  %s, run %d, to %s\n", run.Began.AsTime().Format(time.TimeOnly), plain(r.Name), run.Run, plain(brings(run)))
 	}
 	for _, e := range run.Events {
@@ -187,13 +187,13 @@ func (t *told) tell(r *apipb.Rollout) error {
 	for _, stage := range run.Stages {
 		done, total = done+stage.Done, total+stage.Total
 	}
-	stands := fmt.Sprintf("%s, %d of %d assets are done", run.State, done, total)
+	status := fmt.Sprintf("%s, %d of %d assets are done", run.State, done, total)
 	if goesOn(run) && run.Waits != "" {
-		stands += "; " + steady(run)
+		status += "; " + steady(run)
 	}
-	if stands != t.stands {
-		t.stands = stands
-		fmt.Fprintf(t.Out, "%s  %s\n", t.now().UTC().Format(time.TimeOnly), plain(stands))
+	if status != t.status {
+		t.status = status
+		fmt.Fprintf(t.Out, "%s  %s\n", t.now().UTC().Format(time.TimeOnly), plain(status))
 	}
 	return nil
 }

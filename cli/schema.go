@@ -10,7 +10,7 @@ import (
 )
 
 func (s *session) schemaCommand() *cobra.Command {
-	var of, sources string
+	var definitionFile, sources string
 	command := &cobra.Command{
 		Use:   "schema [lehr.yaml | TYPE]",
 		Short: "Print the JSON Schema of lehr.yaml, or of a type, for editors",
@@ -22,11 +22,11 @@ the partition that is defined in this folder.`,
   lehr schema shop.v1.Shop --definition prod/lehr.yaml`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
-			name, definition := "", of
+			name, definition := "", definitionFile
 			if len(args) > 0 && path.Ext(args[0]) != ".yaml" && path.Ext(args[0]) != ".yml" {
 				name = args[0]
 			}
-			if _, err := os.Stat("lehr.yaml"); err == nil && of == "" {
+			if _, err := os.Stat("lehr.yaml"); err == nil && definitionFile == "" {
 				definition = "lehr.yaml"
 			}
 			if definition != "" {
@@ -35,7 +35,7 @@ the partition that is defined in this folder.`,
 					return err
 				}
 			}
-			made, findings, err := s.local.JSONSchema(command.Context(), definition, sources, name)
+			schema, findings, err := s.local.JSONSchema(command.Context(), definition, sources, name)
 			if err != nil {
 				return err
 			}
@@ -43,10 +43,10 @@ the partition that is defined in this folder.`,
 				f := findings[0]
 				return fault.New(fault.Invalid, "the types of %s: %s:%d: %s", definition, f.File, f.Line, f.Message).WithHint("%s", f.Hint)
 			}
-			return printJSON(s.Out, made)
+			return printJSON(s.Out, schema)
 		},
 	}
-	command.Flags().StringVar(&of, "definition", "", "the definition that has the type (default: lehr.yaml, if there is one)")
+	command.Flags().StringVar(&definitionFile, "definition", "", "the definition that has the type (default: lehr.yaml, if there is one)")
 	sourcesFlag(command, &sources)
 	return command
 }

@@ -49,8 +49,8 @@ reports, lehr why.`,
 				if err != nil {
 					return err
 				}
-				if other, twice := options.Register[intent.PartitionID(partition)]; twice && other != definition {
-					return fault.New(fault.Invalid, "%s and %s both define partition %s", other, definition, partition).WithHint("rename one of them")
+				if registered, duplicate := options.Register[intent.PartitionID(partition)]; duplicate && registered != definition {
+					return fault.New(fault.Invalid, "%s and %s both define partition %s", registered, definition, partition).WithHint("rename one of them")
 				}
 				options.Register[intent.PartitionID(partition)] = definition
 			}
@@ -147,11 +147,11 @@ func (s *session) introduce(ctx context.Context, serving Serving) {
 	fmt.Fprintf(s.Out, "  look:  lehr get reports%s   lehr why ASSET%s\n", environment, environment)
 	fmt.Fprintf(s.Out, "  brake: lehr stop --reason WHY%s\n", environment)
 	c := client.Dial(serving.URL, serving.Token, s.actor())
-	told, pause := map[string]string{}, introduceFirst
+	printed, pause := map[string]string{}, introduceFirst
 	for ctx.Err() == nil {
 		response, err := c.Partitions.ListPartitions(ctx, &apipb.ListPartitionsRequest{})
 		pause = min(pause*3/2, introduceMost)
-		if err == nil && s.tell(response.Partitions, told) {
+		if err == nil && s.tell(response.Partitions, printed) {
 			pause = introduceFirst
 		}
 		select {
@@ -163,9 +163,9 @@ func (s *session) introduce(ctx context.Context, serving Serving) {
 
 // tell prints a line for each partition whose situation changed, and reports
 // whether any did.
-func (s *session) tell(partitions []*apipb.Partition, told map[string]string) (changed bool) {
-	if len(partitions) == 0 && told[""] == "" {
-		told[""] = "none"
+func (s *session) tell(partitions []*apipb.Partition, printed map[string]string) (changed bool) {
+	if len(partitions) == 0 && printed[""] == "" {
+		printed[""] = "none"
 		fmt.Fprintln(s.Out, "No partition is registered. Register one with: lehr partition add lehr.yaml")
 	}
 	for _, p := range partitions {
@@ -185,8 +185,8 @@ func (s *session) tell(partitions []*apipb.Partition, told map[string]string) (c
 				line += ": " + inLine(p.BlockedBy.Findings[0])
 			}
 		}
-		if told[p.Id] != line {
-			told[p.Id], changed = line, true
+		if printed[p.Id] != line {
+			printed[p.Id], changed = line, true
 			fmt.Fprintln(s.Out, plain(line))
 		}
 	}

@@ -42,8 +42,8 @@ type obedience struct {
 	// than they name. Of any other command a variable is a default of a flag that the
 	// command does not have.
 	refuses []setting
-	// instead says what to do where a flag is refused.
-	instead map[setting]string
+	// alternatives says what to do where a flag is refused.
+	alternatives map[setting]string
 }
 
 func obeying(groups ...[]setting) obedience { return obedience{obeys: slices.Concat(groups...)} }
@@ -64,7 +64,7 @@ func onWholeStore(groups ...[]setting) obedience {
 	whole := "it works on the whole store: leave the partition out"
 	return obedience{
 		obeys: slices.Concat(append(groups, ofOutput)...), refuses: []setting{settingServer, settingPartition},
-		instead: map[setting]string{settingPartition: whole, settingServer: "it works on the store itself, beside its server: name it with --store or --database"},
+		alternatives: map[setting]string{settingPartition: whole, settingServer: "it works on the store itself, beside its server: name it with --store or --database"},
 	}
 }
 
@@ -72,8 +72,8 @@ func onWholeStore(groups ...[]setting) obedience {
 // server.
 func onDefinition(name string) obedience {
 	return obedience{
-		obeys:   slices.Concat(ofPlaces, ofOutput),
-		instead: map[setting]string{settingPartition: "-p names a partition of a server, and it asks none: write lehr " + name + " lehr.yaml"},
+		obeys:        slices.Concat(ofPlaces, ofOutput),
+		alternatives: map[setting]string{settingPartition: "-p names a partition of a server, and it asks none: write lehr " + name + " lehr.yaml"},
 	}
 }
 
@@ -89,7 +89,7 @@ var obediences = map[string]obedience{
 	"plan":              inPartition,
 	"serve":             obeying(ofStores, ofOutput),
 	"partition":         obeying(),
-	"partition add":     {obeys: slices.Concat(ofPlaces, ofOutput), instead: map[setting]string{settingPartition: "--name names the partition to register"}},
+	"partition add":     {obeys: slices.Concat(ofPlaces, ofOutput), alternatives: map[setting]string{settingPartition: "--name names the partition to register"}},
 	"partition remove":  inPartition,
 	"partition list":    inPartition,
 	"document":          obeying(),
@@ -112,7 +112,7 @@ var obediences = map[string]obedience{
 	"diff":              inPartition,
 	"judge":             obeying(ofOutput),
 	"audit":             obeying(),
-	"audit verify":      {obeys: slices.Concat(ofStores, ofPartition, ofOutput), refuses: []setting{settingServer}, instead: map[setting]string{settingServer: "it reads the store itself: name it with --store or --database, or an exported audit with --file"}},
+	"audit verify":      {obeys: slices.Concat(ofStores, ofPartition, ofOutput), refuses: []setting{settingServer}, alternatives: map[setting]string{settingServer: "it reads the store itself: name it with --store or --database, or an exported audit with --file"}},
 	"audit export":      obeying(ofPlaces, ofPartition),
 	"audit checkpoint":  inPartition,
 	"page":              obeying(ofPlaces, ofOutput),
@@ -156,8 +156,8 @@ var obediences = map[string]obedience{
 // obedienceOf a command is that of its path, or of all in its family.
 func obedienceOf(command *cobra.Command) obedience {
 	path := commandPath(command)
-	if found, ok := obediences[path]; ok {
-		return found
+	if entry, ok := obediences[path]; ok {
+		return entry
 	}
 	family, _, _ := strings.Cut(path, " ")
 	return obediences[family+" *"]
@@ -171,40 +171,40 @@ func commandPath(command *cobra.Command) string {
 
 // refuseIgnored refuses what names something that the command would not look at.
 func (s *session) refuseIgnored(command *cobra.Command, args []string) error {
-	known := obedienceOf(command)
+	rules := obedienceOf(command)
 	flags := command.Root().PersistentFlags()
-	given := func(name setting) bool { return flags.Changed(string(name)) }
+	isGiven := func(name setting) bool { return flags.Changed(string(name)) }
 	for _, name := range settings {
 		flag := flags.Lookup(string(name))
 		switch {
-		case !given(name):
-		case !slices.Contains(known.obeys, name) && !onlyTable(flag.Value.String(), name):
+		case !isGiven(name):
+		case !slices.Contains(rules.obeys, name) && !onlyTable(flag.Value.String(), name):
 			return fault.New(fault.Invalid, "%s does nothing with --%s, and would ignore it", command.CommandPath(), name).
-				WithHint("%s", cmp.Or(known.instead[name], "leave it out"))
+				WithHint("%s", cmp.Or(rules.alternatives[name], "leave it out"))
 		case slices.Contains([]string{"", "[]"}, strings.TrimSpace(flag.Value.String())):
 			return emptyFlag(string(name))
 		}
 	}
-	named := given(settingStore) || given(settingDatabase) || s.Getenv("LEHR_STORE") != "" || s.Getenv("LEHR_DATABASE") != ""
-	if file := command.Flags().Lookup("file"); file != nil && file.Changed && !slices.Contains(known.obeys, settingServer) {
+	named := isGiven(settingStore) || isGiven(settingDatabase) || s.Getenv("LEHR_STORE") != "" || s.Getenv("LEHR_DATABASE") != ""
+	if file := command.Flags().Lookup("file"); file != nil && file.Changed && !slices.Contains(rules.obeys, settingServer) {
 		named = true // An exported audit.
 	}
-	for _, name := range known.refuses {
+	for _, name := range rules.refuses {
 		if s.Getenv(name.variable()) == "" || name == settingServer && named {
 			continue
 		}
 		return fault.New(fault.Invalid, "%s does nothing with %s, which is set, and would ignore it", command.CommandPath(), name.variable()).
-			WithHint("%s, or empty the variable: %s= %s", cmp.Or(known.instead[name], "leave it out"), name.variable(), command.CommandPath())
+			WithHint("%s, or empty the variable: %s= %s", cmp.Or(rules.alternatives[name], "leave it out"), name.variable(), command.CommandPath())
 	}
-	if slices.Contains(known.obeys, settingServer) && s.Getenv("LEHR_SERVER") != "" && s.Getenv("LEHR_STORE") != "" && s.Getenv("LEHR_DATABASE") == "" &&
-		!given(settingServer) && !given(settingStore) && !given(settingDatabase) && s.local.Client == nil {
+	if slices.Contains(rules.obeys, settingServer) && s.Getenv("LEHR_SERVER") != "" && s.Getenv("LEHR_STORE") != "" && s.Getenv("LEHR_DATABASE") == "" &&
+		!isGiven(settingServer) && !isGiven(settingStore) && !isGiven(settingDatabase) && s.local.Client == nil {
 		return fault.New(fault.Invalid, "both a server and a store are named, by LEHR_SERVER and LEHR_STORE").
 			WithHint("empty one of the variables, or name with --server or --store which is meant")
 	}
 	if err := refuseEmptyFlags(command); err != nil {
 		return err
 	}
-	if err := refuseEmpty(command, args); err != nil || !given(settingPartition) || !slices.Contains(known.obeys, settingPartition) {
+	if err := refuseEmpty(command, args); err != nil || !isGiven(settingPartition) || !slices.Contains(rules.obeys, settingPartition) {
 		return err
 	}
 	return s.refuseOther(command, args)

@@ -111,7 +111,7 @@ type simulation struct {
 
 	story, noShrink bool
 	only, trace     string
-	without         string
+	excluded        string
 	// documents are files in the place of documents: NAME=FILE.
 	documents []string
 }
@@ -159,7 +159,7 @@ func SimCommand(kit SimKit) *cobra.Command {
 	flags.Float64Var(&s.runs.Density, "density", 12, "disturbances an hour, about")
 	flags.IntVar(&s.runs.Replicas, "replicas", 1, "how many replicas share the store, as on a database (at most 9)")
 	flags.StringVar(&s.only, "only", "", "let only these disturbances happen: their numbers, or none")
-	flags.StringVar(&s.without, "without", "", "leave out these kinds of disturbance, such as \"restart,edit\"")
+	flags.StringVar(&s.excluded, "without", "", "leave out these kinds of disturbance, such as \"restart,edit\"")
 	flags.BoolVar(&s.runs.Complete, "complete", false, "fail, too, when a situation was not met that a set of runs must bring about")
 	flags.StringVar(&s.runs.Before, "before", "", "begin with this lehr.yaml, as the partition is now, and make the edit to --partition on the way")
 	_ = command.MarkFlagFilename("before")
@@ -220,7 +220,7 @@ func (s *simulation) settle() (err error) {
 	if r.Only, err = parseOnly(s.only); err != nil {
 		return err
 	}
-	if r.Without, err = parseKinds(s.without, s.kit.Kinds()); err != nil {
+	if r.Without, err = parseKinds(s.excluded, s.kit.Kinds()); err != nil {
 		return err
 	}
 	if r.Definition == "" && r.Before != "" {
@@ -261,21 +261,21 @@ func parseOnly(text string) ([]int, error) {
 }
 
 // parseKinds splits a list of kinds at commas; some have one in their names.
-func parseKinds(text string, known []string) (kinds []string, err error) {
+func parseKinds(text string, allowed []string) (kinds []string, err error) {
 	parts := strings.Split(text, ",")
-	for from := 0; text != "" && from < len(parts); {
-		to := len(parts)
+	for start := 0; text != "" && start < len(parts); {
+		end := len(parts)
 		kind := ""
-		for ; to > from; to-- {
-			if kind = strings.TrimSpace(strings.Join(parts[from:to], ",")); slices.Contains(known, kind) {
+		for ; end > start; end-- {
+			if kind = strings.TrimSpace(strings.Join(parts[start:end], ",")); slices.Contains(allowed, kind) {
 				break
 			}
 		}
-		if to == from {
-			return nil, fault.New(fault.Invalid, "there is no disturbance %q", strings.TrimSpace(parts[from])).WithHint("there are: %s", strings.Join(known, "; "))
+		if end == start {
+			return nil, fault.New(fault.Invalid, "there is no disturbance %q", strings.TrimSpace(parts[start])).WithHint("there are: %s", strings.Join(allowed, "; "))
 		}
 		kinds = append(kinds, kind)
-		from = to
+		start = end
 	}
 	return kinds, nil
 }
@@ -301,15 +301,15 @@ func (s *simulation) run(ctx context.Context) error {
 }
 
 // document reads what is given for one that a server holds, and notes it for the runs.
-func (s *simulation) document(_ context.Context, partition intent.PartitionID, name string) (found document.Document, err error) {
-	for _, given := range s.documents {
-		of, file, _ := strings.Cut(given, "=")
-		if of != name {
+func (s *simulation) document(_ context.Context, partition intent.PartitionID, name string) (doc document.Document, err error) {
+	for _, argument := range s.documents {
+		documentName, file, _ := strings.Cut(argument, "=")
+		if documentName != name {
 			continue
 		}
 		value, err := readDocumentFile(file)
 		if err != nil {
-			return found, err
+			return doc, err
 		}
 		content := document.Canonical(value)
 		if s.runs.Documents == nil {
@@ -318,7 +318,7 @@ func (s *simulation) document(_ context.Context, partition intent.PartitionID, n
 		s.runs.Documents[name] = string(content)
 		return document.Document{Partition: partition, Name: name, Content: content, Revision: document.Revision{ID: "file", Reason: "the file " + file}}, nil
 	}
-	return found, fault.New(fault.Invalid, "partition %s reads the document %s, which a server holds", partition, name).
+	return doc, fault.New(fault.Invalid, "partition %s reads the document %s, which a server holds", partition, name).
 		WithHint("say what it is: --document %s=%s (lehr document get %[1]s > %[2]s)", name, document.File(name))
 }
 
@@ -339,9 +339,9 @@ func (s *simulation) introduce(ctx context.Context) error {
 	if hasErrors(built.Findings) {
 		return (&session{Terminal: terminal, output: "table"}).printBuilt(built, "")
 	}
-	for _, given := range s.documents {
-		if name, _, _ := strings.Cut(given, "="); s.runs.Documents[name] == "" {
-			return fault.New(fault.Invalid, "--document %s: the definition reads no document %s that a server holds", given, name).
+	for _, argument := range s.documents {
+		if name, _, _ := strings.Cut(argument, "="); s.runs.Documents[name] == "" {
+			return fault.New(fault.Invalid, "--document %s: the definition reads no document %s that a server holds", argument, name).
 				WithHint("name one of a source {document: NAME}")
 		}
 	}

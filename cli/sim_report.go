@@ -17,23 +17,23 @@ const mostShrinkRuns = 300
 // simReport prints runs while they end, then what they amount to.
 type simReport struct {
 	*simulation
-	out, err io.Writer
-	began    time.Time
-	told     time.Time
-	failures []SimRun
-	broken   error
+	out, err  io.Writer
+	startedAt time.Time
+	toldAt    time.Time
+	failures  []SimRun
+	broken    error
 }
 
 func newSimReport(s *simulation) *simReport {
 	now := time.Now()
-	return &simReport{simulation: s, out: s.OutOrStdout(), err: s.ErrOrStderr(), began: now, told: now}
+	return &simReport{simulation: s, out: s.OutOrStdout(), err: s.ErrOrStderr(), startedAt: now, toldAt: now}
 }
 
 func (r *simReport) run(ctx context.Context) error {
 	if !r.json() {
-		fmt.Fprintf(r.out, "Lehr %s, %s.\n", plain(r.kit.Version), r.what())
+		fmt.Fprintf(r.out, "Lehr %s, %s.\n", plain(r.kit.Version), r.subject())
 	}
-	sum, err := r.kit.Run(ctx, r.runs, r.ended)
+	sum, err := r.kit.Run(ctx, r.runs, r.tellRun)
 	if err != nil {
 		return err
 	}
@@ -54,8 +54,8 @@ func (r *simReport) run(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// what is run, in words.
-func (r *simReport) what() string {
+// subject is run, in words.
+func (r *simReport) subject() string {
 	switch {
 	case r.runs.TotalHours > 0:
 		return fmt.Sprintf("seeds from %d on, %s h in all, %d at a time", r.runs.Seed, number(r.runs.TotalHours), r.runs.Workers)
@@ -68,8 +68,8 @@ func (r *simReport) what() string {
 // mostFailures is how many runs that failed are told in full.
 const mostFailures = 10
 
-// ended is told of each run.
-func (r *simReport) ended(run SimRun, sum SimSum) {
+// tellRun is told of each run.
+func (r *simReport) tellRun(run SimRun, sum SimSum) {
 	if r.json() {
 		if r.story || len(run.Broken) > 0 {
 			r.line(run.Details)
@@ -87,11 +87,11 @@ func (r *simReport) ended(run SimRun, sum SimSum) {
 	}
 	// Seldom, when it takes days.
 	now := time.Now()
-	often := min(5*time.Second+now.Sub(r.began)/20, 5*time.Minute)
-	if now.Sub(r.told) >= often {
-		r.told = now
+	often := min(5*time.Second+now.Sub(r.startedAt)/20, 5*time.Minute)
+	if now.Sub(r.toldAt) >= often {
+		r.toldAt = now
 		fmt.Fprintf(r.err, "%8s: %s, %s h, %d faults struck, %d effects, %d cells, %d of %d situations, %d failed\n",
-			now.Sub(r.began).Round(time.Second), count(sum.Runs, "run"), rounded(sum.Hours), sum.Struck, sum.Effects, sum.Cells,
+			now.Sub(r.startedAt).Round(time.Second), count(sum.Runs, "run"), rounded(sum.Hours), sum.Struck, sum.Effects, sum.Cells,
 			sum.Required-len(sum.Missing), sum.Required, sum.Failed)
 	}
 }
@@ -192,16 +192,16 @@ func (r *simReport) replay(seed uint64, only []int, story bool) string {
 }
 
 func (r *simReport) sum(ctx context.Context, sum SimSum) {
-	took := time.Since(r.began)
+	elapsed := time.Since(r.startedAt)
 	fmt.Fprintln(r.out)
 	if ctx.Err() != nil {
 		fmt.Fprintln(r.out, "Interrupted. So far:")
 	}
-	asked := 0
+	evaluations := 0
 	for _, n := range sum.Checked {
-		asked += n
+		evaluations += n
 	}
-	properties := fmt.Sprintf("%d properties, asked %d times", len(sum.Checked)-len(sum.Unchecked), asked)
+	properties := fmt.Sprintf("%d properties, asked %d times", len(sum.Checked)-len(sum.Unchecked), evaluations)
 	if len(sum.Unchecked) > 0 {
 		properties += "; nothing to ask about " + strings.Join(sum.Unchecked, ", ")
 	}
@@ -211,7 +211,7 @@ func (r *simReport) sum(ctx context.Context, sum SimSum) {
 	}
 	fields(r.out,
 		"Runs", fmt.Sprintf("%d, %d failed, %d made again to see that they are the same", sum.Runs, sum.Failed, sum.Twice),
-		"Virtual time", fmt.Sprintf("%s h, in %s of real time", rounded(sum.Hours), took.Round(100*time.Millisecond)),
+		"Virtual time", fmt.Sprintf("%s h, in %s of real time", rounded(sum.Hours), elapsed.Round(100*time.Millisecond)),
 		"Steps", strconv.FormatUint(sum.Steps, 10),
 		"Disturbances", fmt.Sprintf("%d planned, %d faults struck", sum.Planned, sum.Struck),
 		"Effects", strconv.Itoa(sum.Effects),

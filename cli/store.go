@@ -74,7 +74,7 @@ func (s *session) storeCommand() *cobra.Command {
 
 func (s *session) adoptCommand() *cobra.Command {
 	var reason string
-	var beyond uint64
+	var minEpoch uint64
 	command := &cobra.Command{
 		Use:   "adopt --reason WHY",
 		Short: "Serve a store in spite of what it lost; pushes go on",
@@ -96,7 +96,7 @@ store, and is done beside its servers.`,
 			if err := reasoned(command, reason); err != nil {
 				return err
 			}
-			adopted, err := s.local.Keeping.Adopt(command.Context(), s.storePlace(), reason, beyond, s.actor())
+			adopted, err := s.local.Keeping.Adopt(command.Context(), s.storePlace(), reason, minEpoch, s.actor())
 			if err != nil {
 				return err
 			}
@@ -108,7 +108,7 @@ store, and is done beside its servers.`,
 		},
 	}
 	command.Flags().StringVar(&reason, "reason", "", "why, for the record")
-	command.Flags().Uint64Var(&beyond, "beyond", 0, "go on past this epoch, which a target knows")
+	command.Flags().Uint64Var(&minEpoch, "beyond", 0, "go on past this epoch, which a target knows")
 	return command
 }
 
@@ -154,17 +154,17 @@ structures. It changes nothing, and a server may run meanwhile.`,
 	}
 }
 
-func (s *session) tellVerified(verified Verified, done string) error {
+func (s *session) tellVerified(verified Verified, label string) error {
 	if s.json() {
 		return printJSON(s.Out, verified)
 	}
-	fmt.Fprintf(s.Out, "%s: %s.\n", plain(done), verified)
+	fmt.Fprintf(s.Out, "%s: %s.\n", plain(label), verified)
 	return nil
 }
 
 // onlyFiles refuses what is done to files alone, and says what does it to a
 // database.
-func (s *session) onlyFiles(what, instead string) error {
+func (s *session) onlyFiles(operation, alternative string) error {
 	if s.storePlace().Database == "" {
 		return nil
 	}
@@ -172,8 +172,8 @@ func (s *session) onlyFiles(what, instead string) error {
 	if s.databaseGiven {
 		named = "--database"
 	}
-	return fault.New(fault.Invalid, "%s works on a store that is a file, and %s names a database", what, named).
-		WithHint("PostgreSQL's own tools do it, see docs/operating.md, Backup and restore: %s", instead)
+	return fault.New(fault.Invalid, "%s works on a store that is a file, and %s names a database", operation, named).
+		WithHint("PostgreSQL's own tools do it, see docs/operating.md, Backup and restore: %s", alternative)
 }
 
 func (s *session) backupCommand() *cobra.Command {

@@ -14,7 +14,7 @@ import (
 )
 
 func (s *session) timelineCommand() *cobra.Command {
-	var incarnation, before, after string
+	var incarnation, beforeFlag, afterAsset string
 	var limit int32
 	command := &cobra.Command{
 		Use:   "timeline ASSET | timeline --incarnation ID",
@@ -36,14 +36,14 @@ is in the way of the others.`,
 		RunE: func(command *cobra.Command, args []string) error {
 			return s.readingPartition(command.Context(), func(c *client.Client, partition string) error {
 				if incarnation != "" {
-					request := &apipb.GetSpreadRequest{Partition: partition, Incarnation: incarnationID(partition, incarnation), After: after, Limit: limit}
+					request := &apipb.GetSpreadRequest{Partition: partition, Incarnation: incarnationID(partition, incarnation), After: afterAsset, Limit: limit}
 					return s.showSpread(command, c, request)
 				}
-				until, err := s.moment(before)
+				beforeTime, err := s.moment(beforeFlag)
 				if err != nil {
 					return err
 				}
-				response, err := c.Reports.GetTimeline(command.Context(), &apipb.GetTimelineRequest{Partition: partition, Asset: args[0], Before: until, Limit: limit})
+				response, err := c.Reports.GetTimeline(command.Context(), &apipb.GetTimelineRequest{Partition: partition, Asset: args[0], Before: beforeTime, Limit: limit})
 				if err != nil {
 					return err
 				}
@@ -57,8 +57,8 @@ is in the way of the others.`,
 	}
 	flags := command.Flags()
 	flags.StringVar(&incarnation, "incarnation", "", "show which assets got this incarnation")
-	flags.StringVar(&before, "before", "", "only what began before: a time, or how long ago as 90m, 2h or 3d")
-	flags.StringVar(&after, "after", "", "of an incarnation, the assets after this one")
+	flags.StringVar(&beforeFlag, "before", "", "only what began before: a time, or how long ago as 90m, 2h or 3d")
+	flags.StringVar(&afterAsset, "after", "", "of an incarnation, the assets after this one")
 	flags.Int32Var(&limit, "limit", 100, "at most so many rows")
 	return command
 }
@@ -109,21 +109,21 @@ func (s *session) showSpread(command *cobra.Command, c *client.Client, request *
 	if response.Removed > 0 {
 		removed = fmt.Sprint(response.Removed)
 	}
-	after := func(t *timestamppb.Timestamp) string {
+	sincePublished := func(t *timestamppb.Timestamp) string {
 		if t == nil || response.Published == nil {
 			return ""
 		}
 		return fmt.Sprintf("%s, %s after", at(t), short(t.AsTime().Sub(response.Published.AsTime())))
 	}
 	fields(s.Out, "incarnation", response.Incarnation, "published", at(response.Published), "arrived", got,
-		"first", after(response.First), "last", after(response.Last), "removed", removed)
+		"first", sincePublished(response.First), "last", sincePublished(response.Last), "removed", removed)
 	var rows [][]string
 	for _, a := range response.Page {
-		said := a.Reason
+		note := a.Reason
 		if a.Instead != "" {
-			said = "with " + a.Instead
+			note = "with " + a.Instead
 		}
-		rows = append(rows, []string{a.Asset, at(a.At), a.Push, a.State, said})
+		rows = append(rows, []string{a.Asset, at(a.At), a.Push, a.State, note})
 	}
 	fmt.Fprintln(s.Out)
 	table(s.Out, []string{"ASSET", "AT", "PUSH", "STATE", "TEXT"}, rows)

@@ -38,13 +38,13 @@ PARTITION has who is in the way, what would end it, and the chains.`,
   lehr top -o wide        # causes in full, however wide the terminal is`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
-			given := command.Flags().Changed("every")
+			isEverySet := command.Flags().Changed("every")
 			switch {
-			case once && given:
+			case once && isEverySet:
 				return fault.New(fault.Invalid, "--once and --every contradict each other").WithHint("leave one of them out")
-			case given && every <= 0:
+			case isEverySet && every <= 0:
 				return fault.New(fault.Invalid, "--every %s is no pause", every).WithHint("write --every 2s, or --once")
-			case once || !given && (s.json() || !terminal(s.Out)):
+			case once || !isEverySet && (s.json() || !terminal(s.Out)):
 				every = 0
 			}
 			c, err := s.connectOrRead(command.Context())
@@ -64,16 +64,16 @@ const usualEvery = 2 * time.Second
 
 // terminal reports whether somebody sees what is written.
 func terminal(out io.Writer) bool {
-	file, is := out.(*os.File)
-	if !is {
+	file, ok := out.(*os.File)
+	if !ok {
 		return false
 	}
-	about, err := file.Stat()
-	if err != nil || about.Mode()&os.ModeCharDevice == 0 {
+	info, err := file.Stat()
+	if err != nil || info.Mode()&os.ModeCharDevice == 0 {
 		return false
 	}
 	nowhere, err := os.Stat(os.DevNull)
-	return err != nil || !os.SameFile(about, nowhere)
+	return err != nil || !os.SameFile(info, nowhere)
 }
 
 // room is how long a line may be: as wide as the terminal is. Where there is none, or with
@@ -82,7 +82,7 @@ func (s *session) room() int {
 	if s.output == "wide" {
 		return math.MaxInt
 	}
-	if file, is := s.Out.(*os.File); is {
+	if file, ok := s.Out.(*os.File); ok {
 		if size, err := unix.IoctlGetWinsize(int(file.Fd()), unix.TIOCGWINSZ); err == nil {
 			return max(int(size.Col), columns)
 		}
@@ -214,16 +214,16 @@ func viewOf(ctx context.Context, c *client.Client, p *apipb.Partition) (view, er
 	if p.Head == "" && len(p.States) == 0 {
 		return v, nil
 	}
-	why, err := c.Reports.Why(ctx, &apipb.WhyRequest{Partition: p.Id, Subject: "partition"})
+	explanation, err := c.Reports.Why(ctx, &apipb.WhyRequest{Partition: p.Id, Subject: "partition"})
 	if err != nil {
 		return v, err
 	}
-	v.Followed = why.Followed
-	for _, found := range why.Causes {
-		root := found.Root
+	v.Followed = explanation.Followed
+	for _, entry := range explanation.Causes {
+		root := entry.Root
 		v.Causes = append(v.Causes, cause{
-			Sort: found.Sort, Kind: root.GetKind(), Assets: found.Assets, Names: found.Names, Root: root.GetAsset(), Example: found.Example,
-			Summary: found.Summary, Owner: root.GetOwner(), Since: timeOf(root.GetSince()), Until: timeOf(root.GetUntil()),
+			Sort: entry.Sort, Kind: root.GetKind(), Assets: entry.Assets, Names: entry.Names, Root: root.GetAsset(), Example: entry.Example,
+			Summary: entry.Summary, Owner: root.GetOwner(), Since: timeOf(root.GetSince()), Until: timeOf(root.GetUntil()),
 		})
 	}
 	return v, nil
@@ -256,11 +256,11 @@ func rollingOf(rollouts []*apipb.Rollout) (list []rolling) {
 		if !goesOn(run) {
 			continue
 		}
-		found := rolling{Name: r.Name, Run: run.Run, State: run.State, Brings: brings(run), Since: run.Began.AsTime(), Waits: run.Waits}
+		entry := rolling{Name: r.Name, Run: run.Run, State: run.State, Brings: brings(run), Since: run.Began.AsTime(), Waits: run.Waits}
 		for _, stage := range run.Stages {
-			found.Done, found.Assets = found.Done+stage.Done, found.Assets+stage.Total
+			entry.Done, entry.Assets = entry.Done+stage.Done, entry.Assets+stage.Total
 		}
-		list = append(list, found)
+		list = append(list, entry)
 	}
 	return list
 }
@@ -291,9 +291,9 @@ func (s *session) printViews(views []view, room int) {
 		if i > 0 {
 			fmt.Fprintln(s.Out)
 		}
-		fmt.Fprintln(s.Out, within(fmt.Sprintf("%s: head %s, mode %s: %s", v.Partition, cmp.Or(v.Head, "none"), cmp.Or(v.Mode, "none"), cmp.Or(states(v.States), "nothing was looked at")), room))
+		fmt.Fprintln(s.Out, shorten(fmt.Sprintf("%s: head %s, mode %s: %s", v.Partition, cmp.Or(v.Head, "none"), cmp.Or(v.Mode, "none"), cmp.Or(states(v.States), "nothing was looked at")), room))
 		if v.Refused != "" {
-			fmt.Fprintln(s.Out, within("  the newest sources are not served: "+plain(v.Refused), room))
+			fmt.Fprintln(s.Out, shorten("  the newest sources are not served: "+plain(v.Refused), room))
 		}
 		s.printLines(v, room)
 		if v.Followed > 0 {
@@ -314,7 +314,7 @@ func (s *session) printLines(v view, room int) {
 		return
 	}
 	lines := []string{fmt.Sprintf("  %-8s %7s %6s  %s", "WHAT", "ASSETS", "FOR", "CAUSE (SUCH AS)")}
-	add := func(what string, assets int64, since *time.Time, text, example string) {
+	add := func(kind string, assets int64, since *time.Time, text, example string) {
 		many, age := "all", "-"
 		if assets > 0 {
 			many = fmt.Sprint(assets)
@@ -322,7 +322,7 @@ func (s *session) printLines(v view, room int) {
 		if since != nil {
 			age = short(s.now().Sub(*since))
 		}
-		line := fmt.Sprintf("  %-8s %7s %6s  ", what, many, age)
+		line := fmt.Sprintf("  %-8s %7s %6s  ", kind, many, age)
 		width := room - len(line)
 		text = exampled(plain(text), plain(example), min(width, math.MaxInt/mostWrapped)*mostWrapped)
 		lines = append(lines, line+strings.Join(wrapped(text, width), "\n"+strings.Repeat(" ", len(line))))
@@ -365,7 +365,7 @@ func wrapped(text string, width int) (lines []string) {
 		lines = append(lines, string(rest[:end]))
 		rest = rest[next:]
 	}
-	return append(lines, within(string(rest), width))
+	return append(lines, shorten(string(rest), width))
 }
 
 func lastIndex(runes []rune, wanted rune) int {
@@ -380,14 +380,14 @@ func lastIndex(runes []rune, wanted rune) int {
 // exampled is a text with an example behind it, which stays on one line when the text is cut.
 func exampled(text, example string, room int) string {
 	if example == "" {
-		return within(text, room)
+		return shorten(text, room)
 	}
-	example = " (" + within(example, room/mostWrapped-len("()")) + ")"
-	return within(text, room-len([]rune(example))) + example
+	example = " (" + shorten(example, room/mostWrapped-len("()")) + ")"
+	return shorten(text, room-len([]rune(example))) + example
 }
 
-// within shortens what lehr why has whole.
-func within(text string, room int) string {
+// shorten shortens what lehr why has whole.
+func shorten(text string, room int) string {
 	if runes := []rune(text); len(runes) > room {
 		return string(runes[:room-1]) + "…"
 	}
@@ -395,4 +395,4 @@ func within(text string, room int) string {
 }
 
 // cut is within a line of a table.
-func cut(text string) string { return within(text, 120) }
+func cut(text string) string { return shorten(text, 120) }

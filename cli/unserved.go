@@ -31,7 +31,7 @@ func (u unserved) exit() error {
 
 // printNotLookedAt tells of assets that were compared with nothing: those that no plugin
 // serves, and those whose mode is off.
-func (s *session) printNotLookedAt(u unserved, off int) {
+func (s *session) printNotLookedAt(u unserved, offCount int) {
 	if u.assets > 0 {
 		var types []string
 		for _, name := range slices.Sorted(maps.Keys(u.byType)) {
@@ -40,7 +40,7 @@ func (s *session) printNotLookedAt(u unserved, off int) {
 		fmt.Fprintf(s.Out, "Not looked at, for no plugin serves their type: %s (%s).\n", count(u.assets, "asset"), strings.Join(types, ", "))
 		fmt.Fprintln(s.Out, "Bind their types under plugins in lehr.yaml; or, where they are only to be read, list them under models.")
 	}
-	if off > 0 {
-		fmt.Fprintf(s.Out, "Not looked at, for their mode is off: %s.\n", count(off, "asset"))
+	if offCount > 0 {
+		fmt.Fprintf(s.Out, "Not looked at, for their mode is off: %s.\n", count(offCount, "asset"))
 	}
 }

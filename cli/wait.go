@@ -29,19 +29,19 @@ was saved before is built first; for an edit in git or elsewhere use --newer-tha
   lehr wait web/a --newer-than 12    # for an edit made when head was 12`,
 		RunE: func(command *cobra.Command, args []string) error {
 			return s.onPartition(command.Context(), func(c *client.Client, partition string) error {
-				if name, is := strings.CutPrefix(strings.Join(args, ""), intent.RolloutPrefix); is && len(args) == 1 && newer == "" {
+				if name, ok := strings.CutPrefix(strings.Join(args, ""), intent.RolloutPrefix); ok && len(args) == 1 && newer == "" {
 					return s.waitForRollout(command.Context(), c, &apipb.WatchRolloutRequest{Partition: partition, Rollout: name}, timeout)
 				}
 				goal := goal{partition: partition, assets: args}
 				if newer != "" {
-					than, err := intent.ParseIncarnationID(incarnationID(partition, newer))
+					baseline, err := intent.ParseIncarnationID(incarnationID(partition, newer))
 					if err != nil {
 						return err
 					}
-					if string(than.Partition) != partition {
-						return fault.New(fault.Invalid, "%s is of another partition than %s", than, partition).WithHint("name the partition with --partition")
+					if string(baseline.Partition) != partition {
+						return fault.New(fault.Invalid, "%s is of another partition than %s", baseline, partition).WithHint("name the partition with --partition")
 					}
-					goal.newer = than.Sequence
+					goal.newer = baseline.Sequence
 				}
 				return s.wait(command.Context(), c, goal, timeout)
 			})
@@ -77,7 +77,7 @@ func (s *session) wait(ctx context.Context, c *client.Client, goal goal, timeout
 		if err != nil {
 			return err
 		}
-		if p.settled > 0 && len(p.behind) == 0 {
+		if p.settled > 0 && len(p.lagging) == 0 {
 			response, err := c.Partitions.GetPartition(ctx, &apipb.GetPartitionRequest{Id: goal.partition})
 			if err != nil {
 				return err
@@ -93,7 +93,7 @@ func (s *session) wait(ctx context.Context, c *client.Client, goal goal, timeout
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-deadline.C:
-			return s.gaveUp(ctx, c, goal, p.behind, timeout)
+			return s.gaveUp(ctx, c, goal, p.lagging, timeout)
 		case <-time.After(waitPeriod):
 		}
 	}
@@ -103,20 +103,20 @@ func (s *session) wait(ctx context.Context, c *client.Client, goal goal, timeout
 // not served, which production is not as.
 func (s *session) converged(p progress, blocked *apipb.Candidate) error {
 	if s.json() {
-		said := map[string]any{"converged": p.unserved.assets == 0, "assets": p.settled}
+		answer := map[string]any{"converged": p.unserved.assets == 0, "assets": p.settled}
 		if p.unserved.assets > 0 {
-			said["unserved"] = p.unserved.assets
+			answer["unserved"] = p.unserved.assets
 		}
 		if blocked != nil {
-			said["blocked_by"] = blocked.Id
+			answer["blocked_by"] = blocked.Id
 		}
-		if err := printJSON(s.Out, said); err != nil {
+		if err := printJSON(s.Out, answer); err != nil {
 			return err
 		}
 		return p.unserved.exit()
 	}
-	fmt.Fprintf(s.Out, "In sync: %s.\n", count(p.settled-p.unserved.assets-p.off, "asset"))
-	s.printNotLookedAt(p.unserved, p.off)
+	fmt.Fprintf(s.Out, "In sync: %s.\n", count(p.settled-p.unserved.assets-p.offCount, "asset"))
+	s.printNotLookedAt(p.unserved, p.offCount)
 	if blocked != nil {
 		fmt.Fprintf(s.Out, "The newest sources are %s, and not served (candidate %s): lehr describe candidate tells why.\n", blocked.State, plain(blocked.Id))
 	}
@@ -124,9 +124,9 @@ func (s *session) converged(p progress, blocked *apipb.Candidate) error {
 }
 
 // gaveUp names what is not in sync, and why the first of it is not.
-func (s *session) gaveUp(ctx context.Context, c *client.Client, goal goal, behind []string, timeout time.Duration) error {
+func (s *session) gaveUp(ctx context.Context, c *client.Client, goal goal, lagging []string, timeout time.Duration) error {
 	if s.json() {
-		if err := printJSON(s.Out, map[string]any{"converged": false, "behind": behind}); err != nil {
+		if err := printJSON(s.Out, map[string]any{"converged": false, "behind": lagging}); err != nil {
 			return err
 		}
 		return exit{exitTimedOut}
@@ -144,10 +144,10 @@ func (s *session) gaveUp(ctx context.Context, c *client.Client, goal goal, behin
 		}
 		return exit{exitTimedOut}
 	}
-	fmt.Fprintf(s.Out, "Not in sync after %s: %s.\n", timeout, count(len(behind), "asset"))
-	const shown = 5
-	for _, asset := range behind[:min(shown, len(behind))] {
-		why, err := c.Reports.Why(ctx, &apipb.WhyRequest{Partition: goal.partition, Asset: asset})
+	fmt.Fprintf(s.Out, "Not in sync after %s: %s.\n", timeout, count(len(lagging), "asset"))
+	const limit = 5
+	for _, asset := range lagging[:min(limit, len(lagging))] {
+		explanation, err := c.Reports.Why(ctx, &apipb.WhyRequest{Partition: goal.partition, Asset: asset})
 		if fault.Is(err, fault.NotFound) {
 			fmt.Fprintf(s.Out, "  %s\n", plain(err.Error()))
 			continue
@@ -155,7 +155,7 @@ func (s *session) gaveUp(ctx context.Context, c *client.Client, goal goal, behin
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(s.Out, "  %s\n", plain(why.Summary))
+		fmt.Fprintf(s.Out, "  %s\n", plain(explanation.Summary))
 	}
 	return exit{exitTimedOut}
 }
@@ -172,16 +172,16 @@ type progress struct {
 	// them, and not looked at.
 	settled  int
 	unserved unserved
-	off      int
-	// behind are the ids of all others.
-	behind []string
+	offCount int
+	// lagging are the ids of all others.
+	lagging []string
 }
 
 func (p *progress) add(a *apipb.Asset) {
 	state := intent.State(a.State)
 	isSettled := state == intent.StateInSync || state == intent.StateOff || state.IsUncompared()
 	if !isSettled || !a.Current || a.AfterPush {
-		p.behind = append(p.behind, a.Id)
+		p.lagging = append(p.lagging, a.Id)
 		return
 	}
 	p.settled++
@@ -189,7 +189,7 @@ func (p *progress) add(a *apipb.Asset) {
 	case intent.StateUnserved:
 		p.unserved.add(a.Type)
 	case intent.StateOff:
-		p.off++
+		p.offCount++
 	}
 }
 
@@ -201,7 +201,7 @@ func (g goal) progress(ctx context.Context, c *client.Client) (p progress, err e
 			return p, err
 		}
 		if !g.reached(response.Partition) {
-			return progress{behind: g.assets}, nil
+			return progress{lagging: g.assets}, nil
 		}
 	}
 	if len(g.assets) > 0 {

@@ -16,8 +16,8 @@ import (
 
 // watched is what watch was asked for.
 type watched struct {
-	filter, after, prefix string
-	once                  bool
+	filter, afterIncarnation, prefix string
+	once                             bool
 }
 
 func (s *session) watchCommand() *cobra.Command {
@@ -39,9 +39,9 @@ servers it goes on at another when the one that it watches ends.`,
 			if watch == nil {
 				return fault.New(fault.Invalid, "%q cannot be watched", args[0]).WithHint("watch assets or reports")
 			}
-			for flag, of := range map[string]string{"filter": "assets", "after": "assets", "prefix": "reports"} {
-				if command.Flags().Changed(flag) && of != args[0] {
-					return fault.New(fault.Invalid, "--%s does not choose among %s", flag, args[0]).WithHint("it is for lehr watch %s", of)
+			for flag, kind := range map[string]string{"filter": "assets", "after": "assets", "prefix": "reports"} {
+				if command.Flags().Changed(flag) && kind != args[0] {
+					return fault.New(fault.Invalid, "--%s does not choose among %s", flag, args[0]).WithHint("it is for lehr watch %s", kind)
 				}
 			}
 			return s.onPartition(command.Context(), func(c *client.Client, partition string) error {
@@ -51,7 +51,7 @@ servers it goes on at another when the one that it watches ends.`,
 	}
 	flags := command.Flags()
 	flags.StringVar(&w.filter, "filter", "", "assets for which this CEL expression is true")
-	flags.StringVar(&w.after, "after", "", "go on after this incarnation, instead of with all of head")
+	flags.StringVar(&w.afterIncarnation, "after", "", "go on after this incarnation, instead of with all of head")
 	flags.StringVar(&w.prefix, "prefix", "", "reports of assets whose id begins with this")
 	flags.BoolVar(&w.once, "once", false, "end when all that is there now has been shown")
 	return command
@@ -59,8 +59,8 @@ servers it goes on at another when the one that it watches ends.`,
 
 func (s *session) watchAssets(ctx context.Context, c *client.Client, partition string, w watched) error {
 	request := &apipb.WatchAssetsRequest{Partition: partition, Filter: w.filter}
-	if w.after != "" {
-		request.After = incarnationID(partition, w.after)
+	if w.afterIncarnation != "" {
+		request.After = incarnationID(partition, w.afterIncarnation)
 	}
 	last := request.After
 	err := c.WatchAssets(ctx, request, func(m *apipb.WatchAssetsResponse) error {
@@ -75,11 +75,11 @@ func (s *session) watchAssets(ctx context.Context, c *client.Client, partition s
 		}
 		return nil
 	})
-	return ended(ctx, err, func(lost *fault.Error) *fault.Error {
+	return watchError(ctx, err, func(failure *fault.Error) *fault.Error {
 		if last == "" {
-			return lost
+			return failure
 		}
-		return lost.WithHint("to go on where it was cut off: lehr watch assets --after %s", last)
+		return failure.WithHint("to go on where it was cut off: lehr watch assets --after %s", last)
 	})
 }
 
@@ -107,7 +107,7 @@ func (s *session) watchReports(ctx context.Context, c *client.Client, partition 
 		}
 		return nil
 	})
-	return ended(ctx, err, func(lost *fault.Error) *fault.Error { return lost })
+	return watchError(ctx, err, func(failure *fault.Error) *fault.Error { return failure })
 }
 
 func (s *session) printReports(m *apipb.WatchReportsResponse) {
@@ -142,13 +142,13 @@ func (s *session) printLine(m proto.Message, forPeople func()) error {
 // errShown: all that was asked for has been shown.
 var errShown = errors.New("shown")
 
-// ended says why a watch ended, which it does not do by itself.
-func ended(ctx context.Context, err error, hint func(*fault.Error) *fault.Error) error {
+// watchError says why a watch ended, which it does not do by itself.
+func watchError(ctx context.Context, err error, hint func(*fault.Error) *fault.Error) error {
 	if ctx.Err() != nil || errors.Is(err, errShown) {
 		return nil // Interrupted, as every watch is.
 	}
-	if known, ok := err.(*fault.Error); ok && known.Kind == fault.Unavailable {
-		return hint(known)
+	if cause, ok := err.(*fault.Error); ok && cause.Kind == fault.Unavailable {
+		return hint(cause)
 	}
 	return err
 }

@@ -16,7 +16,7 @@ import (
 
 func (s *session) whyCommand() *cobra.Command {
 	var graph bool
-	var subject, past string
+	var subject, atText string
 	command := &cobra.Command{
 		Use:   "why [ASSET|GROUP|PARTITION]",
 		Short: "Say why an asset, a group or the partition is as it is, down to the root cause",
@@ -37,11 +37,11 @@ group, else of the partition; --as says which, where it is several.`,
 				return fault.New(fault.Invalid, "--graph draws in the terminal").WithHint("leave out -o %s, or --graph", s.output)
 			}
 			return s.readingPartition(command.Context(), func(c *client.Client, partition string) error {
-				then, err := s.moment(past)
+				asOf, err := s.moment(atText)
 				if err != nil {
 					return err
 				}
-				request := &apipb.WhyRequest{Partition: partition, Asset: strings.Join(args, ""), Subject: subject, At: then}
+				request := &apipb.WhyRequest{Partition: partition, Asset: strings.Join(args, ""), Subject: subject, At: asOf}
 				response, err := c.Reports.Why(command.Context(), request)
 				switch {
 				case err != nil:
@@ -52,9 +52,9 @@ group, else of the partition; --as says which, where it is several.`,
 					s.printMermaid(response)
 				case graph:
 					s.printGraph(response)
-				case then != nil:
-					fmt.Fprintf(s.Out, "As of %s (%s), by what was kept:\n\n", at(then), s.ago(then))
-					s.now = then.AsTime // What is told is as old as it was then.
+				case asOf != nil:
+					fmt.Fprintf(s.Out, "As of %s (%s), by what was kept:\n\n", at(asOf), s.ago(asOf))
+					s.now = asOf.AsTime // What is told is as old as it was then.
 					if response.Subject == "asset" {
 						s.printWhy(response)
 					} else {
@@ -72,7 +72,7 @@ group, else of the partition; --as says which, where it is several.`,
 	}
 	command.Flags().BoolVar(&graph, "graph", false, "draw the chain as a tree")
 	command.Flags().StringVar(&subject, "as", "", "what the name is of: asset, group or partition")
-	command.Flags().StringVar(&past, "at", "", "as it was then: a time, or how long ago as 90m, 2h or 3d")
+	command.Flags().StringVar(&atText, "at", "", "as it was then: a time, or how long ago as 90m, 2h or 3d")
 	command.Annotations = map[string]string{ownOutput: "mermaid"}
 	return command
 }
@@ -93,8 +93,8 @@ func (s *session) printWhy(w *apipb.WhyResponse) {
 		fmt.Fprintln(s.Out)
 		s.printPlan(w.Report, "")
 	}
-	for _, other := range w.Also {
-		fmt.Fprintf(s.Out, "\n%s is the name of a %s too: lehr why %s --as %s\n", plain(w.Asset), plain(other), plain(w.Asset), plain(other))
+	for _, kind := range w.Also {
+		fmt.Fprintf(s.Out, "\n%s is the name of a %s too: lehr why %s --as %s\n", plain(w.Asset), plain(kind), plain(w.Asset), plain(kind))
 	}
 }
 
@@ -104,13 +104,13 @@ func (s *session) printWayOut(r *apipb.Reason, indent string) {
 	if r.GetHint() != "" {
 		fmt.Fprintf(s.Out, "%s→ %s\n", indent, plain(r.Hint))
 	}
-	if parts := s.around(r); len(parts) > 0 {
+	if parts := s.details(r); len(parts) > 0 {
 		fmt.Fprintf(s.Out, "%s%s\n", indent, strings.Join(parts, "; "))
 	}
 }
 
-// around a reason: who, since when, until when, when next.
-func (s *session) around(r *apipb.Reason) []string {
+// details a reason: who, since when, until when, when next.
+func (s *session) details(r *apipb.Reason) []string {
 	var parts []string
 	add := func(format, value string) {
 		if value != "" {
@@ -122,8 +122,8 @@ func (s *session) around(r *apipb.Reason) []string {
 	if r.GetSince() != nil {
 		add("for %s", s.age(r.Since))
 	}
-	add("ends %s", s.left(r.GetUntil()))
-	add("looked at again %s at the latest", s.left(r.GetNext()))
+	add("ends %s", s.remaining(r.GetUntil()))
+	add("looked at again %s at the latest", s.remaining(r.GetNext()))
 	return parts
 }
 
@@ -233,15 +233,15 @@ func namedOf(c *apipb.Cause) string {
 
 // printReasons prints a level of the chain; what is said of another asset
 // than the one above names it.
-func (s *session) printReasons(reasons []*apipb.Reason, about, indent string) {
+func (s *session) printReasons(reasons []*apipb.Reason, subject, indent string) {
 	for _, r := range reasons {
-		fmt.Fprintf(s.Out, "%s%s: %s", indent, plain(subjectOf(r, about)), plain(r.Text))
+		fmt.Fprintf(s.Out, "%s%s: %s", indent, plain(subjectOf(r, subject)), plain(r.Text))
 		if r.Until != nil {
-			fmt.Fprintf(s.Out, " (ends %s)", s.left(r.Until))
+			fmt.Fprintf(s.Out, " (ends %s)", s.remaining(r.Until))
 		}
 		fmt.Fprintln(s.Out)
 		s.printFindings(r.Findings, indent+"  ")
-		s.printReasons(r.Causes, cmp.Or(r.Asset, about), indent+"  ")
+		s.printReasons(r.Causes, cmp.Or(r.Asset, subject), indent+"  ")
 	}
 }
 
@@ -267,8 +267,8 @@ func onceTold(reasons []*apipb.Reason, root *apipb.Reason) []*apipb.Reason {
 	return told
 }
 
-func subjectOf(r *apipb.Reason, about string) string {
-	if r.Asset != about && r.Asset != "" {
+func subjectOf(r *apipb.Reason, subject string) string {
+	if r.Asset != subject && r.Asset != "" {
 		return r.Asset + ", " + r.Kind
 	}
 	return r.Kind
@@ -285,39 +285,39 @@ func (s *session) printGraph(w *apipb.WhyResponse) {
 		return
 	}
 	for i, cause := range w.Causes {
-		lead, below := branch("", i == len(w.Causes)-1)
-		s.draw(lead, below, howMany(cause)+cause.Summary)
+		lead, continuation := branch("", i == len(w.Causes)-1)
+		s.draw(lead, continuation, howMany(cause)+cause.Summary)
 		if len(cause.Chain) > 0 && cause.Example != cause.Root.GetAsset() {
-			s.draw(below+"└─ ", below+"   ", cause.Example)
-			s.drawReasons(cause.Chain, cause.Example, below+"   ")
+			s.draw(continuation+"└─ ", continuation+"   ", cause.Example)
+			s.drawReasons(cause.Chain, cause.Example, continuation+"   ")
 		} else {
-			s.drawEnd(cause.Root, below)
+			s.drawEnd(cause.Root, continuation)
 		}
 	}
 }
 
 // branch is what a node's first line begins with, and the lines below it.
-func branch(indent string, last bool) (lead, below string) {
+func branch(indent string, last bool) (lead, continuation string) {
 	if last {
 		return indent + "└─ ", indent + "   "
 	}
 	return indent + "├─ ", indent + "│  "
 }
 
-func (s *session) drawReasons(reasons []*apipb.Reason, about, indent string) {
+func (s *session) drawReasons(reasons []*apipb.Reason, subject, indent string) {
 	for i, r := range reasons {
-		lead, below := branch(indent, i == len(reasons)-1)
-		s.draw(lead, below, subjectOf(r, about)+": "+r.Text)
+		lead, continuation := branch(indent, i == len(reasons)-1)
+		s.draw(lead, continuation, subjectOf(r, subject)+": "+r.Text)
 		if len(r.Causes) == 0 {
-			s.drawEnd(r, below)
+			s.drawEnd(r, continuation)
 		}
-		s.drawReasons(r.Causes, cmp.Or(r.Asset, about), below)
+		s.drawReasons(r.Causes, cmp.Or(r.Asset, subject), continuation)
 	}
 }
 
 // drawEnd says of the end of a chain who, when, and what to do.
 func (s *session) drawEnd(r *apipb.Reason, indent string) {
-	if parts := s.around(r); len(parts) > 0 {
+	if parts := s.details(r); len(parts) > 0 {
 		s.draw(indent+"  ", indent+"  ", "("+strings.Join(parts, "; ")+")")
 	}
 	if r.GetHint() != "" {
@@ -326,18 +326,18 @@ func (s *session) drawEnd(r *apipb.Reason, indent string) {
 }
 
 // draw prints a text behind its lead, broken into lines between words.
-func (s *session) draw(lead, below, text string) {
+func (s *session) draw(lead, continuation, text string) {
 	line, width := lead, len([]rune(lead))
-	begun := false
+	hasWord := false
 	for word := range strings.FieldsSeq(plain(text)) {
-		if n := len([]rune(word)); begun && width+1+n > columns {
+		if n := len([]rune(word)); hasWord && width+1+n > columns {
 			fmt.Fprintln(s.Out, line)
-			line, width = below+word, len([]rune(below))+n
+			line, width = continuation+word, len([]rune(continuation))+n
 		} else {
-			if begun {
+			if hasWord {
 				line, width = line+" ", width+1
 			}
-			line, width, begun = line+word, width+n, true
+			line, width, hasWord = line+word, width+n, true
 		}
 	}
 	fmt.Fprintln(s.Out, line)
@@ -354,15 +354,15 @@ func (s *session) printMermaid(w *apipb.WhyResponse) {
 		return
 	}
 	for _, cause := range w.Causes {
-		from := top
+		source := top
 		if cause.Example != cause.Root.GetAsset() && cause.Example != "" {
-			from = m.node(cause.Example, fmt.Sprintf("one of %d", cause.Assets))
-			fmt.Fprintf(s.Out, "  n%d --> n%d\n", top, from)
+			source = m.node(cause.Example, fmt.Sprintf("one of %d", cause.Assets))
+			fmt.Fprintf(s.Out, "  n%d --> n%d\n", top, source)
 		}
 		if len(cause.Chain) > 0 {
-			m.edges(from, cause.Chain)
+			m.edges(source, cause.Chain)
 		} else {
-			m.edges(from, []*apipb.Reason{cause.Root})
+			m.edges(source, []*apipb.Reason{cause.Root})
 		}
 	}
 }
@@ -378,11 +378,11 @@ func (m *mermaid) node(name, text string) int {
 	return m.nodes
 }
 
-func (m *mermaid) edges(from int, reasons []*apipb.Reason) {
+func (m *mermaid) edges(source int, reasons []*apipb.Reason) {
 	for _, r := range reasons {
-		to := m.node(cmp.Or(r.Asset, "partition"), r.Text)
-		fmt.Fprintf(m.Out, "  n%d -->|%s| n%d\n", from, mermaidText(r.Kind), to)
-		m.edges(to, r.Causes)
+		target := m.node(cmp.Or(r.Asset, "partition"), r.Text)
+		fmt.Fprintf(m.Out, "  n%d -->|%s| n%d\n", source, mermaidText(r.Kind), target)
+		m.edges(target, r.Causes)
 	}
 }
 

@@ -55,13 +55,13 @@ func (c *Client) Close() { c.idle() }
 // Dial returns a client of the server at a URL, or, while that does not answer,
 // of another replica: the token must be one that all of them know. Nothing is
 // sent yet.
-func Dial(address, token string, actor intent.Actor, others ...string) *Client {
-	return DialWithRoots(address, token, actor, nil, others...)
+func Dial(address, token string, actor intent.Actor, alternates ...string) *Client {
+	return DialWithRoots(address, token, actor, nil, alternates...)
 }
 
 // DialWithRoots is Dial, believing the certificates that the roots vouch for;
 // nil: the system's.
-func DialWithRoots(address, token string, actor intent.Actor, roots *x509.CertPool, others ...string) *Client {
+func DialWithRoots(address, token string, actor intent.Actor, roots *x509.CertPool, alternates ...string) *Client {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.TLSClientConfig.RootCAs = roots
 	if !strings.HasPrefix(address, "https://") {
@@ -73,8 +73,8 @@ func DialWithRoots(address, token string, actor intent.Actor, roots *x509.CertPo
 	var doer connect.HTTPClient = &http.Client{Transport: transport}
 	address = strings.TrimSuffix(address, "/")
 	var servers *replicas
-	if len(others) > 0 {
-		servers = newReplicas(doer, append([]string{address}, others...))
+	if len(alternates) > 0 {
+		servers = newReplicas(doer, append([]string{address}, alternates...))
 		doer = servers
 	}
 	c := newClient(doer, address, credentials{token: token, actor: actor})
@@ -86,11 +86,11 @@ func DialWithRoots(address, token string, actor intent.Actor, roots *x509.CertPo
 // Discover returns a client of the server that runs on a store. NotFound when
 // none left word beside it; whether it still lives shows at the first call.
 func Discover(store string, actor intent.Actor) (*Client, error) {
-	found, err := access.ReadRendezvous(store)
+	rendezvous, err := access.ReadRendezvous(store)
 	if err != nil {
 		return nil, err
 	}
-	return Dial(found.URL, found.Token, actor), nil
+	return Dial(rendezvous.URL, rendezvous.Token, actor), nil
 }
 
 // InProcess returns a client of a handler in this process. Streams arrive as
@@ -217,8 +217,8 @@ func Detail(err error) *apipb.ErrorDetail {
 	}
 	for _, detail := range answer.Details() {
 		if value, err := detail.Value(); err == nil {
-			if known, ok := value.(*apipb.ErrorDetail); ok {
-				return known
+			if errorDetail, ok := value.(*apipb.ErrorDetail); ok {
+				return errorDetail
 			}
 		}
 	}

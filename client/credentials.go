@@ -60,12 +60,12 @@ func (c Credentials) Get(server string) (Credential, error) {
 	if err != nil {
 		return Credential{}, err
 	}
-	found, known := all[server]
-	if !known {
+	credential, ok := all[server]
+	if !ok {
 		return Credential{}, fault.New(fault.NotFound, "nobody is logged in to %s here", server).
 			WithHint("log in with lehr auth login --server %s, or put a token into LEHR_TOKEN", server)
 	}
-	return found, nil
+	return credential, nil
 }
 
 // Set keeps a credential.
@@ -87,7 +87,7 @@ func (c Credentials) read() (map[string]Credential, error) {
 	if err != nil {
 		return nil, fault.New(fault.Unavailable, "reading who is logged in: %w", err)
 	}
-	if others := fs.FileMode(0o077); info.Mode()&others != 0 {
+	if mask := fs.FileMode(0o077); info.Mode()&mask != 0 {
 		return nil, fault.New(fault.Denied, "others can read %s, which holds secrets: it is not used", c.path).
 			WithHint("chmod 600 it if you trust all who could read it; else remove it, and log in again")
 	}

@@ -68,12 +68,12 @@ func add(writer *export.Writer, asset *apipb.ExportedAsset) error {
 	return writer.Add(asset.Body, digest)
 }
 
-func describe(i *apipb.Incarnation, filter string) (about export.Exported, err error) {
-	about = export.Exported{Incarnation: i.GetId(), Filter: filter}
-	if about.Of, err = intent.ParseDigest(i.GetDigest()); err == nil {
-		about.Schema, err = intent.ParseDigest(i.GetSchema())
+func describe(i *apipb.Incarnation, filter string) (exported export.Exported, err error) {
+	exported = export.Exported{Incarnation: i.GetId(), Filter: filter}
+	if exported.Of, err = intent.ParseDigest(i.GetDigest()); err == nil {
+		exported.Schema, err = intent.ParseDigest(i.GetSchema())
 	}
-	return about, err
+	return exported, err
 }
 
 // cut is why an export did not come to its end.

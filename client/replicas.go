@@ -43,7 +43,7 @@ var reads = []string{"Get", "List", "Watch", "Export", "Compare", "Verify", "Why
 // again when its answer is lost.
 func Reads(procedure string) bool {
 	for _, prefix := range reads {
-		if rest, found := strings.CutPrefix(path.Base(procedure), prefix); found && (rest == "" || rest[0] <= 'Z') {
+		if rest, ok := strings.CutPrefix(path.Base(procedure), prefix); ok && (rest == "" || rest[0] <= 'Z') {
 			return true
 		}
 	}
@@ -59,7 +59,7 @@ func (r *replicas) Do(request *http.Request) (*http.Response, error) {
 	reading := Reads(request.URL.Path)
 	for tried := 1; ; tried++ {
 		current := r.current.Load()
-		response, err := r.HTTPClient.Do(r.to(request, r.urls[int(current)%len(r.urls)], body))
+		response, err := r.HTTPClient.Do(r.requestFor(request, r.urls[int(current)%len(r.urls)], body))
 		unwell := err == nil && reading && response.StatusCode == http.StatusServiceUnavailable
 		if err == nil && !unwell || tried == len(r.urls) || request.Context().Err() != nil || !reading && !unsent(err) {
 			return response, err
@@ -71,8 +71,8 @@ func (r *replicas) Do(request *http.Request) (*http.Response, error) {
 	}
 }
 
-// to is the request as it is sent to one of the servers.
-func (r *replicas) to(request *http.Request, server *url.URL, body []byte) *http.Request {
+// requestFor is the request as it is sent to one of the servers.
+func (r *replicas) requestFor(request *http.Request, server *url.URL, body []byte) *http.Request {
 	sent := request.Clone(request.Context())
 	at := *request.URL
 	at.Scheme, at.Host = server.Scheme, server.Host

@@ -24,14 +24,14 @@ type broken struct{ error }
 
 // follow watches until the context ends. With several servers it begins anew
 // when it was cut off, at one that answers.
-func (c *Client) follow(ctx context.Context, watch func() (heard bool, err error)) error {
+func (c *Client) follow(ctx context.Context, watch func() (received bool, err error)) error {
 	for last := time.Now(); ; {
-		heard, err := watch()
-		if heard {
+		received, err := watch()
+		if received {
 			last = time.Now()
 		}
-		if ended, ok := errors.AsType[broken](err); ok {
-			return ended.error
+		if cause, ok := errors.AsType[broken](err); ok {
+			return cause.error
 		}
 		if err = Fault(err); ctx.Err() != nil {
 			return ctx.Err()
@@ -57,10 +57,10 @@ func (c *Client) follow(ctx context.Context, watch func() (heard bool, err error
 // missed or handed on twice: those of an incarnation are handed on when all of
 // them have come, and only a list of all, which begins with reset, may begin
 // again.
-func (c *Client) WatchAssets(ctx context.Context, request *apipb.WatchAssetsRequest, each func(*apipb.WatchAssetsResponse) error) error {
+func (c *Client) WatchAssets(ctx context.Context, request *apipb.WatchAssetsRequest, handle func(*apipb.WatchAssetsResponse) error) error {
 	request = proto.CloneOf(request)
 	resumed := false
-	return c.follow(ctx, func() (heard bool, err error) {
+	return c.follow(ctx, func() (received bool, err error) {
 		stream, err := c.Assets.WatchAssets(ctx, request)
 		if err != nil {
 			return false, err
@@ -70,7 +70,7 @@ func (c *Client) WatchAssets(ctx context.Context, request *apipb.WatchAssetsRequ
 		resetting := false
 		for stream.Receive() {
 			m := stream.Msg()
-			heard = true
+			received = true
 			if m.Reset_ {
 				resetting, request.After = true, ""
 			}
@@ -81,7 +81,7 @@ func (c *Client) WatchAssets(ctx context.Context, request *apipb.WatchAssetsRequ
 				continue
 			}
 			for _, m := range waiting {
-				if err := each(m); err != nil {
+				if err := handle(m); err != nil {
 					return true, broken{err}
 				}
 			}
@@ -90,18 +90,18 @@ func (c *Client) WatchAssets(ctx context.Context, request *apipb.WatchAssetsRequ
 			}
 		}
 		resumed = true
-		return heard, stream.Err()
+		return received, stream.Err()
 	})
 }
 
 // WatchReports hands on what is sent until the context ends, each is done, or
 // contact is lost; an error of each ends it. With several servers it begins anew
 // at another, and leaves out what it has handed on already.
-func (c *Client) WatchReports(ctx context.Context, request *apipb.WatchReportsRequest, each func(*apipb.WatchReportsResponse) error) error {
-	known := map[string]time.Time{}
+func (c *Client) WatchReports(ctx context.Context, request *apipb.WatchReportsRequest, handle func(*apipb.WatchReportsResponse) error) error {
+	reportedAt := map[string]time.Time{}
 	var partition *apipb.Partition
 	complete := false
-	return c.follow(ctx, func() (heard bool, err error) {
+	return c.follow(ctx, func() (received bool, err error) {
 		stream, err := c.Reports.WatchReports(ctx, request)
 		if err != nil {
 			return false, err
@@ -109,10 +109,10 @@ func (c *Client) WatchReports(ctx context.Context, request *apipb.WatchReportsRe
 		defer stream.Close()
 		for stream.Receive() {
 			m := stream.Msg()
-			heard = true
+			received = true
 			m.Reports = slices.DeleteFunc(m.Reports, func(r *apipb.Report) bool {
-				at, sent := known[r.Asset]
-				known[r.Asset] = r.At.AsTime()
+				at, sent := reportedAt[r.Asset]
+				reportedAt[r.Asset] = r.At.AsTime()
 				return sent && at.Equal(r.At.AsTime())
 			})
 			if m.Partition != nil && proto.Equal(m.Partition, partition) {
@@ -125,34 +125,34 @@ func (c *Client) WatchReports(ctx context.Context, request *apipb.WatchReportsRe
 			if m.Partition == nil && len(m.Reports) == 0 && !m.Complete {
 				continue
 			}
-			if err := each(m); err != nil {
+			if err := handle(m); err != nil {
 				return true, broken{err}
 			}
 		}
-		return heard, stream.Err()
+		return received, stream.Err()
 	})
 }
 
 // WatchRollout hands on a rollout, and again whenever it is something else, until
 // the context ends, each is done, or contact is lost; an error of each ends it. With
 // several servers it goes on at another.
-func (c *Client) WatchRollout(ctx context.Context, request *apipb.WatchRolloutRequest, each func(*apipb.WatchRolloutResponse) error) error {
+func (c *Client) WatchRollout(ctx context.Context, request *apipb.WatchRolloutRequest, handle func(*apipb.WatchRolloutResponse) error) error {
 	var last *apipb.WatchRolloutResponse
-	return c.follow(ctx, func() (heard bool, err error) {
+	return c.follow(ctx, func() (received bool, err error) {
 		stream, err := c.Rollouts.WatchRollout(ctx, request)
 		if err != nil {
 			return false, err
 		}
 		defer stream.Close()
 		for stream.Receive() {
-			heard = true
+			received = true
 			if m := proto.CloneOf(stream.Msg()); !proto.Equal(m, last) {
 				last = m
-				if err := each(m); err != nil {
+				if err := handle(m); err != nil {
 					return true, broken{err}
 				}
 			}
 		}
-		return heard, stream.Err()
+		return received, stream.Err()
 	})
 }

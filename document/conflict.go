@@ -24,17 +24,17 @@ func (c *Conflict) Error() string {
 
 // NewConflict makes one of what was changed since, and of the paths that the refused
 // change is about; nil: all.
-func NewConflict(revision string, since []Change, paths []string) (*Conflict, error) {
+func NewConflict(revision string, changes []Change, paths []string) (*Conflict, error) {
 	c := &Conflict{Revision: revision}
-	touched := since
+	touched := changes
 	if paths != nil {
 		var err error
-		if touched, err = Touches(since, paths); err != nil {
+		if touched, err = Touches(changes, paths); err != nil {
 			return nil, err
 		}
 	}
 	var more [2]bool
-	c.Changed, more[0] = pathsOf(since)
+	c.Changed, more[0] = pathsOf(changes)
 	c.Conflicting, more[1] = pathsOf(touched)
 	c.More = more[0] || more[1]
 	return c, nil

@@ -190,9 +190,9 @@ func List(names []string) string {
 
 // EncodeChanges is their JSON.
 func EncodeChanges(changes []Change) ([]byte, error) {
-	var out bytes.Buffer
-	encoder := json.NewEncoder(&out)
+	var buffer bytes.Buffer
+	encoder := json.NewEncoder(&buffer)
 	encoder.SetEscapeHTML(false)
 	err := encoder.Encode(changes)
-	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), err
+	return bytes.TrimSuffix(buffer.Bytes(), []byte("\n")), err
 }

@@ -33,9 +33,9 @@ func Apply(content []byte, operations []Operation) ([]byte, error) {
 		if o.Value == nil {
 			value, err = remove(value, path, 0)
 		} else {
-			var to any
-			if to, err = Parse(o.Value); err == nil {
-				value, err = set(value, path, 0, to)
+			var wanted any
+			if wanted, err = Parse(o.Value); err == nil {
+				value, err = set(value, path, 0, wanted)
 			}
 		}
 		if err != nil {
@@ -45,7 +45,7 @@ func Apply(content []byte, operations []Operation) ([]byte, error) {
 	if value == absent {
 		return nil, fault.New(fault.Invalid, "an edit cannot remove the whole document").WithHint("to delete it: lehr document delete NAME --reason WHY")
 	}
-	return held(value)
+	return encodeContent(value)
 }
 
 // EncodeOperations is their JSON. Invalid: a value that is none.
@@ -75,44 +75,44 @@ func parseContent(content []byte) (any, error) {
 
 // set returns the value with what is at the path being another; at is how much
 // of the path was walked.
-func set(value any, path Path, at int, to any) (any, error) {
+func set(value any, path Path, at int, wanted any) (any, error) {
 	if at == len(path) {
-		return to, nil
+		return wanted, nil
 	}
 	part := path[at]
 	switch v := value.(type) {
 	case nothing:
 		if part == "-" {
-			return nil, fault.New(fault.Invalid, "%s cannot be set: there is no list at %s", path, path[:at].shown()).
-				WithHint("set the list as a whole: '%s:=[%s]'", path[:at], Canonical(to))
+			return nil, fault.New(fault.Invalid, "%s cannot be set: there is no list at %s", path, path[:at].display()).
+				WithHint("set the list as a whole: '%s:=[%s]'", path[:at], Canonical(wanted))
 		}
-		inner, err := set(absent, path, at+1, to)
+		inner, err := set(absent, path, at+1, wanted)
 		return map[string]any{part: inner}, err
 	case map[string]any:
-		before, there := v[part]
-		if !there {
-			before = absent
+		current, ok := v[part]
+		if !ok {
+			current = absent
 		}
-		inner, err := set(before, path, at+1, to)
+		inner, err := set(current, path, at+1, wanted)
 		next := maps.Clone(v)
 		next[part] = inner
 		return next, err
 	case []any:
 		if part == "-" {
-			inner, err := set(absent, path, at+1, to)
+			inner, err := set(absent, path, at+1, wanted)
 			return append(slices.Clone(v), inner), err
 		}
-		i, is := index(part, len(v))
-		if !is {
+		i, ok := index(part, len(v))
+		if !ok {
 			return nil, noElement(path, at, len(v))
 		}
-		inner, err := set(v[i], path, at+1, to)
+		inner, err := set(v[i], path, at+1, wanted)
 		next := slices.Clone(v)
 		next[i] = inner
 		return next, err
 	}
-	return nil, fault.New(fault.Invalid, "%s cannot be set: what is at %s is %s, neither a map nor a list", path, path[:at].shown(), kind(value)).
-		WithHint("set %s as a whole, or mend the path", path[:at].shown())
+	return nil, fault.New(fault.Invalid, "%s cannot be set: what is at %s is %s, neither a map nor a list", path, path[:at].display(), kind(value)).
+		WithHint("set %s as a whole, or mend the path", path[:at].display())
 }
 
 func remove(value any, path Path, at int) (any, error) {
@@ -123,19 +123,19 @@ func remove(value any, path Path, at int) (any, error) {
 	missing := fault.New(fault.Invalid, "%s cannot be removed: it is not there", path).WithHint("lehr document get NAME shows what is")
 	switch v := value.(type) {
 	case map[string]any:
-		before, there := v[part]
-		if !there {
+		current, ok := v[part]
+		if !ok {
 			return nil, missing
 		}
-		inner, err := remove(before, path, at+1)
+		inner, err := remove(current, path, at+1)
 		next := maps.Clone(v)
 		if next[part] = inner; inner == absent {
 			delete(next, part)
 		}
 		return next, err
 	case []any:
-		i, is := index(part, len(v))
-		if !is {
+		i, ok := index(part, len(v))
+		if !ok {
 			return nil, noElement(path, at, len(v))
 		}
 		inner, err := remove(v[i], path, at+1)
@@ -149,7 +149,7 @@ func remove(value any, path Path, at int) (any, error) {
 }
 
 func noElement(path Path, at, length int) error {
-	return fault.New(fault.Invalid, "%s names no element of the list at %s, which has %d", path, path[:at].shown(), length).
+	return fault.New(fault.Invalid, "%s names no element of the list at %s, which has %d", path, path[:at].display(), length).
 		WithHint(`elements are counted from 0; "-" is the one behind the last`)
 }
 
@@ -185,13 +185,13 @@ func Compare(before, after []byte) ([]Change, error) {
 func compare(changes []Change, path Path, a, b any) []Change {
 	switch a := a.(type) {
 	case map[string]any:
-		b, is := b.(map[string]any)
-		if !is {
+		b, ok := b.(map[string]any)
+		if !ok {
 			break
 		}
 		keys := slices.Sorted(maps.Keys(a))
 		for key := range b {
-			if _, both := a[key]; !both {
+			if _, inA := a[key]; !inA {
 				keys = append(keys, key)
 			}
 		}
@@ -201,8 +201,8 @@ func compare(changes []Change, path Path, a, b any) []Change {
 		}
 		return changes
 	case []any:
-		b, is := b.([]any)
-		if !is || len(a) != len(b) {
+		b, ok := b.([]any)
+		if !ok || len(a) != len(b) {
 			break
 		}
 		for i := range a {
@@ -218,7 +218,7 @@ func compare(changes []Change, path Path, a, b any) []Change {
 }
 
 func valueOf(all map[string]any, key string) any {
-	if value, there := all[key]; there {
+	if value, ok := all[key]; ok {
 		return value
 	}
 	return absent
@@ -238,8 +238,8 @@ func at(value any, path Path) any {
 		case map[string]any:
 			value = valueOf(v, part)
 		case []any:
-			i, is := index(part, len(v))
-			if !is {
+			i, ok := index(part, len(v))
+			if !ok {
 				return absent
 			}
 			value = v[i]
@@ -271,15 +271,15 @@ func Before(content []byte, changes []Change) ([]byte, error) {
 	return Canonical(value), nil
 }
 
-func restore(value any, path Path, before []byte) (any, error) {
-	if before == nil {
+func restore(value any, path Path, previous []byte) (any, error) {
+	if previous == nil {
 		return remove(value, path, 0)
 	}
-	to, err := Parse(before)
+	restored, err := Parse(previous)
 	if err != nil {
 		return nil, err
 	}
-	return set(value, path, 0, to)
+	return set(value, path, 0, restored)
 }
 
 // Revert gives the fields of a content that differ between before and after the
@@ -290,7 +290,7 @@ func Revert(content, before, after []byte) (reverted []byte, touched []string, e
 	if err != nil {
 		return nil, nil, err
 	}
-	then, err := parseContent(after)
+	expected, err := parseContent(after)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -303,7 +303,7 @@ func Revert(content, before, after []byte) (reverted []byte, touched []string, e
 		if err != nil {
 			return nil, nil, err
 		}
-		if !bytes.Equal(printed(at(now, path)), c.After) || (at(now, path) == absent) != (c.After == nil) || shifted(now, then, path) {
+		if !bytes.Equal(printed(at(now, path)), c.After) || (at(now, path) == absent) != (c.After == nil) || shifted(now, expected, path) {
 			touched = append(touched, c.Path)
 			continue
 		}
@@ -317,18 +317,18 @@ func Revert(content, before, after []byte) (reverted []byte, touched []string, e
 	if len(touched) > 0 || now == absent {
 		return nil, touched, nil
 	}
-	reverted, err = held(now)
+	reverted, err = encodeContent(now)
 	return reverted, nil, err
 }
 
 // shifted reports whether a list on the way has another length by now, so that
 // a place in it may be another's, or whether the way itself is not there.
-func shifted(now, then any, path Path) bool {
+func shifted(now, expected any, path Path) bool {
 	for i := range path {
-		a, b := at(now, path[:i]), at(then, path[:i])
-		if listA, is := a.([]any); is {
-			listB, is := b.([]any)
-			if !is || len(listA) != len(listB) {
+		a, b := at(now, path[:i]), at(expected, path[:i])
+		if listA, ok := a.([]any); ok {
+			listB, ok := b.([]any)
+			if !ok || len(listA) != len(listB) {
 				return true
 			}
 		}
@@ -347,11 +347,11 @@ func Touches(changes []Change, paths []string) (touched []Change, err error) {
 			return nil, err
 		}
 		for _, text := range paths {
-			other, err := ParsePath(text)
+			target, err := ParsePath(text)
 			if err != nil {
 				return nil, err
 			}
-			if path.Overlaps(other) {
+			if path.Overlaps(target) {
 				touched = append(touched, c)
 				break
 			}
@@ -361,9 +361,9 @@ func Touches(changes []Change, paths []string) (touched []Change, err error) {
 }
 
 // At finds what is at a path of a value.
-func At(value any, path Path) (found any, there bool) {
-	if found = at(value, path); found == absent {
+func At(value any, path Path) (inner any, ok bool) {
+	if inner = at(value, path); inner == absent {
 		return nil, false
 	}
-	return found, true
+	return inner, true
 }

@@ -14,8 +14,8 @@ type Path []string
 // ParsePath reads a JSON Pointer (RFC 6901): "/clusters/a/version". In a key
 // "/" is written "~1", and "~" "~0". Empty: the whole document.
 func ParsePath(text string) (Path, error) {
-	refuse := func(why string) (Path, error) {
-		return nil, fault.New(fault.Invalid, "the path %.300q %s", text, why).
+	refuse := func(reason string) (Path, error) {
+		return nil, fault.New(fault.Invalid, "the path %.300q %s", text, reason).
 			WithHint(`write it like /clusters/a/version; in a key, write "/" as ~1 and "~" as ~0`)
 	}
 	switch {
@@ -71,8 +71,8 @@ func index(part string, length int) (int, bool) {
 	return at, err == nil && at >= 0 && at < length && strconv.Itoa(at) == part
 }
 
-// shown is a path for people.
-func (p Path) shown() string {
+// display is a path for people.
+func (p Path) display() string {
 	if len(p) == 0 {
 		return "the whole document"
 	}

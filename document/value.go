@@ -35,8 +35,8 @@ func Parse(text []byte) (any, error) {
 	return value, nil
 }
 
-func invalid(why string) *fault.Error {
-	return fault.New(fault.Invalid, "this is no value of a document: %s", why).WithHint("write JSON: a map, a list, a text in quotes, a number, true, false or null")
+func invalid(reason string) *fault.Error {
+	return fault.New(fault.Invalid, "this is no value of a document: %s", reason).WithHint("write JSON: a map, a list, a text in quotes, a number, true, false or null")
 }
 
 func parse(decoder *json.Decoder, depth int) (any, error) {
@@ -86,7 +86,7 @@ func parseMap(decoder *json.Decoder, depth int) (any, error) {
 			return nil, invalid(strings.TrimPrefix(err.Error(), "json: "))
 		}
 		key, _ := token.(string) // The decoder accepts nothing else.
-		if _, twice := all[key]; twice {
+		if _, duplicate := all[key]; duplicate {
 			return nil, invalid("the key " + strconv.Quote(key) + " is there twice")
 		}
 		if all[key], err = parse(decoder, depth+1); err != nil {
@@ -141,22 +141,22 @@ func Indented(value any, prefix, step string) []byte { return appendValue(nil, v
 
 // appendValue begins lines with line, and inner ones with step beyond; an empty
 // step: there are none.
-func appendValue(out []byte, value any, line, step string) []byte {
+func appendValue(dst []byte, value any, line, step string) []byte {
 	open := func(bracket byte, count int, item func(i int)) {
-		out = append(out, bracket)
+		dst = append(dst, bracket)
 		for i := range count {
 			if i > 0 {
-				out = append(out, ',')
+				dst = append(dst, ',')
 			}
 			if step != "" {
-				out = append(append(out, line...), step...)
+				dst = append(append(dst, line...), step...)
 			}
 			item(i)
 		}
 		if step != "" && count > 0 {
-			out = append(out, line...)
+			dst = append(dst, line...)
 		}
-		out = append(out, bracket+2) // ']' and '}' come two after.
+		dst = append(dst, bracket+2) // ']' and '}' come two after.
 	}
 	inner := line
 	if step != "" {
@@ -166,33 +166,33 @@ func appendValue(out []byte, value any, line, step string) []byte {
 	case map[string]any:
 		keys := slices.Sorted(maps.Keys(v))
 		open('{', len(keys), func(i int) {
-			out = append(appendText(out, keys[i]), ':')
+			dst = append(appendText(dst, keys[i]), ':')
 			if step != "" {
-				out = append(out, ' ')
+				dst = append(dst, ' ')
 			}
-			out = appendValue(out, v[keys[i]], inner, step)
+			dst = appendValue(dst, v[keys[i]], inner, step)
 		})
 	case []any:
-		open('[', len(v), func(i int) { out = appendValue(out, v[i], inner, step) })
+		open('[', len(v), func(i int) { dst = appendValue(dst, v[i], inner, step) })
 	case json.Number:
-		out = append(out, v...)
+		dst = append(dst, v...)
 	case string:
-		out = appendText(out, v)
+		dst = appendText(dst, v)
 	case bool:
-		out = strconv.AppendBool(out, v)
+		dst = strconv.AppendBool(dst, v)
 	case nil:
-		out = append(out, "null"...)
+		dst = append(dst, "null"...)
 	}
-	return out
+	return dst
 }
 
 // appendText escapes what JSON must, and what would not be seen.
-func appendText(out []byte, text string) []byte {
+func appendText(dst []byte, text string) []byte {
 	var buffer bytes.Buffer
 	encoder := json.NewEncoder(&buffer)
 	encoder.SetEscapeHTML(false)
 	_ = encoder.Encode(text) // A text can be encoded.
-	return append(out, bytes.ReplaceAll(bytes.TrimSuffix(buffer.Bytes(), []byte("\n")), []byte{0x7f}, []byte(`\u007f`))...)
+	return append(dst, bytes.ReplaceAll(bytes.TrimSuffix(buffer.Bytes(), []byte("\n")), []byte{0x7f}, []byte(`\u007f`))...)
 }
 
 // Canonicalize parses JSON and prints it, and holds it to the limits.
@@ -201,11 +201,11 @@ func Canonicalize(text []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return held(value)
+	return encodeContent(value)
 }
 
-// held is a document's content, within the limits.
-func held(value any) ([]byte, error) {
+// encodeContent is a document's content, within the limits.
+func encodeContent(value any) ([]byte, error) {
 	if depth(value) > MaxDepth {
 		return nil, invalid("more than " + strconv.Itoa(MaxDepth) + " maps and lists are in each other")
 	}

@@ -110,8 +110,8 @@ func (a *archive) add(asset entry, body []byte) error {
 
 // end writes the manifest: what the export holds, with "assets", a list of
 // entries, as its last field.
-func (a *archive) end(about Exported) error {
-	head, err := json.MarshalIndent(about, "", "  ")
+func (a *archive) end(exported Exported) error {
+	head, err := json.MarshalIndent(exported, "", "  ")
 	if err != nil {
 		return err
 	}

@@ -56,12 +56,12 @@ type Exported struct {
 // Writer writes one export. What is in memory is one asset; a tar's manifest
 // waits in a temporary file. Equal incarnations give equal bytes.
 type Writer struct {
-	about Exported
-	set   *schema.Set
-	sum   intent.Summing
-	last  intent.AssetID
-	out   *bufio.Writer
-	form  form
+	exported Exported
+	set      *schema.Set
+	sum      intent.Summing
+	last     intent.AssetID
+	out      *bufio.Writer
+	form     form
 	// blobs that assets name, in the order in which they came; true: written.
 	blobs map[intent.Digest]bool
 	named []intent.Digest
@@ -77,15 +77,15 @@ type form interface {
 
 // NewWriter begins an export. Invalid when the schema, a descriptor set, is not
 // the incarnation's.
-func NewWriter(out io.Writer, format Format, about Exported, descriptors []byte) (*Writer, error) {
+func NewWriter(out io.Writer, format Format, exported Exported, descriptors []byte) (*Writer, error) {
 	set, err := schema.FromFiles(descriptors)
 	if err != nil {
 		return nil, err
 	}
-	if set.Digest() != about.Schema {
-		return nil, fault.New(fault.Invalid, "exporting %s: its schema was sent as %s and is %s", about.Incarnation, set.Digest().Short(), about.Schema.Short())
+	if set.Digest() != exported.Schema {
+		return nil, fault.New(fault.Invalid, "exporting %s: its schema was sent as %s and is %s", exported.Incarnation, set.Digest().Short(), exported.Schema.Short())
 	}
-	w := &Writer{about: about, set: set, out: bufio.NewWriterSize(out, 1<<16), blobs: map[intent.Digest]bool{}}
+	w := &Writer{exported: exported, set: set, out: bufio.NewWriterSize(out, 1<<16), blobs: map[intent.Digest]bool{}}
 	switch format {
 	case JSON:
 		w.form = lines{w.out, set}
@@ -106,14 +106,14 @@ func (w *Writer) Add(body []byte, digest intent.Digest) error {
 		return err
 	}
 	if asset.ID <= w.last {
-		return fault.New(fault.Invalid, "exporting %s: asset %s came after %s", w.about.Incarnation, asset.ID, w.last)
+		return fault.New(fault.Invalid, "exporting %s: asset %s came after %s", w.exported.Incarnation, asset.ID, w.last)
 	}
 	added := entry{ID: asset.ID, Type: asset.Payload.Type, Digest: intent.BodyDigest(body), File: fileOf(asset.ID)}
 	if !digest.IsZero() {
 		added.Digest, added.Redacted = digest, added.Digest
 	}
 	w.last = asset.ID
-	w.about.Count++
+	w.exported.Count++
 	w.sum.Add(intent.MemberDigest{Asset: asset.ID, Digest: added.Digest})
 	if _, holds := w.form.(*archive); holds {
 		named, err := blobsOf(w.set, asset)
@@ -121,7 +121,7 @@ func (w *Writer) Add(body []byte, digest intent.Digest) error {
 			return err
 		}
 		for _, digest := range named {
-			if _, known := w.blobs[digest]; !known {
+			if _, ok := w.blobs[digest]; !ok {
 				w.blobs[digest], w.named = false, append(w.named, digest)
 			}
 		}
@@ -133,7 +133,7 @@ func (w *Writer) Add(body []byte, digest intent.Digest) error {
 func blobsOf(set *schema.Set, asset intent.Asset) (digests []intent.Digest, _ error) {
 	externals, err := set.Externals(asset)
 	for _, external := range externals {
-		if digest, is := intent.BlobDigest(external.URI); is {
+		if digest, ok := intent.BlobDigest(external.URI); ok {
 			digests = append(digests, digest)
 		}
 	}
@@ -149,7 +149,7 @@ func (w *Writer) Blob(content []byte) error {
 	digest := intent.BlobSum(content)
 	written, named := w.blobs[digest]
 	if !named || written {
-		return fault.New(fault.Invalid, "exporting %s: the blob %s is not one that is to come", w.about.Incarnation, digest)
+		return fault.New(fault.Invalid, "exporting %s: the blob %s is not one that is to come", w.exported.Incarnation, digest)
 	}
 	w.blobs[digest] = true
 	return w.form.(*archive).file(blobFolder+digest.String(), content)
@@ -160,18 +160,18 @@ func (w *Writer) Blob(content []byte) error {
 func (w *Writer) End() (Exported, error) {
 	for _, digest := range w.named {
 		if !w.blobs[digest] {
-			return w.about, fault.New(fault.Invalid, "exporting %s: the blob %s is missing", w.about.Incarnation, digest)
+			return w.exported, fault.New(fault.Invalid, "exporting %s: the blob %s is missing", w.exported.Incarnation, digest)
 		}
 	}
-	w.about.Digest = w.sum.Digest()
-	if err := w.about.check(); err != nil {
-		return w.about, err
+	w.exported.Digest = w.sum.Digest()
+	if err := w.exported.check(); err != nil {
+		return w.exported, err
 	}
-	err := w.form.end(w.about)
+	err := w.form.end(w.exported)
 	if err == nil {
 		err = w.out.Flush()
 	}
-	return w.about, err
+	return w.exported, err
 }
 
 // Close frees what the writer holds, after End or instead of it.

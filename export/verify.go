@@ -24,18 +24,18 @@ const (
 // written. What an asset was before its secrets were taken out only the manifest
 // tells. Without a filter the root digest is the incarnation's; whether that
 // is the right one only who knows it from elsewhere can tell.
-func Verify(in io.Reader) (Exported, error) {
-	v := verification{tar: tar.NewReader(in), blobs: map[intent.Digest]bool{}}
+func Verify(source io.Reader) (Exported, error) {
+	v := verification{tar: tar.NewReader(source), blobs: map[intent.Digest]bool{}}
 	for {
 		header, err := v.tar.Next()
 		if errors.Is(err, io.EOF) {
-			return v.said, v.ended()
+			return v.claimed, v.checkEnd()
 		}
 		if err != nil {
-			return v.said, fault.New(fault.Invalid, "this is no whole tar: %w", err).WithHint("verify what lehr export --format tar wrote, not compressed")
+			return v.claimed, fault.New(fault.Invalid, "this is no whole tar: %w", err).WithHint("verify what lehr export --format tar wrote, not compressed")
 		}
 		if err := v.file(header); err != nil {
-			return v.said, err
+			return v.claimed, err
 		}
 	}
 }
@@ -43,13 +43,13 @@ func Verify(in io.Reader) (Exported, error) {
 type verification struct {
 	tar *tar.Reader
 	set *schema.Set
-	// found are digests of the entries that the assets should have, in the order
+	// expected are digests of the entries that the assets should have, in the order
 	// of their ids.
-	found []intent.Digest
-	last  intent.AssetID
-	sum   intent.Summing
-	said  Exported
-	done  bool
+	expected []intent.Digest
+	last     intent.AssetID
+	sum      intent.Summing
+	claimed  Exported
+	complete bool
 	// blobs that assets name; true: they are here.
 	blobs map[intent.Digest]bool
 }
@@ -63,7 +63,7 @@ func (v *verification) file(header *tar.Header) error {
 	switch {
 	case header.Typeflag != tar.TypeReg:
 		return broken(name, "it is no regular file")
-	case v.done:
+	case v.complete:
 		return broken(name, "it comes after the manifest")
 	case v.set == nil && header.Name != schemaFile, v.set != nil && header.Name == schemaFile:
 		return broken(name, "the first file, and no other, is %s", schemaFile)
@@ -77,10 +77,10 @@ func (v *verification) file(header *tar.Header) error {
 		}
 		return nil
 	case header.Name == manifestFile:
-		v.done = true
+		v.complete = true
 		return v.manifest()
 	}
-	if digest, is := strings.CutPrefix(header.Name, blobFolder); is {
+	if digest, ok := strings.CutPrefix(header.Name, blobFolder); ok {
 		return v.blob(name, digest, header.Size)
 	}
 	text, err := v.read(name, header.Size, mostText)
@@ -108,11 +108,11 @@ func (v *verification) blob(name, digest string, size int64) error {
 		return err
 	}
 	sum := intent.BlobSum(content)
-	here, named := v.blobs[sum]
+	present, named := v.blobs[sum]
 	switch {
 	case sum.String() != digest:
 		return broken(name, "its content has the digest %s", sum)
-	case !named || here:
+	case !named || present:
 		return broken(name, "no asset names it, or it is here twice")
 	}
 	v.blobs[sum] = true
@@ -120,31 +120,31 @@ func (v *verification) blob(name, digest string, size int64) error {
 }
 
 func (v *verification) asset(name string, text []byte) error {
-	shown := intent.Shown(name)
+	label := intent.Shown(name)
 	body, err := v.set.ParseText(text)
 	if err != nil {
-		return broken(shown, "%w", err)
+		return broken(label, "%w", err)
 	}
 	asset, err := schema.Decode(body)
 	switch {
 	case err != nil:
-		return broken(shown, "%w", err)
+		return broken(label, "%w", err)
 	case fileOf(asset.ID) != name:
-		return broken(shown, "it holds asset %s", asset.ID)
+		return broken(label, "it holds asset %s", asset.ID)
 	case asset.ID <= v.last:
-		return broken(shown, "it comes after %s", v.last)
+		return broken(label, "it comes after %s", v.last)
 	}
 	named, err := blobsOf(v.set, asset)
 	if err != nil {
-		return broken(shown, "%w", err)
+		return broken(label, "%w", err)
 	}
 	for _, digest := range named {
-		if _, known := v.blobs[digest]; !known {
+		if _, ok := v.blobs[digest]; !ok {
 			v.blobs[digest] = false
 		}
 	}
 	v.last = asset.ID
-	v.found = append(v.found, entry{ID: asset.ID, Type: asset.Payload.Type, Digest: intent.BodyDigest(body), File: name}.held())
+	v.expected = append(v.expected, entry{ID: asset.ID, Type: asset.Payload.Type, Digest: intent.BodyDigest(body), File: name}.contentDigest())
 	return nil
 }
 
@@ -152,7 +152,7 @@ func (v *verification) asset(name string, text []byte) error {
 func (v *verification) manifest() error {
 	decoder := json.NewDecoder(v.tar)
 	fields := map[string]any{
-		"incarnation": &v.said.Incarnation, "incarnation_digest": &v.said.Of, "schema": &v.said.Schema, "filter": &v.said.Filter, "digest": &v.said.Digest, "count": &v.said.Count,
+		"incarnation": &v.claimed.Incarnation, "incarnation_digest": &v.claimed.Of, "schema": &v.claimed.Schema, "filter": &v.claimed.Filter, "digest": &v.claimed.Digest, "count": &v.claimed.Count,
 	}
 	if token, err := decoder.Token(); err != nil || token != json.Delim('{') {
 		return broken(manifestFile, "it is no JSON object")
@@ -163,11 +163,11 @@ func (v *verification) manifest() error {
 			return broken(manifestFile, "%w", err)
 		}
 		key, _ := token.(string)
-		field, known := fields[key]
+		field, ok := fields[key]
 		switch {
 		case key == "assets":
 			err = v.entries(decoder)
-		case known:
+		case ok:
 			err = decoder.Decode(field)
 		default:
 			return broken(manifestFile, "%.80q is not known", key)
@@ -185,27 +185,27 @@ func (v *verification) entries(decoder *json.Decoder) error {
 	}
 	count := 0
 	for ; decoder.More(); count++ {
-		var said entry
-		if err := decoder.Decode(&said); err != nil {
+		var claimed entry
+		if err := decoder.Decode(&claimed); err != nil {
 			return err
 		}
 		switch {
-		case count >= len(v.found):
-			return fault.New(fault.Invalid, "asset %.300q is not there", said.ID)
-		case said.held() != v.found[count]:
-			return fault.New(fault.Invalid, "asset %.300q is not what %.300q holds", said.ID, said.File)
+		case count >= len(v.expected):
+			return fault.New(fault.Invalid, "asset %.300q is not there", claimed.ID)
+		case claimed.contentDigest() != v.expected[count]:
+			return fault.New(fault.Invalid, "asset %.300q is not what %.300q holds", claimed.ID, claimed.File)
 		}
-		v.sum.Add(intent.MemberDigest{Asset: said.ID, Digest: said.Digest})
+		v.sum.Add(intent.MemberDigest{Asset: claimed.ID, Digest: claimed.Digest})
 	}
-	if count < len(v.found) {
-		return fault.New(fault.Invalid, "it names %d assets, and %d are there", count, len(v.found))
+	if count < len(v.expected) {
+		return fault.New(fault.Invalid, "it names %d assets, and %d are there", count, len(v.expected))
 	}
 	_, err := decoder.Token()
 	return err
 }
 
-// held is the digest of an entry by what its file holds.
-func (e entry) held() intent.Digest {
+// contentDigest is the digest of an entry by what its file holds.
+func (e entry) contentDigest() intent.Digest {
 	content := e.Digest
 	if !e.Redacted.IsZero() {
 		content = e.Redacted
@@ -213,20 +213,20 @@ func (e entry) held() intent.Digest {
 	return intent.Sum("lehr.export.v1", []byte(e.ID), []byte(e.Type), content[:], []byte(e.File))
 }
 
-// ended compares the whole.
-func (v *verification) ended() error {
+// checkEnd compares the whole.
+func (v *verification) checkEnd() error {
 	switch {
-	case !v.done:
+	case !v.complete:
 		return broken(manifestFile, "it is not there: the export did not end")
-	case v.said.Schema != v.set.Digest():
-		return broken(schemaFile, "its digest is %s, and the manifest says %s", v.set.Digest(), v.said.Schema)
-	case v.said.Digest != v.sum.Digest() || v.said.Count != len(v.found):
-		return broken(manifestFile, "it says %d assets of digest %s, and there are %d of %s", v.said.Count, v.said.Digest, len(v.found), v.sum.Digest())
+	case v.claimed.Schema != v.set.Digest():
+		return broken(schemaFile, "its digest is %s, and the manifest says %s", v.set.Digest(), v.claimed.Schema)
+	case v.claimed.Digest != v.sum.Digest() || v.claimed.Count != len(v.expected):
+		return broken(manifestFile, "it says %d assets of digest %s, and there are %d of %s", v.claimed.Count, v.claimed.Digest, len(v.expected), v.sum.Digest())
 	}
-	for digest, here := range v.blobs {
-		if !here {
+	for digest, present := range v.blobs {
+		if !present {
 			return broken(blobFolder+digest.String(), "an asset names it, and it is not there")
 		}
 	}
-	return v.said.check()
+	return v.claimed.check()
 }

@@ -101,8 +101,8 @@ func (r Request) client() *http.Client {
 }
 
 // limited reads a text, if it is not too large.
-func limited(from io.Reader) (string, error) {
-	text, err := io.ReadAll(io.LimitReader(from, MaxAnswer+1))
+func limited(source io.Reader) (string, error) {
+	text, err := io.ReadAll(io.LimitReader(source, MaxAnswer+1))
 	if err == nil && len(text) > MaxAnswer {
 		err = fmt.Errorf("the answer has more than %d bytes", MaxAnswer)
 	}

@@ -53,9 +53,9 @@ func (m *Monitoring) check(folder string) error {
 		return fmt.Errorf("%s: the kind %q is not known: it is %s, %s, %s or %s", m.Name, m.Kind, Prometheus, Alertmanager, Protection, Metrics)
 	case err != nil:
 		return fmt.Errorf("%s: %w", m.Name, err)
-	case m.Token.given() && m.User != "" || (m.User == "") == m.Password.given():
+	case m.Token.isSet() && m.User != "" || (m.User == "") == m.Password.isSet():
 		return fmt.Errorf("%s: it takes a token, or a user and a password", m.Name)
-	case m.Token.given() && !m.Token.within(folder) || m.Password.given() && !m.Password.within(folder):
+	case m.Token.isSet() && !m.Token.makeAbsolute(folder) || m.Password.isSet() && !m.Password.makeAbsolute(folder):
 		return fmt.Errorf("%s: a secret is in one place: env or file", m.Name)
 	}
 	return m.Partitions.Check()
@@ -120,7 +120,7 @@ func (m *Monitoring) request() (Request, error) {
 	}
 	request := Request{URL: at, Header: http.Header{}}
 	switch {
-	case m.Token.given():
+	case m.Token.isSet():
 		token, err := m.Token.value("the token of " + m.Name)
 		if err != nil {
 			return Request{}, err

@@ -76,7 +76,7 @@ func (p *Policy) check(path string) error {
 	folder := filepath.Dir(path)
 	for i := range p.Databases {
 		d := &p.Databases[i]
-		if d.Name == "" || !d.within(folder) {
+		if d.Name == "" || !d.makeAbsolute(folder) {
 			return fault.New(fault.Invalid, "%s: database %d needs a name, and its address in one place", path, i+1).WithHint("write {name: inventory, env: INVENTORY_URL, partitions: [shop]}, or file: in place of env:")
 		}
 		if err := d.Partitions.Check(); err != nil {
@@ -141,8 +141,8 @@ func (p *Policy) Address(partition intent.PartitionID, name string) (string, err
 	return "", denied(partition, fmt.Sprintf("read the database %.200q", name))
 }
 
-func denied(partition intent.PartitionID, what string) error {
-	return fault.New(fault.Denied, "partition %s may not %s: the policy of external checks does not allow it", partition, what).
+func denied(partition intent.PartitionID, action string) error {
+	return fault.New(fault.Denied, "partition %s may not %s: the policy of external checks does not allow it", partition, action).
 		WithHint("whoever runs the server adds it to the file of --external-checks")
 }
 

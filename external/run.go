@@ -29,8 +29,8 @@ func Run(ctx context.Context, line []string, input string) (Ran, error) {
 	command.Env, command.Dir, command.WaitDelay = []string{"PATH=/usr/local/bin:/usr/bin:/bin"}, "/", time.Second
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGKILL) }
-	out, complaint := &bounded{most: MaxAnswer}, &bounded{most: maxComplaint, quiet: true}
-	command.Stdout, command.Stderr = out, complaint
+	output, complaint := &bounded{most: MaxAnswer}, &bounded{most: maxComplaint, quiet: true}
+	command.Stdout, command.Stderr = output, complaint
 	if input != "" {
 		command.Stdin = strings.NewReader(input)
 	}
@@ -39,7 +39,7 @@ func Run(ctx context.Context, line []string, input string) (Ran, error) {
 		// What it left behind goes with it.
 		_ = syscall.Kill(-command.Process.Pid, syscall.SIGKILL)
 	}
-	if out.over {
+	if output.exceeded {
 		return Ran{}, fault.New(fault.Unavailable, "%.200s wrote more than %d bytes", line[0], MaxAnswer)
 	}
 	exited, isExit := errors.AsType[*exec.ExitError](err)
@@ -47,28 +47,28 @@ func Run(ctx context.Context, line []string, input string) (Ran, error) {
 		return Ran{}, fault.New(fault.Unavailable, "%.200s did not answer: %w", line[0], err)
 	}
 	return Ran{
-		Exit: command.ProcessState.ExitCode(), Text: strings.ToValidUTF8(out.text.String(), "\ufffd"), Complaint: strings.ToValidUTF8(complaint.text.String(), "\ufffd"),
+		Exit: command.ProcessState.ExitCode(), Text: strings.ToValidUTF8(output.text.String(), "\ufffd"), Complaint: strings.ToValidUTF8(complaint.text.String(), "\ufffd"),
 	}, nil
 }
 
 // bounded keeps the beginning of what is written.
 type bounded struct {
-	text bytes.Buffer
-	most int
-	over bool
+	text     bytes.Buffer
+	most     int
+	exceeded bool
 	// quiet: what is beyond is dropped, and is no error.
 	quiet bool
 }
 
 func (b *bounded) Write(p []byte) (int, error) {
-	left := b.most - b.text.Len()
+	remaining := b.most - b.text.Len()
 	switch {
-	case len(p) <= left:
+	case len(p) <= remaining:
 	case b.quiet:
-		b.text.Write(p[:max(0, left)])
+		b.text.Write(p[:max(0, remaining)])
 		return len(p), nil
 	default:
-		b.over = true
+		b.exceeded = true
 		return 0, errors.New("too much was written")
 	}
 	return b.text.Write(p)

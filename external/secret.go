@@ -15,11 +15,11 @@ type Secret struct {
 	File string `yaml:"file"`
 }
 
-// given reports whether there is a secret at all.
-func (s Secret) given() bool { return s != Secret{} }
+// isSet reports whether there is a secret at all.
+func (s Secret) isSet() bool { return s != Secret{} }
 
-// within makes a file's path absolute; false: it is not in one place.
-func (s *Secret) within(folder string) bool {
+// makeAbsolute makes a file's path absolute; false: it is not in one place.
+func (s *Secret) makeAbsolute(folder string) bool {
 	if (s.Env == "") == (s.File == "") {
 		return false
 	}
@@ -30,17 +30,17 @@ func (s *Secret) within(folder string) bool {
 }
 
 // value reads the secret; nothing of it is in the error. What says what it is.
-func (s Secret) value(what string) (string, error) {
-	found := os.Getenv(s.Env)
+func (s Secret) value(label string) (string, error) {
+	secret := os.Getenv(s.Env)
 	if s.File != "" {
 		text, err := files.Read(s.File, files.MostGiven)
 		if err != nil {
-			return "", fault.New(fault.Unavailable, "%s cannot be read: %w", what, err).WithHint("whoever runs the server puts it there")
+			return "", fault.New(fault.Unavailable, "%s cannot be read: %w", label, err).WithHint("whoever runs the server puts it there")
 		}
-		found = string(text)
+		secret = string(text)
 	}
-	if found = strings.TrimSpace(found); found == "" {
-		return "", fault.New(fault.Unavailable, "%s is empty", what).WithHint("whoever runs the server sets it")
+	if secret = strings.TrimSpace(secret); secret == "" {
+		return "", fault.New(fault.Unavailable, "%s is empty", label).WithHint("whoever runs the server sets it")
 	}
-	return found, nil
+	return secret, nil
 }

@@ -9,10 +9,10 @@ import (
 
 // Unused lists what a partition may use by its own name, and its definition says nowhere.
 // Of what every partition may use, one definition tells nothing.
-func (p *Policy) Unused(partition intent.PartitionID, said func(name string) bool) (list []string) {
-	note := func(what, name string, of operator.Partitions) {
-		if slices.Contains(of, string(partition)) && !said(name) {
-			list = append(list, what+" "+name)
+func (p *Policy) Unused(partition intent.PartitionID, isMentioned func(name string) bool) (list []string) {
+	note := func(kind, name string, partitions operator.Partitions) {
+		if slices.Contains(partitions, string(partition)) && !isMentioned(name) {
+			list = append(list, kind+" "+name)
 		}
 	}
 	for _, c := range p.Commands {

@@ -26,23 +26,23 @@ import (
 // Denied: it is one of these. Invalid: it is a pipe, a folder or the like.
 // Another error is the system's.
 func Open(path string) (*os.File, error) {
-	seen, err := os.OpenFile(path, unix.O_PATH|unix.O_CLOEXEC, 0)
+	handle, err := os.OpenFile(path, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, err
 	}
-	defer seen.Close()
-	return readable(int(seen.Fd()), path, true)
+	defer handle.Close()
+	return readable(int(handle.Fd()), path, true)
 }
 
 // OpenGiven is Open for what a person or the operator names, who may name the
 // process's own files: keys, policies and lists.
 func OpenGiven(path string) (*os.File, error) {
-	seen, err := os.OpenFile(path, unix.O_PATH|unix.O_CLOEXEC, 0)
+	handle, err := os.OpenFile(path, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, err
 	}
-	defer seen.Close()
-	return readable(int(seen.Fd()), path, false)
+	defer handle.Close()
+	return readable(int(handle.Fd()), path, false)
 }
 
 // Read reads a file that OpenGiven opens, of at most so many bytes.
@@ -120,20 +120,20 @@ const MostGiven = 16 << 20
 // readable opens a file for reading that was opened to be looked at. A file that is
 // the process's own is not even opened: to close it would end the locks that
 // SQLite holds on it for this process.
-func readable(seen int, path string, foreign bool) (*os.File, error) {
+func readable(fd int, path string, foreign bool) (*os.File, error) {
 	var info unix.Stat_t
-	if err := unix.Fstat(seen, &info); err != nil {
+	if err := unix.Fstat(fd, &info); err != nil {
 		return nil, &fs.PathError{Op: "stat", Path: path, Err: err}
 	}
 	if info.Mode&unix.S_IFMT != unix.S_IFREG {
 		return nil, NotRegular(path, modeOf(info.Mode))
 	}
 	if foreign {
-		if err := refuseOwn(seen, path, &info); err != nil {
+		if err := refuseOwn(fd, path, &info); err != nil {
 			return nil, err
 		}
 	}
-	file, err := os.Open(descriptor(seen))
+	file, err := os.Open(descriptor(fd))
 	if err != nil {
 		return nil, bare(path, err)
 	}
@@ -185,44 +185,44 @@ type Folder struct {
 	*os.Root
 	// Path is where it is, without links.
 	Path string
-	// seen is the folder, opened to be looked at.
-	seen *os.File
+	// fd is the folder, opened to be looked at.
+	handle *os.File
 }
 
 // Close closes it.
-func (f *Folder) Close() error { return errors.Join(f.seen.Close(), f.Root.Close()) }
+func (f *Folder) Close() error { return errors.Join(f.handle.Close(), f.Root.Close()) }
 
 // OpenFolder opens a folder. Within are those below which it must lie; nil: it may
 // lie anywhere. Denied: it lies below none of them, or below what is the
 // process's own.
-func OpenFolder(path string, within []string) (*Folder, error) {
-	seen, err := os.OpenFile(path, unix.O_PATH|unix.O_CLOEXEC|unix.O_DIRECTORY, 0)
+func OpenFolder(path string, allowed []string) (*Folder, error) {
+	handle, err := os.OpenFile(path, unix.O_PATH|unix.O_CLOEXEC|unix.O_DIRECTORY, 0)
 	if err != nil {
 		return nil, err
 	}
-	real, err := lies(seen, path, within)
+	real, err := lies(handle, path, allowed)
 	if err != nil {
-		seen.Close()
+		handle.Close()
 		return nil, err
 	}
-	root, err := os.OpenRoot(descriptor(int(seen.Fd())))
+	root, err := os.OpenRoot(descriptor(int(handle.Fd())))
 	if err != nil {
-		seen.Close()
+		handle.Close()
 		return nil, bare(path, err)
 	}
-	return &Folder{Root: root, Path: real, seen: seen}, nil
+	return &Folder{Root: root, Path: real, handle: handle}, nil
 }
 
 // lies is where what is open lies, unless it may not lie there.
-func lies(seen *os.File, path string, within []string) (string, error) {
-	real, err := os.Readlink(descriptor(int(seen.Fd())))
+func lies(handle *os.File, path string, allowed []string) (string, error) {
+	real, err := os.Readlink(descriptor(int(handle.Fd())))
 	if err != nil {
 		return "", err
 	}
-	if err := Refuse(seen, path); err != nil {
+	if err := Refuse(handle, path); err != nil {
 		return "", err
 	}
-	if within != nil && !below(real, within) {
+	if allowed != nil && !isBelow(real, allowed) {
 		return "", fault.New(fault.Denied, "%s is not below the folder of the definition, nor below one that this server lists for the partition", path).
 			WithHint("move it beside the definition, or have whoever runs the server add the folder to folders, in the file of --sources")
 	}
@@ -230,10 +230,10 @@ func lies(seen *os.File, path string, within []string) (string, error) {
 }
 
 // Within is Denied unless what a path leads to lies below one of some folders.
-func Within(path string, within []string) error {
-	seen, _, err := Look(path, within)
+func Within(path string, allowed []string) error {
+	handle, _, err := Look(path, allowed)
 	if err == nil {
-		seen.Close()
+		handle.Close()
 	}
 	return err
 }
@@ -241,20 +241,20 @@ func Within(path string, within []string) error {
 // Look opens what a path leads to to be looked at, if it may lie there (OpenFolder), and
 // says by which name other programs of the same user find it, wherever it is moved,
 // for as long as it is open here.
-func Look(path string, within []string) (seen *os.File, name string, err error) {
-	seen, err = os.OpenFile(path, unix.O_PATH|unix.O_CLOEXEC, 0)
+func Look(path string, allowed []string) (handle *os.File, name string, err error) {
+	handle, err = os.OpenFile(path, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, "", err
 	}
-	if _, err := lies(seen, path, within); err != nil {
-		seen.Close()
+	if _, err := lies(handle, path, allowed); err != nil {
+		handle.Close()
 		return nil, "", err
 	}
-	return seen, "/proc/" + strconv.Itoa(os.Getpid()) + "/fd/" + strconv.Itoa(int(seen.Fd())), nil
+	return handle, "/proc/" + strconv.Itoa(os.Getpid()) + "/fd/" + strconv.Itoa(int(handle.Fd())), nil
 }
 
-// below reports whether a path lies in one of some folders, each without links.
-func below(real string, folders []string) bool {
+// isBelow reports whether a path lies in one of some folders, each without links.
+func isBelow(real string, folders []string) bool {
 	for _, folder := range folders {
 		resolved, err := resolve(folder)
 		if err == nil && (real == resolved || strings.HasPrefix(real, strings.TrimSuffix(resolved, "/")+"/")) {
@@ -266,18 +266,18 @@ func below(real string, folders []string) bool {
 
 // resolve is the path of a folder without links, as the system has it.
 func resolve(folder string) (string, error) {
-	seen, err := os.OpenFile(folder, unix.O_PATH|unix.O_CLOEXEC|unix.O_DIRECTORY, 0)
+	handle, err := os.OpenFile(folder, unix.O_PATH|unix.O_CLOEXEC|unix.O_DIRECTORY, 0)
 	if err != nil {
 		return "", err
 	}
-	defer seen.Close()
-	return os.Readlink(descriptor(int(seen.Fd())))
+	defer handle.Close()
+	return os.Readlink(descriptor(int(handle.Fd())))
 }
 
 // OpenIn opens a regular file below the folder for reading, as Open does; full is
 // its name for people. No link leads out of the folder.
 func (f *Folder) OpenIn(name, full string) (*os.File, error) {
-	seen, err := f.look(name)
+	fd, err := f.look(name)
 	if errors.Is(err, syscall.ENOSYS) || errors.Is(err, syscall.EPERM) {
 		return openStepwise(f.Root, name, full)
 	}
@@ -287,14 +287,14 @@ func (f *Folder) OpenIn(name, full string) (*os.File, error) {
 	if err != nil {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: err}
 	}
-	defer unix.Close(seen)
-	return readable(seen, full, true)
+	defer unix.Close(fd)
+	return readable(fd, full, true)
 }
 
 // look opens a file below the folder to be looked at.
 func (f *Folder) look(name string) (descriptor int, err error) {
 	for {
-		descriptor, err = unix.Openat2(int(f.seen.Fd()), name, &unix.OpenHow{
+		descriptor, err = unix.Openat2(int(f.handle.Fd()), name, &unix.OpenHow{
 			Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_MAGICLINKS,
 		})
 		if !errors.Is(err, syscall.EAGAIN) && !errors.Is(err, syscall.EINTR) { // Something was renamed meanwhile.

@@ -45,12 +45,12 @@ const trustAge = 2 * time.Second
 // lies beside it under its name, as STORE-wal and STORE.server.json, and single files.
 // They need not be there yet. Empty names are none.
 func Guard(stores, single []string) (release func()) {
-	add := func(to map[string]int, paths []string, by int) {
+	add := func(counts map[string]int, paths []string, delta int) {
 		own.mutex.Lock()
 		defer own.mutex.Unlock()
 		for _, path := range paths {
-			if to[path] += by; to[path] == 0 {
-				delete(to, path)
+			if counts[path] += delta; counts[path] == 0 {
+				delete(counts, path)
 				delete(own.listed, path)
 			}
 		}
@@ -109,7 +109,7 @@ func Own() Set {
 	s := Set{files: map[identity]bool{}}
 	add := func(path string) {
 		if info, err := os.Stat(path); err == nil {
-			if id, known := identify(info); known {
+			if id, ok := identify(info); ok {
 				s.files[id] = true
 			}
 		}
@@ -130,7 +130,7 @@ func Own() Set {
 }
 
 // besides are the files beside a store, and the store.
-func besides(folder, base string) (found []identity) {
+func besides(folder, base string) (identities []identity) {
 	info, err := os.Stat(folder)
 	if err != nil {
 		return nil
@@ -148,21 +148,21 @@ func besides(folder, base string) (found []identity) {
 		return nil
 	}
 	for _, entry := range entries {
-		if !beside(entry.Name(), base) {
+		if !belongsTo(entry.Name(), base) {
 			continue
 		}
 		if info, err := os.Stat(filepath.Join(folder, entry.Name())); err == nil {
 			if id, ok := identify(info); ok {
-				found = append(found, id)
+				identities = append(identities, id)
 			}
 		}
 	}
 	if start.Sub(info.ModTime()) > trustAge {
 		own.mutex.Lock()
-		own.listed[filepath.Join(folder, base)] = listing{folderIdentity, info.ModTime(), found}
+		own.listed[filepath.Join(folder, base)] = listing{folderIdentity, info.ModTime(), identities}
 		own.mutex.Unlock()
 	}
-	return found
+	return identities
 }
 
 // walked are the files in the folders beside all stores, when these were walked last.
@@ -193,7 +193,7 @@ func insides() map[identity]bool {
 			continue
 		}
 		for _, entry := range entries {
-			if !entry.IsDir() || !beside(entry.Name(), base) {
+			if !entry.IsDir() || !belongsTo(entry.Name(), base) {
 				continue
 			}
 			// What goes away meanwhile has no other name that leads to it from here.
@@ -214,16 +214,16 @@ func insides() map[identity]bool {
 	return found
 }
 
-// beside reports whether a file is the store or one that its name begins.
-func beside(name, store string) bool {
+// belongsTo reports whether a file is the store or one that its name begins.
+func belongsTo(name, store string) bool {
 	rest, begins := strings.CutPrefix(name, store)
 	return begins && (rest == "" || rest[0] == '.' || rest[0] == '-')
 }
 
 // Has reports whether a file is among them, by device and inode.
 func (s Set) Has(info fs.FileInfo) bool {
-	id, known := identify(info)
-	return known && s.files[id]
+	id, ok := identify(info)
+	return ok && s.files[id]
 }
 
 // covers reports whether a path without links is a store's, is beside it under its
@@ -295,14 +295,14 @@ func Holds(folder string) error {
 		if err != nil {
 			continue
 		}
-		for above := real; ; above = filepath.Dir(above) {
-			if info, err := os.Stat(above); err == nil {
+		for ancestor := real; ; ancestor = filepath.Dir(ancestor) {
+			if info, err := os.Stat(ancestor); err == nil {
 				if id, _ := identify(info); id == folderIdentity {
 					return fault.New(fault.Denied, "%s holds %s, which is a file of Lehr's own and nobody's input", folder, path).
 						WithHint("show programs another folder, or keep the store elsewhere with --store")
 				}
 			}
-			if above == "/" {
+			if ancestor == "/" {
 				break
 			}
 		}

@@ -121,15 +121,15 @@ func (in *Input) Read(path string) ([]byte, error) { return fs.ReadFile(in.files
 
 // Files lists the declared files, in order.
 func (in *Input) Files() ([]string, error) {
-	var found []string
+	var paths []string
 	err := fs.WalkDir(in.files, ".", func(path string, entry fs.DirEntry, err error) error {
 		if err == nil && !entry.IsDir() {
-			found = append(found, path)
+			paths = append(paths, path)
 		}
 		return err
 	})
-	slices.Sort(found)
-	return found, err
+	slices.Sort(paths)
+	return paths, err
 }
 
 // Asset that another generator gave.
@@ -144,11 +144,11 @@ func (in *Input) Assets() ([]Asset, error) {
 	if err := in.load(in.job.GetAssets(), list); err != nil {
 		return nil, err
 	}
-	found := make([]Asset, len(list.GetAssets()))
+	assets := make([]Asset, len(list.GetAssets()))
 	for i, entry := range list.GetAssets() {
-		found[i] = Asset{entry.GetId(), entry.GetType(), path.Join(path.Dir(in.job.GetAssets()), entry.GetPath())}
+		assets[i] = Asset{entry.GetId(), entry.GetType(), path.Join(path.Dir(in.job.GetAssets()), entry.GetPath())}
 	}
-	return found, nil
+	return assets, nil
 }
 
 // Open reads an asset into a message of its type, and into addons. Addons that
@@ -174,12 +174,12 @@ func (in *Input) Open(asset Asset, payload proto.Message, addons ...proto.Messag
 	return nil
 }
 
-func (in *Input) load(path string, into proto.Message) error {
+func (in *Input) load(path string, message proto.Message) error {
 	text, err := fs.ReadFile(in.files, path)
 	if err != nil {
 		return err
 	}
-	if err := (protojson.UnmarshalOptions{Resolver: in.types}).Unmarshal(text, into); err != nil {
+	if err := (protojson.UnmarshalOptions{Resolver: in.types}).Unmarshal(text, message); err != nil {
 		return fmt.Errorf("reading %s: %w", path, err)
 	}
 	return nil
@@ -189,7 +189,7 @@ func (in *Input) load(path string, into proto.Message) error {
 // has returned without an error.
 type Output struct {
 	state *output
-	from  *generatorpb.Place
+	place *generatorpb.Place
 	field string
 }
 
@@ -204,14 +204,14 @@ type output struct {
 // At returns an output for what was made from, or is about, a line of a file.
 // Lines begin at 1; 0: the whole file.
 func (o *Output) At(file string, line int) *Output {
-	return &Output{state: o.state, from: &generatorpb.Place{File: filepath.ToSlash(file), Line: int32(line)}}
+	return &Output{state: o.state, place: &generatorpb.Place{File: filepath.ToSlash(file), Line: int32(line)}}
 }
 
 // Field returns an output for what is about a field, such as payload.size, in a
 // column of the line. Columns begin at 1; 0: nobody knows.
 func (o *Output) Field(column int, field string) *Output {
-	from := &generatorpb.Place{File: o.from.GetFile(), Line: o.from.GetLine(), Column: int32(column)}
-	return &Output{state: o.state, from: from, field: field}
+	place := &generatorpb.Place{File: o.place.GetFile(), Line: o.place.GetLine(), Column: int32(column)}
+	return &Output{state: o.state, place: place, field: field}
 }
 
 // Asset gives an asset: its id, its payload and at most one addon of a type.
@@ -229,7 +229,7 @@ func (o *Output) Asset(id string, payload proto.Message, addons ...proto.Message
 		asset.Addons = append(asset.Addons, packed)
 	}
 	o.state.assets++
-	o.write(&generatorpb.Record{Record: &generatorpb.Record_Asset{Asset: asset}, From: o.from})
+	o.write(&generatorpb.Record{Record: &generatorpb.Record_Asset{Asset: asset}, From: o.place})
 }
 
 // Blob gives content that is too large for an asset, at most 10 000 000 bytes,
@@ -262,12 +262,12 @@ func (o *Output) Warn(hint, format string, arguments ...any) {
 // takes nothing of the build: no asset leaves because it cannot be read.
 func (o *Output) LeaveOut(id, hint, format string, arguments ...any) {
 	f := &generatorpb.Finding{Severity: generatorpb.Finding_SEVERITY_LEFT_OUT, Message: fmt.Sprintf(format, arguments...), Hint: hint, Field: o.field, Asset: id}
-	o.write(&generatorpb.Record{Record: &generatorpb.Record_Finding{Finding: f}, From: o.from})
+	o.write(&generatorpb.Record{Record: &generatorpb.Record_Finding{Finding: f}, From: o.place})
 }
 
 func (o *Output) finding(severity generatorpb.Finding_Severity, hint, message string) {
 	f := &generatorpb.Finding{Severity: severity, Message: message, Hint: hint, Field: o.field}
-	o.write(&generatorpb.Record{Record: &generatorpb.Record_Finding{Finding: f}, From: o.from})
+	o.write(&generatorpb.Record{Record: &generatorpb.Record_Finding{Finding: f}, From: o.place})
 }
 
 func (o *Output) write(record *generatorpb.Record) {

@@ -16,9 +16,9 @@ func (in *Input) Options(allowed ...string) (Options, error) {
 	slices.Sort(allowed)
 	options := Options{}
 	for _, argument := range in.arguments {
-		key, value, found := strings.Cut(strings.TrimPrefix(argument, "--"), "=")
+		key, value, ok := strings.Cut(strings.TrimPrefix(argument, "--"), "=")
 		switch {
-		case !found || !strings.HasPrefix(argument, "--"):
+		case !ok || !strings.HasPrefix(argument, "--"):
 			return nil, fmt.Errorf("the argument %q is not of the form --KEY=VALUE", argument)
 		case !slices.Contains(allowed, key) && len(allowed) == 0:
 			return nil, fmt.Errorf("with has the key %q, and none is known: remove it", key)

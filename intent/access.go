@@ -33,8 +33,8 @@ func ParseRole(name string) (Role, error) {
 
 // Includes reports whether who has the role may do what needs the other.
 func (r Role) Includes(other Role) bool {
-	known := slices.Contains(Roles(), r) && slices.Contains(Roles(), other)
-	return known && (r == other || r == Admin || other == Viewer)
+	valid := slices.Contains(Roles(), r) && slices.Contains(Roles(), other)
+	return valid && (r == other || r == Admin || other == Viewer)
 }
 
 // Subjects of grants are a person or program, a group of them, or everyone
@@ -51,9 +51,9 @@ const maxSubject = 300
 // CheckSubject is Invalid unless a grant may name the subject.
 func CheckSubject(subject string) error {
 	kind, name, found := strings.Cut(subject, ":")
-	known := found && (kind+":" == UserPrefix || kind+":" == GroupPrefix)
+	validKind := found && (kind+":" == UserPrefix || kind+":" == GroupPrefix)
 	plain := name == strings.TrimSpace(name) && name != "" && !strings.ContainsFunc(name, func(c rune) bool { return c < ' ' || c == 0x7f })
-	if subject == Everyone || known && plain && len(subject) <= maxSubject {
+	if subject == Everyone || validKind && plain && len(subject) <= maxSubject {
 		return nil
 	}
 	return fault.New(fault.Invalid, "%.100q is not somebody that a role can be given to", subject).

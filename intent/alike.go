@@ -113,18 +113,18 @@ func withoutWord(text, name string) string {
 	part := func(b byte) bool {
 		return b == '_' || b == '-' || b == '/' || b >= '0' && b <= '9' || b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z'
 	}
-	var into strings.Builder
+	var result strings.Builder
 	for {
 		at := strings.Index(text, name)
 		if at < 0 {
-			into.WriteString(text)
-			return into.String()
+			result.WriteString(text)
+			return result.String()
 		}
 		end := at + len(name)
 		if at > 0 && part(text[at-1]) || end < len(text) && part(text[end]) {
-			into.WriteString(text[:end])
+			result.WriteString(text[:end])
 		} else {
-			into.WriteString(text[:at] + "…")
+			result.WriteString(text[:at] + "…")
 		}
 		text = text[end:]
 	}
@@ -145,7 +145,7 @@ func GroupFindings(findings []Finding) []Finding {
 	if len(findings) <= fewAlike {
 		return grouped
 	}
-	gone := make([]bool, len(findings))
+	merged := make([]bool, len(findings))
 	for _, places := range byCause(findings) {
 		for at, p := range places {
 			first, rest := p.findings[0], p.findings[1:]
@@ -155,17 +155,17 @@ func GroupFindings(findings []Finding) []Finding {
 			case p.total <= fewAlike:
 				continue
 			}
-			into := &grouped[first]
+			target := &grouped[first]
 			for _, i := range rest {
-				into.Alike += 1 + findings[i].Alike
+				target.Alike += 1 + findings[i].Alike
 				for _, name := range findings[i].names(findings[first]) {
-					into.Examples.add(name)
+					target.Examples.add(name)
 				}
-				gone[i] = true
+				merged[i] = true
 			}
 		}
 	}
-	return bounded(grouped, gone)
+	return bounded(grouped, merged)
 }
 
 // samePlace are findings of one cause at one place, by their indexes, and how many
@@ -202,16 +202,16 @@ const ruleLimit = "limit"
 
 // bounded are the findings that are not gone, at most mostCauses of them, and one
 // for all others, as severe as the worst.
-func bounded(findings []Finding, gone []bool) (told []Finding) {
+func bounded(findings []Finding, merged []bool) (reported []Finding) {
 	untold := Finding{
 		Rule: ruleLimit, Severity: Warning, Alike: -1,
 		Message: fmt.Sprintf("a finding beyond the first %d is not shown", mostCauses), Hint: "mend those that are shown first",
 	}
 	for i, f := range findings {
 		switch {
-		case gone[i]:
-		case len(told) < mostCauses && f.Rule != ruleLimit:
-			told = append(told, f)
+		case merged[i]:
+		case len(reported) < mostCauses && f.Rule != ruleLimit:
+			reported = append(reported, f)
 		default:
 			untold.Alike += 1 + f.Alike
 			if f.Severity == Error || untold.Severity == Warning {
@@ -220,7 +220,7 @@ func bounded(findings []Finding, gone []bool) (told []Finding) {
 		}
 	}
 	if untold.Alike >= 0 {
-		told = append(told, untold)
+		reported = append(reported, untold)
 	}
-	return told
+	return reported
 }

@@ -159,24 +159,24 @@ func (c Consent) Reached() bool { return c.Need > 0 && len(c.Approved) >= c.Need
 // Words say who approved and who is missing, for example "1 of 2: ann
 // approved; needs 1 more approver other than bob".
 func (c Consent) Words() string {
-	said := "nobody approved"
+	text := "nobody approved"
 	if len(c.Approved) > 0 {
-		said = Listed(c.Approved) + " approved"
+		text = Listed(c.Approved) + " approved"
 	}
 	// More than are needed is no other fraction than enough.
-	said = fmt.Sprintf("%d of %d: %s", min(len(c.Approved), c.Need), c.Need, said)
+	text = fmt.Sprintf("%d of %d: %s", min(len(c.Approved), c.Need), c.Need, text)
 	if c.Reached() {
-		return said
+		return text
 	}
 	missing := c.Need - len(c.Approved)
-	said += fmt.Sprintf("; needs %d more approver", missing)
+	text += fmt.Sprintf("; needs %d more approver", missing)
 	if missing > 1 {
-		said += "s"
+		text += "s"
 	}
 	if len(c.Authors) > 0 {
-		said += " other than " + Listed(c.Authors)
+		text += " other than " + Listed(c.Authors)
 	}
-	return said
+	return text
 }
 
 // Listed puts names into a sentence: "ann, bob and carol".

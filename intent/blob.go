@@ -28,9 +28,9 @@ func BlobURI(digest Digest) string { return blobScheme + hex.EncodeToString(dige
 
 // BlobDigest is the digest in the URI of a blob; false: it is no blob's.
 func BlobDigest(uri string) (Digest, bool) {
-	text, is := strings.CutPrefix(uri, blobScheme)
+	text, ok := strings.CutPrefix(uri, blobScheme)
 	sum, err := hex.DecodeString(text)
-	if !is || err != nil || len(sum) != len(Digest{}) || hex.EncodeToString(sum) != text {
+	if !ok || err != nil || len(sum) != len(Digest{}) || hex.EncodeToString(sum) != text {
 		return Digest{}, false
 	}
 	return Digest(sum), true

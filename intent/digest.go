@@ -59,10 +59,10 @@ const readBytes = 32 << 10
 
 // AddFrom takes the next part, of a size in bytes, and returns how many were read:
 // unless they are as many, at most one more, the sum is none.
-func (p *Parts) AddFrom(from io.Reader, size int64) (int64, error) {
+func (p *Parts) AddFrom(reader io.Reader, size int64) (int64, error) {
 	p.buffer = slices.Grow(p.buffer[:0], readBytes)
 	p.addLength(int(size))
-	return io.CopyBuffer(p.hash, io.LimitReader(from, size+1), p.buffer[:readBytes])
+	return io.CopyBuffer(p.hash, io.LimitReader(reader, size+1), p.buffer[:readBytes])
 }
 
 // Sum is the digest of the parts so far.

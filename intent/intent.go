@@ -120,9 +120,9 @@ const MaxWarnings = 50
 // People names who is known to have made the incarnation: not Lehr itself.
 func (i Incarnation) People() []string {
 	var names []string
-	for _, by := range []Actor{i.Author, i.Acknowledger} {
-		if by.Name != "" && by.Origin != ServerOrigin && !slices.Contains(names, by.Name) {
-			names = append(names, by.Name)
+	for _, actor := range []Actor{i.Author, i.Acknowledger} {
+		if actor.Name != "" && actor.Origin != ServerOrigin && !slices.Contains(names, actor.Name) {
+			names = append(names, actor.Name)
 		}
 	}
 	return names

@@ -106,26 +106,26 @@ func (s RolloutStanding) refuseOfRun(kind OrderKind) error {
 		return s.refuse("it has no run yet", "lehr rollout status "+s.Name+" says what it waits for")
 	}
 	state := s.state()
-	is := func(states ...RolloutState) bool { return slices.Contains(states, state) }
+	inState := func(states ...RolloutState) bool { return slices.Contains(states, state) }
 	status := "lehr rollout status " + s.Name + " tells of it"
 	switch {
-	case kind == OrderRollback && is(RolloutRollingBack, RolloutRolledBack):
+	case kind == OrderRollback && inState(RolloutRollingBack, RolloutRolledBack):
 		return s.refuse("run %d is %s already", status, run.Run, state)
 	case kind == OrderRollback && !s.Governs:
 		return s.refuse("head's policy does not have it any more", "lehr pin keeps an asset at what was good; put the rollout back under rollouts in lehr.yaml to have it go back")
-	case kind == OrderRollback && is(RolloutStopped, RolloutDone):
+	case kind == OrderRollback && inState(RolloutStopped, RolloutDone):
 		return nil // What it brought is there.
 	case !state.Open():
 		return s.refuse("run %d ended: it is %s", status, run.Run, state)
-	case is(RolloutRollingBack) && kind == OrderPromote && run.Staged && !s.pending(OrderPromote):
+	case inState(RolloutRollingBack) && kind == OrderPromote && run.Staged && !s.pending(OrderPromote):
 		return nil
-	case is(RolloutRollingBack):
+	case inState(RolloutRollingBack):
 		return s.refuse("run %d goes back already to what was good", status, run.Run)
-	case kind == OrderPause && is(RolloutPaused):
-		return s.refuse("run %d is paused already%s", "lehr rollout resume "+s.Name+" --reason WHY lets it go on", run.Run, s.by(OrderPause))
-	case kind == OrderResume && !is(RolloutPaused):
+	case kind == OrderPause && inState(RolloutPaused):
+		return s.refuse("run %d is paused already%s", "lehr rollout resume "+s.Name+" --reason WHY lets it go on", run.Run, s.attribution(OrderPause))
+	case kind == OrderResume && !inState(RolloutPaused):
 		return s.refuse("run %d is %s, not paused", status, run.Run, state)
-	case kind != OrderAbort && is(RolloutQueued):
+	case kind != OrderAbort && inState(RolloutQueued):
 		return s.refuse("run %d is queued, and at no stage yet", "lehr rollout abort "+s.Name+" --reason WHY ends it", run.Run)
 	case kind == OrderPromote && (run.Promoted || s.pending(OrderPromote)):
 		return s.refuse("run %d is promoted already: no stage holds it", status, run.Run)
@@ -161,8 +161,8 @@ func (s RolloutStanding) pending(kind OrderKind) bool {
 	return slices.ContainsFunc(s.Pending, func(o RolloutOrder) bool { return o.Kind == kind })
 }
 
-// by names who asked last for what stands.
-func (s RolloutStanding) by(kind OrderKind) string {
+// attribution names who asked last for what stands.
+func (s RolloutStanding) attribution(kind OrderKind) string {
 	for _, order := range slices.Backward(s.Pending) {
 		if order.Kind == kind {
 			return " by " + order.By.Name + ": " + order.Reason
@@ -192,6 +192,6 @@ func (r *Rollout) Last(kind OrderKind) *RolloutEvent {
 	return nil
 }
 
-func (s RolloutStanding) refuse(why, hint string, arguments ...any) error {
-	return fault.New(fault.Conflict, "rollout "+s.Name+": "+why, arguments...).WithHint("%s", hint)
+func (s RolloutStanding) refuse(format, hint string, arguments ...any) error {
+	return fault.New(fault.Conflict, "rollout "+s.Name+": "+format, arguments...).WithHint("%s", hint)
 }

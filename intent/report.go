@@ -286,8 +286,8 @@ func (r Report) Key() uint64 {
 	if r.Health.IsAfterPush() {
 		write("after", words(r.Health.Reason))
 	}
-	for _, left := range r.Unmanaged {
-		write("unmanaged", left.Path)
+	for _, field := range r.Unmanaged {
+		write("unmanaged", field.Path)
 	}
 	if r.Consent != nil {
 		write("consent", strconv.Itoa(r.Consent.Need), strings.Join(r.Consent.Approved, "\x00"))

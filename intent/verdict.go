@@ -55,8 +55,8 @@ const (
 
 // Bounded grounds are fit to be kept: no more than 24 of them, of 200 bytes each.
 func Bounded(grounds []Ground) []Ground {
-	if over := len(grounds) - mostGrounds; over > 0 {
-		grounds = append(slices.Clone(grounds[:mostGrounds]), Ground{Check: "others", Fact: fmt.Sprintf("%d more checks passed", over)})
+	if excess := len(grounds) - mostGrounds; excess > 0 {
+		grounds = append(slices.Clone(grounds[:mostGrounds]), Ground{Check: "others", Fact: fmt.Sprintf("%d more checks passed", excess)})
 	}
 	for i, g := range grounds {
 		grounds[i].Fact = cutTo(g.Fact, mostFact)
@@ -88,8 +88,8 @@ func Passed(check string, until time.Time) Verdict {
 }
 
 // Waits is a "not now".
-func Waits(check string, on WaitingOn) Verdict {
-	return Verdict{Check: check, Answer: Wait, Waiting: on}
+func Waits(check string, waiting WaitingOn) Verdict {
+	return Verdict{Check: check, Answer: Wait, Waiting: waiting}
 }
 
 // IsBroken is an answer that could not be had.

@@ -9,15 +9,15 @@ import (
 )
 
 // together: both sides were sampled at the same time, for the most of it.
-func together(control, experiment side) bool {
+func isConcurrent(control, experiment side) bool {
 	if !control.timed() || !experiment.timed() {
 		return false
 	}
 	cBegan, cEnded := control.times[0], control.times[len(control.times)-1]
 	eBegan, eEnded := experiment.times[0], experiment.times[len(experiment.times)-1]
-	both := earlier(cEnded, eEnded).Sub(later(cBegan, eBegan))
+	overlap := earlier(cEnded, eEnded).Sub(later(cBegan, eBegan))
 	all := later(cEnded, eEnded).Sub(earlier(cBegan, eBegan))
-	return all > 0 && both > all/2
+	return all > 0 && overlap > all/2
 }
 
 func earlier(a, b time.Time) time.Time {
@@ -36,8 +36,8 @@ func later(a, b time.Time) time.Time {
 
 // blocks of time: of each side, the block of each sample.
 type blocks struct {
-	of    [2][]int
-	count int
+	bySide [2][]int
+	count  int
 }
 
 // blocksOf both sides that are as short as can be while most samples of each side have some
@@ -58,13 +58,13 @@ func blocksOf(control, experiment side) (b blocks, enough bool) {
 // where it is less.
 func (b blocks) shared() float64 {
 	there := [2][]bool{make([]bool, b.count), make([]bool, b.count)}
-	for side, of := range b.of {
+	for side, of := range b.bySide {
 		for _, k := range of {
 			there[side][k] = true
 		}
 	}
 	least := 1.0
-	for side, of := range b.of {
+	for side, of := range b.bySide {
 		both := 0
 		for _, k := range of {
 			if there[1-side][k] {
@@ -91,9 +91,9 @@ func divided(control, experiment side, most int) blocks {
 	}
 	b.count = len(ends) + 1
 	for side, s := range [][]time.Time{control.times, experiment.times} {
-		b.of[side] = make([]int, len(s))
+		b.bySide[side] = make([]int, len(s))
 		for i, at := range s {
-			b.of[side][i] = sort.Search(len(ends), func(k int) bool { return ends[k].After(at) })
+			b.bySide[side][i] = sort.Search(len(ends), func(k int) bool { return ends[k].After(at) })
 		}
 	}
 	return b
@@ -121,7 +121,7 @@ func newAlongside(control, experiment side, b blocks, equal bool) alongside {
 	all := [2][][]float64{make([][]float64, b.count), make([][]float64, b.count)}
 	for side, values := range [][]float64{control.values, experiment.values} {
 		for i, v := range values {
-			all[side][b.of[side][i]] = append(all[side][b.of[side][i]], v)
+			all[side][b.bySide[side][i]] = append(all[side][b.bySide[side][i]], v)
 		}
 	}
 	a := alongside{equal: equal}

@@ -72,7 +72,7 @@ func split(data []Series, length time.Duration) ([][]Series, error) {
 	if length <= 0 {
 		return nil, wrong("an interval of %s has no length", length).WithHint("write one such as 10m")
 	}
-	var from, to time.Time
+	var start, end time.Time
 	for _, s := range data {
 		for _, sample := range slices.Concat(s.Control, s.Experiment) {
 			if sample.At.IsZero() {
@@ -80,24 +80,24 @@ func split(data []Series, length time.Duration) ([][]Series, error) {
 			}
 		}
 		for _, sample := range s.Experiment {
-			if from.IsZero() || sample.At.Before(from) {
-				from = sample.At
+			if start.IsZero() || sample.At.Before(start) {
+				start = sample.At
 			}
-			to = later(to, sample.At)
+			end = later(end, sample.At)
 		}
 	}
-	number := func(at time.Time) int { return int(at.Sub(from) / length) }
-	if number(to) >= maxIntervals {
-		return nil, tooMany("intervals", number(to)+1, maxIntervals)
+	number := func(at time.Time) int { return int(at.Sub(start) / length) }
+	if number(end) >= maxIntervals {
+		return nil, tooMany("intervals", number(end)+1, maxIntervals)
 	}
-	intervals := make([][]Series, number(to)+1)
+	intervals := make([][]Series, number(end)+1)
 	for _, s := range data {
-		both := together(usable(inOrder(s.Control), Values), usable(inOrder(s.Experiment), Values))
+		concurrent := isConcurrent(usable(inOrder(s.Control), Values), usable(inOrder(s.Experiment), Values))
 		for i := range intervals {
-			within := func(at time.Time) bool { return !at.Before(from) && number(at) == i }
-			part := Series{Metric: s.Metric, Control: s.Control, Experiment: only(s.Experiment, within)}
-			if both {
-				part.Control = only(s.Control, within)
+			inInterval := func(at time.Time) bool { return !at.Before(start) && number(at) == i }
+			part := Series{Metric: s.Metric, Control: s.Control, Experiment: only(s.Experiment, inInterval)}
+			if concurrent {
+				part.Control = only(s.Control, inInterval)
 			}
 			intervals[i] = append(intervals[i], part)
 		}
@@ -105,11 +105,11 @@ func split(data []Series, length time.Duration) ([][]Series, error) {
 	return intervals, nil
 }
 
-func only(samples []Sample, within func(time.Time) bool) (kept []Sample) {
+func only(samples []Sample, include func(time.Time) bool) (selected []Sample) {
 	for _, s := range samples {
-		if within(s.At) {
-			kept = append(kept, s)
+		if include(s.At) {
+			selected = append(selected, s)
 		}
 	}
-	return kept
+	return selected
 }

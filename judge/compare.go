@@ -30,7 +30,7 @@ func compared(control, experiment side, at float64) comparison {
 	switch {
 	case !control.timed() || !experiment.timed():
 		return untimed{plainPair(control.values, experiment.values), equal}
-	case together(control, experiment):
+	case isConcurrent(control, experiment):
 		if blocks, enough := blocksOf(control, experiment); enough {
 			return newAlongside(control, experiment, blocks, equal)
 		}

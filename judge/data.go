@@ -26,11 +26,11 @@ func (n Number) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON is Invalid for what is no number.
 func (n *Number) UnmarshalJSON(text []byte) error {
-	said := string(text)
-	if err := json.Unmarshal(text, &said); err == nil && said != "NaN" && said != "+Inf" && said != "-Inf" {
-		return wrong("%.40q is no number", said)
+	literal := string(text)
+	if err := json.Unmarshal(text, &literal); err == nil && literal != "NaN" && literal != "+Inf" && literal != "-Inf" {
+		return wrong("%.40q is no number", literal)
 	}
-	value, err := strconv.ParseFloat(said, 64)
+	value, err := strconv.ParseFloat(literal, 64)
 	if err != nil {
 		return wrong("%.40s is no number", text)
 	}
@@ -68,8 +68,8 @@ type Series struct {
 
 // counted: some samples are counts of trials.
 func (s *Series) counted() bool {
-	of := func(s Sample) bool { return s.Of != nil }
-	return slices.ContainsFunc(s.Control, of) || slices.ContainsFunc(s.Experiment, of)
+	hasTrials := func(s Sample) bool { return s.Of != nil }
+	return slices.ContainsFunc(s.Control, hasTrials) || slices.ContainsFunc(s.Experiment, hasTrials)
 }
 
 // canonical puts series and samples into one order, whatever theirs was. It is
@@ -101,7 +101,7 @@ func inOrder(samples []Sample) []Sample {
 		sorted[i] = s
 	}
 	slices.SortFunc(sorted, func(a, b Sample) int {
-		return cmp.Or(a.At.Compare(b.At), byOrder(float64(a.Value), float64(b.Value)), byOrder(a.trials(), b.trials()), cmp.Compare(a.told(), b.told()))
+		return cmp.Or(a.At.Compare(b.At), byOrder(float64(a.Value), float64(b.Value)), byOrder(a.trials(), b.trials()), cmp.Compare(a.trialsRank(), b.trialsRank()))
 	})
 	return sorted
 }
@@ -109,8 +109,8 @@ func inOrder(samples []Sample) []Sample {
 // byOrder tells zeros apart, as JSON does.
 func byOrder(a, b float64) int { return cmp.Compare(orderOf(a), orderOf(b)) }
 
-// told is 1 where trials are told.
-func (s Sample) told() int {
+// trialsRank is 1 where trials are told.
+func (s Sample) trialsRank() int {
 	if s.Of == nil {
 		return 0
 	}
@@ -156,22 +156,22 @@ const maxCount = 1 << 53
 
 // usable leaves out what is broken, and counts it. Samples are in order, so those
 // of unknown time come first.
-func usable(samples []Sample, kind Kind) (kept side) {
+func usable(samples []Sample, kind Kind) (result side) {
 	for _, s := range samples {
-		v, of := float64(s.Value), s.trials()
-		kept.trials = kept.trials || s.Of != nil
+		v, trials := float64(s.Value), s.trials()
+		result.trials = result.trials || s.Of != nil
 		switch {
 		case math.IsNaN(v) || math.IsInf(v, 0):
-			kept.broken++
+			result.broken++
 		case kind == Values:
-			kept.values = append(kept.values, v)
-			kept.times = append(kept.times, s.At)
-		case v < 0 || v > maxCount || !(of >= 0) || of > maxCount || of == 0 && v > 0:
-			kept.broken++
+			result.values = append(result.values, v)
+			result.times = append(result.times, s.At)
+		case v < 0 || v > maxCount || !(trials >= 0) || trials > maxCount || trials == 0 && v > 0:
+			result.broken++
 		default:
-			kept.counts = append(kept.counts, Count{v, of})
-			kept.times = append(kept.times, s.At)
+			result.counts = append(result.counts, Count{v, trials})
+			result.times = append(result.times, s.At)
 		}
 	}
-	return kept
+	return result
 }

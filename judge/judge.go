@@ -118,8 +118,8 @@ type Test struct {
 	level float64
 	// wouldFind is Detectable at a level of P; nil: it is not known.
 	wouldFind func(level float64) float64
-	// says is the sentence so far, for each verdict.
-	says func(Test) string
+	// explain is the sentence so far, for each verdict.
+	explain func(Test) string
 }
 
 // Doubt says why a test is inconclusive.
@@ -161,7 +161,7 @@ func Judge(settings Settings, data []Series) (Result, error) {
 		series[s.Metric] = s
 	}
 	for _, m := range settings.Metrics {
-		result.Metrics = append(result.Metrics, judgement{settings, m}.of(series[m.Name]))
+		result.Metrics = append(result.Metrics, judgement{settings, m}.assess(series[m.Name]))
 	}
 	result.adjust()
 	for i := range result.Metrics {
@@ -194,7 +194,7 @@ func (j judgement) spending() float64 {
 	return float64(j.Look) * float64(j.Look+1)
 }
 
-func (j judgement) of(series Series) MetricResult {
+func (j judgement) assess(series Series) MetricResult {
 	m := j.metric
 	control, experiment := usable(series.Control, m.Kind), usable(series.Experiment, m.Kind)
 	result := MetricResult{
@@ -209,10 +209,10 @@ func (j judgement) of(series Series) MetricResult {
 	if limited {
 		sides = sides[1:] // A limit needs no control.
 	}
-	switch verdict, why := j.unusable(sides); {
-	case limited && why == "":
-	case why != "":
-		result.Verdict, result.Why, result.missed = verdict, why, 3
+	switch verdict, reason := j.unusable(sides); {
+	case limited && reason == "":
+	case reason != "":
+		result.Verdict, result.Why, result.missed = verdict, reason, 3
 		if m.Kind == Events {
 			result.missed = 1
 		}
@@ -254,33 +254,33 @@ func (j judgement) tooBroken(s side) bool {
 }
 
 func noData(policy Policy, side string) (Verdict, string) {
-	why := "the " + side + " has no data"
+	reason := "the " + side + " has no data"
 	switch policy {
 	case NoDataFails:
-		return Fail, why + ", which counts as a failure"
+		return Fail, reason + ", which counts as a failure"
 	case NoDataPasses:
-		return Pass, why + ", which counts as a pass"
+		return Pass, reason + ", which counts as a pass"
 	}
-	return Inconclusive, why
+	return Inconclusive, reason
 }
 
 func summary(s side) Summary {
-	said := Summary{Samples: s.size(), Broken: s.broken}
+	result := Summary{Samples: s.size(), Broken: s.broken}
 	if len(s.counts) > 0 {
 		sum := total(s.counts)
-		said.Events, said.Of = figure(sum.Events), figure(sum.Of)
-		said.Mean = figure(sum.rate())
-		said.Middle = said.Mean
+		result.Events, result.Of = figure(sum.Events), figure(sum.Of)
+		result.Mean = figure(sum.rate())
+		result.Middle = result.Mean
 		rates := ratesOf(s.counts)
-		said.Least, said.Most = figure(slices.Min(rates)), figure(slices.Max(rates))
-		return said
+		result.Least, result.Most = figure(slices.Min(rates)), figure(slices.Max(rates))
+		return result
 	}
 	if len(s.values) == 0 {
-		return said
+		return result
 	}
-	said.Least, said.Most = figure(slices.Min(s.values)), figure(slices.Max(s.values))
-	said.Middle, said.Mean = figure(median(s.values)), figure(mean(s.values))
-	return said
+	result.Least, result.Most = figure(slices.Min(s.values)), figure(slices.Max(s.values))
+	result.Middle, result.Mean = figure(median(s.values)), figure(mean(s.values))
+	return result
 }
 
 func ratesOf(counts []Count) []float64 {
@@ -297,7 +297,7 @@ func ratesOf(counts []Count) []float64 {
 func (r *Result) adjust() {
 	for _, shadow := range []bool{false, true} {
 		var family []*Test
-		var places []int // of the family, among the probabilities
+		var places []int // assess the family, among the probabilities
 		var probabilities []float64
 		for i := range r.Metrics {
 			for k := range r.Metrics[i].Tests {
@@ -344,28 +344,28 @@ func (t *Test) decide(alpha, alone float64) {
 			t.Detectable, t.Power = figure(found), power
 		}
 	}
-	t.Why = t.says(*t)
+	t.Why = t.explain(*t)
 }
 
 // decide a metric by its tests: the worst of them, and those that say so.
 func (m *MetricResult) decide() {
 	for _, verdict := range []Verdict{Fail, Inconclusive, Pass} {
-		var why []string
+		var reasons []string
 		for _, t := range m.Tests {
 			if t.Verdict == verdict && (verdict != Pass || t.decides) {
-				why = append(why, t.Why)
+				reasons = append(reasons, t.Why)
 			}
 		}
 		switch {
 		case m.Verdict == verdict && m.Why != "":
 			// What could not be compared comes first.
-			m.Why = strings.Join(append([]string{m.Why}, why...), "; ")
+			m.Why = strings.Join(append([]string{m.Why}, reasons...), "; ")
 			return
-		case len(why) > 0:
+		case len(reasons) > 0:
 			if m.Verdict = verdict; m.Why != "" {
-				why = append(why, m.Why)
+				reasons = append(reasons, m.Why)
 			}
-			m.Why = strings.Join(why, "; ")
+			m.Why = strings.Join(reasons, "; ")
 			return
 		}
 	}

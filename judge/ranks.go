@@ -109,15 +109,15 @@ func (p pair) rank(tolerance float64) ranked {
 	middle := float64(len(all)+1) / 2
 	r := ranked{}
 	m := float64(len(p.experiment))
-	for from := 0; from < len(all); {
-		to := from + 1
-		for to < len(all) && all[to].v == all[from].v {
-			to++
+	for start := 0; start < len(all); {
+		end := start + 1
+		for end < len(all) && all[end].v == all[start].v {
+			end++
 		}
-		r.ties = r.ties || to-from > 1
+		r.ties = r.ties || end-start > 1
 		// Ranks are taken from their middle, so that squares lose little.
-		rank := float64(from+to+1)/2 - middle
-		for _, v := range all[from:to] {
+		rank := float64(start+end+1)/2 - middle
+		for _, v := range all[start:end] {
 			b := &blocks[v.block]
 			if v.experiment {
 				b.m++
@@ -128,7 +128,7 @@ func (p pair) rank(tolerance float64) ranked {
 			b.sum += rank
 			b.squares += rank * rank
 		}
-		from = to
+		start = end
 	}
 	for _, b := range blocks {
 		if size := b.n + b.m; size > 0 {
@@ -163,19 +163,19 @@ func (p pair) rankSum(tolerance float64) RankSum {
 		return RankSum{P: 1, CLES: 0.5}
 	}
 	r := p.rank(tolerance)
-	said := RankSum{U: r.u, P: 1, CLES: r.u / (float64(n) * float64(m))}
+	result := RankSum{U: r.u, P: 1, CLES: r.u / (float64(n) * float64(m))}
 	switch {
 	case p.countable() && !r.ties:
-		said.Exact = true
+		result.Exact = true
 		// U is symmetric: as likely at least u as at most the pairs less u.
-		said.P = distribution(n, m)[n*m-int(math.Round(r.u))]
+		result.P = distribution(n, m)[n*m-int(math.Round(r.u))]
 	case p.countable():
-		said.Exact = true
-		said.P = p.countedWithTies(tolerance)
+		result.Exact = true
+		result.P = p.countedWithTies(tolerance)
 	case r.variance > 0:
-		said.P = upper((r.u - r.mean - 0.5) / math.Sqrt(r.variance))
+		result.P = upper((r.u - r.mean - 0.5) / math.Sqrt(r.variance))
 	}
-	return said
+	return result
 }
 
 // upper is the probability that a standard normal variable is larger.
@@ -262,8 +262,8 @@ func (p pair) shift(alpha float64) Interval {
 	first := -1
 	r := p.rank(estimate)
 	if p.countable() && !p.rank(0).ties {
-		for u, below := range distribution(n, m) {
-			if below > alpha/2 {
+		for u, cumulative := range distribution(n, m) {
+			if cumulative > alpha/2 {
 				first = u - 1
 				break
 			}
@@ -342,11 +342,11 @@ func numberOf(order uint64) float64 {
 
 // finite leaves out what is no finite number.
 func finite(values []float64) []float64 {
-	kept := make([]float64, 0, len(values))
+	result := make([]float64, 0, len(values))
 	for _, v := range values {
 		if !math.IsNaN(v) && !math.IsInf(v, 0) {
-			kept = append(kept, v)
+			result = append(result, v)
 		}
 	}
-	return kept
+	return result
 }

@@ -101,8 +101,8 @@ func bursts(sides ...[]Count) float64 {
 		degrees--
 		for _, c := range counts {
 			if expected := rate * c.Of; expected > 0 {
-				off := c.Events - expected
-				sum += off * off / expected
+				deviation := c.Events - expected
+				sum += deviation * deviation / expected
 				degrees++
 			}
 		}
@@ -115,7 +115,7 @@ func bursts(sides ...[]Count) float64 {
 
 // scattering is how events come.
 type scattering struct {
-	// by is how many events count as one: they come in bursts, and neighbours are alike; apart
+	// divisor is how many events count as one: they come in bursts, and neighbours are alike; apart
 	// is that without the likeness.
 	by, apart float64
 	// effective is how many independent samples there are of the side with fewer; timed: when
@@ -150,7 +150,7 @@ func (s scattering) few() bool { return s.effective < leastEffective }
 // as large at most.
 func (s scattering) ratio(control, experiment Count, confidence float64, counts func(c, e Count) (Count, Count)) Interval {
 	ratioBy := func(by float64) Interval {
-		c, e := counts(control.over(by), experiment.over(by))
+		c, e := counts(control.dividedBy(by), experiment.dividedBy(by))
 		return RatioInterval(c, e, confidence)
 	}
 	loose := ratioBy(s.apart)
@@ -171,7 +171,7 @@ func scatterOf(control, experiment side) scattering {
 		by := bursts(control.counts, experiment.counts)
 		return scattering{by: by, apart: by, effective: math.Inf(1)}
 	}
-	if together(control, experiment) {
+	if isConcurrent(control, experiment) {
 		if b, enough := blocksOf(control, experiment); enough {
 			return scatterWithin(sumsOf(control, experiment, b))
 		}
@@ -204,7 +204,7 @@ func sumsOf(control, experiment side, b blocks) [][2]Count {
 	sums := make([][2]Count, b.count)
 	for side, s := range [][]Count{control.counts, experiment.counts} {
 		for i, c := range s {
-			sum := &sums[b.of[side][i]][side]
+			sum := &sums[b.bySide[side][i]][side]
 			sum.Events += c.Events
 			sum.Of += c.Of
 		}
@@ -253,7 +253,7 @@ func total(counts []Count) (sum Count) {
 	return sum
 }
 
-func (c Count) over(by float64) Count { return Count{c.Events / by, c.Of / by} }
+func (c Count) dividedBy(divisor float64) Count { return Count{c.Events / divisor, c.Of / divisor} }
 
 // assumedRates is the p of rates of too few times to see how alike they are.
 func assumedRates(control, experiment side, sign, borne float64) float64 {

@@ -79,16 +79,16 @@ func (s *Sequence) addNormal(value float64) {
 
 func (s *Sequence) addBounded(x float64) {
 	// What is foretold stands on the values before.
-	before := (0.5 + s.sum) / (s.count + 1)
+	previousMean := (0.5 + s.sum) / (s.count + 1)
 	variance := (0.25 + s.squares) / (s.count + 1)
 	s.count++
 	weight := min(0.5, math.Sqrt(2*math.Log(2/s.alpha)/(variance*s.count*math.Log(1+s.count))))
 	s.sum += x
-	after := (0.5 + s.sum) / (s.count + 1)
-	s.squares += (x - after) * (x - after)
+	currentMean := (0.5 + s.sum) / (s.count + 1)
+	s.squares += (x - currentMean) * (x - currentMean)
 	s.weights += weight
 	s.weighted += weight * x
-	s.slack += (x - before) * (x - before) * (-math.Log(1-weight) - weight)
+	s.slack += (x - previousMean) * (x - previousMean) * (-math.Log(1-weight) - weight)
 	s.narrow(s.sum/s.count, s.weighted/s.weights, (math.Log(2/s.alpha)+s.slack)/s.weights, s.low, s.high-s.low)
 }
 
@@ -176,6 +176,6 @@ func (w *Wager) AddNormal(value, sigma, most float64) {
 	w.count++
 	w.sum = clamp(w.sum + clamp(value-most))
 	v, rho := w.count*sigma*sigma, mixedFor*sigma*sigma/8
-	above := max(0, w.sum)
-	w.most = max(w.most, above*above/(2*(v+rho))-math.Log((v+rho)/rho)/2)
+	excess := max(0, w.sum)
+	w.most = max(w.most, excess*excess/(2*(v+rho))-math.Log((v+rho)/rho)/2)
 }

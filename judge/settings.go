@@ -157,8 +157,8 @@ func (b *Band) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// of a middle, in its unit.
-func (b Band) of(middle float64) float64 { return clamp(b.Relative*math.Abs(middle) + b.Absolute) }
+// width a middle, in its unit.
+func (b Band) width(middle float64) float64 { return clamp(b.Relative*math.Abs(middle) + b.Absolute) }
 
 // Limit is what samples of the experiment must keep, whatever the control does.
 type Limit struct {
@@ -200,17 +200,17 @@ func (s Settings) settled(series []Series) (Settings, error) {
 	for i := range series {
 		metrics[series[i].Metric] = &series[i]
 	}
-	known := map[string]bool{}
+	metricNames := map[string]bool{}
 	s.Metrics = slices.Clone(s.Metrics)
 	for i := range s.Metrics {
 		name := s.Metrics[i].Name
-		if known[name] {
+		if metricNames[name] {
 			return s, wrong("metric %.60q is there twice", name).WithHint("leave one of them out")
 		}
-		known[name] = true
+		metricNames[name] = true
 	}
 	for _, one := range series {
-		if !known[one.Metric] {
+		if !metricNames[one.Metric] {
 			s.Metrics = append(s.Metrics, Metric{Name: one.Metric})
 		}
 	}
@@ -283,53 +283,53 @@ func (m *Metric) fill(series *Series) {
 }
 
 func (m *Metric) check() error {
-	said := func(format string, arguments ...any) *fault.Error {
+	invalid := func(format string, arguments ...any) *fault.Error {
 		return wrong("metric %.60q: "+format, append([]any{m.Name}, arguments...)...)
 	}
 	switch {
 	case m.Name == "" || len(m.Name) > maxName || len(m.Unit) > maxName || len(m.Group) > maxName:
-		return said("its name, unit or group has no bytes, or more than %d", maxName).WithHint("write shorter ones")
+		return invalid("its name, unit or group has no bytes, or more than %d", maxName).WithHint("write shorter ones")
 	case m.Kind != Values && m.Kind != Events:
-		return said("the kind %.40q is not known", m.Kind).WithHint("write values or events")
+		return invalid("the kind %.40q is not known", m.Kind).WithHint("write values or events")
 	case m.Worse != Higher && m.Worse != Lower && m.Worse != Either:
-		return said("worse is %.40q", m.Worse).WithHint("write higher, lower or either")
+		return invalid("worse is %.40q", m.Worse).WithHint("write higher, lower or either")
 	case m.NoData != NoDataUnsure && m.NoData != NoDataFails && m.NoData != NoDataPasses:
-		return said("no_data is %.40q", m.NoData).WithHint("write inconclusive, fail or pass")
+		return invalid("no_data is %.40q", m.NoData).WithHint("write inconclusive, fail or pass")
 	case m.Tolerance.Relative > m.Matters.Relative || m.Tolerance.Absolute > m.Matters.Absolute:
-		return said("more is tolerated than matters").WithHint("write a tolerance that is no more than matters, in its share and in its number")
+		return invalid("more is tolerated than matters").WithHint("write a tolerance that is no more than matters, in its share and in its number")
 	case m.Kind == Events && m.Worse != Higher && m.Matters.Relative >= 1:
-		return said("a rate cannot fall by %g%%", m.Matters.Relative*100).WithHint("write matters below 100%%")
+		return invalid("a rate cannot fall by %g%%", m.Matters.Relative*100).WithHint("write matters below 100%%")
 	case m.Kind == Values && !(m.Spread >= 1):
-		return said("spread is %g", m.Spread).WithHint("write the ratio of spreads that is harm, from 1 on")
+		return invalid("spread is %g", m.Spread).WithHint("write the ratio of spreads that is harm, from 1 on")
 	case !(m.Weight > 0) || m.Weight > 1e9:
-		return said("weight is %g", m.Weight).WithHint("write a number above 0; a metric that is not to decide is a shadow")
+		return invalid("weight is %g", m.Weight).WithHint("write a number above 0; a metric that is not to decide is a shadow")
 	case !(*m.Broken >= 0 && *m.Broken <= 1):
-		return said("broken is %g", *m.Broken).WithHint("write a share from 0 to 1")
+		return invalid("broken is %g", *m.Broken).WithHint("write a share from 0 to 1")
 	case m.Least < 1 || m.Least > MaxSamples:
-		return said("least is %d", m.Least).WithHint("write a number of samples from 1 to %d", MaxSamples)
+		return invalid("least is %d", m.Least).WithHint("write a number of samples from 1 to %d", MaxSamples)
 	case m.Range != nil && (!(m.Range.Low < m.Range.High) || math.IsInf(m.Range.High-m.Range.Low, 0)):
-		return said("its range is from %g to %g", m.Range.Low, m.Range.High).WithHint("write the least and the largest value that there can be")
+		return invalid("its range is from %g to %g", m.Range.Low, m.Range.High).WithHint("write the least and the largest value that there can be")
 	case !(m.Noise >= 0) || math.IsInf(m.Noise, 0):
-		return said("noise is %g", m.Noise).WithHint("write a deviation above 0, in the metric's unit")
+		return invalid("noise is %g", m.Noise).WithHint("write a deviation above 0, in the metric's unit")
 	case m.Range != nil && m.Noise > 0:
-		return said("it has a range and a noise").WithHint("leave one out")
+		return invalid("it has a range and a noise").WithHint("leave one out")
 	case m.Critical && m.Shadow:
-		return said("it is critical and a shadow").WithHint("leave one out")
+		return invalid("it is critical and a shadow").WithHint("leave one out")
 	}
-	return m.checkLimit(said)
+	return m.checkLimit(invalid)
 }
 
-func (m *Metric) checkLimit(said func(string, ...any) *fault.Error) error {
+func (m *Metric) checkLimit(invalid func(string, ...any) *fault.Error) error {
 	l := m.Limit
 	switch {
 	case l == nil:
 		return nil
 	case l.Above == nil && l.Below == nil:
-		return said("its limit is none").WithHint("write above: 500, or below: 0.99")
+		return invalid("its limit is none").WithHint("write above: 500, or below: 0.99")
 	case l.Above != nil && math.IsNaN(*l.Above) || l.Below != nil && math.IsNaN(*l.Below):
-		return said("its limit is no number").WithHint("write above: 500, or below: 0.99")
+		return invalid("its limit is no number").WithHint("write above: 500, or below: 0.99")
 	case l.Allow < 0 || l.Of < 0 || l.Of > 0 && l.Allow >= l.Of:
-		return said("its limit allows %d of %d samples", l.Allow, l.Of).WithHint("write fewer that are allowed than are looked at, both from 0 on")
+		return invalid("its limit allows %d of %d samples", l.Allow, l.Of).WithHint("write fewer that are allowed than are looked at, both from 0 on")
 	}
 	return nil
 }
@@ -338,6 +338,6 @@ func wrong(format string, arguments ...any) *fault.Error {
 	return fault.New(fault.Invalid, format, arguments...)
 }
 
-func tooMany(what string, there, most int) *fault.Error {
-	return wrong("there are %d %s, more than %d", there, what, most).WithHint("judge fewer at once, or take wider steps of time")
+func tooMany(noun string, n, most int) *fault.Error {
+	return wrong("there are %d %s, more than %d", n, noun, most).WithHint("judge fewer at once, or take wider steps of time")
 }

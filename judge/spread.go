@@ -17,8 +17,8 @@ type Dispersion struct {
 	P float64
 	// t is of two samples: positive when the second is spread more.
 	t float64
-	// within are the degrees of freedom within samples.
-	within float64
+	// freedom are the degrees of freedom within samples.
+	freedom float64
 }
 
 // BrownForsythe tests whether samples are spread alike around their medians, by
@@ -135,12 +135,12 @@ func dispersion(samples [][]float64) Dispersion {
 	for i, m := range means {
 		between += sizes[i] * (m - grand/all) * (m - grand/all)
 	}
-	said := Dispersion{P: 1, within: all - groups}
-	if groups < 2 || said.within < 1 || !(between > 1e-18) {
+	said := Dispersion{P: 1, freedom: all - groups}
+	if groups < 2 || said.freedom < 1 || !(between > 1e-18) {
 		return said
 	}
-	said.F = clamp(between / (groups - 1) / (within / said.within))
-	said.P = mathext.RegIncBeta(said.within/2, (groups-1)/2, said.within/(said.within+(groups-1)*said.F))
+	said.F = clamp(between / (groups - 1) / (within / said.freedom))
+	said.P = mathext.RegIncBeta(said.freedom/2, (groups-1)/2, said.freedom/(said.freedom+(groups-1)*said.F))
 	if len(samples) == 2 {
 		said.t = math.Copysign(math.Sqrt(said.F), means[1]-means[0])
 	}
@@ -153,7 +153,7 @@ func (d Dispersion) more(inflation float64) float64 {
 	if d.t == 0 {
 		return 1
 	}
-	return studentUpper(d.t/math.Sqrt(inflation), d.within/inflation)
+	return studentUpper(d.t/math.Sqrt(inflation), d.freedom/inflation)
 }
 
 // spread asks whether values scatter more: around their neighbours in time, where that is
@@ -198,8 +198,8 @@ func (j judgement) spread(control, experiment side) Test {
 			return widerFound(distances, inflated, level/j.spending(), m.Spread)
 		}
 	}
-	t.says = func(t Test) string {
-		text := fmt.Sprintf("values are %s from %s on average, after %s: %s times as far", with(figure(after), m.Unit), where, with(figure(before), m.Unit), number(ratio))
+	t.explain = func(t Test) string {
+		text := fmt.Sprintf("values are %s from %s on average, after %s: %s times as far", withUnit(figure(after), m.Unit), where, withUnit(figure(before), m.Unit), number(ratio))
 		switch {
 		case t.Verdict == Fail:
 			return text + fmt.Sprintf(", and %s times matters; p is %s", number(m.Spread), number(float64(t.Adjusted)))

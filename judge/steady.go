@@ -29,7 +29,7 @@ func (j judgement) slope(control, experiment side) (Test, bool) {
 	began, ended := experiment.times[0], experiment.times[len(experiment.times)-1]
 	points := pointsOf(experiment, began, ended, size)
 	var earlier []Point
-	if alongside := together(control, experiment); alongside {
+	if alongside := isConcurrent(control, experiment); alongside {
 		points = less(points, pointsOf(control, began, ended, size))
 	} else {
 		earlier = pointsOf(control, control.times[0], control.times[len(control.times)-1], min(mostTrend, len(control.values)/3))
@@ -51,11 +51,11 @@ func (j judgement) slope(control, experiment side) (Test, bool) {
 	if !known {
 		return Test{}, false
 	}
-	tolerated := m.Tolerance.of(at)
+	tolerated := m.Tolerance.width(at)
 	p := m.worst(func(sign float64) float64 { return s.p(sign, tolerated/seconds) })
 	t := Test{Kind: "trend", Method: map[bool]string{true: "Mann-Kendall, Theil-Sen", false: "Theil-Sen, difference of slopes"}[earlier == nil], P: figure(min(1, j.spending()*p))}
-	t.bound(m, Interval{clamp(in.Estimate * seconds), clamp(in.Low * seconds), clamp(in.High * seconds)}, tolerated, m.Matters.of(at))
-	t.says = j.saysGrowth(seconds, earlier != nil)
+	t.bound(m, Interval{clamp(in.Estimate * seconds), clamp(in.Low * seconds), clamp(in.High * seconds)}, tolerated, m.Matters.width(at))
+	t.explain = j.saysGrowth(seconds, earlier != nil)
 	return t, true
 }
 
@@ -65,7 +65,7 @@ func (j judgement) saysGrowth(seconds float64, successive bool) func(Test) strin
 	return func(t Test) string {
 		took := time.Duration(seconds * float64(time.Second)).Round(time.Second)
 		more := map[bool]string{true: " more than before"}[successive]
-		text := fmt.Sprintf("it changes steadily, by %s%s within %s (%s to %s at %s)", with(t.Estimate, m.Unit), more, took, number(float64(t.Low)), number(float64(t.High)), percent(1-j.alpha()))
+		text := fmt.Sprintf("it changes steadily, by %s%s within %s (%s to %s at %s)", withUnit(t.Estimate, m.Unit), more, took, number(float64(t.Low)), number(float64(t.High)), percent(1-j.alpha()))
 		if t.Verdict == Pass {
 			text = "if " + text
 		}
@@ -83,7 +83,7 @@ const leastSteps = 4
 func (j judgement) growth(control, experiment side) (Test, bool) {
 	m := &j.metric
 	began, ended := experiment.times[0], experiment.times[len(experiment.times)-1]
-	alongside := together(control, experiment)
+	alongside := isConcurrent(control, experiment)
 	size := min(mostTrend, len(experiment.values))
 	if alongside {
 		size = min(size, len(control.values))
@@ -111,7 +111,7 @@ func (j judgement) growth(control, experiment side) (Test, bool) {
 	}
 	at := level(control.values)
 	seconds := points[len(points)-1].X - points[0].X
-	tolerated, allowed := m.Tolerance.of(at), dailySwing*math.Abs(at)*swings*seconds
+	tolerated, allowed := m.Tolerance.width(at), dailySwing*math.Abs(at)*swings*seconds
 	w := later.subtract(earlier).multiply(seconds)
 	p := m.worst(func(sign float64) float64 {
 		directed := w
@@ -119,9 +119,9 @@ func (j judgement) growth(control, experiment side) (Test, bool) {
 		return max(signsAlone(later.count), directed.p(tolerated+allowed))
 	})
 	t := Test{Kind: "trend", Method: "Student's test of steps", P: figure(min(1, j.spending()*p))}
-	t.bound(m, w.interval(j.alpha()), tolerated, m.Matters.of(at))
+	t.bound(m, w.interval(j.alpha()), tolerated, m.Matters.width(at))
 	t.harmful = t.harmful && float64(t.P) <= j.Alpha
-	t.says = j.saysGrowth(seconds, !alongside)
+	t.explain = j.saysGrowth(seconds, !alongside)
 	return t, true
 }
 

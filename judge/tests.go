@@ -29,8 +29,8 @@ func (m *Metric) worst(p func(sign float64) float64) float64 {
 }
 
 // bound judges an estimate of a difference, and its interval.
-func (t *Test) bound(m *Metric, in Interval, tolerated, matters float64) {
-	t.Estimate, t.Low, t.High = figure(in.Estimate), figure(in.Low), figure(in.High)
+func (t *Test) bound(m *Metric, interval Interval, tolerated, matters float64) {
+	t.Estimate, t.Low, t.High = figure(interval.Estimate), figure(interval.Low), figure(interval.High)
 	t.Tolerated, t.Matters = figure(tolerated), figure(matters)
 	t.ruledOut = true
 	for _, sign := range m.signs() {
@@ -98,13 +98,13 @@ func method(where comparison, exact bool) string {
 func (j judgement) shift(where comparison, control, experiment side) Test {
 	m := &j.metric
 	at := level(control.values)
-	tolerated, matters := m.Tolerance.of(at), m.Matters.of(at)
+	tolerated, matters := m.Tolerance.width(at), m.Matters.width(at)
 	t := Test{Kind: "shift", Method: method(where, max(len(control.values), len(experiment.values)) <= exactSide), decides: true}
-	in := where.interval(j.alpha())
+	interval := where.interval(j.alpha())
 	t.P = figure(min(1, j.spending()*m.worst(func(sign float64) float64 { return where.p(sign, tolerated) })))
 	t.CLES = figure(plainPair(control.values, experiment.values).rankSum(0).CLES)
 	t.Effective = figure(where.effective())
-	t.bound(m, in, tolerated, matters)
+	t.bound(m, interval, tolerated, matters)
 	if where.effective() < leastEffective && !t.ruledOut {
 		t.Doubt = DoubtDependent
 	}
@@ -112,23 +112,23 @@ func (j judgement) shift(where comparison, control, experiment side) Test {
 		t.level = min(1, j.spending()*m.worst(func(sign float64) float64 { return s.levels(sign, tolerated) }))
 	}
 	t.wouldFind = func(level float64) float64 {
-		return where.found(in, j.alpha(), level/j.spending()/float64(len(m.signs())), tolerated, matters)
+		return where.found(interval, j.alpha(), level/j.spending()/float64(len(m.signs())), tolerated, matters)
 	}
 	before, after, how := median(control.values), median(experiment.values), ""
 	if mostlyEqual(control.values, experiment.values) {
 		before, after, how = mean(control.values), mean(experiment.values), " on average"
 	}
-	t.says = j.saysDifference(before, after, how)
+	t.explain = j.saysDifference(before, after, how)
 	return t
 }
 
 // saysDifference tells of a difference, for each verdict.
-func (j judgement) saysDifference(before, after float64, how string) func(Test) string {
+func (j judgement) saysDifference(control, experiment float64, qualifier string) func(Test) string {
 	m := &j.metric
 	confidence := percent(1 - j.alpha())
 	return func(t Test) string {
-		text := fmt.Sprintf("%s%s after %s", with(figure(after), m.Unit), how, with(figure(before), m.Unit))
-		text += fmt.Sprintf(", changed by %s (%s to %s at %s)", with(t.Estimate, m.Unit), number(float64(t.Low)), number(float64(t.High)), confidence)
+		text := fmt.Sprintf("%s%s after %s", withUnit(figure(experiment), m.Unit), qualifier, withUnit(figure(control), m.Unit))
+		text += fmt.Sprintf(", changed by %s (%s to %s at %s)", withUnit(t.Estimate, m.Unit), number(float64(t.Low)), number(float64(t.High)), confidence)
 		return text + j.concludes(t, m.Unit)
 	}
 }
@@ -136,19 +136,19 @@ func (j judgement) saysDifference(before, after float64, how string) func(Test) 
 func (j judgement) concludes(t Test, unit string) string {
 	switch {
 	case t.Verdict == Fail:
-		return fmt.Sprintf(": %s matters, and p is %s for no more than the %s that is tolerated", with(t.Matters, unit), number(float64(t.Adjusted)), with(t.Tolerated, unit))
+		return fmt.Sprintf(": %s matters, and p is %s for no more than the %s that is tolerated", withUnit(t.Matters, unit), number(float64(t.Adjusted)), withUnit(t.Tolerated, unit))
 	case t.Verdict == Inconclusive && t.Doubt == DoubtDependent:
 		return fmt.Sprintf(": as neighbours may be alike, these are worth %s independent samples, fewer than %d: a slow change of both sides may look so; more samples would tell", number(float64(t.Effective)), leastEffective)
 	case t.Verdict == Inconclusive && t.Doubt == DoubtTime:
-		return fmt.Sprintf(": %s matters, and what grew before, or a time of day, may have done it (p is %s); a control of the same time would tell, or a longer time before", with(t.Matters, unit), number(float64(t.Adjusted)))
+		return fmt.Sprintf(": %s matters, and what grew before, or a time of day, may have done it (p is %s); a control of the same time would tell, or a longer time before", withUnit(t.Matters, unit), number(float64(t.Adjusted)))
 	case t.Verdict == Inconclusive && t.harmful:
-		return fmt.Sprintf(": %s matters, and it may be chance (p is %s for no more than the %s that is tolerated)", with(t.Matters, unit), number(float64(t.Adjusted)), with(t.Tolerated, unit))
+		return fmt.Sprintf(": %s matters, and it may be chance (p is %s for no more than the %s that is tolerated)", withUnit(t.Matters, unit), number(float64(t.Adjusted)), withUnit(t.Tolerated, unit))
 	case t.Verdict == Inconclusive:
-		return fmt.Sprintf(": a change of %s, which matters, is not ruled out; more samples would tell", with(t.Matters, unit))
+		return fmt.Sprintf(": a change of %s, which matters, is not ruled out; more samples would tell", withUnit(t.Matters, unit))
 	case t.ruledOut:
-		return fmt.Sprintf(": less than the %s that matters", with(t.Matters, unit)) + t.wouldHave("a change of "+with(t.Detectable, unit))
+		return fmt.Sprintf(": less than the %s that matters", withUnit(t.Matters, unit)) + t.wouldHave("a change of "+withUnit(t.Detectable, unit))
 	default:
-		return fmt.Sprintf(": no change of %s, which matters, is shown", with(t.Matters, unit)) + t.wouldHave("a change of "+with(t.Detectable, unit))
+		return fmt.Sprintf(": no change of %s, which matters, is shown", withUnit(t.Matters, unit)) + t.wouldHave("a change of "+withUnit(t.Detectable, unit))
 	}
 }
 
@@ -170,30 +170,30 @@ func (j judgement) limit(experiment side) Test {
 	if l.Of > 0 && len(values) > l.Of {
 		values = values[len(values)-l.Of:]
 	}
-	beyond := 0
+	violations := 0
 	for _, v := range values {
 		if l.Above != nil && v > *l.Above || l.Below != nil && v < *l.Below {
-			beyond++
+			violations++
 		}
 	}
 	t := Test{
-		Kind: limitKind, Method: "count", Estimate: Number(beyond), Low: Number(beyond), High: Number(beyond),
+		Kind: limitKind, Method: "count", Estimate: Number(violations), Low: Number(violations), High: Number(violations),
 		Tolerated: Number(l.Allow), Matters: Number(l.Allow + 1), P: 1, Adjusted: 1, Verdict: Pass, decides: true,
 	}
-	if beyond > l.Allow {
+	if violations > l.Allow {
 		t.Verdict, t.P, t.Adjusted = Fail, 0, 0
 	}
-	said := ""
+	bounds := ""
 	if l.Above != nil {
-		said = "above " + with(figure(*l.Above), m.Unit)
+		bounds = "above " + withUnit(figure(*l.Above), m.Unit)
 	}
 	if l.Below != nil {
-		if said != "" {
-			said += " or "
+		if bounds != "" {
+			bounds += " or "
 		}
-		said += "below " + with(figure(*l.Below), m.Unit)
+		bounds += "below " + withUnit(figure(*l.Below), m.Unit)
 	}
-	t.Why = fmt.Sprintf("%d of %s %s %s, and %d may be", beyond, count(len(values), "sample"), plural(beyond, "is", "are"), said, l.Allow)
+	t.Why = fmt.Sprintf("%d of %s %s %s, and %d may be", violations, count(len(values), "sample"), plural(violations, "is", "are"), bounds, l.Allow)
 	return t
 }
 
@@ -201,7 +201,7 @@ func (j judgement) limit(experiment side) Test {
 func (j judgement) rate(control, experiment side) Test {
 	m := &j.metric
 	scatter := scatterOf(control, experiment).wider(j.alpha()/2, min(control.size(), experiment.size()))
-	before, after := total(control.counts), total(experiment.counts)
+	controlCount, experimentCount := total(control.counts), total(experiment.counts)
 	t := Test{Kind: "rate", Method: "ratio of rates, binomial", decides: true, Effective: figure(scatter.effective)}
 	// chanceOf as many events, or more, if the rate is no more than so many times what is
 	// tolerated, and so many events count as one.
@@ -210,7 +210,7 @@ func (j judgement) rate(control, experiment side) Test {
 			return p
 		}
 		return min(1, j.spending()*m.worst(func(sign float64) float64 {
-			c, e, ratio := directed(sign, before.over(by), after.over(by), m.Tolerance.share(1/times))
+			c, e, ratio := directed(sign, controlCount.dividedBy(by), experimentCount.dividedBy(by), m.Tolerance.share(1/times))
 			return RateRatio(c, e, times*ratio)
 		}))
 	}
@@ -223,25 +223,25 @@ func (j judgement) rate(control, experiment side) Test {
 		// What goes on as it did before, or with the time of day, is no harm.
 		t.Method += "; covariance with time"
 		p = max(p, min(1, j.spending()*m.worst(func(sign float64) float64 {
-			return scatter.successive.above(sign, m.Tolerance.of(before.rate()))
+			return scatter.successive.above(sign, m.Tolerance.width(controlCount.rate()))
 		})))
 	}
 	if scatter.few() {
 		p, t.level = min(1, j.spending()*m.worst(func(sign float64) float64 {
-			return assumedRates(control, experiment, sign, m.Tolerance.of(before.rate()))
+			return assumedRates(control, experiment, sign, m.Tolerance.width(controlCount.rate()))
 		})), 1
 	}
 	if scatter.timed {
 		p = eitherOf(scatter.few(), p, chanceOf(scatter.apart, rateSwing))
 	}
 	t.P = figure(p)
-	in := scatter.ratio(before, after, 1-j.alpha(), func(c, e Count) (Count, Count) { return c, e })
-	t.Estimate, t.Low, t.High = figure(in.Estimate), figure(in.Low), figure(in.High)
+	interval := scatter.ratio(controlCount, experimentCount, 1-j.alpha(), func(c, e Count) (Count, Count) { return c, e })
+	t.Estimate, t.Low, t.High = figure(interval.Estimate), figure(interval.Low), figure(interval.High)
 	t.ruledOut = true
 	for _, sign := range m.signs() {
-		_, _, tolerated := directed(sign, before, after, *m.Tolerance)
-		_, e, ratio := directed(sign, before, after, *m.Matters)
-		estimated := scatter.ratio(before, after, 1-j.alpha(), func(c, e Count) (Count, Count) {
+		_, _, tolerated := directed(sign, controlCount, experimentCount, *m.Tolerance)
+		_, e, ratio := directed(sign, controlCount, experimentCount, *m.Matters)
+		estimated := scatter.ratio(controlCount, experimentCount, 1-j.alpha(), func(c, e Count) (Count, Count) {
 			c, e, _ = directed(sign, c, e, *m.Matters)
 			return c, e
 		})
@@ -252,13 +252,13 @@ func (j judgement) rate(control, experiment side) Test {
 	if scatter.few() && !t.ruledOut {
 		t.Doubt = DoubtDependent
 	}
-	t.Tolerated, t.Matters = figure(m.ratioOf(*m.Tolerance, before.rate())), figure(m.ratioOf(*m.Matters, before.rate()))
+	t.Tolerated, t.Matters = figure(m.ratioOf(*m.Tolerance, controlCount.rate())), figure(m.ratioOf(*m.Matters, controlCount.rate()))
 	if !scatter.few() {
 		t.wouldFind = func(level float64) float64 {
-			return j.ratioFound(in, scatter, before.rate(), level/j.spending()/float64(len(m.signs())))
+			return j.ratioFound(interval, scatter, controlCount.rate(), level/j.spending()/float64(len(m.signs())))
 		}
 	}
-	t.says = j.saysRate(before, after, scatter.by, control.trials || experiment.trials)
+	t.explain = j.saysRate(controlCount, experimentCount, scatter.by, control.trials || experiment.trials)
 	return t
 }
 
@@ -286,11 +286,11 @@ func (j judgement) ratioFound(in Interval, scatter scattering, rate, level float
 // directed returns what to compare, so that a ratio above the one returned is harm.
 // What is borne as a number counts as events of the other side, which makes up for
 // its chance too, on the safe side.
-func directed(sign float64, before, after Count, band Band) (c, e Count, ratio float64) {
+func directed(sign float64, control, experiment Count, band Band) (c, e Count, ratio float64) {
 	if sign > 0 {
-		return Count{before.Events + band.Absolute*before.Of, before.Of}, after, 1 + band.Relative
+		return Count{control.Events + band.Absolute*control.Of, control.Of}, experiment, 1 + band.Relative
 	}
-	return Count{after.Events + band.Absolute*after.Of, after.Of}, before, 1 / max(1-band.Relative, 1e-9)
+	return Count{experiment.Events + band.Absolute*experiment.Of, experiment.Of}, control, 1 / max(1-band.Relative, 1e-9)
 }
 
 // share of what a band bears as a number.
@@ -308,7 +308,7 @@ func (m *Metric) ratioOf(band Band, rate float64) float64 {
 	return 1 + change
 }
 
-func (j judgement) saysRate(before, after Count, scatter float64, trials bool) func(Test) string {
+func (j judgement) saysRate(control, experiment Count, scatter float64, trials bool) func(Test) string {
 	m := &j.metric
 	confidence := percent(1 - j.alpha())
 	rate := func(c Count) string {
@@ -321,9 +321,9 @@ func (j judgement) saysRate(before, after Count, scatter float64, trials bool) f
 	}
 	return func(t Test) string {
 		if t.Doubt == DoubtDependent {
-			return fmt.Sprintf("%s after %s", rate(after), rate(before)) + j.concludes(t, "")
+			return fmt.Sprintf("%s after %s", rate(experiment), rate(control)) + j.concludes(t, "")
 		}
-		text := fmt.Sprintf("%s after %s, %s times the rate (%s to %s at %s)", rate(after), rate(before), number(float64(t.Estimate)), number(float64(t.Low)), number(float64(t.High)), confidence)
+		text := fmt.Sprintf("%s after %s, %s times the rate (%s to %s at %s)", rate(experiment), rate(control), number(float64(t.Estimate)), number(float64(t.Low)), number(float64(t.High)), confidence)
 		if scatter > 1.5 {
 			text += fmt.Sprintf(", in bursts or alike, so that %s count as one", number(scatter))
 		}
@@ -350,14 +350,14 @@ func (j judgement) saysRate(before, after Count, scatter float64, trials bool) f
 // at the same time and there are many looks. So many events count as one, and the rate is
 // more than so many times what is tolerated.
 func (j judgement) wager(control, experiment side, scatter, times float64) (p float64, valid bool) {
-	if j.Look == 0 || !together(control, experiment) || math.IsInf(scatter, 0) {
+	if j.Look == 0 || !isConcurrent(control, experiment) || math.IsInf(scatter, 0) {
 		return 0, false
 	}
 	sums := sumsOf(control, experiment, divided(control, experiment, len(control.times)+len(experiment.times)))
 	p = j.metric.worst(func(sign float64) float64 {
 		wager := Wager{}
 		for _, s := range sums {
-			c, e, ratio := directed(sign, s[0].over(scatter), s[1].over(scatter), j.metric.Tolerance.share(1/times))
+			c, e, ratio := directed(sign, s[0].dividedBy(scatter), s[1].dividedBy(scatter), j.metric.Tolerance.share(1/times))
 			wager.AddRates(c, e, times*ratio)
 		}
 		return wager.P()
@@ -381,7 +381,7 @@ func foretold(control, experiment side) bool {
 			near += (d - center) * (differences[i-1] - center)
 		}
 	}
-	apart := control.timed() && experiment.timed() && !together(control, experiment)
+	apart := control.timed() && experiment.timed() && !isConcurrent(control, experiment)
 	return apart || near > all/math.Sqrt(float64(n))
 }
 
@@ -390,9 +390,9 @@ func foretold(control, experiment side) bool {
 func (j judgement) mean(control, experiment side) Test {
 	m := &j.metric
 	at := mean(control.values)
-	tolerated := m.Tolerance.of(at)
+	tolerated := m.Tolerance.width(at)
 	t := Test{Kind: "mean", Method: "confidence sequence, Waudby-Smith and Ramdas", decides: true}
-	width, outside := 0.0, 0
+	width, outOfRange := 0.0, 0
 	var sequence *Sequence
 	var err error
 	if m.Range != nil {
@@ -407,16 +407,16 @@ func (j judgement) mean(control, experiment side) Test {
 	for i := range n {
 		c, e := control.values[i], experiment.values[i]
 		if m.Range != nil {
-			outside += beyond(c, *m.Range) + beyond(e, *m.Range)
+			outOfRange += countOutside(c, *m.Range) + countOutside(e, *m.Range)
 		}
-		if differences[i] = e - c; err == nil && outside == 0 {
+		if differences[i] = e - c; err == nil && outOfRange == 0 {
 			err = sequence.Add(differences[i])
 		}
 	}
-	in := Interval{0, math.Inf(-1), math.Inf(1)}
+	interval := Interval{0, math.Inf(-1), math.Inf(1)}
 	t.P = 1
-	if err == nil && outside == 0 {
-		in = sequence.Interval()
+	if err == nil && outOfRange == 0 {
+		interval = sequence.Interval()
 		t.P = figure(m.worst(func(sign float64) float64 {
 			wager := Wager{}
 			for _, d := range differences {
@@ -429,18 +429,18 @@ func (j judgement) mean(control, experiment side) Test {
 			return wager.P()
 		}))
 	}
-	t.bound(m, in, tolerated, m.Matters.of(at))
-	t.says = j.saysDifference(mean(control.values), mean(experiment.values), " on average")
-	if outside > 0 {
+	t.bound(m, interval, tolerated, m.Matters.width(at))
+	t.explain = j.saysDifference(mean(control.values), mean(experiment.values), " on average")
+	if outOfRange > 0 {
 		t.Doubt = DoubtRange
-		t.says = func(Test) string {
-			return fmt.Sprintf("%s out of the range from %s to %s, so that nothing follows; mend the range", plural(outside, "1 value is", fmt.Sprintf("%d values are", outside)), number(m.Range.Low), number(m.Range.High))
+		t.explain = func(Test) string {
+			return fmt.Sprintf("%s out of the range from %s to %s, so that nothing follows; mend the range", plural(outOfRange, "1 value is", fmt.Sprintf("%d values are", outOfRange)), number(m.Range.Low), number(m.Range.High))
 		}
 	}
 	return t
 }
 
-func beyond(v float64, r Range) int {
+func countOutside(v float64, r Range) int {
 	if v < r.Low || v > r.High {
 		return 1
 	}

@@ -95,13 +95,13 @@ func kendallVariance(points []Point) float64 {
 	slices.Sort(values)
 	pairs := func(n float64) float64 { return n * (n - 1) * (2*n + 5) / 18 }
 	variance := pairs(float64(len(values)))
-	for from := 0; from < len(values); {
-		to := from + 1
-		for to < len(values) && values[to] == values[from] {
-			to++
+	for start := 0; start < len(values); {
+		end := start + 1
+		for end < len(values) && values[end] == values[start] {
+			end++
 		}
-		variance -= pairs(float64(to - from))
-		from = to
+		variance -= pairs(float64(end - start))
+		start = end
 	}
 	return variance
 }
@@ -110,15 +110,15 @@ func kendallVariance(points []Point) float64 {
 func ranksOf(values []float64) []float64 {
 	ranks := make([]float64, len(values))
 	order := ascending(values)
-	for from := 0; from < len(order); {
-		to := from + 1
-		for to < len(order) && values[order[to]] == values[order[from]] {
-			to++
+	for start := 0; start < len(order); {
+		end := start + 1
+		for end < len(order) && values[order[end]] == values[order[start]] {
+			end++
 		}
-		for _, at := range order[from:to] {
-			ranks[at] = float64(from+to+1) / 2
+		for _, at := range order[start:end] {
+			ranks[at] = float64(start+end+1) / 2
 		}
-		from = to
+		start = end
 	}
 	return ranks
 }

@@ -61,17 +61,17 @@ func (r *Result) decide() {
 }
 
 func (r *Result) passed(decides int, failed, unsure []string) string {
-	why := plural(decides, "the metric passed", fmt.Sprintf("all %d metrics passed", decides))
+	text := plural(decides, "the metric passed", fmt.Sprintf("all %d metrics passed", decides))
 	if len(failed)+len(unsure) > 0 {
-		why = fmt.Sprintf("%d of %d metrics passed", decides-len(failed)-len(unsure), decides)
+		text = fmt.Sprintf("%d of %d metrics passed", decides-len(failed)-len(unsure), decides)
 	}
 	if len(failed) > 0 {
-		why += "; " + names(failed) + " failed"
+		text += "; " + names(failed) + " failed"
 	}
 	if len(unsure) > 0 {
-		why += "; " + names(unsure) + plural(len(unsure), " is", " are") + " inconclusive"
+		text += "; " + names(unsure) + plural(len(unsure), " is", " are") + " inconclusive"
 	}
-	return why
+	return text
 }
 
 // scored tells of scores, where they are not plain.
@@ -138,15 +138,15 @@ func (r *Result) metric(name string) Metric {
 // summed in the order of the metrics, so that they are the same each time.
 func (r *Result) scores(groups map[string]*[3]float64) (score, best float64) {
 	all := 0.0
-	seen := map[string]bool{}
+	visited := map[string]bool{}
 	for _, m := range r.Metrics {
 		g := groups[m.Group]
-		if seen[m.Group] || g == nil {
+		if visited[m.Group] || g == nil {
 			continue
 		}
-		seen[m.Group] = true
-		weight, given := r.Settings.Groups[m.Group]
-		if !given {
+		visited[m.Group] = true
+		weight, ok := r.Settings.Groups[m.Group]
+		if !ok {
 			weight = 1
 		}
 		all += weight
@@ -195,8 +195,8 @@ func number(f float64) string {
 
 func percent(share float64) string { return number(100*share) + "%" }
 
-// with its unit.
-func with(f Number, unit string) string {
+// withUnit its unit.
+func withUnit(f Number, unit string) string {
 	if unit == "" {
 		return number(float64(f))
 	}

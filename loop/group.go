@@ -10,8 +10,8 @@ import (
 type Group struct {
 	mutex   sync.Mutex
 	running int
-	// ended is closed when the last one has ended; nil while nobody waits.
-	ended chan struct{}
+	// idle is closed when the last one has ended; nil while nobody waits.
+	idle chan struct{}
 }
 
 // Go starts a goroutine of the group.
@@ -29,9 +29,9 @@ func (g *Group) done() {
 	g.mutex.Lock()
 	defer g.mutex.Unlock()
 	g.running--
-	if g.running == 0 && g.ended != nil {
-		close(g.ended)
-		g.ended = nil
+	if g.running == 0 && g.idle != nil {
+		close(g.idle)
+		g.idle = nil
 	}
 }
 
@@ -44,12 +44,12 @@ func (g *Group) Wait(ctx context.Context, runtime Runtime) error {
 			g.mutex.Unlock()
 			return nil
 		}
-		if g.ended == nil {
-			g.ended = make(chan struct{})
+		if g.idle == nil {
+			g.idle = make(chan struct{})
 		}
-		ended := g.ended
+		idle := g.idle
 		g.mutex.Unlock()
-		if err := runtime.Wait(ctx, -1, ended); err != nil {
+		if err := runtime.Wait(ctx, -1, idle); err != nil {
 			return err
 		}
 	}

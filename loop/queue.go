@@ -102,11 +102,11 @@ func (q *Queue[K]) place(key K) *Place {
 
 // push puts an item into a heap. It goes to the end and is set right: heap.Push
 // would allocate.
-func (q *Queue[K]) push(to Priority, item queued[K]) {
-	h := &q.heaps[to]
+func (q *Queue[K]) push(priority Priority, item queued[K]) {
+	h := &q.heaps[priority]
 	h.compare = q.Compare
 	h.items = append(h.items, item)
-	item.place.index, item.place.heap = int32(len(h.items)), to
+	item.place.index, item.place.heap = int32(len(h.items)), priority
 	heap.Fix(h, len(h.items)-1)
 }
 
@@ -167,11 +167,11 @@ func (q *Queue[K]) Turn(now time.Time) (Priority, bool) {
 	best, longest, found := Fresh, Fresh, false
 	q.ripen(now)
 	for priority := range later {
-		switch of := q.heaps[priority].items; {
-		case len(of) == 0:
+		switch items := q.heaps[priority].items; {
+		case len(items) == 0:
 		case !found:
 			best, longest, found = priority, priority, true
-		case of[0].due < q.heaps[longest].items[0].due:
+		case items[0].due < q.heaps[longest].items[0].due:
 			longest = priority
 		}
 	}
@@ -215,8 +215,8 @@ func (q *Queue[K]) Next(now time.Time) time.Duration {
 			return 0
 		}
 	}
-	if of := q.heaps[later].items; len(of) > 0 {
-		return time.Duration(of[0].due - nanoseconds(now))
+	if items := q.heaps[later].items; len(items) > 0 {
+		return time.Duration(items[0].due - nanoseconds(now))
 	}
 	return -1
 }
@@ -234,8 +234,8 @@ func (q *Queue[K]) Len() int { return q.length }
 
 // ripen moves what is due to its heap.
 func (q *Queue[K]) ripen(now time.Time) {
-	for of := &q.heaps[later]; len(of.items) > 0 && of.items[0].due <= nanoseconds(now); {
-		item := q.cut(of.items[0].place)
+	for waiting := &q.heaps[later]; len(waiting.items) > 0 && waiting.items[0].due <= nanoseconds(now); {
+		item := q.cut(waiting.items[0].place)
 		q.push(item.place.priority, item)
 	}
 }

@@ -67,10 +67,10 @@ func (e *engine) adopt(rules []*compiled) (anew []*compiled) {
 }
 
 // report is shown to notifications of assets.
-func (e *engine) report(rules []*compiled, r intent.Report, before *intent.Report, now time.Time) {
+func (e *engine) report(rules []*compiled, r intent.Report, previous *intent.Report, now time.Time) {
 	for _, c := range rules {
 		if !c.OfPartition {
-			e.observe(c, r.Asset, rule.Noted{Report: noted(&r), Before: noted(before), Now: now}, r.At, func() (string, root) { return cause(r, e.reportOf) })
+			e.observe(c, r.Asset, rule.Noted{Report: noted(&r), Before: noted(previous), Now: now}, r.At, func() (string, root) { return cause(r, e.reportOf) })
 		}
 	}
 }
@@ -88,42 +88,42 @@ func (e *engine) look(partition *intentpb.NotedPartition, now time.Time) {
 const ownGroup root = "group"
 
 // observe asks one notification. A condition without a value is not so.
-func (e *engine) observe(c *compiled, asset intent.AssetID, over rule.Noted, at time.Time, cause func() (string, root)) {
-	so, err := c.when.Holds(over)
+func (e *engine) observe(c *compiled, asset intent.AssetID, input rule.Noted, at time.Time, cause func() (string, root)) {
+	holds, err := c.condition.Holds(input)
 	if err != nil {
 		e.problem(c.Name, err)
 	}
-	active, was := e.Active[c.Name][asset]
-	if !so {
-		if was && active.Left.IsZero() {
+	active, wasActive := e.Active[c.Name][asset]
+	if !holds {
+		if wasActive && active.Left.IsZero() {
 			e.changed, active.Left = true, at
 			e.set(c.Name, asset, active)
 		}
 		return
 	}
-	e.changed, active.Left = e.changed || !was || !active.Left.IsZero(), time.Time{}
-	if !was {
+	e.changed, active.Left = e.changed || !wasActive || !active.Left.IsZero(), time.Time{}
+	if !wasActive {
 		active.Since = at
 	}
 	active.Text = "it is so: " + intent.Shown(c.When)
-	if over.Report != nil {
-		active.Text = oneLine(says(over.Report), mostSaid)
+	if input.Report != nil {
+		active.Text = oneLine(summary(input.Report), mostSaid)
 	}
 	if c.text != nil {
-		if active.Text, err = c.text.Text(over); err != nil {
+		if active.Text, err = c.text.Text(input); err != nil {
 			e.problem(c.Name, err)
 			active.Text = "its text has no value"
 		}
 	}
 	now, root := cause()
 	if c.group != nil {
-		if now, err = c.group.Text(over); err != nil {
+		if now, err = c.group.Text(input); err != nil {
 			e.problem(c.Name, err)
 			now = "its group has no value"
 		}
 		root = ownGroup
 	}
-	if was && root == active.Root && root != ownGroup {
+	if wasActive && root == active.Root && root != ownGroup {
 		now = active.Cause
 	}
 	if now != active.Cause {
@@ -136,26 +136,26 @@ func (e *engine) observe(c *compiled, asset intent.AssetID, over rule.Noted, at 
 // restrain takes back what lies further ahead than was meant, by a clock that was
 // wrong: nobody would be told of it until that time.
 func (s *State) restrain(now time.Time) {
-	back := func(at *time.Time, to time.Time) {
-		if at.After(to) {
+	limitTo := func(at *time.Time, limit time.Time) {
+		if at.After(limit) {
 			*at = now
 		}
 	}
 	for rule, assets := range s.Active {
 		for asset, active := range assets {
 			if active.Since.After(now) || active.Left.After(now) {
-				back(&active.Since, now)
-				back(&active.Left, now)
+				limitTo(&active.Since, now)
+				limitTo(&active.Left, now)
 				s.set(rule, asset, active)
 			}
 		}
 	}
 	for _, g := range s.Groups {
-		back(&g.Opened, now)
-		back(&g.Told, now)
+		limitTo(&g.Opened, now)
+		limitTo(&g.Told, now)
 	}
 	for _, d := range s.Outbox {
-		back(&d.Next, now.Add(again.Most))
+		limitTo(&d.Next, now.Add(again.Most))
 	}
 }
 
@@ -231,16 +231,16 @@ func (e *engine) tell(c *compiled, key string, now time.Time, due func(time.Time
 		delete(e.Groups, key)
 		return
 	}
-	if wait, is := g.due(c); is && due(wait) {
+	if wait, ok := g.due(c); ok && due(wait) {
 		e.send(c, g, "firing", now)
-		if wait, is := g.due(c); is {
+		if wait, ok := g.due(c); ok {
 			due(wait)
 		}
 	}
 }
 
 // due is when a group is told of next, if it is.
-func (g *Group) due(c *compiled) (at time.Time, is bool) {
+func (g *Group) due(c *compiled) (at time.Time, ok bool) {
 	switch repeat := c.Repeat.AsDuration(); {
 	case g.Times == 0 && c.OfPartition:
 		return g.Opened, true // There is nothing to gather.
@@ -313,12 +313,12 @@ func (e *engine) bound(target string) {
 // upTo are the deliveries that may be tried, the oldest of each target, and when the
 // next of the others may be.
 func (s *State) upTo(now time.Time) (ready []*Delivery, next time.Time) {
-	seen := map[string]bool{}
+	visited := map[string]bool{}
 	for _, d := range s.Outbox {
-		if seen[d.Target] {
+		if visited[d.Target] {
 			continue // Each waits for the one before it.
 		}
-		seen[d.Target] = true
+		visited[d.Target] = true
 		if d.Next.After(now) {
 			if next.IsZero() || d.Next.Before(next) {
 				next = d.Next

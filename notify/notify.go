@@ -87,7 +87,7 @@ type Notifier struct {
 	stored       time.Time
 	dirty, owing bool
 	viewed       time.Time
-	said         map[string]string
+	lastErrors   map[string]string
 }
 
 // New returns a notifier.
@@ -95,7 +95,7 @@ func New(o Options) *Notifier {
 	if o.Measure == nil {
 		o.Measure = &measure.Notifier{}
 	}
-	return &Notifier{Options: o, inbox: loop.NewInbox[func()](), sending: map[string]bool{}, said: map[string]string{}}
+	return &Notifier{Options: o, inbox: loop.NewInbox[func()](), sending: map[string]bool{}, lastErrors: map[string]string{}}
 }
 
 // Run tells until the context ends or the lease is lost.
@@ -198,10 +198,10 @@ func (n *Notifier) measure() {
 	for name := range waiting { // Also to those that no notification names any more.
 		n.Measure.Targets.Of(name)
 	}
-	for name, told := range n.Measure.Targets.All() {
+	for name, gauge := range n.Measure.Targets.All() {
 		t := n.engine.Targets[name]
-		told.Failing.Store(t != nil && t.Problem != "")
-		told.Waiting.Store(waiting[name])
+		gauge.Failing.Store(t != nil && t.Problem != "")
+		gauge.Waiting.Store(waiting[name])
 	}
 }
 
@@ -228,8 +228,8 @@ func (n *Notifier) save(ctx context.Context, now time.Time) error {
 
 // trouble is logged once for each notification and problem.
 func (n *Notifier) trouble(name string, err error) {
-	if n.said[name] != err.Error() {
-		n.said[name] = err.Error()
+	if n.lastErrors[name] != err.Error() {
+		n.lastErrors[name] = err.Error()
 		n.Log.Warn("a notification has no answer", "partition", n.Partition, "notification", name, "error", err)
 	}
 }
@@ -248,14 +248,14 @@ func (n *Notifier) readPolicy(ctx context.Context, partition store.Partition) er
 		rules = []*compiled{}
 	}
 	n.policy, n.viewed = digest, time.Time{}
-	known := len(n.engine.Known)
+	count := len(n.engine.Known)
 	anew := n.engine.adopt(rules)
-	n.dirty = n.dirty || len(anew) > 0 || len(n.engine.Known) != known
+	n.dirty = n.dirty || len(anew) > 0 || len(n.engine.Known) != count
 	if len(anew) == 0 {
 		return nil
 	}
 	n.engine.reportOf = reports(ctx, n.Store, n.Partition)
-	if known == 0 {
+	if count == 0 {
 		// What comes after is read on from here.
 		if n.engine.Cursor, err = n.Store.LastReport(ctx, n.Partition); err != nil {
 			return err
@@ -306,58 +306,58 @@ func (n *Notifier) showAll(ctx context.Context, rules []*compiled) error {
 // assets are looked at as they are.
 func (n *Notifier) read(ctx context.Context) error {
 	for {
-		past, err := n.Store.ReportsAfter(ctx, n.Partition, n.engine.Cursor, page)
-		if err != nil || len(past) == 0 {
+		history, err := n.Store.ReportsAfter(ctx, n.Partition, n.engine.Cursor, page)
+		if err != nil || len(history) == 0 {
 			return err
 		}
-		if past[0].Number != n.engine.Cursor+1 {
+		if history[0].Number != n.engine.Cursor+1 {
 			if n.engine.Cursor, err = n.Store.LastReport(ctx, n.Partition); err != nil {
 				return err
 			}
 			n.dirty = true
 			return n.showAll(ctx, n.engine.rules)
 		}
-		if err := show(ctx, n.Store, &n.engine, n.Partition, past, n.Runtime.Now()); err != nil {
+		if err := show(ctx, n.Store, &n.engine, n.Partition, history, n.Runtime.Now()); err != nil {
 			return err
 		}
-		n.engine.Cursor, n.dirty = past[len(past)-1].Number, true
-		if len(past) < page {
+		n.engine.Cursor, n.dirty = history[len(history)-1].Number, true
+		if len(history) < page {
 			return nil
 		}
 	}
 }
 
 // show past reports to the engine, each with the one before it.
-func show(ctx context.Context, s Reader, e *engine, partition intent.PartitionID, past []store.PastReport, now time.Time) error {
+func show(ctx context.Context, s Reader, e *engine, partition intent.PartitionID, history []store.PastReport, now time.Time) error {
 	compares := slices.ContainsFunc(e.rules, func(c *compiled) bool { return strings.Contains(c.When+c.Text+c.Group, "before") })
-	for i := range past {
-		var before *intent.Report
+	for i := range history {
+		var previous *intent.Report
 		if compares {
-			earlier, err := s.ReportHistory(ctx, partition, store.HistoryFilter{Asset: past[i].Asset, Before: past[i].Number, Limit: 1})
+			earlier, err := s.ReportHistory(ctx, partition, store.HistoryFilter{Asset: history[i].Asset, Before: history[i].Number, Limit: 1})
 			if err != nil {
 				return err
 			}
 			if len(earlier) > 0 {
-				before = &earlier[0].Report
+				previous = &earlier[0].Report
 			}
 		}
-		e.report(e.rules, past[i].Report, before, now)
+		e.report(e.rules, history[i].Report, previous, now)
 	}
 	return nil
 }
 
 // reports reads the last report of an asset, each once for a pass.
 func reports(ctx context.Context, s Reader, partition intent.PartitionID) func(intent.AssetID) *intent.Report {
-	known := map[intent.AssetID]*intent.Report{}
+	cached := map[intent.AssetID]*intent.Report{}
 	return func(asset intent.AssetID) *intent.Report {
-		if r, is := known[asset]; is {
+		if r, ok := cached[asset]; ok {
 			return r
 		}
-		known[asset] = nil
+		cached[asset] = nil
 		if r, err := s.Report(ctx, partition, asset); err == nil {
-			known[asset] = &r
+			cached[asset] = &r
 		}
-		return known[asset]
+		return cached[asset]
 	}
 }
 
@@ -437,21 +437,21 @@ func (n *Notifier) deliver(ctx context.Context, now time.Time) (next time.Time) 
 		n.Runtime.Go("notify "+d.Target, func() {
 			n.Runtime.Point("send a notification")
 			err := n.Send(ctx, d.Target, message)
-			n.inbox.Put(func() { n.ended(d, err) })
+			n.inbox.Put(func() { n.finishDelivery(d, err) })
 		})
 	}
 	return next
 }
 
-func (n *Notifier) ended(d *Delivery, err error) {
+func (n *Notifier) finishDelivery(d *Delivery, err error) {
 	delete(n.sending, d.Target)
-	was := n.engine.target(d.Target).Problem
+	previous := n.engine.target(d.Target).Problem
 	n.engine.delivered(d, err, n.Runtime.Now())
 	n.dirty = true
 	switch {
-	case err != nil && was == "":
+	case err != nil && previous == "":
 		n.Log.Warn("a notification was not delivered, and is tried again", "partition", n.Partition, "target", d.Target, "error", err)
-	case err == nil && was != "":
+	case err == nil && previous != "":
 		n.Log.Info("notifications are delivered again", "partition", n.Partition, "target", d.Target)
 	}
 	n.owing = n.owing || err == nil // A restart does not send it again.

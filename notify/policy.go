@@ -81,8 +81,8 @@ func (p *Policy) check(path string) error {
 	for i := range p.Targets {
 		t := &p.Targets[i]
 		kinds := 0
-		for _, given := range []bool{t.Webhook != Secret{}, t.Slack != Secret{}, len(t.Email) > 0} {
-			if given {
+		for _, isSet := range []bool{t.Webhook != Secret{}, t.Slack != Secret{}, len(t.Email) > 0} {
+			if isSet {
 				kinds++
 			}
 		}
@@ -119,9 +119,9 @@ func (p *Policy) check(path string) error {
 	return p.SMTP.Password.check(path, "smtp")
 }
 
-func (s *Secret) check(path, of string) error {
+func (s *Secret) check(path, label string) error {
 	if s.Env != "" && s.File != "" {
-		return fault.New(fault.Invalid, "%s: %s: a secret is in one place", path, of).WithHint("write {env: NAME} or {file: PATH}")
+		return fault.New(fault.Invalid, "%s: %s: a secret is in one place", path, label).WithHint("write {env: NAME} or {file: PATH}")
 	}
 	if s.File != "" && !filepath.IsAbs(s.File) {
 		s.File = filepath.Join(filepath.Dir(path), s.File)
@@ -139,19 +139,19 @@ func plainAddress(text string) error {
 }
 
 // read a secret; empty when there is none to be.
-func (s Secret) read(what string) (string, error) {
-	found := os.Getenv(s.Env)
+func (s Secret) read(label string) (string, error) {
+	secret := os.Getenv(s.Env)
 	if s.File != "" {
 		text, err := files.Read(s.File, files.MostGiven)
 		if err != nil {
-			return "", fault.New(fault.Unavailable, "%s cannot be read: %w", what, err)
+			return "", fault.New(fault.Unavailable, "%s cannot be read: %w", label, err)
 		}
-		found = string(bytes.TrimSpace(text))
+		secret = string(bytes.TrimSpace(text))
 	}
-	if found == "" && s != (Secret{}) {
-		return "", fault.New(fault.Unavailable, "%s is empty", what)
+	if secret == "" && s != (Secret{}) {
+		return "", fault.New(fault.Unavailable, "%s is empty", label)
 	}
-	return found, nil
+	return secret, nil
 }
 
 // endpoint that a partition may use.

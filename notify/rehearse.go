@@ -23,18 +23,18 @@ type Rehearsal struct {
 // Rehearse goes through the past reports since a time as if the policy had been in force
 // then. Root causes are those of now, where another asset's report leads to them.
 func Rehearse(ctx context.Context, s Reader, partition intent.PartitionID, since, now time.Time) (Rehearsal, error) {
-	var told Rehearsal
+	var rehearsal Rehearsal
 	p, err := s.Partition(ctx, partition)
 	if err != nil {
-		return told, err
+		return rehearsal, err
 	}
 	policy, _, err := policyOf(ctx, s, p.Head)
 	if err != nil {
-		return told, err
+		return rehearsal, err
 	}
 	trouble := func(name string, err error) {
-		if text := name + ": " + err.Error(); !slices.Contains(told.Problems, text) && len(told.Problems) < 100 {
-			told.Problems = append(told.Problems, text)
+		if text := name + ": " + err.Error(); !slices.Contains(rehearsal.Problems, text) && len(rehearsal.Problems) < 100 {
+			rehearsal.Problems = append(rehearsal.Problems, text)
 		}
 	}
 	rules, problems := compile(policy)
@@ -42,25 +42,25 @@ func Rehearse(ctx context.Context, s Reader, partition intent.PartitionID, since
 		trouble("left out", problem)
 	}
 	if slices.ContainsFunc(rules, func(c *compiled) bool { return c.OfPartition }) {
-		told.Unknown = append(told.Unknown, "notifications of the partition: of it no past is kept")
+		rehearsal.Unknown = append(rehearsal.Unknown, "notifications of the partition: of it no past is kept")
 	}
 	e := &engine{partition: partition, State: NewState(), problem: trouble, reportOf: reports(ctx, s, partition)}
 	e.adopt(rules)
-	cursor, err := before(ctx, s, partition, since)
+	cursor, err := lastNumberBefore(ctx, s, partition, since)
 	if err != nil {
-		return told, err
+		return rehearsal, err
 	}
 	clock := since
-	until := func(end time.Time) {
+	advanceTo := func(end time.Time) {
 		for {
 			next := e.tick(clock)
 			for _, d := range e.Outbox {
-				if len(told.Messages) == 0 || told.Messages[len(told.Messages)-1].ID != d.Message.ID {
-					told.Messages = append(told.Messages, d.Message)
+				if len(rehearsal.Messages) == 0 || rehearsal.Messages[len(rehearsal.Messages)-1].ID != d.Message.ID {
+					rehearsal.Messages = append(rehearsal.Messages, d.Message)
 				}
 			}
 			e.Outbox = nil
-			if len(told.Messages) >= mostMessages {
+			if len(rehearsal.Messages) >= mostMessages {
 				return
 			}
 			if next.IsZero() || next.After(end) {
@@ -71,35 +71,35 @@ func Rehearse(ctx context.Context, s Reader, partition intent.PartitionID, since
 		}
 	}
 	more := func() {
-		told.Unknown = append(told.Unknown, "what was reported after "+clock.UTC().Format(time.RFC3339)+": there is more than one rehearsal goes through")
+		rehearsal.Unknown = append(rehearsal.Unknown, "what was reported after "+clock.UTC().Format(time.RFC3339)+": there is more than one rehearsal goes through")
 	}
 	for rows := 0; ; {
-		past, err := s.ReportsAfter(ctx, partition, cursor, page)
+		history, err := s.ReportsAfter(ctx, partition, cursor, page)
 		if err != nil {
-			return told, err
+			return rehearsal, err
 		}
-		for i := range past {
-			if until(past[i].At); len(told.Messages) >= mostMessages {
+		for i := range history {
+			if advanceTo(history[i].At); len(rehearsal.Messages) >= mostMessages {
 				more()
-				return told, nil
+				return rehearsal, nil
 			}
-			if err := show(ctx, s, e, partition, past[i:i+1], past[i].At); err != nil {
-				return told, err
+			if err := show(ctx, s, e, partition, history[i:i+1], history[i].At); err != nil {
+				return rehearsal, err
 			}
-			cursor = past[i].Number
+			cursor = history[i].Number
 		}
-		if rows += len(past); len(past) < page {
+		if rows += len(history); len(history) < page {
 			break
 		}
 		if rows >= mostRehearsed {
 			more()
-			return told, nil
+			return rehearsal, nil
 		}
 	}
-	if until(now); len(told.Messages) >= mostMessages {
+	if advanceTo(now); len(rehearsal.Messages) >= mostMessages {
 		more()
 	}
-	return told, nil
+	return rehearsal, nil
 }
 
 func latest(a, b time.Time) time.Time {
@@ -109,8 +109,8 @@ func latest(a, b time.Time) time.Time {
 	return a
 }
 
-// before finds the last number before a time.
-func before(ctx context.Context, s Reader, partition intent.PartitionID, since time.Time) (uint64, error) {
+// lastNumberBefore finds the last number before a time.
+func lastNumberBefore(ctx context.Context, s Reader, partition intent.PartitionID, since time.Time) (uint64, error) {
 	high, err := s.LastReport(ctx, partition)
 	if err != nil {
 		return 0, err

@@ -14,7 +14,7 @@ import (
 // compiled is a notification of a policy, ready to be asked.
 type compiled struct {
 	*intentpb.Notification
-	when, text, group *rule.Notice
+	condition, text, group *rule.Notice
 	// digest of what it says: another one begins anew.
 	digest string
 }
@@ -25,7 +25,7 @@ func compile(policy *intentpb.Policy) (rules []*compiled, problems []error) {
 	for _, n := range policy.GetNotifications() {
 		c := &compiled{Notification: n}
 		var err error
-		if c.when, err = rule.NoticeWhen(n.When, n.OfPartition); err == nil && n.Text != "" {
+		if c.condition, err = rule.NoticeWhen(n.When, n.OfPartition); err == nil && n.Text != "" {
 			c.text, err = rule.NoticeText(n.Text, n.OfPartition)
 		}
 		if err == nil && n.Group != "" {
@@ -87,8 +87,8 @@ type root string
 // was seen first.
 func cause(r intent.Report, reportOf func(intent.AssetID) *intent.Report) (string, root) {
 	shared := func(text string) (string, root) { return text, root(text) }
-	own := func(what string) (string, root) {
-		return what + " at " + incarnation(r.Target), root(what + " of " + string(r.Asset) + ", content " + r.Effective.Short())
+	own := func(reason string) (string, root) {
+		return reason + " at " + incarnation(r.Target), root(reason + " of " + string(r.Asset) + ", content " + r.Effective.Short())
 	}
 	for range mostFollowed {
 		if r.State != intent.StateWaiting || len(r.Waiting) == 0 {
@@ -117,8 +117,8 @@ func cause(r intent.Report, reportOf func(intent.AssetID) *intent.Report) (strin
 	return own(string(r.State))
 }
 
-// says is what is said of an asset when its notification has no text.
-func says(r *intentpb.NotedReport) string {
+// summary is what is said of an asset when its notification has no text.
+func summary(r *intentpb.NotedReport) string {
 	switch {
 	case len(r.Waiting) > 0:
 		return r.Waiting[0].Kind + ": " + r.Waiting[0].Reason

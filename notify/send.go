@@ -54,15 +54,15 @@ func (s *Sender) Send(ctx context.Context, target string, message Message) error
 	if err != nil {
 		return err
 	}
-	to, err := policy.endpoint(message.Partition, target)
+	endpoint, err := policy.endpoint(message.Partition, target)
 	if err != nil {
 		return err
 	}
 	switch {
-	case len(to.Email) > 0:
-		err = s.email(ctx, policy, to, message)
+	case len(endpoint.Email) > 0:
+		err = s.email(ctx, policy, endpoint, message)
 	default:
-		err = s.webhook(ctx, policy, to, message)
+		err = s.webhook(ctx, policy, endpoint, message)
 	}
 	if err != nil && ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -71,7 +71,7 @@ func (s *Sender) Send(ctx context.Context, target string, message Message) error
 }
 
 // dial connects where the policy lets one.
-func (p *Policy) dial(ctx context.Context, network, to string) (net.Conn, error) {
+func (p *Policy) dial(ctx context.Context, network, endpointAddress string) (net.Conn, error) {
 	dialer := &net.Dialer{ControlContext: func(_ context.Context, _, at string, _ syscall.RawConn) error {
 		resolved, err := netip.ParseAddrPort(at)
 		if err != nil {
@@ -83,20 +83,20 @@ func (p *Policy) dial(ctx context.Context, network, to string) (net.Conn, error)
 		return fault.New(fault.Denied, "notifications may not reach %s: it is no public address", resolved.Addr()).
 			WithHint("whoever runs the server lists the network in the file of --notifications")
 	}}
-	return dialer.DialContext(ctx, network, to)
+	return dialer.DialContext(ctx, network, endpointAddress)
 }
 
 // webhook posts JSON. Redirects are not followed, and count as failures.
-func (s *Sender) webhook(ctx context.Context, policy *Policy, to Endpoint, message Message) error {
-	place, body := to.Webhook, any(message)
-	if to.Slack != (Secret{}) {
-		place, body = to.Slack, map[string]string{"text": slackText(message)}
+func (s *Sender) webhook(ctx context.Context, policy *Policy, endpoint Endpoint, message Message) error {
+	place, body := endpoint.Webhook, any(message)
+	if endpoint.Slack != (Secret{}) {
+		place, body = endpoint.Slack, map[string]string{"text": slackText(message)}
 	}
-	at, err := place.read("the URL of target " + to.Name)
+	at, err := place.read("the URL of target " + endpoint.Name)
 	if err != nil {
 		return err
 	}
-	key, err := to.Sign.read("the key of target " + to.Name)
+	key, err := endpoint.Sign.read("the key of target " + endpoint.Name)
 	if err != nil {
 		return err
 	}
@@ -106,7 +106,7 @@ func (s *Sender) webhook(ctx context.Context, policy *Policy, to Endpoint, messa
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, at, bytes.NewReader(text))
 	if err != nil || request.URL.Host == "" {
-		return fault.New(fault.Invalid, "the URL of target %s is none", to.Name) // It may hold a secret.
+		return fault.New(fault.Invalid, "the URL of target %s is none", endpoint.Name) // It may hold a secret.
 	}
 	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set(HeaderID, message.ID)
@@ -121,12 +121,12 @@ func (s *Sender) webhook(ctx context.Context, policy *Policy, to Endpoint, messa
 	}
 	response, err := client.Do(request)
 	if err != nil {
-		return unsent(to.Name, err)
+		return unsent(endpoint.Name, err)
 	}
 	defer response.Body.Close()
 	_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, 64<<10))
 	if response.StatusCode < 200 || response.StatusCode > 299 {
-		return fault.New(fault.Unavailable, "target %s answered %d", to.Name, response.StatusCode)
+		return fault.New(fault.Unavailable, "target %s answered %d", endpoint.Name, response.StatusCode)
 	}
 	return nil
 }
@@ -172,7 +172,7 @@ func body(m Message) string {
 }
 
 // email hands a message to the operator's server.
-func (s *Sender) email(ctx context.Context, policy *Policy, to Endpoint, message Message) error {
+func (s *Sender) email(ctx context.Context, policy *Policy, endpoint Endpoint, message Message) error {
 	settings := policy.SMTP
 	host, _, err := net.SplitHostPort(settings.Server)
 	if err != nil {
@@ -184,7 +184,7 @@ func (s *Sender) email(ctx context.Context, policy *Policy, to Endpoint, message
 	}
 	connection, err := policy.dial(ctx, "tcp", settings.Server)
 	if err != nil {
-		return unsent(to.Name, err)
+		return unsent(endpoint.Name, err)
 	}
 	defer connection.Close()
 	if end, ok := ctx.Deadline(); ok {
@@ -193,7 +193,7 @@ func (s *Sender) email(ctx context.Context, policy *Policy, to Endpoint, message
 	defer context.AfterFunc(ctx, func() { _ = connection.SetDeadline(time.Unix(1, 0)) })()
 	client, err := smtp.NewClient(connection, host)
 	if err != nil {
-		return unsent(to.Name, err)
+		return unsent(endpoint.Name, err)
 	}
 	if !settings.Plain {
 		if err := client.StartTLS(&tls.Config{ServerName: host, RootCAs: s.Roots}); err != nil {
@@ -203,26 +203,26 @@ func (s *Sender) email(ctx context.Context, policy *Policy, to Endpoint, message
 	}
 	if settings.User != "" {
 		if err := client.Auth(smtp.PlainAuth("", settings.User, password, host)); err != nil {
-			return unsent(to.Name, err)
+			return unsent(endpoint.Name, err)
 		}
 	}
 	if err := client.Mail(settings.From); err != nil {
-		return unsent(to.Name, err)
+		return unsent(endpoint.Name, err)
 	}
-	for _, address := range to.Email {
+	for _, address := range endpoint.Email {
 		if err := client.Rcpt(address); err != nil {
-			return unsent(to.Name, err)
+			return unsent(endpoint.Name, err)
 		}
 	}
 	w, err := client.Data()
 	if err == nil {
-		_, err = w.Write(letter(settings.From, to.Email, message))
+		_, err = w.Write(letter(settings.From, endpoint.Email, message))
 	}
 	if err == nil {
 		err = w.Close()
 	}
 	if err != nil {
-		return unsent(to.Name, err)
+		return unsent(endpoint.Name, err)
 	}
 	_ = client.Quit() // It has it.
 	return nil
@@ -230,12 +230,12 @@ func (s *Sender) email(ctx context.Context, policy *Policy, to Endpoint, message
 
 // letter is a whole message of email. Nothing that a tenant wrote can be a header of its
 // own: the subject is one encoded word after another, and the text is encoded.
-func letter(from string, to []string, m Message) []byte {
+func letter(sender string, recipients []string, m Message) []byte {
 	var b bytes.Buffer
-	_, domain, _ := strings.Cut(from, "@")
+	_, domain, _ := strings.Cut(sender, "@")
 	header := func(name, value string) { fmt.Fprintf(&b, "%s: %s\r\n", name, value) }
-	header("From", from)
-	header("To", strings.Join(to, ", "))
+	header("From", sender)
+	header("To", strings.Join(recipients, ", "))
 	header("Subject", mime.QEncoding.Encode("utf-8", oneLine(m.Title, 200)))
 	header("Date", m.At.UTC().Format(time.RFC1123Z))
 	header("Message-Id", "<"+m.ID+"@"+domain+">")

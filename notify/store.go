@@ -119,10 +119,10 @@ func pack(value any) ([]byte, error) {
 // errUnreadable is of what was stored and cannot be understood.
 var errUnreadable = errors.New("it is damaged, or of another version")
 
-func unpack(data []byte, into any) error {
+func unpack(data []byte, target any) error {
 	r, err := gzip.NewReader(bytes.NewReader(data))
 	if err == nil {
-		err = json.NewDecoder(io.LimitReader(r, maxStored)).Decode(into)
+		err = json.NewDecoder(io.LimitReader(r, maxStored)).Decode(target)
 	}
 	if err != nil {
 		return fault.New(fault.Internal, "what was told cannot be read: %w", fmt.Errorf("%w: %w", errUnreadable, err))

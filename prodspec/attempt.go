@@ -81,7 +81,7 @@ func (a *attempts) recall(ctx context.Context) (err error) {
 // begin is called before what was read is worked on, again whenever more was
 // read. An error says that it must not be worked on now.
 func (a *attempts) begin(ctx context.Context, sources []intent.SourceRevision) error {
-	if begins(a.survived, sources) {
+	if hasPrefix(a.survived, sources) {
 		return nil
 	}
 	if !a.dead && a.current != nil && slices.Equal(a.current.Sources, sources) {
@@ -109,7 +109,7 @@ func (a *attempts) begin(ctx context.Context, sources []intent.SourceRevision) e
 // beware returns when the sources may be worked on. What was worked on before
 // the sources of the mark were read ended nobody; all else is tried in a child.
 func (a *attempts) beware(ctx context.Context, sources []intent.SourceRevision) error {
-	if before(sources, a.current.Sources) {
+	if isProperPrefix(sources, a.current.Sources) {
 		return nil
 	}
 	if a.death != "" && slices.Equal(sources, a.current.Sources) {
@@ -139,7 +139,7 @@ func (a *attempts) beware(ctx context.Context, sources []intent.SourceRevision) 
 	}
 	a.death = death
 	switch {
-	case before(sources, at):
+	case isProperPrefix(sources, at):
 		return nil
 	case slices.Equal(sources, at):
 		return &quarantined{*a.current, death}
@@ -151,9 +151,9 @@ func (a *attempts) beware(ctx context.Context, sources []intent.SourceRevision) 
 // process again is quarantined under another name.
 func (a *attempts) release() { a.dead, a.death, a.current = false, "", &mark{Lives: a.current.Lives} }
 
-// done says that this process has ended what it began; outlived: it was not
+// finish says that this process has ended what it began; outlived: it was not
 // broken off.
-func (a *attempts) done(ctx context.Context, outlived bool) {
+func (a *attempts) finish(ctx context.Context, outlived bool) {
 	if a.current == nil || a.dead {
 		return
 	}
@@ -165,14 +165,14 @@ func (a *attempts) done(ctx context.Context, outlived bool) {
 	}
 }
 
-// begins reports whether a list is how another begins, or all of it.
-func begins(whole, part []intent.SourceRevision) bool {
+// hasPrefix reports whether a list is how another begins, or all of it.
+func hasPrefix(whole, part []intent.SourceRevision) bool {
 	return len(part) <= len(whole) && slices.Equal(whole[:len(part)], part)
 }
 
-// before reports whether a list is how another begins, and not all of it.
-func before(part, whole []intent.SourceRevision) bool {
-	return len(part) < len(whole) && begins(whole, part)
+// isProperPrefix reports whether a list is how another begins, and not all of it.
+func isProperPrefix(part, whole []intent.SourceRevision) bool {
+	return len(part) < len(whole) && hasPrefix(whole, part)
 }
 
 // text of sources, for people.
@@ -203,12 +203,12 @@ func (m marks) load(ctx context.Context) (*mark, error) {
 	if err != nil {
 		return nil, err
 	}
-	found := &mark{}
-	if err := json.Unmarshal(stored, found); err != nil || len(found.Sources) == 0 {
+	loaded := &mark{}
+	if err := json.Unmarshal(stored, loaded); err != nil || len(loaded.Sources) == 0 {
 		// Another version's: what it names is not known, so nothing is.
 		return nil, nil
 	}
-	return found, nil
+	return loaded, nil
 }
 
 // save replaces the mark; nil removes it.

@@ -21,13 +21,13 @@ func (p *Pipeline) goesBack(ctx context.Context, r reading) (bool, error) {
 	}
 	undone := false
 	for _, now := range r.revisions {
-		from, ok := revisions[now.Source]
+		previous, ok := revisions[now.Source]
 		delete(revisions, now.Source)
-		if ok && from == now.Revision {
+		if ok && previous == now.Revision {
 			continue
 		}
-		back, err := p.revisionsGoBack(ctx, r, now.Source, from, now.Revision)
-		if err != nil || !ok || !back {
+		allUndo, err := p.revisionsGoBack(ctx, r, now.Source, previous, now.Revision)
+		if err != nil || !ok || !allUndo {
 			return false, err
 		}
 		undone = true
@@ -37,21 +37,21 @@ func (p *Pipeline) goesBack(ctx context.Context, r reading) (bool, error) {
 
 // revisionsGoBack reports whether a source is a document of the store, and all its
 // revisions after one, up to another, undo.
-func (p *Pipeline) revisionsGoBack(ctx context.Context, r reading, source, from, to string) (bool, error) {
+func (p *Pipeline) revisionsGoBack(ctx context.Context, r reading, source, previous, current string) (bool, error) {
 	name := ""
 	for _, s := range r.definition.Sources {
 		if s.Name == source && s.Remote != nil {
 			name = s.Remote.Document
 		}
 	}
-	first, err := strconv.ParseUint(from, 10, 63)
-	last, lastErr := strconv.ParseUint(to, 10, 63)
+	first, err := strconv.ParseUint(previous, 10, 63)
+	last, lastErr := strconv.ParseUint(current, 10, 63)
 	if name == "" || err != nil || lastErr != nil || last <= first || last-first > mostUndone {
 		return false, nil
 	}
 	for revision := first + 1; revision <= last; revision++ {
-		found, err := p.options.Store.Document(ctx, p.lease.Partition, name, strconv.FormatUint(revision, 10))
-		if err != nil || !found.Revision.GoesBack() {
+		doc, err := p.options.Store.Document(ctx, p.lease.Partition, name, strconv.FormatUint(revision, 10))
+		if err != nil || !doc.Revision.GoesBack() {
 			return false, nil // What cannot be told is a change as any other: it keeps nothing from being served.
 		}
 	}

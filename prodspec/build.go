@@ -111,11 +111,11 @@ func Types(ctx context.Context, program Program, now time.Time) (*schema.Set, []
 		return nil, nil, err
 	}
 	var r reading
-	from, findings := definition.TypesOf(s.file, content)
+	typeSource, findings := definition.TypesOf(s.file, content)
 	if len(findings) > 0 {
 		return s.types.set, findings, nil
 	}
-	err = s.compile(ctx, now, source.Changes{All: true}, from, &r)
+	err = s.compile(ctx, now, source.Changes{All: true}, typeSource, &r)
 	return s.types.set, r.findings, err
 }
 
@@ -144,33 +144,33 @@ func build(ctx context.Context, program Program, now time.Time, begin func(conte
 		return built, b, r, err
 	}
 	program.Progress.BeginStep("judge what was generated", 0)
-	against := program.Against
-	if against == nil {
-		against = &Against{}
+	baseline := program.Against
+	if baseline == nil {
+		baseline = &Against{}
 	}
-	if err := b.compare(ctx, against.Store, against.Head); err != nil {
+	if err := b.compare(ctx, baseline.Store, baseline.Head); err != nil {
 		return built, b, r, err
 	}
-	delta, err := b.delta(ctx, against.Store, against.Head)
+	delta, err := b.delta(ctx, baseline.Store, baseline.Head)
 	if err != nil {
 		return built, b, r, err
 	}
-	before, err := policyAt(ctx, against.Store, against.Head)
+	headPolicy, err := policyAt(ctx, baseline.Store, baseline.Head)
 	if err != nil {
 		return built, b, r, err
 	}
-	built.Digest, built.Delta, built.Schema = delta.digest(against.Head, b.set.Digest()), delta.entries, b.set
+	built.Digest, built.Delta, built.Schema = delta.digest(baseline.Head, b.set.Digest()), delta.entries, b.set
 	validator, err := validate.New(b.set)
 	if err != nil {
 		return built, b, r, err
 	}
 	verdict, err := validator.Run(ctx, validate.Input{
 		Candidate: intent.CandidateID{Partition: built.Partition}, // No server has it.
-		Base:      against.Head, Snapshots: against.Store, History: against.Store,
-		Delta: delta.entries, HeadPolicy: before, CandidatePolicy: r.definition.Policy, Origin: b.origin, Now: now,
+		Base:      baseline.Head, Snapshots: baseline.Store, History: baseline.Store,
+		Delta: delta.entries, HeadPolicy: headPolicy, CandidatePolicy: r.definition.Policy, Origin: b.origin, Now: now,
 		Rest:      b.rest(delta),
 		Elsewhere: b.judgeElsewhere, Servers: b.serving(), Rule: b.sources.rulePlace, Rollout: b.sources.rolloutPlace, Outside: program.Outside,
-		LeftOut: b.graph.LeftOut(), Given: b.given(against.Store, against.Head, r.definition),
+		LeftOut: b.graph.LeftOut(), Given: b.given(baseline.Store, baseline.Head, r.definition),
 	})
 	if err != nil {
 		return built, b, r, err
@@ -184,20 +184,20 @@ func build(ctx context.Context, program Program, now time.Time, begin func(conte
 
 // blobs that the members name.
 func (b *builder) blobs(ctx context.Context) (map[intent.Digest][]byte, error) {
-	found := map[intent.Digest][]byte{}
+	contents := map[intent.Digest][]byte{}
 	for _, built := range b.members.all() {
 		for _, digest := range built.output().Blobs() {
-			if found[digest] != nil {
+			if contents[digest] != nil {
 				continue
 			}
 			content, err := b.graph.Blob(ctx, digest)
 			if err != nil {
 				return nil, err
 			}
-			found[digest] = content
+			contents[digest] = content
 		}
 	}
-	return found, nil
+	return contents, nil
 }
 
 // list renders every member.
@@ -215,16 +215,16 @@ func (b *builder) list(ctx context.Context) ([]BuiltAsset, error) {
 			return nil, err
 		}
 		output := built.output()
-		made := BuiltAsset{
+		asset := BuiltAsset{
 			ID: id, Type: output.Type, Digest: output.Digest, Effective: b.effective(id),
 			Generator: built.run.Generator, File: output.File, Line: int(output.Line), Asset: text,
 		}
 		for _, d := range b.origin(id).Derived {
 			if d.Field != "" {
-				made.Resolved = append(made.Resolved, Resolved{Resolver: d.Derivation, Field: d.Field, Was: d.Was, Reason: d.Reason})
+				asset.Resolved = append(asset.Resolved, Resolved{Resolver: d.Derivation, Field: d.Field, Was: d.Was, Reason: d.Reason})
 			}
 		}
-		assets = append(assets, made)
+		assets = append(assets, asset)
 	}
 	slices.SortFunc(assets, func(a, b BuiltAsset) int { return strings.Compare(string(a.ID), string(b.ID)) })
 	return assets, nil

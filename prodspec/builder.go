@@ -73,7 +73,7 @@ func (b *builder) build(ctx context.Context, now time.Time, changes source.Chang
 	b.program.Progress.BeginStep("read sources", 0)
 	r, err := b.read(ctx, now, changes)
 	read(err != nil || len(r.findings) > 0)
-	defer func() { b.sources.held = nil }()
+	defer func() { b.sources.heldContents = nil }()
 	b.failing = r.failing
 	if err != nil || len(r.findings) > 0 {
 		return r, err
@@ -121,7 +121,7 @@ func (b *builder) build(ctx context.Context, now time.Time, changes source.Chang
 		return r, err
 	}
 	if r.findings = b.take(); len(r.findings) == 0 {
-		b.built, b.sources.before = r.revisions, r.inputs
+		b.built, b.sources.builtInputs = r.revisions, r.inputs
 	}
 	return r, nil
 }
@@ -179,12 +179,12 @@ func (b *builder) take() []intent.Finding {
 	if findings := b.duplicates(pending); len(findings) > 0 {
 		return findings
 	}
-	touched, given := map[intent.AssetID]bool{}, map[intent.AssetID]*generate.Output{}
+	touched, oldOutputs := map[intent.AssetID]bool{}, map[intent.AssetID]*generate.Output{}
 	for _, run := range pending {
 		for i := range run.Taken {
 			old := &run.Taken[i]
 			b.unread(old)
-			touched[old.ID], given[old.ID] = true, old
+			touched[old.ID], oldOutputs[old.ID] = true, old
 		}
 		b.members.leave(run)
 	}
@@ -195,16 +195,16 @@ func (b *builder) take() []intent.Finding {
 			output := &run.Taken[i]
 			// Most of what a run gave it gives again: only what it gives otherwise is
 			// looked for in the store.
-			if old := given[output.ID]; old != nil && old.Digest == output.Digest && old.Type == output.Type && slices.Equal(old.Refers(), output.Refers()) {
+			if old := oldOutputs[output.ID]; old != nil && old.Digest == output.Digest && old.Type == output.Type && slices.Equal(old.Refers(), output.Refers()) {
 				delete(touched, output.ID)
 			} else {
 				touched[output.ID] = true
 			}
-			for _, to := range output.Refers() {
-				b.readers[to] = append(b.readers[to], output.ID)
+			for _, target := range output.Refers() {
+				b.readers[target] = append(b.readers[target], output.ID)
 			}
-			for _, to := range output.Serves() {
-				b.servers[to] = append(b.servers[to], output.ID)
+			for _, target := range output.Serves() {
+				b.servers[target] = append(b.servers[target], output.ID)
 			}
 		}
 	}
@@ -223,15 +223,15 @@ func (b *builder) duplicates(pending []*generate.Run) []intent.Finding {
 	for _, run := range pending {
 		for i := range run.Outputs {
 			output := &run.Outputs[i]
-			other, twice := claimed[output.ID]
+			previous, duplicate := claimed[output.ID]
 			claimed[output.ID] = member{run, i}
 			place := validate.Origin{}
-			if twice {
-				place = originOf(other.run, &other.run.Outputs[other.at])
-			} else if m, taken := b.members.get(output.ID); taken && !changing[m.run] {
-				twice, place = true, originOf(m.run, m.output())
+			if duplicate {
+				place = originOf(previous.run, &previous.run.Outputs[previous.at])
+			} else if m, exists := b.members.get(output.ID); exists && !changing[m.run] {
+				duplicate, place = true, originOf(m.run, m.output())
 			}
-			if twice {
+			if duplicate {
 				findings = append(findings, validate.Duplicate(output.ID, []validate.Origin{place, originOf(run, output)}))
 			}
 		}
@@ -254,11 +254,11 @@ func (b *builder) unread(output *generate.Output) {
 
 // forget takes an asset off the lists of those that it names.
 func forget(lists map[intent.AssetID][]intent.AssetID, named []intent.AssetID, asset intent.AssetID) {
-	for _, to := range named {
-		left := slices.DeleteFunc(lists[to], func(id intent.AssetID) bool { return id == asset })
-		lists[to] = left
-		if len(left) == 0 {
-			delete(lists, to)
+	for _, target := range named {
+		remaining := slices.DeleteFunc(lists[target], func(id intent.AssetID) bool { return id == asset })
+		lists[target] = remaining
+		if len(remaining) == 0 {
+			delete(lists, target)
 		}
 	}
 }
@@ -281,8 +281,8 @@ func (b *builder) settle(touched map[intent.AssetID]bool) {
 // digest finds out which contents a member's effective digest covers.
 func (b *builder) digest(id intent.AssetID) {
 	delete(b.covering, id)
-	m, found := b.members.get(id)
-	if !found {
+	m, ok := b.members.get(id)
+	if !ok {
 		return
 	}
 	output := m.output()
@@ -290,8 +290,8 @@ func (b *builder) digest(id intent.AssetID) {
 	slices.SortFunc(refers, func(a, b intent.AssetID) int { return strings.Compare(string(a), string(b)) })
 	refers = slices.Compact(refers)
 	digests := make([]intent.Digest, len(refers))
-	for i, to := range refers {
-		if read, found := b.members.get(to); found {
+	for i, target := range refers {
+		if read, ok := b.members.get(target); ok {
 			digests[i] = read.output().Digest
 		}
 	}
@@ -310,8 +310,8 @@ func (b *builder) effective(id intent.AssetID) intent.Digest {
 	return m.output().Digest
 }
 
-// as is a member as an incarnation has it.
-func (b *builder) as(id intent.AssetID) intent.Member {
+// intentMember is a member as an incarnation has it.
+func (b *builder) intentMember(id intent.AssetID) intent.Member {
 	m, _ := b.members.get(id)
 	output := m.output()
 	return intent.Member{Asset: id, Type: output.Type, Digest: output.Digest, Effective: b.effective(id)}
@@ -327,7 +327,7 @@ func (b *builder) serving() func(intent.AssetID) []intent.AssetID {
 
 // origin tells where an asset comes from.
 func (b *builder) origin(id intent.AssetID) validate.Origin {
-	if m, found := b.members.get(id); found {
+	if m, ok := b.members.get(id); ok {
 		origin := originOf(m.run, m.output())
 		for _, derived := range m.output().Derived() {
 			line, reason := b.sources.derivation(derived.Derivation)

@@ -52,8 +52,8 @@ func (s *sources) define(ctx context.Context, now time.Time, changes source.Chan
 	}
 	s.note(own, s.own, snapshot, r)
 	last := &s.definition
-	known := snapshot.Revision == last.revision && len(last.findings) == 0
-	if known && last.definition.Types == nil {
+	unchanged := snapshot.Revision == last.revision && len(last.findings) == 0
+	if unchanged && last.definition.Types == nil {
 		r.definition, r.rules, r.set = last.definition, last.rules, s.types.set
 		return nil
 	}
@@ -65,7 +65,7 @@ func (s *sources) define(ctx context.Context, now time.Time, changes source.Chan
 		return err
 	}
 	types := last.types
-	if !known {
+	if !unchanged {
 		if types, r.findings = definition.TypesOf(s.file, content); len(r.findings) > 0 {
 			return nil
 		}
@@ -84,29 +84,29 @@ func (s *sources) define(ctx context.Context, now time.Time, changes source.Chan
 	return nil
 }
 
-func (s *sources) parse(content []byte, into *parsed) {
+func (s *sources) parse(content []byte, result *parsed) {
 	poison(string(content))
-	into.definition, into.findings = definition.Parse(s.file, content, s.types.set)
-	if len(into.findings) > 0 {
+	result.definition, result.findings = definition.Parse(s.file, content, s.types.set)
+	if len(result.findings) > 0 {
 		return
 	}
-	if expected := s.program.Partition; expected != "" && into.definition.Partition != expected {
-		into.findings = []intent.Finding{{
+	if expected := s.program.Partition; expected != "" && result.definition.Partition != expected {
+		result.findings = []intent.Finding{{
 			Rule: "definition", Severity: intent.Error, File: s.file, Line: 1, Field: "partition",
-			Message: fmt.Sprintf("the file defines the partition %s, but is registered for %s", into.definition.Partition, expected),
+			Message: fmt.Sprintf("the file defines the partition %s, but is registered for %s", result.definition.Partition, expected),
 			Hint:    "a partition keeps its name: change it back, or register the file as another partition",
 		}}
 		return
 	}
-	into.rules, into.findings = derive.New(s.file, into.definition, s.types.set)
-	for _, problem := range validate.CheckRules(s.types.set, into.definition.Policy.GetRules()) {
-		into.findings = append(into.findings, s.expressionFinding(into.definition.RulePlaces, fmt.Sprintf("validate.rules[%d]", problem.Index), problem))
+	result.rules, result.findings = derive.New(s.file, result.definition, s.types.set)
+	for _, problem := range validate.CheckRules(s.types.set, result.definition.Policy.GetRules()) {
+		result.findings = append(result.findings, s.expressionFinding(result.definition.RulePlaces, fmt.Sprintf("validate.rules[%d]", problem.Index), problem))
 	}
-	for _, problem := range validate.CheckChecks(s.types.set, into.definition.Policy.GetChecks()) {
-		into.findings = append(into.findings, s.expressionFinding(into.definition.CheckPlaces, "checks."+into.definition.Policy.Checks[problem.Index].Name, problem))
+	for _, problem := range validate.CheckChecks(s.types.set, result.definition.Policy.GetChecks()) {
+		result.findings = append(result.findings, s.expressionFinding(result.definition.CheckPlaces, "checks."+result.definition.Policy.Checks[problem.Index].Name, problem))
 	}
-	for _, problem := range validate.CheckRollouts(s.types.set, into.definition.Policy) {
-		into.findings = append(into.findings, s.expressionFinding(into.definition.RolloutPlaces, "rollouts."+into.definition.Policy.Rollouts[problem.Index].Name, problem))
+	for _, problem := range validate.CheckRollouts(s.types.set, result.definition.Policy) {
+		result.findings = append(result.findings, s.expressionFinding(result.definition.RolloutPlaces, "rollouts."+result.definition.Policy.Rollouts[problem.Index].Name, problem))
 	}
 }
 
@@ -115,8 +115,8 @@ func (s *sources) parse(content []byte, into *parsed) {
 func (s *sources) expressionFinding(all []definition.RulePlaces, field string, problem validate.RuleProblem) intent.Finding {
 	f := validate.FromError("definition", "", problem.Err)
 	places := all[problem.Index]
-	at, known := places[problem.Field]
-	if !known {
+	at, ok := places[problem.Field]
+	if !ok {
 		at = places[""]
 	}
 	f.File, f.Line, f.Column = s.file, at.Line, at.Column
@@ -148,16 +148,16 @@ func (s *sources) rolloutPlace(name string) validate.Origin {
 }
 
 // compile makes the set of types what the .proto files say, if they changed.
-func (s *sources) compile(ctx context.Context, now time.Time, changes source.Changes, from *definition.Source, r *reading) error {
-	if from == nil {
+func (s *sources) compile(ctx context.Context, now time.Time, changes source.Changes, typeSource *definition.Source, r *reading) error {
+	if typeSource == nil {
 		s.types = compiled{set: schema.Builtin()}
 		return nil
 	}
-	if _, err := s.readOne(ctx, now, changes, *from, r); err != nil || len(r.findings) > 0 {
+	if _, err := s.readOne(ctx, now, changes, *typeSource, r); err != nil || len(r.findings) > 0 {
 		return err
 	}
 	folder := s.folders[definition.TypeSource]
-	if s.types.folder == from.Directory && s.types.revision == folder.snapshot.Revision {
+	if s.types.folder == typeSource.Directory && s.types.revision == folder.snapshot.Revision {
 		r.findings = slices.Clone(s.types.findings)
 		return nil
 	}
@@ -168,25 +168,25 @@ func (s *sources) compile(ctx context.Context, now time.Time, changes source.Cha
 	for i, file := range folder.snapshot.Files {
 		text, err := folder.directory.Content(file)
 		if err != nil {
-			return s.cannotRead(ctx, err, *from, r)
+			return s.cannotRead(ctx, err, *typeSource, r)
 		}
 		files[i] = schema.SourceFile{Path: file.Path, Text: text}
 	}
 	set, findings, err := s.program.Runner.Compile(ctx, files)
 	if fault.Is(err, fault.Unavailable) && ctx.Err() == nil {
-		return s.cannotRead(ctx, err, *from, r)
+		return s.cannotRead(ctx, err, *typeSource, r)
 	}
 	if err != nil {
 		return err
 	}
 	for i := range findings {
 		if findings[i].File == "" {
-			findings[i].File, findings[i].Line, findings[i].Field = s.file, from.Line, "types"
+			findings[i].File, findings[i].Line, findings[i].Field = s.file, typeSource.Line, "types"
 			continue
 		}
-		findings[i].File = path.Join(filepath.ToSlash(from.Directory), findings[i].File)
+		findings[i].File = path.Join(filepath.ToSlash(typeSource.Directory), findings[i].File)
 	}
-	s.types = compiled{folder: from.Directory, revision: folder.snapshot.Revision, set: set, findings: findings}
+	s.types = compiled{folder: typeSource.Directory, revision: folder.snapshot.Revision, set: set, findings: findings}
 	r.findings = slices.Clone(findings)
 	return nil
 }

@@ -31,7 +31,7 @@ func (b *builder) compare(ctx context.Context, snapshots store.Snapshots, head i
 			return err
 		}
 		for _, m := range members {
-			if built, found := b.members.get(m.Asset); found && b.same(built, m) {
+			if built, ok := b.members.get(m.Asset); ok && b.same(built, m) {
 				delete(unlike, m.Asset)
 				continue
 			}
@@ -66,25 +66,25 @@ func (b *builder) delta(ctx context.Context, snapshots store.Snapshots, head int
 	}
 	slices.SortFunc(ids, func(a, b intent.AssetID) int { return strings.Compare(string(a), string(b)) })
 	for _, id := range ids {
-		before, found, err := memberAt(ctx, snapshots, head, id)
+		previous, exists, err := memberAt(ctx, snapshots, head, id)
 		if err != nil {
 			return change{}, err
 		}
 		built, wanted := b.members.get(id)
 		switch {
-		case !wanted && !found, wanted && found && b.same(built, before):
+		case !wanted && !exists, wanted && exists && b.same(built, previous):
 			delete(b.dirty, id)
 			continue
 		case !wanted:
 			c.entries = append(c.entries, store.Entry{Asset: id, Removed: true})
 			c.removed++
 			continue
-		case found:
+		case exists:
 			c.changed++
 		default:
 			c.added++
 		}
-		entry, err := b.entry(ctx, id, built, before)
+		entry, err := b.entry(ctx, id, built, previous)
 		if err != nil {
 			return change{}, err
 		}
@@ -104,10 +104,10 @@ func memberAt(ctx context.Context, snapshots store.Snapshots, head intent.Incarn
 	return m, err == nil, err
 }
 
-func (b *builder) entry(ctx context.Context, id intent.AssetID, built member, before intent.Member) (store.Entry, error) {
+func (b *builder) entry(ctx context.Context, id intent.AssetID, built member, previous intent.Member) (store.Entry, error) {
 	output := built.output()
-	entry := store.Entry{Asset: id, Member: b.as(id)}
-	if before.Digest == output.Digest && before.Type == output.Type {
+	entry := store.Entry{Asset: id, Member: b.intentMember(id)}
+	if previous.Digest == output.Digest && previous.Type == output.Type {
 		return entry, nil
 	}
 	content, body, err := b.content(ctx, built)

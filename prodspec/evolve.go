@@ -50,35 +50,35 @@ func (p *Pipeline) evolve(ctx context.Context, head intent.IncarnationID, delta 
 	if head.IsZero() {
 		return nil, nil
 	}
-	before, err := p.schemaOf(ctx, head)
+	headSchema, err := p.schemaOf(ctx, head)
 	if err != nil {
 		return nil, err
 	}
 	b := p.builder
-	if before.Digest() == b.set.Digest() {
+	if headSchema.Digest() == b.set.Digest() {
 		return nil, nil
 	}
 	touched := make(map[intent.AssetID]bool, len(delta.entries))
 	for i := range delta.entries {
 		touched[delta.entries[i].Asset] = delta.entries[i].Body != nil || delta.entries[i].Removed
 	}
-	changed := b.set.Changed(before)
-	again := func(ctx context.Context, each func(intent.AssetID, []byte) error) error {
-		return b.untouched(ctx, touched, changed, each)
+	changed := b.set.Changed(headSchema)
+	again := func(ctx context.Context, visit func(intent.AssetID, []byte) error) error {
+		return b.untouched(ctx, touched, changed, visit)
 	}
-	var found []store.Entry
+	var entries []store.Entry
 	err = again(ctx, func(id intent.AssetID, body []byte) error {
-		entry, differs, err := b.foundOtherwise(before, id, body)
+		entry, differs, err := b.foundOtherwise(headSchema, id, body)
 		if differs {
-			found = append(found, entry)
+			entries = append(entries, entry)
 		}
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	for _, entry := range found {
-		if _, has := touched[entry.Asset]; has {
+	for _, entry := range entries {
+		if _, ok := touched[entry.Asset]; ok {
 			// Its effective digest changed, and so it is in the delta already.
 			at := slices.IndexFunc(delta.entries, func(e store.Entry) bool { return e.Asset == entry.Asset })
 			delta.entries[at] = entry
@@ -94,34 +94,34 @@ func (p *Pipeline) evolve(ctx context.Context, head intent.IncarnationID, delta 
 
 // untouched reads the assets that a delta has no content of and that use a
 // type that changed, in the order of their ids.
-func (b *builder) untouched(ctx context.Context, touched map[intent.AssetID]bool, changed map[intent.TypeName]bool, each func(intent.AssetID, []byte) error) error {
+func (b *builder) untouched(ctx context.Context, touched map[intent.AssetID]bool, changed map[intent.TypeName]bool, visit func(intent.AssetID, []byte) error) error {
 	if len(changed) == 0 {
 		return nil
 	}
-	return b.others(ctx, touched, nil, func(id intent.AssetID, content intent.Asset, body []byte) error {
+	return b.visitUntouched(ctx, touched, nil, func(id intent.AssetID, content intent.Asset, body []byte) error {
 		uses := changed[content.Payload.Type] ||
 			slices.ContainsFunc(content.Addons, func(addon intent.Message) bool { return changed[addon.Type] })
 		if !uses {
 			return nil
 		}
-		return each(id, body)
+		return visit(id, body)
 	})
 }
 
 // rest reads the assets that a delta has no content of.
 func (b *builder) rest(delta change) validate.Rest {
-	return func(ctx context.Context, wanted func(intent.AssetID, intent.TypeName) bool, each func(intent.AssetID, []byte) error) error {
+	return func(ctx context.Context, wanted func(intent.AssetID, intent.TypeName) bool, visit func(intent.AssetID, []byte) error) error {
 		touched := make(map[intent.AssetID]bool, len(delta.entries))
 		for i := range delta.entries {
 			touched[delta.entries[i].Asset] = delta.entries[i].Body != nil || delta.entries[i].Removed
 		}
-		return b.others(ctx, touched, wanted, func(id intent.AssetID, _ intent.Asset, body []byte) error { return each(id, body) })
+		return b.visitUntouched(ctx, touched, wanted, func(id intent.AssetID, _ intent.Asset, body []byte) error { return visit(id, body) })
 	}
 }
 
-// others reads the members that are not touched, and are wanted (nil: all are),
+// visitUntouched reads the members that are not touched, and are wanted (nil: all are),
 // in the order of their ids.
-func (b *builder) others(ctx context.Context, touched map[intent.AssetID]bool, wanted func(intent.AssetID, intent.TypeName) bool, each func(intent.AssetID, intent.Asset, []byte) error) error {
+func (b *builder) visitUntouched(ctx context.Context, touched map[intent.AssetID]bool, wanted func(intent.AssetID, intent.TypeName) bool, visit func(intent.AssetID, intent.Asset, []byte) error) error {
 	ids := make([]intent.AssetID, 0, b.members.len())
 	for id, m := range b.members.all() {
 		if !touched[id] && (wanted == nil || wanted(id, m.output().Type)) {
@@ -138,7 +138,7 @@ func (b *builder) others(ctx context.Context, touched map[intent.AssetID]bool, w
 		if err != nil {
 			return err
 		}
-		if err := each(id, content, body); err != nil {
+		if err := visit(id, content, body); err != nil {
 			return err
 		}
 	}
@@ -147,22 +147,22 @@ func (b *builder) others(ctx context.Context, touched map[intent.AssetID]bool, w
 
 // foundOtherwise reports whether other references or fields are found in an
 // asset than with the types before, and gives the entry to store then.
-func (b *builder) foundOtherwise(before *schema.Set, id intent.AssetID, body []byte) (store.Entry, bool, error) {
+func (b *builder) foundOtherwise(headSchema *schema.Set, id intent.AssetID, body []byte) (store.Entry, bool, error) {
 	content, err := schema.Decode(body)
 	if err != nil {
 		return store.Entry{}, false, err
 	}
-	entry := store.Entry{Asset: id, Body: body, Member: b.as(id)}
+	entry := store.Entry{Asset: id, Body: body, Member: b.intentMember(id)}
 	if entry.References, err = b.set.References(content); err != nil {
 		return entry, false, err
 	}
 	if entry.Fields, err = b.set.Fields(content); err != nil {
 		return entry, false, err
 	}
-	references, err := before.References(content)
+	references, err := headSchema.References(content)
 	if err == nil {
 		var fields []intent.Field
-		if fields, err = before.Fields(content); err == nil {
+		if fields, err = headSchema.Fields(content); err == nil {
 			same := slices.Equal(fields, entry.Fields) && slices.EqualFunc(references, entry.References, func(a, b intent.Reference) bool {
 				return a.Field == b.Field && a.To == b.To && a.Read == b.Read
 			})
@@ -200,10 +200,10 @@ func (p *Pipeline) keepSchema(ctx context.Context) error {
 	if !fault.Is(err, fault.NotFound) {
 		return err
 	}
-	var known []string
+	var stored []string
 	text, err := p.options.Store.GetBlob(ctx, partition, SchemaBlobs, schemaIndex)
 	if err == nil {
-		err = json.Unmarshal(text, &known)
+		err = json.Unmarshal(text, &stored)
 	}
 	if err != nil && !fault.Is(err, fault.NotFound) {
 		return err
@@ -212,16 +212,16 @@ func (p *Pipeline) keepSchema(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	blobs, kept := map[string][]byte{}, []string{name}
-	for _, old := range known {
+	blobs, retained := map[string][]byte{}, []string{name}
+	for _, old := range stored {
 		if used[old] {
-			kept = append(kept, old)
+			retained = append(retained, old)
 		} else {
 			blobs[old] = nil
 		}
 	}
 	blobs[name] = set.Files()
-	if blobs[schemaIndex], err = json.Marshal(kept); err != nil {
+	if blobs[schemaIndex], err = json.Marshal(retained); err != nil {
 		return fault.New(fault.Internal, "cannot encode the list of schemas: %w", err)
 	}
 	return p.options.Store.PutBlobs(ctx, p.lease, SchemaBlobs, blobs)
@@ -238,8 +238,8 @@ func (p *Pipeline) usedSchemas(ctx context.Context) (map[string]bool, error) {
 	for i := range candidates {
 		used[candidates[i].Schema.String()] = true
 	}
-	for before := intent.Sequence(0); ; {
-		list, err := p.options.Store.Incarnations(ctx, p.lease.Partition, before, page)
+	for cursor := intent.Sequence(0); ; {
+		list, err := p.options.Store.Incarnations(ctx, p.lease.Partition, cursor, page)
 		if err != nil {
 			return nil, err
 		}
@@ -249,6 +249,6 @@ func (p *Pipeline) usedSchemas(ctx context.Context) (map[string]bool, error) {
 		if len(list) < page {
 			return used, nil
 		}
-		before = list[len(list)-1].ID.Sequence
+		cursor = list[len(list)-1].ID.Sequence
 	}
 }

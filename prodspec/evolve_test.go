@@ -153,7 +153,7 @@ func newDriven(t *rapid.T, folder string) *driven {
 }
 
 func (d *driven) round(changes source.Changes) bool {
-	if err := d.pipeline.round(context.Background(), changes); err != nil {
+	if err := d.pipeline.buildRound(context.Background(), changes); err != nil {
 		d.t.Fatal(err)
 	}
 	status := d.pipeline.Status()

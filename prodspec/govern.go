@@ -16,7 +16,7 @@ import (
 // governed lists what the rollouts of a candidate govern by pins, as far as it may
 // have no pin yet: of what changed, and of all where the rollouts, or the types
 // that they are about, did.
-func (b *builder) governed(ctx context.Context, before, policy *intentpb.Policy, delta change, typesMoved bool) (list []store.Governed, err error) {
+func (b *builder) governed(ctx context.Context, headPolicy, policy *intentpb.Policy, delta change, typesMoved bool) (list []store.Governed, err error) {
 	if len(policy.GetRollouts()) == 0 {
 		return nil, nil
 	}
@@ -25,8 +25,8 @@ func (b *builder) governed(ctx context.Context, before, policy *intentpb.Policy,
 		return nil, err
 	}
 	all = slices.DeleteFunc(all, func(c *course.Course) bool { return !c.ByPins() })
-	wanted := func(id intent.AssetID, of intent.TypeName) bool {
-		return slices.ContainsFunc(all, func(c *course.Course) bool { return c.Wants(id, of) })
+	wanted := func(id intent.AssetID, typeName intent.TypeName) bool {
+		return slices.ContainsFunc(all, func(c *course.Course) bool { return c.Wants(id, typeName) })
 	}
 	see := func(id intent.AssetID, body []byte) error {
 		asset, err := schema.Decode(body)
@@ -54,7 +54,7 @@ func (b *builder) governed(ctx context.Context, before, policy *intentpb.Policy,
 			return nil, err
 		}
 	}
-	if typesMoved || !course.Same(before, policy) {
+	if typesMoved || !course.Same(headPolicy, policy) {
 		if err := b.rest(delta)(ctx, wanted, see); err != nil {
 			return nil, err
 		}

@@ -15,26 +15,26 @@ const heldBytes = 64 << 20
 // change all the time can be built as they were read. It reports whether all
 // was still there.
 func (s *sources) hold(inputs generate.Inputs) (bool, error) {
-	s.held = map[intent.Digest][]byte{}
+	s.heldContents = map[intent.Digest][]byte{}
 	bytes := 0
-	read := func(before, now []work.Input) error {
+	read := func(previous, now []work.Input) error {
 		for _, input := range now {
-			if was, found := work.Find(before, input.Name); found && was.Digest == input.Digest || bytes > heldBytes {
+			if old, ok := work.Find(previous, input.Name); ok && old.Digest == input.Digest || bytes > heldBytes {
 				continue
 			}
 			content, err := s.open(input)
 			if err != nil {
 				return err
 			}
-			s.held[input.Digest] = content
+			s.heldContents[input.Digest] = content
 			bytes += len(content)
 		}
 		return nil
 	}
-	err := read(s.before.Programs, inputs.Programs)
+	err := read(s.builtInputs.Programs, inputs.Programs)
 	for name, list := range inputs.Sources {
 		if err == nil {
-			err = read(s.before.Sources[name], list)
+			err = read(s.builtInputs.Sources[name], list)
 		}
 	}
 	if fault.Is(err, fault.Unavailable) {

@@ -11,9 +11,9 @@ import (
 	"lehr.dev/store"
 )
 
-// kept keeps what was read last of sources that lie elsewhere, and knows which
+// sourceKeeper keeps what was read last of sources that lie elsewhere, and knows which
 // they are, to forget those that are no longer read.
-type kept struct {
+type sourceKeeper struct {
 	fetch.Keeper
 	// names, as they are listed in the store; nil: not read yet.
 	names []string
@@ -22,7 +22,7 @@ type kept struct {
 // keptIndex is the name under which the others are listed. No source has it.
 const keptIndex = "/index"
 
-func (k *kept) recall(ctx context.Context) error {
+func (k *sourceKeeper) recall(ctx context.Context) error {
 	if k.names != nil {
 		return nil
 	}
@@ -37,7 +37,7 @@ func (k *kept) recall(ctx context.Context) error {
 	return nil
 }
 
-func (k *kept) list(ctx context.Context) error {
+func (k *sourceKeeper) list(ctx context.Context) error {
 	text, err := json.Marshal(k.names)
 	if err != nil {
 		return fault.New(fault.Internal, "cannot encode the names of sources: %w", err)
@@ -46,7 +46,7 @@ func (k *kept) list(ctx context.Context) error {
 }
 
 // Save implements fetch.Keeper.
-func (k *kept) Save(ctx context.Context, name string, state []byte) error {
+func (k *sourceKeeper) Save(ctx context.Context, name string, state []byte) error {
 	if err := k.recall(ctx); err != nil {
 		return err
 	}
@@ -60,21 +60,21 @@ func (k *kept) Save(ctx context.Context, name string, state []byte) error {
 	return k.Keeper.Save(ctx, name, state)
 }
 
-// only forgets all but these.
-func (k *kept) only(ctx context.Context, used map[string]bool) error {
+// retainOnly forgets all but these.
+func (k *sourceKeeper) retainOnly(ctx context.Context, used map[string]bool) error {
 	if k == nil {
 		return nil
 	}
 	if err := k.recall(ctx); err != nil {
 		return err
 	}
-	gone := slices.DeleteFunc(slices.Clone(k.names), func(name string) bool { return used[name] })
-	for _, name := range gone {
+	unused := slices.DeleteFunc(slices.Clone(k.names), func(name string) bool { return used[name] })
+	for _, name := range unused {
 		if err := k.Keeper.Save(ctx, name, nil); err != nil {
 			return err
 		}
 	}
-	if len(gone) == 0 {
+	if len(unused) == 0 {
 		return nil
 	}
 	k.names = slices.DeleteFunc(k.names, func(name string) bool { return !used[name] })
@@ -99,14 +99,14 @@ func (l lasts) Save(ctx context.Context, name string, state []byte) error {
 }
 
 // all that is kept, for a child.
-func (k *kept) all(ctx context.Context) (map[string][]byte, error) {
+func (k *sourceKeeper) all(ctx context.Context) (map[string][]byte, error) {
 	if k == nil {
 		return nil, nil
 	}
 	if err := k.recall(ctx); err != nil {
 		return nil, err
 	}
-	found := map[string][]byte{}
+	states := map[string][]byte{}
 	for _, name := range k.names {
 		state, err := k.Keeper.Load(ctx, name)
 		if fault.Is(err, fault.NotFound) {
@@ -115,22 +115,22 @@ func (k *kept) all(ctx context.Context) (map[string][]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		found[name] = state
+		states[name] = state
 	}
-	return found, nil
+	return states, nil
 }
 
-// given is what a child was given.
-type given map[string][]byte
+// memoryKeeper is what a child was given.
+type memoryKeeper map[string][]byte
 
-func (g given) Load(_ context.Context, name string) ([]byte, error) {
-	if state, found := g[name]; found {
+func (g memoryKeeper) Load(_ context.Context, name string) ([]byte, error) {
+	if state, ok := g[name]; ok {
 		return state, nil
 	}
 	return nil, fault.New(fault.NotFound, "nothing is kept of the source %s", name)
 }
 
-func (given) Save(context.Context, string, []byte) error { return nil }
+func (memoryKeeper) Save(context.Context, string, []byte) error { return nil }
 
 // failingBefore is since when sources failed, as a partition's coverage says.
 func failingBefore(covered []intent.SourceRevision) map[string]intent.Failing {

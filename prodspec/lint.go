@@ -78,7 +78,7 @@ func (l *linter) assets(ctx context.Context, now time.Time) error {
 	if l.trials, err = l.newTrials(now); err != nil {
 		return err
 	}
-	return l.others(ctx, nil, nil, func(id intent.AssetID, asset intent.Asset, _ []byte) error {
+	return l.visitUntouched(ctx, nil, nil, func(id intent.AssetID, asset intent.Asset, _ []byte) error {
 		m, _ := l.members.get(id)
 		output := m.output()
 		l.gives[m.run.Generator] = true
@@ -138,7 +138,7 @@ func (l *linter) definitions() {
 		for _, name := range g.Sources {
 			used[name] = true
 		}
-		if !l.gives[g.Name] && !slices.ContainsFunc(d.Generators, func(other definition.Generator) bool { return slices.Contains(other.Generators, g.Name) }) {
+		if !l.gives[g.Name] && !slices.ContainsFunc(d.Generators, func(consumer definition.Generator) bool { return slices.Contains(consumer.Generators, g.Name) }) {
 			l.add(g.Line, "generate."+g.Name, fmt.Sprintf("the generator %s gives no assets", g.Name), "remove it, or look whether its sources say what it reads")
 		}
 	}
@@ -158,9 +158,9 @@ func (l *linter) definitions() {
 		l.add(1, "mode", "mode is never set, so nothing is enforced", "write mode: observe if that is meant, else mode: enforce")
 	}
 	if policy.GetOwner() == "" && len(l.ownerless) > 0 {
-		const shown = 5
+		const mostShown = 5
 		var names []string
-		for _, id := range l.ownerless[:min(shown, len(l.ownerless))] {
+		for _, id := range l.ownerless[:min(mostShown, len(l.ownerless))] {
 			names = append(names, string(id))
 		}
 		l.add(1, "owner", fmt.Sprintf("assets without an owner, %d in all: %s", len(l.ownerless), strings.Join(names, ", ")), "write owner: WHO in lehr.yaml, or derive the addon Owner")
@@ -207,8 +207,8 @@ func (l *linter) scope(scope, limit string, line int, field string) {
 		return
 	}
 	hint := "give assets the addon ImpactedScope with that key"
-	if near := spell.Nearest(scope, slices.Sorted(maps.Keys(l.scopes))); near != "" {
-		hint = "did you mean " + near + "?"
+	if suggestion := spell.Nearest(scope, slices.Sorted(maps.Keys(l.scopes))); suggestion != "" {
+		hint = "did you mean " + suggestion + "?"
 	}
 	l.add(line, field, fmt.Sprintf("no asset has the scope %s, so %s limits nothing", scope, limit), hint)
 }
@@ -230,8 +230,8 @@ func (l *linter) unreachableQuorum(policy *intentpb.Policy) {
 		if binding.Role != string(intent.Approver) && binding.Role != string(intent.Operator) {
 			continue
 		}
-		for _, to := range binding.To {
-			if !strings.HasPrefix(to, "user:") {
+		for _, subject := range binding.To {
+			if !strings.HasPrefix(subject, "user:") {
 				return // A group may have any number.
 			}
 			people++

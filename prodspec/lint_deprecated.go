@@ -48,14 +48,14 @@ func (l *linter) seeDeprecated(id intent.AssetID, asset intent.Asset) error {
 			continue
 		}
 		setDeprecated(message.ProtoReflect(), "payload", func(path string, field protoreflect.FieldDescriptor) {
-			made, _ := l.members.get(id)
-			by := made.run.Generator
-			for _, derived := range made.output().Derived() {
+			built, _ := l.members.get(id)
+			writer := built.run.Generator
+			for _, derived := range built.output().Derived() {
 				if i == 0 && derived.Field == path || i > 0 && derived.Addon == m.Type {
-					by = derived.Derivation
+					writer = derived.Derivation
 				}
 			}
-			key := [2]string{string(field.FullName()), by}
+			key := [2]string{string(field.FullName()), writer}
 			if d.writes[key] == nil {
 				d.writes[key] = &write{first: id}
 			}
@@ -83,23 +83,23 @@ func (d *deprecated) declared(message protoreflect.MessageDescriptor) {
 }
 
 // setDeprecated calls each for every deprecated field that is set.
-func setDeprecated(message protoreflect.Message, path string, each func(string, protoreflect.FieldDescriptor)) {
+func setDeprecated(message protoreflect.Message, path string, visit func(string, protoreflect.FieldDescriptor)) {
 	message.Range(func(field protoreflect.FieldDescriptor, value protoreflect.Value) bool {
-		below := path + "." + string(field.Name())
+		fieldPath := path + "." + string(field.Name())
 		switch {
 		case rule.IsDeprecated(field):
-			each(below, field)
+			visit(fieldPath, field)
 		case field.IsMap() && field.MapValue().Message() != nil:
 			value.Map().Range(func(_ protoreflect.MapKey, v protoreflect.Value) bool {
-				setDeprecated(v.Message(), below, each)
+				setDeprecated(v.Message(), fieldPath, visit)
 				return true
 			})
 		case field.IsList() && field.Message() != nil:
 			for i := range value.List().Len() {
-				setDeprecated(value.List().Get(i).Message(), below, each)
+				setDeprecated(value.List().Get(i).Message(), fieldPath, visit)
 			}
 		case field.Message() != nil && !field.IsMap():
-			setDeprecated(value.Message(), below, each)
+			setDeprecated(value.Message(), fieldPath, visit)
 		}
 		return true
 	})
@@ -132,11 +132,11 @@ func (l *linter) seeExpressions(id intent.AssetID, asset intent.Asset) error {
 	return nil
 }
 
-func (l *linter) readsDeprecated(field, file string, line int, who, at string) {
+func (l *linter) readsDeprecated(field, file string, line int, reader, at string) {
 	l.deprecated.reads[field] = true
 	l.findings = append(l.findings, intent.Finding{
 		Rule: "lint", Severity: intent.Warning, File: file, Line: max(line, 1), Field: at,
-		Message: fmt.Sprintf("%s reads %s, which is deprecated", who, field), Hint: "read the field that takes its place",
+		Message: fmt.Sprintf("%s reads %s, which is deprecated", reader, field), Hint: "read the field that takes its place",
 	})
 }
 
@@ -147,14 +147,14 @@ func (l *linter) deprecations() {
 	for _, key := range slices.SortedFunc(maps.Keys(d.writes), func(a, b [2]string) int { return strings.Compare(a[0]+" "+a[1], b[0]+" "+b[1]) }) {
 		w := d.writes[key]
 		written = append(written, key[0])
-		what := "asset " + string(w.first)
+		subject := "asset " + string(w.first)
 		if w.assets > 1 {
-			what += fmt.Sprintf(" and %d more", w.assets-1)
+			subject += fmt.Sprintf(" and %d more", w.assets-1)
 		}
 		origin := l.origin(w.first)
 		l.findings = append(l.findings, intent.Finding{
 			Rule: "lint", Severity: intent.Warning, Asset: w.first, File: origin.File, Line: origin.Line, Field: key[0],
-			Message: fmt.Sprintf("generate.%s sets %s, which is deprecated, of %s", key[1], key[0], what), Hint: "set the field that takes its place",
+			Message: fmt.Sprintf("generate.%s sets %s, which is deprecated, of %s", key[1], key[0], subject), Hint: "set the field that takes its place",
 		})
 	}
 	bridged := l.readsOfDefinition(written)
@@ -169,38 +169,38 @@ func (l *linter) deprecations() {
 // field from a deprecated one is what it is there for, until nothing sets that.
 func (l *linter) readsOfDefinition(written []string) (bridged map[string]bool) {
 	d, bridged := l.definition, map[string]bool{}
-	look := func(e *definition.Expression, over intent.TypeName, who string) {
+	look := func(e *definition.Expression, typeName intent.TypeName, reader string) {
 		if e == nil {
 			return
 		}
-		for _, field := range l.deprecated.environment.Deprecated(e.Text, over) {
-			l.readsDeprecated(field, l.sources.file, e.Line, who, e.Field)
+		for _, field := range l.deprecated.environment.Deprecated(e.Text, typeName) {
+			l.readsDeprecated(field, l.sources.file, e.Line, reader, e.Field)
 		}
 	}
 	for _, derivation := range d.Derivations {
-		who := "the derivation " + derivation.Name
-		var over intent.TypeName
+		reader := "the derivation " + derivation.Name
+		var typeName intent.TypeName
 		if derivation.Where != nil {
 			if filter, err := l.deprecated.environment.Filter(derivation.Where.Text); err == nil {
-				over = filter.Narrow().Type
+				typeName = filter.Narrow().Type
 			}
 		}
-		look(derivation.Where, over, who)
+		look(derivation.Where, typeName, reader)
 		for _, value := range derivation.Values {
-			look(&value.Expression, over, who)
+			look(&value.Expression, typeName, reader)
 		}
 		for _, edge := range derivation.Edges {
-			look(&edge.On, over, who)
-			look(edge.When, over, who)
-			look(edge.AtLeast, over, who)
+			look(&edge.On, typeName, reader)
+			look(edge.When, typeName, reader)
+			look(edge.AtLeast, typeName, reader)
 		}
 	}
 	for _, r := range d.Resolvers {
-		who := "the resolver " + r.Name
-		look(r.Where, r.Type, who)
+		reader := "the resolver " + r.Name
+		look(r.Where, r.Type, reader)
 		for _, value := range r.Fields {
 			if !r.Fill {
-				look(&value.Expression, r.Type, who)
+				look(&value.Expression, r.Type, reader)
 				continue
 			}
 			for _, field := range l.deprecated.environment.Deprecated(value.Text, r.Type) {
@@ -213,17 +213,17 @@ func (l *linter) readsOfDefinition(written []string) (bridged map[string]bool) {
 	for i, r := range d.Policy.GetRules() {
 		for _, text := range []string{r.Where, r.Must} {
 			e := definition.Expression{Text: text, Line: d.RulePlaces[i][""].Line, Field: fmt.Sprintf("validate.rules[%d]", i)}
-			var over intent.TypeName
+			var typeName intent.TypeName
 			if filter, err := l.deprecated.environment.Filter(r.Where); err == nil {
-				over = filter.Narrow().Type
+				typeName = filter.Narrow().Type
 			}
-			look(&e, over, "the rule "+r.Id)
+			look(&e, typeName, "the rule "+r.Id)
 		}
 	}
 	for i, c := range d.Policy.GetChecks() {
-		var over intent.TypeName
+		var typeName intent.TypeName
 		if filter, err := l.deprecated.environment.Filter(c.GetWhere()); err == nil {
-			over = filter.Narrow().Type
+			typeName = filter.Narrow().Type
 		}
 		texts := []string{c.GetWhere(), c.GetDeny().GetVersion(), c.GetCondition().GetMust(), c.GetPeak().GetServes()}
 		for _, labels := range []map[string]string{c.GetQuery().GetLabels(), c.GetAlerts().GetLabels(), c.GetPeak().GetLabels()} {
@@ -231,20 +231,20 @@ func (l *linter) readsOfDefinition(written []string) (bridged map[string]bool) {
 		}
 		for _, text := range texts {
 			e := definition.Expression{Text: text, Line: d.CheckPlaces[i][""].Line, Field: "checks." + c.GetName()}
-			look(&e, over, "the check "+c.GetName())
+			look(&e, typeName, "the check "+c.GetName())
 		}
 	}
 	for i, r := range d.Policy.GetRollouts() {
-		var over intent.TypeName
+		var typeName intent.TypeName
 		if filter, err := l.deprecated.environment.Filter(r.Select); err == nil {
-			over = filter.Narrow().Type
+			typeName = filter.Narrow().Type
 		}
 		texts := []string{r.Select}
 		for _, stage := range slices.Concat(r.Stages, r.Emergency, r.Rollback) {
 			texts = append(texts, stage.Where)
 		}
 		for _, text := range texts {
-			look(&definition.Expression{Text: text, Line: d.RolloutPlaces[i][""].Line, Field: "rollouts." + r.Name}, over, "the rollout "+r.Name)
+			look(&definition.Expression{Text: text, Line: d.RolloutPlaces[i][""].Line, Field: "rollouts." + r.Name}, typeName, "the rollout "+r.Name)
 		}
 	}
 	return bridged

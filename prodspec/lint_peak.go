@@ -26,12 +26,12 @@ func (l *linter) seeUnsized(id intent.AssetID, asset intent.Asset) error {
 		if capacity.Dimensions[dimensionOf(c)] != "" {
 			continue
 		}
-		if where := c.GetWhere(); where != "" {
-			filter, err := l.deprecated.environment.Filter(where)
+		if expression := c.GetWhere(); expression != "" {
+			filter, err := l.deprecated.environment.Filter(expression)
 			if err != nil {
 				return err
 			}
-			if about, err := filter.Match(asset); err != nil || !about {
+			if matches, err := filter.Match(asset); err != nil || !matches {
 				continue
 			}
 		}
@@ -48,9 +48,9 @@ func dimensionOf(c *intentpb.Check) string { return cmp.Or(c.GetPeak().GetDimens
 // tellUnsized says of which assets a check could not tell.
 func (l *linter) tellUnsized() {
 	for i, c := range l.definition.Policy.GetChecks() {
-		if found := l.unsized[i]; found != nil {
+		if lacking := l.unsized[i]; lacking != nil {
 			l.add(l.definition.CheckPlaces[i][""].Line, "checks."+c.GetName(),
-				fmt.Sprintf("the check %s is about %s, and %d in all, without a Capacity in the dimension %s: their pushes wait, unless their plugins report it", c.GetName(), found.first, found.assets, dimensionOf(c)),
+				fmt.Sprintf("the check %s is about %s, and %d in all, without a Capacity in the dimension %s: their pushes wait, unless their plugins report it", c.GetName(), lacking.first, lacking.assets, dimensionOf(c)),
 				"give them one, say serves: or take them out by where:")
 		}
 	}

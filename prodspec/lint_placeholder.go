@@ -28,12 +28,12 @@ func (l *linter) seePlaceholders(id intent.AssetID, asset intent.Asset) error {
 		return err
 	}
 	see := func(field, text string) {
-		for _, found := range placeholder.FindAllString(text, -1) {
-			if slices.Contains(filled, found) && field != "payload.binary" {
+		for _, match := range placeholder.FindAllString(text, -1) {
+			if slices.Contains(filled, match) && field != "payload.binary" {
 				continue
 			}
-			if l.placeholders[found] == nil {
-				l.placeholders[found] = &intent.Finding{Asset: id, Field: field}
+			if l.placeholders[match] == nil {
+				l.placeholders[match] = &intent.Finding{Asset: id, Field: field}
 			}
 		}
 	}
@@ -55,8 +55,8 @@ func (l *linter) unfilled() {
 		f.Rule, f.Severity, f.File, f.Line = "lint", intent.Warning, origin.File, origin.Line
 		f.Message = fmt.Sprintf("asset %s: %s holds %s, for which nothing is put in", f.Asset, f.Field, text)
 		f.Hint = "a task knows {port} and {task}, of its arguments and variables; models know {version} and {cluster}"
-		if meant := spell.Nearest(text, append([]string{"{version}", "{cluster}"}, filled...)); meant != "" {
-			f.Hint = "did you mean " + meant + "? " + f.Hint
+		if suggestion := spell.Nearest(text, append([]string{"{version}", "{cluster}"}, filled...)); suggestion != "" {
+			f.Hint = "did you mean " + suggestion + "? " + f.Hint
 		}
 		l.findings = append(l.findings, f)
 	}

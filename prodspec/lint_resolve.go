@@ -25,10 +25,10 @@ func (s scoped) see(asset intent.Asset) error {
 	if _, err := schema.Addon(asset, labels); err != nil {
 		return err
 	}
-	of := s[asset.Payload.Type]
-	if of == nil {
-		of = map[string]map[string]bool{}
-		s[asset.Payload.Type] = of
+	byKey := s[asset.Payload.Type]
+	if byKey == nil {
+		byKey = map[string]map[string]bool{}
+		s[asset.Payload.Type] = byKey
 	}
 	values := maps.Clone(labels.Labels)
 	if values == nil {
@@ -36,10 +36,10 @@ func (s scoped) see(asset intent.Asset) error {
 	}
 	maps.Copy(values, scopes.Scopes)
 	for key, value := range values {
-		if of[key] == nil {
-			of[key] = map[string]bool{}
+		if byKey[key] == nil {
+			byKey[key] = map[string]bool{}
 		}
-		of[key][value] = true
+		byKey[key][value] = true
 	}
 	return nil
 }
@@ -53,18 +53,18 @@ func (l *linter) resolvers() {
 			return len(l.deprecated.environment.Deprecated(v.Text, r.Type)) > 0
 		})
 		for _, only := range r.Only {
-			known := l.scoped[r.Type][only.Key]
+			existing := l.scoped[r.Type][only.Key]
 			for _, value := range only.Values {
-				if known[value] {
+				if existing[value] {
 					continue
 				}
 				idle = false
 				hint := fmt.Sprintf("no %s has that scope or label", r.Type)
-				if len(known) > 0 {
-					hint = "there are " + strings.Join(slices.Sorted(maps.Keys(known)), ", ")
+				if len(existing) > 0 {
+					hint = "there are " + strings.Join(slices.Sorted(maps.Keys(existing)), ", ")
 				}
-				if near := spell.Nearest(value, slices.Sorted(maps.Keys(known))); near != "" {
-					hint = fmt.Sprintf("did you mean %s? ", near) + hint
+				if suggestion := spell.Nearest(value, slices.Sorted(maps.Keys(existing))); suggestion != "" {
+					hint = fmt.Sprintf("did you mean %s? ", suggestion) + hint
 				}
 				l.add(only.Line, fmt.Sprintf("generate.%s.only.%s", r.Name, only.Key), fmt.Sprintf("the resolver %s is on for %s %s, which no asset has", r.Name, only.Key, value), hint)
 			}

@@ -13,9 +13,9 @@ import (
 // staged is a rollout, and which of its stages have assets.
 type staged struct {
 	*course.Course
-	// has is by list and stage, groups are those of the stages that follow each other by one.
-	has    map[string]bool
-	groups map[string]map[string]bool
+	// hasAssets is by list and stage, groups are those of the stages that follow each other by one.
+	hasAssets map[string]bool
+	groups    map[string]map[string]bool
 	// fields are the pointers that it sets, each with the first asset and its stage.
 	fields map[string]pointed
 	// shared is what one field would bring to two stages at once; nil: nothing.
@@ -33,7 +33,7 @@ type pointed struct {
 func (l *linter) newStaged() (list []*staged, err error) {
 	all, err := course.All(rule.New(l.set), l.definition.Policy)
 	for _, c := range all {
-		list = append(list, &staged{Course: c, has: map[string]bool{}, groups: map[string]map[string]bool{}, fields: map[string]pointed{}})
+		list = append(list, &staged{Course: c, hasAssets: map[string]bool{}, groups: map[string]map[string]bool{}, fields: map[string]pointed{}})
 	}
 	return list, err
 }
@@ -50,7 +50,7 @@ func (s *staged) see(asset intent.Asset) error {
 	}
 	s.any = true
 	for list, name := range map[string]string{"stages": target.Stage, "emergency": target.Emergency} {
-		s.has[list+" "+name] = true
+		s.hasAssets[list+" "+name] = true
 		stages := s.Policy(list == "emergency").Stages
 		if at := slices.IndexFunc(stages, func(stage selection.Stage) bool { return stage.Name == name }); at >= 0 && stages[at].By != nil {
 			if s.groups[list+" "+name] == nil {
@@ -67,7 +67,7 @@ func (s *staged) see(asset intent.Asset) error {
 		return nil // A finding tells of it.
 	}
 	now := pointed{asset.ID, target.Stage, field}
-	if first, known := s.fields[field]; !known {
+	if first, ok := s.fields[field]; !ok {
 		s.fields[field] = now
 	} else if first.stage != now.stage && s.shared == nil {
 		s.shared = &[2]pointed{first, now}
@@ -80,7 +80,7 @@ func (s *staged) see(asset intent.Asset) error {
 func (l *linter) rollouts() {
 	used := map[string]bool{}
 	for i, s := range l.staged {
-		for _, name := range s.Said().Validate {
+		for _, name := range s.Spec().Validate {
 			used[name] = true
 		}
 		places, at := l.definition.RolloutPlaces[i], "rollouts."+s.Name()
@@ -88,21 +88,21 @@ func (l *linter) rollouts() {
 			continue // A finding tells of it already.
 		}
 		lists := []string{"stages"}
-		if len(s.Said().Emergency) > 0 {
+		if len(s.Spec().Emergency) > 0 {
 			lists = append(lists, "emergency")
 		}
 		for _, list := range lists {
 			for j, stage := range s.Policy(list == "emergency").Stages {
 				field, groups := fmt.Sprintf("%s[%d]", list, j), s.groups[list+" "+stage.Name]
-				of := fmt.Sprintf("the stage %s of the rollout %s", stage.Name, s.Name())
+				subject := fmt.Sprintf("the stage %s of the rollout %s", stage.Name, s.Name())
 				missing := slices.IndexFunc(stage.Order, func(name string) bool { return !groups[name] })
 				switch {
-				case !s.has[list+" "+stage.Name]:
-					l.add(places[field].Line, at+"."+field, "no asset belongs to "+of, "look whether its scopes and where say what is meant, and whether a stage before it has them all")
+				case !s.hasAssets[list+" "+stage.Name]:
+					l.add(places[field].Line, at+"."+field, "no asset belongs to "+subject, "look whether its scopes and where say what is meant, and whether a stage before it has them all")
 				case len(groups) == 1 && groups[""]:
-					l.add(places[field].Line, at+"."+field, fmt.Sprintf("no asset of %s has what its by names, so all of them are one group", of), "name a scope, or a label, that its assets have")
+					l.add(places[field].Line, at+"."+field, fmt.Sprintf("no asset of %s has what its by names, so all of them are one group", subject), "name a scope, or a label, that its assets have")
 				case stage.By != nil && missing >= 0:
-					l.add(places[field].Line, at+"."+field, fmt.Sprintf("no asset of %s is in the group %s, which its order names", of, stage.Order[missing]), "write the group as its assets have it, or leave it out")
+					l.add(places[field].Line, at+"."+field, fmt.Sprintf("no asset of %s is in the group %s, which its order names", subject, stage.Order[missing]), "write the group as its assets have it, or leave it out")
 				}
 			}
 		}

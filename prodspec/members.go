@@ -35,8 +35,8 @@ func newMembers() *members {
 func (m *members) len() int { return len(m.places) }
 
 func (m *members) get(id intent.AssetID) (member, bool) {
-	p, found := m.places[id]
-	if !found {
+	p, ok := m.places[id]
+	if !ok {
 		return member{}, false
 	}
 	return m.at(p), true

@@ -34,9 +34,9 @@ const (
 // origins gathers where what a delta changes comes from.
 type origins struct {
 	*builder
-	ctx  context.Context
-	runs map[*generate.Run]*origin
-	past *past
+	ctx     context.Context
+	runs    map[*generate.Run]*origin
+	history *sourceHistory
 	// head is the incarnation before.
 	snapshots store.Snapshots
 	head      intent.IncarnationID
@@ -54,7 +54,7 @@ type origin struct {
 // keepOrigins stores where each asset comes from that an incarnation adds or
 // changes, before it can be seen. Before are the states of the sources in the
 // incarnation before.
-func (b *builder) keepOrigins(ctx context.Context, runtime loop.Runtime, to Store, lease store.Lease, incarnation intent.Incarnation, before []intent.SourceRevision, delta change) error {
+func (b *builder) keepOrigins(ctx context.Context, runtime loop.Runtime, dst Store, lease store.Lease, incarnation intent.Incarnation, previous []intent.SourceRevision, delta change) error {
 	if incarnation.Added+incarnation.Changed == 0 {
 		return nil
 	}
@@ -63,37 +63,37 @@ func (b *builder) keepOrigins(ctx context.Context, runtime loop.Runtime, to Stor
 	defer cancel()
 	o := origins{
 		builder: b, runs: map[*generate.Run]*origin{}, bytes: linedBytes, assets: linedAssets,
-		ctx: ctx, past: newPast(asking, b.sources, before, w.Note), snapshots: to, head: incarnation.Parent,
+		ctx: ctx, history: newSourceHistory(asking, b.sources, previous, w.Note), snapshots: dst, head: incarnation.Parent,
 	}
 	for i := range delta.entries {
 		entry := &delta.entries[i]
 		if entry.Removed {
 			continue
 		}
-		from := b.origin(entry.Asset)
-		found, _ := b.members.get(entry.Asset)
+		assetOrigin := b.origin(entry.Asset)
+		built, _ := b.members.get(entry.Asset)
 		var derived []provenance.Derived
-		for _, d := range from.Derived {
+		for _, d := range assetOrigin.Derived {
 			derived = append(derived, provenance.Derived{
 				Derivation: d.Derivation, Addon: d.Addon, Field: d.Field, Was: d.Was, Reason: d.Reason, Reads: b.sources.named(d.Derivation),
-				Place: o.past.ofFile(provenance.Place{File: d.File, Line: d.Line, Source: definition.DefinitionSource}),
+				Place: o.history.ofFile(provenance.Place{File: d.File, Line: d.Line, Source: definition.DefinitionSource}),
 			})
 		}
-		run := o.of(found.run)
+		run := o.runOrigin(built.run)
 		lines, err := o.lines(run, entry)
 		if err != nil {
 			return err
 		}
-		made := o.past.ofFile(provenance.Place{File: from.File, Line: from.Line, Source: b.sources.of(from.File)})
-		w.Add(entry.Asset, &run.run, made, derived, lines)
+		place := o.history.ofFile(provenance.Place{File: assetOrigin.File, Line: assetOrigin.Line, Source: b.sources.sourceOf(assetOrigin.File)})
+		w.Add(entry.Asset, &run.run, place, derived, lines)
 	}
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return w.Save(ctx, to, lease)
+	return w.Save(ctx, dst, lease)
 }
 
-func (o *origins) of(run *generate.Run) *origin {
+func (o *origins) runOrigin(run *generate.Run) *origin {
 	if known := o.runs[run]; known != nil {
 		return known
 	}
@@ -117,7 +117,7 @@ func (o *origins) of(run *generate.Run) *origin {
 	places := make(map[string]provenance.Place, len(files))
 	for i, file := range files {
 		if i < linedFiles {
-			places[file.Name] = o.past.ofFile(provenance.Place{File: file.Name, Source: o.sources.of(file.Name)})
+			places[file.Name] = o.history.ofFile(provenance.Place{File: file.Name, Source: o.sources.sourceOf(file.Name)})
 		}
 	}
 	// The file that it ran for comes first, then what changed.
@@ -125,7 +125,7 @@ func (o *origins) of(run *generate.Run) *origin {
 		switch {
 		case file.Name == generate.EntryFile(run.File):
 			return 0
-		case places[file.Name].Change != "" && len(o.past.before) > 0:
+		case places[file.Name].Change != "" && len(o.history.previous) > 0:
 			return 1
 		}
 		return 2
@@ -143,7 +143,7 @@ func (o *origins) of(run *generate.Run) *origin {
 	for _, file := range files {
 		at, known := places[file.Name]
 		if !known {
-			at = provenance.Place{File: file.Name, Source: o.sources.of(file.Name)}
+			at = provenance.Place{File: file.Name, Source: o.sources.sourceOf(file.Name)}
 		}
 		found.run.Inputs = append(found.run.Inputs, at)
 	}
@@ -165,13 +165,13 @@ func (o *origins) read(files []work.Input, places map[string]provenance.Place) *
 		o.bytes -= len(content)
 		lines.Read(places[file.Name], content)
 	}
-	lines.About(o.past.ofLine, o.past.changed)
+	lines.About(o.history.ofLine, o.history.changed)
 	return lines
 }
 
 // lines of an asset's fields.
-func (o *origins) lines(from *origin, entry *store.Entry) (map[string]provenance.Place, error) {
-	if from.lines == nil || len(entry.Body) == 0 || o.assets <= 0 {
+func (o *origins) lines(run *origin, entry *store.Entry) (map[string]provenance.Place, error) {
+	if run.lines == nil || len(entry.Body) == 0 || o.assets <= 0 {
 		return nil, nil
 	}
 	o.assets--
@@ -179,20 +179,20 @@ func (o *origins) lines(from *origin, entry *store.Entry) (map[string]provenance
 	if err != nil {
 		return nil, err
 	}
-	var before map[string]string
-	if from.lines.Altered() {
-		before = o.valuesBefore(entry.Asset)
+	var previous map[string]string
+	if run.lines.Altered() {
+		previous = o.valuesBefore(entry.Asset)
 	}
 	found := map[string]provenance.Place{}
 	err = query.Values(o.set, content, func(path, value string) bool {
-		at, is := from.lines.Find(path, value)
-		if (!is || at.Old) && before != nil && before[path] != value {
+		at, ok := run.lines.Find(path, value)
+		if (!ok || at.Old) && previous != nil && previous[path] != value {
 			// What changed with the field is what gave it its value.
-			if altered, found := from.lines.FindAltered(path, value); found {
-				at, is = altered, true
+			if altered, found := run.lines.FindAltered(path, value); found {
+				at, ok = altered, true
 			}
 		}
-		if is {
+		if ok {
 			found[path] = at
 		}
 		return len(found) < query.MostFields
@@ -203,8 +203,8 @@ func (o *origins) lines(from *origin, entry *store.Entry) (map[string]provenance
 // valuesBefore are the fields of an asset in the incarnation before; nil: it had
 // none, or they cannot be read.
 func (o *origins) valuesBefore(asset intent.AssetID) map[string]string {
-	member, found, err := memberAt(o.ctx, o.snapshots, o.head, asset)
-	if err != nil || !found {
+	member, exists, err := memberAt(o.ctx, o.snapshots, o.head, asset)
+	if err != nil || !exists {
 		return nil
 	}
 	body, err := o.snapshots.Body(o.ctx, member.Digest)
@@ -250,9 +250,9 @@ func (b *builder) given(from store.Snapshots, head intent.IncarnationID, d defin
 
 // find an input by its name, as it is now.
 func (s *sources) find(name string) (work.Input, bool) {
-	for of, f := range s.folders {
-		if below, found := s.below(of, f, name); found && f.snapshot != nil {
-			if input, found := work.Find(f.inputs, name); found && below != "" {
+	for sourceName, f := range s.folders {
+		if rel, ok := s.pathInFolder(sourceName, f, name); ok && f.snapshot != nil {
+			if input, ok := work.Find(f.inputs, name); ok && rel != "" {
 				return input, true
 			}
 		}
@@ -260,8 +260,8 @@ func (s *sources) find(name string) (work.Input, bool) {
 	return work.Input{}, false
 }
 
-// of says which source has a file that is named as inputs are; empty: none.
-func (s *sources) of(file string) string {
+// sourceOf says which source has a file that is named as inputs are; empty: none.
+func (s *sources) sourceOf(file string) string {
 	if file == s.file {
 		return definition.DefinitionSource
 	}
@@ -270,11 +270,11 @@ func (s *sources) of(file string) string {
 		if f.snapshot == nil {
 			continue
 		}
-		below, found := s.below(name, f, path.Clean(filepath.ToSlash(file)))
-		if !found {
+		rel, ok := s.pathInFolder(name, f, path.Clean(filepath.ToSlash(file)))
+		if !ok {
 			continue
 		}
-		if _, has := slices.BinarySearchFunc(f.snapshot.Files, below, func(file source.File, name string) int { return strings.Compare(file.Path, name) }); has {
+		if _, listed := slices.BinarySearchFunc(f.snapshot.Files, rel, func(file source.File, name string) int { return strings.Compare(file.Path, name) }); listed {
 			return name
 		}
 	}

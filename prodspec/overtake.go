@@ -87,14 +87,14 @@ func (o *overtaking) changed(path string) {
 	o.mutex.Lock()
 	list := o.wanted
 	o.mutex.Unlock()
-	if path != "" && slices.ContainsFunc(list, func(w wanted) bool { return w.has(path) }) {
+	if path != "" && slices.ContainsFunc(list, func(w wanted) bool { return w.matches(path) }) {
 		o.newer()
 	}
 }
 
-func (w wanted) has(path string) bool {
-	below, err := filepath.Rel(w.folder, path)
-	return err == nil && w.patterns.Match(filepath.ToSlash(below))
+func (w wanted) matches(path string) bool {
+	rel, err := filepath.Rel(w.folder, path)
+	return err == nil && w.patterns.Match(filepath.ToSlash(rel))
 }
 
 // want sets of which files it is to be heard.
@@ -115,7 +115,7 @@ func (s *sources) wanted() (list []wanted) {
 		add(s.home, []string{s.file})
 	}
 	for _, f := range s.folders {
-		if _, is := f.directory.(source.Lasting); !is {
+		if _, ok := f.directory.(source.Lasting); !ok {
 			add(f.directory.Path(), f.files)
 		}
 	}

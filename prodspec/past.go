@@ -23,66 +23,66 @@ const pastPatience = 10 * time.Second
 // mostOthers are named of the changes of a file beside the newest.
 const mostOthers = 4
 
-// past says which changes of sources made files and lines what they are since the
+// sourceHistory says which changes of sources made files and lines what they are since the
 // incarnation before. What cannot be told is left out: it ends no publication.
-type past struct {
-	ctx     context.Context
-	sources *sources
-	before  []intent.SourceRevision
-	note    func(name string, change provenance.Change)
+type sourceHistory struct {
+	ctx      context.Context
+	sources  *sources
+	previous []intent.SourceRevision
+	note     func(name string, change provenance.Change)
 	// changes by source and file, and lines by file, as far as they were asked for.
 	changes map[string]map[string][]source.Change
 	lines   map[string][]source.Change
-	left    int
+	budget  int
 }
 
-func newPast(ctx context.Context, s *sources, before []intent.SourceRevision, note func(string, provenance.Change)) *past {
-	return &past{ctx: ctx, sources: s, before: before, note: note, changes: map[string]map[string][]source.Change{}, lines: map[string][]source.Change{}, left: mostBlamed}
+func newSourceHistory(ctx context.Context, s *sources, previous []intent.SourceRevision, note func(string, provenance.Change)) *sourceHistory {
+	return &sourceHistory{ctx: ctx, sources: s, previous: previous, note: note, changes: map[string]map[string][]source.Change{}, lines: map[string][]source.Change{}, budget: mostBlamed}
 }
 
 // folder of a source, if it knows its past, and the path of a file in it.
-func (p *past) folder(at provenance.Place) (source.Past, string) {
+func (p *sourceHistory) folder(at provenance.Place) (source.Past, string) {
 	if at.Source == definition.DefinitionSource {
 		folder, _ := p.sources.own.(source.Past)
 		return folder, p.sources.file
 	}
 	f := p.sources.folders[at.Source]
-	folder, is := f.directory.(source.Past)
-	if !is {
+	folder, ok := f.directory.(source.Past)
+	if !ok {
 		return nil, ""
 	}
-	below, found := p.sources.below(at.Source, f, at.File)
-	if !found {
+	rel, inside := p.sources.pathInFolder(at.Source, f, at.File)
+	if !inside {
 		return nil, ""
 	}
-	return folder, below
+	return folder, rel
 }
 
 // changesOf a file since the incarnation before, the newest first.
-func (p *past) changesOf(at provenance.Place) []source.Change {
-	folder, below := p.folder(at)
+func (p *sourceHistory) changesOf(at provenance.Place) []source.Change {
+	folder, rel := p.folder(at)
 	if folder == nil {
 		return nil
 	}
-	if _, asked := p.changes[at.Source]; !asked {
-		since := ""
-		if i := slices.IndexFunc(p.before, func(r intent.SourceRevision) bool { return r.Source == at.Source }); i >= 0 {
-			since = p.before[i].Revision
+	if _, ok := p.changes[at.Source]; !ok {
+		base := ""
+		if i := slices.IndexFunc(p.previous, func(r intent.SourceRevision) bool { return r.Source == at.Source }); i >= 0 {
+			base = p.previous[i].Revision
 		}
 		// Without them the sources' states are all that is known.
-		p.changes[at.Source], _ = folder.Changes(p.ctx, since)
+		p.changes[at.Source], _ = folder.Changes(p.ctx, base)
 	}
-	return p.changes[at.Source][below]
+	return p.changes[at.Source][rel]
 }
 
 // ofFile names the newest change of a file.
-func (p *past) ofFile(at provenance.Place) provenance.Place {
+func (p *sourceHistory) ofFile(at provenance.Place) provenance.Place {
 	changes := p.changesOf(at)
 	if len(changes) == 0 {
 		return at
 	}
 	at.Change = p.noted(changes[0])
-	if len(p.before) == 0 {
+	if len(p.previous) == 0 {
 		return at // The others are all that ever changed it.
 	}
 	var others []string
@@ -94,37 +94,37 @@ func (p *past) ofFile(at provenance.Place) provenance.Place {
 }
 
 // ofLine names the change of a line.
-func (p *past) ofLine(at provenance.Place) provenance.Place {
+func (p *sourceHistory) ofLine(at provenance.Place) provenance.Place {
 	lines := p.linesOf(at)
 	if at.Line > len(lines) {
 		return at
 	}
 	at.Change, at.OfLine = p.noted(lines[at.Line-1]), true
 	changed := p.changed(at) // It asks for the changes of the source.
-	at.Old = len(p.before) > 0 && !changed && p.changes[at.Source] != nil
+	at.Old = len(p.previous) > 0 && !changed && p.changes[at.Source] != nil
 	return at
 }
 
-func (p *past) linesOf(at provenance.Place) []source.Change {
+func (p *sourceHistory) linesOf(at provenance.Place) []source.Change {
 	file := at.Source + "\x00" + at.File
-	if lines, asked := p.lines[file]; asked || p.left == 0 {
+	if lines, ok := p.lines[file]; ok || p.budget == 0 {
 		return lines
 	}
-	folder, below := p.folder(at)
+	folder, rel := p.folder(at)
 	if folder == nil {
 		return nil
 	}
-	p.left--
-	p.lines[file], _ = folder.Lines(p.ctx, below)
+	p.budget--
+	p.lines[file], _ = folder.Lines(p.ctx, rel)
 	return p.lines[file]
 }
 
 // changed reports whether a line is from a change since the incarnation before.
-func (p *past) changed(at provenance.Place) bool {
-	return len(p.before) > 0 && at.OfLine && slices.ContainsFunc(p.changesOf(at), func(c source.Change) bool { return c.Revision == at.Change })
+func (p *sourceHistory) changed(at provenance.Place) bool {
+	return len(p.previous) > 0 && at.OfLine && slices.ContainsFunc(p.changesOf(at), func(c source.Change) bool { return c.Revision == at.Change })
 }
 
-func (p *past) noted(change source.Change) string {
+func (p *sourceHistory) noted(change source.Change) string {
 	p.note(change.Revision, provenance.Change{Commit: change.Commit, Earlier: change.Earlier})
 	return change.Revision
 }

@@ -90,7 +90,7 @@ type Pipeline struct {
 	saved  intent.Candidate
 	unsure bool
 	// ran and kept are the runs that were counted.
-	ran, kept int
+	ran, keptRuns int
 }
 
 // New returns a pipeline that does nothing until Run.
@@ -163,14 +163,14 @@ func (p *Pipeline) Run(ctx context.Context, lease store.Lease) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	ended := make(chan struct{})
+	newsDone := make(chan struct{})
 	p.options.Runtime.Go("news of "+string(lease.Partition), func() {
-		defer close(ended)
+		defer close(newsDone)
 		p.news(ctx, watcher)
 	})
-	defer func() { cancel(); _ = p.options.Runtime.Wait(context.Background(), -1, ended) }()
+	defer func() { cancel(); _ = p.options.Runtime.Wait(context.Background(), -1, newsDone) }()
 	for {
-		if err := p.round(ctx, watcher.Changes()); err != nil {
+		if err := p.buildRound(ctx, watcher.Changes()); err != nil {
 			return err
 		}
 		lasting := p.builder.sources.lasting()
@@ -189,24 +189,24 @@ func (p *Pipeline) Run(ctx context.Context, lease store.Lease) error {
 // was edited, and has sources elsewhere looked at when somebody said that they
 // may have changed.
 func (p *Pipeline) news(ctx context.Context, watcher source.Watch) {
-	var seen []revised
-	before := int64(-1)
+	var lastDocuments []revised
+	lastHints := int64(-1)
 	for {
 		changed := p.options.Store.Changed(p.options.Partition.ID)
-		if now, err := p.documents(ctx); err == nil && !slices.Equal(now, seen) {
-			seen = now
+		if now, err := p.documents(ctx); err == nil && !slices.Equal(now, lastDocuments) {
+			lastDocuments = now
 			watcher.Wake()
 		}
-		if list := p.elsewhere.Load(); before < 0 || list != nil && len(*list) > 0 {
-			if hints, err := p.options.Store.Hints(ctx, p.options.Partition.ID); err == nil && hints != before {
-				if before >= 0 {
+		if list := p.elsewhere.Load(); lastHints < 0 || list != nil && len(*list) > 0 {
+			if hints, err := p.options.Store.Hints(ctx, p.options.Partition.ID); err == nil && hints != lastHints {
+				if lastHints >= 0 {
 					p.Hint()
 				}
-				before = hints
+				lastHints = hints
 			}
 		}
 		if id := p.awaits.Load(); id != nil {
-			if _, through, err := p.options.Store.Acknowledged(ctx, *id); err == nil && through {
+			if _, acknowledged, err := p.options.Store.Acknowledged(ctx, *id); err == nil && acknowledged {
 				p.awaits.CompareAndSwap(id, nil)
 				watcher.Wake()
 			}
@@ -228,9 +228,9 @@ func (p *Pipeline) documents(ctx context.Context) (all []revised, err error) {
 	return all, err
 }
 
-// round builds once and does what the outcome asks for. It returns only what
+// buildRound builds once and does what the outcome asks for. It returns only what
 // ends the pipeline; anything else is told by the status and tried again.
-func (p *Pipeline) round(ctx context.Context, changes source.Changes) error {
+func (p *Pipeline) buildRound(ctx context.Context, changes source.Changes) error {
 	started := p.options.Runtime.Now()
 	p.options.Measure.Step.Set(started)
 	p.options.Measure.Unserved.Begin(started)
@@ -245,7 +245,7 @@ func (p *Pipeline) round(ctx context.Context, changes source.Changes) error {
 	end()
 	overtaken := p.overtaking.overtook(err)
 	p.measured(status, overtaken, err, started)
-	p.attempts.done(ctx, !overtaken)
+	p.attempts.finish(ctx, !overtaken)
 	if overtaken && ctx.Err() == nil {
 		p.options.Log.Info("newer sources came before the build had ended, and are built instead", "partition", p.lease.Partition)
 		return nil
@@ -255,22 +255,22 @@ func (p *Pipeline) round(ctx context.Context, changes source.Changes) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if lost := p.options.Store.Check(ctx, p.lease); fault.Is(lost, fault.Conflict) {
-			return lost
+		if leaseErr := p.options.Store.Check(ctx, p.lease); fault.Is(leaseErr, fault.Conflict) {
+			return leaseErr
 		}
-		p.cold, p.builder.sources.lost = true, true
+		p.cold, p.builder.sources.incomplete = true, true
 		status = Status{State: Unavailable, Failing: p.builder.failing, Findings: []intent.Finding{{
 			Rule: "pipeline", Severity: intent.Error, Message: message(err), Hint: hint(err),
 		}}}
 	}
 	status.At, status.Took = started, p.options.Runtime.Now().Sub(started)
 	status.Executions, status.Overtaken = p.builder.graph.Executions(), p.overtaking.total
-	before := p.status.Swap(&status)
-	if before == nil || before.State != status.State || before.Head != status.Head || before.Candidate != status.Candidate {
+	previous := p.status.Swap(&status)
+	if previous == nil || previous.State != status.State || previous.Head != status.Head || previous.Candidate != status.Candidate {
 		p.tell(status, err)
 	}
 	for _, failing := range status.Failing {
-		if before == nil || !slices.Contains(before.Failing, failing) {
+		if previous == nil || !slices.Contains(previous.Failing, failing) {
 			p.options.Log.Warn("a source cannot be read, and is used as it was", "partition", p.lease.Partition, "source", failing.Source, "revision", failing.Revision, "reason", failing.Failing.Reason)
 		}
 	}
@@ -294,21 +294,21 @@ func (p *Pipeline) measured(status Status, overtaken bool, err error, started ti
 	now := p.options.Runtime.Now()
 	m.Builds.Of(outcome).Took(now.Sub(started))
 	p.trace(status, outcome, started, now)
-	ran, kept := p.builder.graph.Executions(), p.builder.graph.Kept()
+	ran, keptRuns := p.builder.graph.Executions(), p.builder.graph.Kept()
 	m.Ran.Add(ran - p.ran)
-	m.Kept.Add(kept - p.kept)
-	p.ran, p.kept = ran, kept
+	m.Kept.Add(keptRuns - p.keptRuns)
+	p.ran, p.keptRuns = ran, keptRuns
 }
 
 func (p *Pipeline) tell(status Status, err error) {
 	level, attributes := slog.LevelInfo, []any{"partition", p.lease.Partition, "head", status.Head.String(), "took", status.Took}
 	if status.State != Serving {
 		level = slog.LevelWarn
-		found := len(status.Findings)
+		count := len(status.Findings)
 		for _, f := range status.Findings {
-			found += f.Alike
+			count += f.Alike
 		}
-		attributes = append(attributes, "findings", found)
+		attributes = append(attributes, "findings", count)
 		if len(status.Findings) > 0 {
 			f := status.Findings[0]
 			if f.Alike > 0 {
@@ -337,18 +337,18 @@ func (p *Pipeline) attempt(ctx context.Context, now time.Time, changes source.Ch
 		}
 	}
 	p.builder.patient = p.overtaking.patient()
-	r, held, err := p.build(ctx, head, now, changes)
+	r, heldStatus, err := p.build(ctx, head, now, changes)
 	// What changed while it was read is read anew, before anybody is told.
 	const tries = 3
 	for i := 1; i < tries && err == nil && r.unavailable; i++ {
 		p.builder.patient = true
-		r, held, err = p.build(ctx, head, now, source.Changes{All: true})
+		r, heldStatus, err = p.build(ctx, head, now, source.Changes{All: true})
 	}
 	if err != nil {
 		return Status{}, err
 	}
-	if held != nil {
-		return *held, nil
+	if heldStatus != nil {
+		return *heldStatus, nil
 	}
 	if len(r.findings) > 0 {
 		return p.refuse(ctx, head, r, now)

@@ -65,11 +65,11 @@ func (p *Pipeline) judge(ctx context.Context, head intent.IncarnationID, r readi
 		return p.refuse(ctx, head, r, now)
 	}
 	id := intent.CandidateID{Partition: p.lease.Partition, Digest: delta.digest(head, p.builder.set.Digest())}
-	before, err := policyAt(ctx, p.options.Store, head)
+	headPolicy, err := policyAt(ctx, p.options.Store, head)
 	if err != nil {
 		return Status{}, err
 	}
-	by, acknowledged, err := p.options.Store.Acknowledged(ctx, id)
+	acknowledger, acknowledged, err := p.options.Store.Acknowledged(ctx, id)
 	if err != nil && !fault.Is(err, fault.NotFound) {
 		return Status{}, err
 	}
@@ -80,7 +80,7 @@ func (p *Pipeline) judge(ctx context.Context, head intent.IncarnationID, r readi
 	generating, validated := p.builder.generating, p.builder.timed.step("validate")
 	verdict, err := validator.Run(generating, validate.Input{
 		Candidate: id, Base: head, Delta: delta.entries,
-		HeadPolicy: before, CandidatePolicy: r.definition.Policy,
+		HeadPolicy: headPolicy, CandidatePolicy: r.definition.Policy,
 		Snapshots: p.options.Store, History: p.options.Store,
 		Origin: p.builder.origin, Acknowledged: acknowledged, Now: now,
 		Again: again, Elsewhere: p.builder.judgeElsewhere, Servers: p.builder.serving(),
@@ -112,15 +112,15 @@ func (p *Pipeline) judge(ctx context.Context, head intent.IncarnationID, r readi
 	case verdict.Held:
 		candidate.State, status.State = intent.CandidateHeld, Held
 	default:
-		governed, err := p.builder.governed(ctx, before, r.definition.Policy, delta, again != nil)
+		governed, err := p.builder.governed(ctx, headPolicy, r.definition.Policy, delta, again != nil)
 		if err != nil {
 			return Status{}, err
 		}
-		back, err := p.goesBack(ctx, r)
+		goesBack, err := p.goesBack(ctx, r)
 		if err != nil {
 			return Status{}, err
 		}
-		status, err := p.publish(ctx, candidate, verdict, by, delta, grants(p.lease.Partition, r.definition.Policy), governed, back)
+		status, err := p.publish(ctx, candidate, verdict, acknowledger, delta, grants(p.lease.Partition, r.definition.Policy), governed, goesBack)
 		if err == nil && len(r.failing) > 0 {
 			err = p.options.Store.Cover(ctx, p.lease, status.Head, r.covered())
 		}
@@ -131,8 +131,8 @@ func (p *Pipeline) judge(ctx context.Context, head intent.IncarnationID, r readi
 
 // policyAt an incarnation; nil when there is none.
 func policyAt(ctx context.Context, snapshots store.Snapshots, head intent.IncarnationID) (*intentpb.Policy, error) {
-	m, found, err := memberAt(ctx, snapshots, head, intent.PolicyAsset)
-	if err != nil || !found {
+	m, exists, err := memberAt(ctx, snapshots, head, intent.PolicyAsset)
+	if err != nil || !exists {
 		return nil, err
 	}
 	body, err := snapshots.Body(ctx, m.Digest)
@@ -152,7 +152,7 @@ const stageSize = 5000
 
 // publish makes the candidate the next incarnation. A moved base is a
 // Conflict, and the round starts over.
-func (p *Pipeline) publish(ctx context.Context, candidate intent.Candidate, verdict validate.Judgement, acknowledger intent.Actor, delta change, given []intent.Grant, governed []store.Governed, back bool) (Status, error) {
+func (p *Pipeline) publish(ctx context.Context, candidate intent.Candidate, verdict validate.Judgement, acknowledger intent.Actor, delta change, grants []intent.Grant, governed []store.Governed, goesBack bool) (Status, error) {
 	s, head, published := p.options.Store, candidate.Base, p.builder.timed.step("publish")
 	if err := p.keepSchema(ctx); err != nil {
 		return Status{}, err
@@ -169,20 +169,20 @@ func (p *Pipeline) publish(ctx context.Context, candidate intent.Candidate, verd
 	}
 	next := intent.Incarnation{
 		ID:     intent.IncarnationID{Partition: p.lease.Partition, Sequence: head.Sequence + 1},
-		Parent: head, Schema: p.builder.set.Digest(), Back: back,
+		Parent: head, Schema: p.builder.set.Digest(), Back: goesBack,
 		Policy:  p.builder.effective(intent.PolicyAsset),
 		Sources: candidate.Sources, Count: candidate.Count,
 		Added: candidate.Added, Changed: candidate.Changed, Removed: candidate.Removed,
 		Created: candidate.Created, Author: author, Acknowledger: acknowledger, Labels: labelsOf(verdict),
-		Grants: given, Governed: governed,
+		Grants: grants, Governed: governed,
 		Warnings: warningsOf(verdict),
 	}
 	p.options.Runtime.Point("origins")
-	before, err := p.options.Store.Incarnation(ctx, head)
+	parent, err := p.options.Store.Incarnation(ctx, head)
 	if err != nil && !fault.Is(err, fault.NotFound) {
 		return Status{}, err
 	}
-	if err := p.builder.keepOrigins(ctx, p.options.Runtime, s, p.lease, next, before.Sources, delta); err != nil {
+	if err := p.builder.keepOrigins(ctx, p.options.Runtime, s, p.lease, next, parent.Sources, delta); err != nil {
 		return Status{}, err
 	}
 	if err := p.govern(ctx, next.ID, governed); err != nil {
@@ -191,7 +191,7 @@ func (p *Pipeline) publish(ctx context.Context, candidate intent.Candidate, verd
 	p.options.Runtime.Point("publish")
 	incarnation, err := s.Publish(ctx, p.lease, next)
 	published(err != nil)
-	p.builder.timed.made(incarnation)
+	p.builder.timed.nameTrace(incarnation)
 	if err != nil {
 		return Status{}, err
 	}

@@ -33,8 +33,8 @@ func (p *Pipeline) quarantine(ctx context.Context, head intent.IncarnationID, q 
 // status says so.
 func (p *Pipeline) build(ctx context.Context, head intent.IncarnationID, now time.Time, changes source.Changes) (reading, *Status, error) {
 	r, err := p.builder.build(ctx, now, changes)
-	q, is := errors.AsType[*quarantined](err)
-	if !is {
+	q, ok := errors.AsType[*quarantined](err)
+	if !ok {
 		return r, nil, err
 	}
 	status, released, err := p.quarantine(ctx, head, q, now)

@@ -52,8 +52,8 @@ type sources struct {
 	folders map[string]folder
 	// repository has the definition, if it is in one.
 	repository *fetch.Repository
-	// kept are the names under which sources were kept.
-	kept *kept
+	// keeper are the names under which sources were kept.
+	keeper *sourceKeeper
 	// definition is what was parsed last, types what was compiled last.
 	definition parsed
 	types      compiled
@@ -66,15 +66,15 @@ type sources struct {
 	// needed any more.
 	moved bool
 	// lost: a reading ended early, and changes were not looked at.
-	lost bool
-	// before is what was built last, and held are contents kept for a build.
-	before generate.Inputs
-	held   map[intent.Digest][]byte
+	incomplete bool
+	// builtInputs is what was built last, and held are contents kept for a build.
+	builtInputs  generate.Inputs
+	heldContents map[intent.Digest][]byte
 }
 
 type folder struct {
 	directory source.Folder
-	made      string
+	spec      string
 	files     []string
 	snapshot  *source.Snapshot
 	inputs    []generate.Input
@@ -88,8 +88,8 @@ func newSources(program Program) (*sources, error) {
 	s := &sources{program: program, home: filepath.Dir(place.Path), file: filepath.Base(place.Path), folders: map[string]folder{}, renderers: render.NewPrograms()}
 	s.types.set = schema.Builtin()
 	if program.Elsewhere.Keep != nil {
-		s.kept = &kept{Keeper: program.Elsewhere.Keep}
-		s.program.Elsewhere.Keep = s.kept
+		s.keeper = &sourceKeeper{Keeper: program.Elsewhere.Keep}
+		s.program.Elsewhere.Keep = s.keeper
 	}
 	if s.program.Elsewhere.Partition == "" {
 		s.program.Elsewhere.Partition = program.Partition
@@ -114,7 +114,7 @@ func (s *sources) close() {
 }
 
 func (f folder) close() {
-	if lasting, is := f.directory.(source.Lasting); is {
+	if lasting, ok := f.directory.(source.Lasting); ok {
 		lasting.Close()
 	}
 }
@@ -122,7 +122,7 @@ func (f folder) close() {
 // lasting are the folders that look at sources elsewhere.
 func (s *sources) lasting() (list []source.Lasting) {
 	add := func(directory source.Folder) {
-		if lasting, is := directory.(source.Lasting); is {
+		if lasting, ok := directory.(source.Lasting); ok {
 			list = append(list, lasting)
 		}
 	}
@@ -143,9 +143,9 @@ func (s *sources) workOn(ctx context.Context, r *reading) error {
 
 // read takes snapshots of all sources. An error is the context's, or begin's.
 func (s *sources) read(ctx context.Context, now time.Time, changes source.Changes) (reading, error) {
-	changes.All = changes.All || s.lost
+	changes.All = changes.All || s.incomplete
 	r, err := s.readAll(ctx, now, changes)
-	s.lost = err != nil || len(r.findings) > 0
+	s.incomplete = err != nil || len(r.findings) > 0
 	return r, err
 }
 
@@ -172,17 +172,17 @@ func (s *sources) readAll(ctx context.Context, now time.Time, changes source.Cha
 	if len(programs) > 0 {
 		list = append(list, definition.Source{Name: definition.ProgramSource, Directory: ".", Files: programs, Line: d.Generators[0].Line})
 	}
-	for _, from := range list {
-		used[from.Name] = true
-		inputs, err := s.readOne(ctx, now, changes, from, &r)
+	for _, src := range list {
+		used[src.Name] = true
+		inputs, err := s.readOne(ctx, now, changes, src, &r)
 		if err != nil {
 			return r, err
 		}
-		if from.Name == definition.ProgramSource {
+		if src.Name == definition.ProgramSource {
 			r.inputs.Programs = inputs
 			continue
 		}
-		r.inputs.Sources[from.Name] = inputs
+		r.inputs.Sources[src.Name] = inputs
 	}
 	s.findRenderers(d, &r)
 	for name, f := range s.folders {
@@ -194,7 +194,7 @@ func (s *sources) readAll(ctx context.Context, now time.Time, changes source.Cha
 	}
 	if len(r.findings) == 0 {
 		s.apart(d, &r)
-		if err := s.kept.only(ctx, used); err != nil {
+		if err := s.keeper.retainOnly(ctx, used); err != nil {
 			return r, err
 		}
 		if s.moved {
@@ -211,13 +211,13 @@ func (s *sources) readAll(ctx context.Context, now time.Time, changes source.Cha
 func (s *sources) findRenderers(d *definition.Definition, r *reading) {
 	r.inputs.Renderers = map[string]render.Program{}
 	for _, g := range d.Generators {
-		if _, known := r.inputs.Renderers[g.Program]; known || g.Language != work.Render || !work.Apart(g.Program) {
+		if _, ok := r.inputs.Renderers[g.Program]; ok || g.Language != work.Render || !work.Apart(g.Program) {
 			continue
 		}
-		found := s.renderers.Find(g.Program)
-		r.inputs.Renderers[g.Program] = found
-		if found.Path != "" {
-			r.revisions = append(r.revisions, intent.SourceRevision{Source: work.ProgramOf(g.Program), Revision: found.Digest.Short()})
+		program := s.renderers.Find(g.Program)
+		r.inputs.Renderers[g.Program] = program
+		if program.Path != "" {
+			r.revisions = append(r.revisions, intent.SourceRevision{Source: work.ProgramOf(g.Program), Revision: program.Digest.Short()})
 		}
 	}
 }
@@ -228,11 +228,11 @@ func (s *sources) apart(d *definition.Definition, r *reading) {
 		if remote.Remote == nil {
 			continue
 		}
-		for _, other := range d.Sources {
-			if other.Remote == nil && slices.ContainsFunc(r.inputs.Sources[other.Name], func(i generate.Input) bool { return strings.HasPrefix(i.Name, remote.Name+"/") }) {
+		for _, local := range d.Sources {
+			if local.Remote == nil && slices.ContainsFunc(r.inputs.Sources[local.Name], func(i generate.Input) bool { return strings.HasPrefix(i.Name, remote.Name+"/") }) {
 				r.findings = append(r.findings, intent.Finding{
 					Rule: "source", Severity: intent.Error, File: s.file, Line: remote.Line, Field: "sources." + remote.Name,
-					Message: fmt.Sprintf("the files of source %s are found as %s/…, and source %s has files of a folder %s", remote.Name, remote.Name, other.Name, remote.Name),
+					Message: fmt.Sprintf("the files of source %s are found as %s/…, and source %s has files of a folder %s", remote.Name, remote.Name, local.Name, remote.Name),
 					Hint:    "rename the source",
 				})
 				return
@@ -241,63 +241,63 @@ func (s *sources) apart(d *definition.Definition, r *reading) {
 	}
 }
 
-func (s *sources) readOne(ctx context.Context, now time.Time, changes source.Changes, from definition.Source, r *reading) ([]generate.Input, error) {
-	at, within := s.place(from), s.program.Elsewhere.Folders()
-	made := made(from) + strings.Join(within, "\n")
-	f := s.folders[from.Name]
-	if f.made != made {
+func (s *sources) readOne(ctx context.Context, now time.Time, changes source.Changes, src definition.Source, r *reading) ([]generate.Input, error) {
+	at, allowedFolders := s.place(src), s.program.Elsewhere.Folders()
+	spec := folderSpec(src) + strings.Join(allowedFolders, "\n")
+	f := s.folders[src.Name]
+	if f.spec != spec {
 		f.close()
-		delete(s.folders, from.Name)
-		directory, err := s.openFolder(from, at, within)
+		delete(s.folders, src.Name)
+		directory, err := s.openFolder(src, at, allowedFolders)
 		if err != nil {
-			return nil, s.cannotRead(ctx, err, from, r)
+			return nil, s.cannotRead(ctx, err, src, r)
 		}
-		f = folder{directory: directory, made: made, files: from.Files}
-		s.folders[from.Name] = f
+		f = folder{directory: directory, spec: spec, files: src.Files}
+		s.folders[src.Name] = f
 	}
 	snapshot, err := f.directory.Read(ctx, now, changes)
-	if _, is := f.directory.(source.Lasting); !is {
+	if _, ok := f.directory.(source.Lasting); !ok {
 		s.watched = append(s.watched, at)
 	}
 	if err != nil {
-		return nil, s.cannotRead(ctx, err, from, r)
+		return nil, s.cannotRead(ctx, err, src, r)
 	}
-	for _, below := range snapshot.Folders {
-		if below != "." {
-			s.watched = append(s.watched, filepath.Join(at, below))
+	for _, sub := range snapshot.Folders {
+		if sub != "." {
+			s.watched = append(s.watched, filepath.Join(at, sub))
 		}
 	}
-	s.note(from, f.directory, snapshot, r)
+	s.note(src, f.directory, snapshot, r)
 	if f.snapshot == snapshot {
 		return f.inputs, nil
 	}
-	f.snapshot, f.inputs = snapshot, s.inputs(from, snapshot)
-	s.folders[from.Name] = f
+	f.snapshot, f.inputs = snapshot, s.inputs(src, snapshot)
+	s.folders[src.Name] = f
 	return f.inputs, nil
 }
 
-// made says what a folder is made from, in words that are compared only.
-func made(from definition.Source) string {
-	text := fmt.Sprintf("%q%q", from.Directory, from.Files)
-	if from.Remote != nil {
+// folderSpec says what a folder is made from, in words that are compared only.
+func folderSpec(src definition.Source) string {
+	text := fmt.Sprintf("%q%q", src.Directory, src.Files)
+	if src.Remote != nil {
 		// A structure of texts can be encoded.
-		remote, _ := json.Marshal(from.Remote)
+		remote, _ := json.Marshal(src.Remote)
 		text += string(remote)
 	}
 	return text
 }
 
 // openFolder opens a source, wherever it lies.
-func (s *sources) openFolder(from definition.Source, at string, within []string) (source.Folder, error) {
+func (s *sources) openFolder(src definition.Source, at string, allowedFolders []string) (source.Folder, error) {
 	limits := s.program.Limits
-	switch from.Name {
+	switch src.Name {
 	case definition.TypeSource:
 		limits = typeLimits
 	case definition.ProgramSource:
 		limits.FileBytes = max(limits.FileBytes, programBytes)
 	}
-	if from.Remote != nil {
-		remote, err := s.resolve(*from.Remote)
+	if src.Remote != nil {
+		remote, err := s.resolve(*src.Remote)
 		if err != nil {
 			return nil, err
 		}
@@ -306,22 +306,22 @@ func (s *sources) openFolder(from definition.Source, at string, within []string)
 			elsewhere.Partition = s.definition.definition.Partition
 		}
 		s.moved = true
-		return fetch.Open(elsewhere, from.Name, at, remote, from.Files, limits)
+		return fetch.Open(elsewhere, src.Name, at, remote, src.Files, limits)
 	}
 	if s.repository == nil {
 		place := s.program.place()
-		if confined, is := place.(source.Confined); is && within != nil {
-			place = confined.Within(within)
+		if confined, ok := place.(source.Confined); ok && allowedFolders != nil {
+			place = confined.Within(allowedFolders)
 		}
-		return place.Open(at, from.Files, limits)
+		return place.Open(at, src.Files, limits)
 	}
-	return s.repository.Follow(from.Name, at, from.Files, limits)
+	return s.repository.Follow(src.Name, at, src.Files, limits)
 }
 
 // resolve makes the paths of a source absolute. A definition that lies on
 // another machine names none of this one.
 func (s *sources) resolve(remote source.Remote) (source.Remote, error) {
-	here := s.repository == nil
+	isLocal := s.repository == nil
 	home := s.home
 	for _, git := range []**source.Git{&remote.Git, tagsOf(&remote)} {
 		if git == nil || *git == nil {
@@ -329,7 +329,7 @@ func (s *sources) resolve(remote source.Remote) (source.Remote, error) {
 		}
 		resolved := **git
 		resolved.URL = source.GitURL(resolved.URL, home)
-		if *git = &resolved; filepath.IsAbs(resolved.URL) && !here && !s.repository.Here() {
+		if *git = &resolved; filepath.IsAbs(resolved.URL) && !isLocal && !s.repository.Here() {
 			return remote, notHere(resolved.URL)
 		}
 	}
@@ -338,7 +338,7 @@ func (s *sources) resolve(remote source.Remote) (source.Remote, error) {
 		if !filepath.IsAbs(resolved.SQLite) {
 			resolved.SQLite = filepath.Join(home, resolved.SQLite)
 		}
-		if remote.SQL = &resolved; !here && !s.repository.Here() {
+		if remote.SQL = &resolved; !isLocal && !s.repository.Here() {
 			return remote, notHere(resolved.SQLite)
 		}
 	}
@@ -359,18 +359,18 @@ func notHere(path string) error {
 }
 
 // note what was read, and how.
-func (s *sources) note(from definition.Source, directory source.Folder, snapshot *source.Snapshot, r *reading) {
-	read := revision(from.Name, snapshot)
+func (s *sources) note(src definition.Source, directory source.Folder, snapshot *source.Snapshot, r *reading) {
+	read := revision(src.Name, snapshot)
 	r.revisions = append(r.revisions, read)
-	field := "sources." + from.Name
-	if _, own := map[string]bool{definition.DefinitionSource: true, definition.ProgramSource: true, definition.TypeSource: true}[from.Name]; own {
+	field := "sources." + src.Name
+	if _, own := map[string]bool{definition.DefinitionSource: true, definition.ProgramSource: true, definition.TypeSource: true}[src.Name]; own {
 		field = ""
 	}
 	if snapshot.Warning != "" {
-		r.warnings = append(r.warnings, intent.Finding{Rule: "source", Severity: intent.Warning, File: s.file, Line: from.Line, Field: field, Message: snapshot.Warning})
+		r.warnings = append(r.warnings, intent.Finding{Rule: "source", Severity: intent.Warning, File: s.file, Line: src.Line, Field: field, Message: snapshot.Warning})
 	}
-	lasting, is := directory.(source.Lasting)
-	if !is {
+	lasting, ok := directory.(source.Lasting)
+	if !ok {
 		return
 	}
 	if read.Failing = lasting.Failing(); read.Failing != (intent.Failing{}) {
@@ -402,45 +402,45 @@ func (r *reading) covered() []intent.SourceRevision {
 	return list
 }
 
-func (s *sources) inputs(from definition.Source, snapshot *source.Snapshot) []generate.Input {
+func (s *sources) inputs(src definition.Source, snapshot *source.Snapshot) []generate.Input {
 	inputs := make([]generate.Input, len(snapshot.Files))
-	folder := strings.TrimSuffix(path.Join(filepath.ToSlash(from.Directory), "x"), "x")
+	folder := strings.TrimSuffix(path.Join(filepath.ToSlash(src.Directory), "x"), "x")
 	for i, file := range snapshot.Files {
 		inputs[i] = generate.Input{Name: folder + file.Path, Digest: file.Digest}
 	}
 	return inputs
 }
 
-func (s *sources) place(from definition.Source) string {
-	if from.Remote == nil && filepath.IsAbs(from.Directory) {
-		return from.Directory
+func (s *sources) place(src definition.Source) string {
+	if src.Remote == nil && filepath.IsAbs(src.Directory) {
+		return src.Directory
 	}
-	return filepath.Join(s.home, from.Directory)
+	return filepath.Join(s.home, src.Directory)
 }
 
 // open reads a file as it was listed.
 func (s *sources) open(input generate.Input) ([]byte, error) {
-	if content, found := s.held[input.Digest]; found {
+	if content, ok := s.heldContents[input.Digest]; ok {
 		return content, nil
 	}
 	for name, f := range s.folders {
 		if f.snapshot == nil {
 			continue
 		}
-		below, found := s.below(name, f, input.Name)
-		if !found {
+		rel, ok := s.pathInFolder(name, f, input.Name)
+		if !ok {
 			continue
 		}
-		at, found := slices.BinarySearchFunc(f.snapshot.Files, below, func(file source.File, name string) int { return strings.Compare(file.Path, name) })
-		if found && f.snapshot.Files[at].Digest == input.Digest {
+		at, ok := slices.BinarySearchFunc(f.snapshot.Files, rel, func(file source.File, name string) int { return strings.Compare(file.Path, name) })
+		if ok && f.snapshot.Files[at].Digest == input.Digest {
 			return f.directory.Content(f.snapshot.Files[at])
 		}
 	}
 	return nil, fault.New(fault.Unavailable, "%s changed while the partition was being built", input.Name)
 }
 
-// below turns an input's name into a path in a source's folder.
-func (s *sources) below(name string, f folder, input string) (string, bool) {
+// pathInFolder turns an input's name into a path in a source's folder.
+func (s *sources) pathInFolder(name string, f folder, input string) (string, bool) {
 	full := input
 	if !filepath.IsAbs(full) {
 		full = filepath.Join(s.home, full)
@@ -451,7 +451,7 @@ func (s *sources) below(name string, f folder, input string) (string, bool) {
 
 // cannotRead makes the error of a source a finding: nothing may be concluded
 // about what it holds. A database that is away is no source's failure.
-func (s *sources) cannotRead(ctx context.Context, err error, from definition.Source, r *reading) error {
+func (s *sources) cannotRead(ctx context.Context, err error, src definition.Source, r *reading) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -459,8 +459,8 @@ func (s *sources) cannotRead(ctx context.Context, err error, from definition.Sou
 		return err
 	}
 	r.unavailable = true
-	f := intent.Finding{Rule: "source", Severity: intent.Error, File: s.file, Line: from.Line, Field: "sources." + from.Name, Message: err.Error()}
-	switch from.Name {
+	f := intent.Finding{Rule: "source", Severity: intent.Error, File: s.file, Line: src.Line, Field: "sources." + src.Name, Message: err.Error()}
+	switch src.Name {
 	case definition.DefinitionSource, definition.ProgramSource:
 		f.Field = ""
 	case definition.TypeSource:

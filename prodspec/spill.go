@@ -13,14 +13,14 @@ import (
 // saved: whoever can read an asset can read what it names. One at a time, for they are
 // large. A finding says which are too many to keep.
 func (p *Pipeline) spill(ctx context.Context, delta change) ([]intent.Finding, error) {
-	put := map[intent.Digest]bool{}
+	stored := map[intent.Digest]bool{}
 	for i := range delta.entries {
 		entry := &delta.entries[i]
 		for _, digest := range entry.Blobs {
-			if put[digest] {
+			if stored[digest] {
 				continue
 			}
-			put[digest] = true
+			stored[digest] = true
 			content, err := p.builder.graph.Blob(ctx, digest)
 			if err != nil {
 				return nil, err

@@ -32,9 +32,9 @@ func (t *timed) step(name string) (end func(failed bool)) {
 	return func(failed bool) { t.steps[at].End, t.steps[at].Failed = t.runtime.Now(), failed }
 }
 
-// made names the trace after the incarnation that came of the build, as the pushes
+// nameTrace names the trace after the incarnation that came of the build, as the pushes
 // do that follow from it.
-func (t *timed) made(incarnation intent.Incarnation) {
+func (t *timed) nameTrace(incarnation intent.Incarnation) {
 	if t != nil {
 		t.id = trace.Of(incarnation.ID.String(), incarnation.Created)
 	}
@@ -49,17 +49,17 @@ func (p *Pipeline) trace(status Status, outcome string, started, now time.Time) 
 	if t.id == (trace.ID{}) {
 		t.id = trace.Of(fmt.Sprintf("build of %s under %d", p.lease.Partition, p.lease.Epoch), started)
 	}
-	about := []trace.Attribute{{Key: trace.Partition, Value: string(p.lease.Partition)}, {Key: trace.Outcome, Value: outcome}}
+	attributes := []trace.Attribute{{Key: trace.Partition, Value: string(p.lease.Partition)}, {Key: trace.Outcome, Value: outcome}}
 	if status.State == Serving {
-		about = append(about, trace.Attribute{Key: trace.Incarnation, Value: status.Head.String()}, trace.Attribute{Key: trace.Assets, Value: p.builder.members.len()})
+		attributes = append(attributes, trace.Attribute{Key: trace.Incarnation, Value: status.Head.String()}, trace.Attribute{Key: trace.Assets, Value: p.builder.members.len()})
 	}
 	var sources []string
 	for _, s := range status.Sources {
 		sources = append(sources, s.Source+"@"+s.Revision)
 	}
-	about = append(about, trace.Attribute{Key: trace.Sources, Value: sources})
+	attributes = append(attributes, trace.Attribute{Key: trace.Sources, Value: sources})
 	failed := status.State != Serving && outcome != overtakenOutcome
-	root := p.options.Trace.Begin(t.id, trace.ID{}, "build", started, about...)
+	root := p.options.Trace.Begin(t.id, trace.ID{}, "build", started, attributes...)
 	for _, step := range t.steps {
 		root.Tell(step)
 	}

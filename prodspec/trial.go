@@ -42,20 +42,20 @@ const (
 // in which generators run as they do here.
 func InChild(running generate.Options) Trial {
 	return func(ctx context.Context, program Program) ([]intent.SourceRevision, string, error) {
-		here := trialOptions{Cache: running.Cache, Milliseconds: running.Limits.Milliseconds, Within: program.Elsewhere.Folders()}
-		here.Stores, here.Single = files.Guarded()
+		options := trialOptions{Cache: running.Cache, Milliseconds: running.Limits.Milliseconds, Within: program.Elsewhere.Folders()}
+		options.Stores, options.Single = files.Guarded()
 		if running.Native != nil {
 			if allowed, err := running.Native(program.Partition); err == nil {
-				here.Native = &allowed
+				options.Native = &allowed
 			}
 		}
-		how, err := json.Marshal(here)
+		encoded, err := json.Marshal(options)
 		if err != nil {
 			return nil, "", fault.New(fault.Internal, "cannot tell a child how generators run: %w", err)
 		}
 		// What lies elsewhere the child has as this process has it, and fetches
 		// nothing: it has no secret.
-		elsewhere, _ := program.Elsewhere.Keep.(*kept)
+		elsewhere, _ := program.Elsewhere.Keep.(*sourceKeeper)
 		last, err := elsewhere.all(ctx)
 		if err != nil {
 			return nil, "", err
@@ -64,7 +64,7 @@ func InChild(running generate.Options) Trial {
 		if err != nil {
 			return nil, "", fault.New(fault.Internal, "cannot encode sources: %w", err)
 		}
-		child := exec.Command("/proc/self/exe", TrialCommand, program.Definition, string(program.Partition), program.Elsewhere.Folder, string(how))
+		child := exec.Command("/proc/self/exe", TrialCommand, program.Definition, string(program.Partition), program.Elsewhere.Folder, string(encoded))
 		child.Stdin = bytes.NewReader(sources)
 		// Renderers are looked for in it.
 		child.Env = append(generate.RaceEnvironment(), "PATH="+os.Getenv("PATH"))
@@ -115,7 +115,7 @@ func try(ctx context.Context, child *exec.Cmd, turn *generate.Turn) (at []intent
 	}
 	child.Dir, child.WaitDelay = "/", time.Second
 	child.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	out, err := child.StdoutPipe()
+	stdout, err := child.StdoutPipe()
 	if err == nil {
 		err = child.Start()
 	}
@@ -123,29 +123,29 @@ func try(ctx context.Context, child *exec.Cmd, turn *generate.Turn) (at []intent
 		return nil, "", fault.New(fault.Unavailable, "cannot try the sources in a child: %w", err)
 	}
 	turn.Begin(child.Process.Pid)
-	within, cancel := context.WithTimeout(ctx, trialPatience)
+	limited, cancel := context.WithTimeout(ctx, trialPatience)
 	defer cancel()
-	stop := context.AfterFunc(within, func() { _ = syscall.Kill(-child.Process.Pid, syscall.SIGKILL) })
-	lines := bufio.NewScanner(out)
+	stop := context.AfterFunc(limited, func() { _ = syscall.Kill(-child.Process.Pid, syscall.SIGKILL) })
+	lines := bufio.NewScanner(stdout)
 	for lines.Scan() {
 		if json.Unmarshal(lines.Bytes(), &at) != nil {
 			break
 		}
 	}
-	_, _ = io.Copy(io.Discard, out)
-	ended := child.Wait()
+	_, _ = io.Copy(io.Discard, stdout)
+	waitErr := child.Wait()
 	stop()
 	switch {
 	case ctx.Err() != nil:
 		return nil, "", ctx.Err()
-	case ended == nil:
+	case waitErr == nil:
 		return at, "", nil
 	case len(at) == 0:
-		return nil, "", fault.New(fault.Unavailable, "the child in which sources are tried did not come to them (%w): %s", ended, words.First())
-	case within.Err() != nil:
+		return nil, "", fault.New(fault.Unavailable, "the child in which sources are tried did not come to them (%w): %s", waitErr, words.First())
+	case limited.Err() != nil:
 		return at, fmt.Sprintf("did not end within %s", trialPatience), nil
 	}
-	death = fmt.Sprintf("died (%s)", ended)
+	death = fmt.Sprintf("died (%s)", waitErr)
 	if first := words.First(); first != "" {
 		death += ": " + intent.Shown(first)
 	}
@@ -155,11 +155,11 @@ func try(ctx context.Context, child *exec.Cmd, turn *generate.Turn) (at []intent
 // TrialMain builds a definition once, and tells on out what it is about to work
 // on. It returns the exit code: 0, whatever came of it, for it came to an end.
 func TrialMain(arguments []string, out io.Writer) int {
-	var here trialOptions
-	if len(arguments) != 4 || json.Unmarshal([]byte(arguments[3]), &here) != nil {
+	var options trialOptions
+	if len(arguments) != 4 || json.Unmarshal([]byte(arguments[3]), &options) != nil {
 		return 1
 	}
-	last := given{}
+	last := memoryKeeper{}
 	err := generate.LimitSelf(trialMemory, trialFiles, trialWritten)
 	if err == nil {
 		err = json.NewDecoder(os.Stdin).Decode(&last)
@@ -173,9 +173,9 @@ func TrialMain(arguments []string, out io.Writer) int {
 		return 1
 	}
 	debug.SetMemoryLimit(trialMemory / 2)
-	program := Program{Definition: arguments[0], Partition: intent.PartitionID(arguments[1]), Runner: here.runner()}
-	program.Elsewhere = fetch.Options{Folder: arguments[2], Keep: last, Mode: fetch.Offline, Within: func() []string { return here.Within }}
-	defer files.Guard(here.Stores, here.Single)()
+	program := Program{Definition: arguments[0], Partition: intent.PartitionID(arguments[1]), Runner: options.runner()}
+	program.Elsewhere = fetch.Options{Folder: arguments[2], Keep: last, Mode: fetch.Offline, Within: func() []string { return options.Within }}
+	defer files.Guard(options.Stores, options.Single)()
 	// What is wrong with the sources is for the server to find.
 	_, _, _, err = build(context.Background(), program, time.Now(), func(_ context.Context, sources []intent.SourceRevision) error {
 		return json.NewEncoder(out).Encode(sources)

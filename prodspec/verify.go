@@ -30,7 +30,7 @@ const (
 // error that names generator, asset and field.
 func Verify(ctx context.Context, program Program, elsewhere generate.Runner, runtime loop.Runtime) (Built, error) {
 	program.Progress.EnterPass("first build")
-	first, here, _, err := build(ctx, program, runtime.Now(), nil)
+	first, firstBuilder, _, err := build(ctx, program, runtime.Now(), nil)
 	if err != nil || !first.OK() {
 		return first, err
 	}
@@ -51,7 +51,7 @@ func Verify(ctx context.Context, program Program, elsewhere generate.Runner, run
 	if at, err := source.ParseDefinition(program.Definition); err == nil && at.Git == nil {
 		program.Definition = filepath.Join(root, program.Definition)
 	}
-	second, there, _, err := build(ctx, program, runtime.Now(), nil)
+	second, secondBuilder, _, err := build(ctx, program, runtime.Now(), nil)
 	if err != nil {
 		return first, err
 	}
@@ -60,13 +60,13 @@ func Verify(ctx context.Context, program Program, elsewhere generate.Runner, run
 	}
 	if !second.OK() {
 		first.Findings = append(first.Findings, intent.Finding{
-			Rule: "verify", Severity: intent.Error, File: here.sources.file, Line: 1,
+			Rule: "verify", Severity: intent.Error, File: firstBuilder.sources.file, Line: 1,
 			Message: "it was built once, and could not be built again", Hint: "what follows was found the second time",
 		})
 		first.Findings, first.Assets = append(first.Findings, second.Findings...), nil
 		return first, nil
 	}
-	differing, err := differing(ctx, here, there)
+	differing, err := differing(ctx, firstBuilder, secondBuilder)
 	if len(differing) > 0 {
 		first.Findings, first.Assets = append(first.Findings, differing...), nil
 	}
@@ -74,25 +74,25 @@ func Verify(ctx context.Context, program Program, elsewhere generate.Runner, run
 }
 
 // differing says which members of two builds differ, and in what.
-func differing(ctx context.Context, here, there *builder) (findings []intent.Finding, err error) {
-	ids := make(map[intent.AssetID]bool, here.members.len())
-	for _, built := range []*builder{here, there} {
+func differing(ctx context.Context, firstBuilder, secondBuilder *builder) (findings []intent.Finding, err error) {
+	ids := make(map[intent.AssetID]bool, firstBuilder.members.len())
+	for _, built := range []*builder{firstBuilder, secondBuilder} {
 		for id := range built.members.all() {
 			ids[id] = true
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(ids)) {
-		was, first := here.members.get(id)
-		is, second := there.members.get(id)
-		if first && second && was.output().Digest == is.output().Digest {
+		firstMember, first := firstBuilder.members.get(id)
+		secondMember, second := secondBuilder.members.get(id)
+		if first && second && firstMember.output().Digest == secondMember.output().Digest {
 			continue
 		}
 		if len(findings) == mostDiffering {
 			break
 		}
-		m := was
+		m := firstMember
 		if !first {
-			m = is
+			m = secondMember
 		}
 		origin := originOf(m.run, m.output())
 		f := intent.Finding{
@@ -105,7 +105,7 @@ func differing(ctx context.Context, here, there *builder) (findings []intent.Fin
 		case !first:
 			f.Message = fmt.Sprintf("generator %s did not give the asset %s at first, and did when it was run again", m.run.Generator, id)
 		default:
-			if err := describe(ctx, &f, m.run.Generator, here, was, there, is); err != nil {
+			if err := describe(ctx, &f, m.run.Generator, firstBuilder, firstMember, secondBuilder, secondMember); err != nil {
 				return findings, err
 			}
 		}
@@ -115,16 +115,16 @@ func differing(ctx context.Context, here, there *builder) (findings []intent.Fin
 }
 
 // describe names the first field in which two assets differ.
-func describe(ctx context.Context, f *intent.Finding, generator string, here *builder, was member, there *builder, is member) error {
-	before, _, err := here.content(ctx, was)
+func describe(ctx context.Context, f *intent.Finding, generator string, firstBuilder *builder, firstMember member, secondBuilder *builder, secondMember member) error {
+	firstAsset, _, err := firstBuilder.content(ctx, firstMember)
 	if err != nil {
 		return err
 	}
-	after, _, err := there.content(ctx, is)
+	secondAsset, _, err := secondBuilder.content(ctx, secondMember)
 	if err != nil {
 		return err
 	}
-	fields, err := query.Differences(here.set, before, there.set, after)
+	fields, err := query.Differences(firstBuilder.set, firstAsset, secondBuilder.set, secondAsset)
 	if err != nil {
 		return err
 	}

@@ -42,18 +42,18 @@ func WrittenDocuments(ctx context.Context, program Program, now time.Time) (list
 		return nil, err
 	}
 	sources, findings := definition.SourcesOf(filepath.Base(s.file), content)
-	for _, from := range sources {
-		if from.Remote == nil || from.Remote.Git == nil || from.Remote.Git.Document == "" {
+	for _, src := range sources {
+		if src.Remote == nil || src.Remote.Git == nil || src.Remote.Git.Document == "" {
 			continue
 		}
 		if len(findings) > 0 {
 			return nil, fault.New(fault.Invalid, "%s:%d: %s", s.file, findings[0].Line, findings[0].Message).WithHint("mend the definition; until then its documents in repositories are not edited")
 		}
-		remote, err := s.resolve(*from.Remote)
+		remote, err := s.resolve(*src.Remote)
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, WrittenDocument{Name: from.Name, Git: *remote.Git})
+		list = append(list, WrittenDocument{Name: src.Name, Git: *remote.Git})
 	}
 	slices.SortFunc(list, func(a, b WrittenDocument) int { return cmp.Compare(a.Name, b.Name) })
 	return list, nil

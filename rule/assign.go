@@ -32,9 +32,9 @@ type Assignment struct {
 type Field struct {
 	set  *schema.Set
 	path string
-	// within are the fields that lead to the message that has the last one.
-	within []protoreflect.FieldDescriptor
-	last   protoreflect.FieldDescriptor
+	// parents are the fields that lead to the message that has the last one.
+	parents []protoreflect.FieldDescriptor
+	last    protoreflect.FieldDescriptor
 	// key of an entry of last, which is a map then.
 	key    string
 	entry  bool
@@ -43,8 +43,8 @@ type Field struct {
 
 // FindField finds a field by its path, such as payload.health.path or
 // payload.env["KEY"]. Invalid says what may have been meant.
-func (e *Environment) FindField(path string, of intent.TypeName) (Field, error) {
-	message, err := e.set.New(of)
+func (e *Environment) FindField(path string, payloadType intent.TypeName) (Field, error) {
+	message, err := e.set.New(payloadType)
 	if err != nil {
 		return Field{}, err
 	}
@@ -52,11 +52,11 @@ func (e *Environment) FindField(path string, of intent.TypeName) (Field, error) 
 	wrong := func(hint string, format string, arguments ...any) (Field, error) {
 		return Field{}, fault.New(fault.Invalid, "field %.200q: %s", path, fmt.Sprintf(format, arguments...)).WithHint("%s", hint)
 	}
-	rest, below := strings.CutPrefix(path, "payload.")
-	if !below {
+	rest, ok := strings.CutPrefix(path, "payload.")
+	if !ok {
 		return wrong(`write payload.replicas, or payload.env["KEY"]`, "it is not a field of the payload")
 	}
-	if names, key, is := strings.Cut(rest, "["); is {
+	if names, key, isKeyed := strings.Cut(rest, "["); isKeyed {
 		quoted, closed := strings.CutSuffix(key, "]")
 		if f.key, err = strconv.Unquote(quoted); err != nil || !closed {
 			return wrong(`write payload.env["KEY"]`, "the key is not a text in quotes")
@@ -69,7 +69,7 @@ func (e *Environment) FindField(path string, of intent.TypeName) (Field, error) 
 			if f.last.Message() == nil || f.last.IsList() || f.last.IsMap() {
 				return wrong("set it as a whole", "%s has no fields of its own", f.last.Name())
 			}
-			f.within, holder = append(f.within, f.last), f.last.Message()
+			f.parents, holder = append(f.parents, f.last), f.last.Message()
 		}
 		if f.last = holder.Fields().ByName(protoreflect.Name(name)); f.last == nil {
 			var names []string
@@ -77,8 +77,8 @@ func (e *Environment) FindField(path string, of intent.TypeName) (Field, error) 
 				names = append(names, string(holder.Fields().Get(i).Name()))
 			}
 			hint := "its fields are " + shorten(strings.Join(names, ", "))
-			if near := spell.Nearest(name, names); near != "" {
-				hint = fmt.Sprintf("did you mean %s?", near)
+			if suggestion := spell.Nearest(name, names); suggestion != "" {
+				hint = fmt.Sprintf("did you mean %s?", suggestion)
 			}
 			return wrong(hint, "no field %q of %s", shorten(name), holder.FullName())
 		}
@@ -99,14 +99,14 @@ func (f Field) Shown(asset intent.Asset) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	value, set := f.get(payload.ProtoReflect())
+	value, isSet := f.get(payload.ProtoReflect())
 	switch {
-	case !set:
+	case !isSet:
 		return "", nil
 	case f.secret:
 		return schema.Redacted, nil
 	}
-	return shown(f.kind(), value), nil
+	return display(f.kind(), value), nil
 }
 
 // Value tells different values of the field apart. It may be a secret.
@@ -115,14 +115,14 @@ func (f Field) Value(asset intent.Asset) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	value, set := f.get(payload.ProtoReflect())
-	if !set {
+	value, isSet := f.get(payload.ProtoReflect())
+	if !isSet {
 		return "", nil
 	}
 	// A message that has nothing else holds it in canonical bytes.
 	only := payload.ProtoReflect().New()
 	at := only
-	for _, field := range f.within {
+	for _, field := range f.parents {
 		at = at.Mutable(field).Message()
 	}
 	if f.entry {
@@ -140,13 +140,13 @@ func (f Field) IsSet(asset intent.Asset) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	_, set := f.get(payload.ProtoReflect())
-	return set, nil
+	_, isSet := f.get(payload.ProtoReflect())
+	return isSet, nil
 }
 
 // Assign compiles what a field of assets of a type is given.
-func (e *Environment) Assign(field Field, text string, over intent.TypeName) (*Assignment, error) {
-	p, err := e.program(text, over, Alone)
+func (e *Environment) Assign(field Field, text string, payloadType intent.TypeName) (*Assignment, error) {
+	p, err := e.program(text, payloadType, Alone)
 	if err != nil {
 		return nil, err
 	}
@@ -167,7 +167,7 @@ func (a *Assignment) Apply(asset intent.Asset, onlyUnset bool) (intent.Asset, er
 		return asset, err
 	}
 	message := payload.ProtoReflect()
-	if _, set := a.field.get(message); set && onlyUnset {
+	if _, isSet := a.field.get(message); isSet && onlyUnset {
 		return asset, nil
 	}
 	value, err := a.evaluate(asset)
@@ -176,7 +176,7 @@ func (a *Assignment) Apply(asset intent.Asset, onlyUnset bool) (intent.Asset, er
 	}
 	empty, err := a.field.put(message, value, onlyUnset)
 	if err != nil {
-		return asset, a.of(asset, "%s", err)
+		return asset, a.failf(asset, "%s", err)
 	}
 	if empty {
 		return asset, nil
@@ -189,8 +189,8 @@ func (a *Assignment) Apply(asset intent.Asset, onlyUnset bool) (intent.Asset, er
 }
 
 // get the value, and whether it is set.
-func (f Field) get(message protoreflect.Message) (value protoreflect.Value, set bool) {
-	for _, field := range f.within {
+func (f Field) get(message protoreflect.Message) (value protoreflect.Value, isSet bool) {
+	for _, field := range f.parents {
 		if !message.Has(field) {
 			return value, false
 		}
@@ -208,12 +208,12 @@ func (f Field) get(message protoreflect.Message) (value protoreflect.Value, set 
 }
 
 // put the value where the path leads. With fill, an empty one is not put.
-func (f Field) put(message protoreflect.Message, given ref.Val, fill bool) (empty bool, err error) {
+func (f Field) put(message protoreflect.Message, celValue ref.Val, fill bool) (empty bool, err error) {
 	scratch := message
-	for _, field := range f.within {
+	for _, field := range f.parents {
 		scratch = scratch.NewField(field).Message()
 	}
-	value, err := f.kind().value(given, func() protoreflect.Value {
+	value, err := f.kind().value(celValue, func() protoreflect.Value {
 		if f.entry {
 			return scratch.NewField(f.last).Map().NewValue()
 		}
@@ -223,7 +223,7 @@ func (f Field) put(message protoreflect.Message, given ref.Val, fill bool) (empt
 		return err == nil, err
 	}
 	at := message
-	for _, field := range f.within {
+	for _, field := range f.parents {
 		at = at.Mutable(field).Message()
 	}
 	if f.entry {
@@ -265,133 +265,133 @@ func (k kind) name() string {
 }
 
 // takes reports whether values of a type of CEL may be the field's.
-func (k kind) takes(given *cel.Type) bool {
-	if given.Kind() == types.DynKind || given.Kind() == types.AnyKind || given.Kind() == types.TypeParamKind {
+func (k kind) takes(celType *cel.Type) bool {
+	if celType.Kind() == types.DynKind || celType.Kind() == types.AnyKind || celType.Kind() == types.TypeParamKind {
 		return true
 	}
 	switch {
 	case k.list:
-		return given.Kind() == types.ListKind && (len(given.Parameters()) == 0 || kind{field: k.field}.takes(given.Parameters()[0]))
+		return celType.Kind() == types.ListKind && (len(celType.Parameters()) == 0 || kind{field: k.field}.takes(celType.Parameters()[0]))
 	case k.entries:
-		return given.Kind() == types.MapKind &&
-			(len(given.Parameters()) < 2 || kind{field: k.field.MapKey()}.takes(given.Parameters()[0]) && kind{field: k.field.MapValue()}.takes(given.Parameters()[1]))
+		return celType.Kind() == types.MapKind &&
+			(len(celType.Parameters()) < 2 || kind{field: k.field.MapKey()}.takes(celType.Parameters()[0]) && kind{field: k.field.MapValue()}.takes(celType.Parameters()[1]))
 	}
-	number := given.Kind() == types.IntKind || given.Kind() == types.UintKind
+	number := celType.Kind() == types.IntKind || celType.Kind() == types.UintKind
 	switch k.field.Kind() {
 	case protoreflect.BoolKind:
-		return given.Kind() == types.BoolKind
+		return celType.Kind() == types.BoolKind
 	case protoreflect.StringKind:
-		return given.Kind() == types.StringKind
+		return celType.Kind() == types.StringKind
 	case protoreflect.BytesKind:
-		return given.Kind() == types.BytesKind
+		return celType.Kind() == types.BytesKind
 	case protoreflect.EnumKind:
-		return number || given.Kind() == types.StringKind
+		return number || celType.Kind() == types.StringKind
 	case protoreflect.FloatKind, protoreflect.DoubleKind:
-		return number || given.Kind() == types.DoubleKind
+		return number || celType.Kind() == types.DoubleKind
 	case protoreflect.MessageKind, protoreflect.GroupKind:
 		switch k.field.Message().FullName() {
 		case "google.protobuf.Duration":
-			return given.Kind() == types.DurationKind
+			return celType.Kind() == types.DurationKind
 		case "google.protobuf.Timestamp":
-			return given.Kind() == types.TimestampKind
+			return celType.Kind() == types.TimestampKind
 		}
-		return given.Kind() == types.StructKind && given.TypeName() == string(k.field.Message().FullName())
+		return celType.Kind() == types.StructKind && celType.TypeName() == string(k.field.Message().FullName())
 	}
 	return number
 }
 
 // value of CEL as the field's. New makes an empty list, map or message of it.
-func (k kind) value(given ref.Val, fresh func() protoreflect.Value) (protoreflect.Value, error) {
-	refused := fault.New(fault.Invalid, "gives %s, and the field is %s", given.Type().TypeName(), k.name())
+func (k kind) value(celValue ref.Val, fresh func() protoreflect.Value) (protoreflect.Value, error) {
+	refused := fault.New(fault.Invalid, "gives %s, and the field is %s", celValue.Type().TypeName(), k.name())
 	switch {
 	case k.list:
-		list, ok := given.(traits.Lister)
+		list, ok := celValue.(traits.Lister)
 		if !ok {
 			return protoreflect.Value{}, refused
 		}
-		made := fresh()
+		result := fresh()
 		for i := list.Iterator(); i.HasNext() == types.True; {
-			element, err := kind{field: k.field}.value(i.Next(), made.List().NewElement)
+			element, err := kind{field: k.field}.value(i.Next(), result.List().NewElement)
 			if err != nil {
-				return made, err
+				return result, err
 			}
-			made.List().Append(element)
+			result.List().Append(element)
 		}
-		return made, nil
+		return result, nil
 	case k.entries:
-		entries, ok := given.(traits.Mapper)
+		entries, ok := celValue.(traits.Mapper)
 		if !ok {
 			return protoreflect.Value{}, refused
 		}
-		made := fresh()
+		result := fresh()
 		for i := entries.Iterator(); i.HasNext() == types.True; {
 			name := i.Next()
 			key, err := kind{field: k.field.MapKey()}.scalar(name)
 			if err != nil {
-				return made, err
+				return result, err
 			}
-			value, err := kind{field: k.field.MapValue()}.value(entries.Get(name), made.Map().NewValue)
+			value, err := kind{field: k.field.MapValue()}.value(entries.Get(name), result.Map().NewValue)
 			if err != nil {
-				return made, err
+				return result, err
 			}
-			made.Map().Set(key.MapKey(), value)
+			result.Map().Set(key.MapKey(), value)
 		}
-		return made, nil
+		return result, nil
 	case k.field.Message() == nil:
-		return k.scalar(given)
+		return k.scalar(celValue)
 	}
 	var message proto.Message
-	switch given := given.(type) {
+	switch celValue := celValue.(type) {
 	case types.Duration:
-		message = durationpb.New(given.Duration)
+		message = durationpb.New(celValue.Duration)
 	case types.Timestamp:
-		message = timestamppb.New(given.Time)
+		message = timestamppb.New(celValue.Time)
 	default:
-		message, _ = given.Value().(proto.Message)
+		message, _ = celValue.Value().(proto.Message)
 	}
 	if message == nil || message.ProtoReflect().Descriptor().FullName() != k.field.Message().FullName() {
 		return protoreflect.Value{}, refused
 	}
-	made := fresh()
+	result := fresh()
 	wire, err := proto.Marshal(message)
 	if err == nil {
-		err = proto.Unmarshal(wire, made.Message().Interface())
+		err = proto.Unmarshal(wire, result.Message().Interface())
 	}
-	return made, err
+	return result, err
 }
 
 // scalar values: numbers must fit the field.
-func (k kind) scalar(given ref.Val) (protoreflect.Value, error) {
-	gives := given.Type().TypeName()
-	if number, is := whole(given); is { // A text may be a secret.
+func (k kind) scalar(celValue ref.Val) (protoreflect.Value, error) {
+	gives := celValue.Type().TypeName()
+	if number, isWhole := whole(celValue); isWhole { // A text may be a secret.
 		gives = fmt.Sprint(number)
 	}
 	refused := fault.New(fault.Invalid, "gives %s, and the field is %s", gives, k.name())
 	switch k.field.Kind() {
 	case protoreflect.BoolKind:
-		if truth, ok := given.(types.Bool); ok {
+		if truth, ok := celValue.(types.Bool); ok {
 			return protoreflect.ValueOfBool(bool(truth)), nil
 		}
 	case protoreflect.StringKind:
-		if text, ok := given.(types.String); ok {
+		if text, ok := celValue.(types.String); ok {
 			return protoreflect.ValueOfString(string(text)), nil
 		}
 	case protoreflect.BytesKind:
-		if bytes, ok := given.(types.Bytes); ok {
+		if bytes, ok := celValue.(types.Bytes); ok {
 			return protoreflect.ValueOfBytes(bytes), nil
 		}
 	case protoreflect.EnumKind:
-		if text, ok := given.(types.String); ok {
+		if text, ok := celValue.(types.String); ok {
 			if value := k.field.Enum().Values().ByName(protoreflect.Name(text)); value != nil {
 				return protoreflect.ValueOfEnum(value.Number()), nil
 			}
 			return protoreflect.Value{}, refused
 		}
-		if number, ok := whole(given); ok && number >= math.MinInt32 && number <= math.MaxInt32 {
+		if number, ok := whole(celValue); ok && number >= math.MinInt32 && number <= math.MaxInt32 {
 			return protoreflect.ValueOfEnum(protoreflect.EnumNumber(number)), nil
 		}
 	case protoreflect.FloatKind, protoreflect.DoubleKind:
-		number, ok := given.ConvertToType(types.DoubleType).(types.Double)
+		number, ok := celValue.ConvertToType(types.DoubleType).(types.Double)
 		if ok && k.field.Kind() == protoreflect.FloatKind {
 			return protoreflect.ValueOfFloat32(float32(number)), nil
 		}
@@ -399,19 +399,19 @@ func (k kind) scalar(given ref.Val) (protoreflect.Value, error) {
 			return protoreflect.ValueOfFloat64(float64(number)), nil
 		}
 	case protoreflect.Uint64Kind, protoreflect.Fixed64Kind:
-		if number, ok := given.ConvertToType(types.UintType).(types.Uint); ok {
+		if number, ok := celValue.ConvertToType(types.UintType).(types.Uint); ok {
 			return protoreflect.ValueOfUint64(uint64(number)), nil
 		}
 	case protoreflect.Uint32Kind, protoreflect.Fixed32Kind:
-		if number, ok := whole(given); ok && number >= 0 && number <= math.MaxUint32 {
+		if number, ok := whole(celValue); ok && number >= 0 && number <= math.MaxUint32 {
 			return protoreflect.ValueOfUint32(uint32(number)), nil
 		}
 	case protoreflect.Int32Kind, protoreflect.Sint32Kind, protoreflect.Sfixed32Kind:
-		if number, ok := whole(given); ok && number >= math.MinInt32 && number <= math.MaxInt32 {
+		if number, ok := whole(celValue); ok && number >= math.MinInt32 && number <= math.MaxInt32 {
 			return protoreflect.ValueOfInt32(int32(number)), nil
 		}
 	case protoreflect.Int64Kind, protoreflect.Sint64Kind, protoreflect.Sfixed64Kind:
-		if number, ok := whole(given); ok {
+		if number, ok := whole(celValue); ok {
 			return protoreflect.ValueOfInt64(number), nil
 		}
 	}
@@ -419,12 +419,12 @@ func (k kind) scalar(given ref.Val) (protoreflect.Value, error) {
 }
 
 // whole number of CEL.
-func whole(given ref.Val) (int64, bool) {
-	switch given := given.(type) {
+func whole(celValue ref.Val) (int64, bool) {
+	switch celValue := celValue.(type) {
 	case types.Int:
-		return int64(given), true
+		return int64(celValue), true
 	case types.Uint:
-		return int64(given), given <= math.MaxInt64
+		return int64(celValue), celValue <= math.MaxInt64
 	}
 	return 0, false
 }
@@ -466,8 +466,8 @@ func zero(field protoreflect.FieldDescriptor) protoreflect.Value {
 	return protoreflect.ValueOfInt64(0)
 }
 
-// shown is a value for people. It is bounded.
-func shown(k kind, value protoreflect.Value) string {
+// display is a value for people. It is bounded.
+func display(k kind, value protoreflect.Value) string {
 	switch {
 	case k.list:
 		return fmt.Sprintf("%d entries", value.List().Len())

@@ -75,49 +75,49 @@ func (e *Environment) declare(variables ...cel.EnvOption) (*cel.Env, error) {
 }
 
 // environment has a payload of the type, and what the view adds.
-func (e *Environment) environment(over intent.TypeName, view View) (*cel.Env, error) {
+func (e *Environment) environment(payloadType intent.TypeName, view View) (*cel.Env, error) {
 	base, err := e.base()
 	if err != nil {
 		return nil, err
 	}
 	e.lock.Lock()
 	defer e.lock.Unlock()
-	key := source{over: over, view: view}
-	if known := e.over[key]; known != nil {
-		return known, nil
+	key := source{payloadType: payloadType, view: view}
+	if cached := e.environments[key]; cached != nil {
+		return cached, nil
 	}
 	payload := cel.DynType
-	if over != "" {
-		if _, err := e.set.New(over); err != nil {
+	if payloadType != "" {
+		if _, err := e.set.New(payloadType); err != nil {
 			return nil, err
 		}
-		payload = cel.ObjectType(string(over))
+		payload = cel.ObjectType(string(payloadType))
 	}
 	env, err := base.Extend(append(view.declares(base), cel.Variable("payload", payload))...)
 	if err != nil {
-		return nil, fault.New(fault.Internal, "cannot prepare expressions over assets of type %q: %w", over, err)
+		return nil, fault.New(fault.Internal, "cannot prepare expressions over assets of type %q: %w", payloadType, err)
 	}
-	e.over[key] = env
+	e.environments[key] = env
 	return env, nil
 }
 
 // program finds or compiles.
-func (e *Environment) program(text string, over intent.TypeName, view View) (*program, error) {
-	key := source{text, over, view}
+func (e *Environment) program(text string, payloadType intent.TypeName, view View) (*program, error) {
+	key := source{text, payloadType, view}
 	e.lock.Lock()
-	known := e.compiled.get(key)
+	cached := e.compiled.get(key)
 	e.lock.Unlock()
-	if known != nil {
-		return known, nil
+	if cached != nil {
+		return cached, nil
 	}
-	made, err := e.compile(key)
+	compiled, err := e.compile(key)
 	if err != nil {
 		return nil, err
 	}
 	e.lock.Lock()
 	defer e.lock.Unlock()
-	e.compiled.put(made)
-	return made, nil
+	e.compiled.put(compiled)
+	return compiled, nil
 }
 
 // compile turns a text into a program.
@@ -126,7 +126,7 @@ func (e *Environment) compile(key source) (*program, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &program{source: key, set: e.set, names: key.view.names(), fixed: key.over, tree: parsed.NativeRep()}
+	p := &program{source: key, set: e.set, names: key.view.names(), fixed: key.payloadType, tree: parsed.NativeRep()}
 	return p, e.plan(p, parsed)
 }
 
@@ -168,8 +168,8 @@ func (e *Environment) plan(p *program, parsed *cel.Ast) error {
 func (p *program) planIn(env *cel.Env, parsed *cel.Ast) error {
 	checked, issues := env.Check(parsed)
 	// A check tells of 100 mistakes at most.
-	for round := 0; hasErrors(issues); round++ {
-		if round == maxRounds || !p.mixNumbers(issues) {
+	for attempt := 0; hasErrors(issues); attempt++ {
+		if attempt == maxRounds || !p.mixNumbers(issues) {
 			return p.explain(issues)
 		}
 		checked, issues = env.Check(parsed)

@@ -20,16 +20,16 @@ func IsDeprecated(field protoreflect.FieldDescriptor) bool {
 // Deprecated lists the deprecated fields that an expression over assets of a type
 // reads, by their full names; empty: of the type that it asks for, as far as it
 // does. What is no expression reads none.
-func (e *Environment) Deprecated(text string, over intent.TypeName) (found []string) {
-	parsed, err := e.parse(source{text: text, over: over})
+func (e *Environment) Deprecated(text string, payloadType intent.TypeName) (names []string) {
+	parsed, err := e.parse(source{text: text, payloadType: payloadType})
 	if err != nil {
 		return nil
 	}
-	p := &program{source: source{text: text, over: over}, set: e.set, names: variableNames, fixed: over, tree: parsed.NativeRep()}
+	p := &program{source: source{text: text, payloadType: payloadType}, set: e.set, names: variableNames, fixed: payloadType, tree: parsed.NativeRep()}
 	_ = p.resolveNames() // What it cannot resolve is of no known type.
 	ast.PreOrderVisit(p.tree.Expr(), ast.NewExprVisitor(func(node ast.Expr) {
-		left, right, is := comparison(node, operators.Equals)
-		if p.fixed != "" || !is || !isVariable(left, "type") {
+		left, right, ok := comparison(node, operators.Equals)
+		if p.fixed != "" || !ok || !isVariable(left, "type") {
 			return
 		}
 		name, _ := textLiteral(right)
@@ -50,9 +50,9 @@ func (e *Environment) Deprecated(text string, over intent.TypeName) (found []str
 		if len(fields) == 0 || slices.ContainsFunc(fields, func(f protoreflect.FieldDescriptor) bool { return !IsDeprecated(f) }) {
 			return
 		}
-		if name := string(fields[0].FullName()); !slices.Contains(found, name) {
-			found = append(found, name)
+		if name := string(fields[0].FullName()); !slices.Contains(names, name) {
+			names = append(names, name)
 		}
 	}))
-	return found
+	return names
 }

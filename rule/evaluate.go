@@ -34,7 +34,7 @@ func (p *program) evaluate(asset intent.Asset) (ref.Val, error) {
 
 // measured evaluates, with what the view adds, and says what it cost.
 func (p *program) measured(asset intent.Asset, added map[string]any) (ref.Val, int, error) {
-	variables := &variables{set: p.set, asset: asset, known: added}
+	variables := &variables{set: p.set, asset: asset, values: added}
 	if p.fixed != "" && asset.Payload.Type != p.fixed {
 		err := fault.New(fault.Invalid, "expression %.200q is over assets of type %s; %s is a %s: it %w", p.text, p.fixed, asset.ID, asset.Payload.Type, errNoValue)
 		return nil, 0, err
@@ -82,9 +82,9 @@ func shorten(text string) string {
 
 // variables finds the values of variables when they are asked for.
 type variables struct {
-	set   *schema.Set
-	asset intent.Asset
-	known map[string]any
+	set    *schema.Set
+	asset  intent.Asset
+	values map[string]any
 	// unreadable says that the asset itself is broken.
 	unreadable error
 }
@@ -100,8 +100,8 @@ func (v *variables) ResolveName(name string) (any, bool) {
 	case "type":
 		return string(v.asset.Payload.Type), true
 	}
-	if known, ok := v.known[name]; ok {
-		return known, true
+	if cached, ok := v.values[name]; ok {
+		return cached, true
 	}
 	find, ok := finders[name]
 	if !ok {
@@ -114,10 +114,10 @@ func (v *variables) ResolveName(name string) (any, bool) {
 		}
 		value = types.WrapErr(err)
 	}
-	if v.known == nil {
-		v.known = map[string]any{}
+	if v.values == nil {
+		v.values = map[string]any{}
 	}
-	v.known[name] = value
+	v.values[name] = value
 	return value, true
 }
 

@@ -25,24 +25,24 @@ func (p *program) at(node ast.Expr, format string, arguments ...any) *fault.Erro
 
 // wrap places an error that is about a literal; it keeps the hint.
 func (p *program) wrap(node ast.Expr, err error) error {
-	known, ok := err.(*fault.Error)
+	cause, ok := err.(*fault.Error)
 	if !ok {
 		return p.at(node, "%s", shorten(err.Error()))
 	}
-	placed := p.at(node, "%s", shorten(known.Message))
-	placed.Hint = known.Hint
+	placed := p.at(node, "%s", shorten(cause.Message))
+	placed.Hint = cause.Hint
 	return placed
 }
 
 func (p *program) wrong(place common.Location, problem string) *fault.Error {
-	where := ""
+	position := ""
 	switch {
 	case place.Line() > 1 || strings.Contains(p.text, "\n") && place.Line() == 1:
-		where = fmt.Sprintf(", line %d, column %d", place.Line(), place.Column()+1)
+		position = fmt.Sprintf(", line %d, column %d", place.Line(), place.Column()+1)
 	case place.Line() == 1:
-		where = fmt.Sprintf(", column %d", place.Column()+1)
+		position = fmt.Sprintf(", column %d", place.Column()+1)
 	}
-	return fault.New(fault.Invalid, "expression %.200q%s: %s", p.text, where, problem)
+	return fault.New(fault.Invalid, "expression %.200q%s: %s", p.text, position, problem)
 }
 
 // invalid is an error of the whole expression.
@@ -72,21 +72,21 @@ var (
 func (p *program) explain(issues *cel.Issues) error {
 	first := issues.Errors()[0]
 	message := strings.Join(strings.Fields(first.Message), " ")
-	if found := undeclared.FindStringSubmatch(message); found != nil {
-		return p.undeclared(first.Location, found[1])
+	if match := undeclared.FindStringSubmatch(message); match != nil {
+		return p.undeclared(first.Location, match[1])
 	}
-	if found := overloaded.FindStringSubmatch(message); found != nil {
-		name := strings.Trim(found[1], "_@")
-		problem := p.wrong(first.Location, fmt.Sprintf("%q does not work on %s", name, shorten(found[2])))
-		if mixed.MatchString(found[2]) {
+	if match := overloaded.FindStringSubmatch(message); match != nil {
+		name := strings.Trim(match[1], "_@")
+		problem := p.wrong(first.Location, fmt.Sprintf("%q does not work on %s", name, shorten(match[2])))
+		if mixed.MatchString(match[2]) {
 			return problem.WithHint("numbers of different kinds can be compared; to calculate with them, convert them by int(…) or double(…)")
 		}
 		return problem
 	}
-	if found := unfielded.FindStringSubmatch(message); found != nil {
-		problem := p.wrong(first.Location, fmt.Sprintf("no field %q", shorten(found[1])))
-		if near := spell.Nearest(found[1], viewFields()); near != "" {
-			return problem.WithHint("did you mean %s?", near)
+	if match := unfielded.FindStringSubmatch(message); match != nil {
+		problem := p.wrong(first.Location, fmt.Sprintf("no field %q", shorten(match[1])))
+		if suggestion := spell.Nearest(match[1], viewFields()); suggestion != "" {
+			return problem.WithHint("did you mean %s?", suggestion)
 		}
 		return problem
 	}
@@ -106,13 +106,13 @@ var habits = map[string]string{
 
 var stumbled = regexp.MustCompile(`'(?:\\.|[^'])*'`)
 
-func (p *program) syntax(place common.Location, found string) error {
-	found, _, _ = strings.Cut(found, " expecting ")
-	if strings.HasSuffix(found, "'<EOF>'") {
+func (p *program) syntax(place common.Location, message string) error {
+	message, _, _ = strings.Cut(message, " expecting ")
+	if strings.HasSuffix(message, "'<EOF>'") {
 		return p.wrong(place, "it is not CEL: it ends too early")
 	}
-	problem := p.wrong(place, "it is not CEL: "+shorten(found))
-	if hint := habits[strings.Trim(stumbled.FindString(found), "' ")]; hint != "" {
+	problem := p.wrong(place, "it is not CEL: "+shorten(message))
+	if hint := habits[strings.Trim(stumbled.FindString(message), "' ")]; hint != "" {
 		return problem.WithHint("%s", hint)
 	}
 	return problem
@@ -122,8 +122,8 @@ func (p *program) undeclared(place common.Location, name string) error {
 	problem := p.wrong(place, fmt.Sprintf("nothing is named %q", shorten(name)))
 	candidates := append([]string{"has", "size", "startsWith", "endsWith", "contains", "matches", "exists", "all", "filter", "map", "int", "double", "string",
 		"split", "join", "replace", "substring", "lowerAscii", "upperAscii", "trim", "true", "false"}, p.names...)
-	if near := spell.Nearest(name, candidates); near != "" {
-		return problem.WithHint("did you mean %s?", near)
+	if suggestion := spell.Nearest(name, candidates); suggestion != "" {
+		return problem.WithHint("did you mean %s?", suggestion)
 	}
 	if p.view == overAll && slices.Contains(variableNames, name) {
 		return problem.WithHint("over the whole, assets are seen through count(…), sum(…), min(…) and max(…)")

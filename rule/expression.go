@@ -16,8 +16,8 @@ type Expression struct{ *program }
 
 // Compile compiles an expression over assets of one payload type; empty: of
 // any, whose fields are then found when it is evaluated.
-func (e *Environment) Compile(text string, over intent.TypeName) (*Expression, error) {
-	program, err := e.program(text, over, Alone)
+func (e *Environment) Compile(text string, payloadType intent.TypeName) (*Expression, error) {
+	program, err := e.program(text, payloadType, Alone)
 	if err != nil {
 		return nil, err
 	}
@@ -39,10 +39,10 @@ func (x *Expression) Number(asset intent.Asset) (float64, error) {
 	case types.Double:
 		number = float64(value)
 	default:
-		return 0, x.of(asset, "gives %s, not a number", value.Type().TypeName())
+		return 0, x.failf(asset, "gives %s, not a number", value.Type().TypeName())
 	}
 	if math.IsNaN(number) || math.IsInf(number, 0) || number < 0 {
-		return 0, x.of(asset, "gives %v, not a finite number of at least 0", number)
+		return 0, x.failf(asset, "gives %v, not a finite number of at least 0", number)
 	}
 	return number + 0, nil // No negative zero.
 }
@@ -67,7 +67,7 @@ func (x *Expression) Text(asset intent.Asset) (string, error) {
 			return strconv.FormatFloat(number, 'f', -1, 64), nil
 		}
 	}
-	return "", x.of(asset, "gives %s, not a text", value.Type().TypeName()).WithHint("string(…) writes other values out")
+	return "", x.failf(asset, "gives %s, not a text", value.Type().TypeName()).WithHint("string(…) writes other values out")
 }
 
 // Bool evaluates to a truth value.
@@ -78,13 +78,13 @@ func (x *Expression) Bool(asset intent.Asset) (bool, error) {
 	}
 	truth, ok := value.(types.Bool)
 	if !ok {
-		return false, x.of(asset, "gives %s, not a truth value", value.Type().TypeName())
+		return false, x.failf(asset, "gives %s, not a truth value", value.Type().TypeName())
 	}
 	return bool(truth), nil
 }
 
-// of is an error in evaluating the expression for an asset.
-func (p *program) of(asset intent.Asset, format string, arguments ...any) *fault.Error {
+// failf is an error in evaluating the expression for an asset.
+func (p *program) failf(asset intent.Asset, format string, arguments ...any) *fault.Error {
 	return p.fails(asset, &EvaluationError{Problem: fmt.Sprintf(format, arguments...)})
 }
 

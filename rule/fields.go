@@ -25,8 +25,8 @@ func (p *program) checkFields() error {
 }
 
 func (p *program) checkField(node ast.Expr) error {
-	holders, known := p.holders(node.AsSelect().Operand())
-	if !known {
+	holders, ok := p.holders(node.AsSelect().Operand())
+	if !ok {
 		return nil
 	}
 	field := node.AsSelect().FieldName()
@@ -39,13 +39,13 @@ func (p *program) checkField(node ast.Expr) error {
 	if slices.Contains(names, field) {
 		return nil
 	}
-	of := "any type"
+	owner := "any type"
 	if len(holders) == 1 {
-		of = string(holders[0].FullName())
+		owner = string(holders[0].FullName())
 	}
-	problem := p.at(node, "no field %q of %s", shorten(field), of)
-	if near := spell.Nearest(field, names); near != "" {
-		return problem.WithHint("did you mean %s?", near)
+	problem := p.at(node, "no field %q of %s", shorten(field), owner)
+	if suggestion := spell.Nearest(field, names); suggestion != "" {
+		return problem.WithHint("did you mean %s?", suggestion)
 	}
 	if len(holders) == 1 && len(names) > 0 {
 		return problem.WithHint("its fields are %s", shorten(strings.Join(names, ", ")))
@@ -55,14 +55,14 @@ func (p *program) checkField(node ast.Expr) error {
 
 // holders are the messages that a value may be; known is false when it may be
 // anything else.
-func (p *program) holders(node ast.Expr) (found []protoreflect.MessageDescriptor, known bool) {
+func (p *program) holders(node ast.Expr) (messages []protoreflect.MessageDescriptor, ok bool) {
 	if isVariable(node, "payload") {
 		if p.fixed != "" {
-			found = p.descriptors(p.fixed)
+			messages = p.descriptors(p.fixed)
 		} else {
-			found = p.everyMessage()
+			messages = p.everyMessage()
 		}
-		return found, len(found) > 0
+		return messages, len(messages) > 0
 	}
 	if node.Kind() != ast.SelectKind || node.AsSelect().IsTestOnly() {
 		return nil, false
@@ -73,11 +73,11 @@ func (p *program) holders(node ast.Expr) (found []protoreflect.MessageDescriptor
 		if err != nil {
 			return nil, false
 		}
-		found = p.descriptors(name)
-		return found, len(found) > 0
+		messages = p.descriptors(name)
+		return messages, len(messages) > 0
 	}
-	holders, known := p.holders(selection.Operand())
-	if !known {
+	holders, ok := p.holders(selection.Operand())
+	if !ok {
 		return nil, false
 	}
 	for _, holder := range holders {
@@ -88,9 +88,9 @@ func (p *program) holders(node ast.Expr) (found []protoreflect.MessageDescriptor
 		if field.Message() == nil || field.IsList() || field.IsMap() || strings.HasPrefix(string(field.Message().FullName()), "google.protobuf.") {
 			return nil, false
 		}
-		found = append(found, field.Message())
+		messages = append(messages, field.Message())
 	}
-	return found, len(found) > 0
+	return messages, len(messages) > 0
 }
 
 func (p *program) descriptors(name intent.TypeName) []protoreflect.MessageDescriptor {
@@ -102,16 +102,16 @@ func (p *program) descriptors(name intent.TypeName) []protoreflect.MessageDescri
 }
 
 // everyMessage of the set may be a payload, but for those of others.
-func (p *program) everyMessage() (found []protoreflect.MessageDescriptor) {
+func (p *program) everyMessage() (all []protoreflect.MessageDescriptor) {
 	p.set.Descriptors().RangeFiles(func(file protoreflect.FileDescriptor) bool {
 		if strings.HasPrefix(string(file.Package()), "google.") || strings.HasPrefix(string(file.Package()), "buf.") {
 			return true
 		}
 		messages := file.Messages()
 		for i := range messages.Len() {
-			found = append(found, messages.Get(i))
+			all = append(all, messages.Get(i))
 		}
 		return true
 	})
-	return found
+	return all
 }

@@ -162,10 +162,10 @@ func guardMatch(call interpreter.InterpretableCall) (interpreter.InterpretableV2
 	}
 	// Under its own name, cel-go would replace it by one that has no limit.
 	renamed := interpreter.NewCall(call.ID(), boundedMatches, "", call.Args(), nil)
-	return guarded(renamed, func(in, _ ref.Val) ref.Val {
-		text, ok := in.(types.String)
+	return guarded(renamed, func(input, _ ref.Val) ref.Val {
+		text, ok := input.(types.String)
 		if !ok {
-			return types.MaybeNoSuchOverloadErr(in)
+			return types.MaybeNoSuchOverloadErr(input)
 		}
 		if len(text)*size > maxSteps {
 			return refuse("matching %d bytes with this pattern", len(text))

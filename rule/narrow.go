@@ -193,18 +193,18 @@ func (p *program) indexedField(node ast.Expr) (path string, field protoreflect.F
 // keyed is the path of an entry of an indexed map.
 func (p *program) keyed(node ast.Expr, key string) (path string, field protoreflect.FieldDescriptor) {
 	var name intent.TypeName
-	var in string
+	var fieldName string
 	switch {
 	case isVariable(node, "labels"):
-		name, in = "lehr.intent.v1.Labels", "labels"
+		name, fieldName = "lehr.intent.v1.Labels", "labels"
 	case isVariable(node, "scopes"):
-		name, in = "lehr.intent.v1.ImpactedScope", "scopes"
+		name, fieldName = "lehr.intent.v1.ImpactedScope", "scopes"
 	case node.Kind() == ast.SelectKind && !node.AsSelect().IsTestOnly():
-		found, ok := p.messageOf(node.AsSelect().Operand())
+		messageName, ok := p.messageOf(node.AsSelect().Operand())
 		if !ok {
 			return "", nil
 		}
-		name, in = found, node.AsSelect().FieldName()
+		name, fieldName = messageName, node.AsSelect().FieldName()
 	default:
 		return "", nil
 	}
@@ -212,11 +212,11 @@ func (p *program) keyed(node ast.Expr, key string) (path string, field protorefl
 	if len(descriptor) == 0 {
 		return "", nil
 	}
-	field = descriptor[0].Fields().ByName(protoreflect.Name(in))
+	field = descriptor[0].Fields().ByName(protoreflect.Name(fieldName))
 	if field == nil || !field.IsMap() || field.MapKey().Kind() != protoreflect.StringKind {
 		return "", nil
 	}
-	return p.path(fmt.Sprintf("%s.%s[%s]", name, in, strconv.Quote(key))), field.MapValue()
+	return p.path(fmt.Sprintf("%s.%s[%s]", name, fieldName, strconv.Quote(key))), field.MapValue()
 }
 
 // messageOf is the type of payload, where it is fixed, or of an addon.
@@ -258,21 +258,21 @@ func indexedText(field protoreflect.FieldDescriptor, literal ast.Expr) (text str
 	return "", false
 }
 
-func numberText(field protoreflect.FieldDescriptor, text string, kept bool) (string, bool) {
+func numberText(field protoreflect.FieldDescriptor, text string, indexed bool) (string, bool) {
 	switch field.Kind() {
 	case protoreflect.EnumKind:
 		number, err := strconv.ParseInt(text, 10, 32)
 		if err != nil {
 			return "", false
 		}
-		if known := field.Enum().Values().ByNumber(protoreflect.EnumNumber(number)); known != nil {
-			text = string(known.Name())
+		if enumValue := field.Enum().Values().ByNumber(protoreflect.EnumNumber(number)); enumValue != nil {
+			text = string(enumValue.Name())
 		}
-		return text, kept
+		return text, indexed
 	case protoreflect.Int32Kind, protoreflect.Sint32Kind, protoreflect.Sfixed32Kind,
 		protoreflect.Int64Kind, protoreflect.Sint64Kind, protoreflect.Sfixed64Kind,
 		protoreflect.Uint32Kind, protoreflect.Fixed32Kind, protoreflect.Uint64Kind, protoreflect.Fixed64Kind:
-		return text, kept
+		return text, indexed
 	}
 	return "", false
 }

@@ -34,11 +34,11 @@ func newNotices(names ...string) (*cel.Env, error) {
 		cel.ASTValidators(cel.ValidateDurationLiterals(), cel.ValidateTimestampLiterals()),
 	}, textFunctions()...)
 	for _, name := range names {
-		of := cel.ObjectType(string(report.ProtoReflect().Descriptor().FullName()))
+		objectType := cel.ObjectType(string(report.ProtoReflect().Descriptor().FullName()))
 		if name == "partition" {
-			of = cel.ObjectType(string(partition.ProtoReflect().Descriptor().FullName()))
+			objectType = cel.ObjectType(string(partition.ProtoReflect().Descriptor().FullName()))
 		}
-		options = append(options, cel.Variable(name, of))
+		options = append(options, cel.Variable(name, objectType))
 	}
 	env, err := cel.NewEnv(options...)
 	if err != nil {
@@ -88,8 +88,8 @@ type Noted struct {
 }
 
 // Holds evaluates a condition.
-func (n *Notice) Holds(over Noted) (bool, error) {
-	value, err := n.evaluate(over)
+func (n *Notice) Holds(input Noted) (bool, error) {
+	value, err := n.evaluate(input)
 	truth, ok := value.(bool)
 	if err == nil && !ok {
 		err = fault.New(fault.Invalid, "%.200q gives %v, not a truth value", n.text, value)
@@ -98,22 +98,22 @@ func (n *Notice) Holds(over Noted) (bool, error) {
 }
 
 // Text evaluates to a text of one line, shortened to 300 bytes.
-func (n *Notice) Text(over Noted) (string, error) {
-	value, err := n.evaluate(over)
-	said, ok := value.(string)
+func (n *Notice) Text(input Noted) (string, error) {
+	value, err := n.evaluate(input)
+	text, ok := value.(string)
 	if err == nil && !ok {
 		err = fault.New(fault.Invalid, "%.200q gives %v, not a text", n.text, value)
 	}
-	return shorten(intent.Shown(said)), err
+	return shorten(intent.Shown(text)), err
 }
 
-func (n *Notice) evaluate(over Noted) (any, error) {
-	variables := map[string]any{"now": types.Timestamp{Time: over.Now}}
-	if over.Partition != nil {
-		variables["partition"] = over.Partition
+func (n *Notice) evaluate(input Noted) (any, error) {
+	variables := map[string]any{"now": types.Timestamp{Time: input.Now}}
+	if input.Partition != nil {
+		variables["partition"] = input.Partition
 	} else {
-		variables["report"], variables["before"] = over.Report, over.Before
-		if over.Before == nil {
+		variables["report"], variables["before"] = input.Report, input.Before
+		if input.Before == nil {
 			variables["before"] = &intentpb.NotedReport{}
 		}
 	}

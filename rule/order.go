@@ -42,11 +42,11 @@ func ordering(checked *ast.AST) *ast.AST {
 	return tree
 }
 
-func hasLoops(tree *ast.AST) (found bool) {
+func hasLoops(tree *ast.AST) (loops bool) {
 	ast.PostOrderVisit(tree.Expr(), ast.NewExprVisitor(func(node ast.Expr) {
-		found = found || loopsOverMap(tree, node)
+		loops = loops || loopsOverMap(tree, node)
 	}))
-	return found
+	return loops
 }
 
 // loopsOverMap reports whether a node is a loop, and over what may be a map.

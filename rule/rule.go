@@ -35,14 +35,14 @@ type Environment struct {
 	// base has all but the payload; over has that too.
 	base func() (*cel.Env, error)
 
-	lock     sync.Mutex
-	over     map[source]*cel.Env // by type and view
-	compiled recent
+	lock         sync.Mutex
+	environments map[source]*cel.Env // by type and view
+	compiled     recent
 }
 
 // New returns an environment for the types of a set.
 func New(set *schema.Set) *Environment {
-	e := &Environment{set: set, over: map[source]*cel.Env{}}
+	e := &Environment{set: set, environments: map[source]*cel.Env{}}
 	e.base = sync.OnceValues(e.newBase)
 	return e
 }
@@ -70,8 +70,8 @@ func (e *Environment) Filter(text string) (*Filter, error) { return e.FilterOf(t
 
 // FilterOf compiles a condition over assets of one payload type; it is false of
 // all others.
-func (e *Environment) FilterOf(text string, over intent.TypeName) (*Filter, error) {
-	program, err := e.program(text, over, Alone)
+func (e *Environment) FilterOf(text string, payloadType intent.TypeName) (*Filter, error) {
+	program, err := e.program(text, payloadType, Alone)
 	if err != nil {
 		return nil, err
 	}
@@ -123,7 +123,7 @@ func (f *Filter) Measure(asset intent.Asset) (matched bool, cost int, err error)
 	}
 	truth, ok := value.(types.Bool)
 	if !ok {
-		return false, cost, f.of(asset, "gives %s, not a truth value", value.Type().TypeName())
+		return false, cost, f.failf(asset, "gives %s, not a truth value", value.Type().TypeName())
 	}
 	return bool(truth), cost, nil
 }

@@ -27,8 +27,8 @@ func textFunctions() []cel.EnvOption {
 		cel.Function("join", cel.MemberOverload("text_join", []*cel.Type{texts, text}, text, cel.BinaryBinding(join))),
 		cel.Function("replace", cel.MemberOverload("text_replace", []*cel.Type{text, text, text}, text, cel.FunctionBinding(replace))),
 		cel.Function("substring",
-			cel.MemberOverload("text_substring_from", []*cel.Type{text, cel.IntType}, text, cel.BinaryBinding(func(v, from ref.Val) ref.Val {
-				return substring(v, from, types.Int(len([]rune(string(v.(types.String))))))
+			cel.MemberOverload("text_substring_from", []*cel.Type{text, cel.IntType}, text, cel.BinaryBinding(func(v, start ref.Val) ref.Val {
+				return substring(v, start, types.Int(len([]rune(string(v.(types.String))))))
 			})),
 			cel.MemberOverload("text_substring", []*cel.Type{text, cel.IntType, cel.IntType}, text, cel.FunctionBinding(func(v ...ref.Val) ref.Val {
 				return substring(v[0], v[1], v[2])
@@ -84,9 +84,9 @@ func replace(v ...ref.Val) ref.Val {
 	return types.String(strings.ReplaceAll(text, old, fresh))
 }
 
-func substring(v, from, to ref.Val) ref.Val {
+func substring(v, start, end ref.Val) ref.Val {
 	runes := []rune(string(v.(types.String)))
-	first, last := from.(types.Int), to.(types.Int)
+	first, last := start.(types.Int), end.(types.Int)
 	if first < 0 || last < first || last > types.Int(len(runes)) {
 		return types.NewErr("a text of %d characters has no part from %d to %d", len(runes), first, last)
 	}

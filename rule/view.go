@@ -120,8 +120,8 @@ func (w *withStructs) FindStructFieldNames(name string) ([]string, bool) {
 
 func (w *withStructs) FindStructFieldType(name, field string) (*types.FieldType, bool) {
 	if fields := structs[name]; fields != nil {
-		found := fields[field]
-		return &types.FieldType{Type: found}, found != nil
+		fieldType := fields[field]
+		return &types.FieldType{Type: fieldType}, fieldType != nil
 	}
 	return w.Provider.FindStructFieldType(name, field)
 }
@@ -169,8 +169,8 @@ type Condition struct{ *program }
 
 // Condition compiles a condition over assets of one payload type; empty: of
 // any. Invalid says where it is wrong, and what may have been meant.
-func (e *Environment) Condition(text string, over intent.TypeName, view View) (*Condition, error) {
-	p, err := e.program(text, over, view)
+func (e *Environment) Condition(text string, payloadType intent.TypeName, view View) (*Condition, error) {
+	p, err := e.program(text, payloadType, view)
 	if err != nil {
 		return nil, err
 	}
@@ -238,7 +238,7 @@ func (a Answer) body() (body any) {
 // Holds reports whether the condition is true of an asset. An error means that
 // there is no answer, which is neither.
 func (c *Condition) Holds(asset intent.Asset, added Added) (bool, error) {
-	known := map[string]any{}
+	bindings := map[string]any{}
 	switch c.view {
 	case Among:
 		for name, list := range map[string][]intent.Asset{"to": added.To, "from": added.From} {
@@ -246,24 +246,24 @@ func (c *Condition) Holds(asset intent.Asset, added Added) (bool, error) {
 			for i, neighbour := range list {
 				neighbours[i] = c.neighbour(neighbour)
 			}
-			known[name] = neighbours
+			bindings[name] = neighbours
 		}
 	case Answered:
-		known["answer"] = map[string]any{
+		bindings["answer"] = map[string]any{
 			"status": added.Answer.Status, "exit": added.Answer.Exit, "text": added.Answer.Text,
 			"body": added.Answer.body(), "rows": added.Answer.Rows,
 		}
 	}
 	if c.view == Moving {
-		known["diff"], known["facts"] = added.Push.diff(), added.Push.facts()
+		bindings["diff"], bindings["facts"] = added.Push.diff(), added.Push.facts()
 	}
-	value, _, err := c.measured(asset, known)
+	value, _, err := c.measured(asset, bindings)
 	if err != nil {
 		return false, err
 	}
 	truth, ok := value.(types.Bool)
 	if !ok {
-		return false, c.of(asset, "gives %s, not a truth value", value.Type().TypeName())
+		return false, c.failf(asset, "gives %s, not a truth value", value.Type().TypeName())
 	}
 	return bool(truth), nil
 }
@@ -286,12 +286,12 @@ func (c *Condition) Reads(variable, field string) bool {
 
 // neighbour is what is seen of an asset by another.
 func (p *program) neighbour(asset intent.Asset) map[string]any {
-	seen := map[string]any{}
-	of := &variables{set: p.set, asset: asset}
+	visible := map[string]any{}
+	vars := &variables{set: p.set, asset: asset}
 	for field := range structs[neighbourType] {
-		seen[field], _ = of.ResolveName(field)
+		visible[field], _ = vars.ResolveName(field)
 	}
-	return seen
+	return visible
 }
 
 // IsExpression tells CEL from a text for people: one that is not CEL at all, or

@@ -36,7 +36,7 @@ type Aggregate struct {
 	// Function is "count", "sum", "min" or "max".
 	Function string
 	// value, where and by are nil: 1, all, and one group.
-	value, where, by *program
+	value, filter, grouping *program
 }
 
 // Whole compiles a condition over aggregates.
@@ -54,7 +54,7 @@ func (e *Environment) Whole(text string) (*Whole, error) {
 		if first != nil || node.Kind() != ast.CallKind || node.AsCall().IsMemberFunction() || !slices.Contains(aggregating, node.AsCall().FunctionName()) {
 			return
 		}
-		made, err := e.aggregate(w.program, node)
+		aggregate, err := e.aggregate(w.program, node)
 		if err == nil && len(w.Aggregates) == maxAggregates {
 			err = w.at(node, "there are more than %d aggregates", maxAggregates).WithHint("write several rules")
 		}
@@ -63,11 +63,11 @@ func (e *Environment) Whole(text string) (*Whole, error) {
 			return
 		}
 		name, kind := fmt.Sprint("@", len(w.Aggregates)), cel.DoubleType
-		if made.Function == "count" {
+		if aggregate.Function == "count" {
 			kind = cel.IntType
 		}
 		declared = append(declared, cel.Variable(name, kind))
-		w.Aggregates, w.Keyed = append(w.Aggregates, made), w.Keyed || made.by != nil
+		w.Aggregates, w.Keyed = append(w.Aggregates, aggregate), w.Keyed || aggregate.grouping != nil
 		node.SetKindCase(nodesOf.NewIdent(node.ID(), name))
 	}))
 	if first != nil {
@@ -95,7 +95,7 @@ func (e *Environment) Whole(text string) (*Whole, error) {
 var aggregating = []string{"count", "sum", "min", "max"}
 
 // aggregate compiles a call.
-func (e *Environment) aggregate(of *program, node ast.Expr) (*Aggregate, error) {
+func (e *Environment) aggregate(parent *program, node ast.Expr) (*Aggregate, error) {
 	a := &Aggregate{Function: node.AsCall().FunctionName()}
 	arguments := node.AsCall().Args()
 	most, usage := 2, a.Function+"(payload.replicas, FILTER)"
@@ -103,7 +103,7 @@ func (e *Environment) aggregate(of *program, node ast.Expr) (*Aggregate, error) 
 		most, usage = 1, `count(type == "Job")`
 	}
 	if len(arguments) == 0 || len(arguments) > most {
-		return nil, of.at(node, "%s has %d arguments", a.Function, len(arguments)).WithHint("write %s", usage)
+		return nil, parent.at(node, "%s has %d arguments", a.Function, len(arguments)).WithHint("write %s", usage)
 	}
 	var value, filter ast.Expr
 	if a.Function == "count" {
@@ -111,7 +111,7 @@ func (e *Environment) aggregate(of *program, node ast.Expr) (*Aggregate, error) 
 	} else if value = arguments[0]; len(arguments) == 2 {
 		filter = arguments[1]
 	}
-	var by ast.Expr
+	var grouping ast.Expr
 	var rest []ast.Expr
 	if filter != nil {
 		for _, conjunct := range conjuncts(filter) {
@@ -119,8 +119,8 @@ func (e *Environment) aggregate(of *program, node ast.Expr) (*Aggregate, error) 
 			if ok && isVariable(left, "key") {
 				left, right = right, left
 			}
-			if ok && isVariable(right, "key") && by == nil {
-				by = left
+			if ok && isVariable(right, "key") && grouping == nil {
+				grouping = left
 				continue
 			}
 			rest = append(rest, conjunct)
@@ -129,29 +129,29 @@ func (e *Environment) aggregate(of *program, node ast.Expr) (*Aggregate, error) 
 	var err error
 	fixed := intent.TypeName("")
 	if len(rest) > 0 {
-		if a.where, err = e.part(of, rest, ""); err != nil {
+		if a.filter, err = e.part(parent, rest, ""); err != nil {
 			return nil, err
 		}
-		if !a.where.gives(cel.BoolType) {
-			return nil, of.at(filter, "the filter of %s gives %s, not a truth value", a.Function, a.where.output()).WithHint("write %s", usage)
+		if !a.filter.gives(cel.BoolType) {
+			return nil, parent.at(filter, "the filter of %s gives %s, not a truth value", a.Function, a.filter.output()).WithHint("write %s", usage)
 		}
-		fixed = a.where.fixed
+		fixed = a.filter.fixed
 	}
 	if value != nil {
-		if a.value, err = e.part(of, []ast.Expr{value}, fixed); err != nil {
+		if a.value, err = e.part(parent, []ast.Expr{value}, fixed); err != nil {
 			return nil, err
 		}
 	}
-	if by != nil {
-		a.by, err = e.part(of, []ast.Expr{by}, fixed)
+	if grouping != nil {
+		a.grouping, err = e.part(parent, []ast.Expr{grouping}, fixed)
 	}
 	return a, err
 }
 
 // part compiles the conjunction of nodes of an expression as one over assets.
 // The text is parsed anew, for a program changes its tree.
-func (e *Environment) part(of *program, nodes []ast.Expr, over intent.TypeName) (*program, error) {
-	parsed, err := e.parse(of.source)
+func (e *Environment) part(parent *program, nodes []ast.Expr, payloadType intent.TypeName) (*program, error) {
+	parsed, err := e.parse(parent.source)
 	if err != nil {
 		return nil, err
 	}
@@ -163,7 +163,7 @@ func (e *Environment) part(of *program, nodes []ast.Expr, over intent.TypeName) 
 		id++
 		whole = nodesOf.NewCall(id, operators.LogicalAnd, whole, byID[next.ID()])
 	}
-	p := &program{source: source{text: of.text, over: over}, set: e.set, names: variableNames, fixed: over, tree: tree}
+	p := &program{source: source{text: parent.text, payloadType: payloadType}, set: e.set, names: variableNames, fixed: payloadType, tree: tree}
 	tree.Expr().SetKindCase(whole)
 	ast.PreOrderVisit(tree.Expr(), ast.NewExprVisitor(func(node ast.Expr) {
 		if err == nil && isVariable(node, "key") {
@@ -178,14 +178,14 @@ func (e *Environment) part(of *program, nodes []ast.Expr, over intent.TypeName) 
 
 // Type that every asset which contributes has; empty: any.
 func (a *Aggregate) Type() intent.TypeName {
-	if a.where != nil {
-		return a.where.fixed
+	if a.filter != nil {
+		return a.filter.fixed
 	}
 	return ""
 }
 
 // Grouped reports whether it is counted by key.
-func (a *Aggregate) Grouped() bool { return a.by != nil }
+func (a *Aggregate) Grouped() bool { return a.grouping != nil }
 
 // Of says what an asset contributes: to which group, and how much. An asset
 // that the filter does not match, or that has no key, contributes nothing. An
@@ -194,8 +194,8 @@ func (a *Aggregate) Of(asset intent.Asset) (key string, number float64, contribu
 	if fixed := a.Type(); fixed != "" && asset.Payload.Type != fixed {
 		return "", 0, false, nil
 	}
-	if a.where != nil {
-		value, err := a.where.evaluate(asset)
+	if a.filter != nil {
+		value, err := a.filter.evaluate(asset)
 		if errors.Is(err, errNoValue) || err == nil && value != types.True {
 			return "", 0, false, nil
 		}
@@ -203,8 +203,8 @@ func (a *Aggregate) Of(asset intent.Asset) (key string, number float64, contribu
 			return "", 0, false, err
 		}
 	}
-	if a.by != nil {
-		key, err = (&Expression{a.by}).Text(asset)
+	if a.grouping != nil {
+		key, err = (&Expression{a.grouping}).Text(asset)
 		if errors.Is(err, errNoValue) {
 			return "", 0, false, nil
 		}
@@ -223,19 +223,19 @@ func (a *Aggregate) Of(asset intent.Asset) (key string, number float64, contribu
 
 // Holds judges the condition by the values of its aggregates. NaN is no value.
 func (w *Whole) Holds(key string, values []float64) (bool, error) {
-	known := map[string]any{"key": key}
+	bindings := map[string]any{"key": key}
 	for i, a := range w.Aggregates {
 		name := fmt.Sprint("@", i)
 		switch {
 		case math.IsNaN(values[i]):
-			known[name] = types.NewErr("%s of nothing has no value", a.Function)
+			bindings[name] = types.NewErr("%s of nothing has no value", a.Function)
 		case a.Function == "count":
-			known[name] = int64(values[i])
+			bindings[name] = int64(values[i])
 		default:
-			known[name] = values[i]
+			bindings[name] = values[i]
 		}
 	}
-	value, _, err := w.run.Eval(known)
+	value, _, err := w.run.Eval(bindings)
 	if err != nil {
 		return false, fault.New(fault.Invalid, "expression %.200q %w: %s", w.text, errNoValue, shorten(reason(err))).
 			WithHint("min and max of nothing have no value: ask first whether count(…) > 0")

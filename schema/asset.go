@@ -180,8 +180,8 @@ func Decode(canonical []byte) (intent.Asset, error) {
 // decodeContent reads the two fields of an Any.
 func decodeContent(b []byte) (intent.Message, error) {
 	number, url, n := consumeBytes(b)
-	name, found := bytes.CutPrefix(url, []byte(anyPrefix))
-	if n < 0 || number != 1 || !found || len(name) == 0 {
+	name, ok := bytes.CutPrefix(url, []byte(anyPrefix))
+	if n < 0 || number != 1 || !ok || len(name) == 0 {
 		return intent.Message{}, notCanonical("a message in it has no type")
 	}
 	message := intent.Message{Type: intent.TypeName(name)}
@@ -216,25 +216,25 @@ func notCanonical(format string, arguments ...any) error {
 
 // Addon decodes an asset's addon of a generated type, and reports whether
 // there is one.
-func Addon[M proto.Message](a intent.Asset, into M) (bool, error) {
-	addon, found := a.Addon(intent.TypeName(into.ProtoReflect().Descriptor().FullName()))
-	if !found {
+func Addon[M proto.Message](a intent.Asset, target M) (bool, error) {
+	addon, ok := a.Addon(intent.TypeName(target.ProtoReflect().Descriptor().FullName()))
+	if !ok {
 		return false, nil
 	}
-	return true, decodeInto(a.ID, addon, into)
+	return true, decodeInto(a.ID, addon, target)
 }
 
 // Payload decodes an asset's payload of a generated type. Invalid when the
 // asset is of another type.
-func Payload[M proto.Message](a intent.Asset, into M) error {
-	if name := into.ProtoReflect().Descriptor().FullName(); a.Payload.Type != intent.TypeName(name) {
+func Payload[M proto.Message](a intent.Asset, target M) error {
+	if name := target.ProtoReflect().Descriptor().FullName(); a.Payload.Type != intent.TypeName(name) {
 		return fault.New(fault.Invalid, "asset %s is a %s, not a %s", a.ID, a.Payload.Type, name)
 	}
-	return decodeInto(a.ID, a.Payload, into)
+	return decodeInto(a.ID, a.Payload, target)
 }
 
-func decodeInto(id intent.AssetID, m intent.Message, into proto.Message) error {
-	if err := (proto.UnmarshalOptions{RecursionLimit: maxDepth}).Unmarshal(m.Bytes, into); err != nil {
+func decodeInto(id intent.AssetID, m intent.Message, target proto.Message) error {
+	if err := (proto.UnmarshalOptions{RecursionLimit: maxDepth}).Unmarshal(m.Bytes, target); err != nil {
 		return fault.New(fault.Invalid, "cannot decode the %s of asset %s: %w", m.Type, id, err)
 	}
 	return nil
@@ -268,7 +268,7 @@ func (s *Set) JSON(a intent.Asset) ([]byte, error) {
 
 // Redact hides the secrets of an asset, for what is said of it to people.
 func (s *Set) Redact(a intent.Asset) (intent.Asset, error) {
-	shown := intent.Asset{ID: a.ID}
+	redacted := intent.Asset{ID: a.ID}
 	for i := -1; i < len(a.Addons); i++ {
 		content := a.Payload
 		if i >= 0 {
@@ -276,19 +276,19 @@ func (s *Set) Redact(a intent.Asset) (intent.Asset, error) {
 		}
 		message, err := s.Unpack(content)
 		if err != nil {
-			return shown, err
+			return redacted, err
 		}
 		redact(message.ProtoReflect())
 		if content, err = s.Pack(message); err != nil {
-			return shown, err
+			return redacted, err
 		}
 		if i < 0 {
-			shown.Payload = content
+			redacted.Payload = content
 		} else {
-			shown.Addons = append(shown.Addons, content)
+			redacted.Addons = append(redacted.Addons, content)
 		}
 	}
-	return shown, nil
+	return redacted, nil
 }
 
 func (s *Set) messageJSON(m intent.Message) (json.RawMessage, error) {

@@ -66,7 +66,7 @@ func refuse(format string, arguments ...any) error {
 	return &refusal{reason: fmt.Sprintf(format, arguments...)}
 }
 
-func within(element string, err error) error {
+func addPathElement(element string, err error) error {
 	if r, ok := errors.AsType[*refusal](err); ok {
 		r.path = append(r.path, element)
 	}
@@ -103,12 +103,12 @@ func (e *encoder) message(b []byte, m protoreflect.Message, depth int) ([]byte, 
 		field := &fields[i]
 		if !m.Has(field.descriptor) {
 			if field.required {
-				return nil, within(field.name(), refuse("a required field is missing"))
+				return nil, addPathElement(field.name(), refuse("a required field is missing"))
 			}
 			continue
 		}
 		if b, err = e.field(b, field, m.Get(field.descriptor), depth); err != nil {
-			return nil, within(field.name(), err)
+			return nil, addPathElement(field.name(), err)
 		}
 	}
 	if e.keepUnknown {
@@ -136,7 +136,7 @@ func (e *encoder) list(b []byte, f *fieldPlan, list protoreflect.List, depth int
 	for i := range list.Len() {
 		b, err = e.value(protowire.AppendVarint(b, f.tag), f, list.Get(i), depth)
 		if err != nil {
-			return nil, within(fmt.Sprintf("[%d]", i), err)
+			return nil, addPathElement(fmt.Sprintf("[%d]", i), err)
 		}
 	}
 	return b, nil
@@ -147,7 +147,7 @@ func (e *encoder) packed(b []byte, f *fieldPlan, list protoreflect.List) (_ []by
 	start := len(b)
 	for i := range list.Len() {
 		if b, err = e.value(b, f, list.Get(i), 0); err != nil {
-			return nil, within(fmt.Sprintf("[%d]", i), err)
+			return nil, addPathElement(fmt.Sprintf("[%d]", i), err)
 		}
 	}
 	return withLength(b, start), nil
@@ -168,7 +168,7 @@ func (e *encoder) entries(b []byte, f *fieldPlan, entries protoreflect.Map, dept
 			b, err = e.value(protowire.AppendVarint(b, f.element.tag), f.element, entries.Get(key), depth)
 		}
 		if err != nil {
-			return nil, within(fmt.Sprintf("[%.80q]", key.String()), err)
+			return nil, addPathElement(fmt.Sprintf("[%.80q]", key.String()), err)
 		}
 		b = withLength(b, start)
 	}
@@ -274,15 +274,15 @@ func (e *encoder) content(b []byte, messageType protoreflect.MessageType, wire [
 	b = append(b, 0x0a)
 	b = protowire.AppendVarint(b, uint64(len(anyPrefix)+len(name)))
 	b = append(append(b, anyPrefix...), name...)
-	before := len(b)
+	offset := len(b)
 	b = append(b, 0x12, 0)
 	start := len(b)
 	b, err := e.message(b, message, depth)
 	if err != nil {
-		return nil, within("("+string(name)+")", err)
+		return nil, addPathElement("("+string(name)+")", err)
 	}
 	if len(b) == start {
-		return b[:before], nil
+		return b[:offset], nil
 	}
 	return withLength(b, start), nil
 }

@@ -9,12 +9,12 @@ import (
 
 // Changed are the types of the set that are not known to be what they were in
 // another: those in files that differ, or that import one that does.
-func (s *Set) Changed(from *Set) map[intent.TypeName]bool {
+func (s *Set) Changed(older *Set) map[intent.TypeName]bool {
 	changed := map[intent.TypeName]bool{}
-	if s.digest == from.digest {
+	if s.digest == older.digest {
 		return changed
 	}
-	mine, theirs := s.fileDigests(), from.fileDigests()
+	mine, theirs := s.fileDigests(), older.fileDigests()
 	for _, name := range s.names {
 		path := s.types.messages[protoreflect.FullName(name)].Descriptor().ParentFile().Path()
 		if mine[path] != theirs[path] {
@@ -29,8 +29,8 @@ func (s *Set) fileDigests() map[string]intent.Digest {
 	digests := map[string]intent.Digest{}
 	var sum func(file protoreflect.FileDescriptor) intent.Digest
 	sum = func(file protoreflect.FileDescriptor) intent.Digest {
-		if known, done := digests[file.Path()]; done {
-			return known
+		if cached, ok := digests[file.Path()]; ok {
+			return cached
 		}
 		// It was encoded when the set was made.
 		encoded, _ := descriptorEncoder().encode(nil, protodesc.ToFileDescriptorProto(file))

@@ -71,14 +71,14 @@ func Compile(ctx context.Context, files []SourceFile, reserved func(root string)
 	if len(c.findings) > 0 {
 		return nil, c.sorted()
 	}
-	made, err := c.finish(linked)
+	compiled, err := c.finish(linked)
 	if err != nil {
 		c.add(linked[0].Path(), ast.SourcePos{}, "the types do not go together: "+err.Error(), "")
 	}
 	if len(c.findings) > 0 {
 		return nil, c.sorted()
 	}
-	return made, nil
+	return compiled, nil
 }
 
 type compilation struct {
@@ -119,7 +119,7 @@ func (c *compilation) sorted() []intent.Finding {
 func (c *compilation) reporter() reporter.Reporter {
 	return reporter.NewReporter(func(err reporter.ErrorWithPos) error {
 		at, message := err.GetPosition(), err.Unwrap().Error()
-		c.add(at.Filename, at, message, c.meant(message))
+		c.add(at.Filename, at, message, c.hintFor(message))
 		if len(c.findings) >= mostProblems {
 			return err
 		}
@@ -127,8 +127,8 @@ func (c *compilation) reporter() reporter.Reporter {
 	}, nil)
 }
 
-// meant helps with what people get wrong first.
-func (c *compilation) meant(message string) string {
+// hintFor helps with what people get wrong first.
+func (c *compilation) hintFor(message string) string {
 	switch {
 	case strings.Contains(message, "could not resolve path"), strings.Contains(message, "could not find"):
 		return "a file imports others by their path from the folder of the types; lehr/intent/v1/options.proto, buf/validate/validate.proto and google/protobuf/*.proto are there without a file"
@@ -149,7 +149,7 @@ func (c *compilation) parse(file SourceFile) {
 		return
 	}
 	c.texts[file.Path] = file.Text
-	if root, _, below := strings.Cut(file.Path, "/"); below && builtinRoots[root] || linkedBytes()[file.Path] != nil {
+	if root, _, hasFolder := strings.Cut(file.Path, "/"); hasFolder && builtinRoots[root] || linkedBytes()[file.Path] != nil {
 		c.add(file.Path, ast.SourcePos{}, fmt.Sprintf("%s is the path of a built-in file", file.Path), "move the file: paths below lehr/, google/ and buf/ are Lehr's")
 		return
 	}
@@ -190,7 +190,7 @@ func (c *compilation) unreported(file string, err error) {
 		at, err = placed.GetPosition(), placed.Unwrap()
 		file = at.Filename
 	}
-	c.add(file, at, err.Error(), c.meant(err.Error()))
+	c.add(file, at, err.Error(), c.hintFor(err.Error()))
 }
 
 // finish makes the set that the server, too, will make of the same bytes.

@@ -66,8 +66,8 @@ func (c *compilation) define(descriptor protoreflect.Descriptor) ast.SourcePos {
 }
 
 func (c *compilation) count(at ast.SourcePos, more int) {
-	before := c.defined
-	if c.defined += more; before <= MaxDefinitions && c.defined > MaxDefinitions {
+	previous := c.defined
+	if c.defined += more; previous <= MaxDefinitions && c.defined > MaxDefinitions {
 		c.add(at.Filename, at, fmt.Sprintf("the types have more than %d messages, fields and values together", MaxDefinitions), "keep data out of types, or split the partition")
 	}
 }
@@ -84,9 +84,9 @@ func (c *compilation) extensions(extensions protoreflect.ExtensionDescriptors) {
 	for i := range extensions.Len() {
 		extension := extensions.Get(i)
 		at := c.define(extension)
-		known, err := protoregistry.GlobalTypes.FindExtensionByNumber(extension.ContainingMessage().FullName(), extension.Number())
-		if err == nil && known.TypeDescriptor().FullName() != extension.FullName() {
-			c.add(at.Filename, at, fmt.Sprintf("number %d of %s is taken by %s", extension.Number(), extension.ContainingMessage().FullName(), known.TypeDescriptor().FullName()), "choose another number")
+		existing, err := protoregistry.GlobalTypes.FindExtensionByNumber(extension.ContainingMessage().FullName(), extension.Number())
+		if err == nil && existing.TypeDescriptor().FullName() != extension.FullName() {
+			c.add(at.Filename, at, fmt.Sprintf("number %d of %s is taken by %s", extension.Number(), extension.ContainingMessage().FullName(), existing.TypeDescriptor().FullName()), "choose another number")
 		}
 	}
 }

@@ -26,15 +26,15 @@ type editor map[string]any
 // message refers to a definition, and makes it where it is not there yet.
 func (e editor) message(m protoreflect.MessageDescriptor) map[string]any {
 	if m.FullName().Parent() == "google.protobuf" {
-		if known := wellKnown(m); known != nil {
-			return known
+		if standard := wellKnown(m); standard != nil {
+			return standard
 		}
 	}
 	name := string(m.FullName())
 	if e[name] == nil {
 		properties := map[string]any{}
-		made := map[string]any{"type": "object", "properties": properties, "additionalProperties": false}
-		e[name] = made // Before its fields, which may be of it.
+		definition := map[string]any{"type": "object", "properties": properties, "additionalProperties": false}
+		e[name] = definition // Before its fields, which may be of it.
 		for i := range m.Fields().Len() {
 			field := m.Fields().Get(i)
 			value := e.field(field)

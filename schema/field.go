@@ -25,7 +25,7 @@ type indexed map[protoreflect.FullName][]protoreflect.FieldDescriptor
 
 // newIndexed refuses marks on fields that have no single short text.
 func newIndexed(messages map[protoreflect.FullName]protoreflect.MessageType) (indexed, error) {
-	found := indexed{}
+	result := indexed{}
 	for _, name := range slices.Sorted(maps.Keys(messages)) { // The first that is wrong is told.
 		fields := messages[name].Descriptor().Fields()
 		for i := range fields.Len() {
@@ -36,11 +36,11 @@ func newIndexed(messages map[protoreflect.FullName]protoreflect.MessageType) (in
 			if !indexable(field) {
 				return nil, fault.New(fault.Invalid, "field %s is marked as indexed, but is no number, bool, enum or text, nor a map from text to these", field.FullName())
 			}
-			found[name] = append(found[name], field)
+			result[name] = append(result[name], field)
 		}
-		slices.SortFunc(found[name], func(a, b protoreflect.FieldDescriptor) int { return int(a.Number()) - int(b.Number()) })
+		slices.SortFunc(result[name], func(a, b protoreflect.FieldDescriptor) int { return int(a.Number()) - int(b.Number()) })
 	}
-	return found, nil
+	return result, nil
 }
 
 func indexable(field protoreflect.FieldDescriptor) bool {
@@ -58,25 +58,25 @@ func isIndexed(field protoreflect.FieldDescriptor) bool {
 // lehr.intent.v1.indexed that its payload and addons set, and the type of each
 // addon, with no value.
 func (s *Set) Fields(a intent.Asset) ([]intent.Field, error) {
-	found, err := s.fieldsOf(nil, a.Payload)
+	result, err := s.fieldsOf(nil, a.Payload)
 	for i := 0; i < len(a.Addons) && err == nil; i++ {
-		found = append(found, intent.Field{Path: string(a.Addons[i].Type)})
-		found, err = s.fieldsOf(found, a.Addons[i])
+		result = append(result, intent.Field{Path: string(a.Addons[i].Type)})
+		result, err = s.fieldsOf(result, a.Addons[i])
 	}
 	if err != nil {
 		return nil, fault.New(fault.Invalid, "cannot find the indexed fields of asset %s: %w", a.ID, err)
 	}
-	return found, nil
+	return result, nil
 }
 
-func (s *Set) fieldsOf(found []intent.Field, m intent.Message) ([]intent.Field, error) {
+func (s *Set) fieldsOf(result []intent.Field, m intent.Message) ([]intent.Field, error) {
 	messageType, err := s.find(m.Type)
 	if err != nil {
 		return nil, err
 	}
 	fields := s.indexed[messageType.Descriptor().FullName()]
 	if len(fields) == 0 {
-		return found, nil
+		return result, nil
 	}
 	message := messageType.New()
 	options := proto.UnmarshalOptions{RecursionLimit: maxDepth, Resolver: s.types}
@@ -85,7 +85,7 @@ func (s *Set) fieldsOf(found []intent.Field, m intent.Message) ([]intent.Field, 
 	}
 	add := func(path, value string) {
 		if len(path) <= MaxFieldBytes && len(value) <= MaxFieldBytes {
-			found = append(found, intent.Field{Path: path, Value: value})
+			result = append(result, intent.Field{Path: path, Value: value})
 		}
 	}
 	for _, field := range fields {
@@ -104,7 +104,7 @@ func (s *Set) fieldsOf(found []intent.Field, m intent.Message) ([]intent.Field, 
 			add(string(field.FullName()), textOf(field, value))
 		}
 	}
-	return found, nil
+	return result, nil
 }
 
 func fieldPath(field protoreflect.FieldDescriptor, key string) string {
@@ -113,8 +113,8 @@ func fieldPath(field protoreflect.FieldDescriptor, key string) string {
 
 func textOf(field protoreflect.FieldDescriptor, value protoreflect.Value) string {
 	if field.Enum() != nil {
-		if known := field.Enum().Values().ByNumber(value.Enum()); known != nil {
-			return string(known.Name())
+		if enumValue := field.Enum().Values().ByNumber(value.Enum()); enumValue != nil {
+			return string(enumValue.Name())
 		}
 	}
 	return value.String()

@@ -25,16 +25,16 @@ func (c *compilation) link(ctx context.Context) (linked linker.Files) {
 	if len(c.findings) > 0 {
 		return nil
 	}
-	done := map[string]linker.File{}
+	completed := map[string]linker.File{}
 	compiler := protocompile.Compiler{
-		Resolver:       protocompile.ResolverFunc(func(path string) (protocompile.SearchResult, error) { return c.resolve(path, done) }),
+		Resolver:       protocompile.ResolverFunc(func(path string) (protocompile.SearchResult, error) { return c.resolve(path, completed) }),
 		SourceInfoMode: protocompile.SourceInfoStandard,
 		MaxParallelism: 1,
 		Reporter:       c.reporter(),
 		Symbols:        &linker.Symbols{},
 	}
 	for _, path := range c.order {
-		if !c.importsAre(done, path) || len(c.findings) >= mostProblems {
+		if !c.importsAre(completed, path) || len(c.findings) >= mostProblems {
 			continue
 		}
 		files, err := compiler.Compile(ctx, path)
@@ -42,10 +42,10 @@ func (c *compilation) link(ctx context.Context) (linked linker.Files) {
 			c.unreported(path, err)
 			continue
 		}
-		done[path] = files[0]
+		completed[path] = files[0]
 	}
-	for _, path := range slices.Sorted(maps.Keys(done)) {
-		linked = append(linked, done[path])
+	for _, path := range slices.Sorted(maps.Keys(completed)) {
+		linked = append(linked, completed[path])
 	}
 	return linked
 }
@@ -65,7 +65,7 @@ func (c *compilation) arrange(path string, importers []string) {
 				cycle += fmt.Sprintf("%q -> ", importer)
 			}
 			at := c.parsed[path].NodeInfo(statement.Name).Start()
-			c.add(path, at, fmt.Sprintf("cycle found in imports: %s%q", cycle, name), c.meant(""))
+			c.add(path, at, fmt.Sprintf("cycle found in imports: %s%q", cycle, name), c.hintFor(""))
 		default:
 			c.arrange(name, importers)
 		}
@@ -85,15 +85,15 @@ func (c *compilation) imports(path string) (statements []*ast.ImportNode) {
 
 // importsAre reports whether all that a file imports is well. Of a file that
 // rests on a broken one nothing is known.
-func (c *compilation) importsAre(done map[string]linker.File, path string) bool {
+func (c *compilation) importsAre(completed map[string]linker.File, path string) bool {
 	return !slices.ContainsFunc(c.imports(path), func(statement *ast.ImportNode) bool {
 		name := statement.Name.AsString()
-		return c.parsed[name] != nil && done[name] == nil
+		return c.parsed[name] != nil && completed[name] == nil
 	})
 }
 
-func (c *compilation) resolve(path string, done map[string]linker.File) (protocompile.SearchResult, error) {
-	if file := done[path]; file != nil {
+func (c *compilation) resolve(path string, completed map[string]linker.File) (protocompile.SearchResult, error) {
+	if file := completed[path]; file != nil {
 		return protocompile.SearchResult{Desc: file}, nil
 	}
 	if node := c.parsed[path]; node != nil {

@@ -44,20 +44,20 @@ type fieldPlan struct {
 func (f *fieldPlan) name() string { return string(f.descriptor.Name()) }
 
 func (e *encoder) plan(descriptor protoreflect.MessageDescriptor) *plan {
-	if known, ok := e.plans.Load(descriptor); ok {
-		return known.(*plan)
+	if cached, ok := e.plans.Load(descriptor); ok {
+		return cached.(*plan)
 	}
-	made := &plan{
+	created := &plan{
 		extensible: descriptor.ExtensionRanges().Len() > 0,
 		isAny:      descriptor.FullName() == "google.protobuf.Any",
 	}
 	fields := descriptor.Fields()
 	for i := range fields.Len() {
-		made.fields = append(made.fields, planField(fields.Get(i)))
+		created.fields = append(created.fields, planField(fields.Get(i)))
 	}
-	sortByNumber(made.fields)
-	e.plans.Store(descriptor, made)
-	return made
+	sortByNumber(created.fields)
+	e.plans.Store(descriptor, created)
+	return created
 }
 
 func planField(field protoreflect.FieldDescriptor) fieldPlan {

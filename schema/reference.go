@@ -25,7 +25,7 @@ func newReach(messages map[protoreflect.FullName]protoreflect.MessageType) (reac
 	var todo []protoreflect.FullName
 	for _, name := range slices.Sorted(maps.Keys(messages)) { // The first that is wrong is told.
 		descriptor := messages[name].Descriptor()
-		found := name == "google.protobuf.Any" || name == externalName || descriptor.ExtensionRanges().Len() > 0
+		reaches := name == "google.protobuf.Any" || name == externalName || descriptor.ExtensionRanges().Len() > 0
 		fields := descriptor.Fields()
 		for i := range fields.Len() {
 			field := elementOf(fields.Get(i))
@@ -37,15 +37,15 @@ func newReach(messages map[protoreflect.FullName]protoreflect.MessageType) (reac
 				continue
 			}
 			if field.Kind() != protoreflect.StringKind {
-				what := "a reference"
+				role := "a reference"
 				if used {
-					what = "something that a plugin uses"
+					role = "something that a plugin uses"
 				}
-				return nil, fault.New(fault.Invalid, "field %s is marked as %s, but holds no text", fields.Get(i).FullName(), what)
+				return nil, fault.New(fault.Invalid, "field %s is marked as %s, but holds no text", fields.Get(i).FullName(), role)
 			}
-			found = true
+			reaches = true
 		}
-		if found {
+		if reaches {
 			reaching[name] = true
 			todo = append(todo, name)
 		}
@@ -100,16 +100,16 @@ type Used struct {
 // Uses lists what a plugin of the asset uses on its machine, in the order of the
 // fields.
 func (s *Set) Uses(a intent.Asset) ([]Used, error) {
-	found, err := s.gather(a)
-	return found.used, err
+	collected, err := s.gather(a)
+	return collected.used, err
 }
 
 // References lists what the asset's payload and addons refer to: every text
 // that is not empty in a field marked lehr.intent.v1.reference, be it single,
 // in a list or a value of a map, in the order of the fields.
 func (s *Set) References(a intent.Asset) ([]intent.Reference, error) {
-	found, err := s.gather(a)
-	return found.references, err
+	collected, err := s.gather(a)
+	return collected.references, err
 }
 
 // External is a lehr.intent.v1.ExternalRef in an asset.
@@ -126,21 +126,21 @@ const externalName = protoreflect.FullName("lehr.intent.v1.ExternalRef")
 // Externals lists what the asset's payload and addons name outside of it, in the
 // order of the fields.
 func (s *Set) Externals(a intent.Asset) ([]External, error) {
-	found, err := s.gather(a)
-	return found.externals, err
+	collected, err := s.gather(a)
+	return collected.externals, err
 }
 
-func (s *Set) gather(a intent.Asset) (found collector, _ error) {
+func (s *Set) gather(a intent.Asset) (collected collector, _ error) {
 	for i := -1; i < len(a.Addons); i++ {
 		message := a.Payload
 		if i >= 0 {
 			message = a.Addons[i]
 		}
-		if err := s.collect(&found, string(message.Type), message, 1); err != nil {
+		if err := s.collect(&collected, string(message.Type), message, 1); err != nil {
 			return collector{}, fault.New(fault.Invalid, "cannot find the references of asset %s: %w", a.ID, err)
 		}
 	}
-	return found, nil
+	return collected, nil
 }
 
 type collector struct {
@@ -149,7 +149,7 @@ type collector struct {
 	used       []Used
 }
 
-func (s *Set) collect(found *collector, path string, m intent.Message, depth int) error {
+func (s *Set) collect(collected *collector, path string, m intent.Message, depth int) error {
 	messageType, err := s.find(m.Type)
 	if err != nil {
 		return err
@@ -162,10 +162,10 @@ func (s *Set) collect(found *collector, path string, m intent.Message, depth int
 	if err := options.Unmarshal(m.Bytes, message.Interface()); err != nil {
 		return fault.New(fault.Invalid, "cannot decode a %s: %w", m.Type, err)
 	}
-	return s.walk(found, path, message, depth)
+	return s.walk(collected, path, message, depth)
 }
 
-func (s *Set) walk(found *collector, path string, m protoreflect.Message, depth int) error {
+func (s *Set) walk(collected *collector, path string, m protoreflect.Message, depth int) error {
 	if depth > maxDepth {
 		return fault.New(fault.Invalid, "%.200s: messages are nested more than %d deep", path, maxDepth)
 	}
@@ -176,7 +176,7 @@ func (s *Set) walk(found *collector, path string, m protoreflect.Message, depth 
 		if sum := m.Get(fields.ByName("sha256")).Bytes(); len(sum) == len(external.Digest) {
 			external.Digest = intent.Digest(sum)
 		}
-		found.externals = append(found.externals, external)
+		collected.externals = append(collected.externals, external)
 	}
 	if plan.isAny {
 		url := m.Get(plan.fields[0].descriptor).String()
@@ -189,7 +189,7 @@ func (s *Set) walk(found *collector, path string, m protoreflect.Message, depth 
 		}
 		name := intent.TypeName(messageType.Descriptor().FullName())
 		content := intent.Message{Type: name, Bytes: m.Get(plan.fields[1].descriptor).Bytes()}
-		return s.collect(found, path+".("+string(name)+")", content, depth+1)
+		return s.collect(collected, path+".("+string(name)+")", content, depth+1)
 	}
 	fields := plan.fields
 	if plan.extensible {
@@ -197,7 +197,7 @@ func (s *Set) walk(found *collector, path string, m protoreflect.Message, depth 
 	}
 	for i := range fields {
 		field := &fields[i]
-		if err := s.walkField(found, path+"."+field.name(), field, m, depth); err != nil {
+		if err := s.walkField(collected, path+"."+field.name(), field, m, depth); err != nil {
 			return err
 		}
 	}
@@ -206,7 +206,7 @@ func (s *Set) walk(found *collector, path string, m protoreflect.Message, depth 
 
 // walkField looks at one field. A field that holds neither a mark nor a
 // message that may hold one costs nothing.
-func (s *Set) walkField(found *collector, path string, field *fieldPlan, m protoreflect.Message, depth int) error {
+func (s *Set) walkField(collected *collector, path string, field *fieldPlan, m protoreflect.Message, depth int) error {
 	marked, element := field.reference, elementOf(field.descriptor)
 	nested := element.Message() != nil && s.reaching[element.Message().FullName()]
 	if marked == nil && field.use == intentpb.Use_USE_UNSPECIFIED && !nested || !m.Has(field.descriptor) {
@@ -214,13 +214,13 @@ func (s *Set) walkField(found *collector, path string, field *fieldPlan, m proto
 	}
 	visit := func(path string, value protoreflect.Value) error {
 		if nested {
-			return s.walk(found, path, value.Message(), depth+1)
+			return s.walk(collected, path, value.Message(), depth+1)
 		}
 		if marked != nil {
-			found.add(path, value.String(), marked)
+			collected.add(path, value.String(), marked)
 		}
 		if field.use != intentpb.Use_USE_UNSPECIFIED && value.String() != "" {
-			found.used = append(found.used, Used{Field: path, Use: field.use, Text: value.String()})
+			collected.used = append(collected.used, Used{Field: path, Use: field.use, Text: value.String()})
 		}
 		return nil
 	}
@@ -251,11 +251,11 @@ func (s *Set) walkField(found *collector, path string, field *fieldPlan, m proto
 	}
 }
 
-func (c *collector) add(path, to string, marked *intentpb.Reference) {
-	if to == "" {
+func (c *collector) add(path, target string, marked *intentpb.Reference) {
+	if target == "" {
 		return
 	}
-	reference := intent.Reference{Field: path, To: intent.AssetID(to), Read: marked.GetRead()}
+	reference := intent.Reference{Field: path, To: intent.AssetID(target), Read: marked.GetRead()}
 	for _, name := range marked.GetTypes() {
 		reference.Types = append(reference.Types, intent.TypeName(name))
 	}

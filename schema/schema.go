@@ -129,8 +129,8 @@ func (s *Set) find(name intent.TypeName) (protoreflect.MessageType, error) {
 		return messageType, nil
 	}
 	unknown := fault.New(fault.NotFound, "no message type is named %.120q", name)
-	if near := s.near(name); len(near) > 0 {
-		return nil, unknown.WithHint("did you mean %s?", strings.Join(near, " or "))
+	if suggestions := s.nearest(name); len(suggestions) > 0 {
+		return nil, unknown.WithHint("did you mean %s?", strings.Join(suggestions, " or "))
 	}
 	return nil, unknown.WithHint("write the full name of a type, for example lehr.process.v1.Job")
 }
@@ -141,22 +141,22 @@ func (s *Set) Resolve(short string) (intent.TypeName, error) {
 	if s.Has(intent.TypeName(short)) {
 		return intent.TypeName(short), nil
 	}
-	var found []string
+	var matches []string
 	for _, name := range s.names {
 		if !foreign(name) && short != "" && strings.HasSuffix(string(name), "."+short) {
-			found = append(found, string(name))
+			matches = append(matches, string(name))
 		}
 	}
 	switch {
-	case len(found) == 1:
-		return intent.TypeName(found[0]), nil
-	case len(found) > 1:
-		return "", fault.New(fault.Invalid, "type %.120q is ambiguous: %s", short, strings.Join(found, ", ")).
+	case len(matches) == 1:
+		return intent.TypeName(matches[0]), nil
+	case len(matches) > 1:
+		return "", fault.New(fault.Invalid, "type %.120q is ambiguous: %s", short, strings.Join(matches, ", ")).
 			WithHint("write one of the full names")
 	}
 	unknown := fault.New(fault.Invalid, "no message type is named %.120q", short)
-	if near := s.near(intent.TypeName(short)); len(near) > 0 {
-		return "", unknown.WithHint("did you mean %s?", strings.Join(near, " or "))
+	if suggestions := s.nearest(intent.TypeName(short)); len(suggestions) > 0 {
+		return "", unknown.WithHint("did you mean %s?", strings.Join(suggestions, " or "))
 	}
 	return "", unknown.WithHint("known types: %s", strings.Join(s.payloadNames(), ", "))
 }
@@ -177,26 +177,26 @@ func (s *Set) payloadNames() []string {
 	return names
 }
 
-// near lists at most three types whose last name differs from the one given
+// suggestions lists at most three types whose last name differs from the one given
 // in case or in at most two letters.
-func (s *Set) near(name intent.TypeName) []string {
+func (s *Set) nearest(name intent.TypeName) []string {
 	const longest = 100
 	wanted := strings.ToLower(lastName(string(name)))
 	if wanted == "" || len(wanted) > longest {
 		return nil
 	}
-	var by [3][]string
-	for _, known := range s.names {
-		last := strings.ToLower(lastName(string(known)))
-		if foreign(known) || len(last) > len(wanted)+2 || len(wanted) > len(last)+2 {
+	var byDistance [3][]string
+	for _, candidate := range s.names {
+		last := strings.ToLower(lastName(string(candidate)))
+		if foreign(candidate) || len(last) > len(wanted)+2 || len(wanted) > len(last)+2 {
 			continue
 		}
 		if distance := spell.Distance(wanted, last); distance <= 2 && distance < len(wanted) {
-			by[distance] = append(by[distance], string(known))
+			byDistance[distance] = append(byDistance[distance], string(candidate))
 		}
 	}
-	near := slices.Concat(by[0], by[1], by[2])
-	return near[:min(len(near), 3)]
+	suggestions := slices.Concat(byDistance[0], byDistance[1], byDistance[2])
+	return suggestions[:min(len(suggestions), 3)]
 }
 
 func lastName(name string) string { return name[strings.LastIndexByte(name, '.')+1:] }

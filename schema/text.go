@@ -54,7 +54,7 @@ func (s *Set) ParseText(text []byte) ([]byte, error) {
 
 // OfAny is the message that an Any holds; of none, or an empty one, it has no
 // type.
-func OfAny(held *anypb.Any) intent.Message {
-	url := held.GetTypeUrl()
-	return intent.Message{Type: intent.TypeName(url[strings.LastIndexByte(url, '/')+1:]), Bytes: held.GetValue()}
+func OfAny(content *anypb.Any) intent.Message {
+	url := content.GetTypeUrl()
+	return intent.Message{Type: intent.TypeName(url[strings.LastIndexByte(url, '/')+1:]), Bytes: content.GetValue()}
 }

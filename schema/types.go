@@ -60,8 +60,8 @@ func messageType(message protoreflect.MessageDescriptor) protoreflect.MessageTyp
 }
 
 func (t *types) FindMessageByName(name protoreflect.FullName) (protoreflect.MessageType, error) {
-	if found := t.messages[name]; found != nil {
-		return found, nil
+	if messageType := t.messages[name]; messageType != nil {
+		return messageType, nil
 	}
 	return nil, protoregistry.NotFound
 }

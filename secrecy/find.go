@@ -80,8 +80,8 @@ func encoded(name, text string) (string, bool) {
 			return "a user with a password", true
 		}
 	}
-	if is, found := Text(decoded); found {
-		return is, true
+	if kind, ok := Text(decoded); ok {
+		return kind, true
 	}
 	return inner(decoded)
 }
@@ -116,30 +116,30 @@ func find(value any, path, name string, hits *[]Hit) {
 		named := PairName(value)
 		whole := Holds(value)
 		for _, key := range slices.Sorted(maps.Keys(value)) {
-			as := key
+			label := key
 			if named != "" && IsValueKey(key) {
-				as = named
+				label = named
 			}
 			if whole(key) && holdsText(value[key]) {
 				*hits = append(*hits, Hit{join(path, key), "what holds secrets"})
 				continue
 			}
-			find(value[key], join(path, key), as, hits)
+			find(value[key], join(path, key), label, hits)
 		}
 	case []any:
 		flag := ""
 		for i, element := range value {
-			as := name
+			label := name
 			text, isText := element.(string)
 			if isText && strings.HasPrefix(flag, "-") && !strings.Contains(flag, "=") && Name(flag) && !strings.HasPrefix(text, "-") {
-				as = flag
+				label = flag
 			}
-			find(element, fmt.Sprintf("%s[%d]", path, i), as, hits)
+			find(element, fmt.Sprintf("%s[%d]", path, i), label, hits)
 			flag = text
 		}
 	case string:
-		if is, ok := Field(name, value); ok {
-			*hits = append(*hits, Hit{path, is})
+		if kind, ok := Field(name, value); ok {
+			*hits = append(*hits, Hit{path, kind})
 		}
 	}
 }
@@ -253,7 +253,7 @@ func word(text string) bool {
 // AddFrom adds what Text finds in a text: the password of a URL, and not its host.
 func (k *Known) AddFrom(text string) {
 	for _, p := range look(text, false) {
-		k.add(text[p.from:p.to])
+		k.add(text[p.start:p.end])
 	}
 }
 
@@ -262,8 +262,8 @@ func (k *Known) In(text string) bool {
 	if len(text) < leastKnown {
 		return false
 	}
-	for known := range k.texts {
-		if strings.Contains(text, known) {
+	for secret := range k.texts {
+		if strings.Contains(text, secret) {
 			return true
 		}
 	}

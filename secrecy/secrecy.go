@@ -20,7 +20,7 @@ const Redacted = "(redacted)"
 // form of secrets that are known by how they are written. What is in group 1, or all
 // of it, is the secret.
 type form struct {
-	is string
+	kind string
 	// hint is a text that each has, in small letters: most texts have none, and no
 	// pattern is tried.
 	hint    string
@@ -81,17 +81,17 @@ var curl = regexp.MustCompile(`(?:^|\s)(?:-u|--user)[\s=]["']?[^\s:"']+:([^\s"']
 
 // place of a secret in a text.
 type place struct {
-	from, to int
-	is       string
+	start, end int
+	kind       string
 }
 
 // Text says what a text looks like that is a secret or holds one: "a private key".
-func Text(text string) (is string, found bool) {
+func Text(text string) (kind string, ok bool) {
 	places := look(text, true)
 	if len(places) == 0 {
 		return "", false
 	}
-	return places[0].is, true
+	return places[0].kind, true
 }
 
 // Redact takes out of a text what looks like a secret.
@@ -100,17 +100,17 @@ func Redact(text string) string {
 	if len(places) == 0 {
 		return text
 	}
-	slices.SortFunc(places, func(a, b place) int { return a.from - b.from })
+	slices.SortFunc(places, func(a, b place) int { return a.start - b.start })
 	var out strings.Builder
 	end := 0
 	for _, p := range places {
-		if p.from < end {
-			end = max(end, p.to)
+		if p.start < end {
+			end = max(end, p.end)
 			continue
 		}
-		out.WriteString(text[end:p.from])
+		out.WriteString(text[end:p.start])
 		out.WriteString(Redacted)
-		end = p.to
+		end = p.end
 	}
 	out.WriteString(text[min(end, len(text)):])
 	return out.String()
@@ -135,20 +135,20 @@ func look(text string, one bool) (places []place) {
 			continue
 		}
 		for _, at := range form.pattern.FindAllStringSubmatchIndex(text, -1) {
-			from, to := at[0], at[1]
+			start, end := at[0], at[1]
 			if len(at) > 2 && at[2] >= 0 {
-				from, to = at[2], at[3]
+				start, end = at[2], at[3]
 			}
-			if form.hint == "b" && !lets(text[from:to]) {
+			if form.hint == "b" && !lets(text[start:end]) {
 				continue
 			}
-			if places = append(places, place{from, to, form.is}); one {
+			if places = append(places, place{start, end, form.kind}); one {
 				return places
 			}
 		}
 	}
-	add := func(from, to int, is string) bool {
-		places = append(places, place{from, to, is})
+	add := func(start, end int, kind string) bool {
+		places = append(places, place{start, end, kind})
 		return one
 	}
 	if strings.Contains(small, "secret") && secretKind.MatchString(text) {
@@ -172,16 +172,16 @@ func look(text string, one bool) (places []place) {
 	}
 	if strings.ContainsAny(text, "=:") {
 		for _, at := range assignment.FindAllStringSubmatchIndex(text, -1) {
-			from, to := unquoted(text, at[6], at[7])
-			if Name(text[at[2]:at[3]]) && plausible(text[from:to], leastOf(text[at[4]:at[5]])) && !strings.Contains(text[from:to], "://") && !spoken(text, at[4:]) && add(from, to, "an assignment of a secret") {
+			start, end := unquoted(text, at[6], at[7])
+			if Name(text[at[2]:at[3]]) && plausible(text[start:end], leastOf(text[at[4]:at[5]])) && !strings.Contains(text[start:end], "://") && !spoken(text, at[4:]) && add(start, end, "an assignment of a secret") {
 				return places
 			}
 		}
 	}
 	if strings.Contains(text, "-") && strings.Contains(text, " ") {
 		for _, at := range flagged.FindAllStringSubmatchIndex(text, -1) {
-			from, to := unquoted(text, at[4], at[5])
-			if Name(text[at[2]:at[3]]) && plausible(text[from:to], leastGiven) && add(from, to, "an option with a secret") {
+			start, end := unquoted(text, at[4], at[5])
+			if Name(text[at[2]:at[3]]) && plausible(text[start:end], leastGiven) && add(start, end, "an option with a secret") {
 				return places
 			}
 		}
@@ -219,11 +219,11 @@ func lets(value string) bool {
 	return strings.ContainsFunc(value, unicode.IsDigit) || len(value) >= 20
 }
 
-func unquoted(text string, from, to int) (int, int) {
-	if to-from >= 2 && (text[from] == '"' || text[from] == '\'') {
-		return from + 1, to - 1
+func unquoted(text string, start, end int) (int, int) {
+	if end-start >= 2 && (text[start] == '"' || text[start] == '\'') {
+		return start + 1, end - 1
 	}
-	return from, to
+	return start, end
 }
 
 // How long a value is at least that is a secret by its name: one that programs are given

@@ -14,10 +14,10 @@ func Shown(path, value string) string {
 	if Name(name) && secretValue(strings.Trim(value, `"`)) {
 		return Redacted
 	}
-	if shown := Redact(value); shown != value {
-		return shown
+	if redacted := Redact(value); redacted != value {
+		return redacted
 	}
-	if _, found := Field(name, value); found {
+	if _, ok := Field(name, value); ok {
 		return Redacted
 	}
 	return value

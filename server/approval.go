@@ -38,8 +38,8 @@ func (s *Server) ApproveAsset(ctx context.Context, request *apipb.ApproveAssetRe
 	if err != nil {
 		return nil, err
 	}
-	now, person := s.runtime.Now(), by(ctx)
-	until, err := s.within(request.Period, usualApproval, policy.GetApproval().GetExpires().AsDuration(), "an approval")
+	now, person := s.runtime.Now(), actorOf(ctx)
+	until, err := s.boundedDeadline(request.Period, usualApproval, policy.GetApproval().GetExpires().AsDuration(), "an approval")
 	if err != nil {
 		return nil, err
 	}
@@ -47,32 +47,32 @@ func (s *Server) ApproveAsset(ctx context.Context, request *apipb.ApproveAssetRe
 		Partition: partition.ID, Asset: report.Asset, Effective: report.Effective, Plan: report.PlanDigest,
 		By: person, Alone: s.alone(ctx), Reason: because(request.Reason), Created: now, Until: until,
 	}
-	asked := intent.Quorum{People: 1}
+	quorum := intent.Quorum{People: 1}
 	var authors []string
 	if report.Consent != nil {
-		asked.People, authors = report.Consent.Need, report.Consent.Authors
+		quorum.People, authors = report.Consent.Need, report.Consent.Authors
 	}
-	if len(asked.Consent(authors, []intent.Approval{approval}, now).Approved) == 0 {
+	if len(quorum.Consent(authors, []intent.Approval{approval}, now).Approved) == 0 {
 		return nil, fault.New(fault.Denied, "cannot approve %s: %s made the change, and somebody else must approve it", report.Asset, person.Name).
 			WithHint("lehr get approvals shows who approved, and how many are needed")
 	}
 	if err := s.store.Approve(ctx, approval); err != nil {
 		return nil, err
 	}
-	given, err := s.store.Consents(ctx, partition.ID)
+	consents, err := s.store.Consents(ctx, partition.ID)
 	if err != nil {
 		return nil, err
 	}
-	ofPlan := slices.DeleteFunc(given.Approvals, func(a intent.Approval) bool {
+	ofPlan := slices.DeleteFunc(consents.Approvals, func(a intent.Approval) bool {
 		return a.Asset != report.Asset || a.Effective != report.Effective || a.Plan != report.PlanDigest
 	})
-	consent := asked.Consent(authors, ofPlan, now)
-	against := slices.DeleteFunc(given.Rejections, func(r intent.Rejection) bool {
+	consent := quorum.Consent(authors, ofPlan, now)
+	rejections := slices.DeleteFunc(consents.Rejections, func(r intent.Rejection) bool {
 		return r.Asset != report.Asset || r.Effective != report.Effective || r.Plan != report.PlanDigest || intent.Expired(r.Until, now)
 	})
 	return &apipb.ApproveAssetResponse{
 		Approval: toApproval(approval, now), Plan: toPlan(report.Plan), Consent: toConsent(&consent),
-		Rejections: each(against, func(r intent.Rejection) *apipb.Rejection { return toRejection(r, now) }),
+		Rejections: convertEach(rejections, func(r intent.Rejection) *apipb.Rejection { return toRejection(r, now) }),
 	}, nil
 }
 
@@ -110,9 +110,9 @@ func judgeable(verb string, report intent.Report, plan string) error {
 	return nil
 }
 
-// within is the end of a period that is no longer than the longest one, if
+// boundedDeadline is the end of a period that is no longer than the longest one, if
 // there is one. An unset period is the usual one.
-func (s *Server) within(period *durationpb.Duration, usual, longest time.Duration, what string) (time.Time, error) {
+func (s *Server) boundedDeadline(period *durationpb.Duration, usual, longest time.Duration, subject string) (time.Time, error) {
 	if longest > 0 {
 		usual = min(usual, longest)
 	}
@@ -120,10 +120,10 @@ func (s *Server) within(period *durationpb.Duration, usual, longest time.Duratio
 		return s.runtime.Now().Add(usual), nil
 	}
 	if longest > 0 && period.AsDuration() > longest {
-		return time.Time{}, fault.New(fault.Denied, "%s of this partition holds for at most %s, not %s", what, longest, period.AsDuration()).
+		return time.Time{}, fault.New(fault.Denied, "%s of this partition holds for at most %s, not %s", subject, longest, period.AsDuration()).
 			WithHint("lehr.yaml says so, under checks")
 	}
-	return s.until(period)
+	return s.deadlineAfter(period)
 }
 
 // RejectAsset blocks the plan that the asset's last report shows.
@@ -135,14 +135,14 @@ func (s *Server) RejectAsset(ctx context.Context, request *apipb.RejectAssetRequ
 	if err := reasoned("a rejection", request.Reason); err != nil {
 		return nil, err
 	}
-	until, err := s.until(request.Period)
+	until, err := s.deadlineAfter(request.Period)
 	if err != nil {
 		return nil, err
 	}
 	now := s.runtime.Now()
 	rejection := intent.Rejection{
 		Partition: partition.ID, Asset: report.Asset, Effective: report.Effective, Plan: report.PlanDigest,
-		By: by(ctx), Reason: request.Reason, Created: now, Until: until,
+		By: actorOf(ctx), Reason: request.Reason, Created: now, Until: until,
 	}
 	if err := s.store.Reject(ctx, rejection); err != nil {
 		return nil, err
@@ -151,9 +151,9 @@ func (s *Server) RejectAsset(ctx context.Context, request *apipb.RejectAssetRequ
 }
 
 // reasoned refuses what nobody could judge later.
-func reasoned(what, reason string) error {
+func reasoned(subject, reason string) error {
 	if strings.TrimSpace(reason) == "" {
-		return fault.New(fault.Invalid, "%s needs a reason, for whoever finds it", what)
+		return fault.New(fault.Invalid, "%s needs a reason, for whoever finds it", subject)
 	}
 	return nil
 }
@@ -163,7 +163,7 @@ func (s *Server) WithdrawRejection(ctx context.Context, request *apipb.WithdrawR
 	if err != nil {
 		return nil, err
 	}
-	person := by(ctx)
+	person := actorOf(ctx)
 	return &apipb.WithdrawRejectionResponse{}, s.store.Withdraw(ctx, partition.ID, asset, person.Name, because(request.Reason), person)
 }
 
@@ -178,7 +178,7 @@ func (s *Server) OverruleRejection(ctx context.Context, request *apipb.OverruleR
 	if err := reasoned("taking somebody's rejection back", request.Reason); err != nil {
 		return nil, err
 	}
-	return &apipb.OverruleRejectionResponse{}, s.store.Withdraw(ctx, partition.ID, asset, request.Of, request.Reason, by(ctx))
+	return &apipb.OverruleRejectionResponse{}, s.store.Withdraw(ctx, partition.ID, asset, request.Of, request.Reason, actorOf(ctx))
 }
 
 // OverrideCheck binds an override to the content that the asset's last report
@@ -193,7 +193,7 @@ func (s *Server) OverrideCheck(ctx context.Context, request *apipb.OverrideCheck
 	if err != nil {
 		return nil, err
 	}
-	names := each(policy.GetChecks(), (*intentpb.Check).GetName)
+	names := convertEach(policy.GetChecks(), (*intentpb.Check).GetName)
 	if err := check.CheckOverride(request.Check, check.AllowedBy(policy), names...); err != nil {
 		return nil, err
 	}
@@ -215,14 +215,14 @@ func (s *Server) OverrideCheck(ctx context.Context, request *apipb.OverrideCheck
 	if longest == 0 {
 		longest = longestOverride
 	}
-	until, err := s.within(request.Period, usualOverride, longest, "an override")
+	until, err := s.boundedDeadline(request.Period, usualOverride, longest, "an override")
 	if err != nil {
 		return nil, err
 	}
 	now := s.runtime.Now()
 	override := intent.Override{
 		Partition: partition.ID, Asset: asset, Effective: report.Effective, Check: request.Check,
-		By: by(ctx), Reason: request.Reason, Created: now, Until: until,
+		By: actorOf(ctx), Reason: request.Reason, Created: now, Until: until,
 	}
 	if err := s.store.Override(ctx, override); err != nil {
 		return nil, err
@@ -251,20 +251,20 @@ func (s *Server) ListApprovals(ctx context.Context, request *apipb.ListApprovals
 	if err != nil {
 		return nil, err
 	}
-	given, err := s.store.Consents(ctx, partition.ID)
+	consents, err := s.store.Consents(ctx, partition.ID)
 	if err != nil {
 		return nil, err
 	}
 	now := s.runtime.Now()
 	response := &apipb.ListApprovalsResponse{
-		Approvals:  each(given.Approvals, func(a intent.Approval) *apipb.Approval { return toApproval(a, now) }),
-		Rejections: each(given.Rejections, func(r intent.Rejection) *apipb.Rejection { return toRejection(r, now) }),
+		Approvals:  convertEach(consents.Approvals, func(a intent.Approval) *apipb.Approval { return toApproval(a, now) }),
+		Rejections: convertEach(consents.Rejections, func(r intent.Rejection) *apipb.Rejection { return toRejection(r, now) }),
 	}
 	return response, s.requests(ctx, partition.ID, response)
 }
 
 // requests finds the assets that wait for people, by their reports.
-func (s *Server) requests(ctx context.Context, partition intent.PartitionID, into *apipb.ListApprovalsResponse) error {
+func (s *Server) requests(ctx context.Context, partition intent.PartitionID, response *apipb.ListApprovalsResponse) error {
 	filter := store.ReportFilter{State: intent.StateWaiting, Limit: mostPage}
 	for searched := 0; ; {
 		reports, err := s.store.ListReports(ctx, partition, filter)
@@ -274,14 +274,14 @@ func (s *Server) requests(ctx context.Context, partition intent.PartitionID, int
 		for _, report := range reports {
 			filter.After = report.Asset
 			if request := toRequest(report); request != nil {
-				into.Requests = append(into.Requests, request)
+				response.Requests = append(response.Requests, request)
 			}
 		}
 		if searched += len(reports); len(reports) < mostPage {
 			return nil
 		}
-		if len(into.Requests) >= mostRequests || searched >= mostSearched {
-			into.More = true
+		if len(response.Requests) >= mostRequests || searched >= mostSearched {
+			response.More = true
 			return nil
 		}
 	}
@@ -306,9 +306,9 @@ func (s *Server) ListOverrides(ctx context.Context, request *apipb.ListOverrides
 	if err != nil {
 		return nil, err
 	}
-	given, err := s.store.Consents(ctx, partition.ID)
+	consents, err := s.store.Consents(ctx, partition.ID)
 	now := s.runtime.Now()
 	return &apipb.ListOverridesResponse{
-		Overrides: each(given.Overrides, func(o intent.Override) *apipb.Override { return toOverride(o, now) }),
+		Overrides: convertEach(consents.Overrides, func(o intent.Override) *apipb.Override { return toOverride(o, now) }),
 	}, err
 }

@@ -33,8 +33,8 @@ func (s *Server) snapshot(ctx context.Context, partition string, m moment) (inte
 		return intent.IncarnationID{}, err
 	}
 	named := 0
-	for _, given := range []bool{m.incarnation != "", m.at != nil, m.label != ""} {
-		if given {
+	for _, isSet := range []bool{m.incarnation != "", m.at != nil, m.label != ""} {
+		if isSet {
 			named++
 		}
 	}
@@ -49,8 +49,8 @@ func (s *Server) snapshot(ctx context.Context, partition string, m moment) (inte
 		}
 		return id, err
 	case named == 1:
-		found, err := s.find(ctx, registered.ID, m)
-		return found.ID, err
+		incarnation, err := s.find(ctx, registered.ID, m)
+		return incarnation.ID, err
 	case registered.Head.IsZero():
 		return intent.IncarnationID{}, fault.New(fault.NotFound, "partition %s has no incarnation yet", registered.ID).
 			WithHint("lehr get candidates shows what generation made of its sources")
@@ -75,29 +75,29 @@ func (s *Server) find(ctx context.Context, partition intent.PartitionID, m momen
 }
 
 func (s *Server) ListAssets(ctx context.Context, request *apipb.ListAssetsRequest) (*apipb.ListAssetsResponse, error) {
-	from, err := s.reading(ctx, request.Partition, moment{request.Incarnation, request.At, request.Label})
+	source, err := s.reading(ctx, request.Partition, moment{request.Incarnation, request.At, request.Label})
 	if err != nil {
 		return nil, err
 	}
-	index, err := s.assetFilter(ctx, from, request)
+	index, err := s.assetFilter(ctx, source, request)
 	if err != nil {
 		return nil, err
 	}
 	index.After, index.Limit = intent.AssetID(request.After), page(request.Limit, usualPage, mostPage)
-	found, err := from.queries.Page(ctx, query.Wanted{Incarnation: from.id, Filter: request.Filter, Index: index})
+	matches, err := source.queries.Page(ctx, query.Wanted{Incarnation: source.id, Filter: request.Filter, Index: index})
 	if err != nil {
 		return nil, err
 	}
-	response := &apipb.ListAssetsResponse{Incarnation: from.name(), Next: string(found.Next)}
-	reports, err := s.reportsOf(ctx, from.id.Partition, found.Members)
+	response := &apipb.ListAssetsResponse{Incarnation: source.name(), Next: string(matches.Next)}
+	reports, err := s.reportsOf(ctx, source.id.Partition, matches.Members)
 	if err != nil {
 		return nil, err
 	}
-	for i, member := range found.Members {
-		response.Assets = append(response.Assets, from.toAsset(member, reports[i]))
+	for i, member := range matches.Members {
+		response.Assets = append(response.Assets, source.toAsset(member, reports[i]))
 	}
 	if request.Content {
-		err = s.fillContents(ctx, from, found.Members, response)
+		err = s.fillContents(ctx, source, matches.Members, response)
 	}
 	return response, err
 }
@@ -107,14 +107,14 @@ const mostListed = 2 << 20
 
 // fillContents adds payloads and addons to a page, which ends early where they are
 // large.
-func (s *Server) fillContents(ctx context.Context, from reading, members []intent.Member, response *apipb.ListAssetsResponse) error {
-	set, err := s.schemaOf(ctx, from)
+func (s *Server) fillContents(ctx context.Context, source reading, members []intent.Member, response *apipb.ListAssetsResponse) error {
+	schemaSet, err := s.schemaOf(ctx, source)
 	if err != nil {
 		return err
 	}
 	bytes := 0
 	for i, member := range members {
-		content, size, err := contentOf(ctx, from, set, member)
+		content, size, err := contentOf(ctx, source, schemaSet, member)
 		if err != nil {
 			return err
 		}
@@ -129,7 +129,7 @@ func (s *Server) fillContents(ctx context.Context, from reading, members []inten
 
 // assetFilter resolves the short names of a request with the incarnation's own
 // schema.
-func (s *Server) assetFilter(ctx context.Context, from reading, request *apipb.ListAssetsRequest) (filter store.AssetFilter, err error) {
+func (s *Server) assetFilter(ctx context.Context, source reading, request *apipb.ListAssetsRequest) (filter store.AssetFilter, err error) {
 	filter = store.AssetFilter{Prefix: request.Prefix, Value: request.Value}
 	if request.Value != "" && request.Field == "" {
 		return filter, fault.New(fault.Invalid, "value %.300q is of no field", request.Value).WithHint("name the field that should have it")
@@ -142,17 +142,17 @@ func (s *Server) assetFilter(ctx context.Context, from reading, request *apipb.L
 	if request.Type == "" && request.Field == "" {
 		return filter, nil
 	}
-	set, err := s.schemaOf(ctx, from)
+	schemaSet, err := s.schemaOf(ctx, source)
 	if err != nil {
 		return filter, err
 	}
 	if request.Type != "" {
-		if filter.Type, err = set.Resolve(request.Type); err != nil {
+		if filter.Type, err = schemaSet.Resolve(request.Type); err != nil {
 			return filter, err
 		}
 	}
 	if request.Field != "" {
-		filter.Field, err = set.FieldPath(request.Field)
+		filter.Field, err = schemaSet.FieldPath(request.Field)
 	}
 	return filter, err
 }
@@ -171,29 +171,29 @@ func (s *Server) schema(ctx context.Context, id intent.IncarnationID) (*schema.S
 // after each that was wanted, one again after those that were not.
 func (s *Server) reportsOf(ctx context.Context, partition intent.PartitionID, members []intent.Member) ([]*intent.Report, error) {
 	reports := make([]*intent.Report, len(members))
-	var near []intent.Report
-	ahead := 1
+	var batch []intent.Report
+	batchSize := 1
 	for i, member := range members {
-		for len(near) > 0 && near[0].Asset < member.Asset {
-			near = near[1:]
+		for len(batch) > 0 && batch[0].Asset < member.Asset {
+			batch = batch[1:]
 		}
-		if len(near) == 0 || near[0].Asset > member.Asset {
+		if len(batch) == 0 || batch[0].Asset > member.Asset {
 			report, err := s.report(ctx, partition, member.Asset)
 			if err != nil {
 				return nil, err
 			}
-			if reports[i] = report; report == nil || i+1 == len(members) || len(near) > 0 {
+			if reports[i] = report; report == nil || i+1 == len(members) || len(batch) > 0 {
 				continue
 			}
-			near, err = s.store.ListReports(ctx, partition, store.ReportFilter{After: member.Asset, Limit: min(ahead, len(members)-i-1)})
+			batch, err = s.store.ListReports(ctx, partition, store.ReportFilter{After: member.Asset, Limit: min(batchSize, len(members)-i-1)})
 			if err != nil {
 				return nil, err
 			}
-			ahead = 1
+			batchSize = 1
 			continue
 		}
-		reports[i] = &near[0]
-		ahead = min(2*ahead, len(members))
+		reports[i] = &batch[0]
+		batchSize = min(2*batchSize, len(members))
 	}
 	return reports, nil
 }
@@ -222,7 +222,7 @@ func (s *Server) GetAsset(ctx context.Context, request *apipb.GetAssetRequest) (
 	}
 	member, err := at.store.Member(ctx, at.id, asset)
 	if err != nil {
-		return nil, s.meant(ctx, at, asset, err)
+		return nil, s.suggestNearest(ctx, at, asset, err)
 	}
 	report, err := s.report(ctx, at.id.Partition, asset)
 	if err != nil {
@@ -232,24 +232,24 @@ func (s *Server) GetAsset(ctx context.Context, request *apipb.GetAssetRequest) (
 	if report != nil {
 		response.Report = toReport(*report)
 	}
-	set, err := s.schemaOf(ctx, at)
+	schemaSet, err := s.schemaOf(ctx, at)
 	if err != nil {
 		return nil, err
 	}
-	content, _, err := contentOf(ctx, at, set, member)
+	content, _, err := contentOf(ctx, at, schemaSet, member)
 	if err != nil {
 		return nil, err
 	}
 	response.Payload, response.Addons = content.Payload, content.Addons
-	from, err := at.store.EdgesFrom(ctx, at.id, asset)
+	references, err := at.store.EdgesFrom(ctx, at.id, asset)
 	if err != nil {
 		return nil, err
 	}
-	to, err := at.store.EdgesTo(ctx, at.id, asset)
+	referrers, err := at.store.EdgesTo(ctx, at.id, asset)
 	if err != nil {
 		return nil, err
 	}
-	response.References, response.ReferencedBy = each(from, toReference), each(to, toReference)
+	response.References, response.ReferencedBy = convertEach(references, toReference), convertEach(referrers, toReference)
 	if request.Uses {
 		response.Uses, response.MoreUses, err = uses(ctx, at, asset)
 	}
@@ -264,8 +264,8 @@ type shownContent struct {
 
 // contentOf decodes payload and addons with the snapshot's own schema. It says how
 // many bytes they are, too.
-func contentOf(ctx context.Context, from reading, set *schema.Set, member intent.Member) (content shownContent, size int, err error) {
-	body, err := from.store.Body(ctx, member.Digest)
+func contentOf(ctx context.Context, source reading, schemaSet *schema.Set, member intent.Member) (content shownContent, size int, err error) {
+	body, err := source.store.Body(ctx, member.Digest)
 	if err != nil {
 		return content, 0, err
 	}
@@ -273,7 +273,7 @@ func contentOf(ctx context.Context, from reading, set *schema.Set, member intent
 	if err != nil {
 		return content, 0, err
 	}
-	text, err := set.JSON(asset)
+	text, err := schemaSet.JSON(asset)
 	if err != nil {
 		return content, 0, err
 	}
@@ -312,8 +312,8 @@ func structOf(text json.RawMessage) (*structpb.Struct, error) {
 	if !bytes.HasPrefix(bytes.TrimSpace(text), []byte("{")) {
 		text = slices.Concat([]byte(`{"value":`), text, []byte("}"))
 	}
-	held := &structpb.Struct{}
-	return held, held.UnmarshalJSON(text)
+	result := &structpb.Struct{}
+	return result, result.UnmarshalJSON(text)
 }
 
 func toReference(e store.Edge) *apipb.Reference {

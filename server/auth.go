@@ -17,7 +17,7 @@ func (s *Server) WhoAmI(ctx context.Context, _ *apipb.WhoAmIRequest) (*apipb.Who
 	if err != nil {
 		return nil, err
 	}
-	response := &apipb.WhoAmIResponse{Name: holds.Caller.Actor.Name, By: "local", Grants: each(holds.Effective(), toGrant)}
+	response := &apipb.WhoAmIResponse{Name: holds.Caller.Actor.Name, By: "local", Grants: convertEach(holds.Effective(), toGrant)}
 	if !holds.Caller.Local {
 		token := holds.Token
 		response.Name, response.Groups, response.By = token.Owner, token.Groups, token.Kind
@@ -74,9 +74,9 @@ func wanted(request *apipb.CanRequest) (intent.Role, intent.PartitionID, error) 
 	case role != "":
 		return role, partition, nil
 	}
-	call, known := access.CallOf(request.Call)
+	call, ok := access.CallOf(request.Call)
 	switch {
-	case !known:
+	case !ok:
 		return "", "", fault.New(fault.Invalid, "there is no call %.200q", request.Call).WithHint("write its full name, for example lehr.api.v1.BrakeService/SetStop")
 	case call.Scope == apipb.Scope_SCOPE_ALL:
 		return call.Role, "", nil
@@ -100,7 +100,7 @@ func (s *Server) authorityOf(ctx context.Context, holds store.Authority, request
 
 // CreateToken shows the secret this once.
 func (s *Server) CreateToken(ctx context.Context, request *apipb.CreateTokenRequest) (*apipb.CreateTokenResponse, error) {
-	until, err := s.until(request.Period)
+	until, err := s.deadlineAfter(request.Period)
 	if err != nil {
 		return nil, err
 	}
@@ -115,12 +115,12 @@ func (s *Server) CreateToken(ctx context.Context, request *apipb.CreateTokenRequ
 	for _, partition := range request.Partitions {
 		token.Partitions = append(token.Partitions, intent.PartitionID(partition))
 	}
-	made, err := s.makeToken(ctx, token)
+	created, err := s.makeToken(ctx, token)
 	if err != nil {
 		return nil, err
 	}
-	holds, err := s.store.Authority(store.WithCaller(ctx, store.Caller{Token: made.ID}))
-	return &apipb.CreateTokenResponse{Token: toToken(made), Secret: bearer, Grants: each(holds.Effective(), toGrant)}, err
+	holds, err := s.store.Authority(store.WithCaller(ctx, store.Caller{Token: created.ID}))
+	return &apipb.CreateTokenResponse{Token: toToken(created), Secret: bearer, Grants: convertEach(holds.Effective(), toGrant)}, err
 }
 
 // makeToken has one stored, unless its owner has too many. The local user has no bound.
@@ -160,7 +160,7 @@ func (s *Server) ListTokens(ctx context.Context, request *apipb.ListTokensReques
 		tokens = tokens[:size]
 		response.Next = tokens[size-1].ID
 	}
-	response.Tokens = each(tokens, toToken)
+	response.Tokens = convertEach(tokens, toToken)
 	return response, nil
 }
 
@@ -181,8 +181,8 @@ func toGrant(g store.Grant) *apipb.Grant {
 
 func toToken(t store.Token) *apipb.Token {
 	return &apipb.Token{
-		Id: t.ID, Owner: t.Owner, Description: t.Description, Roles: each(t.Roles, access.ToRole), Kind: t.Kind,
-		Partitions: each(t.Partitions, func(p intent.PartitionID) string { return string(p) }), Groups: t.Groups,
+		Id: t.ID, Owner: t.Owner, Description: t.Description, Roles: convertEach(t.Roles, access.ToRole), Kind: t.Kind,
+		Partitions: convertEach(t.Partitions, func(p intent.PartitionID) string { return string(p) }), Groups: t.Groups,
 		Created: toTime(t.Created), Until: toTime(t.Until), Revoked: toTime(t.Revoked),
 	}
 }

@@ -53,7 +53,7 @@ func (a authority) WrapStreamingHandler(next connect.StreamingHandlerFunc) conne
 		}
 		ctx, cancel := context.WithCancelCause(ctx)
 		defer cancel(nil)
-		err = next(ctx, &asked{StreamingHandlerConn: conn, ctx: ctx, cancel: cancel, call: call, authority: a})
+		err = next(ctx, &authorizedStream{StreamingHandlerConn: conn, ctx: ctx, cancel: cancel, call: call, authority: a})
 		if denied := context.Cause(ctx); fault.Is(denied, fault.Denied) {
 			err = denied
 		}
@@ -67,25 +67,25 @@ func (authority) WrapStreamingClient(next connect.StreamingClientFunc) connect.S
 
 // enter finds out who calls what, and whether they have too much under way. A call that
 // does not say who may make it is nobody's. What leave gives back is given once it ended.
-func (a authority) enter(ctx context.Context, procedure string, stream bool) (call access.Call, within context.Context, leave func(), err error) {
+func (a authority) enter(ctx context.Context, procedure string, stream bool) (call access.Call, callerCtx context.Context, leave func(), err error) {
 	leave = func() {}
-	call, known := access.CallOf(procedure)
-	if !known {
+	call, ok := access.CallOf(procedure)
+	if !ok {
 		return call, ctx, leave, fault.New(fault.Denied, "%s does not say who may call it, so nobody may", procedure)
 	}
 	caller, err := a.server.identify(ctx)
 	if err != nil {
 		return call, ctx, leave, err
 	}
-	within = store.WithCaller(ctx, caller)
+	callerCtx = store.WithCaller(ctx, caller)
 	if caller.Local {
-		return call, within, leave, nil // Theirs is the machine.
+		return call, callerCtx, leave, nil // Theirs is the machine.
 	}
 	entered, err := a.server.quotas.Enter(quotaOf(caller), procedure, stream)
 	if err != nil {
-		return call, within, leave, err
+		return call, callerCtx, leave, err
 	}
-	return call, within, entered, nil
+	return call, callerCtx, entered, nil
 }
 
 // quotaOf is by what a caller is known to the quotas: their name, whichever of their
@@ -177,19 +177,19 @@ func (a authority) check(ctx context.Context, call access.Call, request any) err
 func (a authority) tell(ctx context.Context, procedure string, err error) error {
 	if fault.Is(err, fault.Denied) {
 		caller, _ := store.CallerOf(ctx)
-		if log, left := a.server.quotas.Denied(quotaOf(caller)); log {
-			said := []any{"call", procedure, "who", clipped(caller.Actor.Name, mostName), "token", caller.Token, "from", caller.From, "why", clipped(err.Error(), mostMessage)}
-			if left > 0 {
-				said = append(said, "not_logged_before", left)
+		if log, suppressed := a.server.quotas.Denied(quotaOf(caller)); log {
+			attributes := []any{"call", procedure, "who", clipped(caller.Actor.Name, mostName), "token", caller.Token, "from", caller.From, "why", clipped(err.Error(), mostMessage)}
+			if suppressed > 0 {
+				attributes = append(attributes, "not_logged_before", suppressed)
 			}
-			a.server.log.Warn("denied", said...)
+			a.server.log.Warn("denied", attributes...)
 		}
 	}
 	return err
 }
 
-// asked is a stream whose caller is asked for.
-type asked struct {
+// authorizedStream is a stream whose caller is asked for.
+type authorizedStream struct {
 	connect.StreamingHandlerConn
 	ctx       context.Context
 	cancel    context.CancelCauseFunc
@@ -197,7 +197,7 @@ type asked struct {
 	authority authority
 }
 
-func (s *asked) Receive(message any) error {
+func (s *authorizedStream) Receive(message any) error {
 	if err := s.StreamingHandlerConn.Receive(message); err != nil {
 		return err
 	}
@@ -213,7 +213,7 @@ func (s *asked) Receive(message any) error {
 
 // keepAsking ends the stream when its caller is denied. What cannot be read is
 // no reason: it is asked again.
-func (s *asked) keepAsking(message any) {
+func (s *authorizedStream) keepAsking(message any) {
 	for s.authority.server.runtime.Wait(s.ctx, lookAgain, nil) == nil {
 		if err := s.authority.check(s.ctx, s.call, message); fault.Is(err, fault.Denied) {
 			s.cancel(err)
@@ -222,8 +222,8 @@ func (s *asked) keepAsking(message any) {
 	}
 }
 
-// by is who calls.
-func by(ctx context.Context) intent.Actor {
+// actorOf is who calls.
+func actorOf(ctx context.Context) intent.Actor {
 	caller, _ := store.CallerOf(ctx)
 	return caller.Actor
 }

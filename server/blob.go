@@ -14,8 +14,8 @@ import (
 // GetBlob sends a blob that assets of a partition name. It is one piece in the
 // store, and sent in parts that clients take.
 func (s *Server) GetBlob(ctx context.Context, request *apipb.GetBlobRequest, stream *connect.ServerStream[apipb.GetBlobResponse]) error {
-	digest, is := intent.BlobDigest("blob:sha256:" + request.Sha256)
-	if !is {
+	digest, ok := intent.BlobDigest("blob:sha256:" + request.Sha256)
+	if !ok {
 		return fault.New(fault.Invalid, "%.80q is no digest", request.Sha256).WithHint("write 64 digits of hex, in lower case, as after blob:sha256:")
 	}
 	content, err := s.store.GetBlob(ctx, intent.PartitionID(request.Partition), store.SpillBlobs, digest.String())

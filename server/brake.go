@@ -14,8 +14,8 @@ import (
 	"lehr.dev/intent"
 )
 
-// until is the end of a period from now; an unset one never ends.
-func (s *Server) until(period *durationpb.Duration) (time.Time, error) {
+// deadlineAfter is the end of a period from now; an unset one never ends.
+func (s *Server) deadlineAfter(period *durationpb.Duration) (time.Time, error) {
 	if period == nil {
 		return time.Time{}, nil
 	}
@@ -27,9 +27,9 @@ func (s *Server) until(period *durationpb.Duration) (time.Time, error) {
 
 // loosened is the reason for what releases or loosens something: whoever finds
 // it loose will ask.
-func loosened(what, reason string) (string, error) {
+func loosened(subject, reason string) (string, error) {
 	if reason = strings.TrimSpace(reason); reason == "" {
-		return "", fault.New(fault.Invalid, "%s needs a reason, for the audit", what).WithHint("say why: in a command, add --reason \"why\"")
+		return "", fault.New(fault.Invalid, "%s needs a reason, for the audit", subject).WithHint("say why: in a command, add --reason \"why\"")
 	}
 	return reason, nil
 }
@@ -49,12 +49,12 @@ func (s *Server) SetPin(ctx context.Context, request *apipb.SetPinRequest) (*api
 	if incarnation.Partition != partition.ID {
 		return nil, fault.New(fault.Invalid, "asset %s of partition %s cannot be pinned to %s, which is of another partition", asset, partition.ID, incarnation)
 	}
-	until, err := s.until(request.Period)
+	until, err := s.deadlineAfter(request.Period)
 	if err != nil {
 		return nil, err
 	}
 	pin, err := s.store.SetPin(ctx, intent.Pin{
-		Asset: asset, Incarnation: incarnation, Rank: intent.RankPerson, Holder: by(ctx),
+		Asset: asset, Incarnation: incarnation, Rank: intent.RankPerson, Holder: actorOf(ctx),
 		Reason: because(request.Reason), Created: s.runtime.Now(), Until: until,
 	})
 	if err != nil {
@@ -72,7 +72,7 @@ func (s *Server) RemovePin(ctx context.Context, request *apipb.RemovePinRequest)
 	if err != nil {
 		return nil, err
 	}
-	return &apipb.RemovePinResponse{}, s.store.Unpin(ctx, partition.ID, asset, intent.RankPerson, reason, by(ctx))
+	return &apipb.RemovePinResponse{}, s.store.Unpin(ctx, partition.ID, asset, intent.RankPerson, reason, actorOf(ctx))
 }
 
 func (s *Server) ListPins(ctx context.Context, request *apipb.ListPinsRequest) (*apipb.ListPinsResponse, error) {
@@ -82,7 +82,7 @@ func (s *Server) ListPins(ctx context.Context, request *apipb.ListPinsRequest) (
 	}
 	pins, err := s.store.Pins(ctx, partition.ID)
 	now := s.runtime.Now()
-	return &apipb.ListPinsResponse{Pins: each(pins, func(p intent.Pin) *apipb.Pin { return toPin(p, now) })}, err
+	return &apipb.ListPinsResponse{Pins: convertEach(pins, func(p intent.Pin) *apipb.Pin { return toPin(p, now) })}, err
 }
 
 // SetHold needs no report and no membership: an asset may be held before it
@@ -92,11 +92,11 @@ func (s *Server) SetHold(ctx context.Context, request *apipb.SetHoldRequest) (*a
 	if err != nil {
 		return nil, err
 	}
-	until, err := s.until(request.Period)
+	until, err := s.deadlineAfter(request.Period)
 	if err != nil {
 		return nil, err
 	}
-	hold := intent.Hold{Asset: asset, Owner: by(ctx), Reason: because(request.Reason), Created: s.runtime.Now(), Until: until}
+	hold := intent.Hold{Asset: asset, Owner: actorOf(ctx), Reason: because(request.Reason), Created: s.runtime.Now(), Until: until}
 	if err := s.store.SetHold(ctx, partition.ID, hold); err != nil {
 		return nil, err
 	}
@@ -112,7 +112,7 @@ func (s *Server) RemoveHold(ctx context.Context, request *apipb.RemoveHoldReques
 	if err != nil {
 		return nil, err
 	}
-	return &apipb.RemoveHoldResponse{}, s.store.Unhold(ctx, partition.ID, asset, reason, by(ctx))
+	return &apipb.RemoveHoldResponse{}, s.store.Unhold(ctx, partition.ID, asset, reason, actorOf(ctx))
 }
 
 func (s *Server) ListHolds(ctx context.Context, request *apipb.ListHoldsRequest) (*apipb.ListHoldsResponse, error) {
@@ -122,7 +122,7 @@ func (s *Server) ListHolds(ctx context.Context, request *apipb.ListHoldsRequest)
 	}
 	holds, err := s.store.Holds(ctx, partition.ID)
 	now := s.runtime.Now()
-	return &apipb.ListHoldsResponse{Holds: each(holds, func(h intent.Hold) *apipb.Hold { return toHold(partition.ID, h, now) })}, err
+	return &apipb.ListHoldsResponse{Holds: convertEach(holds, func(h intent.Hold) *apipb.Hold { return toHold(partition.ID, h, now) })}, err
 }
 
 // RetryAsset is of what an enforcer looks at: that has a report.
@@ -141,7 +141,7 @@ func (s *Server) RetryAsset(ctx context.Context, request *apipb.RetryAssetReques
 	} else if err != nil {
 		return nil, err
 	}
-	return &apipb.RetryAssetResponse{}, s.store.Retry(ctx, partition.ID, asset, reason, by(ctx))
+	return &apipb.RetryAssetResponse{}, s.store.Retry(ctx, partition.ID, asset, reason, actorOf(ctx))
 }
 
 // SetStop needs nothing but the store (S18).
@@ -150,15 +150,15 @@ func (s *Server) SetStop(ctx context.Context, request *apipb.SetStopRequest) (*a
 	if err != nil {
 		return nil, err
 	}
-	stop := intent.Stop{Partition: scope, Owner: by(ctx), Reason: because(request.Reason), Since: s.runtime.Now()}
+	stop := intent.Stop{Partition: scope, Owner: actorOf(ctx), Reason: because(request.Reason), Since: s.runtime.Now()}
 	if err := s.store.SetStop(ctx, stop); err != nil {
 		return nil, err
 	}
 	// What the store does not have is told without asking it.
-	if braked, is := s.store.(unwritten); is {
-		for _, found := range braked.Unwritten() {
-			if found.Partition == scope {
-				return &apipb.SetStopResponse{Stop: toStop(found)}, nil
+	if braked, ok := s.store.(unwritten); ok {
+		for _, existing := range braked.Unwritten() {
+			if existing.Partition == scope {
+				return &apipb.SetStopResponse{Stop: toStop(existing)}, nil
 			}
 		}
 	}
@@ -166,9 +166,9 @@ func (s *Server) SetStop(ctx context.Context, request *apipb.SetStopRequest) (*a
 	if err != nil {
 		return nil, err
 	}
-	for _, found := range stops {
-		if found.Partition == scope {
-			stop = found
+	for _, existing := range stops {
+		if existing.Partition == scope {
+			stop = existing
 		}
 	}
 	return &apipb.SetStopResponse{Stop: toStop(stop)}, nil
@@ -183,7 +183,7 @@ const soon = 300 * time.Millisecond
 // scopeSoon is that of a stop, which waits for no store that cannot answer: there it is
 // taken at its word.
 func (s *Server) scopeSoon(ctx context.Context, partition string) (intent.PartitionID, error) {
-	if _, is := s.store.(unwritten); !is || partition == "" {
+	if _, ok := s.store.(unwritten); !ok || partition == "" {
 		return s.scope(ctx, partition)
 	}
 	type answer struct {
@@ -198,9 +198,9 @@ func (s *Server) scopeSoon(ctx context.Context, partition string) (intent.Partit
 	})
 	_ = s.runtime.Wait(ctx, soon, answered)
 	select {
-	case found := <-answers:
-		if found.err == nil || fault.Is(found.err, fault.NotFound) || fault.Is(found.err, fault.Invalid) || fault.Is(found.err, fault.Denied) {
-			return found.scope, found.err
+	case reply := <-answers:
+		if reply.err == nil || fault.Is(reply.err, fault.NotFound) || fault.Is(reply.err, fault.Invalid) || fault.Is(reply.err, fault.Denied) {
+			return reply.scope, reply.err
 		}
 	default:
 	}
@@ -225,7 +225,7 @@ func (s *Server) Resume(ctx context.Context, request *apipb.ResumeRequest) (*api
 	if err != nil {
 		return nil, err
 	}
-	if err := s.store.Resume(ctx, scope, reason, by(ctx)); err != nil {
+	if err := s.store.Resume(ctx, scope, reason, actorOf(ctx)); err != nil {
 		return nil, err
 	}
 	stops, err := s.store.Stops(ctx)

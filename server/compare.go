@@ -17,24 +17,24 @@ func (s *Server) CompareIncarnations(ctx context.Context, request *apipb.Compare
 	if one, other := partitionIn(request.From), partitionIn(request.To); request.From != "" && one != other {
 		return nil, fault.New(fault.Invalid, "%.200s and %.200s are of two partitions, which have no asset in common", request.From, request.To)
 	}
-	to, err := s.side(ctx, request.To, preview.First+1)
+	target, err := s.side(ctx, request.To, preview.First+1)
 	if err != nil {
 		return nil, err
 	}
-	var from reading
+	var base reading
 	if request.From != "" {
-		if from, err = s.side(ctx, request.From, preview.First); err != nil {
+		if base, err = s.side(ctx, request.From, preview.First); err != nil {
 			return nil, err
 		}
 	}
 	limit := page(request.Limit, usualPage, mostPage)
-	found, next, err := s.comparing(from, to).queries.Compare(ctx, from.id, to.id, intent.AssetID(request.After), limit)
+	comparisons, next, err := s.comparing(base, target).queries.Compare(ctx, base.id, target.id, intent.AssetID(request.After), limit)
 	if err != nil {
 		return nil, err
 	}
 	response := &apipb.CompareIncarnationsResponse{Next: string(next)}
-	for _, comparison := range found {
-		response.Comparisons = append(response.Comparisons, toComparison(from, to, comparison))
+	for _, comparison := range comparisons {
+		response.Comparisons = append(response.Comparisons, toComparison(base, target, comparison))
 	}
 	return response, nil
 }
@@ -63,14 +63,14 @@ func (s *Server) side(ctx context.Context, name string, sequence intent.Sequence
 	return s.readCandidate(ctx, registered.ID, name, sequence)
 }
 
-func toComparison(from, to reading, c query.Comparison) *apipb.Comparison {
+func toComparison(base, target reading, c query.Comparison) *apipb.Comparison {
 	side := func(r reading, m *intent.Member) *apipb.Asset {
 		if m == nil {
 			return nil
 		}
 		return r.toAsset(*m, nil)
 	}
-	return &apipb.Comparison{Change: toChange(c.Change), Before: side(from, c.Before), After: side(to, c.After), Fields: each(c.Fields, toFieldChange)}
+	return &apipb.Comparison{Change: toChange(c.Change), Before: side(base, c.Before), After: side(target, c.After), Fields: convertEach(c.Fields, toFieldChange)}
 }
 
 // LabelIncarnation gives an incarnation a name that people know it by.
@@ -79,7 +79,7 @@ func (s *Server) LabelIncarnation(ctx context.Context, request *apipb.LabelIncar
 	if err != nil {
 		return nil, err
 	}
-	if err := s.store.SetLabel(ctx, id, request.Key, request.Value, because(request.Reason), by(ctx)); err != nil {
+	if err := s.store.SetLabel(ctx, id, request.Key, request.Value, because(request.Reason), actorOf(ctx)); err != nil {
 		return nil, err
 	}
 	labelled, err := s.store.Incarnation(ctx, id)

@@ -11,11 +11,11 @@ import (
 	"lehr.dev/store"
 )
 
-// each converts a list.
-func each[From, To any](list []From, convert func(From) To) []To {
+// convertEach converts a list.
+func convertEach[From, To any](list []From, convert func(From) To) []To {
 	converted := make([]To, len(list))
-	for i, from := range list {
-		converted[i] = convert(from)
+	for i, item := range list {
+		converted[i] = convert(item)
 	}
 	return converted
 }
@@ -72,13 +72,13 @@ func toPlan(p intent.Plan) *apipb.Plan {
 	if p.Action == "" && len(p.Changes) == 0 {
 		return nil
 	}
-	return &apipb.Plan{Action: string(p.Action), Changes: each(p.Changes, toFieldChange), Destructive: p.Destructive()}
+	return &apipb.Plan{Action: string(p.Action), Changes: convertEach(p.Changes, toFieldChange), Destructive: p.Destructive()}
 }
 
 func toWaiting(w intent.WaitingOn) *apipb.WaitingOn {
 	return &apipb.WaitingOn{
 		Kind: string(w.Kind), Reason: w.Reason, Check: w.Check, Quotes: w.Quotes, Approve: w.Approve, Owner: w.Owner, Until: toTime(w.Until),
-		Blockers: each(w.Blockers, func(id intent.AssetID) string { return string(id) }),
+		Blockers: convertEach(w.Blockers, func(id intent.AssetID) string { return string(id) }),
 	}
 }
 
@@ -96,9 +96,9 @@ func toReport(r intent.Report) *apipb.Report {
 		State: string(r.State), Target: toIncarnationID(r.Target), Effective: toDigest(r.Effective),
 		Pinned: r.Pinned, Plan: toPlan(r.Plan), PlanDigest: toDigest(r.Reading()),
 		ResourceKey: string(r.ResourceKey), Health: toHealth(r.Health), Guarantee: r.Guarantee,
-		Push: string(r.Push), PushNote: r.PushNote, Waiting: each(r.Waiting, toWaiting),
-		Unmanaged: each(r.Unmanaged, toFieldChange), Absent: r.Absent, Passed: r.Passed, PassedOver: r.PassedOver, Next: toTime(r.Next),
-		Consent: toConsent(r.Consent), Overrides: each(r.Overrides, func(o intent.Override) *apipb.Override { return toOverride(o, r.At) }),
+		Push: string(r.Push), PushNote: r.PushNote, Waiting: convertEach(r.Waiting, toWaiting),
+		Unmanaged: convertEach(r.Unmanaged, toFieldChange), Absent: r.Absent, Passed: r.Passed, PassedOver: r.PassedOver, Next: toTime(r.Next),
+		Consent: toConsent(r.Consent), Overrides: convertEach(r.Overrides, func(o intent.Override) *apipb.Override { return toOverride(o, r.At) }),
 	}
 }
 
@@ -113,16 +113,16 @@ func toIncarnation(i intent.Incarnation) *apipb.Incarnation {
 	}
 	return &apipb.Incarnation{
 		Id: i.ID.String(), Parent: toIncarnationID(i.Parent), Digest: toDigest(i.Digest), Schema: toDigest(i.Schema),
-		Policy: toDigest(i.Policy), Sources: each(i.Sources, toSource), Count: int64(i.Count), Added: int64(i.Added),
+		Policy: toDigest(i.Policy), Sources: convertEach(i.Sources, toSource), Count: int64(i.Count), Added: int64(i.Added),
 		Changed: int64(i.Changed), Removed: int64(i.Removed), Created: toTime(i.Created), Author: toActor(i.Author),
-		Labels: i.Labels, Acknowledger: acknowledger, Warnings: each(i.Warnings, toFinding),
+		Labels: i.Labels, Acknowledger: acknowledger, Warnings: convertEach(i.Warnings, toFinding),
 	}
 }
 
 func toCandidate(c intent.Candidate) *apipb.Candidate {
 	return &apipb.Candidate{
 		Id: c.ID.String(), Digest: toDigest(c.ID.Digest), Base: toIncarnationID(c.Base), State: string(c.State),
-		Sources: each(c.Sources, toSource), Findings: each(c.Findings, toFinding), Count: int64(c.Count),
+		Sources: convertEach(c.Sources, toSource), Findings: convertEach(c.Findings, toFinding), Count: int64(c.Count),
 		Added: int64(c.Added), Changed: int64(c.Changed), Removed: int64(c.Removed), Created: toTime(c.Created),
 	}
 }
@@ -183,7 +183,7 @@ func toPush(p store.PushRecord) *apipb.Push {
 		Push: string(p.Push), Asset: string(p.Asset), Target: toIncarnationID(p.Target), Effective: toDigest(p.Effective),
 		Plan: toDigest(intent.Reading(p.Effective, p.Plan)), ResourceKey: string(p.ResourceKey), Epoch: p.Epoch, Admitted: toTime(p.Admitted),
 		Doubt: p.Doubt, Ending: p.Ending, Reason: p.Reason, Ended: toTime(p.Ended),
-		Grounds: each(p.Grounds, func(g intent.Ground) *apipb.Ground {
+		Grounds: convertEach(p.Grounds, func(g intent.Ground) *apipb.Ground {
 			return &apipb.Ground{Check: g.Check, Fact: g.Fact, Until: toTime(g.Until)}
 		}),
 	}

@@ -32,36 +32,36 @@ type Written interface {
 	Delete(ctx context.Context, base, reason string, by intent.Actor) (document.Document, error)
 }
 
-// held is one that the store holds.
-type held struct {
+// storedDocument is one that the store holds.
+type storedDocument struct {
 	store     store.Documents
 	partition intent.PartitionID
 	name      string
 }
 
-func (h held) Read(ctx context.Context, revision string) (document.Document, error) {
+func (h storedDocument) Read(ctx context.Context, revision string) (document.Document, error) {
 	return h.store.Document(ctx, h.partition, h.name, revision)
 }
 
-func (h held) Revisions(ctx context.Context, before string, limit int) ([]document.Revision, error) {
-	return h.store.DocumentRevisions(ctx, h.partition, h.name, before, limit)
+func (h storedDocument) Revisions(ctx context.Context, cursor string, limit int) ([]document.Revision, error) {
+	return h.store.DocumentRevisions(ctx, h.partition, h.name, cursor, limit)
 }
 
-func (h held) Create(ctx context.Context, content []byte, reason string, by intent.Actor) (document.Document, error) {
-	return h.store.CreateDocument(ctx, h.partition, h.name, content, because(reason), by)
+func (h storedDocument) Create(ctx context.Context, content []byte, reason string, actor intent.Actor) (document.Document, error) {
+	return h.store.CreateDocument(ctx, h.partition, h.name, content, because(reason), actor)
 }
 
-func (h held) Edit(ctx context.Context, edit document.Edit, by intent.Actor) (document.Document, error) {
+func (h storedDocument) Edit(ctx context.Context, edit document.Edit, actor intent.Actor) (document.Document, error) {
 	edit.Reason = because(edit.Reason)
-	return h.store.EditDocument(ctx, h.partition, h.name, edit, by)
+	return h.store.EditDocument(ctx, h.partition, h.name, edit, actor)
 }
 
-func (h held) Undo(ctx context.Context, revision, reason string, by intent.Actor) (document.Document, error) {
-	return h.store.UndoDocument(ctx, h.partition, h.name, revision, because(reason), by)
+func (h storedDocument) Undo(ctx context.Context, revision, reason string, actor intent.Actor) (document.Document, error) {
+	return h.store.UndoDocument(ctx, h.partition, h.name, revision, because(reason), actor)
 }
 
-func (h held) Delete(ctx context.Context, base, reason string, by intent.Actor) (document.Document, error) {
-	return h.store.DeleteDocument(ctx, h.partition, h.name, base, reason, by)
+func (h storedDocument) Delete(ctx context.Context, base, reason string, actor intent.Actor) (document.Document, error) {
+	return h.store.DeleteDocument(ctx, h.partition, h.name, base, reason, actor)
 }
 
 // documentOf finds a document: in the store, if there is or was one of that name,
@@ -74,22 +74,22 @@ func (s *Server) documentOf(ctx context.Context, partition, name string) (Writte
 	if err := document.CheckName(name); err != nil {
 		return nil, err
 	}
-	here := held{s.store, p.ID, name}
+	stored := storedDocument{s.store, p.ID, name}
 	_, err = s.store.DocumentRevisions(ctx, p.ID, name, "", 1)
 	if err == nil || !fault.Is(err, fault.NotFound) {
-		return here, err
+		return stored, err
 	}
 	if s.repositories == nil {
-		return here, nil
+		return stored, nil
 	}
-	found, err := s.repositories.Find(ctx, p, name)
+	written, err := s.repositories.Find(ctx, p, name)
 	switch {
 	case fault.Is(err, fault.NotFound):
-		return here, nil
+		return stored, nil
 	case err != nil:
 		return nil, err
 	}
-	return found, nil
+	return written, nil
 }
 
 func (s *Server) ListDocuments(ctx context.Context, request *apipb.ListDocumentsRequest) (*apipb.ListDocumentsResponse, error) {
@@ -108,7 +108,7 @@ func (s *Server) ListDocuments(ctx context.Context, request *apipb.ListDocuments
 		}
 		list = append(list, written...)
 	}
-	return &apipb.ListDocumentsResponse{Documents: each(list, toDocument)}, nil
+	return &apipb.ListDocumentsResponse{Documents: convertEach(list, toDocument)}, nil
 }
 
 func (s *Server) GetDocument(ctx context.Context, request *apipb.GetDocumentRequest) (*apipb.GetDocumentResponse, error) {
@@ -116,11 +116,11 @@ func (s *Server) GetDocument(ctx context.Context, request *apipb.GetDocumentRequ
 	if err != nil {
 		return nil, err
 	}
-	found, err := d.Read(ctx, request.Revision)
+	doc, err := d.Read(ctx, request.Revision)
 	if err != nil {
 		return nil, err
 	}
-	return &apipb.GetDocumentResponse{Document: toDocument(found)}, nil
+	return &apipb.GetDocumentResponse{Document: toDocument(doc)}, nil
 }
 
 func (s *Server) ListDocumentRevisions(ctx context.Context, request *apipb.ListDocumentRevisionsRequest) (*apipb.ListDocumentRevisionsResponse, error) {
@@ -139,7 +139,7 @@ func (s *Server) ListDocumentRevisions(ctx context.Context, request *apipb.ListD
 		list = list[:limit]
 		response.Next = list[limit-1].ID
 	}
-	response.Revisions = each(list, toDocumentRevision)
+	response.Revisions = convertEach(list, toDocumentRevision)
 	return response, nil
 }
 
@@ -152,11 +152,11 @@ func (s *Server) CreateDocument(ctx context.Context, request *apipb.CreateDocume
 	if content == "" {
 		content = "{}"
 	}
-	made, err := d.Create(ctx, []byte(content), request.Reason, by(ctx))
+	doc, err := d.Create(ctx, []byte(content), request.Reason, actorOf(ctx))
 	if err != nil {
 		return nil, err
 	}
-	return &apipb.CreateDocumentResponse{Document: toDocument(made)}, nil
+	return &apipb.CreateDocumentResponse{Document: toDocument(doc)}, nil
 }
 
 func (s *Server) EditDocument(ctx context.Context, request *apipb.EditDocumentRequest) (*apipb.EditDocumentResponse, error) {
@@ -176,11 +176,11 @@ func (s *Server) EditDocument(ctx context.Context, request *apipb.EditDocumentRe
 		}
 		edit.Operations = append(edit.Operations, operation)
 	}
-	made, err := d.Edit(ctx, edit, by(ctx))
+	doc, err := d.Edit(ctx, edit, actorOf(ctx))
 	if err != nil {
 		return nil, err
 	}
-	return &apipb.EditDocumentResponse{Document: toDocument(made)}, nil
+	return &apipb.EditDocumentResponse{Document: toDocument(doc)}, nil
 }
 
 func (s *Server) UndoDocument(ctx context.Context, request *apipb.UndoDocumentRequest) (*apipb.UndoDocumentResponse, error) {
@@ -188,11 +188,11 @@ func (s *Server) UndoDocument(ctx context.Context, request *apipb.UndoDocumentRe
 	if err != nil {
 		return nil, err
 	}
-	made, err := d.Undo(ctx, request.Revision, request.Reason, by(ctx))
+	doc, err := d.Undo(ctx, request.Revision, request.Reason, actorOf(ctx))
 	if err != nil {
 		return nil, err
 	}
-	return &apipb.UndoDocumentResponse{Document: toDocument(made)}, nil
+	return &apipb.UndoDocumentResponse{Document: toDocument(doc)}, nil
 }
 
 func (s *Server) DeleteDocument(ctx context.Context, request *apipb.DeleteDocumentRequest) (*apipb.DeleteDocumentResponse, error) {
@@ -204,11 +204,11 @@ func (s *Server) DeleteDocument(ctx context.Context, request *apipb.DeleteDocume
 	if err != nil {
 		return nil, err
 	}
-	made, err := d.Delete(ctx, request.Base, reason, by(ctx))
+	doc, err := d.Delete(ctx, request.Base, reason, actorOf(ctx))
 	if err != nil {
 		return nil, err
 	}
-	return &apipb.DeleteDocumentResponse{Document: toDocument(made)}, nil
+	return &apipb.DeleteDocumentResponse{Document: toDocument(doc)}, nil
 }
 
 func toDocument(d document.Document) *apipb.Document {
@@ -220,7 +220,7 @@ func toDocument(d document.Document) *apipb.Document {
 func toDocumentRevision(r document.Revision) *apipb.DocumentRevision {
 	return &apipb.DocumentRevision{
 		Id: r.ID, Kind: r.Kind, Of: r.Of, By: &apipb.Actor{Name: r.By.Name, Origin: r.By.Origin}, From: r.From, Time: toTime(r.At), Reason: r.Reason, More: r.More,
-		Changes: each(r.Changes, func(c document.Change) *apipb.DocumentChange {
+		Changes: convertEach(r.Changes, func(c document.Change) *apipb.DocumentChange {
 			return &apipb.DocumentChange{Path: c.Path, Before: string(c.Before), After: string(c.After)}
 		}),
 	}

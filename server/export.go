@@ -19,28 +19,28 @@ const partBytes = 256 << 10
 // ExportIncarnation sends an incarnation as it is stored. An incarnation never
 // changes; one that is collected meanwhile ends the export with an error.
 func (s *Server) ExportIncarnation(ctx context.Context, request *apipb.ExportIncarnationRequest, stream *connect.ServerStream[apipb.ExportIncarnationResponse]) error {
-	from, err := s.reading(ctx, request.Partition, moment{request.Incarnation, request.At, request.Label})
+	source, err := s.reading(ctx, request.Partition, moment{request.Incarnation, request.At, request.Label})
 	if err != nil {
 		return err
 	}
-	set, err := s.schemaOf(ctx, from)
+	schemaSet, err := s.schemaOf(ctx, source)
 	if err != nil {
 		return err
 	}
-	incarnation, err := s.described(ctx, from)
+	incarnation, err := s.described(ctx, source)
 	if err != nil {
 		return err
 	}
-	if err := stream.Send(&apipb.ExportIncarnationResponse{Incarnation: incarnation, Schema: set.Files()}); err != nil {
+	if err := stream.Send(&apipb.ExportIncarnationResponse{Incarnation: incarnation, Schema: schemaSet.Files()}); err != nil {
 		return err
 	}
-	wanted := query.Wanted{Incarnation: from.id, Filter: request.Filter, Index: store.AssetFilter{Limit: mostPage}}
+	wanted := query.Wanted{Incarnation: source.id, Filter: request.Filter, Index: store.AssetFilter{Limit: mostPage}}
 	for {
-		page, err := from.queries.Page(ctx, wanted)
+		page, err := source.queries.Page(ctx, wanted)
 		if err != nil {
 			return err
 		}
-		if err := s.sendBodies(ctx, from, set, page.Members, stream); err != nil {
+		if err := s.sendBodies(ctx, source, schemaSet, page.Members, stream); err != nil {
 			return err
 		}
 		if wanted.Index.After = page.Next; page.Next == "" {
@@ -49,14 +49,14 @@ func (s *Server) ExportIncarnation(ctx context.Context, request *apipb.ExportInc
 	}
 }
 
-func (s *Server) sendBodies(ctx context.Context, from reading, set *schema.Set, members []intent.Member, stream *connect.ServerStream[apipb.ExportIncarnationResponse]) error {
+func (s *Server) sendBodies(ctx context.Context, source reading, schemaSet *schema.Set, members []intent.Member, stream *connect.ServerStream[apipb.ExportIncarnationResponse]) error {
 	part, size := &apipb.ExportIncarnationResponse{}, 0
 	for _, member := range members {
-		body, err := from.store.Body(ctx, member.Digest)
+		body, err := source.store.Body(ctx, member.Digest)
 		if err != nil {
 			return err
 		}
-		asset, err := shownOf(set, member, body)
+		asset, err := shownOf(schemaSet, member, body)
 		if err != nil {
 			return err
 		}
@@ -76,16 +76,16 @@ func (s *Server) sendBodies(ctx context.Context, from reading, set *schema.Set, 
 }
 
 // shownOf is an asset without its secrets (S13).
-func shownOf(set *schema.Set, member intent.Member, body []byte) (*apipb.ExportedAsset, error) {
+func shownOf(schemaSet *schema.Set, member intent.Member, body []byte) (*apipb.ExportedAsset, error) {
 	asset, err := schema.Decode(body)
 	if err != nil {
 		return nil, err
 	}
-	if asset, err = set.Redact(asset); err != nil {
+	if asset, err = schemaSet.Redact(asset); err != nil {
 		return nil, err
 	}
-	shown, digest, err := set.Encode(asset)
-	exported := &apipb.ExportedAsset{Body: shown}
+	redacted, digest, err := schemaSet.Encode(asset)
+	exported := &apipb.ExportedAsset{Body: redacted}
 	if digest != member.Digest {
 		exported.Digest = member.Digest.String()
 	}

@@ -73,27 +73,27 @@ func toConnect(err error) error {
 	case errors.Is(err, context.DeadlineExceeded):
 		return connect.NewError(connect.CodeDeadlineExceeded, err)
 	}
-	known, ok := errors.AsType[*fault.Error](err)
+	faultErr, ok := errors.AsType[*fault.Error](err)
 	if !ok {
 		return connect.NewError(connect.CodeInternal, errors.New(clipped(err.Error(), mostMessage)))
 	}
 	message := err.Error()
-	if err == error(known) {
-		message = known.Message // The hint travels as a detail.
+	if err == error(faultErr) {
+		message = faultErr.Message // The hint travels as a detail.
 	}
-	result := connect.NewError(codes[known.Kind], errors.New(clipped(message, mostMessage)))
-	said := &apipb.ErrorDetail{Hint: clipped(known.Hint, mostHint)}
-	if known.RetryAfter > 0 {
-		said.RetryAfterSeconds = uint32(math.Ceil(known.RetryAfter.Seconds()))
-		result.Meta().Set("Retry-After", strconv.FormatUint(uint64(said.RetryAfterSeconds), 10))
+	result := connect.NewError(codes[faultErr.Kind], errors.New(clipped(message, mostMessage)))
+	errorDetail := &apipb.ErrorDetail{Hint: clipped(faultErr.Hint, mostHint)}
+	if faultErr.RetryAfter > 0 {
+		errorDetail.RetryAfterSeconds = uint32(math.Ceil(faultErr.RetryAfter.Seconds()))
+		result.Meta().Set("Retry-After", strconv.FormatUint(uint64(errorDetail.RetryAfterSeconds), 10))
 	}
 	if conflict, ok := errors.AsType[*document.Conflict](err); ok {
-		said.Conflict = &apipb.DocumentConflict{Revision: conflict.Revision, Changed: conflict.Changed, Conflicting: conflict.Conflicting, More: conflict.More}
+		errorDetail.Conflict = &apipb.DocumentConflict{Revision: conflict.Revision, Changed: conflict.Changed, Conflicting: conflict.Conflicting, More: conflict.More}
 	}
-	if said.Hint == "" && said.Conflict == nil && said.RetryAfterSeconds == 0 {
+	if errorDetail.Hint == "" && errorDetail.Conflict == nil && errorDetail.RetryAfterSeconds == 0 {
 		return result
 	}
-	if detail, err := connect.NewErrorDetail(said); err == nil {
+	if detail, err := connect.NewErrorDetail(errorDetail); err == nil {
 		result.AddDetail(detail)
 	}
 	return result

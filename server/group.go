@@ -25,14 +25,14 @@ func (s *Server) ListGroups(ctx context.Context, request *apipb.ListGroupsReques
 		if err == nil && len(groups) == 0 {
 			return nil, noGroup(partition, request.Group)
 		}
-		return &apipb.ListGroupsResponse{Groups: each(groups, toGroup)}, err
+		return &apipb.ListGroupsResponse{Groups: convertEach(groups, toGroup)}, err
 	}
 	limit := page(request.Limit, usualPage, mostPage)
 	groups, err := s.store.ListGroups(ctx, partition.Head, store.GroupFilter{After: request.After, Limit: limit})
 	if err != nil {
 		return nil, err
 	}
-	response := &apipb.ListGroupsResponse{Groups: each(groups, toGroup)}
+	response := &apipb.ListGroupsResponse{Groups: convertEach(groups, toGroup)}
 	services := map[string]bool{}
 	for _, group := range groups {
 		services[group.Service] = true
@@ -48,13 +48,13 @@ func toGroup(g store.GroupStates) *apipb.Group {
 }
 
 func counts(states map[intent.State]int) map[string]int64 {
-	found := map[string]int64{}
+	result := map[string]int64{}
 	for state, n := range states {
 		if n > 0 {
-			found[string(state)] = int64(n)
+			result[string(state)] = int64(n)
 		}
 	}
-	return found
+	return result
 }
 
 func noGroup(partition store.Partition, name string) error {
@@ -66,9 +66,9 @@ func noGroup(partition store.Partition, name string) error {
 // none: there is no such group.
 func (s *Server) groupsNamed(ctx context.Context, partition store.Partition, name string) ([]store.GroupStates, error) {
 	for _, group := range intent.GroupsNamed(name) {
-		found, err := s.store.ListGroups(ctx, partition.Head, store.GroupFilter{Of: group})
-		if err != nil || len(found) > 0 {
-			return found, err
+		groups, err := s.store.ListGroups(ctx, partition.Head, store.GroupFilter{Of: group})
+		if err != nil || len(groups) > 0 {
+			return groups, err
 		}
 	}
 	return nil, nil
@@ -156,13 +156,13 @@ func (s *Server) roll(ctx context.Context, partition store.Partition, name strin
 // rolled follows what waits, or is unhealthy, to its causes, and puts the answer into a
 // message.
 func (s *Server) rolled(ctx context.Context, name string, states map[intent.State]int, waiting []intent.AssetID, facts explain.Facts) (*apipb.WhyResponse, error) {
-	from := slices.Clone(waiting)
+	roots := slices.Clone(waiting)
 	for _, name := range slices.Sorted(maps.Keys(facts.Rollouts)) {
 		if facts.Rollouts[name].State == intent.RolloutRunning {
-			from = append(from, facts.Follow(name)...)
+			roots = append(roots, facts.Follow(name)...)
 		}
 	}
-	if err := s.follow(ctx, &facts, from...); err != nil {
+	if err := s.follow(ctx, &facts, roots...); err != nil {
 		return nil, err
 	}
 	if !facts.Past {
@@ -200,7 +200,7 @@ func (s *Server) readOwners(ctx context.Context, facts explain.Facts, causes []e
 	var walk func(reasons []explain.Reason) error
 	walk = func(reasons []explain.Reason) error {
 		for _, r := range reasons {
-			if _, known := facts.Members[r.Asset]; !known && r.Asset != "" && read < maxFollowed {
+			if _, ok := facts.Members[r.Asset]; !ok && r.Asset != "" && read < maxFollowed {
 				read++
 				if err := s.readMember(ctx, &facts, r.Asset); err != nil {
 					return err
@@ -229,11 +229,11 @@ func (s *Server) pinnedOf(ctx context.Context, head intent.IncarnationID, group 
 	pins = slices.DeleteFunc(pins, func(p intent.Pin) bool { return intent.Expired(p.Until, facts.Now) })
 	pinned := 0
 	for _, pin := range pins[:min(len(pins), mostPinned)] {
-		of := &intentpb.Group{}
-		if _, err := s.addon(ctx, head, pin.Asset, of); err != nil {
+		groupAddon := &intentpb.Group{}
+		if _, err := s.addon(ctx, head, pin.Asset, groupAddon); err != nil {
 			return "", err
 		}
-		if of.Service != "" && group.Includes(intent.Group{Service: of.Service, Instance: of.Instance}) {
+		if groupAddon.Service != "" && group.Includes(intent.Group{Service: groupAddon.Service, Instance: groupAddon.Instance}) {
 			pinned++
 		}
 	}
@@ -254,7 +254,7 @@ func pinnedWords(pinned int, more bool) string {
 func toCause(c explain.Cause) *apipb.Cause {
 	cause := &apipb.Cause{
 		Sort: string(c.Sort), Summary: c.Summary, Root: toRoot(c.Root), Assets: int64(len(c.Assets)), Example: string(c.Example),
-		Chain: each(c.Chain, toReason),
+		Chain: convertEach(c.Chain, toReason),
 	}
 	for _, asset := range c.Assets[:min(len(c.Assets), maxNamed)] {
 		cause.Names = append(cause.Names, string(asset))

@@ -22,20 +22,20 @@ func (s *Server) ListIncarnations(ctx context.Context, request *apipb.ListIncarn
 		return nil, err
 	}
 	limit := page(request.Limit, usualPage, mostPage)
-	found, err := s.store.Incarnations(ctx, partition.ID, intent.Sequence(request.Before), limit)
+	incarnations, err := s.store.Incarnations(ctx, partition.ID, intent.Sequence(request.Before), limit)
 	if err != nil {
 		return nil, err
 	}
 	response := &apipb.ListIncarnationsResponse{}
-	for _, i := range found {
+	for _, i := range incarnations {
 		described, err := s.describeIncarnation(ctx, partition.Head, i)
 		if err != nil {
 			return nil, err
 		}
 		response.Incarnations = append(response.Incarnations, described)
 	}
-	if len(found) == limit {
-		response.Next = uint64(found[limit-1].ID.Sequence)
+	if len(incarnations) == limit {
+		response.Next = uint64(incarnations[limit-1].ID.Sequence)
 	}
 	return response, nil
 }
@@ -67,27 +67,27 @@ func (s *Server) GetIncarnation(ctx context.Context, request *apipb.GetIncarnati
 	}
 	response.Incarnation.Trace = s.traced(id.String(), incarnation.Created)
 	response.MoreChanges = len(changes) > limit
-	response.Changes = each(changes[:min(limit, len(changes))], toChange)
+	response.Changes = convertEach(changes[:min(limit, len(changes))], toChange)
 	return response, nil
 }
 
 // candidateAsIncarnation says what a candidate would be, and what it would change.
 func (s *Server) candidateAsIncarnation(ctx context.Context, request *apipb.GetIncarnationRequest) (*apipb.GetIncarnationResponse, error) {
-	found, err := s.side(ctx, request.Id, preview.First)
+	source, err := s.side(ctx, request.Id, preview.First)
 	if err != nil {
 		return nil, err
 	}
 	response := &apipb.GetIncarnationResponse{}
-	if response.Incarnation, err = s.described(ctx, found); err != nil {
+	if response.Incarnation, err = s.described(ctx, source); err != nil {
 		return nil, err
 	}
 	limit := page(request.Changes, usualPage, mostPage)
-	changes, err := found.store.Changes(ctx, found.candidate.Base, found.id, "", limit+1)
+	changes, err := source.store.Changes(ctx, source.candidate.Base, source.id, "", limit+1)
 	if err != nil {
 		return nil, err
 	}
 	response.MoreChanges = len(changes) > limit
-	response.Changes = each(changes[:min(limit, len(changes))], toChange)
+	response.Changes = convertEach(changes[:min(limit, len(changes))], toChange)
 	return response, nil
 }
 
@@ -179,11 +179,11 @@ func (s *Server) ListCandidates(ctx context.Context, request *apipb.ListCandidat
 	if err != nil {
 		return nil, err
 	}
-	found, err := s.store.ListCandidates(ctx, partition.ID, page(request.Limit, usualPage, mostPage))
+	candidates, err := s.store.ListCandidates(ctx, partition.ID, page(request.Limit, usualPage, mostPage))
 	if err != nil {
 		return nil, err
 	}
-	return &apipb.ListCandidatesResponse{Candidates: each(found, toCandidate)}, nil
+	return &apipb.ListCandidatesResponse{Candidates: convertEach(candidates, toCandidate)}, nil
 }
 
 func (s *Server) GetCandidate(ctx context.Context, request *apipb.GetCandidateRequest) (*apipb.GetCandidateResponse, error) {
@@ -191,15 +191,15 @@ func (s *Server) GetCandidate(ctx context.Context, request *apipb.GetCandidateRe
 	if err != nil {
 		return nil, err
 	}
-	found, err := s.candidate(ctx, partition.ID, request.Digest)
+	candidate, err := s.candidate(ctx, partition.ID, request.Digest)
 	if err != nil {
 		return nil, err
 	}
 	response := &apipb.GetCandidateResponse{}
-	if response.Candidate, err = s.describeCandidate(ctx, found); err != nil {
+	if response.Candidate, err = s.describeCandidate(ctx, candidate); err != nil {
 		return nil, err
 	}
-	delta, err := s.store.CandidateDelta(ctx, found.ID)
+	delta, err := s.store.CandidateDelta(ctx, candidate.ID)
 	if err != nil && !fault.Is(err, fault.NotFound) {
 		return nil, err
 	}
@@ -207,7 +207,7 @@ func (s *Server) GetCandidate(ctx context.Context, request *apipb.GetCandidateRe
 	response.MoreChanges = len(delta) > limit
 	for _, entry := range delta[:min(limit, len(delta))] {
 		change := &apipb.Change{Asset: string(entry.Asset), What: "changed", Type: string(entry.Member.Type)}
-		if change.What, err = s.whatChanges(ctx, found.Base, entry); err != nil {
+		if change.What, err = s.whatChanges(ctx, candidate.Base, entry); err != nil {
 			return nil, err
 		}
 		response.Changes = append(response.Changes, change)
@@ -263,21 +263,21 @@ func (s *Server) AcknowledgeCandidate(ctx context.Context, request *apipb.Acknow
 	if request.Digest == "" {
 		return nil, fault.New(fault.Invalid, "no candidate was named").WithHint("lehr get candidates lists them")
 	}
-	found, err := s.store.Candidate(ctx, partition.ID, request.Digest)
+	candidate, err := s.store.Candidate(ctx, partition.ID, request.Digest)
 	if err != nil {
 		return nil, err
 	}
-	if found.State != intent.CandidateHeld {
-		return nil, fault.New(fault.Conflict, "candidate %s is %s; only a held one can be let through", found.ID, found.State).
-			WithHint("lehr describe candidate %s shows its findings", found.ID.Digest.Short())
+	if candidate.State != intent.CandidateHeld {
+		return nil, fault.New(fault.Conflict, "candidate %s is %s; only a held one can be let through", candidate.ID, candidate.State).
+			WithHint("lehr describe candidate %s shows its findings", candidate.ID.Digest.Short())
 	}
-	reason, err := loosened("acknowledging candidate "+found.ID.String(), request.Reason)
+	reason, err := loosened("acknowledging candidate "+candidate.ID.String(), request.Reason)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.store.Acknowledge(ctx, found.ID, reason, by(ctx)); err != nil {
+	if err := s.store.Acknowledge(ctx, candidate.ID, reason, actorOf(ctx)); err != nil {
 		return nil, err
 	}
-	described, err := s.describeCandidate(ctx, found)
+	described, err := s.describeCandidate(ctx, candidate)
 	return &apipb.AcknowledgeCandidateResponse{Candidate: described}, err
 }

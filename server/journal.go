@@ -18,7 +18,7 @@ func (s *Server) ListPushes(ctx context.Context, request *apipb.ListPushesReques
 		return nil, err
 	}
 	pushes, err := s.store.Pushes(ctx, partition.ID, intent.AssetID(request.Asset), page(request.Limit, usualPage, mostPage))
-	return &apipb.ListPushesResponse{Pushes: each(pushes, toPush)}, err
+	return &apipb.ListPushesResponse{Pushes: convertEach(pushes, toPush)}, err
 }
 
 // GetPush is one push, with what it was decided on.
@@ -37,8 +37,8 @@ func (s *Server) GetPush(ctx context.Context, request *apipb.GetPushRequest) (*a
 }
 
 // traced is the id of the trace of what has that name; empty: nobody is told of it.
-func (s *Server) traced(name string, made time.Time) string {
-	id := trace.Of(name, made)
+func (s *Server) traced(name string, createdAt time.Time) string {
+	id := trace.Of(name, createdAt)
 	if s.trace == nil || !s.trace.Sampled(id) {
 		return ""
 	}
@@ -52,21 +52,21 @@ func (s *Server) ListAudit(ctx context.Context, request *apipb.ListAuditRequest)
 	}
 	limit := page(request.Limit, usualPage, mostPage)
 	response := &apipb.ListAuditResponse{}
-	after, size := request.After, limit
+	cursor, size := request.After, limit
 	if request.Subject != "" || request.Actor != "" || request.Since != nil {
 		size = mostPage
 	}
 	for range mostAuditPages {
-		records, err := s.store.AuditRecords(ctx, partition, after, size)
+		records, err := s.store.AuditRecords(ctx, partition, cursor, size)
 		if err != nil {
 			return nil, err
 		}
 		for _, r := range records {
-			if after = r.Number; chosen(request, r) {
+			if cursor = r.Number; chosen(request, r) {
 				response.Records = append(response.Records, toAuditRecord(r))
 			}
 			if len(response.Records) == limit {
-				response.Next = after
+				response.Next = cursor
 				return response, nil
 			}
 		}
@@ -74,7 +74,7 @@ func (s *Server) ListAudit(ctx context.Context, request *apipb.ListAuditRequest)
 			return response, nil
 		}
 	}
-	response.Next = after
+	response.Next = cursor
 	return response, nil
 }
 
@@ -97,7 +97,7 @@ func (s *Server) ListCheckpoints(ctx context.Context, _ *apipb.ListCheckpointsRe
 	if err != nil {
 		return nil, err
 	}
-	return &apipb.ListCheckpointsResponse{Checkpoints: each(audit.Checkpoints(identity, ends, s.runtime.Now()), toCheckpoint)}, nil
+	return &apipb.ListCheckpointsResponse{Checkpoints: convertEach(audit.Checkpoints(identity, ends, s.runtime.Now()), toCheckpoint)}, nil
 }
 
 func toCheckpoint(c audit.Checkpoint) *apipb.Checkpoint {

@@ -48,6 +48,6 @@ func (strictJSON) Unmarshal(text []byte, message any) error {
 	if err == nil {
 		return nil
 	}
-	said := place.ReplaceAllString(err.Error(), "line $1, column $2: ")
-	return fmt.Errorf("a %s in JSON: %s", m.ProtoReflect().Descriptor().Name(), said)
+	reason := place.ReplaceAllString(err.Error(), "line $1, column $2: ")
+	return fmt.Errorf("a %s in JSON: %s", m.ProtoReflect().Descriptor().Name(), reason)
 }

@@ -18,20 +18,20 @@ type measured struct {
 
 func (m measured) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 	return func(ctx context.Context, request connect.AnyRequest) (connect.AnyResponse, error) {
-		began := m.now()
+		startedAt := m.now()
 		response, err := next(ctx, request)
-		m.ended(request.Spec(), began, err)
+		m.record(request.Spec(), startedAt, err)
 		return response, err
 	}
 }
 
 func (m measured) WrapStreamingHandler(next connect.StreamingHandlerFunc) connect.StreamingHandlerFunc {
 	return func(ctx context.Context, conn connect.StreamingHandlerConn) error {
-		began := m.now()
+		startedAt := m.now()
 		m.api.Streams.Add(1)
 		err := next(ctx, conn)
 		m.api.Streams.Add(-1)
-		m.ended(conn.Spec(), began, err)
+		m.record(conn.Spec(), startedAt, err)
 		return err
 	}
 }
@@ -40,10 +40,10 @@ func (measured) WrapStreamingClient(next connect.StreamingClientFunc) connect.St
 	return next
 }
 
-func (m measured) ended(call connect.Spec, began time.Time, err error) {
+func (m measured) record(call connect.Spec, startedAt time.Time, err error) {
 	code := "ok"
 	if err != nil {
 		code = connect.CodeOf(err).String()
 	}
-	m.api.Calls.Of(call.Procedure).Of(code).Took(m.now().Sub(began))
+	m.api.Calls.Of(call.Procedure).Of(code).Took(m.now().Sub(startedAt))
 }

@@ -12,18 +12,18 @@ import (
 	"lehr.dev/store"
 )
 
-// meant adds to a refusal which asset was probably meant, among the first that
+// suggestNearest adds to a refusal which asset was probably meant, among the first that
 // share the misspelt id's folder, else among the first of all.
-func (s *Server) meant(ctx context.Context, from reading, asset intent.AssetID, refusal error) error {
+func (s *Server) suggestNearest(ctx context.Context, source reading, asset intent.AssetID, refusal error) error {
 	const longest, most = 64, 1000
-	known, is := errors.AsType[*fault.Error](refusal)
-	if !is || known.Kind != fault.NotFound || len(asset) > longest {
+	faultErr, ok := errors.AsType[*fault.Error](refusal)
+	if !ok || faultErr.Kind != fault.NotFound || len(asset) > longest {
 		return refusal
 	}
 	hint := "lehr get assets lists what is"
 	folder := string(asset[:strings.LastIndexByte(string(asset), '/')+1])
 	for _, prefix := range []string{folder, ""} {
-		members, err := from.store.Members(ctx, from.id, store.AssetFilter{Prefix: prefix, Limit: most})
+		members, err := source.store.Members(ctx, source.id, store.AssetFilter{Prefix: prefix, Limit: most})
 		if err != nil {
 			return refusal // It says more than why nothing is proposed.
 		}
@@ -33,10 +33,10 @@ func (s *Server) meant(ctx context.Context, from reading, asset intent.AssetID, 
 				names = append(names, string(member.Asset))
 			}
 		}
-		if near := spell.Nearest(string(asset), names); near != "" {
-			hint = fmt.Sprintf("did you mean %s? %s", near, hint)
+		if nearest := spell.Nearest(string(asset), names); nearest != "" {
+			hint = fmt.Sprintf("did you mean %s? %s", nearest, hint)
 			break
 		}
 	}
-	return fault.New(fault.NotFound, "%s", known.Message).WithHint("%s", hint)
+	return fault.New(fault.NotFound, "%s", faultErr.Message).WithHint("%s", hint)
 }

@@ -18,13 +18,13 @@ func (s *Server) ListNotifications(ctx context.Context, request *apipb.ListNotif
 		return nil, err
 	}
 	response := &apipb.ListNotificationsResponse{}
-	state, err := s.told(ctx, partition.ID)
+	state, err := s.notificationState(ctx, partition.ID)
 	if err != nil {
 		return nil, err
 	}
 	assets := map[string]int64{}
-	for _, of := range state.Active {
-		for _, active := range of {
+	for _, byAsset := range state.Active {
+		for _, active := range byAsset {
 			if active.Left.IsZero() {
 				assets[active.Group]++
 			}
@@ -40,8 +40,8 @@ func (s *Server) ListNotifications(ctx context.Context, request *apipb.ListNotif
 	return response, nil
 }
 
-// told is what the partition's notifier remembers.
-func (s *Server) told(ctx context.Context, partition intent.PartitionID) (*notify.State, error) {
+// rehearsal is what the partition's notifier remembers.
+func (s *Server) notificationState(ctx context.Context, partition intent.PartitionID) (*notify.State, error) {
 	return notify.Load(ctx, s.store, partition)
 }
 
@@ -86,13 +86,13 @@ func (s *Server) ListRehearsal(ctx context.Context, request *apipb.ListRehearsal
 	if request.Since != nil {
 		since = request.Since.AsTime()
 	}
-	told, err := notify.Rehearse(ctx, s.store, partition.ID, since, now)
+	rehearsal, err := notify.Rehearse(ctx, s.store, partition.ID, since, now)
 	if err != nil {
 		return nil, err
 	}
 	return &apipb.ListRehearsalResponse{
-		Problems: told.Problems, Unknown: told.Unknown,
-		Messages: each(told.Messages, func(m notify.Message) *apipb.NotificationMessage {
+		Problems: rehearsal.Problems, Unknown: rehearsal.Unknown,
+		Messages: convertEach(rehearsal.Messages, func(m notify.Message) *apipb.NotificationMessage {
 			return &apipb.NotificationMessage{At: toTime(m.At), Name: m.Name, Status: m.Status, Title: m.Title, Assets: int64(m.Count), Id: m.ID}
 		}),
 	}, nil

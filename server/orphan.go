@@ -24,7 +24,7 @@ func (s *Server) ListOrphans(ctx context.Context, request *apipb.ListOrphansRequ
 		orphans = orphans[:limit]
 		response.Next = string(orphans[limit-1].Asset)
 	}
-	response.Orphans = each(orphans, toOrphan)
+	response.Orphans = convertEach(orphans, toOrphan)
 	return response, nil
 }
 
@@ -46,7 +46,7 @@ func (s *Server) DisownOrphan(ctx context.Context, request *apipb.DisownOrphanRe
 	if err != nil {
 		return nil, err
 	}
-	if err := s.store.Disown(ctx, partition.ID, asset, reason, by(ctx)); err != nil {
+	if err := s.store.Disown(ctx, partition.ID, asset, reason, actorOf(ctx)); err != nil {
 		return nil, err
 	}
 	return &apipb.DisownOrphanResponse{}, nil

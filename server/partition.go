@@ -29,7 +29,7 @@ func (s *Server) AddPartition(ctx context.Context, request *apipb.AddPartitionRe
 	if place.Git == nil {
 		definition = filepath.Clean(definition)
 	}
-	if err := s.store.AddPartition(ctx, id, definition, because(request.Reason), by(ctx)); err != nil {
+	if err := s.store.AddPartition(ctx, id, definition, because(request.Reason), actorOf(ctx)); err != nil {
 		return nil, err
 	}
 	response, err := s.GetPartition(ctx, &apipb.GetPartitionRequest{Id: request.Id})
@@ -44,7 +44,7 @@ func (s *Server) RemovePartition(ctx context.Context, request *apipb.RemoveParti
 	if err != nil {
 		return nil, err
 	}
-	return &apipb.RemovePartitionResponse{}, s.store.RemovePartition(ctx, partition.ID, because(request.Reason), by(ctx))
+	return &apipb.RemovePartitionResponse{}, s.store.RemovePartition(ctx, partition.ID, because(request.Reason), actorOf(ctx))
 }
 
 func (s *Server) ListPartitions(ctx context.Context, _ *apipb.ListPartitionsRequest) (*apipb.ListPartitionsResponse, error) {
@@ -90,7 +90,7 @@ func (s *Server) GetPartition(ctx context.Context, request *apipb.GetPartitionRe
 // describe gathers how a partition is.
 func (s *Server) describe(ctx context.Context, p store.Partition) (*apipb.Partition, error) {
 	described := &apipb.Partition{
-		Id: string(p.ID), Definition: p.Definition, Head: toIncarnationID(p.Head), Covered: each(p.Covered, toSource),
+		Id: string(p.ID), Definition: p.Definition, Head: toIncarnationID(p.Head), Covered: convertEach(p.Covered, toSource),
 		Revision: p.Revision, Created: toTime(p.Created), States: map[string]int64{},
 		Replica: p.Replica, Epoch: p.Epoch,
 	}
@@ -141,11 +141,11 @@ func (s *Server) describePolicy(ctx context.Context, described *apipb.Partition,
 }
 
 // policy of an incarnation; nil when it has none.
-func (s *Server) policy(ctx context.Context, of intent.IncarnationID) (*intentpb.Policy, error) {
-	if of.IsZero() {
+func (s *Server) policy(ctx context.Context, id intent.IncarnationID) (*intentpb.Policy, error) {
+	if id.IsZero() {
 		return nil, nil
 	}
-	_, body, err := s.store.Content(ctx, of, intent.PolicyAsset)
+	_, body, err := s.store.Content(ctx, id, intent.PolicyAsset)
 	if fault.Is(err, fault.NotFound) {
 		return nil, nil
 	}
@@ -172,13 +172,13 @@ func (s *Server) stopOf(ctx context.Context, partition intent.PartitionID) (*int
 	if err != nil {
 		return nil, err
 	}
-	var found *intent.Stop
+	var inForce *intent.Stop
 	for i, stop := range stops {
-		if stop.Partition == "" || stop.Partition == partition && found == nil {
-			found = &stops[i]
+		if stop.Partition == "" || stop.Partition == partition && inForce == nil {
+			inForce = &stops[i]
 		}
 	}
-	return found, nil
+	return inForce, nil
 }
 
 // blocked is the newest candidate when it is held or rejected, which means

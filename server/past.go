@@ -105,7 +105,7 @@ func (s *Server) assetThen(ctx context.Context, name string, facts explain.Facts
 	}
 	answer := explain.Explain(facts)
 	if answer.Root.Kind == explain.KindNoAsset && answer.State == "" {
-		return nil, s.meant(ctx, s.stored(facts.Head), asset, fault.New(fault.NotFound, "%s", answer.Summary))
+		return nil, s.suggestNearest(ctx, s.stored(facts.Head), asset, fault.New(fault.NotFound, "%s", answer.Summary))
 	}
 	response := toWhy(facts, answer)
 	if response.Report != nil && response.Report.Plan != nil {
@@ -168,16 +168,16 @@ func (s *Server) partitionThen(ctx context.Context, incarnation intent.Incarnati
 }
 
 // rollThen follows what waited then, of those that are meant, to its causes.
-func (s *Server) rollThen(ctx context.Context, name string, total int, meant func(intent.AssetID) bool, facts explain.Facts) (*apipb.WhyResponse, error) {
-	told, ill, whole, err := s.toldThen(ctx, facts.Partition, facts.Now)
+func (s *Server) rollThen(ctx context.Context, name string, total int, include func(intent.AssetID) bool, facts explain.Facts) (*apipb.WhyResponse, error) {
+	stateByAsset, ill, whole, err := s.statesThen(ctx, facts.Partition, facts.Now)
 	if err != nil {
 		return nil, err
 	}
 	var read, followed []intent.AssetID
 	states, waits := map[intent.State]int{}, 0
-	for asset, state := range told {
+	for asset, state := range stateByAsset {
 		switch {
-		case !meant(asset):
+		case !include(asset):
 		case state == intent.StateWaiting, state == intent.StatePushing, ill[asset]:
 			read = append(read, asset) // The journal may tell more.
 		default:
@@ -185,11 +185,11 @@ func (s *Server) rollThen(ctx context.Context, name string, total int, meant fun
 		}
 	}
 	slices.SortFunc(read, func(a, b intent.AssetID) int {
-		return cmp.Or(cmp.Compare(told[b], told[a]), cmp.Compare(a, b)) // What waited first.
+		return cmp.Or(cmp.Compare(stateByAsset[b], stateByAsset[a]), cmp.Compare(a, b)) // What waited first.
 	})
 	for i, asset := range read {
 		if i >= maxRolled {
-			states[told[asset]]++
+			states[stateByAsset[asset]]++
 			continue
 		}
 		report, err := s.reportThen(ctx, facts.Partition, asset, facts.Now)
@@ -232,13 +232,13 @@ func (s *Server) rollThen(ctx context.Context, name string, total int, meant fun
 	return response, nil
 }
 
-// toldThen is what each asset was reported to be, and which were unhealthy, where that
+// statesThen is what each asset was reported to be, and which were unhealthy, where that
 // was kept; whether all that was kept was read.
-func (s *Server) toldThen(ctx context.Context, partition intent.PartitionID, at time.Time) (told map[intent.AssetID]intent.State, ill map[intent.AssetID]bool, whole bool, err error) {
-	told, ill = map[intent.AssetID]intent.State{}, map[intent.AssetID]bool{}
+func (s *Server) statesThen(ctx context.Context, partition intent.PartitionID, at time.Time) (stateByAsset map[intent.AssetID]intent.State, ill map[intent.AssetID]bool, whole bool, err error) {
+	stateByAsset, ill = map[intent.AssetID]intent.State{}, map[intent.AssetID]bool{}
 	take := func(r intent.Report) {
 		if !r.At.After(at) {
-			told[r.Asset], ill[r.Asset] = r.State, r.Health.State == intent.Unhealthy
+			stateByAsset[r.Asset], ill[r.Asset] = r.State, r.Health.State == intent.Unhealthy
 		}
 	}
 	// They are so since then.
@@ -259,19 +259,19 @@ func (s *Server) toldThen(ctx context.Context, partition intent.PartitionID, at 
 	if err != nil {
 		return nil, nil, false, err
 	}
-	after := last - min(last, mostPastReports)
-	whole = after == 0
+	cursor := last - min(last, mostPastReports)
+	whole = cursor == 0
 	for {
-		past, err := s.store.ReportsAfter(ctx, partition, after, mostPage)
+		history, err := s.store.ReportsAfter(ctx, partition, cursor, mostPage)
 		if err != nil {
 			return nil, nil, false, err
 		}
-		for _, r := range past {
-			after = r.Number
+		for _, r := range history {
+			cursor = r.Number
 			take(r.Report)
 		}
-		if len(past) < mostPage || past[0].At.After(at) {
-			return told, ill, whole, nil
+		if len(history) < mostPage || history[0].At.After(at) {
+			return stateByAsset, ill, whole, nil
 		}
 	}
 }
@@ -297,41 +297,41 @@ func (s *Server) reportThen(ctx context.Context, partition intent.PartitionID, a
 	if err != nil || current != nil && !current.At.After(at) {
 		return current, err // It is so since then.
 	}
-	past, err := s.store.ReportHistory(ctx, partition, store.HistoryFilter{Asset: asset, Until: at, Limit: 1})
+	history, err := s.store.ReportHistory(ctx, partition, store.HistoryFilter{Asset: asset, Until: at, Limit: 1})
 	if err != nil {
 		return nil, err
 	}
 	var report *intent.Report
-	if len(past) > 0 {
-		report = &past[0].Report
+	if len(history) > 0 {
+		report = &history[0].Report
 	}
 	pushes, err := s.store.Pushes(ctx, partition, asset, mostPastPushes)
 	if err != nil {
 		return nil, err
 	}
-	begun := slices.IndexFunc(pushes, func(p store.PushRecord) bool { return !p.Admitted.After(at) })
-	if begun < 0 {
+	latest := slices.IndexFunc(pushes, func(p store.PushRecord) bool { return !p.Admitted.After(at) })
+	if latest < 0 {
 		return report, nil
 	}
-	return afterPush(report, pushes[begun], partition, at), nil
+	return afterPush(report, pushes[latest], partition, at), nil
 }
 
 // afterPush is the report of a time, where the newest push that began by then tells
 // more than what was kept: nothing was in its way.
 func afterPush(report *intent.Report, push store.PushRecord, partition intent.PartitionID, at time.Time) *intent.Report {
-	told := &intent.Report{Partition: partition, Asset: push.Asset, Target: push.Target, Effective: push.Effective, PlanDigest: push.Plan, ResourceKey: push.ResourceKey, Push: push.Push}
+	result := &intent.Report{Partition: partition, Asset: push.Asset, Target: push.Target, Effective: push.Effective, PlanDigest: push.Plan, ResourceKey: push.ResourceKey, Push: push.Push}
 	if report != nil {
-		told.Type = report.Type
+		result.Type = report.Type
 	}
 	switch runs := push.Ended.IsZero() || push.Ended.After(at); {
 	case runs && (report == nil || report.At.Before(push.Admitted)):
-		told.State, told.At = intent.StatePushing, push.Admitted
+		result.State, result.At = intent.StatePushing, push.Admitted
 	case !runs && push.Ending == pushed && (report == nil || !report.At.After(push.Ended)):
-		told.State, told.At, told.PushNote = intent.StateInSync, push.Ended, "push "+string(push.Push)
+		result.State, result.At, result.PushNote = intent.StateInSync, push.Ended, "push "+string(push.Push)
 	default:
 		return report
 	}
-	return told
+	return result
 }
 
 // pushed is the ending of a push that was carried out.
@@ -367,16 +367,16 @@ func (s *Server) stopThen(ctx context.Context, partition intent.PartitionID, at 
 		if err != nil {
 			return nil, false, err
 		}
-		told := first
+		conclusive := first
 		for _, r := range slices.Backward(records) {
 			if r.Verb == "stop" || r.Verb == "resume" {
-				if told = true; r.Verb == "stop" && stop == nil {
+				if conclusive = true; r.Verb == "stop" && stop == nil {
 					stop = &intent.Stop{Partition: scope, Owner: r.By, Reason: r.Reason, Since: r.At}
 				}
 				break
 			}
 		}
-		whole = whole && told
+		whole = whole && conclusive
 	}
 	return stop, whole, nil
 }
@@ -406,14 +406,14 @@ func (s *Server) recordsBefore(ctx context.Context, scope intent.PartitionID, at
 			low = middle
 		}
 	}
-	after := low - min(low, mostPastRecords)
-	for after < low {
-		page, err := s.store.AuditRecords(ctx, scope, after, int(min(low-after, mostPage)))
+	cursor := low - min(low, mostPastRecords)
+	for cursor < low {
+		page, err := s.store.AuditRecords(ctx, scope, cursor, int(min(low-cursor, mostPage)))
 		if err != nil || len(page) == 0 {
 			return records, false, err
 		}
 		records = append(records, page...)
-		after = page[len(page)-1].Number
+		cursor = page[len(page)-1].Number
 	}
 	return records, low <= mostPastRecords, nil
 }

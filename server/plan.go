@@ -56,8 +56,8 @@ func (s *Server) PlanCandidate(ctx context.Context, request *apipb.PlanCandidate
 	if s.plan == nil {
 		return nil, fault.New(fault.Unavailable, "no server runs here that has plugins to look with").WithHint("start one with: lehr serve")
 	}
-	found, _ := s.planning.LoadOrStore(partition.ID, make(chan struct{}, 1))
-	slot := found.(chan struct{})
+	entry, _ := s.planning.LoadOrStore(partition.ID, make(chan struct{}, 1))
+	slot := entry.(chan struct{})
 	select {
 	case slot <- struct{}{}:
 		defer func() { <-slot }()

@@ -23,7 +23,7 @@ type reading struct {
 	queries *query.Reader
 	// candidate, if it is one, as it is shown.
 	candidate *intent.Candidate
-	shown     *preview.Snapshot
+	snapshot  *preview.Snapshot
 }
 
 // stored reads an incarnation.
@@ -70,31 +70,31 @@ func (s *Server) reading(ctx context.Context, partition string, m moment) (readi
 // verified as it is read (S7).
 func (s *Server) readCandidate(ctx context.Context, partition intent.PartitionID, name string, sequence intent.Sequence) (reading, error) {
 	_, digest, _ := strings.Cut(name, "@~")
-	found, err := s.store.Candidate(ctx, partition, digest)
+	candidate, err := s.store.Candidate(ctx, partition, digest)
 	if err != nil {
 		return reading{}, err
 	}
-	if found.Schema.IsZero() {
-		return reading{}, fault.New(fault.Conflict, "candidate %s has no content that can be read: it was not generated to its end, or kept by an older version", found.ID).
-			WithHint("lehr describe candidate %s shows its findings", found.ID.Digest.Short())
+	if candidate.Schema.IsZero() {
+		return reading{}, fault.New(fault.Conflict, "candidate %s has no content that can be read: it was not generated to its end, or kept by an older version", candidate.ID).
+			WithHint("lehr describe candidate %s shows its findings", candidate.ID.Digest.Short())
 	}
-	delta, err := s.store.CandidateDelta(ctx, found.ID)
+	delta, err := s.store.CandidateDelta(ctx, candidate.ID)
 	if err != nil {
 		return reading{}, err
 	}
-	shown := preview.NewSnapshot(s.store, preview.Supposed{
+	snapshot := preview.NewSnapshot(s.store, preview.Supposed{
 		Incarnation: intent.Incarnation{
-			ID: intent.IncarnationID{Partition: partition}, Parent: found.Base, Schema: found.Schema, Sources: found.Sources,
-			Count: found.Count, Added: found.Added, Changed: found.Changed, Removed: found.Removed, Created: found.Created,
+			ID: intent.IncarnationID{Partition: partition}, Parent: candidate.Base, Schema: candidate.Schema, Sources: candidate.Sources,
+			Count: candidate.Count, Added: candidate.Added, Changed: candidate.Changed, Removed: candidate.Removed, Created: candidate.Created,
 		},
 		Changes: delta,
 	}, sequence)
-	return s.readSnapshot(shown, shown, found), nil
+	return s.readSnapshot(snapshot, snapshot, candidate), nil
 }
 
-func (s *Server) readSnapshot(shown *preview.Snapshot, content preview.Stored, candidate intent.Candidate) reading {
-	below := candidateStore{Stored: content, real: s.store}
-	return reading{id: shown.Head(), store: below, queries: query.New(below, s.schemas, s.runtime), candidate: &candidate, shown: shown}
+func (s *Server) readSnapshot(snapshot *preview.Snapshot, content preview.Stored, candidate intent.Candidate) reading {
+	backing := candidateStore{Stored: content, real: s.store}
+	return reading{id: snapshot.Head(), store: backing, queries: query.New(backing, s.schemas, s.runtime), candidate: &candidate, snapshot: snapshot}
 }
 
 // candidateStore is what is read of a candidate: its content, and the partition as it
@@ -115,14 +115,14 @@ func (c candidateStore) Changed(partition intent.PartitionID) <-chan struct{} {
 }
 
 // comparing reads two snapshots beside each other, of which each may be a candidate.
-func (s *Server) comparing(from, to reading) reading {
+func (s *Server) comparing(base, target reading) reading {
 	switch {
-	case from.candidate == nil:
-		return to
-	case to.candidate == nil:
-		return from
+	case base.candidate == nil:
+		return target
+	case target.candidate == nil:
+		return base
 	}
-	return s.readSnapshot(to.shown, preview.NewBetween(from.shown, to.shown), *to.candidate)
+	return s.readSnapshot(target.snapshot, preview.NewBetween(base.snapshot, target.snapshot), *target.candidate)
 }
 
 // schemaOf a snapshot is the set that it was built with.
@@ -147,22 +147,22 @@ func (s *Server) described(ctx context.Context, r reading) (*apipb.Incarnation, 
 	if incarnation.Digest, err = membershipOf(ctx, r); err != nil {
 		return nil, err
 	}
-	shown := toIncarnation(incarnation)
-	shown.Id, shown.State = r.name(), string(r.candidate.State)
-	return shown, nil
+	result := toIncarnation(incarnation)
+	result.Id, result.State = r.name(), string(r.candidate.State)
+	return result, nil
 }
 
 // membershipOf computes the digest of all that a snapshot consists of.
 func membershipOf(ctx context.Context, r reading) (intent.Digest, error) {
 	var sum intent.Summing
-	for after := intent.AssetID(""); ; {
-		page, err := r.store.Members(ctx, r.id, store.AssetFilter{After: after, Limit: mostPage})
+	for cursor := intent.AssetID(""); ; {
+		page, err := r.store.Members(ctx, r.id, store.AssetFilter{After: cursor, Limit: mostPage})
 		if err != nil {
 			return intent.Digest{}, err
 		}
 		for _, member := range page {
 			sum.Add(intent.MemberDigest{Asset: member.Asset, Digest: member.Digest})
-			after = member.Asset
+			cursor = member.Asset
 		}
 		if len(page) < mostPage {
 			return sum.Digest(), nil

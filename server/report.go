@@ -42,13 +42,13 @@ func (s *Server) ListReports(ctx context.Context, request *apipb.ListReportsRequ
 	if quarantined {
 		return s.quarantined(ctx, partition.ID, filter)
 	}
-	found, err := s.store.ListReports(ctx, partition.ID, filter)
+	reports, err := s.store.ListReports(ctx, partition.ID, filter)
 	if err != nil {
 		return nil, err
 	}
-	response := &apipb.ListReportsResponse{Reports: each(found, toReport)}
-	if len(found) == filter.Limit {
-		response.Next = string(found[filter.Limit-1].Asset)
+	response := &apipb.ListReportsResponse{Reports: convertEach(reports, toReport)}
+	if len(reports) == filter.Limit {
+		response.Next = string(reports[filter.Limit-1].Asset)
 	}
 	return response, nil
 }
@@ -59,19 +59,19 @@ func (s *Server) quarantined(ctx context.Context, partition intent.PartitionID, 
 	filter.State = intent.StateWaiting
 	response := &apipb.ListReportsResponse{}
 	for len(response.Reports) == 0 {
-		found, err := s.store.ListReports(ctx, partition, filter)
+		reports, err := s.store.ListReports(ctx, partition, filter)
 		if err != nil {
 			return nil, err
 		}
-		for _, report := range found {
+		for _, report := range reports {
 			if slices.ContainsFunc(report.Waiting, func(w intent.WaitingOn) bool { return w.Kind == intent.WaitQuarantined }) {
 				response.Reports = append(response.Reports, toReport(report))
 			}
 		}
-		if response.Next = ""; len(found) < filter.Limit {
+		if response.Next = ""; len(reports) < filter.Limit {
 			break
 		}
-		filter.After = found[len(found)-1].Asset
+		filter.After = reports[len(reports)-1].Asset
 		response.Next = string(filter.After)
 	}
 	return response, nil
@@ -101,12 +101,12 @@ const (
 func (s *Server) WatchReports(ctx context.Context, request *apipb.WatchReportsRequest, stream *connect.ServerStream[apipb.WatchReportsResponse]) error {
 	watch := watch{server: s, request: request, send: stream.Send, sent: map[intent.AssetID]time.Time{}}
 	for first := true; ; first = false {
-		began := s.runtime.Now()
+		startedAt := s.runtime.Now()
 		changed := s.store.Changed(intent.PartitionID(request.Partition))
 		if err := watch.look(ctx, first); err != nil {
 			return err
 		}
-		pause := max(watchPeriod, watchShare*s.runtime.Now().Sub(began))
+		pause := max(watchPeriod, watchShare*s.runtime.Now().Sub(startedAt))
 		if err := s.runtime.Wait(ctx, pause, changed); err != nil {
 			return err
 		}
@@ -137,18 +137,18 @@ func (w *watch) look(ctx context.Context, first bool) error {
 	}
 	filter := store.ReportFilter{Prefix: w.request.Prefix, Limit: mostPage}
 	for {
-		found, err := w.server.store.ListReports(ctx, intent.PartitionID(w.partition.Id), filter)
+		reports, err := w.server.store.ListReports(ctx, intent.PartitionID(w.partition.Id), filter)
 		if err != nil {
 			return err
 		}
 		response := &apipb.WatchReportsResponse{}
-		for _, report := range found {
+		for _, report := range reports {
 			if at, ok := w.sent[report.Asset]; !ok || !at.Equal(report.At) {
 				w.sent[report.Asset] = report.At
 				response.Reports = append(response.Reports, toReport(report))
 			}
 		}
-		last := len(found) < filter.Limit
+		last := len(reports) < filter.Limit
 		response.Complete = last && first
 		if len(response.Reports) > 0 || response.Complete {
 			if err := w.send(response); err != nil {
@@ -158,6 +158,6 @@ func (w *watch) look(ctx context.Context, first bool) error {
 		if last {
 			return nil
 		}
-		filter.After = found[len(found)-1].Asset
+		filter.After = reports[len(reports)-1].Asset
 	}
 }

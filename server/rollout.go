@@ -35,8 +35,8 @@ func (s *Server) ListRollouts(ctx context.Context, request *apipb.ListRolloutsRe
 		return nil, err
 	}
 	named := map[string]*apipb.Rollout{}
-	for _, said := range policy.GetRollouts() {
-		named[said.Name] = toRollout(partition.ID, said.Name, said)
+	for _, spec := range policy.GetRollouts() {
+		named[spec.Name] = toRollout(partition.ID, spec.Name, spec)
 	}
 	for _, run := range runs {
 		if named[run.Name] == nil {
@@ -58,8 +58,8 @@ func inOrder(named map[string]*apipb.Rollout) (list []*apipb.Rollout) {
 			return
 		}
 		listed[name] = true
-		for _, before := range slices.Sorted(slices.Values(rollout.After)) {
-			add(before)
+		for _, predecessor := range slices.Sorted(slices.Values(rollout.After)) {
+			add(predecessor)
 		}
 		list = append(list, rollout)
 	}
@@ -71,29 +71,29 @@ func inOrder(named map[string]*apipb.Rollout) (list []*apipb.Rollout) {
 
 // toRun is a run with the commits of what it brings.
 func (s *Server) toRun(ctx context.Context, run intent.Rollout) *apipb.RolloutRun {
-	shown := toRun(run)
+	result := toRun(run)
 	if run.To.IsZero() {
-		return shown
+		return result
 	}
-	brought, err := s.store.Incarnation(ctx, run.To)
+	target, err := s.store.Incarnation(ctx, run.To)
 	if err != nil {
-		return shown // It is kept no more.
+		return result // It is kept no more.
 	}
-	before := intent.Incarnation{}
-	if !brought.Parent.IsZero() {
-		if before, err = s.store.Incarnation(ctx, brought.Parent); err != nil {
-			return shown
+	parent := intent.Incarnation{}
+	if !target.Parent.IsZero() {
+		if parent, err = s.store.Incarnation(ctx, target.Parent); err != nil {
+			return result
 		}
 	}
-	for _, revision := range brought.Sources {
+	for _, revision := range target.Sources {
 		same := func(r intent.SourceRevision) bool {
 			return r.Source == revision.Source && r.Revision == revision.Revision
 		}
-		if !slices.ContainsFunc(before.Sources, same) {
-			shown.Changed = append(shown.Changed, toSource(revision))
+		if !slices.ContainsFunc(parent.Sources, same) {
+			result.Changed = append(result.Changed, toSource(revision))
 		}
 	}
-	return shown
+	return result
 }
 
 func (s *Server) ListRuns(ctx context.Context, request *apipb.ListRunsRequest) (*apipb.ListRunsResponse, error) {
@@ -131,31 +131,31 @@ func (s *Server) GetRollout(ctx context.Context, request *apipb.GetRolloutReques
 
 // rollout is one by its name, with one of its runs; 0: the newest.
 func (s *Server) rollout(ctx context.Context, partition store.Partition, name string, number uint64) (*apipb.Rollout, error) {
-	standing, said, err := s.standing(ctx, partition, name)
+	standing, spec, err := s.standing(ctx, partition, name)
 	if err != nil {
 		return nil, err
 	}
 	run := standing.Run
 	if number != 0 && (run == nil || run.Run != number) {
-		found, err := s.store.Rollouts(ctx, partition.ID, store.RolloutFilter{Name: name, Run: number, Limit: 1})
+		runs, err := s.store.Rollouts(ctx, partition.ID, store.RolloutFilter{Name: name, Run: number, Limit: 1})
 		if err != nil {
 			return nil, err
 		}
-		if len(found) == 0 {
+		if len(runs) == 0 {
 			return nil, fault.New(fault.NotFound, "rollout %s of %s has no run %d", name, partition.ID, number).WithHint("lehr rollout history %s lists them", name)
 		}
-		run = &found[0]
+		run = &runs[0]
 	}
-	rollout := toRollout(partition.ID, name, said)
+	rollout := toRollout(partition.ID, name, spec)
 	rollout.Pins = int64(standing.Pins)
-	rollout.Pending = each(standing.Pending, toOrder)
+	rollout.Pending = convertEach(standing.Pending, toOrder)
 	if run == nil {
 		return rollout, nil
 	}
 	rollout.Run = s.toRun(ctx, *run)
-	if said != nil && run.State.Open() {
+	if spec != nil && run.State.Open() {
 		// What cannot be told of each asset hides nothing of the run.
-		if way, err := s.wayOf(ctx, partition, standing, said, mostStaged); err == nil && !way.more {
+		if way, err := s.wayOf(ctx, partition, standing, spec, mostStaged); err == nil && !way.more {
 			way.stageAssets(rollout.Run, s.runtime.Now())
 		}
 	}
@@ -170,18 +170,18 @@ func (s *Server) standing(ctx context.Context, partition store.Partition, name s
 	if err != nil {
 		return standing, nil, err
 	}
-	said := saidOf(policy, name)
-	standing.Governs, standing.ByField = said != nil, said.GetField() != nil
-	standing.Supersedes = said.GetNewer() == intentpb.Rollout_NEWER_SUPERSEDES
-	standing.Held = said.GetNewer() == intentpb.Rollout_NEWER_IS_HELD
-	standing.Emergency = len(said.GetEmergency()) > 0
+	spec := specOf(policy, name)
+	standing.Governs, standing.ByField = spec != nil, spec.GetField() != nil
+	standing.Supersedes = spec.GetNewer() == intentpb.Rollout_NEWER_SUPERSEDES
+	standing.Held = spec.GetNewer() == intentpb.Rollout_NEWER_IS_HELD
+	standing.Emergency = len(spec.GetEmergency()) > 0
 	runs, err := s.store.Rollouts(ctx, partition.ID, store.RolloutFilter{Name: name, Limit: 1})
 	if err != nil {
 		return standing, nil, err
 	}
-	done := uint64(0)
+	lastOrder := uint64(0)
 	if len(runs) > 0 && name != "" {
-		standing.Run, done = &runs[0], runs[0].Orders
+		standing.Run, lastOrder = &runs[0], runs[0].Orders
 	}
 	if !standing.Governs {
 		pins, err := s.store.Pins(ctx, partition.ID)
@@ -197,18 +197,18 @@ func (s *Server) standing(ctx context.Context, partition store.Partition, name s
 	if !standing.Governs && standing.Run == nil && standing.Pins == 0 {
 		return standing, nil, noRollout(partition, policy, name)
 	}
-	orders, err := s.store.RolloutOrders(ctx, partition.ID, done)
+	orders, err := s.store.RolloutOrders(ctx, partition.ID, lastOrder)
 	for _, order := range orders {
 		if order.Name == name {
 			standing.Pending = append(standing.Pending, order)
 		}
 	}
-	return standing, said, err
+	return standing, spec, err
 }
 
 // judgedBad says how much of what a rollout brought was judged bad, and whether head has such
 // content for what it keeps, by whichever rollout it was judged.
-func (s *Server) judgedBad(ctx context.Context, partition store.Partition, said *intentpb.Rollout, standing *intent.RolloutStanding) error {
+func (s *Server) judgedBad(ctx context.Context, partition store.Partition, spec *intentpb.Rollout, standing *intent.RolloutStanding) error {
 	judged, err := s.store.Judgements(ctx, partition.ID, nil)
 	if err != nil {
 		return err
@@ -228,24 +228,24 @@ func (s *Server) judgedBad(ctx context.Context, partition store.Partition, said 
 		if j.Rollout == standing.Name {
 			standing.Bad++
 		}
-		if standing.BadNow != "" || !keeps[j.Asset] || len(said.GetAfter()) > 0 {
+		if standing.BadNow != "" || !keeps[j.Asset] || len(spec.GetAfter()) > 0 {
 			continue // What comes after others does not bring head.
 		}
-		has, err := s.contentAt(ctx, partition.Head, j.Asset)
+		current, err := s.contentAt(ctx, partition.Head, j.Asset)
 		if err != nil {
 			return err
 		}
-		if has == j.Effective {
+		if current == j.Effective {
 			standing.BadNow = j.Asset
 		}
 	}
 	return nil
 }
 
-func saidOf(policy *intentpb.Policy, name string) *intentpb.Rollout {
-	for _, said := range policy.GetRollouts() {
-		if said.Name == name {
-			return said
+func specOf(policy *intentpb.Policy, name string) *intentpb.Rollout {
+	for _, spec := range policy.GetRollouts() {
+		if spec.Name == name {
+			return spec
 		}
 	}
 	return nil
@@ -253,9 +253,9 @@ func saidOf(policy *intentpb.Policy, name string) *intentpb.Rollout {
 
 func noRollout(partition store.Partition, policy *intentpb.Policy, name string) error {
 	hint := "lehr get rollouts lists them; they are defined in lehr.yaml, under rollouts"
-	names := each(policy.GetRollouts(), (*intentpb.Rollout).GetName)
-	if near := spell.Nearest(name, names); near != "" && len(name) <= 63 {
-		hint = fmt.Sprintf("did you mean %s? %s", near, hint)
+	names := convertEach(policy.GetRollouts(), (*intentpb.Rollout).GetName)
+	if nearest := spell.Nearest(name, names); nearest != "" && len(name) <= 63 {
+		hint = fmt.Sprintf("did you mean %s? %s", nearest, hint)
 	}
 	return fault.New(fault.NotFound, "partition %s has no rollout %.100q", partition.ID, name).WithHint("%s", hint)
 }
@@ -264,7 +264,7 @@ func noRollout(partition store.Partition, policy *intentpb.Policy, name string) 
 func (s *Server) WatchRollout(ctx context.Context, request *apipb.WatchRolloutRequest, stream *connect.ServerStream[apipb.WatchRolloutResponse]) error {
 	var sent *apipb.Rollout
 	for {
-		began := s.runtime.Now()
+		startedAt := s.runtime.Now()
 		changed := s.store.Changed(intent.PartitionID(request.Partition))
 		partition, err := s.registered(ctx, request.Partition)
 		if err != nil {
@@ -280,7 +280,7 @@ func (s *Server) WatchRollout(ctx context.Context, request *apipb.WatchRolloutRe
 			}
 			sent = rollout
 		}
-		pause := max(watchPeriod, watchShare*s.runtime.Now().Sub(began))
+		pause := max(watchPeriod, watchShare*s.runtime.Now().Sub(startedAt))
 		if err := s.runtime.Wait(ctx, pause, changed); err != nil {
 			return err
 		}
@@ -294,12 +294,12 @@ func (s *Server) OrderRollout(ctx context.Context, request *apipb.OrderRolloutRe
 		return nil, err
 	}
 	kind := intent.OrderKind(request.Kind)
-	standing, said, err := s.standing(ctx, partition, request.Rollout)
+	standing, spec, err := s.standing(ctx, partition, request.Rollout)
 	if err != nil {
 		return nil, err
 	}
-	if kind == intent.OrderForgive || kind == intent.OrderStart && said.GetField() == nil {
-		if err := s.judgedBad(ctx, partition, said, &standing); err != nil {
+	if kind == intent.OrderForgive || kind == intent.OrderStart && spec.GetField() == nil {
+		if err := s.judgedBad(ctx, partition, spec, &standing); err != nil {
 			return nil, err
 		}
 	}
@@ -314,14 +314,14 @@ func (s *Server) OrderRollout(ctx context.Context, request *apipb.OrderRolloutRe
 	if err != nil {
 		return nil, err
 	}
-	order := intent.RolloutOrder{Partition: partition.ID, Name: request.Rollout, Kind: kind, Reason: reason, By: by(ctx), At: s.runtime.Now().UTC().Truncate(time.Microsecond)}
+	order := intent.RolloutOrder{Partition: partition.ID, Name: request.Rollout, Kind: kind, Reason: reason, By: actorOf(ctx), At: s.runtime.Now().UTC().Truncate(time.Microsecond)}
 	if request.Value != "" {
 		order.Value = value
 	}
 	if order, err = s.store.OrderRollout(ctx, order); err != nil {
 		return nil, err
 	}
-	rollout := toRollout(partition.ID, request.Rollout, said)
+	rollout := toRollout(partition.ID, request.Rollout, spec)
 	if standing.Run != nil {
 		rollout.Run = toRun(*standing.Run)
 	}

@@ -23,25 +23,25 @@ type fields struct {
 }
 
 // fieldsOf an open run. A document that is not there has no field.
-func (s *Server) fieldsOf(ctx context.Context, said *intentpb.Rollout, run intent.Rollout) (*fields, error) {
+func (s *Server) fieldsOf(ctx context.Context, spec *intentpb.Rollout, run intent.Rollout) (*fields, error) {
 	f := &fields{value: run.Value, edits: map[string]intent.RolloutEdit{}}
 	for _, e := range run.Edits {
 		f.edits[e.Pointer] = e
 	}
-	found, err := s.store.Document(ctx, run.Partition, said.Field.GetDocument(), "")
+	doc, err := s.store.Document(ctx, run.Partition, spec.Field.GetDocument(), "")
 	if fault.Is(err, fault.NotFound) {
 		return f, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	f.document, err = document.Parse(found.Content)
+	f.document, err = document.Parse(doc.Content)
 	return f, err
 }
 
-// of says of a field whether it was let go on, and whether the run is about it: not
+// stateOf says of a field whether it was let go on, and whether the run is about it: not
 // where it has the value already, or somebody else set it since.
-func (f *fields) of(pointer string) (selected, takesPart bool) {
+func (f *fields) stateOf(pointer string) (selected, takesPart bool) {
 	if f == nil {
 		return false, true
 	}
@@ -55,13 +55,13 @@ func (f *fields) of(pointer string) (selected, takesPart bool) {
 	if err != nil {
 		return false, true
 	}
-	has, there := document.At(f.document, path)
-	return false, !there || !slices.Equal(document.Canonical(has), f.value)
+	current, exists := document.At(f.document, path)
+	return false, !exists || !slices.Equal(document.Canonical(current), f.value)
 }
 
 // fieldsFor are the fields that open runs set for an asset, by rollout.
-func (s *Server) fieldsFor(ctx context.Context, partition store.Partition, runs map[string]intent.Rollout, id intent.AssetID) (found map[string]string, err error) {
-	found = map[string]string{}
+func (s *Server) fieldsFor(ctx context.Context, partition store.Partition, runs map[string]intent.Rollout, id intent.AssetID) (pointers map[string]string, err error) {
+	pointers = map[string]string{}
 	for name, run := range runs {
 		if !run.State.Open() || len(run.Value) == 0 {
 			continue
@@ -70,15 +70,15 @@ func (s *Server) fieldsFor(ctx context.Context, partition store.Partition, runs 
 		if err != nil {
 			return nil, err
 		}
-		said := saidOf(policy, name)
-		if said.GetField() == nil {
+		spec := specOf(policy, name)
+		if spec.GetField() == nil {
 			continue
 		}
 		environment, err := s.queries.Environment(ctx, partition.Head)
 		if err != nil {
 			return nil, err
 		}
-		c, err := course.New(environment, policy, said)
+		c, err := course.New(environment, policy, spec)
 		if err != nil {
 			return nil, err
 		}
@@ -97,8 +97,8 @@ func (s *Server) fieldsFor(ctx context.Context, partition store.Partition, runs 
 			continue // That it cannot be judged is told where it is published.
 		}
 		if pointer, err := c.Pointer(asset); err == nil {
-			found[name] = pointer
+			pointers[name] = pointer
 		}
 	}
-	return found, nil
+	return pointers, nil
 }

@@ -37,11 +37,11 @@ func (s *Server) PlanRollout(ctx context.Context, request *apipb.PlanRolloutRequ
 	if err != nil {
 		return nil, err
 	}
-	standing, said, err := s.standing(ctx, partition, request.Rollout)
+	standing, spec, err := s.standing(ctx, partition, request.Rollout)
 	if err != nil {
 		return nil, err
 	}
-	if said == nil {
+	if spec == nil {
 		return nil, fault.New(fault.Conflict, "rollout %s cannot be planned: head's policy does not have it any more", request.Rollout).
 			WithHint("lehr rollout status %s tells of what it did", request.Rollout)
 	}
@@ -51,7 +51,7 @@ func (s *Server) PlanRollout(ctx context.Context, request *apipb.PlanRolloutRequ
 	if request.Takes != nil && (request.Takes.CheckValid() != nil || request.Takes.AsDuration() < 0) {
 		return nil, fault.New(fault.Invalid, "assets cannot take less than no time")
 	}
-	way, err := s.wayOf(ctx, partition, standing, said, mostPlanned)
+	way, err := s.wayOf(ctx, partition, standing, spec, mostPlanned)
 	if err != nil {
 		return nil, err
 	}
@@ -64,9 +64,9 @@ func (s *Server) PlanRollout(ctx context.Context, request *apipb.PlanRolloutRequ
 		takes = request.Takes.AsDuration()
 	}
 	emergency := request.Emergency || way.open && standing.Run.Emergency
-	targets := way.left()
+	targets := way.remaining()
 	response := &apipb.PlanRolloutResponse{
-		Rollout: toRollout(partition.ID, request.Rollout, said), Takes: durationpb.New(takes), Rest: way.open, Assets: int64(len(targets)), All: len(targets) == 0,
+		Rollout: toRollout(partition.ID, request.Rollout, spec), Takes: durationpb.New(takes), Rest: way.open, Assets: int64(len(targets)), All: len(targets) == 0,
 	}
 	if response.All {
 		targets, response.Assets = way.anew(), int64(len(way.assets))
@@ -76,7 +76,7 @@ func (s *Server) PlanRollout(ctx context.Context, request *apipb.PlanRolloutRequ
 	}
 	policy := way.course.Policy(emergency)
 	for i := range policy.Stages {
-		if !way.open || !judgedGood(standing.Run, policy.Stages[i].Name, said.Validate) {
+		if !way.open || !judgedGood(standing.Run, policy.Stages[i].Name, spec.Validate) {
 			policy.Stages[i].Judged = way.judged
 		}
 	}
@@ -110,8 +110,8 @@ type way struct {
 	// more than were read are governed.
 	more bool
 	// open: the newest run goes on, and the assets are as it brings them.
-	open bool
-	seen map[intent.AssetID]intent.Observation
+	open         bool
+	observations map[intent.AssetID]intent.Observation
 	// fields that an open run sets; nil: it sets none.
 	fields *fields
 }
@@ -125,7 +125,7 @@ type governed struct {
 }
 
 // wayOf reads at most so many of the assets that a rollout governs.
-func (s *Server) wayOf(ctx context.Context, partition store.Partition, standing intent.RolloutStanding, said *intentpb.Rollout, most int) (*way, error) {
+func (s *Server) wayOf(ctx context.Context, partition store.Partition, standing intent.RolloutStanding, spec *intentpb.Rollout, most int) (*way, error) {
 	policy, err := s.policy(ctx, partition.Head)
 	if err != nil {
 		return nil, err
@@ -134,34 +134,34 @@ func (s *Server) wayOf(ctx context.Context, partition store.Partition, standing 
 	if err != nil {
 		return nil, err
 	}
-	w := &way{seen: map[intent.AssetID]intent.Observation{}, judged: validation.Lasts(policy, said)}
-	if w.course, err = course.New(environment, policy, said); err != nil {
-		return nil, fault.New(fault.Invalid, "the rollout %s of the policy cannot be read: %w", said.Name, err)
+	w := &way{observations: map[intent.AssetID]intent.Observation{}, judged: validation.Lasts(policy, spec)}
+	if w.course, err = course.New(environment, policy, spec); err != nil {
+		return nil, fault.New(fault.Invalid, "the rollout %s of the policy cannot be read: %w", spec.Name, err)
 	}
 	w.open = standing.Run != nil && standing.Run.State.Open()
 	if w.open && !w.course.ByPins() {
-		if w.fields, err = s.fieldsOf(ctx, said, *standing.Run); err != nil {
+		if w.fields, err = s.fieldsOf(ctx, spec, *standing.Run); err != nil {
 			return nil, err
 		}
 	}
-	observations, err := s.store.Observations(ctx, partition.ID, said.Name)
+	observations, err := s.store.Observations(ctx, partition.ID, spec.Name)
 	if err != nil {
 		return nil, err
 	}
 	for _, o := range observations {
-		w.seen[o.Asset] = o
+		w.observations[o.Asset] = o
 	}
 	brakes, pins, err := s.inTheWay(ctx, partition.ID)
 	if err != nil {
 		return nil, err
 	}
-	wanted := query.Wanted{Incarnation: partition.Head, Filter: said.Select, Index: store.AssetFilter{Limit: min(most, mostPage)}}
+	wanted := query.Wanted{Incarnation: partition.Head, Filter: spec.Select, Index: store.AssetFilter{Limit: min(most, mostPage)}}
 	for {
-		found, err := s.queries.Page(ctx, wanted)
+		matches, err := s.queries.Page(ctx, wanted)
 		if err != nil {
 			return nil, err
 		}
-		for _, member := range found.Members {
+		for _, member := range matches.Members {
 			if !w.course.Wants(member.Asset, member.Type) {
 				continue
 			}
@@ -180,7 +180,7 @@ func (s *Server) wayOf(ctx context.Context, partition store.Partition, standing 
 			g.Blocked = brakes[member.Asset]
 			w.assets = append(w.assets, g)
 		}
-		if wanted.Index.After = found.Next; found.Next == "" {
+		if wanted.Index.After = matches.Next; matches.Next == "" {
 			return w, nil
 		}
 	}
@@ -216,13 +216,13 @@ func (s *Server) governed(ctx context.Context, w *way, standing intent.RolloutSt
 	if g.Target, err = w.course.Target(asset); err != nil {
 		return g, err
 	}
-	o := w.seen[member.Asset]
+	o := w.observations[member.Asset]
 	if !w.course.ByPins() {
 		pointer, err := w.course.Pointer(asset)
 		if err != nil {
 			return g, err
 		}
-		g.Selected, g.takesPart = w.fields.of(pointer)
+		g.Selected, g.takesPart = w.fields.stateOf(pointer)
 	} else {
 		goal := member.Effective
 		if w.open {
@@ -230,11 +230,11 @@ func (s *Server) governed(ctx context.Context, w *way, standing intent.RolloutSt
 				return g, err
 			}
 		}
-		has, err := s.contentAt(ctx, pin.Incarnation, member.Asset)
+		current, err := s.contentAt(ctx, pin.Incarnation, member.Asset)
 		if err != nil {
 			return g, err
 		}
-		g.Selected = has == goal && !goal.IsZero()
+		g.Selected = current == goal && !goal.IsZero()
 		g.takesPart = !goal.IsZero() && (!g.Selected || w.open && pin.Incarnation == standing.Run.To)
 	}
 	if g.Selected {
@@ -256,8 +256,8 @@ func (s *Server) contentAt(ctx context.Context, at intent.IncarnationID, asset i
 	return member.Effective, err
 }
 
-// left are the targets of the run, or of one that would begin.
-func (w *way) left() (targets []selection.Target) {
+// remaining are the targets of the run, or of one that would begin.
+func (w *way) remaining() (targets []selection.Target) {
 	for _, g := range w.assets {
 		if g.takesPart {
 			targets = append(targets, g.Target)
@@ -278,17 +278,17 @@ func (w *way) anew() (targets []selection.Target) {
 
 // usualTakes is how long it took until an asset arrived, in the middle.
 func (w *way) usualTakes() time.Duration {
-	var took []time.Duration
-	for _, o := range w.seen {
+	var durations []time.Duration
+	for _, o := range w.observations {
 		if !o.Selected.IsZero() && o.Arrived.After(o.Selected) {
-			took = append(took, o.Arrived.Sub(o.Selected))
+			durations = append(durations, o.Arrived.Sub(o.Selected))
 		}
 	}
-	if len(took) == 0 {
+	if len(durations) == 0 {
 		return usualTakes
 	}
-	slices.Sort(took)
-	return took[len(took)/2]
+	slices.Sort(durations)
+	return durations[len(durations)/2]
 }
 
 // stageAssets adds to the stages of a run which assets are where: those that are not
@@ -324,8 +324,8 @@ func (w *way) stageAssets(run *apipb.RolloutRun, now time.Time) {
 // healthy is for how long an asset has been healthy, up to now. What is stored of it is
 // written seldom while nothing changes, and an illness at once (L10).
 func (w *way) healthy(g governed, now time.Time) time.Duration {
-	if seen := w.seen[g.Asset].Seen; !seen.IsZero() {
-		return g.Healthy + max(0, now.Sub(seen))
+	if seenAt := w.observations[g.Asset].Seen; !seenAt.IsZero() {
+		return g.Healthy + max(0, now.Sub(seenAt))
 	}
 	return g.Healthy
 }

@@ -25,9 +25,9 @@ func (s *Server) GetTimeline(ctx context.Context, request *apipb.GetTimelineRequ
 	if err != nil {
 		return nil, err
 	}
-	t := timeline{server: s, partition: partition, asset: asset, before: s.runtime.Now().Add(time.Nanosecond), limit: page(request.Limit, usualPage, mostPage)}
+	t := timeline{server: s, partition: partition, asset: asset, until: s.runtime.Now().Add(time.Nanosecond), limit: page(request.Limit, usualPage, mostPage)}
 	if request.Before != nil {
-		t.before = request.Before.AsTime()
+		t.until = request.Before.AsTime()
 	}
 	for _, part := range []func(context.Context) error{t.reports, t.versions, t.candidates, t.records} {
 		if err := part(ctx); err != nil {
@@ -35,7 +35,7 @@ func (s *Server) GetTimeline(ctx context.Context, request *apipb.GetTimelineRequ
 		}
 	}
 	if len(t.events) == 0 && request.Before == nil {
-		return nil, s.meant(ctx, s.stored(partition.Head), asset, fault.New(fault.NotFound, "nothing is known of %s in %s", asset, partition.ID).WithHint("lehr get assets lists what there is"))
+		return nil, s.suggestNearest(ctx, s.stored(partition.Head), asset, fault.New(fault.NotFound, "nothing is known of %s in %s", asset, partition.ID).WithHint("lehr get assets lists what there is"))
 	}
 	return t.answer(), nil
 }
@@ -44,7 +44,7 @@ type timeline struct {
 	server    *Server
 	partition store.Partition
 	asset     intent.AssetID
-	before    time.Time
+	until     time.Time
 	limit     int
 	events    []explain.Event
 	unknown   []string
@@ -54,7 +54,7 @@ type timeline struct {
 
 // answer is the newest page of what was gathered, from where all parts are whole.
 func (t *timeline) answer() *apipb.GetTimelineResponse {
-	t.events = slices.DeleteFunc(t.events, func(e explain.Event) bool { return !e.At.Before(t.before) || e.At.Before(t.since) })
+	t.events = slices.DeleteFunc(t.events, func(e explain.Event) bool { return !e.At.Before(t.until) || e.At.Before(t.since) })
 	explain.InOrder(t.events)
 	response := &apipb.GetTimelineResponse{Unknown: t.unknown}
 	first := max(0, len(t.events)-t.limit)
@@ -65,7 +65,7 @@ func (t *timeline) answer() *apipb.GetTimelineResponse {
 	if t.events = t.events[first:]; len(t.events) > 0 && (first > 0 || !t.since.IsZero()) {
 		response.Older = toTime(t.events[0].At)
 	}
-	response.Events = each(t.events, func(e explain.Event) *apipb.TimelineEvent {
+	response.Events = convertEach(t.events, func(e explain.Event) *apipb.TimelineEvent {
 		return &apipb.TimelineEvent{
 			At: toTime(e.At), Until: toTime(e.Until), Kind: e.Kind, Text: e.Text, By: e.By, Incarnation: toIncarnationID(e.Incarnation), Push: string(e.Push),
 		}
@@ -82,34 +82,34 @@ func (t *timeline) cut(at time.Time) {
 
 // reports that were kept, the current one, and pushes.
 func (t *timeline) reports(ctx context.Context) error {
-	kept, err := t.server.store.ReportHistory(ctx, t.partition.ID, store.HistoryFilter{Asset: t.asset, Until: t.before, Limit: t.limit})
+	history, err := t.server.store.ReportHistory(ctx, t.partition.ID, store.HistoryFilter{Asset: t.asset, Until: t.until, Limit: t.limit})
 	if err != nil {
 		return err
 	}
-	slices.Reverse(kept)
-	past := each(kept, func(p store.PastReport) intent.Report { return p.Report })
-	if len(kept) == t.limit {
-		t.cut(kept[0].At)
+	slices.Reverse(history)
+	pastReports := convertEach(history, func(p store.PastReport) intent.Report { return p.Report })
+	if len(history) == t.limit {
+		t.cut(history[0].At)
 	}
 	current, err := t.server.report(ctx, t.partition.ID, t.asset)
 	if err != nil {
 		return err
 	}
-	if current != nil && (len(past) == 0 || current.At.After(past[len(past)-1].At)) {
-		past = append(past, *current)
+	if current != nil && (len(pastReports) == 0 || current.At.After(pastReports[len(pastReports)-1].At)) {
+		pastReports = append(pastReports, *current)
 	}
-	reports := explain.Reports(past)
+	reports := explain.Reports(pastReports)
 	pushes, err := t.server.store.Pushes(ctx, t.partition.ID, t.asset, mostPage)
 	if err != nil {
 		return err
 	}
-	var ended []explain.PushSpan
+	var spans []explain.PushSpan
 	for _, p := range pushes {
 		if !p.Ended.IsZero() {
-			ended = append(ended, explain.PushSpan{Push: p.Push, Target: p.Target, From: p.Admitted, To: p.Ended, Done: p.Ending == string(plugin.Pushed)})
+			spans = append(spans, explain.PushSpan{Push: p.Push, Target: p.Target, From: p.Admitted, To: p.Ended, Done: p.Ending == string(plugin.Pushed)})
 		}
 	}
-	t.events = append(t.events, explain.EndPushes(reports, ended)...)
+	t.events = append(t.events, explain.EndPushes(reports, spans)...)
 	return t.pushes(pushes)
 }
 
@@ -149,11 +149,11 @@ func (t *timeline) versions(ctx context.Context) error {
 		} else if !fault.Is(err, fault.NotFound) {
 			return err
 		}
-		before, err := t.server.store.Incarnations(ctx, id.Partition, older, 1)
-		if err != nil || len(before) == 0 {
+		previous, err := t.server.store.Incarnations(ctx, id.Partition, older, 1)
+		if err != nil || len(previous) == 0 {
 			return err
 		}
-		id = before[0].ID
+		id = previous[0].ID
 	}
 	t.unknown = append(t.unknown, fmt.Sprintf("incarnations before %s", id))
 	return nil
@@ -164,9 +164,9 @@ func (t *timeline) version(ctx context.Context, id intent.IncarnationID) error {
 	if err != nil && !fault.Is(err, fault.NotFound) {
 		return err
 	}
-	by := origin.Generator
+	producer := origin.Generator
 	for _, input := range origin.Inputs {
-		by += ", read " + input.File
+		producer += ", read " + input.File
 		break
 	}
 	incarnation, err := t.server.store.Incarnation(ctx, id)
@@ -177,12 +177,12 @@ func (t *timeline) version(ctx context.Context, id intent.IncarnationID) error {
 		return err
 	}
 	var sources []intent.SourceRevision
-	if before, err := t.server.store.Incarnations(ctx, id.Partition, id.Sequence, 1); err != nil {
+	if previous, err := t.server.store.Incarnations(ctx, id.Partition, id.Sequence, 1); err != nil {
 		return err
-	} else if len(before) > 0 {
-		sources = before[0].Sources
+	} else if len(previous) > 0 {
+		sources = previous[0].Sources
 	}
-	t.events = append(t.events, explain.Published(incarnation, sources, by)...)
+	t.events = append(t.events, explain.Published(incarnation, sources, producer)...)
 	return nil
 }
 
@@ -193,10 +193,10 @@ func (t *timeline) candidates(ctx context.Context) error {
 		return err
 	}
 	for _, c := range candidates {
-		about := slices.ContainsFunc(c.Findings, func(f intent.Finding) bool {
+		isRelevant := slices.ContainsFunc(c.Findings, func(f intent.Finding) bool {
 			return f.Severity != intent.Warning && (f.Asset == "" || f.Asset == t.asset || f.Alike > 0)
 		})
-		if c.State != intent.CandidatePublished && about {
+		if c.State != intent.CandidatePublished && isRelevant {
 			t.events = append(t.events, explain.Judged(c))
 		}
 	}
@@ -212,7 +212,7 @@ var toldElsewhere = []string{"admit", "close", "publish", "cover", "save-candida
 // records of the audit about the asset, or that stop and resume the partition.
 func (t *timeline) records(ctx context.Context) error {
 	for _, scope := range []intent.PartitionID{"", t.partition.ID} {
-		records, first, err := t.server.recordsBefore(ctx, scope, t.before)
+		records, first, err := t.server.recordsBefore(ctx, scope, t.until)
 		if err != nil {
 			return err
 		}
@@ -261,14 +261,14 @@ func (s *Server) GetSpread(ctx context.Context, request *apipb.GetSpreadRequest)
 	response := &apipb.GetSpreadResponse{Incarnation: id.String(), Published: toTime(incarnation.Created)}
 	limit := page(request.Limit, usualPage, mostPage)
 	var first, last time.Time
-	for after := intent.AssetID(""); ; {
-		changes, err := s.store.Changes(ctx, base, id, after, mostPage)
+	for cursor := intent.AssetID(""); ; {
+		changes, err := s.store.Changes(ctx, base, id, cursor, mostPage)
 		if err != nil {
 			return nil, err
 		}
 		var assets []intent.AssetID
 		for _, c := range changes {
-			if after = c.Asset; c.After == nil {
+			if cursor = c.Asset; c.After == nil {
 				response.Removed++
 			} else {
 				assets = append(assets, c.Asset)

@@ -36,7 +36,7 @@ func (s *Server) WatchAssets(ctx context.Context, request *apipb.WatchAssetsRequ
 		response := &apipb.WatchAssetsResponse{
 			Incarnation: event.Incarnation.String(), Complete: event.Complete, Reset_: event.Reset,
 			Assets:  make([]*apipb.Asset, len(event.Members)),
-			Removed: each(event.Removed, func(id intent.AssetID) string { return string(id) }),
+			Removed: convertEach(event.Removed, func(id intent.AssetID) string { return string(id) }),
 		}
 		for i, member := range event.Members {
 			response.Assets[i] = toAsset(partition.ID, member, nil)

@@ -177,11 +177,11 @@ func (s *Server) whyAsset(ctx context.Context, partition store.Partition, name s
 	if facts.Fields, err = s.fieldsFor(ctx, partition, facts.Rollouts, asset); err != nil {
 		return nil, err
 	}
-	from := []intent.AssetID{asset}
+	roots := []intent.AssetID{asset}
 	for _, rollout := range slices.Sorted(maps.Keys(facts.Fields)) {
-		from = append(from, facts.Follow(rollout)...)
+		roots = append(roots, facts.Follow(rollout)...)
 	}
-	if err := s.follow(ctx, &facts, from...); err != nil {
+	if err := s.follow(ctx, &facts, roots...); err != nil {
 		return nil, err
 	}
 	if err := s.readApproval(ctx, &facts); err != nil {
@@ -189,7 +189,7 @@ func (s *Server) whyAsset(ctx context.Context, partition store.Partition, name s
 	}
 	answer := explain.Explain(facts)
 	if answer.Root.Kind == explain.KindNoAsset && answer.State == "" {
-		return nil, s.meant(ctx, s.stored(partition.Head), asset, fault.New(fault.NotFound, "%s", answer.Summary).WithHint("%s", answer.Root.Hint))
+		return nil, s.suggestNearest(ctx, s.stored(partition.Head), asset, fault.New(fault.NotFound, "%s", answer.Summary).WithHint("%s", answer.Root.Hint))
 	}
 	return toWhy(facts, answer), nil
 }
@@ -202,7 +202,7 @@ func toWhy(facts explain.Facts, answer explain.Answer) *apipb.WhyResponse {
 	}
 	response := &apipb.WhyResponse{
 		Partition: string(facts.Partition), Asset: string(facts.Asset), Subject: subjectAsset, State: string(state),
-		Summary: answer.Summary, Hint: answer.Root.Hint, Reasons: each(answer.Reasons, toReason), Root: toRoot(answer.Root),
+		Summary: answer.Summary, Hint: answer.Root.Hint, Reasons: convertEach(answer.Reasons, toReason), Root: toRoot(answer.Root),
 		Standing: toStanding(answer.Standing),
 	}
 	if report, ok := facts.Reports[facts.Asset]; ok {
@@ -243,8 +243,8 @@ func (s *Server) approvers(ctx context.Context, partition intent.PartitionID, no
 	}
 	slices.Sort(list)
 	list = slices.Compact(list)
-	if over := len(list) - mostApprovers; over > 0 {
-		list = append(list[:mostApprovers], fmt.Sprintf("%d more", over))
+	if excess := len(list) - mostApprovers; excess > 0 {
+		list = append(list[:mostApprovers], fmt.Sprintf("%d more", excess))
 	}
 	return list, err
 }
@@ -270,26 +270,26 @@ func (s *Server) readOther(ctx context.Context, facts *explain.Facts, partition 
 }
 
 // follow reads the reports of assets and of all that they wait on, level by level.
-func (s *Server) follow(ctx context.Context, facts *explain.Facts, from ...intent.AssetID) error {
-	seen := map[intent.AssetID]bool{}
-	next := from
-	for _, asset := range from {
-		seen[asset] = true
+func (s *Server) follow(ctx context.Context, facts *explain.Facts, roots ...intent.AssetID) error {
+	visited := map[intent.AssetID]bool{}
+	next := roots
+	for _, asset := range roots {
+		visited[asset] = true
 	}
 	for read := 0; len(next) > 0 && read <= maxFollowed; {
 		asset := next[0]
 		next = next[1:]
-		report, known := facts.Reports[asset]
-		if !known {
+		report, ok := facts.Reports[asset]
+		if !ok {
 			read++
-			found, err := s.readFollowed(ctx, facts, asset)
+			followed, err := s.readFollowed(ctx, facts, asset)
 			if err != nil {
 				return err
 			}
-			if found == nil {
+			if followed == nil {
 				continue
 			}
-			report = *found
+			report = *followed
 		}
 		var err error
 		if !facts.Past {
@@ -297,7 +297,7 @@ func (s *Server) follow(ctx context.Context, facts *explain.Facts, from ...inten
 				return err
 			}
 		}
-		if facts.After[asset], err = s.after(ctx, facts.Head, report); err != nil {
+		if facts.After[asset], err = s.orderDependencies(ctx, facts.Head, report); err != nil {
 			return err
 		}
 		blockers := slices.Clone(facts.After[asset])
@@ -319,8 +319,8 @@ func (s *Server) follow(ctx context.Context, facts *explain.Facts, from ...inten
 			}
 		}
 		for _, blocker := range blockers {
-			if !seen[blocker] {
-				seen[blocker] = true
+			if !visited[blocker] {
+				visited[blocker] = true
 				next = append(next, blocker)
 			}
 		}
@@ -363,8 +363,8 @@ func (s *Server) readFollowed(ctx context.Context, facts *explain.Facts, asset i
 	return report, err
 }
 
-// after lists what an asset comes after, if its difference is unknown.
-func (s *Server) after(ctx context.Context, head intent.IncarnationID, report intent.Report) ([]intent.AssetID, error) {
+// orderDependencies lists what an asset comes after, if its difference is unknown.
+func (s *Server) orderDependencies(ctx context.Context, head intent.IncarnationID, report intent.Report) ([]intent.AssetID, error) {
 	unknown := slices.ContainsFunc(report.Waiting, func(w intent.WaitingOn) bool { return w.Kind == intent.WaitUnknown })
 	if !unknown || head.IsZero() {
 		return nil, nil
@@ -373,17 +373,17 @@ func (s *Server) after(ctx context.Context, head intent.IncarnationID, report in
 	if _, err := s.addon(ctx, head, report.Asset, dependencies); err != nil {
 		return nil, err
 	}
-	var found []intent.AssetID
+	var assets []intent.AssetID
 	for _, dependency := range dependencies.Dependencies {
 		if dependency.Rule == intentpb.Dependency_RULE_ORDER {
-			found = append(found, intent.AssetID(dependency.On))
+			assets = append(assets, intent.AssetID(dependency.On))
 		}
 	}
-	return found, nil
+	return assets, nil
 }
 
 // addon reads an addon of an asset, and its place; nothing when it is not there.
-func (s *Server) addon(ctx context.Context, head intent.IncarnationID, asset intent.AssetID, into ...proto.Message) (member intent.Member, err error) {
+func (s *Server) addon(ctx context.Context, head intent.IncarnationID, asset intent.AssetID, targets ...proto.Message) (member intent.Member, err error) {
 	member, body, err := s.store.Content(ctx, head, asset)
 	if fault.Is(err, fault.NotFound) {
 		return intent.Member{}, nil
@@ -395,7 +395,7 @@ func (s *Server) addon(ctx context.Context, head intent.IncarnationID, asset int
 	if err != nil {
 		return member, err
 	}
-	for _, addon := range into {
+	for _, addon := range targets {
 		if _, err := schema.Addon(decoded, addon); err != nil {
 			return member, err
 		}
@@ -423,7 +423,7 @@ func toReason(r explain.Reason) *apipb.Reason {
 	return &apipb.Reason{
 		Kind: r.Kind, Asset: string(r.Asset), Text: r.Text, Hint: r.Hint, Owner: r.Owner,
 		Since: toTime(r.Since), Until: toTime(r.Until), Responsible: r.Responsible, Next: toTime(r.Next),
-		Findings: each(r.Findings, toFinding), Causes: each(r.Causes, toReason),
+		Findings: convertEach(r.Findings, toFinding), Causes: convertEach(r.Causes, toReason),
 	}
 }
 

@@ -43,7 +43,7 @@ func (s *Server) ListWindows(ctx context.Context, request *apipb.ListWindowsRequ
 			continue
 		}
 		if asset != "" {
-			if about, err := s.isAbout(ctx, partition.Head, c, asset); err != nil || !about {
+			if applies, err := s.isAbout(ctx, partition.Head, c, asset); err != nil || !applies {
 				if err != nil {
 					return nil, err
 				}
@@ -65,8 +65,8 @@ func (s *Server) isAbout(ctx context.Context, at intent.IncarnationID, c *intent
 		return true, nil
 	}
 	// Of all with that beginning the asset itself comes first.
-	found, err := s.queries.Page(ctx, query.Wanted{Incarnation: at, Filter: c.Where, Index: store.AssetFilter{Prefix: string(asset), Limit: 1}})
-	return err == nil && len(found.Members) > 0 && found.Members[0].Asset == asset, err
+	matches, err := s.queries.Page(ctx, query.Wanted{Incarnation: at, Filter: c.Where, Index: store.AssetFilter{Prefix: string(asset), Limit: 1}})
+	return err == nil && len(matches.Members) > 0 && matches.Members[0].Asset == asset, err
 }
 
 func windows(c *intentpb.Check, most int, now time.Time) (list []*apipb.CheckWindow, err error) {

@@ -156,15 +156,15 @@ func (g Grant) Settling(now time.Time) bool {
 }
 
 func (g Grant) String() string {
-	where := "all partitions"
+	scope := "all partitions"
 	if g.Partition != "" {
-		where = "partition " + string(g.Partition)
+		scope = "partition " + string(g.Partition)
 	}
 	source := "the server's policy"
 	if g.Source == ByDefinition {
 		source = "its definition"
 	}
-	return fmt.Sprintf("%s is %s of %s, by %s", g.Subject, g.Role, where, source)
+	return fmt.Sprintf("%s is %s of %s, by %s", g.Subject, g.Role, scope, source)
 }
 
 // Authority is what somebody may do, as of one moment.
@@ -199,17 +199,17 @@ func (a Authority) Check(role intent.Role, partition intent.PartitionID) (Grant,
 		}
 		if !a.Token.lets(role, partition) {
 			return Grant{}, fault.New(fault.Denied, "%s may not act as %s in %s with token %s: it is limited to %s",
-				a.Token.Owner, role, where(partition), a.Token.ID, a.Token.Limits()).
+				a.Token.Owner, role, scopeText(partition), a.Token.ID, a.Token.Limits()).
 				WithHint("use another token of %s, without that limit", a.Token.Owner)
 		}
 		return g, nil
 	}
 	if !fresh.Since.IsZero() {
 		return Grant{}, fault.New(fault.Denied, "%s was made approver of %s by its definition at %s, which counts from %s on",
-			a.Token.Owner, where(partition), fresh.Since.UTC().Format(time.DateTime), fresh.Since.Add(ApproverSettles).UTC().Format(time.DateTime)).
+			a.Token.Owner, scopeText(partition), fresh.Since.UTC().Format(time.DateTime), fresh.Since.Add(ApproverSettles).UTC().Format(time.DateTime)).
 			WithHint("let somebody approve who was an approver before; or an admin gives the role by the server's access policy, where it counts at once")
 	}
-	return Grant{}, fault.New(fault.Denied, "%s has no grant of the role %s in %s", a.Token.Owner, role, where(partition)).
+	return Grant{}, fault.New(fault.Denied, "%s has no grant of the role %s in %s", a.Token.Owner, role, scopeText(partition)).
 		WithHint("lehr auth whoami lists what you may; an admin adds grants to the server's access policy, or to access: in the partition's lehr.yaml")
 }
 
@@ -239,7 +239,7 @@ func (a Authority) Effective() []Grant {
 	if a.Valid() != nil {
 		return nil
 	}
-	var left []Grant
+	var effective []Grant
 	for _, g := range a.Grants {
 		if !g.Covers(a.Token.Owner, a.Token.Groups, intent.Viewer, g.Partition) {
 			continue
@@ -255,11 +255,11 @@ func (a Authority) Effective() []Grant {
 			for _, role := range a.most(g, partition) {
 				part := g
 				part.Partition, part.Role = partition, role
-				left = append(left, part)
+				effective = append(effective, part)
 			}
 		}
 	}
-	return left
+	return effective
 }
 
 // most are the roles of a grant that the limits leave, without those that
@@ -294,7 +294,7 @@ func join[S ~string](list []S) string {
 	return strings.Join(words, ", ")
 }
 
-func where(partition intent.PartitionID) string {
+func scopeText(partition intent.PartitionID) string {
 	if partition == "" {
 		return "all partitions"
 	}

@@ -165,8 +165,8 @@ const JudgementBlobs = "judgement"
 const MaxJudgementBytes = 256 << 20
 
 // JudgementName of a record that was made then: the oldest come first.
-func JudgementName(at time.Time, of string) string {
-	return at.UTC().Format("20060102T150405Z") + "/" + of
+func JudgementName(at time.Time, subject string) string {
+	return at.UTC().Format("20060102T150405Z") + "/" + subject
 }
 
 // OriginName begins the names of an incarnation's blobs of the kind OriginBlobs.

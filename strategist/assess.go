@@ -13,8 +13,8 @@ import (
 	"lehr.dev/strategist/conduct"
 )
 
-// asked names a question: of one run, for one change of one stage.
-type asked struct {
+// verdictKey names a question: of one run, for one change of one stage.
+type verdictKey struct {
 	run               uint64
 	validation, stage string
 	changed           int64
@@ -30,11 +30,11 @@ type verdict struct {
 
 // remembered are the last words that a run keeps: who asked anew would ask of what is
 // long ago, and beside assets that have changed since.
-func remembered(run intent.Rollout) map[asked]*verdict {
-	verdicts := map[asked]*verdict{}
+func remembered(run intent.Rollout) map[verdictKey]*verdict {
+	verdicts := map[verdictKey]*verdict{}
 	for _, v := range run.Progress.Verdicts {
 		if v.Result == "good" || v.Result == "bad" || v.Result == "inconclusive" {
-			verdicts[asked{run.Run, v.Validation, v.Stage, v.Changed.UnixNano()}] = &verdict{ValidationVerdict: v}
+			verdicts[verdictKey{run.Run, v.Validation, v.Stage, v.Changed.UnixNano()}] = &verdict{ValidationVerdict: v}
 		}
 	}
 	return verdicts
@@ -43,19 +43,19 @@ func remembered(run intent.Rollout) map[asked]*verdict {
 // verdictsOf are those of a run, of the newest change of each stage; and what was
 // found bad, whatever has changed since that was asked.
 func (st *state) verdictsOf(run intent.Rollout) (list []intent.ValidationVerdict) {
-	found := map[[2]string]asked{}
+	newest := map[[2]string]verdictKey{}
 	for key, v := range st.verdicts {
 		if key.run != run.Run {
 			continue
 		}
-		of := [2]string{key.validation, key.stage}
-		best, known := found[of]
-		bad, worse := v.Result == "bad", known && st.verdicts[best].Result == "bad"
-		if !known || bad && !worse || bad == worse && key.changed > best.changed {
-			found[of] = key
+		slot := [2]string{key.validation, key.stage}
+		best, ok := newest[slot]
+		bad, worse := v.Result == "bad", ok && st.verdicts[best].Result == "bad"
+		if !ok || bad && !worse || bad == worse && key.changed > best.changed {
+			newest[slot] = key
 		}
 	}
-	for _, key := range found {
+	for _, key := range newest {
 		if v := st.verdicts[key]; v.Result != "" {
 			list = append(list, v.ValidationVerdict)
 		}
@@ -82,26 +82,26 @@ func compareText(a, b string) int {
 // ask for the verdicts that are due, each away from the owner.
 func (s *Strategist) ask(ctx context.Context, v *view, name string, st *state, run intent.Rollout, questions []conduct.Question) {
 	now := s.Runtime.Now()
-	wanted := map[asked]bool{}
+	wanted := map[verdictKey]bool{}
 	for _, q := range questions {
-		key := asked{run.Run, q.Validation, q.Stage, q.Changed.UnixNano()}
+		key := verdictKey{run.Run, q.Validation, q.Stage, q.Changed.UnixNano()}
 		wanted[key] = true
-		known := st.verdicts[key]
-		if known == nil {
-			known = &verdict{next: now}
-			st.verdicts[key] = known
+		entry := st.verdicts[key]
+		if entry == nil {
+			entry = &verdict{next: now}
+			st.verdicts[key] = entry
 		}
-		if known.asking || known.next.IsZero() || known.next.After(now) {
+		if entry.asking || entry.next.IsZero() || entry.next.After(now) {
 			continue
 		}
-		said := validationOf(v.policy, q.Validation)
-		known.asking = true
-		of := Assessing{Partition: s.Partition, Run: run, Validation: said, Question: q, Now: now}
+		config := validationOf(v.policy, q.Validation)
+		entry.asking = true
+		request := Assessing{Partition: s.Partition, Run: run, Validation: config, Question: q, Now: now}
 		s.Runtime.Go("validation", func() {
 			s.Runtime.Point("validation")
-			found := s.assess(ctx, of)
+			result := s.assess(ctx, request)
 			s.inbox.Put(func() {
-				known.ValidationVerdict, known.next, known.asking = found.ValidationVerdict, found.Next, false
+				entry.ValidationVerdict, entry.next, entry.asking = result.ValidationVerdict, result.Next, false
 			})
 		})
 	}
@@ -126,27 +126,27 @@ const askAgain = 10 * time.Second
 
 // assess asks for one verdict, and keeps the record of it. What cannot be asked, or
 // kept, is broken, and neither good nor bad (S11).
-func (s *Strategist) assess(ctx context.Context, of Assessing) Assessed {
-	found, err := s.assessed(ctx, of)
+func (s *Strategist) assess(ctx context.Context, request Assessing) Assessed {
+	result, err := s.assessed(ctx, request)
 	if err != nil {
-		found = Assessed{Next: of.Now.Add(askAgain)}
-		found.Result, found.Reason, found.At = "broken", err.Error(), of.Now
+		result = Assessed{Next: request.Now.Add(askAgain)}
+		result.Result, result.Reason, result.At = "broken", err.Error(), request.Now
 	}
-	found.Validation, found.Stage, found.Changed = of.Question.Validation, of.Stage, of.Changed
-	return found
+	result.Validation, result.Stage, result.Changed = request.Question.Validation, request.Stage, request.Changed
+	return result
 }
 
-func (s *Strategist) assessed(ctx context.Context, of Assessing) (found Assessed, err error) {
+func (s *Strategist) assessed(ctx context.Context, request Assessing) (result Assessed, err error) {
 	switch {
-	case of.Validation == nil:
-		return found, fault.New(fault.Invalid, "the policy has no validation of that name")
+	case request.Validation == nil:
+		return result, fault.New(fault.Invalid, "the policy has no validation of that name")
 	case s.Assess == nil:
-		return found, fault.New(fault.Unavailable, "nobody answers here")
+		return result, fault.New(fault.Unavailable, "nobody answers here")
 	}
-	found, err = s.Options.Assess(ctx, of)
-	if err != nil || found.Record == nil {
-		return found, err
+	result, err = s.Options.Assess(ctx, request)
+	if err != nil || result.Record == nil {
+		return result, err
 	}
-	found.ValidationVerdict.Record = store.JudgementName(of.Now, fmt.Sprintf("%s@%d/%s/%s", of.Run.Name, of.Run.Run, of.Stage, of.Question.Validation))
-	return found, s.Store.PutBlobs(ctx, s.lease, store.JudgementBlobs, map[string][]byte{found.ValidationVerdict.Record: found.Record})
+	result.ValidationVerdict.Record = store.JudgementName(request.Now, fmt.Sprintf("%s@%d/%s/%s", request.Run.Name, request.Run.Run, request.Stage, request.Question.Validation))
+	return result, s.Store.PutBlobs(ctx, s.lease, store.JudgementBlobs, map[string][]byte{result.ValidationVerdict.Record: result.Record})
 }

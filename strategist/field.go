@@ -38,8 +38,8 @@ const (
 
 // field gathers what a rollout by a document's field is decided by.
 func (s *Strategist) field(ctx context.Context, v *view, c *course.Course, f *facts, st *state) (err error) {
-	said := c.Said().Field
-	f.Field = &conduct.Field{Document: said.Document, Source: said.Source, Refused: st.refused}
+	spec := c.Spec().Field
+	f.Field = &conduct.Field{Document: spec.Document, Source: spec.Source, Refused: st.refused}
 	for i := range f.Assets {
 		f.Assets[i].Selected, f.Assets[i].Pointer = false, "" // It was pinned before the rollout set a field.
 	}
@@ -55,7 +55,7 @@ func (s *Strategist) field(ctx context.Context, v *view, c *course.Course, f *fa
 	if f.Field.Assets, err = s.fieldAssets(ctx, v, c, f, st); err != nil {
 		return err
 	}
-	if f.Field.Others, err = s.others(ctx, v, c); err != nil {
+	if f.Field.Others, err = s.otherRuns(ctx, v, c); err != nil {
 		return err
 	}
 	if open {
@@ -67,16 +67,16 @@ func (s *Strategist) field(ctx context.Context, v *view, c *course.Course, f *fa
 			f.Field.Candidate = &newest[0]
 		}
 	}
-	past := &past{document: said.Document}
+	history := &history{document: spec.Document}
 	f.Field.Since = func(revision, pointer string) conduct.Setting {
-		found, err := s.since(ctx, past, revision, pointer)
+		lastSet, err := s.settingSince(ctx, history, revision, pointer)
 		if err != nil {
 			f.err = err
 		}
-		return found
+		return lastSet
 	}
 	f.Field.Landing = func(revision string) (intent.IncarnationID, []intent.AssetID) {
-		at, changed, err := s.landing(ctx, v, said, revision)
+		at, changed, err := s.landing(ctx, v, spec, revision)
 		if err != nil {
 			f.err = err
 		}
@@ -88,7 +88,7 @@ func (s *Strategist) field(ctx context.Context, v *view, c *course.Course, f *fa
 // readDocument reads what the document is, was when the run began, and is in head.
 func (s *Strategist) readDocument(ctx context.Context, v *view, f *facts) (err error) {
 	name := f.Field.Document
-	found, err := s.Store.Document(ctx, s.Partition, name, "")
+	doc, err := s.Store.Document(ctx, s.Partition, name, "")
 	switch {
 	case fault.Is(err, fault.NotFound):
 		f.Field.Problem = err.Error()
@@ -96,7 +96,7 @@ func (s *Strategist) readDocument(ctx context.Context, v *view, f *facts) (err e
 	case err != nil:
 		return err
 	}
-	if f.Field.Now, err = s.keep(name, found); err != nil {
+	if f.Field.Now, err = s.keep(name, doc); err != nil {
 		return err
 	}
 	for _, source := range v.Covered {
@@ -114,44 +114,44 @@ func (s *Strategist) readDocument(ctx context.Context, v *view, f *facts) (err e
 
 // documentAt is what a document was; nil: nobody knows any more.
 func (s *Strategist) documentAt(ctx context.Context, name, revision string) (*conduct.Content, error) {
-	if known := s.contents[contentOf{name, revision}]; known != nil {
-		return known, nil
+	if cached := s.contents[contentOf{name, revision}]; cached != nil {
+		return cached, nil
 	}
-	found, err := s.Store.Document(ctx, s.Partition, name, revision)
+	doc, err := s.Store.Document(ctx, s.Partition, name, revision)
 	if fault.Is(err, fault.NotFound) || fault.Is(err, fault.Invalid) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	return s.keep(name, found)
+	return s.keep(name, doc)
 }
 
-func (s *Strategist) keep(name string, found document.Document) (*conduct.Content, error) {
-	key := contentOf{name, found.Revision.ID}
-	if known := s.contents[key]; known != nil {
-		return known, nil
+func (s *Strategist) keep(name string, doc document.Document) (*conduct.Content, error) {
+	key := contentOf{name, doc.Revision.ID}
+	if cached := s.contents[key]; cached != nil {
+		return cached, nil
 	}
-	value, err := document.Parse(found.Content)
+	value, err := document.Parse(doc.Content)
 	if err != nil {
 		return nil, err
 	}
 	if len(s.contents) >= mostKept {
 		clear(s.contents)
 	}
-	s.contents[key] = &conduct.Content{Revision: found.Revision.ID, Value: value}
+	s.contents[key] = &conduct.Content{Revision: doc.Revision.ID, Value: value}
 	return s.contents[key], nil
 }
 
 // fieldAssets are those that the rollout selects at head, with all that is known of
 // them.
 func (s *Strategist) fieldAssets(ctx context.Context, v *view, c *course.Course, f *facts, st *state) (assets []conduct.Asset, err error) {
-	of, err := s.list(ctx, v, c)
+	members, err := s.list(ctx, v, c)
 	if err != nil {
 		return nil, err
 	}
-	for _, id := range of.sorted {
-		a := conduct.Asset{ID: id, Head: of.assets[id]}
+	for _, id := range members.sorted {
+		a := conduct.Asset{ID: id, Head: members.assets[id]}
 		t, err := s.targetOf(ctx, v, c, &a)
 		if err != nil {
 			return nil, err
@@ -170,91 +170,91 @@ func (s *Strategist) fieldAssets(ctx context.Context, v *view, c *course.Course,
 
 // list brings what a rollout may select up to head, at cost ∝ what changed.
 func (s *Strategist) list(ctx context.Context, v *view, c *course.Course) (*listing, error) {
-	of := s.listed[c.Name()]
-	if of == nil || of.course != c || of.at.Sequence > v.Head.Sequence {
-		of = &listing{course: c, assets: map[intent.AssetID]intent.Digest{}}
+	members := s.listed[c.Name()]
+	if members == nil || members.course != c || members.at.Sequence > v.Head.Sequence {
+		members = &listing{course: c, assets: map[intent.AssetID]intent.Digest{}}
 	}
-	if of.at == v.Head && of.sorted != nil {
-		return of, nil
+	if members.at == v.Head && members.sorted != nil {
+		return members, nil
 	}
 	delete(s.listed, c.Name()) // Until it is whole.
 	filter := store.AssetFilter{Type: c.Narrow().Type, Limit: 1000}
-	for of.at.Sequence == 0 {
+	for members.at.Sequence == 0 {
 		page, err := s.Store.Members(ctx, v.Head, filter)
 		if err != nil {
 			return nil, err
 		}
 		for _, m := range page {
 			if filter.After = m.Asset; c.Wants(m.Asset, m.Type) {
-				of.assets[m.Asset] = m.Effective
+				members.assets[m.Asset] = m.Effective
 			}
 		}
 		if len(page) < filter.Limit {
-			of.at = v.Head
+			members.at = v.Head
 		}
 	}
-	after := intent.AssetID("")
-	for of.at != v.Head {
-		page, err := s.Store.Changes(ctx, of.at, v.Head, after, filter.Limit)
+	cursor := intent.AssetID("")
+	for members.at != v.Head {
+		page, err := s.Store.Changes(ctx, members.at, v.Head, cursor, filter.Limit)
 		if err != nil {
 			return nil, err
 		}
 		for _, change := range page {
-			after = change.Asset
+			cursor = change.Asset
 			if now := change.After; now != nil && c.Wants(now.Asset, now.Type) {
-				of.assets[change.Asset] = now.Effective
+				members.assets[change.Asset] = now.Effective
 			} else {
-				delete(of.assets, change.Asset)
+				delete(members.assets, change.Asset)
 			}
 		}
 		if len(page) < filter.Limit {
-			of.at = v.Head
+			members.at = v.Head
 		}
 	}
-	of.sorted = slices.Sorted(maps.Keys(of.assets))
-	if of.sorted == nil {
-		of.sorted = []intent.AssetID{}
+	members.sorted = slices.Sorted(maps.Keys(members.assets))
+	if members.sorted == nil {
+		members.sorted = []intent.AssetID{}
 	}
-	s.listed[c.Name()] = of
-	return of, nil
+	s.listed[c.Name()] = members
+	return members, nil
 }
 
-// others are the open runs of other rollouts that set fields of the same document.
-func (s *Strategist) others(ctx context.Context, v *view, c *course.Course) (list []conduct.Other, err error) {
+// otherRuns are the open runs of other rollouts that set fields of the same document.
+func (s *Strategist) otherRuns(ctx context.Context, v *view, c *course.Course) (list []conduct.Other, err error) {
 	for _, name := range v.names {
 		run, ran := v.runs[name]
 		if !ran || name == c.Name() || !run.State.Open() || len(run.Value) == 0 {
 			continue
 		}
-		other := conduct.Other{Rollout: name, Run: run.Run, Began: run.Began, Queued: run.State == intent.RolloutQueued}
+		entry := conduct.Other{Rollout: name, Run: run.Run, Began: run.Began, Queued: run.State == intent.RolloutQueued}
 		for _, e := range run.Edits {
-			if e.Document == c.Said().Field.Document && e.Set() {
-				other.Pointers = append(other.Pointers, e.Pointer)
+			if e.Document == c.Spec().Field.Document && e.Set() {
+				entry.Pointers = append(entry.Pointers, e.Pointer)
 			}
 		}
-		if its := v.courses[name]; its != nil && !its.ByPins() && its.Said().Field.Document == c.Said().Field.Document {
-			of, err := s.list(ctx, v, its)
+		if otherCourse := v.courses[name]; otherCourse != nil && !otherCourse.ByPins() && otherCourse.Spec().Field.Document == c.Spec().Field.Document {
+			members, err := s.list(ctx, v, otherCourse)
 			if err != nil {
 				return nil, err
 			}
-			for _, id := range of.sorted {
-				t, err := s.targetOf(ctx, v, its, &conduct.Asset{ID: id, Head: of.assets[id]})
+			for _, id := range members.sorted {
+				t, err := s.targetOf(ctx, v, otherCourse, &conduct.Asset{ID: id, Head: members.assets[id]})
 				if err != nil {
 					return nil, err
 				}
 				if t.selected {
-					other.Pointers = append(other.Pointers, t.pointer)
+					entry.Pointers = append(entry.Pointers, t.pointer)
 				}
 			}
 		}
-		list = append(list, other)
+		list = append(list, entry)
 	}
 	return list, nil
 }
 
-// past are the newest revisions of a document, as far as one decision has asked for them:
+// history are the newest revisions of a document, as far as one decision has asked for them:
 // it asks of each of its fields.
-type past struct {
+type history struct {
 	document string
 	list     []document.Revision
 	whole    bool
@@ -262,13 +262,13 @@ type past struct {
 
 // at is the revision at a place, the newest being 0; false: there is none, or it is too
 // long ago to be looked for.
-func (p *past) at(ctx context.Context, s *Strategist, place int) (document.Revision, bool, error) {
+func (p *history) at(ctx context.Context, s *Strategist, place int) (document.Revision, bool, error) {
 	for place >= len(p.list) && !p.whole && len(p.list) < mostPages*revisionPage {
-		before := ""
+		cursor := ""
 		if n := len(p.list); n > 0 {
-			before = p.list[n-1].ID
+			cursor = p.list[n-1].ID
 		}
-		page, err := s.Store.DocumentRevisions(ctx, s.Partition, p.document, before, revisionPage)
+		page, err := s.Store.DocumentRevisions(ctx, s.Partition, p.document, cursor, revisionPage)
 		if err != nil {
 			return document.Revision{}, false, err
 		}
@@ -280,43 +280,43 @@ func (p *past) at(ctx context.Context, s *Strategist, place int) (document.Revis
 	return p.list[place], true, nil
 }
 
-// since finds the newest revision after another that set a field.
-func (s *Strategist) since(ctx context.Context, p *past, revision, pointer string) (found conduct.Setting, err error) {
+// settingSince finds the newest revision after another that set a field.
+func (s *Strategist) settingSince(ctx context.Context, p *history, revision, pointer string) (lastSet conduct.Setting, err error) {
 	for place := 0; ; place++ {
-		r, there, err := p.at(ctx, s, place)
-		if err != nil || !there || revision != "" && !conduct.Older(revision, r.ID) {
-			return found, err
+		r, ok, err := p.at(ctx, s, place)
+		if err != nil || !ok || revision != "" && !conduct.Older(revision, r.ID) {
+			return lastSet, err
 		}
-		itself := slices.ContainsFunc(r.Changes, func(c document.Change) bool { return c.Path == pointer }) // Far cheaper, and mostly so.
+		isDirect := slices.ContainsFunc(r.Changes, func(c document.Change) bool { return c.Path == pointer }) // Far cheaper, and mostly so.
 		var touched []document.Change
-		if !itself {
+		if !isDirect {
 			if touched, err = document.Touches(r.Changes, []string{pointer}); err != nil {
-				return found, err
+				return lastSet, err
 			}
 		}
-		if itself || len(touched) > 0 || r.More {
-			found = conduct.Setting{Revision: r.ID, By: r.By, Told: fmt.Sprintf("%s at %s (revision %s)", r.By.Name, r.At.UTC().Format("2006-01-02T15:04:05Z"), r.ID)}
+		if isDirect || len(touched) > 0 || r.More {
+			lastSet = conduct.Setting{Revision: r.ID, By: r.By, Description: fmt.Sprintf("%s at %s (revision %s)", r.By.Name, r.At.UTC().Format("2006-01-02T15:04:05Z"), r.ID)}
 			if r.Reason != "" {
-				found.Told += ", saying: " + r.Reason
+				lastSet.Description += ", saying: " + r.Reason
 			}
-			return found, nil
+			return lastSet, nil
 		}
 	}
 }
 
 // landing finds the incarnation that was the first to have a revision of the document,
 // and what it changed.
-func (s *Strategist) landing(ctx context.Context, v *view, said *intentpb.DocumentField, revision string) (at intent.IncarnationID, changed []intent.AssetID, err error) {
+func (s *Strategist) landing(ctx context.Context, v *view, spec *intentpb.DocumentField, revision string) (at intent.IncarnationID, changed []intent.AssetID, err error) {
 	list, err := s.Store.Incarnations(ctx, s.Partition, v.Head.Sequence+1, mostOlder)
 	if err != nil {
 		return at, nil, err
 	}
 	var first *intent.Incarnation
 	for i := range list {
-		has := slices.ContainsFunc(list[i].Sources, func(of intent.SourceRevision) bool {
-			return of.Source == said.Source && !conduct.Older(of.Revision, revision)
+		hasRevision := slices.ContainsFunc(list[i].Sources, func(source intent.SourceRevision) bool {
+			return source.Source == spec.Source && !conduct.Older(source.Revision, revision)
 		})
-		if !has {
+		if !hasRevision {
 			break
 		}
 		first = &list[i]
@@ -338,7 +338,7 @@ func (s *Strategist) landing(ctx context.Context, v *view, said *intentpb.Docume
 // looked at next; what somebody else edited meanwhile is read first.
 func (s *Strategist) edit(ctx context.Context, v *view, name string, st *state, e conduct.Editing) (edited bool, err error) {
 	s.Runtime.Point("rollout edit")
-	made, err := s.Store.SetFields(ctx, s.lease, v.Revision, e.Document, e.Edit, intent.RolloutHolder(name))
+	result, err := s.Store.SetFields(ctx, s.lease, v.Revision, e.Document, e.Edit, intent.RolloutHolder(name))
 	switch {
 	case fault.Is(err, fault.Invalid), fault.Is(err, fault.NotFound):
 		st.refused = err.Error()
@@ -347,6 +347,6 @@ func (s *Strategist) edit(ctx context.Context, v *view, name string, st *state, 
 		return false, err
 	}
 	st.refused = ""
-	s.Log.Info("a rollout edited a document", "partition", s.Partition, "rollout", name, "document", e.Document, "revision", made.Revision.ID)
+	s.Log.Info("a rollout edited a document", "partition", s.Partition, "rollout", name, "document", e.Document, "revision", result.Revision.ID)
 	return true, nil
 }

@@ -19,36 +19,36 @@ const mostChanges = 20
 // loosened says what head's policy asks of a rollout no longer, or less of, than the
 // policies that were there before what an incarnation has new for its assets came. A policy
 // that was loosened before that loosened nothing for it.
-func (s *Strategist) loosened(ctx context.Context, v *view, name string, in intent.IncarnationID, assets []conduct.Asset) (found []string, err error) {
-	var before []intent.IncarnationID
+func (s *Strategist) loosened(ctx context.Context, v *view, name string, incarnation intent.IncarnationID, assets []conduct.Asset) (findings []string, err error) {
+	var bases []intent.IncarnationID
 	for i := range assets {
-		at, err := s.cameAfter(ctx, in, &assets[i])
+		at, err := s.cameAfter(ctx, incarnation, &assets[i])
 		if err != nil {
 			return nil, err
 		}
-		if at.Sequence > 0 && !slices.Contains(before, at) {
-			before = append(before, at)
+		if at.Sequence > 0 && !slices.Contains(bases, at) {
+			bases = append(bases, at)
 		}
 	}
-	for _, at := range before {
+	for _, at := range bases {
 		policy, err := s.policyAt(ctx, at)
 		if err != nil {
 			return nil, err
 		}
 		for _, less := range course.Loosened(policy, v.policy, name) {
-			if !slices.Contains(found, less) {
-				found = append(found, less)
+			if !slices.Contains(findings, less) {
+				findings = append(findings, less)
 			}
 		}
 	}
-	return found, nil
+	return findings, nil
 }
 
 // cameAfter is the incarnation after which the content of an asset in another, and what it was
 // meanwhile, came: the newest that still had what it follows. Where that is not
 // retained it is the one that it follows.
-func (s *Strategist) cameAfter(ctx context.Context, in intent.IncarnationID, a *conduct.Asset) (intent.IncarnationID, error) {
-	at, follows, pin := in, a.Pinned, a.Pin
+func (s *Strategist) cameAfter(ctx context.Context, incarnation intent.IncarnationID, a *conduct.Asset) (intent.IncarnationID, error) {
+	at, follows, pin := incarnation, a.Pinned, a.Pin
 	if a.Back != nil {
 		follows, pin = a.BackAt, *a.Back
 	}

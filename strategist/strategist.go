@@ -96,8 +96,8 @@ type Strategist struct {
 	view  *view
 	// states of rollouts by name.
 	states map[string]*state
-	// known says of contents whether they are good; nil: not read yet.
-	known map[intent.AssetID]map[intent.Digest]bool
+	// ok says of contents whether they are good; nil: not read yet.
+	judgements map[intent.AssetID]map[intent.Digest]bool
 	// listed are the assets that rollouts by fields may select, by rollout; contents
 	// those of documents.
 	listed   map[string]*listing
@@ -106,18 +106,18 @@ type Strategist struct {
 
 // state is what is remembered of a rollout, so that it need not be read again.
 type state struct {
-	stored, seen map[intent.AssetID]intent.Observation
+	stored, observations map[intent.AssetID]intent.Observation
 	// read: the store was asked what was seen.
 	read     bool
-	verdicts map[asked]*verdict
+	verdicts map[verdictKey]*verdict
 	picks    map[string]*picking
-	// said is the last reason why it could not be gone on with, and refused why its
+	// lastReason is the last reason why it could not be gone on with, and refused why its
 	// document could not be edited.
-	said, refused string
-	// through is what it went through with last, and done what the newest run before
+	lastReason, refused string
+	// completed is what it went through with last, and done what the newest run before
 	// doneBefore brought that was done, where others come after it.
-	through, done intent.IncarnationID
-	doneBefore    uint64
+	completed, lastDone intent.IncarnationID
+	doneBefore          uint64
 }
 
 // New returns a strategist.
@@ -130,7 +130,7 @@ const again = time.Second
 
 // Run goes on until the context ends or the lease is lost.
 func (s *Strategist) Run(ctx context.Context, lease store.Lease) error {
-	s.lease, s.view, s.known, s.states = lease, nil, nil, map[string]*state{}
+	s.lease, s.view, s.judgements, s.states = lease, nil, nil, map[string]*state{}
 	for ctx.Err() == nil {
 		changed, news := s.Store.Changed(s.Partition), s.Sight.News()
 		next, err := s.pass(ctx)
@@ -147,7 +147,7 @@ func (s *Strategist) Run(ctx context.Context, lease store.Lease) error {
 			pause = 0
 		case err != nil:
 			s.Log.Warn("rollouts cannot go on; trying again", "partition", s.Partition, "error", err)
-			s.known, s.states = nil, map[string]*state{}
+			s.judgements, s.states = nil, map[string]*state{}
 			pause = again
 		case len(s.states) == 0:
 			pause = -1 // Nothing is governed until head says so.
@@ -295,44 +295,44 @@ func (s *Strategist) pass(ctx context.Context) (next time.Time, err error) {
 
 // readKnown reads what was judged, once.
 func (s *Strategist) readKnown(ctx context.Context) error {
-	if s.known != nil {
+	if s.judgements != nil {
 		return nil
 	}
 	judged, err := s.Store.Judgements(ctx, s.Partition, nil)
 	if err != nil {
 		return err
 	}
-	s.known = map[intent.AssetID]map[intent.Digest]bool{}
+	s.judgements = map[intent.AssetID]map[intent.Digest]bool{}
 	for _, j := range judged {
-		s.knows(j)
+		s.recordJudgement(j)
 	}
 	return nil
 }
 
-func (s *Strategist) knows(j intent.Judgement) {
-	if s.known[j.Asset] == nil {
-		s.known[j.Asset] = map[intent.Digest]bool{}
+func (s *Strategist) recordJudgement(j intent.Judgement) {
+	if s.judgements[j.Asset] == nil {
+		s.judgements[j.Asset] = map[intent.Digest]bool{}
 	}
-	if good, judged := s.known[j.Asset][j.Effective]; judged && !good {
+	if good, judged := s.judgements[j.Asset][j.Effective]; judged && !good {
 		return
 	}
-	s.known[j.Asset][j.Effective] = j.Good
+	s.judgements[j.Asset][j.Effective] = j.Good
 }
 
 // readSeen reads what was seen of assets that are new to a rollout: after a start, or
 // where it takes them over from another.
 func (s *Strategist) readSeen(ctx context.Context, v *view, name string, st *state) error {
 	unknown := func(p intent.Pin) bool {
-		_, known := st.seen[p.Asset]
-		return !known
+		_, ok := st.observations[p.Asset]
+		return !ok
 	}
 	if st.read && !slices.ContainsFunc(v.pins[name], unknown) {
 		return nil
 	}
 	observed, err := s.Store.Observations(ctx, s.Partition, name)
 	for _, o := range observed {
-		if _, known := st.seen[o.Asset]; !known {
-			st.stored[o.Asset], st.seen[o.Asset] = o, o
+		if _, ok := st.observations[o.Asset]; !ok {
+			st.stored[o.Asset], st.observations[o.Asset] = o, o
 		}
 	}
 	st.read = err == nil
@@ -343,7 +343,7 @@ func (s *Strategist) readSeen(ctx context.Context, v *view, name string, st *sta
 func (s *Strategist) goOn(ctx context.Context, v *view, name string) (conduct.Decision, error) {
 	st := s.states[name]
 	if st == nil {
-		st = &state{stored: map[intent.AssetID]intent.Observation{}, seen: map[intent.AssetID]intent.Observation{}, verdicts: remembered(v.runs[name]), picks: map[string]*picking{}}
+		st = &state{stored: map[intent.AssetID]intent.Observation{}, observations: map[intent.AssetID]intent.Observation{}, verdicts: remembered(v.runs[name]), picks: map[string]*picking{}}
 		s.states[name] = st
 	}
 	if err := s.readSeen(ctx, v, name, st); err != nil {
@@ -365,9 +365,9 @@ func (s *Strategist) goOn(ctx context.Context, v *view, name string) (conduct.De
 		}
 		s.saved(st, decision.Step)
 	}
-	st.seen = decision.Seen
-	if decision.Through != st.through {
-		st.through, decision.Next = decision.Through, s.Runtime.Now() // Others come after it.
+	st.observations = decision.Seen
+	if decision.Through != st.completed {
+		st.completed, decision.Next = decision.Through, s.Runtime.Now() // Others come after it.
 	}
 	if decision.Run != nil {
 		s.ask(ctx, v, name, st, *decision.Run, decision.Ask)
@@ -394,10 +394,10 @@ func (s *Strategist) saved(st *state, step store.RolloutStep) {
 		st.stored[o.Asset] = o
 	}
 	for _, j := range step.Forgiven {
-		delete(s.known[j.Asset], j.Effective)
+		delete(s.judgements[j.Asset], j.Effective)
 	}
 	for _, j := range step.Judged {
-		s.knows(j)
+		s.recordJudgement(j)
 	}
 	if e := step.Event; e.Kind != "" {
 		s.Log.Info("a rollout went on", "partition", s.Partition, "rollout", step.Rollout, "run", step.Run.Run, "event", e.Kind, "what", e.Text)

@@ -35,7 +35,7 @@ type view struct {
 	// read at this revision: nothing of the above can have changed since.
 	contents map[contentAt]intent.Digest
 	targets  map[targetOf]target
-	// made of this policy, with these types.
+	// digests of this policy, with these types.
 	madeOf [2]intent.Digest
 }
 
@@ -64,20 +64,20 @@ func (s *Strategist) read(ctx context.Context) (*view, error) {
 	if err != nil {
 		return nil, err
 	}
-	before := s.view
-	if before == nil {
-		before = &view{contents: map[contentAt]intent.Digest{}, targets: map[targetOf]target{}}
+	previous := s.view
+	if previous == nil {
+		previous = &view{contents: map[contentAt]intent.Digest{}, targets: map[targetOf]target{}}
 	}
-	v := &view{Partition: partition, policy: before.policy, courses: before.courses, madeOf: before.madeOf, contents: before.contents, targets: before.targets}
-	if before.courses == nil || before.Head != partition.Head {
+	v := &view{Partition: partition, policy: previous.policy, courses: previous.courses, madeOf: previous.madeOf, contents: previous.contents, targets: previous.targets}
+	if previous.courses == nil || previous.Head != partition.Head {
 		if err := s.readPolicy(ctx, v); err != nil {
 			return nil, err
 		}
 	}
-	if before.runs != nil && before.Revision == v.Revision {
+	if previous.runs != nil && previous.Revision == v.Revision {
 		// Nobody else writes them under this lease, and an order moves the revision.
-		v.pins, v.people, v.holds = before.pins, before.people, before.holds
-		v.runs, v.orders, v.names = before.runs, before.orders, before.names
+		v.pins, v.people, v.holds = previous.pins, previous.people, previous.holds
+		v.runs, v.orders, v.names = previous.runs, previous.orders, previous.names
 		s.view = v
 		return v, nil
 	}
@@ -159,10 +159,10 @@ func (s *Strategist) readPolicy(ctx context.Context, v *view) error {
 	if err != nil {
 		return err
 	}
-	if made := [2]intent.Digest{incarnation.Policy, incarnation.Schema}; v.courses != nil && made == v.madeOf {
+	if digests := [2]intent.Digest{incarnation.Policy, incarnation.Schema}; v.courses != nil && digests == v.madeOf {
 		return nil
 	} else {
-		v.madeOf = made
+		v.madeOf = digests
 	}
 	if v.policy, err = s.policyAt(ctx, v.Head); err != nil {
 		return err
@@ -171,11 +171,11 @@ func (s *Strategist) readPolicy(ctx context.Context, v *view) error {
 	if len(v.policy.Rollouts) == 0 {
 		return nil
 	}
-	set, err := s.Schemas.Schema(ctx, s.Partition, incarnation.Schema)
+	schemaSet, err := s.Schemas.Schema(ctx, s.Partition, incarnation.Schema)
 	if err != nil {
 		return err
 	}
-	courses, err := course.All(rule.New(set), v.policy)
+	courses, err := course.All(rule.New(schemaSet), v.policy)
 	if err != nil {
 		return err
 	}
@@ -198,15 +198,15 @@ func (s *Strategist) facts(ctx context.Context, v *view, name string, st *state)
 	}}
 	c := v.courses[name]
 	if c != nil {
-		f.Said, f.Course, f.Back = c.Said(), c.Policy, c.Back
+		f.Spec, f.Course, f.Back = c.Spec(), c.Policy, c.Back
 	}
-	after := uint64(0)
+	lastOrder := uint64(0)
 	if run, ran := v.runs[name]; ran {
-		f.Run, after = &run, run.Orders
+		f.Run, lastOrder = &run, run.Orders
 		f.Verdicts, f.Picked = st.verdictsOf(run), st.picked(run.Run)
 	}
 	for _, o := range v.orders[name] {
-		if o.Number > after {
+		if o.Number > lastOrder {
 			f.Orders = append(f.Orders, o)
 		}
 	}
@@ -245,13 +245,13 @@ func (s *Strategist) facts(ctx context.Context, v *view, name string, st *state)
 	if c != nil {
 		s.follows(ctx, v, c, f, st)
 	}
-	f.Loosened = func(in intent.IncarnationID, assets []intent.AssetID) []string {
-		of := map[intent.AssetID]bool{}
+	f.Loosened = func(incarnation intent.IncarnationID, assets []intent.AssetID) []string {
+		included := map[intent.AssetID]bool{}
 		for _, id := range assets {
-			of[id] = true
+			included[id] = true
 		}
-		behind := slices.DeleteFunc(slices.Clone(f.Assets), func(a conduct.Asset) bool { return !of[a.ID] })
-		less, err := s.loosened(ctx, v, name, in, behind)
+		outdated := slices.DeleteFunc(slices.Clone(f.Assets), func(a conduct.Asset) bool { return !included[a.ID] })
+		less, err := s.loosened(ctx, v, name, incarnation, outdated)
 		if err != nil {
 			f.err = err
 		}
@@ -265,11 +265,11 @@ func (s *Strategist) facts(ctx context.Context, v *view, name string, st *state)
 		return list
 	}
 	f.Unreadable = func(at intent.IncarnationID, asset intent.AssetID) string {
-		why, err := s.unreadable(ctx, v, at, asset)
+		reason, err := s.unreadable(ctx, v, at, asset)
 		if err != nil {
 			f.err = err
 		}
-		return why
+		return reason
 	}
 	return f, nil
 }
@@ -280,11 +280,11 @@ func (s *Strategist) unreadable(ctx context.Context, v *view, at intent.Incarnat
 	if err != nil {
 		return "", err
 	}
-	then, err := s.Store.Incarnation(ctx, at)
-	if err != nil || then.Schema == head.Schema {
+	incarnation, err := s.Store.Incarnation(ctx, at)
+	if err != nil || incarnation.Schema == head.Schema {
 		return "", err
 	}
-	set, err := s.Schemas.Schema(ctx, s.Partition, head.Schema)
+	schemaSet, err := s.Schemas.Schema(ctx, s.Partition, head.Schema)
 	if err != nil {
 		return "", err
 	}
@@ -297,7 +297,7 @@ func (s *Strategist) unreadable(ctx context.Context, v *view, at intent.Incarnat
 		return "", err
 	}
 	for _, m := range append([]intent.Message{content.Payload}, content.Addons...) {
-		if _, err := set.Unpack(m); err != nil {
+		if _, err := schemaSet.Unpack(m); err != nil {
 			return err.Error(), nil
 		}
 	}
@@ -307,15 +307,15 @@ func (s *Strategist) unreadable(ctx context.Context, v *view, at intent.Incarnat
 // follows fills in which rollouts it comes after, and, where others come after it, what it
 // was done with.
 func (s *Strategist) follows(ctx context.Context, v *view, c *course.Course, f *facts, st *state) {
-	for _, name := range c.Said().GetAfter() {
-		before := conduct.Before{Name: name}
-		if of := s.states[name]; of != nil {
-			before.Through = of.through
+	for _, name := range c.Spec().GetAfter() {
+		predecessor := conduct.Before{Name: name}
+		if predecessorState := s.states[name]; predecessorState != nil {
+			predecessor.Through = predecessorState.completed
 		}
 		if run, ran := v.runs[name]; ran {
-			before.Run = &run
+			predecessor.Run = &run
 		}
-		f.Before = append(f.Before, before)
+		f.Before = append(f.Before, predecessor)
 	}
 	if !slices.ContainsFunc(v.policy.Rollouts, func(r *intentpb.Rollout) bool { return slices.Contains(r.After, c.Name()) }) {
 		return
@@ -330,12 +330,12 @@ func (s *Strategist) follows(ctx context.Context, v *view, c *course.Course, f *
 				f.err = err
 				return done
 			}
-			st.doneBefore, st.done = f.Run.Run, done
+			st.doneBefore, st.lastDone = f.Run.Run, done
 			if at := slices.IndexFunc(runs, func(r intent.Rollout) bool { return r.State == intent.RolloutDone }); at >= 0 {
-				st.done = runs[at].To
+				st.lastDone = runs[at].To
 			}
 		}
-		return st.done
+		return st.lastDone
 	}
 }
 
@@ -376,11 +376,11 @@ func (s *Strategist) fill(ctx context.Context, v *view, c *course.Course, f *fac
 		}
 		a.Selected, a.Target, a.Pointer = t.selected, t.Target, t.pointer
 	}
-	a.Stored, a.Seen = st.stored[a.ID], st.seen[a.ID]
+	a.Stored, a.Seen = st.stored[a.ID], st.observations[a.ID]
 	if a.Seen.Asset == "" {
 		a.Seen = a.Stored // Nothing was looked at since the run by a field before this one.
 	}
-	a.Look, a.Known = s.Sight.Of(a.ID), s.known[a.ID]
+	a.Look, a.Known = s.Sight.Of(a.ID), s.judgements[a.ID]
 	switch hold, pin := v.holds[a.ID], v.people[a.ID]; {
 	case hold.Asset != "" && !intent.Expired(hold.Until, f.Now):
 		a.Blocked = fmt.Sprintf("it is held by %s: %s", hold.Owner.Name, hold.Reason)
@@ -410,7 +410,7 @@ func (s *Strategist) contentAt(ctx context.Context, v *view, at intent.Incarnati
 		return intent.Digest{}, nil
 	}
 	key := contentAt{at.Sequence, asset}
-	if digest, known := v.contents[key]; known {
+	if digest, ok := v.contents[key]; ok {
 		return digest, nil
 	}
 	member, err := s.Store.Member(ctx, at, asset)
@@ -430,8 +430,8 @@ const mostContents = 1 << 20
 // targetOf is what the rollout says of the asset as head has it.
 func (s *Strategist) targetOf(ctx context.Context, v *view, c *course.Course, a *conduct.Asset) (t target, err error) {
 	key := targetOf{c.Name(), a.ID, a.Head}
-	if known, found := v.targets[key]; found {
-		return known, nil
+	if cached, ok := v.targets[key]; ok {
+		return cached, nil
 	}
 	_, body, err := s.Store.Content(ctx, v.Head, a.ID)
 	if err != nil {

@@ -33,8 +33,8 @@ func parseAddress(u *url.URL) (address, error) {
 	if u.Path == "/" {
 		return address{}, nil
 	}
-	rest, below := strings.CutPrefix(u.Path, "/partition/")
-	if !below {
+	rest, hasPartition := strings.CutPrefix(u.Path, "/partition/")
+	if !hasPartition {
 		return refused()
 	}
 	at := address{kind: "partition"}
@@ -44,7 +44,7 @@ func parseAddress(u *url.URL) (address, error) {
 	}
 	if rest != "" {
 		at.kind, at.name, _ = strings.Cut(rest, "/")
-		if needs, known := named[at.kind]; !known || needs != (at.name != "") {
+		if needs, ok := named[at.kind]; !ok || needs != (at.name != "") {
 			return refused()
 		}
 	}
@@ -71,17 +71,17 @@ func (a address) String() string {
 	return u.String()
 }
 
-// with is the address with another value of one key.
-func (a address) with(key, value string) string {
-	kept := url.Values{}
+// withValue is the address with another value of one key.
+func (a address) withValue(key, value string) string {
+	values := url.Values{}
 	for k, v := range a.query {
-		kept[k] = v
+		values[k] = v
 	}
-	kept.Del(key)
+	values.Del(key)
 	if value != "" {
-		kept.Set(key, value)
+		values.Set(key, value)
 	}
-	a.query = kept
+	a.query = values
 	return a.String()
 }
 

@@ -21,8 +21,8 @@ var age = regexp.MustCompile(`(?: \(so reported| \(report of|; the last pass was
 
 // ageless leaves ages out of a chain, and out of its summary, which repeats
 // one of the texts.
-func ageless(why *apipb.WhyResponse) {
-	why.Summary = agelessReasons(why.Reasons, why.Summary)
+func ageless(explanation *apipb.WhyResponse) {
+	explanation.Summary = agelessReasons(explanation.Reasons, explanation.Summary)
 }
 
 func agelessReasons(reasons []*apipb.Reason, summary string) string {

@@ -21,7 +21,7 @@ func showAsset(ctx context.Context, r *reader, at address) (page, error) {
 	if err != nil {
 		return page{}, err
 	}
-	shown := page{
+	pageData := page{
 		Title: at.name, Partition: p.Id,
 		Back: crumb{"partition " + p.Id, address{kind: "partition", partition: p.Id}.String()},
 	}
@@ -29,20 +29,20 @@ func showAsset(ctx context.Context, r *reader, at address) (page, error) {
 	if missing != nil && !absent(missing) {
 		return page{}, missing
 	}
-	why, err := r.Reports.Why(ctx, &apipb.WhyRequest{Partition: p.Id, Asset: at.name})
+	explanation, err := r.Reports.Why(ctx, &apipb.WhyRequest{Partition: p.Id, Asset: at.name})
 	switch {
 	case err != nil && missing != nil:
 		return page{}, err
 	case err != nil:
-		shown.Parts = append(shown.Parts, problem("why", err))
+		pageData.Parts = append(pageData.Parts, problem("why", err))
 	default:
-		ageless(why)
-		shown.Parts = append(shown.Parts, makePart("why", "why", whyView{WhyResponse: why, Partition: p.Id, About: at.name}))
+		ageless(explanation)
+		pageData.Parts = append(pageData.Parts, makePart("why", "why", whyView{WhyResponse: explanation, Partition: p.Id, About: at.name}))
 	}
-	report := why.GetReport()
-	shown.Parts = append(shown.Parts,
+	report := explanation.GetReport()
+	pageData.Parts = append(pageData.Parts,
 		makePart("report", "report", reportView{
-			Report: report, Asset: content.GetAsset(), Partition: p, Standing: why.GetStanding(), Group: groupOf(content),
+			Report: report, Asset: content.GetAsset(), Partition: p, Standing: explanation.GetStanding(), Group: groupOf(content),
 		}),
 		makePart("checks", "checks", report),
 		makePart("plan", "plan", report),
@@ -50,10 +50,10 @@ func showAsset(ctx context.Context, r *reader, at address) (page, error) {
 		r.timeline(ctx, at),
 		makePart("moment", "moment-form", momentView{at: at}))
 	if missing == nil {
-		shown.Parts = append(shown.Parts, makePart("content", "content", contentView{content, p.Id, addons(content.Addons)}))
+		pageData.Parts = append(pageData.Parts, makePart("content", "content", contentView{content, p.Id, addons(content.Addons)}))
 	}
-	shown.Parts = append(shown.Parts, makePart("commands", "commands", r.assetCommands(p, at.name, report)))
-	return shown, nil
+	pageData.Parts = append(pageData.Parts, makePart("commands", "commands", r.assetCommands(p, at.name, report)))
+	return pageData, nil
 }
 
 type whyView struct {
@@ -153,8 +153,8 @@ type advice struct{ For, Command string }
 // assetCommands are what a person may want to do, the most likely first.
 func (r *reader) assetCommands(p *apipb.Partition, asset string, report *apipb.Report) []advice {
 	var list []advice
-	say := func(what string, words ...string) { list = append(list, advice{what, r.command(p.Id, words...)}) }
-	held := false
+	say := func(purpose string, words ...string) { list = append(list, advice{purpose, r.command(p.Id, words...)}) }
+	isHeld := false
 	for _, waiting := range report.GetWaiting() {
 		switch waiting.Kind {
 		case "approval":
@@ -164,10 +164,10 @@ func (r *reader) assetCommands(p *apipb.Partition, asset string, report *apipb.R
 		case "rejected":
 			say("Take a rejection of this plan back", "reject", asset, "--withdraw", "--of", waiting.Owner, "--reason", "WHY")
 		case "hold":
-			held = true
+			isHeld = true
 		}
 	}
-	if held {
+	if isHeld {
 		say("End the hold", "unhold", asset, "--reason", "WHY")
 	} else {
 		say("Keep it from being pushed", "hold", asset, "--reason", "WHY")

@@ -51,7 +51,7 @@ func (r *reader) listAssets(ctx context.Context, p *apipb.Partition, at address)
 		return assetPage{rows, response.Next}, err
 	}
 	request.Limit = searchSize
-	var found assetPage
+	var result assetPage
 	for range searchPages {
 		response, err := r.Assets.ListAssets(ctx, request)
 		if err != nil {
@@ -63,22 +63,22 @@ func (r *reader) listAssets(ctx context.Context, p *apipb.Partition, at address)
 				matching = append(matching, asset)
 			}
 		}
-		found.next = response.Next
-		if room := rowsShown - len(found.rows); len(matching) > room {
+		result.next = response.Next
+		if room := rowsShown - len(result.rows); len(matching) > room {
 			matching = matching[:room]
-			found.next = matching[room-1].Id
+			result.next = matching[room-1].Id
 		}
 		rows, err := r.join(ctx, p, request, matching)
 		if err != nil {
 			return assetPage{}, err
 		}
-		found.rows = append(found.rows, rows...)
-		if found.next == "" || len(found.rows) == rowsShown {
+		result.rows = append(result.rows, rows...)
+		if result.next == "" || len(result.rows) == rowsShown {
 			break
 		}
 		request.After = response.Next
 	}
-	return found, nil
+	return result, nil
 }
 
 // listByReports lists what has a report, also what is in head no more.
@@ -89,11 +89,11 @@ func (r *reader) listByReports(ctx context.Context, p *apipb.Partition, at addre
 	if err != nil {
 		return assetPage{}, err
 	}
-	found := assetPage{next: response.Next}
+	result := assetPage{next: response.Next}
 	for _, report := range response.Reports {
-		found.rows = append(found.rows, toRow(p, &apipb.Asset{Id: report.Asset, Type: report.Type, Current: true}, report))
+		result.rows = append(result.rows, toRow(p, &apipb.Asset{Id: report.Asset, Type: report.Type, Current: true}, report))
 	}
-	return found, nil
+	return result, nil
 }
 
 // join adds the reports to assets that were listed. Where the assets are

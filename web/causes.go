@@ -92,31 +92,31 @@ func (r *reader) readCauses(ctx context.Context, partition, subject, name string
 	if r.reread == nil {
 		return r.readWhy(ctx, partition, subject, name)
 	}
-	of := subject + "\x00" + name
-	known, is := r.kept[of]
-	if !is || time.Since(known.at) >= restful*known.took {
-		began := time.Now()
-		why, err := r.readWhy(ctx, partition, subject, name)
-		known = keptCauses{why, time.Now(), time.Since(began)}
-		r.apart += known.took
+	key := subject + "\x00" + name
+	cached, ok := r.cached[key]
+	if !ok || time.Since(cached.at) >= restful*cached.duration {
+		startedAt := time.Now()
+		explanation, err := r.readWhy(ctx, partition, subject, name)
+		cached = keptCauses{explanation, time.Now(), time.Since(startedAt)}
+		r.apart += cached.duration
 		if err != nil {
 			return nil, err
 		}
 	}
-	r.reread[of] = known
-	return known.why, nil
+	r.reread[key] = cached
+	return cached.explanation, nil
 }
 
 func (r *reader) readWhy(ctx context.Context, partition, subject, name string) (*apipb.WhyResponse, error) {
-	why, err := r.Reports.Why(ctx, &apipb.WhyRequest{Partition: partition, Asset: name, Subject: subject})
+	explanation, err := r.Reports.Why(ctx, &apipb.WhyRequest{Partition: partition, Asset: name, Subject: subject})
 	if err != nil {
 		return nil, err
 	}
-	for _, cause := range why.Causes {
+	for _, cause := range explanation.Causes {
 		cause.Summary = agelessReasons([]*apipb.Reason{cause.Root}, cause.Summary)
 		agelessReasons(cause.Chain, "")
 	}
-	return why, nil
+	return explanation, nil
 }
 
 func causesOf(partition string, causes []*apipb.Cause) []causeView {
@@ -128,51 +128,51 @@ func causesOf(partition string, causes []*apipb.Cause) []causeView {
 }
 
 // firstCauses are the most decisive ones, and a link to all.
-func firstCauses(partition, group string, causes []*apipb.Cause, why *apipb.WhyResponse) part {
-	shown := causes[:min(len(causes), causesFirst)]
+func firstCauses(partition, group string, causes []*apipb.Cause, explanation *apipb.WhyResponse) part {
+	visible := causes[:min(len(causes), causesFirst)]
 	at := address{kind: "causes", partition: partition}
-	view := causesView{Partition: partition, Causes: causesOf(partition, shown), More: len(causes) - len(shown), All: at.with("group", group), Followed: why.Followed, Targets: why.FailingTargets}
+	view := causesView{Partition: partition, Causes: causesOf(partition, visible), More: len(causes) - len(visible), All: at.withValue("group", group), Followed: explanation.Followed, Targets: explanation.FailingTargets}
 	return makePart("causes", "causes", view)
 }
 
 // partitionCauses begin a partition's page. What concerns all of it has a notice.
 func (r *reader) partitionCauses(ctx context.Context, partition string) part {
-	why, err := r.readCauses(ctx, partition, aboutPartition, "")
+	explanation, err := r.readCauses(ctx, partition, aboutPartition, "")
 	if err != nil {
 		return problem("causes", err)
 	}
-	causes := slices.DeleteFunc(slices.Clone(why.Causes), func(c *apipb.Cause) bool { return c.Assets == 0 && slices.Contains(toldApart, c.Root.GetKind()) })
-	return firstCauses(partition, "", causes, why)
+	causes := slices.DeleteFunc(slices.Clone(explanation.Causes), func(c *apipb.Cause) bool { return c.Assets == 0 && slices.Contains(toldApart, c.Root.GetKind()) })
+	return firstCauses(partition, "", causes, explanation)
 }
 
 // showCauses lists all causes, of the partition or of a group.
 func showCauses(ctx context.Context, r *reader, at address) (page, error) {
 	group := at.query.Get("group")
-	subject, about := aboutPartition, "partition "+at.partition
+	subject, label := aboutPartition, "partition "+at.partition
 	if group != "" {
-		subject, about = aboutGroup, "group "+group
+		subject, label = aboutGroup, "group "+group
 	}
-	shown, err := below(ctx, r, at, "What is in the way of "+about)
+	pageData, err := partitionPage(ctx, r, at, "What is in the way of "+label)
 	if err != nil {
 		return page{}, err
 	}
 	if group != "" {
-		shown.Back = crumb{about, link(at.partition, "group", group)}
+		pageData.Back = crumb{label, link(at.partition, "group", group)}
 	}
-	from, err := at.number("from")
+	offset, err := at.number("from")
 	if err != nil {
 		return page{}, err
 	}
-	why, err := r.readCauses(ctx, at.partition, subject, group)
+	explanation, err := r.readCauses(ctx, at.partition, subject, group)
 	if err != nil {
 		return page{}, err
 	}
-	causes, next := slice(why.Causes, from, causesShown)
+	causes, next := slice(explanation.Causes, offset, causesShown)
 	view := causesView{
-		Partition: at.partition, Causes: causesOf(at.partition, causes), Followed: why.Followed, Targets: why.FailingTargets, pager: at.pager("from", len(causes), next),
+		Partition: at.partition, Causes: causesOf(at.partition, causes), Followed: explanation.Followed, Targets: explanation.FailingTargets, pager: at.pager("from", len(causes), next),
 	}
-	shown.Parts = []part{makePart("causes", "all-causes", view)}
-	return shown, nil
+	pageData.Parts = []part{makePart("causes", "all-causes", view)}
+	return pageData, nil
 }
 
 // number of an address; none is 0.
@@ -186,10 +186,10 @@ func (at address) number(key string) (int, error) {
 
 // slice is a page of a list that is there as a whole, and where the next begins;
 // empty: that was all.
-func slice[T any](list []T, from, size int) (shown []T, next string) {
-	list = list[min(from, len(list)):]
+func slice[T any](list []T, offset, size int) (items []T, next string) {
+	list = list[min(offset, len(list)):]
 	if len(list) > size {
-		return list[:size], strconv.Itoa(from + size)
+		return list[:size], strconv.Itoa(offset + size)
 	}
 	return list, ""
 }

@@ -17,11 +17,11 @@ import (
 //	parts    {"ids": all parts of the page, "fragments": those that differ}
 //	problem  why the page cannot be read now; empty: it can again
 func (s *Site) events(w http.ResponseWriter, r *http.Request) {
-	given := r.URL.Query()
-	of, err := url.Parse(given.Get("of"))
+	values := r.URL.Query()
+	target, err := url.Parse(values.Get("of"))
 	var at address
 	if err == nil {
-		at, err = parseAddress(of)
+		at, err = parseAddress(target)
 	}
 	if err != nil {
 		http.Error(w, "there is no such page", http.StatusNotFound)
@@ -34,11 +34,11 @@ func (s *Site) events(w http.ResponseWriter, r *http.Request) {
 	}
 	defer leave()
 	w.Header().Set("Content-Type", "text/event-stream")
-	have := r.Header.Get("Last-Event-ID")
-	if have == "" {
-		have = given.Get("have")
+	version := r.Header.Get("Last-Event-ID")
+	if version == "" {
+		version = values.Get("have")
 	}
-	stream := stream{writer: w, control: http.NewResponseController(w), patience: s.options.Patience, seen: &snapshot{version: have}}
+	stream := stream{writer: w, control: http.NewResponseController(w), patience: s.options.Patience, sent: &snapshot{version: version}}
 	err = stream.write("retry: 1000\n\n")
 	heartbeat := time.NewTicker(s.options.Heartbeat)
 	defer heartbeat.Stop()
@@ -50,7 +50,7 @@ func (s *Site) events(w http.ResponseWriter, r *http.Request) {
 		select {
 		case <-r.Context().Done():
 			return
-		case <-now.over:
+		case <-now.superseded:
 		case <-heartbeat.C:
 			err = stream.write(": still here\n\n")
 		}
@@ -62,8 +62,8 @@ type stream struct {
 	writer   http.ResponseWriter
 	control  *http.ResponseController
 	patience time.Duration
-	// seen is what the browser has, and problem what it was told last.
-	seen    *snapshot
+	// sent is what the browser has, and problem what it was told last.
+	sent    *snapshot
 	problem string
 }
 
@@ -81,19 +81,19 @@ func (s *stream) tell(now moment) error {
 			return err
 		}
 	}
-	if now.shown == nil || now.shown == s.seen {
+	if now.snapshot == nil || now.snapshot == s.sent {
 		return nil
 	}
-	before := s.seen
-	s.seen = now.shown
-	if before.version == now.shown.version {
+	previous := s.sent
+	s.sent = now.snapshot
+	if previous.version == now.snapshot.version {
 		return nil
 	}
-	told := message{Fragments: now.shown.since(before)}
-	for _, p := range now.shown.parts {
-		told.IDs = append(told.IDs, p.ID)
+	update := message{Fragments: now.snapshot.changesSince(previous)}
+	for _, p := range now.snapshot.parts {
+		update.IDs = append(update.IDs, p.ID)
 	}
-	return s.send("parts", now.shown.version, told)
+	return s.send("parts", now.snapshot.version, update)
 }
 
 func (s *stream) send(event, id string, content any) error {

@@ -97,7 +97,7 @@ func rank(state string) int { return slices.Index(intent.States(), intent.State(
 
 // showGroups lists services, each with its instances below it.
 func showGroups(ctx context.Context, r *reader, at address) (page, error) {
-	shown, err := below(ctx, r, at, "Groups of "+at.partition)
+	pageData, err := partitionPage(ctx, r, at, "Groups of "+at.partition)
 	if err != nil {
 		return page{}, err
 	}
@@ -112,17 +112,17 @@ func showGroups(ctx context.Context, r *reader, at address) (page, error) {
 		g.Instances = g.Instances[:min(len(g.Instances), instancesShown)]
 		rows = append(rows, makeItem(g.Name, "service", g))
 	}
-	shown.Parts = []part{makeList("groups", "groups", at.pager("after", len(rows), response.Next), rows)}
-	return shown, nil
+	pageData.Parts = []part{makeList("groups", "groups", at.pager("after", len(rows), response.Next), rows)}
+	return pageData, nil
 }
 
 // showGroup is one service, or one instance of it: why it is as it is first.
 func showGroup(ctx context.Context, r *reader, at address) (page, error) {
-	shown, err := below(ctx, r, at, "Group "+at.name)
+	pageData, err := partitionPage(ctx, r, at, "Group "+at.name)
 	if err != nil {
 		return page{}, err
 	}
-	from, err := at.number("from")
+	offset, err := at.number("from")
 	if err != nil {
 		return page{}, err
 	}
@@ -131,29 +131,29 @@ func showGroup(ctx context.Context, r *reader, at address) (page, error) {
 		return page{}, err
 	}
 	whole := service(at.partition, response.Groups)
-	shown.Back = crumb{"groups", link(at.partition, "groups", "")}
+	pageData.Back = crumb{"groups", link(at.partition, "groups", "")}
 	if whole.Name != at.name {
-		shown.Back = crumb{"group " + whole.Name, link(at.partition, "group", whole.Name)}
+		pageData.Back = crumb{"group " + whole.Name, link(at.partition, "group", whole.Name)}
 		whole = toGroupView(at.partition, at.name, response.Groups[0].States, response.Groups[0].Unhealthy)
 	}
-	why, err := r.readCauses(ctx, at.partition, aboutGroup, at.name)
+	explanation, err := r.readCauses(ctx, at.partition, aboutGroup, at.name)
 	if err != nil {
-		shown.Parts = append(shown.Parts, problem("causes", err))
+		pageData.Parts = append(pageData.Parts, problem("causes", err))
 	} else {
-		shown.Parts = append(shown.Parts, firstCauses(at.partition, at.name, why.Causes, why), makePart("why", "group-why", why))
+		pageData.Parts = append(pageData.Parts, firstCauses(at.partition, at.name, explanation.Causes, explanation), makePart("why", "group-why", explanation))
 	}
-	shown.Parts = append(shown.Parts, makePart("counts", "counts", whole))
+	pageData.Parts = append(pageData.Parts, makePart("counts", "counts", whole))
 	if whole.Count > 0 {
-		instances, next := slice(whole.Instances, from, rowsShown)
+		instances, next := slice(whole.Instances, offset, rowsShown)
 		data := instancesView{Service: whole.Name, Count: whole.Count, Instances: instances, pager: at.pager("from", len(instances), next)}
-		shown.Parts = append(shown.Parts, makePart("instances", "instances", data))
+		pageData.Parts = append(pageData.Parts, makePart("instances", "instances", data))
 	}
 	members, err := r.members(ctx, at)
 	if err != nil {
 		members = problem("assets", err)
 	}
-	shown.Parts = append(shown.Parts, members)
-	return shown, nil
+	pageData.Parts = append(pageData.Parts, members)
+	return pageData, nil
 }
 
 type instancesView struct {
@@ -183,10 +183,10 @@ func (r *reader) members(ctx context.Context, at address) (part, error) {
 	}
 	data := membersView{assetsView: assetsView{Count: len(rows), Filtered: state != ""}, State: state, All: address{kind: at.kind, partition: at.partition, name: at.name}.String()}
 	if response.Next != "" {
-		data.Next = at.with("after", response.Next)
+		data.Next = at.withValue("after", response.Next)
 	}
 	if at.query.Get("after") != "" {
-		data.First = at.with("after", "")
+		data.First = at.withValue("after", "")
 	}
 	return makeList("assets", "members", data, rows), nil
 }

@@ -8,8 +8,8 @@ import (
 	apipb "lehr.dev/gen/lehr/api/v1"
 )
 
-// below begins a page about something in a partition.
-func below(ctx context.Context, r *reader, at address, title string) (page, error) {
+// partitionPage begins a page about something in a partition.
+func partitionPage(ctx context.Context, r *reader, at address, title string) (page, error) {
 	p, err := r.readPartition(ctx, at.partition)
 	if err != nil {
 		return page{}, err
@@ -29,26 +29,26 @@ type pager struct {
 func (at address) pager(key string, count int, next string) pager {
 	p := pager{Count: count}
 	if next != "" {
-		p.Next = at.with(key, next)
+		p.Next = at.withValue(key, next)
 	}
 	if at.query.Get(key) != "" {
-		p.First = at.with(key, "")
+		p.First = at.withValue(key, "")
 	}
 	return p
 }
 
 // showIncarnations is what was served, the newest first.
 func showIncarnations(ctx context.Context, r *reader, at address) (page, error) {
-	shown, err := below(ctx, r, at, "Incarnations of "+at.partition)
+	pageData, err := partitionPage(ctx, r, at, "Incarnations of "+at.partition)
 	if err != nil {
 		return page{}, err
 	}
-	before, err := strconv.ParseUint("0"+at.query.Get("before"), 10, 64)
+	cursor, err := strconv.ParseUint("0"+at.query.Get("before"), 10, 64)
 	if err != nil {
 		return page{}, fault.New(fault.Invalid, "%.40q is not the number of an incarnation", at.query.Get("before"))
 	}
 	response, err := r.Incarnations.ListIncarnations(ctx, &apipb.ListIncarnationsRequest{
-		Partition: at.partition, Before: before, Limit: rowsShown,
+		Partition: at.partition, Before: cursor, Limit: rowsShown,
 	})
 	if err != nil {
 		return page{}, err
@@ -61,8 +61,8 @@ func showIncarnations(ctx context.Context, r *reader, at address) (page, error) 
 	if response.Next != 0 {
 		next = strconv.FormatUint(response.Next, 10)
 	}
-	shown.Parts = []part{makeList("incarnations", "incarnations", at.pager("before", len(rows), next), rows)}
-	return shown, nil
+	pageData.Parts = []part{makeList("incarnations", "incarnations", at.pager("before", len(rows), next), rows)}
+	return pageData, nil
 }
 
 // comparisonView is a page of what an incarnation changed.
@@ -91,28 +91,28 @@ func (c comparisonView) About(change *apipb.Change) any {
 // showIncarnation is one incarnation, and what it changed.
 func showIncarnation(ctx context.Context, r *reader, at address) (page, error) {
 	id := at.partition + "@" + at.name
-	shown, err := below(ctx, r, at, "Incarnation "+id)
+	pageData, err := partitionPage(ctx, r, at, "Incarnation "+id)
 	if err != nil {
 		return page{}, err
 	}
-	shown.Back = crumb{"incarnations of " + at.partition, link(at.partition, "incarnations", "")}
-	shown.Fixed = true
+	pageData.Back = crumb{"incarnations of " + at.partition, link(at.partition, "incarnations", "")}
+	pageData.Fixed = true
 	incarnation, err := r.incarnation(ctx, at)
 	if err != nil {
 		return page{}, err
 	}
-	shown.Parts = append(shown.Parts, makePart("incarnation", "incarnation-facts", incarnation), makePart("warnings", "warnings", incarnation))
+	pageData.Parts = append(pageData.Parts, makePart("incarnation", "incarnation-facts", incarnation), makePart("warnings", "warnings", incarnation))
 	compared, err := r.Incarnations.CompareIncarnations(ctx, &apipb.CompareIncarnationsRequest{
 		From: incarnation.Parent, To: id, After: at.query.Get("after"), Limit: rowsShown,
 	})
 	if err != nil {
-		shown.Parts = append(shown.Parts, problem("changes", err))
-		return shown, nil
+		pageData.Parts = append(pageData.Parts, problem("changes", err))
+		return pageData, nil
 	}
-	shown.Parts = append(shown.Parts, makePart("changes", "comparisons", comparisonView{
+	pageData.Parts = append(pageData.Parts, makePart("changes", "comparisons", comparisonView{
 		at.partition, compared.Comparisons, false, at.pager("after", len(compared.Comparisons), compared.Next),
 	}))
-	return shown, nil
+	return pageData, nil
 }
 
 // incarnation reads one of a list, which does not look for what it changed.
@@ -136,7 +136,7 @@ func (r *reader) incarnation(ctx context.Context, at address) (*apipb.Incarnatio
 const candidatesShown = 50
 
 func showCandidates(ctx context.Context, r *reader, at address) (page, error) {
-	shown, err := below(ctx, r, at, "Candidates of "+at.partition)
+	pageData, err := partitionPage(ctx, r, at, "Candidates of "+at.partition)
 	if err != nil {
 		return page{}, err
 	}
@@ -148,8 +148,8 @@ func showCandidates(ctx context.Context, r *reader, at address) (page, error) {
 	for _, candidate := range response.Candidates {
 		rows = append(rows, makeRow(candidate.Id, "candidate-row", candidateView{Candidate: candidate, Partition: at.partition}))
 	}
-	shown.Parts = []part{makeList("candidates", "candidates", len(rows), rows)}
-	return shown, nil
+	pageData.Parts = []part{makeList("candidates", "candidates", len(rows), rows)}
+	return pageData, nil
 }
 
 // candidateView is a snapshot that is not served, and why.
@@ -163,11 +163,11 @@ type candidateView struct {
 }
 
 func showCandidate(ctx context.Context, r *reader, at address) (page, error) {
-	shown, err := below(ctx, r, at, "Candidate "+short(at.name))
+	pageData, err := partitionPage(ctx, r, at, "Candidate "+short(at.name))
 	if err != nil {
 		return page{}, err
 	}
-	shown.Back = crumb{"candidates of " + at.partition, link(at.partition, "candidates", "")}
+	pageData.Back = crumb{"candidates of " + at.partition, link(at.partition, "candidates", "")}
 	response, err := r.Candidates.GetCandidate(ctx, &apipb.GetCandidateRequest{Partition: at.partition, Digest: at.name, Changes: rowsShown})
 	if err != nil {
 		return page{}, err
@@ -187,13 +187,13 @@ func showCandidate(ctx context.Context, r *reader, at address) (page, error) {
 			at.partition, compared.Comparisons, true, at.pager("after", len(compared.Comparisons), compared.Next),
 		})
 	}
-	shown.Parts = []part{makePart("candidate", "candidate-facts", view), makePart("findings", "findings-table", view), changes}
-	return shown, nil
+	pageData.Parts = []part{makePart("candidate", "candidate-facts", view), makePart("findings", "findings-table", view), changes}
+	return pageData, nil
 }
 
 // showOrphans is what nobody looks after any more.
 func showOrphans(ctx context.Context, r *reader, at address) (page, error) {
-	shown, err := below(ctx, r, at, "Orphans of "+at.partition)
+	pageData, err := partitionPage(ctx, r, at, "Orphans of "+at.partition)
 	if err != nil {
 		return page{}, err
 	}
@@ -207,9 +207,9 @@ func showOrphans(ctx context.Context, r *reader, at address) (page, error) {
 	for _, orphan := range response.Orphans {
 		rows = append(rows, makeRow(orphan.Asset, "orphan-row", orphan))
 	}
-	shown.Parts = []part{makeList("orphans", "orphans", struct {
+	pageData.Parts = []part{makeList("orphans", "orphans", struct {
 		pager
 		Disown string
 	}{at.pager("after", len(rows), response.Next), r.command(at.partition, "disown", "ASSET", "--reason", "WHY")}, rows)}
-	return shown, nil
+	return pageData, nil
 }

@@ -20,17 +20,17 @@ type live struct {
 	load    func(context.Context, address, *reader) (page, error)
 
 	mutex   sync.Mutex
-	watches map[seen]*watch
+	watches map[watchKey]*watch
 	streams int
 }
 
-// seen is a partition, or the list of all if it is empty, as who may see the
+// key is a partition, or the list of all if it is empty, as who may see the
 // same sees it.
-type seen struct{ partition, viewer string }
+type watchKey struct{ partition, viewer string }
 
 // watch is the goroutine of one of them. Its fields belong to live's mutex.
 type watch struct {
-	seen   seen
+	key    watchKey
 	views  map[string]*view
 	cancel context.CancelFunc
 	// joined wakes the goroutine for a page that was just opened.
@@ -46,19 +46,19 @@ type view struct {
 
 // moment is what is known of a page.
 type moment struct {
-	// shown is nil before the first look.
-	shown *snapshot
+	// pageData is nil before the first look.
+	snapshot *snapshot
 	// problem of the last look; what was shown before stays.
 	problem error
-	// over is closed when the next moment is there.
-	over chan struct{}
+	// superseded is closed when the next moment is there.
+	superseded chan struct{}
 }
 
 // restful: a watch rests so many times as long as it looked.
 const restful = 20
 
 func newLive(options Options, load func(context.Context, address, *reader) (page, error)) *live {
-	return &live{options: options, load: load, watches: map[seen]*watch{}}
+	return &live{options: options, load: load, watches: map[watchKey]*watch{}}
 }
 
 // join follows a page, as the viewer of the context sees it, until leave is
@@ -69,17 +69,17 @@ func (l *live) join(ctx context.Context, viewer string, at address) (_ *view, le
 	if l.streams >= l.options.MaxStreams {
 		return nil, nil, fault.New(fault.Unavailable, "%d pages are followed already", l.streams).WithHint("close some; this one shows what is so when it is loaded")
 	}
-	in := seen{at.partition, viewer}
-	w := l.watches[in]
+	key := watchKey{at.partition, viewer}
+	w := l.watches[key]
 	if w == nil {
 		ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-		w = &watch{seen: in, views: map[string]*view{}, cancel: cancel, joined: make(chan struct{}, 1)}
-		l.watches[in] = w
+		w = &watch{key: key, views: map[string]*view{}, cancel: cancel, joined: make(chan struct{}, 1)}
+		l.watches[key] = w
 		go l.run(ctx, w)
 	}
 	v := w.views[at.String()]
 	if v == nil {
-		v = &view{at: at, now: moment{over: make(chan struct{})}}
+		v = &view{at: at, now: moment{superseded: make(chan struct{})}}
 		w.views[at.String()] = v
 		select {
 		case w.joined <- struct{}{}:
@@ -101,7 +101,7 @@ func (l *live) leave(w *watch, v *view) {
 	delete(w.views, v.at.String())
 	if len(w.views) == 0 {
 		w.cancel()
-		delete(l.watches, w.seen)
+		delete(l.watches, w.key)
 	}
 }
 
@@ -114,19 +114,19 @@ func (l *live) moment(v *view) moment {
 
 // run looks again and again until nobody follows the partition.
 func (l *live) run(ctx context.Context, w *watch) {
-	kept := map[string]keptCauses{}
+	cached := map[string]keptCauses{}
 	for ctx.Err() == nil {
-		began := time.Now()
+		startedAt := time.Now()
 		reader := newReader(l.options.Client)
-		reader.kept, reader.reread = kept, map[string]keptCauses{}
+		reader.cached, reader.reread = cached, map[string]keptCauses{}
 		for _, v := range l.open(w) {
 			l.look(ctx, v, reader)
 		}
-		kept = reader.reread
+		cached = reader.reread
 		select {
 		case <-ctx.Done():
 		case <-w.joined:
-		case <-time.After(max(l.options.Period, restful*(time.Since(began)-reader.apart))):
+		case <-time.After(max(l.options.Period, restful*(time.Since(startedAt)-reader.apart))):
 		}
 	}
 }
@@ -142,22 +142,22 @@ func (l *live) look(ctx context.Context, v *view, r *reader) {
 	next := moment{}
 	ctx, cancel := context.WithTimeout(ctx, l.options.Patience)
 	defer cancel()
-	shown, err := l.contained(ctx, v.at, r)
+	pageData, err := l.contained(ctx, v.at, r)
 	if ctx.Err() == context.Canceled {
 		return // Nobody follows it any more.
 	}
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	if err != nil {
-		next.shown, next.problem = v.now.shown, err
-	} else if next.shown = take(shown.Parts); v.now.shown != nil && v.now.shown.version == next.shown.version {
-		next.shown = v.now.shown
+		next.snapshot, next.problem = v.now.snapshot, err
+	} else if next.snapshot = take(pageData.Parts); v.now.snapshot != nil && v.now.snapshot.version == next.snapshot.version {
+		next.snapshot = v.now.snapshot
 	}
-	if next.shown == v.now.shown && text(next.problem) == text(v.now.problem) {
+	if next.snapshot == v.now.snapshot && text(next.problem) == text(v.now.problem) {
 		return
 	}
-	next.over = make(chan struct{})
-	close(v.now.over)
+	next.superseded = make(chan struct{})
+	close(v.now.superseded)
 	v.now = next
 }
 

@@ -79,7 +79,7 @@ func TestViewersShareNothing(t *testing.T) {
 			defer leave()
 			cancel()
 			settle()
-			if shown := l.moment(v).shown; shown == nil || shown.parts[0].Version != who {
+			if shown := l.moment(v).snapshot; shown == nil || shown.parts[0].Version != who {
 				t.Errorf("%s sees %+v", who, shown)
 			}
 		}
@@ -144,17 +144,17 @@ func TestAMomentLastsUntilSomethingDiffers(t *testing.T) {
 			t.Error("nothing differs, and there is a new moment")
 		}
 		s.becomes(1, nil)
-		<-first.over
+		<-first.superseded
 		second := l.moment(v)
-		if sent := second.shown.since(first.shown); len(sent) != 1 || sent[0].ID != "text" {
+		if sent := second.snapshot.changesSince(first.snapshot); len(sent) != 1 || sent[0].ID != "text" {
 			t.Errorf("sent %v, want what differs alone", sent)
 		}
 		s.becomes(1, errors.New("no"))
-		if broken := l.moment(v); text(broken.problem) != "no" || broken.shown != second.shown {
+		if broken := l.moment(v); text(broken.problem) != "no" || broken.snapshot != second.snapshot {
 			t.Errorf("a look that failed left %+v", broken)
 		}
 		s.becomes(1, nil)
-		if well := l.moment(v); well.problem != nil || well.shown != second.shown {
+		if well := l.moment(v); well.problem != nil || well.snapshot != second.snapshot {
 			t.Errorf("afterwards it is %+v", well)
 		}
 		s.becomes(-1, nil)
@@ -189,7 +189,7 @@ func TestOnlyRowsThatDifferAreSent(t *testing.T) {
 		"one":       {rows("a", "x", "c"), "[row1]"},
 		"one fewer": {rows("a", "b"), "[list]"},
 	} {
-		if got := fmt.Sprint(ids(test.now.since(before))); got != test.want {
+		if got := fmt.Sprint(ids(test.now.changesSince(before))); got != test.want {
 			t.Errorf("%s: sent %s, want %s", name, got, test.want)
 		}
 		if (test.now.version == before.version) != (test.want == "[]") {
@@ -232,7 +232,7 @@ func TestABrowserThatDoesNotReadIsDropped(t *testing.T) {
 		defer leave()
 		for version := range 5 {
 			source.becomes(version, nil)
-			if seen := l.moment(v).shown.versions["text"]; seen != fmt.Sprint("version ", version) {
+			if seen := l.moment(v).snapshot.versions["text"]; seen != fmt.Sprint("version ", version) {
 				t.Errorf("another browser sees %s at version %d", seen, version)
 			}
 		}

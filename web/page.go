@@ -68,17 +68,17 @@ func makePart(id, name string, data any) part {
 }
 
 // makeRow is one row of a list, named by what it is about.
-func makeRow(about, name string, data any) part { return makeOf("tr", about, name, data) }
+func makeRow(subject, name string, data any) part { return makeOf("tr", subject, name, data) }
 
 // makeItem is one item of a tree, named by what it is about.
-func makeItem(about, name string, data any) part { return makeOf("li", about, name, data) }
+func makeItem(subject, name string, data any) part { return makeOf("li", subject, name, data) }
 
-func makeOf(tag, about, name string, data any) part {
+func makeOf(tag, subject, name string, data any) part {
 	inner, err := execute(name, data)
 	if err != nil {
-		return problem("row:"+about, err)
+		return problem("row:"+subject, err)
 	}
-	return wrap(part{ID: "row:" + about, Tag: tag, Version: version(inner)}, inner)
+	return wrap(part{ID: "row:" + subject, Tag: tag, Version: version(inner)}, inner)
 }
 
 // list is what the template of a list needs.
@@ -94,24 +94,24 @@ func makeList(id, name string, data any, rows []part) part {
 		return problem(id, err)
 	}
 	full := list{Data: data}
-	which := []string{shell}
+	ingredients := []string{shell}
 	for _, row := range rows {
 		full.Rows = append(full.Rows, row.HTML)
-		which = append(which, row.ID)
+		ingredients = append(ingredients, row.ID)
 	}
 	inner, err := execute(name, full)
 	if err != nil {
 		return problem(id, err)
 	}
-	return wrap(part{ID: id, Tag: "section", Version: version(which...), Rows: rows}, inner)
+	return wrap(part{ID: id, Tag: "section", Version: version(ingredients...), Rows: rows}, inner)
 }
 
 // problem tells, in place of a part, why it cannot be shown; what else is on
 // the page is not held up by it.
 func problem(id string, err error) part {
 	data := struct{ Message, Hint string }{Message: err.Error()}
-	if known, ok := errors.AsType[*fault.Error](err); ok {
-		data.Message, data.Hint = known.Message, known.Hint
+	if cause, ok := errors.AsType[*fault.Error](err); ok {
+		data.Message, data.Hint = cause.Message, cause.Hint
 	}
 	inner, _ := execute("problem", data)
 	return wrap(part{ID: id, Tag: "section", Version: version(inner)}, inner)

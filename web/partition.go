@@ -50,23 +50,23 @@ func (r *reader) view(p *apipb.Partition) partitionView {
 
 // shares of counted states; each leads to the page at that shows such assets.
 func shares(counts map[string]int64, at address) []share {
-	var all, before int64
+	var all, preceding int64
 	for _, count := range counts {
 		all += count
 	}
-	var shown []share
+	var result []share
 	for _, state := range slices.Concat(states, unseen) {
 		count := counts[state.name]
 		if count == 0 {
 			continue
 		}
-		from := float64(before) / float64(all) * barWidth
-		before += count
-		shown = append(shown, share{
-			State: state.name, Count: count, From: from, To: float64(before) / float64(all) * barWidth, Link: at.with("state", state.name),
+		start := float64(preceding) / float64(all) * barWidth
+		preceding += count
+		result = append(result, share{
+			State: state.name, Count: count, From: start, To: float64(preceding) / float64(all) * barWidth, Link: at.withValue("state", state.name),
 		})
 	}
-	return shown
+	return result
 }
 
 // showPartitions is the first page.
@@ -108,41 +108,41 @@ func showPartition(ctx context.Context, r *reader, at address) (page, error) {
 	if err != nil {
 		return page{}, err
 	}
-	shown := page{Title: "Partition " + p.Id, Partition: p.Id, Back: crumb{"all partitions", "/"}}
-	shown.Parts = append(shown.Parts, makePart("notices", "notices", r.view(p)))
+	pageData := page{Title: "Partition " + p.Id, Partition: p.Id, Back: crumb{"all partitions", "/"}}
+	pageData.Parts = append(pageData.Parts, makePart("notices", "notices", r.view(p)))
 	// Who searches, or reads on, has seen them.
 	if !filtered(at) && at.query.Get("after") == "" {
-		shown.Parts = append(shown.Parts, r.partitionCauses(ctx, p.Id))
+		pageData.Parts = append(pageData.Parts, r.partitionCauses(ctx, p.Id))
 	}
-	shown.Parts = append(shown.Parts,
+	pageData.Parts = append(pageData.Parts,
 		makePart("partition", "partition", r.view(p)),
 		makePart("counts", "counts", r.view(p)),
 		makePart("filter", "filter", filterView{
-			At: at.with("after", ""), Prefix: at.query.Get("prefix"), Filter: at.query.Get("filter"), Options: options(at),
+			At: at.withValue("after", ""), Prefix: at.query.Get("prefix"), Filter: at.query.Get("filter"), Options: options(at),
 			Clear: address{kind: "partition", partition: p.Id}.String(), Filtered: filtered(at),
 		}))
 	if p.Head == "" && len(p.States) == 0 {
-		shown.Parts = append(shown.Parts, makePart("assets", "nothing-served", p))
-		return shown, nil
+		pageData.Parts = append(pageData.Parts, makePart("assets", "nothing-served", p))
+		return pageData, nil
 	}
-	found, err := r.listAssets(ctx, p, at)
+	assets, err := r.listAssets(ctx, p, at)
 	if err != nil {
-		shown.Parts = append(shown.Parts, problem("assets", err))
-		return shown, nil
+		pageData.Parts = append(pageData.Parts, problem("assets", err))
+		return pageData, nil
 	}
 	var rows []part
-	for _, row := range found.rows {
+	for _, row := range assets.rows {
 		rows = append(rows, makeRow(row.ID, "asset-row", row))
 	}
 	data := assetsView{Count: len(rows), Filtered: filtered(at)}
-	if found.next != "" {
-		data.Next = at.with("after", found.next)
+	if assets.next != "" {
+		data.Next = at.withValue("after", assets.next)
 	}
 	if at.query.Get("after") != "" {
-		data.First = at.with("after", "")
+		data.First = at.withValue("after", "")
 	}
-	shown.Parts = append(shown.Parts, makeList("assets", "assets", data, rows))
-	return shown, nil
+	pageData.Parts = append(pageData.Parts, makeList("assets", "assets", data, rows))
+	return pageData, nil
 }
 
 // assetsView is what stands around the rows.
@@ -171,7 +171,7 @@ func options(at address) []option {
 	chosen := at.query.Get("state")
 	list := []option{{Text: "every state", Selected: chosen == ""}}
 	for _, state := range states {
-		list = append(list, option{state.name, state.said, chosen == state.name})
+		list = append(list, option{state.name, state.label, chosen == state.name})
 	}
 	return list
 }

@@ -49,10 +49,10 @@ func spell(d time.Duration) string {
 	return strconv.Itoa(int(d/time.Second)) + " s"
 }
 
-func (r *reader) readTimeline(ctx context.Context, at address, before time.Time, limit int32) (timelineView, error) {
+func (r *reader) readTimeline(ctx context.Context, at address, cursor time.Time, limit int32) (timelineView, error) {
 	request := &apipb.GetTimelineRequest{Partition: at.partition, Asset: at.name, Limit: limit}
-	if !before.IsZero() {
-		request.Before = timestamppb.New(before)
+	if !cursor.IsZero() {
+		request.Before = timestamppb.New(cursor)
 	}
 	response, err := r.Reports.GetTimeline(ctx, request)
 	if err != nil {
@@ -72,24 +72,24 @@ func (r *reader) readTimeline(ctx context.Context, at address, before time.Time,
 
 // showTimeline is what became of one asset, page by page.
 func showTimeline(ctx context.Context, r *reader, at address) (page, error) {
-	shown, err := below(ctx, r, at, "Timeline of "+at.name)
+	pageData, err := partitionPage(ctx, r, at, "Timeline of "+at.name)
 	if err != nil {
 		return page{}, err
 	}
-	shown.Back = crumb{at.name, link(at.partition, "asset", at.name)}
-	var before time.Time
-	if given := at.query.Get("before"); given != "" {
-		if before, err = readMoment(given, time.Now()); err != nil {
+	pageData.Back = crumb{at.name, link(at.partition, "asset", at.name)}
+	var cursor time.Time
+	if text := at.query.Get("before"); text != "" {
+		if cursor, err = readMoment(text, time.Now()); err != nil {
 			return page{}, err
 		}
 	}
-	view, err := r.readTimeline(ctx, at, before, eventsShown)
+	view, err := r.readTimeline(ctx, at, cursor, eventsShown)
 	if err != nil {
 		return page{}, err
 	}
-	shown.Fixed = !before.IsZero()
-	shown.Parts = []part{makePart("timeline", "timeline", view)}
-	return shown, nil
+	pageData.Fixed = !cursor.IsZero()
+	pageData.Parts = []part{makePart("timeline", "timeline", view)}
+	return pageData, nil
 }
 
 // pastView is an asset as it was, by what was kept.
@@ -101,39 +101,39 @@ type pastView struct {
 
 // showPast is why an asset was as it was at an earlier time.
 func showPast(ctx context.Context, r *reader, at address) (page, error) {
-	then, err := readMoment(at.query.Get("at"), time.Now())
+	asOf, err := readMoment(at.query.Get("at"), time.Now())
 	if err != nil {
 		return page{}, err
 	}
-	shown, err := below(ctx, r, at, at.name+" as it was")
+	pageData, err := partitionPage(ctx, r, at, at.name+" as it was")
 	if err != nil {
 		return page{}, err
 	}
-	shown.Fixed = true
-	shown.Back = crumb{at.name + " now", link(at.partition, "asset", at.name)}
-	why, err := r.Reports.Why(ctx, &apipb.WhyRequest{Partition: at.partition, Asset: at.name, Subject: aboutAsset, At: timestamppb.New(then)})
+	pageData.Fixed = true
+	pageData.Back = crumb{at.name + " now", link(at.partition, "asset", at.name)}
+	explanation, err := r.Reports.Why(ctx, &apipb.WhyRequest{Partition: at.partition, Asset: at.name, Subject: aboutAsset, At: timestamppb.New(asOf)})
 	if err != nil {
 		return page{}, err
 	}
-	ageless(why)
-	view := pastView{whyView{WhyResponse: why, Partition: at.partition, About: at.name}, timestamppb.New(then), shown.Back.Link}
-	shown.Parts = []part{makePart("past", "past", view), makePart("moment", "moment-form", momentView{at, at.query.Get("at")})}
-	if why.Report != nil {
+	ageless(explanation)
+	view := pastView{whyView{WhyResponse: explanation, Partition: at.partition, About: at.name}, timestamppb.New(asOf), pageData.Back.Link}
+	pageData.Parts = []part{makePart("past", "past", view), makePart("moment", "moment-form", momentView{at, at.query.Get("at")})}
+	if explanation.Report != nil {
 		p, err := r.readPartition(ctx, at.partition)
 		if err != nil {
 			return page{}, err
 		}
-		shown.Parts = append(shown.Parts, makePart("checks", "checks", why.Report), makePart("report", "report", reportView{Report: why.Report, Partition: p, Standing: why.Standing}))
+		pageData.Parts = append(pageData.Parts, makePart("checks", "checks", explanation.Report), makePart("report", "report", reportView{Report: explanation.Report, Partition: p, Standing: explanation.Standing}))
 	}
-	around, err := r.readTimeline(ctx, at, then, eventsFirst)
+	timeline, err := r.readTimeline(ctx, at, asOf, eventsFirst)
 	if err != nil {
-		shown.Parts = append(shown.Parts, problem("timeline", err))
-		return shown, nil
+		pageData.Parts = append(pageData.Parts, problem("timeline", err))
+		return pageData, nil
 	}
-	around.pager = pager{}
-	around.All = link(at.partition, "timeline", at.name)
-	shown.Parts = append(shown.Parts, makePart("timeline", "timeline", around))
-	return shown, nil
+	timeline.pager = pager{}
+	timeline.All = link(at.partition, "timeline", at.name)
+	pageData.Parts = append(pageData.Parts, makePart("timeline", "timeline", timeline))
+	return pageData, nil
 }
 
 // momentView is where a person asks for another time.
@@ -154,10 +154,10 @@ func readMoment(text string, now time.Time) (time.Time, error) {
 			return at, nil
 		}
 	}
-	if found := ago.FindStringSubmatch(text); found != nil {
-		n, err := strconv.ParseUint(found[1], 10, 20)
+	if match := ago.FindStringSubmatch(text); match != nil {
+		n, err := strconv.ParseUint(match[1], 10, 20)
 		if err == nil {
-			return now.Add(-time.Duration(n) * units[found[2]]), nil
+			return now.Add(-time.Duration(n) * units[match[2]]), nil
 		}
 	}
 	return time.Time{}, fault.New(fault.Invalid, "%.100q is no time", text).

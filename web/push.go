@@ -22,7 +22,7 @@ func (p pushView) Took() string {
 
 // showPush is what one push did, and what let it begin.
 func showPush(ctx context.Context, r *reader, at address) (page, error) {
-	shown, err := below(ctx, r, at, "Push "+at.name)
+	pageData, err := partitionPage(ctx, r, at, "Push "+at.name)
 	if err != nil {
 		return page{}, err
 	}
@@ -31,8 +31,8 @@ func showPush(ctx context.Context, r *reader, at address) (page, error) {
 		return page{}, err
 	}
 	view := pushView{response.Push, at.partition}
-	shown.Back = crumb{view.Asset, link(at.partition, "asset", view.Asset)}
-	shown.Fixed = view.Ended != nil
-	shown.Parts = []part{makePart("push", "push", view), makePart("grounds", "grounds", view)}
-	return shown, nil
+	pageData.Back = crumb{view.Asset, link(at.partition, "asset", view.Asset)}
+	pageData.Fixed = view.Ended != nil
+	pageData.Parts = []part{makePart("push", "push", view), makePart("grounds", "grounds", view)}
+	return pageData, nil
 }

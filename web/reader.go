@@ -16,17 +16,17 @@ type reader struct {
 	store      string
 	server     *apipb.GetServerResponse
 	partitions map[string]*apipb.Partition
-	// kept are causes that were read for the look before, by what they are of, and
+	// cached are causes that were read for the look before, by what they are of, and
 	// reread those of this look; nil: all are read. Apart is how long that took.
-	kept, reread map[string]keptCauses
-	apart        time.Duration
+	cached, reread map[string]keptCauses
+	apart          time.Duration
 }
 
 // keptCauses are read again after restful times as long as it took.
 type keptCauses struct {
-	why  *apipb.WhyResponse
-	at   time.Time
-	took time.Duration
+	explanation *apipb.WhyResponse
+	at          time.Time
+	duration    time.Duration
 }
 
 func newReader(c *client.Client) *reader {
@@ -45,8 +45,8 @@ func (r *reader) readServer(ctx context.Context) (*apipb.GetServerResponse, erro
 }
 
 func (r *reader) readPartition(ctx context.Context, id string) (*apipb.Partition, error) {
-	if known := r.partitions[id]; known != nil {
-		return known, nil
+	if cached := r.partitions[id]; cached != nil {
+		return cached, nil
 	}
 	if _, err := r.readServer(ctx); err != nil {
 		return nil, err

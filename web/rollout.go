@@ -34,7 +34,7 @@ func (r runView) Open() bool { return r.RolloutRun != nil && intent.RolloutState
 
 // Link to the run.
 func (r runView) Link() string {
-	return address{kind: "rollout", partition: r.Partition, name: r.Name}.with("run", strconv.FormatUint(r.Run, 10))
+	return address{kind: "rollout", partition: r.Partition, name: r.Name}.withValue("run", strconv.FormatUint(r.Run, 10))
 }
 
 // Bar of all its stages: done, let go on, the rest.
@@ -62,11 +62,11 @@ func pieces(done, selected, total int64) []piece {
 
 // showRollouts lists rollouts, each with its newest run.
 func showRollouts(ctx context.Context, r *reader, at address) (page, error) {
-	shown, err := below(ctx, r, at, "Rollouts of "+at.partition)
+	pageData, err := partitionPage(ctx, r, at, "Rollouts of "+at.partition)
 	if err != nil {
 		return page{}, err
 	}
-	from, err := at.number("from")
+	offset, err := at.number("from")
 	if err != nil {
 		return page{}, err
 	}
@@ -74,27 +74,27 @@ func showRollouts(ctx context.Context, r *reader, at address) (page, error) {
 	if err != nil {
 		return page{}, err
 	}
-	some, next := slice(response.Rollouts, from, rowsShown)
+	some, next := slice(response.Rollouts, offset, rowsShown)
 	var rows []part
 	for _, rollout := range some {
 		rows = append(rows, makeRow(rollout.Name, "rollout-row", rolloutView{Rollout: rollout}))
 	}
-	shown.Parts = []part{makeList("rollouts", "rollouts", at.pager("from", len(rows), next), rows)}
-	return shown, nil
+	pageData.Parts = []part{makeList("rollouts", "rollouts", at.pager("from", len(rows), next), rows)}
+	return pageData, nil
 }
 
 // showRuns lists the runs of a rollout, the newest first.
 func showRuns(ctx context.Context, r *reader, at address) (page, error) {
-	shown, err := below(ctx, r, at, "Runs of "+at.name)
+	pageData, err := partitionPage(ctx, r, at, "Runs of "+at.name)
 	if err != nil {
 		return page{}, err
 	}
-	shown.Back = crumb{"rollout " + at.name, link(at.partition, "rollout", at.name)}
-	before, err := runNumber(at, "before")
+	pageData.Back = crumb{"rollout " + at.name, link(at.partition, "rollout", at.name)}
+	cursor, err := runNumber(at, "before")
 	if err != nil {
 		return page{}, err
 	}
-	response, err := r.Rollouts.ListRuns(ctx, &apipb.ListRunsRequest{Partition: at.partition, Rollout: at.name, Before: before, Limit: rowsShown})
+	response, err := r.Rollouts.ListRuns(ctx, &apipb.ListRunsRequest{Partition: at.partition, Rollout: at.name, Before: cursor, Limit: rowsShown})
 	if err != nil {
 		return page{}, err
 	}
@@ -106,8 +106,8 @@ func showRuns(ctx context.Context, r *reader, at address) (page, error) {
 	if response.Next != 0 {
 		next = strconv.FormatUint(response.Next, 10)
 	}
-	shown.Parts = []part{makeList("runs", "runs", at.pager("before", len(rows), next), rows)}
-	return shown, nil
+	pageData.Parts = []part{makeList("runs", "runs", at.pager("before", len(rows), next), rows)}
+	return pageData, nil
 }
 
 func runNumber(at address, key string) (uint64, error) {
@@ -192,11 +192,11 @@ func (c column) More() int64 {
 
 // showRollout is a run of a rollout: how it stands first, then its stages.
 func showRollout(ctx context.Context, r *reader, at address) (page, error) {
-	shown, err := below(ctx, r, at, "Rollout "+at.name)
+	pageData, err := partitionPage(ctx, r, at, "Rollout "+at.name)
 	if err != nil {
 		return page{}, err
 	}
-	shown.Back = crumb{"rollouts", link(at.partition, "rollouts", "")}
+	pageData.Back = crumb{"rollouts", link(at.partition, "rollouts", "")}
 	number, err := runNumber(at, "run")
 	if err != nil {
 		return page{}, err
@@ -210,20 +210,20 @@ func showRollout(ctx context.Context, r *reader, at address) (page, error) {
 		view.Orders = r.orders(response.Rollout)
 	}
 	if view.Run != nil {
-		shown.Title = fmt.Sprintf("Rollout %s, run %d", at.name, view.Run.Run)
+		pageData.Title = fmt.Sprintf("Rollout %s, run %d", at.name, view.Run.Run)
 	}
-	shown.Parts = []part{
+	pageData.Parts = []part{
 		makePart("rollout", "rollout-state", view), makePart("stages", "stages", view), makePart("fields", "fields", view), makePart("verdicts", "verdicts", view),
 		makePart("orders", "orders", view), makePart("events", "rollout-events", view),
 	}
-	return shown, nil
+	return pageData, nil
 }
 
 // orders are what a person may ask of the newest run now.
 func (r *reader) orders(rollout *apipb.Rollout) (list []order) {
-	add := func(kind intent.OrderKind, what string, more ...string) {
+	add := func(kind intent.OrderKind, purpose string, more ...string) {
 		words := append([]string{"rollout", string(kind), rollout.Name}, more...)
-		list = append(list, order{what, r.command(rollout.Partition, append(words, "--reason", "WHY")...)})
+		list = append(list, order{purpose, r.command(rollout.Partition, append(words, "--reason", "WHY")...)})
 	}
 	state := intent.RolloutState(rollout.GetRun().GetState())
 	switch {

@@ -31,13 +31,13 @@ type fragment struct {
 	HTML string `json:"html"`
 }
 
-// since are the pieces that differ from an earlier snapshot: of a list only
+// changesSince are the pieces that differ from an earlier snapshot: of a list only
 // the rows, while it has the same ones.
-func (s *snapshot) since(before *snapshot) []fragment {
+func (s *snapshot) changesSince(previous *snapshot) []fragment {
 	var fragments []fragment
 	differs := func(p part) bool {
-		known, ok := before.versions[p.ID]
-		return !ok || known != p.Version
+		earlier, ok := previous.versions[p.ID]
+		return !ok || earlier != p.Version
 	}
 	for _, p := range s.parts {
 		if differs(p) {

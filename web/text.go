@@ -20,9 +20,9 @@ import (
 // functions are what templates call. html/template escapes what they return;
 // plain is for texts that somebody else wrote.
 var functions = template.FuncMap{
-	"plain": plain, "pretty": pretty, "when": when, "rfc": rfc, "short": short, "name": lastName,
+	"plain": plain, "pretty": pretty, "when": formatMoment, "rfc": rfc, "short": short, "name": lastName,
 	"stateWord": stateWord, "stateClass": stateClass, "healthClass": healthClass, "modeWords": modeWords, "link": link, "incarnation": incarnationLink,
-	"sequence": sequence, "count": count, "place": place, "others": others, "value": value, "mark": mark, "number": grouped, "soon": soon, "currentWord": currentWord,
+	"sequence": sequence, "count": count, "place": place, "others": othersText, "value": value, "mark": mark, "number": grouped, "soon": soon, "currentWord": currentWord,
 	"actor": actor, "runClass": runClass, "resultClass": resultClass, "plots": plots, "span": span, "assetState": assetState, "newestFirst": newestFirst,
 	"some": someFields, "more": moreFields,
 }
@@ -64,8 +64,8 @@ func escaped(text, wanted string) string {
 	return b.String()
 }
 
-// when is a moment for those whose browser does not count from it.
-func when(t *timestamppb.Timestamp) string {
+// formatMoment is a moment for those whose browser does not count from it.
+func formatMoment(t *timestamppb.Timestamp) string {
 	return t.AsTime().UTC().Format("2006-01-02 15:04:05 UTC")
 }
 
@@ -93,12 +93,12 @@ var states = []word{
 var unseen = []word{{"unseen", "not looked at yet"}}
 
 // word is one of the API, as people say it.
-type word struct{ name, said string }
+type word struct{ name, label string }
 
 func stateWord(state string) string {
-	for _, known := range slices.Concat(states, unseen) {
-		if known.name == state {
-			return known.said
+	for _, word := range slices.Concat(states, unseen) {
+		if word.name == state {
+			return word.label
 		}
 	}
 	return cmp.Or(state, "not looked at yet")
@@ -109,8 +109,8 @@ func currentWord(current string) string { return strings.ReplaceAll(current, "-"
 
 // stateClass is a state as a class of the stylesheet.
 func stateClass(state string) string {
-	for _, known := range states {
-		if known.name == state {
+	for _, word := range states {
+		if word.name == state {
 			return "state-" + state
 		}
 	}
@@ -138,15 +138,15 @@ func modeWords(mode string) string {
 }
 
 // count takes an int or an int64.
-func count(number any, what string) string {
-	n, is := number.(int64)
-	if !is {
+func count(number any, noun string) string {
+	n, ok := number.(int64)
+	if !ok {
 		n = int64(number.(int))
 	}
 	if n == 1 {
-		return "1 " + what
+		return "1 " + noun
 	}
-	return fmt.Sprintf("%s %ss", grouped(n), what)
+	return fmt.Sprintf("%s %ss", grouped(n), noun)
 }
 
 // grouped writes a number with spaces between its thousands.
@@ -170,8 +170,8 @@ func place(f *apipb.Finding) string {
 	return cmp.Or(text, f.Asset)
 }
 
-// others says how many others a finding stands for.
-func others(f *apipb.Finding) string { return intent.OthersText(int(f.Alike), f.Examples) }
+// othersText says how many others a finding stands for.
+func othersText(f *apipb.Finding) string { return intent.OthersText(int(f.Alike), f.Examples) }
 
 // value is one side of a difference; long ones are cut.
 func value(text string) string {

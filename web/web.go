@@ -89,16 +89,16 @@ func (s *Site) Handler() http.Handler {
 // page answers with one whole page.
 func (s *Site) page(w http.ResponseWriter, r *http.Request) {
 	at, err := parseAddress(r.URL)
-	var shown page
+	var pageData page
 	if err == nil {
-		shown, err = s.load(r.Context(), at, newReader(s.options.Client))
+		pageData, err = s.load(r.Context(), at, newReader(s.options.Client))
 	}
 	status := http.StatusOK
 	if err != nil {
 		status = statusOf(err)
-		shown = page{Title: http.StatusText(status), Partition: at.partition, Parts: []part{problem("problem", err)}}
+		pageData = page{Title: http.StatusText(status), Partition: at.partition, Parts: []part{problem("problem", err)}}
 	}
-	text, err := shown.render(at, s.viewer(r.Context()).Name)
+	text, err := pageData.render(at, s.viewer(r.Context()).Name)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
@@ -173,12 +173,12 @@ var queries = map[string][]string{
 
 // query is what an address asks for, in the one form in which equal requests
 // are equal.
-func query(kind string, given url.Values) url.Values {
-	kept := url.Values{}
+func query(kind string, values url.Values) url.Values {
+	canonical := url.Values{}
 	for _, key := range queries[kind] {
-		if value := given.Get(key); value != "" {
-			kept.Set(key, value)
+		if value := values.Get(key); value != "" {
+			canonical.Set(key, value)
 		}
 	}
-	return kept
+	return canonical
 }

@@ -83,9 +83,9 @@ func (b *Browsers) Guard(pages http.Handler) http.Handler {
 
 // base is the URL that the browser reached this server by.
 func (b *Browsers) base(r *http.Request) *url.URL {
-	for _, known := range b.urls {
-		if strings.EqualFold(known.Host, r.Host) {
-			return known
+	for _, u := range b.urls {
+		if strings.EqualFold(u.Host, r.Host) {
+			return u
 		}
 	}
 	return nil
@@ -128,8 +128,8 @@ func (b *Browsers) follow(r *http.Request, cancel context.CancelFunc) {
 
 // isPage tells what a person asked for from what a page asks for by itself.
 func isPage(r *http.Request) bool {
-	if to := r.Header.Get("Sec-Fetch-Dest"); to != "" {
-		return to == "document"
+	if destination := r.Header.Get("Sec-Fetch-Dest"); destination != "" {
+		return destination == "document"
 	}
 	return !strings.HasPrefix(r.URL.Path, "/static/") && r.URL.Path != "/events"
 }
@@ -162,9 +162,9 @@ func (b *Browsers) config(ctx context.Context, base *url.URL) (*oauth2.Config, e
 }
 
 // local is an address on this server, whatever was asked for.
-func local(asked *url.URL) string {
-	to := url.URL{Path: "/" + strings.TrimLeft(asked.Path, `/\`), RawQuery: asked.RawQuery}
-	return to.String()
+func local(requested *url.URL) string {
+	target := url.URL{Path: "/" + strings.TrimLeft(requested.Path, `/\`), RawQuery: requested.RawQuery}
+	return target.String()
 }
 
 // callback takes the browser back from the provider.
@@ -248,8 +248,8 @@ func (b *Browsers) redeem(ctx context.Context, base *url.URL, f flow, code strin
 
 // logout ends the session, when it is a person on these pages who asks.
 func (b *Browsers) logout(w http.ResponseWriter, r *http.Request) {
-	if from := r.Header.Get("Sec-Fetch-Site"); from != "" && from != "same-origin" && from != "none" || r.Method != http.MethodGet {
-		write(w, http.StatusOK, said{Message: "You are still logged in.", Link: logoutPath, Text: "Log out"})
+	if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" && site != "none" || r.Method != http.MethodGet {
+		write(w, http.StatusOK, plainPage{Message: "You are still logged in.", Link: logoutPath, Text: "Log out"})
 		return
 	}
 	if err := b.sessions.end(r); err != nil && !fault.Is(err, fault.Denied) {
@@ -257,12 +257,12 @@ func (b *Browsers) logout(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	http.SetCookie(w, &http.Cookie{Name: sessionCookie, Path: "/", MaxAge: -1, HttpOnly: true, Secure: true, SameSite: http.SameSiteLaxMode})
-	write(w, http.StatusOK, said{Message: "You are logged out of Lehr.", Hint: "Your login at the provider goes on.", Link: "/", Text: "Log in"})
+	write(w, http.StatusOK, plainPage{Message: "You are logged out of Lehr.", Hint: "Your login at the provider goes on.", Link: "/", Text: "Log in"})
 }
 
 func cookie(r *http.Request, name string) string {
-	if found, err := r.Cookie(name); err == nil {
-		return found.Value
+	if c, err := r.Cookie(name); err == nil {
+		return c.Value
 	}
 	return ""
 }
@@ -278,8 +278,8 @@ func statusOf(err error) int {
 	}
 }
 
-// said is what a page without script or style tells.
-type said struct{ Message, Hint, Link, Text string }
+// plainPage is what a page without script or style tells.
+type plainPage struct{ Message, Hint, Link, Text string }
 
 var plain = template.Must(template.New("").Parse(`<!doctype html><html lang="en"><title>Lehr</title>
 <p>{{.Message}}</p>{{with .Hint}}<p>{{.}}</p>{{end}}{{if .Link}}<p><a href="{{.Link}}">{{.Text}}</a></p>{{end}}
@@ -287,15 +287,15 @@ var plain = template.Must(template.New("").Parse(`<!doctype html><html lang="en"
 
 // tell shows an error, and where to begin again.
 func tell(w http.ResponseWriter, status int, err error, again string) {
-	shown := said{Message: err.Error(), Link: again, Text: "Log in again"}
-	if known, ok := errors.AsType[*fault.Error](err); ok {
-		shown.Message, shown.Hint = known.Message, known.Hint
+	page := plainPage{Message: err.Error(), Link: again, Text: "Log in again"}
+	if cause, ok := errors.AsType[*fault.Error](err); ok {
+		page.Message, page.Hint = cause.Message, cause.Hint
 	}
-	write(w, status, shown)
+	write(w, status, page)
 }
 
-func write(w http.ResponseWriter, status int, shown said) {
+func write(w http.ResponseWriter, status int, page plainPage) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
-	_ = plain.Execute(w, shown)
+	_ = plain.Execute(w, page)
 }

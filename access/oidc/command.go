@@ -45,13 +45,13 @@ func (p *Provider) LogIn(ctx context.Context, server string, show func(address s
 		return Proof{}, err
 	}
 	r := &receiver{provider: p, host: socket.Addr().String(), state: rand.Text(), answers: make(chan answer, 1)}
-	back := &http.Server{Handler: r, ReadHeaderTimeout: answerTimeout}
-	go func() { _ = back.Serve(socket) }()
+	callbackServer := &http.Server{Handler: r, ReadHeaderTimeout: answerTimeout}
+	go func() { _ = callbackServer.Serve(socket) }()
 	defer func() {
 		// What the browser is told goes out first.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
 		defer cancel()
-		_ = back.Shutdown(ctx)
+		_ = callbackServer.Shutdown(ctx)
 	}()
 	nonce, verifier := nonceFor(server), oauth2.GenerateVerifier()
 	show(config.AuthCodeURL(r.state, oidc.Nonce(nonce), oauth2.S256ChallengeOption(verifier)))
@@ -59,7 +59,7 @@ func (p *Provider) LogIn(ctx context.Context, server string, show func(address s
 	case <-ctx.Done():
 		return Proof{}, fault.New(fault.Unavailable, "nobody logged in: %w", context.Cause(ctx)).WithHint("try again; where there is no browser, with --device")
 	case got := <-r.answers:
-		defer close(got.told)
+		defer close(got.outcome)
 		proof := Proof{Nonce: nonce}
 		if err = got.err; err == nil {
 			proof.IDToken, err = p.redeem(ctx, config, got.code, verifier)
@@ -67,7 +67,7 @@ func (p *Provider) LogIn(ctx context.Context, server string, show func(address s
 		if err == nil {
 			err = p.own(ctx, proof)
 		}
-		got.told <- err
+		got.outcome <- err
 		return proof, err
 	}
 }
@@ -80,7 +80,7 @@ func nonceFor(server string) string {
 
 // MeantFor reports whether a nonce names a server that goes by these URLs; from
 // this machine, also one by any of its own names.
-func MeantFor(nonce string, urls []*url.URL, here bool) bool {
+func MeantFor(nonce string, urls []*url.URL, isLocal bool) bool {
 	_, encoded, _ := strings.Cut(nonce, ".")
 	server, err := base64.RawURLEncoding.DecodeString(encoded)
 	if err != nil {
@@ -90,18 +90,18 @@ func MeantFor(nonce string, urls []*url.URL, here bool) bool {
 	if err != nil || named.Host == "" {
 		return false
 	}
-	return here && access.Hosts(nil).Has(named.Host) || slices.ContainsFunc(urls, func(known *url.URL) bool { return known.String() == string(server) })
+	return isLocal && access.Hosts(nil).Has(named.Host) || slices.ContainsFunc(urls, func(u *url.URL) bool { return u.String() == string(server) })
 }
 
 // own checks that the ID token answers our request. For whom it is the server
 // judges.
 func (p *Provider) own(ctx context.Context, proof Proof) error {
-	found, err := p.discover(ctx)
+	discovered, err := p.discover(ctx)
 	if err != nil {
 		return err
 	}
 	now := p.now().Add(-leeway)
-	token, err := found.Verifier(&oidc.Config{SkipClientIDCheck: true, SupportedSigningAlgs: algorithms, Now: func() time.Time { return now }}).
+	token, err := discovered.Verifier(&oidc.Config{SkipClientIDCheck: true, SupportedSigningAlgs: algorithms, Now: func() time.Time { return now }}).
 		Verify(oidc.ClientContext(ctx, p.client), proof.IDToken)
 	switch {
 	case err != nil:
@@ -123,8 +123,8 @@ type receiver struct {
 type answer struct {
 	code string
 	err  error
-	// told is given what became of it, for the browser.
-	told chan error
+	// outcome is given what became of it, for the browser.
+	outcome chan error
 }
 
 func (r *receiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
@@ -141,7 +141,7 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 		http.Error(w, "This is not the end of the login that lehr waits for.", http.StatusBadRequest)
 		return
 	}
-	got := answer{code: query.Get("code"), err: r.provider.answered(query), told: make(chan error, 1)}
+	got := answer{code: query.Get("code"), err: r.provider.answered(query), outcome: make(chan error, 1)}
 	select {
 	case r.answers <- got:
 	default:
@@ -150,12 +150,12 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	}
 	select {
 	case <-request.Context().Done():
-	case err := <-got.told:
+	case err := <-got.outcome:
 		if err != nil {
 			tell(w, http.StatusForbidden, err, "")
 			return
 		}
-		write(w, http.StatusOK, said{Message: "You are logged in.", Hint: "Close this window, and go back to your terminal."})
+		write(w, http.StatusOK, plainPage{Message: "You are logged in.", Hint: "Close this window, and go back to your terminal."})
 	}
 }
 
@@ -175,20 +175,20 @@ func (p *Provider) LogInByDevice(ctx context.Context, show func(Device)) (Proof,
 		return Proof{}, fault.New(fault.Invalid, "the provider %s has no login by device", p.config.Issuer).WithHint("log in where there is a browser, without --device")
 	}
 	ctx = oidc.ClientContext(ctx, p.client)
-	begun, err := config.DeviceAuth(ctx)
+	authorization, err := config.DeviceAuth(ctx)
 	if err != nil {
 		_, err = p.idToken(nil, err)
 		return Proof{}, err
 	}
-	address := begun.VerificationURIComplete
+	address := authorization.VerificationURIComplete
 	if address == "" {
-		address = begun.VerificationURI
+		address = authorization.VerificationURI
 	}
-	if to, err := url.Parse(address); err != nil || !Trustworthy(to) {
+	if target, err := url.Parse(address); err != nil || !Trustworthy(target) {
 		return Proof{}, fault.New(fault.Denied, "the provider %s wants people to log in at %q, which is no https address", p.config.Issuer, address)
 	}
-	show(Device{Address: address, Code: begun.UserCode})
-	token, err := config.DeviceAccessToken(ctx, begun)
+	show(Device{Address: address, Code: authorization.UserCode})
+	token, err := config.DeviceAccessToken(ctx, authorization)
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		return Proof{}, fault.New(fault.Unavailable, "nobody logged in: %w", err).WithHint("try again")
 	}

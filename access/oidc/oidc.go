@@ -69,11 +69,11 @@ type Provider struct {
 	now    func() time.Time
 
 	mutex sync.Mutex
-	// found is nil until the provider was asked; problem and asked are of the
+	// discovered is nil until the provider was asked; problem and asked are of the
 	// last try that failed.
-	found   *oidc.Provider
-	problem error
-	asked   time.Time
+	discovered *oidc.Provider
+	problem    error
+	triedAt    time.Time
 }
 
 // New returns a provider, which is not asked yet. Roots are whose certificates
@@ -89,19 +89,19 @@ func (p *Provider) Config() access.OIDC { return p.config }
 func (p *Provider) discover(ctx context.Context) (*oidc.Provider, error) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
-	if p.found != nil {
-		return p.found, nil
+	if p.discovered != nil {
+		return p.discovered, nil
 	}
-	if p.problem != nil && p.now().Sub(p.asked) < askPause {
+	if p.problem != nil && p.now().Sub(p.triedAt) < askPause {
 		return nil, p.problem
 	}
-	found, err := oidc.NewProvider(oidc.ClientContext(ctx, p.client), p.config.Issuer)
+	discovered, err := oidc.NewProvider(oidc.ClientContext(ctx, p.client), p.config.Issuer)
 	if err != nil {
-		p.problem, p.asked = undiscovered(p.config.Issuer, err), p.now()
+		p.problem, p.triedAt = undiscovered(p.config.Issuer, err), p.now()
 		return nil, p.problem
 	}
-	p.found = found
-	return found, nil
+	p.discovered = discovered
+	return discovered, nil
 }
 
 func undiscovered(issuer string, err error) error {
@@ -134,33 +134,33 @@ func (p *Provider) verify(ctx context.Context, raw, nonce, client, audience stri
 	if len(raw) > maxToken {
 		return Person{}, refused("it has more than %d bytes", maxToken)
 	}
-	found, err := p.discover(ctx)
+	discovered, err := p.discover(ctx)
 	if err != nil {
 		return Person{}, err
 	}
 	now := p.now()
-	token, err := found.Verifier(&oidc.Config{
+	token, err := discovered.Verifier(&oidc.Config{
 		ClientID: audience, SupportedSigningAlgs: algorithms, Now: func() time.Time { return now.Add(-leeway) },
 	}).Verify(oidc.ClientContext(ctx, p.client), raw)
 	if err != nil {
 		return Person{}, p.unverified(err)
 	}
-	var known claims
-	if err := token.Claims(&known); err != nil {
+	var claimed claims
+	if err := token.Claims(&claimed); err != nil {
 		return Person{}, refused("%w", err)
 	}
 	switch {
 	case token.Subject == "":
 		return Person{}, refused("it is about nobody")
-	case known.AuthorizedParty != "" && known.AuthorizedParty != client || known.AuthorizedParty == "" && len(token.Audience) > 1:
-		return Person{}, refused("it was given to %q, and not to the client %q (azp)", known.AuthorizedParty, client)
+	case claimed.AuthorizedParty != "" && claimed.AuthorizedParty != client || claimed.AuthorizedParty == "" && len(token.Audience) > 1:
+		return Person{}, refused("it was given to %q, and not to the client %q (azp)", claimed.AuthorizedParty, client)
 	case token.IssuedAt.Unix() <= 0 || now.Sub(token.IssuedAt) > maxAge+leeway:
 		return Person{}, refused("it was issued at %s, more than %s ago", token.IssuedAt.UTC().Format(time.RFC3339), maxAge)
 	case token.IssuedAt.Sub(now) > leeway:
 		return Person{}, refused("it was issued at %s, which is still to come", token.IssuedAt.UTC().Format(time.RFC3339)).WithHint("set the clocks of the server and the provider")
 	case subtle.ConstantTimeCompare([]byte(token.Nonce), []byte(nonce)) != 1:
 		return Person{}, refused("it is not of this login: its nonce is another")
-	case known.Elsewhere[p.config.GroupsClaim] != nil:
+	case claimed.Elsewhere[p.config.GroupsClaim] != nil:
 		return Person{}, refused("it does not hold the groups, only where to ask for them").WithHint("have the provider put only groups that matter here into its tokens")
 	}
 	return p.person(token)
@@ -237,16 +237,16 @@ func isName(text string) bool {
 
 // oauth is how a client asks the provider to log somebody in.
 func (p *Provider) oauth(ctx context.Context, client, secret, redirect string) (*oauth2.Config, error) {
-	found, err := p.discover(ctx)
+	discovered, err := p.discover(ctx)
 	if err != nil {
 		return nil, err
 	}
-	endpoint := found.Endpoint()
+	endpoint := discovered.Endpoint()
 	endpoint.AuthStyle = oauth2.AuthStyleInParams
 	var offers struct {
 		Methods []string `json:"token_endpoint_auth_methods_supported"`
 	}
-	_ = found.Claims(&offers) // Without it, the usual one.
+	_ = discovered.Claims(&offers) // Without it, the usual one.
 	if secret != "" && (len(offers.Methods) == 0 || slices.Contains(offers.Methods, "client_secret_basic")) {
 		endpoint.AuthStyle = oauth2.AuthStyleInHeader
 	}
@@ -261,8 +261,8 @@ func (p *Provider) redeem(ctx context.Context, config *oauth2.Config, code, veri
 
 func (p *Provider) idToken(token *oauth2.Token, err error) (string, error) {
 	if answer, ok := errors.AsType[*oauth2.RetrieveError](err); ok {
-		what := cmp.Or(answer.ErrorDescription, answer.ErrorCode, answer.Response.Status)
-		return "", fault.New(fault.Denied, "the provider %s refused the login: %.300s", p.config.Issuer, what).WithHint("log in again")
+		reason := cmp.Or(answer.ErrorDescription, answer.ErrorCode, answer.Response.Status)
+		return "", fault.New(fault.Denied, "the provider %s refused the login: %.300s", p.config.Issuer, reason).WithHint("log in again")
 	}
 	if err != nil {
 		return "", undiscovered(p.config.Issuer, err)
@@ -326,6 +326,6 @@ func (c *careful) pause(address string) time.Duration {
 
 // Trustworthy reports whether what is sent to an address reaches it alone: by
 // TLS, or on this machine.
-func Trustworthy(to *url.URL) bool {
-	return to.Scheme == "https" && to.Host != "" || to.Scheme == "http" && access.Hosts(nil).Has(to.Host)
+func Trustworthy(target *url.URL) bool {
+	return target.Scheme == "https" && target.Host != "" || target.Scheme == "http" && access.Hosts(nil).Has(target.Host)
 }

@@ -49,15 +49,15 @@ func (s *Sessions) Begin(ctx context.Context, person Person, idToken string) (st
 		return token, "", err
 	}
 	// The server has just made sure of who it is.
-	by := store.Caller{Actor: intent.Actor{Name: person.Name, Origin: "login"}, Local: true}
-	made, err := s.tokens.CreateToken(store.WithCaller(ctx, by), token, s.most())
+	creator := store.Caller{Actor: intent.Actor{Name: person.Name, Origin: "login"}, Local: true}
+	created, err := s.tokens.CreateToken(store.WithCaller(ctx, creator), token, s.most())
 	if err != nil {
 		if used := s.unused(ctx, token.ID); used != nil { // By another at the same time.
 			return token, "", used
 		}
 		return token, "", err
 	}
-	return made, bearer, nil
+	return created, bearer, nil
 }
 
 func (s *Sessions) unused(ctx context.Context, id string) error {

@@ -29,13 +29,13 @@ func approval(f Facts) intent.Verdict {
 	if !NeedsApproval(f) || f.Approved {
 		return intent.Passed("approval", f.ApprovedUntil)
 	}
-	why := f.Marked
+	reason := f.Marked
 	if f.Plan.Destructive() {
-		why = "destructive: " + destruction(f.Plan)
+		reason = "destructive: " + destruction(f.Plan)
 	}
 	return intent.Waits("approval", intent.WaitingOn{
 		Kind: intent.WaitApproval, Approve: true,
-		Reason: fmt.Sprintf("needs %s of plan %s (%s). \"lehr approve %s --plan %s\" gives it", f.lacks(), f.reading(), why, f.Asset, f.reading()),
+		Reason: fmt.Sprintf("needs %s of plan %s (%s). \"lehr approve %s --plan %s\" gives it", f.lacks(), f.reading(), reason, f.Asset, f.reading()),
 	})
 }
 

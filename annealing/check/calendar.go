@@ -8,8 +8,8 @@ import (
 
 // calendar lets pushes begin only while it is open. A pass holds until it
 // closes.
-func (c *Configured) calendar(said *intentpb.Calendar) error {
-	hours, err := calendar.New(said)
+func (c *Configured) calendar(config *intentpb.Calendar) error {
+	hours, err := calendar.New(config)
 	if err != nil {
 		return err
 	}

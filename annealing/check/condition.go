@@ -13,8 +13,8 @@ const timely = 10 * time.Second
 
 // condition is CEL over the asset at its target, what a push would do, and what
 // is known now. Without a value it is broken.
-func (c *Configured) condition(asked *intentpb.Condition, over intent.TypeName, types *rule.Environment) error {
-	must, err := types.Condition(asked.GetMust(), over, rule.Moving)
+func (c *Configured) condition(config *intentpb.Condition, typeName intent.TypeName, types *rule.Environment) error {
+	must, err := types.Condition(config.GetMust(), typeName, rule.Moving)
 	if err != nil {
 		return err
 	}
@@ -29,13 +29,13 @@ func (c *Configured) condition(asked *intentpb.Condition, over intent.TypeName, 
 		case err != nil:
 			return c.broken(err)
 		case holds && timed:
-			return c.passes(f.Now.Add(timely)).Rests("it was so: %s", intent.Shown(asked.GetMust()))
+			return c.passes(f.Now.Add(timely)).Rests("it was so: %s", intent.Shown(config.GetMust()))
 		case holds:
-			return c.passes(time.Time{}).Rests("it was so: %s", intent.Shown(asked.GetMust()))
-		case asked.GetMessage() != "":
-			return c.waits(intent.WaitCondition, time.Time{}, "%s (must: %s)", asked.GetMessage(), intent.Shown(asked.GetMust()))
+			return c.passes(time.Time{}).Rests("it was so: %s", intent.Shown(config.GetMust()))
+		case config.GetMessage() != "":
+			return c.waits(intent.WaitCondition, time.Time{}, "%s (must: %s)", config.GetMessage(), intent.Shown(config.GetMust()))
 		}
-		return c.waits(intent.WaitCondition, time.Time{}, "must: %s", intent.Shown(asked.GetMust()))
+		return c.waits(intent.WaitCondition, time.Time{}, "must: %s", intent.Shown(config.GetMust()))
 	}
 	return nil
 }

@@ -74,52 +74,52 @@ type Origin struct {
 // Configure makes a check ready, its expressions against the types of the
 // target. One that cannot be made so answers that it is broken, always (S11).
 func Configure(c *intentpb.Check, types *rule.Environment) *Configured {
-	made := &Configured{Name: c.GetName(), Kind: KindOf(c), Rollbacks: HoldsRollbacks(c)}
+	configured := &Configured{Name: c.GetName(), Kind: KindOf(c), Rollbacks: HoldsRollbacks(c)}
 	var err error
 	switch kind := c.GetKind().(type) {
 	case *intentpb.Check_MinAge:
-		made.minimumAge(kind.MinAge)
+		configured.minimumAge(kind.MinAge)
 	case *intentpb.Check_Deny:
-		err = made.denylist(kind.Deny, over(c, types), types)
+		err = configured.denylist(kind.Deny, subjectType(c, types), types)
 	case *intentpb.Check_Condition:
-		err = made.condition(kind.Condition, over(c, types), types)
+		err = configured.condition(kind.Condition, subjectType(c, types), types)
 	case *intentpb.Check_Calendar:
-		err = made.calendar(kind.Calendar)
+		err = configured.calendar(kind.Calendar)
 	case *intentpb.Check_Rate:
-		made.rate(kind.Rate)
+		configured.rate(kind.Rate)
 	case *intentpb.Check_Partition:
-		made.partition(kind.Partition)
+		configured.partition(kind.Partition)
 	case *intentpb.Check_Query:
-		err = made.metric(kind.Query, over(c, types), types)
+		err = configured.metric(kind.Query, subjectType(c, types), types)
 	case *intentpb.Check_Alerts:
-		err = made.alerts(kind.Alerts, over(c, types), types)
+		err = configured.alerts(kind.Alerts, subjectType(c, types), types)
 	case *intentpb.Check_Peak:
-		err = made.peak(kind.Peak, over(c, types), types)
+		err = configured.peak(kind.Peak, subjectType(c, types), types)
 	case *intentpb.Check_Protection:
-		made.protection(kind.Protection)
+		configured.protection(kind.Protection)
 	default:
 		err = errors.New("this version of Lehr does not know its kind")
 	}
 	if err != nil {
-		made.judge = func(Facts) intent.Verdict { return made.broken(err) }
+		configured.judge = func(Facts) intent.Verdict { return configured.broken(err) }
 	}
-	return made
+	return configured
 }
 
 // HoldsRollbacks reports whether a check of policy holds what goes back, too: what must
 // end is not to wait for an hour that opens, or for the alert that it ends.
 func HoldsRollbacks(c *intentpb.Check) bool { return c.GetRollbacks() || c.GetDeny() != nil }
 
-// over is the type that every asset has which the check is about; empty: any.
-func over(c *intentpb.Check, types *rule.Environment) intent.TypeName {
+// subjectType is the type that every asset has which the check is about; empty: any.
+func subjectType(c *intentpb.Check, types *rule.Environment) intent.TypeName {
 	if c.GetWhere() == "" {
 		return ""
 	}
-	where, err := types.Filter(c.GetWhere())
+	filter, err := types.Filter(c.GetWhere())
 	if err != nil {
 		return ""
 	}
-	return where.Narrow().Type
+	return filter.Narrow().Type
 }
 
 // KindOf a check, as Configured has it.
@@ -179,7 +179,7 @@ func (f Facts) configured(c Required) intent.Verdict {
 }
 
 func (f Facts) holds(c Required) intent.Verdict {
-	v, endless := f.says(c)
+	v, endless := f.verdictOf(c)
 	if v.Answer == intent.Pass || !c.Loosened {
 		return v
 	}
@@ -195,9 +195,9 @@ func (f Facts) holds(c Required) intent.Verdict {
 	return v
 }
 
-// says is the verdict of a check before anybody let it go; endless: nothing but that ends
+// verdictOf is the verdict of a check before anybody let it go; endless: nothing but that ends
 // it, if it does not pass.
-func (f Facts) says(c Required) (v intent.Verdict, endless bool) {
+func (f Facts) verdictOf(c Required) (v intent.Verdict, endless bool) {
 	v = c.judge(f)
 	if c.Loosened && v.Answer == intent.Pass && c.Protection != nil && c.Protection.After != nil {
 		return c.waits(intent.WaitProtection, time.Time{}, "it was to be asked after a push, and would not be, or not so, after this one"), true

@@ -12,11 +12,11 @@ import (
 
 // denylist lets no content of a denied version be pushed, nor content that
 // came with a denied commit. Removing such a thing is no push of it.
-func (c *Configured) denylist(list *intentpb.Denylist, over intent.TypeName, types *rule.Environment) error {
+func (c *Configured) denylist(list *intentpb.Denylist, typeName intent.TypeName, types *rule.Environment) error {
 	var own *rule.Expression
 	if list.GetVersion() != "" {
 		var err error
-		if own, err = types.Compile(list.GetVersion(), over); err != nil {
+		if own, err = types.Compile(list.GetVersion(), typeName); err != nil {
 			return err
 		}
 	}
@@ -39,9 +39,9 @@ func (c *Configured) denylist(list *intentpb.Denylist, over intent.TypeName, typ
 			if pattern := entry.GetVersion(); pattern != "" && version != "" && matches(unprefixed(pattern), unprefixed(version)) {
 				return c.waits(intent.WaitDenied, time.Time{}, "version %s is denied: %s. Another version is pushed", intent.Shown(version), entry.GetReason())
 			}
-			if from, denied := cameWith(f.Origin, entry); denied {
+			if source, denied := cameWith(f.Origin, entry); denied {
 				return c.waits(intent.WaitDenied, time.Time{}, "its content came with %s from commit %s of source %s, which is denied: %s. Other content is pushed",
-					f.Origin.Since, intent.Shown(from.Revision), from.Source, entry.GetReason())
+					f.Origin.Since, intent.Shown(source.Revision), source.Source, entry.GetReason())
 			}
 		}
 		if err != nil {
@@ -60,8 +60,8 @@ func (c *Configured) denylist(list *intentpb.Denylist, over intent.TypeName, typ
 func versionOf(content intent.Asset, own *rule.Expression, types *rule.Environment) (string, error) {
 	if own == nil {
 		addon := &intentpb.Version{}
-		found, err := schema.Addon(content, addon)
-		if err != nil || !found {
+		ok, err := schema.Addon(content, addon)
+		if err != nil || !ok {
 			return "", err
 		}
 		if own, err = types.Compile(addon.Expression, content.Payload.Type); err != nil {

@@ -44,11 +44,11 @@ func (f Facts) fact(check string) string {
 		}
 	case "version":
 		for _, n := range f.Version {
-			seen := fmt.Sprintf("declares %s, at least %s is needed", n.Declares, n.AtLeast)
+			observation := fmt.Sprintf("declares %s, at least %s is needed", n.Declares, n.AtLeast)
 			if n.Needed {
-				seen = fmt.Sprintf("needs at least %s, it will find %s", n.AtLeast, n.Declares)
+				observation = fmt.Sprintf("needs at least %s, it will find %s", n.AtLeast, n.Declares)
 			}
-			facts = append(facts, n.fact(seen))
+			facts = append(facts, n.fact(observation))
 		}
 	case "turndown":
 		if f.Turndown != nil {
@@ -62,10 +62,10 @@ func (f Facts) fact(check string) string {
 }
 
 // fact is what was seen of a neighbour.
-func (n Neighbour) fact(seen string) string {
+func (n Neighbour) fact(observation string) string {
 	switch {
 	case n.Known:
-		return string(n.Asset) + " " + seen
+		return string(n.Asset) + " " + observation
 	case n.Loosened:
 		return string(n.Asset) + " let go by an approval"
 	default:

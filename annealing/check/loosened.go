@@ -14,80 +14,80 @@ import (
 // before it: what a person who lets the change through should know. What was
 // enforced under the one before is pushed under both, until it is in sync
 // (S23).
-func Loosened(before, after *intentpb.Policy) []string {
-	var found []string
-	say := func(format string, arguments ...any) { found = append(found, fmt.Sprintf(format, arguments...)) }
-	for _, c := range before.GetChecks() {
-		at := slices.IndexFunc(after.GetChecks(), func(other *intentpb.Check) bool { return other.GetName() == c.GetName() })
+func Loosened(prior, current *intentpb.Policy) []string {
+	var findings []string
+	say := func(format string, arguments ...any) { findings = append(findings, fmt.Sprintf(format, arguments...)) }
+	for _, c := range prior.GetChecks() {
+		at := slices.IndexFunc(current.GetChecks(), func(counterpart *intentpb.Check) bool { return counterpart.GetName() == c.GetName() })
 		switch {
 		case at < 0:
 			say("the check %s (%s) is dropped", c.GetName(), KindOf(c))
-		case !proto.Equal(c, after.GetChecks()[at]):
+		case !proto.Equal(c, current.GetChecks()[at]):
 			say("the check %s (%s) is changed", c.GetName(), KindOf(c))
 		}
 	}
-	for _, b := range before.GetBudgets() {
-		at := slices.IndexFunc(after.GetBudgets(), func(other *intentpb.Budget) bool { return other.GetScope() == b.GetScope() })
+	for _, b := range prior.GetBudgets() {
+		at := slices.IndexFunc(current.GetBudgets(), func(counterpart *intentpb.Budget) bool { return counterpart.GetScope() == b.GetScope() })
 		if at < 0 {
 			say("the budget of %s is dropped: at most %d pushes in flight", b.GetScope(), b.GetInFlight())
 			continue
 		}
-		is := after.GetBudgets()[at]
-		if is.GetInFlight() > b.GetInFlight() {
-			say("the budget of %s grows from %d to %d pushes in flight", b.GetScope(), b.GetInFlight(), is.GetInFlight())
+		next := current.GetBudgets()[at]
+		if next.GetInFlight() > b.GetInFlight() {
+			say("the budget of %s grows from %d to %d pushes in flight", b.GetScope(), b.GetInFlight(), next.GetInFlight())
 		}
-		if b.GetUnhealthy() > 0 && (is.GetUnhealthy() == 0 || is.GetUnhealthy() > b.GetUnhealthy()) {
+		if b.GetUnhealthy() > 0 && (next.GetUnhealthy() == 0 || next.GetUnhealthy() > b.GetUnhealthy()) {
 			say("more assets of %s may be unhealthy than %d", b.GetScope(), b.GetUnhealthy())
 		}
 	}
-	for _, b := range before.GetPlugins() {
-		at := slices.IndexFunc(after.GetPlugins(), func(other *intentpb.PluginBinding) bool { return other.GetType() == b.GetType() })
-		if b.GetAtOnce() > 0 && at >= 0 && (after.GetPlugins()[at].GetAtOnce() == 0 || after.GetPlugins()[at].GetAtOnce() > b.GetAtOnce()) {
+	for _, b := range prior.GetPlugins() {
+		at := slices.IndexFunc(current.GetPlugins(), func(counterpart *intentpb.PluginBinding) bool { return counterpart.GetType() == b.GetType() })
+		if b.GetAtOnce() > 0 && at >= 0 && (current.GetPlugins()[at].GetAtOnce() == 0 || current.GetPlugins()[at].GetAtOnce() > b.GetAtOnce()) {
 			say("more pushes of %s may be under way than %d", b.GetType(), b.GetAtOnce())
 		}
 	}
-	if was, is := max(1, before.GetTurndowns()), max(1, after.GetTurndowns()); is > was {
-		say("%d removals at once, in place of %d", is, was)
+	if prev, next := max(1, prior.GetTurndowns()), max(1, current.GetTurndowns()); next > prev {
+		say("%d removals at once, in place of %d", next, prev)
 	}
-	if was, is := max(1, before.GetApproval().GetQuorum()), max(1, after.GetApproval().GetQuorum()); is < was {
-		say("a plan needs the approval of %d people, in place of %d", is, was)
+	if prev, next := max(1, prior.GetApproval().GetQuorum()), max(1, current.GetApproval().GetQuorum()); next < prev {
+		say("a plan needs the approval of %d people, in place of %d", next, prev)
 	}
-	if longer(before.GetApproval().GetExpires(), after.GetApproval().GetExpires()) {
+	if longer(prior.GetApproval().GetExpires(), current.GetApproval().GetExpires()) {
 		say("an approval counts for longer")
 	}
-	for _, name := range after.GetOverrides().GetAllow() {
-		if !slices.Contains(before.GetOverrides().GetAllow(), name) {
+	for _, name := range current.GetOverrides().GetAllow() {
+		if !slices.Contains(prior.GetOverrides().GetAllow(), name) {
 			say("the check %s may be overridden", name)
 		}
 	}
-	if was := before.GetOverrides(); was != nil && longer(was.GetLongest(), after.GetOverrides().GetLongest()) {
+	if prev := prior.GetOverrides(); prev != nil && longer(prev.GetLongest(), current.GetOverrides().GetLongest()) {
 		say("an override may be given for longer")
 	}
-	return append(found, loosenedGuards(before, after)...)
+	return append(findings, loosenedGuards(prior, current)...)
 }
 
 // loosenedGuards are those of candidates.
-func loosenedGuards(before, after *intentpb.Policy) []string {
-	var found []string
-	if was, is := before.GetShrink(), after.GetShrink(); was != nil {
-		if is == nil || is.GetMaxRemovedPercent() > was.GetMaxRemovedPercent() || is.GetMaxChangedPercent() > was.GetMaxChangedPercent() ||
-			is.GetFloor() > was.GetFloor() || is.GetPeriod().AsDuration() < was.GetPeriod().AsDuration() {
-			found = append(found, "the guard against removing or changing too much at once lets more pass")
+func loosenedGuards(prior, current *intentpb.Policy) []string {
+	var findings []string
+	if prev, next := prior.GetShrink(), current.GetShrink(); prev != nil {
+		if next == nil || next.GetMaxRemovedPercent() > prev.GetMaxRemovedPercent() || next.GetMaxChangedPercent() > prev.GetMaxChangedPercent() ||
+			next.GetFloor() > prev.GetFloor() || next.GetPeriod().AsDuration() < prev.GetPeriod().AsDuration() {
+			findings = append(findings, "the guard against removing or changing too much at once lets more pass")
 		}
 	}
-	for _, r := range before.GetRules() {
-		at := slices.IndexFunc(after.GetRules(), func(other *intentpb.ValidationRule) bool { return other.GetId() == r.GetId() })
+	for _, r := range prior.GetRules() {
+		at := slices.IndexFunc(current.GetRules(), func(counterpart *intentpb.ValidationRule) bool { return counterpart.GetId() == r.GetId() })
 		switch {
 		case at < 0:
-			found = append(found, fmt.Sprintf("the rule %s is dropped", r.GetId()))
-		case !proto.Equal(r, after.GetRules()[at]):
-			found = append(found, fmt.Sprintf("the rule %s is changed", r.GetId()))
+			findings = append(findings, fmt.Sprintf("the rule %s is dropped", r.GetId()))
+		case !proto.Equal(r, current.GetRules()[at]):
+			findings = append(findings, fmt.Sprintf("the rule %s is changed", r.GetId()))
 		}
 	}
-	return found
+	return findings
 }
 
 // longer: unset is as long as can be.
-func longer(before, after *durationpb.Duration) bool {
-	return before != nil && (after == nil || after.AsDuration() > before.AsDuration())
+func longer(prev, next *durationpb.Duration) bool {
+	return prev != nil && (next == nil || next.AsDuration() > prev.AsDuration())
 }

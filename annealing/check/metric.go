@@ -12,16 +12,16 @@ import (
 )
 
 // metric waits until every series that the query gives is within its limits.
-func (c *Configured) metric(asked *intentpb.Metric, over intent.TypeName, types *rule.Environment) error {
-	err := c.labelled(asked.GetLabels(), over, types)
-	if err == nil && asked.Below != nil && asked.Above != nil && asked.Over != nil {
+func (c *Configured) metric(config *intentpb.Metric, typeName intent.TypeName, types *rule.Environment) error {
+	err := c.labelled(config.GetLabels(), typeName, types)
+	if err == nil && config.Below != nil && config.Above != nil && config.Over != nil {
 		err = errors.New("over takes one limit")
 	}
 	if err != nil {
 		return err
 	}
-	text := shown(asked.GetQuery(), maxQueryShown)
-	c.judge = c.asks(Question{Source: Prometheus, Place: asked.GetPrometheus(), Text: Ranged(asked), Keep: keepOf(asked.GetKeep())}, func(f Facts, a Answer) intent.Verdict {
+	text := excerpt(config.GetQuery(), maxQueryShown)
+	c.judge = c.judgeByAnswer(Question{Source: Prometheus, Place: config.GetPrometheus(), Text: Ranged(config), Keep: keepOf(config.GetKeep())}, func(f Facts, a Answer) intent.Verdict {
 		own, err := c.pick(f, a)
 		samples := own.Samples
 		if err == nil {
@@ -31,26 +31,26 @@ func (c *Configured) metric(asked *intentpb.Metric, over intent.TypeName, types 
 			return c.broken(err)
 		}
 		if len(samples) == 0 {
-			return c.absent(asked.GetAbsent(), f, a, text)
+			return c.absent(config.GetAbsent(), f, a, text)
 		}
 		var worst Sample
-		beyond, most := 0, 0.0
+		violations, most := 0, 0.0
 		for _, s := range samples {
-			if by, is := outside(asked, s.Value); is {
-				if beyond++; beyond == 1 || by > most {
-					worst, most = s, by
+			if excess, exceeded := limitExcess(config, s.Value); exceeded {
+				if violations++; violations == 1 || excess > most {
+					worst, most = s, excess
 				}
 			}
 		}
-		if beyond == 0 {
-			return c.passes(c.until(a)).Rests("%s is %s%s, and must be %s; %s old", text, number(samples[0].Value), ofSeries(len(samples)), limits(asked), aged(f.Now, a.At))
+		if violations == 0 {
+			return c.passes(c.holdsUntil(a)).Rests("%s is %s%s, and must be %s; %s old", text, number(samples[0].Value), ofSeries(len(samples)), limits(config), aged(f.Now, a.At))
 		}
-		others := ""
+		tally := ""
 		if len(samples) > 1 {
-			others = fmt.Sprintf(" (%d of %d series are not so)", beyond, len(samples))
+			tally = fmt.Sprintf(" (%d of %d series are not so)", violations, len(samples))
 		}
 		return c.waits(intent.WaitMetric, time.Time{}, "%s is %s%s%s, and must be %s%s; asked at %s",
-			text, number(worst.Value), about(worst.Labels), during(asked), limits(asked), others, instant(a.At))
+			text, number(worst.Value), labelsText(worst.Labels), periodText(config), limits(config), tally, instant(a.At))
 	})
 	return nil
 }
@@ -59,37 +59,37 @@ func (c *Configured) metric(asked *intentpb.Metric, over intent.TypeName, types 
 const maxQueryShown = 120
 
 // Ranged is the query that is asked: of the last while, its worst value.
-func Ranged(asked *intentpb.Metric) string {
-	over := asked.GetOver().AsDuration()
-	if over <= 0 {
-		return asked.GetQuery()
+func Ranged(config *intentpb.Metric) string {
+	period := config.GetOver().AsDuration()
+	if period <= 0 {
+		return config.GetQuery()
 	}
 	const parts = 240 // Of the while, at each of which the query is asked.
-	step := max(time.Second, min(time.Minute, over/parts).Round(time.Second))
-	within := func(function string) string {
+	step := max(time.Second, min(time.Minute, period/parts).Round(time.Second))
+	aggregate := func(function string) string {
 		// A comment in the query ends with its line.
-		return fmt.Sprintf("%s((\n%s\n)[%ds:%ds])", function, asked.GetQuery(), int(over.Seconds()), int(step.Seconds()))
+		return fmt.Sprintf("%s((\n%s\n)[%ds:%ds])", function, config.GetQuery(), int(period.Seconds()), int(step.Seconds()))
 	}
-	if asked.Below != nil {
-		return within("max_over_time")
+	if config.Below != nil {
+		return aggregate("max_over_time")
 	}
-	return within("min_over_time")
+	return aggregate("min_over_time")
 }
 
-func during(asked *intentpb.Metric) string {
-	if over := asked.GetOver().AsDuration(); over > 0 {
-		return fmt.Sprintf(" at its worst within %s", over)
+func periodText(config *intentpb.Metric) string {
+	if period := config.GetOver().AsDuration(); period > 0 {
+		return fmt.Sprintf(" at its worst within %s", period)
 	}
 	return ""
 }
 
-// outside reports whether a value is not within the limits, and by how much.
-func outside(asked *intentpb.Metric, value float64) (by float64, is bool) {
+// limitExcess reports whether a value is not within the limits, and by how much.
+func limitExcess(config *intentpb.Metric, value float64) (excess float64, exceeded bool) {
 	switch {
-	case asked.Below != nil && value >= asked.GetBelow():
-		return value - asked.GetBelow(), true
-	case asked.Above != nil && value <= asked.GetAbove():
-		return asked.GetAbove() - value, true
+	case config.Below != nil && value >= config.GetBelow():
+		return value - config.GetBelow(), true
+	case config.Above != nil && value <= config.GetAbove():
+		return config.GetAbove() - value, true
 	}
 	return 0, false
 }
@@ -105,21 +105,21 @@ func ofSeries(count int) string {
 // aged is how old an answer is, in seconds.
 func aged(now, at time.Time) time.Duration { return now.Sub(at).Round(time.Second) }
 
-func limits(asked *intentpb.Metric) string {
+func limits(config *intentpb.Metric) string {
 	switch {
-	case asked.Below != nil && asked.Above != nil:
-		return fmt.Sprintf("above %s and below %s", number(asked.GetAbove()), number(asked.GetBelow()))
-	case asked.Below != nil:
-		return "below " + number(asked.GetBelow())
+	case config.Below != nil && config.Above != nil:
+		return fmt.Sprintf("above %s and below %s", number(config.GetAbove()), number(config.GetBelow()))
+	case config.Below != nil:
+		return "below " + number(config.GetBelow())
 	}
-	return "above " + number(asked.GetAbove())
+	return "above " + number(config.GetAbove())
 }
 
 // finite: what is no number says nothing, such as a ratio of nothing to nothing.
 func finite(query string, samples []Sample) error {
 	for _, s := range samples {
 		if math.IsNaN(s.Value) || math.IsInf(s.Value, 0) {
-			return fmt.Errorf("%s is %v%s, which is no measure", query, s.Value, about(s.Labels))
+			return fmt.Errorf("%s is %v%s, which is no measure", query, s.Value, labelsText(s.Labels))
 		}
 	}
 	return nil
@@ -127,9 +127,9 @@ func finite(query string, samples []Sample) error {
 
 // absent says what it means that there is no series.
 func (c *Configured) absent(means intentpb.Metric_Absence, f Facts, a Answer, query string) intent.Verdict {
-	switch text := query + " gives no value" + about(f.Own[c].Labels); means {
+	switch text := query + " gives no value" + labelsText(f.Own[c].Labels); means {
 	case intentpb.Metric_ABSENCE_PASS:
-		return c.passes(c.until(a))
+		return c.passes(c.holdsUntil(a))
 	case intentpb.Metric_ABSENCE_WAIT:
 		return c.waits(intent.WaitMetric, time.Time{}, "%s; asked at %s", text, instant(a.At))
 	default:

@@ -32,10 +32,10 @@ type Neighbour struct {
 // admitted, none of them may be pushed.
 func (f Facts) Relied() []intent.AssetID {
 	var relied []intent.AssetID
-	seen := map[intent.AssetID]bool{}
+	visited := map[intent.AssetID]bool{}
 	add := func(n Neighbour) {
-		if n.Known && !seen[n.Asset] {
-			seen[n.Asset] = true
+		if n.Known && !visited[n.Asset] {
+			visited[n.Asset] = true
 			relied = append(relied, n.Asset)
 		}
 	}
@@ -68,7 +68,7 @@ func (f Facts) GoesPast() bool { return f.letsGo() && f.heldByLoosened() }
 // heldByLoosened reports whether a loosened edge or check is in the way.
 func (f Facts) heldByLoosened() bool {
 	for _, c := range f.Checks {
-		if v, _ := f.says(c); c.Loosened && v.Answer != intent.Pass {
+		if v, _ := f.verdictOf(c); c.Loosened && v.Answer != intent.Pass {
 			return true
 		}
 	}

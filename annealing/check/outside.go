@@ -62,8 +62,8 @@ type Answer struct {
 	At      time.Time
 	Samples []Sample
 	Alerts  []Alert
-	// Said is what a protection answered.
-	Said *Said
+	// Reply is what a protection answered.
+	Reply *Reply
 	// Bytes that the answer takes, about.
 	Bytes int
 	// Failed says why the newest asking has no answer; nil: it has.
@@ -95,26 +95,26 @@ func (a Answer) labelsAt(i int) map[string]string {
 	return a.Alerts[i-len(a.Samples)].Labels
 }
 
-// that bear all of some labels.
-func (a Answer) that(wanted map[string]string) Answer {
+// withLabels bear all of some labels.
+func (a Answer) withLabels(wanted map[string]string) Answer {
 	if len(wanted) == 0 {
 		return a
 	}
-	var among []int
+	var indexes []int
 	if a.bearing == nil {
 		for i := range len(a.Samples) + len(a.Alerts) {
-			among = append(among, i)
+			indexes = append(indexes, i)
 		}
 	} else {
 		first := true
 		for name, value := range wanted {
-			if those := a.bearing[label{name, value}]; first || len(those) < len(among) {
-				among, first = those, false
+			if matching := a.bearing[label{name, value}]; first || len(matching) < len(indexes) {
+				indexes, first = matching, false
 			}
 		}
 	}
 	some := Answer{At: a.At}
-	for _, i := range among {
+	for _, i := range indexes {
 		switch {
 		case !bears(a.labelsAt(i), wanted):
 		case i < len(a.Samples):
@@ -143,16 +143,16 @@ type Alert struct {
 // defaultKeep is how old an answer may be where a check does not say.
 const defaultKeep = time.Minute
 
-func keepOf(said *durationpb.Duration) time.Duration {
-	if keep := said.AsDuration(); keep > 0 {
+func keepOf(period *durationpb.Duration) time.Duration {
+	if keep := period.AsDuration(); keep > 0 {
 		return keep
 	}
 	return defaultKeep
 }
 
-// asks makes the check one that judges by the answer to a question. Without an
+// judgeByAnswer makes the check one that judges by the answer to a question. Without an
 // answer that is not too old it is broken (S11).
-func (c *Configured) asks(q Question, judge func(Facts, Answer) intent.Verdict) func(Facts) intent.Verdict {
+func (c *Configured) judgeByAnswer(q Question, judge func(Facts, Answer) intent.Verdict) func(Facts) intent.Verdict {
 	c.Question = &q
 	return func(f Facts) intent.Verdict {
 		a := f.Answers[q]
@@ -171,25 +171,25 @@ func (a Answer) counts(q Question, now time.Time) bool {
 
 // unanswered says why there is no answer that counts.
 func (c *Configured) unanswered(q Question, a Answer) intent.Verdict {
-	from := fmt.Sprintf("%s %s", q.Source, intent.Shown(q.Place))
+	source := fmt.Sprintf("%s %s", q.Source, intent.Shown(q.Place))
 	switch {
 	case a.Failed != nil && q.Misasked(a.Failed):
 		v := intent.IsBroken(c.Name, a.Failed)
 		v.Waiting.Kind, v.Waiting.Check = intent.WaitCheckConfig, c.Name
-		v.Waiting.Reason = fmt.Sprintf("check %s cannot be asked as it is configured: %s: %v", c.Name, from, a.Failed)
+		v.Waiting.Reason = fmt.Sprintf("check %s cannot be asked as it is configured: %s: %v", c.Name, source, a.Failed)
 		return v
 	case a.Failed != nil && a.At.IsZero():
-		return c.broken(fmt.Errorf("%s: %w", from, a.Failed))
+		return c.broken(fmt.Errorf("%s: %w", source, a.Failed))
 	case a.Failed != nil:
-		return c.broken(fmt.Errorf("%s: %w; what it answered at %s is older than %s", from, a.Failed, instant(a.At), q.Keep))
+		return c.broken(fmt.Errorf("%s: %w; what it answered at %s is older than %s", source, a.Failed, instant(a.At), q.Keep))
 	}
-	v := c.broken(errors.New(from + " was asked, and did not answer yet"))
+	v := c.broken(errors.New(source + " was asked, and did not answer yet"))
 	v.Waiting.Kind = intent.WaitTurn
 	return v
 }
 
-// until is how long a pass that rests on an answer holds.
-func (c *Configured) until(a Answer) time.Time { return a.At.Add(c.Question.Keep) }
+// holdsUntil is how long a pass that rests on an answer holds.
+func (c *Configured) holdsUntil(a Answer) time.Time { return a.At.Add(c.Question.Keep) }
 
 // labels are those that an asset's series or alerts bear: expressions by name.
 type labels struct {
@@ -199,11 +199,11 @@ type labels struct {
 
 // labelled makes the check one that is about those series, or alerts, that bear
 // labels of the asset.
-func (c *Configured) labelled(said map[string]string, over intent.TypeName, types *rule.Environment) error {
-	c.labels = labels{slices.Sorted(maps.Keys(said)), map[string]*rule.Expression{}}
+func (c *Configured) labelled(expressions map[string]string, typeName intent.TypeName, types *rule.Environment) error {
+	c.labels = labels{slices.Sorted(maps.Keys(expressions)), map[string]*rule.Expression{}}
 	for _, name := range c.labels.names {
 		var err error
-		if c.labels.values[name], err = types.Compile(said[name], over); err != nil {
+		if c.labels.values[name], err = types.Compile(expressions[name], typeName); err != nil {
 			return err
 		}
 	}
@@ -232,7 +232,7 @@ type Sized struct {
 // LabelsOf an asset. An empty one is none: it would match what does not have the
 // label at all.
 func (c *Configured) LabelsOf(asset intent.Asset) (map[string]string, error) {
-	found := map[string]string{}
+	values := map[string]string{}
 	for _, name := range c.labels.names {
 		text, err := c.labels.values[name].Text(asset)
 		if err == nil && text == "" {
@@ -241,35 +241,35 @@ func (c *Configured) LabelsOf(asset intent.Asset) (map[string]string, error) {
 		if err != nil {
 			return nil, fmt.Errorf("the label %s of %s: %w", name, asset.ID, err)
 		}
-		found[name] = text
+		values[name] = text
 	}
-	return found, nil
+	return values, nil
 }
 
 // pick what of an answer is about the asset.
 func (c *Configured) pick(f Facts, a Answer) (Answer, error) {
-	own, known := f.Own[c]
+	own, ok := f.Own[c]
 	switch {
-	case !known:
+	case !ok:
 		return Answer{}, errors.New("what of an answer is about the asset is not known")
 	case own.Unlabelled != nil:
 		return Answer{}, own.Unlabelled
 	}
-	return a.that(own.Labels), nil
+	return a.withLabels(own.Labels), nil
 }
 
 // bears reports whether all of some labels are among others.
-func bears(among, some map[string]string) bool {
-	for name, value := range some {
-		if among[name] != value {
+func bears(present, wanted map[string]string) bool {
+	for name, value := range wanted {
+		if present[name] != value {
 			return false
 		}
 	}
 	return true
 }
 
-// about says which labels are meant, where some are.
-func about(labels map[string]string) string {
+// labelsText says which labels are meant, where some are.
+func labelsText(labels map[string]string) string {
 	if len(labels) == 0 {
 		return ""
 	}
@@ -283,11 +283,11 @@ func series(labels map[string]string) string {
 	for _, name := range slices.Sorted(maps.Keys(labels)) {
 		parts = append(parts, name+`="`+labels[name]+`"`)
 	}
-	return "{" + shown(strings.Join(parts, ","), most) + "}"
+	return "{" + excerpt(strings.Join(parts, ","), most) + "}"
 }
 
-// shown is the beginning of a text from outside, for people.
-func shown(text string, most int) string {
+// excerpt is the beginning of a text from outside, for people.
+func excerpt(text string, most int) string {
 	if text = strings.Join(strings.Fields(text), " "); len(text) > most {
 		text = strings.ToValidUTF8(text[:most], "") + "…"
 	}

@@ -33,14 +33,14 @@ var ways = map[string]string{
 // CheckOverride refuses a check that cannot be overridden, or that policy does
 // not let people override. Configured are the names of the policy's own checks.
 func CheckOverride(name string, allowed []string, configured ...string) error {
-	way, known := ways[name]
+	way, ok := ways[name]
 	switch {
-	case slices.Contains(allowed, name) && !known:
+	case slices.Contains(allowed, name) && !ok:
 		return nil
-	case slices.Contains(Overridable(), name) || slices.Contains(configured, name) && !known:
+	case slices.Contains(Overridable(), name) || slices.Contains(configured, name) && !ok:
 		return fault.New(fault.Denied, "the check %s cannot be overridden here: the partition's policy does not allow it", name).
 			WithHint("lehr.yaml may, under \"checks: {overrides: {allow: [%s]}}\", for what is enforced after that; what only waits for a dependency that is wrong goes on when the sources drop it and the plan is approved", name)
-	case known:
+	case ok:
 		return fault.New(fault.Denied, "%s can never be overridden", name).WithHint("%s", way)
 	default:
 		return fault.New(fault.Invalid, "there is no check %q", name).WithHint("those that can be overridden are %s", strings.Join(slices.Concat(Overridable(), configured), ", "))

@@ -13,8 +13,8 @@ import (
 type Other struct {
 	At      time.Time
 	Stopped bool
-	// Of are the assets that are enforced, InSync those in sync with head.
-	Of, InSync int
+	// Total are the assets that are enforced, InSync those in sync with head.
+	Total, InSync int
 	// Back: it waits for this partition too.
 	Back bool
 	// Err: it is not known.
@@ -22,32 +22,32 @@ type Other struct {
 }
 
 // partition waits until another partition is not stopped, and in sync.
-func (c *Configured) partition(asked *intentpb.OtherPartition) {
-	c.Kind, c.Partition = KindPartition, intent.PartitionID(asked.GetId())
+func (c *Configured) partition(config *intentpb.OtherPartition) {
+	c.Kind, c.Partition = KindPartition, intent.PartitionID(config.GetId())
 	c.judge = func(f Facts) intent.Verdict {
-		other, known := f.Others[c.Partition]
-		if !known {
-			other.Err = errors.New("how partition " + asked.GetId() + " is, is not known")
+		state, ok := f.Others[c.Partition]
+		if !ok {
+			state.Err = errors.New("how partition " + config.GetId() + " is, is not known")
 		}
-		back := ""
-		if other.Back {
-			back = "; it waits for this partition too: take one of the two checks out"
+		note := ""
+		if state.Back {
+			note = "; it waits for this partition too: take one of the two checks out"
 		}
 		percent := 0
-		if other.Of > 0 {
-			percent = 100 * other.InSync / other.Of
+		if state.Total > 0 {
+			percent = 100 * state.InSync / state.Total
 		}
 		switch {
-		case other.Err != nil:
-			return c.broken(other.Err)
-		case other.Stopped:
-			return c.waitsForPartition("partition %s is stopped", asked.GetId())
-		case asked.GetInSync() > 0 && other.Of == 0:
-			return c.waitsForPartition("partition %s enforces nothing yet%s", asked.GetId(), back)
-		case percent < int(asked.GetInSync()):
-			return c.waitsForPartition("%d%% of partition %s is in sync, and %d%% must be%s", percent, asked.GetId(), asked.GetInSync(), back)
+		case state.Err != nil:
+			return c.broken(state.Err)
+		case state.Stopped:
+			return c.waitsForPartition("partition %s is stopped", config.GetId())
+		case config.GetInSync() > 0 && state.Total == 0:
+			return c.waitsForPartition("partition %s enforces nothing yet%s", config.GetId(), note)
+		case percent < int(config.GetInSync()):
+			return c.waitsForPartition("%d%% of partition %s is in sync, and %d%% must be%s", percent, config.GetId(), config.GetInSync(), note)
 		}
-		return c.passes(other.At.Add(timely))
+		return c.passes(state.At.Add(timely))
 	}
 }
 

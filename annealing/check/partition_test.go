@@ -17,12 +17,12 @@ func TestAnotherPartition(t *testing.T) {
 		answer intent.Answer
 		says   string
 	}{
-		"in sync":             {100, Other{At: now, Of: 7, InSync: 7}, intent.Pass, ""},
-		"nearly":              {100, Other{At: now, Of: 1000, InSync: 999}, intent.Wait, "99% of partition platform is in sync, and 100% must be"},
-		"as much as asked":    {95, Other{At: now, Of: 100, InSync: 95}, intent.Pass, ""},
-		"not so much":         {95, Other{At: now, Of: 100, InSync: 94}, intent.Wait, "94%"},
-		"stopped":             {0, Other{At: now, Of: 7, InSync: 7, Stopped: true}, intent.Wait, "partition platform is stopped"},
-		"only not stopped":    {0, Other{At: now, Of: 7}, intent.Pass, ""},
+		"in sync":             {100, Other{At: now, Total: 7, InSync: 7}, intent.Pass, ""},
+		"nearly":              {100, Other{At: now, Total: 1000, InSync: 999}, intent.Wait, "99% of partition platform is in sync, and 100% must be"},
+		"as much as asked":    {95, Other{At: now, Total: 100, InSync: 95}, intent.Pass, ""},
+		"not so much":         {95, Other{At: now, Total: 100, InSync: 94}, intent.Wait, "94%"},
+		"stopped":             {0, Other{At: now, Total: 7, InSync: 7, Stopped: true}, intent.Wait, "partition platform is stopped"},
+		"only not stopped":    {0, Other{At: now, Total: 7}, intent.Pass, ""},
 		"nothing yet":         {1, Other{At: now}, intent.Wait, "enforces nothing yet"},
 		"of each other":       {1, Other{At: now, Back: true}, intent.Wait, "it waits for this partition too"},
 		"there is none":       {0, Other{Err: errors.New("there is no partition platform")}, intent.Broken, "there is no partition platform"},

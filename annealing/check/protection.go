@@ -39,8 +39,8 @@ const (
 	PhaseAfter  Phase = "after"
 )
 
-// Said is what a protection answered.
-type Said struct {
+// Reply is what a protection answered.
+type Reply struct {
 	// Blocks: it says no. Reason is its own.
 	Blocks bool
 	Reason string
@@ -48,8 +48,8 @@ type Said struct {
 	Until time.Time
 }
 
-// Of is the push that a protection is asked of, or would be.
-type Of struct {
+// Subject is the push that a protection is asked of, or would be.
+type Subject struct {
 	Partition intent.PartitionID
 	Asset     intent.Asset
 	// Effective digest of the content, and Digest that of the plan.
@@ -70,61 +70,61 @@ const (
 )
 
 // protection asks somebody else whether the push may be.
-func (c *Configured) protection(asked *intentpb.Protection) {
-	q := Question{Source: HTTP, Place: asked.GetHttp(), Keep: keepOf(asked.GetKeep()), Timeout: cmp.Or(asked.GetTimeout().AsDuration(), usualTimeout)}
-	if line := asked.GetCommand().GetLine(); len(line) > 0 {
+func (c *Configured) protection(config *intentpb.Protection) {
+	q := Question{Source: HTTP, Place: config.GetHttp(), Keep: keepOf(config.GetKeep()), Timeout: cmp.Or(config.GetTimeout().AsDuration(), usualTimeout)}
+	if line := config.GetCommand().GetLine(); len(line) > 0 {
 		q.Source, q.Place = Command, line[0]
 		for _, argument := range line[1:] {
 			q.Line += "\x00" + argument
 		}
 	}
-	if name := asked.GetPlugin(); name != "" {
+	if name := config.GetPlugin(); name != "" {
 		q.Source, q.Place = Plugin, name
 	}
-	c.Protection = &Protection{Before: asked.GetBefore(), During: asked.GetDuring(), place: q, every: cmp.Or(asked.GetEvery().AsDuration(), usualEvery)}
-	if after := asked.GetAfter(); after != nil {
-		c.Protection.After = &After{after.GetDelay().AsDuration(), after.GetDuration().AsDuration()}
+	c.Protection = &Protection{Before: config.GetBefore(), During: config.GetDuring(), place: q, every: cmp.Or(config.GetEvery().AsDuration(), usualEvery)}
+	if afterPush := config.GetAfter(); afterPush != nil {
+		c.Protection.After = &After{afterPush.GetDelay().AsDuration(), afterPush.GetDuration().AsDuration()}
 	}
 	c.judge = func(f Facts) intent.Verdict {
-		own, known := f.Own[c]
+		own, ok := f.Own[c]
 		q, stopped := f.Stopped[c.Name]
 		switch {
-		case !known && c.Protection.Before:
+		case !ok && c.Protection.Before:
 			return c.broken(errors.New("what is to be asked is not known"))
 		case own.Unlabelled != nil:
 			return c.broken(own.Unlabelled)
 		case stopped:
-			if v := c.Says(f.Now, q, f.Answers[q]); v.Answer != intent.Pass {
+			if v := c.VerdictBy(f.Now, q, f.Answers[q]); v.Answer != intent.Pass {
 				v.Waiting.Reason += "; it stopped the last push while that was under way"
 				return v
 			}
 		}
 		if !c.Protection.Before {
-			after := c.Protection.After
-			return c.passes(time.Time{}).Rests("asked after the push, from %s until %s after its end", after.Delay, after.Delay+after.Duration)
+			afterPush := c.Protection.After
+			return c.passes(time.Time{}).Rests("asked after the push, from %s until %s after its end", afterPush.Delay, afterPush.Delay+afterPush.Duration)
 		}
-		return c.Says(f.Now, own.Before, f.Answers[own.Before])
+		return c.VerdictBy(f.Now, own.Before, f.Answers[own.Before])
 	}
 }
 
-// Says is the verdict by an answer to one of the protection's questions.
-func (c *Configured) Says(now time.Time, q Question, a Answer) intent.Verdict {
-	from := fmt.Sprintf("%s %s", q.Source, intent.Shown(q.Place))
+// VerdictBy is the verdict by an answer to one of the protection's questions.
+func (c *Configured) VerdictBy(now time.Time, q Question, a Answer) intent.Verdict {
+	source := fmt.Sprintf("%s %s", q.Source, intent.Shown(q.Place))
 	switch {
 	case !a.counts(q, now):
 		return c.unanswered(q, a)
-	case a.Said == nil:
-		return c.broken(fmt.Errorf("%s answered nothing", from))
-	case a.Said.Blocks:
-		return c.waits(intent.WaitProtection, later(a.Said.Until, now), "%s says no: %s; asked at %s", from, cmp.Or(a.Said.Reason, "it gives no reason"), instant(a.At))
-	case !a.Said.Until.IsZero() && !a.Said.Until.After(now):
-		return c.broken(fmt.Errorf("%s passed it until %s, and was not asked again since", from, instant(a.Said.Until)))
+	case a.Reply == nil:
+		return c.broken(fmt.Errorf("%s answered nothing", source))
+	case a.Reply.Blocks:
+		return c.waits(intent.WaitProtection, later(a.Reply.Until, now), "%s says no: %s; asked at %s", source, cmp.Or(a.Reply.Reason, "it gives no reason"), instant(a.At))
+	case !a.Reply.Until.IsZero() && !a.Reply.Until.After(now):
+		return c.broken(fmt.Errorf("%s passed it until %s, and was not asked again since", source, instant(a.Reply.Until)))
 	}
 	until := a.At.Add(q.Keep)
-	if end := a.Said.Until; !end.IsZero() && end.Before(until) {
+	if end := a.Reply.Until; !end.IsZero() && end.Before(until) {
 		until = end
 	}
-	return c.passes(until).Rests("%s says yes%s; %s old", from, because(a.Said.Reason), aged(now, a.At))
+	return c.passes(until).Rests("%s says yes%s; %s old", source, because(a.Reply.Reason), aged(now, a.At))
 }
 
 func because(reason string) string {
@@ -153,8 +153,8 @@ func (q Question) Misasked(err error) bool {
 	return q.Protects() && (fault.Is(err, fault.Denied) || fault.Is(err, fault.Invalid))
 }
 
-// told is what a protection is told; the incarnation is added when it is asked.
-type told struct {
+// protectionRequest is what a protection is told; the incarnation is added when it is asked.
+type protectionRequest struct {
 	Protection string            `json:"protection"`
 	Phase      Phase             `json:"phase"`
 	Partition  string            `json:"partition"`
@@ -171,20 +171,20 @@ type told struct {
 
 // Ask is the question that the protection is asked of a push in a phase. What is
 // told is part of it, so an answer counts for that content and that plan alone.
-func (c *Configured) Ask(phase Phase, of Of) (Question, error) {
+func (c *Configured) Ask(phase Phase, subject Subject) (Question, error) {
 	labels := &intentpb.Labels{}
-	if _, err := schema.Addon(of.Asset, labels); err != nil {
+	if _, err := schema.Addon(subject.Asset, labels); err != nil {
 		return Question{}, err
 	}
-	t := told{
-		Protection: c.Name, Phase: phase, Partition: string(of.Partition), Asset: string(of.Asset.ID), Type: string(of.Asset.Payload.Type),
-		Labels: labels.GetLabels(), Content: of.Effective.String(), Push: string(of.Push), PlanDigest: of.Digest.String(), Changes: len(of.Plan.Changes),
+	t := protectionRequest{
+		Protection: c.Name, Phase: phase, Partition: string(subject.Partition), Asset: string(subject.Asset.ID), Type: string(subject.Asset.Payload.Type),
+		Labels: labels.GetLabels(), Content: subject.Effective.String(), Push: string(subject.Push), PlanDigest: subject.Digest.String(), Changes: len(subject.Plan.Changes),
 	}
-	if of.Plan.Action != "" || len(of.Plan.Changes) > 0 {
-		t.Plan = &intent.Plan{Action: of.Plan.Action}
-		for _, change := range of.Plan.Changes[:min(len(of.Plan.Changes), mostToldChanges)] {
+	if subject.Plan.Action != "" || len(subject.Plan.Changes) > 0 {
+		t.Plan = &intent.Plan{Action: subject.Plan.Action}
+		for _, change := range subject.Plan.Changes[:min(len(subject.Plan.Changes), mostToldChanges)] {
 			for _, text := range []*string{&change.Path, &change.Current, &change.Target, &change.Reason, &change.Writer} {
-				*text = shown(*text, mostToldText)
+				*text = excerpt(*text, mostToldText)
 			}
 			t.Plan.Changes = append(t.Plan.Changes, change)
 		}
@@ -199,10 +199,10 @@ func (c *Configured) Ask(phase Phase, of Of) (Question, error) {
 }
 
 // During is what is asked while a push is under way, by what was asked before it.
-func (c *Configured) During(before Question, push intent.PushID) Question {
-	before.Every = c.Protection.every
-	before.Text = strings.Replace(before.Text, `"phase":"before"`, fmt.Sprintf(`"phase":"during","push":%q`, push), 1)
-	return before
+func (c *Configured) During(question Question, push intent.PushID) Question {
+	question.Every = c.Protection.every
+	question.Text = strings.Replace(question.Text, `"phase":"before"`, fmt.Sprintf(`"phase":"during","push":%q`, push), 1)
+	return question
 }
 
 // Body is what a protection is told, in JSON.
@@ -218,17 +218,17 @@ func (q Question) Arguments() []string {
 	return strings.Split(q.Line[1:], "\x00")
 }
 
-// Asks are the questions that a check asks for a push of an asset, by what it looks
+// Questions are the questions that a check asks for a push of an asset, by what it looks
 // at of it.
-func (c *Configured) Asks(own Own, stopped map[string]Question) (asks []Question) {
+func (c *Configured) Questions(own Own, stopped map[string]Question) (questions []Question) {
 	switch {
 	case c.Question != nil && (c.Sized == nil || own.Unsized != nil || own.Serves.Falls()):
-		asks = append(asks, *c.Question)
+		questions = append(questions, *c.Question)
 	case c.Protection != nil && c.Protection.Before:
-		asks = append(asks, own.Before)
+		questions = append(questions, own.Before)
 	}
-	if q, is := stopped[c.Name]; is && c.Protection != nil {
-		asks = append(asks, q)
+	if q, ok := stopped[c.Name]; ok && c.Protection != nil {
+		questions = append(questions, q)
 	}
-	return asks
+	return questions
 }

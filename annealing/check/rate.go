@@ -31,9 +31,9 @@ const Back = " going back"
 // Counts is the window that a push of content counts in under a check, as what goes back
 // or as all else. There is none where it is no rate limit, or one by a scope that the
 // content has not.
-func Counts(c *intentpb.Check, content intent.Asset, scopes map[string]string, back bool) (w Window, counts bool) {
+func Counts(c *intentpb.Check, content intent.Asset, scopes map[string]string, isRollback bool) (w Window, counts bool) {
 	r := c.GetRate()
-	w = Window{Check: c.GetName(), By: by(r)}
+	w = Window{Check: c.GetName(), By: rateScope(r)}
 	value := ""
 	switch r.GetBy() {
 	case intentpb.Rate_BY_ASSET:
@@ -52,13 +52,13 @@ func Counts(c *intentpb.Check, content intent.Asset, scopes map[string]string, b
 		return w, false
 	}
 	w.Key = w.Check + " " + w.By + "=" + value
-	if back {
+	if isRollback {
 		w.Key, w.What = w.Key+Back, w.What+Back
 	}
 	return w, true
 }
 
-func by(r *intentpb.Rate) string {
+func rateScope(r *intentpb.Rate) string {
 	switch r.GetBy() {
 	case intentpb.Rate_BY_ASSET:
 		return "asset"
@@ -86,7 +86,7 @@ func (c *Configured) rate(r *intentpb.Rate) {
 			}
 			if next := c.Next(w, f.Now); !next.IsZero() {
 				return c.waits(intent.WaitRate, next, "%d of %d pushes %s were under way within %s%s; the next may begin at %s",
-					w.within(f.Now, r.GetPer().AsDuration()), r.GetAtMost(), w.What, r.GetPer().AsDuration(), w.stillOpen(), instant(next))
+					w.countWithin(f.Now, r.GetPer().AsDuration()), r.GetAtMost(), w.What, r.GetPer().AsDuration(), w.stillOpen(), instant(next))
 			}
 		}
 		return c.passes(time.Time{})
@@ -94,7 +94,7 @@ func (c *Configured) rate(r *intentpb.Rate) {
 }
 
 func (c *Configured) counts(w Window) bool {
-	return c.Rate != nil && w.Check == c.Name && w.By == by(c.Rate)
+	return c.Rate != nil && w.Check == c.Name && w.By == rateScope(c.Rate)
 }
 
 // stillOpen says how many of them are under way.
@@ -105,8 +105,8 @@ func (w Window) stillOpen() string {
 	return fmt.Sprintf(", %d of them now", w.Open)
 }
 
-// within counts the pushes that were under way within the period before now.
-func (w Window) within(now time.Time, period time.Duration) int {
+// countWithin counts the pushes that were under way within the period before now.
+func (w Window) countWithin(now time.Time, period time.Duration) int {
 	first := slices.IndexFunc(w.Ended, func(at time.Time) bool { return now.Sub(at) < period })
 	if first < 0 {
 		return w.Open
@@ -120,7 +120,7 @@ func (w Window) within(now time.Time, period time.Duration) int {
 func (c *Configured) Next(w Window, now time.Time) time.Time {
 	limit, period := int(c.Rate.GetAtMost()), c.Rate.GetPer().AsDuration()
 	last := len(w.Ended) - 1
-	if w.within(now, period) < limit || last >= 0 && w.Ended[last].After(now) {
+	if w.countWithin(now, period) < limit || last >= 0 && w.Ended[last].After(now) {
 		return time.Time{}
 	}
 	at := len(w.Ended) + w.Open - limit
@@ -130,8 +130,8 @@ func (c *Configured) Next(w Window, now time.Time) time.Time {
 	next := w.Ended[at].Add(period)
 	// A clock that was set since this process saw it end does not hasten it:
 	// then what is left goes by the time that passes.
-	if left := next.Sub(now); (next.Round(0).Sub(now.Round(0)) - left).Abs() > time.Second {
-		return now.Add(left)
+	if remaining := next.Sub(now); (next.Round(0).Sub(now.Round(0)) - remaining).Abs() > time.Second {
+		return now.Add(remaining)
 	}
 	return next
 }

@@ -48,11 +48,11 @@ func turndown(f Facts) intent.Verdict {
 	}
 	var answer edges
 	for _, dependant := range f.Turndown.Dependants {
-		var found obstacle
+		var finding obstacle
 		if !dependant.Known || !dependant.Absent {
-			found.reason = fmt.Sprintf("%s still depends on it (%s)", dependant.Asset, dependant.State)
+			finding.reason = fmt.Sprintf("%s still depends on it (%s)", dependant.Asset, dependant.State)
 		}
-		answer.judge(f, dependant, found)
+		answer.judge(f, dependant, finding)
 	}
 	return answer.verdict(name, intent.WaitTurndown, f)
 }

@@ -24,7 +24,7 @@ type admission struct {
 	// guarded are the protections that are asked while it is under way.
 	guarded []guarded
 	// after: something is to be asked after it.
-	after bool
+	asksAfter bool
 	store.Admission
 }
 
@@ -46,7 +46,7 @@ func (e *Enforcer) admit(a *asset, facts check.Facts, decision check.Decision) {
 	e.pushes++
 	a.admitting = true
 	if a.trail != nil {
-		a.trail.judged = e.Runtime.Now()
+		a.trail.judgedAt = e.Runtime.Now()
 	}
 	e.admissions.Add(admission{a, a.kind.served, keys, guardedBy(facts), asksAfter(facts), store.Admission{
 		Push:          intent.PushID(fmt.Sprintf("%s/%d-%d", e.Partition, e.lease.Epoch, e.pushes)),
@@ -63,7 +63,7 @@ func (e *Enforcer) admit(a *asset, facts check.Facts, decision check.Decision) {
 		Quorum:        a.requirements.quorum,
 		Overrides:     decision.Overridden(),
 		Budgets:       uses,
-		Rates:         e.asks(facts),
+		Rates:         e.reserveRates(facts),
 		Removes:       facts.Turndown != nil,
 		Checks:        decision.Passed(),
 		Grounds:       append(grounds(d.Incarnation, e.view.head, pin), decision.Grounds(facts)...),
@@ -95,12 +95,12 @@ func (e *Enforcer) startAdmissions(ctx context.Context) {
 	e.Runtime.Go("admit", func() {
 		e.Runtime.Point("admit")
 		now := e.Runtime.Now()
-		asked := make([]store.Admission, len(group))
+		admissions := make([]store.Admission, len(group))
 		for i := range group {
 			group[i].At = now
-			asked[i] = group[i].Admission
+			admissions[i] = group[i].Admission
 		}
-		refusals, err := e.Store.Admit(ctx, e.lease, asked)
+		refusals, err := e.Store.Admit(ctx, e.lease, admissions)
 		e.Runtime.Point("admitted")
 		e.inbox.Put(func() { e.admitted(ctx, group, refusals, err) })
 	})
@@ -171,9 +171,9 @@ func (e *Enforcer) turnedAway(ctx context.Context, g admission, waiting intent.W
 
 // startAsking finds out what became of admissions whose answer was lost: the
 // store may have carried them out. Until that is known the group is under way.
-func (e *Enforcer) startAsking(ctx context.Context, group []admission, lost error) {
-	e.Log.Warn("cannot admit pushes; asking the journal", "partition", e.Partition, "pushes", len(group), "error", lost)
-	waiting := intent.WaitingOn{Kind: intent.WaitStore, Reason: "the push could not be admitted: " + lost.Error()}
+func (e *Enforcer) startAsking(ctx context.Context, group []admission, admitErr error) {
+	e.Log.Warn("cannot admit pushes; asking the journal", "partition", e.Partition, "pushes", len(group), "error", admitErr)
+	waiting := intent.WaitingOn{Kind: intent.WaitStore, Reason: "the push could not be admitted: " + admitErr.Error()}
 	for _, g := range group {
 		if e.assets[g.asset.id] == g.asset {
 			e.wait(g.asset, g.Target, g.Effective, waiting)
@@ -220,11 +220,11 @@ func (e *Enforcer) refused(ctx context.Context, a *asset, g admission, waiting i
 		if e.assets[a.id] != a {
 			return
 		}
-		if e.behind == nil {
+		if e.viewErr == nil {
 			e.soon(a, loop.Fresh)
 			return
 		}
-		waiting = intent.WaitingOn{Kind: intent.WaitStore, Reason: "what changed in the partition cannot be read: " + e.behind.Error()}
+		waiting = intent.WaitingOn{Kind: intent.WaitStore, Reason: "what changed in the partition cannot be read: " + e.viewErr.Error()}
 	}
 	if a.trouble != nil {
 		for _, id := range waiting.Blockers {

@@ -28,9 +28,9 @@ type aftermath struct {
 // watch is one protection, asked from a time on until another one.
 type watch struct {
 	*check.Configured
-	question    check.Question
-	at          intent.IncarnationID
-	from, until time.Time
+	question        check.Question
+	at              intent.IncarnationID
+	startsAt, until time.Time
 	// asking is it in those that are asked; nil: it is not yet.
 	asking *question
 	// since is when it began to say no; zero: it does not.
@@ -40,7 +40,7 @@ type watch struct {
 // side of a watch: another look is worth it when that changes.
 type side struct {
 	check.Side
-	over bool
+	finished bool
 }
 
 // asksAfter reports whether a push is to be followed by a question.
@@ -50,7 +50,7 @@ func asksAfter(facts check.Facts) bool {
 
 // asksAfter reports whether any of a policy's checks asks after a push.
 func (p *policy) asksAfter() bool {
-	return p != nil && slices.ContainsFunc(p.asks, func(c asked) bool { return c.GetProtection().GetAfter() != nil })
+	return p != nil && slices.ContainsFunc(p.checks, func(c policyCheck) bool { return c.GetProtection().GetAfter() != nil })
 }
 
 // isAfter: whether something is to be asked after its last push is not known, or it was
@@ -75,35 +75,35 @@ func (r *reader) aftermath(ctx context.Context, g *glance, content intent.Asset)
 	if err != nil || push == nil {
 		return nil, err
 	}
-	var found []watch
-	for _, c := range policy.asks {
+	var watches []watch
+	for _, c := range policy.checks {
 		if c.GetProtection().GetAfter() == nil {
 			continue
 		}
-		about := c.Where == ""
-		if !about {
-			if about, err = r.isAbout(ctx, g.head, c.Check, content); err != nil {
+		applies := c.Where == ""
+		if !applies {
+			if applies, err = r.isAbout(ctx, g.head, c.Check, content); err != nil {
 				return nil, err
 			}
 		}
-		if !about {
+		if !applies {
 			continue
 		}
 		ready := r.configured(c, types)
 		w := watch{Configured: ready, at: push.Target}
 		if !push.Ended.IsZero() {
-			w.from = push.Ended.Add(ready.Protection.After.Delay)
-			w.until = w.from.Add(ready.Protection.After.Duration)
+			w.startsAt = push.Ended.Add(ready.Protection.After.Delay)
+			w.until = w.startsAt.Add(ready.Protection.After.Duration)
 		}
-		w.question, err = ready.Ask(check.PhaseAfter, check.Of{
+		w.question, err = ready.Ask(check.PhaseAfter, check.Subject{
 			Partition: g.head.Partition, Asset: content, Effective: push.Effective, Digest: push.Plan, Push: push.Push,
 		})
 		if err != nil {
 			return nil, err
 		}
-		found = append(found, w)
+		watches = append(watches, w)
 	}
-	return found, nil
+	return watches, nil
 }
 
 // followed is the newest push of an asset, when that ended and pushed the payload that the
@@ -141,14 +141,14 @@ func (r *reader) followed(ctx context.Context, g *glance, content intent.Asset) 
 // forgetAfter ends what is asked after a push; the next look that finds the asset in
 // sync looks it up again. Until then it counts as it did.
 func (e *Enforcer) forgetAfter(a *asset) {
-	if a.after != nil {
-		for _, w := range a.after.watches {
+	if a.aftermath != nil {
+		for _, w := range a.aftermath.watches {
 			if w.asking != nil {
 				delete(w.asking.waiters, a)
 			}
 		}
 	}
-	a.after, a.afterKnown = nil, false
+	a.aftermath, a.afterKnown = nil, false
 }
 
 // follow takes up what a look found of what is asked after a push, and how it stands.
@@ -160,22 +160,22 @@ func (e *Enforcer) follow(a *asset, g *glance, now time.Time) {
 		a.afterKnown = true
 		watches := slices.DeleteFunc(g.watches, func(w watch) bool { return !a.unwell && !now.Before(w.until) })
 		if len(watches) > 0 {
-			a.after = &aftermath{watches: watches}
+			a.aftermath = &aftermath{watches: watches}
 		}
 	}
 	if !a.afterKnown && e.view.policy.asksAfter() {
 		return // Nobody knows yet; the next look asks.
 	}
-	if a.after == nil {
+	if a.aftermath == nil {
 		a.unwell = false
 		return
 	}
 	a.unwell = true
-	for i := range a.after.watches {
-		e.askAfter(a, &a.after.watches[i], now)
+	for i := range a.aftermath.watches {
+		e.askAfter(a, &a.aftermath.watches[i], now)
 	}
-	a.after.sides = a.after.now(e, a, now)
-	if !slices.ContainsFunc(a.after.sides, func(s side) bool { return !s.over }) {
+	a.aftermath.sides = a.aftermath.now(e, a, now)
+	if !slices.ContainsFunc(a.aftermath.sides, func(s side) bool { return !s.finished }) {
 		e.forgetAfter(a)
 		a.unwell, a.afterKnown = false, true
 	}
@@ -184,11 +184,11 @@ func (e *Enforcer) follow(a *asset, g *glance, now time.Time) {
 // askAfter has a protection asked in its time, and the asset looked at when it changes.
 func (e *Enforcer) askAfter(a *asset, w *watch, now time.Time) {
 	if w.asking == nil {
-		if w.asking = e.question(w.question, w.at, later(w.from, now)); w.asking != nil {
+		if w.asking = e.question(w.question, w.at, later(w.startsAt, now)); w.asking != nil {
 			w.asking.waiters[a] = true
 		}
 	}
-	for _, at := range []time.Time{w.from, w.until} {
+	for _, at := range []time.Time{w.startsAt, w.until} {
 		if at.After(now) {
 			e.queue.Add(a, at, loop.Retry)
 		}
@@ -210,7 +210,7 @@ func later(a, b time.Time) time.Time {
 }
 
 func (w *watch) verdict(e *Enforcer, now time.Time) intent.Verdict {
-	return w.Says(now, w.question, e.outside.answers[w.question])
+	return w.VerdictBy(now, w.question, e.inquiries.answers[w.question])
 }
 
 // now are the sides as things are.
@@ -218,8 +218,8 @@ func (m *aftermath) now(e *Enforcer, a *asset, now time.Time) (sides []side) {
 	for i := range m.watches {
 		w := &m.watches[i]
 		v := w.verdict(e, now)
-		over := v.Answer == intent.Pass && !now.Before(w.until) || e.letPass(a, w, now)
-		sides = append(sides, side{check.Side{Answer: v.Answer, Kind: v.Waiting.Kind}, over})
+		finished := v.Answer == intent.Pass && !now.Before(w.until) || e.letPass(a, w, now)
+		sides = append(sides, side{check.Side{Answer: v.Answer, Kind: v.Waiting.Kind}, finished})
 	}
 	return sides
 }
@@ -232,8 +232,8 @@ func (e *Enforcer) letPass(a *asset, w *watch, now time.Time) bool {
 	})
 }
 
-// asks reports whether a question is one of those that are asked after the push.
-func (m *aftermath) asks(q *question) bool {
+// hasQuestion reports whether a question is one of those that are asked after the push.
+func (m *aftermath) hasQuestion(q *question) bool {
 	return m != nil && slices.ContainsFunc(m.watches, func(w watch) bool { return w.asking == q })
 }
 
@@ -242,18 +242,18 @@ func (m *aftermath) turned(e *Enforcer, a *asset, now time.Time) bool {
 	return !slices.Equal(m.sides, m.now(e, a, now))
 }
 
-// told is the health that an asset is reported with while what is asked after its push
+// reportedHealth is the health that an asset is reported with while what is asked after its push
 // is not over.
-func (e *Enforcer) told(a *asset, h intent.Health, now time.Time) intent.Health {
+func (e *Enforcer) reportedHealth(a *asset, h intent.Health, now time.Time) intent.Health {
 	if !a.unwell {
 		return h
 	}
 	texts, no := []string{}, false
-	if a.after == nil {
+	if a.aftermath == nil {
 		texts = append(texts, "what is asked after a push was not asked yet")
 	} else {
-		for i := range a.after.watches {
-			w := &a.after.watches[i]
+		for i := range a.aftermath.watches {
+			w := &a.aftermath.watches[i]
 			text, blocks := w.words(e, now)
 			if h.Check == "" || blocks && !no {
 				h.Check = w.Name // The first that says no, or the first.
@@ -284,10 +284,10 @@ func (e *Enforcer) told(a *asset, h intent.Health, now time.Time) intent.Health 
 func (w *watch) words(e *Enforcer, now time.Time) (text string, no bool) {
 	v := w.verdict(e, now)
 	switch at := func(t time.Time) string { return t.UTC().Format(time.RFC3339) }; {
-	case now.Before(w.from):
-		return fmt.Sprintf("protection %s is asked from %s until %s", w.Name, at(w.from), at(w.until)), false
+	case now.Before(w.startsAt):
+		return fmt.Sprintf("protection %s is asked from %s until %s", w.Name, at(w.startsAt), at(w.until)), false
 	case v.Answer == intent.Wait:
-		return fmt.Sprintf("protection %s says no since %s: %s", w.Name, at(w.since), cmp.Or(e.outside.answers[w.question].Said.Reason, "it gives no reason")), true
+		return fmt.Sprintf("protection %s says no since %s: %s", w.Name, at(w.since), cmp.Or(e.inquiries.answers[w.question].Reply.Reason, "it gives no reason")), true
 	case v.Answer == intent.Broken:
 		return v.Waiting.Reason, false
 	case !now.Before(w.until):
@@ -302,5 +302,5 @@ func (e *Enforcer) notWell(b *asset, now time.Time) string {
 	if !b.unwell {
 		return "what is asked after its push is being looked up"
 	}
-	return e.told(b, intent.Health{}, now).Reason
+	return e.reportedHealth(b, intent.Health{}, now).Reason
 }

@@ -29,25 +29,25 @@ func (e *Enforcer) contain(a *asset, step func()) {
 }
 
 // panicked records a panic, and makes an error of it.
-func (e *Enforcer) panicked(cause any, of ...any) error {
-	e.Log.Error("an actor panicked", append(of, "cause", cause, "stack", string(debug.Stack()))...)
+func (e *Enforcer) panicked(cause any, attrs ...any) error {
+	e.Log.Error("an actor panicked", append(attrs, "cause", cause, "stack", string(debug.Stack()))...)
 	return fault.New(fault.Internal, "lehr panicked over it: %v", cause)
 }
 
 // keepApart keeps an asset from being looked at with others, or soon: it breaks
 // what looks at it. It is tried again, alone, in the slowest pace; new content,
 // another plugin and a person's retry release it at once.
-func (e *Enforcer) keepApart(a *asset, why string, now time.Time) {
+func (e *Enforcer) keepApart(a *asset, reason string, now time.Time) {
 	t := e.trouble(a)
 	t.failures++
 	t.share = 1
 	t.apart = now.Add(loop.Jitter(e.Limits.Retry.Most, string(a.id), t.failures))
-	a.seen = 0
+	a.seenAt = 0
 	delete(e.standings, a)
 	target, effective, _, _ := e.target(a, now)
 	e.wait(a, target, effective, intent.WaitingOn{
 		Kind: intent.WaitQuarantined, Until: t.apart,
-		Reason: fmt.Sprintf("%s; it is kept apart from the others, and tried again at %s", why, t.apart.UTC().Format(time.TimeOnly)),
+		Reason: fmt.Sprintf("%s; it is kept apart from the others, and tried again at %s", reason, t.apart.UTC().Format(time.TimeOnly)),
 	})
 	e.queue.Add(a, t.apart, loop.Retry)
 }

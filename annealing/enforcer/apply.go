@@ -48,7 +48,7 @@ func (e *Enforcer) enter(id intent.AssetID, returning map[intent.AssetID]store.E
 // renew starts an asset afresh after its intent changed: what failed before
 // says nothing of the new content.
 func (e *Enforcer) renew(a *asset) {
-	a.read, a.turndown, a.mode, a.calm, a.seen = false, false, 0, 0, 0
+	a.read, a.turndown, a.mode, a.calm, a.seenAt = false, false, 0, 0, 0
 	e.leaveWaiters(a)
 	e.forgetAfter(a)
 	delete(e.standings, a)
@@ -90,13 +90,13 @@ func (e *Enforcer) forget(a *asset) {
 }
 
 // applyKinds takes over a changed policy: modes, plugins, requirements.
-func (e *Enforcer) applyKinds(before view) {
-	if before.policy == nil || before.policy.digest == e.view.policy.digest {
+func (e *Enforcer) applyKinds(previous view) {
+	if previous.policy == nil || previous.policy.digest == e.view.policy.digest {
 		return
 	}
 	for _, a := range e.assets {
-		by := a.kind.served
-		if a.kind = e.view.kindOf(a.kind.name); a.kind.served != by {
+		prev := a.kind.served
+		if a.kind = e.view.kindOf(a.kind.name); a.kind.served != prev {
 			a.forgive()
 		}
 		a.settled = false
@@ -106,15 +106,15 @@ func (e *Enforcer) applyKinds(before view) {
 }
 
 // applyPins wakes assets whose pins changed, now and when a pin ends.
-func (e *Enforcer) applyPins(before view, returning map[intent.AssetID]store.Enforced) {
+func (e *Enforcer) applyPins(previous view, returning map[intent.AssetID]store.Enforced) {
 	e.incarnations = nil
-	for id := range before.pins {
-		if !slices.Equal(before.pins[id], e.view.pins[id]) {
+	for id := range previous.pins {
+		if !slices.Equal(previous.pins[id], e.view.pins[id]) {
 			e.repinned(id, returning)
 		}
 	}
 	for id, pins := range e.view.pins {
-		if !slices.Equal(before.pins[id], pins) {
+		if !slices.Equal(previous.pins[id], pins) {
 			e.repinned(id, returning)
 		}
 		for _, pin := range pins {
@@ -129,7 +129,7 @@ func (e *Enforcer) repinned(id intent.AssetID, returning map[intent.AssetID]stor
 	a := e.assets[id]
 	if a == nil {
 		for _, pin := range e.view.pins[id] {
-			if member, known := e.view.pinned[pinnedAt{id, pin.Incarnation.Sequence}]; known {
+			if member, ok := e.view.pinned[pinnedAt{id, pin.Incarnation.Sequence}]; ok {
 				if a == nil {
 					a = e.enter(id, returning, e.now())
 				}

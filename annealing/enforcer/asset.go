@@ -21,19 +21,19 @@ type asset struct {
 	effective intent.Digest
 	// enforced is the incarnation of the enforced record (0: none), with the
 	// effective digest other; nil: that at head.
-	enforced intent.Sequence
-	other    *intent.Digest
+	enforced       intent.Sequence
+	enforcedDigest *intent.Digest
 	// reported is the key of the last report stored.
 	reported uint64
-	// seen is when production was last seen in sync, in Unix nanoseconds.
-	seen int64
+	// seenAt is when production was last seen in sync, in Unix nanoseconds.
+	seenAt int64
 	// healthAt is when health was told last, in Unix nanoseconds.
 	healthAt int64
 	// pinned is the sequence that a pin made it follow at the last look.
 	pinned intent.Sequence
 	*trouble
-	// after is what is asked after its last push; nil: nothing.
-	after *aftermath
+	// aftermath is what is asked after its last push; nil: nothing.
+	aftermath *aftermath
 	// due is its place in the enforcer's queue.
 	due loop.Place
 	// settled: it was recorded as enforced under the policy of head.
@@ -72,26 +72,26 @@ func (a *asset) enforcedAs() intent.Digest {
 	switch {
 	case a.enforced == 0:
 		return intent.Digest{}
-	case a.other != nil:
-		return *a.other
+	case a.enforcedDigest != nil:
+		return *a.enforcedDigest
 	}
 	return a.effective
 }
 
 // setEnforced takes over what it was enforced with.
-func (a *asset) setEnforced(at intent.Sequence, as intent.Digest, absent bool) {
-	a.enforced, a.other, a.absent = at, nil, absent
-	if at > 0 && as != a.effective {
-		other := as // So that only these are allocated.
-		a.other = &other
+func (a *asset) setEnforced(at intent.Sequence, effective intent.Digest, absent bool) {
+	a.enforced, a.enforcedDigest, a.absent = at, nil, absent
+	if at > 0 && effective != a.effective {
+		digest := effective // So that only these are allocated.
+		a.enforcedDigest = &digest
 	}
 }
 
 // setEffective takes over what head asks for.
 func (a *asset) setEffective(effective intent.Digest) {
-	as := a.enforcedAs()
+	enforcedDigest := a.enforcedAs()
 	a.effective = effective
-	a.setEnforced(a.enforced, as, a.absent)
+	a.setEnforced(a.enforced, enforcedDigest, a.absent)
 }
 
 // trouble is what is known of an asset that is not quietly in sync.
@@ -110,10 +110,10 @@ type trouble struct {
 	ends time.Time
 	// awaits lists the assets whose moves wake it.
 	awaits []intent.AssetID
-	// asks are the questions of its checks, and sides what was answered when it
+	// questions are the questions of its checks, and sides what was answered when it
 	// was last decided about.
-	asks  []*question
-	sides []check.Side
+	questions []*question
+	sides     []check.Side
 	// stopped are the questions of protections that stopped the last push.
 	stopped map[string]check.Question
 	// failures in a row, and what the retry check says of them. Among them, cut
@@ -139,8 +139,8 @@ type trouble struct {
 	admitting bool
 	// push under way, admitted or in doubt.
 	push *push
-	// told is the content of which a pass reported why it waits.
-	told intent.Digest
+	// reportedContent is the content of which a pass reported why it waits.
+	reportedContent intent.Digest
 	// tried is the content of its last push.
 	tried intent.Digest
 	// note says how the last push ended.
@@ -192,7 +192,7 @@ func (a *asset) open() bool { return a.trouble != nil && a.push != nil }
 
 // known: the mode and the Turndown of that content were read, or it was recorded
 // as enforced under the policy of now, and so had a mode that lets it be.
-func (a *asset) known(effective intent.Digest) bool {
+func (a *asset) isContentKnown(effective intent.Digest) bool {
 	return a.read || a.settled && a.enforcedAs() == effective
 }
 
@@ -233,9 +233,9 @@ type served struct {
 	ready, suspects loop.Queue[*asset]
 	// inFlight counts batches under way, others those that are not of what is
 	// fresh; suspecting: one is of suspects.
-	inFlight, others int
-	pace             pace
-	suspecting       bool
+	inFlight, otherBatches int
+	pace                   pace
+	suspecting             bool
 	breaker
 }
 
@@ -257,9 +257,9 @@ type push struct {
 	// guard of protections; nil: none.
 	guard *guard
 	// doubt: its end was lost, for that reason, and it may still be running.
-	doubt   bool
-	lost    string
-	journey *journey
+	doubt      bool
+	lostReason string
+	journey    *journey
 }
 
 // calmest is how many looks in a row are told apart that found nothing new:

@@ -7,8 +7,8 @@ import (
 	"lehr.dev/intent"
 )
 
-// begun is since when an asset of that content waits for what.
-type begun struct {
+// waitRecord is since when an asset of that content waits for what.
+type waitRecord struct {
 	effective intent.Digest
 	waits     []wait
 }
@@ -25,44 +25,44 @@ func waitOf(w intent.WaitingOn) wait {
 	return wait{kind: w.Kind, check: w.Check, since: w.Since}
 }
 
-// began says of each reason of a report since when the asset waits for it: a report is
+// stampWaits says of each reason of a report since when the asset waits for it: a report is
 // rewritten when another reason ends, or head moves, and that begins nothing.
-func (e *Enforcer) began(a *asset, report *intent.Report) {
+func (e *Enforcer) stampWaits(a *asset, report *intent.Report) {
 	if report.State != intent.StateWaiting {
-		if _, waited := e.begun[a]; !waited {
+		if _, waited := e.waitRecords[a]; !waited {
 			return
 		}
-		if delete(e.begun, a); len(e.begun) == 0 {
-			e.begun = map[*asset]begun{} // The room that all of them took once is given back.
+		if delete(e.waitRecords, a); len(e.waitRecords) == 0 {
+			e.waitRecords = map[*asset]waitRecord{} // The room that all of them took once is given back.
 		}
 		return
 	}
-	before := e.begun[a]
-	now := begun{effective: report.Effective}
+	prev := e.waitRecords[a]
+	now := waitRecord{effective: report.Effective}
 	report.Waiting = slices.Clone(report.Waiting)
 	for i := range report.Waiting {
 		w := &report.Waiting[i]
-		of := waitOf(*w)
-		if at := slices.IndexFunc(before.waits, func(b wait) bool { return b.kind == of.kind && b.check == of.check }); of.since.IsZero() && at >= 0 && before.effective == report.Effective {
-			of.since = before.waits[at].since
+		entry := waitOf(*w)
+		if at := slices.IndexFunc(prev.waits, func(b wait) bool { return b.kind == entry.kind && b.check == entry.check }); entry.since.IsZero() && at >= 0 && prev.effective == report.Effective {
+			entry.since = prev.waits[at].since
 		}
-		if of.since.IsZero() || of.since.After(report.At) { // A clock may have been set back.
-			of.since = report.At
+		if entry.since.IsZero() || entry.since.After(report.At) { // A clock may have been set back.
+			entry.since = report.At
 		}
-		if w.Since.IsZero() && of.since.Before(report.At) {
-			w.Since = of.since
+		if w.Since.IsZero() && entry.since.Before(report.At) {
+			w.Since = entry.since
 		}
-		now.waits = append(now.waits, of)
+		now.waits = append(now.waits, entry)
 	}
-	if before.effective == report.Effective && !slices.ContainsFunc(report.Waiting, looked) {
+	if prev.effective == report.Effective && !slices.ContainsFunc(report.Waiting, looked) {
 		// Nobody could look, as while a plugin starts: what it waited for goes on.
-		for _, b := range before.waits {
+		for _, b := range prev.waits {
 			if !slices.ContainsFunc(now.waits, func(w wait) bool { return w.kind == b.kind && w.check == b.check }) {
 				now.waits = append(now.waits, b)
 			}
 		}
 	}
-	e.begun[a] = now
+	e.waitRecords[a] = now
 }
 
 // looked reports whether a wait tells of a look: not that none could be had.
@@ -70,18 +70,18 @@ func looked(w intent.WaitingOn) bool {
 	return w.Kind != intent.WaitPlugin && w.Kind != intent.WaitUnknown
 }
 
-// recallBegun takes over what an earlier process said.
-func (e *Enforcer) recallBegun(a *asset, report intent.Report) {
+// recallWaits takes over what an earlier process said.
+func (e *Enforcer) recallWaits(a *asset, report intent.Report) {
 	if report.State != intent.StateWaiting {
 		return
 	}
-	before := begun{effective: report.Effective}
+	record := waitRecord{effective: report.Effective}
 	for _, w := range report.Waiting {
-		of := waitOf(w)
-		if of.since.IsZero() {
-			of.since = report.At
+		entry := waitOf(w)
+		if entry.since.IsZero() {
+			entry.since = report.At
 		}
-		before.waits = append(before.waits, of)
+		record.waits = append(record.waits, entry)
 	}
-	e.begun[a] = before
+	e.waitRecords[a] = record
 }

@@ -38,21 +38,21 @@ func (b *breaker) answered() { *b = breaker{} }
 
 // failedLook takes up a look that failed as a whole.
 func (e *Enforcer) failedLook(s *served, err error, now time.Time) {
-	_, down := s.plugin.Describe()
-	e.failedAsk(s, cmp.Or(down, err), down != nil, now)
+	_, downErr := s.plugin.Describe()
+	e.failedAsk(s, cmp.Or(downErr, err), downErr != nil, now)
 }
 
 // failedPush takes up a push whose plugin may have failed with it. One that is
 // up and says that it failed works.
 func (e *Enforcer) failedPush(s *served, now time.Time) {
-	if _, down := s.plugin.Describe(); down != nil {
-		e.failedAsk(s, down, true, now)
-		s.told()
+	if _, downErr := s.plugin.Describe(); downErr != nil {
+		e.failedAsk(s, downErr, true, now)
+		s.measureBreaker()
 	}
 }
 
-// told keeps what is measured of the breaker.
-func (s *served) told() {
+// measureBreaker keeps what is measured of the breaker.
+func (s *served) measureBreaker() {
 	s.measure.Open.Store(s.open())
 	s.measure.InARow.Store(int64(s.failures))
 }
@@ -60,7 +60,7 @@ func (s *served) told() {
 // failedAsk counts a failure, and opens the breaker: at once where the plugin is
 // down. What was asked together fails together, and counts once. That a plugin is still
 // starting opens the breaker, and is no failure.
-func (e *Enforcer) failedAsk(s *served, err error, down bool, now time.Time) {
+func (e *Enforcer) failedAsk(s *served, err error, isDown bool, now time.Time) {
 	if s.until.After(now) {
 		return
 	}
@@ -75,13 +75,13 @@ func (e *Enforcer) failedAsk(s *served, err error, down bool, now time.Time) {
 		s.since = now
 	}
 	s.failures++
-	if !down && s.failures < patience && !s.open() {
+	if !isDown && s.failures < patience && !s.open() {
 		return
 	}
 	s.until = now.Add(e.pluginPause(s.failures))
 	s.reason = fmt.Sprintf("plugin %s fails (%d in a row since %s): %v; tried again at %s, and nothing else is asked of it until it answers",
 		s.name, s.failures, s.since.UTC().Format(time.TimeOnly), err, s.until.UTC().Format(time.TimeOnly))
-	if !down { // That one is down is told by who runs or dials it.
+	if !isDown { // That one is down is told by who runs or dials it.
 		e.Log.Warn("a plugin is up and fails", "partition", e.Partition, "plugin", s.name, "failures", s.failures, "again", s.until, "error", err)
 	}
 }

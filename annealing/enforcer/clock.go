@@ -23,17 +23,17 @@ func (e *Enforcer) now() time.Time {
 func (e *Enforcer) watchClock() {
 	const slight = time.Second
 	now := e.Runtime.Now()
-	by := e.latest.Sub(now.Round(0))
-	if by <= slight {
+	jump := e.latest.Sub(now.Round(0))
+	if jump <= slight {
 		return
 	}
 	e.latest = now.Round(0)
-	e.Log.Warn("the clock was set back; looking at all assets anew", "partition", e.Partition, "by", by)
+	e.Log.Warn("the clock was set back; looking at all assets anew", "partition", e.Partition, "by", jump)
 	for _, s := range e.pluginOrder {
 		s.pace = pace{}
 		if s.until.Sub(now) > e.Limits.Sweep {
 			s.until = now
-			s.told()
+			s.measureBreaker()
 		}
 	}
 	e.askAnew(now)
@@ -46,8 +46,8 @@ func (e *Enforcer) watchClock() {
 		e.restrain(a.trouble, now)
 	}
 	for _, a := range e.assets {
-		if a.seen > now.UnixNano() {
-			a.seen = 0
+		if a.seenAt > now.UnixNano() {
+			a.seenAt = 0
 		}
 		if l := e.lining[a]; l != nil {
 			l.waiting.Add(a, now, loop.Sweep)

@@ -15,7 +15,7 @@ import (
 
 // edge is a dependency that an asset declares.
 type edge struct {
-	on              intent.AssetID
+	neighbour       intent.AssetID
 	rule            intentpb.Dependency_Rule
 	serves, expects string
 	atLeast         string
@@ -26,12 +26,12 @@ type edge struct {
 // edgesOf lists the dependencies that an asset's content declares.
 func edgesOf(content intent.Asset) ([]edge, error) {
 	addon := &intentpb.Dependencies{}
-	if found, err := schema.Addon(content, addon); err != nil || !found {
+	if ok, err := schema.Addon(content, addon); err != nil || !ok {
 		return nil, err
 	}
 	edges := make([]edge, 0, len(addon.Dependencies))
 	for _, d := range addon.Dependencies {
-		declared := edge{on: intent.AssetID(d.On), rule: d.Rule, atLeast: d.AtLeast}
+		declared := edge{neighbour: intent.AssetID(d.On), rule: d.Rule, atLeast: d.AtLeast}
 		if d.Rule == intentpb.Dependency_RULE_CAPACITY {
 			declared.serves, declared.expects = d.Serves, d.Expects
 			if declared.serves == "" {
@@ -51,10 +51,10 @@ func edgesOf(content intent.Asset) ([]edge, error) {
 // union of the edges at the target and at the last enforced content.
 func union(target, enforced []edge) []edge {
 	all := slices.Clone(target)
-	for _, before := range enforced {
-		if !slices.Contains(target, before) {
-			before.loosened = true
-			all = append(all, before)
+	for _, old := range enforced {
+		if !slices.Contains(target, old) {
+			old.loosened = true
+			all = append(all, old)
 		}
 	}
 	return all
@@ -65,18 +65,18 @@ func union(target, enforced []edge) []edge {
 // higher one, needs no look: the push asks for nothing more. Content of another
 // type, which the identity guard let through, was about another thing: what
 // that served or needed is not to be had of this one.
-func edgesToHeed(content intent.Asset, there *intent.Asset, s *standing) ([]edge, error) {
+func edgesToHeed(content intent.Asset, present *intent.Asset, s *standing) ([]edge, error) {
 	target, err := edgesOf(content)
-	if err != nil || there == nil || there.Payload.Type != content.Payload.Type {
+	if err != nil || present == nil || present.Payload.Type != content.Payload.Type {
 		return target, err
 	}
-	before, err := edgesOf(*there)
+	presentEdges, err := edgesOf(*present)
 	if err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(union(target, before), func(e edge) bool {
-		return e.rule == intentpb.Dependency_RULE_VERSION && (e.loosened || !s.empty && slices.ContainsFunc(before, func(b edge) bool {
-			if b.rule != e.rule || b.on != e.on {
+	return slices.DeleteFunc(union(target, presentEdges), func(e edge) bool {
+		return e.rule == intentpb.Dependency_RULE_VERSION && (e.loosened || !s.empty && slices.ContainsFunc(presentEdges, func(b edge) bool {
+			if b.rule != e.rule || b.neighbour != e.neighbour {
 				return false
 			}
 			order, err := check.Compare(b.atLeast, e.atLeast)
@@ -88,10 +88,10 @@ func edgesToHeed(content intent.Asset, there *intent.Asset, s *standing) ([]edge
 // inward is what other assets declare to one, as of all the incarnations that
 // any of them may follow, or was enforced at last.
 type inward struct {
-	// as of these incarnations.
-	as []intent.Sequence
-	// from are the assets that refer to it.
-	from []intent.AssetID
+	// horizon of these incarnations.
+	horizon []intent.Sequence
+	// referrers are the assets that refer to it.
+	referrers []intent.AssetID
 	// edges are, by the effective digest of a content, those that it declares
 	// to the asset; refers: it refers to the asset in another way.
 	edges  map[intent.Digest][]edge
@@ -108,7 +108,7 @@ func (i *inward) covers(horizon []intent.Sequence) bool {
 		return true
 	}
 	for _, sequence := range horizon {
-		if _, found := slices.BinarySearch(i.as, sequence); !found {
+		if _, ok := slices.BinarySearch(i.horizon, sequence); !ok {
 			return false
 		}
 	}
@@ -116,30 +116,30 @@ func (i *inward) covers(horizon []intent.Sequence) bool {
 }
 
 // inward reads what others declare to an asset.
-func (r *reader) inward(ctx context.Context, to intent.AssetID, partition intent.PartitionID, as []intent.Sequence, s *standing) (*inward, error) {
-	found := &inward{as: as}
-	for _, sequence := range as {
+func (r *reader) inward(ctx context.Context, referent intent.AssetID, partition intent.PartitionID, horizon []intent.Sequence, s *standing) (*inward, error) {
+	inbound := &inward{horizon: horizon}
+	for _, sequence := range horizon {
 		at := intent.IncarnationID{Partition: partition, Sequence: sequence}
-		if err := r.inwardAt(ctx, to, at, s, found); err != nil && !fault.Is(err, fault.NotFound) {
+		if err := r.inwardAt(ctx, referent, at, s, inbound); err != nil && !fault.Is(err, fault.NotFound) {
 			return nil, err
 		}
 	}
-	slices.Sort(found.from)
-	found.from = slices.Compact(found.from)
-	return found, nil
+	slices.Sort(inbound.referrers)
+	inbound.referrers = slices.Compact(inbound.referrers)
+	return inbound, nil
 }
 
 // inwardAt adds what is declared in one incarnation. One that is no longer
 // kept is one that nobody follows, nor was enforced at, any more. Most assets
 // have no edges to them: they cost one query, and none where no asset of the
 // partition has dependencies.
-func (r *reader) inwardAt(ctx context.Context, to intent.AssetID, at intent.IncarnationID, s *standing, into *inward) error {
+func (r *reader) inwardAt(ctx context.Context, referent intent.AssetID, at intent.IncarnationID, s *standing, inbound *inward) error {
 	if !s.turndown {
 		if any, err := r.anyDependencies(ctx, at); err != nil || !any {
 			return err
 		}
 	}
-	references, err := r.store.EdgesTo(ctx, at, to)
+	references, err := r.store.EdgesTo(ctx, at, referent)
 	if err != nil {
 		return err
 	}
@@ -147,13 +147,13 @@ func (r *reader) inwardAt(ctx context.Context, to intent.AssetID, at intent.Inca
 	if !s.turndown && !slices.ContainsFunc(references, declares) || len(references) == 0 {
 		return nil
 	}
-	if into.edges == nil {
-		into.edges, into.refers, into.tried = map[intent.Digest][]edge{}, map[intent.Digest]bool{}, map[intent.AssetID][]attempt{}
+	if inbound.edges == nil {
+		inbound.edges, inbound.refers, inbound.tried = map[intent.Digest][]edge{}, map[intent.Digest]bool{}, map[intent.AssetID][]attempt{}
 	}
-	contents, err := r.referrers(ctx, to, at, s, into)
+	contents, err := r.referrers(ctx, referent, at, s, inbound)
 	for _, reference := range references {
-		if content, other := contents[reference.From]; other && !declares(reference) {
-			into.refers[content] = true
+		if content, ok := contents[reference.From]; ok && !declares(reference) {
+			inbound.refers[content] = true
 		}
 	}
 	return err
@@ -161,22 +161,22 @@ func (r *reader) inwardAt(ctx context.Context, to intent.AssetID, at intent.Inca
 
 // referrers adds the assets that refer to one, and what they declare to it. It
 // returns their contents.
-func (r *reader) referrers(ctx context.Context, to intent.AssetID, at intent.IncarnationID, s *standing, into *inward) (map[intent.AssetID]intent.Digest, error) {
+func (r *reader) referrers(ctx context.Context, referent intent.AssetID, at intent.IncarnationID, s *standing, inbound *inward) (map[intent.AssetID]intent.Digest, error) {
 	const page = 5000
 	contents := map[intent.AssetID]intent.Digest{}
-	for after := (intent.AssetID)(""); ; {
-		members, err := r.store.Members(ctx, at, store.AssetFilter{RefersTo: to, After: after, Limit: page})
+	for cursor := (intent.AssetID)(""); ; {
+		members, err := r.store.Members(ctx, at, store.AssetFilter{RefersTo: referent, After: cursor, Limit: page})
 		if err != nil {
 			return nil, err
 		}
 		for _, member := range members {
-			after = member.Asset
-			if member.Asset == to {
+			cursor = member.Asset
+			if member.Asset == referent {
 				continue
 			}
 			contents[member.Asset] = member.Effective
-			into.from = append(into.from, member.Asset)
-			if err := r.declaredBy(ctx, to, at, member, s, into); err != nil {
+			inbound.referrers = append(inbound.referrers, member.Asset)
+			if err := r.declaredBy(ctx, referent, at, member, s, inbound); err != nil {
 				return nil, err
 			}
 		}
@@ -193,9 +193,9 @@ var dependencies = string((&intentpb.Dependencies{}).ProtoReflect().Descriptor()
 // anyDependencies reports whether any asset of an incarnation declares some.
 func (r *reader) anyDependencies(ctx context.Context, at intent.IncarnationID) (bool, error) {
 	r.mu.Lock()
-	any, known := r.depends[at]
+	any, ok := r.depends[at]
 	r.mu.Unlock()
-	if known {
+	if ok {
 		return any, nil
 	}
 	members, err := r.store.Members(ctx, at, store.AssetFilter{Field: dependencies, Limit: 1})
@@ -211,30 +211,30 @@ func (r *reader) anyDependencies(ctx context.Context, at intent.IncarnationID) (
 	return r.depends[at], nil
 }
 
-func (r *reader) declaredBy(ctx context.Context, to intent.AssetID, at intent.IncarnationID, member intent.Member, s *standing, into *inward) error {
-	if _, known := into.edges[member.Effective]; known {
+func (r *reader) declaredBy(ctx context.Context, referent intent.AssetID, at intent.IncarnationID, member intent.Member, s *standing, inbound *inward) error {
+	if _, ok := inbound.edges[member.Effective]; ok {
 		return nil
 	}
 	all, err := r.edges(ctx, at, member)
 	if err != nil {
 		return err
 	}
-	var those []edge
+	var matching []edge
 	needs := false
 	for _, declared := range all {
-		if declared.on == to {
-			those = append(those, declared)
+		if declared.neighbour == referent {
+			matching = append(matching, declared)
 			needs = needs || declared.rule == intentpb.Dependency_RULE_VERSION
 		}
 	}
-	into.edges[member.Effective] = those
+	inbound.edges[member.Effective] = matching
 	if !needs || !s.moves {
 		return nil
 	}
-	if _, known := into.tried[member.Asset]; known {
+	if _, ok := inbound.tried[member.Asset]; ok {
 		return nil
 	}
-	return r.attempts(ctx, to, at.Partition, member.Asset, into)
+	return r.attempts(ctx, referent, at.Partition, member.Asset, inbound)
 }
 
 // attempt is a push to some content.
@@ -244,13 +244,13 @@ type attempt struct {
 }
 
 // attempts adds the last pushes of an asset, and what their contents declare.
-func (r *reader) attempts(ctx context.Context, to intent.AssetID, partition intent.PartitionID, id intent.AssetID, into *inward) error {
+func (r *reader) attempts(ctx context.Context, referent intent.AssetID, partition intent.PartitionID, id intent.AssetID, inbound *inward) error {
 	const most = 10
 	pushes, err := r.store.Pushes(ctx, partition, id, most)
-	into.tried[id] = nil
+	inbound.tried[id] = nil
 	for _, push := range pushes {
-		into.tried[id] = append(into.tried[id], attempt{push.Effective, push.Target.Sequence})
-		if _, known := into.edges[push.Effective]; known {
+		inbound.tried[id] = append(inbound.tried[id], attempt{push.Effective, push.Target.Sequence})
+		if _, ok := inbound.edges[push.Effective]; ok {
 			continue
 		}
 		member, err := r.store.Member(ctx, push.Target, id)
@@ -264,7 +264,7 @@ func (r *reader) attempts(ctx context.Context, to intent.AssetID, partition inte
 		if err != nil {
 			return err
 		}
-		into.edges[push.Effective] = slices.DeleteFunc(slices.Clone(all), func(e edge) bool { return e.on != to })
+		inbound.edges[push.Effective] = slices.DeleteFunc(slices.Clone(all), func(e edge) bool { return e.neighbour != referent })
 	}
 	return err
 }
@@ -273,16 +273,16 @@ func (r *reader) attempts(ctx context.Context, to intent.AssetID, partition inte
 // look.
 func (r *reader) edges(ctx context.Context, at intent.IncarnationID, member intent.Member) ([]edge, error) {
 	r.mu.Lock()
-	known, found := r.declared[member.Digest]
+	cached, ok := r.declared[member.Digest]
 	r.mu.Unlock()
-	if found {
-		return known, nil
+	if ok {
+		return cached, nil
 	}
 	content, err := r.asset(ctx, at, member.Asset)
 	if err != nil {
 		return nil, err
 	}
-	if known, err = edgesOf(content); err != nil {
+	if cached, err = edgesOf(content); err != nil {
 		return nil, err
 	}
 	r.mu.Lock()
@@ -291,6 +291,6 @@ func (r *reader) edges(ctx context.Context, at intent.IncarnationID, member inte
 	if len(r.declared) >= most {
 		clear(r.declared)
 	}
-	r.declared[member.Digest] = known
-	return known, nil
+	r.declared[member.Digest] = cached
+	return cached, nil
 }

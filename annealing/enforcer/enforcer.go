@@ -151,26 +151,26 @@ type Enforcer struct {
 	standings map[*asset]*standing
 	wanted    map[*asset]bool
 	// asked: the pass under way asked for a look at a neighbour.
-	asked bool
+	askedNeighbour bool
 	// lagging counts, by the incarnation at which they were enforced last, the
 	// assets whose target is other content. incarnations caches horizon.
 	lagging      map[intent.Sequence]int
 	incarnations []intent.Sequence
-	// left are assets out of intent with an enforced record.
-	left map[intent.AssetID]former
+	// formerAssets are assets out of intent with an enforced record.
+	formerAssets map[intent.AssetID]former
 	// revisited is where the next look at those of them that are awaited
 	// begins.
 	revisited intent.AssetID
 	// latest is the latest time that the clock told the owner.
-	latest  time.Time
-	outside outside
+	latest    time.Time
+	inquiries inquiries
 	// lines by budget key, and who waits in which; ushering while the usher is
 	// to come back.
 	lines    map[string]*line
 	lining   map[*asset]*line
 	ushering bool
-	// begun is since when those that wait do.
-	begun map[*asset]begun
+	// waitRecords is since when those that wait do.
+	waitRecords map[*asset]waitRecord
 	// wards by budget key, warded by their assets; unreadWards are to be read. healed:
 	// something in one is not ill any more.
 	wards       map[string]*ward
@@ -183,9 +183,9 @@ type Enforcer struct {
 	counting map[string]int
 	pushes   uint64
 	failed   error
-	// behind says why the view could not be read anew; catchingUp: it is
+	// viewErr says why the view could not be read anew; catchingUp: it is
 	// tried again soon.
-	behind     error
+	viewErr    error
 	catchingUp bool
 
 	admissions loop.Batch[admission]
@@ -208,31 +208,31 @@ func New(options Options) *Enforcer {
 		options.Outside = nobody
 	}
 	return &Enforcer{
-		queue:       loop.Queue[*asset]{Compare: byID, Place: func(a *asset) *loop.Place { return &a.due }},
-		Options:     options,
-		inbox:       loop.NewInbox[func()](),
-		read:        newReader(options),
-		assets:      map[intent.AssetID]*asset{},
-		plugins:     map[string]*served{},
-		pluginNames: map[string]int{},
-		troubled:    map[*asset]bool{},
-		waiters:     map[intent.AssetID]map[*asset]bool{},
-		standings:   map[*asset]*standing{},
-		wanted:      map[*asset]bool{},
-		lagging:     map[intent.Sequence]int{},
-		left:        map[intent.AssetID]former{},
-		outside:     newOutside(),
-		lines:       map[string]*line{},
-		lining:      map[*asset]*line{},
-		windows:     map[string]*window{},
-		counting:    map[string]int{},
-		begun:       map[*asset]begun{},
-		wards:       map[string]*ward{},
-		warded:      map[*asset][]*ward{},
-		reports:     map[intent.AssetID]intent.Report{},
-		admissions:  loop.Batch[admission]{},
-		closings:    loop.Batch[closing]{Max: groupSize},
-		enforced:    loop.Batch[sighting]{Max: groupSize},
+		queue:        loop.Queue[*asset]{Compare: byID, Place: func(a *asset) *loop.Place { return &a.due }},
+		Options:      options,
+		inbox:        loop.NewInbox[func()](),
+		read:         newReader(options),
+		assets:       map[intent.AssetID]*asset{},
+		plugins:      map[string]*served{},
+		pluginNames:  map[string]int{},
+		troubled:     map[*asset]bool{},
+		waiters:      map[intent.AssetID]map[*asset]bool{},
+		standings:    map[*asset]*standing{},
+		wanted:       map[*asset]bool{},
+		lagging:      map[intent.Sequence]int{},
+		formerAssets: map[intent.AssetID]former{},
+		inquiries:    newOutside(),
+		lines:        map[string]*line{},
+		lining:       map[*asset]*line{},
+		windows:      map[string]*window{},
+		counting:     map[string]int{},
+		waitRecords:  map[*asset]waitRecord{},
+		wards:        map[string]*ward{},
+		warded:       map[*asset][]*ward{},
+		reports:      map[intent.AssetID]intent.Report{},
+		admissions:   loop.Batch[admission]{},
+		closings:     loop.Batch[closing]{Max: groupSize},
+		enforced:     loop.Batch[sighting]{Max: groupSize},
 	}
 }
 

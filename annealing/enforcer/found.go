@@ -18,7 +18,7 @@ func (e *Enforcer) looked(ctx context.Context, s *served, batch []*glance, err e
 	now := e.now()
 	s.inFlight--
 	if batch[0].isOther() {
-		s.others--
+		s.otherBatches--
 	}
 	if batch[0].suspect {
 		s.suspecting = false
@@ -29,7 +29,7 @@ func (e *Enforcer) looked(ctx context.Context, s *served, batch []*glance, err e
 	} else {
 		s.answered()
 	}
-	s.told()
+	s.measureBreaker()
 	for _, g := range batch {
 		e.contain(g.asset, func() { e.take(ctx, s, g, err, len(batch), now) })
 	}
@@ -50,7 +50,7 @@ func (e *Enforcer) take(ctx context.Context, s *served, g *glance, err error, si
 	if moved && e.rebase(g, target, effective, now) {
 		moved = false
 	}
-	if g.known && !g.read && g.difference.Outcome == intent.InSync && !a.known(effective) {
+	if g.contentKnown && !g.read && g.difference.Outcome == intent.InSync && !a.isContentKnown(effective) {
 		moved = true // To another content and back meanwhile: what was known of it is forgotten.
 	}
 	if err == nil && !moved && !g.requirements.inward.covers(e.horizon()) {
@@ -77,35 +77,35 @@ func (e *Enforcer) take(ctx context.Context, s *served, g *glance, err error, si
 		if g.read {
 			a.read, a.mode, a.turndown = true, levelOf(g.mode), g.turndown
 		}
-		e.stood(a, g, now)
+		e.keepStanding(a, g, now)
 		e.follow(a, g, now)
-		e.tells(a, healthOf(a, g.difference, e.turnsDown(a)), now)
-		e.seen(a, g, now)
+		e.setHealth(a, healthOf(a, g.difference, e.turnsDown(a)), now)
+		e.applyDifference(a, g, now)
 	}
 }
 
 // readInward reads again what others declare to an asset, after head or a pin
 // moved since it was looked at.
 func (e *Enforcer) readInward(ctx context.Context, s *served, g *glance, size int) {
-	as := e.horizon()
+	horizon := e.horizon()
 	e.Runtime.Go("edges", func() {
 		e.Runtime.Point("edges")
-		found, err := e.read.inward(ctx, g.asset.id, e.Partition, as, g.requirements.standing)
+		inbound, err := e.read.inward(ctx, g.asset.id, e.Partition, horizon, g.requirements.standing)
 		if err != nil {
 			g.requirements = requirements{err: err}
 		} else {
-			g.requirements.inward = found
+			g.requirements.inward = inbound
 		}
 		e.inbox.Put(func() { e.take(ctx, s, g, nil, size, e.now()) })
 	})
 }
 
-// stood keeps how an asset stands, for its neighbours, and forgets what none
+// keepStanding keeps how an asset stands, for its neighbours, and forgets what none
 // of them asks for.
-func (e *Enforcer) stood(a *asset, g *glance, now time.Time) {
+func (e *Enforcer) keepStanding(a *asset, g *glance, now time.Time) {
 	if g.standing == nil {
 		// What a sweep finds as it was does not end what others rely on.
-		if known := e.standings[a]; known == nil || !known.agrees(g.difference) || !e.stands(a, now) {
+		if prev := e.standings[a]; prev == nil || !prev.agrees(g.difference) || !e.isStandingValid(a, now) {
 			delete(e.standings, a)
 		}
 		return
@@ -138,9 +138,9 @@ func (e *Enforcer) readModel(ctx context.Context, a *asset, target intent.Incarn
 	e.Runtime.Go("model", func() {
 		e.Runtime.Point("model")
 		content, err := e.read.asset(ctx, target, a.id)
-		var found *standing
+		var s *standing
 		if err == nil {
-			found, err = e.read.stand(ctx, content, nil, intent.Difference{Incarnation: target, Effective: effective, Outcome: intent.InSync})
+			s, err = e.read.stand(ctx, content, nil, intent.Difference{Incarnation: target, Effective: effective, Outcome: intent.InSync})
 		}
 		e.inbox.Put(func() {
 			a.looking = false
@@ -153,8 +153,8 @@ func (e *Enforcer) readModel(ctx context.Context, a *asset, target intent.Incarn
 				return
 			}
 			delete(e.wanted, a)
-			found.model, found.pinned = true, a.pinned
-			e.standings[a] = found
+			s.model, s.pinned = true, a.pinned
+			e.standings[a] = s
 			e.wakeWaiters(a.id, true)
 		})
 	})
@@ -213,12 +213,12 @@ func (e *Enforcer) unread(a *asset, err error, now time.Time) {
 	e.queue.Add(a, until, loop.Retry)
 }
 
-// seen takes up the difference of one asset.
-func (e *Enforcer) seen(a *asset, g *glance, now time.Time) {
+// applyDifference takes up the difference of one asset.
+func (e *Enforcer) applyDifference(a *asset, g *glance, now time.Time) {
 	e.arrived(a, g, now)
 	switch {
 	case e.modeNow(a) == check.Off:
-		e.tells(a, healthUntold, now)
+		e.setHealth(a, healthUntold, now)
 		e.report(a, intent.Report{State: intent.StateOff, Target: g.target, Effective: g.effective})
 	case g.difference.Outcome == intent.InSync && e.turnsDown(a) && len(g.difference.Current) > 0:
 		e.cannotTell(a, g, "it has a Turndown, and its plugin calls it in sync while something is there: the plugin does not know turndowns. Take the newest one, or remove the real thing by hand", now)
@@ -241,10 +241,10 @@ func (e *Enforcer) seen(a *asset, g *glance, now time.Time) {
 // it would wait for ever (L1). Nothing but its absence counts as known (S11).
 func (e *Enforcer) stayedAway(a *asset, g *glance, now time.Time) {
 	at := e.lasting(g.difference.At, now)
-	a.seen = at.UnixNano()
-	away := *gone
-	away.at, away.effective, away.pinned = at, g.effective, a.pinned
-	e.standings[a] = &away
+	a.seenAt = at.UnixNano()
+	s := *removedStanding
+	s.at, s.effective, s.pinned = at, g.effective, a.pinned
+	e.standings[a] = &s
 	delete(e.wanted, a)
 	e.soothe(a, now)
 	e.wakeWaiters(a.id, false)
@@ -258,7 +258,7 @@ func (e *Enforcer) stayedAway(a *asset, g *glance, now time.Time) {
 // cannotTell reports an asset of which the plugin's answer says nothing.
 func (e *Enforcer) cannotTell(a *asset, g *glance, reason string, now time.Time) {
 	t := e.trouble(a)
-	t.share, t.difference, a.seen = 0, intent.Difference{}, 0
+	t.share, t.difference, a.seenAt = 0, intent.Difference{}, 0
 	delete(e.standings, a)
 	t.failures++
 	if g.difference.RetryAfter > 0 {

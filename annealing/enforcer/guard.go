@@ -27,7 +27,7 @@ type guard struct {
 	watched []guarded
 	// refusal of a permit, by one of them: that push is given no other.
 	refusal *intent.Verdict
-	by      guarded
+	refuser guarded
 }
 
 // guardedBy are the protections that let a push begin by themselves, and are asked
@@ -41,7 +41,7 @@ func guardedBy(facts check.Facts) (list []guarded) {
 			continue
 		}
 		q := facts.Own[c.Configured].Before
-		if answer := facts.Answers[q]; c.Says(facts.Now, q, answer).Answer == intent.Pass {
+		if answer := facts.Answers[q]; c.VerdictBy(facts.Now, q, answer).Answer == intent.Pass {
 			list = append(list, guarded{c.Configured, q, answer})
 		}
 	}
@@ -57,12 +57,12 @@ func (e *Enforcer) startGuard(g admission, now time.Time) *guard {
 	started := &guard{}
 	for _, w := range g.guarded {
 		w.question = w.During(w.question, g.Push)
-		e.outside.answers[w.question] = w.answer
-		q := e.outside.questions[w.question]
+		e.inquiries.answers[w.question] = w.answer
+		q := e.inquiries.questions[w.question]
 		if q == nil {
 			// However many there are: pushes under way are bounded.
 			q = &question{Question: w.question, waiters: map[*asset]bool{}, guards: map[*guard]bool{}}
-			e.outside.questions[w.question] = q
+			e.inquiries.questions[w.question] = q
 		}
 		q.at, q.guards[started] = g.Target, true
 		e.addDue(q, now, loop.Fresh)
@@ -71,8 +71,8 @@ func (e *Enforcer) startGuard(g admission, now time.Time) *guard {
 	return started
 }
 
-// told takes up an answer.
-func (g *guard) told(q check.Question, answer check.Answer) {
+// takeAnswer takes up an answer.
+func (g *guard) takeAnswer(q check.Question, answer check.Answer) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for i := range g.watched {
@@ -90,8 +90,8 @@ func (g *guard) permit(now time.Time) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, w := range g.watched {
-		if v := w.Says(now, w.question, w.answer); g.refusal == nil && v.Answer != intent.Pass {
-			g.refusal, g.by = &v, w
+		if v := w.VerdictBy(now, w.question, w.answer); g.refusal == nil && v.Answer != intent.Pass {
+			g.refusal, g.refuser = &v, w
 		}
 	}
 	if g.refusal == nil {
@@ -101,24 +101,24 @@ func (g *guard) permit(now time.Time) error {
 }
 
 // refused says why the push had no further permit; nil: no protection is why.
-func (g *guard) refused() (_ *intent.Verdict, by guarded) {
+func (g *guard) refused() (_ *intent.Verdict, refuser guarded) {
 	if g == nil {
-		return nil, by
+		return nil, refuser
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.refusal, g.by
+	return g.refusal, g.refuser
 }
 
 // fails reports whether a protection says no to a push that fails by that. One that
 // does not answer only stops it.
 func (g *guard) fails() bool {
-	v, by := g.refused()
-	return v != nil && v.Answer == intent.Wait && by.Protection.During == intentpb.Protection_DURING_FAIL
+	v, refuser := g.refused()
+	return v != nil && v.Answer == intent.Wait && refuser.Protection.During == intentpb.Protection_DURING_FAIL
 }
 
-// ended is how a push ended that protections guard: one that they stopped says so.
-func (g *guard) ended(result plugin.PushResult) plugin.PushResult {
+// adjustResult is how a push ended that protections guard: one that they stopped says so.
+func (g *guard) adjustResult(result plugin.PushResult) plugin.PushResult {
 	v, _ := g.refused()
 	if v == nil || result.Ending != plugin.Stopped {
 		return result
@@ -138,15 +138,15 @@ func (e *Enforcer) endGuard(a *asset, push *push, now time.Time) {
 		return
 	}
 	for _, w := range g.watched {
-		if q := e.outside.questions[w.question]; q != nil {
+		if q := e.inquiries.questions[w.question]; q != nil {
 			delete(q.guards, g)
 		}
 	}
 	_, effective, _, _ := e.target(a, now)
-	if v, by := g.refused(); v != nil && !g.fails() && effective == push.effective {
+	if v, refuser := g.refused(); v != nil && !g.fails() && effective == push.effective {
 		if a.stopped == nil {
 			a.stopped = map[string]check.Question{}
 		}
-		a.stopped[by.Name] = by.question
+		a.stopped[refuser.Name] = refuser.question
 	}
 }

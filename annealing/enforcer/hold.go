@@ -8,8 +8,8 @@ type pace struct {
 	at      time.Time
 }
 
-// took keeps the slowest of late.
-func (p *pace) took(d time.Duration, now time.Time) {
+// observe keeps the slowest of late.
+func (p *pace) observe(d time.Duration, now time.Time) {
 	const late = 2 * time.Minute
 	if d >= p.slowest || now.Sub(p.at) > late {
 		p.slowest, p.at = d, now

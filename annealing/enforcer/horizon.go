@@ -43,8 +43,8 @@ func (e *Enforcer) setEnforced(a *asset, record store.Enforced, now time.Time) {
 // relag counts an asset among those whose target is not what they were
 // enforced with, or no more.
 func (e *Enforcer) relag(a *asset, now time.Time) {
-	_, effective, _, found := e.target(a, now)
-	e.lag(a, a.enforced > 0 && (!found || a.enforcedAs() != effective))
+	_, effective, _, exists := e.target(a, now)
+	e.lag(a, a.enforced > 0 && (!exists || a.enforcedAs() != effective))
 }
 
 func (e *Enforcer) lag(a *asset, lags bool) {
@@ -61,13 +61,13 @@ func (e *Enforcer) lag(a *asset, lags bool) {
 
 // count adds to those whose last enforced content must be looked for at an
 // incarnation.
-func (e *Enforcer) count(at intent.Sequence, by int) {
-	before := e.lagging[at]
-	e.lagging[at] = before + by
+func (e *Enforcer) count(at intent.Sequence, delta int) {
+	prev := e.lagging[at]
+	e.lagging[at] = prev + delta
 	if e.lagging[at] == 0 {
 		delete(e.lagging, at)
 	}
-	if before == 0 || before+by == 0 {
+	if prev == 0 || prev+delta == 0 {
 		e.incarnations = nil
 	}
 }
@@ -75,14 +75,14 @@ func (e *Enforcer) count(at intent.Sequence, by int) {
 // returning reads the enforced records of assets that come back into intent, by
 // head or by a pin, so that what they are there with goes on guarding them.
 func (e *Enforcer) returning(ctx context.Context, changes []store.Change, pins map[intent.AssetID][]intent.Pin) (map[intent.AssetID]store.Enforced, error) {
-	found := map[intent.AssetID]store.Enforced{}
+	records := map[intent.AssetID]store.Enforced{}
 	read := func(id intent.AssetID) error {
-		if _, left := e.left[id]; !left {
+		if _, ok := e.formerAssets[id]; !ok {
 			return nil
 		}
 		record, enforced, err := e.record(ctx, id)
 		if enforced {
-			found[id] = record
+			records[id] = record
 		}
 		return err
 	}
@@ -99,5 +99,5 @@ func (e *Enforcer) returning(ctx context.Context, changes []store.Change, pins m
 			return nil, err
 		}
 	}
-	return found, nil
+	return records, nil
 }

@@ -12,9 +12,9 @@ import (
 // trail is what is remembered of the look that leads to a push, for its trace; nil
 // where nobody is told of traces.
 type trail struct {
-	chosen, asked, answered time.Time
-	// judging and judged bound the decision.
-	judging, judged time.Time
+	chosenAt, askedAt, answeredAt time.Time
+	// judgingAt and judged bound the decision.
+	judgingAt, judgedAt time.Time
 	// cause is the trace of the publication that the content came with.
 	cause trace.ID
 }
@@ -47,12 +47,12 @@ func (r *reader) cause(ctx context.Context, g *glance) trace.ID {
 	if err != nil {
 		return trace.ID{}
 	}
-	since := intent.IncarnationID{Partition: g.target.Partition, Sequence: member.Since}
-	published, err := r.incarnation(ctx, since)
+	firstID := intent.IncarnationID{Partition: g.target.Partition, Sequence: member.Since}
+	published, err := r.incarnation(ctx, firstID)
 	if err != nil {
 		return trace.ID{}
 	}
-	return trace.Of(since.String(), published.Created)
+	return trace.Of(firstID.String(), published.Created)
 }
 
 // tracks remembers the look of which a push may come.
@@ -64,10 +64,10 @@ func (t *trouble) tracks(g *glance) {
 	}
 }
 
-// judging marks when the decision about an asset begins.
+// judgingAt marks when the decision about an asset begins.
 func (e *Enforcer) judging(a *asset) {
 	if a.trail != nil {
-		a.trail.judging = e.Runtime.Now()
+		a.trail.judgingAt = e.Runtime.Now()
 	}
 }
 
@@ -79,22 +79,22 @@ func (e *Enforcer) setsOut(g admission) *journey {
 	a, now := g.asset, e.Runtime.Now()
 	t := a.trail
 	if t == nil {
-		t = &trail{chosen: g.At, asked: g.At, answered: g.At, judging: g.At, judged: g.At}
+		t = &trail{chosenAt: g.At, askedAt: g.At, answeredAt: g.At, judgingAt: g.At, judgedAt: g.At}
 	}
-	j := e.departed(a, g.Push, g.Target, g.At, t.chosen, t.cause)
+	j := e.departed(a, g.Push, g.Target, g.At, t.chosenAt, t.cause)
 	j.effective = g.Effective
-	j.Tell(trace.Step{Name: stepTarget, Begin: t.chosen, End: t.asked, About: []trace.Attribute{{Key: trace.Incarnation, Value: g.Target.String()}}})
-	j.Tell(trace.Step{Name: stepDiff, Begin: t.asked, End: t.answered, About: []trace.Attribute{{Key: trace.Plan, Value: g.Plan.String()}, {Key: trace.Plugin, Value: g.served.name}}})
-	j.Tell(trace.Step{Name: stepChecks, Begin: t.judging, End: t.judged, About: []trace.Attribute{{Key: trace.Checks, Value: g.Checks}}})
-	j.Tell(trace.Step{Name: stepAdmission, Begin: t.judged, End: now})
+	j.Tell(trace.Step{Name: stepTarget, Begin: t.chosenAt, End: t.askedAt, About: []trace.Attribute{{Key: trace.Incarnation, Value: g.Target.String()}}})
+	j.Tell(trace.Step{Name: stepDiff, Begin: t.askedAt, End: t.answeredAt, About: []trace.Attribute{{Key: trace.Plan, Value: g.Plan.String()}, {Key: trace.Plugin, Value: g.served.name}}})
+	j.Tell(trace.Step{Name: stepChecks, Begin: t.judgingAt, End: t.judgedAt, About: []trace.Attribute{{Key: trace.Checks, Value: g.Checks}}})
+	j.Tell(trace.Step{Name: stepAdmission, Begin: t.judgedAt, End: now})
 	return j
 }
 
 // departed begins the root. An earlier holder of the lease may have begun it, and
 // then could not end it.
-func (e *Enforcer) departed(a *asset, push intent.PushID, target intent.IncarnationID, admitted, began time.Time, cause trace.ID) *journey {
+func (e *Enforcer) departed(a *asset, push intent.PushID, target intent.IncarnationID, admitted, startedAt time.Time, cause trace.ID) *journey {
 	id := trace.Of(string(push), admitted)
-	return &journey{id: id, Span: e.Trace.Begin(id, cause, "push", began,
+	return &journey{id: id, Span: e.Trace.Begin(id, cause, "push", startedAt,
 		trace.Attribute{Key: trace.Partition, Value: string(e.Partition)}, trace.Attribute{Key: trace.Asset, Value: string(a.id)},
 		trace.Attribute{Key: trace.Type, Value: string(a.kind.name)}, trace.Attribute{Key: trace.Incarnation, Value: target.String()},
 		trace.Attribute{Key: trace.Push, Value: string(push)})}
@@ -109,11 +109,11 @@ func (e *Enforcer) parent(j *journey) string {
 }
 
 // rode tells of the plugin's part.
-func (j *journey) rode(e *Enforcer, s *served, began time.Time, result plugin.PushResult) {
+func (j *journey) rode(e *Enforcer, s *served, startedAt time.Time, result plugin.PushResult) {
 	if j == nil {
 		return
 	}
-	j.Tell(trace.Step{Name: stepPlugin, Begin: began, End: e.Runtime.Now(), Failed: result.Ending != plugin.Pushed, About: []trace.Attribute{
+	j.Tell(trace.Step{Name: stepPlugin, Begin: startedAt, End: e.Runtime.Now(), Failed: result.Ending != plugin.Pushed, About: []trace.Attribute{
 		{Key: trace.Plugin, Value: s.name}, {Key: trace.Ending, Value: string(result.Ending)},
 	}})
 }
@@ -167,9 +167,9 @@ func (e *Enforcer) endsJourney(a *asset, outcome string, now time.Time) {
 
 // aboutPush is what log records of a push say.
 func (e *Enforcer) aboutPush(a *asset, id intent.PushID, j *journey) []any {
-	about := []any{"partition", e.Partition, "asset", a.id, "push", id}
+	attrs := []any{"partition", e.Partition, "asset", a.id, "push", id}
 	if j != nil {
-		about = append(about, "trace", j.id.String())
+		attrs = append(attrs, "trace", j.id.String())
 	}
-	return about
+	return attrs
 }

@@ -26,45 +26,45 @@ func formerOf(record store.Enforced) former {
 
 // leave remembers an asset that is not in intent any more. What an orphan
 // declared is looked for where it was enforced.
-func (e *Enforcer) leave(id intent.AssetID, with former) {
+func (e *Enforcer) leave(id intent.AssetID, record former) {
 	e.leaveNot(id)
-	e.left[id] = with
-	if !with.absent {
-		e.count(with.at, 1)
+	e.formerAssets[id] = record
+	if !record.absent {
+		e.count(record.at, 1)
 	}
 }
 
 // remember takes up again what an asset that left intent was enforced with.
 func (e *Enforcer) remember(a *asset) {
-	if with, left := e.left[a.id]; left {
+	if record, ok := e.formerAssets[a.id]; ok {
 		e.leaveNot(a.id)
-		a.setEnforced(with.at, with.effective, with.absent)
+		a.setEnforced(record.at, record.effective, record.absent)
 		e.relag(a, e.now())
 	}
 }
 
 // leaveNot forgets one that left intent.
 func (e *Enforcer) leaveNot(id intent.AssetID) {
-	if with, left := e.left[id]; left && !with.absent {
-		e.count(with.at, -1)
+	if record, ok := e.formerAssets[id]; ok && !record.absent {
+		e.count(record.at, -1)
 	}
-	delete(e.left, id)
+	delete(e.formerAssets, id)
 }
 
 // solveOrphan gathers the edges that an orphan declares to the asset. Nothing
 // removed it, so a commit that only drops it disarms none of them (S23). An
 // approval lets go those of capacity and version.
-func (e *Enforcer) solveOrphan(a *asset, id intent.AssetID, with former, facts *check.Facts) {
+func (e *Enforcer) solveOrphan(a *asset, id intent.AssetID, record former, facts *check.Facts) {
 	const state = "an orphan: it left intent, and nobody removed it; put it back, with a Turndown if it is to go, or disown it"
-	in := a.requirements.inward
-	refers := in.refers[with.effective]
+	inbound := a.requirements.inward
+	refers := inbound.refers[record.effective]
 	n := check.Neighbour{Asset: id, Loosened: true, State: state}
-	for _, edge := range in.edges[with.effective] {
+	for _, edge := range inbound.edges[record.effective] {
 		switch {
 		case edge.rule == intentpb.Dependency_RULE_CAPACITY:
 			s := check.Supply{Neighbour: n, Serves: edge.serves, Expects: edge.expects}
-			switch mine, known := a.requirements.standing.amount(edge.expects); {
-			case known:
+			switch mine, ok := a.requirements.standing.amount(edge.expects); {
+			case ok:
 				s.Own, s.Broken = mine.Amount, mine.err
 			case facts.Turndown == nil: // What goes ends to expect anything.
 				s.Broken = unknownAmount(a.id, edge.expects)
@@ -88,7 +88,7 @@ func (e *Enforcer) revisit(ctx context.Context, awaited iter.Seq[intent.AssetID]
 	const most = 100
 	var ids []intent.AssetID
 	for id := range awaited {
-		if with, left := e.left[id]; left && !with.absent {
+		if record, ok := e.formerAssets[id]; ok && !record.absent {
 			ids = append(ids, id)
 		}
 	}
@@ -108,7 +108,7 @@ func (e *Enforcer) revisit(ctx context.Context, awaited iter.Seq[intent.AssetID]
 		})
 		e.inbox.Put(func() {
 			for _, id := range ids {
-				if with, left := e.left[id]; left && !with.absent {
+				if record, ok := e.formerAssets[id]; ok && !record.absent {
 					e.leaveNot(id)
 					e.wakeWaiters(id, false)
 				}
@@ -121,8 +121,8 @@ func (e *Enforcer) revisit(ctx context.Context, awaited iter.Seq[intent.AssetID]
 func (e *Enforcer) record(ctx context.Context, id intent.AssetID) (store.Enforced, bool, error) {
 	// The text after which no other id comes before this one.
 	last := len(id) - 1
-	before := id[:last] + intent.AssetID(id[last]-1) + "\x7f"
-	records, err := e.Store.EnforcedPage(ctx, e.Partition, before, 1)
+	cursor := id[:last] + intent.AssetID(id[last]-1) + "\x7f"
+	records, err := e.Store.EnforcedPage(ctx, e.Partition, cursor, 1)
 	if err != nil || len(records) == 0 || records[0].Asset != id {
 		return store.Enforced{}, false, err
 	}

@@ -16,7 +16,7 @@ import (
 // line is a budget on pushes in flight as the enforcer counts it, and who
 // waits for a place. The store holds the budget itself; this spares asking.
 type line struct {
-	taken, limit int
+	used, limit int
 	// waiting by what they wait to push, and since when.
 	waiting loop.Queue[*asset]
 	// holders have the places. unhealthy is how many assets of the scope may be
@@ -37,8 +37,8 @@ type place struct {
 // placesOf lists what a push of an asset takes: of the partition, of its plugin,
 // of its type where the policy bounds it, and of its budgets.
 func (e *Enforcer) placesOf(a *asset) []place {
-	turn := func(key string, limit int, of string) place {
-		return place{key, limit, intent.WaitingOn{Kind: intent.WaitTurn, Reason: fmt.Sprintf("%d pushes are under way %s, the most at once", limit, of)}, false}
+	turn := func(key string, limit int, scope string) place {
+		return place{key, limit, intent.WaitingOn{Kind: intent.WaitTurn, Reason: fmt.Sprintf("%d pushes are under way %s, the most at once", limit, scope)}, false}
 	}
 	places := []place{
 		turn("", 2*e.Limits.Pushes, "in the partition"),
@@ -65,13 +65,13 @@ func (e *Enforcer) takePlaces(a *asset, places []place, now time.Time) (keys []s
 			e.lines[key] = l
 		}
 		l.limit = wanted.limit
-		room, known := l.limit, true
+		room, isKnown := l.limit, true
 		if wanted.budget {
 			var end time.Time
-			room, end, known = e.room(a, store.BudgetUse{Key: key, Limit: l.limit}, l, now)
+			room, end, isKnown = e.room(a, store.BudgetUse{Key: key, Limit: l.limit}, l, now)
 			uses, until = append(uses, store.BudgetUse{Key: key, Limit: room}), earlier(until, end)
 		}
-		if l.taken < room {
+		if l.used < room {
 			continue
 		}
 		if e.lining[a] == nil {
@@ -82,9 +82,9 @@ func (e *Enforcer) takePlaces(a *asset, places []place, now time.Time) (keys []s
 			l.waiting.Add(a, a.lined, a.urgency())
 		}
 		switch {
-		case !known:
+		case !isKnown:
 			w := e.wards[key]
-			w.told = append(w.told, a)
+			w.waiters = append(w.waiters, a)
 			reading := isRead(key)
 			return nil, nil, until, &reading
 		case room < l.limit:
@@ -93,7 +93,7 @@ func (e *Enforcer) takePlaces(a *asset, places []place, now time.Time) (keys []s
 		return nil, nil, until, &wanted.full
 	}
 	for _, wanted := range places {
-		e.lines[wanted.key].taken++
+		e.lines[wanted.key].used++
 		e.lines[wanted.key].holders[a] = true
 		keys = append(keys, wanted.key)
 	}
@@ -129,12 +129,12 @@ func (e *Enforcer) fullBeside(a *asset) (waiting []intent.WaitingOn) {
 }
 
 // fullOf says that a budget's pushes are in flight.
-func fullOf(of store.BudgetUse) intent.WaitingOn {
-	reason := fmt.Sprintf("%d of %d pushes in flight in scope %s", of.Limit, of.Limit, of.Key)
-	if of.Key == turndowns {
-		reason = fmt.Sprintf("%d of %d removals under way in the partition; checks.turndown.in_flight in its definition says how many at once", of.Limit, of.Limit)
+func fullOf(budget store.BudgetUse) intent.WaitingOn {
+	reason := fmt.Sprintf("%d of %d pushes in flight in scope %s", budget.Limit, budget.Limit, budget.Key)
+	if budget.Key == turndowns {
+		reason = fmt.Sprintf("%d of %d removals under way in the partition; checks.turndown.in_flight in its definition says how many at once", budget.Limit, budget.Limit)
 	}
-	return intent.WaitingOn{Kind: intent.WaitBudget, Scope: of.Key, Reason: reason}
+	return intent.WaitingOn{Kind: intent.WaitBudget, Scope: budget.Key, Reason: reason}
 }
 
 // urgency of a push: what intent asks for anew goes before what failed, and that
@@ -158,7 +158,7 @@ func (e *Enforcer) ailed(a *asset, key string, l *line) *intent.WaitingOn {
 	}
 	return &intent.WaitingOn{Kind: intent.WaitBudget, Unhealthy: true, Blockers: ill, Reason: fmt.Sprintf(
 		"unhealthy, or not known to be healthy, in scope %s: %d%s; pushes in flight there: %d; at most %d together, with this one. An asset that is unhealthy itself may be pushed all the same",
-		key, w.ailing(a, l), named, l.taken+len(e.holdBeside(key, a)), l.unhealthy)}
+		key, w.ailing(a, l), named, l.used+len(e.holdBeside(key, a)), l.unhealthy)}
 }
 
 func listed(ids []intent.AssetID) string {
@@ -180,8 +180,8 @@ func earlier(a, b time.Time) time.Time {
 // release gives an asset's places back.
 func (e *Enforcer) release(a *asset, keys []string) {
 	for _, key := range keys {
-		if l := e.lines[key]; l != nil && l.taken > 0 {
-			l.taken--
+		if l := e.lines[key]; l != nil && l.used > 0 {
+			l.used--
 			delete(l.holders, a)
 		}
 	}
@@ -209,7 +209,7 @@ func (e *Enforcer) usher(ctx context.Context) {
 		}
 		e.callUnhealthy(key, l)
 		crowded = crowded || l.waiting.Len() > 0
-		if l.taken == 0 && l.waiting.Len() == 0 {
+		if l.used == 0 && l.waiting.Len() == 0 {
 			delete(e.lines, key)
 		}
 	}

@@ -38,7 +38,7 @@ type glance struct {
 	suspect bool
 	// known: in sync, it needs no reading of its content, unless a neighbour
 	// wants to know how it stands.
-	known, wanted bool
+	contentKnown, wanted bool
 	// asksAfter: what is asked after its last push is to be looked up. unwell: it was not
 	// over when it was known last.
 	asksAfter, unwell bool
@@ -87,20 +87,20 @@ func (e *Enforcer) look(ctx context.Context, a *asset, priority loop.Priority, n
 		e.relag(a, now)
 	}
 	e.queueEnds(a, now)
-	if a.trouble != nil && len(e.left) > 0 {
+	if a.trouble != nil && len(e.formerAssets) > 0 {
 		e.revisit(ctx, slices.Values(a.awaits))
 	}
-	target, effective, pin, found := e.target(a, now)
+	target, effective, pin, exists := e.target(a, now)
 	switch {
 	case a.looking || a.recording || a.trouble != nil && a.admitting:
 		a.again = true
 	case a.open():
 		e.reportOpen(a, target, effective)
-	case !found && pin == nil:
+	case !exists && pin == nil:
 		e.forget(a)
 	case pin != nil && pin.Waits():
 		e.wait(a, target, effective, intent.WaitingOn{Kind: intent.WaitNotSelected, Owner: pin.Holder.Name, Reason: fmt.Sprintf("the rollout %s has not let it go on yet; lehr rollout status %[1]s says what it waits for", pin.Rollout())})
-	case !found:
+	case !exists:
 		e.wait(a, target, effective, intent.WaitingOn{Kind: intent.WaitTarget, Reason: fmt.Sprintf("the pin asks for %s, which does not have the asset; unpin it", target)})
 	case a.kind.served == nil && a.enforced > 0:
 		e.wait(a, target, effective, intent.WaitingOn{Kind: intent.WaitPluginMissing, Reason: fmt.Sprintf("it was enforced before, and no plugin is bound to %s any more; bind one under \"plugins\" in the partition's definition", a.kind.name)})
@@ -110,7 +110,7 @@ func (e *Enforcer) look(ctx context.Context, a *asset, priority loop.Priority, n
 	case e.modeNow(a) == check.Off:
 		e.forgetAfter(a)
 		a.unwell = false
-		e.tells(a, healthUntold, now)
+		e.setHealth(a, healthUntold, now)
 		e.report(a, intent.Report{State: intent.StateOff, Target: target, Effective: effective})
 	case a.kind.served.until.After(now):
 		e.wait(a, target, effective, intent.WaitingOn{Kind: intent.WaitPlugin, Reason: a.kind.served.reason, Until: a.kind.served.until})
@@ -230,7 +230,7 @@ func (g *glance) isOther() bool { return g.suspect || g.priority != loop.Fresh }
 // kept for what is fresh: it never waits for sweeps that take long.
 func (s *served) turn(places int, now time.Time) (loop.Priority, bool) {
 	priority, ready := s.ready.Turn(now)
-	if ready && priority != loop.Fresh && places > 1 && s.others >= places-1 {
+	if ready && priority != loop.Fresh && places > 1 && s.otherBatches >= places-1 {
 		return loop.Fresh, s.ready.Has(loop.Fresh)
 	}
 	return priority, ready
@@ -242,8 +242,8 @@ func (e *Enforcer) glance(s *served, a *asset, priority loop.Priority, now time.
 	if e.assets[a.id] != a {
 		return nil
 	}
-	target, effective, _, found := e.target(a, now)
-	if !found || a.kind.served != s || a.open() || a.looking || a.recording || a.trouble != nil && a.admitting || a.madeWay(now) {
+	target, effective, _, exists := e.target(a, now)
+	if !exists || a.kind.served != s || a.open() || a.looking || a.recording || a.trouble != nil && a.admitting || a.madeWay(now) {
 		e.queue.Add(a, now, priority)
 		return nil
 	}
@@ -263,32 +263,32 @@ func (e *Enforcer) glance(s *served, a *asset, priority loop.Priority, now time.
 func (e *Enforcer) startDiff(ctx context.Context, s *served, target intent.IncarnationID, batch []*glance) {
 	s.inFlight++
 	if batch[0].isOther() {
-		s.others++
+		s.otherBatches++
 	}
-	began := e.Runtime.Now()
-	_, down := s.plugin.Describe()
+	startedAt := e.Runtime.Now()
+	_, downErr := s.plugin.Describe()
 	ids := make([]intent.AssetID, len(batch))
 	var way *trail
 	if e.Trace != nil {
-		way = &trail{chosen: began}
+		way = &trail{chosenAt: startedAt}
 	}
 	for i, g := range batch {
 		a := g.asset
 		g.trail = way
 		a.looking = true
-		g.wanted, g.reached = e.wanted[a], down == nil
-		g.known = a.known(g.effective)
+		g.wanted, g.reached = e.wanted[a], downErr == nil
+		g.contentKnown = a.isContentKnown(g.effective)
 		g.asksAfter, g.unwell = !a.afterKnown && e.view.policy.asksAfter(), a.unwell
 		ids[i] = a.id
 	}
 	e.Runtime.Go("diff", func() {
 		e.Runtime.Point("diff")
-		asked := e.Runtime.Now()
+		askedAt := e.Runtime.Now()
 		differences, err := e.diff(ctx, s, target, ids)
-		answered := e.Runtime.Now()
-		s.measure.Diffs.Took(answered.Sub(asked))
+		answeredAt := e.Runtime.Now()
+		s.measure.Diffs.Took(answeredAt.Sub(askedAt))
 		if way != nil {
-			way.asked, way.answered = asked, answered
+			way.askedAt, way.answeredAt = askedAt, answeredAt
 		}
 		s.measure.Batches.Size(len(ids))
 		byAsset := make(map[intent.AssetID]intent.Difference, len(differences))
@@ -303,7 +303,7 @@ func (e *Enforcer) startDiff(ctx context.Context, s *served, target intent.Incar
 			}
 		}
 		e.inbox.Put(func() {
-			s.pace.took(e.now().Sub(began), e.now())
+			s.pace.observe(e.now().Sub(startedAt), e.now())
 			e.looked(ctx, s, batch, err)
 		})
 	})
@@ -313,37 +313,37 @@ func (e *Enforcer) startDiff(ctx context.Context, s *served, target intent.Incar
 // Turndown before anything is pushed or recorded, what a push asks for, and
 // how the asset stands.
 func (e *Enforcer) readContent(ctx context.Context, g *glance) {
-	if g.difference.Outcome == intent.Unknown || g.difference.Outcome == intent.InSync && g.known && !g.wanted && !g.asksAfter {
+	if g.difference.Outcome == intent.Unknown || g.difference.Outcome == intent.InSync && g.contentKnown && !g.wanted && !g.asksAfter {
 		return
 	}
-	var of contents
-	if of, g.err = e.read.contents(ctx, g); g.err != nil {
+	var loaded contents
+	if loaded, g.err = e.read.contents(ctx, g); g.err != nil {
 		return
 	}
 	g.read = true
-	if g.mode, g.err = modeIn(of.target); g.err == nil && of.head != nil {
-		var there check.Mode
-		if there, g.err = modeIn(*of.head); there != "" {
-			g.mode = stricter(g.mode, there)
+	if g.mode, g.err = modeIn(loaded.target); g.err == nil && loaded.head != nil {
+		var headMode check.Mode
+		if headMode, g.err = modeIn(*loaded.head); headMode != "" {
+			g.mode = stricter(g.mode, headMode)
 		}
 	}
 	if g.err != nil {
 		return
 	}
-	if g.turndown, g.err = schema.Addon(of.target, &intentpb.Turndown{}); g.err != nil {
+	if g.turndown, g.err = schema.Addon(loaded.target, &intentpb.Turndown{}); g.err != nil {
 		return
 	}
 	switch {
 	case g.difference.Outcome == intent.Differs:
-		g.requirements = e.read.requirements(ctx, g, of)
+		g.requirements = e.read.requirements(ctx, g, loaded)
 		g.standing = g.requirements.standing
 		if g.trail != nil {
 			g.cause = e.read.cause(ctx, g)
 		}
 	case g.wanted:
-		g.standing, g.err = e.read.stand(ctx, of.target, nil, g.difference)
+		g.standing, g.err = e.read.stand(ctx, loaded.target, nil, g.difference)
 	}
 	if g.err == nil && g.asksAfter && g.difference.Outcome == intent.InSync {
-		g.watches, g.err = e.read.aftermath(ctx, g, of.target)
+		g.watches, g.err = e.read.aftermath(ctx, g, loaded.target)
 	}
 }

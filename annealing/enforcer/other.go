@@ -17,46 +17,46 @@ func (r *reader) other(ctx context.Context, id intent.PartitionID, g *glance) ch
 	const shared = 5 * time.Second
 	now := g.difference.At
 	r.mu.Lock()
-	known := r.others[id]
+	cached := r.partitions[id]
 	r.mu.Unlock()
-	if age := now.Sub(known.At); !known.At.IsZero() && age >= 0 && age < shared {
-		return known
+	if age := now.Sub(cached.At); !cached.At.IsZero() && age >= 0 && age < shared {
+		return cached
 	}
-	found, err := r.lookOver(ctx, id, g.target.Partition, now)
-	found.At = now
+	tally, err := r.lookOver(ctx, id, g.target.Partition, now)
+	tally.At = now
 	if err != nil {
 		return check.Other{At: now, Err: err}
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.others[id] = found
-	return found
+	r.partitions[id] = tally
+	return tally
 }
 
 // lookOver counts what another partition's reports say. What its incarnations
 // changed and nobody has looked at since is not in sync, whatever was reported
 // before.
-func (r *reader) lookOver(ctx context.Context, id, asks intent.PartitionID, now time.Time) (found check.Other, err error) {
-	if id == asks {
-		return found, fmt.Errorf("%s is this partition itself", id)
+func (r *reader) lookOver(ctx context.Context, id, asker intent.PartitionID, now time.Time) (tally check.Other, err error) {
+	if id == asker {
+		return tally, fmt.Errorf("%s is this partition itself", id)
 	}
 	partition, err := r.store.Partition(ctx, id)
 	if fault.Is(err, fault.NotFound) {
-		return found, fmt.Errorf("there is no partition %s on this server", id)
+		return tally, fmt.Errorf("there is no partition %s on this server", id)
 	}
 	if err != nil {
-		return found, err
+		return tally, err
 	}
-	found.Stopped = partition.Stop != nil
+	tally.Stopped = partition.Stop != nil
 	if partition.Head.IsZero() {
-		return found, nil
+		return tally, nil
 	}
 	policy, err := r.policy(ctx, partition.Head)
 	if err != nil {
-		return found, err
+		return tally, err
 	}
 	for _, c := range policy.GetChecks() {
-		found.Back = found.Back || c.GetPartition().GetId() == string(asks)
+		tally.Back = tally.Back || c.GetPartition().GetId() == string(asker)
 	}
 	served := map[intent.TypeName]bool{}
 	for _, binding := range policy.GetPlugins() {
@@ -65,15 +65,15 @@ func (r *reader) lookOver(ctx context.Context, id, asks intent.PartitionID, now 
 	// Before the counts: of what is looked at meanwhile rather too little is counted.
 	stale, unseen, err := r.overlooked(ctx, partition.Head, served, now)
 	if err != nil {
-		return found, err
+		return tally, err
 	}
 	counts, err := r.store.CountReports(ctx, id)
 	if err != nil {
-		return found, err
+		return tally, err
 	}
-	found.InSync = counts[intent.StateInSync] - stale
-	found.Of = counts[intent.StateInSync] + counts[intent.StateWaiting] + counts[intent.StatePushing] + unseen
-	return found, nil
+	tally.InSync = counts[intent.StateInSync] - stale
+	tally.Total = counts[intent.StateInSync] + counts[intent.StateWaiting] + counts[intent.StatePushing] + unseen
+	return tally, nil
 }
 
 // mostHeads are how many incarnations are gone back for what nobody has looked
@@ -86,11 +86,11 @@ const mostHeads = 100
 func (r *reader) overlooked(ctx context.Context, head intent.IncarnationID, served map[intent.TypeName]bool, now time.Time) (stale, unseen int, err error) {
 	const learnt = time.Minute // By then its enforcer knows of it.
 	r.mu.Lock()
-	until := r.lookedAt[head.Partition]
+	lookedAt := r.lookedAt[head.Partition]
 	r.mu.Unlock()
-	known := map[intent.AssetID]bool{}
+	visited := map[intent.AssetID]bool{}
 	published := time.Time{}
-	for id, n := head, 0; id.Sequence > until && n < mostHeads; n++ {
+	for id, n := head, 0; id.Sequence > lookedAt && n < mostHeads; n++ {
 		incarnation, err := r.incarnation(ctx, id)
 		if fault.Is(err, fault.NotFound) {
 			break // It was collected, long ago.
@@ -102,10 +102,10 @@ func (r *reader) overlooked(ctx context.Context, head intent.IncarnationID, serv
 			published = incarnation.Created
 		}
 		err = r.changes(ctx, incarnation, func(change store.Change) error {
-			if known[change.Asset] {
+			if visited[change.Asset] {
 				return nil // A newer one changed it again.
 			}
-			known[change.Asset] = true
+			visited[change.Asset] = true
 			if change.After == nil || !served[change.After.Type] {
 				return nil
 			}
@@ -130,21 +130,21 @@ func (r *reader) overlooked(ctx context.Context, head intent.IncarnationID, serv
 	if stale+unseen == 0 && now.Sub(published) > learnt {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.lookedAt[head.Partition] = max(until, head.Sequence)
+		r.lookedAt[head.Partition] = max(lookedAt, head.Sequence)
 	}
 	return stale, unseen, nil
 }
 
 // changes walks over what an incarnation changed.
-func (r *reader) changes(ctx context.Context, in intent.Incarnation, each func(store.Change) error) error {
-	for after := (intent.AssetID)(""); ; {
-		page, err := r.store.Changes(ctx, in.Parent, in.ID, after, pageSize)
+func (r *reader) changes(ctx context.Context, incarnation intent.Incarnation, visit func(store.Change) error) error {
+	for cursor := (intent.AssetID)(""); ; {
+		page, err := r.store.Changes(ctx, incarnation.Parent, incarnation.ID, cursor, pageSize)
 		if err != nil {
 			return err
 		}
 		for _, change := range page {
-			after = change.Asset
-			if err := each(change); err != nil {
+			cursor = change.Asset
+			if err := visit(change); err != nil {
 				return err
 			}
 		}

@@ -24,9 +24,9 @@ const (
 	mostAnswered = 16 << 20
 )
 
-// outside are the questions that checks ask, and what was answered. Each is
+// inquiries are the questions that checks ask, and what was answered. Each is
 // asked once for all assets, and again while one that differs asks it.
-type outside struct {
+type inquiries struct {
 	questions map[check.Question]*question
 	answers   map[check.Question]check.Answer
 	desks     map[answerer]*desk
@@ -57,8 +57,8 @@ type question struct {
 	at intent.IncarnationID
 }
 
-func newOutside() outside {
-	return outside{questions: map[check.Question]*question{}, answers: map[check.Question]check.Answer{}, desks: map[answerer]*desk{}}
+func newOutside() inquiries {
+	return inquiries{questions: map[check.Question]*question{}, answers: map[check.Question]check.Answer{}, desks: map[answerer]*desk{}}
 }
 
 func newDesk() *desk {
@@ -78,16 +78,16 @@ func nobody(context.Context, check.Question) (check.Answer, error) {
 
 // question is one that is asked from a time on, of an asset at an incarnation; nil:
 // there are too many.
-func (e *Enforcer) question(asked check.Question, at intent.IncarnationID, from time.Time) *question {
-	q := e.outside.questions[asked]
-	if q == nil && len(e.outside.questions) >= mostQuestions {
-		e.outside.crowded = true
+func (e *Enforcer) question(checkQuestion check.Question, at intent.IncarnationID, startsAt time.Time) *question {
+	q := e.inquiries.questions[checkQuestion]
+	if q == nil && len(e.inquiries.questions) >= mostQuestions {
+		e.inquiries.crowded = true
 		return nil
 	}
 	if q == nil {
-		q = &question{Question: asked, waiters: map[*asset]bool{}, guards: map[*guard]bool{}}
-		e.outside.questions[asked] = q
-		e.addDue(q, from, loop.Fresh)
+		q = &question{Question: checkQuestion, waiters: map[*asset]bool{}, guards: map[*guard]bool{}}
+		e.inquiries.questions[checkQuestion] = q
+		e.addDue(q, startsAt, loop.Fresh)
 	}
 	q.at = at
 	return q
@@ -95,10 +95,10 @@ func (e *Enforcer) question(asked check.Question, at intent.IncarnationID, from 
 
 // addDue has a question asked at a time.
 func (e *Enforcer) addDue(q *question, at time.Time, priority loop.Priority) {
-	d := e.outside.desks[q.answerer()]
+	d := e.inquiries.desks[q.answerer()]
 	if d == nil {
 		d = newDesk()
-		e.outside.desks[q.answerer()] = d
+		e.inquiries.desks[q.answerer()] = d
 	}
 	d.due.Add(q, at, priority)
 }
@@ -107,10 +107,10 @@ func (e *Enforcer) addDue(q *question, at time.Time, priority loop.Priority) {
 // changes what it waits for.
 func (e *Enforcer) ask(a *asset, now time.Time) {
 	for _, c := range a.requirements.checks {
-		for _, asked := range c.Asks(a.requirements.own[c.Configured], a.stopped) {
-			if q := e.question(asked, a.difference.Incarnation, now); q != nil {
+		for _, checkQuestion := range c.Questions(a.requirements.own[c.Configured], a.stopped) {
+			if q := e.question(checkQuestion, a.difference.Incarnation, now); q != nil {
 				q.waiters[a] = true
-				a.asks = append(a.asks, q)
+				a.questions = append(a.questions, q)
 			}
 		}
 	}
@@ -118,44 +118,44 @@ func (e *Enforcer) ask(a *asset, now time.Time) {
 
 // leaveQuestions takes an asset out of those that wait for answers.
 func (a *asset) leaveQuestions() {
-	for _, q := range a.asks {
+	for _, q := range a.questions {
 		delete(q.waiters, a)
 	}
-	a.asks = nil
+	a.questions = nil
 }
 
 // outsideFacts are what the checks that ask outside judge by.
 func (e *Enforcer) outsideFacts(a *asset, now time.Time) check.Facts {
 	r := a.requirements
-	return check.Facts{Now: now, Asset: a.id, Plan: a.difference.Plan, Checks: r.checks, Answers: e.outside.answers, Own: r.own, Stopped: a.stopped}
+	return check.Facts{Now: now, Asset: a.id, Plan: a.difference.Plan, Checks: r.checks, Answers: e.inquiries.answers, Own: r.own, Stopped: a.stopped}
 }
 
 // inquire asks what is due, and forgets what nobody waits for.
 func (e *Enforcer) inquire(ctx context.Context) {
 	now := e.now()
 	for _, at := range e.answerers() {
-		d := e.outside.desks[at]
+		d := e.inquiries.desks[at]
 		for d.asking < mostAsking {
 			q, _, due := d.due.Pop(now)
 			if !due {
 				break
 			}
 			if e.isIdle(q) {
-				delete(e.outside.questions, q.Question)
-				delete(e.outside.answers, q.Question)
+				delete(e.inquiries.questions, q.Question)
+				delete(e.inquiries.answers, q.Question)
 				continue
 			}
 			d.asking++
-			asked := q.Question
-			asked.Incarnation = q.at
+			checkQuestion := q.Question
+			checkQuestion.Incarnation = q.at
 			e.Runtime.Go("ask outside", func() {
 				e.Runtime.Point("ask outside")
-				answer, err := e.Outside(ctx, asked)
+				answer, err := e.Outside(ctx, checkQuestion)
 				e.inbox.Put(func() { e.replied(q, answer, err, now) })
 			})
 		}
 		if d.asking == 0 && d.due.Len() == 0 {
-			delete(e.outside.desks, at)
+			delete(e.inquiries.desks, at)
 		}
 	}
 }
@@ -168,27 +168,27 @@ func (e *Enforcer) isIdle(q *question) bool {
 		return false
 	case len(q.waiters) == 0:
 		return true
-	case !e.outside.crowded:
+	case !e.inquiries.crowded:
 		return false
 	}
-	if _, answered := e.outside.answers[q.Question]; !answered {
+	if _, answered := e.inquiries.answers[q.Question]; !answered {
 		return false
 	}
-	e.outside.crowded = false
+	e.inquiries.crowded = false
 	return true
 }
 
 // answerers of whom something is asked, in an order.
 func (e *Enforcer) answerers() []answerer {
-	return slices.SortedFunc(maps.Keys(e.outside.desks), func(a, b answerer) int {
+	return slices.SortedFunc(maps.Keys(e.inquiries.desks), func(a, b answerer) int {
 		return cmp.Or(cmp.Compare(a.source, b.source), cmp.Compare(a.place, b.place))
 	})
 }
 
 // replied takes up an answer. A failure leaves what was answered before, which
 // counts until it is too old; unless it may not be asked so any more.
-func (e *Enforcer) replied(q *question, answer check.Answer, err error, asked time.Time) {
-	e.outside.desks[q.answerer()].asking--
+func (e *Enforcer) replied(q *question, answer check.Answer, err error, askedAt time.Time) {
+	e.inquiries.desks[q.answerer()].asking--
 	now := e.now()
 	if err == nil && e.answeredBytes(q.Question)+answer.Bytes > mostAnswered {
 		err = fault.New(fault.Unavailable, "the answers to all checks of the partition take more than %d MB; make the queries give less, by aggregation", mostAnswered>>20)
@@ -198,25 +198,25 @@ func (e *Enforcer) replied(q *question, answer check.Answer, err error, asked ti
 		q.failures++
 		pace := loop.Backoff{First: time.Second, Most: time.Minute}
 		pause = pace.After(q.failures)
-		kept := e.outside.answers[q.Question]
-		if kept.Failed = err; q.Misasked(err) {
-			kept.At = time.Time{}
+		previous := e.inquiries.answers[q.Question]
+		if previous.Failed = err; q.Misasked(err) {
+			previous.At = time.Time{}
 		}
-		answer = kept
+		answer = previous
 	} else {
 		answer = answer.Indexed()
-		q.failures, answer.At = 0, asked
-		if answer.Said != nil && answer.Said.Until.After(now) {
-			pause = min(pause, answer.Said.Until.Sub(now))
+		q.failures, answer.At = 0, askedAt
+		if answer.Reply != nil && answer.Reply.Until.After(now) {
+			pause = min(pause, answer.Reply.Until.Sub(now))
 		}
 	}
-	if asked.After(now) { // The clock was set back meanwhile.
+	if askedAt.After(now) { // The clock was set back meanwhile.
 		pause = 0
 	}
-	e.outside.answers[q.Question] = answer
+	e.inquiries.answers[q.Question] = answer
 	e.addDue(q, now.Add(loop.Jitter(pause, q.key(), q.failures)), loop.Sweep)
 	for g := range q.guards {
-		g.told(q.Question, answer)
+		g.takeAnswer(q.Question, answer)
 	}
 	for a := range q.waiters {
 		if e.turned(a, q, now) {
@@ -228,15 +228,15 @@ func (e *Enforcer) replied(q *question, answer check.Answer, err error, asked ti
 // turned reports whether an answer changes what an asset waits for, or how well it
 // counts after its push.
 func (e *Enforcer) turned(a *asset, q *question, now time.Time) bool {
-	if a.after.asks(q) {
-		return a.after.turned(e, a, now)
+	if a.aftermath.hasQuestion(q) {
+		return a.aftermath.turned(e, a, now)
 	}
 	return a.trouble != nil && !slices.Equal(a.sides, check.Sides(e.outsideFacts(a, now)))
 }
 
 // answeredBytes counts the bytes of all answers but the one to a question.
 func (e *Enforcer) answeredBytes(but check.Question) (bytes int) {
-	for q, answer := range e.outside.answers {
+	for q, answer := range e.inquiries.answers {
 		if q != but {
 			bytes += answer.Bytes
 		}
@@ -246,8 +246,8 @@ func (e *Enforcer) answeredBytes(but check.Question) (bytes int) {
 
 // askAnew asks all questions at once, as after the clock was set.
 func (e *Enforcer) askAnew(now time.Time) {
-	for _, q := range e.outside.questions {
-		if d := e.outside.desks[q.answerer()]; d.due.Due(q) != (time.Time{}) {
+	for _, q := range e.inquiries.questions {
+		if d := e.inquiries.desks[q.answerer()]; d.due.Due(q) != (time.Time{}) {
 			d.due.Add(q, now, loop.Fresh)
 		}
 	}
@@ -257,7 +257,7 @@ func (e *Enforcer) askAnew(now time.Time) {
 func (e *Enforcer) untilDue() time.Duration {
 	now := e.now()
 	pause := e.queue.Next(now)
-	for _, d := range e.outside.desks {
+	for _, d := range e.inquiries.desks {
 		if d.asking == mostAsking {
 			continue
 		}

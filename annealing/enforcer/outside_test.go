@@ -99,8 +99,8 @@ func TestAPushWaitsForMonitoring(t *testing.T) {
 			t.Errorf("it was asked %d times more with nobody waiting", m.count()-asked)
 		}
 		w.owned(func(e *Enforcer) {
-			if len(e.outside.questions)+len(e.outside.answers) > 0 {
-				t.Errorf("%d questions are remembered", len(e.outside.questions))
+			if len(e.inquiries.questions)+len(e.inquiries.answers) > 0 {
+				t.Errorf("%d questions are remembered", len(e.inquiries.questions))
 			}
 		})
 	})

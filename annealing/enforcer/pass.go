@@ -17,13 +17,13 @@ import (
 // call and waits for nothing.
 func (e *Enforcer) pass(a *asset, now time.Time) {
 	e.leaveWaiters(a)
-	e.asked = false
+	e.askedNeighbour = false
 	e.judging(a)
 	e.reconsider(a)
 	e.ask(a, now)
 	facts := e.facts(a, now)
 	a.sides = check.Sides(facts)
-	a.consent, a.overrides = said(facts)
+	a.consent, a.overrides = reportedConsent(facts)
 	decision := check.Decide(facts)
 	a.passedOver = decision.PassedOver()
 	if a.ends, a.passed = decision.Ends(), decision.Passed(); !e.calls(a, facts) {
@@ -40,9 +40,9 @@ func (e *Enforcer) pass(a *asset, now time.Time) {
 	e.await(a, facts)
 	// While a neighbour is only looked at anew, what was told stands: the
 	// answer leads to the next pass. So what is at rest writes nothing (L10).
-	if !e.asked || a.told != a.difference.Effective {
+	if !e.askedNeighbour || a.reportedContent != a.difference.Effective {
 		e.wait(a, a.difference.Incarnation, a.difference.Effective, slices.Concat(decision.Waiting(), full, e.wouldWait(a, now))...)
-		a.told = a.difference.Effective
+		a.reportedContent = a.difference.Effective
 	}
 	e.again(a, now)
 }
@@ -61,7 +61,7 @@ func (e *Enforcer) facts(a *asset, now time.Time) check.Facts {
 		Marked:    a.requirements.marked,
 		Retry:     a.retry,
 	}
-	if hold, held := e.view.holds[a.id]; held {
+	if hold, ok := e.view.holds[a.id]; ok {
 		facts.Hold = &hold
 	}
 	e.consent(a, &facts)
@@ -80,15 +80,15 @@ func (e *Enforcer) consent(a *asset, facts *check.Facts) {
 	facts.Rejections = e.view.rejections[plan]
 	facts.Overrides, facts.Allowed = e.view.overrides[content], a.requirements.overridable
 	facts.Checks, facts.Content, facts.Origin = a.requirements.checks, a.requirements.content, a.requirements.origin
-	facts.Back = a.requirements.back
-	facts.Windows, facts.Others = e.windowsOf(a), a.requirements.others
-	facts.Answers, facts.Own, facts.Stopped = e.outside.answers, a.requirements.own, a.stopped
+	facts.Back = a.requirements.isRollback
+	facts.Windows, facts.Others = e.windowsOf(a), a.requirements.partitions
+	facts.Answers, facts.Own, facts.Stopped = e.inquiries.answers, a.requirements.own, a.stopped
 	facts.Origin.Incarnation, facts.Health = a.difference.Incarnation, a.difference.Health
 }
 
-// said is what a report tells of it: who consents, where consent is asked for
+// reportedConsent is what a report tells of it: who consents, where consent is asked for
 // or was given, and which overrides count.
-func said(facts check.Facts) (*intent.Consent, []intent.Override) {
+func reportedConsent(facts check.Facts) (*intent.Consent, []intent.Override) {
 	var overrides []intent.Override
 	for _, o := range facts.Overrides {
 		if o.InForce(facts.Now) && check.CheckOverride(o.Check, facts.Allowed) == nil {
@@ -106,13 +106,13 @@ func said(facts check.Facts) (*intent.Consent, []intent.Override) {
 // long ago, by a clock that was not set back since, and with what is its
 // target now.
 func (e *Enforcer) fresh(a *asset, now time.Time) bool {
-	age := now.Sub(time.Unix(0, a.seen))
-	return a.seen != 0 && age >= 0 && age < e.holdOf(a) && a.pinned == e.pinnedNow(a, now)
+	age := now.Sub(time.Unix(0, a.seenAt))
+	return a.seenAt != 0 && age >= 0 && age < e.holdOf(a) && a.pinned == e.pinnedNow(a, now)
 }
 
 // inSync records that production is as intent says.
 func (e *Enforcer) inSync(a *asset, g *glance, now time.Time) {
-	a.seen = e.lasting(g.difference.At, now).UnixNano()
+	a.seenAt = e.lasting(g.difference.At, now).UnixNano()
 	e.soothe(a, now)
 	e.wakeWaiters(a.id, false)
 	absent := e.turnsDown(a)
@@ -137,7 +137,7 @@ func (e *Enforcer) inSync(a *asset, g *glance, now time.Time) {
 // means that something else changed production; when that goes on, the
 // repairs slow down and the report names the fields (L10).
 func (e *Enforcer) differs(a *asset, g *glance) {
-	drifted := a.seen != 0
+	drifted := a.seenAt != 0
 	t := e.trouble(a)
 	t.share, t.broken, t.apart = 0, 0, time.Time{}
 	plan := g.difference.Plan.Digest()
@@ -147,12 +147,12 @@ func (e *Enforcer) differs(a *asset, g *glance) {
 	if t.plan != plan || t.difference.Outcome != intent.Differs {
 		a.calm = 0
 	}
-	e.learnWindows(g.requirements.ended)
-	g.requirements.ended = nil // Of that time: another look is not to learn it again.
+	e.learnWindows(g.requirements.endedPushes)
+	g.requirements.endedPushes = nil // Of that time: another look is not to learn it again.
 	t.difference, t.plan, t.requirements = g.difference, plan, g.requirements
 	t.tracks(g)
 	if drifted {
-		a.seen = 0
+		a.seenAt = 0
 		e.drifted(a, g.difference)
 	}
 }

@@ -41,7 +41,7 @@ func (s *sentry) ask(ctx context.Context, q check.Question) (check.Answer, error
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	said := &check.Said{Until: s.until}
+	said := &check.Reply{Until: s.until}
 	for phase, reason := range s.blocks {
 		if strings.Contains(q.Text, `"phase":"`+phase) {
 			said.Blocks, said.Reason = true, reason
@@ -52,7 +52,7 @@ func (s *sentry) ask(ctx context.Context, q check.Question) (check.Answer, error
 			return check.Answer{}, err
 		}
 	}
-	return check.Answer{Said: said}, nil
+	return check.Answer{Reply: said}, nil
 }
 
 func (s *sentry) says(phase, no string) {
@@ -740,7 +740,7 @@ func TestOneProtectionThatHangsDelaysNoOther(t *testing.T) {
 					<-ctx.Done()
 					return check.Answer{}, ctx.Err()
 				}
-				return check.Answer{Said: &check.Said{}}, nil
+				return check.Answer{Reply: &check.Reply{}}, nil
 			}
 		})
 		other := thing{id: "other", word: "v1"}

@@ -29,12 +29,12 @@ func (e *Enforcer) startPush(ctx context.Context, g admission, keys []string) {
 	a.push.journey = j
 	now := e.now()
 	e.forgetAfter(a)
-	a.unwell = g.after
+	a.unwell = g.asksAfter
 	e.unsettles(a, g.Effective, now)
 	e.Measure.Pushes.Open(string(g.Push), g.At, false)
 	guard := e.startGuard(g, now)
 	a.push.guard, a.stopped = guard, nil
-	a.tried, a.told = g.Effective, intent.Digest{}
+	a.tried, a.reportedContent = g.Effective, intent.Digest{}
 	delete(e.standings, a)
 	e.reportOpen(a, g.Target, g.Effective)
 	order := plugin.Push{
@@ -54,10 +54,10 @@ func (e *Enforcer) startPush(ctx context.Context, g admission, keys []string) {
 	pusher := g.served.plugin
 	e.Runtime.Go("push", func() {
 		e.Runtime.Point("push")
-		began := e.Runtime.Now()
+		startedAt := e.Runtime.Now()
 		result := e.carryOut(ctx, pusher, order, g.At)
 		e.Runtime.Point("pushed")
-		j.rode(e, g.served, began, result)
+		j.rode(e, g.served, startedAt, result)
 		e.inbox.Put(func() { e.pushed(ctx, a, g.served, g.Push, result) })
 	})
 }
@@ -71,8 +71,8 @@ func (e *Enforcer) carryOut(ctx context.Context, pusher plugin.Plugin, order plu
 	order.Checked = now
 	// By both clocks: one does not count suspension, the other may be set. If
 	// that was set back nobody knows how long ago it was.
-	age, shown := now.Sub(admitted), now.Round(0).Sub(admitted.Round(0))
-	if age > fresh || shown > fresh || shown < 0 {
+	age, wallAge := now.Sub(admitted), now.Round(0).Sub(admitted.Round(0))
+	if age > fresh || wallAge > fresh || wallAge < 0 {
 		if err := order.Permit(ctx, order.Base); err != nil {
 			return plugin.PushResult{Ending: plugin.Stopped, Reason: "not begun: " + err.Error()}
 		}
@@ -103,17 +103,17 @@ const staleUses = ". The approval that it used stays used: that nothing happened
 
 // pushed takes up how a push ended. One in doubt stays open until it can no
 // longer be running.
-func (e *Enforcer) pushed(ctx context.Context, a *asset, by *served, id intent.PushID, result plugin.PushResult) {
+func (e *Enforcer) pushed(ctx context.Context, a *asset, s *served, id intent.PushID, result plugin.PushResult) {
 	if result.Ending == plugin.Failed || result.Ending == plugin.InDoubt {
-		e.failedPush(by, e.now())
+		e.failedPush(s, e.now())
 	}
 	if result.Ending == plugin.InDoubt {
-		a.push.doubt, a.push.lost = true, result.Reason
+		a.push.doubt, a.push.lostReason = true, result.Reason
 		e.Measure.Pushes.Open(string(id), a.push.admitted, true)
 		e.reportOpen(a, a.push.target, a.difference.Effective)
 		e.settle(ctx, a, result.Gone)
 	}
-	result = a.push.guard.ended(result)
+	result = a.push.guard.adjustResult(result)
 	if result.Ending == plugin.Stale && a.push.approved {
 		result.Reason = strings.TrimSuffix(result.Reason, ".") + staleUses
 	}
@@ -169,15 +169,15 @@ func (e *Enforcer) closed(ctx context.Context, group []closing, err error) {
 			e.Measure.Pushes.End(string(c.Push), c.Ending, now)
 			e.landed(c.asset, push, c, now)
 			e.Log.Debug("a push ended", append(e.aboutPush(c.asset, c.Push, push.journey), "ending", c.Ending)...)
-			e.ended(c.asset, c, push)
+			e.finishPush(c.asset, c, push)
 		}
 	}
 	e.usher(ctx)
 }
 
-// ended draws the lesson from a push and looks at production again: a push is
+// finishPush draws the lesson from a push and looks at production again: a push is
 // believed only after the next diff.
-func (e *Enforcer) ended(a *asset, c closing, push *push) {
+func (e *Enforcer) finishPush(a *asset, c closing, push *push) {
 	t, now := a.trouble, e.now()
 	t.note = fmt.Sprintf("push %s %s", c.Push, c.Ending)
 	if c.Reason != "" {
@@ -185,7 +185,7 @@ func (e *Enforcer) ended(a *asset, c closing, push *push) {
 	}
 	pushed := t.difference.Plan
 	t.difference, a.calm = intent.Difference{}, 0
-	e.learn(a, push.effective, c.result, cmp.Or(push.lost, c.Reason), pushed, now)
+	e.learn(a, push.effective, c.result, cmp.Or(push.lostReason, c.Reason), pushed, now)
 	if a.effective.IsZero() && len(e.view.pins[a.id]) == 0 {
 		e.forget(a)
 		return

@@ -326,12 +326,12 @@ func TestOneAssetThatManyWaitFor(t *testing.T) {
 func TestAFactFromTheFutureIsNone(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	e := New(Options{Limits: DefaultLimits(), Runtime: loop.Real()})
-	db := &asset{id: "db", kind: &kind{served: &served{}}, seen: now.Add(time.Hour).UnixNano()}
+	db := &asset{id: "db", kind: &kind{served: &served{}}, seenAt: now.Add(time.Hour).UnixNano()}
 	e.assets["db"] = db
 	if n := e.ordered("db", false, now); n.Known {
 		t.Error("after the clock was set back, an old fact holds for an hour")
 	}
-	db.seen = now.Add(-time.Second).UnixNano()
+	db.seenAt = now.Add(-time.Second).UnixNano()
 	n := e.ordered("db", false, now)
 	if want := now.Add(9 * time.Second); !n.Known || !n.Until.Equal(want) {
 		t.Errorf("in sync %t until %s, want %s", n.Known, n.Until, want)

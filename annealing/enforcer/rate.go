@@ -14,10 +14,10 @@ import (
 // of a rate limit. The store's count is the one that is kept; this spares asking
 // it in vain. No other process ends pushes, so what was read once is kept up.
 type window struct {
-	// ended is when the newest did, the oldest first; read are those among them
+	// pushes is when the newest did, the oldest first; read are those among them
 	// that were read, of which the store's answer may be still to come.
-	ended []time.Time
-	read  []intent.PushID
+	endedAt []time.Time
+	read    []intent.PushID
 	// opens is when another push may begin next, and called are the assets that
 	// are looked at then: as many as may begin, and one more.
 	opens  time.Time
@@ -43,25 +43,25 @@ func (r *reader) count(ctx context.Context, partition intent.PartitionID, window
 		return nil
 	}
 	var err error
-	all.ended, err = r.store.Ended(ctx, partition, unknown, mostCounted)
+	all.endedPushes, err = r.store.Ended(ctx, partition, unknown, mostCounted)
 	return err
 }
 
 // learnWindows takes up what a look read of windows that were not known. What is
 // known is newer.
 func (e *Enforcer) learnWindows(read map[string][]store.EndedPush) {
-	for key, ended := range read {
+	for key, pushes := range read {
 		if e.windows[key] != nil {
 			continue
 		}
 		if len(e.windows) >= mostWindows {
-			for other := range e.windows {
-				e.forgetWindow(other)
+			for knownKey := range e.windows {
+				e.forgetWindow(knownKey)
 			}
 		}
 		w := &window{}
-		for _, push := range ended {
-			w.ended, w.read = append(w.ended, push.At), append(w.read, push.Push)
+		for _, push := range pushes {
+			w.endedAt, w.read = append(w.endedAt, push.At), append(w.read, push.Push)
 		}
 		e.windows[key] = w
 		e.read.counts(key, true)
@@ -75,10 +75,10 @@ func (e *Enforcer) forgetWindow(key string) {
 }
 
 // counts says whether the enforcer knows a window.
-func (r *reader) counts(key string, known bool) {
+func (r *reader) counts(key string, isKnown bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if delete(r.counted, key); known {
+	if delete(r.counted, key); isKnown {
 		r.counted[key] = true
 	}
 }
@@ -87,8 +87,8 @@ func (r *reader) counts(key string, known bool) {
 func (e *Enforcer) windowsOf(a *asset) []check.Window {
 	windows := slices.Clone(a.requirements.windows)
 	for i, w := range windows {
-		if known := e.windows[w.Key]; known != nil {
-			windows[i].Known, windows[i].Ended, windows[i].Open = true, known.ended, e.counting[w.Key]
+		if tracked := e.windows[w.Key]; tracked != nil {
+			windows[i].Known, windows[i].Ended, windows[i].Open = true, tracked.endedAt, e.counting[w.Key]
 		}
 	}
 	return windows
@@ -100,25 +100,25 @@ func (e *Enforcer) calls(a *asset, facts check.Facts) bool {
 	for _, c := range facts.Checks {
 		for _, w := range facts.Windows {
 			next, places := c.Opens(w, facts.Now)
-			known := e.windows[w.Key]
-			if places == 0 || known == nil || !next.Equal(a.ends) {
+			tracked := e.windows[w.Key]
+			if places == 0 || tracked == nil || !next.Equal(a.ends) {
 				continue
 			}
-			if !known.opens.Equal(next) {
-				known.opens, known.called = next, map[*asset]bool{}
+			if !tracked.opens.Equal(next) {
+				tracked.opens, tracked.called = next, map[*asset]bool{}
 			}
-			if !known.called[a] && len(known.called) > places {
+			if !tracked.called[a] && len(tracked.called) > places {
 				return false
 			}
-			known.called[a] = true
+			tracked.called[a] = true
 		}
 	}
 	return true
 }
 
-// asks counts a push that the store is asked to admit: it may be under way from
+// reserveRates counts a push that the store is asked to admit: it may be under way from
 // then on.
-func (e *Enforcer) asks(facts check.Facts) (uses []store.RateUse) {
+func (e *Enforcer) reserveRates(facts check.Facts) (uses []store.RateUse) {
 	for _, use := range facts.Rates() {
 		uses = append(uses, store.RateUse(use))
 	}
@@ -137,9 +137,9 @@ func keysOf(uses []store.RateUse) (keys []string) {
 }
 
 // countOpen counts pushes that are under way or before the store.
-func (e *Enforcer) countOpen(keys []string, by int) {
+func (e *Enforcer) countOpen(keys []string, delta int) {
 	for _, key := range keys {
-		if e.counting[key] += by; e.counting[key] == 0 {
+		if e.counting[key] += delta; e.counting[key] == 0 {
 			delete(e.counting, key)
 		}
 	}
@@ -153,10 +153,10 @@ func (e *Enforcer) countEnded(push *push, at time.Time) {
 		if w == nil || slices.Contains(w.read, push.id) {
 			continue
 		}
-		w.ended = append(w.ended, at)
-		if last := len(w.ended) - 2; last >= 0 && w.ended[last].After(at) {
-			w.ended = slices.SortedStableFunc(slices.Values(w.ended), time.Time.Compare)
+		w.endedAt = append(w.endedAt, at)
+		if last := len(w.endedAt) - 2; last >= 0 && w.endedAt[last].After(at) {
+			w.endedAt = slices.SortedStableFunc(slices.Values(w.endedAt), time.Time.Compare)
 		}
-		w.ended = w.ended[max(0, len(w.ended)-mostCounted):]
+		w.endedAt = w.endedAt[max(0, len(w.endedAt)-mostCounted):]
 	}
 }

@@ -35,10 +35,10 @@ type reader struct {
 	incarnations map[intent.IncarnationID]intent.Incarnation
 	// counted are the keys of the windows that the enforcer knows.
 	counted map[string]bool
-	// others are partitions that were asked about lately. Of what their incarnations
+	// partitions are partitions that were asked about lately. Of what their incarnations
 	// changed up to lookedAt, all was looked at since.
-	others   map[intent.PartitionID]check.Other
-	lookedAt map[intent.PartitionID]intent.Sequence
+	partitions map[intent.PartitionID]check.Other
+	lookedAt   map[intent.PartitionID]intent.Sequence
 }
 
 // mostRemembered bounds what is remembered of incarnations.
@@ -50,7 +50,7 @@ func newReader(options Options) *reader {
 		rulings: map[intent.IncarnationID]*ruling{}, declared: map[intent.Digest][]edge{},
 		depends: map[intent.IncarnationID]bool{},
 		checks:  map[checkOf]*check.Configured{}, incarnations: map[intent.IncarnationID]intent.Incarnation{},
-		counted: map[string]bool{}, others: map[intent.PartitionID]check.Other{}, lookedAt: map[intent.PartitionID]intent.Sequence{},
+		counted: map[string]bool{}, partitions: map[intent.PartitionID]check.Other{}, lookedAt: map[intent.PartitionID]intent.Sequence{},
 	}
 }
 
@@ -58,8 +58,8 @@ func newReader(options Options) *reader {
 type policy struct {
 	digest intent.Digest
 	*intentpb.Policy
-	// asks are its checks.
-	asks []asked
+	// checks are its checks.
+	checks []policyCheck
 }
 
 // requirements are what intent asks of a push of one asset: the union of
@@ -82,27 +82,27 @@ type requirements struct {
 	checks  []check.Required
 	content intent.Asset
 	origin  check.Origin
-	// others are the partitions that checks ask about.
-	others  map[intent.PartitionID]check.Other
-	own     map[*check.Configured]check.Own
-	budgets []store.BudgetUse
+	// partitions are the partitions that checks ask about.
+	partitions map[intent.PartitionID]check.Other
+	own        map[*check.Configured]check.Own
+	budgets    []store.BudgetUse
 	// unhealthy is how many assets may be so, or in flight, by the budget's key.
 	unhealthy map[string]unhealthyIn
 	// windows that a push counts in, and the ended pushes that the store has of
 	// those that the enforcer does not know, by key.
-	windows []check.Window
-	ended   map[string][]store.EndedPush
+	windows     []check.Window
+	endedPushes map[string][]store.EndedPush
 	// standing is that of the asset itself, inward what others declare to it;
 	// nil: that does not matter to this push.
 	standing *standing
 	inward   *inward
 	// back: a push takes it back to what it was before.
-	back bool
+	isRollback bool
 	// err: they could not be read; nothing is pushed without them (S1).
 	err error
-	// of are the contents that ask, at the target and as enforced last: the
+	// loaded are the contents that ask, at the target and as enforced last: the
 	// next look at them need not read them again.
-	of contents
+	loaded contents
 }
 
 // heeded is what head says of an asset whose target is another incarnation; of
@@ -113,7 +113,7 @@ type heeded struct {
 	policy    intent.Digest
 	// back: a rollback has it go back to its target, which was found good; older: a pin
 	// has it go back, that one or a person's.
-	back, older bool
+	isRollback, older bool
 }
 
 // heeds is what head says now of an asset with that target.
@@ -128,11 +128,11 @@ func (e *Enforcer) heeds(a *asset, target intent.IncarnationID) heeded {
 // contents of an asset at its target and, where that matters, where it was
 // enforced last and at head. Each belongs to an incarnation and so never changes.
 type contents struct {
-	effective intent.Digest
-	enforced  intent.IncarnationID
-	heeds     heeded
-	target    intent.Asset
-	before    *intent.Asset
+	effective    intent.Digest
+	enforced     intent.IncarnationID
+	heeds        heeded
+	target       intent.Asset
+	lastEnforced *intent.Asset
 	// head is what the asset is there, where that is not what it is at its target.
 	head *intent.Asset
 	// err: what it was enforced with could not be read.
@@ -142,24 +142,24 @@ type contents struct {
 // contents reads what a look needs, unless the look before did.
 func (r *reader) contents(ctx context.Context, g *glance) (contents, error) {
 	if g.prior != nil {
-		if of := g.prior.of; of.target.ID != "" && of.effective == g.effective && of.enforced == g.enforced && of.heeds == g.heeds {
-			return of, nil
+		if loaded := g.prior.loaded; loaded.target.ID != "" && loaded.effective == g.effective && loaded.enforced == g.enforced && loaded.heeds == g.heeds {
+			return loaded, nil
 		}
 	}
-	of := contents{effective: g.effective, enforced: g.enforced, heeds: g.heeds}
+	loaded := contents{effective: g.effective, enforced: g.enforced, heeds: g.heeds}
 	var err error
-	if of.target, err = r.asset(ctx, g.target, g.asset.id); err != nil {
-		return of, err
+	if loaded.target, err = r.asset(ctx, g.target, g.asset.id); err != nil {
+		return loaded, err
 	}
 	if g.difference.Outcome == intent.Differs && !g.enforced.IsZero() && g.enforced != g.target {
-		before, err := r.asset(ctx, g.enforced, g.asset.id)
-		of.before, of.err = &before, err
+		lastEnforced, err := r.asset(ctx, g.enforced, g.asset.id)
+		loaded.lastEnforced, loaded.err = &lastEnforced, err
 	}
 	if g.difference.Outcome == intent.Differs && !g.heeds.effective.IsZero() && g.heeds.effective != g.effective {
 		head, err := r.asset(ctx, g.head, g.asset.id)
-		of.head, of.err = &head, errors.Join(of.err, err)
+		loaded.head, loaded.err = &head, errors.Join(loaded.err, err)
 	}
-	return of, nil
+	return loaded, nil
 }
 
 // asset returns an asset's content as of an incarnation.
@@ -175,10 +175,10 @@ func (r *reader) asset(ctx context.Context, id intent.IncarnationID, name intent
 // without a policy asset only observes.
 func (r *reader) policy(ctx context.Context, id intent.IncarnationID) (*policy, error) {
 	r.mu.Lock()
-	known := r.policies[id]
+	cached := r.policies[id]
 	r.mu.Unlock()
-	if known != nil {
-		return known, nil
+	if cached != nil {
+		return cached, nil
 	}
 	member, err := r.store.Member(ctx, id, intent.PolicyAsset)
 	if fault.Is(err, fault.NotFound) {
@@ -195,7 +195,7 @@ func (r *reader) policy(ctx context.Context, id intent.IncarnationID) (*policy, 
 	if err := schema.Payload(content, decoded.Policy); err != nil {
 		return nil, err
 	}
-	if decoded.asks, err = asksOf(decoded.Policy); err != nil {
+	if decoded.checks, err = asksOf(decoded.Policy); err != nil {
 		return nil, err
 	}
 	r.mu.Lock()
@@ -224,18 +224,18 @@ func modeIn(content intent.Asset) (check.Mode, error) {
 // rules returns the environment of an incarnation's types.
 func (r *reader) rules(ctx context.Context, id intent.IncarnationID) (*ruling, error) {
 	r.mu.Lock()
-	known := r.rulings[id]
+	cached := r.rulings[id]
 	r.mu.Unlock()
-	if known != nil {
-		return known, nil
+	if cached != nil {
+		return cached, nil
 	}
 	incarnation, err := r.store.Incarnation(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	set := schema.Builtin()
+	schemaSet := schema.Builtin()
 	if r.schemas != nil && incarnation.Schema != (intent.Digest{}) {
-		if set, err = r.schemas.Schema(ctx, id.Partition, incarnation.Schema); err != nil {
+		if schemaSet, err = r.schemas.Schema(ctx, id.Partition, incarnation.Schema); err != nil {
 			return nil, err
 		}
 	}
@@ -244,7 +244,7 @@ func (r *reader) rules(ctx context.Context, id intent.IncarnationID) (*ruling, e
 	if len(r.rulings) >= mostRemembered {
 		clear(r.rulings)
 	}
-	r.rulings[id] = r.rulingOf(set)
+	r.rulings[id] = r.rulingOf(schemaSet)
 	return r.rulings[id], nil
 }
 
@@ -252,63 +252,63 @@ func (r *reader) rules(ctx context.Context, id intent.IncarnationID) (*ruling, e
 // them.
 type ruling struct {
 	*rule.Environment
-	set *schema.Set
+	schemaSet *schema.Set
 }
 
 // rulingOf shares what was compiled among the incarnations of one set.
-func (r *reader) rulingOf(set *schema.Set) *ruling {
-	if r.ruling == nil || r.ruling.set.Digest() != set.Digest() {
-		r.ruling = &ruling{rule.New(set), set}
+func (r *reader) rulingOf(schemaSet *schema.Set) *ruling {
+	if r.ruling == nil || r.ruling.schemaSet.Digest() != schemaSet.Digest() {
+		r.ruling = &ruling{rule.New(schemaSet), schemaSet}
 	}
 	return r.ruling
 }
 
 // requirements of a push of an asset to what it is at its target.
-func (r *reader) requirements(ctx context.Context, g *glance, of contents) requirements {
-	all, err := r.required(ctx, g, of)
+func (r *reader) requirements(ctx context.Context, g *glance, loaded contents) requirements {
+	all, err := r.required(ctx, g, loaded)
 	if err != nil {
 		return requirements{err: fmt.Errorf("reading what a push of %s asks for: %w", g.asset.id, err)}
 	}
 	return all
 }
 
-func (r *reader) required(ctx context.Context, g *glance, of contents) (all requirements, err error) {
-	if all.of, all.heeds = of, g.heeds; of.err != nil {
-		return all, of.err
+func (r *reader) required(ctx context.Context, g *glance, loaded contents) (all requirements, err error) {
+	if all.loaded, all.heeds = loaded, g.heeds; loaded.err != nil {
+		return all, loaded.err
 	}
-	var there *intent.Asset
+	var present *intent.Asset
 	switch {
-	case g.runs && of.before != nil:
-		there = of.before
+	case g.runs && loaded.lastEnforced != nil:
+		present = loaded.lastEnforced
 	case g.runs:
-		there = &of.target
+		present = &loaded.target
 	}
-	if all.standing, err = r.stand(ctx, of.target, there, g.difference); err != nil {
+	if all.standing, err = r.stand(ctx, loaded.target, present, g.difference); err != nil {
 		return all, err
 	}
-	if all.edges, err = edgesToHeed(of.target, there, all.standing); err != nil {
+	if all.edges, err = edgesToHeed(loaded.target, present, all.standing); err != nil {
 		return all, err
 	}
 	all.overridable = check.Overridable()
-	if all.back, err = r.goesBack(ctx, g); err != nil {
+	if all.isRollback, err = r.goesBack(ctx, g); err != nil {
 		return all, err
 	}
-	budgets, own := map[string]int{}, &gathered{back: g.heeds.back}
-	err = r.require(ctx, g.target, of.target, &all, budgets, own)
-	if err == nil && of.before != nil {
-		own.former = true
-		err = r.require(ctx, g.enforced, *of.before, &all, budgets, own)
-		own.former = false
+	budgets, collected := map[string]int{}, &gathered{isRollback: g.heeds.isRollback}
+	err = r.require(ctx, g.target, loaded.target, &all, budgets, collected)
+	if err == nil && loaded.lastEnforced != nil {
+		collected.former = true
+		err = r.require(ctx, g.enforced, *loaded.lastEnforced, &all, budgets, collected)
+		collected.former = false
 	}
 	if err == nil && g.heeds != (heeded{}) {
 		// Also what the target is: head may not have the asset.
-		err = r.require(ctx, g.head, of.target, &all, budgets, own)
+		err = r.require(ctx, g.head, loaded.target, &all, budgets, collected)
 	}
-	if err == nil && of.head != nil {
-		err = r.require(ctx, g.head, *of.head, &all, budgets, own)
+	if err == nil && loaded.head != nil {
+		err = r.require(ctx, g.head, *loaded.head, &all, budgets, collected)
 	}
 	if err == nil {
-		err = r.ready(ctx, g, own, &all)
+		err = r.ready(ctx, g, collected, &all)
 	}
 	if err != nil {
 		return all, err
@@ -323,11 +323,11 @@ func (r *reader) required(ctx context.Context, g *glance, of contents) (all requ
 	default:
 		all.inward, err = r.inward(ctx, g.asset.id, g.target.Partition, g.horizon, all.standing)
 	}
-	if err == nil && g.difference.Outcome == intent.Differs && (all.marked != "" || g.difference.Plan.Destructive() || len(all.edges) > 0 || all.inward != nil && len(all.inward.from) > 0 || own.loosened()) {
+	if err == nil && g.difference.Outcome == intent.Differs && (all.marked != "" || g.difference.Plan.Destructive() || len(all.edges) > 0 || all.inward != nil && len(all.inward.referrers) > 0 || collected.loosened()) {
 		all.authors, err = r.store.Authors(ctx, g.target, g.asset.id, g.difference.At)
 	}
-	if len(all.edges) == 0 && (all.inward == nil || len(all.inward.from) == 0) {
-		all.of = contents{} // It will hardly wait long; there may be a million.
+	if len(all.edges) == 0 && (all.inward == nil || len(all.inward.referrers) == 0) {
+		all.loaded = contents{} // It will hardly wait long; there may be a million.
 	}
 	return all, err
 }
@@ -339,23 +339,23 @@ func (r *reader) goesBack(ctx context.Context, g *glance) (bool, error) {
 		return g.heeds.older, nil
 	}
 	policy, err := r.policy(ctx, g.target)
-	if err != nil || len(policy.asks) == 0 {
+	if err != nil || len(policy.checks) == 0 {
 		return false, err
 	}
 	member, err := r.store.Member(ctx, g.target, g.asset.id)
 	if err != nil || member.Since <= g.enforced.Sequence {
 		return false, err // It was enforced with it: this repairs it.
 	}
-	since, err := r.incarnation(ctx, intent.IncarnationID{Partition: g.target.Partition, Sequence: member.Since})
+	first, err := r.incarnation(ctx, intent.IncarnationID{Partition: g.target.Partition, Sequence: member.Since})
 	if fault.Is(err, fault.NotFound) {
 		return false, nil
 	}
-	return since.Back, err
+	return first.Back, err
 }
 
 // require adds what an asset's content asks, under the policy of its
 // incarnation.
-func (r *reader) require(ctx context.Context, at intent.IncarnationID, content intent.Asset, all *requirements, budgets map[string]int, own *gathered) error {
+func (r *reader) require(ctx context.Context, at intent.IncarnationID, content intent.Asset, all *requirements, budgets map[string]int, collected *gathered) error {
 	approval, scope := &intentpb.Approval{}, &intentpb.ImpactedScope{}
 	if marked, err := schema.Addon(content, approval); err != nil {
 		return err
@@ -372,23 +372,23 @@ func (r *reader) require(ctx context.Context, at intent.IncarnationID, content i
 	all.quorum = all.quorum.Stricter(intent.Quorum{People: int(approval.Quorum)}).Stricter(quorumOf(policy.Policy))
 	all.overridable = slices.DeleteFunc(all.overridable, func(name string) bool { return !slices.Contains(policy.GetOverrides().GetAllow(), name) })
 	use := func(key string, most uint32) {
-		if limit, taken := budgets[key]; !taken || int(most) < limit {
+		if limit, ok := budgets[key]; !ok || int(most) < limit {
 			budgets[key] = int(most)
 		}
 	}
 	for _, budget := range policy.Budgets {
 		if value, impacted := scope.Scopes[budget.Scope]; impacted {
 			key := budget.Scope + "=" + value
-			if own.back {
+			if collected.isRollback {
 				use(key+check.Back, budget.InFlight)
 				continue // What is ill is mended by going back.
 			}
 			use(key, budget.InFlight)
-			in := unhealthyIn{int(budget.Unhealthy), budget.Scope, value}
-			if known, asked := all.unhealthy[key]; in.most == 0 || asked && known.most <= in.most {
+			bound := unhealthyIn{int(budget.Unhealthy), budget.Scope, value}
+			if prior, exists := all.unhealthy[key]; bound.most == 0 || exists && prior.most <= bound.most {
 				continue
 			}
-			if err := in.check(); err != nil && own.former {
+			if err := bound.check(); err != nil && collected.former {
 				continue // There would be no way out.
 			} else if err != nil {
 				return err
@@ -396,19 +396,19 @@ func (r *reader) require(ctx context.Context, at intent.IncarnationID, content i
 			if all.unhealthy == nil {
 				all.unhealthy = map[string]unhealthyIn{}
 			}
-			all.unhealthy[key] = in
+			all.unhealthy[key] = bound
 		}
 	}
 	if all.standing.turndown {
 		use(turndowns, max(1, policy.Turndowns))
 	}
-	return r.ask(ctx, at, policy, content, scope.Scopes, own)
+	return r.ask(ctx, at, policy, content, scope.Scopes, collected)
 }
 
 // quorumOf is what a policy asks of approvals.
 func quorumOf(policy *intentpb.Policy) intent.Quorum {
-	asked := policy.GetApproval()
-	return intent.Quorum{People: int(asked.GetQuorum()), Period: asked.GetExpires().AsDuration()}
+	approval := policy.GetApproval()
+	return intent.Quorum{People: int(approval.GetQuorum()), Period: approval.GetExpires().AsDuration()}
 }
 
 // turndowns is the key of the budget on removals in flight in the partition.

@@ -65,7 +65,7 @@ func (e *Enforcer) report(a *asset, report intent.Report) {
 		}
 	}
 	if report.State == intent.StateInSync || report.State == intent.StateWaiting || report.State == intent.StatePushing {
-		report.Health = e.told(a, report.Health, report.At)
+		report.Health = e.reportedHealth(a, report.Health, report.At)
 	}
 	if report.PushNote == "" && a.trouble != nil && report.State != intent.StateInSync && !a.open() {
 		report.PushNote = a.note
@@ -74,7 +74,7 @@ func (e *Enforcer) report(a *asset, report intent.Report) {
 	if a.kind.served != nil && report.State != intent.StateInSync {
 		report.Guarantee = string(guarantee(a.kind))
 	}
-	e.began(a, &report)
+	e.stampWaits(a, &report)
 	e.tally(a, report)
 	look := sight.Look{At: report.At, Effective: report.Effective, State: report.State, Health: report.Health.State, Absent: report.Absent}
 	if len(report.Waiting) > 0 {
@@ -159,8 +159,8 @@ func (e *Enforcer) sighted(ctx context.Context, group []sighting, claimed map[in
 		if e.assets[a.id] != a {
 			continue
 		}
-		if claim, taken := claimed[a.id]; taken {
-			a.seen = 0 // The other one may change it at any time: nobody relies on it.
+		if claim, ok := claimed[a.id]; ok {
+			a.seenAt = 0 // The other one may change it at any time: nobody relies on it.
 			e.wait(a, s.report.Target, s.report.Effective, intent.WaitingOn{
 				Kind:   intent.WaitClaim,
 				Reason: fmt.Sprintf("resource %s belongs to asset %s of partition %s; two assets may not manage one resource", claim.Key, claim.Asset, claim.Partition),
@@ -169,7 +169,7 @@ func (e *Enforcer) sighted(ctx context.Context, group []sighting, claimed map[in
 		}
 		e.setEnforced(a, s.Enforced, e.now())
 		e.wakeWaiters(a.id, false)
-		if !a.open() && a.seen != 0 {
+		if !a.open() && a.seenAt != 0 {
 			e.report(a, s.report)
 		}
 	}
@@ -203,11 +203,11 @@ func (e *Enforcer) startRecalling(ctx context.Context, group []sighting) {
 func (e *Enforcer) recall(ctx context.Context, group []sighting) (map[intent.AssetID]store.Enforced, error) {
 	records := map[intent.AssetID]store.Enforced{}
 	for _, s := range group {
-		record, found, err := e.record(ctx, s.asset.id)
+		record, ok, err := e.record(ctx, s.asset.id)
 		if err != nil {
 			return nil, err
 		}
-		if found {
+		if ok {
 			records[s.asset.id] = record
 		}
 	}
@@ -218,7 +218,7 @@ func (e *Enforcer) recall(ctx context.Context, group []sighting) (map[intent.Ass
 func (e *Enforcer) recalled(group []sighting, records map[intent.AssetID]store.Enforced) {
 	for _, s := range group {
 		a := s.asset
-		if record, found := records[a.id]; found && e.assets[a.id] == a {
+		if record, ok := records[a.id]; ok && e.assets[a.id] == a {
 			e.setEnforced(a, record, e.now())
 		}
 		a.again = true
@@ -243,10 +243,10 @@ func (e *Enforcer) startReports(ctx context.Context) {
 	}
 	e.Runtime.Go("reports", func() {
 		e.Runtime.Point("save reports")
-		began := e.Runtime.Now()
+		startedAt := e.Runtime.Now()
 		err := e.Store.SaveReports(ctx, e.lease, group)
-		took := e.Runtime.Now().Sub(began)
-		e.inbox.Put(func() { e.reported(ctx, group, took, err) })
+		elapsed := e.Runtime.Now().Sub(startedAt)
+		e.inbox.Put(func() { e.reported(ctx, group, elapsed, err) })
 	})
 }
 
@@ -256,7 +256,7 @@ const mostReportPause = time.Second
 // reported puts back what could not be stored. The next group waits twice as long
 // as this one took: pushes do not wait for reports, and must not wait for the
 // writer behind them; and of what is overtaken meanwhile only the last is written.
-func (e *Enforcer) reported(ctx context.Context, group []intent.Report, took time.Duration, err error) {
+func (e *Enforcer) reported(ctx context.Context, group []intent.Report, elapsed time.Duration, err error) {
 	if fault.Is(err, fault.Conflict) {
 		e.failed = err
 		return
@@ -275,9 +275,9 @@ func (e *Enforcer) reported(ctx context.Context, group []intent.Report, took tim
 		e.later(ctx, time.Second, func() { e.reporting = false })
 		return
 	}
-	if took == 0 {
+	if elapsed == 0 {
 		e.reporting = false
 		return
 	}
-	e.later(ctx, min(2*took, mostReportPause), func() { e.reporting = false })
+	e.later(ctx, min(2*elapsed, mostReportPause), func() { e.reporting = false })
 }

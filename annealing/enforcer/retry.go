@@ -13,7 +13,7 @@ import (
 // learn draws the lesson from a push of some content that ended: how long to wait
 // before the next, and why. A newer content, another version of the plugin and a
 // person's retry end the wait; nothing is ever given up.
-func (e *Enforcer) learn(a *asset, of intent.Digest, result plugin.PushResult, reason string, pushed intent.Plan, now time.Time) {
+func (e *Enforcer) learn(a *asset, content intent.Digest, result plugin.PushResult, reason string, pushed intent.Plan, now time.Time) {
 	t := a.trouble
 	cut, vain := t.cut, t.vain
 	t.cut, t.vain = 0, 0
@@ -22,7 +22,7 @@ func (e *Enforcer) learn(a *asset, of intent.Digest, result plugin.PushResult, r
 		e.makeWay(a, result.RetryAfter, reason, now) // Whatever the target is by now.
 		return
 	}
-	if _, effective, _, _ := e.target(a, now); effective != of && result.KnownToken <= e.lease.Epoch {
+	if _, effective, _, _ := e.target(a, now); effective != content && result.KnownToken <= e.lease.Epoch {
 		if result.Ending == plugin.Pushed {
 			t.resume = resume{}
 		}
@@ -71,13 +71,13 @@ func (e *Enforcer) backOff(a *asset, transient bool, reason string, now time.Tim
 // makeWay lets an asset be, whose target is too busy by what its plugin says: it is
 // neither looked at nor pushed before that is over, whatever its intent becomes, and
 // soon after. Only a person's retry ends it sooner.
-func (e *Enforcer) makeWay(a *asset, asked time.Duration, reason string, now time.Time) {
-	pause := min(max(asked, e.Limits.Retry.First), e.Limits.Retry.Most)
+func (e *Enforcer) makeWay(a *asset, retryAfter time.Duration, reason string, now time.Time) {
+	pause := min(max(retryAfter, e.Limits.Retry.First), e.Limits.Retry.Most)
 	// Up to a tenth is added, so that all that were told so do not come back together.
 	spread := loop.Jitter(pause/4, string(a.id), a.trouble.failures) - pause/5
 	until := now.Add(pause + spread)
 	a.trouble.busy = &intent.WaitingOn{Kind: intent.WaitBackoff, Until: until, Reason: fmt.Sprintf(
-		"its target is too busy, and its plugin asks to come back after %s: %s; tried again at %s", asked, reason, until.UTC().Format(time.TimeOnly))}
+		"its target is too busy, and its plugin asks to come back after %s: %s; tried again at %s", retryAfter, reason, until.UTC().Format(time.TimeOnly))}
 }
 
 // madeWay reports whether the asset is let be.
@@ -132,10 +132,10 @@ func (e *Enforcer) pauseFor(a *asset, pause time.Duration, kind intent.WaitingKi
 // outrank lets an asset wait for a person: its target was pushed to under an
 // epoch that this store has not reached, so another store has it, or this one
 // was put back. The others go on (S15).
-func (e *Enforcer) outrank(a *asset, known uint64) {
+func (e *Enforcer) outrank(a *asset, knownEpoch uint64) {
 	a.trouble.retry = &intent.WaitingOn{Kind: intent.WaitStop, Owner: "lehr", Reason: fmt.Sprintf(
 		"its target knows epoch %d, and this server pushes under %d: does another store push to it, or was this one put back to what it was? If it is to go on: lehr store adopt --beyond %d --reason WHY",
-		known, e.lease.Epoch, known)}
+		knownEpoch, e.lease.Epoch, knownEpoch)}
 }
 
 // forgive forgets what failed, so that the next look and the next push are as if

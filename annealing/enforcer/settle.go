@@ -27,29 +27,29 @@ func (e *Enforcer) inherit(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, left := range open {
-		a := e.assets[left.Asset]
+	for _, openPush := range open {
+		a := e.assets[openPush.Asset]
 		if a == nil {
-			member, err := e.Store.Member(ctx, left.Target, left.Asset)
+			member, err := e.Store.Member(ctx, openPush.Target, openPush.Asset)
 			if err != nil {
 				return err
 			}
-			a = &asset{id: left.Asset, kind: e.view.kindOf(member.Type)}
-			e.assets[left.Asset] = a
+			a = &asset{id: openPush.Asset, kind: e.view.kindOf(member.Type)}
+			e.assets[openPush.Asset] = a
 			e.remember(a)
 		}
-		e.trouble(a).push = &push{id: left.Push, target: left.Target, effective: left.Effective, plan: left.Plan, admitted: left.Admitted, rates: left.Rates, doubt: true}
-		e.countOpen(left.Rates, 1)
-		e.unsettles(a, left.Effective, e.now())
-		e.Measure.Pushes.Open(string(left.Push), left.Admitted, true)
-		if len(left.ResumeToken) > 0 {
-			a.resume = resume{left.Plan, left.ResumeToken}
+		e.trouble(a).push = &push{id: openPush.Push, target: openPush.Target, effective: openPush.Effective, plan: openPush.Plan, admitted: openPush.Admitted, rates: openPush.Rates, doubt: true}
+		e.countOpen(openPush.Rates, 1)
+		e.unsettles(a, openPush.Effective, e.now())
+		e.Measure.Pushes.Open(string(openPush.Push), openPush.Admitted, true)
+		if len(openPush.ResumeToken) > 0 {
+			a.resume = resume{openPush.Plan, openPush.ResumeToken}
 		}
-		gone, err := e.goneBefore(ctx, a, left.Target, left.Epoch)
+		pluginGone, err := e.goneBefore(ctx, a, openPush.Target, openPush.Epoch)
 		if err != nil {
 			return err
 		}
-		e.settle(ctx, a, gone)
+		e.settle(ctx, a, pluginGone)
 	}
 	return nil
 }
@@ -74,7 +74,7 @@ func (e *Enforcer) goneBefore(ctx context.Context, a *asset, target intent.Incar
 }
 
 // longestEffect is E of a type, at least 1 ns; 0 while its plugin does not say.
-func (s *served) longestEffect(of intent.TypeName) time.Duration {
+func (s *served) longestEffect(typeName intent.TypeName) time.Duration {
 	if s == nil {
 		return 0
 	}
@@ -83,7 +83,7 @@ func (s *served) longestEffect(of intent.TypeName) time.Duration {
 		return 0
 	}
 	for _, served := range description.Types {
-		if served.Type == of {
+		if served.Type == typeName {
 			return max(served.LongestEffect, 1)
 		}
 	}
@@ -98,8 +98,8 @@ func (e *Enforcer) outlive(ctx context.Context, k kind, pause, effect time.Durat
 	const step = time.Second
 	for waited := time.Duration(0); ; waited += step {
 		effect = cmp.Or(effect, k.served.longestEffect(k.name))
-		if left := pause + cmp.Or(effect, longestAllowed) - waited; effect > 0 || left <= step {
-			return e.Runtime.Wait(ctx, max(0, left), nil)
+		if remaining := pause + cmp.Or(effect, longestAllowed) - waited; effect > 0 || remaining <= step {
+			return e.Runtime.Wait(ctx, max(0, remaining), nil)
 		}
 		if err := e.Runtime.Wait(ctx, step, nil); err != nil {
 			return err
@@ -111,14 +111,14 @@ func (e *Enforcer) outlive(ctx context.Context, k kind, pause, effect time.Durat
 // running: its plugin is gone, or else no permit can hold any more, and what it
 // began until then is over. Then the journal lets go of it, and the next look
 // tells what production is.
-func (e *Enforcer) settle(ctx context.Context, a *asset, gone <-chan struct{}) {
+func (e *Enforcer) settle(ctx context.Context, a *asset, pluginGone <-chan struct{}) {
 	pause := time.Duration(0)
-	if gone == nil {
+	if pluginGone == nil {
 		pause = plugin.PermitPeriod + plugin.LockDelayMargin
 	}
 	id, effect, kind := a.push.id, a.push.effect, *a.kind
 	e.Runtime.Go("settle", func() {
-		if gone != nil && e.Runtime.Wait(ctx, -1, gone) != nil {
+		if pluginGone != nil && e.Runtime.Wait(ctx, -1, pluginGone) != nil {
 			return
 		}
 		if e.outlive(ctx, kind, pause, effect) != nil {

@@ -77,13 +77,13 @@ func (r *reader) stand(ctx context.Context, content intent.Asset, enforced *inte
 	if err != nil {
 		return nil, err
 	}
-	left, err := rules.leave(content, d)
+	outcome, err := rules.leave(content, d)
 	for dimension, text := range capacity.Dimensions {
-		found := s.evaluate(rules, left, dimension, text, d)
+		quantity := s.evaluate(rules, outcome, dimension, text, d)
 		if err != nil {
-			found = amount{err: fmt.Errorf("how much of %s %s has is not known: %w", dimension, content.ID, err)}
+			quantity = amount{err: fmt.Errorf("how much of %s %s has is not known: %w", dimension, content.ID, err)}
 		}
-		s.put(dimension, found)
+		s.setAmount(dimension, quantity)
 	}
 	s.declares = declaredIn(rules, content)
 	s.moves = s.versionMoves(rules, content, enforced, d)
@@ -93,24 +93,24 @@ func (r *reader) stand(ctx context.Context, content intent.Asset, enforced *inte
 // reported takes over what the plugin reports. It may lie (S26).
 func (s *standing) reported(id intent.AssetID, d intent.Difference) {
 	for _, impact := range d.Impacts {
-		known := amount{Amount: check.Amount{Current: impact.Current, Target: impact.Target}}
+		quantity := amount{Amount: check.Amount{Current: impact.Current, Target: impact.Target}}
 		if !isAmount(impact.Current) || !isAmount(impact.Target) {
-			known.err = fmt.Errorf("the plugin of %s reports that %s goes from %g to %g, which is no amount", id, impact.Dimension, impact.Current, impact.Target)
+			quantity.err = fmt.Errorf("the plugin of %s reports that %s goes from %g to %g, which is no amount", id, impact.Dimension, impact.Current, impact.Target)
 		}
 		if s.turndown {
-			known.Target = 0
+			quantity.Target = 0
 		}
-		s.put(impact.Dimension, known)
+		s.setAmount(impact.Dimension, quantity)
 	}
 }
 
 func isAmount(f float64) bool { return f >= 0 && !math.IsInf(f, 0) }
 
-func (s *standing) put(dimension string, known amount) {
+func (s *standing) setAmount(dimension string, quantity amount) {
 	if s.amounts == nil {
 		s.amounts = map[string]amount{}
 	}
-	s.amounts[dimension] = known
+	s.amounts[dimension] = quantity
 }
 
 // evaluate reads an amount from intent and from what is there, by the same
@@ -124,17 +124,17 @@ func (s *standing) evaluate(rules *ruling, content intent.Asset, dimension, text
 		result.err = fmt.Errorf("how much of %s %s has at its target cannot be told by %q: %w", dimension, content.ID, text, err)
 		return result
 	}
-	before, known := s.amounts[dimension]
+	reported, ok := s.amounts[dimension]
 	switch {
 	case s.empty:
 	case len(d.Current) > 0 && !s.inSync:
-		if result.Current, err = expression.Number(there(content, d)); err != nil {
+		if result.Current, err = expression.Number(presentAsset(content, d)); err != nil {
 			result.err = fmt.Errorf("how much of %s %s has now cannot be told by %q: %w", dimension, content.ID, text, err)
 		}
 	case s.inSync:
 		result.Current = result.Target
-	case known && before.err == nil:
-		result.Current = before.Current
+	case ok && reported.err == nil:
+		result.Current = reported.Current
 	default:
 		result.err = fmt.Errorf("how much of %s %s has now is not known: its plugin shows neither the state that is there nor the amount", dimension, content.ID)
 	}
@@ -149,7 +149,7 @@ func (s *standing) own(rules *ruling, content intent.Asset, c *check.Configured,
 		own.Serves, own.Unsized = serves.Amount, serves.err
 	}
 	if c.Protection != nil && own.Unlabelled == nil {
-		own.Before, own.Unlabelled = c.Ask(check.PhaseBefore, check.Of{
+		own.Before, own.Unlabelled = c.Ask(check.PhaseBefore, check.Subject{
 			Partition: d.Incarnation.Partition, Asset: content, Effective: d.Effective, Plan: d.Plan, Digest: d.Plan.Digest(),
 		})
 	}
@@ -157,30 +157,30 @@ func (s *standing) own(rules *ruling, content intent.Asset, c *check.Configured,
 }
 
 // serves is how much the asset serves, and would, in the words of a check.
-func (s *standing) serves(rules *ruling, content intent.Asset, by check.Sized, d intent.Difference) amount {
-	if by.Expression != "" {
-		left, err := rules.leave(content, d)
+func (s *standing) serves(rules *ruling, content intent.Asset, size check.Sized, d intent.Difference) amount {
+	if size.Expression != "" {
+		outcome, err := rules.leave(content, d)
 		if err != nil {
 			return amount{err: err}
 		}
-		return s.evaluate(rules, left, by.Expression, by.Expression, d)
+		return s.evaluate(rules, outcome, size.Expression, size.Expression, d)
 	}
-	found, known := s.amount(by.Dimension)
-	if !known {
-		found.err = fmt.Errorf("%s has no Capacity in the dimension %s, and its plugin reports none", content.ID, by.Dimension)
+	quantity, ok := s.amount(size.Dimension)
+	if !ok {
+		quantity.err = fmt.Errorf("%s has no Capacity in the dimension %s, and its plugin reports none", content.ID, size.Dimension)
 	}
-	return found
+	return quantity
 }
 
-// there is the asset as its plugin found it.
-func there(content intent.Asset, d intent.Difference) intent.Asset {
+// presentAsset is the asset as its plugin found it.
+func presentAsset(content intent.Asset, d intent.Difference) intent.Asset {
 	content.Payload.Bytes = d.Current
 	return content
 }
 
 func declaredIn(rules *ruling, content intent.Asset) declared {
 	addon := &intentpb.Version{}
-	if found, err := schema.Addon(content, addon); err != nil || !found {
+	if ok, err := schema.Addon(content, addon); err != nil || !ok {
 		return declared{err: err, none: err == nil}
 	}
 	expression, err := rules.Compile(addon.Expression, content.Payload.Type)
@@ -194,28 +194,28 @@ func declaredIn(rules *ruling, content intent.Asset) declared {
 // versionMoves reports whether a push may lower the declared version: it
 // changes it, and is not known to raise it.
 func (s *standing) versionMoves(rules *ruling, content intent.Asset, enforced *intent.Asset, d intent.Difference) bool {
-	before := declared{none: true}
+	previous := declared{none: true}
 	if enforced != nil {
-		before = declaredIn(rules, *enforced)
+		previous = declaredIn(rules, *enforced)
 	}
 	s.present.none = true
-	if s.empty || s.declares.none && before.none {
+	if s.empty || s.declares.none && previous.none {
 		return false
 	}
 	if len(d.Current) > 0 {
-		if now := declaredIn(rules, there(content, d)); now.err == nil && !now.none {
-			before, s.present = now, now
+		if now := declaredIn(rules, presentAsset(content, d)); now.err == nil && !now.none {
+			previous, s.present = now, now
 		}
 	}
-	if order, known := s.falls(); known && order <= 0 {
+	if order, ok := s.falls(); ok && order <= 0 {
 		return false // It rises, or stays.
 	}
-	return before.err != nil || s.declares.err != nil || before.none != s.declares.none || before.text != s.declares.text
+	return previous.err != nil || s.declares.err != nil || previous.none != s.declares.none || previous.text != s.declares.text
 }
 
 // falls compares the version that is there with the one at the target:
 // positive when a push lowers it.
-func (s *standing) falls() (order int, known bool) {
+func (s *standing) falls() (order int, isKnown bool) {
 	if s.empty || s.present.err != nil || s.present.none || s.declares.err != nil || s.declares.none {
 		return 0, false
 	}
@@ -228,8 +228,8 @@ func (s *standing) amount(dimension string) (amount, bool) {
 	if s.empty && (s.turndown || s.inSync) {
 		return amount{}, true
 	}
-	known, found := s.amounts[dimension]
-	return known, found
+	quantity, ok := s.amounts[dimension]
+	return quantity, ok
 }
 
 // agrees reports whether an asset that was in sync still is, as it was.
@@ -244,8 +244,8 @@ func (s *standing) lifts() bool {
 	if s.turndown || s.moves || len(s.impacts) == 0 {
 		return true
 	}
-	for _, known := range s.amounts {
-		if known.err != nil || known.Rises() {
+	for _, quantity := range s.amounts {
+		if quantity.err != nil || quantity.Rises() {
 			return true
 		}
 	}

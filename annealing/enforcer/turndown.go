@@ -18,22 +18,22 @@ func (e *Enforcer) sharers(a *asset) []check.Neighbour {
 	if key == "" {
 		return nil
 	}
-	var found []check.Neighbour
+	var neighbours []check.Neighbour
 	for b := range e.troubled {
 		if b != a && b.difference.Outcome == intent.Differs && b.difference.ResourceKey == key && !e.turnsDown(b) {
-			found = append(found, check.Neighbour{Asset: b.id, State: fmt.Sprintf("the resource %s is its own too, and it stays", key)})
+			neighbours = append(neighbours, check.Neighbour{Asset: b.id, State: fmt.Sprintf("the resource %s is its own too, and it stays", key)})
 		}
 	}
-	slices.SortFunc(found, func(a, b check.Neighbour) int { return strings.Compare(string(a.Asset), string(b.Asset)) })
-	return found
+	slices.SortFunc(neighbours, func(a, b check.Neighbour) int { return strings.Compare(string(a.Asset), string(b.Asset)) })
+	return neighbours
 }
 
 // dependant is an asset that depends on one that is to go.
-func (e *Enforcer) dependant(other *asset, now time.Time) check.Neighbour {
-	n := e.ordered(other.id, false, now)
-	n.Absent = other.absent && !other.lags
+func (e *Enforcer) dependant(neighbour *asset, now time.Time) check.Neighbour {
+	n := e.ordered(neighbour.id, false, now)
+	n.Absent = neighbour.absent && !neighbour.lags
 	switch {
-	case n.Known && !n.Absent && other.kind.served == nil:
+	case n.Known && !n.Absent && neighbour.kind.served == nil:
 		n.State = "a model that refers to it"
 	case n.Known && !n.Absent:
 		n.State = "in sync, and there"

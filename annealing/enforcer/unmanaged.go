@@ -19,32 +19,32 @@ func (r *ruling) leave(content intent.Asset, d intent.Difference) (intent.Asset,
 	if len(d.Current) == 0 {
 		return content, fmt.Errorf("its plugin does not show the state that is there, of which production owns %s", d.Unmanaged[0].Path)
 	}
-	target, err := r.set.Unpack(content.Payload)
+	target, err := r.schemaSet.Unpack(content.Payload)
 	if err != nil {
 		return content, err
 	}
-	found, err := r.set.Unpack(there(content, d).Payload)
+	current, err := r.schemaSet.Unpack(presentAsset(content, d).Payload)
 	if err != nil {
 		return content, err
 	}
 	for _, change := range d.Unmanaged {
-		takeOver(target.ProtoReflect(), found.ProtoReflect(), strings.Split(change.Path, "."))
+		takeOver(target.ProtoReflect(), current.ProtoReflect(), strings.Split(change.Path, "."))
 	}
-	content.Payload, err = r.set.Pack(target)
+	content.Payload, err = r.schemaSet.Pack(target)
 	return content, err
 }
 
 // takeOver sets the field of a path to what was found.
-func takeOver(target, found protoreflect.Message, path []string) {
+func takeOver(target, current protoreflect.Message, path []string) {
 	field := target.Descriptor().Fields().ByName(protoreflect.Name(path[0]))
 	switch {
 	case field == nil:
 	case len(path) > 1:
 		if field.Message() != nil && !field.IsList() && !field.IsMap() {
-			takeOver(target.Mutable(field).Message(), found.Get(field).Message(), path[1:])
+			takeOver(target.Mutable(field).Message(), current.Get(field).Message(), path[1:])
 		}
-	case found.Has(field):
-		target.Set(field, found.Get(field))
+	case current.Has(field):
+		target.Set(field, current.Get(field))
 	default:
 		target.Clear(field)
 	}

@@ -83,12 +83,12 @@ func (e *Enforcer) load(ctx context.Context) error {
 			if a := e.assets[report.Asset]; a != nil {
 				a.reported = report.Key()
 				a.health, a.unwell = toldIn(report), report.Health.IsAfterPush()
-				e.recallBegun(a, report)
+				e.recallWaits(a, report)
 			} else if report.State != intent.StateGone {
 				// It left intent while nobody looked.
 				e.reports[report.Asset] = intent.Report{
 					Partition: e.Partition, Asset: report.Asset, Type: report.Type, At: e.Runtime.Now(), State: intent.StateGone, Target: e.view.head,
-					Absent: e.left[report.Asset].absent,
+					Absent: e.formerAssets[report.Asset].absent,
 				}
 			}
 		}
@@ -113,8 +113,8 @@ func (e *Enforcer) load(ctx context.Context) error {
 // known stays, and admission will refuse what has become stale.
 func (e *Enforcer) refresh(ctx context.Context) {
 	err := e.update(ctx)
-	e.behind = err
-	if len(e.left) > 0 {
+	e.viewErr = err
+	if len(e.formerAssets) > 0 {
 		e.revisit(ctx, maps.Keys(e.waiters))
 	}
 	switch {
@@ -173,16 +173,16 @@ func (e *Enforcer) update(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	before := e.view
+	previous := e.view
 	e.view = next
 	priority := loop.Fresh
-	if before.policy == nil {
+	if previous.policy == nil {
 		priority = loop.Sweep
 	}
 	e.applyHead(changed, returning, priority)
 	e.moveWards(changed)
-	e.applyKinds(before)
-	e.applyPins(before, returning)
+	e.applyKinds(previous)
+	e.applyPins(previous, returning)
 	for _, id := range retried {
 		e.retry(id)
 	}
@@ -203,7 +203,7 @@ func (e *Enforcer) readBrakes(ctx context.Context, next *view) error {
 			continue
 		}
 		at := pinnedAt{pin.Asset, pin.Incarnation.Sequence}
-		if member, known := e.view.pinned[at]; known {
+		if member, ok := e.view.pinned[at]; ok {
 			next.pinned[at] = member // Incarnations never change.
 			continue
 		}
@@ -229,18 +229,18 @@ func (e *Enforcer) readBrakes(ctx context.Context, next *view) error {
 	}
 	next.approvals = map[planOf][]intent.Approval{}
 	for _, a := range consents.Approvals {
-		of := planOf{contentOf{a.Asset, a.Effective}, a.Plan}
-		next.approvals[of] = append(next.approvals[of], a)
+		key := planOf{contentOf{a.Asset, a.Effective}, a.Plan}
+		next.approvals[key] = append(next.approvals[key], a)
 	}
 	next.rejections = map[planOf][]intent.Rejection{}
 	for _, r := range consents.Rejections {
-		of := planOf{contentOf{r.Asset, r.Effective}, r.Plan}
-		next.rejections[of] = append(next.rejections[of], r)
+		key := planOf{contentOf{r.Asset, r.Effective}, r.Plan}
+		next.rejections[key] = append(next.rejections[key], r)
 	}
 	next.overrides = map[contentOf][]intent.Override{}
 	for _, o := range consents.Overrides {
-		of := contentOf{o.Asset, o.Effective}
-		next.overrides[of] = append(next.overrides[of], o)
+		key := contentOf{o.Asset, o.Effective}
+		next.overrides[key] = append(next.overrides[key], o)
 	}
 	return nil
 }
@@ -277,8 +277,8 @@ func (e *Enforcer) readPolicy(ctx context.Context, next *view) (err error) {
 // time.
 func (e *Enforcer) served(binding *intentpb.PluginBinding) *served {
 	key := strings.Join(append([]string{binding.Dial}, binding.Run...), "\x00")
-	if known := e.plugins[key]; known != nil {
-		return known
+	if cached := e.plugins[key]; cached != nil {
+		return cached
 	}
 	e.plugins[key] = &served{plugin: e.Plugins(binding), measure: e.Measure.Plugins.Of(e.pluginName(binding)), key: key, name: nameOf(binding), ready: loop.Queue[*asset]{Compare: byID}, suspects: loop.Queue[*asset]{Compare: byID}}
 	e.pluginOrder = append(e.pluginOrder, e.plugins[key])
@@ -313,13 +313,13 @@ func (v *view) kindOf(name intent.TypeName) *kind {
 }
 
 // headChanges lists how the membership differs between two heads.
-func (e *Enforcer) headChanges(ctx context.Context, from, to intent.IncarnationID) ([]store.Change, error) {
-	if from == to {
+func (e *Enforcer) headChanges(ctx context.Context, oldHead, newHead intent.IncarnationID) ([]store.Change, error) {
+	if oldHead == newHead {
 		return nil, nil
 	}
 	var all []store.Change
-	for after := (intent.AssetID)(""); ; {
-		page, err := e.Store.Changes(ctx, from, to, after, pageSize)
+	for cursor := (intent.AssetID)(""); ; {
+		page, err := e.Store.Changes(ctx, oldHead, newHead, cursor, pageSize)
 		if err != nil {
 			return nil, err
 		}
@@ -327,19 +327,19 @@ func (e *Enforcer) headChanges(ctx context.Context, from, to intent.IncarnationI
 		if len(page) < pageSize {
 			return all, nil
 		}
-		after = page[len(page)-1].Asset
+		cursor = page[len(page)-1].Asset
 	}
 }
 
 // target of an asset now: the incarnation, the effective digest there and the
 // pin that chose it, if any. Not found: it has none.
-func (e *Enforcer) target(a *asset, now time.Time) (id intent.IncarnationID, effective intent.Digest, pin *intent.Pin, found bool) {
+func (e *Enforcer) target(a *asset, now time.Time) (id intent.IncarnationID, effective intent.Digest, pin *intent.Pin, exists bool) {
 	id, pin = intent.Target(e.view.head, e.view.pins[a.id], now)
 	if pin == nil {
 		return id, a.effective, nil, !a.effective.IsZero()
 	}
-	member, found := e.view.pinned[pinnedAt{a.id, id.Sequence}]
-	return id, member.Effective, pin, found
+	member, exists := e.view.pinned[pinnedAt{a.id, id.Sequence}]
+	return id, member.Effective, pin, exists
 }
 
 // pinnedNow is the sequence that a pin makes an asset follow; 0: it follows
@@ -361,7 +361,7 @@ func (e *Enforcer) modeNow(a *asset) check.Mode { return stricter(a.kind.mode, l
 // modePlaces lists the places that set a mode for an asset which is not enforce.
 func (e *Enforcer) modePlaces(a *asset) (places []intent.ModePlace) {
 	policy := e.view.policy
-	for _, set := range []struct {
+	for _, entry := range []struct {
 		place intent.ModePlace
 		mode  check.Mode
 	}{
@@ -369,8 +369,8 @@ func (e *Enforcer) modePlaces(a *asset) (places []intent.ModePlace) {
 		{intent.ModeOfType, modeOf(policy.GetTypeModes()[string(a.kind.name)])},
 		{intent.ModeOfAsset, levels[a.mode]},
 	} {
-		if set.mode != "" && set.mode != check.Enforce {
-			places = append(places, set.place)
+		if entry.mode != "" && entry.mode != check.Enforce {
+			places = append(places, entry.place)
 		}
 	}
 	return places

@@ -39,9 +39,9 @@ type ward struct {
 	// members or not. Only of them is read what they are, when the ward is asked for next.
 	unsure map[*asset]intent.Sequence
 	// reading: it is read. asked: somebody asked for it since head moved.
-	reading, asked bool
-	// told that it is read, and wait for that; planned are judged again then.
-	told, planned []*asset
+	reading, wanted bool
+	// pluginTold that it is read, and wait for that; planned are judged again then.
+	waiters, planned []*asset
 	// ill are those that count as unhealthy: told so, or not known to be healthy
 	// any more. well are the others that told of it, looked at longest ago first.
 	ill  map[*asset]bool
@@ -57,14 +57,14 @@ type unhealthyIn struct {
 }
 
 // field of an asset's scopes, as it is indexed.
-func (in unhealthyIn) field() string {
-	return fmt.Sprintf("lehr.intent.v1.ImpactedScope.scopes[%q]", in.scope)
+func (bound unhealthyIn) field() string {
+	return fmt.Sprintf("lehr.intent.v1.ImpactedScope.scopes[%q]", bound.scope)
 }
 
 // check: what is not indexed would be an empty scope (S11).
-func (in unhealthyIn) check() error {
-	if len(in.field()) > schema.MaxFieldBytes || len(in.value) > schema.MaxFieldBytes {
-		return fmt.Errorf("which assets are in scope %.40s=%.40s… is not known: it is longer than the %d bytes that are indexed; shorten it", in.scope, in.value, schema.MaxFieldBytes)
+func (bound unhealthyIn) check() error {
+	if len(bound.field()) > schema.MaxFieldBytes || len(bound.value) > schema.MaxFieldBytes {
+		return fmt.Errorf("which assets are in scope %.40s=%.40s… is not known: it is longer than the %d bytes that are indexed; shorten it", bound.scope, bound.value, schema.MaxFieldBytes)
 	}
 	return nil
 }
@@ -76,22 +76,22 @@ const shownOf = 5
 // healthy.
 const freshHealth = 3
 
-// tells takes up what a look, a push or a person says of an asset's health.
-func (e *Enforcer) tells(a *asset, of health, now time.Time) {
-	a.health, a.healthAt = of, now.UnixNano()
+// setHealth takes up what a look, a push or a person says of an asset's health.
+func (e *Enforcer) setHealth(a *asset, h health, now time.Time) {
+	a.health, a.healthAt = h, now.UnixNano()
 	for _, w := range e.warded[a] {
-		was := w.ill[a]
+		wasIll := w.ill[a]
 		w.place(a)
-		e.healed = e.healed || was && !w.ill[a]
+		e.healed = e.healed || wasIll && !w.ill[a]
 	}
 }
 
 // ails: it counts as unhealthy, also where it is not looked at any more.
 func (a *asset) ails() bool { return a.unwell || a.health == healthIll || a.health == healthPushed }
 
-// has reports whether an asset is of the ward, and counts as unhealthy; one of which is
+// hasUnhealthy reports whether an asset is of the ward, and counts as unhealthy; one of which is
 // not known whether it is a member may be (S11).
-func (w *ward) has(a *asset) bool {
+func (w *ward) hasUnhealthy(a *asset) bool {
 	return w.ill[a] || w.unsure[a] > 0 && !w.members[a] && a.ails()
 }
 
@@ -134,18 +134,18 @@ func healthOf(a *asset, d intent.Difference, turnedDown bool) health {
 
 // healthIn is the health that a report of the asset shows. What the plugin told before,
 // and is not known now, is in it, so that the next process knows that too (S11).
-func (a *asset) healthIn(shown intent.Health) intent.Health {
-	told := a.health == healthWell || a.health == healthIll
-	plain := shown.State == intent.Healthy || shown.State == intent.Unhealthy
+func (a *asset) healthIn(h intent.Health) intent.Health {
+	pluginTold := a.health == healthWell || a.health == healthIll
+	plain := h.State == intent.Healthy || h.State == intent.Unhealthy
 	switch {
-	case !told, plain && !shown.IsAfterPush(), shown.Plugin != "":
-		return shown
+	case !pluginTold, plain && !h.IsAfterPush(), h.Plugin != "":
+		return h
 	case !plain:
-		shown.State = intent.HealthUnknown
+		h.State = intent.HealthUnknown
 	}
-	shown.Plugin = intent.HealthUnknown
-	shown.Reason = strings.TrimPrefix(shown.Reason+"; it was told before", "; ")
-	return shown
+	h.Plugin = intent.HealthUnknown
+	h.Reason = strings.TrimPrefix(h.Reason+"; it was told before", "; ")
+	return h
 }
 
 // toldIn is what an earlier process was told last by the plugin; nobody knows how long
@@ -169,24 +169,24 @@ func toldIn(report intent.Report) health {
 // unsettles: what a push makes of an asset's health only a look after it tells. Of
 // new content even that it tells of it is not known.
 func (e *Enforcer) unsettles(a *asset, effective intent.Digest, now time.Time) {
-	if of := healthIll; a.health == healthWell || a.health == healthIll {
+	if h := healthIll; a.health == healthWell || a.health == healthIll {
 		if a.enforcedAs() != effective {
-			of = healthPushed
+			h = healthPushed
 		}
-		e.tells(a, of, now)
+		e.setHealth(a, h, now)
 		return
 	}
-	e.tells(a, healthPushed, now)
+	e.setHealth(a, healthPushed, now)
 }
 
 // ward of a scope's value, by its key; nil: its assets are being read.
-func (e *Enforcer) ward(key string, in unhealthyIn, now time.Time) *ward {
+func (e *Enforcer) ward(key string, bound unhealthyIn, now time.Time) *ward {
 	w := e.wards[key]
 	if w == nil {
-		w = &ward{unhealthyIn: in, unsure: map[*asset]intent.Sequence{}, ill: map[*asset]bool{}, well: list.New(), at: map[*asset]*list.Element{}}
+		w = &ward{unhealthyIn: bound, unsure: map[*asset]intent.Sequence{}, ill: map[*asset]bool{}, well: list.New(), at: map[*asset]*list.Element{}}
 		e.wards[key] = w
 	}
-	w.asked = true
+	w.wanted = true
 	if !w.reading && (w.members == nil || len(w.unsure) > 0) {
 		e.unreadWards = append(e.unreadWards, key)
 	}
@@ -211,16 +211,16 @@ func (e *Enforcer) healthHolds() time.Duration { return freshHealth * e.Limits.S
 func (w *ward) ailing(a *asset, l *line) int {
 	count := len(w.ill)
 	for one := range w.unsure {
-		if !w.ill[one] && w.has(one) {
+		if !w.ill[one] && w.hasUnhealthy(one) {
 			count++
 		}
 	}
 	for holder := range l.holders {
-		if holder != a && w.has(holder) {
+		if holder != a && w.hasUnhealthy(holder) {
 			count--
 		}
 	}
-	if a != nil && w.has(a) {
+	if a != nil && w.hasUnhealthy(a) {
 		count--
 	}
 	return count
@@ -230,7 +230,7 @@ func (w *ward) ailing(a *asset, l *line) int {
 func (e *Enforcer) goingBack(key string, w *ward) (count int) {
 	if l := e.lines[key+check.Back]; l != nil {
 		for holder := range l.holders {
-			if !w.has(holder) {
+			if !w.hasUnhealthy(holder) {
 				count++
 			}
 		}
@@ -247,7 +247,7 @@ func (w *ward) names(but *asset) []intent.AssetID {
 		}
 	}
 	for a := range w.unsure {
-		if a != but && !w.ill[a] && w.has(a) {
+		if a != but && !w.ill[a] && w.hasUnhealthy(a) {
 			ids = append(ids, a.id)
 		}
 	}
@@ -255,8 +255,8 @@ func (w *ward) names(but *asset) []intent.AssetID {
 	return ids[:min(shownOf, len(ids))]
 }
 
-// until is when the first asset that counts as healthy does so no more.
-func (w *ward) until(holds time.Duration) time.Time {
+// healthyUntil is when the first asset that counts as healthy does so no more.
+func (w *ward) healthyUntil(holds time.Duration) time.Time {
 	if front := w.well.Front(); front != nil {
 		return time.Unix(0, front.Value.(*asset).healthAt).Add(holds)
 	}
@@ -267,25 +267,25 @@ func (w *ward) until(holds time.Duration) time.Time {
 // of the assets in its scope: as many as it says, less those that are unhealthy.
 // One that is unhealthy itself may be pushed all the same, for that may mend it.
 // What passes by it ends at that time. Not known: the assets are being read.
-func (e *Enforcer) room(a *asset, use store.BudgetUse, l *line, now time.Time) (room int, until time.Time, known bool) {
-	in := a.requirements.unhealthy[use.Key]
-	if l.unhealthy = in.most; l.unhealthy == 0 {
+func (e *Enforcer) room(a *asset, use store.BudgetUse, l *line, now time.Time) (room int, until time.Time, isKnown bool) {
+	bound := a.requirements.unhealthy[use.Key]
+	if l.unhealthy = bound.most; l.unhealthy == 0 {
 		return use.Limit, time.Time{}, true
 	}
-	w := e.ward(use.Key, in, now)
+	w := e.ward(use.Key, bound, now)
 	if w == nil {
 		return 0, time.Time{}, false
 	}
-	if w.has(a) {
+	if w.hasUnhealthy(a) {
 		return use.Limit, time.Time{}, true
 	}
 	room = l.unhealthy - w.ailing(a, l) - e.goingBack(use.Key, w)
 	for _, id := range e.holdBeside(use.Key, a) {
-		if other := e.assets[id]; other == nil || !w.has(other) {
+		if holder := e.assets[id]; holder == nil || !w.hasUnhealthy(holder) {
 			room--
 		}
 	}
-	return min(use.Limit, room), w.until(e.healthHolds()), true
+	return min(use.Limit, room), w.healthyUntil(e.healthHolds()), true
 }
 
 // wouldWait says where it could not be pushed either, once what is in its way is gone:
@@ -296,11 +296,11 @@ func (e *Enforcer) wouldWait(a *asset, now time.Time) (waiting []intent.WaitingO
 		if l == nil {
 			l = &line{limit: use.Limit}
 		}
-		room, _, known := e.room(a, use, l, now)
+		room, _, isKnown := e.room(a, use, l, now)
 		switch {
-		case known && room <= 0:
+		case isKnown && room <= 0:
 			waiting = append(waiting, *e.ailed(a, use.Key, l))
-		case !known && e.Plans: // Nobody comes back to it.
+		case !isKnown && e.Plans: // Nobody comes back to it.
 			w := e.wards[use.Key]
 			w.planned = append(w.planned, a)
 			waiting = append(waiting, isRead(use.Key))
@@ -311,12 +311,12 @@ func (e *Enforcer) wouldWait(a *asset, now time.Time) (waiting []intent.WaitingO
 
 // free places in a line, for whoever is healthy.
 func (e *Enforcer) free(key string, l *line) int {
-	free := l.limit - l.taken
+	free := l.limit - l.used
 	if w := e.wards[key]; l.unhealthy > 0 && w != nil {
 		if w.members == nil {
 			return 0
 		}
-		free = min(free, l.unhealthy-w.ailing(nil, l)-e.goingBack(key, w)-l.taken)
+		free = min(free, l.unhealthy-w.ailing(nil, l)-e.goingBack(key, w)-l.used)
 	}
 	return free
 }
@@ -324,7 +324,7 @@ func (e *Enforcer) free(key string, l *line) int {
 // callUnhealthy wakes those in a line that are unhealthy themselves, as many as its
 // limit has places for: free counts none for them while others are unhealthy too.
 func (e *Enforcer) callUnhealthy(key string, l *line) {
-	w, free := e.wards[key], l.limit-l.taken
+	w, free := e.wards[key], l.limit-l.used
 	if l.unhealthy == 0 || w == nil || free <= 0 || l.waiting.Len() == 0 {
 		return
 	}
@@ -353,7 +353,7 @@ func (e *Enforcer) sickened(g admission) bool {
 		if l == nil || g.asset.requirements.unhealthy[use.Key].most == 0 {
 			return false
 		}
-		room, _, known := e.room(g.asset, use, l, e.now())
-		return !known || room < use.Limit
+		room, _, isKnown := e.room(g.asset, use, l, e.now())
+		return !isKnown || room < use.Limit
 	})
 }

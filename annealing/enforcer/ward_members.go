@@ -58,8 +58,8 @@ func (e *Enforcer) readWard(ctx context.Context, key string, w *ward) {
 }
 
 // inWard lists the assets of an incarnation in a ward; with only, those of them.
-func (e *Enforcer) inWard(ctx context.Context, at intent.IncarnationID, in unhealthyIn, only []intent.AssetID) (ids []intent.AssetID, err error) {
-	filter := store.AssetFilter{Field: in.field(), Value: in.value, Limit: pageSize}
+func (e *Enforcer) inWard(ctx context.Context, at intent.IncarnationID, bound unhealthyIn, only []intent.AssetID) (ids []intent.AssetID, err error) {
+	filter := store.AssetFilter{Field: bound.field(), Value: bound.value, Limit: pageSize}
 	for _, id := range only {
 		filter.Prefix, filter.Limit = string(id), 1 // The first with that prefix is itself.
 		page, err := e.Store.Members(ctx, at, filter)
@@ -95,23 +95,23 @@ func (e *Enforcer) fillWard(ctx context.Context, key string, at intent.Sequence,
 	if !sorted {
 		w.members = make(map[*asset]bool, len(ids))
 	}
-	found := make(map[*asset]bool, len(ids))
+	members := make(map[*asset]bool, len(ids))
 	for _, id := range ids {
 		if a := e.assets[id]; a != nil {
-			found[a] = true
+			members[a] = true
 		}
 	}
 	for a, changed := range w.unsure {
 		if changed > at {
-			delete(found, a)
+			delete(members, a)
 			continue
 		}
 		delete(w.unsure, a)
-		if w.members[a] && !found[a] {
+		if w.members[a] && !members[a] {
 			e.leaveWard(w, a)
 		}
 	}
-	for a := range found {
+	for a := range members {
 		if !w.members[a] {
 			w.members[a] = true
 			e.warded[a] = append(e.warded[a], w)
@@ -127,9 +127,9 @@ func (e *Enforcer) fillWard(ctx context.Context, key string, at intent.Sequence,
 			e.soon(a, loop.Fresh)
 		}
 	}
-	told := w.told
-	w.told, w.planned = nil, nil
-	for _, a := range told { // What they wait for is known now.
+	waiters := w.waiters
+	w.waiters, w.planned = nil, nil
+	for _, a := range waiters { // What they wait for is known now.
 		if l := e.lines[key]; l != nil && e.lining[a] == l && e.assets[a.id] == a && a.trouble != nil && !a.open() {
 			l.waiting.Remove(a)
 			delete(e.lining, a)
@@ -177,11 +177,11 @@ func (e *Enforcer) moveWards(changed []store.Change) {
 		switch {
 		case len(changed) == 0, w.members == nil && !w.reading:
 			continue
-		case !w.asked && !w.reading:
+		case !w.wanted && !w.reading:
 			e.endWard(key)
 			continue
 		}
-		w.asked = false
+		w.wanted = false
 		for _, change := range changed[:min(len(changed), mostUnsure+1)] {
 			if a := e.assets[change.Asset]; a != nil {
 				w.unsure[a] = e.view.head.Sequence

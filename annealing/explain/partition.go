@@ -65,9 +65,9 @@ func (f Facts) reasonOf(stop intent.Stop) Reason {
 	if stop.Partition == "" {
 		scope = "all partitions are"
 	}
-	since := ""
+	age := ""
 	if !stop.Since.IsZero() {
-		since = " " + f.ago(stop.Since)
+		age = " " + f.ago(stop.Since)
 	}
 	hint := stop.Ending() + " lets pushes go on"
 	if stop.Adopt {
@@ -75,30 +75,30 @@ func (f Facts) reasonOf(stop intent.Stop) Reason {
 	}
 	return Reason{
 		Kind: string(intent.WaitStop), Owner: stop.Owner.Name, Since: stop.Since, Hint: hint,
-		Text: fmt.Sprintf("%s stopped by %s%s: %s", scope, name(stop.Owner.Name), since, stop.Reason),
+		Text: fmt.Sprintf("%s stopped by %s%s: %s", scope, name(stop.Owner.Name), age, stop.Reason),
 	}
 }
 
 // blockedReason says why the newest sources are not served.
 func (f Facts) blockedReason() Reason {
-	held := f.Blocked.State == intent.CandidateHeld
+	isHeld := f.Blocked.State == intent.CandidateHeld
 	reason := Reason{Kind: KindRejected, Since: f.Blocked.Created, Findings: errorsOf(f.Blocked.Findings)}
-	quarantined := held && len(reason.Findings) > 0 && reason.Findings[0].Rule == intent.RuleQuarantine
-	what := "rejected"
-	if held {
-		reason.Kind, what = KindHeld, "held by a guard"
+	quarantined := isHeld && len(reason.Findings) > 0 && reason.Findings[0].Rule == intent.RuleQuarantine
+	outcome := "rejected"
+	if isHeld {
+		reason.Kind, outcome = KindHeld, "held by a guard"
 	}
 	if quarantined {
-		what = "quarantined"
+		outcome = "quarantined"
 	}
 	goesOn := "nothing is served yet"
 	if !f.Head.IsZero() {
 		goesOn = f.Head.String() + " goes on being served"
 	}
 	reason.Text = fmt.Sprintf("the newest sources are not served: candidate %s was %s %s; %s",
-		f.Blocked.ID, what, f.ago(f.Blocked.Created), goesOn)
+		f.Blocked.ID, outcome, f.ago(f.Blocked.Created), goesOn)
 	switch {
-	case held && !quarantined:
+	case isHeld && !quarantined:
 		reason.Hint = fmt.Sprintf("if that is what you want: lehr approve --candidate %s; else mend the sources", f.Blocked.ID.Digest.Short())
 	case len(reason.Findings) > 0 && reason.Findings[0].Hint != "":
 		reason.Hint = reason.Findings[0].Hint

@@ -132,17 +132,17 @@ func (e end) key() string {
 
 // gather puts those with one cause together, and orders the causes.
 func (f Facts) gather(ends []end, elsewhere map[string]bool) []Cause {
-	found := map[string]*Cause{}
+	byKey := map[string]*Cause{}
 	var keys []string
 	for _, e := range ends {
 		key := e.at()
 		if !elsewhere[key] {
 			key = e.key()
 		}
-		cause := found[key]
+		cause := byKey[key]
 		if cause == nil {
 			cause = &Cause{Sort: sortOf(e.root.Kind), Root: e.root, Example: e.asset, Chain: e.chain}
-			keys, found[key] = append(keys, key), cause
+			keys, byKey[key] = append(keys, key), cause
 		}
 		if cause.Example == cause.Root.Asset && e.asset != e.root.Asset {
 			cause.Example, cause.Chain = e.asset, e.chain
@@ -152,7 +152,7 @@ func (f Facts) gather(ends []end, elsewhere map[string]bool) []Cause {
 	}
 	var causes []Cause
 	for _, key := range keys {
-		causes = append(causes, *found[key])
+		causes = append(causes, *byKey[key])
 	}
 	causes = append(causes, f.causesOfAll(causes)...)
 	slices.SortStableFunc(causes, func(a, b Cause) int {
@@ -179,10 +179,10 @@ func weightOfAll(r Reason) int {
 func isOf(r Reason, kinds ...string) bool { return slices.Contains(kinds, r.Kind) }
 
 // causesOfAll concern the partition, whatever its assets wait for.
-func (f Facts) causesOfAll(told []Cause) []Cause {
+func (f Facts) causesOfAll(existing []Cause) []Cause {
 	var causes []Cause
 	for _, reason := range slices.Concat(f.partitionReasons(), f.intentReasons()) {
-		if !slices.ContainsFunc(told, func(c Cause) bool { return c.Root.Asset == "" && c.Root.Kind == reason.Kind }) {
+		if !slices.ContainsFunc(existing, func(c Cause) bool { return c.Root.Asset == "" && c.Root.Kind == reason.Kind }) {
 			reason.Responsible = f.Owner
 			causes = append(causes, Cause{Sort: sortOf(reason.Kind), Root: reason})
 		}
@@ -190,13 +190,13 @@ func (f Facts) causesOfAll(told []Cause) []Cause {
 	for _, name := range slices.Sorted(maps.Keys(f.Rollouts)) {
 		run := f.Rollouts[name]
 		if run.State == intent.RolloutRunning {
-			causes = append(causes, f.holdsOf(name, slices.Concat(told, causes))...)
+			causes = append(causes, f.holdsOf(name, slices.Concat(existing, causes))...)
 		}
 		if run.State != intent.RolloutPaused && !f.leftToAPerson(run) {
 			continue // It goes on by itself, or has brought what there is.
 		}
 		reason := f.rolloutReason(name, "", newPath())
-		if !slices.ContainsFunc(told, func(c Cause) bool { return c.Root.Text == reason.Text }) {
+		if !slices.ContainsFunc(existing, func(c Cause) bool { return c.Root.Text == reason.Text }) {
 			reason.Responsible = f.Owner
 			causes = append(causes, Cause{Sort: sortOf(reason.Kind), Root: reason})
 		}
@@ -206,14 +206,14 @@ func (f Facts) causesOfAll(told []Cause) []Cause {
 
 // holdsOf are the holds that a rollout waits for: nothing that is held waits itself, and
 // what is behind it is in sync.
-func (f Facts) holdsOf(rollout string, told []Cause) (causes []Cause) {
+func (f Facts) holdsOf(rollout string, existing []Cause) (causes []Cause) {
 	for _, asset := range f.waitsFor(rollout) {
-		held := f.heldFrom(rollout, asset)
-		if held == nil || slices.ContainsFunc(told, func(c Cause) bool { return c.Root.Asset == asset && c.Root.Kind == held.Kind }) {
+		hold := f.heldFrom(rollout, asset)
+		if hold == nil || slices.ContainsFunc(existing, func(c Cause) bool { return c.Root.Asset == asset && c.Root.Kind == hold.Kind }) {
 			continue
 		}
-		held.Responsible = cmp.Or(f.Owners[asset], f.Owner)
-		causes = append(causes, Cause{Sort: sortOf(held.Kind), Root: *held, Assets: []intent.AssetID{asset}, Example: asset})
+		hold.Responsible = cmp.Or(f.Owners[asset], f.Owner)
+		causes = append(causes, Cause{Sort: sortOf(hold.Kind), Root: *hold, Assets: []intent.AssetID{asset}, Example: asset})
 	}
 	return causes
 }

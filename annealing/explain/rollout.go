@@ -30,9 +30,9 @@ func (f Facts) KeptBy(asset intent.AssetID) string {
 	case pin.Waits():
 		return pin.Rollout()
 	}
-	member, is := f.Members[asset]
+	member, ok := f.Members[asset]
 	report := f.Reports[asset]
-	if report.State == intent.StateInSync && is && member.Effective != report.Effective {
+	if report.State == intent.StateInSync && ok && member.Effective != report.Effective {
 		return pin.Rollout()
 	}
 	return ""
@@ -44,9 +44,9 @@ func (f Facts) Follow(rollout string) (assets []intent.AssetID) {
 	line := []string{rollout}
 	for i := 0; i < len(line); i++ {
 		assets = append(assets, f.waitsFor(line[i])...)
-		for _, before := range f.Before[line[i]] {
-			if !slices.Contains(line, before) {
-				line = append(line, before)
+		for _, predecessor := range f.Before[line[i]] {
+			if !slices.Contains(line, predecessor) {
+				line = append(line, predecessor)
 			}
 		}
 	}
@@ -61,7 +61,7 @@ func (f Facts) waitsFor(rollout string) []intent.AssetID {
 
 // behindReason says that a rollout keeps an asset from head's content; nil: none
 // does.
-func (f Facts) behindReason(report intent.Report, told *path) *Reason {
+func (f Facts) behindReason(report intent.Report, p *path) *Reason {
 	rollout := f.KeptBy(report.Asset)
 	if rollout == "" || report.State != intent.StateInSync {
 		return nil
@@ -70,13 +70,13 @@ func (f Facts) behindReason(report intent.Report, told *path) *Reason {
 		Kind: KindBehind, Asset: report.Asset, Since: report.At,
 		Text:   fmt.Sprintf("it is as %s says, and the rollout %s has not let it go on to %s yet", report.Target, rollout, f.Head),
 		Hint:   "lehr rollout status " + rollout + " says what it waits for",
-		Causes: []Reason{f.rolloutReason(rollout, report.Asset, told)},
+		Causes: []Reason{f.rolloutReason(rollout, report.Asset, p)},
 	}
 }
 
 // fieldReasons say which runs have not set the field of the asset asked for yet, and
 // what of theirs others have set.
-func (f Facts) fieldReasons(report intent.Report, told *path) (reasons []Reason) {
+func (f Facts) fieldReasons(report intent.Report, p *path) (reasons []Reason) {
 	if report.Asset != f.Asset {
 		return nil
 	}
@@ -97,9 +97,9 @@ func (f Facts) fieldReasons(report intent.Report, told *path) (reasons []Reason)
 			continue
 		case run.State == intent.RolloutRollingBack:
 			r.Text = fmt.Sprintf("the rollout %s gives %s what it had before", rollout, pointer)
-			r.Causes = []Reason{f.rolloutReason(rollout, report.Asset, told)}
+			r.Causes = []Reason{f.rolloutReason(rollout, report.Asset, p)}
 		default:
-			r.Causes = []Reason{f.rolloutReason(rollout, report.Asset, told)}
+			r.Causes = []Reason{f.rolloutReason(rollout, report.Asset, p)}
 		}
 		reasons = append(reasons, r)
 	}
@@ -108,15 +108,15 @@ func (f Facts) fieldReasons(report intent.Report, told *path) (reasons []Reason)
 
 // rolloutReason says where the newest run of a rollout stands, who paused it, and
 // what it waits for.
-func (f Facts) rolloutReason(rollout string, of intent.AssetID, told *path) Reason {
+func (f Facts) rolloutReason(rollout string, subject intent.AssetID, p *path) Reason {
 	run, ran := f.Rollouts[rollout]
-	before := f.Before[rollout]
+	predecessors := f.Before[rollout]
 	switch {
-	case !ran && len(before) > 0:
+	case !ran && len(predecessors) > 0:
 		return Reason{
-			Kind: KindRollout, Text: fmt.Sprintf("the rollout %s has no run yet, and comes after %s", rollout, strings.Join(before, " and ")),
+			Kind: KindRollout, Text: fmt.Sprintf("the rollout %s has no run yet, and comes after %s", rollout, strings.Join(predecessors, " and ")),
 			Hint:   "it begins when those went through with something new for its assets; lehr rollout plan " + rollout + " says how it would go",
-			Causes: f.beforeReasons(rollout, of, told),
+			Causes: f.beforeReasons(rollout, subject, p),
 		}
 	case !ran:
 		return Reason{
@@ -125,7 +125,7 @@ func (f Facts) rolloutReason(rollout string, of intent.AssetID, told *path) Reas
 		}
 	}
 	r := Reason{Kind: KindRollout, Since: run.Began, Until: run.Progress.Next, Hint: "lehr rollout status " + rollout + " shows how it goes"}
-	is := fmt.Sprintf("the rollout %s (run %d) ", rollout, run.Run)
+	prefix := fmt.Sprintf("the rollout %s (run %d) ", rollout, run.Run)
 	waits := run.Progress.Waits
 	if strings.HasPrefix(waits, "for ") {
 		waits = "waits " + waits
@@ -133,21 +133,21 @@ func (f Facts) rolloutReason(rollout string, of intent.AssetID, told *path) Reas
 	pause := run.Last(intent.OrderPause)
 	switch {
 	case run.State == intent.RolloutPaused && pause != nil:
-		by := name(pause.By.Name)
-		if strings.HasPrefix(by, intent.RolloutPrefix) {
-			by = "itself"
+		pausedBy := name(pause.By.Name)
+		if strings.HasPrefix(pausedBy, intent.RolloutPrefix) {
+			pausedBy = "itself"
 		} else {
-			r.Owner = by
+			r.Owner = pausedBy
 		}
 		r.Since, r.Until = pause.At, run.Ended
-		r.Text = fmt.Sprintf("%sis paused by %s %s: %s", is, by, f.ago(pause.At), pause.Text)
+		r.Text = fmt.Sprintf("%sis paused by %s %s: %s", prefix, pausedBy, f.ago(pause.At), pause.Text)
 		r.Hint = "lehr rollout resume " + rollout + " --reason WHY lets it go on"
 		return r
 	case run.State == intent.RolloutPaused:
-		r.Text = is + "is paused: " + waits
+		r.Text = prefix + "is paused: " + waits
 		return r
 	case !run.State.Open():
-		r.Since, r.Text = run.Ended, is+"is "+string(run.State)
+		r.Since, r.Text = run.Ended, prefix+"is "+string(run.State)
 		if run.Bad != "" {
 			r.Text += ", for what it brought is bad: " + run.Bad
 			r.Hint = "bring something else; or, if that was not bad: lehr rollout forgive " + rollout + " --reason WHY"
@@ -156,27 +156,27 @@ func (f Facts) rolloutReason(rollout string, of intent.AssetID, told *path) Reas
 			r.Text += "; " + waits
 		}
 		if run.Progress.Cause == intent.CauseRollouts {
-			r.Causes = f.beforeReasons(rollout, of, told)
+			r.Causes = f.beforeReasons(rollout, subject, p)
 		}
 		return r // Else it waits for a person.
 	case waits == "":
-		r.Text = fmt.Sprintf("%sis %s, and lets assets go on to %s", is, run.State, cmp.Or(run.To.String(), string(run.Value)))
+		r.Text = fmt.Sprintf("%sis %s, and lets assets go on to %s", prefix, run.State, cmp.Or(run.To.String(), string(run.Value)))
 	default:
-		r.Text = fmt.Sprintf("%sis %s: %s", is, run.State, waits)
+		r.Text = fmt.Sprintf("%sis %s: %s", prefix, run.State, waits)
 	}
-	if slices.Contains(told.rollouts, rollout) {
+	if slices.Contains(p.rollouts, rollout) {
 		return r // What it waits for is told above.
 	}
 	if run.Progress.Cause == intent.CauseRollouts {
-		r.Causes = f.beforeReasons(rollout, of, told)
+		r.Causes = f.beforeReasons(rollout, subject, p)
 		return r
 	}
-	told.rollouts = append(told.rollouts, rollout)
+	p.rollouts = append(p.rollouts, rollout)
 	for _, asset := range f.waitsFor(rollout) {
-		if held := f.heldFrom(rollout, asset); held != nil {
-			r.Causes = append(r.Causes, *held)
-		} else if asset != of && !slices.Contains(told.here, asset) {
-			r.Causes = append(r.Causes, f.blockerReason(asset, told)...)
+		if hold := f.heldFrom(rollout, asset); hold != nil {
+			r.Causes = append(r.Causes, *hold)
+		} else if asset != subject && !slices.Contains(p.chain, asset) {
+			r.Causes = append(r.Causes, f.blockerReason(asset, p)...)
 		}
 	}
 	return r
@@ -193,8 +193,8 @@ func (f Facts) leftToAPerson(run intent.Rollout) bool {
 // heldFrom is the hold for which a rollout does not let an asset go on; nil: there is none.
 // The asset is as its pin says, so its report tells of none.
 func (f Facts) heldFrom(rollout string, asset intent.AssetID) *Reason {
-	hold, held := f.Holds[asset]
-	if !held || intent.Expired(hold.Until, f.Now) || f.KeptBy(asset) != rollout {
+	hold, ok := f.Holds[asset]
+	if !ok || intent.Expired(hold.Until, f.Now) || f.KeptBy(asset) != rollout {
 		return nil
 	}
 	return &Reason{
@@ -205,14 +205,14 @@ func (f Facts) heldFrom(rollout string, asset intent.AssetID) *Reason {
 }
 
 // beforeReasons say where the rollouts stand that one comes after.
-func (f Facts) beforeReasons(rollout string, of intent.AssetID, told *path) (reasons []Reason) {
-	if slices.Contains(told.rollouts, rollout) {
+func (f Facts) beforeReasons(rollout string, subject intent.AssetID, p *path) (reasons []Reason) {
+	if slices.Contains(p.rollouts, rollout) {
 		return nil // They are told of above.
 	}
-	told.rollouts = append(told.rollouts, rollout)
-	for _, before := range f.Before[rollout] {
-		if run, ran := f.Rollouts[before]; !ran || run.State != intent.RolloutDone {
-			reasons = append(reasons, f.rolloutReason(before, of, told))
+	p.rollouts = append(p.rollouts, rollout)
+	for _, predecessor := range f.Before[rollout] {
+		if run, ran := f.Rollouts[predecessor]; !ran || run.State != intent.RolloutDone {
+			reasons = append(reasons, f.rolloutReason(predecessor, subject, p))
 		}
 	}
 	return reasons

@@ -8,7 +8,7 @@ import (
 )
 
 // settled tells of an asset that waits for nothing.
-func (f Facts) settled(report intent.Report, told *path) []Reason {
+func (f Facts) settled(report intent.Report, p *path) []Reason {
 	reason := Reason{Asset: report.Asset}
 	switch report.State {
 	case intent.StateInSync:
@@ -60,12 +60,12 @@ func (f Facts) settled(report intent.Report, told *path) []Reason {
 	case report.Health.State == intent.Unhealthy:
 		reasons = append(reasons, Reason{Kind: KindUnhealthy, Asset: report.Asset, Text: "its plugin says that it is unhealthy: " + report.Health.Reason})
 	}
-	if behind := f.behindReason(report, told); behind != nil {
-		reasons = append(reasons, *behind)
+	if lag := f.behindReason(report, p); lag != nil {
+		reasons = append(reasons, *lag)
 	} else if pin := f.pinOf(report); pin != nil {
 		reasons = append(reasons, *pin)
 	}
-	return append(reasons, f.fieldReasons(report, told)...)
+	return append(reasons, f.fieldReasons(report, p)...)
 }
 
 func (f Facts) withoutReport(asset intent.AssetID) Reason {

@@ -41,15 +41,15 @@ type Standing struct {
 func (f Facts) standing() Standing {
 	report := f.Reports[f.Asset]
 	s := Standing{By: "head", Target: f.Head, Current: currentOf(report), At: report.At}
-	member, is := f.Members[f.Asset]
-	if is {
+	member, ok := f.Members[f.Asset]
+	if ok {
 		s.Desired = f.Head
 	}
 	if pin := f.pinOf(report); pin != nil {
 		s.By = pin.Text
 	}
 	// What head did not change is followed there without a new report.
-	if !report.Target.IsZero() && !(is && s.By == "head" && member.Effective == report.Effective) {
+	if !report.Target.IsZero() && !(ok && s.By == "head" && member.Effective == report.Effective) {
 		s.Target = report.Target
 	}
 	if _, pin := intent.Target(f.Head, f.Pins[f.Asset], f.Now); pin != nil && pin.Waits() {

@@ -32,18 +32,18 @@ type Event struct {
 
 // Reports are events of past reports, of which the last may be the current one. Reports
 // that follow each other and say the same are one.
-func Reports(past []intent.Report) (events []Event) {
+func Reports(reports []intent.Report) (events []Event) {
 	var last *intent.Report
-	for i := range past {
-		report := past[i]
+	for i := range reports {
+		report := reports[i]
 		if last != nil && saysAgain(*last, report) {
-			last = &past[i]
+			last = &reports[i]
 			continue
 		}
 		if len(events) > 0 {
 			events[len(events)-1].Until = report.At
 		}
-		last = &past[i]
+		last = &reports[i]
 		event := Event{At: report.At, Kind: string(report.State), Incarnation: report.Target, Push: report.Push}
 		switch {
 		case report.State == intent.StateWaiting:
@@ -130,9 +130,9 @@ func waits(waiting []intent.WaitingOn) string {
 
 // Published are events of one incarnation that changed an asset: the commits that its
 // sources were read at since the one before, and itself.
-func Published(incarnation intent.Incarnation, before []intent.SourceRevision, origin string) (events []Event) {
+func Published(incarnation intent.Incarnation, previous []intent.SourceRevision, origin string) (events []Event) {
 	for _, source := range incarnation.Sources {
-		if source.Commit == (intent.Commit{}) || slices.ContainsFunc(before, func(r intent.SourceRevision) bool {
+		if source.Commit == (intent.Commit{}) || slices.ContainsFunc(previous, func(r intent.SourceRevision) bool {
 			return r.Source == source.Source && r.Revision == source.Revision
 		}) {
 			continue
@@ -154,10 +154,10 @@ func Published(incarnation intent.Incarnation, before []intent.SourceRevision, o
 // Judged is the event of a candidate.
 func Judged(candidate intent.Candidate) Event {
 	event := Event{At: candidate.Created, Kind: EventCandidate, Text: fmt.Sprintf("%s, made for %d changes, is %s", candidate.ID, candidate.Added+candidate.Changed+candidate.Removed, candidate.State)}
-	if found := errorsOf(candidate.Findings); len(found) > 0 {
-		event.Text += ": " + found[0].Message
-		if found[0].Alike > 0 {
-			event.Text += fmt.Sprintf(" (%s)", found[0].OthersText())
+	if findings := errorsOf(candidate.Findings); len(findings) > 0 {
+		event.Text += ": " + findings[0].Message
+		if findings[0].Alike > 0 {
+			event.Text += fmt.Sprintf(" (%s)", findings[0].OthersText())
 		}
 	}
 	return event

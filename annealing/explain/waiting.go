@@ -13,31 +13,31 @@ import (
 // path says which waiting assets were told of: each is followed once, so that
 // the tree stays as small as the reports.
 type path struct {
-	told map[intent.AssetID]bool
-	// here are those from the asset asked for to this one.
-	here []intent.AssetID
+	visited map[intent.AssetID]bool
+	// chain are those from the asset asked for to this one.
+	chain []intent.AssetID
 	// rollouts that were told of.
 	rollouts []string
 }
 
-func newPath() *path { return &path{told: map[intent.AssetID]bool{}} }
+func newPath() *path { return &path{visited: map[intent.AssetID]bool{}} }
 
 // assetReasons are why one asset is as it is, with the chain of its blockers.
-func (f Facts) assetReasons(asset intent.AssetID, told *path) []Reason {
-	report, known := f.Reports[asset]
-	if !known {
+func (f Facts) assetReasons(asset intent.AssetID, p *path) []Reason {
+	report, hasReport := f.Reports[asset]
+	if !hasReport {
 		return []Reason{f.withoutReport(asset)}
 	}
 	if report.State != intent.StateWaiting || len(report.Waiting) == 0 {
-		return f.settled(report, told)
+		return f.settled(report, p)
 	}
-	told.told[asset] = true
-	told.here = append(told.here, asset)
-	defer func() { told.here = told.here[:len(told.here)-1] }()
+	p.visited[asset] = true
+	p.chain = append(p.chain, asset)
+	defer func() { p.chain = p.chain[:len(p.chain)-1] }()
 	var reasons []Reason
 	for _, waiting := range report.Waiting {
 		if waiting.Kind == intent.WaitStop && f.Stop != nil {
-			if len(told.here) == 1 {
+			if len(p.chain) == 1 {
 				continue // Told once, for the partition.
 			}
 			reasons = append(reasons, f.stopReason())
@@ -52,13 +52,13 @@ func (f Facts) assetReasons(asset intent.AssetID, told *path) []Reason {
 			blockers = f.Taken[waiting.Scope]
 		}
 		for _, blocker := range blockers {
-			reason.Causes = append(reason.Causes, f.blockerReason(blocker, told)...)
+			reason.Causes = append(reason.Causes, f.blockerReason(blocker, p)...)
 		}
 		if stop, ok := f.Others[waiting.Partition]; ok && waiting.Kind == intent.WaitPartition {
 			reason.Causes = append(reason.Causes, f.reasonOf(stop))
 		}
 		if rollout := f.KeptBy(asset); rollout != "" && waiting.Kind == intent.WaitNotSelected {
-			reason.Causes = append(reason.Causes, f.rolloutReason(rollout, asset, told))
+			reason.Causes = append(reason.Causes, f.rolloutReason(rollout, asset, p))
 		}
 		if restsOnIntent(waiting, reason.Causes) {
 			reason.Hint = cmp.Or(intentHint(report, waiting, reason.Causes), reason.Hint)
@@ -75,25 +75,25 @@ func (f Facts) assetReasons(asset intent.AssetID, told *path) []Reason {
 // troubledBefore are the assets that one comes after and that wait themselves.
 func (f Facts) troubledBefore(asset intent.AssetID) []intent.AssetID {
 	var troubled []intent.AssetID
-	for _, before := range f.After[asset] {
-		if f.Reports[before].State == intent.StateWaiting {
-			troubled = append(troubled, before)
+	for _, predecessor := range f.After[asset] {
+		if f.Reports[predecessor].State == intent.StateWaiting {
+			troubled = append(troubled, predecessor)
 		}
 	}
 	return troubled
 }
 
-func (f Facts) blockerReason(blocker intent.AssetID, told *path) []Reason {
-	at := slices.Index(told.here, blocker)
+func (f Facts) blockerReason(blocker intent.AssetID, p *path) []Reason {
+	at := slices.Index(p.chain, blocker)
 	switch {
 	case at >= 0:
-		return []Reason{f.cycle(told.here[at:])}
-	case told.told[blocker]:
+		return []Reason{f.cycle(p.chain[at:])}
+	case p.visited[blocker]:
 		return []Reason{{Kind: KindTold, Asset: blocker, Text: string(blocker) + " waits, as told above"}}
-	case len(told.here) > MaxDepth:
+	case len(p.chain) > MaxDepth:
 		return []Reason{{Kind: KindDepth, Asset: blocker, Text: fmt.Sprintf("the chain goes on beyond %d assets", MaxDepth), Hint: "lehr why " + string(blocker) + " follows it from there"}}
 	}
-	return f.assetReasons(blocker, told)
+	return f.assetReasons(blocker, p)
 }
 
 // cycle says that assets wait for each other, and for which pin.
@@ -123,14 +123,14 @@ func (f Facts) waitingReason(report intent.Report, waiting intent.WaitingOn) Rea
 		Hint: hintFor(report, waiting), Owner: waiting.Owner, Since: report.At, Until: waiting.Until,
 		Next: f.next(report, waiting),
 	}
-	if began := waiting.Since; !began.IsZero() && began.Before(report.At) {
-		reason.Since = began
+	if startedAt := waiting.Since; !startedAt.IsZero() && startedAt.Before(report.At) {
+		reason.Since = startedAt
 	}
 	if intent.Expired(reason.Until, f.Now) {
 		reason.Until = time.Time{} // Each look sets another, which a report need not tell.
 	}
 	if waiting.Kind == intent.WaitApproval {
-		reason.Text += f.ended(report)
+		reason.Text += f.expiredApprovals(report)
 		if len(f.Approvers) > 0 {
 			reason.Text += ". Approvers: " + strings.Join(f.Approvers, ", ")
 		}
@@ -138,8 +138,8 @@ func (f Facts) waitingReason(report intent.Report, waiting intent.WaitingOn) Rea
 	return reason
 }
 
-// ended tells of approvals of the plan that ended before they were used.
-func (f Facts) ended(report intent.Report) string {
+// expiredApprovals tells of approvals of the plan that ended before they were used.
+func (f Facts) expiredApprovals(report intent.Report) string {
 	text := ""
 	for _, a := range f.Approvals {
 		if a.Asset == report.Asset && a.Plan == report.PlanDigest && a.Effective == report.Effective && a.UsedBy == "" && intent.Expired(a.Until, f.Now) {

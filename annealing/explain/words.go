@@ -81,21 +81,21 @@ func restsOnIntent(waiting intent.WaitingOn, causes []Reason) bool {
 // intentHint says what to change where two assets are asked for what does not
 // go together.
 func intentHint(report intent.Report, waiting intent.WaitingOn, causes []Reason) string {
-	others := string(waiting.Blockers[0])
+	blockers := string(waiting.Blockers[0])
 	if more := len(waiting.Blockers) - 1; more > 0 {
-		others += fmt.Sprintf(" and %d more", more)
+		blockers += fmt.Sprintf(" and %d more", more)
 	}
 	if pin := slices.IndexFunc(causes, func(r Reason) bool { return r.Kind == KindPin }); pin >= 0 {
 		return causes[pin].Hint
 	}
 	switch waiting.Kind {
 	case intent.WaitCapacity, intent.WaitVersion:
-		return fmt.Sprintf("nothing is under way that would end this: what the sources ask of %s and of %s does not go together; change one of them", report.Asset, others)
+		return fmt.Sprintf("nothing is under way that would end this: what the sources ask of %s and of %s does not go together; change one of them", report.Asset, blockers)
 	case intent.WaitTurndown:
 		if !slices.ContainsFunc(causes, func(r Reason) bool { return isCompared(r) }) {
-			return fmt.Sprintf("nothing is under way that would end this: take the reference to %s out of %s, or %s out of the sources: no plugin removes what none serves", report.Asset, others, others)
+			return fmt.Sprintf("nothing is under way that would end this: take the reference to %s out of %s, or %s out of the sources: no plugin removes what none serves", report.Asset, blockers, blockers)
 		}
-		return fmt.Sprintf("nothing is under way that would end this: take the dependency on %s out of %s, or turn that down too", report.Asset, others)
+		return fmt.Sprintf("nothing is under way that would end this: take the dependency on %s out of %s, or turn that down too", report.Asset, blockers)
 	default:
 		return ""
 	}
@@ -283,15 +283,15 @@ func (f Facts) ago(at time.Time) string {
 
 // inLine is a finding in one line.
 func inLine(f intent.Finding) string {
-	text := where(f) + f.Message
+	text := location(f) + f.Message
 	if f.Alike > 0 {
 		text += fmt.Sprintf(" (%s)", intent.OthersText(f.Alike, nil))
 	}
 	return text
 }
 
-// where is the place a finding names, as "file:line: field: ".
-func where(f intent.Finding) string {
+// location is the place a finding names, as "file:line: field: ".
+func location(f intent.Finding) string {
 	place := f.File
 	if f.Line > 0 {
 		place = fmt.Sprintf("%s:%d", place, f.Line)

@@ -67,9 +67,9 @@ func (a *Asker) Ask(ctx context.Context, q check.Question) (check.Answer, error)
 
 // query asks for the value of each series now.
 func query(ctx context.Context, at external.Request, q check.Question) (check.Answer, error) {
-	found, size, err := prometheus.Now(ctx, at, q.Text, maxTime)
+	samples, size, err := prometheus.Now(ctx, at, q.Text, maxTime)
 	answer := check.Answer{Bytes: size}
-	for _, s := range found {
+	for _, s := range samples {
 		answer.Samples = append(answer.Samples, check.Sample{Labels: s.Labels, Value: s.Value})
 	}
 	return answer, err

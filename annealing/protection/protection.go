@@ -51,25 +51,25 @@ func (a *Asker) Ask(ctx context.Context, q check.Question) (check.Answer, error)
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, q.Timeout, fault.New(fault.Unavailable, "there was no answer within %s", q.Timeout))
 	defer cancel()
-	var said *check.Said
+	var reply *check.Reply
 	switch q.Source {
 	case check.HTTP:
-		said, err = a.post(ctx, policy, q)
+		reply, err = a.post(ctx, policy, q)
 	case check.Command:
-		said, err = a.run(ctx, policy, q)
+		reply, err = a.run(ctx, policy, q)
 	case check.Plugin:
-		said, err = a.judge(ctx, policy, q)
+		reply, err = a.judge(ctx, policy, q)
 	default:
 		err = fault.New(fault.Invalid, "there is no protection of the kind %q", q.Source)
 	}
 	if err != nil && ctx.Err() != nil {
 		return check.Answer{}, context.Cause(ctx)
 	}
-	return check.Answer{Said: said}, err
+	return check.Answer{Reply: reply}, err
 }
 
 // post asks a service.
-func (a *Asker) post(ctx context.Context, policy *external.Policy, q check.Question) (*check.Said, error) {
+func (a *Asker) post(ctx context.Context, policy *external.Policy, q check.Question) (*check.Reply, error) {
 	at, err := policy.Place(a.partition, external.Protection, q.Place)
 	if err != nil {
 		return nil, err
@@ -83,14 +83,14 @@ func (a *Asker) post(ctx context.Context, policy *external.Policy, q check.Quest
 		return nil, fault.New(fault.Denied, "it refuses whoever asks (%d)", status).
 			WithHint("whoever runs the server lists it with its secret, as kind: protection under monitoring, in the file of --external-checks")
 	case status < 200 || status > 299:
-		return nil, fault.New(fault.Invalid, "it answered %d: %s", status, shown(text)).
+		return nil, fault.New(fault.Invalid, "it answered %d: %s", status, excerpt(text)).
 			WithHint("look whether the URL is that of the protection; redirects are not followed")
 	}
 	return answer(text)
 }
 
 // run asks a program: by what it writes, or by how it exits.
-func (a *Asker) run(ctx context.Context, policy *external.Policy, q check.Question) (*check.Said, error) {
+func (a *Asker) run(ctx context.Context, policy *external.Policy, q check.Question) (*check.Reply, error) {
 	if err := policy.MayRun(a.partition, q.Place); err != nil {
 		return nil, err
 	}
@@ -102,19 +102,19 @@ func (a *Asker) run(ctx context.Context, policy *external.Policy, q check.Questi
 	case err != nil:
 		return nil, err
 	case ran.Exit > 1:
-		return nil, fault.New(fault.Unavailable, "it exited with %d, which is no answer: %s", ran.Exit, shown(ran.Complaint)).WithHint("0 says yes and 1 says no")
+		return nil, fault.New(fault.Unavailable, "it exited with %d, which is no answer: %s", ran.Exit, excerpt(ran.Complaint)).WithHint("0 says yes and 1 says no")
 	case !strings.HasPrefix(text, "{"):
-		return &check.Said{Blocks: ran.Exit == 1, Reason: shown(text)}, nil
+		return &check.Reply{Blocks: ran.Exit == 1, Reason: excerpt(text)}, nil
 	}
-	said, err := answer(text)
-	if err == nil && ran.Exit == 1 && !said.Blocks {
+	reply, err := answer(text)
+	if err == nil && ran.Exit == 1 && !reply.Blocks {
 		return nil, fault.New(fault.Unavailable, "it wrote that it passes, and exited with 1")
 	}
-	return said, err
+	return reply, err
 }
 
 // judge asks a plugin.
-func (a *Asker) judge(ctx context.Context, policy *external.Policy, q check.Question) (*check.Said, error) {
+func (a *Asker) judge(ctx context.Context, policy *external.Policy, q check.Question) (*check.Reply, error) {
 	run, err := policy.Plugin(a.partition, q.Place)
 	if err != nil {
 		return nil, err
@@ -124,45 +124,45 @@ func (a *Asker) judge(ctx context.Context, policy *external.Policy, q check.Ques
 
 // Judged is what a plugin of checks answers to a question. The plugin bounds how long
 // that takes, or the context does.
-func Judged(ctx context.Context, by plugin.Judge, q check.Question) (*check.Said, error) {
+func Judged(ctx context.Context, judge plugin.Judge, q check.Question) (*check.Reply, error) {
 	request := &pluginpb.JudgeRequest{}
 	if err := protojson.Unmarshal([]byte(q.Body()), request); err != nil {
 		return nil, fault.New(fault.Internal, "what it is to be told cannot be written: %w", err)
 	}
-	response, err := by.Judge(ctx, request)
+	response, err := judge.Judge(ctx, request)
 	if err != nil {
 		return nil, err
 	}
-	said := &check.Said{Blocks: response.Judgement != pluginpb.JudgeResponse_JUDGEMENT_PASS, Reason: shown(response.Reason)}
+	reply := &check.Reply{Blocks: response.Judgement != pluginpb.JudgeResponse_JUDGEMENT_PASS, Reason: excerpt(response.Reason)}
 	if response.Until != nil {
-		said.Until = response.Until.AsTime()
+		reply.Until = response.Until.AsTime()
 	}
-	return said, nil
+	return reply, nil
 }
 
 // answer reads what a protection says.
-func answer(text string) (*check.Said, error) {
-	var said struct {
+func answer(text string) (*check.Reply, error) {
+	var body struct {
 		Result string     `json:"result"`
 		Reason string     `json:"reason"`
 		Until  *time.Time `json:"until"`
 	}
-	err := json.Unmarshal([]byte(text), &said)
-	if err == nil && said.Result != "pass" && said.Result != "blocking" {
+	err := json.Unmarshal([]byte(text), &body)
+	if err == nil && body.Result != "pass" && body.Result != "blocking" {
 		err = errors.New("its result is neither pass nor blocking")
 	}
 	if err != nil {
-		return nil, fault.New(fault.Invalid, "what it answered cannot be read: %w: %s", err, shown(text)).
+		return nil, fault.New(fault.Invalid, "what it answered cannot be read: %w: %s", err, excerpt(text)).
 			WithHint(`it must answer {"result": "pass"} or {"result": "blocking", "reason": "why"}`)
 	}
-	found := &check.Said{Blocks: said.Result == "blocking", Reason: shown(said.Reason)}
-	if said.Until != nil {
-		found.Until = *said.Until
+	reply := &check.Reply{Blocks: body.Result == "blocking", Reason: excerpt(body.Reason)}
+	if body.Until != nil {
+		reply.Until = *body.Until
 	}
-	return found, nil
+	return reply, nil
 }
 
-func shown(text string) string {
+func excerpt(text string) string {
 	if text = strings.Join(strings.Fields(text), " "); len(text) > maxSaid {
 		text = strings.ToValidUTF8(text[:maxSaid], "") + "…"
 	}

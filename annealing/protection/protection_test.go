@@ -49,7 +49,7 @@ func question(t *testing.T, p *intentpb.Protection) check.Question {
 		t.Fatal(err)
 	}
 	plan := intent.Plan{Action: intent.ActionUpdate, Changes: []intent.FieldChange{{Path: "input", Current: "v1", Target: "v2"}}}
-	q, err := c.Ask(check.PhaseBefore, check.Of{
+	q, err := c.Ask(check.PhaseBefore, check.Subject{
 		Partition: "shop", Asset: intent.Asset{ID: "web", Payload: payload, Addons: []intent.Message{labels}}, Effective: intent.Sum("t", []byte("web")), Plan: plan, Digest: plan.Digest(),
 	})
 	if err != nil {
@@ -72,12 +72,12 @@ func result(t *testing.T, file string, q check.Question) (word, text string) {
 		return "configuration", err.Error()
 	case err != nil:
 		return "internal", err.Error()
-	case answer.Said == nil:
+	case answer.Reply == nil:
 		return "nothing", ""
-	case answer.Said.Blocks:
-		return "blocking", answer.Said.Reason
+	case answer.Reply.Blocks:
+		return "blocking", answer.Reply.Reason
 	default:
-		return "pass", answer.Said.Reason
+		return "pass", answer.Reply.Reason
 	}
 }
 
@@ -159,7 +159,7 @@ func TestServicesAreAsked(t *testing.T) {
 		t.Errorf("%s %s told %v", method, kind, told)
 	}
 	answer, err := protection.New("shop", file, nil).Ask(t.Context(), question(t, by(server.URL+"/no")))
-	if err != nil || answer.Said.Until.Format(time.RFC3339) != "2030-01-02T03:04:05Z" {
+	if err != nil || answer.Reply.Until.Format(time.RFC3339) != "2030-01-02T03:04:05Z" {
 		t.Errorf("until: %+v %v", answer, err)
 	}
 }

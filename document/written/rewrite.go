@@ -20,8 +20,8 @@ func (w *writer) rewrite(n *node, wanted any) error {
 		return nil
 	}
 	if reusable(n, wanted) && n.kind != scalar {
-		if to, is := wanted.(map[string]any); is {
-			return w.mapping(n, to)
+		if target, ok := wanted.(map[string]any); ok {
+			return w.mapping(n, target)
 		}
 		return w.list(n, wanted.([]any))
 	}
@@ -29,34 +29,34 @@ func (w *writer) rewrite(n *node, wanted any) error {
 	return nil
 }
 
-func (w *writer) mapping(n *node, to map[string]any) error {
-	gone := make([]bool, len(n.keys))
-	added := maps.Clone(to)
+func (w *writer) mapping(n *node, target map[string]any) error {
+	removed := make([]bool, len(n.keys))
+	added := maps.Clone(target)
 	for i, key := range n.keys {
 		name := key.value.(string)
-		wanted, stays := to[name]
+		wanted, stays := target[name]
 		if delete(added, name); !stays {
-			gone[i] = true
+			removed[i] = true
 			continue
 		}
 		if err := w.value(n, i, wanted); err != nil {
 			return err
 		}
 	}
-	if err := w.removeAll(n, gone); err != nil {
+	if err := w.removeAll(n, removed); err != nil {
 		return err
 	}
 	var entries [][]byte
 	for _, name := range slices.Sorted(maps.Keys(added)) {
 		entries = append(entries, w.entry(n, name, added[name]))
 	}
-	return w.insert(n, entries, lastKept(gone))
+	return w.insert(n, entries, lastKept(removed))
 }
 
 // lastKept is the last that is not gone.
-func lastKept(gone []bool) int {
-	for i := len(gone) - 1; i >= 0; i-- {
-		if !gone[i] {
+func lastKept(removed []bool) int {
+	for i := len(removed) - 1; i >= 0; i-- {
+		if !removed[i] {
 			return i
 		}
 	}
@@ -77,7 +77,7 @@ func (w *writer) value(n *node, i int, wanted any) error {
 	if colon < 0 {
 		return fmt.Errorf("the colon behind the key %q is not found", n.keys[i].value)
 	}
-	w.instead(colon, inner, wanted, n.indent)
+	w.replaceValue(colon, inner, wanted, n.indent)
 	return nil
 }
 
@@ -113,28 +113,28 @@ func (w *writer) colon(at int) int {
 	return at + 1
 }
 
-// instead writes a value of a block behind its colon, in the place of what is
+// replaceValue writes a value of a block behind its colon, in the place of what is
 // there; a comment on that line stays, in front of what begins on others.
-func (w *writer) instead(behind int, inner *node, wanted any, indent int) {
+func (w *writer) replaceValue(offset int, inner *node, wanted any, indent int) {
 	text := w.block(wanted, indent+w.step)
 	start, end := inner.start, inner.end
 	if start == end {
-		start, end = behind, behind
+		start, end = offset, offset
 	}
-	newline := bytes.IndexByte(w.text[behind:max(start, behind)], '\n')
+	newline := bytes.IndexByte(w.text[offset:max(start, offset)], '\n')
 	switch {
-	case newline < 0 && isScalar(wanted) && start > behind:
+	case newline < 0 && isScalar(wanted) && start > offset:
 		w.replace(start, end, bytes.TrimPrefix(text, []byte(" ")))
 	case newline < 0 && isScalar(wanted):
-		w.replace(behind, end, text)
+		w.replace(offset, end, text)
 	case newline < 0:
-		w.replace(behind, end, nil)
+		w.replace(offset, end, nil)
 		w.replace(w.lineEnd(end), w.lineEnd(end), text)
 	case isScalar(wanted): // What is there begins on a line of its own.
-		w.replace(behind, behind, text)
-		w.replace(w.trimmed(behind+newline), w.lineEnd(end), nil)
+		w.replace(offset, offset, text)
+		w.replace(w.trimmed(offset+newline), w.lineEnd(end), nil)
 	default:
-		w.replace(w.trimmed(behind+newline), end, text)
+		w.replace(w.trimmed(offset+newline), end, text)
 	}
 }
 
@@ -171,32 +171,32 @@ func (w *writer) whole(n *node, wanted any) {
 
 // list changes, removes and inserts elements between those that are the same at
 // the beginning and the end.
-func (w *writer) list(n *node, to []any) error {
-	before, same := 0, min(len(n.values), len(to))
-	for before < same && equal(n.values[before].value, to[before]) {
-		before++
+func (w *writer) list(n *node, target []any) error {
+	prefix, same := 0, min(len(n.values), len(target))
+	for prefix < same && equal(n.values[prefix].value, target[prefix]) {
+		prefix++
 	}
-	behind := 0
-	for behind < same-before && equal(n.values[len(n.values)-1-behind].value, to[len(to)-1-behind]) {
-		behind++
+	suffix := 0
+	for suffix < same-prefix && equal(n.values[len(n.values)-1-suffix].value, target[len(target)-1-suffix]) {
+		suffix++
 	}
-	olds, news := len(n.values)-behind, len(to)-behind
-	gone := make([]bool, len(n.values))
-	for i := before; i < olds; i++ {
+	olds, news := len(n.values)-suffix, len(target)-suffix
+	removed := make([]bool, len(n.values))
+	for i := prefix; i < olds; i++ {
 		if i >= news {
-			gone[i] = true
+			removed[i] = true
 			continue
 		}
-		if err := w.element(n, i, to[i]); err != nil {
+		if err := w.element(n, i, target[i]); err != nil {
 			return err
 		}
 	}
-	if err := w.removeAll(n, gone); err != nil {
+	if err := w.removeAll(n, removed); err != nil {
 		return err
 	}
 	var entries [][]byte
 	for i := olds; i < news; i++ {
-		entries = append(entries, w.item(n, to[i]))
+		entries = append(entries, w.item(n, target[i]))
 	}
 	return w.insert(n, entries, olds-1)
 }
@@ -231,10 +231,10 @@ func (w *writer) dash(at int) int {
 }
 
 // removeAll removes entries of a map or elements of a list, not all of them.
-func (w *writer) removeAll(n *node, gone []bool) error {
-	kept := lastKept(gone)
-	for i := range gone {
-		if !gone[i] {
+func (w *writer) removeAll(n *node, removed []bool) error {
+	last := lastKept(removed)
+	for i := range removed {
+		if !removed[i] {
 			continue
 		}
 		start := n.values[i].start
@@ -242,7 +242,7 @@ func (w *writer) removeAll(n *node, gone []bool) error {
 			start = n.keys[i].start
 		}
 		if n.flow || w.json {
-			w.removeFlow(n, i, start, kept)
+			w.removeFlow(n, i, start, last)
 			continue
 		}
 		if n.kind == list {
@@ -259,8 +259,8 @@ func (w *writer) removeAll(n *node, gone []bool) error {
 
 // removeFlow removes an entry with the comma that is before it; of those before
 // the first that stays, with the one behind.
-func (w *writer) removeFlow(n *node, i, start, kept int) {
-	if i > kept {
+func (w *writer) removeFlow(n *node, i, start, last int) {
+	if i > last {
 		// Behind the last that stays all go, with their commas.
 		w.replace(n.values[i-1].end, n.values[i].end, nil)
 		return
@@ -314,11 +314,11 @@ func (n *node) first() *node {
 }
 
 // insert writes entries behind the one at a place; -1: before the first.
-func (w *writer) insert(n *node, entries [][]byte, behind int) error {
+func (w *writer) insert(n *node, entries [][]byte, index int) error {
 	if len(entries) == 0 {
 		return nil
 	}
-	if behind < 0 && !n.flow && !w.json {
+	if index < 0 && !n.flow && !w.json {
 		at := w.dash(n.values[0].start)
 		if at < 0 {
 			return fmt.Errorf("the dash before an element is not found")
@@ -327,11 +327,11 @@ func (w *writer) insert(n *node, entries [][]byte, behind int) error {
 		w.replace(at, at, append(text, w.newline+strings.Repeat(" ", n.indent)...))
 		return nil
 	}
-	after := n.values[max(behind, 0)]
+	anchor := n.values[max(index, 0)]
 	if !n.flow && !w.json {
-		at := w.lineEnd(max(after.end, after.start))
+		at := w.lineEnd(max(anchor.end, anchor.start))
 		if n.kind == mapping {
-			at = w.lineEnd(max(after.end, w.colon(n.keys[behind].end)))
+			at = w.lineEnd(max(anchor.end, w.colon(n.keys[index].end)))
 		}
 		var text []byte
 		for _, entry := range entries {
@@ -340,24 +340,24 @@ func (w *writer) insert(n *node, entries [][]byte, behind int) error {
 		w.replace(at, at, text)
 		return nil
 	}
-	between := " "
+	separator := " "
 	if indent, begins := indentOf(w.text, n.first().start); begins {
-		between = w.newline + string(indent)
+		separator = w.newline + string(indent)
 	} else if w.json && len(n.values) > 1 && w.text[n.values[0].end+1] != ' ' {
-		between = ""
+		separator = ""
 	}
 	var text []byte
 	for _, entry := range entries {
-		if behind < 0 {
-			text = append(append(append(text, entry...), ','), between...)
+		if index < 0 {
+			text = append(append(append(text, entry...), ','), separator...)
 		} else {
-			text = append(append(append(text, ','), between...), entry...)
+			text = append(append(append(text, ','), separator...), entry...)
 		}
 	}
-	if behind < 0 {
-		w.replace(after.start, after.start, text)
+	if index < 0 {
+		w.replace(anchor.start, anchor.start, text)
 	} else {
-		w.replace(after.end, after.end, text)
+		w.replace(anchor.end, anchor.end, text)
 	}
 	return nil
 }
@@ -405,19 +405,19 @@ func (w *writer) block(value any, indent int) []byte {
 	if isScalar(value) {
 		return append([]byte(" "), w.scalarOrFlow(value, nil)...)
 	}
-	var out []byte
+	var text []byte
 	switch v := value.(type) {
 	case map[string]any:
 		for _, key := range slices.Sorted(maps.Keys(v)) {
-			out = append(append(out, w.newline+strings.Repeat(" ", indent)...), plainOr(key, 0)...)
-			out = append(append(out, ':'), w.block(v[key], indent+max(w.step, 2))...)
+			text = append(append(text, w.newline+strings.Repeat(" ", indent)...), plainOr(key, 0)...)
+			text = append(append(text, ':'), w.block(v[key], indent+max(w.step, 2))...)
 		}
 	case []any:
 		for _, item := range v {
-			out = append(out, w.dashed(item, indent)...)
+			text = append(text, w.dashed(item, indent)...)
 		}
 	}
-	return out
+	return text
 }
 
 // jsonValue is written as people do: on one line where its file is, else with a
@@ -435,32 +435,32 @@ func (w *writer) jsonValue(value any, at int) []byte {
 }
 
 // scalarOrFlow is a value on one line, quoted as the one before it was.
-func (w *writer) scalarOrFlow(value any, before *node) []byte {
+func (w *writer) scalarOrFlow(value any, previous *node) []byte {
 	switch v := value.(type) {
 	case string:
 		quote := byte(0)
-		if before != nil && before.kind == scalar && before.quote != '|' {
-			quote = before.quote
+		if previous != nil && previous.kind == scalar && previous.quote != '|' {
+			quote = previous.quote
 		}
 		return plainOr(v, quote)
 	case map[string]any:
-		var out []byte
+		var text []byte
 		for i, key := range slices.Sorted(maps.Keys(v)) {
 			if i > 0 {
-				out = append(out, ", "...)
+				text = append(text, ", "...)
 			}
-			out = append(append(append(out, plainOr(key, 0)...), ": "...), w.scalarOrFlow(v[key], nil)...)
+			text = append(append(append(text, plainOr(key, 0)...), ": "...), w.scalarOrFlow(v[key], nil)...)
 		}
-		return append(append([]byte("{"), out...), '}')
+		return append(append([]byte("{"), text...), '}')
 	case []any:
-		var out []byte
+		var text []byte
 		for i, item := range v {
 			if i > 0 {
-				out = append(out, ", "...)
+				text = append(text, ", "...)
 			}
-			out = append(out, w.scalarOrFlow(item, nil)...)
+			text = append(text, w.scalarOrFlow(item, nil)...)
 		}
-		return append(append([]byte("["), out...), ']')
+		return append(append([]byte("["), text...), ']')
 	case json.Number:
 		return []byte(v)
 	}

@@ -118,7 +118,7 @@ const (
 // splice replaces a part of the text.
 type splice struct {
 	start, end int
-	by         []byte
+	text       []byte
 }
 
 // writer gathers what is to be replaced.
@@ -131,20 +131,20 @@ type writer struct {
 	splices []splice
 }
 
-func (w *writer) replace(start, end int, by []byte) {
-	w.splices = append(w.splices, splice{start, end, by})
+func (w *writer) replace(start, end int, text []byte) {
+	w.splices = append(w.splices, splice{start, end, text})
 }
 
 func (w *writer) apply() ([]byte, error) {
 	slices.SortStableFunc(w.splices, func(a, b splice) int { return cmp.Or(a.start-b.start, a.end-b.end) })
-	var out []byte
+	var text []byte
 	at := 0
 	for _, s := range w.splices {
 		if s.start < at || s.end > len(w.text) {
 			return nil, fmt.Errorf("they overlap")
 		}
-		out = append(append(out, w.text[at:s.start]...), s.by...)
+		text = append(append(text, w.text[at:s.start]...), s.text...)
 		at = s.end
 	}
-	return append(out, w.text[at:]...), nil
+	return append(text, w.text[at:]...), nil
 }

@@ -33,13 +33,13 @@ func parseYAML(text []byte) (*node, error) {
 	case err != nil:
 		return nil, err
 	}
-	if tagged, found := document.UnknownTag(&read); found {
+	if tagged, ok := document.UnknownTag(&read); ok {
 		return nil, fmt.Errorf("line %d: the tag %s is not known", tagged.Line, strconv.Quote(tagged.Tag))
 	}
 	if err := decoder.Decode(&yaml.Node{}); !errors.Is(err, io.EOF) {
 		return nil, errors.New("it holds more than one document")
 	}
-	p := &yamlParser{text: text, lines: []int{0}, left: maxNodes}
+	p := &yamlParser{text: text, lines: []int{0}, budget: maxNodes}
 	for i, b := range text {
 		if b == '\n' {
 			p.lines = append(p.lines, i+1)
@@ -52,9 +52,9 @@ func parseYAML(text []byte) (*node, error) {
 }
 
 type yamlParser struct {
-	text  []byte
-	lines []int
-	left  int
+	text   []byte
+	lines  []int
+	budget int
 }
 
 // offset of a place that is told as a line and a column of characters.
@@ -75,7 +75,7 @@ func (p *yamlParser) offset(n *yaml.Node) (int, error) {
 
 // node reads a value that is in something indented so far.
 func (p *yamlParser) node(y *yaml.Node, parent int, flow bool, depth int) (*node, error) {
-	if p.left--; p.left < 0 || depth > document.MaxDepth {
+	if p.budget--; p.budget < 0 || depth > document.MaxDepth {
 		return nil, errors.New("it unfolds to more than is read")
 	}
 	start, err := p.offset(y)
@@ -86,9 +86,9 @@ func (p *yamlParser) node(y *yaml.Node, parent int, flow bool, depth int) (*node
 	switch y.Kind {
 	case yaml.AliasNode:
 		n.kind, n.end = alias, start+1+len(y.Value)
-		of, err := p.node(y.Alias, -1, false, depth+1)
+		target, err := p.node(y.Alias, -1, false, depth+1)
 		if err == nil {
-			n.value = of.value
+			n.value = target.value
 		}
 		return n, err
 	case yaml.MappingNode, yaml.SequenceNode:
@@ -143,7 +143,7 @@ func (p *yamlParser) mapping(n *node, y *yaml.Node, depth int) error {
 			return err
 		}
 		name := y.Content[i].Value
-		if _, twice := values[name]; twice {
+		if _, duplicate := values[name]; duplicate {
 			return fmt.Errorf("line %d: the key %q is there twice", y.Content[i].Line, name)
 		}
 		inner, err := p.node(y.Content[i+1], n.indent, n.flow, depth+1)

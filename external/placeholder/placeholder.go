@@ -27,7 +27,7 @@ type Values struct {
 	Selector string
 }
 
-const known = "$asset, $scope.NAME, $start, $end and $step"
+const knownPlaceholders = "$asset, $scope.NAME, $start, $end and $step"
 
 // variable at the beginning of a text: asset, scope.cluster, start.
 var variable = regexp.MustCompile(`^\$(asset|scope\.[a-zA-Z0-9_-]+|start|end|step|selector)\b`)
@@ -38,7 +38,7 @@ var word = regexp.MustCompile(`^\$[a-zA-Z0-9_.]*`)
 // values of $asset or $scope.NAME.
 func (v *Values) values(name string) ([]string, error) {
 	list := v.Assets
-	if scope, is := strings.CutPrefix(name, "scope."); is {
+	if scope, ok := strings.CutPrefix(name, "scope."); ok {
 		list = v.Scopes[scope]
 	}
 	if len(list) == 0 {
@@ -55,8 +55,8 @@ func Uses(query string, names ...string) bool {
 		if query[i] != '$' {
 			continue
 		}
-		if found := variable.FindStringSubmatch(query[i:]); found != nil {
-			name, _, _ := strings.Cut(found[1], ".")
+		if match := variable.FindStringSubmatch(query[i:]); match != nil {
+			name, _, _ := strings.Cut(match[1], ".")
 			if slices.Contains(names, name) {
 				return true
 			}
@@ -81,8 +81,8 @@ func CheckSQL(query string) error {
 func anyScope(query string) map[string][]string {
 	scopes := map[string][]string{}
 	for i := range query {
-		if found := variable.FindStringSubmatch(query[i:]); found != nil {
-			if name, is := strings.CutPrefix(found[1], "scope."); is {
+		if match := variable.FindStringSubmatch(query[i:]); match != nil {
+			if name, ok := strings.CutPrefix(match[1], "scope."); ok {
 				scopes[name] = []string{"a"}
 			}
 		}
@@ -146,39 +146,39 @@ func operatorBefore(text string) string {
 
 // promql is what a placeholder at the beginning of a text stands for, and its size.
 func (v *Values) promql(at string, quote byte, operator string) (text string, size int, err error) {
-	found := variable.FindStringSubmatch(at)
+	match := variable.FindStringSubmatch(at)
 	switch {
-	case found == nil && quote != 0:
+	case match == nil && quote != 0:
 		return "$", 1, nil // As in regular expressions.
-	case found == nil:
+	case match == nil:
 		return "", 0, unknown(at)
 	}
-	size = len(found[0])
+	size = len(match[0])
 	seconds := func(t time.Time) string { return strconv.FormatFloat(float64(t.UnixMilli())/1000, 'f', -1, 64) }
-	inText := found[1] == "asset" || strings.HasPrefix(found[1], "scope.")
+	inText := match[1] == "asset" || strings.HasPrefix(match[1], "scope.")
 	switch {
 	case !inText && quote != 0:
-		return "", 0, wrong("%s stands within quotes", found[0]).WithHint("write it outside of texts")
-	case found[1] == "start":
+		return "", 0, wrong("%s stands within quotes", match[0]).WithHint("write it outside of texts")
+	case match[1] == "start":
 		return seconds(v.Start), size, nil
-	case found[1] == "end":
+	case match[1] == "end":
 		return seconds(v.End), size, nil
-	case found[1] == "step":
+	case match[1] == "step":
 		return fmt.Sprintf("%dms", v.Step.Milliseconds()), size, nil
-	case found[1] == "selector" && v.Selector == "":
+	case match[1] == "selector" && v.Selector == "":
 		return "", 0, wrong("$selector stands for nothing").WithHint(`write experiment: 'version="v2"', and control: where it is compared with one`)
-	case found[1] == "selector":
+	case match[1] == "selector":
 		return v.Selector, size, nil
 	case operator == "" || quote == '`':
-		return "", 0, wrong("%s stands where no label is matched", found[0]).WithHint(`write it in the quotes of a matcher, as in {asset=~"%s"}`, found[0])
+		return "", 0, wrong("%s stands where no label is matched", match[0]).WithHint(`write it in the quotes of a matcher, as in {asset=~"%s"}`, match[0])
 	}
-	list, err := v.values(found[1])
+	list, err := v.values(match[1])
 	if err != nil {
 		return "", 0, err
 	}
 	regular := operator == "=~" || operator == "!~"
 	if len(list) > 1 && !regular {
-		return "", 0, wrong("%s are %d values, and are matched as one", found[0], len(list)).WithHint(`write =~ in place of =, and !~ in place of !=`)
+		return "", 0, wrong("%s are %d values, and are matched as one", match[0], len(list)).WithHint(`write =~ in place of =, and !~ in place of !=`)
 	}
 	if regular {
 		for i := range list {
@@ -199,7 +199,7 @@ func SQL(query string, v Values) (filled string, arguments []any, err error) {
 	numbers := map[string]int{}
 	for i := 0; i < len(query); {
 		if size := skipped(query[i:]); size > 0 {
-			if inside := query[i : i+size]; Uses(inside, "asset", "scope", "start", "end", "step") && inside[0] == '\'' {
+			if literal := query[i : i+size]; Uses(literal, "asset", "scope", "start", "end", "step") && literal[0] == '\'' {
 				return "", nil, wrong("a placeholder stands within quotes").WithHint("remove the quotes around it: it is a parameter, not a part of the text")
 			}
 			text.WriteString(query[i : i+size])
@@ -211,21 +211,21 @@ func SQL(query string, v Values) (filled string, arguments []any, err error) {
 			i++
 			continue
 		}
-		found := variable.FindStringSubmatch(query[i:])
-		if found == nil || found[1] == "selector" {
+		match := variable.FindStringSubmatch(query[i:])
+		if match == nil || match[1] == "selector" {
 			return "", nil, unknown(query[i:])
 		}
-		if numbers[found[1]] == 0 {
-			argument, err := v.parameter(found[1])
+		if numbers[match[1]] == 0 {
+			argument, err := v.parameter(match[1])
 			if err != nil {
 				return "", nil, err
 			}
 			arguments = append(arguments, argument)
-			numbers[found[1]] = len(arguments)
+			numbers[match[1]] = len(arguments)
 		}
 		text.WriteByte('$')
-		text.WriteString(strconv.Itoa(numbers[found[1]]))
-		i += len(found[0])
+		text.WriteString(strconv.Itoa(numbers[match[1]]))
+		i += len(match[0])
 	}
 	return text.String(), arguments, nil
 }
@@ -246,25 +246,25 @@ func (v *Values) parameter(name string) (any, error) {
 // skipped is the size of a text, a name in quotes or a comment at the beginning of SQL;
 // 0: there is none.
 func skipped(at string) int {
-	until := func(from int, end string) int {
-		if i := strings.Index(at[from:], end); i >= 0 {
-			return from + i + len(end)
+	endOf := func(start int, end string) int {
+		if i := strings.Index(at[start:], end); i >= 0 {
+			return start + i + len(end)
 		}
 		return len(at)
 	}
 	switch {
 	case at[0] == '\'' || at[0] == '"':
-		return until(1, at[:1])
+		return endOf(1, at[:1])
 	case strings.HasPrefix(at, "--"):
-		return until(2, "\n")
+		return endOf(2, "\n")
 	case strings.HasPrefix(at, "/*"):
-		return until(2, "*/")
+		return endOf(2, "*/")
 	}
 	return 0
 }
 
 func unknown(at string) error {
-	return wrong("%.40q is no placeholder", word.FindString(at)).WithHint("those that can be filled are %s, and $selector of Prometheus", known)
+	return wrong("%.40q is no placeholder", word.FindString(at)).WithHint("those that can be filled are %s, and $selector of Prometheus", knownPlaceholders)
 }
 
 func wrong(format string, arguments ...any) *fault.Error {

@@ -29,28 +29,28 @@ type Sample struct {
 
 // Now asks for the value of each series, and says how many bytes were answered. The
 // context bounds the time; the Prometheus is told of it.
-func Now(ctx context.Context, at external.Request, query string, within time.Duration) ([]Sample, int, error) {
-	found, err := ask(ctx, at, "query", url.Values{"query": {query}, "timeout": {within.String()}})
+func Now(ctx context.Context, at external.Request, query string, timeout time.Duration) ([]Sample, int, error) {
+	answer, err := ask(ctx, at, "query", url.Values{"query": {query}, "timeout": {timeout.String()}})
 	if err != nil {
 		return nil, 0, err
 	}
-	list, err := samples(found.kind, found.result)
-	return list, found.bytes, err
+	list, err := samples(answer.kind, answer.result)
+	return list, answer.bytes, err
 }
 
-// found is what Prometheus answered, whole: its kind, and the rest of its JSON.
-type found struct {
+// answer is what Prometheus answered, whole: its kind, and the rest of its JSON.
+type answer struct {
 	kind   string
 	result json.RawMessage
 	bytes  int
 }
 
 // ask asks Prometheus by one of its methods of querying.
-func ask(ctx context.Context, at external.Request, method string, form url.Values) (found, error) {
+func ask(ctx context.Context, at external.Request, method string, form url.Values) (answer, error) {
 	at.URL = at.URL.JoinPath("api/v1", method)
 	at.Form = form
 	status, text, err := external.Fetch(ctx, at)
-	var said struct {
+	var reply struct {
 		Status, ErrorType, Error string
 		Warnings                 []string
 		Data                     struct {
@@ -58,20 +58,20 @@ func ask(ctx context.Context, at external.Request, method string, form url.Value
 			Result     json.RawMessage
 		}
 	}
-	malformed := json.Unmarshal([]byte(text), &said)
+	malformed := json.Unmarshal([]byte(text), &reply)
 	switch {
-	case malformed == nil && said.Status == "error":
-		return found{}, fault.New(fault.Unavailable, "it refuses the query (%s): %s", external.Shown(said.ErrorType), external.Shown(said.Error))
+	case malformed == nil && reply.Status == "error":
+		return answer{}, fault.New(fault.Unavailable, "it refuses the query (%s): %s", external.Shown(reply.ErrorType), external.Shown(reply.Error))
 	case err != nil:
-		return found{}, err
+		return answer{}, err
 	case status != http.StatusOK:
-		return found{}, external.Refused(status)
-	case malformed != nil || said.Status != "success":
-		return found{}, fault.New(fault.Unavailable, "what it answered is not Prometheus's")
-	case len(said.Warnings) > 0:
-		return found{}, fault.New(fault.Unavailable, "its answer is not whole: %s", external.Shown(said.Warnings[0]))
+		return answer{}, external.Refused(status)
+	case malformed != nil || reply.Status != "success":
+		return answer{}, fault.New(fault.Unavailable, "what it answered is not Prometheus's")
+	case len(reply.Warnings) > 0:
+		return answer{}, fault.New(fault.Unavailable, "its answer is not whole: %s", external.Shown(reply.Warnings[0]))
 	}
-	return found{said.Data.ResultType, said.Data.Result, len(text)}, nil
+	return answer{reply.Data.ResultType, reply.Data.Result, len(text)}, nil
 }
 
 // pair is a time and a value, which is a text.

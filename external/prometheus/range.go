@@ -33,7 +33,7 @@ func Range(ctx context.Context, at external.Request, q RangeOf) ([]Run, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, maxRangeTime, fault.New(fault.Unavailable, "there was no answer within %s", maxRangeTime))
 	defer cancel()
 	seconds := func(t time.Time) string { return strconv.FormatFloat(float64(t.UnixMilli())/1000, 'f', 3, 64) }
-	found, err := ask(ctx, at, "query_range", url.Values{
+	answer, err := ask(ctx, at, "query_range", url.Values{
 		"query": {q.Query}, "start": {seconds(q.From)}, "end": {seconds(q.To)},
 		"step": {strconv.FormatFloat(q.Step.Seconds(), 'f', 3, 64)}, "timeout": {maxRangeTime.String()},
 	})
@@ -42,10 +42,10 @@ func Range(ctx context.Context, at external.Request, q RangeOf) ([]Run, error) {
 		return nil, context.Cause(ctx)
 	case err != nil:
 		return nil, err
-	case found.kind != "matrix":
-		return nil, fault.New(fault.Unavailable, "the query gives a %.40s, not values over time", found.kind)
+	case answer.kind != "matrix":
+		return nil, fault.New(fault.Unavailable, "the query gives a %.40s, not values over time", answer.kind)
 	}
-	return runs(found.result)
+	return runs(answer.result)
 }
 
 func runs(result json.RawMessage) ([]Run, error) {

@@ -54,8 +54,8 @@ func Read(ctx context.Context, policy *external.Policy, q Query) (answer Answer,
 	}
 	unavailable := func(err error) error {
 		// The address may hold a password, and errors of connecting tell of it.
-		said := strings.ReplaceAll(err.Error(), address, q.Database)
-		return fault.New(fault.Unavailable, "the database %s did not answer: %.300s", q.Database, said)
+		message := strings.ReplaceAll(err.Error(), address, q.Database)
+		return fault.New(fault.Unavailable, "the database %s did not answer: %.300s", q.Database, message)
 	}
 	db, err := open(file, address)
 	if err != nil {
@@ -70,8 +70,8 @@ func Read(ctx context.Context, policy *external.Policy, q Query) (answer Answer,
 	if ends, bounded := ctx.Deadline(); bounded && driver == "pgx" {
 		// Else it would go on when nobody waits any more. It is whoever waits that says
 		// so first.
-		left := strconv.FormatInt(max(1, (time.Until(ends)+time.Second).Milliseconds()), 10)
-		if _, err := reading.ExecContext(ctx, "SELECT set_config('statement_timeout', $1, true)", left); err != nil {
+		timeout := strconv.FormatInt(max(1, (time.Until(ends)+time.Second).Milliseconds()), 10)
+		if _, err := reading.ExecContext(ctx, "SELECT set_config('statement_timeout', $1, true)", timeout); err != nil {
 			return answer, unavailable(err)
 		}
 	}
@@ -89,11 +89,11 @@ func Read(ctx context.Context, policy *external.Policy, q Query) (answer Answer,
 	}
 	for size := 0; rows.Next(); {
 		values := make([]any, len(answer.Columns))
-		into := make([]any, len(answer.Columns))
+		targets := make([]any, len(answer.Columns))
 		for i := range values {
-			into[i] = &values[i]
+			targets[i] = &values[i]
 		}
-		if err := rows.Scan(into...); err != nil {
+		if err := rows.Scan(targets...); err != nil {
 			return answer, unavailable(err)
 		}
 		size += names

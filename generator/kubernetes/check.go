@@ -53,12 +53,12 @@ func (c *checker) node(node *yaml.Node, at string) {
 			c.wrong(node.Line, "write out what is meant", "%sis an alias within its own anchor: the value has no end", subject(at))
 		}
 	case yaml.DocumentNode:
-		for _, below := range node.Content {
-			c.node(below, at)
+		for _, child := range node.Content {
+			c.node(child, at)
 		}
 	case yaml.SequenceNode:
-		for i, below := range node.Content {
-			c.node(below, fmt.Sprintf("%s[%d]", at, i))
+		for i, child := range node.Content {
+			c.node(child, fmt.Sprintf("%s[%d]", at, i))
 		}
 	case yaml.MappingNode:
 		c.mapping(node, at)
@@ -73,8 +73,8 @@ func (c *checker) mapping(node *yaml.Node, at string) {
 			continue
 		}
 		line := node.Content[i].Line
-		if before, twice := lines[name]; twice {
-			c.wrong(line, twiceHint, "%s is there twice: it was at line %d before", join(at, name), before)
+		if first, duplicate := lines[name]; duplicate {
+			c.wrong(line, twiceHint, "%s is there twice: it was at line %d before", join(at, name), first)
 		} else {
 			lines[name] = line
 		}

@@ -20,7 +20,7 @@ func compare(a, b any, at string, paths *[]string, most int) {
 	}
 	switch a := a.(type) {
 	case map[string]any:
-		if b, is := b.(map[string]any); is {
+		if b, ok := b.(map[string]any); ok {
 			keys := maps.Clone(a)
 			maps.Copy(keys, b)
 			for _, key := range slices.Sorted(maps.Keys(keys)) {
@@ -35,7 +35,7 @@ func compare(a, b any, at string, paths *[]string, most int) {
 			return
 		}
 	case []any:
-		if b, is := b.([]any); is && len(a) == len(b) {
+		if b, ok := b.([]any); ok && len(a) == len(b) {
 			for i := range a {
 				compare(a[i], b[i], fmt.Sprintf("%s[%d]", at, i), paths, most)
 			}

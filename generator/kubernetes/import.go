@@ -36,25 +36,25 @@ type LeftOut struct {
 // its own. What is made in the cluster by something else is left out, and
 // Secrets are (S13), and what is no object as it stands. The findings are warnings.
 func Import(manifests []Manifest, settings Settings) (Imported, []Finding) {
-	made := Imported{Files: map[string][]byte{}, Objects: map[string]int{}}
+	imported := Imported{Files: map[string][]byte{}, Objects: map[string]int{}}
 	var copied, apart []Manifest
 	reported := map[place]bool{}
 	for _, m := range manifests {
-		var left []LeftOut
+		var leftOut []LeftOut
 		settings.Skip = func(kind, name string, fields map[string]any) bool {
-			why := madeElsewhere(kind, name, fields)
-			if why != "" {
-				left = append(left, LeftOut{What: kind + " " + path.Join(text(fields, "metadata", "namespace"), name), Why: why})
+			reason := madeElsewhere(kind, name, fields)
+			if reason != "" {
+				leftOut = append(leftOut, LeftOut{What: kind + " " + path.Join(text(fields, "metadata", "namespace"), name), Why: reason})
 			}
-			return why != ""
+			return reason != ""
 		}
 		objects, findings := Read([]Manifest{m}, settings)
-		wrong := made.leaveOut(findings, reported)
-		made.LeftOut = append(made.LeftOut, left...)
+		wrong := imported.leaveOut(findings, reported)
+		imported.LeftOut = append(imported.LeftOut, leftOut...)
 		switch {
 		case wrong > 0 && len(sound(objects, reported)) == 0:
 			// Nothing of the file is left.
-		case wrong > 0 || len(left) > 0 || isList(m.Text) || remarked(m.Text):
+		case wrong > 0 || len(leftOut) > 0 || isList(m.Text) || remarked(m.Text):
 			apart = append(apart, m)
 		default:
 			copied = append(copied, m)
@@ -62,33 +62,33 @@ func Import(manifests []Manifest, settings Settings) (Imported, []Finding) {
 	}
 	settings.Skip = func(kind, name string, fields map[string]any) bool { return madeElsewhere(kind, name, fields) != "" }
 	objects, findings := Read(slices.Concat(copied, apart), settings)
-	made.leaveOut(findings, reported) // Such as what two files have.
+	imported.leaveOut(findings, reported) // Such as what two files have.
 	copied = slices.DeleteFunc(copied, func(m Manifest) bool {
 		return slices.ContainsFunc(findings, func(f Finding) bool { return failing(f) && f.File == m.File })
 	})
 	for _, m := range copied {
-		made.Files[free(made.Files, path.Base(m.File))] = m.Text
+		imported.Files[free(imported.Files, path.Base(m.File))] = m.Text
 	}
 	for _, o := range sound(objects, reported) {
-		made.Objects[kindOf(o.Payload)]++
+		imported.Objects[kindOf(o.Payload)]++
 		if !slices.ContainsFunc(copied, func(m Manifest) bool { return m.File == o.File }) {
 			name := strings.ReplaceAll(strings.TrimPrefix(o.ID, "kubernetes/"+settings.Cluster+"/"), "/", "-")
-			made.Files[free(made.Files, name+".yaml")] = written(o.value)
+			imported.Files[free(imported.Files, name+".yaml")] = written(o.value)
 		}
 	}
-	with := fmt.Sprintf("cluster: %s, namespace: %s", settings.Cluster, settings.Namespace)
+	options := fmt.Sprintf("cluster: %s, namespace: %s", settings.Cluster, settings.Namespace)
 	if len(settings.ClusterScoped) > 0 {
-		with += ", cluster_scoped: [" + strings.Join(settings.ClusterScoped, ", ") + "]"
+		options += ", cluster_scoped: [" + strings.Join(settings.ClusterScoped, ", ") + "]"
 	}
-	made.Definition = fmt.Sprintf(`sources:
+	imported.Definition = fmt.Sprintf(`sources:
   manifests: {dir: manifests, files: ["*"]}
 generate:
   objects:
     render: kubernetes
     from: [manifests]
     with: {%s}
-`, with)
-	return made, slices.DeleteFunc(findings, failing)
+`, options)
+	return imported, slices.DeleteFunc(findings, failing)
 }
 
 // place is where an object, or what is wrong with one, stands.
@@ -98,7 +98,7 @@ type place struct {
 }
 
 // leaveOut tells of what is wrong, unless it was told before, and returns how much it is.
-func (made *Imported) leaveOut(findings []Finding, reported map[place]bool) (wrong int) {
+func (imported *Imported) leaveOut(findings []Finding, reported map[place]bool) (wrong int) {
 	for _, f := range findings {
 		if !failing(f) {
 			continue
@@ -106,7 +106,7 @@ func (made *Imported) leaveOut(findings []Finding, reported map[place]bool) (wro
 		wrong++
 		if at := (place{f.File, f.Line}); !reported[at] {
 			reported[at] = true
-			made.LeftOut = append(made.LeftOut, LeftOut{What: fmt.Sprintf("%s:%d", f.File, f.Line), Why: f.Message + " (" + f.Hint + ")", Wrong: true})
+			imported.LeftOut = append(imported.LeftOut, LeftOut{What: fmt.Sprintf("%s:%d", f.File, f.Line), Why: f.Message + " (" + f.Hint + ")", Wrong: true})
 		}
 	}
 	return wrong
@@ -151,7 +151,7 @@ func madeElsewhere(kind, name string, fields map[string]any) string {
 func remarked(manifest []byte) bool {
 	for line := range strings.Lines(string(manifest)) {
 		if at := strings.Index(line, "#"); at >= 0 {
-			if _, found := secrecy.Text(strings.TrimSpace(line[at+1:])); found {
+			if _, ok := secrecy.Text(strings.TrimSpace(line[at+1:])); ok {
 				return true
 			}
 		}

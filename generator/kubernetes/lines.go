@@ -16,7 +16,7 @@ func Lines(manifest []byte) map[string]int {
 			continue
 		}
 		key := textAt(document, "kind") + "/" + textAt(document, "metadata", "name")
-		if _, twice := lines[key]; twice {
+		if _, duplicate := lines[key]; duplicate {
 			lines[key] = 0
 		} else {
 			lines[key] = document.Line
@@ -30,16 +30,16 @@ func textAt(node *yaml.Node, path ...string) string {
 		if node.Kind == yaml.AliasNode {
 			node = node.Alias
 		}
-		var found *yaml.Node
+		var value *yaml.Node
 		for i := 0; i+1 < len(node.Content) && node.Kind == yaml.MappingNode; i += 2 {
 			if node.Content[i].Value == name {
-				found = node.Content[i+1]
+				value = node.Content[i+1]
 			}
 		}
-		if found == nil {
+		if value == nil {
 			return ""
 		}
-		node = found
+		node = value
 	}
 	return node.Value
 }

@@ -28,8 +28,8 @@ func (r *reader) document(m Manifest, node *yaml.Node, value any) {
 	if value == nil {
 		return
 	}
-	fields, is := value.(map[string]any)
-	if !is {
+	fields, ok := value.(map[string]any)
+	if !ok {
 		r.unknown(m, node.Line, "write objects, with apiVersion, kind and metadata.name", "a document is no object")
 		return
 	}
@@ -45,14 +45,14 @@ func (r *reader) document(m Manifest, node *yaml.Node, value any) {
 		if i < len(lines) {
 			line = lines[i]
 		}
-		element, is := item.(map[string]any)
-		if !is {
+		element, ok := item.(map[string]any)
+		if !ok {
 			r.unknown(m, line, "write objects, with apiVersion, kind and metadata.name", "items[%d] is no object", i)
 			continue
 		}
-		if of := strings.TrimSuffix(kind, "List"); of != "" && element["kind"] == nil && element["apiVersion"] == nil {
+		if itemKind := strings.TrimSuffix(kind, "List"); itemKind != "" && element["kind"] == nil && element["apiVersion"] == nil {
 			// Items of a typed list do not repeat what they are.
-			element["kind"], element["apiVersion"] = of, fields["apiVersion"]
+			element["kind"], element["apiVersion"] = itemKind, fields["apiVersion"]
 		}
 		r.object(m, line, element)
 	}
@@ -127,8 +127,8 @@ func (r *reader) skipped(m Manifest, o *kubernetespb.Object) bool {
 // omits reports whether settings have a pattern of a kind and name.
 func (r *reader) omits(kind, name string) bool {
 	return slices.ContainsFunc(r.settings.Omit, func(pattern string) bool {
-		is, _ := path.Match(pattern, kind+"/"+name) // Settings check that it is one.
-		return is
+		matched, _ := path.Match(pattern, kind+"/"+name) // Settings check that it is one.
+		return matched
 	})
 }
 
@@ -155,7 +155,7 @@ func placed(m Manifest, line int) int {
 
 // kindOf is KIND[.GROUP].
 func kindOf(o *kubernetespb.Object) string {
-	if group, _, has := strings.Cut(o.GetApiVersion(), "/"); has {
+	if group, _, ok := strings.Cut(o.GetApiVersion(), "/"); ok {
 		return o.GetKind() + "." + group
 	}
 	return o.GetKind()
@@ -168,7 +168,7 @@ func bare(fields map[string]any) {
 	for _, field := range []string{"creationTimestamp", "deletionTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid"} {
 		delete(metadata, field)
 	}
-	if annotations, is := metadata["annotations"].(map[string]any); is {
+	if annotations, ok := metadata["annotations"].(map[string]any); ok {
 		delete(annotations, "kubectl.kubernetes.io/last-applied-configuration")
 		delete(annotations, "deployment.kubernetes.io/revision")
 		if len(annotations) == 0 {
@@ -185,7 +185,7 @@ func (r *reader) identify() {
 		o := &r.objects[i]
 		metadata := o.value["metadata"].(map[string]any)
 		if r.doubtful(o, scopes) {
-			r.find(r.of(o), o.Line, true, "write with: {cluster_scoped: "+kindOf(o.Payload)+"} if it has no namespace, or write metadata.namespace", "%s %s is taken to be in the namespace %s: its CustomResourceDefinition is not rendered with it, and kinds of such a name often have none", kindOf(o.Payload), o.Payload.Name, r.settings.Namespace)
+			r.find(r.manifestOf(o), o.Line, true, "write with: {cluster_scoped: "+kindOf(o.Payload)+"} if it has no namespace, or write metadata.namespace", "%s %s is taken to be in the namespace %s: its CustomResourceDefinition is not rendered with it, and kinds of such a name often have none", kindOf(o.Payload), o.Payload.Name, r.settings.Namespace)
 		}
 		if scopes.none(o.Payload) {
 			delete(metadata, "namespace")
@@ -194,13 +194,13 @@ func (r *reader) identify() {
 			o.Payload.Namespace = cmp.Or(o.Payload.Namespace, r.settings.Namespace)
 			metadata["namespace"] = o.Payload.Namespace
 			if !segmentPattern.MatchString(o.Payload.Namespace) {
-				r.unknown(r.of(o), o.Line, "a namespace is of the form [a-z0-9]([-a-z0-9]*[a-z0-9])?", "metadata.namespace of %s %s is no name", o.Payload.Kind, o.Payload.Name)
+				r.unknown(r.manifestOf(o), o.Line, "a namespace is of the form [a-z0-9]([-a-z0-9]*[a-z0-9])?", "metadata.namespace of %s %s is no name", o.Payload.Kind, o.Payload.Name)
 				continue
 			}
 		}
 		o.ID = idOf(o.Payload)
 		if len(o.ID) > maxID {
-			r.leave(r.of(o), o.Line, "shorten the object's name", "the id of %s %.60s… would have %d bytes, at most %d are allowed", o.Payload.Kind, o.Payload.Name, len(o.ID), maxID)
+			r.leave(r.manifestOf(o), o.Line, "shorten the object's name", "the id of %s %.60s… would have %d bytes, at most %d are allowed", o.Payload.Kind, o.Payload.Name, len(o.ID), maxID)
 			o.ID = ""
 		}
 	}
@@ -216,14 +216,14 @@ func (r *reader) identify() {
 	slices.SortStableFunc(r.objects, func(a, b Object) int { return cmp.Compare(a.ID, b.ID) })
 	r.objects = slices.CompactFunc(r.objects, func(b, a Object) bool {
 		if a.ID == b.ID {
-			r.wrong(r.of(&b), b.Line, "keep one of them", "%s %s is there twice: it was in %s:%d before", b.Payload.Kind, b.Payload.Name, a.File, max(a.Line, 1))
+			r.wrong(r.manifestOf(&b), b.Line, "keep one of them", "%s %s is there twice: it was in %s:%d before", b.Payload.Kind, b.Payload.Name, a.File, max(a.Line, 1))
 		}
 		return a.ID == b.ID
 	})
 }
 
-// of is an object's manifest, for findings.
-func (r *reader) of(o *Object) Manifest { return Manifest{File: o.File} }
+// manifestOf is an object's manifest, for findings.
+func (r *reader) manifestOf(o *Object) Manifest { return Manifest{File: o.File} }
 
 const definitionKind = "CustomResourceDefinition.apiextensions.k8s.io"
 
@@ -282,13 +282,13 @@ func (r *reader) describe(o *Object) {
 	}
 	if edges := r.edges(o); len(edges) > 0 {
 		dependencies := &intentpb.Dependencies{}
-		for _, on := range edges {
-			dependencies.Dependencies = append(dependencies.Dependencies, &intentpb.Dependency{On: on, Rule: intentpb.Dependency_RULE_ORDER})
+		for _, target := range edges {
+			dependencies.Dependencies = append(dependencies.Dependencies, &intentpb.Dependency{On: target, Rule: intentpb.Dependency_RULE_ORDER})
 		}
 		o.Addons = append(o.Addons, dependencies)
 	}
 	if size := content.Len(); size > maxObjectBytes {
-		r.leave(r.of(o), o.Line, "split it, for example a ConfigMap by file", "%s %s has %d bytes, and Kubernetes takes at most %d", o.Payload.Kind, o.Payload.Name, size, maxObjectBytes)
+		r.leave(r.manifestOf(o), o.Line, "split it, for example a ConfigMap by file", "%s %s has %d bytes, and Kubernetes takes at most %d", o.Payload.Kind, o.Payload.Name, size, maxObjectBytes)
 		r.findings[len(r.findings)-1].ID, o.ID = o.ID, ""
 	}
 }
@@ -323,12 +323,12 @@ func text(value any, path ...string) string {
 }
 
 func texts(value any, path ...string) map[string]string {
-	found := map[string]string{}
+	result := map[string]string{}
 	fields, _ := dig(value, path...).(map[string]any)
 	for name, value := range fields {
-		if value, is := value.(string); is {
-			found[name] = value
+		if value, ok := value.(string); ok {
+			result[name] = value
 		}
 	}
-	return found
+	return result
 }

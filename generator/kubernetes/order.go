@@ -46,21 +46,21 @@ var podPaths = map[string]string{
 // edges are the ids of what should be there before an object, of what was read
 // with it. What it names and is not here is somebody else's, and no error.
 func (r *reader) edges(o *Object) []string {
-	found, index := map[string]bool{}, r.index()
-	here := o.Payload.Namespace
+	ids, index := map[string]bool{}, r.index()
+	ownNamespace := o.Payload.Namespace
 	add := func(kind, namespace, name string) {
 		if id := index[key{kind, namespace, name}]; id != "" && id != o.ID {
-			found[id] = true
+			ids[id] = true
 		}
 	}
 	// Of the two that a name may mean, only one is in the index.
-	named := func(kind, name string) { add(kind, here, name); add(kind, "", name) }
+	named := func(kind, name string) { add(kind, ownNamespace, name); add(kind, "", name) }
 	kind := kindOf(o.Payload)
-	if here != "" {
-		add("Namespace", "", here)
+	if ownNamespace != "" {
+		add("Namespace", "", ownNamespace)
 	}
 	if definition := r.defined[kind]; definition != "" {
-		found[definition] = true
+		ids[definition] = true
 	}
 	for _, reference := range slices.Concat(builtin, r.settings.References) {
 		path := reference.Path
@@ -82,7 +82,7 @@ func (r *reader) edges(o *Object) []string {
 		subjects, _ := o.value["subjects"].([]any)
 		for _, subject := range subjects {
 			if text(subject, "kind") == "ServiceAccount" {
-				add("ServiceAccount", cmp.Or(text(subject, "namespace"), here), text(subject, "name"))
+				add("ServiceAccount", cmp.Or(text(subject, "namespace"), ownNamespace), text(subject, "name"))
 			}
 		}
 	case "MutatingWebhookConfiguration.admissionregistration.k8s.io", "ValidatingWebhookConfiguration.admissionregistration.k8s.io":
@@ -93,7 +93,7 @@ func (r *reader) edges(o *Object) []string {
 	case "APIService.apiregistration.k8s.io":
 		add("Service", text(o.value, "spec", "service", "namespace"), text(o.value, "spec", "service", "name"))
 	}
-	return slices.Sorted(maps.Keys(found))
+	return slices.Sorted(maps.Keys(ids))
 }
 
 // key finds an object by what others name it by.
@@ -117,7 +117,7 @@ func (r *reader) index() map[key]string {
 // at finds the texts at a path, whose segments end in [] where they are lists.
 func at(value any, path []string) []string {
 	if len(path) == 0 {
-		if name, is := value.(string); is && name != "" {
+		if name, ok := value.(string); ok && name != "" {
 			return []string{name}
 		}
 		return nil

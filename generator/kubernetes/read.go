@@ -43,7 +43,7 @@ func (r *reader) manifest(m Manifest) {
 		return
 	}
 	next := documents(m.File, m.Text)
-	values := &converter{left: maxValues}
+	values := &converter{budget: maxValues}
 	for {
 		document, err := next()
 		if errors.Is(err, io.EOF) {
@@ -55,7 +55,7 @@ func (r *reader) manifest(m Manifest) {
 			return
 		}
 		value, err := values.document(document)
-		if problem, is := errors.AsType[*problem](err); is {
+		if problem, ok := errors.AsType[*problem](err); ok {
 			o := identity(document)
 			if o == nil || r.skipped(m, o) {
 				if o == nil {
@@ -178,10 +178,10 @@ func jsonDocuments(text []byte) func() (*yaml.Node, error) {
 	decoder.UseNumber()
 	// Lines are counted as they are passed: once through the text.
 	line, counted := 1, 0
-	here := func() int {
-		to := int(decoder.InputOffset())
-		line += bytes.Count(text[counted:to], []byte("\n"))
-		counted = to
+	currentLine := func() int {
+		offset := int(decoder.InputOffset())
+		line += bytes.Count(text[counted:offset], []byte("\n"))
+		counted = offset
 		return line
 	}
 	var read func(depth int) (*yaml.Node, error)
@@ -192,11 +192,11 @@ func jsonDocuments(text []byte) func() (*yaml.Node, error) {
 				err = io.ErrUnexpectedEOF
 			}
 			if err != io.EOF {
-				err = &problem{line: here(), message: "not valid JSON: " + jsonReason(err), hint: "kubectl apply --dry-run=client -f FILE says the same"}
+				err = &problem{line: currentLine(), message: "not valid JSON: " + jsonReason(err), hint: "kubectl apply --dry-run=client -f FILE says the same"}
 			}
 			return nil, err
 		}
-		node := &yaml.Node{Kind: yaml.ScalarNode, Line: here()}
+		node := &yaml.Node{Kind: yaml.ScalarNode, Line: currentLine()}
 		switch token := token.(type) {
 		case json.Delim:
 			if depth > maxDepth {
@@ -215,7 +215,7 @@ func jsonDocuments(text []byte) func() (*yaml.Node, error) {
 			}
 			_, err := decoder.Token()
 			if err != nil {
-				return nil, &problem{line: here(), message: "not valid JSON: " + jsonReason(err), hint: "kubectl apply --dry-run=client -f FILE says the same"}
+				return nil, &problem{line: currentLine(), message: "not valid JSON: " + jsonReason(err), hint: "kubectl apply --dry-run=client -f FILE says the same"}
 			}
 		case string:
 			node.Value, node.Style = token, yaml.DoubleQuotedStyle
@@ -246,7 +246,7 @@ var (
 
 // syntax is what a person is told of text that is no YAML.
 func syntax(err error, text []byte) *problem {
-	if p, is := errors.AsType[*problem](err); is {
+	if p, ok := errors.AsType[*problem](err); ok {
 		return p
 	}
 	message := strings.TrimPrefix(strings.TrimPrefix(err.Error(), "yaml: "), "unmarshal errors:\n  ")
@@ -261,8 +261,8 @@ func syntax(err error, text []byte) *problem {
 	case strings.Contains(message, "unknown anchor"):
 		// The parser does not say where.
 		alias := "*" + strings.Trim(quoted.FindString(message), "'")
-		before, _, _ := strings.Cut(string(text), alias)
-		return &problem{1 + strings.Count(before, "\n"), "not valid YAML: an alias of no anchor", "write the value instead, or quote a text that begins with *"}
+		preceding, _, _ := strings.Cut(string(text), alias)
+		return &problem{1 + strings.Count(preceding, "\n"), "not valid YAML: an alias of no anchor", "write the value instead, or quote a text that begins with *"}
 	case strings.Contains(message, "exceeded max depth"):
 		return &problem{line, fmt.Sprintf("values lie within more than %d others", maxDepth), "is it a manifest?"}
 	}

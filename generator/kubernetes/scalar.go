@@ -73,8 +73,8 @@ func explicit(node *yaml.Node, at string) (any, error) {
 // plain reads a scalar without quotes.
 func plain(node *yaml.Node, at string) (any, error) {
 	text := node.Value
-	ambiguous := func(how string) error {
-		return &problem{node.Line, fmt.Sprintf("%sis %s", subject(at), how), "quote a text; write truth values as true and false, and integers in decimal"}
+	ambiguous := func(reason string) error {
+		return &problem{node.Line, fmt.Sprintf("%sis %s", subject(at), reason), "quote a text; write truth values as true and false, and integers in decimal"}
 	}
 	switch text {
 	case "", "~", "null", "Null", "NULL":
@@ -113,11 +113,11 @@ func plain(node *yaml.Node, at string) (any, error) {
 // separated reports whether a text is a number once its _ are left out, as YAML 1.1
 // allows.
 func separated(text string) bool {
-	without := strings.ReplaceAll(text, "_", "")
-	if without == text || !strings.ContainsAny(text[:1], "+-.0123456789") {
+	digits := strings.ReplaceAll(text, "_", "")
+	if digits == text || !strings.ContainsAny(text[:1], "+-.0123456789") {
 		return false
 	}
-	return decimal.MatchString(without) || floating.MatchString(without) || prefixed.MatchString(without)
+	return decimal.MatchString(digits) || floating.MatchString(digits) || prefixed.MatchString(digits)
 }
 
 // shortest is the shortest text that is read as the same float.
@@ -158,7 +158,7 @@ func keyOf(key *yaml.Node, at string) (string, error) {
 		return "", &problem{key.Line, fmt.Sprintf("%shas a key that is no text", subject(at)), "keys are texts"}
 	}
 	value, err := scalar(key, at)
-	if p, is := err.(*problem); is {
+	if p, ok := err.(*problem); ok {
 		return "", &problem{p.line, fmt.Sprintf("%shas the key %.63q, which %s", subject(at), key.Value, strings.TrimPrefix(p.message, subject(at))), "quote the key"}
 	}
 	switch value := value.(type) {

@@ -14,7 +14,7 @@ func (r *reader) secrets(m Manifest, line int, o *kubernetespb.Object, fields ma
 	kind, name := kindOf(o), o.Name
 	if kind == "Secret" {
 		for _, field := range []string{"data", "stringData"} {
-			if held, _ := fields[field].(map[string]any); len(held) > 0 {
+			if content, _ := fields[field].(map[string]any); len(content) > 0 {
 				r.lose(o, m, line, "let what holds secrets make it in the cluster (External Secrets, Sealed Secrets, a Secrets Store driver; or by hand), name it in secretKeyRef as now, and write with: {omit: Secret/"+cmp.Or(m.Name, name)+"}",
 					"Secret %s has %s: no secret may enter an incarnation, which everybody who may read the partition reads, for ever", name, field)
 				return false

@@ -26,7 +26,7 @@ func yamlDocuments(text []byte) func() (*yaml.Node, error) {
 	return func() (*yaml.Node, error) {
 		for len(text) > 0 {
 			part, lines, rest := nextPart(text)
-			before := line
+			offset := line
 			line += lines
 			text = rest
 			node, err := onlyDocument(part)
@@ -34,11 +34,11 @@ func yamlDocuments(text []byte) func() (*yaml.Node, error) {
 				continue
 			}
 			if err != nil {
-				found := *syntax(err, part)
-				found.line += before
-				return nil, &found
+				located := *syntax(err, part)
+				located.line += offset
+				return nil, &located
 			}
-			move(node, before)
+			move(node, offset)
 			return node, nil
 		}
 		return nil, io.EOF
@@ -53,18 +53,18 @@ func nextPart(text []byte) (part []byte, lines int, rest []byte) {
 		if lines > 0 && bytes.HasPrefix(text[end:], []byte("---")) {
 			break
 		}
-		to := bytes.IndexByte(text[end:], '\n')
-		if lines++; to < 0 {
+		newline := bytes.IndexByte(text[end:], '\n')
+		if lines++; newline < 0 {
 			return slices.Concat(text, []byte("\n")), lines, nil
 		}
-		end += to + 1
+		end += newline + 1
 	}
 	return text[:end], lines, text[end:]
 }
 
 // onlyDocument is that of a part; io.EOF: it has none.
 func onlyDocument(part []byte) (*yaml.Node, error) {
-	if begins, is := bytes.CutPrefix(part, []byte("---")); is {
+	if begins, ok := bytes.CutPrefix(part, []byte("---")); ok {
 		first, _, _ := bytes.Cut(begins, []byte("\n"))
 		if first = bytes.TrimSpace(first); len(first) > 0 && first[0] != '#' {
 			return nil, &problem{1, "a line that begins with --- holds more than that: kubectl does not read it", "write --- alone on its line"}
@@ -94,7 +94,7 @@ func move(node *yaml.Node, lines int) {
 		return
 	}
 	node.Line += lines
-	for _, below := range node.Content {
-		move(below, lines)
+	for _, child := range node.Content {
+		move(child, lines)
 	}
 }

@@ -26,13 +26,13 @@ type number string
 // converter makes values of nodes: map[string]any, []any, string, number, bool
 // and nil, as kubectl reads them. What readers of YAML differ about is refused.
 // left bounds values of a manifest, those of aliases each time.
-type converter struct{ left int }
+type converter struct{ budget int }
 
 // document converts a whole document.
 func (c *converter) document(node *yaml.Node) (any, error) { return c.value(node, "", 0) }
 
 func (c *converter) value(node *yaml.Node, at string, depth int) (any, error) {
-	if c.left--; c.left < 0 {
+	if c.budget--; c.budget < 0 {
 		return nil, &problem{node.Line, fmt.Sprintf("the file holds more than %d values, aliases counted each time", maxValues), "split it, and write out what aliases repeat"}
 	}
 	if depth > maxDepth {
@@ -63,10 +63,10 @@ func tooDeep(node *yaml.Node, at string) error {
 	if len(at) > 60 {
 		at = at[:60] + "…"
 	}
-	return &problem{node.Line, fmt.Sprintf("values lie within more than %d others%s", maxDepth, in(at)), "is it a manifest? An anchor may hold an alias of itself"}
+	return &problem{node.Line, fmt.Sprintf("values lie within more than %d others%s", maxDepth, location(at)), "is it a manifest? An anchor may hold an alias of itself"}
 }
 
-func in(at string) string {
+func location(at string) string {
 	if at == "" {
 		return ""
 	}
@@ -108,8 +108,8 @@ func (c *converter) mapping(node *yaml.Node, at string, depth int) (any, error) 
 		if err != nil {
 			return nil, err
 		}
-		if before, twice := lines[name]; twice {
-			return nil, &problem{key.Line, fmt.Sprintf("%s is there twice: it was at line %d before", join(at, name), before), twiceHint}
+		if first, duplicate := lines[name]; duplicate {
+			return nil, &problem{key.Line, fmt.Sprintf("%s is there twice: it was at line %d before", join(at, name), first), twiceHint}
 		}
 		lines[name] = key.Line
 		if fields[name], err = c.value(value, join(at, name), depth+1); err != nil {
@@ -171,52 +171,52 @@ func join(at, name string) string {
 var word = regexp.MustCompile(`^[A-Za-z0-9_-]{1,63}$`)
 
 // canonical is a value's canonical JSON.
-func canonical(to *bytes.Buffer, value any) {
+func canonical(buffer *bytes.Buffer, value any) {
 	switch value := value.(type) {
 	case nil:
-		to.WriteString("null")
+		buffer.WriteString("null")
 	case bool:
-		to.WriteString(strconv.FormatBool(value))
+		buffer.WriteString(strconv.FormatBool(value))
 	case number:
-		to.WriteString(string(value))
+		buffer.WriteString(string(value))
 	case string:
-		writeText(to, value)
+		writeText(buffer, value)
 	case []any:
 		for i, element := range value {
-			to.WriteByte("[,"[min(i, 1)])
-			canonical(to, element)
+			buffer.WriteByte("[,"[min(i, 1)])
+			canonical(buffer, element)
 		}
 		if len(value) == 0 {
-			to.WriteByte('[')
+			buffer.WriteByte('[')
 		}
-		to.WriteByte(']')
+		buffer.WriteByte(']')
 	case map[string]any:
 		for i, key := range slices.Sorted(maps.Keys(value)) {
-			to.WriteByte("{,"[min(i, 1)])
-			writeText(to, key)
-			to.WriteByte(':')
-			canonical(to, value[key])
+			buffer.WriteByte("{,"[min(i, 1)])
+			writeText(buffer, key)
+			buffer.WriteByte(':')
+			canonical(buffer, value[key])
 		}
 		if len(value) == 0 {
-			to.WriteByte('{')
+			buffer.WriteByte('{')
 		}
-		to.WriteByte('}')
+		buffer.WriteByte('}')
 	}
 }
 
 // writeText escapes what RFC 8785 does, and nothing else.
-func writeText(to *bytes.Buffer, text string) {
+func writeText(buffer *bytes.Buffer, text string) {
 	const short = "\b\t\n\f\r\"\\"
-	to.WriteByte('"')
+	buffer.WriteByte('"')
 	for _, c := range []byte(text) {
 		if i := strings.IndexByte(short, c); i >= 0 {
-			to.WriteByte('\\')
-			to.WriteByte(`btnfr"\`[i])
+			buffer.WriteByte('\\')
+			buffer.WriteByte(`btnfr"\`[i])
 		} else if c < 0x20 {
-			fmt.Fprintf(to, `\u%04x`, c)
+			fmt.Fprintf(buffer, `\u%04x`, c)
 		} else {
-			to.WriteByte(c)
+			buffer.WriteByte(c)
 		}
 	}
-	to.WriteByte('"')
+	buffer.WriteByte('"')
 }

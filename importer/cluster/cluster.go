@@ -44,7 +44,7 @@ there, and of Secrets only the names are asked for.`,
 				return importer.Import{}, err
 			}
 			defer server.client.CloseIdleConnections()
-			s := survey{server: server, namespaces: *namespaces, left: map[string]int{}}
+			s := survey{server: server, namespaces: *namespaces, omissions: map[string]int{}}
 			if err := s.read(ctx); err != nil {
 				return importer.Import{}, err
 			}
@@ -100,8 +100,8 @@ type survey struct {
 	// scoped are kinds without a namespace that only the cluster knows so.
 	scoped  []string
 	leftOut []importer.LeftOut
-	// left counts what is left out, by why.
-	left map[string]int
+	// omissions counts what is left out, by why.
+	omissions map[string]int
 }
 
 func (s *survey) read(ctx context.Context) error {
@@ -212,7 +212,7 @@ func (s *survey) list(ctx context.Context, r resource) error {
 // maxAnswer bounds one answer of a cluster, in bytes.
 const maxAnswer = 256 << 20
 
-func (s *server) get(ctx context.Context, path string, query url.Values, accept string, into any) error {
+func (s *server) get(ctx context.Context, path string, query url.Values, accept string, target any) error {
 	address := *s.base
 	address.Path, address.RawQuery = address.Path+path, query.Encode()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address.String(), nil)
@@ -239,7 +239,7 @@ func (s *server) get(ctx context.Context, path string, query url.Values, accept 
 	case http.StatusOK:
 		decoder := json.NewDecoder(io.LimitReader(response.Body, maxAnswer))
 		decoder.UseNumber() // Large integers stay what they are.
-		if err := decoder.Decode(into); err != nil {
+		if err := decoder.Decode(target); err != nil {
 			return fault.New(fault.Unavailable, "reading the cluster's answer to %s: %w", path, err).WithHint("try again; a part of a list is never taken for all of it")
 		}
 		return nil
@@ -254,8 +254,8 @@ func (s *server) get(ctx context.Context, path string, query url.Values, accept 
 	return fault.New(kind, "the cluster answered %s to %s", response.Status, path).WithHint("try again, or give that user a role that may list it")
 }
 
-func (s *survey) leave(what, why string, arguments ...any) {
-	s.leftOut = append(s.leftOut, importer.LeftOut{What: what, Why: fmt.Sprintf(why, arguments...)})
+func (s *survey) leave(subject, reason string, arguments ...any) {
+	s.leftOut = append(s.leftOut, importer.LeftOut{What: subject, Why: fmt.Sprintf(reason, arguments...)})
 }
 
 // take writes an object, or says why not.
@@ -264,30 +264,30 @@ func (s *survey) take(r resource, item map[string]any) error {
 	metadata, _ := item["metadata"].(map[string]any)
 	name, _ := metadata["name"].(string)
 	namespace, _ := metadata["namespace"].(string)
-	what := r.full() + " " + strings.TrimPrefix(namespace+"/"+name, "/")
+	subject := r.full() + " " + strings.TrimPrefix(namespace+"/"+name, "/")
 	switch {
 	case r.full() == "Namespace" && len(s.namespaces) > 0 && !slices.Contains(s.namespaces, name):
 		return nil
 	case len(s.namespaces) == 0 && (own[namespace] || r.full() == "Namespace" && (own[name] || name == "default")):
-		s.left["Kubernetes' own namespaces: name one with --namespace to import it"]++
+		s.omissions["Kubernetes' own namespaces: name one with --namespace to import it"]++
 		return nil
 	case metadata["ownerReferences"] != nil:
-		s.left["objects that others own, which make them again"]++
+		s.omissions["objects that others own, which make them again"]++
 		return nil
 	case metadata["deletionTimestamp"] != nil:
-		s.leave(what, "it is being deleted")
+		s.leave(subject, "it is being deleted")
 		return nil
-	case made(r, name, item):
-		s.left["objects that Kubernetes makes by itself"]++
+	case isGenerated(r, name, item):
+		s.omissions["objects that Kubernetes makes by itself"]++
 		return nil
 	case r.full() == "Secret":
-		s.leave(what, "what it holds is secret, and was not read: let what holds secrets make it (External Secrets, Sealed Secrets, a Secrets Store driver), or leave it made by hand")
+		s.leave(subject, "what it holds is secret, and was not read: let what holds secrets make it (External Secrets, Sealed Secrets, a Secrets Store driver), or leave it made by hand")
 		return nil
 	}
 	bare(r, item)
 	text, err := yaml.Marshal(numbers(item))
 	if err != nil {
-		return fault.New(fault.Internal, "writing %s: %w", what, err)
+		return fault.New(fault.Internal, "writing %s: %w", subject, err)
 	}
 	path := fmt.Sprintf("manifests/%s/%s-%s.yaml", segment(orCluster(namespace)), strings.ToLower(r.Kind), segment(name))
 	for n := 2; s.manifests[path] != nil; n++ {
@@ -301,7 +301,7 @@ func (s *survey) take(r resource, item map[string]any) error {
 	_, findings := kubernetes.Read([]kubernetes.Manifest{{File: path, Text: text}}, settings)
 	for _, f := range findings {
 		if !f.Warning || f.Secret {
-			s.leave(what, "%s", f.Message)
+			s.leave(subject, "%s", f.Message)
 			return nil
 		}
 	}
@@ -345,27 +345,27 @@ func orCluster(namespace string) string {
 }
 
 func (s *survey) write() (importer.Import, error) {
-	made := importer.Import{Files: s.manifests, LeftOut: s.leftOut}
+	result := importer.Import{Files: s.manifests, LeftOut: s.leftOut}
 	if len(s.manifests) == 0 {
-		return made, fault.New(fault.NotFound, "the cluster has no objects to import").WithHint("is it the right context, and may its user list anything? --namespace NAME looks into one of Kubernetes' own")
+		return result, fault.New(fault.NotFound, "the cluster has no objects to import").WithHint("is it the right context, and may its user list anything? --namespace NAME looks into one of Kubernetes' own")
 	}
-	with := ", with: {cluster: " + s.name
+	options := ", with: {cluster: " + s.name
 	if len(s.scoped) > 0 {
-		with += ", cluster_scoped: [" + strings.Join(s.scoped, ", ") + "]"
+		options += ", cluster_scoped: [" + strings.Join(s.scoped, ", ") + "]"
 	}
-	made.Definition = `sources:
+	result.Definition = `sources:
   manifests: {dir: manifests, files: ["**/*.yaml"]}
 
 generate:
-  objects: {render: kubernetes, from: [manifests]` + with + `}}
+  objects: {render: kubernetes, from: [manifests]` + options + `}}
 `
-	made.Read = []string{"cluster " + s.base.Host}
+	result.Read = []string{"cluster " + s.base.Host}
 	for _, kind := range slices.Sorted(maps.Keys(s.kinds)) {
-		made.Read = append(made.Read, fmt.Sprintf("%s: %d", kind, s.kinds[kind]))
+		result.Read = append(result.Read, fmt.Sprintf("%s: %d", kind, s.kinds[kind]))
 	}
-	for _, why := range slices.Sorted(maps.Keys(s.left)) {
-		made.LeftOut = append(made.LeftOut, importer.LeftOut{What: fmt.Sprintf("objects, %d in all", s.left[why]), Why: why})
+	for _, reason := range slices.Sorted(maps.Keys(s.omissions)) {
+		result.LeftOut = append(result.LeftOut, importer.LeftOut{What: fmt.Sprintf("objects, %d in all", s.omissions[reason]), Why: reason})
 	}
-	made.Hints = []string{"no plugin is bound to Kubernetes objects: they are read and validated, and compared with the cluster once one is bound under plugins"}
-	return made, nil
+	result.Hints = []string{"no plugin is bound to Kubernetes objects: they are read and validated, and compared with the cluster once one is bound under plugins"}
+	return result, nil
 }

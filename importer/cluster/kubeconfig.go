@@ -103,13 +103,13 @@ func connect(path, context string) (*server, error) {
 					return nil, fault.New(fault.Invalid, "the certificate-authority of cluster %q holds no certificate", cluster.Name).WithHint("correct it in %s", path)
 				}
 			}
-			var who user
-			for _, known := range c.Users {
-				if known.Name == named.Context.User {
-					who = known.User
+			var identity user
+			for _, entry := range c.Users {
+				if entry.Name == named.Context.User {
+					identity = entry.User
 				}
 			}
-			if s.token, err = who.identify(path, config); err != nil {
+			if s.token, err = identity.identify(path, config); err != nil {
 				return nil, err
 			}
 			transport := http.DefaultTransport.(*http.Transport).Clone()
@@ -123,12 +123,12 @@ func connect(path, context string) (*server, error) {
 
 // identify gives the certificate to the configuration, or returns a token.
 func (u user) identify(path string, config *tls.Config) (token string, err error) {
-	const instead = "make a token that ends: kubectl create token SERVICEACCOUNT, with a role that may get and list, and put it into a kubeconfig of its own under users[].user.token"
+	const hint = "make a token that ends: kubectl create token SERVICEACCOUNT, with a role that may get and list, and put it into a kubeconfig of its own under users[].user.token"
 	switch {
 	case u.Exec != nil, u.AuthProvider != nil:
-		return "", fault.New(fault.Invalid, "the kubeconfig's user runs a program to log in, and lehr import runs none").WithHint(instead)
+		return "", fault.New(fault.Invalid, "the kubeconfig's user runs a program to log in, and lehr import runs none").WithHint(hint)
 	case u.Username != "", u.Impersonate != "":
-		return "", fault.New(fault.Invalid, "the kubeconfig's user has a password or acts as another, which is not supported").WithHint(instead)
+		return "", fault.New(fault.Invalid, "the kubeconfig's user has a password or acts as another, which is not supported").WithHint(hint)
 	case u.Token != "":
 		return u.Token, nil
 	case u.TokenFile != "":

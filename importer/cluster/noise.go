@@ -18,8 +18,8 @@ var live = map[string]bool{
 // own are the namespaces of Kubernetes.
 var own = map[string]bool{"kube-system": true, "kube-public": true, "kube-node-lease": true}
 
-// made reports whether Kubernetes makes the object by itself.
-func made(r resource, name string, item map[string]any) bool {
+// isGenerated reports whether Kubernetes makes the object by itself.
+func isGenerated(r resource, name string, item map[string]any) bool {
 	metadata, _ := item["metadata"].(map[string]any)
 	labels, _ := metadata["labels"].(map[string]any)
 	annotations, _ := metadata["annotations"].(map[string]any)
@@ -79,8 +79,8 @@ func bare(r resource, item map[string]any) {
 			delete(spec, "selector")
 			template, _ := spec["template"].(map[string]any)
 			inner, _ := template["metadata"].(map[string]any)
-			for _, of := range []map[string]any{metadata, inner} {
-				strip(of, "labels", "controller-uid", "batch.kubernetes.io/controller-uid", "job-name", "batch.kubernetes.io/job-name")
+			for _, fields := range []map[string]any{metadata, inner} {
+				strip(fields, "labels", "controller-uid", "batch.kubernetes.io/controller-uid", "job-name", "batch.kubernetes.io/job-name")
 			}
 		}
 	case "Deployment.apps":
@@ -99,19 +99,19 @@ func pods(value any) {
 			pods(element)
 		}
 	case map[string]any:
-		if containers, is := value["containers"].([]any); is {
+		if containers, ok := value["containers"].([]any); ok {
 			defaults(value, map[string]any{"dnsPolicy": "ClusterFirst", "restartPolicy": "Always", "schedulerName": "default-scheduler", "terminationGracePeriodSeconds": 30, "securityContext": map[string]any{}})
 			if value["serviceAccount"] == value["serviceAccountName"] {
 				delete(value, "serviceAccount") // An older name of the same.
 			}
 			inits, _ := value["initContainers"].([]any)
 			for _, container := range slices.Concat(containers, inits) {
-				if of, is := container.(map[string]any); is {
-					defaults(of, map[string]any{"terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File", "resources": map[string]any{}})
+				if fields, ok := container.(map[string]any); ok {
+					defaults(fields, map[string]any{"terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File", "resources": map[string]any{}})
 				}
 			}
 		}
-		if metadata, is := value["metadata"].(map[string]any); is {
+		if metadata, ok := value["metadata"].(map[string]any); ok {
 			defaults(metadata, map[string]any{"creationTimestamp": nil})
 		}
 		for _, element := range value {
@@ -121,10 +121,10 @@ func pods(value any) {
 }
 
 // defaults deletes fields that have the value which every cluster fills in.
-func defaults(of map[string]any, usual map[string]any) {
+func defaults(fields map[string]any, usual map[string]any) {
 	for field, value := range usual {
-		if have, there := of[field]; there && text(have) == text(value) {
-			delete(of, field)
+		if actual, ok := fields[field]; ok && text(actual) == text(value) {
+			delete(fields, field)
 		}
 	}
 }
@@ -136,28 +136,28 @@ func text(value any) string {
 }
 
 // drop takes elements out of a list, and the list when nothing remains.
-func drop(of map[string]any, field string, elements ...any) {
-	list, is := of[field].([]any)
-	if !is {
+func drop(fields map[string]any, field string, elements ...any) {
+	list, ok := fields[field].([]any)
+	if !ok {
 		return
 	}
 	list = slices.DeleteFunc(list, func(element any) bool { return slices.Contains(elements, element) })
-	if of[field] = list; len(list) == 0 {
-		delete(of, field)
+	if fields[field] = list; len(list) == 0 {
+		delete(fields, field)
 	}
 }
 
 // strip takes keys out of a map, and the map when nothing remains.
-func strip(of map[string]any, field string, keys ...string) {
-	values, is := of[field].(map[string]any)
-	if !is {
+func strip(fields map[string]any, field string, keys ...string) {
+	values, ok := fields[field].(map[string]any)
+	if !ok {
 		return
 	}
 	for _, key := range keys {
 		delete(values, key)
 	}
 	if len(values) == 0 {
-		delete(of, field)
+		delete(fields, field)
 	}
 }
 

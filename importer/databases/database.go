@@ -68,8 +68,8 @@ func (s secret) password() (string, error) {
 	case s.env != "" && !strings.HasPrefix(s.env, "LEHR_"):
 		return "", fault.New(fault.Invalid, "the variable %q is not handed on to plugins", s.env).WithHint("choose one that begins with LEHR_")
 	case s.env != "":
-		password, set := os.LookupEnv(s.env)
-		if !set {
+		password, ok := os.LookupEnv(s.env)
+		if !ok {
 			return "", fault.New(fault.Invalid, "the variable %s is not set", s.env).WithHint("set it to the password, or leave --password-env out")
 		}
 		return password, nil
@@ -86,18 +86,18 @@ func (s secret) password() (string, error) {
 // statement is a declaration.
 type statement struct{ kind, name, text string }
 
-// found is what a schema has.
-type found struct {
+// contents is what a schema has.
+type contents struct {
 	statements []statement
 	leftOut    []importer.LeftOut
 }
 
-func (f *found) leave(what, why string, arguments ...any) {
-	f.leftOut = append(f.leftOut, importer.LeftOut{What: what, Why: fmt.Sprintf(why, arguments...)})
+func (f *contents) leave(subject, reason string, arguments ...any) {
+	f.leftOut = append(f.leftOut, importer.LeftOut{What: subject, Why: fmt.Sprintf(reason, arguments...)})
 }
 
 // write makes a partition of one asset.
-func (f found) write(where, asset, fields string) (importer.Import, error) {
+func (f contents) write(source, asset, fields string) (importer.Import, error) {
 	var sql strings.Builder
 	counts := map[string]int{}
 	for _, one := range f.statements {
@@ -106,10 +106,10 @@ func (f found) write(where, asset, fields string) (importer.Import, error) {
 	}
 	switch {
 	case len(f.statements) == 0:
-		return importer.Import{}, fault.New(fault.NotFound, "%s has nothing that lehr-sqlschema manages", where).
+		return importer.Import{}, fault.New(fault.NotFound, "%s has nothing that lehr-sqlschema manages", source).
 			WithHint("it manages tables, indexes, views, functions and triggers; is it the right schema?")
 	case sql.Len() > maxBytes || len(f.statements) > maxStatements:
-		return importer.Import{}, fault.New(fault.Invalid, "%s has %d statements, %d bytes in all: an asset holds %d and %d", where, len(f.statements), sql.Len(), maxStatements, maxBytes).
+		return importer.Import{}, fault.New(fault.Invalid, "%s has %d statements, %d bytes in all: an asset holds %d and %d", source, len(f.statements), sql.Len(), maxStatements, maxBytes).
 			WithHint("write the tables of a part of it into an asset by hand: what an asset does not name is left alone")
 	}
 	var read []string
@@ -138,7 +138,7 @@ def generate(ctx):
     ))]
 `, strconv.Quote(asset), fields),
 		},
-		Read: append([]string{where}, read...), LeftOut: f.leftOut,
+		Read: append([]string{source}, read...), LeftOut: f.leftOut,
 	}, nil
 }
 

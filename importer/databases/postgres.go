@@ -30,7 +30,7 @@ func (p *postgres) read(ctx context.Context, args []string) (importer.Import, er
 		// What is wrong with it may hold a password.
 		return importer.Import{}, fault.New(fault.Invalid, "that is not the URL of a PostgreSQL database").WithHint("write postgres://USER@HOST/DATABASE")
 	}
-	if _, has := address.User.Password(); has || address.Query().Has("password") {
+	if _, hasPassword := address.User.Password(); hasPassword || address.Query().Has("password") {
 		return importer.Import{}, fault.New(fault.Invalid, "the URL holds a password, which everybody on this machine can read").
 			WithHint("leave it out, and name where it is: --password-env LEHR_NAME or --password-file FILE")
 	}
@@ -41,15 +41,15 @@ func (p *postgres) read(ctx context.Context, args []string) (importer.Import, er
 	if password != "" {
 		config.Password = password
 	}
-	where := fmt.Sprintf("schema %s of database %s at %s", p.schema, config.Database, config.Host)
+	source := fmt.Sprintf("schema %s of database %s at %s", p.schema, config.Database, config.Host)
 	connection, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
-		return importer.Import{}, canceled(ctx, fault.New(fault.Unavailable, "reading %s: %w", where, err).WithHint("is it running, and may that user connect?"))
+		return importer.Import{}, canceled(ctx, fault.New(fault.Unavailable, "reading %s: %w", source, err).WithHint("is it running, and may that user connect?"))
 	}
 	defer connection.Close(context.WithoutCancel(ctx))
 	c := catalog{schema: p.schema, nodes: map[uint32]*node{}}
 	if err := c.read(ctx, connection); err != nil {
-		return importer.Import{}, canceled(ctx, fault.New(fault.KindOf(err), "reading %s: %w", where, err))
+		return importer.Import{}, canceled(ctx, fault.New(fault.KindOf(err), "reading %s: %w", source, err))
 	}
 	c.declare()
 	fields := field("database", args[0])
@@ -62,15 +62,15 @@ func (p *postgres) read(ctx context.Context, args []string) (importer.Import, er
 	if p.schema != "public" {
 		fields += field("schema", p.schema)
 	}
-	made, err := c.write(where, "schema/"+segment(config.Database), fields)
-	made.Hints = append(made.Hints, "rights are left as they are: add GRANT statements to schema.sql for those that Lehr is to keep")
-	return made, err
+	result, err := c.write(source, "schema/"+segment(config.Database), fields)
+	result.Hints = append(result.Hints, "rights are left as they are: add GRANT statements to schema.sql for those that Lehr is to keep")
+	return result, err
 }
 
 // node is a table, view or function, with what must be there before it.
 type node struct {
 	kind, name, text string
-	after            []uint32
+	prerequisites    []uint32
 	// lines of a table: columns, then constraints.
 	lines []string
 	// wrong: why it is not taken over.
@@ -80,7 +80,7 @@ type node struct {
 
 // catalog is what a schema's catalogs say.
 type catalog struct {
-	found
+	contents
 	schema string
 	nodes  map[uint32]*node
 	// order of the nodes: tables, functions, views, each by name.
@@ -90,7 +90,7 @@ type catalog struct {
 }
 
 type part struct {
-	of uint32
+	owner uint32
 	statement
 	wrong string
 }
@@ -102,11 +102,11 @@ func (c *catalog) read(ctx context.Context, connection *pgx.Conn) error {
 		return err
 	}
 	defer tx.Rollback(context.WithoutCancel(ctx))
-	var there bool
-	if err := tx.QueryRow(ctx, "SELECT exists (SELECT FROM pg_namespace WHERE nspname = $1)", c.schema).Scan(&there); err != nil {
+	var exists bool
+	if err := tx.QueryRow(ctx, "SELECT exists (SELECT FROM pg_namespace WHERE nspname = $1)", c.schema).Scan(&exists); err != nil {
 		return err
 	}
-	if !there {
+	if !exists {
 		return fault.New(fault.NotFound, "there is no schema %q", c.schema).WithHint("name another one: --schema NAME")
 	}
 	// Names of the schema stand alone in what PostgreSQL says.
@@ -154,13 +154,13 @@ func (c *catalog) readRelations(ctx context.Context, tx pgx.Tx) error {
 		case persistence != "p":
 			n.wrong = "it is not logged, and only ordinary tables are managed"
 		}
-		with := ""
+		withClause := ""
 		if options != "" {
-			with = " WITH (" + options + ")"
+			withClause = " WITH (" + options + ")"
 		}
-		n.text = "CREATE TABLE " + quoted + " (%s)" + with
+		n.text = "CREATE TABLE " + quoted + " (%s)" + withClause
 		if kind == "v" {
-			n.kind, n.text = "view", "CREATE VIEW "+quoted+with+" AS\n"+view
+			n.kind, n.text = "view", "CREATE VIEW "+quoted+withClause+" AS\n"+view
 		}
 		if n.wrong == "" && secured {
 			c.leave("row security of "+name, "policies are not managed; they stay as they are")
@@ -240,23 +240,23 @@ func (c *catalog) lines(rows pgx.Rows, err error) error {
 }
 
 func (c *catalog) readConstraints(ctx context.Context, tx pgx.Tx) error {
-	const these = "k.conrelid = any($1) AND k.contype IN ('p', 'u', 'f', 'c', 'x')"
+	const condition = "k.conrelid = any($1) AND k.contype IN ('p', 'u', 'f', 'c', 'x')"
 	rows, err := tx.Query(ctx, `SELECT k.conrelid, k.conname::text, k.convalidated, coalesce(n.nspname::text, '')
 		FROM pg_constraint k LEFT JOIN pg_class f ON f.oid = k.confrelid LEFT JOIN pg_namespace n ON n.oid = f.relnamespace
-		WHERE `+these, c.oids())
+		WHERE `+condition, c.oids())
 	if err != nil {
 		return err
 	}
 	var oid uint32
-	var name, other string
+	var name, foreignSchema string
 	var valid bool
-	_, err = pgx.ForEachRow(rows, []any{&oid, &name, &valid, &other}, func() error {
+	_, err = pgx.ForEachRow(rows, []any{&oid, &name, &valid, &foreignSchema}, func() error {
 		switch n := c.nodes[oid]; {
 		case n.wrong != "":
 		case !valid:
 			n.wrong = fmt.Sprintf("its constraint %s is NOT VALID: ALTER TABLE … VALIDATE CONSTRAINT ends that", name)
-		case other != "" && other != c.schema:
-			n.wrong = fmt.Sprintf("its foreign key %s leads to the schema %s, and those are not managed", name, other)
+		case foreignSchema != "" && foreignSchema != c.schema:
+			n.wrong = fmt.Sprintf("its foreign key %s leads to the schema %s, and those are not managed", name, foreignSchema)
 		}
 		return nil
 	})
@@ -264,7 +264,7 @@ func (c *catalog) readConstraints(ctx context.Context, tx pgx.Tx) error {
 		return err
 	}
 	rows, err = tx.Query(ctx, `SELECT k.conrelid, 'CONSTRAINT ' || quote_ident(k.conname) || ' ' || pg_get_constraintdef(k.oid, true)
-		FROM pg_constraint k WHERE `+these+` ORDER BY k.conrelid, position(k.contype::text in 'pucxf'), k.conname`, c.oids())
+		FROM pg_constraint k WHERE `+condition+` ORDER BY k.conrelid, position(k.contype::text in 'pucxf'), k.conname`, c.oids())
 	return c.lines(rows, err)
 }
 
@@ -282,7 +282,7 @@ func (c *catalog) readParts(ctx context.Context, tx pgx.Tx) error {
 		return err
 	}
 	var p part
-	_, err = pgx.ForEachRow(rows, []any{&p.of, &p.kind, &p.name, &p.text, &p.wrong}, func() error {
+	_, err = pgx.ForEachRow(rows, []any{&p.owner, &p.kind, &p.name, &p.text, &p.wrong}, func() error {
 		c.later = append(c.later, p)
 		return nil
 	})
@@ -302,10 +302,10 @@ func (c *catalog) readOrder(ctx context.Context, tx pgx.Tx) error {
 	if err != nil {
 		return err
 	}
-	var of, on uint32
-	_, err = pgx.ForEachRow(rows, []any{&of, &on}, func() error {
-		if n := c.nodes[of]; n != nil && c.nodes[on] != nil && of != on {
-			n.after = append(n.after, on)
+	var dependent, dependency uint32
+	_, err = pgx.ForEachRow(rows, []any{&dependent, &dependency}, func() error {
+		if n := c.nodes[dependent]; n != nil && c.nodes[dependency] != nil && dependent != dependency {
+			n.prerequisites = append(n.prerequisites, dependency)
 		}
 		return nil
 	})
@@ -324,9 +324,9 @@ func (c *catalog) readOthers(ctx context.Context, tx pgx.Tx) error {
 	if err != nil {
 		return err
 	}
-	var what string
-	_, err = pgx.ForEachRow(rows, []any{&what}, func() error {
-		c.leave(what, "it is not managed; it stays as it is, and what uses it finds it there")
+	var subject string
+	_, err = pgx.ForEachRow(rows, []any{&subject}, func() error {
+		c.leave(subject, "it is not managed; it stays as it is, and what uses it finds it there")
 		return nil
 	})
 	return err
@@ -338,7 +338,7 @@ func (c *catalog) declare() {
 		c.visit(oid)
 	}
 	for _, p := range c.later {
-		switch n := c.nodes[p.of]; {
+		switch n := c.nodes[p.owner]; {
 		case n == nil || n.wrong != "":
 		case p.wrong != "":
 			c.leave(fmt.Sprintf("%s %s of %s", p.kind, p.name, n.name), "%s", p.wrong)
@@ -349,8 +349,8 @@ func (c *catalog) declare() {
 }
 
 const (
-	begun = iota + 1
-	done
+	visiting = iota + 1
+	visited
 )
 
 // visit declares a node behind what must be there before it.
@@ -359,15 +359,15 @@ func (c *catalog) visit(oid uint32) {
 	if n.state != 0 {
 		return
 	}
-	n.state = begun
-	for _, before := range n.after {
-		c.visit(before)
-		if other := c.nodes[before]; other.state == begun && other.wrong == "" && n.wrong == "" {
+	n.state = visiting
+	for _, prerequisite := range n.prerequisites {
+		c.visit(prerequisite)
+		if required := c.nodes[prerequisite]; required.state == visiting && required.wrong == "" && n.wrong == "" {
 			// The other one's own reference finds it in the database.
-			n.wrong = fmt.Sprintf("it and %s %s need each other, and statements are run one by one", other.kind, other.name)
+			n.wrong = fmt.Sprintf("it and %s %s need each other, and statements are run one by one", required.kind, required.name)
 		}
 	}
-	n.state = done
+	n.state = visited
 	if n.wrong != "" {
 		c.leave(n.kind+" "+n.name, "%s; it stays as it is", n.wrong)
 		return

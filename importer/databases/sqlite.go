@@ -23,14 +23,14 @@ func readSQLite(ctx context.Context, args []string) (importer.Import, error) {
 	}
 	// immutable would read past a log that another process has.
 	db, err := lite.Open(path, nil, "busy_timeout(5000)")
-	if _, is := errors.AsType[*fault.Error](err); is {
+	if _, ok := errors.AsType[*fault.Error](err); ok {
 		return importer.Import{}, err
 	}
 	if err != nil {
 		return importer.Import{}, fault.New(fault.Unavailable, "opening %s: %w", path, err)
 	}
 	defer db.Close()
-	f := found{}
+	f := contents{}
 	if err := f.readMaster(ctx, db); err != nil {
 		return importer.Import{}, canceled(ctx, fault.New(fault.Unavailable, "reading the schema of %s: %w", path, err).WithHint("is it an SQLite file, and may you read it?"))
 	}
@@ -38,7 +38,7 @@ func readSQLite(ctx context.Context, args []string) (importer.Import, error) {
 	return f.write("SQLite file "+path, "schema/"+segment(name), field("database", "sqlite:"+path))
 }
 
-func (f *found) readMaster(ctx context.Context, db *sql.DB) error {
+func (f *contents) readMaster(ctx context.Context, db *sql.DB) error {
 	rows, err := db.QueryContext(ctx, `SELECT m.type, m.name, m.tbl_name, coalesce(m.sql, ''), coalesce(l.type, '')
 		FROM sqlite_schema m LEFT JOIN pragma_table_list l ON l.schema = 'main' AND l.name = m.tbl_name AND m.type = 'table'
 		ORDER BY CASE m.type WHEN 'table' THEN 1 WHEN 'index' THEN 2 WHEN 'view' THEN 3 ELSE 4 END, m.rowid`)
@@ -46,7 +46,7 @@ func (f *found) readMaster(ctx context.Context, db *sql.DB) error {
 		return err
 	}
 	defer rows.Close()
-	left := map[string]bool{}
+	skipped := map[string]bool{}
 	for rows.Next() {
 		var kind, name, table, text, listed string
 		if err := rows.Scan(&kind, &name, &table, &text, &listed); err != nil {
@@ -54,12 +54,12 @@ func (f *found) readMaster(ctx context.Context, db *sql.DB) error {
 		}
 		switch {
 		case text == "", strings.HasPrefix(name, "sqlite_"): // SQLite's own: of a constraint, or counters.
-		case strings.HasPrefix(strings.ToLower(table), reserved), left[table]:
+		case strings.HasPrefix(strings.ToLower(table), reserved), skipped[table]:
 		case listed == "virtual":
-			left[table] = true
+			skipped[table] = true
 			f.leave("table "+name, "virtual tables are not managed; it stays as it is")
 		case listed == "shadow":
-			left[table] = true // Of the virtual one.
+			skipped[table] = true // Of the virtual one.
 		default:
 			f.statements = append(f.statements, statement{kind, name, text})
 		}

@@ -52,30 +52,30 @@ then the exit code is 2.`,
 			if err != nil {
 				return importer.Import{}, err
 			}
-			made, findings := kubernetes.Import(read, kubernetes.Settings{Cluster: *cluster, Namespace: *namespace, ClusterScoped: *scoped})
-			return imported(made, findings)
+			converted, findings := kubernetes.Import(read, kubernetes.Settings{Cluster: *cluster, Namespace: *namespace, ClusterScoped: *scoped})
+			return imported(converted, findings)
 		}
 	}
 	return kind
 }
 
-func imported(made kubernetes.Imported, findings []kubernetes.Finding) (importer.Import, error) {
-	result := importer.Import{Definition: made.Definition, Files: made.Files}
+func imported(converted kubernetes.Imported, findings []kubernetes.Finding) (importer.Import, error) {
+	result := importer.Import{Definition: converted.Definition, Files: converted.Files}
 	for _, f := range findings {
 		result.Hints = append(result.Hints, fmt.Sprintf("%s:%d: %s; %s", f.File, f.Line, f.Message, f.Hint))
 	}
-	if len(made.Objects) == 0 {
-		why := ""
-		for _, left := range made.LeftOut {
-			why += fmt.Sprintf("\n%s: %s", left.What, left.Why)
+	if len(converted.Objects) == 0 {
+		reasons := ""
+		for _, item := range converted.LeftOut {
+			reasons += fmt.Sprintf("\n%s: %s", item.What, item.Why)
 		}
-		return importer.Import{}, fault.New(fault.Invalid, "there is no object to import%s", why).WithHint("name files that hold Kubernetes objects other than Secrets")
+		return importer.Import{}, fault.New(fault.Invalid, "there is no object to import%s", reasons).WithHint("name files that hold Kubernetes objects other than Secrets")
 	}
-	for _, kind := range slices.Sorted(maps.Keys(made.Objects)) {
-		result.Read = append(result.Read, fmt.Sprintf("%s: %d", kind, made.Objects[kind]))
+	for _, kind := range slices.Sorted(maps.Keys(converted.Objects)) {
+		result.Read = append(result.Read, fmt.Sprintf("%s: %d", kind, converted.Objects[kind]))
 	}
-	for _, left := range made.LeftOut {
-		result.LeftOut = append(result.LeftOut, importer.LeftOut{What: left.What, Why: left.Why, Wrong: left.Wrong})
+	for _, item := range converted.LeftOut {
+		result.LeftOut = append(result.LeftOut, importer.LeftOut{What: item.What, Why: item.Why, Wrong: item.Wrong})
 	}
 	result.Hints = append(result.Hints, "no plugin is bound to Kubernetes objects: they are read and validated, and compared with the cluster once one is bound under plugins")
 	return result, nil
@@ -83,10 +83,10 @@ func imported(made kubernetes.Imported, findings []kubernetes.Finding) (importer
 
 // gather reads what the arguments name.
 func gather(args []string) (list []kubernetes.Manifest, err error) {
-	left := int64(MaxBytes)
-	add := func(name string, from io.Reader) error {
-		text, err := io.ReadAll(io.LimitReader(from, left+1))
-		if left -= int64(len(text)); left < 0 {
+	remaining := int64(MaxBytes)
+	add := func(name string, source io.Reader) error {
+		text, err := io.ReadAll(io.LimitReader(source, remaining+1))
+		if remaining -= int64(len(text)); remaining < 0 {
 			return fault.New(fault.Invalid, "the manifests have more than %d MiB", MaxBytes>>20).WithHint("import them in parts")
 		}
 		list = append(list, kubernetes.Manifest{File: name, Text: text})
@@ -94,7 +94,7 @@ func gather(args []string) (list []kubernetes.Manifest, err error) {
 	}
 	open := func(name string) error {
 		file, err := files.Open(name)
-		if _, is := errors.AsType[*fault.Error](err); is {
+		if _, ok := errors.AsType[*fault.Error](err); ok {
 			return err
 		}
 		if err != nil {
@@ -109,7 +109,7 @@ func gather(args []string) (list []kubernetes.Manifest, err error) {
 		case arg == "-":
 			err = add("stdin.yaml", os.Stdin)
 		case statErr == nil && info.IsDir():
-			err = below(arg, open)
+			err = openFolder(arg, open)
 		default:
 			err = open(arg)
 		}
@@ -120,9 +120,9 @@ func gather(args []string) (list []kubernetes.Manifest, err error) {
 	return list, nil
 }
 
-// below opens the manifests of a folder, in order.
-func below(folder string, open func(string) error) error {
-	found, own := 0, files.Own()
+// openFolder opens the manifests of a folder, in order.
+func openFolder(folder string, open func(string) error) error {
+	count, own := 0, files.Own()
 	err := filepath.WalkDir(folder, func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || !entry.Type().IsRegular() || !slices.Contains([]string{".yaml", ".yml", ".json"}, strings.ToLower(filepath.Ext(name))) {
 			return err
@@ -130,10 +130,10 @@ func below(folder string, open func(string) error) error {
 		if info, err := entry.Info(); err == nil && own.Has(info) {
 			return nil // A store beside manifests is none of them.
 		}
-		found++
+		count++
 		return open(name)
 	})
-	if err == nil && found == 0 {
+	if err == nil && count == 0 {
 		return fault.New(fault.NotFound, "%s has no .yaml, .yml or .json file", folder).WithHint("name the folder that holds the manifests")
 	}
 	return err

@@ -30,7 +30,7 @@ type process struct {
 	task string
 	// gone: its file is not there any more. retitled: its command line is not
 	// what it was started with.
-	gone, retitled bool
+	deleted, retitled bool
 }
 
 // running lists this user's processes, by pid. One that ends meanwhile, or of
@@ -75,8 +75,8 @@ func adoptPorts(all []process) {
 	}
 	for i := range all {
 		for child := all[i]; ; {
-			j, is := at[child.parent]
-			if !is || all[j].executable != child.executable || child.pid == child.parent {
+			j, ok := at[child.parent]
+			if !ok || all[j].executable != child.executable || child.pid == child.parent {
 				break
 			}
 			for _, port := range all[i].ports {
@@ -100,14 +100,14 @@ func read(pid int, listening map[string]int) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	if owner, is := info.Sys().(*syscall.Stat_t); !is || int(owner.Uid) != os.Getuid() {
+	if owner, ok := info.Sys().(*syscall.Stat_t); !ok || int(owner.Uid) != os.Getuid() {
 		return nil, nil
 	}
 	p := &process{pid: pid}
 	if p.executable, err = os.Readlink(folder + "/exe"); err != nil {
 		return nil, err
 	}
-	p.executable, p.gone = strings.CutSuffix(p.executable, " (deleted)")
+	p.executable, p.deleted = strings.CutSuffix(p.executable, " (deleted)")
 	if p.folder, err = os.Readlink(folder + "/cwd"); err != nil {
 		return nil, err
 	}
@@ -159,8 +159,8 @@ func (p process) program(name string) string {
 	case strings.Contains(path, "/"):
 		path = filepath.Join(p.folder, path)
 	default:
-		if found, err := exec.LookPath(path); err == nil {
-			path = found
+		if resolved, err := exec.LookPath(path); err == nil {
+			path = resolved
 		}
 	}
 	if real, err := filepath.EvalSymlinks(path); err == nil && filepath.IsAbs(path) && same(real, p.executable) {
@@ -201,7 +201,7 @@ func parentOf(folder string) (int, error) {
 // listeners are the ports of this machine's listening TCP sockets, by inode.
 func listeners() (map[string]int, error) {
 	const listen = "0A"
-	found := map[string]int{}
+	ports := map[string]int{}
 	for _, name := range []string{"/proc/self/net/tcp", "/proc/self/net/tcp6"} {
 		file, err := os.Open(name)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -218,7 +218,7 @@ func listeners() (map[string]int, error) {
 			}
 			_, port, _ := strings.Cut(fields[1], ":")
 			if number, err := strconv.ParseUint(port, 16, 16); err == nil {
-				found[fields[9]] = int(number)
+				ports[fields[9]] = int(number)
 			}
 		}
 		err = lines.Err()
@@ -227,7 +227,7 @@ func listeners() (map[string]int, error) {
 			return nil, err
 		}
 	}
-	return found, nil
+	return ports, nil
 }
 
 func portsOf(folder string, listening map[string]int) (ports []int, err error) {
@@ -240,8 +240,8 @@ func portsOf(folder string, listening map[string]int) (ports []int, err error) {
 		if err != nil {
 			continue // Closed meanwhile.
 		}
-		inode, is := strings.CutPrefix(target, "socket:[")
-		if port := listening[strings.TrimSuffix(inode, "]")]; is && port != 0 && !slices.Contains(ports, port) {
+		inode, ok := strings.CutPrefix(target, "socket:[")
+		if port := listening[strings.TrimSuffix(inode, "]")]; ok && port != 0 && !slices.Contains(ports, port) {
 			ports = append(ports, port)
 		}
 	}

@@ -75,10 +75,10 @@ func choose(all []process, names []string, matching bool, pattern *regexp.Regexp
 		}
 	}
 	for _, p := range all {
-		if _, is := byPID[p.pid]; !is {
+		if _, ok := byPID[p.pid]; !ok {
 			continue
 		}
-		if parent, is := byPID[p.parent]; is && parent.executable == p.executable {
+		if parent, ok := byPID[p.parent]; ok && parent.executable == p.executable {
 			continue
 		}
 		chosen = append(chosen, p)
@@ -96,8 +96,8 @@ type job struct {
 	Binary   string   `yaml:"binary"`
 	Args     []string `yaml:"args,omitempty"`
 	Port     int      `yaml:"base_port,omitempty"`
-	// of are the processes that it was read from.
-	of []process
+	// origins are the processes that it was read from.
+	origins []process
 }
 
 const (
@@ -106,29 +106,29 @@ const (
 	maxReplicas = 1000
 )
 
-func write(chosen []process) (made importer.Import, err error) {
-	leave := func(p process, why string, arguments ...any) {
-		made.LeftOut = append(made.LeftOut, importer.LeftOut{What: fmt.Sprintf("process %d (%s)", p.pid, p.name()), Why: fmt.Sprintf(why, arguments...)})
+func write(chosen []process) (result importer.Import, err error) {
+	leave := func(p process, reason string, arguments ...any) {
+		result.LeftOut = append(result.LeftOut, importer.LeftOut{What: fmt.Sprintf("process %d (%s)", p.pid, p.name()), Why: fmt.Sprintf(reason, arguments...)})
 	}
 	var jobs []*job
-	taken := map[string]int{}
+	counts := map[string]int{}
 	for _, p := range chosen {
-		if why := p.unfit(); why != "" {
-			leave(p, "%s", why)
+		if reason := p.unfit(); reason != "" {
+			leave(p, "%s", reason)
 			continue
 		}
 		if same := slices.IndexFunc(jobs, func(j *job) bool {
 			return len(p.ports) == 0 && j.Port == 0 && j.Binary == p.binary && slices.Equal(j.Args, p.arguments) && j.Replicas < maxReplicas
 		}); same >= 0 {
 			jobs[same].Replicas++
-			jobs[same].of = append(jobs[same].of, p)
+			jobs[same].origins = append(jobs[same].origins, p)
 			continue
 		}
 		name := segment(p.name())
-		if taken[name]++; taken[name] > 1 {
-			name = fmt.Sprintf("%s-%d", name, taken[name])
+		if counts[name]++; counts[name] > 1 {
+			name = fmt.Sprintf("%s-%d", name, counts[name])
 		}
-		j := &job{Name: name, Replicas: 1, Binary: p.binary, Args: p.arguments, of: []process{p}}
+		j := &job{Name: name, Replicas: 1, Binary: p.binary, Args: p.arguments, origins: []process{p}}
 		switch {
 		case len(p.ports) == 1 && p.ports[0] <= maxPort:
 			j.Port = p.ports[0]
@@ -138,13 +138,13 @@ func write(chosen []process) (made importer.Import, err error) {
 		jobs = append(jobs, j)
 	}
 	if len(jobs) == 0 {
-		why := ""
-		for _, l := range made.LeftOut {
-			why += "; " + l.What + ": " + l.Why
+		reason := ""
+		for _, l := range result.LeftOut {
+			reason += "; " + l.What + ": " + l.Why
 		}
-		return made, fault.New(fault.NotFound, "none of the processes can be taken over%s", why)
+		return result, fault.New(fault.NotFound, "none of the processes can be taken over%s", reason)
 	}
-	made.Definition = `sources:
+	result.Definition = `sources:
   files: {dir: jobs, files: ["*.yaml"]}
 
 # One asset for each file.
@@ -154,7 +154,7 @@ generate:
 plugins:
   Job: {run: lehr-process}
 `
-	made.Files = map[string][]byte{"jobs.star": []byte(`"""A job for each file."""
+	result.Files = map[string][]byte{"jobs.star": []byte(`"""A job for each file."""
 
 def generate(ctx):
     job = decode("lehr.process.v1.Job", ctx.file)
@@ -163,21 +163,21 @@ def generate(ctx):
 	for _, j := range jobs {
 		text, err := yaml.Marshal(j)
 		if err != nil {
-			return made, fault.New(fault.Internal, "writing job %s: %w", j.Name, err)
+			return result, fault.New(fault.Internal, "writing job %s: %w", j.Name, err)
 		}
-		made.Files["jobs/"+j.Name+".yaml"] = append([]byte(j.comment()), text...)
-		made.Read = append(made.Read, fmt.Sprintf("job %s: %s", j.Name, j.processes()))
+		result.Files["jobs/"+j.Name+".yaml"] = append([]byte(j.comment()), text...)
+		result.Read = append(result.Read, fmt.Sprintf("job %s: %s", j.Name, j.processes()))
 	}
-	made.Hints = []string{
+	result.Hints = []string{
 		"give each job the variables that it needs, under env: secrets as the name of a file or variable that holds them, never themselves",
 		"what runs now was not started as a task, so lehr plan shows each job as missing; stop it when Lehr is to start the job, for it holds the port",
 	}
 	for _, j := range jobs {
-		if paths := j.of[0].relative(); len(paths) > 0 {
-			made.Hints = append(made.Hints, fmt.Sprintf("write these arguments of job %s as whole paths, for tasks run in the folder / and it runs in %s: %s", j.Name, j.of[0].folder, strings.Join(paths, ", ")))
+		if paths := j.origins[0].relative(); len(paths) > 0 {
+			result.Hints = append(result.Hints, fmt.Sprintf("write these arguments of job %s as whole paths, for tasks run in the folder / and it runs in %s: %s", j.Name, j.origins[0].folder, strings.Join(paths, ", ")))
 		}
 	}
-	return made, nil
+	return result, nil
 }
 
 // relative are the arguments that lead to something from the process's folder.
@@ -202,7 +202,7 @@ func (p process) relative() (paths []string) {
 
 func (j *job) processes() string {
 	var pids []string
-	for _, p := range j.of {
+	for _, p := range j.origins {
 		pids = append(pids, strconv.Itoa(p.pid))
 	}
 	return fmt.Sprintf("%s, from process %s", j.Binary, strings.Join(pids, ", "))
@@ -210,7 +210,7 @@ func (j *job) processes() string {
 
 // comment tells what is no part of a job.
 func (j *job) comment() string {
-	p := j.of[0]
+	p := j.origins[0]
 	text := fmt.Sprintf("# %s, in the folder %q.\n", j.processes(), p.folder)
 	if len(p.variables) > 0 {
 		text += fmt.Sprintf("# Variables that it has, beside PATH and HOME, whose values were not copied:\n# %s\n", strings.Join(p.variables, " "))
@@ -274,7 +274,7 @@ func (p process) unfit() string {
 	switch at := secretArgument(p.arguments); {
 	case p.task != "":
 		return fmt.Sprintf("it is a task of the job %s already", p.task)
-	case p.gone:
+	case p.deleted:
 		return "its program was replaced or removed since it was started: start it again first"
 	case p.retitled:
 		return "it wrote over its command line, so with which arguments it was started is not known"

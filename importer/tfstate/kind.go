@@ -36,15 +36,15 @@ sensitive, or sounds so, is copied.`,
 }
 
 func read(name string) ([]byte, error) {
-	var from io.Reader = os.Stdin
+	var source io.Reader = os.Stdin
 	if name != "-" {
 		file, err := files.Open(name)
 		if err != nil {
 			return nil, err
 		}
 		defer file.Close()
-		from = file
+		source = file
 	}
 	// One byte more tells that there is too much.
-	return io.ReadAll(io.LimitReader(from, MaxBytes+1))
+	return io.ReadAll(io.LimitReader(source, MaxBytes+1))
 }

@@ -12,8 +12,8 @@ import (
 	"lehr.dev/secrecy"
 )
 
-// shown is the JSON of "terraform show -json".
-type shown struct {
+// stateJSON is the JSON of "terraform show -json".
+type stateJSON struct {
 	FormatVersion string          `json:"format_version"`
 	PlannedValues json.RawMessage `json:"planned_values"`
 	Values        *struct {
@@ -60,9 +60,9 @@ type rawStep struct {
 
 // parse reads either form.
 // What is secret anywhere in it is known: of outputs, and of what is not taken over, too.
-func parse(text []byte) (found []resource, left []importer.LeftOut, _ *secrecy.Known, _ error) {
+func parse(text []byte) (resources []resource, leftOut []importer.LeftOut, _ *secrecy.Known, _ error) {
 	const hint = "make it anew: terraform show -json > state.json"
-	state := &shown{}
+	state := &stateJSON{}
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.UseNumber()
 	if err := decoder.Decode(state); err != nil {
@@ -71,34 +71,34 @@ func parse(text []byte) (found []resource, left []importer.LeftOut, _ *secrecy.K
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
 		return nil, nil, nil, fault.New(fault.Invalid, "the state is followed by something else").WithHint(hint)
 	}
-	leave := func(what, why string) { left = append(left, importer.LeftOut{What: what, Why: why}) }
+	leave := func(subject, reason string) { leftOut = append(leftOut, importer.LeftOut{What: subject, Why: reason}) }
 	switch {
 	case len(state.PlannedValues) > 0:
 		return nil, nil, nil, fault.New(fault.Invalid, "this is a plan, not a state").WithHint(hint)
 	case state.FormatVersion != "":
 		if state.Values != nil {
-			found = state.Values.Root.collect(nil, leave)
+			resources = state.Values.Root.collect(nil, leave)
 		}
 	case state.Version == 4:
 		for _, r := range state.Resources {
-			found = append(found, r.collect(leave)...)
+			resources = append(resources, r.collect(leave)...)
 		}
 	case state.Version != 0:
 		return nil, nil, nil, fault.New(fault.Invalid, "a raw state of version %d is not known, only of version 4", state.Version).WithHint(hint)
 	default:
 		return nil, nil, nil, fault.New(fault.Invalid, "this is neither a state of Terraform nor the JSON of one").WithHint(hint)
 	}
-	for _, r := range found {
+	for _, r := range resources {
 		if r.address == "" || r.kind == "" {
 			return nil, nil, nil, fault.New(fault.Invalid, "the state has a resource without an address or a type").WithHint(hint)
 		}
 	}
-	return found, left, learn(state), nil
+	return resources, leftOut, learn(state), nil
 }
 
 // learn what is secret.
-func learn(state *shown) *secrecy.Known {
-	known := &secrecy.Known{}
+func learn(state *stateJSON) *secrecy.Known {
+	secrets := &secrecy.Known{}
 	outputs := []map[string]output{state.Outputs}
 	for _, r := range state.Resources {
 		for _, instance := range r.Instances {
@@ -106,31 +106,31 @@ func learn(state *shown) *secrecy.Known {
 			for _, path := range instance.Sensitive {
 				marks = mark(marks, path)
 			}
-			c := &cleaner{kind: r.Type, known: known, learn: true}
+			c := &cleaner{kind: r.Type, secrets: secrets, learn: true}
 			c.clean(instance.Attributes, marks, "", "")
 		}
 	}
 	if state.Values != nil {
 		outputs = append(outputs, state.Values.Outputs)
-		state.Values.Root.learn(known)
+		state.Values.Root.learn(secrets)
 	}
 	for _, some := range outputs {
 		for name, o := range some {
 			if o.Sensitive || sounds(name) {
-				known.Add(o.Value)
+				secrets.Add(o.Value)
 			}
 		}
 	}
-	return known
+	return secrets
 }
 
-func (m shownModule) learn(known *secrecy.Known) {
+func (m shownModule) learn(secrets *secrecy.Known) {
 	for _, r := range m.Resources {
-		c := &cleaner{kind: r.Type, known: known, learn: true}
+		c := &cleaner{kind: r.Type, secrets: secrets, learn: true}
 		c.clean(r.Values, r.Sensitive, "", "")
 	}
 	for _, child := range m.Children {
-		child.learn(known)
+		child.learn(secrets)
 	}
 }
 
@@ -141,21 +141,21 @@ type output struct {
 
 const dataWhy = "it is read, not managed"
 
-func (m shownModule) collect(found []resource, leave func(what, why string)) []resource {
+func (m shownModule) collect(resources []resource, leave func(subject, reason string)) []resource {
 	for _, r := range m.Resources {
 		if r.Mode != "managed" {
 			leave(r.Address, dataWhy)
 			continue
 		}
-		found = append(found, resource{address: r.Address, kind: r.Type, provider: r.Provider, attributes: r.Values, sensitive: r.Sensitive})
+		resources = append(resources, resource{address: r.Address, kind: r.Type, provider: r.Provider, attributes: r.Values, sensitive: r.Sensitive})
 	}
 	for _, child := range m.Children {
-		found = child.collect(found, leave)
+		resources = child.collect(resources, leave)
 	}
-	return found
+	return resources
 }
 
-func (r rawResource) collect(leave func(what, why string)) (found []resource) {
+func (r rawResource) collect(leave func(subject, reason string)) (resources []resource) {
 	address := r.Type + "." + r.Name
 	if r.Module != "" {
 		address = r.Module + "." + address
@@ -180,9 +180,9 @@ func (r rawResource) collect(leave func(what, why string)) (found []resource) {
 		for _, path := range instance.Sensitive {
 			marks = mark(marks, path)
 		}
-		found = append(found, resource{address: at, kind: r.Type, provider: r.Provider, attributes: instance.Attributes, sensitive: marks})
+		resources = append(resources, resource{address: at, kind: r.Type, provider: r.Provider, attributes: instance.Attributes, sensitive: marks})
 	}
-	return found
+	return resources
 }
 
 // mark sets a path to true, in the shape of the attributes. Of a path that leads
@@ -191,13 +191,13 @@ func mark(marks any, path []rawStep) any {
 	if len(path) == 0 || path[0].Type != "get_attr" && path[0].Type != "index" {
 		return true
 	}
-	name, is := path[0].Value.(string)
-	if !is {
+	name, ok := path[0].Value.(string)
+	if !ok {
 		if step, nested := path[0].Value.(map[string]any); nested {
-			name, is = step["value"].(string)
+			name, ok = step["value"].(string)
 		}
 	}
-	if !is || marks == true {
+	if !ok || marks == true {
 		return true
 	}
 	inner, _ := marks.(map[string]any)

@@ -13,82 +13,82 @@ import (
 // its resource's type or its name says is, what looks so, and what was so elsewhere in
 // the state.
 type cleaner struct {
-	kind   string
-	known  *secrecy.Known
-	hidden []string
+	kind    string
+	secrets *secrecy.Known
+	hidden  []string
 	// learn: nothing is copied, and what is secret becomes known.
 	learn bool
 }
 
-// left stands for a text that is not copied.
-var left any = &struct{ left bool }{true}
+// omitted stands for a text that is not copied.
+var omitted any = &struct{ left bool }{true}
 
 // clean a value; name is that of the nearest attribute.
 func (c *cleaner) clean(value, marks any, at, name string) any {
 	switch value := value.(type) {
 	case map[string]any:
 		marked, _ := marks.(map[string]any)
-		kept := map[string]any{}
+		result := map[string]any{}
 		named, holds := secrecy.PairName(value), secrecy.Holds(value)
-		for key, below := range value {
-			where, as := key, key
+		for key, inner := range value {
+			path, attribute := key, key
 			if at != "" {
-				where = at + "." + key
+				path = at + "." + key
 			}
 			if named != "" && secrecy.IsValueKey(key) {
-				as = named
+				attribute = named
 			}
 			switch {
-			case marked[key] == true, !empty(below) && (holds(key) || c.holds(at, key) || secrecy.Name(as)):
-				c.hide(where, below)
-			case !empty(below) && sounds(as):
+			case marked[key] == true, !empty(inner) && (holds(key) || c.holds(at, key) || secrecy.Name(attribute)):
+				c.hide(path, inner)
+			case !empty(inner) && sounds(attribute):
 				// By its sound alone it is not looked for elsewhere.
-				c.hidden = append(c.hidden, where)
+				c.hidden = append(c.hidden, path)
 			default:
-				if copied := c.clean(below, marked[key], where, as); copied != left {
-					kept[key] = copied
+				if copied := c.clean(inner, marked[key], path, attribute); copied != omitted {
+					result[key] = copied
 				}
 			}
 		}
-		return kept
+		return result
 	case []any:
 		marked, _ := marks.([]any)
-		kept := []any{}
-		for i, below := range value {
+		result := []any{}
+		for i, inner := range value {
 			var mark any
 			if i < len(marked) {
 				mark = marked[i]
 			}
-			where := at + "[" + strconv.Itoa(i) + "]"
+			path := at + "[" + strconv.Itoa(i) + "]"
 			if mark == true {
-				c.hide(where, below)
+				c.hide(path, inner)
 				continue
 			}
-			if copied := c.clean(below, mark, where, name); copied != left {
-				kept = append(kept, copied)
+			if copied := c.clean(inner, mark, path, name); copied != omitted {
+				result = append(result, copied)
 			}
 		}
-		return kept
+		return result
 	case string:
-		if _, found := secrecy.Field(name, value); found {
+		if _, ok := secrecy.Field(name, value); ok {
 			if c.learn {
-				c.known.AddFrom(value)
+				c.secrets.AddFrom(value)
 			}
 			c.hidden = append(c.hidden, at)
-			return left
+			return omitted
 		}
-		if !c.learn && c.known.In(value) {
+		if !c.learn && c.secrets.In(value) {
 			c.hidden = append(c.hidden, at)
-			return left
+			return omitted
 		}
 	}
 	return value
 }
 
-func (c *cleaner) hide(where string, value any) {
-	c.hidden = append(c.hidden, where)
+func (c *cleaner) hide(path string, value any) {
+	c.hidden = append(c.hidden, path)
 	if c.learn {
-		c.known.Add(value)
+		c.secrets.Add(value)
 	}
 }
 
@@ -116,12 +116,12 @@ var secretKinds = []struct {
 	{regexp.MustCompile(`^random_bytes$`), []string{"base64", "hex"}},
 	{regexp.MustCompile(`^local_sensitive_file$`), []string{"content", "content_base64"}},
 	{regexp.MustCompile(`^aws_kms_(ciphertext|secrets?)$`), []string{"plaintext"}},
-	{regexp.MustCompile(`(^|_)secrets?(_v[0-9]+)?(_version|_data|_value|_content)?(_v[0-9]+)?$|_secret_version|_secret_`), held},
-	{regexp.MustCompile(`_(password|passwords|token|tokens|credential|credentials|api_key|api_keys|access_key|apikeys_key|service_account_key|login_profile|cookie|certificate_keystore|key_pair)$`), held},
+	{regexp.MustCompile(`(^|_)secrets?(_v[0-9]+)?(_version|_data|_value|_content)?(_v[0-9]+)?$|_secret_version|_secret_`), secretAttributes},
+	{regexp.MustCompile(`_(password|passwords|token|tokens|credential|credentials|api_key|api_keys|access_key|apikeys_key|service_account_key|login_profile|cookie|certificate_keystore|key_pair)$`), secretAttributes},
 }
 
-// held are the attributes of secrets of all clouds.
-var held = []string{
+// secretAttributes are the attributes of secrets of all clouds.
+var secretAttributes = []string{
 	"value", "values", "value_wo", "data", "data_json", "data_json_wo", "data_wo", "data_base64", "binary_data", "binary_data_wo", "string_data", "content", "content_base64",
 	"payload", "plaintext", "plaintext_value", "encrypted_value", "secret", "secret_string", "secret_string_wo", "secret_binary", "secret_data", "secret_data_wo", "secret_content",
 	"secret_value", "secret_key", "result", "key", "key_string", "json", "private_key", "password", "token", "string",

@@ -36,7 +36,7 @@ func Read(state []byte, module string) (importer.Import, error) {
 	if len(state) > MaxBytes {
 		return importer.Import{}, fault.New(fault.Invalid, "the state has %d bytes, at most %d are read", len(state), MaxBytes)
 	}
-	resources, left, known, err := parse(state)
+	resources, leftOut, secrets, err := parse(state)
 	if err != nil {
 		return importer.Import{}, err
 	}
@@ -45,12 +45,12 @@ func Read(state []byte, module string) (importer.Import, error) {
 			WithHint("an empty state is not taken for intent: is it the one of another workspace? terraform show -json > state.json")
 	}
 	slices.SortFunc(resources, func(a, b resource) int { return cmp.Compare(a.address, b.address) })
-	p := partition{importer.Import{LeftOut: left, Files: map[string][]byte{}, Read: []string{fmt.Sprintf("%d resources of the state", len(resources))}}}
+	p := partition{importer.Import{LeftOut: leftOut, Files: map[string][]byte{}, Read: []string{fmt.Sprintf("%d resources of the state", len(resources))}}}
 	if module != "" {
 		err := p.module(module)
 		return p.Import, err
 	}
-	err = p.resources(resources, known)
+	err = p.resources(resources, secrets)
 	return p.Import, err
 }
 
@@ -63,7 +63,7 @@ type resource struct {
 }
 
 // resources become assets, a file each.
-func (p *partition) resources(resources []resource, known *secrecy.Known) error {
+func (p *partition) resources(resources []resource, secrets *secrecy.Known) error {
 	p.Definition = `sources:
   resources: {dir: resources, files: ["**/*.json"]}
 generate:
@@ -73,7 +73,7 @@ models: [lehr.terraform.v1.Resource]
 `
 	used := map[string]bool{}
 	for _, r := range resources {
-		if known.In(r.address) {
+		if secrets.In(r.address) {
 			p.LeftOut = append(p.LeftOut, importer.LeftOut{What: "a resource of type " + r.kind, Why: "its address holds what is sensitive elsewhere"})
 			continue
 		}
@@ -83,7 +83,7 @@ models: [lehr.terraform.v1.Resource]
 			id += "-" + sum.Short()
 		}
 		used[id] = true
-		c := &cleaner{kind: r.kind, known: known, hidden: []string{}}
+		c := &cleaner{kind: r.kind, secrets: secrets, hidden: []string{}}
 		attributes, err := canonical(c.clean(r.attributes, r.sensitive, "", ""))
 		if err != nil {
 			return err

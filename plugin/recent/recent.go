@@ -28,14 +28,14 @@ func New[K comparable, V any](limit int) *Map[K, V] {
 func (m *Map[K, V]) Get(key K) (V, bool) {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
-	e, found := m.young[key]
-	if !found {
-		if e, found = m.old[key]; found {
+	e, ok := m.young[key]
+	if !ok {
+		if e, ok = m.old[key]; ok {
 			delete(m.old, key)
 			m.put(key, e)
 		}
 	}
-	return e.value, found
+	return e.value, ok
 }
 
 // Put holds a value of the weight. One heavier than a half of the map is not

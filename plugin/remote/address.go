@@ -38,9 +38,9 @@ func (a Address) Validate() error {
 	if err != nil || host == "" || port == "" {
 		return fault.New(fault.Invalid, "%.300q is no address of a plugin server", a.HostPort).WithHint("write HOST:PORT, as plugin.example.com:7443")
 	}
-	for what, file := range map[string]string{"authorities": a.CA, "certificate": a.Certificate, "key": a.Key} {
+	for kind, file := range map[string]string{"authorities": a.CA, "certificate": a.Certificate, "key": a.Key} {
 		if file == "" {
-			return fault.New(fault.Invalid, "no file was named with the %s for plugin server %s", what, a.HostPort).
+			return fault.New(fault.Invalid, "no file was named with the %s for plugin server %s", kind, a.HostPort).
 				WithHint("a plugin server is dialled with a certificate of one's own, and its own is always verified")
 		}
 	}
@@ -137,13 +137,13 @@ type greeted struct {
 	first []byte
 }
 
-func (g *greeted) Read(into []byte) (int, error) {
-	if len(g.first) > 0 && len(into) > 0 {
-		n := copy(into, g.first)
+func (g *greeted) Read(buffer []byte) (int, error) {
+	if len(g.first) > 0 && len(buffer) > 0 {
+		n := copy(buffer, g.first)
 		g.first = g.first[n:]
 		return n, nil
 	}
-	return g.Conn.Read(into)
+	return g.Conn.Read(buffer)
 }
 
 // lostWithin is about how long a connection that carries nothing any more is
@@ -187,12 +187,12 @@ func isAlert(err error) bool {
 }
 
 func (a Address) refusedUs(err error) error {
-	return fault.New(fault.Denied, "plugin server %s refused the certificate in %s: %w", a.HostPort, a.shown(), err).
+	return fault.New(fault.Denied, "plugin server %s refused the certificate in %s: %w", a.HostPort, a.describeCertificate(), err).
 		WithHint("is it in date, issued by an authority in the server's --client-ca, and for a name among its --client?")
 }
 
-// shown describes our own certificate.
-func (a Address) shown() string {
+// describeCertificate describes our own certificate.
+func (a Address) describeCertificate() string {
 	own, err := files.KeyPair(a.Certificate, a.Key)
 	if err != nil || own.Leaf == nil {
 		return a.Certificate

@@ -47,15 +47,15 @@ func newAnswers(contents plugin.Contents) *answers {
 }
 
 func (a *answers) readsOf(ctx context.Context, key scoped) ([]intent.AssetID, error) {
-	if found, ok := a.reads.Get(key); ok {
-		return found, nil
+	if assets, ok := a.reads.Get(key); ok {
+		return assets, nil
 	}
-	found, err := a.contents.Reads(ctx, key.incarnation, key.asset)
+	assets, err := a.contents.Reads(ctx, key.incarnation, key.asset)
 	if err != nil {
 		return nil, err
 	}
-	a.reads.Put(key, found, entryWeight*(len(found)+1))
-	return found, nil
+	a.reads.Put(key, assets, entryWeight*(len(assets)+1))
+	return assets, nil
 }
 
 // scope is what the open calls of one stream allow the plugin to see.
@@ -100,14 +100,14 @@ func (s *scope) named(key scoped) bool {
 func (s *scope) read(ctx context.Context, key scoped) (bool, error) {
 	s.mutex.Lock()
 	var open []scoped
-	for other := range s.assets {
-		if other.incarnation == key.incarnation {
-			open = append(open, other)
+	for reader := range s.assets {
+		if reader.incarnation == key.incarnation {
+			open = append(open, reader)
 		}
 	}
 	s.mutex.Unlock()
-	for _, other := range open {
-		reads, err := s.readsOf(ctx, other)
+	for _, reader := range open {
+		reads, err := s.readsOf(ctx, reader)
 		if err != nil {
 			return false, err
 		}
@@ -154,18 +154,18 @@ func (s *scope) answer(ctx context.Context, need *pluginpb.Need, send func(*plug
 
 // blob returns what an asset names. A plugin asks for it part by part.
 func (a *answers) blob(ctx context.Context, key blobKey) ([]byte, error) {
-	if found, ok := a.blobs.Get(key); ok {
-		return found, nil
+	if content, ok := a.blobs.Get(key); ok {
+		return content, nil
 	}
-	from, is := a.contents.(plugin.BlobContents)
-	if !is {
+	blobs, hasBlobs := a.contents.(plugin.BlobContents)
+	if !hasBlobs {
 		return nil, fault.New(fault.NotFound, "there are no blobs here")
 	}
-	found, err := from.Blob(ctx, key.incarnation, key.asset, key.digest)
+	content, err := blobs.Blob(ctx, key.incarnation, key.asset, key.digest)
 	if err == nil {
-		a.blobs.Put(key, found, len(found)+entryWeight)
+		a.blobs.Put(key, content, len(content)+entryWeight)
 	}
-	return found, err
+	return content, err
 }
 
 func (s *scope) lookUpBlob(ctx context.Context, need *pluginpb.Need, blob *pluginpb.NeedBlob) *pluginpb.BlobContent {
@@ -174,19 +174,19 @@ func (s *scope) lookUpBlob(ctx context.Context, need *pluginpb.Need, blob *plugi
 	if err == nil && len(blob.Sha256) != len(intent.Digest{}) {
 		err = fault.New(fault.Invalid, "a digest has %d bytes, not %d", len(intent.Digest{}), len(blob.Sha256))
 	}
-	var found []byte
+	var content []byte
 	if err == nil {
-		found, err = s.blob(ctx, blobKey{key, intent.Digest(blob.Sha256)})
+		content, err = s.blob(ctx, blobKey{key, intent.Digest(blob.Sha256)})
 	}
-	if err == nil && (blob.Offset < 0 || blob.Offset > int64(len(found))) {
-		err = fault.New(fault.Invalid, "the blob has %d bytes, and none from %d on", len(found), blob.Offset)
+	if err == nil && (blob.Offset < 0 || blob.Offset > int64(len(content))) {
+		err = fault.New(fault.Invalid, "the blob has %d bytes, and none from %d on", len(content), blob.Offset)
 	}
 	if err != nil {
 		reply.Refused = printable(err.Error(), maxReason)
 		return reply
 	}
-	rest := found[blob.Offset:]
-	reply.Size, reply.Content = int64(len(found)), rest[:min(len(rest), contentBytes)]
+	rest := content[blob.Offset:]
+	reply.Size, reply.Content = int64(len(content)), rest[:min(len(rest), contentBytes)]
 	return reply
 }
 

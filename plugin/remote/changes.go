@@ -86,10 +86,10 @@ func (f *changeFeed) compare(ctx context.Context, p *progress, incarnation inten
 		p.failed = incarnation.Sequence
 		return nil
 	}
-	older, known := intent.IncarnationID{Partition: incarnation.Partition, Sequence: p.sent}, p.identity
+	older, expected := intent.IncarnationID{Partition: incarnation.Partition, Sequence: p.sent}, p.identity
 	var changed []intent.AssetID
 	if !older.IsZero() {
-		changed, err = changesSince(ctx, contents, older, known, incarnation)
+		changed, err = changesSince(ctx, contents, older, expected, incarnation)
 	}
 	switch {
 	case older.IsZero(), fault.Is(err, fault.Invalid), fault.Is(err, fault.NotFound):
@@ -110,12 +110,12 @@ func (f *changeFeed) compare(ctx context.Context, p *progress, incarnation inten
 // changesSince returns which assets differ from an older incarnation, if it is still the
 // one whose identity is known. A fault.NotFound says that it is another now: the store
 // lost commits, so the plugin must ask for what it holds.
-func changesSince(ctx context.Context, contents plugin.ChangedContents, older intent.IncarnationID, known intent.Digest, newer intent.IncarnationID) ([]intent.AssetID, error) {
+func changesSince(ctx context.Context, contents plugin.ChangedContents, older intent.IncarnationID, expected intent.Digest, newer intent.IncarnationID) ([]intent.AssetID, error) {
 	identity, err := contents.Identity(ctx, older)
 	if err != nil {
 		return nil, err
 	}
-	if identity != known {
+	if identity != expected {
 		return nil, fault.New(fault.NotFound, "%s is not what it was when its changes were sent", older)
 	}
 	return contents.Changed(ctx, older, newer, mostChanged)

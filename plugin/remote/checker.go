@@ -78,13 +78,13 @@ func (c *Checker) Measure(ctx context.Context, request *pluginpb.MeasureRequest)
 
 // unanswered says why there is no answer.
 func unanswered(err error) error {
-	switch said := printable(status.Convert(err).Message(), maxReason); status.Code(err) {
+	switch message := printable(status.Convert(err).Message(), maxReason); status.Code(err) {
 	case codes.InvalidArgument, codes.FailedPrecondition, codes.NotFound, codes.Unimplemented:
-		return fault.New(fault.Invalid, "it says that it cannot be asked so: %s", said)
+		return fault.New(fault.Invalid, "it says that it cannot be asked so: %s", message)
 	case codes.PermissionDenied, codes.Unauthenticated:
-		return fault.New(fault.Denied, "it refuses: %s", said)
+		return fault.New(fault.Denied, "it refuses: %s", message)
 	default:
-		return fault.New(fault.Unavailable, "it did not answer: %s", said)
+		return fault.New(fault.Unavailable, "it did not answer: %s", message)
 	}
 }
 
@@ -99,8 +99,8 @@ func CheckSelection(request *pluginpb.SelectRequest, response *pluginpb.SelectRe
 	}
 	goes := 0
 	for _, asset := range response.Assets {
-		waiting, known := waits[asset]
-		if !known {
+		waiting, ok := waits[asset]
+		if !ok {
 			return fault.New(fault.Invalid, "it selected %s, which is not of the stage", printable(asset, maxName))
 		}
 		if waiting {
@@ -157,7 +157,7 @@ func (c *Checker) life(ctx context.Context) (*living, error) {
 	}
 	if c.living != nil {
 		select {
-		case <-c.living.process.gone:
+		case <-c.living.process.terminated:
 			c.end()
 		default:
 			return c.living, nil
@@ -195,7 +195,7 @@ func (c *Checker) describe(ctx context.Context) error {
 	process := c.living.process
 	go func() {
 		select {
-		case <-process.gone:
+		case <-process.terminated:
 			cancel()
 		case <-ctx.Done():
 		}
@@ -206,8 +206,8 @@ func (c *Checker) describe(ctx context.Context) error {
 		return fault.New(fault.Invalid, "plugin %s is no plugin of checks", c.options.Name).WithHint("an asset plugin is named under plugins in lehr.yaml")
 	case err != nil:
 		select {
-		case <-process.gone:
-			return fault.New(fault.Unavailable, "plugin %s (%s) ended while starting: %v; %s", c.options.Name, c.options.Run[0], process.ended, process.log.last())
+		case <-process.terminated:
+			return fault.New(fault.Unavailable, "plugin %s (%s) ended while starting: %v; %s", c.options.Name, c.options.Run[0], process.exitErr, process.log.last())
 		case <-time.After(100 * time.Millisecond):
 		}
 		return fault.New(fault.Unavailable, "plugin %s (%s) did not serve: %w; %s", c.options.Name, c.options.Run[0], err, process.log.last())
@@ -224,7 +224,7 @@ func (c *Checker) end() {
 	}
 	c.living.conn.Close()
 	c.living.process.kill()
-	<-c.living.process.gone
+	<-c.living.process.terminated
 	c.living = nil
 }
 

@@ -50,11 +50,11 @@ func TestAPluginOfChecksIsStartedWhenItIsAsked(t *testing.T) {
 	says(c, pluginpb.JudgeResponse_JUDGEMENT_BLOCKING, "also of web: we sleep")
 	first := c.living.process
 	_ = syscall.Kill(first.pid, syscall.SIGKILL)
-	<-first.gone
+	<-first.terminated
 	says(c, pluginpb.JudgeResponse_JUDGEMENT_BLOCKING, "we sleep")
 	last := c.living.process
 	c.Close()
-	if <-last.gone; last == first {
+	if <-last.terminated; last == first {
 		t.Error("it was not started again")
 	}
 	if _, err := c.Judge(t.Context(), asked); !fault.Is(err, fault.Unavailable) {

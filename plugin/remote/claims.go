@@ -181,9 +181,9 @@ func checkChanges(changes []*pluginpb.FieldChange) ([]intent.FieldChange, string
 	return checked, ""
 }
 
-func health(said *pluginpb.Health) intent.Health {
-	health := intent.Health{State: intent.HealthUnknown, Reason: redactedWords(said.GetReason(), maxReason), ObservedVersion: printable(said.GetObservedVersion(), maxName)}
-	switch said.GetState() {
+func health(reported *pluginpb.Health) intent.Health {
+	health := intent.Health{State: intent.HealthUnknown, Reason: redactedWords(reported.GetReason(), maxReason), ObservedVersion: printable(reported.GetObservedVersion(), maxName)}
+	switch reported.GetState() {
 	case pluginpb.Health_STATE_HEALTHY:
 		health.State = intent.Healthy
 	case pluginpb.Health_STATE_UNHEALTHY:
@@ -212,11 +212,11 @@ func outcome(result *pluginpb.PushResult) plugin.PushResult {
 }
 
 // askedPause is how long a plugin asks for; 0, where that is no time to come.
-func askedPause(asked *durationpb.Duration) time.Duration {
-	if asked.CheckValid() != nil {
+func askedPause(pause *durationpb.Duration) time.Duration {
+	if pause.CheckValid() != nil {
 		return 0
 	}
-	return max(0, asked.AsDuration())
+	return max(0, pause.AsDuration())
 }
 
 // weight is about how much of an answer is held.

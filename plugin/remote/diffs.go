@@ -19,9 +19,9 @@ type diffLink struct {
 	changes *changeFeed
 	queue   chan *pluginpb.DiffRequest
 	dead    chan struct{}
-	why     error
-	// heard counts signs of life: results, and questions.
-	heard atomic.Int64
+	cause   error
+	// lifeSigns counts signs of life: results, and questions.
+	lifeSigns atomic.Int64
 
 	mutex sync.Mutex
 	last  uint64
@@ -53,11 +53,11 @@ func newDiffLink(s *session) *diffLink {
 }
 
 // end fails what is open, once.
-func (l *diffLink) end(why error) {
+func (l *diffLink) end(cause error) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
-	if l.why == nil {
-		l.why = why
+	if l.cause == nil {
+		l.cause = cause
 		close(l.dead)
 	}
 }
@@ -87,7 +87,7 @@ func (s *session) diff(ctx context.Context, incarnation intent.IncarnationID, as
 	case <-b.done:
 		return b.differences, nil
 	case <-link.dead:
-		return nil, link.why
+		return nil, link.cause
 	case <-call.Done():
 	}
 	if ctx.Err() != nil {
@@ -106,8 +106,8 @@ func (l *diffLink) late(b *batch) ([]intent.Difference, error) {
 		return b.differences, nil
 	}
 	if b.missing == len(b.places) {
-		heard := l.heard.Load()
-		time.AfterFunc(options.HangGrace, func() { l.judgeHung(heard) })
+		lifeSigns := l.lifeSigns.Load()
+		time.AfterFunc(options.HangGrace, func() { l.judgeHung(lifeSigns) })
 		return nil, fault.New(fault.Unavailable, "plugin %s did not answer a diff of %d assets within %s", options.Name, len(b.places), options.DiffTimeout).
 			WithHint("it is ended, or dialled anew, if it stays silent for another %s", options.HangGrace)
 	}
@@ -122,13 +122,13 @@ func (l *diffLink) late(b *batch) ([]intent.Difference, error) {
 }
 
 // judgeHung ends the life of a plugin that has given no result since a diff timed out.
-func (l *diffLink) judgeHung(heard int64) {
+func (l *diffLink) judgeHung(lifeSigns int64) {
 	select {
 	case <-l.dead:
 		return
 	default:
 	}
-	if l.heard.Load() == heard {
+	if l.lifeSigns.Load() == lifeSigns {
 		options := l.session.options
 		l.session.kill(fault.New(fault.Unavailable, "plugin %s hung: no answer to any diff for %s; %s", options.Name, options.DiffTimeout+options.HangGrace, l.session.peer.cutting()))
 	}
@@ -153,8 +153,8 @@ func (l *diffLink) begin(incarnation intent.IncarnationID, assets []intent.Asset
 	}
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
-	if l.why != nil {
-		return nil, l.why
+	if l.cause != nil {
+		return nil, l.cause
 	}
 	l.last++
 	b.number = l.last
@@ -177,20 +177,20 @@ func (l *diffLink) handle(ctx context.Context, response *pluginpb.DiffResponse) 
 	switch message := response.Message.(type) {
 	case *pluginpb.DiffResponse_Results:
 		l.mutex.Lock()
-		b, begun := l.open[message.Results.Batch], message.Results.Batch <= l.last
+		b, isStarted := l.open[message.Results.Batch], message.Results.Batch <= l.last
 		l.mutex.Unlock()
-		if !begun {
+		if !isStarted {
 			l.session.ignore("results of a batch that was never begun", "batch", message.Results.Batch)
 			return
 		}
 		// An answer that comes too late is a sign of life all the same.
-		l.heard.Add(1)
+		l.lifeSigns.Add(1)
 		if b != nil {
 			b.take(message.Results.Diffs, l.session)
 		}
 	case *pluginpb.DiffResponse_Need:
 		// Whoever asks is not hung: it waits for us.
-		l.heard.Add(1)
+		l.lifeSigns.Add(1)
 		if len(message.Need.GetAssets()) > maxNeed {
 			l.session.ignore("a question for too many assets", "assets", len(message.Need.Assets))
 			return

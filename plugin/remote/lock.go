@@ -26,7 +26,7 @@ func takeLock(ctx context.Context, dir, name string, waiting func(error)) (*os.F
 	if err != nil {
 		return nil, fault.New(fault.Unavailable, "opening the lock of plugin %s: %w", name, err)
 	}
-	for told := false; ; told = true {
+	for notified := false; ; notified = true {
 		err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 		if err == nil {
 			return file, nil
@@ -35,7 +35,7 @@ func takeLock(ctx context.Context, dir, name string, waiting func(error)) (*os.F
 			file.Close()
 			return nil, fault.New(fault.Unavailable, "locking %s for plugin %s: %w", path, name, err)
 		}
-		if !told {
+		if !notified {
 			waiting(fault.New(fault.Unavailable, "plugin %s waits until its older process%s has ended, which holds %s", name, holder(path), path).
 				WithHint("if it does not end by itself, end it; a second lehr on the same store holds it too"))
 		}

@@ -20,16 +20,16 @@ func LookUp(name string) (string, error) {
 		}
 		return path, nil
 	}
-	beside := "?"
+	sibling := "?"
 	if lehr, err := os.Executable(); err == nil {
-		beside = filepath.Join(filepath.Dir(lehr), name)
-		if path, err := exec.LookPath(beside); err == nil {
+		sibling = filepath.Join(filepath.Dir(lehr), name)
+		if path, err := exec.LookPath(sibling); err == nil {
 			return path, nil
 		}
 	}
 	path, err := exec.LookPath(name)
 	if err != nil {
-		return "", fault.New(fault.Unavailable, "looking for the plugin program %q: not at %s (beside lehr), nor in PATH=%s", name, beside, os.Getenv("PATH")).
+		return "", fault.New(fault.Unavailable, "looking for the plugin program %q: not at %s (beside lehr), nor in PATH=%s", name, sibling, os.Getenv("PATH")).
 			WithHint("install it in one of these, or write its path with a slash")
 	}
 	return path, nil

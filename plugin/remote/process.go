@@ -39,10 +39,10 @@ type process struct {
 	// stdin stays open as long as Lehr lives; its end tells the child.
 	stdin *os.File
 	log   *stderrLog
-	// gone is closed when the process and its group were killed and the
+	// terminated is closed when the process and its group were killed and the
 	// process was reaped; ended says how.
-	gone  chan struct{}
-	ended error
+	terminated chan struct{}
+	exitErr    error
 
 	// mutex keeps signals from reaching whoever has the number after it.
 	mutex  sync.Mutex
@@ -55,7 +55,7 @@ func spawn(options Options, path string, lock *os.File) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &process{socket: filepath.Join(dir, "s"), temporary: filepath.Dir(dir) != filepath.Clean(options.LockDir), gone: make(chan struct{})}
+	p := &process{socket: filepath.Join(dir, "s"), temporary: filepath.Dir(dir) != filepath.Clean(options.LockDir), terminated: make(chan struct{})}
 	cmd, childEnds, err := p.command(options, path, lock)
 	if err != nil {
 		os.RemoveAll(dir)
@@ -101,18 +101,18 @@ func (p *process) live(cmd *exec.Cmd, childEnds []*os.File, started chan<- error
 	}
 	p.mutex.Lock()
 	_ = unix.Kill(-p.pid, unix.SIGKILL)
-	p.ended = cmd.Wait()
+	p.exitErr = cmd.Wait()
 	p.reaped = true
 	p.mutex.Unlock()
-	if p.ended == nil {
-		p.ended = errors.New("exit status 0")
+	if p.exitErr == nil {
+		p.exitErr = errors.New("exit status 0")
 	}
 	p.stdin.Close()
 	p.log.close()
 	if p.temporary {
 		os.RemoveAll(filepath.Dir(p.socket))
 	}
-	close(p.gone)
+	close(p.terminated)
 }
 
 // command prepares the command and returns the files that are the child's.
@@ -153,24 +153,24 @@ const databaseVariable = "LEHR_DATABASE"
 
 // environment hands down nothing that the child does not need (S13).
 func environment(socket string, locked bool) []string {
-	kept := []string{}
+	variables := []string{}
 	for _, variable := range os.Environ() {
 		name, _, _ := strings.Cut(variable, "=")
 		own := strings.HasPrefix(name, "LEHR_") && name != tokenVariable && name != databaseVariable && name != plugin.LockVariable && name != plugin.SocketVariable && name != plugin.StoresVariable
 		if own || name == "PATH" || name == "HOME" || name == "TMPDIR" {
-			kept = append(kept, variable)
+			variables = append(variables, variable)
 		}
 	}
-	kept = append(kept, plugin.SocketVariable+"="+socket)
+	variables = append(variables, plugin.SocketVariable+"="+socket)
 	if stores, _ := files.Guarded(); len(stores) > 0 {
 		if list, err := json.Marshal(stores); err == nil {
-			kept = append(kept, plugin.StoresVariable+"="+string(list))
+			variables = append(variables, plugin.StoresVariable+"="+string(list))
 		}
 	}
 	if locked {
-		kept = append(kept, fmt.Sprintf("%s=%d", plugin.LockVariable, lockDescriptor))
+		variables = append(variables, fmt.Sprintf("%s=%d", plugin.LockVariable, lockDescriptor))
 	}
-	return kept
+	return variables
 }
 
 // socketDir makes a fresh folder that only this user enters. A child with a
@@ -198,11 +198,11 @@ func socketDir(options Options) (string, error) {
 }
 
 // signal sends a signal to the process (pid) or to its group (-pid).
-func (p *process) signal(to int, signal syscall.Signal) {
+func (p *process) signal(pid int, signal syscall.Signal) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	if !p.reaped {
-		_ = unix.Kill(to, signal)
+		_ = unix.Kill(pid, signal)
 	}
 }
 
@@ -213,21 +213,21 @@ func (p *process) kill() { p.signal(-p.pid, unix.SIGKILL) }
 func (p *process) stop() {
 	p.signal(p.pid, unix.SIGTERM)
 	select {
-	case <-p.gone:
+	case <-p.terminated:
 	case <-time.After(termGrace):
 		p.kill()
-		<-p.gone
+		<-p.terminated
 	}
 }
 
 // A process is the peer of a child's session.
 
-func (p *process) over() <-chan struct{} { return p.gone }
+func (p *process) done() <-chan struct{} { return p.terminated }
 
-func (p *process) proof() <-chan struct{} { return p.gone }
+func (p *process) proof() <-chan struct{} { return p.terminated }
 
 func (p *process) ending(plugin string) error {
-	return fault.New(fault.Unavailable, "plugin %s ended: %v; %s", plugin, p.ended, p.log.last())
+	return fault.New(fault.Unavailable, "plugin %s ended: %v; %s", plugin, p.exitErr, p.log.last())
 }
 
 func (p *process) cut() { p.kill() }

@@ -32,7 +32,7 @@ type pushLink struct {
 	scope   *scope
 	queue   chan *pluginpb.PushRequest
 	dead    chan struct{}
-	why     error
+	cause   error
 	// judging holds a token for each permit that is being judged.
 	judging chan struct{}
 
@@ -69,11 +69,11 @@ func newPushLink(s *session) *pushLink {
 	}
 }
 
-func (l *pushLink) end(why error) {
+func (l *pushLink) end(cause error) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
-	if l.why == nil {
-		l.why = why
+	if l.cause == nil {
+		l.cause = cause
 		close(l.dead)
 	}
 }
@@ -108,7 +108,7 @@ func (s *session) push(ctx context.Context, push plugin.Push) plugin.PushResult 
 	case link.queue <- &pluginpb.PushRequest{Message: &pluginpb.PushRequest_Start{Start: start}}:
 		return link.await(ctx, open)
 	case <-link.dead:
-		return notStarted(link.why)
+		return notStarted(link.cause)
 	case <-ctx.Done():
 		return notStarted(ctx.Err())
 	}
@@ -148,7 +148,7 @@ func (l *pushLink) permitRequest(ctx context.Context, push plugin.Push) (uint64,
 		select {
 		case <-newer:
 		case <-l.dead:
-			return 0, l.why
+			return 0, l.cause
 		case <-ctx.Done():
 			return 0, ctx.Err()
 		case <-deadline.C:
@@ -162,8 +162,8 @@ func (l *pushLink) permitRequest(ctx context.Context, push plugin.Push) (uint64,
 func (l *pushLink) begin(open *openPush) error {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
-	if l.why != nil {
-		return l.why
+	if l.cause != nil {
+		return l.cause
 	}
 	if l.open[open.push.ID] != nil {
 		return fault.New(fault.Internal, "push %s is open already", open.push.ID)
@@ -203,8 +203,8 @@ func (l *pushLink) await(ctx context.Context, open *openPush) plugin.PushResult 
 		case <-rested:
 			progress = open.progress
 		case <-timer.C:
-			if left := l.session.settle - time.Since(open.lastGrant()); left > 0 {
-				timer.Reset(left)
+			if remaining := l.session.settle - time.Since(open.lastGrant()); remaining > 0 {
+				timer.Reset(remaining)
 				continue
 			}
 			err := fault.New(fault.Unavailable, "plugin %s neither ended the push of %s nor had a permit for %s; %s", l.session.options.Name, open.push.Asset, l.session.settle, l.session.peer.cutting())
@@ -215,7 +215,7 @@ func (l *pushLink) await(ctx context.Context, open *openPush) plugin.PushResult 
 			case result := <-open.result:
 				return outcome(result)
 			default:
-				return l.inDoubt(l.why)
+				return l.inDoubt(l.cause)
 			}
 		case <-ctx.Done():
 			open.refuse()
@@ -225,8 +225,8 @@ func (l *pushLink) await(ctx context.Context, open *openPush) plugin.PushResult 
 	}
 }
 
-func (l *pushLink) inDoubt(why error) plugin.PushResult {
-	return plugin.PushResult{Ending: plugin.InDoubt, Reason: why.Error(), Gone: l.session.peer.proof()}
+func (l *pushLink) inDoubt(cause error) plugin.PushResult {
+	return plugin.PushResult{Ending: plugin.InDoubt, Reason: cause.Error(), Gone: l.session.peer.proof()}
 }
 
 func (o *openPush) tell(progress *pluginpb.PushProgress) {

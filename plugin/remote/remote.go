@@ -116,8 +116,8 @@ type caller struct {
 
 	mutex   sync.Mutex
 	session *session
-	// down says why there is no session.
-	down error
+	// outage says why there is no session.
+	outage error
 }
 
 // Start runs a plugin until ctx ends or it is closed. It returns at once:
@@ -126,7 +126,7 @@ func Start(ctx context.Context, options Options) *Child {
 	options = options.withDefaults()
 	ctx, cancel := context.WithCancel(ctx)
 	c := &Child{
-		caller: caller{options: options, cancel: cancel, done: make(chan struct{}), down: starting(options)},
+		caller: caller{options: options, cancel: cancel, done: make(chan struct{}), outage: starting(options)},
 		alone:  make(chan struct{}),
 	}
 	c.begin(ctx, options.Validate(), c.live)
@@ -136,7 +136,7 @@ func Start(ctx context.Context, options Options) *Child {
 // begin starts the supervision of lives, unless the options are wrong.
 func (c *caller) begin(ctx context.Context, invalid error, live func(context.Context) error) {
 	if invalid != nil {
-		c.down = invalid
+		c.outage = invalid
 		c.cancel()
 		close(c.done)
 		return
@@ -172,13 +172,13 @@ func (c *caller) Describe() (plugin.Description, error) {
 func (c *caller) connected() (*session, error) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
-	return c.session, c.down
+	return c.session, c.outage
 }
 
-func (c *caller) set(s *session, down error) {
+func (c *caller) setSession(s *session, outage error) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
-	c.session, c.down = s, down
+	c.session, c.outage = s, outage
 }
 
 // Diff asks the plugin to compare assets with production.

@@ -33,7 +33,7 @@ func Dial(ctx context.Context, address Address, options Options) *Server {
 	s := &Server{
 		caller: caller{
 			options: options, cancel: cancel, done: make(chan struct{}),
-			down: fault.New(fault.Unavailable, "plugin server %s is being dialled", address.HostPort),
+			outage: fault.New(fault.Unavailable, "plugin server %s is being dialled", address.HostPort),
 		},
 		address: address,
 	}
@@ -55,7 +55,7 @@ func (s *Server) live(ctx context.Context) error {
 	}
 	c := &connection{Conn: secured, address: s.address, closed: make(chan struct{})}
 	defer c.Close()
-	session, err := s.connect(ctx, c, c.once)
+	session, err := s.connect(ctx, c, c.handOver)
 	if err != nil {
 		return s.explain(c, err)
 	}
@@ -63,12 +63,12 @@ func (s *Server) live(ctx context.Context) error {
 	s.options.Log.Info("plugin server is up", "plugin", s.options.Name, "version", session.description.Version,
 		"instance", instance, "restarted", s.instance != "" && s.instance != instance)
 	s.instance = instance
-	s.set(session, nil)
+	s.setSession(session, nil)
 	session.run(ctx)
-	s.set(nil, fault.New(fault.Unavailable, "plugin server %s is being dialled again", s.options.Name))
+	s.setSession(nil, fault.New(fault.Unavailable, "plugin server %s is being dialled again", s.options.Name))
 	c.Close()
 	session.close()
-	return session.ended()
+	return session.endCause()
 }
 
 // explain says why a server that was reached did not come to serve.
@@ -91,17 +91,17 @@ type connection struct {
 
 	mutex sync.Mutex
 	// taken: gRPC has it.
-	taken, isClosed bool
+	isTaken, isClosed bool
 	// failure is the first error of the connection itself.
 	failure error
 }
 
-// once hands it to gRPC. When gRPC asks for another, this one is of no use any
+// handOver hands it to gRPC. When gRPC asks for another, this one is of no use any
 // more.
-func (c *connection) once(context.Context) (net.Conn, error) {
+func (c *connection) handOver(context.Context) (net.Conn, error) {
 	c.mutex.Lock()
-	again := c.taken
-	c.taken = true
+	again := c.isTaken
+	c.isTaken = true
 	c.mutex.Unlock()
 	if again {
 		c.Close()
@@ -110,14 +110,14 @@ func (c *connection) once(context.Context) (net.Conn, error) {
 	return c, nil
 }
 
-func (c *connection) Read(into []byte) (int, error) {
-	n, err := c.Conn.Read(into)
+func (c *connection) Read(buffer []byte) (int, error) {
+	n, err := c.Conn.Read(buffer)
 	c.note(err)
 	return n, err
 }
 
-func (c *connection) Write(from []byte) (int, error) {
-	n, err := c.Conn.Write(from)
+func (c *connection) Write(buffer []byte) (int, error) {
+	n, err := c.Conn.Write(buffer)
 	c.note(err)
 	return n, err
 }
@@ -153,20 +153,20 @@ func (c *connection) Close() error {
 	return err
 }
 
-func (c *connection) over() <-chan struct{} { return c.closed }
+func (c *connection) done() <-chan struct{} { return c.closed }
 
 // proof is none: the server goes on without us.
 func (c *connection) proof() <-chan struct{} { return nil }
 
 func (c *connection) ending(plugin string) error {
-	why := c.failed()
+	cause := c.failed()
 	switch {
-	case isAlert(why):
-		return c.address.refusedUs(why)
-	case why == nil || errors.Is(why, io.EOF):
-		why = errors.New("it was closed")
+	case isAlert(cause):
+		return c.address.refusedUs(cause)
+	case cause == nil || errors.Is(cause, io.EOF):
+		cause = errors.New("it was closed")
 	}
-	return fault.New(fault.Unavailable, "the connection with plugin server %s ended: %w; it is dialled again", plugin, why)
+	return fault.New(fault.Unavailable, "the connection with plugin server %s ended: %w; it is dialled again", plugin, cause)
 }
 
 func (c *connection) cut() { c.Close() }

@@ -28,8 +28,8 @@ const (
 // peer is one life of a plugin, as a session sees it: a process of ours, or a
 // connection with a server.
 type peer interface {
-	// over is closed when the life has ended; ending then says how.
-	over() <-chan struct{}
+	// done is closed when the life has ended; ending then says how.
+	done() <-chan struct{}
 	ending(plugin string) error
 	// proof is closed when no process of this life can be at work; nil when
 	// there is no telling.
@@ -85,20 +85,20 @@ func (s *session) run(ctx context.Context) {
 	go s.runPushes(ctx)
 	select {
 	case <-ctx.Done():
-	case <-s.peer.over():
+	case <-s.peer.done():
 	}
 }
 
 // close ends what is open; the life is over.
 func (s *session) close() {
 	s.conn.Close()
-	gone := s.ended()
-	s.diffs.Load().end(gone)
-	s.pushes.Load().end(gone)
+	cause := s.endCause()
+	s.diffs.Load().end(cause)
+	s.pushes.Load().end(cause)
 }
 
-// ended says why the life did; it is over.
-func (s *session) ended() error {
+// endCause says why the life did; it is over.
+func (s *session) endCause() error {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	if s.killed != nil {
@@ -108,11 +108,11 @@ func (s *session) ended() error {
 }
 
 // kill ends the life of a plugin that does not keep the protocol.
-func (s *session) kill(why error) {
+func (s *session) kill(cause error) {
 	s.mutex.Lock()
 	first := s.killed == nil
 	if first {
-		s.killed = why
+		s.killed = cause
 	}
 	s.mutex.Unlock()
 	if first {
@@ -122,7 +122,7 @@ func (s *session) kill(why error) {
 
 // ignore notes a message that answers nothing. The first is logged; a flood
 // of them ends the life.
-func (s *session) ignore(what string, arguments ...any) {
+func (s *session) ignore(message string, arguments ...any) {
 	s.mutex.Lock()
 	first := s.bogusSince.IsZero()
 	if time.Since(s.bogusSince) > bogusPeriod {
@@ -132,10 +132,10 @@ func (s *session) ignore(what string, arguments ...any) {
 	flood := s.bogus > maxBogus
 	s.mutex.Unlock()
 	if first {
-		s.options.Log.Warn("plugin said what nobody asked: "+what, append([]any{"plugin", s.options.Name}, arguments...)...)
+		s.options.Log.Warn("plugin said what nobody asked: "+message, append([]any{"plugin", s.options.Name}, arguments...)...)
 	}
 	if flood {
-		s.kill(fault.New(fault.Unavailable, "plugin %s sent %d messages that answer nothing, the last: %s; %s", s.options.Name, maxBogus, what, s.peer.cutting()).
+		s.kill(fault.New(fault.Unavailable, "plugin %s sent %d messages that answer nothing, the last: %s; %s", s.options.Name, maxBogus, message, s.peer.cutting()).
 			WithHint("report this to the plugin's authors; \"lehr plugin test\" shows it"))
 	}
 }
@@ -156,11 +156,11 @@ func (s *session) runPushes(ctx context.Context) {
 		link := s.pushes.Load()
 		err := pump(ctx, s.client.Push, link.queue, link.handle)
 		s.pushes.Store(newPushLink(s))
-		why := s.broken("pushes", err)
-		link.end(why)
+		cause := s.broken("pushes", err)
+		link.end(cause)
 		if ctx.Err() == nil && link.busy() {
 			// What was under way is in doubt; that of a child until it is gone.
-			s.kill(why)
+			s.kill(cause)
 		}
 		pause(ctx, reopenAfter)
 	}
@@ -169,14 +169,14 @@ func (s *session) runPushes(ctx context.Context) {
 
 // broken says why a stream broke: mostly because the life has just ended,
 // which its peer tells better: a process by its exit status and last words.
-func (s *session) broken(what string, err error) error {
+func (s *session) broken(stream string, err error) error {
 	const reapedWithin = 200 * time.Millisecond
 	select {
-	case <-s.peer.over():
-		return s.ended()
+	case <-s.peer.done():
+		return s.endCause()
 	case <-time.After(reapedWithin):
 	}
-	return fault.New(fault.Unavailable, "the stream of %s with plugin %s broke: %w", what, s.options.Name, err)
+	return fault.New(fault.Unavailable, "the stream of %s with plugin %s broke: %w", stream, s.options.Name, err)
 }
 
 func pause(ctx context.Context, d time.Duration) {

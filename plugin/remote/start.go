@@ -31,13 +31,13 @@ func (c *Child) start(ctx context.Context) (*process, error) {
 	var lock *os.File
 	if c.options.LockDir != "" {
 		var err error
-		lock, err = takeLock(ctx, c.options.LockDir, c.options.Name, func(why error) { c.set(nil, why) })
+		lock, err = takeLock(ctx, c.options.LockDir, c.options.Name, func(cause error) { c.setSession(nil, cause) })
 		if err != nil {
 			return nil, err
 		}
 		// The child holds its own copy.
 		defer lock.Close()
-		c.set(nil, starting(c.options))
+		c.setSession(nil, starting(c.options))
 	}
 	select {
 	case <-c.alone:
@@ -58,7 +58,7 @@ func (c *caller) connect(ctx context.Context, peer peer, dial func(context.Conte
 	defer cancel()
 	go func() {
 		select {
-		case <-peer.over():
+		case <-peer.done():
 			cancel()
 		case <-ctx.Done():
 		}
@@ -91,7 +91,7 @@ func dial(ctx context.Context, process *process) (net.Conn, error) {
 		select {
 		case <-ctx.Done():
 			return nil, err
-		case <-process.gone:
+		case <-process.terminated:
 			return nil, err
 		case <-time.After(dialPoll):
 		}
@@ -137,8 +137,8 @@ func (c *Child) explain(process *process, err error) error {
 	}
 	// One that has just ended is soon reaped, and its last words are read.
 	select {
-	case <-process.gone:
-		return fault.New(fault.Unavailable, "plugin %s (%s) ended while starting: %v; %s", c.options.Name, c.options.Run[0], process.ended, process.log.last())
+	case <-process.terminated:
+		return fault.New(fault.Unavailable, "plugin %s (%s) ended while starting: %v; %s", c.options.Name, c.options.Run[0], process.exitErr, process.log.last())
 	case <-time.After(100 * time.Millisecond):
 	}
 	return fault.New(fault.Unavailable, "plugin %s (%s) did not serve on its socket within %s: %w; %s", c.options.Name, c.options.Run[0], c.options.StartTimeout, err, process.log.last()).

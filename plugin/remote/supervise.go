@@ -14,18 +14,18 @@ func (c *caller) supervise(ctx context.Context, live func(context.Context) error
 	defer close(c.done)
 	failures := 0
 	for {
-		began := time.Now()
+		startedAt := time.Now()
 		err := live(ctx)
 		if ctx.Err() != nil {
-			c.set(nil, fault.New(fault.Unavailable, "plugin %s was left when lehr ended", c.options.Name))
+			c.setSession(nil, fault.New(fault.Unavailable, "plugin %s was left when lehr ended", c.options.Name))
 			return
 		}
-		if time.Since(began) > c.options.MaxBackoff {
+		if time.Since(startedAt) > c.options.MaxBackoff {
 			failures = 0
 		}
 		delay := backoff(failures, c.options.MinBackoff, c.options.MaxBackoff, rand.Float64())
 		failures++
-		c.set(nil, err)
+		c.setSession(nil, err)
 		c.options.Log.Warn("plugin is down", "plugin", c.options.Name, "error", err, "again_in", delay)
 		select {
 		case <-ctx.Done():
@@ -53,19 +53,19 @@ func (c *Child) live(ctx context.Context) error {
 	if err != nil {
 		err = c.explain(process, err)
 		process.kill()
-		<-process.gone
+		<-process.terminated
 		return err
 	}
 	c.options.Log.Info("plugin is up", "plugin", c.options.Name, "pid", process.pid, "version", s.description.Version)
-	c.set(s, nil)
+	c.setSession(s, nil)
 	s.run(ctx)
-	c.set(nil, fault.New(fault.Unavailable, "plugin %s is restarting", c.options.Name))
+	c.setSession(nil, fault.New(fault.Unavailable, "plugin %s is restarting", c.options.Name))
 	if ctx.Err() != nil {
 		process.stop()
 	} else {
 		process.kill()
-		<-process.gone
+		<-process.terminated
 	}
 	s.close()
-	return s.ended()
+	return s.endCause()
 }

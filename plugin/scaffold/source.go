@@ -27,8 +27,8 @@ func findLehr(named string) (string, error) {
 	if program, err := os.Executable(); err == nil {
 		starts = append(starts, filepath.Dir(program))
 	}
-	if here, err := os.Getwd(); err == nil {
-		starts = append(starts, here)
+	if current, err := os.Getwd(); err == nil {
+		starts = append(starts, current)
 	}
 	for _, folder := range starts {
 		for ; ; folder = filepath.Dir(folder) {
@@ -61,9 +61,9 @@ func requirements(source string) (version, require string, err error) {
 	if err != nil {
 		return "", "", fault.New(fault.Invalid, "reading Lehr's source: %w", err)
 	}
-	found := goLine.FindStringSubmatch(string(text))
-	if found == nil {
+	match := goLine.FindStringSubmatch(string(text))
+	if match == nil {
 		return "", "", fault.New(fault.Invalid, "the go.mod of Lehr in %s names no version of Go", source)
 	}
-	return found[1], strings.Join(requireLine.FindAllString(string(text), -1), "\n\n"), nil
+	return match[1], strings.Join(requireLine.FindAllString(string(text), -1), "\n\n"), nil
 }

@@ -35,8 +35,8 @@ func (a Asset[T]) Blob(ctx context.Context, ref *intentpb.ExternalRef) ([]byte, 
 }
 
 func (a *asker) blob(ctx context.Context, incarnation IncarnationID, asset AssetID, ref *intentpb.ExternalRef) ([]byte, error) {
-	digest, is := intent.BlobDigest(ref.GetUri())
-	if !is || string(digest[:]) != string(ref.GetSha256()) {
+	digest, ok := intent.BlobDigest(ref.GetUri())
+	if !ok || string(digest[:]) != string(ref.GetSha256()) {
 		return nil, fmt.Errorf("%s with the digest %x is no blob of Lehr's", ref.GetUri(), ref.GetSha256())
 	}
 	var content []byte
@@ -68,7 +68,7 @@ func (a *asker) blobPart(ctx context.Context, incarnation IncarnationID, asset A
 	defer func() {
 		a.mutex.Lock()
 		defer a.mutex.Unlock()
-		a.blobs[key] = slices.DeleteFunc(a.blobs[key], func(other chan *pluginpb.BlobContent) bool { return other == answer })
+		a.blobs[key] = slices.DeleteFunc(a.blobs[key], func(waiter chan *pluginpb.BlobContent) bool { return waiter == answer })
 		if len(a.blobs[key]) == 0 {
 			delete(a.blobs, key)
 		}

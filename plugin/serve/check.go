@@ -113,8 +113,8 @@ func (c Check) serve(ctx context.Context, socket string) error {
 	}
 	server := grpc.NewServer(grpc.MaxRecvMsgSize(maxMessage))
 	pluginpb.RegisterCheckServiceServer(server, checkService{check: c})
-	ended := context.AfterFunc(ctx, server.Stop)
-	defer ended()
+	stop := context.AfterFunc(ctx, server.Stop)
+	defer stop()
 	return server.Serve(listener)
 }
 
@@ -128,18 +128,18 @@ func (s checkService) DescribeChecks(context.Context, *pluginpb.DescribeChecksRe
 	return &pluginpb.DescribeChecksResponse{Protocol: plugin.Protocol, Name: s.check.Name, Version: s.check.Version}, nil
 }
 
-func (s checkService) Judge(ctx context.Context, asked *pluginpb.JudgeRequest) (*pluginpb.JudgeResponse, error) {
+func (s checkService) Judge(ctx context.Context, request *pluginpb.JudgeRequest) (*pluginpb.JudgeResponse, error) {
 	if s.check.Judge == nil {
 		return nil, status.Error(codes.Unimplemented, "it judges no pushes")
 	}
-	if asked.Content == "" || asked.PlanDigest == "" || asked.Asset == "" || asked.Phase == "" {
+	if request.Content == "" || request.PlanDigest == "" || request.Asset == "" || request.Phase == "" {
 		return nil, status.Error(codes.InvalidArgument, "it was asked about no asset, content, plan or phase")
 	}
-	judged, err := s.check.Judge(ctx, asked)
+	judged, err := s.check.Judge(ctx, request)
 	if err != nil {
 		return nil, unanswered(err)
 	}
-	response := &pluginpb.JudgeResponse{Content: asked.Content, PlanDigest: asked.PlanDigest, Reason: judged.reason}
+	response := &pluginpb.JudgeResponse{Content: request.Content, PlanDigest: request.PlanDigest, Reason: judged.reason}
 	switch {
 	case judged.blocks:
 		response.Judgement = pluginpb.JudgeResponse_JUDGEMENT_BLOCKING
@@ -154,36 +154,36 @@ func (s checkService) Judge(ctx context.Context, asked *pluginpb.JudgeRequest) (
 	return response, nil
 }
 
-func (s checkService) Select(ctx context.Context, asked *pluginpb.SelectRequest) (*pluginpb.SelectResponse, error) {
+func (s checkService) Select(ctx context.Context, request *pluginpb.SelectRequest) (*pluginpb.SelectResponse, error) {
 	if s.check.Select == nil {
 		return nil, status.Error(codes.Unimplemented, "it selects for no rollout")
 	}
-	if asked.Stage == "" || asked.Run == 0 {
+	if request.Stage == "" || request.Run == 0 {
 		return nil, status.Error(codes.InvalidArgument, "it was asked about no stage of no run")
 	}
-	selected, err := s.check.Select(ctx, asked)
+	selected, err := s.check.Select(ctx, request)
 	if err != nil {
 		return nil, unanswered(err)
 	}
-	response := &pluginpb.SelectResponse{Stage: asked.Stage, Run: asked.Run, Assets: selected.Assets, Reason: selected.Reason}
+	response := &pluginpb.SelectResponse{Stage: request.Stage, Run: request.Run, Assets: selected.Assets, Reason: selected.Reason}
 	if !selected.Next.IsZero() {
 		response.Next = timestamppb.New(selected.Next)
 	}
 	return response, nil
 }
 
-func (s checkService) Measure(ctx context.Context, asked *pluginpb.MeasureRequest) (*pluginpb.MeasureResponse, error) {
+func (s checkService) Measure(ctx context.Context, request *pluginpb.MeasureRequest) (*pluginpb.MeasureResponse, error) {
 	if s.check.Measure == nil {
 		return nil, status.Error(codes.Unimplemented, "it measures nothing")
 	}
-	if asked.Metric == "" || asked.Side == "" || asked.Start == nil || asked.End == nil {
+	if request.Metric == "" || request.Side == "" || request.Start == nil || request.End == nil {
 		return nil, status.Error(codes.InvalidArgument, "it was asked about no metric, side or time")
 	}
-	samples, err := s.check.Measure(ctx, asked)
+	samples, err := s.check.Measure(ctx, request)
 	if err != nil {
 		return nil, unanswered(err)
 	}
-	response := &pluginpb.MeasureResponse{Metric: asked.Metric, Side: asked.Side}
+	response := &pluginpb.MeasureResponse{Metric: request.Metric, Side: request.Side}
 	for _, one := range samples {
 		response.Samples = append(response.Samples, &pluginpb.MeasuredSample{At: timestamppb.New(one.At), Value: one.Value, Of: one.Of})
 	}

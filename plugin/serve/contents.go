@@ -18,10 +18,10 @@ type heldKey struct {
 	asset      AssetID
 }
 
-// held is the intent of an asset. Incarnations never change, so what was true
+// heldIntents is the intent of an asset. Incarnations never change, so what was true
 // of sequence stays true; for another one Lehr has said that it is the same still,
 // or is asked whether the digest is.
-type held struct {
+type heldIntent struct {
 	sequence intent.Sequence
 	digest   Digest
 	content  []byte
@@ -32,10 +32,10 @@ const heldOverhead = 200
 
 // asker asks Lehr for intent on one stream and hands out the answers.
 type asker struct {
-	held       *recent.Map[heldKey, held]
-	histories  *recent.Map[historyKey, *history]
-	connection uint64
-	send       func(*pluginpb.Need) error
+	heldIntents *recent.Map[heldKey, heldIntent]
+	histories   *recent.Map[historyKey, *history]
+	connection  uint64
+	send        func(*pluginpb.Need) error
 
 	mutex   sync.Mutex
 	waiting map[askKey][]*asking
@@ -63,8 +63,8 @@ type answer struct {
 
 var errNoContent = errors.New("no content")
 
-func newAsker(kept *recent.Map[heldKey, held], histories *recent.Map[historyKey, *history], connection uint64, send func(*pluginpb.Need) error) *asker {
-	return &asker{held: kept, histories: histories, connection: connection, send: send, waiting: map[askKey][]*asking{}, blobs: map[blobKey][]chan *pluginpb.BlobContent{}}
+func newAsker(heldIntents *recent.Map[heldKey, heldIntent], histories *recent.Map[historyKey, *history], connection uint64, send func(*pluginpb.Need) error) *asker {
+	return &asker{heldIntents: heldIntents, histories: histories, connection: connection, send: send, waiting: map[askKey][]*asking{}, blobs: map[blobKey][]chan *pluginpb.BlobContent{}}
 }
 
 // fetch returns the intent of each asset as of the incarnation, in order.
@@ -75,12 +75,12 @@ func (a *asker) fetch(ctx context.Context, incarnation IncarnationID, assets []A
 	history := a.historyOf(incarnation.Partition)
 	for i, asset := range assets {
 		key := heldKey{a.connection, incarnation.Partition, asset}
-		entry, found := a.held.Get(key)
-		if found && entry.sequence != incarnation.Sequence && history.isUnchanged(asset, entry.sequence, incarnation.Sequence) {
+		entry, ok := a.heldIntents.Get(key)
+		if ok && entry.sequence != incarnation.Sequence && history.isUnchanged(asset, entry.sequence, incarnation.Sequence) {
 			entry.sequence = incarnation.Sequence
 			a.hold(key, entry)
 		}
-		if found && entry.sequence == incarnation.Sequence {
+		if ok && entry.sequence == incarnation.Sequence {
 			answers[i].content = entry.content
 			continue
 		}
@@ -88,7 +88,7 @@ func (a *asker) fetch(ctx context.Context, incarnation IncarnationID, assets []A
 			ask = &asking{places: map[AssetID]int{}, answers: answers, done: make(chan struct{})}
 		}
 		need := &pluginpb.NeedAsset{Asset: string(asset)}
-		if found {
+		if ok {
 			need.Known = entry.digest[:]
 		}
 		needs = append(needs, need)
@@ -130,8 +130,8 @@ func (a *asker) forget(incarnation string, ask *asking) {
 	}
 	for asset := range ask.places {
 		key := askKey{incarnation, asset}
-		for i, other := range a.waiting[key] {
-			if other == ask {
+		for i, waiter := range a.waiting[key] {
+			if waiter == ask {
 				a.waiting[key] = append(a.waiting[key][:i:i], a.waiting[key][i+1:]...)
 			}
 		}
@@ -172,10 +172,10 @@ func (a *asker) accept(incarnation IncarnationID, one *pluginpb.AssetContent) an
 	if len(one.Digest) != len(Digest{}) {
 		return answer{err: fmt.Errorf("Lehr sent a digest of %d bytes for %s", len(one.Digest), one.Asset)}
 	}
-	entry := held{sequence: incarnation.Sequence, digest: Digest(one.Digest), content: one.Content}
+	entry := heldIntent{sequence: incarnation.Sequence, digest: Digest(one.Digest), content: one.Content}
 	if one.Unchanged {
-		old, found := a.held.Get(key)
-		if !found || old.digest != entry.digest {
+		old, ok := a.heldIntents.Get(key)
+		if !ok || old.digest != entry.digest {
 			return answer{err: fmt.Errorf("the intent of %s was forgotten while Lehr was asked whether it had changed; it comes with the next call", one.Asset)}
 		}
 		entry.content = old.content
@@ -184,6 +184,6 @@ func (a *asker) accept(incarnation IncarnationID, one *pluginpb.AssetContent) an
 	return answer{content: entry.content}
 }
 
-func (a *asker) hold(key heldKey, entry held) {
-	a.held.Put(key, entry, len(entry.content)+len(key.asset)+heldOverhead)
+func (a *asker) hold(key heldKey, entry heldIntent) {
+	a.heldIntents.Put(key, entry, len(entry.content)+len(key.asset)+heldOverhead)
 }

@@ -39,42 +39,42 @@ func (d *differ) messages(path string, current, target protoreflect.Message) {
 		field := fields.Get(i)
 		hasCurrent, hasTarget := current.IsValid() && current.Has(field), target.IsValid() && target.Has(field)
 		if hasCurrent || hasTarget {
-			below := string(field.Name())
+			fieldPath := string(field.Name())
 			if path != "" {
-				below = path + "." + below
+				fieldPath = path + "." + fieldPath
 			}
-			d.field(below, field, current, target, hasCurrent, hasTarget)
+			d.field(fieldPath, field, current, target, hasCurrent, hasTarget)
 		}
 	}
 }
 
 func (d *differ) field(path string, field protoreflect.FieldDescriptor, current, target protoreflect.Message, hasCurrent, hasTarget bool) {
-	var before, after protoreflect.Value
+	var currentValue, targetValue protoreflect.Value
 	if current.IsValid() {
-		before = current.Get(field)
+		currentValue = current.Get(field)
 	}
 	if target.IsValid() {
-		after = target.Get(field)
+		targetValue = target.Get(field)
 	}
 	switch {
 	case isRedacted(field):
-		if hasCurrent != hasTarget || !before.Equal(after) {
+		if hasCurrent != hasTarget || !currentValue.Equal(targetValue) {
 			d.redacted(path, hasCurrent, hasTarget)
 		}
 	case field.IsMap():
-		d.maps(path, field.MapValue(), before, after, hasCurrent, hasTarget)
+		d.maps(path, field.MapValue(), currentValue, targetValue, hasCurrent, hasTarget)
 	case field.IsList():
-		d.lists(path, field, before, after, hasCurrent, hasTarget)
+		d.lists(path, field, currentValue, targetValue, hasCurrent, hasTarget)
 	case !current.IsValid():
-		d.values(path, field, protoreflect.Value{}, after)
+		d.values(path, field, protoreflect.Value{}, targetValue)
 	case !hasTarget && field.HasPresence():
-		d.values(path, field, before, protoreflect.Value{})
+		d.values(path, field, currentValue, protoreflect.Value{})
 	case !hasCurrent && field.HasPresence():
-		d.values(path, field, protoreflect.Value{}, after)
+		d.values(path, field, protoreflect.Value{}, targetValue)
 	case !target.IsValid():
-		d.values(path, field, before, protoreflect.Value{})
+		d.values(path, field, currentValue, protoreflect.Value{})
 	default:
-		d.values(path, field, before, after)
+		d.values(path, field, currentValue, targetValue)
 	}
 }
 
@@ -91,7 +91,7 @@ func (d *differ) redacted(path string, hasCurrent, hasTarget bool) {
 }
 
 // values compares two single values, either of which may be absent.
-func (d *differ) values(path string, field protoreflect.FieldDescriptor, before, after protoreflect.Value) {
+func (d *differ) values(path string, field protoreflect.FieldDescriptor, currentValue, targetValue protoreflect.Value) {
 	if field.Message() == nil {
 		render := func(v protoreflect.Value) string {
 			if !v.IsValid() {
@@ -99,23 +99,23 @@ func (d *differ) values(path string, field protoreflect.FieldDescriptor, before,
 			}
 			return renderScalar(field, v)
 		}
-		if !before.IsValid() || !after.IsValid() || !before.Equal(after) {
-			d.add(path, render(before), render(after))
+		if !currentValue.IsValid() || !targetValue.IsValid() || !currentValue.Equal(targetValue) {
+			d.add(path, render(currentValue), render(targetValue))
 		}
 		return
 	}
 	// A typed nil stands for the absent one.
-	either := after
-	if !either.IsValid() {
-		either = before
+	present := targetValue
+	if !present.IsValid() {
+		present = currentValue
 	}
-	absent := either.Message().Type().Zero()
+	absent := present.Message().Type().Zero()
 	current, target := absent, absent
-	if before.IsValid() {
-		current = before.Message()
+	if currentValue.IsValid() {
+		current = currentValue.Message()
 	}
-	if after.IsValid() {
-		target = after.Message()
+	if targetValue.IsValid() {
+		target = targetValue.Message()
 	}
 	currentWhole, isWhole := renderWhole(current)
 	targetWhole, isWholeToo := renderWhole(target)
@@ -123,9 +123,9 @@ func (d *differ) values(path string, field protoreflect.FieldDescriptor, before,
 		d.add(path, currentWhole, targetWhole)
 		return
 	}
-	found := len(d.changes)
+	count := len(d.changes)
 	d.messages(path, current, target)
-	if len(d.changes) > found {
+	if len(d.changes) > count {
 		return
 	}
 	// Nothing within differs that has a name: presence alone, or fields that
@@ -140,45 +140,45 @@ func (d *differ) values(path string, field protoreflect.FieldDescriptor, before,
 	}
 }
 
-func (d *differ) lists(path string, field protoreflect.FieldDescriptor, before, after protoreflect.Value, hasCurrent, hasTarget bool) {
+func (d *differ) lists(path string, field protoreflect.FieldDescriptor, currentValue, targetValue protoreflect.Value, hasCurrent, hasTarget bool) {
 	count := 0
 	if hasCurrent {
-		count = before.List().Len()
+		count = currentValue.List().Len()
 	}
 	if hasTarget {
-		count = max(count, after.List().Len())
+		count = max(count, targetValue.List().Len())
 	}
-	at := func(list protoreflect.Value, has bool, i int) protoreflect.Value {
-		if !has || i >= list.List().Len() {
+	at := func(list protoreflect.Value, isSet bool, i int) protoreflect.Value {
+		if !isSet || i >= list.List().Len() {
 			return protoreflect.Value{}
 		}
 		return list.List().Get(i)
 	}
 	for i := range count {
-		d.values(path+"["+strconv.Itoa(i)+"]", field, at(before, hasCurrent, i), at(after, hasTarget, i))
+		d.values(path+"["+strconv.Itoa(i)+"]", field, at(currentValue, hasCurrent, i), at(targetValue, hasTarget, i))
 	}
 }
 
-func (d *differ) maps(path string, field protoreflect.FieldDescriptor, before, after protoreflect.Value, hasCurrent, hasTarget bool) {
+func (d *differ) maps(path string, field protoreflect.FieldDescriptor, currentValue, targetValue protoreflect.Value, hasCurrent, hasTarget bool) {
 	visit := func(key protoreflect.MapKey) {
 		var current, target protoreflect.Value
 		if hasCurrent {
-			current = before.Map().Get(key)
+			current = currentValue.Map().Get(key)
 		}
 		if hasTarget {
-			target = after.Map().Get(key)
+			target = targetValue.Map().Get(key)
 		}
 		d.values(path+renderKey(key), field, current, target)
 	}
 	if hasTarget {
-		after.Map().Range(func(key protoreflect.MapKey, _ protoreflect.Value) bool {
+		targetValue.Map().Range(func(key protoreflect.MapKey, _ protoreflect.Value) bool {
 			visit(key)
 			return true
 		})
 	}
 	if hasCurrent {
-		before.Map().Range(func(key protoreflect.MapKey, _ protoreflect.Value) bool {
-			if !hasTarget || !after.Map().Has(key) {
+		currentValue.Map().Range(func(key protoreflect.MapKey, _ protoreflect.Value) bool {
+			if !hasTarget || !targetValue.Map().Has(key) {
 				visit(key)
 			}
 			return true

@@ -24,7 +24,7 @@ type diffStream struct {
 
 func (s *service) Diff(stream pluginpb.PluginService_DiffServer) error {
 	d := &diffStream{service: s, stream: stream}
-	d.asker = newAsker(s.held, s.histories, connection(stream.Context()), func(need *pluginpb.Need) error {
+	d.asker = newAsker(s.heldIntents, s.histories, connection(stream.Context()), func(need *pluginpb.Need) error {
 		return d.send(&pluginpb.DiffResponse{Message: &pluginpb.DiffResponse_Need{Need: need}})
 	})
 	for {
@@ -109,12 +109,12 @@ func (d *diffStream) compareType(name TypeName, places []int, assets []Intent, d
 			some[i] = assets[place]
 		}
 	}
-	var found []Difference
+	var results []Difference
 	err := d.unserved(name)
 	if err == nil {
 		err = protect("Diff", some[0].ID, func() error {
-			if found = d.kinds[name].Diff(d.stream.Context(), some); len(found) != len(some) {
-				return fmt.Errorf("Diff returned %d differences for %d assets: a defect of the plugin", len(found), len(some))
+			if results = d.kinds[name].Diff(d.stream.Context(), some); len(results) != len(some) {
+				return fmt.Errorf("Diff returned %d differences for %d assets: a defect of the plugin", len(results), len(some))
 			}
 			return nil
 		})
@@ -123,7 +123,7 @@ func (d *diffStream) compareType(name TypeName, places []int, assets []Intent, d
 		if err != nil {
 			differences[place] = unknown(err)
 		} else {
-			differences[place] = heedsTurndown(some[i], found[i])
+			differences[place] = heedsTurndown(some[i], results[i])
 		}
 	}
 }

@@ -51,11 +51,11 @@ func encodeDifference(asset string, d Difference) *pluginpb.AssetDiff {
 }
 
 // pauseOf is nil for none.
-func pauseOf(after time.Duration) *durationpb.Duration {
-	if after <= 0 {
+func pauseOf(pause time.Duration) *durationpb.Duration {
+	if pause <= 0 {
 		return nil
 	}
-	return durationpb.New(after)
+	return durationpb.New(pause)
 }
 
 var inSync = &pluginpb.AssetDiff_InSync{InSync: &pluginpb.InSync{}}

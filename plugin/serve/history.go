@@ -29,9 +29,9 @@ const (
 // list, as Lehr said.
 type history struct {
 	mutex sync.Mutex
-	// known incarnations, in their order: one more than there are steps.
-	known []intent.Sequence
-	steps [][]uint64
+	// sequences incarnations, in their order: one more than there are steps.
+	sequences []intent.Sequence
+	steps     [][]uint64
 	// last is when an asset of that number changed last.
 	last    map[uint64]intent.Sequence
 	changes int
@@ -59,10 +59,10 @@ func (a *asker) recordChanges(batch *pluginpb.DiffBatch) {
 func (h *history) extend(older, newer intent.Sequence, changed []uint64) (weight int) {
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
-	if len(h.known) == 0 || h.known[len(h.known)-1] != older {
-		h.known, h.steps, h.last, h.changes = []intent.Sequence{older}, nil, map[uint64]intent.Sequence{}, 0
+	if len(h.sequences) == 0 || h.sequences[len(h.sequences)-1] != older {
+		h.sequences, h.steps, h.last, h.changes = []intent.Sequence{older}, nil, map[uint64]intent.Sequence{}, 0
 	}
-	h.known, h.steps = append(h.known, newer), append(h.steps, changed)
+	h.sequences, h.steps = append(h.sequences, newer), append(h.steps, changed)
 	for _, asset := range changed {
 		h.last[asset] = newer
 	}
@@ -76,12 +76,12 @@ func (h *history) extend(older, newer intent.Sequence, changed []uint64) (weight
 
 func (h *history) forgetOldest() {
 	for _, asset := range h.steps[0] {
-		if h.last[asset] == h.known[1] {
+		if h.last[asset] == h.sequences[1] {
 			delete(h.last, asset)
 		}
 	}
 	h.changes -= len(h.steps[0]) + 1
-	h.known, h.steps = slices.Delete(h.known, 0, 1), slices.Delete(h.steps, 0, 1)
+	h.sequences, h.steps = slices.Delete(h.sequences, 0, 1), slices.Delete(h.steps, 0, 1)
 }
 
 // isUnchanged reports whether an asset is known to have the same content as of both
@@ -89,15 +89,15 @@ func (h *history) forgetOldest() {
 func (h *history) isUnchanged(asset AssetID, older, newer intent.Sequence) bool {
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
-	if older > newer || !h.knows(older) || !h.knows(newer) {
+	if older > newer || !h.has(older) || !h.has(newer) {
 		return false
 	}
 	changed, ok := h.last[plugin.NumberOf(asset)]
 	return !ok || changed <= older
 }
 
-func (h *history) knows(sequence intent.Sequence) bool {
-	_, ok := slices.BinarySearch(h.known, sequence)
+func (h *history) has(sequence intent.Sequence) bool {
+	_, ok := slices.BinarySearch(h.sequences, sequence)
 	return ok
 }
 

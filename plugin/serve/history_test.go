@@ -126,7 +126,7 @@ func TestAHistoryIsBounded(t *testing.T) {
 		}
 	}
 	if !h.isUnchanged("unchanged", 18, 20) || h.isUnchanged("unchanged", 2, 20) {
-		t.Errorf("the newest step is not known, or the oldest still is: %v", h.known)
+		t.Errorf("the newest step is not known, or the oldest still is: %v", h.sequences)
 	}
 	if h.extend(20, 21, make([]uint64, historyChanges+1)); h.isUnchanged("unchanged", 20, 21) {
 		t.Error("a step that is too large is known")

@@ -107,19 +107,19 @@ func (a *asker) attachReads(ctx context.Context, incarnation IncarnationID, read
 
 // readReferences lists the assets that payload and addons read.
 func readReferences(asset intent.Asset) []AssetID {
-	var found []AssetID
+	var references []AssetID
 	messages := append([]Message{asset.Payload}, asset.Addons...)
 	for _, message := range messages {
-		known, err := protoregistry.GlobalTypes.FindMessageByName(protoreflect.FullName(message.Type))
-		if err != nil || !mayRead(known.Descriptor()) {
+		messageType, err := protoregistry.GlobalTypes.FindMessageByName(protoreflect.FullName(message.Type))
+		if err != nil || !mayRead(messageType.Descriptor()) {
 			continue
 		}
-		decoded := known.New()
+		decoded := messageType.New()
 		if proto.Unmarshal(message.Bytes, decoded.Interface()) == nil {
-			collectReads(decoded, &found)
+			collectReads(decoded, &references)
 		}
 	}
-	return found
+	return references
 }
 
 // mayReadTypes remembers per type whether anything below it is a reference
@@ -127,8 +127,8 @@ func readReferences(asset intent.Asset) []AssetID {
 var mayReadTypes sync.Map
 
 func mayRead(descriptor protoreflect.MessageDescriptor) bool {
-	if known, found := mayReadTypes.Load(descriptor.FullName()); found {
-		return known.(bool)
+	if cached, ok := mayReadTypes.Load(descriptor.FullName()); ok {
+		return cached.(bool)
 	}
 	may := searchReads(descriptor, map[protoreflect.FullName]bool{})
 	mayReadTypes.Store(descriptor.FullName(), may)
@@ -156,10 +156,10 @@ func isRead(field protoreflect.FieldDescriptor) bool {
 	return proto.GetExtension(field.Options(), intentpb.E_Reference).(*intentpb.Reference).GetRead()
 }
 
-func collectReads(message protoreflect.Message, found *[]AssetID) {
+func collectReads(message protoreflect.Message, references *[]AssetID) {
 	add := func(value protoreflect.Value) {
 		if value.String() != "" {
-			*found = append(*found, AssetID(value.String()))
+			*references = append(*references, AssetID(value.String()))
 		}
 	}
 	message.Range(func(field protoreflect.FieldDescriptor, value protoreflect.Value) bool {
@@ -172,15 +172,15 @@ func collectReads(message protoreflect.Message, found *[]AssetID) {
 			add(value)
 		case field.IsMap() && field.MapValue().Message() != nil:
 			value.Map().Range(func(_ protoreflect.MapKey, v protoreflect.Value) bool {
-				collectReads(v.Message(), found)
+				collectReads(v.Message(), references)
 				return true
 			})
 		case field.IsList() && field.Message() != nil:
 			for i := range value.List().Len() {
-				collectReads(value.List().Get(i).Message(), found)
+				collectReads(value.List().Get(i).Message(), references)
 			}
 		case field.Message() != nil && !field.IsMap():
-			collectReads(value.Message(), found)
+			collectReads(value.Message(), references)
 		}
 		return true
 	})

@@ -60,7 +60,7 @@ type lehr struct {
 
 func newLehr(t *testing.T, cacheBytes int) *lehr {
 	l := &lehr{t: t, assets: map[string]proto.Message{}}
-	l.asker = newAsker(recent.New[heldKey, held](cacheBytes), newHistories(), 0, l.answer)
+	l.asker = newAsker(recent.New[heldKey, heldIntent](cacheBytes), newHistories(), 0, l.answer)
 	return l
 }
 

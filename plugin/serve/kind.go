@@ -94,11 +94,11 @@ func (r retryable) Unwrap() error { return r.error }
 // Busy marks an error of Read or Apply: the target is too busy, as one that answered
 // 429 with Retry-After. Lehr looks at the asset, and pushes it, no sooner than after
 // that, and not much later; 5 min at most count.
-func Busy(err error, after time.Duration) error { return busy{err, after} }
+func Busy(err error, pause time.Duration) error { return busy{err, pause} }
 
 type busy struct {
 	error
-	after time.Duration
+	pause time.Duration
 }
 
 func (b busy) Unwrap() error { return b.error }
@@ -106,12 +106,12 @@ func (b busy) Unwrap() error { return b.error }
 // Outranked is what Apply returns, wrapped or not, when a target of class F
 // refused the push's token because it knows a higher one. Lehr pushes the asset
 // no more until its store is adopted past that token.
-func Outranked(known uint64) error { return outranked{known} }
+func Outranked(token uint64) error { return outranked{token} }
 
-type outranked struct{ known uint64 }
+type outranked struct{ token uint64 }
 
 func (o outranked) Error() string {
-	return fmt.Sprintf("the target knows the fencing token %d, and refuses lower ones", o.known)
+	return fmt.Sprintf("the target knows the fencing token %d, and refuses lower ones", o.token)
 }
 
 // ErrStale is what Apply returns, wrapped, when the provider refused a

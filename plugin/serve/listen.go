@@ -143,8 +143,8 @@ type telling struct {
 	credentials.TransportCredentials
 	plugin string
 
-	mutex sync.Mutex
-	told  time.Time
+	mutex  sync.Mutex
+	toldAt time.Time
 }
 
 func (t *telling) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
@@ -152,8 +152,8 @@ func (t *telling) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo
 	if err != nil {
 		t.mutex.Lock()
 		defer t.mutex.Unlock()
-		if now := time.Now(); now.Sub(t.told) > time.Second {
-			t.told = now
+		if now := time.Now(); now.Sub(t.toldAt) > time.Second {
+			t.toldAt = now
 			fmt.Fprintf(os.Stderr, "%s: %s was not let in: %v\n", t.plugin, conn.RemoteAddr(), err)
 		}
 	}

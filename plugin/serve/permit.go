@@ -87,14 +87,14 @@ func (p *permits) base() string {
 }
 
 // grant takes a permit that was asked for at the time.
-func (p *permits) grant(base string, asked time.Duration) {
+func (p *permits) grant(base string, requestedAt time.Duration) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	if base != p.wanted {
 		return
 	}
 	p.holds, p.covered = true, base
-	p.until = max(p.until, asked+plugin.PermitPeriod)
+	p.until = max(p.until, requestedAt+plugin.PermitPeriod)
 	close(p.changed)
 	p.changed = make(chan struct{})
 }
@@ -102,9 +102,9 @@ func (p *permits) grant(base string, asked time.Duration) {
 // expire cancels the push when its permit is about to run out.
 func (p *permits) expire(now time.Duration) {
 	p.mutex.Lock()
-	left := p.until - now
+	remaining := p.until - now
 	p.mutex.Unlock()
-	if left < permitTick {
+	if remaining < permitTick {
 		p.cancel(fmt.Errorf("%w: the last one ran out and Lehr gave no other", errNoPermit))
 	}
 }

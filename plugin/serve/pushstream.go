@@ -23,17 +23,17 @@ type pushStream struct {
 	mutex sync.Mutex
 	// request is the number of the newest permit request, asked when each of
 	// the last ones was sent.
-	request uint64
-	asked   map[uint64]time.Duration
-	open    map[PushID]*permits
+	request      uint64
+	requestTimes map[uint64]time.Duration
+	open         map[PushID]*permits
 }
 
 func (s *service) Push(stream pluginpb.PluginService_PushServer) error {
 	p := &pushStream{
 		service: s, stream: stream,
-		early: make(chan struct{}, 1), asked: map[uint64]time.Duration{}, open: map[PushID]*permits{},
+		early: make(chan struct{}, 1), requestTimes: map[uint64]time.Duration{}, open: map[PushID]*permits{},
 	}
-	p.asker = newAsker(s.held, s.histories, connection(stream.Context()), func(need *pluginpb.Need) error {
+	p.asker = newAsker(s.heldIntents, s.histories, connection(stream.Context()), func(need *pluginpb.Need) error {
 		return p.send(&pluginpb.PushResponse{Message: &pluginpb.PushResponse_Need{Need: need}})
 	})
 	defer p.cancelAll()
@@ -107,10 +107,10 @@ func (p *pushStream) askPermits() {
 	p.mutex.Lock()
 	p.request++
 	request.Request = p.request
-	p.asked[p.request] = now
-	for number, at := range p.asked {
+	p.requestTimes[p.request] = now
+	for number, at := range p.requestTimes {
 		if now-at > plugin.PermitPeriod {
-			delete(p.asked, number)
+			delete(p.requestTimes, number)
 		}
 	}
 	p.mutex.Unlock()
@@ -120,7 +120,7 @@ func (p *pushStream) askPermits() {
 // permit takes Lehr's answers.
 func (p *pushStream) permit(permit *pluginpb.Permit) {
 	p.mutex.Lock()
-	asked, known := p.asked[permit.Request]
+	requestedAt, ok := p.requestTimes[permit.Request]
 	p.mutex.Unlock()
 	for _, grant := range permit.Grants {
 		p.mutex.Lock()
@@ -130,8 +130,8 @@ func (p *pushStream) permit(permit *pluginpb.Permit) {
 		case push == nil:
 		case !grant.Granted:
 			push.cancel(fmt.Errorf("%w: %s", errNoPermit, grant.Reason))
-		case known:
-			push.grant(grant.Base, asked)
+		case ok:
+			push.grant(grant.Base, requestedAt)
 		}
 	}
 }
@@ -141,25 +141,25 @@ func (p *pushStream) permit(permit *pluginpb.Permit) {
 func (p *pushStream) start(start *pluginpb.PushStart) {
 	ctx, cancel := context.WithCancelCause(p.stream.Context())
 	id := PushID(start.Push)
-	held := &permits{cancel: cancel, wanted: start.Base, changed: make(chan struct{}), renew: p.renew}
+	permit := &permits{cancel: cancel, wanted: start.Base, changed: make(chan struct{}), renew: p.renew}
 	p.mutex.Lock()
 	if p.open[id] != nil {
 		p.mutex.Unlock()
 		cancel(nil)
 		return
 	}
-	asked, known := p.asked[start.Permit]
-	if known {
-		held.grant(start.Base, asked)
+	requestedAt, ok := p.requestTimes[start.Permit]
+	if ok {
+		permit.grant(start.Base, requestedAt)
 	} else {
-		held.until = sinceBoot() + plugin.PermitPeriod
+		permit.until = sinceBoot() + plugin.PermitPeriod
 	}
-	p.open[id] = held
+	p.open[id] = permit
 	p.mutex.Unlock()
 	p.applying.Add(1)
 	go func() {
 		defer p.applying.Done()
-		outcome := p.carryOut(ctx, start, held)
+		outcome := p.carryOut(ctx, start, permit)
 		p.mutex.Lock()
 		delete(p.open, id)
 		p.mutex.Unlock()
@@ -175,7 +175,7 @@ func (p *pushStream) renew() {
 	}
 }
 
-func (p *pushStream) carryOut(ctx context.Context, start *pluginpb.PushStart, held *permits) Outcome {
+func (p *pushStream) carryOut(ctx context.Context, start *pluginpb.PushStart, permit *permits) Outcome {
 	incarnation, err := intent.ParseIncarnationID(start.Incarnation)
 	if err != nil || len(start.PlanDigest) != len(Digest{}) {
 		return Outcome{Ending: Failed, Reason: fmt.Sprintf("the push of %s names the incarnation %q and a plan of %d bytes", start.Asset, start.Incarnation, len(start.PlanDigest))}
@@ -185,7 +185,7 @@ func (p *pushStream) carryOut(ctx context.Context, start *pluginpb.PushStart, he
 		failures[0] = p.unserved(assets[0].Payload.Type)
 	}
 	if failures[0] != nil {
-		return ended(ctx, Retryable(failures[0]))
+		return outcomeOf(ctx, Retryable(failures[0]))
 	}
 	push := Push{
 		ID:          PushID(start.Push),
@@ -202,7 +202,7 @@ func (p *pushStream) carryOut(ctx context.Context, start *pluginpb.PushStart, he
 	}
 	outcome := Outcome{}
 	err = protect("Push", assets[0].ID, func() error {
-		outcome = p.kinds[assets[0].Payload.Type].Push(ctx, push, held)
+		outcome = p.kinds[assets[0].Payload.Type].Push(ctx, push, permit)
 		return nil
 	})
 	if err != nil {

@@ -62,8 +62,8 @@ func (k *resourceKind[T]) Diff(ctx context.Context, assets []Intent) []Differenc
 }
 
 func unknown(err error) Difference {
-	asks, _ := errors.AsType[busy](err)
-	return Difference{Outcome: Unknown, Reason: err.Error(), RetryAfter: asks.after}
+	tooBusy, _ := errors.AsType[busy](err)
+	return Difference{Outcome: Unknown, Reason: err.Error(), RetryAfter: tooBusy.pause}
 }
 
 func (k *resourceKind[T]) decode(asset Intent) (Asset[T], error) {
@@ -115,11 +115,11 @@ func (k *resourceKind[T]) readOnce(ctx context.Context, assets []Asset[T]) (stat
 }
 
 // protect turns a panic into an error, with the stack on stderr (S12).
-func protect(what string, asset AssetID, f func() error) (err error) {
+func protect(operation string, asset AssetID, f func() error) (err error) {
 	defer func() {
 		if problem := recover(); problem != nil {
-			fmt.Fprintf(os.Stderr, "panic in %s for %s: %v\n%s", what, asset, problem, debug.Stack())
-			err = fmt.Errorf("%s panicked: %v (a defect of the plugin; its log has the stack)", what, problem)
+			fmt.Fprintf(os.Stderr, "panic in %s for %s: %v\n%s", operation, asset, problem, debug.Stack())
+			err = fmt.Errorf("%s panicked: %v (a defect of the plugin; its log has the stack)", operation, problem)
 		}
 	}()
 	return f()
@@ -266,11 +266,11 @@ func (k *resourceKind[T]) Push(ctx context.Context, push Push, permits Permits) 
 	}
 	change.Push, change.Token, change.ResumeToken, change.Progress = push.ID, push.Token, push.ResumeToken, push.Progress
 	change.Traceparent = push.Traceparent
-	return ended(ctx, k.carry(ctx, change, permits))
+	return outcomeOf(ctx, k.carry(ctx, change, permits))
 }
 
-// ended turns what Apply returned into an outcome.
-func ended(ctx context.Context, err error) Outcome {
+// outcomeOf turns what Apply returned into an outcome.
+func outcomeOf(ctx context.Context, err error) Outcome {
 	switch {
 	case err == nil:
 		return Outcome{Ending: Pushed}
@@ -289,6 +289,6 @@ func ended(ctx context.Context, err error) Outcome {
 func failure(err error) Outcome {
 	_, again := errors.AsType[retryable](err)
 	refused, _ := errors.AsType[outranked](err)
-	asks, waits := errors.AsType[busy](err)
-	return Outcome{Ending: Failed, Reason: err.Error(), Retryable: again || waits, RetryAfter: asks.after, KnownToken: refused.known}
+	tooBusy, waits := errors.AsType[busy](err)
+	return Outcome{Ending: Failed, Reason: err.Error(), Retryable: again || waits, RetryAfter: tooBusy.pause, KnownToken: refused.token}
 }

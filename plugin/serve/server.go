@@ -42,7 +42,7 @@ func (p Plugin) serve(ctx context.Context, listener net.Listener, options ...grp
 	if limit == 0 {
 		limit = defaultCacheBytes
 	}
-	service := &service{plugin: p, kinds: kinds, held: recent.New[heldKey, held](limit), histories: newHistories(), instance: rand.Text()}
+	service := &service{plugin: p, kinds: kinds, heldIntents: recent.New[heldKey, heldIntent](limit), histories: newHistories(), instance: rand.Text()}
 	server := grpc.NewServer(append(options,
 		grpc.MaxRecvMsgSize(maxMessage), grpc.MaxConcurrentStreams(64), grpc.StatsHandler(&service.connections),
 		grpc.InitialWindowSize(windowBytes), grpc.InitialConnWindowSize(windowBytes),
@@ -50,8 +50,8 @@ func (p Plugin) serve(ctx context.Context, listener net.Listener, options ...grp
 	)...)
 	pluginpb.RegisterPluginServiceServer(server, service)
 	healthpb.RegisterHealthServer(server, health.NewServer())
-	ended := context.AfterFunc(ctx, server.Stop)
-	defer ended()
+	stop := context.AfterFunc(ctx, server.Stop)
+	defer stop()
 	if err := server.Serve(listener); err != nil {
 		return fault.New(fault.Unavailable, "serving plugin %s on %s: %w", p.Name, listener.Addr(), err)
 	}
@@ -76,9 +76,9 @@ func (s *service) finish() {
 // service answers Lehr.
 type service struct {
 	pluginpb.UnimplementedPluginServiceServer
-	plugin Plugin
-	kinds  map[TypeName]Kind
-	held   *recent.Map[heldKey, held]
+	plugin      Plugin
+	kinds       map[TypeName]Kind
+	heldIntents *recent.Map[heldKey, heldIntent]
 	// histories are what connections said of how incarnations differ.
 	histories *recent.Map[historyKey, *history]
 	// instance is this run of the program.

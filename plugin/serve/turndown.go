@@ -80,12 +80,12 @@ func (k *resourceKind[T]) carry(ctx context.Context, change Change[T], permits P
 // deletion comes from an explicit addon only (S5), and an asset that has it is
 // neither created nor changed, nor in sync while something is there.
 func heedsTurndown(asset Intent, difference Difference) Difference {
-	asked, deletes := asset.TurnedDown(), difference.Plan.Action == ActionDelete
+	isTurnedDown, deletes := asset.TurnedDown(), difference.Plan.Action == ActionDelete
 	switch {
-	case difference.Outcome == Differs && asked && !deletes,
-		difference.Outcome == InSync && asked && len(difference.Current) > 0:
+	case difference.Outcome == Differs && isTurnedDown && !deletes,
+		difference.Outcome == InSync && isTurnedDown && len(difference.Current) > 0:
 		return CannotTurnDown(asset.Payload.Type)
-	case difference.Outcome == Differs && !asked && deletes:
+	case difference.Outcome == Differs && !isTurnedDown && deletes:
 		return unknown(errors.New("the plugin would delete what no addon asks to be turned down: a defect of the plugin"))
 	}
 	return difference

@@ -41,8 +41,8 @@ func (k *resourceKind[T]) leaveUnmanaged(change *Change[T]) ([]FieldChange, erro
 	if err != nil || len(fields) == 0 {
 		return nil, err
 	}
-	asked, current := change.Target, change.State.Current
-	change.Target = proto.Clone(asked).(T)
+	intended, current := change.Target, change.State.Current
+	change.Target = proto.Clone(intended).(T)
 	for _, field := range fields {
 		if err := leave(change.Target.ProtoReflect(), current.ProtoReflect(), field.Path); err != nil {
 			return nil, err
@@ -54,17 +54,17 @@ func (k *resourceKind[T]) leaveUnmanaged(change *Change[T]) ([]FieldChange, erro
 			return nil, fmt.Errorf("leaving fields of %s to production: %w", change.Asset.ID, err)
 		}
 	}
-	left := compare(change.Target.ProtoReflect(), asked.ProtoReflect())
-	for i := range left {
+	changes := compare(change.Target.ProtoReflect(), intended.ProtoReflect())
+	for i := range changes {
 		// What only follows from the fields listed has the reason of the first.
-		left[i].Reason = fields[0].Reason
+		changes[i].Reason = fields[0].Reason
 		for _, field := range fields {
-			if covers(field.Path, left[i].Path) {
-				left[i].Reason = field.Reason
+			if covers(field.Path, changes[i].Path) {
+				changes[i].Reason = field.Reason
 			}
 		}
 	}
-	return bound(Plan{Changes: left}).Changes, nil
+	return bound(Plan{Changes: changes}).Changes, nil
 }
 
 // leave copies production's value of the field at path into target, so that a
@@ -104,36 +104,36 @@ func leaveElements(target, current protoreflect.Message, field protoreflect.Fiel
 	if end < 0 {
 		return fmt.Errorf("addon Unmanaged: %q does not name an element of %s; write [0], [\"key\"] or [*]", rest, field.FullName())
 	}
-	pattern, below := rest[:end], strings.TrimPrefix(rest[end:], ".")
+	pattern, remainder := rest[:end], strings.TrimPrefix(rest[end:], ".")
 	matches := func(element string) bool { return pattern == "[*]" || pattern == element }
 	if field.IsMap() {
-		from, to := current.Get(field).Map(), target.Mutable(field).Map()
-		from.Range(func(key protoreflect.MapKey, value protoreflect.Value) bool {
+		src, dst := current.Get(field).Map(), target.Mutable(field).Map()
+		src.Range(func(key protoreflect.MapKey, value protoreflect.Value) bool {
 			switch {
 			case !matches(renderKey(key)):
-			case below == "":
-				to.Set(key, value)
-			case to.Has(key) && field.MapValue().Message() != nil:
-				err = leave(to.Mutable(key).Message(), value.Message(), below)
+			case remainder == "":
+				dst.Set(key, value)
+			case dst.Has(key) && field.MapValue().Message() != nil:
+				err = leave(dst.Mutable(key).Message(), value.Message(), remainder)
 			}
 			return err == nil
 		})
-		to.Range(func(key protoreflect.MapKey, _ protoreflect.Value) bool {
-			if below == "" && !from.Has(key) && matches(renderKey(key)) {
-				to.Clear(key)
+		dst.Range(func(key protoreflect.MapKey, _ protoreflect.Value) bool {
+			if remainder == "" && !src.Has(key) && matches(renderKey(key)) {
+				dst.Clear(key)
 			}
 			return true
 		})
 		return err
 	}
-	from, to := current.Get(field).List(), target.Mutable(field).List()
-	for i := range min(from.Len(), to.Len()) {
+	src, dst := current.Get(field).List(), target.Mutable(field).List()
+	for i := range min(src.Len(), dst.Len()) {
 		switch {
 		case !matches(fmt.Sprintf("[%d]", i)):
-		case below == "":
-			to.Set(i, from.Get(i))
+		case remainder == "":
+			dst.Set(i, src.Get(i))
 		case field.Message() != nil:
-			if err := leave(to.Get(i).Message(), from.Get(i).Message(), below); err != nil {
+			if err := leave(dst.Get(i).Message(), src.Get(i).Message(), remainder); err != nil {
 				return err
 			}
 		}

@@ -73,8 +73,8 @@ func Read(file string, set *schema.Set) (Example, error) {
 	}
 	example := Example{File: file}
 	documents := yaml.NewDecoder(bytes.NewReader(text))
-	for i, into := range []*proto.Message{&example.First, &example.Second} {
-		if *into, err = next(documents, set); err != nil {
+	for i, message := range []*proto.Message{&example.First, &example.Second} {
+		if *message, err = next(documents, set); err != nil {
 			return Example{}, fault.New(fault.Invalid, "document %d of the example %s: %w", i+1, file, err).
 				WithHint("an example has two documents, divided by ---: type: lehr.process.v1.Job, and payload: {…}; two intents for one resource that does not exist yet")
 		}

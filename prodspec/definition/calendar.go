@@ -21,45 +21,45 @@ func (p *parser) calendar(c *intentpb.Check, fields map[string]*yaml.Node, at st
 // itself, so that what is wrong has its place; after one that is wrong no more
 // are, for to look for a time that never comes takes a while.
 func (p *parser) opens(fields map[string]*yaml.Node, at string) *intentpb.Calendar {
-	said := &intentpb.Calendar{Zone: p.text(fields["zone"], at+".zone")}
-	zone, err := calendar.Zone(said.Zone)
-	if said.Zone != "" {
+	cal := &intentpb.Calendar{Zone: p.text(fields["zone"], at+".zone")}
+	zone, err := calendar.Zone(cal.Zone)
+	if cal.Zone != "" {
 		p.check(fields["zone"], at+".zone", err)
 	}
 	if err != nil {
-		return said
+		return cal
 	}
 	try := func(node *yaml.Node, field string, part *intentpb.Calendar) {
-		if before := len(p.findings); before == 0 {
-			part.Zone = said.Zone
+		if findingsBefore := len(p.findings); findingsBefore == 0 {
+			part.Zone = cal.Zone
 			_, err := calendar.New(part)
 			p.check(node, field, err)
 		}
 	}
 	if country := fields["holidays"]; country != nil {
-		said.Holidays = p.text(country, at+".holidays")
-		try(country, at+".holidays", &intentpb.Calendar{Holidays: said.Holidays})
+		cal.Holidays = p.text(country, at+".holidays")
+		try(country, at+".holidays", &intentpb.Calendar{Holidays: cal.Holidays})
 	}
 	windows := fields["open"]
 	if windows != nil && windows.Kind != yaml.SequenceNode {
-		said.Open = []*intentpb.Window{p.window(windows, at+".open")}
-		try(windows, at+".open", &intentpb.Calendar{Open: said.Open})
+		cal.Open = []*intentpb.Window{p.window(windows, at+".open")}
+		try(windows, at+".open", &intentpb.Calendar{Open: cal.Open})
 	} else if windows != nil {
 		p.elements(windows, at+".open", `open: "Mon-Fri 09:00-17:00"`, func(node *yaml.Node, field string) {
 			w := p.window(node, field)
-			said.Open = append(said.Open, w)
+			cal.Open = append(cal.Open, w)
 			try(node, field, &intentpb.Calendar{Open: []*intentpb.Window{w}})
 		})
 	}
 	if freezes := fields["freezes"]; freezes != nil {
 		p.elements(freezes, at+".freezes", "freezes: [{from: 2026-12-20, until: 2027-01-02, reason: …}]", func(node *yaml.Node, field string) {
 			f := p.freeze(node, field, zone)
-			said.Freezes = append(said.Freezes, f)
+			cal.Freezes = append(cal.Freezes, f)
 			try(node, field, &intentpb.Calendar{Freezes: []*intentpb.Freeze{f}})
 		})
 	}
-	try(fields["zone"], at, &intentpb.Calendar{Open: said.Open, Freezes: said.Freezes, Holidays: said.Holidays})
-	return said
+	try(fields["zone"], at, &intentpb.Calendar{Open: cal.Open, Freezes: cal.Freezes, Holidays: cal.Holidays})
+	return cal
 }
 
 // elements of a list that is not empty.
@@ -100,9 +100,9 @@ func (p *parser) freeze(node *yaml.Node, at string, zone *time.Location) *intent
 			return &intentpb.Freeze{}
 		}
 	}
-	from, _ := p.moment(fields["from"], at+".from", zone)
+	start, _ := p.moment(fields["from"], at+".from", zone)
 	until, _ := p.moment(fields["until"], at+".until", zone)
-	return &intentpb.Freeze{From: timestamppb.New(from), Until: timestamppb.New(until), Reason: p.text(fields["reason"], at+".reason")}
+	return &intentpb.Freeze{From: timestamppb.New(start), Until: timestamppb.New(until), Reason: p.text(fields["reason"], at+".reason")}
 }
 
 // moment is a day's beginning or a time, where a zone is.

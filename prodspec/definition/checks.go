@@ -59,7 +59,7 @@ var checkName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`)
 
 func (p *parser) checks(node *yaml.Node, d *Definition) {
 	fields := map[string]*yaml.Node{}
-	p.each(node, "checks", func(key, value *yaml.Node) {
+	p.eachPair(node, "checks", func(key, value *yaml.Node) {
 		if slices.Contains(builtinChecks, key.Value) {
 			fields[key.Value] = value
 			return
@@ -73,11 +73,11 @@ func (p *parser) checks(node *yaml.Node, d *Definition) {
 	}
 	policy := d.Policy
 	if turndown := fields["turndown"]; turndown != nil {
-		in := p.fields(turndown, "checks.turndown", []string{"in_flight"})["in_flight"]
-		if in == nil {
+		inFlight := p.fields(turndown, "checks.turndown", []string{"in_flight"})["in_flight"]
+		if inFlight == nil {
 			p.at(turndown, "checks.turndown.in_flight", "checks.turndown.in_flight is missing").hint("write turndown: {in_flight: 1}")
 		} else {
-			policy.Turndowns = p.number(in, "checks.turndown.in_flight", 1)
+			policy.Turndowns = p.number(inFlight, "checks.turndown.in_flight", 1)
 		}
 	}
 	if budget := fields["budget"]; budget != nil {
@@ -103,27 +103,27 @@ func (p *parser) ownCheck(key, value *yaml.Node, d *Definition) (*intentpb.Check
 			words = append(words, k.example)
 		}
 		hint := "write one of your own as " + strings.Join(words, " or ") + "; those of every partition are " + strings.Join(builtinChecks, ", ")
-		if near := spell.Nearest(name, builtinChecks); near != "" {
-			hint = "did you mean " + near + "? " + hint
+		if suggestion := spell.Nearest(name, builtinChecks); suggestion != "" {
+			hint = "did you mean " + suggestion + "? " + hint
 		}
 		p.at(key, at, "%s is no check", at).hint("%s", hint)
 		return nil, nil
 	}
 	k := kinds[kind]
-	other := slices.IndexFunc(kinds, func(other ownCheck) bool { return other.word == name && name != k.word })
+	namesake := slices.IndexFunc(kinds, func(namesake ownCheck) bool { return namesake.word == name && name != k.word })
 	switch {
 	case !checkName.MatchString(name):
 		p.at(key, at, "%q is not a name", name).hint("use a-z, 0-9, - and _, at most 63")
-	case slices.Contains(takenChecks, name) || other >= 0:
+	case slices.Contains(takenChecks, name) || namesake >= 0:
 		p.at(key, at, "the name %s means something else of a check", name).hint("choose another name")
 	}
 	fields := p.fields(value, at, append([]string{k.key, "where", "rollbacks"}, k.keys...))
 	c := &intentpb.Check{Name: name}
-	if where := p.expression(fields["where"], at+".where"); where != nil {
-		c.Where = where.Text
+	if filter := p.expression(fields["where"], at+".where"); filter != nil {
+		c.Where = filter.Text
 	}
-	if back := fields["rollbacks"]; back != nil {
-		c.Rollbacks = choice(p, back, at+".rollbacks", truths, "true or false")
+	if rollbacks := fields["rollbacks"]; rollbacks != nil {
+		c.Rollbacks = choice(p, rollbacks, at+".rollbacks", truths, "true or false")
 	}
 	k.read(p, c, fields, at, d)
 	places := RulePlaces{"": {key.Line, key.Column}}
@@ -134,11 +134,11 @@ func (p *parser) ownCheck(key, value *yaml.Node, d *Definition) (*intentpb.Check
 }
 
 func (p *parser) minimumAge(c *intentpb.Check, fields map[string]*yaml.Node, at string, _ *Definition) {
-	asked := &intentpb.MinimumAge{Age: durationpb.New(p.duration(fields["min_age"], at+".min_age"))}
-	if of := fields["of"]; of != nil {
-		asked.OfContent = choice(p, of, at+".of", ages, "incarnation or content")
+	minimumAge := &intentpb.MinimumAge{Age: durationpb.New(p.duration(fields["min_age"], at+".min_age"))}
+	if ofNode := fields["of"]; ofNode != nil {
+		minimumAge.OfContent = choice(p, ofNode, at+".of", ages, "incarnation or content")
 	}
-	c.Kind = &intentpb.Check_MinAge{MinAge: asked}
+	c.Kind = &intentpb.Check_MinAge{MinAge: minimumAge}
 }
 
 // ages are what a minimum age may be of; true: of the asset's content.
@@ -163,25 +163,25 @@ func (p *parser) denylist(c *intentpb.Check, fields map[string]*yaml.Node, at st
 }
 
 func (p *parser) condition(c *intentpb.Check, fields map[string]*yaml.Node, at string, _ *Definition) {
-	asked := &intentpb.Condition{}
+	condition := &intentpb.Condition{}
 	if must := p.expression(fields["must"], at+".must"); must != nil {
-		asked.Must = must.Text
+		condition.Must = must.Text
 	}
 	if message := fields["message"]; message != nil {
-		asked.Message = p.text(message, at+".message")
+		condition.Message = p.text(message, at+".message")
 	}
-	c.Kind = &intentpb.Check_Condition{Condition: asked}
+	c.Kind = &intentpb.Check_Condition{Condition: condition}
 }
 
 func (p *parser) otherPartition(c *intentpb.Check, fields map[string]*yaml.Node, at string, _ *Definition) {
-	asked := &intentpb.OtherPartition{Id: p.text(fields["partition"], at+".partition")}
-	if _, err := intent.ParsePartitionID(asked.Id); asked.Id != "" {
+	partition := &intentpb.OtherPartition{Id: p.text(fields["partition"], at+".partition")}
+	if _, err := intent.ParsePartitionID(partition.Id); partition.Id != "" {
 		p.check(fields["partition"], at+".partition", err)
 	}
 	if share := fields["in_sync"]; share != nil {
-		asked.InSync = p.percent(share, at+".in_sync")
+		partition.InSync = p.percent(share, at+".in_sync")
 	}
-	c.Kind = &intentpb.Check_Partition{Partition: asked}
+	c.Kind = &intentpb.Check_Partition{Partition: partition}
 }
 
 func (p *parser) denied(node *yaml.Node, at string, d *Definition) *intentpb.Denied {
@@ -224,15 +224,15 @@ func (p *parser) denied(node *yaml.Node, at string, d *Definition) *intentpb.Den
 }
 
 func (p *parser) overrides(node *yaml.Node, own []*intentpb.Check) *intentpb.OverridePolicy {
-	known := slices.Clone(overridableChecks)
+	overridable := slices.Clone(overridableChecks)
 	for _, kind := range ownChecks() {
-		if !slices.Contains(known, kind.word) {
-			known = append(known, kind.word)
+		if !slices.Contains(overridable, kind.word) {
+			overridable = append(overridable, kind.word)
 		}
 	}
 	for _, c := range own {
-		if !slices.Contains(known, c.Name) {
-			known = append(known, c.Name)
+		if !slices.Contains(overridable, c.Name) {
+			overridable = append(overridable, c.Name)
 		}
 	}
 	fields := p.fields(node, "checks.overrides", []string{"allow", "longest"})
@@ -240,8 +240,8 @@ func (p *parser) overrides(node *yaml.Node, own []*intentpb.Check) *intentpb.Ove
 	if list := fields["allow"]; list != nil {
 		policy.Allow = p.texts(list, "checks.overrides.allow")
 		for i, name := range policy.Allow {
-			if !slices.Contains(known, name) {
-				p.at(item(list, i), fmt.Sprintf("checks.overrides.allow[%d]", i), "the check %q cannot be overridden", name).hint("those that can are %s", strings.Join(known, ", "))
+			if !slices.Contains(overridable, name) {
+				p.at(item(list, i), fmt.Sprintf("checks.overrides.allow[%d]", i), "the check %q cannot be overridden", name).hint("those that can are %s", strings.Join(overridable, ", "))
 			}
 		}
 		slices.Sort(policy.Allow)

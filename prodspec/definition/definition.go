@@ -133,10 +133,10 @@ func (p *parser) definition(root *yaml.Node) (d Definition) {
 	policy := &intentpb.Policy{Mode: intentpb.EnforcementMode_ENFORCEMENT_MODE_OBSERVE}
 	d.Policy, d.PolicyLine = policy, 1
 	d.Lines = map[string]int{}
-	p.each(root, "", func(key, _ *yaml.Node) { d.Lines[key.Value] = key.Line })
+	p.eachPair(root, "", func(key, _ *yaml.Node) { d.Lines[key.Value] = key.Line })
 	fields := p.fields(root, "", topFields)
 	for _, name := range []string{"lehr", "partition", "sources", "generate"} {
-		if _, found := fields[name]; !found && len(p.findings) == 0 {
+		if _, ok := fields[name]; !ok && len(p.findings) == 0 {
 			p.at(root, name, "%s is missing", name).hint("add %s: to the file", name)
 		}
 	}

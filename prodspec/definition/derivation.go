@@ -74,21 +74,21 @@ const addonPackage = "lehr.intent.v1."
 
 func (p *parser) derivation(key, value *yaml.Node, at string) Derivation {
 	d := Derivation{Line: key.Line}
-	what := child(value, "derive")
-	name := strings.TrimPrefix(p.text(what, at+".derive"), addonPackage)
-	kind, known := derivable[name]
-	if !known {
+	addonNode := child(value, "derive")
+	name := strings.TrimPrefix(p.text(addonNode, at+".derive"), addonPackage)
+	kind, ok := derivable[name]
+	if !ok {
 		var names []string
 		for name := range derivable {
 			names = append(names, name)
 		}
 		slices.Sort(names)
 		hint := "these can be: " + strings.Join(names, ", ")
-		if near := spell.Nearest(name, names); near != "" {
-			hint = "did you mean " + near + "? " + hint
+		if suggestion := spell.Nearest(name, names); suggestion != "" {
+			hint = "did you mean " + suggestion + "? " + hint
 		}
 		if name != "" {
-			p.at(what, at+".derive", "%s.derive: the addon %s cannot be derived", at, name).hint("%s", hint)
+			p.at(addonNode, at+".derive", "%s.derive: the addon %s cannot be derived", at, name).hint("%s", hint)
 		}
 		return d
 	}
@@ -106,7 +106,7 @@ func (p *parser) derivation(key, value *yaml.Node, at string) Derivation {
 	}
 	d.Where = p.expression(fields["where"], at+".where")
 	if kind.entries != "" {
-		p.each(fields[kind.entries], at+"."+kind.entries, func(key, value *yaml.Node) {
+		p.eachPair(fields[kind.entries], at+"."+kind.entries, func(key, value *yaml.Node) {
 			if e := p.expression(value, at+"."+kind.entries+"."+key.Value); e != nil {
 				d.Values = append(d.Values, Value{key.Value, *e})
 			}
@@ -159,19 +159,19 @@ func (p *parser) edge(node *yaml.Node, at string) (e Edge) {
 		p.at(node, at, "%s needs rule and on", at).hint("write {rule: order, on: '\"id\"'}")
 		return e
 	}
-	rule, known := edgeRules[fields["rule"].Value]
-	if !known {
+	rule, ok := edgeRules[fields["rule"].Value]
+	if !ok {
 		p.at(fields["rule"], at+".rule", "%s.rule: %s is not a rule", at, describe(fields["rule"])).hint("write order, capacity or version")
 	}
 	e.Rule = rule
-	if on := p.expression(fields["on"], at+".on"); on != nil {
-		e.On = *on
+	if target := p.expression(fields["on"], at+".on"); target != nil {
+		e.On = *target
 	}
 	e.When = p.expression(fields["when"], at+".when")
 	e.AtLeast = p.expression(fields["at_least"], at+".at_least")
 	version := rule == intentpb.Dependency_RULE_VERSION
 	switch {
-	case !known:
+	case !ok:
 	case version && fields["at_least"] == nil:
 		p.at(node, at+".at_least", "%s.at_least is missing", at).hint("say which version is needed: at_least: payload.needs")
 	case !version && fields["at_least"] != nil:
@@ -185,7 +185,7 @@ func (p *parser) edge(node *yaml.Node, at string) (e Edge) {
 		if fields[name] == nil {
 			continue
 		}
-		if *dimension.into = p.text(fields[name], at+"."+name); known && rule != intentpb.Dependency_RULE_CAPACITY {
+		if *dimension.into = p.text(fields[name], at+"."+name); ok && rule != intentpb.Dependency_RULE_CAPACITY {
 			p.at(fields[name], at+"."+name, "%s.%s is for rule: capacity", at, name).hint("remove it, or change the rule")
 		}
 	}

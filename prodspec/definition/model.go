@@ -12,11 +12,11 @@ import (
 
 // model reads which of Lehr's own programs makes the assets.
 func (p *parser) model(node *yaml.Node, at string) string {
-	name, known := p.text(node, at), archetype.Names()
-	if name != "" && !slices.Contains(known, name) {
-		hint := "there are " + strings.Join(known, ", ")
-		if near := spell.Nearest(name, known); near != "" {
-			hint = "did you mean " + near + "? " + hint
+	name, names := p.text(node, at), archetype.Names()
+	if name != "" && !slices.Contains(names, name) {
+		hint := "there are " + strings.Join(names, ", ")
+		if suggestion := spell.Nearest(name, names); suggestion != "" {
+			hint = "did you mean " + suggestion + "? " + hint
 		}
 		p.at(node, at, "%s: there is no model %q", at, name).hint("%s", hint)
 	}

@@ -26,71 +26,71 @@ const (
 )
 
 func (p *parser) metric(c *intentpb.Check, fields map[string]*yaml.Node, at string, _ *Definition) {
-	asked := &intentpb.Metric{
+	metric := &intentpb.Metric{
 		Prometheus: p.monitoring(fields, at, "prometheus"), Query: p.text(fields["query"], at+".query"),
-		Labels: p.labels(fields["labels"], at+".labels"), Keep: p.kept(fields["keep"], at+".keep"),
+		Labels: p.labels(fields["labels"], at+".labels"), Keep: p.keepDuration(fields["keep"], at+".keep"),
 	}
-	c.Kind = &intentpb.Check_Query{Query: asked}
-	if below := fields["below"]; below != nil {
-		asked.Below = new(p.measure(below, at+".below"))
+	c.Kind = &intentpb.Check_Query{Query: metric}
+	if belowNode := fields["below"]; belowNode != nil {
+		metric.Below = new(p.measure(belowNode, at+".below"))
 	}
-	if above := fields["above"]; above != nil {
-		asked.Above = new(p.measure(above, at+".above"))
+	if aboveNode := fields["above"]; aboveNode != nil {
+		metric.Above = new(p.measure(aboveNode, at+".above"))
 	}
-	if asked.Below == nil && asked.Above == nil {
+	if metric.Below == nil && metric.Above == nil {
 		p.at(fields["query"], at+".below", "%s has no limit", at).hint("write below: 0.02, above: 3, or both; a recent peak has a headroom instead")
 	}
-	if over := fields["over"]; over != nil {
-		d := p.duration(over, at+".over")
+	if overNode := fields["over"]; overNode != nil {
+		d := p.duration(overNode, at+".over")
 		switch {
-		case asked.Below != nil && asked.Above != nil:
-			p.at(over, at+".over", "%s.over is for one limit, below or above", at).hint("write two checks")
+		case metric.Below != nil && metric.Above != nil:
+			p.at(overNode, at+".over", "%s.over is for one limit, below or above", at).hint("write two checks")
 		case d > mostOver:
-			p.at(over, at+".over", "%s.over is longer than %s", at, mostOver).hint("write 7d, or less")
+			p.at(overNode, at+".over", "%s.over is longer than %s", at, mostOver).hint("write 7d, or less")
 		}
-		asked.Over = durationpb.New(d)
+		metric.Over = durationpb.New(d)
 	}
 	if absent := fields["absent"]; absent != nil {
-		asked.Absent = choice(p, absent, at+".absent", absences, "broken, pass or wait")
+		metric.Absent = choice(p, absent, at+".absent", absences, "broken, pass or wait")
 	}
 }
 
 func (p *parser) peak(c *intentpb.Check, fields map[string]*yaml.Node, at string, _ *Definition) {
-	asked := &intentpb.Peak{
+	peak := &intentpb.Peak{
 		Prometheus: p.monitoring(fields, at, "prometheus"), Headroom: p.measure(fields["headroom"], at+".headroom"),
-		Labels: p.labels(fields["labels"], at+".labels"), Keep: p.kept(fields["keep"], at+".keep"),
+		Labels: p.labels(fields["labels"], at+".labels"), Keep: p.keepDuration(fields["keep"], at+".keep"),
 	}
-	c.Kind = &intentpb.Check_Peak{Peak: asked}
-	if asked.Headroom < 0 || asked.Headroom == 0 && fields["headroom"].Value == "0" {
+	c.Kind = &intentpb.Check_Peak{Peak: peak}
+	if peak.Headroom < 0 || peak.Headroom == 0 && fields["headroom"].Value == "0" {
 		p.at(fields["headroom"], at+".headroom", "%s.headroom must be more than 0", at).hint("write headroom: 1.3 for 30%% more than the recent peak")
 	}
 	if query := fields["query"]; query == nil {
 		p.at(fields["headroom"], at+".query", "%s.query is missing", at).hint("write for example query: 'max_over_time(sum(rate(requests_total[5m]))[1d:])'")
 	} else {
-		asked.Query = p.text(query, at+".query")
+		peak.Query = p.text(query, at+".query")
 	}
 	if serves := p.expression(fields["serves"], at+".serves"); serves != nil {
-		asked.Serves = serves.Text
+		peak.Serves = serves.Text
 	}
 	if dimension := fields["dimension"]; dimension != nil {
-		asked.Dimension = p.text(dimension, at+".dimension")
-		if asked.Serves != "" {
+		peak.Dimension = p.text(dimension, at+".dimension")
+		if peak.Serves != "" {
 			p.at(dimension, at+".dimension", "%s says twice what is served", at).hint("remove dimension or serves")
 		}
 	}
 }
 
 func (p *parser) alerts(c *intentpb.Check, fields map[string]*yaml.Node, at string, _ *Definition) {
-	asked := &intentpb.Alerts{
+	alerts := &intentpb.Alerts{
 		Alertmanager: p.monitoring(fields, at, "alertmanager"), Matchers: p.matchers(fields["alerts"], at+".alerts"),
-		Labels: p.labels(fields["labels"], at+".labels"), Keep: p.kept(fields["keep"], at+".keep"),
+		Labels: p.labels(fields["labels"], at+".labels"), Keep: p.keepDuration(fields["keep"], at+".keep"),
 	}
-	c.Kind = &intentpb.Check_Alerts{Alerts: asked}
+	c.Kind = &intentpb.Check_Alerts{Alerts: alerts}
 	if silenced := fields["silenced"]; silenced != nil {
-		asked.Silenced = choice(p, silenced, at+".silenced", truths, "true or false")
+		alerts.Silenced = choice(p, silenced, at+".silenced", truths, "true or false")
 	}
 	if inhibited := fields["inhibited"]; inhibited != nil {
-		asked.Inhibited = choice(p, inhibited, at+".inhibited", truths, "true or false")
+		alerts.Inhibited = choice(p, inhibited, at+".inhibited", truths, "true or false")
 	}
 }
 
@@ -100,9 +100,9 @@ var truths = map[string]bool{"true": true, "false": false}
 func (p *parser) monitoring(fields map[string]*yaml.Node, at, key string) string {
 	node, at := fields[key], at+"."+key
 	if node == nil {
-		for _, other := range []string{"query", "alerts", "headroom"} {
+		for _, alternative := range []string{"query", "alerts", "headroom"} {
 			if node == nil {
-				node = fields[other]
+				node = fields[alternative]
 			}
 		}
 		p.at(node, at, "%s is missing", at).hint("write %s: \"https://…\", or the name of one that whoever runs the server lists in the file of --external-checks", key)
@@ -126,11 +126,11 @@ const maxMatchers = 20
 func (p *parser) matchers(node *yaml.Node, at string) (list []string) {
 	text := p.text(node, at)
 	for rest := text; rest != ""; {
-		found := matcher.FindStringSubmatch(rest)
-		if found != nil {
-			list, rest = append(list, found[1]), rest[len(found[0]):]
+		match := matcher.FindStringSubmatch(rest)
+		if match != nil {
+			list, rest = append(list, match[1]), rest[len(match[0]):]
 		}
-		if found == nil || rest != "" && !separator.MatchString(rest) || rest == "," {
+		if match == nil || rest != "" && !separator.MatchString(rest) || rest == "," {
 			p.at(node, at, "%s: %.100q is no matcher of labels", at, rest).hint(`write alerts: 'service="web",severity=~"page|ticket"'; =, !=, =~ and !~ are known`)
 			return nil
 		}
@@ -144,7 +144,7 @@ func (p *parser) matchers(node *yaml.Node, at string) (list []string) {
 
 // labels of what an asset is about, each by an expression.
 func (p *parser) labels(node *yaml.Node, at string) (labels map[string]string) {
-	p.each(node, at, func(key, value *yaml.Node) {
+	p.eachPair(node, at, func(key, value *yaml.Node) {
 		if !labelName.MatchString(key.Value) {
 			p.at(key, join(at, key.Value), "%q is not the name of a label", key.Value).hint("use a-z, A-Z, 0-9 and _")
 		}
@@ -158,7 +158,7 @@ func (p *parser) labels(node *yaml.Node, at string) (labels map[string]string) {
 	return labels
 }
 
-func (p *parser) kept(node *yaml.Node, at string) *durationpb.Duration {
+func (p *parser) keepDuration(node *yaml.Node, at string) *durationpb.Duration {
 	if node == nil {
 		return nil
 	}

@@ -23,7 +23,7 @@ var notificationKeys = []string{"of", "when", "for", "repeat", "to", "text", "gr
 
 // notifications reads who is told of what.
 func (p *parser) notifications(node *yaml.Node) (list []*intentpb.Notification) {
-	p.each(node, "notifications", func(key, value *yaml.Node) {
+	p.eachPair(node, "notifications", func(key, value *yaml.Node) {
 		at := "notifications." + key.Value
 		if !checkName.MatchString(key.Value) {
 			p.at(key, at, "%q is not a name", key.Value).hint("use a-z, 0-9, - and _, at most 63")
@@ -45,19 +45,19 @@ func (p *parser) notification(key, value *yaml.Node, at string) *intentpb.Notifi
 				hint(`write {when: 'report.waiting.exists(w, w.kind == "approval")', to: [chat]}`)
 		}
 	}
-	if of := fields["of"]; of != nil {
-		switch of.Value {
+	if ofNode := fields["of"]; ofNode != nil {
+		switch ofNode.Value {
 		case "assets":
 		case "partition":
 			n.OfPartition = true
 		default:
-			p.at(of, at+".of", "%s.of must be assets or partition, is %s", at, describe(of)).hint("leave it out for assets")
+			p.at(ofNode, at+".of", "%s.of must be assets or partition, is %s", at, describe(ofNode)).hint("leave it out for assets")
 		}
 	}
-	if when := fields["when"]; when != nil {
-		n.When = p.text(when, at+".when")
+	if whenNode := fields["when"]; whenNode != nil {
+		n.When = p.text(whenNode, at+".when")
 		_, err := rule.NoticeWhen(n.When, n.OfPartition)
-		p.check(when, at+".when", err)
+		p.check(whenNode, at+".when", err)
 	}
 	words := func(name string) (text string) {
 		if field := fields[name]; field != nil {
@@ -76,9 +76,9 @@ func (p *parser) notification(key, value *yaml.Node, at string) *intentpb.Notifi
 			p.at(repeat, at+".repeat", "%s.repeat is less than %s", at, leastRepeat).hint("people do not read more often; write repeat: 4h")
 		}
 	}
-	if to := fields["to"]; to != nil {
-		if n.To = p.texts(to, at+".to"); len(n.To) > maxTo {
-			p.at(to, at+".to", "%s.to has %d targets, at most %d are allowed", at, len(n.To), maxTo).hint("let one of them tell the others")
+	if toNode := fields["to"]; toNode != nil {
+		if n.To = p.texts(toNode, at+".to"); len(n.To) > maxTo {
+			p.at(toNode, at+".to", "%s.to has %d targets, at most %d are allowed", at, len(n.To), maxTo).hint("let one of them tell the others")
 		}
 	}
 	if resolved := fields["resolved"]; resolved != nil {

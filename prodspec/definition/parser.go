@@ -30,19 +30,19 @@ var later = map[string]string{
 	"delivery": "", "workflows": "",
 }
 
-// found lets a hint be added to a finding.
-type found struct{ finding *intent.Finding }
+// ok lets a hint be added to a finding.
+type findingRef struct{ finding *intent.Finding }
 
-func (f found) hint(format string, arguments ...any) {
+func (f findingRef) hint(format string, arguments ...any) {
 	f.finding.Hint = fmt.Sprintf(format, arguments...)
 }
 
-func (p *parser) at(node *yaml.Node, field, format string, arguments ...any) found {
+func (p *parser) at(node *yaml.Node, field, format string, arguments ...any) findingRef {
 	p.findings = append(p.findings, intent.Finding{
 		Rule: "definition", Severity: intent.Error, Message: fmt.Sprintf(format, arguments...),
 		File: p.file, Line: node.Line, Column: node.Column, Field: field,
 	})
-	return found{&p.findings[len(p.findings)-1]}
+	return findingRef{&p.findings[len(p.findings)-1]}
 }
 
 // check turns an error of a value into a finding.
@@ -69,8 +69,8 @@ const (
 // count the nodes of a tree, each once.
 func count(node *yaml.Node) int {
 	n := 1
-	for _, below := range node.Content {
-		n += count(below)
+	for _, element := range node.Content {
+		n += count(element)
 	}
 	return n
 }
@@ -100,7 +100,7 @@ func (p *parser) document(data []byte) *yaml.Node {
 		p.syntax(err)
 		return nil
 	}
-	if tagged, found := unknownTag(&document); found {
+	if tagged, ok := unknownTag(&document); ok {
 		p.at(tagged, "", "the tag %.100s is not known", tagged.Tag).hint("write the value that is meant: nothing here does what a tag asks for")
 		return nil
 	}
@@ -139,7 +139,7 @@ func unknownTag(node *yaml.Node) (*yaml.Node, bool) { return document.UnknownTag
 // fields returns the values of a mapping by key, refusing unknown keys.
 func (p *parser) fields(node *yaml.Node, path string, allowed []string) map[string]*yaml.Node {
 	values := map[string]*yaml.Node{}
-	p.each(node, path, func(key, value *yaml.Node) {
+	p.eachPair(node, path, func(key, value *yaml.Node) {
 		if slices.Contains(allowed, key.Value) {
 			values[key.Value] = value
 			return
@@ -151,21 +151,21 @@ func (p *parser) fields(node *yaml.Node, path string, allowed []string) map[stri
 
 func (p *parser) unknown(key *yaml.Node, path string, allowed []string) {
 	field := join(path, key.Value)
-	if section, known := later[key.Value]; known && (section == "" && path == "" || section != "" && strings.HasPrefix(path, section)) {
+	if section, ok := later[key.Value]; ok && (section == "" && path == "" || section != "" && strings.HasPrefix(path, section)) {
 		p.at(key, field, "%s is not part of this version", field).hint("remove it; allowed here: %s", strings.Join(allowed, ", "))
 		return
 	}
-	near := spell.Nearest(key.Value, allowed)
-	if near != "" {
-		p.at(key, field, "unknown field %s", field).hint("did you mean %s? allowed: %s", near, strings.Join(allowed, ", "))
+	suggestion := spell.Nearest(key.Value, allowed)
+	if suggestion != "" {
+		p.at(key, field, "unknown field %s", field).hint("did you mean %s? allowed: %s", suggestion, strings.Join(allowed, ", "))
 		return
 	}
 	p.at(key, field, "unknown field %s", field).hint("allowed: %s", strings.Join(allowed, ", "))
 }
 
-// each calls f for every pair of a mapping, in the order of the file. A nil
+// eachPair calls f for every pair of a mapping, in the order of the file. A nil
 // node has none.
-func (p *parser) each(node *yaml.Node, path string, f func(key, value *yaml.Node)) {
+func (p *parser) eachPair(node *yaml.Node, path string, f func(key, value *yaml.Node)) {
 	if node == nil {
 		return
 	}

@@ -46,7 +46,7 @@ func (p *parser) language(key *yaml.Node, at string, fields map[string]*yaml.Nod
 			hint("name the program: %s: {starlark: %s.star, from: [a source]}, or wasm: %s.wasm, or command: [./%s]; or take a model of Lehr's: %s: {model: web-service, from: [a source]}; or render files: %s: {render: assets, from: [a source]}; or derive addons: %s: {derive: Owner, owner: ...}", g.Name, g.Name, g.Name, g.Name, g.Name, g.Name, g.Name)
 	}
 	if node := fields["with"]; node != nil {
-		p.with(node, at+".with", g)
+		p.rendererOptions(node, at+".with", g)
 	}
 	if node := fields["args"]; node != nil {
 		if g.Language != work.WASM {
@@ -63,8 +63,8 @@ func (p *parser) format(node *yaml.Node, at string) string {
 	formats := work.FormatNames()
 	if name != "" && !slices.Contains(formats, name) {
 		f := p.at(node, at, "%s: there is no renderer for %q", at, name)
-		if near := spell.Nearest(name, formats); near != "" {
-			f.hint("did you mean %s? allowed: %s", near, strings.Join(formats, ", "))
+		if suggestion := spell.Nearest(name, formats); suggestion != "" {
+			f.hint("did you mean %s? allowed: %s", suggestion, strings.Join(formats, ", "))
 		} else {
 			f.hint("allowed: %s", strings.Join(formats, ", "))
 		}
@@ -72,14 +72,14 @@ func (p *parser) format(node *yaml.Node, at string) string {
 	return name
 }
 
-// with are a renderer's options, which reach it as arguments.
-func (p *parser) with(node *yaml.Node, at string, g *Generator) {
+// rendererOptions are a renderer's options, which reach it as arguments.
+func (p *parser) rendererOptions(node *yaml.Node, at string, g *Generator) {
 	if g.Language != work.Render {
 		p.at(node, at, "%s is for renderers", at).hint("a module takes args: [text], a command its arguments after its name")
 		return
 	}
 	options := map[string][]string{}
-	p.each(node, at, func(key, value *yaml.Node) {
+	p.eachPair(node, at, func(key, value *yaml.Node) {
 		name := p.text(key, at)
 		if strings.ContainsAny(name, "=\x00") {
 			p.at(key, at, "%s: %q is no key", at, name).hint("use a-z, 0-9, - and _")
@@ -100,8 +100,8 @@ func (p *parser) program(node *yaml.Node, at, extension string) string {
 
 func (p *parser) programPath(node *yaml.Node, at, text, extension string) string {
 	clean := path.Clean(text)
-	outside := path.IsAbs(clean) || clean == "." || clean == ".." || strings.HasPrefix(clean, "../")
-	if text != "" && (outside || extension != "" && path.Ext(clean) != extension || strings.ContainsAny(clean, "*?[\\")) {
+	isOutside := path.IsAbs(clean) || clean == "." || clean == ".." || strings.HasPrefix(clean, "../")
+	if text != "" && (isOutside || extension != "" && path.Ext(clean) != extension || strings.ContainsAny(clean, "*?[\\")) {
 		p.at(node, at, "%s: %q is not a %s in this folder", at, text, strings.TrimSpace(extension+" file")).hint("move the program beside lehr.yaml or below it")
 	}
 	return clean

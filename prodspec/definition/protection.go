@@ -28,81 +28,81 @@ const (
 )
 
 func (p *parser) protection(c *intentpb.Check, fields map[string]*yaml.Node, at string, _ *Definition) {
-	asked := &intentpb.Protection{}
-	c.Kind = &intentpb.Check_Protection{Protection: asked}
+	protection := &intentpb.Protection{}
+	c.Kind = &intentpb.Check_Protection{Protection: protection}
 	switch {
 	case fields["http"] != nil:
 		place := p.text(fields["http"], at+".http")
 		p.check(fields["http"], at+".http", external.CheckPlace(place))
-		asked.Ask = &intentpb.Protection_Http{Http: place}
+		protection.Ask = &intentpb.Protection_Http{Http: place}
 	case fields["plugin"] != nil:
 		name := p.text(fields["plugin"], at+".plugin")
 		if external.IsURL(name) || external.CheckPlace(name) != nil {
 			p.at(fields["plugin"], at+".plugin", "%s.plugin: %q is no name", at, name).hint("write the name of one that whoever runs the server lists under plugins, in the file of --external-checks")
 		}
-		asked.Ask = &intentpb.Protection_Plugin{Plugin: name}
+		protection.Ask = &intentpb.Protection_Plugin{Plugin: name}
 	default:
 		line := p.texts(fields["command"], at+".command")
 		if len(line) > 0 && !path.IsAbs(line[0]) {
 			p.at(fields["command"], at+".command", "%s.command: %q is no absolute path", at, line[0]).hint("name the program itself, as whoever runs the server lists it in the file of --external-checks")
 		}
-		asked.Ask = &intentpb.Protection_Command{Command: &intentpb.CommandLine{Line: line}}
+		protection.Ask = &intentpb.Protection_Command{Command: &intentpb.CommandLine{Line: line}}
 	}
-	if during := fields["during"]; during != nil {
-		asked.During = choice(p, during, at+".during", durings, "block or fail")
+	if duringNode := fields["during"]; duringNode != nil {
+		protection.During = choice(p, duringNode, at+".during", durings, "block or fail")
 	}
-	if after := fields["after"]; after != nil {
-		asked.After = p.afterPush(after, at+".after")
+	if afterNode := fields["after"]; afterNode != nil {
+		protection.After = p.afterPush(afterNode, at+".after")
 	}
-	p.phases(asked, fields, at)
-	p.paces(asked, fields, at)
+	p.phases(protection, fields, at)
+	p.paces(protection, fields, at)
 }
 
 // phases says whether it is asked before a push: it is, unless it is asked after it
 // only, or is told not to be.
-func (p *parser) phases(asked *intentpb.Protection, fields map[string]*yaml.Node, at string) {
-	asked.Before = asked.During != intentpb.Protection_DURING_UNSPECIFIED || asked.After == nil
-	before := fields["before"]
-	if before == nil {
+func (p *parser) phases(protection *intentpb.Protection, fields map[string]*yaml.Node, at string) {
+	protection.Before = protection.During != intentpb.Protection_DURING_UNSPECIFIED || protection.After == nil
+	beforeNode := fields["before"]
+	if beforeNode == nil {
 		return
 	}
-	said := choice(p, before, at+".before", truths, "true or false")
+	value := choice(p, beforeNode, at+".before", truths, "true or false")
 	switch {
-	case said || !asked.Before:
-		asked.Before = said
+	case value || !protection.Before:
+		protection.Before = value
 	case fields["during"] != nil:
-		p.at(before, at+".before", "%s is asked during a push, and so before it too", at).hint("remove before: false; else a push that was stopped would begin again and again")
+		p.at(beforeNode, at+".before", "%s is asked during a push, and so before it too", at).hint("remove before: false; else a push that was stopped would begin again and again")
 	default:
-		p.at(before, at+".before", "%s would never be asked", at).hint("remove before: false, or write after: {duration: 10m}")
+		p.at(beforeNode, at+".before", "%s would never be asked", at).hint("remove before: false, or write after: {duration: 10m}")
 	}
 }
 
 // paces are how often it is asked, and how long answers are waited for and count.
-func (p *parser) paces(asked *intentpb.Protection, fields map[string]*yaml.Node, at string) {
+func (p *parser) paces(protection *intentpb.Protection, fields map[string]*yaml.Node, at string) {
 	keep, timeout, every := usualKept, usualAsked, usualEvery
 	if node := fields["for"]; node != nil {
-		asked.Keep = p.kept(node, at+".for")
-		keep = asked.Keep.AsDuration()
+		protection.Keep = p.keepDuration(node, at+".for")
+		keep = protection.Keep.AsDuration()
 	}
 	if node := fields["timeout"]; node != nil {
 		timeout = p.duration(node, at+".timeout")
-		asked.Timeout = durationpb.New(timeout)
+		protection.Timeout = durationpb.New(timeout)
 		if timeout > mostTimeout {
 			p.at(node, at+".timeout", "%s.timeout is longer than %s", at, mostTimeout).hint("write at most 1m")
 		}
 	}
 	if node := fields["every"]; node != nil {
 		every = p.duration(node, at+".every")
-		asked.Every = durationpb.New(every)
+		protection.Every = durationpb.New(every)
 		switch {
-		case asked.During == intentpb.Protection_DURING_UNSPECIFIED && asked.After == nil:
+		case protection.During == intentpb.Protection_DURING_UNSPECIFIED && protection.After == nil:
 			p.at(node, at+".every", "%s.every is for during and after", at).hint("remove it; before a push it is asked each half of for")
 		case every > 0 && every < leastEvery:
 			p.at(node, at+".every", "%s.every is shorter than %s", at, leastEvery).hint("write at least 1s")
 		}
 	}
 	again := keep / 2
-	if asked.During != intentpb.Protection_DURING_UNSPECIFIED || asked.After != nil {
+	if protection.During != intentpb.Protection_DURING_UNSPECIFIED || protection.After != nil {
 		again = every
 	}
 	if keep > 0 && timeout+again >= keep {
@@ -117,7 +117,7 @@ func (p *parser) paces(asked *intentpb.Protection, fields map[string]*yaml.Node,
 }
 
 func (p *parser) afterPush(node *yaml.Node, at string) *intentpb.AfterPush {
-	after := &intentpb.AfterPush{}
+	result := &intentpb.AfterPush{}
 	fields := p.fields(node, at, []string{"delay", "duration"})
 	read := func(key string) *durationpb.Duration {
 		if fields[key] == nil {
@@ -129,9 +129,9 @@ func (p *parser) afterPush(node *yaml.Node, at string) *intentpb.AfterPush {
 		}
 		return durationpb.New(d)
 	}
-	after.Delay, after.Duration = read("delay"), read("duration")
+	result.Delay, result.Duration = read("delay"), read("duration")
 	if len(fields) == 0 && node.Kind == yaml.MappingNode {
 		p.at(node, at, "%s says not when", at).hint("write after: {delay: 1m, duration: 10m}")
 	}
-	return after
+	return result
 }

@@ -22,26 +22,26 @@ var rateBys = map[string]intentpb.Rate_By{
 
 func (p *parser) rate(c *intentpb.Check, fields map[string]*yaml.Node, at string, _ *Definition) {
 	const example = "write {at_most: 3, per: 1h, by: asset}"
-	asked := &intentpb.Rate{AtMost: p.number(fields["at_most"], at+".at_most", 1)}
-	if asked.AtMost > mostAtMost {
-		p.at(fields["at_most"], at+".at_most", "%s.at_most is %d, at most %d are counted", at, asked.AtMost, mostAtMost).hint("limit fewer in a shorter time")
+	rate := &intentpb.Rate{AtMost: p.number(fields["at_most"], at+".at_most", 1)}
+	if rate.AtMost > mostAtMost {
+		p.at(fields["at_most"], at+".at_most", "%s.at_most is %d, at most %d are counted", at, rate.AtMost, mostAtMost).hint("limit fewer in a shorter time")
 	}
-	if per := fields["per"]; per == nil {
+	if perNode := fields["per"]; perNode == nil {
 		p.at(fields["at_most"], at+".per", "%s.per is missing", at).hint(example)
 	} else {
-		period := p.duration(per, at+".per")
+		period := p.duration(perNode, at+".per")
 		if period > longestPer {
-			p.at(per, at+".per", "%s.per is %s, pushes are counted for 7 days", at, period).hint("write at most 7d")
+			p.at(perNode, at+".per", "%s.per is %s, pushes are counted for 7 days", at, period).hint("write at most 7d")
 		}
-		asked.Per = durationpb.New(period)
+		rate.Per = durationpb.New(period)
 	}
-	switch by, scope := fields["by"], fields["scope"]; {
-	case (by == nil) == (scope == nil):
+	switch byNode, scope := fields["by"], fields["scope"]; {
+	case (byNode == nil) == (scope == nil):
 		p.at(fields["at_most"], at+".by", "%s needs by or scope, and not both", at).hint("write by: asset, by: type, by: partition, or scope: cluster for each value of that impacted scope")
 	case scope != nil:
-		asked.By, asked.Scope = intentpb.Rate_BY_SCOPE, p.text(scope, at+".scope")
+		rate.By, rate.Scope = intentpb.Rate_BY_SCOPE, p.text(scope, at+".scope")
 	default:
-		asked.By = choice(p, by, at+".by", rateBys, "asset, type or partition")
+		rate.By = choice(p, byNode, at+".by", rateBys, "asset, type or partition")
 	}
-	c.Kind = &intentpb.Check_Rate{Rate: asked}
+	c.Kind = &intentpb.Check_Rate{Rate: rate}
 }

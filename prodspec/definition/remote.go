@@ -39,9 +39,9 @@ func kindOf(node *yaml.Node) string {
 // remote is a source that lies elsewhere.
 func (p *parser) remote(key, value *yaml.Node, at, name, kind string) Source {
 	var allowed []string
-	for _, known := range kinds {
-		if known.name == kind {
-			allowed = append([]string{kind}, known.keys...)
+	for _, candidate := range kinds {
+		if candidate.name == kind {
+			allowed = append([]string{kind}, candidate.keys...)
 		}
 	}
 	r := &remoteParser{parser: p, key: key, at: at, fields: p.fields(value, at, allowed)}
@@ -195,7 +195,7 @@ func (r *remoteParser) sql() (*source.SQL, []string) {
 	}
 	if node := r.fields["sql"]; node.Kind == yaml.MappingNode {
 		s.DSN = r.secret("sql")
-	} else if file, is := strings.CutPrefix(node.Value, "sqlite:"); is && file != "" {
+	} else if file, ok := strings.CutPrefix(node.Value, "sqlite:"); ok && file != "" {
 		s.SQLite = file
 	} else {
 		r.parser.at(node, r.at+".sql", "%s.sql is neither the file of an SQLite database nor a reference to the address of another", r.at).

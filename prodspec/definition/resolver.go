@@ -37,31 +37,31 @@ var resolverFields = []string{"resolve", "where", "only", "set", "fill", "reason
 func (p *parser) resolver(key, value *yaml.Node, at string) Resolver {
 	r := Resolver{Name: key.Value, Line: key.Line}
 	fields := p.fields(value, at, resolverFields)
-	if what := fields["resolve"]; p.text(what, at+".resolve") != "" {
-		r.Type = intent.TypeName(p.payloadType(what, at+".resolve"))
+	if typeNode := fields["resolve"]; p.text(typeNode, at+".resolve") != "" {
+		r.Type = intent.TypeName(p.payloadType(typeNode, at+".resolve"))
 	}
 	r.Where = p.expression(fields["where"], at+".where")
-	p.each(fields["only"], at+".only", func(key, value *yaml.Node) {
+	p.eachPair(fields["only"], at+".only", func(key, value *yaml.Node) {
 		r.Only = append(r.Only, Only{Key: key.Value, Values: p.texts(value, at+".only."+key.Value), Line: key.Line})
 	})
-	set, fill := fields["set"], fields["fill"]
+	setNode, fill := fields["set"], fields["fill"]
 	switch {
-	case set == nil && fill == nil:
+	case setNode == nil && fill == nil:
 		p.at(key, at+".set", "%s.set is missing", at).hint("say what to change: set: {payload.replicas: \"3\"}; or fill: for fields that are not set")
-	case set != nil && fill != nil:
+	case setNode != nil && fill != nil:
 		p.at(fill, at+".fill", "%s has set and fill", at).hint("write two: fields are filled first, and opinions come later")
 	}
 	list := "set"
-	if r.Fill = set == nil; r.Fill {
-		list, set = "fill", fill
+	if r.Fill = setNode == nil; r.Fill {
+		list, setNode = "fill", fill
 	}
-	p.each(set, at+"."+list, func(key, value *yaml.Node) {
+	p.eachPair(setNode, at+"."+list, func(key, value *yaml.Node) {
 		if e := p.expression(value, at+"."+list+"."+key.Value); e != nil {
 			r.Fields = append(r.Fields, Value{key.Value, *e})
 		}
 	})
-	if set != nil && set.Kind == yaml.MappingNode && len(set.Content) == 0 {
-		p.at(set, at+"."+list, "%s.%s is empty", at, list).hint("name a field: payload.replicas: \"3\"")
+	if setNode != nil && setNode.Kind == yaml.MappingNode && len(setNode.Content) == 0 {
+		p.at(setNode, at+"."+list, "%s.%s is empty", at, list).hint("name a field: payload.replicas: \"3\"")
 	}
 	if fields["reason"] == nil {
 		p.at(key, at+".reason", "%s.reason is missing", at).hint("say why: lehr blame shows it to whoever wonders about the value")

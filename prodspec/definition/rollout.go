@@ -43,12 +43,12 @@ var grouping = regexp.MustCompile(`^(scope|label) +(\S+)$`)
 
 // rollouts reads how what changes goes on.
 func (p *parser) rollouts(node *yaml.Node, d *Definition) {
-	p.each(node, "rollouts", func(key, value *yaml.Node) {
+	p.eachPair(node, "rollouts", func(key, value *yaml.Node) {
 		at := "rollouts." + key.Value
 		if !checkName.MatchString(key.Value) {
 			p.at(key, at, "%q is not a name", key.Value).hint("use a-z, 0-9, - and _, at most 63")
 		}
-		r := &rolloutParser{parser: p, at: at, sources: d.Sources, above: d.Policy.Rollouts, places: RulePlaces{"": {key.Line, key.Column}}}
+		r := &rolloutParser{parser: p, at: at, sources: d.Sources, earlier: d.Policy.Rollouts, places: RulePlaces{"": {key.Line, key.Column}}}
 		for _, v := range d.Policy.Validations {
 			r.validations = append(r.validations, v.Name)
 		}
@@ -67,9 +67,9 @@ type rolloutParser struct {
 	sources []Source
 	// validations that there are, by name.
 	validations []string
-	// above are the rollouts that are written before it.
-	above  []*intentpb.Rollout
-	places RulePlaces
+	// earlier are the rollouts that are written before it.
+	earlier []*intentpb.Rollout
+	places  RulePlaces
 }
 
 // place remembers where a field is written.
@@ -78,7 +78,7 @@ func (r *rolloutParser) place(field string, node *yaml.Node) {
 }
 
 func (r *rolloutParser) rollout(key, value *yaml.Node) *intentpb.Rollout {
-	made := &intentpb.Rollout{Name: key.Value}
+	rollout := &intentpb.Rollout{Name: key.Value}
 	fields := r.fields(value, r.at, rolloutKeys)
 	for _, needed := range []string{"select", "stages"} {
 		if fields[needed] == nil && value.Kind == yaml.MappingNode {
@@ -90,22 +90,22 @@ func (r *rolloutParser) rollout(key, value *yaml.Node) *intentpb.Rollout {
 		r.place(name, field)
 	}
 	if selects := r.expression(fields["select"], r.at+".select"); selects != nil {
-		made.Select = selects.Text
+		rollout.Select = selects.Text
 	}
-	if by := fields["by"]; by != nil {
-		made.Field = r.field(by, r.at+".by")
+	if byNode := fields["by"]; byNode != nil {
+		rollout.Field = r.field(byNode, r.at+".by")
 	}
-	made.Stages = r.stages(fields["stages"], "stages")
-	if made.Emergency = r.stages(fields["emergency"], "emergency"); len(made.Emergency) > 0 {
-		r.canary(fields["emergency"], made.Emergency)
+	rollout.Stages = r.stages(fields["stages"], "stages")
+	if rollout.Emergency = r.stages(fields["emergency"], "emergency"); len(rollout.Emergency) > 0 {
+		r.canary(fields["emergency"], rollout.Emergency)
 	}
-	if made.Rollback = r.stages(fields["rollback"], "rollback"); len(made.Rollback) > 0 {
-		r.goesBack(fields["rollback"], made)
+	if rollout.Rollback = r.stages(fields["rollback"], "rollback"); len(rollout.Rollback) > 0 {
+		r.goesBack(fields["rollback"], rollout)
 	}
 	if list := fields["validate"]; list != nil {
-		made.Validate = r.texts(list, r.at+".validate")
-		r.twice(list, r.at+".validate", made.Validate, "validation")
-		for i, name := range made.Validate {
+		rollout.Validate = r.texts(list, r.at+".validate")
+		r.checkDuplicates(list, r.at+".validate", rollout.Validate, "validation")
+		for i, name := range rollout.Validate {
 			if name != "" && !slices.Contains(r.validations, name) {
 				r.parser.at(item(list, i), fmt.Sprintf("%s.validate[%d]", r.at, i), "there is no validation %q", name).
 					hint("write it under validations; known: %s", strings.Join(r.validations, ", "))
@@ -113,34 +113,34 @@ func (r *rolloutParser) rollout(key, value *yaml.Node) *intentpb.Rollout {
 		}
 	}
 	if node := fields["on_bad"]; node != nil {
-		made.OnBad = choice(r.parser, node, r.at+".on_bad", onBads, "rollback or stop")
+		rollout.OnBad = choice(r.parser, node, r.at+".on_bad", onBads, "rollback or stop")
 	}
 	if node := fields["newer"]; node != nil {
-		made.Newer = choice(r.parser, node, r.at+".newer", newers, "supersedes, queues or held")
+		rollout.Newer = choice(r.parser, node, r.at+".newer", newers, "supersedes, queues or held")
 	}
 	if list := fields["after"]; list != nil {
-		made.After = r.after(list, r.at+".after", made.Field != nil)
+		rollout.After = r.predecessors(list, r.at+".after", rollout.Field != nil)
 	}
-	made.Patience = r.pause(fields["patience"], r.at+".patience")
-	return made
+	rollout.Patience = r.pause(fields["patience"], r.at+".patience")
+	return rollout
 }
 
-// after reads which rollouts it comes after: of those above it, so that there is no circle.
-func (r *rolloutParser) after(list *yaml.Node, at string, byField bool) []string {
+// predecessors reads which rollouts it comes after: of those above it, so that there is no circle.
+func (r *rolloutParser) predecessors(list *yaml.Node, at string, byField bool) []string {
 	names := r.texts(list, at)
-	r.twice(list, at, names, "rollout")
-	var known []string
-	for _, before := range r.above {
-		if before.Field == nil {
-			known = append(known, before.Name)
+	r.checkDuplicates(list, at, names, "rollout")
+	var candidates []string
+	for _, earlier := range r.earlier {
+		if earlier.Field == nil {
+			candidates = append(candidates, earlier.Name)
 		}
 	}
 	for i, name := range names {
 		switch {
 		case byField:
 			r.parser.at(item(list, i), fmt.Sprintf("%s[%d]", at, i), "a rollout that sets a field of a document comes after none").hint("remove %s; a person starts it", at)
-		case name != "" && !slices.Contains(known, name):
-			r.parser.at(item(list, i), fmt.Sprintf("%s[%d]", at, i), "no rollout %q that goes by pins is written above this one", name).hint("known: %s", strings.Join(known, ", "))
+		case name != "" && !slices.Contains(candidates, name):
+			r.parser.at(item(list, i), fmt.Sprintf("%s[%d]", at, i), "no rollout %q that goes by pins is written above this one", name).hint("known: %s", strings.Join(candidates, ", "))
 		}
 	}
 	return names
@@ -162,45 +162,45 @@ func (r *rolloutParser) field(node *yaml.Node, at string) *intentpb.DocumentFiel
 			return nil
 		}
 	}
-	made := &intentpb.DocumentField{Document: r.text(fields["document"], at+".document"), Pointer: r.text(fields["field"], at+".field")}
+	field := &intentpb.DocumentField{Document: r.text(fields["document"], at+".document"), Pointer: r.text(fields["field"], at+".field")}
 	r.place("by.field", fields["field"])
 	switch documents, inGit := documentsOf(r.sources); {
-	case made.Document == "":
-	case documents[made.Document] != "":
-		made.Source = documents[made.Document]
-	case slices.Contains(inGit, made.Document):
-		r.parser.at(fields["document"], at+".document", "the document %q lies in git, and a rollout sets fields of those that Lehr holds", made.Document).
+	case field.Document == "":
+	case documents[field.Document] != "":
+		field.Source = documents[field.Document]
+	case slices.Contains(inGit, field.Document):
+		r.parser.at(fields["document"], at+".document", "the document %q lies in git, and a rollout sets fields of those that Lehr holds", field.Document).
 			hint("keep what it sets in one of Lehr: sources: knobs: {document: knobs}")
 	default:
 		hint := "name one under sources: knobs: {document: knobs}"
 		if len(documents) > 0 {
 			hint = "known: " + strings.Join(slices.Sorted(maps.Keys(documents)), ", ")
 		}
-		r.parser.at(fields["document"], at+".document", "no source is the document %q", made.Document).hint("%s", hint)
+		r.parser.at(fields["document"], at+".document", "no source is the document %q", field.Document).hint("%s", hint)
 	}
-	if made.Pointer != "" {
-		_, err := course.ParsePointer(made.Pointer)
+	if field.Pointer != "" {
+		_, err := course.ParsePointer(field.Pointer)
 		r.check(fields["field"], at+".field", err)
 	}
-	return made
+	return field
 }
 
 // documentsOf the sources: by the names of those that Lehr holds, the first source
 // that reads each; and those in repositories, by the names of their sources.
-func documentsOf(sources []Source) (held map[string]string, inGit []string) {
-	held = map[string]string{}
+func documentsOf(sources []Source) (stored map[string]string, inGit []string) {
+	stored = map[string]string{}
 	for _, s := range sources {
 		switch remote := s.Remote; {
 		case remote == nil:
 		case remote.Document != "":
-			if held[remote.Document] == "" {
-				held[remote.Document] = s.Name
+			if stored[remote.Document] == "" {
+				stored[remote.Document] = s.Name
 			}
 		case remote.Git != nil && remote.Git.Document != "":
 			inGit = append(inGit, s.Name)
 		}
 	}
-	return held, inGit
+	return stored, inGit
 }
 
 // stages of a list, each of which some asset can belong to.
@@ -215,10 +215,10 @@ func (r *rolloutParser) stages(node *yaml.Node, list string) (stages []*intentpb
 		if slices.ContainsFunc(stages, func(s *intentpb.RolloutStage) bool { return s.Name == stage.Name }) {
 			r.parser.at(node, at+".name", "two stages of %s are named %q", r.at, stage.Name).hint("rename one of them; a stage without a name has its place in the list for one")
 		}
-		if before := reachedBefore(stages, stage); rest != "" {
+		if earlier := reachedBefore(stages, stage); rest != "" {
 			r.parser.at(node, at, "%s can have no assets, for the stage %s before it has all that are left", at, rest).hint("put the stage with rest: true last")
-		} else if before != "" {
-			r.parser.at(node, at, "%s can have no assets, for the stage %s before it has them", at, before).hint("name other scopes, or remove the stage")
+		} else if earlier != "" {
+			r.parser.at(node, at, "%s can have no assets, for the stage %s before it has them", at, earlier).hint("name other scopes, or remove the stage")
 		}
 		if stages = append(stages, stage); all && rest == "" {
 			rest = stage.Name
@@ -234,8 +234,8 @@ func (r *rolloutParser) stages(node *yaml.Node, list string) (stages []*intentpb
 // that can be told.
 func reachedBefore(stages []*intentpb.RolloutStage, stage *intentpb.RolloutStage) string {
 	for _, s := range stages {
-		within := func(scope string) bool { return slices.Contains(s.Scopes, scope) }
-		wider := len(s.Scopes) == 0 || len(stage.Scopes) > 0 && !slices.ContainsFunc(stage.Scopes, func(scope string) bool { return !within(scope) })
+		inScopes := func(scope string) bool { return slices.Contains(s.Scopes, scope) }
+		wider := len(s.Scopes) == 0 || len(stage.Scopes) > 0 && !slices.ContainsFunc(stage.Scopes, func(scope string) bool { return !inScopes(scope) })
 		if wider && (s.Where == stage.Where || s.Where == "") && (len(s.Scopes) > 0 || s.Where != "") {
 			return s.Name
 		}
@@ -244,8 +244,8 @@ func reachedBefore(stages []*intentpb.RolloutStage, stage *intentpb.RolloutStage
 }
 
 // stage at a place in a list, and whether all that are left belong to it.
-func (r *rolloutParser) stage(node *yaml.Node, at, field string, index int) (made *intentpb.RolloutStage, rest bool) {
-	made = &intentpb.RolloutStage{Name: fmt.Sprint(index + 1)}
+func (r *rolloutParser) stage(node *yaml.Node, at, field string, index int) (stage *intentpb.RolloutStage, rest bool) {
+	stage = &intentpb.RolloutStage{Name: fmt.Sprint(index + 1)}
 	fields := r.fields(node, at, stageKeys)
 	r.place(field, node)
 	for name, value := range fields {
@@ -253,69 +253,69 @@ func (r *rolloutParser) stage(node *yaml.Node, at, field string, index int) (mad
 	}
 	if name := fields["name"]; name != nil {
 		// Digits alone are a number to YAML.
-		if made.Name = name.Value; name.Kind != yaml.ScalarNode || !checkName.MatchString(name.Value) {
+		if stage.Name = name.Value; name.Kind != yaml.ScalarNode || !checkName.MatchString(name.Value) {
 			r.parser.at(name, at+".name", "%s: %s is not a name", at, describe(name)).hint("use a-z, 0-9, - and _, at most 63")
 		}
 	}
-	if rest = r.members(node, fields, at, made); node.Kind != yaml.MappingNode {
-		return made, rest
+	if rest = r.members(node, fields, at, stage); node.Kind != yaml.MappingNode {
+		return stage, rest
 	}
-	r.groups(fields, at, made)
-	r.wave(fields, at, made)
-	made.Delay = r.pause(fields["delay"], at+".delay")
-	made.Soak = r.pause(fields["soak"], at+".soak")
+	r.groups(fields, at, stage)
+	r.wave(fields, at, stage)
+	stage.Delay = r.pause(fields["delay"], at+".delay")
+	stage.Soak = r.pause(fields["soak"], at+".soak")
 	if window := fields["window"]; window != nil {
-		made.Window = r.opening(window, at+".window")
+		stage.Window = r.opening(window, at+".window")
 	}
-	if asks := fields["plugin"]; asks != nil {
-		if made.Plugin = asks.Value; asks.Kind != yaml.ScalarNode || !checkName.MatchString(asks.Value) {
-			r.parser.at(asks, at+".plugin", "%s.plugin must be the name of a plugin of checks, is %s", at, describe(asks)).hint("whoever runs the server lists it under plugins, in the file of --external-checks")
+	if pluginNode := fields["plugin"]; pluginNode != nil {
+		if stage.Plugin = pluginNode.Value; pluginNode.Kind != yaml.ScalarNode || !checkName.MatchString(pluginNode.Value) {
+			r.parser.at(pluginNode, at+".plugin", "%s.plugin must be the name of a plugin of checks, is %s", at, describe(pluginNode)).hint("whoever runs the server lists it under plugins, in the file of --external-checks")
 		}
 	}
-	return made, rest
+	return stage, rest
 }
 
 // members reads which assets belong to a stage.
-func (r *rolloutParser) members(node *yaml.Node, fields map[string]*yaml.Node, at string, made *intentpb.RolloutStage) (rest bool) {
-	scopes, where := fields["scopes"], fields["where"]
+func (r *rolloutParser) members(node *yaml.Node, fields map[string]*yaml.Node, at string, stage *intentpb.RolloutStage) (rest bool) {
+	scopes, whereNode := fields["scopes"], fields["where"]
 	if all := fields["rest"]; all != nil {
 		rest = choice(r.parser, all, at+".rest", map[string]bool{"true": true}, "rest: true, or remove it")
 	}
 	if scopes != nil {
-		made.Scopes = r.texts(scopes, at+".scopes")
-		r.twice(scopes, at+".scopes", made.Scopes, "scope")
+		stage.Scopes = r.texts(scopes, at+".scopes")
+		r.checkDuplicates(scopes, at+".scopes", stage.Scopes, "scope")
 	}
-	if condition := r.expression(where, at+".where"); condition != nil {
-		made.Where = condition.Text
+	if condition := r.expression(whereNode, at+".where"); condition != nil {
+		stage.Where = condition.Text
 	}
 	switch {
 	case node.Kind != yaml.MappingNode:
-	case fields["rest"] != nil && (scopes != nil || where != nil):
+	case fields["rest"] != nil && (scopes != nil || whereNode != nil):
 		r.parser.at(fields["rest"], at+".rest", "%s has all that are left, and only those of its scopes or where", at).hint("remove rest, or scopes and where")
-	case fields["rest"] == nil && scopes == nil && where == nil:
+	case fields["rest"] == nil && scopes == nil && whereNode == nil:
 		r.parser.at(node, at, "%s does not say which assets belong to it", at).hint("write scopes: [a], where: CONDITION, or rest: true for all that are left")
 	}
 	return rest
 }
 
 // groups reads how the assets of a stage follow each other.
-func (r *rolloutParser) groups(fields map[string]*yaml.Node, at string, made *intentpb.RolloutStage) {
-	if by := fields["by"]; by != nil {
-		switch found := grouping.FindStringSubmatch(by.Value); {
-		case by.Kind != yaml.ScalarNode || found == nil:
-			r.parser.at(by, at+".by", "%s.by must be a scope or a label, is %s", at, describe(by)).hint("write by: scope cluster, or by: label tier")
-		case found[1] == "scope":
-			made.By = &intentpb.RolloutStage_ByScope{ByScope: found[2]}
+func (r *rolloutParser) groups(fields map[string]*yaml.Node, at string, stage *intentpb.RolloutStage) {
+	if byNode := fields["by"]; byNode != nil {
+		switch match := grouping.FindStringSubmatch(byNode.Value); {
+		case byNode.Kind != yaml.ScalarNode || match == nil:
+			r.parser.at(byNode, at+".by", "%s.by must be a scope or a label, is %s", at, describe(byNode)).hint("write by: scope cluster, or by: label tier")
+		case match[1] == "scope":
+			stage.By = &intentpb.RolloutStage_ByScope{ByScope: match[2]}
 		default:
-			made.By = &intentpb.RolloutStage_ByLabel{ByLabel: found[2]}
+			stage.By = &intentpb.RolloutStage_ByLabel{ByLabel: match[2]}
 		}
 	}
 	if order := fields["order"]; order != nil {
-		made.Order = r.texts(order, at+".order")
-		r.twice(order, at+".order", made.Order, "group")
+		stage.Order = r.texts(order, at+".order")
+		r.checkDuplicates(order, at+".order", stage.Order, "group")
 	}
 	if parallel := fields["parallel"]; parallel != nil {
-		made.Parallel = r.number(parallel, at+".parallel", 1)
+		stage.Parallel = r.number(parallel, at+".parallel", 1)
 	}
 	for _, name := range []string{"order", "parallel"} {
 		if fields[name] != nil && fields["by"] == nil {
@@ -325,27 +325,27 @@ func (r *rolloutParser) groups(fields map[string]*yaml.Node, at string, made *in
 }
 
 // wave reads how many go on at a time.
-func (r *rolloutParser) wave(fields map[string]*yaml.Node, at string, made *intentpb.RolloutStage) {
+func (r *rolloutParser) wave(fields map[string]*yaml.Node, at string, stage *intentpb.RolloutStage) {
 	if count := fields["count"]; count != nil {
-		made.Count = r.number(count, at+".count", 1)
+		stage.Count = r.number(count, at+".count", 1)
 	}
 	if most := fields["most"]; most != nil {
-		made.Most = r.number(most, at+".most", 1)
+		stage.Most = r.number(most, at+".most", 1)
 	}
 	if percent := fields["percent"]; percent != nil {
 		// None of the group would be all of it.
-		if made.Percent = float64(r.percent(percent, at+".percent")); percent.Value == "0%" {
+		if stage.Percent = float64(r.percent(percent, at+".percent")); percent.Value == "0%" {
 			r.parser.at(percent, at+".percent", "%s.percent lets nothing go on", at).hint("write percent: 10%%; it is rounded up")
 		}
-		for _, other := range []string{"count", "factor"} {
-			if fields[other] != nil {
-				r.parser.at(fields[other], at+"."+other, "%s says twice how many go on at a time", at).hint("write percent: 10%%, or count: 1, which grows with factor: 2")
+		for _, conflicting := range []string{"count", "factor"} {
+			if fields[conflicting] != nil {
+				r.parser.at(fields[conflicting], at+"."+conflicting, "%s says twice how many go on at a time", at).hint("write percent: 10%%, or count: 1, which grows with factor: 2")
 			}
 		}
 	}
 	if factor := fields["factor"]; factor != nil {
-		before := len(r.findings)
-		if made.Factor = r.measure(factor, at+".factor"); len(r.findings) == before && (made.Factor <= 1 || made.Factor > maxGrowth) {
+		findingsBefore := len(r.findings)
+		if stage.Factor = r.measure(factor, at+".factor"); len(r.findings) == findingsBefore && (stage.Factor <= 1 || stage.Factor > maxGrowth) {
 			r.parser.at(factor, at+".factor", "%s.factor must be more than 1 and at most %d, is %s", at, maxGrowth, describe(factor)).hint("write factor: 2, so that twice as many have gone on after each wave")
 		}
 	}
@@ -398,11 +398,11 @@ func (r *rolloutParser) goesBack(node *yaml.Node, made *intentpb.Rollout) {
 	}
 }
 
-// twice finds what a list names two times.
-func (r *rolloutParser) twice(node *yaml.Node, at string, list []string, what string) {
+// checkDuplicates finds what a list names two times.
+func (r *rolloutParser) checkDuplicates(node *yaml.Node, at string, list []string, kind string) {
 	for i, name := range list {
 		if name != "" && slices.Contains(list[:i], name) {
-			r.parser.at(item(node, i), fmt.Sprintf("%s[%d]", at, i), "the %s %s is named twice", what, name).hint("remove one")
+			r.parser.at(item(node, i), fmt.Sprintf("%s[%d]", at, i), "the %s %s is named twice", kind, name).hint("remove one")
 		}
 	}
 }

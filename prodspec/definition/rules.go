@@ -99,8 +99,8 @@ func (p *parser) rule(node *yaml.Node, at string) (*intentpb.ValidationRule, Rul
 	if value := fields["scope"]; value != nil {
 		rule.Scope = choice(p, value, at+".scope", ruleScopes, "asset, neighbourhood or whole")
 	}
-	if by := fields["by"]; by != nil && rule.Scope != intentpb.ValidationRule_SCOPE_WHOLE {
-		p.at(by, at+".by", "%s.by is for scope: whole", at).hint("remove it, or change the scope")
+	if byNode := fields["by"]; byNode != nil && rule.Scope != intentpb.ValidationRule_SCOPE_WHOLE {
+		p.at(byNode, at+".by", "%s.by is for scope: whole", at).hint("remove it, or change the scope")
 	}
 	rule.External = p.external(fields, node, at)
 	if rule.External != nil && rule.Scope != intentpb.ValidationRule_SCOPE_ASSET {
@@ -109,9 +109,9 @@ func (p *parser) rule(node *yaml.Node, at string) (*intentpb.ValidationRule, Rul
 	return rule, places
 }
 
-func choice[T any](p *parser, node *yaml.Node, at string, among map[string]T, allowed string) (chosen T) {
-	chosen, known := among[node.Value]
-	if !known {
+func choice[T any](p *parser, node *yaml.Node, at string, options map[string]T, allowed string) (chosen T) {
+	chosen, ok := options[node.Value]
+	if !ok {
 		p.at(node, at, "%s: %s is not known", at, describe(node)).hint("write %s", allowed)
 	}
 	return chosen
@@ -119,10 +119,10 @@ func choice[T any](p *parser, node *yaml.Node, at string, among map[string]T, al
 
 // external is what a rule asks outside; nil: nothing.
 func (p *parser) external(fields map[string]*yaml.Node, node *yaml.Node, at string) *intentpb.ExternalCheck {
-	var asks []string
+	var kinds []string
 	for _, name := range []string{"http", "sql", "command"} {
 		if fields[name] != nil {
-			asks = append(asks, name)
+			kinds = append(kinds, name)
 		}
 	}
 	for _, only := range []struct {
@@ -132,19 +132,19 @@ func (p *parser) external(fields map[string]*yaml.Node, node *yaml.Node, at stri
 		{"parameters", []string{"http"}}, {"database", []string{"sql"}}, {"arguments", []string{"sql", "command"}},
 		{"timeout", []string{"http", "sql", "command"}}, {"keep", []string{"http", "sql", "command"}},
 	} {
-		if value := fields[only.name]; value != nil && (len(asks) != 1 || !slices.Contains(only.owners, asks[0])) {
+		if value := fields[only.name]; value != nil && (len(kinds) != 1 || !slices.Contains(only.owners, kinds[0])) {
 			p.at(value, at+"."+only.name, "%s.%s is for a rule with %s", at, only.name, strings.Join(only.owners, " or ")).hint("remove it")
 		}
 	}
-	if len(asks) == 0 {
+	if len(kinds) == 0 {
 		return nil
 	}
-	if len(asks) > 1 {
-		p.at(node, at, "%s asks by %s", at, strings.Join(asks, " and by ")).hint("write two rules")
+	if len(kinds) > 1 {
+		p.at(node, at, "%s asks by %s", at, strings.Join(kinds, " and by ")).hint("write two rules")
 		return nil
 	}
 	e := &intentpb.ExternalCheck{Timeout: durationpb.New(defaultTimeout), Keep: durationpb.New(defaultKeep)}
-	switch asks[0] {
+	switch kinds[0] {
 	case "http":
 		text := p.text(fields["http"], at+".http")
 		if !strings.HasPrefix(text, "http://") && !strings.HasPrefix(text, "https://") {
@@ -161,7 +161,7 @@ func (p *parser) external(fields map[string]*yaml.Node, node *yaml.Node, at stri
 	case "command":
 		e.Ask = &intentpb.ExternalCheck_Command{Command: &intentpb.CommandLine{Line: p.texts(fields["command"], at+".command")}}
 	}
-	p.each(fields["parameters"], at+".parameters", func(key, value *yaml.Node) {
+	p.eachPair(fields["parameters"], at+".parameters", func(key, value *yaml.Node) {
 		if e.Parameters == nil {
 			e.Parameters = map[string]string{}
 		}

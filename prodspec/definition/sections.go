@@ -21,7 +21,7 @@ import (
 )
 
 func (p *parser) sources(node *yaml.Node) (list []Source) {
-	p.each(node, "sources", func(key, value *yaml.Node) {
+	p.eachPair(node, "sources", func(key, value *yaml.Node) {
 		name := p.name(key, "sources")
 		at := "sources." + name
 		if name == DefinitionSource || name == ProgramSource || name == TypeSource || slices.Contains(work.RendererPrograms(), name) {
@@ -74,10 +74,10 @@ func (p *parser) generators(node *yaml.Node, d *Definition) {
 	if node == nil {
 		return
 	}
-	p.each(node, "generate", func(key, value *yaml.Node) {
+	p.eachPair(node, "generate", func(key, value *yaml.Node) {
 		names[key.Value] = child(value, "derive") == nil && child(value, "resolve") == nil
 	})
-	p.each(node, "generate", func(key, value *yaml.Node) {
+	p.eachPair(node, "generate", func(key, value *yaml.Node) {
 		name := p.name(key, "generate")
 		at := "generate." + name
 		switch {
@@ -129,8 +129,8 @@ func (p *parser) forEach(node *yaml.Node, at string, g *Generator) {
 		} else {
 			p.at(node, at+".key", "%s.key is missing", at).hint("write for_each: {key: services}, or for_each: key where the whole file is the mapping")
 		}
-		if by := fields["by"]; by != nil {
-			keys.By = p.text(by, at+".by")
+		if byNode := fields["by"]; byNode != nil {
+			keys.By = p.text(byNode, at+".by")
 		}
 		return
 	}
@@ -161,7 +161,7 @@ func (p *parser) inputs(node *yaml.Node, at string, g *Generator, sources []Sour
 	for i, name := range p.texts(node, at) {
 		field := fmt.Sprintf("%s[%d]", at, i)
 		node := item(node, i)
-		makes, known := generators[name]
+		givesAssets, known := generators[name]
 		isSource := slices.ContainsFunc(sources, func(s Source) bool { return s.Name == name })
 		switch {
 		case isSource && known:
@@ -170,7 +170,7 @@ func (p *parser) inputs(node *yaml.Node, at string, g *Generator, sources []Sour
 			p.at(node, field, "%q is named twice", name).hint("remove one")
 		case isSource:
 			g.Sources = append(g.Sources, name)
-		case known && !makes:
+		case known && !givesAssets:
 			p.at(node, field, "%q adds to assets, and gives no assets", name).hint("name the generators; what they give has been added to already")
 		case known:
 			g.Generators = append(g.Generators, name)
@@ -184,8 +184,8 @@ func (p *parser) inputs(node *yaml.Node, at string, g *Generator, sources []Sour
 			}
 			slices.Sort(known)
 			hint := "known: " + strings.Join(known, ", ")
-			if near := spell.Nearest(name, known); near != "" {
-				hint = "did you mean " + near + "? " + hint
+			if suggestion := spell.Nearest(name, known); suggestion != "" {
+				hint = "did you mean " + suggestion + "? " + hint
 			}
 			p.at(node, field, "there is no source or generator %q", name).hint("%s", hint)
 		}
@@ -194,17 +194,17 @@ func (p *parser) inputs(node *yaml.Node, at string, g *Generator, sources []Sour
 
 // sorted puts each generator after those it reads, else as in the file.
 func (p *parser) sorted(list []Generator) []Generator {
-	var done []Generator
+	var ordered []Generator
 	placed := map[string]bool{}
-	for len(done) < len(list) {
-		before := len(done)
+	for len(ordered) < len(list) {
+		count := len(ordered)
 		for _, g := range list {
 			ready := !slices.ContainsFunc(g.Generators, func(name string) bool { return !placed[name] })
 			if !placed[g.Name] && ready {
-				done, placed[g.Name] = append(done, g), true
+				ordered, placed[g.Name] = append(ordered, g), true
 			}
 		}
-		if len(done) == before {
+		if len(ordered) == count {
 			for _, g := range list {
 				if !placed[g.Name] {
 					at := "generate." + g.Name + ".from"
@@ -214,7 +214,7 @@ func (p *parser) sorted(list []Generator) []Generator {
 			return nil
 		}
 	}
-	return done
+	return ordered
 }
 
 func (p *parser) validation(node *yaml.Node) (*intentpb.ShrinkGuard, []*intentpb.ValidationRule, []RulePlaces) {
@@ -251,7 +251,7 @@ func (p *parser) fieldsOf(node *yaml.Node, path string, allowed []string) map[st
 
 func (p *parser) plugins(node *yaml.Node) (list []*intentpb.PluginBinding, lines map[string]int) {
 	lines = map[string]int{}
-	p.each(node, "plugins", func(key, value *yaml.Node) {
+	p.eachPair(node, "plugins", func(key, value *yaml.Node) {
 		at := "plugins." + key.Value
 		name := p.payloadType(key, at)
 		fields := p.fields(value, at, []string{"run", "dial", "at_once"})
@@ -324,7 +324,7 @@ func (p *parser) approval(node *yaml.Node) *intentpb.ApprovalPolicy {
 
 // access is who may do what, by role.
 func (p *parser) access(node *yaml.Node) (bindings []*intentpb.RoleBinding) {
-	p.each(node, "access", func(key, value *yaml.Node) {
+	p.eachPair(node, "access", func(key, value *yaml.Node) {
 		at := "access." + key.Value
 		role, err := intent.ParseRole(key.Value)
 		p.check(key, at, err)
@@ -334,13 +334,13 @@ func (p *parser) access(node *yaml.Node) (bindings []*intentpb.RoleBinding) {
 		}
 		binding := &intentpb.RoleBinding{Role: string(role), To: p.texts(value, at)}
 		for i, subject := range binding.To {
-			where := fmt.Sprintf("%s[%d]", at, i)
-			p.check(item(value, i), where, intent.CheckSubject(subject))
+			field := fmt.Sprintf("%s[%d]", at, i)
+			p.check(item(value, i), field, intent.CheckSubject(subject))
 			if subject == intent.Everyone && role != intent.Viewer {
-				p.at(item(value, i), where, "everyone cannot be %s", role).hint("name groups or users; everyone can be viewer")
+				p.at(item(value, i), field, "everyone cannot be %s", role).hint("name groups or users; everyone can be viewer")
 			}
 			if slices.Contains(binding.To[:i], subject) {
-				p.at(item(value, i), where, "%s is named twice", subject).hint("remove one")
+				p.at(item(value, i), field, "%s is named twice", subject).hint("remove one")
 			}
 		}
 		bindings = append(bindings, binding)
@@ -368,10 +368,10 @@ func (p *parser) budget(node *yaml.Node) []*intentpb.Budget {
 
 func (p *parser) typeModes(node *yaml.Node) map[string]intentpb.EnforcementMode {
 	modes := map[string]intentpb.EnforcementMode{}
-	p.each(node, "modes", func(key, value *yaml.Node) {
+	p.eachPair(node, "modes", func(key, value *yaml.Node) {
 		at := "modes." + key.Value
 		name := p.payloadType(key, at)
-		if _, twice := modes[name]; twice && name != "" {
+		if _, duplicate := modes[name]; duplicate && name != "" {
 			p.at(key, at, "the type %s has two modes", name).hint("remove one")
 		}
 		modes[name] = p.mode(value, at)
@@ -412,9 +412,9 @@ func (p *parser) name(node *yaml.Node, at string) string {
 }
 
 func (p *parser) percent(node *yaml.Node, at string) uint32 {
-	digits, found := strings.CutSuffix(node.Value, "%")
+	digits, ok := strings.CutSuffix(node.Value, "%")
 	n, err := strconv.ParseUint(digits, 10, 8)
-	if !found || err != nil || n > 100 {
+	if !ok || err != nil || n > 100 {
 		p.at(node, at, "%s: %s is not a percentage", at, describe(node)).hint("write 20%%")
 		return 0
 	}
@@ -423,7 +423,7 @@ func (p *parser) percent(node *yaml.Node, at string) uint32 {
 
 func (p *parser) duration(node *yaml.Node, at string) time.Duration {
 	text := node.Value
-	if days, found := strings.CutSuffix(text, "d"); found {
+	if days, ok := strings.CutSuffix(text, "d"); ok {
 		if n, err := strconv.ParseUint(days, 10, 16); err == nil {
 			text = strconv.FormatUint(n*24, 10) + "h"
 		}

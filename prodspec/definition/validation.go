@@ -48,7 +48,7 @@ var (
 
 // validations reads by what rollouts find their changes good or bad.
 func (p *parser) validations(node *yaml.Node) (list []*intentpb.Validation) {
-	p.each(node, "validations", func(key, value *yaml.Node) {
+	p.eachPair(node, "validations", func(key, value *yaml.Node) {
 		at := "validations." + key.Value
 		if !checkName.MatchString(key.Value) {
 			p.at(key, at, "%q is not a name", key.Value).hint("use a-z, 0-9, - and _, at most 63")
@@ -63,14 +63,14 @@ func (p *parser) validations(node *yaml.Node) (list []*intentpb.Validation) {
 
 // changeValidation reads one. What it must be as a whole is asked once its parts are right.
 func (p *parser) changeValidation(name string, node *yaml.Node, at string) *intentpb.Validation {
-	before := len(p.findings)
+	findingsBefore := len(p.findings)
 	fields := p.fields(node, at, validationKeys)
 	v := &intentpb.Validation{Name: name}
-	for key, into := range inOrder(map[string]**durationpb.Duration{"warm_up": &v.WarmUp, "interval": &v.Interval, "every": &v.Every, "step": &v.Step, "before": &v.Before}) {
-		*into = p.optional(fields[key], at+"."+key)
+	for key, dst := range inOrder(map[string]**durationpb.Duration{"warm_up": &v.WarmUp, "interval": &v.Interval, "every": &v.Every, "step": &v.Step, "before": &v.Before}) {
+		*dst = p.optional(fields[key], at+"."+key)
 	}
-	for key, into := range inOrder(map[string]*float64{"alpha": &v.Alpha, "pass": &v.Pass, "marginal": &v.Marginal}) {
-		*into = p.positive(fields[key], at+"."+key)
+	for key, dst := range inOrder(map[string]*float64{"alpha": &v.Alpha, "pass": &v.Pass, "marginal": &v.Marginal}) {
+		*dst = p.positive(fields[key], at+"."+key)
 	}
 	if intervals := fields["intervals"]; intervals != nil {
 		v.Intervals = p.number(intervals, at+".intervals", 1)
@@ -81,7 +81,7 @@ func (p *parser) changeValidation(name string, node *yaml.Node, at string) *inte
 	if correct := fields["correct"]; correct != nil {
 		v.Correct = choice(p, correct, at+".correct", metricCorrections, "holm or benjamini-hochberg")
 	}
-	p.each(fields["groups"], at+".groups", func(key, value *yaml.Node) {
+	p.eachPair(fields["groups"], at+".groups", func(key, value *yaml.Node) {
 		if v.Groups == nil {
 			v.Groups = map[string]float64{}
 		}
@@ -90,10 +90,10 @@ func (p *parser) changeValidation(name string, node *yaml.Node, at string) *inte
 	if fields["metrics"] == nil && node.Kind == yaml.MappingNode {
 		p.at(node, at+".metrics", "%s.metrics is missing", at).hint("write metrics: {latency: {prometheus: main, query: …, worse: higher}}")
 	}
-	p.each(fields["metrics"], at+".metrics", func(key, value *yaml.Node) {
+	p.eachPair(fields["metrics"], at+".metrics", func(key, value *yaml.Node) {
 		v.Metrics = append(v.Metrics, p.validationMetric(key, value, join(at+".metrics", key.Value), v.Compare))
 	})
-	if len(p.findings) == before {
+	if len(p.findings) == findingsBefore {
 		_, err := validation.Of(v)
 		p.check(node, at, err)
 	}
@@ -124,42 +124,42 @@ func (p *parser) positive(node *yaml.Node, at string) float64 {
 	if node == nil {
 		return 0
 	}
-	before := len(p.findings)
+	findingsBefore := len(p.findings)
 	n := p.measure(node, at)
-	if len(p.findings) == before && n <= 0 {
+	if len(p.findings) == findingsBefore && n <= 0 {
 		p.at(node, at, "%s must be more than 0, is %s", at, describe(node)).hint("leave it out for what is usual")
 	}
 	return n
 }
 
 func (p *parser) validationMetric(key, node *yaml.Node, at string, compare intentpb.Validation_Comparison) *intentpb.ValidationMetric {
-	before := len(p.findings)
+	findingsBefore := len(p.findings)
 	fields := p.fields(node, at, metricKeys)
 	m := &intentpb.ValidationMetric{Name: key.Value, Source: &intentpb.MetricSource{}}
-	for key, into := range inOrder(map[string]*string{"unit": &m.Unit, "group": &m.Group}) {
+	for key, dst := range inOrder(map[string]*string{"unit": &m.Unit, "group": &m.Group}) {
 		if fields[key] != nil {
-			*into = p.text(fields[key], at+"."+key)
+			*dst = p.text(fields[key], at+"."+key)
 		}
 	}
-	for key, into := range inOrder(map[string]*string{"tolerance": &m.Tolerance, "matters": &m.Matters}) {
-		*into = p.band(fields[key], at+"."+key)
+	for key, dst := range inOrder(map[string]*string{"tolerance": &m.Tolerance, "matters": &m.Matters}) {
+		*dst = p.band(fields[key], at+"."+key)
 	}
-	for key, into := range inOrder(map[string]*float64{"spread": &m.Spread, "noise": &m.Noise, "weight": &m.Weight}) {
-		*into = p.positive(fields[key], at+"."+key)
+	for key, dst := range inOrder(map[string]*float64{"spread": &m.Spread, "noise": &m.Noise, "weight": &m.Weight}) {
+		*dst = p.positive(fields[key], at+"."+key)
 	}
-	for key, into := range inOrder(map[string]**float64{"at_most": &m.AtMost, "at_least": &m.AtLeast, "broken": &m.Broken}) {
+	for key, dst := range inOrder(map[string]**float64{"at_most": &m.AtMost, "at_least": &m.AtLeast, "broken": &m.Broken}) {
 		if fields[key] != nil {
-			*into = new(p.measure(fields[key], at+"."+key))
+			*dst = new(p.measure(fields[key], at+"."+key))
 		}
 	}
-	for key, into := range inOrder(map[string]*bool{"critical": &m.Critical, "shadow": &m.Shadow}) {
+	for key, dst := range inOrder(map[string]*bool{"critical": &m.Critical, "shadow": &m.Shadow}) {
 		if fields[key] != nil {
-			*into = choice(p, fields[key], at+"."+key, truths, "true or false")
+			*dst = choice(p, fields[key], at+"."+key, truths, "true or false")
 		}
 	}
-	for key, into := range inOrder(map[string]*uint32{"allow": &m.Allow, "newest": &m.Newest, "least": &m.Least}) {
+	for key, dst := range inOrder(map[string]*uint32{"allow": &m.Allow, "newest": &m.Newest, "least": &m.Least}) {
 		if fields[key] != nil {
-			*into = p.number(fields[key], at+"."+key, 1)
+			*dst = p.number(fields[key], at+"."+key, 1)
 		}
 	}
 	p.metricChoices(m, fields, at)
@@ -175,7 +175,7 @@ func (p *parser) validationMetric(key, node *yaml.Node, at string, compare inten
 		compare = m.Compare
 	}
 	p.metricSource(m.Source, node, fields, at, compare)
-	if len(p.findings) == before {
+	if len(p.findings) == findingsBefore {
 		p.check(key, at, validation.CheckMetric(m, compare))
 	}
 	return m
@@ -200,9 +200,9 @@ func (p *parser) metricChoices(m *intentpb.ValidationMetric, fields map[string]*
 	if node := fields["range"]; node != nil {
 		bounds := p.fields(node, at+".range", []string{"low", "high"})
 		m.Range = &intentpb.MetricRange{}
-		for key, into := range inOrder(map[string]*float64{"low": &m.Range.Low, "high": &m.Range.High}) {
+		for key, dst := range inOrder(map[string]*float64{"low": &m.Range.Low, "high": &m.Range.High}) {
 			if bounds[key] != nil {
-				*into = p.measure(bounds[key], at+".range."+key)
+				*dst = p.measure(bounds[key], at+".range."+key)
 			} else if node.Kind == yaml.MappingNode {
 				p.at(node, at+".range."+key, "%s.range.%s is missing", at, key).hint("write range: {low: 0, high: 1}")
 			}
@@ -225,19 +225,19 @@ func (p *parser) band(node *yaml.Node, at string) string {
 
 // metricSource reads who is asked for a metric, and what.
 func (p *parser) metricSource(source *intentpb.MetricSource, node *yaml.Node, fields map[string]*yaml.Node, at string, compare intentpb.Validation_Comparison) {
-	var asked []string
+	var sourceKinds []string
 	for _, key := range sourceKeys {
 		if fields[key] != nil {
-			asked = append(asked, key)
+			sourceKinds = append(sourceKinds, key)
 		}
 	}
-	if len(asked) != 1 {
+	if len(sourceKinds) != 1 {
 		if node.Kind == yaml.MappingNode {
-			p.at(node, at, "%s is read of %d sources", at, len(asked)).hint("write one of prometheus, http, sql, command and plugin")
+			p.at(node, at, "%s is read of %d sources", at, len(sourceKinds)).hint("write one of prometheus, http, sql, command and plugin")
 		}
 		return
 	}
-	kind, who := asked[0], fields[asked[0]]
+	kind, sourceNode := sourceKinds[0], fields[sourceKinds[0]]
 	for _, key := range sourceOnly {
 		if fields[key] != nil && kind != "prometheus" {
 			p.at(fields[key], at+"."+key, "%s.%s is for Prometheus", at, key).hint("remove it; others are told of which side they are asked")
@@ -245,24 +245,24 @@ func (p *parser) metricSource(source *intentpb.MetricSource, node *yaml.Node, fi
 	}
 	switch kind {
 	case "prometheus", "http":
-		place := p.text(who, at+"."+kind)
-		p.check(who, at+"."+kind, external.CheckPlace(place))
+		place := p.text(sourceNode, at+"."+kind)
+		p.check(sourceNode, at+"."+kind, external.CheckPlace(place))
 		source.Ask = &intentpb.MetricSource_Prometheus{Prometheus: place}
 		if kind == "http" {
 			source.Ask = &intentpb.MetricSource_Http{Http: place}
 		}
 	case "sql":
-		source.Ask = &intentpb.MetricSource_Sql{Sql: p.text(who, at+".sql")}
+		source.Ask = &intentpb.MetricSource_Sql{Sql: p.text(sourceNode, at+".sql")}
 	case "command":
-		line := p.texts(who, at+".command")
+		line := p.texts(sourceNode, at+".command")
 		if len(line) > 0 && !path.IsAbs(line[0]) {
-			p.at(who, at+".command", "%s.command: %q is no absolute path", at, line[0]).hint("name the program itself, as whoever runs the server lists it in the file of --external-checks")
+			p.at(sourceNode, at+".command", "%s.command: %q is no absolute path", at, line[0]).hint("name the program itself, as whoever runs the server lists it in the file of --external-checks")
 		}
 		source.Ask = &intentpb.MetricSource_Command{Command: &intentpb.CommandLine{Line: line}}
 	case "plugin":
-		name := p.text(who, at+".plugin")
+		name := p.text(sourceNode, at+".plugin")
 		if name != "" && !checkName.MatchString(name) {
-			p.at(who, at+".plugin", "%s.plugin: %q is no name", at, name).hint("write the name of one that whoever runs the server lists under plugins, in the file of --external-checks")
+			p.at(sourceNode, at+".plugin", "%s.plugin: %q is no name", at, name).hint("write the name of one that whoever runs the server lists under plugins, in the file of --external-checks")
 		}
 		source.Ask = &intentpb.MetricSource_Plugin{Plugin: name}
 	}
@@ -272,26 +272,26 @@ func (p *parser) metricSource(source *intentpb.MetricSource, node *yaml.Node, fi
 			p.at(timeout, at+".timeout", "%s.timeout is longer than %s", at, mostTimeout).hint("write at most 1m")
 		}
 	}
-	p.metricQueries(source, kind, who, fields, at, compare)
+	p.metricQueries(source, kind, sourceNode, fields, at, compare)
 }
 
 // metricQueries are asked, with what stands for the side that they are asked about.
-func (p *parser) metricQueries(source *intentpb.MetricSource, kind string, who *yaml.Node, fields map[string]*yaml.Node, at string, compare intentpb.Validation_Comparison) {
-	for key, into := range inOrder(map[string]*string{"query": &source.Query, "of": &source.Of}) {
+func (p *parser) metricQueries(source *intentpb.MetricSource, kind string, sourceNode *yaml.Node, fields map[string]*yaml.Node, at string, compare intentpb.Validation_Comparison) {
+	for key, dst := range inOrder(map[string]*string{"query": &source.Query, "of": &source.Of}) {
 		if fields[key] != nil {
-			*into = p.text(fields[key], at+"."+key)
+			*dst = p.text(fields[key], at+"."+key)
 		}
 	}
-	for key, into := range inOrder(map[string]*string{"experiment": &source.Experiment, "control": &source.Control}) {
+	for key, dst := range inOrder(map[string]*string{"experiment": &source.Experiment, "control": &source.Control}) {
 		if fields[key] != nil {
-			*into = strings.Join(p.matchers(fields[key], at+"."+key), ",")
-			p.check(fields[key], at+"."+key, placeholder.CheckPromQL(*into))
+			*dst = strings.Join(p.matchers(fields[key], at+"."+key), ",")
+			p.check(fields[key], at+"."+key, placeholder.CheckPromQL(*dst))
 		}
 	}
 	query := fields["query"]
 	switch {
 	case query == nil && (kind == "prometheus" || kind == "sql"):
-		p.at(who, at+".query", "%s.query is missing", at).hint("write what %s is asked", kind)
+		p.at(sourceNode, at+".query", "%s.query is missing", at).hint("write what %s is asked", kind)
 	case kind == "sql":
 		p.check(query, at+".query", placeholder.CheckSQL(source.Query))
 	case kind == "prometheus":

@@ -13,7 +13,7 @@ import (
 // message is the addon that the asset then has: what it has already, with what
 // is derived. Nil: nothing is to be added. From is where a list's derived part
 // begins.
-func (d *derivation) message(asset intent.Asset) (m proto.Message, from int, err error) {
+func (d *derivation) message(asset intent.Asset) (m proto.Message, start int, err error) {
 	switch d.short() {
 	case "ImpactedScope":
 		addon := &intentpb.ImpactedScope{}
@@ -38,7 +38,7 @@ func (d *derivation) message(asset intent.Asset) (m proto.Message, from int, err
 	case "Dependencies":
 		return d.dependencies(asset)
 	}
-	if _, has := asset.Addon(d.Addon); has {
+	if _, exists := asset.Addon(d.Addon); exists {
 		return nil, 0, nil
 	}
 	m, err = d.whole(asset)
@@ -77,10 +77,10 @@ func (d *derivation) whole(asset intent.Asset) (proto.Message, error) {
 }
 
 // entries adds to a map what it does not have yet; nil when nothing is new.
-func (d *derivation) entries(asset intent.Asset, known map[string]string) (map[string]string, error) {
+func (d *derivation) entries(asset intent.Asset, existing map[string]string) (map[string]string, error) {
 	added := false
 	for i, value := range d.Values {
-		if _, has := known[value.Name]; has {
+		if _, exists := existing[value.Name]; exists {
 			continue
 		}
 		text, err := textOf(d.values[i], value.Expression, asset)
@@ -90,15 +90,15 @@ func (d *derivation) entries(asset intent.Asset, known map[string]string) (map[s
 		if text == "" {
 			continue
 		}
-		if known == nil {
-			known = map[string]string{}
+		if existing == nil {
+			existing = map[string]string{}
 		}
-		known[value.Name], added = text, true
+		existing[value.Name], added = text, true
 	}
 	if !added {
 		return nil, nil
 	}
-	return known, nil
+	return existing, nil
 }
 
 // dependencies adds edges. One that the asset has already, to the same asset
@@ -112,32 +112,32 @@ func (d *derivation) dependencies(asset intent.Asset) (proto.Message, int, error
 		on, serves string
 		rule       intentpb.Dependency_Rule
 	}
-	has := map[identity]bool{}
-	for _, known := range addon.Dependencies {
-		has[identity{known.On, known.Serves, known.Rule}] = true
+	present := map[identity]bool{}
+	for _, dependency := range addon.Dependencies {
+		present[identity{dependency.On, dependency.Serves, dependency.Rule}] = true
 	}
-	from := len(addon.Dependencies)
+	start := len(addon.Dependencies)
 	for _, e := range d.edges {
-		made, err := e.dependency(asset)
+		added, err := e.dependency(asset)
 		if err != nil {
 			return nil, 0, err
 		}
-		if made == nil || has[identity{made.On, made.Serves, made.Rule}] {
+		if added == nil || present[identity{added.On, added.Serves, added.Rule}] {
 			continue
 		}
-		has[identity{made.On, made.Serves, made.Rule}] = true
-		addon.Dependencies = append(addon.Dependencies, made)
+		present[identity{added.On, added.Serves, added.Rule}] = true
+		addon.Dependencies = append(addon.Dependencies, added)
 	}
-	if len(addon.Dependencies) == from {
+	if len(addon.Dependencies) == start {
 		return nil, 0, nil
 	}
-	return addon, from, nil
+	return addon, start, nil
 }
 
 // dependency evaluates an edge; nil: there is none.
 func (e *edge) dependency(asset intent.Asset) (*intentpb.Dependency, error) {
-	if e.when != nil {
-		wanted, err := e.when.Bool(asset)
+	if e.whenExpr != nil {
+		wanted, err := e.whenExpr.Bool(asset)
 		if err != nil {
 			return nil, &problem{*e.When, err}
 		}
@@ -145,15 +145,15 @@ func (e *edge) dependency(asset intent.Asset) (*intentpb.Dependency, error) {
 			return nil, nil
 		}
 	}
-	on, err := textOf(e.on, e.On, asset)
-	if err != nil || on == "" {
+	target, err := textOf(e.onExpr, e.On, asset)
+	if err != nil || target == "" {
 		return nil, err
 	}
-	made := &intentpb.Dependency{On: on, Rule: e.Rule, Serves: e.Serves, Expects: e.Expects}
-	if e.atLeast != nil {
-		made.AtLeast, err = textOf(e.atLeast, *e.AtLeast, asset)
+	dependency := &intentpb.Dependency{On: target, Rule: e.Rule, Serves: e.Serves, Expects: e.Expects}
+	if e.atLeastExpr != nil {
+		dependency.AtLeast, err = textOf(e.atLeastExpr, *e.AtLeast, asset)
 	}
-	return made, err
+	return dependency, err
 }
 
 func textOf(compiled *rule.Expression, e definition.Expression, asset intent.Asset) (string, error) {

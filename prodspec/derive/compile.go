@@ -15,40 +15,40 @@ type compiler struct {
 	environment *rule.Environment
 	// rule of the findings.
 	rule string
-	// over is the type that the condition requires; empty: any.
-	over     intent.TypeName
-	findings []intent.Finding
+	// payloadType is the type that the condition requires; empty: any.
+	payloadType intent.TypeName
+	findings    []intent.Finding
 }
 
 func compile(file string, environment *rule.Environment, d definition.Derivation) (*derivation, []intent.Finding) {
 	c := &compiler{file: file, environment: environment, rule: "derive"}
-	made := &derivation{Derivation: d}
+	compiled := &derivation{Derivation: d}
 	if d.Where != nil {
 		filter, err := environment.Filter(d.Where.Text)
 		if err != nil {
 			c.wrong(*d.Where, err)
 		} else {
-			made.where, c.over = filter, filter.Narrow().Type
+			compiled.filter, c.payloadType = filter, filter.Narrow().Type
 		}
 	}
 	if len(c.findings) > 0 {
 		// What the payload is is not known: more would be said of it in vain.
-		return made, c.findings
+		return compiled, c.findings
 	}
 	for _, value := range d.Values {
-		made.values = append(made.values, c.expression(&value.Expression))
+		compiled.values = append(compiled.values, c.expression(&value.Expression))
 	}
 	for _, e := range d.Edges {
-		made.edges = append(made.edges, edge{Edge: e, on: c.expression(&e.On), when: c.expression(e.When), atLeast: c.expression(e.AtLeast)})
+		compiled.edges = append(compiled.edges, edge{Edge: e, onExpr: c.expression(&e.On), whenExpr: c.expression(e.When), atLeastExpr: c.expression(e.AtLeast)})
 	}
-	return made, c.findings
+	return compiled, c.findings
 }
 
 func (c *compiler) expression(e *definition.Expression) *rule.Expression {
 	if e == nil || e.Text == "" {
 		return nil
 	}
-	compiled, err := c.environment.Compile(e.Text, c.over)
+	compiled, err := c.environment.Compile(e.Text, c.payloadType)
 	if err != nil {
 		c.wrong(*e, err)
 	}
@@ -57,7 +57,7 @@ func (c *compiler) expression(e *definition.Expression) *rule.Expression {
 
 func (c *compiler) wrong(at definition.Expression, err error) {
 	f := intent.Finding{Rule: c.rule, Severity: intent.Error, File: c.file, Line: at.Line, Column: at.Column, Field: at.Field}
-	f.Message, f.Hint = said(err)
+	f.Message, f.Hint = explain(err)
 	f.Message = fmt.Sprintf("%s: %s", at.Field, f.Message)
 	if f.Hint == "" && !strings.ContainsAny(at.Text, `"'`) {
 		f.Hint = "a text has quotes of its own within those of YAML: '\"" + at.Text + "\"'"

@@ -56,15 +56,15 @@ type Derived struct {
 
 type derivation struct {
 	definition.Derivation
-	where *rule.Filter
-	edges []edge
+	filter *rule.Filter
+	edges  []edge
 	// values beside those of Derivation.
 	values []*rule.Expression
 }
 
 type edge struct {
 	definition.Edge
-	on, when, atLeast *rule.Expression
+	onExpr, whenExpr, atLeastExpr *rule.Expression
 }
 
 // order: expressions see what came before them. Fields are filled first, so that
@@ -86,17 +86,17 @@ func New(file string, d definition.Definition, set *schema.Set) (*Rules, []inten
 	parts := [][]byte{[]byte(Version)}
 	var findings []intent.Finding
 	for _, derivation := range d.Derivations {
-		made, problems := compile(file, environment, derivation)
-		r.list, findings = append(r.list, step{rank: order[made.short()], derivation: made}), append(findings, problems...)
+		compiled, problems := compile(file, environment, derivation)
+		r.list, findings = append(r.list, step{rank: order[compiled.short()], derivation: compiled}), append(findings, problems...)
 		parts = append(parts, digestOf(derivation))
 	}
 	for _, resolver := range d.Resolvers {
-		made, problems := compileResolver(file, environment, resolver)
+		compiled, problems := compileResolver(file, environment, resolver)
 		rank := sets
-		if made.Fill {
+		if compiled.Fill {
 			rank = fills
 		}
-		r.list, findings = append(r.list, step{rank: rank, resolver: made}), append(findings, problems...)
+		r.list, findings = append(r.list, step{rank: rank, resolver: compiled}), append(findings, problems...)
 		parts = append(parts, digestOfResolver(resolver))
 	}
 	if len(findings) > 0 {
@@ -161,8 +161,8 @@ func (r *Rules) Apply(asset intent.Asset) (intent.Asset, []Derived, []intent.Fin
 
 // derive adds what one derivation gives, if it is about the asset.
 func (r *Rules) derive(d *derivation, asset intent.Asset) (intent.Asset, []Derived, *intent.Finding) {
-	if d.where != nil {
-		matches, err := d.where.Match(asset)
+	if d.filter != nil {
+		matches, err := d.filter.Match(asset)
 		if err != nil {
 			finding := r.failed(d, asset.ID, *d.Where, err)
 			return asset, nil, &finding
@@ -171,11 +171,11 @@ func (r *Rules) derive(d *derivation, asset intent.Asset) (intent.Asset, []Deriv
 			return asset, nil, nil
 		}
 	}
-	next, from, finding := r.apply(d, asset)
-	if finding != nil || from < 0 {
+	next, start, finding := r.apply(d, asset)
+	if finding != nil || start < 0 {
 		return asset, nil, finding
 	}
-	return next, []Derived{{Derivation: d.Name, Addon: d.Addon, From: from}}, nil
+	return next, []Derived{{Derivation: d.Name, Addon: d.Addon, From: start}}, nil
 }
 
 // problem is an expression that could not be evaluated.
@@ -189,7 +189,7 @@ func (p *problem) Error() string { return p.err.Error() }
 // apply adds what one derivation gives. A negative from says that it gives
 // nothing new.
 func (r *Rules) apply(d *derivation, asset intent.Asset) (intent.Asset, int, *intent.Finding) {
-	message, from, err := d.message(asset)
+	message, start, err := d.message(asset)
 	if err == nil && message == nil {
 		return asset, -1, nil
 	}
@@ -207,7 +207,7 @@ func (r *Rules) apply(d *derivation, asset intent.Asset) (intent.Asset, int, *in
 	}
 	addons := slices.DeleteFunc(slices.Clone(asset.Addons), func(m intent.Message) bool { return m.Type == d.Addon })
 	asset.Addons = append(addons, packed)
-	return asset, from, nil
+	return asset, start, nil
 }
 
 // failed names derivation, asset, expression and place.
@@ -215,21 +215,21 @@ func (r *Rules) failed(d *derivation, asset intent.AssetID, at definition.Expres
 	f := intent.Finding{
 		Rule: "derive", Severity: intent.Error, Asset: asset, File: r.file, Line: at.Line, Column: at.Column, Field: at.Field,
 	}
-	f.Message, f.Hint = said(err)
-	what := ""
+	f.Message, f.Hint = explain(err)
+	suffix := ""
 	if at.Text != "" {
 		const longest = 200
-		what = fmt.Sprintf(" by %s", at.Text[:min(len(at.Text), longest)])
+		suffix = fmt.Sprintf(" by %s", at.Text[:min(len(at.Text), longest)])
 		// What package rule says names expression and asset too.
 		if e, ok := errors.AsType[*rule.EvaluationError](err); ok {
 			f.Message = "it " + e.Problem
 		}
 	}
-	f.Message = fmt.Sprintf("deriving the %s of asset %s%s (generate.%s): %s", d.short(), asset, what, d.Name, f.Message)
+	f.Message = fmt.Sprintf("deriving the %s of asset %s%s (generate.%s): %s", d.short(), asset, suffix, d.Name, f.Message)
 	return f
 }
 
-func said(err error) (message, hint string) {
+func explain(err error) (message, hint string) {
 	if e, ok := errors.AsType[*fault.Error](err); ok {
 		return e.Message, e.Hint
 	}

@@ -14,20 +14,20 @@ import (
 // resolver changes payload fields.
 type resolver struct {
 	definition.Resolver
-	where  *rule.Filter
+	filter *rule.Filter
 	fields []*rule.Assignment
 }
 
 // opinion is what a resolver set, of one asset. No other may set it otherwise.
 type opinion struct {
-	of    *resolver
-	field rule.Field
-	value string
+	resolver *resolver
+	field    rule.Field
+	value    string
 }
 
 func compileResolver(file string, environment *rule.Environment, r definition.Resolver) (*resolver, []intent.Finding) {
-	c := &compiler{file: file, environment: environment, rule: "resolve", over: r.Type}
-	made := &resolver{Resolver: r}
+	c := &compiler{file: file, environment: environment, rule: "resolve", payloadType: r.Type}
+	compiled := &resolver{Resolver: r}
 	if r.Type == policyType {
 		c.findings = append(c.findings, intent.Finding{
 			Rule: c.rule, Severity: intent.Error, File: file, Line: r.Line, Field: "generate." + r.Name + ".resolve",
@@ -36,7 +36,7 @@ func compileResolver(file string, environment *rule.Environment, r definition.Re
 	}
 	if r.Where != nil {
 		var err error
-		if made.where, err = environment.FilterOf(r.Where.Text, r.Type); err != nil {
+		if compiled.filter, err = environment.FilterOf(r.Where.Text, r.Type); err != nil {
 			c.wrong(*r.Where, err)
 		}
 	}
@@ -51,15 +51,15 @@ func compileResolver(file string, environment *rule.Environment, r definition.Re
 			c.wrong(value.Expression, err)
 			continue
 		}
-		made.fields = append(made.fields, assignment)
+		compiled.fields = append(compiled.fields, assignment)
 	}
-	return made, c.findings
+	return compiled, c.findings
 }
 
 var policyType = intent.TypeName((&intentpb.Policy{}).ProtoReflect().Descriptor().FullName())
 
-// on reports whether it is about an asset.
-func (r *resolver) on(asset intent.Asset) (bool, error) {
+// applies reports whether it is about an asset.
+func (r *resolver) appliesTo(asset intent.Asset) (bool, error) {
 	if asset.Payload.Type != r.Type {
 		return false, nil
 	}
@@ -72,8 +72,8 @@ func (r *resolver) on(asset intent.Asset) (bool, error) {
 			return false, err
 		}
 		for _, only := range r.Only {
-			value, known := scopes.Scopes[only.Key]
-			if !known {
+			value, ok := scopes.Scopes[only.Key]
+			if !ok {
 				value = labels.Labels[only.Key]
 			}
 			if !slices.Contains(only.Values, value) {
@@ -81,76 +81,76 @@ func (r *resolver) on(asset intent.Asset) (bool, error) {
 			}
 		}
 	}
-	if r.where == nil {
+	if r.filter == nil {
 		return true, nil
 	}
-	return r.where.Match(asset)
+	return r.filter.Match(asset)
 }
 
 // resolve changes what the resolver is about. Opinions are those of the ones
 // before it, and are added to.
-func (r *Rules) resolve(by *resolver, asset intent.Asset, opinions *[]opinion) (intent.Asset, []Derived, *intent.Finding) {
-	on, err := by.on(asset)
+func (r *Rules) resolve(resolver *resolver, asset intent.Asset, opinions *[]opinion) (intent.Asset, []Derived, *intent.Finding) {
+	applies, err := resolver.appliesTo(asset)
 	if err != nil {
-		at := definition.Expression{Line: by.Line}
-		if by.Where != nil {
-			at = *by.Where
+		at := definition.Expression{Line: resolver.Line}
+		if resolver.Where != nil {
+			at = *resolver.Where
 		}
-		return asset, nil, r.unresolved(by, asset.ID, at, err)
+		return asset, nil, r.unresolved(resolver, asset.ID, at, err)
 	}
-	if !on {
+	if !applies {
 		return asset, nil, nil
 	}
 	var changed []Derived
-	for i, assignment := range by.fields {
-		field, at := assignment.Field(), by.Fields[i].Expression
-		next, err := assignment.Apply(asset, by.Fill)
+	for i, assignment := range resolver.fields {
+		field, at := assignment.Field(), resolver.Fields[i].Expression
+		next, err := assignment.Apply(asset, resolver.Fill)
 		if err != nil {
-			return asset, nil, r.unresolved(by, asset.ID, at, err)
+			return asset, nil, r.unresolved(resolver, asset.ID, at, err)
 		}
-		was, err := field.Shown(asset)
+		previous, err := field.Shown(asset)
 		if err != nil {
-			return asset, nil, r.unresolved(by, asset.ID, at, err)
+			return asset, nil, r.unresolved(resolver, asset.ID, at, err)
 		}
 		if string(next.Payload.Bytes) != string(asset.Payload.Bytes) {
-			changed = append(changed, Derived{Derivation: by.Name, Field: field.Path(), Was: was})
+			changed = append(changed, Derived{Derivation: resolver.Name, Field: field.Path(), Was: previous})
 		}
 		asset = next
-		if by.Fill {
+		if resolver.Fill {
 			continue
 		}
-		for _, other := range *opinions {
-			value, err := other.field.Value(asset)
+		for _, earlier := range *opinions {
+			value, err := earlier.field.Value(asset)
 			if err != nil {
-				return asset, nil, r.unresolved(by, asset.ID, at, err)
+				return asset, nil, r.unresolved(resolver, asset.ID, at, err)
 			}
-			if other.of != by && value != other.value {
-				return asset, nil, r.conflict(by, other, asset.ID, at)
+			if earlier.resolver != resolver && value != earlier.value {
+				return asset, nil, r.conflict(resolver, earlier, asset.ID, at)
 			}
 		}
 		value, err := field.Value(asset)
 		if err != nil {
-			return asset, nil, r.unresolved(by, asset.ID, at, err)
+			return asset, nil, r.unresolved(resolver, asset.ID, at, err)
 		}
-		*opinions = append(*opinions, opinion{by, field, value})
+		*opinions = append(*opinions, opinion{resolver, field, value})
 	}
 	return asset, changed, nil
 }
 
 // conflict: whichever came last would win, and nobody would see that the other
 // does not hold.
-func (r *Rules) conflict(by *resolver, other opinion, asset intent.AssetID, at definition.Expression) *intent.Finding {
+func (r *Rules) conflict(resolver *resolver, earlier opinion, asset intent.AssetID, at definition.Expression) *intent.Finding {
 	return &intent.Finding{
 		Rule: "resolve", Severity: intent.Error, Asset: asset, File: r.file, Line: at.Line, Column: at.Column, Field: at.Field,
-		Message: fmt.Sprintf("generate.%s and generate.%s (line %d) set %s of asset %s to different values", by.Name, other.of.Name, other.of.Line, other.field.Path(), asset),
+		Message: fmt.Sprintf("generate.%s and generate.%s (line %d) set %s of asset %s to different values", resolver.Name, earlier.resolver.Name, earlier.resolver.Line, earlier.field.Path(), asset),
 		Hint:    "let where or only of one leave out what the other is about, or make one of the two",
 	}
 }
 
-func (r *Rules) unresolved(by *resolver, asset intent.AssetID, at definition.Expression, err error) *intent.Finding {
+func (r *Rules) unresolved(resolver *resolver, asset intent.AssetID, at definition.Expression, err error) *intent.Finding {
 	f := intent.Finding{Rule: "resolve", Severity: intent.Error, Asset: asset, File: r.file, Line: at.Line, Column: at.Column, Field: at.Field}
-	f.Message, f.Hint = said(err)
-	f.Message = fmt.Sprintf("asset %s (generate.%s): %s", asset, by.Name, f.Message)
+	f.Message, f.Hint = explain(err)
+	f.Message = fmt.Sprintf("asset %s (generate.%s): %s", asset, resolver.Name, f.Message)
 	return &f
 }
 

@@ -22,25 +22,27 @@ func roomInCache(cache string, partition intent.PartitionID) (string, error) {
 	if err := os.MkdirAll(own, 0o700); err != nil {
 		return "", fault.New(fault.Unavailable, "cannot keep compiled modules: %w", err).WithHint("make the folder writable for the server")
 	}
-	type kept struct {
+	type cachedFile struct {
 		path string
 		info fs.FileInfo
 	}
-	var files []kept
+	var files []cachedFile
 	var size int64
 	err := filepath.WalkDir(own, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
 		}
 		if info, err := entry.Info(); err == nil {
-			files, size = append(files, kept{path, info}), size+info.Size()
+			files, size = append(files, cachedFile{path, info}), size+info.Size()
 		}
 		return nil
 	})
 	if err != nil {
 		return "", fault.New(fault.Unavailable, "cannot look at compiled modules: %w", err)
 	}
-	slices.SortFunc(files, func(a, b kept) int { return cmp.Compare(a.info.ModTime().UnixNano(), b.info.ModTime().UnixNano()) })
+	slices.SortFunc(files, func(a, b cachedFile) int {
+		return cmp.Compare(a.info.ModTime().UnixNano(), b.info.ModTime().UnixNano())
+	})
 	for _, file := range files {
 		if size <= cacheMost {
 			break

@@ -34,11 +34,11 @@ const maxInputFrame = 256 << 20
 
 // ChildMain answers jobs until its input ends. It limits its own process
 // before it looks at anything a tenant wrote, and returns the exit code.
-func ChildMain(in io.Reader, out io.Writer) int {
+func ChildMain(input io.Reader, out io.Writer) int {
 	if native.IsStage() {
 		return native.Stage()
 	}
-	c := &child{in: bufio.NewReader(in), out: out, known: map[intent.Digest][]byte{}}
+	c := &child{input: bufio.NewReader(input), out: out, fetched: map[intent.Digest][]byte{}}
 	if err := c.serve(); err != nil && !errors.Is(err, io.EOF) {
 		fmt.Fprintln(os.Stderr, "generator child:", err)
 		return 1
@@ -47,7 +47,7 @@ func ChildMain(in io.Reader, out io.Writer) int {
 }
 
 type child struct {
-	in     *bufio.Reader
+	input  *bufio.Reader
 	out    io.Writer
 	limits Limits
 	set    *schema.Set
@@ -57,15 +57,15 @@ type child struct {
 	wasm     *wasm.Evaluator
 	native   *native.Evaluator
 	contents *validate.Contents
-	// known contents, fetched before, by digest, up to cacheBytes.
-	known  map[intent.Digest][]byte
-	cached int
+	// fetched contents, fetched before, by digest, up to cacheBytes.
+	fetched map[intent.Digest][]byte
+	cached  int
 }
 
 const cacheBytes = 16 << 20
 
 func (c *child) serve() error {
-	kind, payload, err := read(c.in, maxInputFrame)
+	kind, payload, err := read(c.input, maxInputFrame)
 	if err != nil {
 		return err
 	}
@@ -97,7 +97,7 @@ func (c *child) serve() error {
 		return err
 	}
 	for {
-		kind, payload, err := read(c.in, maxInputFrame)
+		kind, payload, err := read(c.input, maxInputFrame)
 		if err != nil {
 			return err
 		}
@@ -212,14 +212,14 @@ func (c *child) interpret(job Job) work.Result {
 // watchTime stops the program when it takes too long. What counts is the time that
 // this process had a core.
 func watchTime(ctx context.Context, cancel context.CancelCauseFunc, most time.Duration) {
-	began, before := time.Now(), used()
-	for left := most; left > 0; left = most - (used() - before) {
+	startedAt, usedBefore := time.Now(), used()
+	for remaining := most; remaining > 0; remaining = most - (used() - usedBefore) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(max(left, most/50)):
+		case <-time.After(max(remaining, most/50)):
 		}
-		if time.Since(began) >= allowance.MostPatience*most {
+		if time.Since(startedAt) >= allowance.MostPatience*most {
 			break
 		}
 	}
@@ -255,21 +255,21 @@ func watchMemory(ctx context.Context, cancel context.CancelCauseFunc, most int64
 
 // open asks the parent for a content.
 func (c *child) open(kind work.Kind, input Input) ([]byte, error) {
-	if content, found := c.known[input.Digest]; found {
+	if content, ok := c.fetched[input.Digest]; ok {
 		return content, nil
 	}
 	if err := writeJSON(c.out, frameWant, want{Kind: kind, Input: input}); err != nil {
 		return nil, err
 	}
-	answer, content, err := read(c.in, maxInputFrame)
+	answer, content, err := read(c.input, maxInputFrame)
 	if err != nil || answer != frameContent {
 		return nil, fmt.Errorf("no content for %s: %w", input.Name, err)
 	}
 	if c.cached += len(content); c.cached > cacheBytes {
-		clear(c.known)
+		clear(c.fetched)
 		c.cached = len(content)
 	}
-	c.known[input.Digest] = content
+	c.fetched[input.Digest] = content
 	return content, nil
 }
 

@@ -146,9 +146,9 @@ func (p InProcess) Judge(ctx context.Context, set *schema.Set, bodies [][]byte) 
 }
 
 // died is the finding for a run that took its child along.
-func died(job Job, why, hint string) Result {
+func died(job Job, reason, hint string) Result {
 	return Result{Died: true, Result: work.Result{Findings: []intent.Finding{{
 		Rule: "generate", Severity: intent.Error, File: job.Where(), Line: 1,
-		Message: fmt.Sprintf("the run of %s %s", job.Name(), why), Hint: hint,
+		Message: fmt.Sprintf("the run of %s %s", job.Name(), reason), Hint: hint,
 	}}}}
 }

@@ -87,7 +87,7 @@ type Graph struct {
 	places     map[string]definition.Generator
 	derived    map[string]*more
 	executions int
-	kept       int
+	keptRuns   int
 	// unsaved are the outcomes that the cache did not take.
 	unsaved []outcome
 	// splits of generators that run for keys, by what was split.
@@ -118,7 +118,7 @@ func (g *Graph) ShowProgress(progress *measure.Progress) { g.progress = progress
 func (g *Graph) Executions() int { return g.executions }
 
 // Kept is how many were found to hold still, in memory or in the cache.
-func (g *Graph) Kept() int { return g.kept }
+func (g *Graph) Kept() int { return g.keptRuns }
 
 // Build brings the runs up to date with the inputs: those whose reads changed
 // run again, nothing else. Findings say what failed; an error, that nothing
@@ -128,10 +128,10 @@ func (g *Graph) Build(ctx context.Context, generators []definition.Generator, in
 		return nil, err
 	}
 	var findings []intent.Finding
-	told := map[intent.Finding]bool{} // Generators of one source find the same in it.
-	failed, known := map[string]bool{}, map[string]bool{definition.DefinitionSource: true}
+	reported := map[intent.Finding]bool{} // Generators of one source find the same in it.
+	failed, names := map[string]bool{}, map[string]bool{definition.DefinitionSource: true}
 	for _, generator := range generators {
-		known[generator.Name] = true
+		names[generator.Name] = true
 		g.places[generator.Name] = generator
 		if slices.ContainsFunc(generator.Generators, func(name string) bool { return failed[name] }) {
 			failed[generator.Name] = true
@@ -152,14 +152,14 @@ func (g *Graph) Build(ctx context.Context, generators []definition.Generator, in
 		for _, finding := range intent.GroupFindings(unread) {
 			failed[generator.Name] = true
 			finding = g.placed(generator.Name, finding)
-			if !told[finding] {
+			if !reported[finding] {
 				findings = append(findings, finding)
 			}
-			told[finding] = true
+			reported[finding] = true
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(g.runs)) {
-		if !known[name] {
+		if !names[name] {
 			delete(g.settled, name)
 			delete(g.splits, name)
 			if err := g.drop(ctx, name, slices.Sorted(maps.Keys(g.runs[name]))); err != nil {
@@ -179,29 +179,29 @@ func (g *Graph) Provide(name string, assets []work.Asset, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	g.put(name, "", rec, true)
+	g.setOutcome(name, "", rec, true)
 	return nil
 }
 
 // Pending lists the runs whose outputs were not taken yet.
 func (g *Graph) Pending() []*Run { return inOrder(g.pending) }
 
-func inOrder(of map[*Run]bool) []*Run {
-	return slices.SortedFunc(maps.Keys(of), func(a, b *Run) int {
+func inOrder(runs map[*Run]bool) []*Run {
+	return slices.SortedFunc(maps.Keys(runs), func(a, b *Run) int {
 		return cmp.Or(strings.Compare(a.Generator, b.Generator), strings.Compare(a.File, b.File))
 	})
 }
 
 // Warnings of all runs, those with one cause once.
 func (g *Graph) Warnings() (findings []intent.Finding) {
-	told := map[intent.Finding]bool{}
+	reported := map[intent.Finding]bool{}
 	for _, run := range inOrder(g.warning) {
 		for _, finding := range run.warnings {
 			finding = g.placed(run.Generator, finding)
-			if !told[finding] {
+			if !reported[finding] {
 				findings = append(findings, finding)
 			}
-			told[finding] = true
+			reported[finding] = true
 		}
 	}
 	return intent.GroupFindings(findings)
@@ -289,17 +289,17 @@ func (g *Graph) generator(ctx context.Context, generator definition.Generator, i
 
 func (g *Graph) bringUpToDate(ctx context.Context, stage *stage, now time.Time) error {
 	generator := stage.generator
-	candidates, gone, known := stage.since(g.settledBefore(generator.Name))
-	if !known {
+	candidates, removed, ok := stage.changedSince(g.settledBefore(generator.Name))
+	if !ok {
 		candidates = stage.files
 		for file := range g.runs[generator.Name] {
 			if !stage.wants(file) {
-				gone = append(gone, file)
+				removed = append(removed, file)
 			}
 		}
 	}
 	delete(g.settled, generator.Name)
-	if err := g.drop(ctx, generator.Name, gone); err != nil {
+	if err := g.drop(ctx, generator.Name, removed); err != nil {
 		return err
 	}
 	var todo []Job
@@ -317,7 +317,7 @@ func (g *Graph) bringUpToDate(ctx context.Context, stage *stage, now time.Time) 
 			todo = append(todo, job)
 			continue
 		}
-		g.kept++
+		g.keptRuns++
 		if is == rederived {
 			again = append(again, file)
 		}
@@ -348,16 +348,16 @@ func (g *Graph) bringUpToDate(ctx context.Context, stage *stage, now time.Time) 
 // settle says what a stage rests on, unless one of its runs is due again with
 // nothing changed.
 func (g *Graph) settle(stage *stage) (*settled, bool) {
-	made := &settled{context: stage.context, each: stage.each, rules: g.rules.Digest()}
+	result := &settled{context: stage.context, items: stage.items, rules: g.rules.Digest()}
 	for _, run := range g.runs[stage.generator.Name] {
 		if !run.until.IsZero() {
 			return nil, false
 		}
 		if run.underived {
-			made.underived, made.rules = true, g.rules.Places()
+			result.underived, result.rules = true, g.rules.Places()
 		}
 	}
-	return made, true
+	return result, true
 }
 
 // settledBefore is what a generator's last stage rested on; nil: the derivations
@@ -401,7 +401,7 @@ func (g *Graph) standing(ctx context.Context, stage *stage, file string, now tim
 			// A record of an older version is as good as none.
 			return outdated, nil
 		}
-		run = g.put(stage.generator.Name, file, rec, false)
+		run = g.setOutcome(stage.generator.Name, file, rec, false)
 	}
 	switch {
 	case !stage.holds(run.base, run.reads, run.until, file, now):
@@ -434,7 +434,7 @@ func (g *Graph) execute(ctx context.Context, stage *stage, jobs []Job, now time.
 		if kind == work.ReadAsset {
 			return g.Body(ctx, stage.makers[intent.AssetID(input.Name)], input.Digest)
 		}
-		if text, known := archetype.Open(input); known && kind == work.ReadProgram && stage.generator.Language == work.Model {
+		if text, ok := archetype.Open(input); ok && kind == work.ReadProgram && stage.generator.Language == work.Model {
 			return text, nil
 		}
 		return stage.inputs.Open(input)
@@ -501,7 +501,7 @@ func (g *Graph) save(ctx context.Context, outcomes []outcome) error {
 		return err
 	}
 	for _, o := range outcomes {
-		g.put(o.generator, o.file, o.rec, true)
+		g.setOutcome(o.generator, o.file, o.rec, true)
 	}
 	return nil
 }
@@ -522,8 +522,8 @@ func (g *Graph) stored(ctx context.Context, run *Run) (record, error) {
 	return parseRecord(text)
 }
 
-// put makes a record the run's outcome.
-func (g *Graph) put(generator, file string, rec record, keep bool) *Run {
+// setOutcome makes a record the run's outcome.
+func (g *Graph) setOutcome(generator, file string, rec record, keep bool) *Run {
 	if g.runs[generator] == nil {
 		g.runs[generator] = map[string]*Run{}
 	}
@@ -604,16 +604,16 @@ func (g *Graph) failing(generator string) []*Run {
 }
 
 func (g *Graph) intern(s string) string {
-	if known, found := g.interned[s]; found {
-		return known
+	if existing, ok := g.interned[s]; ok {
+		return existing
 	}
 	g.interned[s] = s
 	return s
 }
 
 // make returns the one of those values.
-func (g *Graph) make(of intent.TypeName, file string) *Make {
-	m := Make{of, file}
+func (g *Graph) make(typeName intent.TypeName, file string) *Make {
+	m := Make{typeName, file}
 	if g.makes[m] == nil {
 		g.makes[m] = &m
 	}

@@ -171,7 +171,7 @@ func refused(jobs []Job, err error) []Result {
 func (p *Process) runSome(ctx context.Context, first setup, jobs []Job, open Opener) (results []Result, err error) {
 	err = p.withChild(ctx, first, func(s *session) error {
 		s.open = open
-		held := 0
+		size := 0
 		for _, job := range jobs {
 			s.begin()
 			result, err := s.run(job)
@@ -188,7 +188,7 @@ func (p *Process) runSome(ctx context.Context, first setup, jobs []Job, open Ope
 				// A module that failed may have left the child without room.
 				break
 			}
-			if held += result.size(); held >= mostHeld || s.turn.Over() {
+			if size += result.size(); size >= mostHeld || s.turn.Over() {
 				break
 			}
 		}
@@ -234,10 +234,10 @@ type session struct {
 	native  bool
 	open    Opener
 	command *exec.Cmd
-	in      io.WriteCloser
-	out     *bufio.Reader
+	stdin   io.WriteCloser
+	stdout  *bufio.Reader
 	stderr  work.LastWords
-	ended   sync.Once
+	endOnce sync.Once
 }
 
 func (s *session) start(options Options) error {
@@ -247,15 +247,15 @@ func (s *session) start(options Options) error {
 	s.command.Stderr = &s.stderr
 	s.command.WaitDelay = time.Second
 	s.command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	in, err := s.command.StdinPipe()
+	stdin, err := s.command.StdinPipe()
 	if err != nil {
 		return err
 	}
-	out, err := s.command.StdoutPipe()
+	stdout, err := s.command.StdoutPipe()
 	if err != nil {
 		return err
 	}
-	s.in, s.out = in, bufio.NewReaderSize(out, 64<<10)
+	s.stdin, s.stdout = stdin, bufio.NewReaderSize(stdout, 64<<10)
 	if err := s.command.Start(); err != nil {
 		return fault.New(fault.Unavailable, "cannot start the generator child %s: %w", options.Child[0], err)
 	}
@@ -274,8 +274,8 @@ func (s *session) begin() {
 
 // end makes sure that the child is gone.
 func (s *session) end() {
-	s.ended.Do(func() {
-		s.in.Close()
+	s.endOnce.Do(func() {
+		s.stdin.Close()
 		s.kill()
 		// How it ended is of no interest any more: every result was whole.
 		_ = s.command.Wait()
@@ -294,10 +294,10 @@ func (s *session) kill() {
 func (s *session) setup(first setup) error {
 	timer := time.AfterFunc(startTimeout, s.kill)
 	defer timer.Stop()
-	if err := writeJSON(s.in, frameSetup, first); err != nil {
+	if err := writeJSON(s.stdin, frameSetup, first); err != nil {
 		return err
 	}
-	kind, _, err := read(s.out, 1<<10)
+	kind, _, err := read(s.stdout, 1<<10)
 	if err == nil && kind != frameReady {
 		err = fmt.Errorf("it answered with a frame %q", kind)
 	}
@@ -323,11 +323,11 @@ func (s *session) run(job Job) (Result, error) {
 	}
 	watch := s.watch(timeout)
 	defer watch.stop()
-	err := writeJSON(s.in, frameJob, job)
+	err := writeJSON(s.stdin, frameJob, job)
 	for err == nil {
 		var kind frameKind
 		var payload []byte
-		if kind, payload, err = read(s.out, s.frameLimit()); err != nil {
+		if kind, payload, err = read(s.stdout, s.frameLimit()); err != nil {
 			break
 		}
 		switch kind {
@@ -345,7 +345,7 @@ func (s *session) run(job Job) (Result, error) {
 			if openErr != nil {
 				return Result{}, openErr
 			}
-			err = write(s.in, frameContent, content)
+			err = write(s.stdin, frameContent, content)
 		case frameReady:
 			if timeout > s.timeout() {
 				timeout = s.timeout()
@@ -366,8 +366,8 @@ type watch struct {
 	timer   *time.Timer
 	mutex   sync.Mutex
 	stopped bool
-	// why it was killed.
-	why       string
+	// reason it was killed.
+	cause     string
 	allowance *allowance.Allowance
 }
 
@@ -399,12 +399,12 @@ func (w *watch) look() {
 	if w.stopped {
 		return
 	}
-	over, wait := w.allowance.Look(time.Now(), w.session.used())
-	if over == "" {
+	reason, wait := w.allowance.Look(time.Now(), w.session.used())
+	if reason == "" {
 		w.timer.Reset(wait)
 		return
 	}
-	w.why = over
+	w.cause = reason
 	w.late.Store(true)
 	w.session.kill()
 }
@@ -413,7 +413,7 @@ func (w *watch) look() {
 func (w *watch) reason() string {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
-	return w.why
+	return w.cause
 }
 
 // used is the time that the child had a core, or wanted one, with what it started.
@@ -464,11 +464,11 @@ func (s *session) post(job Job, err error, late string, timeout time.Duration) R
 		return died(job, fmt.Sprintf("took its child process along (%s), most likely by needing more than %d MB of memory", words, memory),
 			"make smaller values, or use for_each: file; this input is not run again until it changes")
 	default:
-		why := fmt.Sprintf("lost its child process (%s)", state)
+		reason := fmt.Sprintf("lost its child process (%s)", state)
 		if words != "" {
-			why += ": " + words
+			reason += ": " + words
 		}
-		return stopped(died(job, why, "something outside may have killed it; it is tried again in "+Quarantine.String()+", or when one of its inputs changes"))
+		return stopped(died(job, reason, "something outside may have killed it; it is tried again in "+Quarantine.String()+", or when one of its inputs changes"))
 	}
 }
 

@@ -238,13 +238,13 @@ func (r recorder) derive(rec *record, asset *work.Asset, content *intent.Asset) 
 	if r.rules.Digest().IsZero() {
 		return nil
 	}
-	made, derived, findings := r.rules.Apply(*content)
+	applied, derived, findings := r.rules.Apply(*content)
 	rec.Findings = append(rec.Findings, findings...)
 	rec.Derived = append(rec.Derived, derived)
 	if len(findings) > 0 || len(derived) == 0 {
 		return nil
 	}
-	body, digest, err := r.set.Encode(made)
+	body, digest, err := r.set.Encode(applied)
 	if err != nil {
 		finding := validate.FromError("derive", content.ID, err)
 		finding.File, finding.Line = asset.File, asset.Line

@@ -30,7 +30,7 @@ func TestInputsTakeLittle(t *testing.T) {
 	}
 	g := NewGraph(nil, NewMemory())
 	generator := definition.Generator{Name: "web", Program: "web.star", Language: work.Starlark, Sources: []string{"service"}}
-	g.put("web", "", record{Base: newStage(g, generator, Inputs{}, nil).base}, false)
+	g.setOutcome("web", "", record{Base: newStage(g, generator, Inputs{}, nil).base}, false)
 	g.Take()
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -41,7 +41,7 @@ func TestInputsTakeLittle(t *testing.T) {
 	if got := (after.TotalAlloc - before.TotalAlloc) / inputs; got > mostBytes && !detector.On { // Which has bytes of its own.
 		t.Errorf("an input takes %d bytes in a stage, want at most %d", got, mostBytes)
 	}
-	if g.Executions() != 0 || len(g.settled["web"].each) != 0 {
-		t.Errorf("%d executions, and %d inputs are kept", g.Executions(), len(g.settled["web"].each))
+	if g.Executions() != 0 || len(g.settled["web"].items) != 0 {
+		t.Errorf("%d executions, and %d inputs are kept", g.Executions(), len(g.settled["web"].items))
 	}
 }

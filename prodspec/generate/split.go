@@ -53,7 +53,7 @@ type splitFile struct {
 
 // keyed are the entries that a generator runs for.
 type keyed struct {
-	each []Input
+	items []Input
 	// values of those whose files were split just now, by the entries' names.
 	values   map[string][]byte
 	findings []intent.Finding
@@ -74,9 +74,9 @@ func (g *Graph) split(ctx context.Context, generator definition.Generator, input
 	if generator.Keys == nil {
 		return nil, nil
 	}
-	how := fmt.Sprintf("%q", append([]string{generator.Keys.By}, generator.Keys.Path...))
+	keysText := fmt.Sprintf("%q", append([]string{generator.Keys.By}, generator.Keys.Path...))
 	k := &keyed{values: map[string][]byte{}, files: map[string]Input{}}
-	known, before := map[string]splitFile{}, g.splits[generator.Name]
+	splits, previous := map[string]splitFile{}, g.splits[generator.Name]
 	for _, file := range inputs.Sources[generator.Sources[0]] {
 		if strings.Contains(file.Name, keyMark) {
 			k.findings = append(k.findings, intent.Finding{
@@ -85,9 +85,9 @@ func (g *Graph) split(ctx context.Context, generator definition.Generator, input
 			})
 			continue
 		}
-		mark := intent.Sum("lehr.split.v1", []byte(file.Name), file.Digest[:], []byte(how)).String()
-		part, found := before[mark]
-		if !found {
+		mark := intent.Sum("lehr.split.v1", []byte(file.Name), file.Digest[:], []byte(keysText)).String()
+		part, ok := previous[mark]
+		if !ok {
 			entries, findings, err := g.splitNow(ctx, *generator.Keys, inputs, file)
 			if err != nil {
 				return nil, err
@@ -99,11 +99,11 @@ func (g *Graph) split(ctx context.Context, generator definition.Generator, input
 				k.values[input.Name] = entry.Value
 			}
 		}
-		known[mark] = part
-		k.each, k.findings = append(k.each, part.entries...), append(k.findings, part.findings...)
+		splits[mark] = part
+		k.items, k.findings = append(k.items, part.entries...), append(k.findings, part.findings...)
 		k.files[file.Name] = file
 	}
-	g.splits[generator.Name] = known
+	g.splits[generator.Name] = splits
 	return k, nil
 }
 
@@ -121,7 +121,7 @@ func (g *Graph) splitNow(ctx context.Context, keys work.Keys, inputs Inputs, fil
 
 // value of an entry. A file that was split before is split again.
 func (s *stage) value(ctx context.Context, g *Graph, name string) ([]byte, error) {
-	if value, found := s.keyed.values[name]; found {
+	if value, ok := s.keyed.values[name]; ok {
 		return value, nil
 	}
 	file := s.keyed.files[EntryFile(name)]

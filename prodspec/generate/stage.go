@@ -24,7 +24,7 @@ type stage struct {
 	base      intent.Digest
 	// files to run for, sorted; one empty name: a single run for all.
 	files []string
-	each  []Input
+	items []Input
 	// shared by all runs, sorted.
 	shared, programs, assets []Input
 	// The digests of the lists.
@@ -43,7 +43,7 @@ type stage struct {
 // underived: some run failed by those, where they were written.
 type settled struct {
 	context   intent.Digest
-	each      []Input
+	items     []Input
 	rules     intent.Digest
 	underived bool
 }
@@ -62,32 +62,32 @@ func newStage(g *Graph, generator definition.Generator, inputs Inputs, keyed *ke
 			s.programs = []Input{{Name: generator.Program, Digest: s.renderer.Digest}}
 		}
 	} else if s.ownProgram() {
-		if program, found := work.Find(inputs.Programs, generator.Program); found {
+		if program, ok := work.Find(inputs.Programs, generator.Program); ok {
 			s.programs = []Input{program}
 		}
 	} else {
 		s.programs = slices.DeleteFunc(slices.Clone(inputs.Programs), func(input Input) bool { return !isProgram(input.Name) })
 	}
 	for i, name := range generator.Sources {
-		into := &s.shared
+		dst := &s.shared
 		if i == 0 && generator.ForEachFile {
-			into = &s.each
+			dst = &s.items
 		}
-		*into = slices.Grow(*into, len(inputs.Sources[name]))
+		*dst = slices.Grow(*dst, len(inputs.Sources[name]))
 		for _, input := range inputs.Sources[name] {
 			switch {
 			case isProgram(input.Name) && !s.ownProgram():
 				s.programs = append(s.programs, input)
 			case i == 0 && keyed != nil: // It is split.
 			default:
-				*into = append(*into, input)
+				*dst = append(*dst, input)
 			}
 		}
 	}
 	if keyed != nil {
-		s.each = slices.Clone(keyed.each)
+		s.items = slices.Clone(keyed.items)
 	}
-	s.programs, s.shared, s.each = unique(s.programs), unique(s.shared), unique(s.each)
+	s.programs, s.shared, s.items = unique(s.programs), unique(s.shared), unique(s.items)
 	for _, name := range generator.Generators {
 		for _, file := range slices.Sorted(maps.Keys(g.runs[name])) {
 			run := g.runs[name][file]
@@ -126,9 +126,9 @@ func version(generator definition.Generator) string {
 func (s *stage) index() {
 	s.files = []string{""}
 	if s.forEach() {
-		s.files = make([]string, len(s.each))
-		for i := range s.each {
-			s.files[i] = s.each[i].Name
+		s.files = make([]string, len(s.items))
+		for i := range s.items {
+			s.files[i] = s.items[i].Name
 		}
 	}
 	s.filesList, s.assetsList = work.Listing(s.shared), work.Listing(s.assets)
@@ -146,39 +146,39 @@ func (s *stage) index() {
 	s.context = parts.Sum()
 }
 
-// since lists the files to run for that changed or came, and those that went,
+// changedSince lists the files to run for that changed or came, and those that went,
 // when nothing else did since a stage in which no run was due again by itself.
-func (s *stage) since(last *settled) (changed, gone []string, known bool) {
+func (s *stage) changedSince(last *settled) (changed, removed []string, ok bool) {
 	if last == nil || last.context != s.context {
 		return nil, nil, false
 	}
 	i := 0
-	for _, before := range last.each {
-		for i < len(s.each) && s.each[i].Name < before.Name {
-			changed = append(changed, s.each[i].Name)
+	for _, previous := range last.items {
+		for i < len(s.items) && s.items[i].Name < previous.Name {
+			changed = append(changed, s.items[i].Name)
 			i++
 		}
-		if i == len(s.each) || s.each[i].Name > before.Name {
-			gone = append(gone, before.Name)
+		if i == len(s.items) || s.items[i].Name > previous.Name {
+			removed = append(removed, previous.Name)
 			continue
 		}
-		if s.each[i].Digest != before.Digest {
-			changed = append(changed, before.Name)
+		if s.items[i].Digest != previous.Digest {
+			changed = append(changed, previous.Name)
 		}
 		i++
 	}
-	for ; i < len(s.each); i++ {
-		changed = append(changed, s.each[i].Name)
+	for ; i < len(s.items); i++ {
+		changed = append(changed, s.items[i].Name)
 	}
-	return changed, gone, true
+	return changed, removed, true
 }
 
 func (s *stage) wants(file string) bool {
 	if !s.forEach() {
 		return file == ""
 	}
-	_, found := work.Find(s.each, file)
-	return found
+	_, ok := work.Find(s.items, file)
+	return ok
 }
 
 // filesOf are the files that the run for a file sees.
@@ -186,9 +186,9 @@ func (s *stage) filesOf(file string) []Input {
 	if file == "" || s.generator.Keys != nil {
 		return s.shared
 	}
-	own, _ := work.Find(s.each, file)
-	at, found := slices.BinarySearchFunc(s.shared, own, work.ByName)
-	if found {
+	own, _ := work.Find(s.items, file)
+	at, ok := slices.BinarySearchFunc(s.shared, own, work.ByName)
+	if ok {
 		return s.shared
 	}
 	return slices.Insert(slices.Clone(s.shared), at, own)
@@ -240,7 +240,7 @@ func (s *stage) holds(base intent.Digest, reads []Read, until time.Time, file st
 	for _, read := range reads {
 		switch read.Kind {
 		case work.ReadKey:
-			if own, found := work.Find(s.each, file); !found || read.Name != file || own.Digest != read.Digest {
+			if own, ok := work.Find(s.items, file); !ok || read.Name != file || own.Digest != read.Digest {
 				return false
 			}
 		case work.ReadAssets:
@@ -256,7 +256,7 @@ func (s *stage) holds(base intent.Digest, reads []Read, until time.Time, file st
 				return false
 			}
 		case work.ReadFile:
-			if own, mine := work.Find(s.each, file); mine && read.Name == file {
+			if own, mine := work.Find(s.items, file); mine && read.Name == file {
 				if own.Digest != read.Digest {
 					return false
 				}
@@ -281,8 +281,8 @@ func (s *stage) holds(base intent.Digest, reads []Read, until time.Time, file st
 }
 
 func isAsRead(inputs []Input, read Read) bool {
-	input, found := work.Find(inputs, read.Name)
-	return found && input.Digest == read.Digest
+	input, ok := work.Find(inputs, read.Name)
+	return ok && input.Digest == read.Digest
 }
 
 // unique sorts by name and drops what two sources both have.

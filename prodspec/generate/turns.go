@@ -31,8 +31,8 @@ const (
 type Turns struct {
 	mutex sync.Mutex
 	// cores and beside are places that are free.
-	cores, beside int
-	waiting       []*waiting
+	cores, background int
+	waiting           []*waiting
 	// making are turns on cores whose runs take long, and have no place beside.
 	making []*Turn
 	// clock is when the turn began that was given last, in the time that each
@@ -44,9 +44,9 @@ type Turns struct {
 }
 
 type waiting struct {
-	turn  *Turn
-	since time.Time
-	given chan struct{}
+	turn    *Turn
+	since   time.Time
+	granted chan struct{}
 }
 
 // Turn is a place, until its end. It is used by one goroutine.
@@ -55,10 +55,10 @@ type Turn struct {
 	partition intent.PartitionID
 	start     time.Duration
 	// The rest belongs to the mutex of turns.
-	began  time.Time
-	beside bool
-	pid    int
-	timer  *time.Timer
+	startedAt    time.Time
+	inBackground bool
+	pid          int
+	timer        *time.Timer
 }
 
 // NewTurns shares so many cores; 0: those that this process may use. Twice as
@@ -67,7 +67,7 @@ func NewTurns(cores int) *Turns {
 	if cores == 0 {
 		cores = runtime.GOMAXPROCS(0)
 	}
-	return &Turns{cores: cores, beside: 2 * cores, used: map[intent.PartitionID]time.Duration{}, lingers: map[intent.PartitionID]bool{}}
+	return &Turns{cores: cores, background: 2 * cores, used: map[intent.PartitionID]time.Duration{}, lingers: map[intent.PartitionID]bool{}}
 }
 
 // Take waits for the partition's turn, or for the end of the context.
@@ -75,14 +75,14 @@ func (t *Turns) Take(ctx context.Context, partition intent.PartitionID) (*Turn, 
 	if t == nil {
 		return nil, nil
 	}
-	w := &waiting{turn: &Turn{turns: t, partition: partition}, since: time.Now(), given: make(chan struct{})}
+	w := &waiting{turn: &Turn{turns: t, partition: partition}, since: time.Now(), granted: make(chan struct{})}
 	t.mutex.Lock()
 	w.turn.start = max(t.clock, t.used[partition])
 	t.waiting = append(t.waiting, w)
 	t.give()
 	t.mutex.Unlock()
 	select {
-	case <-w.given:
+	case <-w.granted:
 		return w.turn, nil
 	case <-ctx.Done():
 	}
@@ -100,7 +100,7 @@ func (t *Turns) Take(ctx context.Context, partition intent.PartitionID) (*Turn, 
 
 // Waiting says since when a partition waits for its turn, and how many go
 // before it; zero: it does not wait.
-func (t *Turns) Waiting(partition intent.PartitionID) (since time.Time, before int) {
+func (t *Turns) Waiting(partition intent.PartitionID) (since time.Time, ahead int) {
 	if t == nil {
 		return since, 0
 	}
@@ -112,10 +112,10 @@ func (t *Turns) Waiting(partition intent.PartitionID) (since time.Time, before i
 	}
 	for i, w := range t.waiting {
 		if w.turn.start < t.waiting[at].turn.start || w.turn.start == t.waiting[at].turn.start && i < at {
-			before++
+			ahead++
 		}
 	}
-	return t.waiting[at].since, before
+	return t.waiting[at].since, ahead
 }
 
 // give hands out what is free.
@@ -125,7 +125,7 @@ func (t *Turns) give() {
 		for i, w := range t.waiting {
 			free := t.cores
 			if t.lingers[w.turn.partition] {
-				free = t.beside
+				free = t.background
 			}
 			if free > 0 && (next < 0 || w.turn.start < t.waiting[next].turn.start) {
 				next = i
@@ -136,14 +136,14 @@ func (t *Turns) give() {
 		}
 		w := t.waiting[next]
 		t.waiting = slices.Delete(t.waiting, next, next+1)
-		if w.turn.beside = t.lingers[w.turn.partition]; w.turn.beside {
-			t.beside--
+		if w.turn.inBackground = t.lingers[w.turn.partition]; w.turn.inBackground {
+			t.background--
 		} else {
 			t.cores--
 		}
-		w.turn.began = time.Now()
+		w.turn.startedAt = time.Now()
 		t.clock = max(t.clock, w.turn.start)
-		close(w.given)
+		close(w.granted)
 	}
 }
 
@@ -155,7 +155,7 @@ func (t *Turn) Begin(pid int) {
 	t.turns.mutex.Lock()
 	defer t.turns.mutex.Unlock()
 	t.pid = pid
-	if t.beside {
+	if t.inBackground {
 		t.makeWay()
 	}
 	t.timer = time.AfterFunc(long, t.linger)
@@ -169,7 +169,7 @@ func (t *Turn) linger() {
 		return
 	}
 	t.turns.lingers[t.partition] = true
-	if t.beside {
+	if t.inBackground {
 		return
 	}
 	t.makeWay()
@@ -187,11 +187,11 @@ func (t *Turn) makeWay() {
 
 // move takes runs that take long from cores, while there are places beside.
 func (t *Turns) move() {
-	for t.beside > 0 && len(t.making) > 0 {
+	for t.background > 0 && len(t.making) > 0 {
 		moved := t.making[0]
 		t.making = t.making[1:]
-		moved.beside = true
-		t.beside--
+		moved.inBackground = true
+		t.background--
 		t.cores++
 	}
 }
@@ -219,7 +219,7 @@ func (t *Turn) Over() bool {
 	}
 	t.turns.mutex.Lock()
 	defer t.turns.mutex.Unlock()
-	return len(t.turns.waiting) > 0 && time.Since(t.began) >= slice
+	return len(t.turns.waiting) > 0 && time.Since(t.startedAt) >= slice
 }
 
 // End gives the place back.
@@ -231,9 +231,9 @@ func (t *Turn) End() {
 	s := t.turns
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	s.used[t.partition] = t.start + time.Since(t.began)
-	if t.beside {
-		s.beside++
+	s.used[t.partition] = t.start + time.Since(t.startedAt)
+	if t.inBackground {
+		s.background++
 		s.move()
 	} else {
 		s.cores++

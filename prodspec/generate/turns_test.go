@@ -87,7 +87,7 @@ func TestAPartitionThatMendedIsQuickAgain(t *testing.T) {
 			t.Error("a run of five seconds was not long")
 		}
 		serve(t.Context(), turns, "a", 1, time.Millisecond)
-		if turns.lingers["a"] || turns.cores != 1 || turns.beside != 2 || len(turns.making) != 0 {
+		if turns.lingers["a"] || turns.cores != 1 || turns.background != 2 || len(turns.making) != 0 {
 			t.Errorf("after a short run: %+v", turns)
 		}
 	})
@@ -148,7 +148,7 @@ func TestACompiledModuleHasTheTimeOfARun(t *testing.T) {
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- command.Wait() }()
-	turn := &Turn{turns: NewTurns(1), beside: true, pid: command.Process.Pid}
+	turn := &Turn{turns: NewTurns(1), inBackground: true, pid: command.Process.Pid}
 	s := &session{command: command, turn: turn}
 	w := s.watch(time.Hour)
 	w.anew(time.Millisecond)

@@ -130,14 +130,14 @@ func (p *Process) Judge(ctx context.Context, set *schema.Set, bodies [][]byte) (
 }
 
 // ask has a child of its own do one thing. A death says of what it died.
-func (p *Process) ask(ctx context.Context, set *schema.Set, kind frameKind, request any, what string, reply any) (death *Result, err error) {
+func (p *Process) ask(ctx context.Context, set *schema.Set, kind frameKind, request any, subject string, reply any) (death *Result, err error) {
 	first, err := p.setup(set, Job{})
 	if err != nil {
 		return nil, err
 	}
 	err = p.withChild(ctx, first, func(s *session) error {
 		s.begin()
-		death, err = s.ask(kind, request, what, reply)
+		death, err = s.ask(kind, request, subject, reply)
 		s.turn.Done()
 		return err
 	})
@@ -147,14 +147,14 @@ func (p *Process) ask(ctx context.Context, set *schema.Set, kind frameKind, requ
 	return death, err
 }
 
-func (s *session) ask(kind frameKind, request any, what string, reply any) (*Result, error) {
+func (s *session) ask(kind frameKind, request any, subject string, reply any) (*Result, error) {
 	watch := s.watch(s.timeout())
 	defer watch.stop()
-	err := writeJSON(s.in, kind, request)
+	err := writeJSON(s.stdin, kind, request)
 	if err == nil {
 		var answer frameKind
 		var payload []byte
-		if answer, payload, err = read(s.out, s.frameLimit()); err == nil && answer == frameResult {
+		if answer, payload, err = read(s.stdout, s.frameLimit()); err == nil && answer == frameResult {
 			return nil, json.Unmarshal(payload, reply)
 		}
 		if err == nil {
@@ -163,7 +163,7 @@ func (s *session) ask(kind frameKind, request any, what string, reply any) (*Res
 	}
 	s.end()
 	late := watch.reason()
-	death := s.post(Job{Generator: what}, err, late, s.timeout())
+	death := s.post(Job{Generator: subject}, err, late, s.timeout())
 	if death.Stopped && late == "" {
 		// Somebody outside ended it: nothing is known of what it was given.
 		return nil, fault.New(fault.Unavailable, "%s", death.Findings[0].Message)

@@ -38,14 +38,14 @@ func query(ctx context.Context, policy *external.Policy, q validate.Question) (a
 	for i, argument := range q.Arguments {
 		arguments[i] = argument
 	}
-	found, err := rows.Read(ctx, policy, rows.Query{Partition: q.Partition, Database: q.Check.Database, Text: q.Check.GetSql(), Arguments: arguments, MaxRows: maxRows})
+	result, err := rows.Read(ctx, policy, rows.Query{Partition: q.Partition, Database: q.Check.Database, Text: q.Check.GetSql(), Arguments: arguments, MaxRows: maxRows})
 	if err != nil {
 		return answer, err
 	}
-	answer.Rows = make([]map[string]any, len(found.Rows))
-	for i, values := range found.Rows {
+	answer.Rows = make([]map[string]any, len(result.Rows))
+	for i, values := range result.Rows {
 		answer.Rows[i] = make(map[string]any, len(values))
-		for k, column := range found.Columns {
+		for k, column := range result.Columns {
 			answer.Rows[i][column] = values[k]
 		}
 	}

@@ -40,19 +40,19 @@ type Asker struct {
 	policy string
 	now    func() time.Time
 
-	lock sync.Mutex
-	kept map[asked]kept
+	lock    sync.Mutex
+	answers map[answerKey]keptAnswer
 	// weight of what is kept.
 	weight int
 }
 
-// asked is a question: what one partition may ask is not told to another.
-type asked struct {
+// answerKey is a question: what one partition may ask is not told to another.
+type answerKey struct {
 	partition intent.PartitionID
 	key       intent.Digest
 }
 
-type kept struct {
+type keptAnswer struct {
 	answer rule.Answer
 	until  time.Time
 	weight int
@@ -61,7 +61,7 @@ type kept struct {
 // New returns an asker under the policy in a file, which is read for each
 // candidate; no file: the zero policy.
 func New(policy string, now func() time.Time) *Asker {
-	return &Asker{policy: policy, now: now, kept: map[asked]kept{}}
+	return &Asker{policy: policy, now: now, answers: map[answerKey]keptAnswer{}}
 }
 
 var _ validate.Outside = (&Asker{}).Ask
@@ -82,9 +82,9 @@ func (a *Asker) Ask(ctx context.Context, questions []validate.Question) []valida
 	places := make(chan struct{}, atOnce)
 	var lock sync.Mutex
 	failed, last := map[string]int{}, map[string]error{}
-	together := 0
+	totalWeight := 0
 	give := func(i int, answer rule.Answer) {
-		if together += weigh(answer); together > maxTogether {
+		if totalWeight += weigh(answer); totalWeight > maxTogether {
 			last[questions[i].Rule] = fault.New(fault.Unavailable, "its answers are more than %d MB together", maxTogether>>20).
 				WithHint("have less answered, or let where leave assets out")
 			failed[questions[i].Rule] = giveUp
@@ -94,7 +94,7 @@ func (a *Asker) Ask(ctx context.Context, questions []validate.Question) []valida
 		replies[i].Answer = answer
 	}
 	for i, q := range questions {
-		if answer, found := a.recall(q); found {
+		if answer, ok := a.recall(q); ok {
 			lock.Lock()
 			give(i, answer)
 			lock.Unlock()
@@ -102,12 +102,12 @@ func (a *Asker) Ask(ctx context.Context, questions []validate.Question) []valida
 		}
 		places <- struct{}{}
 		lock.Lock()
-		why := last[q.Rule]
+		lastErr := last[q.Rule]
 		tired := failed[q.Rule] >= giveUp
 		lock.Unlock()
 		if tired || ctx.Err() != nil {
 			<-places
-			if replies[i].Err = why; !tired || why == nil {
+			if replies[i].Err = lastErr; !tired || lastErr == nil {
 				replies[i].Err = context.Cause(ctx)
 			}
 			continue
@@ -135,21 +135,21 @@ func (a *Asker) Ask(ctx context.Context, questions []validate.Question) []valida
 func (a *Asker) recall(q validate.Question) (rule.Answer, bool) {
 	a.lock.Lock()
 	defer a.lock.Unlock()
-	k, found := a.kept[asked{q.Partition, q.Key}]
+	k, ok := a.answers[answerKey{q.Partition, q.Key}]
 	// A clock that was set back does not lengthen what is kept.
-	left := k.until.Sub(a.now())
-	return k.answer, found && left > 0 && left <= q.Keep
+	remaining := k.until.Sub(a.now())
+	return k.answer, ok && remaining > 0 && remaining <= q.Keep
 }
 
 func (a *Asker) remember(q validate.Question, answer rule.Answer) {
 	a.lock.Lock()
 	defer a.lock.Unlock()
-	k := kept{answer: answer, until: a.now().Add(q.Keep), weight: weigh(answer)}
-	at := asked{q.Partition, q.Key}
-	a.weight += k.weight - a.kept[at].weight
-	a.kept[at] = k
+	k := keptAnswer{answer: answer, until: a.now().Add(q.Keep), weight: weigh(answer)}
+	at := answerKey{q.Partition, q.Key}
+	a.weight += k.weight - a.answers[at].weight
+	a.answers[at] = k
 	if a.weight > maxKept { // All is asked again, rather than looked for what is old each time.
-		clear(a.kept)
+		clear(a.answers)
 		a.weight = 0
 	}
 }

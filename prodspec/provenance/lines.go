@@ -67,26 +67,26 @@ func (l *Lines) FindAltered(path, value string) (Place, bool) {
 		value = unquoted
 	}
 	name := lastName(path)
-	for _, has := range []func(line) bool{
+	for _, matches := range []func(line) bool{
 		func(l line) bool { return l.name == name && l.value == value },
 		func(l line) bool { return l.value == value },
 		func(l line) bool { return len(l.value) >= leastPart && strings.Contains(value, l.value) },
 	} {
-		var found []line
+		var candidates []line
 		for _, line := range l.altered {
-			twice := len(found) > 0 && found[0].place.File == line.place.File && found[0].place.Line == line.place.Line
-			if value != "" && has(line) && !twice {
-				found = append(found, line)
+			sameLine := len(candidates) > 0 && candidates[0].place.File == line.place.File && candidates[0].place.Line == line.place.Line
+			if value != "" && matches(line) && !sameLine {
+				candidates = append(candidates, line)
 			}
 		}
-		if len(found) == 1 {
-			at := found[0].place
-			if found[0].name != name {
-				at.Under = found[0].written()
+		if len(candidates) == 1 {
+			at := candidates[0].place
+			if candidates[0].name != name {
+				at.Under = candidates[0].written()
 			}
 			return at, true
 		}
-		if len(found) > 1 {
+		if len(candidates) > 1 {
 			return Place{}, false
 		}
 	}
@@ -106,7 +106,7 @@ func (l *Lines) Read(file Place, content []byte) {
 		number++
 		for _, key := range keys(text) {
 			at := Place{File: file.File, Source: file.Source, Line: number}
-			if _, twice := l.places[key]; twice {
+			if _, duplicate := l.places[key]; duplicate {
 				at = Place{}
 			}
 			l.places[key] = at
@@ -116,39 +116,39 @@ func (l *Lines) Read(file Place, content []byte) {
 }
 
 // keys are what a line can be found by: most lines by at most one name and value.
-func keys(line string) (found [][2]string) {
+func keys(line string) (pairs [][2]string) {
 	text := strings.TrimSpace(line)
 	rest, listed := strings.CutPrefix(text, "- ")
 	if listed {
 		text = strings.TrimSpace(rest)
 	}
 	if bracketed(text) {
-		return within(text)
+		return bracketPairs(text)
 	}
 	if listed {
-		found = append(found, [2]string{entry, scalar(text)})
+		pairs = append(pairs, [2]string{entry, scalar(text)})
 	}
-	name, value, is := strings.Cut(text, ":")
-	if is && (value == "" || value[0] == ' ' || strings.HasSuffix(name, `"`)) && !strings.HasPrefix(text, "#") {
+	name, value, ok := strings.Cut(text, ":")
+	if ok && (value == "" || value[0] == ' ' || strings.HasSuffix(name, `"`)) && !strings.HasPrefix(text, "#") {
 		if value = strings.TrimSpace(value); bracketed(value) {
-			return append(found, within(value)...)
+			return append(pairs, bracketPairs(value)...)
 		}
 		if value = scalar(value); value != "" {
-			found = append(found, [2]string{plain(scalar(name)), value})
+			pairs = append(pairs, [2]string{plain(scalar(name)), value})
 		}
-		return found
+		return pairs
 	}
-	if len(found) == 0 && strings.HasPrefix(text, `"`) { // An entry of a list in JSON.
-		found = append(found, [2]string{entry, scalar(text)})
+	if len(pairs) == 0 && strings.HasPrefix(text, `"`) { // An entry of a list in JSON.
+		pairs = append(pairs, [2]string{entry, scalar(text)})
 	}
-	return found
+	return pairs
 }
 
 func bracketed(text string) bool { return text != "" && (text[0] == '{' || text[0] == '[') }
 
-// within are the names with values, and the entries of lists, between the brackets
+// bracketPairs are the names with values, and the entries of lists, between the brackets
 // with which a text begins, as far as the line goes.
-func within(text string) (found [][2]string) {
+func bracketPairs(text string) (pairs [][2]string) {
 	var open []byte
 	name := ""
 	for at := 0; at < len(text); {
@@ -159,7 +159,7 @@ func within(text string) (found [][2]string) {
 			continue
 		case '}', ']':
 			if open = open[:len(open)-1]; len(open) == 0 {
-				return found
+				return pairs
 			}
 			name = ""
 			at++
@@ -172,11 +172,11 @@ func within(text string) (found [][2]string) {
 			at++
 			continue
 		case '#':
-			return found
+			return pairs
 		}
 		length := word(text[at:])
 		if length == 0 {
-			return found
+			return pairs
 		}
 		value := scalar(text[at : at+length])
 		at += length
@@ -184,12 +184,12 @@ func within(text string) (found [][2]string) {
 		case mapping && name == "":
 			name = value
 		case mapping:
-			found = append(found, [2]string{plain(name), value})
+			pairs = append(pairs, [2]string{plain(name), value})
 		default:
-			found = append(found, [2]string{entry, value})
+			pairs = append(pairs, [2]string{entry, value})
 		}
 	}
-	return found
+	return pairs
 }
 
 // word is the length of the scalar between brackets with which a text begins; 0:
@@ -263,8 +263,8 @@ func (l *Lines) Find(path, value string) (Place, bool) {
 		return Place{}, false
 	}
 	name := lastName(path)
-	found := l.places[[2]string{name, value}]
-	return found, found.Line > 0
+	place := l.places[[2]string{name, value}]
+	return place, place.Line > 0
 }
 
 // Alike reports whether two paths end with the same name.
@@ -273,8 +273,8 @@ func Alike(a, b string) bool { return lastName(a) == lastName(b) }
 // lastName of a path as lines have it.
 func lastName(path string) string {
 	name := path[strings.LastIndexByte(path, '.')+1:]
-	if before, is := strings.CutSuffix(path, `"]`); is { // A key of a map, which may have dots.
-		name = before[strings.LastIndex(before, `["`)+2:]
+	if prefix, ok := strings.CutSuffix(path, `"]`); ok { // A key of a map, which may have dots.
+		name = prefix[strings.LastIndex(prefix, `["`)+2:]
 	} else if strings.HasSuffix(name, "]") {
 		name = entry
 	}

@@ -146,11 +146,11 @@ func NewWriter(incarnation intent.Incarnation) *Writer {
 }
 
 // Add notes where an asset comes from. The run is compared by its address.
-func (w *Writer) Add(asset intent.AssetID, run *Run, made Place, derived []Derived, lines map[string]Place) {
+func (w *Writer) Add(asset intent.AssetID, run *Run, madeAt Place, derived []Derived, lines map[string]Place) {
 	p := &w.parts[partOf(asset, len(w.parts))]
 	place := one{Lines: lines}
 	place.Run, p.Runs = index(p.runs, p.Runs, run, run)
-	place.Made, p.Made = index(p.made, p.Made, made, made)
+	place.Made, p.Made = index(p.made, p.Made, madeAt, madeAt)
 	if len(derived) > 0 {
 		place.Derived, p.Derived = index(p.derived, p.Derived, fmt.Sprint(derived), derived)
 		place.Derived++
@@ -159,11 +159,11 @@ func (w *Writer) Add(asset intent.AssetID, run *Run, made Place, derived []Deriv
 }
 
 // index of a value in a list that has it once.
-func index[K comparable, T any](known map[K]int32, list []T, key K, value T) (int32, []T) {
-	at, found := known[key]
-	if !found {
+func index[K comparable, T any](indexes map[K]int32, list []T, key K, value T) (int32, []T) {
+	at, ok := indexes[key]
+	if !ok {
 		at, list = int32(len(list)), append(list, value)
-		known[key] = at
+		indexes[key] = at
 	}
 	return at, list
 }
@@ -185,7 +185,7 @@ func (w *Writer) noted(p *part) {
 	p.Changes = map[string]Change{}
 	note := func(at Place) {
 		for _, name := range append(strings.Fields(at.Others), at.Change) {
-			if change, known := w.changes[name]; known {
+			if change, ok := w.changes[name]; ok {
 				p.Changes[name] = change
 			}
 		}
@@ -195,8 +195,8 @@ func (w *Writer) noted(p *part) {
 			note(input)
 		}
 	}
-	for _, made := range p.Made {
-		note(made)
+	for _, place := range p.Made {
+		note(place)
 	}
 	for _, list := range p.Derived {
 		for _, d := range list {
@@ -248,44 +248,44 @@ type Reader interface {
 
 // Read finds where an asset comes from that the incarnation added or changed.
 // NotFound: that was not kept, as by a version that kept none.
-func Read(ctx context.Context, from Reader, id intent.IncarnationID, asset intent.AssetID) (Published, Origin, error) {
+func Read(ctx context.Context, reader Reader, id intent.IncarnationID, asset intent.AssetID) (Published, Origin, error) {
 	var published Published
 	var p part
-	if err := decode(ctx, from, id, store.OriginName(id.Sequence), &published); err != nil {
+	if err := decode(ctx, reader, id, store.OriginName(id.Sequence), &published); err != nil {
 		return published, Origin{}, err
 	}
 	if published.Parts < 1 {
 		return published, Origin{}, fault.New(fault.Internal, "the origins of %s have no parts", id)
 	}
-	if err := decode(ctx, from, id, partName(id.Sequence, partOf(asset, published.Parts)), &p); err != nil {
+	if err := decode(ctx, reader, id, partName(id.Sequence, partOf(asset, published.Parts)), &p); err != nil {
 		return published, Origin{}, err
 	}
-	found, known := p.Assets[asset]
-	if !known {
+	record, ok := p.Assets[asset]
+	if !ok {
 		return published, Origin{}, fault.New(fault.NotFound, "%s did not change %s", id, asset)
 	}
-	run, hasRun := item(p.Runs, found.Run)
-	made, hasMade := item(p.Made, found.Made)
-	derived, hasDerived := item(p.Derived, found.Derived-1)
-	if !hasRun || run == nil || !hasMade || !hasDerived && found.Derived != 0 {
+	run, hasRun := item(p.Runs, record.Run)
+	place, hasMade := item(p.Made, record.Made)
+	derived, hasDerived := item(p.Derived, record.Derived-1)
+	if !hasRun || run == nil || !hasMade || !hasDerived && record.Derived != 0 {
 		return published, Origin{}, fault.New(fault.Internal, "the origin of %s in %s names what is not there", asset, id)
 	}
-	return published, Origin{Run: *run, Made: made, Derived: derived, Lines: found.Lines, Changes: p.Changes}, nil
+	return published, Origin{Run: *run, Made: place, Derived: derived, Lines: record.Lines, Changes: p.Changes}, nil
 }
 
-func item[T any](list []T, at int32) (found T, has bool) {
+func item[T any](list []T, at int32) (value T, ok bool) {
 	if at < 0 || int(at) >= len(list) {
-		return found, false
+		return value, false
 	}
 	return list[at], true
 }
 
-func decode(ctx context.Context, from Reader, id intent.IncarnationID, name string, into any) error {
-	text, err := from.GetBlob(ctx, id.Partition, store.OriginBlobs, name)
+func decode(ctx context.Context, reader Reader, id intent.IncarnationID, name string, target any) error {
+	text, err := reader.GetBlob(ctx, id.Partition, store.OriginBlobs, name)
 	if err != nil {
 		return err
 	}
-	if err := json.Unmarshal(text, into); err != nil {
+	if err := json.Unmarshal(text, target); err != nil {
 		return fault.New(fault.Internal, "the origins of the assets of %s cannot be read: %w", id, err)
 	}
 	return nil

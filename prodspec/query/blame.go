@@ -73,7 +73,7 @@ func (r *Reader) blame(ctx context.Context, id intent.IncarnationID, asset inten
 	if err != nil {
 		return Blame{}, err
 	}
-	blame.Value = current.shown
+	blame.Value = current.display
 	for step := 0; ; step++ {
 		if step == mostSteps {
 			blame.Cut = true
@@ -88,7 +88,7 @@ func (r *Reader) blame(ctx context.Context, id intent.IncarnationID, asset inten
 			break
 		}
 		adjacent := older[0].ID.Sequence+1 == blame.Since.Sequence
-		before, err := r.store.Member(ctx, older[0].ID, asset)
+		previous, err := r.store.Member(ctx, older[0].ID, asset)
 		if fault.Is(err, fault.NotFound) {
 			blame.Before, blame.Exact = older[0].ID, adjacent
 			break
@@ -96,24 +96,24 @@ func (r *Reader) blame(ctx context.Context, id intent.IncarnationID, asset inten
 		if err != nil {
 			return Blame{}, err
 		}
-		if before.Digest != member.Digest {
-			was, err := r.value(ctx, older[0].ID, before, field)
+		if previous.Digest != member.Digest {
+			previousValue, err := r.value(ctx, older[0].ID, previous, field)
 			if err != nil && !fault.Is(err, fault.NotFound) {
 				return Blame{}, err
 			}
-			if err != nil || was.whole != current.whole {
-				blame.Before, blame.Exact, blame.Was = older[0].ID, adjacent, was.shown
+			if err != nil || previousValue.whole != current.whole {
+				blame.Before, blame.Exact, blame.Was = older[0].ID, adjacent, previousValue.display
 				break
 			}
 		}
-		member, blame.Since.Sequence = before, before.Since
+		member, blame.Since.Sequence = previous, previous.Since
 	}
 	if !blame.Before.IsZero() {
-		before, err := r.store.Incarnation(ctx, blame.Before)
+		previous, err := r.store.Incarnation(ctx, blame.Before)
 		if err != nil && !fault.Is(err, fault.NotFound) {
 			return Blame{}, err
 		}
-		blame.SourcesBefore = before.Sources
+		blame.SourcesBefore = previous.Sources
 	}
 	return blame, r.origin(ctx, asset, &blame)
 }
@@ -131,38 +131,38 @@ func (r *Reader) value(ctx context.Context, id intent.IncarnationID, member inte
 	if err != nil {
 		return leaf{}, err
 	}
-	found, err := leaves(set, asset)
+	all, err := leaves(set, asset)
 	if err != nil {
 		return leaf{}, err
 	}
-	at := slices.IndexFunc(found, func(l leaf) bool { return l.path == field })
+	at := slices.IndexFunc(all, func(l leaf) bool { return l.path == field })
 	if at < 0 {
 		err := fault.New(fault.NotFound, "%s of %s has no value %.200q", member.Asset, id, field)
-		return leaf{}, err.WithHint("%s", values(found, field))
+		return leaf{}, err.WithHint("%s", values(all, field))
 	}
-	return found[at], nil
+	return all[at], nil
 }
 
 // values that a person may have meant.
-func values(found []leaf, field string) string {
+func values(all []leaf, field string) string {
 	last := strings.LastIndexByte(field, '.') + 1
 	const most = 8
-	var near []string
+	var examples []string
 	for _, like := range []func(path string) bool{
 		func(path string) bool { return strings.Contains(path, field[last:]) },
 		func(path string) bool { return strings.HasPrefix(path, field[:last]) },
 		func(string) bool { return true },
 	} {
-		for _, l := range found {
-			if l.shown != "{}" && len(near) < most && like(l.path) {
-				near = append(near, l.path)
+		for _, l := range all {
+			if l.display != "{}" && len(examples) < most && like(l.path) {
+				examples = append(examples, l.path)
 			}
 		}
-		if len(near) > 0 {
+		if len(examples) > 0 {
 			break
 		}
 	}
-	return "write a path such as " + strings.Join(near, ", ")
+	return "write a path such as " + strings.Join(examples, ", ")
 }
 
 // origin fills in where it came from then.
@@ -182,7 +182,7 @@ func (r *Reader) origin(ctx context.Context, asset intent.AssetID, blame *Blame)
 		return err
 	}
 	blame.Published, blame.Sources, blame.Origin = published.At, published.Sources, origin
-	if at, is := origin.Lines[blame.Field]; is && blame.Field != "" {
+	if at, ok := origin.Lines[blame.Field]; ok && blame.Field != "" {
 		blame.Line = &at
 	}
 	if blame.Field != "" {
@@ -201,15 +201,15 @@ func gives(d provenance.Derived, field string) bool {
 	if d.Field == "" {
 		return ofAddon(field, d.Addon)
 	}
-	rest, is := strings.CutPrefix(field, d.Field)
-	return is && (rest == "" || rest[0] == '.' || rest[0] == '[')
+	rest, ok := strings.CutPrefix(field, d.Field)
+	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
 }
 
 // ofAddon reports whether a path is in an addon, named in short or in full.
 func ofAddon(path string, addon intent.TypeName) bool {
 	full := string(addon)
 	for _, name := range []string{full, full[strings.LastIndexByte(full, '.')+1:]} {
-		if rest, is := strings.CutPrefix(path, "addons."+name); is && (rest == "" || rest[0] == '.' || rest[0] == '[') {
+		if rest, ok := strings.CutPrefix(path, "addons."+name); ok && (rest == "" || rest[0] == '.' || rest[0] == '[') {
 			return true
 		}
 	}

@@ -23,24 +23,24 @@ type end struct {
 // follow goes on from a field to what it comes from: another field of its asset,
 // of which it was derived, or a field of an asset that the generator read. Where
 // several may be it, it says nothing.
-func (r *Reader) follow(ctx context.Context, b *Blame, seen map[end]bool) error {
-	if b.Unknown || len(seen) >= mostStages {
+func (r *Reader) follow(ctx context.Context, b *Blame, visited map[end]bool) error {
+	if b.Unknown || len(visited) >= mostStages {
 		return nil
 	}
-	var to end
+	var target end
 	var because string
 	var err error
 	switch {
 	case b.Field != "" && len(b.Origin.Derived) > 0:
-		to, because, err = r.derivedOf(ctx, b)
+		target, because, err = r.derivedOf(ctx, b)
 	case b.Line == nil && len(b.Origin.Assets) > 0:
-		to, because, err = r.readOf(ctx, b)
+		target, because, err = r.readOf(ctx, b)
 	}
-	if err != nil || to.asset == "" || seen[to] {
+	if err != nil || target.asset == "" || visited[target] {
 		return err
 	}
-	seen[to] = true
-	next, err := r.blame(ctx, b.Since, to.asset, to.field)
+	visited[target] = true
+	next, err := r.blame(ctx, b.Since, target.asset, target.field)
 	if fault.Is(err, fault.NotFound) {
 		return nil
 	}
@@ -48,35 +48,35 @@ func (r *Reader) follow(ctx context.Context, b *Blame, seen map[end]bool) error 
 		return err
 	}
 	next.Because, b.From = because, &next
-	return r.follow(ctx, b.From, seen)
+	return r.follow(ctx, b.From, visited)
 }
 
 // derivedOf finds the field that an expression took a derived value from: the only
 // one that it names, or the only one that changed.
 func (r *Reader) derivedOf(ctx context.Context, b *Blame) (end, string, error) {
 	// What derived it last is what it is by.
-	by := b.Origin.Derived[len(b.Origin.Derived)-1]
-	now, before, err := r.sides(ctx, b, b.Asset)
+	derivation := b.Origin.Derived[len(b.Origin.Derived)-1]
+	now, previous, err := r.sides(ctx, b, b.Asset)
 	if err != nil {
 		return end{}, "", err
 	}
 	var named, changed []string
 	for path, value := range now {
-		if path == b.Field || !slices.ContainsFunc(by.Reads, func(read string) bool {
+		if path == b.Field || !slices.ContainsFunc(derivation.Reads, func(read string) bool {
 			return path == read || strings.HasPrefix(path, read+".") || strings.HasPrefix(path, read+"[")
 		}) {
 			continue
 		}
 		named = append(named, path)
-		if before != nil && before[path].whole != value.whole {
+		if previous != nil && previous[path].whole != value.whole {
 			changed = append(changed, path)
 		}
 	}
 	switch {
 	case len(changed) == 1:
-		return end{b.Asset, changed[0]}, fmt.Sprintf("generate.%s names it, and it changed in the same incarnation", by.Derivation), nil
+		return end{b.Asset, changed[0]}, fmt.Sprintf("generate.%s names it, and it changed in the same incarnation", derivation.Derivation), nil
 	case len(named) == 1 && len(changed) == 0 && b.Before.IsZero():
-		return end{b.Asset, named[0]}, fmt.Sprintf("generate.%s names it", by.Derivation), nil
+		return end{b.Asset, named[0]}, fmt.Sprintf("generate.%s names it", derivation.Derivation), nil
 	}
 	return end{}, "", nil
 }
@@ -97,7 +97,7 @@ func (r *Reader) readOf(ctx context.Context, b *Blame) (end, string, error) {
 	}
 	var alike, changedAlike, partly, changed []end
 	for _, asset := range b.Origin.Assets {
-		now, before, err := r.sides(ctx, b, asset)
+		now, previous, err := r.sides(ctx, b, asset)
 		if fault.Is(err, fault.NotFound) {
 			continue
 		}
@@ -106,7 +106,7 @@ func (r *Reader) readOf(ctx context.Context, b *Blame) (end, string, error) {
 		}
 		for path, l := range now {
 			at := end{asset, path}
-			altered := before != nil && before[path].whole != l.whole
+			altered := previous != nil && previous[path].whole != l.whole
 			same := b.Field != "" && l.whole == value.whole && provenance.Alike(path, b.Field)
 			if same {
 				alike = append(alike, at)
@@ -121,14 +121,14 @@ func (r *Reader) readOf(ctx context.Context, b *Blame) (end, string, error) {
 			}
 		}
 	}
-	const both = "it changed in the same incarnation, and the generator read it"
+	const reason = "it changed in the same incarnation, and the generator read it"
 	switch {
 	case len(changedAlike) == 1:
 		return changedAlike[0], "it has the same name and value, it changed in the same incarnation, and the generator read it", nil
 	case len(changedAlike) == 0 && len(partly) == 1:
-		return partly[0], both, nil
+		return partly[0], reason, nil
 	case len(changedAlike)+len(partly) == 0 && len(changed) == 1 && !filesChanged(b.Origin):
-		return changed[0], both, nil
+		return changed[0], reason, nil
 	case len(alike) == 1 && len(changed) == 0:
 		return alike[0], "it has the same name and value, and the generator read it", nil
 	}
@@ -148,15 +148,15 @@ func partOf(part, whole string) bool {
 
 // sides are the values of an asset in Since and in Before, by their paths; nil: there
 // is no Before.
-func (r *Reader) sides(ctx context.Context, b *Blame, asset intent.AssetID) (now, before map[string]leaf, err error) {
+func (r *Reader) sides(ctx context.Context, b *Blame, asset intent.AssetID) (now, previous map[string]leaf, err error) {
 	if now, err = r.valuesIn(ctx, b.Since, asset); err != nil || b.Before.IsZero() {
 		return now, nil, err
 	}
-	before, err = r.valuesIn(ctx, b.Before, asset)
+	previous, err = r.valuesIn(ctx, b.Before, asset)
 	if fault.Is(err, fault.NotFound) {
 		return now, map[string]leaf{}, nil
 	}
-	return now, before, err
+	return now, previous, err
 }
 
 func (r *Reader) valuesIn(ctx context.Context, id intent.IncarnationID, asset intent.AssetID) (map[string]leaf, error) {
@@ -172,12 +172,12 @@ func (r *Reader) valuesIn(ctx context.Context, id intent.IncarnationID, asset in
 	if err != nil {
 		return nil, err
 	}
-	found, err := leaves(set, content)
+	all, err := leaves(set, content)
 	if err != nil {
 		return nil, err
 	}
 	values := map[string]leaf{}
-	for _, l := range found {
+	for _, l := range all {
 		if l.whole != "{}" {
 			values[l.path] = l
 		}

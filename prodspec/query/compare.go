@@ -29,22 +29,22 @@ const (
 // Compare lists one page of what differs between two incarnations, with the
 // fields. A zero from is the empty incarnation. The page may be short; next is
 // where to go on, and empty when that was all.
-func (r *Reader) Compare(ctx context.Context, from, to intent.IncarnationID, after intent.AssetID, limit int) (page []Comparison, next intent.AssetID, err error) {
-	changes, err := r.store.Changes(ctx, from, to, after, limit)
+func (r *Reader) Compare(ctx context.Context, base, target intent.IncarnationID, cursor intent.AssetID, limit int) (page []Comparison, next intent.AssetID, err error) {
+	changes, err := r.store.Changes(ctx, base, target, cursor, limit)
 	if err != nil || len(changes) == 0 {
 		return nil, "", err
 	}
-	_, newer, err := r.environment(ctx, to)
+	_, newer, err := r.environment(ctx, target)
 	if err != nil {
 		return nil, "", err
 	}
 	older := newer
-	if !from.IsZero() {
-		if _, older, err = r.environment(ctx, from); err != nil {
+	if !base.IsZero() {
+		if _, older, err = r.environment(ctx, base); err != nil {
 			return nil, "", err
 		}
 	}
-	read, shown := 0, 0
+	read, shownBytes := 0, 0
 	for i, change := range changes {
 		compared := Comparison{Change: change}
 		if change.Before != nil && change.After != nil && change.Before.Digest != change.After.Digest {
@@ -54,12 +54,12 @@ func (r *Reader) Compare(ctx context.Context, from, to intent.IncarnationID, aft
 			}
 			read += bytes
 			for _, field := range compared.Fields {
-				shown += len(field.Path) + len(field.Current) + len(field.Target)
+				shownBytes += len(field.Path) + len(field.Current) + len(field.Target)
 			}
 		}
 		page = append(page, compared)
 		more := i+1 < len(changes) || len(changes) == limit
-		if more && (i+1 == limit || read > mostCompared || shown > mostShown) {
+		if more && (i+1 == limit || read > mostCompared || shownBytes > mostShown) {
 			return page, change.Asset, nil
 		}
 	}
@@ -68,16 +68,16 @@ func (r *Reader) Compare(ctx context.Context, from, to intent.IncarnationID, aft
 
 // fields compares both contents, and says how many bytes they are.
 func (r *Reader) fields(ctx context.Context, change store.Change, older, newer *schema.Set) ([]intent.FieldChange, int, error) {
-	before, err := r.Asset(ctx, *change.Before)
+	oldAsset, err := r.Asset(ctx, *change.Before)
 	if err != nil {
 		return nil, 0, err
 	}
-	after, err := r.Asset(ctx, *change.After)
+	newAsset, err := r.Asset(ctx, *change.After)
 	if err != nil {
 		return nil, 0, err
 	}
-	found, err := Differences(older, before, newer, after)
-	return found, size(before) + size(after), err
+	differences, err := Differences(older, oldAsset, newer, newAsset)
+	return differences, size(oldAsset) + size(newAsset), err
 }
 
 func size(a intent.Asset) int {

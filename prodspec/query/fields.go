@@ -21,64 +21,64 @@ import (
 // leaf is one value within a content.
 type leaf struct {
 	path string
-	// shown is the value for people, and whole tells different values apart:
+	// display is the value for people, and whole tells different values apart:
 	// a long value, or a secret, is not shown as it is.
-	shown, whole string
+	display, whole string
 }
 
 // Differences lists how two contents of an asset differ, in the order of the
 // paths, which are as in a filter: payload.replicas, addons.Owner.owner. The
 // two may be of different schemas, so that values are found by their paths.
-func Differences(older *schema.Set, before intent.Asset, newer *schema.Set, after intent.Asset) ([]intent.FieldChange, error) {
-	was, err := leaves(older, before)
+func Differences(older *schema.Set, oldAsset intent.Asset, newer *schema.Set, newAsset intent.Asset) ([]intent.FieldChange, error) {
+	oldLeaves, err := leaves(older, oldAsset)
 	if err != nil {
 		return nil, err
 	}
-	is, err := leaves(newer, after)
+	newLeaves, err := leaves(newer, newAsset)
 	if err != nil {
 		return nil, err
 	}
-	var found []intent.FieldChange
-	for len(was) > 0 || len(is) > 0 {
+	var changes []intent.FieldChange
+	for len(oldLeaves) > 0 || len(newLeaves) > 0 {
 		change, differs := intent.FieldChange{}, true
-		switch order := comparePaths(was, is); {
+		switch order := comparePaths(oldLeaves, newLeaves); {
 		case order < 0:
-			change, was = intent.FieldChange{Path: was[0].path, Current: was[0].shown}, was[1:]
+			change, oldLeaves = intent.FieldChange{Path: oldLeaves[0].path, Current: oldLeaves[0].display}, oldLeaves[1:]
 		case order > 0:
-			change, is = intent.FieldChange{Path: is[0].path, Target: is[0].shown}, is[1:]
+			change, newLeaves = intent.FieldChange{Path: newLeaves[0].path, Target: newLeaves[0].display}, newLeaves[1:]
 		default:
-			change, differs = intent.FieldChange{Path: is[0].path, Current: was[0].shown, Target: is[0].shown}, was[0].whole != is[0].whole
-			was, is = was[1:], is[1:]
+			change, differs = intent.FieldChange{Path: newLeaves[0].path, Current: oldLeaves[0].display, Target: newLeaves[0].display}, oldLeaves[0].whole != newLeaves[0].whole
+			oldLeaves, newLeaves = oldLeaves[1:], newLeaves[1:]
 		}
 		if differs {
-			found = append(found, change)
+			changes = append(changes, change)
 		}
 	}
-	if more := len(found) - MostFields + 1; more > 1 {
-		found = append(found[:MostFields-1], intent.FieldChange{Path: fmt.Sprintf("(%d more)", more)})
+	if more := len(changes) - MostFields + 1; more > 1 {
+		changes = append(changes[:MostFields-1], intent.FieldChange{Path: fmt.Sprintf("(%d more)", more)})
 	}
-	return found, nil
+	return changes, nil
 }
 
 // comparePaths says which list's first leaf comes first; an empty list's never
 // does.
-func comparePaths(was, is []leaf) int {
+func comparePaths(oldLeaves, newLeaves []leaf) int {
 	switch {
-	case len(is) == 0:
+	case len(newLeaves) == 0:
 		return -1
-	case len(was) == 0:
+	case len(oldLeaves) == 0:
 		return 1
 	}
-	return cmp.Compare(was[0].path, is[0].path)
+	return cmp.Compare(oldLeaves[0].path, newLeaves[0].path)
 }
 
 // leaves of payload and addons, by path.
 func leaves(set *schema.Set, asset intent.Asset) ([]leaf, error) {
-	found := []leaf{{path: "type", shown: string(asset.Payload.Type), whole: string(asset.Payload.Type)}}
+	list := []leaf{{path: "type", display: string(asset.Payload.Type), whole: string(asset.Payload.Type)}}
 	add := func(path string, m intent.Message) error {
 		message, err := set.Unpack(m)
 		if err == nil {
-			found = appendMessage(found, path, message.ProtoReflect())
+			list = appendMessage(list, path, message.ProtoReflect())
 		}
 		return err
 	}
@@ -94,26 +94,26 @@ func leaves(set *schema.Set, asset intent.Asset) ([]leaf, error) {
 			return nil, err
 		}
 	}
-	slices.SortFunc(found, func(a, b leaf) int { return cmp.Compare(a.path, b.path) })
-	return found, nil
+	slices.SortFunc(list, func(a, b leaf) int { return cmp.Compare(a.path, b.path) })
+	return list, nil
 }
 
-func appendMessage(found []leaf, path string, message protoreflect.Message) []leaf {
+func appendMessage(list []leaf, path string, message protoreflect.Message) []leaf {
 	if text, ok := oneValue(message); ok {
-		return append(found, leaf{path, text, text})
+		return append(list, leaf{path, text, text})
 	}
 	// Its being there is a value too.
-	found = append(found, leaf{path, "{}", "{}"})
+	list = append(list, leaf{path, "{}", "{}"})
 	message.Range(func(field protoreflect.FieldDescriptor, value protoreflect.Value) bool {
-		below := path + "." + string(field.Name())
+		fieldPath := path + "." + string(field.Name())
 		if schema.IsSecret(field) {
-			found = append(found, secret(below, appendField(nil, below, field, value)))
+			list = append(list, secret(fieldPath, appendField(nil, fieldPath, field, value)))
 		} else {
-			found = appendField(found, below, field, value)
+			list = appendField(list, fieldPath, field, value)
 		}
 		return true
 	})
-	return found
+	return list
 }
 
 // secret hides leaves behind one that differs when any of them does.
@@ -126,7 +126,7 @@ func secret(path string, hidden []leaf) leaf {
 	return leaf{path, schema.Redacted, whole.String()}
 }
 
-func appendField(found []leaf, path string, field protoreflect.FieldDescriptor, value protoreflect.Value) []leaf {
+func appendField(list []leaf, path string, field protoreflect.FieldDescriptor, value protoreflect.Value) []leaf {
 	switch {
 	case field.IsMap():
 		value.Map().Range(func(key protoreflect.MapKey, value protoreflect.Value) bool {
@@ -134,28 +134,28 @@ func appendField(found []leaf, path string, field protoreflect.FieldDescriptor, 
 			if field.MapKey().Kind() == protoreflect.StringKind {
 				name = clip(strconv.Quote(name))
 			}
-			found = appendValue(found, path+"["+name+"]", field.MapValue(), value)
+			list = appendValue(list, path+"["+name+"]", field.MapValue(), value)
 			return true
 		})
 	case field.IsList():
 		for i := range value.List().Len() {
-			found = appendValue(found, fmt.Sprintf("%s[%d]", path, i), field, value.List().Get(i))
+			list = appendValue(list, fmt.Sprintf("%s[%d]", path, i), field, value.List().Get(i))
 		}
 	default:
-		found = appendValue(found, path, field, value)
+		list = appendValue(list, path, field, value)
 	}
-	return found
+	return list
 }
 
-func appendValue(found []leaf, path string, field protoreflect.FieldDescriptor, value protoreflect.Value) []leaf {
+func appendValue(list []leaf, path string, field protoreflect.FieldDescriptor, value protoreflect.Value) []leaf {
 	if field.Message() != nil {
-		return appendMessage(found, path, value.Message())
+		return appendMessage(list, path, value.Message())
 	}
 	text := value.String()
 	switch field.Kind() {
 	case protoreflect.StringKind:
-		if within, is := appendJSON(found, path, text); is {
-			return within
+		if nested, ok := appendJSON(list, path, text); ok {
+			return nested
 		}
 		text = strconv.Quote(text)
 	case protoreflect.BytesKind:
@@ -167,7 +167,7 @@ func appendValue(found []leaf, path string, field protoreflect.FieldDescriptor, 
 			text = strconv.Itoa(int(value.Enum()))
 		}
 	}
-	return append(found, leaf{path, clip(text), text})
+	return append(list, leaf{path, clip(text), text})
 }
 
 // oneValue writes messages that people take for one value.
@@ -197,13 +197,13 @@ func clip(text string) string {
 
 // Values calls each for every value of a content, in the order of the paths,
 // until it returns false. Secrets are left out, and values are whole.
-func Values(set *schema.Set, asset intent.Asset, each func(path, value string) bool) error {
-	found, err := leaves(set, asset)
+func Values(set *schema.Set, asset intent.Asset, visit func(path, value string) bool) error {
+	all, err := leaves(set, asset)
 	if err != nil {
 		return err
 	}
-	for _, l := range found {
-		if l.shown != schema.Redacted && l.whole != "{}" && !each(l.path, l.whole) {
+	for _, l := range all {
+		if l.display != schema.Redacted && l.whole != "{}" && !visit(l.path, l.whole) {
 			break
 		}
 	}

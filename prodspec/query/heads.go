@@ -58,15 +58,15 @@ func (h *heads) follow(partition intent.PartitionID) (f *follower, leave func())
 func (h *heads) run(ctx context.Context, partition intent.PartitionID, f *follower) {
 	for {
 		changed := h.store.Changed(partition)
-		found, err := h.store.Partition(ctx, partition)
+		current, err := h.store.Partition(ctx, partition)
 		if ctx.Err() != nil {
 			return
 		}
 		h.lock.Lock()
-		if found.Head != f.head || (err == nil) != (f.err == nil) {
+		if current.Head != f.head || (err == nil) != (f.err == nil) {
 			f.err = err
 			if err == nil {
-				f.head = found.Head
+				f.head = current.Head
 			}
 			close(f.moved)
 			f.moved = make(chan struct{})
@@ -79,7 +79,7 @@ func (h *heads) run(ctx context.Context, partition intent.PartitionID, f *follow
 }
 
 // next waits until the head is another than the one that was seen.
-func (h *heads) next(ctx context.Context, f *follower, seen intent.IncarnationID) (intent.IncarnationID, error) {
+func (h *heads) next(ctx context.Context, f *follower, lastHead intent.IncarnationID) (intent.IncarnationID, error) {
 	for {
 		h.lock.Lock()
 		head, err, moved := f.head, f.err, f.moved
@@ -87,7 +87,7 @@ func (h *heads) next(ctx context.Context, f *follower, seen intent.IncarnationID
 		if err != nil {
 			return intent.IncarnationID{}, err
 		}
-		if !head.IsZero() && head != seen {
+		if !head.IsZero() && head != lastHead {
 			return head, nil
 		}
 		if err := h.runtime.Wait(ctx, -1, moved); err != nil {

@@ -15,13 +15,13 @@ type memo[K comparable, V any] struct {
 	runtime loop.Runtime
 	most    int
 
-	lock  sync.Mutex
-	order list.List // of *made, the newest in front
-	by    map[K]*list.Element
+	lock     sync.Mutex
+	order    list.List // of *made, the newest in front
+	elements map[K]*list.Element
 }
 
-// made is a value, once done is closed.
-type made[K comparable, V any] struct {
+// memoEntry is a value, once done is closed.
+type memoEntry[K comparable, V any] struct {
 	key   K
 	done  chan struct{}
 	value V
@@ -32,15 +32,15 @@ type made[K comparable, V any] struct {
 // others may wait for.
 func (m *memo[K, V]) get(ctx context.Context, key K, make func(context.Context) (V, error)) (V, error) {
 	m.lock.Lock()
-	if found := m.by[key]; found != nil {
-		m.order.MoveToFront(found)
+	if element := m.elements[key]; element != nil {
+		m.order.MoveToFront(element)
 		m.lock.Unlock()
-		known := found.Value.(*made[K, V])
-		if err := m.runtime.Wait(ctx, -1, known.done); err != nil {
+		cached := element.Value.(*memoEntry[K, V])
+		if err := m.runtime.Wait(ctx, -1, cached.done); err != nil {
 			var none V
 			return none, err
 		}
-		return known.value, known.err
+		return cached.value, cached.err
 	}
 	fresh := m.add(key)
 	m.lock.Unlock()
@@ -56,23 +56,23 @@ func (m *memo[K, V]) get(ctx context.Context, key K, make func(context.Context) 
 	return fresh.value, fresh.err
 }
 
-func (m *memo[K, V]) add(key K) *made[K, V] {
-	if m.by == nil {
-		m.by = map[K]*list.Element{}
+func (m *memo[K, V]) add(key K) *memoEntry[K, V] {
+	if m.elements == nil {
+		m.elements = map[K]*list.Element{}
 	}
-	fresh := &made[K, V]{key: key, done: make(chan struct{})}
-	m.by[key] = m.order.PushFront(fresh)
+	fresh := &memoEntry[K, V]{key: key, done: make(chan struct{})}
+	m.elements[key] = m.order.PushFront(fresh)
 	if m.order.Len() > m.most {
-		delete(m.by, m.order.Remove(m.order.Back()).(*made[K, V]).key)
+		delete(m.elements, m.order.Remove(m.order.Back()).(*memoEntry[K, V]).key)
 	}
 	return fresh
 }
 
-func (m *memo[K, V]) forget(failed *made[K, V]) {
+func (m *memo[K, V]) forget(failed *memoEntry[K, V]) {
 	m.lock.Lock()
 	defer m.lock.Unlock()
-	if found := m.by[failed.key]; found != nil && found.Value == failed {
-		m.order.Remove(found)
-		delete(m.by, failed.key)
+	if element := m.elements[failed.key]; element != nil && element.Value == failed {
+		m.order.Remove(element)
+		delete(m.elements, failed.key)
 	}
 }

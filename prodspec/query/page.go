@@ -97,14 +97,14 @@ func narrowed(index store.AssetFilter, filter *rule.Filter) (_ store.AssetFilter
 
 // evaluate looks at members until the page is full or has cost enough.
 func (r *Reader) evaluate(ctx context.Context, id intent.IncarnationID, index store.AssetFilter, filter *rule.Filter) (Page, error) {
-	limit, left := index.Limit, mostMembers
+	limit, budget := index.Limit, mostMembers
 	if filter.NeedsContent() {
-		left = mostContents
+		budget = mostContents
 	}
 	page, cost := Page{}, 0
 	for {
 		// About as many as are still wanted, and more when few match.
-		index.Limit = min(left, max(limit-len(page.Members), 250))
+		index.Limit = min(budget, max(limit-len(page.Members), 250))
 		members, err := r.store.Members(ctx, id, index)
 		if err != nil {
 			return Page{}, err
@@ -126,7 +126,7 @@ func (r *Reader) evaluate(ctx context.Context, id intent.IncarnationID, index st
 		if len(members) < index.Limit {
 			return page, nil
 		}
-		if left -= len(members); left <= 0 {
+		if budget -= len(members); budget <= 0 {
 			page.Next = index.After
 			return page, nil
 		}

@@ -51,9 +51,9 @@ const (
 )
 
 // New returns a reader.
-func New(from Store, schemas Schemas, runtime loop.Runtime) *Reader {
-	r := &Reader{store: from, schemas: schemas}
-	r.heads = heads{store: from, runtime: runtime, followers: map[intent.PartitionID]*follower{}}
+func New(src Store, schemas Schemas, runtime loop.Runtime) *Reader {
+	r := &Reader{store: src, schemas: schemas}
+	r.heads = heads{store: src, runtime: runtime, followers: map[intent.PartitionID]*follower{}}
 	r.environments = memo[intent.Digest, *rule.Environment]{runtime: runtime, most: rememberedSchemas}
 	r.all = memo[pageKey, Page]{runtime: runtime, most: rememberedPages}
 	r.changed = memo[changeKey, ChangePage]{runtime: runtime, most: rememberedChanges}

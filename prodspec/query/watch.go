@@ -47,13 +47,13 @@ const watchPage = 500
 type pageKey struct {
 	id     intent.IncarnationID
 	filter string
-	after  intent.AssetID
+	cursor intent.AssetID
 }
 
 type changeKey struct {
-	from, to intent.IncarnationID
-	filter   string
-	after    intent.AssetID
+	base, target intent.IncarnationID
+	filter       string
+	cursor       intent.AssetID
 }
 
 // Watch sends all that match in head, or what head changed since the
@@ -65,61 +65,61 @@ func (r *Reader) Watch(ctx context.Context, wanted Watching, send func(Event) er
 	following, leave := r.heads.follow(wanted.Partition)
 	defer leave()
 	// The first time, the head that is known is worth a word: nothing changed.
-	known, seen := wanted.After, intent.IncarnationID{}
+	base, lastHead := wanted.After, intent.IncarnationID{}
 	for {
-		head, err := r.heads.next(ctx, following, seen)
+		head, err := r.heads.next(ctx, following, lastHead)
 		if err != nil {
 			return err
 		}
-		seen = head
-		err = r.bring(ctx, wanted.Filter, known, head, send)
+		lastHead = head
+		err = r.bring(ctx, wanted.Filter, base, head, send)
 		switch {
 		case fault.Is(err, fault.NotFound):
 			// It was so slow that what it was being sent is not retained any
 			// more. There is a newer head.
-			known = intent.IncarnationID{}
+			base = intent.IncarnationID{}
 		case err != nil:
 			return err
 		default:
-			known = head
+			base = head
 		}
 	}
 }
 
 // bring sends a watcher from what it knows to an incarnation.
-func (r *Reader) bring(ctx context.Context, filter string, known, to intent.IncarnationID, send func(Event) error) error {
-	if !known.IsZero() {
-		err := r.sendChanges(ctx, filter, known, to, send)
+func (r *Reader) bring(ctx context.Context, filter string, base, target intent.IncarnationID, send func(Event) error) error {
+	if !base.IsZero() {
+		err := r.sendChanges(ctx, filter, base, target, send)
 		if !fault.Is(err, fault.NotFound) {
 			return err
 		}
 		// What it knows is not retained any more.
 	}
 	reset := true
-	for after := (intent.AssetID)(""); ; {
-		key := pageKey{to, filter, after}
+	for cursor := (intent.AssetID)(""); ; {
+		key := pageKey{target, filter, cursor}
 		page, err := r.all.get(ctx, key, func(ctx context.Context) (Page, error) {
-			return r.Page(ctx, Wanted{Incarnation: to, Filter: filter, Index: store.AssetFilter{After: after, Limit: watchPage}})
+			return r.Page(ctx, Wanted{Incarnation: target, Filter: filter, Index: store.AssetFilter{After: cursor, Limit: watchPage}})
 		})
 		if err != nil {
 			return err
 		}
-		after = page.Next
-		if err := send(Event{Incarnation: to, Members: page.Members, Reset: reset, Complete: after == ""}); err != nil || after == "" {
+		cursor = page.Next
+		if err := send(Event{Incarnation: target, Members: page.Members, Reset: reset, Complete: cursor == ""}); err != nil || cursor == "" {
 			return err
 		}
 		reset = false
 	}
 }
 
-func (r *Reader) sendChanges(ctx context.Context, filter string, from, to intent.IncarnationID, send func(Event) error) error {
-	for after := (intent.AssetID)(""); ; {
-		page, err := r.changePage(ctx, changeKey{from, to, filter, after})
+func (r *Reader) sendChanges(ctx context.Context, filter string, base, target intent.IncarnationID, send func(Event) error) error {
+	for cursor := (intent.AssetID)(""); ; {
+		page, err := r.changePage(ctx, changeKey{base, target, filter, cursor})
 		if err != nil {
 			return err
 		}
-		after = page.Next
-		if err := send(Event{Incarnation: to, Members: page.Members, Removed: page.Removed, Complete: after == ""}); err != nil || after == "" {
+		cursor = page.Next
+		if err := send(Event{Incarnation: target, Members: page.Members, Removed: page.Removed, Complete: cursor == ""}); err != nil || cursor == "" {
 			return err
 		}
 	}
@@ -131,30 +131,30 @@ func (r *Reader) changePage(ctx context.Context, key changeKey) (ChangePage, err
 		unfiltered := key
 		unfiltered.filter = ""
 		changes, err := r.deltas.get(ctx, unfiltered, func(ctx context.Context) ([]store.Change, error) {
-			return r.store.Changes(ctx, key.from, key.to, key.after, watchPage)
+			return r.store.Changes(ctx, key.base, key.target, key.cursor, watchPage)
 		})
 		if err != nil {
 			return ChangePage{}, err
 		}
-		after, err := r.filterIn(ctx, key.to, key.filter)
+		newFilter, err := r.filterIn(ctx, key.target, key.filter)
 		if err != nil {
 			return ChangePage{}, err
 		}
 		// Under the types of before, the filter may have no meaning.
-		before, err := r.filterIn(ctx, key.from, key.filter)
+		oldFilter, err := r.filterIn(ctx, key.base, key.filter)
 		if err != nil && !fault.Is(err, fault.Invalid) {
 			return ChangePage{}, err
 		}
-		return r.filterChanges(ctx, changes, before, after)
+		return r.filterChanges(ctx, changes, oldFilter, newFilter)
 	})
 }
 
 // filterChanges tells those that match from those that do not any more. It ends
 // early when it has cost enough for one page.
-func (r *Reader) filterChanges(ctx context.Context, changes []store.Change, before, after *rule.Filter) (ChangePage, error) {
+func (r *Reader) filterChanges(ctx context.Context, changes []store.Change, oldFilter, newFilter *rule.Filter) (ChangePage, error) {
 	page, cost := ChangePage{}, 0
 	for i, change := range changes {
-		matched, spent, err := r.matchesSide(ctx, after, change.After)
+		matched, spent, err := r.matchesSide(ctx, newFilter, change.After)
 		cost += spent
 		switch {
 		case err != nil:
@@ -162,7 +162,7 @@ func (r *Reader) filterChanges(ctx context.Context, changes []store.Change, befo
 		case matched:
 			page.Members = append(page.Members, *change.After)
 		default:
-			if matched, spent, err = r.matchesSide(ctx, before, change.Before); err != nil {
+			if matched, spent, err = r.matchesSide(ctx, oldFilter, change.Before); err != nil {
 				return ChangePage{}, err
 			}
 			if cost += spent; matched {

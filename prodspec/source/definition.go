@@ -37,8 +37,8 @@ func ParseDefinition(text string) (Definition, error) {
 	if !isURL {
 		rest = place
 	}
-	repository, file, inside := strings.Cut(rest, "//")
-	if !inside {
+	repository, file, hasFile := strings.Cut(rest, "//")
+	if !hasFile {
 		if !isURL && filepath.IsAbs(text) {
 			return Definition{Path: text}, nil
 		}
@@ -70,9 +70,9 @@ func ParseDefinition(text string) (Definition, error) {
 		case "user":
 			git.User = value
 		case "token":
-			kind, where, _ := strings.Cut(value, ":")
-			if git.Token = (Secret{Env: where}); kind == "file" {
-				git.Token = Secret{File: where}
+			kind, location, _ := strings.Cut(value, ":")
+			if git.Token = (Secret{Env: location}); kind == "file" {
+				git.Token = Secret{File: location}
 			} else if kind != "env" {
 				return refuse("has a token that is neither env:VARIABLE nor file:PATH")
 			}

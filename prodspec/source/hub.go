@@ -19,11 +19,11 @@ type Hub struct {
 	log    *slog.Logger
 	notify *fsnotify.Watcher
 	closed sync.WaitGroup
-	// heard are names that were told of and not passed on yet; "": events were
+	// pending are names that were told of and not passed on yet; "": events were
 	// lost. To be heard, no other lock is needed: the system's watches are locked
 	// while they tell.
 	hearing sync.Mutex
-	heard   []string
+	pending []string
 	hears   chan struct{}
 
 	mutex sync.Mutex
@@ -31,8 +31,8 @@ type Hub struct {
 	// by what the folder is: it has one watch, whatever leads to it.
 	folders map[string]*watched
 	paths   map[identity]string
-	// said that folders are polled because watches ran out.
-	said bool
+	// warned that folders are polled because watches ran out.
+	warned bool
 }
 
 // watched is a folder that the system watches.
@@ -64,13 +64,13 @@ func NewHub(log *slog.Logger) *Hub {
 }
 
 // polls says, once, that some folders are polled.
-func (h *Hub) polls(why error) {
-	if h.said {
+func (h *Hub) polls(cause error) {
+	if h.warned {
 		return
 	}
-	h.said = true
+	h.warned = true
 	h.log.Warn("the system tells of changes in no more folders: those are looked at every "+PollInterval.String()+" instead",
-		"reason", why, "hint", "raise the sysctls fs.inotify.max_user_watches and fs.inotify.max_user_instances")
+		"reason", cause, "hint", "raise the sysctls fs.inotify.max_user_watches and fs.inotify.max_user_instances")
 }
 
 // mostHeard beyond which all is looked at.
@@ -82,8 +82,8 @@ func (h *Hub) hear() {
 	keep := func(name string) {
 		h.hearing.Lock()
 		defer h.hearing.Unlock()
-		if h.heard = append(h.heard, name); len(h.heard) > mostHeard {
-			h.heard = []string{""}
+		if h.pending = append(h.pending, name); len(h.pending) > mostHeard {
+			h.pending = []string{""}
 		}
 		select {
 		case h.hears <- struct{}{}:
@@ -115,10 +115,10 @@ func (h *Hub) hear() {
 func (h *Hub) forward() {
 	for range h.hears {
 		h.hearing.Lock()
-		heard := h.heard
-		h.heard = nil
+		pending := h.pending
+		h.pending = nil
 		h.hearing.Unlock()
-		for _, name := range heard {
+		for _, name := range pending {
 			if name == "" {
 				h.tellAll()
 				continue
@@ -133,11 +133,11 @@ func (h *Hub) forward() {
 func (h *Hub) tell(folder, name string) {
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
-	found := h.folders[folder]
-	if found == nil {
+	entry := h.folders[folder]
+	if entry == nil {
 		return
 	}
-	for follower, paths := range found.followers {
+	for follower, paths := range entry.followers {
 		for _, path := range paths {
 			follower.Note(filepath.Join(path, name))
 		}
@@ -171,27 +171,27 @@ func (h *Hub) listed() map[string]bool {
 // follow has a watcher told of a folder. It reports whether it was not before;
 // an error, that the folder cannot be watched.
 func (h *Hub) follow(w *Watcher, folder string, listed map[string]bool) (added bool, err error) {
-	is, err := identify(folder)
+	id, err := identify(folder)
 	if err != nil {
 		h.unfollow(w, folder)
 		return false, err
 	}
-	path := h.paths[is]
+	path := h.paths[id]
 	if path != "" && !listed[path] {
 		h.drop(path)
 		path = ""
 	}
 	if path == "" {
-		if err := h.add(folder, is); err != nil {
+		if err := h.add(folder, id); err != nil {
 			h.unfollow(w, folder)
 			return false, err
 		}
 		listed[folder] = true
 		path = folder
 	}
-	if found := h.folders[path]; !slices.Contains(found.followers[w], folder) {
+	if entry := h.folders[path]; !slices.Contains(entry.followers[w], folder) {
 		h.unfollow(w, folder) // Another folder had the name.
-		found.followers[w] = append(found.followers[w], folder)
+		entry.followers[w] = append(entry.followers[w], folder)
 		w.followed[folder] = path
 		return true, nil
 	}
@@ -203,15 +203,15 @@ func identify(folder string) (identity, error) {
 	if err != nil {
 		return identity{}, err
 	}
-	stat, known := info.Sys().(*syscall.Stat_t)
-	if !known || !info.IsDir() {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok || !info.IsDir() {
 		return identity{}, &os.PathError{Op: "watch", Path: folder, Err: syscall.ENOTDIR}
 	}
 	return identity{uint64(stat.Dev), stat.Ino}, nil
 }
 
 // add has the system watch a folder.
-func (h *Hub) add(folder string, is identity) error {
+func (h *Hub) add(folder string, id identity) error {
 	if h.notify == nil {
 		return syscall.EMFILE
 	}
@@ -226,24 +226,24 @@ func (h *Hub) add(folder string, is identity) error {
 	}
 	// What it was until now is of no interest: it is read once more.
 	now, err := identify(folder)
-	if err != nil || now != is {
+	if err != nil || now != id {
 		_ = h.notify.Remove(folder)
 		return &os.PathError{Op: "watch", Path: folder, Err: syscall.ENOENT}
 	}
-	h.folders[folder], h.paths[is] = &watched{identity: is, followers: map[*Watcher][]string{}}, folder
+	h.folders[folder], h.paths[id] = &watched{identity: id, followers: map[*Watcher][]string{}}, folder
 	return nil
 }
 
 // drop forgets a folder. Who followed it looks again.
 func (h *Hub) drop(path string) {
-	found := h.folders[path]
+	entry := h.folders[path]
 	delete(h.folders, path)
-	if h.paths[found.identity] == path {
-		delete(h.paths, found.identity)
+	if h.paths[entry.identity] == path {
+		delete(h.paths, entry.identity)
 	}
 	// An error says that the folder has gone, and its watch with it.
 	_ = h.notify.Remove(path)
-	for follower := range found.followers {
+	for follower := range entry.followers {
 		follower.keep("")
 		follower.Wake()
 	}
@@ -253,15 +253,15 @@ func (h *Hub) drop(path string) {
 func (h *Hub) unfollow(w *Watcher, folder string) {
 	path := w.followed[folder]
 	delete(w.followed, folder)
-	found := h.folders[path]
-	if found == nil || !slices.Contains(found.followers[w], folder) {
+	entry := h.folders[path]
+	if entry == nil || !slices.Contains(entry.followers[w], folder) {
 		return // That folder has gone, and another has its path.
 	}
-	found.followers[w] = slices.DeleteFunc(found.followers[w], func(other string) bool { return other == folder })
-	if len(found.followers[w]) == 0 {
-		delete(found.followers, w)
+	entry.followers[w] = slices.DeleteFunc(entry.followers[w], func(other string) bool { return other == folder })
+	if len(entry.followers[w]) == 0 {
+		delete(entry.followers, w)
 	}
-	if len(found.followers) == 0 {
+	if len(entry.followers) == 0 {
 		h.drop(path)
 	}
 }

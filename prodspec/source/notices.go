@@ -34,8 +34,8 @@ type Notices struct {
 	lock sync.Mutex
 	// changes since they were last taken.
 	changes Changes
-	// told of each path at once; nil: nobody is.
-	told func(path string)
+	// listener of each path at once; nil: nobody is.
+	listener func(path string)
 }
 
 // NewNotices returns notices of which the first says that all may have changed.
@@ -48,35 +48,35 @@ const mostPaths = 10_000
 
 // Tell sets who is told at once of each path that is noted, by whoever notes
 // it; it must not block.
-func (n *Notices) Tell(told func(path string)) {
+func (n *Notices) Tell(listener func(path string)) {
 	n.lock.Lock()
 	defer n.lock.Unlock()
-	n.told = told
+	n.listener = listener
 }
 
 // Note keeps a path that may have changed; empty: any may have.
 func (n *Notices) Note(path string) {
-	if told := n.keep(path); told != nil {
-		told(path)
+	if listener := n.keep(path); listener != nil {
+		listener(path)
 	}
 }
 
 // keep a path, and tell nobody; it returns who is to be told.
-func (n *Notices) keep(path string) (told func(path string)) {
+func (n *Notices) keep(path string) (listener func(path string)) {
 	n.lock.Lock()
 	defer n.lock.Unlock()
-	told = n.told
+	listener = n.listener
 	if path == "" || len(n.changes.Paths) >= mostPaths {
 		n.changes = Changes{All: true}
 	}
 	if n.changes.All {
-		return told
+		return listener
 	}
 	if n.changes.Paths == nil {
 		n.changes.Paths = map[string]bool{}
 	}
 	n.changes.Paths[path] = true
-	return told
+	return listener
 }
 
 // Changes takes what may have changed since the last call. It is all when
@@ -84,14 +84,14 @@ func (n *Notices) keep(path string) (told func(path string)) {
 func (n *Notices) Changes() Changes {
 	n.lock.Lock()
 	defer n.lock.Unlock()
-	taken, now := n.changes, n.runtime.Now()
+	changes, now := n.changes, n.runtime.Now()
 	n.changes = Changes{}
 	// A clock that was set back says nothing of how long ago that was.
-	if age := now.Sub(n.polled); taken.All || n.missing || age < 0 || age >= n.safety {
+	if age := now.Sub(n.polled); changes.All || n.missing || age < 0 || age >= n.safety {
 		n.polled = now
 		return Changes{All: true}
 	}
-	return taken
+	return changes
 }
 
 // Wake makes the next Wait return at once.
@@ -126,12 +126,12 @@ func (n *Notices) Wait(ctx context.Context) error {
 func (n *Notices) settle(ctx context.Context) error {
 	started := n.runtime.Now()
 	for {
-		before := n.runtime.Now()
+		waitStart := n.runtime.Now()
 		if err := n.runtime.Wait(ctx, Settle, n.wake); err != nil {
 			return err
 		}
 		now := n.runtime.Now()
-		if now.Sub(before) >= Settle || now.Sub(started) >= settleAtMost {
+		if now.Sub(waitStart) >= Settle || now.Sub(started) >= settleAtMost {
 			return nil
 		}
 	}

@@ -21,8 +21,8 @@ func CheckPattern(text string) error {
 }
 
 func parsePattern(text string) (pattern, error) {
-	refuse := func(why string) (pattern, error) {
-		return pattern{}, fault.New(fault.Invalid, "file pattern %q %s", text, why).
+	refuse := func(problem string) (pattern, error) {
+		return pattern{}, fault.New(fault.Invalid, "file pattern %q %s", text, problem).
 			WithHint("write a path inside the folder, for example service.yaml, *.sql or **/*.yaml")
 	}
 	clean := strings.TrimPrefix(text, "./")

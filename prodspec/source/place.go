@@ -68,13 +68,13 @@ type Watch interface {
 type Disk struct {
 	// Hub of all watches; nil: each has one of its own.
 	Hub *Hub
-	// within are the folders below one of which all must lie; nil: anywhere.
-	within []string
+	// allowedFolders are the folders below one of which all must lie; nil: anywhere.
+	allowedFolders []string
 }
 
 // Within implements Confined.
 func (d Disk) Within(folders []string) Place {
-	d.within = folders
+	d.allowedFolders = folders
 	return d
 }
 
@@ -84,7 +84,7 @@ func (place Disk) Open(directory string, patterns []string, limits Limits) (Fold
 	if err != nil {
 		return nil, err
 	}
-	d.Within(place.within)
+	d.Within(place.allowedFolders)
 	return d, nil
 }
 

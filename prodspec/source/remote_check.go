@@ -59,7 +59,7 @@ func checkURL(text string, login Login, schemes ...string) error {
 	if err != nil || !slices.Contains(schemes, parsed.Scheme) || !host.MatchString(parsed.Hostname()) {
 		return fault.New(fault.Invalid, "a URL of %s is needed, and this is none", strings.Join(schemes, " or ")).WithHint("write %s://host.example.com/path", schemes[0])
 	}
-	if _, has := parsed.User.Password(); has || parsed.User != nil && parsed.Scheme != "ssh" {
+	if _, hasPassword := parsed.User.Password(); hasPassword || parsed.User != nil && parsed.Scheme != "ssh" {
 		return fault.New(fault.Invalid, "the URL at %s holds a user or a password", parsed.Host).WithHint("write user: NAME and token: {env: VARIABLE} or {file: PATH}: a secret is never in a definition")
 	}
 	if parsed.User != nil && !user.MatchString(parsed.User.Username()) {
@@ -112,7 +112,7 @@ func (g *Git) check() error {
 // GitURL puts what people write as a repository's address into the form that
 // Git has. Relative paths are of the folder.
 func GitURL(text, folder string) string {
-	if rest, is := strings.CutPrefix(text, "file://"); is {
+	if rest, ok := strings.CutPrefix(text, "file://"); ok {
 		return filepath.Clean("/" + strings.TrimLeft(rest, "/"))
 	}
 	if strings.Contains(text, "://") {

@@ -66,22 +66,22 @@ type Directory struct {
 	path     string
 	patterns Patterns
 	limits   Limits
-	// known is what was read last.
-	known known
+	// digestCache is what was read last.
+	cache digestCache
 	// last is the snapshot that changes are applied to; nil after an error.
 	last *Snapshot
-	// within are the folders below one of which it must lie; nil: anywhere.
-	within []string
+	// allowedFolders are the folders below one of which it must lie; nil: anywhere.
+	allowedFolders []string
 }
 
 // Within has a folder refused that does not lie below one of some, wherever links
 // lead; nil: it may lie anywhere.
-func (d *Directory) Within(folders []string) { d.within = folders }
+func (d *Directory) Within(folders []string) { d.allowedFolders = folders }
 
 // root opens the folder.
 func (d *Directory) root() (*files.Folder, error) {
-	root, err := files.OpenFolder(d.path, d.within)
-	if _, is := errors.AsType[*fault.Error](err); is {
+	root, err := files.OpenFolder(d.path, d.allowedFolders)
+	if _, ok := errors.AsType[*fault.Error](err); ok {
 		return nil, err
 	}
 	if err != nil {
@@ -99,17 +99,17 @@ type Changes struct {
 	Paths map[string]bool
 }
 
-// known are files as they were read last, sorted by path, with everything that
+// digestCache are files as they were read last, sorted by path, with everything that
 // stat told of each: one that is the same still need not be read. Of a mark of
 // zero that cannot be said.
-type known struct {
+type digestCache struct {
 	files []File
 	marks []mark
 }
 
-func (k known) digest(path string, now mark) (intent.Digest, bool) {
-	at, found := slices.BinarySearchFunc(k.files, File{Path: path}, byPath)
-	if !found || k.marks[at] != now {
+func (k digestCache) digest(path string, now mark) (intent.Digest, bool) {
+	at, ok := slices.BinarySearchFunc(k.files, File{Path: path}, byPath)
+	if !ok || k.marks[at] != now {
 		return intent.Digest{}, false
 	}
 	return k.files[at].Digest, true
@@ -213,9 +213,9 @@ func (d *Directory) Content(file File) ([]byte, error) {
 	}
 	defer root.Close()
 	var content []byte
-	_, err = d.load(root, file.Path, func(from io.Reader, size int64) (read int64, err error) {
+	_, err = d.load(root, file.Path, func(src io.Reader, size int64) (read int64, err error) {
 		content = make([]byte, size)
-		n, err := io.ReadFull(from, content)
+		n, err := io.ReadFull(src, content)
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 			err = nil // It became shorter.
 		}
@@ -240,40 +240,40 @@ const attempts = 5
 
 // load has a regular file taken whole, again while it changes meanwhile: take is
 // told how many bytes it has, and returns how many it read.
-func (d *Directory) load(root *files.Folder, name string, take func(from io.Reader, size int64) (int64, error)) (mark, error) {
+func (d *Directory) load(root *files.Folder, name string, take func(src io.Reader, size int64) (int64, error)) (mark, error) {
 	for range attempts {
-		before, after, read, err := d.loadOnce(root, name, take)
+		markBefore, markAfter, read, err := d.loadOnce(root, name, take)
 		if err != nil {
 			return mark{}, err
 		}
-		if before == after && read == after.size {
-			return after, nil
+		if markBefore == markAfter && read == markAfter.size {
+			return markAfter, nil
 		}
 	}
 	return mark{}, fault.New(fault.Unavailable, "%s changes while it is being read", path.Join(d.path, name)).
 		WithHint("it is read again when it stays the same")
 }
 
-func (d *Directory) loadOnce(root *files.Folder, name string, take func(from io.Reader, size int64) (int64, error)) (before, after mark, read int64, err error) {
+func (d *Directory) loadOnce(root *files.Folder, name string, take func(src io.Reader, size int64) (int64, error)) (markBefore, markAfter mark, read int64, err error) {
 	full := path.Join(d.path, name)
 	file, err := root.OpenIn(name, full)
 	if err != nil {
-		return before, after, 0, unreadable(full, err)
+		return markBefore, markAfter, 0, unreadable(full, err)
 	}
 	defer file.Close()
 	info, err := file.Stat()
 	if err != nil {
-		return before, after, 0, unreadable(full, err)
+		return markBefore, markAfter, 0, unreadable(full, err)
 	}
 	if err := d.acceptable(full, info); err != nil {
-		return before, after, 0, err
+		return markBefore, markAfter, 0, err
 	}
 	if read, err = take(file, info.Size()); err != nil {
-		return before, after, 0, unreadable(full, err)
+		return markBefore, markAfter, 0, unreadable(full, err)
 	}
 	now, err := file.Stat()
 	if err != nil {
-		return before, after, 0, unreadable(full, err)
+		return markBefore, markAfter, 0, unreadable(full, err)
 	}
 	return markOf(info), markOf(now), read, nil
 }
@@ -300,7 +300,7 @@ func notRegular(full string, mode fs.FileMode) error {
 }
 
 func unreadable(full string, err error) error {
-	if _, is := errors.AsType[*fault.Error](err); is {
+	if _, ok := errors.AsType[*fault.Error](err); ok {
 		return err
 	}
 	if strings.Contains(err.Error(), "path escapes") {

@@ -47,8 +47,8 @@ func (w *walk) all() (*Snapshot, error) {
 			return nil, err
 		}
 		file := &(*files)[i]
-		known := false
-		if file.Digest, known = d.known.digest(file.Path, w.marks[i]); known {
+		ok := false
+		if file.Digest, ok = d.cache.digest(file.Path, w.marks[i]); ok {
 			continue
 		}
 		var err error
@@ -59,28 +59,28 @@ func (w *walk) all() (*Snapshot, error) {
 			w.marks[i] = mark{}
 		}
 	}
-	d.known = known{*files, w.marks}
+	d.cache = digestCache{*files, w.marks}
 	w.snapshot.Revision = Revision(*files)
 	return &w.snapshot, nil
 }
 
 // read a file for its digest.
-func (w *walk) read(name string) (file File, is mark, err error) {
-	is, err = w.directory.load(w.root, name, func(from io.Reader, size int64) (int64, error) {
+func (w *walk) read(name string) (file File, fileMark mark, err error) {
+	fileMark, err = w.directory.load(w.root, name, func(src io.Reader, size int64) (int64, error) {
 		w.parts.Begin(fileDomain)
-		return w.parts.AddFrom(from, size)
+		return w.parts.AddFrom(src, size)
 	})
 	if err != nil {
 		return File{}, mark{}, err
 	}
-	return File{Path: name, Digest: w.parts.Sum(), Size: is.size}, is, nil
+	return File{Path: name, Digest: w.parts.Sum(), Size: fileMark.size}, fileMark, nil
 }
 
 // apply looks only at what may have changed. It returns no snapshot when a
 // folder or a link came or went: then all is to be looked at.
 func (w *walk) apply(last *Snapshot, paths map[string]bool) (*Snapshot, error) {
 	var changed []File
-	gone := map[string]bool{}
+	replaced := map[string]bool{}
 	// In order, so that of several problems the same is told.
 	for _, full := range slices.Sorted(maps.Keys(paths)) {
 		name, err := filepath.Rel(w.directory.path, full)
@@ -100,7 +100,7 @@ func (w *walk) apply(last *Snapshot, paths map[string]bool) (*Snapshot, error) {
 		if !w.directory.patterns.Match(name) {
 			continue
 		}
-		gone[name] = true
+		replaced[name] = true
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
@@ -110,31 +110,31 @@ func (w *walk) apply(last *Snapshot, paths map[string]bool) (*Snapshot, error) {
 		}
 		changed = append(changed, file)
 	}
-	if len(gone) == 0 {
+	if len(replaced) == 0 {
 		return last, nil
 	}
-	return w.directory.with(last, changed, gone), nil
+	return w.directory.patchSnapshot(last, changed, replaced), nil
 }
 
-// with is the last snapshot without some files and with others, sorted by path. Of
+// patchSnapshot is the last snapshot without some files and with others, sorted by path. Of
 // those it is not known yet whether they stay as they are.
-func (d *Directory) with(last *Snapshot, changed []File, gone map[string]bool) *Snapshot {
+func (d *Directory) patchSnapshot(last *Snapshot, changed []File, replaced map[string]bool) *Snapshot {
 	next := &Snapshot{Folders: last.Folders, Files: make([]File, 0, len(last.Files)+len(changed))}
 	marks := make([]mark, 0, cap(next.Files))
-	add := func(file File, is mark) { next.Files, marks = append(next.Files, file), append(marks, is) }
+	add := func(file File, fileMark mark) { next.Files, marks = append(next.Files, file), append(marks, fileMark) }
 	for i, file := range last.Files {
 		for len(changed) > 0 && changed[0].Path < file.Path {
 			add(changed[0], mark{})
 			changed = changed[1:]
 		}
-		if !gone[file.Path] {
-			add(file, d.known.marks[i])
+		if !replaced[file.Path] {
+			add(file, d.cache.marks[i])
 		}
 	}
 	for _, file := range changed {
 		add(file, mark{})
 	}
-	d.known = known{next.Files, marks}
+	d.cache = digestCache{next.Files, marks}
 	next.Revision = Revision(next.Files)
 	return next
 }
@@ -156,9 +156,9 @@ func (w *walk) folder(name string) error {
 	slices.SortFunc(wanted, func(a, b fs.DirEntry) int { return strings.Compare(pathOf(a), pathOf(b)) })
 	for _, entry := range wanted {
 		if entry.IsDir() {
-			err = w.folder(below(name, entry))
+			err = w.folder(entryPath(name, entry))
 		} else {
-			err = w.file(below(name, entry), entry)
+			err = w.file(entryPath(name, entry), entry)
 		}
 		if err != nil {
 			return err
@@ -187,12 +187,12 @@ func (w *walk) list(name string) (wanted []fs.DirEntry, err error) {
 			return nil, fault.New(fault.Invalid, "the source folder %s has more than %d entries", w.directory.path, w.directory.limits.Entries).
 				WithHint("name a smaller folder")
 		}
-		wanted = append(wanted, slices.DeleteFunc(entries, func(entry fs.DirEntry) bool { return !w.wants(below(name, entry), entry) })...)
+		wanted = append(wanted, slices.DeleteFunc(entries, func(entry fs.DirEntry) bool { return !w.wants(entryPath(name, entry), entry) })...)
 	}
 }
 
-// below is the path of an entry of a folder.
-func below(folder string, entry fs.DirEntry) string {
+// entryPath is the path of an entry of a folder.
+func entryPath(folder string, entry fs.DirEntry) string {
 	if folder == "." {
 		return entry.Name()
 	}

@@ -56,9 +56,9 @@ func (w *Watcher) Follow(folders []string) (added bool) {
 }
 
 // leave folders.
-func (w *Watcher) leave(which func(folder string) bool) {
+func (w *Watcher) leave(shouldLeave func(folder string) bool) {
 	for folder := range w.followed {
-		if which(folder) {
+		if shouldLeave(folder) {
 			w.hub.unfollow(w, folder)
 		}
 	}

@@ -71,12 +71,12 @@ func (j *judging) version(asset intent.Asset, expression string) {
 	}
 }
 
-func (j *judging) expressionError(rule string, asset intent.AssetID, field, what string, err error) {
+func (j *judging) expressionError(rule string, asset intent.AssetID, field, subject string, err error) {
 	if err == nil {
 		return
 	}
 	finding := FromError(rule, asset, err)
 	finding.Field = field
-	finding.Message = fmt.Sprintf("asset %s: %s: %s", asset, what, finding.Message)
+	finding.Message = fmt.Sprintf("asset %s: %s: %s", asset, subject, finding.Message)
 	j.add(finding)
 }

@@ -27,31 +27,31 @@ func CheckChecks(types *schema.Set, checks []*intentpb.Check) (problems []RulePr
 
 // checkCheck names the field that is wrong.
 func checkCheck(e *rule.Environment, c *intentpb.Check) (field string, err error) {
-	over := intent.TypeName("")
+	payloadType := intent.TypeName("")
 	if c.Where != "" {
-		where, err := e.Filter(c.Where)
+		filter, err := e.Filter(c.Where)
 		if err != nil {
 			return "where", err
 		}
-		over = where.Narrow().Type
+		payloadType = filter.Narrow().Type
 	}
 	if must := c.GetCondition().GetMust(); must != "" {
-		_, err := e.Condition(must, over, rule.Moving)
+		_, err := e.Condition(must, payloadType, rule.Moving)
 		return "must", err
 	}
 	if version := c.GetDeny().GetVersion(); version != "" {
-		_, err := e.Compile(version, over)
+		_, err := e.Compile(version, payloadType)
 		return "version", err
 	}
 	for _, labels := range []map[string]string{c.GetQuery().GetLabels(), c.GetAlerts().GetLabels(), c.GetPeak().GetLabels()} {
 		for _, name := range slices.Sorted(maps.Keys(labels)) {
-			if _, err := e.Compile(labels[name], over); err != nil {
+			if _, err := e.Compile(labels[name], payloadType); err != nil {
 				return "labels", err
 			}
 		}
 	}
 	if serves := c.GetPeak().GetServes(); serves != "" {
-		_, err := e.Compile(serves, over)
+		_, err := e.Compile(serves, payloadType)
 		return "serves", err
 	}
 	return "", nil

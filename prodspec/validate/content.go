@@ -64,17 +64,17 @@ func (c *Contents) judge(id intent.AssetID, content intent.Message) (findings []
 	}
 	for _, violation := range violations.Violations {
 		path := protovalidate.FieldPathString(violation.Proto.GetField())
-		field, what := string(content.Type), "the "+string(content.Type)
+		field, subject := string(content.Type), "the "+string(content.Type)
 		if path != "" {
-			field, what = field+"."+path, path
+			field, subject = field+"."+path, path
 		}
-		said := violation.Proto.GetMessage()
-		if said == "" {
-			said = "it breaks the rule " + violation.Proto.GetRuleId()
+		text := violation.Proto.GetMessage()
+		if text == "" {
+			text = "it breaks the rule " + violation.Proto.GetRuleId()
 		}
 		findings = append(findings, intent.Finding{
 			Rule: "content", Severity: intent.Error, Asset: id, Field: field,
-			Message: fmt.Sprintf("asset %s: %s: %s", id, what, said),
+			Message: fmt.Sprintf("asset %s: %s: %s", id, subject, text),
 		})
 	}
 	// The entries of a map come in any order.

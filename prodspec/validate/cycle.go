@@ -43,11 +43,11 @@ func (j *judging) cycles(ctx context.Context) error {
 		if entry.Removed || entry.Body == nil {
 			continue
 		}
-		is, err := j.newDependencies(ctx, entry)
+		added, err := j.newDependencies(ctx, entry)
 		if err != nil {
 			return err
 		}
-		if is {
+		if added {
 			fresh = append(fresh, entry.Asset)
 		}
 	}
@@ -58,10 +58,10 @@ func (j *judging) cycles(ctx context.Context) error {
 	for _, kind := range kinds {
 		walk := &cycleWalk{judging: j, kind: kind, place: map[intent.AssetID]int{}}
 		for _, asset := range fresh {
-			if err := walk.from(ctx, asset); err != nil {
+			if err := walk.searchFrom(ctx, asset); err != nil {
 				return err
 			}
-			if walk.found >= maxCycles {
+			if walk.reported >= maxCycles {
 				break
 			}
 		}
@@ -85,7 +85,7 @@ func (j *judging) newDependencies(ctx context.Context, entry *store.Entry) (bool
 	if err != nil || len(now) == 0 || j.Base.IsZero() {
 		return len(now) > 0, err
 	}
-	member, err := j.before(ctx, entry.Asset)
+	member, err := j.baseMember(ctx, entry.Asset)
 	if err != nil || member.Digest.IsZero() {
 		return true, err
 	}
@@ -94,16 +94,16 @@ func (j *judging) newDependencies(ctx context.Context, entry *store.Entry) (bool
 		return false, err
 	}
 	list, err := dependenciesOf(body)
-	before := make(map[waiting]bool, len(list))
+	inBase := make(map[waiting]bool, len(list))
 	for _, dependency := range list {
-		before[dependency] = true
+		inBase[dependency] = true
 	}
-	return slices.ContainsFunc(now, func(d waiting) bool { return !before[d] }), err
+	return slices.ContainsFunc(now, func(d waiting) bool { return !inBase[d] }), err
 }
 
 // waiting is an edge from an asset: to which other, and whether by capacity.
 type waiting struct {
-	to       intent.AssetID
+	target   intent.AssetID
 	capacity bool
 }
 
@@ -137,21 +137,21 @@ func (j *judging) edges(ctx context.Context, asset intent.AssetID) (list []waiti
 	case j.Base.IsZero():
 		return nil, nil
 	}
-	from, err := j.Snapshots.EdgesFrom(ctx, j.Base, asset)
+	outgoing, err := j.Snapshots.EdgesFrom(ctx, j.Base, asset)
 	if err != nil {
 		return nil, err
 	}
 	capacities := map[intent.AssetID]int{}
-	for _, edge := range from {
+	for _, edge := range outgoing {
 		if !strings.HasPrefix(edge.Field, dependencyFields) {
 			continue
 		}
-		left, known := capacities[edge.To]
-		if !known {
-			left = count(j.servers(edge.To), asset)
+		remaining, ok := capacities[edge.To]
+		if !ok {
+			remaining = count(j.servers(edge.To), asset)
 		}
-		list = append(list, waiting{edge.To, left > 0})
-		capacities[edge.To] = left - 1
+		list = append(list, waiting{edge.To, remaining > 0})
+		capacities[edge.To] = remaining - 1
 	}
 	return list, nil
 }
@@ -166,8 +166,8 @@ func (j *judging) servers(asset intent.AssetID) []intent.AssetID {
 }
 
 func count(list []intent.AssetID, asset intent.AssetID) (n int) {
-	for _, other := range list {
-		if other == asset {
+	for _, id := range list {
+		if id == asset {
 			n++
 		}
 	}
@@ -180,18 +180,18 @@ type cycleWalk struct {
 	*judging
 	kind standstill
 	// place of an asset: its index on the path plus 1, or done.
-	place map[intent.AssetID]int
-	found int
+	place    map[intent.AssetID]int
+	reported int
 }
 
-const done = -1
+const finished = -1
 
 type step struct {
 	asset intent.AssetID
-	// left are those it waits for that were not yet looked at; taken is the
+	// pending are those it waits for that were not yet looked at; taken is the
 	// one that was looked at last.
-	left  []waiting
-	taken waiting
+	pending []waiting
+	current waiting
 }
 
 // waitsFor lists whom an asset waits for.
@@ -211,7 +211,7 @@ func (w *cycleWalk) waitsFor(ctx context.Context, asset intent.AssetID) ([]waiti
 	return list, nil
 }
 
-func (w *cycleWalk) from(ctx context.Context, start intent.AssetID) error {
+func (w *cycleWalk) searchFrom(ctx context.Context, start intent.AssetID) error {
 	if w.place[start] != 0 {
 		return nil
 	}
@@ -221,28 +221,28 @@ func (w *cycleWalk) from(ctx context.Context, start intent.AssetID) error {
 			return err
 		}
 		list, err := w.waitsFor(ctx, asset)
-		path = append(path, step{asset: asset, left: list})
+		path = append(path, step{asset: asset, pending: list})
 		w.place[asset] = len(path)
 		return err
 	}
 	if err := enter(start); err != nil {
 		return err
 	}
-	for len(path) > 0 && w.found < maxCycles {
+	for len(path) > 0 && w.reported < maxCycles {
 		top := &path[len(path)-1]
-		if len(top.left) == 0 {
-			w.place[top.asset] = done
+		if len(top.pending) == 0 {
+			w.place[top.asset] = finished
 			path = path[:len(path)-1]
 			continue
 		}
-		top.taken = top.left[0]
-		top.left = top.left[1:]
-		switch place := w.place[top.taken.to]; {
-		case place == done:
+		top.current = top.pending[0]
+		top.pending = top.pending[1:]
+		switch place := w.place[top.current.target]; {
+		case place == finished:
 		case place > 0:
 			w.report(path[place-1:])
 		default:
-			if err := enter(top.taken.to); err != nil {
+			if err := enter(top.current.target); err != nil {
 				return err
 			}
 		}
@@ -255,14 +255,14 @@ func (w *cycleWalk) from(ctx context.Context, start intent.AssetID) error {
 func (w *cycleWalk) report(cycle []step) {
 	capacities := 0
 	for i := range cycle {
-		if cycle[i].taken.capacity {
+		if cycle[i].current.capacity {
 			capacities++
 		}
 	}
 	if w.kind != always && capacities == 0 || w.kind == shrinking && capacities == len(cycle) {
 		return
 	}
-	w.found++
+	w.reported++
 	finding := intent.Finding{Rule: "cycle", Severity: intent.Error, Field: strings.TrimSuffix(dependencyFields, ".")}
 	smallest, names := named(cycle)
 	finding.Asset = smallest

@@ -28,20 +28,20 @@ func (j *judging) versions(ctx context.Context) error {
 			return err
 		}
 		for i, dependency := range addon.Dependencies {
-			on := intent.AssetID(dependency.On)
+			target := intent.AssetID(dependency.On)
 			if dependency.Rule != intentpb.Dependency_RULE_VERSION {
 				continue
 			}
-			if _, known := declares[on]; !known {
-				if declares[on], err = j.declares(ctx, on); err != nil {
+			if _, ok := declares[target]; !ok {
+				if declares[target], err = j.declares(ctx, target); err != nil {
 					return err
 				}
 			}
-			if !declares[on] {
+			if !declares[target] {
 				j.add(intent.Finding{
 					Rule: "version", Severity: intent.Warning, Asset: entry.Asset, Field: fmt.Sprintf("%sdependencies[%d]", dependencyFields, i),
-					Message: fmt.Sprintf("asset %s needs %s at least at %.120s, but that declares no version: it waits for ever", entry.Asset, on, dependency.AtLeast),
-					Hint:    fmt.Sprintf("give %s the addon Version, or depend on it by order", on),
+					Message: fmt.Sprintf("asset %s needs %s at least at %.120s, but that declares no version: it waits for ever", entry.Asset, target, dependency.AtLeast),
+					Hint:    fmt.Sprintf("give %s the addon Version, or depend on it by order", target),
 				})
 			}
 		}
@@ -60,7 +60,7 @@ func (j *judging) declares(ctx context.Context, id intent.AssetID) (bool, error)
 	case entry != nil && entry.Body != nil:
 		body = entry.Body
 	default:
-		member, err := j.before(ctx, id)
+		member, err := j.baseMember(ctx, id)
 		if err != nil || member.Digest.IsZero() {
 			return true, err
 		}
@@ -69,6 +69,6 @@ func (j *judging) declares(ctx context.Context, id intent.AssetID) (bool, error)
 		}
 	}
 	asset, err := schema.Decode(body)
-	_, has := asset.Addon(versionType)
-	return has, err
+	_, declared := asset.Addon(versionType)
+	return declared, err
 }

@@ -15,17 +15,17 @@ var entryIndex = regexp.MustCompile(`^\.dependencies\[(\d+)\]`)
 // derived gives a finding about a derived addon, or about a field that a resolver
 // changed, the place of that: the program that made the asset says nothing of it.
 func (o Origin) derived(finding *intent.Finding) {
-	var by *Derived
+	var derivation *Derived
 	for i := range o.Derived {
 		d := &o.Derived[i]
 		if d.Field != "" {
 			if finding.Field == string(d.Payload)+strings.TrimPrefix(d.Field, "payload") {
-				by = d
+				derivation = d
 			}
 			continue
 		}
-		rest, about := strings.CutPrefix(finding.Field, string(d.Addon))
-		if !about || rest != "" && rest[0] != '.' {
+		rest, ok := strings.CutPrefix(finding.Field, string(d.Addon))
+		if !ok || rest != "" && rest[0] != '.' {
 			continue
 		}
 		if match := entryIndex.FindStringSubmatch(rest); match != nil {
@@ -33,15 +33,15 @@ func (o Origin) derived(finding *intent.Finding) {
 				continue
 			}
 		}
-		by = d // The last whose part begins before it.
+		derivation = d // The last whose part begins before it.
 	}
-	if by == nil {
+	if derivation == nil {
 		return
 	}
-	finding.File, finding.Line = by.File, by.Line
-	how := "derived"
-	if by.Field != "" {
-		how = "set"
+	finding.File, finding.Line = derivation.File, derivation.Line
+	verb := "derived"
+	if derivation.Field != "" {
+		verb = "set"
 	}
-	finding.Message += fmt.Sprintf(" (%s by generate.%s)", how, by.Derivation)
+	finding.Message += fmt.Sprintf(" (%s by generate.%s)", verb, derivation.Derivation)
 }

@@ -67,13 +67,13 @@ func stricter(a, b limits) limits {
 	}
 }
 
-// over is the period as people write it: 24h, not 24h0m0s.
-func (l limits) over() string {
+// periodText is the period as people write it: 24h, not 24h0m0s.
+func (l limits) periodText() string {
 	text := l.period.String()
-	if whole, found := strings.CutSuffix(text, "m0s"); found {
+	if whole, ok := strings.CutSuffix(text, "m0s"); ok {
 		text = whole + "m"
 	}
-	if whole, found := strings.CutSuffix(text, "h0m"); found {
+	if whole, ok := strings.CutSuffix(text, "h0m"); ok {
 		text = whole + "h"
 	}
 	return text
@@ -81,38 +81,38 @@ func (l limits) over() string {
 
 // measure is how much of a set of assets went, or changed, in the period.
 type measure struct {
-	// of is how many there were: "the 12 enforced assets".
-	of   int
-	what string
-	// gone are those of them that the change touched, sorted.
-	gone []intent.AssetID
+	// total is how many there were: "the 12 enforced assets".
+	total       int
+	description string
+	// removed are those of them that the change touched, sorted.
+	affected []intent.AssetID
 }
 
 // exceeds reports whether the part is larger than the limits allow.
 func (m measure) exceeds(percent int, l limits, whole bool) bool {
-	count := len(m.gone)
+	count := len(m.affected)
 	if count == 0 {
 		return false
 	}
-	if whole && count >= m.of {
+	if whole && count >= m.total {
 		return true
 	}
-	return count > l.floor && count*100 > percent*m.of
+	return count > l.floor && count*100 > percent*m.total
 }
 
 // message tells the numbers, the limits and the first assets.
 func (m measure) message(verb string, percent int, l limits, whole bool) string {
 	text := fmt.Sprintf("%d of %s %s within %s (%.1f %%); at most %d %% may be, and up to %d always",
-		len(m.gone), m.what, verb, l.over(), 100*float64(len(m.gone))/float64(max(m.of, 1)), percent, l.floor)
-	if whole && len(m.gone) >= m.of {
-		text = fmt.Sprintf("all of %s %s within %s, nothing remains", m.what, verb, l.over())
+		len(m.affected), m.description, verb, l.periodText(), 100*float64(len(m.affected))/float64(max(m.total, 1)), percent, l.floor)
+	if whole && len(m.affected) >= m.total {
+		text = fmt.Sprintf("all of %s %s within %s, nothing remains", m.description, verb, l.periodText())
 	}
-	const shown = 5
+	const mostShown = 5
 	var names []string
-	for _, asset := range m.gone[:min(len(m.gone), shown)] {
+	for _, asset := range m.affected[:min(len(m.affected), mostShown)] {
 		names = append(names, string(asset))
 	}
-	if more := len(m.gone) - len(names); more > 0 {
+	if more := len(m.affected) - len(names); more > 0 {
 		names = append(names, fmt.Sprintf("and %d more", more))
 	}
 	return text + ": " + strings.Join(names, ", ")
@@ -145,7 +145,7 @@ func (j *judging) guards(ctx context.Context) error {
 		}
 	}
 	if most := growthFactor * max(period.start, growthFrom); period.adds && period.grown >= most {
-		j.guard(intent.Finding{Rule: "growth", Message: fmt.Sprintf("the partition grows from %d assets to %d within %s; %d or more are held, for a generator may have gone wild", period.start, period.grown, l.over(), most)})
+		j.guard(intent.Finding{Rule: "growth", Message: fmt.Sprintf("the partition grows from %d assets to %d within %s; %d or more are held, for a generator may have gone wild", period.start, period.grown, l.periodText(), most)})
 	}
 	return nil
 }
@@ -158,7 +158,7 @@ func (j *judging) guardRemovals(ctx context.Context, l limits, period *period) e
 	if err := j.leaveTurnedDown(ctx, &heads); err != nil {
 		return err
 	}
-	enforced, err := j.enforced(ctx, l, heads.gone)
+	enforced, err := j.enforced(ctx, l, heads.affected)
 	if err != nil {
 		return err
 	}
@@ -174,19 +174,19 @@ func (j *judging) guardRemovals(ctx context.Context, l limits, period *period) e
 // leaveTurnedDown takes assets out of the measure that were turned down: of
 // these nothing is left to lose.
 func (j *judging) leaveTurnedDown(ctx context.Context, m *measure) error {
-	var gone []intent.AssetID
-	for _, asset := range m.gone {
+	var affected []intent.AssetID
+	for _, asset := range m.affected {
 		record, err := j.record(ctx, asset)
 		if err != nil {
 			return err
 		}
 		if record.Absent {
-			m.of--
+			m.total--
 			continue
 		}
-		gone = append(gone, asset)
+		affected = append(affected, asset)
 	}
-	m.gone = gone
+	m.affected = affected
 	return nil
 }
 
@@ -205,51 +205,51 @@ func (j *judging) record(ctx context.Context, asset intent.AssetID) (store.Enfor
 // enforced measures those of the assets that have an enforced record against
 // all of the candidate that have one. An old record of an asset that left
 // before the period does not count.
-func (j *judging) enforced(ctx context.Context, l limits, gone []intent.AssetID) (m measure, _ error) {
+func (j *judging) enforced(ctx context.Context, l limits, removed []intent.AssetID) (m measure, _ error) {
 	first, err := j.History.EnforcedPage(ctx, j.Base.Partition, "", 1)
 	if err != nil || len(first) == 0 {
 		return measure{}, err
 	}
-	for _, asset := range gone {
+	for _, asset := range removed {
 		record, err := j.record(ctx, asset)
 		if err != nil {
 			return measure{}, err
 		}
 		if record.Asset == asset {
-			m.gone = append(m.gone, asset)
+			m.affected = append(m.affected, asset)
 		}
 	}
-	if len(m.gone) == 0 {
+	if len(m.affected) == 0 {
 		return measure{}, nil
 	}
-	left, err := j.left(ctx, enough(len(m.gone), l))
-	m.of = len(m.gone) + left
-	m.what = fmt.Sprintf("the %d enforced assets", m.of)
+	remaining, err := j.countRemaining(ctx, enough(len(m.affected), l))
+	m.total = len(m.affected) + remaining
+	m.description = fmt.Sprintf("the %d enforced assets", m.total)
 	return m, err
 }
 
 // enough is how many enforced assets must be left for the removals to pass:
 // counting goes no further, so it costs what the removals are.
-func enough(gone int, l limits) int {
+func enough(removed int, l limits) int {
 	switch {
-	case gone <= l.floor:
+	case removed <= l.floor:
 		return 1
 	case l.removedPercent == 0:
 		return math.MaxInt // never; the finding tells how many there are
 	}
-	return max(1, (gone*100+l.removedPercent-1)/l.removedPercent-gone)
+	return max(1, (removed*100+l.removedPercent-1)/l.removedPercent-removed)
 }
 
-// left counts enforced assets of the candidate, up to a number.
-func (j *judging) left(ctx context.Context, most int) (count int, _ error) {
-	var after intent.AssetID
+// countRemaining counts enforced assets of the candidate, up to a number.
+func (j *judging) countRemaining(ctx context.Context, most int) (count int, _ error) {
+	var cursor intent.AssetID
 	for count < most {
-		page, err := j.History.EnforcedPage(ctx, j.Base.Partition, after, 1000)
+		page, err := j.History.EnforcedPage(ctx, j.Base.Partition, cursor, 1000)
 		if err != nil || len(page) == 0 {
 			return count, err
 		}
 		for _, record := range page {
-			after = record.Asset
+			cursor = record.Asset
 			member, err := j.member(ctx, record.Asset)
 			if err != nil {
 				return 0, err

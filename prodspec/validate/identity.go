@@ -16,14 +16,14 @@ func (j *judging) identities(ctx context.Context) error {
 		if entry.Removed {
 			continue
 		}
-		before, err := j.before(ctx, entry.Asset)
+		baseMember, err := j.baseMember(ctx, entry.Asset)
 		if err != nil {
 			return err
 		}
-		if before.Type != "" && before.Type != entry.Member.Type {
+		if baseMember.Type != "" && baseMember.Type != entry.Member.Type {
 			j.add(intent.Finding{
 				Rule: "identity", Severity: intent.Error, Asset: entry.Asset,
-				Message: fmt.Sprintf("asset %s is a %s in %s and a %s in this candidate; an id keeps its type", entry.Asset, before.Type, j.Base, entry.Member.Type),
+				Message: fmt.Sprintf("asset %s is a %s in %s and a %s in this candidate; an id keeps its type", entry.Asset, baseMember.Type, j.Base, entry.Member.Type),
 				Hint:    "give the new asset another id",
 			})
 		}
@@ -43,11 +43,11 @@ func (j *judging) returning(ctx context.Context) error {
 		return err
 	}
 	for _, entry := range j.delta {
-		before, err := j.before(ctx, entry.Asset)
+		baseMember, err := j.baseMember(ctx, entry.Asset)
 		if err != nil {
 			return err
 		}
-		if entry.Removed || before.Type != "" {
+		if entry.Removed || baseMember.Type != "" {
 			continue
 		}
 		page, err := j.History.EnforcedPage(ctx, j.Base.Partition, justBefore(entry.Asset), 1)
@@ -74,13 +74,13 @@ func Duplicate(asset intent.AssetID, origins []Origin) intent.Finding {
 		}
 		places = append(places, origin.String())
 	}
-	by := "by the generators " + strings.Join(generators, " and ")
+	emitters := "by the generators " + strings.Join(generators, " and ")
 	if len(generators) == 1 {
-		by = "by the generator " + generators[0]
+		emitters = "by the generator " + generators[0]
 	}
 	finding := intent.Finding{
 		Rule: "identity", Severity: intent.Error, Asset: asset,
-		Message: fmt.Sprintf("asset %s is emitted %d times %s: %s", asset, len(origins), by, strings.Join(places, "; ")),
+		Message: fmt.Sprintf("asset %s is emitted %d times %s: %s", asset, len(origins), emitters, strings.Join(places, "; ")),
 		Hint:    "give each asset an id of its own, or remove all but one",
 	}
 	if len(origins) > 0 {

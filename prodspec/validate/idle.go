@@ -25,8 +25,8 @@ func NewIdle(types *schema.Set, rules []*intentpb.ValidationRule) *Idle {
 	i := &Idle{rules: make([]*ownRule, len(rules)), valueless: map[int]error{}, valued: map[int]bool{}}
 	environment := rule.New(types)
 	for at, r := range rules {
-		if made, _, err := compileRule(environment, r); err == nil {
-			i.rules[at] = made
+		if compiled, _, err := compileRule(environment, r); err == nil {
+			i.rules[at] = compiled
 		}
 	}
 	return i
@@ -37,18 +37,18 @@ func (i *Idle) See(asset intent.Asset) {
 	for at, r := range i.rules {
 		if r != nil && r.isAbout(asset) {
 			i.rules[at] = nil
-		} else if r != nil && r.where != nil {
+		} else if r != nil && r.filter != nil {
 			i.seeValue(at, r, asset)
 		}
 	}
 }
 
 func (i *Idle) seeValue(at int, r *ownRule, asset intent.Asset) {
-	narrow := r.where.Narrow()
+	narrow := r.filter.Narrow()
 	if narrow.Type != "" && narrow.Type != asset.Payload.Type || !strings.HasPrefix(string(asset.ID), narrow.Prefix) {
 		return // It says itself that it is not about that one.
 	}
-	switch err := r.where.WithoutValue(asset); {
+	switch err := r.filter.WithoutValue(asset); {
 	case err == nil:
 		i.valued[at] = true
 	case i.valueless[at] == nil:
@@ -67,13 +67,13 @@ func (i *Idle) Valueless(at int) error {
 // isAbout reports whether a rule is about an asset, or may be.
 func (r *ownRule) isAbout(asset intent.Asset) bool {
 	if r.whole != nil {
-		c := r.of(asset)
+		c := r.contributionOf(asset)
 		return c.unknown != nil || c.keyed || slices.ContainsFunc(c.parts, func(p part) bool { return p.counts })
 	}
-	if r.where == nil {
+	if r.filter == nil {
 		return true
 	}
-	matches, err := r.where.Match(asset)
+	matches, err := r.filter.Match(asset)
 	return matches || err != nil
 }
 

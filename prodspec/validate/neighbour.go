@@ -58,7 +58,7 @@ func (b *breaches) neighbourhoods(ctx context.Context, r *ownRule) error {
 // affected are the assets that changed, and those on the other side of what
 // they refer to, or referred to, and of what refers to them.
 func (b *breaches) affected(ctx context.Context) ([]intent.AssetID, error) {
-	set := map[intent.AssetID]bool{}
+	ids := map[intent.AssetID]bool{}
 	for _, entry := range b.delta {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -66,58 +66,58 @@ func (b *breaches) affected(ctx context.Context) ([]intent.AssetID, error) {
 		if !entry.Removed && entry.Body == nil {
 			continue
 		}
-		set[entry.Asset] = true
+		ids[entry.Asset] = true
 		for _, reference := range entry.References {
-			set[reference.To] = true
+			ids[reference.To] = true
 		}
 		if b.Base.IsZero() {
 			continue
 		}
-		from, err := b.Snapshots.EdgesFrom(ctx, b.Base, entry.Asset)
+		outgoing, err := b.Snapshots.EdgesFrom(ctx, b.Base, entry.Asset)
 		if err != nil {
 			return nil, err
 		}
-		to, err := b.Snapshots.EdgesTo(ctx, b.Base, entry.Asset)
+		incoming, err := b.Snapshots.EdgesTo(ctx, b.Base, entry.Asset)
 		if err != nil {
 			return nil, err
 		}
-		for _, edge := range from {
-			set[edge.To] = true
+		for _, edge := range outgoing {
+			ids[edge.To] = true
 		}
-		for _, edge := range to {
-			set[edge.From] = true
+		for _, edge := range incoming {
+			ids[edge.From] = true
 		}
 	}
-	return sortedKeys(set), nil
+	return sortedKeys(ids), nil
 }
 
 // neighbours of an asset in the candidate, in the order of their ids.
 func (b *breaches) neighbours(ctx context.Context, id intent.AssetID) (added rule.Added, err error) {
-	to, err := b.refersTo(ctx, id)
+	outgoing, err := b.refersTo(ctx, id)
 	if err != nil {
 		return added, err
 	}
-	from, err := b.referredBy(ctx, id)
+	incoming, err := b.referredBy(ctx, id)
 	if err != nil {
 		return added, err
 	}
 	for _, side := range []struct {
 		set  map[intent.AssetID]bool
 		into *[]intent.Asset
-	}{{to, &added.To}, {from, &added.From}} {
+	}{{outgoing, &added.To}, {incoming, &added.From}} {
 		if len(side.set) > maxNeighbours {
 			return added, fault.New(fault.Invalid, "it has %d neighbours on one side, at most %d are looked at", len(side.set), maxNeighbours).
 				WithHint("a rule of scope whole counts at any size")
 		}
-		for _, other := range sortedKeys(side.set) {
-			member, err := b.member(ctx, other)
+		for _, neighbour := range sortedKeys(side.set) {
+			member, err := b.member(ctx, neighbour)
 			if err != nil {
 				return added, err
 			}
 			if member.Digest.IsZero() {
 				continue // The rule of references tells of it.
 			}
-			asset, err := b.content(ctx, other)
+			asset, err := b.content(ctx, neighbour)
 			if err != nil {
 				return added, err
 			}
@@ -128,21 +128,21 @@ func (b *breaches) neighbours(ctx context.Context, id intent.AssetID) (added rul
 }
 
 func (b *breaches) refersTo(ctx context.Context, id intent.AssetID) (map[intent.AssetID]bool, error) {
-	set := map[intent.AssetID]bool{}
+	ids := map[intent.AssetID]bool{}
 	if entry := b.entries[id]; entry != nil && (entry.Body != nil || entry.Removed) {
 		for _, reference := range entry.References {
-			set[reference.To] = true
+			ids[reference.To] = true
 		}
-		return set, nil
+		return ids, nil
 	}
 	if b.Base.IsZero() {
-		return set, nil
+		return ids, nil
 	}
 	edges, err := b.Snapshots.EdgesFrom(ctx, b.Base, id)
 	for _, edge := range edges {
-		set[edge.To] = true
+		ids[edge.To] = true
 	}
-	return set, err
+	return ids, err
 }
 
 func (b *breaches) referredBy(ctx context.Context, id intent.AssetID) (map[intent.AssetID]bool, error) {
@@ -154,20 +154,20 @@ func (b *breaches) referredBy(ctx context.Context, id intent.AssetID) (map[inten
 			}
 		}
 	}
-	set := map[intent.AssetID]bool{}
-	for _, from := range b.referrers[id] {
-		set[from] = true
+	ids := map[intent.AssetID]bool{}
+	for _, referrer := range b.referrers[id] {
+		ids[referrer] = true
 	}
 	if b.Base.IsZero() {
-		return set, nil
+		return ids, nil
 	}
 	edges, err := b.Snapshots.EdgesTo(ctx, b.Base, id)
 	for _, edge := range edges {
 		if entry := b.entries[edge.From]; entry == nil || entry.Body == nil && !entry.Removed {
-			set[edge.From] = true
+			ids[edge.From] = true
 		}
 	}
-	return set, err
+	return ids, err
 }
 
 // mostDecoded assets are kept while neighbourhoods are judged.
@@ -175,14 +175,14 @@ const mostDecoded = 10_000
 
 // content of an asset of the candidate.
 func (b *breaches) content(ctx context.Context, id intent.AssetID) (intent.Asset, error) {
-	if asset, known := b.decoded[id]; known {
+	if asset, ok := b.decoded[id]; ok {
 		return asset, nil
 	}
 	var body []byte
 	if entry := b.entries[id]; entry != nil && entry.Body != nil {
 		body = entry.Body
 	} else {
-		member, err := b.before(ctx, id)
+		member, err := b.baseMember(ctx, id)
 		if err != nil {
 			return intent.Asset{}, err
 		}

@@ -40,10 +40,10 @@ type Reply struct {
 // maxQuestions of a rule about one candidate.
 const maxQuestions = 10_000
 
-// outside asks about the assets that a rule with an external check is about.
+// askOutside asks about the assets that a rule with an external check is about.
 // Without an answer the candidate is held: that is neither a pass nor a
 // rejection.
-func (b *breaches) outside(ctx context.Context, r *ownRule) error {
+func (b *breaches) askOutside(ctx context.Context, r *ownRule) error {
 	var assets []intent.Asset
 	var questions []Question
 	more := 0

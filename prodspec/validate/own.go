@@ -22,16 +22,16 @@ import (
 type ownRule struct {
 	*intentpb.ValidationRule
 	digest intent.Digest
-	where  *rule.Filter
-	// over is the type that every asset it is about has; empty: any.
-	over intent.TypeName
+	filter *rule.Filter
+	// payloadType is the type that every asset it is about has; empty: any.
+	payloadType intent.TypeName
 	// must judges assets, and whole aggregates.
 	must  *rule.Condition
 	whole *rule.Whole
-	// by gives keys, and message what is said; nil: none, and a plain text.
-	by, message *rule.Expression
-	parameters  map[string]*rule.Expression
-	arguments   []*rule.Expression
+	// subject gives keys, and message what is said; nil: none, and a plain text.
+	keyExpression, message *rule.Expression
+	parameters             map[string]*rule.Expression
+	arguments              []*rule.Expression
 	// loosened: only head's policy has it, so it holds at most.
 	loosened bool
 	// fresh: head's policy has it not, or the types changed, so all is judged.
@@ -66,29 +66,29 @@ func digestOfRule(r *intentpb.ValidationRule) (intent.Digest, error) {
 
 // compileRule names the field that is wrong.
 func compileRule(e *rule.Environment, r *intentpb.ValidationRule) (_ *ownRule, field string, err error) {
-	made := &ownRule{ValidationRule: r}
-	if made.digest, err = digestOfRule(r); err != nil {
+	own := &ownRule{ValidationRule: r}
+	if own.digest, err = digestOfRule(r); err != nil {
 		return nil, "", err
 	}
 	if r.Where != "" {
-		if made.where, err = e.Filter(r.Where); err != nil {
+		if own.filter, err = e.Filter(r.Where); err != nil {
 			return nil, "where", err
 		}
-		made.over = made.where.Narrow().Type
+		own.payloadType = own.filter.Narrow().Type
 	}
 	if r.Scope == intentpb.ValidationRule_SCOPE_WHOLE {
-		if made.whole, err = e.Whole(r.Must); err != nil {
+		if own.whole, err = e.Whole(r.Must); err != nil {
 			return nil, "must", err
 		}
 		if r.By != "" {
-			if made.by, err = e.Compile(r.By, made.over); err != nil {
+			if own.keyExpression, err = e.Compile(r.By, own.payloadType); err != nil {
 				return nil, "by", err
 			}
 		} else if r.Where != "" {
 			return nil, "where", fault.New(fault.Invalid, "where says which assets have a key, and there is no by").
 				WithHint(`say by: scope, or put the condition into the aggregates: count(type == "Job")`)
 		}
-		return made, "", nil
+		return own, "", nil
 	}
 	view := rule.Alone
 	switch {
@@ -97,30 +97,30 @@ func compileRule(e *rule.Environment, r *intentpb.ValidationRule) (_ *ownRule, f
 	case r.Scope == intentpb.ValidationRule_SCOPE_NEIGHBOURHOOD:
 		view = rule.Among
 	}
-	if made.must, err = e.Condition(r.Must, made.over, view); err != nil {
+	if own.must, err = e.Condition(r.Must, own.payloadType, view); err != nil {
 		return nil, "must", err
 	}
 	if e.IsExpression(r.Message) {
-		if made.message, err = e.Compile(r.Message, made.over); err != nil {
+		if own.message, err = e.Compile(r.Message, own.payloadType); err != nil {
 			return nil, "message", err
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.External.GetParameters())) {
-		if made.parameters == nil {
-			made.parameters = map[string]*rule.Expression{}
+		if own.parameters == nil {
+			own.parameters = map[string]*rule.Expression{}
 		}
-		if made.parameters[name], err = e.Compile(r.External.Parameters[name], made.over); err != nil {
+		if own.parameters[name], err = e.Compile(r.External.Parameters[name], own.payloadType); err != nil {
 			return nil, "parameters", err
 		}
 	}
 	for _, text := range r.External.GetArguments() {
-		compiled, err := e.Compile(text, made.over)
+		compiled, err := e.Compile(text, own.payloadType)
 		if err != nil {
 			return nil, "arguments", err
 		}
-		made.arguments = append(made.arguments, compiled)
+		own.arguments = append(own.arguments, compiled)
 	}
-	return made, "", nil
+	return own, "", nil
 }
 
 // ownRules judges by the rules of the policy: those of the candidate, and those
@@ -131,7 +131,7 @@ func (v *Validator) ownRules(ctx context.Context, j *judging) error {
 	defer v.lock.Unlock()
 	rules := v.compileOwn(j)
 	defer v.keep(rules)
-	broken := &breaches{judging: j, told: map[breach]bool{}}
+	broken := &breaches{judging: j, reported: map[breach]bool{}}
 	// The candidate's own come first: what they say is not said again.
 	for _, r := range rules {
 		var err error
@@ -141,7 +141,7 @@ func (v *Validator) ownRules(ctx context.Context, j *judging) error {
 		case r.Scope == intentpb.ValidationRule_SCOPE_NEIGHBOURHOOD:
 			err = broken.neighbourhoods(ctx, r)
 		case r.External != nil:
-			err = broken.outside(ctx, r)
+			err = broken.askOutside(ctx, r)
 		default:
 			err = broken.eachAsset(ctx, r, func(asset intent.Asset) error {
 				holds, err := r.must.Holds(asset, rule.Added{})
@@ -160,8 +160,8 @@ func (v *Validator) ownRules(ctx context.Context, j *judging) error {
 func (v *Validator) compileOwn(j *judging) (rules []*ownRule) {
 	compile := func(r *intentpb.ValidationRule) (*ownRule, string, error) {
 		digest, err := digestOfRule(r)
-		if known := v.compiled[digest]; known != nil && err == nil {
-			again := *known
+		if cached := v.compiled[digest]; cached != nil && err == nil {
+			again := *cached
 			again.loosened, again.fresh = false, false
 			return &again, "", nil
 		}
@@ -175,22 +175,22 @@ func (v *Validator) compileOwn(j *judging) (rules []*ownRule) {
 	}
 	own := map[intent.Digest]bool{}
 	for _, r := range j.CandidatePolicy.GetRules() {
-		made, field, err := compile(r)
+		compiled, field, err := compile(r)
 		if err != nil {
 			finding := FromError("rules."+r.Id, intent.PolicyAsset, err)
 			finding.Field = field
 			j.add(finding)
 			continue
 		}
-		own[made.digest] = true
-		made.fresh = j.Again != nil || !head[made.digest]
-		rules = append(rules, made)
+		own[compiled.digest] = true
+		compiled.fresh = j.Again != nil || !head[compiled.digest]
+		rules = append(rules, compiled)
 	}
 	for _, r := range j.HeadPolicy.GetRules() {
 		if digest, err := digestOfRule(r); err == nil && own[digest] || r.Severity == intentpb.ValidationRule_SEVERITY_WARNING {
 			continue
 		}
-		made, _, err := compile(r)
+		compiled, _, err := compile(r)
 		if err != nil {
 			j.hold(intent.Finding{
 				Rule: "rules." + r.Id, Asset: intent.PolicyAsset,
@@ -198,8 +198,8 @@ func (v *Validator) compileOwn(j *judging) (rules []*ownRule) {
 			})
 			continue
 		}
-		made.loosened = true
-		rules = append(rules, made)
+		compiled.loosened = true
+		rules = append(rules, compiled)
 	}
 	return rules
 }
@@ -208,20 +208,20 @@ func (v *Validator) keep(rules []*ownRule) {
 	compiled, tallies := map[intent.Digest]*ownRule{}, map[intent.Digest]*tally{}
 	for _, r := range rules {
 		compiled[r.digest] = r
-		if known := v.tallies[r.digest]; known != nil {
-			tallies[r.digest] = known
+		if existing := v.tallies[r.digest]; existing != nil {
+			tallies[r.digest] = existing
 		}
 	}
 	v.compiled, v.tallies = compiled, tallies
 }
 
 // breach is what a rule is broken by: an asset, or a key of the whole.
-type breach struct{ rule, by string }
+type breach struct{ rule, subject string }
 
 // breaches gathers them.
 type breaches struct {
 	*judging
-	told map[breach]bool
+	reported map[breach]bool
 	// referrers are the assets of the delta that refer to one, once asked for.
 	referrers map[intent.AssetID][]intent.AssetID
 	decoded   map[intent.AssetID]intent.Asset
@@ -233,27 +233,27 @@ func (b *breaches) judged(r *ownRule, asset intent.Asset, holds bool, err error)
 		return
 	}
 	f := intent.Finding{Asset: asset.ID, Hint: "validate.rules of lehr.yaml says: must: " + intent.Shown(r.Must)}
-	said := r.Message
+	text := r.Message
 	// Whoever may read findings need not be let see secrets.
-	shown, failed := b.types.Redact(asset)
+	redacted, failed := b.types.Redact(asset)
 	if r.message != nil && err == nil {
 		if failed == nil {
-			said, failed = r.message.Text(shown)
+			text, failed = r.message.Text(redacted)
 		}
 		if failed != nil {
-			said = ""
+			text = ""
 		}
 	}
 	switch {
 	case err != nil:
 		message, hint := b.reason(asset, err)
 		f.Message, f.Hint = fmt.Sprintf("rule %s cannot be judged of asset %s: %s", r.Id, asset.ID, message), cmp.Or(hint, f.Hint)
-	case said != "":
+	case text != "":
 		const most = 1000
-		if len(said) > most {
-			said = strings.ToValidUTF8(said[:most], "") + "…"
+		if len(text) > most {
+			text = strings.ToValidUTF8(text[:most], "") + "…"
 		}
-		f.Message = fmt.Sprintf("asset %s: %s (rule %s)", asset.ID, said, r.Id)
+		f.Message = fmt.Sprintf("asset %s: %s (rule %s)", asset.ID, text, r.Id)
 	default:
 		f.Message = fmt.Sprintf("asset %s breaks the rule %s", asset.ID, r.Id)
 	}
@@ -264,7 +264,7 @@ func (b *breaches) judged(r *ownRule, asset intent.Asset, holds bool, err error)
 // be let see secrets.
 func (j *judging) reason(asset intent.Asset, err error) (message, hint string) {
 	f := FromError("", asset.ID, err)
-	if shown, failed := j.types.Redact(asset); failed != nil || !same(shown, asset) {
+	if redacted, failed := j.types.Redact(asset); failed != nil || !same(redacted, asset) {
 		f.Message = "what exactly is wrong is not shown, for the asset holds secrets"
 	}
 	return f.Message, f.Hint
@@ -276,17 +276,17 @@ func same(a, b intent.Asset) bool {
 }
 
 // keep a finding, as the rule says.
-func (b *breaches) keep(r *ownRule, by string, f intent.Finding) {
+func (b *breaches) keep(r *ownRule, subject string, f intent.Finding) {
 	f.Rule = "rules." + r.Id
 	if r.loosened {
-		if b.told[breach{r.Id, by}] {
+		if b.reported[breach{r.Id, subject}] {
 			return
 		}
 		f.Message += fmt.Sprintf("; so %s has it, and this candidate loosens it", b.Base)
 	}
 	severity := r.Severity
 	if severity != intentpb.ValidationRule_SEVERITY_WARNING {
-		b.told[breach{r.Id, by}] = true
+		b.reported[breach{r.Id, subject}] = true
 	}
 	b.place(r, &f)
 	switch {
@@ -312,7 +312,7 @@ func (b *breaches) place(r *ownRule, f *intent.Finding) {
 // eachAsset calls do for each asset that the rule is to judge: those that
 // changed, or all when the rule did.
 func (b *breaches) eachAsset(ctx context.Context, r *ownRule, do func(intent.Asset) error) error {
-	each := func(id intent.AssetID, body []byte) error {
+	visit := func(id intent.AssetID, body []byte) error {
 		asset, err := schema.Decode(body)
 		if err != nil {
 			return err
@@ -330,28 +330,28 @@ func (b *breaches) eachAsset(ctx context.Context, r *ownRule, do func(intent.Ass
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := each(entry.Asset, entry.Body); err != nil {
+		if err := visit(entry.Asset, entry.Body); err != nil {
 			return err
 		}
 	}
 	if !r.fresh || b.Rest == nil {
 		return nil
 	}
-	return b.Rest(ctx, r.wants, each)
+	return b.Rest(ctx, r.wants, visit)
 }
 
 // wants reports whether the rule may be about an asset.
-func (r *ownRule) wants(id intent.AssetID, of intent.TypeName) bool {
-	return id != intent.PolicyAsset && (r.over == "" || r.over == of)
+func (r *ownRule) wants(id intent.AssetID, typeName intent.TypeName) bool {
+	return id != intent.PolicyAsset && (r.payloadType == "" || r.payloadType == typeName)
 }
 
 // matches reports whether the rule is about an asset. Where that cannot be
 // told, it is broken.
 func (b *breaches) matches(r *ownRule, asset intent.Asset) (bool, error) {
-	if r.where == nil {
+	if r.filter == nil {
 		return true, nil
 	}
-	matches, err := r.where.Match(asset)
+	matches, err := r.filter.Match(asset)
 	if err != nil {
 		b.judged(r, asset, false, err)
 	}

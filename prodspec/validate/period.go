@@ -23,7 +23,7 @@ type period struct {
 }
 
 func (p *period) measure(touched map[intent.AssetID]bool) measure {
-	return measure{of: p.members, what: fmt.Sprintf("the %d assets", p.members), gone: sortedKeys(touched)}
+	return measure{total: p.members, description: fmt.Sprintf("the %d assets", p.members), affected: sortedKeys(touched)}
 }
 
 // period gathers from the incarnations in which something was removed or
@@ -53,19 +53,19 @@ func (j *judging) own(ctx context.Context, p *period) (growth int, _ error) {
 		if entry.Asset == intent.PolicyAsset {
 			continue
 		}
-		before, err := j.before(ctx, entry.Asset)
+		baseMember, err := j.baseMember(ctx, entry.Asset)
 		if err != nil {
 			return 0, err
 		}
-		there := !before.Digest.IsZero()
+		exists := !baseMember.Digest.IsZero()
 		switch {
-		case entry.Removed && there:
+		case entry.Removed && exists:
 			p.removed[entry.Asset], p.removes = true, true
 			growth--
-		case !entry.Removed && !there:
+		case !entry.Removed && !exists:
 			p.adds = true
 			growth++
-		case !entry.Removed && before.Digest != entry.Member.Digest:
+		case !entry.Removed && baseMember.Digest != entry.Member.Digest:
 			p.changed[entry.Asset], p.changes = true, true
 		}
 	}
@@ -76,11 +76,11 @@ func (j *judging) own(ctx context.Context, p *period) (growth int, _ error) {
 func (j *judging) settle(ctx context.Context, p *period, base int) error {
 	p.members = base
 	for _, asset := range sortedKeys(p.removed) {
-		before, err := j.before(ctx, asset)
+		baseMember, err := j.baseMember(ctx, asset)
 		if err != nil {
 			return err
 		}
-		if before.Digest.IsZero() {
+		if baseMember.Digest.IsZero() {
 			p.members++
 		}
 		now, err := j.member(ctx, asset)
@@ -104,9 +104,9 @@ func (j *judging) settle(ctx context.Context, p *period, base int) error {
 // many assets head has.
 func (j *judging) published(ctx context.Context, l limits, p *period) (int, error) {
 	var newer *intent.Incarnation
-	base, before := 0, j.Base.Sequence+1
+	base, cursor := 0, j.Base.Sequence+1
 	for {
-		page, err := j.History.Incarnations(ctx, j.Base.Partition, before, 100)
+		page, err := j.History.Incarnations(ctx, j.Base.Partition, cursor, 100)
 		if err != nil {
 			return 0, err
 		}
@@ -114,14 +114,14 @@ func (j *judging) published(ctx context.Context, l limits, p *period) (int, erro
 			older := &page[i]
 			if newer == nil {
 				base = sizeOf(older)
-			} else if err := j.between(ctx, l, p, older, newer); err != nil {
+			} else if err := j.noteChanges(ctx, l, p, older, newer); err != nil {
 				return 0, err
 			}
 			p.start = sizeOf(older)
 			if !older.Created.After(j.Now.Add(-l.period)) || older.Labels[AcknowledgedLabel] != "" {
 				return base, nil
 			}
-			newer, before = older, older.ID.Sequence
+			newer, cursor = older, older.ID.Sequence
 		}
 		if len(page) == 0 {
 			return base, nil
@@ -137,23 +137,23 @@ func sizeOf(incarnation *intent.Incarnation) int {
 	return incarnation.Count
 }
 
-// between adds what went and changed from one incarnation to the next.
-func (j *judging) between(ctx context.Context, l limits, p *period, older, newer *intent.Incarnation) error {
+// noteChanges adds what went and changed from one incarnation to the next.
+func (j *judging) noteChanges(ctx context.Context, l limits, p *period, older, newer *intent.Incarnation) error {
 	adjacent := older.ID.Sequence+1 == newer.ID.Sequence
 	quiet := newer.Removed == 0 && (newer.Changed == 0 || l.changedPercent >= 100)
 	if adjacent && quiet {
 		return nil
 	}
-	var after intent.AssetID
+	var cursor intent.AssetID
 	for {
-		changes, err := j.History.Changes(ctx, older.ID, newer.ID, after, 1000)
+		changes, err := j.History.Changes(ctx, older.ID, newer.ID, cursor, 1000)
 		if err != nil || len(changes) == 0 {
 			return err
 		}
 		for _, change := range changes {
 			p.note(change)
 		}
-		after = changes[len(changes)-1].Asset
+		cursor = changes[len(changes)-1].Asset
 	}
 }
 

@@ -70,7 +70,7 @@ func (j *judging) unserved(ctx context.Context, bound map[intent.TypeName]bool) 
 		}
 	}
 	for _, entry := range j.delta {
-		if _, known := plugins[entry.Member.Type]; !entry.Removed && !known && !entry.Member.Type.IsIntent() {
+		if _, ok := plugins[entry.Member.Type]; !entry.Removed && !ok && !entry.Member.Type.IsIntent() {
 			plugins[entry.Member.Type] = "run: PROGRAM"
 		}
 	}
@@ -93,12 +93,12 @@ func (j *judging) unserved(ctx context.Context, bound map[intent.TypeName]bool) 
 	return nil
 }
 
-func (j *judging) knownType(name intent.TypeName, field, what string) {
+func (j *judging) knownType(name intent.TypeName, field, subject string) {
 	if j.types.Has(name) {
 		return
 	}
 	_, err := j.types.New(name)
-	j.policyError(field, fmt.Sprintf("%s %q, which is no known message type", what, name), FromError("", "", err).Hint)
+	j.policyError(field, fmt.Sprintf("%s %q, which is no known message type", subject, name), FromError("", "", err).Hint)
 }
 
 func (j *judging) policyError(field, message, hint string) {

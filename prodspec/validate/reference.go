@@ -27,34 +27,34 @@ func (j *judging) references(ctx context.Context) error {
 	return nil
 }
 
-func (j *judging) outgoing(ctx context.Context, from intent.AssetID, references []intent.Reference) error {
+func (j *judging) outgoing(ctx context.Context, source intent.AssetID, references []intent.Reference) error {
 	for _, reference := range references {
-		bad := intent.Finding{Rule: "reference", Severity: intent.Error, Asset: from, Field: reference.Field}
+		bad := intent.Finding{Rule: "reference", Severity: intent.Error, Asset: source, Field: reference.Field}
 		verb := "refers to"
 		if strings.HasPrefix(reference.Field, dependencyFields) {
 			verb = "depends on"
 		}
 		if _, err := intent.ParseAssetID(string(reference.To)); err != nil {
-			bad.Message = fmt.Sprintf("asset %s: %s does not name an asset: %v", from, reference.Field, err)
+			bad.Message = fmt.Sprintf("asset %s: %s does not name an asset: %v", source, reference.Field, err)
 			if strings.ContainsAny(string(reference.To), ":@") {
 				bad.Hint = "references never cross partitions: name an asset of this partition by its id alone"
 			}
 			j.add(bad)
 			continue
 		}
-		to, err := j.member(ctx, reference.To)
+		target, err := j.member(ctx, reference.To)
 		if err != nil {
 			return err
 		}
 		switch entry := j.entries[reference.To]; {
 		case entry != nil && entry.Removed && !j.Base.IsZero():
-			bad.Message = fmt.Sprintf("asset %s refers to %s in %s, which this candidate removes", from, reference.To, reference.Field)
+			bad.Message = fmt.Sprintf("asset %s refers to %s in %s, which this candidate removes", source, reference.To, reference.Field)
 			bad.Hint = "keep the asset, or remove the reference"
-		case to.Digest.IsZero():
-			bad.Message = fmt.Sprintf("asset %s %s %s in %s, which does not exist", from, verb, reference.To, reference.Field)
+		case target.Digest.IsZero():
+			bad.Message = fmt.Sprintf("asset %s %s %s in %s, which does not exist", source, verb, reference.To, reference.Field)
 			bad.Hint = "add the asset to this partition, or correct the reference"
-		case len(reference.Types) > 0 && !slices.Contains(reference.Types, to.Type):
-			bad.Message = fmt.Sprintf("asset %s refers to %s in %s, which is a %s; allowed: %s", from, reference.To, reference.Field, to.Type, joined(reference.Types))
+		case len(reference.Types) > 0 && !slices.Contains(reference.Types, target.Type):
+			bad.Message = fmt.Sprintf("asset %s refers to %s in %s, which is a %s; allowed: %s", source, reference.To, reference.Field, target.Type, joined(reference.Types))
 			bad.Hint = "name an asset of an allowed type"
 		default:
 			continue

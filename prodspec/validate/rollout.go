@@ -72,9 +72,9 @@ type governing struct {
 	selected []bool
 }
 
-func (g *governing) wants(id intent.AssetID, of intent.TypeName) bool {
+func (g *governing) wants(id intent.AssetID, typeName intent.TypeName) bool {
 	for _, c := range g.all {
-		if c.Wants(id, of) {
+		if c.Wants(id, typeName) {
 			return true
 		}
 	}
@@ -99,7 +99,7 @@ func (g *governing) see(id intent.AssetID, body []byte) error {
 		}
 		g.selected[i] = true
 		if c.ByPins() && pinned != "" {
-			g.found(id, c, "select", fmt.Sprintf("asset %s is selected by two rollouts, %s and %s", id, pinned, c.Name()),
+			g.report(id, c, "select", fmt.Sprintf("asset %s is selected by two rollouts, %s and %s", id, pinned, c.Name()),
 				"one asset can follow one rollout by pins: let the select of one of them leave it out")
 		} else if c.ByPins() {
 			pinned = c.Name()
@@ -112,7 +112,7 @@ func (g *governing) see(id intent.AssetID, body []byte) error {
 // staged judges whether a rollout can bring anything to an asset that it governs.
 func (g *governing) staged(asset intent.Asset, c *course.Course) {
 	lists := []string{"stages", "emergency"}
-	if len(c.Said().Emergency) == 0 {
+	if len(c.Spec().Emergency) == 0 {
 		lists = lists[:1]
 	}
 	for _, list := range lists {
@@ -122,17 +122,17 @@ func (g *governing) staged(asset intent.Asset, c *course.Course) {
 			return
 		}
 		if !wanted {
-			g.found(asset.ID, c, list, fmt.Sprintf("no stage of rollouts.%s.%s wants asset %s, so the rollout %s could never let it go on", c.Name(), list, asset.ID, c.Name()),
+			g.report(asset.ID, c, list, fmt.Sprintf("no stage of rollouts.%s.%s wants asset %s, so the rollout %s could never let it go on", c.Name(), list, asset.ID, c.Name()),
 				"add a stage {rest: true} to them, or let its select leave the asset out")
 			return
 		}
 	}
-	if len(c.Said().Rollback) > 0 {
+	if len(c.Spec().Rollback) > 0 {
 		if _, wanted, err := c.GoesBack(asset); err != nil {
 			g.failed(asset, c, "rollback", err)
 			return
 		} else if !wanted {
-			g.found(asset.ID, c, "rollback", fmt.Sprintf("no stage of rollouts.%s.rollback wants asset %s, so nobody says when it goes back", c.Name(), asset.ID), "add a stage {rest: true} to them")
+			g.report(asset.ID, c, "rollback", fmt.Sprintf("no stage of rollouts.%s.rollback wants asset %s, so nobody says when it goes back", c.Name(), asset.ID), "add a stage {rest: true} to them")
 			return
 		}
 	}
@@ -144,7 +144,7 @@ func (g *governing) staged(asset intent.Asset, c *course.Course) {
 	}
 }
 
-func (g *governing) found(id intent.AssetID, c *course.Course, field, message, hint string) {
+func (g *governing) report(id intent.AssetID, c *course.Course, field, message, hint string) {
 	g.add(intent.Finding{
 		Rule: "rollout", Severity: intent.Error, Asset: id, Field: "rollouts." + c.Name() + "." + field, Message: message, Hint: hint,
 	})
@@ -153,7 +153,7 @@ func (g *governing) found(id intent.AssetID, c *course.Course, field, message, h
 // failed: it cannot be told, which is never a pass.
 func (g *governing) failed(asset intent.Asset, c *course.Course, field string, err error) {
 	message, hint := g.reason(asset, err)
-	g.found(asset.ID, c, field, fmt.Sprintf("the rollout %s cannot be judged of asset %s: %s", c.Name(), asset.ID, message), hint)
+	g.report(asset.ID, c, field, fmt.Sprintf("the rollout %s cannot be judged of asset %s: %s", c.Name(), asset.ID, message), hint)
 }
 
 // idle warns of rollouts that govern nothing.

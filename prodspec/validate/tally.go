@@ -30,7 +30,7 @@ type tally struct {
 	// unknown contributions, for which there is no value; why is one of the
 	// reasons.
 	unknown int
-	why     string
+	reason  string
 }
 
 // group of assets with one key. Sums are exact: they do not depend on the order
@@ -38,7 +38,7 @@ type tally struct {
 type group struct {
 	count  int
 	sum    *big.Rat
-	values map[float64]int // of min and max
+	values map[float64]int // subject min and max
 }
 
 // contribution of one asset: to each aggregate, and its key.
@@ -63,8 +63,8 @@ func newTally(r *ownRule) *tally {
 	return t
 }
 
-// of computes what an asset contributes.
-func (r *ownRule) of(asset intent.Asset) (c contribution) {
+// subject computes what an asset contributes.
+func (r *ownRule) contributionOf(asset intent.Asset) (c contribution) {
 	for _, aggregate := range r.whole.Aggregates {
 		key, number, counts, err := aggregate.Of(asset)
 		if err != nil {
@@ -72,11 +72,11 @@ func (r *ownRule) of(asset intent.Asset) (c contribution) {
 		}
 		c.parts = append(c.parts, part{key, number, counts && err == nil})
 	}
-	if r.by == nil {
+	if r.keyExpression == nil {
 		return c
 	}
-	if r.where != nil {
-		matches, err := r.where.Match(asset)
+	if r.filter != nil {
+		matches, err := r.filter.Match(asset)
 		if err != nil {
 			c.unknown = err
 		}
@@ -84,7 +84,7 @@ func (r *ownRule) of(asset intent.Asset) (c contribution) {
 			return c
 		}
 	}
-	key, err := r.by.Text(asset)
+	key, err := r.keyExpression.Text(asset)
 	if err != nil {
 		c.unknown = fmt.Errorf("it has no key: %w", err)
 		return c
@@ -97,7 +97,7 @@ func (r *ownRule) of(asset intent.Asset) (c contribution) {
 func (t *tally) add(r *ownRule, c contribution, times int) {
 	if c.unknown != nil {
 		t.unknown += times
-		t.why = FromError("", "", c.unknown).Message
+		t.reason = FromError("", "", c.unknown).Message
 	}
 	if c.keyed {
 		if t.keys[c.key] += times; t.keys[c.key] == 0 {
@@ -159,32 +159,32 @@ func (t *tally) value(r *ownRule, i int, key string) float64 {
 
 // allKeys that there are.
 func (t *tally) allKeys(r *ownRule) map[string]bool {
-	set := map[string]bool{}
-	if r.by != nil {
+	keys := map[string]bool{}
+	if r.keyExpression != nil {
 		for key := range t.keys {
-			set[key] = true
+			keys[key] = true
 		}
-		return set
+		return keys
 	}
 	for i, groups := range t.groups {
 		if r.whole.Aggregates[i].Grouped() {
 			for key := range groups {
-				set[key] = true
+				keys[key] = true
 			}
 		}
 	}
-	return set
+	return keys
 }
 
 // wantsAny reports whether an asset of the type may contribute.
-func (r *ownRule) wantsAny(id intent.AssetID, of intent.TypeName) bool {
+func (r *ownRule) wantsAny(id intent.AssetID, typeName intent.TypeName) bool {
 	if id == intent.PolicyAsset {
 		return false
 	}
-	if r.by != nil && r.wants(id, of) {
+	if r.keyExpression != nil && r.wants(id, typeName) {
 		return true
 	}
-	return slices.ContainsFunc(r.whole.Aggregates, func(a *rule.Aggregate) bool { return a.Type() == "" || a.Type() == of })
+	return slices.ContainsFunc(r.whole.Aggregates, func(a *rule.Aggregate) bool { return a.Type() == "" || a.Type() == typeName })
 }
 
 // judgeWhole judges the keys that the candidate touches; all when the rule is
@@ -203,13 +203,13 @@ func (v *Validator) judgeWhole(ctx context.Context, b *breaches, r *ownRule) err
 	if t.unknown > 0 {
 		if all || r.fresh || len(touched) > 0 {
 			b.keep(r, "", intent.Finding{
-				Message: fmt.Sprintf("rule %s cannot be judged: of %d assets it is not known what they contribute: %s", r.Id, t.unknown, t.why),
+				Message: fmt.Sprintf("rule %s cannot be judged: of %d assets it is not known what they contribute: %s", r.Id, t.unknown, t.reason),
 				Hint:    `ask in the filter first whether it is there, as in has(payload.field) or "KEY" in payload.field`,
 			})
 		}
 		return nil
 	}
-	if !r.whole.Keyed && r.by == nil {
+	if !r.whole.Keyed && r.keyExpression == nil {
 		if all || r.fresh {
 			b.whole(r, t, "")
 		}
@@ -238,21 +238,21 @@ func (b *breaches) whole(r *ownRule, t *tally, key string) {
 		return
 	}
 	f := intent.Finding{Hint: "validate.rules of lehr.yaml says: must: " + intent.Shown(r.Must)}
-	of := "the partition"
+	subject := "the partition"
 	if key != "" {
-		of = intent.Shown(key)
+		subject = intent.Shown(key)
 	}
 	switch {
 	case err != nil:
-		said := FromError("", "", err)
-		f.Message = fmt.Sprintf("rule %s cannot be judged of %.200s: %s", r.Id, of, said.Message)
-		if said.Hint != "" {
-			f.Hint = said.Hint
+		finding := FromError("", "", err)
+		f.Message = fmt.Sprintf("rule %s cannot be judged of %.200s: %s", r.Id, subject, finding.Message)
+		if finding.Hint != "" {
+			f.Hint = finding.Hint
 		}
 	case r.Message != "":
-		f.Message = fmt.Sprintf("%.200s: %.1000s (rule %s; %s)", of, r.Message, r.Id, r.whole.Told(values))
+		f.Message = fmt.Sprintf("%.200s: %.1000s (rule %s; %s)", subject, r.Message, r.Id, r.whole.Told(values))
 	default:
-		f.Message = fmt.Sprintf("%.200s breaks the rule %s: %s", of, r.Id, r.whole.Told(values))
+		f.Message = fmt.Sprintf("%.200s breaks the rule %s: %s", subject, r.Id, r.whole.Told(values))
 	}
 	b.keep(r, key, f)
 }
@@ -264,16 +264,16 @@ func (b *breaches) apply(ctx context.Context, r *ownRule, t *tally) (touched map
 		contribution
 		times int
 	}
-	var done []applied
+	var contributions []applied
 	undo = func() {
-		for _, a := range done {
+		for _, a := range contributions {
 			t.add(r, a.contribution, -a.times)
 		}
 	}
 	touched = map[string]bool{}
 	note := func(c contribution, times int) {
 		t.add(r, c, times)
-		done = append(done, applied{c, times})
+		contributions = append(contributions, applied{c, times})
 		if c.keyed {
 			touched[c.key] = true
 		}
@@ -293,12 +293,12 @@ func (b *breaches) apply(ctx context.Context, r *ownRule, t *tally) (touched map
 		if !entry.Removed && entry.Body == nil {
 			continue
 		}
-		before, err := b.before(ctx, entry.Asset)
+		baseMember, err := b.baseMember(ctx, entry.Asset)
 		if err != nil {
 			return nil, false, undo, err
 		}
-		if !before.Digest.IsZero() && r.wantsAny(entry.Asset, before.Type) {
-			body, err := b.Snapshots.Body(ctx, before.Digest)
+		if !baseMember.Digest.IsZero() && r.wantsAny(entry.Asset, baseMember.Type) {
+			body, err := b.Snapshots.Body(ctx, baseMember.Digest)
 			if err != nil {
 				return nil, false, undo, err
 			}
@@ -306,14 +306,14 @@ func (b *breaches) apply(ctx context.Context, r *ownRule, t *tally) (touched map
 			if err != nil {
 				return nil, false, undo, err
 			}
-			note(r.of(asset), -1)
+			note(r.contributionOf(asset), -1)
 		}
 		if entry.Body != nil && r.wantsAny(entry.Asset, entry.Member.Type) {
 			asset, err := schema.Decode(entry.Body)
 			if err != nil {
 				return nil, false, undo, err
 			}
-			note(r.of(asset), 1)
+			note(r.contributionOf(asset), 1)
 		}
 	}
 	return touched, all, undo, nil
@@ -345,14 +345,14 @@ func (v *Validator) tallyOf(ctx context.Context, b *breaches, r *ownRule) (*tall
 
 // follow adds what changed between the tally's incarnation and the base.
 func (b *breaches) follow(ctx context.Context, r *ownRule, t *tally) error {
-	var after intent.AssetID
+	var cursor intent.AssetID
 	for {
-		changes, err := b.History.Changes(ctx, t.at, b.Base, after, 1000)
+		changes, err := b.History.Changes(ctx, t.at, b.Base, cursor, 1000)
 		if err != nil || len(changes) == 0 {
 			return err
 		}
 		for _, change := range changes {
-			after = change.Asset
+			cursor = change.Asset
 			for i, member := range []*intent.Member{change.Before, change.After} {
 				if member == nil || !r.wantsAny(change.Asset, member.Type) {
 					continue
@@ -372,7 +372,7 @@ func (b *breaches) tallyOne(ctx context.Context, r *ownRule, t *tally, member in
 	}
 	asset, err := schema.Decode(body)
 	if err == nil {
-		t.add(r, r.of(asset), times)
+		t.add(r, r.contributionOf(asset), times)
 	}
 	return err
 }
@@ -415,7 +415,7 @@ func (r *ownRule) onlyType() intent.TypeName {
 			return ""
 		}
 	}
-	if r.by != nil && r.over != only {
+	if r.keyExpression != nil && r.payloadType != only {
 		return ""
 	}
 	return only

@@ -22,15 +22,15 @@ func (j *judging) turndowns(ctx context.Context) error {
 		if entry.Removed || entry.Body == nil {
 			continue
 		}
-		down, err := hasTurndown(entry)
+		isDown, err := hasTurndown(entry)
 		if err != nil {
 			return err
 		}
-		if down && !j.enforces(entry.Member.Type) {
+		if isDown && !j.enforces(entry.Member.Type) {
 			j.nothingToRemove(entry)
-			down = false
+			isDown = false
 		}
-		if down {
+		if isDown {
 			err = j.needed(ctx, entry.Asset)
 		} else {
 			err = j.needing(ctx, entry)
@@ -49,11 +49,11 @@ func (j *judging) needing(ctx context.Context, entry *store.Entry) error {
 		if reference.To == entry.Asset {
 			continue
 		}
-		down, err := j.turnedDown(ctx, reference.To)
+		isDown, err := j.turnedDown(ctx, reference.To)
 		if err != nil {
 			return err
 		}
-		if !down {
+		if !isDown {
 			continue
 		}
 		if capacities == nil {
@@ -85,30 +85,30 @@ func (j *judging) needed(ctx context.Context, asset intent.AssetID) error {
 			continue
 		}
 		if strings.HasPrefix(edge.Field, dependencyFields) {
-			left, known := capacities[edge.From]
-			if !known {
-				left = count(j.servers(asset), edge.From)
+			remaining, ok := capacities[edge.From]
+			if !ok {
+				remaining = count(j.servers(asset), edge.From)
 			}
-			if capacities[edge.From] = left - 1; left > 0 {
+			if capacities[edge.From] = remaining - 1; remaining > 0 {
 				continue
 			}
 		}
-		down, err := j.turnedDown(ctx, edge.From)
+		isDown, err := j.turnedDown(ctx, edge.From)
 		if err != nil {
 			return err
 		}
-		if !down {
+		if !isDown {
 			j.turndownError(edge.From, asset, edge.Field)
 		}
 	}
 	return nil
 }
 
-func (j *judging) turndownError(from, to intent.AssetID, field string) {
+func (j *judging) turndownError(source, target intent.AssetID, field string) {
 	j.add(intent.Finding{
-		Rule: "turndown", Severity: intent.Error, Asset: from, Field: field,
-		Message: fmt.Sprintf("asset %s refers to %s in %s, which is to be turned down", from, to, field),
-		Hint:    fmt.Sprintf("first take the reference out of %s, or turn %s down too", from, from),
+		Rule: "turndown", Severity: intent.Error, Asset: source, Field: field,
+		Message: fmt.Sprintf("asset %s refers to %s in %s, which is to be turned down", source, target, field),
+		Hint:    fmt.Sprintf("first take the reference out of %s, or turn %s down too", source, source),
 	})
 }
 
@@ -131,8 +131,8 @@ func (j *judging) enforces(name intent.TypeName) bool {
 
 func hasTurndown(entry *store.Entry) (bool, error) {
 	asset, err := schema.Decode(entry.Body)
-	_, down := asset.Addon(turndownType)
-	return down, err
+	_, isDown := asset.Addon(turndownType)
+	return isDown, err
 }
 
 // turnedDown reports whether an asset of the candidate is to be removed from
@@ -142,25 +142,25 @@ func (j *judging) turnedDown(ctx context.Context, id intent.AssetID) (bool, erro
 		if entry.Removed {
 			return false, nil
 		}
-		down, err := hasTurndown(entry)
-		return down && j.enforces(entry.Member.Type), err
+		isDown, err := hasTurndown(entry)
+		return isDown && j.enforces(entry.Member.Type), err
 	}
 	if j.Base.IsZero() {
 		return false, nil
 	}
-	if j.down == nil {
+	if j.turndownAssets == nil {
 		if err := j.readTurndowns(ctx); err != nil {
 			return false, err
 		}
 	}
-	return j.down[id], nil
+	return j.turndownAssets[id], nil
 }
 
 // readTurndowns reads which assets of the base are turned down: they are few,
 // and found by the type of an addon.
 func (j *judging) readTurndowns(ctx context.Context) error {
 	const page = 1000
-	j.down = map[intent.AssetID]bool{}
+	j.turndownAssets = map[intent.AssetID]bool{}
 	filter := store.AssetFilter{Field: string(turndownType), Limit: page}
 	for {
 		members, err := j.Snapshots.Members(ctx, j.Base, filter)
@@ -168,7 +168,7 @@ func (j *judging) readTurndowns(ctx context.Context) error {
 			return err
 		}
 		for _, member := range members {
-			j.down[member.Asset] = j.enforces(member.Type)
+			j.turndownAssets[member.Asset] = j.enforces(member.Type)
 			filter.After = member.Asset
 		}
 		if len(members) < page {
@@ -180,8 +180,8 @@ func (j *judging) readTurndowns(ctx context.Context) error {
 // dependencyIndex is the index of the edge that a reference is in; negative:
 // it is none.
 func dependencyIndex(field string) int {
-	rest, found := strings.CutPrefix(field, dependencyFields)
-	if !found {
+	rest, ok := strings.CutPrefix(field, dependencyFields)
+	if !ok {
 		return -1
 	}
 	at := -1

@@ -30,7 +30,7 @@ func (j *judging) unmanaged(asset intent.Asset, addon *intentpb.Unmanaged) {
 			Field: fmt.Sprintf("lehr.intent.v1.Unmanaged.fields[%d].path", i),
 		})
 	}
-	left := map[protoreflect.Name]bool{}
+	wholeFields := map[protoreflect.Name]bool{}
 	for i, field := range addon.Fields {
 		path := strings.TrimSpace(field.Path)
 		if path == "" || strings.Trim(path, ".*[]") == "" {
@@ -43,10 +43,10 @@ func (j *judging) unmanaged(asset intent.Asset, addon *intentpb.Unmanaged) {
 			continue
 		}
 		if whole != "" {
-			left[whole] = true
+			wholeFields[whole] = true
 		}
 	}
-	if payload.Fields().Len() > 0 && len(left) == payload.Fields().Len() {
+	if payload.Fields().Len() > 0 && len(wholeFields) == payload.Fields().Len() {
 		bad(0, fmt.Sprintf("asset %s: Unmanaged leaves every field of its %s to production", asset.ID, payload.FullName()), observeHint)
 	}
 }
@@ -62,7 +62,7 @@ func resolvePath(message protoreflect.MessageDescriptor, path string) (whole pro
 		name := path[:end]
 		field := message.Fields().ByTextName(name)
 		if field == nil {
-			return "", fmt.Sprintf("a %s has no field %q", message.FullName(), name), meant(name, message)
+			return "", fmt.Sprintf("a %s has no field %q", message.FullName(), name), fieldHint(name, message)
 		}
 		path = path[end:]
 		elements := field.IsList() || field.IsMap()
@@ -102,16 +102,16 @@ func afterElement(path string) string {
 	return path[strings.IndexByte(path, ']')+1:]
 }
 
-// meant names the field that was probably meant, and those that there are.
-func meant(name string, message protoreflect.MessageDescriptor) string {
+// fieldHint names the field that was probably meant, and those that there are.
+func fieldHint(name string, message protoreflect.MessageDescriptor) string {
 	var names []string
 	for i := range message.Fields().Len() {
 		names = append(names, string(message.Fields().Get(i).Name()))
 	}
 	const most = 30
 	hint := "its fields: " + strings.Join(names[:min(len(names), most)], ", ")
-	if near := spell.Nearest(name, names); near != "" {
-		return "did you mean " + near + "? " + hint
+	if suggestion := spell.Nearest(name, names); suggestion != "" {
+		return "did you mean " + suggestion + "? " + hint
 	}
 	return hint
 }

@@ -161,18 +161,18 @@ func (v *Validator) Types() *schema.Set { return v.types }
 
 // Run judges a candidate. An error means that it could not be judged, which
 // is never a pass.
-func (v *Validator) Run(ctx context.Context, in Input) (Judgement, error) {
-	j := v.begin(in)
+func (v *Validator) Run(ctx context.Context, input Input) (Judgement, error) {
+	j := v.begin(input)
 	for _, scope := range []func(context.Context) error{
 		j.assets, j.leftOut, j.identities, j.policy, j.rollouts, j.references, j.turndowns, j.versions, j.cycles,
 		func(ctx context.Context) error { return v.ownRules(ctx, j) },
 	} {
 		if err := scope(ctx); err != nil {
-			return Judgement{}, fault.New(fault.KindOf(err), "cannot validate candidate %s: %w", in.Candidate, err)
+			return Judgement{}, fault.New(fault.KindOf(err), "cannot validate candidate %s: %w", input.Candidate, err)
 		}
 	}
 	if err := j.guards(ctx); err != nil {
-		return Judgement{}, fault.New(fault.KindOf(err), "cannot compare candidate %s with what was enforced: %w", in.Candidate, err)
+		return Judgement{}, fault.New(fault.KindOf(err), "cannot compare candidate %s with what was enforced: %w", input.Candidate, err)
 	}
 	return j.judgement(), nil
 }
@@ -186,24 +186,24 @@ type judging struct {
 	expressions *rule.Environment
 	delta       []*store.Entry
 	entries     map[intent.AssetID]*store.Entry
-	known       map[intent.AssetID]intent.Member // of the base, as far as read
+	baseMembers map[intent.AssetID]intent.Member // of the base, as far as read
 	findings    []intent.Finding
 	rejected    bool
 	// held: a person must acknowledge the candidate; guarded: because of a guard.
 	held, guarded bool
-	// down are the assets of the base with a Turndown, once asked for.
-	down map[intent.AssetID]bool
+	// turndownAssets are the assets of the base with a Turndown, once asked for.
+	turndownAssets map[intent.AssetID]bool
 }
 
-func (v *Validator) begin(in Input) *judging {
+func (v *Validator) begin(input Input) *judging {
 	j := &judging{
-		Input: in, types: v.types, rules: v.rules, expressions: v.expressions,
-		delta:   make([]*store.Entry, 0, len(in.Delta)),
-		entries: make(map[intent.AssetID]*store.Entry, len(in.Delta)),
-		known:   map[intent.AssetID]intent.Member{},
+		Input: input, types: v.types, rules: v.rules, expressions: v.expressions,
+		delta:       make([]*store.Entry, 0, len(input.Delta)),
+		entries:     make(map[intent.AssetID]*store.Entry, len(input.Delta)),
+		baseMembers: map[intent.AssetID]intent.Member{},
 	}
-	for i := range in.Delta {
-		entry := &in.Delta[i]
+	for i := range input.Delta {
+		entry := &input.Delta[i]
 		j.delta = append(j.delta, entry)
 		j.entries[entry.Asset] = entry
 	}
@@ -216,15 +216,15 @@ func (j *judging) member(ctx context.Context, asset intent.AssetID) (intent.Memb
 	if entry := j.entries[asset]; entry != nil {
 		return entry.Member, nil
 	}
-	return j.before(ctx, asset)
+	return j.baseMember(ctx, asset)
 }
 
-// before finds an asset in the base; a zero digest says that it has none.
-func (j *judging) before(ctx context.Context, asset intent.AssetID) (intent.Member, error) {
+// baseMember finds an asset in the base; a zero digest says that it has none.
+func (j *judging) baseMember(ctx context.Context, asset intent.AssetID) (intent.Member, error) {
 	if j.Base.IsZero() {
 		return intent.Member{}, nil
 	}
-	if member, known := j.known[asset]; known {
+	if member, ok := j.baseMembers[asset]; ok {
 		return member, nil
 	}
 	member, err := j.Snapshots.Member(ctx, j.Base, asset)
@@ -234,7 +234,7 @@ func (j *judging) before(ctx context.Context, asset intent.AssetID) (intent.Memb
 	if err != nil {
 		member = intent.Member{}
 	}
-	j.known[asset] = member
+	j.baseMembers[asset] = member
 	return member, nil
 }
 
@@ -285,11 +285,11 @@ func (j *judging) judgement() Judgement {
 	slices.SortStableFunc(j.findings, func(a, b intent.Finding) int {
 		return cmp.Or(cmp.Compare(rank(a), rank(b)), strings.Compare(string(a.Asset), string(b.Asset)))
 	})
-	out := Judgement{Findings: intent.GroupFindings(j.findings), Rejected: j.rejected, Held: j.held && !j.Acknowledged && !j.rejected}
+	result := Judgement{Findings: intent.GroupFindings(j.findings), Rejected: j.rejected, Held: j.held && !j.Acknowledged && !j.rejected}
 	if j.guarded && j.Acknowledged {
-		out.Labels = map[string]string{AcknowledgedLabel: j.Candidate.Digest.String()}
+		result.Labels = map[string]string{AcknowledgedLabel: j.Candidate.Digest.String()}
 	}
-	return out
+	return result
 }
 
 // rank puts errors first, and warnings last.

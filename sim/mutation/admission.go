@@ -56,8 +56,8 @@ var admissions = []Mutant{
 	},
 	{
 		Name: "admit-takes-despite-push", File: "store/relational/admit.go",
-		Old:        `d.held = held`,
-		New:        "const open = \"has not ended\"\n\tif mutant.On(\"admit-takes-despite-push\") && len(held.until) > len(open) && held.until[len(held.until)-len(open):] == open {\n\t\theld.passes = \"despite its push\"\n\t}\n\td.held = held",
+		Old:        `d.holding = holding`,
+		New:        "const open = \"has not ended\"\n\tif mutant.On(\"admit-takes-despite-push\") && len(holding.obstacle) > len(open) && holding.obstacle[len(holding.obstacle)-len(open):] == open {\n\t\tholding.passes = \"despite its push\"\n\t}\n\td.holding = holding",
 		Breaks:     "S3",
 		Why:        "The admission takes a claim that would pass but for an open push of its holder.",
 		Equivalent: "the admission looks for open pushes of the resource first",
@@ -90,8 +90,8 @@ var admissions = []Mutant{
 var approvals = []Mutant{
 	{
 		Name: "approval-not-consumed", File: "store/relational/approvals.go",
-		Old:    `for _, given := range approvals {`,
-		New:    "for _, given := range approvals {\n\t\tif mutant.On(\"approval-not-consumed\") {\n\t\t\tbreak\n\t\t}",
+		Old:    `for _, approval := range approvals {`,
+		New:    "for _, approval := range approvals {\n\t\tif mutant.On(\"approval-not-consumed\") {\n\t\t\tbreak\n\t\t}",
 		Breaks: "S9",
 		Why:    "One approval allows any number of pushes of the plan, as when the first fails.",
 	},
@@ -187,7 +187,7 @@ var consents = []Mutant{
 	},
 	{
 		Name: "approval-told-twice", File: "store/relational/approvals.go",
-		Old:        "FROM approval WHERE partition = $1 AND `+which+`",
+		Old:        "FROM approval WHERE partition = $1 AND `+condition+`",
 		New:        "FROM ` + map[bool]string{false: \"approval\", true: \"(SELECT * FROM approval UNION ALL SELECT * FROM approval) AS approval\"}[mutant.On(\"approval-told-twice\")] + ` WHERE partition = $1 AND `+which+`",
 		Breaks:     "S9",
 		Why:        "The store tells of an approval more than once, as by a join that multiplies rows.",
@@ -271,16 +271,16 @@ var budgets = []Mutant{
 	},
 	{
 		Name: "line-without-limit", File: "annealing/enforcer/line.go",
-		Old:        `if l.taken < room {`,
-		New:        `if l.taken < room || key != "" && mutant.On("line-without-limit") {`,
+		Old:        `if l.used < room {`,
+		New:        `if l.used < room || key != "" && mutant.On("line-without-limit") {`,
 		Breaks:     "S8",
 		Why:        "The enforcer does not count what is under way in a scope.",
 		Equivalent: "the admission counts it",
 	},
 	{
 		Name: "looser-budget-wins", File: "annealing/enforcer/read.go",
-		Old:    `!taken || int(most) < limit`,
-		New:    `!taken || (int(most) < limit) != mutant.On("looser-budget-wins")`,
+		Old:    `!ok || int(most) < limit`,
+		New:    `!ok || (int(most) < limit) != mutant.On("looser-budget-wins")`,
 		Breaks: "S23 S8",
 		Why:    "A commit that raises a limit raises it for its own push already.",
 	},
@@ -305,8 +305,8 @@ var rates = []Mutant{
 	},
 	{
 		Name: "rate-not-judged", File: "annealing/check/rate.go",
-		Old:        `if w.within(now, period) < limit ||`,
-		New:        `if w.within(now, period) < limit || mutant.On("rate-not-judged") ||`,
+		Old:        `if w.countWithin(now, period) < limit ||`,
+		New:        `if w.countWithin(now, period) < limit || mutant.On("rate-not-judged") ||`,
 		Breaks:     "S8",
 		Why:        "The enforcer asks the store for every push that a limit forbids.",
 		Equivalent: "the admission counts it",
@@ -324,8 +324,8 @@ var rates = []Mutant{
 var claims = []Mutant{
 	{
 		Name: "admit-ignores-claims", File: "store/relational/admit.go",
-		Old:    `if err != nil || held.free() {`,
-		New:    `if err != nil || held.free() || mutant.On("admit-ignores-claims") {`,
+		Old:    `if err != nil || holding.free() {`,
+		New:    `if err != nil || holding.free() || mutant.On("admit-ignores-claims") {`,
 		Breaks: "S3",
 		Why:    "Two assets that name one resource push it in turns, and its claim goes back and forth.",
 	},

@@ -54,8 +54,8 @@ var fences = []Mutant{
 	},
 	{
 		Name: "since-newest-epoch", File: "app/partition.go",
-		Old:    `if a.since[lease.Partition] == 0 {`,
-		New:    `if a.since[lease.Partition] == 0 || mutant.On("since-newest-epoch") {`,
+		Old:    `if a.firstEpochs[lease.Partition] == 0 {`,
+		New:    `if a.firstEpochs[lease.Partition] == 0 || mutant.On("since-newest-epoch") {`,
 		Breaks: "S3",
 		Why:    "A process that lost its lease and has it back takes its own open pushes for those of an older process, whose plugins are gone. It shows with plugins that tell when they are alone.",
 	},
@@ -116,8 +116,8 @@ var permits = []Mutant{
 	},
 	{
 		Name: "push-without-second-look", File: "annealing/enforcer/push.go",
-		Old:    `age > fresh || shown > fresh || shown < 0 {`,
-		New:    `(age > fresh || shown > fresh || shown < 0) && !mutant.On("push-without-second-look") {`,
+		Old:    `age > fresh || wallAge > fresh || wallAge < 0 {`,
+		New:    `(age > fresh || wallAge > fresh || wallAge < 0) && !mutant.On("push-without-second-look") {`,
 		Breaks: "S18 S2",
 		Why:    "A process that was paused between admission and push begins it, though stop or target changed meanwhile.",
 	},

@@ -4,8 +4,8 @@ package mutation
 var fleets = []Mutant{
 	{
 		Name: "lease-taken-while-it-runs", File: "store/relational/leases.go", Replicas: 3,
-		Old:    `if held && err == nil {`,
-		New:    `if held && err == nil && !mutant.On("lease-taken-while-it-runs") {`,
+		Old:    `if isHeld && err == nil {`,
+		New:    `if isHeld && err == nil && !mutant.On("lease-taken-while-it-runs") {`,
 		Breaks: "S4 L5",
 		Why:    "Whoever has room takes the lease of a replica that lives.",
 	},

@@ -32,8 +32,8 @@ var hours = []Mutant{
 	},
 	{
 		Name: "calendar-dropped-at-once", Of: Hours, File: "annealing/enforcer/checks.go",
-		Old:    `into.policies = append(into.policies, policy)`,
-		New:    "if into.former && mutant.On(\"calendar-dropped-at-once\") {\n\t\treturn nil\n\t}\n\tinto.policies = append(into.policies, policy)",
+		Old:    `collected.policies = append(collected.policies, policy)`,
+		New:    "if collected.former && mutant.On(\"calendar-dropped-at-once\") {\n\t\treturn nil\n\t}\n\tcollected.policies = append(collected.policies, policy)",
 		Breaks: "S23",
 		Why:    "A commit that edits a check and changes an asset disarms the check for its own change.",
 	},
@@ -43,8 +43,8 @@ var hours = []Mutant{
 var trains = []Mutant{
 	{
 		Name: "after-is-forgotten", Of: Trains, File: "strategist/view.go",
-		Old:    `for _, name := range c.Said().GetAfter() {`,
-		New:    "for _, name := range c.Said().GetAfter() {\n\t\tif mutant.On(\"after-is-forgotten\") {\n\t\t\tbreak\n\t\t}",
+		Old:    `for _, name := range c.Spec().GetAfter() {`,
+		New:    "for _, name := range c.Spec().GetAfter() {\n\t\tif mutant.On(\"after-is-forgotten\") {\n\t\t\tbreak\n\t\t}",
 		Breaks: "S19",
 		Why:    "What comes after another rollout goes on beside it.",
 	},
@@ -57,8 +57,8 @@ var trains = []Mutant{
 	},
 	{
 		Name: "after-the-unproven", Of: Trains, File: "strategist/conduct/after.go",
-		Old:    `done := d.run != nil && d.run.State == intent.RolloutDone`,
-		New:    `done := d.run != nil && (d.run.State == intent.RolloutDone || mutant.On("after-the-unproven"))`,
+		Old:    `isDone := d.run != nil && d.run.State == intent.RolloutDone`,
+		New:    `isDone := d.run != nil && (d.run.State == intent.RolloutDone || mutant.On("after-the-unproven"))`,
 		Breaks: "S19",
 		Why:    "What was brought counts as gone through with before it was well for its soak.",
 	},

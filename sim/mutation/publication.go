@@ -85,8 +85,8 @@ var publications = []Mutant{
 	},
 	{
 		Name: "bucket-of-removed-kept", File: "store/relational/publish.go",
-		Old:    `return q.each(changedBuckets, []any`,
-		New:    "text := changedBuckets\n\t\tif mutant.On(\"bucket-of-removed-kept\") {\n\t\t\ttext = \"SELECT bucket FROM member WHERE partition = $1 AND from_seq = $2 UNION SELECT bucket FROM bucket WHERE partition = $1 AND from_seq = $2\"\n\t\t}\n\t\treturn q.each(text, []any",
+		Old:    `return q.queryEach(changedBuckets, []any`,
+		New:    "text := changedBuckets\n\t\tif mutant.On(\"bucket-of-removed-kept\") {\n\t\t\ttext = \"SELECT bucket FROM member WHERE partition = $1 AND from_seq = $2 UNION SELECT bucket FROM bucket WHERE partition = $1 AND from_seq = $2\"\n\t\t}\n\t\treturn q.queryEach(text, []any",
 		Breaks: "S7",
 		Why:    "An incarnation's digest covers assets that it does not have.",
 	},
@@ -117,8 +117,8 @@ var guards = []Mutant{
 	},
 	{
 		Name: "guard-passes-empty", File: "prodspec/validate/guard.go",
-		Old:    `if whole && count >= m.of {`,
-		New:    `if whole && count >= m.of && !mutant.On("guard-passes-empty") {`,
+		Old:    `if whole && count >= m.total {`,
+		New:    `if whole && count >= m.total && !mutant.On("guard-passes-empty") {`,
 		Breaks: "S5 S23",
 		Why:    "A candidate in which nothing remains passes where there were no more assets than the floor.",
 	},
@@ -142,8 +142,8 @@ var guards = []Mutant{
 var identities = []Mutant{
 	{
 		Name: "type-change-accepted", File: "prodspec/validate/identity.go",
-		Old:    `if before.Type != "" && before.Type != entry.Member.Type {`,
-		New:    `if before.Type != "" && before.Type != entry.Member.Type && !mutant.On("type-change-accepted") {`,
+		Old:    `if baseMember.Type != "" && baseMember.Type != entry.Member.Type {`,
+		New:    `if baseMember.Type != "" && baseMember.Type != entry.Member.Type && !mutant.On("type-change-accepted") {`,
 		Breaks: "S22",
 		Why:    "An id changes its type from one incarnation to the next.",
 	},
@@ -170,8 +170,8 @@ var identities = []Mutant{
 	},
 	{
 		Name: "missing-reference-served", File: "prodspec/validate/reference.go",
-		Old:    `case to.Digest.IsZero():`,
-		New:    `case to.Digest.IsZero() && !mutant.On("missing-reference-served"):`,
+		Old:    `case target.Digest.IsZero():`,
+		New:    `case target.Digest.IsZero() && !mutant.On("missing-reference-served"):`,
 		Breaks: "S6",
 		Why:    "A new asset refers to one that there is not.",
 	},

@@ -61,8 +61,8 @@ var rollouts = []Mutant{
 	},
 	{
 		Name: "back-a-step-later", File: "strategist/conduct/back.go",
-		Old:    `d.event(d.holder(), "bad", "%s", why)`,
-		New:    "d.event(d.holder(), \"bad\", \"%s\", why)\n\tif mutant.On(\"back-a-step-later\") && d.Run.Bad == \"\" {\n\t\treturn\n\t}",
+		Old:    `d.event(d.holder(), "bad", "%s", reason)`,
+		New:    "d.event(d.holder(), \"bad\", \"%s\", reason)\n\tif mutant.On(\"back-a-step-later\") && d.Run.Bad == \"\" {\n\t\treturn\n\t}",
 		Breaks: "L8",
 		Why:    "Between the verdict and the way back the server may end.",
 	},
@@ -124,8 +124,8 @@ var rollouts = []Mutant{
 	},
 	{
 		Name: "rollback-shares-the-budget", File: "annealing/enforcer/read.go",
-		Old:    `if own.back {`,
-		New:    `if own.back && !mutant.On("rollback-shares-the-budget") {`,
+		Old:    `if collected.isRollback {`,
+		New:    `if collected.isRollback && !mutant.On("rollback-shares-the-budget") {`,
 		Breaks: "S8",
 		Why:    "What goes back waits for the places that what goes forward holds.",
 	},
@@ -152,8 +152,8 @@ var rollouts = []Mutant{
 	},
 	{
 		Name: "field-back-to-what-was-left", Of: Fields, File: "strategist/conduct/field_run.go",
-		Old:    `next.Edits = d.left(before)`,
-		New:    "if !mutant.On(\"field-back-to-what-was-left\") {\n\t\t\tnext.Edits = d.left(before)\n\t\t}",
+		Old:    `next.Edits = d.leftoverEdits(previous)`,
+		New:    "if !mutant.On(\"field-back-to-what-was-left\") {\n\t\t\tnext.Edits = d.leftoverEdits(previous)\n\t\t}",
 		Breaks: "S20",
 		Why:    "A run that took the place of another goes back to what that one had set, which nobody found good.",
 	},
@@ -173,8 +173,8 @@ var rollouts = []Mutant{
 	},
 	{
 		Name: "undo-of-what-came-since", Of: Fields, File: "document/edit.go",
-		Old:    `if !bytes.Equal(printed(at(now, path)), c.After) || (at(now, path) == absent) != (c.After == nil) || shifted(now, then, path) {`,
-		New:    `if (!bytes.Equal(printed(at(now, path)), c.After) || (at(now, path) == absent) != (c.After == nil) || shifted(now, then, path)) && !mutant.On("undo-of-what-came-since") {`,
+		Old:    `if !bytes.Equal(printed(at(now, path)), c.After) || (at(now, path) == absent) != (c.After == nil) || shifted(now, expected, path) {`,
+		New:    `if (!bytes.Equal(printed(at(now, path)), c.After) || (at(now, path) == absent) != (c.After == nil) || shifted(now, expected, path)) && !mutant.On("undo-of-what-came-since") {`,
 		Breaks: "S10",
 		Why:    "Who undoes an edit takes away what somebody else, or a rollout, set since.",
 	},

@@ -100,22 +100,22 @@ var checks = []Mutant{
 var neighbours = []Mutant{
 	{
 		Name: "dropped-edge-disarms", File: "annealing/enforcer/edges.go",
-		Old:    `if !slices.Contains(target, before) {`,
-		New:    `if !slices.Contains(target, before) && !mutant.On("dropped-edge-disarms") {`,
+		Old:    `if !slices.Contains(target, old) {`,
+		New:    `if !slices.Contains(target, old) && !mutant.On("dropped-edge-disarms") {`,
 		Breaks: "S23",
 		Why:    "A commit that drops an edge is pushed past it.",
 	},
 	{
 		Name: "dropped-mark-disarms", File: "annealing/enforcer/read.go",
-		Old:    `if err == nil && of.before != nil {`,
-		New:    `if err == nil && of.before != nil && !mutant.On("dropped-mark-disarms") {`,
+		Old:    `if err == nil && loaded.lastEnforced != nil {`,
+		New:    `if err == nil && loaded.lastEnforced != nil && !mutant.On("dropped-mark-disarms") {`,
 		Breaks: "S23",
 		Why:    "A commit that drops an Approval addon, or a scope with a budget, is pushed without.",
 	},
 	{
 		Name: "orphan-edges-ignored", File: "annealing/enforcer/neighbour.go",
-		Old:    `if with, left := e.left[from]; left && !with.absent {`,
-		New:    `if with, left := e.left[from]; left && !with.absent && !mutant.On("orphan-edges-ignored") {`,
+		Old:    "if record, ok := e.formerAssets[id]; ok && !record.absent {\n\t\t\t\te.solveOrphan",
+		New:    "if record, ok := e.formerAssets[id]; ok && !record.absent && !mutant.On(\"orphan-edges-ignored\") {\n\t\t\t\te.solveOrphan",
 		Breaks: "S23",
 		Why:    "A commit that leaves an asset out disarms the edges that it declared, while it goes on running.",
 	},

@@ -215,7 +215,7 @@ var settlings = []Mutant{
 		Name: "settle-before-landing", File: "annealing/enforcer/settle.go",
 		Old: `id, effect, kind := a.push.id, a.push.effect, *a.kind`,
 		New: `id, effect, kind := a.push.id, a.push.effect, *a.kind
-	if gone != nil && mutant.On("settle-before-landing") {
+	if pluginGone != nil && mutant.On("settle-before-landing") {
 		effect = 1
 	}`,
 		Breaks: "S3 S1",
@@ -223,8 +223,8 @@ var settlings = []Mutant{
 	},
 	{
 		Name: "settle-ignores-gone", File: "annealing/enforcer/settle.go",
-		Old:    `if gone != nil && e.Runtime.Wait(ctx, -1, gone) != nil {`,
-		New:    `if gone != nil && !mutant.On("settle-ignores-gone") && e.Runtime.Wait(ctx, -1, gone) != nil {`,
+		Old:    `if pluginGone != nil && e.Runtime.Wait(ctx, -1, pluginGone) != nil {`,
+		New:    `if pluginGone != nil && !mutant.On("settle-ignores-gone") && e.Runtime.Wait(ctx, -1, pluginGone) != nil {`,
 		Breaks: "S3",
 		Why:    "The next push does not wait until the plugin's process is gone. It needs plugins that tell when they are.",
 	},

@@ -51,9 +51,9 @@ type Store struct {
 	mu sync.Mutex
 	// unwritten stops are in force and not known to be in the store.
 	unwritten map[intent.PartitionID]*brake
-	// taken says since when the stop was that the store took last, by what it stops: what
+	// settled says since when the stop was that the store took last, by what it stops: what
 	// the file may still say of it counts no more.
-	taken map[intent.PartitionID]time.Time
+	recorded map[intent.PartitionID]time.Time
 	// refreshed is when the file was read last.
 	refreshed time.Time
 }
@@ -61,16 +61,16 @@ type Store struct {
 // brake is a stop on its way into the store.
 type brake struct {
 	stop intent.Stop
-	// by is who asked, as the store asks for their authority.
-	by store.Caller
+	// actor is who asked, as the store asks for their authority.
+	caller store.Caller
 	// asked: the store is being asked to take it.
-	asked bool
+	writing bool
 }
 
 // New wraps a store. What the file says is in force when it returns. A file that cannot
 // be made is no error: brakes are then in memory until the store has them.
-func New(of store.All, o Options) (*Store, error) {
-	s := &Store{All: of, runtime: o.Runtime, log: o.Log, unwritten: map[intent.PartitionID]*brake{}, taken: map[intent.PartitionID]time.Time{}}
+func New(underlying store.All, o Options) (*Store, error) {
+	s := &Store{All: underlying, runtime: o.Runtime, log: o.Log, unwritten: map[intent.PartitionID]*brake{}, recorded: map[intent.PartitionID]time.Time{}}
 	if o.Beside == "" {
 		return s, nil
 	}
@@ -120,17 +120,17 @@ func (s *Store) refresh() error {
 	s.refreshed = began
 	inFile := map[intent.PartitionID]bool{}
 	for _, stop := range stops {
-		if since, known := s.taken[stop.Partition]; known && since.Equal(stop.Since) {
+		if since, ok := s.recorded[stop.Partition]; ok && since.Equal(stop.Since) {
 			continue
 		}
 		inFile[stop.Partition] = true
 		if s.unwritten[stop.Partition] == nil {
 			stop.Reach = intent.ReachFile
-			s.unwritten[stop.Partition] = &brake{stop: stop, by: store.Caller{Actor: stop.Owner, Local: true}}
+			s.unwritten[stop.Partition] = &brake{stop: stop, caller: store.Caller{Actor: stop.Owner, Local: true}}
 		}
 	}
 	for partition, b := range s.unwritten {
-		if b.stop.Reach == intent.ReachFile && !inFile[partition] && !b.asked {
+		if b.stop.Reach == intent.ReachFile && !inFile[partition] && !b.writing {
 			delete(s.unwritten, partition)
 		}
 	}
@@ -176,8 +176,8 @@ func (s *Store) inForce(partition intent.PartitionID) (intent.Stop, bool) {
 // it stays so: Unwritten says whether the store has it. An error says that it is not in
 // force, for it may not be.
 func (s *Store) SetStop(ctx context.Context, stop intent.Stop) error {
-	caller, known := store.CallerOf(ctx)
-	if !known {
+	caller, ok := store.CallerOf(ctx)
+	if !ok {
 		caller = store.Caller{Actor: stop.Owner, Local: true}
 	}
 	if stop.Since.IsZero() {
@@ -186,16 +186,16 @@ func (s *Store) SetStop(ctx context.Context, stop intent.Stop) error {
 	stop.Reach = intent.ReachMemory
 	s.mu.Lock()
 	if s.unwritten[stop.Partition] == nil {
-		s.unwritten[stop.Partition] = &brake{stop: stop, by: caller}
+		s.unwritten[stop.Partition] = &brake{stop: stop, caller: caller}
 	}
 	s.mu.Unlock()
-	s.within(func() error { s.writeFile(stop.Partition); return nil })
-	return s.within(func() error { return s.write(context.WithoutCancel(ctx), stop.Partition) })
+	s.runWithPatience(func() error { s.writeFile(stop.Partition); return nil })
+	return s.runWithPatience(func() error { return s.write(context.WithoutCancel(ctx), stop.Partition) })
 }
 
-// within waits for what may hang, for as long as whoever asked has patience; it goes on
+// runWithPatience waits for what may hang, for as long as whoever asked has patience; it goes on
 // without them.
-func (s *Store) within(f func() error) error {
+func (s *Store) runWithPatience(f func() error) error {
 	done, err := make(chan struct{}), error(nil)
 	s.runtime.Go("brake", func() {
 		defer close(done)
@@ -224,7 +224,7 @@ func (s *Store) writeFile(partition intent.PartitionID) {
 		return
 	}
 	err := s.file.change(func(stops []intent.Stop) []intent.Stop {
-		if slices.ContainsFunc(stops, func(known intent.Stop) bool { return known.Partition == partition }) {
+		if slices.ContainsFunc(stops, func(existing intent.Stop) bool { return existing.Partition == partition }) {
 			return stops
 		}
 		return append(stops, b.stop)
@@ -243,19 +243,19 @@ func (s *Store) writeFile(partition intent.PartitionID) {
 func (s *Store) write(ctx context.Context, partition intent.PartitionID) error {
 	s.mu.Lock()
 	b := s.unwritten[partition]
-	if b == nil || b.asked {
+	if b == nil || b.writing {
 		s.mu.Unlock()
 		return nil
 	}
-	b.asked = true
+	b.writing = true
 	stop := b.stop
 	s.mu.Unlock()
 	stop.Reach = ""
-	err := s.All.SetStop(store.WithCaller(ctx, b.by), stop)
+	err := s.All.SetStop(store.WithCaller(ctx, b.caller), stop)
 	s.mu.Lock()
-	b.asked = false
-	taken := err == nil || refused(err)
-	if !taken {
+	b.writing = false
+	settled := err == nil || refused(err)
+	if !settled {
 		s.mu.Unlock()
 		if b.stop.Reach == intent.ReachMemory {
 			s.writeFile(partition) // There may be room now.
@@ -263,7 +263,7 @@ func (s *Store) write(ctx context.Context, partition intent.PartitionID) error {
 		return nil
 	}
 	delete(s.unwritten, partition)
-	s.taken[partition] = stop.Since
+	s.recorded[partition] = stop.Since
 	s.mu.Unlock()
 	s.forget(partition)
 	return err
@@ -280,11 +280,11 @@ func (s *Store) forget(partition intent.PartitionID) {
 	if s.file == nil {
 		return
 	}
-	if stops, err := s.file.read(); err == nil && !slices.ContainsFunc(stops, func(known intent.Stop) bool { return known.Partition == partition }) {
+	if stops, err := s.file.read(); err == nil && !slices.ContainsFunc(stops, func(existing intent.Stop) bool { return existing.Partition == partition }) {
 		return
 	}
 	err := s.file.change(func(stops []intent.Stop) []intent.Stop {
-		return slices.DeleteFunc(stops, func(known intent.Stop) bool { return known.Partition == partition })
+		return slices.DeleteFunc(stops, func(existing intent.Stop) bool { return existing.Partition == partition })
 	})
 	if err != nil {
 		s.log.Warn("a stop that the store has stays in the file beside it, and is in force again after a restart", "file", s.file.path, "partition", partition, "error", err)
@@ -293,7 +293,7 @@ func (s *Store) forget(partition intent.PartitionID) {
 
 // Resume implements store.Brakes. A stop that is not in the store is written first: what
 // is loosened is recorded, and nothing is where nothing can be (S25).
-func (s *Store) Resume(ctx context.Context, partition intent.PartitionID, reason string, by intent.Actor) error {
+func (s *Store) Resume(ctx context.Context, partition intent.PartitionID, reason string, actor intent.Actor) error {
 	if err := s.refresh(); err != nil {
 		return fault.New(fault.Unavailable, "ending a stop: reading the brake file: %w", err)
 	}
@@ -307,7 +307,7 @@ func (s *Store) Resume(ctx context.Context, partition intent.PartitionID, reason
 		return fault.New(fault.Unavailable, "the stop is in force, and the store cannot record its end: it has not taken the stop itself yet").
 			WithHint("mend the store, for example by freeing space on its disk; it takes the stop within a second, and lehr resume then ends it")
 	}
-	return s.All.Resume(ctx, partition, reason, by)
+	return s.All.Resume(ctx, partition, reason, actor)
 }
 
 // Stops implements store.Brakes: with those that it does not have.
@@ -317,8 +317,8 @@ func (s *Store) Stops(ctx context.Context) ([]intent.Stop, error) {
 		return stops, err
 	}
 	for _, stop := range s.Unwritten() {
-		if !slices.ContainsFunc(stops, func(known intent.Stop) bool {
-			return known.Partition == stop.Partition && !known.Adopt && !known.Unwitnessed
+		if !slices.ContainsFunc(stops, func(existing intent.Stop) bool {
+			return existing.Partition == stop.Partition && !existing.Adopt && !existing.Unwitnessed
 		}) {
 			stops = append(stops, stop)
 		}
@@ -331,7 +331,7 @@ func (s *Store) Stops(ctx context.Context) ([]intent.Stop, error) {
 func (s *Store) Permit(ctx context.Context, lease store.Lease, push intent.PushID, now time.Time) error {
 	refuse := func() error {
 		if stop, stopped := s.inForce(lease.Partition); stopped {
-			return fault.New(fault.Conflict, "permitting push %s: %s", push, said(stop))
+			return fault.New(fault.Conflict, "permitting push %s: %s", push, stopText(stop))
 		}
 		return nil
 	}
@@ -362,12 +362,12 @@ func (s *Store) Admit(ctx context.Context, lease store.Lease, admissions []store
 	}
 	refusals := make([]*store.Refusal, len(admissions))
 	for i := range refusals {
-		refusals[i] = &store.Refusal{Waiting: intent.WaitingOn{Kind: intent.WaitStop, Owner: stop.Owner.Name, Reason: said(stop)}}
+		refusals[i] = &store.Refusal{Waiting: intent.WaitingOn{Kind: intent.WaitStop, Owner: stop.Owner.Name, Reason: stopText(stop)}}
 	}
 	return refusals, nil
 }
 
-func said(stop intent.Stop) string {
+func stopText(stop intent.Stop) string {
 	scope := "all partitions"
 	if stop.Partition != "" {
 		scope = fmt.Sprintf("partition %q", stop.Partition)

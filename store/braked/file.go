@@ -138,29 +138,29 @@ func encodeSlot(number uint64, text []byte) []byte {
 
 // newest returns what the newer whole slot says. A file that has none has no stops, if
 // nothing was ever written to it; else it is damaged, and nobody knows which there were.
-func newest(from io.ReaderAt) (number uint64, stops []intent.Stop, slot int, err error) {
+func newest(reader io.ReaderAt) (number uint64, stops []intent.Stop, slot int, err error) {
 	slot = slots - 1
 	damaged := 0
 	for i := range slots {
 		raw := make([]byte, slotBytes)
-		n, err := from.ReadAt(raw, int64(i)*slotBytes)
+		n, err := reader.ReadAt(raw, int64(i)*slotBytes)
 		if err != nil && !errors.Is(err, io.EOF) {
 			return 0, nil, 0, err
 		}
 		if raw = raw[:n]; len(bytes.Trim(raw, "\x00")) == 0 {
 			continue
 		}
-		found, text, ok := decodeSlot(raw)
+		slotNumber, text, ok := decodeSlot(raw)
 		if !ok {
 			damaged++
 			continue
 		}
-		if found > number {
+		if slotNumber > number {
 			var list []intent.Stop
 			if err := json.Unmarshal(text, &list); err != nil {
 				return 0, nil, 0, err
 			}
-			number, stops, slot = found, list, i
+			number, stops, slot = slotNumber, list, i
 		}
 	}
 	if number == 0 && damaged == slots {

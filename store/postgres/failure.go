@@ -20,11 +20,11 @@ import (
 // inTheWay: the transaction was undone for what others did at the same time.
 // Two that insert one key are told of the key first.
 func inTheWay(err error) bool {
-	said, ok := errors.AsType[*pgconn.PgError](err)
+	pgErr, ok := errors.AsType[*pgconn.PgError](err)
 	if !ok {
 		return false
 	}
-	switch said.Code {
+	switch pgErr.Code {
 	case "40001", "40P01", "23505", "55P03": // serialization failure, deadlock, unique violation, lock not available
 		return true
 	}
@@ -32,15 +32,15 @@ func inTheWay(err error) bool {
 }
 
 // lost: the connection is of no use any more.
-func lost(err error) bool {
+func connectionLost(err error) bool {
 	if err == nil {
 		return false
 	}
 	if _, ok := errors.AsType[*fault.Error](err); ok {
 		return false
 	}
-	if said, ok := errors.AsType[*pgconn.PgError](err); ok {
-		return said.Severity == "FATAL" || said.Severity == "PANIC" || strings.HasPrefix(said.Code, "08")
+	if pgErr, ok := errors.AsType[*pgconn.PgError](err); ok {
+		return pgErr.Severity == "FATAL" || pgErr.Severity == "PANIC" || strings.HasPrefix(pgErr.Code, "08")
 	}
 	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok {
 		return true
@@ -48,8 +48,8 @@ func lost(err error) bool {
 	if _, ok := errors.AsType[net.Error](err); ok {
 		return true
 	}
-	for _, known := range []error{driver.ErrBadConn, sql.ErrConnDone, io.EOF, io.ErrUnexpectedEOF, net.ErrClosed} {
-		if errors.Is(err, known) {
+	for _, sentinel := range []error{driver.ErrBadConn, sql.ErrConnDone, io.EOF, io.ErrUnexpectedEOF, net.ErrClosed} {
+		if errors.Is(err, sentinel) {
 			return true
 		}
 	}
@@ -65,14 +65,14 @@ func failure(attempt string, err error) error {
 	if _, ok := errors.AsType[*fault.Error](err); ok {
 		return err
 	}
-	said, ok := errors.AsType[*pgconn.PgError](err)
+	pgErr, ok := errors.AsType[*pgconn.PgError](err)
 	switch {
 	case ok:
-		return refusal(attempt, said)
+		return refusal(attempt, pgErr)
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return fault.New(fault.Unavailable, "%s: gave up: %w", attempt, err)
-	case lost(err):
-		return fault.New(fault.Unavailable, "%s: the database cannot be reached: %w", attempt, away{inOneLine{err}}).
+	case connectionLost(err):
+		return fault.New(fault.Unavailable, "%s: the database cannot be reached: %w", attempt, awayError{inOneLine{err}}).
 			WithHint("%s", toReach(err))
 	default:
 		return fault.New(fault.Internal, "%s: %w", attempt, err)
@@ -82,8 +82,8 @@ func failure(attempt string, err error) error {
 // onStandby: what is asked for takes a server that takes writes. One that
 // follows another is told of by functions of the log that it cannot carry out
 // (55000), and by a mode of transactions that it does not have.
-func onStandby(said *pgconn.PgError) bool {
-	return said.Code == "25006" || said.Code == "55000" || said.Code == "0A000" && said.Routine == "call_enum_check_hook"
+func onStandby(pgErr *pgconn.PgError) bool {
+	return pgErr.Code == "25006" || pgErr.Code == "55000" || pgErr.Code == "0A000" && pgErr.Routine == "call_enum_check_hook"
 }
 
 // inOneLine is an error of several addresses, each told of once.
@@ -101,12 +101,12 @@ func (e inOneLine) Error() string {
 
 func (e inOneLine) Unwrap() error { return e.error }
 
-// away is an error of a database that cannot be reached.
-type away struct{ error }
+// awayError is an error of a database that cannot be reached.
+type awayError struct{ error }
 
-func (e away) Unwrap() error { return e.error }
+func (e awayError) Unwrap() error { return e.error }
 
-func (e away) Is(target error) bool { return target == store.ErrAway }
+func (e awayError) Is(target error) bool { return target == store.ErrAway }
 
 // toReach is what to do about a database that cannot be reached.
 func toReach(err error) string {
@@ -121,32 +121,32 @@ func toReach(err error) string {
 }
 
 // refusal of a server, by the codes of its manual's appendix A.
-func refusal(attempt string, said *pgconn.PgError) error {
-	class := said.Code[:min(2, len(said.Code))]
+func refusal(attempt string, pgErr *pgconn.PgError) error {
+	class := pgErr.Code[:min(2, len(pgErr.Code))]
 	switch {
-	case inTheWay(said):
-		return fault.New(fault.Unavailable, "%s: others wrote to the same at the same time: %w", attempt, said).WithHint("try again")
+	case inTheWay(pgErr):
+		return fault.New(fault.Unavailable, "%s: others wrote to the same at the same time: %w", attempt, pgErr).WithHint("try again")
 	case class == "08", class == "57":
-		return fault.New(fault.Unavailable, "%s: the database ended the connection: %w", attempt, away{said}).WithHint("is it being restarted? it is tried again")
-	case said.Code == "53100":
-		return fault.New(fault.Unavailable, "%s: the database's disk is full: %w", attempt, said).
+		return fault.New(fault.Unavailable, "%s: the database ended the connection: %w", attempt, awayError{pgErr}).WithHint("is it being restarted? it is tried again")
+	case pgErr.Code == "53100":
+		return fault.New(fault.Unavailable, "%s: the database's disk is full: %w", attempt, pgErr).
 			WithHint("free space on it; writes are taken again without a restart, and nothing accepted is lost")
 	case class == "53":
-		return fault.New(fault.Unavailable, "%s: the database has no more of something: %w", attempt, said).
+		return fault.New(fault.Unavailable, "%s: the database has no more of something: %w", attempt, pgErr).
 			WithHint("each replica uses up to %d connections: compare with the server's max_connections", connections)
-	case onStandby(said):
-		return fault.New(fault.Unavailable, "%s: the database is a standby, or was made read only: %w", attempt, said).
+	case onStandby(pgErr):
+		return fault.New(fault.Unavailable, "%s: the database is a standby, or was made read only: %w", attempt, pgErr).
 			WithHint("name the primary; after a failover it is tried again")
 	case class == "25", class == "55":
-		return fault.New(fault.Unavailable, "%s: %w", attempt, said).WithHint("it is tried again")
-	case class == "28", said.Code == "42501":
-		return fault.New(fault.Denied, "%s: %w", attempt, said).
+		return fault.New(fault.Unavailable, "%s: %w", attempt, pgErr).WithHint("it is tried again")
+	case class == "28", pgErr.Code == "42501":
+		return fault.New(fault.Denied, "%s: %w", attempt, pgErr).
 			WithHint("the user needs to connect to the database and to make tables in it; a password belongs into PGPASSWORD or PGPASSFILE")
 	case class == "3D":
-		return fault.New(fault.NotFound, "%s: %w", attempt, said).WithHint("make it with: createdb NAME")
+		return fault.New(fault.NotFound, "%s: %w", attempt, pgErr).WithHint("make it with: createdb NAME")
 	case class == "XX":
-		return fault.New(fault.Internal, "%s: the database is damaged: %w", attempt, said).WithHint("stop, and restore it from a backup")
+		return fault.New(fault.Internal, "%s: the database is damaged: %w", attempt, pgErr).WithHint("stop, and restore it from a backup")
 	default:
-		return fault.New(fault.Internal, "%s: %w", attempt, said)
+		return fault.New(fault.Internal, "%s: %w", attempt, pgErr)
 	}
 }

@@ -68,14 +68,14 @@ func OpenBeside(ctx context.Context, options Options) (*Store, error) {
 	return openStore(ctx, options, engine{}, false)
 }
 
-func openStore(ctx context.Context, options Options, by relational.Engine, serving bool) (*Store, error) {
+func openStore(ctx context.Context, options Options, dialect relational.Engine, serving bool) (*Store, error) {
 	name := Name(options.URL)
 	config, err := configure(options.URL)
 	if err != nil {
 		return nil, err
 	}
 	o := relational.Options{
-		Engine: by, DB: stdlib.OpenDB(*config), Serving: serving, Readers: readers,
+		Engine: dialect, DB: stdlib.OpenDB(*config), Serving: serving, Readers: readers,
 		Runtime: options.Runtime, Log: options.Log, Measure: options.Measure,
 	}
 	o.DB.SetMaxIdleConns(connections)
@@ -127,11 +127,11 @@ func configure(address string) (*pgx.ConnConfig, error) {
 		return nil, fault.New(fault.Invalid, "what --database says is no URL of a PostgreSQL database").WithHint("write postgres://USER@HOST:PORT/NAME?sslmode=verify-full")
 	}
 	query := parsed.Query()
-	if _, has := parsed.User.Password(); has || query.Has("password") || query.Has("sslpassword") {
+	if _, hasPassword := parsed.User.Password(); hasPassword || query.Has("password") || query.Has("sslpassword") {
 		return nil, fault.New(fault.Invalid, "the URL of the store %s has a password, which every list of processes would show", Name(address)).
 			WithHint("put it into PGPASSWORD, or into a file named by PGPASSFILE")
 	}
-	if !query.Has("sslmode") && !near(parsed, query) {
+	if !query.Has("sslmode") && !isLocal(parsed, query) {
 		query.Set("sslmode", "verify-full")
 	}
 	parsed.RawQuery = query.Encode()
@@ -152,7 +152,7 @@ func configure(address string) (*pgx.ConnConfig, error) {
 
 // near: nobody is between this machine and the database, nor any other that the
 // URL names.
-func near(address *url.URL, query url.Values) bool {
+func isLocal(address *url.URL, query url.Values) bool {
 	hosts := address.Host
 	if hosts == "" {
 		hosts = query.Get("host")

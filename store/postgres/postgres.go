@@ -80,15 +80,15 @@ func (engine) Tune(ctx context.Context, conn *sql.Conn) error {
 
 func (engine) Failure(attempt string, err error) error { return failure(attempt, err) }
 
-func (engine) Again(err error) bool { return inTheWay(err) || lost(err) }
+func (engine) Again(err error) bool { return inTheWay(err) || connectionLost(err) }
 
-func (engine) Lost(err error) bool { return lost(err) }
+func (engine) Lost(err error) bool { return connectionLost(err) }
 
 // Undone: the server gave the transaction up for standing still, so it had not
 // been told to commit it.
 func (engine) Undone(err error) bool {
-	said, ok := errors.AsType[*pgconn.PgError](err)
-	return ok && said.Code == "25P03"
+	pgErr, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && pgErr.Code == "25P03"
 }
 
 func (engine) News() string { return relational.SharedNews }

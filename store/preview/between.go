@@ -48,9 +48,9 @@ func (b *Between) Body(ctx context.Context, digest intent.Digest) ([]byte, error
 
 // Changes lists what differs between the two. What neither changes, and what their
 // bases have alike, is not looked at.
-func (b *Between) Changes(ctx context.Context, from, to intent.IncarnationID, after intent.AssetID, limit int) ([]store.Change, error) {
+func (b *Between) Changes(ctx context.Context, base, target intent.IncarnationID, cursor intent.AssetID, limit int) ([]store.Change, error) {
 	limit = pageSize(limit)
-	bases, err := b.bases(ctx, from, to, after, limit)
+	bases, err := b.bases(ctx, base, target, cursor, limit)
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +65,7 @@ func (b *Between) Changes(ctx context.Context, from, to intent.IncarnationID, af
 	}
 	for _, side := range []*Snapshot{b.first, b.Snapshot} {
 		for asset := range side.entries {
-			if asset > after && (!more || asset <= last) {
+			if asset > cursor && (!more || asset <= last) {
 				assets[asset] = true
 			}
 		}
@@ -73,10 +73,10 @@ func (b *Between) Changes(ctx context.Context, from, to intent.IncarnationID, af
 	var changes []store.Change
 	for _, asset := range slices.Sorted(maps.Keys(assets)) {
 		change := store.Change{Asset: asset}
-		if change.Before, err = b.memberOf(ctx, from, asset); err != nil {
+		if change.Before, err = b.memberOf(ctx, base, asset); err != nil {
 			return nil, err
 		}
-		if change.After, err = b.memberOf(ctx, to, asset); err != nil {
+		if change.After, err = b.memberOf(ctx, target, asset); err != nil {
 			return nil, err
 		}
 		if !alike(change.Before, change.After) {
@@ -84,22 +84,22 @@ func (b *Between) Changes(ctx context.Context, from, to intent.IncarnationID, af
 		}
 	}
 	if more && len(changes) < limit {
-		rest, err := b.Changes(ctx, from, to, last, limit-len(changes))
+		rest, err := b.Changes(ctx, base, target, last, limit-len(changes))
 		return append(changes, rest...), err
 	}
 	return changes[:min(limit, len(changes))], nil
 }
 
 // bases are what the stored incarnations beneath differ by.
-func (b *Between) bases(ctx context.Context, from, to intent.IncarnationID, after intent.AssetID, limit int) ([]store.Change, error) {
-	before, now := b.side(from).base(), b.side(to).base()
+func (b *Between) bases(ctx context.Context, base, target intent.IncarnationID, cursor intent.AssetID, limit int) ([]store.Change, error) {
+	previous, now := b.side(base).base(), b.side(target).base()
 	switch {
-	case before == now:
+	case previous == now:
 		return nil, nil
 	case now.IsZero():
-		before, now = now, before // Which assets there are is all that is asked.
+		previous, now = now, previous // Which assets there are is all that is asked.
 	}
-	return b.stored.Changes(ctx, before, now, after, limit)
+	return b.stored.Changes(ctx, previous, now, cursor, limit)
 }
 
 func (b *Between) memberOf(ctx context.Context, id intent.IncarnationID, asset intent.AssetID) (*intent.Member, error) {
@@ -110,9 +110,9 @@ func (b *Between) memberOf(ctx context.Context, id intent.IncarnationID, asset i
 	return &member, err
 }
 
-func alike(before, after *intent.Member) bool {
-	if before == nil || after == nil {
-		return before == after
+func alike(a, b *intent.Member) bool {
+	if a == nil || b == nil {
+		return a == b
 	}
-	return before.Digest == after.Digest && before.Effective == after.Effective && before.Type == after.Type
+	return a.Digest == b.Digest && a.Effective == b.Effective && a.Type == b.Type
 }

@@ -129,8 +129,8 @@ func (s *Store) Pins(ctx context.Context, partition intent.PartitionID) ([]inten
 }
 
 // Retries, Holds, Stops, Consents, Pushes and EnforcedPage are those of the store.
-func (s *Store) Retries(ctx context.Context, partition intent.PartitionID, since uint64) ([]intent.AssetID, error) {
-	return s.real.Retries(ctx, partition, since)
+func (s *Store) Retries(ctx context.Context, partition intent.PartitionID, revision uint64) ([]intent.AssetID, error) {
+	return s.real.Retries(ctx, partition, revision)
 }
 
 // Holds implements store.Brakes.
@@ -149,8 +149,8 @@ func (s *Store) Pushes(ctx context.Context, partition intent.PartitionID, asset 
 }
 
 // EnforcedPage implements store.Journal.
-func (s *Store) EnforcedPage(ctx context.Context, partition intent.PartitionID, after intent.AssetID, limit int) ([]store.Enforced, error) {
-	return s.real.EnforcedPage(ctx, partition, after, limit)
+func (s *Store) EnforcedPage(ctx context.Context, partition intent.PartitionID, cursor intent.AssetID, limit int) ([]store.Enforced, error) {
+	return s.real.EnforcedPage(ctx, partition, cursor, limit)
 }
 
 // Ended is what really counts under rate limits.

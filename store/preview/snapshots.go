@@ -46,8 +46,8 @@ func (s *Snapshot) Head() intent.IncarnationID { return s.supposed.Incarnation.I
 func (s *Snapshot) base() intent.IncarnationID { return s.supposed.Incarnation.Parent }
 
 // Incarnations are those that are stored.
-func (s *Snapshot) Incarnations(ctx context.Context, partition intent.PartitionID, before intent.Sequence, limit int) ([]intent.Incarnation, error) {
-	return s.stored.Incarnations(ctx, partition, before, limit)
+func (s *Snapshot) Incarnations(ctx context.Context, partition intent.PartitionID, cursor intent.Sequence, limit int) ([]intent.Incarnation, error) {
+	return s.stored.Incarnations(ctx, partition, cursor, limit)
 }
 
 // FindIncarnation finds one that is stored.
@@ -162,23 +162,23 @@ func matches(entry store.Entry, filter store.AssetFilter) bool {
 
 // Changes lists what differs between two of the stored incarnations, nothing, and
 // what is supposed.
-func (s *Snapshot) Changes(ctx context.Context, from, to intent.IncarnationID, after intent.AssetID, limit int) ([]store.Change, error) {
+func (s *Snapshot) Changes(ctx context.Context, base, target intent.IncarnationID, cursor intent.AssetID, limit int) ([]store.Change, error) {
 	switch {
-	case from == s.Head() && to == s.Head():
+	case base == s.Head() && target == s.Head():
 		return nil, nil
-	case from == s.Head():
-		changes, err := s.Changes(ctx, to, from, after, limit)
+	case base == s.Head():
+		changes, err := s.Changes(ctx, target, base, cursor, limit)
 		for i := range changes {
 			changes[i].Before, changes[i].After = changes[i].After, changes[i].Before
 		}
 		return changes, err
-	case to != s.Head():
-		return s.stored.Changes(ctx, from, to, after, limit)
+	case target != s.Head():
+		return s.stored.Changes(ctx, base, target, cursor, limit)
 	}
 	limit = pageSize(limit)
 	var changes []store.Change
-	if !s.base().IsZero() && from != s.base() {
-		page, err := s.stored.Changes(ctx, from, s.base(), after, limit)
+	if !s.base().IsZero() && base != s.base() {
+		page, err := s.stored.Changes(ctx, base, s.base(), cursor, limit)
 		if err != nil {
 			return nil, err
 		}
@@ -189,22 +189,22 @@ func (s *Snapshot) Changes(ctx context.Context, from, to intent.IncarnationID, a
 	if more {
 		last = changes[len(changes)-1].Asset
 	}
-	known := map[intent.AssetID]int{}
+	positions := map[intent.AssetID]int{}
 	for i := range changes {
-		known[changes[i].Asset] = i
+		positions[changes[i].Asset] = i
 	}
 	for _, entry := range s.supposed.Changes {
-		if entry.Asset <= after || more && entry.Asset > last {
+		if entry.Asset <= cursor || more && entry.Asset > last {
 			continue
 		}
-		at, found := known[entry.Asset]
+		at, found := positions[entry.Asset]
 		if !found {
-			before, err := s.before(ctx, from, entry.Asset)
+			previous, err := s.memberBefore(ctx, base, entry.Asset)
 			if err != nil {
 				return nil, err
 			}
 			at = len(changes)
-			changes = append(changes, store.Change{Asset: entry.Asset, Before: before})
+			changes = append(changes, store.Change{Asset: entry.Asset, Before: previous})
 		}
 		changes[at].After = nil
 		if !entry.Removed {
@@ -215,17 +215,17 @@ func (s *Snapshot) Changes(ctx context.Context, from, to intent.IncarnationID, a
 	changes = slices.DeleteFunc(changes, func(c store.Change) bool { return c.Before == nil && c.After == nil })
 	slices.SortFunc(changes, func(a, b store.Change) int { return cmp.Compare(a.Asset, b.Asset) })
 	if more && len(changes) < limit {
-		rest, err := s.Changes(ctx, from, to, last, limit-len(changes))
+		rest, err := s.Changes(ctx, base, target, last, limit-len(changes))
 		return append(changes, rest...), err
 	}
 	return changes[:min(limit, len(changes))], nil
 }
 
-func (s *Snapshot) before(ctx context.Context, from intent.IncarnationID, asset intent.AssetID) (*intent.Member, error) {
-	if from.IsZero() {
+func (s *Snapshot) memberBefore(ctx context.Context, base intent.IncarnationID, asset intent.AssetID) (*intent.Member, error) {
+	if base.IsZero() {
 		return nil, nil
 	}
-	member, err := s.stored.Member(ctx, from, asset)
+	member, err := s.stored.Member(ctx, base, asset)
 	if fault.Is(err, fault.NotFound) {
 		return nil, nil
 	}
@@ -264,14 +264,14 @@ func (s *Snapshot) EdgesTo(ctx context.Context, id intent.IncarnationID, asset i
 		})
 	}
 	for _, entry := range s.supposed.Changes {
-		all = append(all, edges(entry, func(to intent.AssetID) bool { return to == asset })...)
+		all = append(all, edges(entry, func(target intent.AssetID) bool { return target == asset })...)
 	}
 	return all, nil
 }
 
-func edges(entry store.Entry, to func(intent.AssetID) bool) (list []store.Edge) {
+func edges(entry store.Entry, include func(intent.AssetID) bool) (list []store.Edge) {
 	for _, r := range entry.References {
-		if to(r.To) {
+		if include(r.To) {
 			list = append(list, store.Edge{From: entry.Asset, To: r.To, Field: r.Field, Read: r.Read})
 		}
 	}

@@ -82,13 +82,13 @@ func scanToken(row scanner) (token store.Token, err error) {
 		return token, fault.New(fault.Internal, "the stored hash of token %s has %d bytes", token.ID, len(hash)).WithHint("the store is damaged: restore it from a backup")
 	}
 	token.Created, token.Until, token.Revoked = unstamp(created), unstamp(ends), unstamp(revoked)
-	what := "limits of token " + token.ID
-	return token, cmp.Or(decode(what, groups, &token.Groups), decode(what, roles, &token.Roles), decode(what, partitions, &token.Partitions))
+	subject := "limits of token " + token.ID
+	return token, cmp.Or(decode(subject, groups, &token.Groups), decode(subject, roles, &token.Roles), decode(subject, partitions, &token.Partitions))
 }
 
 func readToken(q querier, id string) (token store.Token, err error) {
 	found := false
-	err = q.each("SELECT "+tokenColumns+" FROM token WHERE id = $1", []any{id}, func(row scanner) (err error) {
+	err = q.queryEach("SELECT "+tokenColumns+" FROM token WHERE id = $1", []any{id}, func(row scanner) (err error) {
 		found = true
 		token, err = scanToken(row)
 		return err
@@ -119,7 +119,7 @@ func (s *Store) Tokens(ctx context.Context) (tokens []store.Token, err error) {
 	}
 	all := a.May(intent.Admin, "")
 	err = s.read(ctx, "listing the tokens", func(q querier) error {
-		return q.each("SELECT "+tokenColumns+" FROM token ORDER BY created DESC, id", nil, func(row scanner) error {
+		return q.queryEach("SELECT "+tokenColumns+" FROM token ORDER BY created DESC, id", nil, func(row scanner) error {
 			token, err := scanToken(row)
 			if all || token.Owner == a.Token.Owner {
 				tokens = append(tokens, token)
@@ -143,42 +143,42 @@ func (s *Store) CreateToken(ctx context.Context, token store.Token, most int) (s
 	if err := s.mustServe(attempt); err != nil {
 		return token, err
 	}
-	made := token
+	created := token
 	err := s.write(ctx, attempt, func(t *transaction) (err error) {
-		if made, err = t.tokenToMake(token); err != nil {
+		if created, err = t.tokenToMake(token); err != nil {
 			return err
 		}
-		if err := checkToken(attempt, made, t.now); err != nil {
+		if err := checkToken(attempt, created, t.now); err != nil {
 			return err
 		}
 		if _, err := t.exec("DELETE FROM token WHERE ends < $1", stamp(t.now.Add(-forgetTokens))); err != nil {
 			return err
 		}
-		if err := t.roomForToken(attempt, made, most); err != nil {
+		if err := t.roomForToken(attempt, created, most); err != nil {
 			return err
 		}
-		groups, groupsErr := encode(made.Groups)
-		roles, rolesErr := encode(made.Roles)
-		partitions, err := encode(made.Partitions)
+		groups, groupsErr := encode(created.Groups)
+		roles, rolesErr := encode(created.Roles)
+		partitions, err := encode(created.Partitions)
 		if err := cmp.Or(groupsErr, rolesErr, err); err != nil {
 			return err
 		}
 		_, err = t.exec("INSERT INTO token ("+tokenColumns+") VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 0)",
-			made.ID, made.Hash[:], made.Owner, groups, made.Description, made.Kind, roles, partitions, made.Parent, stamp(made.Created), stamp(made.Until))
+			created.ID, created.Hash[:], created.Owner, groups, created.Description, created.Kind, roles, partitions, created.Parent, stamp(created.Created), stamp(created.Until))
 		if err != nil {
 			return err
 		}
-		detail := fmt.Sprintf("of %s, until %s", made.Owner, made.Until.UTC().Format(time.RFC3339))
-		if made.Limited() {
-			detail += ", limited to " + made.Limits()
+		detail := fmt.Sprintf("of %s, until %s", created.Owner, created.Until.UTC().Format(time.RFC3339))
+		if created.Limited() {
+			detail += ", limited to " + created.Limits()
 		}
-		if made.Description != "" {
-			detail += ": " + made.Description
+		if created.Description != "" {
+			detail += ": " + created.Description
 		}
-		t.audit("", t.now, t.by(), "create-token", made.ID, detail)
+		t.audit("", t.now, t.actor(), "create-token", created.ID, detail)
 		return nil
 	})
-	return made, err
+	return created, err
 }
 
 // sessionsKept is how long a session is kept after it began, ended or not: the ID token
@@ -286,26 +286,26 @@ func (s *Store) RevokeToken(ctx context.Context, id, reason string) (token store
 		if err := t.mayRevoke(token); err != nil {
 			return err
 		}
-		var ended []string
-		err := t.each(madeWith+"UPDATE token SET revoked = $2 WHERE revoked = 0 AND id IN (SELECT id FROM made) RETURNING id",
+		var revoked []string
+		err := t.queryEach(madeWith+"UPDATE token SET revoked = $2 WHERE revoked = 0 AND id IN (SELECT id FROM made) RETURNING id",
 			[]any{id, stamp(t.now)}, func(row scanner) error {
 				var id string
 				err := row.Scan(&id)
-				ended = append(ended, id)
+				revoked = append(revoked, id)
 				return err
 			})
 		if err != nil {
 			return err
 		}
-		slices.Sort(ended)
-		for _, one := range ended {
+		slices.Sort(revoked)
+		for _, one := range revoked {
 			detail := ""
 			if one != id {
 				detail = "made with " + id
 			}
-			t.audit("", t.now, t.by(), "revoke-token", one, detail).because(reason)
+			t.audit("", t.now, t.actor(), "revoke-token", one, detail).because(reason)
 		}
-		if len(ended) > 0 {
+		if len(revoked) > 0 {
 			t.changed = append(t.changed, "")
 		}
 		token, err = readToken(t, id)
@@ -344,8 +344,8 @@ func (t *transaction) mayRevoke(token store.Token) error {
 	return err
 }
 
-// by is who causes the transaction.
-func (t *transaction) by() intent.Actor {
+// actor is who causes the transaction.
+func (t *transaction) actor() intent.Actor {
 	if t.caller == nil {
 		return intent.Actor{Name: "lehr", Origin: "server"}
 	}
@@ -354,7 +354,7 @@ func (t *transaction) by() intent.Actor {
 
 // readGrants lists those of a source; of all, if it is empty.
 func readGrants(q querier, source string) (grants []store.Grant, err error) {
-	err = q.each("SELECT partition, source, subject, role, since FROM access_grant WHERE $1 = '' OR source = $1 ORDER BY partition, source, subject, role",
+	err = q.queryEach("SELECT partition, source, subject, role, since FROM access_grant WHERE $1 = '' OR source = $1 ORDER BY partition, source, subject, role",
 		[]any{source}, func(row scanner) error {
 			var g store.Grant
 			var since int64
@@ -376,7 +376,7 @@ func (s *Store) Grants(ctx context.Context) (grants []store.Grant, err error) {
 }
 
 // SetPolicy makes the server's grants be these.
-func (s *Store) SetPolicy(ctx context.Context, grants []intent.Grant, by intent.Actor) error {
+func (s *Store) SetPolicy(ctx context.Context, grants []intent.Grant, actor intent.Actor) error {
 	const attempt = "setting the server's access policy"
 	if err := s.mustServe(attempt); err != nil {
 		return err
@@ -390,11 +390,11 @@ func (s *Store) SetPolicy(ctx context.Context, grants []intent.Grant, by intent.
 		if t.caller != nil && !t.caller.Local {
 			return fault.New(fault.Denied, "%s: only whoever runs the server may", attempt).WithHint("change the file that the server was given with --access")
 		}
-		have, err := readGrants(t, store.ByServer)
+		existing, err := readGrants(t, store.ByServer)
 		if err != nil {
 			return err
 		}
-		return t.replaceGrants(have, grants, store.ByServer, time.Time{}, by)
+		return t.replaceGrants(existing, grants, store.ByServer, time.Time{}, actor)
 	})
 }
 
@@ -432,12 +432,12 @@ func checkDefinitionGrants(attempt string, incarnation intent.Incarnation) error
 
 // publishGrants makes the definition's grants those of the incarnation.
 func publishGrants(t *transaction, incarnation *intent.Incarnation) error {
-	var have []store.Grant
-	err := t.each("SELECT subject, role FROM access_grant WHERE partition = $1 AND source = $2 ORDER BY subject, role",
+	var existing []store.Grant
+	err := t.queryEach("SELECT subject, role FROM access_grant WHERE partition = $1 AND source = $2 ORDER BY subject, role",
 		[]any{string(incarnation.ID.Partition), store.ByDefinition}, func(row scanner) error {
 			g := store.Grant{Source: store.ByDefinition, Grant: intent.Grant{Partition: incarnation.ID.Partition}}
 			err := row.Scan(&g.Subject, &g.Role)
-			have = append(have, g)
+			existing = append(existing, g)
 			return err
 		})
 	if err != nil {
@@ -447,26 +447,26 @@ func publishGrants(t *transaction, incarnation *intent.Incarnation) error {
 	if incarnation.Parent.IsZero() {
 		since = time.Time{} // Nobody was an approver before, and nothing is guarded yet.
 	}
-	return t.replaceGrants(have, incarnation.Grants, store.ByDefinition, since, incarnation.Author)
+	return t.replaceGrants(existing, incarnation.Grants, store.ByDefinition, since, incarnation.Author)
 }
 
 // replaceGrants writes what differs, and a record of each.
-func (t *transaction) replaceGrants(have []store.Grant, want []intent.Grant, source string, since time.Time, by intent.Actor) error {
+func (t *transaction) replaceGrants(existing []store.Grant, want []intent.Grant, source string, since time.Time, actor intent.Actor) error {
 	missing := map[intent.Grant]bool{}
 	for _, g := range want {
 		missing[g] = true
 	}
-	for _, g := range have {
+	for _, g := range existing {
 		if missing[g.Grant] {
 			delete(missing, g.Grant)
 			continue
 		}
-		if err := t.changeGrant("ungrant", g, by, "DELETE FROM access_grant WHERE partition = $1 AND source = $2 AND subject = $3 AND role = $4"); err != nil {
+		if err := t.changeGrant("ungrant", g, actor, "DELETE FROM access_grant WHERE partition = $1 AND source = $2 AND subject = $3 AND role = $4"); err != nil {
 			return err
 		}
 	}
 	for _, g := range sortedGrants(missing) {
-		err := t.changeGrant("grant", store.Grant{Grant: g, Source: source}, by,
+		err := t.changeGrant("grant", store.Grant{Grant: g, Source: source}, actor,
 			"INSERT INTO access_grant (partition, source, subject, role, since) VALUES ($1, $2, $3, $4, $5)", stamp(since))
 		if err != nil {
 			return err
@@ -475,15 +475,15 @@ func (t *transaction) replaceGrants(have []store.Grant, want []intent.Grant, sou
 	return nil
 }
 
-func (t *transaction) changeGrant(verb string, g store.Grant, by intent.Actor, text string, more ...any) error {
+func (t *transaction) changeGrant(verb string, g store.Grant, actor intent.Actor, text string, more ...any) error {
 	t.changed = append(t.changed, g.Partition)
-	t.audit(g.Partition, t.now, by, verb, g.Subject, string(g.Role)+", by the "+g.Source)
+	t.audit(g.Partition, t.now, actor, verb, g.Subject, string(g.Role)+", by the "+g.Source)
 	_, err := t.exec(text, append([]any{string(g.Partition), g.Source, g.Subject, string(g.Role)}, more...)...)
 	return err
 }
 
-func sortedGrants(set map[intent.Grant]bool) (list []intent.Grant) {
-	for g := range set {
+func sortedGrants(grants map[intent.Grant]bool) (list []intent.Grant) {
+	for g := range grants {
 		list = append(list, g)
 	}
 	slices.SortFunc(list, func(a, b intent.Grant) int {

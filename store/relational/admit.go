@@ -48,7 +48,7 @@ type desk struct {
 	windows map[string]*window
 	// held, overrides and consent are what checkClaim, checkOverrides and
 	// takeApprovals found for the admission at hand.
-	held      holding
+	holding   holding
 	overrides []intent.Override
 	consent   intent.Consent
 }
@@ -113,15 +113,15 @@ func (d *desk) checkOpen(a store.Admission) (*intent.WaitingOn, error) {
 // partition are not named (S12).
 func (d *desk) openPush(partition intent.PartitionID, asset intent.AssetID, push intent.PushID, doubt bool) *intent.WaitingOn {
 	waiting := &intent.WaitingOn{Kind: intent.WaitTurn}
-	what := "the same resource by another partition"
+	subject := "the same resource by another partition"
 	if partition == d.lease.Partition {
-		what = fmt.Sprintf("%q", asset)
+		subject = fmt.Sprintf("%q", asset)
 		waiting.Blockers = []intent.AssetID{asset}
 	}
-	waiting.Reason = fmt.Sprintf("push %s of %s is under way", push, what)
+	waiting.Reason = fmt.Sprintf("push %s of %s is under way", push, subject)
 	if doubt {
 		waiting.Kind = intent.WaitSettling
-		waiting.Reason = fmt.Sprintf("push %s of %s lost its reply and may still be running", push, what)
+		waiting.Reason = fmt.Sprintf("push %s of %s lost its reply and may still be running", push, subject)
 	}
 	return waiting
 }
@@ -148,12 +148,12 @@ func (d *desk) checkClaim(a store.Admission) (*intent.WaitingOn, error) {
 	if a.ResourceKey == "" {
 		return nil, nil
 	}
-	held, err := holdingOf(d.transaction, d.claimant(a))
-	d.held = held
-	if err != nil || held.free() {
+	holding, err := holdingOf(d.transaction, d.claimant(a))
+	d.holding = holding
+	if err != nil || holding.free() {
 		return nil, err
 	}
-	holder := held.holder
+	holder := holding.holder
 	waiting := &intent.WaitingOn{Kind: intent.WaitClaim}
 	if holder.Partition != d.lease.Partition {
 		waiting.Owner = string(holder.Partition)
@@ -165,8 +165,8 @@ func (d *desk) checkClaim(a store.Admission) (*intent.WaitingOn, error) {
 	switch {
 	case a.Removes:
 		waiting.Reason += ", and a removal takes nothing from another asset; remove this one from the sources"
-	case held.until != "":
-		waiting.Reason += ": " + held.until
+	case holding.obstacle != "":
+		waiting.Reason += ": " + holding.obstacle
 	default:
 		waiting.Reason += "; remove one of the two assets, or let them name different resources"
 	}
@@ -232,7 +232,7 @@ func (d *desk) claimant(a store.Admission) claimant {
 // enter writes the push into the journal and the audit.
 func (d *desk) enter(a store.Admission) error {
 	if a.ResourceKey != "" {
-		if err := takeClaim(d.transaction, d.claimant(a), d.held, serverActor(d.lease)); err != nil {
+		if err := takeClaim(d.transaction, d.claimant(a), d.holding, serverActor(d.lease)); err != nil {
 			return err
 		}
 		// What was gone is there again, until it is seen to be gone: then its

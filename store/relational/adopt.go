@@ -48,7 +48,7 @@ func (s *Store) Adopt(ctx context.Context, a store.Adoption) (adopted store.Adop
 		if adopted.Voided, err = voidAll(t); err != nil {
 			return err
 		}
-		next := chapter{generation: c.generation + 1, timeline: rand.Text(), place: c.here, here: c.here}
+		next := chapter{generation: c.generation + 1, timeline: rand.Text(), place: c.currentPlace, currentPlace: c.currentPlace}
 		if _, err := t.exec(insertChapter(s.engine), next.generation, next.timeline, stamp(t.now)); err != nil {
 			return err
 		}
@@ -61,7 +61,7 @@ func (s *Store) Adopt(ctx context.Context, a store.Adoption) (adopted store.Adop
 }
 
 func historyOf(c chapter) store.History {
-	h := store.History{Generation: uint64(c.generation), Timeline: c.timeline, Lost: c.lost, Unsure: c.unsure || c.place != c.here}
+	h := store.History{Generation: uint64(c.generation), Timeline: c.timeline, Lost: c.lost, Unsure: c.unsure || c.place != c.currentPlace}
 	if !c.trusted() {
 		stop := c.stop()
 		h.Stop = &stop
@@ -71,13 +71,13 @@ func historyOf(c chapter) store.History {
 
 // leap is how far numbers go on.
 type leap struct {
-	by, atLeast int64
-	beyond      int64
+	increment, atLeast int64
+	knownEpoch         int64
 }
 
 func leapOf(c chapter, a store.Adoption) leap {
-	l := leap{by: c.lost + margin, beyond: int64(min(a.Beyond, uint64(maxEpoch)))}
-	if c.unsure || c.place != c.here {
+	l := leap{increment: c.lost + margin, knownEpoch: int64(min(a.Beyond, uint64(maxEpoch)))}
+	if c.unsure || c.place != c.currentPlace {
 		l.atLeast = a.At.Unix()
 	}
 	return l
@@ -86,12 +86,12 @@ func leapOf(c chapter, a store.Adoption) leap {
 // maxEpoch leaves room for as many again.
 const maxEpoch = int64(1) << 61
 
-func (l leap) from(number int64) int64 { return max(number+l.by, l.atLeast) }
+func (l leap) advance(number int64) int64 { return max(number+l.increment, l.atLeast) }
 
 // partitions moves the numbers of all, also of those that are not registered
 // any more.
-func (l leap) partitions(t *transaction, by intent.Actor) (adopted []store.AdoptedPartition, err error) {
-	err = t.each("SELECT id, epoch, head FROM partitions ORDER BY id", nil, func(row scanner) error {
+func (l leap) partitions(t *transaction, actor intent.Actor) (adopted []store.AdoptedPartition, err error) {
+	err = t.queryEach("SELECT id, epoch, head FROM partitions ORDER BY id", nil, func(row scanner) error {
 		var p store.AdoptedPartition
 		err := row.Scan(&p.ID, &p.Epoch, &p.Head.Sequence)
 		p.Head.Partition = p.ID
@@ -103,47 +103,47 @@ func (l leap) partitions(t *transaction, by intent.Actor) (adopted []store.Adopt
 	}
 	for i := range adopted {
 		p := &adopted[i]
-		p.Epoch = uint64(max(l.from(int64(p.Epoch)), l.beyond+1))
-		if err := l.head(t, p, by); err != nil {
+		p.Epoch = uint64(max(l.advance(int64(p.Epoch)), l.knownEpoch+1))
+		if err := l.head(t, p, actor); err != nil {
 			return nil, err
 		}
 		if _, err := t.exec(`UPDATE partitions SET epoch = $2, holder = '', revision = revision + $3, pin_revision = pin_revision + $3,
-			stage_revision = stage_revision + $3 WHERE id = $1`, string(p.ID), p.Epoch, l.by); err != nil {
+			stage_revision = stage_revision + $3 WHERE id = $1`, string(p.ID), p.Epoch, l.increment); err != nil {
 			return nil, err
 		}
-		t.audit(p.ID, t.now, by, "adopt", string(p.ID), fmt.Sprintf("epoch %d, head %s", p.Epoch, p.Head))
+		t.audit(p.ID, t.now, actor, "adopt", string(p.ID), fmt.Sprintf("epoch %d, head %s", p.Epoch, p.Head))
 	}
 	return adopted, nil
 }
 
 // head gives what head has a new sequence: what is published next must not
 // bear the name of an incarnation that was lost, which plugins have read.
-func (l leap) head(t *transaction, p *store.AdoptedPartition, by intent.Actor) error {
-	before := p.Head
+func (l leap) head(t *transaction, p *store.AdoptedPartition, actor intent.Actor) error {
+	previous := p.Head
 	for more := int64(1); more > 0; {
 		more = 0
 		for _, clear := range []func(*transaction, intent.PartitionID, intent.Sequence) (int64, error){
 			unstageMembers, unstageEdges, unstageFields, unstageBuckets,
 		} {
-			count, err := clear(t, p.ID, before.Sequence+1)
+			count, err := clear(t, p.ID, previous.Sequence+1)
 			if err != nil {
 				return err
 			}
 			more += count
 		}
 	}
-	p.Head.Sequence = intent.Sequence(l.from(int64(before.Sequence)))
+	p.Head.Sequence = intent.Sequence(l.advance(int64(previous.Sequence)))
 	i := intent.Incarnation{}
-	if before.Sequence > 0 {
+	if previous.Sequence > 0 {
 		var record string
-		found, err := t.one("SELECT record FROM incarnation WHERE partition = $1 AND seq = $2", []any{string(p.ID), int64(before.Sequence)}, &record)
+		found, err := t.one("SELECT record FROM incarnation WHERE partition = $1 AND seq = $2", []any{string(p.ID), int64(previous.Sequence)}, &record)
 		switch {
 		case err != nil:
 			return err
 		case !found:
-			return fault.New(fault.Internal, "adopting the store: %s, which is head, is missing", before).WithHint("the store is damaged: restore another backup")
+			return fault.New(fault.Internal, "adopting the store: %s, which is head, is missing", previous).WithHint("the store is damaged: restore another backup")
 		}
-		if err := decode("incarnation "+before.String(), record, &i); err != nil {
+		if err := decode("incarnation "+previous.String(), record, &i); err != nil {
 			return err
 		}
 	} else {
@@ -152,7 +152,7 @@ func (l leap) head(t *transaction, p *store.AdoptedPartition, by intent.Actor) e
 			return err
 		}
 	}
-	i.ID, i.Parent, i.Author, i.Created, i.Labels = p.Head, before, by, time.Time{}, nil
+	i.ID, i.Parent, i.Author, i.Created, i.Labels = p.Head, previous, actor, time.Time{}, nil
 	i.Added, i.Changed, i.Removed = 0, 0, 0
 	return enthrone(t, &i)
 }

@@ -48,8 +48,8 @@ func (s *Store) Approve(ctx context.Context, approval intent.Approval) error {
 }
 
 // bound refuses what names nobody, or nothing that it is said of.
-func bound(attempt string, by intent.Actor, digests ...intent.Digest) error {
-	if by.Name == "" {
+func bound(attempt string, actor intent.Actor, digests ...intent.Digest) error {
+	if actor.Name == "" {
 		return fault.New(fault.Invalid, "%s: it names nobody", attempt)
 	}
 	for _, digest := range digests {
@@ -91,24 +91,24 @@ func (s *Store) Reject(ctx context.Context, r intent.Rejection) error {
 }
 
 // Withdraw takes a person's rejections of an asset's plans back.
-func (s *Store) Withdraw(ctx context.Context, partition intent.PartitionID, asset intent.AssetID, of, reason string, by intent.Actor) error {
-	attempt := fmt.Sprintf("taking back what %s rejected of %q in %q", of, asset, partition)
+func (s *Store) Withdraw(ctx context.Context, partition intent.PartitionID, asset intent.AssetID, rejecter, reason string, actor intent.Actor) error {
+	attempt := fmt.Sprintf("taking back what %s rejected of %q in %q", rejecter, asset, partition)
 	return s.write(ctx, attempt, func(t *transaction) error {
 		role := intent.Operator
-		if of == by.Name {
+		if rejecter == actor.Name {
 			role = intent.Approver
 		}
 		if err := t.authorize(role, partition); err != nil {
 			return err
 		}
-		removed, err := t.exec("DELETE FROM rejection WHERE partition = $1 AND asset = $2 AND rejecter = $3", string(partition), string(asset), of)
+		removed, err := t.exec("DELETE FROM rejection WHERE partition = $1 AND asset = $2 AND rejecter = $3", string(partition), string(asset), rejecter)
 		if err != nil {
 			return err
 		}
 		if removed == 0 {
 			return fault.New(fault.NotFound, "%s: there is nothing", attempt).WithHint("lehr get approvals lists rejections, with who gave them")
 		}
-		t.audit(partition, t.now, by, "withdraw", string(asset), "the rejection by "+of).because(reason)
+		t.audit(partition, t.now, actor, "withdraw", string(asset), "the rejection by "+rejecter).because(reason)
 		return t.bump(partition)
 	})
 }
@@ -177,9 +177,9 @@ const (
 	ofPlan    = ofContent + " AND plan = $4"
 )
 
-func scanApprovals(q querier, partition intent.PartitionID, which string, arguments ...any) (list []intent.Approval, err error) {
-	err = q.each(`SELECT asset, effective, plan, approver, origin, alone, reason, created, ends
-		FROM approval WHERE partition = $1 AND `+which+` ORDER BY asset, created, approver`, append([]any{string(partition)}, arguments...), func(row scanner) error {
+func scanApprovals(q querier, partition intent.PartitionID, condition string, arguments ...any) (list []intent.Approval, err error) {
+	err = q.queryEach(`SELECT asset, effective, plan, approver, origin, alone, reason, created, ends
+		FROM approval WHERE partition = $1 AND `+condition+` ORDER BY asset, created, approver`, append([]any{string(partition)}, arguments...), func(row scanner) error {
 		a := intent.Approval{Partition: partition}
 		var created, ends int64
 		err := row.Scan(&a.Asset, digestColumn{&a.Effective}, digestColumn{&a.Plan}, &a.By.Name, &a.By.Origin, &a.Alone, &a.Reason, &created, &ends)
@@ -190,9 +190,9 @@ func scanApprovals(q querier, partition intent.PartitionID, which string, argume
 	return list, err
 }
 
-func scanRejections(q querier, partition intent.PartitionID, which string, arguments ...any) (list []intent.Rejection, err error) {
-	err = q.each(`SELECT asset, effective, plan, rejecter, origin, reason, created, ends
-		FROM rejection WHERE partition = $1 AND `+which+` ORDER BY asset, created, rejecter`, append([]any{string(partition)}, arguments...), func(row scanner) error {
+func scanRejections(q querier, partition intent.PartitionID, condition string, arguments ...any) (list []intent.Rejection, err error) {
+	err = q.queryEach(`SELECT asset, effective, plan, rejecter, origin, reason, created, ends
+		FROM rejection WHERE partition = $1 AND `+condition+` ORDER BY asset, created, rejecter`, append([]any{string(partition)}, arguments...), func(row scanner) error {
 		r := intent.Rejection{Partition: partition}
 		var created, ends int64
 		err := row.Scan(&r.Asset, digestColumn{&r.Effective}, digestColumn{&r.Plan}, &r.By.Name, &r.By.Origin, &r.Reason, &created, &ends)
@@ -203,9 +203,9 @@ func scanRejections(q querier, partition intent.PartitionID, which string, argum
 	return list, err
 }
 
-func scanOverrides(q querier, partition intent.PartitionID, which string, arguments ...any) (list []intent.Override, err error) {
-	err = q.each(`SELECT asset, effective, kind, owner, origin, reason, created, ends
-		FROM override WHERE partition = $1 AND `+which+` ORDER BY asset, kind`, append([]any{string(partition)}, arguments...), func(row scanner) error {
+func scanOverrides(q querier, partition intent.PartitionID, condition string, arguments ...any) (list []intent.Override, err error) {
+	err = q.queryEach(`SELECT asset, effective, kind, owner, origin, reason, created, ends
+		FROM override WHERE partition = $1 AND `+condition+` ORDER BY asset, kind`, append([]any{string(partition)}, arguments...), func(row scanner) error {
 		o := intent.Override{Partition: partition}
 		var created, ends int64
 		err := row.Scan(&o.Asset, digestColumn{&o.Effective}, &o.Check, &o.By.Name, &o.By.Origin, &o.Reason, &created, &ends)
@@ -229,7 +229,7 @@ func (s *Store) Authors(ctx context.Context, target intent.IncarnationID, asset 
 // enforced content had not, and who pinned it to the target.
 func authorsOf(q querier, target intent.IncarnationID, asset intent.AssetID, now time.Time) (names []string, err error) {
 	// CROSS JOIN, for SQLite then begins with the few rows of the asset.
-	err = q.each(`SELECT a.person FROM member m CROSS JOIN authorship a
+	err = q.queryEach(`SELECT a.person FROM member m CROSS JOIN authorship a
 			WHERE m.partition = $1 AND a.partition = $1 AND a.seq = m.from_seq AND m.asset = $2 AND m.from_seq <= $3
 			AND m.from_seq > coalesce((SELECT seq FROM enforced WHERE partition = $1 AND asset = $2 AND carried = 0), 0)
 		UNION SELECT holder FROM pin WHERE partition = $1 AND asset = $2 AND seq = $3 AND origin <> $5 AND (ends = 0 OR ends > $4)
@@ -258,12 +258,12 @@ func useApprovals(t *transaction, partition intent.PartitionID, a store.Admissio
 	if !consent.Reached() {
 		return consent, nil
 	}
-	for _, given := range approvals {
-		if !slices.Contains(consent.Approved, given.By.Name) {
+	for _, approval := range approvals {
+		if !slices.Contains(consent.Approved, approval.By.Name) {
 			continue
 		}
 		if _, err := t.exec("UPDATE approval SET used_by = $6 WHERE partition = $1 AND asset = $2 AND effective = $3 AND plan = $4 AND approver = $5",
-			string(partition), string(given.Asset), given.Effective[:], given.Plan[:], given.By.Name, string(a.Push)); err != nil {
+			string(partition), string(approval.Asset), approval.Effective[:], approval.Plan[:], approval.By.Name, string(a.Push)); err != nil {
 			return consent, err
 		}
 	}
@@ -296,11 +296,11 @@ func voidConsents(t *transaction, incarnation *intent.Incarnation) error {
 	if err != nil {
 		return err
 	}
-	forget := func(table, which string, void int) error {
+	forget := func(table, condition string, void int) error {
 		if void == 0 {
 			return nil
 		}
-		_, err := t.exec("DELETE FROM "+table+" WHERE partition = $1 AND "+which, string(partition), next)
+		_, err := t.exec("DELETE FROM "+table+" WHERE partition = $1 AND "+condition, string(partition), next)
 		return err
 	}
 	void := func(asset intent.AssetID, format string, arguments ...any) {

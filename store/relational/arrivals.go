@@ -13,7 +13,7 @@ const pushedEnding = "pushed"
 
 // Arrivals says when the assets got an incarnation or a later one.
 func (s *Store) Arrivals(ctx context.Context, id intent.IncarnationID, assets []intent.AssetID) (map[intent.AssetID]store.Arrival, error) {
-	found := map[intent.AssetID]store.Arrival{}
+	arrivals := map[intent.AssetID]store.Arrival{}
 	err := s.read(ctx, fmt.Sprintf("reading which assets got %s", id), func(q querier) error {
 		for _, asset := range assets {
 			arrival, arrived, err := arrivalOf(q, id, asset)
@@ -21,12 +21,12 @@ func (s *Store) Arrivals(ctx context.Context, id intent.IncarnationID, assets []
 				return err
 			}
 			if arrived {
-				found[asset] = arrival
+				arrivals[asset] = arrival
 			}
 		}
 		return nil
 	})
-	return found, err
+	return arrivals, err
 }
 
 func arrivalOf(q querier, id intent.IncarnationID, asset intent.AssetID) (first store.Arrival, found bool, err error) {
@@ -36,11 +36,11 @@ func arrivalOf(q querier, id intent.IncarnationID, asset intent.AssetID) (first 
 	} {
 		a := store.Arrival{Incarnation: intent.IncarnationID{Partition: id.Partition}}
 		var at int64
-		there, err := q.one(text, []any{string(id.Partition), string(asset), int64(id.Sequence)}, &a.Incarnation.Sequence, &at, &a.Push)
+		ok, err := q.one(text, []any{string(id.Partition), string(asset), int64(id.Sequence)}, &a.Incarnation.Sequence, &at, &a.Push)
 		if err != nil {
 			return first, false, err
 		}
-		if a.At = unstamp(at); there && (!found || a.At.Before(first.At)) {
+		if a.At = unstamp(at); ok && (!found || a.At.Before(first.At)) {
 			first, found = a, true
 		}
 	}

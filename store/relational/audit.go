@@ -19,9 +19,9 @@ import (
 const maxAuditRow = 1000
 
 // audit adds a record that is committed with the transaction (S25).
-func (t *transaction) audit(partition intent.PartitionID, at time.Time, by intent.Actor, verb, subject, detail string) *entry {
+func (t *transaction) audit(partition intent.PartitionID, at time.Time, actor intent.Actor, verb, subject, detail string) *entry {
 	e := &entry{intent.AuditRecord{
-		Partition: partition, At: at.UTC(), By: by, Verb: verb, Subject: subject, Detail: detail, Version: audit.Version,
+		Partition: partition, At: at.UTC(), By: actor, Verb: verb, Subject: subject, Detail: detail, Version: audit.Version,
 	}}
 	if t.caller != nil {
 		e.From, e.Token = t.caller.From, t.caller.Token
@@ -62,12 +62,12 @@ func (u unaudited) Unwrap() error { return u.error }
 // failure tells what was attempted and what a person can do.
 func (u unaudited) failure(engine Engine, attempt string) error {
 	attempt += ": its audit record cannot be written, so nothing was changed"
-	said, ok := errors.AsType[*fault.Error](engine.Failure(attempt, u.error))
-	if !ok || said.Kind == fault.Internal && said.Hint == "" {
+	faultErr, ok := errors.AsType[*fault.Error](engine.Failure(attempt, u.error))
+	if !ok || faultErr.Kind == fault.Internal && faultErr.Hint == "" {
 		return fault.New(fault.Unavailable, "%s: %w", attempt, u.error).
 			WithHint("look at the tables audit and audit_head of the store; it is tried again without a restart")
 	}
-	return said
+	return faultErr
 }
 
 // write links the records to their chains, in the transaction that they
@@ -120,13 +120,13 @@ func wellFormed(r *intent.AuditRecord) {
 }
 
 // AuditRecords lists records after a number, in their order.
-func (s *Store) AuditRecords(ctx context.Context, partition intent.PartitionID, after uint64, limit int) ([]intent.AuditRecord, error) {
+func (s *Store) AuditRecords(ctx context.Context, partition intent.PartitionID, cursor uint64, limit int) ([]intent.AuditRecord, error) {
 	limit = pageSize(limit)
 	var records []intent.AuditRecord
 	err := s.read(ctx, fmt.Sprintf("reading the audit of %q", partition), func(q querier) error {
 		// Every row holds at least one record, so limit rows are enough.
-		return q.each("SELECT records FROM audit WHERE partition = $1 AND last > $2 ORDER BY last LIMIT $3 + 0",
-			[]any{string(partition), after, limit}, func(rows scanner) error {
+		return q.queryEach("SELECT records FROM audit WHERE partition = $1 AND last > $2 ORDER BY last LIMIT $3 + 0",
+			[]any{string(partition), cursor, limit}, func(rows scanner) error {
 				if len(records) >= limit {
 					return nil
 				}
@@ -139,7 +139,7 @@ func (s *Store) AuditRecords(ctx context.Context, partition intent.PartitionID, 
 					return err
 				}
 				for _, r := range row {
-					if r.Number > after && len(records) < limit {
+					if r.Number > cursor && len(records) < limit {
 						r.Partition = partition
 						records = append(records, r)
 					}
@@ -154,7 +154,7 @@ func (s *Store) AuditRecords(ctx context.Context, partition intent.PartitionID, 
 // without a chain has lost it: registering it was recorded.
 func (s *Store) AuditEnds(ctx context.Context) (ends []intent.AuditEnd, err error) {
 	err = s.read(ctx, "reading where the audit ends", func(q querier) error {
-		return q.each(`SELECT n.partition, coalesce(h.last, 0), h.digest
+		return q.queryEach(`SELECT n.partition, coalesce(h.last, 0), h.digest
 			FROM (SELECT id AS partition FROM partitions UNION SELECT partition FROM audit_head) n
 			LEFT JOIN audit_head h ON h.partition = n.partition`, nil, func(row scanner) error {
 			var end intent.AuditEnd
@@ -200,7 +200,7 @@ func walkChain(q querier, partition intent.PartitionID, visit func(intent.AuditR
 		return 0, err
 	}
 	walk := auditWalk{Chain: audit.Chain{Partition: partition}, visit: visit}
-	err := q.each("SELECT last, records, digest FROM audit WHERE partition = $1 ORDER BY last",
+	err := q.queryEach("SELECT last, records, digest FROM audit WHERE partition = $1 ORDER BY last",
 		[]any{string(partition)}, walk.row)
 	if err != nil {
 		return 0, err

@@ -56,9 +56,9 @@ func goesBack(t *transaction, pin intent.Pin) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	for _, known := range pins { // One that is only prolonged stays what it is.
-		if known.Rank == pin.Rank && known.Incarnation == pin.Incarnation && !intent.Expired(known.Until, t.now) {
-			return known.Back, nil
+	for _, existing := range pins { // One that is only prolonged stays what it is.
+		if existing.Rank == pin.Rank && existing.Incarnation == pin.Incarnation && !intent.Expired(existing.Until, t.now) {
+			return existing.Back, nil
 		}
 	}
 	followed, led := intent.Target(head, pins, t.now)
@@ -83,13 +83,13 @@ func goesBack(t *transaction, pin intent.Pin) (bool, error) {
 	if err != nil || pushed {
 		return pushed, err
 	}
-	other, err := t.one("SELECT 1 FROM push WHERE partition = $1 AND asset = $2 AND target <= $3 LIMIT 1",
+	hasPush, err := t.one("SELECT 1 FROM push WHERE partition = $1 AND asset = $2 AND target <= $3 LIMIT 1",
 		[]any{string(partition), string(pin.Asset), int64(pin.Incarnation.Sequence)}, &one)
-	return !other, err
+	return !hasPush, err
 }
 
 // Unpin removes the pin of the rank.
-func (s *Store) Unpin(ctx context.Context, partition intent.PartitionID, asset intent.AssetID, rank intent.Rank, reason string, by intent.Actor) error {
+func (s *Store) Unpin(ctx context.Context, partition intent.PartitionID, asset intent.AssetID, rank intent.Rank, reason string, actor intent.Actor) error {
 	attempt := fmt.Sprintf("unpinning %q in %q", asset, partition)
 	return s.write(ctx, attempt, func(t *transaction) error {
 		if err := t.authorize(intent.Operator, partition); err != nil {
@@ -103,7 +103,7 @@ func (s *Store) Unpin(ctx context.Context, partition intent.PartitionID, asset i
 		if removed == 0 {
 			return fault.New(fault.NotFound, "%s: it has no such pin", attempt).WithHint("lehr get pins lists them")
 		}
-		t.audit(partition, t.now, by, "unpin", string(asset), "").because(reason)
+		t.audit(partition, t.now, actor, "unpin", string(asset), "").because(reason)
 		return t.bump(partition)
 	})
 }
@@ -135,12 +135,12 @@ func scanPins(q querier, partition intent.PartitionID, asset intent.AssetID) (pi
 		arguments = append(arguments, string(asset))
 	}
 	text += " ORDER BY asset, pin_rank"
-	err = q.each(text, arguments, func(row scanner) error {
+	err = q.queryEach(text, arguments, func(row scanner) error {
 		pin := intent.Pin{Incarnation: intent.IncarnationID{Partition: partition}}
-		var created, ends, back int64
+		var created, ends, backFlag int64
 		err := row.Scan(&pin.Asset, &pin.Rank, &pin.Incarnation.Sequence, &pin.Revision,
-			&pin.Holder.Name, &pin.Holder.Origin, &pin.Reason, &created, &ends, &pin.Governed, &back)
-		pin.Created, pin.Until, pin.Back = unstamp(created), unstamp(ends), back != 0
+			&pin.Holder.Name, &pin.Holder.Origin, &pin.Reason, &created, &ends, &pin.Governed, &backFlag)
+		pin.Created, pin.Until, pin.Back = unstamp(created), unstamp(ends), backFlag != 0
 		pins = append(pins, pin)
 		return err
 	})
@@ -173,7 +173,7 @@ func (s *Store) SetHold(ctx context.Context, partition intent.PartitionID, hold 
 }
 
 // Unhold removes the hold.
-func (s *Store) Unhold(ctx context.Context, partition intent.PartitionID, asset intent.AssetID, reason string, by intent.Actor) error {
+func (s *Store) Unhold(ctx context.Context, partition intent.PartitionID, asset intent.AssetID, reason string, actor intent.Actor) error {
 	attempt := fmt.Sprintf("ending the hold of %q in %q", asset, partition)
 	return s.write(ctx, attempt, func(t *transaction) error {
 		if err := t.authorize(intent.Operator, partition); err != nil {
@@ -186,7 +186,7 @@ func (s *Store) Unhold(ctx context.Context, partition intent.PartitionID, asset 
 		if removed == 0 {
 			return fault.New(fault.NotFound, "%s: it is not held", attempt).WithHint("lehr get holds lists them")
 		}
-		t.audit(partition, t.now, by, "unhold", string(asset), "").because(reason)
+		t.audit(partition, t.now, actor, "unhold", string(asset), "").because(reason)
 		return t.bump(partition)
 	})
 }
@@ -194,7 +194,7 @@ func (s *Store) Unhold(ctx context.Context, partition intent.PartitionID, asset 
 // Holds lists all, expired ones too, in the order of the assets.
 func (s *Store) Holds(ctx context.Context, partition intent.PartitionID) (holds []intent.Hold, err error) {
 	err = s.read(ctx, fmt.Sprintf("listing the holds of %q", partition), func(q querier) error {
-		return q.each("SELECT asset, owner, origin, reason, created, ends FROM hold WHERE partition = $1 ORDER BY asset",
+		return q.queryEach("SELECT asset, owner, origin, reason, created, ends FROM hold WHERE partition = $1 ORDER BY asset",
 			[]any{string(partition)}, func(row scanner) error {
 				var hold intent.Hold
 				var created, ends int64
@@ -208,7 +208,7 @@ func (s *Store) Holds(ctx context.Context, partition intent.PartitionID) (holds 
 }
 
 // Retry asks the enforcer, whichever replica it runs in, to try an asset now.
-func (s *Store) Retry(ctx context.Context, partition intent.PartitionID, asset intent.AssetID, reason string, by intent.Actor) error {
+func (s *Store) Retry(ctx context.Context, partition intent.PartitionID, asset intent.AssetID, reason string, actor intent.Actor) error {
 	const keep = time.Hour
 	attempt := fmt.Sprintf("trying %q of %q again", asset, partition)
 	return s.write(ctx, attempt, func(t *transaction) error {
@@ -224,7 +224,7 @@ func (s *Store) Retry(ctx context.Context, partition intent.PartitionID, asset i
 		if err := t.bump(partition); err != nil {
 			return err
 		}
-		t.audit(partition, t.now, by, "retry", string(asset), "").because(reason)
+		t.audit(partition, t.now, actor, "retry", string(asset), "").because(reason)
 		_, err := t.exec(`INSERT INTO retry (partition, asset, revision, created) SELECT id, $2, revision, $3 FROM partitions WHERE id = $1
 			ON CONFLICT (partition, asset) DO UPDATE SET revision = excluded.revision, created = excluded.created`,
 			string(partition), string(asset), stamp(t.now))
@@ -233,10 +233,10 @@ func (s *Store) Retry(ctx context.Context, partition intent.PartitionID, asset i
 }
 
 // Retries lists the assets in order.
-func (s *Store) Retries(ctx context.Context, partition intent.PartitionID, since uint64) (assets []intent.AssetID, err error) {
+func (s *Store) Retries(ctx context.Context, partition intent.PartitionID, revision uint64) (assets []intent.AssetID, err error) {
 	err = s.read(ctx, fmt.Sprintf("listing what of %q is to be tried again", partition), func(q querier) error {
-		return q.each("SELECT asset FROM retry WHERE partition = $1 AND revision > $2 ORDER BY asset",
-			[]any{string(partition), int64(since)}, func(row scanner) error {
+		return q.queryEach("SELECT asset FROM retry WHERE partition = $1 AND revision > $2 ORDER BY asset",
+			[]any{string(partition), int64(revision)}, func(row scanner) error {
 				var asset intent.AssetID
 				err := row.Scan(&asset)
 				assets = append(assets, asset)

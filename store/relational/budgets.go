@@ -15,8 +15,8 @@ type budget struct{ stored, used int }
 
 // budget reads a key once per call.
 func (d *desk) budget(key string) (*budget, error) {
-	if known, found := d.budgets[key]; found {
-		return known, nil
+	if cached, found := d.budgets[key]; found {
+		return cached, nil
 	}
 	b := &budget{}
 	_, err := d.one("SELECT used FROM budget WHERE partition = $1 AND name = $2", []any{string(d.lease.Partition), key}, &b.stored)

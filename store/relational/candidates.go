@@ -123,7 +123,7 @@ func (s *Store) Candidate(ctx context.Context, partition intent.PartitionID, dig
 	}
 	err = s.read(ctx, attempt, func(q querier) error {
 		count := 0
-		err := q.each("SELECT "+candidateColumns+` FROM candidate
+		err := q.queryEach("SELECT "+candidateColumns+` FROM candidate
 			WHERE partition = $1 AND digest >= $2 AND digest < $3 AND state <> 'saving' LIMIT 2`,
 			[]any{string(partition), prefix, prefixEnd(prefix)}, func(row scanner) (err error) {
 				count++
@@ -146,7 +146,7 @@ func (s *Store) Candidate(ctx context.Context, partition intent.PartitionID, dig
 // ListCandidates lists the newest first.
 func (s *Store) ListCandidates(ctx context.Context, partition intent.PartitionID, limit int) (list []intent.Candidate, err error) {
 	err = s.read(ctx, fmt.Sprintf("listing the candidates of %q", partition), func(q querier) error {
-		return q.each("SELECT "+candidateColumns+` FROM candidate
+		return q.queryEach("SELECT "+candidateColumns+` FROM candidate
 			WHERE partition = $1 AND state <> 'saving' ORDER BY number DESC LIMIT $2 + 0`,
 			[]any{string(partition), pageSize(limit)}, func(row scanner) error {
 				candidate, err := scanCandidate(row, partition)
@@ -178,7 +178,7 @@ func candidateDelta(q querier, attempt string, id intent.CandidateID) ([]store.E
 		return nil, fault.New(fault.NotFound, "%s: there is none", attempt)
 	}
 	rows := map[intent.AssetID]string{}
-	err = q.each("SELECT asset, record FROM candidate_entry WHERE partition = $1 AND candidate = $2 ORDER BY asset",
+	err = q.queryEach("SELECT asset, record FROM candidate_entry WHERE partition = $1 AND candidate = $2 ORDER BY asset",
 		[]any{string(id.Partition), id.Digest.String()}, func(row scanner) error {
 			var asset intent.AssetID
 			var record string
@@ -199,7 +199,7 @@ func candidateDelta(q querier, attempt string, id intent.CandidateID) ([]store.E
 }
 
 // Acknowledge lets a held candidate through its guards: exactly this one.
-func (s *Store) Acknowledge(ctx context.Context, id intent.CandidateID, reason string, by intent.Actor) error {
+func (s *Store) Acknowledge(ctx context.Context, id intent.CandidateID, reason string, actor intent.Actor) error {
 	attempt := "acknowledging candidate " + id.String()
 	if err := s.mustServe(attempt); err != nil {
 		return err
@@ -220,23 +220,23 @@ func (s *Store) Acknowledge(ctx context.Context, id intent.CandidateID, reason s
 			return fault.New(fault.Conflict, "%s: it is %s, only a held one can be acknowledged", attempt, state)
 		}
 		if _, err := t.exec("UPDATE candidate SET acknowledged = 1, acknowledger = $3, acknowledger_origin = $4 WHERE partition = $1 AND digest = $2",
-			string(id.Partition), id.Digest.String(), by.Name, by.Origin); err != nil {
+			string(id.Partition), id.Digest.String(), actor.Name, actor.Origin); err != nil {
 			return err
 		}
-		t.audit(id.Partition, t.now, by, "acknowledge", id.Digest.String(), "").because(reason)
+		t.audit(id.Partition, t.now, actor, "acknowledge", id.Digest.String(), "").because(reason)
 		return t.tell(id.Partition)
 	})
 }
 
 // Acknowledged reports whether somebody did, and who, while the candidate is
 // held.
-func (s *Store) Acknowledged(ctx context.Context, id intent.CandidateID) (by intent.Actor, acknowledged bool, err error) {
+func (s *Store) Acknowledged(ctx context.Context, id intent.CandidateID) (actor intent.Actor, acknowledged bool, err error) {
 	err = s.read(ctx, "reading the acknowledgement of candidate "+id.String(), func(q querier) error {
 		acknowledged, err = q.one("SELECT acknowledger, acknowledger_origin FROM candidate WHERE partition = $1 AND digest = $2 AND state = 'held' AND acknowledged = 1",
-			[]any{string(id.Partition), id.Digest.String()}, &by.Name, &by.Origin)
+			[]any{string(id.Partition), id.Digest.String()}, &actor.Name, &actor.Origin)
 		return err
 	})
-	return by, acknowledged, err
+	return actor, acknowledged, err
 }
 
 // baseName is what a candidate would follow, for people.

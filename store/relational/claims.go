@@ -29,8 +29,8 @@ type holding struct {
 	holder *store.Claim
 	// passes says why the claim passes to the claimant; empty: it does not.
 	passes string
-	// until says what must come first for it to pass; empty: nothing will do.
-	until string
+	// obstacle says what must come first for it to pass; empty: nothing will do.
+	obstacle string
 }
 
 // free: the claimant may take the key.
@@ -38,33 +38,33 @@ func (h holding) free() bool { return h.holder == nil || h.passes != "" }
 
 // holdingOf decides by the contract of store.Claim.
 func holdingOf(q querier, c claimant) (h holding, err error) {
-	held := store.Claim{Key: c.Key}
-	found, err := q.one("SELECT partition, asset FROM claim WHERE resource_key = $1", []any{string(c.Key)}, &held.Partition, &held.Asset)
+	existing := store.Claim{Key: c.Key}
+	found, err := q.one("SELECT partition, asset FROM claim WHERE resource_key = $1", []any{string(c.Key)}, &existing.Partition, &existing.Asset)
 	if err != nil || !found {
 		return h, err
 	}
-	if held == c.Claim {
+	if existing == c.Claim {
 		return holding{ours: true}, nil
 	}
-	h.holder = &held
+	h.holder = &existing
 	switch {
 	case c.removes:
 		return h, nil
-	case held.Partition == c.Partition:
-		return h, h.within(q, c)
+	case existing.Partition == c.Partition:
+		return h, h.checkWithinPartition(q, c)
 	}
 	var one int
-	registered, err := q.one("SELECT 1 FROM partitions WHERE id = $1 AND registered = 1", []any{string(held.Partition)}, &one)
+	registered, err := q.one("SELECT 1 FROM partitions WHERE id = $1 AND registered = 1", []any{string(existing.Partition)}, &one)
 	if err == nil && !registered {
 		h.passes = "its partition was removed"
 	}
 	return h, err
 }
 
-// within fills in whether the claim passes within its partition.
-func (h *holding) within(q querier, c claimant) error {
-	why, err := whyPasses(q, c, h.holder.Asset)
-	if err != nil || why == "" {
+// checkWithinPartition fills in whether the claim passes within its partition.
+func (h *holding) checkWithinPartition(q querier, c claimant) error {
+	reason, err := whyPasses(q, c, h.holder.Asset)
+	if err != nil || reason == "" {
 		return err
 	}
 	var push string
@@ -74,7 +74,7 @@ func (h *holding) within(q querier, c claimant) error {
 		return err
 	}
 	if found {
-		h.until = fmt.Sprintf("%s, but its push %s has not ended", why, push)
+		h.obstacle = fmt.Sprintf("%s, but its push %s has not ended", reason, push)
 		return nil
 	}
 	pinned, err := isPinned(q, c.Partition, h.holder.Asset, c.at)
@@ -82,9 +82,9 @@ func (h *holding) within(q querier, c claimant) error {
 	case err != nil:
 		return err
 	case pinned:
-		h.until = fmt.Sprintf("%s, but a pin keeps it followed; lehr unpin %s --reason WHY lets it go", why, h.holder.Asset)
+		h.obstacle = fmt.Sprintf("%s, but a pin keeps it followed; lehr unpin %s --reason WHY lets it go", reason, h.holder.Asset)
 	default:
-		h.passes = why
+		h.passes = reason
 	}
 	return nil
 }
@@ -140,7 +140,7 @@ func isPinned(q querier, partition intent.PartitionID, asset intent.AssetID, at 
 // takeClaim gives the key to the claimant, whom holdingOf let through. What
 // the former holder was enforced as with this key goes with it: the resource
 // lives on as the claimant's, and is an orphan only when that one leaves, too.
-func takeClaim(t *transaction, c claimant, h holding, by intent.Actor) error {
+func takeClaim(t *transaction, c claimant, h holding, actor intent.Actor) error {
 	if h.ours {
 		return nil
 	}
@@ -150,31 +150,31 @@ func takeClaim(t *transaction, c claimant, h holding, by intent.Actor) error {
 	if err != nil || h.holder == nil {
 		return err
 	}
-	from := fmt.Sprintf("%q", h.holder.Asset)
+	source := fmt.Sprintf("%q", h.holder.Asset)
 	if h.holder.Partition != c.Partition {
-		from = fmt.Sprintf("partition %q", h.holder.Partition)
+		source = fmt.Sprintf("partition %q", h.holder.Partition)
 	} else if err := carryRecord(t, c, h.holder.Asset); err != nil {
 		return err
 	}
-	t.audit(c.Partition, c.at, by, "claim", string(c.Asset), fmt.Sprintf("claim carried: resource %q from %s, as %s", c.Key, from, h.passes))
+	t.audit(c.Partition, c.at, actor, "claim", string(c.Asset), fmt.Sprintf("claim carried: resource %q from %s, as %s", c.Key, source, h.passes))
 	return nil
 }
 
-func carryRecord(t *transaction, c claimant, from intent.AssetID) error {
-	of := []any{string(c.Partition), string(from), string(c.Key)}
+func carryRecord(t *transaction, c claimant, holder intent.AssetID) error {
+	arguments := []any{string(c.Partition), string(holder), string(c.Key)}
 	_, err := t.exec(`UPDATE enforced SET asset = $4, carried = 1, adrift = 1
 		WHERE partition = $1 AND asset = $2 AND resource_key = $3 AND absent = 0
-		AND NOT EXISTS (SELECT 1 FROM enforced WHERE partition = $1 AND asset = $4)`, append(of, string(c.Asset))...)
+		AND NOT EXISTS (SELECT 1 FROM enforced WHERE partition = $1 AND asset = $4)`, append(arguments, string(c.Asset))...)
 	if err != nil {
 		return err
 	}
-	_, err = t.exec("DELETE FROM enforced WHERE partition = $1 AND asset = $2 AND resource_key = $3", of...)
+	_, err = t.exec("DELETE FROM enforced WHERE partition = $1 AND asset = $2 AND resource_key = $3", arguments...)
 	return err
 }
 
 // giveUpClaims frees what the asset holds, and returns the keys.
 func giveUpClaims(t *transaction, partition intent.PartitionID, asset intent.AssetID) (keys []string, err error) {
-	err = t.each("DELETE FROM claim WHERE partition = $1 AND asset = $2 RETURNING resource_key",
+	err = t.queryEach("DELETE FROM claim WHERE partition = $1 AND asset = $2 RETURNING resource_key",
 		[]any{string(partition), string(asset)}, func(row scanner) error {
 			var key string
 			err := row.Scan(&key)

@@ -61,8 +61,8 @@ func (s *Store) Collect(ctx context.Context, lease store.Lease, keep store.Reten
 // collecting is a step. What it removes is recorded; of no name are the remains of
 // what is gone.
 type collecting struct {
-	what string
-	take func(*transaction, standing) (int64, error)
+	subject string
+	take    func(*transaction, standing) (int64, error)
 }
 
 // searching is how long steps that find nothing may hold up other writers.
@@ -81,8 +81,8 @@ func (c *collection) run(ctx context.Context, steps ...collecting) error {
 				}
 				at++
 			}
-			if removed > 0 && steps[at].what != "" {
-				c.record(t, removed, steps[at].what)
+			if removed > 0 && steps[at].subject != "" {
+				c.record(t, removed, steps[at].subject)
 			}
 			return err
 		})
@@ -95,8 +95,8 @@ func (c *collection) run(ctx context.Context, steps ...collecting) error {
 	return nil
 }
 
-func (c *collection) record(t *transaction, removed int64, what string) {
-	t.audit(c.lease.Partition, t.now, serverActor(c.lease), "collect", string(c.lease.Partition), fmt.Sprintf("%d %s", removed, what))
+func (c *collection) record(t *transaction, removed int64, subject string) {
+	t.audit(c.lease.Partition, t.now, serverActor(c.lease), "collect", string(c.lease.Partition), fmt.Sprintf("%d %s", removed, subject))
 }
 
 // incarnations goes first: once an incarnation's row is gone nothing can name
@@ -212,7 +212,7 @@ func (c *collection) candidates(t *transaction, _ standing) (int64, error) {
 		return 0, err
 	}
 	var bodies bodySet
-	err = t.each(`DELETE FROM candidate_entry WHERE partition = $1 AND candidate = $2 AND asset IN (
+	err = t.queryEach(`DELETE FROM candidate_entry WHERE partition = $1 AND candidate = $2 AND asset IN (
 		SELECT asset FROM candidate_entry WHERE partition = $1 AND candidate = $2 LIMIT $3 + 0) RETURNING digest`,
 		[]any{partition, digest, chunk}, bodies.scan)
 	if err != nil {
@@ -223,8 +223,8 @@ func (c *collection) candidates(t *transaction, _ standing) (int64, error) {
 	}
 	removed := int64(len(bodies.all))
 	if removed < chunk {
-		gone, err := t.exec("DELETE FROM candidate WHERE partition = $1 AND digest = $2", partition, digest)
-		return removed + gone, err
+		deleted, err := t.exec("DELETE FROM candidate WHERE partition = $1 AND digest = $2", partition, digest)
+		return removed + deleted, err
 	}
 	return removed, nil
 }
@@ -232,18 +232,18 @@ func (c *collection) candidates(t *transaction, _ standing) (int64, error) {
 // gap lies between two retained incarnations that follow each other: rows
 // whose interval begins after the first and ends by the last belong to none.
 type gap struct {
-	partition     intent.PartitionID
-	after, before intent.Sequence
+	partition    intent.PartitionID
+	lower, upper intent.Sequence
 }
 
 func (s *Store) gaps(ctx context.Context, partition intent.PartitionID) (gaps []gap, err error) {
 	var last intent.Sequence
 	err = s.read(ctx, fmt.Sprintf("listing the incarnations of %q", partition), func(q querier) error {
-		return q.each("SELECT seq FROM incarnation WHERE partition = $1 ORDER BY seq", []any{string(partition)}, func(row scanner) error {
+		return q.queryEach("SELECT seq FROM incarnation WHERE partition = $1 ORDER BY seq", []any{string(partition)}, func(row scanner) error {
 			var sequence intent.Sequence
 			err := row.Scan(&sequence)
 			if sequence > last+1 {
-				gaps = append(gaps, gap{partition: partition, after: last, before: sequence})
+				gaps = append(gaps, gap{partition: partition, lower: last, upper: sequence})
 			}
 			last = sequence
 			return err
@@ -253,12 +253,12 @@ func (s *Store) gaps(ctx context.Context, partition intent.PartitionID) (gaps []
 }
 
 func (g gap) arguments() []any {
-	return []any{string(g.partition), int64(g.after), int64(g.before), chunk}
+	return []any{string(g.partition), int64(g.lower), int64(g.upper), chunk}
 }
 
 func (g gap) members(t *transaction, _ standing) (int64, error) {
 	var bodies bodySet
-	err := t.each(`DELETE FROM member WHERE partition = $1 AND (asset, from_seq) IN (
+	err := t.queryEach(`DELETE FROM member WHERE partition = $1 AND (asset, from_seq) IN (
 		SELECT asset, from_seq FROM member WHERE partition = $1 AND to_seq > $2 AND to_seq <= $3
 		AND to_seq < 9223372036854775807 AND from_seq > $2 LIMIT $4 + 0) RETURNING digest`, g.arguments(), bodies.scan)
 	if err != nil {
@@ -271,14 +271,14 @@ func (g gap) members(t *transaction, _ standing) (int64, error) {
 	// then its author is not one of the content's approvers (S9).
 	_, err = t.exec(`DELETE FROM authorship WHERE partition = $1 AND seq > $2 AND seq < $3
 		AND NOT EXISTS (SELECT 1 FROM member m WHERE m.partition = $1 AND m.from_seq = authorship.seq)`,
-		string(g.partition), int64(g.after), int64(g.before))
+		string(g.partition), int64(g.lower), int64(g.upper))
 	if err != nil {
 		return 0, err
 	}
 	// So does where that content comes from.
 	_, err = t.exec(`DELETE FROM blob WHERE partition = $1 AND kind = $2 AND name >= $3 AND name < $4
 		AND NOT EXISTS (SELECT 1 FROM member m WHERE m.partition = $1 AND m.from_seq = CAST(substr(blob.name, 1, 19) AS BIGINT))`,
-		string(g.partition), store.OriginBlobs, store.OriginName(g.after+1), store.OriginName(g.before))
+		string(g.partition), store.OriginBlobs, store.OriginName(g.lower+1), store.OriginName(g.upper))
 	return int64(len(bodies.all)), err
 }
 

@@ -42,7 +42,7 @@ func (c *collection) claims(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			return q.each(idleClaims+" LIMIT $3 + 0", []any{string(c.lease.Partition), int64(head), chunk, stamp(c.now)}, func(row scanner) error {
+			return q.queryEach(idleClaims+" LIMIT $3 + 0", []any{string(c.lease.Partition), int64(head), chunk, stamp(c.now)}, func(row scanner) error {
 				var asset intent.AssetID
 				err := row.Scan(&asset)
 				assets = append(assets, asset)
@@ -56,12 +56,12 @@ func (c *collection) claims(ctx context.Context) error {
 		err = c.store.act(ctx, "collecting claims in "+string(c.lease.Partition), c.lease, func(t *transaction, now standing) error {
 			removed = 0
 			for _, asset := range assets {
-				gone, err := t.exec("DELETE FROM claim WHERE partition = $1 AND asset IN ("+idleClaims+" AND c.asset = $3)",
+				deleted, err := t.exec("DELETE FROM claim WHERE partition = $1 AND asset IN ("+idleClaims+" AND c.asset = $3)",
 					string(c.lease.Partition), int64(now.head), string(asset), stamp(c.now))
 				if err != nil {
 					return err
 				}
-				removed += gone
+				removed += deleted
 			}
 			if removed > 0 {
 				c.record(t, removed, "claims of what was never enforced")

@@ -31,7 +31,7 @@ func (c *collection) history(ctx context.Context) error {
 func (c *collection) forget(ctx context.Context, search string, bound int64) error {
 	var numbers []int64
 	err := c.store.read(ctx, "listing past reports to forget", func(q querier) error {
-		return q.each(search, []any{string(c.lease.Partition), bound, mostForgotten}, func(row scanner) error {
+		return q.queryEach(search, []any{string(c.lease.Partition), bound, mostForgotten}, func(row scanner) error {
 			var number int64
 			err := row.Scan(&number)
 			numbers = append(numbers, number)

@@ -47,11 +47,11 @@ func intact(partition intent.PartitionID, name string, revision uint64, content 
 // contentAt is what a document was at a revision; nil: it was deleted.
 func contentAt(q querier, partition intent.PartitionID, name string, now documentRow, revision uint64) ([]byte, error) {
 	if revision > now.revision || revision < now.oldest {
-		why := fmt.Sprintf("the newest is %d", now.revision)
+		reason := fmt.Sprintf("the newest is %d", now.revision)
 		if revision < now.oldest {
-			why = fmt.Sprintf("its history is kept from revision %d on", now.oldest)
+			reason = fmt.Sprintf("its history is kept from revision %d on", now.oldest)
 		}
-		return nil, fault.New(fault.NotFound, "document %s of partition %s has no revision %d: %s", name, partition, revision, why).
+		return nil, fault.New(fault.NotFound, "document %s of partition %s has no revision %d: %s", name, partition, revision, reason).
 			WithHint("lehr document history %s lists them", name)
 	}
 	content := now.content
@@ -59,7 +59,7 @@ func contentAt(q querier, partition intent.PartitionID, name string, now documen
 	if revision == now.revision {
 		return content, nil
 	}
-	err := q.each("SELECT revision, digest, changes FROM document_revision WHERE partition = $1 AND name = $2 AND revision >= $3 ORDER BY revision DESC",
+	err := q.queryEach("SELECT revision, digest, changes FROM document_revision WHERE partition = $1 AND name = $2 AND revision >= $3 ORDER BY revision DESC",
 		[]any{string(partition), name, int64(revision)}, func(row scanner) error {
 			var number uint64
 			var text []byte
@@ -91,26 +91,26 @@ func changesOf(q querier, partition intent.PartitionID, name string, revision ui
 }
 
 // revisionsOf lists those before a number, the newest first; 0: all.
-func revisionsOf(q querier, partition intent.PartitionID, name string, before uint64, limit int) (list []document.Revision, err error) {
-	if before == 0 {
-		before = uint64(open)
+func revisionsOf(q querier, partition intent.PartitionID, name string, cursor uint64, limit int) (list []document.Revision, err error) {
+	if cursor == 0 {
+		cursor = uint64(open)
 	}
-	left := mostChanges
-	err = q.each(`SELECT revision, kind, of, author, origin, caller, created, reason, changes FROM document_revision
+	remaining := mostChanges
+	err = q.queryEach(`SELECT revision, kind, of, author, origin, caller, created, reason, changes FROM document_revision
 		WHERE partition = $1 AND name = $2 AND revision < $3 ORDER BY revision DESC LIMIT $4 + 0`,
-		[]any{string(partition), name, int64(before), limit}, func(row scanner) error {
+		[]any{string(partition), name, int64(cursor), limit}, func(row scanner) error {
 			var r document.Revision
-			var number, of uint64
+			var number, undoneRevision uint64
 			var created int64
 			var text []byte
-			if err := row.Scan(&number, &r.Kind, &of, &r.By.Name, &r.By.Origin, &r.From, &created, &r.Reason, &text); err != nil {
+			if err := row.Scan(&number, &r.Kind, &undoneRevision, &r.By.Name, &r.By.Origin, &r.From, &created, &r.Reason, &text); err != nil {
 				return err
 			}
 			r.ID, r.At = fmt.Sprint(number), unstamp(created)
-			if of != 0 {
-				r.Of = fmt.Sprint(of)
+			if undoneRevision != 0 {
+				r.Of = fmt.Sprint(undoneRevision)
 			}
-			if left -= len(text); left < 0 && len(list) > 0 {
+			if remaining -= len(text); remaining < 0 && len(list) > 0 {
 				r.More = true
 			} else if err := decode("changes of a document", string(text), &r.Changes); err != nil {
 				return err
@@ -125,15 +125,15 @@ func revisionsOf(q querier, partition intent.PartitionID, name string, before ui
 const mostChanges = 2 << 20
 
 // Document reads one as of a revision.
-func (s *Store) Document(ctx context.Context, partition intent.PartitionID, name, revision string) (found document.Document, err error) {
+func (s *Store) Document(ctx context.Context, partition intent.PartitionID, name, revision string) (doc document.Document, err error) {
 	attempt := fmt.Sprintf("reading document %s of partition %s", name, partition)
 	if err := document.CheckName(name); err != nil {
-		return found, err
+		return doc, err
 	}
 	number := uint64(0)
 	if revision != "" {
 		if number, err = revisionNumber(revision); err != nil {
-			return found, err
+			return doc, err
 		}
 	}
 	err = s.read(ctx, attempt, func(q querier) error {
@@ -147,29 +147,29 @@ func (s *Store) Document(ctx context.Context, partition intent.PartitionID, name
 		if number == 0 || now.revision == 0 {
 			number = now.revision
 		}
-		found, err = documentAt(q, attempt, partition, name, now, number)
+		doc, err = documentAt(q, attempt, partition, name, now, number)
 		return err
 	})
-	return found, err
+	return doc, err
 }
 
-func documentAt(q querier, attempt string, partition intent.PartitionID, name string, now documentRow, number uint64) (found document.Document, err error) {
+func documentAt(q querier, attempt string, partition intent.PartitionID, name string, now documentRow, number uint64) (doc document.Document, err error) {
 	if now.revision == 0 {
-		return found, goneDocument(q, attempt, partition, name, now)
+		return doc, goneDocument(q, attempt, partition, name, now)
 	}
 	content, err := contentAt(q, partition, name, now, number)
 	if err != nil {
-		return found, err
+		return doc, err
 	}
 	revisions, err := revisionsOf(q, partition, name, number+1, 1)
 	if err != nil || len(revisions) == 0 {
-		return found, err
+		return doc, err
 	}
-	found = document.Document{Partition: partition, Name: name, Revision: revisions[0], Content: content, Size: len(content)}
+	doc = document.Document{Partition: partition, Name: name, Revision: revisions[0], Content: content, Size: len(content)}
 	if content == nil {
-		return found, goneDocument(q, attempt, partition, name, documentRow{revision: number})
+		return doc, goneDocument(q, attempt, partition, name, documentRow{revision: number})
 	}
-	return found, nil
+	return doc, nil
 }
 
 // ListDocuments lists those that are not deleted.
@@ -179,7 +179,7 @@ func (s *Store) ListDocuments(ctx context.Context, partition intent.PartitionID)
 		if err := mustRegister(q, attempt, partition); err != nil {
 			return err
 		}
-		return q.each(`SELECT d.name, d.revision, length(d.content), r.kind, r.author, r.origin, r.caller, r.created, r.reason FROM document d
+		return q.queryEach(`SELECT d.name, d.revision, length(d.content), r.kind, r.author, r.origin, r.caller, r.created, r.reason FROM document d
 			JOIN document_revision r ON r.partition = d.partition AND r.name = d.name AND r.revision = d.revision
 			WHERE d.partition = $1 AND d.deleted = 0 ORDER BY d.name`, []any{string(partition)}, func(row scanner) error {
 			d := document.Document{Partition: partition}
@@ -195,14 +195,14 @@ func (s *Store) ListDocuments(ctx context.Context, partition intent.PartitionID)
 }
 
 // DocumentRevisions lists the newest first.
-func (s *Store) DocumentRevisions(ctx context.Context, partition intent.PartitionID, name, before string, limit int) (list []document.Revision, err error) {
+func (s *Store) DocumentRevisions(ctx context.Context, partition intent.PartitionID, name, cursor string, limit int) (list []document.Revision, err error) {
 	attempt := fmt.Sprintf("listing the revisions of document %s of partition %s", name, partition)
 	if err := document.CheckName(name); err != nil {
 		return nil, err
 	}
 	number := uint64(0)
-	if before != "" {
-		if number, err = revisionNumber(before); err != nil {
+	if cursor != "" {
+		if number, err = revisionNumber(cursor); err != nil {
 			return nil, err
 		}
 	}
@@ -226,7 +226,7 @@ func (v *verifier) verifyDocuments() error {
 		name      string
 	}
 	var all []named
-	err := v.each("SELECT partition, name FROM document ORDER BY partition, name", nil, func(row scanner) error {
+	err := v.queryEach("SELECT partition, name FROM document ORDER BY partition, name", nil, func(row scanner) error {
 		var n named
 		err := row.Scan(&n.partition, &n.name)
 		all = append(all, n)
@@ -249,7 +249,7 @@ func (v *verifier) verifyDocument(partition intent.PartitionID, name string) err
 		return err
 	}
 	content, expected := now.content, now.revision
-	err = v.each("SELECT revision, digest, changes FROM document_revision WHERE partition = $1 AND name = $2 ORDER BY revision DESC",
+	err = v.queryEach("SELECT revision, digest, changes FROM document_revision WHERE partition = $1 AND name = $2 ORDER BY revision DESC",
 		[]any{string(partition), name}, func(row scanner) error {
 			var number uint64
 			var digest intent.Digest

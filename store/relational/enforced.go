@@ -14,7 +14,7 @@ import (
 // the same transaction, or gives claims back where nothing is left.
 func (s *Store) SaveEnforced(ctx context.Context, lease store.Lease, enforced []store.Enforced) (map[intent.AssetID]store.Claim, error) {
 	attempt := fmt.Sprintf("storing %d enforced records of %q", len(enforced), lease.Partition)
-	others := map[intent.AssetID]store.Claim{}
+	conflicts := map[intent.AssetID]store.Claim{}
 	for first := 0; first < len(enforced); first += chunk {
 		part := enforced[first:min(first+chunk, len(enforced))]
 		err := s.act(ctx, attempt, lease, func(t *transaction, now standing) error {
@@ -23,12 +23,12 @@ func (s *Store) SaveEnforced(ctx context.Context, lease store.Lease, enforced []
 					// Whoever saw it served does not know yet that it is lost.
 					return fault.New(fault.Conflict, "%s: the store lost %s", attempt, e.Incarnation)
 				}
-				other, err := saveEnforced(t, lease, now.head, e)
+				conflict, err := saveEnforced(t, lease, now.head, e)
 				if err != nil {
 					return err
 				}
-				if other != nil {
-					others[e.Asset] = *other
+				if conflict != nil {
+					conflicts[e.Asset] = *conflict
 				}
 			}
 			return nil
@@ -37,7 +37,7 @@ func (s *Store) SaveEnforced(ctx context.Context, lease store.Lease, enforced []
 			return nil, err
 		}
 	}
-	return others, nil
+	return conflicts, nil
 }
 
 func saveEnforced(t *transaction, lease store.Lease, head intent.Sequence, e store.Enforced) (*store.Claim, error) {
@@ -57,14 +57,14 @@ func saveEnforced(t *transaction, lease store.Lease, head intent.Sequence, e sto
 		}
 	case e.ResourceKey != "":
 		c := claimant{Claim: store.Claim{Key: e.ResourceKey, Partition: partition, Asset: e.Asset}, head: head, at: e.At}
-		held, err := holdingOf(t, c)
+		holding, err := holdingOf(t, c)
 		if err != nil {
 			return nil, err
 		}
-		if !held.free() {
-			return held.holder, nil
+		if !holding.free() {
+			return holding.holder, nil
 		}
-		if err := takeClaim(t, c, held, serverActor(lease)); err != nil {
+		if err := takeClaim(t, c, holding, serverActor(lease)); err != nil {
 			return nil, err
 		}
 	}
@@ -79,8 +79,8 @@ func saveEnforced(t *transaction, lease store.Lease, head intent.Sequence, e sto
 }
 
 // flag is a truth as it is stored.
-func flag(set bool) int64 {
-	if set {
+func flag(value bool) int64 {
+	if value {
 		return 1
 	}
 	return 0
@@ -90,18 +90,18 @@ const enforcedColumns = "e.asset, e.type, e.effective, e.policy, e.seq, e.resour
 
 func scanEnforced(row scanner, partition intent.PartitionID) (e store.Enforced, err error) {
 	e.Incarnation.Partition = partition
-	var seen int64
-	err = row.Scan(&e.Asset, &e.Type, digestColumn{&e.Effective}, digestColumn{&e.Policy}, &e.Incarnation.Sequence, &e.ResourceKey, &seen, &e.Absent)
-	e.At = unstamp(seen)
+	var seenAt int64
+	err = row.Scan(&e.Asset, &e.Type, digestColumn{&e.Effective}, digestColumn{&e.Policy}, &e.Incarnation.Sequence, &e.ResourceKey, &seenAt, &e.Absent)
+	e.At = unstamp(seenAt)
 	return e, err
 }
 
 // EnforcedPage lists enforced records in the order of the ids, those of what
 // is Absent too. What a claim carried along is none until it is seen.
-func (s *Store) EnforcedPage(ctx context.Context, partition intent.PartitionID, after intent.AssetID, limit int) (page []store.Enforced, err error) {
+func (s *Store) EnforcedPage(ctx context.Context, partition intent.PartitionID, cursor intent.AssetID, limit int) (page []store.Enforced, err error) {
 	err = s.read(ctx, fmt.Sprintf("listing the enforced records of %q", partition), func(q querier) error {
-		return q.each("SELECT "+enforcedColumns+" FROM enforced e WHERE e.partition = $1 AND e.asset > $2 AND e.carried = 0 ORDER BY e.asset LIMIT $3 + 0",
-			[]any{string(partition), string(after), pageSize(limit)}, func(row scanner) error {
+		return q.queryEach("SELECT "+enforcedColumns+" FROM enforced e WHERE e.partition = $1 AND e.asset > $2 AND e.carried = 0 ORDER BY e.asset LIMIT $3 + 0",
+			[]any{string(partition), string(cursor), pageSize(limit)}, func(row scanner) error {
 				e, err := scanEnforced(row, partition)
 				page = append(page, e)
 				return err

@@ -16,13 +16,13 @@ func (s staging) fields(asset intent.AssetID, want []intent.Field) error {
 	for _, field := range want {
 		missing[field] = true
 	}
-	type have struct {
+	type storedField struct {
 		intent.Field
 		from, to int64
 	}
-	var rows []have
-	err := s.each(fieldsOfAsset, []any{string(s.partition), string(asset), s.next}, func(row scanner) error {
-		var h have
+	var rows []storedField
+	err := s.queryEach(fieldsOfAsset, []any{string(s.partition), string(asset), s.next}, func(row scanner) error {
+		var h storedField
 		err := row.Scan(&h.Path, &h.Value, &h.from, &h.to)
 		rows = append(rows, h)
 		return err
@@ -33,14 +33,14 @@ func (s staging) fields(asset intent.AssetID, want []intent.Field) error {
 	for _, h := range rows {
 		wanted := missing[h.Field]
 		delete(missing, h.Field)
-		where := []any{string(s.partition), h.Path, string(asset), h.from}
+		key := []any{string(s.partition), h.Path, string(asset), h.from}
 		switch {
 		case wanted && h.to != open:
-			_, err = s.exec(endField, append(where, open)...)
+			_, err = s.exec(endField, append(key, open)...)
 		case !wanted && h.from == s.next:
-			_, err = s.exec("DELETE FROM field WHERE partition = $1 AND path = $2 AND asset = $3 AND from_seq = $4", where...)
+			_, err = s.exec("DELETE FROM field WHERE partition = $1 AND path = $2 AND asset = $3 AND from_seq = $4", key...)
 		case !wanted && h.to == open:
-			_, err = s.exec(endField, append(where, s.next)...)
+			_, err = s.exec(endField, append(key, s.next)...)
 		}
 		if err != nil {
 			return err
@@ -94,25 +94,25 @@ func membersBy(id intent.IncarnationID, filter store.AssetFilter) (text string, 
 		return fmt.Sprintf("%[1]s.partition = $1 AND %[1]s.from_seq <= $2 AND %[1]s.to_seq > $2", table)
 	}
 	hasField := func() string {
-		has := at("f") + " AND f.path = " + argument(filter.Field)
+		condition := at("f") + " AND f.path = " + argument(filter.Field)
 		if filter.Value != "" {
-			has += " AND f.value = " + argument(filter.Value)
+			condition += " AND f.value = " + argument(filter.Value)
 		}
-		return has
+		return condition
 	}
-	first, from, asset := "", "member m WHERE ", "m.asset"
+	first, tables, asset := "", "member m WHERE ", "m.asset"
 	switch {
 	case filter.RefersTo != "":
 		// Several fields of an asset may refer to the same one.
 		first, asset = "DISTINCT ", "e.from_asset"
-		from = "edge e CROSS JOIN member m WHERE m.asset = e.from_asset AND " + at("e") + " AND e.to_asset = " + argument(string(filter.RefersTo)) + " AND "
+		tables = "edge e CROSS JOIN member m WHERE m.asset = e.from_asset AND " + at("e") + " AND e.to_asset = " + argument(string(filter.RefersTo)) + " AND "
 		if filter.Field != "" {
-			from += "EXISTS (SELECT 1 FROM field f WHERE f.asset = e.from_asset AND " + hasField() + ") AND "
+			tables += "EXISTS (SELECT 1 FROM field f WHERE f.asset = e.from_asset AND " + hasField() + ") AND "
 		}
 	case filter.Field != "":
-		from, asset = "field f CROSS JOIN member m WHERE m.asset = f.asset AND "+hasField()+" AND ", "f.asset"
+		tables, asset = "field f CROSS JOIN member m WHERE m.asset = f.asset AND "+hasField()+" AND ", "f.asset"
 	}
-	text = "SELECT " + first + asset + ", m.type, m.digest, m.effective, m.from_seq FROM " + from + at("m") + " AND " + asset + " > $3"
+	text = "SELECT " + first + asset + ", m.type, m.digest, m.effective, m.from_seq FROM " + tables + at("m") + " AND " + asset + " > $3"
 	if filter.Prefix != "" {
 		text += " AND " + asset + " >= " + argument(filter.Prefix) + " AND " + asset + " < " + argument(prefixEnd(filter.Prefix))
 	}

@@ -17,7 +17,7 @@ func groupOf(t *transaction, partition intent.PartitionID, asset intent.AssetID,
 	if at == 0 {
 		at = math.MaxInt64 - 1
 	}
-	err = t.each(fieldsOfGroup, []any{string(partition), string(asset), int64(at)}, func(row scanner) error {
+	err = t.queryEach(fieldsOfGroup, []any{string(partition), string(asset), int64(at)}, func(row scanner) error {
 		var path, value string
 		err := row.Scan(&path, &value)
 		if path == intent.GroupServiceField {
@@ -64,7 +64,7 @@ func (s *Store) ListGroups(ctx context.Context, head intent.IncarnationID, filte
 	err = s.read(ctx, fmt.Sprintf("listing the groups of %q", head.Partition), func(q querier) error {
 		first, last := filter.Of.Service, filter.Of.Service
 		if first == "" {
-			if err := q.each(servicesAfter, []any{string(head.Partition), filter.After, pageSize(filter.Limit)}, func(row scanner) error {
+			if err := q.queryEach(servicesAfter, []any{string(head.Partition), filter.After, pageSize(filter.Limit)}, func(row scanner) error {
 				err := row.Scan(&last)
 				first = cmp.Or(first, last)
 				return err
@@ -88,7 +88,7 @@ func (s *Store) ListGroups(ctx context.Context, head intent.IncarnationID, filte
 
 func countedGroups(q querier, text string, arguments ...any) ([]store.GroupStates, error) {
 	counted := map[intent.Group]map[intent.State]int{}
-	err := q.each(text, arguments, func(row scanner) error {
+	err := q.queryEach(text, arguments, func(row scanner) error {
 		var group intent.Group
 		var state intent.State
 		var count int
@@ -116,7 +116,7 @@ func addUnhealthy(q querier, groups []store.GroupStates, partition intent.Partit
 		return nil
 	}
 	arguments := []any{string(partition), groups[0].Service, groups[len(groups)-1].Service}
-	return q.each(countUnhealthy, arguments, func(row scanner) error {
+	return q.queryEach(countUnhealthy, arguments, func(row scanner) error {
 		var group intent.Group
 		var count int
 		err := row.Scan(&group.Service, &group.Instance, &count)
@@ -133,7 +133,7 @@ func addUnhealthy(q querier, groups []store.GroupStates, partition intent.Partit
 func reportsBy(partition intent.PartitionID, filter store.ReportFilter) (text string, arguments []any) {
 	arguments = []any{string(partition), string(filter.After), filter.Prefix, prefixEnd(filter.Prefix), pageSize(filter.Limit)}
 	text = "SELECT record FROM report WHERE partition = $1 AND asset > $2 AND asset >= $3 AND asset < $4"
-	is := func(column, value string) {
+	whereEquals := func(column, value string) {
 		if value != "" {
 			arguments = append(arguments, value)
 			text += fmt.Sprintf(" AND %s = $%d", column, len(arguments))
@@ -142,9 +142,9 @@ func reportsBy(partition intent.PartitionID, filter store.ReportFilter) (text st
 	if filter.Group.Service != "" {
 		text += " AND service <> ''"
 	}
-	is("service", filter.Group.Service)
-	is("instance", filter.Group.Instance)
-	is("state", string(filter.State))
+	whereEquals("service", filter.Group.Service)
+	whereEquals("instance", filter.Group.Instance)
+	whereEquals("state", string(filter.State))
 	if filter.Unhealthy {
 		text += " AND state = 'in-sync' AND settled = 0" // As its index has it.
 	}

@@ -45,20 +45,20 @@ type chapter struct {
 	since           time.Time
 	lost            int64
 	unsure          bool
-	// here is the database's place now.
-	here string
+	// currentPlace is the database's place now.
+	currentPlace string
 }
 
 func (s *Store) chapter(q querier) (c chapter, found bool, err error) {
 	var since int64
-	found, err = q.one(s.selectHistory(), nil, &c.generation, &c.timeline, &c.place, &c.suspect, &since, &c.lost, &c.unsure, &c.here)
+	found, err = q.one(s.selectHistory(), nil, &c.generation, &c.timeline, &c.place, &c.suspect, &since, &c.lost, &c.unsure, &c.currentPlace)
 	c.since = unstamp(since)
 	return c, found, err
 }
 
 // trusted reports whether nothing stands against the store's being the newest
 // that there was.
-func (c chapter) trusted() bool { return c.suspect == "" && c.place == c.here }
+func (c chapter) trusted() bool { return c.suspect == "" && c.place == c.currentPlace }
 
 // stop is the one that a store which is not trusted puts on all partitions.
 func (c chapter) stop() intent.Stop {
@@ -95,33 +95,33 @@ func (s *Store) History(ctx context.Context) (h store.History, err error) {
 
 // loss is what a writer misses in the store.
 type loss struct {
-	why  string
-	lost int64
+	reason  string
+	commits int64
 	// lacks says it shortly of a store that is known to be a backup.
 	lacks string
 	// unsure: more may be missing than is known.
 	unsure bool
 }
 
-func (l loss) Error() string { return l.why }
+func (l loss) Error() string { return l.reason }
 
 // count counts the commit at hand, and finds everything that this writer
 // committed before it. The mark is to be witnessed once the commit is durable.
 // An error of type loss says that something is missing.
 func (w *writer) count(t *transaction, requests int, ends bool) (mark, error) {
 	var m mark
-	var generation, ended int64
-	var place, here string
+	var generation, endedFlag int64
+	var place, currentPlace string
 	m.Writer = w.name
 	if ends {
-		ended = 1
+		endedFlag = 1
 	}
 	found, err := t.one(`INSERT INTO writer (generation, name, commits, place, ended)
 		SELECT h.generation, $1, $2, `+w.engine.Place()+`, $3 FROM history h WHERE h.generation = (SELECT max(generation) FROM history)
 		ON CONFLICT (generation, name) DO UPDATE SET commits = writer.commits + excluded.commits, ended = excluded.ended
 		RETURNING generation, commits, place, `+w.engine.Place()+`,
 			(SELECT h.timeline FROM history h ORDER BY h.generation DESC LIMIT 1)`,
-		[]any{w.name, requests, ended}, &generation, &m.Commits, &place, &here, &m.Timeline)
+		[]any{w.name, requests, endedFlag}, &generation, &m.Commits, &place, &currentPlace, &m.Timeline)
 	if err != nil {
 		return m, err
 	}
@@ -134,8 +134,8 @@ func (w *writer) count(t *transaction, requests int, ends bool) (mark, error) {
 	if err := w.miss(t, m, m.Commits-int64(requests)); err != nil {
 		return m, err
 	}
-	if place != here && w.known.Commits > 0 {
-		return m, w.vouch(t, generation, here)
+	if place != currentPlace && w.lastMark.Commits > 0 {
+		return m, w.vouch(t, generation, currentPlace)
 	}
 	return m, nil
 }
@@ -144,15 +144,15 @@ func (w *writer) count(t *transaction, requests int, ends bool) (mark, error) {
 // so that none is missed that there never was; but where there was another
 // store before, that one is not forgotten.
 func (w *writer) beginHistory(t *transaction) error {
-	first := w.known
+	first := w.lastMark
 	if first.Timeline == "" || first.Commits > 0 {
 		first = mark{Timeline: rand.Text(), Writer: w.name}
 	}
-	if w.known.Timeline == "" {
+	if w.lastMark.Timeline == "" {
 		if err := w.witness.raise(first); err != nil {
 			return fault.New(fault.Unavailable, "writing the store's witness: %w", err)
 		}
-		w.known = first
+		w.lastMark = first
 	}
 	_, err := t.exec(insertChapter(w.engine), 1, first.Timeline, stamp(t.now))
 	return err
@@ -164,47 +164,47 @@ func insertChapter(engine Engine) string {
 }
 
 // miss compares what the store had before this commit with what is known.
-func (w *writer) miss(t *transaction, m mark, before int64) error {
-	known := w.known
+func (w *writer) miss(t *transaction, m mark, storedCommits int64) error {
+	lastMark := w.lastMark
 	switch {
-	case known.Timeline == m.Timeline:
-	case known.Commits == 0 && w.demanding && before > 0:
-		return loss{why: "nobody knows whether the store is as new as it was: its witness is missing, as beside a copy", unsure: true}
-	case known.Commits == 0:
+	case lastMark.Timeline == m.Timeline:
+	case lastMark.Commits == 0 && w.demanding && storedCommits > 0:
+		return loss{reason: "nobody knows whether the store is as new as it was: its witness is missing, as beside a copy", unsure: true}
+	case lastMark.Commits == 0:
 		return nil // Another replica began the history that this one was to begin.
 	default:
 		found, err := t.one("SELECT coalesce(w.commits, 0) FROM history h LEFT JOIN writer w ON w.generation = h.generation AND w.name = $2 WHERE h.timeline = $1",
-			[]any{known.Timeline, known.Writer}, &before)
+			[]any{lastMark.Timeline, lastMark.Writer}, &storedCommits)
 		if err != nil {
 			return err
 		}
 		if !found {
-			return loss{why: "the store is another than was served here before: a copy that went its own way, or a new one", unsure: true}
+			return loss{reason: "the store is another than was served here before: a copy that went its own way, or a new one", unsure: true}
 		}
 	}
-	if before < known.Commits {
-		lacks := fmt.Sprintf("lost the last %d commits of %d", known.Commits-before, known.Commits)
-		return loss{why: "the store " + lacks + ": was it restored from a backup, or did a failover lose them?", lacks: "it " + lacks, lost: known.Commits - before}
+	if storedCommits < lastMark.Commits {
+		lacks := fmt.Sprintf("lost the last %d commits of %d", lastMark.Commits-storedCommits, lastMark.Commits)
+		return loss{reason: "the store " + lacks + ": was it restored from a backup, or did a failover lose them?", lacks: "it " + lacks, commits: lastMark.Commits - storedCommits}
 	}
 	return nil
 }
 
 // vouch records that this writer found all of its own in the database's new
 // place. Who is the last to do so accepts the place.
-func (w *writer) vouch(t *transaction, generation int64, here string) error {
-	if _, err := t.exec("UPDATE writer SET place = $3 WHERE generation = $1 AND name = $2", generation, w.name, here); err != nil {
+func (w *writer) vouch(t *transaction, generation int64, currentPlace string) error {
+	if _, err := t.exec("UPDATE writer SET place = $3 WHERE generation = $1 AND name = $2", generation, w.name, currentPlace); err != nil {
 		return err
 	}
 	var missing int64
 	if _, err := t.one("SELECT count(*) FROM writer WHERE generation = $1 AND ended = 0 AND place <> $2",
-		[]any{generation, here}, &missing); err != nil || missing > 0 {
+		[]any{generation, currentPlace}, &missing); err != nil || missing > 0 {
 		return err
 	}
-	accepted, err := t.exec("UPDATE history SET place = $2 WHERE generation = $1 AND place <> $2", generation, here)
+	accepted, err := t.exec("UPDATE history SET place = $2 WHERE generation = $1 AND place <> $2", generation, currentPlace)
 	if err != nil || accepted == 0 {
 		return err
 	}
-	return w.record(t, "accept", "the database moved to "+here+", and everybody who writes to it found all of that there")
+	return w.record(t, "accept", "the database moved to "+currentPlace+", and everybody who writes to it found all of that there")
 }
 
 // declare makes the store suspect.
@@ -221,7 +221,7 @@ func (w *writer) declare(l loss) error {
 		w.undo(err)
 		return err
 	}
-	w.log.Error("nothing is pushed until the store is adopted: lehr store adopt --reason WHY", "why", l.why)
+	w.log.Error("nothing is pushed until the store is adopted: lehr store adopt --reason WHY", "why", l.reason)
 	w.remember(m)
 	return nil
 }
@@ -236,24 +236,24 @@ func (w *writer) suspect(t *transaction, l loss) (m mark, err error) {
 			return m, err
 		}
 	}
-	var why string
+	var reason string
 	var since int64
 	var unsure bool
-	if _, err := t.one("SELECT suspect, since, unsure FROM history WHERE generation = (SELECT max(generation) FROM history)", nil, &why, &since, &unsure); err != nil {
+	if _, err := t.one("SELECT suspect, since, unsure FROM history WHERE generation = (SELECT max(generation) FROM history)", nil, &reason, &since, &unsure); err != nil {
 		return m, err
 	}
 	switch {
-	case why == "":
-		why, since, unsure = l.why, stamp(t.now), l.unsure
-	case restoredOnly(why):
+	case reason == "":
+		reason, since, unsure = l.reason, stamp(t.now), l.unsure
+	case restoredOnly(reason):
 		// A backup says only what it is; its witness says what it lacks.
-		if l.lost > 0 {
+		if l.commits > 0 {
 			unsure = false
 		}
-		why += "; " + cmp.Or(l.lacks, l.why)
+		reason += "; " + cmp.Or(l.lacks, l.reason)
 	}
 	if _, err := t.exec("UPDATE history SET lost = lost + $1, unsure = $2, since = $3, suspect = $4 WHERE generation = (SELECT max(generation) FROM history)",
-		l.lost, flag(unsure), since, why); err != nil {
+		l.commits, flag(unsure), since, reason); err != nil {
 		return m, err
 	}
 	m.Writer = w.name
@@ -262,10 +262,10 @@ func (w *writer) suspect(t *transaction, l loss) (m mark, err error) {
 		SELECT h.generation, $1, 1, `+w.engine.Place()+`, 0 FROM history h WHERE h.generation = (SELECT max(generation) FROM history)
 		ON CONFLICT (generation, name) DO UPDATE SET commits = writer.commits + 1 + $2
 		RETURNING commits, (SELECT h.timeline FROM history h ORDER BY h.generation DESC LIMIT 1)`,
-		[]any{w.name, l.lost}, &m.Commits, &m.Timeline); err != nil {
+		[]any{w.name, l.commits}, &m.Commits, &m.Timeline); err != nil {
 		return m, err
 	}
-	return m, w.record(t, "suspect", l.why)
+	return m, w.record(t, "suspect", l.reason)
 }
 
 // record audits what the store itself found, and tells everybody.
@@ -282,7 +282,7 @@ func (w *writer) record(t *transaction, verb, detail string) error {
 
 // remember is called when the commit is durable, and before anybody is told.
 func (w *writer) remember(m mark) {
-	w.known = m
+	w.lastMark = m
 	w.memory.Store(&m)
 	w.noteWitness(w.witness.raise(m))
 }
@@ -290,8 +290,8 @@ func (w *writer) remember(m mark) {
 // noteWitness stops pushes while the witness cannot be written: what is done
 // meanwhile, and then lost, would be missed by nobody.
 func (w *writer) noteWitness(err error) {
-	before := w.unwitnessed.Load()
-	if (err == nil) == (before == nil) {
+	previous := w.unwitnessed.Load()
+	if (err == nil) == (previous == nil) {
 		return
 	}
 	if err == nil {

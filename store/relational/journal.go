@@ -74,23 +74,23 @@ func (s *Store) SaveResumeToken(ctx context.Context, lease store.Lease, push int
 const pushColumns = `id, asset, target, effective, plan, resource_key, epoch, admitted, resume_token, doubt, ending, reason, ended, grounds, budgets, rates`
 
 func scanPush(row scanner, partition intent.PartitionID) (p store.PushRecord, err error) {
-	var admitted, ended int64
+	var admitted, endedAt int64
 	var grounds, budgets, rates string
 	p.Target.Partition = partition
 	err = row.Scan(&p.Push, &p.Asset, &p.Target.Sequence, digestColumn{&p.Effective}, digestColumn{&p.Plan}, &p.ResourceKey,
-		&p.Epoch, &admitted, &p.ResumeToken, &p.Doubt, &p.Ending, &p.Reason, &ended, &grounds, &budgets, &rates)
+		&p.Epoch, &admitted, &p.ResumeToken, &p.Doubt, &p.Ending, &p.Reason, &endedAt, &grounds, &budgets, &rates)
 	if err == nil && grounds != "" {
 		err = decode("push", grounds, &p.Grounds)
 	}
 	p.Budgets, p.Rates = splitKeys(budgets), splitKeys(rates)
-	p.Admitted, p.Ended = unstamp(admitted), unstamp(ended)
+	p.Admitted, p.Ended = unstamp(admitted), unstamp(endedAt)
 	return p, err
 }
 
 // OpenPushes lists all without an end, the oldest first.
 func (s *Store) OpenPushes(ctx context.Context, partition intent.PartitionID) (pushes []store.OpenPush, err error) {
 	err = s.read(ctx, fmt.Sprintf("listing the open pushes of %q", partition), func(q querier) error {
-		return q.each("SELECT "+pushColumns+" FROM push WHERE partition = $1 AND open = 1 ORDER BY number", []any{string(partition)}, func(row scanner) error {
+		return q.queryEach("SELECT "+pushColumns+" FROM push WHERE partition = $1 AND open = 1 ORDER BY number", []any{string(partition)}, func(row scanner) error {
 			p, err := scanPush(row, partition)
 			pushes = append(pushes, p.OpenPush)
 			return err
@@ -108,7 +108,7 @@ func (s *Store) Pushes(ctx context.Context, partition intent.PartitionID, asset 
 		arguments = append(arguments, string(asset))
 	}
 	err = s.read(ctx, fmt.Sprintf("listing the pushes of %q in %q", asset, partition), func(q querier) error {
-		return q.each(text, arguments, func(row scanner) error {
+		return q.queryEach(text, arguments, func(row scanner) error {
 			p, err := scanPush(row, partition)
 			pushes = append(pushes, p)
 			return err
@@ -118,19 +118,19 @@ func (s *Store) Pushes(ctx context.Context, partition intent.PartitionID, asset 
 }
 
 // Push reads one push by its id.
-func (s *Store) Push(ctx context.Context, partition intent.PartitionID, push intent.PushID) (found store.PushRecord, err error) {
+func (s *Store) Push(ctx context.Context, partition intent.PartitionID, push intent.PushID) (record store.PushRecord, err error) {
 	attempt := fmt.Sprintf("reading push %s of %q", push, partition)
 	err = s.read(ctx, attempt, func(q querier) error {
-		there := false
-		err := q.each("SELECT "+pushColumns+" FROM push WHERE id = $2 AND partition = $1", []any{string(partition), string(push)}, func(row scanner) error {
-			found, err = scanPush(row, partition)
-			there = true
+		exists := false
+		err := q.queryEach("SELECT "+pushColumns+" FROM push WHERE id = $2 AND partition = $1", []any{string(partition), string(push)}, func(row scanner) error {
+			record, err = scanPush(row, partition)
+			exists = true
 			return err
 		})
-		if err == nil && !there {
+		if err == nil && !exists {
 			return fault.New(fault.NotFound, "%s: there is none, or not any more", attempt).WithHint("lehr get pushes lists them")
 		}
 		return err
 	})
-	return found, err
+	return record, err
 }

@@ -11,7 +11,7 @@ import (
 
 // SetLabel sets or removes one label. Nothing decided rests on labels, so the
 // revision stays.
-func (s *Store) SetLabel(ctx context.Context, id intent.IncarnationID, key, value, reason string, by intent.Actor) error {
+func (s *Store) SetLabel(ctx context.Context, id intent.IncarnationID, key, value, reason string, actor intent.Actor) error {
 	attempt := fmt.Sprintf("labelling %s", id)
 	if err := store.CheckLabel(key, value); err != nil {
 		return err
@@ -29,37 +29,37 @@ func (s *Store) SetLabel(ctx context.Context, id intent.IncarnationID, key, valu
 		if err := mustRetain(t, id); err != nil {
 			return err
 		}
-		var before string
+		var previous string
 		var person bool
 		found, err := t.one("SELECT value, person FROM label WHERE partition = $1 AND seq = $2 AND name = $3",
-			[]any{string(id.Partition), int64(id.Sequence), key}, &before, &person)
+			[]any{string(id.Partition), int64(id.Sequence), key}, &previous, &person)
 		switch {
 		case err != nil:
 			return err
 		case found && !person:
-			return fault.New(fault.Conflict, "%s: it was published with the label %s=%s, which stays", attempt, key, before).WithHint("choose another key")
+			return fault.New(fault.Conflict, "%s: it was published with the label %s=%s, which stays", attempt, key, previous).WithHint("choose another key")
 		case !found && value == "":
 			return fault.New(fault.NotFound, "%s: it has no label %q to remove", attempt, key).WithHint("lehr describe incarnation %s shows its labels", id)
-		case before == value:
+		case previous == value:
 			return nil
 		}
-		return changeLabel(t, attempt, id, key, value, found, reason, by)
+		return changeLabel(t, attempt, id, key, value, found, reason, actor)
 	})
 }
 
-func changeLabel(t *transaction, attempt string, id intent.IncarnationID, key, value string, found bool, reason string, by intent.Actor) error {
-	where := []any{string(id.Partition), int64(id.Sequence)}
+func changeLabel(t *transaction, attempt string, id intent.IncarnationID, key, value string, found bool, reason string, actor intent.Actor) error {
+	arguments := []any{string(id.Partition), int64(id.Sequence)}
 	if err := t.tell(id.Partition); err != nil {
 		return err
 	}
 	if value == "" {
-		t.audit(id.Partition, t.now, by, "unlabel", id.String(), key).because(reason)
-		_, err := t.exec("DELETE FROM label WHERE partition = $1 AND seq = $2 AND name = $3", append(where, key)...)
+		t.audit(id.Partition, t.now, actor, "unlabel", id.String(), key).because(reason)
+		_, err := t.exec("DELETE FROM label WHERE partition = $1 AND seq = $2 AND name = $3", append(arguments, key)...)
 		return err
 	}
 	if !found {
 		var count int
-		if _, err := t.one("SELECT count(*) FROM label WHERE partition = $1 AND seq = $2", where, &count); err != nil {
+		if _, err := t.one("SELECT count(*) FROM label WHERE partition = $1 AND seq = $2", arguments, &count); err != nil {
 			return err
 		}
 		if count >= store.MaxLabels {
@@ -67,9 +67,9 @@ func changeLabel(t *transaction, attempt string, id intent.IncarnationID, key, v
 				WithHint("remove one first")
 		}
 	}
-	t.audit(id.Partition, t.now, by, "label", id.String(), key+"="+value).because(reason)
+	t.audit(id.Partition, t.now, actor, "label", id.String(), key+"="+value).because(reason)
 	_, err := t.exec(`INSERT INTO label (partition, seq, name, value, person) VALUES ($1, $2, $3, $4, 1)
-		ON CONFLICT (partition, seq, name) DO UPDATE SET value = excluded.value`, append(where, key, value)...)
+		ON CONFLICT (partition, seq, name) DO UPDATE SET value = excluded.value`, append(arguments, key, value)...)
 	return err
 }
 
@@ -96,7 +96,7 @@ func addLabels(q querier, partition intent.PartitionID, list []intent.Incarnatio
 		places[list[i].ID.Sequence] = &list[i]
 	}
 	first, last := list[0].ID.Sequence, list[len(list)-1].ID.Sequence
-	return q.each("SELECT seq, name, value FROM label WHERE partition = $1 AND seq >= $2 AND seq <= $3 AND person = 1",
+	return q.queryEach("SELECT seq, name, value FROM label WHERE partition = $1 AND seq >= $2 AND seq <= $3 AND person = 1",
 		[]any{string(partition), int64(min(first, last)), int64(max(first, last))}, func(row scanner) error {
 			var sequence intent.Sequence
 			var key, value string

@@ -52,7 +52,7 @@ func (s *Store) Free(ctx context.Context, holder string) (free []intent.Partitio
 		return nil, nil
 	}
 	err = s.read(ctx, "listing the leases that are free", func(q querier) error {
-		return q.each(`SELECT p.id FROM partitions p WHERE p.registered = 1
+		return q.queryEach(`SELECT p.id FROM partitions p WHERE p.registered = 1
 			AND NOT EXISTS (SELECT 1 FROM replica r WHERE `+running(now)+`) ORDER BY p.id`, []any{holder}, func(row scanner) error {
 			var id intent.PartitionID
 			err := row.Scan(&id)
@@ -72,11 +72,11 @@ func (s *Store) mustBeFree(t *transaction, attempt string, partition intent.Part
 	if now == "" {
 		return nil
 	}
-	var other string
-	held, err := t.one("SELECT p.holder FROM partitions p JOIN replica r ON "+running(now)+" WHERE p.id = $2",
-		[]any{holder, string(partition)}, &other)
-	if held && err == nil {
-		err = fault.New(fault.Conflict, "%s: %q has it", attempt, other)
+	var currentHolder string
+	isHeld, err := t.one("SELECT p.holder FROM partitions p JOIN replica r ON "+running(now)+" WHERE p.id = $2",
+		[]any{holder, string(partition)}, &currentHolder)
+	if isHeld && err == nil {
+		err = fault.New(fault.Conflict, "%s: %q has it", attempt, currentHolder)
 	}
 	return err
 }
@@ -90,20 +90,20 @@ func (s *Store) Check(ctx context.Context, lease store.Lease) error {
 	if err := s.mustServe("acting for " + string(lease.Partition)); err != nil {
 		return err
 	}
-	known := s.memory.Load()
-	if known == nil {
-		known = &mark{}
+	lastMark := s.memory.Load()
+	if lastMark == nil {
+		lastMark = &mark{}
 	}
 	return s.glance(ctx, "checking the lease of "+string(lease.Partition), func(q querier) error {
 		var timeline string
 		var commits int64
-		if err := current(q, lease, text, []any{string(lease.Partition), known.Writer}, &timeline, &commits); err != nil {
+		if err := current(q, lease, text, []any{string(lease.Partition), lastMark.Writer}, &timeline, &commits); err != nil {
 			return err
 		}
-		if timeline != known.Timeline {
+		if timeline != lastMark.Timeline {
 			commits = 0
 		}
-		return lacks(commits, *known)
+		return lacks(commits, *lastMark)
 	})
 }
 
@@ -148,7 +148,7 @@ func (s *Store) fence(q querier, lease store.Lease) (now standing, err error) {
 		WHERE p.id = $1`, []any{string(lease.Partition)},
 		&now.head, &now.revision, &now.stageRevision, &now.global,
 		&now.stop.Partition, &now.stop.Owner.Name, &now.stop.Reason, &since,
-		&c.generation, &c.timeline, &c.suspect, &suspected, &c.place, &c.here)
+		&c.generation, &c.timeline, &c.suspect, &suspected, &c.place, &c.currentPlace)
 	if err != nil {
 		return now, err
 	}
@@ -185,22 +185,22 @@ func current(q querier, lease store.Lease, text string, arguments []any, rest ..
 // before it (S15). A transaction that writes finds it by itself, see count.
 func (s *Store) remembered(q querier, c chapter) error {
 	view, reads := q.(snapshot)
-	if !reads || view.known == nil {
+	if !reads || view.lastMark == nil {
 		return nil
 	}
 	var commits int64
-	if c.timeline == view.known.Timeline {
-		if _, err := q.one("SELECT commits FROM writer WHERE generation = $1 AND name = $2", []any{c.generation, view.known.Writer}, &commits); err != nil {
+	if c.timeline == view.lastMark.Timeline {
+		if _, err := q.one("SELECT commits FROM writer WHERE generation = $1 AND name = $2", []any{c.generation, view.lastMark.Writer}, &commits); err != nil {
 			return err
 		}
 	}
-	return lacks(commits, *view.known)
+	return lacks(commits, *view.lastMark)
 }
 
 // lacks is Conflict when the store has fewer commits of this process than it knows of.
-func lacks(commits int64, known mark) error {
-	if commits < known.Commits {
-		return fault.New(fault.Conflict, "the store has %d commits of this process, which knows of %d", commits, known.Commits)
+func lacks(commits int64, lastMark mark) error {
+	if commits < lastMark.Commits {
+		return fault.New(fault.Conflict, "the store has %d commits of this process, which knows of %d", commits, lastMark.Commits)
 	}
 	return nil
 }

@@ -74,54 +74,54 @@ func notFound(q querier, attempt string, partition intent.PartitionID, lookup st
 		}
 		return fault.New(fault.NotFound, "%s: it has none yet", attempt).WithHint("lehr get candidates shows what is in the way of the first")
 	}
-	var then intent.Sequence
+	var sequence intent.Sequence
 	if !lookup.At.IsZero() {
 		text, arguments := incarnationBy(partition, store.Lookup{At: lookup.At})
-		if _, err := q.one(text, arguments, &then); err != nil {
+		if _, err := q.one(text, arguments, &sequence); err != nil {
 			return err
 		}
-		if then == 0 {
+		if sequence == 0 {
 			return notThen(q, attempt, partition, lookup.At)
 		}
 	}
-	what := lookup.Label
+	label := lookup.Label
 	if lookup.Value != "" {
-		what += "=" + lookup.Value
+		label += "=" + lookup.Value
 	}
-	there, err := labelsThere(q, partition, lookup.Label)
+	available, err := labelsThere(q, partition, lookup.Label)
 	switch {
 	case err != nil:
 		return err
-	case then != 0:
-		return fault.New(fault.NotFound, "%s: %s@%d was head at %s, and does not have the label %s", attempt, partition, then, moment(lookup.At), what).WithHint("%s", there)
+	case sequence != 0:
+		return fault.New(fault.NotFound, "%s: %s@%d was head at %s, and does not have the label %s", attempt, partition, sequence, moment(lookup.At), label).WithHint("%s", available)
 	}
-	return fault.New(fault.NotFound, "%s: none that is retained has the label %s", attempt, what).WithHint("%s", there)
+	return fault.New(fault.NotFound, "%s: none that is retained has the label %s", attempt, label).WithHint("%s", available)
 }
 
 // notThen says what was head before and after a time of which nothing is kept.
 func notThen(q querier, attempt string, partition intent.PartitionID, at time.Time) error {
-	var before, after intent.Sequence
-	var until, from int64
+	var previous, next intent.Sequence
+	var previousUntil, nextFrom int64
 	_, err := q.one("SELECT seq, superseded FROM incarnation WHERE partition = $1 AND superseded <= $2 ORDER BY seq DESC LIMIT 1",
-		[]any{string(partition), stamp(at)}, &before, &until)
+		[]any{string(partition), stamp(at)}, &previous, &previousUntil)
 	if err != nil {
 		return err
 	}
 	_, err = q.one("SELECT seq, created FROM incarnation WHERE partition = $1 AND created > $2 ORDER BY seq LIMIT 1",
-		[]any{string(partition), stamp(at)}, &after, &from)
+		[]any{string(partition), stamp(at)}, &next, &nextFrom)
 	if err != nil {
 		return err
 	}
 	switch {
-	case before == 0 && after == 1:
+	case previous == 0 && next == 1:
 		return fault.New(fault.NotFound, "%s: there was none at %s: the first is %s@%d, of %s",
-			attempt, moment(at), partition, after, moment(unstamp(from)))
-	case before == 0:
+			attempt, moment(at), partition, next, moment(unstamp(nextFrom)))
+	case previous == 0:
 		return fault.New(fault.NotFound, "%s: what was head at %s is not retained: the oldest that is is %s@%d, of %s",
-			attempt, moment(at), partition, after, moment(unstamp(from)))
+			attempt, moment(at), partition, next, moment(unstamp(nextFrom)))
 	}
 	return fault.New(fault.NotFound, "%s: what was head at %s is not retained: %s@%d was until %s, %s@%d from %s on",
-		attempt, moment(at), partition, before, moment(unstamp(until)), partition, after, moment(unstamp(from)))
+		attempt, moment(at), partition, previous, moment(unstamp(previousUntil)), partition, next, moment(unstamp(nextFrom)))
 }
 
 func moment(t time.Time) string { return t.UTC().Format(time.RFC3339) }
@@ -130,25 +130,25 @@ func moment(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 // are none.
 func labelsThere(q querier, partition intent.PartitionID, key string) (string, error) {
 	const most = 5
-	var there []string
+	var available []string
 	list := func(text string, arguments ...any) error {
-		return q.each(text, append([]any{string(partition), most}, arguments...), func(row scanner) error {
+		return q.queryEach(text, append([]any{string(partition), most}, arguments...), func(row scanner) error {
 			var sequence intent.Sequence
 			var name, value string
 			err := row.Scan(&sequence, &name, &value)
-			there = append(there, fmt.Sprintf("%s=%s (%s@%d)", name, value, partition, sequence))
+			available = append(available, fmt.Sprintf("%s=%s (%s@%d)", name, value, partition, sequence))
 			return err
 		})
 	}
 	err := list("SELECT seq, name, value FROM label WHERE partition = $1 AND name = $3 ORDER BY seq DESC LIMIT $2 + 0", key)
-	if err == nil && len(there) == 0 {
+	if err == nil && len(available) == 0 {
 		err = list("SELECT seq, name, value FROM label WHERE partition = $1 ORDER BY seq DESC, name LIMIT $2 + 0")
 	}
 	if err != nil {
 		return "", err
 	}
-	if len(there) == 0 {
+	if len(available) == 0 {
 		return "no incarnation has a label; lehr label sets one", nil
 	}
-	return "there are, newest first: " + strings.Join(there, ", "), nil
+	return "there are, newest first: " + strings.Join(available, ", "), nil
 }

@@ -44,13 +44,13 @@ func (w *writer) readNews() (news int64, err error) {
 // a database that tells of every commit, one that changed none of them may
 // matter to all.
 func (w *writer) whatChanged() (changed []intent.PartitionID, err error) {
-	seen := make(map[intent.PartitionID]int64, len(w.seen))
+	numbers := make(map[intent.PartitionID]int64, len(w.newsNumbers))
 	t := &transaction{writer: w}
-	err = t.each("SELECT id, revision + news FROM partitions ORDER BY id", nil, func(row scanner) error {
+	err = t.queryEach("SELECT id, revision + news FROM partitions ORDER BY id", nil, func(row scanner) error {
 		var id intent.PartitionID
 		var number int64
 		err := row.Scan(&id, &number)
-		if seen[id] = number; number != w.seen[id] {
+		if numbers[id] = number; number != w.newsNumbers[id] {
 			changed = append(changed, id)
 		}
 		return err
@@ -59,7 +59,7 @@ func (w *writer) whatChanged() (changed []intent.PartitionID, err error) {
 		w.disconnect()
 	}
 	if err == nil {
-		w.seen = seen
+		w.newsNumbers = numbers
 	}
 	if len(changed) == 0 && w.engine.News() != SharedNews {
 		changed = []intent.PartitionID{""}

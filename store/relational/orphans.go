@@ -27,13 +27,13 @@ func headOf(q querier, partition intent.PartitionID) (head intent.Sequence, err 
 
 // Orphans lists, in the order of the ids, enforced records of assets that are
 // not in head.
-func (s *Store) Orphans(ctx context.Context, partition intent.PartitionID, after intent.AssetID, limit int) (orphans []store.Enforced, err error) {
+func (s *Store) Orphans(ctx context.Context, partition intent.PartitionID, cursor intent.AssetID, limit int) (orphans []store.Enforced, err error) {
 	err = s.read(ctx, fmt.Sprintf("listing the orphans of %q", partition), func(q querier) error {
 		head, err := headOf(q, partition)
 		if err != nil {
 			return err
 		}
-		return q.each(listOrphans, []any{string(partition), int64(head), string(after), pageSize(limit)}, func(row scanner) error {
+		return q.queryEach(listOrphans, []any{string(partition), int64(head), string(cursor), pageSize(limit)}, func(row scanner) error {
 			orphan, err := scanEnforced(row, partition)
 			orphans = append(orphans, orphan)
 			return err
@@ -58,7 +58,7 @@ func (s *Store) OrphanCount(ctx context.Context, partition intent.PartitionID) (
 // Disown forgets an orphan's record and its claim. No decision that was made
 // with the orphan is worse without, so the revision stays; but whoever waits for
 // it, or its resource, is told.
-func (s *Store) Disown(ctx context.Context, partition intent.PartitionID, asset intent.AssetID, reason string, by intent.Actor) error {
+func (s *Store) Disown(ctx context.Context, partition intent.PartitionID, asset intent.AssetID, reason string, actor intent.Actor) error {
 	attempt := fmt.Sprintf("disowning %q of %q", asset, partition)
 	if err := s.mustServe(attempt); err != nil {
 		return err
@@ -88,7 +88,7 @@ func (s *Store) Disown(ctx context.Context, partition intent.PartitionID, asset 
 		if len(keys) > 0 {
 			detail += ", gave up " + strings.Join(keys, ", ")
 		}
-		t.audit(partition, t.now, by, "disown", string(asset), detail).because(reason)
+		t.audit(partition, t.now, actor, "disown", string(asset), detail).because(reason)
 		return t.tell(partition)
 	})
 }
@@ -108,7 +108,7 @@ func mustBeOrphan(t *transaction, attempt string, partition intent.PartitionID, 
 			WithHint("only what intent does not name any more can be disowned")
 	}
 	found := false
-	err = t.each("SELECT "+enforcedColumns+" FROM enforced e WHERE e.partition = $1 AND e.asset = $2",
+	err = t.queryEach("SELECT "+enforcedColumns+" FROM enforced e WHERE e.partition = $1 AND e.asset = $2",
 		[]any{string(partition), string(asset)}, func(row scanner) (err error) {
 			found = true
 			orphan, err = scanEnforced(row, partition)

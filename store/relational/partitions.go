@@ -13,7 +13,7 @@ import (
 )
 
 // AddPartition registers a partition or moves its definition.
-func (s *Store) AddPartition(ctx context.Context, id intent.PartitionID, definition, reason string, by intent.Actor) error {
+func (s *Store) AddPartition(ctx context.Context, id intent.PartitionID, definition, reason string, actor intent.Actor) error {
 	attempt := fmt.Sprintf("registering partition %q", id)
 	if _, err := intent.ParsePartitionID(string(id)); err != nil {
 		return err
@@ -38,7 +38,7 @@ func (s *Store) AddPartition(ctx context.Context, id intent.PartitionID, definit
 			return err
 		}
 		t.changed = append(t.changed, id)
-		t.audit(id, t.now, by, "add-partition", string(id), definition).because(reason)
+		t.audit(id, t.now, actor, "add-partition", string(id), definition).because(reason)
 		return nil
 	})
 }
@@ -58,7 +58,7 @@ func (t *transaction) authorizeAdding(id intent.PartitionID) error {
 }
 
 // RemovePartition forgets the registration and ends the lease.
-func (s *Store) RemovePartition(ctx context.Context, id intent.PartitionID, reason string, by intent.Actor) error {
+func (s *Store) RemovePartition(ctx context.Context, id intent.PartitionID, reason string, actor intent.Actor) error {
 	attempt := fmt.Sprintf("removing partition %q", id)
 	if err := s.mustServe(attempt); err != nil {
 		return err
@@ -75,7 +75,7 @@ func (s *Store) RemovePartition(ctx context.Context, id intent.PartitionID, reas
 			return notRegistered(attempt, id)
 		}
 		t.changed = append(t.changed, id)
-		t.audit(id, t.now, by, "remove-partition", string(id), "").because(reason)
+		t.audit(id, t.now, actor, "remove-partition", string(id), "").because(reason)
 		return nil
 	})
 }
@@ -117,7 +117,7 @@ func (s *Store) Partition(ctx context.Context, id intent.PartitionID) (p store.P
 	attempt := fmt.Sprintf("reading partition %q", id)
 	err = s.read(ctx, attempt, func(q querier) error {
 		found := false
-		err := q.each(s.selectPartition()+" AND p.id = $1", []any{string(id)}, func(row scanner) (err error) {
+		err := q.queryEach(s.selectPartition()+" AND p.id = $1", []any{string(id)}, func(row scanner) (err error) {
 			found = true
 			p, err = scanPartition(row)
 			return err
@@ -138,7 +138,7 @@ func (s *Store) Partition(ctx context.Context, id intent.PartitionID) (p store.P
 // ListPartitions lists the registered ones in the order of their ids.
 func (s *Store) ListPartitions(ctx context.Context) (partitions []store.Partition, err error) {
 	err = s.read(ctx, "listing the partitions", func(q querier) error {
-		err := q.each(s.selectPartition()+" ORDER BY p.id", nil, func(row scanner) error {
+		err := q.queryEach(s.selectPartition()+" ORDER BY p.id", nil, func(row scanner) error {
 			p, err := scanPartition(row)
 			partitions = append(partitions, p)
 			return err

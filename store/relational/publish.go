@@ -137,7 +137,7 @@ func (s *Store) prepare(ctx context.Context, lease store.Lease, base intent.Sequ
 		if err := p.check(now); err != nil {
 			return err
 		}
-		return q.each(changedBuckets, []any{string(lease.Partition), int64(base) + 1}, func(row scanner) error {
+		return q.queryEach(changedBuckets, []any{string(lease.Partition), int64(base) + 1}, func(row scanner) error {
 			var bucket int
 			err := row.Scan(&bucket)
 			p.buckets = append(p.buckets, bucket)
@@ -171,7 +171,7 @@ const membersOfBucket = `SELECT asset, digest FROM member
 // open rows, once all is staged.
 func updateBucket(t *transaction, partition intent.PartitionID, next int64, bucket int) error {
 	var members []intent.MemberDigest
-	err := t.each(membersOfBucket, []any{string(partition), bucket}, func(row scanner) error {
+	err := t.queryEach(membersOfBucket, []any{string(partition), bucket}, func(row scanner) error {
 		var m intent.MemberDigest
 		err := row.Scan(&m.Asset, digestColumn{&m.Digest})
 		members = append(members, m)
@@ -194,7 +194,7 @@ func updateBucket(t *transaction, partition intent.PartitionID, next int64, buck
 // membershipDigest is that of all open rows.
 func membershipDigest(t *transaction, partition intent.PartitionID) (intent.Digest, error) {
 	var buckets [intent.Buckets]intent.Digest
-	err := t.each("SELECT bucket, digest FROM bucket WHERE partition = $1 AND to_seq = 9223372036854775807 ORDER BY bucket",
+	err := t.queryEach("SELECT bucket, digest FROM bucket WHERE partition = $1 AND to_seq = 9223372036854775807 ORDER BY bucket",
 		[]any{string(partition)}, func(row scanner) error {
 			var bucket int
 			var digest intent.Digest

@@ -16,14 +16,14 @@ const underWay = math.MaxInt64
 
 // window is what this call found under a key, without the pushes that it added.
 type window struct {
-	found map[quota]int
-	added int
+	counts map[quota]int
+	added  int
 }
 
 // quota is what is counted: as many as the limit, after a time.
 type quota struct {
-	after int64
-	limit int
+	windowStart int64
+	limit       int
 }
 
 // window looks at a key once per call. What ended after now, by a clock that was
@@ -33,20 +33,20 @@ func (d *desk) window(key string, now int64) (*window, error) {
 	if w := d.windows[key]; w != nil {
 		return w, nil
 	}
-	d.windows[key] = &window{found: map[quota]int{}}
+	d.windows[key] = &window{counts: map[quota]int{}}
 	_, err := d.exec("UPDATE rate SET counted = $3 WHERE partition = $1 AND name = $2 AND counted > $3 AND counted < $4",
 		string(d.lease.Partition), key, now, int64(underWay))
 	return d.windows[key], err
 }
 
-// within counts the pushes that were under way after a time, up to the limit.
-func (d *desk) within(key string, w *window, q quota) (n int, err error) {
-	n, known := w.found[q]
-	if !known {
+// countWithin counts the pushes that were under way after a time, up to the limit.
+func (d *desk) countWithin(key string, w *window, q quota) (n int, err error) {
+	n, ok := w.counts[q]
+	if !ok {
 		_, err = d.one("SELECT COUNT(*) FROM (SELECT 1 FROM rate WHERE partition = $1 AND name = $2 AND counted > $3 LIMIT $4 + 0) AS counted",
-			[]any{string(d.lease.Partition), key, q.after, q.limit}, &n)
+			[]any{string(d.lease.Partition), key, q.windowStart, q.limit}, &n)
 		n -= w.added
-		w.found[q] = n
+		w.counts[q] = n
 	}
 	return n + w.added, err
 }
@@ -62,7 +62,7 @@ func (d *desk) checkRates(a store.Admission) (*intent.WaitingOn, error) {
 		if use.Limit == 0 {
 			continue
 		}
-		n, err := d.within(use.Key, w, quota{now - int64(use.Period), use.Limit})
+		n, err := d.countWithin(use.Key, w, quota{now - int64(use.Period), use.Limit})
 		if err != nil {
 			return nil, err
 		}
@@ -70,12 +70,12 @@ func (d *desk) checkRates(a store.Admission) (*intent.WaitingOn, error) {
 			continue
 		}
 		// The one that has to be over, which may be under way.
-		var over int64
+		var countedAt int64
 		if _, err := d.one("SELECT counted FROM rate WHERE partition = $1 AND name = $2 ORDER BY counted DESC LIMIT 1 OFFSET $3 + 0",
-			[]any{string(d.lease.Partition), use.Key, use.Limit - 1}, &over); err != nil {
+			[]any{string(d.lease.Partition), use.Key, use.Limit - 1}, &countedAt); err != nil {
 			return nil, err
 		}
-		until := unstamp(min(over, now)).Add(use.Period)
+		until := unstamp(min(countedAt, now)).Add(use.Period)
 		return &intent.WaitingOn{Kind: intent.WaitRate, Until: until, Reason: fmt.Sprintf(
 			"rate limit %s: %d of %d pushes were under way within %s; the next may begin at %s, or later", use.Key, use.Limit, use.Limit, use.Period, until.UTC().Format(time.RFC3339))}, nil
 	}
@@ -111,11 +111,11 @@ func (d *desk) countRates(push intent.PushID, keys []string) error {
 }
 
 // endRates has a push that ended count from its end on.
-func (d *desk) endRates(keys string, ended store.Closing) error {
+func (d *desk) endRates(keys string, closing store.Closing) error {
 	if keys == "" {
 		return nil
 	}
-	arguments, names := []any{string(d.lease.Partition), int64(underWay), string(ended.Push), stamp(ended.At)}, ""
+	arguments, names := []any{string(d.lease.Partition), int64(underWay), string(closing.Push), stamp(closing.At)}, ""
 	for _, key := range splitKeys(keys) {
 		arguments = append(arguments, key)
 		names += fmt.Sprintf(", $%d", len(arguments))
@@ -126,24 +126,24 @@ func (d *desk) endRates(keys string, ended store.Closing) error {
 
 // Ended lists when the newest pushes ended that count under each key.
 func (s *Store) Ended(ctx context.Context, partition intent.PartitionID, keys []string, most int) (map[string][]store.EndedPush, error) {
-	ended := map[string][]store.EndedPush{}
+	result := map[string][]store.EndedPush{}
 	err := s.read(ctx, fmt.Sprintf("reading how many pushes of %q count under rate limits", partition), func(q querier) error {
 		for _, key := range keys {
-			ended[key] = nil
-			err := q.each("SELECT push, counted FROM rate WHERE partition = $1 AND name = $2 AND counted < $3 ORDER BY counted DESC LIMIT $4 + 0",
+			result[key] = nil
+			err := q.queryEach("SELECT push, counted FROM rate WHERE partition = $1 AND name = $2 AND counted < $3 ORDER BY counted DESC LIMIT $4 + 0",
 				[]any{string(partition), key, int64(underWay), most}, func(row scanner) error {
 					var push intent.PushID
 					var at int64
 					err := row.Scan(&push, &at)
-					ended[key] = append(ended[key], store.EndedPush{Push: push, At: unstamp(at)})
+					result[key] = append(result[key], store.EndedPush{Push: push, At: unstamp(at)})
 					return err
 				})
 			if err != nil {
 				return err
 			}
-			slices.Reverse(ended[key])
+			slices.Reverse(result[key])
 		}
 		return nil
 	})
-	return ended, err
+	return result, err
 }

@@ -21,25 +21,25 @@ type scanner interface{ Scan(into ...any) error }
 // querier reads, in a snapshot or in a writer's transaction.
 type querier interface {
 	one(text string, arguments []any, into ...any) (found bool, err error)
-	each(text string, arguments []any, scan func(scanner) error) error
+	queryEach(text string, arguments []any, scan func(scanner) error) error
 }
 
 // snapshot is one consistent view of the database.
 type snapshot struct {
 	ctx context.Context
 	*connection
-	// known is what this process had committed before the view; nil: nothing.
-	known *mark
+	// lastMark is what this process had committed before the view; nil: nothing.
+	lastMark *mark
 }
 
 // read runs work on one consistent view. The words say what was attempted.
 func (s *Store) read(ctx context.Context, attempt string, work func(querier) error) error {
-	known := s.memory.Load()
+	lastMark := s.memory.Load()
 	c, tx, err := s.look(ctx)
 	if err != nil {
 		return s.engine.Failure(attempt, err)
 	}
-	err = work(snapshot{ctx: ctx, connection: c, known: known})
+	err = work(snapshot{ctx: ctx, connection: c, lastMark: lastMark})
 	ending := tx.Rollback() // Nothing was written.
 	if s.engine.Lost(err) || ending != nil || ctx.Err() != nil {
 		s.readers.drop(c)
@@ -59,13 +59,13 @@ func (s *Store) glance(ctx context.Context, attempt string, work func(querier) e
 			return s.engine.Failure(attempt, err)
 		}
 		err = work(snapshot{ctx: ctx, connection: c})
-		lost := s.engine.Lost(err)
-		if lost || ctx.Err() != nil {
+		connectionLost := s.engine.Lost(err)
+		if connectionLost || ctx.Err() != nil {
 			s.readers.drop(c)
 		} else {
 			s.readers.give(c)
 		}
-		if !lost || try > cap(s.readers.free) || ctx.Err() != nil {
+		if !connectionLost || try > cap(s.readers.free) || ctx.Err() != nil {
 			return s.engine.Failure(attempt, err)
 		}
 	}
@@ -90,15 +90,15 @@ func (s *Store) look(ctx context.Context) (*connection, *sql.Tx, error) {
 	}
 }
 
-func (v snapshot) one(text string, arguments []any, into ...any) (bool, error) {
+func (v snapshot) one(text string, arguments []any, targets ...any) (bool, error) {
 	statement, err := v.prepare(v.ctx, text)
 	if err != nil {
 		return false, err
 	}
-	return scanOne(statement.QueryRowContext(v.ctx, arguments...), into...)
+	return scanOne(statement.QueryRowContext(v.ctx, arguments...), targets...)
 }
 
-func (v snapshot) each(text string, arguments []any, scan func(scanner) error) error {
+func (v snapshot) queryEach(text string, arguments []any, scan func(scanner) error) error {
 	statement, err := v.prepare(v.ctx, text)
 	if err != nil {
 		return err
@@ -110,8 +110,8 @@ func (v snapshot) each(text string, arguments []any, scan func(scanner) error) e
 	return scanAll(rows, scan)
 }
 
-func scanOne(row *sql.Row, into ...any) (bool, error) {
-	err := row.Scan(into...)
+func scanOne(row *sql.Row, targets ...any) (bool, error) {
+	err := row.Scan(targets...)
 	if errors.Is(err, sql.ErrNoRows) {
 		return false, nil
 	}
@@ -171,9 +171,9 @@ func encode(value any) (string, error) {
 	return string(text), err
 }
 
-func decode(what, text string, into any) error {
-	if err := json.Unmarshal([]byte(text), into); err != nil {
-		return fault.New(fault.Internal, "the stored %s cannot be read: %w", what, err).WithHint("the store is damaged: restore it from a backup")
+func decode(subject, text string, target any) error {
+	if err := json.Unmarshal([]byte(text), target); err != nil {
+		return fault.New(fault.Internal, "the stored %s cannot be read: %w", subject, err).WithHint("the store is damaged: restore it from a backup")
 	}
 	return nil
 }

@@ -108,7 +108,7 @@ func (c *connection) close() {
 
 // prepare prepares each text once.
 func (c *connection) prepare(ctx context.Context, text string) (*sql.Stmt, error) {
-	if statement, known := c.statements[text]; known {
+	if statement, ok := c.statements[text]; ok {
 		return statement, nil
 	}
 	statement, err := c.conn.PrepareContext(ctx, text)

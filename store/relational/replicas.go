@@ -39,7 +39,7 @@ func (s *Store) Renew(ctx context.Context, holder string, period time.Duration) 
 // Retire ends all leases of the holder at once, and forgets it.
 func (s *Store) Retire(ctx context.Context, holder string) error {
 	return s.write(ctx, fmt.Sprintf("retiring %q", holder), func(t *transaction) error {
-		err := t.each("UPDATE partitions SET holder = '' WHERE holder = $1 RETURNING id, epoch", []any{holder}, func(row scanner) error {
+		err := t.queryEach("UPDATE partitions SET holder = '' WHERE holder = $1 RETURNING id, epoch", []any{holder}, func(row scanner) error {
 			lease := store.Lease{Holder: holder}
 			err := row.Scan(&lease.Partition, &lease.Epoch)
 			t.audit(lease.Partition, t.now, serverActor(lease), "release", string(lease.Partition), fmt.Sprintf("epoch %d", lease.Epoch))
@@ -65,7 +65,7 @@ func (s *Store) Replicas(ctx context.Context) (replicas []store.Replica, err err
 		return nil, nil
 	}
 	err = s.read(ctx, "listing replicas", func(q querier) error {
-		return q.each(`SELECT r.name, r.ends - `+now+`, count(p.id) FROM replica r LEFT JOIN partitions p ON p.holder = r.name
+		return q.queryEach(`SELECT r.name, r.ends - `+now+`, count(p.id) FROM replica r LEFT JOIN partitions p ON p.holder = r.name
 			WHERE r.ends > `+now+` GROUP BY r.name, r.ends ORDER BY r.name`, nil, func(row scanner) error {
 			var r store.Replica
 			if err := row.Scan(&r.Name, &r.Left, &r.Partitions); err != nil {

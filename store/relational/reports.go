@@ -28,7 +28,7 @@ func (s *Store) SaveReports(ctx context.Context, lease store.Lease, reports []in
 			if err != nil {
 				return err
 			}
-			var kept []int
+			var indexes []int
 			for i := first; i < last; i++ {
 				var group intent.Group
 				if grouped {
@@ -36,15 +36,15 @@ func (s *Store) SaveReports(ctx context.Context, lease store.Lease, reports []in
 						return err
 					}
 				}
-				after, err := replaceReport(t, lease.Partition, reports[i], texts[i], group)
+				newlySettled, err := replaceReport(t, lease.Partition, reports[i], texts[i], group)
 				if err != nil {
 					return err
 				}
-				if after || !reports[i].Settled() {
-					kept = append(kept, i)
+				if newlySettled || !reports[i].Settled() {
+					indexes = append(indexes, i)
 				}
 			}
-			return keepReports(t, lease.Partition, reports, kept)
+			return keepReports(t, lease.Partition, reports, indexes)
 		})
 		if err != nil {
 			return err
@@ -59,16 +59,16 @@ const putReport = `INSERT INTO report (partition, asset, state, record, settled,
 
 // replaceReport stores the last report of an asset, and says of one that is settled
 // whether the one before was not. After a settled one that costs no second statement.
-func replaceReport(t *transaction, partition intent.PartitionID, report intent.Report, text string, group intent.Group) (after bool, err error) {
+func replaceReport(t *transaction, partition intent.PartitionID, report intent.Report, text string, group intent.Group) (newlySettled bool, err error) {
 	arguments := []any{string(partition), string(report.Asset), string(report.State), text, flag(report.Settled()), group.Service, group.Instance}
 	if report.Settled() {
 		if stored, err := t.exec(putReport+" WHERE report.settled = 1", arguments...); err != nil || stored > 0 {
 			return false, err
 		}
-		after = true
+		newlySettled = true
 	}
 	_, err = t.exec(putReport, arguments...)
-	return after, err
+	return newlySettled, err
 }
 
 // shortened is a report as it is kept once it is past.
@@ -79,18 +79,18 @@ func shortened(partition intent.PartitionID, report intent.Report) intent.Report
 }
 
 // keepReports adds those of the reports to the history.
-func keepReports(t *transaction, partition intent.PartitionID, reports []intent.Report, kept []int) error {
-	if len(kept) == 0 {
+func keepReports(t *transaction, partition intent.PartitionID, reports []intent.Report, indexes []int) error {
+	if len(indexes) == 0 {
 		return nil
 	}
 	var last int64
 	if _, err := t.one(`INSERT INTO report_number (partition, last) VALUES ($1, $2)
 		ON CONFLICT (partition) DO UPDATE SET last = report_number.last + excluded.last RETURNING last`,
-		[]any{string(partition), len(kept)}, &last); err != nil {
+		[]any{string(partition), len(indexes)}, &last); err != nil {
 		return err
 	}
-	number := last - int64(len(kept))
-	for _, i := range kept {
+	number := last - int64(len(indexes))
+	for _, i := range indexes {
 		number++
 		text, err := encode(shortened(partition, reports[i]))
 		if err != nil {
@@ -127,7 +127,7 @@ func (s *Store) Report(ctx context.Context, partition intent.PartitionID, asset 
 func (s *Store) ListReports(ctx context.Context, partition intent.PartitionID, filter store.ReportFilter) (reports []intent.Report, err error) {
 	err = s.read(ctx, fmt.Sprintf("listing the reports of %q", partition), func(q querier) error {
 		text, arguments := reportsBy(partition, filter)
-		return q.each(text, arguments, func(row scanner) error {
+		return q.queryEach(text, arguments, func(row scanner) error {
 			var text string
 			if err := row.Scan(&text); err != nil {
 				return err
@@ -145,7 +145,7 @@ func (s *Store) ListReports(ctx context.Context, partition intent.PartitionID, f
 func (s *Store) CountReports(ctx context.Context, partition intent.PartitionID) (map[intent.State]int, error) {
 	counts := map[intent.State]int{}
 	err := s.read(ctx, fmt.Sprintf("counting the reports of %q", partition), func(q querier) error {
-		return q.each("SELECT state, count(*) FROM report WHERE partition = $1 GROUP BY state", []any{string(partition)}, func(row scanner) error {
+		return q.queryEach("SELECT state, count(*) FROM report WHERE partition = $1 GROUP BY state", []any{string(partition)}, func(row scanner) error {
 			var state intent.State
 			var count int
 			err := row.Scan(&state, &count)
@@ -158,39 +158,39 @@ func (s *Store) CountReports(ctx context.Context, partition intent.PartitionID) 
 
 // ReportHistory lists what was kept of an asset, the newest first.
 func (s *Store) ReportHistory(ctx context.Context, partition intent.PartitionID, filter store.HistoryFilter) ([]store.PastReport, error) {
-	before, until := int64(open), int64(open)
+	beforeNumber, until := int64(open), int64(open)
 	if filter.Before != 0 {
-		before = int64(filter.Before)
+		beforeNumber = int64(filter.Before)
 	}
 	if !filter.Until.IsZero() {
 		until = stamp(filter.Until)
 	}
 	return s.pastReports(ctx, fmt.Sprintf("reading the history of %q in %q", filter.Asset, partition),
 		`SELECT number, record FROM report_history WHERE partition = $1 AND asset = $2 AND number < $3 AND at <= $4
-			ORDER BY number DESC LIMIT $5 + 0`, string(partition), string(filter.Asset), before, until, pageSize(filter.Limit))
+			ORDER BY number DESC LIMIT $5 + 0`, string(partition), string(filter.Asset), beforeNumber, until, pageSize(filter.Limit))
 }
 
 // ReportsAfter lists what was kept of a partition after a number.
-func (s *Store) ReportsAfter(ctx context.Context, partition intent.PartitionID, after uint64, limit int) ([]store.PastReport, error) {
+func (s *Store) ReportsAfter(ctx context.Context, partition intent.PartitionID, cursor uint64, limit int) ([]store.PastReport, error) {
 	return s.pastReports(ctx, fmt.Sprintf("reading the history of %q", partition),
 		"SELECT number, record FROM report_history WHERE partition = $1 AND number > $2 ORDER BY number LIMIT $3 + 0",
-		string(partition), int64(after), pageSize(limit))
+		string(partition), int64(cursor), pageSize(limit))
 }
 
-func (s *Store) pastReports(ctx context.Context, attempt, text string, arguments ...any) (past []store.PastReport, err error) {
+func (s *Store) pastReports(ctx context.Context, attempt, text string, arguments ...any) (reports []store.PastReport, err error) {
 	err = s.read(ctx, attempt, func(q querier) error {
-		return q.each(text, arguments, func(row scanner) error {
+		return q.queryEach(text, arguments, func(row scanner) error {
 			var p store.PastReport
 			var record string
 			if err := row.Scan(&p.Number, &record); err != nil {
 				return err
 			}
 			err := decode("report", record, &p.Report)
-			past = append(past, p)
+			reports = append(reports, p)
 			return err
 		})
 	})
-	return past, err
+	return reports, err
 }
 
 // LastReport is the number given last.

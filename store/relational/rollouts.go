@@ -13,20 +13,20 @@ import (
 )
 
 // Govern pins what has no pin of a rollout yet.
-func (s *Store) Govern(ctx context.Context, lease store.Lease, from intent.IncarnationID, governed []store.Governed) error {
+func (s *Store) Govern(ctx context.Context, lease store.Lease, next intent.IncarnationID, governed []store.Governed) error {
 	attempt := fmt.Sprintf("putting %d assets of %q under rollouts", len(governed), lease.Partition)
 	for part := range slices.Chunk(governed, chunk) {
 		err := s.act(ctx, attempt, lease, func(t *transaction, now standing) error {
-			if from.Partition != lease.Partition || from.Sequence != now.head+1 {
-				return fault.New(fault.Conflict, "%s from %s on: head is %d", attempt, from, now.head)
+			if next.Partition != lease.Partition || next.Sequence != now.head+1 {
+				return fault.New(fault.Conflict, "%s from %s on: head is %d", attempt, next, now.head)
 			}
 			pinned := 0
 			for _, g := range part {
-				set, err := govern(t, lease, from, g)
+				changed, err := govern(t, lease, next, g)
 				if err != nil {
 					return err
 				}
-				if set {
+				if changed {
 					pinned++
 				}
 			}
@@ -44,10 +44,10 @@ func (s *Store) Govern(ctx context.Context, lease store.Lease, from intent.Incar
 
 // govern pins one asset, unless it is. A pin that there is, is kept for the
 // incarnation that comes: by head alone the asset may be governed no more.
-func govern(t *transaction, lease store.Lease, from intent.IncarnationID, g store.Governed) (bool, error) {
+func govern(t *transaction, lease store.Lease, next intent.IncarnationID, g store.Governed) (bool, error) {
 	pin := intent.Pin{
 		Asset: g.Asset, Incarnation: intent.IncarnationID{Partition: lease.Partition}, Rank: intent.RankRollout,
-		Holder: intent.RolloutHolder(g.Rollout), Reason: "governed from here on", Created: t.now.UTC(), Governed: from.Sequence,
+		Holder: intent.RolloutHolder(g.Rollout), Reason: "governed from here on", Created: t.now.UTC(), Governed: next.Sequence,
 	}
 	var governed intent.Sequence
 	pinned, err := t.one("SELECT governed FROM pin WHERE partition = $1 AND asset = $2 AND pin_rank = $3",
@@ -56,9 +56,9 @@ func govern(t *transaction, lease store.Lease, from intent.IncarnationID, g stor
 		return false, err
 	}
 	if pinned {
-		kept, err := t.exec("UPDATE pin SET governed = $4 WHERE partition = $1 AND asset = $2 AND pin_rank = $3 AND governed <> $4",
-			string(lease.Partition), string(g.Asset), int64(intent.RankRollout), int64(from.Sequence))
-		return kept > 0, err
+		updated, err := t.exec("UPDATE pin SET governed = $4 WHERE partition = $1 AND asset = $2 AND pin_rank = $3 AND governed <> $4",
+			string(lease.Partition), string(g.Asset), int64(intent.RankRollout), int64(next.Sequence))
+		return updated > 0, err
 	}
 	// What it was enforced with is retained while it is on record.
 	_, err = t.one("SELECT seq FROM enforced WHERE partition = $1 AND asset = $2 AND absent = 0 AND carried = 0",
@@ -77,7 +77,7 @@ func publishGoverned(t *transaction, lease store.Lease, incarnation *intent.Inca
 		return nil
 	}
 	pins := map[intent.AssetID][]intent.Pin{}
-	err := t.each("SELECT asset, pin_rank, holder, seq FROM pin WHERE partition = $1 AND pin_rank IN ($2, $3) ORDER BY pin_rank",
+	err := t.queryEach("SELECT asset, pin_rank, holder, seq FROM pin WHERE partition = $1 AND pin_rank IN ($2, $3) ORDER BY pin_rank",
 		[]any{string(lease.Partition), int64(intent.RankRollout), int64(intent.RankRollback)}, func(row scanner) error {
 			pin := intent.Pin{Incarnation: intent.IncarnationID{Partition: lease.Partition}}
 			err := row.Scan(&pin.Asset, &pin.Rank, &pin.Holder.Name, &pin.Incarnation.Sequence)
@@ -89,7 +89,7 @@ func publishGoverned(t *transaction, lease store.Lease, incarnation *intent.Inca
 	}
 	for _, g := range incarnation.Governed {
 		holder := intent.RolloutHolder(g.Rollout)
-		if before := pins[g.Asset]; len(before) == 0 || before[0].Rank != intent.RankRollout {
+		if existing := pins[g.Asset]; len(existing) == 0 || existing[0].Rank != intent.RankRollout {
 			if _, err := govern(t, lease, incarnation.ID, g); err != nil {
 				return err
 			}
@@ -108,20 +108,20 @@ func publishGoverned(t *transaction, lease store.Lease, incarnation *intent.Inca
 
 // takeOver makes a pin another rollout's, and with it what was seen of the asset: else
 // what the former one brought would count as what was always there (S19, S20).
-func takeOver(t *transaction, pin intent.Pin, holder intent.Actor, from intent.Sequence) error {
-	before := pin.Rollout()
+func takeOver(t *transaction, pin intent.Pin, holder intent.Actor, sequence intent.Sequence) error {
+	previousRollout := pin.Rollout()
 	pin.Reason = "governed from here on, as before by " + pin.Holder.Name
-	pin.Holder, pin.Governed = holder, from
+	pin.Holder, pin.Governed = holder, sequence
 	if _, err := setPin(t, pin); err != nil {
 		return err
 	}
 	partition, asset := string(pin.Incarnation.Partition), string(pin.Asset)
 	var record string
-	found, err := t.one("SELECT record FROM observation WHERE partition = $1 AND rollout = $2 AND asset = $3", []any{partition, before, asset}, &record)
+	found, err := t.one("SELECT record FROM observation WHERE partition = $1 AND rollout = $2 AND asset = $3", []any{partition, previousRollout, asset}, &record)
 	if err != nil || !found {
 		return err
 	}
-	if _, err := t.exec("DELETE FROM observation WHERE partition = $1 AND rollout = $2 AND asset = $3", partition, before, asset); err != nil {
+	if _, err := t.exec("DELETE FROM observation WHERE partition = $1 AND rollout = $2 AND asset = $3", partition, previousRollout, asset); err != nil {
 		return err
 	}
 	return observed(t, pin.Incarnation.Partition, pin.Rollout(), pin.Asset, record)
@@ -186,13 +186,13 @@ func saveRun(t *transaction, attempt string, run intent.Rollout) error {
 
 // movePins takes pins back and sets others.
 func movePins(t *transaction, partition intent.PartitionID, step store.RolloutStep) error {
-	for _, of := range step.Unpin {
-		removed, err := t.exec("DELETE FROM pin WHERE partition = $1 AND asset = $2 AND pin_rank = $3", string(partition), string(of.Asset), int64(of.Rank))
+	for _, unpinned := range step.Unpin {
+		removed, err := t.exec("DELETE FROM pin WHERE partition = $1 AND asset = $2 AND pin_rank = $3", string(partition), string(unpinned.Asset), int64(unpinned.Rank))
 		if err != nil {
 			return err
 		}
 		if removed > 0 {
-			t.audit(partition, t.now, step.Event.By, "unpin", string(of.Asset), "")
+			t.audit(partition, t.now, step.Event.By, "unpin", string(unpinned.Asset), "")
 		}
 	}
 	for _, pin := range step.Pins {
@@ -280,7 +280,7 @@ func (s *Store) Rollouts(ctx context.Context, partition intent.PartitionID, filt
 	}
 	text += " ORDER BY name, run DESC LIMIT $2 + 0"
 	err = s.read(ctx, fmt.Sprintf("listing the rollouts of %q", partition), func(q querier) error {
-		return q.each(text, arguments, func(row scanner) error {
+		return q.queryEach(text, arguments, func(row scanner) error {
 			var run intent.Rollout
 			err := decodeRow(row, "run of a rollout", &run)
 			runs = append(runs, run)
@@ -291,26 +291,26 @@ func (s *Store) Rollouts(ctx context.Context, partition intent.PartitionID, filt
 }
 
 // decodeRow reads the record of a row that has nothing else.
-func decodeRow(row scanner, what string, into any) error {
+func decodeRow(row scanner, subject string, target any) error {
 	var text string
 	if err := row.Scan(&text); err != nil {
 		return err
 	}
-	return decode(what, text, into)
+	return decode(subject, text, target)
 }
 
 // Observations lists what a rollout saw.
-func (s *Store) Observations(ctx context.Context, partition intent.PartitionID, rollout string) (seen []intent.Observation, err error) {
+func (s *Store) Observations(ctx context.Context, partition intent.PartitionID, rollout string) (observations []intent.Observation, err error) {
 	err = s.read(ctx, fmt.Sprintf("listing what the rollout %q of %q saw", rollout, partition), func(q querier) error {
-		return q.each("SELECT record FROM observation WHERE partition = $1 AND rollout = $2 ORDER BY asset", []any{string(partition), rollout}, func(row scanner) error {
+		return q.queryEach("SELECT record FROM observation WHERE partition = $1 AND rollout = $2 ORDER BY asset", []any{string(partition), rollout}, func(row scanner) error {
 			var o intent.Observation
 			err := decodeRow(row, "observation", &o)
 			o.Rollout = rollout // It may have been taken over.
-			seen = append(seen, o)
+			observations = append(observations, o)
 			return err
 		})
 	})
-	return seen, err
+	return observations, err
 }
 
 // Judgements lists what is known of contents.
@@ -323,10 +323,10 @@ func (s *Store) Judgements(ctx context.Context, partition intent.PartitionID, as
 	}
 	err = s.read(ctx, fmt.Sprintf("listing what is known to be good in %q", partition), func(q querier) error {
 		if len(assets) == 0 {
-			return q.each("SELECT record FROM judgement WHERE partition = $1 ORDER BY asset, judged", []any{string(partition)}, scan)
+			return q.queryEach("SELECT record FROM judgement WHERE partition = $1 ORDER BY asset, judged", []any{string(partition)}, scan)
 		}
 		for _, asset := range assets {
-			if err := q.each("SELECT record FROM judgement WHERE partition = $1 AND asset = $2 ORDER BY judged", []any{string(partition), string(asset)}, scan); err != nil {
+			if err := q.queryEach("SELECT record FROM judgement WHERE partition = $1 AND asset = $2 ORDER BY judged", []any{string(partition), string(asset)}, scan); err != nil {
 				return err
 			}
 		}
@@ -371,9 +371,9 @@ func (s *Store) OrderRollout(ctx context.Context, order intent.RolloutOrder) (in
 }
 
 // RolloutOrders lists those with a higher number.
-func (s *Store) RolloutOrders(ctx context.Context, partition intent.PartitionID, after uint64) (orders []intent.RolloutOrder, err error) {
+func (s *Store) RolloutOrders(ctx context.Context, partition intent.PartitionID, cursor uint64) (orders []intent.RolloutOrder, err error) {
 	err = s.read(ctx, fmt.Sprintf("listing what was asked of rollouts of %q", partition), func(q querier) error {
-		return q.each("SELECT record FROM rollout_order WHERE partition = $1 AND number > $2 ORDER BY number", []any{string(partition), int64(after)}, func(row scanner) error {
+		return q.queryEach("SELECT record FROM rollout_order WHERE partition = $1 AND number > $2 ORDER BY number", []any{string(partition), int64(cursor)}, func(row scanner) error {
 			var order intent.RolloutOrder
 			err := decodeRow(row, "order of a rollout", &order)
 			orders = append(orders, order)
@@ -394,16 +394,16 @@ func setPin(t *transaction, pin intent.Pin) (intent.Pin, error) {
 		[]any{string(partition)}, &pin.Revision); err != nil {
 		return pin, err
 	}
-	back := 0
+	backFlag := 0
 	if pin.Back = pin.Back || pin.Rank == intent.RankRollback; pin.Back {
-		back = 1
+		backFlag = 1
 	}
 	_, err := t.exec(`INSERT INTO pin (partition, asset, pin_rank, seq, revision, holder, origin, reason, created, ends, governed, back)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
 		ON CONFLICT (partition, asset, pin_rank) DO UPDATE SET seq = excluded.seq, revision = excluded.revision, holder = excluded.holder,
 		origin = excluded.origin, reason = excluded.reason, created = excluded.created, ends = excluded.ends, governed = excluded.governed, back = excluded.back`,
 		string(partition), string(pin.Asset), int64(pin.Rank), int64(pin.Incarnation.Sequence), pin.Revision,
-		pin.Holder.Name, pin.Holder.Origin, pin.Reason, stamp(pin.Created), stamp(pin.Until), int64(pin.Governed), back)
+		pin.Holder.Name, pin.Holder.Origin, pin.Reason, stamp(pin.Created), stamp(pin.Until), int64(pin.Governed), backFlag)
 	if err != nil {
 		return pin, err
 	}

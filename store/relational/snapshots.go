@@ -88,13 +88,13 @@ func (s *Store) Incarnation(ctx context.Context, id intent.IncarnationID) (incar
 }
 
 // Incarnations lists retained ones before a sequence (0: all), newest first.
-func (s *Store) Incarnations(ctx context.Context, partition intent.PartitionID, before intent.Sequence, limit int) (list []intent.Incarnation, err error) {
+func (s *Store) Incarnations(ctx context.Context, partition intent.PartitionID, cursor intent.Sequence, limit int) (list []intent.Incarnation, err error) {
 	last := open
-	if before > 0 {
-		last = int64(before)
+	if cursor > 0 {
+		last = int64(cursor)
 	}
 	err = s.read(ctx, fmt.Sprintf("listing the incarnations of %q", partition), func(q querier) error {
-		err := q.each("SELECT record FROM incarnation WHERE partition = $1 AND seq < $2 ORDER BY seq DESC LIMIT $3 + 0",
+		err := q.queryEach("SELECT record FROM incarnation WHERE partition = $1 AND seq < $2 ORDER BY seq DESC LIMIT $3 + 0",
 			[]any{string(partition), last, pageSize(limit)}, func(row scanner) error {
 				var text string
 				if err := row.Scan(&text); err != nil {
@@ -196,7 +196,7 @@ func (s *Store) Members(ctx context.Context, id intent.IncarnationID, filter sto
 			return err
 		}
 		text, arguments := membersBy(id, filter)
-		return q.each(text, arguments, func(row scanner) error {
+		return q.queryEach(text, arguments, func(row scanner) error {
 			m, err := scanMember(row)
 			members = append(members, m)
 			return err
@@ -253,24 +253,24 @@ func manyBetween(q querier, newer intent.IncarnationID, older intent.Sequence) (
 
 // Changes lists one page of what differs between two incarnations, in either
 // direction.
-func (s *Store) Changes(ctx context.Context, from, to intent.IncarnationID, after intent.AssetID, limit int) (list []store.Change, err error) {
-	attempt := fmt.Sprintf("comparing %s with %s", from, to)
-	partition := to.Partition
-	if to.IsZero() {
-		partition = from.Partition
+func (s *Store) Changes(ctx context.Context, base, target intent.IncarnationID, cursor intent.AssetID, limit int) (list []store.Change, err error) {
+	attempt := fmt.Sprintf("comparing %s with %s", base, target)
+	partition := target.Partition
+	if target.IsZero() {
+		partition = base.Partition
 	}
-	if !from.IsZero() && !to.IsZero() && from.Partition != to.Partition {
+	if !base.IsZero() && !target.IsZero() && base.Partition != target.Partition {
 		return nil, fault.New(fault.Invalid, "%s: they are of two partitions", attempt)
 	}
 	err = s.read(ctx, attempt, func(q querier) error {
-		for _, id := range []intent.IncarnationID{from, to} {
+		for _, id := range []intent.IncarnationID{base, target} {
 			if !id.IsZero() {
 				if err := mustRetain(q, id); err != nil {
 					return err
 				}
 			}
 		}
-		older, newer := min(from.Sequence, to.Sequence), max(from.Sequence, to.Sequence)
+		older, newer := min(base.Sequence, target.Sequence), max(base.Sequence, target.Sequence)
 		text := fewChanges
 		many, err := manyBetween(q, intent.IncarnationID{Partition: partition, Sequence: newer}, older)
 		if err != nil {
@@ -279,9 +279,9 @@ func (s *Store) Changes(ctx context.Context, from, to intent.IncarnationID, afte
 		if many {
 			text = manyChanges
 		}
-		return q.each(text, []any{string(partition), int64(older), int64(newer), string(after), pageSize(limit)}, func(row scanner) error {
+		return q.queryEach(text, []any{string(partition), int64(older), int64(newer), string(cursor), pageSize(limit)}, func(row scanner) error {
 			change, err := scanChange(row)
-			if from.Sequence > to.Sequence {
+			if base.Sequence > target.Sequence {
 				change.Before, change.After = change.After, change.Before
 			}
 			list = append(list, change)
@@ -292,16 +292,16 @@ func (s *Store) Changes(ctx context.Context, from, to intent.IncarnationID, afte
 }
 
 func scanChange(row scanner) (change store.Change, err error) {
-	var before, after intent.Member
+	var older, newer intent.Member
 	err = row.Scan(&change.Asset,
-		&before.Type, digestColumn{&before.Digest}, digestColumn{&before.Effective}, &before.Since,
-		&after.Type, digestColumn{&after.Digest}, digestColumn{&after.Effective}, &after.Since)
-	before.Asset, after.Asset = change.Asset, change.Asset
-	if before.Since > 0 {
-		change.Before = &before
+		&older.Type, digestColumn{&older.Digest}, digestColumn{&older.Effective}, &older.Since,
+		&newer.Type, digestColumn{&newer.Digest}, digestColumn{&newer.Effective}, &newer.Since)
+	older.Asset, newer.Asset = change.Asset, change.Asset
+	if older.Since > 0 {
+		change.Before = &older
 	}
-	if after.Since > 0 {
-		change.After = &after
+	if newer.Since > 0 {
+		change.After = &newer
 	}
 	return change, err
 }
@@ -327,7 +327,7 @@ func (s *Store) edges(ctx context.Context, id intent.IncarnationID, end string, 
 		if err := mustRetain(q, id); err != nil {
 			return err
 		}
-		return q.each(edgesOf(end), []any{string(id.Partition), string(asset), int64(id.Sequence)}, func(row scanner) error {
+		return q.queryEach(edgesOf(end), []any{string(id.Partition), string(asset), int64(id.Sequence)}, func(row scanner) error {
 			var edge store.Edge
 			var read int
 			err := row.Scan(&edge.From, &edge.To, &edge.Field, &read)

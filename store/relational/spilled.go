@@ -33,10 +33,10 @@ func (s *Store) boundSpilled(t *transaction, attempt string, partition intent.Pa
 	if kind != store.SpillBlobs {
 		return nil
 	}
-	var kept int64
-	_, err := t.one("SELECT CAST(COALESCE(SUM(length(bytes)), 0) AS BIGINT) FROM blob WHERE partition = $1 AND kind = $2", []any{string(partition), kind}, &kept)
-	if most := s.mostSpilled; err == nil && kept > most {
-		return fault.New(fault.Invalid, "%s: partition %s would keep %d bytes of blobs, for all its incarnations and candidates, and at most %d are allowed", attempt, partition, kept, most).
+	var storedBytes int64
+	_, err := t.one("SELECT CAST(COALESCE(SUM(length(bytes)), 0) AS BIGINT) FROM blob WHERE partition = $1 AND kind = $2", []any{string(partition), kind}, &storedBytes)
+	if most := s.mostSpilled; err == nil && storedBytes > most {
+		return fault.New(fault.Invalid, "%s: partition %s would keep %d bytes of blobs, for all its incarnations and candidates, and at most %d are allowed", attempt, partition, storedBytes, most).
 			WithHint("keep large content elsewhere, named by URI and digest, or let old incarnations be collected: what none names any more is removed within the hour")
 	}
 	return err
@@ -78,14 +78,14 @@ func lostSpilled(q querier, attempt string, partition intent.PartitionID, name s
 	case !found && !named:
 		return fault.New(fault.NotFound, "%s: there is none", attempt)
 	}
-	why := "its bytes have another digest"
+	reason := "its bytes have another digest"
 	if !found {
-		why = "it is not there"
+		reason = "it is not there"
 	}
 	if named {
-		why += fmt.Sprintf(", and asset %q names it", asset)
+		reason += fmt.Sprintf(", and asset %q names it", asset)
 	}
-	return fault.New(fault.Internal, "%s: it is damaged: %s", attempt, why).WithHint(restoreHint)
+	return fault.New(fault.Internal, "%s: it is damaged: %s", attempt, reason).WithHint(restoreHint)
 }
 
 // names takes note that bodies which are gone name nothing any more.

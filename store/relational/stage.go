@@ -55,7 +55,7 @@ func markStage(t *transaction, partition intent.PartitionID) error {
 
 func unstageMembers(t *transaction, partition intent.PartitionID, next intent.Sequence) (int64, error) {
 	var digests bodySet
-	err := t.each(`DELETE FROM member WHERE partition = $1 AND from_seq = $2 AND asset IN (
+	err := t.queryEach(`DELETE FROM member WHERE partition = $1 AND from_seq = $2 AND asset IN (
 			SELECT asset FROM member WHERE partition = $1 AND from_seq = $2 LIMIT $3 + 0) RETURNING digest`,
 		[]any{string(partition), int64(next), chunk}, digests.scan)
 	if err != nil {
@@ -176,17 +176,17 @@ const rowsOfAsset = "SELECT " + memberColumns + ", to_seq FROM member WHERE part
 
 // stored is a row of an asset that is open, or was closed by this staging.
 type stored struct {
-	from, to int64
-	member   intent.Member
+	fromSeq, toSeq int64
+	member         intent.Member
 }
 
 func (s staging) entry(entry store.Entry) error {
 	var base, staged *stored
-	err := s.each(rowsOfAsset, []any{string(s.partition), string(entry.Asset), s.next}, func(row scanner) error {
+	err := s.queryEach(rowsOfAsset, []any{string(s.partition), string(entry.Asset), s.next}, func(row scanner) error {
 		r := &stored{}
 		m := &r.member
-		err := row.Scan(&m.Asset, &m.Type, digestColumn{&m.Digest}, digestColumn{&m.Effective}, &r.from, &r.to)
-		if r.from == s.next {
+		err := row.Scan(&m.Asset, &m.Type, digestColumn{&m.Digest}, digestColumn{&m.Effective}, &r.fromSeq, &r.toSeq)
+		if r.fromSeq == s.next {
 			staged = r
 		} else {
 			base = r
@@ -269,12 +269,12 @@ func (s staging) insert(entry store.Entry) error {
 func (s staging) close(r *stored) error  { return s.end(r, s.next) }
 func (s staging) reopen(r *stored) error { return s.end(r, open) }
 
-func (s staging) end(r *stored, to int64) error {
-	if r == nil || r.to == to {
+func (s staging) end(r *stored, toSeq int64) error {
+	if r == nil || r.toSeq == toSeq {
 		return nil
 	}
 	_, err := s.exec("UPDATE member SET to_seq = $4 WHERE partition = $1 AND asset = $2 AND from_seq = $3",
-		string(s.partition), string(r.member.Asset), r.from, to)
+		string(s.partition), string(r.member.Asset), r.fromSeq, toSeq)
 	return err
 }
 
@@ -283,7 +283,7 @@ func (s staging) discard(r *stored) error {
 		return nil
 	}
 	_, err := s.exec("DELETE FROM member WHERE partition = $1 AND asset = $2 AND from_seq = $3",
-		string(s.partition), string(r.member.Asset), r.from)
+		string(s.partition), string(r.member.Asset), r.fromSeq)
 	if err != nil {
 		return err
 	}
@@ -305,14 +305,14 @@ func (s staging) edges(asset intent.AssetID, want []intent.Reference) error {
 		}
 		missing[k] = true
 	}
-	type have struct {
+	type storedEdge struct {
 		key
 		from, to int64
 	}
-	var rows []have
-	err := s.each("SELECT field, to_asset, is_read, from_seq, to_seq FROM edge WHERE partition = $1 AND from_asset = $2 AND to_seq >= $3",
+	var rows []storedEdge
+	err := s.queryEach("SELECT field, to_asset, is_read, from_seq, to_seq FROM edge WHERE partition = $1 AND from_asset = $2 AND to_seq >= $3",
 		[]any{string(s.partition), string(asset), s.next}, func(row scanner) error {
-			var h have
+			var h storedEdge
 			err := row.Scan(&h.field, &h.key.to, &h.read, &h.from, &h.to)
 			rows = append(rows, h)
 			return err
@@ -323,16 +323,16 @@ func (s staging) edges(asset intent.AssetID, want []intent.Reference) error {
 	for _, h := range rows {
 		wanted := missing[h.key]
 		delete(missing, h.key)
-		where := []any{string(s.partition), string(asset), h.field, string(h.key.to), h.from}
+		arguments := []any{string(s.partition), string(asset), h.field, string(h.key.to), h.from}
 		switch {
 		case wanted && h.to != open:
 			_, err = s.exec(`UPDATE edge SET to_seq = 9223372036854775807
-				WHERE partition = $1 AND from_asset = $2 AND field = $3 AND to_asset = $4 AND from_seq = $5`, where...)
+				WHERE partition = $1 AND from_asset = $2 AND field = $3 AND to_asset = $4 AND from_seq = $5`, arguments...)
 		case !wanted && h.from == s.next:
-			_, err = s.exec("DELETE FROM edge WHERE partition = $1 AND from_asset = $2 AND field = $3 AND to_asset = $4 AND from_seq = $5", where...)
+			_, err = s.exec("DELETE FROM edge WHERE partition = $1 AND from_asset = $2 AND field = $3 AND to_asset = $4 AND from_seq = $5", arguments...)
 		case !wanted && h.to == open:
 			_, err = s.exec("UPDATE edge SET to_seq = $6 WHERE partition = $1 AND from_asset = $2 AND field = $3 AND to_asset = $4 AND from_seq = $5",
-				append(where, s.next)...)
+				append(arguments, s.next)...)
 		}
 		if err != nil {
 			return err

@@ -35,7 +35,7 @@ func (s *Store) SetStop(ctx context.Context, stop intent.Stop) error {
 }
 
 // Resume ends the stop of that very scope.
-func (s *Store) Resume(ctx context.Context, partition intent.PartitionID, reason string, by intent.Actor) error {
+func (s *Store) Resume(ctx context.Context, partition intent.PartitionID, reason string, actor intent.Actor) error {
 	attempt := "resuming " + scopeName(partition)
 	return s.write(ctx, attempt, func(t *transaction) error {
 		if err := t.authorize(intent.Operator, partition); err != nil {
@@ -57,7 +57,7 @@ func (s *Store) Resume(ctx context.Context, partition intent.PartitionID, reason
 			return fault.New(fault.NotFound, "%s: it is not stopped", attempt).
 				WithHint("a stop is ended by the scope that it was given: one partition, or all")
 		}
-		t.audit(partition, t.now, by, "resume", string(partition), "").because(reason)
+		t.audit(partition, t.now, actor, "resume", string(partition), "").because(reason)
 		return t.bump(partition)
 	})
 }
@@ -73,7 +73,7 @@ func (s *Store) Stops(ctx context.Context) (stops []intent.Stop, err error) {
 		if suspicion != nil {
 			stops = append(stops, *suspicion)
 		}
-		return q.each("SELECT partition, owner, origin, reason, since FROM stop ORDER BY partition", nil, func(row scanner) error {
+		return q.queryEach("SELECT partition, owner, origin, reason, since FROM stop ORDER BY partition", nil, func(row scanner) error {
 			var stop intent.Stop
 			var since int64
 			err := row.Scan(&stop.Partition, &stop.Owner.Name, &stop.Owner.Origin, &stop.Reason, &since)

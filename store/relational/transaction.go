@@ -27,16 +27,16 @@ func (t *transaction) exec(text string, arguments ...any) (int64, error) {
 }
 
 // one scans the only row; found is false when there is none.
-func (t *transaction) one(text string, arguments []any, into ...any) (found bool, err error) {
+func (t *transaction) one(text string, arguments []any, targets ...any) (found bool, err error) {
 	statement, err := t.writer.statement(text)
 	if err != nil {
 		return false, err
 	}
-	return scanOne(statement.QueryRow(arguments...), into...)
+	return scanOne(statement.QueryRow(arguments...), targets...)
 }
 
-// each calls scan for each row.
-func (t *transaction) each(text string, arguments []any, scan func(scanner) error) error {
+// queryEach calls scan for each row.
+func (t *transaction) queryEach(text string, arguments []any, scan func(scanner) error) error {
 	statement, err := t.writer.statement(text)
 	if err != nil {
 		return err

@@ -41,7 +41,7 @@ func damaged(format string, arguments ...any) error {
 }
 
 func (v *verifier) verifyBodies() error {
-	return v.each("SELECT digest, bytes FROM body", nil, func(row scanner) error {
+	return v.queryEach("SELECT digest, bytes FROM body", nil, func(row scanner) error {
 		var digest intent.Digest
 		var bytes []byte
 		if err := row.Scan(digestColumn{&digest}, &bytes); err != nil {
@@ -57,7 +57,7 @@ func (v *verifier) verifyBodies() error {
 }
 
 func (v *verifier) verifyBlobs() error {
-	return v.each("SELECT partition, kind, name, digest, bytes FROM blob", nil, func(row scanner) error {
+	return v.queryEach("SELECT partition, kind, name, digest, bytes FROM blob", nil, func(row scanner) error {
 		var partition, kind, name string
 		var digest intent.Digest
 		var bytes []byte
@@ -74,7 +74,7 @@ func (v *verifier) verifyBlobs() error {
 
 // verifySpilled finds what assets name that is not there.
 func (v *verifier) verifySpilled() error {
-	return v.each(`SELECT s.partition, s.name FROM spilled s WHERE NOT EXISTS (
+	return v.queryEach(`SELECT s.partition, s.name FROM spilled s WHERE NOT EXISTS (
 		SELECT 1 FROM blob b WHERE b.partition = s.partition AND b.kind = $1 AND b.name = s.name)`, []any{store.SpillBlobs}, func(row scanner) error {
 		var partition, name string
 		if err := row.Scan(&partition, &name); err != nil {
@@ -86,7 +86,7 @@ func (v *verifier) verifySpilled() error {
 
 func (v *verifier) verifyPartitions() error {
 	heads := map[intent.PartitionID]intent.Sequence{}
-	err := v.each("SELECT id, head FROM partitions", nil, func(row scanner) error {
+	err := v.queryEach("SELECT id, head FROM partitions", nil, func(row scanner) error {
 		var id intent.PartitionID
 		var head intent.Sequence
 		err := row.Scan(&id, &head)
@@ -106,9 +106,9 @@ func (v *verifier) verifyPartitions() error {
 }
 
 // span is a row that holds from one incarnation until before another.
-type span struct{ from, to intent.Sequence }
+type span struct{ fromSeq, toSeq intent.Sequence }
 
-func (s span) covers(at intent.Sequence) bool { return s.from <= at && at < s.to }
+func (s span) covers(at intent.Sequence) bool { return s.fromSeq <= at && at < s.toSeq }
 
 type memberSpan struct {
 	span
@@ -125,10 +125,10 @@ type bucketSpan struct {
 // incarnation's digest from its buckets.
 func (v *verifier) verifyMembership(partition intent.PartitionID, head intent.Sequence) error {
 	members := map[int][]memberSpan{}
-	err := v.each("SELECT bucket, from_seq, to_seq, asset, digest FROM member WHERE partition = $1 ORDER BY asset", []any{string(partition)}, func(row scanner) error {
+	err := v.queryEach("SELECT bucket, from_seq, to_seq, asset, digest FROM member WHERE partition = $1 ORDER BY asset", []any{string(partition)}, func(row scanner) error {
 		var m memberSpan
 		var bucket int
-		if err := row.Scan(&bucket, &m.from, &m.to, &m.Asset, digestColumn{&m.Digest}); err != nil {
+		if err := row.Scan(&bucket, &m.fromSeq, &m.toSeq, &m.Asset, digestColumn{&m.Digest}); err != nil {
 			return err
 		}
 		if !v.bodies[m.Digest] {
@@ -141,16 +141,16 @@ func (v *verifier) verifyMembership(partition intent.PartitionID, head intent.Se
 		return err
 	}
 	var buckets []bucketSpan
-	err = v.each("SELECT bucket, from_seq, to_seq, digest FROM bucket WHERE partition = $1", []any{string(partition)}, func(row scanner) error {
+	err = v.queryEach("SELECT bucket, from_seq, to_seq, digest FROM bucket WHERE partition = $1", []any{string(partition)}, func(row scanner) error {
 		var b bucketSpan
-		err := row.Scan(&b.bucket, &b.from, &b.to, digestColumn{&b.digest})
+		err := row.Scan(&b.bucket, &b.fromSeq, &b.toSeq, digestColumn{&b.digest})
 		buckets = append(buckets, b)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	return v.each("SELECT seq, record FROM incarnation WHERE partition = $1 AND seq <= $2", []any{string(partition), int64(head)}, func(row scanner) error {
+	return v.queryEach("SELECT seq, record FROM incarnation WHERE partition = $1 AND seq <= $2", []any{string(partition), int64(head)}, func(row scanner) error {
 		var seq intent.Sequence
 		var record string
 		if err := row.Scan(&seq, &record); err != nil {
@@ -177,14 +177,14 @@ func verifyIncarnation(i intent.Incarnation, id intent.IncarnationID, members ma
 		digests[b.bucket] = b.digest
 	}
 	for bucket := range digests {
-		var there []intent.MemberDigest
+		var present []intent.MemberDigest
 		for _, m := range members[bucket] {
 			if m.covers(id.Sequence) {
-				there = append(there, m.MemberDigest)
+				present = append(present, m.MemberDigest)
 			}
 		}
-		slices.SortFunc(there, func(a, b intent.MemberDigest) int { return cmp.Compare(a.Asset, b.Asset) })
-		if digest := intent.BucketDigest(there); digest != digests[bucket] && (len(there) > 0 || !digests[bucket].IsZero()) {
+		slices.SortFunc(present, func(a, b intent.MemberDigest) int { return cmp.Compare(a.Asset, b.Asset) })
+		if digest := intent.BucketDigest(present); digest != digests[bucket] && (len(present) > 0 || !digests[bucket].IsZero()) {
 			return damaged("the members of %s are not those that were published", id)
 		}
 	}
@@ -196,7 +196,7 @@ func verifyIncarnation(i intent.Incarnation, id intent.IncarnationID, members ma
 
 func (v *verifier) verifyCandidates() error {
 	var ids []intent.CandidateID
-	err := v.each("SELECT partition, digest FROM candidate WHERE state <> 'saving'", nil, func(row scanner) error {
+	err := v.queryEach("SELECT partition, digest FROM candidate WHERE state <> 'saving'", nil, func(row scanner) error {
 		var id intent.CandidateID
 		var digest string
 		err := row.Scan(&id.Partition, &digest)
@@ -220,7 +220,7 @@ func (v *verifier) verifyCandidates() error {
 // admissions name how many records of all partitions they saw.
 func (v *verifier) verifyAudits() error {
 	var partitions []intent.PartitionID
-	err := v.each("SELECT id FROM partitions UNION SELECT partition FROM audit_head UNION SELECT partition FROM audit", nil, func(row scanner) error {
+	err := v.queryEach("SELECT id FROM partitions UNION SELECT partition FROM audit_head UNION SELECT partition FROM audit", nil, func(row scanner) error {
 		var id intent.PartitionID
 		err := row.Scan(&id)
 		partitions = append(partitions, id)
@@ -229,11 +229,11 @@ func (v *verifier) verifyAudits() error {
 	if err != nil {
 		return err
 	}
-	var seen, ofAll uint64
+	var maxGlobal, ofAll uint64
 	for _, partition := range partitions {
 		records, err := walkChain(v, partition, func(r intent.AuditRecord) error {
 			if admitted, well := audit.ParseAdmitted(r.Detail); r.Verb == "admit" && well {
-				seen = max(seen, admitted.Global)
+				maxGlobal = max(maxGlobal, admitted.Global)
 			}
 			return nil
 		})
@@ -247,8 +247,8 @@ func (v *verifier) verifyAudits() error {
 		}
 		v.AuditRecords += int(records)
 	}
-	if seen > ofAll {
-		return damaged("the audit of all partitions together has %d records, and an admission saw %d", ofAll, seen)
+	if maxGlobal > ofAll {
+		return damaged("the audit of all partitions together has %d records, and an admission saw %d", ofAll, maxGlobal)
 	}
 	return nil
 }

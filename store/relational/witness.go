@@ -38,9 +38,9 @@ const (
 // forgets.
 type Witness struct {
 	file *os.File
-	// known is what it said when it was opened, text what it is to say.
-	known mark
-	text  []byte
+	// lastMark is what it said when it was opened, text what it is to say.
+	lastMark mark
+	text     []byte
 	// synced is when the file was made durable last; later: it was written since.
 	synced time.Time
 	later  bool
@@ -68,7 +68,7 @@ func OpenWitness(path string, make bool) (_ *Witness, err error) {
 	}
 	text, err := io.ReadAll(io.LimitReader(w.file, markBytes+1))
 	if err == nil && len(text) > 0 {
-		w.known, err = decodeMark(text)
+		w.lastMark, err = decodeMark(text)
 	}
 	if err != nil {
 		w.Close()

@@ -52,15 +52,15 @@ type writer struct {
 	queue  []*request
 	closed bool
 	wake   chan struct{}
-	ended  chan struct{}
+	done   chan struct{}
 
 	// The rest belongs to the writer's goroutine.
 	conn     *sql.Conn
 	prepared map[string]*sql.Stmt
 	// news is the number that was read last, and seen those of the partitions.
-	news   int64
-	seen   map[intent.PartitionID]int64
-	polled time.Time
+	news        int64
+	newsNumbers map[intent.PartitionID]int64
+	polled      time.Time
 	// trouble is why the audit could not be written last.
 	trouble atomic.Pointer[string]
 	// unwitnessed is the stop while the witness cannot be written. turned: it
@@ -76,7 +76,7 @@ type writer struct {
 	// who else knows. demanding: a store with commits has a witness. passing: it
 	// is not missed when it is gone.
 	name               string
-	known              mark
+	lastMark           mark
 	witness            *Witness
 	demanding, passing bool
 }
@@ -93,16 +93,16 @@ type request struct {
 func newWriter(o Options, announce func([]intent.PartitionID), memory *atomic.Pointer[mark]) *writer {
 	w := &writer{
 		engine: o.Engine, db: o.DB, runtime: o.Runtime, log: o.Log, announce: announce, memory: memory,
-		wake: make(chan struct{}, 1), ended: make(chan struct{}),
+		wake: make(chan struct{}, 1), done: make(chan struct{}),
 		witness: o.Witness, demanding: o.Serving && o.Witness != nil && o.Writer != "", passing: !o.Serving,
 	}
 	if w.measure = o.Measure; w.measure == nil {
 		w.measure = &measure.Store{}
 	}
 	if o.Witness != nil {
-		w.known = o.Witness.known
+		w.lastMark = o.Witness.lastMark
 	}
-	w.name = cmp.Or(o.Writer, w.known.Writer, crand.Text())
+	w.name = cmp.Or(o.Writer, w.lastMark.Writer, crand.Text())
 	return w
 }
 
@@ -191,11 +191,11 @@ func (w *writer) close() {
 	w.closed = true
 	w.signal()
 	w.mutex.Unlock()
-	_ = w.runtime.Wait(context.Background(), -1, w.ended)
+	_ = w.runtime.Wait(context.Background(), -1, w.done)
 }
 
 func (w *writer) run() {
-	defer close(w.ended)
+	defer close(w.done)
 	defer w.disconnect()
 	w.lookForOthers()
 	for {
@@ -230,19 +230,19 @@ func (w *writer) run() {
 }
 
 // measured commits, and tells how long it took.
-func (w *writer) measured(batch []*request) (done []*request, changed []intent.PartitionID) {
-	began := w.runtime.Now()
-	w.measure.Step.Set(began)
-	done, changed = w.commit(batch)
+func (w *writer) measured(batch []*request) (committed []*request, changed []intent.PartitionID) {
+	startedAt := w.runtime.Now()
+	w.measure.Step.Set(startedAt)
+	committed, changed = w.commit(batch)
 	w.measure.Step.Set(time.Time{})
-	w.measure.Commits.Took(w.runtime.Now().Sub(began))
-	w.measure.Groups.Size(len(done))
-	return done, changed
+	w.measure.Commits.Took(w.runtime.Now().Sub(startedAt))
+	w.measure.Groups.Size(len(committed))
+	return committed, changed
 }
 
 // commit runs requests in one transaction, again and again while others are in
 // its way. Every request returned has its outcome set; the others wait again.
-func (w *writer) commit(batch []*request) (done []*request, changed []intent.PartitionID) {
+func (w *writer) commit(batch []*request) (committed []*request, changed []intent.PartitionID) {
 	pause := firstPause
 	for try := 1; ; try++ {
 		changed, count, broken := w.transact(batch)
@@ -250,7 +250,7 @@ func (w *writer) commit(batch []*request) (done []*request, changed []intent.Par
 		if batch = batch[:count:count]; broken == nil {
 			return batch, changed
 		}
-		if missing, is := errors.AsType[loss](broken); is {
+		if missing, ok := errors.AsType[loss](broken); ok {
 			if broken = w.declare(missing); broken == nil && try < tries {
 				continue
 			}
@@ -379,7 +379,7 @@ func (w *writer) connect() error {
 		return err
 	}
 	w.conn, w.prepared, w.news = conn, map[string]*sql.Stmt{}, unseen
-	w.elsewhere = w.known.Commits > 0
+	w.elsewhere = w.lastMark.Commits > 0
 	if err := w.engine.Tune(context.Background(), conn); err != nil {
 		w.disconnect()
 		return err

@@ -25,17 +25,17 @@ func Backup(ctx context.Context, path, target string) (verified store.Verified, 
 	if target, err = absent(attempt, target); err != nil {
 		return verified, err
 	}
-	from, err := OpenUnlocked(ctx, Options{Path: path, Log: slog.New(slog.DiscardHandler)})
+	source, err := OpenUnlocked(ctx, Options{Path: path, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return verified, err
 	}
-	defer from.Close()
+	defer source.Close()
 	unfinished, err := unfinishedName(target)
 	if err != nil {
 		return verified, openFailure(attempt, err)
 	}
 	defer remove(unfinished)
-	if _, err := from.db.ExecContext(ctx, "VACUUM INTO ?", unfinished); err != nil {
+	if _, err := source.db.ExecContext(ctx, "VACUUM INTO ?", unfinished); err != nil {
 		return verified, failure(attempt, err)
 	}
 	if verified, err = finish(ctx, attempt, unfinished); err != nil {
@@ -137,10 +137,10 @@ func Restore(ctx context.Context, backup, path string, now time.Time) (aside str
 		return "", verified, err
 	}
 	defer lock.release()
-	there := true
+	exists := true
 	switch err := lock.lockDatabase(path); {
 	case fault.Is(err, fault.NotFound):
-		there = false
+		exists = false
 	case err != nil:
 		return "", verified, err
 	}
@@ -156,11 +156,11 @@ func Restore(ctx context.Context, backup, path string, now time.Time) (aside str
 		return "", verified, err
 	}
 	name := path + ".before-" + now.UTC().Format("20060102T150405.000")
-	if err := setAside(ctx, attempt, path, name, there); err != nil {
+	if err := setAside(ctx, attempt, path, name, exists); err != nil {
 		return "", verified, err
 	}
 	// At each moment the name is the old store's or the restored one's.
-	if !there {
+	if !exists {
 		return "", verified, openFailure(attempt, errors.Join(os.Link(unfinished, path), syncFolder(filepath.Dir(path))))
 	}
 	return name, verified, openFailure(attempt, errors.Join(os.Rename(unfinished, path), syncFolder(filepath.Dir(path))))
@@ -169,11 +169,11 @@ func Restore(ctx context.Context, backup, path string, now time.Time) (aside str
 // setAside gives the old store another name beside its own, once it is whole
 // without its log: beside the restored store that would be taken for its log.
 // The log of a store that is damaged, or gone, only gets another name.
-func setAside(ctx context.Context, attempt, path, aside string, there bool) error {
+func setAside(ctx context.Context, attempt, path, aside string, exists bool) error {
 	if _, err := os.Lstat(aside); !errors.Is(err, fs.ErrNotExist) {
 		return fault.New(fault.Conflict, "%s: %s is there already", attempt, aside).WithHint("try again")
 	}
-	if there {
+	if exists {
 		if err := foldLog(ctx, path); inUse(err) {
 			return failure(attempt, err)
 		}
@@ -183,7 +183,7 @@ func setAside(ctx context.Context, attempt, path, aside string, there bool) erro
 			return openFailure(attempt, err)
 		}
 	}
-	if there {
+	if exists {
 		if err := os.Link(path, aside); err != nil {
 			return openFailure(attempt, err)
 		}
@@ -205,26 +205,26 @@ func foldLog(ctx context.Context, path string) error {
 
 // copyBackup makes a store of a backup, page by page. The backup must be a
 // whole file: one with a log beside it is not a backup but a store.
-func copyBackup(ctx context.Context, attempt, from, into string) error {
-	from, err := resolve(from, false)
+func copyBackup(ctx context.Context, attempt, source, target string) error {
+	source, err := resolve(source, false)
 	if err != nil {
 		return err
 	}
-	if err := checkFile(from, os.O_RDONLY); err != nil {
+	if err := checkFile(source, os.O_RDONLY); err != nil {
 		return err
 	}
-	if log, err := os.Stat(from + "-wal"); err == nil && log.Size() > 0 {
-		return fault.New(fault.Invalid, "%s: it is no backup but a store, whose newest commits are in %s-wal", attempt, from).
-			WithHint("make a backup of it: lehr backup FILE --store %s", from)
+	if log, err := os.Stat(source + "-wal"); err == nil && log.Size() > 0 {
+		return fault.New(fault.Invalid, "%s: it is no backup but a store, whose newest commits are in %s-wal", attempt, source).
+			WithHint("make a backup of it: lehr backup FILE --store %s", source)
 	}
-	db, err := connect(from, "mode=ro&immutable=1") // It may lie where nothing can be written.
+	db, err := connect(source, "mode=ro&immutable=1") // It may lie where nothing can be written.
 	if err != nil {
 		return failure(attempt, err)
 	}
 	defer db.Close()
-	if _, err := checkContent(ctx, db, from, false); err != nil {
+	if _, err := checkContent(ctx, db, source, false); err != nil {
 		return failure(attempt, err)
 	}
-	_, err = db.ExecContext(ctx, "VACUUM INTO ?", into)
+	_, err = db.ExecContext(ctx, "VACUUM INTO ?", target)
 	return failure(attempt, err)
 }

@@ -54,8 +54,8 @@ func frameOrder(magic uint32) binary.ByteOrder {
 }
 
 // reseal writes the checksum of a frame, which follows from the one before it.
-func reseal(frame []byte, order binary.ByteOrder, before []byte) {
-	one, two := binary.BigEndian.Uint32(before), binary.BigEndian.Uint32(before[4:])
+func reseal(frame []byte, order binary.ByteOrder, previous []byte) {
+	one, two := binary.BigEndian.Uint32(previous), binary.BigEndian.Uint32(previous[4:])
 	add := func(words []byte) {
 		for ; len(words) >= 8; words = words[8:] {
 			one += order.Uint32(words) + two

@@ -77,17 +77,17 @@ func MakeFolder(folder string) error {
 		return err
 	}
 	var missing []string
-	for above := folder; ; above = filepath.Dir(above) {
-		if _, err := os.Stat(above); err == nil || !errors.Is(err, fs.ErrNotExist) {
+	for parent := folder; ; parent = filepath.Dir(parent) {
+		if _, err := os.Stat(parent); err == nil || !errors.Is(err, fs.ErrNotExist) {
 			break // What is wrong with it, making the rest tells.
 		}
-		missing = append(missing, above)
+		missing = append(missing, parent)
 	}
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return err
 	}
-	for _, made := range missing {
-		if err := syncFolder(filepath.Dir(made)); err != nil {
+	for _, created := range missing {
+		if err := syncFolder(filepath.Dir(created)); err != nil {
 			return err
 		}
 	}

@@ -17,7 +17,7 @@ var memories atomic.Uint64
 // Memory returns a new database in memory, to be given as Options.DB. It is
 // gone when it is closed.
 func Memory() (*sql.DB, error) {
-	empty, err := made()
+	empty, err := emptyStore()
 	if err != nil {
 		return nil, err
 	}
@@ -34,10 +34,10 @@ func Memory() (*sql.DB, error) {
 	return db, nil
 }
 
-// made is an empty store: to copy it takes a tenth of the time that it takes to make
+// emptyStore is an empty store: to copy it takes a tenth of the time that it takes to make
 // one, and simulations and tests need thousands. It is a connection alone, which has no
 // goroutine.
-var made = sync.OnceValues(func() (driver.Conn, error) {
+var emptyStore = sync.OnceValues(func() (driver.Conn, error) {
 	db, name, err := memory()
 	if err != nil {
 		return nil, failure("opening a store in memory", err)
@@ -63,10 +63,10 @@ func memory() (db *sql.DB, name string, err error) {
 }
 
 // copyTo copies a database into another in memory, which has a connection.
-func copyTo(from driver.Conn, name string) error {
+func copyTo(source driver.Conn, name string) error {
 	copying.Lock()
 	defer copying.Unlock()
-	backup, err := from.(interface {
+	backup, err := source.(interface {
 		NewBackup(name string) (*sqlite.Backup, error)
 	}).NewBackup(name)
 	if err != nil {

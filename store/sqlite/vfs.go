@@ -47,7 +47,7 @@ type sealing struct {
 	// own are the methods of the system's file.
 	own uintptr
 	// on: it has checksums. log: it is the log.
-	on, log bool
+	enabled, log bool
 	// header was written last to the log, at headerAt.
 	headerAt int64
 	header   [frameHeaderBytes]byte
@@ -147,13 +147,13 @@ func openSealed(tls *libc.TLS, _, name, file uintptr, flags int32, outFlags uint
 	s := sealingOf(file)
 	*s = sealing{own: at[lib.Tsqlite3_file](file).FpMethods, log: flags&lib.SQLITE_OPEN_WAL != 0, headerAt: -1}
 	if s.log {
-		s.on = sealingOf(lib.Xsqlite3_database_file_object(tls, name)).on
-	} else if s.on, code = s.roomy(tls, file); code != lib.SQLITE_OK {
+		s.enabled = sealingOf(lib.Xsqlite3_database_file_object(tls, name)).enabled
+	} else if s.enabled, code = s.roomy(tls, file); code != lib.SQLITE_OK {
 		function[fileMethod](s.methods().FxClose)(tls, file)
 		at[lib.Tsqlite3_file](file).FpMethods = 0
 		return code
 	}
-	if s.on {
+	if s.enabled {
 		at[lib.Tsqlite3_file](file).FpMethods = sealedMethods(tls, s.own)
 	}
 	return lib.SQLITE_OK
@@ -165,13 +165,13 @@ func sealedMethods(tls *libc.TLS, own uintptr) uintptr {
 	i.mutex.Lock()
 	defer i.mutex.Unlock()
 	if i.methods[own] == 0 {
-		made := libc.Xmalloc(tls, libc.Tsize_t(unsafe.Sizeof(lib.Tsqlite3_io_methods{})))
-		m := at[lib.Tsqlite3_io_methods](made)
+		allocated := libc.Xmalloc(tls, libc.Tsize_t(unsafe.Sizeof(lib.Tsqlite3_io_methods{})))
+		m := at[lib.Tsqlite3_io_methods](allocated)
 		*m = *at[lib.Tsqlite3_io_methods](own)
 		m.FiVersion = min(m.FiVersion, 2) // without the methods that map files into memory
 		m.FxRead, m.FxWrite = pointer(moveMethod(readSealed)), pointer(moveMethod(writeSealed))
 		m.FxDeviceCharacteristics = pointer(fileMethod(characteristics))
-		i.methods[own] = made
+		i.methods[own] = allocated
 	}
 	return i.methods[own]
 }
@@ -283,11 +283,11 @@ func (s *sealing) chain(tls *libc.TLS, file uintptr, frame []byte, start int64) 
 		return code
 	}
 	order := frameOrder(binary.BigEndian.Uint32(content(memory, 4)))
-	before := start - frameBytes + frameChecksumAt
+	checksumOffset := start - frameBytes + frameChecksumAt
 	if start == logHeaderBytes {
-		before = logChecksumAt
+		checksumOffset = logChecksumAt
 	}
-	if code := s.read(tls, file, memory, 8, before); code != lib.SQLITE_OK {
+	if code := s.read(tls, file, memory, 8, checksumOffset); code != lib.SQLITE_OK {
 		return code
 	}
 	reseal(frame, order, content(memory, 8))

@@ -28,13 +28,13 @@ func (w *world) token(id, owner string, change func(*store.Token)) store.Token {
 	if change != nil {
 		change(&token)
 	}
-	made, err := w.CreateToken(w.t.Context(), token, 0)
+	created, err := w.CreateToken(w.t.Context(), token, 0)
 	w.must(err)
-	return made
+	return created
 }
 
-// as is a context of who bears a token.
-func (w *world) as(token store.Token) context.Context {
+// contextOf is a context of who bears a token.
+func (w *world) contextOf(token store.Token) context.Context {
 	return store.WithCaller(w.t.Context(), store.Caller{Actor: intent.Actor{Name: token.Owner, Origin: "api"}, Token: token.ID, From: "10.0.0.9:1"})
 }
 
@@ -43,27 +43,27 @@ func (w *world) policy(grants ...intent.Grant) {
 	w.must(w.SetPolicy(w.t.Context(), grants, alice))
 }
 
-// said lists what the audit says of a partition, verb and subject.
-func (w *world) said(partition intent.PartitionID) (said []string) {
+// lines lists what the audit says of a partition, verb and subject.
+func (w *world) auditLines(partition intent.PartitionID) (lines []string) {
 	w.t.Helper()
 	records, err := w.AuditRecords(w.t.Context(), partition, 0, 0)
 	w.must(err)
 	for _, r := range records {
-		said = append(said, strings.TrimSpace(r.Verb+" "+r.Subject+" "+r.Detail))
+		lines = append(lines, strings.TrimSpace(r.Verb+" "+r.Subject+" "+r.Detail))
 	}
-	return said
+	return lines
 }
 
 func testGrants(t *testing.T, open func(t *testing.T) store.All) {
 	w := newWorld(t, open)
 	ctx := t.Context()
-	list := func() (said []string) {
+	list := func() (lines []string) {
 		grants, err := w.Grants(ctx)
 		w.must(err)
 		for _, g := range grants {
-			said = append(said, g.String())
+			lines = append(lines, g.String())
 		}
-		return said
+		return lines
 	}
 	if got := list(); len(got) != 0 {
 		t.Errorf("at first there are %v", got)
@@ -99,14 +99,14 @@ func testGrants(t *testing.T, open func(t *testing.T) store.All) {
 	if got := list(); len(got) != 0 {
 		t.Errorf("at last there are %v", got)
 	}
-	if diff := cmp.Diff([]string{"grant user:ann admin, by the server", "ungrant user:ann admin, by the server"}, w.said("")); diff != "" {
+	if diff := cmp.Diff([]string{"grant user:ann admin, by the server", "ungrant user:ann admin, by the server"}, w.auditLines("")); diff != "" {
 		t.Error(diff)
 	}
-	told := slices.DeleteFunc(w.said(shop), func(s string) bool { return !strings.Contains(s, "grant") })
+	grantLines := slices.DeleteFunc(w.auditLines(shop), func(s string) bool { return !strings.Contains(s, "grant") })
 	if diff := cmp.Diff([]string{
 		"grant group:sre operator, by the server", "grant everyone viewer, by the definition", "grant group:sre operator, by the definition",
 		"ungrant everyone viewer, by the definition", "ungrant group:sre operator, by the definition", "ungrant group:sre operator, by the server",
-	}, told); diff != "" {
+	}, grantLines); diff != "" {
 		t.Error(diff)
 	}
 	// A definition gives nothing beyond itself, nor what could give more.
@@ -177,9 +177,9 @@ func testTokens(t *testing.T, open func(t *testing.T) store.All) {
 	w := newWorld(t, open)
 	ctx := t.Context()
 	w.policy(intent.Grant{Subject: "user:root", Role: intent.Admin}, intent.Grant{Subject: "group:sre", Role: intent.Operator})
-	before := time.Now()
+	startedAt := time.Now()
 	ann := w.token("ann1", "ann", func(n *store.Token) { n.Groups, n.Description = []string{"sre"}, "by hand" })
-	if ann.Kind != store.TokenByHand || ann.Until.Sub(ann.Created) != store.UsualTokenPeriod || ann.Created.Before(before.Truncate(time.Microsecond)) {
+	if ann.Kind != store.TokenByHand || ann.Until.Sub(ann.Created) != store.UsualTokenPeriod || ann.Created.Before(startedAt.Truncate(time.Microsecond)) {
 		t.Errorf("made %+v", ann)
 	}
 	if read, err := w.TokenByID(ctx, "ann1"); err != nil || !cmp.Equal(ann, read) {
@@ -197,8 +197,8 @@ func testTokens(t *testing.T, open func(t *testing.T) store.All) {
 		"odd kind":       {ID: "x", Hash: ann.Hash, Owner: "ann", Kind: "eternal"},
 		"odd role":       {ID: "x", Hash: ann.Hash, Owner: "ann", Roles: []intent.Role{"owner"}},
 		"odd partition":  {ID: "x", Hash: ann.Hash, Owner: "ann", Partitions: []intent.PartitionID{"Not One"}},
-		"ended":          {ID: "x", Hash: ann.Hash, Owner: "ann", Until: before},
-		"for ever":       {ID: "x", Hash: ann.Hash, Owner: "ann", Until: before.Add(2 * store.MaxTokenPeriod)},
+		"ended":          {ID: "x", Hash: ann.Hash, Owner: "ann", Until: startedAt},
+		"for ever":       {ID: "x", Hash: ann.Hash, Owner: "ann", Until: startedAt.Add(2 * store.MaxTokenPeriod)},
 		"a description":  {ID: "x", Hash: ann.Hash, Owner: "ann", Description: strings.Repeat("a", 400)},
 		"an id in use":   {ID: "ann1", Hash: ann.Hash, Owner: "ann"},
 		"an owner of it": {ID: "x", Hash: ann.Hash, Owner: strings.Repeat("a", 400)},
@@ -208,12 +208,12 @@ func testTokens(t *testing.T, open func(t *testing.T) store.All) {
 		}
 	}
 
-	make := func(by store.Token, id string, change func(*store.Token)) (store.Token, error) {
+	make := func(caller store.Token, id string, change func(*store.Token)) (store.Token, error) {
 		token := store.Token{ID: id, Hash: sha256.Sum256([]byte(id))}
 		if change != nil {
 			change(&token)
 		}
-		return w.CreateToken(w.as(by), token, 0)
+		return w.CreateToken(w.contextOf(caller), token, 0)
 	}
 	// A token makes one that may do less than itself, and no other.
 	narrow, err := make(ann, "ann2", func(n *store.Token) {
@@ -262,17 +262,17 @@ func testTokens(t *testing.T, open func(t *testing.T) store.All) {
 		slices.Sort(ids)
 		return ids
 	}
-	for who, c := range map[string]struct {
+	for user, c := range map[string]struct {
 		ctx  context.Context
 		want []string
 	}{
-		"ann":   {w.as(ann), []string{"ann1", "ann2", "ann3", "ann4"}},
-		"bob":   {w.as(bob), []string{"bob1", "bob2"}},
-		"root":  {w.as(root), []string{"alice1", "ann1", "ann2", "ann3", "ann4", "bob1", "bob2", "root1"}},
+		"ann":   {w.contextOf(ann), []string{"ann1", "ann2", "ann3", "ann4"}},
+		"bob":   {w.contextOf(bob), []string{"bob1", "bob2"}},
+		"root":  {w.contextOf(root), []string{"alice1", "ann1", "ann2", "ann3", "ann4", "bob1", "bob2", "root1"}},
 		"alice": {store.WithCaller(ctx, local), []string{"alice1", "ann1", "ann2", "ann3", "ann4", "bob1", "bob2", "root1"}},
 	} {
 		if got := ids(c.ctx); !slices.Equal(got, c.want) {
-			t.Errorf("%s sees %v, want %v", who, got, c.want)
+			t.Errorf("%s sees %v, want %v", user, got, c.want)
 		}
 	}
 
@@ -282,23 +282,23 @@ func testTokens(t *testing.T, open func(t *testing.T) store.All) {
 		by store.Token
 		id string
 	}{{narrow, "ann1"}, {less, "ann3"}, {bob, "ann1"}, {ann, "bob1"}, {bob, "missing"}, {store.Token{ID: "unknown"}, "ann1"}, {store.Token{}, "ann1"}} {
-		if _, err := w.RevokeToken(w.as(c.by), c.id, "mine"); !fault.Is(err, fault.Denied) {
+		if _, err := w.RevokeToken(w.contextOf(c.by), c.id, "mine"); !fault.Is(err, fault.Denied) {
 			t.Errorf("%s ended %s: %v", c.by.ID, c.id, err)
 		}
 	}
-	_, err = w.RevokeToken(w.as(root), "missing", "")
+	_, err = w.RevokeToken(w.contextOf(root), "missing", "")
 	w.refused(err, fault.NotFound)
-	ended, err := w.RevokeToken(w.as(narrow), "ann4", "a try")
+	revoked, err := w.RevokeToken(w.contextOf(narrow), "ann4", "a try")
 	w.must(err)
-	if ended.Revoked.IsZero() {
-		t.Errorf("it is not revoked: %+v", ended)
+	if revoked.Revoked.IsZero() {
+		t.Errorf("it is not revoked: %+v", revoked)
 	}
-	again, err := w.RevokeToken(w.as(ann), "ann4", "again")
+	again, err := w.RevokeToken(w.contextOf(ann), "ann4", "again")
 	w.must(err)
-	if !again.Revoked.Equal(ended.Revoked) {
-		t.Errorf("it was revoked twice: %v, %v", ended.Revoked, again.Revoked)
+	if !again.Revoked.Equal(revoked.Revoked) {
+		t.Errorf("it was revoked twice: %v, %v", revoked.Revoked, again.Revoked)
 	}
-	_, err = w.RevokeToken(w.as(root), "ann1", "lost")
+	_, err = w.RevokeToken(w.contextOf(root), "ann1", "lost")
 	w.must(err)
 	for id, want := range map[string]bool{"ann1": true, "ann2": true, "ann3": true, "ann4": true, "bob1": false, "bob2": false, "root1": false} {
 		if token, err := w.TokenByID(ctx, id); err != nil || token.Revoked.IsZero() == want {
@@ -307,14 +307,14 @@ func testTokens(t *testing.T, open func(t *testing.T) store.All) {
 	}
 	_, err = make(ann, "x", nil)
 	w.refused(err, fault.Denied)
-	_, err = w.Tokens(w.as(ann))
+	_, err = w.Tokens(w.contextOf(ann))
 	w.refused(err, fault.Denied)
-	w.refused(w.SetStop(w.as(narrow), intent.Stop{Partition: shop, Owner: alice}), fault.Denied)
+	w.refused(w.SetStop(w.contextOf(narrow), intent.Stop{Partition: shop, Owner: alice}), fault.Denied)
 	want := []string{
 		"revoke-token ann4", "revoke-token ann1", "revoke-token ann2 made with ann1", "revoke-token ann3 made with ann1",
 	}
-	told := slices.DeleteFunc(w.said(""), func(s string) bool { return !strings.HasPrefix(s, "revoke") })
-	if diff := cmp.Diff(want, told); diff != "" {
+	revocations := slices.DeleteFunc(w.auditLines(""), func(s string) bool { return !strings.HasPrefix(s, "revoke") })
+	if diff := cmp.Diff(want, revocations); diff != "" {
 		t.Error(diff)
 	}
 	w.must(w.VerifyAudit(ctx, ""))

@@ -43,7 +43,7 @@ func admitStop(w *world) {
 
 func admitStale(w *world) {
 	ctx := w.t.Context()
-	for _, of := range []struct {
+	for _, step := range []struct {
 		what   string
 		change func()
 	}{
@@ -69,8 +69,8 @@ func admitStale(w *world) {
 		}},
 	} {
 		decided := w.admission("stale", "a", at(1))
-		of.change()
-		w.t.Log(of.what)
+		step.change()
+		w.t.Log(step.what)
 		w.waits(decided, intent.WaitStale)
 	}
 	expired := w.admission("late", "a", at(1))
@@ -188,9 +188,9 @@ func admitBudget(w *world) {
 	w.admitted(use("p3", "c", 2, 5))
 	w.waits(use("p4", "a", 2, 5), intent.WaitBudget)
 	w.closePush("p2", "settled")
-	twice := w.admission("p4", "a", at(1))
-	twice.Budgets = []store.BudgetUse{{Key: "scope/0", Limit: 2}, {Key: "scope/0", Limit: 2}}
-	w.waits(twice, intent.WaitBudget)
+	doubled := w.admission("p4", "a", at(1))
+	doubled.Budgets = []store.BudgetUse{{Key: "scope/0", Limit: 2}, {Key: "scope/0", Limit: 2}}
+	w.waits(doubled, intent.WaitBudget)
 	// What was refused took nothing: the second key is free for one more.
 	w.admitted(use("p5", "a", 2, 2))
 }

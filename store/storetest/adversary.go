@@ -28,13 +28,13 @@ func Adversary(t *testing.T, s store.All, db *sql.DB) {
 		t.Fatalf("%d rows, %d checkpoints in the middle, %d at the end: the history is poor", len(h.rows), len(h.middle), len(h.checkpoints))
 	}
 	t.Run("database", func(t *testing.T) { rapid.Check(t, h.tamper) })
-	h.put(h.rows, h.heads)
+	h.write(h.rows, h.heads)
 	t.Run("whole chains", h.takeOut)
-	h.put(h.rows, h.heads)
+	h.write(h.rows, h.heads)
 	t.Run("checkpoints from before", h.anchored)
-	h.put(h.rows, h.heads)
+	h.write(h.rows, h.heads)
 	t.Run("file", func(t *testing.T) { rapid.Check(t, h.tamperFile) })
-	h.put(h.rows, h.heads)
+	h.write(h.rows, h.heads)
 }
 
 // auditRow and auditHead are rows of the database.
@@ -149,8 +149,8 @@ func (h *testimony) read() {
 	heads.Close()
 }
 
-// put makes the database's audit these rows.
-func (h *testimony) put(rows []auditRow, heads []auditHead) {
+// write makes the database's audit these rows.
+func (h *testimony) write(rows []auditRow, heads []auditHead) {
 	tx, err := h.db.Begin()
 	if err != nil {
 		h.t.Fatal(err)
@@ -182,7 +182,7 @@ func (h *testimony) anchored(t *testing.T) {
 		found bool
 	}{{middle.Number - 1, true}, {middle.Number, false}, {middle.Number + 1, false}} {
 		rows := slices.DeleteFunc(slices.Clone(h.rows), func(r auditRow) bool { return r.partition == string(shop) && uint64(r.last) > c.keep })
-		h.put(rows, headsOf(rows, h.heads))
+		h.write(rows, headsOf(rows, h.heads))
 		report, err := audit.VerifyStore(t.Context(), h.s, h.middle, everything)
 		if err != nil {
 			t.Fatal(err)
@@ -199,10 +199,10 @@ func (h *testimony) anchored(t *testing.T) {
 			t.Errorf("it does not say what it cannot see: %v", report.Notes)
 		}
 	}
-	other := slices.Clone(h.checkpoints)
-	other[1].Store, other[1].Link[0] = "another", other[1].Link[0]+1
-	h.put(h.rows, h.heads)
-	report, err := audit.VerifyStore(t.Context(), h.s, other, everything)
+	foreign := slices.Clone(h.checkpoints)
+	foreign[1].Store, foreign[1].Link[0] = "another", foreign[1].Link[0]+1
+	h.write(h.rows, h.heads)
+	report, err := audit.VerifyStore(t.Context(), h.s, foreign, everything)
 	if err != nil || len(report.Problems) != 1 || !strings.Contains(report.Problems[0].Hint, "is of store another") {
 		t.Errorf("with another store's checkpoint: %+v %v", report.Problems, err)
 	}
@@ -216,8 +216,8 @@ func (h *testimony) export() []byte {
 		heads[i].At = time.Time{}
 	}
 	var file bytes.Buffer
-	err := audit.Export(&file, heads, func(partition intent.PartitionID, after uint64) ([]intent.AuditRecord, error) {
-		return h.s.AuditRecords(context.Background(), partition, after, 7)
+	err := audit.Export(&file, heads, func(partition intent.PartitionID, cursor uint64) ([]intent.AuditRecord, error) {
+		return h.s.AuditRecords(context.Background(), partition, cursor, 7)
 	})
 	if err != nil {
 		h.t.Fatal(err)
@@ -226,17 +226,17 @@ func (h *testimony) export() []byte {
 }
 
 // finds fails the test unless a verification finds something, or nothing.
-func (h *testimony) finds(what string, checkpoints []audit.Checkpoint, want bool) {
+func (h *testimony) finds(label string, checkpoints []audit.Checkpoint, want bool) {
 	report, err := audit.VerifyStore(context.Background(), h.s, checkpoints, everything)
 	if err != nil {
-		h.t.Fatalf("%s: %v", what, err)
+		h.t.Fatalf("%s: %v", label, err)
 	}
 	if report.OK() == want {
-		h.t.Errorf("%s: found %+v, want something: %t", what, report.Problems, want)
+		h.t.Errorf("%s: found %+v, want something: %t", label, report.Problems, want)
 	}
 }
 
-func (h *testimony) found(r *rapid.T, checkpoints []audit.Checkpoint, want bool) {
+func (h *testimony) mustFind(r *rapid.T, checkpoints []audit.Checkpoint, want bool) {
 	report, err := audit.VerifyStore(context.Background(), h.s, checkpoints, everything)
 	if err != nil {
 		r.Fatal(err)

@@ -21,9 +21,9 @@ type Spoiled struct {
 
 // write is one that is recorded before it has an effect.
 type write struct {
-	// before is what it needs.
-	before func(w *world)
-	do     func(w *world) error
+	// previous is what it needs.
+	prepare func(w *world)
+	do      func(w *world) error
 	// want is its record, as far as it is set: whoever causes a write says why
 	// in Reason, Lehr itself in Detail.
 	want intent.AuditRecord
@@ -59,12 +59,12 @@ var writes = map[string]write{
 		want: intent.AuditRecord{By: lehr, Verb: "release", Subject: "shop", Detail: "epoch 1"},
 	},
 	"SetLabel": {
-		before: func(w *world) { w.publish(entry("a", "x")) },
-		do:     func(w *world) error { return w.SetLabel(w.t.Context(), at(1), "release", "spring", "shipped", bob) },
-		want:   intent.AuditRecord{By: bob, Verb: "label", Subject: "shop@1", Reason: "shipped", Detail: "release=spring"},
+		prepare: func(w *world) { w.publish(entry("a", "x")) },
+		do:      func(w *world) error { return w.SetLabel(w.t.Context(), at(1), "release", "spring", "shipped", bob) },
+		want:    intent.AuditRecord{By: bob, Verb: "label", Subject: "shop@1", Reason: "shipped", Detail: "release=spring"},
 	},
 	"Publish": {
-		before: func(w *world) {
+		prepare: func(w *world) {
 			w.must(w.Stage(w.t.Context(), w.lease, intent.IncarnationID{Partition: shop}, []store.Entry{entry("a", "x")}))
 		},
 		do: func(w *world) error {
@@ -74,7 +74,7 @@ var writes = map[string]write{
 		want: intent.AuditRecord{By: alice, Verb: "publish", Subject: "shop@1", Detail: "under epoch 1"},
 	},
 	"Cover": {
-		before: func(w *world) { w.publish(entry("a", "x")) },
+		prepare: func(w *world) { w.publish(entry("a", "x")) },
 		do: func(w *world) error {
 			return w.Cover(w.t.Context(), w.lease, at(1), []intent.SourceRevision{{Source: "dir", Revision: "9"}})
 		},
@@ -87,7 +87,7 @@ var writes = map[string]write{
 		want: intent.AuditRecord{By: lehr, Verb: "save-candidate", Detail: "held"},
 	},
 	"Acknowledge": {
-		before: func(w *world) {
+		prepare: func(w *world) {
 			w.must(w.SaveCandidate(w.t.Context(), w.lease, candidate("one", intent.CandidateHeld), nil))
 		},
 		do: func(w *world) error {
@@ -96,7 +96,7 @@ var writes = map[string]write{
 		want: intent.AuditRecord{By: alice, Verb: "acknowledge", Reason: "meant"},
 	},
 	"SetPin": {
-		before: func(w *world) { w.publish(entry("a", "x")) },
+		prepare: func(w *world) { w.publish(entry("a", "x")) },
 		do: func(w *world) error {
 			_, err := w.SetPin(w.t.Context(), intent.Pin{Asset: "a", Incarnation: at(1), Rank: intent.RankPerson, Holder: bob, Reason: "slow"})
 			return err
@@ -104,7 +104,7 @@ var writes = map[string]write{
 		want: intent.AuditRecord{By: bob, Verb: "pin", Subject: "a", Reason: "slow", Detail: "to shop@1, revision 1"},
 	},
 	"Unpin": {
-		before: func(w *world) {
+		prepare: func(w *world) {
 			w.publish(entry("a", "x"))
 			_, err := w.SetPin(w.t.Context(), intent.Pin{Asset: "a", Incarnation: at(1), Rank: intent.RankPerson, Holder: bob})
 			w.must(err)
@@ -121,12 +121,12 @@ var writes = map[string]write{
 		want: intent.AuditRecord{By: bob, Verb: "hold", Subject: "a", Reason: "looking"},
 	},
 	"Unhold": {
-		before: func(w *world) { w.must(w.SetHold(w.t.Context(), shop, intent.Hold{Asset: "a", Owner: bob})) },
-		do:     func(w *world) error { return w.Unhold(w.t.Context(), shop, "a", "looked", alice) },
-		want:   intent.AuditRecord{By: alice, Verb: "unhold", Subject: "a", Reason: "looked"},
+		prepare: func(w *world) { w.must(w.SetHold(w.t.Context(), shop, intent.Hold{Asset: "a", Owner: bob})) },
+		do:      func(w *world) error { return w.Unhold(w.t.Context(), shop, "a", "looked", alice) },
+		want:    intent.AuditRecord{By: alice, Verb: "unhold", Subject: "a", Reason: "looked"},
 	},
 	"Govern": {
-		before: func(w *world) { w.publish(entry("a", "x")) },
+		prepare: func(w *world) { w.publish(entry("a", "x")) },
 		do: func(w *world) error {
 			return w.Govern(w.t.Context(), w.lease, at(2), []store.Governed{{Asset: "a", Rollout: "web"}})
 		},
@@ -156,9 +156,9 @@ var writes = map[string]write{
 		want: intent.AuditRecord{By: bob, Verb: "stop", Subject: "shop", Reason: "fire"},
 	},
 	"Resume": {
-		before: func(w *world) { w.must(w.SetStop(w.t.Context(), intent.Stop{Partition: shop, Owner: bob})) },
-		do:     func(w *world) error { return w.Resume(w.t.Context(), shop, "out", alice) },
-		want:   intent.AuditRecord{By: alice, Verb: "resume", Subject: "shop", Reason: "out"},
+		prepare: func(w *world) { w.must(w.SetStop(w.t.Context(), intent.Stop{Partition: shop, Owner: bob})) },
+		do:      func(w *world) error { return w.Resume(w.t.Context(), shop, "out", alice) },
+		want:    intent.AuditRecord{By: alice, Verb: "resume", Subject: "shop", Reason: "out"},
 	},
 	"Approve": {
 		do: func(w *world) error {
@@ -167,7 +167,7 @@ var writes = map[string]write{
 		want: intent.AuditRecord{By: alice, Verb: "approve", Subject: "a", Reason: "fine", Detail: "until 2026-03-01T12:00:00Z"},
 	},
 	"Admit": {
-		before: func(w *world) { w.publish(entry("a", "x")) },
+		prepare: func(w *world) { w.publish(entry("a", "x")) },
 		do: func(w *world) error {
 			_, err := w.Admit(w.t.Context(), w.lease, []store.Admission{w.admission("p1", "a", at(1))})
 			return err
@@ -175,7 +175,7 @@ var writes = map[string]write{
 		want: intent.AuditRecord{By: lehr, Verb: "admit", Subject: "a", Detail: "; passed order hold"},
 	},
 	"ClosePushes": {
-		before: func(w *world) {
+		prepare: func(w *world) {
 			w.publish(entry("a", "x"))
 			w.admitted(w.admission("p1", "a", at(1)))
 		},
@@ -185,7 +185,7 @@ var writes = map[string]write{
 		want: intent.AuditRecord{By: lehr, Verb: "close", Subject: "a", Detail: "push p1 failed: no answer"},
 	},
 	"Disown": {
-		before: func(w *world) {
+		prepare: func(w *world) {
 			w.publish(entry("a", "x"))
 			w.enforced("a", "k")
 			w.publish(removal("a"))
@@ -200,7 +200,7 @@ var writes = map[string]write{
 		want: intent.AuditRecord{By: bob, Verb: "reject", Subject: "a", Reason: "too much", Detail: "plan " + digestOf("p").Short()},
 	},
 	"Withdraw": {
-		before: func(w *world) {
+		prepare: func(w *world) {
 			w.must(w.Reject(w.t.Context(), intent.Rejection{Partition: shop, Asset: "a", Effective: digestOf("x"), Plan: digestOf("p"), By: bob}))
 		},
 		do:   func(w *world) error { return w.Withdraw(w.t.Context(), shop, "a", "bob", "a mistake", alice) },
@@ -229,7 +229,7 @@ var writes = map[string]write{
 		all:  true,
 	},
 	"RevokeToken": {
-		before: func(w *world) {
+		prepare: func(w *world) {
 			_, err := w.CreateToken(w.t.Context(), store.Token{ID: "t1", Hash: [32]byte{1}, Owner: "alice"}, 0)
 			w.must(err)
 		},
@@ -254,7 +254,7 @@ var writes = map[string]write{
 		want: intent.AuditRecord{By: bob, Verb: "create-document", Subject: "knobs", Reason: "begun", Detail: "revision 1"},
 	},
 	"EditDocument": {
-		before: func(w *world) { w.created(`{"a":1}`) },
+		prepare: func(w *world) { w.created(`{"a":1}`) },
 		do: func(w *world) error {
 			_, err := w.EditDocument(w.t.Context(), shop, knobs, setting("1", "/a", "2"), bob)
 			return err
@@ -262,7 +262,7 @@ var writes = map[string]write{
 		want: intent.AuditRecord{By: bob, Verb: "edit-document", Subject: "knobs", Reason: "a try", Detail: "revision 2: set /a"},
 	},
 	"SetFields": {
-		before: func(w *world) { w.created(`{"a":1}`) },
+		prepare: func(w *world) { w.created(`{"a":1}`) },
 		do: func(w *world) error {
 			_, err := w.SetFields(w.t.Context(), w.lease, w.revision(), knobs, setting("1", "/a", "2"), intent.RolloutHolder("sizes"))
 			return err
@@ -270,7 +270,7 @@ var writes = map[string]write{
 		want: intent.AuditRecord{By: intent.RolloutHolder("sizes"), Verb: "edit-document", Subject: "knobs", Reason: "a try", Detail: "revision 2: set /a"},
 	},
 	"UndoDocument": {
-		before: func(w *world) {
+		prepare: func(w *world) {
 			w.created(`{"a":1}`)
 			_, err := w.EditDocument(w.t.Context(), shop, knobs, setting("1", "/a", "2"), bob)
 			w.must(err)
@@ -282,7 +282,7 @@ var writes = map[string]write{
 		want: intent.AuditRecord{By: alice, Verb: "undo-document", Subject: "knobs", Reason: "no", Detail: "revision 3: undid 2"},
 	},
 	"DeleteDocument": {
-		before: func(w *world) { w.created(`{"a":1}`) },
+		prepare: func(w *world) { w.created(`{"a":1}`) },
 		do: func(w *world) error {
 			_, err := w.DeleteDocument(w.t.Context(), shop, knobs, "1", "over", bob)
 			return err
@@ -296,7 +296,7 @@ var writes = map[string]write{
 		want: intent.AuditRecord{By: bob, Verb: "commit-document", Subject: "knobs", Reason: "sale", Detail: "commit 0123"},
 	},
 	"Collect": {
-		before: func(w *world) {
+		prepare: func(w *world) {
 			w.publish(entry("a", "x"))
 			w.admitted(w.admission("p1", "a", at(1)))
 			w.closePush("p1", "pushed")
@@ -337,8 +337,8 @@ func Audited(t *testing.T, open func(t *testing.T) Spoiled) {
 			_, recorded := writes[name]
 			_, exempt := unrecorded[name]
 			places := 0
-			for _, is := range []bool{recorded, exempt, slices.Contains(reading, name)} {
-				if is {
+			for _, listed := range []bool{recorded, exempt, slices.Contains(reading, name)} {
+				if listed {
 					places++
 				}
 			}
@@ -355,8 +355,8 @@ func Audited(t *testing.T, open func(t *testing.T) Spoiled) {
 
 func (c write) test(t *testing.T, s Spoiled) {
 	w := newWorld(t, func(*testing.T) store.All { return s.All })
-	if c.before != nil {
-		c.before(w)
+	if c.prepare != nil {
+		c.prepare(w)
 	}
 	partition := shop
 	if c.want.Partition != "" {
@@ -365,7 +365,7 @@ func (c write) test(t *testing.T, s Spoiled) {
 	if c.all {
 		partition = ""
 	}
-	before := w.audited(partition)
+	previous := w.audited(partition)
 	s.Spoil()
 	err := c.do(w)
 	if !fault.Is(err, fault.Unavailable) || !strings.Contains(err.Error(), "audit") {
@@ -375,20 +375,20 @@ func (c write) test(t *testing.T, s Spoiled) {
 		t.Errorf("the store says %q of its audit", trouble)
 	}
 	s.Mend()
-	if got := len(w.audited(partition)); got != len(before) {
-		t.Errorf("%d records, before it were %d", got, len(before))
+	if got := len(w.audited(partition)); got != len(previous) {
+		t.Errorf("%d records, before it were %d", got, len(previous))
 	}
 	// What was not done then is done now, as if for the first time.
 	w.must(c.do(w))
 	if trouble := w.AuditTrouble(); trouble != "" {
 		t.Errorf("with the audit mended, the store says: %s", trouble)
 	}
-	records := w.audited(partition)[len(before):]
-	found := slices.ContainsFunc(records, func(r intent.AuditRecord) bool {
+	records := w.audited(partition)[len(previous):]
+	hasRecord := slices.ContainsFunc(records, func(r intent.AuditRecord) bool {
 		return r.By == c.want.By && r.Verb == c.want.Verb && strings.Contains(r.Subject, c.want.Subject) && r.Subject != "" &&
 			r.Reason == c.want.Reason && strings.Contains(r.Detail, c.want.Detail)
 	})
-	if !found {
+	if !hasRecord {
 		t.Errorf("recorded are %+v, want %+v", records, c.want)
 	}
 	w.must(w.VerifyAudit(t.Context(), partition))

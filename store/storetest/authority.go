@@ -29,7 +29,7 @@ type caused struct {
 func (w *world) caused() []caused {
 	ctx := w.t.Context()
 	person := intent.RankPerson
-	held := candidate("held", intent.CandidateHeld)
+	heldCandidate := candidate("held", intent.CandidateHeld)
 	count := 0
 	none := func() {}
 	stopped := func(partition intent.PartitionID) func() {
@@ -79,8 +79,8 @@ func (w *world) caused() []caused {
 		{"Override", intent.Operator, shop, none, func(ctx context.Context) error {
 			return w.Override(ctx, intent.Override{Partition: shop, Asset: "a", Effective: digestOf("x"), Check: "order", By: bob, Reason: "blind", Until: noon.Add(time.Hour)})
 		}},
-		{"Acknowledge", intent.Approver, shop, func() { w.must(w.SaveCandidate(ctx, w.lease, held, nil)) },
-			func(ctx context.Context) error { return w.Acknowledge(ctx, held.ID, "", bob) }},
+		{"Acknowledge", intent.Approver, shop, func() { w.must(w.SaveCandidate(ctx, w.lease, heldCandidate, nil)) },
+			func(ctx context.Context) error { return w.Acknowledge(ctx, heldCandidate.ID, "", bob) }},
 		{"SetLabel", intent.Operator, shop, func() { count++ },
 			func(ctx context.Context) error { return w.SetLabel(ctx, at(1), "try", fmt.Sprint(count), "", bob) }},
 		{"Disown", intent.Operator, shop, func() {
@@ -142,7 +142,7 @@ type bearer struct {
 func (w *world) bearers() (all []bearer) {
 	never := func(intent.Role, intent.PartitionID) bool { return false }
 	add := func(name string, token store.Token, may func(intent.Role, intent.PartitionID) bool) {
-		all = append(all, bearer{name, w.as(token), may})
+		all = append(all, bearer{name, w.contextOf(token), may})
 	}
 	var byPolicy, byDefinition []intent.Grant
 	ending := time.Now().Add(100 * time.Millisecond)
@@ -150,15 +150,15 @@ func (w *world) bearers() (all []bearer) {
 		return func(n *store.Token) { n.Roles, n.Partitions = roles, partitions }
 	}
 	for _, role := range intent.Roles() {
-		for _, where := range []intent.PartitionID{shop, theatre, "old", ""} {
-			owner := fmt.Sprintf("%s-%s", role, where)
-			byPolicy = append(byPolicy, intent.Grant{Subject: "user:" + owner, Role: role, Partition: where})
+		for _, scope := range []intent.PartitionID{shop, theatre, "old", ""} {
+			owner := fmt.Sprintf("%s-%s", role, scope)
+			byPolicy = append(byPolicy, intent.Grant{Subject: "user:" + owner, Role: role, Partition: scope})
 			may := func(needed intent.Role, partition intent.PartitionID) bool {
-				return (needed == role || role == intent.Admin && needed != "") && (where == "" || where == partition)
+				return (needed == role || role == intent.Admin && needed != "") && (scope == "" || scope == partition)
 			}
 			add(owner, w.token(owner, owner, nil), may)
 			add(owner+" in a group", w.token(owner+"+g", "member", func(n *store.Token) { n.Groups = []string{owner} }), may)
-			byPolicy = append(byPolicy, intent.Grant{Subject: "group:" + owner, Role: role, Partition: where})
+			byPolicy = append(byPolicy, intent.Grant{Subject: "group:" + owner, Role: role, Partition: scope})
 			add(owner+" only as viewer", w.token(owner+"+v", owner, limit([]intent.Role{intent.Viewer})), never)
 			add(owner+" only as approver", w.token(owner+"+a", owner, limit([]intent.Role{intent.Approver})), func(needed intent.Role, partition intent.PartitionID) bool {
 				return may(needed, partition) && needed == intent.Approver
@@ -190,9 +190,9 @@ func (w *world) bearers() (all []bearer) {
 	_, err = w.RevokeToken(w.t.Context(), "revoked", "")
 	w.must(err)
 	add("revoked", revoked, never)
-	ended := w.token("ended", "admin-", func(n *store.Token) { n.Until = time.Now().Add(time.Until(ending) + 3*time.Second) })
-	add("ended", ended, never)
-	time.Sleep(time.Until(ended.Until)) // Tokens end by the clock, and by nothing else.
+	expired := w.token("ended", "admin-", func(n *store.Token) { n.Until = time.Now().Add(time.Until(ending) + 3*time.Second) })
+	add("ended", expired, never)
+	time.Sleep(time.Until(expired.Until)) // Tokens end by the clock, and by nothing else.
 	return append(all,
 		bearer{"local", store.WithCaller(w.t.Context(), local), func(intent.Role, intent.PartitionID) bool { return true }},
 		bearer{"Lehr itself", w.t.Context(), func(intent.Role, intent.PartitionID) bool { return true }})
@@ -207,35 +207,35 @@ func testAuthority(t *testing.T, open func(t *testing.T) store.All) {
 	bearers, writes := w.bearers(), w.caused()
 	chains := func() (sum int) {
 		for _, partition := range []intent.PartitionID{"", shop, theatre, "old", "new"} {
-			sum += len(w.said(partition))
+			sum += len(w.auditLines(partition))
 		}
 		return sum
 	}
 	allowed, denied := 0, 0
 	for _, attempt := range writes {
 		attempt.prepare()
-		before := chains()
-		for _, who := range bearers {
-			may := who.may(attempt.role, attempt.partition)
+		previous := chains()
+		for _, bearer := range bearers {
+			may := bearer.may(attempt.role, attempt.partition)
 			if may {
 				continue
 			}
 			denied++
-			if err := attempt.do(who.ctx); !fault.Is(err, fault.Denied) {
-				t.Errorf("%s may %s in %q, and was told %v", who.name, attempt.method, attempt.partition, err)
+			if err := attempt.do(bearer.ctx); !fault.Is(err, fault.Denied) {
+				t.Errorf("%s may %s in %q, and was told %v", bearer.name, attempt.method, attempt.partition, err)
 			}
 		}
-		if now := chains(); now != before {
-			t.Errorf("%s in %q was denied, and left %d records", attempt.method, attempt.partition, now-before)
+		if now := chains(); now != previous {
+			t.Errorf("%s in %q was denied, and left %d records", attempt.method, attempt.partition, now-previous)
 		}
-		for _, who := range bearers {
-			if !who.may(attempt.role, attempt.partition) || attempt.method == "SetPolicy" && who.name != "local" {
+		for _, bearer := range bearers {
+			if !bearer.may(attempt.role, attempt.partition) || attempt.method == "SetPolicy" && bearer.name != "local" {
 				continue
 			}
 			allowed++
 			attempt.prepare()
-			if err := attempt.do(who.ctx); err != nil {
-				t.Errorf("%s may not %s in %q: %v", who.name, attempt.method, attempt.partition, err)
+			if err := attempt.do(bearer.ctx); err != nil {
+				t.Errorf("%s may not %s in %q: %v", bearer.name, attempt.method, attempt.partition, err)
 			}
 		}
 	}
@@ -283,9 +283,9 @@ func testEveryWriteAsks(t *testing.T, open func(t *testing.T) store.All) {
 func testReading(t *testing.T, open func(t *testing.T) store.All) {
 	w := newWorld(t, open)
 	w.publish(entry("a", "x"))
-	for _, who := range w.bearers() {
-		authority, err := w.Authority(who.ctx)
-		if who.name != "unknown" {
+	for _, bearer := range w.bearers() {
+		authority, err := w.Authority(bearer.ctx)
+		if bearer.name != "unknown" {
 			w.must(err)
 		}
 		for _, role := range intent.Roles() {
@@ -293,16 +293,16 @@ func testReading(t *testing.T, open func(t *testing.T) store.All) {
 				if role == intent.Viewer {
 					continue // Which every role includes: testAuthority's rule says nothing of it.
 				}
-				want := who.may(role, partition)
-				err := w.Authorize(who.ctx, role, partition)
+				want := bearer.may(role, partition)
+				err := w.Authorize(bearer.ctx, role, partition)
 				if (err == nil) != want || err != nil && !fault.Is(err, fault.Denied) {
-					t.Errorf("%s as %s in %q: %v, want %v", who.name, role, partition, err, want)
+					t.Errorf("%s as %s in %q: %v, want %v", bearer.name, role, partition, err, want)
 				}
 				effective := slices.ContainsFunc(authority.Effective(), func(g store.Grant) bool {
 					return g.Role.Includes(role) && (g.Partition == "" || g.Partition == partition)
 				})
-				if who.name != "Lehr itself" && effective != want {
-					t.Errorf("%s as %s in %q: listed %v, want %v", who.name, role, partition, effective, want)
+				if bearer.name != "Lehr itself" && effective != want {
+					t.Errorf("%s as %s in %q: listed %v, want %v", bearer.name, role, partition, effective, want)
 				}
 			}
 		}
@@ -323,7 +323,7 @@ func testApproverSettles(t *testing.T, open func(t *testing.T) store.All) {
 		_, err := w.Publish(t.Context(), w.lease, next)
 		w.must(err)
 	}
-	bearing := map[string]context.Context{"ann": w.as(w.token("ann", "ann", nil)), "bob": w.as(w.token("bob", "bob", nil))}
+	bearing := map[string]context.Context{"ann": w.contextOf(w.token("ann", "ann", nil)), "bob": w.contextOf(w.token("bob", "bob", nil))}
 	approves := func(name string) error {
 		return w.Approve(bearing[name], intent.Approval{
 			Partition: shop, Asset: "a", Effective: digestOf("x"), Plan: digestOf("plan"), By: intent.Actor{Name: name}, Reason: "seen",
@@ -339,11 +339,11 @@ func testApproverSettles(t *testing.T, open func(t *testing.T) store.All) {
 	publish(grant("bob"), grant("ann"))
 	authority, err := w.All.Authority(bearing["bob"])
 	w.must(err)
-	for after, may := range map[time.Duration]bool{store.ApproverSettles - time.Minute: false, store.ApproverSettles + time.Second: true} {
+	for elapsed, may := range map[time.Duration]bool{store.ApproverSettles - time.Minute: false, store.ApproverSettles + time.Second: true} {
 		later := authority
-		later.Now, later.Token.Until = authority.Now.Add(after), time.Now().Add(30*24*time.Hour)
+		later.Now, later.Token.Until = authority.Now.Add(elapsed), time.Now().Add(30*24*time.Hour)
 		if got := later.May(intent.Approver, shop); got != may {
-			t.Errorf("after %s bob may approve: %t", after, got)
+			t.Errorf("after %s bob may approve: %t", elapsed, got)
 		}
 	}
 	// Given anew, it is new.

@@ -19,12 +19,12 @@ func testBrakes(t *testing.T, open func(t *testing.T) store.All) {
 }
 
 // moves fails the test unless f moves the revision.
-func (w *world) moves(what string, f func()) {
+func (w *world) moves(label string, f func()) {
 	w.t.Helper()
-	before := w.revision()
+	previous := w.revision()
 	f()
-	if after := w.revision(); after <= before {
-		w.t.Errorf("%s left the revision at %d (was %d)", what, after, before)
+	if current := w.revision(); current <= previous {
+		w.t.Errorf("%s left the revision at %d (was %d)", label, current, previous)
 	}
 }
 
@@ -55,9 +55,9 @@ func pins(w *world) {
 		t.Errorf("pins are, the expired one too:\n%s", diff)
 	}
 	for asset, want := range map[intent.AssetID][]intent.Pin{"a": {third, second}, "b": nil} {
-		of, err := w.PinsOf(ctx, shop, asset)
+		assetPins, err := w.PinsOf(ctx, shop, asset)
 		w.must(err)
-		if diff := cmp.Diff(want, of); diff != "" {
+		if diff := cmp.Diff(want, assetPins); diff != "" {
 			t.Errorf("pins of %s are:\n%s", asset, diff)
 		}
 	}
@@ -105,8 +105,8 @@ func holds(w *world) {
 
 func retries(w *world) {
 	t, ctx := w.t, w.t.Context()
-	read := func(since uint64) []intent.AssetID {
-		list, err := w.Retries(ctx, shop, since)
+	read := func(sinceRevision uint64) []intent.AssetID {
+		list, err := w.Retries(ctx, shop, sinceRevision)
 		w.must(err)
 		return list
 	}
@@ -115,17 +115,17 @@ func retries(w *world) {
 		w.must(err)
 		return partition.Revision
 	}
-	before := revision()
+	firstRevision := revision()
 	w.moves("a retry", func() { w.must(w.Retry(ctx, shop, "b", "mended", bob)) })
-	between := revision()
+	secondRevision := revision()
 	w.must(w.Retry(ctx, shop, "a", "mended", bob))
-	for since, want := range map[uint64][]intent.AssetID{before: {"a", "b"}, between: {"a"}, revision(): nil} {
-		if diff := cmp.Diff(want, read(since)); diff != "" {
-			t.Errorf("retries since revision %d:\n%s", since, diff)
+	for sinceRevision, want := range map[uint64][]intent.AssetID{firstRevision: {"a", "b"}, secondRevision: {"a"}, revision(): nil} {
+		if diff := cmp.Diff(want, read(sinceRevision)); diff != "" {
+			t.Errorf("retries since revision %d:\n%s", sinceRevision, diff)
 		}
 	}
 	w.must(w.Retry(ctx, shop, "b", "again", bob))
-	if diff := cmp.Diff([]intent.AssetID{"a", "b"}, read(between)); diff != "" {
+	if diff := cmp.Diff([]intent.AssetID{"a", "b"}, read(secondRevision)); diff != "" {
 		t.Errorf("an asset that is tried once more:\n%s", diff)
 	}
 	w.refused(w.Retry(ctx, "nowhere", "a", "mended", bob), fault.NotFound)
@@ -153,9 +153,9 @@ func stops(w *world) {
 	w.refused(w.Resume(ctx, "", "not stopped", alice), fault.NotFound)
 
 	all := intent.Stop{Owner: bob, Reason: "flood", Since: noon}
-	other := w.partition(theatre).Revision
+	theatreRevision := w.partition(theatre).Revision
 	w.moves("a stop of all", func() { w.must(w.SetStop(ctx, all)) })
-	if w.partition(theatre).Revision <= other {
+	if w.partition(theatre).Revision <= theatreRevision {
 		t.Error("a stop of all left the other partition's revision")
 	}
 	w.must(w.AddPartition(ctx, "later", "/srv/later.yaml", "a try", alice))

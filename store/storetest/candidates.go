@@ -36,15 +36,15 @@ func candidateDelta(w *world) {
 	own := entry("c", "candidate's own", intent.Reference{Field: "on", To: "b", Types: []intent.TypeName{job}})
 	own.Fields = []intent.Field{{Path: "size", Value: "s"}, {Path: "addon"}}
 	delta := []store.Entry{removal("a"), moved, own}
-	held := candidate("one", intent.CandidateHeld)
-	w.must(w.SaveCandidate(ctx, w.lease, held, delta))
+	heldCandidate := candidate("one", intent.CandidateHeld)
+	w.must(w.SaveCandidate(ctx, w.lease, heldCandidate, delta))
 
-	found, err := w.Candidate(ctx, shop, held.ID.Digest.String())
+	got, err := w.Candidate(ctx, shop, heldCandidate.ID.Digest.String())
 	w.must(err)
-	if diff := cmp.Diff(held, found); diff != "" {
+	if diff := cmp.Diff(heldCandidate, got); diff != "" {
 		t.Errorf("a candidate reads differently:\n%s", diff)
 	}
-	read, err := w.CandidateDelta(ctx, held.ID)
+	read, err := w.CandidateDelta(ctx, heldCandidate.ID)
 	w.must(err)
 	if diff := cmp.Diff(delta, read, cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("its delta reads differently:\n%s", diff)
@@ -55,7 +55,7 @@ func candidateDelta(w *world) {
 	// Its bodies outlive a staging of the same that is thrown away.
 	w.must(w.Stage(ctx, w.lease, at(1), delta))
 	w.must(w.Unstage(ctx, w.lease))
-	_, err = w.CandidateDelta(ctx, held.ID)
+	_, err = w.CandidateDelta(ctx, heldCandidate.ID)
 	w.must(err)
 
 	// Without a delta: generation failed.
@@ -83,10 +83,10 @@ func acknowledge(w *world) {
 	first, second := candidate("one", intent.CandidateHeld), candidate("two", intent.CandidateHeld)
 	acknowledged := func(id intent.CandidateID) bool {
 		t.Helper()
-		by, yes, err := w.Acknowledged(ctx, id)
+		actor, yes, err := w.Acknowledged(ctx, id)
 		w.must(err)
-		if yes != (by == alice) {
-			t.Errorf("acknowledged by %v: %t", by, yes)
+		if yes != (actor == alice) {
+			t.Errorf("acknowledged by %v: %t", actor, yes)
 		}
 		return yes
 	}
@@ -152,18 +152,18 @@ func findCandidate(w *world) {
 	two.ID.Digest = one.ID.Digest
 	two.ID.Digest[31] ^= 1
 	w.must(w.SaveCandidate(ctx, w.lease, one, nil))
-	found, err := w.Candidate(ctx, shop, one.ID.Digest.String()[:8])
+	got, err := w.Candidate(ctx, shop, one.ID.Digest.String()[:8])
 	w.must(err)
-	if found.ID != one.ID {
-		w.t.Errorf("found %s by a prefix of %s", found.ID.Digest, one.ID.Digest)
+	if got.ID != one.ID {
+		w.t.Errorf("found %s by a prefix of %s", got.ID.Digest, one.ID.Digest)
 	}
 	w.must(w.SaveCandidate(ctx, w.lease, two, nil))
 	_, err = w.Candidate(ctx, shop, one.ID.Digest.String()[:8])
 	w.refused(err, fault.Invalid)
-	found, err = w.Candidate(ctx, shop, two.ID.Digest.String())
+	got, err = w.Candidate(ctx, shop, two.ID.Digest.String())
 	w.must(err)
-	if found.ID != two.ID {
-		w.t.Errorf("found %s by the digest %s", found.ID.Digest, two.ID.Digest)
+	if got.ID != two.ID {
+		w.t.Errorf("found %s by the digest %s", got.ID.Digest, two.ID.Digest)
 	}
 	_, err = w.Candidate(ctx, shop, "0000000")
 	w.refused(err, fault.Invalid)
@@ -225,13 +225,13 @@ func voidedApprovals(w *world, approval intent.Approval) {
 		w.must(w.Reject(ctx, intent.Rejection{Partition: shop, Asset: "a", Effective: approval.Effective, Plan: approval.Plan, By: bob, Reason: "no"}))
 		w.must(w.Override(ctx, intent.Override{Partition: shop, Asset: "a", Effective: approval.Effective, Check: "order", By: bob, Reason: "now", Until: noon.Add(time.Hour)}))
 	}
-	listed := func(want int, when string) {
+	listed := func(want int, label string) {
 		w.t.Helper()
 		list, err := w.Consents(ctx, shop)
 		w.must(err)
 		if len(list.Approvals) != want || len(list.Rejections) != want || len(list.Overrides) != want {
 			w.t.Errorf("%s %d approvals, %d rejections and %d overrides are listed, want %d of each: %+v",
-				when, len(list.Approvals), len(list.Rejections), len(list.Overrides), want, list)
+				label, len(list.Approvals), len(list.Rejections), len(list.Overrides), want, list)
 		}
 	}
 	first := w.publish(entry("a", "one"), entry("b", "one"))

@@ -132,21 +132,21 @@ func (m *claimModel) unpin(r *rapid.T) {
 
 // take is the contract of store.Claim.
 func (m *claimModel) take(asset intent.AssetID, key intent.ResourceKey, removes bool) bool {
-	holder, held := m.holders[key]
-	if key == "" || held && holder == asset {
+	holder, isHeld := m.holders[key]
+	if key == "" || isHeld && holder == asset {
 		return true
 	}
-	if held {
+	if isHeld {
 		leaving, stays := m.inHead[holder]
-		of, seen := m.records[holder]
-		elsewhere := seen && of.Key != "" && of.Key != key && !of.Absent && !of.Carried
+		holderRecord, recorded := m.records[holder]
+		elsewhere := recorded && holderRecord.Key != "" && holderRecord.Key != key && !holderRecord.Absent && !holderRecord.Carried
 		passes := !stays || elsewhere || leaving && !m.inHead[asset]
 		_, pushed := m.open[holder]
 		if removes || !passes || pushed || m.pinned[holder] {
 			return false
 		}
 		if former, found := m.records[holder]; found && former.Key == key {
-			if _, has := m.records[asset]; !has && !former.Absent {
+			if _, hasRecord := m.records[asset]; !hasRecord && !former.Absent {
 				m.records[asset] = record{key, false, true}
 			}
 			delete(m.records, holder)
@@ -167,8 +167,8 @@ func (m *claimModel) admit(r *rapid.T) {
 	refusals, err := m.Admit(context.Background(), m.lease, []store.Admission{a})
 	ok(r, err)
 	_, busy := m.open[a.Asset]
-	for _, other := range m.open {
-		busy = busy || a.ResourceKey != "" && other.ResourceKey == a.ResourceKey
+	for _, openPush := range m.open {
+		busy = busy || a.ResourceKey != "" && openPush.ResourceKey == a.ResourceKey
 	}
 	holder := m.holders[a.ResourceKey]
 	admitted := !busy && m.take(a.Asset, a.ResourceKey, a.Removes)
@@ -177,7 +177,7 @@ func (m *claimModel) admit(r *rapid.T) {
 		r.Fatalf("%+v: refused with %+v, should be admitted: %t", a, refusals[0], admitted)
 	case admitted:
 		m.open[a.Asset] = a
-		if record, known := m.records[a.Asset]; known && a.ResourceKey != "" {
+		if record, recorded := m.records[a.Asset]; recorded && a.ResourceKey != "" {
 			record.Absent = false
 			m.records[a.Asset] = record
 		}
@@ -198,14 +198,14 @@ func (m *claimModel) enforce(r *rapid.T) {
 		Asset: drawAsset(r), Type: job, Incarnation: m.head, At: noon,
 		ResourceKey: rapid.SampledFrom(m.keys).Draw(r, "key"), Absent: rapid.IntRange(0, 3).Draw(r, "absent") == 0,
 	}
-	others, err := m.SaveEnforced(context.Background(), m.lease, []store.Enforced{e})
+	conflicts, err := m.SaveEnforced(context.Background(), m.lease, []store.Enforced{e})
 	ok(r, err)
 	holder := m.holders[e.ResourceKey]
-	switch other, refused := others[e.Asset]; {
+	switch conflict, refused := conflicts[e.Asset]; {
 	case e.Absent:
 		maps.DeleteFunc(m.holders, func(_ intent.ResourceKey, holder intent.AssetID) bool { return holder == e.Asset })
-	case m.take(e.Asset, e.ResourceKey, false) == refused || refused && other.Asset != holder:
-		r.Fatalf("%+v: refused %t for %+v, the holder is %q", e, refused, other, holder)
+	case m.take(e.Asset, e.ResourceKey, false) == refused || refused && conflict.Asset != holder:
+		r.Fatalf("%+v: refused %t for %+v, the holder is %q", e, refused, conflict, holder)
 	case refused:
 		return
 	}
@@ -268,9 +268,9 @@ func (m *claimModel) verify(r *rapid.T) {
 			enforced++
 		}
 	}
-	shown := maps.Clone(m.records)
-	maps.DeleteFunc(shown, func(_ intent.AssetID, e record) bool { return e.Carried })
-	if diff := cmp.Diff(shown, got); diff != "" {
+	visible := maps.Clone(m.records)
+	maps.DeleteFunc(visible, func(_ intent.AssetID, e record) bool { return e.Carried })
+	if diff := cmp.Diff(visible, got); diff != "" {
 		r.Fatalf("enforced records:\n%s", diff)
 	}
 	count, err := m.EnforcedCount(context.Background(), m.head.Partition)
@@ -294,11 +294,11 @@ func (m *claimModel) verify(r *rapid.T) {
 // verifyHolders asks for each key as another partition, which gets none that
 // is held.
 func (m *claimModel) verifyHolders(r *rapid.T) {
-	other := newModel(r, m.All, m.head.Partition+"-other")
+	otherModel := newModel(r, m.All, m.head.Partition+"-other")
 	for _, key := range m.keys[1:] {
-		others, err := m.SaveEnforced(context.Background(), other.lease, []store.Enforced{{Asset: "z", Type: job, ResourceKey: key, At: noon}})
+		conflicts, err := m.SaveEnforced(context.Background(), otherModel.lease, []store.Enforced{{Asset: "z", Type: job, ResourceKey: key, At: noon}})
 		ok(r, err)
-		if got := others["z"].Asset; got != m.holders[key] {
+		if got := conflicts["z"].Asset; got != m.holders[key] {
 			r.Fatalf("%s belongs to %q, want %q", key, got, m.holders[key])
 		}
 	}

@@ -32,8 +32,8 @@ func testClaims(t *testing.T, open func(t *testing.T) store.All) {
 	}
 }
 
-// seen is a record of an asset of shop, in sync with head.
-func (w *world) seen(asset, key string) store.Enforced {
+// sighting is a record of an asset of shop, in sync with head.
+func (w *world) sighting(asset, key string) store.Enforced {
 	w.t.Helper()
 	return store.Enforced{
 		Asset: intent.AssetID(asset), Type: job, Effective: digestOf("x"), Policy: digestOf("policy"),
@@ -49,24 +49,24 @@ func absent(e store.Enforced) store.Enforced {
 // enforce saves one record, and returns who has its key instead.
 func (w *world) enforce(e store.Enforced) store.Claim {
 	w.t.Helper()
-	others, err := w.SaveEnforced(w.t.Context(), w.lease, []store.Enforced{e})
+	conflicts, err := w.SaveEnforced(w.t.Context(), w.lease, []store.Enforced{e})
 	w.must(err)
-	return others[e.Asset]
+	return conflicts[e.Asset]
 }
 
 // enforced fails the test when the key belongs to another.
 func (w *world) enforced(asset, key string) {
 	w.t.Helper()
-	if other := w.enforce(w.seen(asset, key)); other != (store.Claim{}) {
-		w.t.Fatalf("%q cannot have %q: it belongs to %+v", asset, key, other)
+	if conflict := w.enforce(w.sighting(asset, key)); conflict != (store.Claim{}) {
+		w.t.Fatalf("%q cannot have %q: it belongs to %+v", asset, key, conflict)
 	}
 }
 
-// taken fails the test unless the key belongs to the other asset.
-func (w *world) taken(asset, key, other string) {
+// belongsTo fails the test unless the key belongs to the other asset.
+func (w *world) belongsTo(asset, key, holder string) {
 	w.t.Helper()
-	want := store.Claim{Key: intent.ResourceKey(key), Partition: shop, Asset: intent.AssetID(other)}
-	if got := w.enforce(w.seen(asset, key)); got != want {
+	want := store.Claim{Key: intent.ResourceKey(key), Partition: shop, Asset: intent.AssetID(holder)}
+	if got := w.enforce(w.sighting(asset, key)); got != want {
 		w.t.Fatalf("when %q is seen with %q it belongs to %+v, want %+v", asset, key, got, want)
 	}
 }
@@ -104,16 +104,16 @@ func (w *world) carried() (details []string) {
 	return details
 }
 
-func (w *world) pin(asset string, to intent.IncarnationID, until time.Time) {
+func (w *world) pin(asset string, target intent.IncarnationID, until time.Time) {
 	w.t.Helper()
-	_, err := w.SetPin(w.t.Context(), intent.Pin{Asset: intent.AssetID(asset), Incarnation: to, Rank: intent.RankPerson, Holder: bob, Reason: "test", Until: until})
+	_, err := w.SetPin(w.t.Context(), intent.Pin{Asset: intent.AssetID(asset), Incarnation: target, Rank: intent.RankPerson, Holder: bob, Reason: "test", Until: until})
 	w.must(err)
 }
 
 // A renamed asset takes claim and record along, in either of the two ways.
 func claimRenamed(w *world) {
 	w.enforced("a", "k")
-	w.taken("b", "k", "a")
+	w.belongsTo("b", "k", "a")
 	w.waits(claiming(w.admission("p0", "b", at(1)), "k"), intent.WaitClaim)
 	w.publish(removal("a"))
 	w.admitted(claiming(w.admission("p1", "b", at(2)), "k"))
@@ -136,7 +136,7 @@ func claimRenamed(w *world) {
 		w.t.Errorf("records are %s, want that of c", got)
 	}
 	// A late sighting of one that left does not take it back.
-	w.taken("b", "k", "c")
+	w.belongsTo("b", "k", "c")
 }
 
 // An asset that names another resource, and was seen in sync with it, lets the one
@@ -144,25 +144,25 @@ func claimRenamed(w *world) {
 func claimNamesAnother(w *world) {
 	w.enforced("a", "k")
 	w.admitted(claiming(w.admission("p1", "a", at(1)), "other"))
-	w.taken("b", "k", "a")
+	w.belongsTo("b", "k", "a")
 	w.closePush("p1", "pushed")
-	w.taken("b", "k", "a")
+	w.belongsTo("b", "k", "a")
 	w.waits(claiming(w.admission("p2", "b", at(1)), "k"), intent.WaitClaim)
 	w.enforced("a", "other")
 	w.pin("a", at(1), noon.Add(time.Minute))
-	w.taken("b", "k", "a")
+	w.belongsTo("b", "k", "a")
 	w.must(w.Unpin(w.t.Context(), shop, "a", intent.RankPerson, "a try", bob))
 	w.admitted(claiming(w.admission("p3", "b", at(1)), "k"))
 	w.closePush("p3", "pushed")
 	w.enforced("b", "k")
-	w.taken("a", "k", "b")
+	w.belongsTo("a", "k", "b")
 	if got := w.records(); got != "a b" {
 		w.t.Errorf("records are %s, want those of a and b", got)
 	}
 	// Of what is gone nothing says what it is about.
 	w.enforced("c", "c1")
 	w.enforced("c", "c2")
-	w.enforce(absent(w.seen("c", "c2")))
+	w.enforce(absent(w.sighting("c", "c2")))
 	w.enforced("b", "c1")
 	want := []string{
 		`b: claim carried: resource "k" from "a", as it was seen in sync as another resource since`,
@@ -176,13 +176,13 @@ func claimNamesAnother(w *world) {
 func claimTurnedDown(w *world) {
 	w.enforced("a", "k")
 	w.publish(entryWith("a", "x", turndown, ""), entryWith("b", "x", turndown, ""))
-	w.taken("b", "k", "a") // both are turned down
+	w.belongsTo("b", "k", "a") // both are turned down
 	waiting := w.waits(claiming(w.admission("p1", "b", at(2)), "k"), intent.WaitClaim)
 	if !slices.Equal(waiting.Blockers, []intent.AssetID{"a"}) {
 		w.t.Errorf("the refusal does not name the holder: %+v", waiting)
 	}
 	w.enforced("c", "k")
-	w.taken("a", "k", "c")
+	w.belongsTo("a", "k", "c")
 	want := []string{`c: claim carried: resource "k" from "a", as it is being turned down`}
 	if diff := cmp.Diff(want, w.carried()); diff != "" {
 		w.t.Errorf("audit:\n%s", diff)
@@ -192,21 +192,21 @@ func claimTurnedDown(w *world) {
 	}
 	// Another addon of a like name is none.
 	w.publish(entryWith("c", "x", "lehr.intent.v1.Turndown.reason", "r"), entry("b", "x"))
-	w.taken("b", "k", "c")
+	w.belongsTo("b", "k", "c")
 }
 
 func claimOpenPush(w *world) {
 	w.enforced("a", "k")
 	w.admitted(claiming(w.admission("p1", "a", at(1)), "other"))
 	w.publish(removal("a"))
-	w.taken("b", "k", "a")
+	w.belongsTo("b", "k", "a")
 	waiting := w.waits(claiming(w.admission("p2", "b", at(2)), "k"), intent.WaitClaim)
 	if !strings.Contains(waiting.Reason, "p1") || !slices.Equal(waiting.Blockers, []intent.AssetID{"a"}) {
 		w.t.Errorf("the refusal does not name the push: %+v", waiting)
 	}
 	w.refused(w.Disown(w.t.Context(), shop, "a", "gone", bob), fault.Conflict)
 	w.closePush("p1", store.EndingInDoubt)
-	w.taken("b", "k", "a") // it may still be running
+	w.belongsTo("b", "k", "a") // it may still be running
 	w.closePush("p1", "settled")
 	w.enforced("b", "k")
 }
@@ -215,7 +215,7 @@ func claimPinned(w *world) {
 	w.enforced("a", "k")
 	w.pin("a", at(1), noon.Add(time.Minute))
 	w.publish(removal("a"))
-	w.taken("b", "k", "a")
+	w.belongsTo("b", "k", "a")
 	want := claiming(w.admission("p1", "b", at(2)), "k")
 	if waiting := w.waits(want, intent.WaitClaim); !strings.Contains(waiting.Reason, "pin") {
 		w.t.Errorf("the refusal does not name the pin: %+v", waiting)
@@ -226,7 +226,7 @@ func claimPinned(w *world) {
 	w.publish(entryWith("b", "x", turndown, ""))
 	w.pin("b", at(2), time.Time{})
 	w.closePush("p1", "pushed")
-	w.taken("c", "k", "b")
+	w.belongsTo("c", "k", "b")
 	w.must(w.Unpin(w.t.Context(), shop, "b", intent.RankPerson, "a try", bob))
 	w.enforced("c", "k")
 }
@@ -255,25 +255,25 @@ func claimRemoval(w *world) {
 func claimOtherPartition(w *world) {
 	ctx := w.t.Context()
 	lease := w.register(theatre)
-	foreign := w.seen("z", "k")
+	foreign := w.sighting("z", "k")
 	foreign.Incarnation = intent.IncarnationID{Partition: theatre, Sequence: 1}
 	save := func() store.Claim {
 		w.t.Helper()
-		others, err := w.SaveEnforced(ctx, lease, []store.Enforced{foreign})
+		conflicts, err := w.SaveEnforced(ctx, lease, []store.Enforced{foreign})
 		w.must(err)
-		return others["z"]
+		return conflicts["z"]
 	}
 	w.enforced("a", "k")
 	for _, delta := range [][]store.Entry{{entryWith("a", "x", turndown, "")}, {removal("a")}} {
 		w.publish(delta...)
-		if other := save(); other.Partition != shop || other.Asset != "a" {
-			w.t.Errorf("another partition took the key of %+v", other)
+		if conflict := save(); conflict.Partition != shop || conflict.Asset != "a" {
+			w.t.Errorf("another partition took the key of %+v", conflict)
 		}
 	}
 	// It moves when the old partition disowns it.
 	w.must(w.Disown(ctx, shop, "a", "moved to theatre", bob))
-	if other := save(); other != (store.Claim{}) {
-		w.t.Errorf("after it was disowned the key belongs to %+v", other)
+	if conflict := save(); conflict != (store.Claim{}) {
+		w.t.Errorf("after it was disowned the key belongs to %+v", conflict)
 	}
 	waiting := w.waits(claiming(w.admission("p1", "b", at(3)), "k"), intent.WaitClaim)
 	if waiting.Owner != string(theatre) || len(waiting.Blockers) > 0 {
@@ -310,15 +310,15 @@ func claimNeverEnforced(w *world) {
 		w.must(err)
 	}
 	lease := w.register(theatre)
-	foreign := w.seen("z", "k")
+	foreign := w.sighting("z", "k")
 	foreign.Incarnation = intent.IncarnationID{Partition: theatre, Sequence: 1}
-	blocked := func(when string) {
+	blocked := func(label string) {
 		w.t.Helper()
 		collect()
-		others, err := w.SaveEnforced(ctx, lease, []store.Enforced{foreign})
+		conflicts, err := w.SaveEnforced(ctx, lease, []store.Enforced{foreign})
 		w.must(err)
-		if others["z"].Asset != "a" {
-			w.t.Errorf("%s: the key belongs to %+v", when, others["z"])
+		if conflicts["z"].Asset != "a" {
+			w.t.Errorf("%s: the key belongs to %+v", label, conflicts["z"])
 		}
 	}
 	w.admitted(claiming(w.admission("p1", "a", at(1)), "k"))
@@ -335,10 +335,10 @@ func claimNeverEnforced(w *world) {
 	blocked("pinned for a moment more")
 	w.pin("a", at(1), noon)
 	collect()
-	others, err := w.SaveEnforced(ctx, lease, []store.Enforced{foreign})
+	conflicts, err := w.SaveEnforced(ctx, lease, []store.Enforced{foreign})
 	w.must(err)
-	if len(others) > 0 {
-		w.t.Errorf("after all ended the key belongs to %+v", others)
+	if len(conflicts) > 0 {
+		w.t.Errorf("after all ended the key belongs to %+v", conflicts)
 	}
 }
 

@@ -26,12 +26,12 @@ func (w *world) needing(push string, people int) store.Admission {
 }
 
 // yes is an approval of what an admission is about.
-func yes(a store.Admission, by intent.Actor) intent.Approval {
-	return intent.Approval{Partition: shop, Asset: a.Asset, Effective: a.Effective, Plan: a.Plan, By: by, Reason: "fine", Created: noon}
+func yes(a store.Admission, actor intent.Actor) intent.Approval {
+	return intent.Approval{Partition: shop, Asset: a.Asset, Effective: a.Effective, Plan: a.Plan, By: actor, Reason: "fine", Created: noon}
 }
 
-func no(a store.Admission, by intent.Actor) intent.Rejection {
-	return intent.Rejection{Partition: shop, Asset: a.Asset, Effective: a.Effective, Plan: a.Plan, By: by, Reason: "not today", Created: noon}
+func no(a store.Admission, actor intent.Actor) intent.Rejection {
+	return intent.Rejection{Partition: shop, Asset: a.Asset, Effective: a.Effective, Plan: a.Plan, By: actor, Reason: "not today", Created: noon}
 }
 
 // lastDetail is the newest record of a verb.
@@ -92,7 +92,7 @@ func admitQuorum(w *world) {
 // admitAuthor: who made the change is not one of its approvers.
 func admitAuthor(w *world) {
 	ctx := w.t.Context()
-	by := func(author, acknowledger intent.Actor, entries ...store.Entry) {
+	publishAs := func(author, acknowledger intent.Actor, entries ...store.Entry) {
 		w.t.Helper()
 		head := w.partition(shop).Head
 		w.must(w.Stage(ctx, w.lease, head, entries))
@@ -120,9 +120,9 @@ func admitAuthor(w *world) {
 	enforced()
 	authors() // What is enforced is nobody's change: production moved.
 	server := intent.Actor{Name: "lehr", Origin: intent.ServerOrigin}
-	by(bob, intent.Actor{}, entry("a", "two"))
-	by(server, carol, entry("a", "three"))
-	by(dave, intent.Actor{}, entry("b", "two"))
+	publishAs(bob, intent.Actor{}, entry("a", "two"))
+	publishAs(server, carol, entry("a", "three"))
+	publishAs(dave, intent.Actor{}, entry("b", "two"))
 	authors(bob.Name, carol.Name)
 	for _, author := range []intent.Actor{bob, carol} {
 		w.must(w.Approve(ctx, yes(w.needing("p1", 1), author)))
@@ -135,7 +135,7 @@ func admitAuthor(w *world) {
 	_, err := w.Collect(ctx, w.lease, store.Retention{Incarnations: 1}, noon.Add(time.Hour))
 	w.must(err)
 	authors(carol.Name) // bob's content is gone with his incarnation
-	by(server, intent.Actor{}, entry("a", "four"))
+	publishAs(server, intent.Actor{}, entry("a", "four"))
 	_, err = w.SetPin(ctx, intent.Pin{Asset: "a", Incarnation: w.partition(shop).Head, Rank: intent.RankPerson, Holder: dave, Until: noon.Add(time.Minute)})
 	w.must(err)
 	authors(carol.Name, dave.Name)
@@ -185,9 +185,9 @@ func admitRejection(w *world) {
 	unneeded := w.needing("p1", 0)
 	unneeded.NeedsApproval = false
 	w.waits(unneeded, intent.WaitRejected)
-	other := unneeded
-	other.Push, other.Plan = "p0", digestOf("another plan")
-	w.admitted(other)
+	otherPlan := unneeded
+	otherPlan.Push, otherPlan.Plan = "p0", digestOf("another plan")
+	w.admitted(otherPlan)
 	w.closePush("p0", "pushed")
 	w.refused(w.Withdraw(ctx, shop, "a", bob.Name, "", bob), fault.NotFound)
 	w.must(w.Withdraw(ctx, shop, "a", carol.Name, "looked again", dave))
@@ -239,13 +239,13 @@ func admitOverride(w *world) {
 	if detail := w.lastDetail("override"); !strings.Contains(detail, "check order of content") {
 		w.t.Errorf("the override has no record: %q", detail)
 	}
-	for what, change := range map[string]func(*intent.Override){
+	for label, change := range map[string]func(*intent.Override){
 		"nobody": func(o *intent.Override) { o.By = intent.Actor{} }, "no content": func(o *intent.Override) { o.Effective = intent.Digest{} },
 		"no end": func(o *intent.Override) { o.Until = time.Time{} }, "no reason": func(o *intent.Override) { o.Reason = "" }, "no check": func(o *intent.Override) { o.Check = "" },
 	} {
 		wrong := override
 		change(&wrong)
-		w.t.Log(what)
+		w.t.Log(label)
 		w.refused(w.Override(ctx, wrong), fault.Invalid)
 	}
 	list, err := w.Consents(ctx, shop)

@@ -19,8 +19,8 @@ func DamagedBlobs(t *testing.T, s store.All, db *sql.DB) {
 	long := strings.Repeat("0123456789", 20_000)
 	w.spill("first", long, "candidate's")
 	w.publish(naming("a", "1", "first"), naming("b", "1", long), entry("c", "1"))
-	held := intent.CandidateID{Partition: shop, Digest: digestOf("candidate")}
-	w.must(w.SaveCandidate(ctx, w.lease, intent.Candidate{ID: held, Base: at(1), State: intent.CandidateHeld}, []store.Entry{naming("d", "1", "candidate's")}))
+	heldID := intent.CandidateID{Partition: shop, Digest: digestOf("candidate")}
+	w.must(w.SaveCandidate(ctx, w.lease, intent.Candidate{ID: heldID, Base: at(1), State: intent.CandidateHeld}, []store.Entry{naming("d", "1", "candidate's")}))
 	run := func(text string, arguments ...any) {
 		t.Helper()
 		if result, err := db.ExecContext(ctx, text, arguments...); err != nil {
@@ -38,22 +38,22 @@ func DamagedBlobs(t *testing.T, s store.All, db *sql.DB) {
 		}
 		return r
 	}
-	put := func(blob string, r row) {
+	writeRow := func(blob string, r row) {
 		t.Helper()
 		run("UPDATE blob SET digest = $1, bytes = $2 WHERE kind = $3 AND name = $4", r.digest, r.bytes, store.SpillBlobs, spillName(blob))
 	}
-	whole := func(what, blob string) {
+	whole := func(label, blob string) {
 		t.Helper()
 		if !w.spilled(blob) {
-			t.Errorf("%s: %.10s is not served", what, blob)
+			t.Errorf("%s: %.10s is not served", label, blob)
 		}
 	}
 	flipped := func(bytes []byte) []byte {
-		other := append([]byte{}, bytes...)
-		other[len(other)/2] ^= 1
-		return other
+		copied := append([]byte{}, bytes...)
+		copied[len(copied)/2] ^= 1
+		return copied
 	}
-	for what, c := range map[string]struct {
+	for label, c := range map[string]struct {
 		blob, asset, told string
 		damage            func(row) row
 	}{
@@ -64,26 +64,26 @@ func DamagedBlobs(t *testing.T, s store.All, db *sql.DB) {
 		"another's":         {long, "b", "another digest", func(row) row { return stored("first") }},
 		"a candidate's":     {"candidate's", "d", "another digest", func(row) row { return stored("first") }},
 	} {
-		before := stored(c.blob)
-		put(c.blob, c.damage(before))
+		original := stored(c.blob)
+		writeRow(c.blob, c.damage(original))
 		bytes, err := s.GetBlob(ctx, shop, store.SpillBlobs, spillName(c.blob))
 		if !fault.Is(err, fault.Internal) || bytes != nil || !strings.Contains(err.Error(), spillName(c.blob)) || !strings.Contains(err.Error(), c.told) ||
 			c.asset != "" && !strings.Contains(err.Error(), `asset "`+c.asset+`" names it`) || !strings.Contains(err.Error(), "restore it from a backup") {
-			t.Errorf("%s: %d bytes, %v", what, len(bytes), err)
+			t.Errorf("%s: %d bytes, %v", label, len(bytes), err)
 		}
 		if _, err := s.Verify(ctx); !fault.Is(err, fault.Internal) || !strings.Contains(err.Error(), spillName(c.blob)) {
-			t.Errorf("%s: verifying the store: %v", what, err)
+			t.Errorf("%s: verifying the store: %v", label, err)
 		}
-		whole(what, "first")
+		whole(label, "first")
 		for _, asset := range []intent.AssetID{"a", "b", "c"} {
 			if _, _, err := s.Content(ctx, at(1), asset); err != nil {
-				t.Errorf("%s: the content of %s: %v", what, asset, err)
+				t.Errorf("%s: the content of %s: %v", label, asset, err)
 			}
 		}
-		put(c.blob, before)
-		whole(what, c.blob)
+		writeRow(c.blob, original)
+		whole(label, c.blob)
 	}
-	lost := stored("first")
+	lostRow := stored("first")
 	run("DELETE FROM blob WHERE kind = $1 AND name = $2", store.SpillBlobs, spillName("first"))
 	if bytes, err := s.GetBlob(ctx, shop, store.SpillBlobs, spillName("first")); !fault.Is(err, fault.Internal) || bytes != nil || !strings.Contains(err.Error(), `it is not there, and asset "a" names it`) {
 		t.Errorf("a lost one: %d bytes, %v", len(bytes), err)
@@ -95,7 +95,7 @@ func DamagedBlobs(t *testing.T, s store.All, db *sql.DB) {
 	// Whoever generates it again puts it back.
 	w.spill("first")
 	whole("put back", "first")
-	if now := stored("first"); string(now.digest) != string(lost.digest) {
+	if now := stored("first"); string(now.digest) != string(lostRow.digest) {
 		t.Error("what was put back has another digest")
 	}
 	if _, err := s.GetBlob(ctx, shop, store.SpillBlobs, spillName("nobody's")); !fault.Is(err, fault.NotFound) {

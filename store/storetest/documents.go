@@ -25,9 +25,9 @@ func setting(base, path, value string) document.Edit {
 
 func (w *world) document(revision string) string {
 	w.t.Helper()
-	found, err := w.Document(w.t.Context(), shop, knobs, revision)
+	doc, err := w.Document(w.t.Context(), shop, knobs, revision)
 	w.must(err)
-	return string(found.Content)
+	return string(doc.Content)
 }
 
 func (w *world) created(content string) {
@@ -51,25 +51,25 @@ func documentLife(w *world) {
 	if !strings.Contains(err.Error(), "lehr document create knobs -p shop") {
 		t.Errorf("%v does not say how to make it", err)
 	}
-	before, changed := w.revision(), w.Changed(shop)
-	made, err := w.CreateDocument(ctx, shop, knobs, []byte(` {"b": 12345678901234567890, "a": {"version": "1"}} `), "begun", bob)
+	previous, changed := w.revision(), w.Changed(shop)
+	created, err := w.CreateDocument(ctx, shop, knobs, []byte(` {"b": 12345678901234567890, "a": {"version": "1"}} `), "begun", bob)
 	w.must(err)
 	select {
 	case <-changed:
 	case <-time.After(10 * time.Second): // It is told after it was answered.
 		t.Error("nobody was told of it")
 	}
-	if w.revision() != before {
+	if w.revision() != previous {
 		t.Error("a document moved the revision that admissions rest on")
 	}
-	if string(made.Content) != `{"a":{"version":"1"},"b":12345678901234567890}` || made.Revision.ID != "1" || made.Revision.From != "10.0.0.7:1" || made.Revision.By != bob {
-		t.Errorf("made %+v", made)
+	if string(created.Content) != `{"a":{"version":"1"},"b":12345678901234567890}` || created.Revision.ID != "1" || created.Revision.From != "10.0.0.7:1" || created.Revision.By != bob {
+		t.Errorf("made %+v", created)
 	}
 	edit := setting("1", "/a/version", `"2"`)
 	edit.Operations = append(edit.Operations, document.Operation{Path: "/b"})
 	edited, err := w.EditDocument(ctx, shop, knobs, edit, bob)
 	w.must(err)
-	if want := `{"a":{"version":"2"}}`; string(edited.Content) != want || w.document("") != want || w.document("2") != want || w.document("1") != string(made.Content) {
+	if want := `{"a":{"version":"2"}}`; string(edited.Content) != want || w.document("") != want || w.document("2") != want || w.document("1") != string(created.Content) {
 		t.Errorf("edited %+v; it reads %s", edited, w.document(""))
 	}
 	// All of an edit, or nothing.
@@ -127,20 +127,20 @@ func documentLife(w *world) {
 	if len(list) != 1 || list[0].Name != knobs || list[0].Revision.ID != "7" || list[0].Content != nil || list[0].Size != len(w.document("")) {
 		t.Errorf("listed: %+v", list)
 	}
-	var told []string
-	for before := ""; ; {
-		page, err := w.DocumentRevisions(ctx, shop, knobs, before, 3)
+	var lines []string
+	for previous := ""; ; {
+		page, err := w.DocumentRevisions(ctx, shop, knobs, previous, 3)
 		w.must(err)
 		for _, r := range page {
-			told = append(told, r.ID+" "+r.By.Name+" "+r.What())
-			before = r.ID
+			lines = append(lines, r.ID+" "+r.By.Name+" "+r.What())
+			previous = r.ID
 		}
 		if len(page) == 0 {
 			break
 		}
 	}
 	want := "7 alice undid 6; 6 bob deleted the document; 5 bob set /c; 4 alice undid 2; 3 alice set /c; 2 bob set /a/version, removed /b; 1 bob created the document"
-	if got := strings.Join(told, "; "); got != want {
+	if got := strings.Join(lines, "; "); got != want {
 		t.Errorf("history:\n%s, want\n%s", got, want)
 	}
 	verified, err := w.Verify(ctx)
@@ -153,8 +153,8 @@ func documentLife(w *world) {
 // conflicts checks what a refused change is told to conflict with.
 func conflicts(t testing.TB, err error, want document.Conflict) {
 	t.Helper()
-	got, told := errors.AsType[*document.Conflict](err)
-	if !told || got.Revision != want.Revision || !slices.Equal(got.Changed, want.Changed) || !slices.Equal(got.Conflicting, want.Conflicting) || got.More != want.More {
+	got, isConflict := errors.AsType[*document.Conflict](err)
+	if !isConflict || got.Revision != want.Revision || !slices.Equal(got.Changed, want.Changed) || !slices.Equal(got.Conflicting, want.Conflicting) || got.More != want.More {
 		t.Errorf("it conflicts with %+v, want %+v", got, want)
 	}
 }
@@ -253,49 +253,49 @@ func documentModel(t *testing.T, open func(t *testing.T) store.All) {
 	rapid.Check(t, func(r *rapid.T) {
 		run++
 		name := fmt.Sprint("model-", run)
-		was := []string{""} // By revision; empty: it was not there.
+		contents := []string{""} // By revision; empty: it was not there.
 		for range rapid.IntRange(1, 15).Draw(r, "steps") {
-			newest := len(was) - 1
-			now := was[newest]
-			var made document.Document
+			newest := len(contents) - 1
+			now := contents[newest]
+			var result document.Document
 			var err error
 			path := rapid.SampledFrom([]string{"/a", "/b/c", "/b/d", "/l/-", "/b"}).Draw(r, "path")
 			reason := fmt.Sprint("step ", newest)
 			switch rapid.IntRange(0, 5).Draw(r, "kind") {
 			case 0:
-				made, err = w.CreateDocument(t.Context(), shop, name, []byte(`{"l":[]}`), reason, alice)
+				result, err = w.CreateDocument(t.Context(), shop, name, []byte(`{"l":[]}`), reason, alice)
 			case 1:
-				made, err = w.DeleteDocument(t.Context(), shop, name, fmt.Sprint(max(newest, 1)), reason, alice)
+				result, err = w.DeleteDocument(t.Context(), shop, name, fmt.Sprint(max(newest, 1)), reason, alice)
 			case 2:
-				of := rapid.IntRange(1, max(newest, 1)).Draw(r, "of")
-				made, err = w.UndoDocument(t.Context(), shop, name, fmt.Sprint(of), reason, alice)
-				if err == nil && of == newest && string(made.Content) != was[newest-1] {
-					r.Fatalf("undoing the newest of %v gives %s", was, made.Content)
+				target := rapid.IntRange(1, max(newest, 1)).Draw(r, "of")
+				result, err = w.UndoDocument(t.Context(), shop, name, fmt.Sprint(target), reason, alice)
+				if err == nil && target == newest && string(result.Content) != contents[newest-1] {
+					r.Fatalf("undoing the newest of %v gives %s", contents, result.Content)
 				}
 			default:
 				edit := setting(fmt.Sprint(max(newest, 1)), path, fmt.Sprint(newest))
 				edit.Reason = reason
-				made, err = w.EditDocument(t.Context(), shop, name, edit, alice)
+				result, err = w.EditDocument(t.Context(), shop, name, edit, alice)
 				if err == nil {
 					want, applyErr := document.Apply([]byte(now), edit.Operations)
-					if applyErr != nil || string(want) != string(made.Content) {
-						r.Fatalf("%v of %s gives %s, want %s, %v", edit, now, made.Content, want, applyErr)
+					if applyErr != nil || string(want) != string(result.Content) {
+						r.Fatalf("%v of %s gives %s, want %s, %v", edit, now, result.Content, want, applyErr)
 					}
 				}
 			}
 			if err == nil {
-				if made.Revision.ID != fmt.Sprint(len(was)) {
-					r.Fatalf("revision %s after %d", made.Revision.ID, newest)
+				if result.Revision.ID != fmt.Sprint(len(contents)) {
+					r.Fatalf("revision %s after %d", result.Revision.ID, newest)
 				}
-				was = append(was, string(made.Content))
+				contents = append(contents, string(result.Content))
 			} else if fault.Is(err, fault.Internal) || fault.Is(err, fault.Unavailable) {
 				r.Fatal(err)
 			}
 		}
-		for number := 1; number < len(was); number++ {
-			found, err := w.Document(t.Context(), shop, name, fmt.Sprint(number))
-			if string(found.Content) != was[number] || (err == nil) != (was[number] != "") {
-				r.Fatalf("revision %d is %s, %v, want %s", number, found.Content, err, was[number])
+		for number := 1; number < len(contents); number++ {
+			doc, err := w.Document(t.Context(), shop, name, fmt.Sprint(number))
+			if string(doc.Content) != contents[number] || (err == nil) != (contents[number] != "") {
+				r.Fatalf("revision %d is %s, %v, want %s", number, doc.Content, err, contents[number])
 			}
 		}
 	})

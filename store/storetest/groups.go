@@ -48,19 +48,19 @@ func testGroups(t *testing.T, open func(t *testing.T) store.All) {
 			t.Errorf("%+v (-want +got):\n%s", filter, diff)
 		}
 	}
-	of := func(service, instance string) store.GroupFilter {
+	groupFilter := func(service, instance string) store.GroupFilter {
 		return store.GroupFilter{Of: intent.Group{Service: service, Instance: instance}}
 	}
 	list(store.GroupFilter{}, mailA, loose, shopA, shopB)
 	list(store.GroupFilter{Limit: 1}, mailA)
 	list(store.GroupFilter{After: "mail", Limit: 1}, loose, shopA, shopB)
 	list(store.GroupFilter{After: "shop"})
-	list(of("shop", ""), loose, shopA, shopB)
-	list(of("shop", "b"), shopB)
-	list(of("new", ""), group("new", "a", unseen), group("new", "b", unseen))
-	list(of("new", "b"), group("new", "b", unseen))
-	list(of("nope", ""))
-	list(of("mail", "b"))
+	list(groupFilter("shop", ""), loose, shopA, shopB)
+	list(groupFilter("shop", "b"), shopB)
+	list(groupFilter("new", ""), group("new", "a", unseen), group("new", "b", unseen))
+	list(groupFilter("new", "b"), group("new", "b", unseen))
+	list(groupFilter("nope", ""))
+	list(groupFilter("mail", "b"))
 
 	// A report at the newer incarnation has the group of that; one of what left
 	// has none.
@@ -68,15 +68,15 @@ func testGroups(t *testing.T, open func(t *testing.T) store.All) {
 		{Asset: "web/b", State: intent.StateInSync, Target: at(2)}, {Asset: "nothing", State: intent.StateGone, Target: at(2)},
 	}))
 	shopB = group("shop", "b", map[intent.State]int{intent.StateWaiting: 1})
-	list(of("shop", "b"), shopB)
-	list(of("mail", ""), group("mail", "a", map[intent.State]int{intent.StatePushing: 1, intent.StateInSync: 1}))
+	list(groupFilter("shop", "b"), shopB)
+	list(groupFilter("mail", ""), group("mail", "a", map[intent.State]int{intent.StatePushing: 1, intent.StateInSync: 1}))
 	// What is in sync and unhealthy is counted apart.
 	w.must(w.SaveReports(ctx, w.lease, []intent.Report{{Asset: "lb", State: intent.StateInSync, Target: at(2), Health: intent.Health{State: intent.Unhealthy, Reason: "ill"}}}))
 	loose.Unhealthy = 1
-	list(of("shop", ""), loose, shopA, shopB)
+	list(groupFilter("shop", ""), loose, shopA, shopB)
 	w.must(w.SaveReports(ctx, w.lease, []intent.Report{{Asset: "lb", State: intent.StateInSync, Target: at(2)}}))
 	loose.Unhealthy = 0
-	list(of("shop", ""), loose, shopA, shopB)
+	list(groupFilter("shop", ""), loose, shopA, shopB)
 	for name, c := range map[string]struct {
 		filter store.ReportFilter
 		want   []intent.AssetID

@@ -79,9 +79,9 @@ func putBack(t *testing.T, place Place) {
 	w.admitted(w.admission("old", "a", at(1)))
 	approval := intent.Approval{Partition: shop, Asset: "b", Effective: digestOf("x"), Plan: digestOf("p"), By: bob}
 	w.must(w.Approve(ctx, approval))
-	held := candidate("held", intent.CandidateHeld)
-	w.must(w.SaveCandidate(ctx, w.lease, held, []store.Entry{entry("c", "1")}))
-	w.must(w.Acknowledge(ctx, held.ID, "meant", bob))
+	heldCandidate := candidate("held", intent.CandidateHeld)
+	w.must(w.SaveCandidate(ctx, w.lease, heldCandidate, []store.Entry{entry("c", "1")}))
+	w.must(w.Acknowledge(ctx, heldCandidate.ID, "meant", bob))
 	w.must(w.Stage(ctx, w.lease, at(1), []store.Entry{entry("d", "staged")}))
 	w.must(w.Close())
 	place.Keep(t)
@@ -93,16 +93,16 @@ func putBack(t *testing.T, place Place) {
 	w.publish(entry("a", "2"))
 	w.publish(entry("a", "3"))
 	w.acquire()
-	lost := w.lease
+	lostLease := w.lease
 	revision := w.revision()
 	w.must(w.SetStop(ctx, intent.Stop{Partition: shop, Owner: bob, Reason: "an acknowledged stop"}))
 	w.must(w.Close())
 	place.PutBack(t)
 
 	w = serving(t, place)
-	found := w.suspect()
-	if found.Lost < 6 && !found.Unsure {
-		t.Errorf("found %+v: at least six commits are missing", found)
+	suspicion := w.suspect()
+	if suspicion.Lost < 6 && !suspicion.Unsure {
+		t.Errorf("found %+v: at least six commits are missing", suspicion)
 	}
 	w.acquire()
 	w.waits(w.admission("new", "b", at(1)), intent.WaitStop)
@@ -111,12 +111,12 @@ func putBack(t *testing.T, place Place) {
 	}
 	// What somebody saw in sync with an incarnation that is lost is not recorded
 	// under its name (S17); what there is, is.
-	seen := func(as intent.IncarnationID) error {
-		_, err := w.SaveEnforced(ctx, w.lease, []store.Enforced{{Asset: "a", Type: job, Effective: digestOf("x"), Incarnation: as, At: noon}})
+	enforceAt := func(incarnation intent.IncarnationID) error {
+		_, err := w.SaveEnforced(ctx, w.lease, []store.Enforced{{Asset: "a", Type: job, Effective: digestOf("x"), Incarnation: incarnation, At: noon}})
 		return err
 	}
-	w.refused(seen(at(2)), fault.Conflict)
-	w.must(seen(at(1)))
+	w.refused(enforceAt(at(2)), fault.Conflict)
+	w.must(enforceAt(at(1)))
 	if got := content(t, w, at(1)); got["a"] != "1" {
 		t.Errorf("reads under suspicion give %v", got)
 	}
@@ -125,7 +125,7 @@ func putBack(t *testing.T, place Place) {
 	w = serving(t, place)
 	w.suspect()
 
-	before := w.lease
+	previousLease := w.lease
 	adopted := w.adopt()
 	p := w.partition(shop)
 	if len(adopted.Partitions) != 1 || adopted.Partitions[0].Head != p.Head || adopted.Doubted != 1 || adopted.Voided != 2 {
@@ -137,17 +137,17 @@ func putBack(t *testing.T, place Place) {
 	if diff := cmp.Diff(map[intent.AssetID]string{"a": "1", "b": "1"}, content(t, w, p.Head)); diff != "" {
 		t.Errorf("head is not what it was:\n%s", diff)
 	}
-	w.refused(w.Check(ctx, before), fault.Conflict)
+	w.refused(w.Check(ctx, previousLease), fault.Conflict)
 	w.acquire()
-	if w.lease.Epoch <= lost.Epoch {
-		t.Errorf("epoch %d was shown to targets before: up to %d", w.lease.Epoch, lost.Epoch)
+	if w.lease.Epoch <= lostLease.Epoch {
+		t.Errorf("epoch %d was shown to targets before: up to %d", w.lease.Epoch, lostLease.Epoch)
 	}
-	w.refused(w.Check(ctx, lost), fault.Conflict)
+	w.refused(w.Check(ctx, lostLease), fault.Conflict)
 	w.waits(w.admission("again", "a", p.Head), intent.WaitSettling)
 	needing := w.admission("approved", "b", p.Head)
 	needing.NeedsApproval, needing.Effective, needing.Plan = true, digestOf("x"), digestOf("p")
 	w.waits(needing, intent.WaitApproval)
-	if _, acknowledged, err := w.Acknowledged(ctx, held.ID); err != nil || acknowledged {
+	if _, acknowledged, err := w.Acknowledged(ctx, heldCandidate.ID); err != nil || acknowledged {
 		t.Errorf("an acknowledgement is still there: %v, %v", acknowledged, err)
 	}
 	w.admitted(w.admission("new", "b", p.Head))
@@ -163,11 +163,11 @@ func putBack(t *testing.T, place Place) {
 	w.must(err)
 	_, err = w.Adopt(ctx, store.Adoption{Reason: "again", By: alice})
 	w.refused(err, fault.Conflict)
-	const known = 5_000_000_000
-	_, err = w.Adopt(ctx, store.Adoption{Reason: "its target knows more", By: alice, Beyond: known})
+	const knownEpoch = 5_000_000_000
+	_, err = w.Adopt(ctx, store.Adoption{Reason: "its target knows more", By: alice, Beyond: knownEpoch})
 	w.must(err)
-	if w.acquire(); w.lease.Epoch <= known {
-		t.Errorf("epoch %d, though a target knows %d", w.lease.Epoch, uint64(known))
+	if w.acquire(); w.lease.Epoch <= knownEpoch {
+		t.Errorf("epoch %d, though a target knows %d", w.lease.Epoch, uint64(knownEpoch))
 	}
 	w.must(w.Close())
 	w = serving(t, place)

@@ -38,7 +38,7 @@ func journalRecord(w *world) {
 	w.must(w.ClosePushes(ctx, w.lease, []store.Closing{
 		{Push: "p1", Ending: "failed", Reason: "no quota", At: noon.Add(time.Second)}, {Push: "unknown", Ending: "pushed"},
 	}))
-	w.closePush("p1", "pushed") // ended already
+	w.closePush("p1", "pushed") // endedPush already
 	w.closePush("p1", store.EndingInDoubt)
 	w.admitted(w.admission("p2", "a", at(1)))
 	w.admitted(w.admission("p3", "b", at(1)))
@@ -47,8 +47,8 @@ func journalRecord(w *world) {
 	if len(list) != 2 || list[0].Push != "p2" || list[1].Push != "p1" {
 		t.Fatalf("newest first: %+v", list)
 	}
-	if ended := list[1]; ended.Ending != "failed" || ended.Reason != "no quota" || !ended.Ended.Equal(noon.Add(time.Second)) || ended.Doubt {
-		t.Errorf("the ended push is %+v", ended)
+	if endedPush := list[1]; endedPush.Ending != "failed" || endedPush.Reason != "no quota" || !endedPush.Ended.Equal(noon.Add(time.Second)) || endedPush.Doubt {
+		t.Errorf("the ended push is %+v", endedPush)
 	}
 	if list[0].Ending != "" || !list[0].Ended.IsZero() {
 		t.Errorf("the open push is %+v", list[0])
@@ -113,17 +113,17 @@ func testEnforced(t *testing.T, open func(t *testing.T) store.All) {
 	}
 	save := func(lease store.Lease, records ...store.Enforced) map[intent.AssetID]store.Claim {
 		t.Helper()
-		others, err := w.SaveEnforced(ctx, lease, records)
+		conflicts, err := w.SaveEnforced(ctx, lease, records)
 		w.must(err)
-		return others
+		return conflicts
 	}
-	if others := save(w.lease, record("a", "k/a"), record("c", "")); len(others) != 0 {
-		t.Errorf("free keys belong to %v", others)
+	if conflicts := save(w.lease, record("a", "k/a"), record("c", "")); len(conflicts) != 0 {
+		t.Errorf("free keys belong to %v", conflicts)
 	}
 	again := record("a", "k/a")
 	again.Effective, again.At = digestOf("y"), noon.Add(time.Second)
-	others := save(w.lease, again, record("b", "k/a"))
-	if diff := cmp.Diff(map[intent.AssetID]store.Claim{"b": {Key: "k/a", Partition: shop, Asset: "a"}}, others); diff != "" {
+	conflicts := save(w.lease, again, record("b", "k/a"))
+	if diff := cmp.Diff(map[intent.AssetID]store.Claim{"b": {Key: "k/a", Partition: shop, Asset: "a"}}, conflicts); diff != "" {
 		t.Errorf("holders of other's keys:\n%s", diff)
 	}
 	page, err := w.EnforcedPage(ctx, shop, "", 0)
@@ -148,11 +148,11 @@ func testEnforced(t *testing.T, open func(t *testing.T) store.All) {
 	w.publish(removal("a"))
 	foreign := record("z", "k/a")
 	foreign.Incarnation = intent.IncarnationID{Partition: theatre, Sequence: 1}
-	if others := save(lease, foreign); others["z"].Partition != shop {
-		t.Errorf("another partition took the key: %v", others)
+	if conflicts := save(lease, foreign); conflicts["z"].Partition != shop {
+		t.Errorf("another partition took the key: %v", conflicts)
 	}
-	if others := save(w.lease, record("b", "k/a")); len(others) != 0 {
-		t.Errorf("the renamed asset did not take its claim along: %v", others)
+	if conflicts := save(w.lease, record("b", "k/a")); len(conflicts) != 0 {
+		t.Errorf("the renamed asset did not take its claim along: %v", conflicts)
 	}
 	w.admitted(claiming(w.admission("p1", "b", at(2)), "k/a"))
 }

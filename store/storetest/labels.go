@@ -49,7 +49,7 @@ func labelsSetAndRemoved(w *world) {
 	first, err := w.Publish(ctx, w.lease, next)
 	w.must(err)
 	w.publish(entry("a", "1"))
-	before := w.partition(shop)
+	previous := w.partition(shop)
 
 	w.must(w.SetLabel(ctx, at(1), "release", "r1", "a try", alice))
 	w.must(w.SetLabel(ctx, at(1), "release", "r2", "a try", bob))
@@ -70,23 +70,23 @@ func labelsSetAndRemoved(w *world) {
 	if read.Digest != first.Digest {
 		t.Error("a label changed the digest")
 	}
-	if diff := cmp.Diff(before, w.partition(shop)); diff != "" {
+	if diff := cmp.Diff(previous, w.partition(shop)); diff != "" {
 		t.Errorf("labels changed the partition:\n%s", diff)
 	}
 
 	records, err := w.AuditRecords(ctx, shop, 0, 0)
 	w.must(err)
-	var said []string
+	var lines []string
 	for _, r := range records {
 		if strings.HasSuffix(r.Verb, "label") {
-			said = append(said, fmt.Sprintf("%s %s %s %s", r.By.Name, r.Verb, r.Subject, r.Detail))
+			lines = append(lines, fmt.Sprintf("%s %s %s %s", r.By.Name, r.Verb, r.Subject, r.Detail))
 		}
 	}
 	wantSaid := []string{
 		"alice label shop@1 release=r1", "bob label shop@1 release=r2", "alice label shop@1 team/on-call=ann = bob, 100 %",
 		"alice label shop@2 release=r3", "bob unlabel shop@1 release",
 	}
-	if diff := cmp.Diff(wantSaid, said); diff != "" {
+	if diff := cmp.Diff(wantSaid, lines); diff != "" {
 		t.Errorf("audit:\n%s", diff)
 	}
 	w.must(w.VerifyAudit(ctx, shop))
@@ -174,8 +174,8 @@ func testFindIncarnation(t *testing.T, open func(t *testing.T) store.All) {
 	w.must(w.SetLabel(ctx, at(4), "release", "r2", "a try", alice))
 	w.must(w.SetLabel(ctx, at(5), "good", "r1", "a try", alice))
 	find := func(lookup store.Lookup) (intent.Sequence, error) {
-		found, err := w.FindIncarnation(ctx, shop, lookup)
-		return found.ID.Sequence, err
+		incarnation, err := w.FindIncarnation(ctx, shop, lookup)
+		return incarnation.ID.Sequence, err
 	}
 	minute := func(m float64) time.Time { return noon.Add(time.Duration(m * float64(time.Minute))) }
 	for _, c := range []struct {
@@ -222,20 +222,20 @@ func testFindIncarnation(t *testing.T, open func(t *testing.T) store.All) {
 	if got, err := find(store.Lookup{At: minute(1.5)}); err != nil || got != 2 {
 		t.Errorf("after collecting, its own time finds %d, %v", got, err)
 	}
-	for at, says := range map[time.Time]string{
+	for at, message := range map[time.Time]string{
 		minute(0.5): "is not retained: the oldest that is is shop@2", minute(2.5): "shop@2 was until 2026-03-01T12:02:00Z, shop@4 from",
 	} {
 		_, err := find(store.Lookup{At: at})
 		w.refused(err, fault.NotFound)
-		if !strings.Contains(err.Error(), says) {
-			t.Errorf("at %s: %v does not say %q", at, err, says)
+		if !strings.Contains(err.Error(), message) {
+			t.Errorf("at %s: %v does not say %q", at, err, message)
 		}
 	}
-	for sequence, says := range map[intent.Sequence]string{3: "shop@3 any more: it is not retained", 7: "there is no incarnation shop@7"} {
+	for sequence, message := range map[intent.Sequence]string{3: "shop@3 any more: it is not retained", 7: "there is no incarnation shop@7"} {
 		_, err := w.Incarnation(ctx, intent.IncarnationID{Partition: "shop", Sequence: sequence})
 		w.refused(err, fault.NotFound)
-		if !strings.Contains(err.Error(), says) {
-			t.Errorf("%v does not say %q", err, says)
+		if !strings.Contains(err.Error(), message) {
+			t.Errorf("%v does not say %q", err, message)
 		}
 	}
 }
@@ -251,16 +251,16 @@ func testFindModel(t *testing.T, open func(t *testing.T) store.All) {
 		created := map[intent.Sequence]time.Time{}
 		labels := map[intent.Sequence]string{}
 		for range rapid.IntRange(1, 12).Draw(r, "steps") {
-			switch kept := slices.Sorted(maps.Keys(m.retained)); {
-			case len(kept) > 0 && rapid.IntRange(0, 3).Draw(r, "label") == 0:
-				sequence := rapid.SampledFrom(kept).Draw(r, "of")
+			switch retained := slices.Sorted(maps.Keys(m.retained)); {
+			case len(retained) > 0 && rapid.IntRange(0, 3).Draw(r, "label") == 0:
+				sequence := rapid.SampledFrom(retained).Draw(r, "of")
 				labels[sequence] = rapid.SampledFrom([]string{"x", "y"}).Draw(r, "value")
 				ok(r, s.SetLabel(t.Context(), m.id(sequence), "k", labels[sequence], "a try", alice))
-			case len(kept) > 0 && rapid.IntRange(0, 4).Draw(r, "collect") == 0:
+			case len(retained) > 0 && rapid.IntRange(0, 4).Draw(r, "collect") == 0:
 				keep := rapid.IntRange(0, 3).Draw(r, "keep")
 				_, err := s.Collect(t.Context(), m.lease, store.Retention{Incarnations: keep}, noon.AddDate(1, 0, 0))
 				ok(r, err)
-				for _, sequence := range kept {
+				for _, sequence := range retained {
 					if sequence != m.head.Sequence && int(sequence) <= int(m.head.Sequence)-keep && labels[sequence] == "" {
 						delete(m.retained, sequence)
 					}
@@ -283,15 +283,15 @@ func testFindModel(t *testing.T, open func(t *testing.T) store.All) {
 				var want intent.Sequence
 				for sequence := range m.retained {
 					end, superseded := created[sequence+1]
-					then := lookup.At.IsZero() || !created[sequence].After(lookup.At) && (!superseded || end.After(lookup.At))
-					has := label == "" || label == "k" && labels[sequence] != "" || label == "k=x" && labels[sequence] == "x"
-					if then && has {
+					wasHead := lookup.At.IsZero() || !created[sequence].After(lookup.At) && (!superseded || end.After(lookup.At))
+					hasLabel := label == "" || label == "k" && labels[sequence] != "" || label == "k=x" && labels[sequence] == "x"
+					if wasHead && hasLabel {
 						want = max(want, sequence)
 					}
 				}
-				found, err := s.FindIncarnation(t.Context(), m.head.Partition, lookup)
-				if found.ID.Sequence != want || (err == nil) != (want != 0) || err != nil && !fault.Is(err, fault.NotFound) {
-					r.Fatalf("%+v finds %s, %v, want %d", lookup, found.ID, err, want)
+				incarnation, err := s.FindIncarnation(t.Context(), m.head.Partition, lookup)
+				if incarnation.ID.Sequence != want || (err == nil) != (want != 0) || err != nil && !fault.Is(err, fault.NotFound) {
+					r.Fatalf("%+v finds %s, %v, want %d", lookup, incarnation.ID, err, want)
 				}
 			}
 		}

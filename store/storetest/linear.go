@@ -34,7 +34,7 @@ func Linear(t *testing.T, stores []store.All, disturb func(random *rand.Rand)) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &history{t: t, stores: stores, began: time.Now()}
+	h := &history{t: t, stores: stores, startedAt: time.Now()}
 	h.lease.Store(lease)
 	h.head.Store(uint64(partition.Head.Sequence))
 	h.revision.Store(partition.Revision)
@@ -47,13 +47,13 @@ func Linear(t *testing.T, stores []store.All, disturb func(random *rand.Rand)) {
 			}
 		})
 	}
-	ended := make(chan struct{})
+	done := make(chan struct{})
 	var disturbing sync.WaitGroup
 	disturbing.Go(func() {
 		random := rand.New(rand.NewPCG(9, 9))
 		for {
 			select {
-			case <-ended:
+			case <-done:
 				return
 			default:
 				disturb(random)
@@ -61,7 +61,7 @@ func Linear(t *testing.T, stores []store.All, disturb func(random *rand.Rand)) {
 		}
 	})
 	group.Wait()
-	close(ended)
+	close(done)
 	disturbing.Wait()
 	first := ledger{epoch: lease.Epoch, head: uint64(partition.Head.Sequence), revision: partition.Revision}
 	h.check(first)
@@ -70,13 +70,13 @@ func Linear(t *testing.T, stores []store.All, disturb func(random *rand.Rand)) {
 // question is one call, and answer what came of it.
 type question struct {
 	kind           string
-	epoch          uint64 // of the lease that it was made under
+	epoch          uint64 // keysInForce the lease that it was made under
 	base, revision uint64
 	asset, push    string
 	// person who says it, or whose rejection is taken back. ended: what is said
 	// has ended when it is said.
-	person string
-	ended  bool
+	person  string
+	expired bool
 	// budget, people and lifted are what an admission asks for: a place, so many
 	// approvals, and an override.
 	budget, lifted bool
@@ -118,9 +118,9 @@ const inForce, hasEnded = "in force", "ended"
 const budgetLimit = 1
 
 type history struct {
-	t      *testing.T
-	stores []store.All
-	began  time.Time
+	t         *testing.T
+	stores    []store.All
+	startedAt time.Time
 
 	lease          atomic.Value // store.Lease
 	head, revision atomic.Uint64
@@ -138,27 +138,27 @@ func (h *history) call(client, n int, random *rand.Rand) {
 	lease := h.lease.Load().(store.Lease)
 	q := question{epoch: lease.Epoch, base: h.head.Load(), asset: fmt.Sprint("asset-", random.IntN(3))}
 	q.kind = kinds[random.IntN(len(kinds))]
-	q.person, q.ended = []string{"ann", "bob"}[random.IntN(2)], random.IntN(3) == 0
+	q.person, q.expired = []string{"ann", "bob"}[random.IntN(2)], random.IntN(3) == 0
 	switch q.kind {
 	case "admit":
 		q.budget, q.people, q.lifted = random.IntN(2) == 0, random.IntN(3), random.IntN(3) == 0
 		// Others change what it rests on all the time: it is tried again.
 		for again := range 3 {
 			q.push = fmt.Sprintf("p-%d-%d-%d", client, n, again)
-			h.put(client, s, lease, question{kind: "read"})
-			if q.revision = h.revision.Load(); h.put(client, s, lease, q) != string(intent.WaitStale) {
+			h.perform(client, s, lease, question{kind: "read"})
+			if q.revision = h.revision.Load(); h.perform(client, s, lease, q) != string(intent.WaitStale) {
 				return
 			}
 		}
 		return
 	case "reject":
-		q.ended = random.IntN(3) > 0 // Or hardly anything would be admitted.
+		q.expired = random.IntN(3) > 0 // Or hardly anything would be admitted.
 	case "close":
 		if q.push = h.anOpenPush(random); q.push == "" {
 			return
 		}
 	}
-	h.put(client, s, lease, q)
+	h.perform(client, s, lease, q)
 }
 
 // kinds of calls, as often as they are made.
@@ -167,11 +167,11 @@ var kinds = slices.Concat(
 	[]string{"acquire", "pin", "reject"},
 )
 
-// put puts a question, and writes down when, and the answer.
-func (h *history) put(client int, s store.All, lease store.Lease, q question) (outcome string) {
-	began := time.Since(h.began)
+// perform puts a question, and writes down when, and the answer.
+func (h *history) perform(client int, s store.All, lease store.Lease, q question) (outcome string) {
+	start := time.Since(h.startedAt)
 	a := h.ask(s, lease, q)
-	h.note(client, began, q, a)
+	h.note(client, start, q, a)
 	return a.outcome
 }
 
@@ -191,22 +191,22 @@ func (h *history) ask(s store.All, lease store.Lease, q question) answer {
 	}
 	plan, asset, person := intent.Sum("test.plan", []byte(q.asset)), intent.AssetID(q.asset), intent.Actor{Name: q.person, Origin: "cli"}
 	until := noon.Add(time.Nanosecond) // All admissions are of noon.
-	if q.ended {
+	if q.expired {
 		until = noon
 	}
 	switch q.kind {
 	case "acquire":
-		taken, err := s.Acquire(ctx, shop, fmt.Sprint("server-", rand.IntN(3)))
+		acquired, err := s.Acquire(ctx, shop, fmt.Sprint("server-", rand.IntN(3)))
 		if err == nil {
-			h.lease.Store(taken)
+			h.lease.Store(acquired)
 		}
-		return outcome(err, taken.Epoch)
+		return outcome(err, acquired.Epoch)
 	case "publish":
-		made, err := s.Publish(ctx, lease, intent.Incarnation{ID: at(q.base + 1), Parent: at(q.base), Author: Tester})
+		published, err := s.Publish(ctx, lease, intent.Incarnation{ID: at(q.base + 1), Parent: at(q.base), Author: Tester})
 		if err == nil {
-			h.head.Store(uint64(made.ID.Sequence))
+			h.head.Store(uint64(published.ID.Sequence))
 		}
-		return outcome(err, uint64(made.ID.Sequence))
+		return outcome(err, uint64(published.ID.Sequence))
 	case "pin":
 		pin, err := s.SetPin(ctx, intent.Pin{Asset: "base", Incarnation: at(1), Rank: intent.RankPerson, Holder: Tester})
 		return outcome(err, pin.Revision)
@@ -268,14 +268,14 @@ func outcome(err error, number uint64) answer {
 	return answer{outcome: err.Error()}
 }
 
-func (h *history) note(client int, began time.Duration, q question, a answer) {
-	ended := time.Since(h.began)
+func (h *history) note(client int, start time.Duration, q question, a answer) {
+	end := time.Since(h.startedAt)
 	if a.outcome == "lost" {
 		if q.kind == "read" {
 			return
 		}
 		const never = 1000 * time.Hour
-		ended = never
+		end = never
 	}
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
@@ -288,7 +288,7 @@ func (h *history) note(client int, began time.Duration, q question, a answer) {
 	for _, name := range q.names() {
 		h.outcomes[name+": "+a.outcome]++
 	}
-	h.operations = append(h.operations, porcupine.Operation{ClientId: client, Input: q, Output: a, Call: int64(began), Return: int64(ended)})
+	h.operations = append(h.operations, porcupine.Operation{ClientId: client, Input: q, Output: a, Call: int64(start), Return: int64(end)})
 }
 
 // check asks for an order.
@@ -302,10 +302,10 @@ func (h *history) check(first ledger) {
 		DescribeOperation: func(input, output any) string { return fmt.Sprintf("%+v → %+v", input, output) },
 	}
 	const patience = 2 * time.Minute
-	switch result, found := porcupine.CheckOperationsVerbose(model.ToModel(), h.operations, patience); result {
+	switch result, info := porcupine.CheckOperationsVerbose(model.ToModel(), h.operations, patience); result {
 	case porcupine.Illegal:
 		h.t.Errorf("no order of these %d calls answers as they were answered", len(h.operations))
-		h.tell(found)
+		h.tell(info)
 	case porcupine.Unknown:
 		h.t.Errorf("no order was found within %s", patience)
 	}
@@ -322,9 +322,9 @@ func (h *history) check(first ledger) {
 }
 
 // tell logs the longest order that was found, and what does not fit behind it.
-func (h *history) tell(found porcupine.LinearizationInfo) {
+func (h *history) tell(info porcupine.LinearizationInfo) {
 	var longest []int
-	for _, orders := range found.PartialLinearizations() {
+	for _, orders := range info.PartialLinearizations() {
 		for _, order := range orders {
 			if len(order) > len(longest) {
 				longest = order
@@ -350,7 +350,7 @@ func (h *history) line(o porcupine.Operation) string {
 // step returns what may be after a call that was answered so; nothing: it could
 // not have been.
 func (d ledger) step(q question, a answer) []any {
-	next, want := d.after(q)
+	next, want := d.apply(q)
 	switch {
 	case a.outcome == "lost":
 		return []any{d, next} // Equal when the call changes nothing.
@@ -360,8 +360,8 @@ func (d ledger) step(q question, a answer) []any {
 	return []any{next}
 }
 
-// after is the partition after a call, and the call's answer.
-func (d ledger) after(q question) (ledger, answer) {
+// apply is the partition after a call, and the call's answer.
+func (d ledger) apply(q question) (ledger, answer) {
 	next := d
 	current := q.epoch == d.epoch
 	switch q.kind {
@@ -374,22 +374,22 @@ func (d ledger) after(q question) (ledger, answer) {
 		next.revision++
 		return next, answer{"ok", next.pins}
 	case "approve":
-		next.approved = with(d.approved, q.said(), q.how())
+		next.approved = withPair(d.approved, q.approvalKey(), q.validity())
 		next.revision++
 		return next, answer{"ok", 0}
 	case "reject":
-		next.rejected = with(d.rejected, q.said(), q.how())
+		next.rejected = withPair(d.rejected, q.approvalKey(), q.validity())
 		next.revision++
 		return next, answer{"ok", 0}
 	case "withdraw":
-		if names(d.rejected)[q.said()] == "" {
+		if names(d.rejected)[q.approvalKey()] == "" {
 			return d, answer{outcome: nothing}
 		}
-		next.rejected = less(d.rejected, q.said())
+		next.rejected = withoutKeys(d.rejected, q.approvalKey())
 		next.revision++
 		return next, answer{"ok", 0}
 	case "override":
-		next.lifted = with(d.lifted, q.asset, q.how())
+		next.lifted = withPair(d.lifted, q.asset, q.validity())
 		next.revision++
 		return next, answer{"ok", 0}
 	case "read":
@@ -405,7 +405,7 @@ func (d ledger) after(q question) (ledger, answer) {
 		if !current {
 			return d, answer{outcome: "conflict"}
 		}
-		next.open, next.doubt, next.used = without(d.open, q.push), without(d.doubt, q.push), without(d.used, q.push)
+		next.open, next.doubt, next.used = withoutValue(d.open, q.push), withoutValue(d.doubt, q.push), withoutValue(d.used, q.push)
 		return next, answer{"ok", 0}
 	}
 	switch {
@@ -417,39 +417,39 @@ func (d ledger) after(q question) (ledger, answer) {
 		return d, answer{outcome: string(intent.WaitSettling)}
 	case names(d.open)[q.asset] != "":
 		return d, answer{outcome: string(intent.WaitTurn)}
-	case len(of(d.rejected, q.asset)) > 0:
+	case len(keysInForce(d.rejected, q.asset)) > 0:
 		return d, answer{outcome: string(intent.WaitRejected)}
 	case q.lifted && names(d.lifted)[q.asset] != inForce:
 		return d, answer{outcome: notLifted}
 	case q.budget && len(names(d.used)) >= budgetLimit:
 		return d, answer{outcome: string(intent.WaitBudget)}
-	case len(of(d.approved, q.asset)) < q.people:
+	case len(keysInForce(d.approved, q.asset)) < q.people:
 		return d, answer{outcome: string(intent.WaitApproval)}
 	}
-	next.open = with(d.open, q.asset, q.push)
+	next.open = withPair(d.open, q.asset, q.push)
 	if q.budget {
-		next.used = with(d.used, q.asset, q.push)
+		next.used = withPair(d.used, q.asset, q.push)
 	}
 	if q.people > 0 {
-		next.approved = less(d.approved, of(d.approved, q.asset)...)
+		next.approved = withoutKeys(d.approved, keysInForce(d.approved, q.asset)...)
 	}
 	return next, answer{"ok", 0}
 }
 
-// said is by which key it is known what a person said of an asset's plan.
-func (q question) said() string { return q.asset + "/" + q.person }
+// approvalKey is by which key it is known what a person said of an asset's plan.
+func (q question) approvalKey() string { return q.asset + "/" + q.person }
 
-func (q question) how() string {
-	if q.ended {
+func (q question) validity() string {
+	if q.expired {
 		return hasEnded
 	}
 	return inForce
 }
 
-// of lists the keys of what is in force of an asset.
-func of(set, asset string) (keys []string) {
-	for key, how := range names(set) {
-		if strings.HasPrefix(key, asset+"/") && how == inForce {
+// keysInForce lists the keys of what is in force of an asset.
+func keysInForce(encoded, asset string) (keys []string) {
+	for key, validity := range names(encoded) {
+		if strings.HasPrefix(key, asset+"/") && validity == inForce {
 			keys = append(keys, key)
 		}
 	}
@@ -458,10 +458,10 @@ func of(set, asset string) (keys []string) {
 
 // Sets of pairs as text, for states are compared: "asset=push;asset=push".
 
-func names(set string) map[string]string {
+func names(encoded string) map[string]string {
 	pairs := map[string]string{}
-	for pair := range strings.SplitSeq(set, ";") {
-		if key, value, is := strings.Cut(pair, "="); is {
+	for pair := range strings.SplitSeq(encoded, ";") {
+		if key, value, ok := strings.Cut(pair, "="); ok {
 			pairs[key] = value
 		}
 	}
@@ -476,22 +476,22 @@ func text(pairs map[string]string) string {
 	return strings.Join(list, ";")
 }
 
-func with(set, key, value string) string {
-	pairs := names(set)
+func withPair(encoded, key, value string) string {
+	pairs := names(encoded)
 	pairs[key] = value
 	return text(pairs)
 }
 
-// less leaves out keys.
-func less(set string, keys ...string) string {
-	pairs := names(set)
+// withoutKeys leaves out keys.
+func withoutKeys(encoded string, keys ...string) string {
+	pairs := names(encoded)
 	maps.DeleteFunc(pairs, func(key, _ string) bool { return slices.Contains(keys, key) })
 	return text(pairs)
 }
 
-// without leaves out what has the value.
-func without(set, value string) string {
-	pairs := names(set)
+// withoutValue leaves out what has the value.
+func withoutValue(encoded, value string) string {
+	pairs := names(encoded)
 	maps.DeleteFunc(pairs, func(_, v string) bool { return v == value })
 	return text(pairs)
 }

@@ -25,7 +25,7 @@ func LinearDocuments(t *testing.T, stores []store.All, disturb func(random *rand
 	t.Helper()
 	const clients, calls = 6, 150
 	Register(t, stores[0])
-	h := &documentHistory{t: t, stores: stores, began: time.Now(), outcomes: map[string]int{}, newest: map[string]uint64{}}
+	h := &documentHistory{t: t, stores: stores, startedAt: time.Now(), outcomes: map[string]int{}, newest: map[string]uint64{}}
 	var group, disturbing sync.WaitGroup
 	for client := range clients {
 		group.Go(func() {
@@ -35,12 +35,12 @@ func LinearDocuments(t *testing.T, stores []store.All, disturb func(random *rand
 			}
 		})
 	}
-	ended := make(chan struct{})
+	done := make(chan struct{})
 	disturbing.Go(func() {
 		random := rand.New(rand.NewPCG(9, 9))
 		for {
 			select {
-			case <-ended:
+			case <-done:
 				return
 			default:
 				disturb(random)
@@ -48,7 +48,7 @@ func LinearDocuments(t *testing.T, stores []store.All, disturb func(random *rand
 		}
 	})
 	group.Wait()
-	close(ended)
+	close(done)
 	disturbing.Wait()
 	h.check()
 }
@@ -72,10 +72,10 @@ type documentAnswer struct {
 // documentState is one document. Made are the calls that made its revisions, and
 // values what it was at each, "-" for not there, both with separators.
 type documentState struct {
-	made, values string
+	calls, values string
 }
 
-func (s documentState) list(of string) []string { return strings.Split(of, ";")[1:] }
+func (s documentState) list(encoded string) []string { return strings.Split(encoded, ";")[1:] }
 
 func (s documentState) newest() (revision uint64, value string) {
 	values := s.list(s.values)
@@ -92,14 +92,14 @@ func (s documentState) at(revision uint64) string {
 	return s.list(s.values)[revision-1]
 }
 
-func (s documentState) then(call, value string) documentState {
-	return documentState{s.made + ";" + call, s.values + ";" + value}
+func (s documentState) extended(call, value string) documentState {
+	return documentState{s.calls + ";" + call, s.values + ";" + value}
 }
 
 type documentHistory struct {
-	t      *testing.T
-	stores []store.All
-	began  time.Time
+	t         *testing.T
+	stores    []store.All
+	startedAt time.Time
 
 	mutex      sync.Mutex
 	operations []porcupine.Operation
@@ -123,12 +123,12 @@ func (h *documentHistory) call(client, n int, random *rand.Rand) {
 	}
 	for range 3 {
 		s := h.stores[random.IntN(len(h.stores))]
-		began := time.Since(h.began)
+		start := time.Since(h.startedAt)
 		a := h.ask(s, q)
 		if q.kind != "read" && random.IntN(8) == 0 {
 			a = documentAnswer{outcome: "lost"} // Somewhere on the way back.
 		}
-		h.note(client, began, q, a)
+		h.note(client, start, q, a)
 		if a.outcome != "lost" {
 			return
 		}
@@ -136,21 +136,21 @@ func (h *documentHistory) call(client, n int, random *rand.Rand) {
 }
 
 func (h *documentHistory) ask(s store.All, q documentQuestion) documentAnswer {
-	ctx, by, base := h.t.Context(), intent.Actor{Name: "tester", Origin: "cli"}, fmt.Sprint(q.base)
-	var found document.Document
+	ctx, actor, base := h.t.Context(), intent.Actor{Name: "tester", Origin: "cli"}, fmt.Sprint(q.base)
+	var result document.Document
 	var err error
 	switch q.kind {
 	case "create":
-		found, err = s.CreateDocument(ctx, shop, q.name, []byte(q.value), q.value, by)
+		result, err = s.CreateDocument(ctx, shop, q.name, []byte(q.value), q.value, actor)
 	case "edit":
 		edit := setting(base, "", q.value)
-		found, err = s.EditDocument(ctx, shop, q.name, edit, by)
+		result, err = s.EditDocument(ctx, shop, q.name, edit, actor)
 	case "undo":
-		found, err = s.UndoDocument(ctx, shop, q.name, base, q.value, by)
+		result, err = s.UndoDocument(ctx, shop, q.name, base, q.value, actor)
 	case "delete":
-		found, err = s.DeleteDocument(ctx, shop, q.name, base, q.value, by)
+		result, err = s.DeleteDocument(ctx, shop, q.name, base, q.value, actor)
 	default:
-		found, err = s.Document(ctx, shop, q.name, "")
+		result, err = s.Document(ctx, shop, q.name, "")
 	}
 	switch {
 	case fault.Is(err, fault.Conflict):
@@ -163,29 +163,29 @@ func (h *documentHistory) ask(s store.All, q documentQuestion) documentAnswer {
 		return documentAnswer{outcome: err.Error()}
 	}
 	a := documentAnswer{outcome: "ok", value: "-"}
-	if _, err := fmt.Sscan(found.Revision.ID, &a.revision); err != nil {
+	if _, err := fmt.Sscan(result.Revision.ID, &a.revision); err != nil {
 		return documentAnswer{outcome: err.Error()}
 	}
-	if found.Content != nil {
-		a.value = string(found.Content)
+	if result.Content != nil {
+		a.value = string(result.Content)
 	}
 	return a
 }
 
-func (h *documentHistory) note(client int, began time.Duration, q documentQuestion, a documentAnswer) {
-	ended := time.Since(h.began)
+func (h *documentHistory) note(client int, start time.Duration, q documentQuestion, a documentAnswer) {
+	end := time.Since(h.startedAt)
 	if a.outcome == "lost" {
 		if q.kind == "read" {
 			return
 		}
 		const never = 1000 * time.Hour
-		ended = never
+		end = never
 	}
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
 	h.newest[q.name] = max(h.newest[q.name], a.revision)
 	h.outcomes[q.kind+": "+a.outcome]++
-	h.operations = append(h.operations, porcupine.Operation{ClientId: client, Input: q, Output: a, Call: int64(began), Return: int64(ended)})
+	h.operations = append(h.operations, porcupine.Operation{ClientId: client, Input: q, Output: a, Call: int64(start), Return: int64(end)})
 }
 
 func (h *documentHistory) check() {
@@ -195,8 +195,8 @@ func (h *documentHistory) check() {
 			byName := map[string]int{}
 			for _, o := range all {
 				name := o.Input.(documentQuestion).name
-				at, known := byName[name]
-				if !known {
+				at, exists := byName[name]
+				if !exists {
 					at, parts = len(parts), append(parts, nil)
 					byName[name] = at
 				}
@@ -227,7 +227,7 @@ func (h *documentHistory) check() {
 
 // step returns what may be after a call that was answered so.
 func (s documentState) step(q documentQuestion, a documentAnswer) []any {
-	next, want := s.after(q)
+	next, want := s.apply(q)
 	switch {
 	case a.outcome == "lost":
 		return []any{s, next}
@@ -237,15 +237,15 @@ func (s documentState) step(q documentQuestion, a documentAnswer) []any {
 	return []any{next}
 }
 
-// after is the document after a call, and the call's answer.
-func (s documentState) after(q documentQuestion) (documentState, documentAnswer) {
+// apply is the document after a call, and the call's answer.
+func (s documentState) apply(q documentQuestion) (documentState, documentAnswer) {
 	newest, value := s.newest()
 	call := q.kind + q.value
 	refused := func(outcome string) (documentState, documentAnswer) {
 		// Was it made before?
-		made := s.list(s.made)
-		at := uint64(slices.Index(made, call) + 1)
-		if newest > 0 && made[newest-1] == call {
+		calls := s.list(s.calls)
+		at := uint64(slices.Index(calls, call) + 1)
+		if newest > 0 && calls[newest-1] == call {
 			at = newest
 		}
 		if at > 0 && (at == newest || q.kind == "edit" || q.kind == "delete") {
@@ -254,7 +254,7 @@ func (s documentState) after(q documentQuestion) (documentState, documentAnswer)
 		return s, documentAnswer{outcome: outcome}
 	}
 	ok := func(value string) (documentState, documentAnswer) {
-		return s.then(call, value), documentAnswer{"ok", newest + 1, value}
+		return s.extended(call, value), documentAnswer{"ok", newest + 1, value}
 	}
 	switch q.kind {
 	case "read":

@@ -13,14 +13,14 @@ import (
 func testOrigins(t *testing.T, open func(t *testing.T) store.All) {
 	w := newWorld(t, open)
 	ctx := t.Context()
-	other := w.register(theatre)
+	otherLease := w.register(theatre)
 	for i, delta := range [][]store.Entry{
 		{entry("a", "1"), entry("b", "1")}, {entry("a", "2")}, {entry("a", "3")}, {entry("a", "4")},
 	} {
 		name := store.OriginName(intent.Sequence(i + 1))
 		w.must(w.PutBlobs(ctx, w.lease, store.OriginBlobs, map[string][]byte{name: []byte("whole"), name + "/0": []byte("part")}))
 		w.must(w.PutBlobs(ctx, w.lease, "other", map[string][]byte{name: []byte("another kind")}))
-		w.must(w.PutBlobs(ctx, other, store.OriginBlobs, map[string][]byte{name: []byte("another partition")}))
+		w.must(w.PutBlobs(ctx, otherLease, store.OriginBlobs, map[string][]byte{name: []byte("another partition")}))
 		w.publish(delta...)
 	}
 	// Written before it is published, as the next is.
@@ -30,13 +30,13 @@ func testOrigins(t *testing.T, open func(t *testing.T) store.All) {
 	_, err = w.Incarnation(ctx, at(1))
 	w.refused(err, fault.NotFound)
 
-	for sequence, kept := range map[intent.Sequence]bool{1: true, 2: false, 3: false, 4: true, 5: true} {
+	for sequence, retained := range map[intent.Sequence]bool{1: true, 2: false, 3: false, 4: true, 5: true} {
 		name := store.OriginName(sequence)
 		for _, blob := range []string{name, name + "/0"} {
 			if sequence == 5 && blob != name {
 				continue
 			}
-			if _, err := w.GetBlob(ctx, shop, store.OriginBlobs, blob); kept {
+			if _, err := w.GetBlob(ctx, shop, store.OriginBlobs, blob); retained {
 				w.must(err)
 			} else {
 				w.refused(err, fault.NotFound)

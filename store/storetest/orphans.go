@@ -30,11 +30,11 @@ func testOrphans(t *testing.T, open func(t *testing.T) store.All) {
 func (w *world) orphans() string {
 	w.t.Helper()
 	var all []string
-	for after := intent.AssetID(""); ; {
-		page, err := w.Orphans(w.t.Context(), shop, after, 2)
+	for cursor := intent.AssetID(""); ; {
+		page, err := w.Orphans(w.t.Context(), shop, cursor, 2)
 		w.must(err)
 		for _, orphan := range page {
-			after = orphan.Asset
+			cursor = orphan.Asset
 			all = append(all, string(orphan.Asset))
 		}
 		if len(page) < 2 {
@@ -49,18 +49,18 @@ func (w *world) orphans() string {
 	return strings.Join(all, " ")
 }
 
-func (w *world) hasOrphans(want, when string) {
+func (w *world) hasOrphans(want, label string) {
 	w.t.Helper()
 	if got := w.orphans(); got != want {
-		w.t.Errorf("%s the orphans are %q, want %q", when, got, want)
+		w.t.Errorf("%s the orphans are %q, want %q", label, got, want)
 	}
 }
 
 func orphansListed(w *world) {
-	var delta, gone []store.Entry
+	var delta, removals []store.Entry
 	for i := range 5 {
 		delta = append(delta, entry(fmt.Sprint("a/", i), "x"))
-		gone = append(gone, removal(fmt.Sprint("a/", i)))
+		removals = append(removals, removal(fmt.Sprint("a/", i)))
 	}
 	w.publish(append(delta, entry("stays", "x"), entry("never", "x"))...)
 	for i := range 5 {
@@ -68,18 +68,18 @@ func orphansListed(w *world) {
 	}
 	w.enforced("stays", "k")
 	w.hasOrphans("", "in head")
-	w.publish(slices.Concat(gone[:3], []store.Entry{removal("never")})...)
+	w.publish(slices.Concat(removals[:3], []store.Entry{removal("never")})...)
 	w.hasOrphans("a/0 a/1 a/2", "when three have left head")
 	page, err := w.Orphans(w.t.Context(), shop, "a/0", 1)
 	w.must(err)
-	want := w.seen("a/1", "k/1")
+	want := w.sighting("a/1", "k/1")
 	want.Incarnation = at(1)
 	if diff := cmp.Diff([]store.Enforced{want}, page); diff != "" {
 		w.t.Errorf("an orphan:\n%s", diff)
 	}
 	w.publish(delta[1])
 	w.hasOrphans("a/0 a/2", "when one has come back")
-	w.publish(gone[3:]...)
+	w.publish(removals[3:]...)
 	// A sighting that is late, of one that has left, is an orphan too.
 	w.publish(removal("stays"))
 	w.enforced("late", "late")
@@ -91,10 +91,10 @@ func orphansListed(w *world) {
 	if got := content(w.t, w, at(1)); got["a/0"] != "x" {
 		w.t.Errorf("the last incarnation of an orphan reads %v", got)
 	}
-	other, err := w.Orphans(w.t.Context(), theatre, "", 0)
+	otherOrphans, err := w.Orphans(w.t.Context(), theatre, "", 0)
 	w.must(err)
-	if len(other) > 0 {
-		w.t.Errorf("another partition lists %v", other)
+	if len(otherOrphans) > 0 {
+		w.t.Errorf("another partition lists %v", otherOrphans)
 	}
 }
 
@@ -140,8 +140,8 @@ func orphanAbsent(w *world) {
 	w.enforced("a", "k/a")
 	w.enforced("b", "k/b")
 	w.publish(entryWith("a", "x", turndown, ""))
-	if other := w.enforce(absent(w.seen("a", "k/a"))); other != (store.Claim{}) {
-		w.t.Errorf("an absent asset meets %+v", other)
+	if conflict := w.enforce(absent(w.sighting("a", "k/a"))); conflict != (store.Claim{}) {
+		w.t.Errorf("an absent asset meets %+v", conflict)
 	}
 	count, err := w.EnforcedCount(ctx, shop)
 	w.must(err)
@@ -152,9 +152,9 @@ func orphanAbsent(w *world) {
 		w.t.Errorf("audit:\n%s", diff)
 	}
 	// Seen again it changes nothing; nor does it take or give what is b's.
-	w.enforce(absent(w.seen("a", "k/a")))
-	w.enforce(absent(w.seen("a", "k/b")))
-	w.taken("a", "k/b", "b")
+	w.enforce(absent(w.sighting("a", "k/a")))
+	w.enforce(absent(w.sighting("a", "k/b")))
+	w.belongsTo("a", "k/b", "b")
 	w.enforced("b", "k/a") // the claim was given back
 
 	w.publish(removal("a"))
@@ -170,7 +170,7 @@ func orphanAbsent(w *world) {
 	}
 	// What is in head stays known, also when it comes back and is there again.
 	w.publish(entryWith("c", "x", turndown, ""))
-	w.enforce(absent(w.seen("c", "k/c")))
+	w.enforce(absent(w.sighting("c", "k/c")))
 	_, err = w.Collect(ctx, w.lease, store.Retention{Incarnations: 10}, noon)
 	w.must(err)
 	if got := w.records(); got != "b (c)" {
@@ -196,11 +196,11 @@ func orphanDisowned(w *world) {
 	w.refused(w.Disown(ctx, shop, "a", "pinned", bob), fault.Conflict)
 	w.must(w.Unpin(ctx, shop, "a", intent.RankPerson, "a try", bob))
 	w.hasOrphans("a", "before it is disowned")
-	before := w.partition(shop)
+	previous := w.partition(shop)
 	w.must(w.Disown(ctx, shop, "a", "the rack burned down", bob))
 	w.hasOrphans("", "after it was disowned")
 	w.refused(w.Disown(ctx, shop, "a", "again", bob), fault.NotFound)
-	if diff := cmp.Diff(before, w.partition(shop)); diff != "" {
+	if diff := cmp.Diff(previous, w.partition(shop)); diff != "" {
 		w.t.Errorf("disowning changed the partition:\n%s", diff)
 	}
 	records, err := w.AuditRecords(ctx, shop, 0, 0)
@@ -212,12 +212,12 @@ func orphanDisowned(w *world) {
 	}
 	lease := w.register(theatre)
 	for _, key := range []intent.ResourceKey{"k/a", "k/a2"} {
-		foreign := w.seen("z", string(key))
+		foreign := w.sighting("z", string(key))
 		foreign.Incarnation.Partition = theatre
-		others, err := w.SaveEnforced(ctx, lease, []store.Enforced{foreign})
+		conflicts, err := w.SaveEnforced(ctx, lease, []store.Enforced{foreign})
 		w.must(err)
-		if len(others) > 0 {
-			w.t.Errorf("%s still belongs to %+v", key, others)
+		if len(conflicts) > 0 {
+			w.t.Errorf("%s still belongs to %+v", key, conflicts)
 		}
 	}
 	if slices.ContainsFunc(w.carried(), func(s string) bool { return strings.Contains(s, "carried") }) {

@@ -118,7 +118,7 @@ func testLeases(t *testing.T, open func(t *testing.T) store.All) {
 // staleLease tries every write that acts for a partition (S4).
 func staleLease(t *testing.T, w *world, stale store.Lease) {
 	ctx := t.Context()
-	before, err := w.AuditRecords(ctx, shop, 0, 0)
+	recordsBefore, err := w.AuditRecords(ctx, shop, 0, 0)
 	w.must(err)
 	candidate := intent.Candidate{ID: intent.CandidateID{Partition: stale.Partition, Digest: digestOf("c")}, State: intent.CandidateHeld}
 	for name, write := range map[string]func() error{
@@ -160,9 +160,9 @@ func staleLease(t *testing.T, w *world, stale store.Lease) {
 			t.Errorf("%s under lease %+v: got %v, want a conflict", name, stale, err)
 		}
 	}
-	after, err := w.AuditRecords(ctx, shop, 0, 0)
+	recordsAfter, err := w.AuditRecords(ctx, shop, 0, 0)
 	w.must(err)
-	if diff := cmp.Diff(before, after); diff != "" {
+	if diff := cmp.Diff(recordsBefore, recordsAfter); diff != "" {
 		t.Errorf("a stale lease left traces:\n%s", diff)
 	}
 	if head := w.partition(shop).Head; head != at(1) {

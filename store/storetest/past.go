@@ -15,28 +15,28 @@ import (
 )
 
 // pastReport is one of an asset some minutes after noon: its state, or what it waits for.
-func pastReport(asset string, minute int, what string) intent.Report {
+func pastReport(asset string, minute int, kind string) intent.Report {
 	report := intent.Report{
-		Partition: shop, Asset: intent.AssetID(asset), At: noon.Add(time.Duration(minute) * time.Minute), State: intent.State(what),
+		Partition: shop, Asset: intent.AssetID(asset), At: noon.Add(time.Duration(minute) * time.Minute), State: intent.State(kind),
 		Plan: intent.Plan{Action: intent.ActionUpdate, Changes: []intent.FieldChange{{Path: "spec.n", Current: "1", Target: "2"}}},
 	}
 	switch report.State {
 	case intent.StateInSync, intent.StatePushing, intent.StateOff, intent.StateGone, intent.StateModel, intent.StateUnserved:
 	default:
-		report.State, report.Waiting = intent.StateWaiting, []intent.WaitingOn{{Kind: intent.WaitingKind(what), Reason: "so it is"}}
+		report.State, report.Waiting = intent.StateWaiting, []intent.WaitingOn{{Kind: intent.WaitingKind(kind), Reason: "so it is"}}
 	}
 	return report
 }
 
-// told is what was kept, in short.
-func told(past []store.PastReport) string {
+// summarize is what was kept, in short.
+func summarize(reports []store.PastReport) string {
 	var words []string
-	for _, p := range past {
-		what := string(p.State)
+	for _, p := range reports {
+		kind := string(p.State)
 		if len(p.Waiting) > 0 {
-			what = string(p.Waiting[0].Kind)
+			kind = string(p.Waiting[0].Kind)
 		}
-		words = append(words, fmt.Sprintf("%s@%s:%s", p.Asset, strings.TrimSuffix(p.At.Sub(noon).String(), "0s"), what))
+		words = append(words, fmt.Sprintf("%s@%s:%s", p.Asset, strings.TrimSuffix(p.At.Sub(noon).String(), "0s"), kind))
 	}
 	return strings.Join(words, " ")
 }
@@ -63,8 +63,8 @@ func testPastReports(t *testing.T, open func(t *testing.T) store.All) {
 	all, err := w.ReportsAfter(ctx, shop, 0, 0)
 	w.must(err)
 	const want = "b@1m:approval a@5m:backoff b@5m:pushing a@6m:in-sync a@7m:in-sync a@8m:in-sync c@10m:off"
-	if told(all) != want {
-		t.Errorf("kept is %s, want %s", told(all), want)
+	if summarize(all) != want {
+		t.Errorf("kept is %s, want %s", summarize(all), want)
 	}
 	for i, p := range all {
 		if p.Number != uint64(i)+1 {
@@ -81,8 +81,8 @@ func testPastReports(t *testing.T, open func(t *testing.T) store.All) {
 	if last != 7 {
 		t.Errorf("the last number is %d, want 7", last)
 	}
-	if after, err := w.ReportsAfter(ctx, shop, 3, 2); err != nil || told(after) != "a@6m:in-sync a@7m:in-sync" {
-		t.Errorf("after the third are %s, %v", told(after), err)
+	if page, err := w.ReportsAfter(ctx, shop, 3, 2); err != nil || summarize(page) != "a@6m:in-sync a@7m:in-sync" {
+		t.Errorf("after the third are %s, %v", summarize(page), err)
 	}
 	for _, c := range []struct {
 		filter store.HistoryFilter
@@ -95,14 +95,14 @@ func testPastReports(t *testing.T, open func(t *testing.T) store.All) {
 		{store.HistoryFilter{Asset: "a", Before: 5, Limit: 1}, "a@6m:in-sync"},
 		{store.HistoryFilter{Asset: "none"}, ""},
 	} {
-		past, err := w.ReportHistory(ctx, shop, c.filter)
+		history, err := w.ReportHistory(ctx, shop, c.filter)
 		w.must(err)
-		if told(past) != c.want {
-			t.Errorf("%+v: %s, want %s", c.filter, told(past), c.want)
+		if summarize(history) != c.want {
+			t.Errorf("%+v: %s, want %s", c.filter, summarize(history), c.want)
 		}
 	}
-	if other, err := w.ReportsAfter(ctx, theatre, 0, 0); err != nil || len(other) != 0 {
-		t.Errorf("another partition has %s, %v", told(other), err)
+	if foreign, err := w.ReportsAfter(ctx, theatre, 0, 0); err != nil || len(foreign) != 0 {
+		t.Errorf("another partition has %s, %v", summarize(foreign), err)
 	}
 	stale := w.lease
 	w.register(shop)
@@ -117,23 +117,23 @@ func testPastReportsAreForgotten(t *testing.T, open func(t *testing.T) store.All
 	ctx := t.Context()
 	w.publish(entry("a", "x"), entry("b", "x"))
 	for minute := range 1200 {
-		what := "backoff"
+		kind := "backoff"
 		if minute%2 == 1 {
-			what = "pushing"
+			kind = "pushing"
 		}
-		group := []intent.Report{pastReport("a", minute, what)}
+		group := []intent.Report{pastReport("a", minute, kind)}
 		if minute == 3 {
 			group = append(group, pastReport("b", minute, "hold"), pastReport("gone", minute, "hold"))
 		}
 		w.must(w.SaveReports(ctx, w.lease, group))
 	}
-	left := func(asset string) string {
-		past, err := w.ReportHistory(ctx, shop, store.HistoryFilter{Asset: intent.AssetID(asset), Limit: 10_000})
+	remaining := func(asset string) string {
+		history, err := w.ReportHistory(ctx, shop, store.HistoryFilter{Asset: intent.AssetID(asset), Limit: 10_000})
 		w.must(err)
-		if len(past) > 3 {
-			return fmt.Sprintf("%d from %s", len(past), told(past[len(past)-1:]))
+		if len(history) > 3 {
+			return fmt.Sprintf("%d from %s", len(history), summarize(history[len(history)-1:]))
 		}
-		return told(past)
+		return summarize(history)
 	}
 	collect := func(keep store.Retention, minute int) {
 		t.Helper()
@@ -144,13 +144,13 @@ func testPastReportsAreForgotten(t *testing.T, open func(t *testing.T) store.All
 	// What an asset still was when the period began stays, of those that there are.
 	collect(store.Retention{History: time.Hour}, 70)
 	for asset, want := range map[string]string{"a": "1191 from a@9m:pushing", "b": "b@3m:hold", "gone": ""} {
-		if left(asset) != want {
-			t.Errorf("of %s is left %q, want %q", asset, left(asset), want)
+		if remaining(asset) != want {
+			t.Errorf("of %s is left %q, want %q", asset, remaining(asset), want)
 		}
 	}
 	collect(store.Retention{History: time.Hour, Reports: 2}, 70)
-	if left("a") != "a@19h59m:pushing a@19h58m:backoff" || left("b") != "b@3m:hold" {
-		t.Errorf("of a is left %s, of b %s", left("a"), left("b"))
+	if remaining("a") != "a@19h59m:pushing a@19h58m:backoff" || remaining("b") != "b@3m:hold" {
+		t.Errorf("of a is left %s, of b %s", remaining("a"), remaining("b"))
 	}
 	// Numbers are not given again.
 	w.must(w.SaveReports(ctx, w.lease, []intent.Report{pastReport("a", 1300, "hold")}))
@@ -184,10 +184,10 @@ func testArrivals(t *testing.T, open func(t *testing.T) store.All) {
 		1: "a@12:00 by p2 with shop@3 c@12:00 by  with shop@1 d@12:00 by  with shop@3",
 		3: "a@12:00 by p2 with shop@3 d@12:00 by  with shop@3",
 	} {
-		found, err := w.Arrivals(ctx, at(sequence), []intent.AssetID{"a", "b", "c", "d"})
+		arrivals, err := w.Arrivals(ctx, at(sequence), []intent.AssetID{"a", "b", "c", "d"})
 		w.must(err)
 		var words []string
-		for asset, a := range found {
+		for asset, a := range arrivals {
 			words = append(words, fmt.Sprintf("%s@%s by %s with %s", asset, a.At.Format("15:04"), a.Push, a.Incarnation))
 		}
 		slices.Sort(words)

@@ -58,19 +58,19 @@ func incarnationGoesBack(w *world) {
 func stagedIsInvisible(w *world) {
 	t, ctx := w.t, w.t.Context()
 	w.publish(entry("a", "1"), entry("b", "1", intent.Reference{Field: "f", To: "a"}), entry("c", "1"))
-	before := content(t, w, at(1))
+	original := content(t, w, at(1))
 	revision := w.revision()
 
 	w.must(w.Stage(ctx, w.lease, at(1), []store.Entry{entry("a", "2"), removal("b"), entry("d", "new", intent.Reference{Field: "f", To: "c"})}))
-	check := func(when string) {
+	check := func(label string) {
 		t.Helper()
-		if diff := cmp.Diff(before, content(t, w, at(1))); diff != "" {
-			t.Fatalf("%s, head reads differently:\n%s", when, diff)
+		if diff := cmp.Diff(original, content(t, w, at(1))); diff != "" {
+			t.Fatalf("%s, head reads differently:\n%s", label, diff)
 		}
 		edges, err := w.EdgesFrom(ctx, at(1), "b")
 		w.must(err)
 		if len(edges) != 1 {
-			t.Fatalf("%s, b has references %v", when, edges)
+			t.Fatalf("%s, b has references %v", label, edges)
 		}
 		for _, read := range []func() error{
 			func() error { _, err := w.Incarnation(ctx, at(2)); return err },
@@ -97,7 +97,7 @@ func stagedIsInvisible(w *world) {
 	if diff := cmp.Diff(map[intent.AssetID]string{"a": "1", "b": "1", "c": "2"}, content(t, w, published.ID)); diff != "" {
 		t.Errorf("after unstaging and publishing something else:\n%s", diff)
 	}
-	if diff := cmp.Diff(before, content(t, w, at(1))); diff != "" {
+	if diff := cmp.Diff(original, content(t, w, at(1))); diff != "" {
 		t.Errorf("after the next publication 1 reads differently:\n%s", diff)
 	}
 }
@@ -151,8 +151,8 @@ func publishComparesAndSets(w *world) {
 	}
 	w.must(w.Cover(ctx, w.lease, at(2), covered))
 	// They are compared as values, to tell whether anything changed.
-	if found := w.partition(shop).Covered; !slices.Equal(found, covered) {
-		t.Errorf("after Cover head covers %+v", found)
+	if got := w.partition(shop).Covered; !slices.Equal(got, covered) {
+		t.Errorf("after Cover head covers %+v", got)
 	}
 }
 
@@ -263,7 +263,7 @@ func fields(w *world) {
 	} {
 		for limit := range 3 {
 			c.filter.Limit = limit
-			if diff := cmp.Diff(c.want, found(w.t, w, at(c.sequence), c.filter)); diff != "" {
+			if diff := cmp.Diff(c.want, selectAssets(w.t, w, at(c.sequence), c.filter)); diff != "" {
 				w.t.Errorf("as of %d, %+v (-want +got):\n%s", c.sequence, c.filter, diff)
 			}
 		}
@@ -273,13 +273,13 @@ func fields(w *world) {
 // digestFrom computes the membership digest from what can be read.
 func digestFrom(w *world, id intent.IncarnationID) intent.Digest {
 	members := map[int][]intent.MemberDigest{}
-	for after := intent.AssetID(""); ; {
-		page, err := w.Members(w.t.Context(), id, store.AssetFilter{After: after, Limit: 1000})
+	for cursor := intent.AssetID(""); ; {
+		page, err := w.Members(w.t.Context(), id, store.AssetFilter{After: cursor, Limit: 1000})
 		w.must(err)
 		for _, m := range page {
 			bucket := intent.BucketOf(m.Asset)
 			members[bucket] = append(members[bucket], intent.MemberDigest{Asset: m.Asset, Digest: m.Digest})
-			after = m.Asset
+			cursor = m.Asset
 		}
 		if len(page) == 0 {
 			break

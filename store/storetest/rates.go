@@ -19,22 +19,22 @@ import (
 func admitRate(w *world) {
 	ctx, minute := w.t.Context(), time.Minute
 	n := 0
-	rated := func(asset string, after time.Duration, uses ...store.RateUse) store.Admission {
+	rated := func(asset string, offset time.Duration, uses ...store.RateUse) store.Admission {
 		n++
 		a := w.admission(fmt.Sprint("p", n), asset, at(1))
-		a.At, a.Rates = noon.Add(after), uses
+		a.At, a.Rates = noon.Add(offset), uses
 		return a
 	}
-	ended := func() (list []time.Duration) {
-		known, err := w.Ended(ctx, shop, []string{"k", "other"}, 3)
+	endOffsets := func() (list []time.Duration) {
+		pushes, err := w.Ended(ctx, shop, []string{"k", "other"}, 3)
 		w.must(err)
-		for _, push := range known["k"] {
+		for _, push := range pushes["k"] {
 			list = append(list, push.At.Sub(noon))
 		}
 		return list
 	}
-	end := func(push intent.PushID, ending string, after time.Duration) {
-		w.must(w.ClosePushes(ctx, w.lease, []store.Closing{{Push: push, Ending: ending, At: noon.Add(after)}}))
+	end := func(push intent.PushID, ending string, offset time.Duration) {
+		w.must(w.ClosePushes(ctx, w.lease, []store.Closing{{Push: push, Ending: ending, At: noon.Add(offset)}}))
 	}
 	two := store.RateUse{Key: "k", Limit: 2, Period: time.Hour}
 	first, second := rated("a", 0, two), rated("b", minute, two, two)
@@ -42,8 +42,8 @@ func admitRate(w *world) {
 	w.admitted(second) // counted once
 	open, err := w.OpenPushes(ctx, shop)
 	w.must(err)
-	if len(ended()) > 0 || len(open) != 2 || !slices.Equal(open[1].Rates, []string{"k"}) {
-		w.t.Errorf("ended %v, open %+v", ended(), open)
+	if len(endOffsets()) > 0 || len(open) != 2 || !slices.Equal(open[1].Rates, []string{"k"}) {
+		w.t.Errorf("ended %v, open %+v", endOffsets(), open)
 	}
 	// Under way they count for as long as they are.
 	waiting := w.waits(rated("c", 10*time.Hour, two), intent.WaitRate)
@@ -59,7 +59,7 @@ func admitRate(w *world) {
 	w.waits(rated("c", 11*time.Hour, store.RateUse{Key: "k", Limit: 1, Period: time.Hour}), intent.WaitRate) // the one in doubt
 	end(second.Push, "settled", 10*time.Hour+minute)
 	end(second.Push, "settled", 20*time.Hour) // Its end was told before.
-	if got := ended(); !slices.Equal(got, []time.Duration{10 * time.Hour, 10*time.Hour + minute}) {
+	if got := endOffsets(); !slices.Equal(got, []time.Duration{10 * time.Hour, 10*time.Hour + minute}) {
 		w.t.Errorf("ended %v", got)
 	}
 	w.waits(rated("c", 11*time.Hour, store.RateUse{Key: "k", Limit: 1, Period: time.Hour}), intent.WaitRate)      // a lower limit
@@ -71,10 +71,10 @@ func admitRate(w *world) {
 	third := rated("c", 11*time.Hour, two)
 	w.admitted(third) // What was refused did not count.
 	end(third.Push, "pushed", 11*time.Hour)
-	past := rated("c", 11*time.Hour, store.RateUse{Key: "k", Period: time.Hour})
-	w.admitted(past) // let past
-	end(past.Push, "pushed", 11*time.Hour)
-	if got := ended(); !slices.Equal(got, []time.Duration{10*time.Hour + minute, 11 * time.Hour, 11 * time.Hour}) {
+	unlimited := rated("c", 11*time.Hour, store.RateUse{Key: "k", Period: time.Hour})
+	w.admitted(unlimited) // let past
+	end(unlimited.Push, "pushed", 11*time.Hour)
+	if got := endOffsets(); !slices.Equal(got, []time.Duration{10*time.Hour + minute, 11 * time.Hour, 11 * time.Hour}) {
 		w.t.Errorf("ended %v", got)
 	}
 	// A clock that was ahead: what it counted was now at the latest.
@@ -91,7 +91,7 @@ func admitRate(w *world) {
 	}{{-1000 * time.Hour, 3}, {-999 * time.Hour, 1}, {-998 * time.Hour, 0}} {
 		_, err := w.Collect(ctx, w.lease, keep, noon.Add(step.after+store.LongestRate))
 		w.must(err)
-		if got := len(ended()); got != step.left {
+		if got := len(endOffsets()); got != step.left {
 			w.t.Errorf("%d are counted after %s, want %d", got, step.after, step.left)
 		}
 	}
@@ -138,7 +138,7 @@ func testRateModel(t *testing.T, open func(t *testing.T) store.All) {
 }
 
 func (m *rateModel) admit(r *rapid.T) {
-	var asked, with []store.Admission
+	var admissions, accepted []store.Admission
 	var want []bool
 	for range rapid.IntRange(1, 3).Draw(r, "at once") {
 		m.n++
@@ -150,21 +150,21 @@ func (m *rateModel) admit(r *rapid.T) {
 				Key: fmt.Sprint(m.run, key), Limit: rapid.IntRange(0, 4).Draw(r, "limit"), Period: time.Duration(rapid.IntRange(1, 200).Draw(r, "period")) * time.Second,
 			})
 		}
-		free := m.take(a, with)
-		if asked, want = append(asked, a), append(want, free); free {
-			with = append(with, a)
+		free := m.take(a, accepted)
+		if admissions, want = append(admissions, a), append(want, free); free {
+			accepted = append(accepted, a)
 		}
 	}
-	refusals, err := m.w.Admit(m.w.t.Context(), m.w.lease, asked)
+	refusals, err := m.w.Admit(m.w.t.Context(), m.w.lease, admissions)
 	if err != nil {
 		r.Fatal(err)
 	}
 	for i, refusal := range refusals {
 		if (refusal == nil) != want[i] {
-			r.Fatalf("%+v: refused %+v, want admitted %t; counted %v", asked[i], refusal, want[i], m.counted)
+			r.Fatalf("%+v: refused %+v, want admitted %t; counted %v", admissions[i], refusal, want[i], m.counted)
 		}
 		if refusal == nil {
-			m.open = append(m.open, asked[i])
+			m.open = append(m.open, admissions[i])
 		}
 	}
 }
@@ -191,24 +191,24 @@ func (m *rateModel) end(r *rapid.T) {
 
 // take says whether it may be admitted among those that are under way, others of
 // the same call among them.
-func (m *rateModel) take(a store.Admission, with []store.Admission) bool {
+func (m *rateModel) take(a store.Admission, accepted []store.Admission) bool {
 	for _, use := range a.Rates {
-		within := 0
+		count := 0
 		for i, at := range m.counted[use.Key] {
 			if at.After(a.At) {
 				m.counted[use.Key][i] = a.At
 				at = a.At
 			}
 			if a.At.Sub(at) < use.Period {
-				within++
+				count++
 			}
 		}
-		for _, other := range slices.Concat(m.open, with) {
-			if slices.ContainsFunc(other.Rates, func(of store.RateUse) bool { return of.Key == use.Key }) {
-				within++
+		for _, admission := range slices.Concat(m.open, accepted) {
+			if slices.ContainsFunc(admission.Rates, func(rate store.RateUse) bool { return rate.Key == use.Key }) {
+				count++
 			}
 		}
-		if use.Limit > 0 && within >= use.Limit {
+		if use.Limit > 0 && count >= use.Limit {
 			return false
 		}
 	}

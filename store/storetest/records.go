@@ -88,9 +88,9 @@ func testAudit(t *testing.T, open func(t *testing.T) store.All) {
 	w.must(w.SetHold(ctx, shop, intent.Hold{Asset: "b", Owner: bob, Reason: "looking"}))
 	w.must(w.Unhold(ctx, shop, "b", "a try", bob))
 	w.must(w.Approve(ctx, intent.Approval{Partition: shop, Asset: "a", Effective: digestOf("x"), Plan: digestOf("p"), By: alice, Reason: "fine"}))
-	held := candidate("one", intent.CandidateHeld)
-	w.must(w.SaveCandidate(ctx, w.lease, held, nil))
-	w.must(w.Acknowledge(ctx, held.ID, "meant", alice))
+	heldCandidate := candidate("one", intent.CandidateHeld)
+	w.must(w.SaveCandidate(ctx, w.lease, heldCandidate, nil))
+	w.must(w.Acknowledge(ctx, heldCandidate.ID, "meant", alice))
 	w.must(w.SetStop(ctx, intent.Stop{Partition: shop, Owner: bob, Reason: "fire"}))
 	w.must(w.Resume(ctx, shop, "out", alice))
 	w.must(w.SetStop(ctx, intent.Stop{Owner: bob, Reason: "flood"}))
@@ -184,16 +184,16 @@ func testCollector(t *testing.T, open func(t *testing.T) store.All) {
 	w.admitted(w.admission("open", "a", at(4)))
 	w.admitted(w.admission("ended", "b", at(1)))
 	w.closePush("ended", "pushed")
-	held := candidate("held", intent.CandidateHeld)
-	held.Base = at(5)
+	heldCandidate := candidate("held", intent.CandidateHeld)
+	heldCandidate.Base = at(5)
 	rejected := candidate("rejected", intent.CandidateRejected)
 	w.must(w.SaveCandidate(ctx, w.lease, rejected, []store.Entry{entry("a", "rejected")}))
-	w.must(w.SaveCandidate(ctx, w.lease, held, []store.Entry{entry("a", "held")}))
+	w.must(w.SaveCandidate(ctx, w.lease, heldCandidate, []store.Entry{entry("a", "held")}))
 	w.must(w.SaveReports(ctx, w.lease, []intent.Report{{Asset: "a", State: intent.StateInSync}, {Asset: "only/1", State: intent.StateInSync}}))
 	w.must(w.Stage(ctx, w.lease, at(8), []store.Entry{entry("staged", "staged"), removal("b")}))
-	before := map[int]map[intent.AssetID]string{}
+	previous := map[int]map[intent.AssetID]string{}
 	for _, sequence := range []int{2, 3, 4, 5, 7, 8} {
-		before[sequence] = content(t, w, at(sequence))
+		previous[sequence] = content(t, w, at(sequence))
 	}
 
 	// Young ones stay, then those among the newest.
@@ -210,14 +210,14 @@ func testCollector(t *testing.T, open func(t *testing.T) store.All) {
 	}
 	list, err := w.Incarnations(ctx, shop, 0, 0)
 	w.must(err)
-	var kept []int
+	var retained []int
 	for _, incarnation := range list {
-		kept = append(kept, int(incarnation.ID.Sequence))
+		retained = append(retained, int(incarnation.ID.Sequence))
 	}
-	if !slices.Equal(kept, []int{8, 7, 5, 4, 3, 2}) {
-		t.Errorf("kept %v: head, the newest two, and what pin, enforced record, open push and held candidate name", kept)
+	if !slices.Equal(retained, []int{8, 7, 5, 4, 3, 2}) {
+		t.Errorf("kept %v: head, the newest two, and what pin, enforced record, open push and held candidate name", retained)
 	}
-	for sequence, want := range before {
+	for sequence, want := range previous {
 		if diff := cmp.Diff(want, content(t, w, at(sequence))); diff != "" {
 			t.Errorf("%d changed:\n%s", sequence, diff)
 		}
@@ -226,7 +226,7 @@ func testCollector(t *testing.T, open func(t *testing.T) store.All) {
 		_, err := w.Body(ctx, digestOf(gone))
 		w.refused(err, fault.NotFound)
 	}
-	_, err = w.CandidateDelta(ctx, held.ID)
+	_, err = w.CandidateDelta(ctx, heldCandidate.ID)
 	w.must(err)
 	_, err = w.Candidate(ctx, shop, rejected.ID.Digest.String())
 	w.refused(err, fault.NotFound)
@@ -269,12 +269,12 @@ func testCollectorKeepsThePeriodsHead(t *testing.T, open func(t *testing.T) stor
 	w.must(err)
 	list, err := w.Incarnations(ctx, shop, 0, 0)
 	w.must(err)
-	var kept []intent.Sequence
+	var retained []intent.Sequence
 	for _, incarnation := range list {
-		kept = append(kept, incarnation.ID.Sequence)
+		retained = append(retained, incarnation.ID.Sequence)
 	}
-	if !slices.Equal(kept, []intent.Sequence{4, 3, 2}) {
-		t.Errorf("kept %v, want the head of a day ago and all since", kept)
+	if !slices.Equal(retained, []intent.Sequence{4, 3, 2}) {
+		t.Errorf("kept %v, want the head of a day ago and all since", retained)
 	}
 }
 
@@ -284,8 +284,8 @@ func testChanged(t *testing.T, open func(t *testing.T) store.All) {
 	w.publish(entry("a", "x"), entry("old", "x"))
 	w.enforced("old", "k")
 	w.publish(removal("old"))
-	held := candidate("held", intent.CandidateHeld)
-	w.must(w.SaveCandidate(ctx, w.lease, held, nil))
+	heldCandidate := candidate("held", intent.CandidateHeld)
+	w.must(w.SaveCandidate(ctx, w.lease, heldCandidate, nil))
 	for _, act := range []struct {
 		name string
 		do   func() error
@@ -303,16 +303,16 @@ func testChanged(t *testing.T, open func(t *testing.T) store.All) {
 		}},
 		{"stop", func() error { return w.SetStop(ctx, intent.Stop{Owner: bob}) }},
 		{"resume", func() error { return w.Resume(ctx, "", "", bob) }},
-		{"acknowledgement", func() error { return w.Acknowledge(ctx, held.ID, "", bob) }},
+		{"acknowledgement", func() error { return w.Acknowledge(ctx, heldCandidate.ID, "", bob) }},
 		{"label", func() error { return w.SetLabel(ctx, at(1), "release", "r1", "a try", bob) }},
 		{"disowning", func() error { return w.Disown(ctx, shop, "old", "gone", bob) }},
 		{"hint", func() error {
-			before, err := w.Hints(ctx, shop)
+			hintsBefore, err := w.Hints(ctx, shop)
 			w.must(err)
 			w.must(w.Hint(ctx, shop))
-			after, err := w.Hints(ctx, shop)
-			if after != before+1 {
-				t.Errorf("after a hint there are %d, before it %d", after, before)
+			hintsAfter, err := w.Hints(ctx, shop)
+			if hintsAfter != hintsBefore+1 {
+				t.Errorf("after a hint there are %d, before it %d", hintsAfter, hintsBefore)
 			}
 			w.refused(w.Hint(ctx, "other"), fault.NotFound)
 			return err

@@ -30,13 +30,13 @@ func (w *world) rolloutPins() map[intent.AssetID]intent.Sequence {
 	w.t.Helper()
 	pins, err := w.Pins(w.t.Context(), shop)
 	w.must(err)
-	found := map[intent.AssetID]intent.Sequence{}
+	sequences := map[intent.AssetID]intent.Sequence{}
 	for _, pin := range pins {
 		if pin.Rollout() == "web" {
-			found[pin.Asset] = pin.Incarnation.Sequence
+			sequences[pin.Asset] = pin.Incarnation.Sequence
 		}
 	}
-	return found
+	return sequences
 }
 
 func (w *world) governs(assets ...intent.AssetID) {
@@ -58,10 +58,10 @@ func govern(w *world) {
 	if diff := cmp.Diff(map[intent.AssetID]intent.Sequence{"a": 1, "b": 0}, w.rolloutPins()); diff != "" {
 		t.Errorf("what was enforced is pinned there, and what never was nowhere:\n%s", diff)
 	}
-	before := w.revision()
+	previous := w.revision()
 	w.governs("a", "b")
-	if after := w.revision(); after != before {
-		t.Errorf("governing what is governed moved the revision from %d to %d", before, after)
+	if current := w.revision(); current != previous {
+		t.Errorf("governing what is governed moved the revision from %d to %d", previous, current)
 	}
 	// What the next incarnation governs is kept for it: what head does not name yet, what
 	// comes back, and what head may govern no more.
@@ -70,11 +70,11 @@ func govern(w *world) {
 	w.moves("governing anew", func() { w.governs("a", "b") })
 	pins, err := w.Pins(t.Context(), shop)
 	w.must(err)
-	kept := map[intent.AssetID]intent.Sequence{}
+	governedSince := map[intent.AssetID]intent.Sequence{}
 	for _, pin := range pins {
-		kept[pin.Asset] = pin.Governed
+		governedSince[pin.Asset] = pin.Governed
 	}
-	if diff := cmp.Diff(map[intent.AssetID]intent.Sequence{"a": 4, "b": 4, "c": 3}, kept); diff != "" {
+	if diff := cmp.Diff(map[intent.AssetID]intent.Sequence{"a": 4, "b": 4, "c": 3}, governedSince); diff != "" {
 		t.Errorf("governed from:\n%s", diff)
 	}
 	w.refused(w.Govern(t.Context(), w.lease, at(9), []store.Governed{{Asset: "d", Rollout: "web"}}), fault.Conflict)
@@ -100,8 +100,8 @@ func govern(w *world) {
 	w.refused(w.Permit(t.Context(), w.lease, "p1", noon), fault.Conflict)
 }
 
-func (w *world) run(number uint64, state intent.RolloutState, to, from int) intent.Rollout {
-	return intent.Rollout{Partition: shop, Name: "web", Run: number, State: state, To: at(to), From: at(from), Began: noon, By: alice}
+func (w *world) run(number uint64, state intent.RolloutState, target, base int) intent.Rollout {
+	return intent.Rollout{Partition: shop, Name: "web", Run: number, State: state, To: at(target), From: at(base), Began: noon, By: alice}
 }
 
 func (w *world) step(run intent.Rollout) store.RolloutStep {
@@ -124,8 +124,8 @@ func rolloutSteps(w *world) {
 
 	step := w.step(w.run(1, intent.RolloutRunning, 2, 1))
 	step.Pins = []intent.Pin{{Asset: "a", Incarnation: at(2), Rank: intent.RankRollout, Holder: holder, Reason: "canary"}}
-	seen := intent.Observation{Rollout: "web", Asset: "a", Effective: digestOf("2"), Selected: noon, Healthy: time.Minute}
-	step.Observed = []intent.Observation{seen}
+	observation := intent.Observation{Rollout: "web", Asset: "a", Effective: digestOf("2"), Selected: noon, Healthy: time.Minute}
+	step.Observed = []intent.Observation{observation}
 	w.moves("a step that pins", func() { w.must(w.SaveRollout(ctx, w.lease, step)) })
 	if diff := cmp.Diff(map[intent.AssetID]intent.Sequence{"a": 2}, w.rolloutPins()); diff != "" {
 		t.Errorf("after the step:\n%s", diff)
@@ -139,7 +139,7 @@ func rolloutSteps(w *world) {
 	}
 	observed, err := w.Observations(ctx, shop, "web")
 	w.must(err)
-	if diff := cmp.Diff([]intent.Observation{seen}, observed, cmpopts.EquateApproxTime(0)); diff != "" {
+	if diff := cmp.Diff([]intent.Observation{observation}, observed, cmpopts.EquateApproxTime(0)); diff != "" {
 		t.Errorf("observed:\n%s", diff)
 	}
 
@@ -169,10 +169,10 @@ func rolloutSteps(w *world) {
 		}
 	}
 
-	ended := w.step(w.run(1, intent.RolloutRolledBack, 2, 1))
-	ended.Pins = []intent.Pin{{Asset: "a", Incarnation: at(1), Rank: intent.RankRollback, Holder: holder}}
-	ended.Forget = []intent.AssetID{"a"}
-	w.must(w.SaveRollout(ctx, w.lease, ended))
+	endStep := w.step(w.run(1, intent.RolloutRolledBack, 2, 1))
+	endStep.Pins = []intent.Pin{{Asset: "a", Incarnation: at(1), Rank: intent.RankRollback, Holder: holder}}
+	endStep.Forget = []intent.AssetID{"a"}
+	w.must(w.SaveRollout(ctx, w.lease, endStep))
 	next := w.step(w.run(2, intent.RolloutRunning, 2, 1))
 	next.Unpin = []store.PinOf{{Asset: "a", Rank: intent.RankRollback}}
 	w.must(w.SaveRollout(ctx, w.lease, next))
@@ -211,15 +211,15 @@ func rolloutSteps(w *world) {
 // newestRollouts: of each name the newest run alone, whatever became of it.
 func newestRollouts(w *world) {
 	w.publish(entry("a", "1"))
-	for _, of := range []struct {
+	for _, row := range []struct {
 		name  string
 		run   uint64
 		state intent.RolloutState
 	}{
 		{"web", 1, intent.RolloutDone}, {"web", 2, intent.RolloutStopped}, {"db", 1, intent.RolloutDone}, {"db", 2, intent.RolloutDone}, {"db", 3, intent.RolloutPaused},
 	} {
-		run := w.run(of.run, of.state, 1, 0)
-		run.Name = of.name
+		run := w.run(row.run, row.state, 1, 0)
+		run.Name = row.name
 		w.must(w.SaveRollout(w.t.Context(), w.lease, w.step(run)))
 	}
 	for _, test := range []struct {
@@ -232,11 +232,11 @@ func newestRollouts(w *world) {
 		{store.RolloutFilter{Newest: true, Name: "web"}, []string{"web 2"}},
 		{store.RolloutFilter{Newest: true, Before: 2}, nil},
 	} {
-		var found []string
+		var names []string
 		for _, run := range w.runs(test.filter) {
-			found = append(found, fmt.Sprint(run.Name, " ", run.Run))
+			names = append(names, fmt.Sprint(run.Name, " ", run.Run))
 		}
-		if diff := cmp.Diff(test.want, found); diff != "" {
+		if diff := cmp.Diff(test.want, names); diff != "" {
 			w.t.Errorf("%+v lists:\n%s", test.filter, diff)
 		}
 	}
@@ -256,11 +256,11 @@ func rolloutsTakenOver(w *world) {
 		{Asset: "a", Incarnation: at(2), Rank: intent.RankRollout, Holder: holder, Reason: "canary"},
 		{Asset: "a", Incarnation: at(1), Rank: intent.RankRollback, Holder: holder, Reason: "it is bad"},
 	}
-	seen := intent.Observation{Rollout: "web", Asset: "a", Effective: digestOf("1"), Selected: noon, Healthy: time.Minute}
-	step.Observed = []intent.Observation{seen}
+	observation := intent.Observation{Rollout: "web", Asset: "a", Effective: digestOf("1"), Selected: noon, Healthy: time.Minute}
+	step.Observed = []intent.Observation{observation}
 	w.must(w.SaveRollout(ctx, w.lease, step))
 
-	before, err := w.Pins(ctx, shop)
+	previousPins, err := w.Pins(ctx, shop)
 	w.must(err)
 	next := w.next()
 	next.Governed = []intent.Governed{{Asset: "a", Rollout: "other"}}
@@ -271,7 +271,7 @@ func rolloutsTakenOver(w *world) {
 	w.must(err)
 	places := map[intent.Rank]intent.Sequence{}
 	for _, pin := range pins {
-		if pin.Rollout() != "other" || pin.Governed != 3 || slices.ContainsFunc(before, func(b intent.Pin) bool { return b.Revision >= pin.Revision }) {
+		if pin.Rollout() != "other" || pin.Governed != 3 || slices.ContainsFunc(previousPins, func(b intent.Pin) bool { return b.Revision >= pin.Revision }) {
 			t.Errorf("a pin that was taken over: %+v", pin)
 		}
 		places[pin.Rank] = pin.Incarnation.Sequence
@@ -281,16 +281,16 @@ func rolloutsTakenOver(w *world) {
 	}
 	observed, err := w.Observations(ctx, shop, "other")
 	w.must(err)
-	seen.Rollout = "other"
-	if diff := cmp.Diff([]intent.Observation{seen}, observed, cmpopts.EquateApproxTime(0)); diff != "" {
+	observation.Rollout = "other"
+	if diff := cmp.Diff([]intent.Observation{observation}, observed, cmpopts.EquateApproxTime(0)); diff != "" {
 		t.Errorf("what was seen before:\n%s", diff)
 	}
-	if left, err := w.Observations(ctx, shop, "web"); err != nil || len(left) > 0 {
-		t.Errorf("the former rollout has still: %v, %v", left, err)
+	if remaining, err := w.Observations(ctx, shop, "web"); err != nil || len(remaining) > 0 {
+		t.Errorf("the former rollout has still: %v, %v", remaining, err)
 	}
 	w.must(w.SaveRollout(ctx, w.lease, store.RolloutStep{Rollout: "other", Revision: w.revision(), Forget: []intent.AssetID{"a"}}))
-	if left, err := w.Observations(ctx, shop, "other"); err != nil || len(left) > 0 {
-		t.Errorf("what a rollout without a run forgets is there: %v, %v", left, err)
+	if remaining, err := w.Observations(ctx, shop, "other"); err != nil || len(remaining) > 0 {
+		t.Errorf("what a rollout without a run forgets is there: %v, %v", remaining, err)
 	}
 }
 
@@ -328,28 +328,28 @@ func judgements(w *world) {
 		step.Revision = w.revision()
 		w.must(w.SaveRollout(ctx, w.lease, step))
 	}
-	known := func(assets ...intent.AssetID) map[string]bool {
+	verdicts := func(assets ...intent.AssetID) map[string]bool {
 		t.Helper()
 		list, err := w.Judgements(ctx, shop, assets)
 		w.must(err)
-		found := map[string]bool{}
+		goodByName := map[string]bool{}
 		for _, j := range list {
-			found[string(j.Asset)+" "+j.Effective.Short()] = j.Good
+			goodByName[string(j.Asset)+" "+j.Effective.Short()] = j.Good
 		}
-		return found
+		return goodByName
 	}
 	a1, a2, b1 := "a "+digestOf("1").Short(), "a "+digestOf("2").Short(), "b "+digestOf("1").Short()
 	save(store.RolloutStep{Judged: []intent.Judgement{judge("a", "1", true), judge("a", "2", true), judge("b", "1", false)}})
 	save(store.RolloutStep{Judged: []intent.Judgement{judge("a", "2", false), judge("b", "1", true)}})
-	if diff := cmp.Diff(map[string]bool{a1: true, a2: false, b1: false}, known()); diff != "" {
+	if diff := cmp.Diff(map[string]bool{a1: true, a2: false, b1: false}, verdicts()); diff != "" {
 		t.Errorf("what was bad stays bad (S20):\n%s", diff)
 	}
-	if diff := cmp.Diff(map[string]bool{b1: false}, known("b")); diff != "" {
+	if diff := cmp.Diff(map[string]bool{b1: false}, verdicts("b")); diff != "" {
 		t.Errorf("of b:\n%s", diff)
 	}
 	save(store.RolloutStep{Forgiven: []intent.Judgement{judge("b", "1", false)}})
 	save(store.RolloutStep{Judged: []intent.Judgement{judge("b", "1", true)}})
-	if !known("b")[b1] {
+	if !verdicts("b")[b1] {
 		t.Error("what was forgiven cannot become good")
 	}
 }
@@ -382,9 +382,9 @@ func rolloutsCollected(w *world) {
 		t.Errorf("with an open run from 1 to 3, retained:\n%s", diff)
 	}
 	for number := uint64(1); number <= 2; number++ {
-		ended := w.run(number, intent.RolloutDone, 3, 1)
-		ended.Ended = noon
-		w.must(w.SaveRollout(ctx, w.lease, w.step(ended)))
+		endedRun := w.run(number, intent.RolloutDone, 3, 1)
+		endedRun.Ended = noon
+		w.must(w.SaveRollout(ctx, w.lease, w.step(endedRun)))
 	}
 	w.must(w.SaveRollout(ctx, w.lease, store.RolloutStep{Revision: w.revision(), Judged: []intent.Judgement{
 		{Asset: "a", Effective: digestOf("gone"), Good: true, At: noon}, {Asset: "a", Effective: digestOf("evil"), At: noon},
@@ -395,8 +395,8 @@ func rolloutsCollected(w *world) {
 	if _, err := w.GetBlob(ctx, shop, store.JudgementBlobs, old); !fault.Is(err, fault.NotFound) {
 		t.Errorf("the old record of a validation: %v", err)
 	}
-	if kept, err := w.GetBlob(ctx, shop, store.JudgementBlobs, young); err != nil || string(kept) != "young" {
-		t.Errorf("the young record of a validation: %q, %v", kept, err)
+	if stored, err := w.GetBlob(ctx, shop, store.JudgementBlobs, young); err != nil || string(stored) != "young" {
+		t.Errorf("the young record of a validation: %q, %v", stored, err)
 	}
 	if diff := cmp.Diff([]intent.Sequence{5}, retained()); diff != "" {
 		t.Errorf("with no open run, retained:\n%s", diff)
@@ -416,10 +416,10 @@ func rolloutsCollected(w *world) {
 func rolloutFields(w *world) {
 	t, ctx, holder := w.t, w.t.Context(), intent.RolloutHolder("sizes")
 	w.created(`{"a":1}`)
-	made, err := w.SetFields(ctx, w.lease, w.revision(), knobs, setting("1", "/a", "2"), holder)
+	result, err := w.SetFields(ctx, w.lease, w.revision(), knobs, setting("1", "/a", "2"), holder)
 	w.must(err)
-	if made.Revision.ID != "2" || made.Revision.By != holder || w.document("") != `{"a":2}` {
-		t.Errorf("it made %+v, and reads %s", made.Revision, w.document(""))
+	if result.Revision.ID != "2" || result.Revision.By != holder || w.document("") != `{"a":2}` {
+		t.Errorf("it made %+v, and reads %s", result.Revision, w.document(""))
 	}
 	again, err := w.SetFields(ctx, w.lease, w.revision(), knobs, setting("1", "/a", "2"), holder)
 	w.must(err)
@@ -428,9 +428,9 @@ func rolloutFields(w *world) {
 	}
 	_, err = w.SetFields(ctx, w.lease, w.revision(), knobs, setting("1", "/a", "3"), holder)
 	w.refused(err, fault.Conflict)
-	lost := w.lease
-	lost.Epoch++
-	_, err = w.SetFields(ctx, lost, w.revision(), knobs, setting("2", "/a", "3"), holder)
+	stale := w.lease
+	stale.Epoch++
+	_, err = w.SetFields(ctx, stale, w.revision(), knobs, setting("2", "/a", "3"), holder)
 	w.refused(err, fault.Conflict)
 	_, err = w.SetFields(ctx, w.lease, w.revision()+1, knobs, setting("2", "/a", "3"), holder)
 	w.refused(err, fault.Conflict)

@@ -55,9 +55,9 @@ func testSnapshots(t *testing.T, open func(t *testing.T) store.All) {
 	if diff := cmp.Diff(want, m); diff != "" {
 		t.Errorf("member:\n%s", diff)
 	}
-	both, body, err := w.Content(ctx, at(2), "a/1")
+	gotMember, body, err := w.Content(ctx, at(2), "a/1")
 	w.must(err)
-	if diff := cmp.Diff(want, both); diff != "" || string(body) != string(entry("a/1", "2").Body) {
+	if diff := cmp.Diff(want, gotMember); diff != "" || string(body) != string(entry("a/1", "2").Body) {
 		t.Errorf("content %q of a member:\n%s", body, diff)
 	}
 	_, err = w.Member(ctx, at(2), "b/1")
@@ -87,11 +87,11 @@ func testSnapshots(t *testing.T, open func(t *testing.T) store.All) {
 // that stay, change, go, come, and change and change back.
 func testManyChanges(t *testing.T, open func(t *testing.T) store.All) {
 	w := newWorld(t, open)
-	const each = 200
+	const perKind = 200
 	name := func(i int, kind string) string { return fmt.Sprintf("%04d/%s", i, kind) }
 	var first, second, third []store.Entry
 	var want []string
-	for i := range each {
+	for i := range perKind {
 		first = append(first, entry(name(i, "back"), "1"), entry(name(i, "changes"), "1"), entry(name(i, "goes"), "1"), entry(name(i, "stays"), "1"))
 		second = append(second, entry(name(i, "back"), "2"), entry(name(i, "changes"), "2"), removal(name(i, "goes")), entry(name(i, "new"), "1"))
 		third = append(third, entry(name(i, "back"), "1"))
@@ -100,7 +100,7 @@ func testManyChanges(t *testing.T, open func(t *testing.T) store.All) {
 	w.publish(first...)
 	w.publish(second...)
 	w.publish(third...)
-	said := func(asset intent.AssetID, m *intent.Member) string {
+	describe := func(asset intent.AssetID, m *intent.Member) string {
 		for _, text := range []string{"1", "2"} {
 			if m != nil && m.Digest == entry(string(asset), text).Member.Digest {
 				return text
@@ -109,25 +109,25 @@ func testManyChanges(t *testing.T, open func(t *testing.T) store.All) {
 		return "-"
 	}
 	for _, backwards := range []bool{false, true} {
-		from, to := at(1), at(3)
+		base, target := at(1), at(3)
 		if backwards {
-			from, to = to, from
+			base, target = target, base
 		}
 		var got []string
-		for after := (intent.AssetID)(""); ; {
-			page, err := w.Changes(t.Context(), from, to, after, 217)
+		for cursor := (intent.AssetID)(""); ; {
+			page, err := w.Changes(t.Context(), base, target, cursor, 217)
 			w.must(err)
 			for _, change := range page {
-				before, now := said(change.Asset, change.Before), said(change.Asset, change.After)
+				previous, now := describe(change.Asset, change.Before), describe(change.Asset, change.After)
 				if backwards {
-					before, now = now, before
+					previous, now = now, previous
 				}
-				got = append(got, fmt.Sprintf("%s %s %s", change.Asset, before, now))
+				got = append(got, fmt.Sprintf("%s %s %s", change.Asset, previous, now))
 			}
 			if len(page) < 217 {
 				break
 			}
-			after = page[len(page)-1].Asset
+			cursor = page[len(page)-1].Asset
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("backwards %t:\n%s", backwards, diff)
@@ -261,14 +261,14 @@ func (m *model) verify(r *rapid.T) {
 	if !slices.Equal(listed, sequences) {
 		r.Fatalf("retained are %v, want %v", listed, sequences)
 	}
-	for _, from := range sequences {
-		if diff := cmp.Diff(m.retained[from], content(r, m.All, m.id(from))); diff != "" {
-			r.Fatalf("as of %d:\n%s", from, diff)
+	for _, base := range sequences {
+		if diff := cmp.Diff(m.retained[base], content(r, m.All, m.id(base))); diff != "" {
+			r.Fatalf("as of %d:\n%s", base, diff)
 		}
-		m.verifyFields(r, from)
-		m.verifyChanges(r, 0, from)
-		for _, to := range sequences {
-			m.verifyChanges(r, from, to)
+		m.verifyFields(r, base)
+		m.verifyChanges(r, 0, base)
+		for _, target := range sequences {
+			m.verifyChanges(r, base, target)
 		}
 	}
 }
@@ -287,7 +287,7 @@ func (m *model) verifyFields(r *rapid.T, sequence intent.Sequence) {
 			}
 		}
 		slices.Sort(want)
-		got := found(r, m.All, m.id(sequence), store.AssetFilter{Field: c.field, Value: c.value, Limit: 2})
+		got := selectAssets(r, m.All, m.id(sequence), store.AssetFilter{Field: c.field, Value: c.value, Limit: 2})
 		if !slices.Equal(got, want) {
 			r.Fatalf("as of %d, %s=%q finds %v, want %v", sequence, c.field, c.value, got, want)
 		}
@@ -299,32 +299,32 @@ func (m *model) id(sequence intent.Sequence) intent.IncarnationID {
 }
 
 // verifyChanges compares Changes, page by page, with the naive difference.
-func (m *model) verifyChanges(r *rapid.T, from, to intent.Sequence) {
+func (m *model) verifyChanges(r *rapid.T, base, target intent.Sequence) {
 	type pair struct{ Before, After string }
 	want := map[intent.AssetID]pair{}
-	before, after := m.retained[from], m.retained[to]
-	for asset, text := range before {
-		if after[asset] != text {
-			want[asset] = pair{text, after[asset]}
+	baseContents, targetContents := m.retained[base], m.retained[target]
+	for asset, text := range baseContents {
+		if targetContents[asset] != text {
+			want[asset] = pair{text, targetContents[asset]}
 		}
 	}
-	for asset, text := range after {
-		if before[asset] != text {
-			want[asset] = pair{before[asset], text}
+	for asset, text := range targetContents {
+		if baseContents[asset] != text {
+			want[asset] = pair{baseContents[asset], text}
 		}
 	}
 	texts := map[intent.Digest]string{digestOf("1"): "1", digestOf("2"): "2", digestOf("3"): "3"}
 	got := map[intent.AssetID]pair{}
 	last := intent.AssetID("")
 	for {
-		page, err := m.Changes(context.Background(), m.id(from), m.id(to), last, 2)
+		page, err := m.Changes(context.Background(), m.id(base), m.id(target), last, 2)
 		ok(r, err)
 		if len(page) == 0 {
 			break
 		}
 		for _, change := range page {
 			if change.Asset <= last {
-				r.Fatalf("changes from %d to %d: %q comes after %q", from, to, change.Asset, last)
+				r.Fatalf("changes from %d to %d: %q comes after %q", base, target, change.Asset, last)
 			}
 			var p pair
 			if change.Before != nil {
@@ -337,6 +337,6 @@ func (m *model) verifyChanges(r *rapid.T, from, to intent.Sequence) {
 		}
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		r.Fatalf("changes from %d to %d:\n%s", from, to, diff)
+		r.Fatalf("changes from %d to %d:\n%s", base, target, diff)
 	}
 }

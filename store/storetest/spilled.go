@@ -67,9 +67,9 @@ func testSpilled(t *testing.T, open func(t *testing.T) store.All) {
 	w.publish(naming("a", "1", "first"), naming("b", "1", "third"))
 	w.publish(naming("a", "2", "second"))
 	collect()
-	for blob, kept := range map[string]bool{"first": false, "second": true, "third": true, "nobody's": false} {
-		if w.spilled(blob) != kept {
-			t.Errorf("after two incarnations, of which one is kept: %s is kept: %t", blob, !kept)
+	for blob, retained := range map[string]bool{"first": false, "second": true, "third": true, "nobody's": false} {
+		if w.spilled(blob) != retained {
+			t.Errorf("after two incarnations, of which one is kept: %s is kept: %t", blob, !retained)
 		}
 	}
 	w.publish(store.Entry{Asset: "b", Removed: true})
@@ -151,7 +151,7 @@ func testSpilledRaces(t *testing.T, open func(t *testing.T) store.All) {
 // named are the blobs that the assets of an incarnation name.
 func (w *world) named(id intent.IncarnationID) map[intent.AssetID]string {
 	w.t.Helper()
-	found := map[intent.AssetID]string{}
+	blobs := map[intent.AssetID]string{}
 	for _, asset := range []intent.AssetID{"a0", "a1", "a2"} {
 		m, err := w.Member(w.t.Context(), id, asset)
 		if fault.Is(err, fault.NotFound) {
@@ -160,7 +160,7 @@ func (w *world) named(id intent.IncarnationID) map[intent.AssetID]string {
 		w.must(err)
 		body, err := w.Body(w.t.Context(), m.Digest)
 		w.must(err)
-		_, found[asset], _ = strings.Cut(string(body), " names ")
+		_, blobs[asset], _ = strings.Cut(string(body), " names ")
 	}
-	return found
+	return blobs
 }

@@ -190,8 +190,8 @@ func content(t interface {
 }, s store.All, id intent.IncarnationID) map[intent.AssetID]string {
 	t.Helper()
 	contents := map[intent.AssetID]string{}
-	for after := intent.AssetID(""); ; {
-		page, err := s.Members(context.Background(), id, store.AssetFilter{After: after, Limit: 7})
+	for cursor := intent.AssetID(""); ; {
+		page, err := s.Members(context.Background(), id, store.AssetFilter{After: cursor, Limit: 7})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -201,7 +201,7 @@ func content(t interface {
 				t.Fatal(err)
 			}
 			contents[m.Asset] = string(body)
-			after = m.Asset
+			cursor = m.Asset
 		}
 		if len(page) == 0 {
 			return contents
@@ -209,8 +209,8 @@ func content(t interface {
 	}
 }
 
-// found lists, page by page, the assets that a filter selects.
-func found(t interface {
+// selectAssets lists, page by page, the assets that a filter selects.
+func selectAssets(t interface {
 	Helper()
 	Fatal(arguments ...any)
 }, s store.All, id intent.IncarnationID, filter store.AssetFilter) (assets []intent.AssetID) {

@@ -22,7 +22,7 @@ func (h *testimony) tamper(r *rapid.T) {
 	j := rapid.IntRange(0, len(records)-1).Draw(r, "record")
 	only := false // only by a checkpoint
 	// The chain of all partitions may also be missed by what rests on it.
-	either := false
+	undetermined := false
 	way := rapid.SampledFrom([]string{"byte", "field", "record gone", "row gone", "swapped", "twice", "cut off", "cut off with its end",
 		"moved", "row's digest", "row's number", "end's number", "end's digest", "written anew", "chain gone", "spaces"}).Draw(r, "way")
 	switch way {
@@ -54,12 +54,12 @@ func (h *testimony) tamper(r *rapid.T) {
 		partition := rows[i].partition
 		rows = slices.DeleteFunc(rows, func(other auditRow) bool { return other.partition == partition && other.last >= h.rows[i].last })
 		if way == "cut off with its end" {
-			heads, only, either = headsOf(rows, heads), hasRows(rows, partition), partition == ""
+			heads, only, undetermined = headsOf(rows, heads), hasRows(rows, partition), partition == ""
 		}
 	case "moved":
 		row := rows[i]
 		rows = slices.Delete(rows, i, i+1)
-		row.partition = rapid.SampledFrom(others(row.partition)).Draw(r, "to")
+		row.partition = rapid.SampledFrom(otherPartitions(row.partition)).Draw(r, "to")
 		row.last = headOf(heads, row.partition) + 1
 		rows = append(rows, row)
 	case "row's digest":
@@ -78,13 +78,13 @@ func (h *testimony) tamper(r *rapid.T) {
 	case "chain gone":
 		partition := rows[i].partition
 		rows = slices.DeleteFunc(rows, func(other auditRow) bool { return other.partition == partition })
-		heads, either = headsOf(rows, heads), partition == ""
+		heads, undetermined = headsOf(rows, heads), partition == ""
 	}
-	h.put(rows, heads)
-	if !either {
-		h.found(r, nil, !only)
+	h.write(rows, heads)
+	if !undetermined {
+		h.mustFind(r, nil, !only)
 	}
-	h.found(r, h.checkpoints, true)
+	h.mustFind(r, h.checkpoints, true)
 }
 
 // tamperFile changes the exported file.
@@ -127,7 +127,7 @@ func (h *testimony) tamperFile(r *rapid.T) {
 		i = max(i, len(h.checkpoints))
 		var record intent.AuditRecord
 		unmarshal(lines[i], &record)
-		record.Partition = intent.PartitionID(rapid.SampledFrom(others(string(record.Partition))).Draw(r, "to"))
+		record.Partition = intent.PartitionID(rapid.SampledFrom(otherPartitions(string(record.Partition))).Draw(r, "to"))
 		lines[i] = append(marshal(record), '\n')
 	case "written anew":
 		i, only = max(i, len(h.checkpoints)), true
@@ -194,8 +194,8 @@ func relink(rows []auditRow) []auditRow {
 }
 
 // headsOf are the ends that the rows have.
-func headsOf(rows []auditRow, before []auditHead) (heads []auditHead) {
-	for _, head := range before {
+func headsOf(rows []auditRow, previous []auditHead) (heads []auditHead) {
+	for _, head := range previous {
 		found := false
 		for _, row := range rows {
 			if row.partition == head.partition {
@@ -222,8 +222,8 @@ func hasRows(rows []auditRow, partition string) bool {
 	return slices.ContainsFunc(rows, func(r auditRow) bool { return r.partition == partition })
 }
 
-// others are the partitions that something may be moved to.
-func others(partition string) []string {
+// otherPartitions are the partitions that something may be moved to.
+func otherPartitions(partition string) []string {
 	return slices.DeleteFunc([]string{"", "empty", string(shop), string(theatre), "elsewhere"}, func(other string) bool { return other == partition })
 }
 
@@ -257,15 +257,15 @@ func changeField(r *rapid.T, record *intent.AuditRecord) {
 func otherByte(r *rapid.T, text []byte) []byte {
 	text = bytes.Clone(text)
 	i := rapid.IntRange(0, len(text)-1).Draw(r, "byte")
-	other := byte(rapid.IntRange(' ', '~').Draw(r, "other byte"))
-	if text[i] == other {
-		other = ' ' + (other-' '+1)%('~'-' '+1)
+	replacement := byte(rapid.IntRange(' ', '~').Draw(r, "other byte"))
+	if text[i] == replacement {
+		replacement = ' ' + (replacement-' '+1)%('~'-' '+1)
 	}
-	if text[i] >= 0x80 && !bytes.Equal(text[i:i+1], []byte{other}) && json.Valid(text) {
+	if text[i] >= 0x80 && !bytes.Equal(text[i:i+1], []byte{replacement}) && json.Valid(text) {
 		// A piece of a letter would leave no text: the whole letter goes.
-		return bytes.ToValidUTF8(append(text[:i:i], append([]byte{other}, text[i+1:]...)...), []byte("?"))
+		return bytes.ToValidUTF8(append(text[:i:i], append([]byte{replacement}, text[i+1:]...)...), []byte("?"))
 	}
-	text[i] = other
+	text[i] = replacement
 	return text
 }
 
@@ -276,8 +276,8 @@ func decodeRow(text string) (records []intent.AuditRecord) {
 
 func encodeRow(records []intent.AuditRecord) string { return string(marshal(records)) }
 
-func unmarshal(text []byte, into any) {
-	if err := json.Unmarshal(text, into); err != nil {
+func unmarshal(text []byte, target any) {
+	if err := json.Unmarshal(text, target); err != nil {
 		panic(err)
 	}
 }
@@ -297,17 +297,17 @@ func (h *testimony) takeOut(t *testing.T) {
 		t.Fatalf("untouched: %v", err)
 	}
 	for _, head := range h.heads {
-		other := func(partition string) bool { return partition != head.partition }
-		h.put(keep(h.rows, func(r auditRow) bool { return other(r.partition) }), keep(h.heads, func(a auditHead) bool { return other(a.partition) }))
+		isOther := func(partition string) bool { return partition != head.partition }
+		h.write(keep(h.rows, func(r auditRow) bool { return isOther(r.partition) }), keep(h.heads, func(a auditHead) bool { return isOther(a.partition) }))
 		if _, err := h.s.Verify(t.Context()); err == nil || !strings.Contains(err.Error(), "audit of") {
 			t.Errorf("without the chain of %q: %v", head.partition, err)
 		}
 	}
 }
 
-func keep[T any](list []T, kept func(T) bool) (rest []T) {
+func keep[T any](list []T, include func(T) bool) (rest []T) {
 	for _, one := range list {
-		if kept(one) {
+		if include(one) {
 			rest = append(rest, one)
 		}
 	}

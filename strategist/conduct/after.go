@@ -41,28 +41,28 @@ func (d *decider) brings(a *Asset) intent.Digest {
 // older reports whether an asset was brought something newer already than what is brought
 // next, as where a rollout that it comes after went back since: it stays as it is.
 func (d *decider) older(a *Asset) bool {
-	brought := a.Pin.Incarnation.Sequence
+	latest := a.Pin.Incarnation.Sequence
 	if d.run != nil && d.Field == nil {
-		brought = max(brought, d.run.To.Sequence)
+		latest = max(latest, d.run.To.Sequence)
 	}
-	return d.next.Sequence < brought
+	return d.next.Sequence < latest
 }
 
 // awaits says which rollouts have not gone through with what head has for its assets, and
 // what they wait for; empty: it waits for none.
-func (d *decider) awaits() (why string, whom []intent.AssetID) {
+func (d *decider) awaits() (reason string, blockers []intent.AssetID) {
 	if d.next == d.Head || !slices.ContainsFunc(d.Assets, func(a Asset) bool {
 		content, _ := a.content()
 		return a.Selected && content != a.Head
 	}) {
 		return "", nil
 	}
-	return d.until(d.Head, func(b Before) bool { return b.Through == d.Head })
+	return d.notReached(d.Head, func(b Before) bool { return b.Through == d.Head })
 }
 
-// until says which rollouts have not reached an incarnation, and what they wait for; empty:
+// notReached says which rollouts have not reached an incarnation, and what they wait for; empty:
 // all have.
-func (d *decider) until(at intent.IncarnationID, reached func(Before) bool) (why string, whom []intent.AssetID) {
+func (d *decider) notReached(at intent.IncarnationID, reached func(Before) bool) (reason string, blockers []intent.AssetID) {
 	var names []string
 	for _, b := range d.Before {
 		if reached(b) {
@@ -70,18 +70,18 @@ func (d *decider) until(at intent.IncarnationID, reached func(Before) bool) (why
 		}
 		names = append(names, "the rollout "+b.Name)
 		if b.Run != nil {
-			whom = append(whom, b.Run.Progress.For...)
+			blockers = append(blockers, b.Run.Progress.For...)
 		}
 	}
 	if len(names) == 0 {
 		return "", nil
 	}
-	return fmt.Sprintf("for %s to go through with %s", strings.Join(names, " and "), at), whom
+	return fmt.Sprintf("for %s to go through with %s", strings.Join(names, " and "), at), blockers
 }
 
 // early says for which rollouts a run waits that began before it was said that it comes
 // after them; empty: for none.
-func (d *decider) early() (why string, whom []intent.AssetID) {
+func (d *decider) early() (reason string, blockers []intent.AssetID) {
 	for _, b := range d.Before {
 		if b.Through.Sequence >= d.run.To.Sequence {
 			d.reached(b.Name)
@@ -90,7 +90,7 @@ func (d *decider) early() (why string, whom []intent.AssetID) {
 	if d.run.Promoted {
 		return "", nil
 	}
-	return d.until(d.run.To, func(b Before) bool { return slices.Contains(d.run.Accepted, reachedBy(b.Name)) })
+	return d.notReached(d.run.To, func(b Before) bool { return slices.Contains(d.run.Accepted, reachedBy(b.Name)) })
 }
 
 // reached remembers with the run that a rollout which it comes after went through with
@@ -121,21 +121,21 @@ func (d *decider) wentBack() *Before {
 // inSpiteOf: a person let it go on in spite of a rollout that went back.
 func inSpiteOf(rollout string) string { return "in spite of " + rollout }
 
-// through is the newest incarnation that the rollout went through with: what others come
+// completedIncarnation is the newest incarnation that the rollout went through with: what others come
 // after it for. Where it has nothing to bring, and what it brought is not in doubt, it went
 // through with what it would bring next.
-func (d *decider) through() intent.IncarnationID {
-	done := d.run != nil && d.run.State == intent.RolloutDone
+func (d *decider) completedIncarnation() intent.IncarnationID {
+	isDone := d.run != nil && d.run.State == intent.RolloutDone
 	switch {
-	case d.Said == nil || d.Field != nil || d.Done == nil:
+	case d.Spec == nil || d.Field != nil || d.Done == nil:
 		return intent.IncarnationID{}
 	case d.run != nil && d.run.State.Open():
-	case len(d.behind()) == 0 && (done || !slices.ContainsFunc(d.Assets, func(a Asset) bool { return a.unproven() })):
+	case len(d.outdatedAssets()) == 0 && (isDone || !slices.ContainsFunc(d.Assets, func(a Asset) bool { return a.unproven() })):
 		if d.run != nil && d.next.Sequence < d.run.To.Sequence {
 			return d.run.To
 		}
 		return d.next
-	case done:
+	case isDone:
 		return d.run.To
 	}
 	return d.Done()

@@ -14,54 +14,54 @@ import (
 
 // wentBad: what the run brings is bad. It goes back in the same step (L8), unless
 // the policy leaves that to a person, or there is nothing good to go back to.
-func (d *decider) wentBad(why string) {
-	d.run.Bad = why
+func (d *decider) wentBad(reason string) {
+	d.run.Bad = reason
 	d.run.Progress.Verdicts = slices.Clone(d.Verdicts) // The last word on it.
 	for i := range d.Assets {
-		if a := &d.Assets[i]; d.takesPart(a) && d.let(a) {
-			d.judge(a, a.Goal, false, why)
+		if a := &d.Assets[i]; d.takesPart(a) && d.hasAdvanced(a) {
+			d.judge(a, a.Goal, false, reason)
 		}
 	}
-	d.event(d.holder(), "bad", "%s", why)
-	if d.Said.OnBad == intentpb.Rollout_ON_BAD_STOP {
+	d.event(d.holder(), "bad", "%s", reason)
+	if d.Spec.OnBad == intentpb.Rollout_ON_BAD_STOP {
 		d.end(intent.RolloutStopped, d.holder(), "stop", "the policy leaves it to a person to go back: lehr rollout rollback %s --reason WHY", d.Name)
 		return
 	}
-	d.rollBack(d.holder(), why)
+	d.rollBack(d.holder(), reason)
 }
 
 // rollBack moves what was let go on to the newest incarnation at which all of it
 // is good: newer pins with older content (S16).
-func (d *decider) rollBack(by intent.Actor, why string) {
+func (d *decider) rollBack(actor intent.Actor, reason string) {
 	if d.Field != nil {
-		d.takeBack(by, why)
+		d.takeBack(actor, reason)
 		return
 	}
-	var let []*Asset
+	var advanced []*Asset
 	for i := range d.Assets {
-		if a := &d.Assets[i]; d.takesPart(a) && d.let(a) {
-			let = append(let, a)
+		if a := &d.Assets[i]; d.takesPart(a) && d.hasAdvanced(a) {
+			advanced = append(advanced, a)
 		}
 	}
-	if len(let) == 0 {
-		d.end(intent.RolloutRolledBack, by, "rollback", "no asset had gone on: %s", why)
+	if len(advanced) == 0 {
+		d.end(intent.RolloutRolledBack, actor, "rollback", "no asset had gone on: %s", reason)
 		return
 	}
-	to, found := d.newestGood(by, let)
-	if !found {
-		d.end(intent.RolloutStopped, by, "stop", "there is nothing to go back to: no incarnation that is retained has content of all of %s that was found good, and that the types of head can read", listed(ids(let)))
+	target, ok := d.newestGood(actor, advanced)
+	if !ok {
+		d.end(intent.RolloutStopped, actor, "stop", "there is nothing to go back to: no incarnation that is retained has content of all of %s that was found good, and that the types of head can read", listed(ids(advanced)))
 		return
 	}
 	// What went through is served, and does not go at once: that would be a change of all
 	// in one moment (S19). What is under way has not gone further than its stages (L8).
 	d.run.Staged = d.run.State == intent.RolloutDone
-	d.run.State, d.run.Back, d.run.Reverts = intent.RolloutRollingBack, to, nil
-	for _, a := range let {
-		content := d.Content(to, a.ID)
+	d.run.State, d.run.Back, d.run.Reverts = intent.RolloutRollingBack, target, nil
+	for _, a := range advanced {
+		content := d.Content(target, a.ID)
 		if content.IsZero() {
 			continue // It is new: nothing is deleted.
 		}
-		if before := d.Content(d.run.From, a.ID); !before.IsZero() && before != content {
+		if previous := d.Content(d.run.From, a.ID); !previous.IsZero() && previous != content {
 			d.run.Reverts = append(d.run.Reverts, a.ID)
 		}
 		if !d.run.Staged {
@@ -72,11 +72,11 @@ func (d *decider) rollBack(by intent.Actor, why string) {
 	if d.run.Staged {
 		how = ", stage by stage"
 	}
-	d.event(by, "rollback", "%s to %s%s: %s", count(len(let), "asset goes back", "assets go back"), to, how, listed(ids(let)))
+	d.event(actor, "rollback", "%s to %s%s: %s", count(len(advanced), "asset goes back", "assets go back"), target, how, listed(ids(advanced)))
 	if len(d.run.Reverts) > 0 {
-		d.event(by, "rollback", "this undoes earlier changes too, of %s: those of %s", listed(d.run.Reverts), listed(d.undone(to, d.run.Reverts)))
+		d.event(actor, "rollback", "this undoes earlier changes too, of %s: those of %s", listed(d.run.Reverts), listed(d.undone(target, d.run.Reverts)))
 	}
-	d.run.Progress.Wait(intent.CauseBack, "for its assets to be back", ids(let))
+	d.run.Progress.Wait(intent.CauseBack, "for its assets to be back", ids(advanced))
 	if d.run.Staged {
 		d.run.Progress.Stages = nil // Those that it went on by.
 		d.stageBack()
@@ -119,7 +119,7 @@ func (d *decider) backPolicy() (p selection.Policy) {
 
 // goesBack reports whether a run that goes back stage by stage takes an asset along.
 func (d *decider) goesBack(a *Asset) bool {
-	return d.takesPart(a) && (a.Back != nil || d.let(a)) && !d.Content(d.run.Back, a.ID).IsZero()
+	return d.takesPart(a) && (a.Back != nil || d.hasAdvanced(a)) && !d.Content(d.run.Back, a.ID).IsZero()
 }
 
 // stageBack has the assets of a stage go back whose turn it is, and reports whether all
@@ -181,17 +181,17 @@ func stageNamed(p selection.Policy, targets []selection.Target, id intent.AssetI
 
 // undone are the incarnations, the newest first, that changed assets after the one that
 // they go back to, and not after what they had before the run.
-func (d *decider) undone(to intent.IncarnationID, assets []intent.AssetID) (list []intent.IncarnationID) {
+func (d *decider) undone(target intent.IncarnationID, assets []intent.AssetID) (list []intent.IncarnationID) {
 	older := d.Older()
 	for i, at := range older {
-		if at.Sequence <= to.Sequence {
+		if at.Sequence <= target.Sequence {
 			break
 		}
-		before := to
+		predecessor := target
 		if i+1 < len(older) {
-			before = older[i+1]
+			predecessor = older[i+1]
 		}
-		if at.Sequence <= d.run.From.Sequence && slices.ContainsFunc(assets, func(id intent.AssetID) bool { return d.Content(at, id) != d.Content(before, id) }) {
+		if at.Sequence <= d.run.From.Sequence && slices.ContainsFunc(assets, func(id intent.AssetID) bool { return d.Content(at, id) != d.Content(predecessor, id) }) {
 			list = append(list, at)
 		}
 	}
@@ -209,7 +209,7 @@ func ids(assets []*Asset) (list []intent.AssetID) {
 // assets is good; one that it does not have yet is passed over. So is, and that is told,
 // one of which the types of head cannot read all: plugins know those, and what they
 // would take such content for nobody can tell.
-func (d *decider) newestGood(by intent.Actor, assets []*Asset) (intent.IncarnationID, bool) {
+func (d *decider) newestGood(actor intent.Actor, assets []*Asset) (intent.IncarnationID, bool) {
 	passed := false
 	for _, at := range d.Older() {
 		some, all := false, true
@@ -224,15 +224,15 @@ func (d *decider) newestGood(by intent.Actor, assets []*Asset) (intent.Incarnati
 		if !some || !all {
 			continue
 		}
-		id, why := d.unreadable(at, assets)
-		if why == "" {
+		id, reason := d.unreadable(at, assets)
+		if reason == "" {
 			return at, true
 		}
 		if passed {
 			continue // One is enough to say.
 		}
 		passed = true
-		d.event(by, "pass-over", "%s is not gone back to, for the types of head cannot read %s as it was there: %s; lehr pin %s %s --reason WHY gives it that all the same", at, id, why, id, at)
+		d.event(actor, "pass-over", "%s is not gone back to, for the types of head cannot read %s as it was there: %s; lehr pin %s %s --reason WHY gives it that all the same", at, id, reason, id, at)
 	}
 	return intent.IncarnationID{}, false
 }
@@ -247,8 +247,8 @@ func (d *decider) unreadable(at intent.IncarnationID, assets []*Asset) (intent.A
 		if d.Content(at, a.ID).IsZero() {
 			continue
 		}
-		if why := d.Unreadable(at, a.ID); why != "" {
-			return a.ID, why
+		if reason := d.Unreadable(at, a.ID); reason != "" {
+			return a.ID, reason
 		}
 	}
 	return "", ""
@@ -257,9 +257,9 @@ func (d *decider) unreadable(at intent.IncarnationID, assets []*Asset) (intent.A
 // goBack waits until all are back, and says for which. Then the rollout's own pins
 // are there, and those of the rollback are gone.
 func (d *decider) goBack() {
-	if why := d.stranded(); len(d.behind()) > 0 && (d.superseded() || why != "") && d.heldAsBad() == "" {
+	if reason := d.stranded(); len(d.outdatedAssets()) > 0 && (d.superseded() || reason != "") && d.heldAsBad() == "" {
 		// What was not back yet is on its way still, and goes on from there.
-		d.end(intent.RolloutSuperseded, d.holder(), "supersede", "%s", cmp.Or(why, d.next.String()+" has newer content"))
+		d.end(intent.RolloutSuperseded, d.holder(), "supersede", "%s", cmp.Or(reason, d.next.String()+" has newer content"))
 		d.wakeAt(d.Now)
 		return
 	}
@@ -269,30 +269,30 @@ func (d *decider) goBack() {
 	if d.run.Staged && !d.stageBack() {
 		return
 	}
-	var back, left []*Asset
+	var returning, remaining []*Asset
 	for i := range d.Assets {
 		a := &d.Assets[i]
 		if a.Back == nil {
 			continue
 		}
-		back = append(back, a)
+		returning = append(returning, a)
 		if a.Seen.Arrived.IsZero() || !a.Seen.Ill.IsZero() || a.Look.State != intent.StateInSync {
-			left = append(left, a)
+			remaining = append(remaining, a)
 		}
 	}
-	if len(left) > 0 {
-		first := left[0]
-		why := " to be in sync"
+	if len(remaining) > 0 {
+		first := remaining[0]
+		reason := " to be in sync"
 		if a := first; len(a.Report.Waiting) > 0 && a.Report.Effective == a.BackAt {
-			why = ": " + a.Report.Waiting[0].Reason
+			reason = ": " + a.Report.Waiting[0].Reason
 		} else if !a.Seen.Ill.IsZero() {
-			why = " to be healthy: " + a.Report.Health.Reason
+			reason = " to be healthy: " + a.Report.Health.Reason
 		}
-		d.run.Progress.Wait(intent.CauseBack, fmt.Sprintf("going back waits for %s%s", first.ID, why), ids(left))
+		d.run.Progress.Wait(intent.CauseBack, fmt.Sprintf("going back waits for %s%s", first.ID, reason), ids(remaining))
 		d.run.Progress.Next = time.Time{}
 		return
 	}
-	for _, a := range back {
+	for _, a := range returning {
 		d.pin(a, a.Back.Incarnation, intent.RankRollout, fmt.Sprintf("run %d went back", d.run.Run))
 		d.unpin(a, intent.RankRollback)
 	}
@@ -360,12 +360,12 @@ func (d *decider) carryOut(o *intent.RolloutOrder) {
 			d.run.Accepted = append(d.run.Accepted, s.Name)
 		}
 		d.event(o.By, "promote", "%s", o.Reason)
-	case o.Kind == intent.OrderEmergency && running && d.Said != nil && len(d.Said.Emergency) > 0:
+	case o.Kind == intent.OrderEmergency && running && d.Spec != nil && len(d.Spec.Emergency) > 0:
 		d.run.Emergency = true
 		d.event(o.By, "emergency", "%s", o.Reason)
-	case o.Kind == intent.OrderRollback && d.run.State != intent.RolloutRollingBack && d.run.State != intent.RolloutRolledBack && d.Said != nil:
+	case o.Kind == intent.OrderRollback && d.run.State != intent.RolloutRollingBack && d.run.State != intent.RolloutRolledBack && d.Spec != nil:
 		for i := range d.Assets {
-			if a := &d.Assets[i]; d.takesPart(a) && d.let(a) {
+			if a := &d.Assets[i]; d.takesPart(a) && d.hasAdvanced(a) {
 				d.judge(a, a.Goal, false, o.Reason)
 			}
 		}

@@ -13,7 +13,7 @@ import (
 // idle: no run is open. What is there is found good in time, and a run begins when
 // head has something new.
 func (d *decider) idle() {
-	if d.Said == nil {
+	if d.Spec == nil {
 		return
 	}
 	if d.run != nil {
@@ -22,31 +22,31 @@ func (d *decider) idle() {
 	if d.groundWork() {
 		d.wakeAt(d.Now.Add(groundEvery))
 	}
-	behind := d.behind()
+	outdated := d.outdatedAssets()
 	order := d.started()
-	if len(behind) == 0 || d.next.Sequence == 0 {
+	if len(outdated) == 0 || d.next.Sequence == 0 {
 		if d.run != nil {
-			why, whom := d.awaits()
-			d.run.Progress.Wait(intent.CauseRollouts, why, whom) // What kept the next is over.
+			reason, blockers := d.awaits()
+			d.run.Progress.Wait(intent.CauseRollouts, reason, blockers) // What kept the next is over.
 		}
 		return
 	}
-	cause, why := intent.CauseBad, d.heldAsBad()
-	if order == nil && why == "" {
-		cause, why = d.keptFrom()
+	cause, reason := intent.CauseBad, d.heldAsBad()
+	if order == nil && reason == "" {
+		cause, reason = d.keptFrom()
 	}
-	if why != "" {
+	if reason != "" {
 		if d.run != nil {
-			d.run.Progress.Wait(cause, why, behind)
+			d.run.Progress.Wait(cause, reason, outdated)
 		}
 		return
 	}
-	d.begin(behind, order)
+	d.begin(outdated, order)
 	d.wakeAt(d.Now)
 }
 
-// behind are the assets that have other content to be brought than they follow.
-func (d *decider) behind() (assets []intent.AssetID) {
+// outdated are the assets that have other content to be brought than they follow.
+func (d *decider) outdatedAssets() (assets []intent.AssetID) {
 	for i := range d.Assets {
 		a := &d.Assets[i]
 		content, _ := a.content()
@@ -58,14 +58,14 @@ func (d *decider) behind() (assets []intent.AssetID) {
 }
 
 // started is the newest order to start a run that was not carried out.
-func (d *decider) started() (found *intent.RolloutOrder) {
+func (d *decider) started() (newest *intent.RolloutOrder) {
 	for i := range d.Orders {
 		// One of long ago, when there was nothing to start, is over.
 		if o := &d.Orders[i]; o.Kind == intent.OrderStart && d.Now.Sub(o.At) < orderLasts {
-			found = o
+			newest = o
 		}
 	}
-	return found
+	return newest
 }
 
 // orderLasts is how long an order to start waits for something to bring.
@@ -83,10 +83,10 @@ func (d *decider) heldAsBad() string {
 
 // keptFrom says why no run begins by itself; empty: it does.
 func (d *decider) keptFrom() (intent.RolloutCause, string) {
-	if why := d.heldAsBad(); why != "" {
-		return intent.CauseBad, why
+	if reason := d.heldAsBad(); reason != "" {
+		return intent.CauseBad, reason
 	}
-	if d.Said.Newer == intentpb.Rollout_NEWER_IS_HELD {
+	if d.Spec.Newer == intentpb.Rollout_NEWER_IS_HELD {
 		return intent.CausePerson, fmt.Sprintf("for a person to start it: lehr rollout start %s --reason WHY", d.Name)
 	}
 	if d.run != nil && d.run.State != intent.RolloutDone && d.run.State != intent.RolloutSuperseded && d.sameAsRun() {
@@ -101,7 +101,7 @@ func (d *decider) sameAsRun() bool {
 }
 
 // begin a run to what is brought next.
-func (d *decider) begin(behind []intent.AssetID, order *intent.RolloutOrder) {
+func (d *decider) begin(outdated []intent.AssetID, order *intent.RolloutOrder) {
 	number, orders := uint64(1), uint64(0)
 	if d.run != nil {
 		number, orders = d.run.Run+1, d.run.Orders
@@ -128,13 +128,13 @@ func (d *decider) begin(behind []intent.AssetID, order *intent.RolloutOrder) {
 		}
 	}
 	d.run = &next
-	d.event(next.By, "begin", "to %s: %s", d.next, count(len(behind), "asset differs", "assets differ"))
+	d.event(next.By, "begin", "to %s: %s", d.next, count(len(outdated), "asset differs", "assets differ"))
 	if order != nil {
 		return // A person said so.
 	}
 	var less []string
 	if d.Loosened != nil {
-		less = d.Loosened(d.next, behind)
+		less = d.Loosened(d.next, outdated)
 	}
 	if len(less) > 0 {
 		// What came with its own guards loosened is not let go on by them (S23).

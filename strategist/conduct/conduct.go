@@ -42,8 +42,8 @@ type Asset struct {
 	// Known says of contents whether they are good.
 	Known map[intent.Digest]bool
 	// Pointer of its field, of a rollout that sets one, and what that has.
-	Pointer string
-	has     json.RawMessage
+	Pointer    string
+	fieldValue json.RawMessage
 }
 
 // content that the asset follows by its rollout.
@@ -70,8 +70,8 @@ func (a *Asset) bad(content intent.Digest) bool {
 	return judged && !good
 }
 
-// knows takes up a judgement; what was handed in stays as it is.
-func (a *Asset) knows(content intent.Digest, good bool) {
+// recordJudgement takes up a judgement; what was handed in stays as it is.
+func (a *Asset) recordJudgement(content intent.Digest, good bool) {
 	a.Known = maps.Clone(a.Known)
 	if a.Known == nil {
 		a.Known = map[intent.Digest]bool{}
@@ -99,8 +99,8 @@ type Facts struct {
 	Now       time.Time
 	Partition intent.PartitionID
 	Name      string
-	// Said is what head's policy says; nil: it has no such rollout any more.
-	Said *intentpb.Rollout
+	// Spec is what head's policy says; nil: it has no such rollout any more.
+	Spec *intentpb.Rollout
 	// Course is how targets are selected, by what Said says.
 	Course func(emergency bool) selection.Policy
 	// Back is how they are selected when they go back; nil, or without stages: Said
@@ -210,7 +210,7 @@ func Decide(f Facts) Decision {
 		d.idle()
 	case d.run.State == intent.RolloutRollingBack && f.Run.State != intent.RolloutRollingBack:
 		d.wakeAt(d.Now.Add(looksEvery)) // A person said so just now, and its pins are of this step.
-	case f.Said == nil:
+	case f.Spec == nil:
 		d.end(intent.RolloutStopped, d.holder(), "end", "head's policy has no such rollout any more")
 	case d.sets():
 		d.end(intent.RolloutStopped, d.holder(), "end", "by head's policy it sets no field any more")
@@ -234,8 +234,8 @@ type decider struct {
 func (d *decider) holder() intent.Actor { return intent.RolloutHolder(d.Name) }
 
 // event adds to the run's events, and is what the audit says of the step.
-func (d *decider) event(by intent.Actor, kind, format string, arguments ...any) {
-	e := intent.RolloutEvent{At: d.Now, By: by, Kind: kind, Text: fmt.Sprintf(format, arguments...)}
+func (d *decider) event(actor intent.Actor, kind, format string, arguments ...any) {
+	e := intent.RolloutEvent{At: d.Now, By: actor, Kind: kind, Text: fmt.Sprintf(format, arguments...)}
 	if d.decision.Step.Event.Kind == "" {
 		d.decision.Step.Event = e
 	} else {
@@ -250,9 +250,9 @@ func (d *decider) event(by intent.Actor, kind, format string, arguments ...any) 
 }
 
 // end ends the run.
-func (d *decider) end(state intent.RolloutState, by intent.Actor, kind, format string, arguments ...any) {
+func (d *decider) end(state intent.RolloutState, actor intent.Actor, kind, format string, arguments ...any) {
 	d.run.State, d.run.Ended = state, d.Now
-	d.event(by, kind, format, arguments...)
+	d.event(actor, kind, format, arguments...)
 }
 
 func (d *decider) wakeAt(at time.Time) {
@@ -262,9 +262,9 @@ func (d *decider) wakeAt(at time.Time) {
 }
 
 // pin moves an asset of the rollout.
-func (d *decider) pin(a *Asset, to intent.IncarnationID, rank intent.Rank, reason string) {
+func (d *decider) pin(a *Asset, target intent.IncarnationID, rank intent.Rank, reason string) {
 	d.decision.Step.Pins = append(d.decision.Step.Pins, intent.Pin{
-		Asset: a.ID, Incarnation: to, Rank: rank, Holder: d.holder(), Reason: reason, Created: d.Now,
+		Asset: a.ID, Incarnation: target, Rank: rank, Holder: d.holder(), Reason: reason, Created: d.Now,
 	})
 }
 
@@ -276,14 +276,14 @@ func (d *decider) unpin(a *Asset, rank intent.Rank) {
 // name it, or where head asks for what the pin does; else when a person says so.
 func (d *decider) letGo() {
 	release := slices.ContainsFunc(d.Orders, func(o intent.RolloutOrder) bool { return o.Kind == intent.OrderRelease })
-	left := d.Assets[:0:0]
+	remaining := d.Assets[:0:0]
 	for i := range d.Assets {
 		a := &d.Assets[i]
 		// Head says nothing yet of what the next publication governs.
 		coming := a.Pin.Governed > d.Head.Sequence
 		same := a.Back == nil && a.Pinned == a.Head
 		if coming || !a.Head.IsZero() && (a.Selected || !same && !release) {
-			left = append(left, *a)
+			remaining = append(remaining, *a)
 			continue
 		}
 		d.unpin(a, intent.RankRollout)
@@ -293,10 +293,10 @@ func (d *decider) letGo() {
 		d.decision.Step.Forget = append(d.decision.Step.Forget, a.ID)
 		delete(d.decision.Seen, a.ID)
 	}
-	if n := len(d.Assets) - len(left); n > 0 {
+	if n := len(d.Assets) - len(remaining); n > 0 {
 		d.event(d.holder(), "release", "%s governed no more", count(n, "asset is", "assets are"))
 	}
-	d.Assets = left
+	d.Assets = remaining
 }
 
 func count(n int, one, many string) string {
@@ -315,9 +315,9 @@ func (d *decider) finish() Decision {
 			d.decision.Step.Observed = append(d.decision.Step.Observed, a.Seen)
 		}
 	}
-	d.decision.Run, d.decision.Through = d.run, d.through()
+	d.decision.Run, d.decision.Through = d.run, d.completedIncarnation()
 	s := &d.decision.Step
-	if d.run != nil && (d.Run == nil || told(*d.run) != told(*d.Run)) {
+	if d.run != nil && (d.Run == nil || runSummary(*d.run) != runSummary(*d.Run)) {
 		s.Run = *d.run
 	}
 	if s.Run.Name == "" && d.run != nil {
@@ -329,19 +329,19 @@ func (d *decider) finish() Decision {
 
 // soaked reports whether what was seen is enough for the asset's stage. What others go
 // on by is stored before they do.
-func (d *decider) soaked(a *Asset, seen intent.Observation) bool {
-	if d.Said == nil || d.run == nil || seen.Effective != a.Seen.Effective {
+func (d *decider) soaked(a *Asset, observed intent.Observation) bool {
+	if d.Spec == nil || d.run == nil || observed.Effective != a.Seen.Effective {
 		return false
 	}
 	stages := d.Course(d.run.Emergency).Stages
 	at := slices.IndexFunc(stages, func(s selection.Stage) bool { return s.Name == d.stageOf(a) })
-	return at >= 0 && seen.Healthy > 0 && seen.Healthy >= stages[at].Soak
+	return at >= 0 && observed.Healthy > 0 && observed.Healthy >= stages[at].Soak
 }
 
 // mostHealthy is for how long an asset must have been healthy at the most for anything that
 // is decided. Plugins may ask for any time.
 func (d *decider) mostHealthy() (most time.Duration) {
-	if d.Said == nil {
+	if d.Spec == nil {
 		return 0
 	}
 	for _, course := range []selection.Policy{d.Course(false), d.Course(true)} {
@@ -355,17 +355,17 @@ func (d *decider) mostHealthy() (most time.Duration) {
 
 // worthKeeping reports whether a server that ended now would lose something that counts:
 // not by how much longer than most it was healthy.
-func worthKeeping(stored, seen intent.Observation, most time.Duration) bool {
-	if seen.Asset == "" {
+func worthKeeping(stored, observed intent.Observation, most time.Duration) bool {
+	if observed.Asset == "" {
 		return false
 	}
-	return stored.Effective != seen.Effective || !stored.Selected.Equal(seen.Selected) || !stored.Left.Equal(seen.Left) || !stored.Arrived.Equal(seen.Arrived) ||
-		stored.Ill.IsZero() != seen.Ill.IsZero() || !seen.Ill.IsZero() && seen.LastBad.Sub(stored.LastBad) >= keeps ||
-		stored.Tells != seen.Tells || seen.Healthy < stored.Healthy || stored.Healthy < most && seen.Healthy-stored.Healthy >= keeps
+	return stored.Effective != observed.Effective || !stored.Selected.Equal(observed.Selected) || !stored.Left.Equal(observed.Left) || !stored.Arrived.Equal(observed.Arrived) ||
+		stored.Ill.IsZero() != observed.Ill.IsZero() || !observed.Ill.IsZero() && observed.LastBad.Sub(stored.LastBad) >= keeps ||
+		stored.Tells != observed.Tells || observed.Healthy < stored.Healthy || stored.Healthy < most && observed.Healthy-stored.Healthy >= keeps
 }
 
-// told is what is worth telling of a run: all but the numbers in its words.
-func told(run intent.Rollout) string {
+// runSummary is what is worth telling of a run: all but the numbers in its words.
+func runSummary(run intent.Rollout) string {
 	var text strings.Builder
 	p := run.Progress
 	fmt.Fprintln(&text, run.Run, run.State, run.To, run.Skipped, run.Accepted, run.Promoted, run.Emergency, run.Bad, run.Back, run.Orders, len(run.Events), len(run.Edits), p.For)

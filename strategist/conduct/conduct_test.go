@@ -29,7 +29,7 @@ func asset(id intent.AssetID, content string) conduct.Asset {
 
 func facts(assets ...conduct.Asset) conduct.Facts {
 	return conduct.Facts{
-		Now: noon, Partition: "shop", Name: "web", Said: &intentpb.Rollout{Name: "web"}, Head: at(2), Gap: time.Minute, Assets: assets,
+		Now: noon, Partition: "shop", Name: "web", Spec: &intentpb.Rollout{Name: "web"}, Head: at(2), Gap: time.Minute, Assets: assets,
 		Course:  func(bool) selection.Policy { return selection.Policy{Stages: []selection.Stage{{Name: "all"}}} },
 		Content: func(at intent.IncarnationID, id intent.AssetID) intent.Digest { return intent.Sum(at.String()) },
 	}
@@ -42,7 +42,7 @@ func TestWhatIsAboutToBeGovernedKeepsItsPin(t *testing.T) {
 	a := asset("a", "x")
 	a.Pin.Governed = 3
 	f := facts(a)
-	f.Said = nil
+	f.Spec = nil
 	f.Orders = []intent.RolloutOrder{{Kind: intent.OrderRelease, Number: 1}}
 	if got := conduct.Decide(f).Step.Unpin; len(got) != 0 {
 		t.Errorf("it is let go of: %v", got)

@@ -49,8 +49,8 @@ type Content struct {
 type Setting struct {
 	Revision string
 	By       intent.Actor
-	// Told says by whom, and when.
-	Told string
+	// Description says by whom, and when.
+	Description string
 }
 
 // Other is an open run of another rollout of the same document.
@@ -74,11 +74,11 @@ func (c *Content) at(pointer string) json.RawMessage {
 	if err != nil || c == nil {
 		return nil
 	}
-	found, there := document.At(c.Value, path)
-	if !there {
+	value, ok := document.At(c.Value, path)
+	if !ok {
 		return nil
 	}
-	return document.Canonical(found)
+	return document.Canonical(value)
 }
 
 // same tells nothing from null.
@@ -123,8 +123,8 @@ func (d *decider) field() {
 	case d.run.State == intent.RolloutRollingBack:
 		d.undo()
 	default:
-		if why := d.foundBad(); why != "" {
-			d.wentBad(why)
+		if reason := d.foundBad(); reason != "" {
+			d.wentBad(reason)
 		} else {
 			d.advance()
 			d.run.Progress.Fields = d.fields()
@@ -168,7 +168,7 @@ func (d *decider) editOf(pointer string) *intent.RolloutEdit {
 	for i := len(d.edited); i < len(d.run.Edits); i++ { // They are only ever added to.
 		d.edited[d.run.Edits[i].Pointer] = i
 	}
-	if at, known := d.edited[pointer]; known {
+	if at, ok := d.edited[pointer]; ok {
 		return &d.run.Edits[at]
 	}
 	return nil
@@ -185,7 +185,7 @@ func (d *decider) settle() {
 		switch now := d.Field.Now.at(e.Pointer); {
 		case same(now, d.run.Value):
 			if e.Revision == "" {
-				d.found(e)
+				d.attributeEdit(e)
 			}
 		case e.Revision == "" && d.untouched(e, now):
 		case d.run.State == intent.RolloutRollingBack && same(now, e.Before):
@@ -208,12 +208,12 @@ func (d *decider) untouched(e *intent.RolloutEdit, now json.RawMessage) bool {
 }
 
 // found: the field has the value. If somebody else set it, it is theirs.
-func (d *decider) found(e *intent.RolloutEdit) {
-	switch by := d.Field.Since(d.run.Base, e.Pointer); {
-	case by.Revision == "":
+func (d *decider) attributeEdit(e *intent.RolloutEdit) {
+	switch setting := d.Field.Since(d.run.Base, e.Pointer); {
+	case setting.Revision == "":
 		e.Revision = d.Field.Now.Revision
-	case by.By.Name == d.holder().Name:
-		e.Revision = by.Revision
+	case setting.By.Name == d.holder().Name:
+		e.Revision = setting.Revision
 	default:
 		d.theirs(e)
 	}
@@ -222,7 +222,7 @@ func (d *decider) found(e *intent.RolloutEdit) {
 // theirs: somebody else set the field. It is kept as it is, whatever becomes of the
 // run.
 func (d *decider) theirs(e *intent.RolloutEdit) {
-	e.Changed = cmp.Or(d.Field.Since(cmp.Or(e.Revision, d.run.Base), e.Pointer).Told, "somebody")
+	e.Changed = cmp.Or(d.Field.Since(cmp.Or(e.Revision, d.run.Base), e.Pointer).Description, "somebody")
 	d.event(d.holder(), "kept", "%s of %s is kept as it is: set by %s", e.Pointer, e.Document, e.Changed)
 }
 
@@ -238,12 +238,12 @@ func (d *decider) reserved() {
 		if pointer == "" || !d.Assets[i].Selected || e != nil && (e.Changed != "" || !e.At.IsZero()) {
 			continue
 		}
-		then, now := d.Field.Base.at(pointer), d.Field.Now.at(pointer)
-		if same(then, now) || same(now, d.run.Value) {
+		original, current := d.Field.Base.at(pointer), d.Field.Now.at(pointer)
+		if same(original, current) || same(current, d.run.Value) {
 			continue
 		}
 		if e == nil {
-			d.run.Edits = append(d.run.Edits, intent.RolloutEdit{Document: d.Field.Document, Pointer: pointer, Before: then})
+			d.run.Edits = append(d.run.Edits, intent.RolloutEdit{Document: d.Field.Document, Pointer: pointer, Before: original})
 			e = &d.run.Edits[len(d.run.Edits)-1]
 		}
 		d.theirs(e)
@@ -296,14 +296,14 @@ func (d *decider) landed() {
 // prepare says of each asset what its field has, whether head has what the run brings,
 // and why it cannot go on. The assets of one field go on together, or not at all.
 func (d *decider) prepare() {
-	taken := d.taken(func(o Other) bool {
+	claimed := d.claimsOf(func(o Other) bool {
 		return d.run != nil && !o.Queued && (o.Began.Before(d.run.Began) || o.Began.Equal(d.run.Began) && o.Rollout < d.Name)
 	})
 	waits := map[string]string{}
 	for i := range d.Assets {
 		a := &d.Assets[i]
 		if a.Blocked == "" {
-			a.Blocked = taken.by(a.Pointer)
+			a.Blocked = claimed.blockerOf(a.Pointer)
 		}
 		if a.Blocked != "" && waits[a.Pointer] == "" {
 			waits[a.Pointer] = fmt.Sprintf("its field is that of %s too: %s", a.ID, a.Blocked)
@@ -315,7 +315,7 @@ func (d *decider) prepare() {
 		if !d.sets() {
 			continue
 		}
-		a.has = d.Field.Now.at(a.Pointer)
+		a.fieldValue = d.Field.Now.at(a.Pointer)
 		e := d.editOf(a.Pointer)
 		switch {
 		case e == nil || !e.Set():
@@ -335,15 +335,15 @@ func (d *decider) onTheWay(e *intent.RolloutEdit) string {
 		return "its document cannot be edited: " + d.Field.Refused
 	case e.Revision == "":
 		return "its document is not edited yet"
-	case d.has(c, e.Revision):
+	case d.isUnservedCandidate(c, e.Revision):
 		return fmt.Sprintf("head does not have revision %s of %s: %s", e.Revision, e.Document, unserved(c))
 	}
 	return fmt.Sprintf("head does not have revision %s of %s yet", e.Revision, e.Document)
 }
 
-// has reports whether a candidate was built from a revision of the document, or from
+// isUnservedCandidate reports whether a candidate was built from a revision of the document, or from
 // a later one, and is not served.
-func (d *decider) has(c *intent.Candidate, revision string) bool {
+func (d *decider) isUnservedCandidate(c *intent.Candidate, revision string) bool {
 	if c == nil || c.State != intent.CandidateRejected && c.State != intent.CandidateHeld {
 		return false
 	}
@@ -375,7 +375,7 @@ func unserved(c *intent.Candidate) string {
 func (d *decider) unservable(waits time.Duration) string {
 	for i := range d.run.Edits {
 		e := &d.run.Edits[i]
-		if c := d.Field.Candidate; e.Set() && e.Revision != "" && e.Landed.Sequence == 0 && d.has(c, e.Revision) && c.State == intent.CandidateRejected && d.Now.Sub(e.At) >= waits {
+		if c := d.Field.Candidate; e.Set() && e.Revision != "" && e.Landed.Sequence == 0 && d.isUnservedCandidate(c, e.Revision) && c.State == intent.CandidateRejected && d.Now.Sub(e.At) >= waits {
 			return fmt.Sprintf("%s of %s cannot be served since %s: %s", e.Pointer, e.Document, e.At.UTC().Format(time.RFC3339), unserved(c))
 		}
 	}
@@ -395,16 +395,16 @@ func (d *decider) observeField() {
 			o.Effective, o.Arrived, o.Seen, o.Ill = a.Head, time.Time{}, time.Time{}, time.Time{}
 		}
 		e := d.editOf(a.Pointer)
-		back := d.run != nil && d.run.State == intent.RolloutRollingBack
+		isRollingBack := d.run != nil && d.run.State == intent.RolloutRollingBack
 		switch {
 		case e == nil:
 			o.Selected = time.Time{}
-		case e.Set() && !back:
+		case e.Set() && !isRollingBack:
 			o.Selected = e.At
 		}
 		a.Seen = o
-		if e == nil || !e.Set() || back || !a.Goal.IsZero() {
-			a.Seen = seen(a, a.Head, intent.Pin{Created: o.Selected}, d.Name, d.Now, d.Gap)
+		if e == nil || !e.Set() || isRollingBack || !a.Goal.IsZero() {
+			a.Seen = observationOf(a, a.Head, intent.Pin{Created: o.Selected}, d.Name, d.Now, d.Gap)
 		}
 		d.decision.Seen[a.ID] = a.Seen
 	}
@@ -419,7 +419,7 @@ func (d *decider) partOfField(a *Asset) bool {
 	case e != nil && e.Set():
 		return true
 	}
-	return !same(a.has, d.run.Value)
+	return !same(a.fieldValue, d.run.Value)
 }
 
 // setOn lets assets go on: the fields that they have are named in the run, and set
@@ -437,24 +437,24 @@ func (d *decider) setOn(assets []intent.AssetID) {
 		fields[a.Pointer] = true
 		e := d.editOf(a.Pointer)
 		if takesOver[a.Pointer] = e != nil; e == nil {
-			d.run.Edits = append(d.run.Edits, intent.RolloutEdit{Document: d.Field.Document, Pointer: a.Pointer, Before: a.has})
+			d.run.Edits = append(d.run.Edits, intent.RolloutEdit{Document: d.Field.Document, Pointer: a.Pointer, Before: a.fieldValue})
 			e = &d.run.Edits[len(d.run.Edits)-1]
 		}
 		e.At = d.Now
 	}
-	var on []intent.AssetID
+	var advanced []intent.AssetID
 	for i := range d.Assets {
 		a := &d.Assets[i]
 		if !fields[a.Pointer] || !a.Selected {
 			continue
 		}
-		on = append(on, a.ID)
+		advanced = append(advanced, a.ID)
 		a.Seen = a.goesOn(d.Name, a.Head, d.Now, takesOver[a.Pointer])
 		d.decision.Seen[a.ID] = a.Seen
 		d.wentOn(d.stageOf(a))
 	}
 	d.run.Progress.Wait("", "", nil)
-	d.event(d.holder(), "select", "%s to %s for %s: %s", count(len(fields), "field is set", "fields are set"), d.run.Value, count(len(on), "asset", "assets"), listed(on))
+	d.event(d.holder(), "select", "%s to %s for %s: %s", count(len(fields), "field is set", "fields are set"), d.run.Value, count(len(advanced), "asset", "assets"), listed(advanced))
 }
 
 // edit sets the fields that the run has named and the document does not have yet.

@@ -34,7 +34,7 @@ func (d *decider) start(o *intent.RolloutOrder) (again bool) {
 	case d.run == nil || !d.run.State.Open() && d.run.State == d.Run.State:
 		d.beginField(o)
 		return true
-	case d.run.State.Open() && (d.Said.Newer != intentpb.Rollout_NEWER_SUPERSEDES || d.run.State == intent.RolloutRollingBack):
+	case d.run.State.Open() && (d.Spec.Newer != intentpb.Rollout_NEWER_SUPERSEDES || d.run.State == intent.RolloutRollingBack):
 		d.event(o.By, "start", "with %s it was not begun, for run %d is %s", o.Value, d.run.Run, d.run.State)
 		return false
 	case d.run.State.Open():
@@ -48,7 +48,7 @@ func (d *decider) start(o *intent.RolloutOrder) (again bool) {
 // beginField begins a run. What an earlier one left that was not done goes back, if
 // this one does, to what it was before that.
 func (d *decider) beginField(o *intent.RolloutOrder) {
-	before, value := d.run, o.Value
+	previous, value := d.run, o.Value
 	if canonical, err := document.Canonicalize(value); err == nil {
 		value = canonical
 	}
@@ -56,12 +56,12 @@ func (d *decider) beginField(o *intent.RolloutOrder) {
 		Partition: d.Partition, Name: d.Name, Run: 1, State: intent.RolloutQueued, Value: value, From: d.Head, Began: d.Now,
 		By: o.By, Reason: o.Reason, Orders: o.Number,
 	}
-	if before != nil {
-		next.Run = before.Run + 1
+	if previous != nil {
+		next.Run = previous.Run + 1
 	}
 	if now := d.Field.Now; now != nil {
 		next.Base = now.Revision
-		next.Edits = d.left(before)
+		next.Edits = d.leftoverEdits(previous)
 	}
 	d.run, d.edited = &next, nil
 	d.event(o.By, "begin", "with %s for fields of %s: %s", value, d.Field.Document, o.Reason)
@@ -71,18 +71,18 @@ func (d *decider) beginField(o *intent.RolloutOrder) {
 	}
 }
 
-// left are the fields that a run set which was not found good, and that are still as
+// remaining are the fields that a run set which was not found good, and that are still as
 // it left them.
-func (d *decider) left(before *intent.Rollout) (edits []intent.RolloutEdit) {
-	if before == nil || before.State != intent.RolloutSuperseded && before.State != intent.RolloutStopped {
+func (d *decider) leftoverEdits(previous *intent.Rollout) (edits []intent.RolloutEdit) {
+	if previous == nil || previous.State != intent.RolloutSuperseded && previous.State != intent.RolloutStopped {
 		return nil
 	}
-	for _, e := range before.Edits {
+	for _, e := range previous.Edits {
 		now := d.Field.Now.at(e.Pointer)
-		set := e.Set() && same(now, before.Value)
+		isSet := e.Set() && same(now, previous.Value)
 		// What it took over, and came to no edit of: perhaps it had let that go on.
 		older := e.Revision == "" && e.Changed == "" && d.Field.Base != nil && same(now, d.Field.Base.at(e.Pointer))
-		if e.Document == d.Field.Document && (set || older) {
+		if e.Document == d.Field.Document && (isSet || older) {
 			edits = append(edits, intent.RolloutEdit{Document: e.Document, Pointer: e.Pointer, Before: e.Before})
 		}
 	}
@@ -91,8 +91,8 @@ func (d *decider) left(before *intent.Rollout) (edits []intent.RolloutEdit) {
 
 // queue lets the run begin when no other holds a field that it sets (S10).
 func (d *decider) queue() {
-	if why := d.inTheWay(); why != "" {
-		d.run.Progress.Wait(intent.CauseDocument, why, nil)
+	if reason := d.inTheWay(); reason != "" {
+		d.run.Progress.Wait(intent.CauseDocument, reason, nil)
 		return
 	}
 	if base := d.Field.Base; base != nil && base.Revision == d.run.Base {
@@ -110,13 +110,13 @@ func (d *decider) queue() {
 // inTheWay says which other run holds a field of this one; empty: none does. Of those
 // that are queued, it is the ones that were first.
 func (d *decider) inTheWay() string {
-	taken := d.taken(func(o Other) bool {
+	claimed := d.claimsOf(func(o Other) bool {
 		return !o.Queued || o.Began.Before(d.run.Began) || o.Began.Equal(d.run.Began) && o.Rollout < d.Name
 	})
 	for i := range d.Assets {
 		if a := &d.Assets[i]; a.Selected && a.Pointer != "" {
-			if by := taken.by(a.Pointer); by != "" {
-				return by
+			if blocker := claimed.blockerOf(a.Pointer); blocker != "" {
+				return blocker
 			}
 		}
 	}
@@ -124,14 +124,14 @@ func (d *decider) inTheWay() string {
 }
 
 // claims are the fields that others hold, and what is around those.
-type claims struct{ at, around map[string]claim }
+type claims struct{ at, enclosing map[string]claim }
 
 type claim struct {
 	Other
 	pointer string
 }
 
-func (d *decider) taken(counts func(Other) bool) claims {
+func (d *decider) claimsOf(counts func(Other) bool) claims {
 	c := claims{map[string]claim{}, map[string]claim{}}
 	for _, o := range d.Field.Others {
 		if !counts(o) {
@@ -139,16 +139,16 @@ func (d *decider) taken(counts func(Other) bool) claims {
 		}
 		for _, pointer := range o.Pointers {
 			c.at[pointer] = claim{o, pointer}
-			for around := range above(pointer) {
-				c.around[around] = claim{o, pointer}
+			for parent := range ancestors(pointer) {
+				c.enclosing[parent] = claim{o, pointer}
 			}
 		}
 	}
 	return c
 }
 
-// above are the pointers of all that a field is in.
-func above(pointer string) func(func(string) bool) {
+// ancestors are the pointers of all that a field is in.
+func ancestors(pointer string) func(func(string) bool) {
 	return func(yield func(string) bool) {
 		for at := strings.LastIndexByte(pointer, '/'); at > 0; at = strings.LastIndexByte(pointer[:at], '/') {
 			if !yield(pointer[:at]) {
@@ -158,35 +158,35 @@ func above(pointer string) func(func(string) bool) {
 	}
 }
 
-// by says who holds a field, something in it, or what it is in; empty: nobody.
-func (c claims) by(pointer string) string {
-	found, taken := c.at[pointer]
-	if !taken {
-		found, taken = c.around[pointer]
+// actor says who holds a field, something in it, or what it is in; empty: nobody.
+func (c claims) blockerOf(pointer string) string {
+	holder, ok := c.at[pointer]
+	if !ok {
+		holder, ok = c.enclosing[pointer]
 	}
-	for around := range above(pointer) {
-		if !taken {
-			found, taken = c.at[around]
+	for parent := range ancestors(pointer) {
+		if !ok {
+			holder, ok = c.at[parent]
 		}
 	}
-	if !taken || pointer == "" {
+	if !ok || pointer == "" {
 		return ""
 	}
 	state := "goes on"
-	if found.Queued {
+	if holder.Queued {
 		state = "is queued before it"
 	}
-	return fmt.Sprintf("for run %d of the rollout %s to end, which sets %s and %s", found.Run, found.Rollout, found.pointer, state)
+	return fmt.Sprintf("for run %d of the rollout %s to end, which sets %s and %s", holder.Run, holder.Rollout, holder.pointer, state)
 }
 
 // takeBack has the fields that the run set go back to what they were, and those that
 // the run before it left, which was not done either.
-func (d *decider) takeBack(by intent.Actor, why string) {
+func (d *decider) takeBack(actor intent.Actor, reason string) {
 	if d.elsewhere() {
-		d.end(intent.RolloutStopped, by, "rollback", "what it set is not of the document %s, which head's policy names by now: lehr document undo takes it back", d.Field.Document)
+		d.end(intent.RolloutStopped, actor, "rollback", "what it set is not of the document %s, which head's policy names by now: lehr document undo takes it back", d.Field.Document)
 		return
 	}
-	taken, fields := d.taken(func(o Other) bool { return !o.Queued }), 0
+	claimed, fields := d.claimsOf(func(o Other) bool { return !o.Queued }), 0
 	for i := range d.run.Edits {
 		e := &d.run.Edits[i]
 		if e.At.IsZero() && e.Changed == "" && d.ours(e) {
@@ -195,7 +195,7 @@ func (d *decider) takeBack(by intent.Actor, why string) {
 		if !e.Set() {
 			continue
 		}
-		if holds := taken.at[e.Pointer]; !d.Run.Ended.IsZero() && holds.Rollout != "" {
+		if holds := claimed.at[e.Pointer]; !d.Run.Ended.IsZero() && holds.Rollout != "" {
 			e.Changed = fmt.Sprintf("run %d of the rollout %s, which has it now", holds.Run, holds.Rollout)
 			d.event(d.holder(), "kept", "%s of %s is left to %s", e.Pointer, e.Document, e.Changed)
 			continue
@@ -203,28 +203,28 @@ func (d *decider) takeBack(by intent.Actor, why string) {
 		fields++
 	}
 	if fields == 0 {
-		d.end(intent.RolloutRolledBack, by, "rollback", "it had set no field: %s", why)
+		d.end(intent.RolloutRolledBack, actor, "rollback", "it had set no field: %s", reason)
 		return
 	}
 	d.run.State, d.run.Ended = intent.RolloutRollingBack, time.Time{}
-	var back []intent.AssetID
+	var returning []intent.AssetID
 	for i := range d.Assets {
 		a := &d.Assets[i]
 		if e := d.editOf(a.Pointer); e != nil && e.Set() {
-			back = append(back, a.ID)
+			returning = append(returning, a.ID)
 			a.Seen = a.follows(d.Name, a.Head, d.Now)
 			d.decision.Seen[a.ID] = a.Seen
 		}
 	}
-	d.event(by, "rollback", "%s back, of %s: %s", count(fields, "field goes", "fields go"), count(len(back), "asset", "assets"), why)
+	d.event(actor, "rollback", "%s back, of %s: %s", count(fields, "field goes", "fields go"), count(len(returning), "asset", "assets"), reason)
 }
 
 // ours reports whether a field has what the run set, or what the one before it did
 // and it took over, and that is not what it goes back to.
 func (d *decider) ours(e *intent.RolloutEdit) bool {
 	now := d.Field.Now.at(e.Pointer)
-	left := e.Revision == "" && d.Field.Base != nil && same(now, d.Field.Base.at(e.Pointer))
-	return (left || same(now, d.run.Value)) && !same(now, e.Before)
+	takenOver := e.Revision == "" && d.Field.Base != nil && same(now, d.Field.Base.at(e.Pointer))
+	return (takenOver || same(now, d.run.Value)) && !same(now, e.Before)
 }
 
 // undo gives the fields that have the run's value still what they had before, and
@@ -236,8 +236,8 @@ func (d *decider) undo() {
 			operations = append(operations, document.Operation{Path: e.Pointer, Value: e.Before})
 		}
 	}
-	wait := func(why string, assets ...intent.AssetID) {
-		d.run.Progress.Wait(intent.CauseBack, "going back waits "+why, assets)
+	wait := func(reason string, assets ...intent.AssetID) {
+		d.run.Progress.Wait(intent.CauseBack, "going back waits "+reason, assets)
 		d.run.Progress.Next = time.Time{}
 	}
 	if len(operations) > 0 {
@@ -253,30 +253,30 @@ func (d *decider) undo() {
 		if !e.Set() || d.Field.Head == nil || same(d.Field.Head.at(e.Pointer), d.Field.Now.at(e.Pointer)) {
 			continue
 		}
-		why := fmt.Sprintf("for head to have revision %s of %s", d.Field.Now.Revision, d.Field.Document)
-		if c := d.Field.Candidate; d.has(c, d.Field.Now.Revision) {
-			why += ": " + unserved(c)
+		reason := fmt.Sprintf("for head to have revision %s of %s", d.Field.Now.Revision, d.Field.Document)
+		if c := d.Field.Candidate; d.isUnservedCandidate(c, d.Field.Now.Revision) {
+			reason += ": " + unserved(c)
 		}
-		wait(why)
+		wait(reason)
 		return
 	}
-	var left []*Asset
+	var remaining []*Asset
 	for i := range d.Assets {
 		a := &d.Assets[i]
 		e := d.editOf(a.Pointer)
 		if e != nil && e.Set() && (a.Seen.Arrived.IsZero() || !a.Seen.Ill.IsZero() || a.Look.State != intent.StateInSync || a.Look.Effective != a.Head) {
-			left = append(left, a)
+			remaining = append(remaining, a)
 		}
 	}
-	if len(left) > 0 {
-		first, why := left[0], " to be in sync"
+	if len(remaining) > 0 {
+		first, reason := remaining[0], " to be in sync"
 		switch {
 		case len(first.Report.Waiting) > 0 && first.Report.Effective == first.Head:
-			why = ": " + first.Report.Waiting[0].Reason
+			reason = ": " + first.Report.Waiting[0].Reason
 		case !first.Seen.Ill.IsZero():
-			why = " to be healthy: " + first.Report.Health.Reason
+			reason = " to be healthy: " + first.Report.Health.Reason
 		}
-		wait(fmt.Sprintf("for %s%s", first.ID, why), ids(left)...)
+		wait(fmt.Sprintf("for %s%s", first.ID, reason), ids(remaining)...)
 		return
 	}
 	d.run.Progress.Wait("", "", nil)

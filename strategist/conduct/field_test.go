@@ -111,7 +111,7 @@ func (p *partition) digest(a *conduct.Asset) intent.Digest {
 
 func (p *partition) facts() conduct.Facts {
 	f := conduct.Facts{
-		Now: p.now, Partition: "shop", Name: "sizes", Said: p.said, Head: at(intent.Sequence(p.head)), Gap: time.Minute, Run: p.run, Stop: p.stop,
+		Now: p.now, Partition: "shop", Name: "sizes", Spec: p.said, Head: at(intent.Sequence(p.head)), Gap: time.Minute, Run: p.run, Stop: p.stop,
 		Course: func(bool) selection.Policy { return selection.Policy{Stages: slices.Clone(p.stages)} },
 	}
 	done := uint64(0)
@@ -150,7 +150,7 @@ func (p *partition) facts() conduct.Facts {
 				p.t.Fatal(err)
 			}
 			if len(touched) > 0 {
-				return conduct.Setting{Revision: fmt.Sprint(i), By: intent.Actor{Name: p.by[i-1]}, Told: p.by[i-1] + " at noon"}
+				return conduct.Setting{Revision: fmt.Sprint(i), By: intent.Actor{Name: p.by[i-1]}, Description: p.by[i-1] + " at noon"}
 			}
 		}
 		return conduct.Setting{}

@@ -13,12 +13,12 @@ import (
 // groundWork finds good, in time, what was there before any run brought something:
 // else there would be nothing to go back to; and what one brought in an emergency. It
 // reports whether some is left.
-func (d *decider) groundWork() (left bool) {
+func (d *decider) groundWork() (pending bool) {
 	longest := longestSoak(d.Course(false))
 	for i := range d.Assets {
 		a := &d.Assets[i]
 		content, _ := a.content()
-		soak, when := longest, "before any run"
+		soak, phase := longest, "before any run"
 		if _, judged := a.Known[content]; judged || content.IsZero() {
 			continue
 		}
@@ -26,21 +26,21 @@ func (d *decider) groundWork() (left bool) {
 			if !d.hurried(a) {
 				continue
 			}
-			soak, when = d.proof(a), fmt.Sprintf("since run %d, an emergency", d.run.Run)
+			soak, phase = d.proof(a), fmt.Sprintf("since run %d, an emergency", d.run.Run)
 		}
 		if a.Seen.Ill.IsZero() && !a.Seen.Seen.IsZero() && a.Seen.Healthy >= soak {
-			d.judge(a, content, true, fmt.Sprintf("healthy for %s %s", a.Seen.Healthy.Truncate(time.Second), when))
+			d.judge(a, content, true, fmt.Sprintf("healthy for %s %s", a.Seen.Healthy.Truncate(time.Second), phase))
 			continue
 		}
-		left = true
+		pending = true
 	}
-	return left
+	return pending
 }
 
 // hurried reports whether the last run brought an asset what it has in an emergency, and
 // was done before that was known to be good.
 func (d *decider) hurried(a *Asset) bool {
-	return d.run != nil && d.run.State == intent.RolloutDone && d.run.Emergency && d.takesPart(a) && d.let(a) && d.lacks(d.stageOf(a)) == ""
+	return d.run != nil && d.run.State == intent.RolloutDone && d.run.Emergency && d.takesPart(a) && d.hasAdvanced(a) && d.lacks(d.stageOf(a)) == ""
 }
 
 // proof is how long an asset must have been healthy with what a run brought for that to
@@ -64,14 +64,14 @@ func longestSoak(p selection.Policy) (longest time.Duration) {
 
 // judge says whether a content is good. What was judged bad stays so.
 func (d *decider) judge(a *Asset, content intent.Digest, good bool, reason string) {
-	if known, judged := a.Known[content]; content.IsZero() || judged && (known == good || !known) {
+	if wasGood, judged := a.Known[content]; content.IsZero() || judged && (wasGood == good || !wasGood) {
 		return
 	}
 	run := uint64(0)
 	if d.run != nil {
 		run = d.run.Run
 	}
-	a.knows(content, good)
+	a.recordJudgement(content, good)
 	d.decision.Step.Judged = append(d.decision.Step.Judged, intent.Judgement{
 		Asset: a.ID, Effective: content, Good: good, Rollout: d.Name, Run: run, Reason: reason, At: d.Now,
 	})
@@ -79,22 +79,22 @@ func (d *decider) judge(a *Asset, content intent.Digest, good bool, reason strin
 
 // foundBad says why what the run brings is bad; empty: nothing says so.
 func (d *decider) foundBad() string {
-	waits := course.Patience(d.Said)
+	waits := course.Patience(d.Spec)
 	for i := range d.Assets {
 		a := &d.Assets[i]
-		if !d.takesPart(a) || !d.let(a) {
+		if !d.takesPart(a) || !d.hasAdvanced(a) {
 			continue
 		}
 		ill := a.Seen.Ill
 		if ill.IsZero() || a.Look.Effective != a.Goal || a.Look.At.Sub(ill) < waits {
 			continue
 		}
-		since := ill.UTC().Format(time.RFC3339)
+		illSince := ill.UTC().Format(time.RFC3339)
 		switch {
 		case a.Look.State == intent.StateInSync && a.Look.Health == intent.Unhealthy:
-			return fmt.Sprintf("%s is unhealthy since %s: %s", a.ID, since, a.Report.Health.Reason)
+			return fmt.Sprintf("%s is unhealthy since %s: %s", a.ID, illSince, a.Report.Health.Reason)
 		case a.Seen.Arrived.IsZero() && failing(a.Look):
-			return fmt.Sprintf("%s cannot be brought there since %s: %s", a.ID, since, reported(a))
+			return fmt.Sprintf("%s cannot be brought there since %s: %s", a.ID, illSince, reported(a))
 		}
 	}
 	for _, v := range d.Verdicts {
@@ -118,7 +118,7 @@ func reported(a *Asset) string {
 
 // lacks says which validation of a stage has not found it good.
 func (d *decider) lacks(stage string) string {
-	for _, name := range d.Said.Validate {
+	for _, name := range d.Spec.Validate {
 		at := slices.IndexFunc(d.Verdicts, func(v intent.ValidationVerdict) bool { return v.Validation == name && v.Stage == stage })
 		switch {
 		case at < 0:
@@ -139,11 +139,11 @@ func (d *decider) earns(a *Asset) string {
 	}
 	content, _ := a.content()
 	_, judged := a.Known[content]
-	left := longestSoak(d.Course(false)) - a.Seen.Healthy
-	if judged || content.IsZero() || !a.Seen.Selected.IsZero() || a.Seen.Arrived.IsZero() || !a.Seen.Ill.IsZero() || left <= 0 {
+	remaining := longestSoak(d.Course(false)) - a.Seen.Healthy
+	if judged || content.IsZero() || !a.Seen.Selected.IsZero() || a.Seen.Arrived.IsZero() || !a.Seen.Ill.IsZero() || remaining <= 0 {
 		return ""
 	}
-	return fmt.Sprintf("it is not known yet that what it has is good, to go back to; it is when it was healthy for %s more", left.Truncate(time.Second))
+	return fmt.Sprintf("it is not known yet that what it has is good, to go back to; it is when it was healthy for %s more", remaining.Truncate(time.Second))
 }
 
 // unsure is a validation that could not tell, of a stage that nobody accepted.
@@ -160,7 +160,7 @@ func (d *decider) unsure() *intent.ValidationVerdict {
 func (d *decider) foundGood(choice selection.Choice) {
 	for i := range d.Assets {
 		a := &d.Assets[i]
-		if !d.takesPart(a) || !d.let(a) || a.Seen.Arrived.IsZero() || !a.Seen.Ill.IsZero() {
+		if !d.takesPart(a) || !d.hasAdvanced(a) || a.Seen.Arrived.IsZero() || !a.Seen.Ill.IsZero() {
 			continue
 		}
 		stage := d.stageOf(a)
@@ -177,12 +177,12 @@ func (d *decider) foundGood(choice selection.Choice) {
 // ask for the validations of stages of which all that were let go on arrived, and
 // of which nothing is known since.
 func (d *decider) ask(policy selection.Policy, targets []selection.Target) {
-	if len(d.Said.GetValidate()) == 0 {
+	if len(d.Spec.GetValidate()) == 0 {
 		return
 	}
-	seen := make(map[intent.AssetID]*intent.Observation, len(d.Assets))
+	observations := make(map[intent.AssetID]*intent.Observation, len(d.Assets))
 	for i := range d.Assets {
-		seen[d.Assets[i].ID] = &d.Assets[i].Seen
+		observations[d.Assets[i].ID] = &d.Assets[i].Seen
 	}
 	var control []intent.AssetID
 	controlScopes := scopes{}
@@ -195,16 +195,16 @@ func (d *decider) ask(policy selection.Policy, targets []selection.Target) {
 	for i := range policy.Stages {
 		stage := &policy.Stages[i]
 		q := Question{Stage: stage.Name, Control: control, ControlScopes: controlScopes.list()}
-		of := scopes{}
+		experimentScopes := scopes{}
 		for _, t := range targets {
-			began, at := seen[t.Asset].Left, seen[t.Asset].Arrived
+			startedAt, at := observations[t.Asset].Left, observations[t.Asset].Arrived
 			if !t.Selected || at.IsZero() || stage.Wants != nil && !stage.Wants(t) {
 				continue
 			}
 			q.Experiment = append(q.Experiment, t.Asset)
-			of.gather(t.Scopes)
-			if !began.IsZero() && (q.Began.IsZero() || began.Before(q.Began)) {
-				q.Began = began
+			experimentScopes.gather(t.Scopes)
+			if !startedAt.IsZero() && (q.Began.IsZero() || startedAt.Before(q.Began)) {
+				q.Began = startedAt
 			}
 			if at.After(q.Changed) {
 				q.Changed = at
@@ -213,8 +213,8 @@ func (d *decider) ask(policy selection.Policy, targets []selection.Target) {
 		if len(q.Experiment) == 0 {
 			continue
 		}
-		q.ExperimentScopes = of.list()
-		for _, name := range d.Said.Validate {
+		q.ExperimentScopes = experimentScopes.list()
+		for _, name := range d.Spec.Validate {
 			q.Validation = name
 			d.decision.Ask = append(d.decision.Ask, q)
 		}
@@ -224,12 +224,12 @@ func (d *decider) ask(policy selection.Policy, targets []selection.Target) {
 // scopes are values by the names of scopes, each with when it was gathered first.
 type scopes map[string]map[string]int
 
-func (s scopes) gather(of map[string]string) {
-	for name, value := range of {
+func (s scopes) gather(values map[string]string) {
+	for name, value := range values {
 		if s[name] == nil {
 			s[name] = map[string]int{}
 		}
-		if _, known := s[name][value]; !known {
+		if _, ok := s[name][value]; !ok {
 			s[name][value] = len(s[name])
 		}
 	}

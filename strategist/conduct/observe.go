@@ -14,13 +14,13 @@ func (d *decider) observe() {
 	for i := range d.Assets {
 		a := &d.Assets[i]
 		content, pin := a.content()
-		a.Seen = seen(a, content, pin, d.Name, d.Now, d.Gap)
+		a.Seen = observationOf(a, content, pin, d.Name, d.Now, d.Gap)
 		d.decision.Seen[a.ID] = a.Seen
 	}
 }
 
-// seen is what is known of an asset with the content that it follows.
-func seen(a *Asset, content intent.Digest, pin intent.Pin, rollout string, now time.Time, gap time.Duration) intent.Observation {
+// observationOf is what is known of an asset with the content that it follows.
+func observationOf(a *Asset, content intent.Digest, pin intent.Pin, rollout string, now time.Time, gap time.Duration) intent.Observation {
 	o := a.Seen
 	if o.Asset == "" || o.Effective != content {
 		o = a.follows(rollout, content, time.Time{})

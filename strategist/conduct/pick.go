@@ -42,29 +42,29 @@ func (d *decider) pick(policy selection.Policy, targets []selection.Target) {
 		if stage.Plugin == "" || stage.Skip {
 			continue
 		}
-		asked := Pick{Plugin: stage.Plugin, Stage: stage.Name}
+		request := Pick{Plugin: stage.Plugin, Stage: stage.Name}
 		waiting := false
 		for _, t := range targets {
 			if stage.Wants == nil || stage.Wants(t) {
-				asked.Targets = append(asked.Targets, t)
+				request.Targets = append(request.Targets, t)
 				waiting = waiting || !t.Selected
 			}
 		}
 		if !waiting {
 			continue
 		}
-		asked.Key = keyOf(asked.Targets)
-		answer, known := d.Picked[stage.Name]
-		known = known && answer.Key == asked.Key
+		request.Key = keyOf(request.Targets)
+		answer, ok := d.Picked[stage.Name]
+		ok = ok && answer.Key == request.Key
 		for k := range targets {
 			t := &targets[k]
 			if t.Selected || t.Blocked != "" || stage.Wants != nil && !stage.Wants(*t) {
 				continue
 			}
 			switch {
-			case len(asked.Targets) > mostPicked:
-				t.Blocked = fmt.Sprintf("the stage has %d assets, more than the %d that the plugin %s can be asked about", len(asked.Targets), mostPicked, stage.Plugin)
-			case !known:
+			case len(request.Targets) > mostPicked:
+				t.Blocked = fmt.Sprintf("the stage has %d assets, more than the %d that the plugin %s can be asked about", len(request.Targets), mostPicked, stage.Plugin)
+			case !ok:
 				t.Blocked = fmt.Sprintf("the plugin %s was not asked yet", stage.Plugin)
 			case answer.Broken != "":
 				t.Blocked = fmt.Sprintf("the plugin %s cannot be asked which go on: %s", stage.Plugin, answer.Broken)
@@ -72,8 +72,8 @@ func (d *decider) pick(policy selection.Policy, targets []selection.Target) {
 				t.Blocked = fmt.Sprintf("the plugin %s lets it wait: %s", stage.Plugin, answer.Reason)
 			}
 		}
-		if len(asked.Targets) <= mostPicked {
-			d.decision.Pick = append(d.decision.Pick, asked)
+		if len(request.Targets) <= mostPicked {
+			d.decision.Pick = append(d.decision.Pick, request)
 		}
 		return // Stages after it wait for it.
 	}

@@ -91,7 +91,7 @@ func (p *play) order(kind intent.OrderKind) {
 
 func (p *play) facts() conduct.Facts {
 	f := conduct.Facts{
-		Now: p.now, Partition: "shop", Name: "web", Said: p.said, Head: at(p.head()), Run: p.run, Verdicts: p.found, Gap: 4 * time.Second, Stop: p.stop,
+		Now: p.now, Partition: "shop", Name: "web", Spec: p.said, Head: at(p.head()), Run: p.run, Verdicts: p.found, Gap: 4 * time.Second, Stop: p.stop,
 		Content: p.content,
 		Course: func(emergency bool) selection.Policy {
 			if emergency && p.urgent != nil {

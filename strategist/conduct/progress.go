@@ -24,9 +24,9 @@ func (d *decider) pausedBy() string {
 }
 
 // pause has the run pause itself.
-func (d *decider) pause(cause intent.PauseCause, why string) {
+func (d *decider) pause(cause intent.PauseCause, reason string) {
 	d.run.State = intent.RolloutPaused
-	d.event(d.holder(), "pause", "%s; lehr rollout resume %s --reason WHY goes on in spite of it", why, d.Name)
+	d.event(d.holder(), "pause", "%s; lehr rollout resume %s --reason WHY goes on in spite of it", reason, d.Name)
 	d.run.Events[len(d.run.Events)-1].Paused = cause
 }
 
@@ -61,12 +61,12 @@ func listed[T any](all []T) string {
 
 // progress is written down: how far each stage has come, and what is waited for.
 func (d *decider) progress(choice selection.Choice, targets []selection.Target) {
-	before := d.run.Progress
+	previous := d.run.Progress
 	now := intent.RolloutProgress{Next: choice.Next, Verdicts: slices.Clone(d.Verdicts)}
 	for _, status := range choice.Stages {
 		s := intent.StageProgress{Name: status.Name, Total: status.Total, Selected: status.Selected, Done: status.Done, Waits: status.Waits}
-		if at := slices.IndexFunc(before.Stages, func(b intent.StageProgress) bool { return b.Name == s.Name }); at >= 0 {
-			s.Began, s.Ended = before.Stages[at].Began, before.Stages[at].Ended
+		if at := slices.IndexFunc(previous.Stages, func(b intent.StageProgress) bool { return b.Name == s.Name }); at >= 0 {
+			s.Began, s.Ended = previous.Stages[at].Began, previous.Stages[at].Ended
 		}
 		whole := s.Total > 0 && s.Done == s.Total && s.Waits == ""
 		switch {

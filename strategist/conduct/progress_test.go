@@ -30,7 +30,7 @@ func TestAStageThatIsDoneStaysSo(t *testing.T) {
 	} {
 		first.Look = test.look
 		f := facts(first, rest)
-		f.Said = &intentpb.Rollout{Name: "web"}
+		f.Spec = &intentpb.Rollout{Name: "web"}
 		f.Course = func(bool) selection.Policy {
 			of := func(name string) func(selection.Target) bool {
 				return func(t selection.Target) bool { return t.Stage == name }

@@ -22,13 +22,13 @@ func (d *decider) goOn() {
 		d.wakeAt(d.Now)
 		return
 	}
-	if why := d.stranded(); why != "" {
-		d.end(intent.RolloutSuperseded, d.holder(), "supersede", "%s", why)
+	if reason := d.stranded(); reason != "" {
+		d.end(intent.RolloutSuperseded, d.holder(), "supersede", "%s", reason)
 		d.wakeAt(d.Now)
 		return
 	}
-	if why := d.foundBad(); why != "" {
-		d.wentBad(why)
+	if reason := d.foundBad(); reason != "" {
+		d.wentBad(reason)
 		return
 	}
 	if b := d.wentBack(); b != nil && d.run.State == intent.RolloutRunning {
@@ -41,7 +41,7 @@ func (d *decider) goOn() {
 // superseded reports whether there is newer content for what the run brings, and
 // the policy says that this ends it.
 func (d *decider) superseded() bool {
-	return d.Said.Newer == intentpb.Rollout_NEWER_SUPERSEDES && d.newer()
+	return d.Spec.Newer == intentpb.Rollout_NEWER_SUPERSEDES && d.newer()
 }
 
 // newer reports whether there is newer content for what the run brings.
@@ -62,13 +62,13 @@ func (d *decider) stranded() string {
 	for i := range d.Assets {
 		a := &d.Assets[i]
 		content, _ := a.content()
-		given := d.let(a) || a.Back != nil && d.run.State == intent.RolloutRollingBack
-		if !a.Selected || !given || content == d.brings(a) || a.Look.State == intent.StateInSync || a.Report.Effective != content {
+		wasGiven := d.hasAdvanced(a) || a.Back != nil && d.run.State == intent.RolloutRollingBack
+		if !a.Selected || !wasGiven || content == d.brings(a) || a.Look.State == intent.StateInSync || a.Report.Effective != content {
 			continue
 		}
 		for _, w := range a.Report.Waiting {
-			gone := func(id intent.AssetID) bool { return d.Content(d.next, id).IsZero() }
-			if w.Kind == intent.WaitMissing && slices.ContainsFunc(w.Blockers, gone) {
+			isGone := func(id intent.AssetID) bool { return d.Content(d.next, id).IsZero() }
+			if w.Kind == intent.WaitMissing && slices.ContainsFunc(w.Blockers, isGone) {
 				return fmt.Sprintf("%s has newer content, and not what %s waits for: %s", d.next, a.ID, w.Reason)
 			}
 		}
@@ -76,9 +76,9 @@ func (d *decider) stranded() string {
 	return ""
 }
 
-// let reports whether the run, or one before it, let the asset go on to what it
+// hasAdvanced reports whether the run, or one before it, let the asset go on to what it
 // brings.
-func (d *decider) let(a *Asset) bool {
+func (d *decider) hasAdvanced(a *Asset) bool {
 	if d.Field != nil {
 		e := d.editOf(a.Pointer)
 		return e != nil && e.Set()
@@ -126,7 +126,7 @@ func (d *decider) targets() (list []selection.Target) {
 		}
 		t := a.Target
 		t.Asset = a.ID
-		t.Selected = d.let(a)
+		t.Selected = d.hasAdvanced(a)
 		t.Blocked = a.Blocked
 		t.Unproven, t.Healthy = a.unproven(), a.Seen.Healthy
 		t.Well = a.Seen.Ill.IsZero() && (a.Seen.Healthy > 0 || !a.Seen.Seen.IsZero())
@@ -175,8 +175,8 @@ func (d *decider) advance() {
 	case d.Stop != nil:
 		d.run.Progress.Cause, d.run.Progress.Waits = intent.CauseStop, fmt.Sprintf("for the stop by %s to end: %s; %s ends it", d.Stop.Owner.Name, d.Stop.Reason, d.Stop.Ending())
 	default:
-		if why, whom := d.early(); why != "" {
-			d.run.Progress.Wait(intent.CauseRollouts, why, whom)
+		if reason, blockers := d.early(); reason != "" {
+			d.run.Progress.Wait(intent.CauseRollouts, reason, blockers)
 			break
 		}
 		d.letOn(choice.Assets)
@@ -195,13 +195,13 @@ func (d *decider) letOn(assets []intent.AssetID) {
 		d.setOn(assets)
 		return
 	}
-	on := map[intent.AssetID]bool{}
+	chosen := map[intent.AssetID]bool{}
 	for _, id := range assets {
-		on[id] = true
+		chosen[id] = true
 	}
 	for i := range d.Assets {
 		a := &d.Assets[i]
-		if !on[a.ID] {
+		if !chosen[a.ID] {
 			continue
 		}
 		stage := d.stageOf(a)

@@ -24,7 +24,7 @@ import (
 
 // Course is a rollout of a policy. It is safe for concurrent use.
 type Course struct {
-	said *intentpb.Rollout
+	spec *intentpb.Rollout
 	// served are the types that a plugin is bound to.
 	served    map[intent.TypeName]bool
 	selects   *rule.Filter
@@ -38,7 +38,7 @@ type Course struct {
 type stage struct {
 	selection.Stage
 	scopes []string
-	where  *rule.Filter
+	filter *rule.Filter
 }
 
 // Problem is what is wrong with a field of a rollout: "select",
@@ -55,11 +55,11 @@ func (p *Problem) Unwrap() error { return p.Err }
 // All are the rollouts of a policy, in its order. An error is Invalid.
 func All(environment *rule.Environment, policy *intentpb.Policy) (all []*Course, err error) {
 	for _, r := range policy.GetRollouts() {
-		made, err := New(environment, policy, r)
+		c, err := New(environment, policy, r)
 		if err != nil {
 			return nil, fault.New(fault.Invalid, "the rollout %s of the policy cannot be read: %w", r.Name, err)
 		}
-		all = append(all, made)
+		all = append(all, c)
 	}
 	return all, nil
 }
@@ -85,23 +85,23 @@ func servedBy(policy *intentpb.Policy) map[intent.TypeName]bool {
 
 // New reads a rollout of a policy, which says too what is served by plugins. An
 // error is a *Problem.
-func New(environment *rule.Environment, policy *intentpb.Policy, said *intentpb.Rollout) (*Course, error) {
-	c := &Course{said: said, served: servedBy(policy)}
+func New(environment *rule.Environment, policy *intentpb.Policy, spec *intentpb.Rollout) (*Course, error) {
+	c := &Course{spec: spec, served: servedBy(policy)}
 	var err error
-	if c.selects, err = environment.Filter(said.Select); err != nil {
+	if c.selects, err = environment.Filter(spec.Select); err != nil {
 		return nil, &Problem{"select", err}
 	}
-	if c.stages, err = c.read(environment, "stages", said.Stages); err != nil {
+	if c.stages, err = c.read(environment, "stages", spec.Stages); err != nil {
 		return nil, err
 	}
-	if c.emergency, err = c.read(environment, "emergency", said.Emergency); err != nil {
+	if c.emergency, err = c.read(environment, "emergency", spec.Emergency); err != nil {
 		return nil, err
 	}
-	if c.rollback, err = c.read(environment, "rollback", said.Rollback); err != nil {
+	if c.rollback, err = c.read(environment, "rollback", spec.Rollback); err != nil {
 		return nil, err
 	}
-	if said.Field != nil {
-		if c.pointer, err = ParsePointer(said.Field.Pointer); err != nil {
+	if spec.Field != nil {
+		if c.pointer, err = ParsePointer(spec.Field.Pointer); err != nil {
 			return nil, &Problem{"by.field", err}
 		}
 	}
@@ -109,16 +109,16 @@ func New(environment *rule.Environment, policy *intentpb.Policy, said *intentpb.
 }
 
 // read makes stages ready. The types of payloads are known in them as in select.
-func (c *Course) read(environment *rule.Environment, list string, said []*intentpb.RolloutStage) (stages []stage, err error) {
-	for i, s := range said {
-		made := stage{scopes: s.Scopes, Stage: selection.Stage{
-			Name: s.Name, By: by(s), Order: s.Order, Parallel: int(s.Parallel), Most: int(s.Most),
+func (c *Course) read(environment *rule.Environment, list string, specs []*intentpb.RolloutStage) (stages []stage, err error) {
+	for i, s := range specs {
+		parsed := stage{scopes: s.Scopes, Stage: selection.Stage{
+			Name: s.Name, By: groupBy(s), Order: s.Order, Parallel: int(s.Parallel), Most: int(s.Most),
 			Wave:  selection.Wave{Count: int(s.Count), Percent: s.Percent, Factor: s.Factor},
 			Delay: s.Delay.AsDuration(), Soak: s.Soak.AsDuration(), Plugin: s.Plugin,
 		}}
 		at := func(field string) string { return fmt.Sprintf("%s[%d].%s", list, i, field) }
 		if s.Where != "" {
-			if made.where, err = environment.FilterOf(s.Where, c.selects.Narrow().Type); err != nil {
+			if parsed.filter, err = environment.FilterOf(s.Where, c.selects.Narrow().Type); err != nil {
 				return nil, &Problem{at("where"), err}
 			}
 		}
@@ -127,45 +127,45 @@ func (c *Course) read(environment *rule.Environment, list string, said []*intent
 			if err != nil {
 				return nil, &Problem{at("window"), err}
 			}
-			made.Open = func(now time.Time) (bool, time.Time) {
+			parsed.Open = func(now time.Time) (bool, time.Time) {
 				answer := opens.At(now)
 				return answer.Open, answer.Until
 			}
 		}
-		stages = append(stages, made)
+		stages = append(stages, parsed)
 	}
 	return stages, nil
 }
 
-// by gives the group of an asset of a stage; nil: they are one group.
-func by(s *intentpb.RolloutStage) func(selection.Target) string {
-	switch by := s.By.(type) {
+// kind gives the group of an asset of a stage; nil: they are one group.
+func groupBy(s *intentpb.RolloutStage) func(selection.Target) string {
+	switch kind := s.By.(type) {
 	case *intentpb.RolloutStage_ByScope:
-		return func(t selection.Target) string { return t.Scopes[by.ByScope] }
+		return func(t selection.Target) string { return t.Scopes[kind.ByScope] }
 	case *intentpb.RolloutStage_ByLabel:
-		return func(t selection.Target) string { return t.Labels[by.ByLabel] }
+		return func(t selection.Target) string { return t.Labels[kind.ByLabel] }
 	}
 	return nil
 }
 
 // Name of the rollout.
-func (c *Course) Name() string { return c.said.Name }
+func (c *Course) Name() string { return c.spec.Name }
 
-// Said is what the policy says. It is not to be changed.
-func (c *Course) Said() *intentpb.Rollout { return c.said }
+// Spec is what the policy says. It is not to be changed.
+func (c *Course) Spec() *intentpb.Rollout { return c.spec }
 
 // ByPins reports that its assets follow head when they are let go on; else it
 // sets a field of a document.
-func (c *Course) ByPins() bool { return c.said.Field == nil }
+func (c *Course) ByPins() bool { return c.spec.Field == nil }
 
 // Narrow is what an index can answer of which assets it selects.
 func (c *Course) Narrow() rule.Narrow { return c.selects.Narrow() }
 
 // Wants reports whether it may select an asset of the type; Selects looks at the
 // content.
-func (c *Course) Wants(id intent.AssetID, of intent.TypeName) bool {
-	over := c.selects.Narrow().Type
-	return id != intent.PolicyAsset && c.served[of] && (over == "" || over == of)
+func (c *Course) Wants(id intent.AssetID, typeName intent.TypeName) bool {
+	narrowed := c.selects.Narrow().Type
+	return id != intent.PolicyAsset && c.served[typeName] && (narrowed == "" || narrowed == typeName)
 }
 
 // Selects reports whether it governs an asset: never the policy, nor what no
@@ -185,11 +185,11 @@ func (c *Course) StageOf(asset intent.Asset, emergency bool) (name string, ok bo
 	if err != nil {
 		return "", false, err
 	}
-	return stageOf(c.in(emergency), asset, scopes)
+	return stageOf(c.stagesFor(emergency), asset, scopes)
 }
 
-// in are the stages that it goes by; without any for emergencies, always the same.
-func (c *Course) in(emergency bool) []stage {
+// stagesFor are the stages that it goes by; without any for emergencies, always the same.
+func (c *Course) stagesFor(emergency bool) []stage {
 	if emergency && len(c.emergency) > 0 {
 		return c.emergency
 	}
@@ -218,20 +218,20 @@ func impacts(asset intent.Asset) (scopes, labels map[string]string, err error) {
 
 // wants reports whether an asset that impacts these scopes can belong to it.
 func (s *stage) wants(asset intent.Asset, scopes map[string]string) (bool, error) {
-	among := len(s.scopes) == 0
+	matches := len(s.scopes) == 0
 	for _, value := range scopes {
-		among = among || slices.Contains(s.scopes, value)
+		matches = matches || slices.Contains(s.scopes, value)
 	}
-	if !among || s.where == nil {
-		return among, nil
+	if !matches || s.filter == nil {
+		return matches, nil
 	}
-	return s.where.Match(asset)
+	return s.filter.Match(asset)
 }
 
 // Policy says how its targets are selected from; in an emergency by the stages
 // for that, if there are any.
 func (c *Course) Policy(emergency bool) (p selection.Policy) {
-	for _, s := range c.in(emergency) {
+	for _, s := range c.stagesFor(emergency) {
 		s.Wants = func(t selection.Target) bool {
 			if emergency {
 				return t.Emergency == s.Name

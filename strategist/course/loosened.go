@@ -16,31 +16,31 @@ import (
 // less of. The run that brings what came with it waits for a person (S23). Of a
 // change of which that cannot be told it says that something is changed. A rollout
 // that only one of them has is not loosened: what it keeps stays where it is.
-func Loosened(before, after *intentpb.Policy, name string) []string {
-	was, is := named(before.GetRollouts(), name), named(after.GetRollouts(), name)
-	if was == nil || is == nil {
+func Loosened(prior, current *intentpb.Policy, name string) []string {
+	prev, next := named(prior.GetRollouts(), name), named(current.GetRollouts(), name)
+	if prev == nil || next == nil {
 		return nil
 	}
-	var found []string
-	say := func(when bool, format string, arguments ...any) {
-		if when {
-			found = append(found, fmt.Sprintf(format, arguments...))
+	var findings []string
+	say := func(applies bool, format string, arguments ...any) {
+		if applies {
+			findings = append(findings, fmt.Sprintf(format, arguments...))
 		}
 	}
-	say(!proto.Equal(was.Field, is.Field), "it changes something else")
-	say(was.OnBad == intentpb.Rollout_ON_BAD_ROLLBACK && is.OnBad == intentpb.Rollout_ON_BAD_STOP, "what is bad is not rolled back")
-	say(was.Newer == intentpb.Rollout_NEWER_IS_HELD && is.Newer != was.Newer, "it waits for no person to start it")
-	say(Patience(is) > Patience(was), "it is patient for longer")
-	for _, before := range was.After {
-		say(!slices.Contains(is.After, before), "it comes no longer after the rollout %s", before)
+	say(!proto.Equal(prev.Field, next.Field), "it changes something else")
+	say(prev.OnBad == intentpb.Rollout_ON_BAD_ROLLBACK && next.OnBad == intentpb.Rollout_ON_BAD_STOP, "what is bad is not rolled back")
+	say(prev.Newer == intentpb.Rollout_NEWER_IS_HELD && next.Newer != prev.Newer, "it waits for no person to start it")
+	say(Patience(next) > Patience(prev), "it is patient for longer")
+	for _, prior := range prev.After {
+		say(!slices.Contains(next.After, prior), "it comes no longer after the rollout %s", prior)
 	}
-	for _, validation := range was.Validate {
-		one, other := named(before.GetValidations(), validation), named(after.GetValidations(), validation)
-		dropped := !slices.Contains(is.Validate, validation)
+	for _, validation := range prev.Validate {
+		one, counterpart := named(prior.GetValidations(), validation), named(current.GetValidations(), validation)
+		dropped := !slices.Contains(next.Validate, validation)
 		say(dropped, "the validation %s is dropped", validation)
-		say(!dropped && !proto.Equal(one, other), "the validation %s is changed", validation)
+		say(!dropped && !proto.Equal(one, counterpart), "the validation %s is changed", validation)
 	}
-	return append(found, loosenedStages(was.Stages, is.Stages)...)
+	return append(findings, loosenedStages(prev.Stages, next.Stages)...)
 }
 
 // Patience of a rollout, also where it does not say: how long an asset may be
@@ -59,40 +59,40 @@ func named[T interface{ GetName() string }](list []T, name string) (found T) {
 	return found
 }
 
-func loosenedStages(before, after []*intentpb.RolloutStage) (found []string) {
-	if !slices.EqualFunc(before, after, func(a, b *intentpb.RolloutStage) bool { return a.Name == b.Name }) {
+func loosenedStages(prior, current []*intentpb.RolloutStage) (findings []string) {
+	if !slices.EqualFunc(prior, current, func(a, b *intentpb.RolloutStage) bool { return a.Name == b.Name }) {
 		return []string{"it has other stages"}
 	}
-	for i, was := range before {
-		if less := loosenedStage(was, after[i]); len(less) > 0 {
-			found = append(found, fmt.Sprintf("the stage %s %s", was.Name, strings.Join(less, ", ")))
+	for i, prev := range prior {
+		if less := loosenedStage(prev, current[i]); len(less) > 0 {
+			findings = append(findings, fmt.Sprintf("the stage %s %s", prev.Name, strings.Join(less, ", ")))
 		}
 	}
-	return found
+	return findings
 }
 
-func loosenedStage(was, is *intentpb.RolloutStage) (found []string) {
+func loosenedStage(prev, next *intentpb.RolloutStage) (findings []string) {
 	for _, part := range []struct {
 		less bool
 		says string
 	}{
-		{longer(was.Soak, is.Soak), "soaks for less time"},
-		{longer(was.Delay, is.Delay), "begins earlier"},
-		{more(was.Count, is.Count) || more(was.Percent, is.Percent) || more(was.Most, is.Most) || is.Factor > was.Factor && (was.Count > 0 || was.Percent > 0), "lets more go on at a time"},
-		{max(1, is.Parallel) > max(1, was.Parallel), "has more groups under way"},
-		{!sameMembers(was, is), "has other assets or groups"},
+		{longer(prev.Soak, next.Soak), "soaks for less time"},
+		{longer(prev.Delay, next.Delay), "begins earlier"},
+		{more(prev.Count, next.Count) || more(prev.Percent, next.Percent) || more(prev.Most, next.Most) || next.Factor > prev.Factor && (prev.Count > 0 || prev.Percent > 0), "lets more go on at a time"},
+		{max(1, next.Parallel) > max(1, prev.Parallel), "has more groups under way"},
+		{!sameMembers(prev, next), "has other assets or groups"},
 		// A window where there was none only makes it wait.
-		{was.Window != nil && !proto.Equal(was.Window, is.Window), "has another window, or none"},
+		{prev.Window != nil && !proto.Equal(prev.Window, next.Window), "has another window, or none"},
 	} {
 		if part.less {
-			found = append(found, part.says)
+			findings = append(findings, part.says)
 		}
 	}
-	return found
+	return findings
 }
 
 // more: 0 has no bound.
-func more[T uint32 | float64](was, is T) bool { return was > 0 && (is == 0 || is > was) }
+func more[T uint32 | float64](prev, next T) bool { return prev > 0 && (next == 0 || next > prev) }
 
 func longer(a, b *durationpb.Duration) bool { return a.AsDuration() > b.AsDuration() }
 

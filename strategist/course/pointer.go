@@ -38,9 +38,9 @@ func ParsePointer(text string) (Pointer, error) {
 			return Pointer{}, fault.New(fault.Invalid, "the pointer %.300q names the place behind a list's end, a place of which the next edit makes another", text).
 				WithHint("write the field that is set, as /clusters/{scope.cluster}/version")
 		}
-		for _, found := range place.FindAllString(part, -1) {
-			if !filled.MatchString(found) {
-				return Pointer{}, fault.New(fault.Invalid, "for %s in the pointer %.300q nothing is put in", found, text).
+		for _, placeholder := range place.FindAllString(part, -1) {
+			if !filled.MatchString(placeholder) {
+				return Pointer{}, fault.New(fault.Invalid, "for %s in the pointer %.300q nothing is put in", placeholder, text).
 					WithHint("known are {id}, {scope}, {scope.NAME} and {label.NAME} of the asset, as in /clusters/{scope.cluster}/version")
 			}
 		}
@@ -64,9 +64,9 @@ func (p Pointer) Of(asset intent.Asset) (string, error) {
 				WithHint("give the asset that scope or label, or leave it out of the rollout's select")
 		}
 	}
-	fill := func(found string) string {
-		kind, name, _ := strings.Cut(found[1:len(found)-1], ".")
-		from := labels
+	fill := func(placeholder string) string {
+		kind, name, _ := strings.Cut(placeholder[1:len(placeholder)-1], ".")
+		source := labels
 		switch {
 		case kind == "id":
 			return string(asset.ID)
@@ -76,10 +76,10 @@ func (p Pointer) Of(asset intent.Asset) (string, error) {
 		case kind == "scope" && name == "":
 			return scopes[slices.Collect(maps.Keys(scopes))[0]]
 		case kind == "scope":
-			from = scopes
+			source = scopes
 		}
-		value, has := from[name]
-		if !has {
+		value, ok := source[name]
+		if !ok {
 			lack("has no %s %s", kind, name)
 		}
 		return value

@@ -60,8 +60,8 @@ func (q *question) series(ctx context.Context, at external.Request, query string
 	return samples, nil
 }
 
-// told is what services and programs are told.
-type told struct {
+// measureRequest is what services and programs are told.
+type measureRequest struct {
 	Validation string `json:"validation"`
 	Metric     string `json:"metric"`
 	Partition  string `json:"partition"`
@@ -77,7 +77,7 @@ type told struct {
 }
 
 func (q *question) body() (string, error) {
-	body := told{
+	body := measureRequest{
 		Validation: q.validation, Metric: q.metric.Judge.Name, Partition: string(q.partition), Side: string(q.side), Assets: q.values.Assets, Scopes: q.values.Scopes,
 		Start: q.values.Start, End: q.values.End, Step: q.values.Step.Seconds(), Query: q.metric.Source.Query,
 	}
@@ -136,19 +136,19 @@ func (q *question) plugin(ctx context.Context, policy *external.Policy) (read va
 	if err != nil {
 		return read, err
 	}
-	asked := &pluginpb.MeasureRequest{
+	request := &pluginpb.MeasureRequest{
 		Validation: q.validation, Metric: q.metric.Judge.Name, Partition: string(q.partition), Side: string(q.side), Assets: q.values.Assets,
 		Start: timestamppb.New(q.values.Start), End: timestamppb.New(q.values.End), Step: durationpb.New(q.values.Step), Query: q.metric.Source.Query, Most: uint32(q.most),
 		Scopes: map[string]*pluginpb.ScopeValues{},
 	}
 	for name, values := range q.values.Scopes {
-		asked.Scopes[name] = &pluginpb.ScopeValues{Values: values}
+		request.Scopes[name] = &pluginpb.ScopeValues{Values: values}
 	}
-	said, err := q.plugins(ctx, run, asked)
+	response, err := q.plugins(ctx, run, request)
 	if err != nil {
 		return read, err
 	}
-	for _, s := range said.Samples {
+	for _, s := range response.Samples {
 		one := judge.Sample{At: s.At.AsTime(), Value: judge.Number(s.Value)}
 		if s.Of != nil {
 			one.Of = new(judge.Number(*s.Of))
@@ -160,22 +160,22 @@ func (q *question) plugin(ctx context.Context, policy *external.Policy) (read va
 
 // answer reads what a service or a program says.
 func answer(text string) (read validation.Side, err error) {
-	var said struct {
+	var body struct {
 		Samples *[]struct {
 			At    json.RawMessage `json:"at"`
 			Value json.RawMessage `json:"value"`
 			Of    json.RawMessage `json:"of"`
 		} `json:"samples"`
 	}
-	err = json.Unmarshal([]byte(text), &said)
-	if err == nil && said.Samples == nil {
+	err = json.Unmarshal([]byte(text), &body)
+	if err == nil && body.Samples == nil {
 		// Nothing said is not that there are none.
 		err = fmt.Errorf("it has no samples")
 	}
 	if err != nil {
 		return read, unreadable("%v: %s", err, external.Shown(text))
 	}
-	for i, s := range *said.Samples {
+	for i, s := range *body.Samples {
 		one := judge.Sample{}
 		if one.At, err = moment(s.At); err != nil {
 			return read, unreadable("sample %d: %v", i+1, err)
@@ -184,11 +184,11 @@ func answer(text string) (read validation.Side, err error) {
 			return read, unreadable("sample %d: %v", i+1, err)
 		}
 		if len(s.Of) > 0 {
-			of, err := value(s.Of)
+			trials, err := value(s.Of)
 			if err != nil {
 				return read, unreadable("sample %d: %v", i+1, err)
 			}
-			one.Of = &of
+			one.Of = &trials
 		}
 		read.Samples = append(read.Samples, one)
 	}
@@ -213,18 +213,18 @@ const mostSeconds = 253402300799
 
 // moment is a time of RFC 3339, or seconds since 1970.
 func moment(text json.RawMessage) (at time.Time, err error) {
-	said := string(text)
-	if strings.HasPrefix(said, `"`) {
+	raw := string(text)
+	if strings.HasPrefix(raw, `"`) {
 		err = json.Unmarshal(text, &at)
 	} else {
 		var seconds float64
-		if seconds, err = strconv.ParseFloat(said, 64); err == nil && !(seconds >= 0 && seconds <= mostSeconds) {
-			err = fmt.Errorf("%.40s is out of range", said)
+		if seconds, err = strconv.ParseFloat(raw, 64); err == nil && !(seconds >= 0 && seconds <= mostSeconds) {
+			err = fmt.Errorf("%.40s is out of range", raw)
 		}
 		at = time.UnixMilli(int64(seconds * 1000)).UTC()
 	}
 	if err != nil {
-		return at, fmt.Errorf("%.40q is no time", said)
+		return at, fmt.Errorf("%.40q is no time", raw)
 	}
 	return at, nil
 }
@@ -235,18 +235,18 @@ func (q *question) sql(ctx context.Context, policy *external.Policy) (read valid
 	if err != nil {
 		return read, err
 	}
-	found, err := rows.Read(ctx, policy, rows.Query{
+	result, err := rows.Read(ctx, policy, rows.Query{
 		Partition: q.partition, Database: q.metric.Source.SQL, Text: text, Arguments: arguments, MaxRows: q.most, PostgreSQL: true,
 	})
 	if err != nil {
 		return read, err
 	}
-	if n := len(found.Columns); n != 2 && n != 3 {
+	if n := len(result.Columns); n != 2 && n != 3 {
 		return read, fault.New(fault.Invalid, "the query gives %d columns", n).WithHint("select a time, a value, and of events the number of trials")
 	}
-	for i, row := range found.Rows {
-		at, is := row[0].(time.Time)
-		if !is {
+	for i, row := range result.Rows {
+		at, ok := row[0].(time.Time)
+		if !ok {
 			return read, fault.New(fault.Invalid, "row %d: %.40v is no time", i+1, row[0]).WithHint("select a timestamptz first, as by to_timestamp(seconds)")
 		}
 		one := judge.Sample{At: at.UTC()}
@@ -254,11 +254,11 @@ func (q *question) sql(ctx context.Context, policy *external.Policy) (read valid
 			return read, fault.New(fault.Invalid, "row %d: %w", i+1, err)
 		}
 		if len(row) == 3 {
-			of, err := number(row[2])
+			trials, err := number(row[2])
 			if err != nil {
 				return read, fault.New(fault.Invalid, "row %d: %w", i+1, err)
 			}
-			one.Of = &of
+			one.Of = &trials
 		}
 		read.Samples = append(read.Samples, one)
 	}

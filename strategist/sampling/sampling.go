@@ -78,18 +78,18 @@ func (s *Sampler) Read(ctx context.Context, settings validation.Settings, subjec
 		readings[i].Metric = m.Judge.Name
 		for _, q := range questions(settings, m, subject, window) {
 			q.partition, q.plugins = s.partition, s.plugin
-			into := &readings[i].Experiment
+			dst := &readings[i].Experiment
 			if q.side != experimentSide {
-				into = &readings[i].Control
+				dst = &readings[i].Control
 			}
 			if err != nil {
-				into.Failed = external.Shown(err.Error())
+				dst.Failed = external.Shown(err.Error())
 				continue
 			}
 			places <- struct{}{}
 			waiting.Go(func() {
 				defer func() { <-places }()
-				*into = q.ask(ctx, policy)
+				*dst = q.ask(ctx, policy)
 			})
 		}
 	}
@@ -122,9 +122,9 @@ type question struct {
 
 // questions of a metric: of what changed, and of what it is compared with.
 func questions(s validation.Settings, m *validation.Measure, subject Subject, w validation.Window) []question {
-	ask := func(of side, part Part, from, until time.Time, matchers string) question {
+	ask := func(of side, part Part, start, until time.Time, matchers string) question {
 		q := question{validation: s.Name, metric: m, side: of, matchers: matchers, most: s.MostOfSide()}
-		q.values = placeholder.Values{Scopes: part.Scopes, Start: from, End: until, Step: s.Step}
+		q.values = placeholder.Values{Scopes: part.Scopes, Start: start, End: until, Step: s.Step}
 		for _, id := range part.Assets {
 			q.values.Assets = append(q.values.Assets, string(id))
 		}

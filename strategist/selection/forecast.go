@@ -52,12 +52,12 @@ func Forecast(p Policy, targets []Target, now time.Time, takes time.Duration) (s
 		choice := Choose(p, targets, now)
 		if len(choice.Assets) > 0 {
 			steps = append(steps, Step{Stage: p.Stages[stageOf[choice.Assets[0]]].Name, Assets: choice.Assets, At: now})
-			on := map[intent.AssetID]bool{}
+			chosen := map[intent.AssetID]bool{}
 			for _, asset := range choice.Assets {
-				on[asset], lands[asset] = true, now.Add(takes)
+				chosen[asset], lands[asset] = true, now.Add(takes)
 			}
 			for i := range targets {
-				targets[i].Selected = targets[i].Selected || on[targets[i].Asset]
+				targets[i].Selected = targets[i].Selected || chosen[targets[i].Asset]
 			}
 			continue
 		}

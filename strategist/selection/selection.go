@@ -127,17 +127,17 @@ type Status struct {
 	For []intent.AssetID
 }
 
-// done reports whether an asset has gone through the stage.
-func (s *Stage) done(t Target) bool { return t.InSync && t.Well && t.Healthy >= s.Soak }
+// finished reports whether an asset has gone through the stage.
+func (s *Stage) isDone(t Target) bool { return t.InSync && t.Well && t.Healthy >= s.Soak }
 
 // Choose says which assets may go on now. Its answer depends on nothing but what
 // it is given, and not on the order of the targets.
 func Choose(p Policy, targets []Target, now time.Time) Choice {
 	members, unwanted := p.parts(targets)
 	choice := Choice{Unwanted: unwanted, Done: true}
-	ready, done := true, true // all before need not be waited for, or are done
-	var before []Target       // the last stage that had any
-	var soaked *Stage         // and that stage
+	ready, allDone := true, true // all before need not be waited for, or are done
+	var previous []Target        // the last stage that had any
+	var soaked *Stage            // and that stage
 	for i := range p.Stages {
 		stage := &p.Stages[i]
 		chooser := chooser{Stage: stage, now: now, members: members[i], status: Status{Name: stage.Name, Total: len(members[i])}}
@@ -152,18 +152,18 @@ func Choose(p Policy, targets []Target, now time.Time) Choice {
 		case !ready:
 			chooser.status.Waits = "for the stages before it"
 		default:
-			chooser.choose(settled(soaked, before))
+			chooser.choose(settled(soaked, previous))
 			choice.Assets = append(choice.Assets, chooser.chosen...)
 			choice.Next = chooser.next
 		}
-		done = done && chooser.status.Done == chooser.status.Total && (chooser.status.Waits == "" || stage.Skip)
+		allDone = allDone && chooser.status.Done == chooser.status.Total && (chooser.status.Waits == "" || stage.Skip)
 		ready = ready && (stage.Skip || chooser.status.Done == chooser.status.Total && chooser.status.Waits == "")
 		if len(members[i]) > 0 {
-			before, soaked = members[i], stage
+			previous, soaked = members[i], stage
 		}
 		choice.Stages = append(choice.Stages, chooser.status)
 	}
-	choice.Done = done
+	choice.Done = allDone
 	return choice
 }
 
@@ -238,20 +238,20 @@ func (s *Stage) groups(members []Target) (groups []*group) {
 
 // turn orders groups by how far they are.
 func (s *Stage) turn(g *group) int {
-	left := slices.DeleteFunc(slices.Clone(g.members), s.done)
+	remaining := slices.DeleteFunc(slices.Clone(g.members), s.isDone)
 	switch {
-	case len(left) == 0:
+	case len(remaining) == 0:
 		return 0
-	case slices.ContainsFunc(left, s.underWay):
+	case slices.ContainsFunc(remaining, s.underWay):
 		return 1
-	case slices.ContainsFunc(left, s.unproven):
+	case slices.ContainsFunc(remaining, s.unproven):
 		return 2
 	}
 	return 3
 }
 
 // underWay: it was let go on and is not done.
-func (s *Stage) underWay(t Target) bool { return (t.Selected || t.InSync) && !s.done(t) }
+func (s *Stage) underWay(t Target) bool { return (t.Selected || t.InSync) && !s.isDone(t) }
 
 // unproven: it must go on before others do.
 func (s *Stage) unproven(t Target) bool {
@@ -304,7 +304,7 @@ func (c *chooser) count() {
 		if t.Selected || t.InSync {
 			c.status.Selected++
 		}
-		if c.done(t) {
+		if c.isDone(t) {
 			c.status.Done++
 		}
 	}
@@ -335,22 +335,22 @@ func (c *chooser) all() (chosen []intent.AssetID) {
 
 // choose lets assets of the stage go on. What came before it has been done for so
 // long.
-func (c *chooser) choose(since time.Duration) {
+func (c *chooser) choose(elapsed time.Duration) {
 	parallel, underWay := max(1, c.Parallel), c.underWay(c.members)
 	room := len(c.members)
 	if c.Most > 0 {
 		room = c.Most - len(underWay)
 	}
 	for _, g := range c.groups(c.members) {
-		if !slices.ContainsFunc(g.members, func(t Target) bool { return !c.done(t) }) {
-			since = min(since, settled(c.Stage, g.members))
+		if !slices.ContainsFunc(g.members, func(t Target) bool { return !c.isDone(t) }) {
+			elapsed = min(elapsed, settled(c.Stage, g.members))
 			continue
 		}
 		if parallel == 0 {
 			break
 		}
 		parallel--
-		room -= c.wave(g, since, room)
+		room -= c.wave(g, elapsed, room)
 	}
 	if len(c.chosen) > 0 {
 		c.status.Waits, c.status.For = "", nil
@@ -368,24 +368,24 @@ func (c *chooser) underWay(members []Target) (list []Target) {
 }
 
 // wave lets as many of a group go on as may, and returns how many.
-func (c *chooser) wave(g *group, since time.Duration, room int) (chosen int) {
+func (c *chooser) wave(g *group, elapsed time.Duration, room int) (chosen int) {
 	if running := c.underWay(g.members); len(running) > 0 {
 		c.waitsFor(running)
 		return 0
 	}
-	var done, left []Target
+	var finished, remaining []Target
 	for _, t := range g.members {
-		if c.done(t) {
-			done = append(done, t)
+		if c.isDone(t) {
+			finished = append(finished, t)
 		} else {
-			left = append(left, t)
+			remaining = append(remaining, t)
 		}
 	}
-	if len(done) > 0 {
-		since = settled(c.Stage, done)
+	if len(finished) > 0 {
+		elapsed = settled(c.Stage, finished)
 	}
-	if since < c.Delay {
-		c.waitsUntil(c.now.Add(c.Delay-since), fmt.Sprintf("a pause of %s after what came before", c.Delay))
+	if elapsed < c.Delay {
+		c.waitsUntil(c.now.Add(c.Delay-elapsed), fmt.Sprintf("a pause of %s after what came before", c.Delay))
 		return 0
 	}
 	if c.Open != nil {
@@ -394,21 +394,21 @@ func (c *chooser) wave(g *group, since time.Duration, room int) (chosen int) {
 			return 0
 		}
 	}
-	size := min(c.Wave.size(len(g.members), len(done)), room)
+	size := min(c.Wave.size(len(g.members), len(finished)), room)
 	if size <= 0 {
 		c.waits(fmt.Sprintf("for one of the %d that may be under way at a time", c.Most))
 		return 0
 	}
 	if first := slices.IndexFunc(c.members, c.unproven); first >= 0 {
-		if left = slices.DeleteFunc(left, func(t Target) bool { return !c.unproven(t) }); len(left) == 0 {
+		if remaining = slices.DeleteFunc(remaining, func(t Target) bool { return !c.unproven(t) }); len(remaining) == 0 {
 			c.status.For = append(c.status.For, c.members[first].Asset)
 			c.waits(fmt.Sprintf("for %s to go on, which has what is not known to be good", c.members[first].Asset))
 			return 0
 		}
-		slices.SortStableFunc(left, func(a, b Target) int { return cmp.Compare(a.proof(), b.proof()) })
+		slices.SortStableFunc(remaining, func(a, b Target) int { return cmp.Compare(a.proof(), b.proof()) })
 	}
 	var blocked []Target
-	for _, t := range left {
+	for _, t := range remaining {
 		switch {
 		case t.Blocked != "":
 			blocked = append(blocked, t)
@@ -428,7 +428,7 @@ func (c *chooser) waitsForBlocked(blocked []Target) {
 	for _, t := range blocked {
 		c.status.For = append(c.status.For, t.Asset)
 	}
-	c.waits(fmt.Sprintf("for %s: %s", blocked[0].Asset, blocked[0].Blocked) + others(len(blocked)))
+	c.waits(fmt.Sprintf("for %s: %s", blocked[0].Asset, blocked[0].Blocked) + andMore(len(blocked)))
 }
 
 // waitsFor says what keeps those that are under way from being done.
@@ -440,7 +440,7 @@ func (c *chooser) waitsFor(running []Target) {
 			first = t
 		}
 		if t.InSync && t.Well {
-			c.until(c.now.Add(c.Soak - t.Healthy))
+			c.noteNext(c.now.Add(c.Soak - t.Healthy))
 		}
 	}
 	text := fmt.Sprintf("for %s to be in sync", first.Asset)
@@ -454,12 +454,12 @@ func (c *chooser) waitsFor(running []Target) {
 	case first.InSync:
 		text = fmt.Sprintf("for %s to be healthy for %s", first.Asset, inSeconds(c.Soak))
 	}
-	c.waits(text + others(len(running)))
+	c.waits(text + andMore(len(running)))
 }
 
 // inSeconds is a time left, in whole seconds, for people.
-func inSeconds(left time.Duration) time.Duration {
-	return (left + time.Second - 1).Truncate(time.Second)
+func inSeconds(remaining time.Duration) time.Duration {
+	return (remaining + time.Second - 1).Truncate(time.Second)
 }
 
 // rank orders those under way by how much is missing: the worst first.
@@ -475,25 +475,25 @@ func rank(t Target) int {
 	return 3
 }
 
-func others(n int) string {
+func andMore(n int) string {
 	if n < 2 {
 		return ""
 	}
 	return fmt.Sprintf(", and %d more", n-1)
 }
 
-func (c *chooser) waitsUntil(next time.Time, what string) {
+func (c *chooser) waitsUntil(next time.Time, reason string) {
 	if !next.IsZero() {
-		what += ", until " + next.UTC().Format(time.RFC3339)
+		reason += ", until " + next.UTC().Format(time.RFC3339)
 	}
-	c.until(next)
-	c.waits(what)
+	c.noteNext(next)
+	c.waits(reason)
 }
 
 // waits keeps the first reason that there is.
-func (c *chooser) waits(what string) { c.status.Waits = cmp.Or(c.status.Waits, what) }
+func (c *chooser) waits(reason string) { c.status.Waits = cmp.Or(c.status.Waits, reason) }
 
-func (c *chooser) until(next time.Time) {
+func (c *chooser) noteNext(next time.Time) {
 	if !next.IsZero() && (c.next.IsZero() || next.Before(c.next)) {
 		c.next = next
 	}

@@ -25,7 +25,7 @@ func (l *look) mostGrown() int {
 
 // grownBy some steps, the last look ends then.
 func (l *look) grownBy(steps int) time.Time {
-	return l.from.Add(l.lasts() + time.Duration(steps)*l.Every)
+	return l.start.Add(l.lasts() + time.Duration(steps)*l.Every)
 }
 
 // grow the last look to the first end by which enough was seen, or as far as it can be.
@@ -59,41 +59,43 @@ func (l *look) seenOf(all []sides) time.Duration {
 		if s.metric.Judge.Shadow {
 			continue
 		}
-		silence = max(silence, s.heard[0].silence(l.from, l.until, s.metric.Fresh))
+		silence = max(silence, s.sampleTimes[0].silence(l.start, l.until, s.metric.Fresh))
 		if s.metric.Compare == Control {
-			silence = max(silence, s.heard[1].silence(l.from, l.until, s.metric.Fresh))
+			silence = max(silence, s.sampleTimes[1].silence(l.start, l.until, s.metric.Fresh))
 		}
 	}
-	return l.until.Sub(l.from) - silence
+	return l.until.Sub(l.start) - silence
 }
 
 // heardAt is how many looks so far heard what those before had not: alpha is shared among
 // these, and one in an outage, at the same samples again, takes none of it.
 func (l *look) heardAt(all []sides) int {
-	count, before := 0, l.from
+	count, start := 0, l.start
 	for i := 1; i <= l.number+l.grown; i++ {
-		until := l.from.Add(min(l.lasts(), time.Duration(i)*l.Every))
+		until := l.start.Add(min(l.lasts(), time.Duration(i)*l.Every))
 		if i > l.number {
 			until = l.grownBy(i - l.number)
 		}
-		if slices.ContainsFunc(all, func(s sides) bool { return s.heard[0].within(before, until) || s.heard[1].within(before, until) }) {
+		if slices.ContainsFunc(all, func(s sides) bool {
+			return s.sampleTimes[0].hasWithin(start, until) || s.sampleTimes[1].hasWithin(start, until)
+		}) {
 			count++
 		}
-		before = until
+		start = until
 	}
 	return max(1, count)
 }
 
-// within reports whether there are any after one time, and not after another.
-func (h heard) within(after, until time.Time) bool {
-	return slices.ContainsFunc(h, func(at time.Time) bool { return at.After(after) && !at.After(until) })
+// hasWithin reports whether there are any after one time, and not after another.
+func (h sampleTimes) hasWithin(start, until time.Time) bool {
+	return slices.ContainsFunc(h, func(at time.Time) bool { return at.After(start) && !at.After(until) })
 }
 
-// heard are the times of samples, in order; nil: there was no answer.
-type heard []time.Time
+// sampleTimes are the times of samples, in order; nil: there was no answer.
+type sampleTimes []time.Time
 
-func heardOf(samples []judge.Sample) heard {
-	times := make(heard, len(samples))
+func sampleTimesOf(samples []judge.Sample) sampleTimes {
+	times := make(sampleTimes, len(samples))
 	for i, s := range samples {
 		times[i] = s.At
 	}
@@ -102,14 +104,14 @@ func heardOf(samples []judge.Sample) heard {
 }
 
 // silence within a time: all pauses that are longer than what is fresh.
-func (h heard) silence(from, until time.Time, fresh time.Duration) (silence time.Duration) {
+func (h sampleTimes) silence(start, until time.Time, fresh time.Duration) (silence time.Duration) {
 	switch {
 	case h == nil:
 		return 0 // It is broken, and so is what it is a part of.
 	case len(h) == 0 || h[0].After(until):
-		return until.Sub(from)
+		return until.Sub(start)
 	}
-	last := from
+	last := start
 	pause := func(at time.Time) {
 		if p := at.Sub(last); p > fresh {
 			silence += p

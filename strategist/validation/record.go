@@ -35,12 +35,12 @@ type Record struct {
 
 // NewRecord assesses, as Assess does, and keeps what it was made of. It returns the samples
 // that were judged, too.
-func NewRecord(of string, s Settings, change Change, readings []Reading, now time.Time) (Record, []judge.Series, error) {
+func NewRecord(subject string, s Settings, change Change, readings []Reading, now time.Time) (Record, []judge.Series, error) {
 	s, err := s.settled()
 	if err != nil {
 		return Record{}, nil, err
 	}
-	r := Record{Version: recordVersion, Of: of, Settings: s, Began: change.Began, Changed: change.Done, Now: now, Readings: readings}
+	r := Record{Version: recordVersion, Of: subject, Settings: s, Began: change.Began, Changed: change.Done, Now: now, Readings: readings}
 	a, all, err := assess(s, change, readings, now)
 	r.Assessment = a
 	return r, seriesOf(all), err
@@ -59,11 +59,11 @@ func (r Record) Pack() ([]byte, error) {
 
 // Unpack is Invalid for what Pack did not make.
 func Unpack(packed []byte) ([]byte, error) {
-	in, err := gzip.NewReader(bytes.NewReader(packed))
+	reader, err := gzip.NewReader(bytes.NewReader(packed))
 	if err != nil {
 		return nil, fault.New(fault.Invalid, "it is no packed record: %w", err)
 	}
-	text, err := io.ReadAll(io.LimitReader(in, MaxRecord+1))
+	text, err := io.ReadAll(io.LimitReader(reader, MaxRecord+1))
 	switch {
 	case err != nil:
 		return nil, fault.New(fault.Invalid, "it is no packed record: %w", err)
@@ -75,8 +75,8 @@ func Unpack(packed []byte) ([]byte, error) {
 
 // IsRecord reports whether a file says that it is one.
 func IsRecord(text []byte) bool {
-	var said struct{ Record string }
-	return json.Unmarshal(text, &said) == nil && said.Record != ""
+	var header struct{ Record string }
+	return json.Unmarshal(text, &header) == nil && header.Record != ""
 }
 
 // ReadRecord is Invalid for what is none.
@@ -100,28 +100,28 @@ func (r Record) Again() (a Assessment, series []judge.Series, differs []string, 
 	if err != nil {
 		return a, nil, nil, err
 	}
-	said := func(what string, was, is Verdict) {
-		if was != is {
-			if was == "" {
-				was = "not recorded"
+	compare := func(name string, recorded, recomputed Verdict) {
+		if recorded != recomputed {
+			if recorded == "" {
+				recorded = "not recorded"
 			}
-			differs = append(differs, fmt.Sprintf("%s was %s, and is %s", what, was, is))
+			differs = append(differs, fmt.Sprintf("%s was %s, and is %s", name, recorded, recomputed))
 		}
 	}
-	said("all", r.Assessment.Verdict, a.Verdict)
-	was := map[string]Verdict{}
+	compare("all", r.Assessment.Verdict, a.Verdict)
+	recorded := map[string]Verdict{}
 	for _, m := range r.Assessment.Metrics {
-		was[m.Judged.Name] = m.Verdict
+		recorded[m.Judged.Name] = m.Verdict
 	}
 	for _, m := range a.Metrics {
-		said(m.Judged.Name, was[m.Judged.Name], m.Verdict)
+		compare(m.Judged.Name, recorded[m.Judged.Name], m.Verdict)
 	}
 	for i, interval := range a.Intervals {
-		was := Verdict("")
+		recorded := Verdict("")
 		if i < len(r.Assessment.Intervals) {
-			was = Verdict(r.Assessment.Intervals[i].Verdict)
+			recorded = Verdict(r.Assessment.Intervals[i].Verdict)
 		}
-		said(fmt.Sprintf("interval %d", i+1), was, Verdict(interval.Verdict))
+		compare(fmt.Sprintf("interval %d", i+1), recorded, Verdict(interval.Verdict))
 	}
 	return a, seriesOf(all), differs, nil
 }

@@ -163,7 +163,7 @@ func (s Settings) Window(change Change, now time.Time) (Window, error) {
 	if l.last() {
 		until = l.grownBy(l.mostGrown())
 	}
-	return Window{Before: l.began.Add(-s.Before), Began: l.began, From: l.from, Until: until, Look: l.number}, nil
+	return Window{Before: l.changeStart.Add(-s.Before), Began: l.changeStart, From: l.start, Until: until, Look: l.number}, nil
 }
 
 // Check is Invalid for what makes no sense.
@@ -243,24 +243,24 @@ func (m *Measure) fill(s *Settings) {
 }
 
 func (m *Measure) check() error {
-	said := func(format string, arguments ...any) *fault.Error {
+	invalid := func(format string, arguments ...any) *fault.Error {
 		return wrong("metric %.60q: "+format, append([]any{m.Judge.Name}, arguments...)...)
 	}
 	switch {
 	case m.Compare != Before && m.Compare != Control && m.Compare != None:
-		return said("compare is %.40q", m.Compare).WithHint("write before, control or none")
+		return invalid("compare is %.40q", m.Compare).WithHint("write before, control or none")
 	case m.Compare == None && m.Judge.Limit == nil:
-		return said("it is compared with nothing, and has no limit").WithHint("write at_most or at_least, or compare: before")
+		return invalid("it is compared with nothing, and has no limit").WithHint("write at_most or at_least, or compare: before")
 	case m.Absent != AbsentWaits && m.Absent != AbsentZero:
-		return said("absent is %.40q", m.Absent).WithHint("write wait or zero")
+		return invalid("absent is %.40q", m.Absent).WithHint("write wait or zero")
 	case m.NaN != NaNBroken && m.NaN != NaNIgnore && m.NaN != NaNZero:
-		return said("nan is %.40q", m.NaN).WithHint("write broken, ignore or zero")
+		return invalid("nan is %.40q", m.NaN).WithHint("write broken, ignore or zero")
 	case m.Fresh < 0 || m.Fresh > MostTime:
-		return said("fresh is %s", m.Fresh).WithHint("write a time up to %s", MostTime)
+		return invalid("fresh is %s", m.Fresh).WithHint("write a time up to %s", MostTime)
 	case m.Judge.NoData != "" && m.Judge.NoData != judge.NoDataUnsure:
-		return said("no_data is %.40q", m.Judge.NoData).WithHint("leave it out: of a rollout, missing data is neither good nor bad")
+		return invalid("no_data is %.40q", m.Judge.NoData).WithHint("leave it out: of a rollout, missing data is neither good nor bad")
 	case m.Judge.Kind == judge.Values && m.Source.Of != "":
-		return said("values have no trials").WithHint("remove of, or write kind: events")
+		return invalid("values have no trials").WithHint("remove of, or write kind: events")
 	}
 	return nil
 }

@@ -10,8 +10,8 @@ import (
 	"lehr.dev/judge"
 )
 
-// ahead is how far a source's clock may be before Lehr's.
-const ahead = time.Minute
+// maxClockSkew is how far a source's clock may be before Lehr's.
+const maxClockSkew = time.Minute
 
 // sides of a metric: the samples that count, and why they cannot be used.
 type sides struct {
@@ -21,8 +21,8 @@ type sides struct {
 	broken string
 	// old: they are whole, but for the end.
 	old bool
-	// heard are when there were samples of what changed, and of the control.
-	heard [2]heard
+	// sampleTimes are when there were samples of what changed, and of the control.
+	sampleTimes [2]sampleTimes
 }
 
 // sides of each metric, in the order of the settings.
@@ -44,39 +44,39 @@ func (l *look) sides(readings []Reading) ([]sides, error) {
 			all[i].broken = "it was not read"
 			continue
 		}
-		all[i].series.Experiment, all[i].broken = l.side(m, reading.Experiment, l.from, l.until)
+		all[i].series.Experiment, all[i].broken = l.side(m, reading.Experiment, l.start, l.until)
 		if m.Compare == None {
 			continue
 		}
-		from, until := l.from, l.until
+		start, until := l.start, l.until
 		if m.Compare == Before {
 			// What is sampled while it changes is of neither.
-			from, until = l.began.Add(-l.Before), l.began
+			start, until = l.changeStart.Add(-l.Before), l.changeStart
 		}
-		control, broken := l.side(m, reading.Control, from, until)
+		control, broken := l.side(m, reading.Control, start, until)
 		if all[i].series.Control = control; broken != "" && all[i].broken == "" {
-			all[i].broken = l.beside(m.Compare) + broken
+			all[i].broken = l.baselineText(m.Compare) + broken
 		}
 	}
 	l.zeros(all)
 	for i := range all {
 		s := &all[i]
 		if s.broken == "" {
-			s.heard = [2]heard{heardOf(s.series.Experiment), heardOf(s.series.Control)}
+			s.sampleTimes = [2]sampleTimes{sampleTimesOf(s.series.Experiment), sampleTimesOf(s.series.Control)}
 		}
 		s.check(l)
 	}
 	return all, nil
 }
 
-// beside what it was compared, in words, with when: that may be long ago.
-func (l *look) beside(c Comparison) string {
-	return map[Comparison]string{Before: fmt.Sprintf("before the change, which began at %s, ", instant(l.began)), Control: "of the control, "}[c]
+// baselineText what it was compared, in words, with when: that may be long ago.
+func (l *look) baselineText(c Comparison) string {
+	return map[Comparison]string{Before: fmt.Sprintf("before the change, which began at %s, ", instant(l.changeStart)), Control: "of the control, "}[c]
 }
 
 // side of a metric within a time, both ends included, and why it cannot be used. No
 // samples are no reason yet.
-func (l *look) side(m *Measure, s Side, from, until time.Time) (kept []judge.Sample, broken string) {
+func (l *look) side(m *Measure, s Side, start, until time.Time) (selected []judge.Sample, broken string) {
 	if s.Failed != "" {
 		return nil, s.Failed
 	}
@@ -87,26 +87,26 @@ func (l *look) side(m *Measure, s Side, from, until time.Time) (kept []judge.Sam
 		if sample.At.IsZero() {
 			return nil, "a sample has no time"
 		}
-		if sample.At.After(l.now.Add(ahead)) {
+		if sample.At.After(l.now.Add(maxClockSkew)) {
 			return nil, fmt.Sprintf("a sample is of %s, which is yet to come: the clock of its source is ahead", instant(sample.At))
 		}
 	}
-	within := func(samples []judge.Sample) (kept []judge.Sample) {
+	clip := func(samples []judge.Sample) (selected []judge.Sample) {
 		for _, one := range samples {
-			if !one.At.Before(from) && !one.At.After(until) {
-				kept = append(kept, one)
+			if !one.At.Before(start) && !one.At.After(until) {
+				selected = append(selected, one)
 			}
 		}
-		return kept
+		return selected
 	}
-	kept = within(s.Samples)
+	selected = clip(s.Samples)
 	if m.Source.Of != "" {
-		kept = m.joined(kept, within(s.Trials))
+		selected = m.joined(selected, clip(s.Trials))
 	}
 	if m.NaN != NaNBroken {
-		kept = m.numbers(kept)
+		selected = m.numbers(selected)
 	}
-	return kept, ""
+	return selected, ""
 }
 
 // joined gives events the trials of the same time; events of no known trials are left
@@ -117,8 +117,8 @@ func (m *Measure) joined(events, trials []judge.Sample) (joined []judge.Sample) 
 		byTime[e.At.UnixNano()] = e.Value
 	}
 	for _, t := range trials {
-		value, there := byTime[t.At.UnixNano()]
-		if there || m.Absent == AbsentZero {
+		value, ok := byTime[t.At.UnixNano()]
+		if ok || m.Absent == AbsentZero {
 			joined = append(joined, judge.Sample{At: t.At, Value: value, Of: new(t.Value)})
 		}
 	}
@@ -126,17 +126,17 @@ func (m *Measure) joined(events, trials []judge.Sample) (joined []judge.Sample) 
 }
 
 // numbers are samples by the rule for those that are none.
-func (m *Measure) numbers(samples []judge.Sample) (kept []judge.Sample) {
+func (m *Measure) numbers(samples []judge.Sample) (selected []judge.Sample) {
 	for _, s := range samples {
 		switch {
 		case finite(s):
-			kept = append(kept, s)
+			selected = append(selected, s)
 		case m.NaN == NaNZero && math.IsNaN(float64(s.Value)) && (s.Of == nil || isNumber(float64(*s.Of))):
 			s.Value = 0
-			kept = append(kept, s)
+			selected = append(selected, s)
 		}
 	}
-	return kept
+	return selected
 }
 
 func finite(s judge.Sample) bool {
@@ -166,12 +166,12 @@ func (l *look) zeros(all []sides) {
 }
 
 // witness are the most numbers that another metric of the same source has of a side.
-func witness(all []sides, of *sides, side func(sides) []judge.Sample) (most []judge.Sample) {
-	for _, other := range all {
-		if other.metric.Judge.Shadow || other.metric.Absent == AbsentZero || other.broken != "" || !other.metric.Source.same(of.metric.Source) {
+func witness(all []sides, target *sides, side func(sides) []judge.Sample) (most []judge.Sample) {
+	for _, candidate := range all {
+		if candidate.metric.Judge.Shadow || candidate.metric.Absent == AbsentZero || candidate.broken != "" || !candidate.metric.Source.same(target.metric.Source) {
 			continue
 		}
-		if numbers := slices.DeleteFunc(slices.Clone(side(other)), func(s judge.Sample) bool { return !finite(s) }); len(numbers) > len(most) {
+		if numbers := slices.DeleteFunc(slices.Clone(side(candidate)), func(s judge.Sample) bool { return !finite(s) }); len(numbers) > len(most) {
 			most = numbers
 		}
 	}
@@ -186,15 +186,15 @@ func (s Source) same(other Source) bool {
 // filled has a zero at each time at which there is a witness, and no sample within half
 // a step.
 func (l *look) filled(samples, witnesses []judge.Sample) []judge.Sample {
-	there := make([]int64, len(samples))
+	times := make([]int64, len(samples))
 	for i, s := range samples {
-		there[i] = s.At.UnixNano()
+		times[i] = s.At.UnixNano()
 	}
-	slices.Sort(there)
+	slices.Sort(times)
 	half := int64(l.Step / 2)
 	for _, w := range witnesses {
 		at := w.At.UnixNano()
-		if i, _ := slices.BinarySearch(there, at-half); i == len(there) || there[i] > at+half {
+		if i, _ := slices.BinarySearch(times, at-half); i == len(times) || times[i] > at+half {
 			samples = append(samples, judge.Sample{At: w.At})
 		}
 	}
@@ -211,7 +211,7 @@ func (s *sides) check(l *look) {
 		needed  bool
 	}{
 		{s.series.Experiment, "", l.until, true},
-		{s.series.Control, l.beside(s.metric.Compare), l.until, s.metric.Compare != None},
+		{s.series.Control, l.baselineText(s.metric.Compare), l.until, s.metric.Compare != None},
 	} {
 		if s.broken != "" || !side.needed {
 			continue
@@ -245,15 +245,15 @@ func newestOf(samples []judge.Sample) (newest time.Time, numbers int) {
 	return newest, numbers
 }
 
-// within an interval: of what changed, and of a control of the same time.
-func (s sides) within(from, until time.Time) sides {
-	cut := func(samples []judge.Sample) (kept []judge.Sample) {
+// clipped an interval: of what changed, and of a control of the same time.
+func (s sides) clipped(start, until time.Time) sides {
+	cut := func(samples []judge.Sample) (selected []judge.Sample) {
 		for _, one := range samples {
-			if !one.At.Before(from) && one.At.Before(until) {
-				kept = append(kept, one)
+			if !one.At.Before(start) && one.At.Before(until) {
+				selected = append(selected, one)
 			}
 		}
-		return kept
+		return selected
 	}
 	s.series.Experiment = cut(s.series.Experiment)
 	if s.metric.Compare == Control {

@@ -135,15 +135,15 @@ func assess(s Settings, change Change, readings []Reading, now time.Time) (a Ass
 	if all, err = l.sides(readings); err != nil {
 		return a, nil, err
 	}
-	together, err := l.judge(all)
+	overall, err := l.judge(all)
 	if err != nil {
 		return a, nil, err
 	}
-	a = l.assessment(together, all)
+	a = l.assessment(overall, all)
 	if a.Intervals, err = l.intervals(all); err != nil {
 		return a, nil, err
 	}
-	l.decide(&a, together, all)
+	l.decide(&a, overall, all)
 	if slices.ContainsFunc(a.Metrics, func(m Metric) bool { return m.Alone }) {
 		a.Why += "; nothing is left that did not change, so it is compared with before"
 	}
@@ -153,8 +153,8 @@ func assess(s Settings, change Change, readings []Reading, now time.Time) (a Ass
 // look is one of those at growing samples.
 type look struct {
 	Settings
-	began, from, until, now time.Time
-	number, all             int
+	changeStart, start, until, now time.Time
+	number, all                    int
 	// grown by so many steps after the last look, it still has no samples of as much time
 	// as is missing.
 	grown   int
@@ -164,37 +164,37 @@ type look struct {
 // lookAt is the look that is due. The change is of whole seconds, as samples are that are
 // asked for since then.
 func lookAt(s Settings, change Change, now time.Time) *look {
-	done, began := change.Done.UTC().Truncate(time.Second), change.Began.UTC().Truncate(time.Second)
-	if change.Began.IsZero() || began.After(done) {
-		began = done
+	changeEnd, changeStart := change.Done.UTC().Truncate(time.Second), change.Began.UTC().Truncate(time.Second)
+	if change.Began.IsZero() || changeStart.After(changeEnd) {
+		changeStart = changeEnd
 	}
-	l := &look{Settings: s, began: began, from: done.Add(s.WarmUp), now: now}
+	l := &look{Settings: s, changeStart: changeStart, start: changeEnd.Add(s.WarmUp), now: now}
 	lasts := l.lasts()
 	l.all = int((lasts + l.Every - 1) / l.Every)
-	l.number = min(l.all, max(0, int(l.now.Sub(l.from)/l.Every)))
-	if l.now.Sub(l.from) >= lasts {
+	l.number = min(l.all, max(0, int(l.now.Sub(l.start)/l.Every)))
+	if l.now.Sub(l.start) >= lasts {
 		l.number = l.all
 	}
-	l.until = l.from.Add(min(lasts, time.Duration(l.number)*l.Every))
+	l.until = l.start.Add(min(lasts, time.Duration(l.number)*l.Every))
 	return l
 }
 
-// after a look, the next one.
-func (l *look) after() time.Time {
+// nextLook a look, the next one.
+func (l *look) nextLook() time.Time {
 	if l.short() {
 		return l.until.Add(l.Every)
 	}
-	return l.from.Add(min(l.lasts(), time.Duration(l.number+1)*l.Every))
+	return l.start.Add(min(l.lasts(), time.Duration(l.number+1)*l.Every))
 }
 
 func (l *look) last() bool { return l.number == l.all && !l.short() }
 
 func (l *look) tooEarly() Assessment {
-	why := fmt.Sprintf("the first look is at %s", instant(l.after()))
+	reason := fmt.Sprintf("the first look is at %s", instant(l.nextLook()))
 	if l.WarmUp > 0 {
-		why += fmt.Sprintf(", after a warm-up of %s", l.WarmUp)
+		reason += fmt.Sprintf(", after a warm-up of %s", l.WarmUp)
 	}
-	a := Assessment{Verdict: Waiting, Why: why, Looks: l.all, Next: l.after(), Metrics: []Metric{}, Best: 100}
+	a := Assessment{Verdict: Waiting, Why: reason, Looks: l.all, Next: l.nextLook(), Metrics: []Metric{}, Best: 100}
 	for _, m := range l.Metrics {
 		a.Metrics = append(a.Metrics, Metric{Verdict: Waiting, Why: "it was not looked at yet", Judged: judge.MetricResult{
 			Name: m.Judge.Name, Unit: m.Judge.Unit, Group: m.Judge.Group, Critical: m.Judge.Critical, Shadow: m.Judge.Shadow, Verdict: judge.Inconclusive, Tests: []judge.Test{},
@@ -216,14 +216,14 @@ func (l *look) judge(sides []sides) (judge.Result, error) {
 }
 
 // intervals judges each that is whole alone; a look at one more takes less of alpha.
-func (l *look) intervals(all []sides) (found []Interval, err error) {
-	for i := 1; l.Intervals > 1 && !l.from.Add(time.Duration(i)*l.Interval).After(l.until); i++ {
+func (l *look) intervals(all []sides) (intervals []Interval, err error) {
+	for i := 1; l.Intervals > 1 && !l.start.Add(time.Duration(i)*l.Interval).After(l.until); i++ {
 		settings := l.judgeSettings()
 		settings.Alpha /= 2
 		settings.Look = i
 		part := make([]sides, len(all))
 		for k, s := range all {
-			part[k] = s.within(l.from.Add(time.Duration(i-1)*l.Interval), l.from.Add(time.Duration(i)*l.Interval))
+			part[k] = s.clipped(l.start.Add(time.Duration(i-1)*l.Interval), l.start.Add(time.Duration(i)*l.Interval))
 		}
 		result, err := judge.Judge(settings, seriesOf(part))
 		if err != nil {
@@ -233,15 +233,15 @@ func (l *look) intervals(all []sides) (found []Interval, err error) {
 		if one.Unseen = unseen(part); len(one.Unseen) > 0 && one.Verdict != judge.Fail {
 			one.Verdict, one.Why = judge.Inconclusive, "there are no samples of "+some(one.Unseen)
 		}
-		found = append(found, one)
+		intervals = append(intervals, one)
 	}
-	return found, nil
+	return intervals, nil
 }
 
 // assessment of each metric.
-func (l *look) assessment(together judge.Result, all []sides) Assessment {
-	a := Assessment{Look: l.number, Looks: l.all, From: l.from, Until: l.until, Score: together.Score, Best: together.Best, Metrics: []Metric{}}
-	for i, judged := range together.Metrics {
+func (l *look) assessment(overall judge.Result, all []sides) Assessment {
+	a := Assessment{Look: l.number, Looks: l.all, From: l.start, Until: l.until, Score: overall.Score, Best: overall.Best, Metrics: []Metric{}}
+	for i, judged := range overall.Metrics {
 		m := Metric{Judged: judged, Why: judged.Why, Compared: all[i].metric.Compare, Alone: all[i].metric.Alone}
 		switch {
 		case judged.Verdict == judge.Fail:
@@ -264,13 +264,13 @@ func (l *look) assessment(together judge.Result, all []sides) Assessment {
 }
 
 // decide all by its metrics and intervals.
-func (l *look) decide(a *Assessment, together judge.Result, all []sides) {
+func (l *look) decide(a *Assessment, overall judge.Result, all []sides) {
 	broken := slices.DeleteFunc(slices.Clone(all), func(s sides) bool { return s.broken == "" || s.metric.Judge.Shadow })
 	unseen := slices.IndexFunc(a.Intervals, func(i Interval) bool { return len(i.Unseen) > 0 })
 	failed := slices.IndexFunc(a.Intervals, func(i Interval) bool { return i.Verdict == judge.Fail })
 	switch {
-	case together.Verdict == judge.Fail:
-		a.Verdict, a.Why = Bad, together.Why
+	case overall.Verdict == judge.Fail:
+		a.Verdict, a.Why = Bad, overall.Why
 	case failed >= 0:
 		a.Verdict, a.Why = Bad, fmt.Sprintf("interval %d of %d: %s", failed+1, max(l.Intervals, len(a.Intervals)), a.Intervals[failed].Why)
 	case l.givesUp():
@@ -278,27 +278,27 @@ func (l *look) decide(a *Assessment, together judge.Result, all []sides) {
 	case len(broken) > 0:
 		a.Verdict, a.Why = Broken, brokenWhy(broken)
 		a.Next = l.now.Add(min(retry, l.Every))
-		if next := l.after(); !l.last() && next.Before(a.Next) {
+		if next := l.nextLook(); !l.last() && next.Before(a.Next) {
 			a.Next = next
 		}
 	case l.short():
-		a.Verdict, a.Next = Waiting, l.after()
+		a.Verdict, a.Next = Waiting, l.nextLook()
 		a.Why = fmt.Sprintf("%s, which shows no harm; the next look is at %s", l.missingWhy(), instant(a.Next))
 	case !l.last():
-		a.Verdict, a.Next = Waiting, l.after()
+		a.Verdict, a.Next = Waiting, l.nextLook()
 		a.Why = fmt.Sprintf("look %d of %d shows no harm; the next is at %s", l.number, l.all, instant(a.Next))
 	case unseen >= 0 && l.grown == 0:
 		a.Verdict, a.Why = Inconclusive, fmt.Sprintf("interval %d of %d: %s", unseen+1, l.Intervals, a.Intervals[unseen].Why)
-	case together.Verdict == judge.Pass:
-		a.Verdict, a.Why = Good, together.Why
+	case overall.Verdict == judge.Pass:
+		a.Verdict, a.Why = Good, overall.Why
 	default:
-		a.Verdict, a.Why = Inconclusive, together.Why
+		a.Verdict, a.Why = Inconclusive, overall.Why
 	}
 }
 
 // missingWhy says how much of its time a look that is short has seen.
 func (l *look) missingWhy() string {
-	return fmt.Sprintf("samples are missing: since %s it has seen %s of the %s that it is to look at", instant(l.from), (l.lasts() - l.missing).Round(time.Second), l.lasts())
+	return fmt.Sprintf("samples are missing: since %s it has seen %s of the %s that it is to look at", instant(l.start), (l.lasts() - l.missing).Round(time.Second), l.lasts())
 }
 
 // brokenWhy names the first that are.

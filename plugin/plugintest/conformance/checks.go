@@ -81,11 +81,11 @@ func (s *checkSuite) try(ctx context.Context, rule CheckRule) Result {
 	if err == nil {
 		err = rule.run(s, ctx)
 	}
-	switch found, isRemark := errors.AsType[remark](err); {
+	switch note, isRemark := errors.AsType[remark](err); {
 	case err == nil:
 		return Result{Name: rule.Name, Outcome: Passed}
 	case isRemark:
-		return Result{Name: rule.Name, Outcome: Passed, Detail: found.Error()}
+		return Result{Name: rule.Name, Outcome: Passed, Detail: note.Error()}
 	}
 	return Result{Name: rule.Name, Outcome: Failed, Detail: err.Error()}
 }
@@ -94,13 +94,13 @@ func (s *checkSuite) try(ctx context.Context, rule CheckRule) Result {
 func (s *checkSuite) connect() error {
 	if s.endpoint != nil {
 		select {
-		case <-s.endpoint.ended:
+		case <-s.endpoint.exited:
 			s.close()
 		default:
 			return nil
 		}
 	}
-	e := &endpoint{ended: make(chan struct{}), words: &tail{}}
+	e := &endpoint{exited: make(chan struct{}), words: &tail{}}
 	socket, err := e.start(s.run)
 	if err != nil {
 		return err
@@ -127,21 +127,21 @@ func (s *checkSuite) describe(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startsWithin)
 	defer cancel()
 	for {
-		said, err := s.client.DescribeChecks(ctx, &pluginpb.DescribeChecksRequest{Protocol: plugin.Protocol})
+		response, err := s.client.DescribeChecks(ctx, &pluginpb.DescribeChecksRequest{Protocol: plugin.Protocol})
 		switch {
-		case err == nil && said.Protocol != plugin.Protocol:
-			return fmt.Errorf("it speaks protocol version %d, want %d", said.Protocol, plugin.Protocol)
-		case err == nil && said.Name == "":
+		case err == nil && response.Protocol != plugin.Protocol:
+			return fmt.Errorf("it speaks protocol version %d, want %d", response.Protocol, plugin.Protocol)
+		case err == nil && response.Name == "":
 			return errors.New("it gives no name")
 		case err == nil:
-			s.report.Plugin, s.report.Version = said.Name, said.Version
+			s.report.Plugin, s.report.Version = response.Name, response.Version
 			return nil
 		}
 		s.endpoint.conn.ResetConnectBackoff()
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("it did not serve within %s: %w%s", startsWithin, err, s.endpoint.last())
-		case <-s.endpoint.ended:
+		case <-s.endpoint.exited:
 			return fmt.Errorf("it ended while starting: %s%s", s.endpoint.command.ProcessState, s.endpoint.last())
 		case <-time.After(10 * time.Millisecond):
 		}
@@ -150,64 +150,64 @@ func (s *checkSuite) describe(ctx context.Context) error {
 
 // sound is a question of the nth asset in a phase.
 func sound(phase string, nth int) *pluginpb.JudgeRequest {
-	digest := func(what string) string { return strings.Repeat(fmt.Sprintf("%02x", nth+len(what)), 32) }
-	asked := &pluginpb.JudgeRequest{
+	digest := func(text string) string { return strings.Repeat(fmt.Sprintf("%02x", nth+len(text)), 32) }
+	request := &pluginpb.JudgeRequest{
 		Incarnation: "conformance@1", Protection: "conformance", Phase: phase, Partition: "conformance", Asset: fmt.Sprintf("example/%d", nth),
 		Type: "lehr.process.v1.Job", Content: digest("c"), PlanDigest: digest("plan"), Changes: 1,
 		Plan: &pluginpb.JudgedPlan{Action: "update", Changes: []*pluginpb.JudgedChange{{Path: "version", Current: "v1", Target: "v2"}}},
 	}
 	if phase != "before" {
-		asked.Push = fmt.Sprintf("conformance/1-%d", nth)
+		request.Push = fmt.Sprintf("conformance/1-%d", nth)
 	}
 	if phase == "after" {
-		asked.Plan, asked.Changes = nil, 0
+		request.Plan, request.Changes = nil, 0
 	}
-	return asked
+	return request
 }
 
 // ask asks within the time, and looks at the answer. A plugin may say that it cannot
 // answer: that is no pass.
-func (s *checkSuite) ask(ctx context.Context, asked *pluginpb.JudgeRequest) (*pluginpb.JudgeResponse, error) {
+func (s *checkSuite) ask(ctx context.Context, request *pluginpb.JudgeRequest) (*pluginpb.JudgeResponse, error) {
 	ctx, cancel := context.WithTimeout(ctx, judgesWithin)
 	defer cancel()
-	said, err := s.client.Judge(ctx, asked, grpc.WaitForReady(true))
+	response, err := s.client.Judge(ctx, request, grpc.WaitForReady(true))
 	switch {
 	case ctx.Err() != nil || status.Code(err) == codes.DeadlineExceeded:
-		return nil, fmt.Errorf("%s: there was no answer within %s", asked.Phase, judgesWithin)
+		return nil, fmt.Errorf("%s: there was no answer within %s", request.Phase, judgesWithin)
 	case err != nil:
 		return nil, refusal{err}
 	}
-	if err := remote.CheckJudgement(asked, said); err != nil {
-		return nil, fmt.Errorf("%s: %w", asked.Phase, err)
+	if err := remote.CheckJudgement(request, response); err != nil {
+		return nil, fmt.Errorf("%s: %w", request.Phase, err)
 	}
 	switch {
-	case !utf8.ValidString(said.Reason):
-		return nil, fmt.Errorf("%s: its reason is no text", asked.Phase)
-	case said.Judgement == pluginpb.JudgeResponse_JUDGEMENT_BLOCKING && said.Reason == "":
-		return nil, fmt.Errorf("%s: it says no, and not why", asked.Phase)
-	case said.Until != nil && !said.Until.AsTime().After(time.Now()):
-		return nil, fmt.Errorf("%s: its answer ended at %s, before it was given", asked.Phase, said.Until.AsTime().Format(time.RFC3339))
+	case !utf8.ValidString(response.Reason):
+		return nil, fmt.Errorf("%s: its reason is no text", request.Phase)
+	case response.Judgement == pluginpb.JudgeResponse_JUDGEMENT_BLOCKING && response.Reason == "":
+		return nil, fmt.Errorf("%s: it says no, and not why", request.Phase)
+	case response.Until != nil && !response.Until.AsTime().After(time.Now()):
+		return nil, fmt.Errorf("%s: its answer ended at %s, before it was given", request.Phase, response.Until.AsTime().Format(time.RFC3339))
 	}
-	return said, nil
+	return response, nil
 }
 
 // refusal is an answer of a plugin that it cannot judge.
 type refusal struct{ error }
 
 func (s *checkSuite) answers(ctx context.Context) error {
-	var found []string
+	var replies []string
 	for _, phase := range []string{"before", "during", "after"} {
-		said, err := s.ask(ctx, sound(phase, 1))
-		if cannot, is := errors.AsType[refusal](err); is {
-			found = append(found, phase+": it cannot answer: "+cannot.Error())
+		response, err := s.ask(ctx, sound(phase, 1))
+		if cannot, ok := errors.AsType[refusal](err); ok {
+			replies = append(replies, phase+": it cannot answer: "+cannot.Error())
 			continue
 		}
 		if err != nil {
 			return err
 		}
-		found = append(found, phase+": "+strings.ToLower(strings.TrimPrefix(said.Judgement.String(), "JUDGEMENT_"))+" "+said.Reason)
+		replies = append(replies, phase+": "+strings.ToLower(strings.TrimPrefix(response.Judgement.String(), "JUDGEMENT_"))+" "+response.Reason)
 	}
-	return remark(strings.Join(found, "; "))
+	return remark(strings.Join(replies, "; "))
 }
 
 // own asks many at once.
@@ -220,7 +220,7 @@ func (s *checkSuite) own(ctx context.Context) error {
 	}
 	waiting.Wait()
 	for _, err := range wrong {
-		if _, is := errors.AsType[refusal](err); err != nil && !is {
+		if _, ok := errors.AsType[refusal](err); err != nil && !ok {
 			return err
 		}
 	}
@@ -228,15 +228,15 @@ func (s *checkSuite) own(ctx context.Context) error {
 }
 
 func (s *checkSuite) nothing(ctx context.Context) error {
-	for what, clear := range map[string]func(*pluginpb.JudgeRequest){
+	for part, clear := range map[string]func(*pluginpb.JudgeRequest){
 		"anything": func(r *pluginpb.JudgeRequest) { proto.Reset(r) }, "an asset": func(r *pluginpb.JudgeRequest) { r.Asset = "" }, "a content": func(r *pluginpb.JudgeRequest) { r.Content = "" },
 		"a plan": func(r *pluginpb.JudgeRequest) { r.PlanDigest = "" }, "a phase": func(r *pluginpb.JudgeRequest) { r.Phase = "" },
 	} {
-		asked := sound("before", 1)
-		clear(asked)
-		said, err := s.ask(ctx, asked)
-		if err == nil && said.Judgement == pluginpb.JudgeResponse_JUDGEMENT_PASS {
-			return fmt.Errorf("it passed a question without %s", what)
+		request := sound("before", 1)
+		clear(request)
+		response, err := s.ask(ctx, request)
+		if err == nil && response.Judgement == pluginpb.JudgeResponse_JUDGEMENT_PASS {
+			return fmt.Errorf("it passed a question without %s", part)
 		}
 	}
 	return nil
@@ -244,16 +244,16 @@ func (s *checkSuite) nothing(ctx context.Context) error {
 
 // selects asks as a stage goes on: of nothing let go on, until all are.
 func (s *checkSuite) selects(ctx context.Context) error {
-	asked := &pluginpb.SelectRequest{Partition: "conformance", Rollout: "conformance", Run: 1, Stage: "rest", Incarnation: "conformance@2"}
+	request := &pluginpb.SelectRequest{Partition: "conformance", Rollout: "conformance", Run: 1, Stage: "rest", Incarnation: "conformance@2"}
 	for i := range 8 {
-		asked.Targets = append(asked.Targets, &pluginpb.SelectedTarget{
+		request.Targets = append(request.Targets, &pluginpb.SelectedTarget{
 			Asset: fmt.Sprintf("example/%d", i), Type: "lehr.process.v1.Job", Scopes: map[string]string{"cluster": fmt.Sprint(i % 4)}, Labels: map[string]string{"tier": "web"},
 		})
 	}
-	var found []string
-	for range asked.Targets {
+	var selected []string
+	for range request.Targets {
 		bounded, cancel := context.WithTimeout(ctx, judgesWithin)
-		said, err := s.client.Select(bounded, asked, grpc.WaitForReady(true))
+		response, err := s.client.Select(bounded, request, grpc.WaitForReady(true))
 		late := bounded.Err() != nil || status.Code(err) == codes.DeadlineExceeded
 		cancel()
 		switch {
@@ -264,39 +264,39 @@ func (s *checkSuite) selects(ctx context.Context) error {
 		case err != nil:
 			return remark("it cannot answer: " + status.Convert(err).Message())
 		}
-		if err := remote.CheckSelection(asked, said); err != nil {
+		if err := remote.CheckSelection(request, response); err != nil {
 			return err
 		}
-		before := len(found)
-		for _, t := range asked.Targets {
-			if !t.Selected && slices.Contains(said.Assets, t.Asset) {
+		count := len(selected)
+		for _, t := range request.Targets {
+			if !t.Selected && slices.Contains(response.Assets, t.Asset) {
 				t.Selected, t.InSync, t.Well, t.Healthy = true, true, true, durationpb.New(time.Hour)
-				found = append(found, t.Asset)
+				selected = append(selected, t.Asset)
 			}
 		}
-		if len(found) == before {
-			return remark(fmt.Sprintf("after %d of %d it waits: %s", len(found), len(asked.Targets), said.Reason))
+		if len(selected) == count {
+			return remark(fmt.Sprintf("after %d of %d it waits: %s", len(selected), len(request.Targets), response.Reason))
 		}
-		if len(found) == len(asked.Targets) {
+		if len(selected) == len(request.Targets) {
 			break
 		}
 	}
-	return remark("in this order: " + strings.Join(found, ", "))
+	return remark("in this order: " + strings.Join(selected, ", "))
 }
 
 // measures asks as a validation does, for the hour before now.
 func (s *checkSuite) measures(ctx context.Context) error {
 	const most = 1000
 	now := time.Now().Truncate(time.Second)
-	var found []string
+	var counts []string
 	for _, side := range []string{"experiment", "control"} {
-		asked := &pluginpb.MeasureRequest{
+		request := &pluginpb.MeasureRequest{
 			Validation: "conformance", Metric: "conformance", Partition: "conformance", Side: side, Assets: []string{"example/1"}, Most: most,
 			Scopes: map[string]*pluginpb.ScopeValues{"cluster": {Values: []string{"a"}}},
 			Start:  timestamppb.New(now.Add(-time.Hour)), End: timestamppb.New(now), Step: durationpb.New(time.Minute),
 		}
 		bounded, cancel := context.WithTimeout(ctx, judgesWithin)
-		said, err := s.client.Measure(bounded, asked, grpc.WaitForReady(true))
+		response, err := s.client.Measure(bounded, request, grpc.WaitForReady(true))
 		late := bounded.Err() != nil || status.Code(err) == codes.DeadlineExceeded
 		cancel()
 		switch {
@@ -307,12 +307,12 @@ func (s *checkSuite) measures(ctx context.Context) error {
 		case err != nil:
 			return remark("it cannot answer: " + status.Convert(err).Message())
 		}
-		if err := remote.CheckMeasures(asked, said); err != nil {
+		if err := remote.CheckMeasures(request, response); err != nil {
 			return err
 		}
-		found = append(found, fmt.Sprintf("%s: %d samples", side, len(said.Samples)))
+		counts = append(counts, fmt.Sprintf("%s: %d samples", side, len(response.Samples)))
 	}
-	return remark(strings.Join(found, "; "))
+	return remark(strings.Join(counts, "; "))
 }
 
 func (s *checkSuite) givenUp(ctx context.Context) error {
@@ -322,7 +322,7 @@ func (s *checkSuite) givenUp(ctx context.Context) error {
 		cancel()
 	}
 	_, err := s.ask(ctx, sound("before", 1))
-	if _, is := errors.AsType[refusal](err); is {
+	if _, ok := errors.AsType[refusal](err); ok {
 		return nil
 	}
 	return err
@@ -330,21 +330,21 @@ func (s *checkSuite) givenUp(ctx context.Context) error {
 
 func (s *checkSuite) again(ctx context.Context) error {
 	word := func() (string, error) {
-		said, err := s.ask(ctx, sound("before", 1))
-		if _, is := errors.AsType[refusal](err); is {
+		response, err := s.ask(ctx, sound("before", 1))
+		if _, ok := errors.AsType[refusal](err); ok {
 			return "it cannot answer", nil
 		}
 		if err != nil {
 			return "", err
 		}
-		return said.Judgement.String(), nil
+		return response.Judgement.String(), nil
 	}
 	first, err := word()
 	if err != nil {
 		return err
 	}
-	for _, when := range []string{"at once", "after kill -9"} {
-		if when != "at once" {
+	for _, moment := range []string{"at once", "after kill -9"} {
+		if moment != "at once" {
 			s.endpoint.kill()
 			if err := s.connect(); err != nil {
 				return err
@@ -358,7 +358,7 @@ func (s *checkSuite) again(ctx context.Context) error {
 			return err
 		}
 		if next != first {
-			return fmt.Errorf("it said %s first and %s %s", first, next, when)
+			return fmt.Errorf("it said %s first and %s %s", first, next, moment)
 		}
 	}
 	return nil
@@ -367,7 +367,7 @@ func (s *checkSuite) again(ctx context.Context) error {
 func (s *checkSuite) endsWithParent(ctx context.Context) error {
 	s.endpoint.stdin.Close()
 	select {
-	case <-s.endpoint.ended:
+	case <-s.endpoint.exited:
 		return nil
 	case <-time.After(endsWithin):
 		return fmt.Errorf("it still runs %s after its standard input ended", endsWithin)

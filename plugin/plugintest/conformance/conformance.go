@@ -110,7 +110,7 @@ var Rules = []Rule{
 	{"push is idempotent", "A push of what is in sync changes nothing.", (*suite).idempotent},
 	{"update in place", "A push of another intent ends in sync with that.", (*suite).update},
 	{"repair ends as create did", "The state reached from another one is the state that creation led to.", (*suite).repair},
-	{"a push delivered twice has one effect", "The same push id, delivered again at once or later, changes nothing more.", (*suite).twice},
+	{"a push delivered twice has one effect", "The same push id, delivered again at once or later, changes nothing more.", (*suite).redelivery},
 	{"absence deletes nothing", "An asset that an incarnation does not have is unknown there, and its real thing stays.", (*suite).absence},
 	{"withdrawn permit stops a push", "A push whose permit is refused under way ends, and begins nothing more.", (*suite).withdrawnPermit},
 	{"a push ends with its permit", "A push whose permit is not renewed ends within D + E, and begins nothing more.", (*suite).silentPermit},
@@ -140,19 +140,19 @@ func Check(ctx context.Context, target Target) Report {
 	}
 	s := &suite{target: target, contents: newContents(), token: uint64(time.Now().UnixMicro())}
 	defer s.disconnect()
-	down := false
+	isDown := false
 	for i, rule := range Rules {
 		result := Result{Name: rule.Name, Outcome: Skipped, Detail: "the plugin did not come up"}
-		if !down {
+		if !isDown {
 			result = s.try(ctx, rule)
-			down = i == 0 && result.Outcome == Failed
+			isDown = i == 0 && result.Outcome == Failed
 		}
 		s.report.Results = append(s.report.Results, result)
 		if target.Tell != nil {
 			target.Tell(result)
 		}
 	}
-	s.report.Left = !down && !s.clean(ctx)
+	s.report.Left = !isDown && !s.clean(ctx)
 	return s.report
 }
 
@@ -169,8 +169,8 @@ func (s *suite) try(ctx context.Context, rule Rule) Result {
 	if skip, ok := errors.AsType[skipped](err); ok {
 		return Result{Name: rule.Name, Outcome: Skipped, Detail: skip.Error()}
 	}
-	if kept, ok := errors.AsType[remark](err); ok {
-		return Result{Name: rule.Name, Outcome: Passed, Detail: kept.Error()}
+	if note, ok := errors.AsType[remark](err); ok {
+		return Result{Name: rule.Name, Outcome: Passed, Detail: note.Error()}
 	}
 	return Result{Name: rule.Name, Outcome: Failed, Detail: err.Error()}
 }

@@ -20,7 +20,7 @@ var (
 	first   = incarnation(1)
 	second  = incarnation(2)
 	removed = incarnation(3)
-	without = incarnation(4)
+	absent  = incarnation(4)
 	garbled = incarnation(5)
 )
 
@@ -81,7 +81,7 @@ func (c *contents) answer(need *pluginpb.Need) *pluginpb.Content {
 			continue
 		}
 		one := &pluginpb.AssetContent{Asset: asset.Asset}
-		if body, found := c.bodies[at]; found {
+		if body, ok := c.bodies[at]; ok {
 			digest := intent.BodyDigest(body)
 			one.Digest, one.Content = digest[:], body
 			if string(asset.Known) == string(digest[:]) {

@@ -47,7 +47,7 @@ type endpoint struct {
 	stdin   io.WriteCloser
 	dir     string
 	words   *tail
-	ended   chan struct{}
+	exited  chan struct{}
 	// reaping is held while the process is signalled or reaped.
 	reaping sync.Mutex
 }
@@ -64,7 +64,7 @@ func unixSocket(path string) dialler {
 func reach(ctx context.Context, target Target, nth int) (*endpoint, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, startsWithin, fmt.Errorf("it did not serve within %s", startsWithin))
 	defer cancel()
-	e := &endpoint{ended: make(chan struct{}), words: &tail{}}
+	e := &endpoint{exited: make(chan struct{}), words: &tail{}}
 	dial, err := e.way(ctx, target, nth)
 	if err != nil {
 		return nil, err
@@ -115,7 +115,7 @@ func (e *endpoint) describe(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("%w: %w%s", context.Cause(ctx), err, e.last())
-		case <-e.ended:
+		case <-e.exited:
 			return fmt.Errorf("it ended while starting: %s%s", e.command.ProcessState, e.last())
 		case <-time.After(10 * time.Millisecond):
 		}
@@ -150,16 +150,16 @@ func (e *endpoint) start(run []string) (socket string, err error) {
 
 // environment is what Lehr hands down.
 func environment(socket string) []string {
-	kept := []string{plugin.SocketVariable + "=" + socket}
+	variables := []string{plugin.SocketVariable + "=" + socket}
 	for _, variable := range os.Environ() {
 		name, _, _ := strings.Cut(variable, "=")
 		switch {
 		case name == "LEHR_TOKEN" || name == plugin.LockVariable || name == plugin.SocketVariable:
 		case strings.HasPrefix(name, "LEHR_"), name == "PATH", name == "HOME", name == "TMPDIR":
-			kept = append(kept, variable)
+			variables = append(variables, variable)
 		}
 	}
-	return kept
+	return variables
 }
 
 // reap waits for the process. What is left of its group is killed before the
@@ -174,7 +174,7 @@ func (e *endpoint) reap() {
 	e.reaping.Lock()
 	_ = syscall.Kill(-pid, syscall.SIGKILL)
 	_ = e.command.Wait()
-	close(e.ended)
+	close(e.exited)
 	e.reaping.Unlock()
 }
 
@@ -182,12 +182,12 @@ func (e *endpoint) reap() {
 func (e *endpoint) kill() {
 	e.reaping.Lock()
 	select {
-	case <-e.ended:
+	case <-e.exited:
 	default:
 		_ = syscall.Kill(-e.command.Process.Pid, syscall.SIGKILL)
 	}
 	e.reaping.Unlock()
-	<-e.ended
+	<-e.exited
 }
 
 // isOurs reports whether the suite may start and end it.
@@ -202,7 +202,7 @@ func (e *endpoint) close() {
 	}
 	e.stdin.Close()
 	select {
-	case <-e.ended:
+	case <-e.exited:
 	case <-time.After(endsWithin):
 	}
 	e.kill()
@@ -220,20 +220,20 @@ func (e *endpoint) last() string {
 // tail keeps the end of what is written to it.
 type tail struct {
 	mutex sync.Mutex
-	kept  []byte
+	text  []byte
 }
 
 func (t *tail) Write(p []byte) (int, error) {
 	const most = 2000
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
-	t.kept = append(t.kept, p...)
-	t.kept = t.kept[max(0, len(t.kept)-most):]
+	t.text = append(t.text, p...)
+	t.text = t.text[max(0, len(t.text)-most):]
 	return len(p), nil
 }
 
 func (t *tail) String() string {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
-	return strings.ToValidUTF8(string(bytes.TrimSpace(t.kept)), "?")
+	return strings.ToValidUTF8(string(bytes.TrimSpace(t.text)), "?")
 }

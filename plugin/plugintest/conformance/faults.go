@@ -61,17 +61,17 @@ func (s *suite) killed(ctx context.Context) error {
 	if !s.endpoint.isOurs() {
 		return skipped("it was started by somebody else")
 	}
-	for _, after := range []time.Duration{0, s.took / 8, s.took / 4, s.took / 2} {
-		before, err := s.other(ctx)
+	for _, delay := range []time.Duration{0, s.pushTime / 8, s.pushTime / 4, s.pushTime / 2} {
+		baseline, err := s.pendingDifference(ctx)
 		if err != nil {
 			return err
 		}
-		push, err := s.delivery(ctx, s.line, before)
+		push, err := s.delivery(ctx, s.line, baseline)
 		if err == nil {
 			err = s.line.deliver(push)
 		}
 		if err == nil {
-			err = wait(ctx, after)
+			err = wait(ctx, delay)
 		}
 		if err != nil {
 			return err
@@ -81,8 +81,8 @@ func (s *suite) killed(ctx context.Context) error {
 		if err := s.connect(ctx); err != nil {
 			return fmt.Errorf("started again after kill -9: %w", err)
 		}
-		if err := s.recovers(ctx, before.Incarnation); err != nil {
-			return fmt.Errorf("killed %s after a push was delivered: %w", after.Round(time.Millisecond), err)
+		if err := s.recovers(ctx, baseline.Incarnation); err != nil {
+			return fmt.Errorf("killed %s after a push was delivered: %w", delay.Round(time.Millisecond), err)
 		}
 	}
 	return nil
@@ -114,7 +114,7 @@ func (s *suite) endsWithParent(ctx context.Context) error {
 	defer e.close()
 	e.stdin.Close()
 	select {
-	case <-e.ended:
+	case <-e.exited:
 		return nil
 	case <-time.After(endsWithin):
 		return fault.New(fault.Invalid, "%s after the end of its standard input it still runs, and could have effects", endsWithin).
@@ -125,17 +125,17 @@ func (s *suite) endsWithParent(ctx context.Context) error {
 // busy looks at the pauses that all answers so far asked for. Nothing of the suite
 // can make a target busy, so there may be none.
 func (s *suite) busy(context.Context) error {
-	pauses := append(slices.Clone(s.pauses), s.line.asked()...)
+	pauses := append(slices.Clone(s.pauses), s.line.listPauses()...)
 	if len(pauses) == 0 {
 		return remark("it asked for none")
 	}
 	longest := time.Duration(0)
-	for _, asked := range pauses {
-		if err := asked.CheckValid(); err != nil || asked.AsDuration() <= 0 {
-			return fault.New(fault.Invalid, "it is too busy, and asks to be tried again after %d s %d ns, which is no time to come", asked.GetSeconds(), asked.GetNanos()).
+	for _, pause := range pauses {
+		if err := pause.CheckValid(); err != nil || pause.AsDuration() <= 0 {
+			return fault.New(fault.Invalid, "it is too busy, and asks to be tried again after %d s %d ns, which is no time to come", pause.GetSeconds(), pause.GetNanos()).
 				WithHint("leave retry_after unset where nothing is known of when")
 		}
-		longest = max(longest, asked.AsDuration())
+		longest = max(longest, pause.AsDuration())
 	}
 	return remark(fmt.Sprintf("it asked for %d, the longest of %s", len(pauses), longest))
 }
@@ -158,36 +158,36 @@ func (s *suite) turndown(ctx context.Context) error {
 	if !able {
 		return remark("it cannot turn down, and says so: " + reason)
 	}
-	there, err := s.diff(ctx, removed)
+	present, err := s.diff(ctx, removed)
 	if err != nil {
 		return err
 	}
-	if there.Outcome != intent.Differs || there.Plan.Action != intent.ActionDelete {
-		return fmt.Errorf("the example is there and turned down, and the difference is %q %q: want delete", outcomeName(there.Outcome), there.Plan.Action)
+	if present.Outcome != intent.Differs || present.Plan.Action != intent.ActionDelete {
+		return fmt.Errorf("the example is there and turned down, and the difference is %q %q: want delete", outcomeName(present.Outcome), present.Plan.Action)
 	}
-	for _, change := range there.Plan.Changes {
+	for _, change := range present.Plan.Changes {
 		if !change.Destructive {
 			return fmt.Errorf("the field %s is removed, and that is not destructive", change.Path)
 		}
 	}
 	// A creation is not admitted for a turndown, nor the reverse.
-	create := there
+	create := present
 	create.Plan = intent.Plan{Action: intent.ActionCreate}
 	if end, err := s.push(ctx, create, nil); err != nil || end.Ending == plugin.Pushed {
 		return errors.Join(err, fmt.Errorf("a push of another plan than the removal ended as %s", end))
 	}
-	gone, err := s.remove(ctx)
+	removal, err := s.remove(ctx)
 	if err != nil {
 		return err
 	}
-	if end, err := s.push(ctx, gone, nil); err != nil || end.Ending == plugin.Failed {
+	if end, err := s.push(ctx, removal, nil); err != nil || end.Ending == plugin.Failed {
 		return errors.Join(err, fmt.Errorf("a second removal ended as %s", end))
 	}
-	if err := s.unchanged(ctx, gone, "a second removal"); err != nil {
+	if err := s.unchanged(ctx, removal, "a second removal"); err != nil {
 		return err
 	}
-	after, err := s.goTo(ctx, first)
-	if err == nil && string(after.Current) != string(s.created) {
+	current, err := s.goTo(ctx, first)
+	if err == nil && string(current.Current) != string(s.created) {
 		err = errors.New("created again, the state differs from the one that the first creation led to")
 	}
 	return err
@@ -210,16 +210,16 @@ func (s *suite) clean(ctx context.Context) bool {
 
 // remove pushes the turndown.
 func (s *suite) remove(ctx context.Context) (intent.Difference, error) {
-	gone, err := s.goTo(ctx, removed)
-	if err == nil && len(gone.Current) > 0 {
+	removal, err := s.goTo(ctx, removed)
+	if err == nil && len(removal.Current) > 0 {
 		err = errors.New("turned down and in sync, and a current state is shown: nothing is there")
 	}
 	if err != nil {
-		return gone, err
+		return removal, err
 	}
 	again, err := s.diff(ctx, first)
 	if err == nil && again.Outcome != intent.Differs {
 		err = errors.New("turned down, and without the addon it is in sync: nothing is there")
 	}
-	return gone, err
+	return removal, err
 }

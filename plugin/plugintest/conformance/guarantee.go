@@ -80,32 +80,32 @@ func (s *suite) measure(ctx context.Context) error {
 // never saw the higher one, and through the one that did.
 func (s *suite) fences(ctx context.Context, rival *line) error {
 	s.token += 100
-	before, err := s.other(ctx)
+	baseline, err := s.pendingDifference(ctx)
 	if err == nil {
-		_, err = s.goTo(ctx, before.Incarnation)
+		_, err = s.goTo(ctx, baseline.Incarnation)
 	}
 	if err != nil {
 		return err
 	}
-	for name, through := range map[string]*line{"another process": rival, "the same process": s.line} {
-		late, err := s.other(ctx)
+	for name, route := range map[string]*line{"another process": rival, "the same process": s.line} {
+		late, err := s.pendingDifference(ctx)
 		if err != nil {
 			return err
 		}
-		push, err := s.delivery(ctx, through, late)
+		push, err := s.delivery(ctx, route, late)
 		if err != nil {
 			return err
 		}
 		push.start.FencingToken = s.token - 50
-		end, err := finish(ctx, through, push)
+		end, err := finish(ctx, route, push)
 		if err != nil {
 			return err
 		}
-		after, err := s.diff(ctx, late.Incarnation)
+		current, err := s.diff(ctx, late.Incarnation)
 		if err != nil {
 			return err
 		}
-		if end.Ending == plugin.Pushed || !same(late, after) {
+		if end.Ending == plugin.Pushed || !same(late, current) {
 			return weaker(fmt.Sprintf("through %s, a push with a lower fencing token than one before took effect (it ended as %s)", name, end))
 		}
 	}
@@ -137,7 +137,7 @@ func (s *suite) replay(ctx context.Context, _ *line) error {
 	if err != nil {
 		return err
 	}
-	before, err := s.diff(ctx, second)
+	baseline, err := s.diff(ctx, second)
 	if err != nil {
 		return err
 	}
@@ -147,8 +147,8 @@ func (s *suite) replay(ctx context.Context, _ *line) error {
 	if err != nil {
 		return err
 	}
-	after, err := s.diff(ctx, second)
-	if err == nil && !same(before, after) {
+	current, err := s.diff(ctx, second)
+	if err == nil && !same(baseline, current) {
 		err = weaker(fmt.Sprintf("after production had gone from A to B and back to A, a push with the base of the first A took effect (it ended as %s): the token is used again", end))
 	}
 	return err
@@ -170,7 +170,7 @@ func (s *suite) gated(ctx context.Context, l *line, d intent.Difference, g *gate
 		return nil, err
 	}
 	select {
-	case <-push.begun:
+	case <-push.started:
 		return push, wait(ctx, readsWithin)
 	case <-ctx.Done():
 		return nil, fmt.Errorf("%w: a push without a permit asked for none", context.Cause(ctx))
@@ -192,7 +192,7 @@ func (s *suite) lostUpdate(ctx context.Context, rival *line) error {
 	if err != nil {
 		return err
 	}
-	other, err := s.gated(ctx, rival, plan, &later)
+	rivalPush, err := s.gated(ctx, rival, plan, &later)
 	if err != nil {
 		return err
 	}
@@ -204,16 +204,16 @@ func (s *suite) lostUpdate(ctx context.Context, rival *line) error {
 	if end := endingOf(result); end.Ending != plugin.Pushed {
 		return fmt.Errorf("the first of two pushes from one base ended as %s", end)
 	}
-	before, err := s.diff(ctx, second)
+	baseline, err := s.diff(ctx, second)
 	if err != nil {
 		return err
 	}
 	later.open.Store(true)
-	if result, err = rival.end(ctx, other); err != nil {
+	if result, err = rival.end(ctx, rivalPush); err != nil {
 		return err
 	}
-	after, err := s.diff(ctx, second)
-	if err == nil && !same(before, after) {
+	current, err := s.diff(ctx, second)
+	if err == nil && !same(baseline, current) {
 		err = weaker(fmt.Sprintf("of two pushes that had read the same base, the second took effect as well (it ended as %s)", endingOf(result)))
 	}
 	return err

@@ -24,7 +24,7 @@ type line struct {
 
 	sending sync.Mutex
 	mutex   sync.Mutex
-	why     error
+	cause   error
 	last    uint64
 	batches map[uint64]*batch
 	// strays are answers to what nobody asked.
@@ -53,9 +53,9 @@ type delivery struct {
 	permit func(ask *pluginpb.PermitAsk) (answer, grant bool)
 	// results are all that the plugin says about how it ended.
 	results chan *pluginpb.PushResult
-	// heard is closed at the first sign that it is under way.
-	heard sync.Once
-	begun chan struct{}
+	// startOnce is closed at the first sign that it is under way.
+	startOnce sync.Once
+	started   chan struct{}
 }
 
 func openLine(e *endpoint, contents *contents) (*line, error) {
@@ -80,8 +80,8 @@ func openLine(e *endpoint, contents *contents) (*line, error) {
 func (l *line) fail(err error) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
-	if l.why == nil {
-		l.why = err
+	if l.cause == nil {
+		l.cause = err
 		close(l.broken)
 	}
 }
@@ -175,7 +175,7 @@ func (l *line) await(ctx context.Context, b *batch) error {
 	case <-b.done:
 		return nil
 	case <-l.broken:
-		return l.why
+		return l.cause
 	case <-ctx.Done():
 		l.mutex.Lock()
 		defer l.mutex.Unlock()
@@ -204,10 +204,10 @@ func (l *line) readPushes() {
 			l.permits(message.PermitRequest)
 		case *pluginpb.PushResponse_Progress:
 			if d := l.find(message.Progress.Push); d != nil {
-				d.heard.Do(func() { close(d.begun) })
+				d.startOnce.Do(func() { close(d.started) })
 			}
 		case *pluginpb.PushResponse_Result:
-			l.ended(message.Result)
+			l.recordResult(message.Result)
 		}
 	}
 }
@@ -219,21 +219,21 @@ func (l *line) find(push string) *delivery {
 }
 
 // pause keeps one that was asked for; a flood of them is told by its first part.
-func (l *line) pause(asked *durationpb.Duration) {
+func (l *line) pause(requested *durationpb.Duration) {
 	const most = 1000
-	if asked != nil && len(l.pauses) < most {
-		l.pauses = append(l.pauses, asked)
+	if requested != nil && len(l.pauses) < most {
+		l.pauses = append(l.pauses, requested)
 	}
 }
 
-// asked lists the pauses so far.
-func (l *line) asked() []*durationpb.Duration {
+// listPauses lists the pauses so far.
+func (l *line) listPauses() []*durationpb.Duration {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	return slices.Clone(l.pauses)
 }
 
-func (l *line) ended(result *pluginpb.PushResult) {
+func (l *line) recordResult(result *pluginpb.PushResult) {
 	l.mutex.Lock()
 	l.pause(result.GetFailed().GetRetryAfter())
 	l.mutex.Unlock()
@@ -262,7 +262,7 @@ func (l *line) permits(request *pluginpb.PermitRequest) {
 		if d == nil {
 			continue
 		}
-		d.heard.Do(func() { close(d.begun) })
+		d.startOnce.Do(func() { close(d.started) })
 		if answer, grant := d.permit(ask); answer {
 			permit.Grants = append(permit.Grants, &pluginpb.PermitGrant{Push: ask.Push, Granted: grant, Base: ask.Base, Reason: "the conformance suite says so"})
 		}
@@ -274,18 +274,18 @@ func (l *line) permits(request *pluginpb.PermitRequest) {
 
 // newest is the number of the newest permit request, once there is one that
 // is newer than the given.
-func (l *line) newest(ctx context.Context, than uint64) (uint64, error) {
+func (l *line) newest(ctx context.Context, previous uint64) (uint64, error) {
 	for {
 		l.mutex.Lock()
 		request, newer := l.request, l.newer
 		l.mutex.Unlock()
-		if request > than {
+		if request > previous {
 			return request, nil
 		}
 		select {
 		case <-newer:
 		case <-l.broken:
-			return 0, l.why
+			return 0, l.cause
 		case <-ctx.Done():
 			return 0, context.Cause(ctx)
 		case <-time.After(asksWithin):
@@ -296,7 +296,7 @@ func (l *line) newest(ctx context.Context, than uint64) (uint64, error) {
 
 // deliver begins a push.
 func (l *line) deliver(d *delivery) error {
-	d.results, d.begun = make(chan *pluginpb.PushResult, 8), make(chan struct{})
+	d.results, d.started = make(chan *pluginpb.PushResult, 8), make(chan struct{})
 	l.mutex.Lock()
 	l.open[d.start.Push] = d
 	l.mutex.Unlock()
@@ -314,7 +314,7 @@ func (l *line) end(ctx context.Context, d *delivery) (*pluginpb.PushResult, erro
 	case result := <-d.results:
 		return result, nil
 	case <-l.broken:
-		return nil, l.why
+		return nil, l.cause
 	case <-ctx.Done():
 		return nil, fmt.Errorf("%w: the push of %s did not end", context.Cause(ctx), d.start.Asset)
 	}

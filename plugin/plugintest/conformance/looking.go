@@ -17,15 +17,15 @@ func (s *suite) production(ctx context.Context) (string, error) {
 	if s.target.Production == nil {
 		return "", nil
 	}
-	found, err := s.target.Production(ctx)
+	state, err := s.target.Production(ctx)
 	if err != nil {
 		err = fmt.Errorf("looking at production: %w", err)
 	}
-	return found, err
+	return state, err
 }
 
 func (s *suite) looking(ctx context.Context) error {
-	before, err := s.production(ctx)
+	baseline, err := s.production(ctx)
 	if err != nil {
 		return err
 	}
@@ -36,16 +36,16 @@ func (s *suite) looking(ctx context.Context) error {
 	if one.Outcome != intent.Differs {
 		return errors.New("the example exists already: the checks begin with none")
 	}
-	other, err := s.diff(ctx, first)
+	repeated, err := s.diff(ctx, first)
 	if err != nil {
 		return err
 	}
-	if !same(one, other) {
-		return fmt.Errorf("two diffs in a row say %s at base %q, then %s at base %q", one.Plan.Digest().Short(), one.Base, other.Plan.Digest().Short(), other.Base)
+	if !same(one, repeated) {
+		return fmt.Errorf("two diffs in a row say %s at base %q, then %s at base %q", one.Plan.Digest().Short(), one.Base, repeated.Plan.Digest().Short(), repeated.Base)
 	}
-	after, err := s.production(ctx)
-	if err == nil && before != after {
-		err = fmt.Errorf("production was %q before a diff and %q after it", before, after)
+	current, err := s.production(ctx)
+	if err == nil && baseline != current {
+		err = fmt.Errorf("production was %q before a diff and %q after it", baseline, current)
 	}
 	return err
 }
@@ -94,8 +94,8 @@ func (s *suite) independent(ctx context.Context) error {
 func (s *suite) garbage(ctx context.Context) error {
 	s.contents.put(garbled, "garbled", []byte("\xff\xff\xff\xff\xff not an asset"))
 	s.contents.put(garbled, "empty", nil)
-	other := proto.Message(&intentpb.Owner{Owner: "nobody"})
-	if err := errors.Join(s.contents.putPayload(garbled, "foreign", other), s.contents.putPayload(garbled, example, s.target.First)); err != nil {
+	foreign := proto.Message(&intentpb.Owner{Owner: "nobody"})
+	if err := errors.Join(s.contents.putPayload(garbled, "foreign", foreign), s.contents.putPayload(garbled, example, s.target.First)); err != nil {
 		return err
 	}
 	b, err := s.line.ask(garbled, "garbled", "empty", "foreign", "missing", example)
@@ -118,11 +118,11 @@ func (s *suite) garbage(ctx context.Context) error {
 // absence asks about the example, and pushes it, as of an incarnation that
 // does not have it (S5).
 func (s *suite) absence(ctx context.Context) error {
-	before, err := s.ensure(ctx, first)
+	baseline, err := s.ensure(ctx, first)
 	if err != nil {
 		return err
 	}
-	d, err := s.look(ctx, s.line, without)
+	d, err := s.look(ctx, s.line, absent)
 	if err != nil {
 		return err
 	}
@@ -130,7 +130,7 @@ func (s *suite) absence(ctx context.Context) error {
 		return fmt.Errorf("the incarnation does not have the asset, and a push would %s it: want unknown", d.Plan.Action)
 	}
 	for _, action := range []intent.Action{"", intent.ActionDelete} {
-		d.Plan, d.Base = intent.Plan{Action: action}, before.Base
+		d.Plan, d.Base = intent.Plan{Action: action}, baseline.Base
 		end, err := s.push(ctx, d, nil)
 		if err != nil {
 			return err
@@ -139,5 +139,5 @@ func (s *suite) absence(ctx context.Context) error {
 			return errors.New("it says that it pushed what it was given no intent for")
 		}
 	}
-	return s.unchanged(ctx, before, "an incarnation without the asset")
+	return s.unchanged(ctx, baseline, "an incarnation without the asset")
 }

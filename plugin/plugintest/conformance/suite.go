@@ -31,8 +31,8 @@ type suite struct {
 	pushes int
 	// created is the state after the creation from nothing, took how long a
 	// push to another intent takes.
-	created []byte
-	took    time.Duration
+	created  []byte
+	pushTime time.Duration
 	// pauses are those asked for on lines before.
 	pauses []*durationpb.Duration
 }
@@ -53,7 +53,7 @@ func (s *suite) connect(ctx context.Context) error {
 
 func (s *suite) disconnect() {
 	if s.line != nil {
-		s.pauses = append(s.pauses, s.line.asked()...)
+		s.pauses = append(s.pauses, s.line.listPauses()...)
 		s.line.cancel()
 	}
 	if s.endpoint != nil {
@@ -68,7 +68,7 @@ func (s *suite) another(ctx context.Context) (*line, func(), error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if mine, its := s.endpoint.description.Instance, e.description.Instance; mine != "" && mine == its {
+	if mine, theirs := s.endpoint.description.Instance, e.description.Instance; mine != "" && mine == theirs {
 		e.close()
 		return nil, nil, errors.New("both addresses lead to one and the same process")
 	}
@@ -99,8 +99,8 @@ func (s *suite) describe(context.Context) error {
 		return errors.New("there is no example to check it with: give two intents for one resource")
 	}
 	s.report.Type = intent.TypeName(s.target.First.ProtoReflect().Descriptor().FullName())
-	if other := intent.TypeName(s.target.Second.ProtoReflect().Descriptor().FullName()); other != s.report.Type {
-		return fmt.Errorf("the example is a %s at first and then a %s: both are of one type", s.report.Type, other)
+	if secondType := intent.TypeName(s.target.Second.ProtoReflect().Descriptor().FullName()); secondType != s.report.Type {
+		return fmt.Errorf("the example is a %s at first and then a %s: both are of one type", s.report.Type, secondType)
 	}
 	for _, served := range description.Types {
 		if served.Type == s.report.Type {
@@ -210,25 +210,25 @@ func endingOf(result *pluginpb.PushResult) ending {
 
 // goTo pushes until in sync with an incarnation, once.
 func (s *suite) goTo(ctx context.Context, incarnation intent.IncarnationID) (intent.Difference, error) {
-	before, err := s.diff(ctx, incarnation)
+	baseline, err := s.diff(ctx, incarnation)
 	if err != nil {
-		return before, err
+		return baseline, err
 	}
-	if before.Outcome != intent.Differs {
-		return before, errors.New("nothing differs, although another intent was pushed before: the two intents of the example must differ in what the plugin manages")
+	if baseline.Outcome != intent.Differs {
+		return baseline, errors.New("nothing differs, although another intent was pushed before: the two intents of the example must differ in what the plugin manages")
 	}
-	end, err := s.push(ctx, before, nil)
+	end, err := s.push(ctx, baseline, nil)
 	if err != nil {
-		return before, err
+		return baseline, err
 	}
 	if end.Ending != plugin.Pushed {
-		return before, fmt.Errorf("the push ended as %s", end)
+		return baseline, fmt.Errorf("the push ended as %s", end)
 	}
-	after, err := s.diff(ctx, incarnation)
-	if err == nil && after.Outcome != intent.InSync {
-		err = fmt.Errorf("after the push it still differs: %s", fields(after))
+	current, err := s.diff(ctx, incarnation)
+	if err == nil && current.Outcome != intent.InSync {
+		err = fmt.Errorf("after the push it still differs: %s", fields(current))
 	}
-	return after, err
+	return current, err
 }
 
 // ensure brings the example to an incarnation, if it is not there.
@@ -254,10 +254,10 @@ func same(one, other intent.Difference) bool {
 }
 
 // unchanged fails when a look no longer finds what was found before.
-func (s *suite) unchanged(ctx context.Context, before intent.Difference, what string) error {
-	after, err := s.diff(ctx, before.Incarnation)
-	if err == nil && !same(before, after) {
-		err = fmt.Errorf("%s changed production: %s at base %q, now %s at base %q", what, fields(before), before.Base, fields(after), after.Base)
+func (s *suite) unchanged(ctx context.Context, baseline intent.Difference, event string) error {
+	current, err := s.diff(ctx, baseline.Incarnation)
+	if err == nil && !same(baseline, current) {
+		err = fmt.Errorf("%s changed production: %s at base %q, now %s at base %q", event, fields(baseline), baseline.Base, fields(current), current.Base)
 	}
 	return err
 }

@@ -32,35 +32,35 @@ type Use struct {
 // Allowance is the time of one run. It is used by one goroutine at a time.
 type Allowance struct {
 	limit time.Duration
-	// began and before are the beginning of the run; seen and last that of the time
+	// startedAt and before are the beginning of the run; seen and last that of the time
 	// over which it is judged whether it merely waits.
-	began, seen  time.Time
-	before, last Use
+	startedAt, spanStart time.Time
+	useAtStart, last     Use
 }
 
 // New gives a run so long, from now on.
 func New(limit time.Duration, now time.Time, use Use) *Allowance {
-	return &Allowance{limit: limit, began: now, seen: now, before: use, last: use}
+	return &Allowance{limit: limit, startedAt: now, spanStart: now, useAtStart: use, last: use}
 }
 
 // Look says why the run is over, or how long it may go on until it is looked at again.
-func (a *Allowance) Look(now time.Time, use Use) (over string, wait time.Duration) {
-	took, had := now.Sub(a.began), use.Had-a.before.Had
+func (a *Allowance) Look(now time.Time, use Use) (reason string, wait time.Duration) {
+	elapsed, used := now.Sub(a.startedAt), use.Had-a.useAtStart.Had
 	switch {
-	case took < a.limit:
-		return "", a.limit - took
-	case had >= a.limit:
+	case elapsed < a.limit:
+		return "", a.limit - elapsed
+	case used >= a.limit:
 		return "it had a core for that long", 0
-	case took >= MostPatience*a.limit:
-		return fmt.Sprintf("in %s it had a core for %s only", took.Round(time.Second), had.Round(10*time.Millisecond)), 0
+	case elapsed >= MostPatience*a.limit:
+		return fmt.Sprintf("in %s it had a core for %s only", elapsed.Round(time.Second), used.Round(10*time.Millisecond)), 0
 	}
-	if span := now.Sub(a.seen); span >= a.limit/2 {
+	if span := now.Sub(a.spanStart); span >= a.limit/2 {
 		// What threads waited that have ended is forgotten.
 		active := max(use.Had-a.last.Had, 0) + max(use.Wanted-a.last.Wanted, 0)
-		if waits := active*leastShare < span; waits && (use.Known || took >= somePatience*a.limit) {
+		if waits := active*leastShare < span; waits && (use.Known || elapsed >= somePatience*a.limit) {
 			return "it waits for something, and does not compute", 0
 		}
-		a.seen, a.last = now, use
+		a.spanStart, a.last = now, use
 	}
-	return "", min(max(a.limit-had, a.limit/20, time.Millisecond), a.limit/2+time.Millisecond)
+	return "", min(max(a.limit-used, a.limit/20, time.Millisecond), a.limit/2+time.Millisecond)
 }

@@ -14,15 +14,15 @@ import (
 func Of(pids ...int) Use {
 	var all Use
 	for _, pid := range pids {
-		all.Had += had(pid)
-		wanted, known := wanted(pid)
+		all.Had += coreTime(pid)
+		wanted, ok := wanted(pid)
 		all.Wanted += wanted
-		all.Known = all.Known || known
+		all.Known = all.Known || ok
 	}
 	return all
 }
 
-func had(pid int) time.Duration {
+func coreTime(pid int) time.Duration {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return 0
@@ -43,7 +43,7 @@ func had(pid int) time.Duration {
 }
 
 // wanted is how long the threads of a process that live waited for a core.
-func wanted(pid int) (all time.Duration, known bool) {
+func wanted(pid int) (all time.Duration, ok bool) {
 	threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
 	if err != nil {
 		return 0, false
@@ -55,8 +55,8 @@ func wanted(pid int) (all time.Duration, known bool) {
 		}
 		var ran, waited int64
 		if _, err := fmt.Sscan(string(text), &ran, &waited); err == nil {
-			all, known = all+time.Duration(waited), true
+			all, ok = all+time.Duration(waited), true
 		}
 	}
-	return all, known
+	return all, ok
 }

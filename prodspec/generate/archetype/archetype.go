@@ -50,6 +50,6 @@ func Programs() []work.Input { return inputs }
 
 // Open returns the text of one of Programs.
 func Open(input work.Input) ([]byte, bool) {
-	text, known := texts[input.Name]
-	return text, known && strings.HasPrefix(input.Name, prefix)
+	text, ok := texts[input.Name]
+	return text, ok && strings.HasPrefix(input.Name, prefix)
 }

@@ -16,7 +16,7 @@ func Lay(layers []*Document) (*Document, error) {
 	if len(layers) == 1 {
 		return layers[0], nil
 	}
-	l := layering{left: MaxNodes, origins: map[*yaml.Node]origin{}}
+	l := layering{budget: MaxNodes, origins: map[*yaml.Node]origin{}}
 	var merged *yaml.Node
 	for i, d := range layers {
 		root, err := l.copied(d, d.Root)
@@ -25,7 +25,7 @@ func Lay(layers []*Document) (*Document, error) {
 		}
 		if i == 0 {
 			merged = root
-		} else if merged, err = l.over(merged, root, d, ""); err != nil {
+		} else if merged, err = l.merge(merged, root, d, ""); err != nil {
 			return nil, err
 		}
 	}
@@ -52,97 +52,97 @@ type origin struct {
 // layering remembers where nodes come from, and how many more there may be.
 type layering struct {
 	origins map[*yaml.Node]origin
-	left    int
+	budget  int
 }
 
 // copied is a node without aliases, comments and style.
 func (l *layering) copied(d *Document, node *yaml.Node) (*yaml.Node, error) {
-	if l.left--; l.left < 0 {
+	if l.budget--; l.budget < 0 {
 		return nil, d.Refuse(node, "", "the document unfolds to more than %d values", MaxNodes)
 	}
 	if node.Kind == yaml.AliasNode {
 		return l.copied(d, node.Alias)
 	}
-	made := &yaml.Node{Kind: node.Kind, Tag: node.Tag, Value: node.Value}
+	result := &yaml.Node{Kind: node.Kind, Tag: node.Tag, Value: node.Value}
 	if node.Kind == yaml.ScalarNode {
-		made.Style = node.Style
+		result.Style = node.Style
 	}
-	l.origins[made] = origin{file: d.File, line: node.Line, column: node.Column}
-	for i, below := range node.Content {
-		if node.Kind == yaml.MappingNode && i%2 == 0 && below.Tag == "!!merge" {
-			return nil, d.Refuse(below, "", "merge keys (<<) are not supported")
+	l.origins[result] = origin{file: d.File, line: node.Line, column: node.Column}
+	for i, element := range node.Content {
+		if node.Kind == yaml.MappingNode && i%2 == 0 && element.Tag == "!!merge" {
+			return nil, d.Refuse(element, "", "merge keys (<<) are not supported")
 		}
-		child, err := l.copied(d, below)
+		child, err := l.copied(d, element)
 		if err != nil {
 			return nil, err
 		}
-		made.Content = append(made.Content, child)
+		result.Content = append(result.Content, child)
 	}
-	return made, nil
+	return result, nil
 }
 
-// over lays one node over another.
-func (l *layering) over(below, above *yaml.Node, d *Document, path string) (*yaml.Node, error) {
-	if above.Kind != yaml.MappingNode {
-		return above, nil
+// merge lays one node over another.
+func (l *layering) merge(base, overlay *yaml.Node, d *Document, path string) (*yaml.Node, error) {
+	if overlay.Kind != yaml.MappingNode {
+		return overlay, nil
 	}
-	if below.Kind == yaml.SequenceNode && len(below.Content) > 0 && nameOf(below.Content[0]) != "" {
-		return l.overNamed(below, above, d, path)
+	if base.Kind == yaml.SequenceNode && len(base.Content) > 0 && nameOf(base.Content[0]) != "" {
+		return l.overNamed(base, overlay, d, path)
 	}
-	if below.Kind != yaml.MappingNode {
-		below = &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
-		l.origins[below] = l.origins[above]
+	if base.Kind != yaml.MappingNode {
+		base = &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
+		l.origins[base] = l.origins[overlay]
 	}
-	for i := 0; i+1 < len(above.Content); i += 2 {
-		key, value := above.Content[i], above.Content[i+1]
-		at := valueAt(below, key.Value)
+	for i := 0; i+1 < len(overlay.Content); i += 2 {
+		key, value := overlay.Content[i], overlay.Content[i+1]
+		at := valueAt(base, key.Value)
 		switch {
 		case value.Tag == "!!null" && at >= 0:
-			below.Content = append(below.Content[:at-1], below.Content[at+1:]...)
+			base.Content = append(base.Content[:at-1], base.Content[at+1:]...)
 		case value.Tag == "!!null":
 		case at >= 0:
-			laid, err := l.over(below.Content[at], value, d, Join(path, key.Value))
+			laid, err := l.merge(base.Content[at], value, d, Join(path, key.Value))
 			if err != nil {
 				return nil, err
 			}
-			below.Content[at] = laid
+			base.Content[at] = laid
 		default:
 			// A null within it takes nothing away, and is no value either.
-			laid, err := l.over(&yaml.Node{}, value, d, Join(path, key.Value))
+			laid, err := l.merge(&yaml.Node{}, value, d, Join(path, key.Value))
 			if err != nil {
 				return nil, err
 			}
-			below.Content = append(below.Content, key, laid)
+			base.Content = append(base.Content, key, laid)
 		}
 	}
-	return below, nil
+	return base, nil
 }
 
 // overNamed lays each value over the element of a list that has the key for its
 // name.
-func (l *layering) overNamed(below, above *yaml.Node, d *Document, path string) (*yaml.Node, error) {
-	for i := 0; i+1 < len(above.Content); i += 2 {
-		key, value := above.Content[i], above.Content[i+1]
-		found := -1
+func (l *layering) overNamed(base, overlay *yaml.Node, d *Document, path string) (*yaml.Node, error) {
+	for i := 0; i+1 < len(overlay.Content); i += 2 {
+		key, value := overlay.Content[i], overlay.Content[i+1]
+		index := -1
 		var names []string
-		for j, element := range below.Content {
+		for j, element := range base.Content {
 			if names = append(names, nameOf(element)); nameOf(element) == key.Value {
-				found = j
+				index = j
 			}
 		}
-		if found < 0 {
-			from := l.origins[key]
-			f := d.Finding(from.line, from.column, Join(path, key.Value), "%s: no element of the list has the name %s", path, key.Value)
-			f.Hint = meant(key.Value, names)
+		if index < 0 {
+			source := l.origins[key]
+			f := d.Finding(source.line, source.column, Join(path, key.Value), "%s: no element of the list has the name %s", path, key.Value)
+			f.Hint = nameHint(key.Value, names)
 			return nil, &Error{Findings: []intent.Finding{f}}
 		}
-		laid, err := l.over(below.Content[found], value, d, Join(path, key.Value))
+		laid, err := l.merge(base.Content[index], value, d, Join(path, key.Value))
 		if err != nil {
 			return nil, err
 		}
-		below.Content[found] = laid
+		base.Content[index] = laid
 	}
-	return below, nil
+	return base, nil
 }
 
 func nameOf(node *yaml.Node) string {
@@ -178,12 +178,12 @@ func (d *Document) origin(line, column int) (string, int, int) {
 	if d.origins == nil {
 		return d.File, line, column
 	}
-	if from, known := d.origins[position{line, column}]; known {
-		return from.file, from.line, from.column
+	if source, ok := d.origins[position{line, column}]; ok {
+		return source.file, source.line, source.column
 	}
 	for ; column > 0; column-- { // What begins before it on the line.
-		if from, known := d.origins[position{line, column}]; known {
-			return from.file, from.line, from.column
+		if source, ok := d.origins[position{line, column}]; ok {
+			return source.file, source.line, source.column
 		}
 	}
 	return d.File, 1, 1

@@ -57,9 +57,9 @@ type position struct{ line, column int }
 // field is what a place in the document is, when the type is known.
 type field struct {
 	path string
-	// within is the message that has the field; descriptor is nil when it
+	// parent is the message that has the field; descriptor is nil when it
 	// does not.
-	within     protoreflect.MessageDescriptor
+	parent     protoreflect.MessageDescriptor
 	descriptor protoreflect.FieldDescriptor
 	node       *yaml.Node
 }
@@ -118,20 +118,20 @@ func (d *Document) decoding(err error, message protoreflect.MessageDescriptor) e
 
 // wrong explains one error of decoding at a place.
 func (d *Document) wrong(line, column int, message string) intent.Finding {
-	at, known := d.fields[position{line, column}]
+	at, ok := d.fields[position{line, column}]
 	f := d.Finding(line, column, at.path, "%s", message)
 	f.Hint = "mend the manifest"
 	if at.path != "" {
 		f.Message = at.path + ": " + message
 	}
 	switch {
-	case !known:
-	case at.descriptor == nil && at.within != nil:
-		f.Message = fmt.Sprintf("unknown field %s: a %s has none of that name", at.path, at.within.FullName())
-		f.Hint = meant(at.node.Value, fieldNames(at.within))
+	case !ok:
+	case at.descriptor == nil && at.parent != nil:
+		f.Message = fmt.Sprintf("unknown field %s: a %s has none of that name", at.path, at.parent.FullName())
+		f.Hint = nameHint(at.node.Value, fieldNames(at.parent))
 	case at.descriptor != nil && at.node.Kind == yaml.ScalarNode && strings.HasPrefix(message, "unknown enum value"):
 		f.Message = fmt.Sprintf("%s: %q is not a %s", at.path, at.node.Value, at.descriptor.Enum().FullName())
-		f.Hint = meant(at.node.Value, enumNames(at.descriptor.Enum()))
+		f.Hint = nameHint(at.node.Value, enumNames(at.descriptor.Enum()))
 	case at.descriptor != nil && at.descriptor.Message() != nil && at.descriptor.Message().FullName() == "google.protobuf.Duration" && at.node.Kind == yaml.ScalarNode:
 		f.Message = fmt.Sprintf("%s is not a length of time: %s", at.path, Describe(at.node))
 		f.Hint = "write " + string(at.descriptor.Name()) + ": 10s"
@@ -194,7 +194,7 @@ func (d *Document) nearest(path string) *yaml.Node {
 // Parse reads exactly one document.
 func Parse(file string, text []byte) (*Document, error) {
 	d := newDocument(file, nil)
-	text = ended(text)
+	text = withNewline(text)
 	d.text = text
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
 	var node, more yaml.Node
@@ -226,9 +226,9 @@ func Parse(file string, text []byte) (*Document, error) {
 	return d, nil
 }
 
-// ended is text with a newline at its end, so that a block scalar there keeps its own. That
+// withNewline is text with a newline at its end, so that a block scalar there keeps its own. That
 // of UTF-16 has another one, and stays as it is.
-func ended(text []byte) []byte {
+func withNewline(text []byte) []byte {
 	if len(text) == 0 || text[len(text)-1] == '\n' || bytes.HasPrefix(text, []byte("\xff\xfe")) || bytes.HasPrefix(text, []byte("\xfe\xff")) {
 		return text
 	}
@@ -237,8 +237,8 @@ func ended(text []byte) []byte {
 
 // refuseTags refuses values whose tag nobody here knows.
 func (d *Document) refuseTags(node *yaml.Node) error {
-	tagged, found := document.UnknownTag(node)
-	if !found {
+	tagged, ok := document.UnknownTag(node)
+	if !ok {
 		return nil
 	}
 	f := d.Finding(tagged.Line, tagged.Column, "", "the tag %.100s is not known", tagged.Tag)
@@ -254,15 +254,15 @@ func Join(path, name string) string {
 	return path + "." + name
 }
 
-// held is what an Any holds, as far as its node says so.
-func (d *Document) held(node *yaml.Node, message protoreflect.MessageDescriptor) protoreflect.MessageDescriptor {
+// anyMessage is what an Any holds, as far as its node says so.
+func (d *Document) anyMessage(node *yaml.Node, message protoreflect.MessageDescriptor) protoreflect.MessageDescriptor {
 	if message == nil || message.FullName() != "google.protobuf.Any" || d.types == nil {
 		return message
 	}
 	for i := 0; i+1 < len(node.Content); i += 2 {
 		if node.Content[i].Value == "@type" {
-			if found, err := d.types.FindMessageByURL(node.Content[i+1].Value); err == nil {
-				return found.Descriptor()
+			if messageType, err := d.types.FindMessageByURL(node.Content[i+1].Value); err == nil {
+				return messageType.Descriptor()
 			}
 		}
 	}
@@ -272,11 +272,11 @@ func (d *Document) held(node *yaml.Node, message protoreflect.MessageDescriptor)
 // index remembers which field each node is. Without a descriptor the path is
 // made of the document's own keys.
 func (d *Document) index(node *yaml.Node, path string, message protoreflect.MessageDescriptor) {
-	d.put(node, field{path: path})
+	d.setField(node, field{path: path})
 	if node.Kind != yaml.MappingNode {
 		return
 	}
-	message = d.held(node, message)
+	message = d.anyMessage(node, message)
 	for i := 0; i+1 < len(node.Content); i += 2 {
 		key, value := node.Content[i], node.Content[i+1]
 		descriptor := fieldOf(message, key.Value)
@@ -284,8 +284,8 @@ func (d *Document) index(node *yaml.Node, path string, message protoreflect.Mess
 		if descriptor != nil {
 			name = string(descriptor.Name())
 		}
-		at := field{path: Join(path, name), within: message, descriptor: descriptor, node: key}
-		d.put(key, at)
+		at := field{path: Join(path, name), parent: message, descriptor: descriptor, node: key}
+		d.setField(key, at)
 		if descriptor == nil {
 			continue
 		}
@@ -296,20 +296,20 @@ func (d *Document) index(node *yaml.Node, path string, message protoreflect.Mess
 
 // value indexes the value of a known field.
 func (d *Document) value(at field) {
-	d.put(at.node, at)
+	d.setField(at.node, at)
 	switch {
 	case at.descriptor.IsMap() && at.node.Kind == yaml.MappingNode:
 		for i := 0; i+1 < len(at.node.Content); i += 2 {
-			entry := field{descriptor: at.descriptor.MapValue(), within: at.within, node: at.node.Content[i+1]}
+			entry := field{descriptor: at.descriptor.MapValue(), parent: at.parent, node: at.node.Content[i+1]}
 			entry.path = fmt.Sprintf("%s[%q]", at.path, at.node.Content[i].Value)
 			key := entry
 			key.descriptor, key.node = at.descriptor.MapKey(), at.node.Content[i]
-			d.put(key.node, key)
+			d.setField(key.node, key)
 			d.element(entry)
 		}
 	case at.descriptor.IsList() && at.node.Kind == yaml.SequenceNode:
 		for i, node := range at.node.Content {
-			d.element(field{path: fmt.Sprintf("%s[%d]", at.path, i), within: at.within, descriptor: at.descriptor, node: node})
+			d.element(field{path: fmt.Sprintf("%s[%d]", at.path, i), parent: at.parent, descriptor: at.descriptor, node: node})
 		}
 	case !at.descriptor.IsList() && !at.descriptor.IsMap():
 		d.element(at)
@@ -320,10 +320,10 @@ func (d *Document) element(at field) {
 	if message := at.descriptor.Message(); message != nil && !at.descriptor.IsMap() && at.node.Kind == yaml.MappingNode {
 		d.index(at.node, at.path, message)
 	}
-	d.put(at.node, at)
+	d.setField(at.node, at)
 }
 
-func (d *Document) put(node *yaml.Node, at field) {
+func (d *Document) setField(node *yaml.Node, at field) {
 	d.fields[position{node.Line, node.Column}] = at
 	if at.node == node || at.node == nil {
 		d.nodes[at.path] = node
@@ -354,10 +354,10 @@ func enumNames(enum protoreflect.EnumDescriptor) (names []string) {
 	return names
 }
 
-func meant(name string, allowed []string) string {
+func nameHint(name string, allowed []string) string {
 	hint := "allowed: " + strings.Join(allowed, ", ")
-	if near := spell.Nearest(name, allowed); near != "" {
-		return "did you mean " + near + "? " + hint
+	if suggestion := spell.Nearest(name, allowed); suggestion != "" {
+		return "did you mean " + suggestion + "? " + hint
 	}
 	return hint
 }

@@ -32,7 +32,7 @@ func ParseAll(file string, text []byte) ([]*Document, error) {
 	}
 	whole := newDocument(file, nil)
 	var list []*Document
-	decoder := yaml.NewDecoder(bytes.NewReader(ended(text)))
+	decoder := yaml.NewDecoder(bytes.NewReader(withNewline(text)))
 	for {
 		var node yaml.Node
 		err := decoder.Decode(&node)
@@ -80,7 +80,7 @@ func parseJSON(file string, text []byte) ([]*Document, error) {
 		lines += bytes.Count(text[counted:start], []byte("\n"))
 		counted = start
 		d, err := Parse(file, value)
-		if e, is := errors.AsType[*Error](err); is {
+		if e, ok := errors.AsType[*Error](err); ok {
 			for i := range e.Findings {
 				e.Findings[i].Line += lines
 			}
@@ -104,17 +104,17 @@ func move(node *yaml.Node, lines, columns int) {
 		node.Column += columns
 	}
 	node.Line += lines
-	for _, below := range node.Content {
-		move(below, lines, columns)
+	for _, child := range node.Content {
+		move(child, lines, columns)
 	}
 }
 
 // Part decodes a node of the document, whose path is given, into a message, as
 // Decode does the whole.
 func (d *Document) Part(node *yaml.Node, path string, message proto.Message, types schema.Types, validator protovalidate.Validator) error {
-	left := MaxNodes
-	part := newDocument(d.File, unfolded(node, &left))
-	if left < 0 {
+	budget := MaxNodes
+	part := newDocument(d.File, unfolded(node, &budget))
+	if budget < 0 {
 		return d.Refuse(node, path, "the document unfolds to more than %d values", MaxNodes)
 	}
 	text, err := yaml.Marshal(part.Root)
@@ -131,18 +131,18 @@ func (d *Document) Part(node *yaml.Node, path string, message proto.Message, typ
 }
 
 // unfolded is a copy with aliases followed and without comments.
-func unfolded(node *yaml.Node, left *int) *yaml.Node {
-	if *left--; *left < 0 {
+func unfolded(node *yaml.Node, budget *int) *yaml.Node {
+	if *budget--; *budget < 0 {
 		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!null"}
 	}
 	if node.Kind == yaml.AliasNode {
-		return unfolded(node.Alias, left)
+		return unfolded(node.Alias, budget)
 	}
-	made := &yaml.Node{Kind: node.Kind, Style: node.Style, Tag: node.Tag, Value: node.Value, Line: node.Line, Column: node.Column}
-	for _, below := range node.Content {
-		made.Content = append(made.Content, unfolded(below, left))
+	result := &yaml.Node{Kind: node.Kind, Style: node.Style, Tag: node.Tag, Value: node.Value, Line: node.Line, Column: node.Column}
+	for _, child := range node.Content {
+		result.Content = append(result.Content, unfolded(child, budget))
 	}
-	return made
+	return result
 }
 
 // follow notes where nodes are in the file, and reports whether they are the same.

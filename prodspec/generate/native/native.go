@@ -73,24 +73,24 @@ func (e *Evaluator) Evaluate(ctx context.Context, job work.Job, open work.Opener
 }
 
 func (e *Evaluator) evaluate(ctx context.Context, job *work.Job, open work.Opener) work.Result {
-	inside, err := e.room(job, open)
+	entries, err := e.room(job, open)
 	if err != nil {
 		return protocol.Fail(job, "give the files other names, or leave a source out", "cannot begin: %s", err)
 	}
 	if job.Renderer != "" {
-		return e.renderer(ctx, job, inside)
+		return e.renderer(ctx, job, entries)
 	}
 	if e.options.Policy.Sandbox == Off {
-		return e.outside(ctx, job, inside, "the server's policy has its sandbox off")
+		return e.runUnsandboxed(ctx, job, entries, "the server's policy has its sandbox off")
 	}
-	result, refused := e.run(ctx, job, inside, true)
+	result, refused := e.run(ctx, job, entries, true)
 	switch {
 	case refused == nil && len(e.options.Policy.Visible) > 0:
 		return label(job, result, "sees "+strings.Join(e.options.Policy.Visible, ", ")+" of this machine")
 	case refused == nil:
 		return result
 	case e.options.Policy.Sandbox == Preferred:
-		return e.outside(ctx, job, inside, "this machine permits no sandbox ("+refused.Error()+")")
+		return e.runUnsandboxed(ctx, job, entries, "this machine permits no sandbox ("+refused.Error()+")")
 	}
 	failed := protocol.Fail(job, "have the kernel permit user namespaces, or have whoever runs the server write sandbox: preferred", "needs a sandbox, which this machine does not permit: %s", refused)
 	failed.Stopped = true
@@ -99,10 +99,10 @@ func (e *Evaluator) evaluate(ctx context.Context, job *work.Job, open work.Opene
 
 // renderer runs one of Lehr's own programs, which reads its inputs and nothing
 // else by itself: the sandbox stands behind it where there can be one.
-func (e *Evaluator) renderer(ctx context.Context, job *work.Job, inside room) work.Result {
-	result, err := e.run(ctx, job, inside, true)
+func (e *Evaluator) renderer(ctx context.Context, job *work.Job, entries room) work.Result {
+	result, err := e.run(ctx, job, entries, true)
 	if err != nil {
-		result, err = e.run(ctx, job, inside, false)
+		result, err = e.run(ctx, job, entries, false)
 	}
 	if err != nil {
 		return protocol.Fail(job, "see that "+job.Renderer+" may be executed", "cannot begin: %s", err)
@@ -110,20 +110,20 @@ func (e *Evaluator) renderer(ctx context.Context, job *work.Job, inside room) wo
 	return result
 }
 
-func (e *Evaluator) outside(ctx context.Context, job *work.Job, inside room, why string) work.Result {
-	result, err := e.run(ctx, job, inside, false)
+func (e *Evaluator) runUnsandboxed(ctx context.Context, job *work.Job, entries room, reason string) work.Result {
+	result, err := e.run(ctx, job, entries, false)
 	if err != nil {
 		return protocol.Fail(job, "", "cannot begin: %s", err)
 	}
-	return label(job, result, "ran outside a sandbox, for "+why)
+	return label(job, result, "ran outside a sandbox, for "+reason)
 }
 
 // label says of what a run gave that it may rest on more than its inputs.
-func label(job *work.Job, result work.Result, why string) work.Result {
+func label(job *work.Job, result work.Result, reason string) work.Result {
 	if len(result.Findings) == 0 {
 		result.Warnings = append(result.Warnings, intent.Finding{
 			Rule: NonHermetic, Severity: intent.Warning, File: job.Program, Line: 1,
-			Message: fmt.Sprintf("%s is not hermetic: it %s", job.Generator, why),
+			Message: fmt.Sprintf("%s is not hermetic: it %s", job.Generator, reason),
 			Hint:    "what it gives may rest on more than its inputs; build it for WASI to be sure, or try: lehr build --verify",
 		})
 	}
@@ -170,8 +170,8 @@ func (e *Evaluator) room(job *work.Job, open work.Opener) (room, error) {
 		entries = append(entries, entry{path: name, content: content, program: kind == work.ReadProgram})
 		return nil
 	}
-	program, found := work.Find(job.Programs, job.Program)
-	if !found {
+	program, ok := work.Find(job.Programs, job.Program)
+	if !ok {
 		return nil, fmt.Errorf("the program %s is not there", job.Program)
 	}
 	if job.Renderer == "" {
@@ -181,8 +181,8 @@ func (e *Evaluator) room(job *work.Job, open work.Opener) (room, error) {
 	}
 	for _, input := range job.Files {
 		name := protocol.FilePath(input.Name)
-		if other, taken := names[name]; taken {
-			return nil, fmt.Errorf("%s and %s would both be the file %s", other, input.Name, name)
+		if previous, duplicate := names[name]; duplicate {
+			return nil, fmt.Errorf("%s and %s would both be the file %s", previous, input.Name, name)
 		}
 		names[name] = input.Name
 		if err := add(path.Join(workFolder, name), work.ReadFile, input); err != nil {
@@ -191,8 +191,8 @@ func (e *Evaluator) room(job *work.Job, open work.Opener) (room, error) {
 	}
 	for _, input := range job.Files {
 		for folder := path.Dir(protocol.FilePath(input.Name)); folder != "."; folder = path.Dir(folder) {
-			if other, taken := names[folder]; taken {
-				return nil, fmt.Errorf("%s is a file, and the folder of other inputs", other)
+			if previous, duplicate := names[folder]; duplicate {
+				return nil, fmt.Errorf("%s is a file, and the folder of other inputs", previous)
 			}
 		}
 	}
@@ -216,52 +216,52 @@ const LateHint = "look for a loop, or an operation on a huge value; a run that n
 
 // run has the program run in a room. An error says why there was no sandbox, or
 // no place to run at all.
-func (e *Evaluator) run(ctx context.Context, job *work.Job, inside room, sandbox bool) (work.Result, error) {
+func (e *Evaluator) run(ctx context.Context, job *work.Job, entries room, sandbox bool) (work.Result, error) {
 	// The program is killed when the thread that started it ends.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	r := &process{options: e.options, words: &work.LastWords{}, said: &said{most: protocol.MostBytes(e.options.OutputBytes)}}
-	r.said.flooded = func() { r.kill("wrote more than %d bytes", r.said.most) }
+	r := &process{options: e.options, words: &work.LastWords{}, output: &boundedOutput{most: protocol.MostBytes(e.options.OutputBytes)}}
+	r.output.flooded = func() { r.kill("wrote more than %d bytes", r.output.most) }
 	defer r.clear()
-	if err := r.start(job, inside, sandbox); err != nil {
+	if err := r.start(job, entries, sandbox); err != nil {
 		return work.Result{}, err
 	}
 	stop := context.AfterFunc(ctx, func() { r.late.Store(true); r.kill("was stopped: %s", context.Cause(ctx)) })
 	defer stop()
-	watching, done := context.WithCancel(ctx)
+	watching, stopWatching := context.WithCancel(ctx)
 	go r.watchMemory(watching)
 	go r.watchTime(watching)
 	err := r.command.Wait()
-	done()
+	stopWatching()
 	if !sandbox {
 		// What it left behind goes with it, as the end of the first process of a
 		// namespace has the kernel see to.
 		killBelow()
 		reap()
 	}
-	if why := r.killed.Load(); why != nil {
+	if reason := r.killed.Load(); reason != nil {
 		hint := "look for a loop, or make smaller values; or use for_each: file"
 		if r.late.Load() {
 			hint = LateHint
 		}
-		result := protocol.Fail(job, hint, "%s", *why)
+		result := protocol.Fail(job, hint, "%s", *reason)
 		result.Stopped = r.late.Load()
 		return result, nil
 	}
 	if err != nil {
 		return protocol.Ended(job, r.command.ProcessState.String(), r.words.First()), nil
 	}
-	return protocol.Read(bytes.NewReader(r.said.text.Bytes()), job, e.set, e.options.OutputBytes), nil
+	return protocol.Read(bytes.NewReader(r.output.text.Bytes()), job, e.set, e.options.OutputBytes), nil
 }
 
-// said keeps what a program writes, up to a bound.
-type said struct {
+// boundedOutput keeps what a program writes, up to a bound.
+type boundedOutput struct {
 	text    bytes.Buffer
 	most    int64
 	flooded func()
 }
 
-func (s *said) Write(p []byte) (int, error) {
+func (s *boundedOutput) Write(p []byte) (int, error) {
 	if int64(s.text.Len()+len(p)) > s.most {
 		s.flooded()
 		return 0, io.ErrShortWrite

@@ -28,7 +28,7 @@ import (
 type process struct {
 	options Options
 	command *exec.Cmd
-	said    *said
+	output  *boundedOutput
 	words   *work.LastWords
 	// killed says why it was killed here; late: it might end another time.
 	killed atomic.Pointer[string]
@@ -47,8 +47,8 @@ const (
 )
 
 // start has a stage of this binary make the room and become the program.
-func (p *process) start(job *work.Job, inside room, sandbox bool) error {
-	to := stage{
+func (p *process) start(job *work.Job, entries room, sandbox bool) error {
+	spec := stage{
 		Sandbox: sandbox, Root: "/", Program: programPath(job), Visible: p.options.Policy.Visible,
 		Arguments: append([]string{path.Base(job.Program)}, job.Arguments...),
 		Memory:    uint64(p.options.MemoryBytes), Seconds: 2*uint64(p.options.Timeout/time.Second) + 1,
@@ -56,20 +56,20 @@ func (p *process) start(job *work.Job, inside room, sandbox bool) error {
 	attributes := &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if sandbox {
 		namespaces(attributes)
-		for _, e := range inside {
-			to.Entries = append(to.Entries, stageEntry{e.path, e.content, e.program})
+		for _, e := range entries {
+			spec.Entries = append(spec.Entries, stageEntry{e.path, e.content, e.program})
 		}
 	} else {
 		// What it starts and leaves becomes this process's, and is found there.
 		if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 			return err
 		}
-		if err := p.furnish(inside); err != nil {
+		if err := p.furnish(entries); err != nil {
 			return err
 		}
-		to.Root = p.folder
+		spec.Root = p.folder
 	}
-	first, err := protocol.Job(job, filepath.Join(to.Root, assetFolder, protocol.AssetList))
+	first, err := protocol.Job(job, filepath.Join(spec.Root, assetFolder, protocol.AssetList))
 	if err != nil {
 		return err
 	}
@@ -81,7 +81,7 @@ func (p *process) start(job *work.Job, inside room, sandbox bool) error {
 			return err
 		}
 		defer own.Close()
-		to.Program, to.Arguments[0] = "", path.Base(job.Renderer)
+		spec.Program, spec.Arguments[0] = "", path.Base(job.Renderer)
 	}
 	setupIn, setupOut, err := os.Pipe()
 	if err != nil {
@@ -97,7 +97,7 @@ func (p *process) start(job *work.Job, inside room, sandbox bool) error {
 	p.command = exec.Command("/proc/self/exe", os.Args[1:]...)
 	p.command.Env = append(os.Environ(), stageVariable+"=1")
 	p.command.Dir = "/"
-	p.command.Stdin, p.command.Stdout, p.command.Stderr = strings.NewReader(string(first)), p.said, p.words
+	p.command.Stdin, p.command.Stdout, p.command.Stderr = strings.NewReader(string(first)), p.output, p.words
 	p.command.ExtraFiles = []*os.File{setupIn, statusOut}
 	if own != nil {
 		p.command.ExtraFiles = append(p.command.ExtraFiles, own)
@@ -112,7 +112,7 @@ func (p *process) start(job *work.Job, inside room, sandbox bool) error {
 	}
 	timer := time.AfterFunc(startTimeout, func() { _ = p.command.Process.Kill() })
 	defer timer.Stop()
-	err = gob.NewEncoder(setupOut).Encode(to)
+	err = gob.NewEncoder(setupOut).Encode(spec)
 	setupOut.Close()
 	// The stage closes its end when it becomes the program.
 	status, readErr := io.ReadAll(bufio.NewReader(statusIn))
@@ -146,14 +146,14 @@ func namespaces(attributes *syscall.SysProcAttr) {
 }
 
 // furnish makes a room in a folder of its own, for a program without a sandbox.
-func (p *process) furnish(inside room) (err error) {
+func (p *process) furnish(entries room) (err error) {
 	if p.folder, err = os.MkdirTemp("", "lehr-generator-"); err != nil {
 		return err
 	}
 	if err := os.Mkdir(filepath.Join(p.folder, workFolder), 0o755); err != nil {
 		return err
 	}
-	for _, e := range inside {
+	for _, e := range entries {
 		mode := os.FileMode(0o444)
 		if e.program {
 			mode = 0o555
@@ -177,8 +177,8 @@ func (p *process) clear() {
 
 // kill ends the program and all that it started, and says why.
 func (p *process) kill(format string, arguments ...any) {
-	why := fmt.Sprintf(format, arguments...)
-	p.killed.CompareAndSwap(nil, &why)
+	reason := fmt.Sprintf(format, arguments...)
+	p.killed.CompareAndSwap(nil, &reason)
 	// The first process of a namespace takes all of it along.
 	_ = p.command.Process.Kill()
 	if p.folder != "" {
@@ -200,11 +200,11 @@ func (p *process) watchMemory(ctx context.Context) {
 			return
 		case <-ticker.C:
 		}
-		var held int64
+		var used int64
 		for _, pid := range Below(os.Getpid()) {
-			held += resident(pid)
+			used += resident(pid)
 		}
-		if held > p.options.MemoryBytes {
+		if used > p.options.MemoryBytes {
 			p.kill("needed more than %d MB of memory", p.options.MemoryBytes>>20)
 			return
 		}
@@ -222,10 +222,10 @@ func (p *process) watchTime(ctx context.Context) {
 			return
 		case <-time.After(wait):
 		}
-		var over string
-		if over, wait = allowed.Look(time.Now(), use()); over != "" {
+		var reason string
+		if reason, wait = allowed.Look(time.Now(), use()); reason != "" {
 			p.late.Store(true)
-			p.kill("took longer than %s and was killed: %s", p.options.Timeout, over)
+			p.kill("took longer than %s and was killed: %s", p.options.Timeout, reason)
 			return
 		}
 	}
@@ -265,13 +265,13 @@ func Below(root int) []int {
 			children[parent] = append(children[parent], pid)
 		}
 	}
-	var found []int
+	var pids []int
 	for next := children[root]; len(next) > 0; {
 		pid := next[0]
 		next = append(next[1:], children[pid]...)
-		found = append(found, pid)
+		pids = append(pids, pid)
 	}
-	return found
+	return pids
 }
 
 // killBelow kills all that this process started, until nothing is left; what is
@@ -290,11 +290,11 @@ func reap() {
 // KillBelow kills what a process started, but not itself.
 func KillBelow(root int) {
 	for range 100 {
-		found := Below(root)
-		if len(found) == 0 {
+		pids := Below(root)
+		if len(pids) == 0 {
 			return
 		}
-		for _, pid := range found {
+		for _, pid := range pids {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
 	}

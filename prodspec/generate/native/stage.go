@@ -241,9 +241,9 @@ func show(place, folder string) error {
 		return err
 	}
 	if info.Mode()&os.ModeSymlink != 0 {
-		to, err := os.Readlink(folder)
+		target, err := os.Readlink(folder)
 		if err == nil {
-			err = os.Symlink(to, at)
+			err = os.Symlink(target, at)
 		}
 		return err
 	}

@@ -55,18 +55,18 @@ func AssetName(index int) string { return strconv.Itoa(index) + ".json" }
 
 // AssetIndex is the index for a name; false: it is no asset's.
 func AssetIndex(name string, job *work.Job) (int, bool) {
-	digits, is := strings.CutSuffix(name, ".json")
+	digits, ok := strings.CutSuffix(name, ".json")
 	index, err := strconv.Atoi(digits)
-	return index, is && err == nil && index >= 0 && index < len(job.Assets) && AssetName(index) == name
+	return index, ok && err == nil && index >= 0 && index < len(job.Assets) && AssetName(index) == name
 }
 
 // Job is what a run reads first, with the path of the list.
 func Job(job *work.Job, list string) ([]byte, error) {
-	told := &generatorpb.Job{Partition: string(job.Partition), Generator: job.Generator, File: job.File, Assets: list}
+	wire := &generatorpb.Job{Partition: string(job.Partition), Generator: job.Generator, File: job.File, Assets: list}
 	if job.Key != "" {
-		told.File, told.Key, told.Value = "", job.Key, string(job.Value)
+		wire.File, wire.Key, wire.Value = "", job.Key, string(job.Value)
 	}
-	return encode(told, protojson.MarshalOptions{})
+	return encode(wire, protojson.MarshalOptions{})
 }
 
 // List is the list of other generators' assets.
@@ -130,15 +130,15 @@ func Fail(job *work.Job, hint, format string, arguments ...any) work.Result {
 }
 
 // Ended is the result of a run that ended with an exit code other than 0.
-func Ended(job *work.Job, how, stderr string) work.Result {
+func Ended(job *work.Job, status, stderr string) work.Result {
 	words := intent.Shown(cut(strings.TrimSpace(stderr)))
 	if words == "" {
 		words = "it said nothing on standard error"
 	}
 	if job.Language == work.Render { // Its program is Lehr's own: what it says is about what it was given.
-		return Fail(job, "mend its files, or what with: says", "failed (%s): %s", how, words)
+		return Fail(job, "mend its files, or what with: says", "failed (%s): %s", status, words)
 	}
-	return Fail(job, "mend the program, or the input that it was given: what ends with an error gives no assets", "ended with %s: %s", how, words)
+	return Fail(job, "mend the program, or the input that it was given: what ends with an error gives no assets", "ended with %s: %s", status, words)
 }
 
 func cut(text string) string {
@@ -155,28 +155,28 @@ type reader struct {
 	most   int
 	output int
 	blobs  int
-	seen   map[intent.AssetID]bool
+	ids    map[intent.AssetID]bool
 	// names of files that have others in the working directory.
-	names  map[string]string
-	result work.Result
-	ended  bool
+	names    map[string]string
+	result   work.Result
+	complete bool
 }
 
 // Read takes what a run that ended well has said: all of it, or findings.
 // outputBytes bounds the canonical bytes of its assets together.
-func Read(said io.Reader, job *work.Job, set *schema.Set, outputBytes int) work.Result {
-	r := &reader{job: job, set: set, most: outputBytes, seen: map[intent.AssetID]bool{}, names: map[string]string{}}
+func Read(output io.Reader, job *work.Job, set *schema.Set, outputBytes int) work.Result {
+	r := &reader{job: job, set: set, most: outputBytes, ids: map[intent.AssetID]bool{}, names: map[string]string{}}
 	for _, file := range job.Files {
-		if there := FilePath(file.Name); there != file.Name {
-			r.names[there] = file.Name
+		if cleaned := FilePath(file.Name); cleaned != file.Name {
+			r.names[cleaned] = file.Name
 		}
 	}
-	lines := bufio.NewScanner(said)
+	lines := bufio.NewScanner(output)
 	lines.Buffer(nil, maxBlobLine)
 	number := 0
 	for lines.Scan() {
 		number++
-		if r.ended {
+		if r.complete {
 			return Fail(job, "write the end once, and last", "said something after its end, in line %d", number)
 		}
 		if len(lines.Bytes()) > maxLine && !bytes.HasPrefix(lines.Bytes(), []byte(`{"blob":`)) {
@@ -192,7 +192,7 @@ func Read(said io.Reader, job *work.Job, set *schema.Set, outputBytes int) work.
 	if err := lines.Err(); err != nil {
 		return Fail(job, "", "cannot be read: %s", err)
 	}
-	if !r.ended {
+	if !r.complete {
 		return Fail(job, `the last line must be {"end":{"assets":N}}: only with it is the output whole`, "ended after %d lines without saying that this was all", number)
 	}
 	if len(r.result.Findings) > 0 {
@@ -222,25 +222,25 @@ func (r *reader) line(text []byte) error {
 	if err := options.Unmarshal(text, record); err != nil {
 		return err
 	}
-	from := record.GetFrom()
-	if from.GetLine() < 0 || from.GetColumn() < 0 || len(from.GetFile()) > 4096 {
+	place := record.GetFrom()
+	if place.GetLine() < 0 || place.GetColumn() < 0 || len(place.GetFile()) > 4096 {
 		return fault.New(fault.Invalid, "the place is none").WithHint("lines and columns begin at 1")
 	}
-	if name, other := r.names[from.GetFile()]; other {
-		from.File = name
+	if name, ok := r.names[place.GetFile()]; ok {
+		place.File = name
 	}
 	switch said := record.GetRecord().(type) {
 	case *generatorpb.Record_Asset:
-		return r.asset(said.Asset, from)
+		return r.asset(said.Asset, place)
 	case *generatorpb.Record_Blob:
 		return r.blob(said.Blob.GetContent())
 	case *generatorpb.Record_Finding:
-		return r.finding(said.Finding, from)
+		return r.finding(said.Finding, place)
 	case *generatorpb.Record_End:
 		if said.End.GetAssets() != int64(len(r.result.Assets)) {
 			return fault.New(fault.Invalid, "it says that there were %d assets, and there were %d", said.End.GetAssets(), len(r.result.Assets)).WithHint("count the assets")
 		}
-		r.ended = true
+		r.complete = true
 		return nil
 	}
 	return fault.New(fault.Invalid, "it is neither an asset, a finding nor the end")
@@ -257,23 +257,23 @@ func (r *reader) blob(content []byte) error {
 	return nil
 }
 
-func (r *reader) asset(said *intentpb.Asset, from *generatorpb.Place) error {
-	content := intent.Asset{ID: intent.AssetID(said.GetId()), Payload: unpacked(said.GetPayload())}
-	for _, addon := range said.GetAddons() {
+func (r *reader) asset(message *intentpb.Asset, place *generatorpb.Place) error {
+	content := intent.Asset{ID: intent.AssetID(message.GetId()), Payload: unpacked(message.GetPayload())}
+	for _, addon := range message.GetAddons() {
 		content.Addons = append(content.Addons, unpacked(addon))
 	}
 	body, digest, err := r.set.Encode(content)
 	if err != nil {
 		return err
 	}
-	if r.seen[content.ID] {
+	if r.ids[content.ID] {
 		return fault.New(fault.Invalid, "asset %s is generated twice by %s", content.ID, r.job.Name()).WithHint("an id names one asset: rename or drop one of them")
 	}
-	r.seen[content.ID] = true
+	r.ids[content.ID] = true
 	if r.output += len(body); r.output > r.most {
 		return fault.New(fault.Invalid, "%s makes more than %d bytes of assets in one run", r.job.Name(), r.most).WithHint("split the generator, or use for_each: file")
 	}
-	file, line := from.GetFile(), int(from.GetLine())
+	file, line := place.GetFile(), int(place.GetLine())
 	if file == "" {
 		file, line = Place(r.job), 0
 	}
@@ -285,10 +285,10 @@ func unpacked(m *anypb.Any) intent.Message {
 	return intent.Message{Type: intent.TypeName(m.MessageName()), Bytes: m.GetValue()}
 }
 
-func (r *reader) finding(said *generatorpb.Finding, from *generatorpb.Place) error {
+func (r *reader) finding(message *generatorpb.Finding, place *generatorpb.Place) error {
 	f := intent.Finding{
-		Rule: "generate", Severity: intent.Error, Message: cut(said.GetMessage()), Hint: cut(said.GetHint()),
-		File: from.GetFile(), Line: max(int(from.GetLine()), 1), Column: int(from.GetColumn()), Field: cut(said.GetField()), Asset: intent.AssetID(cut(said.GetAsset())),
+		Rule: "generate", Severity: intent.Error, Message: cut(message.GetMessage()), Hint: cut(message.GetHint()),
+		File: place.GetFile(), Line: max(int(place.GetLine()), 1), Column: int(place.GetColumn()), Field: cut(message.GetField()), Asset: intent.AssetID(cut(message.GetAsset())),
 	}
 	if f.File == "" {
 		f.File = Place(r.job)
@@ -297,11 +297,11 @@ func (r *reader) finding(said *generatorpb.Finding, from *generatorpb.Place) err
 	switch {
 	case f.Message == "":
 		return fault.New(fault.Invalid, "a finding without a message").WithHint("say what is wrong")
-	case said.GetSeverity() == generatorpb.Finding_SEVERITY_WARNING:
+	case message.GetSeverity() == generatorpb.Finding_SEVERITY_WARNING:
 		f.Severity, list = intent.Warning, &r.result.Warnings
-	case said.GetSeverity() == generatorpb.Finding_SEVERITY_LEFT_OUT:
+	case message.GetSeverity() == generatorpb.Finding_SEVERITY_LEFT_OUT:
 		f.Severity, f.LeftOut, list = intent.Warning, true, &r.result.Warnings
-	case said.GetSeverity() != generatorpb.Finding_SEVERITY_ERROR:
+	case message.GetSeverity() != generatorpb.Finding_SEVERITY_ERROR:
 		return fault.New(fault.Invalid, "a finding without a severity").WithHint("write SEVERITY_ERROR, SEVERITY_WARNING or SEVERITY_LEFT_OUT")
 	}
 	switch last := len(*list) - 1; {

@@ -22,12 +22,12 @@ import (
 
 // assetReader reads files of assets.
 type assetReader struct {
-	set   *schema.Set
-	in    *generator.Input
-	out   *generator.Output
-	rules protovalidate.Validator
-	// seen assets, by where they are.
-	seen map[string]string
+	set    *schema.Set
+	input  *generator.Input
+	output *generator.Output
+	rules  protovalidate.Validator
+	// places assets, by where they are.
+	places map[string]string
 	// blobs that were given.
 	blobs map[intent.Digest]bool
 }
@@ -36,18 +36,18 @@ type assetReader struct {
 const blobFolder = "blobs"
 
 // assets renders files that hold assets.
-func assets(set *schema.Set, in *generator.Input, out *generator.Output) error {
-	if _, err := in.Options(); err != nil {
+func assets(set *schema.Set, input *generator.Input, output *generator.Output) error {
+	if _, err := input.Options(); err != nil {
 		return err
 	}
 	rules, err := set.Rules()
 	if err != nil {
 		return err
 	}
-	r := &assetReader{set: set, in: in, out: out, rules: rules, seen: map[string]string{}, blobs: map[intent.Digest]bool{}}
-	files := []string{in.File()}
-	if in.File() == "" {
-		if files, err = in.Files(); err != nil {
+	r := &assetReader{set: set, input: input, output: output, rules: rules, places: map[string]string{}, blobs: map[intent.Digest]bool{}}
+	files := []string{input.File()}
+	if input.File() == "" {
+		if files, err = input.Files(); err != nil {
 			return err
 		}
 	}
@@ -65,7 +65,7 @@ func assets(set *schema.Set, in *generator.Input, out *generator.Output) error {
 // file reads one. An error is that it cannot be opened; what is wrong with it is
 // said.
 func (r *assetReader) file(name string) error {
-	text, err := r.in.Read(name)
+	text, err := r.input.Read(name)
 	if err != nil {
 		return err
 	}
@@ -74,7 +74,7 @@ func (r *assetReader) file(name string) error {
 		return r.textproto(name, text)
 	case ".yaml", ".yml", ".json", ".jsonl":
 	default:
-		r.out.At(name, 1).Error("let the source list *.yaml, *.yml, *.json, *.jsonl, *.textproto and *.txtpb files only", "%s is of no kind that holds assets", name)
+		r.output.At(name, 1).Error("let the source list *.yaml, *.yml, *.json, *.jsonl, *.textproto and *.txtpb files only", "%s is of no kind that holds assets", name)
 		return nil
 	}
 	documents, err := manifest.ParseAll(name, text)
@@ -99,19 +99,19 @@ func (r *assetReader) file(name string) error {
 
 // wrong says what is wrong with a file; other errors are returned.
 func (r *assetReader) wrong(err error) error {
-	e, is := errors.AsType[*manifest.Error](err)
-	if !is {
+	e, ok := errors.AsType[*manifest.Error](err)
+	if !ok {
 		return err
 	}
 	for _, f := range e.Findings {
-		r.out.At(f.File, f.Line).Field(f.Column, f.Field).Error(f.Hint, "%s", f.Message)
+		r.output.At(f.File, f.Line).Field(f.Column, f.Field).Error(f.Hint, "%s", f.Message)
 	}
 	return nil
 }
 
 // say something about a node.
 func (r *assetReader) say(d *manifest.Document, node *yaml.Node, field, hint, format string, arguments ...any) {
-	r.out.At(d.File, node.Line).Field(node.Column, field).Error(hint, format, arguments...)
+	r.output.At(d.File, node.Line).Field(node.Column, field).Error(hint, format, arguments...)
 }
 
 // assetKeys of an asset in YAML or JSON.
@@ -135,8 +135,8 @@ func (r *assetReader) node(d *manifest.Document, node *yaml.Node, at string) err
 		default:
 			fine = false
 			hint := "allowed: " + strings.Join(assetKeys, ", ")
-			if near := spell.Nearest(key.Value, assetKeys); near != "" {
-				hint = "did you mean " + near + "? " + hint
+			if suggestion := spell.Nearest(key.Value, assetKeys); suggestion != "" {
+				hint = "did you mean " + suggestion + "? " + hint
 			}
 			r.say(d, key, manifest.Join(at, key.Value), hint, "an asset has no field %q", key.Value)
 		}
@@ -188,7 +188,7 @@ func (a *assetNode) payload(named, node *yaml.Node) (proto.Message, error) {
 		return nil, nil
 	}
 	if named == nil {
-		return a.held(node, "payload")
+		return a.typedMessage(node, "payload")
 	}
 	if named.Kind != yaml.ScalarNode {
 		a.fail(named, "type", "write type: Job", "type must be a text, is %s", manifest.Describe(named))
@@ -200,8 +200,8 @@ func (a *assetNode) payload(named, node *yaml.Node) (proto.Message, error) {
 // addons are a mapping by type, or a list with @type in each.
 func (a *assetNode) addons(node *yaml.Node) (list []proto.Message, _ error) {
 	add := func(m proto.Message, at *yaml.Node, field string) {
-		for _, other := range list {
-			if m != nil && other != nil && m.ProtoReflect().Descriptor().FullName() == other.ProtoReflect().Descriptor().FullName() {
+		for _, existing := range list {
+			if m != nil && existing != nil && m.ProtoReflect().Descriptor().FullName() == existing.ProtoReflect().Descriptor().FullName() {
 				a.fail(at, field, "remove one", "the asset has two addons of type %s", m.ProtoReflect().Descriptor().FullName())
 			}
 		}
@@ -220,13 +220,13 @@ func (a *assetNode) addons(node *yaml.Node) (list []proto.Message, _ error) {
 			add(m, key, field)
 		}
 	case node.Kind == yaml.SequenceNode:
-		for i, below := range node.Content {
+		for i, element := range node.Content {
 			field := manifest.Index("addons", i)
-			m, err := a.held(resolve(below), field)
+			m, err := a.typedMessage(resolve(element), field)
 			if err != nil {
 				return nil, err
 			}
-			add(m, below, field)
+			add(m, element, field)
 		}
 	default:
 		a.fail(node, "addons", "write addons: {Owner: {owner: web@example.com}}", "addons are a mapping by type, or a list, this is %s", manifest.Describe(node))
@@ -234,8 +234,8 @@ func (a *assetNode) addons(node *yaml.Node) (list []proto.Message, _ error) {
 	return list, nil
 }
 
-// held is a message with its type within, as in protobuf's JSON of an Any.
-func (a *assetNode) held(node *yaml.Node, field string) (proto.Message, error) {
+// packed is a message with its type within, as in protobuf's JSON of an Any.
+func (a *assetNode) typedMessage(node *yaml.Node, field string) (proto.Message, error) {
 	if node.Kind != yaml.MappingNode {
 		a.fail(node, field, "write type: SomeType beside it, or @type within", "%s must be a mapping with its type, is %s", field, manifest.Describe(node))
 		return nil, nil
@@ -290,16 +290,16 @@ func resolve(node *yaml.Node) *yaml.Node {
 
 // give checks what decoding has not: id, size and what other files say.
 func (r *assetReader) give(file string, line, column int, at, id string, payload proto.Message, addons []proto.Message) error {
-	out := r.out.At(file, line)
+	place := r.output.At(file, line)
 	if strings.HasPrefix(id, "lehr/") {
-		out.Field(column, at).Warn("take it out", "%s is made of lehr.yaml, and left out here", id)
+		place.Field(column, at).Warn("take it out", "%s is made of lehr.yaml, and left out here", id)
 		return nil
 	}
-	if other := r.seen[id]; other != "" {
-		out.Field(column, manifest.Join(at, "id")).Error("an id names one asset: rename or drop one of them", "asset %s is in %s, too", id, other)
+	if previous := r.places[id]; previous != "" {
+		place.Field(column, manifest.Join(at, "id")).Error("an id names one asset: rename or drop one of them", "asset %s is in %s, too", id, previous)
 		return nil
 	}
-	r.seen[id] = file
+	r.places[id] = file
 	content := intent.Asset{ID: intent.AssetID(id)}
 	var err error
 	if content.Payload, err = r.set.Pack(payload); err == nil {
@@ -313,14 +313,14 @@ func (r *assetReader) give(file string, line, column int, at, id string, payload
 		_, _, err = r.set.Encode(content)
 	}
 	if err != nil {
-		said, hint := err.Error(), ""
-		if e, is := errors.AsType[*fault.Error](err); is {
-			said, hint = e.Message, e.Hint
+		message, hint := err.Error(), ""
+		if e, ok := errors.AsType[*fault.Error](err); ok {
+			message, hint = e.Message, e.Hint
 		}
-		out.Field(column, at).Error(hint, "%s", said)
+		place.Field(column, at).Error(hint, "%s", message)
 		return nil
 	}
-	out.Asset(id, payload, addons...)
+	place.Asset(id, payload, addons...)
 	return r.external(file, content)
 }
 
@@ -332,16 +332,16 @@ func (r *assetReader) external(file string, content intent.Asset) error {
 		return err
 	}
 	for _, ref := range refs {
-		digest, is := intent.BlobDigest(ref.URI)
-		if !is || r.blobs[digest] {
+		digest, ok := intent.BlobDigest(ref.URI)
+		if !ok || r.blobs[digest] {
 			continue
 		}
 		name := hex.EncodeToString(digest[:])
 		for folder := path.Dir(file); ; folder = path.Dir(folder) {
-			bytes, err := r.in.Read(path.Join(folder, blobFolder, name))
+			bytes, err := r.input.Read(path.Join(folder, blobFolder, name))
 			if err == nil {
 				r.blobs[digest] = true
-				r.out.Blob(bytes)
+				r.output.Blob(bytes)
 			} else if !errors.Is(err, fs.ErrNotExist) {
 				return err
 			}
@@ -354,10 +354,10 @@ func (r *assetReader) external(file string, content intent.Asset) error {
 }
 
 // unpack an Any of a type that is known.
-func (r *assetReader) unpack(held *anypb.Any) (proto.Message, error) {
-	name, err := r.set.Resolve(string(held.MessageName()))
+func (r *assetReader) unpack(packed *anypb.Any) (proto.Message, error) {
+	name, err := r.set.Resolve(string(packed.MessageName()))
 	if err != nil {
 		return nil, err
 	}
-	return r.set.Unpack(intent.Message{Type: name, Bytes: held.GetValue()})
+	return r.set.Unpack(intent.Message{Type: name, Bytes: packed.GetValue()})
 }

@@ -18,8 +18,8 @@ type moduleCall struct {
 
 // syntaxError of a file.
 type syntaxError struct {
-	line int
-	said string
+	line    int
+	message string
 }
 
 // moduleCalls finds the module blocks of a .tf or .tf.json file that have a source.
@@ -217,16 +217,16 @@ func (s *scanner) template() {
 }
 
 // heredoc up to the line of its own word.
-func (s *scanner) heredoc(found [][]byte) {
-	s.at += len(found[0])
+func (s *scanner) heredoc(match [][]byte) {
+	s.at += len(match[0])
 	s.line++
 	for s.at < len(s.text) {
 		line, _, _ := bytes.Cut(s.text[s.at:], []byte("\n"))
 		s.at = min(s.at+len(line)+1, len(s.text))
 		s.line++
-		if string(bytes.TrimSpace(line)) == string(found[2]) {
+		if string(bytes.TrimSpace(line)) == string(match[2]) {
 			return
 		}
 	}
-	s.fail("the text until %s does not end", found[2])
+	s.fail("the text until %s does not end", match[2])
 }

@@ -23,9 +23,9 @@ type Program struct {
 
 // Programs finds them, and remembers the digests of files that have not changed.
 // It is used by one goroutine.
-type Programs struct{ known map[string]known }
+type Programs struct{ cache map[string]cachedProgram }
 
-type known struct {
+type cachedProgram struct {
 	file    identity
 	program Program
 }
@@ -37,7 +37,7 @@ type identity struct {
 }
 
 // NewPrograms returns one that knows none.
-func NewPrograms() *Programs { return &Programs{known: map[string]known{}} }
+func NewPrograms() *Programs { return &Programs{cache: map[string]cachedProgram{}} }
 
 // Find returns the program of a format as it is now.
 func (p *Programs) Find(format string) Program {
@@ -55,28 +55,28 @@ func (p *Programs) Find(format string) Program {
 		return Program{}
 	}
 	now := identity{size: info.Size(), modified: info.ModTime().UnixNano()}
-	if status, is := info.Sys().(*syscall.Stat_t); is {
+	if status, ok := info.Sys().(*syscall.Stat_t); ok {
 		now.device, now.inode = status.Dev, status.Ino
 	}
-	if last := p.known[path]; last.file == now {
+	if last := p.cache[path]; last.file == now {
 		return last.program
 	}
 	sum := sha256.New()
 	if _, err := io.Copy(sum, file); err != nil {
 		return Program{}
 	}
-	found := Program{Path: path, Digest: intent.Sum("lehr.renderer.v1", sum.Sum(nil))}
-	p.known[path] = known{now, found}
-	return found
+	program := Program{Path: path, Digest: intent.Sum("lehr.renderer.v1", sum.Sum(nil))}
+	p.cache[path] = cachedProgram{now, program}
+	return program
 }
 
 // LookUp finds the program of a format: beside the lehr binary, then in PATH.
 // NotFound: it is in neither.
 func LookUp(format string) (string, error) {
-	name, beside := work.ProgramOf(format), "?"
+	name, sibling := work.ProgramOf(format), "?"
 	if lehr, err := os.Executable(); err == nil {
-		beside = filepath.Join(filepath.Dir(lehr), name)
-		if path, err := exec.LookPath(beside); err == nil {
+		sibling = filepath.Join(filepath.Dir(lehr), name)
+		if path, err := exec.LookPath(sibling); err == nil {
 			return path, nil
 		}
 	}
@@ -85,7 +85,7 @@ func LookUp(format string) (string, error) {
 		path, err = filepath.Abs(path)
 	}
 	if err != nil {
-		return "", fault.New(fault.NotFound, "the renderer %s is a program, %s, which is neither at %s (beside lehr) nor in PATH=%s", format, name, beside, os.Getenv("PATH")).
+		return "", fault.New(fault.NotFound, "the renderer %s is a program, %s, which is neither at %s (beside lehr) nor in PATH=%s", format, name, sibling, os.Getenv("PATH")).
 			WithHint("make build makes it: put it in one of these; it is looked for every 15 s")
 	}
 	return path, nil

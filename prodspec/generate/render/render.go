@@ -35,8 +35,10 @@ var builtIn = map[string]renderer{
 }
 
 // plain renderers give assets of built-in types only.
-func plain(render func(in *generator.Input, out *generator.Output) error) func(*schema.Set, *generator.Input, *generator.Output) error {
-	return func(_ *schema.Set, in *generator.Input, out *generator.Output) error { return render(in, out) }
+func plain(render func(input *generator.Input, output *generator.Output) error) func(*schema.Set, *generator.Input, *generator.Output) error {
+	return func(_ *schema.Set, input *generator.Input, output *generator.Output) error {
+		return render(input, output)
+	}
 }
 
 // Version is part of what a run is cached by. That of a program is its digest.
@@ -52,8 +54,8 @@ func Evaluate(set *schema.Set, job work.Job, open work.Opener, outputBytes int) 
 }
 
 func evaluate(set *schema.Set, job *work.Job, open work.Opener, reads work.Reads, outputBytes int) (result work.Result) {
-	with, found := builtIn[job.Program]
-	if !found {
+	renderer, ok := builtIn[job.Program]
+	if !ok {
 		return protocol.Fail(job, "use a format that docs/renderers.md names", "has no renderer for %q", job.Program)
 	}
 	files, err := tree.New(set, job, open, reads)
@@ -65,13 +67,15 @@ func evaluate(set *schema.Set, job *work.Job, open work.Opener, reads work.Reads
 			result = protocol.Fail(job, "look for what is unusual in its files, and tell Lehr's authors of it", "crashed: %.300v", problem)
 		}
 	}()
-	in := generator.NewInput(&generatorpb.Job{
+	input := generator.NewInput(&generatorpb.Job{
 		Partition: string(job.Partition), Generator: job.Generator, File: protocol.FilePath(job.File), Assets: tree.AssetList,
 	}, job.Arguments, files)
-	var said bytes.Buffer
-	err = generator.Run(func(in *generator.Input, out *generator.Output) error { return with.render(set, in, out) }, in, set.Types(), &said)
+	var stream bytes.Buffer
+	err = generator.Run(func(input *generator.Input, output *generator.Output) error {
+		return renderer.render(set, input, output)
+	}, input, set.Types(), &stream)
 	if err != nil {
 		return protocol.Fail(job, "mend its files, or what with: says", "failed: %s", err)
 	}
-	return protocol.Read(&said, job, set, outputBytes)
+	return protocol.Read(&stream, job, set, outputBytes)
 }

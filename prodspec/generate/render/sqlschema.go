@@ -24,8 +24,8 @@ const saidPrefix = "-- lehr: "
 
 // sqlSchema renders each .sql file as the schema of a database, or, where with:
 // names an id, all of them as one.
-func sqlSchema(in *generator.Input, out *generator.Output) error {
-	options, err := in.Options(append([]string{"id"}, schemaKeys...)...)
+func sqlSchema(input *generator.Input, output *generator.Output) error {
+	options, err := input.Options(append([]string{"id"}, schemaKeys...)...)
 	if err != nil {
 		return err
 	}
@@ -33,58 +33,58 @@ func sqlSchema(in *generator.Input, out *generator.Output) error {
 	if err != nil {
 		return err
 	}
-	with := map[string]string{}
+	defaults := map[string]string{}
 	for _, key := range schemaKeys {
-		if with[key], err = options.One(key, ""); err != nil {
+		if defaults[key], err = options.One(key, ""); err != nil {
 			return err
 		}
 	}
-	files, err := runFor(in)
+	files, err := runFor(input)
 	if err != nil {
 		return err
 	}
-	if id != "" && in.File() != "" {
+	if id != "" && input.File() != "" {
 		return fmt.Errorf("with: {id: %s} is one asset of all files, and for_each: file one of each: leave one of them out", id)
 	}
 	var all *schemaFile
 	for _, name := range files {
-		text, err := in.Read(name)
+		text, err := input.Read(name)
 		if err != nil {
 			return err
 		}
 		if path.Ext(name) != ".sql" {
-			out.At(name, 1).Error("let the source list *.sql files only", "%s is no .sql file", name)
+			output.At(name, 1).Error("let the source list *.sql files only", "%s is no .sql file", name)
 			continue
 		}
-		s := readSchema(out, name, string(text))
+		s := readSchema(output, name, string(text))
 		switch {
 		case id == "":
-			s.give(out, "schema/"+strings.TrimSuffix(path.Base(name), ".sql"), with)
+			s.give(output, "schema/"+strings.TrimSuffix(path.Base(name), ".sql"), defaults)
 		case all == nil:
 			all = s
 		default:
-			all.join(out, s)
+			all.join(output, s)
 		}
 	}
 	if all != nil {
-		all.give(out, id, with)
+		all.give(output, id, defaults)
 	}
 	return nil
 }
 
 // runFor are the files that a run is for.
-func runFor(in *generator.Input) ([]string, error) {
-	if in.File() != "" {
-		return []string{in.File()}, nil
+func runFor(input *generator.Input) ([]string, error) {
+	if input.File() != "" {
+		return []string{input.File()}, nil
 	}
-	return in.Files()
+	return input.Files()
 }
 
 // schemaFile is a file, or several, with what its lines say.
 type schemaFile struct {
-	name string
-	text string
-	said map[string]string
+	name     string
+	text     string
+	settings map[string]string
 	// line of each.
 	line map[string]int
 	// failed: something was said.
@@ -98,49 +98,49 @@ type filePart struct {
 	before int
 }
 
-func readSchema(out *generator.Output, name, text string) *schemaFile {
-	s := &schemaFile{name: name, text: text, said: map[string]string{}, line: map[string]int{}, files: []filePart{{name: name}}}
+func readSchema(output *generator.Output, name, text string) *schemaFile {
+	s := &schemaFile{name: name, text: text, settings: map[string]string{}, line: map[string]int{}, files: []filePart{{name: name}}}
 	if strings.TrimSpace(text) == "" {
-		s.fail(out, 1, "restore its content: an empty schema is never taken for intent", "%s is empty", name)
+		s.fail(output, 1, "restore its content: an empty schema is never taken for intent", "%s is empty", name)
 	}
 	number := 0
 	for line := range strings.Lines(text) {
 		number++
-		words, is := strings.CutPrefix(strings.TrimRight(line, "\r\n"), saidPrefix)
-		if !is {
+		words, ok := strings.CutPrefix(strings.TrimRight(line, "\r\n"), saidPrefix)
+		if !ok {
 			continue
 		}
 		key, value, _ := strings.Cut(strings.TrimSpace(words), " ")
 		switch value = strings.TrimSpace(value); {
 		case !slices.Contains(schemaKeys, key):
-			s.fail(out, number, "allowed: "+strings.Join(schemaKeys, ", "), "%q is not known", saidPrefix+key)
+			s.fail(output, number, "allowed: "+strings.Join(schemaKeys, ", "), "%q is not known", saidPrefix+key)
 		case value == "":
-			s.fail(out, number, "write "+saidPrefix+key+" VALUE", "%q has no value", saidPrefix+key)
-		case s.said[key] != "":
-			s.fail(out, number, "remove one", "%q is said twice", saidPrefix+key)
+			s.fail(output, number, "write "+saidPrefix+key+" VALUE", "%q has no value", saidPrefix+key)
+		case s.settings[key] != "":
+			s.fail(output, number, "remove one", "%q is said twice", saidPrefix+key)
 		default:
-			s.said[key], s.line[key] = value, number
+			s.settings[key], s.line[key] = value, number
 		}
 	}
 	return s
 }
 
-func (s *schemaFile) fail(out *generator.Output, line int, hint, format string, arguments ...any) {
+func (s *schemaFile) fail(output *generator.Output, line int, hint, format string, arguments ...any) {
 	s.failed = true
-	out.At(s.name, line).Error(hint, format, arguments...)
+	output.At(s.name, line).Error(hint, format, arguments...)
 }
 
 // join appends another file, which may not say otherwise.
-func (s *schemaFile) join(out *generator.Output, other *schemaFile) {
+func (s *schemaFile) join(output *generator.Output, other *schemaFile) {
 	s.failed = s.failed || other.failed
 	for _, key := range schemaKeys {
-		value := other.said[key]
-		if value != "" && s.said[key] != "" && value != s.said[key] {
+		value := other.settings[key]
+		if value != "" && s.settings[key] != "" && value != s.settings[key] {
 			s.failed = true
-			out.At(other.name, other.line[key]).Error("with an id in with:, all files are one schema: let one of them say it", "%s says that the %s is %q, this file that it is %q", s.name, key, s.said[key], value)
+			output.At(other.name, other.line[key]).Error("with an id in with:, all files are one schema: let one of them say it", "%s says that the %s is %q, this file that it is %q", s.name, key, s.settings[key], value)
 		}
 		if value != "" {
-			s.said[key] = value
+			s.settings[key] = value
 		}
 	}
 	s.text = strings.TrimRight(s.text, "\n") + "\n\n"
@@ -149,42 +149,42 @@ func (s *schemaFile) join(out *generator.Output, other *schemaFile) {
 }
 
 // give what the file says, or else with:.
-func (s *schemaFile) give(out *generator.Output, id string, with map[string]string) {
+func (s *schemaFile) give(output *generator.Output, id string, defaults map[string]string) {
 	value := func(key string) string {
-		if said := s.said[key]; said != "" {
-			return said
+		if own := s.settings[key]; own != "" {
+			return own
 		}
-		return with[key]
+		return defaults[key]
 	}
 	database := value("database")
 	if database == "" {
-		s.fail(out, 1, "write with: {database: …} in lehr.yaml, or a line -- lehr: database sqlite:/path.db", "nothing says of which database %s is the schema", s.name)
+		s.fail(output, 1, "write with: {database: …} in lehr.yaml, or a line -- lehr: database sqlite:/path.db", "nothing says of which database %s is the schema", s.name)
 	} else if !strings.HasPrefix(database, "sqlite:/") && !strings.HasPrefix(database, "postgres://") {
-		s.fail(out, max(s.line["database"], 1), "write sqlite:/absolute/path.db or postgres://user@host/database", "the database %q is of no kind that is known", database)
-	} else if _, rest, is := strings.Cut(database, "://"); is && strings.Contains(strings.SplitN(rest, "@", 2)[0], ":") && strings.Contains(rest, "@") {
-		s.fail(out, max(s.line["database"], 1), "take it out, and say where it is: password env:VARIABLE or password file:/path; then change it, for it was written down", "the database has a password in it")
+		s.fail(output, max(s.line["database"], 1), "write sqlite:/absolute/path.db or postgres://user@host/database", "the database %q is of no kind that is known", database)
+	} else if _, rest, ok := strings.Cut(database, "://"); ok && strings.Contains(strings.SplitN(rest, "@", 2)[0], ":") && strings.Contains(rest, "@") {
+		s.fail(output, max(s.line["database"], 1), "take it out, and say where it is: password env:VARIABLE or password file:/path; then change it, for it was written down", "the database has a password in it")
 	}
 	schema := &sqlschemapb.Schema{Database: database, Schema: value("schema"), Version: value("version"), Sql: s.text}
 	if password := value("password"); password != "" {
-		kind, where, _ := strings.Cut(password, ":")
+		kind, location, _ := strings.Cut(password, ":")
 		switch {
-		case kind == "env" && where != "":
-			schema.Password = &sqlschemapb.Secret{Source: &sqlschemapb.Secret_Env{Env: where}}
-		case kind == "file" && where != "":
-			schema.Password = &sqlschemapb.Secret{Source: &sqlschemapb.Secret_File{File: where}}
+		case kind == "env" && location != "":
+			schema.Password = &sqlschemapb.Secret{Source: &sqlschemapb.Secret_Env{Env: location}}
+		case kind == "file" && location != "":
+			schema.Password = &sqlschemapb.Secret{Source: &sqlschemapb.Secret_File{File: location}}
 		default:
 			// What was written may be the password.
-			s.fail(out, max(s.line["password"], 1), "write password env:VARIABLE or password file:/path, never the password itself", "the password is not said by where it is")
+			s.fail(output, max(s.line["password"], 1), "write password env:VARIABLE or password file:/path, never the password itself", "the password is not said by where it is")
 		}
 	}
 	if s.failed {
 		return
 	}
 	if strings.HasPrefix(database, "postgres://") {
-		s.giveSchemas(out, id, schema)
+		s.giveSchemas(output, id, schema)
 		return
 	}
-	out.At(s.name, 1).Asset(id, schema)
+	output.At(s.name, 1).Asset(id, schema)
 }
 
 // giveSchemas gives what is managed of SQL for PostgreSQL: an asset for each schema,

@@ -19,16 +19,16 @@ import (
 const inlineBytes = 100_000
 
 // terraform renders a folder with a Terraform module as one asset.
-func terraform(in *generator.Input, out *generator.Output) error {
-	options, err := in.Options("id", "module", "variables", "variable_files", "workspace", "backend")
+func terraform(input *generator.Input, output *generator.Output) error {
+	options, err := input.Options("id", "module", "variables", "variable_files", "workspace", "backend")
 	if err != nil {
 		return err
 	}
-	if in.File() != "" {
+	if input.File() != "" {
 		return errors.New("a module is all of its files: leave for_each out")
 	}
-	m := &module{in: in, out: out, files: map[string][]byte{}}
-	id, err := options.One("id", "terraform/"+in.Generator())
+	m := &module{input: input, output: output, files: map[string][]byte{}}
+	id, err := options.One("id", "terraform/"+input.Generator())
 	if err != nil {
 		return err
 	}
@@ -42,32 +42,32 @@ func terraform(in *generator.Input, out *generator.Output) error {
 	if root, err = m.root(root); err != nil {
 		return err
 	}
-	made := &terraformpb.Module{Root: root, VariableFiles: options["variable_files"]}
-	if made.Workspace, err = options.One("workspace", ""); err != nil {
+	result := &terraformpb.Module{Root: root, VariableFiles: options["variable_files"]}
+	if result.Workspace, err = options.One("workspace", ""); err != nil {
 		return err
 	}
-	for _, name := range made.VariableFiles {
+	for _, name := range result.VariableFiles {
 		if m.files[name] == nil {
 			return fmt.Errorf("with: variable_files names %q, which no source in from lists", name)
 		}
 	}
-	if made.Variables, err = pairs("variables", options["variables"]); err != nil {
+	if result.Variables, err = pairs("variables", options["variables"]); err != nil {
 		return err
 	}
-	if made.Backend, err = settings(options["backend"]); err != nil {
+	if result.Backend, err = settings(options["backend"]); err != nil {
 		return err
 	}
 	m.judge()
 	if m.failed {
 		return nil
 	}
-	m.give(id, made)
+	m.give(id, result)
 	return nil
 }
 
 type module struct {
-	in     *generator.Input
-	out    *generator.Output
+	input  *generator.Input
+	output *generator.Output
 	files  map[string][]byte
 	names  []string
 	failed bool
@@ -75,12 +75,12 @@ type module struct {
 
 func (m *module) fail(file string, line int, hint, format string, arguments ...any) {
 	m.failed = true
-	m.out.At(file, line).Error(hint, format, arguments...)
+	m.output.At(file, line).Error(hint, format, arguments...)
 }
 
 // read all files, but what must never be in intent.
 func (m *module) read() error {
-	names, err := m.in.Files()
+	names, err := m.input.Files()
 	if err != nil {
 		return err
 	}
@@ -93,7 +93,7 @@ func (m *module) read() error {
 			m.fail(name, 1, "keep state in a backend, and out of the source: it holds secrets", "%s is a state", name)
 			continue
 		}
-		content, err := m.in.Read(name)
+		content, err := m.input.Read(name)
 		if err != nil {
 			return err
 		}
@@ -160,7 +160,7 @@ func (m *module) judge() {
 		}
 		calls, err := moduleCalls(name, m.files[name])
 		if err != nil {
-			m.fail(name, err.line, "mend the file: terraform validate says more", "%s cannot be read: %s", name, err.said)
+			m.fail(name, err.line, "mend the file: terraform validate says more", "%s cannot be read: %s", name, err.message)
 			continue
 		}
 		for _, call := range calls {
@@ -175,7 +175,7 @@ func (m *module) judge() {
 }
 
 // give the asset, with what is too large spilled.
-func (m *module) give(id string, made *terraformpb.Module) {
+func (m *module) give(id string, result *terraformpb.Module) {
 	bySize := slices.Clone(m.names)
 	slices.SortStableFunc(bySize, func(a, b string) int { return cmp.Compare(len(m.files[a]), len(m.files[b])) })
 	inline, total := map[string]bool{}, 0
@@ -191,60 +191,60 @@ func (m *module) give(id string, made *terraformpb.Module) {
 		file := &terraformpb.File{Path: name, Sha256: sum[:]}
 		switch {
 		case !inline[name]:
-			file.Content = &terraformpb.File_External{External: m.out.Blob(content)}
+			file.Content = &terraformpb.File_External{External: m.output.Blob(content)}
 		case utf8.Valid(content):
 			file.Content = &terraformpb.File_Text{Text: string(content)}
 		default:
 			file.Content = &terraformpb.File_Inline{Inline: content}
 		}
-		made.Files = append(made.Files, file)
+		result.Files = append(result.Files, file)
 	}
 	first := m.names[0]
 	for _, name := range m.names {
-		if isModuleFile(name) && path.Dir(name) == made.Root {
+		if isModuleFile(name) && path.Dir(name) == result.Root {
 			first = name
 			break
 		}
 	}
-	m.out.At(first, 1).Asset(id, made)
+	m.output.At(first, 1).Asset(id, result)
 }
 
 // pairs of the form NAME=VALUE.
 func pairs(key string, texts []string) (map[string]string, error) {
-	found := map[string]string{}
+	values := map[string]string{}
 	for _, text := range texts {
-		name, value, is := strings.Cut(text, "=")
-		if _, twice := found[name]; !is || name == "" || twice {
+		name, value, ok := strings.Cut(text, "=")
+		if _, duplicate := values[name]; !ok || name == "" || duplicate {
 			return nil, fmt.Errorf("with: %s has %q: write each as NAME=VALUE, once", key, text)
 		}
-		found[name] = value
+		values[name] = value
 	}
-	return found, nil
+	return values, nil
 }
 
 // settings of the backend: KEY=VALUE, or KEY=env:VARIABLE or KEY=file:/path where
 // it is a secret.
 func settings(texts []string) (map[string]*terraformpb.Setting, error) {
-	said, err := pairs("backend", texts)
+	values, err := pairs("backend", texts)
 	if err != nil {
 		return nil, err
 	}
-	found := map[string]*terraformpb.Setting{}
-	for name, value := range said {
-		kind, where, _ := strings.Cut(value, ":")
+	result := map[string]*terraformpb.Setting{}
+	for name, value := range values {
+		kind, location, _ := strings.Cut(value, ":")
 		switch {
-		case kind == "env" && where != "":
-			found[name] = &terraformpb.Setting{Source: &terraformpb.Setting_Env{Env: where}}
-		case kind == "file" && where != "":
-			found[name] = &terraformpb.Setting{Source: &terraformpb.Setting_File{File: where}}
+		case kind == "env" && location != "":
+			result[name] = &terraformpb.Setting{Source: &terraformpb.Setting_Env{Env: location}}
+		case kind == "file" && location != "":
+			result[name] = &terraformpb.Setting{Source: &terraformpb.Setting_File{File: location}}
 		case isSecret(name):
 			// What was written is not said again.
 			return nil, fmt.Errorf("with: backend has a value for %s, which is a secret: write %s=env:VARIABLE or %s=file:/path", name, name, name)
 		default:
-			found[name] = &terraformpb.Setting{Source: &terraformpb.Setting_Value{Value: value}}
+			result[name] = &terraformpb.Setting{Source: &terraformpb.Setting_Value{Value: value}}
 		}
 	}
-	return found, nil
+	return result, nil
 }
 
 // isSecret reports whether a backend's setting of this name holds one.

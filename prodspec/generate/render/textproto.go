@@ -26,58 +26,58 @@ var (
 // format.
 func (r *assetReader) textproto(name string, text []byte) error {
 	file := &intentpb.AssetFile{Assets: []*intentpb.Asset{{}}}
-	var into proto.Message = file.Assets[0]
+	var target proto.Message = file.Assets[0]
 	lines := []int{1}
 	if severalAssets.Match(text) {
-		file.Assets, into = nil, file
+		file.Assets, target = nil, file
 		lines = entries(text)
 	}
-	if err := (prototext.UnmarshalOptions{Resolver: r.set.Types()}).Unmarshal(text, into); err != nil {
-		line, column, said := 1, 0, err.Error()
-		if at := textError.FindStringSubmatch(said); at != nil {
+	if err := (prototext.UnmarshalOptions{Resolver: r.set.Types()}).Unmarshal(text, target); err != nil {
+		line, column, message := 1, 0, err.Error()
+		if at := textError.FindStringSubmatch(message); at != nil {
 			line, _ = strconv.Atoi(at[1])
 			column, _ = strconv.Atoi(at[2])
-			said = at[3]
+			message = at[3]
 		}
-		r.out.At(name, line).Field(column, "").Error("write a lehr.intent.v1.Asset, or several as assets { … }; a payload is payload { [some.v1.Type] { … } }", "not a textproto of assets: %s", said)
+		r.output.At(name, line).Field(column, "").Error("write a lehr.intent.v1.Asset, or several as assets { … }; a payload is payload { [some.v1.Type] { … } }", "not a textproto of assets: %s", message)
 		return nil
 	}
 	if len(file.Assets) == 0 {
-		r.out.At(name, 1).Error("restore its content; to take something away, remove it by name", "%s is empty", name)
+		r.output.At(name, 1).Error("restore its content; to take something away, remove it by name", "%s is empty", name)
 	}
 	for i, asset := range file.Assets {
 		line, at := 1, ""
 		if i < len(lines) {
 			line = lines[i]
 		}
-		if into == file {
+		if target == file {
 			at = manifest.Index("assets", i)
 		}
-		if err := r.held(name, line, at, asset); err != nil {
+		if err := r.anyAsset(name, line, at, asset); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// held judges an asset whose payload and addons are in Any.
-func (r *assetReader) held(name string, line int, at string, asset *intentpb.Asset) error {
+// packed judges an asset whose payload and addons are in Any.
+func (r *assetReader) anyAsset(name string, line int, at string, asset *intentpb.Asset) error {
 	fine := true
 	say := func(field, hint, format string, arguments ...any) {
 		fine = false
-		r.out.At(name, line).Field(0, manifest.Join(at, field)).Error(hint, format, arguments...)
+		r.output.At(name, line).Field(0, manifest.Join(at, field)).Error(hint, format, arguments...)
 	}
 	read := func(field string, m proto.Message, err error) proto.Message {
-		if e, is := errors.AsType[*fault.Error](err); is {
+		if e, ok := errors.AsType[*fault.Error](err); ok {
 			say(field, e.Hint, "%s", e.Message)
 			return nil
 		}
 		err = r.rules.Validate(m)
-		invalid, is := errors.AsType[*protovalidate.ValidationError](err)
-		if err != nil && !is {
+		invalid, ok := errors.AsType[*protovalidate.ValidationError](err)
+		if err != nil && !ok {
 			say(field, "mend the rules of the type", "%s cannot be validated: %s", field, err)
 		}
-		if !is {
+		if !ok {
 			return m
 		}
 		slices.SortStableFunc(invalid.Violations, func(a, b *protovalidate.Violation) int {
@@ -99,8 +99,8 @@ func (r *assetReader) held(name string, line int, at string, asset *intentpb.Ass
 	payload, err := r.unpack(asset.GetPayload())
 	payload = read("payload", payload, err)
 	var addons []proto.Message
-	for i, held := range asset.GetAddons() {
-		addon, err := r.unpack(held)
+	for i, packed := range asset.GetAddons() {
+		addon, err := r.unpack(packed)
 		addons = append(addons, read(manifest.Index("addons", i), addon, err))
 	}
 	if !fine {

@@ -149,12 +149,12 @@ func (r *run) pack(value *starlarkpb.Message) (intent.Message, error) {
 	if message.ProtoReflect().Descriptor().FullName() != "google.protobuf.Any" {
 		return r.schema.Pack(message)
 	}
-	held := &anypb.Any{}
+	anyMessage := &anypb.Any{}
 	wire, err := proto.Marshal(message)
 	if err == nil {
-		err = proto.Unmarshal(wire, held)
+		err = proto.Unmarshal(wire, anyMessage)
 	}
-	return schema.OfAny(held), err
+	return schema.OfAny(anyMessage), err
 }
 
 // duration is duration("10s"), a google.protobuf.Duration.

@@ -54,8 +54,8 @@ func (c *contextValue) Attr(name string) (starlark.Value, error) {
 
 // text reads a declared file, and notes that it did.
 func (r *run) text(path string) ([]byte, error) {
-	input, found := work.Find(r.job.Files, path)
-	if !found {
+	input, ok := work.Find(r.job.Files, path)
+	if !ok {
 		r.reads.Note(work.ReadFiles, "", work.Listing(r.job.Files))
 		return nil, fmt.Errorf("%s is not a declared file; declared: %s", path, names(r.job.Files))
 	}
@@ -90,7 +90,7 @@ func (f *files) Get(key starlark.Value) (starlark.Value, bool, error) {
 	if !ok {
 		return nil, false, fmt.Errorf("ctx.files: a path is a string, not %s", key.Type())
 	}
-	if _, found := work.Find(f.run.job.Files, path); !found {
+	if _, declared := work.Find(f.run.job.Files, path); !declared {
 		f.Len()
 		return nil, false, nil
 	}

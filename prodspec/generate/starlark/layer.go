@@ -29,8 +29,8 @@ func pathsOf(value starlark.Value) (paths []string, err error) {
 		return nil, fmt.Errorf("decode: a path is a text, or a list of texts that is not empty, not %s", value.Type())
 	}
 	for i := range list.Len() {
-		path, is := starlark.AsString(list.Index(i))
-		if !is {
+		path, isText := starlark.AsString(list.Index(i))
+		if !isText {
 			return nil, fmt.Errorf("decode: a path is a text, not %s", list.Index(i).Type())
 		}
 		paths = append(paths, path)

@@ -34,17 +34,17 @@ func plain(thread *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kw
 	if err != nil {
 		return nil, err
 	}
-	left := maxNodes
-	return unfold(d, d.Root, "", &left)
+	budget := maxNodes
+	return unfold(d, d.Root, "", &budget)
 }
 
-func unfold(d *manifest.Document, node *yaml.Node, path string, left *int) (starlark.Value, error) {
-	if *left--; *left < 0 {
+func unfold(d *manifest.Document, node *yaml.Node, path string, budget *int) (starlark.Value, error) {
+	if *budget--; *budget < 0 {
 		return nil, d.Refuse(node, path, "the document unfolds to more than %d values", maxNodes)
 	}
 	switch node.Kind {
 	case yaml.AliasNode:
-		return unfold(d, node.Alias, path, left)
+		return unfold(d, node.Alias, path, budget)
 	case yaml.MappingNode:
 		dict := starlark.NewDict(len(node.Content) / 2)
 		for i := 0; i+1 < len(node.Content); i += 2 {
@@ -58,12 +58,12 @@ func unfold(d *manifest.Document, node *yaml.Node, path string, left *int) (star
 			if child != "" {
 				child += "."
 			}
-			value, err := unfold(d, node.Content[i+1], child+key.Value, left)
+			value, err := unfold(d, node.Content[i+1], child+key.Value, budget)
 			if err != nil {
 				return nil, err
 			}
 			// Keys are texts, as in JSON.
-			if _, twice, _ := dict.Get(starlark.String(key.Value)); twice {
+			if _, duplicate, _ := dict.Get(starlark.String(key.Value)); duplicate {
 				return nil, d.Refuse(node.Content[i], path, "the key %.100q is there twice", key.Value)
 			}
 			if err := dict.SetKey(starlark.String(key.Value), value); err != nil {
@@ -74,7 +74,7 @@ func unfold(d *manifest.Document, node *yaml.Node, path string, left *int) (star
 	case yaml.SequenceNode:
 		list := make([]starlark.Value, 0, len(node.Content))
 		for i, item := range node.Content {
-			value, err := unfold(d, item, fmt.Sprintf("%s[%d]", path, i), left)
+			value, err := unfold(d, item, fmt.Sprintf("%s[%d]", path, i), budget)
 			if err != nil {
 				return nil, err
 			}
@@ -125,8 +125,8 @@ func scalar(d *manifest.Document, node *yaml.Node, path string) (starlark.Value,
 // decode is decode(type, path): a manifest of a message type, checked. Of a list
 // of paths, each is laid over those before it.
 func decode(thread *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
-	var of, path starlark.Value
-	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "type", &of, "path", &path); err != nil {
+	var messageType, path starlark.Value
+	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "type", &messageType, "path", &path); err != nil {
 		return nil, err
 	}
 	paths, err := pathsOf(path)
@@ -134,7 +134,7 @@ func decode(thread *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, k
 		return nil, err
 	}
 	r := current(thread)
-	message, err := r.empty(of)
+	message, err := r.empty(messageType)
 	if err != nil {
 		return nil, err
 	}
@@ -154,15 +154,15 @@ func decode(thread *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, k
 }
 
 // empty takes a type by name, full or short, or by its descriptor.
-func (r *run) empty(of starlark.Value) (proto.Message, error) {
+func (r *run) empty(messageType starlark.Value) (proto.Message, error) {
 	name := ""
-	switch of := of.(type) {
+	switch messageType := messageType.(type) {
 	case starlark.String:
-		name = string(of)
+		name = string(messageType)
 	case starlarkpb.MessageDescriptor:
-		name = string(of.Desc.FullName())
+		name = string(messageType.Desc.FullName())
 	default:
-		return nil, fmt.Errorf("decode: a type is its name or lehr.model.v1.WebService, not %s", of.Type())
+		return nil, fmt.Errorf("decode: a type is its name or lehr.model.v1.WebService, not %s", messageType.Type())
 	}
 	full, err := r.schema.Resolve(name)
 	if err != nil {

@@ -48,18 +48,18 @@ func split(file string, text []byte, keys work.Keys) (entries []work.Entry, err 
 		}
 		at, node = strings.TrimPrefix(at+"."+name, "."), resolved(child)
 	}
-	left, seen, lines := maxNodes, map[string]bool{}, map[string]int{}
+	budget, used, lines := maxNodes, map[string]bool{}, map[string]int{}
 	add := func(key string, place, node *yaml.Node, path string) error {
 		switch {
 		case key == "" || len(key) > 1000:
 			return d.Refuse(place, path, "a key of for_each has 1 to 1000 bytes")
-		case seen[key]:
+		case used[key]:
 			return d.Refuse(place, path, "the key %q is used at line %d, too", key, lines[key])
 		case len(entries) >= mostKeys:
 			return d.Refuse(place, path, "there are more than %d keys", mostKeys)
 		}
-		seen[key], lines[key] = true, place.Line
-		value, err := unfold(d, node, path, &left)
+		used[key], lines[key] = true, place.Line
+		value, err := unfold(d, node, path, &budget)
 		if err != nil {
 			return err
 		}

@@ -124,21 +124,21 @@ func (r *run) assets(function *starlark.Function, value starlark.Value) ([]work.
 	iterator := iterable.Iterate()
 	defer iterator.Done()
 	var list []work.Asset
-	seen := map[intent.AssetID]*assetValue{}
+	byID := map[intent.AssetID]*assetValue{}
 	var item starlark.Value
 	for i := 0; iterator.Next(&item); i++ {
 		a, ok := item.(*assetValue)
 		if !ok {
 			return nil, wrong("generate returned %s at index %d, not an asset", item.Type(), i)
 		}
-		if other, twice := seen[a.asset.ID]; twice {
+		if previous, duplicate := byID[a.asset.ID]; duplicate {
 			return nil, &place{
 				file: a.asset.File, line: a.asset.Line, asset: a.asset.ID,
-				message: fmt.Sprintf("asset %s is generated twice by %s, also at %s:%d%s", a.asset.ID, r.job.Name(), other.asset.File, other.asset.Line, a.after(other)),
+				message: fmt.Sprintf("asset %s is generated twice by %s, also at %s:%d%s", a.asset.ID, r.job.Name(), previous.asset.File, previous.asset.Line, a.after(previous)),
 				hint:    "an id names one asset: rename or drop one of them",
 			}
 		}
-		seen[a.asset.ID] = a
+		byID[a.asset.ID] = a
 		list = append(list, a.asset)
 	}
 	return list, nil
@@ -148,14 +148,14 @@ var fileOptions = &syntax.FileOptions{Set: true, TopLevelControl: true, GlobalRe
 
 // load runs a program file, once in a run.
 func (r *run) load(thread *starlark.Thread, path string) (starlark.StringDict, error) {
-	if globals, done := r.loaded[path]; done {
+	if globals, loaded := r.loaded[path]; loaded {
 		return globals, nil
 	}
 	if slices.Contains(r.loading, path) {
 		return nil, fmt.Errorf("files load each other in a circle: %s", strings.Join(append(r.loading, path), " → "))
 	}
-	input, found := work.Find(r.job.Programs, path)
-	if !found {
+	input, ok := work.Find(r.job.Programs, path)
+	if !ok {
 		return nil, fmt.Errorf("%s is not a declared .star file; declared: %s (declare it as a source of this generator, by its path from lehr.yaml's folder)", path, names(r.job.Programs))
 	}
 	r.reads.Note(work.ReadProgram, path, input.Digest)
@@ -181,7 +181,7 @@ func Loads(program []byte) (names []string) {
 		return nil
 	}
 	for _, statement := range file.Stmts {
-		if load, is := statement.(*syntax.LoadStmt); is {
+		if load, ok := statement.(*syntax.LoadStmt); ok {
 			names = append(names, load.ModuleName())
 		}
 	}
@@ -191,7 +191,7 @@ func Loads(program []byte) (names []string) {
 func (r *run) compile(input work.Input) (*starlark.Program, error) {
 	// The name is in the positions, so two files of one content differ.
 	key := intent.Sum("lehr.program.v1", []byte(input.Name), input.Digest[:])
-	if program, done := r.compiled[key]; done {
+	if program, ok := r.compiled[key]; ok {
 		return program, nil
 	}
 	text, err := r.open(work.ReadProgram, input)

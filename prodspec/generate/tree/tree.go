@@ -43,8 +43,8 @@ func New(set *schema.Set, job *work.Job, open work.Opener, reads work.Reads) (*T
 	t := &Tree{set: set, job: job, open: open, reads: reads, files: map[string]work.Input{}, folders: map[string][]string{".": nil}}
 	for _, input := range job.Files {
 		name := protocol.FilePath(input.Name)
-		if other, taken := t.files[name]; taken {
-			return nil, fmt.Errorf("%s and %s would both be the file %s", other.Name, input.Name, name)
+		if previous, ok := t.files[name]; ok {
+			return nil, fmt.Errorf("%s and %s would both be the file %s", previous.Name, input.Name, name)
 		}
 		if name == ".lehr" || strings.HasPrefix(name, ".lehr/") {
 			return nil, fmt.Errorf("%s lies in .lehr, which is Lehr's own", input.Name)
@@ -52,11 +52,11 @@ func New(set *schema.Set, job *work.Job, open work.Opener, reads work.Reads) (*T
 		t.files[name] = input
 		t.enter(name)
 	}
-	for name, below := range t.folders {
-		if other, taken := t.files[name]; taken {
-			return nil, fmt.Errorf("%s is a file, and the folder of other inputs", other.Name)
+	for name, names := range t.folders {
+		if previous, ok := t.files[name]; ok {
+			return nil, fmt.Errorf("%s is a file, and the folder of other inputs", previous.Name)
 		}
-		slices.Sort(below)
+		slices.Sort(names)
 	}
 	return t, nil
 }
@@ -64,23 +64,23 @@ func New(set *schema.Set, job *work.Job, open work.Opener, reads work.Reads) (*T
 // enter adds a name to its folder, and that to its own.
 func (t *Tree) enter(name string) {
 	folder := path.Dir(name)
-	_, known := t.folders[folder]
+	_, ok := t.folders[folder]
 	t.folders[folder] = append(t.folders[folder], path.Base(name))
-	if !known {
+	if !ok {
 		t.enter(folder)
 	}
 }
 
 // Open implements fs.FS.
 func (t *Tree) Open(name string) (fs.File, error) {
-	if below, is := t.folders[name]; is {
+	if names, ok := t.folders[name]; ok {
 		if name != "." {
 			// That there is such a folder follows from the list.
 			t.listed()
 		}
-		return &folder{tree: t, path: name, names: below}, nil
+		return &folder{tree: t, path: name, names: names}, nil
 	}
-	if input, is := t.files[name]; is {
+	if input, ok := t.files[name]; ok {
 		t.reads.Note(work.ReadFile, input.Name, input.Digest)
 		content, err := t.open(work.ReadFile, input)
 		return newFile(name, content, err)
@@ -98,8 +98,8 @@ func (t *Tree) asset(name string) (fs.File, error) {
 		content, err := protocol.List(t.job.Assets)
 		return newFile(name, content, err)
 	}
-	at, is := protocol.AssetIndex(path.Base(name), t.job)
-	if !is {
+	at, ok := protocol.AssetIndex(path.Base(name), t.job)
+	if !ok {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
 	}
 	input := t.job.Assets[at]
@@ -175,7 +175,7 @@ func (f *folder) ReadDir(n int) ([]fs.DirEntry, error) {
 	entries := make([]fs.DirEntry, len(rest))
 	for i, name := range rest {
 		mode := fs.FileMode(0o444)
-		if _, is := f.tree.folders[path.Join(f.path, name)]; is {
+		if _, ok := f.tree.folders[path.Join(f.path, name)]; ok {
 			mode = fs.ModeDir | 0o555
 		}
 		entries[i] = fs.FileInfoToDirEntry(info{name, 0, mode})

@@ -128,11 +128,11 @@ func (e *Evaluator) evaluate(ctx context.Context, job *work.Job, open work.Opene
 			return protocol.Fail(job, "", "cannot begin: %s", err)
 		}
 	}
-	said := &said{most: protocol.MostBytes(e.options.OutputBytes)}
+	output := &boundedOutput{most: protocol.MostBytes(e.options.OutputBytes)}
 	words := &work.LastWords{}
 	config := wazero.NewModuleConfig().WithName("").
 		WithArgs(append([]string{path.Base(job.Program)}, job.Arguments...)...).
-		WithStdin(bytes.NewReader(first)).WithStdout(said).WithStderr(words).
+		WithStdin(bytes.NewReader(first)).WithStdout(output).WithStderr(words).
 		WithRandSource(rand.NewChaCha8([32]byte{})).
 		WithFSConfig(wazero.NewFSConfig().WithFSMount(inputs, "/"))
 	if e.options.Elsewhere {
@@ -142,23 +142,23 @@ func (e *Evaluator) evaluate(ctx context.Context, job *work.Job, open work.Opene
 	if instance != nil {
 		defer instance.Close(ctx)
 	}
-	if said.flooded {
-		return protocol.Fail(job, "split the generator, or use for_each: file", "wrote more than %d bytes", said.most)
+	if output.flooded {
+		return protocol.Fail(job, "split the generator, or use for_each: file", "wrote more than %d bytes", output.most)
 	}
 	if exit, ok := errors.AsType[*sys.ExitError](err); ok && exit.ExitCode() == 0 {
 		err = nil
 	}
 	if err != nil {
-		return e.ended(ctx, job, err, words.First())
+		return e.failedResult(ctx, job, err, words.First())
 	}
-	return protocol.Read(&said.text, job, e.set, e.options.OutputBytes)
+	return protocol.Read(&output.text, job, e.set, e.options.OutputBytes)
 }
 
 // elsewhen is another time than the one that modules are told.
 const elsewhen = 4_000_000_000
 
-// ended says how a run ended that did not end well.
-func (e *Evaluator) ended(ctx context.Context, job *work.Job, err error, words string) work.Result {
+// failedResult says how a run ended that did not end well.
+func (e *Evaluator) failedResult(ctx context.Context, job *work.Job, err error, words string) work.Result {
 	if ctx.Err() != nil {
 		return protocol.Fail(job, "look for a loop that does not end", "was stopped: %s", context.Cause(ctx))
 	}
@@ -169,8 +169,8 @@ func (e *Evaluator) ended(ctx context.Context, job *work.Job, err error, words s
 		return protocol.Ended(job, fmt.Sprintf("exit code %d", exit.ExitCode()), words)
 	}
 	// The first line says what; the stack is the module's.
-	what, _, _ := strings.Cut(err.Error(), "\n")
-	return protocol.Ended(job, "a trap ("+what+")", words)
+	trap, _, _ := strings.Cut(err.Error(), "\n")
+	return protocol.Ended(job, "a trap ("+trap+")", words)
 }
 
 // compile returns a module, or why there is none.
@@ -179,8 +179,8 @@ func (e *Evaluator) compile(ctx context.Context, job *work.Job, open work.Opener
 		f := intent.Finding{Rule: "generate", Severity: intent.Error, File: job.Program, Line: 1, Message: fmt.Sprintf(format, arguments...), Hint: hint}
 		return nil, &work.Result{Findings: []intent.Finding{f}}
 	}
-	input, found := work.Find(job.Programs, job.Program)
-	if !found {
+	input, ok := work.Find(job.Programs, job.Program)
+	if !ok {
 		return refuse("", "the module %s is not there", job.Program)
 	}
 	reads.Note(work.ReadProgram, input.Name, input.Digest)
@@ -207,10 +207,10 @@ func (e *Evaluator) compile(ctx context.Context, job *work.Job, open work.Opener
 		return refuse("build it for WASI preview 1, not as a component: GOOS=wasip1 GOARCH=wasm go build -o "+path.Base(job.Program), "no module of WebAssembly that can be run: %.500s", err)
 	}
 	for _, function := range module.ImportedFunctions() {
-		from, name, _ := function.Import()
-		if from != wasi_snapshot_preview1.ModuleName {
+		moduleName, name, _ := function.Import()
+		if moduleName != wasi_snapshot_preview1.ModuleName {
 			_ = module.Close(ctx)
-			return refuse("a generator has WASI preview 1 (wasi_snapshot_preview1) and nothing else", "the module needs %q of %q, which is not given", name, from)
+			return refuse("a generator has WASI preview 1 (wasi_snapshot_preview1) and nothing else", "the module needs %q of %q, which is not given", name, moduleName)
 		}
 	}
 	if !starts(module) {
@@ -229,8 +229,8 @@ func (e *Evaluator) compile(ctx context.Context, job *work.Job, open work.Opener
 
 // starts reports whether a module has what a program begins with.
 func starts(module wazero.CompiledModule) bool {
-	start, found := module.ExportedFunctions()["_start"]
-	if !found || len(start.ParamTypes()) > 0 || len(start.ResultTypes()) > 0 {
+	start, ok := module.ExportedFunctions()["_start"]
+	if !ok || len(start.ParamTypes()) > 0 || len(start.ResultTypes()) > 0 {
 		return false
 	}
 	_, _, imported := start.Import()
@@ -271,7 +271,7 @@ func tables(section []byte) (elements uint64) {
 		section = section[max(n, 0):]
 		return number
 	}
-	for left := next(); left > 0 && len(section) > 2; left-- {
+	for remaining := next(); remaining > 0 && len(section) > 2; remaining-- {
 		bounded := section[1]&1 == 1
 		section = section[2:]
 		if elements += min(next(), math.MaxUint32); bounded {
@@ -283,25 +283,25 @@ func tables(section []byte) (elements uint64) {
 
 // forget what was compiled and kept.
 func (e *Evaluator) forget() {
-	kept, err := filepath.Glob(filepath.Join(e.options.Cache, "*", "*"))
+	cached, err := filepath.Glob(filepath.Join(e.options.Cache, "*", "*"))
 	if err != nil {
 		return
 	}
-	for _, name := range kept {
+	for _, name := range cached {
 		// What cannot be removed stays broken, and is said to be.
 		_ = os.Remove(name)
 	}
 }
 
-// said keeps what a run writes. More than it may write ends the run: a panic in
+// boundedOutput keeps what a run writes. More than it may write ends the run: a panic in
 // what a module calls is an error of the call.
-type said struct {
+type boundedOutput struct {
 	text    bytes.Buffer
 	most    int64
 	flooded bool
 }
 
-func (s *said) Write(p []byte) (int, error) {
+func (s *boundedOutput) Write(p []byte) (int, error) {
 	if int64(s.text.Len()+len(p)) > s.most {
 		s.flooded = true
 		panic("the module wrote too much")

@@ -8,8 +8,8 @@ import (
 
 // LastWords keeps the first 8 kB that a child writes to its stderr.
 type LastWords struct {
-	lock sync.Mutex
-	kept bytes.Buffer
+	lock   sync.Mutex
+	buffer bytes.Buffer
 }
 
 const maxWords = 8 << 10
@@ -17,8 +17,8 @@ const maxWords = 8 << 10
 func (w *LastWords) Write(p []byte) (int, error) {
 	w.lock.Lock()
 	defer w.lock.Unlock()
-	if room := maxWords - w.kept.Len(); room > 0 {
-		w.kept.Write(p[:min(room, len(p))])
+	if room := maxWords - w.buffer.Len(); room > 0 {
+		w.buffer.Write(p[:min(room, len(p))])
 	}
 	return len(p), nil
 }
@@ -27,6 +27,6 @@ func (w *LastWords) Write(p []byte) (int, error) {
 func (w *LastWords) First() string {
 	w.lock.Lock()
 	defer w.lock.Unlock()
-	line, _, _ := strings.Cut(strings.TrimSpace(w.kept.String()), "\n")
+	line, _, _ := strings.Cut(strings.TrimSpace(w.buffer.String()), "\n")
 	return line
 }

@@ -171,8 +171,8 @@ func ByName(a, b Input) int { return strings.Compare(a.Name, b.Name) }
 
 // Find looks a name up in a sorted list.
 func Find(inputs []Input, name string) (Input, bool) {
-	at, found := slices.BinarySearchFunc(inputs, Input{Name: name}, ByName)
-	if !found {
+	at, ok := slices.BinarySearchFunc(inputs, Input{Name: name}, ByName)
+	if !ok {
 		return Input{}, false
 	}
 	return inputs[at], true
@@ -196,12 +196,12 @@ func (r Reads) Sorted() []Read {
 // Everything is the reads of a run that may have read all it could.
 func Everything(job Job) []Read {
 	reads := []Read{{Kind: ReadFiles, Digest: Listing(job.Files)}, {Kind: ReadAssets, Digest: Listing(job.Assets)}}
-	for _, of := range []struct {
+	for _, group := range []struct {
 		kind   Kind
 		inputs []Input
 	}{{ReadFile, job.Files}, {ReadProgram, job.Programs}, {ReadAsset, job.Assets}} {
-		for _, input := range of.inputs {
-			reads = append(reads, Read{Kind: of.kind, Name: input.Name, Digest: input.Digest})
+		for _, input := range group.inputs {
+			reads = append(reads, Read{Kind: group.kind, Name: input.Name, Digest: input.Digest})
 		}
 	}
 	return reads

@@ -18,11 +18,11 @@ func compareDebian(a, b string) int {
 }
 
 func epoch(version string) (string, string) {
-	before, after, found := strings.Cut(version, ":")
-	if !found {
+	number, rest, ok := strings.Cut(version, ":")
+	if !ok {
 		return "0", version
 	}
-	return before, after
+	return number, rest
 }
 
 func revision(version string) (upstream, revision string) {

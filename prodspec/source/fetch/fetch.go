@@ -22,8 +22,8 @@ import (
 
 // State is what a source held at one time, all of it.
 type State struct {
-	// Asked is what it is an answer to.
-	Asked string `json:"asked"`
+	// QueryDigest is what it is an answer to.
+	QueryDigest string `json:"asked"`
 	// Revision names it for people; empty: by its content.
 	Revision string        `json:"revision,omitempty"`
 	Commit   intent.Commit `json:"commit,omitzero"`
@@ -44,8 +44,8 @@ type fetcher interface {
 	fetch(ctx context.Context, last *State) (*State, error)
 	// content reads a file of a state without Contents.
 	content(ctx context.Context, state *State, file source.File) ([]byte, error)
-	// has reports whether content can be read of a state without Contents.
-	has(ctx context.Context, state *State) bool
+	// hasContent reports whether content can be read of a state without Contents.
+	hasContent(ctx context.Context, state *State) bool
 	close()
 }
 
@@ -104,7 +104,7 @@ func (o Options) Folders() []string {
 }
 
 func (o Options) guard() guard {
-	return guard{partition: o.Partition, policy: o.policy, within: o.Folders}
+	return guard{partition: o.Partition, policy: o.policy, allowedFolders: o.Folders}
 }
 
 func (o Options) policy() *Policy {
@@ -127,7 +127,7 @@ func Open(o Options, name, path string, remote source.Remote, files []string, li
 		return nil, err
 	}
 	g := o.guard()
-	f := newFolder(o, name, path, asked(remote, files), patterns, limits)
+	f := newFolder(o, name, path, queryDigest(remote, files), patterns, limits)
 	f.every = remote.Every
 	switch {
 	case remote.Document != "":
@@ -138,12 +138,12 @@ func Open(o Options, name, path string, remote source.Remote, files []string, li
 		mirror := newMirror(o.Folder, *remote.Git, g)
 		f.fetcher = &tree{repository: mirror, branch: remote.Git.Branch, at: mirror.update, directory: remote.Git.Directory, patterns: patterns, limits: limits}
 	case remote.HTTP != nil:
-		f.fetcher = &web{of: *remote.HTTP, guard: g, limits: limits}
+		f.fetcher = &web{remote: *remote.HTTP, guard: g, limits: limits}
 	case remote.SQL != nil:
 		if remote.SQL.Empty {
 			f.patterns = nil // No file is an answer too.
 		}
-		f.fetcher = &table{of: *remote.SQL, guard: g, limits: limits}
+		f.fetcher = &table{remote: *remote.SQL, guard: g, limits: limits}
 	default:
 		f.fetcher = newVersions(*remote.Versions, o.Folder, g, limits)
 	}
@@ -153,9 +153,9 @@ func Open(o Options, name, path string, remote source.Remote, files []string, li
 	return f, nil
 }
 
-// asked is what a state is an answer to, in words that are compared only. How
+// queryDigest is what a state is an answer to, in words that are compared only. How
 // one logs in to ask is no part of it.
-func asked(remote source.Remote, files []string) string {
+func queryDigest(remote source.Remote, files []string) string {
 	remote = remote.Bare()
 	text, err := json.Marshal(struct {
 		Remote source.Remote
@@ -175,14 +175,14 @@ const (
 )
 
 // unreadable is the error of a source that may be read again soon.
-func unreadable(what string, err error) *fault.Error {
-	return fault.New(fault.Unavailable, "%s cannot be read: %w", what, err).
+func unreadable(subject string, err error) *fault.Error {
+	return fault.New(fault.Unavailable, "%s cannot be read: %w", subject, err).
 		WithHint("it is tried again; what was read last stays in use, and nothing is taken for empty")
 }
 
 // tooLarge is the error of more than is read.
-func tooLarge(what string, most int64) *fault.Error {
-	return fault.New(fault.Invalid, "%s has more than %d bytes, which is the most that is read", what, most).
+func tooLarge(subject string, most int64) *fault.Error {
+	return fault.New(fault.Invalid, "%s has more than %d bytes, which is the most that is read", subject, most).
 		WithHint("split it, or ask for less of it").WithCause(errTooLarge)
 }
 
@@ -190,7 +190,7 @@ func tooLarge(what string, most int64) *fault.Error {
 var errTooLarge = errors.New("it is too large")
 
 // one makes a state of contents by path.
-func held(contents map[string][]byte) *State {
+func newState(contents map[string][]byte) *State {
 	state := &State{Contents: contents}
 	for _, path := range sorted(contents) {
 		content := contents[path]
@@ -212,7 +212,7 @@ type inMemory struct{}
 func (inMemory) content(_ context.Context, _ *State, file source.File) ([]byte, error) {
 	return nil, fault.New(fault.Internal, "the content of %s was not kept", file.Path)
 }
-func (inMemory) has(context.Context, *State) bool { return false }
-func (inMemory) close()                           {}
+func (inMemory) hasContent(context.Context, *State) bool { return false }
+func (inMemory) close()                                  {}
 
 func quoted(text string) string { return fmt.Sprintf("%.300q", text) }

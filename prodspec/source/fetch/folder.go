@@ -20,14 +20,14 @@ import (
 // Folder is a source that lies elsewhere. It is used by one goroutine, but for
 // Hint.
 type Folder struct {
-	options  Options
-	name     string
-	path     string
-	asked    string
-	patterns source.Patterns
-	limits   source.Limits
-	every    time.Duration
-	fetcher  fetcher
+	options     Options
+	name        string
+	path        string
+	queryDigest string
+	patterns    source.Patterns
+	limits      source.Limits
+	every       time.Duration
+	fetcher     fetcher
 	// leader, if there is one, is at the only commit that counts.
 	leader *Folder
 
@@ -35,12 +35,12 @@ type Folder struct {
 	// was looked at.
 	state    *State
 	snapshot *source.Snapshot
-	// kept is what an earlier life kept.
-	kept   *State
-	failed error
-	begun  bool
-	cancel context.CancelFunc
-	ended  chan struct{}
+	// saved is what an earlier life kept.
+	saved   *State
+	failed  error
+	started bool
+	cancel  context.CancelFunc
+	done    chan struct{}
 
 	hint chan struct{}
 	// tried is closed after the first look.
@@ -55,10 +55,10 @@ type Folder struct {
 
 var _ source.Lasting = (*Folder)(nil)
 
-func newFolder(o Options, name, path, asked string, patterns source.Patterns, limits source.Limits) *Folder {
+func newFolder(o Options, name, path, queryDigest string, patterns source.Patterns, limits source.Limits) *Folder {
 	return &Folder{
-		options: o, name: name, path: path, asked: asked, patterns: patterns, limits: limits,
-		hint: make(chan struct{}, 1), tried: make(chan struct{}), ended: make(chan struct{}),
+		options: o, name: name, path: path, queryDigest: queryDigest, patterns: patterns, limits: limits,
+		hint: make(chan struct{}, 1), tried: make(chan struct{}), done: make(chan struct{}),
 	}
 }
 
@@ -88,12 +88,12 @@ func (f *Folder) Read(ctx context.Context, _ time.Time, _ source.Changes) (*sour
 
 // look makes sure that the source was looked at.
 func (f *Folder) look(ctx context.Context) error {
-	first := !f.begun
+	first := !f.started
 	if first {
 		if err := f.recall(ctx); err != nil {
 			return err
 		}
-		f.begun = true
+		f.started = true
 	}
 	if f.options.Mode != Polled || f.every == 0 {
 		if first || f.options.Mode != Offline && (f.every == 0 || f.latest == nil) {
@@ -122,24 +122,24 @@ func (f *Folder) recall(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	kept := &State{}
-	if json.Unmarshal(text, kept) == nil && kept.Asked == f.asked {
-		f.kept = kept
+	saved := &State{}
+	if json.Unmarshal(text, saved) == nil && saved.QueryDigest == f.queryDigest {
+		f.saved = saved
 	}
 	return nil
 }
 
 // follow looks now and then until the context ends.
 func (f *Folder) follow(ctx context.Context) {
-	defer close(f.ended)
+	defer close(f.done)
 	key := string(f.options.Partition) + "/" + f.name
 	failures := 0
 	for count := 0; ctx.Err() == nil; count++ {
-		before := f.changed()
+		previous := f.changed()
 		failed := f.try(ctx)
 		if count == 0 {
 			close(f.tried)
-		} else if f.changed() != before && f.options.Wake != nil {
+		} else if f.changed() != previous && f.options.Wake != nil {
 			f.options.Wake()
 		}
 		pause := f.every
@@ -161,15 +161,15 @@ func (f *Folder) follow(ctx context.Context) {
 // slowest is how rarely a source that fails is looked at.
 const slowest = 5 * time.Minute
 
-type heard struct {
-	state *State
-	why   string
+type outcome struct {
+	state  *State
+	reason string
 }
 
-func (f *Folder) changed() heard {
+func (f *Folder) changed() outcome {
 	f.lock.Lock()
 	defer f.lock.Unlock()
-	return heard{f.latest, text(f.failure)}
+	return outcome{f.latest, text(f.failure)}
 }
 
 // try looks once, and notes what came of it.
@@ -179,7 +179,7 @@ func (f *Folder) try(ctx context.Context) (failed bool) {
 	f.lock.Unlock()
 	first := last == nil
 	if first {
-		last = f.kept
+		last = f.saved
 	}
 	state, err := f.fetch(ctx, last)
 	if err != nil && first && last != nil && f.usable(ctx, last) {
@@ -201,8 +201,8 @@ func (f *Folder) try(ctx context.Context) (failed bool) {
 	}
 	if err != nil && f.failure == nil {
 		f.since = f.options.Runtime.Now().UTC().Truncate(time.Second)
-		if before, known := f.options.Failing[f.name]; first && known && !before.Since.IsZero() {
-			f.since = before.Since
+		if previous, ok := f.options.Failing[f.name]; first && ok && !previous.Since.IsZero() {
+			f.since = previous.Since
 		}
 	}
 	f.failure = err
@@ -214,19 +214,19 @@ func (f *Folder) fetch(ctx context.Context, last *State) (*State, error) {
 		return nil, fault.New(fault.Unavailable, "the source %s is not looked at here", f.name)
 	}
 	most := patience
-	if _, is := f.fetcher.(*tree); is {
+	if _, ok := f.fetcher.(*tree); ok {
 		most = gitPatience
 	}
-	within, cancel := loop.WithTimeout(ctx, f.options.Runtime, most)
+	limited, cancel := loop.WithTimeout(ctx, f.options.Runtime, most)
 	defer cancel()
-	state, err := f.fetcher.fetch(within, last)
-	if err != nil && within.Err() != nil && ctx.Err() == nil {
+	state, err := f.fetcher.fetch(limited, last)
+	if err != nil && limited.Err() != nil && ctx.Err() == nil {
 		err = fault.New(fault.Unavailable, "the source %s did not answer within %s", f.name, most).WithHint("it is tried again")
 	}
 	if err != nil || state == last {
 		return state, err
 	}
-	state.Asked = f.asked
+	state.QueryDigest = f.queryDigest
 	if err := source.Complete(f.path, f.patterns, f.limits, state.snapshot()); err != nil {
 		return nil, err
 	}
@@ -234,7 +234,7 @@ func (f *Folder) fetch(ctx context.Context, last *State) (*State, error) {
 }
 
 func (f *Folder) usable(ctx context.Context, state *State) bool {
-	return state.Contents != nil || f.fetcher != nil && f.fetcher.has(ctx, state)
+	return state.Contents != nil || f.fetcher != nil && f.fetcher.hasContent(ctx, state)
 }
 
 // copied is how much of a repository is kept beside its mirror.
@@ -243,9 +243,9 @@ const copied = 1 << 20
 // adopt makes a state what is read. It is kept before anybody works on it, so
 // that whoever comes after has it, and a child in which it is tried.
 func (f *Folder) adopt(ctx context.Context, state *State) error {
-	if f.options.Keep != nil && f.options.Mode != Offline && !same(f.kept, state) {
-		kept := *state
-		if kept.Contents == nil && total(state.Files) <= copied {
+	if f.options.Keep != nil && f.options.Mode != Offline && !same(f.saved, state) {
+		saved := *state
+		if saved.Contents == nil && total(state.Files) <= copied {
 			contents := make(map[string][]byte, len(state.Files))
 			for _, file := range state.Files {
 				content, err := f.fetcher.content(ctx, state, file)
@@ -254,16 +254,16 @@ func (f *Folder) adopt(ctx context.Context, state *State) error {
 				}
 				contents[file.Path] = content
 			}
-			kept.Contents = contents
+			saved.Contents = contents
 		}
-		text, err := json.Marshal(&kept)
+		text, err := json.Marshal(&saved)
 		if err != nil {
 			return fault.New(fault.Internal, "cannot encode the source %s: %w", f.name, err)
 		}
 		if err := f.options.Keep.Save(ctx, f.name, text); err != nil {
 			return err
 		}
-		f.kept = state
+		f.saved = state
 	}
 	f.state, f.snapshot = state, state.snapshot()
 	return nil
@@ -286,8 +286,8 @@ func (f *Folder) Content(file source.File) (content []byte, err error) {
 	if f.state == nil {
 		return nil, source.Changed(file.Path)
 	}
-	content, known := f.state.Contents[file.Path]
-	if !known {
+	content, ok := f.state.Contents[file.Path]
+	if !ok {
 		if f.fetcher == nil {
 			return nil, unreadable(file.Path, errors.New("it was not kept"))
 		}
@@ -313,7 +313,7 @@ func (f *Folder) Failing() intent.Failing {
 }
 
 func text(err error) string {
-	if e, is := errors.AsType[*fault.Error](err); is {
+	if e, ok := errors.AsType[*fault.Error](err); ok {
 		return e.Message
 	}
 	if err == nil {
@@ -334,7 +334,7 @@ func (f *Folder) Hint() {
 func (f *Folder) Close() {
 	if f.cancel != nil {
 		f.cancel()
-		_ = f.options.Runtime.Wait(context.Background(), -1, f.ended)
+		_ = f.options.Runtime.Wait(context.Background(), -1, f.done)
 	}
 	if f.fetcher != nil {
 		f.fetcher.close()

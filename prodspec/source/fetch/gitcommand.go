@@ -42,25 +42,27 @@ type invocation struct {
 	// address of the repository, as git is told it. Of one on this machine it is
 	// that of seen, which is called otherwise by people.
 	address, called string
-	seen            *os.File
+	opened          *os.File
 }
 
 // named has the repository's name for people in what git said.
-func (i *invocation) named(said string) string {
-	if i.seen == nil {
-		return said
+func (i *invocation) named(output string) string {
+	if i.opened == nil {
+		return output
 	}
-	return strings.ReplaceAll(said, i.address, i.called)
+	return strings.ReplaceAll(output, i.address, i.called)
 }
 
 // close ends the use of the address.
 func (i *invocation) close() {
-	if i.seen != nil {
-		i.seen.Close()
+	if i.opened != nil {
+		i.opened.Close()
 	}
 }
 
-func (i *invocation) set(key, value string) { i.configuration = append(i.configuration, key, value) }
+func (i *invocation) configure(key, value string) {
+	i.configuration = append(i.configuration, key, value)
+}
 
 // settings of every invocation: nothing is run, asked, followed or looked up.
 var settings = []string{
@@ -76,14 +78,14 @@ const global = "[safe]\n\tdirectory = *\n[core]\n\thooksPath = /dev/null\n"
 
 // failure is git's own.
 type failure struct {
-	code int
-	said string
+	code   int
+	stderr string
 }
 
-func (f *failure) Error() string { return f.said }
+func (f *failure) Error() string { return f.stderr }
 
 func exitCode(err error) int {
-	if f, is := errors.AsType[*failure](err); is {
+	if f, ok := errors.AsType[*failure](err); ok {
 		return f.code
 	}
 	return -1
@@ -145,9 +147,9 @@ func (m *mirror) git(ctx context.Context, i invocation) ([]byte, error) {
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	out := &bounded{most: i.most, over: func() { cancel(tooLarge("what git says of "+m.String(), i.most)) }}
-	said := &bounded{most: 8 << 10}
-	command.Stdout, command.Stderr = out, said
+	stdout := &bounded{most: i.most, onExceeded: func() { cancel(tooLarge("what git says of "+m.String(), i.most)) }}
+	stderr := &bounded{most: 8 << 10}
+	command.Stdout, command.Stderr = stdout, stderr
 	if i.input != nil {
 		command.Stdin = bytes.NewReader(i.input)
 	}
@@ -159,31 +161,31 @@ func (m *mirror) git(ctx context.Context, i invocation) ([]byte, error) {
 	stop := context.AfterFunc(ctx, func() { _ = syscall.Kill(-command.Process.Pid, syscall.SIGKILL) })
 	defer stop()
 	var watching sync.WaitGroup
-	ended := make(chan struct{})
+	done := make(chan struct{})
 	if i.growing {
-		watching.Go(func() { m.watch(ended, func() { cancel(tooLarge("the repository "+m.String(), m.most)) }) })
+		watching.Go(func() { m.watch(done, func() { cancel(tooLarge("the repository "+m.String(), m.most)) }) })
 	}
 	err = command.Wait()
-	close(ended)
+	close(done)
 	watching.Wait()
 	if cause := context.Cause(ctx); cause != nil {
 		return nil, cause
 	}
 	if err == nil {
-		return out.Bytes(), nil
+		return stdout.Bytes(), nil
 	}
-	if exit, is := errors.AsType[*exec.ExitError](err); is {
-		return nil, &failure{exit.ExitCode(), i.named(said.String())}
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		return nil, &failure{exit.ExitCode(), i.named(stderr.String())}
 	}
 	return nil, err
 }
 
 // watch calls over when the mirror is too large, until ended is closed.
-func (m *mirror) watch(ended <-chan struct{}, over func()) {
+func (m *mirror) watch(done <-chan struct{}, onExceeded func()) {
 	const look = 500 * time.Millisecond
 	for {
 		select {
-		case <-ended:
+		case <-done:
 			return
 		case <-time.After(look):
 		}
@@ -197,7 +199,7 @@ func (m *mirror) watch(ended <-chan struct{}, over func()) {
 			return nil
 		})
 		if size > m.most {
-			over()
+			onExceeded()
 			return
 		}
 	}
@@ -206,15 +208,15 @@ func (m *mirror) watch(ended <-chan struct{}, over func()) {
 // bounded takes no more than most bytes.
 type bounded struct {
 	bytes.Buffer
-	most int64
-	over func()
+	most       int64
+	onExceeded func()
 }
 
 func (b *bounded) Write(p []byte) (int, error) {
 	if room := b.most - int64(b.Len()); int64(len(p)) > room {
 		b.Buffer.Write(p[:max(room, 0)])
-		if b.over != nil {
-			b.over()
+		if b.onExceeded != nil {
+			b.onExceeded()
 		}
 		return len(p), nil
 	}
@@ -248,25 +250,25 @@ var words = []struct{ says, means, hint string }{
 
 // explained makes git's failure an error for people.
 func (m *mirror) explained(err error, secrets []string) error {
-	f, is := errors.AsType[*failure](err)
-	if !is {
+	f, ok := errors.AsType[*failure](err)
+	if !ok {
 		return err
 	}
-	what := m.reference()
-	for _, known := range words {
-		if strings.Contains(f.said, known.says) {
+	reference := m.reference()
+	for _, word := range words {
+		if strings.Contains(f.stderr, word.says) {
 			hint := "it is tried again; what was read last stays in use"
-			if known.hint != "" {
-				hint = known.hint + "; what was read last stays in use"
+			if word.hint != "" {
+				hint = word.hint + "; what was read last stays in use"
 			}
-			if known.means == "is not there any more" {
-				return fault.New(fault.Unavailable, "%s of %s %s", what, m, known.means).WithHint("%s", hint)
+			if word.means == "is not there any more" {
+				return fault.New(fault.Unavailable, "%s of %s %s", reference, m, word.means).WithHint("%s", hint)
 			}
-			return fault.New(fault.Unavailable, "%s %s", m, known.means).WithHint("%s", hint)
+			return fault.New(fault.Unavailable, "%s %s", m, word.means).WithHint("%s", hint)
 		}
 	}
-	said, _, _ := strings.Cut(strings.TrimSpace(f.said), "\n")
-	return unreadable(fmt.Sprintf("%s of %s", what, m), errors.New("git says: "+brief(scrub(said, secrets...), 300)))
+	firstLine, _, _ := strings.Cut(strings.TrimSpace(f.stderr), "\n")
+	return unreadable(fmt.Sprintf("%s of %s", reference, m), errors.New("git says: "+brief(scrub(firstLine, secrets...), 300)))
 }
 
 // catFile reads objects by a git that goes on running. It holds no secret, and
@@ -275,8 +277,8 @@ type catFile struct {
 	mirror *mirror
 	lock   sync.Mutex
 	cmd    *exec.Cmd
-	in     io.WriteCloser
-	out    *bufio.Reader
+	stdin  io.WriteCloser
+	stdout *bufio.Reader
 }
 
 func (c *catFile) read(ctx context.Context, object string, most int64) ([]byte, error) {
@@ -296,17 +298,17 @@ func (c *catFile) start() error {
 	if err != nil {
 		return err
 	}
-	if c.in, err = command.StdinPipe(); err != nil {
+	if c.stdin, err = command.StdinPipe(); err != nil {
 		return err
 	}
-	out, err := command.StdoutPipe()
+	stdout, err := command.StdoutPipe()
 	if err != nil {
 		return err
 	}
 	if err := command.Start(); err != nil {
 		return err
 	}
-	c.cmd, c.out = command, bufio.NewReader(out)
+	c.cmd, c.stdout = command, bufio.NewReader(stdout)
 	return nil
 }
 
@@ -319,10 +321,10 @@ func (c *catFile) ask(ctx context.Context, object string, most int64) ([]byte, e
 	process := c.cmd.Process
 	stop := context.AfterFunc(ctx, func() { _ = process.Kill() })
 	defer stop()
-	if _, err := io.WriteString(c.in, object+"\n"); err != nil {
+	if _, err := io.WriteString(c.stdin, object+"\n"); err != nil {
 		return nil, unreadable("the mirror of "+c.mirror.String(), err)
 	}
-	line, err := c.out.ReadString('\n')
+	line, err := c.stdout.ReadString('\n')
 	if err != nil {
 		return nil, unreadable("the mirror of "+c.mirror.String(), err)
 	}
@@ -336,7 +338,7 @@ func (c *catFile) ask(ctx context.Context, object string, most int64) ([]byte, e
 		return nil, tooLarge("a file of "+c.mirror.String(), most)
 	}
 	content := make([]byte, size+1)
-	if _, err := io.ReadFull(c.out, content); err != nil {
+	if _, err := io.ReadFull(c.stdout, content); err != nil {
 		return nil, unreadable("the mirror of "+c.mirror.String(), err)
 	}
 	return content[:size], nil
@@ -352,7 +354,7 @@ func (c *catFile) end() {
 	if c.cmd == nil {
 		return
 	}
-	_ = c.in.Close()
+	_ = c.stdin.Close()
 	_ = c.cmd.Process.Kill()
 	_ = c.cmd.Wait()
 	c.cmd = nil

@@ -31,7 +31,7 @@ type repository interface {
 	commit(ctx context.Context, commit string) (intent.Commit, error)
 	list(ctx context.Context, commit, directory string, most int) ([]entry, error)
 	read(ctx context.Context, object string, most int64) ([]byte, error)
-	has(ctx context.Context, commit string) bool
+	hasCommit(ctx context.Context, commit string) bool
 	close()
 	String() string
 }
@@ -47,7 +47,7 @@ type entry struct {
 // other. Nothing is ever checked out of it. It belongs to one source, whose
 // secrets are no other's.
 type mirror struct {
-	of     source.Git
+	remote source.Git
 	folder string
 	guard  guard
 	// most bytes that it may have.
@@ -70,24 +70,24 @@ const (
 	fetched = "refs/lehr/source"
 )
 
-func newMirror(root string, of source.Git, g guard) *mirror {
-	name := intent.Sum("lehr.mirror.v1", []byte(fmt.Sprintf("%q", of))).String()
-	m := &mirror{of: of, guard: g, most: mostMirror, folder: filepath.Join(root, string(g.partition), name[:mirrorName])}
+func newMirror(root string, remote source.Git, g guard) *mirror {
+	name := intent.Sum("lehr.mirror.v1", []byte(fmt.Sprintf("%q", remote))).String()
+	m := &mirror{remote: remote, guard: g, most: mostMirror, folder: filepath.Join(root, string(g.partition), name[:mirrorName])}
 	m.blobs.mirror, m.hold.path = m, m.folder+lockSuffix
 	return m
 }
 
-func (m *mirror) String() string { return m.of.URL }
+func (m *mirror) String() string { return m.remote.URL }
 
 // reference that is fetched.
 func (m *mirror) reference() string {
 	switch {
-	case m.of.Commit != "":
-		return m.of.Commit
-	case m.of.Branch != "":
-		return "refs/heads/" + m.of.Branch
-	case m.of.Tag != "":
-		return "refs/tags/" + m.of.Tag
+	case m.remote.Commit != "":
+		return m.remote.Commit
+	case m.remote.Branch != "":
+		return "refs/heads/" + m.remote.Branch
+	case m.remote.Tag != "":
+		return "refs/tags/" + m.remote.Tag
 	}
 	return "HEAD"
 }
@@ -98,8 +98,8 @@ func (m *mirror) update(ctx context.Context) (string, error) {
 	if err := m.make(ctx); err != nil {
 		return "", err
 	}
-	if m.of.Commit != "" && m.has(ctx, m.of.Commit) {
-		return m.of.Commit, nil
+	if m.remote.Commit != "" && m.hasCommit(ctx, m.remote.Commit) {
+		return m.remote.Commit, nil
 	}
 	way, err := m.way(ctx)
 	if err != nil {
@@ -114,10 +114,10 @@ func (m *mirror) update(ctx context.Context) (string, error) {
 	}
 	defer way.close()
 	way.growing = true
-	for i, past := range depth {
+	for i, option := range depth {
 		way.arguments = arguments
-		if past != "" {
-			way.arguments = append(slices.Clip(arguments), past)
+		if option != "" {
+			way.arguments = append(slices.Clip(arguments), option)
 		}
 		way.arguments = append(way.arguments, "--", way.address, "+"+m.reference()+":"+fetched)
 		if _, err = m.git(ctx, way); err == nil {
@@ -128,12 +128,12 @@ func (m *mirror) update(ctx context.Context) (string, error) {
 			return "", m.explained(err, way.secrets)
 		}
 	}
-	out, err := m.git(ctx, invocation{arguments: []string{"rev-parse", "--verify", fetched + "^{commit}"}})
+	output, err := m.git(ctx, invocation{arguments: []string{"rev-parse", "--verify", fetched + "^{commit}"}})
 	if err != nil {
 		return "", m.explained(err, nil)
 	}
 	m.gather(ctx)
-	return strings.TrimSpace(string(out)), nil
+	return strings.TrimSpace(string(output)), nil
 }
 
 // make makes the mirror, anew if it is broken.
@@ -161,8 +161,8 @@ func (m *mirror) make(ctx context.Context) error {
 // tidy removes what a fetch left that was cut off: half of a pack, and locks.
 func (m *mirror) tidy() {
 	for _, pattern := range []string{"objects/pack/tmp_*", "objects/??/tmp_*", "shallow.lock", fetched + ".lock"} {
-		left, _ := filepath.Glob(filepath.Join(m.folder, pattern))
-		for _, file := range left {
+		leftovers, _ := filepath.Glob(filepath.Join(m.folder, pattern))
+		for _, file := range leftovers {
 			_ = os.Remove(file)
 		}
 	}
@@ -177,25 +177,25 @@ func (m *mirror) gather(ctx context.Context) {
 	}
 }
 
-// here is the way to a repository of this machine: git is given what is open, so that
+// localWay is the way to a repository of this machine: git is given what is open, so that
 // nothing takes its place.
-func (m *mirror) here() (invocation, error) {
-	seen, name, err := files.Look(m.of.URL, m.guard.folders())
-	if _, is := errors.AsType[*fault.Error](err); is {
+func (m *mirror) localWay() (invocation, error) {
+	opened, name, err := files.Look(m.remote.URL, m.guard.folders())
+	if _, ok := errors.AsType[*fault.Error](err); ok {
 		return invocation{}, err
 	}
 	if err != nil {
-		return invocation{}, unreadable("the repository "+m.of.URL, reason(err))
+		return invocation{}, unreadable("the repository "+m.remote.URL, reason(err))
 	}
-	return invocation{protocol: "file", address: name, seen: seen, called: m.of.URL}, nil
+	return invocation{protocol: "file", address: name, opened: opened, called: m.remote.URL}, nil
 }
 
 // way is how git reaches the repository, with what it needs for that.
 func (m *mirror) way(ctx context.Context) (invocation, error) {
-	if filepath.IsAbs(m.of.URL) {
-		return m.here()
+	if filepath.IsAbs(m.remote.URL) {
+		return m.localWay()
 	}
-	parsed, err := url.Parse(m.of.URL)
+	parsed, err := url.Parse(m.remote.URL)
 	if err != nil {
 		return invocation{}, fault.New(fault.Invalid, "%s is no URL", m)
 	}
@@ -203,7 +203,7 @@ func (m *mirror) way(ctx context.Context) (invocation, error) {
 	if err != nil {
 		return invocation{}, err
 	}
-	way := invocation{protocol: parsed.Scheme, address: m.of.URL}
+	way := invocation{protocol: parsed.Scheme, address: m.remote.URL}
 	if parsed.Scheme == "ssh" {
 		return way, m.ssh(&way, parsed, address.String())
 	}
@@ -212,24 +212,24 @@ func (m *mirror) way(ctx context.Context) (invocation, error) {
 		port = map[string]string{"http": "80", "https": "443"}[parsed.Scheme]
 	}
 	if address.Is6() {
-		way.set("http.curloptResolve", parsed.Hostname()+":"+port+":["+address.String()+"]")
+		way.configure("http.curloptResolve", parsed.Hostname()+":"+port+":["+address.String()+"]")
 	} else {
-		way.set("http.curloptResolve", parsed.Hostname()+":"+port+":"+address.String())
+		way.configure("http.curloptResolve", parsed.Hostname()+":"+port+":"+address.String())
 	}
-	if m.of.Token.IsZero() {
+	if m.remote.Token.IsZero() {
 		return way, nil
 	}
-	token, err := m.guard.secret(m.of.Token, parsed.Host)
+	token, err := m.guard.secret(m.remote.Token, parsed.Host)
 	if err != nil {
 		return way, err
 	}
-	user := m.of.User
+	user := m.remote.User
 	if user == "" {
 		user = "lehr"
 	}
 	encoded := base64.StdEncoding.EncodeToString([]byte(user + ":" + token))
 	way.secrets = []string{token, encoded}
-	way.set("http.extraHeader", "Authorization: Basic "+encoded)
+	way.configure("http.extraHeader", "Authorization: Basic "+encoded)
 	return way, nil
 }
 
@@ -247,8 +247,8 @@ func (m *mirror) ssh(way *invocation, parsed *url.URL, address string) error {
 		what string
 		says []string
 	}{
-		{m.of.KnownHosts, "known_hosts", []string{"-o", "UserKnownHostsFile="}},
-		{m.of.Key, "key", []string{"-o", "IdentitiesOnly=yes", "-o", "IdentityFile="}},
+		{m.remote.KnownHosts, "known_hosts", []string{"-o", "UserKnownHostsFile="}},
+		{m.remote.Key, "key", []string{"-o", "IdentitiesOnly=yes", "-o", "IdentityFile="}},
 	} {
 		if needed.of.File == "" {
 			return fault.New(fault.Invalid, "%s is reached by SSH, which needs %s: a file", m, needed.what).
@@ -271,28 +271,28 @@ func (m *mirror) ssh(way *invocation, parsed *url.URL, address string) error {
 }
 
 // descends tells nothing of a commit that this mirror never had.
-func (m *mirror) descends(ctx context.Context, commit, from string) (descends, known bool) {
-	if !m.has(ctx, from) {
+func (m *mirror) descends(ctx context.Context, commit, ancestor string) (descends, ok bool) {
+	if !m.hasCommit(ctx, ancestor) {
 		return false, false
 	}
-	_, err := m.git(ctx, invocation{arguments: []string{"merge-base", "--is-ancestor", from, commit}})
+	_, err := m.git(ctx, invocation{arguments: []string{"merge-base", "--is-ancestor", ancestor, commit}})
 	return err == nil, err == nil || exitCode(err) == 1
 }
 
-func (m *mirror) has(ctx context.Context, commit string) bool {
+func (m *mirror) hasCommit(ctx context.Context, commit string) bool {
 	_, err := m.git(ctx, invocation{arguments: []string{"cat-file", "-e", commit + "^{tree}"}})
 	return err == nil
 }
 
 func (m *mirror) commit(ctx context.Context, commit string) (intent.Commit, error) {
 	const most = 300
-	out, err := m.git(ctx, invocation{arguments: []string{"log", "-1", "--no-show-signature", "--encoding=UTF-8", "--format=%an <%ae>%x00%ct%x00%s", commit, "--"}})
+	output, err := m.git(ctx, invocation{arguments: []string{"log", "-1", "--no-show-signature", "--encoding=UTF-8", "--format=%an <%ae>%x00%ct%x00%s", commit, "--"}})
 	if err != nil {
 		return intent.Commit{}, m.explained(err, nil)
 	}
-	parts := strings.SplitN(strings.TrimSuffix(string(out), "\n"), "\x00", 3)
+	parts := strings.SplitN(strings.TrimSuffix(string(output), "\n"), "\x00", 3)
 	if len(parts) != 3 {
-		return intent.Commit{}, unreadable("the commit "+commit, fmt.Errorf("git says %.100q of it", out))
+		return intent.Commit{}, unreadable("the commit "+commit, fmt.Errorf("git says %.100q of it", output))
 	}
 	seconds, err := strconv.ParseInt(parts[1], 10, 64)
 	if err != nil || seconds < 0 || seconds > 253402300799 {
@@ -316,21 +316,21 @@ func (m *mirror) list(ctx context.Context, commit, directory string, most int) (
 	if directory != "" && directory != "." {
 		treeish = commit + ":" + directory
 	}
-	out, err := m.git(ctx, invocation{arguments: []string{"ls-tree", "-r", "-z", "-l", "--full-tree", treeish}, most: int64(most) * mostPath / 4})
-	if exitCode(err) == 128 && directory != "" && m.has(ctx, commit) {
+	output, err := m.git(ctx, invocation{arguments: []string{"ls-tree", "-r", "-z", "-l", "--full-tree", treeish}, most: int64(most) * mostPath / 4})
+	if exitCode(err) == 128 && directory != "" && m.hasCommit(ctx, commit) {
 		return nil, fault.New(fault.Unavailable, "there is no folder %s in %s at %.12s", directory, m, commit).WithHint("restore it, or mend dir; nothing is taken for empty")
 	}
 	if err != nil {
 		return nil, m.explained(err, nil)
 	}
 	var list []entry
-	for line := range bytes.SplitSeq(bytes.TrimSuffix(out, []byte{0}), []byte{0}) {
+	for line := range bytes.SplitSeq(bytes.TrimSuffix(output, []byte{0}), []byte{0}) {
 		if len(line) == 0 {
 			continue
 		}
-		about, path, found := strings.Cut(string(line), "\t")
-		fields := strings.Fields(about)
-		if !found || len(fields) != 4 {
+		attributes, path, ok := strings.Cut(string(line), "\t")
+		fields := strings.Fields(attributes)
+		if !ok || len(fields) != 4 {
 			return nil, unreadable(m.String(), fmt.Errorf("git lists %.100q", line))
 		}
 		size, err := strconv.ParseInt(fields[3], 10, 64)

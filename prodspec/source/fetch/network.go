@@ -18,23 +18,23 @@ import (
 // where it may not.
 func (g guard) dialer() *net.Dialer {
 	return &net.Dialer{Timeout: 10 * time.Second, Control: func(_, address string, _ syscall.RawConn) error {
-		to, err := netip.ParseAddrPort(address)
+		target, err := netip.ParseAddrPort(address)
 		if err != nil {
 			return err
 		}
-		return g.address(to.Addr())
+		return g.address(target.Addr())
 	}}
 }
 
 // resolve returns an address of a host that may be reached, for programs that
 // dial themselves.
 func (g guard) resolve(ctx context.Context, host string) (netip.Addr, error) {
-	found, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+	addresses, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
 	if err != nil {
 		return netip.Addr{}, unreadable(host, reason(err))
 	}
 	var refused error
-	for _, a := range found {
+	for _, a := range addresses {
 		if err := g.address(a); err != nil {
 			refused = err
 			continue
@@ -50,17 +50,17 @@ func reason(err error) error {
 	if errors.As(err, &f) {
 		return f
 	}
-	if e, is := errors.AsType[*url.Error](err); is {
+	if e, ok := errors.AsType[*url.Error](err); ok {
 		err = e.Err
 	}
-	if e, is := errors.AsType[*fs.PathError](err); is {
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		return e.Err
 	}
-	if e, is := errors.AsType[*net.DNSError](err); is {
+	if e, ok := errors.AsType[*net.DNSError](err); ok {
 		return errors.New("no address of " + e.Name + " is known: " + e.Err)
 	}
-	if e, is := errors.AsType[*net.OpError](err); is {
-		if no, is := errors.AsType[syscall.Errno](e.Err); is {
+	if e, ok := errors.AsType[*net.OpError](err); ok {
+		if no, ok := errors.AsType[syscall.Errno](e.Err); ok {
 			return no
 		}
 		return e.Err

@@ -31,8 +31,8 @@ const (
 	historyPatience = 10 * time.Second
 )
 
-// past is a fetcher that knows who changed what.
-type past interface {
+// walkRevisions is a fetcher that knows who changed what.
+type historyFetcher interface {
 	changes(ctx context.Context, state *State, since string) (map[string][]source.Change, error)
 	lines(ctx context.Context, state *State, file string) ([]source.Change, error)
 }
@@ -41,20 +41,20 @@ var _ source.Past = (*Folder)(nil)
 
 // Changes implements source.Past; nothing is known of what is not in git and no
 // document.
-func (f *Folder) Changes(ctx context.Context, since string) (map[string][]source.Change, error) {
-	p, is := f.fetcher.(past)
-	if !is || f.state == nil {
+func (f *Folder) Changes(ctx context.Context, base string) (map[string][]source.Change, error) {
+	p, ok := f.fetcher.(historyFetcher)
+	if !ok || f.state == nil {
 		return nil, nil
 	}
 	limited, cancel := loop.WithTimeout(ctx, f.options.Runtime, historyPatience)
 	defer cancel()
-	return p.changes(limited, f.state, since)
+	return p.changes(limited, f.state, base)
 }
 
 // Lines implements source.Past.
 func (f *Folder) Lines(ctx context.Context, file string) ([]source.Change, error) {
-	p, is := f.fetcher.(past)
-	if !is || f.state == nil {
+	p, ok := f.fetcher.(historyFetcher)
+	if !ok || f.state == nil {
 		return nil, nil
 	}
 	limited, cancel := loop.WithTimeout(ctx, f.options.Runtime, historyPatience)
@@ -62,30 +62,30 @@ func (f *Folder) Lines(ctx context.Context, file string) ([]source.Change, error
 	return p.lines(limited, f.state, file)
 }
 
-func (t *tree) changes(ctx context.Context, state *State, since string) (map[string][]source.Change, error) {
-	m, is := t.repository.(*mirror)
-	if !is {
+func (t *tree) changes(ctx context.Context, state *State, base string) (map[string][]source.Change, error) {
+	m, ok := t.repository.(*mirror)
+	if !ok {
 		return nil, nil
 	}
 	arguments := []string{"log", "--no-show-signature", "--encoding=UTF-8", "--format=%x01%H%x00%an <%ae>%x00%ct%x00%s", "--name-only", "--no-renames", "--no-ext-diff",
 		fmt.Sprintf("--max-count=%d", mostChanges), state.Revision}
-	if since != "" {
-		if !m.has(ctx, since) {
+	if base != "" {
+		if !m.hasCommit(ctx, base) {
 			return nil, nil
 		}
-		arguments = append(arguments, "^"+since)
+		arguments = append(arguments, "^"+base)
 	}
 	arguments = append(arguments, "--")
 	if t.directory != "" && t.directory != "." {
 		arguments = append(arguments, ":(top,literal)"+t.directory)
 	}
-	out, err := m.git(ctx, invocation{arguments: arguments, configuration: []string{"core.quotePath", "false"}, most: historyBytes})
+	output, err := m.git(ctx, invocation{arguments: arguments, configuration: []string{"core.quotePath", "false"}, most: historyBytes})
 	if err != nil {
 		return nil, m.explained(err, nil)
 	}
 	oldest := m.oldest()
-	found := map[string][]source.Change{}
-	for part := range bytes.SplitSeq(out, []byte{1}) {
+	byFile := map[string][]source.Change{}
+	for part := range bytes.SplitSeq(output, []byte{1}) {
 		head, files, _ := strings.Cut(string(part), "\n")
 		fields := strings.SplitN(head, "\x00", 4)
 		if len(fields) != 4 {
@@ -94,12 +94,12 @@ func (t *tree) changes(ctx context.Context, state *State, since string) (map[str
 		change := changeOf(fields[0], fields[1], fields[2], fields[3], oldest)
 		for file := range strings.Lines(files) {
 			file = strings.TrimSuffix(file, "\n")
-			if below, err := filepath.Rel(path.Join("/", t.directory), "/"+file); err == nil && file != "" && !strings.HasPrefix(below, "..") {
-				found[filepath.ToSlash(below)] = append(found[filepath.ToSlash(below)], change)
+			if relative, err := filepath.Rel(path.Join("/", t.directory), "/"+file); err == nil && file != "" && !strings.HasPrefix(relative, "..") {
+				byFile[filepath.ToSlash(relative)] = append(byFile[filepath.ToSlash(relative)], change)
 			}
 		}
 	}
-	return found, nil
+	return byFile, nil
 }
 
 // changeOf says what git says of a commit.
@@ -117,36 +117,36 @@ func changeOf(hash, author, seconds, subject string, oldest map[string]bool) sou
 
 // oldest are the commits before which nothing was fetched.
 func (m *mirror) oldest() map[string]bool {
-	found := map[string]bool{}
+	commits := map[string]bool{}
 	text, err := os.ReadFile(filepath.Join(m.folder, "shallow"))
 	if err != nil {
-		return found // All was.
+		return commits // All was.
 	}
 	for line := range strings.Lines(string(text)) {
-		found[strings.TrimSpace(line)] = true
+		commits[strings.TrimSpace(line)] = true
 	}
-	return found
+	return commits
 }
 
 func (t *tree) lines(ctx context.Context, state *State, file string) ([]source.Change, error) {
-	m, is := t.repository.(*mirror)
-	if !is {
+	m, ok := t.repository.(*mirror)
+	if !ok {
 		return nil, nil
 	}
 	arguments := []string{"blame", "--porcelain", "-w", "--root", "--encoding=UTF-8", state.Revision, "--", path.Join(t.directory, file)}
-	out, err := m.git(ctx, invocation{arguments: arguments, most: historyBytes})
+	output, err := m.git(ctx, invocation{arguments: arguments, most: historyBytes})
 	if err != nil {
 		return nil, m.explained(err, nil)
 	}
-	return blamed(string(out), m.oldest()), nil
+	return blamed(string(output), m.oldest()), nil
 }
 
 // blamed reads what git blame says with --porcelain: before each line its commit,
 // and what the commit is where it comes first.
-func blamed(out string, oldest map[string]bool) (lines []source.Change) {
+func blamed(output string, oldest map[string]bool) (lines []source.Change) {
 	commits := map[string]map[string]string{}
 	hash := ""
-	for text := range strings.Lines(out) {
+	for text := range strings.Lines(output) {
 		text = strings.TrimSuffix(text, "\n")
 		if strings.HasPrefix(text, "\t") {
 			c := commits[hash]
@@ -166,17 +166,17 @@ func blamed(out string, oldest map[string]bool) (lines []source.Change) {
 	return lines
 }
 
-func (s *stored) changes(ctx context.Context, state *State, since string) (map[string][]source.Change, error) {
+func (s *stored) changes(ctx context.Context, state *State, base string) (map[string][]source.Change, error) {
 	last := 0
-	if since != "" {
-		number, err := strconv.Atoi(since)
+	if base != "" {
+		number, err := strconv.Atoi(base)
 		if err != nil {
 			return nil, nil
 		}
 		last = number
 	}
 	var all []source.Change
-	err := s.past(ctx, state, func(number int, change source.Change, _ []byte) bool {
+	err := s.walkRevisions(ctx, state, func(number int, change source.Change, _ []byte) bool {
 		if number <= last {
 			return false
 		}
@@ -186,31 +186,31 @@ func (s *stored) changes(ctx context.Context, state *State, since string) (map[s
 	return map[string][]source.Change{document.File(s.name): all}, err
 }
 
-// past calls each for the revisions of the document, from that of a state back,
+// walkRevisions calls each for the revisions of the document, from that of a state back,
 // until it says that it is enough.
-func (s *stored) past(ctx context.Context, state *State, each func(number int, change source.Change, content []byte) bool) error {
+func (s *stored) walkRevisions(ctx context.Context, state *State, visit func(number int, change source.Change, content []byte) bool) error {
 	newest, err := strconv.Atoi(state.Revision)
 	if err != nil || s.options.DocumentAt == nil {
 		return nil
 	}
 	for number := newest; number > 0 && number > newest-mostRevisions; number-- {
-		found, err := s.options.DocumentAt(ctx, s.options.Partition, s.name, strconv.Itoa(number))
+		doc, err := s.options.DocumentAt(ctx, s.options.Partition, s.name, strconv.Itoa(number))
 		if fault.Is(err, fault.NotFound) {
 			return nil // It was deleted then, or nothing of it is kept.
 		}
 		if err != nil {
 			return err
 		}
-		value, err := document.Parse(found.Content)
+		value, err := document.Parse(doc.Content)
 		if err != nil {
 			return err
 		}
-		r := found.Revision
+		r := doc.Revision
 		change := source.Change{
 			Revision: r.ID, Earlier: number > 1 && number == newest-mostRevisions+1,
 			Commit: intent.Commit{Author: r.By.Name, Subject: r.Reason, Time: r.At.UTC().Truncate(time.Second)},
 		}
-		if !each(number, change, document.Pretty(value)) {
+		if !visit(number, change, document.Pretty(value)) {
 			return nil
 		}
 	}
@@ -223,11 +223,11 @@ func (s *stored) lines(ctx context.Context, state *State, _ string) ([]source.Ch
 	var lines []source.Change
 	var keys []string
 	open := 0
-	err := s.past(ctx, state, func(_ int, change source.Change, content []byte) bool {
-		has := map[string]bool{}
+	err := s.walkRevisions(ctx, state, func(_ int, change source.Change, content []byte) bool {
+		present := map[string]bool{}
 		now := fieldsOfLines(content)
 		for _, key := range now {
-			has[key] = true
+			present[key] = true
 		}
 		if keys == nil {
 			keys, lines, open = now, make([]source.Change, len(now)), len(now)
@@ -239,7 +239,7 @@ func (s *stored) lines(ctx context.Context, state *State, _ string) ([]source.Ch
 		for i, key := range keys {
 			switch {
 			case key == "":
-			case !has[key]:
+			case !present[key]:
 				keys[i], open = "", open-1
 			default:
 				lines[i] = change
@@ -252,26 +252,26 @@ func (s *stored) lines(ctx context.Context, state *State, _ string) ([]source.Ch
 
 // fieldsOfLines are the lines of a document as it is written here, each with the
 // names that it lies below.
-func fieldsOfLines(content []byte) (found []string) {
+func fieldsOfLines(content []byte) (fields []string) {
 	type name struct {
 		indent int
 		text   string
 	}
-	var below []name
+	var parents []name
 	for line := range strings.Lines(string(content)) {
 		text := strings.TrimSpace(line)
 		indent := len(line) - len(strings.TrimLeft(line, " "))
-		for len(below) > 0 && below[len(below)-1].indent >= indent {
-			below = below[:len(below)-1]
+		for len(parents) > 0 && parents[len(parents)-1].indent >= indent {
+			parents = parents[:len(parents)-1]
 		}
 		key := ""
-		for _, n := range below {
+		for _, n := range parents {
 			key += n.text + "\n"
 		}
-		found = append(found, key+strings.TrimSuffix(text, ","))
+		fields = append(fields, key+strings.TrimSuffix(text, ","))
 		if at := strings.LastIndexAny(text, "{["); at >= 0 && at == len(text)-1 {
-			below = append(below, name{indent, text})
+			parents = append(parents, name{indent, text})
 		}
 	}
-	return found
+	return fields
 }

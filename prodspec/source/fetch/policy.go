@@ -89,8 +89,8 @@ func ReadPolicy(path string) (*Policy, error) {
 }
 
 func (p *Policy) complete(folder, path string) error {
-	place := func(what string, i int, env string, file *string, partitions operator.Partitions) error {
-		wrong := func(err error) error { return fault.New(fault.Invalid, "%s: %s %d: %w", path, what, i+1, err) }
+	place := func(kind string, i int, env string, file *string, partitions operator.Partitions) error {
+		wrong := func(err error) error { return fault.New(fault.Invalid, "%s: %s %d: %w", path, kind, i+1, err) }
 		if (env == "") == (*file == "") {
 			return wrong(errors.New("it is in one place: env or file"))
 		}
@@ -131,11 +131,11 @@ const maxSecret = 64 << 10
 // value reads a secret. Nothing of it is in the error.
 func value(s source.Secret) (string, error) {
 	if s.Env != "" {
-		found := os.Getenv(s.Env)
-		if found == "" {
+		secret := os.Getenv(s.Env)
+		if secret == "" {
 			return "", fault.New(fault.Unavailable, "%s of the server is empty", s).WithHint("whoever runs the server sets it, and starts the server again")
 		}
-		return found, nil
+		return secret, nil
 	}
 	file, err := files.OpenGiven(s.File)
 	if err != nil {
@@ -143,11 +143,11 @@ func value(s source.Secret) (string, error) {
 	}
 	defer file.Close()
 	text, err := io.ReadAll(io.LimitReader(file, maxSecret))
-	found := strings.TrimRight(string(text), "\r\n")
-	if err != nil || found == "" {
+	secret := strings.TrimRight(string(text), "\r\n")
+	if err != nil || secret == "" {
 		return "", fault.New(fault.Unavailable, "%s is empty or cannot be read", s).WithHint("whoever runs the server puts the secret there")
 	}
-	return found, nil
+	return secret, nil
 }
 
 // Hooks returns the secrets by which sources of a partition may be hinted at.
@@ -167,16 +167,16 @@ func (p *Policy) Hooks(partition intent.PartitionID) (secrets []string) {
 type guard struct {
 	partition intent.PartitionID
 	policy    func() *Policy
-	// within are the folders of this machine that it may read; nil: all.
-	within func() []string
+	// allowedFolders are the folders of this machine that it may read; nil: all.
+	allowedFolders func() []string
 }
 
 // folders are those that may be read; nil: all.
 func (g guard) folders() []string {
-	if g.within == nil {
+	if g.allowedFolders == nil {
 		return nil
 	}
-	return g.within()
+	return g.allowedFolders()
 }
 
 // allow says whether a secret may be used for a host; empty: the secret is
@@ -191,11 +191,11 @@ func (g guard) allow(s source.Secret, host string) error {
 			return nil
 		}
 	}
-	to := ""
+	forHost := ""
 	if host != "" {
-		to = fmt.Sprintf(" for %s", host)
+		forHost = fmt.Sprintf(" for %s", host)
 	}
-	return fault.New(fault.Denied, "the sources of partition %s may not use %s%s: this server's policy of sources does not allow it", g.partition, s, to).
+	return fault.New(fault.Denied, "the sources of partition %s may not use %s%s: this server's policy of sources does not allow it", g.partition, s, forHost).
 		WithHint("whoever runs the server adds the secret, the partition and the host to the file of --sources")
 }
 
@@ -217,11 +217,11 @@ func (g guard) address(a netip.Addr) error {
 }
 
 // scrub takes secrets out of what others said.
-func scrub(said string, secrets ...string) string {
+func scrub(text string, secrets ...string) string {
 	for _, secret := range secrets {
 		if secret != "" {
-			said = strings.ReplaceAll(said, secret, "***")
+			text = strings.ReplaceAll(text, secret, "***")
 		}
 	}
-	return intent.Shown(said)
+	return intent.Shown(text)
 }

@@ -73,7 +73,7 @@ func (r *Repository) open(name, path string, files []string, limits source.Limit
 	}
 	git := r.git
 	git.Directory = directory
-	folder := newFolder(r.options, name, path, asked(source.Remote{Git: &git}, files), patterns, limits)
+	folder := newFolder(r.options, name, path, queryDigest(source.Remote{Git: &git}, files), patterns, limits)
 	folder.fetcher = &tree{repository: r.mirror, directory: directory, patterns: patterns, limits: limits}
 	return folder, nil
 }

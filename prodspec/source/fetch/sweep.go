@@ -76,22 +76,22 @@ func used(path string) { now := time.Now(); _ = os.Chtimes(path, now, now) }
 
 // locked opens a file, made if it is not there, and locks it; ErrNotExist: meanwhile
 // another was put in its place, or none.
-func locked(path string, how int) (*os.File, error) {
+func locked(path string, operation int) (*os.File, error) {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, err
 	}
 	for err = unix.EINTR; errors.Is(err, unix.EINTR); {
-		err = unix.Flock(int(file.Fd()), how)
+		err = unix.Flock(int(file.Fd()), operation)
 	}
-	var mine, there os.FileInfo
+	var mine, current os.FileInfo
 	if err == nil {
 		mine, err = file.Stat()
 	}
 	if err == nil {
-		there, err = os.Stat(path)
+		current, err = os.Stat(path)
 	}
-	if err == nil && !os.SameFile(mine, there) {
+	if err == nil && !os.SameFile(mine, current) {
 		err = fs.ErrNotExist
 	}
 	if err != nil {
@@ -134,8 +134,8 @@ func mirrors(folder string) (list []string) {
 		return nil
 	}
 	for _, entry := range entries {
-		name, is := strings.CutSuffix(entry.Name(), lockSuffix)
-		if len(name) == mirrorName && is != entry.IsDir() {
+		name, isLock := strings.CutSuffix(entry.Name(), lockSuffix)
+		if len(name) == mirrorName && isLock != entry.IsDir() {
 			list = append(list, filepath.Join(folder, name))
 		}
 	}
@@ -151,10 +151,10 @@ func (o Options) Sweep(folders []source.Lasting) {
 	}
 	wanted := map[string]bool{}
 	for _, lasting := range folders {
-		if folder, is := lasting.(*Folder); is {
+		if folder, ok := lasting.(*Folder); ok {
 			switch f := folder.fetcher.(type) {
 			case *tree:
-				if m, is := f.repository.(*mirror); is {
+				if m, ok := f.repository.(*mirror); ok {
 					wanted[m.folder] = true
 				}
 			case *versions:

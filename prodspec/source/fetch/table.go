@@ -27,7 +27,7 @@ import (
 // table is what a query finds, in a transaction that only reads.
 type table struct {
 	inMemory
-	of     source.SQL
+	remote source.SQL
 	guard  guard
 	limits source.Limits
 }
@@ -59,27 +59,27 @@ func (r *rows) add(text []byte, name string) error {
 }
 
 func (t *table) String() string {
-	if t.of.SQLite != "" {
-		return t.of.SQLite
+	if t.remote.SQLite != "" {
+		return t.remote.SQLite
 	}
-	return "the database of " + t.of.DSN.String()
+	return "the database of " + t.remote.DSN.String()
 }
 
 func (t *table) fetch(ctx context.Context, last *State) (*State, error) {
-	if several(t.of.Query) {
+	if several(t.remote.Query) {
 		return nil, fault.New(fault.Invalid, "the query of %s is more than one statement", t).WithHint("write one SELECT")
 	}
 	ctx, cancel := context.WithTimeout(ctx, queryPatience)
 	defer cancel()
-	found := &rows{table: t}
+	result := &rows{table: t}
 	var err error
-	if t.of.SQLite != "" {
-		err = t.sqlite(ctx, found)
+	if t.remote.SQLite != "" {
+		err = t.sqlite(ctx, result)
 	} else {
-		err = t.postgres(ctx, found)
+		err = t.postgres(ctx, result)
 	}
 	if err != nil {
-		if _, is := errors.AsType[*fault.Error](err); is {
+		if _, ok := errors.AsType[*fault.Error](err); ok {
 			return nil, err
 		}
 		if ctx.Err() != nil {
@@ -87,11 +87,11 @@ func (t *table) fetch(ctx context.Context, last *State) (*State, error) {
 		}
 		return nil, unreadable(t.String(), err)
 	}
-	if len(found.texts) == 0 && !t.of.Empty {
+	if len(result.texts) == 0 && !t.remote.Empty {
 		return nil, fault.New(fault.Unavailable, "the query of %s finds no rows", t).
 			WithHint("an empty answer is never taken for intent, for a right may have been revoked: restore the rows, or write empty: true if none are an answer too")
 	}
-	state, err := found.state()
+	state, err := result.state()
 	if err == nil && last != nil && source.Revision(last.Files) == source.Revision(state.Files) {
 		return last, nil
 	}
@@ -99,7 +99,7 @@ func (t *table) fetch(ctx context.Context, last *State) (*State, error) {
 }
 
 func (r *rows) state() (*State, error) {
-	if r.table.of.Rows == "" {
+	if r.table.remote.Rows == "" {
 		if r.texts == nil {
 			r.texts = []json.RawMessage{}
 		}
@@ -107,17 +107,17 @@ func (r *rows) state() (*State, error) {
 		if err != nil {
 			return nil, err
 		}
-		return held(map[string][]byte{r.table.of.File: content}), nil
+		return newState(map[string][]byte{r.table.remote.File: content}), nil
 	}
 	contents := make(map[string][]byte, len(r.texts))
 	for i, text := range r.texts {
 		file := r.names[i] + ".json"
 		if !nameable(r.names[i]) {
-			return nil, fault.New(fault.Invalid, "the query of %s finds a row whose %s is %s, which names no file", r.table, r.table.of.Rows, quoted(r.names[i])).
+			return nil, fault.New(fault.Invalid, "the query of %s finds a row whose %s is %s, which names no file", r.table, r.table.remote.Rows, quoted(r.names[i])).
 				WithHint("let rows name a column of texts without slashes that begin with a letter or a digit")
 		}
-		if _, twice := contents[file]; twice {
-			return nil, fault.New(fault.Invalid, "the query of %s finds two rows whose %s is %s", r.table, r.table.of.Rows, quoted(r.names[i])).
+		if _, duplicate := contents[file]; duplicate {
+			return nil, fault.New(fault.Invalid, "the query of %s finds two rows whose %s is %s", r.table, r.table.remote.Rows, quoted(r.names[i])).
 				WithHint("let rows name a column whose values differ")
 		}
 		content, err := indented(text)
@@ -126,7 +126,7 @@ func (r *rows) state() (*State, error) {
 		}
 		contents[file] = content
 	}
-	return held(contents), nil
+	return newState(contents), nil
 }
 
 func indented(value any) ([]byte, error) {
@@ -187,8 +187,8 @@ func (t *table) refused(why string) error {
 		WithHint("write one SELECT over tables and columns that are there, and that its user may read; it is asked as SELECT … FROM (QUERY)")
 }
 
-func (t *table) postgres(ctx context.Context, found *rows) error {
-	address, err := t.guard.secret(t.of.DSN, "")
+func (t *table) postgres(ctx context.Context, result *rows) error {
+	address, err := t.guard.secret(t.remote.DSN, "")
 	if err != nil {
 		return err
 	}
@@ -199,22 +199,22 @@ func (t *table) postgres(ctx context.Context, found *rows) error {
 	}
 	config, err := pgx.ParseConfig(address)
 	if err != nil {
-		return fault.New(fault.Invalid, "%s holds no address of a PostgreSQL database", t.of.DSN).WithHint("put postgres://user:password@host/database there")
+		return fault.New(fault.Invalid, "%s holds no address of a PostgreSQL database", t.remote.DSN).WithHint("put postgres://user:password@host/database there")
 	}
 	clean := func(err error) error {
-		if e, is := errors.AsType[*pgconn.PgError](err); is && strings.HasPrefix(e.Code, syntaxOrAccess) {
+		if e, ok := errors.AsType[*pgconn.PgError](err); ok && strings.HasPrefix(e.Code, syntaxOrAccess) {
 			return t.refused(scrub(e.Message, address, config.Password))
 		}
-		if e, is := errors.AsType[*pgconn.PgError](err); is {
+		if e, ok := errors.AsType[*pgconn.PgError](err); ok {
 			return errors.New(scrub(e.Message, address, config.Password))
 		}
-		if e, is := errors.AsType[*pgconn.ConnectError](err); is {
+		if e, ok := errors.AsType[*pgconn.ConnectError](err); ok {
 			if inner := errors.Unwrap(e); inner != nil {
 				err = reason(inner)
 			}
 			return errors.New("no connection: " + scrub(err.Error(), address, config.Password))
 		}
-		if _, is := errors.AsType[*fault.Error](err); is {
+		if _, ok := errors.AsType[*fault.Error](err); ok {
 			return err
 		}
 		return errors.New(scrub(err.Error(), address, config.Password))
@@ -234,10 +234,10 @@ func (t *table) postgres(ctx context.Context, found *rows) error {
 		return clean(err)
 	}
 	name := "''"
-	if t.of.Rows != "" {
-		name = "coalesce(q." + pgx.Identifier{t.of.Rows}.Sanitize() + "::text, '')"
+	if t.remote.Rows != "" {
+		name = "coalesce(q." + pgx.Identifier{t.remote.Rows}.Sanitize() + "::text, '')"
 	}
-	answer, err := reading.Query(ctx, "SELECT row_to_json(q)::text, "+name+" FROM ("+trimmed(t.of.Query)+"\n) AS q")
+	answer, err := reading.Query(ctx, "SELECT row_to_json(q)::text, "+name+" FROM ("+trimmed(t.remote.Query)+"\n) AS q")
 	if err != nil {
 		return clean(err)
 	}
@@ -247,7 +247,7 @@ func (t *table) postgres(ctx context.Context, found *rows) error {
 		if err := answer.Scan(&text, &name); err != nil {
 			return clean(err)
 		}
-		if err := found.add([]byte(text), name); err != nil {
+		if err := result.add([]byte(text), name); err != nil {
 			cancel() // Else what is left would be read first.
 			return err
 		}
@@ -259,9 +259,9 @@ func (t *table) postgres(ctx context.Context, found *rows) error {
 }
 
 // sqlite reads a file that is never made or written.
-func (t *table) sqlite(ctx context.Context, found *rows) error {
-	db, err := lite.Open(t.of.SQLite, t.guard.folders(), "busy_timeout(5000)")
-	if _, is := errors.AsType[*fault.Error](err); is {
+func (t *table) sqlite(ctx context.Context, result *rows) error {
+	db, err := lite.Open(t.remote.SQLite, t.guard.folders(), "busy_timeout(5000)")
+	if _, ok := errors.AsType[*fault.Error](err); ok {
 		return err
 	}
 	if err != nil {
@@ -282,8 +282,8 @@ func (t *table) sqlite(ctx context.Context, found *rows) error {
 		return err
 	}
 	defer func() { _ = reading.Rollback() }()
-	answer, err := reading.QueryContext(ctx, "SELECT * FROM ("+trimmed(t.of.Query)+"\n)")
-	if e, is := errors.AsType[*sqlite.Error](err); is && e.Code()&0xff == sqlite3.SQLITE_ERROR {
+	answer, err := reading.QueryContext(ctx, "SELECT * FROM ("+trimmed(t.remote.Query)+"\n)")
+	if e, ok := errors.AsType[*sqlite.Error](err); ok && e.Code()&0xff == sqlite3.SQLITE_ERROR {
 		return t.refused(e.Error())
 	}
 	if err != nil {
@@ -296,20 +296,20 @@ func (t *table) sqlite(ctx context.Context, found *rows) error {
 	}
 	at := -1
 	for i, column := range columns {
-		if column == t.of.Rows {
+		if column == t.remote.Rows {
 			at = i
 		}
 	}
-	if t.of.Rows != "" && at < 0 {
-		return fault.New(fault.Invalid, "the query of %s has no column %s: it has %s", t, quoted(t.of.Rows), strings.Join(columns, ", ")).
-			WithHint("let rows: name one of them, or select it AS %s", t.of.Rows)
+	if t.remote.Rows != "" && at < 0 {
+		return fault.New(fault.Invalid, "the query of %s has no column %s: it has %s", t, quoted(t.remote.Rows), strings.Join(columns, ", ")).
+			WithHint("let rows: name one of them, or select it AS %s", t.remote.Rows)
 	}
-	values, into := make([]any, len(columns)), make([]any, len(columns))
+	values, targets := make([]any, len(columns)), make([]any, len(columns))
 	for i := range values {
-		into[i] = &values[i]
+		targets[i] = &values[i]
 	}
 	for answer.Next() {
-		if err := answer.Scan(into...); err != nil {
+		if err := answer.Scan(targets...); err != nil {
 			return err
 		}
 		text, err := object(columns, values)
@@ -320,7 +320,7 @@ func (t *table) sqlite(ctx context.Context, found *rows) error {
 		if at >= 0 && values[at] != nil {
 			name = fmt.Sprint(values[at])
 		}
-		if err := found.add(text, name); err != nil {
+		if err := result.add(text, name); err != nil {
 			return err
 		}
 	}
@@ -329,9 +329,9 @@ func (t *table) sqlite(ctx context.Context, found *rows) error {
 
 // object writes a row as JSON, in the order of its columns.
 func object(columns []string, values []any) ([]byte, error) {
-	out := []byte{'{'}
+	encoded := []byte{'{'}
 	for i, value := range values {
-		if b, is := value.([]byte); is {
+		if b, ok := value.([]byte); ok {
 			if !utf8.Valid(b) {
 				return nil, fmt.Errorf("the column %s holds bytes that are no text: use hex(%s)", quoted(columns[i]), columns[i])
 			}
@@ -346,9 +346,9 @@ func object(columns []string, values []any) ([]byte, error) {
 			return nil, fmt.Errorf("the column %s: %w", quoted(columns[i]), err)
 		}
 		if i > 0 {
-			out = append(out, ',')
+			encoded = append(encoded, ',')
 		}
-		out = append(append(append(out, key...), ':'), text...)
+		encoded = append(append(append(encoded, key...), ':'), text...)
 	}
-	return append(out, '}'), nil
+	return append(encoded, '}'), nil
 }

@@ -43,7 +43,7 @@ func (t *tree) fetch(ctx context.Context, last *State) (*State, error) {
 		return nil, err
 	}
 	if last != nil && t.branch != "" {
-		if descends, known := t.repository.descends(ctx, commit, last.Revision); known && !descends {
+		if descends, ok := t.repository.descends(ctx, commit, last.Revision); ok && !descends {
 			state.Warning = fmt.Sprintf("the history of branch %s of %s was rewritten: it was at %.12s, which %.12s does not come after", t.branch, t.repository, last.Revision, commit)
 		}
 	}
@@ -64,8 +64,8 @@ func (t *tree) fetch(ctx context.Context, last *State) (*State, error) {
 		if bytes += e.size; bytes > t.limits.TotalBytes {
 			return nil, tooLarge(t.repository.String(), t.limits.TotalBytes)
 		}
-		digest, known := t.digests[e.object]
-		if !known {
+		digest, ok := t.digests[e.object]
+		if !ok {
 			content, err := t.read(ctx, e.object, e.path)
 			if err != nil {
 				return nil, err
@@ -116,15 +116,15 @@ func (t *tree) read(ctx context.Context, object, name string) ([]byte, error) {
 }
 
 func (t *tree) content(ctx context.Context, state *State, file source.File) ([]byte, error) {
-	object, known := state.Objects[file.Path]
-	if !known {
+	object, ok := state.Objects[file.Path]
+	if !ok {
 		return nil, source.Changed(file.Path)
 	}
 	return t.read(ctx, object, file.Path)
 }
 
-func (t *tree) has(ctx context.Context, state *State) bool {
-	return t.repository.has(ctx, state.Revision)
+func (t *tree) hasContent(ctx context.Context, state *State) bool {
+	return t.repository.hasCommit(ctx, state.Revision)
 }
 
 func (t *tree) close() {

@@ -27,7 +27,7 @@ import (
 // versions are those of an artifact, as one file, the newest first.
 type versions struct {
 	inMemory
-	of     source.Versions
+	remote source.Versions
 	guard  guard
 	limits source.Limits
 	// tags lists those of a repository.
@@ -40,10 +40,10 @@ func (v *versions) close() {
 	}
 }
 
-func newVersions(of source.Versions, root string, g guard, limits source.Limits) *versions {
-	v := &versions{of: of, guard: g, limits: limits}
-	if of.Tags != nil {
-		v.tags = newMirror(root, *of.Tags, g)
+func newVersions(remote source.Versions, root string, g guard, limits source.Limits) *versions {
+	v := &versions{remote: remote, guard: g, limits: limits}
+	if remote.Tags != nil {
+		v.tags = newMirror(root, *remote.Tags, g)
 	}
 	return v
 }
@@ -60,37 +60,37 @@ type version struct {
 const mostVersions = 500
 
 func (v *versions) fetch(ctx context.Context, last *State) (*State, error) {
-	var found []version
+	var matches []version
 	var err error
-	where := cmp.Or(v.of.Registry, v.of.Debian)
+	location := cmp.Or(v.remote.Registry, v.remote.Debian)
 	switch {
 	case v.tags != nil:
-		where = v.of.Tags.URL
-		found, err = v.fromTags(ctx)
-	case v.of.Registry != "":
-		found, err = v.fromRegistry(ctx)
+		location = v.remote.Tags.URL
+		matches, err = v.fromTags(ctx)
+	case v.remote.Registry != "":
+		matches, err = v.fromRegistry(ctx)
 	default:
-		found, err = v.fromDebian(ctx)
+		matches, err = v.fromDebian(ctx)
 	}
 	if err != nil {
 		return nil, err
 	}
-	if len(found) == 0 {
-		return nil, fault.New(fault.Unavailable, "%s has no version that counts", where).
+	if len(matches) == 0 {
+		return nil, fault.New(fault.Unavailable, "%s has no version that counts", location).
 			WithHint("an empty list is never taken for intent: mend match, or restore the versions; tags count that are like 1.2.3 or v1.2.3")
 	}
 	order := bySemver
-	if v.of.Debian != "" {
+	if v.remote.Debian != "" {
 		order = compareDebian
 	}
-	slices.SortStableFunc(found, func(a, b version) int {
+	slices.SortStableFunc(matches, func(a, b version) int {
 		return cmp.Or(-order(a.Version, b.Version), strings.Compare(a.Name, b.Name))
 	})
-	content, err := indented(map[string][]version{"versions": found})
+	content, err := indented(map[string][]version{"versions": matches})
 	if err != nil {
 		return nil, err
 	}
-	state := held(map[string][]byte{v.of.File: content})
+	state := newState(map[string][]byte{v.remote.File: content})
 	if last != nil && source.Revision(last.Files) == source.Revision(state.Files) {
 		return last, nil
 	}
@@ -99,7 +99,7 @@ func (v *versions) fetch(ctx context.Context, last *State) (*State, error) {
 
 // counts reports whether a tag is a version that was asked for, and which.
 func (v *versions) counts(tag string) (string, bool) {
-	if matched, _ := path.Match(v.of.Match, tag); v.of.Match != "" && !matched {
+	if matched, _ := path.Match(v.remote.Match, tag); v.remote.Match != "" && !matched {
 		return "", false
 	}
 	text := strings.TrimPrefix(tag, "v")
@@ -116,8 +116,8 @@ func bySemver(a, b string) int {
 	return first.Compare(second)
 }
 
-func tooMany(where string) error {
-	return fault.New(fault.Invalid, "%s has more than %d versions that count", where, mostVersions).WithHint("narrow them with match")
+func tooMany(location string) error {
+	return fault.New(fault.Invalid, "%s has more than %d versions that count", location, mostVersions).WithHint("narrow them with match")
 }
 
 func (v *versions) fromTags(ctx context.Context) ([]version, error) {
@@ -127,38 +127,38 @@ func (v *versions) fromTags(ctx context.Context) ([]version, error) {
 		return nil, err
 	}
 	way.arguments, way.bare, way.most = []string{"ls-remote", "--quiet", "--tags", "--upload-pack=git-upload-pack", "--", way.address}, true, v.limits.FileBytes
-	out, err := m.git(ctx, way)
+	output, err := m.git(ctx, way)
 	if err != nil {
 		return nil, m.explained(err, way.secrets)
 	}
 	commits := map[string]string{}
-	for line := range strings.Lines(string(out)) {
+	for line := range strings.Lines(string(output)) {
 		commit, name, _ := strings.Cut(strings.TrimSpace(line), "\t")
 		name = strings.TrimPrefix(name, "refs/tags/")
 		// What an annotated tag names comes after the tag itself.
 		commits[strings.TrimSuffix(name, "^{}")] = commit
 	}
-	var found []version
+	var matches []version
 	for _, tag := range sorted(commits) {
 		text, counts := v.counts(tag)
 		if !counts {
 			continue
 		}
-		if found = append(found, version{Version: text, Name: tag, Digest: commits[tag]}); len(found) > mostVersions {
+		if matches = append(matches, version{Version: text, Name: tag, Digest: commits[tag]}); len(matches) > mostVersions {
 			return nil, tooMany(m.String())
 		}
 	}
-	return found, nil
+	return matches, nil
 }
 
 // manifests are what a tag of a registry may name.
 const manifests = "application/vnd.oci.image.index.v1+json, application/vnd.oci.image.manifest.v1+json, application/vnd.docker.distribution.manifest.list.v2+json, application/vnd.docker.distribution.manifest.v2+json"
 
 func (v *versions) fromRegistry(ctx context.Context) ([]version, error) {
-	base, err := url.Parse(v.of.Registry)
+	base, err := url.Parse(v.remote.Registry)
 	name := strings.Trim(base.Path, "/")
 	if err != nil || name == "" {
-		return nil, fault.New(fault.Invalid, "%s names no repository of a registry", quoted(v.of.Registry)).WithHint("write https://registry.example.com/team/name")
+		return nil, fault.New(fault.Invalid, "%s names no repository of a registry", quoted(v.remote.Registry)).WithHint("write https://registry.example.com/team/name")
 	}
 	at := func(rest string) string {
 		return (&url.URL{Scheme: base.Scheme, Host: base.Host, Path: "/v2/" + name + "/" + rest}).String()
@@ -174,31 +174,31 @@ func (v *versions) fromRegistry(ctx context.Context) ([]version, error) {
 		}
 		var page struct{ Tags []string }
 		if err := json.Unmarshal(got.body, &page); err != nil {
-			return nil, unreadable(v.of.Registry, errors.New("its list of tags is not JSON"))
+			return nil, unreadable(v.remote.Registry, errors.New("its list of tags is not JSON"))
 		}
 		tags = append(tags, page.Tags...)
-		link, is := nextPage(got.header.Get("Link"))
-		if !is {
+		link, ok := nextPage(got.header.Get("Link"))
+		if !ok {
 			next = ""
 			break
 		}
-		to, err := base.Parse(link)
-		if err != nil || to.Host != base.Host || to.Scheme != base.Scheme {
-			return nil, unreadable(v.of.Registry, errors.New("its list of tags goes on elsewhere"))
+		target, err := base.Parse(link)
+		if err != nil || target.Host != base.Host || target.Scheme != base.Scheme {
+			return nil, unreadable(v.remote.Registry, errors.New("its list of tags goes on elsewhere"))
 		}
-		next = to.String()
+		next = target.String()
 	}
 	if next != "" {
-		return nil, tooMany(v.of.Registry)
+		return nil, tooMany(v.remote.Registry)
 	}
-	var found []version
+	var matches []version
 	for _, tag := range tags {
 		text, counts := v.counts(tag)
 		if !counts {
 			continue
 		}
-		if len(found) == mostVersions {
-			return nil, tooMany(v.of.Registry)
+		if len(matches) == mostVersions {
+			return nil, tooMany(v.remote.Registry)
 		}
 		got, err := login.get(ctx, request{url: at("manifests/" + tag), accept: manifests, most: 4 << 20})
 		if err != nil {
@@ -206,12 +206,12 @@ func (v *versions) fromRegistry(ctx context.Context) ([]version, error) {
 		}
 		sum := sha256.Sum256(got.body)
 		digest := "sha256:" + hex.EncodeToString(sum[:])
-		if said := got.header.Get("Docker-Content-Digest"); strings.HasPrefix(said, "sha256:") && said != digest {
-			return nil, unreadable(v.of.Registry, fmt.Errorf("the manifest of %s is not what its digest says", tag))
+		if declared := got.header.Get("Docker-Content-Digest"); strings.HasPrefix(declared, "sha256:") && declared != digest {
+			return nil, unreadable(v.remote.Registry, fmt.Errorf("the manifest of %s is not what its digest says", tag))
 		}
-		found = append(found, version{Version: text, Name: tag, Digest: digest})
+		matches = append(matches, version{Version: text, Name: tag, Digest: digest})
 	}
-	return found, nil
+	return matches, nil
 }
 
 var nextLink = regexp.MustCompile(`<([^>]+)>\s*;\s*rel="?next"?`)
@@ -236,7 +236,7 @@ type registryLogin struct {
 func (l *registryLogin) get(ctx context.Context, r request) (answer, error) {
 	ask := func() (answer, error) {
 		if l.basic {
-			r.login = l.versions.of.Login
+			r.login = l.versions.remote.Login
 		}
 		r.bearer = l.bearer
 		return l.versions.guard.get(ctx, r)
@@ -248,7 +248,7 @@ func (l *registryLogin) get(ctx context.Context, r request) (answer, error) {
 	challenge := got.header.Get("Www-Authenticate")
 	kind, _, _ := strings.Cut(challenge, " ")
 	switch {
-	case strings.EqualFold(kind, "basic") && !l.versions.of.Token.IsZero():
+	case strings.EqualFold(kind, "basic") && !l.versions.remote.Token.IsZero():
 		l.basic = true
 	case strings.EqualFold(kind, "bearer"):
 		if l.bearer, err = l.token(ctx, challenge); err != nil {
@@ -264,21 +264,21 @@ var parameter = regexp.MustCompile(`([a-z]+)="([^"]*)"`)
 
 // token asks whom the registry names for one.
 func (l *registryLogin) token(ctx context.Context, challenge string) (string, error) {
-	said := map[string]string{}
+	parameters := map[string]string{}
 	for _, m := range parameter.FindAllStringSubmatch(challenge, -1) {
-		said[m[1]] = m[2]
+		parameters[m[1]] = m[2]
 	}
-	realm, err := url.Parse(said["realm"])
+	realm, err := url.Parse(parameters["realm"])
 	if err != nil || realm.Scheme != "https" && (realm.Scheme != "http" || realm.Host != l.host) {
-		return "", unreadable(l.host, fmt.Errorf("it has tokens fetched at %s", quoted(said["realm"])))
+		return "", unreadable(l.host, fmt.Errorf("it has tokens fetched at %s", quoted(parameters["realm"])))
 	}
 	query := realm.Query()
-	query.Set("service", said["service"])
+	query.Set("service", parameters["service"])
 	query.Set("scope", l.scope)
 	realm.RawQuery = query.Encode()
 	r := request{url: realm.String(), most: 1 << 20}
-	if !l.versions.of.Token.IsZero() {
-		r.login = l.versions.of.Login
+	if !l.versions.remote.Token.IsZero() {
+		r.login = l.versions.remote.Login
 	}
 	got, err := l.versions.guard.get(ctx, r)
 	if err != nil {
@@ -295,49 +295,49 @@ func (l *registryLogin) token(ctx context.Context, challenge string) (string, er
 }
 
 func (v *versions) fromDebian(ctx context.Context) ([]version, error) {
-	got, err := v.guard.get(ctx, request{url: v.of.Debian, login: v.of.Login, most: v.limits.TotalBytes / 2})
+	got, err := v.guard.get(ctx, request{url: v.remote.Debian, login: v.remote.Login, most: v.limits.TotalBytes / 2})
 	if err != nil {
 		return nil, err
 	}
 	var index io.Reader = bytes.NewReader(got.body)
-	switch path.Ext(v.of.Debian) {
+	switch path.Ext(v.remote.Debian) {
 	case ".gz":
 		if index, err = gzip.NewReader(index); err != nil {
-			return nil, unreadable(v.of.Debian, errors.New("it is not compressed as its name says"))
+			return nil, unreadable(v.remote.Debian, errors.New("it is not compressed as its name says"))
 		}
 	case "":
 	default:
-		return nil, fault.New(fault.Invalid, "%s is neither Packages nor Packages.gz", quoted(v.of.Debian)).WithHint("name one of these")
+		return nil, fault.New(fault.Invalid, "%s is neither Packages nor Packages.gz", quoted(v.remote.Debian)).WithHint("name one of these")
 	}
 	bounded := &io.LimitedReader{R: index, N: v.limits.TotalBytes}
-	var found []version
+	var matches []version
 	err = stanzas(bounded, func(fields map[string]string) error {
-		if fields["Package"] != v.of.Package {
+		if fields["Package"] != v.remote.Package {
 			return nil
 		}
 		if fields["Version"] == "" || fields["SHA256"] == "" {
 			return errors.New("an entry has no Version or SHA256")
 		}
-		if matched, _ := path.Match(v.of.Match, fields["Version"]); v.of.Match != "" && !matched {
+		if matched, _ := path.Match(v.remote.Match, fields["Version"]); v.remote.Match != "" && !matched {
 			return nil
 		}
-		if len(found) == mostVersions {
-			return tooMany(v.of.Debian)
+		if len(matches) == mostVersions {
+			return tooMany(v.remote.Debian)
 		}
-		found = append(found, version{Version: fields["Version"], Name: fields["Filename"], Digest: "sha256:" + fields["SHA256"]})
+		matches = append(matches, version{Version: fields["Version"], Name: fields["Filename"], Digest: "sha256:" + fields["SHA256"]})
 		return nil
 	})
 	if bounded.N <= 0 {
-		return nil, tooLarge(v.of.Debian, v.limits.TotalBytes)
+		return nil, tooLarge(v.remote.Debian, v.limits.TotalBytes)
 	}
-	if _, is := errors.AsType[*fault.Error](err); err != nil && !is {
-		err = unreadable(v.of.Debian, err)
+	if _, ok := errors.AsType[*fault.Error](err); err != nil && !ok {
+		err = unreadable(v.remote.Debian, err)
 	}
-	return found, err
+	return matches, err
 }
 
 // stanzas reads an index of packages: paragraphs of "Field: value" (deb822).
-func stanzas(index io.Reader, each func(map[string]string) error) error {
+func stanzas(index io.Reader, visit func(map[string]string) error) error {
 	lines := bufio.NewScanner(index)
 	lines.Buffer(nil, 1<<20)
 	fields := map[string]string{}
@@ -346,7 +346,7 @@ func stanzas(index io.Reader, each func(map[string]string) error) error {
 			return nil
 		}
 		defer clear(fields)
-		return each(fields)
+		return visit(fields)
 	}
 	for lines.Scan() {
 		line := lines.Text()
@@ -359,8 +359,8 @@ func stanzas(index io.Reader, each func(map[string]string) error) error {
 		if line[0] == ' ' || line[0] == '\t' {
 			continue // The field before goes on; none of those that count does.
 		}
-		name, value, is := strings.Cut(line, ":")
-		if !is {
+		name, value, ok := strings.Cut(line, ":")
+		if !ok {
 			return fmt.Errorf("it has a line that is no field: %s", quoted(line))
 		}
 		fields[name] = strings.TrimSpace(value)

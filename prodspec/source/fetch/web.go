@@ -20,13 +20,13 @@ import (
 // web is one file that an HTTP server gives.
 type web struct {
 	inMemory
-	of     source.HTTP
+	remote source.HTTP
 	guard  guard
 	limits source.Limits
 }
 
 func (w *web) fetch(ctx context.Context, last *State) (*State, error) {
-	r := request{url: w.of.URL, login: w.of.Login, most: w.limits.FileBytes, marks: map[string]string{}}
+	r := request{url: w.remote.URL, login: w.remote.Login, most: w.limits.FileBytes, marks: map[string]string{}}
 	if last != nil {
 		r.marks = last.Marks
 	}
@@ -37,10 +37,10 @@ func (w *web) fetch(ctx context.Context, last *State) (*State, error) {
 	if got.unchanged {
 		return last, nil
 	}
-	if err := plausible(w.of.File, got); err != nil {
-		return nil, unreadable(w.of.URL, err)
+	if err := plausible(w.remote.File, got); err != nil {
+		return nil, unreadable(w.remote.URL, err)
 	}
-	state := held(map[string][]byte{w.of.File: got.body})
+	state := newState(map[string][]byte{w.remote.File: got.body})
 	if state.Marks = got.marks; last != nil && last.Files[0].Digest == state.Files[0].Digest && len(state.Marks) == 0 {
 		return last, nil
 	}
@@ -91,38 +91,38 @@ const mostRedirects = 3
 
 func (g guard) get(ctx context.Context, r request) (answer, error) {
 	var got answer
-	asked, err := http.NewRequestWithContext(ctx, http.MethodGet, r.url, nil)
+	httpRequest, err := http.NewRequestWithContext(ctx, http.MethodGet, r.url, nil)
 	if err != nil {
 		return got, fault.New(fault.Invalid, "%s is no URL", quoted(r.url))
 	}
-	asked.Header.Set("User-Agent", "lehr")
+	httpRequest.Header.Set("User-Agent", "lehr")
 	if r.accept != "" {
-		asked.Header.Set("Accept", r.accept)
+		httpRequest.Header.Set("Accept", r.accept)
 	}
 	for mark, header := range map[string]string{"etag": "If-None-Match", "modified": "If-Modified-Since"} {
-		if known := r.marks[mark]; known != "" {
-			asked.Header.Set(header, known)
+		if last := r.marks[mark]; last != "" {
+			httpRequest.Header.Set(header, last)
 		}
 	}
 	var token string
 	if r.bearer != "" {
-		asked.Header.Set("Authorization", "Bearer "+r.bearer)
+		httpRequest.Header.Set("Authorization", "Bearer "+r.bearer)
 	} else if !r.login.Token.IsZero() {
-		if token, err = g.secret(r.login.Token, asked.URL.Host); err != nil {
+		if token, err = g.secret(r.login.Token, httpRequest.URL.Host); err != nil {
 			return got, err
 		}
 		if r.login.User != "" {
-			asked.SetBasicAuth(r.login.User, token)
+			httpRequest.SetBasicAuth(r.login.User, token)
 		} else {
-			asked.Header.Set("Authorization", "Bearer "+token)
+			httpRequest.Header.Set("Authorization", "Bearer "+token)
 		}
 	}
 	transport := g.transport()
 	defer transport.CloseIdleConnections()
 	client := &http.Client{Transport: transport, CheckRedirect: stays}
-	response, err := client.Do(asked)
+	response, err := client.Do(httpRequest)
 	if err != nil {
-		if f, is := errors.AsType[*fault.Error](err); is {
+		if f, ok := errors.AsType[*fault.Error](err); ok {
 			return got, f
 		}
 		return got, unreadable(r.url, errors.New(scrub(reason(err).Error(), token, r.bearer)))
@@ -162,13 +162,13 @@ func (g guard) get(ctx context.Context, r request) (answer, error) {
 }
 
 // stays lets nobody be led to another host or scheme, so no secret goes there.
-func stays(next *http.Request, before []*http.Request) error {
-	first := before[0].URL
+func stays(next *http.Request, via []*http.Request) error {
+	first := via[0].URL
 	if next.URL.Scheme != first.Scheme || next.URL.Host != first.Host {
 		return fault.New(fault.Denied, "%s leads to another host or scheme: %s", first.Redacted(), (&url.URL{Scheme: next.URL.Scheme, Host: next.URL.Host}).String()).
 			WithHint("write the address that it leads to")
 	}
-	if len(before) > mostRedirects {
+	if len(via) > mostRedirects {
 		return fault.New(fault.Unavailable, "%s leads on and on", first.Redacted())
 	}
 	return nil

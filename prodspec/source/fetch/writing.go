@@ -49,7 +49,7 @@ func (w *Writing) Place() string {
 	return fmt.Sprintf("%s of %s, branch %s", w.git.Document, w.git.URL, w.git.Branch)
 }
 
-func (w *Writing) said(attempt string) string {
+func (w *Writing) describeAttempt(attempt string) string {
 	return fmt.Sprintf("%s document %s of partition %s (%s)", attempt, w.name, w.partition, w.Place())
 }
 
@@ -61,10 +61,10 @@ func (w *Writing) Close() {
 }
 
 // begin has the mirror for one call, and for so long only.
-func (w *Writing) begin(ctx context.Context) (within context.Context, done func()) {
+func (w *Writing) begin(ctx context.Context) (limited context.Context, release func()) {
 	w.lock.Lock()
-	within, cancel := loop.WithTimeout(ctx, w.runtime, gitPatience)
-	return within, func() {
+	limited, cancel := loop.WithTimeout(ctx, w.runtime, gitPatience)
+	return limited, func() {
 		cancel()
 		// Between calls it may be swept.
 		w.mirror.close()
@@ -75,24 +75,24 @@ func (w *Writing) begin(ctx context.Context) (within context.Context, done func(
 // wish is a change that somebody asks for.
 type wish struct {
 	attempt, kind, of, reason string
-	by                        intent.Actor
+	actor                     intent.Actor
 	// digest of what is asked for, by which a repetition is known. since is the
 	// commit before which it was not made.
-	digest, since string
+	digest, base string
 	// next is the value that it makes of what there is.
 	next func(now fileState) (any, error)
 }
 
 // Create adds the file.
-func (w *Writing) Create(ctx context.Context, content []byte, reason string, by intent.Actor) (document.Document, error) {
+func (w *Writing) Create(ctx context.Context, content []byte, reason string, actor intent.Actor) (document.Document, error) {
 	value, err := document.Parse(content)
 	if err != nil {
 		return document.Document{}, err
 	}
-	wished := wish{attempt: "creating", kind: document.Created, reason: reason, by: by, digest: wishDigest(document.Created, by, reason, string(content))}
+	wished := wish{attempt: "creating", kind: document.Created, reason: reason, actor: actor, digest: wishDigest(document.Created, actor, reason, string(content))}
 	wished.next = func(now fileState) (any, error) {
 		if now.content != nil {
-			return nil, fault.New(fault.Conflict, "%s: it is there already", w.said("creating")).WithHint("edit it: lehr document set %s /PATH=VALUE", w.name).WithCause(&document.Conflict{Revision: now.commit})
+			return nil, fault.New(fault.Conflict, "%s: it is there already", w.describeAttempt("creating")).WithHint("edit it: lehr document set %s /PATH=VALUE", w.name).WithCause(&document.Conflict{Revision: now.commit})
 		}
 		return value, nil
 	}
@@ -101,17 +101,17 @@ func (w *Writing) Create(ctx context.Context, content []byte, reason string, by 
 
 // Delete is nothing that is done from here.
 func (w *Writing) Delete(context.Context, string, string, intent.Actor) (document.Document, error) {
-	return document.Document{}, fault.New(fault.Invalid, "%s: it belongs to its repository", w.said("deleting")).WithHint("remove the file there, with git rm")
+	return document.Document{}, fault.New(fault.Invalid, "%s: it belongs to its repository", w.describeAttempt("deleting")).WithHint("remove the file there, with git rm")
 }
 
 // Edit changes fields. What others changed since its base is no hindrance,
 // unless it is the same fields.
-func (w *Writing) Edit(ctx context.Context, edit document.Edit, by intent.Actor) (document.Document, error) {
-	asked, err := document.EncodeOperations(edit.Operations)
+func (w *Writing) Edit(ctx context.Context, edit document.Edit, actor intent.Actor) (document.Document, error) {
+	encoded, err := document.EncodeOperations(edit.Operations)
 	if err != nil {
 		return document.Document{}, err
 	}
-	wished := wish{attempt: "editing", kind: document.Edited, reason: edit.Reason, by: by, since: edit.Base, digest: wishDigest(document.Edited, by, edit.Reason, edit.Base, string(asked))}
+	wished := wish{attempt: "editing", kind: document.Edited, reason: edit.Reason, actor: actor, base: edit.Base, digest: wishDigest(document.Edited, actor, edit.Reason, edit.Base, string(encoded))}
 	wished.next = func(now fileState) (any, error) {
 		if now.content == nil {
 			return nil, w.absent("editing")
@@ -120,15 +120,15 @@ func (w *Writing) Edit(ctx context.Context, edit document.Edit, by intent.Actor)
 		if err != nil {
 			return nil, err
 		}
-		then, err := w.at(ctx, base)
+		baseState, err := w.at(ctx, base)
 		if err != nil {
 			return nil, err
 		}
-		since, err := document.Compare(then.content, now.content)
+		changes, err := document.Compare(baseState.content, now.content)
 		if err != nil {
 			return nil, err
 		}
-		conflict, err := document.NewConflict(now.commit, since, edit.Paths())
+		conflict, err := document.NewConflict(now.commit, changes, edit.Paths())
 		if err != nil {
 			return nil, err
 		}
@@ -149,47 +149,47 @@ func applied(now fileState, operations []document.Operation) (any, error) {
 }
 
 // Undo makes a commit with the values of before another.
-func (w *Writing) Undo(ctx context.Context, revision, reason string, by intent.Actor) (document.Document, error) {
-	wished := wish{attempt: "undoing " + brief(revision, 12) + " of", kind: document.Undone, reason: reason, by: by, since: revision, digest: wishDigest(document.Undone, by, reason, revision)}
+func (w *Writing) Undo(ctx context.Context, revision, reason string, actor intent.Actor) (document.Document, error) {
+	wished := wish{attempt: "undoing " + brief(revision, 12) + " of", kind: document.Undone, reason: reason, actor: actor, base: revision, digest: wishDigest(document.Undone, actor, reason, revision)}
 	wished.next = func(now fileState) (any, error) {
-		of, err := w.resolve(ctx, now.commit, revision)
+		commit, err := w.resolve(ctx, now.commit, revision)
 		if err != nil {
 			return nil, err
 		}
-		found, err := w.log(ctx, of, 1)
+		entries, err := w.log(ctx, commit, 1)
 		if err != nil {
 			return nil, err
 		}
-		if len(found) == 0 || found[0].ID != of {
-			return nil, fault.New(fault.Invalid, "%s: that commit did not change it", w.said("undoing "+of[:12]+" of")).WithHint("lehr document history %s lists those that did", w.name)
+		if len(entries) == 0 || entries[0].ID != commit {
+			return nil, fault.New(fault.Invalid, "%s: that commit did not change it", w.describeAttempt("undoing "+commit[:12]+" of")).WithHint("lehr document history %s lists those that did", w.name)
 		}
-		after, err := w.at(ctx, of)
+		afterState, err := w.at(ctx, commit)
 		if err != nil {
 			return nil, err
 		}
-		var before fileState
-		if found[0].parent != "" {
-			if before, err = w.at(ctx, found[0].parent); err != nil {
+		var beforeState fileState
+		if entries[0].parent != "" {
+			if beforeState, err = w.at(ctx, entries[0].parent); err != nil {
 				return nil, err
 			}
 		}
-		if before.content == nil || after.content == nil || now.content == nil {
-			return nil, fault.New(fault.Invalid, "%s: a file that came or went is for git to bring back", w.said("undoing "+of[:12]+" of")).WithHint("use git revert in its repository")
+		if beforeState.content == nil || afterState.content == nil || now.content == nil {
+			return nil, fault.New(fault.Invalid, "%s: a file that came or went is for git to bring back", w.describeAttempt("undoing "+commit[:12]+" of")).WithHint("use git revert in its repository")
 		}
-		reverted, touched, err := document.Revert(now.content, before.content, after.content)
+		reverted, touched, err := document.Revert(now.content, beforeState.content, afterState.content)
 		if err != nil {
 			return nil, err
 		}
 		if len(touched) > 0 {
-			since, err := document.Compare(after.content, now.content)
+			changes, err := document.Compare(afterState.content, now.content)
 			if err != nil {
 				return nil, err
 			}
-			conflict, err := document.NewConflict(now.commit, since, touched)
+			conflict, err := document.NewConflict(now.commit, changes, touched)
 			if err != nil {
 				return nil, err
 			}
-			return nil, w.conflict(ctx, "undoing "+of[:12]+" of", of, conflict)
+			return nil, w.conflict(ctx, "undoing "+commit[:12]+" of", commit, conflict)
 		}
 		return document.Parse(reverted)
 	}
@@ -198,13 +198,13 @@ func (w *Writing) Undo(ctx context.Context, revision, reason string, by intent.A
 
 // conflict says who changed the fields since.
 func (w *Writing) conflict(ctx context.Context, attempt, base string, conflict *document.Conflict) error {
-	found, err := w.log(ctx, base+".."+conflict.Revision, 20)
+	entries, err := w.log(ctx, base+".."+conflict.Revision, 20)
 	if err != nil {
 		return err
 	}
 	paths := conflict.Conflicting
-	var told []string
-	for _, l := range found {
+	var descriptions []string
+	for _, l := range entries {
 		r, err := w.change(ctx, l)
 		if err != nil {
 			return err
@@ -214,9 +214,9 @@ func (w *Writing) conflict(ctx context.Context, attempt, base string, conflict *
 			return err
 		}
 		if r.Changes = touched; len(touched) > 0 {
-			told = append(told, r.Told())
+			descriptions = append(descriptions, r.Told())
 		}
 	}
-	return fault.New(fault.Conflict, "%s: %s changed since %.12s: %s", w.said(attempt), document.List(paths), base, document.List(told)).
+	return fault.New(fault.Conflict, "%s: %s changed since %.12s: %s", w.describeAttempt(attempt), document.List(paths), base, document.List(descriptions)).
 		WithHint("look at what changed (lehr document diff %s %.12s) and edit again, on the newest revision", w.name, base).WithCause(conflict)
 }

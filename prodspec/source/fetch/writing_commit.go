@@ -13,8 +13,8 @@ import (
 	"lehr.dev/intent"
 )
 
-func wishDigest(kind string, by intent.Actor, parts ...string) string {
-	all := [][]byte{[]byte(kind), []byte(by.Name)}
+func wishDigest(kind string, actor intent.Actor, parts ...string) string {
+	all := [][]byte{[]byte(kind), []byte(actor.Name)}
 	for _, part := range parts {
 		all = append(all, []byte(part))
 	}
@@ -25,39 +25,39 @@ func wishDigest(kind string, by intent.Actor, parts ...string) string {
 const mostTries = 8
 
 // make makes the commit, upon the newest there is.
-func (w *Writing) make(ctx context.Context, wished wish) (made document.Document, err error) {
+func (w *Writing) make(ctx context.Context, wished wish) (result document.Document, err error) {
 	if err := document.CheckReason(wished.reason); err != nil {
-		return made, err
+		return result, err
 	}
 	if err := w.unhooked(); err != nil {
-		return made, err
+		return result, err
 	}
-	ctx, done := w.begin(ctx)
-	defer done()
+	ctx, release := w.begin(ctx)
+	defer release()
 	for range mostTries {
 		head, err := w.mirror.update(ctx)
 		if err != nil {
-			return made, err
+			return result, err
 		}
 		if commit, err := w.repeated(ctx, wished, head); err != nil || commit != "" {
 			if err != nil {
-				return made, err
+				return result, err
 			}
 			return w.describedAt(ctx, commit)
 		}
 		commit, err := w.commit(ctx, wished, head)
 		if err != nil {
-			return made, err
+			return result, err
 		}
 		pushed, err := w.push(ctx, head, commit)
 		if err != nil {
-			return made, err
+			return result, err
 		}
 		if pushed {
 			return w.describedAt(ctx, commit)
 		}
 	}
-	return made, fault.New(fault.Unavailable, "%s: others push to the branch all the time", w.said(wished.attempt)).WithHint("try again; nothing was changed")
+	return result, fault.New(fault.Unavailable, "%s: others push to the branch all the time", w.describeAttempt(wished.attempt)).WithHint("try again; nothing was changed")
 }
 
 func (w *Writing) describedAt(ctx context.Context, commit string) (document.Document, error) {
@@ -71,16 +71,16 @@ func (w *Writing) describedAt(ctx context.Context, commit string) (document.Docu
 // repeated finds the commit that the very same call has made.
 func (w *Writing) repeated(ctx context.Context, wished wish, head string) (string, error) {
 	commits := head
-	if wished.since != "" {
-		since, err := w.resolve(ctx, head, wished.since)
+	if wished.base != "" {
+		base, err := w.resolve(ctx, head, wished.base)
 		if err != nil {
 			return "", err
 		}
-		commits = since + ".." + head
+		commits = base + ".." + head
 	}
 	const most = 200
-	found, err := w.log(ctx, commits, most)
-	for i, l := range found {
+	entries, err := w.log(ctx, commits, most)
+	for i, l := range entries {
 		// An undo or a creation names no revision behind which it is: it is the
 		// same one only while it is the newest.
 		if l.edit == wished.digest && (i == 0 || wished.kind == document.Edited) {
@@ -106,32 +106,32 @@ func (w *Writing) commit(ctx context.Context, wished wish, head string) (string,
 			return "", err
 		}
 		if string(text) == string(now.text) {
-			return "", fault.New(fault.Invalid, "%s: it changes nothing", w.said(wished.attempt)).WithHint("lehr document get %s shows what it is", w.name)
+			return "", fault.New(fault.Invalid, "%s: it changes nothing", w.describeAttempt(wished.attempt)).WithHint("lehr document get %s shows what it is", w.name)
 		}
 	}
 	changes, err := document.Compare(now.content, document.Canonical(wanted))
 	if err != nil {
 		return "", err
 	}
-	what := document.Revision{Kind: wished.kind, Of: wished.since, Changes: changes}.What()
-	commit, err := w.store(ctx, wished, what, now, text)
+	summary := document.Revision{Kind: wished.kind, Of: wished.base, Changes: changes}.What()
+	commit, err := w.store(ctx, wished, summary, now, text)
 	if err != nil {
 		return "", w.mirror.explained(err, nil)
 	}
-	detail := fmt.Sprintf("commit %s upon %.12s of %s: %s", commit, head, w.Place(), what)
-	return commit, w.record(ctx, w.name, detail, wished.reason, wished.by)
+	detail := fmt.Sprintf("commit %s upon %.12s of %s: %s", commit, head, w.Place(), summary)
+	return commit, w.record(ctx, w.name, detail, wished.reason, wished.actor)
 }
 
 // store writes blob, trees and commit.
-func (w *Writing) store(ctx context.Context, wished wish, what string, now fileState, text []byte) (string, error) {
+func (w *Writing) store(ctx context.Context, wished wish, summary string, now fileState, text []byte) (string, error) {
 	m := w.mirror
 	index := filepath.Join(m.folder, "lehr-index")
 	defer os.Remove(index)
 	environment := []string{"GIT_INDEX_FILE=" + index}
 	run := func(i invocation) (string, error) {
 		i.environment = append(i.environment, environment...)
-		out, err := m.git(ctx, i)
-		return strings.TrimSpace(string(out)), err
+		output, err := m.git(ctx, i)
+		return strings.TrimSpace(string(output)), err
 	}
 	blob, err := run(invocation{arguments: []string{"hash-object", "-w", "--stdin", "--no-filters"}, input: text})
 	if err == nil {
@@ -147,13 +147,13 @@ func (w *Writing) store(ctx context.Context, wished wish, what string, now fileS
 	if err != nil {
 		return "", err
 	}
-	name, address, date := person(wished.by.Name), "", fmt.Sprintf("%d +0000", w.runtime.Now().Unix())
+	name, address, date := person(wished.actor.Name), "", fmt.Sprintf("%d +0000", w.runtime.Now().Unix())
 	if strings.Contains(name, "@") {
 		address = name
 	}
 	environment = append(environment, "GIT_AUTHOR_NAME="+name, "GIT_AUTHOR_EMAIL="+address, "GIT_AUTHOR_DATE="+date,
 		"GIT_COMMITTER_NAME=Lehr", "GIT_COMMITTER_EMAIL=", "GIT_COMMITTER_DATE="+date)
-	return run(invocation{arguments: []string{"commit-tree", tree, "-p", now.commit, "-F", "-"}, input: []byte(w.message(wished, what))})
+	return run(invocation{arguments: []string{"commit-tree", tree, "-p", now.commit, "-F", "-"}, input: []byte(w.message(wished, summary))})
 }
 
 // person is a name as git takes it.
@@ -171,14 +171,14 @@ func person(name string) string {
 }
 
 // message is the reason, else what the commit does.
-func (w *Writing) message(wished wish, what string) string {
+func (w *Writing) message(wished wish, summary string) string {
 	text := strings.TrimSpace(strings.ReplaceAll(wished.reason, "\x00", ""))
 	if text == "" {
-		text = "Change " + w.git.Document + ": " + what
+		text = "Change " + w.git.Document + ": " + summary
 	}
 	text += fmt.Sprintf("\n\nLehr-Document: %s/%s\nLehr-Edit: %s\n", w.partition, w.name, wished.digest)
 	if wished.kind == document.Undone {
-		text += "Lehr-Undo: " + wished.since + "\n"
+		text += "Lehr-Undo: " + wished.base + "\n"
 	}
 	return text
 }
@@ -199,21 +199,21 @@ func (w *Writing) push(ctx context.Context, head, commit string) (pushed bool, e
 	if failed == nil {
 		return true, nil
 	}
-	said := failed.Error()
-	if strings.Contains(said, "remote rejected") && !strings.Contains(said, "lock") || strings.Contains(said, "error: 403") {
-		return false, fault.New(fault.Denied, "%s: the repository refuses the push: %s", w.said("editing"), brief(scrub(said, way.secrets...), 300)).
+	output := failed.Error()
+	if strings.Contains(output, "remote rejected") && !strings.Contains(output, "lock") || strings.Contains(output, "error: 403") {
+		return false, fault.New(fault.Denied, "%s: the repository refuses the push: %s", w.describeAttempt("editing"), brief(scrub(output, way.secrets...), 300)).
 			WithHint("let the token or the key that the source names push to the branch, or edit the file there")
 	}
 	// It may have arrived though the answer was lost.
 	now, err := m.update(context.WithoutCancel(ctx))
 	if err != nil {
-		return false, fault.New(fault.Unavailable, "%s: it is not known whether commit %.12s was pushed: %w", w.said("editing"), commit, m.explained(failed, way.secrets)).
+		return false, fault.New(fault.Unavailable, "%s: it is not known whether commit %.12s was pushed: %w", w.describeAttempt("editing"), commit, m.explained(failed, way.secrets)).
 			WithHint("try again, on the same revision: it is made once")
 	}
-	if descends, known := m.descends(ctx, now, commit); known && descends {
+	if descends, ok := m.descends(ctx, now, commit); ok && descends {
 		return true, nil
 	}
-	if now == head && !strings.Contains(said, "lock") {
+	if now == head && !strings.Contains(output, "lock") {
 		return false, m.explained(failed, way.secrets)
 	}
 	return false, ctx.Err()
@@ -229,7 +229,7 @@ func (w *Writing) unhooked() error {
 		for _, hook := range []string{"pre-receive", "update", "reference-transaction", "proc-receive"} {
 			path := filepath.Join(w.git.URL, folder, hook)
 			if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
-				return fault.New(fault.Denied, "%s: %s would have a say in it, and no hooks are run from here", w.said("editing"), path).
+				return fault.New(fault.Denied, "%s: %s would have a say in it, and no hooks are run from here", w.describeAttempt("editing"), path).
 					WithHint("name the repository by a URL of its server, or edit the file there")
 			}
 		}

@@ -27,15 +27,15 @@ type fileState struct {
 // at reads the file at a commit.
 func (w *Writing) at(ctx context.Context, commit string) (fileState, error) {
 	s := fileState{commit: commit, mode: "100644"}
-	out, err := w.mirror.git(ctx, invocation{arguments: []string{"ls-tree", "-z", "--full-tree", commit, "--", w.git.Document}})
+	output, err := w.mirror.git(ctx, invocation{arguments: []string{"ls-tree", "-z", "--full-tree", commit, "--", w.git.Document}})
 	if err != nil {
 		return s, w.mirror.explained(err, nil)
 	}
-	about, _, found := strings.Cut(strings.TrimSuffix(string(out), "\x00"), "\t")
-	if !found {
+	attributes, _, ok := strings.Cut(strings.TrimSuffix(string(output), "\x00"), "\t")
+	if !ok {
 		return s, nil
 	}
-	fields := strings.Fields(about)
+	fields := strings.Fields(attributes)
 	if len(fields) != 3 || fields[0] != "100644" && fields[0] != "100755" {
 		return s, fault.New(fault.Invalid, "%s of %s is not a regular file", w.git.Document, w.mirror).WithHint("name the file itself")
 	}
@@ -57,10 +57,10 @@ func (w *Writing) resolve(ctx context.Context, head, revision string) (string, e
 	if !abbreviated.MatchString(revision) {
 		return "", fault.New(fault.Invalid, "%.100q is no commit", revision).WithHint("lehr document history %s lists them", w.name)
 	}
-	out, err := w.mirror.git(ctx, invocation{arguments: []string{"rev-parse", "--quiet", "--verify", revision + "^{commit}"}})
-	commit := strings.TrimSpace(string(out))
+	output, err := w.mirror.git(ctx, invocation{arguments: []string{"rev-parse", "--quiet", "--verify", revision + "^{commit}"}})
+	commit := strings.TrimSpace(string(output))
 	if err == nil {
-		if descends, known := w.mirror.descends(ctx, head, commit); descends && known {
+		if descends, ok := w.mirror.descends(ctx, head, commit); descends && ok {
 			return commit, nil
 		}
 	}
@@ -71,14 +71,14 @@ func (w *Writing) resolve(ctx context.Context, head, revision string) (string, e
 // changed.
 func (w *Writing) log(ctx context.Context, commits string, limit int) (list []logged, err error) {
 	const format = "%H%n%P%n%an%n%ae%n%at%n%s%n%(trailers:key=Lehr-Undo,valueonly,separator=%x2C)%n%(trailers:key=Lehr-Edit,valueonly,separator=%x2C)"
-	out, err := w.mirror.git(ctx, invocation{
+	output, err := w.mirror.git(ctx, invocation{
 		arguments:   []string{"log", "-z", "--no-show-signature", "--encoding=UTF-8", "--max-count=" + strconv.Itoa(limit), "--format=" + format, commits, "--", w.git.Document},
 		environment: []string{"GIT_LITERAL_PATHSPECS=1"}, most: 8 << 20,
 	})
 	if err != nil {
 		return nil, w.mirror.explained(err, nil)
 	}
-	for record := range strings.SplitSeq(strings.TrimSuffix(string(out), "\x00"), "\x00") {
+	for record := range strings.SplitSeq(strings.TrimSuffix(string(output), "\x00"), "\x00") {
 		parts := strings.Split(record, "\n")
 		if len(parts) != 8 {
 			continue
@@ -109,23 +109,23 @@ type logged struct {
 
 // change adds to a revision what it changed.
 func (w *Writing) change(ctx context.Context, l logged) (document.Revision, error) {
-	after, err := w.at(ctx, l.ID)
+	afterState, err := w.at(ctx, l.ID)
 	if err != nil {
 		return l.Revision, err
 	}
-	var before fileState
+	var beforeState fileState
 	if l.parent != "" {
-		if before, err = w.at(ctx, l.parent); err != nil {
+		if beforeState, err = w.at(ctx, l.parent); err != nil {
 			return l.Revision, err
 		}
 	}
 	switch {
-	case before.content == nil:
+	case beforeState.content == nil:
 		l.Kind = document.Created
-	case after.content == nil:
+	case afterState.content == nil:
 		l.Kind = document.Deleted
 	}
-	l.Changes, err = document.Compare(before.content, after.content)
+	l.Changes, err = document.Compare(beforeState.content, afterState.content)
 	return l.Revision, err
 }
 
@@ -134,7 +134,7 @@ func (w *Writing) described(ctx context.Context, s fileState) (document.Document
 	d := document.Document{Partition: w.partition, Name: w.name, Content: s.content, Size: len(s.content), Place: w.Place()}
 	last, err := w.log(ctx, s.commit, 1)
 	if err == nil && len(last) == 0 {
-		err = fault.New(fault.NotFound, "%s: no commit has it", w.said("reading"))
+		err = fault.New(fault.NotFound, "%s: no commit has it", w.describeAttempt("reading"))
 	}
 	if err != nil {
 		return d, err
@@ -144,54 +144,54 @@ func (w *Writing) described(ctx context.Context, s fileState) (document.Document
 }
 
 func (w *Writing) absent(attempt string) error {
-	return fault.New(fault.NotFound, "%s: the file is not there", w.said(attempt)).WithHint("make it: lehr document create %s -p %s --file FILE", w.name, w.partition)
+	return fault.New(fault.NotFound, "%s: the file is not there", w.describeAttempt(attempt)).WithHint("make it: lehr document create %s -p %s --file FILE", w.name, w.partition)
 }
 
 // Read reads the document as of a commit; of the newest, if it is empty.
-func (w *Writing) Read(ctx context.Context, revision string) (found document.Document, err error) {
-	ctx, done := w.begin(ctx)
-	defer done()
+func (w *Writing) Read(ctx context.Context, revision string) (result document.Document, err error) {
+	ctx, release := w.begin(ctx)
+	defer release()
 	commit, err := w.mirror.update(ctx)
 	if err != nil {
-		return found, err
+		return result, err
 	}
 	if revision != "" {
 		if commit, err = w.resolve(ctx, commit, revision); err != nil {
-			return found, err
+			return result, err
 		}
 	}
 	s, err := w.at(ctx, commit)
 	if err != nil {
-		return found, err
+		return result, err
 	}
 	if s.content == nil {
-		return found, w.absent("reading")
+		return result, w.absent("reading")
 	}
 	return w.described(ctx, s)
 }
 
 // Revisions lists commits that changed it, the newest first.
 func (w *Writing) Revisions(ctx context.Context, before string, limit int) (list []document.Revision, err error) {
-	ctx, done := w.begin(ctx)
-	defer done()
-	from, err := w.mirror.update(ctx)
+	ctx, release := w.begin(ctx)
+	defer release()
+	head, err := w.mirror.update(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if before != "" {
-		if from, err = w.resolve(ctx, from, before); err != nil {
+		if head, err = w.resolve(ctx, head, before); err != nil {
 			return nil, err
 		}
 		limit++
 	}
-	found, err := w.log(ctx, from, limit)
+	entries, err := w.log(ctx, head, limit)
 	if err != nil {
 		return nil, err
 	}
-	if before != "" && len(found) > 0 {
-		found = found[1:]
+	if before != "" && len(entries) > 0 {
+		entries = entries[1:]
 	}
-	for _, l := range found {
+	for _, l := range entries {
 		r, err := w.change(ctx, l)
 		if fault.Is(err, fault.Invalid) {
 			err = nil // It could not be read then: it is shown by who did what.
