@@ -148,7 +148,7 @@ func TestPackageNamesAreUnique(t *testing.T) {
 		if strings.HasPrefix(dir, "gen/") || strings.HasPrefix(dir, "cmd/") || dir == "." || isMain(t, dir) {
 			continue
 		}
-		if other, taken := seen[name]; taken {
+		if other, ok := seen[name]; ok {
 			t.Errorf("packages %s and %s have one name: importers would need an alias", other, dir)
 		}
 		seen[name] = dir
@@ -156,7 +156,7 @@ func TestPackageNamesAreUnique(t *testing.T) {
 }
 
 func forbidden(r rule, from, to string) bool {
-	own, isOurs := strings.CutPrefix(to, module)
+	own, ok := strings.CutPrefix(to, module)
 	for _, never := range r.never {
 		if outside, ok := strings.CutPrefix(never, "!"); ok {
 			if to == outside {
@@ -164,7 +164,7 @@ func forbidden(r rule, from, to string) bool {
 			}
 			continue
 		}
-		if isOurs && covers([]string{never}, own) && !covers(r.except, own) && own != from {
+		if ok && covers([]string{never}, own) && !covers(r.except, own) && own != from {
 			return true
 		}
 	}
@@ -219,8 +219,8 @@ func isMain(t *testing.T, dir string) bool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, is := packages["main"]
-	return is
+	_, ok := packages["main"]
+	return ok
 }
 
 // TestLinkedModules keeps the server small: a module that is newly linked

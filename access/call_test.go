@@ -73,12 +73,12 @@ func TestTheDocumentsPolicyIsRead(t *testing.T) {
 func TestCallsAreFoundByName(t *testing.T) {
 	for _, call := range access.Calls() {
 		for _, name := range []string{call.Name(), "/" + call.Name()} {
-			if found, known := access.CallOf(name); !known || found.Method != call.Method {
+			if found, ok := access.CallOf(name); !ok || found.Method != call.Method {
 				t.Errorf("%s is not found", name)
 			}
 		}
 	}
-	if _, known := access.CallOf("/lehr.api.v1.BrakeService/SetHolt"); known {
+	if _, ok := access.CallOf("/lehr.api.v1.BrakeService/SetHolt"); ok {
 		t.Error("one that is not there is found")
 	}
 	call, _ := access.CallOf("lehr.api.v1.IncarnationService/LabelIncarnation")

@@ -203,8 +203,8 @@ func (a *App) Start(ctx context.Context) (err error) {
 // alone reports whether the caller is the one user of a server that has no
 // other.
 func (a *App) alone(ctx context.Context) bool {
-	caller, found := store.CallerOf(ctx)
-	return found && caller.Local && a.options.Access == ""
+	caller, ok := store.CallerOf(ctx)
+	return ok && caller.Local && a.options.Access == ""
 }
 
 // open makes the parts.

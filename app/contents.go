@@ -174,7 +174,7 @@ func (s *schemas) Schema(ctx context.Context, partition intent.PartitionID, dige
 	if builtin := schema.Builtin(); digest == builtin.Digest() {
 		return builtin, nil
 	}
-	if schemaSet, found := knownSchemas.Get(digest); found {
+	if schemaSet, ok := knownSchemas.Get(digest); ok {
 		return schemaSet, nil
 	}
 	files, err := s.store.GetBlob(ctx, partition, prodspec.SchemaBlobs, digest.String())

@@ -104,8 +104,8 @@ func (g governance) tell(reports map[intent.AssetID]intent.Report, now time.Time
 	for _, c := range g.courses {
 		at := g.forecast(c, reports, now)
 		for id, governing := range g.courseByAsset {
-			report, found := reports[id]
-			if governing != c || !found || len(report.Plan.Changes) == 0 && report.PlanDigest.IsZero() {
+			report, ok := reports[id]
+			if governing != c || !ok || len(report.Plan.Changes) == 0 && report.PlanDigest.IsZero() {
 				continue
 			}
 			report.Waiting = slices.DeleteFunc(slices.Clone(report.Waiting), func(w intent.WaitingOn) bool { return w.Kind == intent.WaitPlan })

@@ -22,7 +22,7 @@ import (
 func sampleOf(t *testing.T, text, sample string) float64 {
 	t.Helper()
 	for line := range strings.Lines(text) {
-		if value, found := strings.CutPrefix(line, sample+" "); found {
+		if value, ok := strings.CutPrefix(line, sample+" "); ok {
 			number, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
 			if err != nil {
 				t.Fatal(err)

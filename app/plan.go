@@ -212,8 +212,8 @@ func blobsOf(built prodspec.Built) func(kind, name string) ([]byte, bool) {
 		case kind == prodspec.SchemaBlobs && digest == built.Schema.Digest():
 			return built.Schema.Files(), true
 		case kind == store.SpillBlobs:
-			content, found := built.Blobs[digest]
-			return content, found
+			content, ok := built.Blobs[digest]
+			return content, ok
 		}
 		return nil, false
 	}

@@ -27,7 +27,7 @@ func (o of) Incarnation(context.Context, intent.IncarnationID) (intent.Incarnati
 }
 
 func (o of) Content(_ context.Context, _ intent.IncarnationID, asset intent.AssetID) (intent.Member, []byte, error) {
-	if body, found := o[asset]; found {
+	if body, ok := o[asset]; ok {
 		return intent.Member{}, body, nil
 	}
 	return intent.Member{}, nil, fault.New(fault.NotFound, "no such asset")
@@ -145,7 +145,7 @@ programs:
 	if _, err := shop.Describe(); !fault.Is(err, fault.Denied) {
 		t.Error("without a list:", err)
 	}
-	if _, is := (&pool{allowed: list, strict: true}).bound("shop", &intentpb.PluginBinding{Run: []string{"x"}}).(listedChild); !is {
+	if _, ok := (&pool{allowed: list, strict: true}).bound("shop", &intentpb.PluginBinding{Run: []string{"x"}}).(listedChild); !ok {
 		t.Error("the list is not asked")
 	}
 	for text, want := range map[string]string{

@@ -194,7 +194,7 @@ func ParsePinned(detail string) (p Pinned, well bool) {
 		return p, false
 	}
 	p.Revision = number(groups[2])
-	if name, none := strings.CutSuffix(groups[1], "@0"); none { // By a rollout that selected nothing for it yet.
+	if name, ok := strings.CutSuffix(groups[1], "@0"); ok { // By a rollout that selected nothing for it yet.
 		partition, err := intent.ParsePartitionID(name)
 		p.Incarnation.Partition = partition
 		return p, err == nil

@@ -34,7 +34,7 @@ func measureGenerators(ctx context.Context, programs string, files int) error {
 		return work.Input{Name: name, Digest: digest}
 	}
 	open := func(_ work.Kind, input work.Input) ([]byte, error) {
-		if content, found := contents[input.Digest]; found {
+		if content, ok := contents[input.Digest]; ok {
 			return content, nil
 		}
 		return nil, fault.New(fault.NotFound, "no %s", input.Name)

@@ -62,7 +62,7 @@ func measureRenderers(ctx context.Context, programs string, objects int) error {
 			job.Files = append(job.Files, work.Input{Name: name, Digest: digest})
 		}
 		open := func(_ work.Kind, input work.Input) ([]byte, error) {
-			if content, found := contents[input.Digest]; found {
+			if content, ok := contents[input.Digest]; ok {
 				return content, nil
 			}
 			return nil, fault.New(fault.NotFound, "no %s", input.Name)

@@ -88,7 +88,7 @@ func Run(ctx context.Context, local Local, terminal Terminal, args []string) int
 		err = errors.Join(err, closer())
 	}
 	code := s.report(err)
-	if _, isExit := errors.AsType[exit](err); !isExit && code == exitError && hasNoVerdict(command) {
+	if _, ok := errors.AsType[exit](err); !ok && code == exitError && hasNoVerdict(command) {
 		return exitDiffers
 	}
 	return code

@@ -99,7 +99,7 @@ func (s *stage) shares(ctx context.Context) (map[string]int, error) {
 	}
 	shares := map[string]int{}
 	for _, c := range s.clusters {
-		if weight, is := found[fmt.Sprintf("127.0.0.1:%d", c.balancer())]; is {
+		if weight, ok := found[fmt.Sprintf("127.0.0.1:%d", c.balancer())]; ok {
 			shares[c.name] = weight
 		}
 	}

@@ -35,8 +35,8 @@ func (s *stage) tasks(job string) []task {
 		if err != nil {
 			continue
 		}
-		name, is := variable(environment, "LEHR_JOB")
-		if !is || job != "" && name != job || !strings.HasPrefix(name, s.service+"/") {
+		name, ok := variable(environment, "LEHR_JOB")
+		if !ok || job != "" && name != job || !strings.HasPrefix(name, s.service+"/") {
 			continue
 		}
 		folder := filepath.Dir(path)
@@ -55,7 +55,7 @@ func (s *stage) tasks(job string) []task {
 
 func variable(environment []byte, name string) (string, bool) {
 	for entry := range bytes.SplitSeq(environment, []byte{0}) {
-		if value, is := strings.CutPrefix(string(entry), name+"="); is {
+		if value, ok := strings.CutPrefix(string(entry), name+"="); ok {
 			return value, true
 		}
 	}

@@ -191,7 +191,7 @@ func compare(changes []Change, path Path, a, b any) []Change {
 		}
 		keys := slices.Sorted(maps.Keys(a))
 		for key := range b {
-			if _, inA := a[key]; !inA {
+			if _, ok := a[key]; !ok {
 				keys = append(keys, key)
 			}
 		}

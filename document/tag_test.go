@@ -18,9 +18,9 @@ func TestUnknownTags(t *testing.T) {
 		if err := yaml.Unmarshal([]byte(text), &node); err != nil {
 			t.Fatal(text, err)
 		}
-		at, found := document.UnknownTag(&node)
-		if found != (line > 0) || found && at.Line != line {
-			t.Errorf("%q: %v, %t", text, at, found)
+		at, ok := document.UnknownTag(&node)
+		if ok != (line > 0) || ok && at.Line != line {
+			t.Errorf("%q: %v, %t", text, at, ok)
 		}
 	}
 }

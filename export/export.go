@@ -147,8 +147,8 @@ func (w *Writer) Blobs() []intent.Digest { return w.named }
 // Blob writes what one of Blobs names.
 func (w *Writer) Blob(content []byte) error {
 	digest := intent.BlobSum(content)
-	written, named := w.blobs[digest]
-	if !named || written {
+	written, ok := w.blobs[digest]
+	if !ok || written {
 		return fault.New(fault.Invalid, "exporting %s: the blob %s is not one that is to come", w.exported.Incarnation, digest)
 	}
 	w.blobs[digest] = true

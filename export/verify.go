@@ -108,11 +108,11 @@ func (v *verification) blob(name, digest string, size int64) error {
 		return err
 	}
 	sum := intent.BlobSum(content)
-	present, named := v.blobs[sum]
+	present, ok := v.blobs[sum]
 	switch {
 	case sum.String() != digest:
 		return broken(name, "its content has the digest %s", sum)
-	case !named || present:
+	case !ok || present:
 		return broken(name, "no asset names it, or it is here twice")
 	}
 	v.blobs[sum] = true

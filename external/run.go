@@ -42,8 +42,8 @@ func Run(ctx context.Context, line []string, input string) (Ran, error) {
 	if output.exceeded {
 		return Ran{}, fault.New(fault.Unavailable, "%.200s wrote more than %d bytes", line[0], MaxAnswer)
 	}
-	exited, isExit := errors.AsType[*exec.ExitError](err)
-	if err != nil && (!isExit || !exited.Exited()) {
+	exited, ok := errors.AsType[*exec.ExitError](err)
+	if err != nil && (!ok || !exited.Exited()) {
 		return Ran{}, fault.New(fault.Unavailable, "%.200s did not answer: %w", line[0], err)
 	}
 	return Ran{

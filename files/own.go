@@ -216,8 +216,8 @@ func insides() map[identity]bool {
 
 // belongsTo reports whether a file is the store or one that its name begins.
 func belongsTo(name, store string) bool {
-	rest, begins := strings.CutPrefix(name, store)
-	return begins && (rest == "" || rest[0] == '.' || rest[0] == '-')
+	rest, ok := strings.CutPrefix(name, store)
+	return ok && (rest == "" || rest[0] == '.' || rest[0] == '-')
 }
 
 // Has reports whether a file is among them, by device and inode.
@@ -230,8 +230,8 @@ func (s Set) Has(info fs.FileInfo) bool {
 // name, or lies in a folder that is.
 func (s Set) covers(real string) bool {
 	return slices.ContainsFunc(s.prefixes, func(prefix string) bool {
-		rest, begins := strings.CutPrefix(real, prefix)
-		return begins && (rest == "" || strings.ContainsRune(".-/", rune(rest[0])))
+		rest, ok := strings.CutPrefix(real, prefix)
+		return ok && (rest == "" || strings.ContainsRune(".-/", rune(rest[0])))
 	})
 }
 

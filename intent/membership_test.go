@@ -34,7 +34,7 @@ func TestMembershipDigestSeesEveryMember(t *testing.T) {
 		"other id":      digest(member("b", "x")),
 		"two":           digest(member("a", "x"), member("b", "x")),
 	} {
-		if other, found := seen[d]; found {
+		if other, ok := seen[d]; ok {
 			t.Errorf("%s and %s have the same membership digest %s", name, other, d.Short())
 		}
 		seen[d] = name

@@ -103,7 +103,7 @@ func TestOrdersThatMakeNoSense(t *testing.T) {
 			if test.says == "" && err != nil || test.says != "" && (err == nil || !strings.Contains(err.Error(), test.says)) {
 				t.Fatalf("%v, want it to say %q", err, test.says)
 			}
-			if known, is := err.(*fault.Error); err != nil && (!is || known.Hint == "") {
+			if known, ok := err.(*fault.Error); err != nil && (!ok || known.Hint == "") {
 				t.Errorf("%v does not say what to do", err)
 			}
 		})

@@ -205,7 +205,7 @@ func (a alongside) p(sign, borne float64) float64 {
 	p := 1.0
 	if !a.few() {
 		p = a.alike(sign, borne)
-	} else if w, known := a.assumed(); known {
+	} else if w, ok := a.assumed(); ok {
 		w.difference *= sign
 		p = max(ordersOf(float64(len(control)), float64(len(experiment))), w.p(borne))
 	}
@@ -240,7 +240,7 @@ func (a alongside) assume() (w welch, known bool) {
 
 func (a alongside) assumedInterval(at, alpha float64) Interval {
 	in := Interval{at, math.Inf(-1), math.Inf(1)}
-	if w, known := a.assumed(); known {
+	if w, ok := a.assumed(); ok {
 		in = w.interval(alpha).around(at)
 	}
 	return in
@@ -304,7 +304,7 @@ func (a alongside) alikeInterval(alpha float64) Interval {
 }
 
 func (a alongside) found(in Interval, alpha, level, borne, matters float64) float64 {
-	if w, known := a.assumed(); known && a.few() {
+	if w, ok := a.assumed(); ok && a.few() {
 		return foundBy(in, alpha, level, borne, matters, w.degrees, 1, 0)
 	}
 	return foundBy(in, alpha, level, borne, matters, a.effective()-1, 1, 0)

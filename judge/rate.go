@@ -260,12 +260,12 @@ func assumedRates(control, experiment side, sign, borne float64) float64 {
 	c, e := ratesAt(control), ratesAt(experiment)
 	switch where := compared(c, e, total(control.counts).rate()).(type) {
 	case alongside:
-		if w, known := where.assumed(); known {
+		if w, ok := where.assumed(); ok {
 			w.difference *= sign
 			return w.p(borne)
 		}
 	case successive:
-		if p, known := where.assumedP(sign, borne); known {
+		if p, ok := where.assumedP(sign, borne); ok {
 			return p
 		}
 	}

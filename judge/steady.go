@@ -47,8 +47,8 @@ func (j judgement) slope(control, experiment side) (Test, bool) {
 	at := level(control.values)
 	seconds := points[len(points)-1].X - points[0].X
 	s := slopes{points: points, earlier: earlier, allowed: dailySwing * math.Abs(at) * swing(earlier, points)}
-	in, known := s.interval(j.alpha())
-	if !known {
+	in, ok := s.interval(j.alpha())
+	if !ok {
 		return Test{}, false
 	}
 	tolerated := m.Tolerance.width(at)

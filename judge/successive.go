@@ -178,7 +178,7 @@ func (s successive) p(sign, borne float64) float64 {
 	p := 1.0
 	if !s.few() {
 		p = max(s.levels(sign, borne), s.above(sign, borne))
-	} else if assumed, known := s.assumedP(sign, borne); known {
+	} else if assumed, ok := s.assumedP(sign, borne); ok {
 		p = max(assumed, ordersOf(float64(len(s.values[0])), float64(len(s.values[1]))))
 	}
 	if s.effective() >= leastSure {
@@ -238,8 +238,8 @@ func (s successive) assumeStep() (w welch, known bool) {
 // levels is the p of both levels alone.
 func (s successive) levels(sign, borne float64) float64 {
 	if s.few() {
-		w, known := s.assumedLevels()
-		if !known {
+		w, ok := s.assumedLevels()
+		if !ok {
 			return 1
 		}
 		w.difference *= sign
@@ -320,15 +320,15 @@ func (s successive) alikeInterval(alpha float64) Interval {
 	if !s.few() && !math.IsInf(in.Low, 0) && !math.IsInf(in.High, 0) {
 		return in
 	}
-	w, known := s.assumedLevels()
-	if in = (Interval{in.Estimate, math.Inf(-1), math.Inf(1)}); known { // So few have no interval by their ranks.
+	w, ok := s.assumedLevels()
+	if in = (Interval{in.Estimate, math.Inf(-1), math.Inf(1)}); ok { // So few have no interval by their ranks.
 		in = w.interval(alpha).around(in.Estimate)
 	}
 	return in
 }
 
 func (s successive) found(in Interval, alpha, level, borne, matters float64) float64 {
-	if w, known := s.assumedLevels(); known && s.few() {
+	if w, ok := s.assumedLevels(); ok && s.few() {
 		return foundBy(in, alpha, level, borne, matters, w.degrees, s.larger(), s.allowed)
 	}
 	return foundBy(in, alpha, level, borne, matters, s.degrees(), s.larger(), s.allowed)

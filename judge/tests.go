@@ -108,7 +108,7 @@ func (j judgement) shift(where comparison, control, experiment side) Test {
 	if where.effective() < leastEffective && !t.ruledOut {
 		t.Doubt = DoubtDependent
 	}
-	if s, is := where.(successive); is {
+	if s, ok := where.(successive); ok {
 		t.level = min(1, j.spending()*m.worst(func(sign float64) float64 { return s.levels(sign, tolerated) }))
 	}
 	t.wouldFind = func(level float64) float64 {

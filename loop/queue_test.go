@@ -75,7 +75,7 @@ func TestQueueAgainstModel(t *testing.T) {
 				due := now + rapid.IntRange(0, 30).Draw(t, "due")
 				priority := Priority(rapid.IntRange(0, 2).Draw(t, "priority"))
 				q.Add(key, start.Add(time.Duration(due)), priority)
-				if known, in := model[key]; in {
+				if known, ok := model[key]; ok {
 					due, priority = min(due, known.due), min(priority, known.priority)
 				}
 				model[key] = entry{due, priority}
@@ -102,8 +102,8 @@ func TestQueueAgainstModel(t *testing.T) {
 			if q.Len() != len(model) {
 				t.Fatalf("%d keys, want %d", q.Len(), len(model))
 			}
-			if known, in := model[key]; in != !q.Due(key).IsZero() || in && !q.Due(key).Equal(start.Add(time.Duration(known.due))) {
-				t.Fatalf("%d is due at %s, want %+v %t", key, q.Due(key), known, in)
+			if known, ok := model[key]; ok != !q.Due(key).IsZero() || ok && !q.Due(key).Equal(start.Add(time.Duration(known.due))) {
+				t.Fatalf("%d is due at %s, want %+v %t", key, q.Due(key), known, ok)
 			}
 		}
 	})
@@ -186,9 +186,9 @@ func TestQueueByTurnsLetsNobodyWaitForEver(t *testing.T) {
 			for range rapid.IntRange(1, 3).Draw(t, "storm") {
 				q.Add(waits+turn*10+q.Len(), now, Fresh)
 			}
-			priority, any := q.Turn(now)
+			priority, ok := q.Turn(now)
 			key, taken := q.PopOf(now, priority)
-			if !any || !taken {
+			if !ok || !taken {
 				t.Fatal("nothing is due")
 			}
 			if key == waits {

@@ -84,10 +84,10 @@ func (p *Pushes) Open(id string, admitted time.Time, doubt bool) {
 // End takes a push out.
 func (p *Pushes) End(id, ending string, now time.Time) {
 	p.mutex.Lock()
-	was, known := p.open[id]
+	was, ok := p.open[id]
 	delete(p.open, id)
 	p.mutex.Unlock()
-	if known {
+	if ok {
 		p.Ended.Of(ending).Took(now.Sub(was.at))
 	}
 }

@@ -23,8 +23,8 @@ func (t *Tally) Move(from Place, to Stance) Place {
 	if t.places == nil {
 		t.places, t.stances, t.counts = map[Stance]Place{}, []Stance{{}}, []int{0}
 	}
-	place, known := t.places[to]
-	if !known {
+	place, ok := t.places[to]
+	if !ok {
 		const most = 250
 		if place = Place(len(t.stances)); place > most {
 			return from

@@ -110,7 +110,7 @@ func (r rows) put(changed map[string][]byte) {
 }
 
 func (r rows) GetBlob(_ context.Context, _ intent.PartitionID, _, name string) ([]byte, error) {
-	if row, found := r[name]; found {
+	if row, ok := r[name]; ok {
 		return row, nil
 	}
 	return nil, fault.New(fault.NotFound, "no %s", name)

@@ -43,7 +43,7 @@ func Read(path string, kind Kind, into any) error {
 	}
 	var node yaml.Node
 	if yaml.Unmarshal(data, &node) == nil {
-		if tagged, found := document.UnknownTag(&node); found {
+		if tagged, ok := document.UnknownTag(&node); ok {
 			return fault.New(fault.Invalid, "%s:%d: the tag %.100s is not known", path, tagged.Line, tagged.Tag).WithHint("write the value that is meant, as %s shows", kind.Page)
 		}
 		if found := checkDocument(&node, into); found != nil {

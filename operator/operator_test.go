@@ -98,6 +98,6 @@ func TestPartitions(t *testing.T) {
 }
 
 func hinted(err error, text string) bool {
-	e, is := errors.AsType[*fault.Error](err)
-	return is && strings.Contains(e.Hint, text)
+	e, ok := errors.AsType[*fault.Error](err)
+	return ok && strings.Contains(e.Hint, text)
 }

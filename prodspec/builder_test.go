@@ -82,7 +82,7 @@ func outcome(t *rapid.T, b *builder, changes source.Changes) map[string]string {
 	for id, m := range b.members.all() {
 		out[string(id)] = m.output().Digest.String() + b.effective(id).String()
 	}
-	if policy, found := b.members.get(intent.PolicyAsset); b.members.len() > 0 && (!found || policy.run == nil) {
+	if policy, ok := b.members.get(intent.PolicyAsset); b.members.len() > 0 && (!ok || policy.run == nil) {
 		t.Fatal("the policy is missing")
 	}
 	return out

@@ -41,8 +41,8 @@ func TestMembersAreThoseOfTheirRuns(t *testing.T) {
 			}
 			seen := 0
 			for id, at := range m.all() {
-				found, is := m.get(id)
-				if seen++; !is || found != at || at.run != want[id] || at.output().ID != id {
+				found, ok := m.get(id)
+				if seen++; !ok || found != at || at.run != want[id] || at.output().ID != id {
 					t.Fatalf("%s is of %+v, want run %v", id, at, want[id])
 				}
 			}
@@ -50,7 +50,7 @@ func TestMembersAreThoseOfTheirRuns(t *testing.T) {
 				t.Fatalf("%d members and %d numbers, want %d members", seen, len(m.runs), len(want))
 			}
 		}
-		if _, is := m.get("none"); is {
+		if _, ok := m.get("none"); ok {
 			t.Fatal("what was never given is found")
 		}
 	})

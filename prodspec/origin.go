@@ -103,7 +103,7 @@ func (o *origins) runOrigin(run *generate.Run) *origin {
 	for _, read := range run.Reads() {
 		switch read.Kind {
 		case work.ReadKey:
-			if input, found := o.sources.find(generate.EntryFile(read.Name)); found {
+			if input, ok := o.sources.find(generate.EntryFile(read.Name)); ok {
 				files = append(files, input)
 			}
 		case work.ReadFile:
@@ -141,8 +141,8 @@ func (o *origins) runOrigin(run *generate.Run) *origin {
 		files = files[:provenance.MostInputs]
 	}
 	for _, file := range files {
-		at, known := places[file.Name]
-		if !known {
+		at, ok := places[file.Name]
+		if !ok {
 			at = provenance.Place{File: file.Name, Source: o.sources.sourceOf(file.Name)}
 		}
 		found.run.Inputs = append(found.run.Inputs, at)

@@ -46,7 +46,7 @@ type sources struct {
 	program Program
 	home    string
 	file    string
-	// own is the definition's file. folders are by name, remade when what
+	// ok is the definition's file. folders are by name, remade when what
 	// they are made from changes.
 	own     source.Folder
 	folders map[string]folder
@@ -363,7 +363,7 @@ func (s *sources) note(src definition.Source, directory source.Folder, snapshot 
 	read := revision(src.Name, snapshot)
 	r.revisions = append(r.revisions, read)
 	field := "sources." + src.Name
-	if _, own := map[string]bool{definition.DefinitionSource: true, definition.ProgramSource: true, definition.TypeSource: true}[src.Name]; own {
+	if _, ok := map[string]bool{definition.DefinitionSource: true, definition.ProgramSource: true, definition.TypeSource: true}[src.Name]; ok {
 		field = ""
 	}
 	if snapshot.Warning != "" {

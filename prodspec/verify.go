@@ -82,16 +82,16 @@ func differing(ctx context.Context, firstBuilder, secondBuilder *builder) (findi
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(ids)) {
-		firstMember, first := firstBuilder.members.get(id)
+		firstMember, ok := firstBuilder.members.get(id)
 		secondMember, second := secondBuilder.members.get(id)
-		if first && second && firstMember.output().Digest == secondMember.output().Digest {
+		if ok && second && firstMember.output().Digest == secondMember.output().Digest {
 			continue
 		}
 		if len(findings) == mostDiffering {
 			break
 		}
 		m := firstMember
-		if !first {
+		if !ok {
 			m = secondMember
 		}
 		origin := originOf(m.run, m.output())
@@ -102,7 +102,7 @@ func differing(ctx context.Context, firstBuilder, secondBuilder *builder) (findi
 		switch {
 		case !second:
 			f.Message = fmt.Sprintf("generator %s gave the asset %s once, and not when it was run again", m.run.Generator, id)
-		case !first:
+		case !ok:
 			f.Message = fmt.Sprintf("generator %s did not give the asset %s at first, and did when it was run again", m.run.Generator, id)
 		default:
 			if err := describe(ctx, &f, m.run.Generator, firstBuilder, firstMember, secondBuilder, secondMember); err != nil {

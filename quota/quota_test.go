@@ -28,8 +28,8 @@ var brakes = []string{
 
 func refused(t *testing.T, err error, what string) {
 	t.Helper()
-	e, is := err.(*fault.Error)
-	if !is || e.Kind != fault.Exhausted || e.RetryAfter < time.Second || e.Hint == "" {
+	e, ok := err.(*fault.Error)
+	if !ok || e.Kind != fault.Exhausted || e.RetryAfter < time.Second || e.Hint == "" {
 		t.Errorf("%s: %+v, want it exhausted, with when to ask again", what, err)
 	}
 }
@@ -133,8 +133,8 @@ func TestTheTableHasAllLimits(t *testing.T) {
 // TestWhatIsNeverRefusedExists: a call that is renamed must not come under a quota.
 func TestWhatIsNeverRefusedExists(t *testing.T) {
 	for _, call := range brakes {
-		if _, known := access.CallOf(call); !known || !quota.Never(call) || !quota.Changes(call) {
-			t.Errorf("%s: known %t, never refused %t", call, known, quota.Never(call))
+		if _, ok := access.CallOf(call); !ok || !quota.Never(call) || !quota.Changes(call) {
+			t.Errorf("%s: known %t, never refused %t", call, ok, quota.Never(call))
 		}
 	}
 	for _, call := range access.Calls() {

@@ -363,7 +363,7 @@ func (k kind) value(celValue ref.Val, fresh func() protoreflect.Value) (protoref
 // scalar values: numbers must fit the field.
 func (k kind) scalar(celValue ref.Val) (protoreflect.Value, error) {
 	gives := celValue.Type().TypeName()
-	if number, isWhole := whole(celValue); isWhole { // A text may be a secret.
+	if number, ok := whole(celValue); ok { // A text may be a secret.
 		gives = fmt.Sprint(number)
 	}
 	refused := fault.New(fault.Invalid, "gives %s, and the field is %s", gives, k.name())

@@ -86,7 +86,7 @@ func contains(element, holder ref.Val) ref.Val {
 	if !ok {
 		return types.ValOrErr(holder, "no such overload")
 	}
-	if _, isMap := holder.(traits.Mapper); !isMap && weight(element, maxWeight) > 1 && weight(holder, maxWeight) >= maxWeight {
+	if _, ok := holder.(traits.Mapper); !ok && weight(element, maxWeight) > 1 && weight(holder, maxWeight) >= maxWeight {
 		return refuse("looking through more than %d parts", maxWeight)
 	}
 	return container.Contains(element)
@@ -208,12 +208,12 @@ func (costs) CallCost(function, _ string, arguments []ref.Val, result ref.Val) *
 	case operators.Equals, operators.NotEquals:
 		cost = uint64(min(weight(arguments[0], maxWeight), weight(arguments[1], maxWeight)))
 	case operators.In:
-		if _, isMap := arguments[1].(traits.Mapper); isMap {
+		if _, ok := arguments[1].(traits.Mapper); ok {
 			return nil
 		}
 		cost = uint64(weight(arguments[1], maxWeight))
 	case inOrder:
-		if mapper, isMap := arguments[0].(traits.Mapper); isMap {
+		if mapper, ok := arguments[0].(traits.Mapper); ok {
 			cost = uint64(mapper.Size().(types.Int))
 		}
 	case boundedMatches:

@@ -35,8 +35,8 @@ func TestJSONSchemaHasTheFields(t *testing.T) {
 				t.Errorf("%s: %s is not defined", name, to)
 			}
 		}
-		own, is := defs[string(name)].(map[string]any)
-		if !is {
+		own, ok := defs[string(name)].(map[string]any)
+		if !ok {
 			if name.Parent() != "google.protobuf" {
 				t.Errorf("%s has no definition", name)
 			}

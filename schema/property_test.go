@@ -194,7 +194,7 @@ func shuffle(t *rapid.T, descriptor protoreflect.MessageDescriptor, wire []byte)
 		bytes := wire[:n]
 		wire = wire[n:]
 		field := descriptor.Fields().ByNumber(number)
-		if _, seen := ranks[number]; !seen || field.IsMap() {
+		if _, ok := ranks[number]; !ok || field.IsMap() {
 			ranks[number] = rapid.Uint64().Draw(t, "rank")
 		}
 		if kind == protowire.BytesType && field.Message() != nil && field.Message().FullName() != "google.protobuf.Any" {

@@ -130,8 +130,8 @@ func find(value any, path, name string, hits *[]Hit) {
 		flag := ""
 		for i, element := range value {
 			label := name
-			text, isText := element.(string)
-			if isText && strings.HasPrefix(flag, "-") && !strings.Contains(flag, "=") && Name(flag) && !strings.HasPrefix(text, "-") {
+			text, ok := element.(string)
+			if ok && strings.HasPrefix(flag, "-") && !strings.Contains(flag, "=") && Name(flag) && !strings.HasPrefix(text, "-") {
 				label = flag
 			}
 			find(element, fmt.Sprintf("%s[%d]", path, i), label, hits)

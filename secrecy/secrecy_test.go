@@ -40,8 +40,8 @@ func TestTexts(t *testing.T) {
 		"$2a$10$abcdefghijk": true, "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08": false, "a.b.c/d:1.2.3@sha256:9f86d081": false,
 		"": false, "secret": false, "https://user@example.com/x": false, "git@github.com:a/b.git": false,
 	} {
-		if is, found := Text(text); found != secret {
-			t.Errorf("%q: %s, %t", text, is, found)
+		if is, ok := Text(text); ok != secret {
+			t.Errorf("%q: %s, %t", text, is, ok)
 		}
 	}
 }

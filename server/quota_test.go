@@ -40,7 +40,7 @@ func TestQuotasHold(t *testing.T) {
 		}
 		made = append(made, response.Token.Id)
 	}
-	if e, is := refusal.(*fault.Error); len(made) != most-1 || !is || e.Kind != fault.Exhausted || e.RetryAfter <= 0 || e.Hint == "" {
+	if e, ok := refusal.(*fault.Error); len(made) != most-1 || !ok || e.Kind != fault.Exhausted || e.RetryAfter <= 0 || e.Hint == "" {
 		t.Errorf("%d were made, want %d beside the one; then: %+v", len(made), most-1, refusal)
 	}
 	// Ended ones are kept, too, so that to revoke does not make room for more.
@@ -146,7 +146,7 @@ func TestAnOverloadIsTold(t *testing.T) {
 	c := client.Dial(listening.URL, "x", ann)
 	defer c.Close()
 	_, err := c.Partitions.ListPartitions(t.Context(), &apipb.ListPartitionsRequest{})
-	if e, is := err.(*fault.Error); !is || e.Kind != fault.Exhausted || e.RetryAfter != 7*time.Second {
+	if e, ok := err.(*fault.Error); !ok || e.Kind != fault.Exhausted || e.RetryAfter != 7*time.Second {
 		t.Errorf("%+v", err)
 	}
 	// And so by the server itself: the status, and when to ask again.

@@ -280,8 +280,8 @@ func (s *Server) GetSpread(ctx context.Context, request *apipb.GetSpreadRequest)
 		}
 		for _, asset := range assets {
 			response.Assets++
-			got, arrived := arrivals[asset]
-			if arrived {
+			got, ok := arrivals[asset]
+			if ok {
 				response.Arrived++
 				if first.IsZero() || got.At.Before(first) {
 					first = got.At
@@ -297,7 +297,7 @@ func (s *Server) GetSpread(ctx context.Context, request *apipb.GetSpreadRequest)
 				response.Next = response.Page[limit-1].Asset
 				continue
 			}
-			row, err := s.arrival(ctx, id, asset, got, arrived)
+			row, err := s.arrival(ctx, id, asset, got, ok)
 			if err != nil {
 				return nil, err
 			}

@@ -62,8 +62,8 @@ var (
 func init() {
 	sqlite.MustRegisterScalarFunction("lehr_sim_now", 1, func(_ *sqlite.FunctionContext, arguments []driver.Value) (driver.Value, error) {
 		number, _ := arguments[0].(int64)
-		now, known := clocks.Load(number)
-		if !known {
+		now, ok := clocks.Load(number)
+		if !ok {
 			return nil, fmt.Errorf("there is no clock %d", number)
 		}
 		return now.(func() time.Time)().UnixNano(), nil

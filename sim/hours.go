@@ -41,8 +41,8 @@ func someHours(r *rand.Rand) string {
 // hoursEnd changes things some seconds before or after the hours end or begin, as they
 // are by the true time.
 func (l *Lab) hoursEnd(d Disturbance, r *rand.Rand) {
-	next, found := l.Monitor.HoursChange(l.Now(), 6*time.Hour)
-	if !found {
+	next, ok := l.Monitor.HoursChange(l.Now(), 6*time.Hour)
+	if !ok {
 		return
 	}
 	l.note(d.Kind, "sources")

@@ -222,8 +222,8 @@ var beginnings = []time.Time{
 // stream is the randomness of one concern: what one of them draws does not
 // change what another gets.
 func (l *Lab) stream(concern string) *rand.Rand {
-	r, known := l.random[concern]
-	if !known {
+	r, ok := l.random[concern]
+	if !ok {
 		r = rand.New(rand.NewPCG(l.options.Seed, uint64(intent.Sum("lehr.sim", []byte(concern))[0])<<8|uint64(len(concern))))
 		l.random[concern] = r
 	}

@@ -36,7 +36,7 @@ func newLibrary(s store.All) *library {
 
 // schemas finds the types of an incarnation.
 func (l *library) schemas(ctx context.Context, id intent.IncarnationID) (*schema.Set, error) {
-	if set, found := l.sets[id]; found {
+	if set, ok := l.sets[id]; ok {
 		return set, nil
 	}
 	set, err := l.types(ctx, id)
@@ -48,7 +48,7 @@ func (l *library) schemas(ctx context.Context, id intent.IncarnationID) (*schema
 
 func (l *library) find(ctx context.Context, at place) (content, error) {
 	const most = 2000
-	if c, found := l.known[at]; found {
+	if c, ok := l.known[at]; ok {
 		return c, nil
 	}
 	var c content

@@ -68,8 +68,8 @@ func read[T any](ctx context.Context, l *link, call string, do func() (T, error)
 // write makes a call that changes something.
 func write[T any](ctx context.Context, l *link, call string, do func() (T, error)) (T, error) {
 	var none T
-	if err, carried := l.severed(ctx, call); err != nil {
-		if carried {
+	if err, ok := l.severed(ctx, call); err != nil {
+		if ok {
 			_, _ = do()
 		}
 		return none, err

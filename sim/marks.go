@@ -74,7 +74,7 @@ func (l *Lab) published(incarnation intent.Incarnation, err error) {
 	default:
 		l.mark("publish")
 		l.tell("%s is head", incarnation.ID)
-		if _, let := incarnation.Labels["lehr/acknowledged"]; let {
+		if _, ok := incarnation.Labels["lehr/acknowledged"]; ok {
 			l.mark("publish: acknowledged by a person")
 		}
 		for _, what := range []string{"approval", "rejection", "override"} {

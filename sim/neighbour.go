@@ -77,8 +77,8 @@ func (l *Lab) rests(a store.Admission, asked time.Time) {
 	if k.target, there = k.declares(a.Target, a.Asset); !there {
 		return
 	}
-	if e, known := k.enforced[a.Asset]; known && e.Incarnation != a.Target && !e.Absent {
-		if before, there := k.declares(e.Incarnation, a.Asset); there {
+	if e, ok := k.enforced[a.Asset]; ok && e.Incarnation != a.Target && !e.Absent {
+		if before, ok := k.declares(e.Incarnation, a.Asset); ok {
 			if before.Payload.Type != k.target.Payload.Type {
 				before.edges = nil // Those of another thing.
 			}
@@ -139,9 +139,9 @@ func (k look) guarded() {
 	if now, _, err := k.reading.Content(k.ctx, k.head, intent.PolicyAsset); err == nil && now.Digest == record.Policy {
 		return // It was seen in sync under the policy of now, though at an incarnation before.
 	}
-	body, there := k.declares(record.Incarnation, intent.PolicyAsset)
+	body, ok := k.declares(record.Incarnation, intent.PolicyAsset)
 	policy := &intentpb.Policy{}
-	if !there || schema.Payload(body.Asset, policy) != nil {
+	if !ok || schema.Payload(body.Asset, policy) != nil {
 		return
 	}
 	for _, budget := range policy.GetBudgets() {
@@ -186,8 +186,8 @@ func (k look) neighbours() {
 		}
 	}
 	for _, m := range k.headMembers() {
-		other, there := k.declares(k.follows(m.Asset), m.Asset)
-		if !there || m.Asset == k.Asset || other.turndown {
+		other, ok := k.declares(k.follows(m.Asset), m.Asset)
+		if !ok || m.Asset == k.Asset || other.turndown {
 			continue
 		}
 		for _, edge := range other.edges {
@@ -205,16 +205,16 @@ func (k look) dependants() {
 		return
 	}
 	for _, m := range k.headMembers() {
-		other, there := k.declares(k.follows(m.Asset), m.Asset)
+		other, ok := k.declares(k.follows(m.Asset), m.Asset)
 		gone := k.enforced[m.Asset].Absent && other.turndown
-		if there && !gone && other.dependsOn(k.Asset) {
+		if ok && !gone && other.dependsOn(k.Asset) {
 			k.wrong("S5", "push %s was admitted to remove %s, and %s depends on it; turndown: %t", k.Push, k.Asset, m.Asset, other.turndown)
 		}
 	}
 	for _, asset := range slices.Sorted(maps.Keys(k.enforced)) {
 		record := k.enforced[asset]
-		other, there := k.declares(record.Incarnation, asset)
-		if there && !record.Absent && other.dependsOn(k.Asset) {
+		other, ok := k.declares(record.Incarnation, asset)
+		if ok && !record.Absent && other.dependsOn(k.Asset) {
 			k.wrong("S5", "push %s was admitted to remove %s, and %s was enforced last as at %s, where it depends on it", k.Push, k.Asset, asset, record.Incarnation)
 		}
 	}
@@ -231,8 +231,8 @@ func (d declared) dependsOn(asset intent.AssetID) bool {
 // so waits for it: removal runs backwards.
 func (k look) leaves(edge *intentpb.Dependency) bool {
 	other := intent.AssetID(edge.GetOn())
-	content, there := k.declares(k.follows(other), other)
-	return there && content.turndown && edge.GetRule() == intentpb.Dependency_RULE_ORDER &&
+	content, ok := k.declares(k.follows(other), other)
+	return ok && content.turndown && edge.GetRule() == intentpb.Dependency_RULE_ORDER &&
 		!slices.ContainsFunc(k.target.edges, func(kept *intentpb.Dependency) bool {
 			return kept.GetRule() == edge.GetRule() && kept.GetOn() == edge.GetOn()
 		})
@@ -247,8 +247,8 @@ func (k look) letsGo() bool {
 // has reports whether the content that is there needs that version already, or
 // a higher one: then the push asks for nothing more.
 func (k look) has(edge *intentpb.Dependency) bool {
-	e, known := k.enforced[k.Asset]
-	if !known || e.Absent || edge.GetRule() != intentpb.Dependency_RULE_VERSION {
+	e, ok := k.enforced[k.Asset]
+	if !ok || e.Absent || edge.GetRule() != intentpb.Dependency_RULE_VERSION {
 		return false
 	}
 	there := k.target
@@ -279,8 +279,8 @@ func (k look) forward(edge *intentpb.Dependency, property string) {
 	}
 	other := intent.AssetID(edge.GetOn())
 	target := k.follows(other)
-	content, there := k.declares(target, other)
-	if !there {
+	content, ok := k.declares(target, other)
+	if !ok {
 		return
 	}
 	matches, how := k.World.Matches(k.ctx, target, other)
@@ -291,7 +291,7 @@ func (k look) forward(edge *intentpb.Dependency, property string) {
 			k.wrong(property, "push %s of %s was admitted before %s, which it comes after, is in sync: %s", k.Push, k.Asset, other, how)
 		}
 	case intentpb.Dependency_RULE_VERSION:
-		if has, known := k.version(content); !known || has < number(edge.GetAtLeast()) {
+		if has, ok := k.version(content); !ok || has < number(edge.GetAtLeast()) {
 			k.wrong(property, "push %s of %s was admitted, and %s is of version %d, and not %s", k.Push, k.Asset, other, has, edge.GetAtLeast())
 		}
 	case intentpb.Dependency_RULE_CAPACITY:
@@ -372,7 +372,7 @@ func (k look) atRest(neighbour intent.AssetID, property string) {
 
 // real reads a resource; of one that is not there, nothing.
 func (k look) real(key string, into proto.Message) {
-	if r, known := k.World.Resource(intent.ResourceKey(key)); known && r.Exists {
+	if r, ok := k.World.Resource(intent.ResourceKey(key)); ok && r.Exists {
 		_ = proto.UnmarshalOptions{DiscardUnknown: true}.Unmarshal(r.Payload, into)
 	}
 }

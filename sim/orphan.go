@@ -23,8 +23,8 @@ func (k look) orphans() {
 		if head[id] || e.Absent {
 			continue
 		}
-		orphan, there := k.declares(e.Incarnation, id)
-		if !there {
+		orphan, ok := k.declares(e.Incarnation, id)
+		if !ok {
 			continue
 		}
 		for _, edge := range orphan.edges {
@@ -48,9 +48,9 @@ func (k look) orphan(orphan declared, edge *intentpb.Dependency) {
 			k.wrong("S23", "push %s of %s was admitted from %d to %d upstreams, and %s, which serves it, is an orphan", k.Push, k.Asset, now, then, orphan.ID)
 		}
 	case rule == intentpb.Dependency_RULE_VERSION && k.before != nil:
-		has, known := k.version(k.target)
+		has, ok := k.version(k.target)
 		then, before := schemaVersion(k.target), schemaVersion(*k.before)
-		if known && then < has && then < before && then < number(edge.GetAtLeast()) {
+		if ok && then < has && then < before && then < number(edge.GetAtLeast()) {
 			k.wrong("S23", "push %s of %s was admitted from version %d to %d, and the orphan %s needs %s", k.Push, k.Asset, has, then, orphan.ID, edge.GetAtLeast())
 		}
 	}

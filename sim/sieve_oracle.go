@@ -35,11 +35,11 @@ func (h *history) same(at int, want, got map[intent.ResourceKey]string) {
 	maps.Copy(keys, got)
 	for _, key := range slices.Sorted(maps.Keys(keys)) {
 		before, wanted := want[key]
-		now, there := got[key]
+		now, ok := got[key]
 		switch {
-		case wanted && !there:
+		case wanted && !ok:
 			h.fail("after intent %d %s does not exist, and in the reference it does", at, key)
-		case there && !wanted:
+		case ok && !wanted:
 			h.fail("after intent %d %s exists, and in the reference it does not", at, key)
 		case before != now:
 			h.fail("after intent %d %s is %q, and in the reference %q", at, key, now, before)

@@ -13,7 +13,7 @@ import (
 // strike makes a disturbance happen. Those at points wait for their point.
 func (l *Lab) strike(d Disturbance) {
 	r := rand.New(rand.NewPCG(d.Seed, 1))
-	if kind, is := strings.CutPrefix(string(d.Kind), pluginKind); is {
+	if kind, ok := strings.CutPrefix(string(d.Kind), pluginKind); ok {
 		t := world.Trouble{Kind: world.TroubleKind(kind), Count: 1 + r.IntN(3), For: d.Length, Seed: d.Seed}
 		if r.IntN(3) > 0 {
 			t.Asset = l.asset(r)
@@ -23,7 +23,7 @@ func (l *Lab) strike(d Disturbance) {
 		l.World.Trouble(t)
 		return
 	}
-	if strike, known := strikes[d.Kind]; known {
+	if strike, ok := strikes[d.Kind]; ok {
 		strike(l, d, r)
 		return
 	}

@@ -45,8 +45,8 @@ func (l *Lab) orphan(d Disturbance, r *rand.Rand) {
 	}
 	const least, most = 1500 * time.Millisecond, 4 * time.Second
 	slow := least + time.Duration(r.Int64N(int64(most-least)))
-	id, found := l.pushOf(d, r, world.Trouble{Kind: world.PushSlow, For: slow})
-	if !found {
+	id, ok := l.pushOf(d, r, world.Trouble{Kind: world.PushSlow, For: slow})
+	if !ok {
 		return
 	}
 	l.whilePushed(id, func() {
@@ -71,8 +71,8 @@ func (l *Lab) returning(d Disturbance, r *rand.Rand) {
 	}
 	const least, most = 2200 * time.Millisecond, 3400 * time.Millisecond
 	asleep := Disturbance{Number: d.Number, Kind: PauseAtPoint, Point: "effect", Plugins: true, Length: least + time.Duration(r.Int64N(int64(most-least)))}
-	id, found := l.pushOf(d, r, world.Trouble{})
-	if !found {
+	id, ok := l.pushOf(d, r, world.Trouble{})
+	if !ok {
 		return
 	}
 	l.armed = append(l.armed, armed{asleep, 0})

@@ -38,8 +38,8 @@ func (p inProcess) Compile(ctx context.Context, files []schema.SourceFile) (*sch
 	key := intent.Sum("types", text)
 	types.Lock()
 	defer types.Unlock()
-	found, known := types.known[key]
-	if !known {
+	found, ok := types.known[key]
+	if !ok {
 		if found.set, found.findings, err = p.InProcess.Compile(ctx, files); err != nil {
 			return nil, nil, err
 		}

@@ -87,8 +87,8 @@ func (l *Lab) take(path string) (map[string]string, error) {
 
 // document is what one of the user's partition is, as it is said in the options.
 func (l *Lab) document(_ context.Context, partition intent.PartitionID, name string) (found document.Document, err error) {
-	content, said := l.options.Documents[name]
-	if !said {
+	content, ok := l.options.Documents[name]
+	if !ok {
 		return found, fault.New(fault.Invalid, "partition %s reads the document %s, and it is not said what that is", partition, name)
 	}
 	return document.Document{Partition: partition, Name: name, Content: []byte(content), Revision: document.Revision{ID: "given"}}, nil

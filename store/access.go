@@ -37,8 +37,8 @@ func WithCaller(ctx context.Context, caller Caller) context.Context {
 
 // CallerOf returns the caller of a context; false: there is none.
 func CallerOf(ctx context.Context) (Caller, bool) {
-	caller, found := ctx.Value(callerKey{}).(Caller)
-	return caller, found
+	caller, ok := ctx.Value(callerKey{}).(Caller)
+	return caller, ok
 }
 
 // Kinds of token.

@@ -222,8 +222,8 @@ func (s *Strategist) list(ctx context.Context, v *view, c *course.Course) (*list
 // otherRuns are the open runs of other rollouts that set fields of the same document.
 func (s *Strategist) otherRuns(ctx context.Context, v *view, c *course.Course) (list []conduct.Other, err error) {
 	for _, name := range v.names {
-		run, ran := v.runs[name]
-		if !ran || name == c.Name() || !run.State.Open() || len(run.Value) == 0 {
+		run, ok := v.runs[name]
+		if !ok || name == c.Name() || !run.State.Open() || len(run.Value) == 0 {
 			continue
 		}
 		entry := conduct.Other{Rollout: name, Run: run.Run, Began: run.Began, Queued: run.State == intent.RolloutQueued}

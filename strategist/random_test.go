@@ -139,15 +139,15 @@ func (w *world) change(before map[intent.AssetID]word) map[intent.AssetID]word {
 	contents, policy := maps.Clone(before), w.policy
 	good := w.random.IntN(3) > 0
 	for _, id := range []intent.AssetID{"c1", "c2", "m1", "m2", "m3", "r1", "r2", "r3", "r4"} {
-		_, there := contents[id]
+		_, ok := contents[id]
 		switch lot := w.random.IntN(20); {
-		case lot < 12 && there:
+		case lot < 12 && ok:
 			contents[id] = w.word(id, good || w.random.IntN(2) == 0)
-		case lot == 12 && there:
+		case lot == 12 && ok:
 			delete(contents, id)
 		case lot < 15:
 			contents[id] = w.word(id, good)
-		case lot == 15 && there: // As it was in some incarnation.
+		case lot == 15 && ok: // As it was in some incarnation.
 			if old := w.members[intent.Sequence(1+w.random.IntN(int(w.head.Sequence)))][id]; !old.IsZero() {
 				contents[id] = w.words[old]
 			}

@@ -201,7 +201,7 @@ func (s *Strategist) facts(ctx context.Context, v *view, name string, st *state)
 		f.Spec, f.Course, f.Back = c.Spec(), c.Policy, c.Back
 	}
 	lastOrder := uint64(0)
-	if run, ran := v.runs[name]; ran {
+	if run, ok := v.runs[name]; ok {
 		f.Run, lastOrder = &run, run.Orders
 		f.Verdicts, f.Picked = st.verdictsOf(run), st.picked(run.Run)
 	}
@@ -312,7 +312,7 @@ func (s *Strategist) follows(ctx context.Context, v *view, c *course.Course, f *
 		if predecessorState := s.states[name]; predecessorState != nil {
 			predecessor.Through = predecessorState.completed
 		}
-		if run, ran := v.runs[name]; ran {
+		if run, ok := v.runs[name]; ok {
 			predecessor.Run = &run
 		}
 		f.Before = append(f.Before, predecessor)

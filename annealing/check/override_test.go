@@ -106,7 +106,7 @@ func TestCheckOverride(t *testing.T) {
 		}
 	}
 	for _, rule := range Rules() {
-		if _, told := ways[rule.Name]; !told && !slices.Contains(Overridable(), rule.Name) {
+		if _, ok := ways[rule.Name]; !ok && !slices.Contains(Overridable(), rule.Name) {
 			t.Errorf("nobody is told why the check %s cannot be overridden", rule.Name)
 		}
 	}

@@ -196,8 +196,8 @@ func (e *Enforcer) usher(ctx context.Context) {
 	for _, key := range slices.Sorted(maps.Keys(e.lines)) {
 		l := e.lines[key]
 		for free := e.free(key, l); free > 0; {
-			priority, any := l.waiting.Turn(now)
-			if !any {
+			priority, ok := l.waiting.Turn(now)
+			if !ok {
 				break
 			}
 			next, _ := l.waiting.PopOf(now, priority)

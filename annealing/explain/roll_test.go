@@ -21,7 +21,7 @@ func roll(f explain.Facts, name string) explain.Rolled {
 	var ids []intent.AssetID
 	counts := map[intent.State]int{intent.StateInSync: 2}
 	for _, id := range []intent.AssetID{"a", "b", "c", "d", "e", "web"} {
-		if report, is := f.Reports[id]; is && report.State == intent.StateWaiting {
+		if report, ok := f.Reports[id]; ok && report.State == intent.StateWaiting {
 			ids = append(ids, id)
 			counts[intent.StateWaiting]++
 		}

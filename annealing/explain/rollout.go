@@ -109,16 +109,16 @@ func (f Facts) fieldReasons(report intent.Report, p *path) (reasons []Reason) {
 // rolloutReason says where the newest run of a rollout stands, who paused it, and
 // what it waits for.
 func (f Facts) rolloutReason(rollout string, subject intent.AssetID, p *path) Reason {
-	run, ran := f.Rollouts[rollout]
+	run, ok := f.Rollouts[rollout]
 	predecessors := f.Before[rollout]
 	switch {
-	case !ran && len(predecessors) > 0:
+	case !ok && len(predecessors) > 0:
 		return Reason{
 			Kind: KindRollout, Text: fmt.Sprintf("the rollout %s has no run yet, and comes after %s", rollout, strings.Join(predecessors, " and ")),
 			Hint:   "it begins when those went through with something new for its assets; lehr rollout plan " + rollout + " says how it would go",
 			Causes: f.beforeReasons(rollout, subject, p),
 		}
-	case !ran:
+	case !ok:
 		return Reason{
 			Kind: KindRollout, Text: fmt.Sprintf("the rollout %s has no run yet", rollout),
 			Hint: "it begins when head has something new for its assets, or by lehr rollout start " + rollout + "; lehr rollout plan " + rollout + " says how it would go",
@@ -211,7 +211,7 @@ func (f Facts) beforeReasons(rollout string, subject intent.AssetID, p *path) (r
 	}
 	p.rollouts = append(p.rollouts, rollout)
 	for _, predecessor := range f.Before[rollout] {
-		if run, ran := f.Rollouts[predecessor]; !ran || run.State != intent.RolloutDone {
+		if run, ok := f.Rollouts[predecessor]; !ok || run.State != intent.RolloutDone {
 			reasons = append(reasons, f.rolloutReason(predecessor, subject, p))
 		}
 	}

@@ -243,7 +243,7 @@ func commandLines(text string) []string {
 	block := ""
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
-		if fence, is := strings.CutPrefix(line, "```"); is {
+		if fence, ok := strings.CutPrefix(line, "```"); ok {
 			if block == "" {
 				block = fence + " "
 			} else {
@@ -405,8 +405,8 @@ func TestRulesOfTheDocumentHold(t *testing.T) {
 	files := 0
 	definition := ""
 	for _, match := range fileBlock.FindAllStringSubmatch(text, -1) {
-		name, found := strings.CutPrefix(match[1], "rules/")
-		if !found {
+		name, ok := strings.CutPrefix(match[1], "rules/")
+		if !ok {
 			continue
 		}
 		files++

@@ -36,7 +36,7 @@ func runLehr(t *testing.T, bin string, environment []string, arguments ...string
 	command := exec.CommandContext(t.Context(), filepath.Join(bin, "lehr"), arguments...)
 	command.Env = append(os.Environ(), append([]string{"PATH=" + bin + ":" + os.Getenv("PATH"), "LEHR_SERVER=", "LEHR_STORE=" + t.TempDir() + "/none.db"}, environment...)...)
 	out, err := command.CombinedOutput()
-	if ended, is := errors.AsType[*exec.ExitError](err); is {
+	if ended, ok := errors.AsType[*exec.ExitError](err); ok {
 		return string(out), ended.ExitCode()
 	}
 	if err != nil {

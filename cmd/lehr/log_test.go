@@ -74,8 +74,8 @@ func keysIn(node ast.Node) (keys []string) {
 		case of == "slog" && (name == "Any" || name == "String" || name == "Int" || name == "Duration" || name == "Bool"):
 			return literals(node.Args[:1])
 		case logs.MatchString(of):
-			from, known := first[name]
-			if !known {
+			from, ok := first[name]
+			if !ok {
 				return nil
 			}
 			for i := from; i < len(node.Args); i += 2 {

@@ -78,8 +78,8 @@ func (z zones) text(asset sdk.Intent) (name, text string, err error) {
 	if name = get(zone, "origin"); name == "" {
 		name = get(zone, "name")
 	}
-	read, found := asset.Reads[intent.AssetID(get(reflected.Interface(), "template"))]
-	if !found {
+	read, ok := asset.Reads[intent.AssetID(get(reflected.Interface(), "template"))]
+	if !ok {
 		return "", "", fmt.Errorf("zone %s reads no template", name)
 	}
 	template, err := z.decode(read.Payload)

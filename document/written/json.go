@@ -78,9 +78,9 @@ func jsonStep(n *node, text []byte) int {
 	if len(n.values) == 0 {
 		return 2
 	}
-	indent, begins := indentOf(text, n.first().start)
+	indent, ok := indentOf(text, n.first().start)
 	outer, _ := indentOf(text, n.start)
-	if !begins || len(indent) <= len(outer) {
+	if !ok || len(indent) <= len(outer) {
 		return 2
 	}
 	return len(indent) - len(outer)

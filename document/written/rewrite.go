@@ -158,12 +158,12 @@ func (w *writer) lineEnd(at int) int {
 // whole replaces all of a node.
 func (w *writer) whole(n *node, wanted any) {
 	text := w.scalarOrFlow(wanted, n)
-	switch indent, begins := indentOf(w.text, n.start); {
+	switch indent, ok := indentOf(w.text, n.start); {
 	case w.json:
 		text = w.jsonValue(wanted, n.start)
 	case n.start == n.end:
 		text = append([]byte(" "), text...)
-	case !n.flow && !isScalar(wanted) && begins:
+	case !n.flow && !isScalar(wanted) && ok:
 		text = bytes.TrimLeft(bytes.TrimPrefix(w.block(wanted, len(indent)), []byte(w.newline)), " ")
 	}
 	w.replace(n.start, n.end, text)
@@ -279,8 +279,8 @@ func (w *writer) removeBlock(n *node, i, start int) error {
 		end = max(end, w.colon(n.keys[i].end))
 	}
 	end = w.lineEnd(end)
-	indent, begins := indentOf(w.text, start)
-	if begins {
+	indent, ok := indentOf(w.text, start)
+	if ok {
 		line := start - len(indent)
 		if end < len(w.text) {
 			end += bytes.IndexByte(w.text[end:], '\n') + 1
@@ -341,7 +341,7 @@ func (w *writer) insert(n *node, entries [][]byte, index int) error {
 		return nil
 	}
 	separator := " "
-	if indent, begins := indentOf(w.text, n.first().start); begins {
+	if indent, ok := indentOf(w.text, n.first().start); ok {
 		separator = w.newline + string(indent)
 	} else if w.json && len(n.values) > 1 && w.text[n.values[0].end+1] != ' ' {
 		separator = ""

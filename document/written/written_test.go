@@ -60,7 +60,7 @@ func TestEdit(t *testing.T) {
 				before, after, _ := strings.Cut(rest, "-----\n")
 				fields := strings.Split(head, "\n")
 				got, err := edit(t, fields[0], before, fields[1:]...)
-				if says, is := strings.CutPrefix(after, "refused: "); is {
+				if says, ok := strings.CutPrefix(after, "refused: "); ok {
 					if !fault.Is(err, fault.Invalid) || !strings.Contains(err.Error(), strings.TrimSpace(says)) {
 						t.Errorf("%s: %q, %v, want that it is refused for %s", head, got, err, says)
 					}

@@ -92,10 +92,10 @@ func FuzzPromQL(f *testing.F) {
 				t.Fatal(err)
 			}
 			quote := query[strings.IndexAny(query, `"'`)]
-			inside, found := strings.CutPrefix(filled, query[:strings.IndexByte(query, quote)+1])
+			inside, ok := strings.CutPrefix(filled, query[:strings.IndexByte(query, quote)+1])
 			inside, ends := strings.CutSuffix(inside, string(quote)+"}")
 			inside = strings.NewReplacer(`\\`, "", `\`+string(quote), "", `\n`, "").Replace(inside)
-			if !found || !ends || strings.ContainsAny(inside, string(quote)+"\n") || strings.HasSuffix(inside, `\`) {
+			if !ok || !ends || strings.ContainsAny(inside, string(quote)+"\n") || strings.HasSuffix(inside, `\`) {
 				t.Fatalf("%s", filled)
 			}
 		}
@@ -103,7 +103,7 @@ func FuzzPromQL(f *testing.F) {
 }
 
 func errHint(err error) string {
-	if said, is := errors.AsType[*fault.Error](err); is {
+	if said, ok := errors.AsType[*fault.Error](err); ok {
 		return said.Hint
 	}
 	return ""

@@ -24,9 +24,9 @@ func compare(a, b any, at string, paths *[]string, most int) {
 			keys := maps.Clone(a)
 			maps.Copy(keys, b)
 			for _, key := range slices.Sorted(maps.Keys(keys)) {
-				_, inA := a[key]
+				_, ok := a[key]
 				_, inB := b[key]
-				if inA != inB {
+				if ok != inB {
 					*paths = append(*paths, join(at, key))
 					continue
 				}

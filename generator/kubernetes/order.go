@@ -122,9 +122,9 @@ func at(value any, path []string) []string {
 		}
 		return nil
 	}
-	name, list := strings.CutSuffix(path[0], "[]")
+	name, ok := strings.CutSuffix(path[0], "[]")
 	value = dig(value, name)
-	if !list {
+	if !ok {
 		return at(value, path[1:])
 	}
 	elements, _ := value.([]any)

@@ -132,14 +132,14 @@ func (c *converter) merge(fields map[string]any, node *yaml.Node, at string, dep
 	if err != nil {
 		return err
 	}
-	list, isList := value.([]any)
-	if !isList {
+	list, ok := value.([]any)
+	if !ok {
 		list = []any{value}
 	}
 	added := map[string]any{}
 	for _, element := range list {
-		more, isMapping := element.(map[string]any)
-		if !isMapping {
+		more, ok := element.(map[string]any)
+		if !ok {
 			return &problem{node.Line, fmt.Sprintf("%smerges what has no fields", subject(at)), "write <<: *ANCHOR of a mapping"}
 		}
 		for name, value := range more {
@@ -149,7 +149,7 @@ func (c *converter) merge(fields map[string]any, node *yaml.Node, at string, dep
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(added)) {
-		if _, own := fields[name]; own {
+		if _, ok := fields[name]; ok {
 			return &problem{node.Line, fmt.Sprintf("%s is written before << adds it: readers differ in which one counts", join(at, name)), "write << before the mapping's own fields, which then count"}
 		}
 		fields[name] = added[name]

@@ -12,17 +12,17 @@ func TestForgetsWhatWasNotUsed(t *testing.T) {
 	m.Put("unused", 2, 4)
 	for i := range 10 {
 		m.Put(string(rune('a'+i)), i, 4)
-		if value, found := m.Get("used"); !found || value != 1 {
+		if value, ok := m.Get("used"); !ok || value != 1 {
 			t.Fatalf("what is used all the time was forgotten after %d others", i+1)
 		}
 	}
-	if _, found := m.Get("unused"); found {
+	if _, ok := m.Get("unused"); ok {
 		t.Error("what was not used is still held beside ten others")
 	}
 	if m.Put("heavy", 3, 11); len(m.young) == 0 {
 		t.Error("a heavy value pushed out the others")
 	}
-	if _, found := m.Get("heavy"); found {
+	if _, ok := m.Get("heavy"); ok {
 		t.Error("a value heavier than a generation is held")
 	}
 }
@@ -41,7 +41,7 @@ func TestHoldsWhatWasPutLast(t *testing.T) {
 			},
 			"get": func(t *rapid.T) {
 				key := rapid.IntRange(0, 20).Draw(t, "key")
-				if value, found := m.Get(key); found && value != last[key] {
+				if value, ok := m.Get(key); ok && value != last[key] {
 					t.Fatalf("key %d is %d, last put was %d", key, value, last[key])
 				}
 			},

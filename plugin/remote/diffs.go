@@ -212,8 +212,8 @@ func (b *batch) take(diffs []*pluginpb.AssetDiff, s *session) {
 	defer b.mutex.Unlock()
 	bogus := len(diffs) == 0
 	for _, diff := range diffs {
-		place, named := b.places[intent.AssetID(diff.Asset)]
-		if !named || b.answered[place] {
+		place, ok := b.places[intent.AssetID(diff.Asset)]
+		if !ok || b.answered[place] {
 			bogus = true
 			continue
 		}

@@ -25,7 +25,7 @@ import (
 // is started as "<binary> plugin:<name> …".
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 {
-		if name, isPlugin := strings.CutPrefix(os.Args[1], "plugin:"); isPlugin {
+		if name, ok := strings.CutPrefix(os.Args[1], "plugin:"); ok {
 			os.Exit(testPlugins[name](os.Args[2:]))
 		}
 	}
@@ -79,8 +79,8 @@ func (c *intents) Content(_ context.Context, _ intent.IncarnationID, asset inten
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	c.asked[asset]++
-	bytes, found := c.assets[asset]
-	if !found {
+	bytes, ok := c.assets[asset]
+	if !ok {
 		return nil, intent.Digest{}, fault.New(fault.NotFound, "no asset %s", asset)
 	}
 	return bytes, sha256.Sum256(bytes), nil

@@ -358,7 +358,7 @@ func TestLostConnectionLeavesDoubt(t *testing.T) {
 	through := newRelay(t, plugged.address)
 	server := dialled(t, tr.address(through.address), loop(t))
 	first := up(t, server)
-	if _, alone := any(server).(interface{ Alone() <-chan struct{} }); alone {
+	if _, ok := any(server).(interface{ Alone() <-chan struct{} }); ok {
 		t.Error("a server is said to be alone")
 	}
 	ended := looping(t, dir, server)

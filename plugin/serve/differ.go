@@ -117,9 +117,9 @@ func (d *differ) values(path string, field protoreflect.FieldDescriptor, current
 	if targetValue.IsValid() {
 		target = targetValue.Message()
 	}
-	currentWhole, isWhole := renderWhole(current)
+	currentWhole, ok := renderWhole(current)
 	targetWhole, isWholeToo := renderWhole(target)
-	if isWhole || isWholeToo {
+	if ok || isWholeToo {
 		d.add(path, currentWhole, targetWhole)
 		return
 	}

@@ -68,8 +68,8 @@ func (l *lehr) answer(need *pluginpb.Need) error {
 	content := &pluginpb.Content{Partition: need.Partition, Incarnation: need.Incarnation}
 	for _, asset := range need.Assets {
 		one := &pluginpb.AssetContent{Asset: asset.Asset}
-		payload, found := l.assets[asset.Asset]
-		if !found {
+		payload, ok := l.assets[asset.Asset]
+		if !ok {
 			one.Refused = "no such asset"
 			content.Assets = append(content.Assets, one)
 			continue

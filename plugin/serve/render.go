@@ -59,7 +59,7 @@ func renderWhole(message protoreflect.Message) (string, bool) {
 }
 
 func renderKey(key protoreflect.MapKey) string {
-	if text, isString := key.Interface().(string); isString {
+	if text, ok := key.Interface().(string); ok {
 		return "[" + clip(strconv.Quote(text)) + "]"
 	}
 	return "[" + key.String() + "]"

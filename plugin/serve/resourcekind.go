@@ -287,8 +287,8 @@ func outcomeOf(ctx context.Context, err error) Outcome {
 }
 
 func failure(err error) Outcome {
-	_, again := errors.AsType[retryable](err)
+	_, ok := errors.AsType[retryable](err)
 	refused, _ := errors.AsType[outranked](err)
 	tooBusy, waits := errors.AsType[busy](err)
-	return Outcome{Ending: Failed, Reason: err.Error(), Retryable: again || waits, RetryAfter: tooBusy.pause, KnownToken: refused.token}
+	return Outcome{Ending: Failed, Reason: err.Error(), Retryable: ok || waits, RetryAfter: tooBusy.pause, KnownToken: refused.token}
 }

@@ -37,7 +37,7 @@ func cannotTurnDown(name TypeName) error {
 func (k *resourceKind[T]) planTurndown(asset Asset[T], state State[T]) (Change[T], error) {
 	var zero T
 	change := Change[T]{Asset: asset, State: state, Progress: func(string, []byte) {}}
-	if _, able := k.resource.(Remover[T]); !able {
+	if _, ok := k.resource.(Remover[T]); !ok {
 		return change, cannotTurnDown(k.served.Type)
 	}
 	change.Target = zero.ProtoReflect().New().Interface().(T)

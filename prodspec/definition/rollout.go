@@ -211,7 +211,7 @@ func (r *rolloutParser) stages(node *yaml.Node, list string) (stages []*intentpb
 	rest := ""
 	r.elements(node, r.at+"."+list, list+": [{scopes: [a], soak: 10m}, {rest: true}]", func(node *yaml.Node, at string) {
 		field := strings.TrimPrefix(at, r.at+".")
-		stage, all := r.stage(node, at, field, len(stages))
+		stage, ok := r.stage(node, at, field, len(stages))
 		if slices.ContainsFunc(stages, func(s *intentpb.RolloutStage) bool { return s.Name == stage.Name }) {
 			r.parser.at(node, at+".name", "two stages of %s are named %q", r.at, stage.Name).hint("rename one of them; a stage without a name has its place in the list for one")
 		}
@@ -220,7 +220,7 @@ func (r *rolloutParser) stages(node *yaml.Node, list string) (stages []*intentpb
 		} else if earlier != "" {
 			r.parser.at(node, at, "%s can have no assets, for the stage %s before it has them", at, earlier).hint("name other scopes, or remove the stage")
 		}
-		if stages = append(stages, stage); all && rest == "" {
+		if stages = append(stages, stage); ok && rest == "" {
 			rest = stage.Name
 		}
 	})

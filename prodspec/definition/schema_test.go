@@ -74,7 +74,7 @@ func closed(into map[string]map[string]any, path string, node any) {
 		}
 		closed(into, path+"{}", node["additionalProperties"])
 		closed(into, path+"[]", node["items"])
-		if list, is := node["anyOf"].([]any); is {
+		if list, ok := node["anyOf"].([]any); ok {
 			for _, one := range list {
 				closed(into, path+"|", one)
 			}
@@ -259,7 +259,7 @@ func check(t *testing.T, schema map[string]any, name string, data []byte, wrong 
 // violated applies as much of JSON Schema as Schema uses, and returns where the
 // value is wrong.
 func violated(schema map[string]any, at string, value any) string {
-	if list, is := schema["anyOf"].([]any); is {
+	if list, ok := schema["anyOf"].([]any); ok {
 		for _, one := range list {
 			if violated(one.(map[string]any), at, value) == "" {
 				return ""
@@ -267,10 +267,10 @@ func violated(schema map[string]any, at string, value any) string {
 		}
 		return at
 	}
-	if want, is := schema["const"]; is && value != want {
+	if want, ok := schema["const"]; ok && value != want {
 		return at
 	}
-	if list, is := schema["enum"].([]any); is && !slices.Contains(list, value) {
+	if list, ok := schema["enum"].([]any); ok && !slices.Contains(list, value) {
 		return at
 	}
 	kinds, several := schema["type"].([]any)
@@ -283,7 +283,7 @@ func violated(schema map[string]any, at string, value any) string {
 	}
 	switch value := value.(type) {
 	case string:
-		if pattern, is := schema["pattern"].(string); is && !regexp.MustCompile(pattern).MatchString(value) {
+		if pattern, ok := schema["pattern"].(string); ok && !regexp.MustCompile(pattern).MatchString(value) {
 			return at
 		}
 	case []any:
@@ -295,15 +295,15 @@ func violated(schema map[string]any, at string, value any) string {
 	case map[string]any:
 		required, _ := schema["required"].([]any)
 		for _, name := range required {
-			if _, has := value[name.(string)]; !has {
+			if _, ok := value[name.(string)]; !ok {
 				return at + "." + name.(string)
 			}
 		}
 		properties, _ := schema["properties"].(map[string]any)
 		for _, name := range slices.Sorted(maps.Keys(value)) {
-			below, known := properties[name].(map[string]any)
-			if !known {
-				if below, known = schema["additionalProperties"].(map[string]any); !known {
+			below, ok := properties[name].(map[string]any)
+			if !ok {
+				if below, ok = schema["additionalProperties"].(map[string]any); !ok {
 					return at + "." + name
 				}
 			}

@@ -161,18 +161,18 @@ func (p *parser) inputs(node *yaml.Node, at string, g *Generator, sources []Sour
 	for i, name := range p.texts(node, at) {
 		field := fmt.Sprintf("%s[%d]", at, i)
 		node := item(node, i)
-		givesAssets, known := generators[name]
+		givesAssets, ok := generators[name]
 		isSource := slices.ContainsFunc(sources, func(s Source) bool { return s.Name == name })
 		switch {
-		case isSource && known:
+		case isSource && ok:
 			p.at(node, field, "%q is the name of a source and of a generator", name).hint("rename one of them")
 		case slices.Contains(g.Sources, name) || slices.Contains(g.Generators, name):
 			p.at(node, field, "%q is named twice", name).hint("remove one")
 		case isSource:
 			g.Sources = append(g.Sources, name)
-		case known && !givesAssets:
+		case ok && !givesAssets:
 			p.at(node, field, "%q adds to assets, and gives no assets", name).hint("name the generators; what they give has been added to already")
-		case known:
+		case ok:
 			g.Generators = append(g.Generators, name)
 		case name != "":
 			known := []string{}

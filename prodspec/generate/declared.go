@@ -100,7 +100,7 @@ func readSQL(ctx context.Context, declared *sqlschemapb.Schema) *wrongSQL {
 		dialect = statement.SQLite
 	}
 	statements, err := statement.Parse(dialect, declared.Sql)
-	if wrong, is := errors.AsType[*statement.Error](err); is {
+	if wrong, ok := errors.AsType[*statement.Error](err); ok {
 		found := &wrongSQL{line: wrong.Line, message: wrong.Message, hint: "mend the SQL: docs/sqlschema.md says what it may hold"}
 		// Only the line is known.
 		text := found.text(declared.Sql)

@@ -339,7 +339,7 @@ func (g *Graph) bringUpToDate(ctx context.Context, stage *stage, now time.Time) 
 			batch = batch[ran:]
 		}
 	}
-	if settled, is := g.settle(stage); is {
+	if settled, ok := g.settle(stage); ok {
 		g.settled[generator.Name] = settled
 	}
 	return nil

@@ -61,8 +61,8 @@ func process(r string) *generate.Process {
 type inputs map[string]string
 
 func (in inputs) open(_ work.Kind, input generate.Input) ([]byte, error) {
-	text, found := in[input.Name]
-	if !found {
+	text, ok := in[input.Name]
+	if !ok {
 		return nil, fault.New(fault.Unavailable, "%s changed", input.Name)
 	}
 	return []byte(text), nil

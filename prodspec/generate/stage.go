@@ -256,7 +256,7 @@ func (s *stage) holds(base intent.Digest, reads []Read, until time.Time, file st
 				return false
 			}
 		case work.ReadFile:
-			if own, mine := work.Find(s.items, file); mine && read.Name == file {
+			if own, ok := work.Find(s.items, file); ok && read.Name == file {
 				if own.Digest != read.Digest {
 					return false
 				}

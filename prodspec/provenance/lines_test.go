@@ -56,8 +56,8 @@ places:
 		{"payload.broken", `"no end"`, "", 0},
 		{"payload.clusters", `""`, "", 0},
 	} {
-		at, found := lines.Find(of.path, of.value)
-		if at.File != of.file || at.Line != of.line || found != (of.line > 0) {
+		at, ok := lines.Find(of.path, of.value)
+		if at.File != of.file || at.Line != of.line || ok != (of.line > 0) {
 			t.Errorf("%s = %s is found at %s:%d, want %s:%d", of.path, of.value, at.File, at.Line, of.file, of.line)
 		}
 	}
@@ -91,12 +91,12 @@ func TestAlteredLines(t *testing.T) {
 		{"payload.n", "5", "", 0},
 		{"payload.n", "9", "", 0},
 	} {
-		got, found := lines.FindAltered(c.path, c.value)
-		if found != (c.line > 0) || got.Line != c.line || got.Under != c.under {
-			t.Errorf("%s: %s is at %+v (%v)", c.path, c.value, got, found)
+		got, ok := lines.FindAltered(c.path, c.value)
+		if ok != (c.line > 0) || got.Line != c.line || got.Under != c.under {
+			t.Errorf("%s: %s is at %+v (%v)", c.path, c.value, got, ok)
 		}
 	}
-	if at, found := lines.Find("payload.tag", `"v1.2"`); !found || at.Change != "c" {
+	if at, ok := lines.Find("payload.tag", `"v1.2"`); !ok || at.Change != "c" {
 		t.Errorf("%+v", at)
 	}
 }

@@ -27,7 +27,7 @@ func (b *blobs) PutBlobs(_ context.Context, _ store.Lease, _ string, written map
 }
 
 func (b *blobs) GetBlob(_ context.Context, _ intent.PartitionID, _, name string) ([]byte, error) {
-	if text, found := b.kept[name]; found {
+	if text, ok := b.kept[name]; ok {
 		return text, nil
 	}
 	return nil, fault.New(fault.NotFound, "no blob %s", name)

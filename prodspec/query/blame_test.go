@@ -80,7 +80,7 @@ func TestBlameOfWhatWasGone(t *testing.T) {
 		}
 	}
 	_, err := w.reader.Blame(t.Context(), id(3), "a", "payload.replica")
-	if e, is := errors.AsType[*fault.Error](err); !is || !strings.Contains(e.Hint, "payload.replicas") {
+	if e, ok := errors.AsType[*fault.Error](err); !ok || !strings.Contains(e.Hint, "payload.replicas") {
 		t.Errorf("%v does not say what there is", err)
 	}
 }

@@ -40,7 +40,7 @@ func FuzzDefinitionPlace(f *testing.F) {
 		if err != nil || parsed.Scheme != "https" && parsed.Scheme != "http" && parsed.Scheme != "ssh" || strings.HasPrefix(parsed.Host, "-") {
 			t.Fatalf("%q is %q: %v", text, place.Git.URL, err)
 		}
-		if _, has := parsed.User.Password(); has {
+		if _, ok := parsed.User.Password(); ok {
 			t.Fatalf("%q has a password", text)
 		}
 	})

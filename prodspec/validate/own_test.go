@@ -283,8 +283,8 @@ func TestTalliesAreWhatACountWouldBe(t *testing.T) {
 		for range rapid.IntRange(1, 6).Draw(rt, "steps") {
 			var delta []store.Entry
 			for _, id := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"a", "b", "c", "d", "e", "f"}), 1, 3, rapid.ID).Draw(rt, "ids") {
-				_, there := w.head().assets[intent.AssetID(id)]
-				if there && rapid.IntRange(0, 2).Draw(rt, "remove") == 0 {
+				_, ok := w.head().assets[intent.AssetID(id)]
+				if ok && rapid.IntRange(0, 2).Draw(rt, "remove") == 0 {
 					delta = append(delta, removed(intent.AssetID(id)))
 					continue
 				}

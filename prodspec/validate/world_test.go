@@ -164,13 +164,13 @@ func (w *world) publish(policy *intentpb.Policy, labels map[string]string, delta
 	next.ID = intent.IncarnationID{Partition: "shop", Sequence: intent.Sequence(len(w.history) + 1)}
 	next.Created, next.Labels, w.policy = w.now, labels, policy
 	for _, entry := range delta {
-		_, before := next.assets[entry.Asset]
+		_, ok := next.assets[entry.Asset]
 		switch {
 		case entry.Removed:
 			delete(next.assets, entry.Asset)
 			next.Removed++
 			continue
-		case before:
+		case ok:
 			next.Changed++
 		default:
 			next.Added++
@@ -191,7 +191,7 @@ func (w *world) at(id intent.IncarnationID) incarnation {
 }
 
 func (w *world) Member(_ context.Context, id intent.IncarnationID, asset intent.AssetID) (intent.Member, error) {
-	if entry, found := w.at(id).assets[asset]; found {
+	if entry, ok := w.at(id).assets[asset]; ok {
 		return entry.Member, nil
 	}
 	return intent.Member{}, fault.New(fault.NotFound, "%v has no asset %s", id, asset)
@@ -215,8 +215,8 @@ func matches(entry store.Entry, filter store.AssetFilter) bool {
 		return true
 	}
 	asset, err := schema.Decode(entry.Body)
-	_, has := asset.Addon(intent.TypeName(filter.Field))
-	return err == nil && has
+	_, ok := asset.Addon(intent.TypeName(filter.Field))
+	return err == nil && ok
 }
 
 func (w *world) Body(_ context.Context, digest intent.Digest) ([]byte, error) {
@@ -297,13 +297,13 @@ func (w *world) Changes(_ context.Context, from, to intent.IncarnationID, after 
 	all := maps.Clone(old)
 	maps.Copy(all, young)
 	for _, id := range slices.Sorted(maps.Keys(all)) {
-		before, was := old[id]
+		before, ok := old[id]
 		now, is := young[id]
-		if id <= after || was && is && before.Member == now.Member || len(changes) == limit {
+		if id <= after || ok && is && before.Member == now.Member || len(changes) == limit {
 			continue
 		}
 		change := store.Change{Asset: id}
-		if was {
+		if ok {
 			change.Before = &before.Member
 		}
 		if is {
@@ -320,7 +320,7 @@ func (w *world) EnforcedPage(_ context.Context, _ intent.PartitionID, after inte
 		if id > after && len(page) < limit {
 			record := store.Enforced{Asset: id, Absent: w.absent[id]}
 			for _, old := range w.history {
-				if e, there := old.assets[id]; there && record.Type == "" {
+				if e, ok := old.assets[id]; ok && record.Type == "" {
 					record.Type, record.Incarnation = e.Member.Type, old.ID
 				}
 			}

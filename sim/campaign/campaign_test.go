@@ -130,7 +130,7 @@ func TestNothingIsLeft(t *testing.T) {
 func TestEveryPropertyIsInWords(t *testing.T) {
 	sum := run(t, Options{Run: sim.Options{Seed: 3, Hours: 0.01}, Runs: 1, Workers: 1})
 	for property := range sum.Checked {
-		if _, known := properties[property]; !known {
+		if _, ok := properties[property]; !ok {
 			t.Errorf("%s is not in words", property)
 		}
 	}

@@ -43,7 +43,7 @@ var properties = map[string]string{
 
 // Says tells what a property is, in words.
 func Says(property string) string {
-	if text, known := properties[property]; known {
+	if text, ok := properties[property]; ok {
 		return text
 	}
 	return "see the design"

@@ -81,8 +81,8 @@ func (k *walk) owner(p push) (r int, sees bool) {
 // begin hands a push to its plugin: at once, or when it is permitted still.
 func (k *walk) begin(slot int) {
 	p := k.from.pushes[slot]
-	r, sees := k.owner(p)
-	if !sees {
+	r, ok := k.owner(p)
+	if !ok {
 		return
 	}
 	label := k.about("begins the push of", slot)
@@ -124,7 +124,7 @@ func (w *world) lateness(s *state, p push) (late lateness) {
 // renew gives another permit. It changes nothing, unless it should not be.
 func (k *walk) renew(slot int) {
 	p := k.from.pushes[slot]
-	if _, sees := k.owner(p); !sees || p.copied != 0 || !k.permitted(&k.from, p.epoch, p) {
+	if _, ok := k.owner(p); !ok || p.copied != 0 || !k.permitted(&k.from, p.epoch, p) {
 		return
 	}
 	to := k.from
@@ -156,7 +156,7 @@ func (k *walk) plan(slot int) {
 		k.step(label, to, fair, wrong)
 		return
 	}
-	if _, sees := k.owner(p); !sees || p.copied != 0 {
+	if _, ok := k.owner(p); !ok || p.copied != 0 {
 		return // Nobody answers; the permit ends.
 	}
 	if !k.permitted(&k.from, p.epoch, p) {

@@ -45,7 +45,7 @@ type answer struct {
 
 // ask puts a question to the rules of annealing/check, once.
 func (w *world) ask(q question) answer {
-	if known, found := w.answers[q]; found {
+	if known, ok := w.answers[q]; ok {
 		return known
 	}
 	facts := w.facts(q)

@@ -3,8 +3,8 @@ package explore
 // close takes up the reply of a push.
 func (k *walk) close(slot int) {
 	p := k.from.pushes[slot]
-	r, sees := k.owner(p)
-	if !sees || p.run != ended || p.row == closed {
+	r, ok := k.owner(p)
+	if !ok || p.run != ended || p.row == closed {
 		return
 	}
 	to := k.from

@@ -22,7 +22,7 @@ func (t toy) Steps(from int, take func(Step[int])) {
 	if from < t.most {
 		take(Step[int]{Label: Label{Verb: "adds one"}, To: from + 1})
 	}
-	if step, found := t.further[from]; found {
+	if step, ok := t.further[from]; ok {
 		take(step)
 	}
 }
@@ -104,7 +104,7 @@ func TestPlansAreToldApart(t *testing.T) {
 			for to := content(1); to <= most; to++ {
 				plan, digest := planTo(from, to), model.plan(from, to).Digest()
 				// All that leads to nothing is one removal: its content tells it apart.
-				if other, found := seen[digest]; found && other != plan && !w.Removes[to] {
+				if other, ok := seen[digest]; ok && other != plan && !w.Removes[to] {
 					t.Errorf("%s: two plans of one digest, %d to %d", w.Name, from, to)
 				}
 				seen[digest] = plan

@@ -123,7 +123,7 @@ const partition intent.PartitionID = "shop"
 // target asks intent.Target.
 func (w *world) target(head uint8, pins [ranks]pin) chosen {
 	key := targetKey{head, pins}
-	if known, found := w.targets[key]; found {
+	if known, ok := w.targets[key]; ok {
 		return known
 	}
 	id, by := intent.Target(intent.IncarnationID{Partition: partition, Sequence: intent.Sequence(head)}, pinsOf(pins), now)

@@ -34,7 +34,7 @@ func (m *Monitor) Ailed() {
 		}
 	}
 	for asset := range ill {
-		if _, known := m.ailing.since[asset]; !known {
+		if _, ok := m.ailing.since[asset]; !ok {
 			m.ailing.since[asset] = m.options.Now()
 		}
 	}
@@ -69,7 +69,7 @@ func (m *Monitor) spared(p *push) {
 	now := m.options.Now()
 	limits := mostUnhealthy(m.policyAt(m.follows(p.asset, p.admitted)), content)
 	for key, limit := range mostUnhealthy(m.policyAt(m.head), content) {
-		if other, known := limits[key]; !known || limit < other {
+		if other, ok := limits[key]; !ok || limit < other {
 			limits[key] = limit
 		}
 	}
@@ -82,8 +82,8 @@ func (m *Monitor) spared(p *push) {
 			}
 		}
 		for asset, since := range m.ailing.since {
-			of, here := m.contentAt(asset, m.head)
-			if _, same := mostUnhealthy(m.policyAt(m.head), of)[key]; same && here && of.mode == intentpb.EnforcementMode_ENFORCEMENT_MODE_UNSPECIFIED &&
+			of, ok := m.contentAt(asset, m.head)
+			if _, same := mostUnhealthy(m.policyAt(m.head), of)[key]; same && ok && of.mode == intentpb.EnforcementMode_ENFORCEMENT_MODE_UNSPECIFIED &&
 				now.Sub(m.heldSince(later(since, m.ailing.taken))) > m.options.Relies+surely {
 				among[asset] = true
 			}

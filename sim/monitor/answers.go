@@ -32,8 +32,8 @@ type called struct {
 // whether it is in sync.
 func (m *Monitor) Answered(id intent.IncarnationID, asset intent.AssetID, inSync bool) {
 	m.heard = true
-	own, there := m.at(asset, id.Sequence)
-	if !there || !inSync {
+	own, ok := m.at(asset, id.Sequence)
+	if !ok || !inSync {
 		return
 	}
 	m.inSync[called{asset, own.effective}] = true
@@ -68,7 +68,7 @@ func (m *Monitor) reported() {
 		if err := rows.Scan(&asset, &text); err != nil {
 			return err
 		}
-		if _, known := m.spans[asset]; !known {
+		if _, ok := m.spans[asset]; !ok {
 			m.fail("S26", "there is a report of %s, which was never in an incarnation", asset)
 		}
 		if json.Unmarshal([]byte(text), &report) == nil && report.State == intent.StateInSync {

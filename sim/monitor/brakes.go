@@ -125,9 +125,9 @@ func (m *Monitor) readPins(counter uint64) map[intent.AssetID][]intent.Pin {
 		pin.Until, pin.Incarnation.Partition = moment(ends), m.options.Partition
 		pins[pin.Asset] = append(pins[pin.Asset], pin)
 		what := pinWords(pin)
-		known, seen := m.revisions[pin.Revision]
-		m.hold(!seen || known == what, "S16", "two pins have revision %d: %s, and %s", pin.Revision, known, what)
-		m.hold(seen || pin.Revision > m.lastPin, "S16", "a pin (%s) has revision %d after there was one of %d", what, pin.Revision, m.lastPin)
+		known, ok := m.revisions[pin.Revision]
+		m.hold(!ok || known == what, "S16", "two pins have revision %d: %s, and %s", pin.Revision, known, what)
+		m.hold(ok || pin.Revision > m.lastPin, "S16", "a pin (%s) has revision %d after there was one of %d", what, pin.Revision, m.lastPin)
 		m.hold(pin.Revision <= counter, "S16", "a pin (%s) has revision %d, and the newest is %d", what, pin.Revision, counter)
 		m.revisions[pin.Revision] = what
 		highest = max(highest, pin.Revision)
@@ -199,10 +199,10 @@ func (m *Monitor) lookAtApprovals(news *news) {
 			return err
 		}))
 	changes(m.approvals, approvals, equal[approval], func(key approvalKey) {
-		now, there := approvals[key]
+		now, ok := approvals[key]
 		before := m.approvals[key]
 		switch {
-		case !there: // It was voided or collected; it can be used no more.
+		case !ok: // It was voided or collected; it can be used no more.
 		case now.usedBy == "":
 			m.hold(news.has("approve", string(key.asset)), "S25", "plan %s of %s is approved without an audit record", key.plan.Short(), key.asset)
 		default:
@@ -219,12 +219,12 @@ func equal[V comparable](a, b V) bool { return a == b }
 func changes[K comparable, V any](before, after map[K]V, same func(a, b V) bool, changed func(K)) {
 	var keys []K
 	for key, was := range before {
-		if is, there := after[key]; !there || !same(was, is) {
+		if is, ok := after[key]; !ok || !same(was, is) {
 			keys = append(keys, key)
 		}
 	}
 	for key := range after {
-		if _, was := before[key]; !was {
+		if _, ok := before[key]; !ok {
 			keys = append(keys, key)
 		}
 	}

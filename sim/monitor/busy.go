@@ -10,7 +10,7 @@ import (
 
 // crowd is a target that was too busy, as its plugin told Lehr.
 type crowd struct {
-	// told is the true time, asked how long it is to be let be.
+	// ok is the true time, asked how long it is to be let be.
 	told  time.Time
 	asked time.Duration
 	epoch uint64
@@ -43,8 +43,8 @@ func (m *Monitor) kindOf(asset intent.AssetID) intent.TypeName {
 // letBe: what is too busy is neither looked at nor pushed (L10), by whoever was
 // told, whatever its intent becomes.
 func (m *Monitor) letBe(asset intent.AssetID, what string, by int) {
-	c, told := m.crowds[asset]
-	if !told || c.void || c.by != by || m.options.Lenient.ClockFaults || c.epoch != m.epoch || c.kind != m.kindOf(asset) {
+	c, ok := m.crowds[asset]
+	if !ok || c.void || c.by != by || m.options.Lenient.ClockFaults || c.epoch != m.epoch || c.kind != m.kindOf(asset) {
 		return
 	}
 	left := c.until().Sub(m.options.Now())
@@ -67,7 +67,7 @@ func (m *Monitor) Forgot() {
 }
 
 func (m *Monitor) forgets(asset intent.AssetID) {
-	if c, told := m.crowds[asset]; told {
+	if c, ok := m.crowds[asset]; ok {
 		c.void = true
 		m.crowds[asset] = c
 	}
@@ -76,7 +76,7 @@ func (m *Monitor) forgets(asset intent.AssetID) {
 // left forgets what was told of assets that left head, as Lehr does.
 func (m *Monitor) left() {
 	for asset := range m.crowds {
-		if _, there := m.members[asset]; !there {
+		if _, ok := m.members[asset]; !ok {
 			m.forgets(asset)
 		}
 	}
@@ -85,11 +85,11 @@ func (m *Monitor) left() {
 // crowded reports whether a report's pause is one that a plugin asked for: a tenth
 // is added to it. Where clocks are wrong only its length tells.
 func (m *Monitor) crowded(asset intent.AssetID, at, until time.Time) bool {
-	c, told := m.crowds[asset]
+	c, ok := m.crowds[asset]
 	if m.options.Lenient.ClockFaults {
 		c.told = at
 	}
-	return told && !until.After(c.until().Add(c.asked/5+backedOff))
+	return ok && !until.After(c.until().Add(c.asked/5+backedOff))
 }
 
 // Push passes the push on, and hears whether its target is too busy.

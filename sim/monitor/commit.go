@@ -210,9 +210,9 @@ func (m *Monitor) supersede() {
 
 func (m *Monitor) outdate(p *push) {
 	now := m.options.Now()
-	wanted, there := m.at(p.asset, m.follows(p.asset, now))
+	wanted, ok := m.at(p.asset, m.follows(p.asset, now))
 	switch {
-	case there && wanted.effective == p.effective, m.options.Lenient.ClockFaults && m.wouldFollow(p):
+	case ok && wanted.effective == p.effective, m.options.Lenient.ClockFaults && m.wouldFollow(p):
 		p.superseded = time.Time{}
 	case p.superseded.IsZero():
 		p.superseded = now
@@ -228,7 +228,7 @@ func (m *Monitor) wouldFollow(p *push) bool {
 		at = append(at, pin.Incarnation.Sequence)
 	}
 	return len(at) > 1 && slices.ContainsFunc(at, func(sequence intent.Sequence) bool {
-		own, there := m.at(p.asset, sequence)
-		return there && own.effective == p.effective
+		own, ok := m.at(p.asset, sequence)
+		return ok && own.effective == p.effective
 	})
 }

@@ -24,7 +24,7 @@ func allowance(r record) agreed {
 	given := agreed{asset: intent.AssetID(r.Subject), by: r.By.Name}
 	detail := r.Detail
 	for _, what := range []string{"the approval by ", "the rejection by "} {
-		if void, is := strings.CutPrefix(detail, what); is {
+		if void, ok := strings.CutPrefix(detail, what); ok {
 			given.by, detail, _ = strings.Cut(void, " of plan ")
 		}
 	}
@@ -41,8 +41,8 @@ func allowance(r record) agreed {
 func (m *Monitor) outgrow(sequence intent.Sequence) {
 	outgrown := func(asset intent.AssetID, content string) bool {
 		changes := slices.ContainsFunc(m.spans[asset], func(s span) bool { return s.from == sequence || s.to == sequence })
-		own, there := m.at(asset, sequence)
-		return changes && !(there && own.effective.Short() == content)
+		own, ok := m.at(asset, sequence)
+		return changes && !(ok && own.effective.Short() == content)
 	}
 	maps.DeleteFunc(m.allowed, func(given agreed, _ bool) bool { return outgrown(given.asset, given.content) })
 	maps.DeleteFunc(m.refused, func(given agreed, _ time.Time) bool { return outgrown(given.asset, given.content) })
@@ -107,11 +107,11 @@ func (m *Monitor) approvedBy(p *push, by string, asked intent.Quorum, news *news
 	given := agreed{p.asset, p.effective.Short(), p.plan.Short(), by}
 	m.hold(m.allowed[given], "S9", "push %s of %s used an approval of plan %s that nobody had given, or that was used before, or given for content that went since", p.id, p.asset, given.plan)
 	delete(m.allowed, given)
-	row, there := m.approvals[approvalKey{p.asset, p.effective, p.plan, by}]
+	row, ok := m.approvals[approvalKey{p.asset, p.effective, p.plan, by}]
 	if news.has("approve", string(p.asset)) && row.usedBy != p.id {
 		return // The same person has given another since, in its place.
 	}
-	m.hold(there && row.usedBy == p.id, "S9", "push %s of %s was admitted as approved, and no approval of plan %s says that it used it; used by: %q", p.id, p.asset, given.plan, row.usedBy)
+	m.hold(ok && row.usedBy == p.id, "S9", "push %s of %s was admitted as approved, and no approval of plan %s says that it used it; used by: %q", p.id, p.asset, given.plan, row.usedBy)
 	ends := moment(row.ends)
 	if latest := moment(row.created).Add(asked.Period); asked.Period > 0 && (ends.IsZero() || latest.Before(ends)) {
 		ends = latest
@@ -151,11 +151,11 @@ func (m *Monitor) wrote(by string, p *push, news *news) bool {
 // looks (S1).
 func (m *Monitor) braked(p *push, news *news) {
 	for _, scope := range []intent.PartitionID{"", m.options.Partition} {
-		stop, told := m.stops[scope]
-		m.hold(!told || stop.unwritten, "S18", "push %s of %s was admitted after %s, when the stop of %q was answered", p.id, p.asset, stop.at, scope)
+		stop, ok := m.stops[scope]
+		m.hold(!ok || stop.unwritten, "S18", "push %s of %s was admitted after %s, when the stop of %q was answered", p.id, p.asset, stop.at, scope)
 		m.hold(!m.inForce[scope], "S18", "push %s of %s was admitted under the stop of %q", p.id, p.asset, scope)
 	}
-	if h, there := m.holds[p.asset]; there && !news.has("hold", string(p.asset)) && !news.has("unhold", string(p.asset)) {
+	if h, ok := m.holds[p.asset]; ok && !news.has("hold", string(p.asset)) && !news.has("unhold", string(p.asset)) {
 		ends := moment(h.ends)
 		m.hold(!ends.IsZero() && !p.admitted.Before(ends), "S1", "push %s of %s was admitted while the asset was held", p.id, p.asset)
 	}
@@ -192,8 +192,8 @@ func (m *Monitor) StopAcknowledged(scope intent.PartitionID, at time.Time) {
 	}
 	m.Commit()
 	m.ask("S18")
-	switch _, told := m.stops[scope]; {
-	case told, m.resumed[scope]:
+	switch _, ok := m.stops[scope]; {
+	case ok, m.resumed[scope]:
 	case !m.stored[scope]:
 		m.fail("S18", "the stop of %q was answered, and is not in the store", scope)
 		fallthrough
@@ -211,7 +211,7 @@ func (m *Monitor) StopUnwritten(scope intent.PartitionID, at time.Time, of strin
 	}
 	m.Commit()
 	m.ask("S18")
-	if known, told := m.stops[scope]; !told || known.lives != nil && (lives == nil || !known.lives()) {
+	if known, ok := m.stops[scope]; !ok || known.lives != nil && (lives == nil || !known.lives()) {
 		m.stops[scope] = answeredStop{at: at, unwritten: true, of: of, lives: lives}
 	}
 }

@@ -76,7 +76,7 @@ func (m *Monitor) late(e world.Effect, since time.Time) time.Duration {
 
 // longest is how long an effect may go on that cannot be cut off.
 func (m *Monitor) longest(e world.Effect) time.Duration {
-	if own, there := m.at(e.Asset, e.Incarnation.Sequence); there {
+	if own, ok := m.at(e.Asset, e.Incarnation.Sequence); ok {
 		return max(m.options.Served(own.kind).LongestEffect, 0)
 	}
 	return time.Second
@@ -92,7 +92,7 @@ func (m *Monitor) timely(e world.Effect, p *push) {
 	if !p.superseded.IsZero() && m.late(e, p.superseded) > 0 {
 		m.fail("S2", "effect %d of push %s of %s carried content %s to production %s after the asset followed other content", e.Number, p.id, p.asset, p.effective.Short(), e.At.Sub(p.superseded))
 	}
-	if over, lost := m.over[p.epoch]; lost {
+	if over, ok := m.over[p.epoch]; ok {
 		m.hold(m.late(e, over) <= 0, "S4", "effect %d of push %s of %s came %s after the lease of its epoch %d was lost", e.Number, p.id, p.asset, e.At.Sub(over), p.epoch)
 	}
 	for _, scope := range slices.Sorted(maps.Keys(m.stops)) {
@@ -126,8 +126,8 @@ func (m *Monitor) inOrder(e world.Effect, p *push) {
 // asked: somebody asked for what it does: a removal by a Turndown (S5), what
 // destroys by an approval (S9).
 func (m *Monitor) asked(e world.Effect, p *push) {
-	content, there := m.contentAt(e.Asset, e.Incarnation.Sequence)
-	m.hold(there, "S5", "effect %d of push %s changed %s for %s, which is not in %s", e.Number, p.id, e.Key, e.Asset, e.Incarnation)
+	content, ok := m.contentAt(e.Asset, e.Incarnation.Sequence)
+	m.hold(ok, "S5", "effect %d of push %s changed %s for %s, which is not in %s", e.Number, p.id, e.Key, e.Asset, e.Incarnation)
 	vanished := e.Delete || e.Action == intent.ActionDelete || e.Before != "" && e.After == "" && e.Action != intent.ActionReplace
 	if vanished {
 		m.hold(content.turndown, "S5", "effect %d of push %s removed %s, and %s has no Turndown in %s", e.Number, p.id, e.Key, e.Asset, e.Incarnation)

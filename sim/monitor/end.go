@@ -66,7 +66,7 @@ func (m *Monitor) everyIncarnation() {
 				var asset intent.AssetID
 				var own digest
 				err := rows.Scan(&asset, &own)
-				if _, twice := members[asset]; twice {
+				if _, ok := members[asset]; ok {
 					m.fail("S7", "asset %s is twice a member of incarnation %d", asset, sequence)
 				}
 				members[asset] = own.Digest

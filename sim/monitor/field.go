@@ -145,7 +145,7 @@ func (m *Monitor) revised(revision int, rollout bool, changes []fieldChange) {
 func (m *Monitor) setByRollout(c fieldChange) {
 	f := &m.rolling.fields
 	_, run, ran := m.fieldRollout()
-	before, known := f.before[c.Path]
+	before, ok := f.before[c.Path]
 	m.ask("S10")
 	switch {
 	case !ran:
@@ -153,14 +153,14 @@ func (m *Monitor) setByRollout(c fieldChange) {
 	case run.State == intent.RolloutRollingBack:
 		// Whose it is, is told by the value: a person may have given it back.
 		m.hold(!f.persons(c.Path) || string(c.Before) == string(run.Value), "S10", "run %d of %s goes back, and takes from %s what a person set: %s becomes %s", run.Run, run.Name, c.Path, c.Before, c.After)
-		m.hold(!known || before == string(c.After), "S20", "run %d of %s goes back, and %s becomes %s; it was %s before", run.Run, run.Name, c.Path, c.After, before)
+		m.hold(!ok || before == string(c.After), "S20", "run %d of %s goes back, and %s becomes %s; it was %s before", run.Run, run.Name, c.Path, c.After, before)
 		delete(f.before, c.Path)
 	default:
 		revision, base := f.baseOf(run)
 		m.hold(string(c.After) == string(run.Value), "S10", "run %d of %s sets %s to %s, and brings %s", run.Run, run.Name, c.Path, c.After, run.Value)
 		m.hold(!f.personSince(revision, c.Path) || base[c.Path] == string(c.Before), "S10", "run %d of %s sets %s, which a person set to %s since it began", run.Run, run.Name, c.Path, c.Before)
 		m.hold(f.named[stageRun{runOf{run.Name, run.Run}, c.Path}], "S19", "run %d of %s sets %s, and did not let it go on", run.Run, run.Name, c.Path)
-		if !known {
+		if !ok {
 			f.before[c.Path] = string(c.Before)
 		}
 	}
@@ -175,8 +175,8 @@ func (m *Monitor) fieldLetOn(said *intentpb.Rollout, run intent.Rollout, pointer
 		return
 	}
 	asset := intent.AssetID(strings.TrimPrefix(pointer, valuesPrefix))
-	own, here := m.contentAt(asset, m.head)
-	if !here {
+	own, ok := m.contentAt(asset, m.head)
+	if !ok {
 		return
 	}
 	m.ask("S19")
@@ -283,7 +283,7 @@ func (m *Monitor) Edited(base, made, pointer, value string) {
 	for _, at := range slices.Sorted(maps.Keys(after)) {
 		if at == pointer {
 			m.hold(after[at] == value, "S10", "revision %s was to set %s to %s, and has %s", made, pointer, value, after[at])
-		} else if was, known := before[at]; known {
+		} else if was, ok := before[at]; ok {
 			m.hold(after[at] == was, "S10", "revision %s of %s was made on revision %s, where %s was %s, not %s", made, pointer, base, at, was, after[at])
 		}
 	}
@@ -308,7 +308,7 @@ func (m *Monitor) Undone(revision, made string) {
 		m.ask("S10")
 		if slices.ContainsFunc(f.setters, func(o setter) bool { return o.pointer == s.pointer && o.revision > at && o.revision < to }) {
 			m.fail("S10", "revision %s undoes revision %s, and takes from %s what was set since", made, revision, s.pointer)
-		} else if was, known := before[s.pointer]; known {
+		} else if was, ok := before[s.pointer]; ok {
 			m.hold(after[s.pointer] == was, "S20", "revision %s undoes revision %s, and %s is %s; it was %s before", made, revision, s.pointer, after[s.pointer], was)
 		}
 	}

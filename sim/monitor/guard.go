@@ -46,7 +46,7 @@ func strictest(a, b Guard) Guard {
 // was head at some time in the period before it, and is not in it.
 func (m *Monitor) guard(next *incarnation) {
 	sequence := next.ID.Sequence
-	if candidate, let := next.Labels[acknowledgedLabel]; let {
+	if candidate, ok := next.Labels[acknowledgedLabel]; ok {
 		m.hold(len(m.acknowledged[candidate]) > 0, "S23", "incarnation %d passed its guards by an acknowledgement of candidate %s that nobody gave", sequence, candidate)
 		return
 	}

@@ -25,8 +25,8 @@ func bodyDigest(body []byte) intent.Digest { return sum("lehr.asset.v1", body) }
 
 // bucketOf is kept: a run asks it of few assets, often.
 func (s *saying) bucketOf(asset intent.AssetID) int {
-	bucket, known := s.buckets[asset]
-	if !known {
+	bucket, ok := s.buckets[asset]
+	if !ok {
 		hash := sum("lehr.bucket.v1", []byte(asset))
 		bucket = (int(hash[0])<<8 | int(hash[1])) >> 6
 		s.buckets[asset] = bucket

@@ -132,8 +132,8 @@ func (m *Monitor) open(c *intentpb.Calendar, at time.Time) bool {
 func (h hours) shows(zone *time.Location, local string) time.Time {
 	const format = "2006-01-02 15:04"
 	key := zone.String() + " " + local
-	at, known := h[key]
-	if known {
+	at, ok := h[key]
+	if ok {
 		return at
 	}
 	wall, _ := time.Parse(format, local) // It is made of dates and what was read.

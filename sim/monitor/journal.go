@@ -137,9 +137,9 @@ func parse(detail string) (s said, well bool) {
 	head := sections[0]
 	for _, section := range sections[1:] {
 		section = strings.TrimPrefix(section, "self-")
-		if passed, is := strings.CutPrefix(section, "passed "); is && s.passed == nil {
+		if passed, ok := strings.CutPrefix(section, "passed "); ok && s.passed == nil {
 			s.passed = strings.Fields(passed)
-		} else if approvers, is := strings.CutPrefix(section, "approved by "); is && s.approvers == nil {
+		} else if approvers, ok := strings.CutPrefix(section, "approved by "); ok && s.approvers == nil {
 			s.approvers = strings.Split(approvers, ", ")
 		} else if check, _, is := strings.Cut(section, " overridden by "); is {
 			s.overridden = append(s.overridden, check)
@@ -167,9 +167,9 @@ func (m *Monitor) journalled(r record) (*push, said, bool) {
 		m.fail("S25", "the record of an admission of %s does not say what was admitted: %q", r.Subject, r.Detail)
 		return nil, said, false
 	}
-	p, found := m.row(said.push)
-	m.hold(found, "S1", "push %s of %s was recorded as admitted, and is not in the journal", said.push, r.Subject)
-	return p, said, found
+	p, ok := m.row(said.push)
+	m.hold(ok, "S1", "push %s of %s was recorded as admitted, and is not in the journal", said.push, r.Subject)
+	return p, said, ok
 }
 
 // row reads a push from the journal.
@@ -193,8 +193,8 @@ func (m *Monitor) row(id intent.PushID) (*push, bool) {
 // followed: the push carries what its asset follows at that commit (S2), and
 // the asset is there (S5).
 func (m *Monitor) followed(p *push, news *news) {
-	own, there := m.at(p.asset, p.target)
-	if m.hold(there, "S5", "push %s was admitted of %s, which is not in its target %d", p.id, p.asset, p.target); !there {
+	own, ok := m.at(p.asset, p.target)
+	if m.hold(ok, "S5", "push %s was admitted of %s, which is not in its target %d", p.id, p.asset, p.target); !ok {
 		return
 	}
 	m.hold(own.effective == p.effective, "S2", "push %s of %s was admitted with content %s, and its target %d has %s", p.id, p.asset, p.effective.Short(), p.target, own.effective.Short())
@@ -202,8 +202,8 @@ func (m *Monitor) followed(p *push, news *news) {
 		return
 	}
 	target := m.follows(p.asset, p.admitted)
-	wanted, there := m.at(p.asset, target)
-	m.hold(there && wanted.effective == p.effective, "S2",
+	wanted, ok := m.at(p.asset, target)
+	m.hold(ok && wanted.effective == p.effective, "S2",
 		"push %s of %s was admitted to %d, content %s, while the asset followed %d, content %s", p.id, p.asset, p.target, p.effective.Short(), target, wanted.effective.Short())
 	// Under a pin the clock of who admitted it decides.
 	if len(m.pins[p.asset]) == 0 {
@@ -223,12 +223,12 @@ func (m *Monitor) afforded(p *push) {
 	back := m.goesBack(p)
 	limits := limitsOf(policy, content, back)
 	for key, limit := range limitsOf(m.policyAt(m.head), content, back) {
-		if other, known := limits[key]; !known || limit < other {
+		if other, ok := limits[key]; !ok || limit < other {
 			limits[key] = limit
 		}
 	}
 	for key, limit := range limits {
-		if _, taken := p.budgets[key]; !taken {
+		if _, ok := p.budgets[key]; !ok {
 			m.fail("S8", "push %s of %s took no place in budget %s, whose limit is %d", p.id, p.asset, key, limit)
 			continue
 		}
@@ -252,9 +252,9 @@ func (m *Monitor) passesOver(p *push) bool {
 	if pin := m.pinOf(p.asset, p.admitted); pin != nil {
 		return pin.Back && pin.Incarnation.Sequence != m.head
 	}
-	last, known := m.contentAt(p.asset, p.target)
-	for s := p.target; known && s > 0; s-- {
-		if before, known := m.contentAt(p.asset, s-1); !known || !before.there || before.payload != last.payload {
+	last, ok := m.contentAt(p.asset, p.target)
+	for s := p.target; ok && s > 0; s-- {
+		if before, ok := m.contentAt(p.asset, s-1); !ok || !before.there || before.payload != last.payload {
 			return m.incarnations[s].Back
 		}
 	}
@@ -270,7 +270,7 @@ func limitsOf(policy *intentpb.Policy, of content, back bool) map[string]int {
 			if back {
 				key += Back
 			}
-			if limit, known := limits[key]; !known || int(budget.GetInFlight()) < limit {
+			if limit, ok := limits[key]; !ok || int(budget.GetInFlight()) < limit {
 				limits[key] = int(budget.GetInFlight())
 			}
 		}
@@ -334,14 +334,14 @@ func (m *Monitor) inFlight() {
 		if err := rows.Scan(&partition, &id, &asset, &key); err != nil {
 			return err
 		}
-		if other, taken := keys[key]; taken && key != "" {
+		if other, ok := keys[key]; ok && key != "" {
 			m.fail("S3", "pushes %s and %s of the resource %s are open at once", other, id, key)
 		}
 		keys[key] = id
 		if partition != m.options.Partition {
 			return nil
 		}
-		if other, taken := assets[asset]; taken {
+		if other, ok := assets[asset]; ok {
 			m.fail("S3", "pushes %s and %s of %s are open at once", other, id, asset)
 		}
 		assets[asset], there[id] = id, true

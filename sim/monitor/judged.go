@@ -81,8 +81,8 @@ func keepOf(c *intentpb.Check) time.Duration {
 // or of one type.
 func protectionsOf(policy *intentpb.Policy, of content) (list []*intentpb.Check) {
 	for _, c := range policy.GetChecks() {
-		kind, isType := strings.CutPrefix(c.GetWhere(), "type == ")
-		if c.GetProtection().GetPlugin() != "" && (c.GetWhere() == "" || isType && strings.HasSuffix(string(of.kind), "."+strings.Trim(kind, `"`))) {
+		kind, ok := strings.CutPrefix(c.GetWhere(), "type == ")
+		if c.GetProtection().GetPlugin() != "" && (c.GetWhere() == "" || ok && strings.HasSuffix(string(of.kind), "."+strings.Trim(kind, `"`))) {
 			list = append(list, c)
 		}
 	}
@@ -121,7 +121,7 @@ func (m *Monitor) protected(e world.Effect, p *push) {
 		if len(said) == 0 {
 			continue // That it never was passed is told above.
 		}
-		if since, no := saysNo(said); no && said[len(said)-1].Phase == "during" {
+		if since, ok := saysNo(said); ok && said[len(said)-1].Phase == "during" {
 			m.hold(m.late(e, m.heldSince(since)) <= 0, "S11", "effect %d of push %s of %s came %s after %s said no to it", e.Number, p.id, p.asset, e.At.Sub(since), c.GetName())
 		}
 		var until time.Time
@@ -150,8 +150,8 @@ func (m *Monitor) letBegin(e world.Effect, p *push, c *intentpb.Check, said []Ju
 	}
 	m.hold(!p.admitted.After(until), "S11", "push %s of %s was admitted %s after what %s had said of it was too old", p.id, p.asset, p.admitted.Sub(until), c.GetName())
 	const taken = time.Second
-	since, no := saysNo(said)
-	m.hold(!no || p.admitted.Sub(m.heldSince(since)) <= taken, "S11", "push %s of %s was admitted %s after %s said no to it", p.id, p.asset, p.admitted.Sub(since), c.GetName())
+	since, ok := saysNo(said)
+	m.hold(!ok || p.admitted.Sub(m.heldSince(since)) <= taken, "S11", "push %s of %s was admitted %s after %s said no to it", p.id, p.asset, p.admitted.Sub(since), c.GetName())
 }
 
 // saysNo tells since when nothing but no was said.
@@ -179,9 +179,9 @@ func (m *Monitor) stayed(asset intent.AssetID, since intent.Sequence) bool {
 // asksAfter is the newest push of an asset, if it is not open, of what the asset is still
 // to be, and what is asked after it by head's policy, if that is known for certain.
 func (m *Monitor) asksAfter(asset intent.AssetID, follows intent.Sequence) (p *push, asks []*intentpb.Check) {
-	content, there := m.contentAt(asset, follows)
+	content, ok := m.contentAt(asset, follows)
 	policy := m.policyAt(m.head)
-	if !there || m.options.Lenient.ClockFaults || content.turndown || content.mode != intentpb.EnforcementMode_ENFORCEMENT_MODE_UNSPECIFIED {
+	if !ok || m.options.Lenient.ClockFaults || content.turndown || content.mode != intentpb.EnforcementMode_ENFORCEMENT_MODE_UNSPECIFIED {
 		return nil, nil
 	}
 	for _, other := range m.pushes {
@@ -272,8 +272,8 @@ func (m *Monitor) passes(c *intentpb.Check, p *push, until time.Time) bool {
 // afterOthers: what is asked after the push of an asset is over before what comes after
 // that asset is pushed (S11).
 func (m *Monitor) afterOthers(p *push, overridden []string) {
-	content, there := m.contentAt(p.asset, p.target)
-	if !there || content.turndown || slices.Contains(overridden, "order") {
+	content, ok := m.contentAt(p.asset, p.target)
+	if !ok || content.turndown || slices.Contains(overridden, "order") {
 		return
 	}
 	for _, other := range content.after {

@@ -19,7 +19,7 @@ type lift struct {
 // of".
 func lifting(r record) lift {
 	detail := r.Detail
-	if void, is := strings.CutPrefix(detail, "the override by "); is {
+	if void, ok := strings.CutPrefix(detail, "the override by "); ok {
 		_, detail, _ = strings.Cut(void, " of ")
 	}
 	check, rest, _ := strings.Cut(strings.TrimPrefix(detail, "check "), " of content ")
@@ -36,7 +36,7 @@ func (m *Monitor) objected(r record) {
 	switch {
 	case r.Verb == "reject":
 		given := allowance(r)
-		if ends, there := m.objections[given]; there { // Or it is gone again already.
+		if ends, ok := m.objections[given]; ok { // Or it is gone again already.
 			m.refused[given] = moment(ends)
 		}
 	case r.Verb == "withdraw":
@@ -81,12 +81,12 @@ func (m *Monitor) lookAtObjections(news *news) {
 		return err
 	}))
 	changes(m.objections, objections, equal[int64], func(given agreed) {
-		_, there := objections[given]
-		m.hold(!there || news.has("reject", string(given.asset)), "S25", "plan %s of %s is rejected by %s without an audit record", given.plan, given.asset, given.by)
+		_, ok := objections[given]
+		m.hold(!ok || news.has("reject", string(given.asset)), "S25", "plan %s of %s is rejected by %s without an audit record", given.plan, given.asset, given.by)
 	})
 	changes(m.lifts, lifts, equal[int64], func(given lift) {
-		_, there := lifts[given]
-		m.hold(!there || news.has("override", string(given.asset)), "S25", "check %q of %s is overridden without an audit record", given.check, given.asset)
+		_, ok := lifts[given]
+		m.hold(!ok || news.has("override", string(given.asset)), "S25", "check %q of %s is overridden without an audit record", given.check, given.asset)
 	})
 	m.objections, m.lifts = objections, lifts
 }
@@ -119,8 +119,8 @@ func (m *Monitor) overruled(p *push, checks []string, news *news) {
 		if news.has("override", string(p.asset)) {
 			continue // It may have taken the place of the one that was used.
 		}
-		ends, there := m.lifts[given]
-		m.hold(there && p.admitted.Before(moment(ends)), "S1", "push %s of %s was admitted at %s by an override of check %q that was not in force: until %s", p.id, p.asset, p.admitted, check, moment(ends))
+		ends, ok := m.lifts[given]
+		m.hold(ok && p.admitted.Before(moment(ends)), "S1", "push %s of %s was admitted at %s by an override of check %q that was not in force: until %s", p.id, p.asset, p.admitted, check, moment(ends))
 	}
 }
 
@@ -145,6 +145,6 @@ func (m *Monitor) enforcedBefore(p *push) (former, bool) {
 	if !found || !policed || then.digest != policy.Digest || effective.Digest == p.effective && policy.Digest == now.digest {
 		return former{}, false
 	}
-	was, there := m.contentAt(p.asset, at)
-	return former{was, m.policyAt(at)}, there
+	was, ok := m.contentAt(p.asset, at)
+	return former{was, m.policyAt(at)}, ok
 }

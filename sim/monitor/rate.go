@@ -49,7 +49,7 @@ func (m *Monitor) rated(p *push, overridden []string) {
 	back, over := m.goesBack(p), m.passesOver(p)
 	p.rates = ratesOf(m.policyAt(m.follows(p.asset, p.admitted)), content, back, over)
 	for key, other := range ratesOf(m.policyAt(m.head), content, back, over) {
-		if known, there := p.rates[key]; !there || other.most < known.most {
+		if known, ok := p.rates[key]; !ok || other.most < known.most {
 			p.rates[key] = other
 		}
 	}

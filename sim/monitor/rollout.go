@@ -161,8 +161,8 @@ func (m *Monitor) wentThrough(before map[intent.AssetID][]intent.Pin) {
 	}))
 	for _, run := range done {
 		for _, asset := range slices.Sorted(maps.Keys(m.members)) {
-			own, there := m.at(asset, run.To.Sequence)
-			if said := m.rolloutAt(run.To.Sequence, run.Name); there && said != nil && selects(said, asset, own.kind) {
+			own, ok := m.at(asset, run.To.Sequence)
+			if said := m.rolloutAt(run.To.Sequence, run.Name); ok && said != nil && selects(said, asset, own.kind) {
 				m.rolling.went[called{asset, own.effective}] = true
 			}
 		}
@@ -172,7 +172,7 @@ func (m *Monitor) wentThrough(before map[intent.AssetID][]intent.Pin) {
 		if was, _ := rolloutPins(before[asset]); on == nil || was != nil && was.Holder == on.Holder {
 			continue
 		}
-		if own, there := m.at(asset, on.Incarnation.Sequence); there {
+		if own, ok := m.at(asset, on.Incarnation.Sequence); ok {
 			m.rolling.went[called{asset, own.effective}] = true
 		}
 	}
@@ -187,8 +187,8 @@ func (m *Monitor) comesAfter(run intent.Rollout, said *intentpb.Rollout) {
 			continue
 		}
 		for _, asset := range slices.Sorted(maps.Keys(m.members)) {
-			own, there := m.at(asset, run.To.Sequence)
-			if there && selects(before, asset, own.kind) && selects(now, asset, own.kind) {
+			own, ok := m.at(asset, run.To.Sequence)
+			if ok && selects(before, asset, own.kind) && selects(now, asset, own.kind) {
 				m.hold(m.rolling.went[called{asset, own.effective}], "S19", "run %d of %s brings %s, which comes after %s, and that never went through with content %s of %s",
 					run.Run, run.Name, run.To, name, own.effective.Short(), asset)
 			}
@@ -211,7 +211,7 @@ func (m *Monitor) readJudged() {
 	}))
 	m.Produced()
 	for of, good := range judged {
-		if was, known := m.rolling.judged[of]; known && was == good {
+		if was, ok := m.rolling.judged[of]; ok && was == good {
 			continue
 		}
 		if !good {
@@ -223,13 +223,13 @@ func (m *Monitor) readJudged() {
 			delete(m.rolling.bad, of) // What is forgiven may be found good at once.
 		}
 		m.hold(!m.rolling.bad[of], "S20", "content %s of %s is found good, and it was judged bad", of.effective.Short(), of.asset)
-		if least, known := m.leastSoak(of.asset); known {
+		if least, ok := m.leastSoak(of.asset); ok {
 			least = m.lenient(least, m.options.Now().Add(-least))
 			m.hold(m.wellFor(of) >= least, "S20", "content %s of %s is found good, and was well for %s of %s", of.effective.Short(), of.asset, m.wellFor(of), least)
 		}
 	}
 	for of := range m.rolling.bad {
-		if _, there := judged[of]; !there && m.rolling.forgiven[of] {
+		if _, ok := judged[of]; !ok && m.rolling.forgiven[of] {
 			delete(m.rolling.bad, of)
 		}
 	}
@@ -256,11 +256,11 @@ func understood(r *intentpb.Rollout) bool {
 // selects reports whether a rollout governs an asset of a type. It knows only
 // conditions that ask for one type, and for how the id begins or does not.
 func selects(r *intentpb.Rollout, asset intent.AssetID, kind intent.TypeName) bool {
-	name, is := strings.CutPrefix(r.GetSelect(), "type == ")
+	name, ok := strings.CutPrefix(r.GetSelect(), "type == ")
 	name, begins, asks := strings.Cut(name, " && ")
 	not := strings.HasPrefix(begins, "!")
 	prefix := strings.TrimSuffix(strings.TrimPrefix(strings.TrimPrefix(begins, "!"), `id.startsWith("`), `")`)
-	return is && strings.HasSuffix(string(kind), "."+strings.Trim(name, `"`)) && (!asks || strings.HasPrefix(string(asset), prefix) != not)
+	return ok && strings.HasSuffix(string(kind), "."+strings.Trim(name, `"`)) && (!asks || strings.HasPrefix(string(asset), prefix) != not)
 }
 
 // stageOf is the stage of a rollout that an asset belongs to; -1: none.
@@ -300,7 +300,7 @@ func (m *Monitor) leastSoak(asset intent.AssetID) (least time.Duration, known bo
 // (S19); and not to what was judged bad (S20).
 func (m *Monitor) letOn(asset intent.AssetID, was, on *intent.Pin, news *news) {
 	run, said := m.run(on), m.rolloutAt(m.head, on.Rollout())
-	to, there := m.at(asset, on.Incarnation.Sequence)
+	to, ok := m.at(asset, on.Incarnation.Sequence)
 	if was != nil {
 		if had, had1 := m.at(asset, was.Incarnation.Sequence); had1 && had.effective == to.effective && was.Incarnation.Sequence > 0 {
 			return
@@ -310,7 +310,7 @@ func (m *Monitor) letOn(asset intent.AssetID, was, on *intent.Pin, news *news) {
 	m.rolling.brought[of] = true
 	m.hold(!m.rolling.bad[of], "S20", "run %d of %s brings content %s of %s, which was judged bad", run.Run, run.Name, to.effective.Short(), asset)
 	own, _ := m.contentAt(asset, m.head)
-	if said == nil || !understood(said) || !there || run.Promoted || run.Emergency || news.unclear(asset) || m.deceived() {
+	if said == nil || !understood(said) || !ok || run.Promoted || run.Emergency || news.unclear(asset) || m.deceived() {
 		return
 	}
 	m.comesAfter(run, said)
@@ -320,9 +320,9 @@ func (m *Monitor) letOn(asset intent.AssetID, was, on *intent.Pin, news *news) {
 	under, groups := map[intent.AssetID]bool{}, map[string]bool{}
 	for _, other := range slices.Sorted(maps.Keys(m.pins)) {
 		pin, back := rolloutPins(m.pins[other])
-		head, here := m.contentAt(other, m.head)
+		head, ok := m.contentAt(other, m.head)
 		goal, brings := m.at(other, on.Incarnation.Sequence)
-		if pin == nil || pin.Holder != on.Holder || !here || !brings || !selects(said, other, head.kind) {
+		if pin == nil || pin.Holder != on.Holder || !ok || !brings || !selects(said, other, head.kind) {
 			continue
 		}
 		at := stageOf(said, head)
@@ -379,8 +379,8 @@ func (m *Monitor) governs() {
 
 // wentBack: only to what was found good, and was well for as long as that takes (S20).
 func (m *Monitor) wentBack(asset intent.AssetID, back *intent.Pin) {
-	to, there := m.at(asset, back.Incarnation.Sequence)
+	to, ok := m.at(asset, back.Incarnation.Sequence)
 	of := called{asset, to.effective}
-	m.hold(there && m.rolling.judged[of], "S20", "%s goes back to %s, and its content there was not found good", asset, back.Incarnation)
+	m.hold(ok && m.rolling.judged[of], "S20", "%s goes back to %s, and its content there was not found good", asset, back.Incarnation)
 	m.hold(!m.rolling.bad[of], "S20", "%s goes back to %s, and its content there was judged bad", asset, back.Incarnation)
 }

@@ -201,10 +201,10 @@ func (m *Monitor) take(sequence intent.Sequence, next *incarnation) {
 
 // enter takes up a new membership of an asset.
 func (m *Monitor) enter(asset intent.AssetID, new span, before map[intent.AssetID]span) {
-	if _, twice := m.members[asset]; twice {
+	if _, ok := m.members[asset]; ok {
 		m.fail("S7", "asset %s is twice a member of incarnation %d", asset, new.from)
 	}
-	if old, was := before[asset]; was {
+	if old, ok := before[asset]; ok {
 		m.hold(old.kind == new.kind, "S22", "asset %s was a %s until incarnation %d, where it is a %s", asset, old.kind, new.from, new.kind)
 	} else {
 		m.returns(asset, new)
@@ -221,8 +221,8 @@ func (m *Monitor) enter(asset intent.AssetID, new span, before map[intent.AssetI
 // is there still, unless a person let it through (S22). It counts only what was
 // recorded when this was judged, and is still.
 func (m *Monitor) returns(asset intent.AssetID, new span) {
-	known, was := m.records[asset]
-	if !was || known.absent || known.kind == new.kind || m.incarnations[new.from].Labels[acknowledgedLabel] != "" {
+	known, ok := m.records[asset]
+	if !ok || known.absent || known.kind == new.kind || m.incarnations[new.from].Labels[acknowledgedLabel] != "" {
 		return
 	}
 	var kind intent.TypeName
@@ -234,7 +234,7 @@ func (m *Monitor) returns(asset intent.AssetID, new span) {
 
 // body reads, verifies and decodes the content of a digest, once.
 func (m *Monitor) body(of intent.Digest) content {
-	if known, found := m.bodies[of]; found {
+	if known, ok := m.bodies[of]; ok {
 		return known
 	}
 	var bytes []byte

@@ -71,7 +71,7 @@ func (m *Monitor) enforced() {
 		}
 		r.effective, r.policy, r.sequence = effective.Digest, policy.Digest, intent.Sequence(sequence)
 		records[asset] = r
-		if other, taken := keys[r.key]; taken && r.key != "" && !r.absent {
+		if other, ok := keys[r.key]; ok && r.key != "" && !r.absent {
 			m.fail("S22", "assets %s and %s were both enforced with the resource %s", other, asset, r.key)
 		}
 		if !r.absent {
@@ -86,7 +86,7 @@ func (m *Monitor) enforced() {
 		return nil
 	}))
 	for _, asset := range slices.Sorted(maps.Keys(m.records)) {
-		if _, there := records[asset]; !there {
+		if _, ok := records[asset]; !ok {
 			m.forgotten(asset)
 		}
 	}
@@ -107,8 +107,8 @@ func (m *Monitor) sane(asset intent.AssetID, r enforcedRow) {
 	if r.carried {
 		return
 	}
-	own, there := m.at(asset, r.sequence)
-	if !there {
+	own, ok := m.at(asset, r.sequence)
+	if !ok {
 		m.fail("S26", "asset %s is recorded as enforced at %d, which does not have it", asset, r.sequence)
 		return
 	}

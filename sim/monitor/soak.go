@@ -41,7 +41,7 @@ func (m *Monitor) Produced() {
 
 // soaksAt notes whether an asset is well now, as of what it is to follow.
 func (m *Monitor) soaksAt(asset intent.AssetID, at intent.IncarnationID, now time.Time) {
-	own, there := m.at(asset, at.Sequence)
+	own, ok := m.at(asset, at.Sequence)
 	s := m.rolling.soaks[asset]
 	if s == nil || s.effective != own.effective {
 		m.reaches(s, now)
@@ -49,7 +49,7 @@ func (m *Monitor) soaksAt(asset intent.AssetID, at intent.IncarnationID, now tim
 		m.rolling.soaks[asset] = s
 	}
 	s.at = at
-	if !there {
+	if !ok {
 		return
 	}
 	m.reaches(s, now)
@@ -198,9 +198,9 @@ func (m *Monitor) knownIll(run intent.Rollout, now time.Time, since func(time.Ti
 		var report intent.Report
 		found, err := m.database.one("SELECT record FROM report WHERE partition = $1 AND asset = $2", []any{string(m.options.Partition), string(asset)}, &text)
 		m.unread("a report", err)
-		_, here := m.contentAt(asset, m.head)
+		_, ok := m.contentAt(asset, m.head)
 		ill := found && json.Unmarshal([]byte(text), &report) == nil && report.State == intent.StateInSync && report.Health.State == intent.Unhealthy &&
-			report.Effective == s.effective && here && on != nil && back == nil && on.Rollout() == run.Name && on.Incarnation == run.To && !m.options.Well(s.at, asset)
+			report.Effective == s.effective && ok && on != nil && back == nil && on.Rollout() == run.Name && on.Incarnation == run.To && !m.options.Well(s.at, asset)
 		switch {
 		case !ill:
 			delete(m.rolling.ill, s.called)
@@ -234,8 +234,8 @@ func (m *Monitor) rested() {
 		if on, back := rolloutPins(m.pins[asset]); on != nil {
 			m.hold(back == nil, "L9", "%s is still on its way back to %v", asset, back)
 			own, _ := m.at(asset, on.Incarnation.Sequence)
-			head, there := m.at(asset, m.head)
-			m.hold(!there || own.effective == head.effective, "L9", "%s stays at %s, and head has other content", asset, on.Incarnation)
+			head, ok := m.at(asset, m.head)
+			m.hold(!ok || own.effective == head.effective, "L9", "%s stays at %s, and head has other content", asset, on.Incarnation)
 		}
 	}
 }

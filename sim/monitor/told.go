@@ -36,10 +36,10 @@ type telling struct {
 
 // Receives is called when a receiver begins to work, or ends.
 func (m *Monitor) Receives(receiver string, works bool) {
-	switch since, known := m.telling.works[receiver]; {
+	switch since, ok := m.telling.works[receiver]; {
 	case !works:
 		m.telling.works[receiver] = time.Time{}
-	case known && since.IsZero():
+	case ok && since.IsZero():
 		m.telling.works[receiver] = m.options.Now()
 	}
 }
@@ -126,7 +126,7 @@ func (m *Monitor) owes(receiver string, asset intent.AssetID, w waited, now time
 	if !slices.Contains(m.telling.due[receiver], due) {
 		m.telling.due[receiver] = append(m.telling.due[receiver], due)
 	}
-	if works, known := m.telling.works[receiver]; known && (works.IsZero() || now.Sub(works) <= again) {
+	if works, ok := m.telling.works[receiver]; ok && (works.IsZero() || now.Sub(works) <= again) {
 		return
 	}
 	m.hold(m.wasTold(receiver, due), "L2", "asset %s waits for an approval since %s, and %s works and was not told", asset, since.UTC().Format(time.TimeOnly), receiver)

@@ -32,12 +32,12 @@ func (m *Monitor) Waiting(now time.Time, grace time.Duration, unlike ...intent.A
 	}))
 	for _, asset := range slices.Sorted(maps.Keys(m.members)) {
 		m.ask("L4")
-		report, there := reports[asset]
-		unclear := m.unclear(asset, report, there, slices.Contains(unlike, asset))
-		switch since, late := m.lateSince[asset]; {
+		report, ok := reports[asset]
+		unclear := m.unclear(asset, report, ok, slices.Contains(unlike, asset))
+		switch since, ok := m.lateSince[asset]; {
 		case unclear == "":
 			delete(m.lateSince, asset)
-		case !late:
+		case !ok:
 			m.lateSince[asset] = now
 		case now.Sub(since) > grace:
 			m.fail("L4", "for %s asset %s %s", now.Sub(since), asset, unclear)

@@ -96,7 +96,7 @@ func TestDefencesAreOfMutants(t *testing.T) {
 			t.Errorf("%s: there is no class %q", d.Name, d.Class)
 		}
 		for _, name := range append(slices.Clone(d.Siblings), d.Alone) {
-			if _, known := Find(name); !known && name != "" {
+			if _, ok := Find(name); !ok && name != "" {
 				t.Errorf("%s: there is no mutant %q", d.Name, name)
 			}
 		}
@@ -114,8 +114,8 @@ func TestEveryDefenceWasTested(t *testing.T) {
 		t.Errorf("%d defences are known to have been tested, and there are %d", len(KnownDefences()), len(Defences))
 	}
 	for _, d := range Defences {
-		s, known := KnownStood(d.Name)
-		if !known || s.Of != d.Breaks || s.Quiet < quiet || s.Seed == 0 || s.After > after {
+		s, ok := KnownStood(d.Name)
+		if !ok || s.Of != d.Breaks || s.Quiet < quiet || s.Seed == 0 || s.After > after {
 			t.Errorf("%s: it was not tested well: %+v; hunt with -defences -write", d.Name, s)
 		}
 	}

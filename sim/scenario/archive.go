@@ -14,8 +14,8 @@ func parseArchive(text string) archive {
 	name := ""
 	for line := range strings.Lines(text) {
 		trimmed := strings.TrimSpace(line)
-		marked, starts := strings.CutPrefix(trimmed, "-- ")
-		if inner, ends := strings.CutSuffix(marked, " --"); starts && ends && strings.TrimSpace(inner) != "" {
+		marked, ok := strings.CutPrefix(trimmed, "-- ")
+		if inner, ends := strings.CutSuffix(marked, " --"); ok && ends && strings.TrimSpace(inner) != "" {
 			name = strings.TrimSpace(inner)
 			a.files[name] = ""
 			continue

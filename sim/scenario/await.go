@@ -67,8 +67,8 @@ func (p *player) until(list []string) error {
 
 // rolloutIs reports whether the newest run of a rollout is in a state.
 func (p *player) rolloutIs(name string, state intent.RolloutState) (bool, string) {
-	run, begun := p.Rollout(name)
-	if !begun {
+	run, ok := p.Rollout(name)
+	if !ok {
 		return false, "no run began"
 	}
 	return run.State == state, fmt.Sprintf("run %d is %s: %s", run.Run, run.State, run.Progress.Waits)

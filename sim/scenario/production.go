@@ -24,8 +24,8 @@ func (p *player) key(asset string) (intent.ResourceKey, error) {
 
 func (p *player) exists(asset string) bool {
 	key, err := p.key(asset)
-	r, there := p.World.Resource(key)
-	return err == nil && there && r.Exists
+	r, ok := p.World.Resource(key)
+	return err == nil && ok && r.Exists
 }
 
 // on does something to the real thing of an asset.

@@ -80,7 +80,7 @@ const apart = 5
 // withOwn adds to a script's files those of the scripts' own partition.
 func withOwn(files map[string]string) (map[string]string, error) {
 	for _, name := range []string{"lehr.yaml", "all.star", "intent.yaml"} {
-		if _, given := files[name]; given {
+		if _, ok := files[name]; ok {
 			continue
 		}
 		content, err := own.ReadFile("own/" + name)
@@ -107,7 +107,7 @@ func (p *player) line(line string) error {
 		fmt.Fprintln(p.out, line)
 		return nil
 	}
-	if expected, is := strings.CutPrefix(line, ">"); is {
+	if expected, ok := strings.CutPrefix(line, ">"); ok {
 		return p.expect(strings.TrimSpace(expected))
 	}
 	list := words(line)

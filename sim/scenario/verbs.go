@@ -35,8 +35,8 @@ func init() { // It refers to itself, by the message about verbs that are not kn
 }
 
 func (p *player) do(list []string) error {
-	do, known := verbs[list[0]]
-	if !known {
+	do, ok := verbs[list[0]]
+	if !ok {
 		var names []string
 		for name := range verbs {
 			names = append(names, name)
@@ -259,8 +259,8 @@ func (p *player) write(list []string) error {
 	}
 	files := map[string]string{}
 	for pair := range slices.Chunk(list, 2) {
-		content, there := p.files[pair[1]]
-		if !there {
+		content, ok := p.files[pair[1]]
+		if !ok {
 			return fmt.Errorf("the script has no file %s", pair[1])
 		}
 		files[pair[0]] = content

@@ -118,8 +118,8 @@ func (f *folder) Content(file source.File) ([]byte, error) {
 		return nil, err
 	}
 	full := path.Join(f.path, file.Path)
-	now, found := f.tree.opened()[full]
-	if !found {
+	now, ok := f.tree.opened()[full]
+	if !ok {
 		return nil, fault.New(fault.Unavailable, "%s cannot be read: %w", full, fs.ErrNotExist)
 	}
 	if now.digest != file.Digest {

@@ -173,7 +173,7 @@ func (t *Tree) listed() version {
 	mixed := maps.Clone(after)
 	for _, path := range changed[:(len(changed)+1)/2] {
 		delete(mixed, path)
-		if old, was := before[path]; was {
+		if old, ok := before[path]; ok {
 			mixed[path] = old
 		}
 	}
@@ -201,7 +201,7 @@ func differing(a, b version) []string {
 func (v version) below(folder string) []string {
 	var names []string
 	for path := range v {
-		if name, found := relative(folder, path); found && name != "." {
+		if name, ok := relative(folder, path); ok && name != "." {
 			names = append(names, name)
 		}
 	}

@@ -181,7 +181,7 @@ func TestReplicasApartHaveNoAlone(t *testing.T) {
 	b := newBench(t, 1)
 	b.world.options.Apart = true
 	b.start("apart")
-	if _, has := b.plugin.(interface{ Alone() <-chan struct{} }); has {
+	if _, ok := b.plugin.(interface{ Alone() <-chan struct{} }); ok {
 		t.Error("it has")
 	}
 	b.enforce(1, job)

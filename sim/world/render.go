@@ -58,7 +58,7 @@ func renderHolder(set *schema.Set, holder protoreflect.Message, field protorefle
 }
 
 func renderKey(key protoreflect.MapKey) string {
-	if text, isText := key.Interface().(string); isText {
+	if text, ok := key.Interface().(string); ok {
 		return "[" + clip(strconv.Quote(text)) + "]"
 	}
 	return "[" + key.String() + "]"

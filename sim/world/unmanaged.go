@@ -12,8 +12,8 @@ func covers(pattern, path string) bool {
 	if field, element, found := strings.Cut(pattern, "["); found && strings.HasPrefix(element, "*]") {
 		return strings.HasPrefix(path, field+"[") || path == field
 	}
-	rest, found := strings.CutPrefix(path, pattern)
-	return found && (rest == "" || rest[0] == '.' || rest[0] == '[')
+	rest, ok := strings.CutPrefix(path, pattern)
+	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
 }
 
 // leave copies production's value at the path into the target. What lies

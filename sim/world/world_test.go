@@ -121,8 +121,8 @@ func (b *bench) intend(sequence intent.Sequence, id intent.AssetID, payload prot
 }
 
 func (b *bench) Content(_ context.Context, id intent.IncarnationID, asset intent.AssetID) ([]byte, intent.Digest, error) {
-	content, found := b.bodies[id][asset]
-	if !found {
+	content, ok := b.bodies[id][asset]
+	if !ok {
 		return nil, intent.Digest{}, fault.New(fault.NotFound, "%s has no %s", id, asset)
 	}
 	return content, intent.BodyDigest(content), nil

@@ -197,8 +197,8 @@ func (s *Snapshot) Changes(ctx context.Context, base, target intent.IncarnationI
 		if entry.Asset <= cursor || more && entry.Asset > last {
 			continue
 		}
-		at, found := positions[entry.Asset]
-		if !found {
+		at, ok := positions[entry.Asset]
+		if !ok {
 			previous, err := s.memberBefore(ctx, base, entry.Asset)
 			if err != nil {
 				return nil, err
@@ -281,7 +281,7 @@ func edges(entry store.Entry, include func(intent.AssetID) bool) (list []store.E
 // GetBlob implements store.Blobs.
 func (s *Snapshot) GetBlob(ctx context.Context, partition intent.PartitionID, kind, name string) ([]byte, error) {
 	if s.supposed.Blob != nil {
-		if content, found := s.supposed.Blob(kind, name); found {
+		if content, ok := s.supposed.Blob(kind, name); ok {
 			return bytes.Clone(content), nil
 		}
 	}

@@ -46,8 +46,8 @@ func readAuthority(q querier, caller store.Caller, now time.Time) (store.Authori
 
 // Authority is what the caller may do now.
 func (s *Store) Authority(ctx context.Context) (a store.Authority, err error) {
-	caller, found := store.CallerOf(ctx)
-	if !found || caller.Local {
+	caller, ok := store.CallerOf(ctx)
+	if !ok || caller.Local {
 		caller.Local = true // Lehr itself may what the local user may.
 		return store.Authority{Caller: caller, Now: s.runtime.Now()}, nil
 	}

@@ -47,7 +47,7 @@ func (a *auditTrail) append(entries []*entry) {
 		if a.records == nil {
 			a.records = map[intent.PartitionID][]intent.AuditRecord{}
 		}
-		if _, found := a.records[e.Partition]; !found {
+		if _, ok := a.records[e.Partition]; !ok {
 			a.partitions = append(a.partitions, e.Partition)
 		}
 		a.records[e.Partition] = append(a.records[e.Partition], e.AuditRecord)

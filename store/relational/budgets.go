@@ -15,7 +15,7 @@ type budget struct{ stored, used int }
 
 // budget reads a key once per call.
 func (d *desk) budget(key string) (*budget, error) {
-	if cached, found := d.budgets[key]; found {
+	if cached, ok := d.budgets[key]; ok {
 		return cached, nil
 	}
 	b := &budget{}

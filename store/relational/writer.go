@@ -113,7 +113,7 @@ func (s *Store) write(ctx context.Context, attempt string, work func(*transactio
 		return s.engine.Failure(attempt, err)
 	}
 	r := &request{work: work, done: make(chan struct{})}
-	if caller, found := store.CallerOf(ctx); found {
+	if caller, ok := store.CallerOf(ctx); ok {
 		r.caller = &caller
 	}
 	if !s.writer.enqueue(r) {
@@ -399,7 +399,7 @@ func (w *writer) disconnect() {
 }
 
 func (w *writer) statement(text string) (*sql.Stmt, error) {
-	if statement, found := w.prepared[text]; found {
+	if statement, ok := w.prepared[text]; ok {
 		return statement, nil
 	}
 	statement, err := w.conn.PrepareContext(context.Background(), text)

@@ -225,7 +225,7 @@ func verifyAfterKill(t *testing.T, path string, published intent.Sequence, admit
 		stored[string(push.Push)] = push.Ending
 	}
 	for id := range admitted {
-		if _, found := stored[id]; !found {
+		if _, ok := stored[id]; !ok {
 			t.Errorf("the admission of %s was acknowledged and is lost", id)
 		}
 	}

@@ -134,9 +134,9 @@ func sameOrRefused(t *testing.T, p place, want map[string]any, flip string) (out
 	outcome = "the same"
 	found := tables(t, p)
 	for name, rows := range found {
-		if err, is := rows.(error); is {
+		if err, ok := rows.(error); ok {
 			outcome = "refused"
-			if code, is := errors.AsType[*driver.Error](err); !is || code.Code() != lib.SQLITE_IOERR_DATA && name != "" {
+			if code, ok := errors.AsType[*driver.Error](err); !ok || code.Code() != lib.SQLITE_IOERR_DATA && name != "" {
 				t.Errorf("%s: the table %s is refused otherwise: %v", flip, name, err)
 			}
 		} else if diff := cmp.Diff(want[name], rows); diff != "" {

@@ -334,10 +334,10 @@ func Audited(t *testing.T, open func(t *testing.T) Spoiled) {
 		all := reflect.TypeFor[store.All]()
 		for i := range all.NumMethod() {
 			name := all.Method(i).Name
-			_, recorded := writes[name]
+			_, ok := writes[name]
 			_, exempt := unrecorded[name]
 			places := 0
-			for _, listed := range []bool{recorded, exempt, slices.Contains(reading, name)} {
+			for _, listed := range []bool{ok, exempt, slices.Contains(reading, name)} {
 				if listed {
 					places++
 				}

@@ -138,14 +138,14 @@ func (m *claimModel) take(asset intent.AssetID, key intent.ResourceKey, removes 
 	}
 	if isHeld {
 		leaving, stays := m.inHead[holder]
-		holderRecord, recorded := m.records[holder]
-		elsewhere := recorded && holderRecord.Key != "" && holderRecord.Key != key && !holderRecord.Absent && !holderRecord.Carried
+		holderRecord, ok := m.records[holder]
+		elsewhere := ok && holderRecord.Key != "" && holderRecord.Key != key && !holderRecord.Absent && !holderRecord.Carried
 		passes := !stays || elsewhere || leaving && !m.inHead[asset]
 		_, pushed := m.open[holder]
 		if removes || !passes || pushed || m.pinned[holder] {
 			return false
 		}
-		if former, found := m.records[holder]; found && former.Key == key {
+		if former, ok := m.records[holder]; ok && former.Key == key {
 			if _, hasRecord := m.records[asset]; !hasRecord && !former.Absent {
 				m.records[asset] = record{key, false, true}
 			}
@@ -177,7 +177,7 @@ func (m *claimModel) admit(r *rapid.T) {
 		r.Fatalf("%+v: refused with %+v, should be admitted: %t", a, refusals[0], admitted)
 	case admitted:
 		m.open[a.Asset] = a
-		if record, recorded := m.records[a.Asset]; recorded && a.ResourceKey != "" {
+		if record, ok := m.records[a.Asset]; ok && a.ResourceKey != "" {
 			record.Absent = false
 			m.records[a.Asset] = record
 		}
@@ -244,8 +244,8 @@ func (m *claimModel) collect(r *rapid.T) {
 	ok(r, err)
 	maps.DeleteFunc(m.records, func(asset intent.AssetID, e record) bool { return e.Absent && m.idle(asset) })
 	maps.DeleteFunc(m.holders, func(_ intent.ResourceKey, holder intent.AssetID) bool {
-		_, recorded := m.records[holder]
-		return m.idle(holder) && !recorded
+		_, ok := m.records[holder]
+		return m.idle(holder) && !ok
 	})
 }
 

@@ -137,8 +137,8 @@ func (p *partition) facts() conduct.Facts {
 	}
 	f.Field.Since = func(revision, pointer string) conduct.Setting {
 		for i := len(p.revisions); i > 1 && conduct.Older(revision, fmt.Sprint(i)); i-- {
-			changes, known := p.changes[i]
-			if !known {
+			changes, ok := p.changes[i]
+			if !ok {
 				var err error
 				if changes, err = document.Compare(p.revisions[i-2], p.revisions[i-1]); err != nil {
 					p.t.Fatal(err)

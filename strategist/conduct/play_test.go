@@ -128,7 +128,7 @@ func (p *play) facts() conduct.Facts {
 			Target: selection.Target{Asset: id, Stage: "all", Emergency: "now"},
 		}
 		a.Pinned, a.Selected = p.content(a.Pin.Incarnation, id), !a.Head.IsZero() && !slices.Contains(p.outside, id)
-		if back, goes := p.pins[store.PinOf{Asset: id, Rank: intent.RankRollback}]; goes {
+		if back, ok := p.pins[store.PinOf{Asset: id, Rank: intent.RankRollback}]; ok {
 			a.Back, a.BackAt = &back, p.content(back.Incarnation, id)
 		}
 		if p.run != nil {
@@ -172,7 +172,7 @@ func (p *play) decide() conduct.Decision {
 func (p *play) look() {
 	for of, pin := range p.pins {
 		if of.Rank == intent.RankRollout {
-			if back, goes := p.pins[store.PinOf{Asset: of.Asset, Rank: intent.RankRollback}]; goes {
+			if back, ok := p.pins[store.PinOf{Asset: of.Asset, Rank: intent.RankRollback}]; ok {
 				pin = back
 			}
 			look := p.looks[of.Asset]
@@ -226,7 +226,7 @@ func (p *play) has(want map[intent.AssetID]string) {
 	p.t.Helper()
 	for id, text := range want {
 		pin := p.pins[store.PinOf{Asset: id, Rank: intent.RankRollout}]
-		if back, goes := p.pins[store.PinOf{Asset: id, Rank: intent.RankRollback}]; goes {
+		if back, ok := p.pins[store.PinOf{Asset: id, Rank: intent.RankRollback}]; ok {
 			pin = back
 		}
 		if got := p.history[pin.Incarnation.Sequence][id]; got != text {

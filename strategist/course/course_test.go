@@ -180,7 +180,7 @@ func TestPointers(t *testing.T) {
 		if err == nil {
 			got, err = pointer.Of(asset(t, "web/a", "a/b", 1, "team=x~", "a.b=c"))
 		}
-		if refused, is := strings.CutPrefix(want, "! "); is {
+		if refused, ok := strings.CutPrefix(want, "! "); ok {
 			if err == nil || !strings.Contains(err.Error(), refused) {
 				t.Errorf("%s: %v", text, err)
 			}

@@ -296,7 +296,7 @@ func (w *world) apart(r *rapid.T, before []selection.Target, c selection.Choice)
 			case (t.Selected || t.InSync) && !done:
 				under[name] = true
 			case done:
-				if least, known := rested[name]; !known || t.Healthy-s.Soak < least {
+				if least, ok := rested[name]; !ok || t.Healthy-s.Soak < least {
 					rested[name] = t.Healthy - s.Soak
 				}
 			}
@@ -317,11 +317,11 @@ func (w *world) apart(r *rapid.T, before []selection.Target, c selection.Choice)
 			if first >= max(1, s.Parallel) && !under[name] {
 				r.Fatalf("group %q of stage %d goes on before %d that come first: %v", name, at, first, left)
 			}
-			since, known := rested[name]
-			if !known {
-				since, known = w.restedBefore(at, before, left)
+			since, ok := rested[name]
+			if !ok {
+				since, ok = w.restedBefore(at, before, left)
 			}
-			if known && since < s.Delay {
+			if ok && since < s.Delay {
 				r.Fatalf("group %q of stage %d goes on %s after what came before, and the pause is %s", name, at, since, s.Delay)
 			}
 		}

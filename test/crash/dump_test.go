@@ -82,12 +82,12 @@ func texts(ctx context.Context, transaction *sql.Tx, query string) (all []string
 // difference names the tables in which two contents differ.
 func (c contents) difference(other contents) (tables []string) {
 	for table := range maps.Keys(c) {
-		if text, found := other[table]; !found || text != c[table] {
+		if text, ok := other[table]; !ok || text != c[table] {
 			tables = append(tables, table)
 		}
 	}
 	for table := range maps.Keys(other) {
-		if _, found := c[table]; !found {
+		if _, ok := c[table]; !ok {
 			tables = append(tables, table)
 		}
 	}

@@ -72,8 +72,8 @@ func kill(t *testing.T, d death) (notes []string, ended bool) {
 	if err = command.Run(); err == nil {
 		return nil, true
 	}
-	exit, is := errors.AsType[*exec.ExitError](err)
-	if !is || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
+	exit, ok := errors.AsType[*exec.ExitError](err)
+	if !ok || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
 		t.Fatalf("operation %d of %q: it was to be killed: %v\n%s", d.At, d.Operation, err, &errorOutput)
 	}
 	return strings.FieldsFunc(output.String(), func(r rune) bool { return r == '\n' }), false

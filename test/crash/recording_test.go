@@ -138,8 +138,8 @@ func (r *recording) noted(notes []string) (e expectation, err error) {
 			committed, begun = committed+1, false
 		default:
 			var p promise
-			text, is := strings.CutPrefix(note, notePromise)
-			if err := json.Unmarshal([]byte(text), &p); !is || err != nil {
+			text, ok := strings.CutPrefix(note, notePromise)
+			if err := json.Unmarshal([]byte(text), &p); !ok || err != nil {
 				return e, fmt.Errorf("note %q: %v", note, err)
 			}
 			e.promises = append(e.promises, p)

@@ -70,7 +70,7 @@ func trace(t *testing.T, folder string) (calls []call) {
 	for line := range strings.Lines(string(text)) {
 		process, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
 		rest = strings.TrimSpace(rest)
-		if begun, is := strings.CutSuffix(rest, "<unfinished ...>"); is {
+		if begun, ok := strings.CutSuffix(rest, "<unfinished ...>"); ok {
 			unfinished[process] = begun
 			continue
 		}

@@ -47,7 +47,7 @@ func (c *campaign) judgeOrder(effects []effect) {
 			if e.Push == "" {
 				c.Errorf("a push without an id: %+v", e)
 			}
-			if before, twice := started[e.Push]; twice {
+			if before, ok := started[e.Push]; ok {
 				c.Errorf("push %s was carried out twice: %+v and %+v", e.Push, before, e)
 			}
 			started[e.Push] = e
@@ -55,7 +55,7 @@ func (c *campaign) judgeOrder(effects []effect) {
 				c.Errorf("S2: push %+v of something older came after %+v", e, before)
 			}
 			newest[e.Resource] = e
-			if before, is := done[e.Resource]; is && before.Value == e.Value {
+			if before, ok := done[e.Resource]; ok && before.Value == e.Value {
 				c.Errorf("push %+v repeats %+v, which had its effect", e, before)
 			}
 		}

@@ -53,7 +53,7 @@ func (s *service) look() []task {
 
 func variable(environment []byte, name string) string {
 	for entry := range bytes.SplitSeq(environment, []byte{0}) {
-		if value, is := strings.CutPrefix(string(entry), name+"="); is {
+		if value, ok := strings.CutPrefix(string(entry), name+"="); ok {
 			return value
 		}
 	}

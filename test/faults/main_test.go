@@ -19,7 +19,7 @@ import (
 // plugins that misbehave.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 {
-		if program, is := programs[os.Args[1]]; is {
+		if program, ok := programs[os.Args[1]]; ok {
 			os.Exit(program(os.Args[2:]))
 		}
 	}

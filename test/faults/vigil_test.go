@@ -225,9 +225,9 @@ func (v *vigil) record(asset, id string) {
 
 func (v *vigil) recordTasks(tasks []task) {
 	for _, t := range tasks {
-		if _, known := v.started[t.pid]; !known {
+		if _, ok := v.started[t.pid]; !ok {
 			v.started[t.pid] = t
-			if _, seen := v.firstSeen[t.push]; !seen {
+			if _, ok := v.firstSeen[t.push]; !ok {
 				v.firstSeen[t.push] = time.Now()
 			}
 		}
@@ -258,7 +258,7 @@ func (v *vigil) judge() {
 	for _, pid := range slices.Sorted(maps.Keys(v.started)) {
 		t := v.started[pid]
 		place := fmt.Sprintf("%s %s/%d", t.push, t.job, t.number)
-		if before, twice := byPush[place]; twice {
+		if before, ok := byPush[place]; ok {
 			v.Errorf("push %s started task %d of %s twice: processes %d and %d", t.push, t.number, t.job, before.pid, pid)
 		}
 		byPush[place] = t

@@ -30,7 +30,7 @@ var properties = []func(*history, *verdicts){
 func admitted(h *history, v *verdicts) {
 	journal, audited := map[string]admission{}, map[string]int{}
 	for _, a := range h.Journal {
-		if _, twice := journal[a.Push]; twice {
+		if _, ok := journal[a.Push]; ok {
 			v.add("S1", "push %s was admitted twice", a.Push)
 		}
 		journal[a.Push] = a
@@ -43,9 +43,9 @@ func admitted(h *history, v *verdicts) {
 		}
 	}
 	for _, e := range h.Effects {
-		a, found := journal[e.Push]
+		a, ok := journal[e.Push]
 		switch {
-		case !found:
+		case !ok:
 			v.add("S1", "nothing was admitted for %s", e)
 		case a.Partition != e.Partition || a.Asset != e.Asset || a.Plan != e.Plan || a.Epoch != e.Token:
 			v.add("S1", "%s is not what was admitted: %+v", e, a)
@@ -73,7 +73,7 @@ func targets(h *history, v *verdicts) {
 				delete(pins, r.Subject)
 			case "admit":
 				want := head
-				if pin, is := pins[r.Subject]; is {
+				if pin, ok := pins[r.Subject]; ok {
 					want = pin
 				}
 				if got := sequenceOf(r.Argument); got != want {
@@ -119,13 +119,13 @@ func late(h *history, v *verdicts) {
 			if e.Partition != partition || e.excused() {
 				continue
 			}
-			if at, is := taken[e.Token+1]; is && e.At > at+cease {
+			if at, ok := taken[e.Token+1]; ok && e.At > at+cease {
 				v.add("S4", "%s, %s after epoch %d began", e, e.At-at, e.Token+1)
 			}
 			if len(pinned[e.Asset]) > 0 {
 				continue // What a pin asks for may be older than head.
 			}
-			if at, is := h.changed(e.name(), e.Incarnation, superseded); is && e.At > at+cease {
+			if at, ok := h.changed(e.name(), e.Incarnation, superseded); ok && e.At > at+cease {
 				v.add("S2", "%s, %s after its content was superseded", e, e.At-at)
 			}
 		}
@@ -137,8 +137,8 @@ func late(h *history, v *verdicts) {
 func (h *history) changed(name string, incarnation uint64, superseded map[uint64]time.Duration) (time.Duration, bool) {
 	for _, version := range h.Contents[name] {
 		if version.From > incarnation {
-			at, known := superseded[version.From-1]
-			return at, known
+			at, ok := superseded[version.From-1]
+			return at, ok
 		}
 	}
 	return 0, false
@@ -159,7 +159,7 @@ func exclusive(h *history, v *verdicts) {
 		clear(first)
 		clear(last)
 		for at, e := range effects {
-			if _, seen := first[e.Push]; !seen {
+			if _, ok := first[e.Push]; !ok {
 				first[e.Push] = at
 			}
 			last[e.Push] = at
@@ -215,8 +215,8 @@ func budgets(h *history, v *verdicts) {
 		if e.excused() {
 			continue
 		}
-		s, seen := spans[e.Push]
-		if !seen {
+		s, ok := spans[e.Push]
+		if !ok {
 			s.from = e.At
 		}
 		s.to = e.At
@@ -289,7 +289,7 @@ func acknowledged(h *history, v *verdicts) {
 		}
 	}
 	for _, c := range h.Calls {
-		if partition, there := said[c.By+" "+c.Verb]; c.Done && (!there || partition != c.Partition) {
+		if partition, ok := said[c.By+" "+c.Verb]; c.Done && (!ok || partition != c.Partition) {
 			v.add("S14", "%s was answered at %s and is nowhere: %+v", c.Verb, c.Answered, c)
 		}
 	}
@@ -356,7 +356,7 @@ func collected(h *history, v *verdicts) {
 		v.add("S17", "the store does not have what %s names", missing)
 	}
 	for _, e := range h.happened() {
-		if _, known := h.Contents[e.name()]; !known {
+		if _, ok := h.Contents[e.name()]; !ok {
 			v.add("S17", "the store has nothing of %s", e)
 		}
 	}
@@ -422,8 +422,8 @@ func converged(h *history, v *verdicts) {
 		v.add("L1", "production did not become as wanted within %s of the end of all faults", (h.Ended - h.Healed).Round(time.Second))
 	}
 	for name, want := range h.Wanted {
-		has, there := h.Has[name]
-		switch gone := !there || has.Gone; {
+		has, ok := h.Has[name]
+		switch gone := !ok || has.Gone; {
 		case want.Turndown != gone, !gone && (has.Value != want.Value || has.Disk != want.Disk):
 			v.add("L1", "%s is %+v in the end, should be %+v", name, has, want)
 		}

@@ -82,9 +82,9 @@ func TestMutants(t *testing.T) {
 		found[v.Property] = v.Text
 	}
 	for name := range strings.SplitSeq(*broken, ",") {
-		mutant, known := mutation.Find(name)
+		mutant, ok := mutation.Find(name)
 		told := slices.ContainsFunc(strings.Fields(mutant.Breaks), func(property string) bool { return found[property] != "" })
-		if !known || !told {
+		if !ok || !told {
 			t.Errorf("seed %d: nothing told of the mutant %s, which breaks %q: only %v", chosen, name, mutant.Breaks, slices.Sorted(maps.Keys(found)))
 			continue
 		}

@@ -152,7 +152,7 @@ func (p *proxy) reset() {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	for conn := range p.conns {
-		if tcp, is := conn.(*net.TCPConn); is {
+		if tcp, ok := conn.(*net.TCPConn); ok {
 			_ = tcp.SetLinger(0)
 		}
 		conn.Close()

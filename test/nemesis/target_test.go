@@ -86,7 +86,7 @@ func (t *target) answer(asked request) (answer response) {
 
 // read returns what is there; nothing was ever there at first.
 func (t *target) read(name string) state {
-	if s, known := t.states[name]; known {
+	if s, ok := t.states[name]; ok {
 		return s
 	}
 	return state{Gone: true}

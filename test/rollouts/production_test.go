@@ -38,13 +38,13 @@ func frontends(service string) (found []frontend) {
 		line, _ := os.ReadFile(filepath.Join(filepath.Dir(path), "cmdline"))
 		f := frontend{}
 		for argument := range strings.SplitSeq(string(line), "\x00") {
-			if value, is := strings.CutPrefix(argument, "--version="); is {
+			if value, ok := strings.CutPrefix(argument, "--version="); ok {
 				f.version = value
 			}
-			if value, is := strings.CutPrefix(argument, "--cluster="); is {
+			if value, ok := strings.CutPrefix(argument, "--cluster="); ok {
 				f.cluster = value
 			}
-			if value, is := strings.CutPrefix(argument, "--drain="); is {
+			if value, ok := strings.CutPrefix(argument, "--drain="); ok {
 				f.drain = value
 			}
 		}

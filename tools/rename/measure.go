@@ -68,7 +68,7 @@ func share(part, all int) float64 { return 100 * float64(part) / float64(max(1, 
 
 func countOperators(condition ast.Expr) (count int) {
 	ast.Inspect(condition, func(node ast.Node) bool {
-		if binary, is := node.(*ast.BinaryExpr); is && (binary.Op == token.LAND || binary.Op == token.LOR) {
+		if binary, ok := node.(*ast.BinaryExpr); ok && (binary.Op == token.LAND || binary.Op == token.LOR) {
 			count++
 		}
 		return true

@@ -35,7 +35,7 @@ func parse(play string) []line {
 	scene := ""
 	for text := range strings.Lines(play) {
 		text = strings.TrimSpace(text)
-		if heading, is := strings.CutPrefix(text, "#"); is {
+		if heading, ok := strings.CutPrefix(text, "#"); ok {
 			scene = strings.TrimSpace(heading)
 		} else if text != "" {
 			lines = append(lines, line{Scene: scene, Text: text, words: words(text)})

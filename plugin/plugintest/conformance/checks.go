@@ -81,10 +81,10 @@ func (s *checkSuite) try(ctx context.Context, rule CheckRule) Result {
 	if err == nil {
 		err = rule.run(s, ctx)
 	}
-	switch note, isRemark := errors.AsType[remark](err); {
+	switch note, ok := errors.AsType[remark](err); {
 	case err == nil:
 		return Result{Name: rule.Name, Outcome: Passed}
-	case isRemark:
+	case ok:
 		return Result{Name: rule.Name, Outcome: Passed, Detail: note.Error()}
 	}
 	return Result{Name: rule.Name, Outcome: Failed, Detail: err.Error()}

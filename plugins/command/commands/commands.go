@@ -139,7 +139,7 @@ func judge(command *commandpb.Command, turnedDown bool, result result) serve.Pla
 func writerOf(lines []string) (others []string, writer string) {
 	const says = "lehr-writer: "
 	for i, line := range lines {
-		if name, found := strings.CutPrefix(line, says); found {
+		if name, ok := strings.CutPrefix(line, says); ok {
 			return slices.Delete(lines, i, i+1), strings.TrimSpace(name)
 		}
 	}

@@ -173,7 +173,7 @@ func Guard(argv []string) int {
 	command.Stdin, command.Stdout, command.Stderr = os.Stdin, os.Stdout, os.Stderr
 	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	err := command.Run()
-	if _, ran := errors.AsType[*exec.ExitError](err); err != nil && !ran {
+	if _, ok := errors.AsType[*exec.ExitError](err); err != nil && !ok {
 		fmt.Fprintf(os.Stderr, "cannot run %s: %v\n", argv[0], err)
 		return notRun
 	}

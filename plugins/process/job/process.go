@@ -183,7 +183,7 @@ func environment(environ []byte) map[string]string {
 	variables := map[string]string{}
 	for entry := range bytes.SplitSeq(environ, []byte{0}) {
 		name, value, _ := strings.Cut(string(entry), "=")
-		if _, known := variables[name]; !known {
+		if _, ok := variables[name]; !ok {
 			variables[name] = value
 		}
 	}
@@ -222,7 +222,7 @@ func readStat(pid int) (stat, error) {
 		return stat{}, fmt.Errorf("reading /proc/%d/stat: %w", pid, err)
 	}
 	mayExec := flags&(exiting|ofKernel) == 0
-	startOfCode := fields[23] // set last by an exec
+	startOfCode := fields[23] // ok last by an exec
 	return stat{
 		parent: parent, started: started,
 		execs: mayExec && startOfCode == "0",
@@ -245,7 +245,7 @@ func (p process) runs(job *processpb.Job) *processpb.Task {
 	}
 	names := slices.Concat(strings.Split(p.environment[variableNames], ","), slices.Collect(maps.Keys(job.Env)))
 	for _, name := range names {
-		if value, set := p.environment[name]; set && name != "" {
+		if value, ok := p.environment[name]; ok && name != "" {
 			task.Env[name] = value
 		}
 	}

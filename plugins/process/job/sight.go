@@ -105,8 +105,8 @@ func look(ctx context.Context, demands []demand) ([]sighting, error) {
 
 // wants reports whether there should be a task of the number.
 func (s sighting) wants(number uint32) bool {
-	_, found := slices.BinarySearch(s.wanted, number)
-	return found
+	_, ok := slices.BinarySearch(s.wanted, number)
+	return ok
 }
 
 // group sorts a job's processes into tasks. Of several with one identity the

@@ -76,7 +76,7 @@ func taskEnvironment(job *processpb.Job, task *processpb.Task, number uint32, pu
 		environment = append(environment, name+"="+task.Env[name])
 	}
 	for _, name := range []string{"PATH", "HOME"} {
-		if _, own := task.Env[name]; !own && os.Getenv(name) != "" {
+		if _, ok := task.Env[name]; !ok && os.Getenv(name) != "" {
 			environment = append(environment, name+"="+os.Getenv(name))
 		}
 	}

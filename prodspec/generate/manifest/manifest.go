@@ -108,7 +108,7 @@ func (d *Document) decoding(err error, message protoreflect.MessageDescriptor) e
 		}
 		line, _ := strconv.Atoi(match[1])
 		column, _ := strconv.Atoi(match[2])
-		if at, moved := d.places[position{line, column}]; moved {
+		if at, ok := d.places[position{line, column}]; ok {
 			line, column = at.line, at.column
 		}
 		m.Findings = append(m.Findings, d.wrong(line, column, match[3]))

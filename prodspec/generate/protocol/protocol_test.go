@@ -59,8 +59,8 @@ func TestPathsOfInputs(t *testing.T) {
 	}
 	job := &work.Job{Assets: make([]work.Input, 11)}
 	for name, index := range map[string]int{"0.json": 0, "10.json": 10, "11.json": -1, "-1.json": -1, "01.json": -1, "x": -1, "assets.json": -1} {
-		if at, is := protocol.AssetIndex(name, job); is != (index >= 0) || is && at != index {
-			t.Errorf("%s is asset %d (%v), want %d", name, at, is, index)
+		if at, ok := protocol.AssetIndex(name, job); ok != (index >= 0) || ok && at != index {
+			t.Errorf("%s is asset %d (%v), want %d", name, at, ok, index)
 		}
 	}
 }

@@ -21,8 +21,8 @@ func render(t testing.TB, format string, files map[string]string, arguments ...s
 		job.Files = append(job.Files, work.Input{Name: name, Digest: intent.Sum("test", []byte(files[name]))})
 	}
 	return Evaluate(schema.Builtin(), job, func(_ work.Kind, input work.Input) ([]byte, error) {
-		text, found := files[input.Name]
-		if !found {
+		text, ok := files[input.Name]
+		if !ok {
 			return nil, fs.ErrNotExist
 		}
 		return []byte(text), nil
@@ -168,8 +168,8 @@ func TestAssetsOfLehrsOwn(t *testing.T) {
 // TestFormats: each is built in, or a program.
 func TestFormats(t *testing.T) {
 	for _, format := range work.Formats {
-		if _, here := builtIn[format.Name]; here == format.Program {
-			t.Errorf("%s is built in: %t, and a program: %t", format.Name, here, format.Program)
+		if _, ok := builtIn[format.Name]; ok == format.Program {
+			t.Errorf("%s is built in: %t, and a program: %t", format.Name, ok, format.Program)
 		}
 	}
 	if programs := slices.DeleteFunc(slices.Clone(work.Formats), func(f work.Format) bool { return !f.Program }); len(builtIn)+len(programs) != len(work.Formats) {

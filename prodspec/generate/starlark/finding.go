@@ -117,8 +117,8 @@ func (r *run) meantField(message string) string {
 		return ""
 	}
 	found, err := r.schema.Descriptors().FindDescriptorByName(protoreflect.FullName(match[1]))
-	descriptor, is := found.(protoreflect.MessageDescriptor)
-	if err != nil || !is {
+	descriptor, ok := found.(protoreflect.MessageDescriptor)
+	if err != nil || !ok {
 		return ""
 	}
 	var names []string

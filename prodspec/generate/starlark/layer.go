@@ -21,7 +21,7 @@ func (r *run) layers() *starlark.List {
 }
 
 func pathsOf(value starlark.Value) (paths []string, err error) {
-	if path, one := starlark.AsString(value); one {
+	if path, ok := starlark.AsString(value); ok {
 		return []string{path}, nil
 	}
 	list, ok := value.(*starlark.List)
@@ -29,8 +29,8 @@ func pathsOf(value starlark.Value) (paths []string, err error) {
 		return nil, fmt.Errorf("decode: a path is a text, or a list of texts that is not empty, not %s", value.Type())
 	}
 	for i := range list.Len() {
-		path, isText := starlark.AsString(list.Index(i))
-		if !isText {
+		path, ok := starlark.AsString(list.Index(i))
+		if !ok {
 			return nil, fmt.Errorf("decode: a path is a text, not %s", list.Index(i).Type())
 		}
 		paths = append(paths, path)

@@ -22,14 +22,14 @@ func FuzzLayers(f *testing.F) {
 			"a.yaml":    below, "b.yaml": above,
 		}
 		for _, finding := range evaluate(t, files).Findings {
-			text, known := files[finding.File]
+			text, ok := files[finding.File]
 			lines := 1
 			for _, r := range text { // YAML knows more breaks than one.
 				if strings.ContainsRune("\n\r\u0085\u2028\u2029", r) {
 					lines++
 				}
 			}
-			if strings.Contains(finding.Message, "crashed") || !known || finding.Line < 1 || finding.Line > lines+1 {
+			if strings.Contains(finding.Message, "crashed") || !ok || finding.Line < 1 || finding.Line > lines+1 {
 				t.Errorf("%s:%d: %s", finding.File, finding.Line, finding.Message)
 			}
 		}

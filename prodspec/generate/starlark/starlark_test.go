@@ -42,7 +42,7 @@ func evaluate(t *testing.T, files map[string]string, assets ...intent.Asset) wor
 		if kind == work.ReadAsset {
 			return bodies[input.Name], nil
 		}
-		if text, found := files[input.Name]; found {
+		if text, ok := files[input.Name]; ok {
 			return []byte(text), nil
 		}
 		return nil, fault.New(fault.Unavailable, "%s is gone", input.Name)

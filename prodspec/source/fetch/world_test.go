@@ -33,7 +33,7 @@ type memory struct {
 func (m *memory) Load(_ context.Context, name string) ([]byte, error) {
 	m.Lock()
 	defer m.Unlock()
-	if state, found := m.kept[name]; found {
+	if state, ok := m.kept[name]; ok {
 		return state, nil
 	}
 	return nil, fault.New(fault.NotFound, "nothing is kept")

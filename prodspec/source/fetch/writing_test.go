@@ -144,7 +144,7 @@ func TestAnEditIsACommit(t *testing.T) {
 	if !fault.Is(err, fault.Conflict) || !strings.Contains(err.Error(), "Ann Author <ann@example.com> set /log (revision "+theirs[:12]) || !strings.Contains(err.Error(), "Be quiet") {
 		t.Errorf("the same field: %v", err)
 	}
-	if found, told := errors.AsType[*document.Conflict](err); !told || found.Revision != d.read().Revision.ID || found.More ||
+	if found, ok := errors.AsType[*document.Conflict](err); !ok || found.Revision != d.read().Revision.ID || found.More ||
 		!slices.Equal(found.Changed, []string{"/clusters/a/version", "/clusters/b/version", "/log"}) || !slices.Equal(found.Conflicting, []string{"/log"}) {
 		t.Errorf("it conflicts with %+v", found)
 	}

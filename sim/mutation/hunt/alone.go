@@ -101,7 +101,7 @@ func (h hunt) defence(ctx context.Context, d mutation.Defence, hours float64) (h
 	} else {
 		off = append(off, d.Alone)
 	}
-	if known, is := mutation.KnownStood(d.Name); is && h.known {
+	if known, ok := mutation.KnownStood(d.Name); ok && h.known {
 		r.seed = known.Seed
 	}
 	falls, err = h.try(ctx, off, r)

@@ -63,8 +63,8 @@ func (h hunt) list() (list []mutation.Mutant, err error) {
 		return mutation.Hunted(), nil
 	}
 	for name := range strings.SplitSeq(h.names, ",") {
-		m, found := mutation.Find(name)
-		if !found {
+		m, ok := mutation.Find(name)
+		if !ok {
 			return nil, fault.New(fault.NotFound, "there is no mutant %s", name)
 		}
 		list = append(list, m)
@@ -84,7 +84,7 @@ func (h hunt) baseline(ctx context.Context) error {
 	return err
 }
 
-// found is what came of the search for one defect.
+// ok is what came of the search for one defect.
 type found struct {
 	name, expected string
 	property, what string
@@ -178,7 +178,7 @@ func (h hunt) one(ctx context.Context, m mutation.Mutant) (found, error) {
 	if r.replicas = m.Replicas; m.Of != "" {
 		r.hours, r.density, r.of = calmHours, calmDensity, m.Of
 	}
-	if seed, is := mutation.KnownSeed(m.Name); is && h.known {
+	if seed, ok := mutation.KnownSeed(m.Name); ok && h.known {
 		r.seed = seed
 	}
 	f, err := h.try(ctx, []string{m.Name}, r)
@@ -220,7 +220,7 @@ func (h hunt) try(ctx context.Context, on []string, r runner) (f found, err erro
 			break
 		}
 		f.hours, f.last = f.hours+line.Hours, line.Hours
-		if first, is := earliest(line.Violations, r.breaks); is {
+		if first, ok := earliest(line.Violations, r.breaks); ok {
 			f.seed, f.property, f.what = line.Seed, first.Property, first.What
 		}
 	}

@@ -32,7 +32,7 @@ func TestMutantsAreCaught(t *testing.T) {
 	}
 	var quick []mutation.Caught
 	for _, c := range mutation.Known() {
-		if m, there := mutation.Find(c.Mutant); there && m.Equivalent == "" && c.By != "" && c.After <= quickHours {
+		if m, ok := mutation.Find(c.Mutant); ok && m.Equivalent == "" && c.By != "" && c.After <= quickHours {
 			quick = append(quick, c)
 		}
 	}

@@ -54,7 +54,7 @@ type told struct {
 func (r runner) run(ctx context.Context) error {
 	lines := json.NewEncoder(os.Stdout)
 	for used := 0.0; used < r.budget && ctx.Err() == nil; r.seed++ {
-		if is, known := mutation.Kinds[r.of]; known && !is(r.seed) {
+		if is, ok := mutation.Kinds[r.of]; ok && !is(r.seed) {
 			continue
 		}
 		outcome, err := sim.Run(ctx, sim.Options{Seed: r.seed, Hours: r.hours, Density: r.density, Replicas: r.replicas, Class: classes[r.class], Breaks: r.breaks})
