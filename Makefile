@@ -63,10 +63,10 @@ test-cost: ## what each stage of the last test cost, beside the docs (WRITE=1 wr
 
 # The tests of PKG, whose names match RUN, N times.
 N ?= 20
-PKG ?= ./loop
+PKG ?= ./internal/ground/loop
 
 .PHONY: flaky
-flaky: ## run the tests of one package N=20 times under load, and print the share that failed (PKG=./loop RUN=Test)
+flaky: ## run the tests of one package N=20 times under load, and print the share that failed (PKG=./internal/ground/loop RUN=Test)
 	@scripts/flaky $(N) $(PKG) $(RUN)
 
 .PHONY: tools
@@ -74,7 +74,7 @@ tools: ## install what tests start beside Lehr (as root, on Debian)
 	@scripts/install-test-tools
 
 # Not what starts real programs: in short it skips all, and would be linked for nothing.
-FAST = $$($(GO) list ./... | grep -v -E '^lehr.dev/(bench|demo|test/(crash|faults|login|monitoring|nemesis|rollouts|watching))(/|$$)')
+FAST = $$($(GO) list ./... | grep -v -E '^lehr.dev/(internal/demo|test/(bench|crash|faults|login|monitoring|nemesis|rollouts|watching))(/|$$)')
 
 .PHONY: test-fast
 test-fast: ## the quick tests, of what changed; they need neither root nor the network
@@ -83,7 +83,7 @@ test-fast: ## the quick tests, of what changed; they need neither root nor the n
 	$(GO) test -short -vet=off -ldflags='-s -w' -p 4 -parallel 8 $(FAST)
 
 # What runs goroutines side by side.
-CONCURRENT := ./loop ./annealing/... ./strategist/... ./prodspec/... ./plugin/... ./store/... ./server ./client ./notify ./app
+CONCURRENT := ./internal/ground/loop ./internal/annealing/... ./internal/prodspec/... ./internal/pluginhost/... ./sdk/... ./internal/store/... ./internal/server ./internal/notify ./internal/app
 # The memory of SQLite is not Go's, so that the detector sees no race in it: not to look at
 # each access halves what tests of the store take.
 RACE := -race -gcflags=modernc.org/sqlite/lib=-race=false
@@ -99,15 +99,15 @@ race-short: ## run the quick tests of what has goroutines under the race detecto
 
 .PHONY: bench
 bench: build ## measure speed and memory beside what the machine can do, all or ONLY=… of it: "name value unit" a line
-	@$(GO) build -o $(BIN)/bench ./bench
-	@$(GO) build -o $(BIN)/lehr-null ./plugin/plugintest/nullplugin
-	@CGO_ENABLED=0 $(GO) build -ldflags '-s -w' -o $(BIN)/rates ./bench/rates
-	@GOOS=wasip1 GOARCH=wasm $(GO) build -ldflags '-s -w' -o $(BIN)/rates.wasm ./bench/rates
+	@$(GO) build -o $(BIN)/bench ./test/bench
+	@$(GO) build -o $(BIN)/lehr-null ./sdk/plugintest/nullplugin
+	@CGO_ENABLED=0 $(GO) build -ldflags '-s -w' -o $(BIN)/rates ./test/bench/rates
+	@GOOS=wasip1 GOARCH=wasm $(GO) build -ldflags '-s -w' -o $(BIN)/rates.wasm ./test/bench/rates
 	@cd renderers && CGO_ENABLED=0 $(GO) build -ldflags '-s -w' -o $(abspath $(BIN))/render-alone ./alone
 	@$(BIN)/bench $(if $(ONLY),-only $(ONLY))
 
 .PHONY: calibrate
-calibrate: ## measure how often the judge is wrong, in all of its grid, and write docs/judge-calibration.md; minutes (SAMPLES=12000 of each cell)
+calibrate: ## measure how often the judge is wrong, in all of its grid, and write docs/design/judge-calibration.md; minutes (SAMPLES=12000 of each cell)
 	$(GO) test ./judge -run TestCalibration -count=1 -v -timeout 0 -whole $(if $(SAMPLES),-grid-samples $(SAMPLES))
 
 # HOURS of virtual time in all, from SEED on (default: by the clock), WORKERS
@@ -132,8 +132,8 @@ mutants: HOURS = 1000
 mutants: ## switch on each deliberate defect until the simulator tells, then test each defence alone (HOURS=1000 WORKERS=2)
 	@# Both, whatever comes of the first.
 	@missed=0; \
-	$(GO) run ./sim/mutation/hunt -budget $(HOURS) -workers $(or $(WORKERS),2) -known -write sim/mutation/known.json || missed=1; \
-	$(GO) run ./sim/mutation/hunt -budget $(HOURS) -defences -write sim/mutation/defences.json || missed=1; \
+	$(GO) run ./internal/sim/mutation/hunt -budget $(HOURS) -workers $(or $(WORKERS),2) -known -write internal/sim/mutation/known.json || missed=1; \
+	$(GO) run ./internal/sim/mutation/hunt -budget $(HOURS) -defences -write internal/sim/mutation/defences.json || missed=1; \
 	exit $$missed
 
 # How many kills and power losses to construct, and the first SEED of what a

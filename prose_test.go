@@ -21,28 +21,28 @@ var prose = []string{
 
 // foreignProse are where others' words are read, who give nothing else: file and field.
 var foreignProse = map[string]string{
-	"access/oidc/oidc.go Error":                     "go-oidc says by words alone that it cannot fetch keys",
-	"access/policy.go Error":                        "the YAML parser puts its name before its words",
-	"document/value.go Error":                       "encoding/json puts its name before its words",
-	"generator/kubernetes/read.go Error":            "the YAML parser puts its name before its words",
-	"plugin/remote/address.go Error":                "crypto/tls says by words alone that the other side refused",
-	"plugins/sqlschema/liteschema/probe.go Error":   "SQLite says by words alone that a table is a view",
-	"prodspec/source/source.go Error":               "os.Root says by words alone that a path leads out of it",
-	"notify/notify.go Text":                         "an expression that a person wrote, which is searched for a name",
-	"rule/fields.go Message":                        "a descriptor's message type",
-	"sim/field.go GetWaits":                         "a simulated person does what a sentence tells people to do",
-	"sim/rollout.go GetWaits":                       "a simulated person does what a sentence tells people to do",
-	"sim/log.go Message":                            "the simulator looks for panics in the log, whose lines have no type",
-	"prodspec/generate/starlark/finding.go Message": "Starlark's interpreter says by words alone that a program is recursive or was cancelled",
-	"rule/evaluate.go Error":                        "CEL puts its own words before those of an error",
-	"annealing/explain/words.go Message":            "a field is not named twice in one sentence",
-	"annealing/explain/partition.go Problem":        "a sentence is not told twice on one page",
+	"internal/access/oidc/oidc.go Error":                     "go-oidc says by words alone that it cannot fetch keys",
+	"internal/access/policy.go Error":                        "the YAML parser puts its name before its words",
+	"internal/ground/document/value.go Error":                "encoding/json puts its name before its words",
+	"sdk/generator/kubernetes/read.go Error":                 "the YAML parser puts its name before its words",
+	"internal/pluginhost/remote/address.go Error":            "crypto/tls says by words alone that the other side refused",
+	"plugins/sqlschema/liteschema/probe.go Error":            "SQLite says by words alone that a table is a view",
+	"internal/prodspec/source/source.go Error":               "os.Root says by words alone that a path leads out of it",
+	"internal/notify/notify.go Text":                         "an expression that a person wrote, which is searched for a name",
+	"internal/ground/rule/fields.go Message":                 "a descriptor's message type",
+	"internal/sim/field.go GetWaits":                         "a simulated person does what a sentence tells people to do",
+	"internal/sim/rollout.go GetWaits":                       "a simulated person does what a sentence tells people to do",
+	"internal/sim/log.go Message":                            "the simulator looks for panics in the log, whose lines have no type",
+	"internal/prodspec/generate/starlark/finding.go Message": "Starlark's interpreter says by words alone that a program is recursive or was cancelled",
+	"internal/ground/rule/evaluate.go Error":                 "CEL puts its own words before those of an error",
+	"internal/annealing/explain/words.go Message":            "a field is not named twice in one sentence",
+	"internal/annealing/explain/partition.go Problem":        "a sentence is not told twice on one page",
 }
 
 // TestNoStateIsReadFromProse: what a program goes by is a typed field, so that every
 // sentence can be reworded. Only what shows sentences (cli, web) may look into them.
 func TestNoStateIsReadFromProse(t *testing.T) {
-	skipped := []string{"gen", "cli", "web", "test", "tools", "bench", "demo", "examples", "bin", ".git", "testdata", "store/storetest", "sim/scenario"}
+	skipped := []string{"gen", "internal/cli", "internal/web", "test", "tools", "internal/demo", "examples", "bin", ".git", "testdata", "internal/store/storetest", "internal/sim/scenario"}
 	met := map[string]bool{}
 	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
 		switch {

@@ -205,9 +205,9 @@ func TestRemoteBase(t *testing.T) {
 	}
 }
 
-// TestPage builds what docs/kubernetes.md shows.
+// TestPage builds what docs/use/kubernetes.md shows.
 func TestPage(t *testing.T) {
-	page, err := os.ReadFile("../docs/kubernetes.md")
+	page, err := os.ReadFile("../docs/use/kubernetes.md")
 	if err != nil {
 		t.Fatal(err)
 	}

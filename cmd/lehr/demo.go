@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"lehr.dev/demo"
+	"lehr.dev/internal/demo"
 )
 
 // demoCommand plays the example on this machine.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"lehr.dev/cli"
+	"lehr.dev/internal/cli"
 )
 
 var (
@@ -63,7 +63,7 @@ func play(t *testing.T, document, from, to string) (commands int) {
 }
 
 func TestResolversOfTheDocument(t *testing.T) {
-	if n := play(t, "docs/partition.md", "### Resolvers", "### Limits, and"); n != 1 {
+	if n := play(t, "docs/use/partition.md", "### Resolvers", "### Limits, and"); n != 1 {
 		t.Errorf("%d commands", n)
 	}
 }
@@ -72,7 +72,7 @@ func TestEvolutionOfTheDocument(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds every step of a page")
 	}
-	if n := play(t, "docs/evolution.md", "## Where it begins", "## What was meant"); n != 5 {
+	if n := play(t, "docs/use/evolution.md", "## Where it begins", "## What was meant"); n != 5 {
 		t.Errorf("%d commands", n)
 	}
 }
@@ -81,7 +81,7 @@ func TestModelsOfTheDocument(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds every step of a page")
 	}
-	if n := play(t, "docs/models.md", "# Service models", ""); n != 3 {
+	if n := play(t, "docs/use/models.md", "# Service models", ""); n != 3 {
 		t.Errorf("%d commands", n)
 	}
 }

@@ -12,10 +12,10 @@ import (
 	"github.com/spf13/cobra"
 	"google.golang.org/protobuf/proto"
 
-	"lehr.dev/cli"
 	commandpb "lehr.dev/gen/lehr/command/v1"
 	processpb "lehr.dev/gen/lehr/process/v1"
-	"lehr.dev/intent"
+	"lehr.dev/internal/cli"
+	"lehr.dev/internal/ground/intent"
 )
 
 const repository = "../.."
@@ -108,10 +108,10 @@ func TestCommandsOfDocumentsParse(t *testing.T) {
 
 var fileBlock = regexp.MustCompile("(?s)```(?:yaml|python)\n# ([a-z./]+\\.(?:yaml|star))[^\n]*\n.*?```")
 
-// TestWholeExampleBuilds builds the partition that docs/partition.md shows.
+// TestWholeExampleBuilds builds the partition that docs/use/partition.md shows.
 func TestWholeExampleBuilds(t *testing.T) {
 	folder := t.TempDir()
-	text := documents(t)["docs/partition.md"]
+	text := documents(t)["docs/use/partition.md"]
 	write := func(name, content string) {
 		path := filepath.Join(folder, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -145,15 +145,15 @@ var reportWord = regexp.MustCompile(`\t(?:State|Wait)\w+ +(?:State|WaitingKind) 
 // TestEveryReasonIsExplained: whoever is on call finds each state and each
 // kind of waiting in the operator's guide.
 func TestEveryReasonIsExplained(t *testing.T) {
-	text := documents(t)["docs/operating.md"]
-	source, err := os.ReadFile(filepath.Join(repository, "intent", "report.go"))
+	text := documents(t)["docs/operate/operating.md"]
+	source, err := os.ReadFile(filepath.Join(repository, "internal/ground/intent/report.go"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	words := reportWord.FindAllStringSubmatch(string(source), -1)
 	for _, word := range words {
 		if !strings.Contains(text, "| `"+word[1]+"`") {
-			t.Errorf("docs/operating.md has no row for %q", word[1])
+			t.Errorf("docs/operate/operating.md has no row for %q", word[1])
 		}
 	}
 	if len(words) < 20 {
@@ -163,13 +163,13 @@ func TestEveryReasonIsExplained(t *testing.T) {
 
 // TestEveryFieldIsExplained: the payloads of Lehr's own plugins.
 func TestEveryFieldIsExplained(t *testing.T) {
-	text := documents(t)["docs/plugins.md"]
+	text := documents(t)["docs/extend/plugins.md"]
 	for _, payload := range []proto.Message{&commandpb.Command{}, &processpb.Job{}, &processpb.HealthCheck{}, &processpb.Update{}, &processpb.Schedule{}} {
 		fields := payload.ProtoReflect().Descriptor().Fields()
 		for i := range fields.Len() {
 			name := string(fields.Get(i).Name())
 			if name != "tasks" && name != "keeper" && !strings.Contains(text, "`"+name) && !strings.Contains(text, "."+name+"`") {
-				t.Errorf("docs/plugins.md does not tell of %s", fields.Get(i).FullName())
+				t.Errorf("docs/extend/plugins.md does not tell of %s", fields.Get(i).FullName())
 			}
 		}
 	}
@@ -177,12 +177,12 @@ func TestEveryFieldIsExplained(t *testing.T) {
 
 // TestEveryKeyIsExplained: what lehr.yaml may say.
 func TestEveryKeyIsExplained(t *testing.T) {
-	text, checks := documents(t)["docs/partition.md"], documents(t)["docs/checks.md"]
+	text, checks := documents(t)["docs/use/partition.md"], documents(t)["docs/use/checks.md"]
 	// Kinds of a partition's own checks.
 	kinds := map[string]bool{"denylist": true, "condition": true, "calendar": true, "query": true, "alerts": true, "peak": true, "rate": true, "partition": true}
 	var sections [][]string
 	for _, file := range []string{"sections.go", "checks.go"} {
-		source, err := os.ReadFile(filepath.Join(repository, "prodspec", "definition", file))
+		source, err := os.ReadFile(filepath.Join(repository, "internal/prodspec/definition", file))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -193,10 +193,10 @@ func TestEveryKeyIsExplained(t *testing.T) {
 			key = strings.Trim(key, `"`)
 			if kinds[section[1]] {
 				if !strings.Contains(checks, "`"+key+"`") {
-					t.Errorf("docs/checks.md does not tell of %s of a %s", key, section[1])
+					t.Errorf("docs/use/checks.md does not tell of %s of a %s", key, section[1])
 				}
 			} else if key = section[1] + "." + key; !strings.Contains(text, "| `"+key) {
-				t.Errorf("docs/partition.md has no row for %s", key)
+				t.Errorf("docs/use/partition.md has no row for %s", key)
 			}
 		}
 	}
@@ -207,15 +207,15 @@ func TestEveryKeyIsExplained(t *testing.T) {
 
 // TestEveryRecordIsExplained: the verbs of the audit.
 func TestEveryRecordIsExplained(t *testing.T) {
-	text := documents(t)["docs/audit.md"]
-	source, err := os.ReadFile(filepath.Join(repository, "store", "storetest", "audited.go"))
+	text := documents(t)["docs/operate/audit.md"]
+	source, err := os.ReadFile(filepath.Join(repository, "internal/store/storetest/audited.go"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	verbs := regexp.MustCompile(`Verb: "([a-z-]+)"`).FindAllStringSubmatch(string(source), -1)
 	for _, verb := range verbs {
 		if !strings.Contains(text, "`"+verb[1]+"`") {
-			t.Errorf("docs/audit.md does not tell of %q", verb[1])
+			t.Errorf("docs/operate/audit.md does not tell of %q", verb[1])
 		}
 	}
 	if len(verbs) < 25 {
@@ -342,7 +342,7 @@ func isOne(noun, word string) bool { return noun == word+"s" || noun == word+"es
 // What a page names as shown by a test is a test, every row names one, and no
 // fuzzer is forgotten.
 func TestThreatsNameTheirTests(t *testing.T) {
-	for page, rows := range map[string]string{"threat-model.md": "threat", "bad-input.md": "tried"} {
+	for page, rows := range map[string]string{"design/threat-model.md": "threat", "design/bad-input.md": "tried"} {
 		t.Run(page, func(t *testing.T) { namesTests(t, page, rows) })
 	}
 }
@@ -375,7 +375,7 @@ func namesTests(t *testing.T, page, rows string) {
 		}
 	}
 	for name := range tests {
-		if strings.HasPrefix(name, "Fuzz") && page == "bad-input.md" && !slices.Contains(named, name) {
+		if strings.HasPrefix(name, "Fuzz") && page == "design/bad-input.md" && !slices.Contains(named, name) {
 			t.Errorf("%s does not name %s", page, name)
 		}
 	}
@@ -391,12 +391,12 @@ func namesTests(t *testing.T, page, rows string) {
 
 var lintBlock = regexp.MustCompile("(?s)```console\n\\$ lehr lint rules\n(.*?)```")
 
-// TestRulesOfTheDocumentHold lints the rules that docs/partition.md shows, and
+// TestRulesOfTheDocumentHold lints the rules that docs/use/partition.md shows, and
 // compiles those that ask outside.
 func TestRulesOfTheDocumentHold(t *testing.T) {
 	folder := t.TempDir()
 	havePlugins(t, "lehr-process")
-	text := documents(t)["docs/partition.md"]
+	text := documents(t)["docs/use/partition.md"]
 	write := func(name, content string) {
 		if err := os.WriteFile(filepath.Join(folder, name), []byte(content), 0o644); err != nil {
 			t.Fatal(err)

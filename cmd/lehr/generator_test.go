@@ -14,17 +14,17 @@ import (
 	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
 	"github.com/tetratelabs/wazero/sys"
 
-	"lehr.dev/cli"
+	"lehr.dev/internal/cli"
 	"lehr.dev/test/building"
 )
 
-// TestGeneratorPage follows docs/generators.md to the letter: a newcomer's first
+// TestGeneratorPage follows docs/use/generators.md to the letter: a newcomer's first
 // module gives what the page says.
 func TestGeneratorPage(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds programs")
 	}
-	page := documents(t)["docs/generators.md"]
+	page := documents(t)["docs/use/generators.md"]
 	steps := regexp.MustCompile("(?s)```sh\n(mkdir pages.*?)```\n\nIt prints\n\n```\n(.*?)```").FindStringSubmatch(page)
 	if steps == nil {
 		t.Fatal("the page's first steps were not found")

@@ -4,9 +4,9 @@ import (
 	"context"
 	"net/http"
 
-	"lehr.dev/cli"
-	"lehr.dev/external"
-	"lehr.dev/external/prometheus"
+	"lehr.dev/internal/cli"
+	"lehr.dev/internal/external"
+	"lehr.dev/internal/external/prometheus"
 )
 
 // askRange asks a Prometheus that a person named, with that person's token.

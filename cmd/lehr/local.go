@@ -9,19 +9,19 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"lehr.dev/app"
-	"lehr.dev/audit"
-	"lehr.dev/cli"
-	"lehr.dev/fault"
-	"lehr.dev/importer"
-	"lehr.dev/importer/cluster"
-	"lehr.dev/importer/databases"
-	"lehr.dev/importer/manifests"
-	"lehr.dev/importer/processes"
-	"lehr.dev/importer/tfstate"
-	"lehr.dev/intent"
-	"lehr.dev/prodspec"
-	"lehr.dev/store"
+	"lehr.dev/internal/app"
+	"lehr.dev/internal/cli"
+	"lehr.dev/internal/ground/audit"
+	"lehr.dev/internal/ground/fault"
+	"lehr.dev/internal/ground/intent"
+	"lehr.dev/internal/importer"
+	"lehr.dev/internal/importer/cluster"
+	"lehr.dev/internal/importer/databases"
+	"lehr.dev/internal/importer/manifests"
+	"lehr.dev/internal/importer/processes"
+	"lehr.dev/internal/importer/tfstate"
+	"lehr.dev/internal/prodspec"
+	"lehr.dev/internal/store"
 )
 
 // local is what commands do without a server, by package app.

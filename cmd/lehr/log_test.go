@@ -14,13 +14,13 @@ import (
 	"strings"
 	"testing"
 
-	"lehr.dev/fault"
+	"lehr.dev/internal/ground/fault"
 )
 
-// documentedKeys are those of records that docs/monitoring.md names.
+// documentedKeys are those of records that docs/operate/monitoring.md names.
 func documentedKeys(t *testing.T) map[string]bool {
 	t.Helper()
-	_, text, _ := strings.Cut(documents(t)["docs/monitoring.md"], "\n## The log\n")
+	_, text, _ := strings.Cut(documents(t)["docs/operate/monitoring.md"], "\n## The log\n")
 	keys := map[string]bool{}
 	for _, row := range regexp.MustCompile("(?m)^\\| (`.*?) \\|").FindAllStringSubmatch(text, -1) {
 		for _, key := range regexp.MustCompile("`([a-z_]+)`").FindAllStringSubmatch(row[1], -1) {
@@ -34,7 +34,7 @@ func documentedKeys(t *testing.T) map[string]bool {
 func loggedKeys(t *testing.T) map[string]string {
 	t.Helper()
 	keys := map[string]string{}
-	for _, folder := range []string{"access", "annealing", "app", "audit", "loop", "plugin/remote", "prodspec", "server", "store", "strategist"} {
+	for _, folder := range []string{"internal/access", "internal/annealing", "internal/app", "internal/ground/audit", "internal/ground/loop", "internal/pluginhost/remote", "internal/prodspec", "internal/server", "internal/store"} {
 		err := filepath.WalkDir(filepath.Join(repository, folder), func(path string, _ fs.DirEntry, err error) error {
 			if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 				return err
@@ -124,7 +124,7 @@ func TestEveryKeyOfTheLogIsDocumented(t *testing.T) {
 	}
 	for _, key := range slices.Sorted(maps.Keys(logged)) {
 		if !documented[key] {
-			t.Errorf("%s logs %q, which docs/monitoring.md does not name", logged[key], key)
+			t.Errorf("%s logs %q, which docs/operate/monitoring.md does not name", logged[key], key)
 		}
 	}
 }

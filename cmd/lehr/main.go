@@ -6,10 +6,10 @@ package main
 import (
 	"os"
 
-	"lehr.dev/cli"
-	"lehr.dev/prodspec"
-	"lehr.dev/prodspec/generate"
-	"lehr.dev/sim/campaign"
+	"lehr.dev/internal/cli"
+	"lehr.dev/internal/prodspec"
+	"lehr.dev/internal/prodspec/generate"
+	"lehr.dev/internal/sim/campaign"
 )
 
 func main() { os.Exit(run()) }

@@ -4,11 +4,11 @@ import (
 	"context"
 	"path/filepath"
 
-	"lehr.dev/cli"
-	"lehr.dev/plugin/plugintest/conformance"
-	"lehr.dev/plugin/remote"
-	"lehr.dev/plugin/scaffold"
-	"lehr.dev/plugin/trial"
+	"lehr.dev/internal/cli"
+	"lehr.dev/internal/pluginhost/remote"
+	"lehr.dev/internal/pluginhost/scaffold"
+	"lehr.dev/internal/pluginhost/trial"
+	"lehr.dev/sdk/plugintest/conformance"
 )
 
 // pluginKit is what commands do for authors of plugins.

@@ -16,9 +16,9 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
 
-	"lehr.dev/cli"
-	"lehr.dev/plugin/plugintest/conformance"
-	sdk "lehr.dev/plugin/serve" // serve is a function here
+	"lehr.dev/internal/cli"
+	"lehr.dev/sdk/plugintest/conformance"
+	sdk "lehr.dev/sdk/serve" // serve is a function here
 	"lehr.dev/test/certificates"
 )
 

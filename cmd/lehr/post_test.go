@@ -9,7 +9,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"lehr.dev/access"
+	"lehr.dev/internal/access"
 )
 
 // post calls the API over plain HTTP, as any program can, with the token that

@@ -10,13 +10,13 @@ import (
 	"testing"
 	"time"
 
-	"lehr.dev/client"
 	apipb "lehr.dev/gen/lehr/api/v1"
-	"lehr.dev/intent"
+	"lehr.dev/internal/ground/intent"
+	"lehr.dev/sdk/client"
 	"lehr.dev/test/building"
 )
 
-// TestExamplesForProgramsRun runs what docs/programs.md shows against a real
+// TestExamplesForProgramsRun runs what docs/use/programs.md shows against a real
 // server, and compares what it prints.
 func TestExamplesForProgramsRun(t *testing.T) {
 	if testing.Short() {
@@ -48,7 +48,7 @@ func TestExamplesForProgramsRun(t *testing.T) {
 	})
 	published(t, filepath.Join(folder, ".lehr", "lehr.db"))
 
-	text := documents(t)["docs/programs.md"]
+	text := documents(t)["docs/use/programs.md"]
 	script, want := "", ""
 	for _, block := range regexp.MustCompile("(?s)```(sh|json)\n(.*?)```").FindAllStringSubmatch(text, -1) {
 		if block[1] == "sh" {
@@ -63,7 +63,7 @@ func TestExamplesForProgramsRun(t *testing.T) {
 	program, after, _ := strings.Cut(program, "```")
 	source, err := os.ReadFile("../../examples/client/main.go")
 	if err != nil || string(source) != program {
-		t.Errorf("docs/programs.md does not show examples/client/main.go as it is (%v)", err)
+		t.Errorf("docs/use/programs.md does not show examples/client/main.go as it is (%v)", err)
 	}
 	_, want, _ = strings.Cut(after, "$ go run ./examples/client\n")
 	want, _, _ = strings.Cut(want, "```")

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"lehr.dev/cli"
+	"lehr.dev/internal/cli"
 )
 
 var (
@@ -15,10 +15,10 @@ var (
 	shownOut  = regexp.MustCompile("(?s)```console\n\\$ lehr build\n(.*?)```")
 )
 
-// TestRenderersOfTheDocument builds the partition that docs/renderers.md shows: it
+// TestRenderersOfTheDocument builds the partition that docs/use/renderers.md shows: it
 // gives what the page says.
 func TestRenderersOfTheDocument(t *testing.T) {
-	folder, text := t.TempDir(), documents(t)["docs/renderers.md"]
+	folder, text := t.TempDir(), documents(t)["docs/use/renderers.md"]
 	for _, file := range shownFile.FindAllStringSubmatch(text, -1) {
 		name := filepath.Join(folder, file[1])
 		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {

@@ -13,10 +13,10 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"lehr.dev/access"
-	"lehr.dev/prodspec"
-	"lehr.dev/prodspec/generate"
-	"lehr.dev/sim/campaign"
+	"lehr.dev/internal/access"
+	"lehr.dev/internal/prodspec"
+	"lehr.dev/internal/prodspec/generate"
+	"lehr.dev/internal/sim/campaign"
 	"lehr.dev/test/building"
 )
 
@@ -35,7 +35,7 @@ func TestScripts(t *testing.T) {
 	for name, from := range map[string]string{"lehr-command": "plugins/command", "lehr-process": "plugins/process", "quiet": "examples/protection", "quietest": "examples/selection", "slowest": "examples/measurement"} {
 		programs[name] = building.Program{Of: "../../" + from}
 	}
-	runScripts(t, "../../testdata/script", programs)
+	runScripts(t, "../../test/scripts", programs)
 }
 
 // TestRendererScripts are those that need the programs of the module renderers.
@@ -44,7 +44,7 @@ func TestRendererScripts(t *testing.T) {
 		t.Skip("builds the renderers")
 	}
 	stripped, static := []string{"-ldflags", "-s -w"}, []string{"CGO_ENABLED=0"}
-	runScripts(t, "../../testdata/renderers", map[string]building.Program{
+	runScripts(t, "../../test/scripts/renderers", map[string]building.Program{
 		"lehr-kustomize": {Of: "../../renderers/kustomize", Flags: stripped, Env: static},
 		"lehr-helm":      {Of: "../../renderers/helm", Flags: stripped, Env: static},
 	})

@@ -23,12 +23,12 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 	"google.golang.org/protobuf/types/dynamicpb"
 
-	"lehr.dev/access"
-	"lehr.dev/audit"
-	"lehr.dev/cli"
-	"lehr.dev/client"
-	"lehr.dev/fault"
-	"lehr.dev/intent"
+	"lehr.dev/internal/access"
+	"lehr.dev/internal/cli"
+	"lehr.dev/internal/ground/audit"
+	"lehr.dev/internal/ground/fault"
+	"lehr.dev/internal/ground/intent"
+	"lehr.dev/sdk/client"
 )
 
 // tried is one command of the table: how it is called, and what each setting does.

@@ -8,13 +8,13 @@ import (
 	"slices"
 	"time"
 
-	"lehr.dev/cli"
-	"lehr.dev/client"
-	"lehr.dev/fault"
-	"lehr.dev/files"
-	"lehr.dev/sim"
-	"lehr.dev/sim/campaign"
-	"lehr.dev/sim/scenario"
+	"lehr.dev/internal/cli"
+	"lehr.dev/internal/ground/fault"
+	"lehr.dev/internal/ground/files"
+	"lehr.dev/internal/sim"
+	"lehr.dev/internal/sim/campaign"
+	"lehr.dev/internal/sim/scenario"
+	"lehr.dev/sdk/client"
 )
 
 // simKit is the simulator, for the command.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"lehr.dev/cli"
+	"lehr.dev/internal/cli"
 )
 
 // simulate gives the command to this program.

@@ -7,15 +7,15 @@ import (
 	"strings"
 	"testing"
 
-	"lehr.dev/cli"
+	"lehr.dev/internal/cli"
 )
 
 var typesBlock = regexp.MustCompile("(?s)```(?:yaml|python|proto)\n(?:#|//) ([a-z./]+\\.(?:yaml|star|proto))\n.*?```")
 
-// TestTypesExampleBuilds builds the partition that docs/types.md shows.
+// TestTypesExampleBuilds builds the partition that docs/use/types.md shows.
 func TestTypesExampleBuilds(t *testing.T) {
 	folder := t.TempDir()
-	for _, match := range typesBlock.FindAllStringSubmatch(documents(t)["docs/types.md"], -1) {
+	for _, match := range typesBlock.FindAllStringSubmatch(documents(t)["docs/use/types.md"], -1) {
 		_, content, _ := strings.Cut(match[0], "\n")
 		path := filepath.Join(folder, match[1])
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -33,12 +33,12 @@ func TestTypesExampleBuilds(t *testing.T) {
 
 var derivations = regexp.MustCompile("(?s)```yaml\n(generate:\n  scopes: {derive.*?)```")
 
-// TestDerivationsExampleIsAccepted compiles what docs/partition.md shows.
+// TestDerivationsExampleIsAccepted compiles what docs/use/partition.md shows.
 func TestDerivationsExampleIsAccepted(t *testing.T) {
 	folder := t.TempDir()
-	match := derivations.FindStringSubmatch(documents(t)["docs/partition.md"])
+	match := derivations.FindStringSubmatch(documents(t)["docs/use/partition.md"])
 	if match == nil {
-		t.Fatal("docs/partition.md shows no derivations")
+		t.Fatal("docs/use/partition.md shows no derivations")
 	}
 	for name, text := range map[string]string{
 		"lehr.yaml": "lehr: v1\npartition: one\nsources: {a: {files: [a.yaml]}}\n" + match[1], "a.yaml": "a: 1\n",

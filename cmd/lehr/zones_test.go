@@ -12,9 +12,9 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoregistry"
 
-	"lehr.dev/intent"
-	sdk "lehr.dev/plugin/serve" // serve is a function of this package
-	"lehr.dev/schema"
+	"lehr.dev/internal/ground/intent"
+	"lehr.dev/internal/ground/schema"
+	sdk "lehr.dev/sdk/serve" // serve is a function of this package
 )
 
 // zonesMain is a plugin that knows the type acme.dns.v1.Zone from the .proto

@@ -1,5 +1,5 @@
 // Command client lists the assets of partition hello, waits for its incarnation,
-// and exports it: an example of package client, shown in docs/programs.md.
+// and exports it: an example of package client, shown in docs/use/programs.md.
 package main
 
 import (
@@ -8,11 +8,11 @@ import (
 	"log"
 	"os"
 
-	"lehr.dev/client"
-	"lehr.dev/export"
-	"lehr.dev/fault"
 	apipb "lehr.dev/gen/lehr/api/v1"
-	"lehr.dev/intent"
+	"lehr.dev/internal/ground/export"
+	"lehr.dev/internal/ground/fault"
+	"lehr.dev/internal/ground/intent"
+	"lehr.dev/sdk/client"
 )
 
 func main() {

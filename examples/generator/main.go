@@ -1,7 +1,7 @@
 // Command pages is an example of a generator: for each service it gives a file
 // with a page. Built with GOOS=wasip1 GOARCH=wasm it is the module that
 // lehr.yaml names, built without it is the same as a native program.
-// docs/generators.md goes through it.
+// docs/use/generators.md goes through it.
 package main
 
 import (
@@ -12,7 +12,7 @@ import (
 
 	commandpb "lehr.dev/gen/lehr/command/v1"
 	intentpb "lehr.dev/gen/lehr/intent/v1"
-	"lehr.dev/generator"
+	"lehr.dev/sdk/generator"
 )
 
 func main() { generator.Main(generate) }

@@ -1,5 +1,5 @@
 // Command slowest is an example of a plugin that measures for validations of rollouts: the
-// slowest request of each step, by a log. docs/validation.md says what it is told; lehr
+// slowest request of each step, by a log. docs/use/validation.md says what it is told; lehr
 // starts it.
 package main
 
@@ -13,7 +13,7 @@ import (
 	"time"
 
 	pluginpb "lehr.dev/gen/lehr/plugin/v1"
-	"lehr.dev/plugin/serve"
+	"lehr.dev/sdk/serve"
 )
 
 func main() {

@@ -1,6 +1,6 @@
 // Command textfile is an example of a plugin: it keeps text files as their
 // assets say. The payload is a google.protobuf.Struct {path, text}; "lehr plugin
-// new" makes one with a message of its own. docs/plugins.md goes through it;
+// new" makes one with a message of its own. docs/extend/plugins.md goes through it;
 // lehr starts it.
 package main
 
@@ -15,7 +15,7 @@ import (
 
 	"google.golang.org/protobuf/types/known/structpb"
 
-	"lehr.dev/plugin/serve"
+	"lehr.dev/sdk/serve"
 )
 
 func main() {

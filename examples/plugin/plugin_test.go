@@ -11,8 +11,8 @@ import (
 
 	"google.golang.org/protobuf/types/known/structpb"
 
-	"lehr.dev/plugin/plugintest"
-	"lehr.dev/plugin/serve"
+	"lehr.dev/sdk/plugintest"
+	"lehr.dev/sdk/serve"
 )
 
 // TestConforms holds the plugin to the protocol, over the real wire.

@@ -1,5 +1,5 @@
 // Command quiet is an example of a plugin of checks: it lets no push be while a file is
-// there, and says what is written in it. docs/plugins.md goes through it; lehr starts it.
+// there, and says what is written in it. docs/extend/plugins.md goes through it; lehr starts it.
 package main
 
 import (
@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	pluginpb "lehr.dev/gen/lehr/plugin/v1"
-	"lehr.dev/plugin/serve"
+	"lehr.dev/sdk/serve"
 )
 
 func main() {

@@ -1,5 +1,5 @@
 // Command quietest is an example of a plugin that selects for rollouts: where the fewest
-// users are, things go on first, one cluster at a time. docs/rollouts.md goes through it;
+// users are, things go on first, one cluster at a time. docs/use/rollouts.md goes through it;
 // lehr starts it.
 package main
 
@@ -12,7 +12,7 @@ import (
 	"strings"
 
 	pluginpb "lehr.dev/gen/lehr/plugin/v1"
-	"lehr.dev/plugin/serve"
+	"lehr.dev/sdk/serve"
 )
 
 func main() {

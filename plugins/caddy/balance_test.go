@@ -10,7 +10,7 @@ import (
 
 	caddypb "lehr.dev/gen/lehr/caddy/v1"
 	intentpb "lehr.dev/gen/lehr/intent/v1"
-	"lehr.dev/plugin/serve"
+	"lehr.dev/sdk/serve"
 )
 
 // shares counts who answers n requests.

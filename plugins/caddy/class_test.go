@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	caddypb "lehr.dev/gen/lehr/caddy/v1"
-	"lehr.dev/plugin/serve"
 	"lehr.dev/plugins/caddy/balancer"
+	"lehr.dev/sdk/serve"
 )
 
 // The tests of class C: a write is bound to what it was planned for, by a

@@ -7,7 +7,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	caddypb "lehr.dev/gen/lehr/caddy/v1"
-	"lehr.dev/plugin/plugintest"
+	"lehr.dev/sdk/plugintest"
 )
 
 // TestConforms holds the plugin to the protocol, over the real wire and with a

@@ -15,8 +15,8 @@ import (
 	"time"
 
 	caddypb "lehr.dev/gen/lehr/caddy/v1"
-	"lehr.dev/plugin/serve"
 	"lehr.dev/plugins/caddy/balancer"
+	"lehr.dev/sdk/serve"
 )
 
 func TestUnreachableIsUnknown(t *testing.T) {

@@ -24,9 +24,9 @@ import (
 
 	caddypb "lehr.dev/gen/lehr/caddy/v1"
 	intentpb "lehr.dev/gen/lehr/intent/v1"
-	"lehr.dev/intent"
-	"lehr.dev/plugin/serve"
+	"lehr.dev/internal/ground/intent"
 	"lehr.dev/plugins/caddy/balancer"
+	"lehr.dev/sdk/serve"
 	"lehr.dev/test/building"
 )
 

@@ -1,5 +1,5 @@
 // Command lehr-caddy looks after HTTP balancers in running Caddies; Lehr
-// starts it. "lehr-caddy run" is such a Caddy. docs/caddy.md describes both.
+// starts it. "lehr-caddy run" is such a Caddy. docs/use/caddy.md describes both.
 package main
 
 import (
@@ -9,9 +9,9 @@ import (
 	"os"
 	"strings"
 
-	"lehr.dev/plugin/serve"
 	"lehr.dev/plugins/caddy/balancer"
 	"lehr.dev/plugins/caddy/proxy"
+	"lehr.dev/sdk/serve"
 )
 
 const usage = `

@@ -8,8 +8,8 @@ import (
 	"os"
 	"time"
 
-	"lehr.dev/plugin/serve"
 	"lehr.dev/plugins/command/commands"
+	"lehr.dev/sdk/serve"
 )
 
 func main() { os.Exit(run()) }

@@ -11,9 +11,9 @@ import (
 	"path/filepath"
 	_ "time/tzdata"
 
-	"lehr.dev/plugin/serve"
 	"lehr.dev/plugins/process/job"
 	"lehr.dev/plugins/process/schedule"
+	"lehr.dev/sdk/serve"
 )
 
 func main() { os.Exit(run()) }

@@ -5,8 +5,8 @@ package main
 import (
 	"os"
 
-	"lehr.dev/plugin/serve"
 	"lehr.dev/plugins/sqlschema/schemas"
+	"lehr.dev/sdk/serve"
 )
 
 func main() {

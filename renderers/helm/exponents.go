@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"lehr.dev/generator/kubernetes"
+	"lehr.dev/sdk/generator/kubernetes"
 )
 
 // exponents warns of texts in which a chart wrote an integer of its values with an

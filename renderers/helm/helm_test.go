@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"lehr.dev/generator"
-	"lehr.dev/generator/kubernetes"
+	"lehr.dev/sdk/generator"
+	"lehr.dev/sdk/generator/kubernetes"
 )
 
 func TestMain(m *testing.M) {

@@ -16,8 +16,8 @@ import (
 	"helm.sh/helm/v4/pkg/engine"
 	releaseutil "helm.sh/helm/v4/pkg/release/v1/util"
 
-	"lehr.dev/generator/kubernetes"
 	"lehr.dev/renderers/kubectl"
+	"lehr.dev/sdk/generator/kubernetes"
 )
 
 // TestAsHelmTemplate: what is read of a chart is what kubectl reads of what helm

@@ -22,8 +22,8 @@ import (
 	"helm.sh/helm/v4/pkg/engine"
 	releaseutil "helm.sh/helm/v4/pkg/release/v1/util"
 
-	"lehr.dev/generator"
-	"lehr.dev/generator/kubernetes"
+	"lehr.dev/sdk/generator"
+	"lehr.dev/sdk/generator/kubernetes"
 )
 
 func main() {

@@ -11,7 +11,7 @@ import (
 	"helm.sh/helm/v4/pkg/chart/common/util"
 	chartv2 "helm.sh/helm/v4/pkg/chart/v2"
 
-	"lehr.dev/generator/kubernetes"
+	"lehr.dev/sdk/generator/kubernetes"
 )
 
 // What with.nulls says about a null in the values of a chart itself: Helm 4 leaves the

@@ -11,7 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 	"helm.sh/helm/v4/pkg/chart/loader/archive"
 
-	"lehr.dev/generator/kubernetes"
+	"lehr.dev/sdk/generator/kubernetes"
 )
 
 // settingsFile is a file of a chart, or of a chart in it, that Helm reads as YAML or

@@ -12,7 +12,7 @@ import (
 	"time"
 	_ "time/tzdata" // Zones are the same on every machine.
 
-	"lehr.dev/generator/kubernetes"
+	"lehr.dev/sdk/generator/kubernetes"
 )
 
 // vary answers what templates ask of chance and of the clock: always the same,

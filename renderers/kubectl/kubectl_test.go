@@ -3,8 +3,8 @@ package kubectl_test
 import (
 	"testing"
 
-	"lehr.dev/generator/kubernetes"
 	"lehr.dev/renderers/kubectl"
+	"lehr.dev/sdk/generator/kubernetes"
 )
 
 // TestManifestsAsKubectl: what is read of a manifest is what kubectl reads, or it is

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	intentpb "lehr.dev/gen/lehr/intent/v1"
-	"lehr.dev/generator/kubernetes"
+	"lehr.dev/sdk/generator/kubernetes"
 )
 
 var settings = kubernetes.Settings{Cluster: "prod", Namespace: "default"}

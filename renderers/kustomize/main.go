@@ -20,8 +20,8 @@ import (
 	"sigs.k8s.io/kustomize/api/types"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 
-	"lehr.dev/generator"
-	"lehr.dev/generator/kubernetes"
+	"lehr.dev/sdk/generator"
+	"lehr.dev/sdk/generator/kubernetes"
 )
 
 func main() {

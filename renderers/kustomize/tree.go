@@ -10,7 +10,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"lehr.dev/generator/kubernetes"
+	"lehr.dev/sdk/generator/kubernetes"
 )
 
 // tree is the declared files, looked through for what is not among them before
@@ -108,7 +108,7 @@ func (t *tree) path(file string, node *yaml.Node, folder bool) {
 	case folder && len(kustomizationIn(t.files, to)) > 0:
 		t.look(to)
 	case remote.MatchString(node.Value):
-		t.wrong(file, node, "declare it as a source in lehr.yaml (git: or http:, at a commit), name it in from, and write its path here: docs/kubernetes.md shows how; or copy it", "%s is elsewhere: only declared files are read", node.Value)
+		t.wrong(file, node, "declare it as a source in lehr.yaml (git: or http:, at a commit), name it in from, and write its path here: docs/use/kubernetes.md shows how; or copy it", "%s is elsewhere: only declared files are read", node.Value)
 	default:
 		t.wrong(file, node, "add it to the files of a source in from; paths of sources are relative to the folder of lehr.yaml", "%s is not among the declared files", to)
 	}

@@ -7,7 +7,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"lehr.dev/generator/kubernetes"
+	"lehr.dev/sdk/generator/kubernetes"
 )
 
 // check looks through a file that Kustomize reads as YAML for what it would lose

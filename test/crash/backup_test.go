@@ -16,11 +16,11 @@ import (
 	"strings"
 	"testing"
 
-	"lehr.dev/fault"
-	"lehr.dev/intent"
-	"lehr.dev/store"
-	"lehr.dev/store/sqlite"
-	"lehr.dev/store/storetest"
+	"lehr.dev/internal/ground/fault"
+	"lehr.dev/internal/ground/intent"
+	"lehr.dev/internal/store"
+	"lehr.dev/internal/store/sqlite"
+	"lehr.dev/internal/store/storetest"
 	"lehr.dev/test/crash/disk"
 )
 

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"os"
 
-	"lehr.dev/fault"
-	"lehr.dev/intent"
-	"lehr.dev/store"
+	"lehr.dev/internal/ground/fault"
+	"lehr.dev/internal/ground/intent"
+	"lehr.dev/internal/store"
 	"lehr.dev/test/crash/disk"
 )
 

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"lehr.dev/fault"
+	"lehr.dev/internal/ground/fault"
 	"lehr.dev/test/crash/disk"
 )
 

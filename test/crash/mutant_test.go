@@ -7,8 +7,8 @@ import (
 	"slices"
 	"testing"
 
-	"lehr.dev/intent"
-	"lehr.dev/store/storetest"
+	"lehr.dev/internal/ground/intent"
+	"lehr.dev/internal/store/storetest"
 	"lehr.dev/test/crash/disk"
 )
 

@@ -6,15 +6,14 @@ import (
 	"database/sql"
 	"fmt"
 	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/pressly/goose/v3"
 
-	"lehr.dev/fault"
-	"lehr.dev/intent"
-	"lehr.dev/store"
-	"lehr.dev/store/storetest"
+	"lehr.dev/internal/ground/fault"
+	"lehr.dev/internal/ground/intent"
+	"lehr.dev/internal/store"
+	"lehr.dev/internal/store/storetest"
 )
 
 // operation is what is interrupted.
@@ -286,7 +285,7 @@ func firstSchema(path string) error {
 		return err
 	}
 	defer db.Close()
-	provider, err := goose.NewProvider(goose.DialectSQLite3, db, os.DirFS(filepath.Join("..", "..", "store", "sqlite", "migrations")))
+	provider, err := goose.NewProvider(goose.DialectSQLite3, db, os.DirFS("../../internal/store/sqlite/migrations"))
 	if err != nil {
 		return err
 	}

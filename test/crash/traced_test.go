@@ -12,8 +12,8 @@ import (
 	"strings"
 	"testing"
 
-	"lehr.dev/access"
-	"lehr.dev/store/sqlite"
+	"lehr.dev/internal/access"
+	"lehr.dev/internal/store/sqlite"
 )
 
 // starting makes a store where there is not even a folder, or starts on one,

@@ -9,10 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"lehr.dev/loop"
-	"lehr.dev/store"
-	"lehr.dev/store/sqlite"
-	"lehr.dev/store/storetest"
+	"lehr.dev/internal/ground/loop"
+	"lehr.dev/internal/store"
+	"lehr.dev/internal/store/sqlite"
+	"lehr.dev/internal/store/storetest"
 	"lehr.dev/test/crash/disk"
 )
 

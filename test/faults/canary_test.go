@@ -22,7 +22,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 	"google.golang.org/protobuf/types/dynamicpb"
 
-	"lehr.dev/access"
+	"lehr.dev/internal/access"
 	"lehr.dev/test/canary"
 	"lehr.dev/test/pgserver"
 )

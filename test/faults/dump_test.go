@@ -13,16 +13,16 @@ import (
 )
 
 // instructions are the commands of the blocks under a heading of
-// docs/operating.md, as they stand there.
+// docs/operate/operating.md, as they stand there.
 func instructions(t *testing.T, heading string) (blocks [][]string) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "operating.md"))
+	text, err := os.ReadFile("../../docs/operate/operating.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, section, found := strings.Cut(string(text), "\n"+heading+"\n")
 	if !found {
-		t.Fatalf("docs/operating.md has no %q", heading)
+		t.Fatalf("docs/operate/operating.md has no %q", heading)
 	}
 	if end := regexp.MustCompile(`(?m)^##+ `).FindStringIndex(section); end != nil {
 		section = section[:end[0]]
@@ -33,7 +33,7 @@ func instructions(t *testing.T, heading string) (blocks [][]string) {
 	return blocks
 }
 
-// TestDatabaseIsRestoredAsDocumented does what docs/operating.md says, command
+// TestDatabaseIsRestoredAsDocumented does what docs/operate/operating.md says, command
 // by command, with PostgreSQL's own tools and a real server: what is restored
 // pushes nothing until it is adopted (S15).
 func TestDatabaseIsRestoredAsDocumented(t *testing.T) {
@@ -86,7 +86,7 @@ func untilServed(t *testing.T, commands []string) (before, after []string) {
 }
 
 // TestDatabaseIsRecoveredAsDocumented takes a cluster back to a moment, as
-// docs/operating.md says, by PostgreSQL's own archive of its log.
+// docs/operate/operating.md says, by PostgreSQL's own archive of its log.
 func TestDatabaseIsRecoveredAsDocumented(t *testing.T) {
 	t.Parallel()
 	server := pgserver.New(t)

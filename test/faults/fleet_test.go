@@ -21,8 +21,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
 
-	"lehr.dev/access"
-	"lehr.dev/client"
+	"lehr.dev/internal/access"
+	"lehr.dev/sdk/client"
 	"lehr.dev/test/pgserver"
 )
 

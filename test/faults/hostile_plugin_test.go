@@ -14,7 +14,7 @@ import (
 	"google.golang.org/grpc"
 
 	pluginpb "lehr.dev/gen/lehr/plugin/v1"
-	"lehr.dev/plugin"
+	"lehr.dev/internal/pluginhost/plugin"
 )
 
 // hostilePlugin serves jobs, and answers as its argument says.

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"lehr.dev/access"
+	"lehr.dev/internal/access"
 )
 
 // Whoever may speak to the server, and speaks badly, is told so, and harms

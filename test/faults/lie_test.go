@@ -12,7 +12,7 @@ import (
 	"google.golang.org/grpc"
 
 	pluginpb "lehr.dev/gen/lehr/plugin/v1"
-	"lehr.dev/plugin"
+	"lehr.dev/internal/pluginhost/plugin"
 )
 
 // lyingPlugin answers for jobs what nobody may believe, by their names.

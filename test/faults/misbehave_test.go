@@ -10,8 +10,8 @@ import (
 	"google.golang.org/grpc"
 
 	pluginpb "lehr.dev/gen/lehr/plugin/v1"
-	"lehr.dev/plugin"
-	"lehr.dev/plugin/serve"
+	"lehr.dev/internal/pluginhost/plugin"
+	"lehr.dev/sdk/serve"
 )
 
 // odd is a plugin for jobs whose diff does something that it should not.

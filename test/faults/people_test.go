@@ -9,10 +9,10 @@ import (
 
 	"google.golang.org/protobuf/types/known/durationpb"
 
-	"lehr.dev/client"
-	"lehr.dev/fault"
 	apipb "lehr.dev/gen/lehr/api/v1"
-	"lehr.dev/intent"
+	"lehr.dev/internal/ground/fault"
+	"lehr.dev/internal/ground/intent"
+	"lehr.dev/sdk/client"
 )
 
 // guardedProgram makes resources of which "plan" destroys, "dep" needs an

@@ -10,9 +10,9 @@ import (
 	"slices"
 	"strings"
 
-	"lehr.dev/client"
 	apipb "lehr.dev/gen/lehr/api/v1"
-	"lehr.dev/intent"
+	"lehr.dev/internal/ground/intent"
+	"lehr.dev/sdk/client"
 )
 
 // lehr runs the program as a person would, and returns what it printed.

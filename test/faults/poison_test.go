@@ -20,7 +20,7 @@ var poisonable struct {
 }
 
 // poisonablePrograms are the programs, of which lehr has the defects of
-// prodspec/poison_on.go.
+// internal/prodspec/poison_on.go.
 func poisonablePrograms(t *testing.T) string {
 	t.Helper()
 	programs := binaries(t)

@@ -145,7 +145,7 @@ func TestSnapshotPutBack(t *testing.T) {
 	w.converges(values{"a": 3})
 	w.end()
 	// With its witness put back too, nothing on this machine knows more: it goes
-	// on, as docs/operating.md says.
+	// on, as docs/operate/operating.md says.
 	putBack(w.store)
 	putBack(w.store + ".witness")
 	w.want(values{"a": 4})

@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"lehr.dev/client"
 	apipb "lehr.dev/gen/lehr/api/v1"
-	"lehr.dev/intent"
+	"lehr.dev/internal/ground/intent"
+	"lehr.dev/sdk/client"
 )
 
 // whoami is what the server takes somebody for.

@@ -13,9 +13,9 @@ import (
 	"strings"
 	"time"
 
-	"lehr.dev/client"
 	apipb "lehr.dev/gen/lehr/api/v1"
-	"lehr.dev/intent"
+	"lehr.dev/internal/ground/intent"
+	"lehr.dev/sdk/client"
 )
 
 func encode(text string) string { return base64.RawURLEncoding.EncodeToString([]byte(text)) }

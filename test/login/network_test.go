@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"lehr.dev/access"
+	"lehr.dev/internal/access"
 )
 
 // What listens beyond this machine believes nobody without a token, goes by its

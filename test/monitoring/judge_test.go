@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"lehr.dev/cli"
-	"lehr.dev/external"
-	"lehr.dev/external/prometheus"
+	"lehr.dev/internal/cli"
+	"lehr.dev/internal/external"
+	"lehr.dev/internal/external/prometheus"
 )
 
 // judged runs lehr judge on what a real Prometheus says.

@@ -20,12 +20,12 @@ import (
 	"testing"
 	"time"
 
-	"lehr.dev/annealing/check"
-	"lehr.dev/annealing/monitoring"
 	intentpb "lehr.dev/gen/lehr/intent/v1"
-	"lehr.dev/intent"
-	"lehr.dev/rule"
-	"lehr.dev/schema"
+	"lehr.dev/internal/annealing/check"
+	"lehr.dev/internal/annealing/monitoring"
+	"lehr.dev/internal/ground/intent"
+	"lehr.dev/internal/ground/rule"
+	"lehr.dev/internal/ground/schema"
 )
 
 // patience bounds every wait; no test waits for it when all is well.

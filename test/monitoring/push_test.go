@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	intentpb "lehr.dev/gen/lehr/intent/v1"
-	"lehr.dev/intent"
+	"lehr.dev/internal/ground/intent"
 	"lehr.dev/test/building"
 )
 

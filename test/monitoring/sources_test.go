@@ -8,9 +8,9 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
-	"lehr.dev/annealing/check"
 	intentpb "lehr.dev/gen/lehr/intent/v1"
-	"lehr.dev/intent"
+	"lehr.dev/internal/annealing/check"
+	"lehr.dev/internal/ground/intent"
 )
 
 func TestPrometheus(t *testing.T) {

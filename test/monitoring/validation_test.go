@@ -9,10 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"lehr.dev/intent"
-	"lehr.dev/judge"
-	"lehr.dev/strategist/sampling"
-	"lehr.dev/strategist/validation"
+	"lehr.dev/internal/annealing/strategist/sampling"
+	"lehr.dev/internal/ground/intent"
+	"lehr.dev/internal/ground/judge"
+	"lehr.dev/internal/ground/validation"
 )
 
 // remembered is a real Prometheus that remembers the last two hours: of a change an hour

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"lehr.dev/plugin"
+	"lehr.dev/internal/pluginhost/plugin"
 )
 
 // sound is a short history in which all is well: two incarnations, two epochs,

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"lehr.dev/plugin"
+	"lehr.dev/internal/pluginhost/plugin"
 )
 
 // All times of a history are by one clock, the machine's CLOCK_BOOTTIME, since

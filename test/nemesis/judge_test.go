@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"lehr.dev/plugin"
+	"lehr.dev/internal/pluginhost/plugin"
 )
 
 // judge holds a history to every property.

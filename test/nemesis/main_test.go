@@ -3,7 +3,7 @@
 // are cut one way, clocks that count from elsewhere, disks that are full,
 // while people edit, brake and approve. Production is a program that writes
 // down every effect; a checker holds its records, joined with the journal and
-// the audit, to what Lehr promises. docs/nemesis.md tells how to run it and
+// the audit, to what Lehr promises. docs/design/nemesis.md tells how to run it and
 // how to read what it says. Nothing imports it.
 package nemesis
 
@@ -20,7 +20,7 @@ import (
 	"testing"
 	"time"
 
-	"lehr.dev/sim/mutation"
+	"lehr.dev/internal/sim/mutation"
 	"lehr.dev/test/building"
 )
 
@@ -29,7 +29,7 @@ var (
 	seed    = flag.Uint64("seed", 0, "which faults; 0: by the clock")
 	only    = flag.String("faults", "", "only those that match")
 	lossy   = flag.Bool("lossy", false, "commits do not wait for the standby, so that its promotion loses some")
-	broken  = flag.String("mutants", "", "deliberate defects of sim/mutation, with commas between, that the checker must find")
+	broken  = flag.String("mutants", "", "deliberate defects of internal/sim/mutation, with commas between, that the checker must find")
 )
 
 // pluginArgument makes the test binary the plugin of things.
@@ -131,11 +131,11 @@ const wallVariable = "NEMESIS_WALL"
 // next is what the other build does otherwise: its wall clock can be set, and
 // its collector is keen.
 var next = []struct{ file, old, new string }{
-	{"loop/loop.go", "func (real) Now() time.Time        { return time.Now() }",
+	{"internal/ground/loop/loop.go", "func (real) Now() time.Time        { return time.Now() }",
 		`func (real) Now() time.Time { return time.Now().Add(ahead) }; var ahead, _ = time.ParseDuration(os.Getenv("` + wallVariable + `"))`},
-	{"loop/loop.go", `	"context"`, `	"context"; "os"`},
-	{"app/collect.go", "Every: time.Hour,", "Every: 3 * time.Second,"},
-	{"app/collect.go", "Incarnations: 100, Period: 30 * day", "Incarnations: 20, Period: 20 * time.Second"},
+	{"internal/ground/loop/loop.go", `	"context"`, `	"context"; "os"`},
+	{"internal/app/collect.go", "Every: time.Hour,", "Every: 3 * time.Second,"},
+	{"internal/app/collect.go", "Incarnations: 100, Period: 30 * day", "Incarnations: 20, Period: 20 * time.Second"},
 }
 
 // build builds the programs: as they are, and as the next build.

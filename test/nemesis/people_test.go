@@ -9,8 +9,8 @@ import (
 	"sync"
 	"time"
 
-	"lehr.dev/client"
 	apipb "lehr.dev/gen/lehr/api/v1"
+	"lehr.dev/sdk/client"
 )
 
 // people edit sources, and brake and approve at whichever replica they come

@@ -13,7 +13,7 @@ import (
 
 	"google.golang.org/protobuf/types/known/structpb"
 
-	"lehr.dev/plugin/serve"
+	"lehr.dev/sdk/serve"
 )
 
 // What the plugin finds in its environment.

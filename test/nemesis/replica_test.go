@@ -16,9 +16,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"lehr.dev/access"
-	"lehr.dev/client"
-	"lehr.dev/intent"
+	"lehr.dev/internal/access"
+	"lehr.dev/internal/ground/intent"
+	"lehr.dev/sdk/client"
 )
 
 // replica is one machine: a network of its own whose only ways out are a proxy

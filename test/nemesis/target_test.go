@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"lehr.dev/plugin"
+	"lehr.dev/internal/pluginhost/plugin"
 )
 
 // target is production: things with a value and a disk, each of a class. It

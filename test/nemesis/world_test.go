@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"lehr.dev/plugin"
+	"lehr.dev/internal/pluginhost/plugin"
 	"lehr.dev/test/canary"
 )
 

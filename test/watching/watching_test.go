@@ -19,15 +19,15 @@ import (
 	"testing"
 	"time"
 
-	"lehr.dev/app"
-	"lehr.dev/intent"
+	"lehr.dev/internal/app"
+	"lehr.dev/internal/ground/intent"
 	"lehr.dev/test/building"
 )
 
 // patience bounds every wait; no test waits for it when all is well.
 const patience = 60 * time.Second
 
-const shipped = "../../docs/monitoring"
+const shipped = "../../docs/operate/monitoring"
 
 // program finds one of Prometheus's, or skips; in CI none may be missing.
 func program(t *testing.T, name string) string {
@@ -241,7 +241,7 @@ func TestRulesAndDashboardAskForWhatIsShown(t *testing.T) {
 			t.Logf("nothing to show of %s", name)
 		}
 	}
-	operating := read(t, "../../docs/operating.md")
+	operating := read(t, "../../docs/operate/operating.md")
 	if !strings.Contains(operating, "\n## Alerts\n") {
 		t.Error("operating.md has no section of alerts")
 	}
@@ -250,7 +250,7 @@ func TestRulesAndDashboardAskForWhatIsShown(t *testing.T) {
 			t.Errorf("operating.md does not say what to do at %s", alert[1])
 		}
 	}
-	if n := strings.Count(rules, "runbook: docs/operating.md#alerts\n"); n != strings.Count(rules, "- alert:") {
+	if n := strings.Count(rules, "runbook: docs/operate/operating.md#alerts\n"); n != strings.Count(rules, "- alert:") {
 		t.Errorf("%d rules say where to read on", n)
 	}
 }
@@ -380,7 +380,7 @@ func TestLogIsJSON(t *testing.T) {
 		return ""
 	})
 	documented := map[string]bool{"time": true, "level": true, "msg": true}
-	_, page, _ := strings.Cut(read(t, "../../docs/monitoring.md"), "\n## The log\n")
+	_, page, _ := strings.Cut(read(t, "../../docs/operate/monitoring.md"), "\n## The log\n")
 	for _, key := range regexp.MustCompile("`([a-z_]+)`").FindAllStringSubmatch(page, -1) {
 		documented[key[1]] = true
 	}

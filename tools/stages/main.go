@@ -24,7 +24,7 @@ import (
 const (
 	logs      = "bin/stages"
 	costsFile = "bin/stages/cost.tsv"
-	docsFile  = "docs/test-cost.md"
+	docsFile  = "docs/design/test-cost.md"
 )
 
 func main() {

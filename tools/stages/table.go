@@ -23,7 +23,7 @@ var table = []stage{
 	},
 	{
 		Name: "edges", Purpose: "a real browser, login, monitoring and notifications",
-		After: []string{"build"}, Lane: waits, Packages: `-p 1 ./web/... ./test/login ./test/monitoring ./test/watching`,
+		After: []string{"build"}, Lane: waits, Packages: `-p 1 ./internal/web/... ./test/login ./test/monitoring ./test/watching`,
 	},
 	{
 		Name: "story", Purpose: "the demo's story, checked against production",
@@ -42,12 +42,12 @@ var table = []stage{
 	{
 		Name: "simulator", Purpose: "the tests of the simulator",
 		// As lehr sim runs its children.
-		After: []string{"build"}, Lane: computes, Env: `GOMAXPROCS=1 GOGC=400 GODEBUG=adaptivestackstart=1`, Packages: `-p 2 ./sim/...`,
+		After: []string{"build"}, Lane: computes, Env: `GOMAXPROCS=1 GOGC=400 GODEBUG=adaptivestackstart=1`, Packages: `-p 2 ./internal/sim/...`,
 	},
 	{
 		Name: "unit", Purpose: "the tests of all other packages",
 		After: []string{"build"}, Lane: computes,
-		Packages: `$(go list ./... | grep -v -E '^lehr.dev/(cmd|sim|web|test/(faults|rollouts|monitoring|watching|login|crash|nemesis))(/|$)')`,
+		Packages: `$(go list ./... | grep -v -E '^lehr.dev/(cmd|internal/(sim|web)|test/(faults|rollouts|monitoring|watching|login|crash|nemesis))(/|$)')`,
 	},
 	{
 		Name: "crash", Purpose: "the embedded store killed, without power and on failing disks",

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	caddypb "lehr.dev/gen/lehr/caddy/v1"
-	"lehr.dev/plugin/serve"
+	"lehr.dev/sdk/serve"
 )
 
 // write is one change of a server, bound to what it was planned for.

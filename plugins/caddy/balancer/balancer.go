@@ -5,7 +5,7 @@
 // content never has the same token twice.
 //
 // It keeps nothing between calls. Only the program lehr-caddy calls it,
-// through plugin/serve.
+// through sdk/serve.
 package balancer
 
 import (
@@ -24,7 +24,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	caddypb "lehr.dev/gen/lehr/caddy/v1"
-	"lehr.dev/plugin/serve"
+	"lehr.dev/sdk/serve"
 )
 
 const (

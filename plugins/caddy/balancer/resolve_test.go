@@ -8,7 +8,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	caddypb "lehr.dev/gen/lehr/caddy/v1"
-	"lehr.dev/plugin/serve"
+	"lehr.dev/sdk/serve"
 )
 
 func TestDefaults(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	caddypb "lehr.dev/gen/lehr/caddy/v1"
-	"lehr.dev/plugin/serve"
+	"lehr.dev/sdk/serve"
 )
 
 // server is an HTTP server in Caddy's configuration, as far as Lehr makes one.

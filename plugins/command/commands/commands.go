@@ -1,7 +1,7 @@
 // Package commands looks after resources by commands: one that tells the
 // difference, one that pushes, one that removes (see lehr.command.v1.Command). It gives
 // nothing to a shell, and believes exit codes only. Only the program
-// lehr-command calls it, through plugin/serve.
+// lehr-command calls it, through sdk/serve.
 package commands
 
 import (
@@ -20,7 +20,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	commandpb "lehr.dev/gen/lehr/command/v1"
-	"lehr.dev/plugin/serve"
+	"lehr.dev/sdk/serve"
 )
 
 const (

@@ -19,8 +19,8 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	commandpb "lehr.dev/gen/lehr/command/v1"
-	"lehr.dev/intent"
-	"lehr.dev/plugin/serve"
+	"lehr.dev/internal/ground/intent"
+	"lehr.dev/sdk/serve"
 )
 
 // The test binary is also the guard, and a plugin that is killed.

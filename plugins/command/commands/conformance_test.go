@@ -9,7 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	commandpb "lehr.dev/gen/lehr/command/v1"
-	"lehr.dev/plugin/plugintest"
+	"lehr.dev/sdk/plugintest"
 	"lehr.dev/test/building"
 )
 

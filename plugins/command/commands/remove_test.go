@@ -10,7 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	commandpb "lehr.dev/gen/lehr/command/v1"
-	"lehr.dev/plugin/serve"
+	"lehr.dev/sdk/serve"
 )
 
 // turnedDown is the command's asset with a Turndown addon.

@@ -9,7 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	processpb "lehr.dev/gen/lehr/process/v1"
-	"lehr.dev/plugin/serve"
+	"lehr.dev/sdk/serve"
 )
 
 // A roll that waits for a task looks again after a quarter of the time that

@@ -11,7 +11,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	processpb "lehr.dev/gen/lehr/process/v1"
-	"lehr.dev/plugin/plugintest"
+	"lehr.dev/sdk/plugintest"
 	"lehr.dev/test/building"
 )
 

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	processpb "lehr.dev/gen/lehr/process/v1"
-	"lehr.dev/plugin/serve"
+	"lehr.dev/sdk/serve"
 )
 
 // An elastic job leaves its replicas to production, and with them which tasks

@@ -15,7 +15,7 @@ import (
 
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	processpb "lehr.dev/gen/lehr/process/v1"
-	"lehr.dev/plugin/serve"
+	"lehr.dev/sdk/serve"
 )
 
 // newElastic is a job of two tasks by intent whose replicas an autoscaler owns.

@@ -21,8 +21,8 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	processpb "lehr.dev/gen/lehr/process/v1"
-	"lehr.dev/intent"
-	"lehr.dev/plugin/serve"
+	"lehr.dev/internal/ground/intent"
+	"lehr.dev/sdk/serve"
 )
 
 // machine is this machine with one job on it.

@@ -5,7 +5,7 @@
 //
 // It never signals a process that it has not just recognised, by identity
 // and start time, and never restarts a task that runs as intended. Only the
-// program lehr-process calls it, through plugin/serve.
+// program lehr-process calls it, through sdk/serve.
 package job
 
 import (
@@ -22,7 +22,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	processpb "lehr.dev/gen/lehr/process/v1"
-	"lehr.dev/plugin/serve"
+	"lehr.dev/sdk/serve"
 )
 
 const (

@@ -16,7 +16,7 @@ import (
 
 	processpb "lehr.dev/gen/lehr/process/v1"
 
-	"lehr.dev/files"
+	"lehr.dev/internal/ground/files"
 )
 
 // The environment variables that make a process a task.

@@ -10,7 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	processpb "lehr.dev/gen/lehr/process/v1"
-	"lehr.dev/plugin/serve"
+	"lehr.dev/sdk/serve"
 )
 
 const (

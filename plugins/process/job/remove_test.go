@@ -11,7 +11,7 @@ import (
 
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	processpb "lehr.dev/gen/lehr/process/v1"
-	"lehr.dev/plugin/serve"
+	"lehr.dev/sdk/serve"
 )
 
 func (m *machine) turnDown() {

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/proto"
 
-	"lehr.dev/plugin/serve"
+	"lehr.dev/sdk/serve"
 )
 
 func TestKilledTaskIsStartedAgain(t *testing.T) {

@@ -17,9 +17,9 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	processpb "lehr.dev/gen/lehr/process/v1"
-	"lehr.dev/plugin/serve"
 	"lehr.dev/plugins/process/cron"
 	"lehr.dev/plugins/process/job"
+	"lehr.dev/sdk/serve"
 )
 
 const (

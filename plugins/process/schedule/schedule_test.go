@@ -17,10 +17,10 @@ import (
 
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	processpb "lehr.dev/gen/lehr/process/v1"
-	"lehr.dev/intent"
-	"lehr.dev/plugin/plugintest"
-	"lehr.dev/plugin/serve"
+	"lehr.dev/internal/ground/intent"
 	"lehr.dev/plugins/process/job"
+	"lehr.dev/sdk/plugintest"
+	"lehr.dev/sdk/serve"
 	"lehr.dev/test/building"
 )
 

@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"lehr.dev/statement"
+	"lehr.dev/internal/ground/statement"
 )
 
 // Objects are objects in words, by kind and name: "column plays.year" is

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"time"
 
-	"lehr.dev/fault"
-	"lehr.dev/plugin/serve"
+	"lehr.dev/internal/ground/fault"
+	"lehr.dev/internal/ground/statement"
 	"lehr.dev/plugins/sqlschema/database"
-	"lehr.dev/statement"
+	"lehr.dev/sdk/serve"
 )
 
 // walk goes from what is there to what is wanted, within the transaction.

@@ -10,9 +10,9 @@ import (
 
 	"modernc.org/sqlite"
 
-	"lehr.dev/fault"
+	"lehr.dev/internal/ground/fault"
+	"lehr.dev/internal/ground/statement"
 	"lehr.dev/plugins/sqlschema/database"
-	"lehr.dev/statement"
 )
 
 // Engine is SQLite.

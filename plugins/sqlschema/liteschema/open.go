@@ -18,10 +18,10 @@ import (
 	"modernc.org/sqlite"
 	code "modernc.org/sqlite/lib"
 
-	"lehr.dev/fault"
-	"lehr.dev/files/lite"
-	"lehr.dev/plugin/serve"
+	"lehr.dev/internal/ground/fault"
+	"lehr.dev/internal/ground/files/lite"
 	"lehr.dev/plugins/sqlschema/database"
+	"lehr.dev/sdk/serve"
 )
 
 // Path returns the file that an address names.

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"lehr.dev/fault"
+	"lehr.dev/internal/ground/fault"
 )
 
 // works tells of each view, and of each table with triggers, whether SQLite

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"lehr.dev/statement"
+	"lehr.dev/internal/ground/statement"
 )
 
 // rebuiltName is that of a table while it is made anew.

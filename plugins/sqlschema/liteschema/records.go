@@ -4,7 +4,7 @@ import (
 	"context"
 	"strings"
 
-	"lehr.dev/fault"
+	"lehr.dev/internal/ground/fault"
 	"lehr.dev/plugins/sqlschema/database"
 )
 

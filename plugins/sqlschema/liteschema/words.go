@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"lehr.dev/internal/ground/statement"
 	"lehr.dev/plugins/sqlschema/database"
-	"lehr.dev/statement"
 )
 
 // object is a row of sqlite_schema that has a text.

@@ -5,7 +5,7 @@ import (
 	"maps"
 	"slices"
 
-	"lehr.dev/statement"
+	"lehr.dev/internal/ground/statement"
 )
 
 // alter brings one table to what is wanted of it, constraints and indexes

@@ -7,9 +7,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"lehr.dev/fault"
+	"lehr.dev/internal/ground/fault"
+	"lehr.dev/internal/ground/statement"
 	"lehr.dev/plugins/sqlschema/database"
-	"lehr.dev/statement"
 )
 
 // relation is a table or a view.

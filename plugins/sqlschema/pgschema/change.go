@@ -7,10 +7,10 @@ import (
 	"slices"
 	"strings"
 
-	"lehr.dev/fault"
-	"lehr.dev/plugin/serve"
+	"lehr.dev/internal/ground/fault"
+	"lehr.dev/internal/ground/statement"
 	"lehr.dev/plugins/sqlschema/database"
-	"lehr.dev/statement"
+	"lehr.dev/sdk/serve"
 )
 
 // Apply brings what is there to what the statements declare.

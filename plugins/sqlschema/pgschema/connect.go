@@ -20,10 +20,10 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
 
-	"lehr.dev/fault"
-	"lehr.dev/files"
+	"lehr.dev/internal/ground/fault"
+	"lehr.dev/internal/ground/files"
+	"lehr.dev/internal/ground/statement"
 	"lehr.dev/plugins/sqlschema/database"
-	"lehr.dev/statement"
 )
 
 const connectTimeout = 4 * time.Second

@@ -8,8 +8,8 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"lehr.dev/fault"
-	"lehr.dev/plugin/serve"
+	"lehr.dev/internal/ground/fault"
+	"lehr.dev/sdk/serve"
 )
 
 // answer is what a person is told of an error of the server.

@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"time"
 
-	"lehr.dev/fault"
-	"lehr.dev/plugin/recent"
-	"lehr.dev/plugin/serve"
+	"lehr.dev/internal/ground/fault"
 	"lehr.dev/plugins/sqlschema/database"
+	"lehr.dev/sdk/recent"
+	"lehr.dev/sdk/serve"
 )
 
 // Engine is PostgreSQL. The zero value is not usable: see New.

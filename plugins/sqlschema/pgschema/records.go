@@ -6,7 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"lehr.dev/fault"
+	"lehr.dev/internal/ground/fault"
 	"lehr.dev/plugins/sqlschema/database"
 )
 

@@ -4,8 +4,8 @@ import (
 	"context"
 	"slices"
 
+	"lehr.dev/internal/ground/statement"
 	"lehr.dev/plugins/sqlschema/database"
-	"lehr.dev/statement"
 )
 
 // Remove drops what the statements declare, the last first, and nothing that

@@ -11,8 +11,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"lehr.dev/fault"
-	"lehr.dev/statement"
+	"lehr.dev/internal/ground/fault"
+	"lehr.dev/internal/ground/statement"
 )
 
 // wanted runs the statements in a scratch schema, reads what came of them, and

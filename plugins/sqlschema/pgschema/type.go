@@ -7,8 +7,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"lehr.dev/internal/ground/statement"
 	"lehr.dev/plugins/sqlschema/database"
-	"lehr.dev/statement"
 )
 
 // part is an enum, a domain or a sequence.

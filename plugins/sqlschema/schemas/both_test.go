@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"lehr.dev/plugin/serve"
+	"lehr.dev/sdk/serve"
 )
 
 const plays = `

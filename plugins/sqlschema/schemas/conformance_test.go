@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"lehr.dev/plugin/plugintest"
+	"lehr.dev/sdk/plugintest"
 	"lehr.dev/test/building"
 )
 

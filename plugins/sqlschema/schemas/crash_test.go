@@ -13,8 +13,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	sqlschemapb "lehr.dev/gen/lehr/sqlschema/v1"
-	"lehr.dev/intent"
-	"lehr.dev/plugin/serve"
+	"lehr.dev/internal/ground/intent"
+	"lehr.dev/sdk/serve"
 )
 
 // crashVariable makes this test binary a program that begins a push and kills

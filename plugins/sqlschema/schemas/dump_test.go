@@ -10,9 +10,9 @@ import (
 	"strings"
 	"testing"
 
-	"lehr.dev/plugin/serve"
-	"lehr.dev/statement"
-	"lehr.dev/statement/dump"
+	"lehr.dev/internal/ground/statement"
+	"lehr.dev/internal/ground/statement/dump"
+	"lehr.dev/sdk/serve"
 )
 
 // pgDump writes the schema of a ground's database as PostgreSQL's own program does.

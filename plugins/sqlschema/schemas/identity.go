@@ -6,11 +6,11 @@ import (
 	"os"
 	"strings"
 
-	"lehr.dev/fault"
-	"lehr.dev/files"
 	sqlschemapb "lehr.dev/gen/lehr/sqlschema/v1"
-	"lehr.dev/plugin/serve"
+	"lehr.dev/internal/ground/fault"
+	"lehr.dev/internal/ground/files"
 	"lehr.dev/plugins/sqlschema/database"
+	"lehr.dev/sdk/serve"
 )
 
 // maxKey is how long a key may be.

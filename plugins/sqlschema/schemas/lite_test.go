@@ -9,9 +9,9 @@ import (
 
 	"google.golang.org/protobuf/types/known/durationpb"
 
-	"lehr.dev/files"
 	sqlschemapb "lehr.dev/gen/lehr/sqlschema/v1"
-	"lehr.dev/plugin/serve"
+	"lehr.dev/internal/ground/files"
+	"lehr.dev/sdk/serve"
 )
 
 // library is made anew by nearly every change.

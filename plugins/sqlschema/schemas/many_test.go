@@ -6,8 +6,8 @@ import (
 	"sync"
 	"testing"
 
-	"lehr.dev/intent"
-	"lehr.dev/plugin/serve"
+	"lehr.dev/internal/ground/intent"
+	"lehr.dev/sdk/serve"
 )
 
 // TestManyAssetsOfOneDatabase pushes assets of one database at once: each ends

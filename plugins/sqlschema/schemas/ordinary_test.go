@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"lehr.dev/plugin/serve"
+	"lehr.dev/sdk/serve"
 )
 
 // TestAnOrdinaryUserIsEnough works as a user with only the documented rights.

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"lehr.dev/plugin/serve"
+	"lehr.dev/sdk/serve"
 )
 
 // TestTypesAndSequences: what of them can be changed in place is, and what cannot

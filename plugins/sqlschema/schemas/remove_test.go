@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	sqlschemapb "lehr.dev/gen/lehr/sqlschema/v1"
-	"lehr.dev/intent"
-	"lehr.dev/plugin/serve"
+	"lehr.dev/internal/ground/intent"
+	"lehr.dev/sdk/serve"
 )
 
 var turndown = intent.Message{Type: "lehr.intent.v1.Turndown"}

@@ -1,5 +1,5 @@
 // Package schemas keeps parts of databases as their SQL declares them
-// (lehr.sqlschema.v1.Schema): the resource between plugin/serve and the
+// (lehr.sqlschema.v1.Schema): the resource between sdk/serve and the
 // engines. It judges what a change destroys, and says which database and which
 // objects an asset is about. It never changes what the SQL does not name, and
 // shows no secret. Only the program lehr-sqlschema calls it.
@@ -20,14 +20,14 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
-	"lehr.dev/fault"
 	sqlschemapb "lehr.dev/gen/lehr/sqlschema/v1"
-	"lehr.dev/plugin/recent"
-	"lehr.dev/plugin/serve"
+	"lehr.dev/internal/ground/fault"
+	"lehr.dev/internal/ground/statement"
 	"lehr.dev/plugins/sqlschema/database"
 	"lehr.dev/plugins/sqlschema/liteschema"
 	"lehr.dev/plugins/sqlschema/pgschema"
-	"lehr.dev/statement"
+	"lehr.dev/sdk/recent"
+	"lehr.dev/sdk/serve"
 )
 
 const (

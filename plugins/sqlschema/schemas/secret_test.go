@@ -7,9 +7,9 @@ import (
 	"syscall"
 	"testing"
 
-	"lehr.dev/fault"
-	"lehr.dev/files"
 	sqlschemapb "lehr.dev/gen/lehr/sqlschema/v1"
+	"lehr.dev/internal/ground/fault"
+	"lehr.dev/internal/ground/files"
 )
 
 // TestAPasswordIsReadOfARegularFile that is none of Lehr's own: a pipe is not waited for.

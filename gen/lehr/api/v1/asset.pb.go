@@ -165,7 +165,7 @@ type ListAssetsRequest struct {
 	// Only assets with a reference to this one.
 	RefersTo string `protobuf:"bytes,9,opt,name=refers_to,json=refersTo" json:"refers_to,omitempty"`
 	// Only assets for which this CEL expression is true, for example
-	// 'type == "Job" && payload.replicas > 2'. See docs/query.md.
+	// 'type == "Job" && payload.replicas > 2'. See docs/use/query.md.
 	Filter string `protobuf:"bytes,10,opt,name=filter" json:"filter,omitempty"`
 	// Instead of incarnation: the one that was head at that time.
 	At *timestamppb.Timestamp `protobuf:"bytes,11,opt,name=at" json:"at,omitempty"`

@@ -5,7 +5,7 @@
 // source: lehr/generator/v1/generator.proto
 
 // What a generator and Lehr say to each other, version 1. It is the same for
-// WebAssembly modules and native programs: docs/generators.md tells the whole.
+// WebAssembly modules and native programs: docs/use/generators.md tells the whole.
 //
 // A run reads one Job, in JSON, from its standard input; the declared inputs
 // are files in its working directory. It writes Records, in JSON, one a line,

@@ -2023,7 +2023,7 @@ func (x *Peak) GetLabels() map[string]string {
 }
 
 // Protection asks a service, a program or a plugin whether a push may be: before it, while
-// it is under way, and after it. Unset times are those of docs/checks.md.
+// it is under way, and after it. Unset times are those of docs/use/checks.md.
 type Protection struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Types that are valid to be assigned to Ask:

@@ -335,7 +335,7 @@ func (ValidationMetric_NotANumber) EnumDescriptor() ([]byte, []int) {
 }
 
 // Validation says by which metrics a rollout's changes are found good or bad, and when it
-// looks. Rollouts name it. Unset numbers and durations are those of docs/validation.md.
+// looks. Rollouts name it. Unset numbers and durations are those of docs/use/validation.md.
 type Validation struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Name  string                 `protobuf:"bytes,1,opt,name=name" json:"name,omitempty"`

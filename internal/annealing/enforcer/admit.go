@@ -1,0 +1,240 @@
+package enforcer
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"lehr.dev/internal/annealing/check"
+	"lehr.dev/internal/ground/fault"
+	"lehr.dev/internal/ground/intent"
+	"lehr.dev/internal/ground/loop"
+	"lehr.dev/internal/pluginhost/plugin"
+	"lehr.dev/internal/store"
+)
+
+// admission is a push that every check lets pass, before the store.
+type admission struct {
+	asset *asset
+	// served is the plugin that said what differs, and is to push.
+	served *served
+	// keys of the places that it took.
+	keys []string
+	// guarded are the protections that are asked while it is under way.
+	guarded []guarded
+	// after: something is to be asked after it.
+	asksAfter bool
+	store.Admission
+}
+
+// admit asks for the one atomic step that authorises a push. All that the
+// decision rested on is compared there again.
+func (e *Enforcer) admit(a *asset, facts check.Facts, decision check.Decision) {
+	d := a.difference
+	keys, uses, placesUntil, full := e.takePlaces(a, e.placesOf(a), facts.Now)
+	if full != nil {
+		e.wait(a, d.Incarnation, d.Effective, *full)
+		e.queue.Add(a, facts.Now.Add(e.Limits.Sweep), loop.Sweep)
+		return
+	}
+	_, _, pin, _ := e.target(a, facts.Now)
+	until := earlier(decision.ValidUntil(), placesUntil)
+	if pin != nil && !pin.Until.IsZero() && (until.IsZero() || pin.Until.Before(until)) {
+		until = pin.Until
+	}
+	e.pushes++
+	a.admitting = true
+	if a.trail != nil {
+		a.trail.judgedAt = e.Runtime.Now()
+	}
+	e.admissions.Add(admission{a, a.kind.served, keys, guardedBy(facts), asksAfter(facts), store.Admission{
+		Push:          intent.PushID(fmt.Sprintf("%s/%d-%d", e.Partition, e.lease.Epoch, e.pushes)),
+		Asset:         a.id,
+		Target:        d.Incarnation,
+		Effective:     d.Effective,
+		Plan:          a.plan,
+		Base:          d.Base,
+		ResourceKey:   d.ResourceKey,
+		Revision:      e.view.revision,
+		ValidUntil:    until,
+		Quiet:         facts.Relied(),
+		NeedsApproval: check.NeedsApproval(facts) || facts.GoesPast(),
+		Quorum:        a.requirements.quorum,
+		Overrides:     decision.Overridden(),
+		Budgets:       uses,
+		Rates:         e.reserveRates(facts),
+		Removes:       facts.Turndown != nil,
+		Checks:        decision.Passed(),
+		Grounds:       append(grounds(d.Incarnation, e.view.head, pin), decision.Grounds(facts)...),
+	}})
+}
+
+// grounds say why that incarnation is what is pushed.
+func grounds(target, head intent.IncarnationID, pin *intent.Pin) []intent.Ground {
+	fact := target.String() + ", which is head"
+	switch {
+	case pin != nil:
+		fact = fmt.Sprintf("%s, pinned by %s: %s", target, pin.Holder.Name, pin.Reason)
+	case target != head:
+		fact = fmt.Sprintf("%s; head is %s, with the same content", target, head)
+	}
+	return []intent.Ground{{Check: "target", Fact: fact}}
+}
+
+// startAdmissions hands a group of admissions to the store.
+func (e *Enforcer) startAdmissions(ctx context.Context) {
+	group := e.admissions.Take()
+	if group == nil {
+		return
+	}
+	if group = slices.DeleteFunc(group, e.outrun); len(group) == 0 {
+		e.admissions.Done()
+		return
+	}
+	e.Runtime.Go("admit", func() {
+		e.Runtime.Point("admit")
+		now := e.Runtime.Now()
+		admissions := make([]store.Admission, len(group))
+		for i := range group {
+			group[i].At = now
+			admissions[i] = group[i].Admission
+		}
+		refusals, err := e.Store.Admit(ctx, e.lease, admissions)
+		e.Runtime.Point("admitted")
+		e.inbox.Put(func() { e.admitted(ctx, group, refusals, err) })
+	})
+}
+
+// outrun takes back an admission that waited for its group while a push of an
+// asset began on which it rests, or while its scope had less room. The store sees such a push only while it is
+// open; what it changed is not what the decision saw.
+func (e *Enforcer) outrun(g admission) bool {
+	if !slices.ContainsFunc(g.Quiet, func(id intent.AssetID) bool { return e.assets[id] != nil && e.assets[id].open() }) && !e.sickened(g) {
+		return false
+	}
+	g.asset.admitting = false
+	e.release(g.asset, g.keys)
+	e.countOpen(keysOf(g.Rates), -1)
+	if e.assets[g.asset.id] == g.asset {
+		e.soon(g.asset, loop.Fresh)
+	}
+	return true
+}
+
+// admitted starts the pushes that were admitted and reports why others not.
+func (e *Enforcer) admitted(ctx context.Context, group []admission, refusals []*store.Refusal, err error) {
+	if fault.Is(err, fault.Conflict) {
+		e.failed = err
+		return
+	}
+	if err != nil {
+		e.startAsking(ctx, group, err)
+		return
+	}
+	e.admissions.Done()
+	for i, g := range group {
+		if refusals[i] == nil {
+			g.asset.comesBack()
+			e.startPush(ctx, g, g.keys)
+			continue
+		}
+		e.turnedAway(ctx, g, refusals[i].Waiting)
+	}
+	e.usher(ctx)
+}
+
+// comesBack: an asset that is pushed is not gone any more, as its record says
+// from its admission on; when it is gone again, that is to be recorded.
+func (a *asset) comesBack() {
+	a.admitting = false
+	if a.absent {
+		a.absent, a.settled = false, false
+	}
+}
+
+// turnedAway takes up an admission that was not granted.
+func (e *Enforcer) turnedAway(ctx context.Context, g admission, waiting intent.WaitingOn) {
+	g.asset.admitting = false
+	e.Measure.Refused.Of(string(waiting.Kind)).Add(1)
+	e.release(g.asset, g.keys)
+	e.countOpen(keysOf(g.Rates), -1)
+	if waiting.Kind == intent.WaitRate {
+		for _, use := range g.Rates {
+			e.forgetWindow(use.Key) // What is known of it is wrong.
+		}
+	}
+	if e.assets[g.asset.id] == g.asset {
+		e.refused(ctx, g.asset, g, waiting, e.now())
+	}
+}
+
+// startAsking finds out what became of admissions whose answer was lost: the
+// store may have carried them out. Until that is known the group is under way.
+func (e *Enforcer) startAsking(ctx context.Context, group []admission, admitErr error) {
+	e.Log.Warn("cannot admit pushes; asking the journal", "partition", e.Partition, "pushes", len(group), "error", admitErr)
+	waiting := intent.WaitingOn{Kind: intent.WaitStore, Reason: "the push could not be admitted: " + admitErr.Error()}
+	for _, g := range group {
+		if e.assets[g.asset.id] == g.asset {
+			e.wait(g.asset, g.Target, g.Effective, waiting)
+		}
+	}
+	e.Runtime.Go("ask the journal", func() {
+		for e.Runtime.Wait(ctx, time.Second, nil) == nil {
+			e.Runtime.Point("ask the journal")
+			open, err := e.Store.OpenPushes(ctx, e.Partition)
+			if err == nil {
+				e.inbox.Put(func() { e.answered(ctx, group, open, waiting) })
+				return
+			}
+		}
+	})
+}
+
+// answered takes up which of the admissions are in the journal after all.
+// Their pushes were never begun, so they can be closed; to begin them now
+// would be to act on what was decided a while ago.
+func (e *Enforcer) answered(ctx context.Context, group []admission, open []store.OpenPush, waiting intent.WaitingOn) {
+	e.admissions.Done()
+	for _, g := range group {
+		if !slices.ContainsFunc(open, func(p store.OpenPush) bool { return p.Push == g.Push }) {
+			e.turnedAway(ctx, g, waiting)
+			continue
+		}
+		g.asset.comesBack()
+		e.trouble(g.asset).push = &push{id: g.Push, target: g.Target, effective: g.Effective, plan: g.Plan, approved: g.NeedsApproval, admitted: g.At, budgets: g.keys, rates: keysOf(g.Rates)}
+		e.Measure.Pushes.Open(string(g.Push), g.At, false)
+		const reason = "not begun: the answer to its admission was lost"
+		e.closings.Add(closing{g.asset, plugin.PushResult{Ending: plugin.Stopped, Reason: reason}, store.Closing{
+			Push: g.Push, Ending: string(plugin.Stopped), Reason: reason, At: e.Runtime.Now(),
+		}})
+	}
+	e.usher(ctx)
+}
+
+// refused reports an admission that was not granted and looks again: at once
+// when only the world had moved.
+func (e *Enforcer) refused(ctx context.Context, a *asset, g admission, waiting intent.WaitingOn, now time.Time) {
+	if waiting.Kind == intent.WaitStale {
+		e.refresh(ctx)
+		if e.assets[a.id] != a {
+			return
+		}
+		if e.viewErr == nil {
+			e.soon(a, loop.Fresh)
+			return
+		}
+		waiting = intent.WaitingOn{Kind: intent.WaitStore, Reason: "what changed in the partition cannot be read: " + e.viewErr.Error()}
+	}
+	if a.trouble != nil {
+		for _, id := range waiting.Blockers {
+			e.join(a, id, true)
+		}
+	}
+	e.wait(a, g.Target, g.Effective, waiting)
+	e.again(a, now)
+	if a.again {
+		a.again = false
+		e.soon(a, loop.Fresh)
+	}
+}

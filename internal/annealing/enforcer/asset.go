@@ -1,0 +1,280 @@
+package enforcer
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"lehr.dev/internal/annealing/check"
+	"lehr.dev/internal/ground/intent"
+	"lehr.dev/internal/ground/loop"
+	"lehr.dev/internal/ground/measure"
+	"lehr.dev/internal/pluginhost/plugin"
+)
+
+// asset is what the enforcer knows of one asset. There may be a million: what
+// only troubled ones need is in trouble, nil for a quiet one.
+type asset struct {
+	id   intent.AssetID
+	kind *kind
+	// effective digest at head; zero when the asset is only pinned.
+	effective intent.Digest
+	// enforced is the incarnation of the enforced record (0: none), with the
+	// effective digest other; nil: that at head.
+	enforced       intent.Sequence
+	enforcedDigest *intent.Digest
+	// reported is the key of the last report stored.
+	reported uint64
+	// seenAt is when production was last seen in sync, in Unix nanoseconds.
+	seenAt int64
+	// healthAt is when health was told last, in Unix nanoseconds.
+	healthAt int64
+	// pinned is the sequence that a pin made it follow at the last look.
+	pinned intent.Sequence
+	*trouble
+	// aftermath is what is asked after its last push; nil: nothing.
+	aftermath *aftermath
+	// due is its place in the enforcer's queue.
+	due loop.Place
+	// settled: it was recorded as enforced under the policy of head.
+	settled bool
+	health  health
+	// calm counts looks in a row that found nothing new.
+	calm uint8
+	// counted is where the last pass counted it.
+	counted measure.Place
+	// looking: a diff is under way. recording: its sighting is with the store,
+	// and what it was enforced with last is not known until that answers.
+	// again: look once more after it.
+	looking, recording, again bool
+	// mode of its Mode addon, if known.
+	mode level
+	// read says that the content was read for its mode and Turndown: not
+	// before something depends on it.
+	read, turndown bool
+	// absent: it was enforced last by being turned down. lags: its target is
+	// not what it was enforced with.
+	absent, lags bool
+	// unwell: what is asked after its last push did not pass to the end, so it counts
+	// as unhealthy. afterKnown: whether that is so was looked up.
+	unwell, afterKnown bool
+}
+
+// level is a mode in a byte; 0: none.
+type level uint8
+
+var levels = []check.Mode{"", check.Enforce, check.Observe, check.Off}
+
+func levelOf(mode check.Mode) level { return level(max(0, slices.Index(levels, mode))) }
+
+// enforcedAs is the effective digest of its enforced record, if it has one.
+func (a *asset) enforcedAs() intent.Digest {
+	switch {
+	case a.enforced == 0:
+		return intent.Digest{}
+	case a.enforcedDigest != nil:
+		return *a.enforcedDigest
+	}
+	return a.effective
+}
+
+// setEnforced takes over what it was enforced with.
+func (a *asset) setEnforced(at intent.Sequence, effective intent.Digest, absent bool) {
+	a.enforced, a.enforcedDigest, a.absent = at, nil, absent
+	if at > 0 && effective != a.effective {
+		digest := effective // So that only these are allocated.
+		a.enforcedDigest = &digest
+	}
+}
+
+// setEffective takes over what head asks for.
+func (a *asset) setEffective(effective intent.Digest) {
+	enforcedDigest := a.enforcedAs()
+	a.effective = effective
+	a.setEnforced(a.enforced, enforcedDigest, a.absent)
+}
+
+// trouble is what is known of an asset that is not quietly in sync.
+type trouble struct {
+	difference   intent.Difference
+	plan         intent.Digest // of the difference
+	requirements requirements
+	// consent to the plan and overrides, as the last pass saw them.
+	consent   *intent.Consent
+	overrides []intent.Override
+	// passed are the checks that passed in the last pass, passedOver those that would
+	// not, and do not hold what goes back.
+	passed, passedOver []string
+	// ends is when a check of the policy may answer otherwise by itself; zero:
+	// when something changes.
+	ends time.Time
+	// awaits lists the assets whose moves wake it.
+	awaits []intent.AssetID
+	// questions are the questions of its checks, and sides what was answered when it
+	// was last decided about.
+	questions []*question
+	sides     []check.Side
+	// stopped are the questions of protections that stopped the last push.
+	stopped map[string]check.Question
+	// failures in a row, and what the retry check says of them. Among them, cut
+	// counts pushes in a row that ended with their plugin, vain those that were
+	// carried out without effect, and broken looks alone at which it failed.
+	failures, cut, vain, broken int
+	retry                       *intent.WaitingOn
+	// version of the plugin that failed; empty: that is not known.
+	version string
+	// apart: it is kept from being looked at until then; zero: it is not.
+	apart time.Time
+	// busy: its target is, and it is let be until then; nil: it is not.
+	busy *intent.WaitingOn
+	// share is the largest batch that it may be in after one that failed; 0:
+	// it is no suspect.
+	share int
+	// flips counts how often it was changed back, from fought on, flipped when last.
+	flips           int
+	fought, flipped time.Time
+	// lined is since when it waits for places; zero: it has them, or wants none.
+	lined time.Time
+	// admitting: its admission is before the store.
+	admitting bool
+	// push under way, admitted or in doubt.
+	push *push
+	// reportedContent is the content of which a pass reported why it waits.
+	reportedContent intent.Digest
+	// tried is the content of its last push.
+	tried intent.Digest
+	// note says how the last push ended.
+	note string
+	// resume is what the last push left for another one of the same plan.
+	resume resume
+	// trail is of the last look, and journey that of a push whose effect a look is
+	// to tell; both are nil where nobody is told of traces.
+	trail   *trail
+	journey *journey
+}
+
+// resume is a plugin's token to go on with a plan that was not carried out.
+type resume struct {
+	plan  intent.Digest
+	token []byte
+}
+
+// trouble returns the asset's trouble, made when it had none.
+func (e *Enforcer) trouble(a *asset) *trouble {
+	if a.trouble == nil {
+		a.trouble = &trouble{}
+		e.troubled[a] = true
+	}
+	return a.trouble
+}
+
+// soothe forgets the asset's trouble, unless something of it still matters.
+func (e *Enforcer) soothe(a *asset, now time.Time) {
+	const memory = 10 * time.Minute
+	if a.trouble == nil || a.push != nil || a.admitting {
+		return
+	}
+	e.leaveWaiters(a)
+	a.forgive()
+	a.retry, a.share, a.difference, a.requirements = nil, 0, intent.Difference{}, requirements{}
+	a.stopped = nil
+	a.resume, a.tried, a.ends, a.lined = resume{}, intent.Digest{}, time.Time{}, time.Time{}
+	if a.flips == 0 || now.Sub(a.flipped) > memory {
+		a.trouble = nil
+		if delete(e.troubled, a); len(e.troubled) == 0 {
+			e.troubled = map[*asset]bool{} // The room that all of them took once is given back.
+		}
+	}
+}
+
+// open reports whether a push of the asset is in the journal without an end.
+func (a *asset) open() bool { return a.trouble != nil && a.push != nil }
+
+// known: the mode and the Turndown of that content were read, or it was recorded
+// as enforced under the policy of now, and so had a mode that lets it be.
+func (a *asset) isContentKnown(effective intent.Digest) bool {
+	return a.read || a.settled && a.enforcedAs() == effective
+}
+
+// kind is what the policy of head says of one payload type.
+type kind struct {
+	name intent.TypeName
+	mode check.Mode
+	// served is nil for a type that no plugin is bound to.
+	served *served
+	// model: policy declares that no plugin is to serve it.
+	model bool
+	// atOnce bounds its pushes under way; 0: only what bounds its plugin does.
+	atOnce int
+}
+
+// unservedState returns the state of an asset whose type no plugin is bound to. That it
+// is not looked at may be meant.
+func (e *Enforcer) unservedState(a *asset) intent.State {
+	switch {
+	case a.kind.model:
+		return intent.StateModel
+	case e.modeNow(a) == check.Off:
+		return intent.StateOff
+	}
+	return intent.StateUnserved
+}
+
+// served is a plugin in use, and how it does.
+type served struct {
+	plugin plugin.Plugin
+	// name for people; key tells two bindings apart.
+	name, key string
+	// atOnce bounds the batches under way by policy; 0: it does not.
+	atOnce  int
+	measure *measure.Plugin
+	// ready are the assets to be looked at next; suspects were in a batch
+	// that failed.
+	ready, suspects loop.Queue[*asset]
+	// inFlight counts batches under way, others those that are not of what is
+	// fresh; suspecting: one is of suspects.
+	inFlight, otherBatches int
+	pace                   pace
+	suspecting             bool
+	breaker
+}
+
+// push is a push under way or in doubt.
+type push struct {
+	id     intent.PushID
+	target intent.IncarnationID
+	// effective content, and the plan, that it carries out.
+	effective, plan intent.Digest
+	// approved: approvals were used up for it.
+	approved bool
+	admitted time.Time
+	budgets  []string
+	// rates are the keys of limits that it counts under.
+	rates    []string
+	progress string
+	// effect is E of the plugin that was told of it; 0: not known.
+	effect time.Duration
+	// guard of protections; nil: none.
+	guard *guard
+	// doubt: its end was lost, for that reason, and it may still be running.
+	doubt      bool
+	lostReason string
+	journey    *journey
+}
+
+// calmest is how many looks in a row are told apart that found nothing new:
+// by then the pause between two is the sweep.
+const calmest = 20
+
+// pause until the next look at an asset in which nothing new was found:
+// doubling from one second to the sweep, spread out.
+func (e *Enforcer) pause(a *asset) time.Duration {
+	pace := loop.Backoff{First: time.Second, Most: e.Limits.Sweep}
+	if e.Sight.Watches(a.id) {
+		pace.Most = min(pace.Most, e.Limits.Watched)
+	}
+	return loop.Jitter(pace.After(int(a.calm)+1), string(a.id), int(a.calm))
+}
+
+// byID orders assets, so that a run can be replayed.
+func byID(a, b *asset) int { return strings.Compare(string(a.id), string(b.id)) }

@@ -1,0 +1,272 @@
+package enforcer
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"lehr.dev/internal/annealing/check"
+	"lehr.dev/internal/ground/intent"
+	"lehr.dev/internal/ground/loop"
+)
+
+// looked takes up what a batch found.
+func (e *Enforcer) looked(ctx context.Context, s *served, batch []*glance, err error) {
+	if ctx.Err() != nil {
+		return
+	}
+	now := e.now()
+	s.inFlight--
+	if batch[0].isOther() {
+		s.otherBatches--
+	}
+	if batch[0].suspect {
+		s.suspecting = false
+	}
+	if err != nil {
+		s.measure.Failed.Add(1)
+		e.failedLook(s, err, now)
+	} else {
+		s.answered()
+	}
+	s.measureBreaker()
+	for _, g := range batch {
+		e.contain(g.asset, func() { e.take(ctx, s, g, err, len(batch), now) })
+	}
+}
+
+// take takes up what was found of one asset in a batch.
+func (e *Enforcer) take(ctx context.Context, s *served, g *glance, err error, size int, now time.Time) {
+	a := g.asset
+	if e.assets[a.id] != a {
+		a.looking = false
+		return
+	}
+	if g.difference.At.After(now) { // The clock was set back meanwhile.
+		g.difference.At = now.Add(-e.Limits.FactHold)
+	}
+	target, effective, _, _ := e.target(a, now)
+	moved := target != g.target || effective != g.effective || g.difference.Outcome == intent.Differs && g.heeds != e.heeds(a, target)
+	if moved && e.rebase(g, target, effective, now) {
+		moved = false
+	}
+	if g.contentKnown && !g.read && g.difference.Outcome == intent.InSync && !a.isContentKnown(effective) {
+		moved = true // To another content and back meanwhile: what was known of it is forgotten.
+	}
+	if err == nil && !moved && !g.requirements.inward.covers(e.horizon()) {
+		e.readInward(ctx, s, g, size)
+		return
+	}
+	a.looking = false
+	if a.again || moved {
+		a.again = false
+		e.soon(a, loop.Fresh)
+	}
+	switch {
+	case err == nil && moved && !a.open() && g.difference.Outcome == intent.Unknown && g.difference.RetryAfter > 0:
+		e.trouble(a).failures++
+		e.makeWay(a, g.difference.RetryAfter, g.difference.Reason, now) // Whatever the target is by now.
+	case moved || a.open():
+	case err != nil:
+		e.unseen(a, s, g, err, size, now)
+	case g.panicked != nil:
+		e.keepApart(a, g.panicked.Error(), now)
+	case g.err != nil:
+		e.unread(a, g.err, now)
+	default:
+		if g.read {
+			a.read, a.mode, a.turndown = true, levelOf(g.mode), g.turndown
+		}
+		e.keepStanding(a, g, now)
+		e.follow(a, g, now)
+		e.setHealth(a, healthOf(a, g.difference, e.turnsDown(a)), now)
+		e.applyDifference(a, g, now)
+	}
+}
+
+// readInward reads again what others declare to an asset, after head or a pin
+// moved since it was looked at.
+func (e *Enforcer) readInward(ctx context.Context, s *served, g *glance, size int) {
+	horizon := e.horizon()
+	e.Runtime.Go("edges", func() {
+		e.Runtime.Point("edges")
+		inbound, err := e.read.inward(ctx, g.asset.id, e.Partition, horizon, g.requirements.standing)
+		if err != nil {
+			g.requirements = requirements{err: err}
+		} else {
+			g.requirements.inward = inbound
+		}
+		e.inbox.Put(func() { e.take(ctx, s, g, nil, size, e.now()) })
+	})
+}
+
+// keepStanding keeps how an asset stands, for its neighbours, and forgets what none
+// of them asks for.
+func (e *Enforcer) keepStanding(a *asset, g *glance, now time.Time) {
+	if g.standing == nil {
+		// What a sweep finds as it was does not end what others rely on.
+		if prev := e.standings[a]; prev == nil || !prev.agrees(g.difference) || !e.isStandingValid(a, now) {
+			delete(e.standings, a)
+		}
+		return
+	}
+	if g.wanted {
+		delete(e.wanted, a)
+	}
+	g.standing.at = e.lasting(g.difference.At, now)
+	g.standing.pinned = a.pinned
+	e.standings[a] = g.standing
+	e.wakeWaiters(a.id, true)
+}
+
+// lasting is when a fact counts as seen: when production began to be read, but
+// half of what facts hold is left to those that wait for one that took long.
+func (e *Enforcer) lasting(at, now time.Time) time.Time {
+	if least := now.Add(-e.Limits.FactHold / 2); at.Before(least) {
+		return least
+	}
+	return at
+}
+
+// readModel reads how a model stands, when a neighbour asks: it is as its
+// intent says.
+func (e *Enforcer) readModel(ctx context.Context, a *asset, target intent.IncarnationID, effective intent.Digest) {
+	if !e.wanted[a] || a.looking {
+		return
+	}
+	a.looking = true
+	e.Runtime.Go("model", func() {
+		e.Runtime.Point("model")
+		content, err := e.read.asset(ctx, target, a.id)
+		var s *standing
+		if err == nil {
+			s, err = e.read.stand(ctx, content, nil, intent.Difference{Incarnation: target, Effective: effective, Outcome: intent.InSync})
+		}
+		e.inbox.Put(func() {
+			a.looking = false
+			if a.again {
+				a.again = false
+				e.soon(a, loop.Fresh)
+			}
+			if err != nil {
+				e.Log.Warn("cannot read how a model stands", "partition", e.Partition, "asset", a.id, "error", err)
+				return
+			}
+			delete(e.wanted, a)
+			s.model, s.pinned = true, a.pinned
+			e.standings[a] = s
+			e.wakeWaiters(a.id, true)
+		})
+	})
+}
+
+// rebase makes what was found as of an older head a fact as of this one, when
+// neither the asset's content nor the policy has changed: else heads that move
+// faster than diffs would keep an asset from ever being decided about (L2).
+func (e *Enforcer) rebase(g *glance, target intent.IncarnationID, effective intent.Digest, now time.Time) bool {
+	if effective != g.effective || g.policy != e.view.policy.digest || g.asset.pinned != 0 || e.pinnedNow(g.asset, now) != 0 {
+		return false
+	}
+	g.target, g.difference.Incarnation = target, target
+	return true
+}
+
+// unseen deals with a batch that failed as a whole: its assets are looked at
+// in batches of half the size, and one that fails alone backs off. A plugin
+// that was down already says nothing of them.
+func (e *Enforcer) unseen(a *asset, s *served, g *glance, err error, size int, now time.Time) {
+	t := e.trouble(a)
+	alone := size == 1
+	if g.reached {
+		t.share = max(1, size/2)
+	}
+	if alone && g.reached {
+		if t.broken++; t.broken >= tries {
+			e.keepApart(a, fmt.Sprintf("looked at alone, it made its plugin fail %d times in a row: %v", t.broken, err), now)
+			return
+		}
+	}
+	waiting := intent.WaitingOn{Kind: intent.WaitPlugin, Reason: err.Error()}
+	switch {
+	case s.until.After(now):
+		waiting.Reason, waiting.Until = s.reason, s.until
+	case alone:
+		t.failures++
+		waiting.Until = now.Add(e.Limits.Retry.After(t.failures))
+	default:
+		waiting.Until = now
+	}
+	e.queue.Add(a, waiting.Until, loop.Retry)
+	if alone || s.until.After(now) {
+		target, effective, _, _ := e.target(a, now)
+		e.wait(a, target, effective, waiting)
+	}
+}
+
+// unread deals with intent that cannot be read, such as a corrupt body.
+func (e *Enforcer) unread(a *asset, err error, now time.Time) {
+	t := e.trouble(a)
+	t.failures++
+	until := now.Add(e.Limits.Retry.After(t.failures))
+	target, effective, _, _ := e.target(a, now)
+	e.wait(a, target, effective, intent.WaitingOn{Kind: intent.WaitTarget, Reason: "its intent cannot be read: " + err.Error(), Until: until})
+	e.queue.Add(a, until, loop.Retry)
+}
+
+// applyDifference takes up the difference of one asset.
+func (e *Enforcer) applyDifference(a *asset, g *glance, now time.Time) {
+	e.arrived(a, g, now)
+	switch {
+	case e.modeNow(a) == check.Off:
+		e.setHealth(a, healthUntold, now)
+		e.report(a, intent.Report{State: intent.StateOff, Target: g.target, Effective: g.effective})
+	case g.difference.Outcome == intent.InSync && e.turnsDown(a) && len(g.difference.Current) > 0:
+		e.cannotTell(a, g, "it has a Turndown, and its plugin calls it in sync while something is there: the plugin does not know turndowns. Take the newest one, or remove the real thing by hand", now)
+	case g.difference.Outcome == intent.InSync:
+		e.inSync(a, g, now)
+	case g.difference.Outcome == intent.Differs:
+		e.differs(a, g)
+		e.pass(a, now)
+	case a.absent && !a.lags:
+		e.stayedAway(a, g, now)
+	default:
+		e.cannotTell(a, g, "the difference is unknown: "+g.difference.Reason, now)
+	}
+}
+
+// stayedAway reports an asset that was seen gone, as its target asks, and of
+// which its plugin cannot tell any more: often what it was looked at through
+// went after it, as a balancer's process after the balancer. Its neighbours go
+// on as after one that was turned down and left intent: else what is to go after
+// it would wait for ever (L1). Nothing but its absence counts as known (S11).
+func (e *Enforcer) stayedAway(a *asset, g *glance, now time.Time) {
+	at := e.lasting(g.difference.At, now)
+	a.seenAt = at.UnixNano()
+	s := *removedStanding
+	s.at, s.effective, s.pinned = at, g.effective, a.pinned
+	e.standings[a] = &s
+	delete(e.wanted, a)
+	e.soothe(a, now)
+	e.wakeWaiters(a.id, false)
+	e.report(a, intent.Report{
+		State: intent.StateInSync, Target: g.target, Effective: g.effective, Absent: true,
+		PushNote: "seen gone before; its plugin cannot tell now: " + g.difference.Reason,
+	})
+	e.again(a, now)
+}
+
+// cannotTell reports an asset of which the plugin's answer says nothing.
+func (e *Enforcer) cannotTell(a *asset, g *glance, reason string, now time.Time) {
+	t := e.trouble(a)
+	t.share, t.difference, a.seenAt = 0, intent.Difference{}, 0
+	delete(e.standings, a)
+	t.failures++
+	if g.difference.RetryAfter > 0 {
+		e.makeWay(a, g.difference.RetryAfter, g.difference.Reason, now)
+		e.soon(a, loop.Retry)
+		return
+	}
+	until := now.Add(e.Limits.Retry.After(t.failures))
+	e.wait(a, g.target, g.effective, intent.WaitingOn{Kind: intent.WaitUnknown, Reason: reason, Until: until})
+	e.queue.Add(a, until, loop.Retry)
+}

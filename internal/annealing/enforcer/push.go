@@ -1,0 +1,194 @@
+package enforcer
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"lehr.dev/internal/ground/fault"
+	"lehr.dev/internal/ground/intent"
+	"lehr.dev/internal/ground/loop"
+	"lehr.dev/internal/pluginhost/plugin"
+	"lehr.dev/internal/store"
+)
+
+// closing is the end of a push, before the store.
+type closing struct {
+	asset  *asset
+	result plugin.PushResult
+	store.Closing
+}
+
+// startPush hands an admitted push to a pusher.
+func (e *Enforcer) startPush(ctx context.Context, g admission, keys []string) {
+	a := g.asset
+	e.trouble(a).push = &push{id: g.Push, target: g.Target, effective: g.Effective, plan: g.Plan, approved: g.NeedsApproval, admitted: g.At, budgets: keys, rates: keysOf(g.Rates), effect: g.served.longestEffect(a.kind.name)}
+	j := e.setsOut(g)
+	a.push.journey = j
+	now := e.now()
+	e.forgetAfter(a)
+	a.unwell = g.asksAfter
+	e.unsettles(a, g.Effective, now)
+	e.Measure.Pushes.Open(string(g.Push), g.At, false)
+	guard := e.startGuard(g, now)
+	a.push.guard, a.stopped = guard, nil
+	a.tried, a.reportedContent = g.Effective, intent.Digest{}
+	delete(e.standings, a)
+	e.reportOpen(a, g.Target, g.Effective)
+	order := plugin.Push{
+		ID: g.Push, Incarnation: g.Target, Asset: a.id, Plan: g.Plan, Base: g.Base, Token: e.lease.Epoch, Traceparent: e.parent(j),
+		Permit: func(ctx context.Context, _ string) error {
+			now := e.Runtime.Now()
+			if err := guard.permit(now); err != nil {
+				return err
+			}
+			return e.Store.Permit(ctx, e.lease, g.Push, now)
+		},
+		Progress: func(text string, token []byte) { e.progressed(ctx, a, g.Push, j, text, token) },
+	}
+	if a.resume.plan == g.Plan {
+		order.ResumeToken = a.resume.token
+	}
+	pusher := g.served.plugin
+	e.Runtime.Go("push", func() {
+		e.Runtime.Point("push")
+		startedAt := e.Runtime.Now()
+		result := e.carryOut(ctx, pusher, order, g.At)
+		e.Runtime.Point("pushed")
+		j.rode(e, g.served, startedAt, result)
+		e.inbox.Put(func() { e.pushed(ctx, a, g.served, g.Push, result) })
+	})
+}
+
+// carryOut has the plugin push, unless the admission is not from just now, as
+// after a pause of the process, and does not hold any more (S2, S18). A pause
+// after that look is for the plugin's side to notice, by Checked.
+func (e *Enforcer) carryOut(ctx context.Context, pusher plugin.Plugin, order plugin.Push, admitted time.Time) plugin.PushResult {
+	const fresh = 500 * time.Millisecond
+	now := e.Runtime.Now()
+	order.Checked = now
+	// By both clocks: one does not count suspension, the other may be set. If
+	// that was set back nobody knows how long ago it was.
+	age, wallAge := now.Sub(admitted), now.Round(0).Sub(admitted.Round(0))
+	if age > fresh || wallAge > fresh || wallAge < 0 {
+		if err := order.Permit(ctx, order.Base); err != nil {
+			return plugin.PushResult{Ending: plugin.Stopped, Reason: "not begun: " + err.Error()}
+		}
+	}
+	return pusher.Push(ctx, order)
+}
+
+// progressed keeps what a long push reports.
+func (e *Enforcer) progressed(ctx context.Context, a *asset, id intent.PushID, j *journey, text string, token []byte) {
+	if len(token) > 0 {
+		if err := e.Store.SaveResumeToken(ctx, e.lease, id, token); err != nil {
+			e.Log.Warn("cannot keep a push's resume token", append(e.aboutPush(a, id, j), "error", err)...)
+		}
+	}
+	e.inbox.Put(func() {
+		if a.open() && a.push.id == id {
+			if len(token) > 0 {
+				a.resume = resume{a.push.plan, token}
+			}
+			a.push.progress = text
+			e.reportOpen(a, a.push.target, a.difference.Effective)
+		}
+	})
+}
+
+// staleUses is said of a push that ended stale and had used approvals up.
+const staleUses = ". The approval that it used stays used: that nothing happened is its plugin's word, and may be wrong; what is to be pushed now is read and approved anew"
+
+// pushed takes up how a push ended. One in doubt stays open until it can no
+// longer be running.
+func (e *Enforcer) pushed(ctx context.Context, a *asset, s *served, id intent.PushID, result plugin.PushResult) {
+	if result.Ending == plugin.Failed || result.Ending == plugin.InDoubt {
+		e.failedPush(s, e.now())
+	}
+	if result.Ending == plugin.InDoubt {
+		a.push.doubt, a.push.lostReason = true, result.Reason
+		e.Measure.Pushes.Open(string(id), a.push.admitted, true)
+		e.reportOpen(a, a.push.target, a.difference.Effective)
+		e.settle(ctx, a, result.Gone)
+	}
+	result = a.push.guard.adjustResult(result)
+	if result.Ending == plugin.Stale && a.push.approved {
+		result.Reason = strings.TrimSuffix(result.Reason, ".") + staleUses
+	}
+	e.closings.Add(closing{a, result, store.Closing{
+		Push: id, Ending: string(result.Ending), Reason: result.Reason, At: e.Runtime.Now(),
+	}})
+}
+
+// startClosings hands a group of ends to the store.
+func (e *Enforcer) startClosings(ctx context.Context) {
+	group := e.closings.Take()
+	if group == nil {
+		return
+	}
+	e.Runtime.Go("close", func() {
+		e.Runtime.Point("close")
+		closings := make([]store.Closing, len(group))
+		for i := range group {
+			closings[i] = group[i].Closing
+		}
+		err := e.Store.ClosePushes(ctx, e.lease, closings)
+		e.Runtime.Point("closed")
+		e.inbox.Put(func() { e.closed(ctx, group, err) })
+	})
+}
+
+// closed lets assets go on after their pushes ended for good.
+func (e *Enforcer) closed(ctx context.Context, group []closing, err error) {
+	if fault.Is(err, fault.Conflict) {
+		e.failed = err
+		return
+	}
+	if err != nil {
+		e.Log.Error("cannot close pushes in the journal; trying again", "partition", e.Partition, "pushes", len(group), "error", err)
+		e.later(ctx, time.Second, func() {
+			e.closings.Add(group...)
+			e.closings.Done()
+		})
+		return
+	}
+	e.closings.Done()
+	for _, c := range group {
+		inDoubt := c.result.Ending == plugin.InDoubt // Marked so, and open still.
+		if !inDoubt && c.asset.open() && c.asset.push.id == c.Push {
+			e.release(c.asset, c.asset.push.budgets)
+			e.countEnded(c.asset.push, c.At)
+			push, now := c.asset.push, e.now()
+			if push.guard.fails() && c.result.Ending == settledEnding {
+				c.result = plugin.PushResult{Ending: plugin.Failed, Retryable: true}
+			}
+			e.endGuard(c.asset, push, now)
+			c.asset.push = nil
+			e.Measure.Pushes.End(string(c.Push), c.Ending, now)
+			e.landed(c.asset, push, c, now)
+			e.Log.Debug("a push ended", append(e.aboutPush(c.asset, c.Push, push.journey), "ending", c.Ending)...)
+			e.finishPush(c.asset, c, push)
+		}
+	}
+	e.usher(ctx)
+}
+
+// finishPush draws the lesson from a push and looks at production again: a push is
+// believed only after the next diff.
+func (e *Enforcer) finishPush(a *asset, c closing, push *push) {
+	t, now := a.trouble, e.now()
+	t.note = fmt.Sprintf("push %s %s", c.Push, c.Ending)
+	if c.Reason != "" {
+		t.note += ": " + c.Reason
+	}
+	pushed := t.difference.Plan
+	t.difference, a.calm = intent.Difference{}, 0
+	e.learn(a, push.effective, c.result, cmp.Or(push.lostReason, c.Reason), pushed, now)
+	if a.effective.IsZero() && len(e.view.pins[a.id]) == 0 {
+		e.forget(a)
+		return
+	}
+	e.soon(a, loop.Fresh)
+}

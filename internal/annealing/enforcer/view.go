@@ -1,0 +1,377 @@
+package enforcer
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	intentpb "lehr.dev/gen/lehr/intent/v1"
+	"lehr.dev/internal/annealing/check"
+	"lehr.dev/internal/ground/fault"
+	"lehr.dev/internal/ground/intent"
+	"lehr.dev/internal/ground/loop"
+	"lehr.dev/internal/store"
+)
+
+// view is the intent side of the world as last read from the store.
+type view struct {
+	head      intent.IncarnationID
+	revision  uint64
+	policy    *policy
+	kinds     map[intent.TypeName]*kind
+	pins      map[intent.AssetID][]intent.Pin
+	pinned    map[pinnedAt]intent.Member
+	holds     map[intent.AssetID]intent.Hold
+	approvals map[planOf][]intent.Approval
+	// rejections are those of plans, overrides those of contents.
+	rejections map[planOf][]intent.Rejection
+	overrides  map[contentOf][]intent.Override
+	stop       *intent.Stop
+}
+
+type pinnedAt struct {
+	asset    intent.AssetID
+	sequence intent.Sequence
+}
+
+type contentOf struct {
+	asset     intent.AssetID
+	effective intent.Digest
+}
+
+type planOf struct {
+	contentOf
+	plan intent.Digest
+}
+
+const pageSize = 5000
+
+// load reads everything once, and takes up the pushes that an earlier holder
+// of the lease left open.
+func (e *Enforcer) load(ctx context.Context) error {
+	if err := e.update(ctx); err != nil {
+		return err
+	}
+	for page := (intent.AssetID)(""); ; {
+		records, err := e.Store.EnforcedPage(ctx, e.Partition, page, pageSize)
+		if err != nil {
+			return err
+		}
+		for _, record := range records {
+			page = record.Asset
+			if a := e.assets[record.Asset]; a != nil {
+				e.setEnforced(a, record, e.Runtime.Now())
+			} else {
+				e.leave(record.Asset, formerOf(record))
+			}
+		}
+		if len(records) < pageSize {
+			break
+		}
+	}
+	for page := (intent.AssetID)(""); ; {
+		reports, err := e.Store.ListReports(ctx, e.Partition, store.ReportFilter{After: page, Limit: pageSize})
+		if err != nil {
+			return err
+		}
+		for _, report := range reports {
+			page = report.Asset
+			if a := e.assets[report.Asset]; a != nil {
+				a.reported = report.Key()
+				a.health, a.unwell = toldIn(report), report.Health.IsAfterPush()
+				e.recallWaits(a, report)
+			} else if report.State != intent.StateGone {
+				// It left intent while nobody looked.
+				e.reports[report.Asset] = intent.Report{
+					Partition: e.Partition, Asset: report.Asset, Type: report.Type, At: e.Runtime.Now(), State: intent.StateGone, Target: e.view.head,
+					Absent: e.formerAssets[report.Asset].absent,
+				}
+			}
+		}
+		if len(reports) < pageSize {
+			break
+		}
+	}
+	// What is not known to have been enforced goes before the sweep. The others
+	// are looked at once, and then in the pace of the sweep, so that a start is
+	// no storm (L11).
+	for _, a := range e.assets {
+		if a.enforcedAs() != a.effective {
+			e.soon(a, loop.Fresh)
+		} else {
+			a.calm = calmest
+		}
+	}
+	return e.inherit(ctx)
+}
+
+// refresh reads what changed. When the store cannot be read now, what is
+// known stays, and admission will refuse what has become stale.
+func (e *Enforcer) refresh(ctx context.Context) {
+	err := e.update(ctx)
+	e.viewErr = err
+	if len(e.formerAssets) > 0 {
+		e.revisit(ctx, maps.Keys(e.waiters))
+	}
+	switch {
+	case err == nil || ctx.Err() != nil:
+	case fault.Is(err, fault.Conflict):
+		e.failed = err
+	case !e.catchingUp:
+		e.Log.Warn("cannot read the partition; trying again", "partition", e.Partition, "error", err)
+		e.catchingUp = true
+		e.later(ctx, time.Second, func() {
+			e.catchingUp = false
+			e.refresh(ctx)
+		})
+	}
+}
+
+// later runs a step after a pause.
+func (e *Enforcer) later(ctx context.Context, pause time.Duration, step func()) {
+	e.Runtime.Go("enforcer later", func() {
+		if e.Runtime.Wait(ctx, pause, nil) == nil {
+			e.inbox.Put(step)
+		}
+	})
+}
+
+// update brings the view up to the store's revision and wakes what it touches.
+func (e *Enforcer) update(ctx context.Context) error {
+	if err := e.Store.Check(ctx, e.lease); err != nil {
+		return err
+	}
+	partition, err := e.Store.Partition(ctx, e.Partition)
+	if err != nil {
+		return err
+	}
+	if partition.Revision == e.view.revision && e.view.policy != nil {
+		return nil
+	}
+	next := view{head: partition.Head, revision: partition.Revision, stop: partition.Stop}
+	if err := e.readBrakes(ctx, &next); err != nil {
+		return err
+	}
+	if err := e.readPolicy(ctx, &next); err != nil {
+		return err
+	}
+	var retried []intent.AssetID
+	if e.view.policy != nil { // At the start nothing has failed yet.
+		if retried, err = e.Store.Retries(ctx, e.Partition, e.view.revision); err != nil {
+			return err
+		}
+	}
+	changed, err := e.headChanges(ctx, e.view.head, next.head)
+	if err != nil {
+		return err
+	}
+	returning, err := e.returning(ctx, changed, next.pins)
+	if err != nil {
+		return err
+	}
+	previous := e.view
+	e.view = next
+	priority := loop.Fresh
+	if previous.policy == nil {
+		priority = loop.Sweep
+	}
+	e.applyHead(changed, returning, priority)
+	e.moveWards(changed)
+	e.applyKinds(previous)
+	e.applyPins(previous, returning)
+	for _, id := range retried {
+		e.retry(id)
+	}
+	e.wakeTroubled()
+	return nil
+}
+
+// readBrakes reads pins, holds, approvals and stops.
+func (e *Enforcer) readBrakes(ctx context.Context, next *view) error {
+	pins, err := e.Store.Pins(ctx, e.Partition)
+	if err != nil {
+		return err
+	}
+	next.pins, next.pinned = map[intent.AssetID][]intent.Pin{}, map[pinnedAt]intent.Member{}
+	for _, pin := range pins {
+		next.pins[pin.Asset] = append(next.pins[pin.Asset], pin)
+		if pin.Waits() {
+			continue
+		}
+		at := pinnedAt{pin.Asset, pin.Incarnation.Sequence}
+		if member, ok := e.view.pinned[at]; ok {
+			next.pinned[at] = member // Incarnations never change.
+			continue
+		}
+		member, err := e.Store.Member(ctx, pin.Incarnation, pin.Asset)
+		if err != nil && !fault.Is(err, fault.NotFound) {
+			return err
+		}
+		if err == nil {
+			next.pinned[at] = member
+		}
+	}
+	holds, err := e.Store.Holds(ctx, e.Partition)
+	if err != nil {
+		return err
+	}
+	next.holds = map[intent.AssetID]intent.Hold{}
+	for _, hold := range holds {
+		next.holds[hold.Asset] = hold
+	}
+	consents, err := e.Store.Consents(ctx, e.Partition)
+	if err != nil {
+		return err
+	}
+	next.approvals = map[planOf][]intent.Approval{}
+	for _, a := range consents.Approvals {
+		key := planOf{contentOf{a.Asset, a.Effective}, a.Plan}
+		next.approvals[key] = append(next.approvals[key], a)
+	}
+	next.rejections = map[planOf][]intent.Rejection{}
+	for _, r := range consents.Rejections {
+		key := planOf{contentOf{r.Asset, r.Effective}, r.Plan}
+		next.rejections[key] = append(next.rejections[key], r)
+	}
+	next.overrides = map[contentOf][]intent.Override{}
+	for _, o := range consents.Overrides {
+		key := contentOf{o.Asset, o.Effective}
+		next.overrides[key] = append(next.overrides[key], o)
+	}
+	return nil
+}
+
+// readPolicy reads head's policy and works out what it says of each type.
+func (e *Enforcer) readPolicy(ctx context.Context, next *view) (err error) {
+	next.policy = noPolicy()
+	if !next.head.IsZero() {
+		if next.policy, err = e.read.policy(ctx, next.head); err != nil {
+			return err
+		}
+	}
+	if e.view.policy != nil && e.view.policy.digest == next.policy.digest {
+		next.kinds = e.view.kinds
+		return nil
+	}
+	next.kinds = map[intent.TypeName]*kind{}
+	atOnce := map[*served]int{}
+	for _, binding := range next.policy.Plugins {
+		name := intent.TypeName(binding.Type)
+		served := e.served(binding)
+		next.kinds[name] = &kind{name: name, served: served, atOnce: int(binding.AtOnce)}
+		if most := int(binding.AtOnce); most > 0 && (atOnce[served] == 0 || most < atOnce[served]) {
+			atOnce[served] = most
+		}
+	}
+	for _, served := range e.pluginOrder {
+		served.atOnce = atOnce[served]
+	}
+	return nil
+}
+
+// served returns the plugin of a command line or an address, the same one each
+// time.
+func (e *Enforcer) served(binding *intentpb.PluginBinding) *served {
+	key := strings.Join(append([]string{binding.Dial}, binding.Run...), "\x00")
+	if cached := e.plugins[key]; cached != nil {
+		return cached
+	}
+	e.plugins[key] = &served{plugin: e.Plugins(binding), measure: e.Measure.Plugins.Of(e.pluginName(binding)), key: key, name: nameOf(binding), ready: loop.Queue[*asset]{Compare: byID}, suspects: loop.Queue[*asset]{Compare: byID}}
+	e.pluginOrder = append(e.pluginOrder, e.plugins[key])
+	return e.plugins[key]
+}
+
+// pluginName is what people read a plugin's numbers by: its program, without its
+// arguments, or its address.
+func (e *Enforcer) pluginName(binding *intentpb.PluginBinding) string {
+	name := binding.Dial
+	if len(binding.Run) > 0 {
+		name = path.Base(binding.Run[0])
+	}
+	e.pluginNames[name]++
+	if n := e.pluginNames[name]; n > 1 {
+		return fmt.Sprintf("%s#%d", name, n)
+	}
+	return name
+}
+
+// kindOf returns what head's policy says of a type.
+func (v *view) kindOf(name intent.TypeName) *kind {
+	k := v.kinds[name]
+	if k == nil {
+		k = &kind{name: name, model: name.IsIntent() || slices.Contains(v.policy.GetModels(), string(name))}
+		v.kinds[name] = k
+	}
+	if k.mode == "" {
+		k.mode = stricter(modeOf(v.policy.GetMode()), modeOf(v.policy.GetTypeModes()[string(name)]))
+	}
+	return k
+}
+
+// headChanges lists how the membership differs between two heads.
+func (e *Enforcer) headChanges(ctx context.Context, oldHead, newHead intent.IncarnationID) ([]store.Change, error) {
+	if oldHead == newHead {
+		return nil, nil
+	}
+	var all []store.Change
+	for cursor := (intent.AssetID)(""); ; {
+		page, err := e.Store.Changes(ctx, oldHead, newHead, cursor, pageSize)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, page...)
+		if len(page) < pageSize {
+			return all, nil
+		}
+		cursor = page[len(page)-1].Asset
+	}
+}
+
+// target of an asset now: the incarnation, the effective digest there and the
+// pin that chose it, if any. Not found: it has none.
+func (e *Enforcer) target(a *asset, now time.Time) (id intent.IncarnationID, effective intent.Digest, pin *intent.Pin, exists bool) {
+	id, pin = intent.Target(e.view.head, e.view.pins[a.id], now)
+	if pin == nil {
+		return id, a.effective, nil, !a.effective.IsZero()
+	}
+	member, exists := e.view.pinned[pinnedAt{a.id, id.Sequence}]
+	return id, member.Effective, pin, exists
+}
+
+// pinnedNow is the sequence that a pin makes an asset follow; 0: it follows
+// head.
+func (e *Enforcer) pinnedNow(a *asset, now time.Time) intent.Sequence {
+	if len(e.view.pins[a.id]) == 0 {
+		return 0
+	}
+	id, _, pin, _ := e.target(a, now)
+	if pin == nil {
+		return 0
+	}
+	return id.Sequence
+}
+
+// modeNow is the mode in force for an asset.
+func (e *Enforcer) modeNow(a *asset) check.Mode { return stricter(a.kind.mode, levels[a.mode]) }
+
+// modePlaces lists the places that set a mode for an asset which is not enforce.
+func (e *Enforcer) modePlaces(a *asset) (places []intent.ModePlace) {
+	policy := e.view.policy
+	for _, entry := range []struct {
+		place intent.ModePlace
+		mode  check.Mode
+	}{
+		{intent.ModeOfPartition, modeOf(policy.GetMode())},
+		{intent.ModeOfType, modeOf(policy.GetTypeModes()[string(a.kind.name)])},
+		{intent.ModeOfAsset, levels[a.mode]},
+	} {
+		if entry.mode != "" && entry.mode != check.Enforce {
+			places = append(places, entry.place)
+		}
+	}
+	return places
+}

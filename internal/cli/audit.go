@@ -1,0 +1,242 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	apipb "lehr.dev/gen/lehr/api/v1"
+	"lehr.dev/internal/ground/audit"
+	"lehr.dev/internal/ground/fault"
+	"lehr.dev/internal/ground/intent"
+	"lehr.dev/sdk/client"
+)
+
+// AuditSource is which audit is verified, without a server.
+type AuditSource struct {
+	// Store is a file, Database a PostgreSQL URL, File an exported audit; the
+	// last of them that is set counts.
+	Store, Database, File string
+	// Checkpoints is a file of them to compare with.
+	Checkpoints string
+	// Partition is all that is verified, with what concerns all together.
+	Partition intent.PartitionID
+}
+
+func (s *session) auditCommand() *cobra.Command {
+	command := family("audit", "Export and verify the record of who did what, from where, and why")
+	command.AddCommand(s.auditVerifyCommand(), s.auditExportCommand(), s.auditCheckpointCommand())
+	return command
+}
+
+func (s *session) auditVerifyCommand() *cobra.Command {
+	var source AuditSource
+	command := &cobra.Command{
+		Use:   "verify",
+		Short: "Find what was changed in the audit, and what should never have come about; needs no server",
+		Long: `Recompute every chain of the audit, of the store's file, of a database or of an
+exported file, and hold the records to the rules that they tell of. It finds
+what was edited, left out, put elsewhere or cut off. That the newest records
+were cut off together with every trace of them, or all written anew, is seen
+only by checkpoints that were kept elsewhere: lehr serve --audit-checkpoints.
+
+Exit codes: 0 all is as it was written, 1 something is not.`,
+		Example: `  lehr audit verify --checkpoints /mnt/elsewhere/checkpoints.jsonl
+  lehr audit verify --file audit.jsonl --checkpoints checkpoints.jsonl`,
+		Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			if source.File != "" && (s.databaseGiven || s.storeGiven) || s.databaseGiven && s.storeGiven {
+				return fault.New(fault.Invalid, "only one audit is verified at a time").WithHint("name one of --store, --database and --file")
+			}
+			source.Store, source.Partition = s.store, intent.PartitionID(s.partition)
+			if !s.storeGiven {
+				source.Database = s.database
+			}
+			report, err := s.local.VerifyAudit(command.Context(), source)
+			if err != nil {
+				return err
+			}
+			return s.printVerified(report)
+		},
+	}
+	flags := command.Flags()
+	flags.StringVar(&source.File, "file", "", "verify this exported audit instead of the store's")
+	flags.StringVar(&source.Checkpoints, "checkpoints", "", "compare with the checkpoints in this file")
+	return command
+}
+
+func (s *session) printVerified(report audit.Report) error {
+	if s.json() {
+		if err := printJSON(s.Out, report); err != nil {
+			return err
+		}
+	} else {
+		for _, p := range report.Problems {
+			fmt.Fprintln(s.Out, plain(p.Message))
+			if p.Hint != "" {
+				fmt.Fprintln(s.Out, "  "+plain(p.Hint))
+			}
+		}
+		if more := report.Count - len(report.Problems); more > 0 {
+			fmt.Fprintf(s.Out, "and %d more\n", more)
+		}
+		var records uint64
+		for _, chain := range report.Chains {
+			records += chain.Records
+		}
+		for _, note := range report.Notes {
+			fmt.Fprintln(s.Out, "Note: "+plain(note))
+		}
+		if report.OK() {
+			fmt.Fprintf(s.Out, "The audit is as it was written: %s in %s.\n", count(int(records), "record"), count(len(report.Chains), "chain"))
+		} else {
+			fmt.Fprintln(s.Out, "The audit is NOT as it should be.")
+		}
+	}
+	if !report.OK() {
+		return exit{exitError}
+	}
+	return nil
+}
+
+func (s *session) auditExportCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "export",
+		Short: "Write the audit as lines of JSON, to be verified anywhere; of one partition with --partition",
+		Example: `  lehr audit export > audit.jsonl
+  lehr audit verify --file audit.jsonl`,
+		Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			ctx := command.Context()
+			c, err := s.connectOrOpen(ctx)
+			if err != nil {
+				return err
+			}
+			heads, err := s.checkpoints(ctx, c)
+			if err != nil {
+				return err
+			}
+			for i := range heads {
+				heads[i].At = time.Time{}
+			}
+			return audit.Export(s.Out, heads, func(partition intent.PartitionID, cursor uint64) ([]audit.Record, error) {
+				response, err := c.Audit.ListAudit(ctx, &apipb.ListAuditRequest{Partition: string(partition), After: cursor, Limit: 1000})
+				if err != nil {
+					return nil, err
+				}
+				records := make([]audit.Record, len(response.Records))
+				for i, r := range response.Records {
+					records[i] = auditRecord(r)
+				}
+				return records, nil
+			})
+		},
+	}
+}
+
+func auditRecord(r *apipb.AuditRecord) audit.Record {
+	return audit.Record{
+		Partition: intent.PartitionID(r.Partition), Number: r.Number, At: r.At.AsTime(),
+		By:   intent.Actor{Name: r.By.GetName(), Origin: r.By.GetOrigin()},
+		From: r.From, Token: r.Token, Verb: r.Verb, Subject: r.Subject, Reason: r.Reason, Detail: r.Detail,
+		Version: int(r.Version), Link: r.Link,
+	}
+}
+
+func (s *session) auditCheckpointCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "checkpoint",
+		Short: "Say how far each chain of the audit goes, to be kept elsewhere",
+		Long: `Say how far each chain of the audit goes: the number of its last record and the
+link that covers all before it. Kept where whoever can change the store cannot
+change it, it shows later whether records were cut off or written anew:
+lehr audit verify --checkpoints FILE. lehr serve --audit-checkpoints sends them
+by itself.`,
+		Example: `  lehr audit checkpoint -o json >> /mnt/elsewhere/checkpoints.jsonl`,
+		Args:    cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			c, err := s.connectOrOpen(command.Context())
+			if err != nil {
+				return err
+			}
+			list, err := s.checkpoints(command.Context(), c)
+			if err != nil {
+				return err
+			}
+			if s.json() {
+				return audit.WriteCheckpoints(s.Out, list)
+			}
+			rows := make([][]string, len(list))
+			for i, c := range list {
+				rows[i] = []string{audit.Scope(c.Partition), fmt.Sprint(c.Number), c.Link.String(), c.At.Local().Format("2006-01-02 15:04:05"), c.Store}
+			}
+			table(s.Out, []string{"CHAIN", "RECORDS", "LINK", "AT", "STORE"}, rows)
+			return nil
+		},
+	}
+}
+
+// checkpoints asks for those of the chosen partition, or of all, and in any
+// case for that of all together.
+func (s *session) checkpoints(ctx context.Context, c *client.Client) ([]audit.Checkpoint, error) {
+	response, err := c.Audit.ListCheckpoints(ctx, &apipb.ListCheckpointsRequest{})
+	if err != nil {
+		return nil, err
+	}
+	var list []audit.Checkpoint
+	for _, p := range response.Checkpoints {
+		if s.partition != "" && p.Partition != "" && p.Partition != s.partition {
+			continue
+		}
+		link, err := intent.ParseDigest(p.Link)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, audit.Checkpoint{Store: p.Store, Partition: intent.PartitionID(p.Partition), Number: p.Number, Link: link, At: p.At.AsTime().UTC()})
+	}
+	if s.partition != "" && !slices.ContainsFunc(list, func(p audit.Checkpoint) bool { return string(p.Partition) == s.partition }) {
+		return nil, fault.New(fault.NotFound, "the audit has no chain of partition %s", s.partition).WithHint("lehr get partitions lists them")
+	}
+	return list, nil
+}
+
+// listAudit lists what was chosen of a chain, oldest first.
+func listAudit(ctx context.Context, s *session, c *client.Client, q query) (listing, error) {
+	result := listing{header: []string{"NUMBER", "AT", "BY", "FROM", "VERB", "SUBJECT", "REASON", "DETAIL"}}
+	request := &apipb.ListAuditRequest{Partition: q.partition, Subject: q.asset, Actor: q.actor}
+	if q.everywhere {
+		request.Partition = ""
+	}
+	since, err := s.moment(q.since)
+	if err != nil {
+		return result, err
+	}
+	request.Since = since
+	// A page of what is chosen may be empty, and not the last.
+	for result.more = true; result.more && len(result.rows) < q.limit; {
+		request.Limit = int32(min(q.limit-len(result.rows), 1000))
+		response, err := c.Audit.ListAudit(ctx, request)
+		if err != nil {
+			return result, err
+		}
+		for _, r := range response.Records {
+			result.add(r, fmt.Sprint(r.Number), r.At.AsTime().Local().Format("2006-01-02 15:04:05"),
+				r.By.GetName()+" ("+r.By.GetOrigin()+")", origin(r), r.Verb, r.Subject, r.Reason, r.Detail)
+		}
+		request.After = response.Next
+		result.more = response.Next != 0
+	}
+	return result, nil
+}
+
+// origin is where a call came from, and by which credential.
+func origin(r *apipb.AuditRecord) string {
+	if r.Token == "" {
+		return r.From
+	}
+	return strings.TrimSpace(r.From + " token " + r.Token)
+}

@@ -1,0 +1,365 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	apipb "lehr.dev/gen/lehr/api/v1"
+	"lehr.dev/internal/ground/fault"
+	"lehr.dev/internal/ground/intent"
+	"lehr.dev/sdk/client"
+)
+
+var serverRequest = &apipb.GetServerRequest{}
+
+// choose is the partition that a command is about: the one named, else the
+// only one.
+func (s *session) choose(ctx context.Context, c *client.Client) (string, error) {
+	if s.partition != "" {
+		return s.partition, nil
+	}
+	response, err := c.Partitions.ListPartitions(ctx, &apipb.ListPartitionsRequest{})
+	if err != nil {
+		return "", err
+	}
+	switch len(response.Partitions) {
+	case 0:
+		return "", fault.New(fault.NotFound, "no partition is registered").WithHint("register one with: lehr partition add lehr.yaml")
+	case 1:
+		return response.Partitions[0].Id, nil
+	}
+	var names []string
+	for _, p := range response.Partitions {
+		names = append(names, p.Id)
+	}
+	return "", fault.New(fault.Invalid, "there are several partitions: %s", strings.Join(names, ", ")).WithHint("name one with --partition")
+}
+
+// incarnationID completes a bare sequence, or a candidate's "~" and digest.
+func incarnationID(partition, name string) string {
+	if !strings.Contains(name, "@") {
+		return partition + "@" + name
+	}
+	return name
+}
+
+// candidateDigest takes the digest out of a candidate's id.
+func candidateDigest(name string) string {
+	if _, digest, ok := strings.Cut(name, "@~"); ok {
+		return digest
+	}
+	return strings.TrimPrefix(name, "~")
+}
+
+func period(d time.Duration) *durationpb.Duration {
+	if d == 0 {
+		return nil
+	}
+	return durationpb.New(d)
+}
+
+// reasoned refuses a brake, or its end, without a reason: whoever finds it will
+// ask.
+func reasoned(command *cobra.Command, reason string) error {
+	if strings.TrimSpace(reason) == "" {
+		return fault.New(fault.Invalid, "%s needs a reason, for whoever finds it", command.CommandPath()).WithHint(`add --reason "why"`)
+	}
+	return nil
+}
+
+// onPartition connects, chooses the partition, and runs.
+func (s *session) onPartition(ctx context.Context, run func(c *client.Client, partition string) error) error {
+	c, err := s.connect(ctx)
+	return s.run(ctx, c, err, run)
+}
+
+// readingPartition does so on the database too.
+func (s *session) readingPartition(ctx context.Context, run func(c *client.Client, partition string) error) error {
+	c, err := s.connectOrRead(ctx)
+	return s.run(ctx, c, err, run)
+}
+
+func (s *session) run(ctx context.Context, c *client.Client, err error, run func(c *client.Client, partition string) error) error {
+	if err != nil {
+		return err
+	}
+	partition, err := s.choose(ctx, c)
+	if err != nil {
+		return err
+	}
+	return run(c, partition)
+}
+
+func (s *session) stopCommand() *cobra.Command {
+	var reason string
+	var all bool
+	command := &cobra.Command{
+		Use:   "stop [PARTITION]",
+		Short: "Stop all pushes, of one partition or of all; works without a server",
+		Long: `Stop all pushes, of one partition or of all, until lehr resume. The partition is
+that of the argument, of --partition or of LEHR_PARTITION; where none of them
+names one, or with --all, it is all of them.
+
+It needs nothing but the store: with --store FILE or --database URL, or when no
+server answers, it is written to the store itself, and running servers see it
+there.`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(command *cobra.Command, args []string) error {
+			if err := reasoned(command, reason); err != nil {
+				return err
+			}
+			scope, err := s.stoppedScope(args, all)
+			if err != nil {
+				return err
+			}
+			response, err := s.setStop(command.Context(), &apipb.SetStopRequest{Partition: scope, Reason: reason})
+			if err != nil {
+				return err
+			}
+			if s.json() {
+				return printMessage(s.Out, response.Stop)
+			}
+			fmt.Fprintf(s.Out, "Stopped: %s, by %s: %s\n", scopeOf(response.Stop), plain(response.Stop.Owner.GetName()), plain(response.Stop.Reason))
+			if words := intent.Reach(response.Stop.Reach).Words(); words != "" {
+				fmt.Fprintln(s.Out, words+". It is tried again each second, and other servers of the store do not know of it yet.")
+			}
+			fmt.Fprintf(s.Out, "Nothing is pushed until: %s\n", strings.Join(strings.Fields("lehr resume "+plain(response.Stop.Partition)+" --reason WHY"), " "))
+			return nil
+		},
+	}
+	command.Flags().StringVar(&reason, "reason", "", "why, for whoever finds it stopped")
+	command.Flags().BoolVar(&all, "all", false, "stop all partitions, whatever LEHR_PARTITION names")
+	return command
+}
+
+func scopeOf(stop *apipb.Stop) string {
+	if stop.Partition == "" {
+		return "all partitions"
+	}
+	return "partition " + plain(stop.Partition)
+}
+
+func (s *session) resumeCommand() *cobra.Command {
+	var reason string
+	var all bool
+	command := &cobra.Command{
+		Use:   "resume [PARTITION]",
+		Short: "End a stop; everything is compared with production anew",
+		Long: `End a stop; everything is compared with production anew. The stop is that of the
+partition of the argument, of --partition or of LEHR_PARTITION; where none of
+them names one, or with --all, it is that of all partitions. The other stops stay.`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(command *cobra.Command, args []string) error {
+			if err := reasoned(command, reason); err != nil {
+				return err
+			}
+			scope, err := s.stoppedScope(args, all)
+			if err != nil {
+				return err
+			}
+			c, err := s.connectOrOpen(command.Context())
+			if err != nil {
+				return err
+			}
+			response, err := c.Brakes.Resume(command.Context(), &apipb.ResumeRequest{Partition: scope, Reason: reason})
+			if err != nil {
+				return err
+			}
+			if s.json() {
+				return printMessage(s.Out, response)
+			}
+			fmt.Fprintln(s.Out, "Resumed.")
+			for _, stop := range response.Remaining {
+				fmt.Fprintf(s.Out, "Still stopped: %s, by %s: %s; %s ends it\n", scopeOf(stop), plain(stop.Owner.GetName()), plain(stop.Reason), plain(stop.Ending))
+			}
+			return nil
+		},
+	}
+	command.Flags().StringVar(&reason, "reason", "", "why, for the audit")
+	command.Flags().BoolVar(&all, "all", false, "end the stop of all partitions, whatever LEHR_PARTITION names")
+	return command
+}
+
+func (s *session) pinCommand() *cobra.Command {
+	var reason string
+	var duration time.Duration
+	command := &cobra.Command{
+		Use:   "pin ASSET INCARNATION",
+		Short: "Make an asset follow one incarnation instead of head",
+		Example: `  lehr pin web/a shop@12 --reason "13 is slow"
+  lehr pin web/a 12 --reason "13 is slow" --for 2h`,
+		Args: cobra.ExactArgs(2),
+		RunE: func(command *cobra.Command, args []string) error {
+			if err := reasoned(command, reason); err != nil {
+				return err
+			}
+			return s.onPartition(command.Context(), func(c *client.Client, partition string) error {
+				response, err := c.Brakes.SetPin(command.Context(), &apipb.SetPinRequest{
+					Partition: partition, Asset: args[0], Incarnation: incarnationID(partition, args[1]), Reason: reason, Period: period(duration),
+				})
+				if err != nil {
+					return err
+				}
+				if s.json() {
+					return printMessage(s.Out, response.Pin)
+				}
+				fmt.Fprintf(s.Out, "Pinned %s to %s%s. It follows head again %s: lehr unpin %s --reason WHY\n",
+					plain(response.Pin.Asset), plain(response.Pin.Incarnation), untilText(duration), endText(duration), plain(response.Pin.Asset))
+				return nil
+			})
+		},
+	}
+	addBrakeFlags(command, &reason, &duration)
+	return command
+}
+
+func addBrakeFlags(command *cobra.Command, reason *string, duration *time.Duration) {
+	command.Flags().StringVar(reason, "reason", "", "why, for whoever finds it")
+	command.Flags().DurationVar(duration, "for", 0, "how long, for example 2h (default: until it is taken away)")
+}
+
+// endText says when a brake ends: by a command, or by itself before that.
+func endText(d time.Duration) string {
+	if d == 0 {
+		return "after"
+	}
+	return "then, or after"
+}
+
+func untilText(d time.Duration) string {
+	if d == 0 {
+		return ""
+	}
+	return " for " + d.String()
+}
+
+func (s *session) unpinCommand() *cobra.Command {
+	var reason string
+	command := &cobra.Command{
+		Use:   "unpin ASSET",
+		Short: "Let an asset follow head again",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(command *cobra.Command, args []string) error {
+			if err := reasoned(command, reason); err != nil {
+				return err
+			}
+			return s.onPartition(command.Context(), func(c *client.Client, partition string) error {
+				response, err := c.Brakes.RemovePin(command.Context(), &apipb.RemovePinRequest{Partition: partition, Asset: args[0], Reason: reason})
+				if err != nil {
+					return err
+				}
+				if s.json() {
+					return printMessage(s.Out, response)
+				}
+				fmt.Fprintf(s.Out, "Unpinned %s: it follows head.\n", plain(args[0]))
+				return nil
+			})
+		},
+	}
+	command.Flags().StringVar(&reason, "reason", "", "why, for the audit")
+	return command
+}
+
+func (s *session) holdCommand() *cobra.Command {
+	var reason string
+	var duration time.Duration
+	command := &cobra.Command{
+		Use:   "hold ASSET",
+		Short: "Keep an asset from being pushed",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(command *cobra.Command, args []string) error {
+			if err := reasoned(command, reason); err != nil {
+				return err
+			}
+			return s.onPartition(command.Context(), func(c *client.Client, partition string) error {
+				response, err := c.Brakes.SetHold(command.Context(), &apipb.SetHoldRequest{
+					Partition: partition, Asset: args[0], Reason: reason, Period: period(duration),
+				})
+				if err != nil {
+					return err
+				}
+				if s.json() {
+					return printMessage(s.Out, response.Hold)
+				}
+				fmt.Fprintf(s.Out, "Holding %s%s. It is pushed again %s: lehr unhold %s --reason WHY\n",
+					plain(response.Hold.Asset), untilText(duration), endText(duration), plain(response.Hold.Asset))
+				s.warnOfAbsence(command.Context(), c, partition, response.Hold.Asset)
+				return nil
+			})
+		},
+	}
+	addBrakeFlags(command, &reason, &duration)
+	return command
+}
+
+// warnOfAbsence says so when a hold is on an asset that head does not have: it
+// may be meant for one to come, or be misspelt.
+func (s *session) warnOfAbsence(ctx context.Context, c *client.Client, partition, asset string) {
+	_, err := c.Assets.GetAsset(ctx, &apipb.GetAssetRequest{Partition: partition, Asset: asset})
+	if cause, ok := errors.AsType[*fault.Error](err); ok && cause.Kind == fault.NotFound {
+		fmt.Fprintf(s.Err, "But %s\n      %s\n", plain(cause.Message), plain(cause.Hint))
+	}
+}
+
+func (s *session) retryCommand() *cobra.Command {
+	var reason string
+	command := &cobra.Command{
+		Use:   "retry ASSET",
+		Short: "Look at an asset now, and push it if it differs",
+		Long: `Look at an asset now, and push it if it differs, as if nothing of it had
+failed before: the pause between tries ends, also that of a quarantine. No check
+is passed over, and no hold, pin or stop.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(command *cobra.Command, args []string) error {
+			if err := reasoned(command, reason); err != nil {
+				return err
+			}
+			return s.onPartition(command.Context(), func(c *client.Client, partition string) error {
+				response, err := c.Brakes.RetryAsset(command.Context(), &apipb.RetryAssetRequest{Partition: partition, Asset: args[0], Reason: reason})
+				if err != nil {
+					return err
+				}
+				if s.json() {
+					return printMessage(s.Out, response)
+				}
+				fmt.Fprintf(s.Out, "%s is tried now. What comes of it: lehr why %s\n", plain(args[0]), plain(args[0]))
+				return nil
+			})
+		},
+	}
+	command.Flags().StringVar(&reason, "reason", "", "why, for the audit")
+	return command
+}
+
+func (s *session) unholdCommand() *cobra.Command {
+	var reason string
+	command := &cobra.Command{
+		Use:   "unhold ASSET",
+		Short: "Take a hold away",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(command *cobra.Command, args []string) error {
+			if err := reasoned(command, reason); err != nil {
+				return err
+			}
+			return s.onPartition(command.Context(), func(c *client.Client, partition string) error {
+				response, err := c.Brakes.RemoveHold(command.Context(), &apipb.RemoveHoldRequest{Partition: partition, Asset: args[0], Reason: reason})
+				if err != nil {
+					return err
+				}
+				if s.json() {
+					return printMessage(s.Out, response)
+				}
+				fmt.Fprintf(s.Out, "No longer holding %s.\n", plain(args[0]))
+				return nil
+			})
+		},
+	}
+	command.Flags().StringVar(&reason, "reason", "", "why, for the audit")
+	return command
+}

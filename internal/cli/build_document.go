@@ -1,0 +1,71 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"lehr.dev/internal/ground/document"
+	"lehr.dev/internal/ground/fault"
+	"lehr.dev/internal/ground/intent"
+)
+
+// documentsFlag has a command that builds read documents: of the files that are
+// named in their place, else of a server.
+func (s *session) documentsFlag(command *cobra.Command, options *BuildOptions) {
+	var files []string
+	command.Flags().StringArrayVar(&files, "document", nil, "NAME=FILE: a file of YAML or JSON in the place of a document that a server holds (default: the server of --server, or the one that runs here, is asked)")
+	announced, used := map[string]bool{}, map[string]bool{}
+	run := command.RunE
+	command.RunE = func(command *cobra.Command, args []string) error {
+		err := run(command, args)
+		if err != nil && err != error(exit{exitDiffers}) {
+			return err
+		}
+		for _, argument := range files {
+			if name, _, _ := strings.Cut(argument, "="); !used[name] {
+				return fault.New(fault.Invalid, "--document %s: the definition reads no document %s that a server holds", argument, name).
+					WithHint("name one of a source {document: NAME}")
+			}
+		}
+		return err
+	}
+	options.Documents = func(ctx context.Context, partition intent.PartitionID, name string) (doc document.Document, err error) {
+		for _, argument := range files {
+			documentName, file, ok := strings.Cut(argument, "=")
+			if !ok || documentName == "" || file == "" {
+				return doc, fault.New(fault.Invalid, "--document %s is no NAME=FILE", argument).WithHint("write --document %s=%s", name, document.File(name))
+			}
+			if documentName != name {
+				continue
+			}
+			used[name] = true
+			value, err := readDocumentFile(file)
+			content := document.Canonical(value)
+			return document.Document{
+				Partition: partition, Name: name, Content: content,
+				Revision: document.Revision{ID: "file-" + intent.Sum("lehr.document.v1", content).Short(), By: s.actor(), Reason: "the file " + file, At: s.now()},
+			}, err
+		}
+		server, err := s.connect(ctx)
+		if err != nil {
+			return doc, fault.New(fault.Unavailable, "document %s of partition %s is held by a server, and none is known here", name, partition).
+				WithHint("name it with --server URL or LEHR_SERVER, or give a file in its place: --document %s=%s", name, document.File(name))
+		}
+		read, _, err := getDocument(ctx, server, string(partition), name, "")
+		if err != nil {
+			return doc, err
+		}
+		if !announced[name] {
+			fmt.Fprintf(s.Err, "Document %s of partition %s is read at revision %s, from %s.\n", plain(name), plain(string(partition)), plain(read.Revision.GetId()), plain(server.URL))
+			announced[name] = true
+		}
+		r := read.Revision
+		return document.Document{
+			Partition: partition, Name: name, Content: []byte(read.Content),
+			Revision: document.Revision{ID: r.GetId(), By: intent.Actor{Name: r.GetBy().GetName(), Origin: r.GetBy().GetOrigin()}, Reason: r.GetReason(), At: r.GetTime().AsTime()},
+		}, nil
+	}
+}

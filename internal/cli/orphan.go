@@ -1,0 +1,72 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	apipb "lehr.dev/gen/lehr/api/v1"
+	"lehr.dev/sdk/client"
+)
+
+func listOrphans(ctx context.Context, s *session, c *client.Client, q query) (listing, error) {
+	result := listing{header: []string{"ASSET", "TYPE", "RESOURCE", "LAST IN", "SEEN"}}
+	request := &apipb.ListOrphansRequest{Partition: q.partition}
+	more, err := pages(q.limit, func(most int32) (int, bool, error) {
+		request.Limit = most
+		response, err := c.Orphans.ListOrphans(ctx, request)
+		if err != nil {
+			return 0, false, err
+		}
+		for _, o := range response.Orphans {
+			kind := lastName(o.Type)
+			if s.wide() {
+				kind = o.Type
+			}
+			result.add(o, o.Asset, kind, o.ResourceKey, o.Incarnation, s.ago(o.Seen))
+		}
+		request.After = response.Next
+		return len(response.Orphans), response.Next != "", nil
+	})
+	result.more = more
+	return result, err
+}
+
+func (s *session) disownCommand() *cobra.Command {
+	var reason string
+	command := &cobra.Command{
+		Use:   "disown ASSET",
+		Short: "Forget an orphan and its claim; production stays as it is",
+		Long: `Forget an orphan: what Lehr enforced once, and intent does not name any more.
+
+Production is left as it is, before and after. What changes is what Lehr knows:
+the orphan is not listed any more, and its real resource is free to be claimed,
+also by another partition. Disown what is gone, or what somebody else looks
+after now. To have the real thing removed instead, bring the asset back into
+the sources with a Turndown.`,
+		Example: `  lehr get orphans
+  lehr disown web/a --reason "moved to partition web"`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(command *cobra.Command, args []string) error {
+			if err := reasoned(command, reason); err != nil {
+				return err
+			}
+			return s.onPartition(command.Context(), func(c *client.Client, partition string) error {
+				response, err := c.Orphans.DisownOrphan(command.Context(), &apipb.DisownOrphanRequest{
+					Partition: partition, Asset: args[0], Reason: reason,
+				})
+				if err != nil {
+					return err
+				}
+				if s.json() {
+					return printMessage(s.Out, response)
+				}
+				fmt.Fprintf(s.Out, "Disowned %s. Production is left as it is; its resource may be claimed by another asset.\n", plain(args[0]))
+				return nil
+			})
+		},
+	}
+	command.Flags().StringVar(&reason, "reason", "", "why, for whoever finds the real thing")
+	return command
+}

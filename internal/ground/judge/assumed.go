@@ -1,0 +1,159 @@
+package judge
+
+import (
+	"math"
+	"slices"
+)
+
+const (
+	// mostLikeness is the correlation of neighbours that is assumed where too few samples are
+	// there to see it: as much as is claimed to be held (docs/use/judge.md).
+	mostLikeness = 0.95
+	// mostAssumed samples of a side are compared so at most: more of them show how alike they
+	// are, and the matrices stay small.
+	mostAssumed = 100
+	// mostSwing is how many times as large a slow change may make a level: where it is not seen
+	// how alike neighbours are, what is more than that is shown as of independent samples. It was
+	// chosen, as mostLikeness was, by the grid of docs/design/judge-calibration.md.
+	mostSwing = 5
+	// rateSwing is that of a rate of events.
+	rateSwing = 3
+)
+
+// leastSure independent samples show what is overwhelming by their ranks, however far it lies;
+// of fewer it is shown as of few samples.
+const leastSure = 20
+
+// leastRanked independent blocks show by their ranks that sides lie apart: the ranks of fewer
+// say no more than so many signs. What they scatter by says somewhat more: how alike they are is
+// known too little for a very small p.
+const leastRanked = 10
+
+// eitherOf is the p of two tests of one claim, of which one may show it (Bonferroni): the second is that
+// of what no slow change does. Few samples have hardly another.
+func eitherOf(few bool, p, beyond float64) float64 {
+	share := 0.1
+	if few {
+		share = 0.5
+	}
+	return min(1, p/(1-share), beyond/share)
+}
+
+// beyondSwing is the p of the ranks, if a slow change made the level of a side mostSwing times that of
+// the other. It asks for values that have a level: none is negative.
+func beyondSwing(control, experiment []float64, sign, borne float64) float64 {
+	if slices.Min(control) < 0 || slices.Min(experiment) < 0 {
+		return 1
+	}
+	factor := mostSwing * sign
+	if sign < 0 {
+		factor = sign / mostSwing
+	}
+	return plainPair(multiply(control, factor), multiply(experiment, sign)).rankSum(borne).P
+}
+
+// multiply values by a factor.
+func multiply(values []float64, factor float64) []float64 {
+	larger := make([]float64, len(values))
+	for i, v := range values {
+		larger[i] = clamp(factor * v)
+	}
+	return larger
+}
+
+// beyondSwings narrows an interval of a shift by what is more than a slow change could do.
+func (in Interval) beyondSwings(control, experiment []float64, alpha float64) Interval {
+	if slices.Min(control) < 0 || slices.Min(experiment) < 0 {
+		return in
+	}
+	shiftBy := func(factor float64) Interval {
+		return plainPair(control, multiply(experiment, factor)).shift(alpha)
+	}
+	if low := shiftBy(1.0 / mostSwing).Low; low > 0 {
+		in.Low = max(in.Low, min(in.Estimate, low))
+	}
+	if high := shiftBy(mostSwing).High; high < 0 {
+		in.High = min(in.High, max(in.Estimate, high))
+	}
+	return in
+}
+
+// assumed compares by one linear function of the values, such as the difference of two means,
+// under the assumption that each series is of first order with mostLikeness: generalized least
+// squares with a known correlation (Aitken 1935), with the degrees of freedom of Satterthwaite
+// (1946). What is beyond what even that could do is shown, however few samples there are. It is
+// not for values of which most are equal, for these say little of how much they scatter.
+func assumed(values, weights [][]float64, rest func(column []float64) []float64) (w welch, known bool) {
+	var all, weighing []float64
+	var series []int
+	for i := range values {
+		if len(values[i]) > mostAssumed {
+			return welch{}, false
+		}
+		all, weighing = append(all, values[i]...), append(weighing, weights[i]...)
+		for range values[i] {
+			series = append(series, i)
+		}
+	}
+	n := len(all)
+	variance, trace, squared := 0.0, 0.0, 0.0
+	alike := make([]float64, n)
+	for apart := range alike {
+		alike[apart] = math.Pow(mostLikeness, float64(apart))
+	}
+	// Rests of the columns of the correlation matrix: what is expected of the rests' squares.
+	rests := make([][]float64, n)
+	for i := range n {
+		column := make([]float64, n)
+		for k := range n {
+			if series[i] == series[k] {
+				column[k] = alike[max(i-k, k-i)]
+			}
+			variance += weighing[i] * column[k] * weighing[k]
+		}
+		rests[i] = rest(column)
+		trace += rests[i][i]
+	}
+	for i := range n {
+		for k := range n {
+			squared += rests[i][k] * rests[k][i]
+		}
+		w.difference += weighing[i] * all[i]
+	}
+	left := 0.0
+	for _, r := range rest(all) {
+		left += r * r
+	}
+	switch {
+	case !(trace > 0) || !(squared > 0) || !(left < math.MaxFloat64) || !(math.Abs(w.difference) < math.MaxFloat64):
+		return welch{}, false
+	case left == 0: // Each side is constant: what differs did not come slowly.
+		return w, true
+	}
+	w.se, w.degrees = math.Sqrt(left/trace*variance), trace*trace/squared
+	return w, true
+}
+
+// fromMeans takes the mean of each series off.
+func fromMeans(sizes ...int) func(column []float64) []float64 {
+	return func(column []float64) (rests []float64) {
+		from := 0
+		for _, size := range sizes {
+			center := mean(column[from : from+size])
+			for _, v := range column[from : from+size] {
+				rests = append(rests, v-center)
+			}
+			from += size
+		}
+		return rests
+	}
+}
+
+// sharing are equal weights that sum to whole.
+func sharing(size int, whole float64) []float64 {
+	weights := make([]float64, size)
+	for i := range weights {
+		weights[i] = whole / float64(size)
+	}
+	return weights
+}

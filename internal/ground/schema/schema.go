@@ -1,0 +1,202 @@
+// Package schema knows payload types at run time: their descriptors, and the
+// canonical bytes of messages and assets. Bytes are canonical when equal
+// messages have equal bytes, whatever built or sent them; digests rest on
+// that, and protobuf's own marshalling does not promise it. A Set is stored
+// with each incarnation and decodes that incarnation's payloads for ever. The
+// package never reads files and knows no store. The pipeline encodes with it,
+// the enforcer and the edges decode.
+package schema
+
+import (
+	"slices"
+	"strings"
+	"sync"
+
+	"buf.build/go/protovalidate"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+
+	"lehr.dev/internal/ground/fault"
+	"lehr.dev/internal/ground/intent"
+	"lehr.dev/internal/ground/spell"
+)
+
+// Set is a closed set of descriptors: every file with all that it imports. It
+// is immutable and safe for concurrent use.
+type Set struct {
+	files    *protoregistry.Files
+	types    *types
+	names    []intent.TypeName // sorted
+	bytes    []byte
+	digest   intent.Digest
+	encoding *encoder
+	reaching reach
+	indexed  indexed
+	rules    func() (protovalidate.Validator, error)
+}
+
+// Builtin returns the types that are linked into this binary: the built-in
+// addons and policy, the payloads of the plugins that come with Lehr, the
+// service models, and protobuf's well-known types.
+func Builtin() *Set { return builtin() }
+
+var builtin = sync.OnceValue(func() *Set {
+	set, err := newSet(linkedFiles())
+	if err != nil {
+		panic("the linked descriptors are broken: " + err.Error())
+	}
+	return set
+})
+
+// FromFiles reads a serialized FileDescriptorSet, for example what Files
+// returned when an incarnation was published. Messages of files that are
+// linked into this binary unchanged are of their generated types.
+func FromFiles(fileDescriptorSet []byte) (*Set, error) {
+	files, err := parseFiles(fileDescriptorSet)
+	if err != nil {
+		return nil, err
+	}
+	return newSet(files)
+}
+
+func newSet(files *protoregistry.Files) (*Set, error) {
+	bytes, err := serialize(files)
+	if err != nil {
+		return nil, err
+	}
+	set := &Set{
+		files:  files,
+		types:  newTypes(files),
+		bytes:  bytes,
+		digest: intent.Sum("lehr.schema.v1", bytes),
+	}
+	set.encoding = &encoder{types: set.types}
+	for name := range set.types.messages {
+		set.names = append(set.names, intent.TypeName(name))
+	}
+	slices.Sort(set.names)
+	if set.reaching, err = newReach(set.types.messages); err != nil {
+		return nil, err
+	}
+	if set.indexed, err = newIndexed(set.types.messages); err != nil {
+		return nil, err
+	}
+	set.rules = sync.OnceValues(func() (protovalidate.Validator, error) {
+		rules, err := protovalidate.New(protovalidate.WithExtensionTypeResolver(set.types))
+		if err != nil {
+			return nil, fault.New(fault.Internal, "cannot prepare the validation of payloads: %w", err)
+		}
+		return rules, nil
+	})
+	return set, nil
+}
+
+// Rules returns what applies the buf.validate rules of the set's types. It compiles a
+// type's rules when they are first needed.
+func (s *Set) Rules() (protovalidate.Validator, error) { return s.rules() }
+
+// Files returns the serialized FileDescriptorSet, canonical: sorted by path,
+// without comments. Do not modify it.
+func (s *Set) Files() []byte { return s.bytes }
+
+// Digest of Files.
+func (s *Set) Digest() intent.Digest { return s.digest }
+
+// Descriptors of all files of the set.
+func (s *Set) Descriptors() *protoregistry.Files { return s.files }
+
+// Types resolves messages, enums and extensions of the set, for decoders.
+func (s *Set) Types() Types { return s.types }
+
+// New returns an empty message of the type. It accepts full names only, and
+// names near misses when it does not know one.
+func (s *Set) New(name intent.TypeName) (proto.Message, error) {
+	messageType, err := s.find(name)
+	if err != nil {
+		return nil, err
+	}
+	return messageType.New().Interface(), nil
+}
+
+// Has reports whether the set has the message type of that full name.
+func (s *Set) Has(name intent.TypeName) bool {
+	return s.types.messages[protoreflect.FullName(name)] != nil
+}
+
+func (s *Set) find(name intent.TypeName) (protoreflect.MessageType, error) {
+	if messageType := s.types.messages[protoreflect.FullName(name)]; messageType != nil {
+		return messageType, nil
+	}
+	unknown := fault.New(fault.NotFound, "no message type is named %.120q", name)
+	if suggestions := s.nearest(name); len(suggestions) > 0 {
+		return nil, unknown.WithHint("did you mean %s?", strings.Join(suggestions, " or "))
+	}
+	return nil, unknown.WithHint("write the full name of a type, for example lehr.process.v1.Job")
+}
+
+// Resolve turns a short name, such as "Job" or "v1.Job", into the full name.
+// A full name stays as it is. Types of google.* and buf.* have no short names.
+func (s *Set) Resolve(short string) (intent.TypeName, error) {
+	if s.Has(intent.TypeName(short)) {
+		return intent.TypeName(short), nil
+	}
+	var matches []string
+	for _, name := range s.names {
+		if !foreign(name) && short != "" && strings.HasSuffix(string(name), "."+short) {
+			matches = append(matches, string(name))
+		}
+	}
+	switch {
+	case len(matches) == 1:
+		return intent.TypeName(matches[0]), nil
+	case len(matches) > 1:
+		return "", fault.New(fault.Invalid, "type %.120q is ambiguous: %s", short, strings.Join(matches, ", ")).
+			WithHint("write one of the full names")
+	}
+	unknown := fault.New(fault.Invalid, "no message type is named %.120q", short)
+	if suggestions := s.nearest(intent.TypeName(short)); len(suggestions) > 0 {
+		return "", unknown.WithHint("did you mean %s?", strings.Join(suggestions, " or "))
+	}
+	return "", unknown.WithHint("known types: %s", strings.Join(s.payloadNames(), ", "))
+}
+
+func foreign(name intent.TypeName) bool {
+	return strings.HasPrefix(string(name), "google.") || strings.HasPrefix(string(name), "buf.")
+}
+
+// payloadNames are the first names that a person may have meant.
+func (s *Set) payloadNames() []string {
+	const most = 30
+	var names []string
+	for _, name := range s.names {
+		if !foreign(name) && len(names) < most {
+			names = append(names, string(name))
+		}
+	}
+	return names
+}
+
+// suggestions lists at most three types whose last name differs from the one given
+// in case or in at most two letters.
+func (s *Set) nearest(name intent.TypeName) []string {
+	const longest = 100
+	wanted := strings.ToLower(lastName(string(name)))
+	if wanted == "" || len(wanted) > longest {
+		return nil
+	}
+	var byDistance [3][]string
+	for _, candidate := range s.names {
+		last := strings.ToLower(lastName(string(candidate)))
+		if foreign(candidate) || len(last) > len(wanted)+2 || len(wanted) > len(last)+2 {
+			continue
+		}
+		if distance := spell.Distance(wanted, last); distance <= 2 && distance < len(wanted) {
+			byDistance[distance] = append(byDistance[distance], string(candidate))
+		}
+	}
+	suggestions := slices.Concat(byDistance[0], byDistance[1], byDistance[2])
+	return suggestions[:min(len(suggestions), 3)]
+}
+
+func lastName(name string) string { return name[strings.LastIndexByte(name, '.')+1:] }

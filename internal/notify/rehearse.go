@@ -1,0 +1,132 @@
+package notify
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"lehr.dev/internal/ground/intent"
+)
+
+// mostRehearsed past reports are gone through by one rehearsal, and mostMessages told.
+const mostRehearsed, mostMessages = 100_000, 10_000
+
+// Rehearsal is what would have been told.
+type Rehearsal struct {
+	Messages []Message
+	// Problems of expressions, each once.
+	Problems []string
+	// Unknown is what it could not go through.
+	Unknown []string
+}
+
+// Rehearse goes through the past reports since a time as if the policy had been in force
+// then. Root causes are those of now, where another asset's report leads to them.
+func Rehearse(ctx context.Context, s Reader, partition intent.PartitionID, since, now time.Time) (Rehearsal, error) {
+	var rehearsal Rehearsal
+	p, err := s.Partition(ctx, partition)
+	if err != nil {
+		return rehearsal, err
+	}
+	policy, _, err := policyOf(ctx, s, p.Head)
+	if err != nil {
+		return rehearsal, err
+	}
+	trouble := func(name string, err error) {
+		if text := name + ": " + err.Error(); !slices.Contains(rehearsal.Problems, text) && len(rehearsal.Problems) < 100 {
+			rehearsal.Problems = append(rehearsal.Problems, text)
+		}
+	}
+	rules, problems := compile(policy)
+	for _, problem := range problems {
+		trouble("left out", problem)
+	}
+	if slices.ContainsFunc(rules, func(c *compiled) bool { return c.OfPartition }) {
+		rehearsal.Unknown = append(rehearsal.Unknown, "notifications of the partition: of it no past is kept")
+	}
+	e := &engine{partition: partition, State: NewState(), problem: trouble, reportOf: reports(ctx, s, partition)}
+	e.adopt(rules)
+	cursor, err := lastNumberBefore(ctx, s, partition, since)
+	if err != nil {
+		return rehearsal, err
+	}
+	clock := since
+	advanceTo := func(end time.Time) {
+		for {
+			next := e.tick(clock)
+			for _, d := range e.Outbox {
+				if len(rehearsal.Messages) == 0 || rehearsal.Messages[len(rehearsal.Messages)-1].ID != d.Message.ID {
+					rehearsal.Messages = append(rehearsal.Messages, d.Message)
+				}
+			}
+			e.Outbox = nil
+			if len(rehearsal.Messages) >= mostMessages {
+				return
+			}
+			if next.IsZero() || next.After(end) {
+				clock = latest(clock, end)
+				return
+			}
+			clock = next
+		}
+	}
+	more := func() {
+		rehearsal.Unknown = append(rehearsal.Unknown, "what was reported after "+clock.UTC().Format(time.RFC3339)+": there is more than one rehearsal goes through")
+	}
+	for rows := 0; ; {
+		history, err := s.ReportsAfter(ctx, partition, cursor, page)
+		if err != nil {
+			return rehearsal, err
+		}
+		for i := range history {
+			if advanceTo(history[i].At); len(rehearsal.Messages) >= mostMessages {
+				more()
+				return rehearsal, nil
+			}
+			if err := show(ctx, s, e, partition, history[i:i+1], history[i].At); err != nil {
+				return rehearsal, err
+			}
+			cursor = history[i].Number
+		}
+		if rows += len(history); len(history) < page {
+			break
+		}
+		if rows >= mostRehearsed {
+			more()
+			return rehearsal, nil
+		}
+	}
+	if advanceTo(now); len(rehearsal.Messages) >= mostMessages {
+		more()
+	}
+	return rehearsal, nil
+}
+
+func latest(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+// lastNumberBefore finds the last number before a time.
+func lastNumberBefore(ctx context.Context, s Reader, partition intent.PartitionID, since time.Time) (uint64, error) {
+	high, err := s.LastReport(ctx, partition)
+	if err != nil {
+		return 0, err
+	}
+	var low uint64
+	for low < high {
+		middle := low + (high-low)/2
+		next, err := s.ReportsAfter(ctx, partition, middle, 1)
+		if err != nil {
+			return 0, err
+		}
+		if len(next) == 0 || !next[0].At.Before(since) {
+			high = middle
+		} else {
+			low = next[0].Number
+		}
+	}
+	return low, nil
+}

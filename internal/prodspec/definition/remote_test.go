@@ -1,0 +1,96 @@
+package definition_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"lehr.dev/internal/ground/schema"
+	"lehr.dev/internal/prodspec/definition"
+	"lehr.dev/internal/prodspec/source"
+)
+
+func TestSourcesElsewhere(t *testing.T) {
+	token := source.Login{User: "bot", Token: source.Secret{Env: "TOKEN"}}
+	for text, want := range map[string]definition.Source{
+		`{git: "https://h/shop.git", branch: main, dir: prod/eu/, files: ["*.yaml", a.sql], every: 10s, user: bot, token: {env: TOKEN}}`: {
+			Files:  []string{"*.yaml", "a.sql"},
+			Remote: &source.Remote{Every: 10 * time.Second, Git: &source.Git{URL: "https://h/shop.git", Branch: "main", Directory: "prod/eu", Login: token}},
+		},
+		`{git: "git@h:shop.git", tag: v1, files: a, key: {file: /k}, known_hosts: {file: /h}}`: {
+			Files:  []string{"a"},
+			Remote: &source.Remote{Git: &source.Git{URL: "git@h:shop.git", Tag: "v1", Key: source.Secret{File: "/k"}, KnownHosts: source.Secret{File: "/h"}}},
+		},
+		`{http: "https://h/a", file: a.json, every: 1h}`: {
+			Files: []string{"a.json"}, Remote: &source.Remote{Every: time.Hour, HTTP: &source.HTTP{URL: "https://h/a", File: "a.json"}},
+		},
+		`{sql: "sqlite:shop.db", query: SELECT 1, file: a.json, empty: true}`: {
+			Files: []string{"a.json"}, Remote: &source.Remote{SQL: &source.SQL{SQLite: "shop.db", Query: "SELECT 1", File: "a.json", Empty: true}},
+		},
+		`{sql: {env: DSN}, query: SELECT 1, rows: name}`: {
+			Files: []string{"*.json"}, Remote: &source.Remote{SQL: &source.SQL{DSN: source.Secret{Env: "DSN"}, Query: "SELECT 1", Rows: "name"}},
+		},
+		`{registry: "https://h/team/web", file: a.json, match: "v1.*", user: bot, token: {env: TOKEN}}`: {
+			Files: []string{"a.json"}, Remote: &source.Remote{Versions: &source.Versions{Registry: "https://h/team/web", File: "a.json", Match: "v1.*", Login: token}},
+		},
+		`{document: knobs}`: {Files: []string{"knobs.json"}, Remote: &source.Remote{Document: "knobs"}},
+		`{git: "https://h/shop.git", branch: main, document: prod/knobs.yaml}`: {
+			Files: []string{"knobs.yaml"}, Remote: &source.Remote{Git: &source.Git{URL: "https://h/shop.git", Branch: "main", Directory: "prod", Document: "prod/knobs.yaml"}},
+		},
+		`{debian: "https://h/Packages.gz", package: web, file: a.json}`: {
+			Files: []string{"a.json"}, Remote: &source.Remote{Versions: &source.Versions{Debian: "https://h/Packages.gz", Package: "web", File: "a.json"}},
+		},
+		`{git_tags: "https://h/shop.git", file: a.json}`: {
+			Files: []string{"a.json"}, Remote: &source.Remote{Versions: &source.Versions{Tags: &source.Git{URL: "https://h/shop.git"}, File: "a.json"}},
+		},
+	} {
+		d, findings := definition.Parse("lehr.yaml", []byte(strings.Replace(whole, "{dir: ., files: [service.yaml]}", text, 1)), schema.Builtin())
+		if len(findings) > 0 {
+			t.Errorf("%s: %+v", text, findings)
+			continue
+		}
+		want.Name, want.Directory, want.Line = "service", "service", 7
+		if diff := cmp.Diff(want, d.Sources[0]); diff != "" {
+			t.Errorf("%s: %s", text, diff)
+		}
+	}
+}
+
+func TestSourcesElsewhereAreCheckedStrictly(t *testing.T) {
+	for text, says := range map[string]string{
+		`{git: "https://h/a", http: "https://h/a", files: a}`:            "unknown field",
+		`{git: "https://h/a"}`:                                           "files is missing",
+		`{git: "https://h/a", branch: main, document: a.toml}`:           "no file of YAML or JSON",
+		`{git: "https://h/a", branch: main, document: ../a.yaml}`:        "leads out",
+		`{git: "https://h/a", branch: main, document: a.yaml, files: a}`: "dir or files beside it",
+		`{git: "https://h/a", tag: v1, document: a.yaml}`:                "branch is missing",
+		`{git: "https://h/a", files: a, branch: main, tag: v1}`:          "more than one of branch, tag and commit",
+		`{git: "https://h/a", files: a, token: s3cret}`:                  "must say where the secret is found",
+		`{git: "https://h/a", files: a, token: {value: s3cret}}`:         "unknown field sources.service.token.value",
+		`{git: "https://h/a", files: a, token: {env: A, file: /b}}`:      "a variable or a file, one of them",
+		`{git: "https://h/a", files: a, key: {file: k}}`:                 "is not an absolute path",
+		`{git: "https://h/a", files: a, dirs: b}`:                        "unknown field sources.service.dirs",
+		`{git: "https://h/a", files: ../a}`:                              "a segment that is empty, . or ..",
+		`{http: "https://h/a"}`:                                          "file is missing",
+		`{http: "https://h/a", file: ../a.json}`:                         "is no name of a file",
+		`{http: "https://h/a", file: "*.json"}`:                          "is no name of a file",
+		`{http: "https://h/a", file: a, every: never}`:                   "is not a length of time",
+		`{sql: "postgres://user:s3cret@h/a", query: SELECT 1, file: a}`:  "neither the file of an SQLite database",
+		`{sql: {env: A}, file: a}`:                                       "query is missing",
+		`{sql: {env: A}, query: SELECT 1}`:                               "file is missing",
+		`{sql: {env: A}, query: SELECT 1, file: a, rows: b}`:             "both file and rows",
+		`{sql: {env: A}, query: SELECT 1, file: a, empty: perhaps}`:      "must be true or false",
+	} {
+		_, findings := definition.Parse("lehr.yaml", []byte(strings.Replace(whole, "{dir: ., files: [service.yaml]}", text, 1)), schema.Builtin())
+		if len(findings) == 0 || !strings.Contains(findings[0].Message, says) {
+			t.Errorf("%s: %+v, want %q", text, findings, says)
+		}
+		for _, f := range findings {
+			if strings.Contains(f.Message+f.Hint, "s3cret") {
+				t.Errorf("%s: a secret shows: %+v", text, f)
+			}
+		}
+	}
+}

@@ -1,0 +1,282 @@
+package definition
+
+import (
+	"maps"
+	"slices"
+
+	"lehr.dev/internal/ground/intent"
+	"lehr.dev/internal/prodspec/generate/archetype"
+	"lehr.dev/internal/prodspec/generate/work"
+)
+
+// Schema is the JSON Schema, of draft 2020-12, of a lehr.yaml, for editors. It
+// has every key that the parser accepts and no other, and is no stricter than
+// the parser: what a definition must be beyond it, Parse says.
+func Schema() map[string]any {
+	top := object(map[string]any{
+		"lehr": map[string]any{"const": "v1"}, "partition": text(), "owner": text(), "mode": mode(), "modes": mapOf(mode()),
+		"types": folder(false), "sources": mapOf(anySource()), "generate": mapOf(anyGenerator()), "validate": validationSchema(),
+		"plugins": mapOf(object(map[string]any{"run": texts(), "dial": text(), "at_once": number(1)})), "models": texts(), "checks": checksSchema(), "access": accessSchema(),
+		"notifications": mapOf(notificationSchema()), "rollouts": mapOf(rolloutSchema()), "validations": validationsSchema(),
+	}, "lehr", "partition", "sources", "generate")
+	top["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+	top["title"] = "A partition of Lehr"
+	return top
+}
+
+func object(properties map[string]any, required ...string) map[string]any {
+	o := map[string]any{"type": "object", "properties": properties, "additionalProperties": false}
+	if len(required) > 0 {
+		o["required"] = required
+	}
+	return o
+}
+
+// mapOf has any keys.
+func mapOf(value map[string]any) map[string]any {
+	return map[string]any{"type": "object", "additionalProperties": value}
+}
+
+func listOf(item map[string]any) map[string]any {
+	return map[string]any{"type": "array", "items": item}
+}
+
+func anyOf(kinds ...any) map[string]any { return map[string]any{"anyOf": kinds} }
+
+func enum(words []string) map[string]any { return map[string]any{"enum": words} }
+
+func text() map[string]any { return map[string]any{"type": "string", "minLength": 1} }
+
+// texts are as parser.texts takes them.
+func texts() map[string]any {
+	list := listOf(text())
+	list["minItems"] = 1
+	return anyOf(text(), list)
+}
+
+func number(least int) map[string]any {
+	return map[string]any{"type": "integer", "minimum": least}
+}
+
+func duration() map[string]any {
+	return map[string]any{"type": "string", "pattern": `^([0-9]+d|\+?([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)([0-9.]+(ns|us|µs|μs|ms|s|m|h))*)$`}
+}
+
+func percent() map[string]any {
+	return map[string]any{"type": "string", "pattern": "^0*(100|[0-9]{1,2})%$"}
+}
+
+// expression is any scalar, as for parser.expression.
+func expression() map[string]any {
+	return map[string]any{"type": []string{"string", "number", "boolean"}}
+}
+
+func mode() map[string]any { return enum([]string{"enforce", "observe", "off"}) }
+
+// folder is a source on the server's machine, or the types'.
+func folder(patterns bool) map[string]any {
+	properties := map[string]any{"dir": text(), "files": texts()}
+	if patterns {
+		return object(properties, "files")
+	}
+	return object(properties)
+}
+
+func anySource() map[string]any {
+	list := []any{folder(true)}
+	secret := object(map[string]any{"env": text(), "file": text()})
+	for _, kind := range kinds {
+		properties := map[string]any{kind.name: text()}
+		if kind.name == "sql" {
+			properties["sql"] = anyOf(text(), secret)
+		}
+		for _, key := range kind.keys {
+			switch key {
+			case "every":
+				properties[key] = duration()
+			case "files":
+				properties[key] = texts()
+			case "token", "key", "known_hosts":
+				properties[key] = secret
+			case "empty":
+				properties[key] = map[string]any{"type": "boolean"}
+			default:
+				properties[key] = text()
+			}
+		}
+		list = append(list, object(properties, kind.name))
+	}
+	return anyOf(list...)
+}
+
+func anyGenerator() map[string]any {
+	var list []any
+	for _, language := range []work.Language{work.Starlark, work.WASM, work.Native, work.Model, work.Render} {
+		properties := map[string]any{string(language): text(), "from": texts(), "for_each": forEach()}
+		switch language {
+		case work.WASM:
+			properties["args"] = texts()
+		case work.Native:
+			properties[string(language)] = texts()
+		case work.Model:
+			properties[string(language)] = enum(archetype.Names())
+		case work.Render:
+			properties[string(language)], properties["with"] = enum(work.FormatNames()), mapOf(texts())
+		}
+		list = append(list, object(properties, string(language), "from"))
+	}
+	for _, name := range slices.Sorted(maps.Keys(derivable)) {
+		kind := derivable[name]
+		properties := map[string]any{"derive": enum([]string{name, addonPackage + name}), "where": expression()}
+		required := append([]string{"derive"}, kind.required...)
+		for _, field := range kind.fields {
+			if properties[field] = expression(); field == "edges" {
+				properties[field] = listOf(edgeSchema())
+			}
+		}
+		if kind.entries != "" {
+			properties[kind.entries] = mapOf(expression())
+			required = append(required, kind.entries)
+		}
+		list = append(list, object(properties, required...))
+	}
+	return anyOf(append(list, resolverSchema())...)
+}
+
+func edgeSchema() map[string]any {
+	return object(map[string]any{
+		"rule": enum(slices.Sorted(maps.Keys(edgeRules))), "on": expression(), "when": expression(), "at_least": expression(), "serves": text(), "expects": text(),
+	}, "rule", "on")
+}
+
+func validationSchema() map[string]any {
+	rule := map[string]any{}
+	for _, key := range ruleFields {
+		switch key {
+		case "id", "http", "sql", "database":
+			rule[key] = text()
+		case "severity":
+			rule[key] = enum(slices.Sorted(maps.Keys(ruleSeverities)))
+		case "scope":
+			rule[key] = enum(slices.Sorted(maps.Keys(ruleScopes)))
+		case "parameters":
+			rule[key] = mapOf(expression())
+		case "arguments":
+			rule[key] = listOf(expression())
+		case "command":
+			rule[key] = texts()
+		case "timeout", "keep":
+			rule[key] = duration()
+		default:
+			rule[key] = expression()
+		}
+	}
+	return object(map[string]any{
+		"shrink": object(map[string]any{"max": percent(), "changed": percent(), "floor": number(0), "over": duration()}),
+		"rules":  listOf(object(rule, "id", "must")),
+	})
+}
+
+func checksSchema() map[string]any {
+	checks := object(map[string]any{
+		"budget":    object(map[string]any{"scope": text(), "in_flight": number(1), "unhealthy": number(1)}, "scope", "in_flight"),
+		"turndown":  object(map[string]any{"in_flight": number(1)}, "in_flight"),
+		"approval":  object(map[string]any{"quorum": number(1), "expires": duration()}),
+		"overrides": object(map[string]any{"allow": texts(), "longest": duration()}),
+	})
+	var own []any
+	for _, kind := range ownChecks() {
+		properties := map[string]any{"where": expression(), "rollbacks": map[string]any{"type": "boolean"}}
+		for _, key := range append([]string{kind.key}, kind.keys...) {
+			properties[key] = checkField(key)
+		}
+		own = append(own, object(properties, kind.key))
+	}
+	checks["additionalProperties"] = anyOf(own...)
+	return checks
+}
+
+func notificationSchema() map[string]any {
+	return object(map[string]any{
+		"of": enum([]string{"assets", "partition"}), "when": expression(), "for": duration(), "repeat": duration(), "to": texts(),
+		"text": text(), "group": text(), "resolved": map[string]any{"type": "boolean"},
+	}, "when", "to")
+}
+
+func rolloutSchema() map[string]any {
+	field := object(map[string]any{"document": text(), "field": text()}, "document", "field")
+	return object(map[string]any{
+		"select": expression(), "by": anyOf(enum([]string{"pins"}), field), "stages": stagesSchema(), "emergency": stagesSchema(), "rollback": stagesSchema(), "validate": texts(),
+		"on_bad": enum(slices.Sorted(maps.Keys(onBads))), "newer": enum(slices.Sorted(maps.Keys(newers))), "patience": duration(), "after": texts(),
+	}, "select", "stages")
+}
+
+func stagesSchema() map[string]any {
+	window := map[string]any{}
+	for _, key := range windowKeys {
+		window[key] = checkField(key)
+	}
+	stages := listOf(object(map[string]any{
+		"name": map[string]any{"type": []string{"string", "integer"}}, "scopes": texts(), "where": expression(), "rest": map[string]any{"const": true},
+		"by": map[string]any{"type": "string", "pattern": grouping.String()}, "order": texts(), "parallel": number(1), "count": number(1), "percent": percent(),
+		"factor": map[string]any{"type": "number"}, "most": number(1), "delay": duration(), "soak": duration(), "window": object(window, "zone"), "plugin": text(),
+	}))
+	stages["minItems"] = 1
+	return stages
+}
+
+// checkField is a key of a partition's own check.
+func checkField(key string) map[string]any {
+	switch key {
+	case "min_age", "over", "keep", "per", "for", "timeout", "every":
+		return duration()
+	case "at_most":
+		return number(1)
+	case "by":
+		return enum(slices.Sorted(maps.Keys(rateBys)))
+	case "in_sync":
+		return percent()
+	case "message", "zone", "holidays", "prometheus", "alertmanager", "query", "alerts", "dimension", "scope", "partition", "http", "plugin":
+		return text()
+	case "below", "above", "headroom":
+		return map[string]any{"type": "number"}
+	case "command":
+		return texts()
+	case "during":
+		return enum(slices.Sorted(maps.Keys(durings)))
+	case "after":
+		return object(map[string]any{"delay": duration(), "duration": duration()})
+	case "silenced", "inhibited", "before":
+		return map[string]any{"type": "boolean"}
+	case "absent":
+		return enum(slices.Sorted(maps.Keys(absences)))
+	case "labels":
+		return mapOf(expression())
+	case "open":
+		recurring := object(map[string]any{"rrule": text(), "start": text(), "for": duration()}, "rrule")
+		return anyOf(text(), recurring, listOf(anyOf(text(), recurring)))
+	case "freezes":
+		return listOf(object(map[string]any{"from": text(), "until": text(), "reason": text()}, "from"))
+	case "of":
+		return enum(slices.Sorted(maps.Keys(ages)))
+	case "deny":
+		entries := listOf(object(map[string]any{"version": text(), "commit": map[string]any{"type": []string{"string", "integer"}}, "source": text(), "reason": text()}, "reason"))
+		entries["minItems"] = 1
+		return entries
+	default:
+		return expression()
+	}
+}
+
+func accessSchema() map[string]any {
+	roles := map[string]any{}
+	for _, role := range []intent.Role{intent.Viewer, intent.Editor, intent.Approver, intent.Operator} {
+		roles[string(role)] = texts()
+	}
+	return object(roles)
+}
+
+// forEach is a word, or where the keys are.
+func forEach() map[string]any {
+	return anyOf(enum([]string{"file", "key"}), object(map[string]any{"key": text(), "by": text()}, "key"))
+}

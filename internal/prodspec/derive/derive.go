@@ -1,0 +1,237 @@
+// Package derive adds the addons that a partition's definition derives from
+// its assets by expressions, such as impacted scopes, dependencies and capacity,
+// and changes the payload fields that its resolvers name. Expressions are compiled against the types before anything is derived,
+// and what an evaluation costs is bounded by package rule. An addon that a generator
+// gave itself always wins. It does no I/O; package generate calls it when a
+// run is recorded.
+package derive
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"lehr.dev/internal/ground/fault"
+	"lehr.dev/internal/ground/intent"
+	"lehr.dev/internal/ground/rule"
+	"lehr.dev/internal/ground/schema"
+	"lehr.dev/internal/prodspec/definition"
+)
+
+// Version changes whenever the same derivations may give other addons.
+const Version = "derive/1"
+
+// Rules are a definition's derivations and resolvers, compiled. They are
+// immutable.
+type Rules struct {
+	file   string
+	set    *schema.Set
+	list   []step
+	digest intent.Digest
+	places intent.Digest
+}
+
+// step is a derivation or a resolver.
+type step struct {
+	rank int
+	*derivation
+	*resolver
+}
+
+// Derived says which derivation an addon, or a part of it, comes from, or which
+// resolver changed a field.
+type Derived struct {
+	Derivation string          `json:"derivation"`
+	Addon      intent.TypeName `json:"addon,omitempty"`
+	// From is the index of the first derived entry of a list.
+	From int `json:"from,omitempty"`
+	// Field of the payload that a resolver changed, and what it was for people;
+	// empty: unset.
+	Field string `json:"field,omitempty"`
+	Was   string `json:"was,omitempty"`
+}
+
+type derivation struct {
+	definition.Derivation
+	filter *rule.Filter
+	edges  []edge
+	// values beside those of Derivation.
+	values []*rule.Expression
+}
+
+type edge struct {
+	definition.Edge
+	onExpr, whenExpr, atLeastExpr *rule.Expression
+}
+
+// order: expressions see what came before them. Fields are filled first, so that
+// nothing else need know of the old ones; opinions ask for scopes and labels;
+// dependencies ask for all.
+var order = map[string]int{"ImpactedScope": 1, "Labels": 1, "Owner": 1, "Group": 1, "Capacity": 3, "Version": 3, "Dependencies": 4}
+
+// Ranks of the resolvers that fill, and that set.
+const fills, sets = 0, 2
+
+// New compiles a definition's derivations and resolvers. Findings name the
+// expression and its place; there are no rules then.
+func New(file string, d definition.Definition, set *schema.Set) (*Rules, []intent.Finding) {
+	r := &Rules{file: file, set: set}
+	if len(d.Derivations)+len(d.Resolvers) == 0 {
+		return r, nil
+	}
+	environment := rule.New(set)
+	parts := [][]byte{[]byte(Version)}
+	var findings []intent.Finding
+	for _, derivation := range d.Derivations {
+		compiled, problems := compile(file, environment, derivation)
+		r.list, findings = append(r.list, step{rank: order[compiled.short()], derivation: compiled}), append(findings, problems...)
+		parts = append(parts, digestOf(derivation))
+	}
+	for _, resolver := range d.Resolvers {
+		compiled, problems := compileResolver(file, environment, resolver)
+		rank := sets
+		if compiled.Fill {
+			rank = fills
+		}
+		r.list, findings = append(r.list, step{rank: rank, resolver: compiled}), append(findings, problems...)
+		parts = append(parts, digestOfResolver(resolver))
+	}
+	if len(findings) > 0 {
+		return nil, findings
+	}
+	slices.SortStableFunc(r.list, func(a, b step) int { return cmp.Compare(a.rank, b.rank) })
+	r.digest = intent.Sum("lehr.derive.v1", parts...)
+	places, err := json.Marshal([]any{file, d.Derivations, d.Resolvers})
+	if err != nil { // They are of texts and numbers.
+		return nil, []intent.Finding{{Rule: "derive", Severity: intent.Error, File: file, Line: 1, Message: err.Error()}}
+	}
+	r.places = intent.Sum("lehr.derive.places.v1", r.digest[:], places)
+	return r, nil
+}
+
+// Digest covers what the derivations and resolvers say, and not where they say
+// it. Zero: there are none.
+func (r *Rules) Digest() intent.Digest {
+	if r == nil {
+		return intent.Digest{}
+	}
+	return r.digest
+}
+
+// Places covers what they say and where they say it. Zero: there are none.
+func (r *Rules) Places() intent.Digest {
+	if r == nil {
+		return intent.Digest{}
+	}
+	return r.places
+}
+
+func (d *derivation) short() string { return short(d.Addon) }
+
+func short(name intent.TypeName) string {
+	return string(name[strings.LastIndexByte(string(name), '.')+1:])
+}
+
+// Apply derives the addons of an asset and resolves its fields. What cannot be
+// evaluated is a finding, and the asset is not to be used then.
+func (r *Rules) Apply(asset intent.Asset) (intent.Asset, []Derived, []intent.Finding) {
+	if r == nil || asset.ID == intent.PolicyAsset {
+		return asset, nil, nil
+	}
+	var derived []Derived
+	var opinions []opinion
+	for _, s := range r.list {
+		var more []Derived
+		var finding *intent.Finding
+		if s.resolver != nil {
+			asset, more, finding = r.resolve(s.resolver, asset, &opinions)
+		} else {
+			asset, more, finding = r.derive(s.derivation, asset)
+		}
+		if finding != nil {
+			return asset, nil, []intent.Finding{*finding}
+		}
+		derived = append(derived, more...)
+	}
+	return asset, derived, nil
+}
+
+// derive adds what one derivation gives, if it is about the asset.
+func (r *Rules) derive(d *derivation, asset intent.Asset) (intent.Asset, []Derived, *intent.Finding) {
+	if d.filter != nil {
+		matches, err := d.filter.Match(asset)
+		if err != nil {
+			finding := r.failed(d, asset.ID, *d.Where, err)
+			return asset, nil, &finding
+		}
+		if !matches {
+			return asset, nil, nil
+		}
+	}
+	next, start, finding := r.apply(d, asset)
+	if finding != nil || start < 0 {
+		return asset, nil, finding
+	}
+	return next, []Derived{{Derivation: d.Name, Addon: d.Addon, From: start}}, nil
+}
+
+// problem is an expression that could not be evaluated.
+type problem struct {
+	expression definition.Expression
+	err        error
+}
+
+func (p *problem) Error() string { return p.err.Error() }
+
+// apply adds what one derivation gives. A negative from says that it gives
+// nothing new.
+func (r *Rules) apply(d *derivation, asset intent.Asset) (intent.Asset, int, *intent.Finding) {
+	message, start, err := d.message(asset)
+	if err == nil && message == nil {
+		return asset, -1, nil
+	}
+	var packed intent.Message
+	if err == nil {
+		packed, err = r.set.Pack(message)
+	}
+	if err != nil {
+		at := definition.Expression{Field: "generate." + d.Name, Line: d.Line, Column: 1}
+		if p, ok := errors.AsType[*problem](err); ok {
+			at, err = p.expression, p.err
+		}
+		finding := r.failed(d, asset.ID, at, err)
+		return asset, -1, &finding
+	}
+	addons := slices.DeleteFunc(slices.Clone(asset.Addons), func(m intent.Message) bool { return m.Type == d.Addon })
+	asset.Addons = append(addons, packed)
+	return asset, start, nil
+}
+
+// failed names derivation, asset, expression and place.
+func (r *Rules) failed(d *derivation, asset intent.AssetID, at definition.Expression, err error) intent.Finding {
+	f := intent.Finding{
+		Rule: "derive", Severity: intent.Error, Asset: asset, File: r.file, Line: at.Line, Column: at.Column, Field: at.Field,
+	}
+	f.Message, f.Hint = explain(err)
+	suffix := ""
+	if at.Text != "" {
+		const longest = 200
+		suffix = fmt.Sprintf(" by %s", at.Text[:min(len(at.Text), longest)])
+		// What package rule says names expression and asset too.
+		if e, ok := errors.AsType[*rule.EvaluationError](err); ok {
+			f.Message = "it " + e.Problem
+		}
+	}
+	f.Message = fmt.Sprintf("deriving the %s of asset %s%s (generate.%s): %s", d.short(), asset, suffix, d.Name, f.Message)
+	return f
+}
+
+func explain(err error) (message, hint string) {
+	if e, ok := errors.AsType[*fault.Error](err); ok {
+		return e.Message, e.Hint
+	}
+	return err.Error(), ""
+}

@@ -1,0 +1,43 @@
+package prodspec
+
+import (
+	"context"
+	"fmt"
+
+	"lehr.dev/internal/ground/fault"
+	"lehr.dev/internal/ground/intent"
+	"lehr.dev/internal/store"
+)
+
+// spill stores the blobs that a delta's assets name, before it is judged, staged or
+// saved: whoever can read an asset can read what it names. One at a time, for they are
+// large. A finding says which are too many to keep.
+func (p *Pipeline) spill(ctx context.Context, delta change) ([]intent.Finding, error) {
+	stored := map[intent.Digest]bool{}
+	for i := range delta.entries {
+		entry := &delta.entries[i]
+		for _, digest := range entry.Blobs {
+			if stored[digest] {
+				continue
+			}
+			stored[digest] = true
+			content, err := p.builder.graph.Blob(ctx, digest)
+			if err != nil {
+				return nil, err
+			}
+			p.options.Runtime.Point("spill")
+			err = p.options.Store.PutBlobs(ctx, p.lease, store.SpillBlobs, map[string][]byte{digest.String(): content})
+			if fault.Is(err, fault.Invalid) {
+				origin := p.builder.origin(entry.Asset)
+				return []intent.Finding{{
+					Rule: "external", Severity: intent.Error, Asset: entry.Asset, File: origin.File, Line: max(origin.Line, 1),
+					Message: fmt.Sprintf("asset %s names a blob of %d bytes, which cannot be kept: %s", entry.Asset, len(content), message(err)), Hint: hint(err),
+				}}, nil
+			}
+			if err != nil {
+				return nil, err
+			}
+		}
+	}
+	return nil, nil
+}

@@ -1,0 +1,47 @@
+package validate
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"lehr.dev/internal/ground/intent"
+)
+
+// entryIndex is the index of an entry in the only list that is derived.
+var entryIndex = regexp.MustCompile(`^\.dependencies\[(\d+)\]`)
+
+// derived gives a finding about a derived addon, or about a field that a resolver
+// changed, the place of that: the program that made the asset says nothing of it.
+func (o Origin) derived(finding *intent.Finding) {
+	var derivation *Derived
+	for i := range o.Derived {
+		d := &o.Derived[i]
+		if d.Field != "" {
+			if finding.Field == string(d.Payload)+strings.TrimPrefix(d.Field, "payload") {
+				derivation = d
+			}
+			continue
+		}
+		rest, ok := strings.CutPrefix(finding.Field, string(d.Addon))
+		if !ok || rest != "" && rest[0] != '.' {
+			continue
+		}
+		if match := entryIndex.FindStringSubmatch(rest); match != nil {
+			if at, err := strconv.Atoi(match[1]); err != nil || at < d.From {
+				continue
+			}
+		}
+		derivation = d // The last whose part begins before it.
+	}
+	if derivation == nil {
+		return
+	}
+	finding.File, finding.Line = derivation.File, derivation.Line
+	verb := "derived"
+	if derivation.Field != "" {
+		verb = "set"
+	}
+	finding.Message += fmt.Sprintf(" (%s by generate.%s)", verb, derivation.Derivation)
+}

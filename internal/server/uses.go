@@ -1,0 +1,63 @@
+package server
+
+import (
+	"context"
+	"slices"
+
+	apipb "lehr.dev/gen/lehr/api/v1"
+	"lehr.dev/internal/ground/intent"
+)
+
+// mostUses are told of an asset.
+const mostUses = 1000
+
+// uses lists who refers to an asset, also through others: a tree, each before those that
+// refer to it. Each has its place once, behind the fewest steps; elsewhere, and in a
+// circle, it is only named.
+func uses(ctx context.Context, at reading, asset intent.AssetID) (list []*apipb.Use, more bool, err error) {
+	below := map[intent.AssetID][]*apipb.Use{}
+	placed := map[intent.AssetID]bool{asset: true}
+	told := 0
+	for level, depth := []intent.AssetID{asset}, int32(1); len(level) > 0 && !more; depth++ {
+		var next []intent.AssetID
+		for _, to := range level {
+			edges, err := at.store.EdgesTo(ctx, at.id, to)
+			if err != nil {
+				return nil, false, err
+			}
+			fields := map[intent.AssetID][]string{}
+			var from []intent.AssetID
+			for _, e := range edges {
+				if fields[e.From] == nil {
+					from = append(from, e.From)
+				}
+				fields[e.From] = append(fields[e.From], e.Field)
+			}
+			slices.Sort(from)
+			for _, id := range from {
+				if told == mostUses {
+					more = true
+					break
+				}
+				told++
+				below[to] = append(below[to], &apipb.Use{Asset: string(id), Fields: fields[id], Depth: depth, Again: placed[id]})
+				if !placed[id] {
+					placed[id] = true
+					next = append(next, id)
+				}
+			}
+		}
+		level = next
+	}
+	var add func(intent.AssetID)
+	add = func(to intent.AssetID) {
+		for _, use := range below[to] {
+			list = append(list, use)
+			if !use.Again {
+				add(intent.AssetID(use.Asset))
+			}
+		}
+	}
+	add(asset)
+	return list, more, nil
+}

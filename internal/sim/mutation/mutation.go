@@ -1,0 +1,80 @@
+// Package mutation lists deliberate defects in Lehr, each a slip that an
+// engineer could have made, and weaves them into copies of the code. All are
+// in one binary, built with an overlay, each behind a switch of its own (see
+// package mutant); the code itself carries no hooks. It judges nothing: a run
+// of the simulator with one switched on must find what it breaks.
+package mutation
+
+import (
+	"slices"
+
+	"lehr.dev/internal/sim"
+)
+
+// Variable names, in the environment of a woven program, the mutants that are
+// on: name,name.
+const Variable = "LEHR_MUTANTS"
+
+// Mutant replaces a piece of a file.
+type Mutant struct {
+	Name string
+	// File is relative to the module, with slashes.
+	File string
+	// Old occurs once in the file. Mutants of the same Old nest: the New of
+	// each holds Old once and is put around the one before it. Other Olds do
+	// not overlap.
+	Old string
+	// New asks mutant.On(Name), and does what Old does while that is false.
+	New string
+	// Breaks are the properties that should tell: "S4", or "S2 S18".
+	Breaks string
+	// Why that is, and when it shows.
+	Why string
+	// Replicas share the store in the runs that must find it; 0: none do.
+	Replicas int
+	// Of: the kind of calm runs in which it shows, where little else goes wrong, and is
+	// looked for; empty: any run.
+	Of Kind
+	// Equivalent says what else holds when this one is on alone; empty: a run
+	// must find it. Defences pair it with what hides it.
+	Equivalent string
+}
+
+// Kind of runs.
+type Kind string
+
+// Kinds of runs: with a rollout, one that sets fields of a document, or a plugin of checks,
+// a budget of unhealthy assets, notifications, hours, rollouts that come after each other, or stops that the store cannot take.
+const (
+	Rollouts Kind = "rollouts"
+	Fields   Kind = "fields"
+	Judged   Kind = "judged"
+	Ailing   Kind = "ailing"
+	Telling  Kind = "telling"
+	Hours    Kind = "hours"
+	Trains   Kind = "trains"
+	Braked   Kind = "braked"
+)
+
+// Kinds tell which seeds have runs of each.
+var Kinds = map[Kind]func(seed uint64) bool{Rollouts: sim.Rolls, Fields: sim.Sets, Judged: sim.Judged, Ailing: sim.Ails, Telling: sim.Tells, Hours: sim.ByHours, Trains: sim.Trains, Braked: sim.Braked}
+
+// All mutants, by theme.
+var All = slices.Concat(
+	fences, permits, admissions, approvals, consents, budgets, rates, claims, targets, pushes, settlings,
+	checks, neighbours, answers, publications, guards, identities, contents, collections, audits, livenesses, rollouts, protections, ills, notifications, hours, trains, secrets, brakes, fleets,
+)
+
+// Find returns the mutant of a name.
+func Find(name string) (Mutant, bool) {
+	at := slices.IndexFunc(All, func(m Mutant) bool { return m.Name == name })
+	if at < 0 {
+		return Mutant{}, false
+	}
+	return All[at], true
+}
+
+// Hunted are those that a run must find.
+func Hunted() []Mutant {
+	return slices.DeleteFunc(slices.Clone(All), func(m Mutant) bool { return m.Equivalent != "" })
+}

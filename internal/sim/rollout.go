@@ -1,0 +1,492 @@
+package sim
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	apipb "lehr.dev/gen/lehr/api/v1"
+	"lehr.dev/internal/annealing/strategist"
+	"lehr.dev/internal/ground/fault"
+	"lehr.dev/internal/ground/intent"
+	"lehr.dev/internal/store"
+)
+
+// Course is how the simulator's own rollout goes, which governs the records.
+type Course struct {
+	// Shape is one of shapes; Soak that of its first stage.
+	Shape int
+	Soak  time.Duration
+	// Stop leaves what is bad to a person; Newer is what becomes of a run when
+	// there is something newer.
+	Stop  bool
+	Newer string
+	// Asks a validation.
+	Asks bool
+	// Fields: what it brings are values of a document's fields.
+	Fields bool
+	// Train: a rollout of the other records comes before it.
+	Train bool
+}
+
+// shapes of stages, with their soaks.
+var shapes = []func(soak time.Duration) string{
+	func(soak time.Duration) string { // A canary, then the rest.
+		return fmt.Sprintf("[{name: canary, scopes: [a], soak: %s}, {name: others, rest: true, soak: %s}]", soak, soak/2)
+	},
+	func(soak time.Duration) string { // Waves.
+		return fmt.Sprintf("[{name: canary, scopes: [b], count: 1, soak: %s}, {name: others, rest: true, count: 2, soak: %s}]", soak, soak/2)
+	},
+	func(soak time.Duration) string { // Scope by scope.
+		return fmt.Sprintf("[{name: clusters, scopes: [a, b], by: scope cluster, order: [b], soak: %s}, {name: others, rest: true, delay: 20s}]", soak)
+	},
+	func(soak time.Duration) string { // By parts.
+		return fmt.Sprintf("[{name: canary, scopes: [a], count: 1, soak: %s}, {name: others, rest: true, by: scope cluster, percent: 50%%, most: 2, soak: %s}]", soak, soak/2)
+	},
+}
+
+// rolloutPatience of the rollout with what is ill.
+const rolloutPatience = 2 * time.Minute
+
+func (c *Course) definition() string {
+	of, before := `type == "Command"`, ""
+	if c.Train {
+		of = `type == "Command" && id.startsWith("record/r")`
+		before = fmt.Sprintf("  first:\n    select: type == \"Command\" && !id.startsWith(\"record/r\")\n    stages: [{name: all, rest: true, count: 2, soak: %s}]\n    patience: %s\n    newer: %s\n", c.Soak/2, rolloutPatience, c.Newer)
+	}
+	text := "rollouts:\n" + before + "  records:\n    select: " + of + "\n    stages: " + shapes[c.Shape](c.Soak) + "\n"
+	if c.Train {
+		text += "    after: first\n"
+	}
+	text += fmt.Sprintf("    patience: %s\n    newer: %s\n    emergency: [{name: first, scopes: [a], soak: 20s}, {name: then, rest: true}]\n", rolloutPatience, c.Newer)
+	if c.Stop {
+		text += "    on_bad: stop\n"
+	}
+	if c.Asks {
+		text += "    validate: [errors]\nvalidations:\n  errors: {interval: 1m, metrics: {errors: {prometheus: main, query: errors, compare: none, at_most: 2}}}\n"
+	}
+	return text
+}
+
+// Rolls reports whether runs of a seed have a rollout.
+func Rolls(seed uint64) bool { return seed%9 == 3 }
+
+// Trains reports whether in runs of a seed one rollout comes after another.
+func Trains(seed uint64) bool { return seed%27 == 21 }
+
+// trains reports whether it does in this run.
+func (l *Lab) trains() bool { return l.ownRollout() && Trains(l.options.Seed) }
+
+// ownRollout reports whether this run has the simulator's own rollout.
+func (l *Lab) ownRollout() bool {
+	return l.options.Definition == "" && Rolls(l.options.Seed)
+}
+
+// rolls reports whether this run may have rollouts: its own, or those of somebody's
+// partition.
+func (l *Lab) rolls() bool { return l.options.Definition != "" || l.ownRollout() }
+
+// govern puts the records of the first intent under a rollout, and more of them.
+func (l *Lab) govern() {
+	if l.sets() {
+		l.first.Course = someCourse(l.stream("rollout"))
+		l.first.Course.Fields = true
+	}
+	if !l.ownRollout() {
+		return
+	}
+	l.first.Course = someCourse(l.stream("rollout"))
+	l.first.Course.Train = l.trains()
+	for n, scope := range []string{"a", "a", "b", "b"} {
+		id := fmt.Sprintf("record/r%d", n+1)
+		l.first.Things = append(l.first.Things, Thing{ID: id, Kind: "command", Name: id, Text: "r", Scope: scope})
+	}
+}
+
+func someCourse(r *rand.Rand) *Course {
+	return &Course{
+		Shape: r.IntN(len(shapes)), Soak: time.Duration(1+r.IntN(3)) * time.Minute, Stop: r.IntN(4) == 0,
+		Newer: []string{"supersedes", "supersedes", "queues", "held"}[r.IntN(4)], Asks: r.IntN(4) > 0,
+	}
+}
+
+// beginsWithin and restsWithin are how long it may take until all is in sync.
+func (l *Lab) beginsWithin() time.Duration {
+	if l.rolls() || l.sets() || l.byHours() {
+		return begins
+	}
+	return 10 * time.Minute
+}
+
+func (l *Lab) restsWithin() time.Duration {
+	if l.rolls() || l.sets() || l.byHours() {
+		return 3 * patience
+	}
+	return patience
+}
+
+// begins is how long what is new may take by the stages of rollouts.
+const begins = 40 * time.Minute
+
+// rolloutKinds are disturbances of runs with a rollout.
+var rolloutKinds = []weighed{{RolloutNews, 14}, {RolloutBad, 10}, {RolloutOrder, 12}, {RolloutEdited, 3}, {RolloutSource, 2}, {RolloutSoak, 12}}
+
+// anyRolloutKinds are those that need to know nothing of the rollouts.
+var anyRolloutKinds = []weighed{{RolloutOrder, 4}, {RolloutSource, 2}}
+
+// Texts of what makes ill after a while, and of what only a validation finds bad.
+const illText, worseText = "ill-", "worse-"
+
+// ails is after how long something is unhealthy of itself.
+func (l *Lab) ails() func(payload []byte) time.Duration {
+	if !l.ownRollout() && !l.sets() {
+		return nil
+	}
+	return func(payload []byte) time.Duration {
+		at := bytes.Index(payload, []byte(illText))
+		if at < 0 || at+len(illText) >= len(payload) {
+			return 0
+		}
+		return time.Duration(payload[at+len(illText)]-'0') * 30 * time.Second
+	}
+}
+
+// isWell tells the monitor how production is.
+func (l *Lab) isWell() func(id intent.IncarnationID, asset intent.AssetID) bool {
+	if !l.rolls() && !l.sets() {
+		return nil
+	}
+	return func(id intent.IncarnationID, asset intent.AssetID) bool { return l.World.Well(l.ctx, id, asset) }
+}
+
+// rolloutNews is new content for all that the rollout governs, or for some.
+func (l *Lab) rolloutNews(d Disturbance, r *rand.Rand) {
+	next := l.good.clone()
+	if next.Course == nil && r.IntN(2) == 0 {
+		next.Course = l.first.Course
+	}
+	text := fmt.Sprintf("well-%d", r.IntN(9))
+	if d.Kind == RolloutBad {
+		text = fmt.Sprintf("%s%d", []string{illText, illText, worseText}[r.IntN(3)], 1+r.IntN(8))
+	}
+	some := r.IntN(3)
+	var changed []string
+	for at := range next.Things {
+		t := &next.Things[at]
+		if t.Kind != "command" || some == 0 && r.IntN(2) == 0 {
+			continue
+		}
+		t.Text = text
+		changed = append(changed, t.ID)
+	}
+	if len(changed) == 0 {
+		return
+	}
+	l.note(d.Kind, "sources")
+	l.save(d.Number, next, fmt.Sprintf("%s of %s", text, strings.Join(changed, ", ")))
+	l.soonApproved(d)
+}
+
+// soakTime is longer than a soak.
+const soakTime = 4 * time.Minute
+
+// duringSoak is what happens in the middle of a soak.
+var duringSoak = []Kind{Drift, Sick, ClockJump, RolloutSource, RolloutSource, RolloutNew, Restart}
+
+// rolloutSoak brings something new, and has something happen while it soaks.
+func (l *Lab) rolloutSoak(d Disturbance, r *rand.Rand) {
+	l.rolloutNews(Disturbance{Number: d.Number, At: d.At, Kind: RolloutNews, Seed: d.Seed}, r)
+	l.people.Go("somebody waits for a soak", func() {
+		const most = 15 * time.Minute
+		for end := l.Now().Add(most); l.Now().Before(end); {
+			if l.people.Wait(l.ctx, 5*time.Second, nil) != nil || l.healing {
+				return
+			}
+			if under := l.soaking(); len(under) > 0 {
+				if l.people.Wait(l.ctx, time.Duration(10+r.IntN(40))*time.Second, nil) == nil && !l.healing {
+					l.duringSoak(d, under[r.IntN(len(under))])
+				}
+				return
+			}
+		}
+	})
+}
+
+// soaking are the resources that a run has let go on, in a stage that is not done.
+func (l *Lab) soaking() (under []intent.ResourceKey) {
+	runs, err := l.reading.Rollouts(l.ctx, l.partition, store.RolloutFilter{Open: true})
+	if err != nil || len(runs) == 0 || runs[0].State != intent.RolloutRunning ||
+		!slices.ContainsFunc(runs[0].Progress.Stages, func(s intent.StageProgress) bool { return s.Selected > s.Done }) {
+		return nil
+	}
+	for _, m := range l.headMembers() {
+		pins, err := l.reading.PinsOf(l.ctx, l.partition, m.Asset)
+		if err != nil || !slices.ContainsFunc(pins, func(p intent.Pin) bool { return p.Rank == intent.RankRollout && p.Incarnation == runs[0].To }) {
+			continue
+		}
+		if report, err := l.reading.Report(l.ctx, l.partition, m.Asset); err == nil && report.State == intent.StateInSync && report.ResourceKey != "" {
+			under = append(under, report.ResourceKey)
+		}
+	}
+	return under
+}
+
+// duringSoak does what is to happen to what soaks, or to who looks at it.
+func (l *Lab) duringSoak(d Disturbance, of intent.ResourceKey) {
+	l.mark("rollout: in the middle of a soak: " + string(d.Then))
+	d.Kind, d.Then = d.Then, ""
+	switch d.Kind {
+	case Drift:
+		l.note(d.Kind, "production")
+		l.tell("%s: %s", d, of)
+		l.World.Drift(of, d.Seed)
+	case Sick:
+		const brief = rolloutPatience * 2 / 3 // Longer than may go unseen.
+		l.note(d.Kind, "production")
+		l.tell("%s: %s", d, of)
+		l.World.Sick(of, true)
+		l.after(brief, func() { l.World.Sick(of, false) })
+	case RolloutNew:
+		l.rolloutNew(d)
+	case RolloutSource:
+		d.Length = soakTime // Until validations are asked.
+		l.strike(d)
+	case ClockJump:
+		d.Length = soakTime
+		l.setClock(d, func(replica *Replica) { replica.Jump(time.Hour) })
+	default:
+		l.strike(d)
+	}
+}
+
+// rolloutNew adds something that the rollout governs, or takes it away again.
+func (l *Lab) rolloutNew(d Disturbance) {
+	next := l.good.clone()
+	const id = "record/r9"
+	before := len(next.Things)
+	next.Things = slices.DeleteFunc(next.Things, func(t Thing) bool { return t.ID == id })
+	what := id + " is gone"
+	if len(next.Things) == before {
+		next.Things, what = append(next.Things, Thing{ID: id, Kind: "command", Name: id, Text: "r", Scope: "b"}), id+" is new"
+	}
+	l.note(d.Kind, "sources")
+	l.save(d.Number, next, what)
+}
+
+// rolloutEdited changes how the rollout goes, or drops it.
+func (l *Lab) rolloutEdited(d Disturbance, r *rand.Rand) {
+	next := l.good.clone()
+	l.note(d.Kind, "sources")
+	what := "the rollout goes otherwise"
+	if next.Course = someCourse(r); r.IntN(4) == 0 {
+		next.Course, what = nil, "the rollout is left out"
+	} else if l.trains() && r.IntN(4) > 0 {
+		next.Course.Train, what = true, "the rollouts go otherwise"
+	}
+	l.save(d.Number, next, what)
+}
+
+// rolloutSource has validations be answered otherwise for a while.
+func (l *Lab) rolloutSource(d Disturbance, r *rand.Rand) {
+	l.note(d.Kind, "validation")
+	l.unclear = []string{"inconclusive", "broken", "broken", "absent", "waiting"}[r.IntN(5)]
+	l.unclearUntil = l.Now().Add(min(d.Length+30*time.Second, 5*time.Minute))
+	l.tell("%s: %s", d, l.unclear)
+}
+
+// assess is what is asked by validations: what it says is so, unless it is in
+// trouble.
+func (l *Lab) assess(_ context.Context, of strategist.Assessing) (found strategist.Assessed, err error) {
+	const settles = 30 * time.Second
+	found.ValidationVerdict = intent.ValidationVerdict{Result: "good", Reason: "few errors", At: of.Now}
+	trouble := ""
+	if !l.healing && l.unclearUntil.After(l.Now()) {
+		trouble = l.unclear
+	}
+	switch {
+	case trouble == "absent":
+		return found, fault.New(fault.Unavailable, "nobody answers")
+	case trouble == "bad":
+		found.Result, found.Reason = "bad", "many errors"
+		l.Monitor.FoundBad(of.Run.Name, of.Run.Run)
+	case trouble != "":
+		found.Result, found.Reason, found.Next = trouble, "as the simulator has it", of.Now.Add(10*time.Second)
+	case slices.ContainsFunc(of.Experiment, func(asset intent.AssetID) bool { return l.worse(of.Run.To, asset) }):
+		found.Result, found.Reason = "bad", "many errors"
+		l.Monitor.FoundBad(of.Run.Name, of.Run.Run)
+	case of.Now.Sub(of.Changed) < settles && !of.Now.Before(of.Changed):
+		found.Result, found.Reason, found.Next = "waiting", "too few samples", of.Changed.Add(settles)
+	}
+	if found.Result == "good" {
+		l.Monitor.FoundGood(of.Run.Name, of.Run.Run, of.Stage)
+	}
+	if found.Next.IsZero() {
+		found.Record = []byte("what was read")
+	}
+	l.mark("validation: " + found.Result)
+	return found, nil
+}
+
+// worse reports whether a validation finds an asset's content bad.
+func (l *Lab) worse(at intent.IncarnationID, asset intent.AssetID) bool {
+	_, body, err := l.reading.Content(l.ctx, at, asset)
+	return err == nil && bytes.Contains(body, []byte(worseText))
+}
+
+// takenUp is how much was marked of a run.
+type takenUp struct {
+	run    uint64
+	events int
+	total  int
+}
+
+// rolledOn marks what a step of a rollout did.
+func (l *Lab) rolledOn(step store.RolloutStep) {
+	run := step.Run
+	if len(step.Forgiven) > 0 {
+		l.mark("rollout: forgiven")
+	}
+	if run.Name == "" {
+		return
+	}
+	of := "rollout: "
+	if len(run.Value) > 0 {
+		of = "field: "
+	}
+	before := l.runs[run.Name]
+	if before.run != run.Run {
+		before = takenUp{run: run.Run}
+	}
+	now := takenUp{run: run.Run, events: len(run.Events)}
+	for _, e := range run.Events[min(before.events, len(run.Events)):] {
+		l.tell("rollout %s, run %d, %s: %s", run.Name, run.Run, e.Kind, e.Text)
+		l.mark(of + e.Kind)
+		if e.Kind == "begin" && run.Name == "records" && l.good.Course != nil && l.good.Course.Train {
+			l.mark("rollout: begun after another")
+		}
+		if e.Kind == "stage" && e.Stage == "canary" {
+			l.mark(of + "a canary soaked")
+		}
+	}
+	l.mark(of + string(run.State))
+	if len(run.Value) == 0 && run.State == intent.RolloutRunning && run.To.Sequence < l.Monitor.Head() && l.good.Course != nil && l.good.Course.Newer == "queues" {
+		l.mark(of + "the newer one is queued")
+	}
+	for _, s := range run.Progress.Stages {
+		now.total += s.Total
+		if s.Selected > s.Done && !s.Began.IsZero() && l.failover.After(s.Began) {
+			l.mark(of + "restart in the middle of a soak")
+		}
+	}
+	if now.total == 0 {
+		now.total = before.total
+	}
+	if before.total > 0 && run.State == intent.RolloutRunning {
+		switch {
+		case now.total > before.total:
+			l.mark(of + "a new asset under way")
+		case now.total < before.total:
+			l.mark(of + "an asset gone under way")
+		}
+	}
+	switch run.Progress.Cause {
+	case intent.CauseBad:
+		l.mark(of + "held as bad")
+	case intent.CausePerson:
+		l.mark(of + "held for a person")
+	case intent.CauseEnded:
+		l.mark(of + "the same content waits for a person")
+	case intent.CauseStage:
+		waiting := slices.IndexFunc(run.Progress.Stages, func(s intent.StageProgress) bool { return s.Total > 0 && s.Waits != "" })
+		if waiting >= 0 && slices.ContainsFunc(run.Progress.Verdicts, func(v intent.ValidationVerdict) bool {
+			return v.Stage == run.Progress.Stages[waiting].Name && v.Result == "broken"
+		}) {
+			l.mark(of + "a broken source is waited for")
+		}
+	}
+	l.runs[run.Name] = now
+}
+
+// orderRollout asks something of a rollout.
+func (p person) orderRollout() error {
+	list, err := p.c.Rollouts.ListRollouts(p.ctx, &apipb.ListRolloutsRequest{Partition: string(p.partition)})
+	if err != nil || len(list.Rollouts) == 0 {
+		return err
+	}
+	of := list.Rollouts[p.r.IntN(len(list.Rollouts))]
+	kinds := []intent.OrderKind{intent.OrderStart, intent.OrderForgive, intent.OrderRollback, intent.OrderStart, intent.OrderRelease}
+	switch intent.RolloutState(of.GetRun().GetState()) {
+	case intent.RolloutRunning:
+		kinds = []intent.OrderKind{intent.OrderPause, intent.OrderPause, intent.OrderAbort, intent.OrderSkip, intent.OrderPromote, intent.OrderRollback, intent.OrderEmergency}
+	case intent.RolloutPaused:
+		kinds = []intent.OrderKind{intent.OrderResume, intent.OrderResume, intent.OrderAbort, intent.OrderPromote}
+	}
+	return p.order(of.Name, kinds[p.r.IntN(len(kinds))])
+}
+
+func (p person) order(rollout string, kind intent.OrderKind) error {
+	p.tell("%s: %s %s, by %s", p.d, kind, rollout, p.name)
+	_, err := p.c.Rollouts.OrderRollout(p.ctx, &apipb.OrderRolloutRequest{Partition: string(p.partition), Rollout: rollout, Kind: string(kind), Reason: "I say so"})
+	if err == nil {
+		p.mark("rollout: ordered: " + string(kind))
+	}
+	return err
+}
+
+// hurries is what a person asks of a run that takes for too long; nothing: it does not.
+func (p person) hurries(run *apipb.RolloutRun) intent.OrderKind {
+	if p.ownRollout() || intent.RolloutState(run.GetState()) != intent.RolloutRunning {
+		return ""
+	}
+	switch took := p.Now().Sub(run.Began.AsTime()); {
+	case took > begins*3/4 && run.Promoted:
+		return intent.OrderAbort // All have it, and soak on.
+	case took > begins/2 && !run.Promoted:
+		return intent.OrderPromote
+	}
+	return ""
+}
+
+// endsWithin is how long a run may keep newer content back before somebody ends it.
+const endsWithin = 30 * time.Minute
+
+// goOnWithRollouts does what runs wait for that only a person may do.
+func (p person) goOnWithRollouts() error {
+	if !p.rolls() {
+		return nil
+	}
+	list, err := p.c.Rollouts.ListRollouts(p.ctx, &apipb.ListRolloutsRequest{Partition: string(p.partition)})
+	if err != nil {
+		return err
+	}
+	for _, of := range list.Rollouts {
+		// Somebody's own stages may take days.
+		if kind := p.hurries(of.Run); kind != "" {
+			if err := p.order(of.Name, kind); err != nil {
+				return err
+			}
+		}
+		if of.Run == nil && of.Governs && of.Document == "" {
+			if err := p.order(of.Name, intent.OrderStart); err != nil {
+				return err
+			}
+		}
+		for _, kind := range []intent.OrderKind{intent.OrderForgive, intent.OrderStart, intent.OrderResume, intent.OrderAbort, intent.OrderRelease} {
+			if !strings.Contains(of.GetRun().GetWaits(), "lehr rollout "+string(kind)) && !(kind == intent.OrderRelease && !of.Governs && of.Pins > 0) {
+				continue
+			}
+			if kind == intent.OrderAbort && strings.Contains(of.GetRun().GetWaits(), "waits for this run to end") && p.Now().Sub(p.changed) < endsWithin {
+				continue // It may end by itself.
+			}
+			if err := p.order(of.Name, kind); err != nil {
+				return err
+			}
+			break
+		}
+	}
+	return nil
+}

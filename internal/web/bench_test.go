@@ -1,0 +1,72 @@
+package web_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"testing"
+	"time"
+
+	"lehr.dev/internal/ground/intent"
+)
+
+// BenchmarkPages times whole pages beside 100 000 assets, each of which waits
+// for the one before, as a browser gets them.
+func BenchmarkPages(b *testing.B) {
+	const assets = 100_000
+	w := newWorld(b)
+	w.fill(assets)
+	for name, path := range map[string]func(i int) string{
+		"assets":          func(i int) string { return "/partition/shop?after=" + numbered(i) },
+		"assets by state": func(i int) string { return "/partition/shop?state=waiting&after=" + numbered(i) },
+		"asset":           func(i int) string { return "/partition/shop/asset/" + numbered(i) },
+		"partitions":      func(int) string { return "/" },
+		"partition":       func(int) string { return "/partition/shop" },
+		"causes":          func(int) string { return "/partition/shop/causes" },
+		"groups":          func(int) string { return "/partition/shop/groups" },
+		"service":         func(i int) string { return fmt.Sprintf("/partition/shop/group/service-%02d", i%100) },
+		"instance":        func(i int) string { return fmt.Sprintf("/partition/shop/group/service-%02d/%d", i%100, i%10) },
+		"timeline":        func(i int) string { return "/partition/shop/timeline/" + numbered(i) },
+		"incarnation":     func(int) string { return "/partition/shop/incarnation/1" },
+	} {
+		b.Run(name, func(b *testing.B) {
+			var took []time.Duration
+			for i := 0; b.Loop(); i++ {
+				began := time.Now()
+				answer, err := w.browser.Get(w.pages.URL + path(i*7919%assets))
+				w.must(err)
+				_, err = io.Copy(io.Discard, answer.Body)
+				w.must(err)
+				answer.Body.Close()
+				if answer.StatusCode != http.StatusOK {
+					b.Fatalf("%s answered %s", path(i*7919%assets), answer.Status)
+				}
+				took = append(took, time.Since(began))
+			}
+			slices.Sort(took)
+			b.ReportMetric(float64(took[len(took)*99/100].Microseconds())/1000, "p99-ms")
+		})
+	}
+}
+
+func numbered(i int) string { return fmt.Sprintf("web/%06d", i) }
+
+// fill publishes and reports many assets.
+func (w *world) fill(count int) {
+	w.Helper()
+	var assets []intent.Asset
+	var reports []intent.Report
+	for i := range count {
+		assets = append(assets, w.ofGroup(w.command(intent.AssetID(numbered(i)), "x"), fmt.Sprintf("service-%02d", i/1000), fmt.Sprint(i/100%10)))
+		report := intent.Report{Asset: intent.AssetID(numbered(i)), Type: "lehr.command.v1.Command", State: intent.StateInSync}
+		if i%10 != 0 {
+			report = waits(report.Asset, intent.WaitOrder, "must come after another", intent.AssetID(numbered(i-1)))
+		}
+		reports = append(reports, report)
+	}
+	w.publish(0, assets...)
+	for batch := range slices.Chunk(reports, 5000) {
+		w.report(batch...)
+	}
+}

@@ -1,0 +1,102 @@
+package serve
+
+import (
+	"fmt"
+	"time"
+	"unicode/utf8"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	pluginpb "lehr.dev/gen/lehr/plugin/v1"
+	"lehr.dev/internal/ground/intent"
+)
+
+// maxText is how much of a reason is sent.
+const maxText = 4096
+
+var actions = map[Action]pluginpb.Action{
+	ActionCreate:  pluginpb.Action_ACTION_CREATE,
+	ActionUpdate:  pluginpb.Action_ACTION_UPDATE,
+	ActionReplace: pluginpb.Action_ACTION_REPLACE,
+	ActionDelete:  pluginpb.Action_ACTION_DELETE,
+}
+
+func encodeDifference(asset string, d Difference) *pluginpb.AssetDiff {
+	if !utf8.ValidString(d.Base) || !utf8.ValidString(string(d.ResourceKey)) {
+		d = unknown(fmt.Errorf("base %q or resource key %q is not text: a defect of the plugin", d.Base, d.ResourceKey))
+	}
+	diff := &pluginpb.AssetDiff{
+		Asset:       asset,
+		Base:        d.Base,
+		ResourceKey: string(d.ResourceKey),
+		Current:     d.Current,
+		Health:      encodeHealth(d),
+		Unmanaged:   encodeChanges(d.Unmanaged),
+	}
+	for _, impact := range d.Impacts {
+		diff.Impacts = append(diff.Impacts, &pluginpb.Impact{Dimension: text(impact.Dimension), Current: impact.Current, Target: impact.Target})
+	}
+	switch d.Outcome {
+	case InSync:
+		diff.Outcome = inSync
+	case Differs:
+		diff.Outcome = &pluginpb.AssetDiff_Differs{Differs: &pluginpb.Differs{
+			Action:  actions[d.Plan.Action],
+			Changes: encodeChanges(d.Plan.Changes),
+		}}
+	default:
+		diff.Outcome = &pluginpb.AssetDiff_Unknown{Unknown: &pluginpb.Unknown{Reason: text(d.Reason), RetryAfter: pauseOf(d.RetryAfter)}}
+	}
+	return diff
+}
+
+// pauseOf is nil for none.
+func pauseOf(pause time.Duration) *durationpb.Duration {
+	if pause <= 0 {
+		return nil
+	}
+	return durationpb.New(pause)
+}
+
+var inSync = &pluginpb.AssetDiff_InSync{InSync: &pluginpb.InSync{}}
+
+func encodeHealth(d Difference) *pluginpb.Health {
+	health := &pluginpb.Health{Reason: text(d.Health.Reason), ObservedVersion: text(d.Health.ObservedVersion)}
+	switch d.Health.State {
+	case Healthy:
+		health.State = pluginpb.Health_STATE_HEALTHY
+	case Unhealthy:
+		health.State = pluginpb.Health_STATE_UNHEALTHY
+	default:
+		health.State = pluginpb.Health_STATE_UNKNOWN
+	}
+	return health
+}
+
+func encodeChanges(changes []FieldChange) []*pluginpb.FieldChange {
+	var encoded []*pluginpb.FieldChange
+	for _, change := range changes {
+		encoded = append(encoded, &pluginpb.FieldChange{
+			Path:        intent.Shown(change.Path),
+			Current:     intent.Shown(change.Current),
+			Target:      intent.Shown(change.Target),
+			Reason:      text(change.Reason),
+			Destructive: change.Destructive,
+			Writer:      text(change.Writer),
+		})
+	}
+	return encoded
+}
+
+// text makes what people read printable, and not too long.
+func text(s string) string {
+	s = intent.Shown(s)
+	if len(s) > maxText {
+		s = s[:maxText-len("…")]
+		for len(s) > 0 && s[len(s)-1]&0xC0 == 0x80 {
+			s = s[:len(s)-1]
+		}
+		s += "…"
+	}
+	return s
+}

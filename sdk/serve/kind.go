@@ -1,0 +1,119 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"lehr.dev/internal/ground/intent"
+)
+
+// Kind serves one payload type by a differ of its own. Its methods are called
+// from many goroutines. Most plugins use For and a Resource instead.
+type Kind interface {
+	// Served says which type, and what bounds a late push of it.
+	Served() Served
+	// Diff compares intent with production and changes nothing (S21). It
+	// returns one difference for each asset, in their order; Asset,
+	// Incarnation and At are filled in by the caller. An asset that is
+	// TurnedDown is compared with nothing.
+	Diff(ctx context.Context, assets []Intent) []Difference
+	// Push plans again and, when the plan is the admitted one, carries it
+	// out. It calls permits.Effect before each effect, and permits.Cover
+	// before the first when base moved. ctx ends when the permit does.
+	Push(ctx context.Context, push Push, permits Permits) Outcome
+}
+
+// Intent is an asset as of one incarnation, with the assets it reads.
+type Intent struct {
+	intent.Asset
+	Incarnation IncarnationID
+	// Reads holds what the asset's read references name, where it exists.
+	Reads map[AssetID]intent.Asset
+	asker *asker
+}
+
+// Push is an admitted push.
+type Push struct {
+	// ID is unique for ever: the idempotency key towards the provider.
+	ID    PushID
+	Asset Intent
+	// Plan is the digest of the plan that was admitted, Base the state it
+	// was made for.
+	Plan Digest
+	Base string
+	// Token is the fencing token. A target of class F refuses a lower one.
+	Token uint64
+	// ResumeToken is from an earlier push of the same plan that did not end.
+	ResumeToken []byte
+	// Traceparent is what spans of the plugin are below, as W3C writes it; empty:
+	// nobody is told of traces.
+	Traceparent string
+	// Progress tells people how far it is, and a later push where to resume.
+	// Never nil.
+	Progress func(text string, resumeToken []byte)
+}
+
+// Outcome is how a push ended: Pushed, Failed, Stale or Stopped.
+type Outcome struct {
+	Ending Ending
+	Reason string
+	// Retryable: worth trying again soon.
+	Retryable bool
+	// RetryAfter: the target is too busy, and is to be asked again no sooner; 0: Lehr's
+	// own pauses count.
+	RetryAfter time.Duration
+	// KnownToken is what a target of class F knows that refused the push's
+	// token as lower; 0: it did not.
+	KnownToken uint64
+}
+
+// Permit is asked before every effect.
+type Permit interface {
+	// Effect returns nil when an effect may start now; an error ends the push.
+	Effect(ctx context.Context) error
+}
+
+// Permits is what a Kind holds while it pushes.
+type Permits interface {
+	Permit
+	// Cover asks for a permit that names the base that production has moved
+	// to, and waits for it.
+	Cover(ctx context.Context, base string) error
+}
+
+// Retryable marks an error of Apply as worth trying again soon. Others back
+// off for longer.
+func Retryable(err error) error { return retryable{err} }
+
+type retryable struct{ error }
+
+func (r retryable) Unwrap() error { return r.error }
+
+// Busy marks an error of Read or Apply: the target is too busy, as one that answered
+// 429 with Retry-After. Lehr looks at the asset, and pushes it, no sooner than after
+// that, and not much later; 5 min at most count.
+func Busy(err error, pause time.Duration) error { return busy{err, pause} }
+
+type busy struct {
+	error
+	pause time.Duration
+}
+
+func (b busy) Unwrap() error { return b.error }
+
+// Outranked is what Apply returns, wrapped or not, when a target of class F
+// refused the push's token because it knows a higher one. Lehr pushes the asset
+// no more until its store is adopted past that token.
+func Outranked(token uint64) error { return outranked{token} }
+
+type outranked struct{ token uint64 }
+
+func (o outranked) Error() string {
+	return fmt.Sprintf("the target knows the fencing token %d, and refuses lower ones", o.token)
+}
+
+// ErrStale is what Apply returns, wrapped, when the provider refused a
+// compare-and-set and nothing was changed.
+var ErrStale = errors.New("production moved")

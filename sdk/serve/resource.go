@@ -1,0 +1,125 @@
+package serve
+
+import (
+	"context"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"lehr.dev/internal/ground/intent"
+)
+
+// Resource is one kind of thing. One differ serves all kinds (Keel's common
+// delta). Its methods are called from many goroutines. A panic in one is that
+// asset's failure only.
+type Resource[T proto.Message] interface {
+	// Read returns the state of each asset's real thing, in their order, in
+	// the payload's type. It changes nothing (S21). An error means that
+	// nothing is known of any of them.
+	Read(ctx context.Context, assets []Asset[T]) ([]State[T], error)
+	// Resolve fills in what intent leaves open, such as defaults, so that it
+	// compares with what Read returns. It must not alter asset.Payload; it
+	// may return it. It is a function of the asset only.
+	Resolve(ctx context.Context, asset Asset[T]) (T, error)
+	// Apply brings the real thing from change.State to change.Target. It
+	// calls permit.Effect before each effect; an error from that ends the
+	// push. ctx ends when the permit does.
+	Apply(ctx context.Context, change Change[T], permit Permit) error
+}
+
+// Destroyer is a Resource that knows which changes destroy data or capacity.
+type Destroyer[T proto.Message] interface {
+	// Destructive returns the paths among change.Plan.Changes that destroy
+	// something. It is called while looking: it changes nothing, and has no
+	// push to speak of.
+	Destructive(change Change[T]) []string
+}
+
+// Yielder is a Resource in which other fields follow from those that production
+// may own, as the tasks of a job follow from its replicas.
+type Yielder[T proto.Message] interface {
+	// Yield alters target so that what follows from asset.Unmanaged is as in
+	// current; those fields themselves are production's in it already. It is
+	// called only when something is there.
+	Yield(asset Asset[T], target, current T) error
+}
+
+// Remover is a Resource that can remove the real thing. Of one that is none,
+// an asset with a Turndown addon is unknown: it cannot be turned down.
+type Remover[T proto.Message] interface {
+	// Remove removes the real thing that change.State shows. change.Target is
+	// a message without content. It calls permit.Effect before each effect; an
+	// error from that ends the push. Nothing there is a success.
+	Remove(ctx context.Context, change Change[T], permit Permit) error
+}
+
+// Asset is an asset as of one incarnation.
+type Asset[T proto.Message] struct {
+	ID          AssetID
+	Incarnation IncarnationID
+	Payload     T
+	Addons      []Message
+	// Reads holds what the asset's read references name, where it exists.
+	Reads map[AssetID]intent.Asset
+	asker *asker
+}
+
+// State is what Read found.
+type State[T proto.Message] struct {
+	// Current is the state in the payload's type; nil: nothing is there.
+	Current T
+	// Err: the state could not be read. Nothing else is looked at then.
+	Err error
+	// Base is the provider's compare-and-set token of this state, or the
+	// like; it changes when the real thing does.
+	Base string
+	// Key is the identity of the real thing, naming the provider's instance,
+	// for example "process:web-7/shop/frontend"; at most 512 bytes.
+	Key    ResourceKey
+	Health Health
+	// Impacts are capacities and the like, now and at the target.
+	Impacts []Impact
+	// Notes say why the field of a path differs.
+	Notes map[string]string
+}
+
+// Change is what Apply is to bring about.
+type Change[T proto.Message] struct {
+	Asset Asset[T]
+	// Target is the resolved payload.
+	Target T
+	// State is what Read found just before.
+	State State[T]
+	Plan  Plan
+	// Push is the idempotency key towards the provider.
+	Push PushID
+	// Token is the fencing token. A target of class F refuses a lower one.
+	Token uint64
+	// ResumeToken is from an earlier push of the same plan that did not end.
+	ResumeToken []byte
+	// Traceparent is what spans of the plugin are below, as W3C writes it; empty:
+	// nobody is told of traces.
+	Traceparent string
+	// Progress tells people how far it is, and a later push where to resume.
+	Progress func(text string, resumeToken []byte)
+}
+
+// Serving says how the type of a Resource is served.
+type Serving struct {
+	// Guarantee bounds a late push; default Unguarded.
+	Guarantee Guarantee
+	// LongestEffect is the longest effect that cannot be cancelled; default
+	// 1 s, at most 10 min. Longer ones delay settling and failover.
+	LongestEffect time.Duration
+	// Destructive lists fields whose change destroys data or capacity, for
+	// example "disk" or "shards[*].size"; a path covers what is below it.
+	Destructive []string
+	// Replacing lists fields that cannot be changed in place: changing one
+	// makes the plan a replacement, which is destructive.
+	Replacing []string
+}
+
+// For serves a Resource.
+func For[T proto.Message](r Resource[T], serving Serving) Kind {
+	return newResourceKind(r, serving)
+}
