@@ -460,3 +460,31 @@ func havePlugins(t *testing.T, names ...string) {
 	}
 	t.Setenv("PATH", folder+string(filepath.ListSeparator)+os.Getenv("PATH"))
 }
+
+// TestEveryPageIsListed: docs/README.md leads to every page, and the index of decisions to each.
+func TestEveryPageIsListed(t *testing.T) {
+	pages := documents(t)
+	for name := range pages {
+		index := "docs/README.md"
+		if strings.HasPrefix(name, "docs/design/decisions/") {
+			index = "docs/design/decisions/README.md"
+		}
+		path, ok := strings.CutPrefix(name, filepath.Dir(index)+"/")
+		if !ok || name == index || path == "design/decisions/README.md" {
+			continue
+		}
+		if !strings.Contains(pages[index], "]("+path+")") {
+			t.Errorf("%s does not list %s", index, name)
+		}
+	}
+}
+
+// TestDecisionsAreDated: each decision says when it was made, and whether it holds.
+func TestDecisionsAreDated(t *testing.T) {
+	dated := regexp.MustCompile(`^# \d{4}: [A-Z].*\n\n\*\d{4}-\d{2}-\d{2}, (accepted|overtaken).*\*\n`)
+	for name, text := range documents(t) {
+		if strings.HasPrefix(name, "docs/design/decisions/0") && !dated.MatchString(text) {
+			t.Errorf("%s does not begin with its number, its topic, its date and its status", name)
+		}
+	}
+}

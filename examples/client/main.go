@@ -9,15 +9,12 @@ import (
 	"os"
 
 	apipb "lehr.dev/gen/lehr/api/v1"
-	"lehr.dev/internal/ground/export"
-	"lehr.dev/internal/ground/fault"
-	"lehr.dev/internal/ground/intent"
 	"lehr.dev/sdk/client"
 )
 
 func main() {
 	ctx := context.Background()
-	me := intent.Actor{Name: "example", Origin: "program"} // for the audit
+	me := client.Actor{Name: "example", Origin: "program"} // for the audit
 	c, err := client.Discover(".lehr/lehr.db", me)
 	if server := os.Getenv("LEHR_SERVER"); server != "" {
 		c, err = client.Dial(server, os.Getenv("LEHR_TOKEN"), me), nil
@@ -45,7 +42,7 @@ func main() {
 
 	// Errors have a kind, and say what to do.
 	_, err = c.Assets.GetAsset(ctx, &apipb.GetAssetRequest{Partition: "hello", Asset: "greeting/frensh"})
-	fmt.Println(fault.Is(err, fault.NotFound), err)
+	fmt.Println(client.IsKind(err, client.NotFound), err)
 
 	// All of it first, then what changes: the error of the function ends it.
 	enough := fmt.Errorf("that was enough")
@@ -62,7 +59,7 @@ func main() {
 		log.Fatal(err)
 	}
 	defer file.Close()
-	exported, err := c.Export(ctx, &apipb.ExportIncarnationRequest{Partition: "hello"}, export.JSON, file)
+	exported, err := c.Export(ctx, &apipb.ExportIncarnationRequest{Partition: "hello"}, client.ExportJSON, file)
 	if err != nil {
 		log.Fatal(err)
 	}

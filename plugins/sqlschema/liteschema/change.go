@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"lehr.dev/internal/ground/fault"
 	"lehr.dev/internal/ground/statement"
 	"lehr.dev/plugins/sqlschema/database"
 	"lehr.dev/sdk/serve"
@@ -273,7 +272,7 @@ func (w *walk) verify(ctx context.Context) error {
 		return err
 	}
 	if left := database.Left(is, want); left != "" {
-		return fault.New(fault.Internal, "the change of %s would not lead to what the sql declares, and was rolled back: %s", w.file.path, left).
+		return serve.Errorf(serve.Internal, "the change of %s would not lead to what the sql declares, and was rolled back: %s", w.file.path, left).
 			WithHint("change this object by hand; then nothing differs")
 	}
 	if w.orphans != nil {

@@ -10,9 +10,9 @@ import (
 
 	"modernc.org/sqlite"
 
-	"lehr.dev/internal/ground/fault"
 	"lehr.dev/internal/ground/statement"
 	"lehr.dev/plugins/sqlschema/database"
+	"lehr.dev/sdk/serve"
 )
 
 // Engine is SQLite.
@@ -42,7 +42,7 @@ func wanted(ctx context.Context, request database.Request) (*catalog, error) {
 	}
 	for _, one := range request.Statements {
 		if err := memory.run(ctx, one.Text); err != nil {
-			return nil, fault.New(fault.Invalid, "line %d of sql, CREATE %s %s: %w", one.Line, strings.ToUpper(string(one.Kind)), one.Name, err).
+			return nil, serve.Errorf(serve.Invalid, "line %d of sql, CREATE %s %s: %w", one.Line, strings.ToUpper(string(one.Kind)), one.Name, err).
 				WithHint("SQLite understands it so; mend the statement")
 		}
 	}
@@ -53,7 +53,7 @@ func wanted(ctx context.Context, request database.Request) (*catalog, error) {
 	for _, one := range request.Statements {
 		made := slices.ContainsFunc(objects, func(o object) bool { return o.kind == string(one.Kind) && fold(o.name) == fold(one.Name) })
 		if !made || len(objects) != len(request.Statements) {
-			return nil, fault.New(fault.Invalid, "line %d of sql: %s %s is not what came of it", one.Line, one.Kind, one.Name).
+			return nil, serve.Errorf(serve.Invalid, "line %d of sql: %s %s is not what came of it", one.Line, one.Kind, one.Name).
 				WithHint("write each statement once, plainly, and end it with a semicolon")
 		}
 	}
@@ -93,7 +93,7 @@ func (s *session) current(ctx context.Context, want *catalog) (*catalog, error) 
 		_, isTrigger := want.triggers[fold(one.table)+"."+fold(one.name)]
 		kind := statement.Kind(one.kind)
 		if (kind == statement.Table || kind == statement.View) && (isTable && kind != statement.Table || isView && kind != statement.View) {
-			return nil, fault.New(fault.Conflict, "%s: %s is a %s there", s.file.path, one.name, one.kind).
+			return nil, serve.Errorf(serve.Conflict, "%s: %s is a %s there", s.file.path, one.name, one.kind).
 				WithHint("rename it, or choose another name in the sql; nothing of another kind is ever replaced")
 		}
 		if isTable && kind == statement.Table || isView && kind == statement.View || onTable && kind == statement.Index || isTrigger && kind == statement.Trigger {

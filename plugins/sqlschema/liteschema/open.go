@@ -18,7 +18,6 @@ import (
 	"modernc.org/sqlite"
 	code "modernc.org/sqlite/lib"
 
-	"lehr.dev/internal/ground/fault"
 	"lehr.dev/internal/ground/files/lite"
 	"lehr.dev/plugins/sqlschema/database"
 	"lehr.dev/sdk/serve"
@@ -28,7 +27,7 @@ import (
 func Path(address string) (string, error) {
 	path := filepath.Clean(strings.TrimPrefix(address, "sqlite:"))
 	if !filepath.IsAbs(path) || strings.ContainsRune(path, 0) {
-		return "", fault.New(fault.Invalid, "database %.200q is not the address of a file", address).WithHint("write sqlite:/absolute/path.db")
+		return "", serve.Errorf(serve.Invalid, "database %.200q is not the address of a file", address).WithHint("write sqlite:/absolute/path.db")
 	}
 	return path, nil
 }
@@ -49,16 +48,16 @@ func find(request database.Request) (file, error) {
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		return file{}, fault.New(fault.NotFound, "there is no database file %s where the plugin runs", path).
+		return file{}, serve.Errorf(serve.NotFound, "there is no database file %s where the plugin runs", path).
 			WithHint("is its folder mounted? If it is to be new, make an empty one: touch %s", path)
 	case err != nil:
-		return file{}, fault.New(fault.Unavailable, "looking for the database file: %w", err).WithHint("see that the plugin's user may read the folder")
+		return file{}, serve.Errorf(serve.Unavailable, "looking for the database file: %w", err).WithHint("see that the plugin's user may read the folder")
 	case !info.Mode().IsRegular():
-		return file{}, fault.New(fault.Invalid, "%s is not a file", path).WithHint("name the database file itself")
+		return file{}, serve.Errorf(serve.Invalid, "%s is not a file", path).WithHint("name the database file itself")
 	}
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {
-		return file{}, fault.New(fault.Unavailable, "resolving the path of the database file: %w", err).WithHint("see that the plugin's user may read the folder")
+		return file{}, serve.Errorf(serve.Unavailable, "resolving the path of the database file: %w", err).WithHint("see that the plugin's user may read the folder")
 	}
 	f := file{path: path, real: real}
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
@@ -161,32 +160,32 @@ func explain(attempted, path string, err error) error {
 	if err == nil || errors.Is(err, context.Canceled) {
 		return err
 	}
-	if _, already := errors.AsType[*fault.Error](err); already {
+	if _, already := errors.AsType[*serve.Error](err); already {
 		return err
 	}
-	said := fault.New(fault.Invalid, "%s, in %s: %w", attempted, path, err)
+	said := serve.Errorf(serve.Invalid, "%s, in %s: %w", attempted, path, err)
 	if errors.Is(err, errTooLong) || errors.Is(err, context.DeadlineExceeded) {
-		said.Kind = fault.Unavailable
+		said.Kind = serve.Unavailable
 		return said.WithHint("nothing was changed; raise statement_timeout, or do this when there is less to copy")
 	}
 	switch resultCode(err) & 0xff {
 	case code.SQLITE_BUSY, code.SQLITE_LOCKED:
-		said.Kind = fault.Unavailable
+		said.Kind = serve.Unavailable
 		return serve.Retryable(said.WithHint("another program holds the lock longer than lock_timeout; nothing was changed, and it is tried again"))
 	case code.SQLITE_READONLY, code.SQLITE_PERM, code.SQLITE_AUTH:
-		said.Kind = fault.Denied
+		said.Kind = serve.Denied
 		return said.WithHint("the plugin's user must be able to write the file and its folder, and the disk must not be read-only")
 	case code.SQLITE_CANTOPEN:
-		said.Kind = fault.Denied
+		said.Kind = serve.Denied
 		return said.WithHint("the plugin's user must be able to read and write the file and its folder")
 	case code.SQLITE_NOTADB, code.SQLITE_CORRUPT:
-		said.Kind = fault.Conflict
+		said.Kind = serve.Conflict
 		return said.WithHint("it is not an SQLite database, or it is damaged: restore it, or name another")
 	case code.SQLITE_FULL, code.SQLITE_IOERR:
-		said.Kind = fault.Unavailable
+		said.Kind = serve.Unavailable
 		return serve.Retryable(said.WithHint("see to the disk; nothing was changed"))
 	case code.SQLITE_CONSTRAINT:
-		said.Kind = fault.Conflict
+		said.Kind = serve.Conflict
 		return said.WithHint("rows do not keep what is declared: mend the rows first; nothing was changed")
 	}
 	return said

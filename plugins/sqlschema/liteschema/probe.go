@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"lehr.dev/internal/ground/fault"
+	"lehr.dev/sdk/serve"
 )
 
 // works tells of each view, and of each table with triggers, whether SQLite
@@ -80,7 +80,7 @@ func (w *walk) stillWorks(ctx context.Context) error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(after)) {
 		if before, was := w.worked[name]; !after[name] && (before || !was) {
-			return fault.New(fault.Conflict, "the %s in %s would not work any more, or does not yet; nothing was changed", name, w.file.path).
+			return serve.Errorf(serve.Conflict, "the %s in %s would not work any more, or does not yet; nothing was changed", name, w.file.path).
 				WithHint("it names a table or column that is not there then: change it first, or declare what it needs")
 		}
 	}
@@ -112,7 +112,7 @@ func (w *walk) childless(ctx context.Context) error {
 	all, err := w.foreignKeys(ctx)
 	for _, one := range all {
 		if w.wanted.tables[fold(one.parent)] != nil {
-			return fault.New(fault.Conflict, "the table %s in %s refers to %s, which would be gone; nothing was changed", one.child, w.file.path, one.parent).
+			return serve.Errorf(serve.Conflict, "the table %s in %s refers to %s, which would be gone; nothing was changed", one.child, w.file.path, one.parent).
 				WithHint("change %s first; nothing is ever dropped that this asset does not declare", one.child)
 		}
 	}
@@ -150,11 +150,11 @@ func (w *walk) noNewOrphans(ctx context.Context) error {
 	for _, table := range slices.Sorted(maps.Keys(after)) {
 		before := w.orphans[table]
 		if after[table] < 0 && before >= 0 {
-			return fault.New(fault.Conflict, "foreign keys of %s in %s would not fit what they refer to; nothing was changed", table, w.file.path).
+			return serve.Errorf(serve.Conflict, "foreign keys of %s in %s would not fit what they refer to; nothing was changed", table, w.file.path).
 				WithHint("what a foreign key names must be a primary key or unique")
 		}
 		if after[table] > max(before, 0) && before >= 0 {
-			return fault.New(fault.Conflict, "%d rows of %s in %s would refer to rows that are not there; nothing was changed", after[table]-before, table, w.file.path).
+			return serve.Errorf(serve.Conflict, "%d rows of %s in %s would refer to rows that are not there; nothing was changed", after[table]-before, table, w.file.path).
 				WithHint("mend the rows first: PRAGMA foreign_key_check lists those that are wrong now")
 		}
 	}

@@ -4,8 +4,8 @@ import (
 	"context"
 	"strings"
 
-	"lehr.dev/internal/ground/fault"
 	"lehr.dev/plugins/sqlschema/database"
+	"lehr.dev/sdk/serve"
 )
 
 // recordsTable remembers the last push of each asset.
@@ -45,7 +45,7 @@ func (s *session) claimed(ctx context.Context, wanted database.Objects) (*record
 			continue
 		}
 		if err := database.Overlap(wanted, one.asset, one.objects); err != nil {
-			return nil, fault.New(fault.Conflict, "%s: %w", s.file.path, err).
+			return nil, serve.Errorf(serve.Conflict, "%s: %w", s.file.path, err).
 				WithHint("an asset that is gone is forgotten by: DELETE FROM %s WHERE asset = '%s'", recordsTable, strings.ReplaceAll(one.asset, "'", "''"))
 		}
 	}

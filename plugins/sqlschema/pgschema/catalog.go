@@ -7,9 +7,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"lehr.dev/internal/ground/fault"
 	"lehr.dev/internal/ground/statement"
 	"lehr.dev/plugins/sqlschema/database"
+	"lehr.dev/sdk/serve"
 )
 
 // relation is a table or a view.
@@ -118,7 +118,7 @@ func (s *session) readRelations(ctx context.Context, c *catalog, schema string, 
 		}
 		r.view = kind == "v"
 		if kind != "r" && kind != "v" || r.view != (declared == statement.View) {
-			return fault.New(fault.Conflict, "%s is there and is not an ordinary %s", r.name, declared).
+			return serve.Errorf(serve.Conflict, "%s is there and is not an ordinary %s", r.name, declared).
 				WithHint("rename it, or choose another name in the sql; nothing of another kind is ever replaced")
 		}
 		one := r

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"lehr.dev/internal/ground/fault"
 	"lehr.dev/internal/ground/statement"
 	"lehr.dev/plugins/sqlschema/database"
 	"lehr.dev/sdk/serve"
@@ -33,7 +32,7 @@ func (e *Engine) Apply(ctx context.Context, request database.Request, push datab
 			return err
 		}
 		if left := database.Left(after.words(), wanted.words()); left != "" {
-			return fault.New(fault.Internal, "the change of %s would not lead to what the sql declares, and was rolled back: %s", s.place, left).
+			return serve.Errorf(serve.Internal, "the change of %s would not lead to what the sql declares, and was rolled back: %s", s.place, left).
 				WithHint("change this object by hand; then nothing differs")
 		}
 		return s.remember(ctx, push.ID, claims)

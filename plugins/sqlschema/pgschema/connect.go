@@ -20,10 +20,10 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
 
-	"lehr.dev/internal/ground/fault"
 	"lehr.dev/internal/ground/files"
 	"lehr.dev/internal/ground/statement"
 	"lehr.dev/plugins/sqlschema/database"
+	"lehr.dev/sdk/serve"
 )
 
 const connectTimeout = 4 * time.Second
@@ -37,17 +37,17 @@ func ParseURL(text string) (*url.URL, error) {
 	address, err := url.Parse(text)
 	switch {
 	case err != nil:
-		return nil, fault.New(fault.Invalid, "database is not an address that can be read").
+		return nil, serve.Errorf(serve.Invalid, "database is not an address that can be read").
 			WithHint("write postgres://user@host:port/database, with %%-escapes for special characters; it is not shown here, as it may hold a password")
 	case hasPassword(address):
-		return nil, fault.New(fault.Invalid, "database holds a password").
+		return nil, serve.Errorf(serve.Invalid, "database holds a password").
 			WithHint("take it out of the address, change it, for intent is kept for ever, and say with password: {env: …} or {file: …} where the new one is")
 	case strings.Trim(address.Path, "/") == "":
-		return nil, fault.New(fault.Invalid, "database names no database").WithHint("write postgres://user@host:port/database")
+		return nil, serve.Errorf(serve.Invalid, "database names no database").WithHint("write postgres://user@host:port/database")
 	}
 	for name := range address.Query() {
 		if !slices.Contains(parameters, name) {
-			return nil, fault.New(fault.Invalid, "database has the parameter %.40q, which is not understood", name).
+			return nil, serve.Errorf(serve.Invalid, "database has the parameter %.40q, which is not understood", name).
 				WithHint("the parameters are %s", strings.Join(parameters, ", "))
 		}
 	}
@@ -87,7 +87,7 @@ func connect(ctx context.Context, request database.Request) (*pgx.Conn, error) {
 	}
 	config, err := pgx.ParseConfig(request.URL)
 	if err != nil {
-		return nil, fault.New(fault.Invalid, "database is not an address that can be read: a parameter or a certificate file is wrong").
+		return nil, serve.Errorf(serve.Invalid, "database is not an address that can be read: a parameter or a certificate file is wrong").
 			WithHint("write postgres://user@host:port/database?sslmode=…; files must exist where the plugin runs")
 	}
 	config.Password = request.Password
@@ -147,7 +147,7 @@ func begin(ctx context.Context, conn *pgx.Conn, request database.Request) (*sess
 		return nil, s.explain("looking for the schema "+request.Schema, err)
 	}
 	if !exists {
-		return nil, fault.New(fault.NotFound, "%s has no schema %s", s.place, request.Schema).
+		return nil, serve.Errorf(serve.NotFound, "%s has no schema %s", s.place, request.Schema).
 			WithHint("create it by hand: CREATE SCHEMA %s", quote(request.Schema))
 	}
 	return s, nil

@@ -8,38 +8,37 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"lehr.dev/internal/ground/fault"
 	"lehr.dev/sdk/serve"
 )
 
 // answer is what a person is told of an error of the server.
 type answer struct {
-	kind      fault.Kind
+	kind      serve.ErrorKind
 	hint      string
 	retryable bool
 }
 
 // answers by SQLSTATE, the longest prefix first.
 var answers = map[string]answer{
-	"28P01": {fault.Denied, "the password is wrong: see what the field password names", false},
-	"28":    {fault.Denied, "the user may not connect: see the user, the password and pg_hba.conf", false},
-	"3D000": {fault.NotFound, "the database does not exist: create it by hand, or mend the address", false},
-	"42501": {fault.Denied, "grant the plugin's user what it needs: CREATE on the database (for looking) and on the schema, and ownership of the tables", false},
-	"55P03": {fault.Unavailable, "a lock was not free within lock_timeout; nothing was changed, and it is tried again. pg_stat_activity shows who holds it", true},
-	"57014": {fault.Unavailable, "a statement took longer than statement_timeout; nothing was changed. Raise it, or make the index by hand with CREATE INDEX CONCURRENTLY first", false},
-	"25006": {fault.Unavailable, "the server is read-only: is the address that of a standby?", true},
-	"40":    {fault.Unavailable, "it ran into another transaction; nothing was changed, and it is tried again", true},
-	"53":    {fault.Unavailable, "the server is out of connections, memory or disk", true},
-	"57P":   {fault.Unavailable, "the server is stopping or starting", true},
-	"08":    {fault.Unavailable, "the connection was lost", true},
-	"2BP01": {fault.Conflict, "something that this asset does not declare depends on it: change that first; nothing is ever dropped with CASCADE", false},
-	"0A000": {fault.Conflict, "it is not possible as things are: if something that this asset does not declare uses it, change that first", false},
-	"22":    {fault.Conflict, "a row holds a value that does not fit: mend the rows first", false},
-	"23":    {fault.Conflict, "rows do not keep the constraint: mend the rows first", false},
-	"42P07": {fault.Conflict, "an object of this name exists, and is not what the SQL declares: rename one of them", false},
-	"42P06": {fault.Conflict, "", true},
-	"42P01": {fault.Invalid, "a name is unknown in the field `schema`: declare it before it is used, or write its schema", false},
-	"42P16": {fault.Conflict, "", false},
+	"28P01": {serve.Denied, "the password is wrong: see what the field password names", false},
+	"28":    {serve.Denied, "the user may not connect: see the user, the password and pg_hba.conf", false},
+	"3D000": {serve.NotFound, "the database does not exist: create it by hand, or mend the address", false},
+	"42501": {serve.Denied, "grant the plugin's user what it needs: CREATE on the database (for looking) and on the schema, and ownership of the tables", false},
+	"55P03": {serve.Unavailable, "a lock was not free within lock_timeout; nothing was changed, and it is tried again. pg_stat_activity shows who holds it", true},
+	"57014": {serve.Unavailable, "a statement took longer than statement_timeout; nothing was changed. Raise it, or make the index by hand with CREATE INDEX CONCURRENTLY first", false},
+	"25006": {serve.Unavailable, "the server is read-only: is the address that of a standby?", true},
+	"40":    {serve.Unavailable, "it ran into another transaction; nothing was changed, and it is tried again", true},
+	"53":    {serve.Unavailable, "the server is out of connections, memory or disk", true},
+	"57P":   {serve.Unavailable, "the server is stopping or starting", true},
+	"08":    {serve.Unavailable, "the connection was lost", true},
+	"2BP01": {serve.Conflict, "something that this asset does not declare depends on it: change that first; nothing is ever dropped with CASCADE", false},
+	"0A000": {serve.Conflict, "it is not possible as things are: if something that this asset does not declare uses it, change that first", false},
+	"22":    {serve.Conflict, "a row holds a value that does not fit: mend the rows first", false},
+	"23":    {serve.Conflict, "rows do not keep the constraint: mend the rows first", false},
+	"42P07": {serve.Conflict, "an object of this name exists, and is not what the SQL declares: rename one of them", false},
+	"42P06": {serve.Conflict, "", true},
+	"42P01": {serve.Invalid, "a name is unknown in the field `schema`: declare it before it is used, or write its schema", false},
+	"42P16": {serve.Conflict, "", false},
 }
 
 // explain makes an answer for people of an error. It never repeats what a
@@ -52,14 +51,14 @@ func explain(attempted string, err error) error {
 	if !ok {
 		return unreachable(attempted, err)
 	}
-	said := answer{kind: fault.Invalid}
+	said := answer{kind: serve.Invalid}
 	for length := 5; length >= 2; length-- {
 		if found, ok := answers[server.Code[:min(length, len(server.Code))]]; ok {
 			said = found
 			break
 		}
 	}
-	result := &fault.Error{Kind: said.kind, Hint: said.hint, Cause: err, Message: fmt.Sprintf("%s: %s (SQLSTATE %s)", attempted, message(server), server.Code)}
+	result := &serve.Error{Kind: said.kind, Hint: said.hint, Cause: err, Message: fmt.Sprintf("%s: %s (SQLSTATE %s)", attempted, message(server), server.Code)}
 	if said.retryable {
 		return serve.Retryable(result)
 	}
@@ -89,8 +88,8 @@ func unreachable(attempted string, err error) error {
 	if connecting, ok := errors.AsType[*pgconn.ConnectError](err); ok {
 		cause = connecting.Unwrap().Error()
 	}
-	return serve.Retryable(&fault.Error{
-		Kind: fault.Unavailable, Cause: err, Message: attempted + ": " + cause,
+	return serve.Retryable(&serve.Error{
+		Kind: serve.Unavailable, Cause: err, Message: attempted + ": " + cause,
 		Hint: "is the server running, and reachable from where the plugin runs?",
 	})
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"lehr.dev/internal/ground/fault"
 	"lehr.dev/plugins/sqlschema/database"
 	"lehr.dev/sdk/recent"
 	"lehr.dev/sdk/serve"
@@ -138,7 +137,7 @@ func (s *session) look(ctx context.Context, wanted *catalog) (sight database.Sig
 		sight.Current[database.Managed] = record.objects
 	}
 	if after, err := s.base(ctx, wanted, all); err != nil || after != sight.Base {
-		return sight, serve.Retryable(fault.New(fault.Unavailable, "%s was changed while it was read", s.place).WithHint("it is read again"))
+		return sight, serve.Retryable(serve.Errorf(serve.Unavailable, "%s was changed while it was read", s.place).WithHint("it is read again"))
 	}
 	return sight, nil
 }

@@ -6,8 +6,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"lehr.dev/internal/ground/fault"
 	"lehr.dev/plugins/sqlschema/database"
+	"lehr.dev/sdk/serve"
 )
 
 // records is the table that remembers the last push of each asset.
@@ -50,7 +50,7 @@ func (s *session) claimed(wanted database.Objects, all []record) error {
 			continue
 		}
 		if err := database.Overlap(wanted, one.asset, one.objects); err != nil {
-			return fault.New(fault.Conflict, "%s: %w", s.place, err).
+			return serve.Errorf(serve.Conflict, "%s: %w", s.place, err).
 				WithHint("an asset that is gone is forgotten by: DELETE FROM %s WHERE asset = '%s'", s.table(), strings.ReplaceAll(one.asset, "'", "''"))
 		}
 	}

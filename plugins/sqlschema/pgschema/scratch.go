@@ -11,8 +11,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"lehr.dev/internal/ground/fault"
 	"lehr.dev/internal/ground/statement"
+	"lehr.dev/sdk/serve"
 )
 
 // wanted runs the statements in a scratch schema, reads what came of them, and
@@ -130,7 +130,7 @@ func (s *session) declareGrants(ctx context.Context, scratch string) error {
 func (c *catalog) unscratch(scratch, schema string) error {
 	for key, word := range c.words() {
 		if strings.Contains(word, scratch) {
-			return fault.New(fault.Invalid, "the %s comes out with the name of the schema that it was tried in", key).
+			return serve.Errorf(serve.Invalid, "the %s comes out with the name of the schema that it was tried in", key).
 				WithHint("it depends on the current schema or the search path: write it without")
 		}
 		if strings.HasPrefix(key, "function ") { // its body is not looked into
@@ -139,7 +139,7 @@ func (c *catalog) unscratch(scratch, schema string) error {
 		for _, name := range c.declares() {
 			for _, prefix := range []string{schema + ".", quote(schema) + "."} {
 				if uses(word+" ", prefix+name) {
-					return fault.New(fault.Invalid, "the %s uses %s%s, which is there already, instead of the one that the sql declares", key, prefix, name).
+					return serve.Errorf(serve.Invalid, "the %s uses %s%s, which is there already, instead of the one that the sql declares", key, prefix, name).
 						WithHint("declare it before it is used, and name it without the schema")
 				}
 			}

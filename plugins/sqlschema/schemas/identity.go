@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	sqlschemapb "lehr.dev/gen/lehr/sqlschema/v1"
-	"lehr.dev/internal/ground/fault"
 	"lehr.dev/internal/ground/files"
 	"lehr.dev/plugins/sqlschema/database"
 	"lehr.dev/sdk/serve"
@@ -47,18 +46,18 @@ func secret(from *sqlschemapb.Secret) (string, error) {
 	case *sqlschemapb.Secret_Env:
 		value := os.Getenv(source.Env)
 		if value == "" {
-			return "", fault.New(fault.Denied, "the plugin's environment has no variable %s for the password", source.Env).
+			return "", serve.Errorf(serve.Denied, "the plugin's environment has no variable %s for the password", source.Env).
 				WithHint("set it for the program that starts the plugin; a plugin that Lehr starts sees only variables that begin with LEHR_")
 		}
 		return value, nil
 	case *sqlschemapb.Secret_File:
 		content, err := files.ReadForeign(source.File, files.MostGiven)
 		if err != nil {
-			return "", fault.New(fault.Denied, "reading the password: %w", err).WithHint("the plugin's user must be able to read the file")
+			return "", serve.Errorf(serve.Denied, "reading the password: %w", err).WithHint("the plugin's user must be able to read the file")
 		}
 		value := strings.TrimRight(string(content), " \t\r\n")
 		if value == "" || len(value) > maxSecret {
-			return "", fault.New(fault.Invalid, "the file %s holds no password: it is empty, or longer than %d bytes", source.File, maxSecret).WithHint("write the password alone into it")
+			return "", serve.Errorf(serve.Invalid, "the file %s holds no password: it is empty, or longer than %d bytes", source.File, maxSecret).WithHint("write the password alone into it")
 		}
 		return value, nil
 	}

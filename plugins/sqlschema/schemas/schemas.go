@@ -21,7 +21,6 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	sqlschemapb "lehr.dev/gen/lehr/sqlschema/v1"
-	"lehr.dev/internal/ground/fault"
 	"lehr.dev/internal/ground/statement"
 	"lehr.dev/plugins/sqlschema/database"
 	"lehr.dev/plugins/sqlschema/liteschema"
@@ -114,7 +113,7 @@ func request(a asset) (database.Request, error) {
 	}
 	var err error
 	if r.Statements, err = statement.Parse(dialect(full.Database), full.Sql); err != nil {
-		return r, fault.New(fault.Invalid, "%w", err)
+		return r, serve.Errorf(serve.Invalid, "%w", err)
 	}
 	r.Password, err = secret(full.Password)
 	return r, err
@@ -123,13 +122,13 @@ func request(a asset) (database.Request, error) {
 func checkAddress(full *sqlschemapb.Schema) error {
 	if isLite(full.Database) {
 		if full.Schema != "" {
-			return fault.New(fault.Invalid, "schema is %q, but SQLite has no schemas", full.Schema).WithHint("leave it out")
+			return serve.Errorf(serve.Invalid, "schema is %q, but SQLite has no schemas", full.Schema).WithHint("leave it out")
 		}
 		_, err := liteschema.Path(full.Database)
 		return err
 	}
 	if !strings.HasPrefix(full.Database, "postgres://") {
-		return fault.New(fault.Invalid, "database is neither sqlite:/absolute/path.db nor postgres://user@host:port/database").WithHint("write one of them; a password goes into the field password")
+		return serve.Errorf(serve.Invalid, "database is neither sqlite:/absolute/path.db nor postgres://user@host:port/database").WithHint("write one of them; a password goes into the field password")
 	}
 	_, err := pgschema.ParseURL(full.Database)
 	return err
@@ -203,7 +202,7 @@ func (s *Schemas) read(ctx context.Context, a asset) serve.State[*sqlschemapb.Sc
 	sight.Wanted, _ = database.Told(sight.Wanted)
 	sight.Current = database.Bound(sight.Current)
 	if err := cmp.Or(database.Fits(sight.Current), database.Fits(sight.Wanted)); err != nil {
-		return serve.State[*sqlschemapb.Schema]{Err: fault.New(fault.Invalid, "%w", err)}
+		return serve.State[*sqlschemapb.Schema]{Err: serve.Errorf(serve.Invalid, "%w", err)}
 	}
 	s.wanted.Put(meaning(r), sight.Wanted, 4*len(r.SQL)+1024)
 	if !sight.Recorded && r.Version == "" && asDeclared(sight.Current, sight.Wanted) {
