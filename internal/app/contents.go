@@ -5,11 +5,11 @@ import (
 
 	"lehr.dev/internal/ground/fault"
 	"lehr.dev/internal/ground/intent"
+	"lehr.dev/internal/ground/recent"
 	"lehr.dev/internal/ground/schema"
 	"lehr.dev/internal/pluginhost/plugin"
 	"lehr.dev/internal/prodspec"
 	"lehr.dev/internal/store"
-	"lehr.dev/sdk/recent"
 )
 
 // contents answers what plugins ask, from the store.

@@ -8,7 +8,7 @@ import (
 
 	pluginpb "lehr.dev/gen/lehr/plugin/v1"
 	"lehr.dev/internal/ground/intent"
-	"lehr.dev/sdk/recent"
+	"lehr.dev/internal/ground/recent"
 )
 
 // heldKey names an asset whose intent is held for a connection.

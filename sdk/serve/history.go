@@ -6,8 +6,8 @@ import (
 
 	pluginpb "lehr.dev/gen/lehr/plugin/v1"
 	"lehr.dev/internal/ground/intent"
+	"lehr.dev/internal/ground/recent"
 	"lehr.dev/internal/pluginhost/plugin"
-	"lehr.dev/sdk/recent"
 )
 
 // historyKey names a partition, as one connection knows it.

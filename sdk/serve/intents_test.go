@@ -16,7 +16,7 @@ import (
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	pluginpb "lehr.dev/gen/lehr/plugin/v1"
 	"lehr.dev/internal/ground/intent"
-	"lehr.dev/sdk/recent"
+	"lehr.dev/internal/ground/recent"
 )
 
 // backendType is registered once: a type whose assets read others.

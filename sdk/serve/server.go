@@ -16,8 +16,8 @@ import (
 
 	pluginpb "lehr.dev/gen/lehr/plugin/v1"
 	"lehr.dev/internal/ground/fault"
+	"lehr.dev/internal/ground/recent"
 	"lehr.dev/internal/pluginhost/plugin"
-	"lehr.dev/sdk/recent"
 )
 
 const (

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"lehr.dev/internal/ground/recent"
 	"lehr.dev/plugins/sqlschema/database"
-	"lehr.dev/sdk/recent"
 	"lehr.dev/sdk/serve"
 )
 

@@ -21,11 +21,11 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	sqlschemapb "lehr.dev/gen/lehr/sqlschema/v1"
+	"lehr.dev/internal/ground/recent"
 	"lehr.dev/internal/ground/statement"
 	"lehr.dev/plugins/sqlschema/database"
 	"lehr.dev/plugins/sqlschema/liteschema"
 	"lehr.dev/plugins/sqlschema/pgschema"
-	"lehr.dev/sdk/recent"
 	"lehr.dev/sdk/serve"
 )
 
