@@ -118,7 +118,7 @@ func (g governance) tell(reports map[intent.AssetID]intent.Report, now time.Time
 	}
 }
 
-// newCourses says which rollouts go through with something before this one brings it.
+// afterText says which rollouts go through with something before this one brings it.
 func afterText(spec *intentpb.Rollout) string {
 	if len(spec.After) == 0 {
 		return ""

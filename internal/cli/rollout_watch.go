@@ -98,7 +98,7 @@ const settleTime = 3 * time.Second
 type watchedRun struct {
 	client  *client.Client
 	request *apipb.WatchRolloutRequest
-	// began: it was looked at before.
+	// started: it was looked at before.
 	started bool
 	// stale is the run that had ended before, until another begins.
 	stale uint64

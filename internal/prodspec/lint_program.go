@@ -93,7 +93,7 @@ func (u use) definition(folder string, d definition.Definition) {
 	}
 }
 
-// rel a folder.
+// markBelow marks what lies below a folder as used.
 func (u use) markBelow(folder string, files []work.Input) {
 	for _, file := range files {
 		if strings.HasPrefix(file.Name, folder+"/") {

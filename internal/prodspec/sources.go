@@ -46,7 +46,7 @@ type sources struct {
 	program Program
 	home    string
 	file    string
-	// ok is the definition's file. folders are by name, remade when what
+	// own is the definition's file. folders are by name, remade when what
 	// they are made from changes.
 	own     source.Folder
 	folders map[string]folder
@@ -65,7 +65,7 @@ type sources struct {
 	// moved: a source came or went, and mirrors that were used before may not be
 	// needed any more.
 	moved bool
-	// lost: a reading ended early, and changes were not looked at.
+	// incomplete: a reading ended early, and changes were not looked at.
 	incomplete bool
 	// builtInputs is what was built last, and held are contents kept for a build.
 	builtInputs  generate.Inputs

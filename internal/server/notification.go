@@ -40,7 +40,7 @@ func (s *Server) ListNotifications(ctx context.Context, request *apipb.ListNotif
 	return response, nil
 }
 
-// rehearsal is what the partition's notifier remembers.
+// notificationState is what the partition's notifier remembers.
 func (s *Server) notificationState(ctx context.Context, partition intent.PartitionID) (*notify.State, error) {
 	return notify.Load(ctx, s.store, partition)
 }

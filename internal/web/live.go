@@ -24,7 +24,7 @@ type live struct {
 	streams int
 }
 
-// key is a partition, or the list of all if it is empty, as who may see the
+// watchKey is a partition, or the list of all if it is empty, as who may see the
 // same sees it.
 type watchKey struct{ partition, viewer string }
 
@@ -46,7 +46,7 @@ type view struct {
 
 // moment is what is known of a page.
 type moment struct {
-	// pageData is nil before the first look.
+	// snapshot is nil before the first look.
 	snapshot *snapshot
 	// problem of the last look; what was shown before stays.
 	problem error

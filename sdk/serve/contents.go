@@ -18,7 +18,7 @@ type heldKey struct {
 	asset      AssetID
 }
 
-// heldIntents is the intent of an asset. Incarnations never change, so what was true
+// heldIntent is the intent of an asset. Incarnations never change, so what was true
 // of sequence stays true; for another one Lehr has said that it is the same still,
 // or is asked whether the digest is.
 type heldIntent struct {

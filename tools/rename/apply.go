@@ -19,12 +19,18 @@ type edit struct {
 	old string
 }
 
-// edits of a file for renames, in their order: identifiers, and the first word of comments on
-// what is declared.
+// edits of a file for renames, in their order: identifiers, and the first word of the comment
+// right above what is declared.
 func (f *file) edits(chosen renames) (all []edit) {
 	files := f.within.Fset
 	offset := func(pos token.Pos) int { return files.Position(pos).Offset }
-	documented := map[string]string{}
+	// documented are the new names of what is declared, by line and old name.
+	type declared struct {
+		line int
+		name string
+	}
+	documented := map[declared]string{}
+	line := func(pos token.Pos) int { return files.Position(pos).Line }
 	f.idents(func(ident *ast.Ident) {
 		at, ok := declaration(f.within, ident)
 		if !ok || chosen[at] == "" || ident.Name == "_" {
@@ -32,13 +38,13 @@ func (f *file) edits(chosen renames) (all []edit) {
 		}
 		all = append(all, edit{offset(ident.Pos()), offset(ident.End()), chosen[at], ident.Name})
 		if here := placeOf(files, ident.Pos()); here == at {
-			documented[ident.Name] = chosen[at]
+			documented[declared{line(ident.Pos()), ident.Name}] = chosen[at]
 		}
 	})
 	for _, group := range f.syntax.Comments {
 		first := group.List[0]
 		word, _, _ := strings.Cut(strings.TrimPrefix(first.Text, "// "), " ")
-		if name := documented[word]; name != "" && strings.HasPrefix(first.Text, "// ") {
+		if name := documented[declared{line(group.End()) + 1, word}]; name != "" && strings.HasPrefix(first.Text, "// ") {
 			from := offset(first.Pos()) + len("// ")
 			all = append(all, edit{from, from + len(word), name, word})
 		}

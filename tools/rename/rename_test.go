@@ -53,6 +53,9 @@ func (w *ward) Saw(by map[string]int, key string) bool {
 
 type big struct{ ward }
 
+// of is prose above another.
+type other struct{ more int }
+
 func (b big) size() int { return b.ward.of }
 `
 
@@ -125,7 +128,7 @@ open/open.go Door.Of Width`, "\n"))
 	for _, want := range []string{
 		"// budget is a scope's places.\ntype budget struct {\n\tsize, free int\n\tleft       map[string]int\n}", "// Record notes a number.\nfunc (w *budget) Record(counts map[string]int, name string) bool {",
 		"n, ok := counts[name]", `if n, ok := counts["other"]; ok {`, "switch value := value.(type) {", "w.size = value", "return ok && left",
-		"type big struct{ budget }", "return b.budget.size }",
+		"type big struct{ budget }", "// of is prose above another.", "return b.budget.size }",
 	} {
 		if !strings.Contains(code, want) {
 			t.Errorf("no %q in:\n%s", want, code)

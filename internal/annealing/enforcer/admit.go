@@ -23,7 +23,7 @@ type admission struct {
 	keys []string
 	// guarded are the protections that are asked while it is under way.
 	guarded []guarded
-	// after: something is to be asked after it.
+	// asksAfter: something is to be asked after it.
 	asksAfter bool
 	store.Admission
 }

@@ -43,7 +43,7 @@ type checkOf struct{ check, filter, schema intent.Digest }
 type gathered struct {
 	// former: the policy at hand is that of the last enforced incarnation.
 	former bool
-	// back: a rollback has the asset go back.
+	// isRollback: a rollback has the asset go back.
 	isRollback bool
 	checks     []gatheredCheck
 	// windows that a push counts in, by rate limits among them.

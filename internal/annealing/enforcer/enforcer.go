@@ -150,7 +150,7 @@ type Enforcer struct {
 	// are asked for and not known yet.
 	standings map[*asset]*standing
 	wanted    map[*asset]bool
-	// asked: the pass under way asked for a look at a neighbour.
+	// askedNeighbour: the pass under way asked for a look at a neighbour.
 	askedNeighbour bool
 	// lagging counts, by the incarnation at which they were enforced last, the
 	// assets whose target is other content. incarnations caches horizon.

@@ -64,7 +64,7 @@ func (t *trouble) tracks(g *glance) {
 	}
 }
 
-// judgingAt marks when the decision about an asset begins.
+// judging marks when the decision about an asset begins.
 func (e *Enforcer) judging(a *asset) {
 	if a.trail != nil {
 		a.trail.judgingAt = e.Runtime.Now()

@@ -36,7 +36,7 @@ type glance struct {
 	policy intent.Digest
 	// suspect: in a batch of suspects, of which a plugin has one at a time.
 	suspect bool
-	// known: in sync, it needs no reading of its content, unless a neighbour
+	// contentKnown: in sync, it needs no reading of its content, unless a neighbour
 	// wants to know how it stands.
 	contentKnown, wanted bool
 	// asksAfter: what is asked after its last push is to be looked up. unwell: it was not

@@ -14,7 +14,7 @@ import (
 // of a rate limit. The store's count is the one that is kept; this spares asking
 // it in vain. No other process ends pushes, so what was read once is kept up.
 type window struct {
-	// pushes is when the newest did, the oldest first; read are those among them
+	// endedAt is when the newest did, the oldest first; read are those among them
 	// that were read, of which the store's answer may be still to come.
 	endedAt []time.Time
 	read    []intent.PushID

@@ -96,7 +96,7 @@ type requirements struct {
 	// nil: that does not matter to this push.
 	standing *standing
 	inward   *inward
-	// back: a push takes it back to what it was before.
+	// isRollback: a push takes it back to what it was before.
 	isRollback bool
 	// err: they could not be read; nothing is pushed without them (S1).
 	err error
@@ -111,7 +111,7 @@ type heeded struct {
 	// effective digest of the asset at head; zero: it is not there.
 	effective intent.Digest
 	policy    intent.Digest
-	// back: a rollback has it go back to its target, which was found good; older: a pin
+	// isRollback: a rollback has it go back to its target, which was found good; older: a pin
 	// has it go back, that one or a person's.
 	isRollback, older bool
 }

@@ -38,9 +38,9 @@ type ward struct {
 	// unsure are those that head changed since they were read, and at which sequence last:
 	// members or not. Only of them is read what they are, when the ward is asked for next.
 	unsure map[*asset]intent.Sequence
-	// reading: it is read. asked: somebody asked for it since head moved.
+	// reading: it is read. wanted: somebody asked for it since head moved.
 	reading, wanted bool
-	// pluginTold that it is read, and wait for that; planned are judged again then.
+	// told that it is read, and wait for that; planned are judged again then.
 	waiters, planned []*asset
 	// ill are those that count as unhealthy: told so, or not known to be healthy
 	// any more. well are the others that told of it, looked at longest ago first.

@@ -96,7 +96,7 @@ type Strategist struct {
 	view  *view
 	// states of rollouts by name.
 	states map[string]*state
-	// ok says of contents whether they are good; nil: not read yet.
+	// judgements say of contents whether they are good; nil: not read yet.
 	judgements map[intent.AssetID]map[intent.Digest]bool
 	// listed are the assets that rollouts by fields may select, by rollout; contents
 	// those of documents.

@@ -35,7 +35,7 @@ type view struct {
 	// read at this revision: nothing of the above can have changed since.
 	contents map[contentAt]intent.Digest
 	targets  map[targetOf]target
-	// digests of this policy, with these types.
+	// made of this policy, with these types.
 	madeOf [2]intent.Digest
 }
 

@@ -185,7 +185,7 @@ type Folder struct {
 	*os.Root
 	// Path is where it is, without links.
 	Path string
-	// fd is the folder, opened to be looked at.
+	// handle is the folder, opened to be looked at.
 	handle *os.File
 }
 

@@ -115,7 +115,7 @@ func bursts(sides ...[]Count) float64 {
 
 // scattering is how events come.
 type scattering struct {
-	// divisor is how many events count as one: they come in bursts, and neighbours are alike; apart
+	// by is how many events count as one: they come in bursts, and neighbours are alike; apart
 	// is that without the likeness.
 	by, apart float64
 	// effective is how many independent samples there are of the side with fewer; timed: when

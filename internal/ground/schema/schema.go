@@ -177,7 +177,7 @@ func (s *Set) payloadNames() []string {
 	return names
 }
 
-// suggestions lists at most three types whose last name differs from the one given
+// nearest lists at most three types whose last name differs from the one given
 // in case or in at most two letters.
 func (s *Set) nearest(name intent.TypeName) []string {
 	const longest = 100

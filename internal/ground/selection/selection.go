@@ -127,7 +127,7 @@ type Status struct {
 	For []intent.AssetID
 }
 
-// finished reports whether an asset has gone through the stage.
+// isDone reports whether an asset has gone through the stage.
 func (s *Stage) isDone(t Target) bool { return t.InSync && t.Well && t.Healthy >= s.Soak }
 
 // Choose says which assets may go on now. Its answer depends on nothing but what

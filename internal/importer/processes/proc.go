@@ -28,7 +28,7 @@ type process struct {
 	ports []int
 	// task is the job that it is a task of.
 	task string
-	// gone: its file is not there any more. retitled: its command line is not
+	// deleted: its file is not there any more. retitled: its command line is not
 	// what it was started with.
 	deleted, retitled bool
 }

@@ -90,7 +90,7 @@ type connection struct {
 	closed  chan struct{}
 
 	mutex sync.Mutex
-	// taken: gRPC has it.
+	// isTaken: gRPC has it.
 	isTaken, isClosed bool
 	// failure is the first error of the connection itself.
 	failure error

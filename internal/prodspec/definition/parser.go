@@ -30,7 +30,7 @@ var later = map[string]string{
 	"delivery": "", "workflows": "",
 }
 
-// ok lets a hint be added to a finding.
+// findingRef lets a hint be added to a finding.
 type findingRef struct{ finding *intent.Finding }
 
 func (f findingRef) hint(format string, arguments ...any) {

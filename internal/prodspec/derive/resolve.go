@@ -58,7 +58,7 @@ func compileResolver(file string, environment *rule.Environment, r definition.Re
 
 var policyType = intent.TypeName((&intentpb.Policy{}).ProtoReflect().Descriptor().FullName())
 
-// applies reports whether it is about an asset.
+// appliesTo reports whether it is about an asset.
 func (r *resolver) appliesTo(asset intent.Asset) (bool, error) {
 	if asset.Payload.Type != r.Type {
 		return false, nil

@@ -366,7 +366,7 @@ type watch struct {
 	timer   *time.Timer
 	mutex   sync.Mutex
 	stopped bool
-	// reason it was killed.
+	// cause says why it was killed.
 	cause     string
 	allowance *allowance.Allowance
 }

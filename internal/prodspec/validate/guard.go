@@ -84,7 +84,7 @@ type measure struct {
 	// total is how many there were: "the 12 enforced assets".
 	total       int
 	description string
-	// removed are those of them that the change touched, sorted.
+	// affected are those of them that the change touched, sorted.
 	affected []intent.AssetID
 }
 

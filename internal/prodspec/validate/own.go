@@ -28,7 +28,7 @@ type ownRule struct {
 	// must judges assets, and whole aggregates.
 	must  *rule.Condition
 	whole *rule.Whole
-	// subject gives keys, and message what is said; nil: none, and a plain text.
+	// keyExpression gives keys, and message what is said; nil: none, and a plain text.
 	keyExpression, message *rule.Expression
 	parameters             map[string]*rule.Expression
 	arguments              []*rule.Expression

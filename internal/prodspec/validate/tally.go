@@ -63,7 +63,7 @@ func newTally(r *ownRule) *tally {
 	return t
 }
 
-// subject computes what an asset contributes.
+// contributionOf computes what an asset contributes.
 func (r *ownRule) contributionOf(asset intent.Asset) (c contribution) {
 	for _, aggregate := range r.whole.Aggregates {
 		key, number, counts, err := aggregate.Of(asset)

@@ -51,7 +51,7 @@ type Store struct {
 	mu sync.Mutex
 	// unwritten stops are in force and not known to be in the store.
 	unwritten map[intent.PartitionID]*brake
-	// settled says since when the stop was that the store took last, by what it stops: what
+	// recorded says since when the stop was that the store took last, by what it stops: what
 	// the file may still say of it counts no more.
 	recorded map[intent.PartitionID]time.Time
 	// refreshed is when the file was read last.
@@ -61,9 +61,9 @@ type Store struct {
 // brake is a stop on its way into the store.
 type brake struct {
 	stop intent.Stop
-	// actor is who asked, as the store asks for their authority.
+	// caller is who asked, as the store asks for their authority.
 	caller store.Caller
-	// asked: the store is being asked to take it.
+	// writing: the store is being asked to take it.
 	writing bool
 }
 

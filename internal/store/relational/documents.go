@@ -32,7 +32,7 @@ type changing struct {
 	undoneRevision, base uint64
 	reason               string
 	actor                intent.Actor
-	// storedDigest is the rest of what is asked for, by which a repetition is known.
+	// payload is the rest of what is asked for, by which a repetition is known.
 	payload []byte
 	// paths that it is about; nil: all.
 	paths []string

@@ -46,7 +46,7 @@ func connect(path, mode string, pragmas ...string) (*sql.DB, error) {
 type sealing struct {
 	// own are the methods of the system's file.
 	own uintptr
-	// on: it has checksums. log: it is the log.
+	// enabled: it has checksums. log: it is the log.
 	enabled, log bool
 	// header was written last to the log, at headerAt.
 	headerAt int64

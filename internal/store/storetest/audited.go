@@ -21,7 +21,7 @@ type Spoiled struct {
 
 // write is one that is recorded before it has an effect.
 type write struct {
-	// previous is what it needs.
+	// prepare is what it needs.
 	prepare func(w *world)
 	do      func(w *world) error
 	// want is its record, as far as it is set: whoever causes a write says why

@@ -73,7 +73,7 @@ type question struct {
 	epoch          uint64 // keysInForce the lease that it was made under
 	base, revision uint64
 	asset, push    string
-	// person who says it, or whose rejection is taken back. ended: what is said
+	// person who says it, or whose rejection is taken back. expired: what is said
 	// has ended when it is said.
 	person  string
 	expired bool

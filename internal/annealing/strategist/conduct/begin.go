@@ -45,7 +45,7 @@ func (d *decider) idle() {
 	d.wakeAt(d.Now)
 }
 
-// outdated are the assets that have other content to be brought than they follow.
+// outdatedAssets are the assets that have other content to be brought than they follow.
 func (d *decider) outdatedAssets() (assets []intent.AssetID) {
 	for i := range d.Assets {
 		a := &d.Assets[i]

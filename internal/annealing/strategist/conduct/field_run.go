@@ -71,7 +71,7 @@ func (d *decider) beginField(o *intent.RolloutOrder) {
 	}
 }
 
-// remaining are the fields that a run set which was not found good, and that are still as
+// leftoverEdits are the fields that a run set which was not found good, and that are still as
 // it left them.
 func (d *decider) leftoverEdits(previous *intent.Rollout) (edits []intent.RolloutEdit) {
 	if previous == nil || previous.State != intent.RolloutSuperseded && previous.State != intent.RolloutStopped {
@@ -158,7 +158,7 @@ func ancestors(pointer string) func(func(string) bool) {
 	}
 }
 
-// actor says who holds a field, something in it, or what it is in; empty: nobody.
+// blockerOf says who holds a field, something in it, or what it is in; empty: nobody.
 func (c claims) blockerOf(pointer string) string {
 	holder, ok := c.at[pointer]
 	if !ok {

@@ -234,7 +234,7 @@ func (a *assetNode) addons(node *yaml.Node) (list []proto.Message, _ error) {
 	return list, nil
 }
 
-// packed is a message with its type within, as in protobuf's JSON of an Any.
+// typedMessage is a message with its type within, as in protobuf's JSON of an Any.
 func (a *assetNode) typedMessage(node *yaml.Node, field string) (proto.Message, error) {
 	if node.Kind != yaml.MappingNode {
 		a.fail(node, field, "write type: SomeType beside it, or @type within", "%s must be a mapping with its type, is %s", field, manifest.Describe(node))

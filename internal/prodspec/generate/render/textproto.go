@@ -60,7 +60,7 @@ func (r *assetReader) textproto(name string, text []byte) error {
 	return nil
 }
 
-// packed judges an asset whose payload and addons are in Any.
+// anyAsset judges an asset whose payload and addons are in Any.
 func (r *assetReader) anyAsset(name string, line int, at string, asset *intentpb.Asset) error {
 	fine := true
 	say := func(field, hint, format string, arguments ...any) {

@@ -31,7 +31,7 @@ type Folder struct {
 	// leader, if there is one, is at the only commit that counts.
 	leader *Folder
 
-	// state is what was read last by the owner, as snapshot. begun: it looks, or
+	// state is what was read last by the owner, as snapshot. started: it looks, or
 	// was looked at.
 	state    *State
 	snapshot *source.Snapshot

@@ -31,7 +31,7 @@ const (
 	historyPatience = 10 * time.Second
 )
 
-// walkRevisions is a fetcher that knows who changed what.
+// historyFetcher is a fetcher that knows who changed what.
 type historyFetcher interface {
 	changes(ctx context.Context, state *State, since string) (map[string][]source.Change, error)
 	lines(ctx context.Context, state *State, file string) ([]source.Change, error)

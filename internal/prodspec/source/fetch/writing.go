@@ -76,7 +76,7 @@ func (w *Writing) begin(ctx context.Context) (limited context.Context, release f
 type wish struct {
 	attempt, kind, of, reason string
 	actor                     intent.Actor
-	// digest of what is asked for, by which a repetition is known. since is the
+	// digest of what is asked for, by which a repetition is known. base is the
 	// commit before which it was not made.
 	digest, base string
 	// next is the value that it makes of what there is.
