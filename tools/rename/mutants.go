@@ -8,6 +8,8 @@ import (
 	"go/token"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -161,9 +163,17 @@ func (c *code) carry(name, old, replacement string, chosen renames) (newOld, new
 	}
 	newOld = replace(old, inside, from)
 
+	// A piece that begins or ends within a text has its tokens elsewhere: all words count then.
+	split := words
+	for offset := range renamed {
+		if !slices.ContainsFunc(words(old), func(word edit) bool { return word.from == offset }) {
+			split = allWords
+		}
+	}
+
 	// What each occurrence of a name becomes, in their order: one name may be that of two things.
 	here := map[string][]string{}
-	for _, word := range words(old) {
+	for _, word := range split(old) {
 		text := word.old
 		if other, ok := renamed[word.from]; ok {
 			text = other
@@ -172,7 +182,7 @@ func (c *code) carry(name, old, replacement string, chosen renames) (newOld, new
 	}
 	var outside []edit
 	met := map[string]int{}
-	for _, word := range words(replacement) {
+	for _, word := range split(replacement) {
 		if texts := here[word.old]; texts != nil {
 			word.text = texts[min(met[word.old], len(texts)-1)]
 			met[word.old]++
@@ -205,6 +215,16 @@ func words(text string) (found []edit) {
 			found = append(found, edit{from: from, to: from + len(literal), old: literal})
 		}
 	}
+}
+
+var word = regexp.MustCompile(`[\pL_][\pL\pN_]*`)
+
+// allWords returns all words of a piece, those within texts too.
+func allWords(text string) (found []edit) {
+	for _, at := range word.FindAllStringIndex(text, -1) {
+		found = append(found, edit{from: at[0], to: at[1], old: text[at[0]:at[1]]})
+	}
+	return found
 }
 
 // inScope reports whether a name, at an offset of the file, is that of something renamed.

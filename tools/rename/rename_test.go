@@ -53,6 +53,8 @@ func (w *ward) Saw(by map[string]int, key string) bool {
 
 type big struct{ ward }
 
+func query(which string) string { return "SELECT * FROM t WHERE " + which + " ORDER BY n" }
+
 // of is prose above another.
 type other struct{ more int }
 
@@ -77,6 +79,7 @@ var all = []Mutant{
 	{Name: "a", File: "ward/ward.go", Old: "w.left = n", New: "if !on() {\n\t\t\tw.left = n + len(key)\n\t\t}"},
 	{Name: "b", File: "ward/ward.go", Old: ` + "`return is &&`" + `, New: ` + "`return is || on() &&`" + `},
 	{Name: "d", File: "ward/ward.go", Old: "_, left := w.more[key]", New: "_, left := w.more[key+on()]"},
+	{Name: "e", File: "ward/ward.go", Old: "WHERE \" + which + \" ORDER", New: "WHERE \" + on() + which + \" ORDER"},
 	{Name: "c", File: "ward/ward.go", Old: "b.ward.of }", New: "b.ward.of + 1 }"},
 }
 `
@@ -112,6 +115,7 @@ func TestNamesAreRenamedEverywhereAndInMutants(t *testing.T) {
 	problems := c.choose(chosen, strings.Split(`# a comment
 ward/ward.go ward budget
 ward/ward.go ward.of size
+ward/ward.go query/which condition
 ward/ward.go ward.left free
 ward/ward.go ward.more left
 ward/ward.go ward.Saw Record
@@ -140,12 +144,12 @@ open/open.go Door.Of Width`, "\n"))
 	if text := texts["other/other.go"]; !strings.Contains(text, "open.Door{Width: 1}") {
 		t.Errorf("the other module has:\n%s", text)
 	}
-	for _, want := range []string{`Old: "w.free = n"`, `w.free = n + len(name)`, "Old: `return ok &&`, New: `return ok || on() &&`", `Old: "b.budget.size }", New: "b.budget.size + 1 }"`} {
+	for _, want := range []string{`WHERE \" + on() + condition + \" ORDER`, `Old: "w.free = n"`, `w.free = n + len(name)`, "Old: `return ok &&`, New: `return ok || on() &&`", `Old: "b.budget.size }", New: "b.budget.size + 1 }"`} {
 		if !strings.Contains(texts["mutation/mutants.go"], want) {
 			t.Errorf("no %q in:\n%s", want, texts["mutation/mutants.go"])
 		}
 	}
-	if told.all != 4 || told.changed != 4 || len(told.doubts) > 0 {
+	if told.all != 5 || told.changed != 5 || len(told.doubts) > 0 {
 		t.Errorf("%+v", told)
 	}
 }

@@ -22,7 +22,7 @@ type admission struct {
 	// keys of the places that it took.
 	keys []string
 	// guarded are the protections that are asked while it is under way.
-	guarded []guarded
+	guarded []protection
 	// asksAfter: something is to be asked after it.
 	asksAfter bool
 	store.Admission
@@ -45,10 +45,10 @@ func (e *Enforcer) admit(a *asset, facts check.Facts, decision check.Decision) {
 	}
 	e.pushes++
 	a.admitting = true
-	if a.trail != nil {
-		a.trail.judgedAt = e.Runtime.Now()
+	if a.lookTrace != nil {
+		a.lookTrace.judgedAt = e.Runtime.Now()
 	}
-	e.admissions.Add(admission{a, a.kind.served, keys, guardedBy(facts), asksAfter(facts), store.Admission{
+	e.admissions.Add(admission{a, a.kind.served, keys, protectionsOf(facts), asksAfter(facts), store.Admission{
 		Push:          intent.PushID(fmt.Sprintf("%s/%d-%d", e.Partition, e.lease.Epoch, e.pushes)),
 		Asset:         a.id,
 		Target:        d.Incarnation,
@@ -88,7 +88,7 @@ func (e *Enforcer) startAdmissions(ctx context.Context) {
 	if group == nil {
 		return
 	}
-	if group = slices.DeleteFunc(group, e.outrun); len(group) == 0 {
+	if group = slices.DeleteFunc(group, e.isSuperseded); len(group) == 0 {
 		e.admissions.Done()
 		return
 	}
@@ -106,11 +106,11 @@ func (e *Enforcer) startAdmissions(ctx context.Context) {
 	})
 }
 
-// outrun takes back an admission that waited for its group while a push of an
+// isSuperseded takes back an admission that waited for its group while a push of an
 // asset began on which it rests, or while its scope had less room. The store sees such a push only while it is
 // open; what it changed is not what the decision saw.
-func (e *Enforcer) outrun(g admission) bool {
-	if !slices.ContainsFunc(g.Quiet, func(id intent.AssetID) bool { return e.assets[id] != nil && e.assets[id].open() }) && !e.sickened(g) {
+func (e *Enforcer) isSuperseded(g admission) bool {
+	if !slices.ContainsFunc(g.Quiet, func(id intent.AssetID) bool { return e.assets[id] != nil && e.assets[id].open() }) && !e.budgetShrank(g) {
 		return false
 	}
 	g.asset.admitting = false
@@ -135,26 +135,26 @@ func (e *Enforcer) admitted(ctx context.Context, group []admission, refusals []*
 	e.admissions.Done()
 	for i, g := range group {
 		if refusals[i] == nil {
-			g.asset.comesBack()
+			g.asset.markPresent()
 			e.startPush(ctx, g, g.keys)
 			continue
 		}
-		e.turnedAway(ctx, g, refusals[i].Waiting)
+		e.handleRefusal(ctx, g, refusals[i].Waiting)
 	}
-	e.usher(ctx)
+	e.dispatchQueued(ctx)
 }
 
 // comesBack: an asset that is pushed is not gone any more, as its record says
 // from its admission on; when it is gone again, that is to be recorded.
-func (a *asset) comesBack() {
+func (a *asset) markPresent() {
 	a.admitting = false
 	if a.absent {
 		a.absent, a.settled = false, false
 	}
 }
 
-// turnedAway takes up an admission that was not granted.
-func (e *Enforcer) turnedAway(ctx context.Context, g admission, waiting intent.WaitingOn) {
+// handleRefusal takes up an admission that was not granted.
+func (e *Enforcer) handleRefusal(ctx context.Context, g admission, waiting intent.WaitingOn) {
 	g.asset.admitting = false
 	e.Measure.Refused.Of(string(waiting.Kind)).Add(1)
 	e.release(g.asset, g.keys)
@@ -198,10 +198,10 @@ func (e *Enforcer) answered(ctx context.Context, group []admission, open []store
 	e.admissions.Done()
 	for _, g := range group {
 		if !slices.ContainsFunc(open, func(p store.OpenPush) bool { return p.Push == g.Push }) {
-			e.turnedAway(ctx, g, waiting)
+			e.handleRefusal(ctx, g, waiting)
 			continue
 		}
-		g.asset.comesBack()
+		g.asset.markPresent()
 		e.trouble(g.asset).push = &push{id: g.Push, target: g.Target, effective: g.Effective, plan: g.Plan, approved: g.NeedsApproval, admitted: g.At, budgets: g.keys, rates: keysOf(g.Rates)}
 		e.Measure.Pushes.Open(string(g.Push), g.At, false)
 		const reason = "not begun: the answer to its admission was lost"
@@ -209,7 +209,7 @@ func (e *Enforcer) answered(ctx context.Context, group []admission, open []store
 			Push: g.Push, Ending: string(plugin.Stopped), Reason: reason, At: e.Runtime.Now(),
 		}})
 	}
-	e.usher(ctx)
+	e.dispatchQueued(ctx)
 }
 
 // refused reports an admission that was not granted and looks again: at once

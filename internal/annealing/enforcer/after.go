@@ -62,7 +62,7 @@ func (e *Enforcer) isAfter(a *asset) bool {
 // aftermath reads what head's policy asks after the newest push of an asset that is in
 // sync with what was pushed: that payload, whatever else of the asset, or of what it
 // reads, is another one since. A push that failed or was cut off may have had its effect.
-func (r *reader) aftermath(ctx context.Context, g *glance, content intent.Asset) ([]watch, error) {
+func (r *reader) aftermath(ctx context.Context, g *observation, content intent.Asset) ([]watch, error) {
 	policy, err := r.policy(ctx, g.head)
 	if err != nil || !policy.asksAfter() {
 		return nil, err
@@ -110,7 +110,7 @@ func (r *reader) aftermath(ctx context.Context, g *glance, content intent.Asset)
 // asset has; nil: there is none to ask after. Where the journal does not keep it any more,
 // or the incarnation that it pushed, but what is asked after it was not over, it is taken
 // for one of the present content whose time is over: a pass is still to come.
-func (r *reader) followed(ctx context.Context, g *glance, content intent.Asset) (*store.PushRecord, error) {
+func (r *reader) followed(ctx context.Context, g *observation, content intent.Asset) (*store.PushRecord, error) {
 	var forgotten *store.PushRecord
 	if g.unwell {
 		forgotten = &store.PushRecord{OpenPush: store.OpenPush{Target: g.target, Effective: g.effective}}
@@ -152,7 +152,7 @@ func (e *Enforcer) forgetAfter(a *asset) {
 }
 
 // follow takes up what a look found of what is asked after a push, and how it stands.
-func (e *Enforcer) follow(a *asset, g *glance, now time.Time) {
+func (e *Enforcer) follow(a *asset, g *observation, now time.Time) {
 	if g.difference.Outcome != intent.InSync {
 		return
 	}

@@ -38,7 +38,7 @@ func (e *Enforcer) applyHead(changes []store.Change, returning map[intent.AssetI
 func (e *Enforcer) enter(id intent.AssetID, returning map[intent.AssetID]store.Enforced, now time.Time) *asset {
 	a := &asset{id: id}
 	e.assets[id] = a
-	e.leaveNot(id)
+	e.unmarkOrphaned(id)
 	if record, enforced := returning[id]; enforced {
 		e.setEnforced(a, record, now)
 	}
@@ -51,9 +51,9 @@ func (e *Enforcer) renew(a *asset) {
 	a.read, a.turndown, a.mode, a.calm, a.seenAt = false, false, 0, 0, 0
 	e.leaveWaiters(a)
 	e.forgetAfter(a)
-	delete(e.standings, a)
+	delete(e.neighbourFacts, a)
 	if a.trouble != nil {
-		*a.trouble = trouble{push: a.push, admitting: a.admitting, tried: a.tried, note: a.note, resume: a.resume, journey: a.journey, busy: a.busy}
+		*a.trouble = trouble{push: a.push, admitting: a.admitting, tried: a.tried, note: a.note, resume: a.resume, pushTrace: a.pushTrace, busy: a.busy}
 	}
 }
 
@@ -72,18 +72,18 @@ func (e *Enforcer) drop(a *asset) {
 
 // forget ends the loop of an asset that intent does not name any more.
 func (e *Enforcer) forget(a *asset) {
-	e.endsJourney(a, "gone", e.now())
+	e.endTrace(a, "gone", e.now())
 	e.queue.Remove(a)
 	e.leaveWaiters(a)
 	e.forgetAfter(a)
-	e.leaveWards(a)
+	e.leaveHealthBudgets(a)
 	delete(e.assets, a.id)
 	delete(e.troubled, a)
-	delete(e.standings, a)
+	delete(e.neighbourFacts, a)
 	delete(e.wanted, a)
 	e.lag(a, false)
 	if a.enforced > 0 {
-		e.leave(a.id, former{a.enforced, a.enforcedAs(), a.absent})
+		e.markOrphaned(a.id, orphan{a.enforced, a.enforcedAs(), a.absent})
 	}
 	e.wakeWaiters(a.id, false)
 	e.report(a, intent.Report{State: intent.StateGone, Target: e.view.head, Absent: a.absent})

@@ -147,10 +147,10 @@ type trouble struct {
 	note string
 	// resume is what the last push left for another one of the same plan.
 	resume resume
-	// trail is of the last look, and journey that of a push whose effect a look is
+	// lookTrace is of the last look, and pushTrace that of a push whose effect a look is
 	// to tell; both are nil where nobody is told of traces.
-	trail   *trail
-	journey *journey
+	lookTrace *lookTrace
+	pushTrace *pushTrace
 }
 
 // resume is a plugin's token to go on with a plan that was not carried out.
@@ -168,8 +168,8 @@ func (e *Enforcer) trouble(a *asset) *trouble {
 	return a.trouble
 }
 
-// soothe forgets the asset's trouble, unless something of it still matters.
-func (e *Enforcer) soothe(a *asset, now time.Time) {
+// clearTrouble forgets the asset's trouble, unless something of it still matters.
+func (e *Enforcer) clearTrouble(a *asset, now time.Time) {
 	const memory = 10 * time.Minute
 	if a.trouble == nil || a.push != nil || a.admitting {
 		return
@@ -254,12 +254,12 @@ type push struct {
 	progress string
 	// effect is E of the plugin that was told of it; 0: not known.
 	effect time.Duration
-	// guard of protections; nil: none.
-	guard *guard
+	// protectionRun of protections; nil: none.
+	protectionRun *protectionRun
 	// doubt: its end was lost, for that reason, and it may still be running.
 	doubt      bool
 	lostReason string
-	journey    *journey
+	pushTrace  *pushTrace
 }
 
 // calmest is how many looks in a row are told apart that found nothing new:

@@ -102,7 +102,7 @@ func (r *reader) isAbout(ctx context.Context, at intent.IncarnationID, c *intent
 
 // ready makes what was asked ready, and reads what it looks at. All is judged
 // of the target, in the target's types.
-func (r *reader) ready(ctx context.Context, g *glance, collected *gathered, all *requirements) error {
+func (r *reader) ready(ctx context.Context, g *observation, collected *gathered, all *requirements) error {
 	if len(collected.checks) == 0 {
 		return nil
 	}
@@ -172,7 +172,7 @@ func (r *reader) configured(a policyCheck, types *ruling) *check.Configured {
 }
 
 // origin says where the target of an asset comes from.
-func (r *reader) origin(ctx context.Context, g *glance) (check.Origin, error) {
+func (r *reader) origin(ctx context.Context, g *observation) (check.Origin, error) {
 	target, err := r.incarnation(ctx, g.target)
 	if err != nil {
 		return check.Origin{}, err

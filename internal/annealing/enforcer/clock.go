@@ -37,9 +37,9 @@ func (e *Enforcer) watchClock() {
 		}
 	}
 	e.askAnew(now)
-	for a, s := range e.standings {
+	for a, s := range e.neighbourFacts {
 		if s.at.After(now) {
-			delete(e.standings, a)
+			delete(e.neighbourFacts, a)
 		}
 	}
 	for a := range e.troubled {
@@ -49,7 +49,7 @@ func (e *Enforcer) watchClock() {
 		if a.seenAt > now.UnixNano() {
 			a.seenAt = 0
 		}
-		if l := e.lining[a]; l != nil {
+		if l := e.queuedIn[a]; l != nil {
 			l.waiting.Add(a, now, loop.Sweep)
 		}
 		e.queue.Add(a, now, loop.Sweep)

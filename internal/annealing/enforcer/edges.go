@@ -65,7 +65,7 @@ func union(target, enforced []edge) []edge {
 // higher one, needs no look: the push asks for nothing more. Content of another
 // type, which the identity guard let through, was about another thing: what
 // that served or needed is not to be had of this one.
-func edgesToHeed(content intent.Asset, present *intent.Asset, s *standing) ([]edge, error) {
+func edgesToHeed(content intent.Asset, present *intent.Asset, s *neighbourFacts) ([]edge, error) {
 	target, err := edgesOf(content)
 	if err != nil || present == nil || present.Payload.Type != content.Payload.Type {
 		return target, err
@@ -116,7 +116,7 @@ func (i *inward) covers(horizon []intent.Sequence) bool {
 }
 
 // inward reads what others declare to an asset.
-func (r *reader) inward(ctx context.Context, referent intent.AssetID, partition intent.PartitionID, horizon []intent.Sequence, s *standing) (*inward, error) {
+func (r *reader) inward(ctx context.Context, referent intent.AssetID, partition intent.PartitionID, horizon []intent.Sequence, s *neighbourFacts) (*inward, error) {
 	inbound := &inward{horizon: horizon}
 	for _, sequence := range horizon {
 		at := intent.IncarnationID{Partition: partition, Sequence: sequence}
@@ -133,7 +133,7 @@ func (r *reader) inward(ctx context.Context, referent intent.AssetID, partition 
 // kept is one that nobody follows, nor was enforced at, any more. Most assets
 // have no edges to them: they cost one query, and none where no asset of the
 // partition has dependencies.
-func (r *reader) inwardAt(ctx context.Context, referent intent.AssetID, at intent.IncarnationID, s *standing, inbound *inward) error {
+func (r *reader) inwardAt(ctx context.Context, referent intent.AssetID, at intent.IncarnationID, s *neighbourFacts, inbound *inward) error {
 	if !s.turndown {
 		if any, err := r.anyDependencies(ctx, at); err != nil || !any {
 			return err
@@ -161,7 +161,7 @@ func (r *reader) inwardAt(ctx context.Context, referent intent.AssetID, at inten
 
 // referrers adds the assets that refer to one, and what they declare to it. It
 // returns their contents.
-func (r *reader) referrers(ctx context.Context, referent intent.AssetID, at intent.IncarnationID, s *standing, inbound *inward) (map[intent.AssetID]intent.Digest, error) {
+func (r *reader) referrers(ctx context.Context, referent intent.AssetID, at intent.IncarnationID, s *neighbourFacts, inbound *inward) (map[intent.AssetID]intent.Digest, error) {
 	const page = 5000
 	contents := map[intent.AssetID]intent.Digest{}
 	for cursor := (intent.AssetID)(""); ; {
@@ -211,7 +211,7 @@ func (r *reader) anyDependencies(ctx context.Context, at intent.IncarnationID) (
 	return r.depends[at], nil
 }
 
-func (r *reader) declaredBy(ctx context.Context, referent intent.AssetID, at intent.IncarnationID, member intent.Member, s *standing, inbound *inward) error {
+func (r *reader) declaredBy(ctx context.Context, referent intent.AssetID, at intent.IncarnationID, member intent.Member, s *neighbourFacts, inbound *inward) error {
 	if _, ok := inbound.edges[member.Effective]; ok {
 		return nil
 	}

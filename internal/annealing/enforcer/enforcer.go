@@ -144,39 +144,39 @@ type Enforcer struct {
 	// troubled are the assets that are not quietly in sync.
 	troubled map[*asset]bool
 	// waiters are, by the asset waited for, those that wait for its sync;
-	// true: for its standing too.
+	// true: for its facts too.
 	waiters map[intent.AssetID]map[*asset]bool
-	// standings of assets that neighbours asked for, or that differ; wanted
+	// neighbourFacts of assets that neighbours asked for, or that differ; wanted
 	// are asked for and not known yet.
-	standings map[*asset]*standing
-	wanted    map[*asset]bool
+	neighbourFacts map[*asset]*neighbourFacts
+	wanted         map[*asset]bool
 	// askedNeighbour: the pass under way asked for a look at a neighbour.
 	askedNeighbour bool
 	// lagging counts, by the incarnation at which they were enforced last, the
 	// assets whose target is other content. incarnations caches horizon.
 	lagging      map[intent.Sequence]int
 	incarnations []intent.Sequence
-	// formerAssets are assets out of intent with an enforced record.
-	formerAssets map[intent.AssetID]former
+	// orphans are assets out of intent with an enforced record.
+	orphans map[intent.AssetID]orphan
 	// revisited is where the next look at those of them that are awaited
 	// begins.
 	revisited intent.AssetID
 	// latest is the latest time that the clock told the owner.
 	latest    time.Time
 	inquiries inquiries
-	// lines by budget key, and who waits in which; ushering while the usher is
+	// queues by budget key, and who waits in which; ushering while dispatchQueued is
 	// to come back.
-	lines    map[string]*line
-	lining   map[*asset]*line
+	queues   map[string]*budgetQueue
+	queuedIn map[*asset]*budgetQueue
 	ushering bool
 	// waitRecords is since when those that wait do.
 	waitRecords map[*asset]waitRecord
-	// wards by budget key, warded by their assets; unreadWards are to be read. healed:
+	// healthBudgets by budget key, healthBudgetsOf by their assets; unreadHealthBudgets are to be read. healed:
 	// something in one is not ill any more.
-	wards       map[string]*ward
-	warded      map[*asset][]*ward
-	unreadWards []string
-	healed      bool
+	healthBudgets       map[string]*healthBudget
+	healthBudgetsOf     map[*asset][]*healthBudget
+	unreadHealthBudgets []string
+	healed              bool
 	// windows that pushes count in, by key.
 	windows map[string]*window
 	// counting is how many pushes under way, or before the store, count under a key.
@@ -208,31 +208,31 @@ func New(options Options) *Enforcer {
 		options.Outside = nobody
 	}
 	return &Enforcer{
-		queue:        loop.Queue[*asset]{Compare: byID, Place: func(a *asset) *loop.Place { return &a.due }},
-		Options:      options,
-		inbox:        loop.NewInbox[func()](),
-		read:         newReader(options),
-		assets:       map[intent.AssetID]*asset{},
-		plugins:      map[string]*served{},
-		pluginNames:  map[string]int{},
-		troubled:     map[*asset]bool{},
-		waiters:      map[intent.AssetID]map[*asset]bool{},
-		standings:    map[*asset]*standing{},
-		wanted:       map[*asset]bool{},
-		lagging:      map[intent.Sequence]int{},
-		formerAssets: map[intent.AssetID]former{},
-		inquiries:    newOutside(),
-		lines:        map[string]*line{},
-		lining:       map[*asset]*line{},
-		windows:      map[string]*window{},
-		counting:     map[string]int{},
-		waitRecords:  map[*asset]waitRecord{},
-		wards:        map[string]*ward{},
-		warded:       map[*asset][]*ward{},
-		reports:      map[intent.AssetID]intent.Report{},
-		admissions:   loop.Batch[admission]{},
-		closings:     loop.Batch[closing]{Max: groupSize},
-		enforced:     loop.Batch[sighting]{Max: groupSize},
+		queue:           loop.Queue[*asset]{Compare: byID, Place: func(a *asset) *loop.Place { return &a.due }},
+		Options:         options,
+		inbox:           loop.NewInbox[func()](),
+		read:            newReader(options),
+		assets:          map[intent.AssetID]*asset{},
+		plugins:         map[string]*served{},
+		pluginNames:     map[string]int{},
+		troubled:        map[*asset]bool{},
+		waiters:         map[intent.AssetID]map[*asset]bool{},
+		neighbourFacts:  map[*asset]*neighbourFacts{},
+		wanted:          map[*asset]bool{},
+		lagging:         map[intent.Sequence]int{},
+		orphans:         map[intent.AssetID]orphan{},
+		inquiries:       newOutside(),
+		queues:          map[string]*budgetQueue{},
+		queuedIn:        map[*asset]*budgetQueue{},
+		windows:         map[string]*window{},
+		counting:        map[string]int{},
+		waitRecords:     map[*asset]waitRecord{},
+		healthBudgets:   map[string]*healthBudget{},
+		healthBudgetsOf: map[*asset][]*healthBudget{},
+		reports:         map[intent.AssetID]intent.Report{},
+		admissions:      loop.Batch[admission]{},
+		closings:        loop.Batch[closing]{Max: groupSize},
+		enforced:        loop.Batch[sighting]{Max: groupSize},
 	}
 }
 

@@ -15,8 +15,8 @@ import (
 	"lehr.dev/internal/pluginhost/plugin"
 )
 
-// glance is one asset's part in a batch of diffs: what was asked and answered.
-type glance struct {
+// observation is one asset's part in a batch of diffs: what was asked and answered.
+type observation struct {
 	asset     *asset
 	priority  loop.Priority
 	target    intent.IncarnationID
@@ -29,7 +29,7 @@ type glance struct {
 	horizon []intent.Sequence
 	// head is what was served, and heeds what it says of the asset.
 	head  intent.IncarnationID
-	heeds heeded
+	heeds headPolicy
 	// prior is what the look before found that a push asks for; nil: nothing.
 	prior *requirements
 	// policy of head, when it was asked.
@@ -46,7 +46,7 @@ type glance struct {
 	// read: the content was read, for mode, turndown and requirements.
 	read, turndown bool
 	mode           check.Mode
-	standing       *standing
+	standing       *neighbourFacts
 	watches        []watch
 	difference     intent.Difference
 	requirements   requirements
@@ -55,7 +55,7 @@ type glance struct {
 	// reached: the plugin was up when it was asked.
 	reached bool
 	// trail is of the whole batch, and nil where nobody is told of traces.
-	trail *trail
+	trail *lookTrace
 	cause trace.ID
 }
 
@@ -87,8 +87,8 @@ func (e *Enforcer) look(ctx context.Context, a *asset, priority loop.Priority, n
 		e.relag(a, now)
 	}
 	e.queueEnds(a, now)
-	if a.trouble != nil && len(e.formerAssets) > 0 {
-		e.revisit(ctx, slices.Values(a.awaits))
+	if a.trouble != nil && len(e.orphans) > 0 {
+		e.recheckOrphans(ctx, slices.Values(a.awaits))
 	}
 	target, effective, pin, exists := e.target(a, now)
 	switch {
@@ -110,7 +110,7 @@ func (e *Enforcer) look(ctx context.Context, a *asset, priority loop.Priority, n
 	case e.modeNow(a) == check.Off:
 		e.forgetAfter(a)
 		a.unwell = false
-		e.setHealth(a, healthUntold, now)
+		e.setHealth(a, healthNeverReported, now)
 		e.report(a, intent.Report{State: intent.StateOff, Target: target, Effective: effective})
 	case a.kind.served.until.After(now):
 		e.wait(a, target, effective, intent.WaitingOn{Kind: intent.WaitPlugin, Reason: a.kind.served.reason, Until: a.kind.served.until})
@@ -132,8 +132,8 @@ func (e *Enforcer) look(ctx context.Context, a *asset, priority loop.Priority, n
 // holds reports whether the last difference may still be relied on.
 func (e *Enforcer) holds(a *asset, target intent.IncarnationID, effective intent.Digest, now time.Time) bool {
 	return a.trouble != nil && a.push == nil && a.difference.Outcome == intent.Differs &&
-		a.difference.Incarnation == target && a.difference.Effective == effective && a.requirements.heeds == e.heeds(a, target) &&
-		a.requirements.inward.covers(e.horizon()) && !a.difference.At.After(now) && now.Sub(a.difference.At) < e.Limits.FactHold
+		a.difference.Incarnation == target && a.difference.Effective == effective && a.requirements.heeds == e.policyAtHead(a, target) &&
+		a.requirements.inward.covers(e.relevantIncarnations()) && !a.difference.At.After(now) && now.Sub(a.difference.At) < e.Limits.FactHold
 }
 
 // startSuspects looks again at what was in a batch that failed, one batch of
@@ -141,13 +141,13 @@ func (e *Enforcer) holds(a *asset, target intent.IncarnationID, effective intent
 // delays the others no more.
 func (e *Enforcer) startSuspects(ctx context.Context, s *served, now time.Time) {
 	for !s.suspecting && s.inFlight < e.looksOf(s) {
-		var batch []*glance
+		var batch []*observation
 		for most := plugin.MaxBatch; len(batch) < most; {
 			a, priority, ready := s.suspects.Pop(now)
 			if !ready {
 				break
 			}
-			g := e.glance(s, a, priority, now)
+			g := e.newObservation(s, a, priority, now)
 			if g == nil {
 				continue
 			}
@@ -196,14 +196,14 @@ func (e *Enforcer) looksOf(s *served) int {
 // places.
 func (e *Enforcer) startBatches(ctx context.Context, s *served, priority loop.Priority, places int, now time.Time) {
 	var targets []intent.IncarnationID
-	batches := map[intent.IncarnationID][]*glance{}
+	batches := map[intent.IncarnationID][]*observation{}
 	for range plugin.MaxBatch {
 		a, ready := s.ready.PopOf(now, priority)
 		if !ready {
 			break
 		}
 		e.Measure.Delay.Took(s.ready.Late(now))
-		g := e.glance(s, a, priority, now)
+		g := e.newObservation(s, a, priority, now)
 		if g == nil {
 			continue
 		}
@@ -224,7 +224,7 @@ func (e *Enforcer) startBatches(ctx context.Context, s *served, priority loop.Pr
 }
 
 // isOther: its batch may not take the place that is kept for what is fresh.
-func (g *glance) isOther() bool { return g.suspect || g.priority != loop.Fresh }
+func (g *observation) isOther() bool { return g.suspect || g.priority != loop.Fresh }
 
 // turn says of which priority the next batch is. Of several places the last is
 // kept for what is fresh: it never waits for sweeps that take long.
@@ -236,9 +236,9 @@ func (s *served) turn(places int, now time.Time) (loop.Priority, bool) {
 	return priority, ready
 }
 
-// glance says what to ask about an asset, unless the world has moved on since
+// newObservation says what to ask about an asset, unless the world has moved on since
 // it became ready.
-func (e *Enforcer) glance(s *served, a *asset, priority loop.Priority, now time.Time) *glance {
+func (e *Enforcer) newObservation(s *served, a *asset, priority loop.Priority, now time.Time) *observation {
 	if e.assets[a.id] != a {
 		return nil
 	}
@@ -247,7 +247,7 @@ func (e *Enforcer) glance(s *served, a *asset, priority loop.Priority, now time.
 		e.queue.Add(a, now, priority)
 		return nil
 	}
-	g := &glance{asset: a, priority: priority, target: target, effective: effective, policy: e.view.policy.digest, horizon: e.horizon(), head: e.view.head, heeds: e.heeds(a, target)}
+	g := &observation{asset: a, priority: priority, target: target, effective: effective, policy: e.view.policy.digest, horizon: e.relevantIncarnations(), head: e.view.head, heeds: e.policyAtHead(a, target)}
 	g.runs = a.enforced > 0 && !a.absent
 	if a.trouble != nil && a.requirements.err == nil {
 		prior := a.requirements
@@ -260,7 +260,7 @@ func (e *Enforcer) glance(s *served, a *asset, priority loop.Priority, now time.
 }
 
 // startDiff asks the plugin about one batch, away from the owner.
-func (e *Enforcer) startDiff(ctx context.Context, s *served, target intent.IncarnationID, batch []*glance) {
+func (e *Enforcer) startDiff(ctx context.Context, s *served, target intent.IncarnationID, batch []*observation) {
 	s.inFlight++
 	if batch[0].isOther() {
 		s.otherBatches++
@@ -268,9 +268,9 @@ func (e *Enforcer) startDiff(ctx context.Context, s *served, target intent.Incar
 	startedAt := e.Runtime.Now()
 	_, downErr := s.plugin.Describe()
 	ids := make([]intent.AssetID, len(batch))
-	var way *trail
+	var way *lookTrace
 	if e.Trace != nil {
-		way = &trail{chosenAt: startedAt}
+		way = &lookTrace{chosenAt: startedAt}
 	}
 	for i, g := range batch {
 		a := g.asset
@@ -304,7 +304,7 @@ func (e *Enforcer) startDiff(ctx context.Context, s *served, target intent.Incar
 		}
 		e.inbox.Put(func() {
 			s.pace.observe(e.now().Sub(startedAt), e.now())
-			e.looked(ctx, s, batch, err)
+			e.handleBatch(ctx, s, batch, err)
 		})
 	})
 }
@@ -312,7 +312,7 @@ func (e *Enforcer) startDiff(ctx context.Context, s *served, target intent.Incar
 // readContent reads what the outcome makes worth knowing: the asset's mode and
 // Turndown before anything is pushed or recorded, what a push asks for, and
 // how the asset stands.
-func (e *Enforcer) readContent(ctx context.Context, g *glance) {
+func (e *Enforcer) readContent(ctx context.Context, g *observation) {
 	if g.difference.Outcome == intent.Unknown || g.difference.Outcome == intent.InSync && g.contentKnown && !g.wanted && !g.asksAfter {
 		return
 	}
@@ -341,7 +341,7 @@ func (e *Enforcer) readContent(ctx context.Context, g *glance) {
 			g.cause = e.read.cause(ctx, g)
 		}
 	case g.wanted:
-		g.standing, g.err = e.read.stand(ctx, loaded.target, nil, g.difference)
+		g.standing, g.err = e.read.readFacts(ctx, loaded.target, nil, g.difference)
 	}
 	if g.err == nil && g.asksAfter && g.difference.Outcome == intent.InSync {
 		g.watches, g.err = e.read.aftermath(ctx, g, loaded.target)

@@ -46,7 +46,7 @@ func (e *Enforcer) solveInward(a *asset, facts *check.Facts) {
 	for _, id := range inbound.referrers {
 		neighbour := e.assets[id]
 		if neighbour == nil {
-			if record, ok := e.formerAssets[id]; ok && !record.absent {
+			if record, ok := e.orphans[id]; ok && !record.absent {
 				e.solveOrphan(a, id, record, facts)
 			}
 			continue
@@ -80,7 +80,7 @@ func (e *Enforcer) solveInward(a *asset, facts *check.Facts) {
 }
 
 // serving is an edge along which the asset serves another.
-func (e *Enforcer) serving(own *standing, edge edge, now time.Time) check.Supply {
+func (e *Enforcer) serving(own *neighbourFacts, edge edge, now time.Time) check.Supply {
 	s := check.Supply{Neighbour: check.Neighbour{Asset: edge.neighbour, Loosened: edge.loosened}, Serving: true, Serves: edge.serves, Expects: edge.expects}
 	mine, isKnown := own.amount(edge.serves)
 	switch {
@@ -259,12 +259,12 @@ func (e *Enforcer) ordered(id intent.AssetID, loosened bool, now time.Time) chec
 	return n
 }
 
-// neighbourOf says whether an asset's standing may be relied on.
+// neighbourOf says whether what is known of an asset may be relied on.
 func (e *Enforcer) neighbourOf(id intent.AssetID, loosened bool, now time.Time) check.Neighbour {
 	n := check.Neighbour{Asset: id, Loosened: loosened}
 	b := e.assets[id]
 	switch {
-	case b == nil && e.formerAssets[id].absent:
+	case b == nil && e.orphans[id].absent:
 		n.Known = true // Turned down, and out of intent.
 	case b == nil:
 		n.State, n.Missing = e.missing(id), true
@@ -272,7 +272,7 @@ func (e *Enforcer) neighbourOf(id intent.AssetID, loosened bool, now time.Time) 
 		n.State = "being pushed"
 	case e.isStandingValid(b, now):
 		var until time.Time
-		if s := e.standings[b]; !s.model {
+		if s := e.neighbourFacts[b]; !s.model {
 			until = s.at.Add(e.holdOf(b))
 		}
 		n.Known, n.Until = true, e.followsUntil(b, now, until)
@@ -286,7 +286,7 @@ func (e *Enforcer) neighbourOf(id intent.AssetID, loosened bool, now time.Time) 
 // missing says of what is not in intent where it went.
 func (e *Enforcer) missing(id intent.AssetID) string {
 	reason := fmt.Sprintf("not in the incarnation %s", e.view.head)
-	if record, ok := e.formerAssets[id]; ok && !record.absent {
+	if record, ok := e.orphans[id]; ok && !record.absent {
 		return fmt.Sprintf("%s: it left intent after @%d and was not removed; put it back, or take the dependency on it away", reason, record.at)
 	}
 	return reason + ", nor anywhere else: put it into the sources, or take the dependency on it away"
@@ -302,21 +302,21 @@ func (e *Enforcer) followsUntil(a *asset, now, until time.Time) time.Time {
 	return until
 }
 
-// removedStanding is the standing of what was turned down and left intent.
-var removedStanding = &standing{inSync: true, turndown: true, empty: true, declares: declared{none: true}}
+// removedStanding is what is known of what was turned down and left intent.
+var removedStanding = &neighbourFacts{inSync: true, turndown: true, empty: true, declares: declared{none: true}}
 
 // standingOf returns what is known of an asset.
-func (e *Enforcer) standingOf(id intent.AssetID) *standing {
+func (e *Enforcer) standingOf(id intent.AssetID) *neighbourFacts {
 	if b := e.assets[id]; b != nil {
-		return e.standings[b]
+		return e.neighbourFacts[b]
 	}
 	return removedStanding
 }
 
-// isStandingValid reports whether the asset's standing still holds: of its present
+// isStandingValid reports whether what is known of the asset still holds: of its present
 // target, and not from long ago.
 func (e *Enforcer) isStandingValid(b *asset, now time.Time) bool {
-	s := e.standings[b]
+	s := e.neighbourFacts[b]
 	if s == nil {
 		return false
 	}
@@ -398,7 +398,7 @@ func (e *Enforcer) join(a *asset, awaited intent.AssetID, standing bool) {
 }
 
 // wakeWaiters looks again at what waited for an asset: for its sync, or only
-// for its standing.
+// for its facts.
 func (e *Enforcer) wakeWaiters(id intent.AssetID, onlyStanding bool) {
 	waiters := e.waiters[id]
 	for waiting, standing := range waiters {

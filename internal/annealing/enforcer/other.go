@@ -13,7 +13,7 @@ import (
 
 // other is how another partition is, as of the difference; all assets share what
 // one of them read for a while.
-func (r *reader) other(ctx context.Context, id intent.PartitionID, g *glance) check.Other {
+func (r *reader) other(ctx context.Context, id intent.PartitionID, g *observation) check.Other {
 	const shared = 5 * time.Second
 	now := g.difference.At
 	r.mu.Lock()

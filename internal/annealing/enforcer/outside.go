@@ -52,7 +52,7 @@ type question struct {
 	check.Question
 	failures int
 	waiters  map[*asset]bool
-	guards   map[*guard]bool
+	guards   map[*protectionRun]bool
 	// at is the newest incarnation for which it was asked.
 	at intent.IncarnationID
 }
@@ -85,7 +85,7 @@ func (e *Enforcer) question(checkQuestion check.Question, at intent.IncarnationI
 		return nil
 	}
 	if q == nil {
-		q = &question{Question: checkQuestion, waiters: map[*asset]bool{}, guards: map[*guard]bool{}}
+		q = &question{Question: checkQuestion, waiters: map[*asset]bool{}, guards: map[*protectionRun]bool{}}
 		e.inquiries.questions[checkQuestion] = q
 		e.addDue(q, startsAt, loop.Fresh)
 	}

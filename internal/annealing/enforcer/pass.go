@@ -18,7 +18,7 @@ import (
 func (e *Enforcer) pass(a *asset, now time.Time) {
 	e.leaveWaiters(a)
 	e.askedNeighbour = false
-	e.judging(a)
+	e.traceDecision(a)
 	e.reconsider(a)
 	e.ask(a, now)
 	facts := e.facts(a, now)
@@ -111,9 +111,9 @@ func (e *Enforcer) fresh(a *asset, now time.Time) bool {
 }
 
 // inSync records that production is as intent says.
-func (e *Enforcer) inSync(a *asset, g *glance, now time.Time) {
+func (e *Enforcer) inSync(a *asset, g *observation, now time.Time) {
 	a.seenAt = e.lasting(g.difference.At, now).UnixNano()
-	e.soothe(a, now)
+	e.clearTrouble(a, now)
 	e.wakeWaiters(a.id, false)
 	absent := e.turnsDown(a)
 	report := intent.Report{
@@ -136,7 +136,7 @@ func (e *Enforcer) inSync(a *asset, g *glance, now time.Time) {
 // differs takes up a difference. One against content that had been in sync
 // means that something else changed production; when that goes on, the
 // repairs slow down and the report names the fields (L10).
-func (e *Enforcer) differs(a *asset, g *glance) {
+func (e *Enforcer) differs(a *asset, g *observation) {
 	drifted := a.seenAt != 0
 	t := e.trouble(a)
 	t.share, t.broken, t.apart = 0, 0, time.Time{}

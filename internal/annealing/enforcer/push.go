@@ -25,17 +25,17 @@ type closing struct {
 func (e *Enforcer) startPush(ctx context.Context, g admission, keys []string) {
 	a := g.asset
 	e.trouble(a).push = &push{id: g.Push, target: g.Target, effective: g.Effective, plan: g.Plan, approved: g.NeedsApproval, admitted: g.At, budgets: keys, rates: keysOf(g.Rates), effect: g.served.longestEffect(a.kind.name)}
-	j := e.setsOut(g)
-	a.push.journey = j
+	j := e.startTrace(g)
+	a.push.pushTrace = j
 	now := e.now()
 	e.forgetAfter(a)
 	a.unwell = g.asksAfter
 	e.unsettles(a, g.Effective, now)
 	e.Measure.Pushes.Open(string(g.Push), g.At, false)
-	guard := e.startGuard(g, now)
-	a.push.guard, a.stopped = guard, nil
+	guard := e.startProtections(g, now)
+	a.push.protectionRun, a.stopped = guard, nil
 	a.tried, a.reportedContent = g.Effective, intent.Digest{}
-	delete(e.standings, a)
+	delete(e.neighbourFacts, a)
 	e.reportOpen(a, g.Target, g.Effective)
 	order := plugin.Push{
 		ID: g.Push, Incarnation: g.Target, Asset: a.id, Plan: g.Plan, Base: g.Base, Token: e.lease.Epoch, Traceparent: e.parent(j),
@@ -57,7 +57,7 @@ func (e *Enforcer) startPush(ctx context.Context, g admission, keys []string) {
 		startedAt := e.Runtime.Now()
 		result := e.carryOut(ctx, pusher, order, g.At)
 		e.Runtime.Point("pushed")
-		j.rode(e, g.served, startedAt, result)
+		j.tracePush(e, g.served, startedAt, result)
 		e.inbox.Put(func() { e.pushed(ctx, a, g.served, g.Push, result) })
 	})
 }
@@ -81,7 +81,7 @@ func (e *Enforcer) carryOut(ctx context.Context, pusher plugin.Plugin, order plu
 }
 
 // progressed keeps what a long push reports.
-func (e *Enforcer) progressed(ctx context.Context, a *asset, id intent.PushID, j *journey, text string, token []byte) {
+func (e *Enforcer) progressed(ctx context.Context, a *asset, id intent.PushID, j *pushTrace, text string, token []byte) {
 	if len(token) > 0 {
 		if err := e.Store.SaveResumeToken(ctx, e.lease, id, token); err != nil {
 			e.Log.Warn("cannot keep a push's resume token", append(e.aboutPush(a, id, j), "error", err)...)
@@ -113,7 +113,7 @@ func (e *Enforcer) pushed(ctx context.Context, a *asset, s *served, id intent.Pu
 		e.reportOpen(a, a.push.target, a.difference.Effective)
 		e.settle(ctx, a, result.Gone)
 	}
-	result = a.push.guard.adjustResult(result)
+	result = a.push.protectionRun.adjustResult(result)
 	if result.Ending == plugin.Stale && a.push.approved {
 		result.Reason = strings.TrimSuffix(result.Reason, ".") + staleUses
 	}
@@ -161,18 +161,18 @@ func (e *Enforcer) closed(ctx context.Context, group []closing, err error) {
 			e.release(c.asset, c.asset.push.budgets)
 			e.countEnded(c.asset.push, c.At)
 			push, now := c.asset.push, e.now()
-			if push.guard.fails() && c.result.Ending == settledEnding {
+			if push.protectionRun.fails() && c.result.Ending == settledEnding {
 				c.result = plugin.PushResult{Ending: plugin.Failed, Retryable: true}
 			}
-			e.endGuard(c.asset, push, now)
+			e.endProtections(c.asset, push, now)
 			c.asset.push = nil
 			e.Measure.Pushes.End(string(c.Push), c.Ending, now)
-			e.landed(c.asset, push, c, now)
-			e.Log.Debug("a push ended", append(e.aboutPush(c.asset, c.Push, push.journey), "ending", c.Ending)...)
+			e.traceClose(c.asset, push, c, now)
+			e.Log.Debug("a push ended", append(e.aboutPush(c.asset, c.Push, push.pushTrace), "ending", c.Ending)...)
 			e.finishPush(c.asset, c, push)
 		}
 	}
-	e.usher(ctx)
+	e.dispatchQueued(ctx)
 }
 
 // finishPush draws the lesson from a push and looks at production again: a push is

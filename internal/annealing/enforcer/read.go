@@ -67,7 +67,7 @@ type policy struct {
 // cannot disarm its own guards, and at head, so that a pin to older intent
 // avoids none of them (S23).
 type requirements struct {
-	heeds heeded
+	heeds headPolicy
 	// edges that the asset declares itself.
 	edges  []edge
 	marked string
@@ -94,7 +94,7 @@ type requirements struct {
 	endedPushes map[string][]store.EndedPush
 	// standing is that of the asset itself, inward what others declare to it;
 	// nil: that does not matter to this push.
-	standing *standing
+	standing *neighbourFacts
 	inward   *inward
 	// isRollback: a push takes it back to what it was before.
 	isRollback bool
@@ -105,9 +105,9 @@ type requirements struct {
 	loaded contents
 }
 
-// heeded is what head says of an asset whose target is another incarnation; of
+// headPolicy is what head says of an asset whose target is another incarnation; of
 // one that follows head it is zero.
-type heeded struct {
+type headPolicy struct {
 	// effective digest of the asset at head; zero: it is not there.
 	effective intent.Digest
 	policy    intent.Digest
@@ -116,13 +116,13 @@ type heeded struct {
 	isRollback, older bool
 }
 
-// heeds is what head says now of an asset with that target.
-func (e *Enforcer) heeds(a *asset, target intent.IncarnationID) heeded {
+// policyAtHead is what head says now of an asset with that target.
+func (e *Enforcer) policyAtHead(a *asset, target intent.IncarnationID) headPolicy {
 	if target == e.view.head {
-		return heeded{}
+		return headPolicy{}
 	}
 	_, _, pin, _ := e.target(a, e.now())
-	return heeded{a.effective, e.view.policy.digest, pin != nil && pin.Rank == intent.RankRollback, pin != nil && pin.Back}
+	return headPolicy{a.effective, e.view.policy.digest, pin != nil && pin.Rank == intent.RankRollback, pin != nil && pin.Back}
 }
 
 // contents of an asset at its target and, where that matters, where it was
@@ -130,7 +130,7 @@ func (e *Enforcer) heeds(a *asset, target intent.IncarnationID) heeded {
 type contents struct {
 	effective    intent.Digest
 	enforced     intent.IncarnationID
-	heeds        heeded
+	heeds        headPolicy
 	target       intent.Asset
 	lastEnforced *intent.Asset
 	// head is what the asset is there, where that is not what it is at its target.
@@ -140,7 +140,7 @@ type contents struct {
 }
 
 // contents reads what a look needs, unless the look before did.
-func (r *reader) contents(ctx context.Context, g *glance) (contents, error) {
+func (r *reader) contents(ctx context.Context, g *observation) (contents, error) {
 	if g.prior != nil {
 		if loaded := g.prior.loaded; loaded.target.ID != "" && loaded.effective == g.effective && loaded.enforced == g.enforced && loaded.heeds == g.heeds {
 			return loaded, nil
@@ -264,7 +264,7 @@ func (r *reader) rulingOf(schemaSet *schema.Set) *ruling {
 }
 
 // requirements of a push of an asset to what it is at its target.
-func (r *reader) requirements(ctx context.Context, g *glance, loaded contents) requirements {
+func (r *reader) requirements(ctx context.Context, g *observation, loaded contents) requirements {
 	all, err := r.required(ctx, g, loaded)
 	if err != nil {
 		return requirements{err: fmt.Errorf("reading what a push of %s asks for: %w", g.asset.id, err)}
@@ -272,7 +272,7 @@ func (r *reader) requirements(ctx context.Context, g *glance, loaded contents) r
 	return all
 }
 
-func (r *reader) required(ctx context.Context, g *glance, loaded contents) (all requirements, err error) {
+func (r *reader) required(ctx context.Context, g *observation, loaded contents) (all requirements, err error) {
 	if all.loaded, all.heeds = loaded, g.heeds; loaded.err != nil {
 		return all, loaded.err
 	}
@@ -283,7 +283,7 @@ func (r *reader) required(ctx context.Context, g *glance, loaded contents) (all 
 	case g.runs:
 		present = &loaded.target
 	}
-	if all.standing, err = r.stand(ctx, loaded.target, present, g.difference); err != nil {
+	if all.standing, err = r.readFacts(ctx, loaded.target, present, g.difference); err != nil {
 		return all, err
 	}
 	if all.edges, err = edgesToHeed(loaded.target, present, all.standing); err != nil {
@@ -300,7 +300,7 @@ func (r *reader) required(ctx context.Context, g *glance, loaded contents) (all 
 		err = r.require(ctx, g.enforced, *loaded.lastEnforced, &all, budgets, collected)
 		collected.former = false
 	}
-	if err == nil && g.heeds != (heeded{}) {
+	if err == nil && g.heeds != (headPolicy{}) {
 		// Also what the target is: head may not have the asset.
 		err = r.require(ctx, g.head, loaded.target, &all, budgets, collected)
 	}
@@ -334,8 +334,8 @@ func (r *reader) required(ctx context.Context, g *glance, loaded contents) (all 
 
 // goesBack reports whether a push of what was found takes the asset back: a pin says so,
 // or the incarnation that gave it its content, whose documents were only undone.
-func (r *reader) goesBack(ctx context.Context, g *glance) (bool, error) {
-	if g.heeds != (heeded{}) || g.difference.Outcome != intent.Differs || g.enforced.IsZero() {
+func (r *reader) goesBack(ctx context.Context, g *observation) (bool, error) {
+	if g.heeds != (headPolicy{}) || g.difference.Outcome != intent.Differs || g.enforced.IsZero() {
 		return g.heeds.older, nil
 	}
 	policy, err := r.policy(ctx, g.target)

@@ -70,7 +70,7 @@ func (e *Enforcer) report(a *asset, report intent.Report) {
 	if report.PushNote == "" && a.trouble != nil && report.State != intent.StateInSync && !a.open() {
 		report.PushNote = a.note
 	}
-	report.Health = a.healthIn(report.Health)
+	report.Health = a.reportedHealth(report.Health)
 	if a.kind.served != nil && report.State != intent.StateInSync {
 		report.Guarantee = string(guarantee(a.kind))
 	}
@@ -116,7 +116,7 @@ func guarantee(k *kind) plugin.Guarantee {
 
 // flush starts the store's writes that wait: each kind in groups of its own.
 func (e *Enforcer) flush(ctx context.Context) {
-	e.startWards(ctx)
+	e.startHealthBudgets(ctx)
 	e.startAdmissions(ctx)
 	e.startClosings(ctx)
 	e.startSightings(ctx)

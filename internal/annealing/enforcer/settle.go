@@ -36,7 +36,7 @@ func (e *Enforcer) inherit(ctx context.Context) error {
 			}
 			a = &asset{id: openPush.Asset, kind: e.view.kindOf(member.Type)}
 			e.assets[openPush.Asset] = a
-			e.remember(a)
+			e.restoreEnforced(a)
 		}
 		e.trouble(a).push = &push{id: openPush.Push, target: openPush.Target, effective: openPush.Effective, plan: openPush.Plan, admitted: openPush.Admitted, rates: openPush.Rates, doubt: true}
 		e.countOpen(openPush.Rates, 1)

@@ -178,15 +178,15 @@ func TestAnAdmissionThatWaitedWhileANeighbourMovedIsTakenBack(t *testing.T) {
 			job, lb := e.assets["job"], e.assets["lb"]
 			e.trouble(job).admitting = true
 			e.trouble(lb).push = &push{id: "under way"}
-			e.lines[""] = &line{used: 1, limit: 10}
-			if !e.outrun(admission{asset: job, keys: []string{""}, Admission: store.Admission{Asset: "job", Quiet: []intent.AssetID{"lb"}}}) {
+			e.queues[""] = &budgetQueue{used: 1, limit: 10}
+			if !e.isSuperseded(admission{asset: job, keys: []string{""}, Admission: store.Admission{Asset: "job", Quiet: []intent.AssetID{"lb"}}}) {
 				t.Error("an admission rests on a neighbour that is being pushed")
 			}
-			if job.admitting || e.lines[""].used != 0 {
+			if job.admitting || e.queues[""].used != 0 {
 				t.Error("what was taken back keeps its place")
 			}
 			lb.push = nil
-			if e.outrun(admission{asset: job, keys: []string{""}, Admission: store.Admission{Asset: "job", Quiet: []intent.AssetID{"lb"}}}) {
+			if e.isSuperseded(admission{asset: job, keys: []string{""}, Admission: store.Admission{Asset: "job", Quiet: []intent.AssetID{"lb"}}}) {
 				t.Error("an admission is taken back for a neighbour that stands still")
 			}
 			job.admitting = false

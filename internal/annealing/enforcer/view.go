@@ -66,7 +66,7 @@ func (e *Enforcer) load(ctx context.Context) error {
 			if a := e.assets[record.Asset]; a != nil {
 				e.setEnforced(a, record, e.Runtime.Now())
 			} else {
-				e.leave(record.Asset, formerOf(record))
+				e.markOrphaned(record.Asset, orphanOf(record))
 			}
 		}
 		if len(records) < pageSize {
@@ -82,13 +82,13 @@ func (e *Enforcer) load(ctx context.Context) error {
 			page = report.Asset
 			if a := e.assets[report.Asset]; a != nil {
 				a.reported = report.Key()
-				a.health, a.unwell = toldIn(report), report.Health.IsAfterPush()
+				a.health, a.unwell = storedHealth(report), report.Health.IsAfterPush()
 				e.recallWaits(a, report)
 			} else if report.State != intent.StateGone {
 				// It left intent while nobody looked.
 				e.reports[report.Asset] = intent.Report{
 					Partition: e.Partition, Asset: report.Asset, Type: report.Type, At: e.Runtime.Now(), State: intent.StateGone, Target: e.view.head,
-					Absent: e.formerAssets[report.Asset].absent,
+					Absent: e.orphans[report.Asset].absent,
 				}
 			}
 		}
@@ -114,8 +114,8 @@ func (e *Enforcer) load(ctx context.Context) error {
 func (e *Enforcer) refresh(ctx context.Context) {
 	err := e.update(ctx)
 	e.viewErr = err
-	if len(e.formerAssets) > 0 {
-		e.revisit(ctx, maps.Keys(e.waiters))
+	if len(e.orphans) > 0 {
+		e.recheckOrphans(ctx, maps.Keys(e.waiters))
 	}
 	switch {
 	case err == nil || ctx.Err() != nil:
@@ -180,7 +180,7 @@ func (e *Enforcer) update(ctx context.Context) error {
 		priority = loop.Sweep
 	}
 	e.applyHead(changed, returning, priority)
-	e.moveWards(changed)
+	e.moveHealthBudgets(changed)
 	e.applyKinds(previous)
 	e.applyPins(previous, returning)
 	for _, id := range retried {

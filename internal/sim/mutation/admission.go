@@ -188,7 +188,7 @@ var consents = []Mutant{
 	{
 		Name: "approval-told-twice", File: "internal/store/relational/approvals.go",
 		Old:        "FROM approval WHERE partition = $1 AND `+condition+`",
-		New:        "FROM ` + map[bool]string{false: \"approval\", true: \"(SELECT * FROM approval UNION ALL SELECT * FROM approval) AS approval\"}[mutant.On(\"approval-told-twice\")] + ` WHERE partition = $1 AND `+which+`",
+		New:        "FROM ` + map[bool]string{false: \"approval\", true: \"(SELECT * FROM approval UNION ALL SELECT * FROM approval) AS approval\"}[mutant.On(\"approval-told-twice\")] + ` WHERE partition = $1 AND `+condition+`",
 		Breaks:     "S9",
 		Why:        "The store tells of an approval more than once, as by a join that multiplies rows.",
 		Equivalent: "people are counted by their names, each once",
@@ -270,7 +270,7 @@ var budgets = []Mutant{
 		Why:    "A push in doubt gives its budget back, and once more when it is settled. Within one process the enforcer's own count hides it; after a restart with open pushes more than the limit are under way.",
 	},
 	{
-		Name: "line-without-limit", File: "internal/annealing/enforcer/line.go",
+		Name: "line-without-limit", File: "internal/annealing/enforcer/budget_queue.go",
 		Old:        `if l.used < room {`,
 		New:        `if l.used < room || key != "" && mutant.On("line-without-limit") {`,
 		Breaks:     "S8",

@@ -125,15 +125,15 @@ var livenesses = []Mutant{
 	},
 	{
 		Name: "backoff-survives-new-intent", File: "internal/annealing/enforcer/apply.go",
-		Old:    `*a.trouble = trouble{push: a.push, admitting: a.admitting, tried: a.tried, note: a.note, resume: a.resume, journey: a.journey, busy: a.busy}`,
-		New:    "failures, retry := a.failures, a.retry\n\t\t*a.trouble = trouble{push: a.push, admitting: a.admitting, tried: a.tried, note: a.note, resume: a.resume, journey: a.journey, busy: a.busy}\n\t\tif mutant.On(\"backoff-survives-new-intent\") {\n\t\t\ta.failures, a.retry = failures, retry\n\t\t}",
+		Old:    `*a.trouble = trouble{push: a.push, admitting: a.admitting, tried: a.tried, note: a.note, resume: a.resume, pushTrace: a.pushTrace, busy: a.busy}`,
+		New:    "failures, retry := a.failures, a.retry\n\t\t*a.trouble = trouble{push: a.push, admitting: a.admitting, tried: a.tried, note: a.note, resume: a.resume, pushTrace: a.pushTrace, busy: a.busy}\n\t\tif mutant.On(\"backoff-survives-new-intent\") {\n\t\t\ta.failures, a.retry = failures, retry\n\t\t}",
 		Breaks: "L3",
 		Why:    "A good incarnation waits as long as the bad one before it failed.",
 	},
 	{
 		Name: "busy-ends-with-intent", File: "internal/annealing/enforcer/apply.go",
-		Old:    `*a.trouble = trouble{push: a.push, admitting: a.admitting, tried: a.tried, note: a.note, resume: a.resume, journey: a.journey, busy: a.busy}`,
-		New:    "*a.trouble = trouble{push: a.push, admitting: a.admitting, tried: a.tried, note: a.note, resume: a.resume, journey: a.journey, busy: a.busy}\n\t\tif mutant.On(\"busy-ends-with-intent\") {\n\t\t\ta.busy = nil\n\t\t}",
+		Old:    `*a.trouble = trouble{push: a.push, admitting: a.admitting, tried: a.tried, note: a.note, resume: a.resume, pushTrace: a.pushTrace, busy: a.busy}`,
+		New:    "*a.trouble = trouble{push: a.push, admitting: a.admitting, tried: a.tried, note: a.note, resume: a.resume, pushTrace: a.pushTrace, busy: a.busy}\n\t\tif mutant.On(\"busy-ends-with-intent\") {\n\t\t\ta.busy = nil\n\t\t}",
 		Breaks: "L10",
 		Why:    "Every edit of an asset has a target asked that is too busy.",
 	},
@@ -173,7 +173,7 @@ var livenesses = []Mutant{
 		Why:    "After one failure of the store a partition has no pipeline, enforcer or collector any more.",
 	},
 	{
-		Name: "poison-spoils-batch", File: "internal/annealing/enforcer/found.go",
+		Name: "poison-spoils-batch", File: "internal/annealing/enforcer/observed.go",
 		Old:    `t.share = max(1, size/2)`,
 		New:    "t.share = max(1, size/2)\n\tif mutant.On(\"poison-spoils-batch\") {\n\t\tt.share = size\n\t}",
 		Breaks: "L2",

@@ -31,16 +31,16 @@ var protections = []Mutant{
 		Why:    "What was passed before still passes once it may not be asked so any more.",
 	},
 	{
-		Name: "during-not-asked", Of: Judged, File: "internal/annealing/enforcer/guard.go",
+		Name: "during-not-asked", Of: Judged, File: "internal/annealing/enforcer/protection.go",
 		Old:    `if len(g.guarded) == 0 {`,
 		New:    `if len(g.guarded) == 0 || mutant.On("during-not-asked") {`,
 		Breaks: "S11",
 		Why:    "A push under way goes on, whatever the protection says.",
 	},
 	{
-		Name: "during-not-heeded", Of: Judged, File: "internal/annealing/enforcer/guard.go",
+		Name: "during-not-heeded", Of: Judged, File: "internal/annealing/enforcer/protection.go",
 		Old:    `g.watched[i].answer = answer`,
-		New:    "if mutant.On(\"during-not-heeded\") && answer.Said != nil && answer.Said.Blocks {\n\t\t\t\tcontinue\n\t\t\t}\n\t\t\tg.watched[i].answer = answer",
+		New:    "if mutant.On(\"during-not-heeded\") && answer.Reply != nil && answer.Reply.Blocks {\n\t\t\t\tcontinue\n\t\t\t}\n\t\t\tg.watched[i].answer = answer",
 		Breaks: "S11",
 		Why:    "A no during a push is not heard until the last yes is too old.",
 	},
@@ -63,14 +63,14 @@ var protections = []Mutant{
 // ills: a scope in which much is unhealthy is let be (S8).
 var ills = []Mutant{
 	{
-		Name: "unhealthy-not-counted", Of: Ailing, File: "internal/annealing/enforcer/ward.go",
+		Name: "unhealthy-not-counted", Of: Ailing, File: "internal/annealing/enforcer/health_budget.go",
 		Old:    `l.unhealthy = bound.most; l.unhealthy == 0 {`,
 		New:    `l.unhealthy = bound.most; l.unhealthy == 0 || mutant.On("unhealthy-not-counted") {`,
 		Breaks: "S8",
 		Why:    "A budget counts only what is in flight.",
 	},
 	{
-		Name: "pushed-beside-the-unhealthy", Of: Ailing, File: "internal/annealing/enforcer/ward.go",
+		Name: "pushed-beside-the-unhealthy", Of: Ailing, File: "internal/annealing/enforcer/health_budget.go",
 		Old:    `return min(use.Limit, room), w.healthyUntil(e.healthHolds()), true`,
 		New:    "if mutant.On(\"pushed-beside-the-unhealthy\") {\n\t\troom++\n\t}\n\treturn min(use.Limit, room), w.healthyUntil(e.healthHolds()), true",
 		Breaks: "S8",

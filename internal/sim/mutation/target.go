@@ -53,14 +53,14 @@ var targets = []Mutant{
 		Why:    "Neither the enforcer nor an admission under way notices a new hold.",
 	},
 	{
-		Name: "late-diff-kept", File: "internal/annealing/enforcer/found.go",
+		Name: "late-diff-kept", File: "internal/annealing/enforcer/observed.go",
 		Old:    `moved := target != g.target || effective != g.effective`,
 		New:    `moved := (target != g.target || effective != g.effective) && !mutant.On("late-diff-kept")`,
 		Breaks: "S2",
 		Why:    "The target is not read again when a diff has ended: what differed from the older incarnation is pushed, or recorded as in sync.",
 	},
 	{
-		Name: "rebase-over-new-content", File: "internal/annealing/enforcer/found.go",
+		Name: "rebase-over-new-content", File: "internal/annealing/enforcer/observed.go",
 		Old:    `if effective != g.effective ||`,
 		New:    `if effective != g.effective && !mutant.On("rebase-over-new-content") ||`,
 		Breaks: "S2",
@@ -75,8 +75,8 @@ var targets = []Mutant{
 	},
 	{
 		Name: "renew-keeps-difference", File: "internal/annealing/enforcer/apply.go",
-		Old:        `*a.trouble = trouble{push: a.push, admitting: a.admitting, tried: a.tried, note: a.note, resume: a.resume, journey: a.journey, busy: a.busy}`,
-		New:        "before := *a.trouble\n\t\t*a.trouble = trouble{push: a.push, admitting: a.admitting, tried: a.tried, note: a.note, resume: a.resume, journey: a.journey, busy: a.busy}\n\t\tif mutant.On(\"renew-keeps-difference\") {\n\t\t\ta.difference, a.plan, a.requirements = before.difference, before.plan, before.requirements\n\t\t}",
+		Old:        `*a.trouble = trouble{push: a.push, admitting: a.admitting, tried: a.tried, note: a.note, resume: a.resume, pushTrace: a.pushTrace, busy: a.busy}`,
+		New:        "before := *a.trouble\n\t\t*a.trouble = trouble{push: a.push, admitting: a.admitting, tried: a.tried, note: a.note, resume: a.resume, pushTrace: a.pushTrace, busy: a.busy}\n\t\tif mutant.On(\"renew-keeps-difference\") {\n\t\t\ta.difference, a.plan, a.requirements = before.difference, before.plan, before.requirements\n\t\t}",
 		Breaks:     "S2",
 		Why:        "An asset with new content keeps the difference from the old one.",
 		Equivalent: "a pass does not rely on the difference from another target, nor a look on what was read of other content",
@@ -126,7 +126,7 @@ var targets = []Mutant{
 		Equivalent: "a look changes nothing, what it finds leads to no pass, and before a push the mode is a check",
 	},
 	{
-		Name: "off-passes", File: "internal/annealing/enforcer/found.go",
+		Name: "off-passes", File: "internal/annealing/enforcer/observed.go",
 		Old:        `case e.modeNow(a) == check.Off:`,
 		New:        `case e.modeNow(a) == check.Off && !mutant.On("off-passes"):`,
 		Breaks:     "S1",
@@ -167,8 +167,8 @@ var pushes = []Mutant{
 	},
 	{
 		Name: "inherit-forgets-guards", File: "internal/annealing/enforcer/settle.go",
-		Old:    `e.remember(a)`,
-		New:    "if !mutant.On(\"inherit-forgets-guards\") {\n\t\t\t\te.remember(a)\n\t\t\t}",
+		Old:    `e.restoreEnforced(a)`,
+		New:    "if !mutant.On(\"inherit-forgets-guards\") {\n\t\t\t\te.restoreEnforced(a)\n\t\t\t}",
 		Breaks: "S23",
 		Why:    "A push of an asset that left intent is taken over without what the asset was enforced with. It must come back while the push is being settled.",
 	},

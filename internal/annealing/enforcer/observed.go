@@ -10,8 +10,8 @@ import (
 	"lehr.dev/internal/ground/loop"
 )
 
-// looked takes up what a batch found.
-func (e *Enforcer) looked(ctx context.Context, s *served, batch []*glance, err error) {
+// handleBatch takes up what a batch found.
+func (e *Enforcer) handleBatch(ctx context.Context, s *served, batch []*observation, err error) {
 	if ctx.Err() != nil {
 		return
 	}
@@ -31,12 +31,12 @@ func (e *Enforcer) looked(ctx context.Context, s *served, batch []*glance, err e
 	}
 	s.measureBreaker()
 	for _, g := range batch {
-		e.contain(g.asset, func() { e.take(ctx, s, g, err, len(batch), now) })
+		e.contain(g.asset, func() { e.handleResult(ctx, s, g, err, len(batch), now) })
 	}
 }
 
-// take takes up what was found of one asset in a batch.
-func (e *Enforcer) take(ctx context.Context, s *served, g *glance, err error, size int, now time.Time) {
+// handleResult takes up what was found of one asset in a batch.
+func (e *Enforcer) handleResult(ctx context.Context, s *served, g *observation, err error, size int, now time.Time) {
 	a := g.asset
 	if e.assets[a.id] != a {
 		a.looking = false
@@ -46,14 +46,14 @@ func (e *Enforcer) take(ctx context.Context, s *served, g *glance, err error, si
 		g.difference.At = now.Add(-e.Limits.FactHold)
 	}
 	target, effective, _, _ := e.target(a, now)
-	moved := target != g.target || effective != g.effective || g.difference.Outcome == intent.Differs && g.heeds != e.heeds(a, target)
+	moved := target != g.target || effective != g.effective || g.difference.Outcome == intent.Differs && g.heeds != e.policyAtHead(a, target)
 	if moved && e.rebase(g, target, effective, now) {
 		moved = false
 	}
 	if g.contentKnown && !g.read && g.difference.Outcome == intent.InSync && !a.isContentKnown(effective) {
 		moved = true // To another content and back meanwhile: what was known of it is forgotten.
 	}
-	if err == nil && !moved && !g.requirements.inward.covers(e.horizon()) {
+	if err == nil && !moved && !g.requirements.inward.covers(e.relevantIncarnations()) {
 		e.readInward(ctx, s, g, size)
 		return
 	}
@@ -68,16 +68,16 @@ func (e *Enforcer) take(ctx context.Context, s *served, g *glance, err error, si
 		e.makeWay(a, g.difference.RetryAfter, g.difference.Reason, now) // Whatever the target is by now.
 	case moved || a.open():
 	case err != nil:
-		e.unseen(a, s, g, err, size, now)
+		e.handlePluginFailure(a, s, g, err, size, now)
 	case g.panicked != nil:
-		e.keepApart(a, g.panicked.Error(), now)
+		e.quarantine(a, g.panicked.Error(), now)
 	case g.err != nil:
-		e.unread(a, g.err, now)
+		e.handleReadFailure(a, g.err, now)
 	default:
 		if g.read {
 			a.read, a.mode, a.turndown = true, levelOf(g.mode), g.turndown
 		}
-		e.keepStanding(a, g, now)
+		e.keepFacts(a, g, now)
 		e.follow(a, g, now)
 		e.setHealth(a, healthOf(a, g.difference, e.turnsDown(a)), now)
 		e.applyDifference(a, g, now)
@@ -86,8 +86,8 @@ func (e *Enforcer) take(ctx context.Context, s *served, g *glance, err error, si
 
 // readInward reads again what others declare to an asset, after head or a pin
 // moved since it was looked at.
-func (e *Enforcer) readInward(ctx context.Context, s *served, g *glance, size int) {
-	horizon := e.horizon()
+func (e *Enforcer) readInward(ctx context.Context, s *served, g *observation, size int) {
+	horizon := e.relevantIncarnations()
 	e.Runtime.Go("edges", func() {
 		e.Runtime.Point("edges")
 		inbound, err := e.read.inward(ctx, g.asset.id, e.Partition, horizon, g.requirements.standing)
@@ -96,17 +96,17 @@ func (e *Enforcer) readInward(ctx context.Context, s *served, g *glance, size in
 		} else {
 			g.requirements.inward = inbound
 		}
-		e.inbox.Put(func() { e.take(ctx, s, g, nil, size, e.now()) })
+		e.inbox.Put(func() { e.handleResult(ctx, s, g, nil, size, e.now()) })
 	})
 }
 
-// keepStanding keeps how an asset stands, for its neighbours, and forgets what none
+// keepFacts keeps how an asset stands, for its neighbours, and forgets what none
 // of them asks for.
-func (e *Enforcer) keepStanding(a *asset, g *glance, now time.Time) {
+func (e *Enforcer) keepFacts(a *asset, g *observation, now time.Time) {
 	if g.standing == nil {
 		// What a sweep finds as it was does not end what others rely on.
-		if prev := e.standings[a]; prev == nil || !prev.agrees(g.difference) || !e.isStandingValid(a, now) {
-			delete(e.standings, a)
+		if prev := e.neighbourFacts[a]; prev == nil || !prev.agrees(g.difference) || !e.isStandingValid(a, now) {
+			delete(e.neighbourFacts, a)
 		}
 		return
 	}
@@ -115,7 +115,7 @@ func (e *Enforcer) keepStanding(a *asset, g *glance, now time.Time) {
 	}
 	g.standing.at = e.lasting(g.difference.At, now)
 	g.standing.pinned = a.pinned
-	e.standings[a] = g.standing
+	e.neighbourFacts[a] = g.standing
 	e.wakeWaiters(a.id, true)
 }
 
@@ -138,9 +138,9 @@ func (e *Enforcer) readModel(ctx context.Context, a *asset, target intent.Incarn
 	e.Runtime.Go("model", func() {
 		e.Runtime.Point("model")
 		content, err := e.read.asset(ctx, target, a.id)
-		var s *standing
+		var s *neighbourFacts
 		if err == nil {
-			s, err = e.read.stand(ctx, content, nil, intent.Difference{Incarnation: target, Effective: effective, Outcome: intent.InSync})
+			s, err = e.read.readFacts(ctx, content, nil, intent.Difference{Incarnation: target, Effective: effective, Outcome: intent.InSync})
 		}
 		e.inbox.Put(func() {
 			a.looking = false
@@ -154,7 +154,7 @@ func (e *Enforcer) readModel(ctx context.Context, a *asset, target intent.Incarn
 			}
 			delete(e.wanted, a)
 			s.model, s.pinned = true, a.pinned
-			e.standings[a] = s
+			e.neighbourFacts[a] = s
 			e.wakeWaiters(a.id, true)
 		})
 	})
@@ -163,7 +163,7 @@ func (e *Enforcer) readModel(ctx context.Context, a *asset, target intent.Incarn
 // rebase makes what was found as of an older head a fact as of this one, when
 // neither the asset's content nor the policy has changed: else heads that move
 // faster than diffs would keep an asset from ever being decided about (L2).
-func (e *Enforcer) rebase(g *glance, target intent.IncarnationID, effective intent.Digest, now time.Time) bool {
+func (e *Enforcer) rebase(g *observation, target intent.IncarnationID, effective intent.Digest, now time.Time) bool {
 	if effective != g.effective || g.policy != e.view.policy.digest || g.asset.pinned != 0 || e.pinnedNow(g.asset, now) != 0 {
 		return false
 	}
@@ -171,10 +171,10 @@ func (e *Enforcer) rebase(g *glance, target intent.IncarnationID, effective inte
 	return true
 }
 
-// unseen deals with a batch that failed as a whole: its assets are looked at
+// handlePluginFailure deals with a batch that failed as a whole: its assets are looked at
 // in batches of half the size, and one that fails alone backs off. A plugin
 // that was down already says nothing of them.
-func (e *Enforcer) unseen(a *asset, s *served, g *glance, err error, size int, now time.Time) {
+func (e *Enforcer) handlePluginFailure(a *asset, s *served, g *observation, err error, size int, now time.Time) {
 	t := e.trouble(a)
 	alone := size == 1
 	if g.reached {
@@ -182,7 +182,7 @@ func (e *Enforcer) unseen(a *asset, s *served, g *glance, err error, size int, n
 	}
 	if alone && g.reached {
 		if t.broken++; t.broken >= tries {
-			e.keepApart(a, fmt.Sprintf("looked at alone, it made its plugin fail %d times in a row: %v", t.broken, err), now)
+			e.quarantine(a, fmt.Sprintf("looked at alone, it made its plugin fail %d times in a row: %v", t.broken, err), now)
 			return
 		}
 	}
@@ -203,8 +203,8 @@ func (e *Enforcer) unseen(a *asset, s *served, g *glance, err error, size int, n
 	}
 }
 
-// unread deals with intent that cannot be read, such as a corrupt body.
-func (e *Enforcer) unread(a *asset, err error, now time.Time) {
+// handleReadFailure deals with intent that cannot be read, such as a corrupt body.
+func (e *Enforcer) handleReadFailure(a *asset, err error, now time.Time) {
 	t := e.trouble(a)
 	t.failures++
 	until := now.Add(e.Limits.Retry.After(t.failures))
@@ -214,14 +214,14 @@ func (e *Enforcer) unread(a *asset, err error, now time.Time) {
 }
 
 // applyDifference takes up the difference of one asset.
-func (e *Enforcer) applyDifference(a *asset, g *glance, now time.Time) {
-	e.arrived(a, g, now)
+func (e *Enforcer) applyDifference(a *asset, g *observation, now time.Time) {
+	e.traceInSync(a, g, now)
 	switch {
 	case e.modeNow(a) == check.Off:
-		e.setHealth(a, healthUntold, now)
+		e.setHealth(a, healthNeverReported, now)
 		e.report(a, intent.Report{State: intent.StateOff, Target: g.target, Effective: g.effective})
 	case g.difference.Outcome == intent.InSync && e.turnsDown(a) && len(g.difference.Current) > 0:
-		e.cannotTell(a, g, "it has a Turndown, and its plugin calls it in sync while something is there: the plugin does not know turndowns. Take the newest one, or remove the real thing by hand", now)
+		e.reportUnknown(a, g, "it has a Turndown, and its plugin calls it in sync while something is there: the plugin does not know turndowns. Take the newest one, or remove the real thing by hand", now)
 	case g.difference.Outcome == intent.InSync:
 		e.inSync(a, g, now)
 	case g.difference.Outcome == intent.Differs:
@@ -230,7 +230,7 @@ func (e *Enforcer) applyDifference(a *asset, g *glance, now time.Time) {
 	case a.absent && !a.lags:
 		e.stayedAway(a, g, now)
 	default:
-		e.cannotTell(a, g, "the difference is unknown: "+g.difference.Reason, now)
+		e.reportUnknown(a, g, "the difference is unknown: "+g.difference.Reason, now)
 	}
 }
 
@@ -239,14 +239,14 @@ func (e *Enforcer) applyDifference(a *asset, g *glance, now time.Time) {
 // went after it, as a balancer's process after the balancer. Its neighbours go
 // on as after one that was turned down and left intent: else what is to go after
 // it would wait for ever (L1). Nothing but its absence counts as known (S11).
-func (e *Enforcer) stayedAway(a *asset, g *glance, now time.Time) {
+func (e *Enforcer) stayedAway(a *asset, g *observation, now time.Time) {
 	at := e.lasting(g.difference.At, now)
 	a.seenAt = at.UnixNano()
 	s := *removedStanding
 	s.at, s.effective, s.pinned = at, g.effective, a.pinned
-	e.standings[a] = &s
+	e.neighbourFacts[a] = &s
 	delete(e.wanted, a)
-	e.soothe(a, now)
+	e.clearTrouble(a, now)
 	e.wakeWaiters(a.id, false)
 	e.report(a, intent.Report{
 		State: intent.StateInSync, Target: g.target, Effective: g.effective, Absent: true,
@@ -255,11 +255,11 @@ func (e *Enforcer) stayedAway(a *asset, g *glance, now time.Time) {
 	e.again(a, now)
 }
 
-// cannotTell reports an asset of which the plugin's answer says nothing.
-func (e *Enforcer) cannotTell(a *asset, g *glance, reason string, now time.Time) {
+// reportUnknown reports an asset of which the plugin's answer says nothing.
+func (e *Enforcer) reportUnknown(a *asset, g *observation, reason string, now time.Time) {
 	t := e.trouble(a)
 	t.share, t.difference, a.seenAt = 0, intent.Difference{}, 0
-	delete(e.standings, a)
+	delete(e.neighbourFacts, a)
 	t.failures++
 	if g.difference.RetryAfter > 0 {
 		e.makeWay(a, g.difference.RetryAfter, g.difference.Reason, now)

@@ -20,23 +20,23 @@ type health uint8
 
 const (
 	// healthUntold: it never told of it, so there is none that could be lost.
-	healthUntold health = iota
-	healthWell
+	healthNeverReported health = iota
+	healthGood
 	// healthIll: it is unhealthy, or it told before and cannot tell now (S11).
-	healthIll
+	healthBad
 	// healthPushed: it was pushed since, and nobody has looked.
 	healthPushed
 )
 
-// ward is a value of an impacted scope of which only so many assets may be
+// healthBudget is a value of an impacted scope of which only so many assets may be
 // unhealthy, or in flight, at once. It is kept up by the looks that are taken
 // anyway, so no push costs a look at what is beside it.
-type ward struct {
+type healthBudget struct {
 	unhealthyIn
 	// members are the assets with that value; nil while they are read first.
 	members map[*asset]bool
 	// unsure are those that head changed since they were read, and at which sequence last:
-	// members or not. Only of them is read what they are, when the ward is asked for next.
+	// members or not. Only of them is read what they are, when the health budget is asked for next.
 	unsure map[*asset]intent.Sequence
 	// reading: it is read. wanted: somebody asked for it since head moved.
 	reading, wanted bool
@@ -79,33 +79,35 @@ const freshHealth = 3
 // setHealth takes up what a look, a push or a person says of an asset's health.
 func (e *Enforcer) setHealth(a *asset, h health, now time.Time) {
 	a.health, a.healthAt = h, now.UnixNano()
-	for _, w := range e.warded[a] {
+	for _, w := range e.healthBudgetsOf[a] {
 		wasIll := w.ill[a]
-		w.place(a)
+		w.setHealth(a)
 		e.healed = e.healed || wasIll && !w.ill[a]
 	}
 }
 
 // ails: it counts as unhealthy, also where it is not looked at any more.
-func (a *asset) ails() bool { return a.unwell || a.health == healthIll || a.health == healthPushed }
-
-// hasUnhealthy reports whether an asset is of the ward, and counts as unhealthy; one of which is
-// not known whether it is a member may be (S11).
-func (w *ward) hasUnhealthy(a *asset) bool {
-	return w.ill[a] || w.unsure[a] > 0 && !w.members[a] && a.ails()
+func (a *asset) isUnhealthy() bool {
+	return a.unwell || a.health == healthBad || a.health == healthPushed
 }
 
-// place puts an asset where what it told belongs.
-func (w *ward) place(a *asset) {
+// hasUnhealthy reports whether an asset is of the health budget, and counts as unhealthy; one of which is
+// not known whether it is a member may be (S11).
+func (w *healthBudget) hasUnhealthy(a *asset) bool {
+	return w.ill[a] || w.unsure[a] > 0 && !w.members[a] && a.isUnhealthy()
+}
+
+// setHealth puts an asset where what it told belongs.
+func (w *healthBudget) setHealth(a *asset) {
 	delete(w.ill, a)
 	if at := w.at[a]; at != nil {
 		w.well.Remove(at)
 		delete(w.at, a)
 	}
 	switch {
-	case a.ails():
+	case a.isUnhealthy():
 		w.ill[a] = true
-	case a.health == healthWell:
+	case a.health == healthGood:
 		w.at[a] = w.well.PushBack(a)
 	}
 }
@@ -116,26 +118,26 @@ func healthOf(a *asset, d intent.Difference, turnedDown bool) health {
 	case d.Outcome == intent.Unknown && a.health == healthPushed:
 		return healthPushed // Nobody could look.
 	case d.Outcome == intent.Unknown:
-		if a.health == healthUntold {
-			return healthUntold
+		if a.health == healthNeverReported {
+			return healthNeverReported
 		}
-		return healthIll
+		return healthBad
 	case d.Outcome == intent.InSync && len(d.Current) == 0 && turnedDown:
-		return healthUntold // Nothing is there.
+		return healthNeverReported // Nothing is there.
 	case d.Health.State == intent.Healthy:
-		return healthWell
+		return healthGood
 	case d.Health.State == intent.Unhealthy:
-		return healthIll
-	case a.health == healthWell || a.health == healthIll:
-		return healthIll
+		return healthBad
+	case a.health == healthGood || a.health == healthBad:
+		return healthBad
 	}
-	return healthUntold
+	return healthNeverReported
 }
 
-// healthIn is the health that a report of the asset shows. What the plugin told before,
+// reportedHealth is the health that a report of the asset shows. What the plugin told before,
 // and is not known now, is in it, so that the next process knows that too (S11).
-func (a *asset) healthIn(h intent.Health) intent.Health {
-	pluginTold := a.health == healthWell || a.health == healthIll
+func (a *asset) reportedHealth(h intent.Health) intent.Health {
+	pluginTold := a.health == healthGood || a.health == healthBad
 	plain := h.State == intent.Healthy || h.State == intent.Unhealthy
 	switch {
 	case !pluginTold, plain && !h.IsAfterPush(), h.Plugin != "":
@@ -148,9 +150,9 @@ func (a *asset) healthIn(h intent.Health) intent.Health {
 	return h
 }
 
-// toldIn is what an earlier process was told last by the plugin; nobody knows how long
+// storedHealth is what an earlier process was told last by the plugin; nobody knows how long
 // ago. The state of one that is asked about after its push is not the plugin's.
-func toldIn(report intent.Report) health {
+func storedHealth(report intent.Report) health {
 	state := report.Health.Plugin
 	if state == "" && !report.Health.IsAfterPush() && report.Health.State != intent.HealthUnknown {
 		state = report.Health.State
@@ -159,17 +161,17 @@ func toldIn(report intent.Report) health {
 	case report.State == intent.StatePushing:
 		return healthPushed
 	case state == intent.Healthy:
-		return healthWell
+		return healthGood
 	case state == intent.Unhealthy, state == intent.HealthUnknown:
-		return healthIll
+		return healthBad
 	}
-	return healthUntold
+	return healthNeverReported
 }
 
 // unsettles: what a push makes of an asset's health only a look after it tells. Of
 // new content even that it tells of it is not known.
 func (e *Enforcer) unsettles(a *asset, effective intent.Digest, now time.Time) {
-	if h := healthIll; a.health == healthWell || a.health == healthIll {
+	if h := healthBad; a.health == healthGood || a.health == healthBad {
 		if a.enforcedAs() != effective {
 			h = healthPushed
 		}
@@ -179,16 +181,16 @@ func (e *Enforcer) unsettles(a *asset, effective intent.Digest, now time.Time) {
 	e.setHealth(a, healthPushed, now)
 }
 
-// ward of a scope's value, by its key; nil: its assets are being read.
-func (e *Enforcer) ward(key string, bound unhealthyIn, now time.Time) *ward {
-	w := e.wards[key]
+// healthBudgetOf of a scope's value, by its key; nil: its assets are being read.
+func (e *Enforcer) healthBudgetOf(key string, bound unhealthyIn, now time.Time) *healthBudget {
+	w := e.healthBudgets[key]
 	if w == nil {
-		w = &ward{unhealthyIn: bound, unsure: map[*asset]intent.Sequence{}, ill: map[*asset]bool{}, well: list.New(), at: map[*asset]*list.Element{}}
-		e.wards[key] = w
+		w = &healthBudget{unhealthyIn: bound, unsure: map[*asset]intent.Sequence{}, ill: map[*asset]bool{}, well: list.New(), at: map[*asset]*list.Element{}}
+		e.healthBudgets[key] = w
 	}
 	w.wanted = true
 	if !w.reading && (w.members == nil || len(w.unsure) > 0) {
-		e.unreadWards = append(e.unreadWards, key)
+		e.unreadHealthBudgets = append(e.unreadHealthBudgets, key)
 	}
 	if w.members == nil {
 		return nil
@@ -207,8 +209,8 @@ func (e *Enforcer) ward(key string, bound unhealthyIn, now time.Time) *ward {
 
 func (e *Enforcer) healthHolds() time.Duration { return freshHealth * e.Limits.Sweep }
 
-// ailing counts the assets that count as unhealthy in a ward, beside the one that is to be pushed and those that hold a place in the line.
-func (w *ward) ailing(a *asset, l *line) int {
+// countUnhealthy counts the assets that count as unhealthy in a health budget, beside the one that is to be pushed and those that hold a place in the line.
+func (w *healthBudget) countUnhealthy(a *asset, l *budgetQueue) int {
 	count := len(w.ill)
 	for one := range w.unsure {
 		if !w.ill[one] && w.hasUnhealthy(one) {
@@ -226,9 +228,9 @@ func (w *ward) ailing(a *asset, l *line) int {
 	return count
 }
 
-// goingBack counts those under way back in a ward that do not count as unhealthy.
-func (e *Enforcer) goingBack(key string, w *ward) (count int) {
-	if l := e.lines[key+check.Back]; l != nil {
+// goingBack counts those under way back in a health budget that do not count as unhealthy.
+func (e *Enforcer) goingBack(key string, w *healthBudget) (count int) {
+	if l := e.queues[key+check.Back]; l != nil {
 		for holder := range l.holders {
 			if !w.hasUnhealthy(holder) {
 				count++
@@ -239,7 +241,7 @@ func (e *Enforcer) goingBack(key string, w *ward) (count int) {
 }
 
 // names are the first of those that count as unhealthy.
-func (w *ward) names(but *asset) []intent.AssetID {
+func (w *healthBudget) names(but *asset) []intent.AssetID {
 	var ids []intent.AssetID
 	for a := range w.ill {
 		if a != but {
@@ -256,7 +258,7 @@ func (w *ward) names(but *asset) []intent.AssetID {
 }
 
 // healthyUntil is when the first asset that counts as healthy does so no more.
-func (w *ward) healthyUntil(holds time.Duration) time.Time {
+func (w *healthBudget) healthyUntil(holds time.Duration) time.Time {
 	if front := w.well.Front(); front != nil {
 		return time.Unix(0, front.Value.(*asset).healthAt).Add(holds)
 	}
@@ -267,19 +269,19 @@ func (w *ward) healthyUntil(holds time.Duration) time.Time {
 // of the assets in its scope: as many as it says, less those that are unhealthy.
 // One that is unhealthy itself may be pushed all the same, for that may mend it.
 // What passes by it ends at that time. Not known: the assets are being read.
-func (e *Enforcer) room(a *asset, use store.BudgetUse, l *line, now time.Time) (room int, until time.Time, isKnown bool) {
+func (e *Enforcer) room(a *asset, use store.BudgetUse, l *budgetQueue, now time.Time) (room int, until time.Time, isKnown bool) {
 	bound := a.requirements.unhealthy[use.Key]
 	if l.unhealthy = bound.most; l.unhealthy == 0 {
 		return use.Limit, time.Time{}, true
 	}
-	w := e.ward(use.Key, bound, now)
+	w := e.healthBudgetOf(use.Key, bound, now)
 	if w == nil {
 		return 0, time.Time{}, false
 	}
 	if w.hasUnhealthy(a) {
 		return use.Limit, time.Time{}, true
 	}
-	room = l.unhealthy - w.ailing(a, l) - e.goingBack(use.Key, w)
+	room = l.unhealthy - w.countUnhealthy(a, l) - e.goingBack(use.Key, w)
 	for _, id := range e.holdBeside(use.Key, a) {
 		if holder := e.assets[id]; holder == nil || !w.hasUnhealthy(holder) {
 			room--
@@ -292,16 +294,16 @@ func (e *Enforcer) room(a *asset, use store.BudgetUse, l *line, now time.Time) (
 // beside what is unhealthy. Who has places meanwhile changes too often to be told.
 func (e *Enforcer) wouldWait(a *asset, now time.Time) (waiting []intent.WaitingOn) {
 	for _, use := range a.requirements.budgets {
-		l := e.lines[use.Key]
+		l := e.queues[use.Key]
 		if l == nil {
-			l = &line{limit: use.Limit}
+			l = &budgetQueue{limit: use.Limit}
 		}
 		room, _, isKnown := e.room(a, use, l, now)
 		switch {
 		case isKnown && room <= 0:
-			waiting = append(waiting, *e.ailed(a, use.Key, l))
+			waiting = append(waiting, *e.waitForHealth(a, use.Key, l))
 		case !isKnown && e.Plans: // Nobody comes back to it.
-			w := e.wards[use.Key]
+			w := e.healthBudgets[use.Key]
 			w.planned = append(w.planned, a)
 			waiting = append(waiting, isRead(use.Key))
 		}
@@ -310,46 +312,46 @@ func (e *Enforcer) wouldWait(a *asset, now time.Time) (waiting []intent.WaitingO
 }
 
 // free places in a line, for whoever is healthy.
-func (e *Enforcer) free(key string, l *line) int {
+func (e *Enforcer) free(key string, l *budgetQueue) int {
 	free := l.limit - l.used
-	if w := e.wards[key]; l.unhealthy > 0 && w != nil {
+	if w := e.healthBudgets[key]; l.unhealthy > 0 && w != nil {
 		if w.members == nil {
 			return 0
 		}
-		free = min(free, l.unhealthy-w.ailing(nil, l)-e.goingBack(key, w)-l.used)
+		free = min(free, l.unhealthy-w.countUnhealthy(nil, l)-e.goingBack(key, w)-l.used)
 	}
 	return free
 }
 
 // callUnhealthy wakes those in a line that are unhealthy themselves, as many as its
 // limit has places for: free counts none for them while others are unhealthy too.
-func (e *Enforcer) callUnhealthy(key string, l *line) {
-	w, free := e.wards[key], l.limit-l.used
+func (e *Enforcer) callUnhealthy(key string, l *budgetQueue) {
+	w, free := e.healthBudgets[key], l.limit-l.used
 	if l.unhealthy == 0 || w == nil || free <= 0 || l.waiting.Len() == 0 {
 		return
 	}
 	var called []*asset
 	for a := range w.ill {
-		if e.lining[a] == l && a.trouble != nil {
+		if e.queuedIn[a] == l && a.trouble != nil {
 			called = append(called, a)
 		}
 	}
 	slices.SortFunc(called, func(a, b *asset) int { return cmp.Or(a.lined.Compare(b.lined), byID(a, b)) })
 	for _, a := range called[:min(free, len(called))] {
 		l.waiting.Remove(a)
-		delete(e.lining, a)
+		delete(e.queuedIn, a)
 		e.soon(a, loop.Fresh)
 	}
 }
 
-// sickened reports whether a scope has less room than when the admission was
+// budgetShrank reports whether a scope has less room than when the admission was
 // decided.
-func (e *Enforcer) sickened(g admission) bool {
+func (e *Enforcer) budgetShrank(g admission) bool {
 	if g.asset.trouble == nil || len(g.asset.requirements.unhealthy) == 0 {
 		return false
 	}
 	return slices.ContainsFunc(g.Budgets, func(use store.BudgetUse) bool {
-		l := e.lines[use.Key]
+		l := e.queues[use.Key]
 		if l == nil || g.asset.requirements.unhealthy[use.Key].most == 0 {
 			return false
 		}

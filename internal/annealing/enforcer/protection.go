@@ -12,27 +12,27 @@ import (
 	"lehr.dev/internal/pluginhost/plugin"
 )
 
-// guarded is a protection that is asked while a push is under way, by which question,
+// protection is a protection that is asked while a push is under way, by which question,
 // and what was answered.
-type guarded struct {
+type protection struct {
 	*check.Configured
 	question check.Question
 	answer   check.Answer
 }
 
-// guard is what protections say of one push under way. The push's goroutines ask it
+// protectionRun is what protections say of one push under way. The push's goroutines ask it
 // for each permit; the owner tells it what was answered.
-type guard struct {
+type protectionRun struct {
 	mu      sync.Mutex
-	watched []guarded
+	watched []protection
 	// refusal of a permit, by one of them: that push is given no other.
 	refusal *intent.Verdict
-	refuser guarded
+	refuser protection
 }
 
-// guardedBy are the protections that let a push begin by themselves, and are asked
+// protectionsOf are the protections that let a push begin by themselves, and are asked
 // while it is under way: not those that a person let pass.
-func guardedBy(facts check.Facts) (list []guarded) {
+func protectionsOf(facts check.Facts) (list []protection) {
 	for _, c := range facts.Checks {
 		if facts.Back && !c.Rollbacks {
 			continue // It would end by what it is to mend.
@@ -42,26 +42,26 @@ func guardedBy(facts check.Facts) (list []guarded) {
 		}
 		q := facts.Own[c.Configured].Before
 		if answer := facts.Answers[q]; c.VerdictBy(facts.Now, q, answer).Answer == intent.Pass {
-			list = append(list, guarded{c.Configured, q, answer})
+			list = append(list, protection{c.Configured, q, answer})
 		}
 	}
 	return list
 }
 
-// startGuard has the protections asked of a push from now on; nil: there are none.
+// startProtections has the protections asked of a push from now on; nil: there are none.
 // Until one answers, what it said before the push counts, for as long as it would have.
-func (e *Enforcer) startGuard(g admission, now time.Time) *guard {
+func (e *Enforcer) startProtections(g admission, now time.Time) *protectionRun {
 	if len(g.guarded) == 0 {
 		return nil
 	}
-	started := &guard{}
+	started := &protectionRun{}
 	for _, w := range g.guarded {
 		w.question = w.During(w.question, g.Push)
 		e.inquiries.answers[w.question] = w.answer
 		q := e.inquiries.questions[w.question]
 		if q == nil {
 			// However many there are: pushes under way are bounded.
-			q = &question{Question: w.question, waiters: map[*asset]bool{}, guards: map[*guard]bool{}}
+			q = &question{Question: w.question, waiters: map[*asset]bool{}, guards: map[*protectionRun]bool{}}
 			e.inquiries.questions[w.question] = q
 		}
 		q.at, q.guards[started] = g.Target, true
@@ -72,7 +72,7 @@ func (e *Enforcer) startGuard(g admission, now time.Time) *guard {
 }
 
 // takeAnswer takes up an answer.
-func (g *guard) takeAnswer(q check.Question, answer check.Answer) {
+func (g *protectionRun) takeAnswer(q check.Question, answer check.Answer) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for i := range g.watched {
@@ -83,7 +83,7 @@ func (g *guard) takeAnswer(q check.Question, answer check.Answer) {
 }
 
 // permit is nil while every protection passes.
-func (g *guard) permit(now time.Time) error {
+func (g *protectionRun) permit(now time.Time) error {
 	if g == nil {
 		return nil
 	}
@@ -101,7 +101,7 @@ func (g *guard) permit(now time.Time) error {
 }
 
 // refused says why the push had no further permit; nil: no protection is why.
-func (g *guard) refused() (_ *intent.Verdict, refuser guarded) {
+func (g *protectionRun) refused() (_ *intent.Verdict, refuser protection) {
 	if g == nil {
 		return nil, refuser
 	}
@@ -112,13 +112,13 @@ func (g *guard) refused() (_ *intent.Verdict, refuser guarded) {
 
 // fails reports whether a protection says no to a push that fails by that. One that
 // does not answer only stops it.
-func (g *guard) fails() bool {
+func (g *protectionRun) fails() bool {
 	v, refuser := g.refused()
 	return v != nil && v.Answer == intent.Wait && refuser.Protection.During == intentpb.Protection_DURING_FAIL
 }
 
 // adjustResult is how a push ended that protections guard: one that they stopped says so.
-func (g *guard) adjustResult(result plugin.PushResult) plugin.PushResult {
+func (g *protectionRun) adjustResult(result plugin.PushResult) plugin.PushResult {
 	v, _ := g.refused()
 	if v == nil || result.Ending != plugin.Stopped {
 		return result
@@ -130,10 +130,10 @@ func (g *guard) adjustResult(result plugin.PushResult) plugin.PushResult {
 	return result
 }
 
-// endGuard ends what is asked of a push. What stopped it is asked on, and must pass
+// endProtections ends what is asked of a push. What stopped it is asked on, and must pass
 // before the next push of that content; of newer content it says nothing (L3).
-func (e *Enforcer) endGuard(a *asset, push *push, now time.Time) {
-	g := push.guard
+func (e *Enforcer) endProtections(a *asset, push *push, now time.Time) {
+	g := push.protectionRun
 	if g == nil {
 		return
 	}

@@ -13,10 +13,10 @@ import (
 	"lehr.dev/internal/ground/schema"
 )
 
-// standing is what one look at an asset tells its neighbours: how much it
+// neighbourFacts is what one look at an asset tells its neighbours: how much it
 // serves and expects, and which version it declares. It is kept only while a
 // neighbour asks for it, or while the asset differs.
-type standing struct {
+type neighbourFacts struct {
 	// at is when production was seen so; model: nothing is there to be seen.
 	at    time.Time
 	model bool
@@ -52,10 +52,10 @@ type declared struct {
 	none bool
 }
 
-// stand works out how an asset stands after a look. enforced is its content as
+// readFacts works out how an asset stands after a look. enforced is its content as
 // enforced last, if it is there as such.
-func (r *reader) stand(ctx context.Context, content intent.Asset, enforced *intent.Asset, d intent.Difference) (*standing, error) {
-	s := &standing{at: d.At, effective: d.Effective, inSync: d.Outcome == intent.InSync, impacts: d.Impacts}
+func (r *reader) readFacts(ctx context.Context, content intent.Asset, enforced *intent.Asset, d intent.Difference) (*neighbourFacts, error) {
+	s := &neighbourFacts{at: d.At, effective: d.Effective, inSync: d.Outcome == intent.InSync, impacts: d.Impacts}
 	var err error
 	if s.turndown, err = schema.Addon(content, &intentpb.Turndown{}); err != nil {
 		return nil, err
@@ -91,7 +91,7 @@ func (r *reader) stand(ctx context.Context, content intent.Asset, enforced *inte
 }
 
 // reported takes over what the plugin reports. It may lie (S26).
-func (s *standing) reported(id intent.AssetID, d intent.Difference) {
+func (s *neighbourFacts) reported(id intent.AssetID, d intent.Difference) {
 	for _, impact := range d.Impacts {
 		quantity := amount{Amount: check.Amount{Current: impact.Current, Target: impact.Target}}
 		if !isAmount(impact.Current) || !isAmount(impact.Target) {
@@ -106,7 +106,7 @@ func (s *standing) reported(id intent.AssetID, d intent.Difference) {
 
 func isAmount(f float64) bool { return f >= 0 && !math.IsInf(f, 0) }
 
-func (s *standing) setAmount(dimension string, quantity amount) {
+func (s *neighbourFacts) setAmount(dimension string, quantity amount) {
 	if s.amounts == nil {
 		s.amounts = map[string]amount{}
 	}
@@ -115,7 +115,7 @@ func (s *standing) setAmount(dimension string, quantity amount) {
 
 // evaluate reads an amount from intent and from what is there, by the same
 // expression. What cannot be read is broken, never a guess (S11).
-func (s *standing) evaluate(rules *ruling, content intent.Asset, dimension, text string, d intent.Difference) (result amount) {
+func (s *neighbourFacts) evaluate(rules *ruling, content intent.Asset, dimension, text string, d intent.Difference) (result amount) {
 	expression, err := rules.Compile(text, content.Payload.Type)
 	if err == nil && !s.turndown {
 		result.Target, err = expression.Number(content)
@@ -142,7 +142,7 @@ func (s *standing) evaluate(rules *ruling, content intent.Asset, dimension, text
 }
 
 // own is what a check that asks outside looks at of the asset.
-func (s *standing) own(rules *ruling, content intent.Asset, c *check.Configured, d intent.Difference) (own check.Own) {
+func (s *neighbourFacts) own(rules *ruling, content intent.Asset, c *check.Configured, d intent.Difference) (own check.Own) {
 	own.Labels, own.Unlabelled = c.LabelsOf(content)
 	if c.Sized != nil {
 		serves := s.serves(rules, content, *c.Sized, d)
@@ -157,7 +157,7 @@ func (s *standing) own(rules *ruling, content intent.Asset, c *check.Configured,
 }
 
 // serves is how much the asset serves, and would, in the words of a check.
-func (s *standing) serves(rules *ruling, content intent.Asset, size check.Sized, d intent.Difference) amount {
+func (s *neighbourFacts) serves(rules *ruling, content intent.Asset, size check.Sized, d intent.Difference) amount {
 	if size.Expression != "" {
 		outcome, err := rules.leave(content, d)
 		if err != nil {
@@ -193,7 +193,7 @@ func declaredIn(rules *ruling, content intent.Asset) declared {
 
 // versionMoves reports whether a push may lower the declared version: it
 // changes it, and is not known to raise it.
-func (s *standing) versionMoves(rules *ruling, content intent.Asset, enforced *intent.Asset, d intent.Difference) bool {
+func (s *neighbourFacts) versionMoves(rules *ruling, content intent.Asset, enforced *intent.Asset, d intent.Difference) bool {
 	previous := declared{none: true}
 	if enforced != nil {
 		previous = declaredIn(rules, *enforced)
@@ -215,7 +215,7 @@ func (s *standing) versionMoves(rules *ruling, content intent.Asset, enforced *i
 
 // falls compares the version that is there with the one at the target:
 // positive when a push lowers it.
-func (s *standing) falls() (order int, isKnown bool) {
+func (s *neighbourFacts) falls() (order int, isKnown bool) {
 	if s.empty || s.present.err != nil || s.present.none || s.declares.err != nil || s.declares.none {
 		return 0, false
 	}
@@ -224,7 +224,7 @@ func (s *standing) falls() (order int, isKnown bool) {
 }
 
 // amount of a dimension, when it is known.
-func (s *standing) amount(dimension string) (amount, bool) {
+func (s *neighbourFacts) amount(dimension string) (amount, bool) {
 	if s.empty && (s.turndown || s.inSync) {
 		return amount{}, true
 	}
@@ -233,13 +233,13 @@ func (s *standing) amount(dimension string) (amount, bool) {
 }
 
 // agrees reports whether an asset that was in sync still is, as it was.
-func (s *standing) agrees(d intent.Difference) bool {
+func (s *neighbourFacts) agrees(d intent.Difference) bool {
 	return s.inSync && d.Outcome == intent.InSync && len(d.Unmanaged) == 0 && slices.Equal(s.impacts, d.Impacts)
 }
 
 // lifts reports whether what others declare to the asset matters to a push of
 // it: it is to go, changes its version, comes to expect more, or nobody knows.
-func (s *standing) lifts() bool {
+func (s *neighbourFacts) lifts() bool {
 	// A Capacity addon may list all but what others go by.
 	if s.turndown || s.moves || len(s.impacts) == 0 {
 		return true

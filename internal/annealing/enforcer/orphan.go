@@ -11,8 +11,8 @@ import (
 	"lehr.dev/internal/store"
 )
 
-// former is what an asset that left intent was enforced with.
-type former struct {
+// orphan is what an asset that left intent was enforced with.
+type orphan struct {
 	at        intent.Sequence
 	effective intent.Digest
 	// absent: it was turned down, and nothing of it is there. What is not is
@@ -20,41 +20,41 @@ type former struct {
 	absent bool
 }
 
-func formerOf(record store.Enforced) former {
-	return former{record.Incarnation.Sequence, record.Effective, record.Absent}
+func orphanOf(record store.Enforced) orphan {
+	return orphan{record.Incarnation.Sequence, record.Effective, record.Absent}
 }
 
-// leave remembers an asset that is not in intent any more. What an orphan
+// markOrphaned remembers an asset that is not in intent any more. What an orphan
 // declared is looked for where it was enforced.
-func (e *Enforcer) leave(id intent.AssetID, record former) {
-	e.leaveNot(id)
-	e.formerAssets[id] = record
+func (e *Enforcer) markOrphaned(id intent.AssetID, record orphan) {
+	e.unmarkOrphaned(id)
+	e.orphans[id] = record
 	if !record.absent {
 		e.count(record.at, 1)
 	}
 }
 
-// remember takes up again what an asset that left intent was enforced with.
-func (e *Enforcer) remember(a *asset) {
-	if record, ok := e.formerAssets[a.id]; ok {
-		e.leaveNot(a.id)
+// restoreEnforced takes up again what an asset that left intent was enforced with.
+func (e *Enforcer) restoreEnforced(a *asset) {
+	if record, ok := e.orphans[a.id]; ok {
+		e.unmarkOrphaned(a.id)
 		a.setEnforced(record.at, record.effective, record.absent)
 		e.relag(a, e.now())
 	}
 }
 
-// leaveNot forgets one that left intent.
-func (e *Enforcer) leaveNot(id intent.AssetID) {
-	if record, ok := e.formerAssets[id]; ok && !record.absent {
+// unmarkOrphaned forgets one that left intent.
+func (e *Enforcer) unmarkOrphaned(id intent.AssetID) {
+	if record, ok := e.orphans[id]; ok && !record.absent {
 		e.count(record.at, -1)
 	}
-	delete(e.formerAssets, id)
+	delete(e.orphans, id)
 }
 
 // solveOrphan gathers the edges that an orphan declares to the asset. Nothing
 // removed it, so a commit that only drops it disarms none of them (S23). An
 // approval lets go those of capacity and version.
-func (e *Enforcer) solveOrphan(a *asset, id intent.AssetID, record former, facts *check.Facts) {
+func (e *Enforcer) solveOrphan(a *asset, id intent.AssetID, record orphan, facts *check.Facts) {
 	const state = "an orphan: it left intent, and nobody removed it; put it back, with a Turndown if it is to go, or disown it"
 	inbound := a.requirements.inward
 	refers := inbound.refers[record.effective]
@@ -82,13 +82,13 @@ func (e *Enforcer) solveOrphan(a *asset, id intent.AssetID, record former, facts
 	}
 }
 
-// revisit reads again those orphans that others wait for: they may have been
+// recheckOrphans reads again those orphans that others wait for: they may have been
 // disowned, or live on by another name.
-func (e *Enforcer) revisit(ctx context.Context, awaited iter.Seq[intent.AssetID]) {
+func (e *Enforcer) recheckOrphans(ctx context.Context, awaited iter.Seq[intent.AssetID]) {
 	const most = 100
 	var ids []intent.AssetID
 	for id := range awaited {
-		if record, ok := e.formerAssets[id]; ok && !record.absent {
+		if record, ok := e.orphans[id]; ok && !record.absent {
 			ids = append(ids, id)
 		}
 	}
@@ -108,8 +108,8 @@ func (e *Enforcer) revisit(ctx context.Context, awaited iter.Seq[intent.AssetID]
 		})
 		e.inbox.Put(func() {
 			for _, id := range ids {
-				if record, ok := e.formerAssets[id]; ok && !record.absent {
-					e.leaveNot(id)
+				if record, ok := e.orphans[id]; ok && !record.absent {
+					e.unmarkOrphaned(id)
 					e.wakeWaiters(id, false)
 				}
 			}

@@ -11,27 +11,27 @@ import (
 	"lehr.dev/internal/store"
 )
 
-// mostUnsure are kept of a ward; where head changes more, it is read as a whole.
+// mostUnsure are kept of a health budget; where head changes more, it is read as a whole.
 const mostUnsure = 1000
 
-// startWards reads of the wards that were asked for what is not known, and calls those
+// startHealthBudgets reads of the health budgets that were asked for what is not known, and calls those
 // that waited for what became healthy.
-func (e *Enforcer) startWards(ctx context.Context) {
-	for _, key := range e.unreadWards {
-		if w := e.wards[key]; w != nil && !w.reading {
-			e.readWard(ctx, key, w)
+func (e *Enforcer) startHealthBudgets(ctx context.Context) {
+	for _, key := range e.unreadHealthBudgets {
+		if w := e.healthBudgets[key]; w != nil && !w.reading {
+			e.readHealthBudget(ctx, key, w)
 		}
 	}
-	e.unreadWards = nil
+	e.unreadHealthBudgets = nil
 	if e.healed { // Somebody may have waited for that.
 		e.healed = false
-		e.usher(ctx)
+		e.dispatchQueued(ctx)
 	}
 }
 
-// readWard reads which assets of head have the value of the scope: all, or which of
+// readHealthBudget reads which assets of head have the value of the scope: all, or which of
 // those that are unsure.
-func (e *Enforcer) readWard(ctx context.Context, key string, w *ward) {
+func (e *Enforcer) readHealthBudget(ctx context.Context, key string, w *healthBudget) {
 	head := e.view.head
 	w.reading = true
 	var only []intent.AssetID
@@ -43,22 +43,22 @@ func (e *Enforcer) readWard(ctx context.Context, key string, w *ward) {
 	}
 	e.Runtime.Go("ward", func() {
 		e.Runtime.Point("ward")
-		ids, err := e.inWard(ctx, head, w.unhealthyIn, only)
+		ids, err := e.listScopeMembers(ctx, head, w.unhealthyIn, only)
 		e.inbox.Put(func() {
 			switch {
-			case e.wards[key] != w:
+			case e.healthBudgets[key] != w:
 			case err != nil:
 				e.Log.Warn("cannot read the assets of a scope", "partition", e.Partition, "scope", key, "error", err)
-				e.endWard(key)
+				e.endHealthBudget(key)
 			default:
-				e.fillWard(ctx, key, head.Sequence, ids)
+				e.fillHealthBudget(ctx, key, head.Sequence, ids)
 			}
 		})
 	})
 }
 
-// inWard lists the assets of an incarnation in a ward; with only, those of them.
-func (e *Enforcer) inWard(ctx context.Context, at intent.IncarnationID, bound unhealthyIn, only []intent.AssetID) (ids []intent.AssetID, err error) {
+// listScopeMembers lists the assets of an incarnation in a health budget; with only, those of them.
+func (e *Enforcer) listScopeMembers(ctx context.Context, at intent.IncarnationID, bound unhealthyIn, only []intent.AssetID) (ids []intent.AssetID, err error) {
 	filter := store.AssetFilter{Field: bound.field(), Value: bound.value, Limit: pageSize}
 	for _, id := range only {
 		filter.Prefix, filter.Limit = string(id), 1 // The first with that prefix is itself.
@@ -86,10 +86,10 @@ func (e *Enforcer) inWard(ctx context.Context, at intent.IncarnationID, bound un
 	return ids, nil
 }
 
-// fillWard takes up which assets are in a ward as of a head: all, or of those that were
+// fillHealthBudget takes up which assets are in a health budget as of a head: all, or of those that were
 // unsure. What head changed since stays unsure.
-func (e *Enforcer) fillWard(ctx context.Context, key string, at intent.Sequence, ids []intent.AssetID) {
-	w := e.wards[key]
+func (e *Enforcer) fillHealthBudget(ctx context.Context, key string, at intent.Sequence, ids []intent.AssetID) {
+	w := e.healthBudgets[key]
 	w.reading = false
 	sorted := w.members != nil
 	if !sorted {
@@ -108,14 +108,14 @@ func (e *Enforcer) fillWard(ctx context.Context, key string, at intent.Sequence,
 		}
 		delete(w.unsure, a)
 		if w.members[a] && !members[a] {
-			e.leaveWard(w, a)
+			e.leaveHealthBudget(w, a)
 		}
 	}
 	for a := range members {
 		if !w.members[a] {
 			w.members[a] = true
-			e.warded[a] = append(e.warded[a], w)
-			w.place(a)
+			e.healthBudgetsOf[a] = append(e.healthBudgetsOf[a], w)
+			w.setHealth(a)
 			sorted = sorted && w.at[a] == nil
 		}
 	}
@@ -130,55 +130,55 @@ func (e *Enforcer) fillWard(ctx context.Context, key string, at intent.Sequence,
 	waiters := w.waiters
 	w.waiters, w.planned = nil, nil
 	for _, a := range waiters { // What they wait for is known now.
-		if l := e.lines[key]; l != nil && e.lining[a] == l && e.assets[a.id] == a && a.trouble != nil && !a.open() {
+		if l := e.queues[key]; l != nil && e.queuedIn[a] == l && e.assets[a.id] == a && a.trouble != nil && !a.open() {
 			l.waiting.Remove(a)
-			delete(e.lining, a)
+			delete(e.queuedIn, a)
 			e.soon(a, loop.Fresh)
 		}
 	}
-	e.usher(ctx)
+	e.dispatchQueued(ctx)
 }
 
 // order places all members, for those that are well stand by when they were looked at.
-func (w *ward) order() {
+func (w *healthBudget) order() {
 	members := slices.SortedFunc(maps.Keys(w.members), func(a, b *asset) int { return cmp.Or(cmp.Compare(a.healthAt, b.healthAt), byID(a, b)) })
 	for _, a := range members {
-		w.place(a)
+		w.setHealth(a)
 	}
 }
 
-// leaveWard takes an asset out of a ward.
-func (e *Enforcer) leaveWard(w *ward, a *asset) {
+// leaveHealthBudget takes an asset out of a health budget.
+func (e *Enforcer) leaveHealthBudget(w *healthBudget, a *asset) {
 	delete(w.members, a)
 	delete(w.ill, a)
 	if at := w.at[a]; at != nil {
 		w.well.Remove(at)
 		delete(w.at, a)
 	}
-	if e.warded[a] = slices.DeleteFunc(e.warded[a], func(other *ward) bool { return other == w }); len(e.warded[a]) == 0 {
-		delete(e.warded, a)
+	if e.healthBudgetsOf[a] = slices.DeleteFunc(e.healthBudgetsOf[a], func(other *healthBudget) bool { return other == w }); len(e.healthBudgetsOf[a]) == 0 {
+		delete(e.healthBudgetsOf, a)
 	}
 }
 
-// leaveWards takes an asset out of all.
-func (e *Enforcer) leaveWards(a *asset) {
-	for _, w := range slices.Clone(e.warded[a]) {
-		e.leaveWard(w, a)
+// leaveHealthBudgets takes an asset out of all.
+func (e *Enforcer) leaveHealthBudgets(a *asset) {
+	for _, w := range slices.Clone(e.healthBudgetsOf[a]) {
+		e.leaveHealthBudget(w, a)
 	}
-	for _, w := range e.wards {
+	for _, w := range e.healthBudgets {
 		delete(w.unsure, a)
 	}
 }
 
-// moveWards makes unsure what head changed. It forgets what nobody asks for, and what
+// moveHealthBudgets makes unsure what head changed. It forgets what nobody asks for, and what
 // would be unsure of much.
-func (e *Enforcer) moveWards(changed []store.Change) {
-	for key, w := range e.wards {
+func (e *Enforcer) moveHealthBudgets(changed []store.Change) {
+	for key, w := range e.healthBudgets {
 		switch {
 		case len(changed) == 0, w.members == nil && !w.reading:
 			continue
 		case !w.wanted && !w.reading:
-			e.endWard(key)
+			e.endHealthBudget(key)
 			continue
 		}
 		w.wanted = false
@@ -188,16 +188,16 @@ func (e *Enforcer) moveWards(changed []store.Change) {
 			}
 		}
 		if len(w.unsure) > mostUnsure {
-			e.endWard(key)
+			e.endHealthBudget(key)
 		}
 	}
 }
 
-// endWard has a ward read as a whole when it is asked for next.
-func (e *Enforcer) endWard(key string) {
-	w := e.wards[key]
-	delete(e.wards, key)
+// endHealthBudget has a health budget read as a whole when it is asked for next.
+func (e *Enforcer) endHealthBudget(key string) {
+	w := e.healthBudgets[key]
+	delete(e.healthBudgets, key)
 	for a := range w.members {
-		e.leaveWard(w, a)
+		e.leaveHealthBudget(w, a)
 	}
 }

@@ -13,9 +13,9 @@ import (
 	"lehr.dev/internal/store"
 )
 
-// line is a budget on pushes in flight as the enforcer counts it, and who
+// budgetQueue is a budget on pushes in flight as the enforcer counts it, and who
 // waits for a place. The store holds the budget itself; this spares asking.
-type line struct {
+type budgetQueue struct {
 	used, limit int
 	// waiting by what they wait to push, and since when.
 	waiting loop.Queue[*asset]
@@ -59,10 +59,10 @@ func (e *Enforcer) placesOf(a *asset) []place {
 func (e *Enforcer) takePlaces(a *asset, places []place, now time.Time) (keys []string, uses []store.BudgetUse, until time.Time, full *intent.WaitingOn) {
 	for _, wanted := range places {
 		key := wanted.key
-		l := e.lines[key]
+		l := e.queues[key]
 		if l == nil {
-			l = &line{holders: map[*asset]bool{}, waiting: loop.Queue[*asset]{Compare: byID}}
-			e.lines[key] = l
+			l = &budgetQueue{holders: map[*asset]bool{}, waiting: loop.Queue[*asset]{Compare: byID}}
+			e.queues[key] = l
 		}
 		l.limit = wanted.limit
 		room, isKnown := l.limit, true
@@ -74,8 +74,8 @@ func (e *Enforcer) takePlaces(a *asset, places []place, now time.Time) (keys []s
 		if l.used < room {
 			continue
 		}
-		if e.lining[a] == nil {
-			e.lining[a] = l
+		if e.queuedIn[a] == nil {
+			e.queuedIn[a] = l
 			if a.lined.IsZero() {
 				a.lined = now
 			}
@@ -83,18 +83,18 @@ func (e *Enforcer) takePlaces(a *asset, places []place, now time.Time) (keys []s
 		}
 		switch {
 		case !isKnown:
-			w := e.wards[key]
+			w := e.healthBudgets[key]
 			w.waiters = append(w.waiters, a)
 			reading := isRead(key)
 			return nil, nil, until, &reading
 		case room < l.limit:
-			return nil, nil, until, e.ailed(a, key, l)
+			return nil, nil, until, e.waitForHealth(a, key, l)
 		}
 		return nil, nil, until, &wanted.full
 	}
 	for _, wanted := range places {
-		e.lines[wanted.key].used++
-		e.lines[wanted.key].holders[a] = true
+		e.queues[wanted.key].used++
+		e.queues[wanted.key].holders[a] = true
 		keys = append(keys, wanted.key)
 	}
 	a.lined = time.Time{}
@@ -149,16 +149,16 @@ func (a *asset) urgency() loop.Priority {
 	return loop.Sweep
 }
 
-// ailed says that too many assets of a scope are unhealthy.
-func (e *Enforcer) ailed(a *asset, key string, l *line) *intent.WaitingOn {
-	w := e.wards[key]
+// waitForHealth says that too many assets of a scope are unhealthy.
+func (e *Enforcer) waitForHealth(a *asset, key string, l *budgetQueue) *intent.WaitingOn {
+	w := e.healthBudgets[key]
 	ill, named := w.names(a), ""
 	if len(ill) > 0 {
 		named = " (" + listed(ill) + ")"
 	}
 	return &intent.WaitingOn{Kind: intent.WaitBudget, Unhealthy: true, Blockers: ill, Reason: fmt.Sprintf(
 		"unhealthy, or not known to be healthy, in scope %s: %d%s; pushes in flight there: %d; at most %d together, with this one. An asset that is unhealthy itself may be pushed all the same",
-		key, w.ailing(a, l), named, l.used+len(e.holdBeside(key, a)), l.unhealthy)}
+		key, w.countUnhealthy(a, l), named, l.used+len(e.holdBeside(key, a)), l.unhealthy)}
 }
 
 func listed(ids []intent.AssetID) string {
@@ -180,28 +180,28 @@ func earlier(a, b time.Time) time.Time {
 // release gives an asset's places back.
 func (e *Enforcer) release(a *asset, keys []string) {
 	for _, key := range keys {
-		if l := e.lines[key]; l != nil && l.used > 0 {
+		if l := e.queues[key]; l != nil && l.used > 0 {
 			l.used--
 			delete(l.holders, a)
 		}
 	}
 }
 
-// usher wakes as many as there are free places, in every line, the most urgent
+// dispatchQueued wakes as many as there are free places, in every line, the most urgent
 // first and by turns whoever waits longest. One that does not take its place
-// leaves it to the next time: while anyone waits, the usher comes back.
-func (e *Enforcer) usher(ctx context.Context) {
+// leaves it to the next time: while anyone waits, dispatchQueued comes back.
+func (e *Enforcer) dispatchQueued(ctx context.Context) {
 	const interval = 200 * time.Millisecond
 	crowded, now := false, e.now()
-	for _, key := range slices.Sorted(maps.Keys(e.lines)) {
-		l := e.lines[key]
+	for _, key := range slices.Sorted(maps.Keys(e.queues)) {
+		l := e.queues[key]
 		for free := e.free(key, l); free > 0; {
 			priority, ok := l.waiting.Turn(now)
 			if !ok {
 				break
 			}
 			next, _ := l.waiting.PopOf(now, priority)
-			delete(e.lining, next)
+			delete(e.queuedIn, next)
 			if e.assets[next.id] == next && next.trouble != nil && next.difference.Outcome == intent.Differs && !next.open() {
 				e.soon(next, loop.Fresh)
 				free--
@@ -210,14 +210,14 @@ func (e *Enforcer) usher(ctx context.Context) {
 		e.callUnhealthy(key, l)
 		crowded = crowded || l.waiting.Len() > 0
 		if l.used == 0 && l.waiting.Len() == 0 {
-			delete(e.lines, key)
+			delete(e.queues, key)
 		}
 	}
 	if crowded && !e.ushering {
 		e.ushering = true
 		e.later(ctx, interval, func() {
 			e.ushering = false
-			e.usher(ctx)
+			e.dispatchQueued(ctx)
 		})
 	}
 }

@@ -9,9 +9,9 @@ import (
 	"lehr.dev/internal/pluginhost/plugin"
 )
 
-// trail is what is remembered of the look that leads to a push, for its trace; nil
+// lookTrace is what is remembered of the look that leads to a push, for its trace; nil
 // where nobody is told of traces.
-type trail struct {
+type lookTrace struct {
 	chosenAt, askedAt, answeredAt time.Time
 	// judgingAt and judged bound the decision.
 	judgingAt, judgedAt time.Time
@@ -19,9 +19,9 @@ type trail struct {
 	cause trace.ID
 }
 
-// journey is the trace of a push: from the choice of the target until a look
+// pushTrace is the trace of a push: from the choice of the target until a look
 // finds production in sync. Nil: nobody is told of it.
-type journey struct {
+type pushTrace struct {
 	trace.Span
 	id trace.ID
 	// content that was pushed, and when the journal let go of the push.
@@ -42,7 +42,7 @@ const (
 
 // cause is the trace of the publication with which an asset's content came; zero
 // where that cannot be read, for no push is to wait for it.
-func (r *reader) cause(ctx context.Context, g *glance) trace.ID {
+func (r *reader) cause(ctx context.Context, g *observation) trace.ID {
 	member, err := r.store.Member(ctx, g.target, g.asset.id)
 	if err != nil {
 		return trace.ID{}
@@ -56,32 +56,32 @@ func (r *reader) cause(ctx context.Context, g *glance) trace.ID {
 }
 
 // tracks remembers the look of which a push may come.
-func (t *trouble) tracks(g *glance) {
+func (t *trouble) tracks(g *observation) {
 	if g.trail != nil {
 		found := *g.trail
 		found.cause = g.cause
-		t.trail = &found
+		t.lookTrace = &found
 	}
 }
 
-// judging marks when the decision about an asset begins.
-func (e *Enforcer) judging(a *asset) {
-	if a.trail != nil {
-		a.trail.judgingAt = e.Runtime.Now()
+// traceDecision marks when the decision about an asset begins.
+func (e *Enforcer) traceDecision(a *asset) {
+	if a.lookTrace != nil {
+		a.lookTrace.judgingAt = e.Runtime.Now()
 	}
 }
 
-// setsOut begins the trace of an admitted push.
-func (e *Enforcer) setsOut(g admission) *journey {
+// startTrace begins the trace of an admitted push.
+func (e *Enforcer) startTrace(g admission) *pushTrace {
 	if e.Trace == nil {
 		return nil
 	}
 	a, now := g.asset, e.Runtime.Now()
-	t := a.trail
+	t := a.lookTrace
 	if t == nil {
-		t = &trail{chosenAt: g.At, askedAt: g.At, answeredAt: g.At, judgingAt: g.At, judgedAt: g.At}
+		t = &lookTrace{chosenAt: g.At, askedAt: g.At, answeredAt: g.At, judgingAt: g.At, judgedAt: g.At}
 	}
-	j := e.departed(a, g.Push, g.Target, g.At, t.chosenAt, t.cause)
+	j := e.startPastTrace(a, g.Push, g.Target, g.At, t.chosenAt, t.cause)
 	j.effective = g.Effective
 	j.Tell(trace.Step{Name: stepTarget, Begin: t.chosenAt, End: t.askedAt, About: []trace.Attribute{{Key: trace.Incarnation, Value: g.Target.String()}}})
 	j.Tell(trace.Step{Name: stepDiff, Begin: t.askedAt, End: t.answeredAt, About: []trace.Attribute{{Key: trace.Plan, Value: g.Plan.String()}, {Key: trace.Plugin, Value: g.served.name}}})
@@ -90,26 +90,26 @@ func (e *Enforcer) setsOut(g admission) *journey {
 	return j
 }
 
-// departed begins the root. An earlier holder of the lease may have begun it, and
+// startPastTrace begins the root. An earlier holder of the lease may have begun it, and
 // then could not end it.
-func (e *Enforcer) departed(a *asset, push intent.PushID, target intent.IncarnationID, admitted, startedAt time.Time, cause trace.ID) *journey {
+func (e *Enforcer) startPastTrace(a *asset, push intent.PushID, target intent.IncarnationID, admitted, startedAt time.Time, cause trace.ID) *pushTrace {
 	id := trace.Of(string(push), admitted)
-	return &journey{id: id, Span: e.Trace.Begin(id, cause, "push", startedAt,
+	return &pushTrace{id: id, Span: e.Trace.Begin(id, cause, "push", startedAt,
 		trace.Attribute{Key: trace.Partition, Value: string(e.Partition)}, trace.Attribute{Key: trace.Asset, Value: string(a.id)},
 		trace.Attribute{Key: trace.Type, Value: string(a.kind.name)}, trace.Attribute{Key: trace.Incarnation, Value: target.String()},
 		trace.Attribute{Key: trace.Push, Value: string(push)})}
 }
 
 // parent is what the plugin's own spans are below.
-func (e *Enforcer) parent(j *journey) string {
+func (e *Enforcer) parent(j *pushTrace) string {
 	if j == nil {
 		return ""
 	}
 	return j.id.Child(stepPlugin).Parent(e.Trace.Sampled(j.id))
 }
 
-// rode tells of the plugin's part.
-func (j *journey) rode(e *Enforcer, s *served, startedAt time.Time, result plugin.PushResult) {
+// tracePush tells of the plugin's part.
+func (j *pushTrace) tracePush(e *Enforcer, s *served, startedAt time.Time, result plugin.PushResult) {
 	if j == nil {
 		return
 	}
@@ -118,15 +118,15 @@ func (j *journey) rode(e *Enforcer, s *served, startedAt time.Time, result plugi
 	}})
 }
 
-// landed takes up that the journal let go of a push. One that was carried out is
+// traceClose takes up that the journal let go of a push. One that was carried out is
 // traced until a look tells what became of it.
-func (e *Enforcer) landed(a *asset, p *push, c closing, now time.Time) {
+func (e *Enforcer) traceClose(a *asset, p *push, c closing, now time.Time) {
 	if e.Trace == nil {
 		return
 	}
-	j := p.journey
+	j := p.pushTrace
 	if j == nil {
-		j = e.departed(a, p.id, p.target, p.admitted, p.admitted, trace.ID{})
+		j = e.startPastTrace(a, p.id, p.target, p.admitted, p.admitted, trace.ID{})
 	}
 	j.Tell(trace.Step{Name: stepClose, Begin: c.At, End: now})
 	ending := trace.Attribute{Key: trace.Ending, Value: c.Ending}
@@ -135,38 +135,38 @@ func (e *Enforcer) landed(a *asset, p *push, c closing, now time.Time) {
 		return
 	}
 	j.closed = now
-	a.journey = j
+	a.pushTrace = j
 }
 
-// arrived ends the trace of a push that was carried out, once a look says what
+// traceInSync ends the trace of a push that was carried out, once a look says what
 // production is.
-func (e *Enforcer) arrived(a *asset, g *glance, now time.Time) {
-	if a.trouble == nil || a.journey == nil || g.difference.Outcome == intent.Unknown {
+func (e *Enforcer) traceInSync(a *asset, g *observation, now time.Time) {
+	if a.trouble == nil || a.pushTrace == nil || g.difference.Outcome == intent.Unknown {
 		return
 	}
 	outcome := "in-sync"
 	switch {
-	case g.effective != a.journey.effective:
+	case g.effective != a.pushTrace.effective:
 		outcome = "overtaken"
 	case g.difference.Outcome == intent.Differs:
 		outcome = "differs"
 	}
-	e.endsJourney(a, outcome, now)
+	e.endTrace(a, outcome, now)
 }
 
-func (e *Enforcer) endsJourney(a *asset, outcome string, now time.Time) {
-	if a.trouble == nil || a.journey == nil {
+func (e *Enforcer) endTrace(a *asset, outcome string, now time.Time) {
+	if a.trouble == nil || a.pushTrace == nil {
 		return
 	}
-	j := a.journey
-	a.journey = nil
+	j := a.pushTrace
+	a.pushTrace = nil
 	vain := outcome == "differs"
 	j.Tell(trace.Step{Name: stepInSync, Begin: j.closed, End: now, Failed: vain, About: []trace.Attribute{{Key: trace.Outcome, Value: outcome}}})
 	j.End(now, vain, trace.Attribute{Key: trace.Ending, Value: string(plugin.Pushed)}, trace.Attribute{Key: trace.Outcome, Value: outcome})
 }
 
 // aboutPush is what log records of a push say.
-func (e *Enforcer) aboutPush(a *asset, id intent.PushID, j *journey) []any {
+func (e *Enforcer) aboutPush(a *asset, id intent.PushID, j *pushTrace) []any {
 	attrs := []any{"partition", e.Partition, "asset", a.id, "push", id}
 	if j != nil {
 		attrs = append(attrs, "trace", j.id.String())

@@ -10,11 +10,11 @@ import (
 	"lehr.dev/internal/store"
 )
 
-// horizon lists, sorted, all incarnations that any asset may follow now, or
+// relevantIncarnations lists, sorted, all incarnations that any asset may follow now, or
 // was enforced at last where its target is other content: what one asset
 // declares to another is looked for in all of them, so that neither a pin nor
 // a commit hides it (S23). The slice is never altered.
-func (e *Enforcer) horizon() []intent.Sequence {
+func (e *Enforcer) relevantIncarnations() []intent.Sequence {
 	if e.incarnations != nil {
 		return e.incarnations
 	}
@@ -77,7 +77,7 @@ func (e *Enforcer) count(at intent.Sequence, delta int) {
 func (e *Enforcer) returning(ctx context.Context, changes []store.Change, pins map[intent.AssetID][]intent.Pin) (map[intent.AssetID]store.Enforced, error) {
 	records := map[intent.AssetID]store.Enforced{}
 	read := func(id intent.AssetID) error {
-		if _, ok := e.formerAssets[id]; !ok {
+		if _, ok := e.orphans[id]; !ok {
 			return nil
 		}
 		record, enforced, err := e.record(ctx, id)

@@ -22,7 +22,7 @@ const tries = 3
 func (e *Enforcer) contain(a *asset, step func()) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			e.keepApart(a, e.panicked(cause, "asset", a.id).Error(), e.Runtime.Now())
+			e.quarantine(a, e.panicked(cause, "asset", a.id).Error(), e.Runtime.Now())
 		}
 	}()
 	step()
@@ -34,16 +34,16 @@ func (e *Enforcer) panicked(cause any, attrs ...any) error {
 	return fault.New(fault.Internal, "lehr panicked over it: %v", cause)
 }
 
-// keepApart keeps an asset from being looked at with others, or soon: it breaks
+// quarantine keeps an asset from being looked at with others, or soon: it breaks
 // what looks at it. It is tried again, alone, in the slowest pace; new content,
 // another plugin and a person's retry release it at once.
-func (e *Enforcer) keepApart(a *asset, reason string, now time.Time) {
+func (e *Enforcer) quarantine(a *asset, reason string, now time.Time) {
 	t := e.trouble(a)
 	t.failures++
 	t.share = 1
 	t.apart = now.Add(loop.Jitter(e.Limits.Retry.Most, string(a.id), t.failures))
 	a.seenAt = 0
-	delete(e.standings, a)
+	delete(e.neighbourFacts, a)
 	target, effective, _, _ := e.target(a, now)
 	e.wait(a, target, effective, intent.WaitingOn{
 		Kind: intent.WaitQuarantined, Until: t.apart,
@@ -64,7 +64,7 @@ func (e *Enforcer) diff(ctx context.Context, s *served, target intent.Incarnatio
 }
 
 // readSafely reads the content of what was looked at.
-func (e *Enforcer) readSafely(ctx context.Context, g *glance) {
+func (e *Enforcer) readSafely(ctx context.Context, g *observation) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			g.panicked = e.panicked(cause, "asset", g.asset.id)
