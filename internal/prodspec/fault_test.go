@@ -51,7 +51,7 @@ var faults = []broken{
 	},
 	{
 		name: "field given twice", file: "service.yaml", old: "service: shop\n", by: "service: shop\nservice: shop\n",
-		want: intent.Finding{File: "service.yaml", Line: 2}, message: "already defined", hint: "mend",
+		want: intent.Finding{File: "service.yaml", Line: 2}, message: "already defined", hint: "keep one of the two",
 	},
 	{
 		name: "file cut to nothing", file: "service.yaml", by: "",
@@ -67,7 +67,7 @@ var faults = []broken{
 	},
 	{
 		name: "unknown field of a message", file: "web.star", old: "replicas = cluster.replicas", by: "replicaz = cluster.replicas",
-		want: intent.Finding{File: "web.star", Line: 4}, message: "called at web.star:", hint: "mend",
+		want: intent.Finding{File: "web.star", Line: 4}, message: "called at web.star:", hint: "did you mean replicas?",
 	},
 	{
 		name: "unknown type", file: "web.star", old: "lehr.process.v1.Job(", by: "lehr.process.v1.Jobb(",
