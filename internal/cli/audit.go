@@ -37,7 +37,7 @@ func (s *session) auditVerifyCommand() *cobra.Command {
 	var source AuditSource
 	command := &cobra.Command{
 		Use:   "verify",
-		Short: "Find what was changed in the audit, and what should never have come about; needs no server",
+		Short: "Find what was tampered with, or broke a rule; needs no server",
 		Long: `Recompute every chain of the audit, of the store's file, of a database or of an
 exported file, and hold the records to the rules that they tell of. It finds
 what was edited, left out, put elsewhere or cut off. That the newest records
@@ -106,7 +106,7 @@ func (s *session) printVerified(report audit.Report) error {
 func (s *session) auditExportCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "export",
-		Short: "Write the audit as lines of JSON, to be verified anywhere; of one partition with --partition",
+		Short: "Write the audit as lines of JSON, to be verified anywhere",
 		Example: `  lehr audit export > audit.jsonl
   lehr audit verify --file audit.jsonl`,
 		Args: cobra.NoArgs,

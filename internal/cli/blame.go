@@ -18,7 +18,7 @@ func (s *session) blameCommand() *cobra.Command {
 	var incarnation string
 	command := &cobra.Command{
 		Use:   "blame ASSET [FIELD]",
-		Short: "Say where an asset or a field comes from: generator, file, line, commit, and when it changed last",
+		Short: "Show where a field comes from: generator, file, line, commit, last change",
 		Long: `Says where an asset comes from, or one of its fields: the generator that made
 it, the files that this read, the incarnation in which it became what it is, and the
 commit that changed it. What came from another asset, or was derived of another

@@ -21,7 +21,7 @@ import (
 func (s *session) documentCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "document",
-		Short: "Look at and edit documents: configuration that is held by Lehr, or edited in git, field by field",
+		Short: "Look at and edit documents, field by field: held by Lehr, or in git",
 		Long: `A document is configuration of a partition that people and programs edit field
 by field; generators read it as a source. Fields are named by path, as
 /clusters/a/version. Each edit is a revision, with who made it, when and why.`,

@@ -16,7 +16,7 @@ import (
 func (s *session) documentHistoryCommand() *cobra.Command {
 	var limit int
 	command := &cobra.Command{
-		Use: "history NAME", Short: "List who changed what of a document, when and why, the newest first", Args: cobra.ExactArgs(1),
+		Use: "history NAME", Short: "List who changed what of a document, when and why", Args: cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
 			return s.onPartition(command.Context(), func(c *client.Client, partition string) error {
 				request := &apipb.ListDocumentRevisionsRequest{Partition: partition, Name: args[0]}
@@ -68,7 +68,7 @@ func kindShown(r *apipb.DocumentRevision) string {
 func (s *session) documentDiffCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "diff NAME FROM [TO]",
-		Short: "Show what differs between two revisions, field by field; exit code 2 if anything does",
+		Short: "Show what differs between two revisions; exit code 2 if anything does",
 		Long: `Shows what differs between two revisions of a document, or one and the newest,
 field by field. The exit code is 0 when nothing differs, and 2 when something does.`,
 		Args: cobra.RangeArgs(2, 3),

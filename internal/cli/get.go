@@ -101,7 +101,8 @@ func (s *session) getCommand() *cobra.Command {
 	var q query
 	command := &cobra.Command{
 		Use:   "get KIND [ASSET]",
-		Short: "List things: " + strings.Join(nounNames(), ", "),
+		Short: "List assets, reports, incarnations, rollouts and whatever else Lehr keeps",
+		Long:  "List things of a KIND: " + strings.Join(nounNames(), ", ") + ".",
 		Example: `  lehr get assets --prefix web/ --type Job
   lehr get assets --field Job.version=1.2
   lehr get assets --field 'ImpactedScope.scopes[cluster]=a' --refers-to db

@@ -20,7 +20,7 @@ func (s *session) waitCommand() *cobra.Command {
 	var newer string
 	command := &cobra.Command{
 		Use:   "wait [ASSET…] | wait rollout/NAME",
-		Short: "Wait until assets are in sync with head, and what is asked after pushes is over, all of them without names; or until a rollout is done",
+		Short: "Wait until assets are in sync (all, or those named), or a rollout is done",
 		Long: `Wait until assets are in sync with head, and what is asked after pushes is over. A file that
 was saved before is built first; for an edit in git or elsewhere use --newer-than. Exit code
 3 when that takes too long, and 2 when all others are in sync but no plugin serves some.`,
