@@ -43,6 +43,9 @@ candidate through that a guard holds.`,
 				if err != nil {
 					return err
 				}
+				if err := reasoned(command, reason); err != nil {
+					return err
+				}
 				response, err := c.Approvals.ApproveAsset(command.Context(), &apipb.ApproveAssetRequest{
 					Partition: partition, Asset: name, Plan: plan, Reason: reason, Period: period(duration),
 				})

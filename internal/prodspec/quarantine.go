@@ -22,7 +22,7 @@ func (p *Pipeline) quarantine(ctx context.Context, head intent.IncarnationID, q 
 		Rule: intent.RuleQuarantine, Severity: intent.Error, File: p.builder.sources.file, Line: 1, Field: "sources." + q.Sources[len(q.Sources)-1].Source,
 		Message: fmt.Sprintf("these sources end the process that works on them, and are quarantined since %s (%s): a child that was given them %s",
 			q.Began.UTC().Format(time.RFC3339), q.text(), q.death),
-		Hint: "change the sources, and they are tried in a child again; or have the server itself work on them as they are: lehr approve --candidate " + id.Digest.Short(),
+		Hint: "change the sources, and they are tried in a child again; or have the server itself work on them as they are: lehr approve --candidate " + id.Digest.Short() + " --reason WHY",
 	}}
 	candidate := intent.Candidate{ID: id, Base: head, State: intent.CandidateHeld, Sources: q.Sources, Findings: findings, Created: now}
 	status = Status{State: Held, Head: head, Candidate: id, Sources: q.Sources, Findings: findings}

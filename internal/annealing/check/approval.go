@@ -35,7 +35,7 @@ func approval(f Facts) intent.Verdict {
 	}
 	return intent.Waits("approval", intent.WaitingOn{
 		Kind: intent.WaitApproval, Approve: true,
-		Reason: fmt.Sprintf("needs %s of plan %s (%s). \"lehr approve %s --plan %s\" gives it", f.lacks(), f.reading(), reason, f.Asset, f.reading()),
+		Reason: fmt.Sprintf("needs %s of plan %s (%s). \"lehr approve %s --plan %s --reason WHY\" gives it", f.lacks(), f.reading(), reason, f.Asset, f.reading()),
 	})
 }
 

@@ -207,7 +207,7 @@ func (f Facts) verdictOf(c Required) (v intent.Verdict, endless bool) {
 
 // letGo says how what is loosened is let go.
 func (f Facts) letGo() string {
-	text := fmt.Sprintf(". \"lehr approve %s --plan %s\" lets it go all the same", f.Asset, f.reading())
+	text := fmt.Sprintf(". \"lehr approve %s --plan %s --reason WHY\" lets it go all the same", f.Asset, f.reading())
 	if len(f.Consent.Approved) > 0 || len(f.Consent.Authors) > 0 || f.Consent.Need > 1 {
 		text += " (" + f.Consent.Words() + ")"
 	}

@@ -99,7 +99,7 @@ func (f Facts) blockedReason() Reason {
 		f.Blocked.ID, outcome, f.ago(f.Blocked.Created), goesOn)
 	switch {
 	case isHeld && !quarantined:
-		reason.Hint = fmt.Sprintf("if that is what you want: lehr approve --candidate %s; else mend the sources", f.Blocked.ID.Digest.Short())
+		reason.Hint = fmt.Sprintf("if that is what you want: lehr approve --candidate %s --reason WHY; else mend the sources", f.Blocked.ID.Digest.Short())
 	case len(reason.Findings) > 0 && reason.Findings[0].Hint != "":
 		reason.Hint = reason.Findings[0].Hint
 	default:

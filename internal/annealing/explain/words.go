@@ -173,7 +173,7 @@ func hintFor(report intent.Report, waiting intent.WaitingOn) string {
 		if report.PlanDigest.IsZero() {
 			return "lehr describe report " + asset + " shows the plan"
 		}
-		return fmt.Sprintf("lehr describe report %s shows the plan; lehr approve %s --plan %s allows it once", asset, asset, report.Reading().Short())
+		return fmt.Sprintf("lehr describe report %s shows the plan; lehr approve %s --plan %s --reason WHY allows it once", asset, asset, report.Reading().Short())
 	case intent.WaitRejected:
 		return fmt.Sprintf("lehr reject %s --withdraw takes it back, with --of %s for an operator; another plan is not rejected", asset, waiting.Owner)
 	case intent.WaitAge:

@@ -271,7 +271,7 @@ func (j *judging) hold(finding intent.Finding) {
 	if j.Candidate.Digest.IsZero() {
 		finding.Hint += "a server will hold it until a person acknowledges it"
 	} else {
-		finding.Hint += fmt.Sprintf("if this is meant, acknowledge exactly this candidate: lehr approve --candidate %s", j.Candidate)
+		finding.Hint += fmt.Sprintf("if this is meant, acknowledge exactly this candidate: lehr approve --candidate %s --reason WHY", j.Candidate)
 	}
 	if j.Acknowledged {
 		finding.Severity = intent.Warning
