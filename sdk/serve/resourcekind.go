@@ -247,11 +247,11 @@ func (k *resourceKind[T]) Push(ctx context.Context, push Push, permits Permits) 
 	}
 	state := k.read(ctx, []Asset[T]{asset})[0]
 	if state.Err != nil {
-		return failure(Retryable(fmt.Errorf("reading production again: %w", state.Err)))
+		return outcomeOf(ctx, Retryable(fmt.Errorf("reading production again: %w", state.Err)))
 	}
 	change, _, err := k.plan(ctx, asset, state)
 	if err != nil {
-		return failure(err)
+		return outcomeOf(ctx, err)
 	}
 	if change.Plan.Action == "" {
 		return Outcome{Ending: Pushed, Reason: "already in sync"}
@@ -269,7 +269,8 @@ func (k *resourceKind[T]) Push(ctx context.Context, push Push, permits Permits) 
 	return outcomeOf(ctx, k.carry(ctx, change, permits))
 }
 
-// outcomeOf turns what Apply returned into an outcome.
+// outcomeOf turns an error of a push into an outcome. What went wrong once the permit was
+// withdrawn came of that, also where production was only read.
 func outcomeOf(ctx context.Context, err error) Outcome {
 	switch {
 	case err == nil:
