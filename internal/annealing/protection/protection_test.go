@@ -116,6 +116,7 @@ func TestServicesAreAsked(t *testing.T) {
 			w.WriteHeader(http.StatusTooManyRequests)
 		case "/slow":
 			<-r.Context().Done()
+			panic(http.ErrAbortHandler) // An answer could still get through.
 		default:
 			w.WriteHeader(http.StatusNotFound)
 		}

@@ -62,6 +62,7 @@ func TestHTTPIsAsked(t *testing.T) {
 			_, _ = fmt.Fprint(w, strings.Repeat("x", 2<<20))
 		case "/slow":
 			<-r.Context().Done()
+			panic(http.ErrAbortHandler) // An answer could still get through.
 		}
 	}))
 	defer server.Close()
