@@ -15,9 +15,9 @@ const mostUses = 1000
 // refer to it. Each has its place once, behind the fewest steps; elsewhere, and in a
 // circle, it is only named.
 func uses(ctx context.Context, at reading, asset intent.AssetID) (list []*apipb.Use, more bool, err error) {
-	below := map[intent.AssetID][]*apipb.Use{}
+	referrers := map[intent.AssetID][]*apipb.Use{}
 	placed := map[intent.AssetID]bool{asset: true}
-	told := 0
+	listed := 0
 	for level, depth := []intent.AssetID{asset}, int32(1); len(level) > 0 && !more; depth++ {
 		var next []intent.AssetID
 		for _, to := range level {
@@ -26,21 +26,21 @@ func uses(ctx context.Context, at reading, asset intent.AssetID) (list []*apipb.
 				return nil, false, err
 			}
 			fields := map[intent.AssetID][]string{}
-			var from []intent.AssetID
+			var sources []intent.AssetID
 			for _, e := range edges {
 				if fields[e.From] == nil {
-					from = append(from, e.From)
+					sources = append(sources, e.From)
 				}
 				fields[e.From] = append(fields[e.From], e.Field)
 			}
-			slices.Sort(from)
-			for _, id := range from {
-				if told == mostUses {
+			slices.Sort(sources)
+			for _, id := range sources {
+				if listed == mostUses {
 					more = true
 					break
 				}
-				told++
-				below[to] = append(below[to], &apipb.Use{Asset: string(id), Fields: fields[id], Depth: depth, Again: placed[id]})
+				listed++
+				referrers[to] = append(referrers[to], &apipb.Use{Asset: string(id), Fields: fields[id], Depth: depth, Again: placed[id]})
 				if !placed[id] {
 					placed[id] = true
 					next = append(next, id)
@@ -51,7 +51,7 @@ func uses(ctx context.Context, at reading, asset intent.AssetID) (list []*apipb.
 	}
 	var add func(intent.AssetID)
 	add = func(to intent.AssetID) {
-		for _, use := range below[to] {
+		for _, use := range referrers[to] {
 			list = append(list, use)
 			if !use.Again {
 				add(intent.AssetID(use.Asset))

@@ -230,7 +230,7 @@ func (a alongside) sides() (control, experiment []float64) {
 	return slices.Concat(a.inBlock[0]...), slices.Concat(a.inBlock[1]...)
 }
 
-func (a alongside) assume() (w welch, known bool) {
+func (a alongside) assume() (w welch, ok bool) {
 	if a.equal && a.exchanged > 0 {
 		return welch{}, false
 	}
@@ -239,36 +239,36 @@ func (a alongside) assume() (w welch, known bool) {
 }
 
 func (a alongside) assumedInterval(at, alpha float64) Interval {
-	in := Interval{at, math.Inf(-1), math.Inf(1)}
+	bounds := Interval{at, math.Inf(-1), math.Inf(1)}
 	if w, ok := a.assumed(); ok {
-		in = w.interval(alpha).around(at)
+		bounds = w.interval(alpha).around(at)
 	}
-	return in
+	return bounds
 }
 
 // student is the p of the mean of blocks' values, of which the variance is at least as much.
 func (a alongside) student(values []float64, borne, least float64) float64 {
-	above := mean(values) - borne
-	if above <= 0 {
+	excess := mean(values) - borne
+	if excess <= 0 {
 		return 1
 	}
 	se := math.Sqrt(max(least, squares(values)/(a.count*(a.count-1))) * a.inflated)
 	if !(se > 0) {
 		return signsAlone(a.effective())
 	}
-	return max(signsAlone(a.effective()), studentUpper(above/se, a.effective()-1))
+	return max(signsAlone(a.effective()), studentUpper(excess/se, a.effective()-1))
 }
 
 // interval is that of Hodges and Lehmann, of all differences between aligned values: of
 // blocks of one sample of each side these are the averages of Walsh (1949). Its width is that
 // of the scores.
 func (a alongside) interval(alpha float64) Interval {
-	in := a.alikeInterval(alpha)
+	bounds := a.alikeInterval(alpha)
 	if a.effective() < leastSure {
 		control, experiment := a.sides()
-		return in.beyondSwings(control, experiment, alpha)
+		return bounds.beyondSwings(control, experiment, alpha)
 	}
-	return in
+	return bounds
 }
 
 func (a alongside) alikeInterval(alpha float64) Interval {
@@ -303,9 +303,9 @@ func (a alongside) alikeInterval(alpha float64) Interval {
 	return Interval{at, min(at, clamp(shifted+d.at(k))), max(at, clamp(shifted+d.at(pairs-1-k)))}
 }
 
-func (a alongside) found(in Interval, alpha, level, borne, matters float64) float64 {
+func (a alongside) found(bounds Interval, alpha, level, borne, matters float64) float64 {
 	if w, ok := a.assumed(); ok && a.few() {
-		return foundBy(in, alpha, level, borne, matters, w.degrees, 1, 0)
+		return foundBy(bounds, alpha, level, borne, matters, w.degrees, 1, 0)
 	}
-	return foundBy(in, alpha, level, borne, matters, a.effective()-1, 1, 0)
+	return foundBy(bounds, alpha, level, borne, matters, a.effective()-1, 1, 0)
 }

@@ -62,20 +62,20 @@ func multiply(values []float64, factor float64) []float64 {
 }
 
 // beyondSwings narrows an interval of a shift by what is more than a slow change could do.
-func (in Interval) beyondSwings(control, experiment []float64, alpha float64) Interval {
+func (bounds Interval) beyondSwings(control, experiment []float64, alpha float64) Interval {
 	if slices.Min(control) < 0 || slices.Min(experiment) < 0 {
-		return in
+		return bounds
 	}
 	shiftBy := func(factor float64) Interval {
 		return plainPair(control, multiply(experiment, factor)).shift(alpha)
 	}
 	if low := shiftBy(1.0 / mostSwing).Low; low > 0 {
-		in.Low = max(in.Low, min(in.Estimate, low))
+		bounds.Low = max(bounds.Low, min(bounds.Estimate, low))
 	}
 	if high := shiftBy(mostSwing).High; high < 0 {
-		in.High = min(in.High, max(in.Estimate, high))
+		bounds.High = min(bounds.High, max(bounds.Estimate, high))
 	}
-	return in
+	return bounds
 }
 
 // assumed compares by one linear function of the values, such as the difference of two means,
@@ -83,7 +83,7 @@ func (in Interval) beyondSwings(control, experiment []float64, alpha float64) In
 // squares with a known correlation (Aitken 1935), with the degrees of freedom of Satterthwaite
 // (1946). What is beyond what even that could do is shown, however few samples there are. It is
 // not for values of which most are equal, for these say little of how much they scatter.
-func assumed(values, weights [][]float64, rest func(column []float64) []float64) (w welch, known bool) {
+func assumed(values, weights [][]float64, rest func(column []float64) []float64) (w welch, ok bool) {
 	var all, weighing []float64
 	var series []int
 	for i := range values {
@@ -120,30 +120,30 @@ func assumed(values, weights [][]float64, rest func(column []float64) []float64)
 		}
 		w.difference += weighing[i] * all[i]
 	}
-	left := 0.0
+	remaining := 0.0
 	for _, r := range rest(all) {
-		left += r * r
+		remaining += r * r
 	}
 	switch {
-	case !(trace > 0) || !(squared > 0) || !(left < math.MaxFloat64) || !(math.Abs(w.difference) < math.MaxFloat64):
+	case !(trace > 0) || !(squared > 0) || !(remaining < math.MaxFloat64) || !(math.Abs(w.difference) < math.MaxFloat64):
 		return welch{}, false
-	case left == 0: // Each side is constant: what differs did not come slowly.
+	case remaining == 0: // Each side is constant: what differs did not come slowly.
 		return w, true
 	}
-	w.se, w.degrees = math.Sqrt(left/trace*variance), trace*trace/squared
+	w.se, w.degrees = math.Sqrt(remaining/trace*variance), trace*trace/squared
 	return w, true
 }
 
 // fromMeans takes the mean of each series off.
 func fromMeans(sizes ...int) func(column []float64) []float64 {
 	return func(column []float64) (rests []float64) {
-		from := 0
+		start := 0
 		for _, size := range sizes {
-			center := mean(column[from : from+size])
-			for _, v := range column[from : from+size] {
+			center := mean(column[start : start+size])
+			for _, v := range column[start : start+size] {
 				rests = append(rests, v-center)
 			}
-			from += size
+			start += size
 		}
 		return rests
 	}

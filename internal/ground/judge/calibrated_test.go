@@ -194,7 +194,7 @@ func TestSequencesFindWhatIs(t *testing.T) {
 	}
 	for _, sequence := range []*judge.Sequence{bounded, normal} {
 		in := sequence.Interval()
-		near(t, "mean", in.Estimate, 0.3, 0.01)
+		checkClose(t, "mean", in.Estimate, 0.3, 0.01)
 		if in.High-in.Low > 0.06 || in.Low > 0.3 || in.High < 0.3 {
 			t.Errorf("%+v", in)
 		}

@@ -87,15 +87,15 @@ func (u untimed) interval(alpha float64) Interval {
 	return u.shift(alpha)
 }
 
-func (u untimed) found(in Interval, alpha, level, borne, matters float64) float64 {
-	return foundBy(in, alpha, level, borne, matters, math.Inf(1), 1, 0)
+func (u untimed) found(bounds Interval, alpha, level, borne, matters float64) float64 {
+	return foundBy(bounds, alpha, level, borne, matters, math.Inf(1), 1, 0)
 }
 
 // foundBy the standard error that an interval has: the shift that with the probability power
 // is estimated to be as much as matters, and shown to be more than is borne and allowed, by a
 // test whose error is larger than the interval's.
-func foundBy(in Interval, alpha, level, borne, matters, degrees, larger, allowed float64) float64 {
-	se := (in.High - in.Low) / 2 / studentQuantile(alpha/2, degrees)
+func foundBy(bounds Interval, alpha, level, borne, matters, degrees, larger, allowed float64) float64 {
+	se := (bounds.High - bounds.Low) / 2 / studentQuantile(alpha/2, degrees)
 	z := studentQuantile(1-power, math.Inf(1))
 	return max(matters+z*se, borne+allowed+(studentQuantile(level, degrees)+z)*se*larger)
 }
@@ -149,8 +149,8 @@ func (w welch) interval(alpha float64) Interval {
 }
 
 // around another estimate that is within it, such as one that outliers do not move.
-func (in Interval) around(at float64) Interval {
-	return Interval{at, min(at, in.Low), max(at, in.High)}
+func (bounds Interval) around(at float64) Interval {
+	return Interval{at, min(at, bounds.Low), max(at, bounds.High)}
 }
 
 // rankedTogether are the ranks of both, from their middle.

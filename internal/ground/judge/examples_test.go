@@ -12,8 +12,8 @@ import (
 	"lehr.dev/internal/ground/judge"
 )
 
-// near compares to so many digits as a source prints.
-func near(t *testing.T, what string, got, want, within float64) {
+// checkClose compares to so many digits as a source prints.
+func checkClose(t *testing.T, what string, got, want, within float64) {
 	t.Helper()
 	if !(math.Abs(got-want) <= within) {
 		t.Errorf("%s: %v, want %v", what, got, want)
@@ -31,16 +31,16 @@ var (
 
 func TestMannWhitneyOfHollanderAndWolfe(t *testing.T) {
 	said := judge.MannWhitney(early, atTerm, 0)
-	near(t, "U", said.U, 35, 0)
-	near(t, "p", said.P, 0.1272, 5e-5)
-	near(t, "CLES", said.CLES, 0.7, 1e-12)
+	checkClose(t, "U", said.U, 35, 0)
+	checkClose(t, "p", said.P, 0.1272, 5e-5)
+	checkClose(t, "CLES", said.CLES, 0.7, 1e-12)
 	if !said.Exact {
 		t.Error("15 samples without ties are counted out")
 	}
 	shift := judge.Shift(early, atTerm, 0.95)
-	near(t, "shift", shift.Estimate, 0.305, 1e-9)
-	near(t, "from", shift.Low, -0.15, 1e-9)
-	near(t, "to", shift.High, 0.76, 1e-9)
+	checkClose(t, "shift", shift.Estimate, 0.305, 1e-9)
+	checkClose(t, "from", shift.Low, -0.15, 1e-9)
+	checkClose(t, "to", shift.High, 0.76, 1e-9)
 }
 
 // Ozone in New York in May and August 1973, with ties: R's data set airquality.
@@ -52,21 +52,21 @@ var (
 
 func TestMannWhitneyWithTies(t *testing.T) {
 	said := judge.MannWhitney(august, may, 0)
-	near(t, "U", said.U, 127.5, 0)
-	near(t, "p", 2*judge.MannWhitney(may, august, 0).P, 0.0001208, 5e-8)
+	checkClose(t, "U", said.U, 127.5, 0)
+	checkClose(t, "p", 2*judge.MannWhitney(may, august, 0).P, 0.0001208, 5e-8)
 	if said.Exact {
 		t.Error("with ties it is an approximation")
 	}
 	// gonum's area under the curve of the same is CLES.
-	near(t, "CLES", judge.MannWhitney(may, august, 0).CLES, 1-127.5/(26*26), 1e-12)
+	checkClose(t, "CLES", judge.MannWhitney(may, august, 0).CLES, 1-127.5/(26*26), 1e-12)
 }
 
 // TestMannWhitneySmallest: of two sides of five that lie apart, one order in 252.
 func TestMannWhitneySmallest(t *testing.T) {
 	said := judge.MannWhitney([]float64{1, 2, 3, 4, 5}, []float64{6, 7, 8, 9, 10}, 0)
-	near(t, "p", said.P, 1.0/252, 1e-15)
+	checkClose(t, "p", said.P, 1.0/252, 1e-15)
 	// With a tolerance of 5.5, half of the pairs are larger.
-	near(t, "CLES", judge.MannWhitney([]float64{1, 2, 3, 4}, []float64{6.5, 7.5, 8.5, 9.5}, 5.5).CLES, 0.5, 1e-15)
+	checkClose(t, "CLES", judge.MannWhitney([]float64{1, 2, 3, 4}, []float64{6.5, 7.5, 8.5, 9.5}, 5.5).CLES, 0.5, 1e-15)
 }
 
 // Insects in fields treated with six sprays (Beall 1942; R's data set
@@ -81,8 +81,8 @@ func TestBrownForsytheOfInsectSprays(t *testing.T) {
 		[]float64{3, 5, 3, 5, 3, 6, 1, 1, 3, 2, 6, 4},
 		[]float64{11, 9, 15, 22, 15, 16, 13, 10, 26, 26, 24, 13},
 	)
-	near(t, "F", said.F, 3.8214, 5e-5)
-	near(t, "p", said.P, 0.004223, 5e-7)
+	checkClose(t, "F", said.F, 3.8214, 5e-5)
+	checkClose(t, "p", said.P, 0.004223, 5e-7)
 }
 
 // Boice and Monson (1977): breast cancer after X-rays; the example of R's
@@ -91,16 +91,16 @@ func TestBrownForsytheOfInsectSprays(t *testing.T) {
 func TestRateRatioOfPoissonTest(t *testing.T) {
 	control, experiment := judge.Count{Events: 21, Of: 3011}, judge.Count{Events: 11, Of: 800}
 	interval := judge.RatioInterval(control, experiment, 0.95)
-	near(t, "ratio", interval.Estimate, 1.971488, 5e-7)
-	near(t, "from", interval.Low, 0.8584264, 5e-6)
-	near(t, "to", interval.High, 4.277265, 5e-6)
+	checkClose(t, "ratio", interval.Estimate, 1.971488, 5e-7)
+	checkClose(t, "from", interval.Low, 0.8584264, 5e-6)
+	checkClose(t, "to", interval.High, 4.277265, 5e-6)
 	// The binomial distribution of gonum says the same of as many or more.
 	share := 800.0 / 3811
-	near(t, "p", judge.RateRatio(control, experiment, 1), 1-distuv.Binomial{N: 32, P: share}.CDF(10), 1e-9)
+	checkClose(t, "p", judge.RateRatio(control, experiment, 1), 1-distuv.Binomial{N: 32, P: share}.CDF(10), 1e-9)
 	// Over a million events, the normal distribution takes over without a step.
 	many := judge.RateRatio(judge.Count{Events: 499_000, Of: 1e7}, judge.Count{Events: 501_000, Of: 1e7}, 1)
 	more := judge.RateRatio(judge.Count{Events: 499_001, Of: 1e7}, judge.Count{Events: 501_000, Of: 1e7}, 1)
-	near(t, "p of many", more, many, 5e-3*many)
+	checkClose(t, "p of many", more, many, 5e-3*many)
 }
 
 // Five years of cloud seeding (Smith 1967; Hollander and Wolfe, section 9.1): C is
@@ -111,14 +111,14 @@ func TestTrendOfCloudSeeding(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	near(t, "S", trend.S, -6, 0)
-	near(t, "slope", trend.Slope.Estimate, -0.05625, 1e-12)
+	checkClose(t, "S", trend.S, -6, 0)
+	checkClose(t, "slope", trend.Slope.Estimate, -0.05625, 1e-12)
 	var x, y []float64
 	for _, p := range points {
 		x, y = append(x, p.X), append(y, p.Y)
 	}
-	near(t, "tau", trend.S/10, stat.Kendall(x, y, nil), 1e-12)
-	near(t, "p", trend.P, distuv.UnitNormal.Survival(-7/math.Sqrt(5*4*15/18.0)), 1e-12)
+	checkClose(t, "tau", trend.S/10, stat.Kendall(x, y, nil), 1e-12)
+	checkClose(t, "p", trend.P, distuv.UnitNormal.Survival(-7/math.Sqrt(5*4*15/18.0)), 1e-12)
 }
 
 // The example of Benjamini and Hochberg (1995), section 3.2: at 0.05 theirs finds
@@ -143,7 +143,7 @@ func TestCorrectionsOfBenjaminiAndHochberg(t *testing.T) {
 	// R: p.adjust(c(0.01, 0.02, 0.03, 0.04, 0.05), "holm").
 	adjusted := judge.Holm([]float64{0.05, 0.02, 0.03, 0.04, 0.01})
 	for i, want := range []float64{0.09, 0.08, 0.09, 0.09, 0.05} {
-		near(t, "holm", adjusted[i], want, 1e-12)
+		checkClose(t, "holm", adjusted[i], want, 1e-12)
 	}
 }
 
@@ -165,6 +165,6 @@ func TestShiftCountsAllDifferences(t *testing.T) {
 		}
 		slices.Sort(differences)
 		n := len(differences)
-		near(t, "shift", judge.Shift(control, experiment, 0.9).Estimate, (differences[(n-1)/2]+differences[n/2])/2, 1e-12)
+		checkClose(t, "shift", judge.Shift(control, experiment, 0.9).Estimate, (differences[(n-1)/2]+differences[n/2])/2, 1e-12)
 	}
 }

@@ -123,10 +123,10 @@ func TestDoubts(t *testing.T) {
 func TestTiesAreCountedOut(t *testing.T) {
 	// Of the ways to choose 2 of 1 1 2 2, that of both twos alone sums to as much: 1 of 6.
 	said := judge.MannWhitney([]float64{1, 1}, []float64{2, 2}, 0)
-	near(t, "p", said.P, 1.0/6, 1e-12)
+	checkClose(t, "p", said.P, 1.0/6, 1e-12)
 	// 1 2 2 and 2 3 3: ranks 1 3 3 and 3 5.5 5.5, which sum to 14 or more in 3 of 20 ways.
 	said = judge.MannWhitney([]float64{1, 2, 2}, []float64{2, 3, 3}, 0)
-	near(t, "p of ties", said.P, 3.0/20, 1e-12)
+	checkClose(t, "p of ties", said.P, 3.0/20, 1e-12)
 	if !said.Exact {
 		t.Error("small samples with ties are counted out")
 	}

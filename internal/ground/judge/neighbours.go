@@ -116,15 +116,15 @@ func (l likeness) ofEvents(dispersion float64) float64 {
 // alikeAt is the correlation of values that are so many apart, times how many there are.
 func alikeAt(lag int, centered [][]float64) (sum float64) {
 	for _, values := range centered {
-		near, all := 0.0, 0.0
+		products, all := 0.0, 0.0
 		for i, v := range values {
 			all += v * v
 			if i >= lag {
-				near += v * values[i-lag]
+				products += v * values[i-lag]
 			}
 		}
 		if all > 0 {
-			sum += near / all * float64(len(values))
+			sum += products / all * float64(len(values))
 		}
 	}
 	return sum

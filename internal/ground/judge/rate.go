@@ -168,8 +168,8 @@ func (s scattering) ratio(control, experiment Count, confidence float64, counts 
 // how many events both have in a block of time, those of the experiment are binomial.
 func scatterOf(control, experiment side) scattering {
 	if !control.timed() || !experiment.timed() {
-		by := bursts(control.counts, experiment.counts)
-		return scattering{by: by, apart: by, effective: math.Inf(1)}
+		eventSize := bursts(control.counts, experiment.counts)
+		return scattering{by: eventSize, apart: eventSize, effective: math.Inf(1)}
 	}
 	if isConcurrent(control, experiment) {
 		if b, enough := blocksOf(control, experiment); enough {
@@ -186,15 +186,15 @@ func scatterOf(control, experiment side) scattering {
 // ratesAt are the rates of a side at each time.
 func ratesAt(s side) side {
 	rates := side{}
-	for from := 0; from < len(s.times); {
-		to := from + 1
-		for to < len(s.times) && s.times[to].Equal(s.times[from]) {
-			to++
+	for start := 0; start < len(s.times); {
+		end := start + 1
+		for end < len(s.times) && s.times[end].Equal(s.times[start]) {
+			end++
 		}
-		if sum := total(s.counts[from:to]); sum.Of > 0 || from == 0 {
-			rates.values, rates.times = append(rates.values, sum.rate()), append(rates.times, s.times[from])
+		if sum := total(s.counts[start:end]); sum.Of > 0 || start == 0 {
+			rates.values, rates.times = append(rates.values, sum.rate()), append(rates.times, s.times[start])
 		}
-		from = to
+		start = end
 	}
 	return rates
 }

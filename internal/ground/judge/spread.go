@@ -92,19 +92,19 @@ func apartOf(s side) float64 {
 }
 
 // thinned leaves out times that follow another by much less than so many seconds.
-func thinned(s side, apart float64) (kept side) {
+func thinned(s side, apart float64) (sparse side) {
 	for i, at := range s.times {
-		if i == 0 || len(kept.times) > 0 && (at.Equal(kept.times[len(kept.times)-1]) || at.Sub(kept.times[len(kept.times)-1]).Seconds() >= 0.75*apart) {
-			kept.values, kept.times = append(kept.values, s.values[i]), append(kept.times, at)
+		if i == 0 || len(sparse.times) > 0 && (at.Equal(sparse.times[len(sparse.times)-1]) || at.Sub(sparse.times[len(sparse.times)-1]).Seconds() >= 0.75*apart) {
+			sparse.values, sparse.times = append(sparse.values, s.values[i]), append(sparse.times, at)
 		}
 	}
-	return kept
+	return sparse
 }
 
 // dispersion is the analysis of variance of distances.
 func dispersion(samples [][]float64) Dispersion {
 	var means, sizes []float64
-	all, groups, between, within, largest := 0.0, 0.0, 0.0, 0.0, 0.0
+	all, groups, betweenSquares, withinSquares, largest := 0.0, 0.0, 0.0, 0.0, 0.0
 	distances := make([][]float64, len(samples))
 	for i, sample := range samples {
 		distances[i] = slices.Clone(sample)
@@ -129,22 +129,22 @@ func dispersion(samples [][]float64) Dispersion {
 			groups++
 		}
 		for _, v := range d {
-			within += (v - m) * (v - m)
+			withinSquares += (v - m) * (v - m)
 		}
 	}
 	for i, m := range means {
-		between += sizes[i] * (m - grand/all) * (m - grand/all)
+		betweenSquares += sizes[i] * (m - grand/all) * (m - grand/all)
 	}
-	said := Dispersion{P: 1, freedom: all - groups}
-	if groups < 2 || said.freedom < 1 || !(between > 1e-18) {
-		return said
+	result := Dispersion{P: 1, freedom: all - groups}
+	if groups < 2 || result.freedom < 1 || !(betweenSquares > 1e-18) {
+		return result
 	}
-	said.F = clamp(between / (groups - 1) / (within / said.freedom))
-	said.P = mathext.RegIncBeta(said.freedom/2, (groups-1)/2, said.freedom/(said.freedom+(groups-1)*said.F))
+	result.F = clamp(betweenSquares / (groups - 1) / (withinSquares / result.freedom))
+	result.P = mathext.RegIncBeta(result.freedom/2, (groups-1)/2, result.freedom/(result.freedom+(groups-1)*result.F))
 	if len(samples) == 2 {
-		said.t = math.Copysign(math.Sqrt(said.F), means[1]-means[0])
+		result.t = math.Copysign(math.Sqrt(result.F), means[1]-means[0])
 	}
-	return said
+	return result
 }
 
 // more is the probability of as much, or more, in the second of two samples, of
@@ -162,16 +162,16 @@ func (d Dispersion) more(inflation float64) float64 {
 // takes many more samples.
 func (j judgement) spread(control, experiment side) Test {
 	m := &j.metric
-	distances, inflated, where := [][]float64{fromMedian(control.values), fromMedian(experiment.values)}, 1.0, "their median"
+	distances, inflated, center := [][]float64{fromMedian(control.values), fromMedian(experiment.values)}, 1.0, "their median"
 	var relative [][]float64
 	if control.timed() && experiment.timed() {
 		distances, relative = fromNeighbours(control, experiment)
-		inflated, where = inflation(0, distances...), "their neighbours"
+		inflated, center = inflation(0, distances...), "their neighbours"
 	}
-	before, after := mean(distances[0]), mean(distances[1])
+	controlSpread, experimentSpread := mean(distances[0]), mean(distances[1])
 	ratio := 1.0
-	if after > 0 {
-		ratio = after / before
+	if experimentSpread > 0 {
+		ratio = experimentSpread / controlSpread
 	}
 	fewest := float64(min(len(distances[0]), len(distances[1])))
 	t := Test{
@@ -199,7 +199,7 @@ func (j judgement) spread(control, experiment side) Test {
 		}
 	}
 	t.explain = func(t Test) string {
-		text := fmt.Sprintf("values are %s from %s on average, after %s: %s times as far", withUnit(figure(after), m.Unit), where, withUnit(figure(before), m.Unit), number(ratio))
+		text := fmt.Sprintf("values are %s from %s on average, after %s: %s times as far", withUnit(figure(experimentSpread), m.Unit), center, withUnit(figure(controlSpread), m.Unit), number(ratio))
 		switch {
 		case t.Verdict == Fail:
 			return text + fmt.Sprintf(", and %s times matters; p is %s", number(m.Spread), number(float64(t.Adjusted)))

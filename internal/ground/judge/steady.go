@@ -26,17 +26,17 @@ func (j judgement) trend(control, experiment side) (Test, bool) {
 func (j judgement) slope(control, experiment side) (Test, bool) {
 	m := &j.metric
 	size := min(mostTrend, len(experiment.values)/3)
-	began, ended := experiment.times[0], experiment.times[len(experiment.times)-1]
-	points := pointsOf(experiment, began, ended, size)
+	start, end := experiment.times[0], experiment.times[len(experiment.times)-1]
+	points := pointsOf(experiment, start, end, size)
 	var earlier []Point
 	if alongside := isConcurrent(control, experiment); alongside {
-		points = less(points, pointsOf(control, began, ended, size))
+		points = less(points, pointsOf(control, start, end, size))
 	} else {
 		earlier = pointsOf(control, control.times[0], control.times[len(control.times)-1], min(mostTrend, len(control.values)/3))
 		if len(earlier) < leastTrend {
 			return Test{}, false
 		}
-		apart := began.Sub(control.times[0]).Seconds()
+		apart := start.Sub(control.times[0]).Seconds()
 		for i := range points {
 			points[i].X += apart
 		}
@@ -47,14 +47,14 @@ func (j judgement) slope(control, experiment side) (Test, bool) {
 	at := level(control.values)
 	seconds := points[len(points)-1].X - points[0].X
 	s := slopes{points: points, earlier: earlier, allowed: dailySwing * math.Abs(at) * swing(earlier, points)}
-	in, ok := s.interval(j.alpha())
+	bounds, ok := s.interval(j.alpha())
 	if !ok {
 		return Test{}, false
 	}
 	tolerated := m.Tolerance.width(at)
 	p := m.worst(func(sign float64) float64 { return s.p(sign, tolerated/seconds) })
 	t := Test{Kind: "trend", Method: map[bool]string{true: "Mann-Kendall, Theil-Sen", false: "Theil-Sen, difference of slopes"}[earlier == nil], P: figure(min(1, j.spending()*p))}
-	t.bound(m, Interval{clamp(in.Estimate * seconds), clamp(in.Low * seconds), clamp(in.High * seconds)}, tolerated, m.Matters.width(at))
+	t.bound(m, Interval{clamp(bounds.Estimate * seconds), clamp(bounds.Low * seconds), clamp(bounds.High * seconds)}, tolerated, m.Matters.width(at))
 	t.explain = j.saysGrowth(seconds, earlier != nil)
 	return t, true
 }
@@ -63,9 +63,9 @@ func (j judgement) slope(control, experiment side) (Test, bool) {
 func (j judgement) saysGrowth(seconds float64, successive bool) func(Test) string {
 	m := &j.metric
 	return func(t Test) string {
-		took := time.Duration(seconds * float64(time.Second)).Round(time.Second)
+		duration := time.Duration(seconds * float64(time.Second)).Round(time.Second)
 		more := map[bool]string{true: " more than before"}[successive]
-		text := fmt.Sprintf("it changes steadily, by %s%s within %s (%s to %s at %s)", withUnit(t.Estimate, m.Unit), more, took, number(float64(t.Low)), number(float64(t.High)), percent(1-j.alpha()))
+		text := fmt.Sprintf("it changes steadily, by %s%s within %s (%s to %s at %s)", withUnit(t.Estimate, m.Unit), more, duration, number(float64(t.Low)), number(float64(t.High)), percent(1-j.alpha()))
 		if t.Verdict == Pass {
 			text = "if " + text
 		}
@@ -82,27 +82,27 @@ const leastSteps = 4
 // is only seen, and not shown, keeps nothing from a pass.
 func (j judgement) growth(control, experiment side) (Test, bool) {
 	m := &j.metric
-	began, ended := experiment.times[0], experiment.times[len(experiment.times)-1]
+	start, end := experiment.times[0], experiment.times[len(experiment.times)-1]
 	alongside := isConcurrent(control, experiment)
 	size := min(mostTrend, len(experiment.values))
 	if alongside {
 		size = min(size, len(control.values))
 	}
-	points := pointsOf(experiment, began, ended, size)
+	points := pointsOf(experiment, start, end, size)
 	var earlier steps
 	swings := 0.0
 	if alongside {
-		points = less(points, pointsOf(control, began, ended, size))
+		points = less(points, pointsOf(control, start, end, size))
 	} else {
-		before := pointsOf(control, control.times[0], control.times[len(control.times)-1], min(mostTrend, len(control.values)))
-		if earlier = stepsOf(before); earlier.count < leastSteps {
+		baseline := pointsOf(control, control.times[0], control.times[len(control.times)-1], min(mostTrend, len(control.values)))
+		if earlier = stepsOf(baseline); earlier.count < leastSteps {
 			return Test{}, false
 		}
 		for i := range points {
-			points[i].X += began.Sub(control.times[0]).Seconds()
+			points[i].X += start.Sub(control.times[0]).Seconds()
 		}
 		if len(points) > leastSteps {
-			swings = swing(before, points)
+			swings = swing(baseline, points)
 		}
 	}
 	later := stepsOf(points)
@@ -132,14 +132,14 @@ func stepsOf(points []Point) (s steps) {
 	if len(points) < 3 {
 		return s
 	}
-	took := points[len(points)-1].X - points[0].X
+	duration := points[len(points)-1].X - points[0].X
 	s.count = float64(len(points) - 1)
-	s.slope = clamp(points[len(points)-1].Y-points[0].Y) / took
+	s.slope = clamp(points[len(points)-1].Y-points[0].Y) / duration
 	for i, p := range points[1:] {
 		rest := clamp(p.Y-points[i].Y) - s.slope*(p.X-points[i].X)
 		s.variance += rest * rest
 	}
-	s.variance *= s.count / (s.count - 1) / (took * took)
+	s.variance *= s.count / (s.count - 1) / (duration * duration)
 	return s
 }
 
@@ -192,14 +192,14 @@ func (s slopes) p(sign, borne float64) float64 {
 
 // interval of the slope, or of what it has more than that of before; unknown where neighbours
 // are too alike.
-func (s slopes) interval(alpha float64) (in Interval, known bool) {
+func (s slopes) interval(alpha float64) (bounds Interval, ok bool) {
 	if s.earlier == nil {
 		found, _ := MannKendall(s.points, 1-alpha)
 		return found.Slope, found.degrees >= 1
 	}
 	estimate, se, degrees := difference(s.earlier, s.points)
 	if !(degrees >= 1) {
-		return in, false
+		return bounds, false
 	}
 	wide := studentQuantile(alpha/2, degrees) * se
 	return Interval{estimate, estimate - wide, estimate + wide}, true
@@ -249,14 +249,14 @@ func swing(earlier, later []Point) float64 {
 
 // pointsOf a side: the medians of equal parts of a time, at their middles, in
 // seconds from its beginning.
-func pointsOf(s side, began, ended time.Time, parts int) (points []Point) {
-	if !ended.After(began) || parts < 1 {
+func pointsOf(s side, start, end time.Time, parts int) (points []Point) {
+	if !end.After(start) || parts < 1 {
 		return nil
 	}
-	width := ended.Sub(began).Seconds() / float64(parts)
+	width := end.Sub(start).Seconds() / float64(parts)
 	values := make([][]float64, parts)
 	for i, at := range s.times {
-		if part := int(at.Sub(began).Seconds() / width); !at.Before(began) && !at.After(ended) {
+		if part := int(at.Sub(start).Seconds() / width); !at.Before(start) && !at.After(end) {
 			part = min(part, parts-1)
 			values[part] = append(values[part], s.values[i])
 		}
@@ -270,13 +270,13 @@ func pointsOf(s side, began, ended time.Time, parts int) (points []Point) {
 }
 
 // less takes the second points off the first, where both are.
-func less(points, others []Point) (both []Point) {
+func less(points, subtrahend []Point) (difference []Point) {
 	for _, p := range points {
-		for _, o := range others {
+		for _, o := range subtrahend {
 			if o.X == p.X {
-				both = append(both, Point{p.X, clamp(p.Y - o.Y)})
+				difference = append(difference, Point{p.X, clamp(p.Y - o.Y)})
 			}
 		}
 	}
-	return both
+	return difference
 }

@@ -44,17 +44,17 @@ const leastNearby = 20
 func newSuccessive(control, experiment side, level float64, equal bool) successive {
 	var best successive
 	least := math.Inf(1)
-	began, ended := control.times[0], control.times[len(control.times)-1]
+	start, end := control.times[0], control.times[len(control.times)-1]
 	for _, part := range nearby {
-		from := ended.Add(-time.Duration(part * float64(ended.Sub(began))))
-		first := sort.Search(len(control.times), func(i int) bool { return !control.times[i].Before(from) })
+		cutoff := end.Add(-time.Duration(part * float64(end.Sub(start))))
+		first := sort.Search(len(control.times), func(i int) bool { return !control.times[i].Before(cutoff) })
 		if part < 1 && len(control.times)-first < leastNearby {
 			break
 		}
 		s := successiveOf(side{values: control.values[first:], times: control.times[first:]}, experiment, level, equal)
 		l := s.line(s.kept)
-		if shown := s.allowed + 3*math.Sqrt(l.squares/s.size()*l.times*s.inflated); part == 1 || shown < least {
-			best, least = s, shown
+		if detectable := s.allowed + 3*math.Sqrt(l.squares/s.size()*l.times*s.inflated); part == 1 || detectable < least {
+			best, least = s, detectable
 		}
 	}
 	best.assumedLevels, best.assumedStep = sync.OnceValues(best.assumeLevels), sync.OnceValues(best.assumeStep)
@@ -96,14 +96,14 @@ func (l line) alike() float64 { return inflation(1, l.rests[0], l.rests[1]) }
 
 // eachTimeOnce are the medians of the values of each time, with their seconds since a time.
 func eachTimeOnce(s side, origin time.Time) (values, seconds []float64) {
-	for from := 0; from < len(s.times); {
-		to := from + 1
-		for to < len(s.times) && s.times[to].Equal(s.times[from]) {
-			to++
+	for start := 0; start < len(s.times); {
+		end := start + 1
+		for end < len(s.times) && s.times[end].Equal(s.times[start]) {
+			end++
 		}
-		values = append(values, median(s.values[from:to]))
-		seconds = append(seconds, s.times[from].Sub(origin).Seconds())
-		from = to
+		values = append(values, median(s.values[start:end]))
+		seconds = append(seconds, s.times[start].Sub(origin).Seconds())
+		start = end
 	}
 	return values, seconds
 }
@@ -177,7 +177,7 @@ func rankBoth(values [2][]float64) [2][]float64 {
 func (s successive) p(sign, borne float64) float64 {
 	p := 1.0
 	if !s.few() {
-		p = max(s.levels(sign, borne), s.above(sign, borne))
+		p = max(s.levels(sign, borne), s.excess(sign, borne))
 	} else if assumed, ok := s.assumedP(sign, borne); ok {
 		p = max(assumed, ordersOf(float64(len(s.values[0])), float64(len(s.values[1]))))
 	}
@@ -191,12 +191,12 @@ func (s successive) p(sign, borne float64) float64 {
 func (s successive) few() bool { return s.effective() < leastEffective || s.degrees() < 1 }
 
 // assumedP is p of too few values.
-func (s successive) assumedP(sign, borne float64) (p float64, known bool) {
-	levels, known := s.assumedLevels()
-	above, too := s.assumedStep()
+func (s successive) assumedP(sign, borne float64) (p float64, ok bool) {
+	levels, ok := s.assumedLevels()
+	excess, too := s.assumedStep()
 	levels.difference *= sign
-	above.difference *= sign
-	return max(levels.p(borne), above.p(borne+s.allowed)), known && too
+	excess.difference *= sign
+	return max(levels.p(borne), excess.p(borne+s.allowed)), ok && too
 }
 
 // partlyEqual: most values are equal, and some are not.
@@ -204,7 +204,7 @@ func (s successive) partlyEqual() bool {
 	return s.equal && squares(s.values[0])+squares(s.values[1]) > 0
 }
 
-func (s successive) assumeLevels() (w welch, known bool) {
+func (s successive) assumeLevels() (w welch, ok bool) {
 	if s.partlyEqual() {
 		return welch{}, false
 	}
@@ -212,7 +212,7 @@ func (s successive) assumeLevels() (w welch, known bool) {
 	return assumed(s.values[:], [][]float64{sharing(n, -1), sharing(m, 1)}, fromMeans(n, m))
 }
 
-func (s successive) assumeStep() (w welch, known bool) {
+func (s successive) assumeStep() (w welch, ok bool) {
 	n, m, along := len(s.values[0]), len(s.values[1]), 0.0
 	weights := [][]float64{sharing(n, -1), sharing(m, 1)}
 	for _, seconds := range s.seconds {
@@ -259,8 +259,8 @@ func (s successive) level(values [2][]float64) float64 {
 	return s.student(mean(values[1])-mean(values[0]), within*(1/n+1/m))
 }
 
-// above is the p of the step from the line, of values without outliers.
-func (s successive) above(sign, borne float64) float64 {
+// excess is the p of the step from the line, of values without outliers.
+func (s successive) excess(sign, borne float64) float64 {
 	l := s.line(s.kept)
 	return s.student(sign*l.step-borne-s.allowed, l.squares/(s.size()-3)*l.times)
 }
@@ -271,13 +271,13 @@ func (s successive) above(sign, borne float64) float64 {
 func winsorized(values []float64) []float64 {
 	const outliers = 4
 	center, far := median(values), outliers*median(fromMedian(values))
-	kept := make([]float64, len(values))
+	bounded := make([]float64, len(values))
 	for i, v := range values {
-		if kept[i] = v; far > 0 {
-			kept[i] = max(center-far, min(center+far, v))
+		if bounded[i] = v; far > 0 {
+			bounded[i] = max(center-far, min(center+far, v))
 		}
 	}
-	return kept
+	return bounded
 }
 
 func (s successive) student(step, variance float64) float64 {
@@ -303,11 +303,11 @@ func ordersOf(n, m float64) float64 {
 }
 
 func (s successive) interval(alpha float64) Interval {
-	in := s.alikeInterval(alpha)
+	bounds := s.alikeInterval(alpha)
 	if s.effective() < leastSure {
-		return in.beyondSwings(s.values[0], s.values[1], alpha)
+		return bounds.beyondSwings(s.values[0], s.values[1], alpha)
 	}
-	return in
+	return bounds
 }
 
 func (s successive) alikeInterval(alpha float64) Interval {
@@ -316,22 +316,22 @@ func (s successive) alikeInterval(alpha float64) Interval {
 	if s.equal && !s.few() {
 		return newWelch(p.control, p.experiment, s.inflated).interval(alpha)
 	}
-	in := p.shift(alpha)
-	if !s.few() && !math.IsInf(in.Low, 0) && !math.IsInf(in.High, 0) {
-		return in
+	bounds := p.shift(alpha)
+	if !s.few() && !math.IsInf(bounds.Low, 0) && !math.IsInf(bounds.High, 0) {
+		return bounds
 	}
 	w, ok := s.assumedLevels()
-	if in = (Interval{in.Estimate, math.Inf(-1), math.Inf(1)}); ok { // So few have no interval by their ranks.
-		in = w.interval(alpha).around(in.Estimate)
+	if bounds = (Interval{bounds.Estimate, math.Inf(-1), math.Inf(1)}); ok { // So few have no interval by their ranks.
+		bounds = w.interval(alpha).around(bounds.Estimate)
 	}
-	return in
+	return bounds
 }
 
-func (s successive) found(in Interval, alpha, level, borne, matters float64) float64 {
+func (s successive) found(bounds Interval, alpha, level, borne, matters float64) float64 {
 	if w, ok := s.assumedLevels(); ok && s.few() {
-		return foundBy(in, alpha, level, borne, matters, w.degrees, s.larger(), s.allowed)
+		return foundBy(bounds, alpha, level, borne, matters, w.degrees, s.larger(), s.allowed)
 	}
-	return foundBy(in, alpha, level, borne, matters, s.degrees(), s.larger(), s.allowed)
+	return foundBy(bounds, alpha, level, borne, matters, s.degrees(), s.larger(), s.allowed)
 }
 
 // larger is how many times as large the error of a step from the line is, as that of the

@@ -43,8 +43,8 @@ func (t *Test) bound(m *Metric, interval Interval, tolerated, matters float64) {
 // values asks all that is asked of measured values.
 func (j judgement) values(control, experiment side) []Test {
 	m := &j.metric
-	where := compared(control, experiment, level(control.values))
-	first := j.shift(where, control, experiment)
+	comparison := compared(control, experiment, level(control.values))
+	first := j.shift(comparison, control, experiment)
 	if j.Look > 0 && (m.Range != nil || m.Noise > 0) && !foretold(control, experiment) {
 		first = j.mean(control, experiment)
 	}
@@ -114,11 +114,11 @@ func (j judgement) shift(where comparison, control, experiment side) Test {
 	t.wouldFind = func(level float64) float64 {
 		return where.found(interval, j.alpha(), level/j.spending()/float64(len(m.signs())), tolerated, matters)
 	}
-	before, after, how := median(control.values), median(experiment.values), ""
+	controlMedian, experimentMedian, how := median(control.values), median(experiment.values), ""
 	if mostlyEqual(control.values, experiment.values) {
-		before, after, how = mean(control.values), mean(experiment.values), " on average"
+		controlMedian, experimentMedian, how = mean(control.values), mean(experiment.values), " on average"
 	}
-	t.explain = j.saysDifference(before, after, how)
+	t.explain = j.saysDifference(controlMedian, experimentMedian, how)
 	return t
 }
 
@@ -223,7 +223,7 @@ func (j judgement) rate(control, experiment side) Test {
 		// What goes on as it did before, or with the time of day, is no harm.
 		t.Method += "; covariance with time"
 		p = max(p, min(1, j.spending()*m.worst(func(sign float64) float64 {
-			return scatter.successive.above(sign, m.Tolerance.width(controlCount.rate()))
+			return scatter.successive.excess(sign, m.Tolerance.width(controlCount.rate()))
 		})))
 	}
 	if scatter.few() {
@@ -265,16 +265,16 @@ func (j judgement) rate(control, experiment side) Test {
 // ratioFound is the ratio of rates that would have been found at a level of p with the
 // probability power, by the interval, whose ends are about as far from the estimate in
 // logarithms.
-func (j judgement) ratioFound(in Interval, scatter scattering, rate, level float64) float64 {
+func (j judgement) ratioFound(bounds Interval, scatter scattering, rate, level float64) float64 {
 	m := &j.metric
 	normal, larger, allowed := math.Inf(1), 1.0, 0.0
 	if s := scatter.successive; s != nil {
 		larger, allowed = s.larger(), s.allowed/rate
 	}
-	if !(in.Low > 0) || math.IsInf(in.High, 0) || !(rate > 0) {
+	if !(bounds.Low > 0) || math.IsInf(bounds.High, 0) || !(rate > 0) {
 		return 0
 	}
-	logarithms := Interval{0, math.Log(in.Low), math.Log(in.High)}
+	logarithms := Interval{0, math.Log(bounds.Low), math.Log(bounds.High)}
 	ratio := func(b Band) float64 { return math.Abs(math.Log(max(1e-9, m.ratioOf(b, rate)))) }
 	found := math.Exp(foundBy(logarithms, j.alpha(), level, ratio(*m.Tolerance), ratio(*m.Matters), normal, larger, math.Log1p(allowed)))
 	if m.Worse == Lower {
@@ -294,7 +294,9 @@ func directed(sign float64, control, experiment Count, band Band) (c, e Count, r
 }
 
 // share of what a band bears as a number.
-func (b Band) share(of float64) Band { return Band{Absolute: of * b.Absolute, Relative: b.Relative} }
+func (b Band) share(level float64) Band {
+	return Band{Absolute: level * b.Absolute, Relative: b.Relative}
+}
 
 // ratioOf a band to a rate, in the harmful direction.
 func (m *Metric) ratioOf(band Band, rate float64) float64 {
