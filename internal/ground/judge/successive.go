@@ -177,7 +177,7 @@ func rankBoth(values [2][]float64) [2][]float64 {
 func (s successive) p(sign, borne float64) float64 {
 	p := 1.0
 	if !s.few() {
-		p = max(s.levels(sign, borne), s.excess(sign, borne))
+		p = max(s.levels(sign, borne), s.pOfStep(sign, borne))
 	} else if assumed, ok := s.assumedP(sign, borne); ok {
 		p = max(assumed, ordersOf(float64(len(s.values[0])), float64(len(s.values[1]))))
 	}
@@ -193,10 +193,10 @@ func (s successive) few() bool { return s.effective() < leastEffective || s.degr
 // assumedP is p of too few values.
 func (s successive) assumedP(sign, borne float64) (p float64, ok bool) {
 	levels, ok := s.assumedLevels()
-	excess, too := s.assumedStep()
+	step, hasStep := s.assumedStep()
 	levels.difference *= sign
-	excess.difference *= sign
-	return max(levels.p(borne), excess.p(borne+s.allowed)), ok && too
+	step.difference *= sign
+	return max(levels.p(borne), step.p(borne+s.allowed)), ok && hasStep
 }
 
 // partlyEqual: most values are equal, and some are not.
@@ -259,8 +259,8 @@ func (s successive) level(values [2][]float64) float64 {
 	return s.student(mean(values[1])-mean(values[0]), within*(1/n+1/m))
 }
 
-// excess is the p of the step from the line, of values without outliers.
-func (s successive) excess(sign, borne float64) float64 {
+// pOfStep is the p of the step from the line, of values without outliers.
+func (s successive) pOfStep(sign, borne float64) float64 {
 	l := s.line(s.kept)
 	return s.student(sign*l.step-borne-s.allowed, l.squares/(s.size()-3)*l.times)
 }

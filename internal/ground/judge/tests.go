@@ -223,7 +223,7 @@ func (j judgement) rate(control, experiment side) Test {
 		// What goes on as it did before, or with the time of day, is no harm.
 		t.Method += "; covariance with time"
 		p = max(p, min(1, j.spending()*m.worst(func(sign float64) float64 {
-			return scatter.successive.excess(sign, m.Tolerance.width(controlCount.rate()))
+			return scatter.successive.pOfStep(sign, m.Tolerance.width(controlCount.rate()))
 		})))
 	}
 	if scatter.few() {
