@@ -51,7 +51,8 @@ func (p *production) Describe() (plugin.Description, error) {
 	return plugin.Description{Name: "memory", Version: "1", Types: []plugin.Served{{Type: "lehr.command.v1.Command", Guarantee: plugin.CompareAndSet, LongestEffect: time.Second}}}, nil
 }
 
-func (p *production) Diff(_ context.Context, incarnation intent.IncarnationID, assets []intent.AssetID) ([]intent.Difference, error) {
+func (p *production) Diff(_ context.Context, request plugin.DiffRequest) ([]intent.Difference, error) {
+	incarnation, assets := request.Incarnation, request.Assets
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	var differences []intent.Difference

@@ -68,8 +68,9 @@ type looking struct {
 	looked map[intent.AssetID]intent.Sequence
 }
 
-func (l *looking) Diff(ctx context.Context, incarnation intent.IncarnationID, assets []intent.AssetID) ([]intent.Difference, error) {
-	differences, err := l.Plugin.Diff(ctx, incarnation, assets)
+func (l *looking) Diff(ctx context.Context, request plugin.DiffRequest) ([]intent.Difference, error) {
+	incarnation, assets := request.Incarnation, request.Assets
+	differences, err := l.Plugin.Diff(ctx, plugin.DiffRequest{Incarnation: incarnation, Assets: assets})
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	for _, d := range differences {

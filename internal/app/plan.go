@@ -389,7 +389,7 @@ func (n notStarted) err() error {
 func (n notStarted) Describe() (plugin.Description, error) { return plugin.Description{}, n.err() }
 
 // Diff implements plugin.Plugin.
-func (n notStarted) Diff(context.Context, intent.IncarnationID, []intent.AssetID) ([]intent.Difference, error) {
+func (n notStarted) Diff(context.Context, plugin.DiffRequest) ([]intent.Difference, error) {
 	return nil, n.err()
 }
 

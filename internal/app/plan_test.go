@@ -24,8 +24,9 @@ type neighbourhood struct {
 	ill, away atomic.Bool
 }
 
-func (n *neighbourhood) Diff(ctx context.Context, incarnation intent.IncarnationID, assets []intent.AssetID) ([]intent.Difference, error) {
-	differences, err := n.production.Diff(ctx, incarnation, assets)
+func (n *neighbourhood) Diff(ctx context.Context, request plugin.DiffRequest) ([]intent.Difference, error) {
+	incarnation, assets := request.Incarnation, request.Assets
+	differences, err := n.production.Diff(ctx, plugin.DiffRequest{Incarnation: incarnation, Assets: assets})
 	planned := incarnation.Sequence >= preview.First
 	for i := range differences {
 		d := &differences[i]

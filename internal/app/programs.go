@@ -156,14 +156,15 @@ func (l listed) started() plugin.Plugin {
 
 // Diff implements plugin.Plugin. Of an asset that has its plugin use what is not
 // listed, nothing is known.
-func (l listed) Diff(ctx context.Context, incarnation intent.IncarnationID, assets []intent.AssetID) ([]intent.Difference, error) {
+func (l listed) Diff(ctx context.Context, request plugin.DiffRequest) ([]intent.Difference, error) {
+	incarnation := request.Incarnation
 	may, err := l.uses()
 	if err != nil {
 		return nil, err
 	}
 	var permitted []intent.AssetID
 	var refused []intent.Difference
-	for _, asset := range assets {
+	for _, asset := range request.Assets {
 		effective, err := l.check(ctx, may, incarnation, asset)
 		if fault.Is(err, fault.Denied) {
 			refused = append(refused, intent.Difference{Asset: asset, Incarnation: incarnation, Effective: effective, Outcome: intent.Unknown, Reason: err.Error()})
@@ -177,7 +178,8 @@ func (l listed) Diff(ctx context.Context, incarnation intent.IncarnationID, asse
 	if len(permitted) == 0 {
 		return refused, nil
 	}
-	differences, err := l.started().Diff(ctx, incarnation, permitted)
+	request.Assets = permitted
+	differences, err := l.started().Diff(ctx, request)
 	if err != nil {
 		return nil, err
 	}

@@ -62,9 +62,9 @@ type silent struct {
 
 func (s *silent) Describe() (plugin.Description, error) { return plugin.Description{}, nil }
 
-func (s *silent) Diff(_ context.Context, _ intent.IncarnationID, assets []intent.AssetID) (list []intent.Difference, _ error) {
-	s.asked = append(s.asked, assets...)
-	for _, asset := range assets {
+func (s *silent) Diff(_ context.Context, request plugin.DiffRequest) (list []intent.Difference, _ error) {
+	s.asked = append(s.asked, request.Assets...)
+	for _, asset := range request.Assets {
 		list = append(list, intent.Difference{Asset: asset, Outcome: intent.InSync})
 	}
 	return list, nil
@@ -119,7 +119,7 @@ programs:
 		"token": false, "detour": false, "environment": false, "store": false, "other": false, "balancer-too": false,
 	} {
 		inner.asked = nil
-		found, err := shop.Diff(t.Context(), intent.IncarnationID{Partition: "shop"}, []intent.AssetID{asset})
+		found, err := shop.Diff(t.Context(), plugin.DiffRequest{Incarnation: intent.IncarnationID{Partition: "shop"}, Assets: []intent.AssetID{asset}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -134,7 +134,7 @@ programs:
 	for _, other := range []listed{at("shop", "lehr-sqlschema"), at("shop", "lehr-sqlschema", "--quiet", "x"), at("zoo", "lehr-sqlschema", "--quiet"), at("shop", "/bin/sh", "-c", "id"), at("shop", "./lehr-sqlschema", "--quiet")} {
 		inner.asked = nil
 		_, described := other.Describe()
-		_, diffed := other.Diff(t.Context(), intent.IncarnationID{}, []intent.AssetID{"good"})
+		_, diffed := other.Diff(t.Context(), plugin.DiffRequest{Incarnation: intent.IncarnationID{}, Assets: []intent.AssetID{"good"}})
 		pushed := other.Push(t.Context(), plugin.Push{Asset: "good"})
 		if !fault.Is(described, fault.Denied) || !fault.Is(diffed, fault.Denied) || pushed.Ending != plugin.Failed || len(inner.asked) > 0 {
 			t.Errorf("%v of %s: %v, %v, %+v, asked of %v", other.binding.Run, other.partition, described, diffed, pushed, inner.asked)

@@ -174,12 +174,12 @@ func (d dialled) Describe() (plugin.Description, error) {
 	return server.Describe()
 }
 
-func (d dialled) Diff(ctx context.Context, incarnation intent.IncarnationID, assets []intent.AssetID) ([]intent.Difference, error) {
+func (d dialled) Diff(ctx context.Context, request plugin.DiffRequest) ([]intent.Difference, error) {
 	server, err := d.pool.server(d.partition, d.dial)
 	if err != nil {
 		return nil, err
 	}
-	return server.Diff(ctx, incarnation, assets)
+	return server.Diff(ctx, request)
 }
 
 func (d dialled) Push(ctx context.Context, push plugin.Push) plugin.PushResult {

@@ -3,6 +3,7 @@ package serve
 import (
 	"fmt"
 	"sync"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -35,7 +36,7 @@ func (s *service) Diff(stream pluginpb.PluginService_DiffServer) error {
 		switch message := request.Message.(type) {
 		case *pluginpb.DiffRequest_Batch:
 			d.asker.recordChanges(message.Batch)
-			go d.answer(message.Batch)
+			go d.answer(message.Batch, time.Now())
 		case *pluginpb.DiffRequest_Content:
 			d.asker.deliver(message.Content)
 		}
@@ -48,19 +49,19 @@ func (d *diffStream) send(response *pluginpb.DiffResponse) error {
 	return d.stream.Send(response)
 }
 
-// answer compares one batch and sends the results, in as many messages as
-// their size asks for.
-func (d *diffStream) answer(batch *pluginpb.DiffBatch) {
+// answer compares one batch, that came then, and sends the results, in as many messages
+// as their size asks for.
+func (d *diffStream) answer(batch *pluginpb.DiffBatch, asked time.Time) {
 	results, size := &pluginpb.DiffResults{Batch: batch.Batch}, 0
 	flush := func() {
 		_ = d.send(&pluginpb.DiffResponse{Message: &pluginpb.DiffResponse_Results{Results: results}})
 		results, size = &pluginpb.DiffResults{Batch: batch.Batch}, 0
 	}
-	for i, difference := range d.compare(batch) {
-		diff := encodeDifference(batch.Assets[i], difference)
+	for i, difference := range d.compare(batch, asked) {
+		diff := encodeDifference(batch.Assets[i], difference, asked)
 		length := proto.Size(diff)
 		if length > maxMessage/2 {
-			diff = encodeDifference(batch.Assets[i], unknown(fmt.Errorf("the difference has %d bytes, more than a message may carry", length)))
+			diff = encodeDifference(batch.Assets[i], unknown(fmt.Errorf("the difference has %d bytes, more than a message may carry", length)), asked)
 			length = 0
 		}
 		if size += length; size > resultBytes {
@@ -73,7 +74,7 @@ func (d *diffStream) answer(batch *pluginpb.DiffBatch) {
 }
 
 // compare returns one difference for each asset of the batch, in order.
-func (d *diffStream) compare(batch *pluginpb.DiffBatch) []Difference {
+func (d *diffStream) compare(batch *pluginpb.DiffBatch, asked time.Time) []Difference {
 	differences := make([]Difference, len(batch.Assets))
 	incarnation, err := intent.ParseIncarnationID(batch.Incarnation)
 	if err != nil {
@@ -87,8 +88,13 @@ func (d *diffStream) compare(batch *pluginpb.DiffBatch) []Difference {
 		ids[i] = AssetID(asset)
 	}
 	assets, failures := d.asker.intents(d.stream.Context(), incarnation, ids)
+	var since time.Time
+	if batch.MaxAge != nil {
+		since = asked.Add(-max(0, batch.MaxAge.AsDuration()))
+	}
 	byType := map[TypeName][]int{}
 	for i := range assets {
+		assets[i].ReadSince = since
 		if failures[i] != nil {
 			differences[i] = unknown(failures[i])
 			continue

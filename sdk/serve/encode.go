@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	pluginpb "lehr.dev/gen/lehr/plugin/v1"
 	"lehr.dev/internal/ground/intent"
@@ -21,7 +22,8 @@ var actions = map[Action]pluginpb.Action{
 	ActionDelete:  pluginpb.Action_ACTION_DELETE,
 }
 
-func encodeDifference(asset string, d Difference) *pluginpb.AssetDiff {
+// encodeDifference encodes a difference that was asked for then.
+func encodeDifference(asset string, d Difference, asked time.Time) *pluginpb.AssetDiff {
 	if !utf8.ValidString(d.Base) || !utf8.ValidString(string(d.ResourceKey)) {
 		d = unknown(fmt.Errorf("base %q or resource key %q is not text: a defect of the plugin", d.Base, d.ResourceKey))
 	}
@@ -32,6 +34,9 @@ func encodeDifference(asset string, d Difference) *pluginpb.AssetDiff {
 		Current:     d.Current,
 		Health:      encodeHealth(d),
 		Unmanaged:   encodeChanges(d.Unmanaged),
+	}
+	if !d.At.IsZero() {
+		diff.Age = pauseOf(asked.Sub(d.At))
 	}
 	for _, impact := range d.Impacts {
 		diff.Impacts = append(diff.Impacts, &pluginpb.Impact{Dimension: text(impact.Dimension), Current: impact.Current, Target: impact.Target})
@@ -44,10 +49,20 @@ func encodeDifference(asset string, d Difference) *pluginpb.AssetDiff {
 			Action:  actions[d.Plan.Action],
 			Changes: encodeChanges(d.Plan.Changes),
 		}}
+	case Pending:
+		diff.Outcome = &pluginpb.AssetDiff_Pending{Pending: encodePending(d)}
 	default:
 		diff.Outcome = &pluginpb.AssetDiff_Unknown{Unknown: &pluginpb.Unknown{Reason: text(d.Reason), RetryAfter: pauseOf(d.RetryAfter)}}
 	}
 	return diff
+}
+
+func encodePending(d Difference) *pluginpb.Pending {
+	pending := &pluginpb.Pending{Reason: text(d.Reason), Ends: text(d.PendingEnd), RetryAfter: pauseOf(d.RetryAfter)}
+	if !d.PendingSince.IsZero() {
+		pending.Since = timestamppb.New(d.PendingSince)
+	}
+	return pending
 }
 
 // pauseOf is nil for none.

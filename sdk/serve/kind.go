@@ -15,9 +15,10 @@ type Kind interface {
 	// Served says which type, and what bounds a late push of it.
 	Served() Served
 	// Diff compares intent with production and changes nothing (S21). It
-	// returns one difference for each asset, in their order; Asset,
-	// Incarnation and At are filled in by the caller. An asset that is
-	// TurnedDown is compared with nothing.
+	// returns one difference for each asset, in their order; Asset and
+	// Incarnation are filled in by the caller. At is when production began to
+	// be read; zero: for this call. One that is older than ReadSince allows is
+	// refused. An asset that is TurnedDown is compared with nothing.
 	Diff(ctx context.Context, assets []Intent) []Difference
 	// Push plans again and, when the plan is the admitted one, carries it
 	// out. It calls permits.Effect before each effect, and permits.Cover
@@ -31,7 +32,10 @@ type Intent struct {
 	Incarnation IncarnationID
 	// Reads holds what the asset's read references name, where it exists.
 	Reads map[AssetID]intent.Asset
-	asker *asker
+	// ReadSince is the earliest time at which production may have begun to be read for
+	// the answer; zero: as long ago as the cadence of the type allows.
+	ReadSince time.Time
+	asker     *asker
 }
 
 // Push is an admitted push.

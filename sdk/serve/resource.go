@@ -61,7 +61,10 @@ type Asset[T proto.Message] struct {
 	Addons      []Message
 	// Reads holds what the asset's read references name, where it exists.
 	Reads map[AssetID]intent.Asset
-	asker *asker
+	// ReadSince is the earliest time at which production may have begun to be read for
+	// the State; zero: as long ago as the cadence of the type allows.
+	ReadSince time.Time
+	asker     *asker
 }
 
 // State is what Read found.
@@ -70,6 +73,11 @@ type State[T proto.Message] struct {
 	Current T
 	// Err: the state could not be read. Nothing else is looked at then.
 	Err error
+	// ReadAt is when production began to be read; zero: for this call. A Resource that
+	// answers from a cache sets it, and declares a Serving.Cadence.
+	ReadAt time.Time
+	// Pending: a change is under way that no push hastens. Then nothing is compared.
+	Pending *PendingChange
 	// Base is the provider's compare-and-set token of this state, or the
 	// like; it changes when the real thing does.
 	Base string
@@ -81,6 +89,19 @@ type State[T proto.Message] struct {
 	Impacts []Impact
 	// Notes say why the field of a path differs.
 	Notes map[string]string
+}
+
+// PendingChange is a change under way that no push hastens, such as a plan that is made,
+// a task that runs, or a deletion that waits for a finalizer.
+type PendingChange struct {
+	// Reason says what is under way, for people. Required.
+	Reason string
+	// Since is when it began, as the provider tells; zero: it does not tell.
+	Since time.Time
+	// Ends says what ends it, for people.
+	Ends string
+	// RetryAfter is the pause until the next look; 0: Lehr's own. A hint ends it too.
+	RetryAfter time.Duration
 }
 
 // Change is what Apply is to bring about.
@@ -111,6 +132,10 @@ type Serving struct {
 	// LongestEffect is the longest effect that cannot be cancelled; default
 	// 1 s, at most 10 min. Longer ones delay settling and failover.
 	LongestEffect time.Duration
+	// Cadence is how old an answer may be that nobody asked for in particular; and, while
+	// the plugin gives hints, the pause between two looks at what is in sync. Default 0:
+	// each look reads production. At most 24 h.
+	Cadence time.Duration
 	// Destructive lists fields whose change destroys data or capacity, for
 	// example "disk" or "shards[*].size"; a path covers what is below it.
 	Destructive []string

@@ -30,6 +30,7 @@ func newResourceKind[T proto.Message](r Resource[T], serving Serving) Kind {
 			Type:          TypeName(descriptor.FullName()),
 			Guarantee:     serving.Guarantee,
 			LongestEffect: serving.LongestEffect,
+			Cadence:       serving.Cadence,
 		},
 		redacts: hasRedacted(descriptor, map[protoreflect.FullName]bool{}),
 	}
@@ -74,7 +75,7 @@ func (k *resourceKind[T]) decode(asset Intent) (Asset[T], error) {
 	if err := (proto.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(asset.Payload.Bytes, payload); err != nil {
 		return Asset[T]{}, fmt.Errorf("reading the intent of %s as %s: %w", asset.ID, k.served.Type, err)
 	}
-	return Asset[T]{ID: asset.ID, Incarnation: asset.Incarnation, Payload: payload, Addons: asset.Addons, Reads: asset.Reads, asker: asset.asker}, nil
+	return Asset[T]{ID: asset.ID, Incarnation: asset.Incarnation, Payload: payload, Addons: asset.Addons, Reads: asset.Reads, ReadSince: asset.ReadSince, asker: asset.asker}, nil
 }
 
 // read reads all states in one call; when that panics, one by one, so that
@@ -130,6 +131,9 @@ func (k *resourceKind[T]) difference(ctx context.Context, asset Asset[T], state 
 	if state.Err != nil {
 		return Difference{}, state.Err
 	}
+	if state.Pending != nil {
+		return k.pendingDifference(state)
+	}
 	change, unmanaged, err := k.plan(ctx, asset, state)
 	if err != nil {
 		return Difference{}, err
@@ -141,12 +145,30 @@ func (k *resourceKind[T]) difference(ctx context.Context, asset Asset[T], state 
 		Impacts:     state.Impacts,
 		Health:      state.Health,
 		Unmanaged:   unmanaged,
+		At:          state.ReadAt,
 	}
 	if change.Plan.Action != "" {
 		difference.Outcome, difference.Plan = Differs, change.Plan
 	}
 	if asset.TurnedDown() {
 		difference = turnedDownDifference(difference, present(state.Current))
+	}
+	if present(state.Current) {
+		difference.Current, err = k.current(state.Current)
+	}
+	return difference, err
+}
+
+// pendingDifference tells what is under way. What is there is told too, and compared with
+// nothing.
+func (k *resourceKind[T]) pendingDifference(state State[T]) (difference Difference, err error) {
+	if state.Pending.Reason == "" {
+		return Difference{}, errors.New("Read says that a change is pending, and not which: a defect of the plugin")
+	}
+	difference = Difference{
+		Outcome: Pending, Reason: state.Pending.Reason, PendingSince: state.Pending.Since, PendingEnd: state.Pending.Ends,
+		RetryAfter: state.Pending.RetryAfter,
+		Base:       state.Base, ResourceKey: state.Key, Impacts: state.Impacts, Health: state.Health,
 	}
 	if present(state.Current) {
 		difference.Current, err = k.current(state.Current)
@@ -248,6 +270,9 @@ func (k *resourceKind[T]) Push(ctx context.Context, push Push, permits Permits) 
 	state := k.read(ctx, []Asset[T]{asset})[0]
 	if state.Err != nil {
 		return outcomeOf(ctx, Retryable(fmt.Errorf("reading production again: %w", state.Err)))
+	}
+	if state.Pending != nil {
+		return Outcome{Ending: Stale, Reason: "a change is pending by now: " + state.Pending.Reason}
 	}
 	change, _, err := k.plan(ctx, asset, state)
 	if err != nil {

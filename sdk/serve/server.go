@@ -129,6 +129,7 @@ func (s *service) Describe(context.Context, *pluginpb.DescribeRequest) (*pluginp
 			Type:          string(served.Type),
 			Guarantee:     guaranteeClasses[served.Guarantee],
 			LongestEffect: durationpb.New(longest),
+			Cadence:       pauseOf(served.Cadence),
 		})
 	}
 	return response, nil

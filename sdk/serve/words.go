@@ -20,6 +20,7 @@ type (
 	FieldChange   = intent.FieldChange
 	Difference    = intent.Difference
 	Impact        = intent.Impact
+	Memo          = intent.Memo
 	Health        = intent.Health
 	Served        = plugin.Served
 	Guarantee     = plugin.Guarantee
@@ -30,6 +31,7 @@ const (
 	Unknown = intent.Unknown
 	InSync  = intent.InSync
 	Differs = intent.Differs
+	Pending = intent.Pending
 
 	ActionCreate  = intent.ActionCreate
 	ActionUpdate  = intent.ActionUpdate

@@ -373,7 +373,7 @@ func (b *bed) round(ctx context.Context, child plugin.Plugin, head intent.Incarn
 	for range 4 {
 		running.Go(func() {
 			for batch := range work {
-				differences, err := child.Diff(ctx, head, batch)
+				differences, err := child.Diff(ctx, plugin.DiffRequest{Incarnation: head, Assets: batch})
 				for _, d := range differences {
 					if d.Outcome != intent.InSync {
 						err = fmt.Errorf("%s is not in sync: %s", d.Asset, d.Reason)

@@ -238,7 +238,9 @@ func (l *limits) look(ctx context.Context, size, atOnce int) (float64, error) {
 		errs := make([]error, atOnce)
 		var running sync.WaitGroup
 		for i := range atOnce {
-			running.Go(func() { _, errs[i] = l.child.Diff(ctx, at, ids[i*size:(i+1)*size]) })
+			running.Go(func() {
+				_, errs[i] = l.child.Diff(ctx, plugin.DiffRequest{Incarnation: at, Assets: ids[i*size : (i+1)*size]})
+			})
 		}
 		running.Wait()
 		return errors.Join(errs...)

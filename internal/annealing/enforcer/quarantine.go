@@ -9,6 +9,7 @@ import (
 	"lehr.dev/internal/ground/fault"
 	"lehr.dev/internal/ground/intent"
 	"lehr.dev/internal/ground/loop"
+	"lehr.dev/internal/pluginhost/plugin"
 )
 
 // tries is how often in a row an asset may break its plugin, or Lehr, before it
@@ -60,7 +61,7 @@ func (e *Enforcer) diff(ctx context.Context, s *served, target intent.Incarnatio
 			err = e.panicked(cause, "plugin", s.name, "assets", len(ids))
 		}
 	}()
-	return s.plugin.Diff(ctx, target, ids)
+	return s.plugin.Diff(ctx, plugin.DiffRequest{Incarnation: target, Assets: ids})
 }
 
 // readSafely reads the content of what was looked at.

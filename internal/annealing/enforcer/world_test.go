@@ -456,7 +456,8 @@ func (p *production) Describe() (plugin.Description, error) {
 	}}, p.down
 }
 
-func (p *production) Diff(ctx context.Context, incarnation intent.IncarnationID, ids []intent.AssetID) ([]intent.Difference, error) {
+func (p *production) Diff(ctx context.Context, request plugin.DiffRequest) ([]intent.Difference, error) {
+	incarnation, ids := request.Incarnation, request.Assets
 	p.mu.Lock()
 	slow, each := p.slow, p.each
 	p.calls++

@@ -17,6 +17,8 @@ const (
 	Unknown Outcome = iota
 	InSync
 	Differs
+	// Pending: a change is under way that no push hastens. Never taken for in sync (S11).
+	Pending
 )
 
 // Action is what a push would do to the resource.
@@ -131,6 +133,22 @@ type Health struct {
 // IsAfterPush reports whether what is asked after a push is not over.
 func (h Health) IsAfterPush() bool { return h.Source == SourceAfterPush }
 
+// Memo is what a plugin asked Lehr to keep of one asset and one real thing, and what
+// only that plugin understands. It holds what production cannot tell.
+type Memo struct {
+	Key   ResourceKey
+	Bytes []byte
+}
+
+// Limits of memos.
+const (
+	// MaxMemoBytes bounds one memo.
+	MaxMemoBytes = 16 << 10
+	// MaxMemosPerAsset bounds the real things of one asset that have a memo; the memo
+	// that was set first gives way to a new one.
+	MaxMemosPerAsset = 4
+)
+
 // Difference is a fact: how production compares with an asset's intent.
 type Difference struct {
 	Asset AssetID
@@ -138,8 +156,12 @@ type Difference struct {
 	Incarnation IncarnationID
 	Effective   Digest
 	Outcome     Outcome
-	// Reason why the outcome is unknown.
+	// Reason why the outcome is unknown, or what is pending.
 	Reason string
+	// PendingSince is when what is pending began, as its provider tells; zero: it does
+	// not tell. PendingEnd says for people what ends it.
+	PendingSince time.Time
+	PendingEnd   string
 	// RetryAfter: its plugin is too busy to tell, and is not to be asked sooner; 0: it
 	// is not.
 	RetryAfter time.Duration

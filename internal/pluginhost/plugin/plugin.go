@@ -62,6 +62,8 @@ type Served struct {
 	Guarantee Guarantee
 	// LongestEffect is E: the longest effect that cannot be cancelled.
 	LongestEffect time.Duration
+	// Cadence is how old an answer may be that nobody asked for in particular.
+	Cadence time.Duration
 }
 
 // Description is what a plugin is.
@@ -72,6 +74,14 @@ type Description struct {
 	// it does not say.
 	Instance string
 	Types    []Served
+}
+
+// Cadence is the longest of those of its types: an answer does not name its type.
+func (d Description) Cadence() (longest time.Duration) {
+	for _, served := range d.Types {
+		longest = max(longest, served.Cadence)
+	}
+	return longest
 }
 
 // Contents answers what a plugin asks about the assets of a call.
@@ -113,6 +123,20 @@ func NumberOf(asset intent.AssetID) uint64 {
 	return binary.BigEndian.Uint64(sum[:])
 }
 
+// DiffRequest asks how assets compare with production.
+type DiffRequest struct {
+	Incarnation intent.IncarnationID
+	// Assets, each once, at most MaxBatch.
+	Assets []intent.AssetID
+	// Since is the earliest time at which production may have begun to be read for an
+	// answer; zero: as long ago as the cadence of the type allows. Who asks again after
+	// an answer that was pending asks since the first time: else a look that takes
+	// longer than the pause between two questions would never answer one.
+	Since time.Time
+	// Memos of the assets, as the store has them.
+	Memos map[intent.AssetID][]intent.Memo
+}
+
 // Plugin is one asset plugin. Its methods may be called from many goroutines.
 type Plugin interface {
 	// Describe returns what the plugin said when it was connected last.
@@ -123,8 +147,9 @@ type Plugin interface {
 	// production, and changes nothing (S21). It returns exactly one
 	// difference for each asset asked for, in any order; an asset that the
 	// plugin left out or lied about is intent.Unknown with the reason.
-	// An error means that nothing is known of any of them.
-	Diff(ctx context.Context, incarnation intent.IncarnationID, assets []intent.AssetID) ([]intent.Difference, error)
+	// A difference whose At is before request.Since is one of these. An error means
+	// that nothing is known of any of them.
+	Diff(ctx context.Context, request DiffRequest) ([]intent.Difference, error)
 	// Push carries out one admitted push and returns when the plugin's part
 	// of it is over for certain, or is in doubt. It never returns Pushed
 	// unless the plugin said so for that very push.

@@ -68,7 +68,7 @@ func BenchmarkDiffNoop(b *testing.B) {
 		group.SetLimit(8)
 		for at := 0; at < len(ids); at += plugin.MaxBatch {
 			group.Go(func() error {
-				differences, err := child.Diff(b.Context(), head, ids[at:at+plugin.MaxBatch])
+				differences, err := child.Diff(b.Context(), plugin.DiffRequest{Incarnation: head, Assets: ids[at : at+plugin.MaxBatch]})
 				for _, d := range differences {
 					if d.Outcome != intent.InSync {
 						return fmt.Errorf("%s is not in sync: %s", d.Asset, d.Reason)
@@ -96,7 +96,7 @@ func BenchmarkPush(b *testing.B) {
 	ids := jobs(contents, 512)
 	child := nullPlugin(b, contents)
 	plans := map[intent.AssetID]intent.Difference{}
-	differences, err := child.Diff(b.Context(), head, ids)
+	differences, err := child.Diff(b.Context(), plugin.DiffRequest{Incarnation: head, Assets: ids})
 	if err != nil {
 		b.Fatal(err)
 	}

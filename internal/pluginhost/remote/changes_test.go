@@ -8,6 +8,7 @@ import (
 
 	"lehr.dev/internal/ground/fault"
 	"lehr.dev/internal/ground/intent"
+	"lehr.dev/internal/pluginhost/plugin"
 )
 
 // changing is a Contents that says what changed.
@@ -68,7 +69,7 @@ func TestAPluginAsksForWhatChanged(t *testing.T) {
 			var all sync.WaitGroup
 			for batch := range slices.Chunk(ids, size/4) {
 				all.Go(func() {
-					differences, err := child.Diff(t.Context(), at, batch)
+					differences, err := child.Diff(t.Context(), plugin.DiffRequest{Incarnation: at, Assets: batch})
 					if err != nil {
 						t.Error(err)
 					}

@@ -15,6 +15,7 @@ import (
 	"lehr.dev/internal/ground/fault"
 	"lehr.dev/internal/ground/files"
 	"lehr.dev/internal/ground/intent"
+	"lehr.dev/internal/pluginhost/plugin"
 )
 
 // alive reports whether a process runs; one that waits to be reaped does not.
@@ -86,12 +87,12 @@ func TestCrashInDiff(t *testing.T) {
 	dir := t.TempDir()
 	child := started(t, Options{Run: self(t, "folder", dir), Contents: contents, MinBackoff: time.Millisecond, MaxBackoff: 10 * time.Millisecond})
 	for range 3 {
-		if _, err := child.Diff(t.Context(), head, ids); !fault.Is(err, fault.Unavailable) {
+		if _, err := child.Diff(t.Context(), plugin.DiffRequest{Incarnation: head, Assets: ids}); !fault.Is(err, fault.Unavailable) {
 			t.Fatalf("diff by a crashing plugin: %v", err)
 		}
 		// The asset that does not crash it is served again.
 		eventually(t, "the plugin is back", func() bool {
-			_, err := child.Diff(t.Context(), head, ids[1:])
+			_, err := child.Diff(t.Context(), plugin.DiffRequest{Incarnation: head, Assets: ids[1:]})
 			return err == nil
 		})
 	}
@@ -108,7 +109,7 @@ func TestCrashSaysWhat(t *testing.T) {
 	crashing.Version = "read-crash"
 	contents.put("job/0", crashing)
 	child, _ := folderChild(t, Options{Contents: contents, MinBackoff: time.Hour, MaxBackoff: time.Hour})
-	_, _ = child.Diff(t.Context(), head, []intent.AssetID{"job/0"})
+	_, _ = child.Diff(t.Context(), plugin.DiffRequest{Incarnation: head, Assets: []intent.AssetID{"job/0"}})
 	downBecause(t, child, fault.Unavailable, "exit status 3", "disk on fire")
 }
 
@@ -124,7 +125,7 @@ func TestHungPluginIsEndedAndRestarted(t *testing.T) {
 		Run: self(t, "folder", dir), Contents: contents,
 		DiffTimeout: 200 * time.Millisecond, HangGrace: 200 * time.Millisecond, MinBackoff: time.Millisecond,
 	})
-	if _, err := child.Diff(t.Context(), head, ids[:1]); !fault.Is(err, fault.Unavailable) || !strings.Contains(err.Error(), "did not answer") {
+	if _, err := child.Diff(t.Context(), plugin.DiffRequest{Incarnation: head, Assets: ids[:1]}); !fault.Is(err, fault.Unavailable) || !strings.Contains(err.Error(), "did not answer") {
 		t.Fatal(err)
 	}
 	eventually(t, "another process", func() bool {
@@ -132,7 +133,7 @@ func TestHungPluginIsEndedAndRestarted(t *testing.T) {
 		return len(processes) == 2
 	})
 	eventually(t, "the plugin is back", func() bool {
-		_, err := child.Diff(t.Context(), head, ids[1:])
+		_, err := child.Diff(t.Context(), plugin.DiffRequest{Incarnation: head, Assets: ids[1:]})
 		return err == nil
 	})
 	if processes, _ := notes(t, dir, "started"); alive(processes[0]) {
@@ -149,7 +150,7 @@ func TestOneHungBatchDoesNotEndAPluginThatAnswers(t *testing.T) {
 	contents.put(ids[0], hanging)
 	dir := t.TempDir()
 	child := started(t, Options{Run: self(t, "folder", dir), Contents: contents, DiffTimeout: time.Second, HangGrace: time.Second})
-	if _, err := child.Diff(t.Context(), head, ids[:1]); err == nil {
+	if _, err := child.Diff(t.Context(), plugin.DiffRequest{Incarnation: head, Assets: ids[:1]}); err == nil {
 		t.Fatal("a hung diff succeeded")
 	}
 	for until := time.Now().Add(1500 * time.Millisecond); time.Now().Before(until); {

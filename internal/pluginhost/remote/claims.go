@@ -35,6 +35,7 @@ const (
 	// maxNeed is how many assets one question for content may name.
 	maxNeed       = 100_000
 	maxLongest    = 10 * time.Minute
+	maxCadence    = 24 * time.Hour
 	defaultEffect = time.Second
 )
 
@@ -61,7 +62,11 @@ func CheckDescription(response *pluginpb.DescribeResponse) (plugin.Description, 
 		if longest < 0 || longest > maxLongest || served.LongestEffect != nil && served.LongestEffect.CheckValid() != nil {
 			return refuse("the longest effect of %s is %s, at most %s is allowed", served.Type, longest, maxLongest)
 		}
-		description.Types = append(description.Types, plugin.Served{Type: intent.TypeName(served.Type), Guarantee: guarantee(served.Guarantee), LongestEffect: longest})
+		cadence := served.Cadence.AsDuration()
+		if cadence < 0 || cadence > maxCadence || served.Cadence != nil && served.Cadence.CheckValid() != nil {
+			return refuse("the cadence of %s is %s, at most %s is allowed", served.Type, cadence, maxCadence)
+		}
+		description.Types = append(description.Types, plugin.Served{Type: intent.TypeName(served.Type), Guarantee: guarantee(served.Guarantee), LongestEffect: longest, Cadence: cadence})
 	}
 	return description, nil
 }
@@ -80,19 +85,44 @@ func guarantee(class pluginpb.GuaranteeClass) plugin.Guarantee {
 
 // CheckDifference fills in what a plugin says of one asset. What it may not
 // say makes the difference unknown, with the reason (S11, S26): then the answer is refused.
-func CheckDifference(diff *pluginpb.AssetDiff, d *intent.Difference) (refused bool) {
+// d.At is when the question was sent, and becomes when production began to be read. since
+// and cadence say how old an answer may be: read since then, or, where that is zero, no
+// longer before the question than the cadence.
+func CheckDifference(diff *pluginpb.AssetDiff, d *intent.Difference, since time.Time, cadence time.Duration) (refused bool) {
 	d.Reason = ""
-	problem := checkState(diff, d)
+	asked := d.At
+	problem := checkAge(diff, d, since, cadence)
 	if problem == "" {
-		problem = checkOutcome(diff, d)
+		problem = checkState(diff, d)
+	}
+	if problem == "" {
+		problem = checkOutcome(diff, d, asked)
 	}
 	if problem != "" {
 		*d = intent.Difference{
-			Asset: d.Asset, Incarnation: d.Incarnation, At: d.At, Outcome: intent.Unknown,
+			Asset: d.Asset, Incarnation: d.Incarnation, At: asked, Outcome: intent.Unknown,
 			Reason: "the plugin's answer is refused: " + problem,
 		}
 	}
 	return problem != ""
+}
+
+// checkAge sets when production was read. That a change is pending, and that nothing is
+// known, is told now, whatever was read before.
+func checkAge(diff *pluginpb.AssetDiff, d *intent.Difference, since time.Time, cadence time.Duration) (problem string) {
+	age := diff.Age.AsDuration()
+	switch {
+	case diff.Age == nil, diff.GetPending() != nil, diff.GetUnknown() != nil:
+		return ""
+	case diff.Age.CheckValid() != nil || age < 0:
+		return fmt.Sprintf("it was read %s after it was asked for, which cannot be", -age)
+	case since.IsZero() && age > cadence:
+		return fmt.Sprintf("it was read %s before it was asked for, and the plugin declares a cadence of %s", age, cadence)
+	case !since.IsZero() && d.At.Add(-age).Before(since):
+		return fmt.Sprintf("it was read %s before it was asked for, and at most %s is allowed here", age, max(0, d.At.Sub(since)))
+	}
+	d.At = d.At.Add(-age)
+	return ""
 }
 
 func checkState(diff *pluginpb.AssetDiff, d *intent.Difference) (problem string) {
@@ -120,7 +150,8 @@ func checkState(diff *pluginpb.AssetDiff, d *intent.Difference) (problem string)
 	return problem
 }
 
-func checkOutcome(diff *pluginpb.AssetDiff, d *intent.Difference) (problem string) {
+// checkOutcome takes over the outcome of a question asked then.
+func checkOutcome(diff *pluginpb.AssetDiff, d *intent.Difference, asked time.Time) (problem string) {
 	switch outcome := diff.Outcome.(type) {
 	case *pluginpb.AssetDiff_InSync:
 		d.Outcome = intent.InSync
@@ -141,10 +172,32 @@ func checkOutcome(diff *pluginpb.AssetDiff, d *intent.Difference) (problem strin
 		case len(d.Plan.Changes) == 0 && d.Plan.Action != intent.ActionCreate && d.Plan.Action != intent.ActionDelete:
 			problem = "it differs without saying in which field"
 		}
+	case *pluginpb.AssetDiff_Pending:
+		problem = checkPending(outcome.Pending, d, asked)
 	default:
-		problem = "it says neither in sync, nor differs, nor unknown"
+		problem = "it says neither in sync, nor differs, nor pending, nor unknown"
 	}
 	return problem
+}
+
+// checkPending takes over what is pending. A time to come is that of a wrong clock, and
+// counts as none.
+func checkPending(pending *pluginpb.Pending, d *intent.Difference, asked time.Time) (problem string) {
+	d.Outcome, d.Reason, d.PendingEnd = intent.Pending, redactedWords(pending.GetReason(), maxReason), redactedWords(pending.GetEnds(), maxReason)
+	d.RetryAfter = askedPause(pending.GetRetryAfter())
+	if d.Reason == "" {
+		return "it says that a change is pending, and not which"
+	}
+	if pending.Since == nil {
+		return ""
+	}
+	if pending.Since.CheckValid() != nil {
+		return "it says that a change is pending since a time that is none"
+	}
+	if since := pending.Since.AsTime(); !since.After(asked) {
+		d.PendingSince = since
+	}
+	return ""
 }
 
 var actions = map[pluginpb.Action]intent.Action{

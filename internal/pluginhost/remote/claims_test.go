@@ -6,6 +6,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	pluginpb "lehr.dev/gen/lehr/plugin/v1"
 	"lehr.dev/internal/ground/fault"
@@ -25,12 +26,15 @@ func FuzzDifference(f *testing.F) {
 		if proto.Unmarshal(wire, said) != nil {
 			return
 		}
-		d := intent.Difference{Asset: "a", Incarnation: head, Reason: "nothing yet"}
-		CheckDifference(said, &d)
+		d := intent.Difference{Asset: "a", Incarnation: head, Reason: "nothing yet", At: askedAt}
+		CheckDifference(said, &d, time.Time{}, time.Hour)
+		if d.At.After(askedAt) || d.At.Before(askedAt.Add(-time.Hour)) || d.PendingSince.After(askedAt) {
+			t.Errorf("asked at %s, read at %s, pending since %s", askedAt, d.At, d.PendingSince)
+		}
 		if d.Asset != "a" || d.Incarnation != head {
 			t.Errorf("became a difference of %s as of %s", d.Asset, d.Incarnation)
 		}
-		if (d.Outcome == intent.Unknown) != (d.Reason != "") {
+		if (d.Outcome == intent.Unknown || d.Outcome == intent.Pending) != (d.Reason != "") {
 			t.Errorf("outcome %d with reason %q", d.Outcome, d.Reason)
 		}
 		if (d.Outcome == intent.Differs) != (d.Plan.Action != "") {
@@ -62,6 +66,44 @@ func FuzzDifference(f *testing.F) {
 	})
 }
 
+var askedAt = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// How old an answer may be is what the question says, or else the cadence.
+func TestAges(t *testing.T) {
+	inSync := &pluginpb.AssetDiff_InSync{InSync: &pluginpb.InSync{}}
+	pending := &pluginpb.AssetDiff_Pending{Pending: &pluginpb.Pending{Reason: "a plan is being made"}}
+	minuteAgo := askedAt.Add(-time.Minute)
+	for name, c := range map[string]struct {
+		diff  *pluginpb.AssetDiff
+		since time.Time
+		// read is how long before the question it counts as read; -1: the answer is refused.
+		read time.Duration
+	}{
+		"no age":                     {&pluginpb.AssetDiff{Outcome: inSync}, askedAt, 0},
+		"within the cadence":         {&pluginpb.AssetDiff{Outcome: inSync, Age: durationpb.New(time.Hour)}, time.Time{}, time.Hour},
+		"older than the cadence":     {&pluginpb.AssetDiff{Outcome: inSync, Age: durationpb.New(time.Hour + 1)}, time.Time{}, -1},
+		"of now, as asked":           {&pluginpb.AssetDiff{Outcome: inSync, Age: durationpb.New(0)}, askedAt, 0},
+		"old, and asked for now":     {&pluginpb.AssetDiff{Outcome: inSync, Age: durationpb.New(1)}, askedAt, -1},
+		"since the question began":   {&pluginpb.AssetDiff{Outcome: inSync, Age: durationpb.New(time.Minute)}, minuteAgo, time.Minute},
+		"before the question began":  {&pluginpb.AssetDiff{Outcome: inSync, Age: durationpb.New(time.Minute + 1)}, minuteAgo, -1},
+		"from the future":            {&pluginpb.AssetDiff{Outcome: inSync, Age: durationpb.New(-time.Second)}, time.Time{}, -1},
+		"no time":                    {&pluginpb.AssetDiff{Outcome: inSync, Age: &durationpb.Duration{Seconds: 1, Nanos: -1}}, time.Time{}, -1},
+		"pending is told now":        {&pluginpb.AssetDiff{Outcome: pending, Age: durationpb.New(2 * time.Hour)}, askedAt, 0},
+		"pending without words":      {&pluginpb.AssetDiff{Outcome: &pluginpb.AssetDiff_Pending{Pending: &pluginpb.Pending{}}}, askedAt, -1},
+		"pending since no time":      {&pluginpb.AssetDiff{Outcome: &pluginpb.AssetDiff_Pending{Pending: &pluginpb.Pending{Reason: "r", Since: &timestamppb.Timestamp{Nanos: -1}}}}, askedAt, -1},
+		"pending since a time ahead": {&pluginpb.AssetDiff{Outcome: &pluginpb.AssetDiff_Pending{Pending: &pluginpb.Pending{Reason: "r", Since: timestamppb.New(askedAt.Add(time.Hour))}}}, askedAt, 0},
+	} {
+		d := intent.Difference{Asset: "a", At: askedAt}
+		refused := CheckDifference(c.diff, &d, c.since, time.Hour)
+		if refused != (c.read < 0) || refused != (d.Outcome == intent.Unknown) {
+			t.Errorf("%s: refused %v, %+v", name, refused, d)
+		}
+		if read := askedAt.Sub(d.At); read != max(0, c.read) || !d.PendingSince.IsZero() {
+			t.Errorf("%s: read %s before, pending since %s", name, read, d.PendingSince)
+		}
+	}
+}
+
 // Whatever a plugin says of itself can be shown, and is within bounds (S26).
 func FuzzDescription(f *testing.F) {
 	for _, said := range []*pluginpb.DescribeResponse{
@@ -88,7 +130,7 @@ func FuzzDescription(f *testing.F) {
 			t.Errorf("%+v", d)
 		}
 		for _, served := range d.Types {
-			if served.LongestEffect < 0 || served.LongestEffect > maxLongest {
+			if served.LongestEffect < 0 || served.LongestEffect > maxLongest || served.Cadence < 0 || served.Cadence > maxCadence {
 				t.Errorf("%+v", served)
 			}
 		}
@@ -106,6 +148,8 @@ func TestDescriptionsThatAreRefused(t *testing.T) {
 		"twice":          {served("a.B", 0), served("a.B", 0)},
 		"too long":       {served("a.B", 11*time.Minute)},
 		"negative":       {served("a.B", -1)},
+		"long cadence":   {{Type: "a.B", Cadence: durationpb.New(25 * time.Hour)}},
+		"back in time":   {{Type: "a.B", Cadence: durationpb.New(-1)}},
 		"overflow":       {{Type: "a.B", LongestEffect: &durationpb.Duration{Seconds: 1 << 62}}},
 		"thousand types": make([]*pluginpb.ServedType, maxTypes+1),
 	} {

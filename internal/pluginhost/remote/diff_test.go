@@ -27,7 +27,7 @@ func folderChild(t *testing.T, options Options) (child *Child, dir string) {
 // diffed returns the differences by asset.
 func diffed(t *testing.T, child *Child, ids ...intent.AssetID) map[intent.AssetID]intent.Difference {
 	t.Helper()
-	differences, err := child.Diff(t.Context(), head, ids)
+	differences, err := child.Diff(t.Context(), plugin.DiffRequest{Incarnation: head, Assets: ids})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +83,7 @@ func TestUpdateNamesTheFieldsAndWhatTheyDestroy(t *testing.T) {
 	delete(changed.Env, "TIER")
 	contents.put(ids[0], changed, &intentpb.Unmanaged{Fields: []*intentpb.UnmanagedField{{Path: "replicas", Reason: "the autoscaler's"}}})
 	later := intent.IncarnationID{Partition: "shop", Sequence: 8}
-	differences, err := child.Diff(t.Context(), later, ids)
+	differences, err := child.Diff(t.Context(), plugin.DiffRequest{Incarnation: later, Assets: ids})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +102,7 @@ func TestUpdateNamesTheFieldsAndWhatTheyDestroy(t *testing.T) {
 	if result := child.Push(t.Context(), admitted(differences[0])); result.Ending != plugin.Pushed {
 		t.Fatalf("push: %+v", result)
 	}
-	differences, err = child.Diff(t.Context(), later, ids)
+	differences, err = child.Diff(t.Context(), plugin.DiffRequest{Incarnation: later, Assets: ids})
 	if err != nil || differences[0].Outcome != intent.InSync || len(differences[0].Unmanaged) != 1 {
 		t.Errorf("after the push replicas must still be production's: %v, %+v", err, differences[0])
 	}
@@ -225,7 +225,7 @@ func TestContentIsGivenForOpenCallsOnly(t *testing.T) {
 func TestFloodEndsTheChild(t *testing.T) {
 	t.Parallel()
 	child := started(t, Options{Run: self(t, "flood"), MinBackoff: time.Hour, MaxBackoff: time.Hour})
-	if _, err := child.Diff(t.Context(), head, []intent.AssetID{"job/0"}); !fault.Is(err, fault.Unavailable) {
+	if _, err := child.Diff(t.Context(), plugin.DiffRequest{Incarnation: head, Assets: []intent.AssetID{"job/0"}}); !fault.Is(err, fault.Unavailable) {
 		t.Fatal(err)
 	}
 	eventually(t, "the flooding child is ended", func() bool {
@@ -237,7 +237,7 @@ func TestFloodEndsTheChild(t *testing.T) {
 func TestDiffRefusesTooMuch(t *testing.T) {
 	t.Parallel()
 	child := start(t, Options{Run: self(t, "exits")})
-	if _, err := child.Diff(t.Context(), head, make([]intent.AssetID, plugin.MaxBatch+1)); !fault.Is(err, fault.Internal) {
+	if _, err := child.Diff(t.Context(), plugin.DiffRequest{Incarnation: head, Assets: make([]intent.AssetID, plugin.MaxBatch+1)}); !fault.Is(err, fault.Internal) {
 		t.Error(err)
 	}
 }

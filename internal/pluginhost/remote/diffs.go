@@ -7,9 +7,12 @@ import (
 	"sync/atomic"
 	"time"
 
+	"google.golang.org/protobuf/types/known/durationpb"
+
 	pluginpb "lehr.dev/gen/lehr/plugin/v1"
 	"lehr.dev/internal/ground/fault"
 	"lehr.dev/internal/ground/intent"
+	"lehr.dev/internal/pluginhost/plugin"
 )
 
 // diffLink is one life of the stream of diffs.
@@ -32,8 +35,10 @@ type diffLink struct {
 type batch struct {
 	number      uint64
 	incarnation intent.IncarnationID
-	at          time.Time
-	places      map[intent.AssetID]int
+	// at is when it was sent, since the earliest that production may have begun to be
+	// read for an answer (zero: the cadence of the type says).
+	at, since time.Time
+	places    map[intent.AssetID]int
 	// mutex guards what results fill in.
 	mutex       sync.Mutex
 	differences []intent.Difference
@@ -62,11 +67,12 @@ func (l *diffLink) end(cause error) {
 	}
 }
 
-func (s *session) diff(ctx context.Context, incarnation intent.IncarnationID, assets []intent.AssetID) ([]intent.Difference, error) {
+func (s *session) diff(ctx context.Context, wanted plugin.DiffRequest) ([]intent.Difference, error) {
 	link := s.diffs.Load()
+	incarnation, assets := wanted.Incarnation, wanted.Assets
 	call, cancel := context.WithTimeout(ctx, s.options.DiffTimeout)
 	defer cancel()
-	b, err := link.begin(incarnation, assets)
+	b, err := link.begin(wanted)
 	if err != nil {
 		return nil, err
 	}
@@ -74,6 +80,12 @@ func (s *session) diff(ctx context.Context, incarnation intent.IncarnationID, as
 	request := &pluginpb.DiffBatch{Batch: b.number, Partition: string(incarnation.Partition), Incarnation: incarnation.String(), Assets: make([]string, len(assets))}
 	for i, asset := range assets {
 		request.Assets[i] = string(asset)
+		for _, memo := range wanted.Memos[asset] {
+			request.Memos = append(request.Memos, &pluginpb.AssetMemo{Asset: string(asset), ResourceKey: string(memo.Key), Memo: memo.Bytes})
+		}
+	}
+	if !wanted.Since.IsZero() {
+		request.MaxAge = durationpb.New(max(0, b.at.Sub(wanted.Since)))
 	}
 	link.changes.sendWith(call, incarnation, func(changes *pluginpb.Changes) {
 		request.Changes = changes
@@ -134,10 +146,12 @@ func (l *diffLink) judgeHung(lifeSigns int64) {
 	}
 }
 
-func (l *diffLink) begin(incarnation intent.IncarnationID, assets []intent.AssetID) (*batch, error) {
+func (l *diffLink) begin(wanted plugin.DiffRequest) (*batch, error) {
+	incarnation, assets := wanted.Incarnation, wanted.Assets
 	b := &batch{
 		incarnation: incarnation,
 		at:          time.Now(),
+		since:       wanted.Since,
 		places:      make(map[intent.AssetID]int, len(assets)),
 		differences: make([]intent.Difference, len(assets)),
 		answered:    make([]bool, len(assets)),
@@ -219,7 +233,7 @@ func (b *batch) take(diffs []*pluginpb.AssetDiff, s *session) {
 		}
 		b.answered[place] = true
 		if b.bytes += weight(diff); b.bytes <= maxBatch {
-			CheckDifference(diff, &b.differences[place])
+			CheckDifference(diff, &b.differences[place], b.since, s.description.Cadence())
 		} else {
 			b.differences[place].Reason = fmt.Sprintf("the plugin's answers to one call have more than %d bytes", maxBatch)
 		}

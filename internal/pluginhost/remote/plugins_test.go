@@ -178,7 +178,7 @@ func lehrItself(arguments []string) int {
 	for _, err := child.Describe(); err != nil; _, err = child.Describe() {
 		time.Sleep(time.Millisecond)
 	}
-	differences, err := child.Diff(context.Background(), head, []intent.AssetID{"job/1"})
+	differences, err := child.Diff(context.Background(), plugin.DiffRequest{Incarnation: head, Assets: []intent.AssetID{"job/1"}})
 	if err != nil {
 		panic(err)
 	}

@@ -182,18 +182,18 @@ func (c *caller) setSession(s *session, outage error) {
 }
 
 // Diff asks the plugin to compare assets with production.
-func (c *caller) Diff(ctx context.Context, incarnation intent.IncarnationID, assets []intent.AssetID) ([]intent.Difference, error) {
-	if len(assets) > plugin.MaxBatch {
-		return nil, fault.New(fault.Internal, "diff of %d assets at once by plugin %s, at most %d are allowed", len(assets), c.options.Name, plugin.MaxBatch)
+func (c *caller) Diff(ctx context.Context, request plugin.DiffRequest) ([]intent.Difference, error) {
+	if len(request.Assets) > plugin.MaxBatch {
+		return nil, fault.New(fault.Internal, "diff of %d assets at once by plugin %s, at most %d are allowed", len(request.Assets), c.options.Name, plugin.MaxBatch)
 	}
-	if len(assets) == 0 {
+	if len(request.Assets) == 0 {
 		return nil, nil
 	}
 	s, err := c.connected()
 	if err != nil {
 		return nil, err
 	}
-	return s.diff(ctx, incarnation, assets)
+	return s.diff(ctx, request)
 }
 
 // Push asks the plugin to carry out an admitted push. It must be called right

@@ -317,7 +317,7 @@ func (r *relay) cut() {
 // had an effect.
 func looping(t *testing.T, dir string, server *Server) <-chan plugin.PushResult {
 	t.Helper()
-	differences, err := server.Diff(t.Context(), head, []intent.AssetID{"job/1"})
+	differences, err := server.Diff(t.Context(), plugin.DiffRequest{Incarnation: head, Assets: []intent.AssetID{"job/1"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -397,7 +397,7 @@ func TestContentIsHeldForAConnection(t *testing.T) {
 		contents.put("job/1", payload)
 		server := dialled(t, tr.address(plugged.address), contents)
 		up(t, server)
-		differences, err := server.Diff(t.Context(), head, []intent.AssetID{"job/1"})
+		differences, err := server.Diff(t.Context(), plugin.DiffRequest{Incarnation: head, Assets: []intent.AssetID{"job/1"}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -65,7 +65,7 @@ type answering struct {
 	answers []intent.Difference
 }
 
-func (a answering) Diff(context.Context, intent.IncarnationID, []intent.AssetID) ([]intent.Difference, error) {
+func (a answering) Diff(context.Context, plugin.DiffRequest) ([]intent.Difference, error) {
 	return a.answers, nil
 }
 
@@ -74,7 +74,7 @@ func TestAnswersOfAWatchedPluginAreHeard(t *testing.T) {
 	asks := func(d intent.Difference) *run {
 		r := newRun(t)
 		watched := r.Watch(answering{answers: []intent.Difference{d}})
-		_, err := watched.Diff(t.Context(), r.at(1), []intent.AssetID{"a"})
+		_, err := watched.Diff(t.Context(), plugin.DiffRequest{Incarnation: r.at(1), Assets: []intent.AssetID{"a"}})
 		r.must(err)
 		r.admit("a", func(a *store.Admission) { a.Plan = plan.Digest() })
 		return r

@@ -79,11 +79,12 @@ type watchedAlone struct {
 }
 
 // Diff passes the call on, and its answers to the monitor.
-func (w watched) Diff(ctx context.Context, id intent.IncarnationID, assets []intent.AssetID) ([]intent.Difference, error) {
+func (w watched) Diff(ctx context.Context, request plugin.DiffRequest) ([]intent.Difference, error) {
+	id, assets := request.Incarnation, request.Assets
 	for _, asset := range assets {
 		w.monitor.letBe(asset, "looked at", w.number)
 	}
-	differences, err := w.Plugin.Diff(ctx, id, assets)
+	differences, err := w.Plugin.Diff(ctx, request)
 	w.monitor.looked(assets, err != nil)
 	for _, asset := range assets {
 		w.monitor.toldHealth(asset, "")

@@ -7,6 +7,7 @@ import (
 
 	processpb "lehr.dev/gen/lehr/process/v1"
 	"lehr.dev/internal/ground/intent"
+	"lehr.dev/internal/pluginhost/plugin"
 
 	"google.golang.org/protobuf/proto"
 )
@@ -109,7 +110,9 @@ func TestHealEndsAll(t *testing.T) {
 		b.world.Writer(jobKey, 5*time.Second, 1000)
 		order := b.order(d, 1)
 		b.replica.Go("push", func() { b.plugin.Push(context.Background(), order) })
-		b.replica.Go("diff", func() { _, _ = b.plugin.Diff(context.Background(), at(1), []intent.AssetID{job}) })
+		b.replica.Go("diff", func() {
+			_, _ = b.plugin.Diff(context.Background(), plugin.DiffRequest{Incarnation: at(1), Assets: []intent.AssetID{job}})
+		})
 		b.run(20 * time.Second)
 		b.world.Heal()
 		if kind == PluginPaused {

@@ -66,6 +66,7 @@ func (c *child) Describe() (plugin.Description, error) {
 type diffCall struct {
 	incarnation intent.IncarnationID
 	assets      []intent.AssetID
+	since       time.Time
 	differences []intent.Difference
 	answered    []bool
 	missing     int
@@ -74,7 +75,8 @@ type diffCall struct {
 }
 
 // Diff asks the process to compare assets with production.
-func (c *child) Diff(ctx context.Context, incarnation intent.IncarnationID, assets []intent.AssetID) ([]intent.Difference, error) {
+func (c *child) Diff(ctx context.Context, request plugin.DiffRequest) ([]intent.Difference, error) {
+	incarnation, assets := request.Incarnation, request.Assets
 	if len(assets) > plugin.MaxBatch {
 		return nil, fault.New(fault.Internal, "diff of %d assets at once, at most %d are allowed", len(assets), plugin.MaxBatch)
 	}
@@ -86,7 +88,7 @@ func (c *child) Diff(ctx context.Context, incarnation intent.IncarnationID, asse
 		return nil, c.down
 	}
 	call := &diffCall{
-		incarnation: incarnation, assets: slices.Clone(assets), missing: len(assets), answered: make([]bool, len(assets)),
+		incarnation: incarnation, assets: slices.Clone(assets), since: request.Since, missing: len(assets), answered: make([]bool, len(assets)),
 		differences: make([]intent.Difference, len(assets)), wake: make(chan struct{}, 1),
 	}
 	for i, asset := range assets {
@@ -156,7 +158,7 @@ func (l *life) take(call *diffCall, results []*pluginpb.AssetDiff) {
 		if l.world.OnAnswer != nil {
 			l.world.OnAnswer(call.incarnation, call.assets[place], result.GetInSync() != nil)
 		}
-		remote.CheckDifference(result, &call.differences[place])
+		remote.CheckDifference(result, &call.differences[place], call.since, l.description.Cadence())
 	}
 	notify(call.wake)
 }

@@ -174,7 +174,9 @@ func (b *bench) up() {
 func (b *bench) diffs(sequence intent.Sequence, assets ...intent.AssetID) (differences []intent.Difference, err error) {
 	b.t.Helper()
 	b.up()
-	b.do(func() { differences, err = b.plugin.Diff(context.Background(), at(sequence), assets) })
+	b.do(func() {
+		differences, err = b.plugin.Diff(context.Background(), plugin.DiffRequest{Incarnation: at(sequence), Assets: assets})
+	})
 	return differences, err
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -106,8 +107,8 @@ func (s *suite) garbage(ctx context.Context) error {
 		return err
 	}
 	for asset, answer := range b.answers {
-		var d intent.Difference
-		remote.CheckDifference(answer, &d)
+		d := intent.Difference{At: time.Now()}
+		remote.CheckDifference(answer, &d, time.Time{}, s.served.Cadence)
 		if (d.Outcome == intent.Unknown) == (asset == example) {
 			return fmt.Errorf("the asset %q has outcome %d (%.200s): only what cannot be read is unknown", asset, d.Outcome, d.Reason)
 		}

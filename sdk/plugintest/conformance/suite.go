@@ -134,7 +134,7 @@ func (s *suite) look(ctx context.Context, l *line, incarnation intent.Incarnatio
 	if err != nil {
 		return d, err
 	}
-	if remote.CheckDifference(b.answers[example], &d) {
+	if remote.CheckDifference(b.answers[example], &d, time.Time{}, s.served.Cadence) {
 		return d, errors.New(d.Reason)
 	}
 	current := s.target.First.ProtoReflect().New()

@@ -24,6 +24,7 @@ import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	durationpb "google.golang.org/protobuf/types/known/durationpb"
+	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
 	unsafe "unsafe"
@@ -196,7 +197,7 @@ func (x Health_State) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Health_State.Descriptor instead.
 func (Health_State) EnumDescriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{20, 0}
+	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{22, 0}
 }
 
 type DescribeRequest struct {
@@ -331,6 +332,10 @@ type ServedType struct {
 	Guarantee GuaranteeClass `protobuf:"varint,2,opt,name=guarantee,enum=lehr.plugin.v1.GuaranteeClass" json:"guarantee,omitempty"`
 	// E: the longest effect that cannot be cancelled. Default 1 s, most 10 min.
 	LongestEffect *durationpb.Duration `protobuf:"bytes,3,opt,name=longest_effect,json=longestEffect" json:"longest_effect,omitempty"`
+	// How old the plugin's answers may be when Lehr looks by itself. While the plugin
+	// keeps its stream of hints alive, it is also the pause between two looks at an asset
+	// that is in sync. Default 0, most 24 h.
+	Cadence       *durationpb.Duration `protobuf:"bytes,4,opt,name=cadence" json:"cadence,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -382,6 +387,13 @@ func (x *ServedType) GetGuarantee() GuaranteeClass {
 func (x *ServedType) GetLongestEffect() *durationpb.Duration {
 	if x != nil {
 		return x.LongestEffect
+	}
+	return nil
+}
+
+func (x *ServedType) GetCadence() *durationpb.Duration {
+	if x != nil {
+		return x.Cadence
 	}
 	return nil
 }
@@ -896,7 +908,14 @@ type DiffBatch struct {
 	Incarnation string   `protobuf:"bytes,3,opt,name=incarnation" json:"incarnation,omitempty"`
 	Assets      []string `protobuf:"bytes,4,rep,name=assets" json:"assets,omitempty"`
 	// What is new in the incarnation; unset: Lehr does not say.
-	Changes       *Changes `protobuf:"bytes,5,opt,name=changes" json:"changes,omitempty"`
+	Changes *Changes `protobuf:"bytes,5,opt,name=changes" json:"changes,omitempty"`
+	// How old an answer may be, counted from when the batch arrives. Unset: as old as the
+	// cadence of its type. 0: production is read now, or the answer is pending. When Lehr
+	// asks a question again that was answered pending, this is the time since it asked
+	// first, so a read that began in between is an answer.
+	MaxAge *durationpb.Duration `protobuf:"bytes,6,opt,name=max_age,json=maxAge" json:"max_age,omitempty"`
+	// What earlier pushes asked Lehr to keep for the assets of the batch.
+	Memos         []*AssetMemo `protobuf:"bytes,7,rep,name=memos" json:"memos,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -966,6 +985,86 @@ func (x *DiffBatch) GetChanges() *Changes {
 	return nil
 }
 
+func (x *DiffBatch) GetMaxAge() *durationpb.Duration {
+	if x != nil {
+		return x.MaxAge
+	}
+	return nil
+}
+
+func (x *DiffBatch) GetMemos() []*AssetMemo {
+	if x != nil {
+		return x.Memos
+	}
+	return nil
+}
+
+// AssetMemo is a plugin's durable memory of one asset and one real thing. A plugin keeps
+// in it only what production cannot tell, such as "the task was started as run 7". Lehr
+// may lose it, with its store: then the plugin answers pending or unknown, and does not
+// act as if nothing had been done.
+type AssetMemo struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Asset string                 `protobuf:"bytes,1,opt,name=asset" json:"asset,omitempty"`
+	// The real thing that the push which set it named.
+	ResourceKey string `protobuf:"bytes,2,opt,name=resource_key,json=resourceKey" json:"resource_key,omitempty"`
+	// At most 16 kB.
+	Memo          []byte `protobuf:"bytes,3,opt,name=memo" json:"memo,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AssetMemo) Reset() {
+	*x = AssetMemo{}
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AssetMemo) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AssetMemo) ProtoMessage() {}
+
+func (x *AssetMemo) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AssetMemo.ProtoReflect.Descriptor instead.
+func (*AssetMemo) Descriptor() ([]byte, []int) {
+	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *AssetMemo) GetAsset() string {
+	if x != nil {
+		return x.Asset
+	}
+	return ""
+}
+
+func (x *AssetMemo) GetResourceKey() string {
+	if x != nil {
+		return x.ResourceKey
+	}
+	return ""
+}
+
+func (x *AssetMemo) GetMemo() []byte {
+	if x != nil {
+		return x.Memo
+	}
+	return nil
+}
+
 // Changes says that as of the batch's incarnation the partition has the contents that it
 // has as of an older one, but for the assets named here. What a plugin holds of any
 // other asset as of that one, whether or not the batch names it, it need not ask for
@@ -984,7 +1083,7 @@ type Changes struct {
 
 func (x *Changes) Reset() {
 	*x = Changes{}
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[11]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -996,7 +1095,7 @@ func (x *Changes) String() string {
 func (*Changes) ProtoMessage() {}
 
 func (x *Changes) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[11]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1009,7 +1108,7 @@ func (x *Changes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Changes.ProtoReflect.Descriptor instead.
 func (*Changes) Descriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{11}
+	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Changes) GetOlder() string {
@@ -1039,7 +1138,7 @@ type DiffResponse struct {
 
 func (x *DiffResponse) Reset() {
 	*x = DiffResponse{}
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[12]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1051,7 +1150,7 @@ func (x *DiffResponse) String() string {
 func (*DiffResponse) ProtoMessage() {}
 
 func (x *DiffResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[12]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1064,7 +1163,7 @@ func (x *DiffResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiffResponse.ProtoReflect.Descriptor instead.
 func (*DiffResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{12}
+	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *DiffResponse) GetMessage() isDiffResponse_Message {
@@ -1119,7 +1218,7 @@ type DiffResults struct {
 
 func (x *DiffResults) Reset() {
 	*x = DiffResults{}
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[13]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1131,7 +1230,7 @@ func (x *DiffResults) String() string {
 func (*DiffResults) ProtoMessage() {}
 
 func (x *DiffResults) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[13]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1144,7 +1243,7 @@ func (x *DiffResults) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiffResults.ProtoReflect.Descriptor instead.
 func (*DiffResults) Descriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{13}
+	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *DiffResults) GetBatch() uint64 {
@@ -1169,6 +1268,7 @@ type AssetDiff struct {
 	//	*AssetDiff_InSync
 	//	*AssetDiff_Differs
 	//	*AssetDiff_Unknown
+	//	*AssetDiff_Pending
 	Outcome isAssetDiff_Outcome `protobuf_oneof:"outcome"`
 	// The provider's compare-and-set token of the state that was read.
 	Base string `protobuf:"bytes,5,opt,name=base" json:"base,omitempty"`
@@ -1179,14 +1279,17 @@ type AssetDiff struct {
 	Current []byte  `protobuf:"bytes,8,opt,name=current" json:"current,omitempty"`
 	Health  *Health `protobuf:"bytes,9,opt,name=health" json:"health,omitempty"`
 	// Differences in fields that the asset leaves to production.
-	Unmanaged     []*FieldChange `protobuf:"bytes,10,rep,name=unmanaged" json:"unmanaged,omitempty"`
+	Unmanaged []*FieldChange `protobuf:"bytes,10,rep,name=unmanaged" json:"unmanaged,omitempty"`
+	// How long before the batch arrived production began to be read for this answer.
+	// Unset: it was read for this batch. What is older than the batch allows is refused.
+	Age           *durationpb.Duration `protobuf:"bytes,12,opt,name=age" json:"age,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *AssetDiff) Reset() {
 	*x = AssetDiff{}
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[14]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1198,7 +1301,7 @@ func (x *AssetDiff) String() string {
 func (*AssetDiff) ProtoMessage() {}
 
 func (x *AssetDiff) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[14]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1211,7 +1314,7 @@ func (x *AssetDiff) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AssetDiff.ProtoReflect.Descriptor instead.
 func (*AssetDiff) Descriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{14}
+	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *AssetDiff) GetAsset() string {
@@ -1250,6 +1353,15 @@ func (x *AssetDiff) GetUnknown() *Unknown {
 	if x != nil {
 		if x, ok := x.Outcome.(*AssetDiff_Unknown); ok {
 			return x.Unknown
+		}
+	}
+	return nil
+}
+
+func (x *AssetDiff) GetPending() *Pending {
+	if x != nil {
+		if x, ok := x.Outcome.(*AssetDiff_Pending); ok {
+			return x.Pending
 		}
 	}
 	return nil
@@ -1297,6 +1409,13 @@ func (x *AssetDiff) GetUnmanaged() []*FieldChange {
 	return nil
 }
 
+func (x *AssetDiff) GetAge() *durationpb.Duration {
+	if x != nil {
+		return x.Age
+	}
+	return nil
+}
+
 type isAssetDiff_Outcome interface {
 	isAssetDiff_Outcome()
 }
@@ -1313,11 +1432,17 @@ type AssetDiff_Unknown struct {
 	Unknown *Unknown `protobuf:"bytes,4,opt,name=unknown,oneof"`
 }
 
+type AssetDiff_Pending struct {
+	Pending *Pending `protobuf:"bytes,11,opt,name=pending,oneof"`
+}
+
 func (*AssetDiff_InSync) isAssetDiff_Outcome() {}
 
 func (*AssetDiff_Differs) isAssetDiff_Outcome() {}
 
 func (*AssetDiff_Unknown) isAssetDiff_Outcome() {}
+
+func (*AssetDiff_Pending) isAssetDiff_Outcome() {}
 
 type InSync struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1327,7 +1452,7 @@ type InSync struct {
 
 func (x *InSync) Reset() {
 	*x = InSync{}
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[15]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1339,7 +1464,7 @@ func (x *InSync) String() string {
 func (*InSync) ProtoMessage() {}
 
 func (x *InSync) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[15]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1352,7 +1477,83 @@ func (x *InSync) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InSync.ProtoReflect.Descriptor instead.
 func (*InSync) Descriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{15}
+	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{16}
+}
+
+// Pending says that a change is under way that no push hastens: a plan is being made, a
+// task runs, a deletion waits for a finalizer, an image is pulled. It is neither a
+// failure nor a difference, and never counts as in sync. Health told with it counts;
+// where none is told, what was told before stands.
+type Pending struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What is under way, for people.
+	Reason string `protobuf:"bytes,1,opt,name=reason" json:"reason,omitempty"`
+	// Since when, as the provider tells; unset: since Lehr heard of it first.
+	Since *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=since" json:"since,omitempty"`
+	// What ends it, for people, for example "the end of the plan, within 10m".
+	Ends string `protobuf:"bytes,3,opt,name=ends" json:"ends,omitempty"`
+	// As in PushFailed.
+	RetryAfter    *durationpb.Duration `protobuf:"bytes,4,opt,name=retry_after,json=retryAfter" json:"retry_after,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Pending) Reset() {
+	*x = Pending{}
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Pending) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Pending) ProtoMessage() {}
+
+func (x *Pending) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Pending.ProtoReflect.Descriptor instead.
+func (*Pending) Descriptor() ([]byte, []int) {
+	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *Pending) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *Pending) GetSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Since
+	}
+	return nil
+}
+
+func (x *Pending) GetEnds() string {
+	if x != nil {
+		return x.Ends
+	}
+	return ""
+}
+
+func (x *Pending) GetRetryAfter() *durationpb.Duration {
+	if x != nil {
+		return x.RetryAfter
+	}
+	return nil
 }
 
 type Differs struct {
@@ -1365,7 +1566,7 @@ type Differs struct {
 
 func (x *Differs) Reset() {
 	*x = Differs{}
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[16]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1377,7 +1578,7 @@ func (x *Differs) String() string {
 func (*Differs) ProtoMessage() {}
 
 func (x *Differs) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[16]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1390,7 +1591,7 @@ func (x *Differs) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Differs.ProtoReflect.Descriptor instead.
 func (*Differs) Descriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{16}
+	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Differs) GetAction() Action {
@@ -1418,7 +1619,7 @@ type Unknown struct {
 
 func (x *Unknown) Reset() {
 	*x = Unknown{}
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[17]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1430,7 +1631,7 @@ func (x *Unknown) String() string {
 func (*Unknown) ProtoMessage() {}
 
 func (x *Unknown) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[17]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1443,7 +1644,7 @@ func (x *Unknown) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Unknown.ProtoReflect.Descriptor instead.
 func (*Unknown) Descriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{17}
+	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Unknown) GetReason() string {
@@ -1481,7 +1682,7 @@ type FieldChange struct {
 
 func (x *FieldChange) Reset() {
 	*x = FieldChange{}
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[18]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1493,7 +1694,7 @@ func (x *FieldChange) String() string {
 func (*FieldChange) ProtoMessage() {}
 
 func (x *FieldChange) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[18]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1506,7 +1707,7 @@ func (x *FieldChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FieldChange.ProtoReflect.Descriptor instead.
 func (*FieldChange) Descriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{18}
+	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *FieldChange) GetPath() string {
@@ -1562,7 +1763,7 @@ type Impact struct {
 
 func (x *Impact) Reset() {
 	*x = Impact{}
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[19]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1574,7 +1775,7 @@ func (x *Impact) String() string {
 func (*Impact) ProtoMessage() {}
 
 func (x *Impact) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[19]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1587,7 +1788,7 @@ func (x *Impact) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Impact.ProtoReflect.Descriptor instead.
 func (*Impact) Descriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{19}
+	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Impact) GetDimension() string {
@@ -1622,7 +1823,7 @@ type Health struct {
 
 func (x *Health) Reset() {
 	*x = Health{}
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[20]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1634,7 +1835,7 @@ func (x *Health) String() string {
 func (*Health) ProtoMessage() {}
 
 func (x *Health) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[20]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1647,7 +1848,7 @@ func (x *Health) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Health.ProtoReflect.Descriptor instead.
 func (*Health) Descriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{20}
+	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Health) GetState() Health_State {
@@ -1678,6 +1879,7 @@ type PushRequest struct {
 	//	*PushRequest_Start
 	//	*PushRequest_Permit
 	//	*PushRequest_Content
+	//	*PushRequest_MemoSaved
 	Message       isPushRequest_Message `protobuf_oneof:"message"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1685,7 +1887,7 @@ type PushRequest struct {
 
 func (x *PushRequest) Reset() {
 	*x = PushRequest{}
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[21]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1697,7 +1899,7 @@ func (x *PushRequest) String() string {
 func (*PushRequest) ProtoMessage() {}
 
 func (x *PushRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[21]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1710,7 +1912,7 @@ func (x *PushRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PushRequest.ProtoReflect.Descriptor instead.
 func (*PushRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{21}
+	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *PushRequest) GetMessage() isPushRequest_Message {
@@ -1747,6 +1949,15 @@ func (x *PushRequest) GetContent() *Content {
 	return nil
 }
 
+func (x *PushRequest) GetMemoSaved() *MemoSaved {
+	if x != nil {
+		if x, ok := x.Message.(*PushRequest_MemoSaved); ok {
+			return x.MemoSaved
+		}
+	}
+	return nil
+}
+
 type isPushRequest_Message interface {
 	isPushRequest_Message()
 }
@@ -1763,11 +1974,17 @@ type PushRequest_Content struct {
 	Content *Content `protobuf:"bytes,3,opt,name=content,oneof"`
 }
 
+type PushRequest_MemoSaved struct {
+	MemoSaved *MemoSaved `protobuf:"bytes,4,opt,name=memo_saved,json=memoSaved,oneof"`
+}
+
 func (*PushRequest_Start) isPushRequest_Message() {}
 
 func (*PushRequest_Permit) isPushRequest_Message() {}
 
 func (*PushRequest_Content) isPushRequest_Message() {}
+
+func (*PushRequest_MemoSaved) isPushRequest_Message() {}
 
 type PushStart struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1783,8 +2000,10 @@ type PushStart struct {
 	FencingToken uint64 `protobuf:"varint,7,opt,name=fencing_token,json=fencingToken" json:"fencing_token,omitempty"`
 	// The permit request under which this push starts.
 	Permit uint64 `protobuf:"varint,8,opt,name=permit" json:"permit,omitempty"`
+	// What earlier pushes asked Lehr to keep for the asset.
+	Memos []*AssetMemo `protobuf:"bytes,9,rep,name=memos" json:"memos,omitempty"`
 	// From an earlier push of the same plan that did not end.
-	ResumeToken []byte `protobuf:"bytes,9,opt,name=resume_token,json=resumeToken" json:"resume_token,omitempty"`
+	ResumeToken []byte `protobuf:"bytes,11,opt,name=resume_token,json=resumeToken" json:"resume_token,omitempty"`
 	// The span below which the plugin's own are, as W3C's traceparent has it; empty:
 	// Lehr's operator has nobody told of traces. It is here, and not in the metadata of
 	// the call, for one call carries many pushes.
@@ -1795,7 +2014,7 @@ type PushStart struct {
 
 func (x *PushStart) Reset() {
 	*x = PushStart{}
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[22]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1807,7 +2026,7 @@ func (x *PushStart) String() string {
 func (*PushStart) ProtoMessage() {}
 
 func (x *PushStart) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[22]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1820,7 +2039,7 @@ func (x *PushStart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PushStart.ProtoReflect.Descriptor instead.
 func (*PushStart) Descriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{22}
+	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *PushStart) GetPush() string {
@@ -1879,6 +2098,13 @@ func (x *PushStart) GetPermit() uint64 {
 	return 0
 }
 
+func (x *PushStart) GetMemos() []*AssetMemo {
+	if x != nil {
+		return x.Memos
+	}
+	return nil
+}
+
 func (x *PushStart) GetResumeToken() []byte {
 	if x != nil {
 		return x.ResumeToken
@@ -1903,7 +2129,7 @@ type Permit struct {
 
 func (x *Permit) Reset() {
 	*x = Permit{}
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[23]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1915,7 +2141,7 @@ func (x *Permit) String() string {
 func (*Permit) ProtoMessage() {}
 
 func (x *Permit) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[23]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1928,7 +2154,7 @@ func (x *Permit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Permit.ProtoReflect.Descriptor instead.
 func (*Permit) Descriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{23}
+	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Permit) GetRequest() uint64 {
@@ -1959,7 +2185,7 @@ type PermitGrant struct {
 
 func (x *PermitGrant) Reset() {
 	*x = PermitGrant{}
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[24]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1971,7 +2197,7 @@ func (x *PermitGrant) String() string {
 func (*PermitGrant) ProtoMessage() {}
 
 func (x *PermitGrant) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[24]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1984,7 +2210,7 @@ func (x *PermitGrant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PermitGrant.ProtoReflect.Descriptor instead.
 func (*PermitGrant) Descriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{24}
+	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *PermitGrant) GetPush() string {
@@ -2030,7 +2256,7 @@ type PushResponse struct {
 
 func (x *PushResponse) Reset() {
 	*x = PushResponse{}
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[25]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2042,7 +2268,7 @@ func (x *PushResponse) String() string {
 func (*PushResponse) ProtoMessage() {}
 
 func (x *PushResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[25]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2055,7 +2281,7 @@ func (x *PushResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PushResponse.ProtoReflect.Descriptor instead.
 func (*PushResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{25}
+	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *PushResponse) GetMessage() isPushResponse_Message {
@@ -2142,7 +2368,7 @@ type PermitRequest struct {
 
 func (x *PermitRequest) Reset() {
 	*x = PermitRequest{}
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[26]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2154,7 +2380,7 @@ func (x *PermitRequest) String() string {
 func (*PermitRequest) ProtoMessage() {}
 
 func (x *PermitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[26]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2167,7 +2393,7 @@ func (x *PermitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PermitRequest.ProtoReflect.Descriptor instead.
 func (*PermitRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{26}
+	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *PermitRequest) GetRequest() uint64 {
@@ -2194,7 +2420,7 @@ type PermitAsk struct {
 
 func (x *PermitAsk) Reset() {
 	*x = PermitAsk{}
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[27]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2206,7 +2432,7 @@ func (x *PermitAsk) String() string {
 func (*PermitAsk) ProtoMessage() {}
 
 func (x *PermitAsk) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[27]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2219,7 +2445,7 @@ func (x *PermitAsk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PermitAsk.ProtoReflect.Descriptor instead.
 func (*PermitAsk) Descriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{27}
+	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *PermitAsk) GetPush() string {
@@ -2237,17 +2463,19 @@ func (x *PermitAsk) GetBase() string {
 }
 
 type PushProgress struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Push          string                 `protobuf:"bytes,1,opt,name=push" json:"push,omitempty"`
-	Text          string                 `protobuf:"bytes,2,opt,name=text" json:"text,omitempty"`
-	ResumeToken   []byte                 `protobuf:"bytes,3,opt,name=resume_token,json=resumeToken" json:"resume_token,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Push  string                 `protobuf:"bytes,1,opt,name=push" json:"push,omitempty"`
+	Text  string                 `protobuf:"bytes,2,opt,name=text" json:"text,omitempty"`
+	// Asks Lehr to keep a memo, and to say when it is durable.
+	Memo          *SetMemo `protobuf:"bytes,3,opt,name=memo" json:"memo,omitempty"`
+	ResumeToken   []byte   `protobuf:"bytes,4,opt,name=resume_token,json=resumeToken" json:"resume_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *PushProgress) Reset() {
 	*x = PushProgress{}
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[28]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2259,7 +2487,7 @@ func (x *PushProgress) String() string {
 func (*PushProgress) ProtoMessage() {}
 
 func (x *PushProgress) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[28]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2272,7 +2500,7 @@ func (x *PushProgress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PushProgress.ProtoReflect.Descriptor instead.
 func (*PushProgress) Descriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{28}
+	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *PushProgress) GetPush() string {
@@ -2289,11 +2517,146 @@ func (x *PushProgress) GetText() string {
 	return ""
 }
 
+func (x *PushProgress) GetMemo() *SetMemo {
+	if x != nil {
+		return x.Memo
+	}
+	return nil
+}
+
 func (x *PushProgress) GetResumeToken() []byte {
 	if x != nil {
 		return x.ResumeToken
 	}
 	return nil
+}
+
+// SetMemo replaces the asset's memo of one real thing. "At most once" means: the plugin
+// sets "started run 7", waits for MemoSaved, and only then starts run 7.
+type SetMemo struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Chosen by the plugin: 1, 2, 3, … in a push.
+	Number uint64 `protobuf:"varint,1,opt,name=number" json:"number,omitempty"`
+	// The real thing. At most 4 of an asset have a memo; the oldest gives way.
+	ResourceKey string `protobuf:"bytes,2,opt,name=resource_key,json=resourceKey" json:"resource_key,omitempty"`
+	// At most 16 kB. Empty: the memo is forgotten.
+	Memo          []byte `protobuf:"bytes,3,opt,name=memo" json:"memo,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetMemo) Reset() {
+	*x = SetMemo{}
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetMemo) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetMemo) ProtoMessage() {}
+
+func (x *SetMemo) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetMemo.ProtoReflect.Descriptor instead.
+func (*SetMemo) Descriptor() ([]byte, []int) {
+	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{31}
+}
+
+func (x *SetMemo) GetNumber() uint64 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *SetMemo) GetResourceKey() string {
+	if x != nil {
+		return x.ResourceKey
+	}
+	return ""
+}
+
+func (x *SetMemo) GetMemo() []byte {
+	if x != nil {
+		return x.Memo
+	}
+	return nil
+}
+
+// MemoSaved answers a SetMemo: the memo is durable, written under the lease and epoch of
+// the push, or was refused.
+type MemoSaved struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Push   string                 `protobuf:"bytes,1,opt,name=push" json:"push,omitempty"`
+	Number uint64                 `protobuf:"varint,2,opt,name=number" json:"number,omitempty"`
+	// Not empty: it was not saved, and why. The push goes on as the plugin decides.
+	Refused       string `protobuf:"bytes,3,opt,name=refused" json:"refused,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MemoSaved) Reset() {
+	*x = MemoSaved{}
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[32]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MemoSaved) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MemoSaved) ProtoMessage() {}
+
+func (x *MemoSaved) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[32]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MemoSaved.ProtoReflect.Descriptor instead.
+func (*MemoSaved) Descriptor() ([]byte, []int) {
+	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{32}
+}
+
+func (x *MemoSaved) GetPush() string {
+	if x != nil {
+		return x.Push
+	}
+	return ""
+}
+
+func (x *MemoSaved) GetNumber() uint64 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *MemoSaved) GetRefused() string {
+	if x != nil {
+		return x.Refused
+	}
+	return ""
 }
 
 type PushResult struct {
@@ -2312,7 +2675,7 @@ type PushResult struct {
 
 func (x *PushResult) Reset() {
 	*x = PushResult{}
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[29]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2324,7 +2687,7 @@ func (x *PushResult) String() string {
 func (*PushResult) ProtoMessage() {}
 
 func (x *PushResult) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[29]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2337,7 +2700,7 @@ func (x *PushResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PushResult.ProtoReflect.Descriptor instead.
 func (*PushResult) Descriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{29}
+	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *PushResult) GetPush() string {
@@ -2428,7 +2791,7 @@ type Pushed struct {
 
 func (x *Pushed) Reset() {
 	*x = Pushed{}
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[30]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2440,7 +2803,7 @@ func (x *Pushed) String() string {
 func (*Pushed) ProtoMessage() {}
 
 func (x *Pushed) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[30]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2453,7 +2816,7 @@ func (x *Pushed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pushed.ProtoReflect.Descriptor instead.
 func (*Pushed) Descriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{30}
+	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{34}
 }
 
 type PushFailed struct {
@@ -2474,7 +2837,7 @@ type PushFailed struct {
 
 func (x *PushFailed) Reset() {
 	*x = PushFailed{}
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[31]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2486,7 +2849,7 @@ func (x *PushFailed) String() string {
 func (*PushFailed) ProtoMessage() {}
 
 func (x *PushFailed) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[31]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2499,7 +2862,7 @@ func (x *PushFailed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PushFailed.ProtoReflect.Descriptor instead.
 func (*PushFailed) Descriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{31}
+	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *PushFailed) GetReason() string {
@@ -2539,7 +2902,7 @@ type Stale struct {
 
 func (x *Stale) Reset() {
 	*x = Stale{}
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[32]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2551,7 +2914,7 @@ func (x *Stale) String() string {
 func (*Stale) ProtoMessage() {}
 
 func (x *Stale) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[32]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2564,7 +2927,7 @@ func (x *Stale) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stale.ProtoReflect.Descriptor instead.
 func (*Stale) Descriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{32}
+	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Stale) GetReason() string {
@@ -2583,7 +2946,7 @@ type Stopped struct {
 
 func (x *Stopped) Reset() {
 	*x = Stopped{}
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[33]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2595,7 +2958,7 @@ func (x *Stopped) String() string {
 func (*Stopped) ProtoMessage() {}
 
 func (x *Stopped) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[33]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2608,7 +2971,7 @@ func (x *Stopped) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stopped.ProtoReflect.Descriptor instead.
 func (*Stopped) Descriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{33}
+	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Stopped) GetReason() string {
@@ -2618,11 +2981,149 @@ func (x *Stopped) GetReason() string {
 	return ""
 }
 
+type HintsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HintsRequest) Reset() {
+	*x = HintsRequest{}
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[38]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HintsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HintsRequest) ProtoMessage() {}
+
+func (x *HintsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[38]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HintsRequest.ProtoReflect.Descriptor instead.
+func (*HintsRequest) Descriptor() ([]byte, []int) {
+	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{38}
+}
+
+// HintsResponse names assets that Lehr should look at soon. One without hints says that
+// the plugin still watches production; it sends one at least each 5 s, and Lehr stops
+// relying on the hints of a plugin that is silent for 15 s.
+type HintsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Hints         []*Hint                `protobuf:"bytes,1,rep,name=hints" json:"hints,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HintsResponse) Reset() {
+	*x = HintsResponse{}
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[39]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HintsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HintsResponse) ProtoMessage() {}
+
+func (x *HintsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[39]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HintsResponse.ProtoReflect.Descriptor instead.
+func (*HintsResponse) Descriptor() ([]byte, []int) {
+	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{39}
+}
+
+func (x *HintsResponse) GetHints() []*Hint {
+	if x != nil {
+		return x.Hints
+	}
+	return nil
+}
+
+// Hint names an asset that this connection asked the plugin about. Lehr drops and counts
+// any other, looks at an asset no more than once a second for hints, and at no more
+// assets than a bucket of the plugin allows.
+type Hint struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Partition     string                 `protobuf:"bytes,1,opt,name=partition" json:"partition,omitempty"`
+	Asset         string                 `protobuf:"bytes,2,opt,name=asset" json:"asset,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Hint) Reset() {
+	*x = Hint{}
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[40]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Hint) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Hint) ProtoMessage() {}
+
+func (x *Hint) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[40]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Hint.ProtoReflect.Descriptor instead.
+func (*Hint) Descriptor() ([]byte, []int) {
+	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{40}
+}
+
+func (x *Hint) GetPartition() string {
+	if x != nil {
+		return x.Partition
+	}
+	return ""
+}
+
+func (x *Hint) GetAsset() string {
+	if x != nil {
+		return x.Asset
+	}
+	return ""
+}
+
 var File_lehr_plugin_v1_plugin_proto protoreflect.FileDescriptor
 
 const file_lehr_plugin_v1_plugin_proto_rawDesc = "" +
 	"\n" +
-	"\x1blehr/plugin/v1/plugin.proto\x12\x0elehr.plugin.v1\x1a\x1egoogle/protobuf/duration.proto\"-\n" +
+	"\x1blehr/plugin/v1/plugin.proto\x12\x0elehr.plugin.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"-\n" +
 	"\x0fDescribeRequest\x12\x1a\n" +
 	"\bprotocol\x18\x01 \x01(\rR\bprotocol\"\xaa\x01\n" +
 	"\x10DescribeResponse\x12\x1a\n" +
@@ -2630,12 +3131,13 @@ const file_lehr_plugin_v1_plugin_proto_rawDesc = "" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x18\n" +
 	"\aversion\x18\x03 \x01(\tR\aversion\x120\n" +
 	"\x05types\x18\x04 \x03(\v2\x1a.lehr.plugin.v1.ServedTypeR\x05types\x12\x1a\n" +
-	"\binstance\x18\x05 \x01(\tR\binstance\"\xa0\x01\n" +
+	"\binstance\x18\x05 \x01(\tR\binstance\"\xd5\x01\n" +
 	"\n" +
 	"ServedType\x12\x12\n" +
 	"\x04type\x18\x01 \x01(\tR\x04type\x12<\n" +
 	"\tguarantee\x18\x02 \x01(\x0e2\x1e.lehr.plugin.v1.GuaranteeClassR\tguarantee\x12@\n" +
-	"\x0elongest_effect\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\rlongestEffect\"\xa9\x01\n" +
+	"\x0elongest_effect\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\rlongestEffect\x123\n" +
+	"\acadence\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\acadence\"\xa9\x01\n" +
 	"\x04Need\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\tR\tpartition\x12 \n" +
 	"\vincarnation\x18\x02 \x01(\tR\vincarnation\x121\n" +
@@ -2669,13 +3171,19 @@ const file_lehr_plugin_v1_plugin_proto_rawDesc = "" +
 	"\vDiffRequest\x121\n" +
 	"\x05batch\x18\x01 \x01(\v2\x19.lehr.plugin.v1.DiffBatchH\x00R\x05batch\x123\n" +
 	"\acontent\x18\x02 \x01(\v2\x17.lehr.plugin.v1.ContentH\x00R\acontentB\t\n" +
-	"\amessage\"\xac\x01\n" +
+	"\amessage\"\x91\x02\n" +
 	"\tDiffBatch\x12\x14\n" +
 	"\x05batch\x18\x01 \x01(\x04R\x05batch\x12\x1c\n" +
 	"\tpartition\x18\x02 \x01(\tR\tpartition\x12 \n" +
 	"\vincarnation\x18\x03 \x01(\tR\vincarnation\x12\x16\n" +
 	"\x06assets\x18\x04 \x03(\tR\x06assets\x121\n" +
-	"\achanges\x18\x05 \x01(\v2\x17.lehr.plugin.v1.ChangesR\achanges\"9\n" +
+	"\achanges\x18\x05 \x01(\v2\x17.lehr.plugin.v1.ChangesR\achanges\x122\n" +
+	"\amax_age\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\x06maxAge\x12/\n" +
+	"\x05memos\x18\a \x03(\v2\x19.lehr.plugin.v1.AssetMemoR\x05memos\"X\n" +
+	"\tAssetMemo\x12\x14\n" +
+	"\x05asset\x18\x01 \x01(\tR\x05asset\x12!\n" +
+	"\fresource_key\x18\x02 \x01(\tR\vresourceKey\x12\x12\n" +
+	"\x04memo\x18\x03 \x01(\fR\x04memo\"9\n" +
 	"\aChanges\x12\x14\n" +
 	"\x05older\x18\x01 \x01(\tR\x05older\x12\x18\n" +
 	"\achanged\x18\x02 \x03(\x06R\achanged\"~\n" +
@@ -2685,21 +3193,29 @@ const file_lehr_plugin_v1_plugin_proto_rawDesc = "" +
 	"\amessage\"T\n" +
 	"\vDiffResults\x12\x14\n" +
 	"\x05batch\x18\x01 \x01(\x04R\x05batch\x12/\n" +
-	"\x05diffs\x18\x02 \x03(\v2\x19.lehr.plugin.v1.AssetDiffR\x05diffs\"\xb7\x03\n" +
+	"\x05diffs\x18\x02 \x03(\v2\x19.lehr.plugin.v1.AssetDiffR\x05diffs\"\x99\x04\n" +
 	"\tAssetDiff\x12\x14\n" +
 	"\x05asset\x18\x01 \x01(\tR\x05asset\x121\n" +
 	"\ain_sync\x18\x02 \x01(\v2\x16.lehr.plugin.v1.InSyncH\x00R\x06inSync\x123\n" +
 	"\adiffers\x18\x03 \x01(\v2\x17.lehr.plugin.v1.DiffersH\x00R\adiffers\x123\n" +
-	"\aunknown\x18\x04 \x01(\v2\x17.lehr.plugin.v1.UnknownH\x00R\aunknown\x12\x12\n" +
+	"\aunknown\x18\x04 \x01(\v2\x17.lehr.plugin.v1.UnknownH\x00R\aunknown\x123\n" +
+	"\apending\x18\v \x01(\v2\x17.lehr.plugin.v1.PendingH\x00R\apending\x12\x12\n" +
 	"\x04base\x18\x05 \x01(\tR\x04base\x12!\n" +
 	"\fresource_key\x18\x06 \x01(\tR\vresourceKey\x120\n" +
 	"\aimpacts\x18\a \x03(\v2\x16.lehr.plugin.v1.ImpactR\aimpacts\x12\x18\n" +
 	"\acurrent\x18\b \x01(\fR\acurrent\x12.\n" +
 	"\x06health\x18\t \x01(\v2\x16.lehr.plugin.v1.HealthR\x06health\x129\n" +
 	"\tunmanaged\x18\n" +
-	" \x03(\v2\x1b.lehr.plugin.v1.FieldChangeR\tunmanagedB\t\n" +
+	" \x03(\v2\x1b.lehr.plugin.v1.FieldChangeR\tunmanaged\x12+\n" +
+	"\x03age\x18\f \x01(\v2\x19.google.protobuf.DurationR\x03ageB\t\n" +
 	"\aoutcome\"\b\n" +
-	"\x06InSync\"p\n" +
+	"\x06InSync\"\xa3\x01\n" +
+	"\aPending\x12\x16\n" +
+	"\x06reason\x18\x01 \x01(\tR\x06reason\x120\n" +
+	"\x05since\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x12\x12\n" +
+	"\x04ends\x18\x03 \x01(\tR\x04ends\x12:\n" +
+	"\vretry_after\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\n" +
+	"retryAfter\"p\n" +
 	"\aDiffers\x12.\n" +
 	"\x06action\x18\x01 \x01(\x0e2\x16.lehr.plugin.v1.ActionR\x06action\x125\n" +
 	"\achanges\x18\x02 \x03(\v2\x1b.lehr.plugin.v1.FieldChangeR\achanges\"]\n" +
@@ -2726,12 +3242,14 @@ const file_lehr_plugin_v1_plugin_proto_rawDesc = "" +
 	"\x11STATE_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rSTATE_HEALTHY\x10\x01\x12\x13\n" +
 	"\x0fSTATE_UNHEALTHY\x10\x02\x12\x11\n" +
-	"\rSTATE_UNKNOWN\x10\x03\"\xb2\x01\n" +
+	"\rSTATE_UNKNOWN\x10\x03\"\xee\x01\n" +
 	"\vPushRequest\x121\n" +
 	"\x05start\x18\x01 \x01(\v2\x19.lehr.plugin.v1.PushStartH\x00R\x05start\x120\n" +
 	"\x06permit\x18\x02 \x01(\v2\x16.lehr.plugin.v1.PermitH\x00R\x06permit\x123\n" +
-	"\acontent\x18\x03 \x01(\v2\x17.lehr.plugin.v1.ContentH\x00R\acontentB\t\n" +
-	"\amessage\"\xac\x02\n" +
+	"\acontent\x18\x03 \x01(\v2\x17.lehr.plugin.v1.ContentH\x00R\acontent\x12:\n" +
+	"\n" +
+	"memo_saved\x18\x04 \x01(\v2\x19.lehr.plugin.v1.MemoSavedH\x00R\tmemoSavedB\t\n" +
+	"\amessage\"\xdd\x02\n" +
 	"\tPushStart\x12\x12\n" +
 	"\x04push\x18\x01 \x01(\tR\x04push\x12\x1c\n" +
 	"\tpartition\x18\x02 \x01(\tR\tpartition\x12 \n" +
@@ -2741,8 +3259,9 @@ const file_lehr_plugin_v1_plugin_proto_rawDesc = "" +
 	"planDigest\x12\x12\n" +
 	"\x04base\x18\x06 \x01(\tR\x04base\x12#\n" +
 	"\rfencing_token\x18\a \x01(\x04R\ffencingToken\x12\x16\n" +
-	"\x06permit\x18\b \x01(\x04R\x06permit\x12!\n" +
-	"\fresume_token\x18\t \x01(\fR\vresumeToken\x12 \n" +
+	"\x06permit\x18\b \x01(\x04R\x06permit\x12/\n" +
+	"\x05memos\x18\t \x03(\v2\x19.lehr.plugin.v1.AssetMemoR\x05memos\x12!\n" +
+	"\fresume_token\x18\v \x01(\fR\vresumeToken\x12 \n" +
 	"\vtraceparent\x18\n" +
 	" \x01(\tR\vtraceparent\"W\n" +
 	"\x06Permit\x12\x18\n" +
@@ -2764,11 +3283,20 @@ const file_lehr_plugin_v1_plugin_proto_rawDesc = "" +
 	"\x04asks\x18\x02 \x03(\v2\x19.lehr.plugin.v1.PermitAskR\x04asks\"3\n" +
 	"\tPermitAsk\x12\x12\n" +
 	"\x04push\x18\x01 \x01(\tR\x04push\x12\x12\n" +
-	"\x04base\x18\x02 \x01(\tR\x04base\"Y\n" +
+	"\x04base\x18\x02 \x01(\tR\x04base\"\x86\x01\n" +
 	"\fPushProgress\x12\x12\n" +
 	"\x04push\x18\x01 \x01(\tR\x04push\x12\x12\n" +
-	"\x04text\x18\x02 \x01(\tR\x04text\x12!\n" +
-	"\fresume_token\x18\x03 \x01(\fR\vresumeToken\"\xf7\x01\n" +
+	"\x04text\x18\x02 \x01(\tR\x04text\x12+\n" +
+	"\x04memo\x18\x03 \x01(\v2\x17.lehr.plugin.v1.SetMemoR\x04memo\x12!\n" +
+	"\fresume_token\x18\x04 \x01(\fR\vresumeToken\"X\n" +
+	"\aSetMemo\x12\x16\n" +
+	"\x06number\x18\x01 \x01(\x04R\x06number\x12!\n" +
+	"\fresource_key\x18\x02 \x01(\tR\vresourceKey\x12\x12\n" +
+	"\x04memo\x18\x03 \x01(\fR\x04memo\"Q\n" +
+	"\tMemoSaved\x12\x12\n" +
+	"\x04push\x18\x01 \x01(\tR\x04push\x12\x16\n" +
+	"\x06number\x18\x02 \x01(\x04R\x06number\x12\x18\n" +
+	"\arefused\x18\x03 \x01(\tR\arefused\"\xf7\x01\n" +
 	"\n" +
 	"PushResult\x12\x12\n" +
 	"\x04push\x18\x01 \x01(\tR\x04push\x120\n" +
@@ -2789,7 +3317,13 @@ const file_lehr_plugin_v1_plugin_proto_rawDesc = "" +
 	"\x05Stale\x12\x16\n" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\"!\n" +
 	"\aStopped\x12\x16\n" +
-	"\x06reason\x18\x01 \x01(\tR\x06reason*\x8c\x01\n" +
+	"\x06reason\x18\x01 \x01(\tR\x06reason\"\x0e\n" +
+	"\fHintsRequest\";\n" +
+	"\rHintsResponse\x12*\n" +
+	"\x05hints\x18\x01 \x03(\v2\x14.lehr.plugin.v1.HintR\x05hints\":\n" +
+	"\x04Hint\x12\x1c\n" +
+	"\tpartition\x18\x01 \x01(\tR\tpartition\x12\x14\n" +
+	"\x05asset\x18\x02 \x01(\tR\x05asset*\x8c\x01\n" +
 	"\x0eGuaranteeClass\x12\x1f\n" +
 	"\x1bGUARANTEE_CLASS_UNSPECIFIED\x10\x00\x12\x1a\n" +
 	"\x16GUARANTEE_CLASS_FENCED\x10\x01\x12#\n" +
@@ -2800,11 +3334,12 @@ const file_lehr_plugin_v1_plugin_proto_rawDesc = "" +
 	"\rACTION_CREATE\x10\x01\x12\x11\n" +
 	"\rACTION_UPDATE\x10\x02\x12\x12\n" +
 	"\x0eACTION_REPLACE\x10\x03\x12\x11\n" +
-	"\rACTION_DELETE\x10\x042\xec\x01\n" +
+	"\rACTION_DELETE\x10\x042\xb4\x02\n" +
 	"\rPluginService\x12M\n" +
 	"\bDescribe\x12\x1f.lehr.plugin.v1.DescribeRequest\x1a .lehr.plugin.v1.DescribeResponse\x12E\n" +
 	"\x04Diff\x12\x1b.lehr.plugin.v1.DiffRequest\x1a\x1c.lehr.plugin.v1.DiffResponse(\x010\x01\x12E\n" +
-	"\x04Push\x12\x1b.lehr.plugin.v1.PushRequest\x1a\x1c.lehr.plugin.v1.PushResponse(\x010\x01B+Z$lehr.dev/gen/lehr/plugin/v1;pluginpb\x92\x03\x02\b\x02b\beditionsp\xe8\a"
+	"\x04Push\x12\x1b.lehr.plugin.v1.PushRequest\x1a\x1c.lehr.plugin.v1.PushResponse(\x010\x01\x12F\n" +
+	"\x05Hints\x12\x1c.lehr.plugin.v1.HintsRequest\x1a\x1d.lehr.plugin.v1.HintsResponse0\x01B+Z$lehr.dev/gen/lehr/plugin/v1;pluginpb\x92\x03\x02\b\x02b\beditionsp\xe8\a"
 
 var (
 	file_lehr_plugin_v1_plugin_proto_rawDescOnce sync.Once
@@ -2819,96 +3354,117 @@ func file_lehr_plugin_v1_plugin_proto_rawDescGZIP() []byte {
 }
 
 var file_lehr_plugin_v1_plugin_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_lehr_plugin_v1_plugin_proto_msgTypes = make([]protoimpl.MessageInfo, 34)
+var file_lehr_plugin_v1_plugin_proto_msgTypes = make([]protoimpl.MessageInfo, 41)
 var file_lehr_plugin_v1_plugin_proto_goTypes = []any{
-	(GuaranteeClass)(0),         // 0: lehr.plugin.v1.GuaranteeClass
-	(Action)(0),                 // 1: lehr.plugin.v1.Action
-	(Health_State)(0),           // 2: lehr.plugin.v1.Health.State
-	(*DescribeRequest)(nil),     // 3: lehr.plugin.v1.DescribeRequest
-	(*DescribeResponse)(nil),    // 4: lehr.plugin.v1.DescribeResponse
-	(*ServedType)(nil),          // 5: lehr.plugin.v1.ServedType
-	(*Need)(nil),                // 6: lehr.plugin.v1.Need
-	(*NeedAsset)(nil),           // 7: lehr.plugin.v1.NeedAsset
-	(*NeedBlob)(nil),            // 8: lehr.plugin.v1.NeedBlob
-	(*Content)(nil),             // 9: lehr.plugin.v1.Content
-	(*BlobContent)(nil),         // 10: lehr.plugin.v1.BlobContent
-	(*AssetContent)(nil),        // 11: lehr.plugin.v1.AssetContent
-	(*DiffRequest)(nil),         // 12: lehr.plugin.v1.DiffRequest
-	(*DiffBatch)(nil),           // 13: lehr.plugin.v1.DiffBatch
-	(*Changes)(nil),             // 14: lehr.plugin.v1.Changes
-	(*DiffResponse)(nil),        // 15: lehr.plugin.v1.DiffResponse
-	(*DiffResults)(nil),         // 16: lehr.plugin.v1.DiffResults
-	(*AssetDiff)(nil),           // 17: lehr.plugin.v1.AssetDiff
-	(*InSync)(nil),              // 18: lehr.plugin.v1.InSync
-	(*Differs)(nil),             // 19: lehr.plugin.v1.Differs
-	(*Unknown)(nil),             // 20: lehr.plugin.v1.Unknown
-	(*FieldChange)(nil),         // 21: lehr.plugin.v1.FieldChange
-	(*Impact)(nil),              // 22: lehr.plugin.v1.Impact
-	(*Health)(nil),              // 23: lehr.plugin.v1.Health
-	(*PushRequest)(nil),         // 24: lehr.plugin.v1.PushRequest
-	(*PushStart)(nil),           // 25: lehr.plugin.v1.PushStart
-	(*Permit)(nil),              // 26: lehr.plugin.v1.Permit
-	(*PermitGrant)(nil),         // 27: lehr.plugin.v1.PermitGrant
-	(*PushResponse)(nil),        // 28: lehr.plugin.v1.PushResponse
-	(*PermitRequest)(nil),       // 29: lehr.plugin.v1.PermitRequest
-	(*PermitAsk)(nil),           // 30: lehr.plugin.v1.PermitAsk
-	(*PushProgress)(nil),        // 31: lehr.plugin.v1.PushProgress
-	(*PushResult)(nil),          // 32: lehr.plugin.v1.PushResult
-	(*Pushed)(nil),              // 33: lehr.plugin.v1.Pushed
-	(*PushFailed)(nil),          // 34: lehr.plugin.v1.PushFailed
-	(*Stale)(nil),               // 35: lehr.plugin.v1.Stale
-	(*Stopped)(nil),             // 36: lehr.plugin.v1.Stopped
-	(*durationpb.Duration)(nil), // 37: google.protobuf.Duration
+	(GuaranteeClass)(0),           // 0: lehr.plugin.v1.GuaranteeClass
+	(Action)(0),                   // 1: lehr.plugin.v1.Action
+	(Health_State)(0),             // 2: lehr.plugin.v1.Health.State
+	(*DescribeRequest)(nil),       // 3: lehr.plugin.v1.DescribeRequest
+	(*DescribeResponse)(nil),      // 4: lehr.plugin.v1.DescribeResponse
+	(*ServedType)(nil),            // 5: lehr.plugin.v1.ServedType
+	(*Need)(nil),                  // 6: lehr.plugin.v1.Need
+	(*NeedAsset)(nil),             // 7: lehr.plugin.v1.NeedAsset
+	(*NeedBlob)(nil),              // 8: lehr.plugin.v1.NeedBlob
+	(*Content)(nil),               // 9: lehr.plugin.v1.Content
+	(*BlobContent)(nil),           // 10: lehr.plugin.v1.BlobContent
+	(*AssetContent)(nil),          // 11: lehr.plugin.v1.AssetContent
+	(*DiffRequest)(nil),           // 12: lehr.plugin.v1.DiffRequest
+	(*DiffBatch)(nil),             // 13: lehr.plugin.v1.DiffBatch
+	(*AssetMemo)(nil),             // 14: lehr.plugin.v1.AssetMemo
+	(*Changes)(nil),               // 15: lehr.plugin.v1.Changes
+	(*DiffResponse)(nil),          // 16: lehr.plugin.v1.DiffResponse
+	(*DiffResults)(nil),           // 17: lehr.plugin.v1.DiffResults
+	(*AssetDiff)(nil),             // 18: lehr.plugin.v1.AssetDiff
+	(*InSync)(nil),                // 19: lehr.plugin.v1.InSync
+	(*Pending)(nil),               // 20: lehr.plugin.v1.Pending
+	(*Differs)(nil),               // 21: lehr.plugin.v1.Differs
+	(*Unknown)(nil),               // 22: lehr.plugin.v1.Unknown
+	(*FieldChange)(nil),           // 23: lehr.plugin.v1.FieldChange
+	(*Impact)(nil),                // 24: lehr.plugin.v1.Impact
+	(*Health)(nil),                // 25: lehr.plugin.v1.Health
+	(*PushRequest)(nil),           // 26: lehr.plugin.v1.PushRequest
+	(*PushStart)(nil),             // 27: lehr.plugin.v1.PushStart
+	(*Permit)(nil),                // 28: lehr.plugin.v1.Permit
+	(*PermitGrant)(nil),           // 29: lehr.plugin.v1.PermitGrant
+	(*PushResponse)(nil),          // 30: lehr.plugin.v1.PushResponse
+	(*PermitRequest)(nil),         // 31: lehr.plugin.v1.PermitRequest
+	(*PermitAsk)(nil),             // 32: lehr.plugin.v1.PermitAsk
+	(*PushProgress)(nil),          // 33: lehr.plugin.v1.PushProgress
+	(*SetMemo)(nil),               // 34: lehr.plugin.v1.SetMemo
+	(*MemoSaved)(nil),             // 35: lehr.plugin.v1.MemoSaved
+	(*PushResult)(nil),            // 36: lehr.plugin.v1.PushResult
+	(*Pushed)(nil),                // 37: lehr.plugin.v1.Pushed
+	(*PushFailed)(nil),            // 38: lehr.plugin.v1.PushFailed
+	(*Stale)(nil),                 // 39: lehr.plugin.v1.Stale
+	(*Stopped)(nil),               // 40: lehr.plugin.v1.Stopped
+	(*HintsRequest)(nil),          // 41: lehr.plugin.v1.HintsRequest
+	(*HintsResponse)(nil),         // 42: lehr.plugin.v1.HintsResponse
+	(*Hint)(nil),                  // 43: lehr.plugin.v1.Hint
+	(*durationpb.Duration)(nil),   // 44: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil), // 45: google.protobuf.Timestamp
 }
 var file_lehr_plugin_v1_plugin_proto_depIdxs = []int32{
 	5,  // 0: lehr.plugin.v1.DescribeResponse.types:type_name -> lehr.plugin.v1.ServedType
 	0,  // 1: lehr.plugin.v1.ServedType.guarantee:type_name -> lehr.plugin.v1.GuaranteeClass
-	37, // 2: lehr.plugin.v1.ServedType.longest_effect:type_name -> google.protobuf.Duration
-	7,  // 3: lehr.plugin.v1.Need.assets:type_name -> lehr.plugin.v1.NeedAsset
-	8,  // 4: lehr.plugin.v1.Need.blobs:type_name -> lehr.plugin.v1.NeedBlob
-	11, // 5: lehr.plugin.v1.Content.assets:type_name -> lehr.plugin.v1.AssetContent
-	10, // 6: lehr.plugin.v1.Content.blobs:type_name -> lehr.plugin.v1.BlobContent
-	13, // 7: lehr.plugin.v1.DiffRequest.batch:type_name -> lehr.plugin.v1.DiffBatch
-	9,  // 8: lehr.plugin.v1.DiffRequest.content:type_name -> lehr.plugin.v1.Content
-	14, // 9: lehr.plugin.v1.DiffBatch.changes:type_name -> lehr.plugin.v1.Changes
-	6,  // 10: lehr.plugin.v1.DiffResponse.need:type_name -> lehr.plugin.v1.Need
-	16, // 11: lehr.plugin.v1.DiffResponse.results:type_name -> lehr.plugin.v1.DiffResults
-	17, // 12: lehr.plugin.v1.DiffResults.diffs:type_name -> lehr.plugin.v1.AssetDiff
-	18, // 13: lehr.plugin.v1.AssetDiff.in_sync:type_name -> lehr.plugin.v1.InSync
-	19, // 14: lehr.plugin.v1.AssetDiff.differs:type_name -> lehr.plugin.v1.Differs
-	20, // 15: lehr.plugin.v1.AssetDiff.unknown:type_name -> lehr.plugin.v1.Unknown
-	22, // 16: lehr.plugin.v1.AssetDiff.impacts:type_name -> lehr.plugin.v1.Impact
-	23, // 17: lehr.plugin.v1.AssetDiff.health:type_name -> lehr.plugin.v1.Health
-	21, // 18: lehr.plugin.v1.AssetDiff.unmanaged:type_name -> lehr.plugin.v1.FieldChange
-	1,  // 19: lehr.plugin.v1.Differs.action:type_name -> lehr.plugin.v1.Action
-	21, // 20: lehr.plugin.v1.Differs.changes:type_name -> lehr.plugin.v1.FieldChange
-	37, // 21: lehr.plugin.v1.Unknown.retry_after:type_name -> google.protobuf.Duration
-	2,  // 22: lehr.plugin.v1.Health.state:type_name -> lehr.plugin.v1.Health.State
-	25, // 23: lehr.plugin.v1.PushRequest.start:type_name -> lehr.plugin.v1.PushStart
-	26, // 24: lehr.plugin.v1.PushRequest.permit:type_name -> lehr.plugin.v1.Permit
-	9,  // 25: lehr.plugin.v1.PushRequest.content:type_name -> lehr.plugin.v1.Content
-	27, // 26: lehr.plugin.v1.Permit.grants:type_name -> lehr.plugin.v1.PermitGrant
-	29, // 27: lehr.plugin.v1.PushResponse.permit_request:type_name -> lehr.plugin.v1.PermitRequest
-	6,  // 28: lehr.plugin.v1.PushResponse.need:type_name -> lehr.plugin.v1.Need
-	31, // 29: lehr.plugin.v1.PushResponse.progress:type_name -> lehr.plugin.v1.PushProgress
-	32, // 30: lehr.plugin.v1.PushResponse.result:type_name -> lehr.plugin.v1.PushResult
-	30, // 31: lehr.plugin.v1.PermitRequest.asks:type_name -> lehr.plugin.v1.PermitAsk
-	33, // 32: lehr.plugin.v1.PushResult.pushed:type_name -> lehr.plugin.v1.Pushed
-	34, // 33: lehr.plugin.v1.PushResult.failed:type_name -> lehr.plugin.v1.PushFailed
-	35, // 34: lehr.plugin.v1.PushResult.stale:type_name -> lehr.plugin.v1.Stale
-	36, // 35: lehr.plugin.v1.PushResult.stopped:type_name -> lehr.plugin.v1.Stopped
-	37, // 36: lehr.plugin.v1.PushFailed.retry_after:type_name -> google.protobuf.Duration
-	3,  // 37: lehr.plugin.v1.PluginService.Describe:input_type -> lehr.plugin.v1.DescribeRequest
-	12, // 38: lehr.plugin.v1.PluginService.Diff:input_type -> lehr.plugin.v1.DiffRequest
-	24, // 39: lehr.plugin.v1.PluginService.Push:input_type -> lehr.plugin.v1.PushRequest
-	4,  // 40: lehr.plugin.v1.PluginService.Describe:output_type -> lehr.plugin.v1.DescribeResponse
-	15, // 41: lehr.plugin.v1.PluginService.Diff:output_type -> lehr.plugin.v1.DiffResponse
-	28, // 42: lehr.plugin.v1.PluginService.Push:output_type -> lehr.plugin.v1.PushResponse
-	40, // [40:43] is the sub-list for method output_type
-	37, // [37:40] is the sub-list for method input_type
-	37, // [37:37] is the sub-list for extension type_name
-	37, // [37:37] is the sub-list for extension extendee
-	0,  // [0:37] is the sub-list for field type_name
+	44, // 2: lehr.plugin.v1.ServedType.longest_effect:type_name -> google.protobuf.Duration
+	44, // 3: lehr.plugin.v1.ServedType.cadence:type_name -> google.protobuf.Duration
+	7,  // 4: lehr.plugin.v1.Need.assets:type_name -> lehr.plugin.v1.NeedAsset
+	8,  // 5: lehr.plugin.v1.Need.blobs:type_name -> lehr.plugin.v1.NeedBlob
+	11, // 6: lehr.plugin.v1.Content.assets:type_name -> lehr.plugin.v1.AssetContent
+	10, // 7: lehr.plugin.v1.Content.blobs:type_name -> lehr.plugin.v1.BlobContent
+	13, // 8: lehr.plugin.v1.DiffRequest.batch:type_name -> lehr.plugin.v1.DiffBatch
+	9,  // 9: lehr.plugin.v1.DiffRequest.content:type_name -> lehr.plugin.v1.Content
+	15, // 10: lehr.plugin.v1.DiffBatch.changes:type_name -> lehr.plugin.v1.Changes
+	44, // 11: lehr.plugin.v1.DiffBatch.max_age:type_name -> google.protobuf.Duration
+	14, // 12: lehr.plugin.v1.DiffBatch.memos:type_name -> lehr.plugin.v1.AssetMemo
+	6,  // 13: lehr.plugin.v1.DiffResponse.need:type_name -> lehr.plugin.v1.Need
+	17, // 14: lehr.plugin.v1.DiffResponse.results:type_name -> lehr.plugin.v1.DiffResults
+	18, // 15: lehr.plugin.v1.DiffResults.diffs:type_name -> lehr.plugin.v1.AssetDiff
+	19, // 16: lehr.plugin.v1.AssetDiff.in_sync:type_name -> lehr.plugin.v1.InSync
+	21, // 17: lehr.plugin.v1.AssetDiff.differs:type_name -> lehr.plugin.v1.Differs
+	22, // 18: lehr.plugin.v1.AssetDiff.unknown:type_name -> lehr.plugin.v1.Unknown
+	20, // 19: lehr.plugin.v1.AssetDiff.pending:type_name -> lehr.plugin.v1.Pending
+	24, // 20: lehr.plugin.v1.AssetDiff.impacts:type_name -> lehr.plugin.v1.Impact
+	25, // 21: lehr.plugin.v1.AssetDiff.health:type_name -> lehr.plugin.v1.Health
+	23, // 22: lehr.plugin.v1.AssetDiff.unmanaged:type_name -> lehr.plugin.v1.FieldChange
+	44, // 23: lehr.plugin.v1.AssetDiff.age:type_name -> google.protobuf.Duration
+	45, // 24: lehr.plugin.v1.Pending.since:type_name -> google.protobuf.Timestamp
+	44, // 25: lehr.plugin.v1.Pending.retry_after:type_name -> google.protobuf.Duration
+	1,  // 26: lehr.plugin.v1.Differs.action:type_name -> lehr.plugin.v1.Action
+	23, // 27: lehr.plugin.v1.Differs.changes:type_name -> lehr.plugin.v1.FieldChange
+	44, // 28: lehr.plugin.v1.Unknown.retry_after:type_name -> google.protobuf.Duration
+	2,  // 29: lehr.plugin.v1.Health.state:type_name -> lehr.plugin.v1.Health.State
+	27, // 30: lehr.plugin.v1.PushRequest.start:type_name -> lehr.plugin.v1.PushStart
+	28, // 31: lehr.plugin.v1.PushRequest.permit:type_name -> lehr.plugin.v1.Permit
+	9,  // 32: lehr.plugin.v1.PushRequest.content:type_name -> lehr.plugin.v1.Content
+	35, // 33: lehr.plugin.v1.PushRequest.memo_saved:type_name -> lehr.plugin.v1.MemoSaved
+	14, // 34: lehr.plugin.v1.PushStart.memos:type_name -> lehr.plugin.v1.AssetMemo
+	29, // 35: lehr.plugin.v1.Permit.grants:type_name -> lehr.plugin.v1.PermitGrant
+	31, // 36: lehr.plugin.v1.PushResponse.permit_request:type_name -> lehr.plugin.v1.PermitRequest
+	6,  // 37: lehr.plugin.v1.PushResponse.need:type_name -> lehr.plugin.v1.Need
+	33, // 38: lehr.plugin.v1.PushResponse.progress:type_name -> lehr.plugin.v1.PushProgress
+	36, // 39: lehr.plugin.v1.PushResponse.result:type_name -> lehr.plugin.v1.PushResult
+	32, // 40: lehr.plugin.v1.PermitRequest.asks:type_name -> lehr.plugin.v1.PermitAsk
+	34, // 41: lehr.plugin.v1.PushProgress.memo:type_name -> lehr.plugin.v1.SetMemo
+	37, // 42: lehr.plugin.v1.PushResult.pushed:type_name -> lehr.plugin.v1.Pushed
+	38, // 43: lehr.plugin.v1.PushResult.failed:type_name -> lehr.plugin.v1.PushFailed
+	39, // 44: lehr.plugin.v1.PushResult.stale:type_name -> lehr.plugin.v1.Stale
+	40, // 45: lehr.plugin.v1.PushResult.stopped:type_name -> lehr.plugin.v1.Stopped
+	44, // 46: lehr.plugin.v1.PushFailed.retry_after:type_name -> google.protobuf.Duration
+	43, // 47: lehr.plugin.v1.HintsResponse.hints:type_name -> lehr.plugin.v1.Hint
+	3,  // 48: lehr.plugin.v1.PluginService.Describe:input_type -> lehr.plugin.v1.DescribeRequest
+	12, // 49: lehr.plugin.v1.PluginService.Diff:input_type -> lehr.plugin.v1.DiffRequest
+	26, // 50: lehr.plugin.v1.PluginService.Push:input_type -> lehr.plugin.v1.PushRequest
+	41, // 51: lehr.plugin.v1.PluginService.Hints:input_type -> lehr.plugin.v1.HintsRequest
+	4,  // 52: lehr.plugin.v1.PluginService.Describe:output_type -> lehr.plugin.v1.DescribeResponse
+	16, // 53: lehr.plugin.v1.PluginService.Diff:output_type -> lehr.plugin.v1.DiffResponse
+	30, // 54: lehr.plugin.v1.PluginService.Push:output_type -> lehr.plugin.v1.PushResponse
+	42, // 55: lehr.plugin.v1.PluginService.Hints:output_type -> lehr.plugin.v1.HintsResponse
+	52, // [52:56] is the sub-list for method output_type
+	48, // [48:52] is the sub-list for method input_type
+	48, // [48:48] is the sub-list for extension type_name
+	48, // [48:48] is the sub-list for extension extendee
+	0,  // [0:48] is the sub-list for field type_name
 }
 
 func init() { file_lehr_plugin_v1_plugin_proto_init() }
@@ -2920,27 +3476,29 @@ func file_lehr_plugin_v1_plugin_proto_init() {
 		(*DiffRequest_Batch)(nil),
 		(*DiffRequest_Content)(nil),
 	}
-	file_lehr_plugin_v1_plugin_proto_msgTypes[12].OneofWrappers = []any{
+	file_lehr_plugin_v1_plugin_proto_msgTypes[13].OneofWrappers = []any{
 		(*DiffResponse_Need)(nil),
 		(*DiffResponse_Results)(nil),
 	}
-	file_lehr_plugin_v1_plugin_proto_msgTypes[14].OneofWrappers = []any{
+	file_lehr_plugin_v1_plugin_proto_msgTypes[15].OneofWrappers = []any{
 		(*AssetDiff_InSync)(nil),
 		(*AssetDiff_Differs)(nil),
 		(*AssetDiff_Unknown)(nil),
+		(*AssetDiff_Pending)(nil),
 	}
-	file_lehr_plugin_v1_plugin_proto_msgTypes[21].OneofWrappers = []any{
+	file_lehr_plugin_v1_plugin_proto_msgTypes[23].OneofWrappers = []any{
 		(*PushRequest_Start)(nil),
 		(*PushRequest_Permit)(nil),
 		(*PushRequest_Content)(nil),
+		(*PushRequest_MemoSaved)(nil),
 	}
-	file_lehr_plugin_v1_plugin_proto_msgTypes[25].OneofWrappers = []any{
+	file_lehr_plugin_v1_plugin_proto_msgTypes[27].OneofWrappers = []any{
 		(*PushResponse_PermitRequest)(nil),
 		(*PushResponse_Need)(nil),
 		(*PushResponse_Progress)(nil),
 		(*PushResponse_Result)(nil),
 	}
-	file_lehr_plugin_v1_plugin_proto_msgTypes[29].OneofWrappers = []any{
+	file_lehr_plugin_v1_plugin_proto_msgTypes[33].OneofWrappers = []any{
 		(*PushResult_Pushed)(nil),
 		(*PushResult_Failed)(nil),
 		(*PushResult_Stale)(nil),
@@ -2952,7 +3510,7 @@ func file_lehr_plugin_v1_plugin_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lehr_plugin_v1_plugin_proto_rawDesc), len(file_lehr_plugin_v1_plugin_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   34,
+			NumMessages:   41,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -36,6 +36,7 @@ const (
 	PluginService_Describe_FullMethodName = "/lehr.plugin.v1.PluginService/Describe"
 	PluginService_Diff_FullMethodName     = "/lehr.plugin.v1.PluginService/Diff"
 	PluginService_Push_FullMethodName     = "/lehr.plugin.v1.PluginService/Push"
+	PluginService_Hints_FullMethodName    = "/lehr.plugin.v1.PluginService/Hints"
 )
 
 // PluginServiceClient is the client API for PluginService service.
@@ -49,6 +50,10 @@ type PluginServiceClient interface {
 	Diff(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[DiffRequest, DiffResponse], error)
 	// Changes production. One stream carries many pushes at once.
 	Push(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[PushRequest, PushResponse], error)
+	// Tells which assets Lehr should look at soon. Lehr calls it once per connection and
+	// keeps it open. A plugin that cannot tell answers UNIMPLEMENTED. A hint is never a
+	// fact: Lehr looks, and believes the answer to that look alone.
+	Hints(ctx context.Context, in *HintsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[HintsResponse], error)
 }
 
 type pluginServiceClient struct {
@@ -95,6 +100,25 @@ func (c *pluginServiceClient) Push(ctx context.Context, opts ...grpc.CallOption)
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type PluginService_PushClient = grpc.BidiStreamingClient[PushRequest, PushResponse]
 
+func (c *pluginServiceClient) Hints(ctx context.Context, in *HintsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[HintsResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &PluginService_ServiceDesc.Streams[2], PluginService_Hints_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[HintsRequest, HintsResponse]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type PluginService_HintsClient = grpc.ServerStreamingClient[HintsResponse]
+
 // PluginServiceServer is the server API for PluginService service.
 // All implementations must embed UnimplementedPluginServiceServer
 // for forward compatibility.
@@ -106,6 +130,10 @@ type PluginServiceServer interface {
 	Diff(grpc.BidiStreamingServer[DiffRequest, DiffResponse]) error
 	// Changes production. One stream carries many pushes at once.
 	Push(grpc.BidiStreamingServer[PushRequest, PushResponse]) error
+	// Tells which assets Lehr should look at soon. Lehr calls it once per connection and
+	// keeps it open. A plugin that cannot tell answers UNIMPLEMENTED. A hint is never a
+	// fact: Lehr looks, and believes the answer to that look alone.
+	Hints(*HintsRequest, grpc.ServerStreamingServer[HintsResponse]) error
 	mustEmbedUnimplementedPluginServiceServer()
 }
 
@@ -124,6 +152,9 @@ func (UnimplementedPluginServiceServer) Diff(grpc.BidiStreamingServer[DiffReques
 }
 func (UnimplementedPluginServiceServer) Push(grpc.BidiStreamingServer[PushRequest, PushResponse]) error {
 	return status.Error(codes.Unimplemented, "method Push not implemented")
+}
+func (UnimplementedPluginServiceServer) Hints(*HintsRequest, grpc.ServerStreamingServer[HintsResponse]) error {
+	return status.Error(codes.Unimplemented, "method Hints not implemented")
 }
 func (UnimplementedPluginServiceServer) mustEmbedUnimplementedPluginServiceServer() {}
 func (UnimplementedPluginServiceServer) testEmbeddedByValue()                       {}
@@ -178,6 +209,17 @@ func _PluginService_Push_Handler(srv interface{}, stream grpc.ServerStream) erro
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type PluginService_PushServer = grpc.BidiStreamingServer[PushRequest, PushResponse]
 
+func _PluginService_Hints_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(HintsRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(PluginServiceServer).Hints(m, &grpc.GenericServerStream[HintsRequest, HintsResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type PluginService_HintsServer = grpc.ServerStreamingServer[HintsResponse]
+
 // PluginService_ServiceDesc is the grpc.ServiceDesc for PluginService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -202,6 +244,11 @@ var PluginService_ServiceDesc = grpc.ServiceDesc{
 			Handler:       _PluginService_Push_Handler,
 			ServerStreams: true,
 			ClientStreams: true,
+		},
+		{
+			StreamName:    "Hints",
+			Handler:       _PluginService_Hints_Handler,
+			ServerStreams: true,
 		},
 	},
 	Metadata: "lehr/plugin/v1/plugin.proto",
