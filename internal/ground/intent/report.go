@@ -129,6 +129,7 @@ const (
 	WaitPluginMissing WaitingKind = "plugin-missing" // no plugin for an enforced type
 	WaitPlugin        WaitingKind = "plugin"         // the plugin is down, hung or of a wrong version
 	WaitUnknown       WaitingKind = "unknown"        // the plugin cannot tell the difference
+	WaitPending       WaitingKind = "pending"        // a change is under way that no push hastens
 	WaitBackoff       WaitingKind = "backoff"        // the last push failed
 	WaitNoEffect      WaitingKind = "no-effect"      // pushes are carried out, and nothing changes
 	WaitQuarantined   WaitingKind = "quarantined"    // it breaks what looks at it, or pushes it
@@ -149,7 +150,7 @@ func WaitingKinds() []WaitingKind {
 	return []WaitingKind{
 		WaitStop, WaitMode, WaitHold, WaitOrder, WaitCapacity, WaitVersion, WaitTurndown, WaitApproval, WaitRejected, WaitBudget,
 		WaitAge, WaitDenied, WaitCalendar, WaitCondition, WaitMetric, WaitAlert, WaitPeak, WaitRate, WaitPartition, WaitProtection, WaitCheckConfig, WaitPlan, WaitClaim, WaitNotSelected, WaitPluginMissing, WaitPlugin, WaitUnknown,
-		WaitBackoff, WaitNoEffect, WaitQuarantined, WaitMissing, WaitSettling, WaitFlapping, WaitCheckBroken, WaitTarget, WaitStale, WaitStore, WaitGeneration, WaitTurn,
+		WaitPending, WaitBackoff, WaitNoEffect, WaitQuarantined, WaitMissing, WaitSettling, WaitFlapping, WaitCheckBroken, WaitTarget, WaitStale, WaitStore, WaitGeneration, WaitTurn,
 	}
 }
 

@@ -29,15 +29,19 @@ type Look struct {
 	Since time.Time
 }
 
+// IsPending reports whether a change was under way that no push hastens.
+func (l Look) IsPending() bool { return l.State == intent.StateWaiting && l.Waits == intent.WaitPending }
+
 // Blind reports whether a look tells nothing of an asset: that its plugin or a check
-// is broken, or that nobody enforces it, is nothing that it has become.
+// is broken, that nobody enforces it, or that a change is pending, is nothing that it has
+// become.
 func (l Look) Blind() bool {
 	switch l.State {
 	case intent.StateInSync, intent.StatePushing:
 		return false
 	case intent.StateWaiting:
 		return slices.Contains([]intent.WaitingKind{
-			intent.WaitPlugin, intent.WaitPluginMissing, intent.WaitUnknown, intent.WaitTarget, intent.WaitStore,
+			intent.WaitPlugin, intent.WaitPluginMissing, intent.WaitUnknown, intent.WaitPending, intent.WaitTarget, intent.WaitStore,
 		}, l.Waits)
 	}
 	return true

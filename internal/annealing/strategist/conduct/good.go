@@ -93,6 +93,8 @@ func (d *decider) foundBad() string {
 		switch {
 		case a.Look.State == intent.StateInSync && a.Look.Health == intent.Unhealthy:
 			return fmt.Sprintf("%s is unhealthy since %s: %s", a.ID, illSince, a.Report.Health.Reason)
+		case a.Seen.Arrived.IsZero() && a.Look.IsPending():
+			return fmt.Sprintf("%s is not brought there since %s, for a change is pending: %s", a.ID, illSince, reported(a))
 		case a.Seen.Arrived.IsZero() && failing(a.Look):
 			return fmt.Sprintf("%s cannot be brought there since %s: %s", a.ID, illSince, reported(a))
 		}

@@ -48,6 +48,8 @@ func observationOf(a *Asset, content intent.Digest, pin intent.Pin, rollout stri
 	}
 	o.Tells = o.Tells || look.Health == intent.Healthy || look.Health == intent.Unhealthy
 	switch {
+	case look.IsPending() && o.Arrived.IsZero():
+		o = ill(o, look.At, gap) // Patience counts how long it takes to get there.
 	case look.Blind() || look.State == intent.StateInSync && !look.Absent && o.Tells && look.Health != intent.Healthy && look.Health != intent.Unhealthy:
 		o.Seen = time.Time{} // Nobody knows how it is, neither well nor ill (S11).
 	case look.State == intent.StateInSync && look.Health == intent.Unhealthy:

@@ -211,6 +211,7 @@ var (
 	backoff = sight.Look{State: intent.StateWaiting, Waits: intent.WaitBackoff}
 	broken  = sight.Look{State: intent.StateWaiting, Waits: intent.WaitPlugin}
 	pushing = sight.Look{State: intent.StatePushing}
+	pending = sight.Look{State: intent.StateWaiting, Waits: intent.WaitPending}
 )
 
 // is what the run is.

@@ -255,6 +255,7 @@ func TestSoak(t *testing.T) {
 			p.decide()
 		}, 4 * time.Second},
 		"health not told":       {func(p *play) { p.find(mute, "a"); p.wait(time.Minute); p.find(healthy, "a") }, 4 * time.Second},
+		"pending":               {func(p *play) { p.find(pending, "a"); p.wait(time.Minute); p.find(healthy, "a") }, 4 * time.Second},
 		"plugin broken":         {func(p *play) { p.find(broken, "a"); p.wait(time.Minute); p.find(healthy, "a") }, 4 * time.Second},
 		"an hour later at once": {func(p *play) { p.now = p.now.Add(time.Hour) }, 4 * time.Second},
 		"a year later at once":  {func(p *play) { p.now = p.now.Add(365 * 24 * time.Hour) }, 4 * time.Second},
@@ -309,6 +310,7 @@ func TestBad(t *testing.T) {
 	}{
 		"unhealthy":        {illness, false, intent.RolloutRolledBack},
 		"pushes that fail": {backoff, false, intent.RolloutRolledBack},
+		"pending for long": {pending, false, intent.RolloutRolledBack},
 		"broken plugin":    {broken, false, intent.RolloutRunning},
 		"health not told":  {mute, false, intent.RolloutRunning},
 		"on its way":       {pushing, false, intent.RolloutRunning},
