@@ -32,22 +32,20 @@ type admission struct {
 // decision rested on is compared there again.
 func (e *Enforcer) admit(a *asset, facts check.Facts, decision check.Decision) {
 	d := a.difference
-	keys, uses, placesUntil, full := e.takePlaces(a, e.placesOf(a), facts.Now)
+	keys, uses, placesUntil, full := e.pushLimits.takePlaces(a, e.pushLimits.placesOf(a), facts.Now)
 	if full != nil {
 		e.wait(a, d.Incarnation, d.Effective, *full)
 		e.queue.Add(a, facts.Now.Add(e.Limits.Sweep), loop.Sweep)
 		return
 	}
-	_, _, pin, _ := e.target(a, facts.Now)
+	_, _, pin, _ := e.view.target(a, facts.Now)
 	until := earlier(decision.ValidUntil(), placesUntil)
 	if pin != nil && !pin.Until.IsZero() && (until.IsZero() || pin.Until.Before(until)) {
 		until = pin.Until
 	}
 	e.pushes++
 	a.admitting = true
-	if a.lookTrace != nil {
-		a.lookTrace.judgedAt = e.Runtime.Now()
-	}
+	e.tracing.markDecided(a)
 	e.admissions.Add(admission{a, a.kind.served, keys, protectionsOf(facts), asksAfter(facts), store.Admission{
 		Push:          intent.PushID(fmt.Sprintf("%s/%d-%d", e.Partition, e.lease.Epoch, e.pushes)),
 		Asset:         a.id,
@@ -63,7 +61,7 @@ func (e *Enforcer) admit(a *asset, facts check.Facts, decision check.Decision) {
 		Quorum:        a.requirements.quorum,
 		Overrides:     decision.Overridden(),
 		Budgets:       uses,
-		Rates:         e.reserveRates(facts),
+		Rates:         e.pushLimits.rates.reserve(facts),
 		Removes:       facts.Turndown != nil,
 		Checks:        decision.Passed(),
 		Grounds:       append(grounds(d.Incarnation, e.view.head, pin), decision.Grounds(facts)...),
@@ -110,12 +108,12 @@ func (e *Enforcer) startAdmissions(ctx context.Context) {
 // asset began on which it rests, or while its scope had less room. The store sees such a push only while it is
 // open; what it changed is not what the decision saw.
 func (e *Enforcer) isSuperseded(g admission) bool {
-	if !slices.ContainsFunc(g.Quiet, func(id intent.AssetID) bool { return e.assets[id] != nil && e.assets[id].open() }) && !e.budgetShrank(g) {
+	if !slices.ContainsFunc(g.Quiet, func(id intent.AssetID) bool { return e.assets[id] != nil && e.assets[id].open() }) && !e.pushLimits.shrank(g, e.now()) {
 		return false
 	}
 	g.asset.admitting = false
-	e.release(g.asset, g.keys)
-	e.countOpen(keysOf(g.Rates), -1)
+	e.pushLimits.release(g.asset, g.keys)
+	e.pushLimits.rates.countOpen(keysOf(g.Rates), -1)
 	if e.assets[g.asset.id] == g.asset {
 		e.soon(g.asset, loop.Fresh)
 	}
@@ -157,11 +155,11 @@ func (a *asset) markPresent() {
 func (e *Enforcer) handleRefusal(ctx context.Context, g admission, waiting intent.WaitingOn) {
 	g.asset.admitting = false
 	e.Measure.Refused.Of(string(waiting.Kind)).Add(1)
-	e.release(g.asset, g.keys)
-	e.countOpen(keysOf(g.Rates), -1)
+	e.pushLimits.release(g.asset, g.keys)
+	e.pushLimits.rates.countOpen(keysOf(g.Rates), -1)
 	if waiting.Kind == intent.WaitRate {
 		for _, use := range g.Rates {
-			e.forgetWindow(use.Key) // What is known of it is wrong.
+			e.pushLimits.rates.forget(use.Key) // What is known of it is wrong.
 		}
 	}
 	if e.assets[g.asset.id] == g.asset {

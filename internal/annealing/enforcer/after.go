@@ -226,7 +226,7 @@ func (m *aftermath) now(e *Enforcer, a *asset, now time.Time) (sides []side) {
 
 // letPass: a person overrode the protection for this content, as policy allows.
 func (e *Enforcer) letPass(a *asset, w *watch, now time.Time) bool {
-	_, effective, _, _ := e.target(a, now)
+	_, effective, _, _ := e.view.target(a, now)
 	return check.Allows(e.view.policy.Policy, w.Name, w.Kind) && slices.ContainsFunc(e.view.overrides[contentOf{a.id, effective}], func(o intent.Override) bool {
 		return o.Check == w.Name && o.InForce(now)
 	})

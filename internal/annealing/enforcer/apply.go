@@ -72,11 +72,11 @@ func (e *Enforcer) drop(a *asset) {
 
 // forget ends the loop of an asset that intent does not name any more.
 func (e *Enforcer) forget(a *asset) {
-	e.endTrace(a, "gone", e.now())
+	e.tracing.end(a, "gone", e.now())
 	e.queue.Remove(a)
 	e.leaveWaiters(a)
 	e.forgetAfter(a)
-	e.leaveHealthBudgets(a)
+	e.pushLimits.health.leaveAll(a)
 	delete(e.assets, a.id)
 	delete(e.troubled, a)
 	delete(e.neighbourFacts, a)

@@ -214,7 +214,7 @@ func (e *Enforcer) unservedState(a *asset) intent.State {
 	switch {
 	case a.kind.model:
 		return intent.StateModel
-	case e.modeNow(a) == check.Off:
+	case e.view.modeNow(a) == check.Off:
 		return intent.StateOff
 	}
 	return intent.StateUnserved

@@ -134,7 +134,7 @@ func (r *reader) ready(ctx context.Context, g *observation, collected *gathered,
 			}
 		}
 	}
-	if err := r.count(ctx, g.target.Partition, collected.windows, all); err != nil {
+	if err := r.readEnded(ctx, g.target.Partition, collected.windows, all); err != nil {
 		return err
 	}
 	for _, c := range all.checks {
@@ -211,4 +211,13 @@ func (r *reader) incarnation(ctx context.Context, id intent.IncarnationID) (inte
 	}
 	r.incarnations[id] = incarnation
 	return incarnation, nil
+}
+
+// readEnded reads what the store has of windows that the enforcer does not know.
+func (r *reader) readEnded(ctx context.Context, partition intent.PartitionID, windows []check.Window, all *requirements) (err error) {
+	all.windows = windows
+	if unknown := r.known.missing(windows); len(unknown) > 0 {
+		all.endedPushes, err = r.store.Ended(ctx, partition, unknown, mostCounted)
+	}
+	return err
 }

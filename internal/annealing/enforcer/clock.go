@@ -49,9 +49,7 @@ func (e *Enforcer) watchClock() {
 		if a.seenAt > now.UnixNano() {
 			a.seenAt = 0
 		}
-		if l := e.queuedIn[a]; l != nil {
-			l.waiting.Add(a, now, loop.Sweep)
-		}
+		e.pushLimits.requeue(a, now)
 		e.queue.Add(a, now, loop.Sweep)
 	}
 }

@@ -132,6 +132,8 @@ type Enforcer struct {
 	// inbox holds steps that other goroutines hand to the owner of the state.
 	inbox *loop.Inbox[func()]
 	read  *reader
+	// tracing writes the traces of pushes.
+	tracing tracing
 
 	// What follows is owned by the goroutine in Run.
 	view   view
@@ -164,25 +166,14 @@ type Enforcer struct {
 	// latest is the latest time that the clock told the owner.
 	latest    time.Time
 	inquiries inquiries
-	// queues by budget key, and who waits in which; ushering while dispatchQueued is
-	// to come back.
-	queues   map[string]*budgetQueue
-	queuedIn map[*asset]*budgetQueue
-	ushering bool
+	// pushLimits says who may be pushed now; dispatchPending: those that wait for a place
+	// are looked at again after a pause.
+	pushLimits      pushLimits
+	dispatchPending bool
 	// waitRecords is since when those that wait do.
 	waitRecords map[*asset]waitRecord
-	// healthBudgets by budget key, healthBudgetsOf by their assets; unreadHealthBudgets are to be read. healed:
-	// something in one is not ill any more.
-	healthBudgets       map[string]*healthBudget
-	healthBudgetsOf     map[*asset][]*healthBudget
-	unreadHealthBudgets []string
-	healed              bool
-	// windows that pushes count in, by key.
-	windows map[string]*window
-	// counting is how many pushes under way, or before the store, count under a key.
-	counting map[string]int
-	pushes   uint64
-	failed   error
+	pushes      uint64
+	failed      error
 	// viewErr says why the view could not be read anew; catchingUp: it is
 	// tried again soon.
 	viewErr    error
@@ -207,34 +198,34 @@ func New(options Options) *Enforcer {
 	if options.Outside == nil {
 		options.Outside = nobody
 	}
-	return &Enforcer{
-		queue:           loop.Queue[*asset]{Compare: byID, Place: func(a *asset) *loop.Place { return &a.due }},
-		Options:         options,
-		inbox:           loop.NewInbox[func()](),
-		read:            newReader(options),
-		assets:          map[intent.AssetID]*asset{},
-		plugins:         map[string]*served{},
-		pluginNames:     map[string]int{},
-		troubled:        map[*asset]bool{},
-		waiters:         map[intent.AssetID]map[*asset]bool{},
-		neighbourFacts:  map[*asset]*neighbourFacts{},
-		wanted:          map[*asset]bool{},
-		lagging:         map[intent.Sequence]int{},
-		orphans:         map[intent.AssetID]orphan{},
-		inquiries:       newOutside(),
-		queues:          map[string]*budgetQueue{},
-		queuedIn:        map[*asset]*budgetQueue{},
-		windows:         map[string]*window{},
-		counting:        map[string]int{},
-		waitRecords:     map[*asset]waitRecord{},
-		healthBudgets:   map[string]*healthBudget{},
-		healthBudgetsOf: map[*asset][]*healthBudget{},
-		reports:         map[intent.AssetID]intent.Report{},
-		admissions:      loop.Batch[admission]{},
-		closings:        loop.Batch[closing]{Max: groupSize},
-		enforced:        loop.Batch[sighting]{Max: groupSize},
+	e := &Enforcer{
+		queue:          loop.Queue[*asset]{Compare: byID, Place: func(a *asset) *loop.Place { return &a.due }},
+		Options:        options,
+		inbox:          loop.NewInbox[func()](),
+		tracing:        tracing{options.Trace, options.Runtime, options.Partition},
+		assets:         map[intent.AssetID]*asset{},
+		plugins:        map[string]*served{},
+		pluginNames:    map[string]int{},
+		troubled:       map[*asset]bool{},
+		waiters:        map[intent.AssetID]map[*asset]bool{},
+		neighbourFacts: map[*asset]*neighbourFacts{},
+		wanted:         map[*asset]bool{},
+		lagging:        map[intent.Sequence]int{},
+		orphans:        map[intent.AssetID]orphan{},
+		inquiries:      newOutside(),
+		waitRecords:    map[*asset]waitRecord{},
+		reports:        map[intent.AssetID]intent.Report{},
+		admissions:     loop.Batch[admission]{},
+		closings:       loop.Batch[closing]{Max: groupSize},
+		enforced:       loop.Batch[sighting]{Max: groupSize},
 	}
+	e.pushLimits = newPushLimits(options, e.find)
+	e.read = newReader(options, e.pushLimits.rates.known)
+	return e
 }
+
+// find returns the asset of that name; nil: it is not in the enforcer's care.
+func (e *Enforcer) find(id intent.AssetID) *asset { return e.assets[id] }
 
 // Run enforces until the context ends or the lease is lost, and returns why.
 // Pushes under way when it returns are told to stop; the next holder of the

@@ -1,18 +1,14 @@
 package enforcer
 
 import (
-	"cmp"
 	"container/list"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
-	"lehr.dev/internal/annealing/check"
 	"lehr.dev/internal/ground/intent"
-	"lehr.dev/internal/ground/loop"
 	"lehr.dev/internal/ground/schema"
-	"lehr.dev/internal/store"
 )
 
 // health is what the plugin told last of the health of an asset.
@@ -49,6 +45,24 @@ type healthBudget struct {
 	at   map[*asset]*list.Element
 }
 
+// healthBudgets are the health budgets of a partition. It only holds state; the enforcer
+// reads the members from the store and passes them in.
+type healthBudgets struct {
+	byKey map[string]*healthBudget
+	// byAsset are the budgets that an asset is a member of.
+	byAsset map[*asset][]*healthBudget
+	// unread are the keys of those whose members are to be read.
+	unread []string
+	// recovered: a member stopped being unhealthy, so that another push may have room.
+	recovered bool
+	// period is for how long an asset that is not looked at counts as healthy.
+	period time.Duration
+}
+
+func newHealthBudgets(period time.Duration) healthBudgets {
+	return healthBudgets{byKey: map[string]*healthBudget{}, byAsset: map[*asset][]*healthBudget{}, period: period}
+}
+
 // unhealthyIn is how many assets with a value of a scope may be unhealthy. Both are
 // what sources say: a key does not tell where one ends.
 type unhealthyIn struct {
@@ -76,13 +90,13 @@ const shownOf = 5
 // healthy.
 const freshHealth = 3
 
-// setHealth takes up what a look, a push or a person says of an asset's health.
-func (e *Enforcer) setHealth(a *asset, h health, now time.Time) {
+// set records what a look, a push or a person says of an asset's health.
+func (b *healthBudgets) set(a *asset, h health, now time.Time) {
 	a.health, a.healthAt = h, now.UnixNano()
-	for _, w := range e.healthBudgetsOf[a] {
+	for _, w := range b.byAsset[a] {
 		wasIll := w.ill[a]
 		w.setHealth(a)
-		e.healed = e.healed || wasIll && !w.ill[a]
+		b.recovered = b.recovered || wasIll && !w.ill[a]
 	}
 }
 
@@ -168,36 +182,36 @@ func storedHealth(report intent.Report) health {
 	return healthNeverReported
 }
 
-// unsettles: what a push makes of an asset's health only a look after it tells. Of
-// new content even that it tells of it is not known.
-func (e *Enforcer) unsettles(a *asset, effective intent.Digest, now time.Time) {
+// markPushed records that an asset is pushed: only a look after the push tells its health.
+// Of new content it is not even known whether it reports any.
+func (b *healthBudgets) markPushed(a *asset, effective intent.Digest, now time.Time) {
 	if h := healthBad; a.health == healthGood || a.health == healthBad {
 		if a.enforcedAs() != effective {
 			h = healthPushed
 		}
-		e.setHealth(a, h, now)
+		b.set(a, h, now)
 		return
 	}
-	e.setHealth(a, healthPushed, now)
+	b.set(a, healthPushed, now)
 }
 
-// healthBudgetOf of a scope's value, by its key; nil: its assets are being read.
-func (e *Enforcer) healthBudgetOf(key string, bound unhealthyIn, now time.Time) *healthBudget {
-	w := e.healthBudgets[key]
+// get returns the budget of a scope's value, by its key; nil: its members are being read.
+func (b *healthBudgets) get(key string, bound unhealthyIn, now time.Time) *healthBudget {
+	w := b.byKey[key]
 	if w == nil {
 		w = &healthBudget{unhealthyIn: bound, unsure: map[*asset]intent.Sequence{}, ill: map[*asset]bool{}, well: list.New(), at: map[*asset]*list.Element{}}
-		e.healthBudgets[key] = w
+		b.byKey[key] = w
 	}
 	w.wanted = true
 	if !w.reading && (w.members == nil || len(w.unsure) > 0) {
-		e.unreadHealthBudgets = append(e.unreadHealthBudgets, key)
+		b.unread = append(b.unread, key)
 	}
 	if w.members == nil {
 		return nil
 	}
 	for front := w.well.Front(); front != nil; front = w.well.Front() {
 		a := front.Value.(*asset)
-		if age := now.Sub(time.Unix(0, a.healthAt)); age >= 0 && age < e.healthHolds() {
+		if age := now.Sub(time.Unix(0, a.healthAt)); age >= 0 && age < b.period {
 			break
 		}
 		w.well.Remove(front)
@@ -207,35 +221,22 @@ func (e *Enforcer) healthBudgetOf(key string, bound unhealthyIn, now time.Time) 
 	return w
 }
 
-func (e *Enforcer) healthHolds() time.Duration { return freshHealth * e.Limits.Sweep }
-
-// countUnhealthy counts the assets that count as unhealthy in a health budget, beside the one that is to be pushed and those that hold a place in the line.
-func (w *healthBudget) countUnhealthy(a *asset, l *budgetQueue) int {
+// countUnhealthy counts the assets that count as unhealthy in a health budget, without the
+// one that is to be pushed and without those that hold a place in the queue.
+func (w *healthBudget) countUnhealthy(a *asset, holders map[*asset]bool) int {
 	count := len(w.ill)
 	for one := range w.unsure {
 		if !w.ill[one] && w.hasUnhealthy(one) {
 			count++
 		}
 	}
-	for holder := range l.holders {
+	for holder := range holders {
 		if holder != a && w.hasUnhealthy(holder) {
 			count--
 		}
 	}
 	if a != nil && w.hasUnhealthy(a) {
 		count--
-	}
-	return count
-}
-
-// goingBack counts those under way back in a health budget that do not count as unhealthy.
-func (e *Enforcer) goingBack(key string, w *healthBudget) (count int) {
-	if l := e.queues[key+check.Back]; l != nil {
-		for holder := range l.holders {
-			if !w.hasUnhealthy(holder) {
-				count++
-			}
-		}
 	}
 	return count
 }
@@ -263,99 +264,4 @@ func (w *healthBudget) healthyUntil(holds time.Duration) time.Time {
 		return time.Unix(0, front.Value.(*asset).healthAt).Add(holds)
 	}
 	return time.Time{}
-}
-
-// room is how many pushes may be in flight at once under a budget, by the health
-// of the assets in its scope: as many as it says, less those that are unhealthy.
-// One that is unhealthy itself may be pushed all the same, for that may mend it.
-// What passes by it ends at that time. Not known: the assets are being read.
-func (e *Enforcer) room(a *asset, use store.BudgetUse, l *budgetQueue, now time.Time) (room int, until time.Time, isKnown bool) {
-	bound := a.requirements.unhealthy[use.Key]
-	if l.unhealthy = bound.most; l.unhealthy == 0 {
-		return use.Limit, time.Time{}, true
-	}
-	w := e.healthBudgetOf(use.Key, bound, now)
-	if w == nil {
-		return 0, time.Time{}, false
-	}
-	if w.hasUnhealthy(a) {
-		return use.Limit, time.Time{}, true
-	}
-	room = l.unhealthy - w.countUnhealthy(a, l) - e.goingBack(use.Key, w)
-	for _, id := range e.holdBeside(use.Key, a) {
-		if holder := e.assets[id]; holder == nil || !w.hasUnhealthy(holder) {
-			room--
-		}
-	}
-	return min(use.Limit, room), w.healthyUntil(e.healthHolds()), true
-}
-
-// wouldWait says where it could not be pushed either, once what is in its way is gone:
-// beside what is unhealthy. Who has places meanwhile changes too often to be told.
-func (e *Enforcer) wouldWait(a *asset, now time.Time) (waiting []intent.WaitingOn) {
-	for _, use := range a.requirements.budgets {
-		l := e.queues[use.Key]
-		if l == nil {
-			l = &budgetQueue{limit: use.Limit}
-		}
-		room, _, isKnown := e.room(a, use, l, now)
-		switch {
-		case isKnown && room <= 0:
-			waiting = append(waiting, *e.waitForHealth(a, use.Key, l))
-		case !isKnown && e.Plans: // Nobody comes back to it.
-			w := e.healthBudgets[use.Key]
-			w.planned = append(w.planned, a)
-			waiting = append(waiting, isRead(use.Key))
-		}
-	}
-	return waiting
-}
-
-// free places in a line, for whoever is healthy.
-func (e *Enforcer) free(key string, l *budgetQueue) int {
-	free := l.limit - l.used
-	if w := e.healthBudgets[key]; l.unhealthy > 0 && w != nil {
-		if w.members == nil {
-			return 0
-		}
-		free = min(free, l.unhealthy-w.countUnhealthy(nil, l)-e.goingBack(key, w)-l.used)
-	}
-	return free
-}
-
-// callUnhealthy wakes those in a line that are unhealthy themselves, as many as its
-// limit has places for: free counts none for them while others are unhealthy too.
-func (e *Enforcer) callUnhealthy(key string, l *budgetQueue) {
-	w, free := e.healthBudgets[key], l.limit-l.used
-	if l.unhealthy == 0 || w == nil || free <= 0 || l.waiting.Len() == 0 {
-		return
-	}
-	var called []*asset
-	for a := range w.ill {
-		if e.queuedIn[a] == l && a.trouble != nil {
-			called = append(called, a)
-		}
-	}
-	slices.SortFunc(called, func(a, b *asset) int { return cmp.Or(a.lined.Compare(b.lined), byID(a, b)) })
-	for _, a := range called[:min(free, len(called))] {
-		l.waiting.Remove(a)
-		delete(e.queuedIn, a)
-		e.soon(a, loop.Fresh)
-	}
-}
-
-// budgetShrank reports whether a scope has less room than when the admission was
-// decided.
-func (e *Enforcer) budgetShrank(g admission) bool {
-	if g.asset.trouble == nil || len(g.asset.requirements.unhealthy) == 0 {
-		return false
-	}
-	return slices.ContainsFunc(g.Budgets, func(use store.BudgetUse) bool {
-		l := e.queues[use.Key]
-		if l == nil || g.asset.requirements.unhealthy[use.Key].most == 0 {
-			return false
-		}
-		room, _, isKnown := e.room(g.asset, use, l, e.now())
-		return !isKnown || room < use.Limit
-	})
 }

@@ -43,7 +43,7 @@ func (e *Enforcer) setEnforced(a *asset, record store.Enforced, now time.Time) {
 // relag counts an asset among those whose target is not what they were
 // enforced with, or no more.
 func (e *Enforcer) relag(a *asset, now time.Time) {
-	_, effective, _, exists := e.target(a, now)
+	_, effective, _, exists := e.view.target(a, now)
 	e.lag(a, a.enforced > 0 && (!exists || a.enforcedAs() != effective))
 }
 

@@ -81,7 +81,7 @@ func (e *Enforcer) dispatch(ctx context.Context) {
 // look decides whether an asset needs a diff, a pass over facts that still
 // hold, or nothing.
 func (e *Enforcer) look(ctx context.Context, a *asset, priority loop.Priority, now time.Time) {
-	if pinned := e.pinnedNow(a, now); a.pinned != pinned {
+	if pinned := e.view.pinnedNow(a, now); a.pinned != pinned {
 		a.pinned = pinned
 		e.renew(a)
 		e.relag(a, now)
@@ -90,7 +90,7 @@ func (e *Enforcer) look(ctx context.Context, a *asset, priority loop.Priority, n
 	if a.trouble != nil && len(e.orphans) > 0 {
 		e.recheckOrphans(ctx, slices.Values(a.awaits))
 	}
-	target, effective, pin, exists := e.target(a, now)
+	target, effective, pin, exists := e.view.target(a, now)
 	switch {
 	case a.looking || a.recording || a.trouble != nil && a.admitting:
 		a.again = true
@@ -107,10 +107,10 @@ func (e *Enforcer) look(ctx context.Context, a *asset, priority loop.Priority, n
 	case a.kind.served == nil:
 		e.report(a, intent.Report{State: e.unservedState(a), Target: target, Effective: effective})
 		e.readModel(ctx, a, target, effective)
-	case e.modeNow(a) == check.Off:
+	case e.view.modeNow(a) == check.Off:
 		e.forgetAfter(a)
 		a.unwell = false
-		e.setHealth(a, healthNeverReported, now)
+		e.pushLimits.health.set(a, healthNeverReported, now)
 		e.report(a, intent.Report{State: intent.StateOff, Target: target, Effective: effective})
 	case a.kind.served.until.After(now):
 		e.wait(a, target, effective, intent.WaitingOn{Kind: intent.WaitPlugin, Reason: a.kind.served.reason, Until: a.kind.served.until})
@@ -132,7 +132,7 @@ func (e *Enforcer) look(ctx context.Context, a *asset, priority loop.Priority, n
 // holds reports whether the last difference may still be relied on.
 func (e *Enforcer) holds(a *asset, target intent.IncarnationID, effective intent.Digest, now time.Time) bool {
 	return a.trouble != nil && a.push == nil && a.difference.Outcome == intent.Differs &&
-		a.difference.Incarnation == target && a.difference.Effective == effective && a.requirements.heeds == e.policyAtHead(a, target) &&
+		a.difference.Incarnation == target && a.difference.Effective == effective && a.requirements.heeds == e.view.policyAtHead(a, target, now) &&
 		a.requirements.inward.covers(e.relevantIncarnations()) && !a.difference.At.After(now) && now.Sub(a.difference.At) < e.Limits.FactHold
 }
 
@@ -242,12 +242,12 @@ func (e *Enforcer) newObservation(s *served, a *asset, priority loop.Priority, n
 	if e.assets[a.id] != a {
 		return nil
 	}
-	target, effective, _, exists := e.target(a, now)
+	target, effective, _, exists := e.view.target(a, now)
 	if !exists || a.kind.served != s || a.open() || a.looking || a.recording || a.trouble != nil && a.admitting || a.madeWay(now) {
 		e.queue.Add(a, now, priority)
 		return nil
 	}
-	g := &observation{asset: a, priority: priority, target: target, effective: effective, policy: e.view.policy.digest, horizon: e.relevantIncarnations(), head: e.view.head, heeds: e.policyAtHead(a, target)}
+	g := &observation{asset: a, priority: priority, target: target, effective: effective, policy: e.view.policy.digest, horizon: e.relevantIncarnations(), head: e.view.head, heeds: e.view.policyAtHead(a, target, now)}
 	g.runs = a.enforced > 0 && !a.absent
 	if a.trouble != nil && a.requirements.err == nil {
 		prior := a.requirements

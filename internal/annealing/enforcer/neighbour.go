@@ -51,7 +51,7 @@ func (e *Enforcer) solveInward(a *asset, facts *check.Facts) {
 			}
 			continue
 		}
-		_, effective, _, exists := e.target(neighbour, facts.Now)
+		_, effective, _, exists := e.view.target(neighbour, facts.Now)
 		var target, enforced []edge
 		refers := false
 		if exists {
@@ -188,7 +188,7 @@ func (e *Enforcer) needed(a, neighbour *asset, edge edge, enforced []edge, facts
 	for _, old := range enforced {
 		runs = runs || old == atTarget
 	}
-	_, effective, _, _ := e.target(neighbour, facts.Now)
+	_, effective, _, _ := e.view.target(neighbour, facts.Now)
 	if !runs && !neighbour.open() && !e.fresh(neighbour, facts.Now) && (neighbour.trouble == nil || neighbour.tried != effective) {
 		facts.Beside = append(facts.Beside, neighbour.id)
 		return
@@ -295,7 +295,7 @@ func (e *Enforcer) missing(id intent.AssetID) string {
 // followsUntil is when a fact about an asset ends: at that time (zero: when
 // something changes), or before, when a pin ends and it follows other content.
 func (e *Enforcer) followsUntil(a *asset, now, until time.Time) time.Time {
-	_, _, pin, _ := e.target(a, now)
+	_, _, pin, _ := e.view.target(a, now)
 	if pin != nil && !pin.Until.IsZero() && (until.IsZero() || pin.Until.Before(until)) {
 		return pin.Until
 	}
@@ -320,15 +320,15 @@ func (e *Enforcer) isStandingValid(b *asset, now time.Time) bool {
 	if s == nil {
 		return false
 	}
-	_, effective, _, exists := e.target(b, now)
+	_, effective, _, exists := e.view.target(b, now)
 	age := now.Sub(s.at)
-	return exists && s.effective == effective && s.pinned == e.pinnedNow(b, now) && (s.model || age >= 0 && age < e.holdOf(b))
+	return exists && s.effective == effective && s.pinned == e.view.pinnedNow(b, now) && (s.model || age >= 0 && age < e.holdOf(b))
 }
 
 // unknown says why nothing is known of an asset.
 func (e *Enforcer) unknown(b *asset, now time.Time) string {
 	switch {
-	case e.modeNow(b) == check.Off:
+	case e.view.modeNow(b) == check.Off:
 		return "its mode is off, so nobody looks at it"
 	case b.kind.served == nil && b.enforced > 0:
 		return "no plugin is bound to its type any more"

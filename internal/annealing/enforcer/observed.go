@@ -45,8 +45,8 @@ func (e *Enforcer) handleResult(ctx context.Context, s *served, g *observation, 
 	if g.difference.At.After(now) { // The clock was set back meanwhile.
 		g.difference.At = now.Add(-e.Limits.FactHold)
 	}
-	target, effective, _, _ := e.target(a, now)
-	moved := target != g.target || effective != g.effective || g.difference.Outcome == intent.Differs && g.heeds != e.policyAtHead(a, target)
+	target, effective, _, _ := e.view.target(a, now)
+	moved := target != g.target || effective != g.effective || g.difference.Outcome == intent.Differs && g.heeds != e.view.policyAtHead(a, target, now)
 	if moved && e.rebase(g, target, effective, now) {
 		moved = false
 	}
@@ -79,7 +79,7 @@ func (e *Enforcer) handleResult(ctx context.Context, s *served, g *observation, 
 		}
 		e.keepFacts(a, g, now)
 		e.follow(a, g, now)
-		e.setHealth(a, healthOf(a, g.difference, e.turnsDown(a)), now)
+		e.pushLimits.health.set(a, healthOf(a, g.difference, e.turnsDown(a)), now)
 		e.applyDifference(a, g, now)
 	}
 }
@@ -164,7 +164,7 @@ func (e *Enforcer) readModel(ctx context.Context, a *asset, target intent.Incarn
 // neither the asset's content nor the policy has changed: else heads that move
 // faster than diffs would keep an asset from ever being decided about (L2).
 func (e *Enforcer) rebase(g *observation, target intent.IncarnationID, effective intent.Digest, now time.Time) bool {
-	if effective != g.effective || g.policy != e.view.policy.digest || g.asset.pinned != 0 || e.pinnedNow(g.asset, now) != 0 {
+	if effective != g.effective || g.policy != e.view.policy.digest || g.asset.pinned != 0 || e.view.pinnedNow(g.asset, now) != 0 {
 		return false
 	}
 	g.target, g.difference.Incarnation = target, target
@@ -198,7 +198,7 @@ func (e *Enforcer) handlePluginFailure(a *asset, s *served, g *observation, err 
 	}
 	e.queue.Add(a, waiting.Until, loop.Retry)
 	if alone || s.until.After(now) {
-		target, effective, _, _ := e.target(a, now)
+		target, effective, _, _ := e.view.target(a, now)
 		e.wait(a, target, effective, waiting)
 	}
 }
@@ -208,17 +208,17 @@ func (e *Enforcer) handleReadFailure(a *asset, err error, now time.Time) {
 	t := e.trouble(a)
 	t.failures++
 	until := now.Add(e.Limits.Retry.After(t.failures))
-	target, effective, _, _ := e.target(a, now)
+	target, effective, _, _ := e.view.target(a, now)
 	e.wait(a, target, effective, intent.WaitingOn{Kind: intent.WaitTarget, Reason: "its intent cannot be read: " + err.Error(), Until: until})
 	e.queue.Add(a, until, loop.Retry)
 }
 
 // applyDifference takes up the difference of one asset.
 func (e *Enforcer) applyDifference(a *asset, g *observation, now time.Time) {
-	e.traceInSync(a, g, now)
+	e.tracing.endByLook(a, g, now)
 	switch {
-	case e.modeNow(a) == check.Off:
-		e.setHealth(a, healthNeverReported, now)
+	case e.view.modeNow(a) == check.Off:
+		e.pushLimits.health.set(a, healthNeverReported, now)
 		e.report(a, intent.Report{State: intent.StateOff, Target: g.target, Effective: g.effective})
 	case g.difference.Outcome == intent.InSync && e.turnsDown(a) && len(g.difference.Current) > 0:
 		e.reportUnknown(a, g, "it has a Turndown, and its plugin calls it in sync while something is there: the plugin does not know turndowns. Take the newest one, or remove the real thing by hand", now)

@@ -18,7 +18,7 @@ import (
 func (e *Enforcer) pass(a *asset, now time.Time) {
 	e.leaveWaiters(a)
 	e.askedNeighbour = false
-	e.traceDecision(a)
+	e.tracing.markDecision(a)
 	e.reconsider(a)
 	e.ask(a, now)
 	facts := e.facts(a, now)
@@ -26,13 +26,13 @@ func (e *Enforcer) pass(a *asset, now time.Time) {
 	a.consent, a.overrides = reportedConsent(facts)
 	decision := check.Decide(facts)
 	a.passedOver = decision.PassedOver()
-	if a.ends, a.passed = decision.Ends(), decision.Passed(); !e.calls(a, facts) {
+	if a.ends, a.passed = decision.Ends(), decision.Passed(); !e.pushLimits.rates.wakes(a, facts) {
 		a.ends = time.Time{}
 	}
 	if a.requirements.err != nil {
 		decision.Verdicts = append(decision.Verdicts, intent.IsBroken("requirements", a.requirements.err))
 	}
-	full := e.fullBeside(a)
+	full := e.pushLimits.fullBeside(a)
 	if decision.Push() && len(full) == 0 {
 		e.admit(a, facts, decision)
 		return
@@ -41,7 +41,7 @@ func (e *Enforcer) pass(a *asset, now time.Time) {
 	// While a neighbour is only looked at anew, what was told stands: the
 	// answer leads to the next pass. So what is at rest writes nothing (L10).
 	if !e.askedNeighbour || a.reportedContent != a.difference.Effective {
-		e.wait(a, a.difference.Incarnation, a.difference.Effective, slices.Concat(decision.Waiting(), full, e.wouldWait(a, now))...)
+		e.wait(a, a.difference.Incarnation, a.difference.Effective, slices.Concat(decision.Waiting(), full, e.pushLimits.wouldWait(a, e.Plans, now))...)
 		a.reportedContent = a.difference.Effective
 	}
 	e.again(a, now)
@@ -52,8 +52,8 @@ func (e *Enforcer) facts(a *asset, now time.Time) check.Facts {
 	facts := check.Facts{
 		Now:   now,
 		Asset: a.id,
-		Mode:  e.modeNow(a),
-		Modes: e.modePlaces(a),
+		Mode:  e.view.modeNow(a),
+		Modes: e.view.modePlaces(a),
 		Stop:  e.view.stop,
 		Plan:  a.difference.Plan,
 
@@ -81,7 +81,7 @@ func (e *Enforcer) consent(a *asset, facts *check.Facts) {
 	facts.Overrides, facts.Allowed = e.view.overrides[content], a.requirements.overridable
 	facts.Checks, facts.Content, facts.Origin = a.requirements.checks, a.requirements.content, a.requirements.origin
 	facts.Back = a.requirements.isRollback
-	facts.Windows, facts.Others = e.windowsOf(a), a.requirements.partitions
+	facts.Windows, facts.Others = e.pushLimits.rates.windowsOf(a), a.requirements.partitions
 	facts.Answers, facts.Own, facts.Stopped = e.inquiries.answers, a.requirements.own, a.stopped
 	facts.Origin.Incarnation, facts.Health = a.difference.Incarnation, a.difference.Health
 }
@@ -107,7 +107,7 @@ func reportedConsent(facts check.Facts) (*intent.Consent, []intent.Override) {
 // target now.
 func (e *Enforcer) fresh(a *asset, now time.Time) bool {
 	age := now.Sub(time.Unix(0, a.seenAt))
-	return a.seenAt != 0 && age >= 0 && age < e.holdOf(a) && a.pinned == e.pinnedNow(a, now)
+	return a.seenAt != 0 && age >= 0 && age < e.holdOf(a) && a.pinned == e.view.pinnedNow(a, now)
 }
 
 // inSync records that production is as intent says.
@@ -121,7 +121,7 @@ func (e *Enforcer) inSync(a *asset, g *observation, now time.Time) {
 		ResourceKey: g.difference.ResourceKey, Health: g.difference.Health, Unmanaged: g.difference.Unmanaged,
 		Absent: absent,
 	}
-	if e.modeNow(a) != check.Enforce || a.settled && a.enforcedAs() == g.effective {
+	if e.view.modeNow(a) != check.Enforce || a.settled && a.enforcedAs() == g.effective {
 		e.report(a, report)
 	} else {
 		a.recording = true
@@ -147,10 +147,10 @@ func (e *Enforcer) differs(a *asset, g *observation) {
 	if t.plan != plan || t.difference.Outcome != intent.Differs {
 		a.calm = 0
 	}
-	e.learnWindows(g.requirements.endedPushes)
+	e.pushLimits.rates.learn(g.requirements.endedPushes)
 	g.requirements.endedPushes = nil // Of that time: another look is not to learn it again.
 	t.difference, t.plan, t.requirements = g.difference, plan, g.requirements
-	t.tracks(g)
+	t.keepLook(g)
 	if drifted {
 		a.seenAt = 0
 		e.drifted(a, g.difference)

@@ -142,7 +142,7 @@ func (e *Enforcer) endProtections(a *asset, push *push, now time.Time) {
 			delete(q.guards, g)
 		}
 	}
-	_, effective, _, _ := e.target(a, now)
+	_, effective, _, _ := e.view.target(a, now)
 	if v, refuser := g.refused(); v != nil && !g.fails() && effective == push.effective {
 		if a.stopped == nil {
 			a.stopped = map[string]check.Question{}

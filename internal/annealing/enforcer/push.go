@@ -25,12 +25,12 @@ type closing struct {
 func (e *Enforcer) startPush(ctx context.Context, g admission, keys []string) {
 	a := g.asset
 	e.trouble(a).push = &push{id: g.Push, target: g.Target, effective: g.Effective, plan: g.Plan, approved: g.NeedsApproval, admitted: g.At, budgets: keys, rates: keysOf(g.Rates), effect: g.served.longestEffect(a.kind.name)}
-	j := e.startTrace(g)
+	j := e.tracing.begin(g)
 	a.push.pushTrace = j
 	now := e.now()
 	e.forgetAfter(a)
 	a.unwell = g.asksAfter
-	e.unsettles(a, g.Effective, now)
+	e.pushLimits.health.markPushed(a, g.Effective, now)
 	e.Measure.Pushes.Open(string(g.Push), g.At, false)
 	guard := e.startProtections(g, now)
 	a.push.protectionRun, a.stopped = guard, nil
@@ -38,7 +38,7 @@ func (e *Enforcer) startPush(ctx context.Context, g admission, keys []string) {
 	delete(e.neighbourFacts, a)
 	e.reportOpen(a, g.Target, g.Effective)
 	order := plugin.Push{
-		ID: g.Push, Incarnation: g.Target, Asset: a.id, Plan: g.Plan, Base: g.Base, Token: e.lease.Epoch, Traceparent: e.parent(j),
+		ID: g.Push, Incarnation: g.Target, Asset: a.id, Plan: g.Plan, Base: g.Base, Token: e.lease.Epoch, Traceparent: e.tracing.parent(j),
 		Permit: func(ctx context.Context, _ string) error {
 			now := e.Runtime.Now()
 			if err := guard.permit(now); err != nil {
@@ -57,7 +57,7 @@ func (e *Enforcer) startPush(ctx context.Context, g admission, keys []string) {
 		startedAt := e.Runtime.Now()
 		result := e.carryOut(ctx, pusher, order, g.At)
 		e.Runtime.Point("pushed")
-		j.tracePush(e, g.served, startedAt, result)
+		e.tracing.addPluginStep(j, g.served, startedAt, result)
 		e.inbox.Put(func() { e.pushed(ctx, a, g.served, g.Push, result) })
 	})
 }
@@ -84,7 +84,7 @@ func (e *Enforcer) carryOut(ctx context.Context, pusher plugin.Plugin, order plu
 func (e *Enforcer) progressed(ctx context.Context, a *asset, id intent.PushID, j *pushTrace, text string, token []byte) {
 	if len(token) > 0 {
 		if err := e.Store.SaveResumeToken(ctx, e.lease, id, token); err != nil {
-			e.Log.Warn("cannot keep a push's resume token", append(e.aboutPush(a, id, j), "error", err)...)
+			e.Log.Warn("cannot keep a push's resume token", append(e.tracing.logAttributes(a, id, j), "error", err)...)
 		}
 	}
 	e.inbox.Put(func() {
@@ -158,8 +158,8 @@ func (e *Enforcer) closed(ctx context.Context, group []closing, err error) {
 	for _, c := range group {
 		inDoubt := c.result.Ending == plugin.InDoubt // Marked so, and open still.
 		if !inDoubt && c.asset.open() && c.asset.push.id == c.Push {
-			e.release(c.asset, c.asset.push.budgets)
-			e.countEnded(c.asset.push, c.At)
+			e.pushLimits.release(c.asset, c.asset.push.budgets)
+			e.pushLimits.rates.countEnded(c.asset.push, c.At)
 			push, now := c.asset.push, e.now()
 			if push.protectionRun.fails() && c.result.Ending == settledEnding {
 				c.result = plugin.PushResult{Ending: plugin.Failed, Retryable: true}
@@ -167,8 +167,8 @@ func (e *Enforcer) closed(ctx context.Context, group []closing, err error) {
 			e.endProtections(c.asset, push, now)
 			c.asset.push = nil
 			e.Measure.Pushes.End(string(c.Push), c.Ending, now)
-			e.traceClose(c.asset, push, c, now)
-			e.Log.Debug("a push ended", append(e.aboutPush(c.asset, c.Push, push.pushTrace), "ending", c.Ending)...)
+			e.tracing.closePush(c.asset, push, c, now)
+			e.Log.Debug("a push ended", append(e.tracing.logAttributes(c.asset, c.Push, push.pushTrace), "ending", c.Ending)...)
 			e.finishPush(c.asset, c, push)
 		}
 	}

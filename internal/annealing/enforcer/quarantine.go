@@ -45,7 +45,7 @@ func (e *Enforcer) quarantine(a *asset, reason string, now time.Time) {
 	t.apart = now.Add(loop.Jitter(e.Limits.Retry.Most, string(a.id), t.failures))
 	a.seenAt = 0
 	delete(e.neighbourFacts, a)
-	target, effective, _, _ := e.target(a, now)
+	target, effective, _, _ := e.view.target(a, now)
 	e.wait(a, target, effective, intent.WaitingOn{
 		Kind: intent.WaitQuarantined, Until: t.apart,
 		Reason: fmt.Sprintf("%s; it is kept apart from the others, and tried again at %s", reason, t.apart.UTC().Format(time.TimeOnly)),

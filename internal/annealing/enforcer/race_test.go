@@ -217,7 +217,7 @@ func TestALineForABudgetDoesNotGrow(t *testing.T) {
 		w.publish(web.with(scope), db.with(scope))
 		w.pass(2 * time.Hour)
 		w.owned(func(e *Enforcer) {
-			for key, line := range e.queues {
+			for key, line := range e.pushLimits.queues {
 				if line.waiting.Len() > 1 {
 					t.Errorf("%d stand in line for %q, where one waits", line.waiting.Len(), key)
 				}

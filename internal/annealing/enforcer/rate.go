@@ -1,8 +1,8 @@
 package enforcer
 
 import (
-	"context"
 	"slices"
+	"sync"
 	"time"
 
 	"lehr.dev/internal/annealing/check"
@@ -28,79 +28,93 @@ type window struct {
 // windows are remembered.
 const mostCounted, mostWindows = 1000, 10_000
 
-// count reads what the store has of windows that the enforcer does not know.
-func (r *reader) count(ctx context.Context, partition intent.PartitionID, windows []check.Window, all *requirements) error {
-	var unknown []string
-	r.mu.Lock()
+// rateWindows counts the pushes that rate limits bound: those that ended, and those that
+// are under way. It only holds state; the enforcer passes it what happened and when.
+type rateWindows struct {
+	// byKey are the windows that are known, by the key of the limit.
+	byKey map[string]*window
+	// open is how many pushes are under way, or before the store, by key.
+	open map[string]int
+	// known are the keys of byKey, for those who read for a look.
+	known *knownWindows
+}
+
+func newRateWindows() rateWindows {
+	return rateWindows{byKey: map[string]*window{}, open: map[string]int{}, known: &knownWindows{keys: map[string]bool{}}}
+}
+
+// knownWindows are the keys of the windows that the enforcer knows. Looks read them from
+// goroutines of their own.
+type knownWindows struct {
+	mu   sync.Mutex
+	keys map[string]bool
+}
+
+func (k *knownWindows) set(key string, isKnown bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if delete(k.keys, key); isKnown {
+		k.keys[key] = true
+	}
+}
+
+// missing lists the keys of those windows that are not known.
+func (k *knownWindows) missing(windows []check.Window) (unknown []string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	for _, w := range windows {
-		if !r.counted[w.Key] {
+		if !k.keys[w.Key] {
 			unknown = append(unknown, w.Key)
 		}
 	}
-	r.mu.Unlock()
-	all.windows = windows
-	if len(unknown) == 0 {
-		return nil
-	}
-	var err error
-	all.endedPushes, err = r.store.Ended(ctx, partition, unknown, mostCounted)
-	return err
+	return unknown
 }
 
-// learnWindows takes up what a look read of windows that were not known. What is
-// known is newer.
-func (e *Enforcer) learnWindows(read map[string][]store.EndedPush) {
+// learn takes over what a look read of windows that were not known. What is known
+// already is newer, and stays.
+func (r *rateWindows) learn(read map[string][]store.EndedPush) {
 	for key, pushes := range read {
-		if e.windows[key] != nil {
+		if r.byKey[key] != nil {
 			continue
 		}
-		if len(e.windows) >= mostWindows {
-			for knownKey := range e.windows {
-				e.forgetWindow(knownKey)
+		if len(r.byKey) >= mostWindows {
+			for knownKey := range r.byKey {
+				r.forget(knownKey)
 			}
 		}
 		w := &window{}
 		for _, push := range pushes {
 			w.endedAt, w.read = append(w.endedAt, push.At), append(w.read, push.Push)
 		}
-		e.windows[key] = w
-		e.read.counts(key, true)
+		r.byKey[key] = w
+		r.known.set(key, true)
 	}
 }
 
-// forgetWindow has a window read again.
-func (e *Enforcer) forgetWindow(key string) {
-	delete(e.windows, key)
-	e.read.counts(key, false)
-}
-
-// counts says whether the enforcer knows a window.
-func (r *reader) counts(key string, isKnown bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if delete(r.counted, key); isKnown {
-		r.counted[key] = true
-	}
+// forget makes the next look read a window again.
+func (r *rateWindows) forget(key string) {
+	delete(r.byKey, key)
+	r.known.set(key, false)
 }
 
 // windowsOf are the windows that a push of an asset counts in, as known now.
-func (e *Enforcer) windowsOf(a *asset) []check.Window {
+func (r *rateWindows) windowsOf(a *asset) []check.Window {
 	windows := slices.Clone(a.requirements.windows)
 	for i, w := range windows {
-		if tracked := e.windows[w.Key]; tracked != nil {
-			windows[i].Known, windows[i].Ended, windows[i].Open = true, tracked.endedAt, e.counting[w.Key]
+		if tracked := r.byKey[w.Key]; tracked != nil {
+			windows[i].Known, windows[i].Ended, windows[i].Open = true, tracked.endedAt, r.open[w.Key]
 		}
 	}
 	return windows
 }
 
-// calls reports whether an asset that waits for a rate limit is to be looked at
-// when the limit lets the next one begin: not all that wait are.
-func (e *Enforcer) calls(a *asset, facts check.Facts) bool {
+// wakes reports whether an asset that waits for a rate limit is to be looked at
+// when the limit lets the next push begin: not all that wait are.
+func (r *rateWindows) wakes(a *asset, facts check.Facts) bool {
 	for _, c := range facts.Checks {
 		for _, w := range facts.Windows {
 			next, places := c.Opens(w, facts.Now)
-			tracked := e.windows[w.Key]
+			tracked := r.byKey[w.Key]
 			if places == 0 || tracked == nil || !next.Equal(a.ends) {
 				continue
 			}
@@ -116,13 +130,13 @@ func (e *Enforcer) calls(a *asset, facts check.Facts) bool {
 	return true
 }
 
-// reserveRates counts a push that the store is asked to admit: it may be under way from
+// reserve counts a push that the store is asked to admit: it may be under way from
 // then on.
-func (e *Enforcer) reserveRates(facts check.Facts) (uses []store.RateUse) {
+func (r *rateWindows) reserve(facts check.Facts) (uses []store.RateUse) {
 	for _, use := range facts.Rates() {
 		uses = append(uses, store.RateUse(use))
 	}
-	e.countOpen(keysOf(uses), 1)
+	r.countOpen(keysOf(uses), 1)
 	return uses
 }
 
@@ -137,19 +151,19 @@ func keysOf(uses []store.RateUse) (keys []string) {
 }
 
 // countOpen counts pushes that are under way or before the store.
-func (e *Enforcer) countOpen(keys []string, delta int) {
+func (r *rateWindows) countOpen(keys []string, delta int) {
 	for _, key := range keys {
-		if e.counting[key] += delta; e.counting[key] == 0 {
-			delete(e.counting, key)
+		if r.open[key] += delta; r.open[key] == 0 {
+			delete(r.open, key)
 		}
 	}
 }
 
 // countEnded has a push that was under way count from its end on.
-func (e *Enforcer) countEnded(push *push, at time.Time) {
-	e.countOpen(push.rates, -1)
+func (r *rateWindows) countEnded(push *push, at time.Time) {
+	r.countOpen(push.rates, -1)
 	for _, key := range push.rates {
-		w := e.windows[key]
+		w := r.byKey[key]
 		if w == nil || slices.Contains(w.read, push.id) {
 			continue
 		}

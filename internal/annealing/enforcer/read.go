@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/internal/annealing/check"
@@ -33,8 +34,8 @@ type reader struct {
 	// checks that are ready, and incarnations that they look at.
 	checks       map[checkOf]*check.Configured
 	incarnations map[intent.IncarnationID]intent.Incarnation
-	// counted are the keys of the windows that the enforcer knows.
-	counted map[string]bool
+	// known are the windows of rate limits that need no reading.
+	known *knownWindows
 	// partitions are partitions that were asked about lately. Of what their incarnations
 	// changed up to lookedAt, all was looked at since.
 	partitions map[intent.PartitionID]check.Other
@@ -44,13 +45,13 @@ type reader struct {
 // mostRemembered bounds what is remembered of incarnations.
 const mostRemembered = 1000
 
-func newReader(options Options) *reader {
+func newReader(options Options, known *knownWindows) *reader {
 	return &reader{
 		store: options.Store, schemas: options.Schemas, policies: map[intent.IncarnationID]*policy{},
 		rulings: map[intent.IncarnationID]*ruling{}, declared: map[intent.Digest][]edge{},
 		depends: map[intent.IncarnationID]bool{},
 		checks:  map[checkOf]*check.Configured{}, incarnations: map[intent.IncarnationID]intent.Incarnation{},
-		counted: map[string]bool{}, partitions: map[intent.PartitionID]check.Other{}, lookedAt: map[intent.PartitionID]intent.Sequence{},
+		known: known, partitions: map[intent.PartitionID]check.Other{}, lookedAt: map[intent.PartitionID]intent.Sequence{},
 	}
 }
 
@@ -117,12 +118,12 @@ type headPolicy struct {
 }
 
 // policyAtHead is what head says now of an asset with that target.
-func (e *Enforcer) policyAtHead(a *asset, target intent.IncarnationID) headPolicy {
-	if target == e.view.head {
+func (v *view) policyAtHead(a *asset, target intent.IncarnationID, now time.Time) headPolicy {
+	if target == v.head {
 		return headPolicy{}
 	}
-	_, _, pin, _ := e.target(a, e.now())
-	return headPolicy{a.effective, e.view.policy.digest, pin != nil && pin.Rank == intent.RankRollback, pin != nil && pin.Back}
+	_, _, pin, _ := v.target(a, now)
+	return headPolicy{a.effective, v.policy.digest, pin != nil && pin.Rank == intent.RankRollback, pin != nil && pin.Back}
 }
 
 // contents of an asset at its target and, where that matters, where it was

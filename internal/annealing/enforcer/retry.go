@@ -22,7 +22,7 @@ func (e *Enforcer) learn(a *asset, content intent.Digest, result plugin.PushResu
 		e.makeWay(a, result.RetryAfter, reason, now) // Whatever the target is by now.
 		return
 	}
-	if _, effective, _, _ := e.target(a, now); effective != content && result.KnownToken <= e.lease.Epoch {
+	if _, effective, _, _ := e.view.target(a, now); effective != content && result.KnownToken <= e.lease.Epoch {
 		if result.Ending == plugin.Pushed {
 			t.resume = resume{}
 		}

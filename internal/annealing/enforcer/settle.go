@@ -21,7 +21,7 @@ const longestAllowed = 10 * time.Minute
 // and lock delay have passed.
 func (e *Enforcer) inherit(ctx context.Context) error {
 	for _, push := range e.Beside {
-		e.countOpen(push.Rates, 1)
+		e.pushLimits.rates.countOpen(push.Rates, 1)
 	}
 	open, err := e.Store.OpenPushes(ctx, e.Partition)
 	if err != nil {
@@ -39,8 +39,8 @@ func (e *Enforcer) inherit(ctx context.Context) error {
 			e.restoreEnforced(a)
 		}
 		e.trouble(a).push = &push{id: openPush.Push, target: openPush.Target, effective: openPush.Effective, plan: openPush.Plan, admitted: openPush.Admitted, rates: openPush.Rates, doubt: true}
-		e.countOpen(openPush.Rates, 1)
-		e.unsettles(a, openPush.Effective, e.now())
+		e.pushLimits.rates.countOpen(openPush.Rates, 1)
+		e.pushLimits.health.markPushed(a, openPush.Effective, e.now())
 		e.Measure.Pushes.Open(string(openPush.Push), openPush.Admitted, true)
 		if len(openPush.ResumeToken) > 0 {
 			a.resume = resume{openPush.Plan, openPush.ResumeToken}

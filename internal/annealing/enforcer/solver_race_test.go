@@ -178,11 +178,11 @@ func TestAnAdmissionThatWaitedWhileANeighbourMovedIsTakenBack(t *testing.T) {
 			job, lb := e.assets["job"], e.assets["lb"]
 			e.trouble(job).admitting = true
 			e.trouble(lb).push = &push{id: "under way"}
-			e.queues[""] = &budgetQueue{used: 1, limit: 10}
+			e.pushLimits.queues[""] = &budgetQueue{used: 1, limit: 10}
 			if !e.isSuperseded(admission{asset: job, keys: []string{""}, Admission: store.Admission{Asset: "job", Quiet: []intent.AssetID{"lb"}}}) {
 				t.Error("an admission rests on a neighbour that is being pushed")
 			}
-			if job.admitting || e.queues[""].used != 0 {
+			if job.admitting || e.pushLimits.queues[""].used != 0 {
 				t.Error("what was taken back keeps its place")
 			}
 			lb.push = nil

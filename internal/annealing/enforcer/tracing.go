@@ -5,26 +5,35 @@ import (
 	"time"
 
 	"lehr.dev/internal/ground/intent"
+	"lehr.dev/internal/ground/loop"
 	"lehr.dev/internal/ground/trace"
 	"lehr.dev/internal/pluginhost/plugin"
 )
 
-// lookTrace is what is remembered of the look that leads to a push, for its trace; nil
-// where nobody is told of traces.
+// tracing writes the trace of each push. It changes nothing that a pass decides by.
+type tracing struct {
+	// tracer is nil where traces are not collected; then no method does anything.
+	tracer    trace.Tracer
+	runtime   loop.Runtime
+	partition intent.PartitionID
+}
+
+// lookTrace holds the times of the look that leads to a push. It is nil where traces
+// are not collected.
 type lookTrace struct {
 	chosenAt, askedAt, answeredAt time.Time
-	// judgingAt and judged bound the decision.
+	// judgingAt and judgedAt bound the decision.
 	judgingAt, judgedAt time.Time
 	// cause is the trace of the publication that the content came with.
 	cause trace.ID
 }
 
-// pushTrace is the trace of a push: from the choice of the target until a look
-// finds production in sync. Nil: nobody is told of it.
+// pushTrace is the trace of a push, from the choice of the target until a look
+// finds production in sync. It is nil where traces are not collected.
 type pushTrace struct {
 	trace.Span
 	id trace.ID
-	// content that was pushed, and when the journal let go of the push.
+	// effective is the content that was pushed; closed is when the journal closed the push.
 	effective intent.Digest
 	closed    time.Time
 }
@@ -40,8 +49,8 @@ const (
 	stepInSync    = "in sync"
 )
 
-// cause is the trace of the publication with which an asset's content came; zero
-// where that cannot be read, for no push is to wait for it.
+// cause returns the trace of the publication that brought an asset's content. It is
+// zero where that cannot be read, because no push waits for it.
 func (r *reader) cause(ctx context.Context, g *observation) trace.ID {
 	member, err := r.store.Member(ctx, g.target, g.asset.id)
 	if err != nil {
@@ -55,8 +64,8 @@ func (r *reader) cause(ctx context.Context, g *observation) trace.ID {
 	return trace.Of(firstID.String(), published.Created)
 }
 
-// tracks remembers the look of which a push may come.
-func (t *trouble) tracks(g *observation) {
+// keepLook keeps the times of the look that may lead to a push.
+func (t *trouble) keepLook(g *observation) {
 	if g.trail != nil {
 		found := *g.trail
 		found.cause = g.cause
@@ -64,69 +73,76 @@ func (t *trouble) tracks(g *observation) {
 	}
 }
 
-// traceDecision marks when the decision about an asset begins.
-func (e *Enforcer) traceDecision(a *asset) {
+// markDecision records when the decision about an asset begins.
+func (t *tracing) markDecision(a *asset) {
 	if a.lookTrace != nil {
-		a.lookTrace.judgingAt = e.Runtime.Now()
+		a.lookTrace.judgingAt = t.runtime.Now()
 	}
 }
 
-// startTrace begins the trace of an admitted push.
-func (e *Enforcer) startTrace(g admission) *pushTrace {
-	if e.Trace == nil {
+// markDecided records when the decision about an asset ends in an admission.
+func (t *tracing) markDecided(a *asset) {
+	if a.lookTrace != nil {
+		a.lookTrace.judgedAt = t.runtime.Now()
+	}
+}
+
+// begin begins the trace of an admitted push.
+func (t *tracing) begin(g admission) *pushTrace {
+	if t.tracer == nil {
 		return nil
 	}
-	a, now := g.asset, e.Runtime.Now()
-	t := a.lookTrace
-	if t == nil {
-		t = &lookTrace{chosenAt: g.At, askedAt: g.At, answeredAt: g.At, judgingAt: g.At, judgedAt: g.At}
+	a, now := g.asset, t.runtime.Now()
+	look := a.lookTrace
+	if look == nil {
+		look = &lookTrace{chosenAt: g.At, askedAt: g.At, answeredAt: g.At, judgingAt: g.At, judgedAt: g.At}
 	}
-	j := e.startPastTrace(a, g.Push, g.Target, g.At, t.chosenAt, t.cause)
+	j := t.beginRoot(a, g.Push, g.Target, g.At, look.chosenAt, look.cause)
 	j.effective = g.Effective
-	j.Tell(trace.Step{Name: stepTarget, Begin: t.chosenAt, End: t.askedAt, About: []trace.Attribute{{Key: trace.Incarnation, Value: g.Target.String()}}})
-	j.Tell(trace.Step{Name: stepDiff, Begin: t.askedAt, End: t.answeredAt, About: []trace.Attribute{{Key: trace.Plan, Value: g.Plan.String()}, {Key: trace.Plugin, Value: g.served.name}}})
-	j.Tell(trace.Step{Name: stepChecks, Begin: t.judgingAt, End: t.judgedAt, About: []trace.Attribute{{Key: trace.Checks, Value: g.Checks}}})
-	j.Tell(trace.Step{Name: stepAdmission, Begin: t.judgedAt, End: now})
+	j.Tell(trace.Step{Name: stepTarget, Begin: look.chosenAt, End: look.askedAt, About: []trace.Attribute{{Key: trace.Incarnation, Value: g.Target.String()}}})
+	j.Tell(trace.Step{Name: stepDiff, Begin: look.askedAt, End: look.answeredAt, About: []trace.Attribute{{Key: trace.Plan, Value: g.Plan.String()}, {Key: trace.Plugin, Value: g.served.name}}})
+	j.Tell(trace.Step{Name: stepChecks, Begin: look.judgingAt, End: look.judgedAt, About: []trace.Attribute{{Key: trace.Checks, Value: g.Checks}}})
+	j.Tell(trace.Step{Name: stepAdmission, Begin: look.judgedAt, End: now})
 	return j
 }
 
-// startPastTrace begins the root. An earlier holder of the lease may have begun it, and
-// then could not end it.
-func (e *Enforcer) startPastTrace(a *asset, push intent.PushID, target intent.IncarnationID, admitted, startedAt time.Time, cause trace.ID) *pushTrace {
+// beginRoot begins the root span of a push. An earlier holder of the lease may have
+// begun the same root, and then could not end it.
+func (t *tracing) beginRoot(a *asset, push intent.PushID, target intent.IncarnationID, admitted, startedAt time.Time, cause trace.ID) *pushTrace {
 	id := trace.Of(string(push), admitted)
-	return &pushTrace{id: id, Span: e.Trace.Begin(id, cause, "push", startedAt,
-		trace.Attribute{Key: trace.Partition, Value: string(e.Partition)}, trace.Attribute{Key: trace.Asset, Value: string(a.id)},
+	return &pushTrace{id: id, Span: t.tracer.Begin(id, cause, "push", startedAt,
+		trace.Attribute{Key: trace.Partition, Value: string(t.partition)}, trace.Attribute{Key: trace.Asset, Value: string(a.id)},
 		trace.Attribute{Key: trace.Type, Value: string(a.kind.name)}, trace.Attribute{Key: trace.Incarnation, Value: target.String()},
 		trace.Attribute{Key: trace.Push, Value: string(push)})}
 }
 
-// parent is what the plugin's own spans are below.
-func (e *Enforcer) parent(j *pushTrace) string {
+// parent returns the traceparent of the plugin's own spans.
+func (t *tracing) parent(j *pushTrace) string {
 	if j == nil {
 		return ""
 	}
-	return j.id.Child(stepPlugin).Parent(e.Trace.Sampled(j.id))
+	return j.id.Child(stepPlugin).Parent(t.tracer.Sampled(j.id))
 }
 
-// tracePush tells of the plugin's part.
-func (j *pushTrace) tracePush(e *Enforcer, s *served, startedAt time.Time, result plugin.PushResult) {
+// addPluginStep adds the plugin's part. It runs away from the owner of the state.
+func (t *tracing) addPluginStep(j *pushTrace, s *served, startedAt time.Time, result plugin.PushResult) {
 	if j == nil {
 		return
 	}
-	j.Tell(trace.Step{Name: stepPlugin, Begin: startedAt, End: e.Runtime.Now(), Failed: result.Ending != plugin.Pushed, About: []trace.Attribute{
+	j.Tell(trace.Step{Name: stepPlugin, Begin: startedAt, End: t.runtime.Now(), Failed: result.Ending != plugin.Pushed, About: []trace.Attribute{
 		{Key: trace.Plugin, Value: s.name}, {Key: trace.Ending, Value: string(result.Ending)},
 	}})
 }
 
-// traceClose takes up that the journal let go of a push. One that was carried out is
-// traced until a look tells what became of it.
-func (e *Enforcer) traceClose(a *asset, p *push, c closing, now time.Time) {
-	if e.Trace == nil {
+// closePush records that the journal closed a push. The trace of one that was carried
+// out goes on until a look shows what became of it.
+func (t *tracing) closePush(a *asset, p *push, c closing, now time.Time) {
+	if t.tracer == nil {
 		return
 	}
 	j := p.pushTrace
 	if j == nil {
-		j = e.startPastTrace(a, p.id, p.target, p.admitted, p.admitted, trace.ID{})
+		j = t.beginRoot(a, p.id, p.target, p.admitted, p.admitted, trace.ID{})
 	}
 	j.Tell(trace.Step{Name: stepClose, Begin: c.At, End: now})
 	ending := trace.Attribute{Key: trace.Ending, Value: c.Ending}
@@ -138,9 +154,9 @@ func (e *Enforcer) traceClose(a *asset, p *push, c closing, now time.Time) {
 	a.pushTrace = j
 }
 
-// traceInSync ends the trace of a push that was carried out, once a look says what
+// endByLook ends the trace of a push that was carried out, once a look shows what
 // production is.
-func (e *Enforcer) traceInSync(a *asset, g *observation, now time.Time) {
+func (t *tracing) endByLook(a *asset, g *observation, now time.Time) {
 	if a.trouble == nil || a.pushTrace == nil || g.difference.Outcome == intent.Unknown {
 		return
 	}
@@ -151,10 +167,11 @@ func (e *Enforcer) traceInSync(a *asset, g *observation, now time.Time) {
 	case g.difference.Outcome == intent.Differs:
 		outcome = "differs"
 	}
-	e.endTrace(a, outcome, now)
+	t.end(a, outcome, now)
 }
 
-func (e *Enforcer) endTrace(a *asset, outcome string, now time.Time) {
+// end ends the trace of an asset's last push, if there is one.
+func (t *tracing) end(a *asset, outcome string, now time.Time) {
 	if a.trouble == nil || a.pushTrace == nil {
 		return
 	}
@@ -165,9 +182,9 @@ func (e *Enforcer) endTrace(a *asset, outcome string, now time.Time) {
 	j.End(now, vain, trace.Attribute{Key: trace.Ending, Value: string(plugin.Pushed)}, trace.Attribute{Key: trace.Outcome, Value: outcome})
 }
 
-// aboutPush is what log records of a push say.
-func (e *Enforcer) aboutPush(a *asset, id intent.PushID, j *pushTrace) []any {
-	attrs := []any{"partition", e.Partition, "asset", a.id, "push", id}
+// logAttributes are what log records of a push say.
+func (t *tracing) logAttributes(a *asset, id intent.PushID, j *pushTrace) []any {
+	attrs := []any{"partition", t.partition, "asset", a.id, "push", id}
 	if j != nil {
 		attrs = append(attrs, "trace", j.id.String())
 	}

@@ -180,7 +180,7 @@ func (e *Enforcer) update(ctx context.Context) error {
 		priority = loop.Sweep
 	}
 	e.applyHead(changed, returning, priority)
-	e.moveHealthBudgets(changed)
+	e.pushLimits.health.moveHead(e.view.head.Sequence, changed, e.find)
 	e.applyKinds(previous)
 	e.applyPins(previous, returning)
 	for _, id := range retried {
@@ -333,22 +333,22 @@ func (e *Enforcer) headChanges(ctx context.Context, oldHead, newHead intent.Inca
 
 // target of an asset now: the incarnation, the effective digest there and the
 // pin that chose it, if any. Not found: it has none.
-func (e *Enforcer) target(a *asset, now time.Time) (id intent.IncarnationID, effective intent.Digest, pin *intent.Pin, exists bool) {
-	id, pin = intent.Target(e.view.head, e.view.pins[a.id], now)
+func (v *view) target(a *asset, now time.Time) (id intent.IncarnationID, effective intent.Digest, pin *intent.Pin, exists bool) {
+	id, pin = intent.Target(v.head, v.pins[a.id], now)
 	if pin == nil {
 		return id, a.effective, nil, !a.effective.IsZero()
 	}
-	member, exists := e.view.pinned[pinnedAt{a.id, id.Sequence}]
+	member, exists := v.pinned[pinnedAt{a.id, id.Sequence}]
 	return id, member.Effective, pin, exists
 }
 
 // pinnedNow is the sequence that a pin makes an asset follow; 0: it follows
 // head.
-func (e *Enforcer) pinnedNow(a *asset, now time.Time) intent.Sequence {
-	if len(e.view.pins[a.id]) == 0 {
+func (v *view) pinnedNow(a *asset, now time.Time) intent.Sequence {
+	if len(v.pins[a.id]) == 0 {
 		return 0
 	}
-	id, _, pin, _ := e.target(a, now)
+	id, _, pin, _ := v.target(a, now)
 	if pin == nil {
 		return 0
 	}
@@ -356,11 +356,11 @@ func (e *Enforcer) pinnedNow(a *asset, now time.Time) intent.Sequence {
 }
 
 // modeNow is the mode in force for an asset.
-func (e *Enforcer) modeNow(a *asset) check.Mode { return stricter(a.kind.mode, levels[a.mode]) }
+func (v *view) modeNow(a *asset) check.Mode { return stricter(a.kind.mode, levels[a.mode]) }
 
 // modePlaces lists the places that set a mode for an asset which is not enforce.
-func (e *Enforcer) modePlaces(a *asset) (places []intent.ModePlace) {
-	policy := e.view.policy
+func (v *view) modePlaces(a *asset) (places []intent.ModePlace) {
+	policy := v.policy
 	for _, entry := range []struct {
 		place intent.ModePlace
 		mode  check.Mode

@@ -518,7 +518,7 @@ func cmpOr(a, b intent.ResourceKey) intent.ResourceKey {
 // wanted is the word that intent asks for: that of a job is made of its
 // replicas and version, and is empty when the job is to go.
 func (p *production) wanted(ctx context.Context, incarnation intent.IncarnationID, id intent.AssetID) (word string, job bool, err error) {
-	content, err := newReader(Options{Store: p.store}).asset(ctx, incarnation, id)
+	content, err := newReader(Options{Store: p.store}, &knownWindows{}).asset(ctx, incarnation, id)
 	if err != nil {
 		return "", false, err
 	}

@@ -270,7 +270,7 @@ var budgets = []Mutant{
 		Why:    "A push in doubt gives its budget back, and once more when it is settled. Within one process the enforcer's own count hides it; after a restart with open pushes more than the limit are under way.",
 	},
 	{
-		Name: "line-without-limit", File: "internal/annealing/enforcer/budget_queue.go",
+		Name: "line-without-limit", File: "internal/annealing/enforcer/push_limits.go",
 		Old:        `if l.used < room {`,
 		New:        `if l.used < room || key != "" && mutant.On("line-without-limit") {`,
 		Breaks:     "S8",
@@ -286,8 +286,8 @@ var budgets = []Mutant{
 	},
 	{
 		Name: "pin-avoids-head", File: "internal/annealing/enforcer/read.go",
-		Old:    `if target == e.view.head {`,
-		New:    `if target == e.view.head || mutant.On("pin-avoids-head") {`,
+		Old:    `if target == v.head {`,
+		New:    `if target == v.head || mutant.On("pin-avoids-head") {`,
 		Breaks: "S9 S8",
 		Why:    "A pin to older intent avoids the approvals and budgets that head asks for. What was never enforced must be pinned to before it was marked.",
 	},
@@ -373,8 +373,8 @@ var claims = []Mutant{
 	},
 	{
 		Name: "observe-claims", File: "internal/annealing/enforcer/pass.go",
-		Old:    `if e.modeNow(a) != check.Enforce ||`,
-		New:    `if e.modeNow(a) != check.Enforce && !mutant.On("observe-claims") ||`,
+		Old:    `if e.view.modeNow(a) != check.Enforce ||`,
+		New:    `if e.view.modeNow(a) != check.Enforce && !mutant.On("observe-claims") ||`,
 		Breaks: "S21",
 		Why:    "Looking at an asset in observe mode claims its resource and records it as enforced.",
 	},

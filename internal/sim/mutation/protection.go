@@ -63,16 +63,16 @@ var protections = []Mutant{
 // ills: a scope in which much is unhealthy is let be (S8).
 var ills = []Mutant{
 	{
-		Name: "unhealthy-not-counted", Of: Ailing, File: "internal/annealing/enforcer/health_budget.go",
+		Name: "unhealthy-not-counted", Of: Ailing, File: "internal/annealing/enforcer/budget_room.go",
 		Old:    `l.unhealthy = bound.most; l.unhealthy == 0 {`,
 		New:    `l.unhealthy = bound.most; l.unhealthy == 0 || mutant.On("unhealthy-not-counted") {`,
 		Breaks: "S8",
 		Why:    "A budget counts only what is in flight.",
 	},
 	{
-		Name: "pushed-beside-the-unhealthy", Of: Ailing, File: "internal/annealing/enforcer/health_budget.go",
-		Old:    `return min(use.Limit, room), w.healthyUntil(e.healthHolds()), true`,
-		New:    "if mutant.On(\"pushed-beside-the-unhealthy\") {\n\t\troom++\n\t}\n\treturn min(use.Limit, room), w.healthyUntil(e.healthHolds()), true",
+		Name: "pushed-beside-the-unhealthy", Of: Ailing, File: "internal/annealing/enforcer/budget_room.go",
+		Old:    `return min(use.Limit, room), w.healthyUntil(p.health.period), true`,
+		New:    "if mutant.On(\"pushed-beside-the-unhealthy\") {\n\t\troom++\n\t}\n\treturn min(use.Limit, room), w.healthyUntil(p.health.period), true",
 		Breaks: "S8",
 		Why:    "The one that is to be pushed is not counted among those that may be unhealthy.",
 	},
