@@ -226,7 +226,7 @@ func (e *Enforcer) refused(ctx context.Context, a *asset, g admission, waiting i
 	}
 	if a.trouble != nil {
 		for _, id := range waiting.Blockers {
-			e.join(a, id, true)
+			e.waiters.add(a, id, true)
 		}
 	}
 	e.wait(a, g.Target, g.Effective, waiting)

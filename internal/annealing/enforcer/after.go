@@ -1,19 +1,14 @@
 package enforcer
 
 import (
-	"bytes"
 	"cmp"
-	"context"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"lehr.dev/internal/annealing/check"
-	"lehr.dev/internal/ground/fault"
 	"lehr.dev/internal/ground/intent"
-	"lehr.dev/internal/ground/loop"
-	"lehr.dev/internal/store"
 )
 
 // aftermath is what protections are asked after the last push of an asset, which is in
@@ -37,6 +32,14 @@ type watch struct {
 	since time.Time
 }
 
+// afterPushes has protections asked after pushes. It reads the view, adds questions, and
+// says when an asset is to be looked at again.
+type afterPushes struct {
+	view      *view
+	inquiries *inquiries
+	lookAt    func(a *asset, at time.Time)
+}
+
 // side of a watch: another look is worth it when that changes.
 type side struct {
 	check.Side
@@ -53,94 +56,15 @@ func (p *policy) asksAfter() bool {
 	return p != nil && slices.ContainsFunc(p.checks, func(c policyCheck) bool { return c.GetProtection().GetAfter() != nil })
 }
 
-// isAfter: whether something is to be asked after its last push is not known, or it was
-// asked and is not over.
-func (e *Enforcer) isAfter(a *asset) bool {
-	return a.unwell || !a.afterKnown && a.kind.served != nil && e.view.policy.asksAfter()
+// isPending reports whether what is asked after the last push of an asset is not over, or
+// not known yet.
+func (p *afterPushes) isPending(a *asset) bool {
+	return a.unwell || !a.afterKnown && a.kind.served != nil && p.view.policy.asksAfter()
 }
 
-// aftermath reads what head's policy asks after the newest push of an asset that is in
-// sync with what was pushed: that payload, whatever else of the asset, or of what it
-// reads, is another one since. A push that failed or was cut off may have had its effect.
-func (r *reader) aftermath(ctx context.Context, g *observation, content intent.Asset) ([]watch, error) {
-	policy, err := r.policy(ctx, g.head)
-	if err != nil || !policy.asksAfter() {
-		return nil, err
-	}
-	types, err := r.rules(ctx, g.head)
-	if err != nil {
-		return nil, err
-	}
-	push, err := r.followed(ctx, g, content)
-	if err != nil || push == nil {
-		return nil, err
-	}
-	var watches []watch
-	for _, c := range policy.checks {
-		if c.GetProtection().GetAfter() == nil {
-			continue
-		}
-		applies := c.Where == ""
-		if !applies {
-			if applies, err = r.isAbout(ctx, g.head, c.Check, content); err != nil {
-				return nil, err
-			}
-		}
-		if !applies {
-			continue
-		}
-		ready := r.configured(c, types)
-		w := watch{Configured: ready, at: push.Target}
-		if !push.Ended.IsZero() {
-			w.startsAt = push.Ended.Add(ready.Protection.After.Delay)
-			w.until = w.startsAt.Add(ready.Protection.After.Duration)
-		}
-		w.question, err = ready.Ask(check.PhaseAfter, check.Subject{
-			Partition: g.head.Partition, Asset: content, Effective: push.Effective, Digest: push.Plan, Push: push.Push,
-		})
-		if err != nil {
-			return nil, err
-		}
-		watches = append(watches, w)
-	}
-	return watches, nil
-}
-
-// followed is the newest push of an asset, when that ended and pushed the payload that the
-// asset has; nil: there is none to ask after. Where the journal does not keep it any more,
-// or the incarnation that it pushed, but what is asked after it was not over, it is taken
-// for one of the present content whose time is over: a pass is still to come.
-func (r *reader) followed(ctx context.Context, g *observation, content intent.Asset) (*store.PushRecord, error) {
-	var forgotten *store.PushRecord
-	if g.unwell {
-		forgotten = &store.PushRecord{OpenPush: store.OpenPush{Target: g.target, Effective: g.effective}}
-	}
-	pushes, err := r.store.Pushes(ctx, g.head.Partition, g.asset.id, 1)
-	switch {
-	case err != nil:
-		return nil, err
-	case len(pushes) == 0:
-		return forgotten, nil
-	case pushes[0].Ended.IsZero():
-		return nil, nil
-	case pushes[0].Effective == g.effective:
-		return &pushes[0], nil
-	}
-	pushed, err := r.asset(ctx, pushes[0].Target, g.asset.id)
-	switch {
-	case fault.Is(err, fault.NotFound):
-		return forgotten, nil
-	case err != nil:
-		return nil, err
-	case pushed.Payload.Type != content.Payload.Type || !bytes.Equal(pushed.Payload.Bytes, content.Payload.Bytes):
-		return nil, nil
-	}
-	return &pushes[0], nil
-}
-
-// forgetAfter ends what is asked after a push; the next look that finds the asset in
+// forget ends what is asked after a push; the next look that finds the asset in
 // sync looks it up again. Until then it counts as it did.
-func (e *Enforcer) forgetAfter(a *asset) {
+func (p *afterPushes) forget(a *asset) {
 	if a.aftermath != nil {
 		for _, w := range a.aftermath.watches {
 			if w.asking != nil {
@@ -152,18 +76,18 @@ func (e *Enforcer) forgetAfter(a *asset) {
 }
 
 // follow takes up what a look found of what is asked after a push, and how it stands.
-func (e *Enforcer) follow(a *asset, g *observation, now time.Time) {
+func (p *afterPushes) follow(a *asset, g *observation, now time.Time) {
 	if g.difference.Outcome != intent.InSync {
 		return
 	}
-	if g.asksAfter && !a.afterKnown && g.policy == e.view.policy.digest {
+	if g.asksAfter && !a.afterKnown && g.policy == p.view.policy.digest {
 		a.afterKnown = true
 		watches := slices.DeleteFunc(g.watches, func(w watch) bool { return !a.unwell && !now.Before(w.until) })
 		if len(watches) > 0 {
 			a.aftermath = &aftermath{watches: watches}
 		}
 	}
-	if !a.afterKnown && e.view.policy.asksAfter() {
+	if !a.afterKnown && p.view.policy.asksAfter() {
 		return // Nobody knows yet; the next look asks.
 	}
 	if a.aftermath == nil {
@@ -172,28 +96,28 @@ func (e *Enforcer) follow(a *asset, g *observation, now time.Time) {
 	}
 	a.unwell = true
 	for i := range a.aftermath.watches {
-		e.askAfter(a, &a.aftermath.watches[i], now)
+		p.ask(a, &a.aftermath.watches[i], now)
 	}
-	a.aftermath.sides = a.aftermath.now(e, a, now)
+	a.aftermath.sides = p.sides(a, now)
 	if !slices.ContainsFunc(a.aftermath.sides, func(s side) bool { return !s.finished }) {
-		e.forgetAfter(a)
+		p.forget(a)
 		a.unwell, a.afterKnown = false, true
 	}
 }
 
-// askAfter has a protection asked in its time, and the asset looked at when it changes.
-func (e *Enforcer) askAfter(a *asset, w *watch, now time.Time) {
+// ask has a protection asked in its time, and the asset looked at when it changes.
+func (p *afterPushes) ask(a *asset, w *watch, now time.Time) {
 	if w.asking == nil {
-		if w.asking = e.question(w.question, w.at, later(w.startsAt, now)); w.asking != nil {
+		if w.asking = p.inquiries.get(w.question, w.at, later(w.startsAt, now)); w.asking != nil {
 			w.asking.waiters[a] = true
 		}
 	}
 	for _, at := range []time.Time{w.startsAt, w.until} {
 		if at.After(now) {
-			e.queue.Add(a, at, loop.Retry)
+			p.lookAt(a, at)
 		}
 	}
-	switch no := w.verdict(e, now).Answer == intent.Wait; {
+	switch no := p.verdict(w, now).Answer == intent.Wait; {
 	case !no:
 		w.since = time.Time{}
 	case w.since.IsZero():
@@ -209,25 +133,26 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-func (w *watch) verdict(e *Enforcer, now time.Time) intent.Verdict {
-	return w.VerdictBy(now, w.question, e.inquiries.answers[w.question])
+func (p *afterPushes) verdict(w *watch, now time.Time) intent.Verdict {
+	return w.VerdictBy(now, w.question, p.inquiries.answers[w.question])
 }
 
-// now are the sides as things are.
-func (m *aftermath) now(e *Enforcer, a *asset, now time.Time) (sides []side) {
-	for i := range m.watches {
-		w := &m.watches[i]
-		v := w.verdict(e, now)
-		finished := v.Answer == intent.Pass && !now.Before(w.until) || e.letPass(a, w, now)
+// sides are what the watches of an asset say now.
+func (p *afterPushes) sides(a *asset, now time.Time) (sides []side) {
+	for i := range a.aftermath.watches {
+		w := &a.aftermath.watches[i]
+		v := p.verdict(w, now)
+		finished := v.Answer == intent.Pass && !now.Before(w.until) || p.isOverridden(a, w, now)
 		sides = append(sides, side{check.Side{Answer: v.Answer, Kind: v.Waiting.Kind}, finished})
 	}
 	return sides
 }
 
-// letPass: a person overrode the protection for this content, as policy allows.
-func (e *Enforcer) letPass(a *asset, w *watch, now time.Time) bool {
-	_, effective, _, _ := e.view.target(a, now)
-	return check.Allows(e.view.policy.Policy, w.Name, w.Kind) && slices.ContainsFunc(e.view.overrides[contentOf{a.id, effective}], func(o intent.Override) bool {
+// isOverridden reports whether a person overrode the protection for this content, as policy
+// allows.
+func (p *afterPushes) isOverridden(a *asset, w *watch, now time.Time) bool {
+	_, effective, _, _ := p.view.target(a, now)
+	return check.Allows(p.view.policy.Policy, w.Name, w.Kind) && slices.ContainsFunc(p.view.overrides[contentOf{a.id, effective}], func(o intent.Override) bool {
 		return o.Check == w.Name && o.InForce(now)
 	})
 }
@@ -237,14 +162,14 @@ func (m *aftermath) hasQuestion(q *question) bool {
 	return m != nil && slices.ContainsFunc(m.watches, func(w watch) bool { return w.asking == q })
 }
 
-// turned reports whether an answer is worth a look.
-func (m *aftermath) turned(e *Enforcer, a *asset, now time.Time) bool {
-	return !slices.Equal(m.sides, m.now(e, a, now))
+// isChanged reports whether the watches of an asset say something else than at its last look.
+func (p *afterPushes) isChanged(a *asset, now time.Time) bool {
+	return !slices.Equal(a.aftermath.sides, p.sides(a, now))
 }
 
-// reportedHealth is the health that an asset is reported with while what is asked after its push
+// health is the health that an asset is reported with while what is asked after its push
 // is not over.
-func (e *Enforcer) reportedHealth(a *asset, h intent.Health, now time.Time) intent.Health {
+func (p *afterPushes) health(a *asset, h intent.Health, now time.Time) intent.Health {
 	if !a.unwell {
 		return h
 	}
@@ -254,7 +179,7 @@ func (e *Enforcer) reportedHealth(a *asset, h intent.Health, now time.Time) inte
 	} else {
 		for i := range a.aftermath.watches {
 			w := &a.aftermath.watches[i]
-			text, blocks := w.words(e, now)
+			text, blocks := p.words(w, now)
 			if h.Check == "" || blocks && !no {
 				h.Check = w.Name // The first that says no, or the first.
 			}
@@ -280,14 +205,14 @@ func (e *Enforcer) reportedHealth(a *asset, h intent.Health, now time.Time) inte
 	return h
 }
 
-// words say how a watch stands.
-func (w *watch) words(e *Enforcer, now time.Time) (text string, no bool) {
-	v := w.verdict(e, now)
+// words say what a watch waits for, or what it says.
+func (p *afterPushes) words(w *watch, now time.Time) (text string, no bool) {
+	v := p.verdict(w, now)
 	switch at := func(t time.Time) string { return t.UTC().Format(time.RFC3339) }; {
 	case now.Before(w.startsAt):
 		return fmt.Sprintf("protection %s is asked from %s until %s", w.Name, at(w.startsAt), at(w.until)), false
 	case v.Answer == intent.Wait:
-		return fmt.Sprintf("protection %s says no since %s: %s", w.Name, at(w.since), cmp.Or(e.inquiries.answers[w.question].Reply.Reason, "it gives no reason")), true
+		return fmt.Sprintf("protection %s says no since %s: %s", w.Name, at(w.since), cmp.Or(p.inquiries.answers[w.question].Reply.Reason, "it gives no reason")), true
 	case v.Answer == intent.Broken:
 		return v.Waiting.Reason, false
 	case !now.Before(w.until):
@@ -297,10 +222,10 @@ func (w *watch) words(e *Enforcer, now time.Time) (text string, no bool) {
 	}
 }
 
-// notWell says why an asset that is in sync does not count as such for others.
-func (e *Enforcer) notWell(b *asset, now time.Time) string {
+// describe says why an asset that is in sync does not count as such for others.
+func (p *afterPushes) describe(b *asset, now time.Time) string {
 	if !b.unwell {
 		return "what is asked after its push is being looked up"
 	}
-	return e.reportedHealth(b, intent.Health{}, now).Reason
+	return p.health(b, intent.Health{}, now).Reason
 }

@@ -11,7 +11,7 @@ import (
 
 // applyHead takes over members of a new head and wakes what changed.
 func (e *Enforcer) applyHead(changes []store.Change, returning map[intent.AssetID]store.Enforced, priority loop.Priority) {
-	e.incarnations = nil
+	e.incarnations.cached = nil
 	now := e.now()
 	for _, change := range changes {
 		a := e.assets[change.Asset]
@@ -38,7 +38,7 @@ func (e *Enforcer) applyHead(changes []store.Change, returning map[intent.AssetI
 func (e *Enforcer) enter(id intent.AssetID, returning map[intent.AssetID]store.Enforced, now time.Time) *asset {
 	a := &asset{id: id}
 	e.assets[id] = a
-	e.unmarkOrphaned(id)
+	e.orphans.unmark(id)
 	if record, enforced := returning[id]; enforced {
 		e.setEnforced(a, record, now)
 	}
@@ -50,8 +50,8 @@ func (e *Enforcer) enter(id intent.AssetID, returning map[intent.AssetID]store.E
 func (e *Enforcer) renew(a *asset) {
 	a.read, a.turndown, a.mode, a.calm, a.seenAt = false, false, 0, 0, 0
 	e.leaveWaiters(a)
-	e.forgetAfter(a)
-	delete(e.neighbourFacts, a)
+	e.afterPushes.forget(a)
+	e.neighbours.facts.drop(a)
 	if a.trouble != nil {
 		*a.trouble = trouble{push: a.push, admitting: a.admitting, tried: a.tried, note: a.note, resume: a.resume, pushTrace: a.pushTrace, busy: a.busy}
 	}
@@ -75,15 +75,14 @@ func (e *Enforcer) forget(a *asset) {
 	e.tracing.end(a, "gone", e.now())
 	e.queue.Remove(a)
 	e.leaveWaiters(a)
-	e.forgetAfter(a)
+	e.afterPushes.forget(a)
 	e.pushLimits.health.leaveAll(a)
 	delete(e.assets, a.id)
 	delete(e.troubled, a)
-	delete(e.neighbourFacts, a)
-	delete(e.wanted, a)
-	e.lag(a, false)
+	e.neighbours.facts.forget(a)
+	e.incarnations.setLag(a, false)
 	if a.enforced > 0 {
-		e.markOrphaned(a.id, orphan{a.enforced, a.enforcedAs(), a.absent})
+		e.orphans.mark(a.id, orphan{a.enforced, a.enforcedAs(), a.absent})
 	}
 	e.wakeWaiters(a.id, false)
 	e.report(a, intent.Report{State: intent.StateGone, Target: e.view.head, Absent: a.absent})
@@ -100,14 +99,14 @@ func (e *Enforcer) applyKinds(previous view) {
 			a.forgive()
 		}
 		a.settled = false
-		e.forgetAfter(a)
+		e.afterPushes.forget(a)
 		e.soon(a, loop.Fresh)
 	}
 }
 
 // applyPins wakes assets whose pins changed, now and when a pin ends.
 func (e *Enforcer) applyPins(previous view, returning map[intent.AssetID]store.Enforced) {
-	e.incarnations = nil
+	e.incarnations.cached = nil
 	for id := range previous.pins {
 		if !slices.Equal(previous.pins[id], e.view.pins[id]) {
 			e.repinned(id, returning)

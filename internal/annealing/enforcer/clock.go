@@ -36,12 +36,8 @@ func (e *Enforcer) watchClock() {
 			s.measureBreaker()
 		}
 	}
-	e.askAnew(now)
-	for a, s := range e.neighbourFacts {
-		if s.at.After(now) {
-			delete(e.neighbourFacts, a)
-		}
-	}
+	e.inquiries.askAnew(now)
+	e.neighbours.facts.dropLater(now)
 	for a := range e.troubled {
 		e.restrain(a.trouble, now)
 	}

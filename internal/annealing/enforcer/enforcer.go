@@ -145,35 +145,27 @@ type Enforcer struct {
 	pluginNames map[string]int
 	// troubled are the assets that are not quietly in sync.
 	troubled map[*asset]bool
-	// waiters are, by the asset waited for, those that wait for its sync;
-	// true: for its facts too.
-	waiters map[intent.AssetID]map[*asset]bool
-	// neighbourFacts of assets that neighbours asked for, or that differ; wanted
-	// are asked for and not known yet.
-	neighbourFacts map[*asset]*neighbourFacts
-	wanted         map[*asset]bool
-	// askedNeighbour: the pass under way asked for a look at a neighbour.
-	askedNeighbour bool
-	// lagging counts, by the incarnation at which they were enforced last, the
-	// assets whose target is other content. incarnations caches horizon.
-	lagging      map[intent.Sequence]int
-	incarnations []intent.Sequence
-	// orphans are assets out of intent with an enforced record.
-	orphans map[intent.AssetID]orphan
-	// revisited is where the next look at those of them that are awaited
-	// begins.
-	revisited intent.AssetID
+	// waiters are the assets that wait for others; waitTimes is since when they, and all
+	// others that wait, do.
+	waiters   waiters
+	waitTimes waitTimes
+	// neighbours answers what checks ask of an asset's neighbours.
+	neighbours neighbours
+	// incarnations counts where contents are to be looked for, and orphans are the assets out
+	// of intent with an enforced record.
+	incarnations incarnationUse
+	orphans      orphans
 	// latest is the latest time that the clock told the owner.
 	latest    time.Time
 	inquiries inquiries
+	// afterPushes has protections asked after pushes.
+	afterPushes afterPushes
 	// pushLimits says who may be pushed now; dispatchPending: those that wait for a place
 	// are looked at again after a pause.
 	pushLimits      pushLimits
 	dispatchPending bool
-	// waitRecords is since when those that wait do.
-	waitRecords map[*asset]waitRecord
-	pushes      uint64
-	failed      error
+	pushes          uint64
+	failed          error
 	// viewErr says why the view could not be read anew; catchingUp: it is
 	// tried again soon.
 	viewErr    error
@@ -199,28 +191,31 @@ func New(options Options) *Enforcer {
 		options.Outside = nobody
 	}
 	e := &Enforcer{
-		queue:          loop.Queue[*asset]{Compare: byID, Place: func(a *asset) *loop.Place { return &a.due }},
-		Options:        options,
-		inbox:          loop.NewInbox[func()](),
-		tracing:        tracing{options.Trace, options.Runtime, options.Partition},
-		assets:         map[intent.AssetID]*asset{},
-		plugins:        map[string]*served{},
-		pluginNames:    map[string]int{},
-		troubled:       map[*asset]bool{},
-		waiters:        map[intent.AssetID]map[*asset]bool{},
-		neighbourFacts: map[*asset]*neighbourFacts{},
-		wanted:         map[*asset]bool{},
-		lagging:        map[intent.Sequence]int{},
-		orphans:        map[intent.AssetID]orphan{},
-		inquiries:      newOutside(),
-		waitRecords:    map[*asset]waitRecord{},
-		reports:        map[intent.AssetID]intent.Report{},
-		admissions:     loop.Batch[admission]{},
-		closings:       loop.Batch[closing]{Max: groupSize},
-		enforced:       loop.Batch[sighting]{Max: groupSize},
+		queue:       loop.Queue[*asset]{Compare: byID, Place: func(a *asset) *loop.Place { return &a.due }},
+		Options:     options,
+		inbox:       loop.NewInbox[func()](),
+		tracing:     tracing{options.Trace, options.Runtime, options.Partition},
+		assets:      map[intent.AssetID]*asset{},
+		plugins:     map[string]*served{},
+		pluginNames: map[string]int{},
+		troubled:    map[*asset]bool{},
+		waiters:     waiters{},
+		inquiries:   newInquiries(),
+		waitTimes:   newWaitTimes(),
+		reports:     map[intent.AssetID]intent.Report{},
+		admissions:  loop.Batch[admission]{},
+		closings:    loop.Batch[closing]{Max: groupSize},
+		enforced:    loop.Batch[sighting]{Max: groupSize},
 	}
 	e.pushLimits = newPushLimits(options, e.find)
 	e.read = newReader(options, e.pushLimits.rates.known)
+	e.afterPushes = afterPushes{&e.view, &e.inquiries, func(a *asset, at time.Time) { e.queue.Add(a, at, loop.Retry) }}
+	e.incarnations.lagging = map[intent.Sequence]int{}
+	e.orphans = orphans{byID: map[intent.AssetID]orphan{}, incarnations: &e.incarnations}
+	e.neighbours = neighbours{
+		view: &e.view, orphans: &e.orphans, afterPushes: &e.afterPushes, facts: newNeighbourStore(options.Limits.FactHold),
+		find: e.find, look: func(a *asset) { e.soon(a, loop.Fresh) },
+	}
 	return e
 }
 

@@ -10,31 +10,65 @@ import (
 	"lehr.dev/internal/store"
 )
 
-// relevantIncarnations lists, sorted, all incarnations that any asset may follow now, or
+// incarnationUse counts where the content that assets were enforced with last is to be
+// looked for. It only holds state.
+type incarnationUse struct {
+	// lagging counts, by the incarnation at which they were enforced last, the assets whose
+	// target is other content, and the orphans.
+	lagging map[intent.Sequence]int
+	// cached is the last list; nil: it is made anew.
+	cached []intent.Sequence
+}
+
+// list lists, sorted, all incarnations that any asset may follow now, or
 // was enforced at last where its target is other content: what one asset
 // declares to another is looked for in all of them, so that neither a pin nor
 // a commit hides it (S23). The slice is never altered.
-func (e *Enforcer) relevantIncarnations() []intent.Sequence {
-	if e.incarnations != nil {
-		return e.incarnations
+func (u *incarnationUse) list(v *view) []intent.Sequence {
+	if u.cached != nil {
+		return u.cached
 	}
-	all := maps.Clone(e.lagging)
-	if all == nil {
-		all = map[intent.Sequence]int{}
+	all := maps.Clone(u.lagging)
+	if !v.head.IsZero() {
+		all[v.head.Sequence]++
 	}
-	if !e.view.head.IsZero() {
-		all[e.view.head.Sequence]++
-	}
-	for at := range e.view.pinned {
+	for at := range v.pinned {
 		all[at.sequence]++
 	}
-	e.incarnations = slices.Sorted(maps.Keys(all))
-	return e.incarnations
+	u.cached = slices.Sorted(maps.Keys(all))
+	return u.cached
+}
+
+// setLag counts an asset, or no more, among those whose target is not what they were
+// enforced with.
+func (u *incarnationUse) setLag(a *asset, lags bool) {
+	if a.lags == lags {
+		return
+	}
+	a.lags = lags
+	if lags {
+		u.count(a.enforced, 1)
+	} else {
+		u.count(a.enforced, -1)
+	}
+}
+
+// count adds to those whose last enforced content must be looked for at an
+// incarnation.
+func (u *incarnationUse) count(at intent.Sequence, delta int) {
+	prev := u.lagging[at]
+	u.lagging[at] = prev + delta
+	if u.lagging[at] == 0 {
+		delete(u.lagging, at)
+	}
+	if prev == 0 || prev+delta == 0 {
+		u.cached = nil
+	}
 }
 
 // setEnforced takes over what an asset was seen in sync with.
 func (e *Enforcer) setEnforced(a *asset, record store.Enforced, now time.Time) {
-	e.lag(a, false)
+	e.incarnations.setLag(a, false)
 	a.setEnforced(record.Incarnation.Sequence, record.Effective, record.Absent)
 	a.settled = record.Policy == e.view.policy.digest
 	e.relag(a, now)
@@ -44,32 +78,7 @@ func (e *Enforcer) setEnforced(a *asset, record store.Enforced, now time.Time) {
 // enforced with, or no more.
 func (e *Enforcer) relag(a *asset, now time.Time) {
 	_, effective, _, exists := e.view.target(a, now)
-	e.lag(a, a.enforced > 0 && (!exists || a.enforcedAs() != effective))
-}
-
-func (e *Enforcer) lag(a *asset, lags bool) {
-	if a.lags == lags {
-		return
-	}
-	a.lags = lags
-	if lags {
-		e.count(a.enforced, 1)
-	} else {
-		e.count(a.enforced, -1)
-	}
-}
-
-// count adds to those whose last enforced content must be looked for at an
-// incarnation.
-func (e *Enforcer) count(at intent.Sequence, delta int) {
-	prev := e.lagging[at]
-	e.lagging[at] = prev + delta
-	if e.lagging[at] == 0 {
-		delete(e.lagging, at)
-	}
-	if prev == 0 || prev+delta == 0 {
-		e.incarnations = nil
-	}
+	e.incarnations.setLag(a, a.enforced > 0 && (!exists || a.enforcedAs() != effective))
 }
 
 // returning reads the enforced records of assets that come back into intent, by
@@ -77,10 +86,10 @@ func (e *Enforcer) count(at intent.Sequence, delta int) {
 func (e *Enforcer) returning(ctx context.Context, changes []store.Change, pins map[intent.AssetID][]intent.Pin) (map[intent.AssetID]store.Enforced, error) {
 	records := map[intent.AssetID]store.Enforced{}
 	read := func(id intent.AssetID) error {
-		if _, ok := e.orphans[id]; !ok {
+		if _, ok := e.orphans.byID[id]; !ok {
 			return nil
 		}
-		record, enforced, err := e.record(ctx, id)
+		record, enforced, err := e.read.enforcedRecord(ctx, e.Partition, id)
 		if enforced {
 			records[id] = record
 		}

@@ -87,7 +87,7 @@ func (e *Enforcer) look(ctx context.Context, a *asset, priority loop.Priority, n
 		e.relag(a, now)
 	}
 	e.queueEnds(a, now)
-	if a.trouble != nil && len(e.orphans) > 0 {
+	if a.trouble != nil && len(e.orphans.byID) > 0 {
 		e.recheckOrphans(ctx, slices.Values(a.awaits))
 	}
 	target, effective, pin, exists := e.view.target(a, now)
@@ -108,7 +108,7 @@ func (e *Enforcer) look(ctx context.Context, a *asset, priority loop.Priority, n
 		e.report(a, intent.Report{State: e.unservedState(a), Target: target, Effective: effective})
 		e.readModel(ctx, a, target, effective)
 	case e.view.modeNow(a) == check.Off:
-		e.forgetAfter(a)
+		e.afterPushes.forget(a)
 		a.unwell = false
 		e.pushLimits.health.set(a, healthNeverReported, now)
 		e.report(a, intent.Report{State: intent.StateOff, Target: target, Effective: effective})
@@ -120,7 +120,7 @@ func (e *Enforcer) look(ctx context.Context, a *asset, priority loop.Priority, n
 		e.queue.Add(a, a.busy.Until, loop.Retry)
 	case a.trouble != nil && a.apart.After(now):
 		e.queue.Add(a, a.apart, loop.Retry)
-	case priority == loop.Fresh && !a.kind.served.open() && !e.wanted[a] && e.holds(a, target, effective, now):
+	case priority == loop.Fresh && !a.kind.served.open() && !e.neighbours.facts.wanted[a] && e.holds(a, target, effective, now):
 		e.pass(a, now)
 	case a.trouble != nil && a.share > 0:
 		a.kind.served.suspects.Add(a, now, priority)
@@ -133,7 +133,7 @@ func (e *Enforcer) look(ctx context.Context, a *asset, priority loop.Priority, n
 func (e *Enforcer) holds(a *asset, target intent.IncarnationID, effective intent.Digest, now time.Time) bool {
 	return a.trouble != nil && a.push == nil && a.difference.Outcome == intent.Differs &&
 		a.difference.Incarnation == target && a.difference.Effective == effective && a.requirements.heeds == e.view.policyAtHead(a, target, now) &&
-		a.requirements.inward.covers(e.relevantIncarnations()) && !a.difference.At.After(now) && now.Sub(a.difference.At) < e.Limits.FactHold
+		a.requirements.inward.covers(e.incarnations.list(&e.view)) && !a.difference.At.After(now) && now.Sub(a.difference.At) < e.Limits.FactHold
 }
 
 // startSuspects looks again at what was in a batch that failed, one batch of
@@ -247,7 +247,7 @@ func (e *Enforcer) newObservation(s *served, a *asset, priority loop.Priority, n
 		e.queue.Add(a, now, priority)
 		return nil
 	}
-	g := &observation{asset: a, priority: priority, target: target, effective: effective, policy: e.view.policy.digest, horizon: e.relevantIncarnations(), head: e.view.head, heeds: e.view.policyAtHead(a, target, now)}
+	g := &observation{asset: a, priority: priority, target: target, effective: effective, policy: e.view.policy.digest, horizon: e.incarnations.list(&e.view), head: e.view.head, heeds: e.view.policyAtHead(a, target, now)}
 	g.runs = a.enforced > 0 && !a.absent
 	if a.trouble != nil && a.requirements.err == nil {
 		prior := a.requirements
@@ -276,7 +276,7 @@ func (e *Enforcer) startDiff(ctx context.Context, s *served, target intent.Incar
 		a := g.asset
 		g.trail = way
 		a.looking = true
-		g.wanted, g.reached = e.wanted[a], downErr == nil
+		g.wanted, g.reached = e.neighbours.facts.wanted[a], downErr == nil
 		g.contentKnown = a.isContentKnown(g.effective)
 		g.asksAfter, g.unwell = !a.afterKnown && e.view.policy.asksAfter(), a.unwell
 		ids[i] = a.id

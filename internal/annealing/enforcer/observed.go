@@ -53,7 +53,7 @@ func (e *Enforcer) handleResult(ctx context.Context, s *served, g *observation, 
 	if g.contentKnown && !g.read && g.difference.Outcome == intent.InSync && !a.isContentKnown(effective) {
 		moved = true // To another content and back meanwhile: what was known of it is forgotten.
 	}
-	if err == nil && !moved && !g.requirements.inward.covers(e.relevantIncarnations()) {
+	if err == nil && !moved && !g.requirements.inward.covers(e.incarnations.list(&e.view)) {
 		e.readInward(ctx, s, g, size)
 		return
 	}
@@ -77,9 +77,11 @@ func (e *Enforcer) handleResult(ctx context.Context, s *served, g *observation, 
 		if g.read {
 			a.read, a.mode, a.turndown = true, levelOf(g.mode), g.turndown
 		}
-		e.keepFacts(a, g, now)
-		e.follow(a, g, now)
-		e.pushLimits.health.set(a, healthOf(a, g.difference, e.turnsDown(a)), now)
+		if e.neighbours.keep(a, g, now) {
+			e.wakeWaiters(a.id, true)
+		}
+		e.afterPushes.follow(a, g, now)
+		e.pushLimits.health.set(a, healthOf(a, g.difference, a.turnsDown()), now)
 		e.applyDifference(a, g, now)
 	}
 }
@@ -87,7 +89,7 @@ func (e *Enforcer) handleResult(ctx context.Context, s *served, g *observation, 
 // readInward reads again what others declare to an asset, after head or a pin
 // moved since it was looked at.
 func (e *Enforcer) readInward(ctx context.Context, s *served, g *observation, size int) {
-	horizon := e.relevantIncarnations()
+	horizon := e.incarnations.list(&e.view)
 	e.Runtime.Go("edges", func() {
 		e.Runtime.Point("edges")
 		inbound, err := e.read.inward(ctx, g.asset.id, e.Partition, horizon, g.requirements.standing)
@@ -100,38 +102,10 @@ func (e *Enforcer) readInward(ctx context.Context, s *served, g *observation, si
 	})
 }
 
-// keepFacts keeps how an asset stands, for its neighbours, and forgets what none
-// of them asks for.
-func (e *Enforcer) keepFacts(a *asset, g *observation, now time.Time) {
-	if g.standing == nil {
-		// What a sweep finds as it was does not end what others rely on.
-		if prev := e.neighbourFacts[a]; prev == nil || !prev.agrees(g.difference) || !e.isStandingValid(a, now) {
-			delete(e.neighbourFacts, a)
-		}
-		return
-	}
-	if g.wanted {
-		delete(e.wanted, a)
-	}
-	g.standing.at = e.lasting(g.difference.At, now)
-	g.standing.pinned = a.pinned
-	e.neighbourFacts[a] = g.standing
-	e.wakeWaiters(a.id, true)
-}
-
-// lasting is when a fact counts as seen: when production began to be read, but
-// half of what facts hold is left to those that wait for one that took long.
-func (e *Enforcer) lasting(at, now time.Time) time.Time {
-	if least := now.Add(-e.Limits.FactHold / 2); at.Before(least) {
-		return least
-	}
-	return at
-}
-
 // readModel reads how a model stands, when a neighbour asks: it is as its
 // intent says.
 func (e *Enforcer) readModel(ctx context.Context, a *asset, target intent.IncarnationID, effective intent.Digest) {
-	if !e.wanted[a] || a.looking {
+	if !e.neighbours.facts.wanted[a] || a.looking {
 		return
 	}
 	a.looking = true
@@ -152,9 +126,8 @@ func (e *Enforcer) readModel(ctx context.Context, a *asset, target intent.Incarn
 				e.Log.Warn("cannot read how a model stands", "partition", e.Partition, "asset", a.id, "error", err)
 				return
 			}
-			delete(e.wanted, a)
 			s.model, s.pinned = true, a.pinned
-			e.neighbourFacts[a] = s
+			e.neighbours.facts.put(a, s)
 			e.wakeWaiters(a.id, true)
 		})
 	})
@@ -220,7 +193,7 @@ func (e *Enforcer) applyDifference(a *asset, g *observation, now time.Time) {
 	case e.view.modeNow(a) == check.Off:
 		e.pushLimits.health.set(a, healthNeverReported, now)
 		e.report(a, intent.Report{State: intent.StateOff, Target: g.target, Effective: g.effective})
-	case g.difference.Outcome == intent.InSync && e.turnsDown(a) && len(g.difference.Current) > 0:
+	case g.difference.Outcome == intent.InSync && a.turnsDown() && len(g.difference.Current) > 0:
 		e.reportUnknown(a, g, "it has a Turndown, and its plugin calls it in sync while something is there: the plugin does not know turndowns. Take the newest one, or remove the real thing by hand", now)
 	case g.difference.Outcome == intent.InSync:
 		e.inSync(a, g, now)
@@ -240,12 +213,9 @@ func (e *Enforcer) applyDifference(a *asset, g *observation, now time.Time) {
 // on as after one that was turned down and left intent: else what is to go after
 // it would wait for ever (L1). Nothing but its absence counts as known (S11).
 func (e *Enforcer) stayedAway(a *asset, g *observation, now time.Time) {
-	at := e.lasting(g.difference.At, now)
+	at := e.neighbours.facts.seenTime(g.difference.At, now)
 	a.seenAt = at.UnixNano()
-	s := *removedStanding
-	s.at, s.effective, s.pinned = at, g.effective, a.pinned
-	e.neighbourFacts[a] = &s
-	delete(e.wanted, a)
+	e.neighbours.keepRemoved(a, g.effective, at)
 	e.clearTrouble(a, now)
 	e.wakeWaiters(a.id, false)
 	e.report(a, intent.Report{
@@ -259,7 +229,7 @@ func (e *Enforcer) stayedAway(a *asset, g *observation, now time.Time) {
 func (e *Enforcer) reportUnknown(a *asset, g *observation, reason string, now time.Time) {
 	t := e.trouble(a)
 	t.share, t.difference, a.seenAt = 0, intent.Difference{}, 0
-	delete(e.neighbourFacts, a)
+	e.neighbours.facts.drop(a)
 	t.failures++
 	if g.difference.RetryAfter > 0 {
 		e.makeWay(a, g.difference.RetryAfter, g.difference.Reason, now)

@@ -68,8 +68,8 @@ func TestAnOrphanThatIsTurnedDownGuardsNoMore(t *testing.T) {
 		w.publish()
 		w.eventually("gone", func() bool { return w.report("db").State == intent.StateGone })
 		w.owned(func(e *Enforcer) {
-			if len(e.lagging) != 0 {
-				t.Errorf("incarnations of what is absent are still searched: %v", e.lagging)
+			if len(e.incarnations.lagging) != 0 {
+				t.Errorf("incarnations of what is absent are still searched: %v", e.incarnations.lagging)
 			}
 		})
 	})

@@ -2,7 +2,6 @@ package enforcer
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -25,7 +24,8 @@ const (
 )
 
 // inquiries are the questions that checks ask, and what was answered. Each is
-// asked once for all assets, and again while one that differs asks it.
+// asked once for all assets, and again while one that differs asks it. It only holds
+// state: the enforcer asks what takeDue returns, and records the answers.
 type inquiries struct {
 	questions map[check.Question]*question
 	answers   map[check.Question]check.Answer
@@ -57,7 +57,7 @@ type question struct {
 	at intent.IncarnationID
 }
 
-func newOutside() inquiries {
+func newInquiries() inquiries {
 	return inquiries{questions: map[check.Question]*question{}, answers: map[check.Question]check.Answer{}, desks: map[answerer]*desk{}}
 }
 
@@ -71,44 +71,39 @@ func (q *question) key() string { return fmt.Sprint(q.Question) }
 
 func (q *question) answerer() answerer { return answerer{q.Source, q.Place} }
 
-// nobody answers where an enforcer was given nobody to ask.
-func nobody(context.Context, check.Question) (check.Answer, error) {
-	return check.Answer{}, fault.New(fault.Unavailable, "nothing outside is asked here")
-}
-
-// question is one that is asked from a time on, of an asset at an incarnation; nil:
-// there are too many.
-func (e *Enforcer) question(checkQuestion check.Question, at intent.IncarnationID, startsAt time.Time) *question {
-	q := e.inquiries.questions[checkQuestion]
-	if q == nil && len(e.inquiries.questions) >= mostQuestions {
-		e.inquiries.crowded = true
+// get returns a question that is asked from a time on, of an asset at an incarnation;
+// nil: there are too many.
+func (i *inquiries) get(checkQuestion check.Question, at intent.IncarnationID, startsAt time.Time) *question {
+	q := i.questions[checkQuestion]
+	if q == nil && len(i.questions) >= mostQuestions {
+		i.crowded = true
 		return nil
 	}
 	if q == nil {
 		q = &question{Question: checkQuestion, waiters: map[*asset]bool{}, guards: map[*protectionRun]bool{}}
-		e.inquiries.questions[checkQuestion] = q
-		e.addDue(q, startsAt, loop.Fresh)
+		i.questions[checkQuestion] = q
+		i.addDue(q, startsAt, loop.Fresh)
 	}
 	q.at = at
 	return q
 }
 
 // addDue has a question asked at a time.
-func (e *Enforcer) addDue(q *question, at time.Time, priority loop.Priority) {
-	d := e.inquiries.desks[q.answerer()]
+func (i *inquiries) addDue(q *question, at time.Time, priority loop.Priority) {
+	d := i.desks[q.answerer()]
 	if d == nil {
 		d = newDesk()
-		e.inquiries.desks[q.answerer()] = d
+		i.desks[q.answerer()] = d
 	}
 	d.due.Add(q, at, priority)
 }
 
-// ask has the questions of an asset's checks asked, and it woken when an answer
-// changes what it waits for.
-func (e *Enforcer) ask(a *asset, now time.Time) {
+// ask adds the questions of an asset's checks, and the asset to those that wait for an
+// answer to change.
+func (i *inquiries) ask(a *asset, now time.Time) {
 	for _, c := range a.requirements.checks {
 		for _, checkQuestion := range c.Questions(a.requirements.own[c.Configured], a.stopped) {
-			if q := e.question(checkQuestion, a.difference.Incarnation, now); q != nil {
+			if q := i.get(checkQuestion, a.difference.Incarnation, now); q != nil {
 				q.waiters[a] = true
 				a.questions = append(a.questions, q)
 			}
@@ -124,73 +119,67 @@ func (a *asset) leaveQuestions() {
 	a.questions = nil
 }
 
-// outsideFacts are what the checks that ask outside judge by.
-func (e *Enforcer) outsideFacts(a *asset, now time.Time) check.Facts {
+// facts are what the checks that ask outside judge by.
+func (i *inquiries) facts(a *asset, now time.Time) check.Facts {
 	r := a.requirements
-	return check.Facts{Now: now, Asset: a.id, Plan: a.difference.Plan, Checks: r.checks, Answers: e.inquiries.answers, Own: r.own, Stopped: a.stopped}
+	return check.Facts{Now: now, Asset: a.id, Plan: a.difference.Plan, Checks: r.checks, Answers: i.answers, Own: r.own, Stopped: a.stopped}
 }
 
-// inquire asks what is due, and forgets what nobody waits for.
-func (e *Enforcer) inquire(ctx context.Context) {
-	now := e.now()
-	for _, at := range e.answerers() {
-		d := e.inquiries.desks[at]
+// takeDue returns the questions that are to be asked now, and counts them as under way. It
+// forgets those that nobody waits for.
+func (i *inquiries) takeDue(now time.Time) (taken []*question) {
+	for _, at := range i.answerers() {
+		d := i.desks[at]
 		for d.asking < mostAsking {
 			q, _, due := d.due.Pop(now)
 			if !due {
 				break
 			}
-			if e.isIdle(q) {
-				delete(e.inquiries.questions, q.Question)
-				delete(e.inquiries.answers, q.Question)
+			if i.isIdle(q) {
+				delete(i.questions, q.Question)
+				delete(i.answers, q.Question)
 				continue
 			}
 			d.asking++
-			checkQuestion := q.Question
-			checkQuestion.Incarnation = q.at
-			e.Runtime.Go("ask outside", func() {
-				e.Runtime.Point("ask outside")
-				answer, err := e.Outside(ctx, checkQuestion)
-				e.inbox.Put(func() { e.replied(q, answer, err, now) })
-			})
+			taken = append(taken, q)
 		}
 		if d.asking == 0 && d.due.Len() == 0 {
-			delete(e.inquiries.desks, at)
+			delete(i.desks, at)
 		}
 	}
+	return taken
 }
 
 // isIdle reports whether a question is to be forgotten: nobody waits for it, or it was
 // answered and others have no room.
-func (e *Enforcer) isIdle(q *question) bool {
+func (i *inquiries) isIdle(q *question) bool {
 	switch {
 	case len(q.guards) > 0:
 		return false
 	case len(q.waiters) == 0:
 		return true
-	case !e.inquiries.crowded:
+	case !i.crowded:
 		return false
 	}
-	if _, answered := e.inquiries.answers[q.Question]; !answered {
+	if _, answered := i.answers[q.Question]; !answered {
 		return false
 	}
-	e.inquiries.crowded = false
+	i.crowded = false
 	return true
 }
 
 // answerers of whom something is asked, in an order.
-func (e *Enforcer) answerers() []answerer {
-	return slices.SortedFunc(maps.Keys(e.inquiries.desks), func(a, b answerer) int {
+func (i *inquiries) answerers() []answerer {
+	return slices.SortedFunc(maps.Keys(i.desks), func(a, b answerer) int {
 		return cmp.Or(cmp.Compare(a.source, b.source), cmp.Compare(a.place, b.place))
 	})
 }
 
-// replied takes up an answer. A failure leaves what was answered before, which
+// record takes over an answer. A failure leaves what was answered before, which
 // counts until it is too old; unless it may not be asked so any more.
-func (e *Enforcer) replied(q *question, answer check.Answer, err error, askedAt time.Time) {
-	e.inquiries.desks[q.answerer()].asking--
-	now := e.now()
-	if err == nil && e.answeredBytes(q.Question)+answer.Bytes > mostAnswered {
+func (i *inquiries) record(q *question, answer check.Answer, err error, askedAt, now time.Time) {
+	i.desks[q.answerer()].asking--
+	if err == nil && i.answeredBytes(q.Question)+answer.Bytes > mostAnswered {
 		err = fault.New(fault.Unavailable, "the answers to all checks of the partition take more than %d MB; make the queries give less, by aggregation", mostAnswered>>20)
 	}
 	pause := q.Pause()
@@ -198,7 +187,7 @@ func (e *Enforcer) replied(q *question, answer check.Answer, err error, askedAt 
 		q.failures++
 		pace := loop.Backoff{First: time.Second, Most: time.Minute}
 		pause = pace.After(q.failures)
-		previous := e.inquiries.answers[q.Question]
+		previous := i.answers[q.Question]
 		if previous.Failed = err; q.Misasked(err) {
 			previous.At = time.Time{}
 		}
@@ -213,30 +202,16 @@ func (e *Enforcer) replied(q *question, answer check.Answer, err error, askedAt 
 	if askedAt.After(now) { // The clock was set back meanwhile.
 		pause = 0
 	}
-	e.inquiries.answers[q.Question] = answer
-	e.addDue(q, now.Add(loop.Jitter(pause, q.key(), q.failures)), loop.Sweep)
+	i.answers[q.Question] = answer
+	i.addDue(q, now.Add(loop.Jitter(pause, q.key(), q.failures)), loop.Sweep)
 	for g := range q.guards {
 		g.takeAnswer(q.Question, answer)
 	}
-	for a := range q.waiters {
-		if e.turned(a, q, now) {
-			e.soon(a, loop.Fresh)
-		}
-	}
-}
-
-// turned reports whether an answer changes what an asset waits for, or how well it
-// counts after its push.
-func (e *Enforcer) turned(a *asset, q *question, now time.Time) bool {
-	if a.aftermath.hasQuestion(q) {
-		return a.aftermath.turned(e, a, now)
-	}
-	return a.trouble != nil && !slices.Equal(a.sides, check.Sides(e.outsideFacts(a, now)))
 }
 
 // answeredBytes counts the bytes of all answers but the one to a question.
-func (e *Enforcer) answeredBytes(but check.Question) (bytes int) {
-	for q, answer := range e.inquiries.answers {
+func (i *inquiries) answeredBytes(but check.Question) (bytes int) {
+	for q, answer := range i.answers {
 		if q != but {
 			bytes += answer.Bytes
 		}
@@ -245,19 +220,18 @@ func (e *Enforcer) answeredBytes(but check.Question) (bytes int) {
 }
 
 // askAnew asks all questions at once, as after the clock was set.
-func (e *Enforcer) askAnew(now time.Time) {
-	for _, q := range e.inquiries.questions {
-		if d := e.inquiries.desks[q.answerer()]; d.due.Due(q) != (time.Time{}) {
+func (i *inquiries) askAnew(now time.Time) {
+	for _, q := range i.questions {
+		if d := i.desks[q.answerer()]; d.due.Due(q) != (time.Time{}) {
 			d.due.Add(q, now, loop.Fresh)
 		}
 	}
 }
 
-// untilDue is the pause until something is; negative: nothing is.
-func (e *Enforcer) untilDue() time.Duration {
-	now := e.now()
-	pause := e.queue.Next(now)
-	for _, d := range e.inquiries.desks {
+// next is the pause until a question is to be asked; negative: none is.
+func (i *inquiries) next(now time.Time) time.Duration {
+	pause := time.Duration(-1)
+	for _, d := range i.desks {
 		if d.asking == mostAsking {
 			continue
 		}

@@ -17,10 +17,9 @@ import (
 // call and waits for nothing.
 func (e *Enforcer) pass(a *asset, now time.Time) {
 	e.leaveWaiters(a)
-	e.askedNeighbour = false
 	e.tracing.markDecision(a)
 	e.reconsider(a)
-	e.ask(a, now)
+	e.inquiries.ask(a, now)
 	facts := e.facts(a, now)
 	a.sides = check.Sides(facts)
 	a.consent, a.overrides = reportedConsent(facts)
@@ -37,10 +36,10 @@ func (e *Enforcer) pass(a *asset, now time.Time) {
 		e.admit(a, facts, decision)
 		return
 	}
-	e.await(a, facts)
+	e.waiters.await(a, facts, e.neighbours.asked)
 	// While a neighbour is only looked at anew, what was told stands: the
 	// answer leads to the next pass. So what is at rest writes nothing (L10).
-	if !e.askedNeighbour || a.reportedContent != a.difference.Effective {
+	if !e.neighbours.asked || a.reportedContent != a.difference.Effective {
 		e.wait(a, a.difference.Incarnation, a.difference.Effective, slices.Concat(decision.Waiting(), full, e.pushLimits.wouldWait(a, e.Plans, now))...)
 		a.reportedContent = a.difference.Effective
 	}
@@ -65,7 +64,10 @@ func (e *Enforcer) facts(a *asset, now time.Time) check.Facts {
 		facts.Hold = &hold
 	}
 	e.consent(a, &facts)
-	e.solve(a, &facts)
+	if own := a.requirements.standing; own != nil && own.turndown {
+		facts.Turndown = &check.Turndown{Dependants: sharersOf(a, e.troubled)}
+	}
+	e.neighbours.solve(a, &facts)
 	return facts
 }
 
@@ -102,20 +104,12 @@ func reportedConsent(facts check.Facts) (*intent.Consent, []intent.Override) {
 	return &consent, overrides
 }
 
-// fresh reports whether it still holds that the asset was seen in sync: not
-// long ago, by a clock that was not set back since, and with what is its
-// target now.
-func (e *Enforcer) fresh(a *asset, now time.Time) bool {
-	age := now.Sub(time.Unix(0, a.seenAt))
-	return a.seenAt != 0 && age >= 0 && age < e.holdOf(a) && a.pinned == e.view.pinnedNow(a, now)
-}
-
 // inSync records that production is as intent says.
 func (e *Enforcer) inSync(a *asset, g *observation, now time.Time) {
-	a.seenAt = e.lasting(g.difference.At, now).UnixNano()
+	a.seenAt = e.neighbours.facts.seenTime(g.difference.At, now).UnixNano()
 	e.clearTrouble(a, now)
 	e.wakeWaiters(a.id, false)
-	absent := e.turnsDown(a)
+	absent := a.turnsDown()
 	report := intent.Report{
 		State: intent.StateInSync, Target: g.target, Effective: g.effective,
 		ResourceKey: g.difference.ResourceKey, Health: g.difference.Health, Unmanaged: g.difference.Unmanaged,

@@ -48,24 +48,24 @@ func protectionsOf(facts check.Facts) (list []protection) {
 	return list
 }
 
-// startProtections has the protections asked of a push from now on; nil: there are none.
+// guardPush has the protections asked of a push from now on; nil: there are none.
 // Until one answers, what it said before the push counts, for as long as it would have.
-func (e *Enforcer) startProtections(g admission, now time.Time) *protectionRun {
+func (i *inquiries) guardPush(g admission, now time.Time) *protectionRun {
 	if len(g.guarded) == 0 {
 		return nil
 	}
 	started := &protectionRun{}
 	for _, w := range g.guarded {
 		w.question = w.During(w.question, g.Push)
-		e.inquiries.answers[w.question] = w.answer
-		q := e.inquiries.questions[w.question]
+		i.answers[w.question] = w.answer
+		q := i.questions[w.question]
 		if q == nil {
 			// However many there are: pushes under way are bounded.
 			q = &question{Question: w.question, waiters: map[*asset]bool{}, guards: map[*protectionRun]bool{}}
-			e.inquiries.questions[w.question] = q
+			i.questions[w.question] = q
 		}
 		q.at, q.guards[started] = g.Target, true
-		e.addDue(q, now, loop.Fresh)
+		i.addDue(q, now, loop.Fresh)
 		started.watched = append(started.watched, w)
 	}
 	return started
@@ -130,20 +130,20 @@ func (g *protectionRun) adjustResult(result plugin.PushResult) plugin.PushResult
 	return result
 }
 
-// endProtections ends what is asked of a push. What stopped it is asked on, and must pass
-// before the next push of that content; of newer content it says nothing (L3).
-func (e *Enforcer) endProtections(a *asset, push *push, now time.Time) {
+// endGuard ends what is asked of a push. What stopped it is asked on, and must pass
+// before the next push of that content; of newer content, which the target may be by now,
+// it says nothing (L3).
+func (i *inquiries) endGuard(a *asset, push *push, target intent.Digest) {
 	g := push.protectionRun
 	if g == nil {
 		return
 	}
 	for _, w := range g.watched {
-		if q := e.inquiries.questions[w.question]; q != nil {
+		if q := i.questions[w.question]; q != nil {
 			delete(q.guards, g)
 		}
 	}
-	_, effective, _, _ := e.view.target(a, now)
-	if v, refuser := g.refused(); v != nil && !g.fails() && effective == push.effective {
+	if v, refuser := g.refused(); v != nil && !g.fails() && target == push.effective {
 		if a.stopped == nil {
 			a.stopped = map[string]check.Question{}
 		}

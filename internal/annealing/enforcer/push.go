@@ -28,14 +28,14 @@ func (e *Enforcer) startPush(ctx context.Context, g admission, keys []string) {
 	j := e.tracing.begin(g)
 	a.push.pushTrace = j
 	now := e.now()
-	e.forgetAfter(a)
+	e.afterPushes.forget(a)
 	a.unwell = g.asksAfter
 	e.pushLimits.health.markPushed(a, g.Effective, now)
 	e.Measure.Pushes.Open(string(g.Push), g.At, false)
-	guard := e.startProtections(g, now)
+	guard := e.inquiries.guardPush(g, now)
 	a.push.protectionRun, a.stopped = guard, nil
 	a.tried, a.reportedContent = g.Effective, intent.Digest{}
-	delete(e.neighbourFacts, a)
+	e.neighbours.facts.drop(a)
 	e.reportOpen(a, g.Target, g.Effective)
 	order := plugin.Push{
 		ID: g.Push, Incarnation: g.Target, Asset: a.id, Plan: g.Plan, Base: g.Base, Token: e.lease.Epoch, Traceparent: e.tracing.parent(j),
@@ -164,7 +164,8 @@ func (e *Enforcer) closed(ctx context.Context, group []closing, err error) {
 			if push.protectionRun.fails() && c.result.Ending == settledEnding {
 				c.result = plugin.PushResult{Ending: plugin.Failed, Retryable: true}
 			}
-			e.endProtections(c.asset, push, now)
+			_, effective, _, _ := e.view.target(c.asset, now)
+			e.inquiries.endGuard(c.asset, push, effective)
 			c.asset.push = nil
 			e.Measure.Pushes.End(string(c.Push), c.Ending, now)
 			e.tracing.closePush(c.asset, push, c, now)

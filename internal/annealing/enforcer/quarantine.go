@@ -44,7 +44,7 @@ func (e *Enforcer) quarantine(a *asset, reason string, now time.Time) {
 	t.share = 1
 	t.apart = now.Add(loop.Jitter(e.Limits.Retry.Most, string(a.id), t.failures))
 	a.seenAt = 0
-	delete(e.neighbourFacts, a)
+	e.neighbours.facts.drop(a)
 	target, effective, _, _ := e.view.target(a, now)
 	e.wait(a, target, effective, intent.WaitingOn{
 		Kind: intent.WaitQuarantined, Until: t.apart,

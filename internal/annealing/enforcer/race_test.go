@@ -328,11 +328,11 @@ func TestAFactFromTheFutureIsNone(t *testing.T) {
 	e := New(Options{Limits: DefaultLimits(), Runtime: loop.Real()})
 	db := &asset{id: "db", kind: &kind{served: &served{}}, seenAt: now.Add(time.Hour).UnixNano()}
 	e.assets["db"] = db
-	if n := e.ordered("db", false, now); n.Known {
+	if n := e.neighbours.inSync("db", false, now); n.Known {
 		t.Error("after the clock was set back, an old fact holds for an hour")
 	}
 	db.seenAt = now.Add(-time.Second).UnixNano()
-	n := e.ordered("db", false, now)
+	n := e.neighbours.inSync("db", false, now)
 	if want := now.Add(9 * time.Second); !n.Known || !n.Until.Equal(want) {
 		t.Errorf("in sync %t until %s, want %s", n.Known, n.Until, want)
 	}

@@ -65,7 +65,7 @@ func (e *Enforcer) report(a *asset, report intent.Report) {
 		}
 	}
 	if report.State == intent.StateInSync || report.State == intent.StateWaiting || report.State == intent.StatePushing {
-		report.Health = e.reportedHealth(a, report.Health, report.At)
+		report.Health = e.afterPushes.health(a, report.Health, report.At)
 	}
 	if report.PushNote == "" && a.trouble != nil && report.State != intent.StateInSync && !a.open() {
 		report.PushNote = a.note
@@ -74,7 +74,7 @@ func (e *Enforcer) report(a *asset, report intent.Report) {
 	if a.kind.served != nil && report.State != intent.StateInSync {
 		report.Guarantee = string(guarantee(a.kind))
 	}
-	e.stampWaits(a, &report)
+	e.waitTimes.stamp(a, &report)
 	e.tally(a, report)
 	look := sight.Look{At: report.At, Effective: report.Effective, State: report.State, Health: report.Health.State, Absent: report.Absent}
 	if len(report.Waiting) > 0 {
@@ -203,7 +203,7 @@ func (e *Enforcer) startRecalling(ctx context.Context, group []sighting) {
 func (e *Enforcer) recall(ctx context.Context, group []sighting) (map[intent.AssetID]store.Enforced, error) {
 	records := map[intent.AssetID]store.Enforced{}
 	for _, s := range group {
-		record, ok, err := e.record(ctx, s.asset.id)
+		record, ok, err := e.read.enforcedRecord(ctx, e.Partition, s.asset.id)
 		if err != nil {
 			return nil, err
 		}

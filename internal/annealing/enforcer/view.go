@@ -66,7 +66,7 @@ func (e *Enforcer) load(ctx context.Context) error {
 			if a := e.assets[record.Asset]; a != nil {
 				e.setEnforced(a, record, e.Runtime.Now())
 			} else {
-				e.markOrphaned(record.Asset, orphanOf(record))
+				e.orphans.mark(record.Asset, orphanOf(record))
 			}
 		}
 		if len(records) < pageSize {
@@ -83,12 +83,12 @@ func (e *Enforcer) load(ctx context.Context) error {
 			if a := e.assets[report.Asset]; a != nil {
 				a.reported = report.Key()
 				a.health, a.unwell = storedHealth(report), report.Health.IsAfterPush()
-				e.recallWaits(a, report)
+				e.waitTimes.restore(a, report)
 			} else if report.State != intent.StateGone {
 				// It left intent while nobody looked.
 				e.reports[report.Asset] = intent.Report{
 					Partition: e.Partition, Asset: report.Asset, Type: report.Type, At: e.Runtime.Now(), State: intent.StateGone, Target: e.view.head,
-					Absent: e.orphans[report.Asset].absent,
+					Absent: e.orphans.byID[report.Asset].absent,
 				}
 			}
 		}
@@ -114,7 +114,7 @@ func (e *Enforcer) load(ctx context.Context) error {
 func (e *Enforcer) refresh(ctx context.Context) {
 	err := e.update(ctx)
 	e.viewErr = err
-	if len(e.orphans) > 0 {
+	if len(e.orphans.byID) > 0 {
 		e.recheckOrphans(ctx, maps.Keys(e.waiters))
 	}
 	switch {

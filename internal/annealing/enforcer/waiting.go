@@ -7,7 +7,12 @@ import (
 	"lehr.dev/internal/ground/intent"
 )
 
-// waitRecord is since when an asset of that content waits for what.
+// waitTimes says since when each asset that waits does so, by reason. It only holds state.
+type waitTimes struct{ byAsset map[*asset]waitRecord }
+
+func newWaitTimes() waitTimes { return waitTimes{map[*asset]waitRecord{}} }
+
+// waitRecord lists what an asset with that effective content waits for.
 type waitRecord struct {
 	effective intent.Digest
 	waits     []wait
@@ -25,25 +30,25 @@ func waitOf(w intent.WaitingOn) wait {
 	return wait{kind: w.Kind, check: w.Check, since: w.Since}
 }
 
-// stampWaits says of each reason of a report since when the asset waits for it: a report is
-// rewritten when another reason ends, or head moves, and that begins nothing.
-func (e *Enforcer) stampWaits(a *asset, report *intent.Report) {
+// isSame reports whether two waits have the same reason.
+func (w wait) isSame(other wait) bool { return w.kind == other.kind && w.check == other.check }
+
+// stamp writes into each reason of a report since when the asset waits for it. A report is
+// written again when another reason ends or head moves; the other reasons keep their times.
+func (t *waitTimes) stamp(a *asset, report *intent.Report) {
 	if report.State != intent.StateWaiting {
-		if _, waited := e.waitRecords[a]; !waited {
-			return
-		}
-		if delete(e.waitRecords, a); len(e.waitRecords) == 0 {
-			e.waitRecords = map[*asset]waitRecord{} // The room that all of them took once is given back.
-		}
+		t.forget(a)
 		return
 	}
-	prev := e.waitRecords[a]
+	prev := t.byAsset[a]
+	sameContent := prev.effective == report.Effective
 	now := waitRecord{effective: report.Effective}
 	report.Waiting = slices.Clone(report.Waiting)
 	for i := range report.Waiting {
 		w := &report.Waiting[i]
 		entry := waitOf(*w)
-		if at := slices.IndexFunc(prev.waits, func(b wait) bool { return b.kind == entry.kind && b.check == entry.check }); entry.since.IsZero() && at >= 0 && prev.effective == report.Effective {
+		at := slices.IndexFunc(prev.waits, entry.isSame)
+		if entry.since.IsZero() && at >= 0 && sameContent {
 			entry.since = prev.waits[at].since
 		}
 		if entry.since.IsZero() || entry.since.After(report.At) { // A clock may have been set back.
@@ -54,24 +59,34 @@ func (e *Enforcer) stampWaits(a *asset, report *intent.Report) {
 		}
 		now.waits = append(now.waits, entry)
 	}
-	if prev.effective == report.Effective && !slices.ContainsFunc(report.Waiting, looked) {
-		// Nobody could look, as while a plugin starts: what it waited for goes on.
-		for _, b := range prev.waits {
-			if !slices.ContainsFunc(now.waits, func(w wait) bool { return w.kind == b.kind && w.check == b.check }) {
-				now.waits = append(now.waits, b)
+	if sameContent && !slices.ContainsFunc(report.Waiting, comesFromLook) {
+		// Nobody could look, as while a plugin starts: the earlier reasons go on.
+		for _, earlier := range prev.waits {
+			if !slices.ContainsFunc(now.waits, earlier.isSame) {
+				now.waits = append(now.waits, earlier)
 			}
 		}
 	}
-	e.waitRecords[a] = now
+	t.byAsset[a] = now
 }
 
-// looked reports whether a wait tells of a look: not that none could be had.
-func looked(w intent.WaitingOn) bool {
+// forget drops the record of an asset that does not wait any more.
+func (t *waitTimes) forget(a *asset) {
+	if _, waited := t.byAsset[a]; !waited {
+		return
+	}
+	if delete(t.byAsset, a); len(t.byAsset) == 0 {
+		t.byAsset = map[*asset]waitRecord{} // A map keeps the room that all of them took once.
+	}
+}
+
+// comesFromLook reports whether a wait comes from a look: not from the lack of one.
+func comesFromLook(w intent.WaitingOn) bool {
 	return w.Kind != intent.WaitPlugin && w.Kind != intent.WaitUnknown
 }
 
-// recallWaits takes over what an earlier process said.
-func (e *Enforcer) recallWaits(a *asset, report intent.Report) {
+// restore takes over what an earlier process reported.
+func (t *waitTimes) restore(a *asset, report intent.Report) {
 	if report.State != intent.StateWaiting {
 		return
 	}
@@ -83,5 +98,5 @@ func (e *Enforcer) recallWaits(a *asset, report intent.Report) {
 		}
 		record.waits = append(record.waits, entry)
 	}
-	e.waitRecords[a] = record
+	t.byAsset[a] = record
 }

@@ -32,7 +32,7 @@ var admissions = []Mutant{
 		Why:    "After a pause between decision and admission, content is pushed to which the asset is not pinned any more.",
 	},
 	{
-		Name: "admission-outlives-neighbours-pin", File: "internal/annealing/enforcer/neighbour.go",
+		Name: "admission-outlives-neighbours-pin", File: "internal/annealing/enforcer/neighbour_state.go",
 		Old:    `if pin != nil && !pin.Until.IsZero() && (until.IsZero() || pin.Until.Before(until)) {`,
 		New:    `if pin != nil && !mutant.On("admission-outlives-neighbours-pin") && !pin.Until.IsZero() && (until.IsZero() || pin.Until.Before(until)) {`,
 		Breaks: "S1",

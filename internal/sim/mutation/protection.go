@@ -46,8 +46,8 @@ var protections = []Mutant{
 	},
 	{
 		Name: "after-without-a-pass", Of: Judged, File: "internal/annealing/enforcer/after.go",
-		Old:    `finished := v.Answer == intent.Pass && !now.Before(w.until) || e.letPass(a, w, now)`,
-		New:    `finished := (v.Answer == intent.Pass || mutant.On("after-without-a-pass")) && !now.Before(w.until) || e.letPass(a, w, now)`,
+		Old:    `finished := v.Answer == intent.Pass && !now.Before(w.until) || p.isOverridden(a, w, now)`,
+		New:    `finished := (v.Answer == intent.Pass || mutant.On("after-without-a-pass")) && !now.Before(w.until) || p.isOverridden(a, w, now)`,
 		Breaks: "S11",
 		Why:    "Once its time is over, what is asked after a push counts as passed.",
 	},

@@ -147,7 +147,7 @@ var pushes = []Mutant{
 	{
 		Name: "pushed-is-believed", File: "internal/annealing/enforcer/push.go",
 		Old:    `c.asset.push = nil`,
-		New:    "if c.result.Ending == plugin.Pushed && mutant.On(\"pushed-is-believed\") {\n\t\t\t\te.enforced.Add(sighting{c.asset, intent.Report{State: intent.StateInSync}, store.Enforced{\n\t\t\t\t\tAsset: c.asset.id, Type: c.asset.kind.name, Effective: c.asset.tried, Policy: e.view.policy.digest, Incarnation: c.asset.push.target,\n\t\t\t\t\tResourceKey: c.asset.difference.ResourceKey, Absent: e.turnsDown(c.asset), At: e.Runtime.Now(),\n\t\t\t\t}})\n\t\t\t}\n\t\t\tc.asset.push = nil",
+		New:    "if c.result.Ending == plugin.Pushed && mutant.On(\"pushed-is-believed\") {\n\t\t\t\te.enforced.Add(sighting{c.asset, intent.Report{State: intent.StateInSync}, store.Enforced{\n\t\t\t\t\tAsset: c.asset.id, Type: c.asset.kind.name, Effective: c.asset.tried, Policy: e.view.policy.digest, Incarnation: c.asset.push.target,\n\t\t\t\t\tResourceKey: c.asset.difference.ResourceKey, Absent: c.asset.turnsDown(), At: e.Runtime.Now(),\n\t\t\t\t}})\n\t\t\t}\n\t\t\tc.asset.push = nil",
 		Breaks: "S26",
 		Why:    "An asset is recorded as enforced because its plugin says that it pushed, though production differs.",
 	},

@@ -1,0 +1,176 @@
+package enforcer
+
+import (
+	"fmt"
+	"time"
+
+	"lehr.dev/internal/annealing/check"
+	"lehr.dev/internal/ground/intent"
+)
+
+// neighbours answers what the rules about dependencies ask of an asset's neighbours, by
+// what is known of them. It changes no asset; what is not known it asks for by look.
+type neighbours struct {
+	view        *view
+	orphans     *orphans
+	afterPushes *afterPushes
+	facts       neighbourStore
+	// asked: the last solve asked for a look at a neighbour.
+	asked bool
+	// find returns the asset of that name in the enforcer's care; nil: there is none.
+	find func(intent.AssetID) *asset
+	// look asks for a look at an asset now.
+	look func(*asset)
+}
+
+// isFresh reports whether it still holds that the asset was seen in sync: not
+// long ago, by a clock that was not set back since, and with what is its
+// target now.
+func (ns *neighbours) isFresh(a *asset, now time.Time) bool {
+	age := now.Sub(time.Unix(0, a.seenAt))
+	return a.seenAt != 0 && age >= 0 && age < ns.facts.holdOf(a) && a.pinned == ns.view.pinnedNow(a, now)
+}
+
+// inSync says whether an asset is in sync at its own target.
+func (ns *neighbours) inSync(id intent.AssetID, loosened bool, now time.Time) check.Neighbour {
+	n := check.Neighbour{Asset: id, Loosened: loosened}
+	b := ns.find(id)
+	switch {
+	case b == nil && loosened:
+		n.Known = true
+	case b == nil:
+		n.State, n.Missing = ns.missing(id), true
+	case b.kind.served == nil && b.enforced == 0:
+		n.Known = true
+	case b.open():
+		n.State = "being pushed"
+	case loosened && b.turnsDown():
+		n.Known = true // It goes, and waits for this one: removal runs backwards.
+	case ns.isFresh(b, now) && ns.afterPushes.isPending(b) && !loosened:
+		n.Quotes, n.State = true, ns.afterPushes.describe(b, now)
+	case ns.isFresh(b, now):
+		n.Known, n.Until = true, ns.followsUntil(b, now, time.Unix(0, b.seenAt).Add(ns.facts.holdOf(b)))
+	case b.trouble != nil && b.difference.Outcome == intent.Differs:
+		n.State = "differs from its target"
+	default:
+		n.State = ns.unknown(b, now)
+		ns.hurry(b)
+	}
+	return n
+}
+
+// known says whether what is known of an asset may be relied on.
+func (ns *neighbours) known(id intent.AssetID, loosened bool, now time.Time) check.Neighbour {
+	n := check.Neighbour{Asset: id, Loosened: loosened}
+	b := ns.find(id)
+	switch {
+	case b == nil && ns.orphans.byID[id].absent:
+		n.Known = true // Turned down, and out of intent.
+	case b == nil:
+		n.State, n.Missing = ns.missing(id), true
+	case b.open():
+		n.State = "being pushed"
+	case ns.isValid(b, now):
+		var until time.Time
+		if s := ns.facts.byAsset[b]; !s.model {
+			until = s.at.Add(ns.facts.holdOf(b))
+		}
+		n.Known, n.Until = true, ns.followsUntil(b, now, until)
+	default:
+		n.State = ns.unknown(b, now)
+		ns.want(b)
+	}
+	return n
+}
+
+// missing says of what is not in intent where it went.
+func (ns *neighbours) missing(id intent.AssetID) string {
+	reason := fmt.Sprintf("not in the incarnation %s", ns.view.head)
+	if record, ok := ns.orphans.byID[id]; ok && !record.absent {
+		return fmt.Sprintf("%s: it left intent after @%d and was not removed; put it back, or take the dependency on it away", reason, record.at)
+	}
+	return reason + ", nor anywhere else: put it into the sources, or take the dependency on it away"
+}
+
+// followsUntil is when a fact about an asset ends: at that time (zero: when
+// something changes), or before, when a pin ends and it follows other content.
+func (ns *neighbours) followsUntil(a *asset, now, until time.Time) time.Time {
+	_, _, pin, _ := ns.view.target(a, now)
+	if pin != nil && !pin.Until.IsZero() && (until.IsZero() || pin.Until.Before(until)) {
+		return pin.Until
+	}
+	return until
+}
+
+// removedFacts is what is known of what was turned down and left intent.
+var removedFacts = &neighbourFacts{inSync: true, turndown: true, empty: true, declares: declared{none: true}}
+
+// factsOf returns what is known of an asset.
+func (ns *neighbours) factsOf(id intent.AssetID) *neighbourFacts {
+	if b := ns.find(id); b != nil {
+		return ns.facts.byAsset[b]
+	}
+	return removedFacts
+}
+
+// isValid reports whether what is known of the asset still holds: of its present
+// target, and not from long ago.
+func (ns *neighbours) isValid(b *asset, now time.Time) bool {
+	s := ns.facts.byAsset[b]
+	if s == nil {
+		return false
+	}
+	_, effective, _, exists := ns.view.target(b, now)
+	age := now.Sub(s.at)
+	return exists && s.effective == effective && s.pinned == ns.view.pinnedNow(b, now) && (s.model || age >= 0 && age < ns.facts.holdOf(b))
+}
+
+// unknown says why nothing is known of an asset.
+func (ns *neighbours) unknown(b *asset, now time.Time) string {
+	switch {
+	case ns.view.modeNow(b) == check.Off:
+		return "its mode is off, so nobody looks at it"
+	case b.kind.served == nil && b.enforced > 0:
+		return "no plugin is bound to its type any more"
+	case b.kind.served != nil && b.kind.served.until.After(now):
+		return "its plugin does not answer: " + b.kind.served.reason
+	case b.trouble != nil && b.failures > 0:
+		return "its plugin cannot tell how it is"
+	}
+	return "not seen in sync yet"
+}
+
+// want asks, once, for a look that tells how an asset stands.
+func (ns *neighbours) want(b *asset) {
+	if ns.facts.wanted[b] {
+		return
+	}
+	ns.facts.wanted[b] = true
+	if b.looking {
+		b.again, ns.asked = true, true // This look was not asked to tell.
+		return
+	}
+	ns.hurry(b)
+}
+
+// hurry asks for a look now, unless one is under way, or looks at the asset
+// fail: it is looked at again in its own time.
+func (ns *neighbours) hurry(b *asset) {
+	if !b.looking && (b.trouble == nil || b.failures == 0) {
+		ns.look(b)
+		ns.asked = true
+	}
+}
+
+// dependant is an asset that depends on one that is to go.
+func (ns *neighbours) dependant(neighbour *asset, now time.Time) check.Neighbour {
+	n := ns.inSync(neighbour.id, false, now)
+	n.Absent = neighbour.absent && !neighbour.lags
+	switch {
+	case n.Known && !n.Absent && neighbour.kind.served == nil:
+		n.State = "a model that refers to it"
+	case n.Known && !n.Absent:
+		n.State = "in sync, and there"
+	}
+	return n
+}
