@@ -9,7 +9,6 @@ import (
 	"lehr.dev/internal/ground/intent"
 	"lehr.dev/internal/ground/loop"
 	"lehr.dev/internal/ground/measure"
-	"lehr.dev/internal/pluginhost/plugin"
 )
 
 // asset is what the enforcer knows of one asset. There may be a million: what
@@ -194,72 +193,6 @@ func (a *asset) open() bool { return a.trouble != nil && a.push != nil }
 // as enforced under the policy of now, and so had a mode that lets it be.
 func (a *asset) isContentKnown(effective intent.Digest) bool {
 	return a.read || a.settled && a.enforcedAs() == effective
-}
-
-// kind is what the policy of head says of one payload type.
-type kind struct {
-	name intent.TypeName
-	mode check.Mode
-	// served is nil for a type that no plugin is bound to.
-	served *served
-	// model: policy declares that no plugin is to serve it.
-	model bool
-	// atOnce bounds its pushes under way; 0: only what bounds its plugin does.
-	atOnce int
-}
-
-// unservedState returns the state of an asset whose type no plugin is bound to. That it
-// is not looked at may be meant.
-func (e *Enforcer) unservedState(a *asset) intent.State {
-	switch {
-	case a.kind.model:
-		return intent.StateModel
-	case e.view.modeNow(a) == check.Off:
-		return intent.StateOff
-	}
-	return intent.StateUnserved
-}
-
-// served is a plugin in use, and how it does.
-type served struct {
-	plugin plugin.Plugin
-	// name for people; key tells two bindings apart.
-	name, key string
-	// atOnce bounds the batches under way by policy; 0: it does not.
-	atOnce  int
-	measure *measure.Plugin
-	// ready are the assets to be looked at next; suspects were in a batch
-	// that failed.
-	ready, suspects loop.Queue[*asset]
-	// inFlight counts batches under way, others those that are not of what is
-	// fresh; suspecting: one is of suspects.
-	inFlight, otherBatches int
-	pace                   pace
-	suspecting             bool
-	breaker
-}
-
-// push is a push under way or in doubt.
-type push struct {
-	id     intent.PushID
-	target intent.IncarnationID
-	// effective content, and the plan, that it carries out.
-	effective, plan intent.Digest
-	// approved: approvals were used up for it.
-	approved bool
-	admitted time.Time
-	budgets  []string
-	// rates are the keys of limits that it counts under.
-	rates    []string
-	progress string
-	// effect is E of the plugin that was told of it; 0: not known.
-	effect time.Duration
-	// protectionRun of protections; nil: none.
-	protectionRun *protectionRun
-	// doubt: its end was lost, for that reason, and it may still be running.
-	doubt      bool
-	lostReason string
-	pushTrace  *pushTrace
 }
 
 // calmest is how many looks in a row are told apart that found nothing new:

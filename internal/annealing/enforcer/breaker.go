@@ -1,14 +1,10 @@
 package enforcer
 
 import (
-	"cmp"
-	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
-	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/internal/ground/loop"
 	"lehr.dev/internal/pluginhost/plugin"
 )
@@ -36,39 +32,25 @@ func (b *breaker) open() bool { return !b.until.IsZero() }
 // answered closes the breaker.
 func (b *breaker) answered() { *b = breaker{} }
 
-// failedLook takes up a look that failed as a whole.
-func (e *Enforcer) failedLook(s *served, err error, now time.Time) {
-	_, downErr := s.plugin.Describe()
-	e.failedAsk(s, cmp.Or(downErr, err), downErr != nil, now)
-}
-
-// failedPush takes up a push whose plugin may have failed with it. One that is
-// up and says that it failed works.
-func (e *Enforcer) failedPush(s *served, now time.Time) {
-	if _, downErr := s.plugin.Describe(); downErr != nil {
-		e.failedAsk(s, downErr, true, now)
-		s.measureBreaker()
-	}
-}
-
 // measureBreaker keeps what is measured of the breaker.
 func (s *served) measureBreaker() {
 	s.measure.Open.Store(s.open())
 	s.measure.InARow.Store(int64(s.failures))
 }
 
-// failedAsk counts a failure, and opens the breaker: at once where the plugin is
+// failed counts a failure of the plugin, and opens the breaker: at once where the plugin is
 // down. What was asked together fails together, and counts once. That a plugin is still
-// starting opens the breaker, and is no failure.
-func (e *Enforcer) failedAsk(s *served, err error, isDown bool, now time.Time) {
+// starting opens the breaker, and is no failure. most is the longest pause. It reports
+// whether it opened the breaker of a plugin that is up.
+func (s *served) failed(err error, isDown bool, most time.Duration, now time.Time) (openedWhileUp bool) {
 	if s.until.After(now) {
-		return
+		return false
 	}
 	if errors.Is(err, plugin.ErrStarting) {
 		s.starts++
-		s.until = now.Add(e.pluginPause(s.starts))
+		s.until = now.Add(pluginPause(s.starts, most))
 		s.reason = fmt.Sprintf("%v; asked again at %s", err, s.until.UTC().Format(time.TimeOnly))
-		return
+		return false
 	}
 	s.starts = 0
 	if s.failures == 0 {
@@ -76,46 +58,17 @@ func (e *Enforcer) failedAsk(s *served, err error, isDown bool, now time.Time) {
 	}
 	s.failures++
 	if !isDown && s.failures < patience && !s.open() {
-		return
+		return false
 	}
-	s.until = now.Add(e.pluginPause(s.failures))
+	s.until = now.Add(pluginPause(s.failures, most))
 	s.reason = fmt.Sprintf("plugin %s fails (%d in a row since %s): %v; tried again at %s, and nothing else is asked of it until it answers",
 		s.name, s.failures, s.since.UTC().Format(time.TimeOnly), err, s.until.UTC().Format(time.TimeOnly))
-	if !isDown { // That one is down is told by who runs or dials it.
-		e.Log.Warn("a plugin is up and fails", "partition", e.Partition, "plugin", s.name, "failures", s.failures, "again", s.until, "error", err)
-	}
+	return !isDown
 }
 
 // pluginPause is short at first, since a plugin that was just started, or
 // started again, is soon up; asking costs little while it is down.
-func (e *Enforcer) pluginPause(failures int) time.Duration {
-	pace := loop.Backoff{First: 50 * time.Millisecond, Most: e.Limits.Sweep}
+func pluginPause(failures int, most time.Duration) time.Duration {
+	pace := loop.Backoff{First: 50 * time.Millisecond, Most: most}
 	return pace.After(failures)
-}
-
-// try starts the one look that an open breaker lets through, when its pause is
-// over. Until then all that is ready is told what it waits for.
-func (e *Enforcer) try(ctx context.Context, s *served, now time.Time) {
-	if s.until.After(now) {
-		for _, waiting := range []*loop.Queue[*asset]{&s.ready, &s.suspects} {
-			for a, priority, ready := waiting.Pop(now); ready; a, priority, ready = waiting.Pop(now) {
-				e.look(ctx, a, priority, now)
-			}
-		}
-		return
-	}
-	// First what has not failed yet: a suspect might break the plugin again.
-	for s.inFlight == 0 {
-		priority, ready := s.ready.Turn(now)
-		if !ready {
-			e.startSuspects(ctx, s, now)
-			return
-		}
-		e.startBatches(ctx, s, priority, 1, now)
-	}
-}
-
-// nameOf a plugin, for people: its program or address.
-func nameOf(binding *intentpb.PluginBinding) string {
-	return cmp.Or(binding.Dial, strings.Join(binding.Run[:min(1, len(binding.Run))], ""))
 }

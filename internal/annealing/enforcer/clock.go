@@ -29,17 +29,11 @@ func (e *Enforcer) watchClock() {
 	}
 	e.latest = now.Round(0)
 	e.Log.Warn("the clock was set back; looking at all assets anew", "partition", e.Partition, "by", jump)
-	for _, s := range e.pluginOrder {
-		s.pace = pace{}
-		if s.until.Sub(now) > e.Limits.Sweep {
-			s.until = now
-			s.measureBreaker()
-		}
-	}
+	e.observer.plugins.clockSetBack(e.Limits.Sweep, now)
 	e.inquiries.askAnew(now)
 	e.neighbours.facts.dropLater(now)
 	for a := range e.troubled {
-		e.restrain(a.trouble, now)
+		e.retries.restrain(a.trouble, now)
 	}
 	for _, a := range e.assets {
 		if a.seenAt > now.UnixNano() {
@@ -47,25 +41,5 @@ func (e *Enforcer) watchClock() {
 		}
 		e.pushLimits.requeue(a, now)
 		e.queue.Add(a, now, loop.Sweep)
-	}
-}
-
-// restrain takes back what of a trouble lies further ahead than was meant.
-func (e *Enforcer) restrain(t *trouble, now time.Time) {
-	const spread = 5 // Pauses are jittered by up to a fifth.
-	if t.retry != nil && t.retry.Until.Sub(now) > e.Limits.Retry.Most+e.Limits.Retry.Most/spread {
-		t.retry = nil
-	}
-	if t.apart.Sub(now) > e.Limits.Retry.Most+e.Limits.Retry.Most/spread {
-		t.apart = time.Time{}
-	}
-	if t.flipped.After(now) {
-		t.flipped = now
-	}
-	if t.fought.After(t.flipped) {
-		t.fought = t.flipped
-	}
-	if t.difference.At.After(now) {
-		t.difference.At = time.Time{}
 	}
 }

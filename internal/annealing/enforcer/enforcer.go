@@ -139,12 +139,12 @@ type Enforcer struct {
 	view   view
 	assets map[intent.AssetID]*asset
 	queue  loop.Queue[*asset]
-	// plugins by command line, and in the order of their first use.
-	plugins     map[string]*served
-	pluginOrder []*served
-	pluginNames map[string]int
+	// observer asks the plugins how assets are.
+	observer observer
 	// troubled are the assets that are not quietly in sync.
 	troubled map[*asset]bool
+	// retries says how long to wait after failures.
+	retries retries
 	// waiters are the assets that wait for others; waitTimes is since when they, and all
 	// others that wait, do.
 	waiters   waiters
@@ -191,21 +191,19 @@ func New(options Options) *Enforcer {
 		options.Outside = nobody
 	}
 	e := &Enforcer{
-		queue:       loop.Queue[*asset]{Compare: byID, Place: func(a *asset) *loop.Place { return &a.due }},
-		Options:     options,
-		inbox:       loop.NewInbox[func()](),
-		tracing:     tracing{options.Trace, options.Runtime, options.Partition},
-		assets:      map[intent.AssetID]*asset{},
-		plugins:     map[string]*served{},
-		pluginNames: map[string]int{},
-		troubled:    map[*asset]bool{},
-		waiters:     waiters{},
-		inquiries:   newInquiries(),
-		waitTimes:   newWaitTimes(),
-		reports:     map[intent.AssetID]intent.Report{},
-		admissions:  loop.Batch[admission]{},
-		closings:    loop.Batch[closing]{Max: groupSize},
-		enforced:    loop.Batch[sighting]{Max: groupSize},
+		queue:      loop.Queue[*asset]{Compare: byID, Place: func(a *asset) *loop.Place { return &a.due }},
+		Options:    options,
+		inbox:      loop.NewInbox[func()](),
+		tracing:    tracing{options.Trace, options.Runtime, options.Partition},
+		assets:     map[intent.AssetID]*asset{},
+		troubled:   map[*asset]bool{},
+		waiters:    waiters{},
+		inquiries:  newInquiries(),
+		waitTimes:  newWaitTimes(),
+		reports:    map[intent.AssetID]intent.Report{},
+		admissions: loop.Batch[admission]{},
+		closings:   loop.Batch[closing]{Max: groupSize},
+		enforced:   loop.Batch[sighting]{Max: groupSize},
 	}
 	e.pushLimits = newPushLimits(options, e.find)
 	e.read = newReader(options, e.pushLimits.rates.known)
@@ -216,6 +214,8 @@ func New(options Options) *Enforcer {
 		view: &e.view, orphans: &e.orphans, afterPushes: &e.afterPushes, facts: newNeighbourStore(options.Limits.FactHold),
 		find: e.find, look: func(a *asset) { e.soon(a, loop.Fresh) },
 	}
+	e.retries.pace = options.Limits.Retry
+	e.observer = newObserver(e)
 	return e
 }
 
@@ -229,6 +229,7 @@ func (e *Enforcer) Run(ctx context.Context, lease store.Lease) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	e.lease = lease
+	e.retries.epoch = lease.Epoch
 	e.Measure.Begin()
 	if err := e.load(ctx); err != nil {
 		return err

@@ -16,20 +16,7 @@ func (e *Enforcer) handleBatch(ctx context.Context, s *served, batch []*observat
 		return
 	}
 	now := e.now()
-	s.inFlight--
-	if batch[0].isOther() {
-		s.otherBatches--
-	}
-	if batch[0].suspect {
-		s.suspecting = false
-	}
-	if err != nil {
-		s.measure.Failed.Add(1)
-		e.failedLook(s, err, now)
-	} else {
-		s.answered()
-	}
-	s.measureBreaker()
+	e.observer.endBatch(s, batch, err, now)
 	for _, g := range batch {
 		e.contain(g.asset, func() { e.handleResult(ctx, s, g, err, len(batch), now) })
 	}
@@ -54,7 +41,7 @@ func (e *Enforcer) handleResult(ctx context.Context, s *served, g *observation, 
 		moved = true // To another content and back meanwhile: what was known of it is forgotten.
 	}
 	if err == nil && !moved && !g.requirements.inward.covers(e.incarnations.list(&e.view)) {
-		e.readInward(ctx, s, g, size)
+		e.observer.readInward(ctx, s, g, size)
 		return
 	}
 	a.looking = false
@@ -65,7 +52,7 @@ func (e *Enforcer) handleResult(ctx context.Context, s *served, g *observation, 
 	switch {
 	case err == nil && moved && !a.open() && g.difference.Outcome == intent.Unknown && g.difference.RetryAfter > 0:
 		e.trouble(a).failures++
-		e.makeWay(a, g.difference.RetryAfter, g.difference.Reason, now) // Whatever the target is by now.
+		e.retries.makeWay(a, g.difference.RetryAfter, g.difference.Reason, now) // Whatever the target is by now.
 	case moved || a.open():
 	case err != nil:
 		e.handlePluginFailure(a, s, g, err, size, now)
@@ -86,51 +73,19 @@ func (e *Enforcer) handleResult(ctx context.Context, s *served, g *observation, 
 	}
 }
 
-// readInward reads again what others declare to an asset, after head or a pin
-// moved since it was looked at.
-func (e *Enforcer) readInward(ctx context.Context, s *served, g *observation, size int) {
-	horizon := e.incarnations.list(&e.view)
-	e.Runtime.Go("edges", func() {
-		e.Runtime.Point("edges")
-		inbound, err := e.read.inward(ctx, g.asset.id, e.Partition, horizon, g.requirements.standing)
-		if err != nil {
-			g.requirements = requirements{err: err}
-		} else {
-			g.requirements.inward = inbound
-		}
-		e.inbox.Put(func() { e.handleResult(ctx, s, g, nil, size, e.now()) })
-	})
-}
-
-// readModel reads how a model stands, when a neighbour asks: it is as its
-// intent says.
-func (e *Enforcer) readModel(ctx context.Context, a *asset, target intent.IncarnationID, effective intent.Digest) {
-	if !e.neighbours.facts.wanted[a] || a.looking {
+// handleModel takes up the facts of a model, for the neighbours that asked.
+func (e *Enforcer) handleModel(a *asset, facts *neighbourFacts, err error) {
+	if a.again {
+		a.again = false
+		e.soon(a, loop.Fresh)
+	}
+	if err != nil {
+		e.Log.Warn("cannot read how a model stands", "partition", e.Partition, "asset", a.id, "error", err)
 		return
 	}
-	a.looking = true
-	e.Runtime.Go("model", func() {
-		e.Runtime.Point("model")
-		content, err := e.read.asset(ctx, target, a.id)
-		var s *neighbourFacts
-		if err == nil {
-			s, err = e.read.readFacts(ctx, content, nil, intent.Difference{Incarnation: target, Effective: effective, Outcome: intent.InSync})
-		}
-		e.inbox.Put(func() {
-			a.looking = false
-			if a.again {
-				a.again = false
-				e.soon(a, loop.Fresh)
-			}
-			if err != nil {
-				e.Log.Warn("cannot read how a model stands", "partition", e.Partition, "asset", a.id, "error", err)
-				return
-			}
-			s.model, s.pinned = true, a.pinned
-			e.neighbours.facts.put(a, s)
-			e.wakeWaiters(a.id, true)
-		})
-	})
+	facts.model, facts.pinned = true, a.pinned
+	e.neighbours.facts.put(a, facts)
+	e.wakeWaiters(a.id, true)
 }
 
 // rebase makes what was found as of an older head a fact as of this one, when
@@ -232,7 +187,7 @@ func (e *Enforcer) reportUnknown(a *asset, g *observation, reason string, now ti
 	e.neighbours.facts.drop(a)
 	t.failures++
 	if g.difference.RetryAfter > 0 {
-		e.makeWay(a, g.difference.RetryAfter, g.difference.Reason, now)
+		e.retries.makeWay(a, g.difference.RetryAfter, g.difference.Reason, now)
 		e.soon(a, loop.Retry)
 		return
 	}

@@ -1,10 +1,7 @@
 package enforcer
 
 import (
-	"cmp"
-	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"lehr.dev/internal/annealing/check"
@@ -18,7 +15,7 @@ import (
 func (e *Enforcer) pass(a *asset, now time.Time) {
 	e.leaveWaiters(a)
 	e.tracing.markDecision(a)
-	e.reconsider(a)
+	a.reconsider()
 	e.inquiries.ask(a, now)
 	facts := e.facts(a, now)
 	a.sides = check.Sides(facts)
@@ -147,42 +144,8 @@ func (e *Enforcer) differs(a *asset, g *observation) {
 	t.keepLook(g)
 	if drifted {
 		a.seenAt = 0
-		e.drifted(a, g.difference)
+		e.retries.drifted(a, g.difference)
 	}
-}
-
-// drifted counts how often an asset was changed back, and slows down.
-func (e *Enforcer) drifted(a *asset, d intent.Difference) {
-	const memory, patience = 10 * time.Minute, 3
-	t := a.trouble
-	if t.flips == 0 || d.At.Sub(t.flipped) > memory {
-		t.flips, t.fought = 0, d.At
-	}
-	t.flips++
-	t.flipped = d.At
-	if t.flips <= patience {
-		return
-	}
-	until := d.At.Add(e.Limits.Retry.After(t.flips - patience))
-	t.retry = &intent.WaitingOn{
-		Kind:  intent.WaitFlapping,
-		Since: t.fought,
-		Until: until,
-		Reason: fmt.Sprintf("%s changed it back %d times within %s (fields: %s); find that writer, or hold the asset; repairing it again at %s",
-			cmp.Or(writersOf(d.Plan), "something else"), t.flips, memory, fieldsOf(d.Plan), until.UTC().Format(time.TimeOnly)),
-	}
-}
-
-// writersOf names those who changed the fields; empty: the provider records nobody.
-func writersOf(plan intent.Plan) string {
-	var writers []string
-	for _, change := range plan.Changes {
-		if change.Writer != "" && !slices.Contains(writers, change.Writer) {
-			writers = append(writers, change.Writer)
-		}
-	}
-	const most = 3
-	return strings.Join(writers[:min(most, len(writers))], ", ")
 }
 
 // again puts an asset that was looked at back in the queue.

@@ -14,6 +14,29 @@ import (
 	"lehr.dev/internal/store"
 )
 
+// push is a push under way or in doubt.
+type push struct {
+	id     intent.PushID
+	target intent.IncarnationID
+	// effective content, and the plan, that it carries out.
+	effective, plan intent.Digest
+	// approved: approvals were used up for it.
+	approved bool
+	admitted time.Time
+	budgets  []string
+	// rates are the keys of limits that it counts under.
+	rates    []string
+	progress string
+	// effect is E of the plugin that was told of it; 0: not known.
+	effect time.Duration
+	// protectionRun of protections; nil: none.
+	protectionRun *protectionRun
+	// doubt: its end was lost, for that reason, and it may still be running.
+	doubt      bool
+	lostReason string
+	pushTrace  *pushTrace
+}
+
 // closing is the end of a push, before the store.
 type closing struct {
 	asset  *asset
@@ -105,7 +128,7 @@ const staleUses = ". The approval that it used stays used: that nothing happened
 // longer be running.
 func (e *Enforcer) pushed(ctx context.Context, a *asset, s *served, id intent.PushID, result plugin.PushResult) {
 	if result.Ending == plugin.Failed || result.Ending == plugin.InDoubt {
-		e.failedPush(s, e.now())
+		e.observer.failedPush(s, e.now())
 	}
 	if result.Ending == plugin.InDoubt {
 		a.push.doubt, a.push.lostReason = true, result.Reason
@@ -186,7 +209,8 @@ func (e *Enforcer) finishPush(a *asset, c closing, push *push) {
 	}
 	pushed := t.difference.Plan
 	t.difference, a.calm = intent.Difference{}, 0
-	e.learn(a, push.effective, c.result, cmp.Or(push.lostReason, c.Reason), pushed, now)
+	_, effective, _, _ := e.view.target(a, now)
+	e.retries.learn(a, push.effective, effective, c.result, cmp.Or(push.lostReason, c.Reason), pushed, now)
 	if a.effective.IsZero() && len(e.view.pins[a.id]) == 0 {
 		e.forget(a)
 		return

@@ -1,15 +1,14 @@
 package enforcer
 
 import (
-	"context"
 	"fmt"
+	"log/slog"
 	"runtime/debug"
 	"time"
 
 	"lehr.dev/internal/ground/fault"
 	"lehr.dev/internal/ground/intent"
 	"lehr.dev/internal/ground/loop"
-	"lehr.dev/internal/pluginhost/plugin"
 )
 
 // tries is how often in a row an asset may break its plugin, or Lehr, before it
@@ -23,15 +22,15 @@ const tries = 3
 func (e *Enforcer) contain(a *asset, step func()) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			e.quarantine(a, e.panicked(cause, "asset", a.id).Error(), e.Runtime.Now())
+			e.quarantine(a, panicked(e.Log, cause, "asset", a.id).Error(), e.Runtime.Now())
 		}
 	}()
 	step()
 }
 
 // panicked records a panic, and makes an error of it.
-func (e *Enforcer) panicked(cause any, attrs ...any) error {
-	e.Log.Error("an actor panicked", append(attrs, "cause", cause, "stack", string(debug.Stack()))...)
+func panicked(log *slog.Logger, cause any, attrs ...any) error {
+	log.Error("an actor panicked", append(attrs, "cause", cause, "stack", string(debug.Stack()))...)
 	return fault.New(fault.Internal, "lehr panicked over it: %v", cause)
 }
 
@@ -51,25 +50,4 @@ func (e *Enforcer) quarantine(a *asset, reason string, now time.Time) {
 		Reason: fmt.Sprintf("%s; it is kept apart from the others, and tried again at %s", reason, t.apart.UTC().Format(time.TimeOnly)),
 	})
 	e.queue.Add(a, t.apart, loop.Retry)
-}
-
-// diff asks the plugin about a batch. A panic is a failed batch, so that the
-// asset at which it comes is found and kept apart.
-func (e *Enforcer) diff(ctx context.Context, s *served, target intent.IncarnationID, ids []intent.AssetID) (differences []intent.Difference, err error) {
-	defer func() {
-		if cause := recover(); cause != nil {
-			err = e.panicked(cause, "plugin", s.name, "assets", len(ids))
-		}
-	}()
-	return s.plugin.Diff(ctx, plugin.DiffRequest{Incarnation: target, Assets: ids})
-}
-
-// readSafely reads the content of what was looked at.
-func (e *Enforcer) readSafely(ctx context.Context, g *observation) {
-	defer func() {
-		if cause := recover(); cause != nil {
-			g.panicked = e.panicked(cause, "asset", g.asset.id)
-		}
-	}()
-	e.readContent(ctx, g)
 }

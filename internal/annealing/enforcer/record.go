@@ -8,12 +8,12 @@ import (
 	"strings"
 	"time"
 
+	"lehr.dev/internal/annealing/check"
 	"lehr.dev/internal/ground/fault"
 	"lehr.dev/internal/ground/intent"
 	"lehr.dev/internal/ground/loop"
 	"lehr.dev/internal/ground/measure"
 	"lehr.dev/internal/ground/sight"
-	"lehr.dev/internal/pluginhost/plugin"
 	"lehr.dev/internal/store"
 )
 
@@ -22,6 +22,18 @@ type sighting struct {
 	asset  *asset
 	report intent.Report
 	store.Enforced
+}
+
+// unservedState returns the state of an asset whose type no plugin is bound to. That it
+// is not looked at may be meant.
+func (e *Enforcer) unservedState(a *asset) intent.State {
+	switch {
+	case a.kind.model:
+		return intent.StateModel
+	case e.view.modeNow(a) == check.Off:
+		return intent.StateOff
+	}
+	return intent.StateUnserved
 }
 
 // wait reports that an asset is not acted on, and why.
@@ -72,7 +84,7 @@ func (e *Enforcer) report(a *asset, report intent.Report) {
 	}
 	report.Health = a.reportedHealth(report.Health)
 	if a.kind.served != nil && report.State != intent.StateInSync {
-		report.Guarantee = string(guarantee(a.kind))
+		report.Guarantee = string(a.kind.served.guarantee(a.kind.name))
 	}
 	e.waitTimes.stamp(a, &report)
 	e.tally(a, report)
@@ -100,18 +112,6 @@ func (e *Enforcer) tally(a *asset, report intent.Report) {
 		stance.Kind = string(report.Waiting[0].Kind)
 	}
 	a.counted = e.Measure.Stances.Move(a.counted, stance)
-}
-
-func guarantee(k *kind) plugin.Guarantee {
-	description, err := k.served.plugin.Describe()
-	if err == nil {
-		for _, served := range description.Types {
-			if served.Type == k.name {
-				return served.Guarantee
-			}
-		}
-	}
-	return ""
 }
 
 // flush starts the store's writes that wait: each kind in groups of its own.

@@ -73,23 +73,6 @@ func (e *Enforcer) goneBefore(ctx context.Context, a *asset, target intent.Incar
 	return lone.Alone(), nil
 }
 
-// longestEffect is E of a type, at least 1 ns; 0 while its plugin does not say.
-func (s *served) longestEffect(typeName intent.TypeName) time.Duration {
-	if s == nil {
-		return 0
-	}
-	description, err := s.plugin.Describe()
-	if err != nil {
-		return 0
-	}
-	for _, served := range description.Types {
-		if served.Type == typeName {
-			return max(served.LongestEffect, 1)
-		}
-	}
-	return 0
-}
-
 // outlive waits until nothing takes effect any more that was begun before now
 // and a pause: an effect that cannot be cancelled, or a request on its way,
 // outlives what began it by E. While that is not known (0), the plugin's next

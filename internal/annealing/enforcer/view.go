@@ -2,14 +2,10 @@ package enforcer
 
 import (
 	"context"
-	"fmt"
 	"maps"
-	"path"
 	"slices"
-	"strings"
 	"time"
 
-	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/internal/annealing/check"
 	"lehr.dev/internal/ground/fault"
 	"lehr.dev/internal/ground/intent"
@@ -257,46 +253,8 @@ func (e *Enforcer) readPolicy(ctx context.Context, next *view) (err error) {
 		next.kinds = e.view.kinds
 		return nil
 	}
-	next.kinds = map[intent.TypeName]*kind{}
-	atOnce := map[*served]int{}
-	for _, binding := range next.policy.Plugins {
-		name := intent.TypeName(binding.Type)
-		served := e.served(binding)
-		next.kinds[name] = &kind{name: name, served: served, atOnce: int(binding.AtOnce)}
-		if most := int(binding.AtOnce); most > 0 && (atOnce[served] == 0 || most < atOnce[served]) {
-			atOnce[served] = most
-		}
-	}
-	for _, served := range e.pluginOrder {
-		served.atOnce = atOnce[served]
-	}
+	next.kinds = e.observer.plugins.bind(next.policy)
 	return nil
-}
-
-// served returns the plugin of a command line or an address, the same one each
-// time.
-func (e *Enforcer) served(binding *intentpb.PluginBinding) *served {
-	key := strings.Join(append([]string{binding.Dial}, binding.Run...), "\x00")
-	if cached := e.plugins[key]; cached != nil {
-		return cached
-	}
-	e.plugins[key] = &served{plugin: e.Plugins(binding), measure: e.Measure.Plugins.Of(e.pluginName(binding)), key: key, name: nameOf(binding), ready: loop.Queue[*asset]{Compare: byID}, suspects: loop.Queue[*asset]{Compare: byID}}
-	e.pluginOrder = append(e.pluginOrder, e.plugins[key])
-	return e.plugins[key]
-}
-
-// pluginName is what people read a plugin's numbers by: its program, without its
-// arguments, or its address.
-func (e *Enforcer) pluginName(binding *intentpb.PluginBinding) string {
-	name := binding.Dial
-	if len(binding.Run) > 0 {
-		name = path.Base(binding.Run[0])
-	}
-	e.pluginNames[name]++
-	if n := e.pluginNames[name]; n > 1 {
-		return fmt.Sprintf("%s#%d", name, n)
-	}
-	return name
 }
 
 // kindOf returns what head's policy says of a type.

@@ -23,3 +23,17 @@ func (e *Enforcer) leaveWaiters(a *asset) {
 	e.waiters.remove(a)
 	a.leaveQuestions()
 }
+
+// retry does what a person asks for: it tries an asset now, and its plugin.
+func (e *Enforcer) retry(id intent.AssetID) {
+	a := e.assets[id]
+	if a == nil {
+		return
+	}
+	a.forgive()
+	a.calm, a.reported = 0, 0
+	if s := a.kind.served; s != nil && s.open() {
+		s.until = e.now()
+	}
+	e.soon(a, loop.Fresh)
+}

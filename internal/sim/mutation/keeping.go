@@ -159,7 +159,7 @@ var livenesses = []Mutant{
 		Why:    "Every look at an asset at rest writes its enforced record.",
 	},
 	{
-		Name: "fight-never-slows", File: "internal/annealing/enforcer/pass.go",
+		Name: "fight-never-slows", File: "internal/annealing/enforcer/drift.go",
 		Old:    `if t.flips <= patience {`,
 		New:    `if t.flips <= patience || mutant.On("fight-never-slows") {`,
 		Breaks: "L10",

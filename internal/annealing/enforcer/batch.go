@@ -1,0 +1,192 @@
+package enforcer
+
+import (
+	"context"
+	"time"
+
+	"lehr.dev/internal/ground/intent"
+	"lehr.dev/internal/ground/loop"
+	"lehr.dev/internal/pluginhost/plugin"
+)
+
+// try starts the one look that an open breaker lets through, when its pause is
+// over. Until then all that is ready is told what it waits for.
+func (o *observer) try(ctx context.Context, s *served, now time.Time) {
+	if s.until.After(now) {
+		for _, waiting := range []*loop.Queue[*asset]{&s.ready, &s.suspects} {
+			for a, priority, ready := waiting.Pop(now); ready; a, priority, ready = waiting.Pop(now) {
+				o.results.look(ctx, a, priority, now)
+			}
+		}
+		return
+	}
+	// First what has not failed yet: a suspect might break the plugin again.
+	for s.inFlight == 0 {
+		priority, ready := s.ready.Turn(now)
+		if !ready {
+			o.startSuspects(ctx, s, now)
+			return
+		}
+		o.startBatches(ctx, s, priority, 1, now)
+	}
+}
+
+// startSuspects looks again at what was in a batch that failed, one batch of
+// half the size at a time, until the asset that breaks its plugin is alone and
+// delays the others no more.
+func (o *observer) startSuspects(ctx context.Context, s *served, now time.Time) {
+	for !s.suspecting && s.inFlight < o.looksOf(s) {
+		var batch []*observation
+		for most := plugin.MaxBatch; len(batch) < most; {
+			a, priority, ready := s.suspects.Pop(now)
+			if !ready {
+				break
+			}
+			g := o.newObservation(s, a, priority, now)
+			if g == nil {
+				continue
+			}
+			share := 1
+			if a.trouble != nil {
+				share = max(1, a.share)
+			}
+			if len(batch) > 0 && (g.target != batch[0].target || share <= len(batch)) {
+				s.suspects.Add(a, now, priority)
+				break
+			}
+			g.suspect = true
+			most, batch = min(most, share), append(batch, g)
+		}
+		if len(batch) == 0 {
+			return
+		}
+		s.suspecting = true
+		o.startDiff(ctx, s, batch[0].target, batch)
+	}
+}
+
+// startDiffs hands what is ready to the plugin, in batches of one priority and
+// one incarnation each.
+func (o *observer) startDiffs(ctx context.Context, s *served, now time.Time) {
+	o.startSuspects(ctx, s, now)
+	places := o.looksOf(s)
+	for s.inFlight < places {
+		priority, ready := s.turn(places, now)
+		if !ready {
+			return
+		}
+		o.startBatches(ctx, s, priority, places, now)
+	}
+}
+
+// looksOf is how many batches a plugin may have at once.
+func (o *observer) looksOf(s *served) int {
+	if s.atOnce > 0 {
+		return min(s.atOnce, o.limits.Diffs)
+	}
+	return o.limits.Diffs
+}
+
+// startBatches starts looks at what is ready of one priority, while there are
+// places.
+func (o *observer) startBatches(ctx context.Context, s *served, priority loop.Priority, places int, now time.Time) {
+	var targets []intent.IncarnationID
+	batches := map[intent.IncarnationID][]*observation{}
+	for range plugin.MaxBatch {
+		a, ready := s.ready.PopOf(now, priority)
+		if !ready {
+			break
+		}
+		o.measure.Delay.Took(s.ready.Late(now))
+		g := o.newObservation(s, a, priority, now)
+		if g == nil {
+			continue
+		}
+		if batches[g.target] == nil {
+			targets = append(targets, g.target)
+		}
+		batches[g.target] = append(batches[g.target], g)
+	}
+	for _, target := range targets {
+		if s.inFlight < places {
+			o.startDiff(ctx, s, target, batches[target])
+			continue
+		}
+		for _, g := range batches[target] { // Each incarnation takes a place of its own.
+			s.ready.Add(g.asset, now, priority)
+		}
+	}
+}
+
+// startDiff asks the plugin about one batch, away from the owner.
+func (o *observer) startDiff(ctx context.Context, s *served, target intent.IncarnationID, batch []*observation) {
+	s.inFlight++
+	if batch[0].isOther() {
+		s.otherBatches++
+	}
+	startedAt := o.runtime.Now()
+	_, downErr := s.plugin.Describe()
+	ids := make([]intent.AssetID, len(batch))
+	var way *lookTrace
+	if o.isTraced {
+		way = &lookTrace{chosenAt: startedAt}
+	}
+	for i, g := range batch {
+		a := g.asset
+		g.trail = way
+		a.looking = true
+		g.wanted, g.reached = o.facts.wanted[a], downErr == nil
+		g.contentKnown = a.isContentKnown(g.effective)
+		g.asksAfter, g.unwell = !a.afterKnown && o.view.policy.asksAfter(), a.unwell
+		ids[i] = a.id
+	}
+	o.runtime.Go("diff", func() {
+		o.runtime.Point("diff")
+		askedAt := o.runtime.Now()
+		differences, err := o.diff(ctx, s, target, ids)
+		answeredAt := o.runtime.Now()
+		s.measure.Diffs.Took(answeredAt.Sub(askedAt))
+		if way != nil {
+			way.askedAt, way.answeredAt = askedAt, answeredAt
+		}
+		s.measure.Batches.Size(len(ids))
+		byAsset := make(map[intent.AssetID]intent.Difference, len(differences))
+		for _, difference := range differences {
+			byAsset[difference.Asset] = difference
+		}
+		for _, g := range batch {
+			g.difference = byAsset[g.asset.id]
+			g.difference.Incarnation, g.difference.Effective = target, g.effective
+			if err == nil {
+				o.readSafely(ctx, g)
+			}
+		}
+		o.inbox.Put(func() {
+			s.pace.observe(o.runtime.Now().Sub(startedAt), o.runtime.Now())
+			o.results.handleBatch(ctx, s, batch, err)
+		})
+	})
+}
+
+// newObservation says what to ask about an asset, unless the world has moved on since
+// it became ready.
+func (o *observer) newObservation(s *served, a *asset, priority loop.Priority, now time.Time) *observation {
+	if o.find(a.id) != a {
+		return nil
+	}
+	target, effective, _, exists := o.view.target(a, now)
+	if !exists || a.kind.served != s || a.open() || a.looking || a.recording || a.trouble != nil && a.admitting || a.madeWay(now) {
+		o.queue.Add(a, now, priority)
+		return nil
+	}
+	g := &observation{asset: a, priority: priority, target: target, effective: effective, policy: o.view.policy.digest, horizon: o.incarnations.list(o.view), head: o.view.head, heeds: o.view.policyAtHead(a, target, now)}
+	g.runs = a.enforced > 0 && !a.absent
+	if a.trouble != nil && a.requirements.err == nil {
+		prior := a.requirements
+		g.prior = &prior
+	}
+	if a.enforced > 0 && (!a.settled || a.enforcedAs() != effective) {
+		g.enforced = intent.IncarnationID{Partition: o.partition, Sequence: a.enforced}
+	}
+	return g
+}

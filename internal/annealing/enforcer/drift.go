@@ -1,0 +1,51 @@
+package enforcer
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"lehr.dev/internal/ground/intent"
+)
+
+// drifted counts how often an asset was changed back, and slows down.
+func (r *retries) drifted(a *asset, d intent.Difference) {
+	const memory, patience = 10 * time.Minute, 3
+	t := a.trouble
+	if t.flips == 0 || d.At.Sub(t.flipped) > memory {
+		t.flips, t.fought = 0, d.At
+	}
+	t.flips++
+	t.flipped = d.At
+	if t.flips <= patience {
+		return
+	}
+	until := d.At.Add(r.pace.After(t.flips - patience))
+	t.retry = &intent.WaitingOn{
+		Kind:  intent.WaitFlapping,
+		Since: t.fought,
+		Until: until,
+		Reason: fmt.Sprintf("%s changed it back %d times within %s (fields: %s); find that writer, or hold the asset; repairing it again at %s",
+			cmp.Or(writersOf(d.Plan), "something else"), t.flips, memory, fieldsOf(d.Plan), until.UTC().Format(time.TimeOnly)),
+	}
+}
+
+// restrain takes back what of a trouble lies further ahead than was meant.
+func (r *retries) restrain(t *trouble, now time.Time) {
+	const spread = 5 // Pauses are jittered by up to a fifth.
+	if t.retry != nil && t.retry.Until.Sub(now) > r.pace.Most+r.pace.Most/spread {
+		t.retry = nil
+	}
+	if t.apart.Sub(now) > r.pace.Most+r.pace.Most/spread {
+		t.apart = time.Time{}
+	}
+	if t.flipped.After(now) {
+		t.flipped = now
+	}
+	if t.fought.After(t.flipped) {
+		t.fought = t.flipped
+	}
+	if t.difference.At.After(now) {
+		t.difference.At = time.Time{}
+	}
+}
