@@ -14,20 +14,6 @@ import (
 	"lehr.dev/internal/store"
 )
 
-// admission is a push that every check lets pass, before the store.
-type admission struct {
-	asset *asset
-	// served is the plugin that said what differs, and is to push.
-	served *served
-	// keys of the places that it took.
-	keys []string
-	// guarded are the protections that are asked while it is under way.
-	guarded []protection
-	// asksAfter: something is to be asked after it.
-	asksAfter bool
-	store.Admission
-}
-
 // admit asks for the one atomic step that authorises a push. All that the
 // decision rested on is compared there again.
 func (e *Enforcer) admit(a *asset, facts check.Facts, decision check.Decision) {

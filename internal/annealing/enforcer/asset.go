@@ -158,34 +158,6 @@ type resume struct {
 	token []byte
 }
 
-// trouble returns the asset's trouble, made when it had none.
-func (e *Enforcer) trouble(a *asset) *trouble {
-	if a.trouble == nil {
-		a.trouble = &trouble{}
-		e.troubled[a] = true
-	}
-	return a.trouble
-}
-
-// clearTrouble forgets the asset's trouble, unless something of it still matters.
-func (e *Enforcer) clearTrouble(a *asset, now time.Time) {
-	const memory = 10 * time.Minute
-	if a.trouble == nil || a.push != nil || a.admitting {
-		return
-	}
-	e.leaveWaiters(a)
-	a.forgive()
-	a.retry, a.share, a.difference, a.requirements = nil, 0, intent.Difference{}, requirements{}
-	a.stopped = nil
-	a.resume, a.tried, a.ends, a.lined = resume{}, intent.Digest{}, time.Time{}, time.Time{}
-	if a.flips == 0 || now.Sub(a.flipped) > memory {
-		a.trouble = nil
-		if delete(e.troubled, a); len(e.troubled) == 0 {
-			e.troubled = map[*asset]bool{} // The room that all of them took once is given back.
-		}
-	}
-}
-
 // open reports whether a push of the asset is in the journal without an end.
 func (a *asset) open() bool { return a.trouble != nil && a.push != nil }
 
@@ -195,19 +167,17 @@ func (a *asset) isContentKnown(effective intent.Digest) bool {
 	return a.read || a.settled && a.enforcedAs() == effective
 }
 
-// calmest is how many looks in a row are told apart that found nothing new:
-// by then the pause between two is the sweep.
-const calmest = 20
-
-// pause until the next look at an asset in which nothing new was found:
-// doubling from one second to the sweep, spread out.
-func (e *Enforcer) pause(a *asset) time.Duration {
-	pace := loop.Backoff{First: time.Second, Most: e.Limits.Sweep}
-	if e.Sight.Watches(a.id) {
-		pace.Most = min(pace.Most, e.Limits.Watched)
-	}
-	return loop.Jitter(pace.After(int(a.calm)+1), string(a.id), int(a.calm))
-}
-
 // byID orders assets, so that a run can be replayed.
 func byID(a, b *asset) int { return strings.Compare(string(a.id), string(b.id)) }
+
+// urgency of a push: what intent asks for anew goes before what failed, and that
+// before what something else changed back.
+func (a *asset) urgency() loop.Priority {
+	switch {
+	case a.trouble != nil && a.failures > 0:
+		return loop.Retry
+	case a.lags || a.enforced == 0:
+		return loop.Fresh
+	}
+	return loop.Sweep
+}

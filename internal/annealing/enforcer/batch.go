@@ -190,3 +190,35 @@ func (o *observer) newObservation(s *served, a *asset, priority loop.Priority, n
 	}
 	return g
 }
+
+// startReady starts looks at what is ready, of every plugin.
+func (o *observer) startReady(ctx context.Context, now time.Time) {
+	for _, s := range o.plugins.order {
+		if s.open() {
+			o.try(ctx, s, now)
+		} else {
+			o.startDiffs(ctx, s, now)
+		}
+	}
+}
+
+// diff asks the plugin about a batch. A panic is a failed batch, so that the
+// asset at which it comes is found and kept apart.
+func (o *observer) diff(ctx context.Context, s *served, target intent.IncarnationID, ids []intent.AssetID) (differences []intent.Difference, err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			err = panicked(o.log, cause, "plugin", s.name, "assets", len(ids))
+		}
+	}()
+	return s.plugin.Diff(ctx, plugin.DiffRequest{Incarnation: target, Assets: ids})
+}
+
+// readSafely reads the content of what was looked at.
+func (o *observer) readSafely(ctx context.Context, g *observation) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			g.panicked = panicked(o.log, cause, "asset", g.asset.id)
+		}
+	}()
+	o.read.readContent(ctx, g)
+}

@@ -49,18 +49,6 @@ func fullOf(budget store.BudgetUse) intent.WaitingOn {
 	return intent.WaitingOn{Kind: intent.WaitBudget, Scope: budget.Key, Reason: reason}
 }
 
-// urgency of a push: what intent asks for anew goes before what failed, and that
-// before what something else changed back.
-func (a *asset) urgency() loop.Priority {
-	switch {
-	case a.trouble != nil && a.failures > 0:
-		return loop.Retry
-	case a.lags || a.enforced == 0:
-		return loop.Fresh
-	}
-	return loop.Sweep
-}
-
 // listed joins the names of assets for people.
 func listed(ids []intent.AssetID) string {
 	var texts []string

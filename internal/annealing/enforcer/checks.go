@@ -5,39 +5,11 @@ import (
 	"fmt"
 	"slices"
 
-	"google.golang.org/protobuf/proto"
-
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/internal/annealing/check"
 	"lehr.dev/internal/ground/fault"
 	"lehr.dev/internal/ground/intent"
 )
-
-// policyCheck is one check of a policy, and what tells it from others; where tells
-// which assets it is about.
-type policyCheck struct {
-	*intentpb.Check
-	digest, filterDigest intent.Digest
-}
-
-// asksOf lists the checks of a policy. Which assets they are about is no part
-// of what they are.
-func asksOf(policy *intentpb.Policy) ([]policyCheck, error) {
-	var checks []policyCheck
-	for _, c := range policy.GetChecks() {
-		bare := proto.CloneOf(c)
-		bare.Where = ""
-		text, err := proto.MarshalOptions{Deterministic: true}.Marshal(bare)
-		if err != nil {
-			return nil, err
-		}
-		checks = append(checks, policyCheck{c, intent.Sum("lehr.check.v1", text), intent.Sum("lehr.where.v1", []byte(c.Where))})
-	}
-	return checks, nil
-}
-
-// checkOf is a check and the types that its expressions are over.
-type checkOf struct{ check, filter, schema intent.Digest }
 
 // gathered is what policies ask of a push with their checks.
 type gathered struct {
@@ -190,27 +162,6 @@ func (r *reader) origin(ctx context.Context, g *observation) (check.Origin, erro
 	}
 	origin.Appeared, origin.Sources = first.Created, first.Sources
 	return origin, err
-}
-
-// incarnation is what an incarnation is; its labels may have changed since.
-func (r *reader) incarnation(ctx context.Context, id intent.IncarnationID) (intent.Incarnation, error) {
-	r.mu.Lock()
-	cached, ok := r.incarnations[id]
-	r.mu.Unlock()
-	if ok {
-		return cached, nil
-	}
-	incarnation, err := r.store.Incarnation(ctx, id)
-	if err != nil {
-		return incarnation, err
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if len(r.incarnations) >= mostRemembered {
-		clear(r.incarnations)
-	}
-	r.incarnations[id] = incarnation
-	return incarnation, nil
 }
 
 // readEnded reads what the store has of windows that the enforcer does not know.

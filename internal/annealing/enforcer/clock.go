@@ -6,16 +6,6 @@ import (
 	"lehr.dev/internal/ground/loop"
 )
 
-// now is the wall clock, for the owner of the state. It remembers the latest
-// time that was told, by which pauses may have been set.
-func (e *Enforcer) now() time.Time {
-	now := e.Runtime.Now()
-	if wall := now.Round(0); wall.After(e.latest) {
-		e.latest = wall
-	}
-	return now
-}
-
 // watchClock sees to it that a clock that was set back, as after a jump that
 // was found out, lengthens no pause that Lehr chose by itself: nobody would be
 // looked at for as long as the jump was. What people chose (holds, pins and

@@ -49,3 +49,27 @@ func (r *retries) restrain(t *trouble, now time.Time) {
 		t.difference.At = time.Time{}
 	}
 }
+
+// differs takes up a difference. One against content that had been in sync
+// means that something else changed production; when that goes on, the
+// repairs slow down and the report names the fields (L10).
+func (e *Enforcer) differs(a *asset, g *observation) {
+	drifted := a.seenAt != 0
+	t := e.trouble(a)
+	t.share, t.broken, t.apart = 0, 0, time.Time{}
+	plan := g.difference.Plan.Digest()
+	if t.plan != plan {
+		t.vain = 0 // The last push had an effect.
+	}
+	if t.plan != plan || t.difference.Outcome != intent.Differs {
+		a.calm = 0
+	}
+	e.pushLimits.rates.learn(g.requirements.endedPushes)
+	g.requirements.endedPushes = nil // Of that time: another look is not to learn it again.
+	t.difference, t.plan, t.requirements = g.difference, plan, g.requirements
+	t.keepLook(g)
+	if drifted {
+		a.seenAt = 0
+		e.retries.drifted(a, g.difference)
+	}
+}

@@ -1,13 +1,10 @@
 package enforcer
 
 import (
-	"context"
 	"maps"
 	"slices"
-	"time"
 
 	"lehr.dev/internal/ground/intent"
-	"lehr.dev/internal/store"
 )
 
 // incarnationUse counts where the content that assets were enforced with last is to be
@@ -64,49 +61,4 @@ func (u *incarnationUse) count(at intent.Sequence, delta int) {
 	if prev == 0 || prev+delta == 0 {
 		u.cached = nil
 	}
-}
-
-// setEnforced takes over what an asset was seen in sync with.
-func (e *Enforcer) setEnforced(a *asset, record store.Enforced, now time.Time) {
-	e.incarnations.setLag(a, false)
-	a.setEnforced(record.Incarnation.Sequence, record.Effective, record.Absent)
-	a.settled = record.Policy == e.view.policy.digest
-	e.relag(a, now)
-}
-
-// relag counts an asset among those whose target is not what they were
-// enforced with, or no more.
-func (e *Enforcer) relag(a *asset, now time.Time) {
-	_, effective, _, exists := e.view.target(a, now)
-	e.incarnations.setLag(a, a.enforced > 0 && (!exists || a.enforcedAs() != effective))
-}
-
-// returning reads the enforced records of assets that come back into intent, by
-// head or by a pin, so that what they are there with goes on guarding them.
-func (e *Enforcer) returning(ctx context.Context, changes []store.Change, pins map[intent.AssetID][]intent.Pin) (map[intent.AssetID]store.Enforced, error) {
-	records := map[intent.AssetID]store.Enforced{}
-	read := func(id intent.AssetID) error {
-		if _, ok := e.orphans.byID[id]; !ok {
-			return nil
-		}
-		record, enforced, err := e.read.enforcedRecord(ctx, e.Partition, id)
-		if enforced {
-			records[id] = record
-		}
-		return err
-	}
-	for _, change := range changes {
-		if change.After == nil {
-			continue
-		}
-		if err := read(change.Asset); err != nil {
-			return nil, err
-		}
-	}
-	for id := range pins {
-		if err := read(id); err != nil {
-			return nil, err
-		}
-	}
-	return records, nil
 }

@@ -48,13 +48,3 @@ func (e *Enforcer) isChangedBy(a *asset, q *question, now time.Time) bool {
 	}
 	return a.trouble != nil && !slices.Equal(a.sides, check.Sides(e.inquiries.facts(a, now)))
 }
-
-// untilDue is the pause until an asset or a question is due; negative: none is.
-func (e *Enforcer) untilDue() time.Duration {
-	now := e.now()
-	pause, next := e.queue.Next(now), e.inquiries.next(now)
-	if next >= 0 && (pause < 0 || next < pause) {
-		return next
-	}
-	return pause
-}

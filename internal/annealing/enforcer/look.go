@@ -11,19 +11,6 @@ import (
 	"lehr.dev/internal/ground/loop"
 )
 
-// dispatch takes what is due from the queue and starts diffs.
-func (e *Enforcer) dispatch(ctx context.Context) {
-	now := e.now()
-	for {
-		a, priority, due := e.queue.Pop(now)
-		if !due {
-			break
-		}
-		e.contain(a, func() { e.look(ctx, a, priority, now) })
-	}
-	e.observer.startReady(ctx, now)
-}
-
 // look decides whether an asset needs a diff, a pass over facts that still
 // hold, or nothing.
 func (e *Enforcer) look(ctx context.Context, a *asset, priority loop.Priority, now time.Time) {

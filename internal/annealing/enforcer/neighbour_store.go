@@ -2,8 +2,6 @@ package enforcer
 
 import (
 	"time"
-
-	"lehr.dev/internal/ground/intent"
 )
 
 // neighbourStore keeps the facts of assets that neighbours asked for, or that differ. It
@@ -64,31 +62,4 @@ func (s *neighbourStore) seenTime(at, now time.Time) time.Time {
 		return least
 	}
 	return at
-}
-
-// keep keeps what a look found of an asset, for its neighbours, and forgets what none of
-// them asks for. It reports whether the facts are new.
-func (ns *neighbours) keep(a *asset, g *observation, now time.Time) (isNew bool) {
-	store := &ns.facts
-	if g.standing == nil {
-		// What a sweep finds as it was does not end what others rely on.
-		if prev := store.byAsset[a]; prev == nil || !prev.agrees(g.difference) || !ns.isValid(a, now) {
-			store.drop(a)
-		}
-		return false
-	}
-	if g.wanted {
-		delete(store.wanted, a)
-	}
-	g.standing.at = store.seenTime(g.difference.At, now)
-	g.standing.pinned = a.pinned
-	store.byAsset[a] = g.standing
-	return true
-}
-
-// keepRemoved keeps of an asset that nothing of it is there, as was seen before.
-func (ns *neighbours) keepRemoved(a *asset, effective intent.Digest, at time.Time) {
-	facts := *removedFacts
-	facts.at, facts.effective, facts.pinned = at, effective, a.pinned
-	ns.facts.put(a, &facts)
 }

@@ -1,13 +1,9 @@
 package enforcer
 
 import (
-	"context"
-
-	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/internal/annealing/check"
 	"lehr.dev/internal/ground/intent"
 	"lehr.dev/internal/ground/loop"
-	"lehr.dev/internal/ground/schema"
 	"lehr.dev/internal/ground/trace"
 )
 
@@ -57,42 +53,3 @@ type observation struct {
 
 // isOther: its batch may not take the place that is kept for what is fresh.
 func (g *observation) isOther() bool { return g.suspect || g.priority != loop.Fresh }
-
-// readContent reads what the outcome makes worth knowing: the asset's mode and
-// Turndown before anything is pushed or recorded, what a push asks for, and
-// how the asset stands.
-func (r *reader) readContent(ctx context.Context, g *observation) {
-	if g.difference.Outcome == intent.Unknown || g.difference.Outcome == intent.InSync && g.contentKnown && !g.wanted && !g.asksAfter {
-		return
-	}
-	var loaded contents
-	if loaded, g.err = r.contents(ctx, g); g.err != nil {
-		return
-	}
-	g.read = true
-	if g.mode, g.err = modeIn(loaded.target); g.err == nil && loaded.head != nil {
-		var headMode check.Mode
-		if headMode, g.err = modeIn(*loaded.head); headMode != "" {
-			g.mode = stricter(g.mode, headMode)
-		}
-	}
-	if g.err != nil {
-		return
-	}
-	if g.turndown, g.err = schema.Addon(loaded.target, &intentpb.Turndown{}); g.err != nil {
-		return
-	}
-	switch {
-	case g.difference.Outcome == intent.Differs:
-		g.requirements = r.requirements(ctx, g, loaded)
-		g.standing = g.requirements.standing
-		if g.trail != nil {
-			g.cause = r.cause(ctx, g)
-		}
-	case g.wanted:
-		g.standing, g.err = r.readFacts(ctx, loaded.target, nil, g.difference)
-	}
-	if g.err == nil && g.asksAfter && g.difference.Outcome == intent.InSync {
-		g.watches, g.err = r.aftermath(ctx, g, loaded.target)
-	}
-}

@@ -9,7 +9,6 @@ import (
 	"lehr.dev/internal/ground/intent"
 	"lehr.dev/internal/ground/loop"
 	"lehr.dev/internal/ground/measure"
-	"lehr.dev/internal/pluginhost/plugin"
 )
 
 // observer asks the plugins how assets are, in batches, and reads what the answers make
@@ -49,25 +48,6 @@ type lookResults interface {
 	look(ctx context.Context, a *asset, priority loop.Priority, now time.Time)
 }
 
-func newObserver(e *Enforcer) observer {
-	return observer{
-		partition: e.Partition, runtime: e.Runtime, log: e.Log, limits: e.Limits, measure: e.Measure, isTraced: e.Trace != nil,
-		inbox: e.inbox, read: e.read, plugins: newPluginSet(e.Options), view: &e.view, incarnations: &e.incarnations,
-		facts: &e.neighbours.facts, queue: &e.queue, find: e.find, results: e,
-	}
-}
-
-// startReady starts looks at what is ready, of every plugin.
-func (o *observer) startReady(ctx context.Context, now time.Time) {
-	for _, s := range o.plugins.order {
-		if s.open() {
-			o.try(ctx, s, now)
-		} else {
-			o.startDiffs(ctx, s, now)
-		}
-	}
-}
-
 // endBatch takes a batch that was answered, or failed as a whole, out of those in flight.
 func (o *observer) endBatch(s *served, batch []*observation, err error, now time.Time) {
 	s.inFlight--
@@ -102,27 +82,6 @@ func (o *observer) recordFailure(s *served, err error, isDown bool, now time.Tim
 	if s.failed(err, isDown, o.limits.Sweep, now) {
 		o.log.Warn("a plugin is up and fails", "partition", o.partition, "plugin", s.name, "failures", s.failures, "again", s.until, "error", err)
 	}
-}
-
-// diff asks the plugin about a batch. A panic is a failed batch, so that the
-// asset at which it comes is found and kept apart.
-func (o *observer) diff(ctx context.Context, s *served, target intent.IncarnationID, ids []intent.AssetID) (differences []intent.Difference, err error) {
-	defer func() {
-		if cause := recover(); cause != nil {
-			err = panicked(o.log, cause, "plugin", s.name, "assets", len(ids))
-		}
-	}()
-	return s.plugin.Diff(ctx, plugin.DiffRequest{Incarnation: target, Assets: ids})
-}
-
-// readSafely reads the content of what was looked at.
-func (o *observer) readSafely(ctx context.Context, g *observation) {
-	defer func() {
-		if cause := recover(); cause != nil {
-			g.panicked = panicked(o.log, cause, "asset", g.asset.id)
-		}
-	}()
-	o.read.readContent(ctx, g)
 }
 
 // readInward reads again what others declare to an asset, after head or a pin

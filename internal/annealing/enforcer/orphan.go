@@ -1,7 +1,6 @@
 package enforcer
 
 import (
-	"context"
 	"iter"
 	"slices"
 
@@ -70,48 +69,4 @@ func (o *orphans) toRecheck(awaited iter.Seq[intent.AssetID]) (ids []intent.Asse
 		o.next = ids[most-1] + "\x00"
 	}
 	return ids
-}
-
-// restoreEnforced takes up again what an asset that left intent was enforced with.
-func (e *Enforcer) restoreEnforced(a *asset) {
-	if record, ok := e.orphans.byID[a.id]; ok {
-		e.orphans.unmark(a.id)
-		a.setEnforced(record.at, record.effective, record.absent)
-		e.relag(a, e.now())
-	}
-}
-
-// recheckOrphans reads again those orphans that others wait for: they may have been
-// disowned, or live on by another name.
-func (e *Enforcer) recheckOrphans(ctx context.Context, awaited iter.Seq[intent.AssetID]) {
-	ids := e.orphans.toRecheck(awaited)
-	if len(ids) == 0 {
-		return
-	}
-	e.Runtime.Go("revisit", func() {
-		ids = slices.DeleteFunc(ids, func(id intent.AssetID) bool {
-			_, found, err := e.read.enforcedRecord(ctx, e.Partition, id)
-			return found || err != nil
-		})
-		e.inbox.Put(func() {
-			for _, id := range ids {
-				if e.orphans.remains(id) {
-					e.orphans.unmark(id)
-					e.wakeWaiters(id, false)
-				}
-			}
-		})
-	})
-}
-
-// enforcedRecord reads the enforced record of one asset.
-func (r *reader) enforcedRecord(ctx context.Context, partition intent.PartitionID, id intent.AssetID) (store.Enforced, bool, error) {
-	// The text after which no other id comes before this one.
-	last := len(id) - 1
-	cursor := id[:last] + intent.AssetID(id[last]-1) + "\x7f"
-	records, err := r.store.EnforcedPage(ctx, partition, cursor, 1)
-	if err != nil || len(records) == 0 || records[0].Asset != id {
-		return store.Enforced{}, false, err
-	}
-	return records[0], true, nil
 }

@@ -2,7 +2,6 @@ package enforcer
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -34,27 +33,10 @@ type inquiries struct {
 	crowded bool
 }
 
-// answerer of questions. One that hangs keeps no other from being asked.
-type answerer struct {
-	source check.Source
-	place  string
-}
-
 // desk is what is asked of one answerer: what is due, and how many are under way.
 type desk struct {
 	due    loop.Queue[*question]
 	asking int
-}
-
-// question and the assets that wait for a change of its answer, and the pushes under
-// way that it guards.
-type question struct {
-	check.Question
-	failures int
-	waiters  map[*asset]bool
-	guards   map[*protectionRun]bool
-	// at is the newest incarnation for which it was asked.
-	at intent.IncarnationID
 }
 
 func newInquiries() inquiries {
@@ -66,10 +48,6 @@ func newDesk() *desk {
 		return cmp.Or(cmp.Compare(a.Text, b.Text), cmp.Compare(a.Keep, b.Keep), cmp.Compare(a.key(), b.key()))
 	}}}
 }
-
-func (q *question) key() string { return fmt.Sprint(q.Question) }
-
-func (q *question) answerer() answerer { return answerer{q.Source, q.Place} }
 
 // get returns a question that is asked from a time on, of an asset at an incarnation;
 // nil: there are too many.

@@ -11,10 +11,6 @@ import (
 	"lehr.dev/internal/ground/loop"
 )
 
-// tries is how often in a row an asset may break its plugin, or Lehr, before it
-// is kept apart.
-const tries = 3
-
 // contain does a step of one asset's pass. A panic in it is that asset's own
 // trouble: it is kept apart, and the others go on (L2, S12). What was begun with
 // the store or a plugin is not contained so: where that fails, the actor is

@@ -6,139 +6,14 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
-	"time"
 
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/internal/annealing/check"
 	"lehr.dev/internal/ground/fault"
 	"lehr.dev/internal/ground/intent"
-	"lehr.dev/internal/ground/rule"
 	"lehr.dev/internal/ground/schema"
 	"lehr.dev/internal/store"
 )
-
-// reader reads intent for passes. Many goroutines use it.
-type reader struct {
-	store    Stores
-	schemas  Schemas
-	mu       sync.Mutex
-	policies map[intent.IncarnationID]*policy
-	// rulings are those of incarnations; ruling is the one made last.
-	rulings map[intent.IncarnationID]*ruling
-	ruling  *ruling
-	// declared are the edges of contents, by their digest.
-	declared map[intent.Digest][]edge
-	// depends says of incarnations whether any asset has dependencies.
-	depends map[intent.IncarnationID]bool
-	// checks that are ready, and incarnations that they look at.
-	checks       map[checkOf]*check.Configured
-	incarnations map[intent.IncarnationID]intent.Incarnation
-	// known are the windows of rate limits that need no reading.
-	known *knownWindows
-	// partitions are partitions that were asked about lately. Of what their incarnations
-	// changed up to lookedAt, all was looked at since.
-	partitions map[intent.PartitionID]check.Other
-	lookedAt   map[intent.PartitionID]intent.Sequence
-}
-
-// mostRemembered bounds what is remembered of incarnations.
-const mostRemembered = 1000
-
-func newReader(options Options, known *knownWindows) *reader {
-	return &reader{
-		store: options.Store, schemas: options.Schemas, policies: map[intent.IncarnationID]*policy{},
-		rulings: map[intent.IncarnationID]*ruling{}, declared: map[intent.Digest][]edge{},
-		depends: map[intent.IncarnationID]bool{},
-		checks:  map[checkOf]*check.Configured{}, incarnations: map[intent.IncarnationID]intent.Incarnation{},
-		known: known, partitions: map[intent.PartitionID]check.Other{}, lookedAt: map[intent.PartitionID]intent.Sequence{},
-	}
-}
-
-// policy of a partition, decoded.
-type policy struct {
-	digest intent.Digest
-	*intentpb.Policy
-	// checks are its checks.
-	checks []policyCheck
-}
-
-// requirements are what intent asks of a push of one asset: the union of
-// those at the target and at the last enforced incarnation, so that a commit
-// cannot disarm its own guards, and at head, so that a pin to older intent
-// avoids none of them (S23).
-type requirements struct {
-	heeds headPolicy
-	// edges that the asset declares itself.
-	edges  []edge
-	marked string
-	// quorum of the approvals that a push consumes, and authors, who may not
-	// approve it.
-	quorum  intent.Quorum
-	authors []string
-	// overridable are the checks that policy lets a person override.
-	overridable []string
-	// checks of the policies, with the content and the origin of the
-	// target as far as one of them looks at it.
-	checks  []check.Required
-	content intent.Asset
-	origin  check.Origin
-	// partitions are the partitions that checks ask about.
-	partitions map[intent.PartitionID]check.Other
-	own        map[*check.Configured]check.Own
-	budgets    []store.BudgetUse
-	// unhealthy is how many assets may be so, or in flight, by the budget's key.
-	unhealthy map[string]unhealthyIn
-	// windows that a push counts in, and the ended pushes that the store has of
-	// those that the enforcer does not know, by key.
-	windows     []check.Window
-	endedPushes map[string][]store.EndedPush
-	// standing is that of the asset itself, inward what others declare to it;
-	// nil: that does not matter to this push.
-	standing *neighbourFacts
-	inward   *inward
-	// isRollback: a push takes it back to what it was before.
-	isRollback bool
-	// err: they could not be read; nothing is pushed without them (S1).
-	err error
-	// loaded are the contents that ask, at the target and as enforced last: the
-	// next look at them need not read them again.
-	loaded contents
-}
-
-// headPolicy is what head says of an asset whose target is another incarnation; of
-// one that follows head it is zero.
-type headPolicy struct {
-	// effective digest of the asset at head; zero: it is not there.
-	effective intent.Digest
-	policy    intent.Digest
-	// isRollback: a rollback has it go back to its target, which was found good; older: a pin
-	// has it go back, that one or a person's.
-	isRollback, older bool
-}
-
-// policyAtHead is what head says now of an asset with that target.
-func (v *view) policyAtHead(a *asset, target intent.IncarnationID, now time.Time) headPolicy {
-	if target == v.head {
-		return headPolicy{}
-	}
-	_, _, pin, _ := v.target(a, now)
-	return headPolicy{a.effective, v.policy.digest, pin != nil && pin.Rank == intent.RankRollback, pin != nil && pin.Back}
-}
-
-// contents of an asset at its target and, where that matters, where it was
-// enforced last and at head. Each belongs to an incarnation and so never changes.
-type contents struct {
-	effective    intent.Digest
-	enforced     intent.IncarnationID
-	heeds        headPolicy
-	target       intent.Asset
-	lastEnforced *intent.Asset
-	// head is what the asset is there, where that is not what it is at its target.
-	head *intent.Asset
-	// err: what it was enforced with could not be read.
-	err error
-}
 
 // contents reads what a look needs, unless the look before did.
 func (r *reader) contents(ctx context.Context, g *observation) (contents, error) {
@@ -163,56 +38,6 @@ func (r *reader) contents(ctx context.Context, g *observation) (contents, error)
 	return loaded, nil
 }
 
-// asset returns an asset's content as of an incarnation.
-func (r *reader) asset(ctx context.Context, id intent.IncarnationID, name intent.AssetID) (intent.Asset, error) {
-	_, body, err := r.store.Content(ctx, id, name)
-	if err != nil {
-		return intent.Asset{}, err
-	}
-	return schema.Decode(body)
-}
-
-// policy returns the policy that an incarnation was published with. One
-// without a policy asset only observes.
-func (r *reader) policy(ctx context.Context, id intent.IncarnationID) (*policy, error) {
-	r.mu.Lock()
-	cached := r.policies[id]
-	r.mu.Unlock()
-	if cached != nil {
-		return cached, nil
-	}
-	member, err := r.store.Member(ctx, id, intent.PolicyAsset)
-	if fault.Is(err, fault.NotFound) {
-		return noPolicy(), nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	content, err := r.asset(ctx, id, intent.PolicyAsset)
-	if err != nil {
-		return nil, err
-	}
-	decoded := &policy{digest: member.Digest, Policy: &intentpb.Policy{}}
-	if err := schema.Payload(content, decoded.Policy); err != nil {
-		return nil, err
-	}
-	if decoded.checks, err = asksOf(decoded.Policy); err != nil {
-		return nil, err
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if len(r.policies) >= mostRemembered {
-		clear(r.policies)
-	}
-	r.policies[id] = decoded
-	return decoded, nil
-}
-
-// noPolicy only observes.
-func noPolicy() *policy {
-	return &policy{Policy: &intentpb.Policy{Mode: intentpb.EnforcementMode_ENFORCEMENT_MODE_OBSERVE}}
-}
-
 // modeIn returns the mode that the asset's addon asks for, if it has one.
 func modeIn(content intent.Asset) (check.Mode, error) {
 	addon := &intentpb.Mode{}
@@ -220,48 +45,6 @@ func modeIn(content intent.Asset) (check.Mode, error) {
 		return "", err
 	}
 	return modeOf(addon.Mode), nil
-}
-
-// rules returns the environment of an incarnation's types.
-func (r *reader) rules(ctx context.Context, id intent.IncarnationID) (*ruling, error) {
-	r.mu.Lock()
-	cached := r.rulings[id]
-	r.mu.Unlock()
-	if cached != nil {
-		return cached, nil
-	}
-	incarnation, err := r.store.Incarnation(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	schemaSet := schema.Builtin()
-	if r.schemas != nil && incarnation.Schema != (intent.Digest{}) {
-		if schemaSet, err = r.schemas.Schema(ctx, id.Partition, incarnation.Schema); err != nil {
-			return nil, err
-		}
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if len(r.rulings) >= mostRemembered {
-		clear(r.rulings)
-	}
-	r.rulings[id] = r.rulingOf(schemaSet)
-	return r.rulings[id], nil
-}
-
-// ruling is the types of an incarnation, and what evaluates expressions over
-// them.
-type ruling struct {
-	*rule.Environment
-	schemaSet *schema.Set
-}
-
-// rulingOf shares what was compiled among the incarnations of one set.
-func (r *reader) rulingOf(schemaSet *schema.Set) *ruling {
-	if r.ruling == nil || r.ruling.schemaSet.Digest() != schemaSet.Digest() {
-		r.ruling = &ruling{rule.New(schemaSet), schemaSet}
-	}
-	return r.ruling
 }
 
 // requirements of a push of an asset to what it is at its target.
@@ -404,38 +187,4 @@ func (r *reader) require(ctx context.Context, at intent.IncarnationID, content i
 		use(turndowns, max(1, policy.Turndowns))
 	}
 	return r.ask(ctx, at, policy, content, scope.Scopes, collected)
-}
-
-// quorumOf is what a policy asks of approvals.
-func quorumOf(policy *intentpb.Policy) intent.Quorum {
-	approval := policy.GetApproval()
-	return intent.Quorum{People: int(approval.GetQuorum()), Period: approval.GetExpires().AsDuration()}
-}
-
-// turndowns is the key of the budget on removals in flight in the partition.
-// Those of scopes have an equals sign.
-const turndowns = "turndown"
-
-// modeOf translates a mode; unspecified is none.
-func modeOf(mode intentpb.EnforcementMode) check.Mode {
-	switch mode {
-	case intentpb.EnforcementMode_ENFORCEMENT_MODE_OFF:
-		return check.Off
-	case intentpb.EnforcementMode_ENFORCEMENT_MODE_OBSERVE:
-		return check.Observe
-	case intentpb.EnforcementMode_ENFORCEMENT_MODE_ENFORCE:
-		return check.Enforce
-	default:
-		return ""
-	}
-}
-
-// stricter returns the stricter of two modes; an empty one says nothing.
-func stricter(a, b check.Mode) check.Mode {
-	for _, mode := range []check.Mode{check.Off, check.Observe, check.Enforce} {
-		if a == mode || b == mode {
-			return mode
-		}
-	}
-	return check.Observe
 }

@@ -11,18 +11,9 @@ import (
 	"lehr.dev/internal/annealing/check"
 	"lehr.dev/internal/ground/fault"
 	"lehr.dev/internal/ground/intent"
-	"lehr.dev/internal/ground/loop"
 	"lehr.dev/internal/ground/measure"
 	"lehr.dev/internal/ground/sight"
-	"lehr.dev/internal/store"
 )
-
-// sighting is an asset seen in sync, before the store.
-type sighting struct {
-	asset  *asset
-	report intent.Report
-	store.Enforced
-}
 
 // unservedState returns the state of an asset whose type no plugin is bound to. That it
 // is not looked at may be meant.
@@ -112,118 +103,6 @@ func (e *Enforcer) tally(a *asset, report intent.Report) {
 		stance.Kind = string(report.Waiting[0].Kind)
 	}
 	a.counted = e.Measure.Stances.Move(a.counted, stance)
-}
-
-// flush starts the store's writes that wait: each kind in groups of its own.
-func (e *Enforcer) flush(ctx context.Context) {
-	e.startHealthBudgets(ctx)
-	e.startAdmissions(ctx)
-	e.startClosings(ctx)
-	e.startSightings(ctx)
-	e.startReports(ctx)
-}
-
-// startSightings stores what was seen in sync, with its claims.
-func (e *Enforcer) startSightings(ctx context.Context) {
-	group := e.enforced.Take()
-	if group == nil {
-		return
-	}
-	e.Runtime.Go("enforced", func() {
-		records := make([]store.Enforced, len(group))
-		for i := range group {
-			records[i] = group[i].Enforced
-		}
-		e.Runtime.Point("save enforced")
-		claimed, err := e.Store.SaveEnforced(ctx, e.lease, records)
-		e.inbox.Put(func() { e.sighted(ctx, group, claimed, err) })
-	})
-}
-
-// sighted takes up stored sightings. An asset whose resource belongs to
-// another waits for that other to let go.
-func (e *Enforcer) sighted(ctx context.Context, group []sighting, claimed map[intent.AssetID]store.Claim, err error) {
-	e.enforced.Done()
-	if fault.Is(err, fault.Conflict) {
-		e.failed = err
-		return
-	}
-	if err != nil {
-		e.Log.Warn("cannot record what is in sync; reading what is recorded", "partition", e.Partition, "assets", len(group), "error", err)
-		e.startRecalling(ctx, group)
-		return
-	}
-	for _, s := range group {
-		a := s.asset
-		e.recorded(a)
-		if e.assets[a.id] != a {
-			continue
-		}
-		if claim, ok := claimed[a.id]; ok {
-			a.seenAt = 0 // The other one may change it at any time: nobody relies on it.
-			e.wait(a, s.report.Target, s.report.Effective, intent.WaitingOn{
-				Kind:   intent.WaitClaim,
-				Reason: fmt.Sprintf("resource %s belongs to asset %s of partition %s; two assets may not manage one resource", claim.Key, claim.Asset, claim.Partition),
-			})
-			continue
-		}
-		e.setEnforced(a, s.Enforced, e.now())
-		e.wakeWaiters(a.id, false)
-		if !a.open() && a.seenAt != 0 {
-			e.report(a, s.report)
-		}
-	}
-}
-
-// recorded lets an asset be looked at again.
-func (e *Enforcer) recorded(a *asset) {
-	a.recording = false
-	if a.again && e.assets[a.id] == a {
-		a.again = false
-		e.soon(a, loop.Fresh)
-	}
-}
-
-// startRecalling reads the records of assets whose sightings were not answered:
-// the store may have taken them. Guards are those of what was enforced last,
-// so until that is known nothing is decided about these assets (S23).
-func (e *Enforcer) startRecalling(ctx context.Context, group []sighting) {
-	e.Runtime.Go("recall", func() {
-		for e.Runtime.Wait(ctx, time.Second, nil) == nil {
-			e.Runtime.Point("recall")
-			records, err := e.recall(ctx, group)
-			if err == nil {
-				e.inbox.Put(func() { e.recalled(group, records) })
-				return
-			}
-		}
-	})
-}
-
-func (e *Enforcer) recall(ctx context.Context, group []sighting) (map[intent.AssetID]store.Enforced, error) {
-	records := map[intent.AssetID]store.Enforced{}
-	for _, s := range group {
-		record, ok, err := e.read.enforcedRecord(ctx, e.Partition, s.asset.id)
-		if err != nil {
-			return nil, err
-		}
-		if ok {
-			records[s.asset.id] = record
-		}
-	}
-	return records, nil
-}
-
-// recalled takes up what was recorded, and looks again.
-func (e *Enforcer) recalled(group []sighting, records map[intent.AssetID]store.Enforced) {
-	for _, s := range group {
-		a := s.asset
-		if record, ok := records[a.id]; ok && e.assets[a.id] == a {
-			e.setEnforced(a, record, e.now())
-		}
-		a.again = true
-		e.recorded(a)
-	}
 }
 
 // startReports stores the newest report of each asset.

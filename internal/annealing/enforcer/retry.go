@@ -147,24 +147,6 @@ func (r *retries) outrank(a *asset, knownEpoch uint64) {
 		knownEpoch, r.epoch, knownEpoch)}
 }
 
-// forgive forgets what failed, so that the next look and the next push are as if
-// they were the first. That its target is another store's stands.
-func (a *asset) forgive() {
-	if t := a.trouble; t != nil {
-		t.failures, t.cut, t.vain, t.broken, t.version, t.apart, t.busy = 0, 0, 0, 0, "", time.Time{}, nil
-		if t.retry != nil && t.retry.Kind != intent.WaitStop {
-			t.retry = nil
-		}
-	}
-}
-
-// reconsider forgets what pushes by another version of the plugin taught.
-func (a *asset) reconsider() {
-	if t, version := a.trouble, a.kind.served.version(); t.version != "" && version != "" && t.version != version {
-		a.forgive()
-	}
-}
-
 // writersOf names those who changed the fields; empty: the provider records nobody.
 func writersOf(plan intent.Plan) string {
 	var writers []string
@@ -189,3 +171,7 @@ func fieldsOf(plan intent.Plan) string {
 	}
 	return strings.Join(paths, ", ")
 }
+
+// tries is how often in a row an asset may break its plugin, or Lehr, before it
+// is kept apart.
+const tries = 3

@@ -1,6 +1,8 @@
 package enforcer
 
 import (
+	"errors"
+	"fmt"
 	"time"
 
 	"lehr.dev/internal/ground/intent"
@@ -78,4 +80,59 @@ func (s *served) turn(places int, now time.Time) (loop.Priority, bool) {
 		return loop.Fresh, s.ready.Has(loop.Fresh)
 	}
 	return priority, ready
+}
+
+// pace is how long a plugin takes to look.
+type pace struct {
+	slowest time.Duration
+	at      time.Time
+}
+
+// observe keeps the slowest of late.
+func (p *pace) observe(d time.Duration, now time.Time) {
+	const late = 2 * time.Minute
+	if d >= p.slowest || now.Sub(p.at) > late {
+		p.slowest, p.at = d, now
+	}
+}
+
+// failed counts a failure of the plugin, and opens the breaker: at once where the plugin is
+// down. What was asked together fails together, and counts once. That a plugin is still
+// starting opens the breaker, and is no failure. most is the longest pause. It reports
+// whether it opened the breaker of a plugin that is up.
+func (s *served) failed(err error, isDown bool, most time.Duration, now time.Time) (openedWhileUp bool) {
+	if s.until.After(now) {
+		return false
+	}
+	if errors.Is(err, plugin.ErrStarting) {
+		s.starts++
+		s.until = now.Add(pluginPause(s.starts, most))
+		s.reason = fmt.Sprintf("%v; asked again at %s", err, s.until.UTC().Format(time.TimeOnly))
+		return false
+	}
+	s.starts = 0
+	if s.failures == 0 {
+		s.since = now
+	}
+	s.failures++
+	if !isDown && s.failures < patience && !s.open() {
+		return false
+	}
+	s.until = now.Add(pluginPause(s.failures, most))
+	s.reason = fmt.Sprintf("plugin %s fails (%d in a row since %s): %v; tried again at %s, and nothing else is asked of it until it answers",
+		s.name, s.failures, s.since.UTC().Format(time.TimeOnly), err, s.until.UTC().Format(time.TimeOnly))
+	return !isDown
+}
+
+// measureBreaker keeps what is measured of the breaker.
+func (s *served) measureBreaker() {
+	s.measure.Open.Store(s.open())
+	s.measure.InARow.Store(int64(s.failures))
+}
+
+// pluginPause is short at first, since a plugin that was just started, or
+// started again, is soon up; asking costs little while it is down.
+func pluginPause(failures int, most time.Duration) time.Duration {
+	pace := loop.Backoff{First: 50 * time.Millisecond, Most: most}
+	return pace.After(failures)
 }

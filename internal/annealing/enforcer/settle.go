@@ -10,9 +10,6 @@ import (
 	"lehr.dev/internal/store"
 )
 
-// settledEnding closes a push whose end was lost.
-const settledEnding plugin.Ending = "settled"
-
 // longestAllowed is the longest effect that a plugin may declare.
 const longestAllowed = 10 * time.Minute
 

@@ -1,7 +1,6 @@
 package enforcer
 
 import (
-	"context"
 	"time"
 
 	"lehr.dev/internal/ground/intent"
@@ -16,52 +15,6 @@ type tracing struct {
 	tracer    trace.Tracer
 	runtime   loop.Runtime
 	partition intent.PartitionID
-}
-
-// lookTrace holds the times of the look that leads to a push. It is nil where traces
-// are not collected.
-type lookTrace struct {
-	chosenAt, askedAt, answeredAt time.Time
-	// judgingAt and judgedAt bound the decision.
-	judgingAt, judgedAt time.Time
-	// cause is the trace of the publication that the content came with.
-	cause trace.ID
-}
-
-// pushTrace is the trace of a push, from the choice of the target until a look
-// finds production in sync. It is nil where traces are not collected.
-type pushTrace struct {
-	trace.Span
-	id trace.ID
-	// effective is the content that was pushed; closed is when the journal closed the push.
-	effective intent.Digest
-	closed    time.Time
-}
-
-// The steps of a push's trace.
-const (
-	stepTarget    = "target"
-	stepDiff      = "diff"
-	stepChecks    = "checks"
-	stepAdmission = "admission"
-	stepPlugin    = "plugin push"
-	stepClose     = "close"
-	stepInSync    = "in sync"
-)
-
-// cause returns the trace of the publication that brought an asset's content. It is
-// zero where that cannot be read, because no push waits for it.
-func (r *reader) cause(ctx context.Context, g *observation) trace.ID {
-	member, err := r.store.Member(ctx, g.target, g.asset.id)
-	if err != nil {
-		return trace.ID{}
-	}
-	firstID := intent.IncarnationID{Partition: g.target.Partition, Sequence: member.Since}
-	published, err := r.incarnation(ctx, firstID)
-	if err != nil {
-		return trace.ID{}
-	}
-	return trace.Of(firstID.String(), published.Created)
 }
 
 // keepLook keeps the times of the look that may lead to a push.

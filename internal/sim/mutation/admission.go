@@ -270,7 +270,7 @@ var budgets = []Mutant{
 		Why:    "A push in doubt gives its budget back, and once more when it is settled. Within one process the enforcer's own count hides it; after a restart with open pushes more than the limit are under way.",
 	},
 	{
-		Name: "line-without-limit", File: "internal/annealing/enforcer/push_limits.go",
+		Name: "line-without-limit", File: "internal/annealing/enforcer/places.go",
 		Old:        `if l.used < room {`,
 		New:        `if l.used < room || key != "" && mutant.On("line-without-limit") {`,
 		Breaks:     "S8",
@@ -285,7 +285,7 @@ var budgets = []Mutant{
 		Why:    "A commit that raises a limit raises it for its own push already.",
 	},
 	{
-		Name: "pin-avoids-head", File: "internal/annealing/enforcer/read.go",
+		Name: "pin-avoids-head", File: "internal/annealing/enforcer/view.go",
 		Old:    `if target == v.head {`,
 		New:    `if target == v.head || mutant.On("pin-avoids-head") {`,
 		Breaks: "S9 S8",
@@ -372,7 +372,7 @@ var claims = []Mutant{
 		Why:    "What was turned down keeps its resource from other partitions for ever; within its own the claim passes, so only a look at the claims tells.",
 	},
 	{
-		Name: "observe-claims", File: "internal/annealing/enforcer/pass.go",
+		Name: "observe-claims", File: "internal/annealing/enforcer/in_sync.go",
 		Old:    `if e.view.modeNow(a) != check.Enforce ||`,
 		New:    `if e.view.modeNow(a) != check.Enforce && !mutant.On("observe-claims") ||`,
 		Breaks: "S21",

@@ -152,7 +152,7 @@ var livenesses = []Mutant{
 		Why:    "Every look at an asset at rest writes its report.",
 	},
 	{
-		Name: "quiet-rewrites-records", File: "internal/annealing/enforcer/pass.go",
+		Name: "quiet-rewrites-records", File: "internal/annealing/enforcer/in_sync.go",
 		Old:    ` a.settled && a.enforcedAs() == g.effective {`,
 		New:    ` a.settled && a.enforcedAs() == g.effective && !mutant.On("quiet-rewrites-records") {`,
 		Breaks: "L10",

@@ -31,7 +31,7 @@ var protections = []Mutant{
 		Why:    "What was passed before still passes once it may not be asked so any more.",
 	},
 	{
-		Name: "during-not-asked", Of: Judged, File: "internal/annealing/enforcer/protection.go",
+		Name: "during-not-asked", Of: Judged, File: "internal/annealing/enforcer/guard.go",
 		Old:    `if len(g.guarded) == 0 {`,
 		New:    `if len(g.guarded) == 0 || mutant.On("during-not-asked") {`,
 		Breaks: "S11",
@@ -52,7 +52,7 @@ var protections = []Mutant{
 		Why:    "Once its time is over, what is asked after a push counts as passed.",
 	},
 	{
-		Name: "after-forgotten", Of: Judged, File: "internal/annealing/enforcer/view.go",
+		Name: "after-forgotten", Of: Judged, File: "internal/annealing/enforcer/view_update.go",
 		Old:    `report.Health.IsAfterPush()`,
 		New:    `report.Health.IsAfterPush() && !mutant.On("after-forgotten")`,
 		Breaks: "S11",

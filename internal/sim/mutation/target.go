@@ -96,7 +96,7 @@ var targets = []Mutant{
 		Why:    "An asset that left head follows the newest incarnation that has it, its Turndown too. It must leave while it differs.",
 	},
 	{
-		Name: "looser-mode-wins", File: "internal/annealing/enforcer/read.go",
+		Name: "looser-mode-wins", File: "internal/annealing/enforcer/requirements.go",
 		Old:    `for _, mode := range []check.Mode{check.Off, check.Observe, check.Enforce} {`,
 		New:    "order := []check.Mode{check.Off, check.Observe, check.Enforce}\n\tif mutant.On(\"looser-mode-wins\") {\n\t\tslices.Reverse(order)\n\t}\n\tfor _, mode := range order {",
 		Breaks: "S1",
@@ -159,7 +159,7 @@ var pushes = []Mutant{
 		Why:    "A push whose end was lost is closed at once. Until it is settled the enforcer remembers it; the next process does not know of it.",
 	},
 	{
-		Name: "restart-forgets-open", File: "internal/annealing/enforcer/view.go",
+		Name: "restart-forgets-open", File: "internal/annealing/enforcer/view_update.go",
 		Old:    `return e.inherit(ctx)`,
 		New:    "if mutant.On(\"restart-forgets-open\") {\n\t\treturn nil\n\t}\n\treturn e.inherit(ctx)",
 		Breaks: "L6",

@@ -1,0 +1,58 @@
+package enforcer
+
+import (
+	"time"
+
+	"lehr.dev/internal/ground/intent"
+	"lehr.dev/internal/ground/loop"
+	"lehr.dev/internal/ground/measure"
+)
+
+// New returns an enforcer. It does nothing before Run.
+func New(options Options) *Enforcer {
+	// Not of admissions: Limits.Pushes bounds those that wait. One left over
+	// could be sent after a neighbour's push had begun and ended, of which
+	// neither outrun nor Quiet tells.
+	const groupSize = 1024
+	if options.Measure == nil {
+		options.Measure = &measure.Enforcer{}
+	}
+	if options.Outside == nil {
+		options.Outside = nobody
+	}
+	e := &Enforcer{
+		queue:      loop.Queue[*asset]{Compare: byID, Place: func(a *asset) *loop.Place { return &a.due }},
+		Options:    options,
+		inbox:      loop.NewInbox[func()](),
+		tracing:    tracing{options.Trace, options.Runtime, options.Partition},
+		assets:     map[intent.AssetID]*asset{},
+		troubled:   map[*asset]bool{},
+		waiters:    waiters{},
+		inquiries:  newInquiries(),
+		waitTimes:  newWaitTimes(),
+		reports:    map[intent.AssetID]intent.Report{},
+		admissions: loop.Batch[admission]{},
+		closings:   loop.Batch[closing]{Max: groupSize},
+		enforced:   loop.Batch[sighting]{Max: groupSize},
+	}
+	e.pushLimits = newPushLimits(options, e.find)
+	e.read = newReader(options, e.pushLimits.rates.known)
+	e.afterPushes = afterPushes{&e.view, &e.inquiries, func(a *asset, at time.Time) { e.queue.Add(a, at, loop.Retry) }}
+	e.incarnations.lagging = map[intent.Sequence]int{}
+	e.orphans = orphans{byID: map[intent.AssetID]orphan{}, incarnations: &e.incarnations}
+	e.neighbours = neighbours{
+		view: &e.view, orphans: &e.orphans, afterPushes: &e.afterPushes, facts: newNeighbourStore(options.Limits.FactHold),
+		find: e.find, look: func(a *asset) { e.soon(a, loop.Fresh) },
+	}
+	e.retries.pace = options.Limits.Retry
+	e.observer = newObserver(e)
+	return e
+}
+
+func newObserver(e *Enforcer) observer {
+	return observer{
+		partition: e.Partition, runtime: e.Runtime, log: e.Log, limits: e.Limits, measure: e.Measure, isTraced: e.Trace != nil,
+		inbox: e.inbox, read: e.read, plugins: newPluginSet(e.Options), view: &e.view, incarnations: &e.incarnations,
+		facts: &e.neighbours.facts, queue: &e.queue, find: e.find, results: e,
+	}
+}
