@@ -161,8 +161,13 @@ type resume struct {
 // open reports whether a push of the asset is in the journal without an end.
 func (a *asset) open() bool { return a.trouble != nil && a.push != nil }
 
-// known: the mode and the Turndown of that content were read, or it was recorded
-// as enforced under the policy of now, and so had a mode that lets it be.
+// isBusy reports whether a look, a record or an admission of the asset is under way.
+func (a *asset) isBusy() bool {
+	return a.looking || a.recording || a.trouble != nil && a.admitting
+}
+
+// isContentKnown reports whether the mode and the Turndown of that content were read, or
+// it was recorded as enforced under the present policy, and so has a mode that enforces it.
 func (a *asset) isContentKnown(effective intent.Digest) bool {
 	return a.read || a.settled && a.enforcedAs() == effective
 }

@@ -175,7 +175,8 @@ func (o *observer) newObservation(s *served, a *asset, priority loop.Priority, n
 		return nil
 	}
 	target, effective, _, exists := o.view.target(a, now)
-	if !exists || a.kind.served != s || a.open() || a.looking || a.recording || a.trouble != nil && a.admitting || a.madeWay(now) {
+	isServed := exists && a.kind.served == s
+	if !isServed || a.open() || a.isBusy() || a.isLetBe(now) {
 		o.queue.Add(a, now, priority)
 		return nil
 	}

@@ -34,10 +34,10 @@ type Enforcer struct {
 	troubled map[*asset]bool
 	// retries says how long to wait after failures.
 	retries retries
-	// waiters are the assets that wait for others; waitTimes is since when they, and all
-	// others that wait, do.
-	waiters   waiters
-	waitTimes waitTimes
+	// waiters are the assets that wait for others.
+	waiters waiters
+	// reporter completes the reports of passes.
+	reporter reporter
 	// neighbours answers what checks ask of an asset's neighbours.
 	neighbours neighbours
 	// incarnations counts where contents are to be looked for, and orphans are the assets out
@@ -63,8 +63,6 @@ type Enforcer struct {
 	admissions loop.Batch[admission]
 	closings   loop.Batch[closing]
 	enforced   loop.Batch[sighting]
-	reports    map[intent.AssetID]intent.Report
-	reporting  bool
 }
 
 // find returns the asset of that name; nil: it is not in the enforcer's care.

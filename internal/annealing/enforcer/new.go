@@ -29,8 +29,6 @@ func New(options Options) *Enforcer {
 		troubled:   map[*asset]bool{},
 		waiters:    waiters{},
 		inquiries:  newInquiries(),
-		waitTimes:  newWaitTimes(),
-		reports:    map[intent.AssetID]intent.Report{},
 		admissions: loop.Batch[admission]{},
 		closings:   loop.Batch[closing]{Max: groupSize},
 		enforced:   loop.Batch[sighting]{Max: groupSize},
@@ -43,6 +41,10 @@ func New(options Options) *Enforcer {
 	e.neighbours = neighbours{
 		view: &e.view, orphans: &e.orphans, afterPushes: &e.afterPushes, facts: newNeighbourStore(options.Limits.FactHold),
 		find: e.find, look: func(a *asset) { e.soon(a, loop.Fresh) },
+	}
+	e.reporter = reporter{
+		partition: e.Partition, view: &e.view, afterPushes: &e.afterPushes, measure: e.Measure, sight: e.Sight,
+		waitTimes: newWaitTimes(), pending: map[intent.AssetID]intent.Report{},
 	}
 	e.retries.pace = options.Limits.Retry
 	e.observer = newObserver(e)

@@ -8,37 +8,29 @@ import (
 	"lehr.dev/internal/ground/intent"
 )
 
-// pass decides about one asset that differs, from facts alone: it makes no
-// call and waits for nothing.
+// pass decides about one asset that differs, from facts alone: it makes no call and waits
+// for nothing. What it decided ends in an admission, which is the way to a push, or in a
+// report of what the asset waits for.
 func (e *Enforcer) pass(a *asset, now time.Time) {
-	e.leaveWaiters(a)
-	e.tracing.markDecision(a)
-	a.reconsider()
-	e.inquiries.ask(a, now)
+	e.beginPass(a, now)
 	facts := e.facts(a, now)
-	a.sides = check.Sides(facts)
-	a.consent, a.overrides = reportedConsent(facts)
-	decision := check.Decide(facts)
-	a.passedOver = decision.PassedOver()
-	if a.ends, a.passed = decision.Ends(), decision.Passed(); !e.pushLimits.rates.wakes(a, facts) {
-		a.ends = time.Time{}
-	}
-	if a.requirements.err != nil {
-		decision.Verdicts = append(decision.Verdicts, intent.IsBroken("requirements", a.requirements.err))
-	}
+	decision := e.decide(a, facts)
 	full := e.pushLimits.fullBeside(a)
 	if decision.Push() && len(full) == 0 {
 		e.admit(a, facts, decision)
 		return
 	}
-	e.waiters.await(a, facts, e.neighbours.asked)
-	// While a neighbour is only looked at anew, what was told stands: the
-	// answer leads to the next pass. So what is at rest writes nothing (L10).
-	if !e.neighbours.asked || a.reportedContent != a.difference.Effective {
-		e.wait(a, a.difference.Incarnation, a.difference.Effective, slices.Concat(decision.Waiting(), full, e.pushLimits.wouldWait(a, e.Plans, now))...)
-		a.reportedContent = a.difference.Effective
-	}
+	e.reportWaiting(a, facts, slices.Concat(decision.Waiting(), full))
 	e.again(a, now)
+}
+
+// beginPass ends what the asset waited for since the last pass, and has the questions of
+// its checks asked.
+func (e *Enforcer) beginPass(a *asset, now time.Time) {
+	e.leaveWaiters(a)
+	e.tracing.markDecision(a)
+	a.reconsider()
+	e.inquiries.ask(a, now)
 }
 
 // facts gathers what the checks look at.
@@ -54,11 +46,13 @@ func (e *Enforcer) facts(a *asset, now time.Time) check.Facts {
 		Effective: a.difference.Effective,
 		Marked:    a.requirements.marked,
 		Retry:     a.retry,
+		Health:    a.difference.Health,
 	}
 	if hold, ok := e.view.holds[a.id]; ok {
 		facts.Hold = &hold
 	}
-	e.consent(a, &facts)
+	e.addConsent(a, &facts)
+	e.addChecks(a, &facts)
 	if own := a.requirements.standing; own != nil && own.turndown {
 		facts.Turndown = &check.Turndown{Dependants: sharersOf(a, e.troubled)}
 	}
@@ -66,8 +60,8 @@ func (e *Enforcer) facts(a *asset, now time.Time) check.Facts {
 	return facts
 }
 
-// consent gathers what people said of the plan and of the content.
-func (e *Enforcer) consent(a *asset, facts *check.Facts) {
+// addConsent adds what people said of the plan and of the content.
+func (e *Enforcer) addConsent(a *asset, facts *check.Facts) {
 	content := contentOf{a.id, a.difference.Effective}
 	plan := planOf{content, a.plan}
 	facts.Consent = a.requirements.quorum.Consent(a.requirements.authors, e.view.approvals[plan], facts.Now)
@@ -76,11 +70,46 @@ func (e *Enforcer) consent(a *asset, facts *check.Facts) {
 	}
 	facts.Rejections = e.view.rejections[plan]
 	facts.Overrides, facts.Allowed = e.view.overrides[content], a.requirements.overridable
-	facts.Checks, facts.Content, facts.Origin = a.requirements.checks, a.requirements.content, a.requirements.origin
-	facts.Back = a.requirements.isRollback
-	facts.Windows, facts.Others = e.pushLimits.rates.windowsOf(a), a.requirements.partitions
-	facts.Answers, facts.Own, facts.Stopped = e.inquiries.answers, a.requirements.own, a.stopped
-	facts.Origin.Incarnation, facts.Health = a.difference.Incarnation, a.difference.Health
+}
+
+// addChecks adds the checks of the policies, and what they look at.
+func (e *Enforcer) addChecks(a *asset, facts *check.Facts) {
+	r := &a.requirements
+	facts.Checks, facts.Content, facts.Origin = r.checks, r.content, r.origin
+	facts.Origin.Incarnation = a.difference.Incarnation
+	facts.Back, facts.Others = r.isRollback, r.partitions
+	facts.Windows = e.pushLimits.rates.windowsOf(a)
+	facts.Answers, facts.Own, facts.Stopped = e.inquiries.answers, r.own, a.stopped
+}
+
+// decide asks every check, and keeps what reports say of the decision and when it may be
+// another one by itself.
+func (e *Enforcer) decide(a *asset, facts check.Facts) check.Decision {
+	a.sides = check.Sides(facts)
+	a.consent, a.overrides = reportedConsent(facts)
+	decision := check.Decide(facts)
+	a.passed, a.passedOver = decision.Passed(), decision.PassedOver()
+	if a.ends = decision.Ends(); !e.pushLimits.rates.wakes(a, facts) {
+		a.ends = time.Time{}
+	}
+	if a.requirements.err != nil {
+		decision.Verdicts = append(decision.Verdicts, intent.IsBroken("requirements", a.requirements.err))
+	}
+	return decision
+}
+
+// reportWaiting has the asset wait for what its checks wait for, and reports that.
+func (e *Enforcer) reportWaiting(a *asset, facts check.Facts, waiting []intent.WaitingOn) {
+	e.waiters.await(a, facts, e.neighbours.asked)
+	d := a.difference
+	if e.neighbours.asked && a.reportedContent == d.Effective {
+		// A neighbour is looked at anew, and its answer leads to the next pass: the report
+		// stays as it is, so that what is at rest writes nothing (L10).
+		return
+	}
+	waiting = append(waiting, e.pushLimits.wouldWait(a, e.Plans, facts.Now)...)
+	e.wait(a, d.Incarnation, d.Effective, waiting...)
+	a.reportedContent = d.Effective
 }
 
 // reportedConsent is what a report tells of it: who consents, where consent is asked for

@@ -89,8 +89,8 @@ func (r *retries) makeWay(a *asset, retryAfter time.Duration, reason string, now
 		"its target is too busy, and its plugin asks to come back after %s: %s; tried again at %s", retryAfter, reason, until.UTC().Format(time.TimeOnly))}
 }
 
-// madeWay reports whether the asset is let be.
-func (a *asset) madeWay(now time.Time) bool {
+// isLetBe reports whether the asset is let be.
+func (a *asset) isLetBe(now time.Time) bool {
 	return a.trouble != nil && a.busy != nil && a.busy.Until.After(now)
 }
 

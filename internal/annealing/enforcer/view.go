@@ -105,3 +105,15 @@ func (v *view) policyAtHead(a *asset, target intent.IncarnationID, now time.Time
 	_, _, pin, _ := v.target(a, now)
 	return headPolicy{a.effective, v.policy.digest, pin != nil && pin.Rank == intent.RankRollback, pin != nil && pin.Back}
 }
+
+// unservedState returns the state of an asset whose type no plugin is bound to. That it
+// is not looked at may be meant.
+func (v *view) unservedState(a *asset) intent.State {
+	switch {
+	case a.kind.model:
+		return intent.StateModel
+	case v.modeNow(a) == check.Off:
+		return intent.StateOff
+	}
+	return intent.StateUnserved
+}

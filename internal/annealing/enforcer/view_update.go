@@ -46,10 +46,10 @@ func (e *Enforcer) load(ctx context.Context) error {
 			if a := e.assets[report.Asset]; a != nil {
 				a.reported = report.Key()
 				a.health, a.unwell = storedHealth(report), report.Health.IsAfterPush()
-				e.waitTimes.restore(a, report)
+				e.reporter.waitTimes.restore(a, report)
 			} else if report.State != intent.StateGone {
 				// It left intent while nobody looked.
-				e.reports[report.Asset] = intent.Report{
+				e.reporter.pending[report.Asset] = intent.Report{
 					Partition: e.Partition, Asset: report.Asset, Type: report.Type, At: e.Runtime.Now(), State: intent.StateGone, Target: e.view.head,
 					Absent: e.orphans.byID[report.Asset].absent,
 				}
@@ -107,7 +107,7 @@ func (e *Enforcer) update(ctx context.Context) error {
 		return nil
 	}
 	next := view{head: partition.Head, revision: partition.Revision, stop: partition.Stop}
-	if err := e.readBrakes(ctx, &next); err != nil {
+	if err := e.read.readBrakes(ctx, e.Partition, &e.view, &next); err != nil {
 		return err
 	}
 	if err := e.readPolicy(ctx, &next); err != nil {
@@ -119,7 +119,7 @@ func (e *Enforcer) update(ctx context.Context) error {
 			return err
 		}
 	}
-	changed, err := e.headChanges(ctx, e.view.head, next.head)
+	changed, err := e.read.headChanges(ctx, e.view.head, next.head)
 	if err != nil {
 		return err
 	}
@@ -144,61 +144,6 @@ func (e *Enforcer) update(ctx context.Context) error {
 	return nil
 }
 
-// readBrakes reads pins, holds, approvals and stops.
-func (e *Enforcer) readBrakes(ctx context.Context, next *view) error {
-	pins, err := e.Store.Pins(ctx, e.Partition)
-	if err != nil {
-		return err
-	}
-	next.pins, next.pinned = map[intent.AssetID][]intent.Pin{}, map[pinnedAt]intent.Member{}
-	for _, pin := range pins {
-		next.pins[pin.Asset] = append(next.pins[pin.Asset], pin)
-		if pin.Waits() {
-			continue
-		}
-		at := pinnedAt{pin.Asset, pin.Incarnation.Sequence}
-		if member, ok := e.view.pinned[at]; ok {
-			next.pinned[at] = member // Incarnations never change.
-			continue
-		}
-		member, err := e.Store.Member(ctx, pin.Incarnation, pin.Asset)
-		if err != nil && !fault.Is(err, fault.NotFound) {
-			return err
-		}
-		if err == nil {
-			next.pinned[at] = member
-		}
-	}
-	holds, err := e.Store.Holds(ctx, e.Partition)
-	if err != nil {
-		return err
-	}
-	next.holds = map[intent.AssetID]intent.Hold{}
-	for _, hold := range holds {
-		next.holds[hold.Asset] = hold
-	}
-	consents, err := e.Store.Consents(ctx, e.Partition)
-	if err != nil {
-		return err
-	}
-	next.approvals = map[planOf][]intent.Approval{}
-	for _, a := range consents.Approvals {
-		key := planOf{contentOf{a.Asset, a.Effective}, a.Plan}
-		next.approvals[key] = append(next.approvals[key], a)
-	}
-	next.rejections = map[planOf][]intent.Rejection{}
-	for _, r := range consents.Rejections {
-		key := planOf{contentOf{r.Asset, r.Effective}, r.Plan}
-		next.rejections[key] = append(next.rejections[key], r)
-	}
-	next.overrides = map[contentOf][]intent.Override{}
-	for _, o := range consents.Overrides {
-		key := contentOf{o.Asset, o.Effective}
-		next.overrides[key] = append(next.overrides[key], o)
-	}
-	return nil
-}
-
 // readPolicy reads head's policy and works out what it says of each type.
 func (e *Enforcer) readPolicy(ctx context.Context, next *view) (err error) {
 	next.policy = noPolicy()
@@ -213,23 +158,4 @@ func (e *Enforcer) readPolicy(ctx context.Context, next *view) (err error) {
 	}
 	next.kinds = e.observer.plugins.bind(next.policy)
 	return nil
-}
-
-// headChanges lists how the membership differs between two heads.
-func (e *Enforcer) headChanges(ctx context.Context, oldHead, newHead intent.IncarnationID) ([]store.Change, error) {
-	if oldHead == newHead {
-		return nil, nil
-	}
-	var all []store.Change
-	for cursor := (intent.AssetID)(""); ; {
-		page, err := e.Store.Changes(ctx, oldHead, newHead, cursor, pageSize)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, page...)
-		if len(page) < pageSize {
-			return all, nil
-		}
-		cursor = page[len(page)-1].Asset
-	}
 }

@@ -117,7 +117,7 @@ var audits = []Mutant{
 // livenesses are what must happen in the end.
 var livenesses = []Mutant{
 	{
-		Name: "wait-unreported", File: "internal/annealing/enforcer/record.go",
+		Name: "wait-unreported", File: "internal/annealing/enforcer/report.go",
 		Old:    `report := intent.Report{State: intent.StateWaiting, Target: target, Effective: effective, Waiting: waiting}`,
 		New:    "if mutant.On(\"wait-unreported\") {\n\t\treturn\n\t}\n\treport := intent.Report{State: intent.StateWaiting, Target: target, Effective: effective, Waiting: waiting}",
 		Breaks: "L4",
@@ -145,7 +145,7 @@ var livenesses = []Mutant{
 		Why:    "A target that is too busy is asked again at once.",
 	},
 	{
-		Name: "quiet-rewrites-reports", File: "internal/annealing/enforcer/record.go",
+		Name: "quiet-rewrites-reports", File: "internal/annealing/enforcer/reporter.go",
 		Old:    `if report.Key() == a.reported {`,
 		New:    `if report.Key() == a.reported && !mutant.On("quiet-rewrites-reports") {`,
 		Breaks: "L10",
