@@ -159,7 +159,7 @@ func TestClockSetBackHidesNoPause(t *testing.T) {
 	admitted := clock.Now()
 	clock.by.Store(-int64(time.Hour))
 	order := plugin.Push{Permit: func(context.Context, string) error { return fault.New(fault.Conflict, "the target moved") }}
-	if got := e.carryOut(t.Context(), nil, order, admitted); got.Ending != plugin.Stopped {
+	if got := carryOut(t.Context(), e.Runtime, nil, order, admitted); got.Ending != plugin.Stopped {
 		t.Errorf("it ended %q", got.Ending)
 	}
 }

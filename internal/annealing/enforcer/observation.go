@@ -53,3 +53,9 @@ type observation struct {
 
 // isOther: its batch may not take the place that is kept for what is fresh.
 func (g *observation) isOther() bool { return g.suspect || g.priority != loop.Fresh }
+
+// asksForPause reports whether the plugin asks to come back later: the asset's target is
+// too busy.
+func (g *observation) asksForPause() bool {
+	return g.difference.Outcome == intent.Unknown && g.difference.RetryAfter > 0
+}

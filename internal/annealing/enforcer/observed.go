@@ -32,14 +32,7 @@ func (e *Enforcer) handleResult(ctx context.Context, s *served, g *observation, 
 	if g.difference.At.After(now) { // The clock was set back meanwhile.
 		g.difference.At = now.Add(-e.Limits.FactHold)
 	}
-	target, effective, _, _ := e.view.target(a, now)
-	moved := target != g.target || effective != g.effective || g.difference.Outcome == intent.Differs && g.heeds != e.view.policyAtHead(a, target, now)
-	if moved && e.rebase(g, target, effective, now) {
-		moved = false
-	}
-	if g.contentKnown && !g.read && g.difference.Outcome == intent.InSync && !a.isContentKnown(effective) {
-		moved = true // To another content and back meanwhile: what was known of it is forgotten.
-	}
+	moved := e.hasMoved(g, now)
 	if err == nil && !moved && !g.requirements.inward.covers(e.incarnations.list(&e.view)) {
 		e.observer.readInward(ctx, s, g, size)
 		return
@@ -50,10 +43,12 @@ func (e *Enforcer) handleResult(ctx context.Context, s *served, g *observation, 
 		e.soon(a, loop.Fresh)
 	}
 	switch {
-	case err == nil && moved && !a.open() && g.difference.Outcome == intent.Unknown && g.difference.RetryAfter > 0:
-		e.trouble(a).failures++
-		e.retries.makeWay(a, g.difference.RetryAfter, g.difference.Reason, now) // Whatever the target is by now.
-	case moved || a.open():
+	case a.open():
+	case moved:
+		if err == nil && g.asksForPause() { // Whatever the target is by now.
+			e.trouble(a).failures++
+			e.retries.makeWay(a, g.difference.RetryAfter, g.difference.Reason, now)
+		}
 	case err != nil:
 		e.handlePluginFailure(a, s, g, err, size, now)
 	case g.panicked != nil:
@@ -61,16 +56,37 @@ func (e *Enforcer) handleResult(ctx context.Context, s *served, g *observation, 
 	case g.err != nil:
 		e.handleReadFailure(a, g.err, now)
 	default:
-		if g.read {
-			a.read, a.mode, a.turndown = true, levelOf(g.mode), g.turndown
-		}
-		if e.neighbours.keep(a, g, now) {
-			e.wakeWaiters(a.id, true)
-		}
-		e.afterPushes.follow(a, g, now)
-		e.pushLimits.health.set(a, healthOf(a, g.difference, a.turnsDown()), now)
+		e.keepFound(a, g, now)
 		e.applyDifference(a, g, now)
 	}
+}
+
+// hasMoved reports whether what was found is not about the present target.
+func (e *Enforcer) hasMoved(g *observation, now time.Time) bool {
+	a := g.asset
+	target, effective, _, _ := e.view.target(a, now)
+	moved := target != g.target || effective != g.effective
+	if g.difference.Outcome == intent.Differs && g.heeds != e.view.policyAtHead(a, target, now) {
+		moved = true
+	}
+	if moved && e.rebase(g, target, effective, now) {
+		moved = false
+	}
+	// To another content and back meanwhile: what was known of it is forgotten.
+	reliedOnContent := g.contentKnown && !g.read && g.difference.Outcome == intent.InSync
+	return moved || reliedOnContent && !a.isContentKnown(effective)
+}
+
+// keepFound keeps what was found of an asset and its content, for itself and its neighbours.
+func (e *Enforcer) keepFound(a *asset, g *observation, now time.Time) {
+	if g.read {
+		a.read, a.mode, a.turndown = true, levelOf(g.mode), g.turndown
+	}
+	if e.neighbours.keep(a, g, now) {
+		e.wakeWaiters(a.id, true)
+	}
+	e.afterPushes.follow(a, g, now)
+	e.pushLimits.health.set(a, healthOf(a, g.difference, a.turnsDown()), now)
 }
 
 // handleModel takes up the facts of a model, for the neighbours that asked.

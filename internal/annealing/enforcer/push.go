@@ -48,7 +48,7 @@ func (e *Enforcer) startPush(ctx context.Context, g admission, keys []string) {
 	e.Runtime.Go("push", func() {
 		e.Runtime.Point("push")
 		startedAt := e.Runtime.Now()
-		result := e.carryOut(ctx, pusher, order, g.At)
+		result := carryOut(ctx, e.Runtime, pusher, order, g.At)
 		e.Runtime.Point("pushed")
 		e.tracing.addPluginStep(j, g.served, startedAt, result)
 		e.inbox.Put(func() { e.pushed(ctx, a, g.served, g.Push, result) })
@@ -58,9 +58,9 @@ func (e *Enforcer) startPush(ctx context.Context, g admission, keys []string) {
 // carryOut has the plugin push, unless the admission is not from just now, as
 // after a pause of the process, and does not hold any more (S2, S18). A pause
 // after that look is for the plugin's side to notice, by Checked.
-func (e *Enforcer) carryOut(ctx context.Context, pusher plugin.Plugin, order plugin.Push, admitted time.Time) plugin.PushResult {
+func carryOut(ctx context.Context, runtime loop.Runtime, pusher plugin.Plugin, order plugin.Push, admitted time.Time) plugin.PushResult {
 	const fresh = 500 * time.Millisecond
-	now := e.Runtime.Now()
+	now := runtime.Now()
 	order.Checked = now
 	// By both clocks: one does not count suspension, the other may be set. If
 	// that was set back nobody knows how long ago it was.

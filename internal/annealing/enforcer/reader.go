@@ -36,6 +36,9 @@ type reader struct {
 	lookedAt   map[intent.PartitionID]intent.Sequence
 }
 
+// pageSize is how many entries of the store are read at once.
+const pageSize = 5000
+
 // mostRemembered bounds what is remembered of incarnations.
 const mostRemembered = 1000
 

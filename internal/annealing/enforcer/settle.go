@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"lehr.dev/internal/ground/intent"
+	"lehr.dev/internal/ground/loop"
 	"lehr.dev/internal/pluginhost/plugin"
 	"lehr.dev/internal/store"
 )
@@ -25,45 +26,56 @@ func (e *Enforcer) inherit(ctx context.Context) error {
 		return err
 	}
 	for _, openPush := range open {
-		a := e.assets[openPush.Asset]
-		if a == nil {
-			member, err := e.Store.Member(ctx, openPush.Target, openPush.Asset)
-			if err != nil {
-				return err
-			}
-			a = &asset{id: openPush.Asset, kind: e.view.kindOf(member.Type)}
-			e.assets[openPush.Asset] = a
-			e.restoreEnforced(a)
-		}
-		e.trouble(a).push = &push{id: openPush.Push, target: openPush.Target, effective: openPush.Effective, plan: openPush.Plan, admitted: openPush.Admitted, rates: openPush.Rates, doubt: true}
-		e.pushLimits.rates.countOpen(openPush.Rates, 1)
-		e.pushLimits.health.markPushed(a, openPush.Effective, e.now())
-		e.Measure.Pushes.Open(string(openPush.Push), openPush.Admitted, true)
-		if len(openPush.ResumeToken) > 0 {
-			a.resume = resume{openPush.Plan, openPush.ResumeToken}
-		}
-		pluginGone, err := e.goneBefore(ctx, a, openPush.Target, openPush.Epoch)
-		if err != nil {
+		if err := e.takeUpPush(ctx, openPush); err != nil {
 			return err
 		}
-		e.settle(ctx, a, pluginGone)
 	}
 	return nil
 }
 
-// goneBefore returns a channel that closes when no process of the asset's
-// plugin that was told of a push under the epoch can be running; nil when
-// only time tells: of a plugin that is no child, and where the policy is not
-// the one since the push's target, so that another plugin may have been told.
-func (e *Enforcer) goneBefore(ctx context.Context, a *asset, target intent.IncarnationID, epoch uint64) (<-chan struct{}, error) {
-	if a.kind.served == nil || epoch >= e.Since {
+// takeUpPush has an open push of an earlier holder settled.
+func (e *Enforcer) takeUpPush(ctx context.Context, openPush store.OpenPush) error {
+	a := e.assets[openPush.Asset]
+	if a == nil {
+		member, err := e.Store.Member(ctx, openPush.Target, openPush.Asset)
+		if err != nil {
+			return err
+		}
+		a = &asset{id: openPush.Asset, kind: e.view.kindOf(member.Type)}
+		e.assets[openPush.Asset] = a
+		e.restoreEnforced(a)
+	}
+	e.trouble(a).push = &push{id: openPush.Push, target: openPush.Target, effective: openPush.Effective, plan: openPush.Plan, admitted: openPush.Admitted, rates: openPush.Rates, doubt: true}
+	e.pushLimits.rates.countOpen(openPush.Rates, 1)
+	e.pushLimits.health.markPushed(a, openPush.Effective, e.now())
+	e.Measure.Pushes.Open(string(openPush.Push), openPush.Admitted, true)
+	if len(openPush.ResumeToken) > 0 {
+		a.resume = resume{openPush.Plan, openPush.ResumeToken}
+	}
+	var pluginGone <-chan struct{}
+	if openPush.Epoch < e.Since {
+		var err error
+		if pluginGone, err = e.read.pluginGone(ctx, a, e.view.head, openPush.Target); err != nil {
+			return err
+		}
+	}
+	e.settle(ctx, a, pluginGone)
+	return nil
+}
+
+// pluginGone returns a channel that closes when no process of the asset's plugin that an
+// older process of ours told of a push can be running; nil when only time tells: of a plugin
+// that is no child, and where head's policy is newer than the push's target, so that another
+// plugin may have been told.
+func (r *reader) pluginGone(ctx context.Context, a *asset, head, target intent.IncarnationID) (<-chan struct{}, error) {
+	if a.kind.served == nil {
 		return nil, nil
 	}
 	lone, ok := a.kind.served.plugin.(interface{ Alone() <-chan struct{} })
 	if !ok {
 		return nil, nil
 	}
-	policy, err := e.Store.Member(ctx, e.view.head, intent.PolicyAsset)
+	policy, err := r.store.Member(ctx, head, intent.PolicyAsset)
 	if err != nil || policy.Since > target.Sequence {
 		return nil, err
 	}
@@ -74,14 +86,14 @@ func (e *Enforcer) goneBefore(ctx context.Context, a *asset, target intent.Incar
 // and a pause: an effect that cannot be cancelled, or a request on its way,
 // outlives what began it by E. While that is not known (0), the plugin's next
 // process may tell.
-func (e *Enforcer) outlive(ctx context.Context, k kind, pause, effect time.Duration) error {
+func outlive(ctx context.Context, runtime loop.Runtime, k kind, pause, effect time.Duration) error {
 	const step = time.Second
 	for waited := time.Duration(0); ; waited += step {
 		effect = cmp.Or(effect, k.served.longestEffect(k.name))
 		if remaining := pause + cmp.Or(effect, longestAllowed) - waited; effect > 0 || remaining <= step {
-			return e.Runtime.Wait(ctx, max(0, remaining), nil)
+			return runtime.Wait(ctx, max(0, remaining), nil)
 		}
-		if err := e.Runtime.Wait(ctx, step, nil); err != nil {
+		if err := runtime.Wait(ctx, step, nil); err != nil {
 			return err
 		}
 	}
@@ -101,7 +113,7 @@ func (e *Enforcer) settle(ctx context.Context, a *asset, pluginGone <-chan struc
 		if pluginGone != nil && e.Runtime.Wait(ctx, -1, pluginGone) != nil {
 			return
 		}
-		if e.outlive(ctx, kind, pause, effect) != nil {
+		if outlive(ctx, e.Runtime, kind, pause, effect) != nil {
 			return
 		}
 		e.Runtime.Point("settled")

@@ -91,7 +91,7 @@ func (e *Enforcer) startRecalling(ctx context.Context, group []sighting) {
 	e.Runtime.Go("recall", func() {
 		for e.Runtime.Wait(ctx, time.Second, nil) == nil {
 			e.Runtime.Point("recall")
-			records, err := e.recall(ctx, group)
+			records, err := e.read.recall(ctx, e.Partition, group)
 			if err == nil {
 				e.inbox.Put(func() { e.recalled(group, records) })
 				return
@@ -100,10 +100,11 @@ func (e *Enforcer) startRecalling(ctx context.Context, group []sighting) {
 	})
 }
 
-func (e *Enforcer) recall(ctx context.Context, group []sighting) (map[intent.AssetID]store.Enforced, error) {
+// recall reads the enforced records of the assets of sightings, of those that have one.
+func (r *reader) recall(ctx context.Context, partition intent.PartitionID, group []sighting) (map[intent.AssetID]store.Enforced, error) {
 	records := map[intent.AssetID]store.Enforced{}
 	for _, s := range group {
-		record, ok, err := e.read.enforcedRecord(ctx, e.Partition, s.asset.id)
+		record, ok, err := r.enforcedRecord(ctx, partition, s.asset.id)
 		if err != nil {
 			return nil, err
 		}
@@ -139,34 +140,4 @@ func (e *Enforcer) setEnforced(a *asset, record store.Enforced, now time.Time) {
 func (e *Enforcer) relag(a *asset, now time.Time) {
 	_, effective, _, exists := e.view.target(a, now)
 	e.incarnations.setLag(a, a.enforced > 0 && (!exists || a.enforcedAs() != effective))
-}
-
-// returning reads the enforced records of assets that come back into intent, by
-// head or by a pin, so that what they are there with goes on guarding them.
-func (e *Enforcer) returning(ctx context.Context, changes []store.Change, pins map[intent.AssetID][]intent.Pin) (map[intent.AssetID]store.Enforced, error) {
-	records := map[intent.AssetID]store.Enforced{}
-	read := func(id intent.AssetID) error {
-		if _, ok := e.orphans.byID[id]; !ok {
-			return nil
-		}
-		record, enforced, err := e.read.enforcedRecord(ctx, e.Partition, id)
-		if enforced {
-			records[id] = record
-		}
-		return err
-	}
-	for _, change := range changes {
-		if change.After == nil {
-			continue
-		}
-		if err := read(change.Asset); err != nil {
-			return nil, err
-		}
-	}
-	for id := range pins {
-		if err := read(id); err != nil {
-			return nil, err
-		}
-	}
-	return records, nil
 }

@@ -86,3 +86,33 @@ func (r *reader) headChanges(ctx context.Context, oldHead, newHead intent.Incarn
 		cursor = page[len(page)-1].Asset
 	}
 }
+
+// returning reads the enforced records of assets that come back into intent, by
+// head or by a pin, so that what they are there with goes on guarding them.
+func (r *reader) returning(ctx context.Context, partition intent.PartitionID, orphans *orphans, changes []store.Change, pins map[intent.AssetID][]intent.Pin) (map[intent.AssetID]store.Enforced, error) {
+	records := map[intent.AssetID]store.Enforced{}
+	read := func(id intent.AssetID) error {
+		if _, ok := orphans.byID[id]; !ok {
+			return nil
+		}
+		record, enforced, err := r.enforcedRecord(ctx, partition, id)
+		if enforced {
+			records[id] = record
+		}
+		return err
+	}
+	for _, change := range changes {
+		if change.After == nil {
+			continue
+		}
+		if err := read(change.Asset); err != nil {
+			return nil, err
+		}
+	}
+	for id := range pins {
+		if err := read(id); err != nil {
+			return nil, err
+		}
+	}
+	return records, nil
+}

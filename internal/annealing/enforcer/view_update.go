@@ -11,14 +11,33 @@ import (
 	"lehr.dev/internal/store"
 )
 
-const pageSize = 5000
-
 // load reads everything once, and takes up the pushes that an earlier holder
 // of the lease left open.
 func (e *Enforcer) load(ctx context.Context) error {
 	if err := e.update(ctx); err != nil {
 		return err
 	}
+	if err := e.loadEnforced(ctx); err != nil {
+		return err
+	}
+	if err := e.loadReports(ctx); err != nil {
+		return err
+	}
+	// What is not known to have been enforced goes before the sweep. The others
+	// are looked at once, and then in the pace of the sweep, so that a start is
+	// no storm (L11).
+	for _, a := range e.assets {
+		if a.enforcedAs() != a.effective {
+			e.soon(a, loop.Fresh)
+		} else {
+			a.calm = calmest
+		}
+	}
+	return e.inherit(ctx)
+}
+
+// loadEnforced reads what every asset was enforced with last.
+func (e *Enforcer) loadEnforced(ctx context.Context) error {
 	for page := (intent.AssetID)(""); ; {
 		records, err := e.Store.EnforcedPage(ctx, e.Partition, page, pageSize)
 		if err != nil {
@@ -33,9 +52,13 @@ func (e *Enforcer) load(ctx context.Context) error {
 			}
 		}
 		if len(records) < pageSize {
-			break
+			return nil
 		}
 	}
+}
+
+// loadReports takes over what an earlier process reported.
+func (e *Enforcer) loadReports(ctx context.Context) error {
 	for page := (intent.AssetID)(""); ; {
 		reports, err := e.Store.ListReports(ctx, e.Partition, store.ReportFilter{After: page, Limit: pageSize})
 		if err != nil {
@@ -56,20 +79,9 @@ func (e *Enforcer) load(ctx context.Context) error {
 			}
 		}
 		if len(reports) < pageSize {
-			break
+			return nil
 		}
 	}
-	// What is not known to have been enforced goes before the sweep. The others
-	// are looked at once, and then in the pace of the sweep, so that a start is
-	// no storm (L11).
-	for _, a := range e.assets {
-		if a.enforcedAs() != a.effective {
-			e.soon(a, loop.Fresh)
-		} else {
-			a.calm = calmest
-		}
-	}
-	return e.inherit(ctx)
 }
 
 // refresh reads what changed. When the store cannot be read now, what is
@@ -123,7 +135,7 @@ func (e *Enforcer) update(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	returning, err := e.returning(ctx, changed, next.pins)
+	returning, err := e.read.returning(ctx, e.Partition, &e.orphans, changed, next.pins)
 	if err != nil {
 		return err
 	}

@@ -186,8 +186,8 @@ var pushes = []Mutant{
 var settlings = []Mutant{
 	{
 		Name: "settle-at-once", File: "internal/annealing/enforcer/settle.go",
-		Old:    `if e.outlive(ctx, kind, pause, effect) != nil {`,
-		New:    `if !mutant.On("settle-at-once") && e.outlive(ctx, kind, pause, effect) != nil {`,
+		Old:    `if outlive(ctx, e.Runtime, kind, pause, effect) != nil {`,
+		New:    `if !mutant.On("settle-at-once") && outlive(ctx, e.Runtime, kind, pause, effect) != nil {`,
 		Breaks: "S3",
 		Why:    "The next push begins while one in doubt may still be running.",
 	},
