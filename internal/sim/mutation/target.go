@@ -98,7 +98,7 @@ var targets = []Mutant{
 	{
 		Name: "looser-mode-wins", File: "internal/annealing/enforcer/requirements.go",
 		Old:    `for _, mode := range []check.Mode{check.Off, check.Observe, check.Enforce} {`,
-		New:    "order := []check.Mode{check.Off, check.Observe, check.Enforce}\n\tif mutant.On(\"looser-mode-wins\") {\n\t\tslices.Reverse(order)\n\t}\n\tfor _, mode := range order {",
+		New:    "order := []check.Mode{check.Off, check.Observe, check.Enforce}\n\tif mutant.On(\"looser-mode-wins\") {\n\t\torder[0], order[2] = order[2], order[0]\n\t}\n\tfor _, mode := range order {",
 		Breaks: "S1",
 		Why:    "An asset of an enforcing partition is pushed though its own mode, or that of its type, is stricter.",
 	},
@@ -196,7 +196,7 @@ var settlings = []Mutant{
 		Old: `effect = cmp.Or(effect, k.served.longestEffect(k.name))`,
 		New: `effect = cmp.Or(effect, k.served.longestEffect(k.name))
 		if mutant.On("lock-delay-without-effect") {
-			return e.Runtime.Wait(ctx, pause, nil)
+			return runtime.Wait(ctx, pause, nil)
 		}`,
 		Breaks: "S3",
 		Why:    "An effect that cannot be cancelled, begun at the end of a permit, runs into the next push. It must be longer than the margin.",
