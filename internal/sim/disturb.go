@@ -140,6 +140,9 @@ type weighed struct {
 
 func pluginKinds() (list []weighed) {
 	for _, kind := range world.Kinds() {
+		if kind == world.DiffPending || kind == world.DiffOld {
+			continue // Of caching runs.
+		}
 		list = append(list, weighed{pluginKind + Kind(kind), 1})
 	}
 	return list
@@ -261,6 +264,8 @@ func (l *Lab) ownKinds() []weighed {
 		return hoursKinds
 	case l.braked():
 		return brakedKinds
+	case l.caching():
+		return cachingKinds
 	case l.rolls():
 		return anyRolloutKinds
 	}

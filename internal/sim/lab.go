@@ -184,7 +184,7 @@ func (l *Lab) watch() error {
 	l.World = world.New(world.Options{
 		Process: l.people, Random: l.stream("world"), Served: l.served, Contents: known, Apart: l.apart(), Machines: l.fleet(),
 		Nameless: len(l.types) > 0, Steps: l.steps,
-		Schemas: known.schemas, Ails: l.ails(),
+		Schemas: known.schemas, Ails: l.ails(), Cadence: l.cadence(),
 	})
 	l.Monitor = monitor.New(monitor.Options{
 		DB: l.db, Partition: l.partition, Now: l.Now, Served: l.servedType, Guard: l.guard(),
@@ -199,6 +199,7 @@ func (l *Lab) watch() error {
 		l.Monitor.Ailed()
 	}
 	l.World.OnAnswer = l.Monitor.Answered
+	l.World.OnRead = l.Monitor.Read
 	l.World.OnSwap = l.Monitor.Swapped
 	l.World.OnEffect = func(e world.Effect) {
 		l.effect(e)

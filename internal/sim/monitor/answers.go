@@ -3,6 +3,7 @@ package monitor
 import (
 	"database/sql"
 	"encoding/json"
+	"time"
 
 	"lehr.dev/internal/ground/intent"
 )
@@ -15,6 +16,8 @@ type answers struct {
 	heard bool
 	// swapped are the keys of other assets that a plugin told of an asset as its own.
 	swapped map[swap]bool
+	// reads are when production began to be read for the last answer about each asset.
+	reads map[intent.AssetID]time.Time
 }
 
 // swap is an asset with the key of another.
@@ -42,6 +45,10 @@ func (m *Monitor) Answered(id intent.IncarnationID, asset intent.AssetID, inSync
 		m.paces.of[asset] = p
 	}
 }
+
+// Read is called with when production began to be read for an answer about an asset, where
+// plugins keep what they read.
+func (m *Monitor) Read(asset intent.AssetID, began time.Time) { m.reads[asset] = began }
 
 // Swapped is called when a plugin tells of an asset what is there under the key of
 // another. Lehr cannot know: whose a key is only the plugin can tell.

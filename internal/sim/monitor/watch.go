@@ -91,7 +91,9 @@ func (w watched) Diff(ctx context.Context, request plugin.DiffRequest) ([]intent
 	}
 	answers := map[intent.AssetID]Diff{}
 	for _, d := range differences {
-		w.monitor.busy(d.Asset, d.RetryAfter, w.number)
+		if d.Outcome == intent.Unknown {
+			w.monitor.busy(d.Asset, d.RetryAfter, w.number)
+		}
 		w.monitor.toldHealth(d.Asset, d.Health.State)
 		answers[d.Asset] = Diff{Outcome: d.Outcome, Action: d.Plan.Action, Plan: d.Plan.Digest()}
 	}
@@ -101,6 +103,9 @@ func (w watched) Diff(ctx context.Context, request plugin.DiffRequest) ([]intent
 			continue // Of a call that failed nothing is heard: what was answered before still holds.
 		}
 		answer.At = w.monitor.options.Now()
+		if read, ok := w.monitor.reads[asset]; ok {
+			answer.At = read
+		}
 		own, _ := w.monitor.at(asset, id.Sequence)
 		answer.Effective, answer.from = own.effective, w.number
 		w.monitor.Diffed(asset, answer)

@@ -39,6 +39,7 @@ func (l *life) answer(call *diffCall) {
 			return
 		}
 	}
+	arrived := w.now()
 	var results []*pluginpb.AssetDiff
 	var lies []intent.AssetID
 	var swapped []*pluginpb.AssetDiff
@@ -49,7 +50,7 @@ func (l *life) answer(call *diffCall) {
 				befalls = s.armed
 			}
 		}
-		diff := l.difference(call.incarnation, asset, befalls)
+		diff := l.difference(call, asset, befalls, arrived)
 		switch {
 		case befalls != nil && befalls.Kind == DiffMissing:
 			continue
@@ -88,11 +89,11 @@ func unknown(asset intent.AssetID, reason string) *pluginpb.AssetDiff {
 	return &pluginpb.AssetDiff{Asset: string(asset), Outcome: &pluginpb.AssetDiff_Unknown{Unknown: &pluginpb.Unknown{Reason: reason}}}
 }
 
-// difference compares one asset with production, and says what the trouble
-// has it say.
-func (l *life) difference(id intent.IncarnationID, asset intent.AssetID, befalls *armed) *pluginpb.AssetDiff {
+// difference compares one asset with production, and says what the trouble has it say.
+// arrived is when the call came.
+func (l *life) difference(call *diffCall, asset intent.AssetID, befalls *armed, arrived time.Time) *pluginpb.AssetDiff {
 	w := l.world
-	wanted, err := w.look(context.Background(), id, asset)
+	wanted, err := w.look(context.Background(), call.incarnation, asset)
 	if err != nil {
 		return unknown(asset, err.Error())
 	}
@@ -100,7 +101,10 @@ func (l *life) difference(id intent.IncarnationID, asset intent.AssetID, befalls
 	if !serves || l.skewed {
 		return unknown(asset, "plugin "+l.child.program.name+" does not serve the type "+string(wanted.Payload.Type))
 	}
-	state := w.snapshot(wanted.key)
+	state, began, pending := l.read(call, wanted.key, arrived)
+	if pending != nil {
+		return pendingOf(asset, pending)
+	}
 	if befalls != nil && befalls.Kind == DiffStale {
 		state = w.earlier(wanted.key, befalls.random.Uint64())
 	}
@@ -108,9 +112,18 @@ func (l *life) difference(id intent.IncarnationID, asset intent.AssetID, befalls
 	if err != nil {
 		return unknown(asset, err.Error())
 	}
-	if befalls != nil {
+	if w.OnRead != nil && w.options.Cadence > 0 {
+		w.OnRead(asset, began)
+	}
+	age := arrived.Sub(began)
+	if befalls != nil || age > 0 {
 		diff = proto.CloneOf(diff)
-		befalls.spoil(diff)
+	}
+	if age > 0 {
+		diff.Age = durationpb.New(age)
+	}
+	if befalls != nil {
+		befalls.spoil(diff, w.now())
 	}
 	return diff
 }
@@ -201,13 +214,17 @@ func health(state snapshot, current protoreflect.Message) *pluginpb.Health {
 func (t Trouble) comeBack() time.Duration { return time.Duration(5+t.Seed%55) * time.Second }
 
 // spoil makes a true answer what the trouble has the plugin say.
-func (a *armed) spoil(diff *pluginpb.AssetDiff) {
+func (a *armed) spoil(diff *pluginpb.AssetDiff, now time.Time) {
 	inSync := &pluginpb.AssetDiff_InSync{InSync: &pluginpb.InSync{}}
 	switch a.Kind {
 	case DiffUnknown:
 		diff.Outcome = &pluginpb.AssetDiff_Unknown{Unknown: &pluginpb.Unknown{Reason: "the provider does not answer"}}
 	case DiffBusy:
 		diff.Outcome = &pluginpb.AssetDiff_Unknown{Unknown: &pluginpb.Unknown{Reason: "too many requests", RetryAfter: durationpb.New(a.comeBack())}}
+	case DiffPending:
+		diff.Outcome = &pluginpb.AssetDiff_Pending{Pending: a.waits(now)}
+	case DiffOld:
+		diff.Age = durationpb.New(time.Duration(25+a.random.IntN(100)) * time.Hour)
 	case DiffSilent:
 		diff.Outcome = nil
 	case DiffLiesInSync:

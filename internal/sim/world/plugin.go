@@ -66,7 +66,8 @@ func (c *child) Describe() (plugin.Description, error) {
 type diffCall struct {
 	incarnation intent.IncarnationID
 	assets      []intent.AssetID
-	since       time.Time
+	// sent is when it was, since the earliest that production may have been read.
+	sent, since time.Time
 	differences []intent.Difference
 	answered    []bool
 	missing     int
@@ -88,11 +89,11 @@ func (c *child) Diff(ctx context.Context, request plugin.DiffRequest) ([]intent.
 		return nil, c.down
 	}
 	call := &diffCall{
-		incarnation: incarnation, assets: slices.Clone(assets), since: request.Since, missing: len(assets), answered: make([]bool, len(assets)),
+		incarnation: incarnation, assets: slices.Clone(assets), sent: c.replica.Now(), since: request.Since, missing: len(assets), answered: make([]bool, len(assets)),
 		differences: make([]intent.Difference, len(assets)), wake: make(chan struct{}, 1),
 	}
 	for i, asset := range assets {
-		call.differences[i] = intent.Difference{Asset: asset, Incarnation: incarnation, At: c.replica.Now(), Reason: "the plugin did not answer"}
+		call.differences[i] = intent.Difference{Asset: asset, Incarnation: incarnation, At: call.sent, Reason: "the plugin did not answer"}
 	}
 	l.diffs = append(l.diffs, call)
 	defer func() { l.diffs = slices.DeleteFunc(l.diffs, func(other *diffCall) bool { return other == call }) }()

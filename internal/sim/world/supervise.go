@@ -70,6 +70,7 @@ type life struct {
 	// Of the plugin: pushes that go on, and all that it was told of.
 	carrying []*carried
 	known    map[intent.PushID]bool
+	readings map[intent.ResourceKey]*reading
 }
 
 // supervise keeps one process alive as long as the replica lives.
@@ -108,7 +109,7 @@ func (c *child) live() error {
 	process := c.replica.Child(c.replica.Name() + "/" + p.name)
 	p.holders[machine] = process
 	l := &life{
-		world: w, child: c, process: process, began: w.now(), known: map[intent.PushID]bool{},
+		world: w, child: c, process: process, began: w.now(), known: map[intent.PushID]bool{}, readings: map[intent.ResourceKey]*reading{},
 		in: &mailbox{world: w, to: process}, out: &mailbox{world: w, to: c.replica},
 	}
 	process.Go("outlives its parent", l.outlive)
@@ -130,6 +131,7 @@ func (l *life) describe() error {
 	l.description = plugin.Description{Name: p.name, Version: "1"}
 	for _, served := range p.served {
 		served, _ = p.serves(served.Type)
+		served.Cadence = w.options.Cadence
 		l.description.Types = append(l.description.Types, served)
 		l.settle = max(l.settle, served.LongestEffect)
 	}

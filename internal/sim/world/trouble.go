@@ -42,6 +42,10 @@ const (
 	DiffNoNumber TroubleKind = "diff-no-number"
 	// DiffBusy: the target is too busy to be looked at.
 	DiffBusy TroubleKind = "diff-busy"
+	// DiffPending: a change is under way that no push hastens.
+	DiffPending TroubleKind = "diff-pending"
+	// DiffOld: the answer is honest about an age that nobody allows.
+	DiffOld TroubleKind = "diff-old"
 )
 
 // What befalls a push.
@@ -91,7 +95,7 @@ const (
 func Kinds() []TroubleKind {
 	return []TroubleKind{
 		DiffHang, DiffSlow, DiffError, DiffUnknown, DiffSilent, DiffStale, DiffGarbage, DiffLiesInSync, DiffLiesDiffers,
-		DiffForOtherAsset, DiffMissing, DiffHealthGarbage, DiffNoNumber, DiffLiesDelete, DiffBare, DiffBusy,
+		DiffForOtherAsset, DiffMissing, DiffHealthGarbage, DiffNoNumber, DiffLiesDelete, DiffBare, DiffBusy, DiffPending, DiffOld,
 		PushHang, PushSlow, PushStartLost, PushStartLate, PushStartTwice, PushReplyLost, PushReplyLate,
 		PushPartialThenFail, PushAppliedButError, PushSuccessButNotApplied, PushStaleAnswer, PushRefused, PushBusy, PushCutOff, PermitLost, PermitLate,
 		PushIgnoresPermitEnd,

@@ -44,6 +44,9 @@ type Options struct {
 	// Ails says after how long something with this payload becomes unhealthy of
 	// itself; 0: never. Nil: nothing does.
 	Ails func(payload []byte) time.Duration
+	// Cadence is how old an answer may be that nobody asked for in particular: plugins
+	// keep what they read. 0: they read at each call.
+	Cadence time.Duration
 	// Steps are the effects that a push takes, if so much changes; 0: as chance
 	// has it.
 	Steps int
@@ -57,6 +60,10 @@ type World struct {
 	// says it: whether it is in sync, for what differs and what nobody can tell
 	// are not.
 	OnAnswer func(id intent.IncarnationID, asset intent.AssetID, inSync bool)
+
+	// OnRead, if any, is called when plugins keep what they read: with when production
+	// began to be read for an answer about an asset.
+	OnRead func(asset intent.AssetID, began time.Time)
 
 	// OnSwap, if any, is called when a plugin tells, as what it found of an asset,
 	// what is there under the key of another.
