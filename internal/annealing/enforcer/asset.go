@@ -122,6 +122,10 @@ type trouble struct {
 	retry                       *intent.WaitingOn
 	// version of the plugin that failed; empty: that is not known.
 	version string
+	// pending: the last look found a change under way that no push hastens. askedSince is
+	// as of when it is asked about until there is another answer; zero: as of now.
+	pending    bool
+	askedSince time.Time
 	// apart: it is kept from being looked at until then; zero: it is not.
 	apart time.Time
 	// busy: its target is, and it is let be until then; nil: it is not.

@@ -50,7 +50,7 @@ func (o *observer) startSuspects(ctx context.Context, s *served, now time.Time) 
 			if a.trouble != nil {
 				share = max(1, a.share)
 			}
-			if len(batch) > 0 && (g.target != batch[0].target || share <= len(batch)) {
+			if len(batch) > 0 && (g.key() != batch[0].key() || share <= len(batch)) {
 				s.suspects.Add(a, now, priority)
 				break
 			}
@@ -61,12 +61,12 @@ func (o *observer) startSuspects(ctx context.Context, s *served, now time.Time) 
 			return
 		}
 		s.suspecting = true
-		o.startDiff(ctx, s, batch[0].target, batch)
+		o.startDiff(ctx, s, batch)
 	}
 }
 
-// startDiffs hands what is ready to the plugin, in batches of one priority and
-// one incarnation each.
+// startDiffs hands what is ready to the plugin, in batches of one priority, one
+// incarnation and one age each.
 func (o *observer) startDiffs(ctx context.Context, s *served, now time.Time) {
 	o.startSuspects(ctx, s, now)
 	places := o.looksOf(s)
@@ -90,8 +90,8 @@ func (o *observer) looksOf(s *served) int {
 // startBatches starts looks at what is ready of one priority, while there are
 // places.
 func (o *observer) startBatches(ctx context.Context, s *served, priority loop.Priority, places int, now time.Time) {
-	var targets []intent.IncarnationID
-	batches := map[intent.IncarnationID][]*observation{}
+	var keys []batchKey
+	batches := map[batchKey][]*observation{}
 	for range plugin.MaxBatch {
 		a, ready := s.ready.PopOf(now, priority)
 		if !ready {
@@ -102,31 +102,33 @@ func (o *observer) startBatches(ctx context.Context, s *served, priority loop.Pr
 		if g == nil {
 			continue
 		}
-		if batches[g.target] == nil {
-			targets = append(targets, g.target)
+		key := g.key()
+		if batches[key] == nil {
+			keys = append(keys, key)
 		}
-		batches[g.target] = append(batches[g.target], g)
+		batches[key] = append(batches[key], g)
 	}
-	for _, target := range targets {
+	for _, key := range keys {
 		if s.inFlight < places {
-			o.startDiff(ctx, s, target, batches[target])
+			o.startDiff(ctx, s, batches[key])
 			continue
 		}
-		for _, g := range batches[target] { // Each incarnation takes a place of its own.
+		for _, g := range batches[key] { // Each incarnation and age takes a place of its own.
 			s.ready.Add(g.asset, now, priority)
 		}
 	}
 }
 
 // startDiff asks the plugin about one batch, away from the owner.
-func (o *observer) startDiff(ctx context.Context, s *served, target intent.IncarnationID, batch []*observation) {
+func (o *observer) startDiff(ctx context.Context, s *served, batch []*observation) {
 	s.inFlight++
+	request := plugin.DiffRequest{Incarnation: batch[0].target, Since: batch[0].since, Assets: make([]intent.AssetID, len(batch))}
 	if batch[0].isOther() {
 		s.otherBatches++
 	}
 	startedAt := o.runtime.Now()
-	_, downErr := s.plugin.Describe()
-	ids := make([]intent.AssetID, len(batch))
+	description, downErr := s.plugin.Describe()
+	mayBeOld := batch[0].since.IsZero() && description.Cadence() > 0
 	var way *lookTrace
 	if o.isTraced {
 		way = &lookTrace{chosenAt: startedAt}
@@ -138,25 +140,26 @@ func (o *observer) startDiff(ctx context.Context, s *served, target intent.Incar
 		g.wanted, g.reached = o.facts.wanted[a], downErr == nil
 		g.contentKnown = a.isContentKnown(g.effective)
 		g.asksAfter, g.unwell = !a.afterKnown && o.view.policy.asksAfter(), a.unwell
-		ids[i] = a.id
+		request.Assets[i] = a.id
 	}
 	o.runtime.Go("diff", func() {
 		o.runtime.Point("diff")
 		askedAt := o.runtime.Now()
-		differences, err := o.diff(ctx, s, target, ids)
+		differences, err := o.diff(ctx, s, request)
 		answeredAt := o.runtime.Now()
 		s.measure.Diffs.Took(answeredAt.Sub(askedAt))
 		if way != nil {
 			way.askedAt, way.answeredAt = askedAt, answeredAt
 		}
-		s.measure.Batches.Size(len(ids))
+		s.measure.Batches.Size(len(batch))
 		byAsset := make(map[intent.AssetID]intent.Difference, len(differences))
 		for _, difference := range differences {
 			byAsset[difference.Asset] = difference
 		}
 		for _, g := range batch {
 			g.difference = byAsset[g.asset.id]
-			g.difference.Incarnation, g.difference.Effective = target, g.effective
+			g.difference.Incarnation, g.difference.Effective = request.Incarnation, g.effective
+			g.old = mayBeOld && g.difference.At.Before(askedAt)
 			if err == nil {
 				o.readSafely(ctx, g)
 			}
@@ -181,6 +184,7 @@ func (o *observer) newObservation(s *served, a *asset, priority loop.Priority, n
 		return nil
 	}
 	g := &observation{asset: a, priority: priority, target: target, effective: effective, policy: o.view.policy.digest, horizon: o.incarnations.list(o.view), head: o.view.head, heeds: o.view.policyAtHead(a, target, now)}
+	g.since = o.sinceOf(s, a, priority, now)
 	g.runs = a.enforced > 0 && !a.absent
 	if a.trouble != nil && a.requirements.err == nil {
 		prior := a.requirements
@@ -205,13 +209,13 @@ func (o *observer) startReady(ctx context.Context, now time.Time) {
 
 // diff asks the plugin about a batch. A panic is a failed batch, so that the
 // asset at which it comes is found and kept apart.
-func (o *observer) diff(ctx context.Context, s *served, target intent.IncarnationID, ids []intent.AssetID) (differences []intent.Difference, err error) {
+func (o *observer) diff(ctx context.Context, s *served, request plugin.DiffRequest) (differences []intent.Difference, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			err = panicked(o.log, cause, "plugin", s.name, "assets", len(ids))
+			err = panicked(o.log, cause, "plugin", s.name, "assets", len(request.Assets))
 		}
 	}()
-	return s.plugin.Diff(ctx, plugin.DiffRequest{Incarnation: target, Assets: ids})
+	return s.plugin.Diff(ctx, request)
 }
 
 // readSafely reads the content of what was looked at.

@@ -129,8 +129,8 @@ func (w *healthBudget) setHealth(a *asset) {
 // healthOf is what a look tells.
 func healthOf(a *asset, d intent.Difference, turnedDown bool) health {
 	switch {
-	case d.Outcome == intent.Unknown && a.health == healthPushed:
-		return healthPushed // Nobody could look.
+	case (d.Outcome == intent.Unknown || d.Outcome == intent.Pending) && a.health == healthPushed:
+		return healthPushed // Nobody could look, or it is not over.
 	case d.Outcome == intent.Unknown:
 		if a.health == healthNeverReported {
 			return healthNeverReported

@@ -10,7 +10,7 @@ import (
 
 // inSync records that production is as intent says.
 func (e *Enforcer) inSync(a *asset, g *observation, now time.Time) {
-	a.seenAt = e.neighbours.facts.seenTime(g.difference.At, now).UnixNano()
+	a.seenAt = e.neighbours.facts.readTime(g, now).UnixNano()
 	e.clearTrouble(a, now)
 	e.wakeWaiters(a.id, false)
 	absent := a.turnsDown()

@@ -134,6 +134,8 @@ func (ns *neighbours) unknown(b *asset, now time.Time) string {
 		return "no plugin is bound to its type any more"
 	case b.kind.served != nil && b.kind.served.until.After(now):
 		return "its plugin does not answer: " + b.kind.served.reason
+	case b.trouble != nil && b.pending:
+		return "a change of it is pending"
 	case b.trouble != nil && b.failures > 0:
 		return "its plugin cannot tell how it is"
 	}
@@ -153,10 +155,10 @@ func (ns *neighbours) want(b *asset) {
 	ns.hurry(b)
 }
 
-// hurry asks for a look now, unless one is under way, or looks at the asset
-// fail: it is looked at again in its own time.
+// hurry asks for a look now, unless one is under way, a change of the asset is pending, or
+// looks at it fail: it is looked at again in its own time.
 func (ns *neighbours) hurry(b *asset) {
-	if !b.looking && (b.trouble == nil || b.failures == 0) {
+	if !b.looking && (b.trouble == nil || b.failures == 0 && !b.pending) {
 		ns.look(b)
 		ns.asked = true
 	}
@@ -189,7 +191,7 @@ func (ns *neighbours) keep(a *asset, g *observation, now time.Time) (isNew bool)
 	if g.wanted {
 		delete(store.wanted, a)
 	}
-	g.standing.at = store.seenTime(g.difference.At, now)
+	g.standing.at = store.readTime(g, now)
 	g.standing.pinned = a.pinned
 	store.byAsset[a] = g.standing
 	return true

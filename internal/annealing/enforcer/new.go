@@ -53,7 +53,7 @@ func New(options Options) *Enforcer {
 
 func newObserver(e *Enforcer) observer {
 	return observer{
-		partition: e.Partition, runtime: e.Runtime, log: e.Log, limits: e.Limits, measure: e.Measure, isTraced: e.Trace != nil,
+		partition: e.Partition, runtime: e.Runtime, log: e.Log, limits: e.Limits, measure: e.Measure, isTraced: e.Trace != nil, sight: e.Sight, plans: e.Plans,
 		inbox: e.inbox, read: e.read, plugins: newPluginSet(e.Options), view: &e.view, incarnations: &e.incarnations,
 		facts: &e.neighbours.facts, queue: &e.queue, find: e.find, results: e,
 	}

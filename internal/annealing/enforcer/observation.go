@@ -1,6 +1,8 @@
 package enforcer
 
 import (
+	"time"
+
 	"lehr.dev/internal/annealing/check"
 	"lehr.dev/internal/ground/intent"
 	"lehr.dev/internal/ground/loop"
@@ -9,8 +11,13 @@ import (
 
 // observation is one asset's part in a batch of diffs: what was asked and answered.
 type observation struct {
-	asset     *asset
-	priority  loop.Priority
+	asset    *asset
+	priority loop.Priority
+	// since is the earliest time at which production may have begun to be read; zero: as
+	// the plugin's cadence allows. old: it was read before the question was asked, as that
+	// allowed.
+	since     time.Time
+	old       bool
 	target    intent.IncarnationID
 	effective intent.Digest
 	// enforced is where it was enforced last, where that matters to what a
@@ -50,6 +57,14 @@ type observation struct {
 	trail *lookTrace
 	cause trace.ID
 }
+
+// batchKey is what all assets of one batch have in common.
+type batchKey struct {
+	target intent.IncarnationID
+	since  time.Time
+}
+
+func (g *observation) key() batchKey { return batchKey{g.target, g.since} }
 
 // isOther: its batch may not take the place that is kept for what is fresh.
 func (g *observation) isOther() bool { return g.suspect || g.priority != loop.Fresh }

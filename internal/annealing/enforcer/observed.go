@@ -49,6 +49,8 @@ func (e *Enforcer) handleResult(ctx context.Context, s *served, g *observation, 
 			e.trouble(a).failures++
 			e.retries.makeWay(a, g.difference.RetryAfter, g.difference.Reason, now)
 		}
+	case err == nil && g.old && g.difference.Outcome == intent.Differs:
+		e.soon(a, loop.Fresh) // Nothing is decided about what was so a while ago.
 	case err != nil:
 		e.handlePluginFailure(a, s, g, err, size, now)
 	case g.panicked != nil:
@@ -86,7 +88,10 @@ func (e *Enforcer) keepFound(a *asset, g *observation, now time.Time) {
 		e.wakeWaiters(a.id, true)
 	}
 	e.afterPushes.follow(a, g, now)
-	e.pushLimits.health.set(a, healthOf(a, g.difference, a.turnsDown()), now)
+	if g.difference.Outcome != intent.Pending || g.difference.Health.State != intent.HealthUnknown {
+		e.pushLimits.health.set(a, healthOf(a, g.difference, a.turnsDown()), now)
+	}
+	a.notePending(g)
 }
 
 // handleModel takes up the facts of a model, for the neighbours that asked.
@@ -171,6 +176,8 @@ func (e *Enforcer) applyDifference(a *asset, g *observation, now time.Time) {
 	case g.difference.Outcome == intent.Differs:
 		e.differs(a, g)
 		e.pass(a, now)
+	case g.difference.Outcome == intent.Pending:
+		e.reportPending(a, g, now)
 	case a.absent && !a.lags:
 		e.stayedAway(a, g, now)
 	default:

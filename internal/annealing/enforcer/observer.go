@@ -9,6 +9,7 @@ import (
 	"lehr.dev/internal/ground/intent"
 	"lehr.dev/internal/ground/loop"
 	"lehr.dev/internal/ground/measure"
+	"lehr.dev/internal/ground/sight"
 )
 
 // observer asks the plugins how assets are, in batches, and reads what the answers make
@@ -21,9 +22,12 @@ type observer struct {
 	limits    Limits
 	measure   *measure.Enforcer
 	isTraced  bool
-	inbox     *loop.Inbox[func()]
-	read      *reader
-	plugins   pluginSet
+	// sight tells which assets a rollout watches. plans: all is looked at to plan, once.
+	sight   *sight.Board
+	plans   bool
+	inbox   *loop.Inbox[func()]
+	read    *reader
+	plugins pluginSet
 	// view, incarnations and facts are read only.
 	view         *view
 	incarnations *incarnationUse

@@ -47,6 +47,16 @@ func (s *served) longestEffect(typeName intent.TypeName) time.Duration {
 	return 0
 }
 
+// cadence is how old answers of the plugin may be that nobody asked for in particular; 0
+// while it is down.
+func (s *served) cadence() time.Duration {
+	description, err := s.plugin.Describe()
+	if err != nil {
+		return 0
+	}
+	return description.Cadence()
+}
+
 // version of a plugin; empty: it is down, or there is none.
 func (s *served) version() string {
 	if s == nil {

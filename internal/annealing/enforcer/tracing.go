@@ -110,7 +110,7 @@ func (t *tracing) closePush(a *asset, p *push, c closing, now time.Time) {
 // endByLook ends the trace of a push that was carried out, once a look shows what
 // production is.
 func (t *tracing) endByLook(a *asset, g *observation, now time.Time) {
-	if a.trouble == nil || a.pushTrace == nil || g.difference.Outcome == intent.Unknown {
+	if a.trouble == nil || a.pushTrace == nil || g.difference.Outcome == intent.Unknown || g.difference.Outcome == intent.Pending {
 		return
 	}
 	outcome := "in-sync"

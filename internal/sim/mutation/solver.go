@@ -155,8 +155,8 @@ var answers = []Mutant{
 	},
 	{
 		Name: "silence-is-in-sync", File: "internal/pluginhost/remote/claims.go",
-		Old:    `problem = "it says neither in sync, nor differs, nor unknown"`,
-		New:    "if problem = \"it says neither in sync, nor differs, nor unknown\"; mutant.On(\"silence-is-in-sync\") {\n\t\t\td.Outcome, problem = intent.InSync, \"\"\n\t\t}",
+		Old:    `problem = "it says neither in sync, nor differs, nor pending, nor unknown"`,
+		New:    "if problem = \"it says neither in sync, nor differs, nor pending, nor unknown\"; mutant.On(\"silence-is-in-sync\") {\n\t\t\td.Outcome, problem = intent.InSync, \"\"\n\t\t}",
 		Breaks: "S11",
 		Why:    "An answer without an outcome counts as in sync.",
 	},

@@ -46,7 +46,7 @@ func (l *life) read(call *diffCall, key intent.ResourceKey, arrived time.Time) (
 	}
 	r = &reading{began: now, done: now, state: w.snapshot(key)}
 	l.readings[key] = r
-	if w.random.IntN(4) > 0 {
+	if call.since.IsZero() || w.random.IntN(4) > 0 { // Of what is only swept the plugin read ahead.
 		return r.state, r.began, nil
 	}
 	r.done = now.Add(time.Second + time.Duration(w.random.Int64N(int64(4*time.Second))))
