@@ -135,7 +135,7 @@ func (o *observer) startDiff(ctx context.Context, s *served, batch []*observatio
 	}
 	for i, g := range batch {
 		a := g.asset
-		g.trail = way
+		g.trail, g.asked = way, startedAt
 		a.looking = true
 		g.wanted, g.reached = o.facts.wanted[a], downErr == nil
 		g.contentKnown = a.isContentKnown(g.effective)

@@ -14,12 +14,12 @@ type observation struct {
 	asset    *asset
 	priority loop.Priority
 	// since is the earliest time at which production may have begun to be read; zero: as
-	// the plugin's cadence allows. old: it was read before the question was asked, as that
-	// allowed.
-	since     time.Time
-	old       bool
-	target    intent.IncarnationID
-	effective intent.Digest
+	// the plugin's cadence allows. asked is when the question was. old: production was read
+	// before that, as the cadence allowed.
+	since, asked time.Time
+	old          bool
+	target       intent.IncarnationID
+	effective    intent.Digest
 	// enforced is where it was enforced last, where that matters to what a
 	// push asks for. runs: what it was enforced with then is there.
 	enforced intent.IncarnationID

@@ -88,7 +88,8 @@ func (e *Enforcer) keepFound(a *asset, g *observation, now time.Time) {
 		e.wakeWaiters(a.id, true)
 	}
 	e.afterPushes.follow(a, g, now)
-	if g.difference.Outcome != intent.Pending || g.difference.Health.State != intent.HealthUnknown {
+	tellsHealth := g.difference.Health.State == intent.Healthy || g.difference.Health.State == intent.Unhealthy
+	if g.difference.Outcome != intent.Pending || tellsHealth {
 		e.pushLimits.health.set(a, healthOf(a, g.difference, a.turnsDown()), now)
 	}
 	a.notePending(g)

@@ -44,6 +44,9 @@ func (a *asset) notePending(g *observation) {
 	a.pending, a.askedSince = g.difference.Outcome == intent.Pending, time.Time{}
 	if a.pending {
 		a.askedSince = g.since
+		if g.since.IsZero() {
+			a.askedSince = g.asked
+		}
 	}
 }
 

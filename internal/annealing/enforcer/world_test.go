@@ -342,8 +342,10 @@ type behaviour struct {
 	// breaks makes every batch with the asset fail.
 	breaks bool
 	key    intent.ResourceKey
-	// says alters what a diff finds.
-	says func(*intent.Difference)
+	// says alters what a diff finds; reads does too, and knows since when production may
+	// have been read.
+	says  func(*intent.Difference)
+	reads func(since time.Time, d *intent.Difference)
 	// push replaces what a push does.
 	push func(ctx context.Context, apply func(), push plugin.Push) plugin.PushResult
 }
@@ -358,6 +360,8 @@ type production struct {
 	behave map[intent.AssetID]behaviour
 	pushed []intent.AssetID
 	diffed int
+	// cadence that it declares.
+	cadence time.Duration
 	// version that it says it has.
 	version string
 	// calls of Diff, those under way, and the most of these at once.
@@ -451,8 +455,8 @@ func (p *production) Describe() (plugin.Description, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return plugin.Description{Name: "fake", Version: p.version, Types: []plugin.Served{
-		{Type: commandType, Guarantee: plugin.Unguarded, LongestEffect: time.Second},
-		{Type: jobType, Guarantee: plugin.Unguarded, LongestEffect: time.Second},
+		{Type: commandType, Guarantee: plugin.Unguarded, LongestEffect: time.Second, Cadence: p.cadence},
+		{Type: jobType, Guarantee: plugin.Unguarded, LongestEffect: time.Second, Cadence: p.cadence},
 	}}, p.down
 }
 
@@ -502,6 +506,9 @@ func (p *production) Diff(ctx context.Context, request plugin.DiffRequest) ([]in
 		}
 		if b.says != nil {
 			b.says(&d)
+		}
+		if b.reads != nil {
+			b.reads(request.Since, &d)
 		}
 		differences = append(differences, d)
 	}

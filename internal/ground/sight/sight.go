@@ -30,7 +30,9 @@ type Look struct {
 }
 
 // IsPending reports whether a change was under way that no push hastens.
-func (l Look) IsPending() bool { return l.State == intent.StateWaiting && l.Waits == intent.WaitPending }
+func (l Look) IsPending() bool {
+	return l.State == intent.StateWaiting && l.Waits == intent.WaitPending
+}
 
 // Blind reports whether a look tells nothing of an asset: that its plugin or a check
 // is broken, that nobody enforces it, or that a change is pending, is nothing that it has
