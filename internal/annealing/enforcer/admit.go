@@ -90,11 +90,13 @@ func (e *Enforcer) startAdmissions(ctx context.Context) {
 	})
 }
 
-// isSuperseded takes back an admission that waited for its group while a push of an
-// asset began on which it rests, or while its scope had less room. The store sees such a push only while it is
-// open; what it changed is not what the decision saw.
+// isSuperseded reports whether an admission does not hold any more, and then takes it back:
+// while it waited for its group, a push began of an asset on which it rests, or its scope
+// got less room. The store sees such a push only while it is open, and what that push
+// changed the decision did not see.
 func (e *Enforcer) isSuperseded(g admission) bool {
-	if !slices.ContainsFunc(g.Quiet, func(id intent.AssetID) bool { return e.assets[id] != nil && e.assets[id].open() }) && !e.pushLimits.shrank(g, e.now()) {
+	isPushed := func(id intent.AssetID) bool { return e.assets[id] != nil && e.assets[id].open() }
+	if !slices.ContainsFunc(g.Quiet, isPushed) && !e.pushLimits.shrank(g, e.now()) {
 		return false
 	}
 	g.asset.admitting = false
@@ -128,8 +130,8 @@ func (e *Enforcer) admitted(ctx context.Context, group []admission, refusals []*
 	e.dispatchQueued(ctx)
 }
 
-// comesBack: an asset that is pushed is not gone any more, as its record says
-// from its admission on; when it is gone again, that is to be recorded.
+// markPresent records that an admitted asset is not gone any more, as its enforced record
+// says from its admission on; when it is gone again, that is to be recorded.
 func (a *asset) markPresent() {
 	a.admitting = false
 	if a.absent {

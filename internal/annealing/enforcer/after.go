@@ -96,6 +96,7 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
+// verdict is what a protection says by what was answered.
 func (p *afterPushes) verdict(w *watch, now time.Time) intent.Verdict {
 	return w.VerdictBy(now, w.question, p.inquiries.answers[w.question])
 }

@@ -124,6 +124,8 @@ func (e *Enforcer) applyPins(previous view, returning map[intent.AssetID]store.E
 	}
 }
 
+// repinned starts an asset afresh after its pins changed, and takes it up where only a pin
+// names it.
 func (e *Enforcer) repinned(id intent.AssetID, returning map[intent.AssetID]store.Enforced) {
 	a := e.assets[id]
 	if a == nil {

@@ -30,6 +30,7 @@ type gatheredCheck struct {
 	former bool
 }
 
+// loosened reports whether only the last enforced incarnation asks for one of the checks.
 func (b *gathered) loosened() bool {
 	return slices.ContainsFunc(b.checks, func(a gatheredCheck) bool { return a.former })
 }
@@ -60,6 +61,7 @@ func (r *reader) ask(ctx context.Context, at intent.IncarnationID, policy *polic
 	return nil
 }
 
+// isAbout reports whether a check of an incarnation is about the content.
 func (r *reader) isAbout(ctx context.Context, at intent.IncarnationID, c *intentpb.Check, content intent.Asset) (bool, error) {
 	types, err := r.rules(ctx, at)
 	if err != nil {

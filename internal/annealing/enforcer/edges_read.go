@@ -107,6 +107,7 @@ func (r *reader) anyDependencies(ctx context.Context, at intent.IncarnationID) (
 	return r.depends[at], nil
 }
 
+// declaredBy adds what a member of an incarnation declares to the asset.
 func (r *reader) declaredBy(ctx context.Context, referent intent.AssetID, at intent.IncarnationID, member intent.Member, s *neighbourFacts, inbound *inward) error {
 	if _, ok := inbound.edges[member.Effective]; ok {
 		return nil

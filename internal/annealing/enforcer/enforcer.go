@@ -1,9 +1,10 @@
-// Package enforcer keeps production as intent says, one asset at a time. A
-// pass over an asset is: target, facts, decide, admit, hand to a pusher; it
-// ends with a report and never waits for a push. Passes are level-triggered:
-// they read facts and remember no events. The enforcer never touches
-// production (plugins do) and never decides what intent is. App runs one per
-// partition, under that partition's lease.
+// Package enforcer keeps production as intent says, one asset at a time. An asset that is
+// due goes through: target (view.target), look (observer), requirements (reader), facts,
+// decide, admit (Enforcer.pass), push (Enforcer.startPush) and the next look;
+// docs/design/the-enforcer.md tells the ten steps and what each part owns. A pass ends with
+// a report and never waits for a push. Passes are level-triggered: they read facts and
+// remember no events. The enforcer never touches production (plugins do) and never decides
+// what intent is. App runs one per partition, under that partition's lease.
 package enforcer
 
 import (

@@ -11,14 +11,14 @@ import (
 	"lehr.dev/internal/ground/schema"
 )
 
-// health is what the plugin told last of the health of an asset.
+// health is what the plugin reported last of the health of an asset.
 type health uint8
 
 const (
-	// healthUntold: it never told of it, so there is none that could be lost.
+	// healthNeverReported: its plugin never reported it, so none can be lost.
 	healthNeverReported health = iota
 	healthGood
-	// healthIll: it is unhealthy, or it told before and cannot tell now (S11).
+	// healthBad: it is unhealthy, or its plugin reported before and cannot now (S11).
 	healthBad
 	// healthPushed: it was pushed since, and nobody has looked.
 	healthPushed
@@ -34,9 +34,9 @@ type healthBudget struct {
 	// unsure are those that head changed since they were read, and at which sequence last:
 	// members or not. Only of them is read what they are, when the health budget is asked for next.
 	unsure map[*asset]intent.Sequence
-	// reading: it is read. wanted: somebody asked for it since head moved.
+	// reading: its members are being read. wanted: somebody asked for it since head moved.
 	reading, wanted bool
-	// told that it is read, and wait for that; planned are judged again then.
+	// waiters wait until the members are read; planned are looked at again then.
 	waiters, planned []*asset
 	// ill are those that count as unhealthy: told so, or not known to be healthy
 	// any more. well are the others that told of it, looked at longest ago first.
@@ -100,13 +100,14 @@ func (b *healthBudgets) set(a *asset, h health, now time.Time) {
 	}
 }
 
-// ails: it counts as unhealthy, also where it is not looked at any more.
+// isUnhealthy reports whether it counts as unhealthy, also where it is not looked at any
+// more.
 func (a *asset) isUnhealthy() bool {
 	return a.unwell || a.health == healthBad || a.health == healthPushed
 }
 
-// hasUnhealthy reports whether an asset is of the health budget, and counts as unhealthy; one of which is
-// not known whether it is a member may be (S11).
+// hasUnhealthy reports whether an asset is a member of the health budget and counts as
+// unhealthy. One that may be a member counts as one (S11).
 func (w *healthBudget) hasUnhealthy(a *asset) bool {
 	return w.ill[a] || w.unsure[a] > 0 && !w.members[a] && a.isUnhealthy()
 }

@@ -111,6 +111,7 @@ func (ns *neighbours) serving(own *neighbourFacts, edge edge, now time.Time) che
 	return s
 }
 
+// unknownAmount says that an amount of an asset is not to be had.
 func unknownAmount(id intent.AssetID, dimension string) error {
 	return fmt.Errorf("how much of %s %s has is not known: its plugin reports none, and its Capacity addon does not list it", dimension, id)
 }

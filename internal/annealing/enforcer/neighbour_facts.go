@@ -65,6 +65,7 @@ func (s *neighbourFacts) reported(id intent.AssetID, d intent.Difference) {
 	}
 }
 
+// isAmount reports whether a number that a plugin reports can be an amount.
 func isAmount(f float64) bool { return f >= 0 && !math.IsInf(f, 0) }
 
 func (s *neighbourFacts) setAmount(dimension string, quantity amount) {
@@ -139,6 +140,7 @@ func presentAsset(content intent.Asset, d intent.Difference) intent.Asset {
 	return content
 }
 
+// declaredIn reads the version that a content declares.
 func declaredIn(rules *ruling, content intent.Asset) declared {
 	addon := &intentpb.Version{}
 	if ok, err := schema.Addon(content, addon); err != nil || !ok {

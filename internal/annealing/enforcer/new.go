@@ -10,9 +10,9 @@ import (
 
 // New returns an enforcer. It does nothing before Run.
 func New(options Options) *Enforcer {
-	// Not of admissions: Limits.Pushes bounds those that wait. One left over
-	// could be sent after a neighbour's push had begun and ended, of which
-	// neither outrun nor Quiet tells.
+	// Admissions have no such bound: Limits.Pushes bounds those that wait. One left over
+	// could be sent after a neighbour's push had begun and ended, which neither isSuperseded
+	// nor Admission.Quiet would show.
 	const groupSize = 1024
 	if options.Measure == nil {
 		options.Measure = &measure.Enforcer{}
@@ -51,6 +51,7 @@ func New(options Options) *Enforcer {
 	return e
 }
 
+// newObserver gives the observer the parts of the enforcer that it reads.
 func newObserver(e *Enforcer) observer {
 	return observer{
 		partition: e.Partition, runtime: e.Runtime, log: e.Log, limits: e.Limits, measure: e.Measure, isTraced: e.Trace != nil, sight: e.Sight, plans: e.Plans,

@@ -70,10 +70,10 @@ type Options struct {
 	Schemas Schemas
 	// Plugins returns the plugin that a binding names, by run or dial.
 	Plugins func(binding *intentpb.PluginBinding) plugin.Plugin
-	// Plans: it is looked at to plan, once, so all that is in the way is told at once.
+	// Plans: every asset is looked at once, to plan, so one report says all that is in the way.
 	Plans bool
-	// Beside are pushes that others have under way, for a plan, which is told which
-	// budgets and rate limits they fill; where pushes are made, there are none.
+	// Beside are the pushes that others have under way, for a plan: they fill budgets and
+	// rate limits. It is empty where pushes are made.
 	Beside []store.OpenPush
 	// Outside answers what checks ask of monitoring; nil: nobody is asked. It
 	// returns within some seconds.
@@ -81,12 +81,12 @@ type Options struct {
 	Runtime loop.Runtime
 	Log     *slog.Logger
 	Limits  Limits
-	// Measure is told what is done; nil: nobody is.
+	// Measure counts what is done; nil: nothing does.
 	Measure *measure.Enforcer
-	// Trace is told how pushes go; nil: nobody is.
+	// Trace collects the traces of pushes; nil: there are none.
 	Trace trace.Tracer
-	// Sight is told what is seen of what is watched, which is looked at often; nil:
-	// nothing is.
+	// Sight keeps what is seen of the assets that rollouts watch, which are looked at more
+	// often; nil: none is watched.
 	Sight *sight.Board
 }
 

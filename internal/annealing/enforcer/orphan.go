@@ -17,6 +17,7 @@ type orphan struct {
 	absent bool
 }
 
+// orphanOf takes over an enforced record.
 func orphanOf(record store.Enforced) orphan {
 	return orphan{record.Incarnation.Sequence, record.Effective, record.Absent}
 }

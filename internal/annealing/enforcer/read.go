@@ -56,6 +56,7 @@ func (r *reader) requirements(ctx context.Context, g *observation, loaded conten
 	return all
 }
 
+// required gathers what every policy and content in force asks of the push.
 func (r *reader) required(ctx context.Context, g *observation, loaded contents) (all requirements, err error) {
 	if all.loaded, all.heeds = loaded, g.heeds; loaded.err != nil {
 		return all, loaded.err

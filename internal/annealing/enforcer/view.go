@@ -24,16 +24,19 @@ type view struct {
 	stop       *intent.Stop
 }
 
+// pinnedAt is an asset at an incarnation to which it is pinned.
 type pinnedAt struct {
 	asset    intent.AssetID
 	sequence intent.Sequence
 }
 
+// contentOf is a content of an asset.
 type contentOf struct {
 	asset     intent.AssetID
 	effective intent.Digest
 }
 
+// planOf is a plan for a content of an asset.
 type planOf struct {
 	contentOf
 	plan intent.Digest

@@ -83,6 +83,7 @@ func (e *Enforcer) queueEnds(a *asset, now time.Time) {
 	}
 }
 
+// queueEndsOfConsents has an asset looked at when what people said of it ends.
 func (e *Enforcer) queueEndsOfConsents(a *asset, now time.Time) {
 	content := contentOf{a.id, a.difference.Effective}
 	for _, r := range e.view.rejections[planOf{content, a.plan}] {
