@@ -31,6 +31,11 @@ func Field(name, text string) (kind string, ok bool) {
 	if kind, ok := Text(text); ok {
 		return kind, true
 	}
+	return beyondText(name, text)
+}
+
+// beyondText is what Field finds in a text in which Text finds nothing.
+func beyondText(name, text string) (kind string, ok bool) {
 	if Name(name) && (secretValue(text) || strings.HasPrefix(name, "-") && plausible(text, leastGiven)) {
 		return "a secret, by its name", true
 	}

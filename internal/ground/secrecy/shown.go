@@ -17,7 +17,7 @@ func Shown(path, value string) string {
 	if redacted := Redact(value); redacted != value {
 		return redacted
 	}
-	if _, ok := Field(name, value); ok {
+	if _, ok := beyondText(name, value); ok {
 		return Redacted
 	}
 	return value
