@@ -30,19 +30,9 @@ type form struct {
 // header is the hint of headers that let somebody in.
 const header = "bearer|basic"
 
-// hinted reports whether a text in small letters may have a secret of this form.
-func (f form) hinted(small string) bool {
-	for hint := range strings.SplitSeq(f.hint, "|") {
-		if strings.Contains(small, hint) {
-			return true
-		}
-	}
-	return false
-}
-
 // forms are compiled when the first text is searched: most processes search none.
-var forms = sync.OnceValue(func() []form {
-	return []form{
+var forms = sync.OnceValue(func() []hintedForm {
+	return withHints([]form{
 		{"a private key", "private key", regexp.MustCompile(`-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----[\s\S]*?(?:-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|$)`)},
 		{"a private key of age", "age-secret-key-", regexp.MustCompile(`\bAGE-SECRET-KEY-1[0-9A-Z]{20,}`)},
 		{"a private key in PuTTY's form", "putty-user-key-file", regexp.MustCompile(`PuTTY-User-Key-File-[\s\S]*`)},
@@ -73,7 +63,7 @@ var forms = sync.OnceValue(func() []form {
 		{"a key of a storage account", "key=", regexp.MustCompile(`(?i)\b(?:Account|SharedAccess|Access)Key=([A-Za-z0-9+/=]{16,})`)},
 		{"a signed URL", "sig", regexp.MustCompile(`(?i)[?&;](?:sig|signature|x-amz-signature|x-goog-signature|sharedaccesssignature)=([A-Za-z0-9%+/=_-]{16,})`)},
 		{"a header that lets somebody in", header, regexp.MustCompile(`(?i)\b(?:bearer|basic)\s+([A-Za-z0-9._~+/=-]{8,})`)},
-	}
+	})
 })
 
 // credentials are those of a URL: a user's password, or a token in the user's place.
@@ -172,8 +162,10 @@ func look(text string, one bool) (places []place) {
 		return nil
 	}
 	small := strings.ToLower(text)
-	for _, form := range forms() {
-		if !form.hinted(small) {
+	letters := pairsIn(small)
+	for i := range forms() {
+		form := &forms()[i]
+		if !form.hinted(small, letters) {
 			continue
 		}
 		for _, at := range form.pattern.FindAllStringSubmatchIndex(text, -1) {
