@@ -39,10 +39,14 @@ func (s *session) printPush(p *apipb.Push) {
 	if p.Ended != nil {
 		duration = p.Ended.AsTime().Sub(p.Admitted.AsTime()).Round(1e6).String()
 	}
+	admitted := at(p.Admitted) + ", " + s.ago(p.Admitted)
+	if p.AdmittedBy != "" {
+		admitted += ", by " + p.AdmittedBy
+	}
 	fmt.Fprintf(s.Out, "push %s of %s\n", plain(p.Push), plain(p.Asset))
 	var b strings.Builder
 	fields(&b, "target", p.Target, "plan", brief(p.Plan), "content", brief(p.Effective), "resource", p.ResourceKey,
-		"admitted", at(p.Admitted), "by", p.AdmittedBy, "began", s.ago(p.Admitted),
+		"admitted", admitted,
 		"ending", strings.TrimSuffix(ending(p)+": "+p.Reason, ": "), "took", duration,
 		"budgets", strings.Join(p.Budgets, ", "), "rate limits", strings.Join(p.Rates, ", "), "trace", p.Trace)
 	for line := range strings.Lines(b.String()) {
