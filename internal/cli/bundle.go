@@ -178,7 +178,8 @@ func withoutWords(report *apipb.Report) {
 
 // pushWithoutWords leaves when it was, and how it ended.
 func pushWithoutWords(push *apipb.Push) {
-	push.ResourceKey, push.Grounds = "", nil
+	push.ResourceKey, push.Grounds, push.PlanRecord = "", nil, nil
+	push.Budgets, push.Rates = nil, nil
 	if push.Reason != "" {
 		push.Reason = leftOut
 	}

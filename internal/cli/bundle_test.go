@@ -27,7 +27,8 @@ func TestABundleHasNoWords(t *testing.T) {
 	}
 	report.Waiting = append(report.Waiting, &apipb.WaitingOn{Kind: string(intent.WaitOrder), Reason: "schema comes first", Blockers: []string{"schema"}})
 	withoutWords(report)
-	push := &apipb.Push{Push: "1", Asset: "db", Ending: "failed", Reason: secret, ResourceKey: secret, Grounds: []*apipb.Ground{{Check: "protection", Fact: secret}}}
+	push := &apipb.Push{Push: "1", Asset: "db", Ending: "failed", Reason: secret, ResourceKey: secret, Grounds: []*apipb.Ground{{Check: "protection", Fact: secret}},
+		Budgets: []string{secret}, Rates: []string{secret}, PlanRecord: &apipb.PlanRecord{Changes: []*apipb.FieldChange{{Path: "x", Current: secret, Target: secret, Reason: secret, Writer: secret}}}}
 	pushWithoutWords(push)
 	text := report.String() + push.String()
 	if strings.Contains(text, secret) {

@@ -467,7 +467,12 @@ func (s *session) printPlan(r *apipb.Report, indent string) {
 		destructive = ", destructive: it needs approval"
 	}
 	fmt.Fprintf(s.Out, "%sa push would %s it%s\n", indent, plain(r.Plan.Action), destructive)
-	for _, change := range r.Plan.Changes {
+	s.printFieldChanges(r.Plan.Changes, indent)
+}
+
+// printFieldChanges prints what a plan changes, a field a line.
+func (s *session) printFieldChanges(changes []*apipb.FieldChange, indent string) {
+	for _, change := range changes {
 		mark, values := "~", quoted(change.Current)+" → "+quoted(change.Target)
 		switch {
 		case change.Destructive:

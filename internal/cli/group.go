@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	apipb "lehr.dev/gen/lehr/api/v1"
 	"lehr.dev/internal/ground/intent"
@@ -128,46 +127,5 @@ func describeGroup(ctx context.Context, s *session, c *client.Client, partition,
 		table(s.Out, []string{"ASSET", "STATE", "TARGET", "AGE", "WAITS FOR"}, rows)
 		fmt.Fprintf(s.Out, "lehr why %s has the causes; lehr get reports --group %s lists all\n", plain(name), plain(name))
 	}
-	return nil
-}
-
-// describePush shows a push with what it was decided on.
-func describePush(ctx context.Context, s *session, c *client.Client, partition, name string) error {
-	if name == "" {
-		return describeListed(listPushes)(ctx, s, c, partition, name)
-	}
-	response, err := c.Journal.GetPush(ctx, &apipb.GetPushRequest{Partition: partition, Push: name})
-	if err != nil {
-		return err
-	}
-	if s.json() {
-		return printMessage(s.Out, response.Push)
-	}
-	p := response.Push
-	duration := ""
-	if p.Ended != nil {
-		duration = p.Ended.AsTime().Sub(p.Admitted.AsTime()).Round(1e6).String()
-	}
-	fmt.Fprintf(s.Out, "push %s of %s\n", plain(p.Push), plain(p.Asset))
-	var b strings.Builder
-	fields(&b, "target", p.Target, "plan", brief(p.Plan), "content", brief(p.Effective), "resource", p.ResourceKey,
-		"began", s.ago(p.Admitted), "ending", strings.TrimSuffix(ending(p)+": "+p.Reason, ": "), "took", duration, "trace", p.Trace)
-	for line := range strings.Lines(b.String()) {
-		fmt.Fprint(s.Out, "  ", line)
-	}
-	if len(p.Grounds) == 0 {
-		fmt.Fprintln(s.Out, "What it was decided on was not kept then; lehr get audit has the names of the checks.")
-		return nil
-	}
-	fmt.Fprintln(s.Out, "  it was decided on:")
-	var rows [][]string
-	for _, g := range p.Grounds {
-		until := ""
-		if g.Until != nil {
-			until = g.Until.AsTime().UTC().Format("2006-01-02 15:04:05")
-		}
-		rows = append(rows, []string{g.Check, g.Fact, until})
-	}
-	table(s.Out, []string{"CHECK", "FACT", "HELD UNTIL (UTC)"}, rows)
 	return nil
 }

@@ -75,6 +75,33 @@ func toPlan(p intent.Plan) *apipb.Plan {
 	return &apipb.Plan{Action: string(p.Action), Changes: convertEach(p.Changes, toFieldChange), Destructive: p.Destructive()}
 }
 
+// listedChanges of the plan of a push are told where there are many pushes.
+const listedChanges = 3
+
+// toPlanRecord is nil where nothing was kept.
+func toPlanRecord(r *intent.PlanRecord) *apipb.PlanRecord {
+	if r == nil {
+		return nil
+	}
+	return &apipb.PlanRecord{
+		Action: string(r.Action), More: int32(r.More), MoreDestructive: int32(r.MoreDestructive), Destructive: r.Destructive(),
+		Changes: convertEach(r.Changes, func(c intent.RecordedChange) *apipb.FieldChange {
+			change := toFieldChange(c.FieldChange)
+			change.Cut = c.Cut
+			return change
+		}),
+	}
+}
+
+// listedPlan is the record with its first changes.
+func listedPlan(r *intent.PlanRecord) *intent.PlanRecord {
+	if r == nil {
+		return nil
+	}
+	head := r.Head(listedChanges)
+	return &head
+}
+
 func toWaiting(w intent.WaitingOn) *apipb.WaitingOn {
 	return &apipb.WaitingOn{
 		Kind: string(w.Kind), Reason: w.Reason, Check: w.Check, Quotes: w.Quotes, Approve: w.Approve, Owner: w.Owner, Until: toTime(w.Until),
@@ -186,6 +213,7 @@ func toPush(p store.PushRecord) *apipb.Push {
 		Grounds: convertEach(p.Grounds, func(g intent.Ground) *apipb.Ground {
 			return &apipb.Ground{Check: g.Check, Fact: g.Fact, Until: toTime(g.Until)}
 		}),
+		PlanRecord: toPlanRecord(p.PlanRecord), AdmittedBy: p.AdmittedBy, Budgets: p.Budgets, Rates: p.Rates,
 	}
 }
 

@@ -18,7 +18,10 @@ func (s *Server) ListPushes(ctx context.Context, request *apipb.ListPushesReques
 		return nil, err
 	}
 	pushes, err := s.store.Pushes(ctx, partition.ID, intent.AssetID(request.Asset), page(request.Limit, usualPage, mostPage))
-	return &apipb.ListPushesResponse{Pushes: convertEach(pushes, toPush)}, err
+	return &apipb.ListPushesResponse{Pushes: convertEach(pushes, func(p store.PushRecord) *apipb.Push {
+		p.PlanRecord = listedPlan(p.PlanRecord)
+		return toPush(p)
+	})}, err
 }
 
 // GetPush is one push, with what it was decided on.

@@ -68,6 +68,7 @@ func (t *timeline) answer() *apipb.GetTimelineResponse {
 	response.Events = convertEach(t.events, func(e explain.Event) *apipb.TimelineEvent {
 		return &apipb.TimelineEvent{
 			At: toTime(e.At), Until: toTime(e.Until), Kind: e.Kind, Text: e.Text, By: e.By, Incarnation: toIncarnationID(e.Incarnation), Push: string(e.Push),
+			PlanRecord: toPlanRecord(listedPlan(e.Plan)),
 		}
 	})
 	return response
@@ -116,8 +117,7 @@ func (t *timeline) reports(ctx context.Context) error {
 // pushes are an admission and an end each.
 func (t *timeline) pushes(pushes []store.PushRecord) error {
 	for _, p := range pushes {
-		text := "content " + p.Effective.Short() + ", plan " + p.Plan.Short()
-		t.events = append(t.events, explain.Event{At: p.Admitted, Kind: explain.EventAdmitted, Text: text, Incarnation: p.Target, Push: p.Push})
+		t.events = append(t.events, explain.Admitted(explain.Event{At: p.Admitted, Incarnation: p.Target, Push: p.Push, Plan: p.PlanRecord}, p.Effective, p.OpenPush.Plan))
 		if !p.Ended.IsZero() {
 			text := "after " + p.Ended.Sub(p.Admitted).Round(time.Millisecond).String()
 			if p.Reason != "" {

@@ -9,11 +9,14 @@ import (
 
 // Admission is what authorises one push.
 type Admission struct {
-	Push        intent.PushID
-	Asset       intent.AssetID
-	Target      intent.IncarnationID
-	Effective   intent.Digest
-	Plan        intent.Digest
+	Push      intent.PushID
+	Asset     intent.AssetID
+	Target    intent.IncarnationID
+	Effective intent.Digest
+	Plan      intent.Digest
+	// PlanDetail is what Plan is the digest of. Its record is kept with the push
+	// (intent.PlanRecord), within bounds and without secrets; empty: nothing is kept.
+	PlanDetail  intent.Plan
 	Base        string
 	ResourceKey intent.ResourceKey
 	// Revision of the partition that target and verdicts rested on.
@@ -116,6 +119,11 @@ type PushRecord struct {
 	Ended  time.Time `json:"ended,omitzero"`
 	// Grounds it was decided on; none: it is from before they were kept.
 	Grounds []intent.Ground `json:"grounds,omitempty"`
+	// PlanRecord is what was kept of its plan; nil: it is from before plans were kept.
+	PlanRecord *intent.PlanRecord `json:"planRecord,omitempty"`
+	// AdmittedBy is the holder of the lease that admitted it; empty: it is from before
+	// that was kept.
+	AdmittedBy string `json:"admittedBy,omitempty"`
 }
 
 // Enforced is what an asset was seen in sync with.

@@ -6,7 +6,7 @@ import (
 	apipb "lehr.dev/gen/lehr/api/v1"
 )
 
-// pushView is one push, with what it was decided on.
+// pushView is one push, with what it was to change and what it was decided on.
 type pushView struct {
 	*apipb.Push
 	Partition string
@@ -33,6 +33,6 @@ func showPush(ctx context.Context, r *reader, at address) (page, error) {
 	view := pushView{response.Push, at.partition}
 	pageData.Back = crumb{view.Asset, link(at.partition, "asset", view.Asset)}
 	pageData.Fixed = view.Ended != nil
-	pageData.Parts = []part{makePart("push", "push", view), makePart("grounds", "grounds", view)}
+	pageData.Parts = []part{makePart("push", "push", view), makePart("changed", "plan-record", view), makePart("grounds", "grounds", view)}
 	return pageData, nil
 }

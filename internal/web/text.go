@@ -22,7 +22,7 @@ import (
 var functions = template.FuncMap{
 	"plain": plain, "pretty": pretty, "when": formatMoment, "rfc": rfc, "short": short, "name": lastName,
 	"stateWord": stateWord, "stateClass": stateClass, "healthClass": healthClass, "modeWords": modeWords, "link": link, "incarnation": incarnationLink,
-	"sequence": sequence, "count": count, "place": place, "others": othersText, "value": value, "mark": mark, "number": grouped, "soon": soon, "currentWord": currentWord,
+	"sequence": sequence, "count": count, "place": place, "others": othersText, "value": value, "brief": brief, "mark": mark, "number": grouped, "soon": soon, "currentWord": currentWord,
 	"actor": actor, "runClass": runClass, "resultClass": resultClass, "plots": plots, "span": span, "assetState": assetState, "newestFirst": newestFirst,
 	"some": someFields, "more": moreFields,
 }
@@ -180,6 +180,15 @@ func value(text string) string {
 		text = strings.ToValidUTF8(text[:most], "") + "…"
 	}
 	return escaped(text, "\n")
+}
+
+// brief is one side of a difference in a line among others.
+func brief(text string) string {
+	if text == "" {
+		return "(none)"
+	}
+	short, _ := intent.Cut(text, 60)
+	return escaped(short, "")
 }
 
 // mark says in a word what a push would do to a field.

@@ -38,6 +38,7 @@ func (e *Enforcer) admit(a *asset, facts check.Facts, decision check.Decision) {
 		Target:        d.Incarnation,
 		Effective:     d.Effective,
 		Plan:          a.plan,
+		PlanDetail:    d.Plan,
 		Base:          d.Base,
 		ResourceKey:   d.ResourceKey,
 		Revision:      e.view.revision,

@@ -28,6 +28,8 @@ type Event struct {
 	By          string
 	Incarnation intent.IncarnationID
 	Push        intent.PushID
+	// Plan of the push that was admitted; nil: not kept, or another event.
+	Plan *intent.PlanRecord
 }
 
 // Reports are events of past reports, of which the last may be the current one. Reports

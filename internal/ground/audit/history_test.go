@@ -1,7 +1,7 @@
 package audit_test
 
 import (
-	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -143,8 +143,15 @@ func TestDetailsAreReadAsTheyAreWritten(t *testing.T) {
 		Push: "shop/4-1", Target: intent.IncarnationID{Partition: "shop", Sequence: 7}, Content: "c0", Plan: "d0", Approved: true,
 		Epoch: 4, Revision: 17, Global: 2, Checks: []string{"stop", "mode"},
 	}
-	if got, well := audit.ParseAdmitted(admitted.String()); !well || fmt.Sprint(got) != fmt.Sprint(admitted) {
-		t.Errorf("%q is read as %+v", admitted, got)
+	for _, size := range []audit.PlanSize{
+		{}, {Action: intent.ActionUpdate, Changes: 1}, {Action: intent.ActionReplace, Changes: 1000, Destructive: 12}, {Action: intent.ActionDelete},
+	} {
+		for _, approvers := range [][]string{nil, {"ann", "bob, or not"}} {
+			admitted.Size, admitted.Approvers = size, approvers
+			if got, well := audit.ParseAdmitted(admitted.String()); !well || !reflect.DeepEqual(got, admitted) {
+				t.Errorf("%q is read as %+v", admitted, got)
+			}
+		}
 	}
 	for _, ended := range []audit.Ended{{Push: "p1", Ending: "pushed"}, {Push: "p1", Ending: "failed", Why: "a: b\nc"}, {Push: "p1", Why: "lost"}} {
 		if got, well := audit.ParseEnded(ended.String()); !well || got != ended {

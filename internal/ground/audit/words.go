@@ -18,6 +18,8 @@ type Admitted struct {
 	Push          intent.PushID
 	Target        intent.IncarnationID
 	Content, Plan string
+	// Size of the plan; none of an admission before it was told.
+	Size PlanSize
 	// Approved: it consumed approvals, of the Approvers, whose own change it is
 	// if it was Alone. Before version 2 none are named.
 	Approved  bool
@@ -33,7 +35,7 @@ type Admitted struct {
 }
 
 func (a Admitted) String() string {
-	text := "push " + string(a.Push) + " to " + a.Target.String() + ", content " + a.Content + ", plan " + a.Plan
+	text := "push " + string(a.Push) + " to " + a.Target.String() + ", content " + a.Content + ", plan " + a.Plan + a.Size.words()
 	if a.Approved && len(a.Approvers) == 0 {
 		text += ", approved"
 	}
@@ -52,6 +54,45 @@ func (a Admitted) String() string {
 		text += fmt.Sprintf("; %s overridden by %s until %s: %s", o.Check, name(o.By.Name), o.Until.UTC().Format(time.RFC3339), o.Reason)
 	}
 	return text
+}
+
+// PlanSize is what an admission tells of its plan.
+type PlanSize struct {
+	// Action is create, update, replace or delete; empty: nothing is known.
+	Action intent.Action
+	// Changes of fields, of which Destructive are marked so.
+	Changes, Destructive int
+}
+
+// SizeOf a plan. An action that is none is left out, with all the rest: details are
+// read back.
+func SizeOf(plan intent.Plan) PlanSize {
+	switch plan.Action {
+	case intent.ActionCreate, intent.ActionUpdate, intent.ActionReplace, intent.ActionDelete:
+	default:
+		return PlanSize{}
+	}
+	size := PlanSize{Action: plan.Action, Changes: len(plan.Changes)}
+	for _, c := range plan.Changes {
+		if c.Destructive {
+			size.Destructive++
+		}
+	}
+	return size
+}
+
+func (s PlanSize) words() string {
+	if s.Action == "" {
+		return ""
+	}
+	text := fmt.Sprintf(" (%s, %d changes", s.Action, s.Changes)
+	if s.Changes == 1 {
+		text = strings.TrimSuffix(text, "s")
+	}
+	if s.Destructive > 0 {
+		text += fmt.Sprintf(", %d destructive", s.Destructive)
+	}
+	return text + ")"
 }
 
 // name is as it is, or quoted where it could be taken for more than a name.
@@ -93,9 +134,9 @@ func parseName(one string) string {
 	return one
 }
 
-// Before version 2, admissions named neither epoch nor revision, nor who
+// Before plans were kept, admissions did not tell a plan's size. Before version 2, they named neither epoch nor revision, nor who
 // approved.
-var admittedPattern = regexp.MustCompile(`(?s)^push (\S+) to (\S+), content ([0-9a-f]+), plan ([0-9a-f]+)(, approved)?(?:, epoch (\d+), revision (\d+), global (\d+))?` +
+var admittedPattern = regexp.MustCompile(`(?s)^push (\S+) to (\S+), content ([0-9a-f]+), plan ([0-9a-f]+)(?: \(([a-z]+), (\d+) changes?(?:, (\d+) destructive)?\))?(, approved)?(?:, epoch (\d+), revision (\d+), global (\d+))?` +
 	`(?:; passed ([^;]*))?(?:; (self-)?approved by (` + aName + `(?:, ` + aName + `)*))?(?:; \S+ overridden by .*)?$`)
 
 // ParseAdmitted reads the detail of "admit", without its overrides.
@@ -106,9 +147,10 @@ func ParseAdmitted(detail string) (a Admitted, well bool) {
 	}
 	target, err := intent.ParseIncarnationID(groups[2])
 	return Admitted{
-		Push: intent.PushID(groups[1]), Target: target, Content: groups[3], Plan: groups[4], Approved: groups[5]+groups[11] != "",
-		Alone: groups[10] != "", Approvers: parseNames(groups[11]),
-		Epoch: number(groups[6]), Revision: number(groups[7]), Global: number(groups[8]), Checks: strings.Fields(groups[9]),
+		Push: intent.PushID(groups[1]), Target: target, Content: groups[3], Plan: groups[4], Approved: groups[8]+groups[14] != "",
+		Size:  PlanSize{Action: intent.Action(groups[5]), Changes: int(number(groups[6])), Destructive: int(number(groups[7]))},
+		Alone: groups[13] != "", Approvers: parseNames(groups[14]),
+		Epoch: number(groups[9]), Revision: number(groups[10]), Global: number(groups[11]), Checks: strings.Fields(groups[12]),
 	}, err == nil
 }
 

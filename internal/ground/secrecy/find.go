@@ -10,7 +10,6 @@ import (
 	"io"
 	"maps"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -31,7 +30,13 @@ func Field(name, text string) (kind string, ok bool) {
 	if kind, ok := Text(text); ok {
 		return kind, true
 	}
-	if Name(name) && (secretValue(text) || strings.HasPrefix(name, "-") && plausible(text, leastGiven)) {
+	return beyondText(name, Name(name), text)
+}
+
+// beyondText is what Field finds in a text in which Text finds nothing. The field is
+// named so if a secret stands behind its name.
+func beyondText(name string, named bool, text string) (kind string, ok bool) {
+	if named && (secretValue(text) || strings.HasPrefix(name, "-") && plausible(text, leastGiven)) {
 		return "a secret, by its name", true
 	}
 	if kind, ok := inner(text); ok {
@@ -51,13 +56,23 @@ const (
 	mostUnpacked = 1 << 20
 )
 
-var base64Text = regexp.MustCompile(`^[A-Za-z0-9+/_-]+={0,2}$`)
+// isBase64 reports whether a text has the letters of base64 alone, and at most two signs
+// behind them.
+func isBase64(text string) bool {
+	letters := strings.TrimSuffix(strings.TrimSuffix(text, "="), "=")
+	return letters != "" && !strings.ContainsFunc(letters, func(r rune) bool {
+		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '+' || r == '/' || r == '_' || r == '-')
+	})
+}
 
 // encoded looks into a text in base64, packed or not. A user with a password stands so in
 // what logs in to registries.
 func encoded(name, text string) (string, bool) {
+	if len(text) < leastEncoded {
+		return "", false
+	}
 	text = strings.Join(strings.Fields(text), "")
-	if len(text) < leastEncoded || !base64Text.MatchString(text) {
+	if len(text) < leastEncoded || !isBase64(text) {
 		return "", false
 	}
 	raw, err := base64.StdEncoding.DecodeString(text)

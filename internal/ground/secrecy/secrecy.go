@@ -21,20 +21,23 @@ const Redacted = "(redacted)"
 // of it, is the secret.
 type form struct {
 	kind string
-	// hint is a text that each has, in small letters: most texts have none, and no
-	// pattern is tried.
+	// hint is a text that each has, in small letters, or several of which each has one,
+	// with | between them: most texts have none, and no pattern is tried.
 	hint    string
 	pattern *regexp.Regexp
 }
 
+// header is the hint of headers that let somebody in.
+const header = "bearer|basic"
+
 // forms are compiled when the first text is searched: most processes search none.
-var forms = sync.OnceValue(func() []form {
-	return []form{
+var forms = sync.OnceValue(func() []hintedForm {
+	return withHints([]form{
 		{"a private key", "private key", regexp.MustCompile(`-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----[\s\S]*?(?:-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|$)`)},
 		{"a private key of age", "age-secret-key-", regexp.MustCompile(`\bAGE-SECRET-KEY-1[0-9A-Z]{20,}`)},
 		{"a private key in PuTTY's form", "putty-user-key-file", regexp.MustCompile(`PuTTY-User-Key-File-[\s\S]*`)},
-		{"a key of AWS", "a", regexp.MustCompile(`\b(?:AKIA|ASIA)[0-9A-Z]{16}\b`)},
-		{"a token of GitHub", "gh", regexp.MustCompile(`\bgh[pousr]_[A-Za-z0-9]{30,}`)},
+		{"a key of AWS", "akia|asia", regexp.MustCompile(`\b(?:AKIA|ASIA)[0-9A-Z]{16}\b`)},
+		{"a token of GitHub", "ghp_|gho_|ghu_|ghs_|ghr_", regexp.MustCompile(`\bgh[pousr]_[A-Za-z0-9]{30,}`)},
 		{"a token of GitHub", "github_pat_", regexp.MustCompile(`\bgithub_pat_[A-Za-z0-9_]{22,}`)},
 		{"a token of GitLab", "gl", regexp.MustCompile(`\bgl(?:pat|ptt|dt|rt|cbt|soat)-[A-Za-z0-9_-]{20,}`)},
 		{"a token of Slack", "xox", regexp.MustCompile(`\bxox[abeposr]-[A-Za-z0-9-]{10,}`)},
@@ -43,11 +46,11 @@ var forms = sync.OnceValue(func() []form {
 		{"a webhook of Teams", "webhook.office.com", regexp.MustCompile(`https://[a-z0-9-]+\.webhook\.office\.com/webhookb2/\S{20,}`)},
 		{"a key of Google", "aiza", regexp.MustCompile(`\bAIza[A-Za-z0-9_-]{35}`)},
 		{"a token of Google", "ya29.", regexp.MustCompile(`\bya29\.[A-Za-z0-9_-]{20,}`)},
-		{"a key of Stripe", "k_", regexp.MustCompile(`\b(?:[rs]k_(?:live|test)|whsec)_[A-Za-z0-9]{16,}`)},
+		{"a key of Stripe", "k_live_|k_test_|whsec_", regexp.MustCompile(`\b(?:[rs]k_(?:live|test)|whsec)_[A-Za-z0-9]{16,}`)},
 		{"a token of npm", "npm_", regexp.MustCompile(`\bnpm_[A-Za-z0-9]{36}`)},
 		{"a token of PyPI", "pypi-", regexp.MustCompile(`\bpypi-[A-Za-z0-9_-]{30,}`)},
 		{"a token of Docker", "dckr_pat_", regexp.MustCompile(`\bdckr_pat_[A-Za-z0-9_-]{20,}`)},
-		{"a token of DigitalOcean", "do", regexp.MustCompile(`\bdo[opr]_v1_[a-f0-9]{40,}`)},
+		{"a token of DigitalOcean", "_v1_", regexp.MustCompile(`\bdo[opr]_v1_[a-f0-9]{40,}`)},
 		{"a token of Vault", "hv", regexp.MustCompile(`\bhv[sbr]\.[A-Za-z0-9_-]{20,}`)},
 		{"a token of Terraform Cloud", ".atlasv1.", regexp.MustCompile(`\b[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_=-]{40,}`)},
 		{"a key of SendGrid", "sg.", regexp.MustCompile(`\bSG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}`)},
@@ -59,8 +62,8 @@ var forms = sync.OnceValue(func() []form {
 		{"a hash of a password", "$", regexp.MustCompile(`\$2[abxy]\$\d\d\$[./A-Za-z0-9]{8,}|\$(?:5|6|y|argon2id?|scrypt)\$[^\s"']{16,}|\$apr1\$[^\s"']{12,}`)},
 		{"a key of a storage account", "key=", regexp.MustCompile(`(?i)\b(?:Account|SharedAccess|Access)Key=([A-Za-z0-9+/=]{16,})`)},
 		{"a signed URL", "sig", regexp.MustCompile(`(?i)[?&;](?:sig|signature|x-amz-signature|x-goog-signature|sharedaccesssignature)=([A-Za-z0-9%+/=_-]{16,})`)},
-		{"a header that lets somebody in", "b", regexp.MustCompile(`(?i)\b(?:bearer|basic)\s+([A-Za-z0-9._~+/=-]{8,})`)},
-	}
+		{"a header that lets somebody in", header, regexp.MustCompile(`(?i)\b(?:bearer|basic)\s+([A-Za-z0-9._~+/=-]{8,})`)},
+	})
 })
 
 // credentials are those of a URL: a user's password, or a token in the user's place.
@@ -69,6 +72,35 @@ var credentials = regexp.MustCompile(`[A-Za-z][A-Za-z0-9+.-]*://([^/\s:@"'?#]*)(
 // assignment is a name with a value, as programs' arguments, files of settings and
 // scripts have it.
 var assignment = regexp.MustCompile(`([A-Za-z_][A-Za-z0-9_.\-]*)["']?[ \t]*(:=|=>|[=:])[ \t]*("(?:[^"\\\n]|\\.)*"|'[^'\n]*'|[^\s"',;&|}\])]+)`)
+
+// assignsSecret reports whether some text before a sign of an assignment names a secret.
+// Most texts with a sign have none, and the pattern is slow.
+func assignsSecret(text string) bool {
+	for next := 0; ; {
+		at := strings.IndexAny(text[next:], "=:")
+		if at < 0 {
+			return false
+		}
+		at += next
+		next = at + 1
+		before := strings.TrimRight(text[:at], " \t")
+		if end := len(before) - 1; end >= 0 && (before[end] == '"' || before[end] == '\'') {
+			before = before[:end]
+		}
+		start := len(before)
+		for start > 0 && isOfName(before[start-1]) {
+			start--
+		}
+		if name := strings.TrimLeft(before[start:], "0123456789.-"); name != "" && Name(name) {
+			return true
+		}
+	}
+}
+
+// isOfName reports whether a byte may be part of the name of an assignment.
+func isOfName(b byte) bool {
+	return 'a' <= b && b <= 'z' || 'A' <= b && b <= 'Z' || '0' <= b && b <= '9' || b == '_' || b == '.' || b == '-'
+}
 
 // flagged is an option with its value behind it.
 var flagged = regexp.MustCompile(`(?:^|\s)--?([A-Za-z][A-Za-z0-9_.-]*)\s+("[^"\n]*"|'[^'\n]*'|[^\s"'-]\S*)`)
@@ -130,8 +162,10 @@ func look(text string, one bool) (places []place) {
 		return nil
 	}
 	small := strings.ToLower(text)
-	for _, form := range forms() {
-		if !strings.Contains(small, form.hint) {
+	letters := pairsIn(small)
+	for i := range forms() {
+		form := &forms()[i]
+		if !form.hinted(small, letters) {
 			continue
 		}
 		for _, at := range form.pattern.FindAllStringSubmatchIndex(text, -1) {
@@ -139,7 +173,7 @@ func look(text string, one bool) (places []place) {
 			if len(at) > 2 && at[2] >= 0 {
 				start, end = at[2], at[3]
 			}
-			if form.hint == "b" && !lets(text[start:end]) {
+			if form.hint == header && !lets(text[start:end]) {
 				continue
 			}
 			if places = append(places, place{start, end, form.kind}); one {
@@ -170,7 +204,7 @@ func look(text string, one bool) (places []place) {
 			}
 		}
 	}
-	if strings.ContainsAny(text, "=:") {
+	if assignsSecret(text) {
 		for _, at := range assignment.FindAllStringSubmatchIndex(text, -1) {
 			start, end := unquoted(text, at[6], at[7])
 			if Name(text[at[2]:at[3]]) && plausible(text[start:end], leastOf(text[at[4]:at[5]])) && !strings.Contains(text[start:end], "://") && !spoken(text, at[4:]) && add(start, end, "an assignment of a secret") {

@@ -11,13 +11,14 @@ func Shown(path, value string) string {
 	if at := strings.LastIndexAny(name, `."[`); at >= 0 {
 		name = name[at+1:]
 	}
-	if Name(name) && secretValue(strings.Trim(value, `"`)) {
+	named := Name(name)
+	if named && secretValue(strings.Trim(value, `"`)) {
 		return Redacted
 	}
 	if redacted := Redact(value); redacted != value {
 		return redacted
 	}
-	if _, ok := Field(name, value); ok {
+	if _, ok := beyondText(name, named, value); ok {
 		return Redacted
 	}
 	return value

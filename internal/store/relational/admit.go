@@ -8,6 +8,7 @@ import (
 	"lehr.dev/internal/ground/audit"
 	"lehr.dev/internal/ground/fault"
 	"lehr.dev/internal/ground/intent"
+	"lehr.dev/internal/ground/planrecord"
 	"lehr.dev/internal/store"
 )
 
@@ -18,11 +19,17 @@ func (s *Store) Admit(ctx context.Context, lease store.Lease, admissions []store
 	if len(admissions) == 0 {
 		return nil, nil
 	}
+	// Encoded here, and not where other writers wait.
+	records := make([][]byte, len(admissions))
+	for i := range admissions {
+		records[i] = planrecord.Encode(admissions[i].PlanDetail)
+	}
 	var refusals []*store.Refusal
 	err := s.act(ctx, attempt, lease, func(t *transaction, now standing) error {
 		d := desk{transaction: t, lease: lease, now: now, budgets: map[string]*budget{}, windows: map[string]*window{}}
 		refusals = make([]*store.Refusal, len(admissions))
 		for i, admission := range admissions {
+			d.planRecord = records[i]
 			waiting, err := d.decide(admission)
 			if err != nil {
 				return err
@@ -51,6 +58,8 @@ type desk struct {
 	holding   holding
 	overrides []intent.Override
 	consent   intent.Consent
+	// planRecord of the admission at hand.
+	planRecord []byte
 }
 
 // decide admits, or says what the push must wait for. Whatever may refuse
@@ -249,10 +258,11 @@ func (d *desk) enter(a store.Admission) error {
 		return err
 	}
 	entered, err := d.exec(`INSERT INTO push (id, partition, asset, target, effective, plan, resource_key, epoch, admitted, budgets, rates,
-		grounds, doubt, open, ending, reason, ended) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, 0, 1, '', '', 0)
+		grounds, plan_record, admitted_by, doubt, open, ending, reason, ended)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, 0, 1, '', '', 0)
 		ON CONFLICT (id) DO NOTHING`,
 		string(a.Push), string(d.lease.Partition), string(a.Asset), int64(a.Target.Sequence), a.Effective[:], a.Plan[:],
-		string(a.ResourceKey), d.lease.Epoch, stamp(a.At), budgets, joinKeys(rates), grounds)
+		string(a.ResourceKey), d.lease.Epoch, stamp(a.At), budgets, joinKeys(rates), grounds, d.planRecord, d.lease.Holder)
 	if err != nil {
 		return err
 	}
@@ -263,7 +273,7 @@ func (d *desk) enter(a store.Admission) error {
 		return err
 	}
 	detail := audit.Admitted{
-		Push: a.Push, Target: a.Target, Content: a.Effective.Short(), Plan: a.Plan.Short(),
+		Push: a.Push, Target: a.Target, Content: a.Effective.Short(), Plan: a.Plan.Short(), Size: audit.SizeOf(a.PlanDetail),
 		Approved: a.NeedsApproval, Approvers: d.consent.Approved, Alone: d.consent.Alone, Overrides: d.overrides,
 		Epoch: d.lease.Epoch, Revision: d.now.revision, Global: d.now.global, Checks: a.Checks,
 	}.String()

@@ -55,6 +55,51 @@ func BenchmarkPush(b *testing.B) {
 	}
 }
 
+// BenchmarkPushPlan admits and closes slices of pushes that keep no plan, and such as keep
+// one, by turns in one store, and says how many of each go through in a second.
+func BenchmarkPushPlan(b *testing.B) {
+	const size = 16
+	for _, changes := range []int{1, 3, 40} {
+		b.Run(fmt.Sprint("changes=", changes), func(b *testing.B) {
+			s := open(b, filepath.Join(b.TempDir(), "lehr.db"))
+			lease := storetest.Register(b, s)
+			published := storetest.Publish(b, s, lease, []store.Entry{storetest.Text("a", "x")})
+			p, err := s.Partition(b.Context(), "shop")
+			if err != nil {
+				b.Fatal(err)
+			}
+			plan := intent.Plan{Action: intent.ActionUpdate}
+			for i := range changes {
+				plan.Changes = append(plan.Changes, intent.FieldChange{
+					Path: fmt.Sprintf("spec.containers[%d].image", i), Current: fmt.Sprintf("registry.example/shop/web:%d", 100+i), Target: fmt.Sprintf("registry.example/shop/web:%d", 101+i),
+				})
+			}
+			var took [2]time.Duration
+			b.ResetTimer()
+			for turn := range b.N {
+				for kind, detail := range []intent.Plan{{}, plan} {
+					admissions, closings := slice(kind, turn*size, size, published.ID, p.Revision, 0)
+					for i := range admissions {
+						admissions[i].PlanDetail = detail
+					}
+					began := time.Now()
+					refusals, err := s.Admit(b.Context(), lease, admissions)
+					if err == nil {
+						err = s.ClosePushes(b.Context(), lease, closings)
+					}
+					took[kind] += time.Since(began)
+					if err != nil || refusals[0] != nil {
+						b.Fatal(refusals, err)
+					}
+				}
+			}
+			for kind, unit := range []string{"pushes/s-without", "pushes/s-with"} {
+				b.ReportMetric(float64(b.N*size)/took[kind].Seconds(), unit)
+			}
+		})
+	}
+}
+
 func slice(caller, first, count int, target intent.IncarnationID, revision uint64, rates int) (admissions []store.Admission, closings []store.Closing) {
 	now := time.Now()
 	for i := first; i < first+count; i++ {

@@ -7,6 +7,7 @@ import (
 	"lehr.dev/internal/ground/audit"
 	"lehr.dev/internal/ground/fault"
 	"lehr.dev/internal/ground/intent"
+	"lehr.dev/internal/ground/planrecord"
 	"lehr.dev/internal/store"
 )
 
@@ -71,26 +72,44 @@ func (s *Store) SaveResumeToken(ctx context.Context, lease store.Lease, push int
 	})
 }
 
-const pushColumns = `id, asset, target, effective, plan, resource_key, epoch, admitted, resume_token, doubt, ending, reason, ended, grounds, budgets, rates`
+// openColumns are without the plan's record: enforcement does not rest on it.
+const (
+	pushColumns = columnsOfPush + "plan_record"
+	openColumns = columnsOfPush + "NULL"
+
+	columnsOfPush = `id, asset, target, effective, plan, resource_key, epoch, admitted, resume_token, doubt, ending, reason, ended, grounds, budgets, rates, admitted_by, `
+)
 
 func scanPush(row scanner, partition intent.PartitionID) (p store.PushRecord, err error) {
 	var admitted, endedAt int64
 	var grounds, budgets, rates string
+	var planRecord []byte
 	p.Target.Partition = partition
 	err = row.Scan(&p.Push, &p.Asset, &p.Target.Sequence, digestColumn{&p.Effective}, digestColumn{&p.Plan}, &p.ResourceKey,
-		&p.Epoch, &admitted, &p.ResumeToken, &p.Doubt, &p.Ending, &p.Reason, &endedAt, &grounds, &budgets, &rates)
+		&p.Epoch, &admitted, &p.ResumeToken, &p.Doubt, &p.Ending, &p.Reason, &endedAt, &grounds, &budgets, &rates, &p.AdmittedBy, &planRecord)
 	if err == nil && grounds != "" {
 		err = decode("push", grounds, &p.Grounds)
+	}
+	if err == nil {
+		p.PlanRecord, err = decodePlan(p.Push, planRecord)
 	}
 	p.Budgets, p.Rates = splitKeys(budgets), splitKeys(rates)
 	p.Admitted, p.Ended = unstamp(admitted), unstamp(endedAt)
 	return p, err
 }
 
+func decodePlan(push intent.PushID, stored []byte) (*intent.PlanRecord, error) {
+	record, err := planrecord.Decode(stored)
+	if err != nil {
+		return nil, fault.New(fault.Internal, "the stored plan of push %s cannot be read: %w", push, err).WithHint("the store is damaged: restore it from a backup")
+	}
+	return record, nil
+}
+
 // OpenPushes lists all without an end, the oldest first.
 func (s *Store) OpenPushes(ctx context.Context, partition intent.PartitionID) (pushes []store.OpenPush, err error) {
 	err = s.read(ctx, fmt.Sprintf("listing the open pushes of %q", partition), func(q querier) error {
-		return q.queryEach("SELECT "+pushColumns+" FROM push WHERE partition = $1 AND open = 1 ORDER BY number", []any{string(partition)}, func(row scanner) error {
+		return q.queryEach("SELECT "+openColumns+" FROM push WHERE partition = $1 AND open = 1 ORDER BY number", []any{string(partition)}, func(row scanner) error {
 			p, err := scanPush(row, partition)
 			pushes = append(pushes, p.OpenPush)
 			return err

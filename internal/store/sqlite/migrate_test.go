@@ -43,6 +43,8 @@ func TestFirstSchemaIsBroughtUp(t *testing.T) {
 			('shop', 'a', 'in-sync', '{"asset":"a","health":{"state":"unknown","reason":"after its push: protection smoke passes, and must until 12:00; its plugin says that it is healthy"}}'),
 			('shop', 'b', 'in-sync', '{"asset":"b","health":{"state":"unknown","reason":"it was told before"}}'),
 			('shop', 'c', 'waiting', '{"asset":"c","waiting":[{"kind":"hold","reason":"mine"},{"kind":"metric","reason":"check lag: 7 is over 5"},{"kind":"check-broken","reason":"check errors cannot answer: no"}]}')`,
+		`INSERT INTO push (id, partition, asset, target, effective, plan, resource_key, epoch, admitted, budgets, doubt, open, ending, reason, ended)
+			VALUES ('old', 'shop', 'a', 1, x'', x'', '', 1, 100, '', 0, 0, 'pushed', '', 200)`,
 		`INSERT INTO claim VALUES ('k/a', 'shop', 'a'), ('k/b', 'shop', 'b')`,
 	} {
 		if _, err := db.ExecContext(t.Context(), statement); err != nil {
@@ -64,6 +66,9 @@ func TestFirstSchemaIsBroughtUp(t *testing.T) {
 		if found.ID.Sequence != want || (want == 0) != fault.Is(err, fault.NotFound) {
 			t.Errorf("at %d it finds %d, %v, want %d", nanoseconds, found.ID.Sequence, err, want)
 		}
+	}
+	if push, err := s.Push(t.Context(), "shop", "old"); err != nil || push.PlanRecord != nil || push.AdmittedBy != "" || push.Ending != "pushed" {
+		t.Errorf("a push of before plans were kept is %+v, %v", push, err)
 	}
 	reports, err := s.ListReports(t.Context(), "shop", store.ReportFilter{Limit: 9})
 	if err != nil || len(reports) != 3 {

@@ -44,6 +44,7 @@ func Run(t *testing.T, open func(t *testing.T) store.All) {
 		{"Arrivals", testArrivals},
 		{"Groups", testGroups},
 		{"Grounds", testGrounds},
+		{"PlanRecords", testPlanRecords},
 		{"Audit", testAudit},
 		{"Grants", testGrants},
 		{"Tokens", testTokens},

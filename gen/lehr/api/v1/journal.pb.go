@@ -200,7 +200,15 @@ type Push struct {
 	// What it was decided on; of a push before these were kept: none.
 	Grounds []*Ground `protobuf:"bytes,13,rep,name=grounds" json:"grounds,omitempty"`
 	// Id of its trace, 32 hexadecimal digits; empty: this server tells nobody of it.
-	Trace         string `protobuf:"bytes,14,opt,name=trace" json:"trace,omitempty"`
+	Trace string `protobuf:"bytes,14,opt,name=trace" json:"trace,omitempty"`
+	// What it was to change; unset: not kept, for it is from before plans were kept.
+	PlanRecord *PlanRecord `protobuf:"bytes,15,opt,name=plan_record,json=planRecord" json:"plan_record,omitempty"`
+	// The server that admitted it; empty: from before that was kept.
+	AdmittedBy string `protobuf:"bytes,16,opt,name=admitted_by,json=admittedBy" json:"admitted_by,omitempty"`
+	// Scopes of budgets in which it took a place until its end.
+	Budgets []string `protobuf:"bytes,17,rep,name=budgets" json:"budgets,omitempty"`
+	// Keys of the rate limits that it counts under.
+	Rates         []string `protobuf:"bytes,18,rep,name=rates" json:"rates,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -331,6 +339,34 @@ func (x *Push) GetTrace() string {
 		return x.Trace
 	}
 	return ""
+}
+
+func (x *Push) GetPlanRecord() *PlanRecord {
+	if x != nil {
+		return x.PlanRecord
+	}
+	return nil
+}
+
+func (x *Push) GetAdmittedBy() string {
+	if x != nil {
+		return x.AdmittedBy
+	}
+	return ""
+}
+
+func (x *Push) GetBudgets() []string {
+	if x != nil {
+		return x.Budgets
+	}
+	return nil
+}
+
+func (x *Push) GetRates() []string {
+	if x != nil {
+		return x.Rates
+	}
+	return nil
 }
 
 type ListPushesRequest struct {
@@ -1326,7 +1362,7 @@ const file_lehr_api_v1_journal_proto_rawDesc = "" +
 	"\x06Ground\x12\x14\n" +
 	"\x05check\x18\x01 \x01(\tR\x05check\x12\x12\n" +
 	"\x04fact\x18\x02 \x01(\tR\x04fact\x120\n" +
-	"\x05until\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x05until\"\xa8\x03\n" +
+	"\x05until\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x05until\"\xb3\x04\n" +
 	"\x04Push\x12\x12\n" +
 	"\x04push\x18\x01 \x01(\tR\x04push\x12\x14\n" +
 	"\x05asset\x18\x02 \x01(\tR\x05asset\x12\x16\n" +
@@ -1342,7 +1378,13 @@ const file_lehr_api_v1_journal_proto_rawDesc = "" +
 	"\x06reason\x18\v \x01(\tR\x06reason\x120\n" +
 	"\x05ended\x18\f \x01(\v2\x1a.google.protobuf.TimestampR\x05ended\x12-\n" +
 	"\agrounds\x18\r \x03(\v2\x13.lehr.api.v1.GroundR\agrounds\x12\x14\n" +
-	"\x05trace\x18\x0e \x01(\tR\x05trace\"]\n" +
+	"\x05trace\x18\x0e \x01(\tR\x05trace\x128\n" +
+	"\vplan_record\x18\x0f \x01(\v2\x17.lehr.api.v1.PlanRecordR\n" +
+	"planRecord\x12\x1f\n" +
+	"\vadmitted_by\x18\x10 \x01(\tR\n" +
+	"admittedBy\x12\x18\n" +
+	"\abudgets\x18\x11 \x03(\tR\abudgets\x12\x14\n" +
+	"\x05rates\x18\x12 \x03(\tR\x05rates\"]\n" +
 	"\x11ListPushesRequest\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\tR\tpartition\x12\x14\n" +
 	"\x05asset\x18\x02 \x01(\tR\x05asset\x12\x14\n" +
@@ -1457,8 +1499,9 @@ var file_lehr_api_v1_journal_proto_goTypes = []any{
 	(*GetServerResponse)(nil),       // 18: lehr.api.v1.GetServerResponse
 	(*PartitionHealth)(nil),         // 19: lehr.api.v1.PartitionHealth
 	(*timestamppb.Timestamp)(nil),   // 20: google.protobuf.Timestamp
-	(*Actor)(nil),                   // 21: lehr.api.v1.Actor
-	(*Stop)(nil),                    // 22: lehr.api.v1.Stop
+	(*PlanRecord)(nil),              // 21: lehr.api.v1.PlanRecord
+	(*Actor)(nil),                   // 22: lehr.api.v1.Actor
+	(*Stop)(nil),                    // 23: lehr.api.v1.Stop
 }
 var file_lehr_api_v1_journal_proto_depIdxs = []int32{
 	3,  // 0: lehr.api.v1.GetPushResponse.push:type_name -> lehr.api.v1.Push
@@ -1466,36 +1509,37 @@ var file_lehr_api_v1_journal_proto_depIdxs = []int32{
 	20, // 2: lehr.api.v1.Push.admitted:type_name -> google.protobuf.Timestamp
 	20, // 3: lehr.api.v1.Push.ended:type_name -> google.protobuf.Timestamp
 	2,  // 4: lehr.api.v1.Push.grounds:type_name -> lehr.api.v1.Ground
-	3,  // 5: lehr.api.v1.ListPushesResponse.pushes:type_name -> lehr.api.v1.Push
-	20, // 6: lehr.api.v1.AuditRecord.at:type_name -> google.protobuf.Timestamp
-	21, // 7: lehr.api.v1.AuditRecord.by:type_name -> lehr.api.v1.Actor
-	20, // 8: lehr.api.v1.ListAuditRequest.since:type_name -> google.protobuf.Timestamp
-	6,  // 9: lehr.api.v1.ListAuditResponse.records:type_name -> lehr.api.v1.AuditRecord
-	20, // 10: lehr.api.v1.Checkpoint.at:type_name -> google.protobuf.Timestamp
-	9,  // 11: lehr.api.v1.ListCheckpointsResponse.checkpoints:type_name -> lehr.api.v1.Checkpoint
-	16, // 12: lehr.api.v1.GetDiagnosisResponse.files:type_name -> lehr.api.v1.DiagnosisFile
-	20, // 13: lehr.api.v1.GetServerResponse.started:type_name -> google.protobuf.Timestamp
-	19, // 14: lehr.api.v1.GetServerResponse.partitions:type_name -> lehr.api.v1.PartitionHealth
-	22, // 15: lehr.api.v1.GetServerResponse.stops:type_name -> lehr.api.v1.Stop
-	4,  // 16: lehr.api.v1.JournalService.ListPushes:input_type -> lehr.api.v1.ListPushesRequest
-	0,  // 17: lehr.api.v1.JournalService.GetPush:input_type -> lehr.api.v1.GetPushRequest
-	7,  // 18: lehr.api.v1.AuditService.ListAudit:input_type -> lehr.api.v1.ListAuditRequest
-	12, // 19: lehr.api.v1.AuditService.VerifyAudit:input_type -> lehr.api.v1.VerifyAuditRequest
-	10, // 20: lehr.api.v1.AuditService.ListCheckpoints:input_type -> lehr.api.v1.ListCheckpointsRequest
-	17, // 21: lehr.api.v1.ServerService.GetServer:input_type -> lehr.api.v1.GetServerRequest
-	14, // 22: lehr.api.v1.ServerService.GetDiagnosis:input_type -> lehr.api.v1.GetDiagnosisRequest
-	5,  // 23: lehr.api.v1.JournalService.ListPushes:output_type -> lehr.api.v1.ListPushesResponse
-	1,  // 24: lehr.api.v1.JournalService.GetPush:output_type -> lehr.api.v1.GetPushResponse
-	8,  // 25: lehr.api.v1.AuditService.ListAudit:output_type -> lehr.api.v1.ListAuditResponse
-	13, // 26: lehr.api.v1.AuditService.VerifyAudit:output_type -> lehr.api.v1.VerifyAuditResponse
-	11, // 27: lehr.api.v1.AuditService.ListCheckpoints:output_type -> lehr.api.v1.ListCheckpointsResponse
-	18, // 28: lehr.api.v1.ServerService.GetServer:output_type -> lehr.api.v1.GetServerResponse
-	15, // 29: lehr.api.v1.ServerService.GetDiagnosis:output_type -> lehr.api.v1.GetDiagnosisResponse
-	23, // [23:30] is the sub-list for method output_type
-	16, // [16:23] is the sub-list for method input_type
-	16, // [16:16] is the sub-list for extension type_name
-	16, // [16:16] is the sub-list for extension extendee
-	0,  // [0:16] is the sub-list for field type_name
+	21, // 5: lehr.api.v1.Push.plan_record:type_name -> lehr.api.v1.PlanRecord
+	3,  // 6: lehr.api.v1.ListPushesResponse.pushes:type_name -> lehr.api.v1.Push
+	20, // 7: lehr.api.v1.AuditRecord.at:type_name -> google.protobuf.Timestamp
+	22, // 8: lehr.api.v1.AuditRecord.by:type_name -> lehr.api.v1.Actor
+	20, // 9: lehr.api.v1.ListAuditRequest.since:type_name -> google.protobuf.Timestamp
+	6,  // 10: lehr.api.v1.ListAuditResponse.records:type_name -> lehr.api.v1.AuditRecord
+	20, // 11: lehr.api.v1.Checkpoint.at:type_name -> google.protobuf.Timestamp
+	9,  // 12: lehr.api.v1.ListCheckpointsResponse.checkpoints:type_name -> lehr.api.v1.Checkpoint
+	16, // 13: lehr.api.v1.GetDiagnosisResponse.files:type_name -> lehr.api.v1.DiagnosisFile
+	20, // 14: lehr.api.v1.GetServerResponse.started:type_name -> google.protobuf.Timestamp
+	19, // 15: lehr.api.v1.GetServerResponse.partitions:type_name -> lehr.api.v1.PartitionHealth
+	23, // 16: lehr.api.v1.GetServerResponse.stops:type_name -> lehr.api.v1.Stop
+	4,  // 17: lehr.api.v1.JournalService.ListPushes:input_type -> lehr.api.v1.ListPushesRequest
+	0,  // 18: lehr.api.v1.JournalService.GetPush:input_type -> lehr.api.v1.GetPushRequest
+	7,  // 19: lehr.api.v1.AuditService.ListAudit:input_type -> lehr.api.v1.ListAuditRequest
+	12, // 20: lehr.api.v1.AuditService.VerifyAudit:input_type -> lehr.api.v1.VerifyAuditRequest
+	10, // 21: lehr.api.v1.AuditService.ListCheckpoints:input_type -> lehr.api.v1.ListCheckpointsRequest
+	17, // 22: lehr.api.v1.ServerService.GetServer:input_type -> lehr.api.v1.GetServerRequest
+	14, // 23: lehr.api.v1.ServerService.GetDiagnosis:input_type -> lehr.api.v1.GetDiagnosisRequest
+	5,  // 24: lehr.api.v1.JournalService.ListPushes:output_type -> lehr.api.v1.ListPushesResponse
+	1,  // 25: lehr.api.v1.JournalService.GetPush:output_type -> lehr.api.v1.GetPushResponse
+	8,  // 26: lehr.api.v1.AuditService.ListAudit:output_type -> lehr.api.v1.ListAuditResponse
+	13, // 27: lehr.api.v1.AuditService.VerifyAudit:output_type -> lehr.api.v1.VerifyAuditResponse
+	11, // 28: lehr.api.v1.AuditService.ListCheckpoints:output_type -> lehr.api.v1.ListCheckpointsResponse
+	18, // 29: lehr.api.v1.ServerService.GetServer:output_type -> lehr.api.v1.GetServerResponse
+	15, // 30: lehr.api.v1.ServerService.GetDiagnosis:output_type -> lehr.api.v1.GetDiagnosisResponse
+	24, // [24:31] is the sub-list for method output_type
+	17, // [17:24] is the sub-list for method input_type
+	17, // [17:17] is the sub-list for extension type_name
+	17, // [17:17] is the sub-list for extension extendee
+	0,  // [0:17] is the sub-list for field type_name
 }
 
 func init() { file_lehr_api_v1_journal_proto_init() }

@@ -163,11 +163,13 @@ type TimelineEvent struct {
 	Until *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=until" json:"until,omitempty"`
 	// commit, candidate, published, waiting, pushing, in-sync, unhealthy, off, gone, model,
 	// admitted, pushed, failed, …, or the verb of an audit record.
-	Kind          string `protobuf:"bytes,3,opt,name=kind" json:"kind,omitempty"`
-	Text          string `protobuf:"bytes,4,opt,name=text" json:"text,omitempty"`
-	By            string `protobuf:"bytes,5,opt,name=by" json:"by,omitempty"`
-	Incarnation   string `protobuf:"bytes,6,opt,name=incarnation" json:"incarnation,omitempty"`
-	Push          string `protobuf:"bytes,7,opt,name=push" json:"push,omitempty"`
+	Kind        string `protobuf:"bytes,3,opt,name=kind" json:"kind,omitempty"`
+	Text        string `protobuf:"bytes,4,opt,name=text" json:"text,omitempty"`
+	By          string `protobuf:"bytes,5,opt,name=by" json:"by,omitempty"`
+	Incarnation string `protobuf:"bytes,6,opt,name=incarnation" json:"incarnation,omitempty"`
+	Push        string `protobuf:"bytes,7,opt,name=push" json:"push,omitempty"`
+	// Of an admission: what the push was to change; unset: not kept, or another event.
+	PlanRecord    *PlanRecord `protobuf:"bytes,8,opt,name=plan_record,json=planRecord" json:"plan_record,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -249,6 +251,13 @@ func (x *TimelineEvent) GetPush() string {
 		return x.Push
 	}
 	return ""
+}
+
+func (x *TimelineEvent) GetPlanRecord() *PlanRecord {
+	if x != nil {
+		return x.PlanRecord
+	}
+	return nil
 }
 
 type GetSpreadRequest struct {
@@ -532,7 +541,7 @@ var File_lehr_api_v1_timeline_proto protoreflect.FileDescriptor
 
 const file_lehr_api_v1_timeline_proto_rawDesc = "" +
 	"\n" +
-	"\x1alehr/api/v1/timeline.proto\x12\vlehr.api.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\x92\x01\n" +
+	"\x1alehr/api/v1/timeline.proto\x12\vlehr.api.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18lehr/api/v1/values.proto\"\x92\x01\n" +
 	"\x12GetTimelineRequest\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\tR\tpartition\x12\x14\n" +
 	"\x05asset\x18\x02 \x01(\tR\x05asset\x122\n" +
@@ -541,7 +550,7 @@ const file_lehr_api_v1_timeline_proto_rawDesc = "" +
 	"\x13GetTimelineResponse\x122\n" +
 	"\x06events\x18\x01 \x03(\v2\x1a.lehr.api.v1.TimelineEventR\x06events\x120\n" +
 	"\x05older\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x05older\x12\x18\n" +
-	"\aunknown\x18\x03 \x03(\tR\aunknown\"\xdb\x01\n" +
+	"\aunknown\x18\x03 \x03(\tR\aunknown\"\x95\x02\n" +
 	"\rTimelineEvent\x12*\n" +
 	"\x02at\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x120\n" +
 	"\x05until\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x05until\x12\x12\n" +
@@ -549,7 +558,9 @@ const file_lehr_api_v1_timeline_proto_rawDesc = "" +
 	"\x04text\x18\x04 \x01(\tR\x04text\x12\x0e\n" +
 	"\x02by\x18\x05 \x01(\tR\x02by\x12 \n" +
 	"\vincarnation\x18\x06 \x01(\tR\vincarnation\x12\x12\n" +
-	"\x04push\x18\a \x01(\tR\x04push\"~\n" +
+	"\x04push\x18\a \x01(\tR\x04push\x128\n" +
+	"\vplan_record\x18\b \x01(\v2\x17.lehr.api.v1.PlanRecordR\n" +
+	"planRecord\"~\n" +
 	"\x10GetSpreadRequest\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\tR\tpartition\x12 \n" +
 	"\vincarnation\x18\x02 \x01(\tR\vincarnation\x12\x14\n" +
@@ -596,6 +607,7 @@ var file_lehr_api_v1_timeline_proto_goTypes = []any{
 	(*GetSpreadResponse)(nil),     // 4: lehr.api.v1.GetSpreadResponse
 	(*Arrival)(nil),               // 5: lehr.api.v1.Arrival
 	(*timestamppb.Timestamp)(nil), // 6: google.protobuf.Timestamp
+	(*PlanRecord)(nil),            // 7: lehr.api.v1.PlanRecord
 }
 var file_lehr_api_v1_timeline_proto_depIdxs = []int32{
 	6,  // 0: lehr.api.v1.GetTimelineRequest.before:type_name -> google.protobuf.Timestamp
@@ -603,16 +615,17 @@ var file_lehr_api_v1_timeline_proto_depIdxs = []int32{
 	6,  // 2: lehr.api.v1.GetTimelineResponse.older:type_name -> google.protobuf.Timestamp
 	6,  // 3: lehr.api.v1.TimelineEvent.at:type_name -> google.protobuf.Timestamp
 	6,  // 4: lehr.api.v1.TimelineEvent.until:type_name -> google.protobuf.Timestamp
-	6,  // 5: lehr.api.v1.GetSpreadResponse.published:type_name -> google.protobuf.Timestamp
-	6,  // 6: lehr.api.v1.GetSpreadResponse.first:type_name -> google.protobuf.Timestamp
-	6,  // 7: lehr.api.v1.GetSpreadResponse.last:type_name -> google.protobuf.Timestamp
-	5,  // 8: lehr.api.v1.GetSpreadResponse.page:type_name -> lehr.api.v1.Arrival
-	6,  // 9: lehr.api.v1.Arrival.at:type_name -> google.protobuf.Timestamp
-	10, // [10:10] is the sub-list for method output_type
-	10, // [10:10] is the sub-list for method input_type
-	10, // [10:10] is the sub-list for extension type_name
-	10, // [10:10] is the sub-list for extension extendee
-	0,  // [0:10] is the sub-list for field type_name
+	7,  // 5: lehr.api.v1.TimelineEvent.plan_record:type_name -> lehr.api.v1.PlanRecord
+	6,  // 6: lehr.api.v1.GetSpreadResponse.published:type_name -> google.protobuf.Timestamp
+	6,  // 7: lehr.api.v1.GetSpreadResponse.first:type_name -> google.protobuf.Timestamp
+	6,  // 8: lehr.api.v1.GetSpreadResponse.last:type_name -> google.protobuf.Timestamp
+	5,  // 9: lehr.api.v1.GetSpreadResponse.page:type_name -> lehr.api.v1.Arrival
+	6,  // 10: lehr.api.v1.Arrival.at:type_name -> google.protobuf.Timestamp
+	11, // [11:11] is the sub-list for method output_type
+	11, // [11:11] is the sub-list for method input_type
+	11, // [11:11] is the sub-list for extension type_name
+	11, // [11:11] is the sub-list for extension extendee
+	0,  // [0:11] is the sub-list for field type_name
 }
 
 func init() { file_lehr_api_v1_timeline_proto_init() }
@@ -620,6 +633,7 @@ func file_lehr_api_v1_timeline_proto_init() {
 	if File_lehr_api_v1_timeline_proto != nil {
 		return
 	}
+	file_lehr_api_v1_values_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

@@ -538,7 +538,9 @@ type FieldChange struct {
 	Reason      string                 `protobuf:"bytes,4,opt,name=reason" json:"reason,omitempty"`
 	Destructive bool                   `protobuf:"varint,5,opt,name=destructive" json:"destructive,omitempty"`
 	// Who wrote current, as the provider records it; empty: it records nobody.
-	Writer        string `protobuf:"bytes,6,opt,name=writer" json:"writer,omitempty"`
+	Writer string `protobuf:"bytes,6,opt,name=writer" json:"writer,omitempty"`
+	// A text of it was too long to be kept, and ends with "…".
+	Cut           bool `protobuf:"varint,7,opt,name=cut" json:"cut,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -615,6 +617,13 @@ func (x *FieldChange) GetWriter() string {
 	return ""
 }
 
+func (x *FieldChange) GetCut() bool {
+	if x != nil {
+		return x.Cut
+	}
+	return false
+}
+
 type Plan struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// "create", "update", "replace", "delete"; empty: nothing to do.
@@ -676,6 +685,89 @@ func (x *Plan) GetDestructive() bool {
 	return false
 }
 
+// PlanRecord is what was kept of the plan of a push: so many of its changes as had a
+// place, and how many more there were.
+type PlanRecord struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// As of a Plan.
+	Action string `protobuf:"bytes,1,opt,name=action" json:"action,omitempty"`
+	// Destructive ones first, then in the order of their paths. A list of pushes and a
+	// timeline have three at most.
+	Changes []*FieldChange `protobuf:"bytes,2,rep,name=changes" json:"changes,omitempty"`
+	// Changes that are not in the list, and how many of them are destructive.
+	More            int32 `protobuf:"varint,3,opt,name=more" json:"more,omitempty"`
+	MoreDestructive int32 `protobuf:"varint,4,opt,name=more_destructive,json=moreDestructive" json:"more_destructive,omitempty"`
+	// The plan destroyed data or capacity.
+	Destructive   bool `protobuf:"varint,5,opt,name=destructive" json:"destructive,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PlanRecord) Reset() {
+	*x = PlanRecord{}
+	mi := &file_lehr_api_v1_values_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PlanRecord) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PlanRecord) ProtoMessage() {}
+
+func (x *PlanRecord) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_values_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PlanRecord.ProtoReflect.Descriptor instead.
+func (*PlanRecord) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_values_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *PlanRecord) GetAction() string {
+	if x != nil {
+		return x.Action
+	}
+	return ""
+}
+
+func (x *PlanRecord) GetChanges() []*FieldChange {
+	if x != nil {
+		return x.Changes
+	}
+	return nil
+}
+
+func (x *PlanRecord) GetMore() int32 {
+	if x != nil {
+		return x.More
+	}
+	return 0
+}
+
+func (x *PlanRecord) GetMoreDestructive() int32 {
+	if x != nil {
+		return x.MoreDestructive
+	}
+	return 0
+}
+
+func (x *PlanRecord) GetDestructive() bool {
+	if x != nil {
+		return x.Destructive
+	}
+	return false
+}
+
 type Health struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// "healthy", "unhealthy", "unknown".
@@ -696,7 +788,7 @@ type Health struct {
 
 func (x *Health) Reset() {
 	*x = Health{}
-	mi := &file_lehr_api_v1_values_proto_msgTypes[9]
+	mi := &file_lehr_api_v1_values_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -708,7 +800,7 @@ func (x *Health) String() string {
 func (*Health) ProtoMessage() {}
 
 func (x *Health) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_values_proto_msgTypes[9]
+	mi := &file_lehr_api_v1_values_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -721,7 +813,7 @@ func (x *Health) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Health.ProtoReflect.Descriptor instead.
 func (*Health) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_values_proto_rawDescGZIP(), []int{9}
+	return file_lehr_api_v1_values_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Health) GetState() string {
@@ -786,7 +878,7 @@ type WaitingOn struct {
 
 func (x *WaitingOn) Reset() {
 	*x = WaitingOn{}
-	mi := &file_lehr_api_v1_values_proto_msgTypes[10]
+	mi := &file_lehr_api_v1_values_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -798,7 +890,7 @@ func (x *WaitingOn) String() string {
 func (*WaitingOn) ProtoMessage() {}
 
 func (x *WaitingOn) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_values_proto_msgTypes[10]
+	mi := &file_lehr_api_v1_values_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -811,7 +903,7 @@ func (x *WaitingOn) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WaitingOn.ProtoReflect.Descriptor instead.
 func (*WaitingOn) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_values_proto_rawDescGZIP(), []int{10}
+	return file_lehr_api_v1_values_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *WaitingOn) GetKind() string {
@@ -910,7 +1002,7 @@ type Report struct {
 
 func (x *Report) Reset() {
 	*x = Report{}
-	mi := &file_lehr_api_v1_values_proto_msgTypes[11]
+	mi := &file_lehr_api_v1_values_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -922,7 +1014,7 @@ func (x *Report) String() string {
 func (*Report) ProtoMessage() {}
 
 func (x *Report) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_values_proto_msgTypes[11]
+	mi := &file_lehr_api_v1_values_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -935,7 +1027,7 @@ func (x *Report) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Report.ProtoReflect.Descriptor instead.
 func (*Report) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_values_proto_rawDescGZIP(), []int{11}
+	return file_lehr_api_v1_values_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Report) GetPartition() string {
@@ -1114,7 +1206,7 @@ type Consent struct {
 
 func (x *Consent) Reset() {
 	*x = Consent{}
-	mi := &file_lehr_api_v1_values_proto_msgTypes[12]
+	mi := &file_lehr_api_v1_values_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1126,7 +1218,7 @@ func (x *Consent) String() string {
 func (*Consent) ProtoMessage() {}
 
 func (x *Consent) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_values_proto_msgTypes[12]
+	mi := &file_lehr_api_v1_values_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1139,7 +1231,7 @@ func (x *Consent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Consent.ProtoReflect.Descriptor instead.
 func (*Consent) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_values_proto_rawDescGZIP(), []int{12}
+	return file_lehr_api_v1_values_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Consent) GetNeed() uint32 {
@@ -1182,7 +1274,7 @@ type Override struct {
 
 func (x *Override) Reset() {
 	*x = Override{}
-	mi := &file_lehr_api_v1_values_proto_msgTypes[13]
+	mi := &file_lehr_api_v1_values_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1194,7 +1286,7 @@ func (x *Override) String() string {
 func (*Override) ProtoMessage() {}
 
 func (x *Override) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_values_proto_msgTypes[13]
+	mi := &file_lehr_api_v1_values_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1207,7 +1299,7 @@ func (x *Override) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Override.ProtoReflect.Descriptor instead.
 func (*Override) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_values_proto_rawDescGZIP(), []int{13}
+	return file_lehr_api_v1_values_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Override) GetPartition() string {
@@ -1294,7 +1386,7 @@ type Stop struct {
 
 func (x *Stop) Reset() {
 	*x = Stop{}
-	mi := &file_lehr_api_v1_values_proto_msgTypes[14]
+	mi := &file_lehr_api_v1_values_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1306,7 +1398,7 @@ func (x *Stop) String() string {
 func (*Stop) ProtoMessage() {}
 
 func (x *Stop) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_values_proto_msgTypes[14]
+	mi := &file_lehr_api_v1_values_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1319,7 +1411,7 @@ func (x *Stop) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stop.ProtoReflect.Descriptor instead.
 func (*Stop) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_values_proto_rawDescGZIP(), []int{14}
+	return file_lehr_api_v1_values_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Stop) GetPartition() string {
@@ -1396,7 +1488,7 @@ type Incarnation struct {
 
 func (x *Incarnation) Reset() {
 	*x = Incarnation{}
-	mi := &file_lehr_api_v1_values_proto_msgTypes[15]
+	mi := &file_lehr_api_v1_values_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1408,7 +1500,7 @@ func (x *Incarnation) String() string {
 func (*Incarnation) ProtoMessage() {}
 
 func (x *Incarnation) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_values_proto_msgTypes[15]
+	mi := &file_lehr_api_v1_values_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1421,7 +1513,7 @@ func (x *Incarnation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Incarnation.ProtoReflect.Descriptor instead.
 func (*Incarnation) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_values_proto_rawDescGZIP(), []int{15}
+	return file_lehr_api_v1_values_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Incarnation) GetId() string {
@@ -1565,7 +1657,7 @@ type Candidate struct {
 
 func (x *Candidate) Reset() {
 	*x = Candidate{}
-	mi := &file_lehr_api_v1_values_proto_msgTypes[16]
+	mi := &file_lehr_api_v1_values_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1577,7 +1669,7 @@ func (x *Candidate) String() string {
 func (*Candidate) ProtoMessage() {}
 
 func (x *Candidate) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_values_proto_msgTypes[16]
+	mi := &file_lehr_api_v1_values_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1590,7 +1682,7 @@ func (x *Candidate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Candidate.ProtoReflect.Descriptor instead.
 func (*Candidate) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_values_proto_rawDescGZIP(), []int{16}
+	return file_lehr_api_v1_values_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Candidate) GetId() string {
@@ -1718,18 +1810,26 @@ const file_lehr_api_v1_values_proto_rawDesc = "" +
 	"\x05asset\x18\t \x01(\tR\x05asset\x12\x14\n" +
 	"\x05alike\x18\n" +
 	" \x01(\x05R\x05alike\x12\x1a\n" +
-	"\bexamples\x18\v \x03(\tR\bexamples\"\xa5\x01\n" +
+	"\bexamples\x18\v \x03(\tR\bexamples\"\xb7\x01\n" +
 	"\vFieldChange\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x18\n" +
 	"\acurrent\x18\x02 \x01(\tR\acurrent\x12\x16\n" +
 	"\x06target\x18\x03 \x01(\tR\x06target\x12\x16\n" +
 	"\x06reason\x18\x04 \x01(\tR\x06reason\x12 \n" +
 	"\vdestructive\x18\x05 \x01(\bR\vdestructive\x12\x16\n" +
-	"\x06writer\x18\x06 \x01(\tR\x06writer\"t\n" +
+	"\x06writer\x18\x06 \x01(\tR\x06writer\x12\x10\n" +
+	"\x03cut\x18\a \x01(\bR\x03cut\"t\n" +
 	"\x04Plan\x12\x16\n" +
 	"\x06action\x18\x01 \x01(\tR\x06action\x122\n" +
 	"\achanges\x18\x02 \x03(\v2\x18.lehr.api.v1.FieldChangeR\achanges\x12 \n" +
-	"\vdestructive\x18\x03 \x01(\bR\vdestructive\"\xa7\x01\n" +
+	"\vdestructive\x18\x03 \x01(\bR\vdestructive\"\xb9\x01\n" +
+	"\n" +
+	"PlanRecord\x12\x16\n" +
+	"\x06action\x18\x01 \x01(\tR\x06action\x122\n" +
+	"\achanges\x18\x02 \x03(\v2\x18.lehr.api.v1.FieldChangeR\achanges\x12\x12\n" +
+	"\x04more\x18\x03 \x01(\x05R\x04more\x12)\n" +
+	"\x10more_destructive\x18\x04 \x01(\x05R\x0fmoreDestructive\x12 \n" +
+	"\vdestructive\x18\x05 \x01(\bR\vdestructive\"\xa7\x01\n" +
 	"\x06Health\x12\x14\n" +
 	"\x05state\x18\x01 \x01(\tR\x05state\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\x12)\n" +
@@ -1843,7 +1943,7 @@ func file_lehr_api_v1_values_proto_rawDescGZIP() []byte {
 	return file_lehr_api_v1_values_proto_rawDescData
 }
 
-var file_lehr_api_v1_values_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
+var file_lehr_api_v1_values_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
 var file_lehr_api_v1_values_proto_goTypes = []any{
 	(*ErrorDetail)(nil),           // 0: lehr.api.v1.ErrorDetail
 	(*DocumentConflict)(nil),      // 1: lehr.api.v1.DocumentConflict
@@ -1854,52 +1954,54 @@ var file_lehr_api_v1_values_proto_goTypes = []any{
 	(*Finding)(nil),               // 6: lehr.api.v1.Finding
 	(*FieldChange)(nil),           // 7: lehr.api.v1.FieldChange
 	(*Plan)(nil),                  // 8: lehr.api.v1.Plan
-	(*Health)(nil),                // 9: lehr.api.v1.Health
-	(*WaitingOn)(nil),             // 10: lehr.api.v1.WaitingOn
-	(*Report)(nil),                // 11: lehr.api.v1.Report
-	(*Consent)(nil),               // 12: lehr.api.v1.Consent
-	(*Override)(nil),              // 13: lehr.api.v1.Override
-	(*Stop)(nil),                  // 14: lehr.api.v1.Stop
-	(*Incarnation)(nil),           // 15: lehr.api.v1.Incarnation
-	(*Candidate)(nil),             // 16: lehr.api.v1.Candidate
-	nil,                           // 17: lehr.api.v1.Incarnation.LabelsEntry
-	(*timestamppb.Timestamp)(nil), // 18: google.protobuf.Timestamp
+	(*PlanRecord)(nil),            // 9: lehr.api.v1.PlanRecord
+	(*Health)(nil),                // 10: lehr.api.v1.Health
+	(*WaitingOn)(nil),             // 11: lehr.api.v1.WaitingOn
+	(*Report)(nil),                // 12: lehr.api.v1.Report
+	(*Consent)(nil),               // 13: lehr.api.v1.Consent
+	(*Override)(nil),              // 14: lehr.api.v1.Override
+	(*Stop)(nil),                  // 15: lehr.api.v1.Stop
+	(*Incarnation)(nil),           // 16: lehr.api.v1.Incarnation
+	(*Candidate)(nil),             // 17: lehr.api.v1.Candidate
+	nil,                           // 18: lehr.api.v1.Incarnation.LabelsEntry
+	(*timestamppb.Timestamp)(nil), // 19: google.protobuf.Timestamp
 }
 var file_lehr_api_v1_values_proto_depIdxs = []int32{
 	1,  // 0: lehr.api.v1.ErrorDetail.conflict:type_name -> lehr.api.v1.DocumentConflict
 	4,  // 1: lehr.api.v1.SourceRevision.commit:type_name -> lehr.api.v1.Commit
 	5,  // 2: lehr.api.v1.SourceRevision.failing:type_name -> lehr.api.v1.SourceFailure
-	18, // 3: lehr.api.v1.Commit.time:type_name -> google.protobuf.Timestamp
-	18, // 4: lehr.api.v1.SourceFailure.since:type_name -> google.protobuf.Timestamp
+	19, // 3: lehr.api.v1.Commit.time:type_name -> google.protobuf.Timestamp
+	19, // 4: lehr.api.v1.SourceFailure.since:type_name -> google.protobuf.Timestamp
 	7,  // 5: lehr.api.v1.Plan.changes:type_name -> lehr.api.v1.FieldChange
-	18, // 6: lehr.api.v1.WaitingOn.until:type_name -> google.protobuf.Timestamp
-	18, // 7: lehr.api.v1.Report.at:type_name -> google.protobuf.Timestamp
-	8,  // 8: lehr.api.v1.Report.plan:type_name -> lehr.api.v1.Plan
-	9,  // 9: lehr.api.v1.Report.health:type_name -> lehr.api.v1.Health
-	10, // 10: lehr.api.v1.Report.waiting:type_name -> lehr.api.v1.WaitingOn
-	7,  // 11: lehr.api.v1.Report.unmanaged:type_name -> lehr.api.v1.FieldChange
-	18, // 12: lehr.api.v1.Report.next:type_name -> google.protobuf.Timestamp
-	12, // 13: lehr.api.v1.Report.consent:type_name -> lehr.api.v1.Consent
-	13, // 14: lehr.api.v1.Report.overrides:type_name -> lehr.api.v1.Override
-	2,  // 15: lehr.api.v1.Override.by:type_name -> lehr.api.v1.Actor
-	18, // 16: lehr.api.v1.Override.created:type_name -> google.protobuf.Timestamp
-	18, // 17: lehr.api.v1.Override.until:type_name -> google.protobuf.Timestamp
-	2,  // 18: lehr.api.v1.Stop.owner:type_name -> lehr.api.v1.Actor
-	18, // 19: lehr.api.v1.Stop.since:type_name -> google.protobuf.Timestamp
-	3,  // 20: lehr.api.v1.Incarnation.sources:type_name -> lehr.api.v1.SourceRevision
-	18, // 21: lehr.api.v1.Incarnation.created:type_name -> google.protobuf.Timestamp
-	2,  // 22: lehr.api.v1.Incarnation.author:type_name -> lehr.api.v1.Actor
-	17, // 23: lehr.api.v1.Incarnation.labels:type_name -> lehr.api.v1.Incarnation.LabelsEntry
-	2,  // 24: lehr.api.v1.Incarnation.acknowledger:type_name -> lehr.api.v1.Actor
-	6,  // 25: lehr.api.v1.Incarnation.warnings:type_name -> lehr.api.v1.Finding
-	3,  // 26: lehr.api.v1.Candidate.sources:type_name -> lehr.api.v1.SourceRevision
-	6,  // 27: lehr.api.v1.Candidate.findings:type_name -> lehr.api.v1.Finding
-	18, // 28: lehr.api.v1.Candidate.created:type_name -> google.protobuf.Timestamp
-	29, // [29:29] is the sub-list for method output_type
-	29, // [29:29] is the sub-list for method input_type
-	29, // [29:29] is the sub-list for extension type_name
-	29, // [29:29] is the sub-list for extension extendee
-	0,  // [0:29] is the sub-list for field type_name
+	7,  // 6: lehr.api.v1.PlanRecord.changes:type_name -> lehr.api.v1.FieldChange
+	19, // 7: lehr.api.v1.WaitingOn.until:type_name -> google.protobuf.Timestamp
+	19, // 8: lehr.api.v1.Report.at:type_name -> google.protobuf.Timestamp
+	8,  // 9: lehr.api.v1.Report.plan:type_name -> lehr.api.v1.Plan
+	10, // 10: lehr.api.v1.Report.health:type_name -> lehr.api.v1.Health
+	11, // 11: lehr.api.v1.Report.waiting:type_name -> lehr.api.v1.WaitingOn
+	7,  // 12: lehr.api.v1.Report.unmanaged:type_name -> lehr.api.v1.FieldChange
+	19, // 13: lehr.api.v1.Report.next:type_name -> google.protobuf.Timestamp
+	13, // 14: lehr.api.v1.Report.consent:type_name -> lehr.api.v1.Consent
+	14, // 15: lehr.api.v1.Report.overrides:type_name -> lehr.api.v1.Override
+	2,  // 16: lehr.api.v1.Override.by:type_name -> lehr.api.v1.Actor
+	19, // 17: lehr.api.v1.Override.created:type_name -> google.protobuf.Timestamp
+	19, // 18: lehr.api.v1.Override.until:type_name -> google.protobuf.Timestamp
+	2,  // 19: lehr.api.v1.Stop.owner:type_name -> lehr.api.v1.Actor
+	19, // 20: lehr.api.v1.Stop.since:type_name -> google.protobuf.Timestamp
+	3,  // 21: lehr.api.v1.Incarnation.sources:type_name -> lehr.api.v1.SourceRevision
+	19, // 22: lehr.api.v1.Incarnation.created:type_name -> google.protobuf.Timestamp
+	2,  // 23: lehr.api.v1.Incarnation.author:type_name -> lehr.api.v1.Actor
+	18, // 24: lehr.api.v1.Incarnation.labels:type_name -> lehr.api.v1.Incarnation.LabelsEntry
+	2,  // 25: lehr.api.v1.Incarnation.acknowledger:type_name -> lehr.api.v1.Actor
+	6,  // 26: lehr.api.v1.Incarnation.warnings:type_name -> lehr.api.v1.Finding
+	3,  // 27: lehr.api.v1.Candidate.sources:type_name -> lehr.api.v1.SourceRevision
+	6,  // 28: lehr.api.v1.Candidate.findings:type_name -> lehr.api.v1.Finding
+	19, // 29: lehr.api.v1.Candidate.created:type_name -> google.protobuf.Timestamp
+	30, // [30:30] is the sub-list for method output_type
+	30, // [30:30] is the sub-list for method input_type
+	30, // [30:30] is the sub-list for extension type_name
+	30, // [30:30] is the sub-list for extension extendee
+	0,  // [0:30] is the sub-list for field type_name
 }
 
 func init() { file_lehr_api_v1_values_proto_init() }
@@ -1913,7 +2015,7 @@ func file_lehr_api_v1_values_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lehr_api_v1_values_proto_rawDesc), len(file_lehr_api_v1_values_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   18,
+			NumMessages:   19,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
