@@ -206,3 +206,7 @@ func short(content []byte) string {
 	digest := sha256.Sum256(content)
 	return hex.EncodeToString(digest[:6])
 }
+
+// Bound folds a plan's changes beyond the protocol's limit into one that bears their
+// digest. A Kind with a differ of its own calls it.
+func Bound(plan Plan) Plan { return bound(plan) }
