@@ -115,10 +115,10 @@ func TestWhatIsSentWholeIsInSync(t *testing.T) {
 
 func TestElementsWithoutTheirKey(t *testing.T) {
 	for text, want := range map[string]string{
-		`{"rules":[{"name":"a"},{"name":"b"}]}`:                  "",
-		`{"rules":[{"name":"a"},{"p":1}]}`:                       "/rules/1",
-		`{"rules":[{"name":"a"},{"name":"a"}]}`:                  "/rules/1",
-		`{"groups":{"g":{"members":[{"id":1},{"id":1}]}}}`:       "/groups/g/members/1",
+		`{"rules":[{"name":"a"},{"name":"b"}]}`:                   "",
+		`{"rules":[{"name":"a"},{"p":1}]}`:                        "/rules/1",
+		`{"rules":[{"name":"a"},{"name":"a"}]}`:                   "/rules/1",
+		`{"groups":{"g":{"members":[{"id":1},{"id":1}]}}}`:        "/groups/g/members/1",
 		`{"other":[1,1],"groups":{"g":{"members":[{"id":"1"}]}}}`: "",
 	} {
 		if place, _ := bodydiff.MissingKey(resource(t), object(t, text)); place != want {

@@ -35,7 +35,9 @@ type Endpoint struct {
 	URL     *url.URL
 	Profile *profile.Profile
 	limit   *limiter
-	client  *http.Client
+	// reads keeps its connections, writes none: on a connection of its own a request is
+	// sent once, while Go sends one again that a kept connection lost.
+	reads, writes *http.Client
 }
 
 // Name in the list.
@@ -110,11 +112,17 @@ func (e *Endpoint) connect(folder string) error {
 		}
 		transport.TLSClientConfig.RootCAs = pool
 	}
-	e.client = &http.Client{
+	once := transport.Clone()
+	once.DisableKeepAlives = true
+	e.reads, e.writes = client(transport), client(once)
+	return nil
+}
+
+func client(transport *http.Transport) *http.Client {
+	return &http.Client{
 		Transport:     transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
-	return nil
 }
 
 // judge refuses an address that the operator did not mean: names lead where whoever owns
@@ -175,8 +183,6 @@ func (e *Endpoint) Do(ctx context.Context, call Call) (Answer, error) {
 		return Answer{}, err
 	}
 	defer leave()
-	ctx, cancel := context.WithTimeoutCause(ctx, e.Timeout(), fmt.Errorf("no answer within %v", e.Timeout()))
-	defer cancel()
 	request, secrets, err := e.request(ctx, call)
 	if err != nil {
 		return Answer{}, err
@@ -186,7 +192,15 @@ func (e *Endpoint) Do(ctx context.Context, call Call) (Answer, error) {
 			return Answer{}, err
 		}
 	}
-	response, err := e.client.Do(request)
+	// Its time begins now: waiting for a turn or a permit is no slowness of the API.
+	ctx, cancel := context.WithTimeoutCause(ctx, e.Timeout(), fmt.Errorf("no answer within %v", e.Timeout()))
+	defer cancel()
+	request = request.WithContext(ctx)
+	sender := e.writes
+	if call.Method == http.MethodGet {
+		sender = e.reads
+	}
+	response, err := sender.Do(request)
 	if err != nil {
 		return Answer{}, e.unreachable(ctx, err, secrets)
 	}

@@ -195,7 +195,7 @@ func (e *entry) address() (*url.URL, error) {
 	case address.User != nil:
 		return nil, errors.New("the URL holds a user or a password: put them into headers, as a secret")
 	case address.RawQuery != "" || address.Fragment != "":
-		return nil, fmt.Errorf("%q has a query or a fragment: write the part before it", e.URL)
+		return nil, errors.New("the URL has a query or a fragment: write the part before it, and what is secret in it into headers")
 	case address.Scheme == "http" && !e.Insecure && !isLoopback(address.Hostname()):
 		return nil, fmt.Errorf("%q is plain HTTP to another machine, so that everybody on the way reads the secrets: write https://, or insecure: true", e.URL)
 	}
