@@ -15,6 +15,7 @@ import (
 	"lehr.dev/internal/ground/fault"
 	"lehr.dev/internal/ground/intent"
 	"lehr.dev/internal/importer"
+	"lehr.dev/internal/importer/apis"
 	"lehr.dev/internal/importer/cluster"
 	"lehr.dev/internal/importer/databases"
 	"lehr.dev/internal/importer/manifests"
@@ -31,7 +32,7 @@ func local() cli.Local {
 
 // imports are the kinds of what exists that become partitions.
 func imports() []importer.Kind {
-	return []importer.Kind{databases.Postgres(), databases.SQLite(), processes.Kind(), manifests.Kind(), cluster.Kind(), tfstate.Kind()}
+	return []importer.Kind{databases.Postgres(), databases.SQLite(), processes.Kind(), manifests.Kind(), cluster.Kind(), tfstate.Kind(), apis.Kind()}
 }
 
 // version is what the build recorded.

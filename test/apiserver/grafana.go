@@ -223,6 +223,15 @@ func (g *Grafana) Folder(uid string) string {
 	return fmt.Sprint(f.title, " ", f.version)
 }
 
+// Make a folder, as somebody does in the browser.
+func (g *Grafana) Make(uid, title string) {
+	g.mutex.Lock()
+	defer g.mutex.Unlock()
+	g.id++
+	g.folders[uid] = &folder{id: g.id, version: 1, title: title}
+	g.order = append(g.order, uid)
+}
+
 // Rename a folder, as somebody does in the browser.
 func (g *Grafana) Rename(uid, title string) {
 	g.mutex.Lock()

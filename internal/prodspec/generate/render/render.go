@@ -29,6 +29,7 @@ type renderer struct {
 // builtIn are those that need no program.
 var builtIn = map[string]renderer{
 	"assets":     {2, assets},
+	"http":       {1, plain(httpObjects)},
 	"kubernetes": {3, plain(kubernetes.Render)},
 	"sql-schema": {2, plain(sqlSchema)},
 	"terraform":  {1, plain(terraform)},

@@ -14,6 +14,7 @@ type Format struct {
 var Formats = []Format{
 	{Name: "assets"},
 	{Name: "helm", Program: true},
+	{Name: "http"},
 	{Name: "kubernetes"},
 	{Name: "kustomize", Program: true},
 	{Name: "sql-schema"},
