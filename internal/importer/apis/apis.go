@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"maps"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -87,7 +88,7 @@ func (s *survey) read(ctx context.Context, list, name string, resources []string
   things: {dir: things, files: ["**/*.yaml"]}
 
 generate:
-  things: {render: http, from: [things], with: {endpoint: %s}}
+  objects: {render: http, from: [things], with: {endpoint: %s}}
 
 plugins:
   lehr.http.v1.Object: {run: [lehr-http, --endpoints, %s]}
@@ -211,13 +212,23 @@ func bodyNode(body map[string]any) (*yaml.Node, error) {
 	return node.Content[0], nil
 }
 
+var (
+	plainKey = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+	// otherWord is a key that some readers of YAML take for no text.
+	otherWord = regexp.MustCompile(`(?i)^(y|yes|n|no|on|off|true|false|null)$`)
+)
+
 // restyle writes mappings and lists over lines. Texts stay quoted, so that all readers of
 // YAML take them for texts; keys that are words are not.
 func restyle(node *yaml.Node) {
 	if len(node.Content) > 0 {
 		node.Style &^= yaml.FlowStyle
 	}
-	for _, below := range node.Content {
+	for i, below := range node.Content {
+		isKey := node.Kind == yaml.MappingNode && i%2 == 0
+		if isKey && plainKey.MatchString(below.Value) && !otherWord.MatchString(below.Value) {
+			below.Style = 0
+		}
 		restyle(below)
 	}
 }
