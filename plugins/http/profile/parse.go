@@ -135,6 +135,8 @@ func (r *Resource) check() error {
 		return errors.New("its list is not complete, and it has no read: add complete: true, or read")
 	case r.Compare != nil && !r.Compare.ETag && r.Compare.At == nil:
 		return errors.New("compare has neither etag nor at: say what a write is compared with")
+	case r.Compare != nil && r.Compare.At == nil && (r.Compare.Send != nil || r.Compare.SendDelete != nil):
+		return errors.New("compare has send without at: say where the version is read")
 	case r.Compare != nil && r.Compare.ETag && r.Read == nil:
 		return errors.New("compare: etag needs read: an item of a list has no ETag")
 	}

@@ -169,6 +169,8 @@ type Compare struct {
 	// At is where the thing has its version, Send where an update's body has it.
 	At   *Pointer `yaml:"at"`
 	Send *Pointer `yaml:"send"`
+	// SendDelete is where the body of a deletion has the version.
+	SendDelete *Pointer `yaml:"send_delete"`
 	// Unique says that no two states of a thing ever have one version, also when it was
 	// removed and made again in between. Digests of content and counters that begin
 	// anew are not.
@@ -200,7 +202,7 @@ func (r *Resource) IsGuarded() bool {
 		return false
 	}
 	updates := r.Update == nil || compare.ETag || compare.Send != nil
-	deletes := r.Delete == nil || compare.ETag
+	deletes := r.Delete == nil || compare.ETag || compare.SendDelete != nil
 	creates := r.Create == nil || r.Create.Exclusive || r.Create.IfNoneMatch
 	return updates && deletes && creates
 }

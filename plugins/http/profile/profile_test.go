@@ -97,6 +97,9 @@ func TestGuardedResources(t *testing.T) {
 			t.Errorf("with %q it is of class C", text)
 		}
 	}
+	if !guarded("etag: true", "at: /version, send: /version, send_delete: /if/version") {
+		t.Error("versions that each write sends are no class C")
+	}
 	if !guarded("    compare", "    create: {request: \"PUT /things/{id}\", if_none_match: true}\n    compare") {
 		t.Error("a creation with If-None-Match is no class C")
 	}

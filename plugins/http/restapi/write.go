@@ -54,7 +54,14 @@ func (a *API) Update(ctx context.Context, c Change) error {
 
 // Delete removes what is there. What went meanwhile is no error.
 func (a *API) Delete(ctx context.Context, c Change) error {
-	return a.write(ctx, "deleting ", c, c.Thing.Resource.Delete, nil, ifMatch(c.Found))
+	var body map[string]any
+	if compare := c.Thing.Resource.Compare; compare != nil && compare.SendDelete != nil && c.Found.Version != nil {
+		body = map[string]any{}
+		if err := compare.SendDelete.Parts.Set(body, c.Found.Version); err != nil {
+			return err
+		}
+	}
+	return a.write(ctx, "deleting ", c, c.Thing.Resource.Delete, body, ifMatch(c.Found))
 }
 
 func ifMatch(found Found) map[string]string {
