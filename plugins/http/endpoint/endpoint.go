@@ -45,7 +45,13 @@ func (e *Endpoint) Name() string { return e.entry.Name }
 
 // Key names the API for all that may reach it, whatever it is called in a list.
 func (e *Endpoint) Key() string {
-	return strings.ToLower(e.URL.Host) + e.URL.Path
+	host := strings.ToLower(e.URL.Host)
+	for scheme, port := range map[string]string{"https": ":443", "http": ":80"} {
+		if e.URL.Scheme == scheme {
+			host = strings.TrimSuffix(host, port)
+		}
+	}
+	return host + e.URL.Path
 }
 
 // Timeout of one request.

@@ -90,7 +90,8 @@ func TestEveryWriteIsCompared(t *testing.T) {
 			api.Remove("c", "same")
 			api.Put("c", "same", `{"a":0}`)
 		}},
-		"a deletion": {asset(object("object", "collection=c,id=gone", `{}`), turndown), "gone", func() { api.Put("c", "gone", `{"a":7}`) }},
+		"a change of what went": {asset(object("object", "collection=c,id=went", `{"a":1}`)), "went", func() { api.Remove("c", "went") }},
+		"a deletion":            {asset(object("object", "collection=c,id=gone", `{}`), turndown), "gone", func() { api.Put("c", "gone", `{"a":7}`) }},
 	} {
 		if c.before != "" {
 			api.Put("c", c.before, `{"a":0}`)

@@ -106,6 +106,7 @@ func TestPartOfAListIsNoList(t *testing.T) {
 		"too few":                     {`{"total":5,"items":[]}`, "changed while it was read"},
 		"an item without a name":      {`{"total":5,"items":[{"id":3}]}`, "has no name"},
 		"half a page":                 {`{"total":5,"items":[{"id":3`, "ends before"},
+		"a page that lacks something": {`{"total":5,"partial":true,"items":[]}`, "not complete"},
 	} {
 		h, b := serveHosts(t, func(w http.ResponseWriter, r *http.Request, next http.Handler) {
 			if r.URL.Query().Get("page") == "1" {

@@ -11,6 +11,8 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"os"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -74,11 +76,24 @@ func (o Objects) Diff(ctx context.Context, assets []serve.Intent) []serve.Differ
 		slots <- struct{}{}
 		running.Go(func() {
 			defer func() { <-slots }()
-			differences[i], _ = looks.difference(ctx, assets[i])
+			differences[i] = looks.protected(ctx, assets[i])
 		})
 	}
 	running.Wait()
 	return differences
+}
+
+// protected is the difference of an asset, also when looking at it panics: that is this
+// asset's failure only (S12).
+func (l *looks) protected(ctx context.Context, asset serve.Intent) (difference serve.Difference) {
+	defer func() {
+		if problem := recover(); problem != nil {
+			fmt.Fprintf(os.Stderr, "panic while looking at %s: %v\n%s", asset.ID, problem, debug.Stack())
+			difference = unknown(fmt.Errorf("looking at it panicked: %v (a defect of the plugin; its log has the stack)", problem))
+		}
+	}()
+	difference, _ = l.difference(ctx, asset)
+	return difference
 }
 
 // looks are those of one batch, which share what was listed.

@@ -231,7 +231,7 @@ timeout: 300ms
 resources:
   host:
     identity: {name: /name}
-    list: {request: GET /hosts, items: /items, total: /total, complete: true, page: {parameter: page, first: 1, size: 2}}
+    list: {request: GET /hosts, items: /items, total: /total, incomplete: /partial, complete: true, page: {parameter: page, first: 1, size: 2}}
     read_only: [/id]
     create: {request: POST /hosts, set: {/name: "{name}"}, idempotency: Idempotency-Key}
     update: {request: "PATCH /hosts/{/id}"}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"net/http"
 	"slices"
 	"strings"
 
@@ -136,8 +135,12 @@ func (a *API) judgeWrite(what string, c Change, write *profile.Write, answer end
 		return &Refusal{Status: answer.Status, Conflict: true, Text: fmt.Sprintf("%s: the API answers %d: %s", what, answer.Status, a.words(answer, value))}
 	}
 	read := c.Thing.Resource.Read
-	if write.Request.Method == http.MethodDelete && read != nil && isAbsent(read.Absent, answer) {
+	switch {
+	case read == nil || !c.Found.Exists || !isAbsent(read.Absent, answer):
+	case write == c.Thing.Resource.Delete:
 		return nil
+	default:
+		return &Refusal{Status: answer.Status, Conflict: true, Text: what + ": it went meanwhile"}
 	}
 	if answer.Status >= 200 && answer.Status < 300 && len(strings.TrimSpace(string(answer.Body))) == 0 {
 		return nil
