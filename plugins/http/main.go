@@ -1,5 +1,5 @@
 // Command lehr-http is the plugin for things behind JSON REST APIs
-// (lehr.http.v1.Object). Lehr starts it.
+// (lehr.http.v1.Resource). Lehr starts it.
 package main
 
 import (

@@ -36,10 +36,10 @@ resources:
     compare: {at: /metadata/resourceVersion, send: /metadata/resourceVersion, send_delete: /preconditions/resourceVersion, unique: true}
 `
 
-const configMapExample = `type: lehr.http.v1.Object
+const configMapExample = `type: lehr.http.v1.Resource
 payload: {endpoint: cluster, resource: config-map, identity: {namespace: default, name: example}, body: '{"data":{"text":"first"}}'}
 ---
-type: lehr.http.v1.Object
+type: lehr.http.v1.Resource
 payload: {endpoint: cluster, resource: config-map, identity: {namespace: default, name: example}, body: '{"data":{"text":"second"}}'}
 `
 

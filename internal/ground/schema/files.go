@@ -42,7 +42,7 @@ var linkedFiles = sync.OnceValue(func() *protoregistry.Files {
 		commandpb.File_lehr_command_v1_command_proto,
 		caddypb.File_lehr_caddy_v1_balancer_proto,
 		sqlschemapb.File_lehr_sqlschema_v1_schema_proto,
-		httppb.File_lehr_http_v1_object_proto,
+		httppb.File_lehr_http_v1_resource_proto,
 		kubernetespb.File_lehr_kubernetes_v1_object_proto,
 		terraformpb.File_lehr_terraform_v1_module_proto,
 		modelpb.File_lehr_model_v1_web_service_proto,

@@ -91,7 +91,7 @@ generate:
   objects: {render: http, from: [things], with: {endpoint: %s}}
 
 plugins:
-  lehr.http.v1.Object: {run: [lehr-http, --endpoints, %s]}
+  lehr.http.v1.Resource: {run: [lehr-http, --endpoints, %s]}
 `, name, quoted)
 	return s.result, nil
 }

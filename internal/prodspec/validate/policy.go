@@ -18,7 +18,7 @@ var policyType = intent.TypeName((*intentpb.Policy)(nil).ProtoReflect().Descript
 var served = map[intent.TypeName]string{
 	"lehr.caddy.v1.Balancer":   "lehr-caddy",
 	"lehr.command.v1.Command":  "lehr-command",
-	"lehr.http.v1.Object":      "lehr-http",
+	"lehr.http.v1.Resource":    "lehr-http",
 	"lehr.process.v1.Job":      "lehr-process",
 	"lehr.process.v1.Schedule": "lehr-process",
 	"lehr.sqlschema.v1.Schema": "lehr-sqlschema",

@@ -30,7 +30,7 @@ func TestLifeOfAnObject(t *testing.T) {
 	api.Put("shelves", "a", `{"name":"by hand","count":9007199254740992,"deep":{"x":1,"y":2},"theirs":true}`)
 	b.expect(one, `update: body.count 9007199254740992 -> 9007199254740993; body.name "by hand" -> "first"`)
 	d := b.look(one)
-	current := &httppb.Object{}
+	current := &httppb.Resource{}
 	if err := proto.Unmarshal(d.Current, current); err != nil || current.Body != `{"count":9007199254740992,"deep":{"x":1},"name":"by hand"}` {
 		t.Errorf("%v: the current state is %s", err, current.Body)
 	}

@@ -52,8 +52,8 @@ func custom(t *testing.T, text string) string {
 }
 
 // object is a payload; identity is NAME=VALUE, separated by commas.
-func object(resource, identity, body string) *httppb.Object {
-	o := &httppb.Object{Endpoint: "api", Resource: resource, Body: body, Identity: map[string]string{}}
+func object(resource, identity, body string) *httppb.Resource {
+	o := &httppb.Resource{Endpoint: "api", Resource: resource, Body: body, Identity: map[string]string{}}
 	for part := range strings.SplitSeq(identity, ",") {
 		name, value, _ := strings.Cut(part, "=")
 		o.Identity[name] = value
@@ -61,7 +61,7 @@ func object(resource, identity, body string) *httppb.Object {
 	return o
 }
 
-func asset(o *httppb.Object, addons ...string) serve.Intent {
+func asset(o *httppb.Resource, addons ...string) serve.Intent {
 	intent := serve.Intent{Incarnation: serve.IncarnationID{Partition: "shop"}}
 	intent.ID = "thing/one"
 	intent.Payload.Type = objectType

@@ -42,11 +42,11 @@ const (
 )
 
 const (
-	objectType    serve.TypeName = "lehr.http.v1.Object"
+	objectType    serve.TypeName = "lehr.http.v1.Resource"
 	unmanagedType serve.TypeName = "lehr.intent.v1.Unmanaged"
 )
 
-// Objects serves lehr.http.v1.Object.
+// Objects serves lehr.http.v1.Resource.
 type Objects struct {
 	// Source is the operator's list.
 	Source *endpoint.Source
@@ -115,7 +115,7 @@ func (l *looks) api(e *endpoint.Endpoint) *restapi.API {
 // subject is an asset, and what it stands for.
 type subject struct {
 	asset    serve.Intent
-	payload  *httppb.Object
+	payload  *httppb.Resource
 	endpoint *endpoint.Endpoint
 	thing    restapi.Thing
 	// body of intent, without what the API writes. initial are its fields that are
@@ -189,7 +189,7 @@ func (l *looks) look(ctx context.Context, asset serve.Intent) (*look, error) {
 
 // subject reads the asset's payload, and finds what the operator's list says of it.
 func (l *looks) subject(ctx context.Context, asset serve.Intent) (subject, error) {
-	s := subject{asset: asset, payload: &httppb.Object{}}
+	s := subject{asset: asset, payload: &httppb.Resource{}}
 	fail := func(format string, arguments ...any) (subject, error) {
 		return subject{}, fmt.Errorf("%s: %w", asset.ID, fmt.Errorf(format, arguments...))
 	}
@@ -267,7 +267,7 @@ func (l *look) state() ([]byte, error) {
 	if len(body) > maxCurrent {
 		body = fmt.Sprintf(`{"sha256":"%x"}`, sha256.Sum256([]byte(body)))
 	}
-	return proto.MarshalOptions{Deterministic: true}.Marshal(&httppb.Object{
+	return proto.MarshalOptions{Deterministic: true}.Marshal(&httppb.Resource{
 		Endpoint: l.subject.payload.Endpoint, Resource: l.subject.payload.Resource, Identity: l.subject.payload.Identity, Body: body,
 	})
 }

@@ -119,7 +119,7 @@ func (r *httpRenderer) document(file string, node *yaml.Node) {
 		fail(node, "write a mapping for each thing, in documents of their own", "a thing is a mapping, this is %s", manifest.Describe(node))
 		return
 	}
-	object := &httppb.Object{Endpoint: r.endpoint, Resource: r.resource, Identity: map[string]string{}}
+	object := &httppb.Resource{Endpoint: r.endpoint, Resource: r.resource, Identity: map[string]string{}}
 	id, body := "", node
 	var addons []proto.Message
 	if r.resource == "" {
@@ -163,7 +163,7 @@ type explicitThing struct {
 }
 
 // explicit reads a document that says what it is for.
-func (r *httpRenderer) explicit(file string, node *yaml.Node, object *httppb.Object) (said explicitThing, ok bool) {
+func (r *httpRenderer) explicit(file string, node *yaml.Node, object *httppb.Resource) (said explicitThing, ok bool) {
 	fail := func(at *yaml.Node, hint, format string, arguments ...any) (explicitThing, bool) {
 		r.output.At(file, at.Line).Field(at.Column, "").Error(hint, format, arguments...)
 		return explicitThing{}, false
@@ -202,7 +202,7 @@ func (r *httpRenderer) explicit(file string, node *yaml.Node, object *httppb.Obj
 }
 
 // give the asset, if it can be one.
-func (r *httpRenderer) give(file string, line int, id string, object *httppb.Object, body string, addons ...proto.Message) {
+func (r *httpRenderer) give(file string, line int, id string, object *httppb.Resource, body string, addons ...proto.Message) {
 	place := r.output.At(file, line)
 	checked := proto.CloneOf(object)
 	checked.Body = body
@@ -233,7 +233,7 @@ func secretsIn(body string) []secrecy.Hit {
 }
 
 // idOf makes an id of what the thing is.
-func idOf(object *httppb.Object) string {
+func idOf(object *httppb.Resource) string {
 	var values []string
 	for _, name := range slices.Sorted(maps.Keys(object.Identity)) {
 		values = append(values, segment(object.Identity[name]))

@@ -16,7 +16,7 @@ func things(t *testing.T, result work.Result) string {
 	var lines []string
 	for _, a := range result.Assets {
 		content, err := schema.Decode(a.Body)
-		made := &httppb.Object{}
+		made := &httppb.Resource{}
 		if err == nil {
 			err = schema.Payload(content, made)
 		}

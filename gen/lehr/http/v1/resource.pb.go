@@ -2,7 +2,7 @@
 // versions:
 // 	protoc-gen-go v1.36.12
 // 	protoc        v6.0.0
-// source: lehr/http/v1/object.proto
+// source: lehr/http/v1/resource.proto
 
 // Payloads of lehr-http: things behind JSON REST APIs.
 
@@ -25,9 +25,9 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Object is one thing behind a JSON REST API, as it should be. The fields that
+// Resource is one thing behind a JSON REST API, as it should be. The fields that
 // its body has are Lehr's; all others are production's and are left as they are.
-type Object struct {
+type Resource struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The API, by its name in the operator's list of endpoints.
 	Endpoint string `protobuf:"bytes,1,opt,name=endpoint" json:"endpoint,omitempty"`
@@ -48,21 +48,21 @@ type Object struct {
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *Object) Reset() {
-	*x = Object{}
-	mi := &file_lehr_http_v1_object_proto_msgTypes[0]
+func (x *Resource) Reset() {
+	*x = Resource{}
+	mi := &file_lehr_http_v1_resource_proto_msgTypes[0]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *Object) String() string {
+func (x *Resource) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*Object) ProtoMessage() {}
+func (*Resource) ProtoMessage() {}
 
-func (x *Object) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_http_v1_object_proto_msgTypes[0]
+func (x *Resource) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_http_v1_resource_proto_msgTypes[0]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -73,62 +73,62 @@ func (x *Object) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use Object.ProtoReflect.Descriptor instead.
-func (*Object) Descriptor() ([]byte, []int) {
-	return file_lehr_http_v1_object_proto_rawDescGZIP(), []int{0}
+// Deprecated: Use Resource.ProtoReflect.Descriptor instead.
+func (*Resource) Descriptor() ([]byte, []int) {
+	return file_lehr_http_v1_resource_proto_rawDescGZIP(), []int{0}
 }
 
-func (x *Object) GetEndpoint() string {
+func (x *Resource) GetEndpoint() string {
 	if x != nil {
 		return x.Endpoint
 	}
 	return ""
 }
 
-func (x *Object) GetResource() string {
+func (x *Resource) GetResource() string {
 	if x != nil {
 		return x.Resource
 	}
 	return ""
 }
 
-func (x *Object) GetIdentity() map[string]string {
+func (x *Resource) GetIdentity() map[string]string {
 	if x != nil {
 		return x.Identity
 	}
 	return nil
 }
 
-func (x *Object) GetBody() string {
+func (x *Resource) GetBody() string {
 	if x != nil {
 		return x.Body
 	}
 	return ""
 }
 
-func (x *Object) GetInitial() []string {
+func (x *Resource) GetInitial() []string {
 	if x != nil {
 		return x.Initial
 	}
 	return nil
 }
 
-func (x *Object) GetExternal() *v1.ExternalRef {
+func (x *Resource) GetExternal() *v1.ExternalRef {
 	if x != nil {
 		return x.External
 	}
 	return nil
 }
 
-var File_lehr_http_v1_object_proto protoreflect.FileDescriptor
+var File_lehr_http_v1_resource_proto protoreflect.FileDescriptor
 
-const file_lehr_http_v1_object_proto_rawDesc = "" +
+const file_lehr_http_v1_resource_proto_rawDesc = "" +
 	"\n" +
-	"\x19lehr/http/v1/object.proto\x12\flehr.http.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1alehr/intent/v1/asset.proto\x1a\x1clehr/intent/v1/options.proto\"\x8a\x04\n" +
-	"\x06Object\x12J\n" +
+	"\x1blehr/http/v1/resource.proto\x12\flehr.http.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1alehr/intent/v1/asset.proto\x1a\x1clehr/intent/v1/options.proto\"\x8e\x04\n" +
+	"\bResource\x12J\n" +
 	"\bendpoint\x18\x01 \x01(\tB.\xbaH'r%\x18?2!^[a-z0-9]([a-z0-9._-]*[a-z0-9])?$\x90\xe4\x19\x01R\bendpoint\x12J\n" +
-	"\bresource\x18\x02 \x01(\tB.\xbaH'r%\x18?2!^[a-z0-9]([a-z0-9._-]*[a-z0-9])?$\x90\xe4\x19\x01R\bresource\x12S\n" +
-	"\bidentity\x18\x03 \x03(\v2\".lehr.http.v1.Object.IdentityEntryB\x13\xbaH\x10\x9a\x01\r\b\x01\x10\b*\ar\x05\x10\x01\x18\xac\x02R\bidentity\x12\x12\n" +
+	"\bresource\x18\x02 \x01(\tB.\xbaH'r%\x18?2!^[a-z0-9]([a-z0-9._-]*[a-z0-9])?$\x90\xe4\x19\x01R\bresource\x12U\n" +
+	"\bidentity\x18\x03 \x03(\v2$.lehr.http.v1.Resource.IdentityEntryB\x13\xbaH\x10\x9a\x01\r\b\x01\x10\b*\ar\x05\x10\x01\x18\xac\x02R\bidentity\x12\x12\n" +
 	"\x04body\x18\x04 \x01(\tR\x04body\x12)\n" +
 	"\ainitial\x18\x05 \x03(\tB\x0f\xbaH\f\x92\x01\t\x10d\"\x05r\x03:\x01/R\ainitial\x127\n" +
 	"\bexternal\x18\x06 \x01(\v2\x1b.lehr.intent.v1.ExternalRefR\bexternal\x1a;\n" +
@@ -138,26 +138,26 @@ const file_lehr_http_v1_object_proto_rawDesc = "" +
 	"\vobject.body\x12!one of body and external is there\x1a'(this.body == '') == has(this.external)B'Z lehr.dev/gen/lehr/http/v1;httppb\x92\x03\x02\b\x02b\beditionsp\xe8\a"
 
 var (
-	file_lehr_http_v1_object_proto_rawDescOnce sync.Once
-	file_lehr_http_v1_object_proto_rawDescData []byte
+	file_lehr_http_v1_resource_proto_rawDescOnce sync.Once
+	file_lehr_http_v1_resource_proto_rawDescData []byte
 )
 
-func file_lehr_http_v1_object_proto_rawDescGZIP() []byte {
-	file_lehr_http_v1_object_proto_rawDescOnce.Do(func() {
-		file_lehr_http_v1_object_proto_rawDescData = protoimpl.X.CompressGZIP(unsafe.Slice(unsafe.StringData(file_lehr_http_v1_object_proto_rawDesc), len(file_lehr_http_v1_object_proto_rawDesc)))
+func file_lehr_http_v1_resource_proto_rawDescGZIP() []byte {
+	file_lehr_http_v1_resource_proto_rawDescOnce.Do(func() {
+		file_lehr_http_v1_resource_proto_rawDescData = protoimpl.X.CompressGZIP(unsafe.Slice(unsafe.StringData(file_lehr_http_v1_resource_proto_rawDesc), len(file_lehr_http_v1_resource_proto_rawDesc)))
 	})
-	return file_lehr_http_v1_object_proto_rawDescData
+	return file_lehr_http_v1_resource_proto_rawDescData
 }
 
-var file_lehr_http_v1_object_proto_msgTypes = make([]protoimpl.MessageInfo, 2)
-var file_lehr_http_v1_object_proto_goTypes = []any{
-	(*Object)(nil),         // 0: lehr.http.v1.Object
-	nil,                    // 1: lehr.http.v1.Object.IdentityEntry
+var file_lehr_http_v1_resource_proto_msgTypes = make([]protoimpl.MessageInfo, 2)
+var file_lehr_http_v1_resource_proto_goTypes = []any{
+	(*Resource)(nil),       // 0: lehr.http.v1.Resource
+	nil,                    // 1: lehr.http.v1.Resource.IdentityEntry
 	(*v1.ExternalRef)(nil), // 2: lehr.intent.v1.ExternalRef
 }
-var file_lehr_http_v1_object_proto_depIdxs = []int32{
-	1, // 0: lehr.http.v1.Object.identity:type_name -> lehr.http.v1.Object.IdentityEntry
-	2, // 1: lehr.http.v1.Object.external:type_name -> lehr.intent.v1.ExternalRef
+var file_lehr_http_v1_resource_proto_depIdxs = []int32{
+	1, // 0: lehr.http.v1.Resource.identity:type_name -> lehr.http.v1.Resource.IdentityEntry
+	2, // 1: lehr.http.v1.Resource.external:type_name -> lehr.intent.v1.ExternalRef
 	2, // [2:2] is the sub-list for method output_type
 	2, // [2:2] is the sub-list for method input_type
 	2, // [2:2] is the sub-list for extension type_name
@@ -165,26 +165,26 @@ var file_lehr_http_v1_object_proto_depIdxs = []int32{
 	0, // [0:2] is the sub-list for field type_name
 }
 
-func init() { file_lehr_http_v1_object_proto_init() }
-func file_lehr_http_v1_object_proto_init() {
-	if File_lehr_http_v1_object_proto != nil {
+func init() { file_lehr_http_v1_resource_proto_init() }
+func file_lehr_http_v1_resource_proto_init() {
+	if File_lehr_http_v1_resource_proto != nil {
 		return
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
-			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lehr_http_v1_object_proto_rawDesc), len(file_lehr_http_v1_object_proto_rawDesc)),
+			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lehr_http_v1_resource_proto_rawDesc), len(file_lehr_http_v1_resource_proto_rawDesc)),
 			NumEnums:      0,
 			NumMessages:   2,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
-		GoTypes:           file_lehr_http_v1_object_proto_goTypes,
-		DependencyIndexes: file_lehr_http_v1_object_proto_depIdxs,
-		MessageInfos:      file_lehr_http_v1_object_proto_msgTypes,
+		GoTypes:           file_lehr_http_v1_resource_proto_goTypes,
+		DependencyIndexes: file_lehr_http_v1_resource_proto_depIdxs,
+		MessageInfos:      file_lehr_http_v1_resource_proto_msgTypes,
 	}.Build()
-	File_lehr_http_v1_object_proto = out.File
-	file_lehr_http_v1_object_proto_goTypes = nil
-	file_lehr_http_v1_object_proto_depIdxs = nil
+	File_lehr_http_v1_resource_proto = out.File
+	file_lehr_http_v1_resource_proto_goTypes = nil
+	file_lehr_http_v1_resource_proto_depIdxs = nil
 }
