@@ -31,12 +31,25 @@ def leave(target, current, path):
 
 def _copy(field, target, value):
     """Sets a field that is not set."""
-    if differ.is_map(field) or differ.is_repeated(field):
+    if differ.is_map(field):
+        # Not by MergeFrom of the map: with Debian's protobuf that aborts the process for a map
+        # that was parsed and not looked at.
+        for key in value:
+            _set_element(field.message_type.fields_by_name["value"], getattr(target, field.name), value, key)
+    elif differ.is_repeated(field):
         getattr(target, field.name).MergeFrom(value)
     elif field.message_type is not None:
         getattr(target, field.name).CopyFrom(value)
     else:
         setattr(target, field.name, value)
+
+
+def _set_element(element, target, source, key):
+    """Sets an element of a map or list, of which element is the field."""
+    if element.message_type is not None:
+        target[key].CopyFrom(source[key])
+    else:
+        target[key] = source[key]
 
 
 def _leave_elements(target, current, field, rest):
@@ -62,7 +75,5 @@ def _leave_elements(target, current, field, rest):
                 leave(wanted[key], source[key], below)
         elif with_key and key not in source:
             del wanted[key]
-        elif element.message_type is not None:
-            wanted[key].CopyFrom(source[key])
         else:
-            wanted[key] = source[key]
+            _set_element(element, wanted, source, key)
