@@ -93,7 +93,7 @@ class DiffStream(Stream):
                 diffs = self._compare(batch, found, arrived)
             finally:
                 self._server.looks.end(keys)
-        except Exception as problem:  # noqa: BLE001: an answer is better than none.
+        except BaseException as problem:  # noqa: BLE001: an answer is better than none.
             reason = Error(kind.explain("diff", batch.incarnation, problem))
             diffs = {id: unknown(id, reason) for id in assets}
         self._send_results(batch.batch, [diffs[id] for id in assets])
@@ -116,7 +116,7 @@ class DiffStream(Stream):
             for asset, state in zip(assets, kind.read(resource, assets)):
                 try:
                     diffs[asset.id] = difference(resource, asset, state, arrived)
-                except Exception as problem:  # noqa: BLE001: of one asset only.
+                except BaseException as problem:  # noqa: BLE001: of one asset only, also sys.exit.
                     diffs[asset.id] = unknown(asset.id, problem)
         return diffs
 

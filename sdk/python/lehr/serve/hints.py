@@ -60,7 +60,7 @@ class Watchers:
     def _watch(self, resource):
         try:
             resource.watch(self._hint)
-        except Exception as problem:  # noqa: BLE001: the next stream begins it anew.
+        except BaseException as problem:  # noqa: BLE001: the next stream begins it anew.
             traceback.print_exception(type(problem), problem, problem.__traceback__, file=sys.stderr)
         with self._changed:
             self._watching.discard(resource)

@@ -55,9 +55,9 @@ def _read_all(resource, assets):
     problem = None
     try:
         states = list(resource.read(assets))
-        if len(states) == len(assets) and all(isinstance(state, State) for state in states):
-            return states
-        problem = Error("read returned %d states for %d assets, or what is no State: a defect of the plugin" % (len(states), len(assets)))
+        if len(states) == len(assets):
+            return [state if isinstance(state, State) else State(error=Error("read returned no State: a defect of the plugin")) for state in states]
+        problem = Error("read returned %d states for %d assets: a defect of the plugin" % (len(states), len(assets)))
     except BaseException as raised:  # noqa: BLE001: also a sys.exit of an author's library.
         problem = raised
     # What a provider says is of all. After a defect each is read alone, so that only the

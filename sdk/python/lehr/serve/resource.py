@@ -205,7 +205,7 @@ class Resource:
         for asset in assets:
             try:
                 states.append(self.read_one(asset))
-            except Exception as problem:  # noqa: BLE001: of one asset only.
+            except BaseException as problem:  # noqa: BLE001: of one asset only, also sys.exit.
                 states.append(State(error=problem))
         return states
 
