@@ -40,6 +40,9 @@ func newPython(ctx context.Context, options Options) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	if slices.Contains([]string{"lehr", "proto"}, options.Name) {
+		return nil, fault.New(fault.Invalid, "the name %q is that of a folder which each plugin in Python has", options.Name).WithHint("choose another")
+	}
 	if err := emptyFolder(options.Folder); err != nil {
 		return nil, err
 	}

@@ -9,13 +9,15 @@ from lehr.plugin.v1 import plugin_pb2
 
 from . import differ, kind, plan
 from .contents import Asker
-from .resource import HEALTHY, UNHEALTHY, Asset, Error, Health, Impact, State, now
+from .resource import HEALTHY, UNHEALTHY, Asset, Error, Health, Impact, Resource, State, now
 from .stream import Stream
 from .text import sentence, shown
 
 # Seconds after which a look that has not ended counts as stuck: until it ends, its assets
 # are unknown at once, and no further thread waits for them.
 STUCK_AFTER = 10
+READS_AT_ONCE = 16  # Of a batch whose assets are read one by one.
+RESULTS_AT_ONCE = 64  # Sent before others are there, at most.
 RESULT_BYTES = 1 << 20  # About the size of a message of results.
 MAX_DIFF_BYTES = 2 << 20
 
@@ -35,17 +37,15 @@ class Looks:
         self._lock = threading.Lock()
         self._begun = collections.defaultdict(list)
 
-    def begin(self, keys):
+    def begin(self, key):
         with self._lock:
-            for key in keys:
-                self._begun[key].append(now())
+            self._begun[key].append(now())
 
-    def end(self, keys):
+    def end(self, key):
         with self._lock:
-            for key in keys:
-                self._begun[key].pop()  # Who ended first does not matter to who is stuck.
-                if not self._begun[key]:
-                    del self._begun[key]
+            self._begun[key].pop()  # Who ended first does not matter to who is stuck.
+            if not self._begun[key]:
+                del self._begun[key]
 
     def stuck_for(self, key):
         """Returns for how many seconds the asset's look is stuck; 0: it is not."""
@@ -85,40 +85,66 @@ class DiffStream(Stream):
             self._send_results(batch.batch, [unknown(id, busy) for id in assets])
 
     def _answer(self, batch, assets, arrived):
-        keys = [(batch.partition, id) for id in assets]
         try:
             found = self._asker.assets(batch.partition, batch.incarnation, assets)
-            self._server.looks.begin(keys)
-            try:
-                diffs = self._compare(batch, found, arrived)
-            finally:
-                self._server.looks.end(keys)
         except BaseException as problem:  # noqa: BLE001: an answer is better than none.
-            reason = Error(kind.explain("diff", batch.incarnation, problem))
-            diffs = {id: unknown(id, reason) for id in assets}
-        self._send_results(batch.batch, [diffs[id] for id in assets])
-
-    def _compare(self, batch, found, arrived):
+            found = {id: Error(kind.explain("diff", batch.incarnation, problem)) for id in assets}
         memos = collections.defaultdict(dict)
         for memo in batch.memos:
             memos[memo.asset][memo.resource_key] = memo.memo
-        diffs, by_type = {}, collections.defaultdict(list)
+        unserved, singly, together = [], [], collections.defaultdict(list)
         for id, asset in found.items():
-            if isinstance(asset, Asset) and asset.type in self._server.resources:
-                asset.memos = memos[id]
-                if batch.HasField("max_age"):
-                    asset.read_since = arrived - max(0, batch.max_age.seconds + batch.max_age.nanos / 1e9)
-                by_type[asset.type].append(asset)
+            if not isinstance(asset, Asset) or asset.type not in self._server.resources:
+                unserved.append(unknown(id, self._server.unserved(asset.type) if isinstance(asset, Asset) else asset))
+                continue
+            asset.memos = memos[id]
+            if batch.HasField("max_age"):
+                asset.read_since = arrived - max(0, batch.max_age.seconds + batch.max_age.nanos / 1e9)
+            if type(self._server.resources[asset.type]).read is Resource.read:
+                singly.append(asset)
             else:
-                diffs[id] = unknown(id, self._server.unserved(asset.type) if isinstance(asset, Asset) else asset)
-        for name, assets in by_type.items():
-            resource = self._server.resources[name]
-            for asset, state in zip(assets, kind.read(resource, assets)):
+                together[asset.type].append(asset)
+        if unserved or not found:
+            self._send_results(batch.batch, unserved)
+        for name, some in together.items():
+            states = kind.read(self._server.resources[name], some)
+            self._send_results(batch.batch, [self._difference(asset, state, arrived) for asset, state in zip(some, states)])
+        if singly:
+            self._look_singly(batch.batch, singly, arrived)
+
+    def _look_singly(self, batch, assets, arrived):
+        """Reads assets one by one, several at once, and answers as it goes: one that hangs
+        holds up no other."""
+        lock, left, done = threading.Lock(), list(reversed(assets)), []
+
+        def work():
+            while True:
+                with lock:
+                    asset = left.pop() if left else None
+                    ready = done[:] if asset is None or len(done) >= RESULTS_AT_ONCE else []
+                    del done[: len(ready)]
+                if ready:
+                    self._send_results(batch, ready)
+                if asset is None:
+                    return
+                key = (asset.partition, asset.id)
+                self._server.looks.begin(key)
                 try:
-                    diffs[asset.id] = difference(resource, asset, state, arrived)
-                except BaseException as problem:  # noqa: BLE001: of one asset only, also sys.exit.
-                    diffs[asset.id] = unknown(asset.id, problem)
-        return diffs
+                    diff = self._difference(asset, kind.read(self._server.resources[asset.type], [asset])[0], arrived)
+                finally:
+                    self._server.looks.end(key)
+                with lock:
+                    done.append(diff)
+
+        for _ in range(min(len(assets), READS_AT_ONCE) - 1):
+            self._server.looking.start(work)  # Where too many are under way, fewer do it.
+        work()
+
+    def _difference(self, asset, state, arrived):
+        try:
+            return difference(self._server.resources[asset.type], asset, state, arrived)
+        except BaseException as problem:  # noqa: BLE001: of one asset only, also sys.exit.
+            return unknown(asset.id, problem)
 
     def _send_results(self, batch, diffs):
         results, size = plugin_pb2.DiffResults(batch=batch), 0

@@ -200,7 +200,8 @@ class Resource:
     replacing = ()
 
     def read(self, assets):
-        """Returns the State of each asset's real thing, in their order. Changes nothing."""
+        """Returns the State of each asset's real thing, in their order. Changes nothing. A
+        Resource has it that can read many in one call; it is then as slow as its slowest."""
         states = []
         for asset in assets:
             try:
@@ -210,7 +211,8 @@ class Resource:
         return states
 
     def read_one(self, asset):
-        """Returns the State of one real thing. An exception means that it is not known."""
+        """Returns the State of one real thing. An exception means that it is not known.
+        Several are read at once, and one that hangs holds up no other."""
         raise NotImplementedError("a Resource has read or read_one")
 
     def resolve(self, asset):
