@@ -17,6 +17,11 @@ import (
 // What it serves, and what it answers about each kind of state.
 func TestAnswersOfEachKind(t *testing.T) {
 	c := startChild(t, "odd.py")
+	// A store, and another name of what lies beside it.
+	if err := errors.Join(os.Mkdir(filepath.Join(c.home, "folder"), 0o700), os.WriteFile(filepath.Join(c.home, "lehr.db-wal"), nil, 0o600),
+		os.Link(filepath.Join(c.home, "lehr.db-wal"), filepath.Join(c.home, "link"))); err != nil {
+		t.Fatal(err)
+	}
 	if !isServing(c.context(), c.conn) {
 		t.Fatal("it does not say that it is healthy")
 	}
@@ -30,11 +35,12 @@ func TestAnswersOfEachKind(t *testing.T) {
 	}
 	l := c.look()
 	answers := l.ask(&pluginpb.DiffBatch{
-		Batch: 1, Assets: []string{"good", "pending", "old", "busy", "raises", "exits", "prints", "no text", "wrong", "forged", "memo"},
+		Batch: 1, Assets: []string{"good", "pending", "old", "busy", "raises", "exits", "prints", "no text", "wrong", "forged", "store", "link", "memo"},
 		Memos: []*pluginpb.AssetMemo{{Asset: "memo", ResourceKey: "odd:memo", Memo: []byte("run 6")}, {Asset: "good", ResourceKey: "odd:memo", Memo: []byte("another's")}},
 	})
 	for id, want := range map[string]string{
 		"busy": "429 too many requests", "raises": "KeyError", "exits": "SystemExit", "no text": "is no text", "wrong": "no State", "forged": "another digest",
+		"store": "is a store of Lehr's", "link": "is a store of Lehr's",
 	} {
 		if got := answers[id].GetUnknown(); got == nil || !strings.Contains(got.Reason, want) {
 			t.Errorf("%s is %+v, want unknown for %q", id, answers[id], want)

@@ -27,6 +27,7 @@ class Files(serve.Resource):
         """Tells what is there now. It changes nothing."""
         path = field(asset.payload, "path")
         state = serve.State(key=key(path))
+        serve.refuse_store(path)
         try:
             with open(path, "rb") as file:
                 content = file.read()

@@ -49,7 +49,10 @@ func startChild(t *testing.T, script string) *child {
 	c := &child{t: t, home: t.TempDir(), words: &strings.Builder{}, stdout: &strings.Builder{}, exited: make(chan struct{})}
 	socket := filepath.Join(folder, "s")
 	c.command = exec.Command(interpreter.Python(t), "-B", "testdata/"+script)
-	c.command.Env = []string{plugin.SocketVariable + "=" + socket, "HOME=" + c.home, "PATH=" + os.Getenv("PATH")}
+	c.command.Env = []string{
+		plugin.SocketVariable + "=" + socket, "HOME=" + c.home, "PATH=" + os.Getenv("PATH"),
+		plugin.StoresVariable + `=["` + filepath.Join(c.home, "lehr.db") + `"]`,
+	}
 	c.command.Stdout, c.command.Stderr = c.stdout, c.words
 	c.stdin, err = c.command.StdinPipe()
 	if err == nil {

@@ -41,6 +41,9 @@ func Make(file protoreflect.FileDescriptor) (*descriptorpb.FileDescriptorProto, 
 	if t.isEdition {
 		made.Syntax, made.Edition = proto.String("proto3"), nil
 	}
+	if isAnyBytes(made.GetOptions().GetFeatures()) {
+		t.refuse(file, "has strings that need not be UTF-8")
+	}
 	clean(made.Options)
 	t.messages(made.MessageType, file.Messages())
 	t.enums(made.EnumType, file.Enums())
@@ -119,6 +122,9 @@ func (t *twinner) fields(made []*descriptorpb.FieldDescriptorProto, list any, pa
 		fields = extensionList{list.(protoreflect.ExtensionDescriptors)}
 	}
 	for i, one := range made {
+		if isAnyBytes(one.GetOptions().GetFeatures()) {
+			t.refuse(fields.Get(i), "is a string that need not be UTF-8")
+		}
 		clean(one.Options)
 		if t.isEdition {
 			t.field(one, fields.Get(i), parent)
@@ -127,7 +133,6 @@ func (t *twinner) fields(made []*descriptorpb.FieldDescriptorProto, list any, pa
 }
 
 func (t *twinner) field(made *descriptorpb.FieldDescriptorProto, field protoreflect.FieldDescriptor, parent *descriptorpb.DescriptorProto) {
-	utf8, _ := field.(interface{ EnforceUTF8() bool })
 	switch {
 	case field.Cardinality() == protoreflect.Required:
 		t.refuse(field, "is required")
@@ -135,8 +140,6 @@ func (t *twinner) field(made *descriptorpb.FieldDescriptorProto, field protorefl
 		t.refuse(field, "is a delimited message")
 	case field.HasDefault():
 		t.refuse(field, "has a default value")
-	case field.Kind() == protoreflect.StringKind && utf8 != nil && !utf8.EnforceUTF8():
-		t.refuse(field, "is a string that need not be UTF-8")
 	case field.IsExtension() && !strings.HasPrefix(string(field.ContainingMessage().FullName()), "google.protobuf."):
 		t.refuse(field, "extends what is no option")
 	}
@@ -157,6 +160,11 @@ func (t *twinner) field(made *descriptorpb.FieldDescriptorProto, field protorefl
 	}
 	made.Proto3Optional, made.OneofIndex = proto.Bool(true), proto.Int32(int32(len(parent.OneofDecl)))
 	parent.OneofDecl = append(parent.OneofDecl, &descriptorpb.OneofDescriptorProto{Name: proto.String(name)})
+}
+
+// isAnyBytes reports whether texts need not be UTF-8: fields and files may say so.
+func isAnyBytes(features *descriptorpb.FeatureSet) bool {
+	return features.GetUtf8Validation() == descriptorpb.FeatureSet_NONE
 }
 
 func isTaken(message *descriptorpb.DescriptorProto, name string) bool {

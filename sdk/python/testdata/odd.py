@@ -13,6 +13,10 @@ from lehr import serve  # noqa: E402
 kept = []
 
 
+def home(name):
+    return os.environ["HOME"] + "/" + name
+
+
 class Things(serve.Resource):
     payload = Struct
     cadence = 60
@@ -42,6 +46,12 @@ class Things(serve.Resource):
             kept.append(b"x" * (300 << 20))
         elif name == "no text":
             state.base = "\udc80"
+        elif name == "good":
+            serve.refuse_store(home("free.txt"))
+        elif name == "store":
+            serve.refuse_store(home("folder") + "/../lehr.db-wal")
+        elif name == "link":
+            serve.refuse_store(home("link"))
         elif name == "wrong":
             return None
         elif name == "memo":
@@ -53,7 +63,7 @@ class Things(serve.Resource):
         change.progress("starting", b"half")
         change.remember(b"run 7")
         permit.effect()
-        with open(os.environ["HOME"] + "/started", "w", encoding="utf-8") as file:
+        with open(home("started"), "w", encoding="utf-8") as file:
             file.write(change.push)
 
     def watch(self, hint):

@@ -32,9 +32,10 @@ from .resource import (
     COMPARE_AND_SET, FENCED, HEALTH_UNKNOWN, HEALTHY, UNGUARDED, UNHEALTHY, Asset, Busy, Change, Content, Error, Health, Impact, MemoRefused,
     NoPermit, Outranked, Pending, Resource, Retryable, Stale, State, now,
 )
+from .stores import refuse_store
 
 __all__ = [
     "COMPARE_AND_SET", "CREATE", "DELETE", "FENCED", "HEALTHY", "HEALTH_UNKNOWN", "REPLACE", "UNGUARDED", "UNHEALTHY", "UPDATE", "Asset", "Busy",
     "Change", "Content", "Error", "FieldChange", "Health", "Impact", "MemoRefused", "NoPermit", "Outranked", "Pending", "Permit", "Plan", "Plugin",
-    "Resource", "Retryable", "Stale", "State", "load_types", "main", "now",
+    "Resource", "Retryable", "Stale", "State", "load_types", "main", "now", "refuse_store",
 ]

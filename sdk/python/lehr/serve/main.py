@@ -8,6 +8,7 @@ import threading
 
 from .resource import COMPARE_AND_SET, FENCED, UNGUARDED
 from .server import Server
+from .stores import take_stores
 
 # What Lehr hands down (internal/pluginhost/plugin).
 SOCKET, LOCK, STORES = "LEHR_PLUGIN_SOCKET", "LEHR_PLUGIN_LOCK", "LEHR_PLUGIN_STORES"
@@ -38,6 +39,10 @@ def main(plugin):
         sys.exit(2)
     _take_standard_files()
     _keep_lock()
+    try:
+        take_stores(os.environ.get(STORES))
+    except ValueError as problem:
+        sys.exit("%s: reading %s: %s" % (plugin.name, STORES, problem))
     for name in (SOCKET, LOCK, STORES):
         os.environ.pop(name, None)  # The programs that it starts need none of these.
     stopping = threading.Event()
