@@ -21,7 +21,7 @@ try:
     import grpc  # noqa: F401
 except ImportError as problem:
     sys.exit(
-        "%s: %s. Install it for this Python: apt-get install python3-grpcio python3-protobuf, or pip install grpcio protobuf" % (sys.executable, problem)
+        "%s: %s. Install gRPC and protobuf for this Python; on Debian: apt-get install python3-grpcio python3-protobuf" % (sys.executable, problem)
     )
 
 from .load import load_types
