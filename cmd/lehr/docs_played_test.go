@@ -2,12 +2,14 @@ package main
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
 	"lehr.dev/internal/cli"
+	"lehr.dev/test/interpreter"
 )
 
 var (
@@ -83,5 +85,34 @@ func TestModelsOfTheDocument(t *testing.T) {
 	}
 	if n := play(t, "docs/use/models.md", "# Service models", ""); n != 3 {
 		t.Errorf("%d commands", n)
+	}
+}
+
+// TestPythonTutorial does what the page on plugins in Python tells: it writes the files that
+// are shown, and runs all that a shell can.
+func TestPythonTutorial(t *testing.T) {
+	if testing.Short() {
+		t.Skip("holds two plugins to the protocol")
+	}
+	t.Setenv("PATH", interpreter.Folder(t)+string(os.PathListSeparator)+os.Getenv("PATH"))
+	folder, runs := t.TempDir(), 0
+	for _, found := range block.FindAllStringSubmatch(documents(t)["docs/extend/python.md"], -1) {
+		if file := named.FindStringSubmatch(found[2]); file != nil {
+			if err := os.WriteFile(filepath.Join(folder, file[1]), []byte(found[2]), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if found[1] != "sh" {
+			continue
+		}
+		runs++
+		command := exec.Command("sh", "-ec", found[2])
+		command.Dir = folder
+		if output, err := command.CombinedOutput(); err != nil {
+			t.Fatalf("%s%v\n%s", found[2], err, output)
+		}
+	}
+	if runs != 4 {
+		t.Errorf("%d blocks were run", runs)
 	}
 }

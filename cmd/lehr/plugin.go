@@ -16,7 +16,7 @@ func pluginKit() cli.PluginKit {
 	return cli.PluginKit{
 		Rules: pluginRules, Test: testPlugin, Generate: scaffold.Generate,
 		New: func(ctx context.Context, plugin cli.NewPlugin) ([]string, error) {
-			return scaffold.New(ctx, scaffold.Options{Name: plugin.Name, Folder: plugin.Folder, Type: plugin.Type, Lehr: plugin.Lehr})
+			return scaffold.New(ctx, scaffold.Options{Name: plugin.Name, Folder: plugin.Folder, Type: plugin.Type, Lehr: plugin.Lehr, Python: plugin.Python})
 		},
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"lehr.dev/internal/prodspec/generate"
 	"lehr.dev/internal/sim/campaign"
 	"lehr.dev/test/building"
+	"lehr.dev/test/interpreter"
 )
 
 func TestMain(m *testing.M) {
@@ -50,8 +51,16 @@ func TestRendererScripts(t *testing.T) {
 	})
 }
 
-// runScripts runs the scripts of a folder, with programs in their PATH.
-func runScripts(t *testing.T, folder string, programs map[string]building.Program) {
+// TestPythonScripts are those of plugins in Python.
+func TestPythonScripts(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
+	runScripts(t, "../../test/scripts/python", nil, interpreter.Folder(t))
+}
+
+// runScripts runs the scripts of a folder, with programs in their PATH, and other folders.
+func runScripts(t *testing.T, folder string, programs map[string]building.Program, path ...string) {
 	bin := t.TempDir()
 	for name, program := range programs {
 		if err := program.At(filepath.Join(bin, name)); err != nil {
@@ -61,7 +70,7 @@ func runScripts(t *testing.T, folder string, programs map[string]building.Progra
 	testscript.Run(t, testscript.Params{
 		Dir: folder,
 		Setup: func(env *testscript.Env) error {
-			env.Setenv("PATH", bin+string(os.PathListSeparator)+env.Getenv("PATH"))
+			env.Setenv("PATH", strings.Join(append(append([]string{bin}, path...), env.Getenv("PATH")), string(os.PathListSeparator)))
 			env.Setenv("HOME", env.WorkDir)
 			env.Setenv("UNIQUE", fmt.Sprint(os.Getpid())) // Of names that this machine has once.
 			return nil

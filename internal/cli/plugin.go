@@ -19,7 +19,7 @@ type PluginKit struct {
 	Test func(ctx context.Context, test PluginTest) ([]PluginReport, error)
 	// New writes a new plugin, and returns its files.
 	New func(ctx context.Context, plugin NewPlugin) ([]string, error)
-	// Generate writes the Go code of the types of the plugin in a folder.
+	// Generate writes what is generated of the types of the plugin in a folder.
 	Generate func(ctx context.Context, folder string) error
 }
 
@@ -73,6 +73,8 @@ type PluginReport struct {
 // NewPlugin says what is written.
 type NewPlugin struct {
 	Name, Folder, Type, Lehr string
+	// Python: in that language, not in Go.
+	Python bool
 }
 
 // PluginCommand is the tree of commands for authors of plugins.
@@ -170,7 +172,7 @@ func newPluginCommand(kit PluginKit) *cobra.Command {
 	var plugin NewPlugin
 	command := &cobra.Command{
 		Use:   "new NAME",
-		Short: "Write a new plugin in Go that builds and conforms, to be changed from there",
+		Short: "Write a new plugin in Go or Python that conforms, to be changed from there",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
 			plugin.Name = args[0]
@@ -186,14 +188,22 @@ func newPluginCommand(kit PluginKit) *cobra.Command {
 			for _, file := range files {
 				fmt.Fprintln(command.OutOrStdout(), plain(file))
 			}
-			fmt.Fprintf(command.OutOrStdout(), "\nNext, in %s:\n  go build\n  lehr plugin test --types proto --example example.yaml -- ./%s\n", plain(plugin.Folder), plain(plugin.Name))
+			build := "go build"
+			if plugin.Python {
+				build = "python3 -m unittest"
+			}
+			fmt.Fprintf(command.OutOrStdout(), "\nNext, in %s:\n  %s\n  lehr plugin test --types proto --example example.yaml -- ./%s\n", plain(plugin.Folder), build, plain(plugin.Name))
+			if plugin.Python {
+				fmt.Fprintln(command.OutOrStdout(), "\nIt needs gRPC and protobuf for Python: apt-get install python3-grpcio python3-protobuf")
+			}
 			return nil
 		},
 	}
 	flags := command.Flags()
 	flags.StringVar(&plugin.Folder, "dir", "", "the folder to write (default: NAME)")
 	flags.StringVar(&plugin.Type, "type", "", "full name of the payload's type, such as acme.v1.Shelf (default: from NAME)")
-	flags.StringVar(&plugin.Lehr, "lehr", "", "folder of Lehr's source (default: found from the program or from here)")
+	flags.StringVar(&plugin.Lehr, "lehr", "", "folder of Lehr's source, for a plugin in Go (default: found from the program or from here)")
+	flags.BoolVar(&plugin.Python, "python", false, "write it in Python, with Lehr's part of it, so that it needs no source of Lehr")
 	_ = command.MarkFlagDirname("dir")
 	_ = command.MarkFlagDirname("lehr")
 	return command
@@ -202,7 +212,7 @@ func newPluginCommand(kit PluginKit) *cobra.Command {
 func generatePluginCommand(kit PluginKit) *cobra.Command {
 	return &cobra.Command{
 		Use:   "generate [DIR]",
-		Short: "Write the Go code of the types in DIR/proto of a plugin's module",
+		Short: "Write what is generated of the types in DIR/proto of a plugin: Go code, or what Python reads",
 		Args:  cobra.MaximumNArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
 			return kit.Generate(command.Context(), cmp.Or(append(args, ".")[0], "."))

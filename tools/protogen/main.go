@@ -1,6 +1,7 @@
 // Command protogen compiles proto/ and writes the generated Go code to gen/, or to the
-// folder that -to names, by the plugins that go.mod names as tools. It is what
-// "make generate" runs.
+// folder that -to names, by the plugins that go.mod names as tools. Of what plugins in
+// Python need it writes proto3 twins and stubs to sdk/python, or to the folder that
+// -python names. It is what "make generate" runs.
 //
 // It stands in for protoc or buf: buf/validate/validate.proto is to be had
 // here only as a Go package, which protocompile can resolve imports from
@@ -32,14 +33,15 @@ import (
 
 func main() {
 	to := flag.String("to", "gen", "the folder that is made anew")
+	python := flag.String("python", "sdk/python", "the folder for what is Python's")
 	flag.Parse()
-	if err := run(*to); err != nil {
+	if err := run(*to, *python); err != nil {
 		fmt.Fprintln(os.Stderr, "protogen:", err)
 		os.Exit(1)
 	}
 }
 
-func run(to string) error {
+func run(to, python string) error {
 	var names []string
 	err := fs.WalkDir(os.DirFS("proto"), ".", func(path string, _ fs.DirEntry, err error) error {
 		if strings.HasSuffix(path, ".proto") {
@@ -71,7 +73,7 @@ func run(to string) error {
 			return fmt.Errorf("%s: %w", plugin, err)
 		}
 	}
-	return nil
+	return writeTwins(files, python)
 }
 
 // compile reads files, and refuses a call that does not say who may make it.

@@ -21,15 +21,20 @@ import (
 // generator is run within the plugin's own module, which requires it.
 const generator = "google.golang.org/protobuf/cmd/protoc-gen-go"
 
-// Generate writes the Go code of the .proto files in the folder "proto" of a
-// plugin's module, beside them. It needs no other tool than Go.
+// Generate writes what is generated of the .proto files in the folder "proto" of a plugin.
+// For a plugin in Go it is their code, beside them, and it needs no other tool than Go. For
+// one in Python it is their compiled types and the SDK.
 func Generate(ctx context.Context, folder string) error {
-	_, err := generate(ctx, folder)
+	if isPython(folder) {
+		_, err := generatePython(ctx, folder)
+		return err
+	}
+	_, err := generateGo(ctx, folder)
 	return err
 }
 
-// generate returns the files that it wrote.
-func generate(ctx context.Context, folder string) ([]string, error) {
+// generateGo returns the files that it wrote.
+func generateGo(ctx context.Context, folder string) ([]string, error) {
 	root := filepath.Join(folder, "proto")
 	set, err := trial.Types(ctx, root)
 	if err != nil {
@@ -43,17 +48,13 @@ func generate(ctx context.Context, folder string) ([]string, error) {
 	for _, file := range all.File {
 		files[file.GetName()] = file
 	}
-	request := &pluginpb.CodeGeneratorRequest{Parameter: proto.String("paths=source_relative")}
-	err = filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
-		if err == nil && filepath.Ext(name) == ".proto" {
-			relative, _ := filepath.Rel(root, name)
-			request.FileToGenerate = append(request.FileToGenerate, filepath.ToSlash(relative))
-			addFile(request, files, filepath.ToSlash(relative))
-		}
-		return err
-	})
+	names, err := protoFiles(folder)
 	if err != nil {
-		return nil, fault.New(fault.Invalid, "listing %s: %w", root, err)
+		return nil, err
+	}
+	request := &pluginpb.CodeGeneratorRequest{Parameter: proto.String("paths=source_relative"), FileToGenerate: names}
+	for _, name := range names {
+		addFile(request, files, name)
 	}
 	input, err := proto.Marshal(request)
 	if err != nil {
@@ -68,6 +69,22 @@ func generate(ctx context.Context, folder string) ([]string, error) {
 			WithHint("Go must be installed, and the module's requirements must be to be had")
 	}
 	return writeGenerated(root, output)
+}
+
+// protoFiles lists the .proto files of a plugin, from its folder "proto".
+func protoFiles(folder string) (names []string, err error) {
+	root := filepath.Join(folder, "proto")
+	err = filepath.WalkDir(root, func(name string, _ fs.DirEntry, err error) error {
+		if err == nil && filepath.Ext(name) == ".proto" {
+			relative, _ := filepath.Rel(root, name)
+			names = append(names, filepath.ToSlash(relative))
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fault.New(fault.Invalid, "listing %s: %w", root, err)
+	}
+	return names, nil
 }
 
 // addFile appends a file after all that it imports, once.

@@ -11,6 +11,7 @@ import (
 	"lehr.dev/internal/ground/fault"
 	"lehr.dev/internal/pluginhost/trial"
 	"lehr.dev/sdk/plugintest/conformance"
+	"lehr.dev/test/interpreter"
 )
 
 // A new plugin builds and conforms as it is, by its own test and by its
@@ -58,6 +59,39 @@ func TestNewPluginConforms(t *testing.T) {
 	}
 }
 
+// A new plugin in Python passes its own tests, as it is and after its types are generated
+// anew. The scripts hold one to the protocol.
+func TestNewPythonPlugin(t *testing.T) {
+	python := interpreter.Python(t)
+	folder := filepath.Join(t.TempDir(), "new")
+	if _, err := New(t.Context(), Options{Name: "text-file", Folder: folder, Python: true}); err != nil {
+		t.Fatal(err)
+	}
+	run(t, folder, python, "-B", "-m", "unittest")
+	types := filepath.Join(folder, compiledTypes)
+	before, err := os.ReadFile(types)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(types); err != nil {
+		t.Fatal(err)
+	}
+	if err := Generate(t.Context(), folder); err != nil {
+		t.Fatal(err)
+	}
+	if after, err := os.ReadFile(types); err != nil || string(after) != string(before) {
+		t.Errorf("generated anew, the types are others: %v", err)
+	}
+	run(t, folder, python, "-B", "-m", "unittest")
+	proto := filepath.Join(folder, "proto/text_file/v1/textfile.proto")
+	if err := os.WriteFile(proto, []byte(`edition = "2023"; package text_file.v1; message TextFile { TextFile t = 1 [features.message_encoding = DELIMITED]; }`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := Generate(t.Context(), folder); !fault.Is(err, fault.Invalid) || !strings.Contains(err.Error(), "text_file.v1.TextFile.t is a delimited message") {
+		t.Errorf("of what proto3 cannot say: %v", err)
+	}
+}
+
 // besideIt is the example with files of this test's own.
 func besideIt(t *testing.T, folder string) string {
 	t.Helper()
@@ -101,6 +135,10 @@ func TestRefusals(t *testing.T) {
 		"short type":         {Options{Name: "a", Type: "Job"}, fault.Invalid},
 		"not lehr":           {Options{Name: "a", Lehr: full}, fault.Invalid},
 		"not empty":          {Options{Name: "a", Folder: full}, fault.Conflict},
+		"python, not empty":  {Options{Name: "a", Folder: full, Python: true}, fault.Conflict},
+		"python, a folder":   {Options{Name: "lehr", Type: "a.v1.A", Python: true}, fault.Invalid},
+		"python, no name":    {Options{Python: true}, fault.Invalid},
+		"python, a source":   {Options{Name: "a", Lehr: full, Python: true}, fault.Invalid},
 	} {
 		if c.options.Folder == "" {
 			c.options.Folder = filepath.Join(t.TempDir(), "new")

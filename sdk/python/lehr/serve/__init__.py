@@ -1,0 +1,41 @@
+"""The Python SDK for asset plugins. A plugin's program is
+
+    from lehr import serve
+
+    class Files(serve.Resource):
+        payload = ...
+        def read_one(self, asset): ...
+        def apply(self, change, permit): ...
+
+    serve.main(serve.Plugin("files", "1", [Files()]))
+
+One differ serves all kinds of resources. The package speaks the wire protocol, caches
+content and keeps the permits: without one no effect starts. It decides nothing of what
+should change, and holds no credentials.
+"""
+
+import sys
+
+try:
+    import google.protobuf  # noqa: F401
+    import grpc  # noqa: F401
+except ImportError as problem:
+    sys.exit(
+        "%s: %s. Install gRPC and protobuf for this Python; on Debian: apt-get install python3-grpcio python3-protobuf" % (sys.executable, problem)
+    )
+
+from .load import load_types
+from .main import Plugin, main
+from .permit import Permit
+from .plan import CREATE, DELETE, REPLACE, UPDATE, FieldChange, Plan
+from .resource import (
+    COMPARE_AND_SET, FENCED, HEALTH_UNKNOWN, HEALTHY, UNGUARDED, UNHEALTHY, Asset, Busy, Change, Content, Error, Health, Impact, MemoRefused,
+    NoPermit, Outranked, Pending, Resource, Retryable, Stale, State, now,
+)
+from .stores import refuse_store
+
+__all__ = [
+    "COMPARE_AND_SET", "CREATE", "DELETE", "FENCED", "HEALTHY", "HEALTH_UNKNOWN", "REPLACE", "UNGUARDED", "UNHEALTHY", "UPDATE", "Asset", "Busy",
+    "Change", "Content", "Error", "FieldChange", "Health", "Impact", "MemoRefused", "NoPermit", "Outranked", "Pending", "Permit", "Plan", "Plugin",
+    "Resource", "Retryable", "Stale", "State", "load_types", "main", "now", "refuse_store",
+]

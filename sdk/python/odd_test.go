@@ -1,0 +1,187 @@
+package python_test
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	pluginpb "lehr.dev/gen/lehr/plugin/v1"
+)
+
+// What it serves, and what it answers about each kind of state.
+func TestAnswersOfEachKind(t *testing.T) {
+	c := startChild(t, "odd.py")
+	// A store, and another name of what lies beside it.
+	if err := errors.Join(os.Mkdir(filepath.Join(c.home, "folder"), 0o700), os.WriteFile(filepath.Join(c.home, "lehr.db-wal"), nil, 0o600),
+		os.Link(filepath.Join(c.home, "lehr.db-wal"), filepath.Join(c.home, "link"))); err != nil {
+		t.Fatal(err)
+	}
+	if !isServing(c.context(), c.conn) {
+		t.Fatal("it does not say that it is healthy")
+	}
+	described, err := c.client.Describe(c.context(), &pluginpb.DescribeRequest{Protocol: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := described.Types[0]
+	if served.Type != "google.protobuf.Struct" || served.Cadence.AsDuration() != time.Minute || served.LongestEffect.AsDuration() != 2500*time.Millisecond || described.Instance == "" {
+		t.Errorf("%+v", described)
+	}
+	l := c.look()
+	answers := l.ask(&pluginpb.DiffBatch{
+		Batch: 1, Assets: []string{"good", "pending", "old", "busy", "raises", "exits", "prints", "no text", "wrong", "forged", "store", "link", "memo"},
+		Memos: []*pluginpb.AssetMemo{{Asset: "memo", ResourceKey: "odd:memo", Memo: []byte("run 6")}, {Asset: "good", ResourceKey: "odd:memo", Memo: []byte("another's")}},
+	})
+	for id, want := range map[string]string{
+		"busy": "429 too many requests", "raises": "KeyError", "exits": "SystemExit", "no text": "is no text", "wrong": "no State", "forged": "another digest",
+		"store": "is a store of Lehr's", "link": "is a store of Lehr's",
+	} {
+		if got := answers[id].GetUnknown(); got == nil || !strings.Contains(got.Reason, want) {
+			t.Errorf("%s is %+v, want unknown for %q", id, answers[id], want)
+		}
+	}
+	for _, id := range []string{"good", "prints", "old"} {
+		if answers[id].GetInSync() == nil || answers[id].Health.State != pluginpb.Health_STATE_UNHEALTHY || answers[id].Health.Reason != `tired\n` || len(answers[id].Current) == 0 {
+			t.Errorf("%s is %+v", id, answers[id])
+		}
+	}
+	if got := answers["busy"].GetUnknown().GetRetryAfter().AsDuration(); got != 90*time.Second {
+		t.Errorf("the busy one asks for %s", got)
+	}
+	if age := answers["old"].Age.AsDuration(); age <= 0 || age > 30*time.Second || answers["good"].Age != nil {
+		t.Errorf("ages %s and %v", age, answers["good"].Age)
+	}
+	pending := answers["pending"].GetPending()
+	if pending.GetReason() != "a task runs" || pending.GetEnds() != "its exit" || pending.GetRetryAfter().AsDuration() != time.Minute || pending.GetSince().AsTime() != time.Unix(1700000000, 5e8).UTC() {
+		t.Errorf("%+v", pending)
+	}
+	if changes := answers["memo"].GetDiffers().GetChanges(); len(changes) != 1 || changes[0].Reason != "remembered run 6" {
+		t.Errorf("the memo has the difference %+v", changes)
+	}
+	// Nothing that is older than asked for; and what is held is not sent again.
+	answer := l.ask(&pluginpb.DiffBatch{Batch: 2, Assets: []string{"old"}, MaxAge: durationpb.New(time.Second)})["old"]
+	if answer.GetPending().GetReason() != "a listing is under way" || l.known != 1 {
+		t.Errorf("%+v, and %d were known", answer, l.known)
+	}
+	c.end()
+	if c.stdout.Len() > 0 || !strings.Contains(c.words.String(), "a word on standard output") || !strings.Contains(c.words.String(), "nobody expects it") {
+		t.Errorf("standard output %q, log %q", c.stdout, c.words)
+	}
+}
+
+// A memo is durable before what it is of begins; refused, nothing begins.
+func TestMemos(t *testing.T) {
+	for name, refused := range map[string]string{"saved": "", "refused": "its lease has gone"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := startChild(t, "odd.py")
+			stream := c.begin(c.look().ask(&pluginpb.DiffBatch{Batch: 1, Assets: []string{"memo"}})["memo"])
+			progress := c.receivePush(stream).GetProgress()
+			if progress.GetText() != "starting" || string(progress.GetResumeToken()) != "half" {
+				t.Errorf("progress %+v", progress)
+			}
+			memo := c.receivePush(stream).GetProgress().GetMemo()
+			if memo.GetNumber() != 1 || memo.GetResourceKey() != "odd:memo" || string(memo.GetMemo()) != "run 7" {
+				t.Fatalf("memo %+v", memo)
+			}
+			started := filepath.Join(c.home, "started")
+			if _, err := os.Stat(started); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("it began before the memo was saved: %v", err)
+			}
+			c.push(stream, &pluginpb.PushRequest{Message: &pluginpb.PushRequest_MemoSaved{MemoSaved: &pluginpb.MemoSaved{Push: "p/1-1", Number: 1, Refused: refused}}})
+			result := c.receivePush(stream).GetResult()
+			_, err := os.Stat(started)
+			if refused == "" && (result.GetPushed() == nil || err != nil) {
+				t.Errorf("%+v, %v", result, err)
+			}
+			if refused != "" && (result.GetFailed().GetReason() != refused || !errors.Is(err, fs.ErrNotExist)) {
+				t.Errorf("%+v, %v", result, err)
+			}
+		})
+	}
+}
+
+// Hints name what changed, once, and a message comes at least each 5 s without any.
+func TestHints(t *testing.T) {
+	if testing.Short() {
+		t.Skip("waits for a beat")
+	}
+	t.Parallel()
+	c := startChild(t, "odd.py")
+	stream, err := c.client.Hints(c.context(), &pluginpb.HintsRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var hints []*pluginpb.Hint
+	beats := 0
+	for beats < 2 || len(hints) == 0 {
+		message, err := stream.Recv()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(message.Hints) == 0 {
+			beats++
+		}
+		hints = append(hints, message.Hints...)
+	}
+	for _, hint := range hints {
+		if hint.Partition != "p" || hint.Asset != "memo" {
+			t.Errorf("%+v", hint)
+		}
+	}
+}
+
+// A look that never ends holds up no other, and its asset is soon unknown at once.
+func TestHangHoldsUpNoOther(t *testing.T) {
+	if testing.Short() {
+		t.Skip("waits until a look counts as stuck")
+	}
+	t.Parallel()
+	c := startChild(t, "odd.py")
+	l := c.look()
+	l.send(&pluginpb.DiffBatch{Batch: 1, Assets: []string{"hangs"}})
+	if answer := l.ask(&pluginpb.DiffBatch{Batch: 2, Assets: []string{"good"}})["good"]; answer.GetInSync() == nil {
+		t.Fatalf("beside one that hangs: %+v", answer)
+	}
+	// Each time that it is asked again it is answered, or hangs too.
+	ticker := time.NewTicker(time.Second)
+	defer ticker.Stop()
+	for batch := uint64(3); ; batch++ {
+		select {
+		case answer := <-l.answers:
+			if answer.Asset != "hangs" || !strings.Contains(answer.GetUnknown().GetReason(), "has not ended") {
+				t.Fatalf("%+v", answer)
+			}
+			both := l.ask(&pluginpb.DiffBatch{Batch: batch, Assets: []string{"hangs", "good"}})
+			if both["good"].GetInSync() == nil || both["hangs"].GetUnknown() == nil {
+				t.Errorf("%+v", both)
+			}
+			return
+		case <-ticker.C:
+			l.send(&pluginpb.DiffBatch{Batch: batch, Assets: []string{"hangs"}})
+		case <-l.stream.Context().Done():
+			t.Fatal("it did not say that the look is stuck")
+		}
+	}
+}
+
+// A plugin that leaks ends before it takes the machine with it. Lehr starts it anew.
+func TestLeakEndsTheProcess(t *testing.T) {
+	t.Parallel()
+	c := startChild(t, "odd.py")
+	c.look().send(&pluginpb.DiffBatch{Batch: 1, Assets: []string{"leaks"}})
+	select {
+	case <-c.exited:
+	case <-c.context().Done():
+		t.Fatal("it goes on with more memory than it may have")
+	}
+	if words := c.words.String(); !strings.Contains(words, "MiB of memory, more than the 200") {
+		t.Errorf("its last words: %s", words)
+	}
+}

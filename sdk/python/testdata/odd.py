@@ -1,0 +1,75 @@
+"""A plugin whose things do what their names say."""
+
+import os
+import sys
+import threading
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+from google.protobuf.struct_pb2 import Struct  # noqa: E402
+
+from lehr import serve  # noqa: E402
+
+kept = []
+
+
+def home(name):
+    return os.environ["HOME"] + "/" + name
+
+
+class Things(serve.Resource):
+    payload = Struct
+    cadence = 60
+    longest_effect = 2.5
+
+    def read_one(self, asset):
+        name = asset.payload["name"]
+        state = serve.State(current=asset.payload, key="odd:" + name, base="1", health=serve.Health(serve.UNHEALTHY, "tired\n"))
+        if name == "pending":
+            state.pending = serve.Pending("a task runs", since=1700000000.5, ends="its exit", retry_after=60)
+        elif name == "old":
+            state.read_at = serve.now() - 30
+            if asset.read_since is not None and asset.read_since > state.read_at:
+                state = serve.State(pending=serve.Pending("a listing is under way"))
+        elif name == "busy":
+            raise serve.Busy("429 too many requests", 90)
+        elif name == "raises":
+            raise KeyError("nobody expects it")
+        elif name == "exits":
+            sys.exit("enough")
+        elif name == "prints":
+            print("a word on standard output", flush=True)
+            os.write(1, b"\x00\xff bytes on standard output\n")
+        elif name == "hangs":
+            threading.Event().wait()
+        elif name == "leaks":
+            kept.append(b"x" * (300 << 20))
+        elif name == "no text":
+            state.base = "\udc80"
+        elif name == "good":
+            serve.refuse_store(home("free.txt"))
+        elif name == "store":
+            serve.refuse_store(home("folder") + "/../lehr.db-wal")
+        elif name == "link":
+            serve.refuse_store(home("link"))
+        elif name == "wrong":
+            return None
+        elif name == "memo":
+            state.current = None
+            state.notes = {'fields["name"].string_value': "remembered " + asset.memos.get("odd:memo", b"nothing").decode()}
+        return state
+
+    def apply(self, change, permit):
+        change.progress("starting", b"half")
+        change.remember(b"run 7")
+        permit.effect()
+        with open(home("started"), "w", encoding="utf-8") as file:
+            file.write(change.push)
+
+    def watch(self, hint):
+        hint("p", "memo")
+        hint("p", "memo")
+        threading.Event().wait()
+
+
+serve.main(serve.Plugin("odd", "1", [Things()], max_memory=200 << 20))
