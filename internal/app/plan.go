@@ -39,6 +39,10 @@ type planning struct {
 // planPatience is how long plugins may answer for no further asset.
 const planPatience = 5 * time.Second
 
+// pendingPatience is how long a plan waits for changes that are pending, such as a read
+// that takes long. After that it says that they are.
+const pendingPatience = 30 * time.Second
+
 // run returns when each of the assets was looked at, or when no plugin answers
 // for any of them any more: their reports say so.
 func (p planning) run(ctx context.Context, supposed *preview.Store, assets []intent.AssetID) (map[intent.AssetID]intent.Report, error) {
@@ -81,22 +85,26 @@ func (p planning) await(ctx context.Context, supposed *preview.Store, assets []i
 	judged := progressed.Add(-pause / 2) // The first time soon.
 	p.progress.BeginStep("compare assets with production", len(assets))
 	for {
-		open, unseen, old := unsettled(supposed.Reports(), assets)
-		p.progress.SetDone(len(assets) - open)
+		left := countUnsettled(supposed.Reports(), assets)
+		p.progress.SetDone(len(assets) - left.open)
 		now := p.runtime.Now()
-		if old == open && old > 0 && now.Sub(judged) >= pause {
+		if left.old == left.open && left.old > 0 && now.Sub(judged) >= pause {
 			judged = now
 			supposed.Again()
 		}
+		patience := planPatience
+		if left.pending > 0 {
+			patience = pendingPatience
+		}
 		switch {
-		case open == 0:
+		case left.open == 0:
 			return nil
-		case open != last:
-			last, progressed = open, now
-		case now.Sub(progressed) > planPatience && unseen == 0:
+		case left.open != last:
+			last, progressed = left.open, now
+		case now.Sub(progressed) > patience && left.unseen == 0:
 			return nil // The reports say what could not be told.
-		case now.Sub(progressed) > planPatience:
-			return fault.New(fault.Unavailable, "comparing %s with production: %d assets were not looked at, and none was within %s", supposed.Head().Partition, unseen, planPatience).
+		case now.Sub(progressed) > patience:
+			return fault.New(fault.Unavailable, "comparing %s with production: %d assets were not looked at, and none was within %s", supposed.Head().Partition, left.unseen, patience).
 				WithHint("are its plugins well? lehr build works without them")
 		}
 		select {
@@ -110,10 +118,16 @@ func (p planning) await(ctx context.Context, supposed *preview.Store, assets []i
 	}
 }
 
-// unsettled counts the assets of which is not known yet what a push would do, or what
-// is in its way; those of them that were not looked at; and those that were judged
-// before others beside them were, which counted as unhealthy then.
-func unsettled(reports map[intent.AssetID]intent.Report, assets []intent.AssetID) (open, unseen, old int) {
+// unsettled counts assets of which is not known yet what a push would do, or what is in its
+// way.
+type unsettled struct {
+	// open are all of them. Of these unseen were not looked at, pending have a change under
+	// way, and old were judged before others beside them were looked at, which counted as
+	// unhealthy then.
+	open, unseen, pending, old int
+}
+
+func countUnsettled(reports map[intent.AssetID]intent.Report, assets []intent.AssetID) (count unsettled) {
 	notIll := func(id intent.AssetID) bool {
 		report, reported := reports[id]
 		return !reported || report.Health.State == intent.Healthy && !report.Health.IsAfterPush()
@@ -122,20 +136,23 @@ func unsettled(reports map[intent.AssetID]intent.Report, assets []intent.AssetID
 		report, reported := reports[id]
 		switch {
 		case !reported:
-			unseen++
-			open++
+			count.unseen++
+			count.open++
 		case slices.ContainsFunc(report.Waiting, func(w intent.WaitingOn) bool {
 			return w.Kind == intent.WaitPlugin || w.Kind == intent.WaitTurn
 		}):
-			open++
+			count.open++
+		case slices.ContainsFunc(report.Waiting, func(w intent.WaitingOn) bool { return w.Kind == intent.WaitPending }):
+			count.pending++
+			count.open++
 		case slices.ContainsFunc(report.Waiting, func(w intent.WaitingOn) bool {
 			return w.Kind == intent.WaitBudget && slices.ContainsFunc(w.Blockers, notIll)
 		}):
-			open++
-			old++
+			count.open++
+			count.old++
 		}
 	}
-	return open, unseen, old
+	return count
 }
 
 // Plan is what a definition would change.

@@ -130,7 +130,7 @@ type said struct {
 	approvers, overridden []string
 }
 
-// parse reads "push ID to P@N, content C, plan P[; passed A B][; approved by X,
+// parse reads "push ID to P@N, content C, plan P[ (ACTION, N changes)][; passed A B][; approved by X,
 // Y][; A overridden by Z until T: why]".
 func parse(detail string) (s said, well bool) {
 	sections := strings.Split(detail, "; ")
@@ -157,6 +157,7 @@ func parse(detail string) (s said, well bool) {
 	s.target = id.Sequence
 	s.content, _ = strings.CutPrefix(parts[1], "content ")
 	s.plan, _ = strings.CutPrefix(parts[2], "plan ")
+	s.plan, _, _ = strings.Cut(s.plan, " (") // What it would change is told there.
 	return s, err == nil
 }
 
