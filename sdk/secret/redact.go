@@ -36,6 +36,10 @@ func Know(reference string, value []byte, digest Digest) { known.know(reference,
 // than 6 bytes are let through.
 func Redact(text string) string { return known.redact(text) }
 
+// IsAnyKnown reports whether this process has read a secret: without one there is
+// nothing to redact.
+func IsAnyKnown() bool { return known.isAnyKnown() }
+
 // redactor finds values of which it holds no more than keyed hashes: a rolling one,
 // to find candidates in one go for each length, and HMAC-SHA-256, to be sure. Both
 // keys are of this process and random.
@@ -71,6 +75,12 @@ func newRedactor() *redactor {
 	_, _ = rand.Read(r.key[:]) // It never fails: the program ends instead.
 	r.base = binary.LittleEndian.Uint64(r.key[:8]) | 1
 	return r
+}
+
+func (r *redactor) isAnyKnown() bool {
+	r.mutex.RLock()
+	defer r.mutex.RUnlock()
+	return len(r.lengths) > 0
 }
 
 func (r *redactor) know(reference string, value []byte, digest Digest) {

@@ -27,7 +27,11 @@ const stopWithin = time.Second
 func Main(p Plugin) int {
 	ctx, cancel := signal.NotifyContext(context.Background(), unix.SIGTERM, os.Interrupt)
 	defer cancel()
-	err := guardStores()
+	restore, err := redactStderr()
+	if err == nil {
+		defer restore()
+		err = guardStores()
+	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, p.Name+":", err)
 		return 1
