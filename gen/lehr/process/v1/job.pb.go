@@ -397,15 +397,15 @@ var File_lehr_process_v1_job_proto protoreflect.FileDescriptor
 
 const file_lehr_process_v1_job_proto_rawDesc = "" +
 	"\n" +
-	"\x19lehr/process/v1/job.proto\x12\x0flehr.process.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1clehr/intent/v1/options.proto\x1a\x1blehr/intent/v1/secret.proto\"\xdb\a\n" +
+	"\x19lehr/process/v1/job.proto\x12\x0flehr.process.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1clehr/intent/v1/options.proto\x1a\x1blehr/intent/v1/secret.proto\"\xe2\b\n" +
 	"\x03Job\x12P\n" +
 	"\x04name\x18\x01 \x01(\tB<\xbaH5r3\x18\xc8\x012.^[a-z0-9][a-z0-9._-]*(/[a-z0-9][a-z0-9._-]*)*$\x90\xe4\x19\x01R\x04name\x12$\n" +
 	"\breplicas\x18\x02 \x01(\rB\b\xbaH\x05*\x03\x18\xe8\aR\breplicas\x12\x1f\n" +
 	"\x06binary\x18\x03 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\x06binary\x12\x12\n" +
 	"\x04args\x18\x04 \x03(\tR\x04args\x12\x9e\x01\n" +
-	"\x03env\x18\x05 \x03(\v2\x1d.lehr.process.v1.Job.EnvEntryBm\xbaHj\x9a\x01g\"erc2\x18^[A-Za-z_][A-Za-z0-9_]*$Z\bLEHR_JOBZ\tLEHR_TASKZ\fLEHR_VERSIONZ\bLEHR_ENVZ\x0fLEHR_SECRET_ENVZ\tLEHR_PUSHR\x03env\x12\xb3\x01\n" +
+	"\x03env\x18\x05 \x03(\v2\x1d.lehr.process.v1.Job.EnvEntryBm\xbaHj\x9a\x01g\"erc2\x18^[A-Za-z_][A-Za-z0-9_]*$Z\bLEHR_JOBZ\tLEHR_TASKZ\fLEHR_VERSIONZ\bLEHR_ENVZ\x0fLEHR_SECRET_ENVZ\tLEHR_PUSHR\x03env\x12\xbf\x01\n" +
 	"\n" +
-	"secret_env\x18\v \x03(\v2#.lehr.process.v1.Job.SecretEnvEntryBo\xbaHl\x9a\x01i\x10d\"erc2\x18^[A-Za-z_][A-Za-z0-9_]*$Z\bLEHR_JOBZ\tLEHR_TASKZ\fLEHR_VERSIONZ\bLEHR_ENVZ\x0fLEHR_SECRET_ENVZ\tLEHR_PUSHR\tsecretEnv\x12\x1e\n" +
+	"secret_env\x18\v \x03(\v2#.lehr.process.v1.Job.SecretEnvEntryB{\xbaHx\x9a\x01u\x10d\"qro2\x18^[A-Za-z_][A-Za-z0-9_]*$Z\bLEHR_JOBZ\tLEHR_TASKZ\fLEHR_VERSIONZ\bLEHR_ENVZ\x0fLEHR_SECRET_ENVZ\tLEHR_PUSHZ\x04PATHZ\x04HOMER\tsecretEnv\x12\x1e\n" +
 	"\aversion\x18\x06 \x01(\tB\x04\x90\xe4\x19\x01R\aversion\x12&\n" +
 	"\tbase_port\x18\a \x01(\rB\t\xbaH\x06*\x04\x18\xf4\xf7\x03R\bbasePort\x124\n" +
 	"\x06health\x18\b \x01(\v2\x1c.lehr.process.v1.HealthCheckR\x06health\x12/\n" +
@@ -421,7 +421,8 @@ const file_lehr_process_v1_job_proto_rawDesc = "" +
 	"\n" +
 	"TasksEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\rR\x03key\x12+\n" +
-	"\x05value\x18\x02 \x01(\v2\x15.lehr.process.v1.TaskR\x05value:\x028\x01\"\xd9\x02\n" +
+	"\x05value\x18\x02 \x01(\v2\x15.lehr.process.v1.TaskR\x05value:\x028\x01:y\xbaHv\x1at\n" +
+	"\x0ejob.secret_env\x122a variable is in env or in secret_env, not in both\x1a.this.secret_env.all(name, !(name in this.env))\"\xd9\x02\n" +
 	"\x04Task\x12\x16\n" +
 	"\x06binary\x18\x01 \x01(\tR\x06binary\x12\x12\n" +
 	"\x04args\x18\x02 \x03(\tR\x04args\x120\n" +
