@@ -27,13 +27,10 @@ const stopWithin = time.Second
 func Main(p Plugin) int {
 	ctx, cancel := signal.NotifyContext(context.Background(), unix.SIGTERM, os.Interrupt)
 	defer cancel()
-	restore, err := redactStderr()
-	if err == nil {
-		defer restore()
-		err = guardStores()
-	}
+	hideInLog()
+	err := guardStores()
 	if err != nil {
-		fmt.Fprintln(os.Stderr, p.Name+":", err)
+		fmt.Fprintln(Stderr(), p.Name+":", err)
 		return 1
 	}
 	if socket := os.Getenv(plugin.SocketVariable); socket != "" {
@@ -45,7 +42,7 @@ func Main(p Plugin) int {
 		return 2
 	}
 	if err != nil {
-		fmt.Fprintln(os.Stderr, p.Name+":", err)
+		fmt.Fprintln(Stderr(), p.Name+":", err)
 		return 1
 	}
 	return 0

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"runtime/debug"
 	"slices"
 	"time"
@@ -122,7 +121,7 @@ func (k *resourceKind[T]) readOnce(ctx context.Context, assets []Asset[T]) (stat
 func protect(operation string, asset AssetID, f func() error) (err error) {
 	defer func() {
 		if problem := recover(); problem != nil {
-			fmt.Fprintf(os.Stderr, "panic in %s for %s: %v\n%s", operation, asset, problem, debug.Stack())
+			fmt.Fprintf(Stderr(), "panic in %s for %s: %v\n%s", operation, asset, problem, debug.Stack())
 			err = fmt.Errorf("%s panicked: %v (a defect of the plugin; its log has the stack)", operation, problem)
 		}
 	}()

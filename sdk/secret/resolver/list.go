@@ -74,7 +74,7 @@ func (e *listEntry) UnmarshalYAML(node *yaml.Node) error {
 	return node.Decode((*plain)(e))
 }
 
-var listKind = operator.Kind{Name: "list of secrets", Key: "lehr-secrets", Flag: "secrets", Page: "docs/operate/secrets.md"}
+var listKind = operator.Kind{Name: "list of secrets", Key: "lehr-secrets", Flag: "secret-list", Page: "docs/operate/secrets.md"}
 
 // readList reads the file and its key. One that is wrong in any place permits nothing.
 func readList(path string) (*list, error) {

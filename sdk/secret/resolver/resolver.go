@@ -24,7 +24,7 @@ import (
 
 const (
 	// variable names the list where no flag does.
-	variable = "LEHR_SECRETS"
+	variable = "LEHR_SECRET_LIST"
 	// cadence is how old a value may be that a look takes.
 	cadence = 30 * time.Second
 	// failurePause is how long a failure counts for looks, so that many assets with
@@ -61,11 +61,11 @@ func New(plugin, path string) *Resolver {
 	return &Resolver{plugin: plugin, path: path, kept: map[string]*kept{}, reader: reader{serviceAccount: serviceAccountFolder}}
 }
 
-// Flag defines --secrets, of which the default is in LEHR_SECRETS, and returns the
+// Flag defines --secret-list, of which the default is in LEHR_SECRET_LIST, and returns the
 // Resolver that goes by it. A plugin calls it before it reads its flags.
 func Flag(flags *flag.FlagSet, plugin string) *Resolver {
 	r := New(plugin, os.Getenv(variable))
-	flags.StringVar(&r.path, "secrets", r.path, "the operator's list of secrets, a `FILE` of YAML; default: what "+variable+" names")
+	flags.StringVar(&r.path, "secret-list", r.path, "the operator's list of secrets, a `FILE` of YAML; default: what "+variable+" names")
 	return r
 }
 
@@ -172,7 +172,7 @@ func (r *Resolver) permitted(partition intent.PartitionID, ref *intentpb.SecretR
 	}
 	if r == nil || r.path == "" {
 		return nil, nil, fault.New(fault.Denied, "%s: not listed, for this plugin was given no list of secrets", secret.Name(ref)).
-			WithHint("whoever runs the plugin gives it one, by --secrets FILE or %s: docs/operate/secrets.md", variable)
+			WithHint("whoever runs the plugin gives it one, by --secret-list FILE or %s: docs/operate/secrets.md", variable)
 	}
 	l, err := r.current()
 	if err != nil {
