@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"regexp"
 )
 
 // ErrRotated says that a secret changed between the plan of a push and its effect. An
@@ -26,11 +25,6 @@ func (d Digest) Short() string { return hex.EncodeToString(d[:8]) }
 // Words stand for the value in a plan. They differ when the value does, so a
 // rotation is a difference and an approval is of one value.
 func (d Digest) Words() string { return "secret (digest " + d.Short() + ")" }
-
-var words = regexp.MustCompile(`^secret \(digest [0-9a-f]{16}\)$`)
-
-// IsWords reports whether a text is what Words returns for some digest.
-func IsWords(text string) bool { return words.MatchString(text) }
 
 // hidden is what a value prints as.
 const hidden = "(secret)"
