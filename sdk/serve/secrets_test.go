@@ -11,6 +11,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -68,7 +69,7 @@ func TestASecretLeavesThePluginNowhere(t *testing.T) {
 	target.Env["PASSWORD"], target.Args = value, []string{strings.Repeat("x", maxValue-70) + value}
 	kind := For(world, Serving{})
 	d := diffOne(kind, jobIntent(t, target))
-	encoded := encodeDifference("job", d)
+	encoded := encodeDifference("job", d, time.Time{})
 	all := encoded.String() + string(encoded.Current)
 	for _, form := range encodings(value) {
 		if strings.Contains(all, form) || strings.Contains(all, form[:12]) {
@@ -112,7 +113,7 @@ func TestWhatCannotBeHiddenIsNotTold(t *testing.T) {
 	for name, d := range map[string]Difference{
 		"base": {Outcome: InSync, Base: value}, "key": {Outcome: InSync, ResourceKey: ResourceKey("db:" + value)}, "state": {Outcome: InSync, Current: []byte("x" + value)},
 	} {
-		encoded := encodeDifference("job", d)
+		encoded := encodeDifference("job", d, time.Time{})
 		if encoded.GetUnknown() == nil || strings.Contains(encoded.String(), value) || len(encoded.Current) > 0 {
 			t.Errorf("%s: %v", name, encoded)
 		}
@@ -144,7 +145,7 @@ func (r *rotating) Read(ctx context.Context, assets []Asset[*processpb.Job]) ([]
 
 func TestErrorsHideSecrets(t *testing.T) {
 	value, digest := knowSecret(t)
-	difference := encodeDifference("job", unknown(errors.New("dial with "+value)))
+	difference := encodeDifference("job", unknown(errors.New("dial with "+value)), time.Time{})
 	outcome := encodeOutcome("p", failure(errors.New("dial with "+value)))
 	for _, reason := range []string{difference.GetUnknown().GetReason(), outcome.GetFailed().GetReason()} {
 		if reason != "dial with "+digest.Words() {

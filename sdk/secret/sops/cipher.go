@@ -14,7 +14,12 @@ import (
 // encryptedForm is how SOPS writes a value.
 var encryptedForm = regexp.MustCompile(`^ENC\[AES256_GCM,data:(.*),iv:(.+),tag:(.+),type:([a-z]+)\]$`)
 
-var errNotOpened = errors.New("it does not decrypt")
+// What is wrong with a value. No parser's error is told, for it may quote the value.
+var (
+	errNotEncrypted = errors.New("it is not encrypted")
+	errNotOpened    = errors.New("it was changed, or moved from another place")
+	errNotOfType    = errors.New("it is not of its type")
+)
 
 // commentType is that of a comment, which SOPS may write as an item of a list.
 const commentType = "comment"
@@ -27,7 +32,7 @@ func openValue(text string, key []byte, place string) (content []byte, kind stri
 	}
 	parts := encryptedForm.FindStringSubmatch(text)
 	if parts == nil {
-		return nil, "", errors.New("it is not encrypted")
+		return nil, "", errNotEncrypted
 	}
 	var decoded [3][]byte
 	for i := range decoded {
@@ -62,22 +67,24 @@ func asHashed(plain []byte, kind string) ([]byte, error) {
 	case "str", "bytes", commentType:
 		return plain, nil
 	case "int":
-		number, err := strconv.Atoi(string(plain))
-		return strconv.AppendInt(nil, int64(number), 10), err
+		if number, err := strconv.Atoi(string(plain)); err == nil {
+			return strconv.AppendInt(nil, int64(number), 10), nil
+		}
 	case "float":
-		number, err := strconv.ParseFloat(string(plain), 64)
-		return strconv.AppendFloat(nil, number, 'f', -1, 64), err
+		if number, err := strconv.ParseFloat(string(plain), 64); err == nil {
+			return strconv.AppendFloat(nil, number, 'f', -1, 64), nil
+		}
 	case "bool":
-		truth, err := strconv.ParseBool(string(plain))
-		return truthBytes(truth), err
+		if truth, err := strconv.ParseBool(string(plain)); err == nil {
+			return truthBytes(truth), nil
+		}
 	case "time":
 		var at time.Time
-		if err := at.UnmarshalText(plain); err != nil {
-			return nil, err
+		if at.UnmarshalText(plain) == nil {
+			return at.MarshalText()
 		}
-		return at.MarshalText()
 	}
-	return nil, errors.New("it is of an unknown type")
+	return nil, errNotOfType
 }
 
 // plainBytes is what SOPS hashes of a value that is not encrypted.
@@ -94,7 +101,7 @@ func plainBytes(value any) ([]byte, error) {
 	case time.Time:
 		return value.MarshalText()
 	}
-	return nil, errors.New("it is of an unknown type")
+	return nil, errNotOfType
 }
 
 func truthBytes(truth bool) []byte {

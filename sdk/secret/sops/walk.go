@@ -96,7 +96,7 @@ func (w *walker) visit(n *node, keys, path []string) (wasComment bool, err error
 		content, err = plainBytes(n.value)
 	}
 	if err != nil {
-		return false, changed("the value at %.300q: %v", strings.Join(path, "."), plainReason(err))
+		return false, changed("the value at %.300q: %v", strings.Join(path, "."), err)
 	}
 	if kind == commentType {
 		return true, nil
@@ -106,15 +106,4 @@ func (w *walker) visit(n *node, keys, path []string) (wasComment bool, err error
 	}
 	w.opened = append(w.opened, leaf{path: path, content: content, encrypted: encrypted})
 	return false, nil
-}
-
-// plainReason keeps what a parser quotes out of a message.
-func plainReason(err error) string {
-	if err == errNotOpened {
-		return "it was changed, or moved from another place"
-	}
-	if strings.HasPrefix(err.Error(), "it is ") {
-		return err.Error()
-	}
-	return "it is not of its type"
 }
