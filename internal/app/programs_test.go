@@ -91,18 +91,18 @@ programs:
 	if err != nil {
 		t.Fatal(err)
 	}
-	password := func(s *sqlschemapb.Secret, database string) []byte {
+	password := func(s *intentpb.SecretRef, database string) []byte {
 		return encoded(t, &sqlschemapb.Schema{Database: database, Sql: "CREATE TABLE t (a int)", Password: s})
 	}
-	in := func(path string) *sqlschemapb.Secret {
-		return &sqlschemapb.Secret{Source: &sqlschemapb.Secret_File{File: path}}
+	in := func(path string) *intentpb.SecretRef {
+		return &intentpb.SecretRef{Source: &intentpb.SecretRef_File{File: path}}
 	}
 	assets := of{
 		"good":         password(in("/run/db"), "postgres://db/shop"),
-		"variable":     password(&sqlschemapb.Secret{Source: &sqlschemapb.Secret_Env{Env: "LEHR_DB"}}, "postgres://db/shop"),
+		"variable":     password(&intentpb.SecretRef{Source: &intentpb.SecretRef_Env{Env: "LEHR_DB"}}, "postgres://db/shop"),
 		"token":        password(in("/data/lehr.db.server.json"), "postgres://db/shop"),
 		"detour":       password(in("/run/../run/db"), "postgres://db/shop"),
-		"environment":  password(&sqlschemapb.Secret{Source: &sqlschemapb.Secret_Env{Env: "LEHR_DATABASE"}}, "postgres://db/shop"),
+		"environment":  password(&intentpb.SecretRef{Source: &intentpb.SecretRef_Env{Env: "LEHR_DATABASE"}}, "postgres://db/shop"),
 		"store":        encoded(t, &sqlschemapb.Schema{Database: "sqlite:/data/lehr.db", Sql: "CREATE TABLE t (a int)"}),
 		"other":        password(in("/run/db"), "postgres://db.other/shop"),
 		"balancer":     encoded(t, &caddypb.Balancer{Admin: "127.0.0.1:2019", Name: "b", Listen: []string{":80"}}),

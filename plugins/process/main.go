@@ -13,8 +13,12 @@ import (
 
 	"lehr.dev/plugins/process/job"
 	"lehr.dev/plugins/process/schedule"
+	"lehr.dev/sdk/secret/resolver"
 	"lehr.dev/sdk/serve"
 )
+
+// name of the plugin, by which the operator's lists know it.
+const name = "lehr-process"
 
 func main() { os.Exit(run()) }
 
@@ -24,6 +28,7 @@ func run() int {
 	}
 	logs := flag.String("logs", defaultLogs(), "folder of the tasks' logs, as <job>/<task>.log")
 	listen := serve.Flags(flag.CommandLine)
+	secrets := resolver.Flag(flag.CommandLine, name)
 	flag.Parse()
 	folder, err := filepath.Abs(*logs)
 	if err != nil {
@@ -36,9 +41,9 @@ func run() int {
 		return 1
 	}
 	return serve.Main(serve.Plugin{
-		Name: "lehr-process", Version: "1", Listen: listen,
+		Name: name, Version: "1", Listen: listen,
 		Resources: []serve.Kind{
-			serve.For(job.Jobs{Logs: folder}, job.Serving()),
+			serve.For(job.Jobs{Logs: folder, Secrets: secrets}, job.Serving()),
 			serve.For(schedule.Schedules{Logs: folder, Program: self}, schedule.Serving()),
 		},
 	})

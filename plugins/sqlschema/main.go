@@ -3,15 +3,23 @@
 package main
 
 import (
+	"flag"
 	"os"
 
 	"lehr.dev/plugins/sqlschema/schemas"
+	"lehr.dev/sdk/secret/resolver"
 	"lehr.dev/sdk/serve"
 )
 
+// name of the plugin, by which the operator's lists know it.
+const name = "lehr-sqlschema"
+
 func main() {
+	listen := serve.Flags(flag.CommandLine)
+	secrets := resolver.Flag(flag.CommandLine, name)
+	flag.Parse()
 	os.Exit(serve.Main(serve.Plugin{
-		Name: "lehr-sqlschema", Version: "1",
-		Resources: []serve.Kind{serve.For(schemas.New(), schemas.Serving())},
+		Name: name, Version: "1", Listen: listen,
+		Resources: []serve.Kind{serve.For(schemas.New(secrets), schemas.Serving())},
 	}))
 }

@@ -25,6 +25,9 @@ func compare(current, target protoreflect.Message) []FieldChange {
 	return d.changes
 }
 
+// writtenOtherwise tells two values apart that hold one secret in two forms.
+const writtenOtherwise = " (written otherwise)"
+
 type differ struct{ changes []FieldChange }
 
 func (d *differ) add(path, current, target string) {
@@ -100,7 +103,11 @@ func (d *differ) values(path string, field protoreflect.FieldDescriptor, current
 			return renderScalar(field, v)
 		}
 		if !currentValue.IsValid() || !targetValue.IsValid() || !currentValue.Equal(targetValue) {
-			d.add(path, render(currentValue), render(targetValue))
+			currentText, targetText := render(currentValue), render(targetValue)
+			if currentText == targetText {
+				targetText += writtenOtherwise
+			}
+			d.add(path, currentText, targetText)
 		}
 		return
 	}

@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"errors"
 	"fmt"
 	"time"
 	"unicode/utf8"
@@ -10,6 +11,7 @@ import (
 
 	pluginpb "lehr.dev/gen/lehr/plugin/v1"
 	"lehr.dev/internal/ground/intent"
+	"lehr.dev/sdk/secret"
 )
 
 // maxText is how much of a reason is sent.
@@ -26,6 +28,9 @@ var actions = map[Action]pluginpb.Action{
 func encodeDifference(asset string, d Difference, asked time.Time) *pluginpb.AssetDiff {
 	if !utf8.ValidString(d.Base) || !utf8.ValidString(string(d.ResourceKey)) {
 		d = unknown(fmt.Errorf("base %q or resource key %q is not text: a defect of the plugin", d.Base, d.ResourceKey))
+	}
+	if secret.IsAnyKnown() && (holdsSecret(d.Base) || holdsSecret(string(d.ResourceKey)) || holdsSecret(string(d.Current))) {
+		d = unknown(errors.New("the base, the resource key or the state of the asset holds a secret, and is not told: a defect of the plugin"))
 	}
 	diff := &pluginpb.AssetDiff{
 		Asset:       asset,
@@ -92,9 +97,9 @@ func encodeChanges(changes []FieldChange) []*pluginpb.FieldChange {
 	var encoded []*pluginpb.FieldChange
 	for _, change := range changes {
 		encoded = append(encoded, &pluginpb.FieldChange{
-			Path:        intent.Shown(change.Path),
-			Current:     intent.Shown(change.Current),
-			Target:      intent.Shown(change.Target),
+			Path:        intent.Shown(secret.Redact(change.Path)),
+			Current:     intent.Shown(secret.Redact(change.Current)),
+			Target:      intent.Shown(secret.Redact(change.Target)),
 			Reason:      text(change.Reason),
 			Destructive: change.Destructive,
 			Writer:      text(change.Writer),
@@ -103,9 +108,9 @@ func encodeChanges(changes []FieldChange) []*pluginpb.FieldChange {
 	return encoded
 }
 
-// text makes what people read printable, and not too long.
+// text makes what people read printable, without secrets, and not too long.
 func text(s string) string {
-	s = intent.Shown(s)
+	s = intent.Shown(secret.Redact(s))
 	if len(s) > maxText {
 		s = s[:maxText-len("…")]
 		for len(s) > 0 && s[len(s)-1]&0xC0 == 0x80 {

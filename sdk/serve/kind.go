@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"lehr.dev/internal/ground/intent"
+	"lehr.dev/sdk/secret"
 )
 
 // Kind serves one payload type by a differ of its own. Its methods are called
@@ -36,6 +37,14 @@ type Intent struct {
 	// the answer; zero: as long ago as the cadence of the type allows.
 	ReadSince time.Time
 	asker     *asker
+	// push for which the asset came; nil: it came for a look.
+	push *secret.Push
+}
+
+// SecretRequest is with what a resolver is asked for a secret that the asset names,
+// while the call is open that the asset came with.
+func (i Intent) SecretRequest() secret.Request {
+	return secret.Request{Partition: i.Incarnation.Partition, Asset: i.ID, Blob: i.Blob, Push: i.push}
 }
 
 // Push is an admitted push.

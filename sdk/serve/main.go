@@ -27,9 +27,10 @@ const stopWithin = time.Second
 func Main(p Plugin) int {
 	ctx, cancel := signal.NotifyContext(context.Background(), unix.SIGTERM, os.Interrupt)
 	defer cancel()
+	hideInLog()
 	err := guardStores()
 	if err != nil {
-		fmt.Fprintln(os.Stderr, p.Name+":", err)
+		fmt.Fprintln(Stderr(), p.Name+":", err)
 		return 1
 	}
 	if socket := os.Getenv(plugin.SocketVariable); socket != "" {
@@ -41,7 +42,7 @@ func Main(p Plugin) int {
 		return 2
 	}
 	if err != nil {
-		fmt.Fprintln(os.Stderr, p.Name+":", err)
+		fmt.Fprintln(Stderr(), p.Name+":", err)
 		return 1
 	}
 	return 0

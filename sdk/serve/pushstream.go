@@ -9,6 +9,7 @@ import (
 	pluginpb "lehr.dev/gen/lehr/plugin/v1"
 	"lehr.dev/internal/ground/intent"
 	"lehr.dev/internal/pluginhost/plugin"
+	"lehr.dev/sdk/secret"
 )
 
 // pushStream carries out the pushes of one stream.
@@ -187,6 +188,7 @@ func (p *pushStream) carryOut(ctx context.Context, start *pluginpb.PushStart, pe
 	if failures[0] != nil {
 		return outcomeOf(ctx, Retryable(failures[0]))
 	}
+	assets[0].push = secret.NewPush(time.Now())
 	push := Push{
 		ID:          PushID(start.Push),
 		Asset:       assets[0],

@@ -11,6 +11,8 @@ import (
 	"google.golang.org/protobuf/types/descriptorpb"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"lehr.dev/sdk/secret"
 )
 
 const (
@@ -26,13 +28,14 @@ func isRedacted(field protoreflect.FieldDescriptor) bool {
 	return options.GetDebugRedact()
 }
 
-// renderScalar writes one scalar value for people.
+// renderScalar writes one scalar value for people. Secrets go before it is shortened: of
+// one that was cut nobody would know that it is one.
 func renderScalar(field protoreflect.FieldDescriptor, value protoreflect.Value) string {
 	switch field.Kind() {
 	case protoreflect.StringKind:
-		return clip(strconv.Quote(value.String()))
+		return clip(strconv.Quote(secret.Redact(value.String())))
 	case protoreflect.BytesKind:
-		return clip(strconv.Quote(string(value.Bytes())))
+		return clip(strconv.Quote(secret.Redact(string(value.Bytes()))))
 	case protoreflect.EnumKind:
 		if named := field.Enum().Values().ByNumber(value.Enum()); named != nil {
 			return string(named.Name())

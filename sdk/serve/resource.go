@@ -7,6 +7,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"lehr.dev/internal/ground/intent"
+	"lehr.dev/sdk/secret"
 )
 
 // Resource is one kind of thing. One differ serves all kinds (Keel's common
@@ -65,6 +66,12 @@ type Asset[T proto.Message] struct {
 	// the State; zero: as long ago as the cadence of the type allows.
 	ReadSince time.Time
 	asker     *asker
+	push      *secret.Push
+}
+
+// SecretRequest is that of Intent.
+func (a Asset[T]) SecretRequest() secret.Request {
+	return secret.Request{Partition: a.Incarnation.Partition, Asset: a.ID, Blob: a.Blob, Push: a.push}
 }
 
 // State is what Read found.

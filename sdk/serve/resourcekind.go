@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"runtime/debug"
 	"slices"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"lehr.dev/sdk/secret"
 )
 
 // resourceKind makes a Kind of a Resource and the common differ.
@@ -75,7 +77,7 @@ func (k *resourceKind[T]) decode(asset Intent) (Asset[T], error) {
 	if err := (proto.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(asset.Payload.Bytes, payload); err != nil {
 		return Asset[T]{}, fmt.Errorf("reading the intent of %s as %s: %w", asset.ID, k.served.Type, err)
 	}
-	return Asset[T]{ID: asset.ID, Incarnation: asset.Incarnation, Payload: payload, Addons: asset.Addons, Reads: asset.Reads, ReadSince: asset.ReadSince, asker: asset.asker}, nil
+	return Asset[T]{ID: asset.ID, Incarnation: asset.Incarnation, Payload: payload, Addons: asset.Addons, Reads: asset.Reads, ReadSince: asset.ReadSince, asker: asset.asker, push: asset.push}, nil
 }
 
 // read reads all states in one call; when that panics, one by one, so that
@@ -119,7 +121,7 @@ func (k *resourceKind[T]) readOnce(ctx context.Context, assets []Asset[T]) (stat
 func protect(operation string, asset AssetID, f func() error) (err error) {
 	defer func() {
 		if problem := recover(); problem != nil {
-			fmt.Fprintf(os.Stderr, "panic in %s for %s: %v\n%s", operation, asset, problem, debug.Stack())
+			fmt.Fprintf(Stderr(), "panic in %s for %s: %v\n%s", operation, asset, problem, debug.Stack())
 			err = fmt.Errorf("%s panicked: %v (a defect of the plugin; its log has the stack)", operation, problem)
 		}
 	}()
@@ -179,9 +181,10 @@ func (k *resourceKind[T]) pendingDifference(state State[T]) (difference Differen
 // current is the state as read, without what must not be shown (S13).
 func (k *resourceKind[T]) current(state T) ([]byte, error) {
 	message := proto.Message(state)
-	if k.redacts {
+	if k.redacts || secret.IsAnyKnown() {
 		message = proto.Clone(state)
 		clearRedacted(message.ProtoReflect())
+		hideSecrets(message.ProtoReflect())
 	}
 	return proto.MarshalOptions{Deterministic: true}.Marshal(message)
 }
@@ -229,6 +232,7 @@ func (k *resourceKind[T]) plan(ctx context.Context, asset Asset[T], state State[
 		change.Plan.Action = ActionUpdate
 	}
 	err = k.judge(&change, exists)
+	hideInPlan(change.Plan.Changes)
 	change.Plan = bound(change.Plan)
 	return change, unmanaged, err
 }
@@ -263,6 +267,9 @@ func (k *resourceKind[T]) judge(change *Change[T], exists bool) error {
 }
 
 func (k *resourceKind[T]) Push(ctx context.Context, push Push, permits Permits) Outcome {
+	if push.Asset.push == nil {
+		push.Asset.push = secret.NewPush(time.Now())
+	}
 	asset, err := k.decode(push.Asset)
 	if err != nil {
 		return failure(err)
@@ -282,7 +289,7 @@ func (k *resourceKind[T]) Push(ctx context.Context, push Push, permits Permits) 
 		return Outcome{Ending: Pushed, Reason: "already in sync"}
 	}
 	if digest := change.Plan.Digest(); digest != push.Plan {
-		return Outcome{Ending: Stale, Reason: fmt.Sprintf("the plan is now %s (%s, %d fields), admitted was %s", digest.Short(), change.Plan.Action, len(change.Plan.Changes), push.Plan.Short())}
+		return Outcome{Ending: Stale, Reason: fmt.Sprintf("the plan is now %s (%s, %d fields), admitted was %s", digest.Short(), change.Plan.Action, len(change.Plan.Changes), push.Plan.Short()) + rotations(push.Asset.push)}
 	}
 	if state.Base != push.Base {
 		if err := permits.Cover(ctx, state.Base); err != nil {
@@ -300,7 +307,7 @@ func outcomeOf(ctx context.Context, err error) Outcome {
 	switch {
 	case err == nil:
 		return Outcome{Ending: Pushed}
-	case errors.Is(err, ErrStale):
+	case errors.Is(err, ErrStale) || errors.Is(err, secret.ErrRotated):
 		return Outcome{Ending: Stale, Reason: err.Error()}
 	case errors.Is(err, errNoPermit) || ctx.Err() != nil:
 		if cause := context.Cause(ctx); cause != nil {

@@ -49,6 +49,7 @@ func (k *resourceKind[T]) planTurndown(asset Asset[T], state State[T]) (Change[T
 		changes[i].Destructive = true
 		changes[i].Reason = state.Notes[changes[i].Path]
 	}
+	hideInPlan(changes)
 	change.Plan = bound(Plan{Action: ActionDelete, Changes: changes})
 	return change, nil
 }

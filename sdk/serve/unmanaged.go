@@ -64,6 +64,7 @@ func (k *resourceKind[T]) leaveUnmanaged(change *Change[T]) ([]FieldChange, erro
 			}
 		}
 	}
+	hideInPlan(changes)
 	return bound(Plan{Changes: changes}).Changes, nil
 }
 

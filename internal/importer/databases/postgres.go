@@ -55,9 +55,9 @@ func (p *postgres) read(ctx context.Context, args []string) (importer.Import, er
 	fields := field("database", args[0])
 	switch {
 	case p.secret.env != "":
-		fields += fmt.Sprintf("        password = lehr.sqlschema.v1.Secret(env = %q),\n", p.secret.env)
+		fields += fmt.Sprintf("        password = lehr.intent.v1.SecretRef(env = %q),\n", p.secret.env)
 	case p.secret.file != "":
-		fields += fmt.Sprintf("        password = lehr.sqlschema.v1.Secret(file = %q),\n", p.secret.file)
+		fields += fmt.Sprintf("        password = lehr.intent.v1.SecretRef(file = %q),\n", p.secret.file)
 	}
 	if p.schema != "public" {
 		fields += field("schema", p.schema)

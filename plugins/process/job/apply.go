@@ -42,6 +42,11 @@ func (j Jobs) Apply(ctx context.Context, change serve.Change[*processpb.Job], pe
 	if r.elastic, err = elastic(change.Asset); err != nil {
 		return err
 	}
+	// The values are those of the plan, or the push is stale.
+	if r.secrets, err = j.secretsOf(ctx, change.Asset.SecretRequest(), r.Job); err != nil {
+		return err
+	}
+	defer wipe(r.secrets.values)
 	if r.creates = change.Plan.Action == serve.ActionCreate; r.creates {
 		for number := range r.Replicas {
 			r.also[number] = true
@@ -102,7 +107,7 @@ func (r *roll) start(ctx context.Context, number uint32) error {
 		return err
 	}
 	r.tell(fmt.Sprintf("starting task %d, version %q", number, r.Version))
-	c, err := start(r.logs, r.Job, number, r.push)
+	c, err := start(r.logs, r.Job, r.secrets, number, r.push)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package job
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -37,13 +38,19 @@ func elastic(asset serve.Asset[*processpb.Job]) (bool, error) {
 }
 
 // Yield keeps the tasks that are there, each as it should run.
-func (Jobs) Yield(_ serve.Asset[*processpb.Job], target, current *processpb.Job) error {
+func (j Jobs) Yield(asset serve.Asset[*processpb.Job], target, current *processpb.Job) error {
+	// Resolve has just read them: they are had at once.
+	secrets, err := j.secretsOf(context.Background(), asset.SecretRequest(), asset.Payload)
+	if err != nil {
+		return err
+	}
+	wipe(secrets.values)
 	target.Tasks = map[uint32]*processpb.Task{}
 	for number := range current.Tasks {
 		if number >= 65536-target.BasePort {
 			return fmt.Errorf("task %d of job %s would have a port above 65535: stop its process, or lower base_port", number, target.Name)
 		}
-		target.Tasks[number] = intended(target, number)
+		target.Tasks[number] = secrets.intended(target, number)
 	}
 	return nil
 }

@@ -22,6 +22,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	processpb "lehr.dev/gen/lehr/process/v1"
+	"lehr.dev/sdk/secret/resolver"
 	"lehr.dev/sdk/serve"
 )
 
@@ -35,6 +36,8 @@ const (
 type Jobs struct {
 	// Logs is the folder of the tasks' logs: <Logs>/<job>/<task>.log.
 	Logs string
+	// Secrets reads what secret_env names; nil: nothing may be named.
+	Secrets *resolver.Resolver
 }
 
 var (
@@ -51,7 +54,7 @@ func Serving() serve.Serving {
 }
 
 // Resolve fills in the defaults, and lists each task as it should run.
-func (Jobs) Resolve(_ context.Context, asset serve.Asset[*processpb.Job]) (*processpb.Job, error) {
+func (j Jobs) Resolve(ctx context.Context, asset serve.Asset[*processpb.Job]) (*processpb.Job, error) {
 	job := proto.CloneOf(asset.Payload)
 	switch {
 	case !filepath.IsLocal(job.Name) || job.Name != filepath.Clean(job.Name):
@@ -67,14 +70,19 @@ func (Jobs) Resolve(_ context.Context, asset serve.Asset[*processpb.Job]) (*proc
 	if _, err := elastic(asset); err != nil {
 		return nil, err
 	}
+	secrets, err := j.secretsOf(ctx, asset.SecretRequest(), job)
+	if err != nil {
+		return nil, err
+	}
+	wipe(secrets.values)
 	job.Tasks = map[uint32]*processpb.Task{}
 	for number := range job.Replicas {
-		job.Tasks[number] = intended(job, number)
+		job.Tasks[number] = secrets.intended(job, number)
 	}
 	return job, nil
 }
 
-// intended is the task as it should run.
+// intended is the task as it should run, but for its secrets.
 func intended(job *processpb.Job, number uint32) *processpb.Task {
 	fill := strings.NewReplacer("{port}", fmt.Sprint(port(job, number)), "{task}", fmt.Sprint(number)).Replace
 	task := &processpb.Task{Binary: job.Binary, Version: job.Version, Env: map[string]string{}}
@@ -111,9 +119,13 @@ func (Jobs) Destructive(change serve.Change[*processpb.Job]) []string {
 
 // Read looks at all processes once, and asks the tasks how they are.
 func (j Jobs) Read(ctx context.Context, assets []serve.Asset[*processpb.Job]) ([]serve.State[*processpb.Job], error) {
+	j.prefetch(ctx, assets)
 	demands := make([]demand, len(assets))
 	for i, asset := range assets {
 		demands[i].Job = asset.Payload
+		if !asset.TurnedDown() {
+			demands[i].secrets = j.seenSecrets(ctx, asset.SecretRequest(), asset.Payload)
+		}
 		// What may not be left to production is refused by Resolve.
 		demands[i].elastic, _ = elastic(asset)
 	}
@@ -154,7 +166,7 @@ func state(job *processpb.Job, seen sighting) serve.State[*processpb.Job] {
 	current.Tasks = map[uint32]*processpb.Task{}
 	var versions []string
 	for number, task := range seen.tasks {
-		current.Tasks[number] = task.runs(job)
+		current.Tasks[number] = task.runs(job, seen.secrets)
 		versions = append(versions, task.main().version)
 	}
 	for _, number := range seen.wanted {

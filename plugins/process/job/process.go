@@ -236,7 +236,7 @@ func readStat(pid int) (stat, error) {
 // runs tells what the process runs, in the words of the intent where it is
 // the same thing: a path that leads to the same file, a script that its
 // interpreter runs.
-func (p process) runs(job *processpb.Job) *processpb.Task {
+func (p process) runs(job *processpb.Job, secrets secrets) *processpb.Task {
 	task := &processpb.Task{Binary: p.executable, Args: p.argv[1:], Version: p.version, Env: map[string]string{}}
 	if path, err := filepath.EvalSymlinks(job.Binary); p.executable == job.Binary || err == nil && p.executable == path {
 		task.Binary = job.Binary
@@ -244,8 +244,10 @@ func (p process) runs(job *processpb.Job) *processpb.Task {
 		task.Binary, task.Args = job.Binary, p.argv[at+1:]
 	}
 	names := slices.Concat(strings.Split(p.environment[variableNames], ","), slices.Collect(maps.Keys(job.Env)))
+	task.SecretEnv = secrets.seen(job, p)
 	for _, name := range names {
-		if value, ok := p.environment[name]; ok && name != "" {
+		_, isSecret := task.SecretEnv[name]
+		if value, ok := p.environment[name]; ok && name != "" && !isSecret {
 			task.Env[name] = value
 		}
 	}

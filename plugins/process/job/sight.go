@@ -21,6 +21,8 @@ type demand struct {
 	also map[uint32]bool
 	// spare is the task that an elastic job has for the length of a roll.
 	spare *uint32
+	// secrets that its tasks should have.
+	secrets secrets
 }
 
 // sighting is what was seen of one job.
@@ -33,6 +35,8 @@ type sighting struct {
 	spare   *uint32
 	// blocked tasks need a port that another task of the job has to give up.
 	blocked map[uint32]bool
+	// secrets are those of the demand.
+	secrets secrets
 }
 
 // task is what was seen of one task: at least one process.
@@ -52,8 +56,8 @@ type task struct {
 func (t *task) main() process { return t.processes[0] }
 
 // runs tells what the task runs.
-func (t *task) runs(job *processpb.Job) *processpb.Task {
-	seen := t.main().runs(job)
+func (t *task) runs(job *processpb.Job, secrets secrets) *processpb.Task {
+	seen := t.main().runs(job, secrets)
 	seen.Duplicates = uint32(len(t.processes) - 1)
 	return seen
 }
@@ -113,7 +117,7 @@ func (s sighting) wants(number uint32) bool {
 // one that runs as intended, listens and is the oldest comes first: it stays.
 func group(wanting demand, found []process, ports ports) sighting {
 	job := wanting.Job
-	seen := sighting{tasks: map[uint32]*task{}, elastic: wanting.elastic, spare: wanting.spare, blocked: map[uint32]bool{}}
+	seen := sighting{tasks: map[uint32]*task{}, elastic: wanting.elastic, spare: wanting.spare, blocked: map[uint32]bool{}, secrets: wanting.secrets}
 	for _, p := range found {
 		if seen.tasks[p.task] == nil {
 			seen.tasks[p.task] = &task{number: p.task}
@@ -122,10 +126,10 @@ func group(wanting demand, found []process, ports ports) sighting {
 	}
 	seen.wanted = wanting.tasks(seen.tasks)
 	for number, t := range seen.tasks {
-		wanted := intended(job, number)
+		wanted := wanting.secrets.intended(job, number)
 		rank := func(p process) int {
 			switch {
-			case !proto.Equal(p.runs(job), wanted):
+			case !proto.Equal(p.runs(job, wanting.secrets), wanted):
 				return 2
 			case port(job, number) != 0 && !ports.heldBy(port(job, number), p):
 				return 1

@@ -31,7 +31,7 @@ type child struct {
 
 // start starts a task as intended: in a session of its own, with nothing of
 // the plugin's but PATH and HOME.
-func start(logs string, job *processpb.Job, number uint32, push string) (*child, error) {
+func start(logs string, job *processpb.Job, secrets secrets, number uint32, push string) (*child, error) {
 	task := intended(job, number)
 	name := filepath.Join(logs, job.Name, fmt.Sprintf("%d.log", number))
 	log, err := openLog(name)
@@ -45,7 +45,7 @@ func start(logs string, job *processpb.Job, number uint32, push string) (*child,
 	}
 	command := &exec.Cmd{
 		Path: task.Binary, Args: append([]string{task.Binary}, task.Args...), Dir: "/",
-		Env:    taskEnvironment(job, task, number, push),
+		Env:    append(taskEnvironment(job, task, number, push), secrets.variables()...),
 		Stdout: log, Stderr: log,
 		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
 	}
@@ -62,7 +62,7 @@ func start(logs string, job *processpb.Job, number uint32, push string) (*child,
 }
 
 // taskEnvironment is a function of the intent, but for PATH, HOME and the
-// push's name.
+// push's name. Secrets are not in it.
 func taskEnvironment(job *processpb.Job, task *processpb.Task, number uint32, push string) []string {
 	names := slices.Sorted(maps.Keys(task.Env))
 	environment := []string{

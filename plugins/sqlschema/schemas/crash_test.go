@@ -55,7 +55,7 @@ func crash(text string) int {
 		Asset:       intent.Asset{ID: "db", Payload: intent.Message{Type: "lehr.sqlschema.v1.Schema", Bytes: bytes}},
 		Incarnation: intent.IncarnationID{Partition: "shop", Sequence: 1},
 	}
-	kind := serve.For(New(), Serving())
+	kind := newKind(os.Getenv("LEHR_SECRET_LIST"))
 	d := kind.Diff(context.Background(), []serve.Intent{asset})[0]
 	outcome := kind.Push(context.Background(), serve.Push{ID: "crash", Asset: asset, Plan: d.Plan.Digest(), Base: d.Base, Progress: func(string, []byte) {}}, &mortal{effects: order.Effect})
 	if outcome.Ending != serve.Pushed {

@@ -85,12 +85,13 @@ func onBoth(t *testing.T, test func(t *testing.T, g *ground)) {
 	t.Run("postgres", func(t *testing.T) { test(t, newPostgres(t)) })
 }
 
-var kind = serve.For(New(), Serving())
+// kind reads what the list of the tests names.
+var kind serve.Kind
 
 func (g *ground) schema(text string) *sqlschemapb.Schema {
 	schema := &sqlschemapb.Schema{Database: g.url, Sql: text, Version: "v1", Schema: g.inSchema}
 	if g.password != "" {
-		schema.Password = &sqlschemapb.Secret{Source: &sqlschemapb.Secret_Env{Env: g.password}}
+		schema.Password = envSecret(g.password)
 	}
 	return schema
 }

@@ -1,13 +1,12 @@
 package schemas
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"os"
+	"fmt"
 	"strings"
 
-	sqlschemapb "lehr.dev/gen/lehr/sqlschema/v1"
-	"lehr.dev/internal/ground/files"
 	"lehr.dev/plugins/sqlschema/database"
 	"lehr.dev/sdk/serve"
 )
@@ -37,29 +36,22 @@ func sum(text string) string {
 	return hex.EncodeToString(digest[:])
 }
 
-// maxSecret is how long a password may be.
-const maxSecret = 4096
+// maxPassword is how long a password may be.
+const maxPassword = 4096
 
-// secret reads a password. No message holds it.
-func secret(from *sqlschemapb.Secret) (string, error) {
-	switch source := from.GetSource().(type) {
-	case *sqlschemapb.Secret_Env:
-		value := os.Getenv(source.Env)
-		if value == "" {
-			return "", serve.Errorf(serve.Denied, "the plugin's environment has no variable %s for the password", source.Env).
-				WithHint("set it for the program that starts the plugin; a plugin that Lehr starts sees only variables that begin with LEHR_")
-		}
-		return value, nil
-	case *sqlschemapb.Secret_File:
-		content, err := files.ReadForeign(source.File, files.MostGiven)
-		if err != nil {
-			return "", serve.Errorf(serve.Denied, "reading the password: %w", err).WithHint("the plugin's user must be able to read the file")
-		}
-		value := strings.TrimRight(string(content), " \t\r\n")
-		if value == "" || len(value) > maxSecret {
-			return "", serve.Errorf(serve.Invalid, "the file %s holds no password: it is empty, or longer than %d bytes", source.File, maxSecret).WithHint("write the password alone into it")
-		}
-		return value, nil
+// password reads the one that the asset names, if any. No message holds it. It only
+// opens the database, and is no part of what a push brings about.
+func (s *Schemas) password(ctx context.Context, a asset) (string, error) {
+	if a.Payload.Password == nil {
+		return "", nil
 	}
-	return "", nil
+	value, err := s.secrets.Resolve(ctx, a.SecretRequest(), a.Payload.Password)
+	if err != nil {
+		return "", fmt.Errorf("the password: %w", err)
+	}
+	defer value.Wipe()
+	if len(value.Reveal()) > maxPassword {
+		return "", serve.Errorf(serve.Invalid, "the password has more than %d bytes", maxPassword).WithHint("see what the field password names")
+	}
+	return string(value.Reveal()), nil
 }

@@ -1,12 +1,15 @@
 package schemas
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	intentpb "lehr.dev/gen/lehr/intent/v1"
 	sqlschemapb "lehr.dev/gen/lehr/sqlschema/v1"
 	"lehr.dev/sdk/serve"
 )
@@ -188,7 +191,7 @@ func TestTroublesOfPostgres(t *testing.T) {
 		"no password": {func(s *sqlschemapb.Schema) { s.Password = nil }, "password"},
 		"no variable": {func(s *sqlschemapb.Schema) { s.Password = envSecret("LEHR_NOT_THERE") }, "LEHR_NOT_THERE"},
 		"no file": {func(s *sqlschemapb.Schema) {
-			s.Password = &sqlschemapb.Secret{Source: &sqlschemapb.Secret_File{File: "/not/there"}}
+			s.Password = fileSecret("/not/there")
 		}, "/not/there"},
 		"no database":     {func(s *sqlschemapb.Schema) { s.Database = theCluster.url("owner", "not_there") }, "does not exist"},
 		"no schema":       {func(s *sqlschemapb.Schema) { s.Schema = "not_there" }, "CREATE SCHEMA"},
@@ -220,14 +223,25 @@ func TestTroublesOfPostgres(t *testing.T) {
 	}
 }
 
-func envSecret(name string) *sqlschemapb.Secret {
-	return &sqlschemapb.Secret{Source: &sqlschemapb.Secret_Env{Env: name}}
+func envSecret(name string) *intentpb.SecretRef {
+	return &intentpb.SecretRef{Source: &intentpb.SecretRef_Env{Env: name}}
 }
 
 func TestPasswordFromAFile(t *testing.T) {
 	g := newPostgres(t)
 	schema := g.schema("CREATE TABLE t (id int PRIMARY KEY)")
-	schema.Password = &sqlschemapb.Secret{Source: &sqlschemapb.Secret_File{File: theCluster.folder + "/password"}}
+	path := filepath.Join(t.TempDir(), "password")
+	if err := os.WriteFile(path, []byte(superPassword+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	list, err := listSecrets(filepath.Dir(path), "file: "+path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := kind
+	t.Cleanup(func() { kind = before })
+	kind = newKind(list)
+	schema.Password = fileSecret(path)
 	d := g.diff(t, schema)
 	if strings.Contains(changes(d)+string(d.Current)+string(d.ResourceKey)+d.Base, superPassword) {
 		t.Error("the difference shows the password")

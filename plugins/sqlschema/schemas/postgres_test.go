@@ -40,7 +40,13 @@ func TestMain(m *testing.M) {
 	if mode := os.Getenv(crashVariable); mode != "" {
 		os.Exit(crash(mode))
 	}
+	forget, err := listForTests()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 	status := m.Run()
+	forget()
 	theCluster.stop()
 	os.Exit(status)
 }

@@ -10,7 +10,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"os"
 	"runtime/debug"
 	"strconv"
 	"strings"
@@ -26,6 +25,7 @@ import (
 	"lehr.dev/plugins/sqlschema/database"
 	"lehr.dev/plugins/sqlschema/liteschema"
 	"lehr.dev/plugins/sqlschema/pgschema"
+	"lehr.dev/sdk/secret/resolver"
 	"lehr.dev/sdk/serve"
 )
 
@@ -47,6 +47,7 @@ const (
 type Schemas struct {
 	postgres database.Engine
 	lite     database.Engine
+	secrets  *resolver.Resolver
 	// wanted is what the last look found statements to mean.
 	wanted *recent.Map[string, database.Objects]
 }
@@ -59,9 +60,9 @@ var (
 	_ serve.Remover[*sqlschemapb.Schema]   = (*Schemas)(nil)
 )
 
-// New returns the resource.
-func New() *Schemas {
-	return &Schemas{postgres: pgschema.New(), lite: liteschema.Engine{}, wanted: recent.New[string, database.Objects](wantedBytes)}
+// New returns the resource. Passwords are what the resolver reads.
+func New(secrets *resolver.Resolver) *Schemas {
+	return &Schemas{secrets: secrets, postgres: pgschema.New(), lite: liteschema.Engine{}, wanted: recent.New[string, database.Objects](wantedBytes)}
 }
 
 // Serving: each engine compares the base inside the transaction that changes
@@ -102,7 +103,7 @@ func defaults(payload *sqlschemapb.Schema) *sqlschemapb.Schema {
 }
 
 // request reads an asset's intent.
-func request(a asset) (database.Request, error) {
+func (s *Schemas) request(ctx context.Context, a asset) (database.Request, error) {
 	full := defaults(a.Payload)
 	r := database.Request{
 		Asset: string(a.Incarnation.Partition) + ":" + string(a.ID), URL: full.Database, Schema: full.Schema, Version: full.Version, SQL: full.Sql,
@@ -115,7 +116,7 @@ func request(a asset) (database.Request, error) {
 	if r.Statements, err = statement.Parse(dialect(full.Database), full.Sql); err != nil {
 		return r, serve.Errorf(serve.Invalid, "%w", err)
 	}
-	r.Password, err = secret(full.Password)
+	r.Password, err = s.password(ctx, a)
 	return r, err
 }
 
@@ -136,7 +137,7 @@ func checkAddress(full *sqlschemapb.Schema) error {
 
 // Resolve adds what the statements mean.
 func (s *Schemas) Resolve(ctx context.Context, a asset) (*sqlschemapb.Schema, error) {
-	r, err := request(a)
+	r, err := s.request(ctx, a)
 	if err != nil {
 		return nil, err
 	}
@@ -182,7 +183,7 @@ func (s *Schemas) lookWithin(ctx context.Context, a asset) (state serve.State[*s
 	defer cancel()
 	defer func() {
 		if problem := recover(); problem != nil {
-			fmt.Fprintf(os.Stderr, "panic in looking at %s: %v\n%s", a.ID, problem, debug.Stack())
+			fmt.Fprintf(serve.Stderr(), "panic in looking at %s: %v\n%s", a.ID, problem, debug.Stack())
 			state = serve.State[*sqlschemapb.Schema]{Err: fmt.Errorf("looking at %s panicked: %v (a defect of the plugin; its log has the stack)", a.ID, problem)}
 		}
 	}()
@@ -190,7 +191,7 @@ func (s *Schemas) lookWithin(ctx context.Context, a asset) (state serve.State[*s
 }
 
 func (s *Schemas) read(ctx context.Context, a asset) serve.State[*sqlschemapb.Schema] {
-	r, err := request(a)
+	r, err := s.request(ctx, a)
 	if err != nil {
 		return serve.State[*sqlschemapb.Schema]{Err: err}
 	}
@@ -267,7 +268,7 @@ func health(r database.Request, sight database.Sight) serve.Health {
 
 // Apply changes the database in one transaction.
 func (s *Schemas) Apply(ctx context.Context, change serve.Change[*sqlschemapb.Schema], permit serve.Permit) error {
-	r, push, err := changing(change, permit)
+	r, push, err := s.changing(ctx, change, permit)
 	if err != nil {
 		return err
 	}
@@ -277,15 +278,15 @@ func (s *Schemas) Apply(ctx context.Context, change serve.Change[*sqlschemapb.Sc
 
 // Remove drops what the SQL declares, in one transaction.
 func (s *Schemas) Remove(ctx context.Context, change serve.Change[*sqlschemapb.Schema], permit serve.Permit) error {
-	r, push, err := changing(change, permit)
+	r, push, err := s.changing(ctx, change, permit)
 	if err != nil {
 		return err
 	}
 	return s.engine(r).Remove(ctx, r, push)
 }
 
-func changing(change serve.Change[*sqlschemapb.Schema], permit serve.Permit) (database.Request, database.Push, error) {
-	r, err := request(change.Asset)
+func (s *Schemas) changing(ctx context.Context, change serve.Change[*sqlschemapb.Schema], permit serve.Permit) (database.Request, database.Push, error) {
+	r, err := s.request(ctx, change.Asset)
 	push := database.Push{
 		ID: string(change.Push), Base: change.State.Base, Effect: permit.Effect,
 		Progress: func(text string) { change.Progress(text, nil) },

@@ -13,7 +13,7 @@ import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	durationpb "google.golang.org/protobuf/types/known/durationpb"
-	_ "lehr.dev/gen/lehr/intent/v1"
+	v1 "lehr.dev/gen/lehr/intent/v1"
 	reflect "reflect"
 	sync "sync"
 	unsafe "unsafe"
@@ -37,6 +37,7 @@ const (
 //	LEHR_TASK     the task's number, from 0
 //	LEHR_VERSION  the version that it was started as
 //	LEHR_ENV      the names of the variables that the job set, joined by ","
+//	LEHR_SECRET_ENV  the names of those variables that hold secrets, in the same way
 //	LEHR_PUSH     the push that started it, for people
 //
 // So a plugin that restarts finds its tasks again, a process started by hand
@@ -63,6 +64,10 @@ type Job struct {
 	Binary string            `protobuf:"bytes,3,opt,name=binary" json:"binary,omitempty"`
 	Args   []string          `protobuf:"bytes,4,rep,name=args" json:"args,omitempty"`
 	Env    map[string]string `protobuf:"bytes,5,rep,name=env" json:"env,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// Variables of the tasks' environment that hold secrets, by name; no name is in
+	// env as well. The value of a variable that runs is compared by a keyed digest, so
+	// that a secret that was rotated is a difference, and the tasks are replaced.
+	SecretEnv map[string]*v1.SecretRef `protobuf:"bytes,11,rep,name=secret_env,json=secretEnv" json:"secret_env,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// The version of the software, as health checks report it and people name it.
 	Version string `protobuf:"bytes,6,opt,name=version" json:"version,omitempty"`
 	// Task i listens on base_port + i, on the loopback address. 0: no port.
@@ -143,6 +148,13 @@ func (x *Job) GetEnv() map[string]string {
 	return nil
 }
 
+func (x *Job) GetSecretEnv() map[string]*v1.SecretRef {
+	if x != nil {
+		return x.SecretEnv
+	}
+	return nil
+}
+
 func (x *Job) GetVersion() string {
 	if x != nil {
 		return x.Version
@@ -189,7 +201,9 @@ type Task struct {
 	// The version that it was started as.
 	Version string `protobuf:"bytes,4,opt,name=version" json:"version,omitempty"`
 	// Other processes that carry this task's identity.
-	Duplicates    uint32 `protobuf:"varint,5,opt,name=duplicates" json:"duplicates,omitempty"`
+	Duplicates uint32 `protobuf:"varint,5,opt,name=duplicates" json:"duplicates,omitempty"`
+	// Of its environment, the variables that hold secrets: digests in words.
+	SecretEnv     map[string]string `protobuf:"bytes,6,rep,name=secret_env,json=secretEnv" json:"secret_env,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -257,6 +271,13 @@ func (x *Task) GetDuplicates() uint32 {
 		return x.Duplicates
 	}
 	return 0
+}
+
+func (x *Task) GetSecretEnv() map[string]string {
+	if x != nil {
+		return x.SecretEnv
+	}
+	return nil
 }
 
 // HealthCheck is an HTTP GET on the task's port: 200, from a process of the
@@ -376,13 +397,15 @@ var File_lehr_process_v1_job_proto protoreflect.FileDescriptor
 
 const file_lehr_process_v1_job_proto_rawDesc = "" +
 	"\n" +
-	"\x19lehr/process/v1/job.proto\x12\x0flehr.process.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1clehr/intent/v1/options.proto\"\xbb\x05\n" +
+	"\x19lehr/process/v1/job.proto\x12\x0flehr.process.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1clehr/intent/v1/options.proto\x1a\x1blehr/intent/v1/secret.proto\"\xe2\b\n" +
 	"\x03Job\x12P\n" +
 	"\x04name\x18\x01 \x01(\tB<\xbaH5r3\x18\xc8\x012.^[a-z0-9][a-z0-9._-]*(/[a-z0-9][a-z0-9._-]*)*$\x90\xe4\x19\x01R\x04name\x12$\n" +
 	"\breplicas\x18\x02 \x01(\rB\b\xbaH\x05*\x03\x18\xe8\aR\breplicas\x12\x1f\n" +
 	"\x06binary\x18\x03 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\x06binary\x12\x12\n" +
-	"\x04args\x18\x04 \x03(\tR\x04args\x12\x8d\x01\n" +
-	"\x03env\x18\x05 \x03(\v2\x1d.lehr.process.v1.Job.EnvEntryB\\\xbaHY\x9a\x01V\"TrR2\x18^[A-Za-z_][A-Za-z0-9_]*$Z\bLEHR_JOBZ\tLEHR_TASKZ\fLEHR_VERSIONZ\bLEHR_ENVZ\tLEHR_PUSHR\x03env\x12\x1e\n" +
+	"\x04args\x18\x04 \x03(\tR\x04args\x12\x9e\x01\n" +
+	"\x03env\x18\x05 \x03(\v2\x1d.lehr.process.v1.Job.EnvEntryBm\xbaHj\x9a\x01g\"erc2\x18^[A-Za-z_][A-Za-z0-9_]*$Z\bLEHR_JOBZ\tLEHR_TASKZ\fLEHR_VERSIONZ\bLEHR_ENVZ\x0fLEHR_SECRET_ENVZ\tLEHR_PUSHR\x03env\x12\xbf\x01\n" +
+	"\n" +
+	"secret_env\x18\v \x03(\v2#.lehr.process.v1.Job.SecretEnvEntryB{\xbaHx\x9a\x01u\x10d\"qro2\x18^[A-Za-z_][A-Za-z0-9_]*$Z\bLEHR_JOBZ\tLEHR_TASKZ\fLEHR_VERSIONZ\bLEHR_ENVZ\x0fLEHR_SECRET_ENVZ\tLEHR_PUSHZ\x04PATHZ\x04HOMER\tsecretEnv\x12\x1e\n" +
 	"\aversion\x18\x06 \x01(\tB\x04\x90\xe4\x19\x01R\aversion\x12&\n" +
 	"\tbase_port\x18\a \x01(\rB\t\xbaH\x06*\x04\x18\xf4\xf7\x03R\bbasePort\x124\n" +
 	"\x06health\x18\b \x01(\v2\x1c.lehr.process.v1.HealthCheckR\x06health\x12/\n" +
@@ -391,11 +414,15 @@ const file_lehr_process_v1_job_proto_rawDesc = "" +
 	" \x03(\v2\x1f.lehr.process.v1.Job.TasksEntryB\b\xbaH\x05\x9a\x01\x02\x10\x00R\x05tasks\x1a6\n" +
 	"\bEnvEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1aO\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1aW\n" +
+	"\x0eSecretEnvEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12/\n" +
+	"\x05value\x18\x02 \x01(\v2\x19.lehr.intent.v1.SecretRefR\x05value:\x028\x01\x1aO\n" +
 	"\n" +
 	"TasksEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\rR\x03key\x12+\n" +
-	"\x05value\x18\x02 \x01(\v2\x15.lehr.process.v1.TaskR\x05value:\x028\x01\"\xd6\x01\n" +
+	"\x05value\x18\x02 \x01(\v2\x15.lehr.process.v1.TaskR\x05value:\x028\x01:y\xbaHv\x1at\n" +
+	"\x0ejob.secret_env\x122a variable is in env or in secret_env, not in both\x1a.this.secret_env.all(name, !(name in this.env))\"\xd9\x02\n" +
 	"\x04Task\x12\x16\n" +
 	"\x06binary\x18\x01 \x01(\tR\x06binary\x12\x12\n" +
 	"\x04args\x18\x02 \x03(\tR\x04args\x120\n" +
@@ -403,8 +430,13 @@ const file_lehr_process_v1_job_proto_rawDesc = "" +
 	"\aversion\x18\x04 \x01(\tR\aversion\x12\x1e\n" +
 	"\n" +
 	"duplicates\x18\x05 \x01(\rR\n" +
-	"duplicates\x1a6\n" +
+	"duplicates\x12C\n" +
+	"\n" +
+	"secret_env\x18\x06 \x03(\v2$.lehr.process.v1.Task.SecretEnvEntryR\tsecretEnv\x1a6\n" +
 	"\bEnvEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a<\n" +
+	"\x0eSecretEnvEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"n\n" +
 	"\vHealthCheck\x12\x1c\n" +
@@ -427,32 +459,38 @@ func file_lehr_process_v1_job_proto_rawDescGZIP() []byte {
 	return file_lehr_process_v1_job_proto_rawDescData
 }
 
-var file_lehr_process_v1_job_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
+var file_lehr_process_v1_job_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
 var file_lehr_process_v1_job_proto_goTypes = []any{
 	(*Job)(nil),                 // 0: lehr.process.v1.Job
 	(*Task)(nil),                // 1: lehr.process.v1.Task
 	(*HealthCheck)(nil),         // 2: lehr.process.v1.HealthCheck
 	(*Update)(nil),              // 3: lehr.process.v1.Update
 	nil,                         // 4: lehr.process.v1.Job.EnvEntry
-	nil,                         // 5: lehr.process.v1.Job.TasksEntry
-	nil,                         // 6: lehr.process.v1.Task.EnvEntry
-	(*durationpb.Duration)(nil), // 7: google.protobuf.Duration
+	nil,                         // 5: lehr.process.v1.Job.SecretEnvEntry
+	nil,                         // 6: lehr.process.v1.Job.TasksEntry
+	nil,                         // 7: lehr.process.v1.Task.EnvEntry
+	nil,                         // 8: lehr.process.v1.Task.SecretEnvEntry
+	(*durationpb.Duration)(nil), // 9: google.protobuf.Duration
+	(*v1.SecretRef)(nil),        // 10: lehr.intent.v1.SecretRef
 }
 var file_lehr_process_v1_job_proto_depIdxs = []int32{
-	4, // 0: lehr.process.v1.Job.env:type_name -> lehr.process.v1.Job.EnvEntry
-	2, // 1: lehr.process.v1.Job.health:type_name -> lehr.process.v1.HealthCheck
-	3, // 2: lehr.process.v1.Job.update:type_name -> lehr.process.v1.Update
-	5, // 3: lehr.process.v1.Job.tasks:type_name -> lehr.process.v1.Job.TasksEntry
-	6, // 4: lehr.process.v1.Task.env:type_name -> lehr.process.v1.Task.EnvEntry
-	7, // 5: lehr.process.v1.HealthCheck.timeout:type_name -> google.protobuf.Duration
-	7, // 6: lehr.process.v1.Update.stop_grace:type_name -> google.protobuf.Duration
-	7, // 7: lehr.process.v1.Update.start_timeout:type_name -> google.protobuf.Duration
-	1, // 8: lehr.process.v1.Job.TasksEntry.value:type_name -> lehr.process.v1.Task
-	9, // [9:9] is the sub-list for method output_type
-	9, // [9:9] is the sub-list for method input_type
-	9, // [9:9] is the sub-list for extension type_name
-	9, // [9:9] is the sub-list for extension extendee
-	0, // [0:9] is the sub-list for field type_name
+	4,  // 0: lehr.process.v1.Job.env:type_name -> lehr.process.v1.Job.EnvEntry
+	5,  // 1: lehr.process.v1.Job.secret_env:type_name -> lehr.process.v1.Job.SecretEnvEntry
+	2,  // 2: lehr.process.v1.Job.health:type_name -> lehr.process.v1.HealthCheck
+	3,  // 3: lehr.process.v1.Job.update:type_name -> lehr.process.v1.Update
+	6,  // 4: lehr.process.v1.Job.tasks:type_name -> lehr.process.v1.Job.TasksEntry
+	7,  // 5: lehr.process.v1.Task.env:type_name -> lehr.process.v1.Task.EnvEntry
+	8,  // 6: lehr.process.v1.Task.secret_env:type_name -> lehr.process.v1.Task.SecretEnvEntry
+	9,  // 7: lehr.process.v1.HealthCheck.timeout:type_name -> google.protobuf.Duration
+	9,  // 8: lehr.process.v1.Update.stop_grace:type_name -> google.protobuf.Duration
+	9,  // 9: lehr.process.v1.Update.start_timeout:type_name -> google.protobuf.Duration
+	10, // 10: lehr.process.v1.Job.SecretEnvEntry.value:type_name -> lehr.intent.v1.SecretRef
+	1,  // 11: lehr.process.v1.Job.TasksEntry.value:type_name -> lehr.process.v1.Task
+	12, // [12:12] is the sub-list for method output_type
+	12, // [12:12] is the sub-list for method input_type
+	12, // [12:12] is the sub-list for extension type_name
+	12, // [12:12] is the sub-list for extension extendee
+	0,  // [0:12] is the sub-list for field type_name
 }
 
 func init() { file_lehr_process_v1_job_proto_init() }
@@ -466,7 +504,7 @@ func file_lehr_process_v1_job_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lehr_process_v1_job_proto_rawDesc), len(file_lehr_process_v1_job_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   7,
+			NumMessages:   9,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

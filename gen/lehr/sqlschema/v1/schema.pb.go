@@ -13,7 +13,7 @@ import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	durationpb "google.golang.org/protobuf/types/known/durationpb"
-	_ "lehr.dev/gen/lehr/intent/v1"
+	v1 "lehr.dev/gen/lehr/intent/v1"
 	reflect "reflect"
 	sync "sync"
 	unsafe "unsafe"
@@ -34,7 +34,7 @@ type Schema struct {
 	// without a password.
 	Database string `protobuf:"bytes,1,opt,name=database" json:"database,omitempty"`
 	// Where the plugin finds the password, if it needs one.
-	Password *Secret `protobuf:"bytes,2,opt,name=password" json:"password,omitempty"`
+	Password *v1.SecretRef `protobuf:"bytes,2,opt,name=password" json:"password,omitempty"`
 	// The PostgreSQL schema of names without one; default "public".
 	Schema string `protobuf:"bytes,3,opt,name=schema" json:"schema,omitempty"`
 	// CREATE TABLE, INDEX, VIEW, FUNCTION, TRIGGER, TYPE (enums), DOMAIN, SEQUENCE
@@ -94,7 +94,7 @@ func (x *Schema) GetDatabase() string {
 	return ""
 }
 
-func (x *Schema) GetPassword() *Secret {
+func (x *Schema) GetPassword() *v1.SecretRef {
 	if x != nil {
 		return x.Password
 	}
@@ -143,99 +143,14 @@ func (x *Schema) GetObjects() map[string]string {
 	return nil
 }
 
-// Secret says where a secret is; never what it is.
-type Secret struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// Types that are valid to be assigned to Source:
-	//
-	//	*Secret_Env
-	//	*Secret_File
-	Source        isSecret_Source `protobuf_oneof:"source"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *Secret) Reset() {
-	*x = Secret{}
-	mi := &file_lehr_sqlschema_v1_schema_proto_msgTypes[1]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *Secret) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*Secret) ProtoMessage() {}
-
-func (x *Secret) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_sqlschema_v1_schema_proto_msgTypes[1]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use Secret.ProtoReflect.Descriptor instead.
-func (*Secret) Descriptor() ([]byte, []int) {
-	return file_lehr_sqlschema_v1_schema_proto_rawDescGZIP(), []int{1}
-}
-
-func (x *Secret) GetSource() isSecret_Source {
-	if x != nil {
-		return x.Source
-	}
-	return nil
-}
-
-func (x *Secret) GetEnv() string {
-	if x != nil {
-		if x, ok := x.Source.(*Secret_Env); ok {
-			return x.Env
-		}
-	}
-	return ""
-}
-
-func (x *Secret) GetFile() string {
-	if x != nil {
-		if x, ok := x.Source.(*Secret_File); ok {
-			return x.File
-		}
-	}
-	return ""
-}
-
-type isSecret_Source interface {
-	isSecret_Source()
-}
-
-type Secret_Env struct {
-	// A variable of the plugin's environment.
-	Env string `protobuf:"bytes,1,opt,name=env,oneof"`
-}
-
-type Secret_File struct {
-	// A file that holds it; white space at the end does not count.
-	File string `protobuf:"bytes,2,opt,name=file,oneof"`
-}
-
-func (*Secret_Env) isSecret_Source() {}
-
-func (*Secret_File) isSecret_Source() {}
-
 var File_lehr_sqlschema_v1_schema_proto protoreflect.FileDescriptor
 
 const file_lehr_sqlschema_v1_schema_proto_rawDesc = "" +
 	"\n" +
-	"\x1elehr/sqlschema/v1/schema.proto\x12\x11lehr.sqlschema.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1clehr/intent/v1/options.proto\"\xfd\x03\n" +
+	"\x1elehr/sqlschema/v1/schema.proto\x12\x11lehr.sqlschema.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1clehr/intent/v1/options.proto\x1a\x1blehr/intent/v1/secret.proto\"\xfd\x03\n" +
 	"\x06Schema\x12B\n" +
 	"\bdatabase\x18\x01 \x01(\tB&\xbaH\x1br\x192\x17^(sqlite:/|postgres://)\x90\xe4\x19\x01\x98\xe4\x19\x03R\bdatabase\x125\n" +
-	"\bpassword\x18\x02 \x01(\v2\x19.lehr.sqlschema.v1.SecretR\bpassword\x12\x16\n" +
+	"\bpassword\x18\x02 \x01(\v2\x19.lehr.intent.v1.SecretRefR\bpassword\x12\x16\n" +
 	"\x06schema\x18\x03 \x01(\tR\x06schema\x12\x19\n" +
 	"\x03sql\x18\x04 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\x03sql\x12\x1e\n" +
 	"\aversion\x18\x05 \x01(\tB\x04\x90\xe4\x19\x01R\aversion\x12F\n" +
@@ -246,11 +161,7 @@ const file_lehr_sqlschema_v1_schema_proto_rawDesc = "" +
 	" \x03(\v2&.lehr.sqlschema.v1.Schema.ObjectsEntryB\b\xbaH\x05\x9a\x01\x02\x10\x00R\aobjects\x1a:\n" +
 	"\fObjectsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"H\n" +
-	"\x06Secret\x12\x18\n" +
-	"\x03env\x18\x01 \x01(\tB\x04\x98\xe4\x19\x02H\x00R\x03env\x12\x1a\n" +
-	"\x04file\x18\x02 \x01(\tB\x04\x98\xe4\x19\x01H\x00R\x04fileB\b\n" +
-	"\x06sourceB1Z*lehr.dev/gen/lehr/sqlschema/v1;sqlschemapb\x92\x03\x02\b\x02b\beditionsp\xe8\a"
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B1Z*lehr.dev/gen/lehr/sqlschema/v1;sqlschemapb\x92\x03\x02\b\x02b\beditionsp\xe8\a"
 
 var (
 	file_lehr_sqlschema_v1_schema_proto_rawDescOnce sync.Once
@@ -264,18 +175,18 @@ func file_lehr_sqlschema_v1_schema_proto_rawDescGZIP() []byte {
 	return file_lehr_sqlschema_v1_schema_proto_rawDescData
 }
 
-var file_lehr_sqlschema_v1_schema_proto_msgTypes = make([]protoimpl.MessageInfo, 3)
+var file_lehr_sqlschema_v1_schema_proto_msgTypes = make([]protoimpl.MessageInfo, 2)
 var file_lehr_sqlschema_v1_schema_proto_goTypes = []any{
 	(*Schema)(nil),              // 0: lehr.sqlschema.v1.Schema
-	(*Secret)(nil),              // 1: lehr.sqlschema.v1.Secret
-	nil,                         // 2: lehr.sqlschema.v1.Schema.ObjectsEntry
+	nil,                         // 1: lehr.sqlschema.v1.Schema.ObjectsEntry
+	(*v1.SecretRef)(nil),        // 2: lehr.intent.v1.SecretRef
 	(*durationpb.Duration)(nil), // 3: google.protobuf.Duration
 }
 var file_lehr_sqlschema_v1_schema_proto_depIdxs = []int32{
-	1, // 0: lehr.sqlschema.v1.Schema.password:type_name -> lehr.sqlschema.v1.Secret
+	2, // 0: lehr.sqlschema.v1.Schema.password:type_name -> lehr.intent.v1.SecretRef
 	3, // 1: lehr.sqlschema.v1.Schema.lock_timeout:type_name -> google.protobuf.Duration
 	3, // 2: lehr.sqlschema.v1.Schema.statement_timeout:type_name -> google.protobuf.Duration
-	2, // 3: lehr.sqlschema.v1.Schema.objects:type_name -> lehr.sqlschema.v1.Schema.ObjectsEntry
+	1, // 3: lehr.sqlschema.v1.Schema.objects:type_name -> lehr.sqlschema.v1.Schema.ObjectsEntry
 	4, // [4:4] is the sub-list for method output_type
 	4, // [4:4] is the sub-list for method input_type
 	4, // [4:4] is the sub-list for extension type_name
@@ -288,17 +199,13 @@ func file_lehr_sqlschema_v1_schema_proto_init() {
 	if File_lehr_sqlschema_v1_schema_proto != nil {
 		return
 	}
-	file_lehr_sqlschema_v1_schema_proto_msgTypes[1].OneofWrappers = []any{
-		(*Secret_Env)(nil),
-		(*Secret_File)(nil),
-	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lehr_sqlschema_v1_schema_proto_rawDesc), len(file_lehr_sqlschema_v1_schema_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   3,
+			NumMessages:   2,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -10,6 +10,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	intentpb "lehr.dev/gen/lehr/intent/v1"
 	sqlschemapb "lehr.dev/gen/lehr/sqlschema/v1"
 	"lehr.dev/internal/ground/statement/dump"
 	"lehr.dev/sdk/generator"
@@ -169,9 +170,9 @@ func (s *schemaFile) give(output *generator.Output, id string, defaults map[stri
 		kind, location, _ := strings.Cut(password, ":")
 		switch {
 		case kind == "env" && location != "":
-			schema.Password = &sqlschemapb.Secret{Source: &sqlschemapb.Secret_Env{Env: location}}
+			schema.Password = &intentpb.SecretRef{Source: &intentpb.SecretRef_Env{Env: location}}
 		case kind == "file" && location != "":
-			schema.Password = &sqlschemapb.Secret{Source: &sqlschemapb.Secret_File{File: location}}
+			schema.Password = &intentpb.SecretRef{Source: &intentpb.SecretRef_File{File: location}}
 		default:
 			// What was written may be the password.
 			s.fail(output, max(s.line["password"], 1), "write password env:VARIABLE or password file:/path, never the password itself", "the password is not said by where it is")
