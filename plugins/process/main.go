@@ -38,8 +38,8 @@ func run() int {
 	return serve.Main(serve.Plugin{
 		Name: "lehr-process", Version: "1", Listen: listen,
 		Resources: []serve.Kind{
-			serve.For(job.Jobs{Logs: folder}, job.Serving()),
-			serve.For(schedule.Schedules{Logs: folder, Program: self}, schedule.Serving()),
+			serve.For(job.Jobs{Logs: folder, Exits: job.NewExits()}, job.Serving()),
+			serve.For(schedule.Schedules{Logs: folder, Program: self, Exits: job.NewExits()}, schedule.Serving()),
 		},
 	})
 }
