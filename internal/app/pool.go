@@ -106,7 +106,10 @@ type hintsOf struct {
 	reliable bool
 }
 
-// hints of all plugins in use, in the same order each time.
+// mostHintNames bounds the names of plugins that metrics of hints have.
+const mostHintNames = 200
+
+// hints of the plugins in use, in the same order each time, up to mostHintNames.
 func (p *pool) hints() (all []hintsOf) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -115,6 +118,9 @@ func (p *pool) hints() (all []hintsOf) {
 		HintCounts() plugin.HintCounts
 		HintsReliable() bool
 	}) {
+		if len(names) >= mostHintNames {
+			return
+		}
 		if names[name]++; names[name] > 1 {
 			name = fmt.Sprintf("%s#%d", name, names[name])
 		}
