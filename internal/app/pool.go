@@ -109,8 +109,12 @@ type hintsOf struct {
 // mostHintNames bounds the names of plugins that metrics of hints have.
 const mostHintNames = 200
 
-// hints of the plugins in use, in the same order each time, up to mostHintNames.
+// hints of the plugins in use, in the same order each time, up to mostHintNames. A nil
+// pool has none: another answers for all plugins.
 func (p *pool) hints() (all []hintsOf) {
+	if p == nil {
+		return nil
+	}
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	names := map[string]int{}
