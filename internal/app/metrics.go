@@ -84,6 +84,8 @@ var (
 	metricNoDiff  = describe("lehr_diff_failures_total", "Diffs of which nothing came.", "partition", "plugin")
 	metricBreaker = describe("lehr_plugin_breaker_open", "1 while a plugin fails, and is asked nothing but now and then one diff.", "partition", "plugin")
 	metricInARow  = describe("lehr_plugin_failures", "Failures of a plugin in a row, since it answered last.", "partition", "plugin")
+	metricHints   = describe("lehr_plugin_hints_total", "Hints of a plugin, by what became of them: taken; foreign, about what it was not asked; flood, more than it may give. All but those taken were dropped.", "plugin", "outcome")
+	metricRelied  = describe("lehr_plugin_hints_reliable", "1 while hints of a plugin are relied on: it watches production, and none was lost.", "plugin")
 	metricPushes  = describe("lehr_push_duration_seconds", "How long pushes took from admission, by ending.", "partition", "ending")
 	metricOpen    = describe("lehr_pushes_open", "Pushes that have no end yet.", "partition")
 	metricDoubt   = describe("lehr_pushes_in_doubt", "Open pushes whose end was lost.", "partition")
@@ -163,7 +165,11 @@ func (s scrape) moment(d *prometheus.Desc, at time.Time, labels ...string) {
 }
 
 func (s scrape) counter(d *prometheus.Desc, c *measure.Counter, labels ...string) {
-	s.sink <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(c.Value()), labels...)
+	s.count(d, uint64(c.Value()), labels...)
+}
+
+func (s scrape) count(d *prometheus.Desc, value uint64, labels ...string) {
+	s.sink <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(value), labels...)
 }
 
 func (s scrape) histogram(d *prometheus.Desc, h *measure.Histogram, labels ...string) {
@@ -196,6 +202,12 @@ func (m *metrics) Collect(all chan<- prometheus.Metric) {
 	s.gauge(metricStreams, float64(a.measures.API.Streams.Load()))
 	s.counter(metricSpans, &a.measures.Traces.Sent, "sent")
 	s.counter(metricSpans, &a.measures.Traces.Dropped, "dropped")
+	for _, hints := range a.pool.hints() {
+		s.count(metricHints, hints.counts.Taken, hints.plugin, "taken")
+		s.count(metricHints, hints.counts.Foreign, hints.plugin, "foreign")
+		s.count(metricHints, hints.counts.Flood, hints.plugin, "flood")
+		s.flag(metricRelied, hints.reliable, hints.plugin)
+	}
 	a.mutex.Lock()
 	states := make(map[intent.PartitionID]*state, len(a.states))
 	for id, state := range a.states {

@@ -2,8 +2,12 @@ package app
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"maps"
 	"os"
+	"path"
+	"slices"
 	"strings"
 	"sync"
 
@@ -91,6 +95,50 @@ func (p *pool) judge(run []string) plugin.Judge {
 		p.checkers[key] = checker
 	}
 	return checker
+}
+
+// hintsOf are the hints of one plugin.
+type hintsOf struct {
+	// plugin as metrics name it: its program or address, and a number where there are
+	// several of one name.
+	plugin   string
+	counts   plugin.HintCounts
+	reliable bool
+}
+
+// mostHintNames bounds the names of plugins that metrics of hints have.
+const mostHintNames = 200
+
+// hints of the plugins in use, in the same order each time, up to mostHintNames. A nil
+// pool has none: another answers for all plugins.
+func (p *pool) hints() (all []hintsOf) {
+	if p == nil {
+		return nil
+	}
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	names := map[string]int{}
+	add := func(name string, hinting interface {
+		HintCounts() plugin.HintCounts
+		HintsReliable() bool
+	}) {
+		if len(names) >= mostHintNames {
+			return
+		}
+		if names[name]++; names[name] > 1 {
+			name = fmt.Sprintf("%s#%d", name, names[name])
+		}
+		all = append(all, hintsOf{name, hinting.HintCounts(), hinting.HintsReliable()})
+	}
+	for _, key := range slices.Sorted(maps.Keys(p.children)) {
+		program, _, _ := strings.Cut(key, "\x00")
+		add(path.Base(program), p.children[key])
+	}
+	byAddress := func(a, b remote.Address) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) }
+	for _, address := range slices.SortedFunc(maps.Keys(p.servers), byAddress) {
+		add(address.HostPort, p.servers[address])
+	}
+	return all
 }
 
 // close ends all children at once and leaves all servers, and returns when that

@@ -198,6 +198,17 @@ func (l listed) Push(ctx context.Context, push plugin.Push) plugin.PushResult {
 	return l.started().Push(ctx, push)
 }
 
+// WatchHints implements plugin.Hinting. It returns at once while the plugin is not listed.
+// What is hinted is looked at by Diff, which asks the list.
+func (l listed) WatchHints(ctx context.Context, partition intent.PartitionID, take func(plugin.Hints)) {
+	if _, err := l.uses(); err != nil {
+		return
+	}
+	if hinting, ok := l.started().(plugin.Hinting); ok {
+		hinting.WatchHints(ctx, partition, take)
+	}
+}
+
 // check is Denied when an asset has its plugin use what may not be used. What is gone
 // from intent uses nothing.
 func (l listed) check(ctx context.Context, may uses, incarnation intent.IncarnationID, asset intent.AssetID) (effective intent.Digest, err error) {

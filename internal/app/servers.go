@@ -164,7 +164,7 @@ type dialled struct {
 	dial      string
 }
 
-var _ plugin.Plugin = dialled{}
+var _ plugin.Hinting = dialled{}
 
 func (d dialled) Describe() (plugin.Description, error) {
 	server, err := d.pool.server(d.partition, d.dial)
@@ -188,4 +188,13 @@ func (d dialled) Push(ctx context.Context, push plugin.Push) plugin.PushResult {
 		return plugin.PushResult{Ending: plugin.Failed, Reason: "the push was not started: " + err.Error(), Retryable: true}
 	}
 	return server.Push(ctx, push)
+}
+
+// WatchHints implements plugin.Hinting. It returns at once while the server is not
+// listed, and when it is left.
+func (d dialled) WatchHints(ctx context.Context, partition intent.PartitionID, take func(plugin.Hints)) {
+	server, err := d.pool.server(d.partition, d.dial)
+	if err == nil {
+		server.WatchHints(ctx, partition, take)
+	}
 }

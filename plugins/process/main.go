@@ -43,8 +43,8 @@ func run() int {
 	return serve.Main(serve.Plugin{
 		Name: name, Version: "1", Listen: listen,
 		Resources: []serve.Kind{
-			serve.For(job.Jobs{Logs: folder, Secrets: secrets}, job.Serving()),
-			serve.For(schedule.Schedules{Logs: folder, Program: self}, schedule.Serving()),
+			serve.For(job.Jobs{Logs: folder, Secrets: secrets, Exits: job.NewExits()}, job.Serving()),
+			serve.For(schedule.Schedules{Logs: folder, Program: self, Exits: job.NewExits()}, schedule.Serving()),
 		},
 	})
 }

@@ -36,6 +36,7 @@ func (s *service) Diff(stream pluginpb.PluginService_DiffServer) error {
 		switch message := request.Message.(type) {
 		case *pluginpb.DiffRequest_Batch:
 			d.asker.recordChanges(message.Batch)
+			d.watching.recordAsked(d.asker.connection, message.Batch)
 			go d.answer(message.Batch, time.Now())
 		case *pluginpb.DiffRequest_Content:
 			d.asker.deliver(message.Content)

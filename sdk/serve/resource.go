@@ -54,6 +54,21 @@ type Remover[T proto.Message] interface {
 	Remove(ctx context.Context, change Change[T], permit Permit) error
 }
 
+// Watcher is a Resource, or a Kind, that notices by itself when production changes.
+type Watcher interface {
+	// Watch calls hint with each asset that may have changed, until ctx ends. It is
+	// called once the plugin serves, for all connections. Read tells what to watch; a
+	// change between a Read and the moment from which its asset is watched must be
+	// hinted too. While Watch runs, Lehr is told that production is watched; it returns
+	// an error when it cannot be, and is called again after a pause.
+	//
+	// hint returns at once, and may be called from many goroutines. It keeps what a
+	// connection asked about; anything else is dropped. A hint is never a fact, and one
+	// too many costs a look: but what a Read from a cache answers after it must be no
+	// older than the change.
+	Watch(ctx context.Context, hint func(partition PartitionID, asset AssetID)) error
+}
+
 // Asset is an asset as of one incarnation.
 type Asset[T proto.Message] struct {
 	ID          AssetID
@@ -143,6 +158,9 @@ type Serving struct {
 	// the plugin gives hints, the pause between two looks at what is in sync. Default 0:
 	// each look reads production. At most 24 h.
 	Cadence time.Duration
+	// Background has production read in the background, for a Resource whose Read is
+	// slow; nil: it is read for each question.
+	Background *Background
 	// Destructive lists fields whose change destroys data or capacity, for
 	// example "disk" or "shards[*].size"; a path covers what is below it.
 	Destructive []string

@@ -20,12 +20,14 @@ type resourceKind[T proto.Message] struct {
 	serving  Serving
 	served   Served
 	redacts  bool
+	// background is nil where each question is read for.
+	background *background[T]
 }
 
 func newResourceKind[T proto.Message](r Resource[T], serving Serving) Kind {
 	var zero T
 	descriptor := zero.ProtoReflect().Descriptor()
-	return &resourceKind[T]{
+	k := &resourceKind[T]{
 		resource: r,
 		serving:  serving,
 		served: Served{
@@ -36,6 +38,53 @@ func newResourceKind[T proto.Message](r Resource[T], serving Serving) Kind {
 		},
 		redacts: hasRedacted(descriptor, map[protoreflect.FullName]bool{}),
 	}
+	if serving.Background != nil {
+		k.background = newBackground(*serving.Background, serving.Cadence, k.readSlowly)
+	}
+	return k
+}
+
+// check says what is wrong with how it is served.
+func (k *resourceKind[T]) check() error {
+	if k.background == nil {
+		return nil
+	}
+	return k.background.check()
+}
+
+// watchers are the Resource, where it is one, and what is read in the background.
+func (k *resourceKind[T]) watchers() (all []Watcher) {
+	if watcher, ok := k.resource.(Watcher); ok {
+		all = append(all, watcher)
+	}
+	if k.background != nil {
+		all = append(all, k.background)
+	}
+	return all
+}
+
+// beginReading has reads in the background end with ctx.
+func (k *resourceKind[T]) beginReading(ctx context.Context) {
+	if k.background != nil {
+		k.background.begin(ctx)
+	}
+}
+
+// readSlowly is a read in the background.
+func (k *resourceKind[T]) readSlowly(ctx context.Context, asset Asset[T]) State[T] {
+	return k.read(ctx, []Asset[T]{asset})[0]
+}
+
+// answer returns the states that a look is answered with.
+func (k *resourceKind[T]) answer(ctx context.Context, assets []Asset[T]) []State[T] {
+	if k.background == nil {
+		return k.read(ctx, assets)
+	}
+	states := make([]State[T], len(assets))
+	for i, asset := range assets {
+		states[i] = k.background.answer(asset)
+	}
+	return states
 }
 
 func (k *resourceKind[T]) Served() Served { return k.served }
@@ -53,7 +102,7 @@ func (k *resourceKind[T]) Diff(ctx context.Context, assets []Intent) []Differenc
 		decoded = append(decoded, one)
 		places = append(places, i)
 	}
-	states := k.read(ctx, decoded)
+	states := k.answer(ctx, decoded)
 	for i, asset := range decoded {
 		difference, err := k.difference(ctx, asset, states[i])
 		if err != nil {
@@ -298,6 +347,9 @@ func (k *resourceKind[T]) Push(ctx context.Context, push Push, permits Permits) 
 	}
 	change.Push, change.Token, change.ResumeToken, change.Progress = push.ID, push.Token, push.ResumeToken, push.Progress
 	change.Traceparent = push.Traceparent
+	if k.background != nil {
+		defer k.background.invalidate(asset.Incarnation.Partition, asset.ID)
+	}
 	return outcomeOf(ctx, k.carry(ctx, change, permits))
 }
 

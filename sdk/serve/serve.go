@@ -11,7 +11,11 @@
 // credentials. Only plugins call it.
 package serve
 
-import "lehr.dev/internal/ground/fault"
+import (
+	"slices"
+
+	"lehr.dev/internal/ground/fault"
+)
 
 // Plugin is what a plugin program serves.
 type Plugin struct {
@@ -41,6 +45,24 @@ func (p Plugin) kinds() (map[TypeName]Kind, error) {
 			return nil, fault.New(fault.Invalid, "plugin %s lists the type %s twice", p.Name, name)
 		}
 		kinds[name] = kind
+		if checked, ok := kind.(interface{ check() error }); ok {
+			if err := checked.check(); err != nil {
+				return nil, fault.New(fault.Invalid, "plugin %s, type %s: %w", p.Name, name, err)
+			}
+		}
 	}
-	return kinds, nil
+	return kinds, p.checkCadences()
+}
+
+// checkCadences refuses a type that declares a cadence and is not watched, beside one
+// that is: hints stand for the whole plugin, and Lehr would look at it each cadence only.
+func (p Plugin) checkCadences() error {
+	watches := slices.ContainsFunc(p.Resources, func(kind Kind) bool { return len(watchersOf(kind)) > 0 })
+	for _, kind := range p.Resources {
+		if served := kind.Served(); watches && served.Cadence > 0 && len(watchersOf(kind)) == 0 {
+			return fault.New(fault.Invalid, "plugin %s declares a cadence of %s for the type %s and does not watch it, while it watches another type", p.Name, served.Cadence, served.Type).
+				WithHint("give its Resource a Watch, or serve it by a program of its own")
+		}
+	}
+	return nil
 }

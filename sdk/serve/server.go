@@ -42,7 +42,13 @@ func (p Plugin) serve(ctx context.Context, listener net.Listener, options ...grp
 	if limit == 0 {
 		limit = defaultCacheBytes
 	}
-	service := &service{plugin: p, kinds: kinds, heldIntents: recent.New[heldKey, heldIntent](limit), histories: newHistories(), instance: rand.Text()}
+	watching := newWatching(p)
+	for _, kind := range p.Resources {
+		if b, ok := kind.(reader); ok {
+			b.beginReading(ctx)
+		}
+	}
+	service := &service{watching: watching, plugin: p, kinds: kinds, heldIntents: recent.New[heldKey, heldIntent](limit), histories: newHistories(), instance: rand.Text()}
 	server := grpc.NewServer(append(options,
 		grpc.MaxRecvMsgSize(maxMessage), grpc.MaxConcurrentStreams(64), grpc.StatsHandler(&service.connections),
 		grpc.InitialWindowSize(windowBytes), grpc.InitialConnWindowSize(windowBytes),
@@ -50,6 +56,7 @@ func (p Plugin) serve(ctx context.Context, listener net.Listener, options ...grp
 	)...)
 	pluginpb.RegisterPluginServiceServer(server, service)
 	healthpb.RegisterHealthServer(server, health.NewServer())
+	watching.run(ctx)
 	stop := context.AfterFunc(ctx, server.Stop)
 	defer stop()
 	if err := server.Serve(listener); err != nil {
@@ -84,7 +91,9 @@ type service struct {
 	// instance is this run of the program.
 	instance string
 	// applying counts the pushes under way.
-	applying    sync.WaitGroup
+	applying sync.WaitGroup
+	// watching is nil where no kind watches production.
+	watching    *watching
 	connections connections
 }
 

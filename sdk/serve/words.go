@@ -9,6 +9,7 @@ import (
 // Lehr's but this package and its generated messages.
 type (
 	AssetID       = intent.AssetID
+	PartitionID   = intent.PartitionID
 	IncarnationID = intent.IncarnationID
 	TypeName      = intent.TypeName
 	PushID        = intent.PushID

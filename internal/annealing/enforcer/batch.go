@@ -185,6 +185,7 @@ func (o *observer) newObservation(s *served, a *asset, priority loop.Priority, n
 	}
 	g := &observation{asset: a, priority: priority, target: target, effective: effective, policy: o.view.policy.digest, horizon: o.incarnations.list(o.view), head: o.view.head, heeds: o.view.policyAtHead(a, target, now)}
 	g.since = o.sinceOf(s, a, priority, now)
+	g.hinted = s.hints.claimLook(a, now)
 	g.runs = a.enforced > 0 && !a.absent
 	if a.trouble != nil && a.requirements.err == nil {
 		prior := a.requirements

@@ -33,6 +33,8 @@ type observation struct {
 	prior *requirements
 	// policy of head, when it was asked.
 	policy intent.Digest
+	// hinted: it is for a hint that it is looked at now.
+	hinted bool
 	// suspect: in a batch of suspects, of which a plugin has one at a time.
 	suspect bool
 	// contentKnown: in sync, it needs no reading of its content, unless a neighbour

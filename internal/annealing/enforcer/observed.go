@@ -209,7 +209,9 @@ func (e *Enforcer) reportUnknown(a *asset, g *observation, reason string, now ti
 	t := e.trouble(a)
 	t.share, t.difference, a.seenAt = 0, intent.Difference{}, 0
 	e.neighbours.facts.drop(a)
-	t.failures++
+	if !g.hinted || t.failures == 0 { // Looks for hints lengthen no pause.
+		t.failures++
+	}
 	if g.difference.RetryAfter > 0 {
 		e.retries.makeWay(a, g.difference.RetryAfter, g.difference.Reason, now)
 		e.soon(a, loop.Retry)

@@ -92,7 +92,9 @@ type Options struct {
 
 // Limits bound what an enforcer does at once, and how often.
 type Limits struct {
-	// Sweep is the longest pause between two looks at a quiet asset.
+	// Sweep is the longest pause between two looks at a quiet asset. While the plugin's
+	// hints are reliable, it is the cadence that the plugin declares for the type, where
+	// that is longer.
 	Sweep time.Duration
 	// Watched is that of an asset which a rollout watches.
 	Watched time.Duration

@@ -8,7 +8,7 @@ import (
 )
 
 // Of a plugin that declares a cadence an answer may be old. Lehr takes an old one only
-// where it looks by itself at an asset that was in sync: all that somebody waits for, and
+// where it looks by itself at an asset that was in sync, or for a hint about one: all that somebody waits for, and
 // all that a push rests on, is asked as of now. While an answer is pending, the question
 // stays the same: it is asked as of when it was asked first, so that a read which takes
 // longer than the pause between two looks answers it.
@@ -18,7 +18,7 @@ import (
 func (o *observer) sinceOf(s *served, a *asset, priority loop.Priority, now time.Time) time.Time {
 	isQuiet := a.trouble == nil && !o.facts.wanted[a] && !o.sight.Watches(a.id)
 	switch {
-	case priority == loop.Sweep && isQuiet && !o.plans, s.cadence() == 0:
+	case (priority == loop.Sweep || priority == loop.Hint) && isQuiet && !o.plans, s.cadence() == 0:
 		return time.Time{}
 	case a.trouble != nil && !a.askedSince.IsZero() && !a.askedSince.After(now):
 		return a.askedSince

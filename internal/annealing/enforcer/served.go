@@ -27,6 +27,7 @@ type served struct {
 	inFlight, otherBatches int
 	pace                   pace
 	suspecting             bool
+	hints                  hinting
 	breaker
 }
 

@@ -148,6 +148,10 @@ func (e *Enforcer) update(ctx context.Context) error {
 	e.applyHead(changed, returning, priority)
 	e.pushLimits.health.moveHead(e.view.head.Sequence, changed, e.find)
 	e.applyKinds(previous)
+	e.watchHints(ctx)
+	if previous.policy != nil && previous.policy.digest != next.policy.digest {
+		e.returnAllToSweep(e.now())
+	}
 	e.applyPins(previous, returning)
 	for _, id := range retried {
 		e.retry(id)

@@ -99,13 +99,13 @@ func (e *Enforcer) queueEndsOfConsents(a *asset, now time.Time) {
 }
 
 // calmest is how many looks in a row are told apart that found nothing new:
-// by then the pause between two is the sweep.
+// by then the pause between two is the sweep, or a cadence of at most 24 h.
 const calmest = 20
 
 // pause until the next look at an asset in which nothing new was found:
-// doubling from one second to the sweep, spread out.
+// doubling from one second to its longest pause, spread out.
 func (e *Enforcer) pause(a *asset) time.Duration {
-	pace := loop.Backoff{First: time.Second, Most: e.Limits.Sweep}
+	pace := loop.Backoff{First: time.Second, Most: e.longestPause(a)}
 	if e.Sight.Watches(a.id) {
 		pace.Most = min(pace.Most, e.Limits.Watched)
 	}

@@ -50,7 +50,11 @@ type world struct {
 	since      uint64
 	production *production
 	// other serves what is bound to the program of that name.
-	other    *production
+	other *production
+	// hinting takes the place of production; nil: it gives no hints. alter changes the
+	// options of each enforcer.
+	hinting  *hintingProduction
+	alter    []func(*Options)
 	enforcer *Enforcer
 	limits   Limits
 	runtime  loop.Runtime
@@ -115,16 +119,23 @@ func (w *world) start() {
 	if since == 0 {
 		since = lease.Epoch
 	}
-	w.enforcer = New(Options{
+	options := Options{
 		Partition: shop, Since: since, Store: w.stores, Runtime: w.runtime, Log: quietLog(), Limits: w.limits,
 		Plugins: func(binding *intentpb.PluginBinding) plugin.Plugin {
 			if slices.Equal(binding.Run, []string{"other"}) {
 				return w.other
 			}
+			if w.hinting != nil {
+				return w.hinting
+			}
 			return w.production
 		},
 		Outside: w.outside,
-	})
+	}
+	for _, alter := range w.alter {
+		alter(&options)
+	}
+	w.enforcer = New(options)
 	ctx, cancel := context.WithCancel(w.ctx)
 	ended := make(chan error, 1)
 	running := w.enforcer

@@ -14,6 +14,8 @@ const (
 	Fresh Priority = iota
 	// Retry: something failed or was in the way.
 	Retry
+	// Hint: a plugin says that something may have changed.
+	Hint
 	// Sweep: a regular look.
 	Sweep
 )

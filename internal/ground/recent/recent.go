@@ -58,3 +58,10 @@ func (m *Map[K, V]) put(key K, e entry[V]) {
 	m.young[key] = e
 	m.weight += e.weight
 }
+
+// Clear forgets all.
+func (m *Map[K, V]) Clear() {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	m.young, m.old, m.weight = map[K]entry[V]{}, nil, 0
+}

@@ -4,6 +4,7 @@
 package sight
 
 import (
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -91,6 +92,16 @@ func (b *Board) Watches(asset intent.AssetID) bool {
 	defer b.lock.Unlock()
 	_, watched := b.looks[asset]
 	return watched
+}
+
+// Watched lists the assets that are watched, in any order.
+func (b *Board) Watched() []intent.AssetID {
+	if b == nil {
+		return nil
+	}
+	b.lock.Lock()
+	defer b.lock.Unlock()
+	return slices.Collect(maps.Keys(b.looks))
 }
 
 // Saw notes what was seen of an asset, if it is watched.

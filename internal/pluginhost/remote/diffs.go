@@ -77,6 +77,7 @@ func (s *session) diff(ctx context.Context, wanted plugin.DiffRequest) ([]intent
 		return nil, err
 	}
 	defer link.finish(b)
+	s.asked.add(incarnation.Partition, assets)
 	request := &pluginpb.DiffBatch{Batch: b.number, Partition: string(incarnation.Partition), Incarnation: incarnation.String(), Assets: make([]string, len(assets))}
 	for i, asset := range assets {
 		request.Assets[i] = string(asset)

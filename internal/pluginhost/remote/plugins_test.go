@@ -38,6 +38,7 @@ var testPlugins = map[string]func(arguments []string) int{
 	"silent":         silentPlugin,
 	"lehr":           lehrItself,
 	"librarian":      librarianPlugin,
+	"watching":       watchingPlugin,
 }
 
 // folderPlugin keeps production in files of a folder. What goes wrong is told

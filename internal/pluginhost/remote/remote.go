@@ -110,6 +110,7 @@ type Child struct {
 type caller struct {
 	options Options
 	answers *answers
+	hints   hintHub
 	cancel  context.CancelFunc
 	// done is closed when the last session has ended for good.
 	done chan struct{}

@@ -33,7 +33,7 @@ func serverPlugin(arguments []string) int {
 	_ = flags.Parse(arguments[1:])
 	return serve.Main(serve.Plugin{
 		Name: "folder", Version: "1", Listen: listen,
-		Resources: []serve.Kind{serve.For(folder(arguments[0]), serve.Serving{})},
+		Resources: []serve.Kind{serve.For(watchedFolder{folder(arguments[0])}, serve.Serving{})},
 	})
 }
 

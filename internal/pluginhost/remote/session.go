@@ -39,8 +39,8 @@ type peer interface {
 	cutting() string
 }
 
-// session is the connection with one life of the plugin: a stream of diffs and
-// one of pushes, each opened again when it breaks.
+// session is the connection with one life of the plugin: a stream of diffs, one of
+// pushes, and one of hints where the plugin has them, each opened again when it breaks.
 type session struct {
 	options     Options
 	answers     *answers
@@ -48,6 +48,8 @@ type session struct {
 	conn        *grpc.ClientConn
 	client      pluginpb.PluginServiceClient
 	description plugin.Description
+	hints       *hintHub
+	asked       askedAssets
 	// longest is E per type, settle the most that a push may outlive its
 	// last permit.
 	settle time.Duration
@@ -63,10 +65,10 @@ type session struct {
 	killed error
 }
 
-func newSession(options Options, answers *answers, peer peer, conn *grpc.ClientConn, description plugin.Description) *session {
+func newSession(options Options, answers *answers, hints *hintHub, peer peer, conn *grpc.ClientConn, description plugin.Description) *session {
 	s := &session{
-		options: options, answers: answers, peer: peer, conn: conn,
-		client: pluginpb.NewPluginServiceClient(conn), description: description,
+		options: options, answers: answers, hints: hints, peer: peer, conn: conn,
+		client: pluginpb.NewPluginServiceClient(conn), description: description, asked: newAskedAssets(),
 	}
 	for _, served := range description.Types {
 		s.settle = max(s.settle, served.LongestEffect)
@@ -77,12 +79,18 @@ func newSession(options Options, answers *answers, peer peer, conn *grpc.ClientC
 	return s
 }
 
-// run serves both streams until the life or ctx ends.
+// run serves the streams until the life or ctx ends.
 func (s *session) run(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	go s.runDiffs(ctx)
 	go s.runPushes(ctx)
+	hinting := make(chan struct{})
+	go func() {
+		defer close(hinting)
+		s.runHints(ctx)
+	}()
+	defer func() { <-hinting }() // So that the next session's hints come after this one's end.
+	defer cancel()
 	select {
 	case <-ctx.Done():
 	case <-s.peer.done():

@@ -78,7 +78,7 @@ func (c *caller) connect(ctx context.Context, peer peer, dial func(context.Conte
 		conn.Close()
 		return nil, err
 	}
-	return newSession(c.options, c.answers, peer, conn, description), nil
+	return newSession(c.options, c.answers, &c.hints, peer, conn, description), nil
 }
 
 // dial waits for the child's socket.

@@ -4,7 +4,7 @@
 // id of its push and is bound by If-Match to what was read, so that the same
 // content never has the same token twice.
 //
-// It keeps nothing between calls. Only the program lehr-caddy calls it,
+// Between calls it keeps only which Caddies to watch, for hints. Only the program lehr-caddy calls it,
 // through sdk/serve.
 package balancer
 
@@ -37,15 +37,19 @@ const (
 )
 
 // Balancers serves lehr.caddy.v1.Balancer.
-type Balancers struct{}
+type Balancers struct {
+	// watch of the Caddies that were looked at.
+	watch *watch
+}
 
 // New returns the resource.
-func New() Balancers { return Balancers{} }
+func New() Balancers { return Balancers{watch: newWatch()} }
 
 var (
 	_ serve.Resource[*caddypb.Balancer]  = Balancers{}
 	_ serve.Destroyer[*caddypb.Balancer] = Balancers{}
 	_ serve.Remover[*caddypb.Balancer]   = Balancers{}
+	_ serve.Watcher                      = Balancers{}
 )
 
 // Serving: Caddy compares what it has with If-Match in the call that changes

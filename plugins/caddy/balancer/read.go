@@ -32,7 +32,7 @@ type (
 )
 
 // Read asks each Caddy once, for all balancers in it.
-func (Balancers) Read(ctx context.Context, assets []asset) ([]state, error) {
+func (b Balancers) Read(ctx context.Context, assets []asset) ([]state, error) {
 	within, cancel := context.WithTimeoutCause(ctx, allWithin, fmt.Errorf("no answer within %v, with all that was asked at once", allWithin))
 	defer cancel()
 	byAdmin := map[string][]int{}
@@ -44,7 +44,7 @@ func (Balancers) Read(ctx context.Context, assets []asset) ([]state, error) {
 	var group sync.WaitGroup
 	for address, places := range byAdmin {
 		group.Go(func() {
-			if err := readCaddy(within, slots, address, assets, places, states); err != nil {
+			if err := b.readCaddy(within, slots, address, assets, places, states); err != nil {
 				for _, i := range places {
 					states[i] = state{Err: err}
 				}
@@ -56,7 +56,7 @@ func (Balancers) Read(ctx context.Context, assets []asset) ([]state, error) {
 }
 
 // readCaddy reads the balancers in one Caddy. An error is of all of them.
-func readCaddy(ctx context.Context, slots chan struct{}, address string, assets []asset, places []int, states []state) error {
+func (b Balancers) readCaddy(ctx context.Context, slots chan struct{}, address string, assets []asset, places []int, states []state) error {
 	endpoint, err := parseAdmin(address)
 	if err != nil {
 		return err
@@ -68,6 +68,7 @@ func readCaddy(ctx context.Context, slots chan struct{}, address string, assets 
 	slots <- struct{}{}
 	whole, err := endpoint.snapshot(ctx)
 	<-slots
+	b.watch.note(endpoint, assets, places, whole.digest)
 	if err != nil {
 		return err
 	}

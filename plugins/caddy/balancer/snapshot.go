@@ -19,14 +19,18 @@ const (
 )
 
 // snapshot is a Caddy's whole configuration at one moment.
-type snapshot struct{ root any }
+type snapshot struct {
+	root any
+	// digest of the text.
+	digest string
+}
 
 func (a admin) snapshot(ctx context.Context) (snapshot, error) {
 	body, _, err := a.get(ctx, rootPath)
 	if err != nil {
 		return snapshot{}, err
 	}
-	var s snapshot
+	s := snapshot{digest: digest(body)}
 	if err := json.Unmarshal(body, &s.root); err != nil {
 		return s, fmt.Errorf("reading the configuration of the Caddy at %s: it is not JSON (%w): is this Caddy's admin endpoint?", a.address, err)
 	}

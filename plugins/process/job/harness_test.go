@@ -44,7 +44,7 @@ func newMachine(t *testing.T) (*machine, *processpb.Job) {
 	if testing.Short() {
 		t.Skip("starts real processes")
 	}
-	jobs := Jobs{Logs: t.TempDir()}
+	jobs := Jobs{Logs: t.TempDir(), Exits: NewExits()}
 	m := &machine{t: t, jobs: jobs, kind: serve.For(jobs, Serving())}
 	m.allowed.Store(-1)
 	executable, err := os.Executable()

@@ -3,6 +3,8 @@
 // lehr.process.v1.Job), and there is no state file. Tasks outlive the plugin
 // and Lehr. Changes are rolled out one task at a time.
 //
+// The exit of a task is hinted at once; what else changes is found by looking.
+//
 // It never signals a process that it has not just recognised, by identity
 // and start time, and never restarts a task that runs as intended. Only the
 // program lehr-process calls it, through sdk/serve.
@@ -38,6 +40,8 @@ type Jobs struct {
 	Logs string
 	// Secrets reads what secret_env names; nil: nothing may be named.
 	Secrets *resolver.Resolver
+	// Exits are told of the processes that are seen; nil: no exit is hinted.
+	Exits *Exits
 }
 
 var (
@@ -45,6 +49,7 @@ var (
 	_ serve.Destroyer[*processpb.Job] = Jobs{}
 	_ serve.Remover[*processpb.Job]   = Jobs{}
 	_ serve.Yielder[*processpb.Job]   = Jobs{}
+	_ serve.Watcher                   = Jobs{}
 )
 
 // Serving: processes have no compare-and-set, so only permits and the lock
@@ -103,6 +108,11 @@ func port(job *processpb.Job, number uint32) uint32 {
 	return job.BasePort + number
 }
 
+// Watch implements serve.Watcher.
+func (j Jobs) Watch(ctx context.Context, hint func(serve.PartitionID, serve.AssetID)) error {
+	return j.Exits.Watch(ctx, hint)
+}
+
 // Destructive: none of the tasks is to remain.
 func (Jobs) Destructive(change serve.Change[*processpb.Job]) []string {
 	if change.Target.Replicas != 0 {
@@ -139,6 +149,7 @@ func (j Jobs) Read(ctx context.Context, assets []serve.Asset[*processpb.Job]) ([
 	}
 	states := make([]serve.State[*processpb.Job], len(assets))
 	for i, asset := range assets {
+		j.Exits.watch(asset.Incarnation.Partition, asset.ID, seen[i])
 		states[i] = state(asset.Payload, seen[i])
 		states[i].Key = serve.ResourceKey("process:" + machine + "/" + asset.Payload.Name)
 		if asset.TurnedDown() && len(seen[i].tasks) == 0 {

@@ -46,17 +46,20 @@ type Schedules struct {
 	Logs string
 	// Program is the keeper's, which is called with Command.
 	Program string
+	// Exits are told of the keepers that are seen; nil: no exit is hinted.
+	Exits *job.Exits
 }
 
 var (
 	_ serve.Resource[*processpb.Schedule] = Schedules{}
 	_ serve.Remover[*processpb.Schedule]  = Schedules{}
+	_ serve.Watcher                       = Schedules{}
 )
 
 // Serving is that of the job that a keeper is.
 func Serving() serve.Serving { return job.Serving() }
 
-func (s Schedules) jobs() job.Jobs { return job.Jobs{Logs: s.Logs} }
+func (s Schedules) jobs() job.Jobs { return job.Jobs{Logs: s.Logs, Exits: s.Exits} }
 
 // Self is the path of this program.
 func Self() (string, error) {
@@ -140,6 +143,11 @@ func (s Schedules) asJob(ctx context.Context, asset serve.Asset[*processpb.Sched
 		resolved = asset.Payload // Resolve says what is wrong; what is there is read all the same.
 	}
 	return serve.Asset[*processpb.Job]{ID: asset.ID, Incarnation: asset.Incarnation, Payload: keeperOf(resolved), Addons: asset.Addons}
+}
+
+// Watch implements serve.Watcher: the exit of a keeper is hinted.
+func (s Schedules) Watch(ctx context.Context, hint func(serve.PartitionID, serve.AssetID)) error {
+	return s.Exits.Watch(ctx, hint)
 }
 
 // Read looks at the keepers, and at what they remember.

@@ -77,6 +77,10 @@ func TestHonestPluginsConform(t *testing.T) {
 			if report.Left {
 				t.Error("the example is left, and could be removed")
 			}
+			hints := report.result(t, "hints name what was asked about")
+			if wanted := map[bool]Outcome{true: Passed, false: Skipped}[class == plugin.CompareAndSet]; hints.Outcome != wanted {
+				t.Errorf("hints: %+v, want %s", hints, wanted)
+			}
 			if report.Declared != class || report.Measured != class {
 				t.Errorf("declared %s, measured %s, want both %s", report.Declared, report.Measured, class)
 			}
@@ -117,6 +121,8 @@ func TestLiarsAreCaught(t *testing.T) {
 		{"N", "removes nothing", "turndown", "still differs"},
 		{"N", "says it is gone", "turndown", "want delete"},
 		{"N", "is busy until before", "too busy says until when", "which is no time to come"},
+		{"N", "watches in silence", "the stream of hints beats", "was silent for 7s"},
+		{"N", "hints what nobody asked about", "hints name what was asked about", `hints the asset "somebody/else"`},
 		{"N", "outlives its parent", "ends with its parent", "still runs"},
 	}
 	reports := make([]Report, len(cases))

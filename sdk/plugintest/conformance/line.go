@@ -27,6 +27,8 @@ type line struct {
 	cause   error
 	last    uint64
 	batches map[uint64]*batch
+	// asked are the assets that any batch named.
+	asked map[string]bool
 	// strays are answers to what nobody asked.
 	strays []string
 	// pauses are those that it asked for.
@@ -62,7 +64,7 @@ func openLine(e *endpoint, contents *contents) (*line, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	l := &line{
 		contents: contents, cancel: cancel, broken: make(chan struct{}),
-		batches: map[uint64]*batch{}, newer: make(chan struct{}), open: map[string]*delivery{},
+		batches: map[uint64]*batch{}, asked: map[string]bool{}, newer: make(chan struct{}), open: map[string]*delivery{},
 	}
 	var err error
 	if l.diffs, err = e.client.Diff(ctx); err == nil {
@@ -161,10 +163,20 @@ func (l *line) ask(incarnation intent.IncarnationID, assets ...string) (*batch, 
 	l.last++
 	number := l.last
 	l.batches[number] = b
+	for _, asset := range assets {
+		l.asked[asset] = true
+	}
 	l.mutex.Unlock()
 	return b, l.sendDiff(&pluginpb.DiffRequest{Message: &pluginpb.DiffRequest_Batch{Batch: &pluginpb.DiffBatch{
 		Batch: number, Partition: string(incarnation.Partition), Incarnation: incarnation.String(), Assets: assets,
 	}}})
+}
+
+// wasAsked reports whether a batch named the asset.
+func (l *line) wasAsked(partition, asset string) bool {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	return partition == string(first.Partition) && l.asked[asset]
 }
 
 // await waits until all assets of a batch are answered.

@@ -62,6 +62,9 @@ func runSubject(folder string, class plugin.Guarantee, lie string) int {
 		kind = serve.For(unremovable{s}, serve.Serving{Guarantee: declared})
 	}
 	p := serve.Plugin{Name: "subject", Version: "1", Resources: []serve.Kind{tampered{kind, s}}}
+	if lie == "" && class == plugin.CompareAndSet {
+		p.Resources[0] = watchedSubject{tampered{kind, s}}
+	}
 	if lie == "" || !slices.Contains(wireLies, lie) && lie != "outlives its parent" {
 		return serve.Main(p)
 	}
@@ -279,4 +282,22 @@ func (k tampered) Push(ctx context.Context, push serve.Push, permits serve.Permi
 		_ = k.subject.store(t)
 	}
 	return k.Kind.Push(ctx, push, permits)
+}
+
+// watchedSubject hints the example when its thing changes, and what nobody asked about.
+type watchedSubject struct{ tampered }
+
+func (w watchedSubject) Watch(ctx context.Context, hint func(serve.PartitionID, serve.AssetID)) error {
+	for seen := uint64(0); ; {
+		if t, err := w.subject.load(); err == nil && t.version != seen {
+			seen = t.version
+			hint(first.Partition, example)
+			hint(first.Partition, "somebody/else")
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
 }

@@ -16,7 +16,7 @@ import (
 )
 
 // wireLies are told on the wire, where the SDK would not.
-var wireLies = []string{"answers for others", "answers twice", "leaves assets out", "takes one call after the other", "deletes on absence", "asks for no permit", "is busy until before"}
+var wireLies = []string{"answers for others", "answers twice", "leaves assets out", "takes one call after the other", "deletes on absence", "asks for no permit", "is busy until before", "watches in silence", "hints what nobody asked about"}
 
 // between stands between the suite and an honest plugin, and alters what goes
 // through.
@@ -143,4 +143,20 @@ func (b *between) Push(stream pluginpb.PluginService_PushServer) error {
 			return err
 		}
 	}
+}
+
+func (b *between) Hints(request *pluginpb.HintsRequest, stream pluginpb.PluginService_HintsServer) error {
+	message := &pluginpb.HintsResponse{}
+	switch b.subject.lie {
+	case "watches in silence":
+	case "hints what nobody asked about":
+		message.Hints = []*pluginpb.Hint{{Partition: string(first.Partition), Asset: "somebody/else"}}
+	default:
+		return b.UnimplementedPluginServiceServer.Hints(request, stream)
+	}
+	if err := stream.Send(message); err != nil {
+		return err
+	}
+	<-stream.Context().Done()
+	return nil
 }
