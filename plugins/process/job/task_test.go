@@ -35,10 +35,9 @@ func TestMain(m *testing.M) {
 func endWith(test string) {
 	pid, _ := strconv.Atoi(test)
 	pidfd, err := unix.PidfdOpen(pid, 0)
-	for err == nil {
+	for err == nil || err == unix.EINTR { // A signal, as SIGTERM, interrupts the call.
 		var n int
-		n, err = unix.Poll([]unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}, -1)
-		if n > 0 || err == unix.EINTR {
+		if n, err = unix.Poll([]unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}, -1); n > 0 {
 			break
 		}
 	}
