@@ -183,7 +183,7 @@ func (l *Lab) watch() error {
 	}
 	l.World = world.New(world.Options{
 		Process: l.people, Random: l.stream("world"), Served: l.served, Contents: known, Apart: l.apart(), Machines: l.fleet(),
-		Nameless: len(l.types) > 0, Steps: l.steps,
+		Nameless: len(l.types) > 0, Steps: l.steps, Memos: l.memoFaults(),
 		Schemas: known.schemas, Ails: l.ails(), Cadence: l.cadence(),
 	})
 	l.Monitor = monitor.New(monitor.Options{
@@ -201,6 +201,13 @@ func (l *Lab) watch() error {
 	l.World.OnAnswer = l.Monitor.Answered
 	l.World.OnRead = l.Monitor.Read
 	l.World.OnSwap = l.Monitor.Swapped
+	l.World.OnMemoSaved, l.World.OnRun = l.Monitor.MemoSaved, l.Monitor.RunBegun
+	l.World.OnMemos = func(asset intent.AssetID, memos []intent.Memo, push intent.PushID, replica string) {
+		// Who lost the lease does not know what is kept since, and its looks come to nothing.
+		if push != "" || !l.fleet() || l.Monitor.IsHolder(replica+"-") {
+			l.Monitor.MemosHanded(asset, memos, push)
+		}
+	}
 	l.World.OnEffect = func(e world.Effect) {
 		l.effect(e)
 		l.Monitor.Effect(e)
@@ -208,6 +215,14 @@ func (l *Lab) watch() error {
 		l.Monitor.Ailed()
 	}
 	return nil
+}
+
+// memoFaults draws what goes wrong with memos; nil: nothing does.
+func (l *Lab) memoFaults() *rand.Rand {
+	if l.options.Definition != "" || len(l.disturbances) == 0 {
+		return nil
+	}
+	return l.stream("memos")
 }
 
 // beginnings are times with something special ahead.

@@ -324,8 +324,20 @@ func (l *link) ClosePushes(ctx context.Context, lease store.Lease, closings []st
 	})
 }
 
-func (l *link) SaveResumeToken(ctx context.Context, lease store.Lease, push intent.PushID, token []byte) error {
-	return wrote(ctx, l, "SaveResumeToken", func() error { return l.All.SaveResumeToken(ctx, lease, push, token) })
+func (l *link) SaveMemo(ctx context.Context, lease store.Lease, push intent.PushID, memo intent.Memo) error {
+	err := wrote(ctx, l, "SaveMemo", func() error { return l.All.SaveMemo(ctx, lease, push, memo) })
+	if err != nil {
+		l.lab.mark("memo refused: " + why(err))
+	}
+	return err
+}
+
+func (l *link) Memos(ctx context.Context, partition intent.PartitionID, assets []intent.AssetID) (map[intent.AssetID][]intent.Memo, error) {
+	return read(ctx, l, "Memos", func() (map[intent.AssetID][]intent.Memo, error) { return l.All.Memos(ctx, partition, assets) })
+}
+
+func (l *link) MemoAssets(ctx context.Context, partition intent.PartitionID, after intent.AssetID, limit int) ([]intent.AssetID, error) {
+	return read(ctx, l, "MemoAssets", func() ([]intent.AssetID, error) { return l.All.MemoAssets(ctx, partition, after, limit) })
 }
 
 func (l *link) SaveEnforced(ctx context.Context, lease store.Lease, enforced []store.Enforced) (map[intent.AssetID]store.Claim, error) {

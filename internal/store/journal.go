@@ -89,7 +89,6 @@ type OpenPush struct {
 	ResourceKey intent.ResourceKey   `json:"resourceKey"`
 	Epoch       uint64               `json:"epoch"`
 	Admitted    time.Time            `json:"admitted"`
-	ResumeToken []byte               `json:"-"`
 	// Budgets are the scopes in which it takes a place.
 	Budgets []string `json:"budgets,omitempty"`
 	// Rates are the keys of rate limits that it counts under.
@@ -156,8 +155,6 @@ type Journal interface {
 	// ClosePushes ends pushes and releases their budgets. An unknown or ended
 	// push is left as it is.
 	ClosePushes(ctx context.Context, lease Lease, closings []Closing) error
-	// SaveResumeToken keeps the resume token of a push under way.
-	SaveResumeToken(ctx context.Context, lease Lease, push intent.PushID, token []byte) error
 	// OpenPushes lists all without an end.
 	OpenPushes(ctx context.Context, partition intent.PartitionID) ([]OpenPush, error)
 	// Pushes lists an asset's, newest first; an empty asset: the partition's.

@@ -41,6 +41,7 @@ type All interface {
 	Rollouts
 	Approvals
 	Journal
+	Memos
 	Reports
 	Groups
 	Audit
@@ -83,8 +84,8 @@ type Partitions interface {
 	// AddPartition registers a partition or moves its definition. The same id
 	// and path again changes nothing.
 	AddPartition(ctx context.Context, id intent.PartitionID, definition, reason string, by intent.Actor) error
-	// RemovePartition forgets the registration. Assets in production, and
-	// what was stored, stay as they are.
+	// RemovePartition forgets the registration and the memos. Assets in production, and
+	// what was stored otherwise, stay as they are.
 	RemovePartition(ctx context.Context, id intent.PartitionID, reason string, by intent.Actor) error
 	// Partition is NotFound when it is not registered.
 	Partition(ctx context.Context, id intent.PartitionID) (Partition, error)

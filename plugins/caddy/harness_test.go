@@ -222,7 +222,7 @@ func (c *caddy) push(b *caddypb.Balancer, difference serve.Difference, with perm
 	c.t.Helper()
 	return c.kind.Push(c.t.Context(), serve.Push{
 		ID: serve.PushID(fmt.Sprintf("push-%d", c.pushes.Add(1))), Asset: c.asset(b, addons...),
-		Plan: difference.Plan.Digest(), Base: difference.Base, Progress: func(string, []byte) {},
+		Plan: difference.Plan.Digest(), Base: difference.Base, Progress: func(string) {},
 	}, with)
 }
 

@@ -83,7 +83,7 @@ func TestMemos(t *testing.T) {
 			c := startChild(t, "odd.py")
 			stream := c.begin(c.look().ask(&pluginpb.DiffBatch{Batch: 1, Assets: []string{"memo"}})["memo"])
 			progress := c.receivePush(stream).GetProgress()
-			if progress.GetText() != "starting" || string(progress.GetResumeToken()) != "half" {
+			if progress.GetText() != "starting" {
 				t.Errorf("progress %+v", progress)
 			}
 			memo := c.receivePush(stream).GetProgress().GetMemo()

@@ -322,7 +322,7 @@ func TestBackgroundAfterAPush(t *testing.T) {
 			t.Fatalf("before the push: %+v", d)
 		}
 		w.pass(5 * time.Minute) // It is due, and a read of a minute begins.
-		outcome := w.kind.Push(w.t.Context(), Push{Asset: asset, Plan: d.Plan.Digest(), Base: d.Base, Progress: func(string, []byte) {}}, &freely{})
+		outcome := w.kind.Push(w.t.Context(), Push{Asset: asset, Plan: d.Plan.Digest(), Base: d.Base, Progress: func(string) {}}, &freely{})
 		if outcome.Ending != Pushed {
 			t.Fatalf("the push ended %s: %s", outcome.Ending, outcome.Reason)
 		}

@@ -93,9 +93,13 @@ func (d *diffStream) compare(batch *pluginpb.DiffBatch, asked time.Time) []Diffe
 	if batch.MaxAge != nil {
 		since = asked.Add(-max(0, batch.MaxAge.AsDuration()))
 	}
+	memos := memosByAsset(batch.Memos)
 	byType := map[TypeName][]int{}
 	for i := range assets {
 		assets[i].ReadSince = since
+		if failures[i] == nil {
+			assets[i].Memos, failures[i] = decodeMemos(ids[i], memos[ids[i]])
+		}
 		if failures[i] != nil {
 			differences[i] = unknown(failures[i])
 			continue

@@ -36,7 +36,10 @@ type Intent struct {
 	// ReadSince is the earliest time at which production may have begun to be read for
 	// the answer; zero: as long ago as the cadence of the type allows.
 	ReadSince time.Time
-	asker     *asker
+	// Memos are what earlier pushes of the asset had Lehr keep, in the order of their keys.
+	// Lehr may have lost them.
+	Memos []Memo
+	asker *asker
 	// push for which the asset came; nil: it came for a look.
 	push *secret.Push
 }
@@ -58,14 +61,16 @@ type Push struct {
 	Base string
 	// Token is the fencing token. A target of class F refuses a lower one.
 	Token uint64
-	// ResumeToken is from an earlier push of the same plan that did not end.
-	ResumeToken []byte
 	// Traceparent is what spans of the plugin are below, as W3C writes it; empty:
 	// nobody is told of traces.
 	Traceparent string
-	// Progress tells people how far it is, and a later push where to resume.
-	// Never nil.
-	Progress func(text string, resumeToken []byte)
+	// Progress tells people how far it is. Never nil.
+	Progress func(text string)
+	// SaveMemo has Lehr keep bytes for the asset and one real thing, and returns once they
+	// are durable: each later look and push of the asset is handed them. No bytes: what was
+	// kept is forgotten. An error says that they may not be kept: ErrMemoRefused that Lehr
+	// refused them, any other that there was no answer. Never nil.
+	SaveMemo func(ctx context.Context, key ResourceKey, bytes []byte) error
 }
 
 // Outcome is how a push ended: Pushed, Failed, Stale or Stopped.

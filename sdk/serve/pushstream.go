@@ -27,12 +27,14 @@ type pushStream struct {
 	request      uint64
 	requestTimes map[uint64]time.Duration
 	open         map[PushID]*permits
+	// memos wait for their answers.
+	memos map[PushID]*memoAnswers
 }
 
 func (s *service) Push(stream pluginpb.PluginService_PushServer) error {
 	p := &pushStream{
 		service: s, stream: stream,
-		early: make(chan struct{}, 1), requestTimes: map[uint64]time.Duration{}, open: map[PushID]*permits{},
+		early: make(chan struct{}, 1), requestTimes: map[uint64]time.Duration{}, open: map[PushID]*permits{}, memos: map[PushID]*memoAnswers{},
 	}
 	p.asker = newAsker(s.heldIntents, s.histories, connection(stream.Context()), func(need *pluginpb.Need) error {
 		return p.send(&pluginpb.PushResponse{Message: &pluginpb.PushResponse_Need{Need: need}})
@@ -51,6 +53,8 @@ func (s *service) Push(stream pluginpb.PluginService_PushServer) error {
 			p.permit(message.Permit)
 		case *pluginpb.PushRequest_Content:
 			p.asker.deliver(message.Content)
+		case *pluginpb.PushRequest_MemoSaved:
+			p.memoSaved(message.MemoSaved)
 		}
 	}
 }
@@ -156,13 +160,16 @@ func (p *pushStream) start(start *pluginpb.PushStart) {
 		permit.until = sinceBoot() + plugin.PermitPeriod
 	}
 	p.open[id] = permit
+	memos := newMemoAnswers(p, start.Push)
+	p.memos[id] = memos
 	p.mutex.Unlock()
 	p.applying.Add(1)
 	go func() {
 		defer p.applying.Done()
-		outcome := p.carryOut(ctx, start, permit)
+		outcome := p.carryOut(ctx, start, permit, memos)
 		p.mutex.Lock()
 		delete(p.open, id)
+		delete(p.memos, id)
 		p.mutex.Unlock()
 		cancel(nil)
 		_ = p.send(&pluginpb.PushResponse{Message: &pluginpb.PushResponse_Result{Result: encodeOutcome(start.Push, outcome)}})
@@ -176,7 +183,7 @@ func (p *pushStream) renew() {
 	}
 }
 
-func (p *pushStream) carryOut(ctx context.Context, start *pluginpb.PushStart, permit *permits) Outcome {
+func (p *pushStream) carryOut(ctx context.Context, start *pluginpb.PushStart, permit *permits, memos *memoAnswers) Outcome {
 	incarnation, err := intent.ParseIncarnationID(start.Incarnation)
 	if err != nil || len(start.PlanDigest) != len(Digest{}) {
 		return Outcome{Ending: Failed, Reason: fmt.Sprintf("the push of %s names the incarnation %q and a plan of %d bytes", start.Asset, start.Incarnation, len(start.PlanDigest))}
@@ -184,6 +191,9 @@ func (p *pushStream) carryOut(ctx context.Context, start *pluginpb.PushStart, pe
 	assets, failures := p.asker.intents(ctx, incarnation, []AssetID{AssetID(start.Asset)})
 	if failures[0] == nil {
 		failures[0] = p.unserved(assets[0].Payload.Type)
+	}
+	if failures[0] == nil {
+		assets[0].Memos, failures[0] = decodeMemos(assets[0].ID, start.Memos)
 	}
 	if failures[0] != nil {
 		return outcomeOf(ctx, Retryable(failures[0]))
@@ -195,11 +205,13 @@ func (p *pushStream) carryOut(ctx context.Context, start *pluginpb.PushStart, pe
 		Plan:        Digest(start.PlanDigest),
 		Base:        start.Base,
 		Token:       start.FencingToken,
-		ResumeToken: start.ResumeToken,
 		Traceparent: start.Traceparent,
-		Progress: func(words string, resume []byte) {
-			progress := &pluginpb.PushProgress{Push: start.Push, Text: text(words), ResumeToken: resume}
+		Progress: func(words string) {
+			progress := &pluginpb.PushProgress{Push: start.Push, Text: text(words)}
 			_ = p.send(&pluginpb.PushResponse{Message: &pluginpb.PushResponse_Progress{Progress: progress}})
+		},
+		SaveMemo: func(call context.Context, key ResourceKey, bytes []byte) error {
+			return memos.save(call, ctx, Memo{Key: key, Bytes: bytes})
 		},
 	}
 	outcome := Outcome{}

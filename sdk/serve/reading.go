@@ -212,6 +212,9 @@ func fingerprintOf[T proto.Message](asset Asset[T]) (Digest, error) {
 	for _, id := range slices.Sorted(maps.Keys(asset.Reads)) {
 		add(string(id), asset.Reads[id].Payload.Bytes)
 	}
+	for _, memo := range asset.Memos {
+		add("memo "+string(memo.Key), memo.Bytes)
+	}
 	return Digest(h.Sum(nil)), nil
 }
 

@@ -80,8 +80,12 @@ type Asset[T proto.Message] struct {
 	// ReadSince is the earliest time at which production may have begun to be read for
 	// the State; zero: as long ago as the cadence of the type allows.
 	ReadSince time.Time
-	asker     *asker
-	push      *secret.Push
+	// Memos are what earlier pushes of the asset had Lehr keep, in the order of their keys.
+	// Lehr may have lost them: an asset of which production shows that something is under
+	// way, and no memo what, is Pending or has an error, and is not acted on.
+	Memos []Memo
+	asker *asker
+	push  *secret.Push
 }
 
 // SecretRequest is that of Intent.
@@ -138,13 +142,17 @@ type Change[T proto.Message] struct {
 	Push PushID
 	// Token is the fencing token. A target of class F refuses a lower one.
 	Token uint64
-	// ResumeToken is from an earlier push of the same plan that did not end.
-	ResumeToken []byte
 	// Traceparent is what spans of the plugin are below, as W3C writes it; empty:
 	// nobody is told of traces.
 	Traceparent string
-	// Progress tells people how far it is, and a later push where to resume.
-	Progress func(text string, resumeToken []byte)
+	// Progress tells people how far it is.
+	Progress func(text string)
+	// SaveMemo has Lehr keep bytes, at most 16 kB, for the asset and one real thing, and
+	// returns once they are durable: each later look and push of the asset is handed them,
+	// whatever its plan. No bytes: what was kept is forgotten. An error says that they may
+	// not be kept: ErrMemoRefused that Lehr refused them, any other that there was no
+	// answer. What must happen at most once begins after it has returned nil.
+	SaveMemo func(ctx context.Context, key ResourceKey, bytes []byte) error
 }
 
 // Serving says how the type of a Resource is served.

@@ -126,7 +126,7 @@ func (k *resourceKind[T]) decode(asset Intent) (Asset[T], error) {
 	if err := (proto.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(asset.Payload.Bytes, payload); err != nil {
 		return Asset[T]{}, fmt.Errorf("reading the intent of %s as %s: %w", asset.ID, k.served.Type, err)
 	}
-	return Asset[T]{ID: asset.ID, Incarnation: asset.Incarnation, Payload: payload, Addons: asset.Addons, Reads: asset.Reads, ReadSince: asset.ReadSince, asker: asset.asker, push: asset.push}, nil
+	return Asset[T]{ID: asset.ID, Incarnation: asset.Incarnation, Payload: payload, Addons: asset.Addons, Reads: asset.Reads, ReadSince: asset.ReadSince, Memos: asset.Memos, asker: asset.asker, push: asset.push}, nil
 }
 
 // read reads all states in one call; when that panics, one by one, so that
@@ -249,7 +249,7 @@ func (k *resourceKind[T]) plan(ctx context.Context, asset Asset[T], state State[
 		change, err = k.planTurndown(asset, state)
 		return change, nil, err
 	}
-	change = Change[T]{Asset: asset, State: state, Progress: func(string, []byte) {}}
+	change = Change[T]{Asset: asset, State: state, Progress: func(string) {}, SaveMemo: noPush}
 	err = protect("Resolve", asset.ID, func() (err error) {
 		change.Target, err = k.resource.Resolve(ctx, asset)
 		return err
@@ -345,8 +345,8 @@ func (k *resourceKind[T]) Push(ctx context.Context, push Push, permits Permits) 
 			return Outcome{Ending: Stopped, Reason: err.Error()}
 		}
 	}
-	change.Push, change.Token, change.ResumeToken, change.Progress = push.ID, push.Token, push.ResumeToken, push.Progress
-	change.Traceparent = push.Traceparent
+	change.Push, change.Token, change.Traceparent = push.ID, push.Token, push.Traceparent
+	change.Progress, change.SaveMemo = push.Progress, push.SaveMemo
 	if k.background != nil {
 		defer k.background.invalidate(asset.Incarnation.Partition, asset.ID)
 	}

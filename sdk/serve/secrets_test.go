@@ -55,7 +55,7 @@ func (c *careless) Apply(ctx context.Context, change Change[*processpb.Job], per
 		return fmt.Errorf("the target has %q", change.Target.Env["PASSWORD"])
 	}
 	c.asked = change.Asset.SecretRequest()
-	change.Progress("logging in with "+c.value, nil)
+	change.Progress("logging in with " + c.value)
 	return c.shelf.Apply(ctx, change, permit)
 }
 
@@ -87,7 +87,7 @@ func TestASecretLeavesThePluginNowhere(t *testing.T) {
 	for _, change := range encoded.GetDiffers().GetChanges() {
 		admitted.Changes = append(admitted.Changes, FieldChange{Path: change.Path, Current: change.Current, Target: change.Target, Destructive: change.Destructive})
 	}
-	pushed := kind.Push(t.Context(), Push{Asset: jobIntent(t, target), Plan: admitted.Digest(), Base: "1", Progress: func(string, []byte) {}}, &freely{})
+	pushed := kind.Push(t.Context(), Push{Asset: jobIntent(t, target), Plan: admitted.Digest(), Base: "1", Progress: func(string) {}}, &freely{})
 	if pushed.Ending != Pushed || world.jobs["shop"].Env["PASSWORD"] != value {
 		t.Errorf("the push: %+v", pushed)
 	}

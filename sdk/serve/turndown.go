@@ -36,7 +36,7 @@ func cannotTurnDown(name TypeName) error {
 // production do not matter: all of it goes.
 func (k *resourceKind[T]) planTurndown(asset Asset[T], state State[T]) (Change[T], error) {
 	var zero T
-	change := Change[T]{Asset: asset, State: state, Progress: func(string, []byte) {}}
+	change := Change[T]{Asset: asset, State: state, Progress: func(string) {}, SaveMemo: noPush}
 	if _, ok := k.resource.(Remover[T]); !ok {
 		return change, cannotTurnDown(k.served.Type)
 	}

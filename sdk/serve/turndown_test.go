@@ -105,7 +105,7 @@ func TestTurndownPlansAgainstNothing(t *testing.T) {
 	}
 
 	permits := &freely{}
-	push := Push{ID: "1", Asset: asset, Plan: there.Plan.Digest(), Base: "1", Progress: func(string, []byte) {}}
+	push := Push{ID: "1", Asset: asset, Plan: there.Plan.Digest(), Base: "1", Progress: func(string) {}}
 	if outcome := kind.Push(t.Context(), push, permits); outcome.Ending != Pushed {
 		t.Fatalf("%+v", outcome)
 	}
@@ -126,7 +126,7 @@ func TestTurndownOfAnotherStateIsStale(t *testing.T) {
 	world := &removingShelf{shelf: &shelf{jobs: map[string]*processpb.Job{"shop": {Name: "shop", Replicas: 3}}}}
 	kind := For(world, Serving{})
 	asset := jobIntent(t, &processpb.Job{Name: "shop"}, "Turndown")
-	push := Push{ID: "1", Asset: asset, Plan: diffOne(kind, asset).Plan.Digest(), Base: "1", Progress: func(string, []byte) {}}
+	push := Push{ID: "1", Asset: asset, Plan: diffOne(kind, asset).Plan.Digest(), Base: "1", Progress: func(string) {}}
 	world.jobs["shop"].Replicas = 4
 	if outcome := kind.Push(t.Context(), push, &freely{}); outcome.Ending != Stale || len(world.removed) > 0 {
 		t.Errorf("%+v, removed %v", outcome, world.removed)

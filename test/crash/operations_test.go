@@ -124,10 +124,14 @@ func admit(ctx context.Context, w *world) error {
 		w.promise(1, "SELECT count(*) FROM push WHERE id = '%s'", a.Push)
 		w.promise(1, `SELECT count(*) FROM audit WHERE records LIKE '%%"admit"%%%s%%'`, a.Push)
 	}
-	if err := w.store.SaveResumeToken(ctx, w.lease, w.push(0), []byte("token")); err != nil {
-		return err
+	// Of two that are set again, the last counts.
+	key := fmt.Sprintf("run/%d", w.lease.Epoch)
+	for _, text := range []string{"starting", "started"} {
+		if err := w.store.SaveMemo(ctx, w.lease, w.push(0), intent.Memo{Key: intent.ResourceKey(key), Bytes: []byte(text)}); err != nil {
+			return err
+		}
 	}
-	w.promise(1, "SELECT count(*) FROM push WHERE id = '%s' AND resume_token IS NOT NULL", w.push(0))
+	w.promise(1, "SELECT count(*) FROM memo WHERE resource_key = '%s' AND CAST(bytes AS TEXT) = 'started'", key)
 	return nil
 }
 

@@ -53,7 +53,7 @@ func (e *Enforcer) renew(a *asset) {
 	e.afterPushes.forget(a)
 	e.neighbours.facts.drop(a)
 	if a.trouble != nil {
-		*a.trouble = trouble{push: a.push, admitting: a.admitting, tried: a.tried, note: a.note, resume: a.resume, pushTrace: a.pushTrace, busy: a.busy}
+		*a.trouble = trouble{push: a.push, admitting: a.admitting, tried: a.tried, note: a.note, pushTrace: a.pushTrace, busy: a.busy}
 	}
 }
 

@@ -148,18 +148,10 @@ type trouble struct {
 	tried intent.Digest
 	// note says how the last push ended.
 	note string
-	// resume is what the last push left for another one of the same plan.
-	resume resume
 	// lookTrace is of the last look, and pushTrace that of a push whose effect a look is
 	// to tell; both are nil where nobody is told of traces.
 	lookTrace *lookTrace
 	pushTrace *pushTrace
-}
-
-// resume is a plugin's token to go on with a plan that was not carried out.
-type resume struct {
-	plan  intent.Digest
-	token []byte
 }
 
 // open reports whether a push of the asset is in the journal without an end.

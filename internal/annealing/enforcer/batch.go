@@ -216,7 +216,7 @@ func (o *observer) diff(ctx context.Context, s *served, request plugin.DiffReque
 			err = panicked(o.log, cause, "plugin", s.name, "assets", len(request.Assets))
 		}
 	}()
-	return s.plugin.Diff(ctx, request)
+	return o.memos.diff(ctx, s.plugin, request)
 }
 
 // readSafely reads the content of what was looked at.

@@ -24,6 +24,8 @@ type Enforcer struct {
 	read  *reader
 	// tracing writes the traces of pushes.
 	tracing tracing
+	// memos are what plugins have Lehr remember.
+	memos *memoBook
 
 	// What follows is owned by the goroutine in Run.
 	view   view

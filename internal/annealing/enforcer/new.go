@@ -24,6 +24,7 @@ func New(options Options) *Enforcer {
 		queue:      loop.Queue[*asset]{Compare: byID, Place: func(a *asset) *loop.Place { return &a.due }},
 		Options:    options,
 		inbox:      loop.NewInbox[func()](),
+		memos:      newMemoBook(options),
 		tracing:    tracing{options.Trace, options.Runtime, options.Partition},
 		assets:     map[intent.AssetID]*asset{},
 		troubled:   map[*asset]bool{},
@@ -55,7 +56,7 @@ func New(options Options) *Enforcer {
 func newObserver(e *Enforcer) observer {
 	return observer{
 		partition: e.Partition, runtime: e.Runtime, log: e.Log, limits: e.Limits, measure: e.Measure, isTraced: e.Trace != nil, sight: e.Sight, plans: e.Plans,
-		inbox: e.inbox, read: e.read, plugins: newPluginSet(e.Options), view: &e.view, incarnations: &e.incarnations,
+		inbox: e.inbox, read: e.read, memos: e.memos, plugins: newPluginSet(e.Options), view: &e.view, incarnations: &e.incarnations,
 		facts: &e.neighbours.facts, queue: &e.queue, find: e.find, results: e,
 	}
 }

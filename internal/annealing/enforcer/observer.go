@@ -27,6 +27,7 @@ type observer struct {
 	plans   bool
 	inbox   *loop.Inbox[func()]
 	read    *reader
+	memos   *memoBook
 	plugins pluginSet
 	// view, incarnations and facts are read only.
 	view         *view

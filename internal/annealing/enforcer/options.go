@@ -39,7 +39,9 @@ type Stores interface {
 	Admit(ctx context.Context, lease store.Lease, admissions []store.Admission) ([]*store.Refusal, error)
 	Permit(ctx context.Context, lease store.Lease, push intent.PushID, now time.Time) error
 	ClosePushes(ctx context.Context, lease store.Lease, closings []store.Closing) error
-	SaveResumeToken(ctx context.Context, lease store.Lease, push intent.PushID, token []byte) error
+	SaveMemo(ctx context.Context, lease store.Lease, push intent.PushID, memo intent.Memo) error
+	Memos(ctx context.Context, partition intent.PartitionID, assets []intent.AssetID) (map[intent.AssetID][]intent.Memo, error)
+	MemoAssets(ctx context.Context, partition intent.PartitionID, after intent.AssetID, limit int) ([]intent.AssetID, error)
 	OpenPushes(ctx context.Context, partition intent.PartitionID) ([]store.OpenPush, error)
 	Pushes(ctx context.Context, partition intent.PartitionID, asset intent.AssetID, limit int) ([]store.PushRecord, error)
 	SaveEnforced(ctx context.Context, lease store.Lease, enforced []store.Enforced) (map[intent.AssetID]store.Claim, error)

@@ -39,16 +39,18 @@ func (e *Enforcer) startPush(ctx context.Context, g admission, keys []string) {
 			}
 			return e.Store.Permit(ctx, e.lease, g.Push, now)
 		},
-		Progress: func(text string, token []byte) { e.progressed(ctx, a, g.Push, j, text, token) },
-	}
-	if a.resume.plan == g.Plan {
-		order.ResumeToken = a.resume.token
+		Progress: func(text string) { e.progressed(a, g.Push, text) },
+		SaveMemo: func(ctx context.Context, memo intent.Memo) error {
+			return e.memos.save(ctx, e.lease, a.id, g.Push, memo)
+		},
 	}
 	pusher := g.served.plugin
 	e.Runtime.Go("push", func() {
 		e.Runtime.Point("push")
 		startedAt := e.Runtime.Now()
-		result := carryOut(ctx, e.Runtime, pusher, order, g.At)
+		result := e.memos.push(ctx, order, func(order plugin.Push) plugin.PushResult {
+			return carryOut(ctx, e.Runtime, pusher, order, g.At)
+		})
 		e.Runtime.Point("pushed")
 		e.tracing.addPluginStep(j, g.served, startedAt, result)
 		e.inbox.Put(func() { e.pushed(ctx, a, g.served, g.Push, result) })
@@ -73,18 +75,10 @@ func carryOut(ctx context.Context, runtime loop.Runtime, pusher plugin.Plugin, o
 	return pusher.Push(ctx, order)
 }
 
-// progressed keeps what a long push reports.
-func (e *Enforcer) progressed(ctx context.Context, a *asset, id intent.PushID, j *pushTrace, text string, token []byte) {
-	if len(token) > 0 {
-		if err := e.Store.SaveResumeToken(ctx, e.lease, id, token); err != nil {
-			e.Log.Warn("cannot keep a push's resume token", append(e.tracing.logAttributes(a, id, j), "error", err)...)
-		}
-	}
+// progressed shows what a long push reports.
+func (e *Enforcer) progressed(a *asset, id intent.PushID, text string) {
 	e.inbox.Put(func() {
 		if a.open() && a.push.id == id {
-			if len(token) > 0 {
-				a.resume = resume{a.push.plan, token}
-			}
 			a.push.progress = text
 			e.reportOpen(a, a.push.target, a.difference.Effective)
 		}

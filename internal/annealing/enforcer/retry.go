@@ -32,9 +32,6 @@ func (r *retries) learn(a *asset, content, target intent.Digest, result plugin.P
 		return
 	}
 	if target != content && result.KnownToken <= r.epoch {
-		if result.Ending == plugin.Pushed {
-			t.resume = resume{}
-		}
 		return // It says nothing of what is the target by now (L3).
 	}
 	switch result.Ending {
@@ -50,7 +47,7 @@ func (r *retries) learn(a *asset, content, target intent.Digest, result plugin.P
 			r.pauseFor(a, r.pace.After(t.failures), intent.WaitBackoff, "the plan moved while it was pushed: "+reason, now)
 		}
 	case plugin.Pushed:
-		t.resume, t.vain = resume{}, vain+1
+		t.vain = vain + 1
 		r.noEffect(a, pushed, now)
 	case settledEnding:
 		// Once is often the plugin's end for another reason: it is tried again at once.

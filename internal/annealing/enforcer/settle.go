@@ -49,9 +49,6 @@ func (e *Enforcer) takeUpPush(ctx context.Context, openPush store.OpenPush) erro
 	e.pushLimits.rates.countOpen(openPush.Rates, 1)
 	e.pushLimits.health.markPushed(a, openPush.Effective, e.now())
 	e.Measure.Pushes.Open(string(openPush.Push), openPush.Admitted, true)
-	if len(openPush.ResumeToken) > 0 {
-		a.resume = resume{openPush.Plan, openPush.ResumeToken}
-	}
 	var pluginGone <-chan struct{}
 	if openPush.Epoch < e.Since {
 		var err error

@@ -26,7 +26,7 @@ func (e *Enforcer) clearTrouble(a *asset, now time.Time) {
 	a.forgive()
 	a.retry, a.share, a.difference, a.requirements = nil, 0, intent.Difference{}, requirements{}
 	a.stopped = nil
-	a.resume, a.tried, a.ends, a.lined = resume{}, intent.Digest{}, time.Time{}, time.Time{}
+	a.tried, a.ends, a.lined = intent.Digest{}, time.Time{}, time.Time{}
 	if a.flips == 0 || now.Sub(a.flipped) > memory {
 		a.trouble = nil
 		if delete(e.troubled, a); len(e.troubled) == 0 {

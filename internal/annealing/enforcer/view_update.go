@@ -33,6 +33,9 @@ func (e *Enforcer) load(ctx context.Context) error {
 			a.calm = calmest
 		}
 	}
+	if err := e.memos.load(ctx); err != nil {
+		return err
+	}
 	return e.inherit(ctx)
 }
 

@@ -385,10 +385,12 @@ type production struct {
 	effect func(id intent.AssetID)
 	// under counts pushes under way, most the most at once.
 	under, most int
+	// handed are the memos of each asset's last look.
+	handed map[intent.AssetID][]intent.Memo
 }
 
 func newProduction(s *sqlite.Store) *production {
-	return &production{store: s, version: "1", state: map[intent.AssetID]string{}, behave: map[intent.AssetID]behaviour{}}
+	return &production{store: s, version: "1", state: map[intent.AssetID]string{}, behave: map[intent.AssetID]behaviour{}, handed: map[intent.AssetID][]intent.Memo{}}
 }
 
 // access reads or sets what production and the test share.
@@ -417,6 +419,19 @@ func (p *production) mostAtOnce() (most int) {
 func (p *production) order() (pushed []intent.AssetID) {
 	p.access(func() { pushed = slices.Clone(p.pushed) })
 	return pushed
+}
+
+// memos are those that the last look at each asset was handed.
+func (p *production) memos() map[intent.AssetID][]intent.Memo {
+	all := map[intent.AssetID][]intent.Memo{}
+	p.access(func() {
+		for id, memos := range p.handed {
+			if len(memos) > 0 {
+				all[id] = memos
+			}
+		}
+	})
+	return all
 }
 
 func (p *production) word(id intent.AssetID) string {
@@ -489,6 +504,9 @@ func (p *production) Diff(ctx context.Context, request plugin.DiffRequest) ([]in
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.diffed += len(ids)
+	for _, id := range ids {
+		p.handed[id] = request.Memos[id]
+	}
 	if p.down != nil {
 		return nil, p.down
 	}

@@ -25,8 +25,10 @@ type history struct {
 	// revision of the partition that was admitted at last, revision of the last
 	// pin, and the last record of all partitions that an admission saw.
 	revision, pin, global uint64
-	// open pushes by asset, and approvals that may be used, with their ends.
+	// open pushes by asset, and under which epoch each was admitted, and approvals that may
+	// be used, with their ends.
 	open      map[string]intent.PushID
+	epochs    map[intent.PushID]uint64
 	approvals map[approval]time.Time
 	// old counts records of before version 2, which say less.
 	old int
@@ -44,7 +46,7 @@ type approval struct{ asset, plan, content, approver string }
 func newHistory(partition intent.PartitionID, stops []standstill, all uint64) *history {
 	return &history{
 		partition: partition, stops: stops, all: all,
-		open: map[string]intent.PushID{}, approvals: map[approval]time.Time{},
+		open: map[string]intent.PushID{}, epochs: map[intent.PushID]uint64{}, approvals: map[approval]time.Time{},
 	}
 }
 
@@ -84,6 +86,8 @@ func (h *history) next(r intent.AuditRecord) (wrong []string) {
 		h.admit(r, say)
 	case "close", "doubt":
 		h.end(r, say)
+	case "memo":
+		h.remember(r, say)
 	}
 	return wrong
 }
@@ -150,7 +154,7 @@ func (h *history) admit(r intent.AuditRecord, say saying) {
 	if openPush, open := h.open[r.Subject]; open {
 		say("push %s was admitted while push %s of the asset was open (S3)", a.Push, openPush)
 	}
-	h.open[r.Subject] = a.Push
+	h.open[r.Subject], h.epochs[a.Push] = a.Push, a.Epoch
 	if a.Target.Partition != h.partition || a.Target.Sequence > h.head {
 		say("%s was not published yet (S2)", a.Target)
 	}
@@ -217,6 +221,21 @@ func (h *history) approversOf(asset string, a Admitted) (list []string) {
 	return list
 }
 
+// remember: a memo is of the open push of its asset, admitted under the epoch of now.
+func (h *history) remember(r intent.AuditRecord, say saying) {
+	m, well := ParseRemembered(r.Detail)
+	switch {
+	case !well:
+		say("it does not say which push it is of")
+	case h.open[r.Subject] != m.Push:
+		say("push %s was not open: it was never admitted, or had ended (S3)", m.Push)
+	case h.epochs[m.Push] != h.epoch:
+		say("push %s was admitted under epoch %d, and the epoch was %d (S4)", m.Push, h.epochs[m.Push], h.epoch)
+	case r.By.Name != h.holder:
+		say("it was set by %s, and %q held epoch %d (S4)", r.By.Name, h.holder, h.epoch)
+	}
+}
+
 // end: a push that was admitted ends once.
 func (h *history) end(r intent.AuditRecord, say saying) {
 	e, well := ParseEnded(r.Detail)
@@ -230,5 +249,6 @@ func (h *history) end(r intent.AuditRecord, say saying) {
 	}
 	if r.Verb == "close" {
 		delete(h.open, r.Subject)
+		delete(h.epochs, e.Push)
 	}
 }

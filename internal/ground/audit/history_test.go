@@ -87,6 +87,12 @@ func TestRules(t *testing.T) {
 		"pin to what is to come": {nil, []string{"pin a | to shop@2, revision 2"}, "shop@2 was not published yet"},
 		"removed":                {nil, []string{"remove-partition shop", "admit a | " + admit("p1", 1, 1, 3, 0, false)}, "the partition was not registered"},
 		"resumed twice":          {nil, []string{"stop shop", "resume shop", "resume shop"}, "it was going on already"},
+		"memo":                   {nil, []string{"admit a | " + admit("p1", 1, 1, 3, 0, false), "memo a | push p1: run, 7 bytes, digest c0", "memo a | push p1: run, forgotten", "close a | push p1 pushed"}, ""},
+		"memo of no push":        {nil, []string{"admit b | " + admit("p1", 1, 1, 3, 0, false), "memo a | push p1: run, 7 bytes, digest c0"}, "push p1 was not open"},
+		"memo of a closed push":  {nil, []string{"admit a | " + admit("p1", 1, 1, 3, 0, false), "close a | push p1 pushed", "memo a | push p1: run, forgotten"}, "push p1 was not open"},
+		"memo of an old epoch":   {nil, []string{"admit a | " + admit("p1", 1, 1, 3, 0, false), "acquire shop | epoch 2", "memo a | push p1: run, 7 bytes, digest c0"}, "admitted under epoch 1, and the epoch was 2"},
+		"memo after a release":   {nil, []string{"admit a | " + admit("p1", 1, 1, 3, 0, false), "release shop | epoch 1", "memo a | push p1: run, forgotten"}, "held epoch 1"},
+		"memo of nothing":        {nil, []string{"memo a | something"}, "does not say which push"},
 		"no push":                {nil, []string{"admit a | something"}, "does not say what was admitted"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -161,6 +167,11 @@ func TestDetailsAreReadAsTheyAreWritten(t *testing.T) {
 	for _, approved := range []audit.Approved{{Plan: "d0", Content: "c0"}, {Plan: "d0", Content: "c0", Until: noon.Add(time.Nanosecond)}} {
 		if got, well := audit.ParseApproved(approved.String()); !well || got != approved {
 			t.Errorf("%q is read as %+v", approved, got)
+		}
+	}
+	for _, remembered := range []audit.Remembered{{Push: "shop/4-1", Key: "k", Bytes: 7, Digest: "c0"}, {Push: "p1", Key: "task:run 7"}} {
+		if got, well := audit.ParseRemembered(remembered.String()); !well || got != remembered {
+			t.Errorf("%q is read as %+v", remembered, got)
 		}
 	}
 	nothing := intent.IncarnationID{Partition: admitted.Target.Partition}

@@ -181,6 +181,35 @@ func ParseEnded(detail string) (e Ended, well bool) {
 	return Ended{Push: intent.PushID(groups[1]), Ending: groups[2], Why: groups[3]}, true
 }
 
+// Remembered is the detail of "memo": what a push had kept, which itself is not told.
+type Remembered struct {
+	Push intent.PushID
+	// Key is the resource key that the memo is of, Digest that of its bytes. No bytes:
+	// it was forgotten.
+	Key    string
+	Bytes  int
+	Digest string
+}
+
+func (r Remembered) String() string {
+	text := "push " + string(r.Push) + ": " + name(r.Key)
+	if r.Bytes == 0 {
+		return text + ", forgotten"
+	}
+	return text + fmt.Sprintf(", %d bytes, digest %s", r.Bytes, r.Digest)
+}
+
+var rememberedPattern = regexp.MustCompile(`^push ([^\s:]+): (` + aName + `)(?:, forgotten|, (\d+) bytes, digest ([0-9a-f]+))$`)
+
+// ParseRemembered reads the detail of "memo".
+func ParseRemembered(detail string) (r Remembered, well bool) {
+	groups := rememberedPattern.FindStringSubmatch(detail)
+	if groups == nil {
+		return r, false
+	}
+	return Remembered{Push: intent.PushID(groups[1]), Key: parseName(groups[2]), Bytes: int(number(groups[3])), Digest: groups[4]}, true
+}
+
 // Approved is the detail of "approve", and without an end that of "void" after
 // "the approval of ", or, with who gave it, "the approval by NAME of ".
 type Approved struct {

@@ -133,22 +133,6 @@ type Health struct {
 // IsAfterPush reports whether what is asked after a push is not over.
 func (h Health) IsAfterPush() bool { return h.Source == SourceAfterPush }
 
-// Memo is what a plugin asked Lehr to keep of one asset and one real thing, and what
-// only that plugin understands. It holds what production cannot tell.
-type Memo struct {
-	Key   ResourceKey
-	Bytes []byte
-}
-
-// Limits of memos.
-const (
-	// MaxMemoBytes bounds one memo.
-	MaxMemoBytes = 16 << 10
-	// MaxMemosPerAsset bounds the real things of one asset that have a memo; the memo
-	// that was set first gives way to a new one.
-	MaxMemosPerAsset = 4
-)
-
 // Difference is a fact: how production compares with an asset's intent.
 type Difference struct {
 	Asset AssetID

@@ -167,8 +167,9 @@ type Push struct {
 	Plan        intent.Digest
 	Base        string
 	// Token is the epoch of the lease under which it was admitted.
-	Token       uint64
-	ResumeToken []byte
+	Token uint64
+	// Memos of the asset, as the store has them.
+	Memos []intent.Memo
 	// Traceparent is what spans of it are below, as W3C writes it; empty: nobody is
 	// told of traces.
 	Traceparent string
@@ -181,7 +182,11 @@ type Push struct {
 	// lease, target or stop changed.
 	Permit func(ctx context.Context, base string) error
 	// Progress is told what the plugin reports. May be nil.
-	Progress func(text string, resumeToken []byte)
+	Progress func(text string)
+	// SaveMemo is nil once the memo of the push's asset is durable, written under the
+	// lease of the push; a memo without bytes is forgotten. It is called for one memo of
+	// a push at a time. Nil: no memo is kept, and the plugin is told so.
+	SaveMemo func(ctx context.Context, memo intent.Memo) error
 }
 
 // Ending is how a push ended.

@@ -25,7 +25,6 @@ const (
 	maxValue   = 8192
 	maxBase    = 4096
 	maxKey     = 512
-	maxToken   = 64 << 10
 	maxCurrent = 1 << 20
 	maxChanges = 1000
 	maxImpacts = 100

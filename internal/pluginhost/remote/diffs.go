@@ -68,6 +68,14 @@ func (l *diffLink) end(cause error) {
 }
 
 func (s *session) diff(ctx context.Context, wanted plugin.DiffRequest) ([]intent.Difference, error) {
+	if first, rest, ok := splitByMemos(wanted); ok {
+		differences, err := s.diff(ctx, first)
+		if err != nil {
+			return nil, err
+		}
+		others, err := s.diff(ctx, rest)
+		return append(differences, others...), err
+	}
 	link := s.diffs.Load()
 	incarnation, assets := wanted.Incarnation, wanted.Assets
 	call, cancel := context.WithTimeout(ctx, s.options.DiffTimeout)
@@ -81,9 +89,7 @@ func (s *session) diff(ctx context.Context, wanted plugin.DiffRequest) ([]intent
 	request := &pluginpb.DiffBatch{Batch: b.number, Partition: string(incarnation.Partition), Incarnation: incarnation.String(), Assets: make([]string, len(assets))}
 	for i, asset := range assets {
 		request.Assets[i] = string(asset)
-		for _, memo := range wanted.Memos[asset] {
-			request.Memos = append(request.Memos, &pluginpb.AssetMemo{Asset: string(asset), ResourceKey: string(memo.Key), Memo: memo.Bytes})
-		}
+		request.Memos = append(request.Memos, encodeMemos(asset, wanted.Memos[asset])...)
 	}
 	if !wanted.Since.IsZero() {
 		request.MaxAge = durationpb.New(max(0, b.at.Sub(wanted.Since)))

@@ -39,6 +39,7 @@ var testPlugins = map[string]func(arguments []string) int{
 	"lehr":           lehrItself,
 	"librarian":      librarianPlugin,
 	"watching":       watchingPlugin,
+	"forgetful":      func([]string) int { return rawPlugin(&forgetful{liar: liar{protocol: plugin.Protocol}}) },
 }
 
 // folderPlugin keeps production in files of a folder. What goes wrong is told
@@ -92,6 +93,9 @@ func (f folder) Read(_ context.Context, assets []serve.Asset[*processpb.Job]) ([
 		case "read-busy":
 			states[i].Err = fmt.Errorf("429: %w", serve.Busy(errors.New("too many requests"), 42*time.Second))
 			continue
+		case "read-memo":
+			states[i].Err = fmt.Errorf("handed %q", asset.Memos)
+			continue
 		case "read-error":
 			states[i].Err = errors.New("the shelf is locked")
 			continue
@@ -139,10 +143,12 @@ func (f folder) Apply(ctx context.Context, change serve.Change[*processpb.Job], 
 	case "apply-panic":
 		panic("dropped it")
 	case "apply-progress":
-		change.Progress("half\x1b way", []byte("token"))
+		change.Progress("half\x1b way")
+	case "apply-memo", "apply-memo-flood":
+		return remember(ctx, change)
 	case "apply-chatter":
 		for i := range 200 {
-			change.Progress(fmt.Sprintf("step %d", i+1), nil)
+			change.Progress(fmt.Sprintf("step %d", i+1))
 			time.Sleep(5 * time.Millisecond)
 		}
 	}
@@ -197,7 +203,7 @@ type liar struct {
 	endless bool
 }
 
-func rawPlugin(l *liar) int {
+func rawPlugin(l pluginpb.PluginServiceServer) int {
 	listener, err := net.Listen("unix", os.Getenv(plugin.SocketVariable))
 	if err != nil {
 		return 1

@@ -51,6 +51,7 @@ type openPush struct {
 	push     plugin.Push
 	result   chan *pluginpb.PushResult
 	progress chan *pluginpb.PushProgress
+	memos    memoQueue
 
 	mutex   sync.Mutex
 	judging bool
@@ -102,7 +103,7 @@ func (s *session) push(ctx context.Context, push plugin.Push) plugin.PushResult 
 	start := &pluginpb.PushStart{
 		Push: string(push.ID), Partition: string(push.Incarnation.Partition), Incarnation: push.Incarnation.String(),
 		Asset: string(push.Asset), PlanDigest: push.Plan[:], Base: push.Base, FencingToken: push.Token,
-		Permit: request, ResumeToken: push.ResumeToken, Traceparent: push.Traceparent,
+		Permit: request, Traceparent: push.Traceparent, Memos: encodeMemos(push.Asset, push.Memos),
 	}
 	select {
 	case link.queue <- &pluginpb.PushRequest{Message: &pluginpb.PushRequest_Start{Start: start}}:
@@ -231,7 +232,7 @@ func (l *pushLink) inDoubt(cause error) plugin.PushResult {
 
 func (o *openPush) tell(progress *pluginpb.PushProgress) {
 	if o.push.Progress != nil {
-		o.push.Progress(printable(progress.Text, maxReason), progress.ResumeToken)
+		o.push.Progress(printable(progress.Text, maxReason))
 	}
 }
 
@@ -265,16 +266,11 @@ func (l *pushLink) handle(ctx context.Context, response *pluginpb.PushResponse) 
 		})
 	case *pluginpb.PushResponse_Progress:
 		open := l.find(message.Progress.Push)
-		if open == nil || len(message.Progress.ResumeToken) > maxToken {
-			l.session.ignore("progress of no open push, or too long")
+		if open == nil {
+			l.session.ignore("progress of no open push")
 			return
 		}
-		// Only the newest is of interest.
-		select {
-		case <-open.progress:
-		default:
-		}
-		open.progress <- message.Progress
+		l.report(open, message.Progress)
 	case *pluginpb.PushResponse_Result:
 		open := l.find(message.Result.Push)
 		if open == nil {
@@ -289,6 +285,21 @@ func (l *pushLink) handle(ctx context.Context, response *pluginpb.PushResponse) 
 	default:
 		l.session.ignore("an empty message")
 	}
+}
+
+// report takes progress: of texts only the newest is of interest, and each memo counts.
+func (l *pushLink) report(open *openPush, progress *pluginpb.PushProgress) {
+	if progress.Memo != nil {
+		l.takeMemo(open, progress.Memo)
+		if progress.Text == "" {
+			return
+		}
+	}
+	select {
+	case <-open.progress:
+	default:
+	}
+	open.progress <- progress
 }
 
 func (l *pushLink) find(push string) *openPush {

@@ -129,7 +129,7 @@ func (m *Monitor) replay(news *news) {
 func (m *Monitor) follow(r record, news *news) {
 	asset := intent.AssetID(r.Subject)
 	switch r.Verb {
-	case "admit", "close", "doubt", "claim":
+	case "admit", "close", "doubt", "claim", "memo":
 		m.hold(r.By.Name == m.holder, "S4", "record %d (%s %s) was written by %q, and the lease was held by %q", r.Number, r.Verb, r.Subject, r.By.Name, m.holder)
 	}
 	switch r.Verb {
@@ -145,6 +145,8 @@ func (m *Monitor) follow(r record, news *news) {
 		m.admitted(r, news)
 	case "close":
 		m.ended(r)
+	case "memo":
+		m.remembered(r)
 	case "claim":
 		m.carries(r, news)
 	case "pin", "unpin":

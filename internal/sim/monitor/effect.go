@@ -48,8 +48,6 @@ func (m *Monitor) bound(e world.Effect, p *push) {
 	m.hold(e.Asset == p.asset && content && e.Plan == p.plan && e.Incarnation.Sequence == p.target, "S1",
 		"effect %d of push %s is of %s to %s, content %s, plan %s; admitted was %s to %d, content %s, plan %s", e.Number, p.id,
 		e.Asset, e.Incarnation, e.Effective.Short(), e.Plan.Short(), p.asset, p.target, p.effective.Short(), p.plan.Short())
-	m.hold(e.Resumes.IsZero() || e.Resumes == p.plan, "S2",
-		"effect %d of push %s of %s, plan %s: it was told to go on where a push of plan %s was cut off", e.Number, p.id, p.asset, p.plan.Short(), e.Resumes.Short())
 	// It goes to the asset's own resource, also where a plugin had told that of another.
 	m.hold(e.Key == p.key || p.swapped, "S3", "effect %d of push %s changed %s, and admitted was a push of %s", e.Number, p.id, e.Key, p.key)
 	m.hold(e.Token == p.epoch, "S4", "effect %d of push %s carries the token %d, and was admitted under epoch %d", e.Number, p.id, e.Token, p.epoch)

@@ -111,6 +111,7 @@ type Monitor struct {
 	ailing    ailing
 	telling   telling
 	hours     hours
+	memos     memos
 	diffs     map[intent.AssetID][]Diff
 	counts    counts
 	records   map[intent.AssetID]enforcedRow
@@ -134,7 +135,7 @@ func New(o Options) *Monitor {
 		rolling: newRolling(), saying: newSaying(), journal: newJournal(), brakes: newBrakes(),
 		answers: answers{reads: map[intent.AssetID]time.Time{}, inSync: map[called]bool{}, swapped: map[swap]bool{}}, paces: paces{of: map[intent.AssetID]pace{}, tried: map[called]bool{}},
 		judging: judging{}, passed: passed{checks: map[askedAfter]bool{}, well: map[intent.PushID]time.Time{}}, ailing: ailing{since: map[intent.AssetID]time.Time{}, told: map[intent.AssetID]time.Time{}},
-		hours: hours{}, telling: telling{waits: map[intent.AssetID]waited{}, told: map[string][]awaited{}, due: map[string][]awaited{}, listed: map[string]time.Time{}, works: map[string]time.Time{}},
+		hours: hours{}, memos: memos{runs: map[begunRun]intent.PushID{}}, telling: telling{waits: map[intent.AssetID]waited{}, told: map[string][]awaited{}, due: map[string][]awaited{}, listed: map[string]time.Time{}, works: map[string]time.Time{}},
 	}
 	for _, property := range Properties() {
 		m.checked[property] = 0
@@ -145,7 +146,7 @@ func New(o Options) *Monitor {
 // Properties that the monitor decides.
 func Properties() []string {
 	return []string{
-		"S1", "S2", "S3", "S4", "S5", "S7", "S8", "S9", "S10", "S11", "S12", "S16", "S17", "S18", "S19", "S20", "S21", "S22", "S23", "S25", "S26",
+		"S1", "S2", "S3", "S4", "S5", "S7", "S8", "S9", "S10", "S11", "S12", "S16", "S17", "S18", "S19", "S20", "S21", "S22", "S23", "S25", "S26", "S27",
 		"L2", "L3", "L4", "L6", "L7", "L8", "L9", "L10",
 	}
 }

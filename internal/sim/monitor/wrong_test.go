@@ -19,7 +19,7 @@ type breach struct {
 }
 
 func TestEachBreachIsSeen(t *testing.T) {
-	for _, breaches := range [][]breach{effects, admissions, owning, brakesAndAudit, contents, collected, waits, tooOften, answered, judged, ill} {
+	for _, breaches := range [][]breach{effects, admissions, owning, brakesAndAudit, contents, collected, waits, tooOften, answered, judged, ill, remembering} {
 		for _, b := range breaches {
 			t.Run(b.property+" "+b.words, func(t *testing.T) {
 				r := newRun(t)
@@ -54,9 +54,6 @@ var effects = []breach{
 		func(r *run) { r.effect(r.admit("a"), func(e *world.Effect) { e.Effective = intent.Sum("other") }) }, nil},
 	{"S1", "admitted was",
 		func(r *run) { r.effect(r.admit("a"), func(e *world.Effect) { e.Asset = "b" }) }, nil},
-	{"S2", "was told to go on where",
-		func(r *run) { r.effect(r.admit("a"), func(e *world.Effect) { e.Resumes = intent.Sum("other") }) },
-		func(r *run) { r.effect(r.admit("a"), func(e *world.Effect) { e.Resumes = r.plan }) }},
 	{"S1", `closed as "pushed"`,
 		func(r *run) { a := r.admit("a"); r.end(a, "pushed"); r.effect(a) },
 		func(r *run) { a := r.admit("a"); r.effect(a); r.end(a, "pushed") }},

@@ -75,8 +75,8 @@ var targets = []Mutant{
 	},
 	{
 		Name: "renew-keeps-difference", File: "internal/annealing/enforcer/apply.go",
-		Old:        `*a.trouble = trouble{push: a.push, admitting: a.admitting, tried: a.tried, note: a.note, resume: a.resume, pushTrace: a.pushTrace, busy: a.busy}`,
-		New:        "before := *a.trouble\n\t\t*a.trouble = trouble{push: a.push, admitting: a.admitting, tried: a.tried, note: a.note, resume: a.resume, pushTrace: a.pushTrace, busy: a.busy}\n\t\tif mutant.On(\"renew-keeps-difference\") {\n\t\t\ta.difference, a.plan, a.requirements = before.difference, before.plan, before.requirements\n\t\t}",
+		Old:        `*a.trouble = trouble{push: a.push, admitting: a.admitting, tried: a.tried, note: a.note, pushTrace: a.pushTrace, busy: a.busy}`,
+		New:        "before := *a.trouble\n\t\t*a.trouble = trouble{push: a.push, admitting: a.admitting, tried: a.tried, note: a.note, pushTrace: a.pushTrace, busy: a.busy}\n\t\tif mutant.On(\"renew-keeps-difference\") {\n\t\t\ta.difference, a.plan, a.requirements = before.difference, before.plan, before.requirements\n\t\t}",
 		Breaks:     "S2",
 		Why:        "An asset with new content keeps the difference from the old one.",
 		Equivalent: "a pass does not rely on the difference from another target, nor a look on what was read of other content",
@@ -137,13 +137,6 @@ var targets = []Mutant{
 
 // pushes are carried out, and end in the journal.
 var pushes = []Mutant{
-	{
-		Name: "resume-any-plan", File: "internal/annealing/enforcer/push.go",
-		Old:    `if a.resume.plan == g.Plan {`,
-		New:    `if a.resume.plan == g.Plan || mutant.On("resume-any-plan") {`,
-		Breaks: "S2",
-		Why:    "A push begins where one of another plan was cut off.",
-	},
 	{
 		Name: "pushed-is-believed", File: "internal/annealing/enforcer/push.go",
 		Old:    `c.asset.push = nil`,

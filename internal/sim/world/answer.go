@@ -101,6 +101,9 @@ func (l *life) difference(call *diffCall, asset intent.AssetID, befalls *armed, 
 	if !serves || l.skewed {
 		return unknown(asset, "plugin "+l.child.program.name+" does not serve the type "+string(wanted.Payload.Type))
 	}
+	if lost := w.lostRun(asset, wanted.key, call.memos[asset]); lost != "" {
+		return unknown(asset, lost)
+	}
 	state, began, pending := l.read(call, wanted.key, arrived)
 	if pending != nil {
 		return pendingOf(asset, pending)

@@ -129,6 +129,11 @@ func (c *carried) bringAbout(wanted *wanted, found *comparison, served plugin.Se
 	w, p := c.life.world, c.life.process
 	groups := w.steps(found)
 	c.ignores = c.befallen(PushIgnoresPermitEnd)
+	if len(groups) > 1 {
+		if result, ok := c.beginRun(wanted); !ok {
+			return result
+		}
+	}
 	for i, group := range groups {
 		if c.ignores {
 			healed := w.healed
@@ -184,21 +189,10 @@ func (c *carried) progress(step, steps int) {
 	}
 	l.out.send(func() {
 		if open := l.find(id); open != nil {
-			open.progress, open.resume = "step "+string(rune('0'+step)), resumeToken(step, c.start.push.Plan)
+			open.progress = "step " + string(rune('0'+step))
 			notify(open.wake)
 		}
 	})
-}
-
-// resumeToken says how far a push of a plan got.
-func resumeToken(step int, plan intent.Digest) []byte { return append([]byte{byte(step)}, plan[:]...) }
-
-// resumed is the plan of which a token says how far it got; of none, zero.
-func resumed(token []byte) (plan intent.Digest) {
-	if len(token) > 1 {
-		copy(plan[:], token[1:])
-	}
-	return plan
 }
 
 // landing is one effect of the push.
@@ -212,7 +206,7 @@ func (c *carried) landing(wanted *wanted, found *comparison, served plugin.Serve
 			Plan: found.plan.Digest(), Token: c.start.push.Token, Replica: c.life.child.replica.Name(),
 			Action: found.plan.Action, Delete: found.plan.Action == intent.ActionDelete,
 			Destructive: found.plan.Action == intent.ActionDelete || found.plan.Action == intent.ActionReplace || slices.ContainsFunc(group, func(c change) bool { return c.Destructive }),
-			Step:        step, Steps: steps, PermitLeft: c.until.Sub(now), Resumes: resumed(c.start.push.ResumeToken),
+			Step:        step, Steps: steps, PermitLeft: c.until.Sub(now),
 		},
 	}
 }

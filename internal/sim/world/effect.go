@@ -47,8 +47,6 @@ type Effect struct {
 	Destructive, Delete bool
 	// Step of Steps: a push may take several effects.
 	Step, Steps int
-	// Resumes is the plan that the push was told to go on with; zero: none.
-	Resumes intent.Digest
 	// PermitLeft is what was left of the permit when it began, by the plugin's
 	// clock.
 	PermitLeft time.Duration

@@ -32,6 +32,8 @@ type carried struct {
 	// refused says why there will be no permit.
 	refused string
 	changed chan struct{}
+	// kept is the answer to the memo that was set last; nil: there is none yet.
+	kept *memoAnswer
 	// silent: it asks for no permits. ignores: it begins without one.
 	silent, ignores bool
 }

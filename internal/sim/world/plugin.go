@@ -68,6 +68,7 @@ type diffCall struct {
 	assets      []intent.AssetID
 	// sent is when it was, since the earliest that production may have been read.
 	sent, since time.Time
+	memos       map[intent.AssetID][]intent.Memo
 	differences []intent.Difference
 	answered    []bool
 	missing     int
@@ -89,10 +90,13 @@ func (c *child) Diff(ctx context.Context, request plugin.DiffRequest) ([]intent.
 		return nil, c.down
 	}
 	call := &diffCall{
-		incarnation: incarnation, assets: slices.Clone(assets), sent: c.replica.Now(), since: request.Since, missing: len(assets), answered: make([]bool, len(assets)),
+		incarnation: incarnation, assets: slices.Clone(assets), sent: c.replica.Now(), since: request.Since, memos: map[intent.AssetID][]intent.Memo{}, missing: len(assets), answered: make([]bool, len(assets)),
 		differences: make([]intent.Difference, len(assets)), wake: make(chan struct{}, 1),
 	}
 	for i, asset := range assets {
+		if memos := c.handed(ctx, asset, request.Memos[asset], ""); len(memos) > 0 {
+			call.memos[asset] = memos
+		}
 		call.differences[i] = intent.Difference{Asset: asset, Incarnation: incarnation, At: call.sent, Reason: "the plugin did not answer"}
 	}
 	l.diffs = append(l.diffs, call)

@@ -163,22 +163,3 @@ func TestUnguardedTargetsHaveNoPluginThatIgnoresPermits(t *testing.T) {
 		t.Error("it did not strike")
 	}
 }
-
-// TestAnEffectTellsWhatItResumes: of which plan the push was told how far it
-// got.
-func TestAnEffectTellsWhatItResumes(t *testing.T) {
-	b := newBench(t, 2)
-	b.bodies[at(1)] = nil
-	b.intend(1, job, frontend("1"))
-	first := b.order(b.diff(1, job), 1)
-	b.trouble(PushPartialThenFail, job, 0, 1)
-	var token []byte
-	first.Progress = func(_ string, resume []byte) { token = resume }
-	b.do(func() { b.plugin.Push(context.Background(), first) })
-	rest := b.order(b.diff(1, job), 1)
-	rest.ResumeToken = token
-	b.do(func() { b.plugin.Push(context.Background(), rest) })
-	if len(b.effects) < 2 || !b.effects[0].Resumes.IsZero() || b.effects[1].Resumes != first.Plan {
-		t.Errorf("%+v", b.effects)
-	}
-}

@@ -24,7 +24,6 @@ type openPush struct {
 	push     plugin.Push
 	result   *plugin.PushResult
 	progress string
-	resume   []byte
 	wake     chan struct{}
 
 	judging, refused bool
@@ -61,6 +60,7 @@ func (c *child) Push(ctx context.Context, push plugin.Push) plugin.PushResult {
 		}
 	}
 	open := &openPush{ctx: ctx, push: push, granted: c.world.now(), base: push.Base, wake: make(chan struct{}, 1)}
+	push.Memos = c.handed(ctx, push.Asset, push.Memos, push.ID)
 	c.replica.Point("push start")
 	switch {
 	case l.over != nil:
@@ -153,9 +153,9 @@ func (l *life) awaitPush(ctx context.Context, open *openPush) plugin.PushResult 
 	}
 	for {
 		if open.progress != "" && open.push.Progress != nil {
-			text, resume := open.progress, open.resume
+			text := open.progress
 			open.progress = ""
-			open.push.Progress(text, resume)
+			open.push.Progress(text)
 		}
 		left := l.settle - l.world.now().Sub(open.granted)
 		switch {

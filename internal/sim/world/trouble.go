@@ -220,7 +220,7 @@ func (w *World) hitDiff(assets []intent.AssetID) (whole *armed, single []strike,
 // else writes any more, and everything is healthy. What exists stays as it is,
 // and messages that are late still come.
 func (w *World) Heal() {
-	w.armed = nil
+	w.armed, w.memoFaults = nil, nil
 	close(w.healed)
 	w.healed = make(chan struct{})
 	for _, key := range slices.Sorted(maps.Keys(w.resources)) {

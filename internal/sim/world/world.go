@@ -25,6 +25,9 @@ type Options struct {
 	// Process is the world's own, which never dies.
 	Process *virtual.Process
 	Random  *rand.Rand
+	// Memos draws what goes wrong with memos until all heals: one is refused, an answer or
+	// what was kept is lost. Nil: nothing does.
+	Memos *rand.Rand
 	// Served says what the plugin of a command line serves; its class decides
 	// what targets of that type compare.
 	Served func(run []string) []plugin.Served
@@ -69,6 +72,13 @@ type World struct {
 	// what is there under the key of another.
 	OnSwap func(asset intent.AssetID, key intent.ResourceKey)
 
+	// OnMemos, if any, is called with the memos that Lehr hands to a plugin with an asset
+	// to look at, or, where a push is named, to push, and whose plugin it is. OnMemoSaved is when Lehr says that
+	// a memo is kept, OnRun when a push begins a run.
+	OnMemos     func(asset intent.AssetID, memos []intent.Memo, push intent.PushID, replica string)
+	OnMemoSaved func(asset intent.AssetID, memo intent.Memo)
+	OnRun       func(Run)
+
 	// OnHealth, if any, is called when something has become unhealthy, or healthy.
 	OnHealth func()
 
@@ -76,6 +86,9 @@ type World struct {
 	process   *virtual.Process
 	random    *rand.Rand
 	resources map[intent.ResourceKey]*resource
+	// runs are the newest that were begun.
+	runs       map[runPlace]Run
+	memoFaults *rand.Rand
 	// version of the newest base, number of the newest effect.
 	version, number uint64
 	children        []*child
@@ -95,8 +108,8 @@ type World struct {
 // New returns a production in which nothing exists.
 func New(o Options) *World {
 	return &World{
-		options: o, process: o.Process, random: o.Random,
-		resources: map[intent.ResourceKey]*resource{}, programs: map[string]*program{}, known: map[place]*wanted{},
+		options: o, process: o.Process, random: o.Random, memoFaults: o.Memos,
+		resources: map[intent.ResourceKey]*resource{}, runs: map[runPlace]Run{}, programs: map[string]*program{}, known: map[place]*wanted{},
 		struck: map[TroubleKind]int{}, lied: map[intent.AssetID]time.Time{}, healed: make(chan struct{}),
 	}
 }

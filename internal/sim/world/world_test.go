@@ -49,6 +49,11 @@ type bench struct {
 	pushes int
 	// permit answers for permits.
 	permit func() error
+	// memos are kept as Lehr does; keeps is what is said of one.
+	memos map[intent.AssetID][]intent.Memo
+	keeps error
+	// runs that were begun.
+	runs []Run
 }
 
 func newBench(t *testing.T, seed uint64) *bench {
@@ -66,6 +71,7 @@ func newBench(t *testing.T, seed uint64) *bench {
 		},
 	})
 	b.world.OnEffect = func(e Effect) { b.effects = append(b.effects, e) }
+	b.world.OnRun = func(r Run) { b.runs = append(b.runs, r) }
 	b.start("replica")
 	b.intend(1, job, frontend("1"))
 	b.intend(1, command, &commandpb.Command{Diff: []string{"a"}, Push: []string{"b"}, Input: "1"})
@@ -175,7 +181,7 @@ func (b *bench) diffs(sequence intent.Sequence, assets ...intent.AssetID) (diffe
 	b.t.Helper()
 	b.up()
 	b.do(func() {
-		differences, err = b.plugin.Diff(context.Background(), plugin.DiffRequest{Incarnation: at(sequence), Assets: assets})
+		differences, err = b.plugin.Diff(context.Background(), plugin.DiffRequest{Incarnation: at(sequence), Assets: assets, Memos: b.memos})
 	})
 	return differences, err
 }
@@ -195,6 +201,16 @@ func (b *bench) order(d intent.Difference, token uint64) plugin.Push {
 		ID: intent.PushID(fmt.Sprintf("push-%d", b.pushes)), Incarnation: d.Incarnation, Asset: d.Asset,
 		Plan: d.Plan.Digest(), Base: d.Base, Token: token,
 		Permit: func(context.Context, string) error { return b.permit() },
+		Memos:  b.memos[d.Asset],
+		SaveMemo: func(_ context.Context, memo intent.Memo) error {
+			if b.memos == nil {
+				b.memos = map[intent.AssetID][]intent.Memo{}
+			}
+			if b.keeps == nil {
+				b.memos[d.Asset] = []intent.Memo{memo}
+			}
+			return b.keeps
+		},
 	}
 }
 

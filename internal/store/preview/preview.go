@@ -27,6 +27,7 @@ type Real interface {
 	store.Brakes
 	store.Approvals
 	store.Journal
+	store.Memos
 	store.Reports
 	store.Blobs
 }
@@ -227,7 +228,7 @@ func (s *Store) SaveEnforced(context.Context, store.Lease, []store.Enforced) (ma
 	return nil, nil
 }
 
-// Permit, ClosePushes and SaveResumeToken refuse: there is no push.
+// Permit, ClosePushes and SaveMemo refuse: there is no push.
 func (s *Store) Permit(context.Context, store.Lease, intent.PushID, time.Time) error {
 	return errNothing
 }
@@ -235,9 +236,19 @@ func (s *Store) Permit(context.Context, store.Lease, intent.PushID, time.Time) e
 // ClosePushes implements store.Journal.
 func (s *Store) ClosePushes(context.Context, store.Lease, []store.Closing) error { return errNothing }
 
-// SaveResumeToken implements store.Journal.
-func (s *Store) SaveResumeToken(context.Context, store.Lease, intent.PushID, []byte) error {
+// SaveMemo implements store.Memos.
+func (s *Store) SaveMemo(context.Context, store.Lease, intent.PushID, intent.Memo) error {
 	return errNothing
+}
+
+// Memos are those of the store: what a plan shows is what a look of the plugin tells.
+func (s *Store) Memos(ctx context.Context, partition intent.PartitionID, assets []intent.AssetID) (map[intent.AssetID][]intent.Memo, error) {
+	return s.real.Memos(ctx, partition, assets)
+}
+
+// MemoAssets implements store.Memos.
+func (s *Store) MemoAssets(ctx context.Context, partition intent.PartitionID, cursor intent.AssetID, limit int) ([]intent.AssetID, error) {
+	return s.real.MemoAssets(ctx, partition, cursor, limit)
 }
 
 var errNothing = fault.New(fault.Denied, "a plan changes nothing")

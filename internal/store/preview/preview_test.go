@@ -116,9 +116,9 @@ func TestItWritesNothing(t *testing.T) {
 		t.Errorf("its report is not handed on: %v", err)
 	}
 	for what, err := range map[string]error{
-		"Permit":          shown.Permit(ctx, lease, "p/1", time.Now()),
-		"ClosePushes":     shown.ClosePushes(ctx, lease, []store.Closing{{Push: "p/1"}}),
-		"SaveResumeToken": shown.SaveResumeToken(ctx, lease, "p/1", nil),
+		"Permit":      shown.Permit(ctx, lease, "p/1", time.Now()),
+		"ClosePushes": shown.ClosePushes(ctx, lease, []store.Closing{{Push: "p/1"}}),
+		"SaveMemo":    shown.SaveMemo(ctx, lease, "p/1", intent.Memo{Key: "k", Bytes: []byte("x")}),
 	} {
 		if !fault.Is(err, fault.Denied) {
 			t.Errorf("%s: %v", what, err)

@@ -35,7 +35,7 @@ func (s *Store) Collect(ctx context.Context, lease store.Lease, keep store.Reten
 		collecting{"ended pushes", c.pushes}, collecting{"", c.rates},
 		collecting{"approvals that were used or have ended", c.approvals}, collecting{"reports of what is no more", c.reports},
 		collecting{"candidates", c.candidates}, collecting{"runs of rollouts", c.rollouts}, collecting{"", c.judgements},
-		collecting{"records of validations", c.records},
+		collecting{"records of validations", c.records}, collecting{"memos of what is no more", c.memos},
 	)
 	if err != nil {
 		return c.removed, err

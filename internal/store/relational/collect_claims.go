@@ -25,10 +25,22 @@ func unwatched(asset string) string {
 
 // turnedDown goes over records of assets of which nothing was left before they
 // left head.
-func (c *collection) turnedDown(t *transaction, now standing) (int64, error) {
-	return t.exec(`DELETE FROM enforced WHERE partition = $1 AND asset IN (
-		SELECT e.asset FROM enforced e WHERE e.partition = $1 AND e.adrift = 1 AND e.absent = 1`+unwatched("e.asset")+` LIMIT $3 + 0)`,
-		string(c.lease.Partition), int64(now.head), chunk, stamp(c.now))
+func (c *collection) turnedDown(t *transaction, now standing) (removed int64, err error) {
+	var assets []intent.AssetID
+	err = t.queryEach(`DELETE FROM enforced WHERE partition = $1 AND asset IN (
+		SELECT e.asset FROM enforced e WHERE e.partition = $1 AND e.adrift = 1 AND e.absent = 1`+unwatched("e.asset")+` LIMIT $3 + 0) RETURNING asset`,
+		[]any{string(c.lease.Partition), int64(now.head), chunk, stamp(c.now)}, func(row scanner) error {
+			var asset intent.AssetID
+			err := row.Scan(&asset)
+			assets = append(assets, asset)
+			return err
+		})
+	for _, asset := range assets {
+		if err == nil {
+			err = forgetMemos(t, c.lease.Partition, asset)
+		}
+	}
+	return int64(len(assets)), err
 }
 
 // claims goes over those of assets that left head and were never enforced, so

@@ -63,21 +63,12 @@ func doubt(t *transaction, lease store.Lease, closing store.Closing) error {
 	return err
 }
 
-// SaveResumeToken keeps what a plugin needs to resume a push under way.
-func (s *Store) SaveResumeToken(ctx context.Context, lease store.Lease, push intent.PushID, token []byte) error {
-	return s.act(ctx, fmt.Sprintf("storing the resume token of push %s", push), lease, func(t *transaction, _ standing) error {
-		_, err := t.exec("UPDATE push SET resume_token = $3 WHERE id = $1 AND partition = $2 AND open = 1",
-			string(push), string(lease.Partition), token)
-		return err
-	})
-}
-
 // openColumns are without the plan's record: enforcement does not rest on it.
 const (
 	pushColumns = columnsOfPush + "plan_record"
 	openColumns = columnsOfPush + "NULL"
 
-	columnsOfPush = `id, asset, target, effective, plan, resource_key, epoch, admitted, resume_token, doubt, ending, reason, ended, grounds, budgets, rates, admitted_by, `
+	columnsOfPush = `id, asset, target, effective, plan, resource_key, epoch, admitted, doubt, ending, reason, ended, grounds, budgets, rates, admitted_by, `
 )
 
 func scanPush(row scanner, partition intent.PartitionID) (p store.PushRecord, err error) {
@@ -86,7 +77,7 @@ func scanPush(row scanner, partition intent.PartitionID) (p store.PushRecord, er
 	var planRecord []byte
 	p.Target.Partition = partition
 	err = row.Scan(&p.Push, &p.Asset, &p.Target.Sequence, digestColumn{&p.Effective}, digestColumn{&p.Plan}, &p.ResourceKey,
-		&p.Epoch, &admitted, &p.ResumeToken, &p.Doubt, &p.Ending, &p.Reason, &endedAt, &grounds, &budgets, &rates, &p.AdmittedBy, &planRecord)
+		&p.Epoch, &admitted, &p.Doubt, &p.Ending, &p.Reason, &endedAt, &grounds, &budgets, &rates, &p.AdmittedBy, &planRecord)
 	if err == nil && grounds != "" {
 		err = decode("push", grounds, &p.Grounds)
 	}

@@ -84,6 +84,9 @@ func (s *Store) Disown(ctx context.Context, partition intent.PartitionID, asset 
 		if _, err := t.exec("DELETE FROM enforced WHERE partition = $1 AND asset = $2", string(partition), string(asset)); err != nil {
 			return err
 		}
+		if err := forgetMemos(t, partition, asset); err != nil {
+			return err
+		}
 		detail := "last in sync with " + orphan.Incarnation.String()
 		if len(keys) > 0 {
 			detail += ", gave up " + strings.Join(keys, ", ")

@@ -57,7 +57,7 @@ func (t *transaction) authorizeAdding(id intent.PartitionID) error {
 	return t.authorize(intent.Admin, id)
 }
 
-// RemovePartition forgets the registration and ends the lease.
+// RemovePartition forgets the registration and the memos, and ends the lease.
 func (s *Store) RemovePartition(ctx context.Context, id intent.PartitionID, reason string, actor intent.Actor) error {
 	attempt := fmt.Sprintf("removing partition %q", id)
 	if err := s.mustServe(attempt); err != nil {
@@ -73,6 +73,9 @@ func (s *Store) RemovePartition(ctx context.Context, id intent.PartitionID, reas
 		}
 		if changed == 0 {
 			return notRegistered(attempt, id)
+		}
+		if _, err := t.exec("DELETE FROM memo WHERE partition = $1", string(id)); err != nil {
+			return err
 		}
 		t.changed = append(t.changed, id)
 		t.audit(id, t.now, actor, "remove-partition", string(id), "").because(reason)

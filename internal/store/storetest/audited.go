@@ -295,6 +295,16 @@ var writes = map[string]write{
 		},
 		want: intent.AuditRecord{By: bob, Verb: "commit-document", Subject: "knobs", Reason: "sale", Detail: "commit 0123"},
 	},
+	"SaveMemo": {
+		prepare: func(w *world) {
+			w.publish(entry("a", "x"))
+			w.admitted(w.admission("p1", "a", at(1)))
+		},
+		do: func(w *world) error {
+			return w.SaveMemo(w.t.Context(), w.lease, "p1", intent.Memo{Key: "task:run 7", Bytes: []byte("started")})
+		},
+		want: intent.AuditRecord{By: lehr, Verb: "memo", Subject: "a", Detail: `push p1: "task:run 7", 7 bytes, digest `},
+	},
 	"Collect": {
 		prepare: func(w *world) {
 			w.publish(entry("a", "x"))
@@ -311,20 +321,19 @@ var writes = map[string]write{
 
 // unrecorded are the writes that need no record, and why.
 var unrecorded = map[string]string{
-	"Renew":           "a replica says that it lives: a lease that runs on gives no right that Acquire did not",
-	"Stage":           "what is staged is invisible until Publish, which is recorded",
-	"Unstage":         "what is staged was never visible",
-	"PutBlobs":        "a cache, by the digest of what it was made from; nothing is allowed by it",
-	"Hint":            "that sources may have changed, said by a signed webhook; they are only looked at",
-	"SaveResumeToken": "what a plugin wants to be handed again, of a push whose admission is recorded",
-	"SaveReports":     "what was seen; it changes nothing, and each look replaces it",
-	"SaveEnforced":    "what was seen; a claim that passes to another asset, or is given back, is recorded",
+	"Renew":        "a replica says that it lives: a lease that runs on gives no right that Acquire did not",
+	"Stage":        "what is staged is invisible until Publish, which is recorded",
+	"Unstage":      "what is staged was never visible",
+	"PutBlobs":     "a cache, by the digest of what it was made from; nothing is allowed by it",
+	"Hint":         "that sources may have changed, said by a signed webhook; they are only looked at",
+	"SaveReports":  "what was seen; it changes nothing, and each look replaces it",
+	"SaveEnforced": "what was seen; a claim that passes to another asset, or is given back, is recorded",
 }
 
 // reading are the methods that write nothing.
 var reading = strings.Fields(`Document ListDocuments DocumentRevisions Partition ListPartitions Hints Check Free Replicas Incarnation Incarnations Member Body Content Members Changes
 	FindIncarnation EdgesFrom EdgesTo Candidate CandidateDelta ListCandidates Acknowledged GetBlob Pins PinsOf Holds Retries Stops Consents Authors
-	Size Permit OpenPushes Pushes Push Ended Begun EnforcedPage EnforcedCount Orphans OrphanCount Report ListReports CountReports ListGroups Rollouts Observations Judgements RolloutOrders ReportHistory ReportsAfter LastReport Arrivals
+	Size Permit OpenPushes Pushes Push Ended Begun EnforcedPage EnforcedCount Memos MemoAssets Orphans OrphanCount Report ListReports CountReports ListGroups Rollouts Observations Judgements RolloutOrders ReportHistory ReportsAfter LastReport Arrivals
 	AuditRecords AuditEnds WalkAudit VerifyAudit AuditTrouble Identity History Verify TokenByID Tokens Grants Authority Authorize Changed Close`)
 
 // Audited shows of every method of a store that writes that its record is

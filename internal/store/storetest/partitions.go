@@ -133,7 +133,9 @@ func staleLease(t *testing.T, w *world, stale store.Lease) {
 		"ClosePushes": func() error {
 			return w.ClosePushes(ctx, stale, []store.Closing{{Push: "p1", Ending: "pushed", At: noon}})
 		},
-		"SaveResumeToken": func() error { return w.SaveResumeToken(ctx, stale, "p1", []byte("token")) },
+		"SaveMemo": func() error {
+			return w.SaveMemo(ctx, stale, "p1", intent.Memo{Key: "run", Bytes: []byte("started")})
+		},
 		"SaveReports": func() error {
 			return w.SaveReports(ctx, stale, []intent.Report{{Asset: "a", State: intent.StateInSync}})
 		},

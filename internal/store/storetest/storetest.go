@@ -34,6 +34,7 @@ func Run(t *testing.T, open func(t *testing.T) store.All) {
 		{"Approvals", testApprovals},
 		{"Admit", testAdmit},
 		{"Journal", testJournal},
+		{"Memos", testMemos},
 		{"Enforced", testEnforced},
 		{"Contention", testContention},
 		{"RateModel", testRateModel},

@@ -72,7 +72,7 @@ func admitted(d serve.Difference) (serve.Digest, string) { return d.Plan.Digest(
 func push(ctx context.Context, t *testing.T, command *commandpb.Command) serve.Outcome {
 	t.Helper()
 	plan, base := admitted(diff(t, command))
-	return plugin.Push(ctx, serve.Push{ID: "push-9", Asset: asset(t, command), Plan: plan, Base: base, Progress: func(string, []byte) {}}, permit{})
+	return plugin.Push(ctx, serve.Push{ID: "push-9", Asset: asset(t, command), Plan: plan, Base: base, Progress: func(string) {}}, permit{})
 }
 
 func TestPushMakesItInSync(t *testing.T) {

@@ -29,7 +29,7 @@ func diffOf(t *testing.T, asset serve.Intent) serve.Difference {
 func pushOf(t *testing.T, asset serve.Intent, p permit) serve.Outcome {
 	t.Helper()
 	plan, base := admitted(diffOf(t, asset))
-	return plugin.Push(t.Context(), serve.Push{ID: "push-9", Asset: asset, Plan: plan, Base: base, Progress: func(string, []byte) {}}, p)
+	return plugin.Push(t.Context(), serve.Push{ID: "push-9", Asset: asset, Plan: plan, Base: base, Progress: func(string) {}}, p)
 }
 
 // kept is a file with a content, in a folder of its own.

@@ -109,7 +109,7 @@ func TestNothingBeginsWithoutAPermit(t *testing.T) {
 	defer api.Close()
 	b := open(t, api.URL, "crud")
 	one := asset(object("object", "collection=c,id=a", `{"a":1}`))
-	push := serve.Push{ID: "p", Asset: one, Plan: serve.Digest{1}, Progress: func(string, []byte) {}}
+	push := serve.Push{ID: "p", Asset: one, Plan: serve.Digest{1}, Progress: func(string) {}}
 	if outcome := b.Push(t.Context(), push, &permits{}); outcome.Ending != serve.Stale {
 		t.Errorf("a plan that nobody admitted ended: %+v", outcome)
 	}

@@ -148,7 +148,7 @@ func (b *bench) pushWith(intent serve.Intent, p *permits) serve.Outcome {
 		b.Fatalf("nothing is to be pushed: %s", b.state(intent))
 	}
 	return b.Push(b.Context(), serve.Push{
-		ID: "push-1", Asset: intent, Plan: d.Plan.Digest(), Base: d.Base, Progress: func(string, []byte) {},
+		ID: "push-1", Asset: intent, Plan: d.Plan.Digest(), Base: d.Base, Progress: func(string) {},
 	}, p)
 }
 

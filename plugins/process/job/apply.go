@@ -59,7 +59,7 @@ func (j Jobs) newRoll(change serve.Change[*processpb.Job], permit serve.Permit) 
 	return &roll{
 		demand: demand{Job: change.Asset.Payload, also: map[uint32]bool{}},
 		logs:   j.Logs, push: string(change.Push), mayAct: permit.Effect,
-		tell:     func(text string) { change.Progress(text, nil) },
+		tell:     change.Progress,
 		children: map[uint32]*child{}, since: map[uint32]time.Time{},
 	}
 }

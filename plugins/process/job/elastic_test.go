@@ -200,7 +200,7 @@ func TestAutoscalerDuringARoll(t *testing.T) {
 	scaled := false
 	outcome := m.kind.Push(t.Context(), serve.Push{
 		ID: "push-1", Asset: m.asset(next), Plan: d.Plan.Digest(), Base: d.Base,
-		Progress: func(text string, _ []byte) {
+		Progress: func(text string) {
 			t.Log(text)
 			if !scaled && strings.Contains(text, "stopping process") {
 				scaled = true

@@ -175,7 +175,7 @@ func (m *machine) push(ctx context.Context, job *processpb.Job) serve.Outcome {
 	difference := m.diff(job)
 	return m.kind.Push(ctx, serve.Push{
 		ID: "push-1", Asset: m.asset(job), Plan: difference.Plan.Digest(), Base: difference.Base,
-		Progress: func(text string, _ []byte) {
+		Progress: func(text string) {
 			m.t.Log(text)
 			m.told = append(m.told, text)
 		},

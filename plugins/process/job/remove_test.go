@@ -125,7 +125,7 @@ func TestTurndownOfTasksThatComeBack(t *testing.T) {
 	d := m.diff(job)
 	var starts atomic.Int64
 	// As a supervisor does: a new one whenever one is told to end.
-	again := func(string, []byte) {
+	again := func(string) {
 		if starts.Add(1) < 10 {
 			m.byHand(job, 0, "hang", "1", "v1", "0s")
 		}

@@ -33,7 +33,7 @@ func runRoller() int {
 	asset := serve.Asset[*processpb.Job]{Payload: &job}
 	target, err := jobs.Resolve(context.Background(), asset)
 	if err == nil {
-		change := serve.Change[*processpb.Job]{Asset: asset, Target: target, Progress: func(text string, _ []byte) { fmt.Println(text) }}
+		change := serve.Change[*processpb.Job]{Asset: asset, Target: target, Progress: func(text string) { fmt.Println(text) }}
 		err = jobs.Apply(context.Background(), change, always{})
 	}
 	fmt.Println("ended:", err)

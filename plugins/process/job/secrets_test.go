@@ -119,7 +119,7 @@ func TestAnotherValueThanWasPlannedIsNotPushed(t *testing.T) {
 	planned := k.diff(job)
 	before := k.pids(job)
 	k.write("password", "third-Passw0rd-of-the-test\n") // The plugin is not restarted.
-	outcome := k.kind.Push(t.Context(), serve.Push{Asset: k.asset(job), Plan: planned.Plan.Digest(), Base: planned.Base, Progress: func(string, []byte) {}}, k)
+	outcome := k.kind.Push(t.Context(), serve.Push{Asset: k.asset(job), Plan: planned.Plan.Digest(), Base: planned.Base, Progress: func(string) {}}, k)
 	if outcome.Ending != serve.Stale || !strings.Contains(outcome.Reason, "rotated since production was looked at") {
 		t.Errorf("the push ended %s: %s", outcome.Ending, outcome.Reason)
 	}
@@ -201,7 +201,7 @@ func TestASecretThatChangesDuringARollMakesItStale(t *testing.T) {
 	k.rotate(secondPassword)
 	planned := k.diff(job)
 	rotated := false
-	outcome := k.kind.Push(t.Context(), serve.Push{ID: "p", Asset: k.asset(job), Plan: planned.Plan.Digest(), Base: planned.Base, Progress: func(string, []byte) {
+	outcome := k.kind.Push(t.Context(), serve.Push{ID: "p", Asset: k.asset(job), Plan: planned.Plan.Digest(), Base: planned.Base, Progress: func(string) {
 		if !rotated { // The roll is under way.
 			k.write("password", "third-Passw0rd-of-the-test\n")
 			rotated = true

@@ -269,7 +269,7 @@ func (s Schedules) Remove(ctx context.Context, change serve.Change[*processpb.Sc
 	list := func() ([]job.Carrier, error) {
 		runs, err := job.Carriers(variableSchedule, change.Asset.Payload.Name)
 		for _, run := range runs {
-			change.Progress(fmt.Sprintf("stopping process %d of the run of %s, as the schedule is turned down", run.PID, run.Environment[variableRun]), nil)
+			change.Progress(fmt.Sprintf("stopping process %d of the run of %s, as the schedule is turned down", run.PID, run.Environment[variableRun]))
 		}
 		return runs, err
 	}
@@ -282,6 +282,6 @@ func (s Schedules) change(ctx context.Context, change serve.Change[*processpb.Sc
 	target, err := s.jobs().Resolve(ctx, asset)
 	return serve.Change[*processpb.Job]{
 		Asset: asset, Target: target, Plan: change.Plan, Push: change.Push, Token: change.Token,
-		ResumeToken: change.ResumeToken, Progress: change.Progress,
+		Progress: change.Progress, SaveMemo: change.SaveMemo,
 	}, err
 }

@@ -138,7 +138,7 @@ func (m *machine) mustPush(s *processpb.Schedule) {
 	d := m.diff(s)
 	outcome := m.kind.Push(m.t.Context(), serve.Push{
 		ID: "push-1", Asset: m.asset(s), Plan: d.Plan.Digest(), Base: d.Base,
-		Progress: func(text string, _ []byte) { m.t.Log(text) },
+		Progress: func(text string) { m.t.Log(text) },
 	}, m)
 	if outcome.Ending != serve.Pushed {
 		m.t.Fatalf("push ended %s: %s", outcome.Ending, outcome.Reason)
@@ -414,7 +414,7 @@ func TestRealRunAndTurndown(t *testing.T) {
 	if d.Outcome != serve.Differs || d.Plan.Action != serve.ActionDelete {
 		t.Fatalf("turndown: %+v", d)
 	}
-	outcome := m.kind.Push(t.Context(), serve.Push{ID: "push-2", Asset: m.asset(s), Plan: d.Plan.Digest(), Base: d.Base, Progress: func(text string, _ []byte) { t.Log(text) }}, m)
+	outcome := m.kind.Push(t.Context(), serve.Push{ID: "push-2", Asset: m.asset(s), Plan: d.Plan.Digest(), Base: d.Base, Progress: func(text string) { t.Log(text) }}, m)
 	keepers, runs := m.processes(s)
 	if outcome.Ending != serve.Pushed || len(keepers)+len(runs) > 0 {
 		t.Errorf("push ended %s: %s; %d keepers and %d runs are left", outcome.Ending, outcome.Reason, len(keepers), len(runs))

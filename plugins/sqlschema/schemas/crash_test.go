@@ -57,7 +57,7 @@ func crash(text string) int {
 	}
 	kind := newKind(os.Getenv("LEHR_SECRET_LIST"))
 	d := kind.Diff(context.Background(), []serve.Intent{asset})[0]
-	outcome := kind.Push(context.Background(), serve.Push{ID: "crash", Asset: asset, Plan: d.Plan.Digest(), Base: d.Base, Progress: func(string, []byte) {}}, &mortal{effects: order.Effect})
+	outcome := kind.Push(context.Background(), serve.Push{ID: "crash", Asset: asset, Plan: d.Plan.Digest(), Base: d.Base, Progress: func(string) {}}, &mortal{effects: order.Effect})
 	if outcome.Ending != serve.Pushed {
 		fmt.Fprintln(os.Stderr, outcome.Ending, outcome.Reason, d.Reason)
 		return 4

@@ -140,7 +140,7 @@ func (g *ground) try(t *testing.T, schema *sqlschemapb.Schema, d serve.Differenc
 	t.Helper()
 	return kind.Push(t.Context(), serve.Push{
 		ID: intent.PushID(fmt.Sprintf("push-%d", pushes.Add(1))), Asset: asIntent(t, "db", schema),
-		Plan: d.Plan.Digest(), Base: d.Base, Progress: func(string, []byte) {},
+		Plan: d.Plan.Digest(), Base: d.Base, Progress: func(string) {},
 	}, permits)
 }
 

@@ -79,7 +79,7 @@ func TestAWithdrawnPermitStopsAStatement(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan serve.Outcome)
 	go func() {
-		ended <- kind.Push(ctx, serve.Push{ID: intent.PushID("slow"), Asset: asIntent(t, "db", schema), Plan: d.Plan.Digest(), Base: d.Base, Progress: func(string, []byte) {}}, allowed{})
+		ended <- kind.Push(ctx, serve.Push{ID: intent.PushID("slow"), Asset: asIntent(t, "db", schema), Plan: d.Plan.Digest(), Base: d.Base, Progress: func(string) {}}, allowed{})
 	}()
 	for running() != "1" {
 		if t.Context().Err() != nil {

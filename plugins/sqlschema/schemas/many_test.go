@@ -25,7 +25,7 @@ func TestManyAssetsOfOneDatabase(t *testing.T) {
 						return
 					}
 					outcome := kind.Push(t.Context(), serve.Push{
-						ID: intent.PushID(fmt.Sprintf("push-%d", pushes.Add(1))), Asset: asset, Plan: d.Plan.Digest(), Base: d.Base, Progress: func(string, []byte) {},
+						ID: intent.PushID(fmt.Sprintf("push-%d", pushes.Add(1))), Asset: asset, Plan: d.Plan.Digest(), Base: d.Base, Progress: func(string) {},
 					}, allowed{})
 					if outcome.Ending == serve.Failed && !outcome.Retryable && d.Outcome != serve.Unknown {
 						t.Errorf("asset %d: %s", i, outcome.Reason)

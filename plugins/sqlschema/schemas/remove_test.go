@@ -19,7 +19,7 @@ func (g *ground) turnDown(t *testing.T, schema *sqlschemapb.Schema) serve.Outcom
 	if d.Outcome != serve.Differs || d.Plan.Action != serve.ActionDelete {
 		t.Fatalf("the turndown's plan is %+v (%s)", d.Plan, d.Reason)
 	}
-	return kind.Push(t.Context(), serve.Push{ID: "turndown", Asset: asset, Plan: d.Plan.Digest(), Base: d.Base, Progress: func(string, []byte) {}}, allowed{})
+	return kind.Push(t.Context(), serve.Push{ID: "turndown", Asset: asset, Plan: d.Plan.Digest(), Base: d.Base, Progress: func(string) {}}, allowed{})
 }
 
 func TestTurndownRemovesExactlyWhatIsDeclared(t *testing.T) {

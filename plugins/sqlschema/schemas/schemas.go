@@ -289,7 +289,7 @@ func (s *Schemas) changing(ctx context.Context, change serve.Change[*sqlschemapb
 	r, err := s.request(ctx, change.Asset)
 	push := database.Push{
 		ID: string(change.Push), Base: change.State.Base, Effect: permit.Effect,
-		Progress: func(text string) { change.Progress(text, nil) },
+		Progress: change.Progress,
 	}
 	return r, push, err
 }

@@ -116,6 +116,7 @@ var Rules = []Rule{
 	{"absence deletes nothing", "An asset that an incarnation does not have is unknown there, and its real thing stays.", (*suite).absence},
 	{"withdrawn permit stops a push", "A push whose permit is refused under way ends, and begins nothing more.", (*suite).withdrawnPermit},
 	{"a push ends with its permit", "A push whose permit is not renewed ends within D + E, and begins nothing more.", (*suite).silentPermit},
+	{"a lost memo is survived", "While a change is under way of which a memo tells, a diff without the memo says pending or unknown, and a push without it begins nothing.", (*suite).lostMemo},
 	{"nonsense on the wire is survived", "Messages that no Lehr sends break nothing.", (*suite).nonsense},
 	{"killed in the middle, the next push completes", "After kill -9 in the middle of a push the next diff tells the truth, and the next push completes.", (*suite).killed},
 	{"guarantee class", "What it declares is what was measured: a lower token (F) or an old base (C) is refused by the target itself.", (*suite).guarantee},

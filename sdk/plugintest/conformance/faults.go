@@ -21,6 +21,7 @@ func (s *suite) nonsense(ctx context.Context) error {
 		{Message: &pluginpb.DiffRequest_Content{Content: &pluginpb.Content{Incarnation: "x@1", Assets: []*pluginpb.AssetContent{{Asset: "never asked for", Digest: []byte("short")}}}}},
 		{Message: &pluginpb.DiffRequest_Batch{Batch: &pluginpb.DiffBatch{Batch: 1 << 60, Incarnation: "not an incarnation", Assets: []string{"a"}}}},
 		{Message: &pluginpb.DiffRequest_Batch{Batch: &pluginpb.DiffBatch{Batch: 1<<60 + 1}}},
+		{Message: &pluginpb.DiffRequest_Batch{Batch: &pluginpb.DiffBatch{Batch: 1<<60 + 2, Memos: []*pluginpb.AssetMemo{{}, {Asset: "b", ResourceKey: "k", Memo: make([]byte, 1<<20)}}}}},
 	} {
 		if err := l.sendDiff(request); err != nil {
 			return fmt.Errorf("the stream of diffs broke: %w", err)
@@ -31,6 +32,7 @@ func (s *suite) nonsense(ctx context.Context) error {
 		{},
 		{Message: &pluginpb.PushRequest_Permit{Permit: &pluginpb.Permit{Request: 1 << 60, Grants: []*pluginpb.PermitGrant{{Push: "none", Granted: true}}}}},
 		{Message: &pluginpb.PushRequest_Start{Start: &pluginpb.PushStart{}}},
+		{Message: &pluginpb.PushRequest_MemoSaved{MemoSaved: &pluginpb.MemoSaved{Push: "none", Number: 1 << 60}}},
 	} {
 		if err := l.sendPush(request); err != nil {
 			return fmt.Errorf("the stream of pushes broke: %w", err)

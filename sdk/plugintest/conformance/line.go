@@ -16,6 +16,7 @@ import (
 // line is Lehr's end of the two streams with an endpoint.
 type line struct {
 	contents *contents
+	memos    *memos
 	cancel   context.CancelFunc
 	diffs    pluginpb.PluginService_DiffClient
 	pushes   pluginpb.PluginService_PushClient
@@ -60,10 +61,10 @@ type delivery struct {
 	started   chan struct{}
 }
 
-func openLine(e *endpoint, contents *contents) (*line, error) {
+func openLine(e *endpoint, contents *contents, memos *memos) (*line, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	l := &line{
-		contents: contents, cancel: cancel, broken: make(chan struct{}),
+		contents: contents, memos: memos, cancel: cancel, broken: make(chan struct{}),
 		batches: map[uint64]*batch{}, asked: map[string]bool{}, newer: make(chan struct{}), open: map[string]*delivery{},
 	}
 	var err error
@@ -169,6 +170,7 @@ func (l *line) ask(incarnation intent.IncarnationID, assets ...string) (*batch, 
 	l.mutex.Unlock()
 	return b, l.sendDiff(&pluginpb.DiffRequest{Message: &pluginpb.DiffRequest_Batch{Batch: &pluginpb.DiffBatch{
 		Batch: number, Partition: string(incarnation.Partition), Incarnation: incarnation.String(), Assets: assets,
+		Memos: l.memos.handed(assets...),
 	}}})
 }
 
@@ -217,11 +219,26 @@ func (l *line) readPushes() {
 		case *pluginpb.PushResponse_Progress:
 			if d := l.find(message.Progress.Push); d != nil {
 				d.startOnce.Do(func() { close(d.started) })
+				l.keepMemo(d, message.Progress.Memo)
 			}
 		case *pluginpb.PushResponse_Result:
 			l.recordResult(message.Result)
 		}
 	}
+}
+
+// keepMemo keeps what a push sets, if it does, and says so.
+func (l *line) keepMemo(d *delivery, memo *pluginpb.SetMemo) {
+	if memo == nil {
+		return
+	}
+	saved := l.memos.keep(d.start.Asset, d.start.Push, memo)
+	if saved.Refused != "" {
+		l.mutex.Lock()
+		l.note("it sets a memo that is never kept: " + saved.Refused)
+		l.mutex.Unlock()
+	}
+	_ = l.sendPush(&pluginpb.PushRequest{Message: &pluginpb.PushRequest_MemoSaved{MemoSaved: saved}})
 }
 
 func (l *line) find(push string) *delivery {

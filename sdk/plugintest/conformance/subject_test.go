@@ -61,6 +61,9 @@ func runSubject(folder string, class plugin.Guarantee, lie string) int {
 	if lie == "cannot turn down" {
 		kind = serve.For(unremovable{s}, serve.Serving{Guarantee: declared})
 	}
+	if runsOnce(lie) {
+		kind = s.once(declared)
+	}
 	p := serve.Plugin{Name: "subject", Version: "1", Resources: []serve.Kind{tampered{kind, s}}}
 	if lie == "" && class == plugin.CompareAndSet {
 		p.Resources[0] = watchedSubject{tampered{kind, s}}

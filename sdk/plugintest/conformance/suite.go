@@ -21,6 +21,7 @@ import (
 type suite struct {
 	target   Target
 	contents *contents
+	memos    memos
 	report   Report
 	served   plugin.Served
 
@@ -47,7 +48,7 @@ func (s *suite) connect(ctx context.Context) error {
 	if s.endpoint, err = reach(ctx, s.target, 0); err != nil {
 		return err
 	}
-	s.line, err = openLine(s.endpoint, s.contents)
+	s.line, err = openLine(s.endpoint, s.contents, &s.memos)
 	return err
 }
 
@@ -72,7 +73,7 @@ func (s *suite) another(ctx context.Context) (*line, func(), error) {
 		e.close()
 		return nil, nil, errors.New("both addresses lead to one and the same process")
 	}
-	l, err := openLine(e, s.contents)
+	l, err := openLine(e, s.contents, &s.memos)
 	if err != nil {
 		e.close()
 		return nil, nil, err
@@ -115,9 +116,17 @@ func (s *suite) describe(context.Context) error {
 	return fmt.Errorf("it does not serve %s, the type of the example", s.report.Type)
 }
 
-// diff returns the difference of the example. One that is unknown is an error.
+// diff returns the difference of the example, once nothing is pending. One that is unknown
+// is an error.
 func (s *suite) diff(ctx context.Context, incarnation intent.IncarnationID) (intent.Difference, error) {
+	const pause = 50 * time.Millisecond
 	d, err := s.look(ctx, s.line, incarnation)
+	for err == nil && d.Outcome == intent.Pending {
+		if err = wait(ctx, pause); err != nil {
+			return d, fmt.Errorf("%w: the example is pending still: %s", err, d.Reason)
+		}
+		d, err = s.look(ctx, s.line, incarnation)
+	}
 	if err == nil && d.Outcome == intent.Unknown {
 		err = fmt.Errorf("the difference of the example is unknown: %s", d.Reason)
 	}
@@ -161,7 +170,7 @@ func (s *suite) delivery(ctx context.Context, l *line, d intent.Difference) (*de
 	return &delivery{permit: freely, start: &pluginpb.PushStart{
 		Push: fmt.Sprintf("plugintest-%d-%d", time.Now().UnixNano(), s.pushes), Partition: string(d.Incarnation.Partition),
 		Incarnation: d.Incarnation.String(), Asset: string(d.Asset), PlanDigest: digest[:], Base: d.Base,
-		FencingToken: s.token, Permit: request,
+		FencingToken: s.token, Permit: request, Memos: s.memos.handed(string(d.Asset)),
 	}}, nil
 }
 

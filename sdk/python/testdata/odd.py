@@ -60,7 +60,7 @@ class Things(serve.Resource):
         return state
 
     def apply(self, change, permit):
-        change.progress("starting", b"half")
+        change.progress("starting")
         change.remember(b"run 7")
         permit.effect()
         with open(home("started"), "w", encoding="utf-8") as file:

@@ -2002,8 +2002,6 @@ type PushStart struct {
 	Permit uint64 `protobuf:"varint,8,opt,name=permit" json:"permit,omitempty"`
 	// What earlier pushes asked Lehr to keep for the asset.
 	Memos []*AssetMemo `protobuf:"bytes,9,rep,name=memos" json:"memos,omitempty"`
-	// From an earlier push of the same plan that did not end.
-	ResumeToken []byte `protobuf:"bytes,11,opt,name=resume_token,json=resumeToken" json:"resume_token,omitempty"`
 	// The span below which the plugin's own are, as W3C's traceparent has it; empty:
 	// Lehr's operator has nobody told of traces. It is here, and not in the metadata of
 	// the call, for one call carries many pushes.
@@ -2101,13 +2099,6 @@ func (x *PushStart) GetPermit() uint64 {
 func (x *PushStart) GetMemos() []*AssetMemo {
 	if x != nil {
 		return x.Memos
-	}
-	return nil
-}
-
-func (x *PushStart) GetResumeToken() []byte {
-	if x != nil {
-		return x.ResumeToken
 	}
 	return nil
 }
@@ -2468,7 +2459,6 @@ type PushProgress struct {
 	Text  string                 `protobuf:"bytes,2,opt,name=text" json:"text,omitempty"`
 	// Asks Lehr to keep a memo, and to say when it is durable.
 	Memo          *SetMemo `protobuf:"bytes,3,opt,name=memo" json:"memo,omitempty"`
-	ResumeToken   []byte   `protobuf:"bytes,4,opt,name=resume_token,json=resumeToken" json:"resume_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2524,20 +2514,14 @@ func (x *PushProgress) GetMemo() *SetMemo {
 	return nil
 }
 
-func (x *PushProgress) GetResumeToken() []byte {
-	if x != nil {
-		return x.ResumeToken
-	}
-	return nil
-}
-
 // SetMemo replaces the asset's memo of one real thing. "At most once" means: the plugin
 // sets "started run 7", waits for MemoSaved, and only then starts run 7.
 type SetMemo struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Chosen by the plugin: 1, 2, 3, … in a push.
+	// Chosen by the plugin: 1, 2, 3, … in a push. One that is not above the last is refused.
 	Number uint64 `protobuf:"varint,1,opt,name=number" json:"number,omitempty"`
-	// The real thing. At most 4 of an asset have a memo; the oldest gives way.
+	// The real thing: printable text, 1 to 512 bytes. At most 4 of an asset have a memo;
+	// the one that was set first gives way.
 	ResourceKey string `protobuf:"bytes,2,opt,name=resource_key,json=resourceKey" json:"resource_key,omitempty"`
 	// At most 16 kB. Empty: the memo is forgotten.
 	Memo          []byte `protobuf:"bytes,3,opt,name=memo" json:"memo,omitempty"`
@@ -2597,7 +2581,8 @@ func (x *SetMemo) GetMemo() []byte {
 }
 
 // MemoSaved answers a SetMemo: the memo is durable, written under the lease and epoch of
-// the push, or was refused.
+// the push, or was refused. Each is a commit, so more than 10 a second of a push are
+// refused.
 type MemoSaved struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Push   string                 `protobuf:"bytes,1,opt,name=push" json:"push,omitempty"`
@@ -3249,7 +3234,7 @@ const file_lehr_plugin_v1_plugin_proto_rawDesc = "" +
 	"\acontent\x18\x03 \x01(\v2\x17.lehr.plugin.v1.ContentH\x00R\acontent\x12:\n" +
 	"\n" +
 	"memo_saved\x18\x04 \x01(\v2\x19.lehr.plugin.v1.MemoSavedH\x00R\tmemoSavedB\t\n" +
-	"\amessage\"\xdd\x02\n" +
+	"\amessage\"\xba\x02\n" +
 	"\tPushStart\x12\x12\n" +
 	"\x04push\x18\x01 \x01(\tR\x04push\x12\x1c\n" +
 	"\tpartition\x18\x02 \x01(\tR\tpartition\x12 \n" +
@@ -3260,8 +3245,7 @@ const file_lehr_plugin_v1_plugin_proto_rawDesc = "" +
 	"\x04base\x18\x06 \x01(\tR\x04base\x12#\n" +
 	"\rfencing_token\x18\a \x01(\x04R\ffencingToken\x12\x16\n" +
 	"\x06permit\x18\b \x01(\x04R\x06permit\x12/\n" +
-	"\x05memos\x18\t \x03(\v2\x19.lehr.plugin.v1.AssetMemoR\x05memos\x12!\n" +
-	"\fresume_token\x18\v \x01(\fR\vresumeToken\x12 \n" +
+	"\x05memos\x18\t \x03(\v2\x19.lehr.plugin.v1.AssetMemoR\x05memos\x12 \n" +
 	"\vtraceparent\x18\n" +
 	" \x01(\tR\vtraceparent\"W\n" +
 	"\x06Permit\x12\x18\n" +
@@ -3283,12 +3267,11 @@ const file_lehr_plugin_v1_plugin_proto_rawDesc = "" +
 	"\x04asks\x18\x02 \x03(\v2\x19.lehr.plugin.v1.PermitAskR\x04asks\"3\n" +
 	"\tPermitAsk\x12\x12\n" +
 	"\x04push\x18\x01 \x01(\tR\x04push\x12\x12\n" +
-	"\x04base\x18\x02 \x01(\tR\x04base\"\x86\x01\n" +
+	"\x04base\x18\x02 \x01(\tR\x04base\"c\n" +
 	"\fPushProgress\x12\x12\n" +
 	"\x04push\x18\x01 \x01(\tR\x04push\x12\x12\n" +
 	"\x04text\x18\x02 \x01(\tR\x04text\x12+\n" +
-	"\x04memo\x18\x03 \x01(\v2\x17.lehr.plugin.v1.SetMemoR\x04memo\x12!\n" +
-	"\fresume_token\x18\x04 \x01(\fR\vresumeToken\"X\n" +
+	"\x04memo\x18\x03 \x01(\v2\x17.lehr.plugin.v1.SetMemoR\x04memo\"X\n" +
 	"\aSetMemo\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x04R\x06number\x12!\n" +
 	"\fresource_key\x18\x02 \x01(\tR\vresourceKey\x12\x12\n" +

@@ -12,6 +12,9 @@ from .stream import Stream
 from .text import sentence
 
 
+MEMO_PATIENCE = 30  # Seconds for which the answer to a memo is waited for, while permits come.
+
+
 class PushStream(Stream):
     def __init__(self, server, context):
         super().__init__(context)
@@ -117,6 +120,8 @@ class PushStream(Stream):
             raise Retryable(str(found))
         if found.type not in self._server.resources:
             raise self._server.unserved(found.type)
+        if any(memo.asset != start.asset for memo in start.memos):
+            raise Retryable("Lehr handed a memo of another asset with %s: a defect of Lehr" % start.asset)
         found.memos = {memo.resource_key: memo.memo for memo in start.memos}
         resource = self._server.resources[found.type]
         state = kind.read(resource, [found])[0]
@@ -135,7 +140,7 @@ class PushStream(Stream):
                 digest.hex()[:12], change.plan.action, len(change.plan.changes), start.plan_digest.hex()[:12]))
         if state.base != start.base:
             push.cover(state.base)
-        change.push, change.token, change.resume_token, change.traceparent = start.push, start.fencing_token, start.resume_token, start.traceparent
+        change.push, change.token, change.traceparent = start.push, start.fencing_token, start.traceparent
         self._lend(change, push)
         if found.is_turned_down:
             resource.remove(change, push)
@@ -145,24 +150,27 @@ class PushStream(Stream):
 
     def _lend(self, change, push):
         """Gives a change what it tells Lehr by."""
-        numbers = iter(range(1, 1 << 62))
+        numbers, numbering = iter(range(1, 1 << 62)), threading.Lock()
 
-        def progress(text, resume_token=b""):
-            message = plugin_pb2.PushProgress(push=change.push, text=sentence(text), resume_token=resume_token)
+        def progress(text):
+            message = plugin_pb2.PushProgress(push=change.push, text=sentence(text))
             self.send(plugin_pb2.PushResponse(progress=message))
 
         def remember(memo, key=None):
-            waiter = _Memo()
-            with self._lock:
-                number = next(numbers)
-                self._memos[change.push, number] = waiter
+            waiter, asked_at = _Memo(), now()
             message = plugin_pb2.PushProgress(push=change.push)
-            message.memo.number, message.memo.memo = number, memo
+            message.memo.memo = memo
             message.memo.resource_key = change.state.key if key is None else key
-            self.send(plugin_pb2.PushResponse(progress=message))
+            with numbering:  # Numbers grow in the order of sending.
+                message.memo.number = next(numbers)
+                with self._lock:
+                    self._memos[change.push, message.memo.number] = waiter
+                self.send(plugin_pb2.PushResponse(progress=message))
             while not waiter.saved.wait(permit.TICK):
                 if push.is_ended:
                     raise NoPermit("no permit: it ended before the memo was saved")
+                if now() - asked_at > MEMO_PATIENCE:
+                    raise Retryable("Lehr did not say within %d s whether it keeps the memo" % MEMO_PATIENCE)
             if waiter.refused:
                 raise MemoRefused(waiter.refused)
 

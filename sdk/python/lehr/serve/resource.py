@@ -50,7 +50,7 @@ class NoPermit(Error):
     """Raised by a permit: nothing more may be done for this push."""
 
 
-class MemoRefused(Error):
+class MemoRefused(Retryable):
     """Raised by Change.remember: the memo is not kept."""
 
 
@@ -169,17 +169,16 @@ class Change:
         self.push = ""
         # The fencing token. A target of class F refuses a lower one.
         self.token = 0
-        # From an earlier push of the same plan that did not end.
-        self.resume_token = b""
         # What spans of the plugin are below, as W3C writes it; empty: nobody is told of traces.
         self.traceparent = ""
 
-    def progress(self, text, resume_token=b""):
-        """Tells people how far it is, and a later push of the same plan where to resume."""
+    def progress(self, text):
+        """Tells people how far it is."""
 
     def remember(self, memo, key=None):
         """Has Lehr keep bytes (16 kB at most; none: forget them) for a real thing, by default
-        the one that was read, and returns when that is durable. Raises MemoRefused."""
+        the one that was read, and returns when that is durable. Raises MemoRefused, or
+        Retryable where nobody answers whether it is."""
         raise MemoRefused("there is no push that asks for it")
 
 
