@@ -47,6 +47,8 @@ type Component struct {
 	log     *tail
 	process *os.Process
 	ended   chan struct{}
+	// state is there when ended is closed.
+	state *os.ProcessState
 }
 
 // Start starts a component and waits until it is ready; the test fails if it is not. It has
@@ -119,7 +121,8 @@ func (c *Component) Restart() {
 		err := command.Start()
 		started <- err
 		if err == nil {
-			_ = command.Wait() // How it ended is in its log, if anywhere.
+			_ = command.Wait()
+			c.state = command.ProcessState
 		}
 	}()
 	if err := <-started; err != nil {
@@ -175,6 +178,12 @@ func (c *Component) Signal(signal syscall.Signal) {
 
 // Ended is closed when its process has ended, be it killed or not.
 func (c *Component) Ended() <-chan struct{} { return c.ended }
+
+// Await waits until its process has ended, and returns how.
+func (c *Component) Await() *os.ProcessState {
+	<-c.ended
+	return c.state
+}
 
 // Freeze stops its whole group where it is, and waits until it stands still: it takes
 // connections, as the kernel does that, and answers nothing. Thaw lets it go on.
