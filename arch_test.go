@@ -115,6 +115,16 @@ var rules = []rule{
 		reason: "a plugin is a small program with a life cycle of its own; what these four hold (where an address leads, how named files are opened, a bounded map, how SQL is read) is not to be there twice",
 	},
 	{
+		name: "the tools of the SDK stand on the ground", from: []string{"sdk/subprocess", "sdk/inventory", "sdk/plugintest/testbed"},
+		never: []string{""}, except: []string{"gen", ground},
+		reason: "renderers, importers and tests use them as well, and want no plugin with them",
+	},
+	{
+		name: "the tools of plugins stand on the SDK", from: []string{"sdk/pace", "sdk/allowlist"},
+		never: []string{""}, except: []string{"gen", "sdk/serve", ground},
+		reason: "each is for every plugin, so none knows another",
+	},
+	{
 		name: "nothing imports app but the command and the benchmarks", from: []string{""}, never: []string{"internal/app"},
 		reason: "app is the wiring, at the top",
 	},

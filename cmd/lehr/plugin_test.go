@@ -179,7 +179,7 @@ func TestPluginNew(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text = bytes.Replace(text, []byte("string text = 2;"), []byte("string text = 2;\n  uint32 planks = 3;"), 1)
+	text = bytes.Replace(text, []byte("string text = 3;"), []byte("string text = 3;\n  uint32 planks = 4;"), 1)
 	if err := os.WriteFile(types, text, 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -57,6 +57,7 @@ var everySetting = map[string]tried{
 	"import kubernetes": {args: "--kubeconfig none --to OUT", obeys: "pj", quiet: "p"},
 	"import terraform":  {args: "FILE --to OUT", obeys: "pj", quiet: "p"},
 	"import http":       {args: "--endpoints none --endpoint x --resource y --to OUT", obeys: "pj", quiet: "p"},
+	"import plugin":     {args: "false --to OUT", obeys: "pj", quiet: "p"},
 	"build":             {args: "DEFINITION", obeys: "sdvj", quiet: "sdv"},
 	"lint":              {args: "DEFINITION", obeys: "sdvj", quiet: "sdv"},
 	"schema":            {obeys: "j"},

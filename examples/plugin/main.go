@@ -19,6 +19,9 @@ import (
 )
 
 func main() {
+	if len(os.Args) == 3 && os.Args[1] == "list" {
+		os.Exit(list(os.Args[2]))
+	}
 	os.Exit(serve.Main(serve.Plugin{Name: "textfile", Version: "1", Resources: []serve.Kind{
 		// A rename cannot be bound to what was read, so the class is N. It
 		// takes far less than the second that is the default longest effect.

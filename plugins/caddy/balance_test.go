@@ -10,6 +10,7 @@ import (
 
 	caddypb "lehr.dev/gen/lehr/caddy/v1"
 	intentpb "lehr.dev/gen/lehr/intent/v1"
+	"lehr.dev/sdk/plugintest/testbed"
 	"lehr.dev/sdk/serve"
 )
 
@@ -139,7 +140,7 @@ func TestCapacities(t *testing.T) {
 
 func TestOthersAreLeftAlone(t *testing.T) {
 	c := startCaddy(t)
-	other := fmt.Sprintf(`{"listen":[%q],"routes":[{"handle":[{"handler":"static_response","body":"mine"}]}]}`, freeAddress(t))
+	other := fmt.Sprintf(`{"listen":[%q],"routes":[{"handle":[{"handler":"static_response","body":"mine"}]}]}`, testbed.FreeAddress(t))
 	c.byHand(http.MethodPut, "/config/apps/http/servers/mine", other)
 	c.byHand(http.MethodPut, "/config/apps/http/grace_period", `"3s"`)
 	b := c.balancer(upstream(t, "a"))

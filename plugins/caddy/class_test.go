@@ -169,8 +169,8 @@ func TestChangesElsewhereDoNotDisturb(t *testing.T) {
 func TestARestartMovesTheBaseOfNothing(t *testing.T) {
 	c := startCaddy(t)
 	late := c.change(c.balancer(upstream(t, "a")), "late")
-	c.kill()
-	c.start()
+	c.Kill()
+	c.Restart()
 	if err := balancer.New().Apply(t.Context(), late, permits{}); !errors.Is(err, serve.ErrStale) {
 		t.Errorf("it ended with %v", err)
 	}

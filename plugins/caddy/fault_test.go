@@ -10,12 +10,12 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	caddypb "lehr.dev/gen/lehr/caddy/v1"
 	"lehr.dev/plugins/caddy/balancer"
+	"lehr.dev/sdk/plugintest/testbed"
 	"lehr.dev/sdk/serve"
 )
 
@@ -23,7 +23,7 @@ func TestUnreachableIsUnknown(t *testing.T) {
 	c := startCaddy(t)
 	b := c.balancer(upstream(t, "a"))
 	planned := c.diff(b)
-	c.kill()
+	c.Kill()
 	d := c.diff(b)
 	if d.Outcome != serve.Unknown || !strings.Contains(d.Reason, c.admin) || !strings.Contains(d.Reason, "lehr-caddy run") {
 		t.Errorf("without a Caddy the difference is %v, %q", d.Outcome, d.Reason)
@@ -37,7 +37,7 @@ func TestOneDeadCaddyHarmsNoOther(t *testing.T) {
 	c := startCaddy(t)
 	b := c.balancer(upstream(t, "a"))
 	c.mustPush(b)
-	dead := alter(b, func(b *caddypb.Balancer) { b.Admin = freeAddress(t) })
+	dead := alter(b, func(b *caddypb.Balancer) { b.Admin = testbed.FreeAddress(t) })
 	wrong := alter(b, func(b *caddypb.Balancer) { b.Admin = "http://example.com/" })
 	differences := c.kind.Diff(t.Context(), []serve.Intent{c.asset(dead), c.asset(b), c.asset(wrong)})
 	if differences[0].Outcome != serve.Unknown || differences[1].Outcome != serve.InSync || differences[2].Outcome != serve.Unknown {
@@ -50,8 +50,8 @@ func TestARestartedCaddyIsFilledAgain(t *testing.T) {
 	b := c.balancer(upstream(t, "a"))
 	c.mustPush(b)
 	planned := c.diff(alter(b, func(b *caddypb.Balancer) { b.Upstreams["a"].Weight = 5 }))
-	c.kill()
-	c.start()
+	c.Kill()
+	c.Restart()
 	d := c.diff(b)
 	if d.Plan.Action != serve.ActionCreate || d.Health.State != serve.Unhealthy || fmt.Sprint(d.Impacts) != "[{upstreams 0 1} {a 0 1}]" {
 		t.Errorf("an empty Caddy is told as %+v", d)
@@ -112,7 +112,7 @@ func TestATakenAddressIsNamedAndNothingChanges(t *testing.T) {
 	c.mustPush(b)
 	for name, address := range map[string]string{"a process": taken.Addr().String(), "another Caddy": theirs.Listen[0]} {
 		before := c.config("/config/")
-		alsoFree := freeAddress(t)
+		alsoFree := testbed.FreeAddress(t)
 		moved := alter(b, func(b *caddypb.Balancer) { b.Listen = []string{alsoFree, address} })
 		outcome := c.push(moved, c.diff(moved), permits{})
 		if outcome.Ending != serve.Failed || !strings.Contains(outcome.Reason, "address already in use") {
@@ -161,31 +161,12 @@ func TestAnAddressMayBecomeWider(t *testing.T) {
 	shares(t, b.Listen[0], 5)
 }
 
-// freeze stops Caddy where it is, and waits until it stands still.
-func (c *caddy) freeze() error {
-	if err := c.command.Process.Signal(syscall.SIGSTOP); err != nil {
-		return err
-	}
-	waitFor(c.t, "Caddy to stand still", func() error {
-		threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", c.command.Process.Pid))
-		for _, thread := range threads {
-			if stat, gone := os.ReadFile(thread); gone == nil && !strings.Contains(string(stat), ") T ") {
-				return fmt.Errorf("a thread is %s", stat)
-			}
-		}
-		return err
-	})
-	return nil
-}
-
 func TestAHungCaddyDelaysNoOther(t *testing.T) {
 	t.Parallel()
 	hung, c := startCaddy(t), startCaddy(t)
 	stuck := hung.balancer(upstream(t, "a"))
 	planned := hung.diff(stuck)
-	if err := hung.freeze(); err != nil {
-		t.Fatal(err)
-	}
+	hung.Freeze()
 	b := c.balancer(upstream(t, "a"))
 	// Lehr waits 10 s for a difference.
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
@@ -235,14 +216,12 @@ func TestACallThatHangsIsInDoubt(t *testing.T) {
 	t.Parallel()
 	c := startCaddy(t)
 	b := c.balancer(upstream(t, "a"))
-	stopping := permits{before: c.freeze}
+	stopping := permits{before: func() error { c.Freeze(); return nil }}
 	outcome := c.push(b, c.diff(b), stopping)
 	if outcome.Ending != serve.Failed || !outcome.Retryable || !strings.Contains(outcome.Reason, "may come about") {
 		t.Errorf("the push ended %+v", outcome)
 	}
-	if err := c.command.Process.Signal(syscall.SIGCONT); err != nil {
-		t.Fatal(err)
-	}
+	c.Thaw()
 	waitFor(t, "the change", func() error {
 		if d := c.diff(b); d.Outcome != serve.InSync {
 			return fmt.Errorf("%v, %s", d.Outcome, d.Reason)

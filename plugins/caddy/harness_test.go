@@ -6,17 +6,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"math/rand/v2"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -26,6 +21,7 @@ import (
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/internal/ground/intent"
 	"lehr.dev/plugins/caddy/balancer"
+	"lehr.dev/sdk/plugintest/testbed"
 	"lehr.dev/sdk/serve"
 	"lehr.dev/test/building"
 )
@@ -52,57 +48,33 @@ func withProgram(m *testing.M) int {
 
 // caddy is a running "lehr-caddy run", and a plugin that looks after it.
 type caddy struct {
-	t       *testing.T
-	admin   string
-	dir     string
-	command *exec.Cmd
-	ended   chan error
-	kind    serve.Kind
-	pushes  atomic.Int64
+	*testbed.Component
+	t      *testing.T
+	admin  string
+	kind   serve.Kind
+	pushes atomic.Int64
 }
 
 func startCaddy(t *testing.T) *caddy {
 	t.Helper()
-	c := &caddy{t: t, admin: freeAddress(t), dir: t.TempDir(), kind: serve.For(balancer.New(), balancer.Serving())}
-	c.start()
+	return startCaddyIn(t, "{dir}")
+}
+
+// startCaddyIn starts one with a folder of its own.
+func startCaddyIn(t *testing.T, dir string) *caddy {
+	t.Helper()
+	c := &caddy{t: t, kind: serve.For(balancer.New(), balancer.Serving())}
+	c.Component = testbed.Start(t, testbed.Options{
+		Argv: []string{program, "run", "--admin", "{address}", "--dir", dir},
+		Ready: func(_ context.Context, component *testbed.Component) error {
+			c.admin = component.Address()
+			if status, body := c.call(http.MethodGet, "/config/", ""); status != http.StatusOK {
+				return fmt.Errorf("%d: %s", status, body)
+			}
+			return nil
+		},
+	})
 	return c
-}
-
-func (c *caddy) start() {
-	c.t.Helper()
-	log := &bytes.Buffer{}
-	c.command = exec.Command(program, "run", "--admin", c.admin, "--dir", c.dir)
-	c.command.Stderr = log
-	// A test that is killed leaves no Caddy behind.
-	c.command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := c.command.Start(); err != nil {
-		c.t.Fatal(err)
-	}
-	ended := make(chan error, 1)
-	c.ended = ended
-	go func() { ended <- c.command.Wait() }()
-	process := c.command.Process
-	c.t.Cleanup(func() {
-		process.Kill()
-		<-ended
-		if c.t.Failed() {
-			c.t.Logf("Caddy's log:\n%s", log)
-		}
-	})
-	waitFor(c.t, "Caddy to answer", func() error {
-		if status, body := c.call(http.MethodGet, "/config/", ""); status != http.StatusOK {
-			return fmt.Errorf("%d: %s", status, body)
-		}
-		return nil
-	})
-}
-
-// kill ends it without a word.
-func (c *caddy) kill() {
-	c.t.Helper()
-	c.command.Process.Kill()
-	err := <-c.ended
-	c.ended <- err
 }
 
 // call is what a person does with curl. Status 0: no answer.
@@ -145,7 +117,7 @@ const web = "/config/apps/http/servers/web"
 // balancer is one named web with these upstreams, each of weight 1.
 func (c *caddy) balancer(upstreams ...string) *caddypb.Balancer {
 	c.t.Helper()
-	b := &caddypb.Balancer{Admin: c.admin, Name: "web", Listen: []string{freeAddress(c.t)}, Upstreams: map[string]*caddypb.Upstream{}}
+	b := &caddypb.Balancer{Admin: c.admin, Name: "web", Listen: []string{testbed.FreeAddress(c.t)}, Upstreams: map[string]*caddypb.Upstream{}}
 	for i, address := range upstreams {
 		b.Upstreams[string(rune('a'+i))] = &caddypb.Upstream{Address: address, Weight: 1}
 	}
@@ -279,26 +251,6 @@ func ask(address string) (int, string, error) {
 
 // dead is an address at which nothing listens.
 const dead = "127.0.0.1:1"
-
-// given are the ports that tests were given.
-var given sync.Map
-
-// freeAddress is below the ports that the kernel hands out to others.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	for range 200 {
-		address := fmt.Sprintf("127.0.0.1:%d", 20_000+rand.IntN(10_000))
-		if _, twice := given.LoadOrStore(address, true); twice {
-			continue
-		}
-		if listener, err := net.Listen("tcp", address); err == nil {
-			listener.Close()
-			return address
-		}
-	}
-	t.Fatal("no free port")
-	return ""
-}
 
 func waitFor(t *testing.T, what string, check func() error) {
 	t.Helper()

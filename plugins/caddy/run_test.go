@@ -8,20 +8,20 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+
+	"lehr.dev/sdk/plugintest/testbed"
 )
 
 func TestRunWritesOnlyWhereItMay(t *testing.T) {
-	c := &caddy{t: t, admin: freeAddress(t), dir: filepath.Join(t.TempDir(), "new", "folder")}
 	home := t.TempDir()
 	for _, name := range []string{"HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME"} {
 		t.Setenv(name, home)
 	}
-	c.start()
-	c.byHand(http.MethodPost, "/load", `{"apps":{"http":{"servers":{"a":{"listen":["`+freeAddress(t)+`"]}}}}}`)
+	c := startCaddyIn(t, "{dir}/new/folder")
+	c.byHand(http.MethodPost, "/load", `{"apps":{"http":{"servers":{"a":{"listen":["`+testbed.FreeAddress(t)+`"]}}}}}`)
 	waitFor(t, "the admin endpoint to be where it was", func() error {
 		if status, body := c.call(http.MethodGet, "/config/apps/http/servers", ""); status != http.StatusOK || !strings.Contains(body, "listen") {
 			return fmt.Errorf("%d: %s", status, body)
@@ -36,8 +36,7 @@ func TestRunWritesOnlyWhereItMay(t *testing.T) {
 func TestRunInATemporaryFolderLeavesNone(t *testing.T) {
 	temporary := t.TempDir()
 	t.Setenv("TMPDIR", temporary)
-	c := &caddy{t: t, admin: freeAddress(t)}
-	c.start()
+	c := startCaddyIn(t, "")
 	if entries, _ := os.ReadDir(temporary); len(entries) != 1 {
 		t.Errorf("it made %v", entries)
 	}
@@ -50,13 +49,9 @@ func TestRunInATemporaryFolderLeavesNone(t *testing.T) {
 // terminate ends it as a supervisor does, and waits.
 func (c *caddy) terminate() {
 	c.t.Helper()
-	if err := c.command.Process.Signal(syscall.SIGTERM); err != nil {
-		c.t.Fatal(err)
-	}
-	err := <-c.ended
-	c.ended <- err
-	if err != nil {
-		c.t.Errorf("it ended with %v", err)
+	c.Signal(syscall.SIGTERM)
+	if state := c.Await(); !state.Success() {
+		c.t.Errorf("it ended with %v", state)
 	}
 }
 
@@ -77,9 +72,7 @@ func TestRunFinishesRequestsUnderWay(t *testing.T) {
 		got <- fmt.Sprint(status, " ", body, " ", err)
 	}()
 	<-arrived
-	if err := c.command.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	c.Signal(syscall.SIGTERM)
 	waitFor(t, "it to stop listening", func() error {
 		connection, err := net.Dial("tcp", b.Listen[0])
 		if err == nil {
@@ -92,10 +85,8 @@ func TestRunFinishesRequestsUnderWay(t *testing.T) {
 	if text := <-got; text != "200 late <nil>" {
 		t.Errorf("the request under way got %s", text)
 	}
-	err := <-c.ended
-	c.ended <- err
-	if err != nil {
-		t.Errorf("it ended with %v", err)
+	if state := c.Await(); !state.Success() {
+		t.Errorf("it ended with %v", state)
 	}
 }
 

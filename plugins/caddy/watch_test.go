@@ -90,10 +90,10 @@ func TestChangesAreHinted(t *testing.T) {
 		w.hinted(t, "a change of the other", "other", others)
 	}
 	before := w.count(name)
-	c.kill()
+	c.Kill()
 	w.hinted(t, "the end of Caddy", name, before)
 	before = w.count(name)
-	c.start()
+	c.Restart()
 	w.hinted(t, "the return of Caddy", name, before)
 	if n := w.count("elsewhere"); n > 0 {
 		t.Errorf("%d hints about a Caddy that nobody touched", n)

@@ -15,17 +15,9 @@ import (
 func main() { os.Exit(run()) }
 
 func run() int {
-	if len(os.Args) > 1 && os.Args[1] == commands.GuardWord {
-		return commands.Guard(os.Args[2:])
-	}
 	grace := flag.Duration("grace", 10*time.Second, "longest grace period that a command may have; pushes in doubt settle so much later")
 	listen := serve.Flags(flag.CommandLine)
 	flag.Parse()
-	executable, err := os.Executable()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "lehr-command: finding its own program:", err)
-		return 1
-	}
 	lock, err := serve.Lock()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "lehr-command:", err)
@@ -33,6 +25,6 @@ func run() int {
 	}
 	return serve.Main(serve.Plugin{
 		Name: "lehr-command", Version: "1", Listen: listen,
-		Resources: []serve.Kind{commands.Commands{Grace: *grace, Program: executable, Lock: lock}},
+		Resources: []serve.Kind{commands.New(*grace, lock)},
 	})
 }

@@ -121,6 +121,12 @@ type busy struct {
 
 func (b busy) Unwrap() error { return b.error }
 
+// BusyPause is the pause of an error of Busy, or of one that wraps it.
+func BusyPause(err error) (pause time.Duration, ok bool) {
+	b, ok := errors.AsType[busy](err)
+	return b.pause, ok
+}
+
 // Outranked is what Apply returns, wrapped or not, when a target of class F
 // refused the push's token because it knows a higher one. Lehr pushes the asset
 // no more until its store is adopted past that token.

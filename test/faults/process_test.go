@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"time"
 
-	"lehr.dev/plugins/command/commands"
+	"lehr.dev/sdk/subprocess"
 )
 
 // process is one line of the system's process table.
@@ -64,7 +64,7 @@ func (w *world) plugins(program string) []process {
 
 // guards are lehr-command's own children, each of which runs one command.
 func (w *world) guards() []process {
-	return processes(func(p process) bool { return p.has(commands.GuardWord) && p.has(w.production) })
+	return processes(func(p process) bool { return p.has(subprocess.GuardName) && p.has(w.production) })
 }
 
 // pushes are the push commands under way.

@@ -33,6 +33,7 @@ func TestNewPluginConforms(t *testing.T) {
 			t.Log(written)
 			run(t, options.Folder, "go", "vet", "./...")
 			run(t, options.Folder, "go", "build")
+			run(t, options.Folder, "go", "test", "-run", "NotKnown")
 			if out := run(t, options.Folder, "gofmt", "-l", "."); out != "" {
 				t.Errorf("not formatted: %s", out)
 			}
@@ -45,7 +46,7 @@ func TestNewPluginConforms(t *testing.T) {
 				t.Fatal(err)
 			}
 			report := conformance.Check(t.Context(), conformance.Target{
-				Run: []string{filepath.Join(options.Folder, options.Name)}, First: example.First, Second: example.Second,
+				Run: []string{filepath.Join(options.Folder, options.Name), "--folders", filepath.Join(options.Folder, "folders.yaml")}, First: example.First, Second: example.Second,
 			})
 			for _, result := range report.Results {
 				if result.Outcome == conformance.Failed {
@@ -92,19 +93,19 @@ func TestNewPythonPlugin(t *testing.T) {
 	}
 }
 
-// besideIt is the example with files of this test's own.
+// besideIt is the example with a folder of this test's own in the operator's list.
 func besideIt(t *testing.T, folder string) string {
 	t.Helper()
-	name := filepath.Join(folder, "example.yaml")
+	name := filepath.Join(folder, "folders.yaml")
 	text, err := os.ReadFile(name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	changed := strings.ReplaceAll(string(text), "/tmp/", t.TempDir()+"/")
+	changed := strings.ReplaceAll(string(text), "/tmp", t.TempDir())
 	if err := os.WriteFile(name, []byte(changed), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return name
+	return filepath.Join(folder, "example.yaml")
 }
 
 func run(t *testing.T, folder string, argv ...string) string {

@@ -8,6 +8,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -21,13 +22,12 @@ import (
 
 	commandpb "lehr.dev/gen/lehr/command/v1"
 	"lehr.dev/sdk/serve"
+	"lehr.dev/sdk/subprocess"
 )
 
 const (
 	defaultGrace   = 5 * time.Second
 	defaultTimeout = time.Minute
-	// killMargin is for what follows the grace: SIGKILL.
-	killMargin = 500 * time.Millisecond
 	// atOnce is how many commands of one batch run at a time; diffWithin how
 	// long the batch may take, because Lehr waits for 10 s; diffGrace is a
 	// diff's time to end when it must.
@@ -44,20 +44,23 @@ const (
 
 // Commands serves lehr.command.v1.Command.
 type Commands struct {
-	// Grace is the longest grace period that a command may have.
-	Grace time.Duration
-	// Program is one whose main calls Guard for GuardWord: lehr-command.
-	Program string
-	// Lock is the plugin's; nil without one.
-	Lock *os.File
+	// grace is the longest grace period that a command may have.
+	grace  time.Duration
+	runner *subprocess.Runner
 }
 
 var _ serve.Kind = Commands{}
 
+// New serves commands of at most such a grace period. The lock is the plugin's; nil without
+// one.
+func New(grace time.Duration, lock *os.File) Commands {
+	return Commands{grace: grace, runner: subprocess.New(subprocess.Options{Lock: lock})}
+}
+
 // Served: nobody compares anything at the target, and a push that has lost
 // its permit may go on for its grace period.
 func (c Commands) Served() serve.Served {
-	return serve.Served{Type: "lehr.command.v1.Command", Guarantee: serve.Unguarded, LongestEffect: c.Grace + killMargin}
+	return serve.Served{Type: "lehr.command.v1.Command", Guarantee: serve.Unguarded, LongestEffect: c.grace + subprocess.KillMargin}
 }
 
 // Diff runs the diff commands of the assets, in any order, so that slow ones
@@ -66,6 +69,7 @@ func (c Commands) Diff(ctx context.Context, assets []serve.Intent) []serve.Diffe
 	ctx, cancel := context.WithTimeoutCause(ctx, diffWithin, fmt.Errorf("all diffs asked for at once did not end within %v", diffWithin))
 	defer cancel()
 	differences := make([]serve.Difference, len(assets))
+	// Not a queue of the runner: another batch, of another partition, waits for none of these.
 	slots := make(chan struct{}, atOnce)
 	var running sync.WaitGroup
 	for _, i := range rand.Perm(len(assets)) {
@@ -89,7 +93,7 @@ func (c Commands) difference(ctx context.Context, asset serve.Intent) (serve.Dif
 		return unknown(err)
 	}
 	result, err := c.run(ctx, invocation{
-		command: command, argv: command.Diff, environment: environment(command, asset, nil), grace: min(grace(command), diffGrace),
+		command: command, argv: command.Diff, variables: variables(command, asset, nil), grace: min(grace(command), diffGrace),
 	})
 	if err != nil {
 		return unknown(fmt.Errorf("running the diff command of %s: %w", asset.ID, err))
@@ -102,14 +106,14 @@ func (c Commands) difference(ctx context.Context, asset serve.Intent) (serve.Dif
 	switch {
 	case result.overflowed:
 		return unknown(fmt.Errorf("the diff command of %s (%s) wrote more than %d bytes: let it summarise", asset.ID, command.Diff[0], maxOutput))
-	case result.exit != 0 && result.exit != exitDiffers && result.exit != exitAbsent:
+	case result.Exit != 0 && result.Exit != exitDiffers && result.Exit != exitAbsent:
 		return unknown(fmt.Errorf("the diff command of %s (%s) ended with %s: 0 says in sync, %d differs, %d nothing is there", asset.ID, command.Diff[0], result.written(), exitDiffers, exitAbsent))
 	}
 	difference.Outcome, difference.Plan = serve.InSync, judge(command, asset.TurnedDown(), result)
 	if difference.Plan.Action != "" {
 		difference.Outcome = serve.Differs
 	}
-	if result.exit == 0 {
+	if result.Exit == 0 {
 		// As far as anybody can tell, the thing is as the intent says.
 		difference.Current = asset.Payload.Bytes
 	}
@@ -121,14 +125,14 @@ func (c Commands) difference(ctx context.Context, asset serve.Intent) (serve.Dif
 func judge(command *commandpb.Command, turnedDown bool, result result) serve.Plan {
 	show := func(action serve.Action) serve.Plan { return plan(action, command.Destructive, result.output) }
 	switch {
-	case turnedDown && result.exit == exitAbsent, !turnedDown && result.exit == 0:
+	case turnedDown && result.Exit == exitAbsent, !turnedDown && result.Exit == 0:
 		return serve.Plan{}
 	case turnedDown && len(result.output) == 0:
 		there := serve.FieldChange{Path: "resource", Current: "is there", Destructive: true}
 		return serve.Plan{Action: serve.ActionDelete, Changes: []serve.FieldChange{there}}
 	case turnedDown:
 		return show(serve.ActionDelete)
-	case result.exit == exitAbsent:
+	case result.Exit == exitAbsent:
 		return show(serve.ActionCreate)
 	default:
 		return show(serve.ActionUpdate)
@@ -222,16 +226,16 @@ func (c Commands) carry(ctx context.Context, push serve.Push, permits serve.Perm
 	}
 	result, err := c.run(ctx, invocation{
 		command: command, argv: argv, grace: grace(command),
-		environment: environment(command, push.Asset, more),
+		variables: variables(command, push.Asset, more),
 	})
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return serve.Outcome{Ending: serve.Stopped, Reason: context.Cause(ctx).Error()}
 	case err != nil:
 		return serve.Outcome{Ending: serve.Failed, Reason: fmt.Sprintf("running the %s command of %s: %v", word, push.Asset.ID, err)}
-	case result.exit != 0:
+	case result.Exit != 0:
 		return serve.Outcome{
-			Ending: serve.Failed, Retryable: slices.Contains(command.RetryableExitCodes, int32(result.exit)),
+			Ending: serve.Failed, Retryable: slices.Contains(command.RetryableExitCodes, result.code()),
 			Reason: fmt.Sprintf("the %s command of %s (%s) ended with %s", word, push.Asset.ID, argv[0], result),
 		}
 	}
@@ -270,7 +274,7 @@ func (c Commands) decode(asset serve.Intent) (*commandpb.Command, error) {
 		return nil, fmt.Errorf("%s cannot be turned down, as it has no remove command: give it one, or remove the resource by hand and take the asset out of intent", asset.ID)
 	case !filepath.IsAbs(command.Directory):
 		return nil, fmt.Errorf("directory %q of %s is not an absolute path: write the whole path", command.Directory, asset.ID)
-	case grace(command) > c.Grace:
+	case grace(command) > c.grace:
 		return nil, fmt.Errorf("grace_period %v of %s is longer than the plugin allows: lower it, or start lehr-command with --grace=%v", grace(command), asset.ID, grace(command))
 	}
 	return command, nil
@@ -290,21 +294,11 @@ func timeout(command *commandpb.Command) time.Duration {
 	return command.Timeout.AsDuration()
 }
 
-// environment is a function of the intent, but for PATH, HOME and what the
-// push brings.
-func environment(command *commandpb.Command, asset serve.Intent, more map[string]string) []string {
-	variables := map[string]string{"PATH": os.Getenv("PATH"), "HOME": os.Getenv("HOME")}
-	for name, value := range command.Env {
-		variables[name] = value
-	}
-	variables["LEHR_ASSET"] = string(asset.ID)
-	for name, value := range more {
-		variables[name] = value
-	}
-	list := make([]string, 0, len(variables))
-	for name, value := range variables {
-		list = append(list, name+"="+value)
-	}
-	slices.Sort(list)
+// variables are a function of the intent, but for what the push brings.
+func variables(command *commandpb.Command, asset serve.Intent, more map[string]string) map[string]string {
+	list := map[string]string{}
+	maps.Copy(list, command.Env)
+	list["LEHR_ASSET"] = string(asset.ID)
+	maps.Copy(list, more)
 	return list
 }

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"golang.org/x/sys/unix"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
@@ -23,21 +22,17 @@ import (
 	"lehr.dev/sdk/serve"
 )
 
-// The test binary is also the guard, and a plugin that is killed.
+// The test binary is also a plugin that is killed.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == GuardWord {
-		os.Exit(Guard(os.Args[2:]))
-	}
 	if script := os.Getenv("TEST_PLUGIN"); script != "" {
-		c := Commands{Grace: time.Second, Program: os.Args[0]}
-		_, err := c.run(context.Background(), invocation{command: &commandpb.Command{Directory: "/"}, argv: []string{"/bin/sh", "-c", script}, environment: os.Environ()})
+		_, err := plugin.run(context.Background(), invocation{command: &commandpb.Command{Directory: "/"}, argv: []string{"/bin/sh", "-c", script}})
 		fmt.Println(err)
 		os.Exit(1)
 	}
 	os.Exit(m.Run())
 }
 
-var plugin = Commands{Grace: 5 * time.Second, Program: os.Args[0]}
+var plugin = New(5*time.Second, nil)
 
 // script is an argument vector; what is written to a file in its folder
 // stays.
@@ -261,51 +256,6 @@ func TestNothingOutlivesThePlugin(t *testing.T) {
 	process.Process.Kill()
 	process.Wait()
 	awaitGone(t, pids)
-}
-
-// The lock that Lehr waits for is free only when the command is gone.
-func TestCommandEndsWithItsGuardAndHoldsTheLock(t *testing.T) {
-	if testing.Short() {
-		t.Skip("starts real processes")
-	}
-	folder := t.TempDir()
-	lock, err := os.Create(filepath.Join(folder, "lock"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer lock.Close()
-	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		t.Fatal(err)
-	}
-	alive, aliveHere, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer aliveHere.Close()
-	c := Commands{Lock: lock}
-	ended := make(chan error, 1)
-	go func() {
-		guard := exec.Command(os.Args[0], GuardWord, "/bin/sh", "-c", "cd "+folder+"; echo $$ $PPID >pids.new; mv pids.new pids; exec sleep 1000")
-		guard.ExtraFiles = c.handedDown(alive)
-		guard.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-		ended <- guard.Run()
-	}()
-	pids := awaitPIDs(t, folder)
-	lock.Close()
-	again, err := os.Open(filepath.Join(folder, "lock"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer again.Close()
-	if err := unix.Flock(int(again.Fd()), unix.LOCK_EX|unix.LOCK_NB); err == nil {
-		t.Error("the lock is free while a command runs")
-	}
-	syscall.Kill(pids[1], syscall.SIGKILL)
-	<-ended
-	awaitGone(t, pids)
-	if err := unix.Flock(int(again.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		t.Errorf("the lock is held though the guard is gone: %v", err)
-	}
 }
 
 func awaitPIDs(t *testing.T, folder string) (pids []int) {
