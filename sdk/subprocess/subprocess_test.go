@@ -203,7 +203,7 @@ func TestSecretsAreHiddenAlsoWhereOutputIsCut(t *testing.T) {
 	}
 	runner := New(Options{Redact: func(text string) string { return strings.ReplaceAll(text, "hunter2-hunter2", "(secret)") }})
 	command := shell(`echo "it is hunter2-hunter2" >&2; for i in 1 2 3 4 5 6 7 8; do echo "pass: hunter2-hunter2"; done; exit 3`)
-	for head := range 60 {
+	for head := 0; head < 60; head += 5 {
 		command.Limits.Stdout = Kept{Head: head, Tail: 60 - head}
 		result, err := runner.Run(t.Context(), command)
 		if err != nil {
