@@ -1,8 +1,10 @@
 package sim
 
 import (
+	"math/rand/v2"
 	"time"
 
+	"lehr.dev/internal/ground/intent"
 	"lehr.dev/internal/sim/world"
 )
 
@@ -10,9 +12,12 @@ import (
 // allowed to; some reads take seconds, and are pending until then. Changes are under way
 // that no push hastens.
 
+// OldNews is the disturbance of caching runs.
+const OldNews Kind = "somebody shrinks a job, and its balancer is to grow"
+
 // cachingKinds are the disturbances of caching runs.
 var cachingKinds = []weighed{
-	{pluginKind + Kind(world.DiffPending), 30}, {pluginKind + Kind(world.DiffOld), 6}, {Drift, 12}, {Superseding, 6}, {Edit, 10},
+	{OldNews, 40}, {pluginKind + Kind(world.DiffPending), 30}, {pluginKind + Kind(world.DiffOld), 6}, {Drift, 12}, {Superseding, 6}, {Edit, 10},
 }
 
 // Caches reports whether plugins keep what they read in runs of a seed.
@@ -28,4 +33,33 @@ func (l *Lab) cadence() time.Duration {
 		return 0
 	}
 	return []time.Duration{20 * time.Second, time.Minute, 5 * time.Minute}[l.options.Seed/27%3]
+}
+
+// oldNews has somebody shrink a job beside Lehr, and its balancer grow soon after: what a
+// plugin read of the job before is nothing that the balancer's push may rest on (S1).
+func (l *Lab) oldNews(d Disturbance, r *rand.Rand) {
+	next := l.good.clone()
+	scope := []string{"a", "b"}[r.IntN(2)]
+	job, balancer := next.ends(scope)
+	if job == nil {
+		return
+	}
+	l.note(d.Kind, "production")
+	next.Budget = 3
+	job.Count, balancer.Count = 6, 2
+	id := intent.AssetID(job.ID)
+	l.save(d.Number, next, job.ID+" has room")
+	l.soonApproved(d)
+	l.after(settling+time.Duration(r.Int64N(int64(30*time.Second))), func() {
+		for _, resource := range l.World.Resources() {
+			if resource.Asset == id && resource.Exists {
+				l.tell("%s: %s", d, id)
+				l.World.Autoscale(resource.Key, 1)
+			}
+		}
+		l.after(time.Second+time.Duration(r.Int64N(int64(35*time.Second))), func() {
+			l.crossing(d, scope, false, true)
+			l.soonApproved(d)
+		})
+	})
 }
