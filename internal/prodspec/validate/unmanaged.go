@@ -51,6 +51,10 @@ func (j *judging) unmanaged(asset intent.Asset, addon *intentpb.Unmanaged) {
 	}
 }
 
+// jsonField is the text field whose value is a document of its own, as in
+// lehr.kubernetes.v1.Object. Paths go on within it, where only the plugin knows the fields.
+const jsonField = "json"
+
 // resolvePath follows a path by field names, [index], ["key"] and [*]. whole
 // is the field of the payload that it covers as a whole.
 func resolvePath(message protoreflect.MessageDescriptor, path string) (whole protoreflect.Name, wrong, hint string) {
@@ -84,6 +88,9 @@ func resolvePath(message protoreflect.MessageDescriptor, path string) (whole pro
 			if path == "" {
 				return "", "", ""
 			}
+		}
+		if field.Name() == jsonField && field.Kind() == protoreflect.StringKind {
+			return "", "", ""
 		}
 		if path[0] != '.' || field.Message() == nil {
 			return "", fmt.Sprintf("%q is below %s, which has no fields", path, field.FullName()), "end the path before it"

@@ -233,12 +233,29 @@ func (s *suite) goTo(ctx context.Context, incarnation intent.IncarnationID) (int
 	if end.Ending != plugin.Pushed {
 		return baseline, fmt.Errorf("the push ended as %s", end)
 	}
-	current, err := s.diff(ctx, incarnation)
+	current, err := s.settled(ctx, incarnation)
 	if err == nil && current.Outcome != intent.InSync {
 		err = fmt.Errorf("after the push it still differs: %s", fields(current))
 	}
 	return current, err
 }
+
+// settled returns the difference of the example once nothing is pending any more, such as a
+// deletion that has been accepted; the context bounds the wait.
+func (s *suite) settled(ctx context.Context, incarnation intent.IncarnationID) (intent.Difference, error) {
+	for {
+		d, err := s.diff(ctx, incarnation)
+		if err != nil || d.Outcome != intent.Pending {
+			return d, err
+		}
+		if err := wait(ctx, betweenLooks); err != nil {
+			return d, fmt.Errorf("after the push it is pending (%s): %w", d.Reason, err)
+		}
+	}
+}
+
+// betweenLooks at what is pending.
+const betweenLooks = 50 * time.Millisecond
 
 // ensure brings the example to an incarnation, if it is not there.
 func (s *suite) ensure(ctx context.Context, incarnation intent.IncarnationID) (intent.Difference, error) {
