@@ -3,7 +3,7 @@ SHELL := bash
 GO ?= go
 BIN := bin
 # Plugins and renderers, and what tests run, with heavy libraries are modules of their own.
-MODULES := plugins/caddy plugins/sqlschema renderers test/oidcprovider test/controlplane
+MODULES := plugins/caddy plugins/kubernetes plugins/sqlschema renderers test/oidcprovider test/controlplane
 
 # A package that is compiled in one checkout serves all others: without it, Go compiles
 # each package anew in each folder. And no program tells where it was built.
@@ -32,6 +32,7 @@ $(BIN)/lehr-command: build-program = plugins/command
 $(BIN)/lehr-http: build-program = plugins/http
 $(BIN)/lehr-caddy: build-program = plugins/caddy -ldflags '-s -w'
 $(BIN)/lehr-sqlschema: build-program = plugins/sqlschema -ldflags '-s -w'
+$(BIN)/lehr-kubernetes: build-program = plugins/kubernetes -ldflags '-s -w'
 # Static: nothing of this machine is in their sandbox.
 $(BIN)/lehr-kustomize: build-program = renderers/kustomize -ldflags '-s -w'
 $(BIN)/lehr-helm: build-program = renderers/helm -ldflags '-s -w'
@@ -41,12 +42,15 @@ $(BIN)/releases/v2/frontend: build-program = examples/shakespeare/frontend -ldfl
 $(BIN)/releases/v3/frontend: build-program = examples/shakespeare/frontend -ldflags '-X main.version=v3 -X main.recordsCluster=yes'
 
 # Go knows what has changed, make does not.
-.PHONY: $(PROGRAMS:%=$(BIN)/%)
-$(PROGRAMS:%=$(BIN)/%):
+.PHONY: $(PROGRAMS:%=$(BIN)/%) $(BIN)/lehr-kubernetes
+$(PROGRAMS:%=$(BIN)/%) $(BIN)/lehr-kubernetes:
 	@GO='$(GO)' scripts/build-program $@ $(build-program)
 
 .PHONY: build
 build: $(PROGRAMS:%=$(BIN)/%) ## build lehr, its plugins, renderers and the example service into bin/
+
+.PHONY: kubernetes
+kubernetes: $(BIN)/lehr-kubernetes ## build lehr-kubernetes, whose libraries take minutes to compile, into bin/
 
 .PHONY: demo
 demo: ## run the Shakespeare service until Ctrl-C (DEMO=--exit plays its story and ends)

@@ -27,6 +27,7 @@ var opensItself = map[string]string{
 	"internal/importer/processes/proc.go":          "reads /proc",
 	"internal/pluginhost/remote/lock.go":           "locks a file of its own",
 	"plugins/caddy/balancer/admin.go":              "reads /etc/machine-id",
+	"plugins/kubernetes/plane/plane.go":            "reads the certificate that the API server made, in tests",
 	"plugins/process/job/health.go":                "reads /proc",
 	"plugins/process/job/job.go":                   "reads /etc/machine-id",
 	"plugins/process/job/port.go":                  "reads /proc",

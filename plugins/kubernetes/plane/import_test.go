@@ -1,12 +1,7 @@
-package controlplane
+package plane
 
 import (
 	"bytes"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"encoding/pem"
 	"io/fs"
 	"net/http"
 	"os"
@@ -17,31 +12,26 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"lehr.dev/test/building"
 )
 
-func signingKey(t *testing.T) (private, public []byte) {
+// build makes a program of Lehr's, by its folder and name.
+func build(t *testing.T, folder, name string) string {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
+	program := filepath.Join(t.TempDir(), name)
+	if err := (building.Program{Of: "../../../" + folder}).At(program); err != nil {
 		t.Fatal(err)
 	}
-	private, err = x509.MarshalECPrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	public, err = x509.MarshalPKIXPublicKey(&key.PublicKey)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: private}), pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: public})
+	return program
 }
 
 // TestImportOfARealCluster: what lehr import writes of a cluster says what the
 // cluster holds: applied again, it changes nothing. Reading changed nothing
 // either, and no secret was copied.
 func TestImportOfARealCluster(t *testing.T) {
-	p := newPlane(t)
-	lehr := build(t, "../..", "./cmd/lehr", "lehr")
+	p := Start(t)
+	lehr := build(t, "cmd/lehr", "lehr")
 	text, err := os.ReadFile("testdata/harbour.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -49,23 +39,23 @@ func TestImportOfARealCluster(t *testing.T) {
 	var paths []string
 	for manifest := range bytes.SplitSeq(text, []byte("\n---\n")) {
 		// A kind that was just defined is served a moment later.
-		p.wait("a manifest to be applied", func() error {
-			_, err := p.apply(manifest, false)
+		p.Wait("a manifest to be applied", func() error {
+			_, err := p.Apply(manifest, false)
 			return err
 		})
-		paths = append(paths, p.path(p.parse(manifest)))
+		paths = append(paths, p.Path(p.Parse(manifest)))
 	}
 	held := map[string]string{}
 	for _, path := range paths {
-		answer, err := p.ask(http.MethodGet, path, "", nil)
+		answer, err := p.Ask(http.MethodGet, path, "", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		held[path] = shown(p.parse(answer))
+		held[path] = shown(p.Parse(answer))
 	}
 
 	folder := filepath.Join(t.TempDir(), "harbour")
-	command := exec.CommandContext(t.Context(), lehr, "import", "kubernetes", "--kubeconfig", p.kubeconfig, "--to", folder)
+	command := exec.CommandContext(t.Context(), lehr, "import", "kubernetes", "--kubeconfig", p.Kubeconfig, "--to", folder)
 	said, err := command.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, said)
@@ -97,8 +87,8 @@ func TestImportOfARealCluster(t *testing.T) {
 		if filepath.Base(name) == "lehr.yaml" {
 			return nil
 		}
-		path := p.path(p.parse(manifest))
-		would, err := p.apply(manifest, true)
+		path := p.Path(p.Parse(manifest))
+		would, err := p.Apply(manifest, true)
 		if err != nil {
 			return err
 		}
@@ -114,11 +104,11 @@ func TestImportOfARealCluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	for path, before := range held {
-		answer, err := p.ask(http.MethodGet, path, "", nil)
+		answer, err := p.Ask(http.MethodGet, path, "", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if now := shown(p.parse(answer)); now != before {
+		if now := shown(p.Parse(answer)); now != before {
 			t.Errorf("reading changed %s from\n%s\nto\n%s", path, before, now)
 		}
 		left := strings.Contains(path, "/secrets/") || strings.Contains(path, "/replicasets/")

@@ -1,11 +1,18 @@
-package controlplane
+// Package plane starts a real Kubernetes API server with its etcd, built from source, for
+// tests. Nothing runs beside them: no controller manager, scheduler or kubelet, so tests
+// write the status of objects themselves. Only tests import it.
+package plane
 
 import (
 	"bytes"
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
+	"encoding/pem"
 	"fmt"
 	"io"
 	"net"
@@ -27,36 +34,42 @@ const patience = 2 * time.Minute
 // token of an administrator.
 const token = "tok-of-the-administrator"
 
-// plane is an API server and its etcd.
-type plane struct {
+// Plane is an API server and its etcd.
+type Plane struct {
 	*testing.T
-	url, kubeconfig string
+	URL, Kubeconfig string
 	client          *http.Client
 }
 
-// build makes a program of a module's folder.
-func build(t *testing.T, folder, of, name string) string {
+// keepServer returns the path of the API server that the module test/controlplane
+// requires, which is kept between runs: compiling it takes minutes.
+func keepServer(t *testing.T) string {
 	t.Helper()
-	program := filepath.Join(t.TempDir(), name)
-	command := exec.CommandContext(t.Context(), "go", "build", "-o", program, of)
-	command.Dir = folder
-	if output, err := command.CombinedOutput(); err != nil {
-		t.Fatalf("building %s: %v\n%s", of, err, output)
-	}
-	return program
-}
-
-// keepTool returns the path of a program of this module's requirements, which is kept
-// between runs: compiling it takes minutes.
-func keepTool(t *testing.T, of string) string {
-	t.Helper()
-	command := exec.CommandContext(t.Context(), "../../scripts/keep-tool", ".", of, "-ldflags", "-s -w")
+	const of = "k8s.io/kubernetes/cmd/kube-apiserver"
+	here := checkout(t)
+	command := exec.CommandContext(t.Context(), filepath.Join(here, "scripts/keep-tool"), filepath.Join(here, "test/controlplane"), of, "-ldflags", "-s -w")
 	command.Stderr = os.Stderr
 	path, err := command.Output()
 	if err != nil {
 		t.Fatalf("building %s: %v", of, err)
 	}
 	return strings.TrimSpace(string(path))
+}
+
+// checkout is the folder of Lehr's source, above the test's.
+func checkout(t *testing.T) string {
+	t.Helper()
+	folder, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for ; folder != "/"; folder = filepath.Dir(folder) {
+		if _, err := os.Stat(filepath.Join(folder, "scripts", "keep-tool")); err == nil {
+			return folder
+		}
+	}
+	t.Fatal("the test does not stand in a checkout of Lehr")
+	return ""
 }
 
 // start begins a program that ends with the test.
@@ -88,7 +101,8 @@ func freePort(t *testing.T) int {
 	return listener.Addr().(*net.TCPAddr).Port
 }
 
-func newPlane(t *testing.T) *plane {
+// Start runs an API server until the test ends.
+func Start(t *testing.T) *Plane {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("builds and runs an API server")
@@ -97,7 +111,7 @@ func newPlane(t *testing.T) *plane {
 	if err != nil {
 		t.Skip("etcd is not installed (Debian: apt-get install etcd-server)")
 	}
-	server := keepTool(t, "k8s.io/kubernetes/cmd/kube-apiserver")
+	server := keepServer(t)
 	folder := t.TempDir()
 	store := fmt.Sprintf("http://127.0.0.1:%d", freePort(t))
 	start(t, etcd, "--data-dir", filepath.Join(folder, "etcd"), "--listen-client-urls", store, "--advertise-client-urls", store,
@@ -116,23 +130,23 @@ func newPlane(t *testing.T) *plane {
 		"--service-account-key-file", write("sa.pub", public), "--service-account-signing-key-file", write("sa.key", key),
 		"--service-cluster-ip-range=10.0.0.0/24", "--authorization-mode=RBAC", "--disable-admission-plugins=ServiceAccount",
 		"--token-auth-file", write("tokens.csv", []byte(token+",admin,admin,\"system:masters\"\n")))
-	p := &plane{T: t, url: fmt.Sprintf("https://127.0.0.1:%d", port)}
+	p := &Plane{T: t, URL: fmt.Sprintf("https://127.0.0.1:%d", port)}
 	p.trust(filepath.Join(folder, "certs", "apiserver.crt"))
-	p.wait("the API server to be ready", func() error {
-		_, err := p.ask(http.MethodGet, "/readyz", "", nil)
+	p.Wait("the API server to be ready", func() error {
+		_, err := p.Ask(http.MethodGet, "/readyz", "", nil)
 		return err
 	})
-	p.kubeconfig = write("kubeconfig", fmt.Appendf(nil, `{apiVersion: v1, kind: Config, current-context: here,
+	p.Kubeconfig = write("kubeconfig", fmt.Appendf(nil, `{apiVersion: v1, kind: Config, current-context: here,
 contexts: [{name: here, context: {cluster: real, user: admin}}],
 clusters: [{name: real, cluster: {server: %q, certificate-authority: %q}}],
-users: [{name: admin, user: {token: %s}}]}`, p.url, filepath.Join(folder, "certs", "apiserver.crt"), token))
+users: [{name: admin, user: {token: %s}}]}`, p.URL, filepath.Join(folder, "certs", "apiserver.crt"), token))
 	return p
 }
 
 // trust makes the client that knows the certificate, once it is there.
-func (p *plane) trust(certificate string) {
+func (p *Plane) trust(certificate string) {
 	p.Helper()
-	p.wait("the API server's certificate", func() error {
+	p.Wait("the API server's certificate", func() error {
 		text, err := os.ReadFile(certificate)
 		if err != nil {
 			return err
@@ -146,7 +160,8 @@ func (p *plane) trust(certificate string) {
 	})
 }
 
-func (p *plane) wait(what string, try func() error) {
+// Wait tries until there is no error, or time is up.
+func (p *Plane) Wait(what string, try func() error) {
 	p.Helper()
 	ctx, cancel := context.WithTimeout(p.Context(), patience)
 	defer cancel()
@@ -163,8 +178,9 @@ func (p *plane) wait(what string, try func() error) {
 	}
 }
 
-func (p *plane) ask(method, path, content string, body []byte) ([]byte, error) {
-	request, err := http.NewRequestWithContext(p.Context(), method, p.url+path, bytes.NewReader(body))
+// Ask sends a request as an administrator, and returns the answer.
+func (p *Plane) Ask(method, path, content string, body []byte) ([]byte, error) {
+	request, err := http.NewRequestWithContext(p.Context(), method, p.URL+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}
@@ -184,8 +200,8 @@ func (p *plane) ask(method, path, content string, body []byte) ([]byte, error) {
 	return answer, err
 }
 
-// object is what an API server holds, or a manifest of it.
-type object = map[string]any
+// Object is what an API server holds, or a manifest of it.
+type Object = map[string]any
 
 // places are the paths of the kinds that the tests use; %s is the namespace.
 var places = map[string]string{
@@ -199,34 +215,36 @@ var places = map[string]string{
 	"Berth": "/apis/harbour.example/v1/namespaces/%s/berths",
 }
 
-func (p *plane) path(of object) string {
+// Path of an object.
+func (p *Plane) Path(of Object) string {
 	p.Helper()
 	place, known := places[of["kind"].(string)]
 	if !known {
 		p.Fatalf("no path is known of a %s", of["kind"])
 	}
-	metadata := of["metadata"].(object)
+	metadata := of["metadata"].(Object)
 	if namespace, is := metadata["namespace"].(string); is {
 		place = fmt.Sprintf(place, namespace)
 	}
 	return place + "/" + metadata["name"].(string)
 }
 
-// apply has the server hold a manifest, or say what it would hold.
-func (p *plane) apply(manifest []byte, dryRun bool) (object, error) {
+// Apply has the server hold a manifest, or say what it would hold.
+func (p *Plane) Apply(manifest []byte, dryRun bool) (Object, error) {
 	p.Helper()
 	query := "?fieldManager=test&force=true"
 	if dryRun {
 		query = "?fieldManager=lehr&force=true&dryRun=All"
 	}
-	answer, err := p.ask(http.MethodPatch, p.path(p.parse(manifest))+query, "application/apply-patch+yaml", manifest)
+	answer, err := p.Ask(http.MethodPatch, p.Path(p.Parse(manifest))+query, "application/apply-patch+yaml", manifest)
 	if err != nil {
 		return nil, err
 	}
-	return p.parse(answer), nil
+	return p.Parse(answer), nil
 }
 
-func (p *plane) parse(text []byte) (parsed object) {
+// Parse reads YAML or JSON of one object.
+func (p *Plane) Parse(text []byte) (parsed Object) {
 	p.Helper()
 	if err := yaml.Unmarshal(text, &parsed); err != nil {
 		p.Fatalf("%v in\n%s", err, text)
@@ -235,9 +253,27 @@ func (p *plane) parse(text []byte) (parsed object) {
 }
 
 // shown is an object without what says when and by whom it was written.
-func shown(o object) string {
-	metadata := o["metadata"].(object)
+func shown(o Object) string {
+	metadata := o["metadata"].(Object)
 	delete(metadata, "managedFields")
 	text, _ := json.MarshalIndent(o, "", " ")
 	return string(text)
+}
+
+// signingKey signs the tokens of service accounts.
+func signingKey(t *testing.T) (private, public []byte) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, err = x509.MarshalECPrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	public, err = x509.MarshalPKIXPublicKey(&key.PublicKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: private}), pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: public})
 }

@@ -1,4 +1,4 @@
-package controlplane
+package plane
 
 import (
 	"net/http"
@@ -46,14 +46,14 @@ payload: {endpoint: cluster, resource: config-map, identity: {namespace: default
 // TestARealAPIThatIsDeclared: lehr-http holds the protocol on a real API server, whose
 // resource versions make it class C, and reads a list of several pages of it.
 func TestARealAPIThatIsDeclared(t *testing.T) {
-	p := newPlane(t)
-	lehr, plugin := build(t, "../..", "./cmd/lehr", "lehr"), build(t, "../..", "./plugins/http", "lehr-http")
+	p := Start(t)
+	lehr, plugin := build(t, "cmd/lehr", "lehr"), build(t, "plugins/http", "lehr-http")
 	folder := t.TempDir()
-	authority := strings.Split(readFile(t, p.kubeconfig), `certificate-authority: "`)[1]
+	authority := strings.Split(readFile(t, p.Kubeconfig), `certificate-authority: "`)[1]
 	authority, _, _ = strings.Cut(authority, `"`)
 	for name, text := range map[string]string{
 		"maps.yaml": configMaps, "example.yaml": configMapExample, "token": token,
-		"list.yaml": "http-endpoints: v1\nendpoints:\n- {name: cluster, url: " + p.url + ", profile: maps.yaml, partitions: ['*'], ca: " + authority +
+		"list.yaml": "http-endpoints: v1\nendpoints:\n- {name: cluster, url: " + p.URL + ", profile: maps.yaml, partitions: ['*'], ca: " + authority +
 			", timeout: 2s, requests_per_second: 500, headers: [{name: Authorization, value: 'Bearer {secret}', file: token}]}\n",
 	} {
 		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
@@ -76,7 +76,7 @@ func TestARealAPIThatIsDeclared(t *testing.T) {
 		t.Error(output)
 	}
 	for _, name := range []string{"a", "b", "c", "d", "e"} {
-		if _, err := p.ask(http.MethodPost, "/api/v1/namespaces/default/configmaps", "application/json", []byte(`{"metadata": {"name": "`+name+`"}, "data": {"n": "`+name+`"}}`)); err != nil {
+		if _, err := p.Ask(http.MethodPost, "/api/v1/namespaces/default/configmaps", "application/json", []byte(`{"metadata": {"name": "`+name+`"}, "data": {"n": "`+name+`"}}`)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -1,0 +1,138 @@
+// Package clusterfile reads the file in which the operator of a plugin lists the
+// Kubernetes clusters that it may reach, by which credentials, and for which partitions.
+// It connects to none of them. Only lehr-kubernetes calls it.
+package clusterfile
+
+import (
+	"fmt"
+	"maps"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"lehr.dev/internal/ground/files"
+	"lehr.dev/sdk/serve"
+)
+
+// Variable names the file where the flag --clusters does not.
+const Variable = "LEHR_KUBERNETES_CLUSTERS"
+
+// maxBytes of the file.
+const maxBytes = 1 << 20
+
+// clusterName is what with: {cluster: NAME} of a renderer may be.
+var clusterName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]*$`)
+
+// File lists clusters by the name that intent gives them.
+type File struct {
+	Clusters map[string]Cluster `json:"clusters"`
+	path     string
+}
+
+// Cluster says how one is reached, and for whom.
+type Cluster struct {
+	// Kubeconfig is a file, from the folder of the list, and Context one of its
+	// contexts; empty: the current one. Programs and files that it names for
+	// credentials are asked as kubectl asks them.
+	Kubeconfig string `json:"kubeconfig,omitempty"`
+	Context    string `json:"context,omitempty"`
+	// InCluster: the plugin runs in a pod of the cluster, and has its service account.
+	InCluster bool `json:"in_cluster,omitempty"`
+	// Impersonate is as whom the credentials ask; nil: as themselves.
+	Impersonate *Identity `json:"impersonate,omitempty"`
+	// Partitions may name the cluster; "*" stands for any text. At least one.
+	Partitions []string `json:"partitions"`
+	// Observe: the credentials may only read. Objects are compared with intent without
+	// asking the cluster what it would make of it, and never pushed.
+	Observe bool `json:"observe,omitempty"`
+}
+
+// Identity is a user of a cluster.
+type Identity struct {
+	User   string   `json:"user"`
+	Groups []string `json:"groups,omitempty"`
+}
+
+// Read reads the file, and refuses what it does not understand.
+func Read(name string) (*File, error) {
+	text, err := files.Read(name, maxBytes)
+	if err != nil {
+		return nil, serve.Errorf(serve.Invalid, "reading the list of clusters %s: %w", name, err)
+	}
+	file := &File{path: name}
+	if err := yaml.UnmarshalStrict(text, file); err != nil {
+		return nil, serve.Errorf(serve.Invalid, "the list of clusters %s: %w", name, err)
+	}
+	if len(file.Clusters) == 0 {
+		return nil, serve.Errorf(serve.Invalid, "the list of clusters %s lists none: write clusters: {NAME: {kubeconfig: FILE, partitions: [NAME]}}", name)
+	}
+	for _, one := range slices.Sorted(maps.Keys(file.Clusters)) {
+		cluster := file.Clusters[one]
+		if problem := cluster.problem(one); problem != "" {
+			return nil, serve.Errorf(serve.Invalid, "the list of clusters %s: clusters.%s: %s", name, one, problem)
+		}
+		if cluster.Kubeconfig != "" && !filepath.IsAbs(cluster.Kubeconfig) {
+			cluster.Kubeconfig = filepath.Join(filepath.Dir(name), cluster.Kubeconfig)
+		}
+		file.Clusters[one] = cluster
+	}
+	return file, nil
+}
+
+// problem says what is wrong with a cluster, and what to write.
+func (c Cluster) problem(name string) string {
+	switch {
+	case !clusterName.MatchString(name):
+		return "the name is not of the form [a-z0-9][a-z0-9._-]*, as with: {cluster: NAME} has it"
+	case c.InCluster == (c.Kubeconfig != ""):
+		return "write either kubeconfig: FILE or in_cluster: true"
+	case c.Context != "" && c.Kubeconfig == "":
+		return "context names a context of a kubeconfig, and there is none"
+	case c.Impersonate != nil && c.Impersonate.User == "":
+		return "impersonate needs a user"
+	case len(c.Partitions) == 0:
+		return `no partition may use it: write partitions: [NAME], or ["*"] for all`
+	}
+	for _, pattern := range c.Partitions {
+		if _, err := path.Match(pattern, ""); pattern == "" || err != nil {
+			return fmt.Sprintf("partitions: %q is no name, and no pattern with *", pattern)
+		}
+	}
+	return ""
+}
+
+// Find returns the cluster that a partition names. What is not listed, and what is listed
+// for others, is refused in the same words, so that tenants learn nothing of each other.
+func (f *File) Find(partition, cluster string) (Cluster, error) {
+	found, ok := f.Clusters[cluster]
+	if ok && slices.ContainsFunc(found.Partitions, func(pattern string) bool {
+		matches, _ := path.Match(pattern, partition)
+		return matches
+	}) {
+		return found, nil
+	}
+	hint := "ask whoever operates lehr-kubernetes to list it"
+	if own := f.names(partition); len(own) > 0 {
+		hint += "; listed for the partition: " + strings.Join(own, ", ")
+	}
+	return Cluster{}, serve.Errorf(serve.Denied, "the cluster %q is not listed for the partition %s: %s", cluster, partition, hint)
+}
+
+// names of the clusters that a partition may name.
+func (f *File) names(partition string) []string {
+	var names []string
+	for name, cluster := range f.Clusters {
+		for _, pattern := range cluster.Partitions {
+			if matches, _ := path.Match(pattern, partition); matches {
+				names = append(names, name)
+				break
+			}
+		}
+	}
+	slices.Sort(names)
+	return names
+}

@@ -1,0 +1,110 @@
+// Package kubeapi asks one Kubernetes API server about single objects, by one identity:
+// what is there, what it would make of an object, and the writes themselves, each of which
+// the server compares with the version that was read. It decides nothing, and keeps only
+// which kinds the server has. Only package kubeobject calls it.
+package kubeapi
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"lehr.dev/plugins/kubernetes/clusterfile"
+)
+
+const (
+	// Manager is the field manager by which all is written.
+	Manager = "lehr"
+	// requestTimeout bounds each request on both sides: the server ends it, too.
+	requestTimeout = 8 * time.Second
+	// LongestEffect of a write whose plugin was killed.
+	LongestEffect = requestTimeout + 2*time.Second
+	// identityAge is how long the cluster counts as the one that it was.
+	identityAge = time.Minute
+)
+
+// Server is an API server, asked by one identity.
+type Server struct {
+	objects dynamic.Interface
+	plain   rest.Interface
+	kinds   kinds
+
+	mutex sync.Mutex
+	// uid of the namespace kube-system as of read.
+	uid  string
+	read time.Time
+}
+
+// Connect makes a Server; it asks nothing yet.
+func Connect(cluster clusterfile.Cluster) (*Server, error) {
+	config, err := configOf(cluster)
+	if err != nil {
+		return nil, err
+	}
+	config.UserAgent = "lehr-kubernetes"
+	config.Timeout = requestTimeout
+	// The server says when it is too busy, and is obeyed; no pause of our own beside that.
+	config.QPS = -1
+	if identity := cluster.Impersonate; identity != nil {
+		config.Impersonate = rest.ImpersonationConfig{UserName: identity.User, Groups: identity.Groups}
+	}
+	objects, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	discovered, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	server := &Server{objects: objects, plain: discovered.RESTClient()}
+	server.kinds.list = server.listKinds
+	return server, nil
+}
+
+func configOf(cluster clusterfile.Cluster) (*rest.Config, error) {
+	if cluster.InCluster {
+		return rest.InClusterConfig()
+	}
+	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
+		&clientcmd.ClientConfigLoadingRules{ExplicitPath: cluster.Kubeconfig},
+		&clientcmd.ConfigOverrides{CurrentContext: cluster.Context},
+	).ClientConfig()
+}
+
+// UID identifies the cluster, whatever names it has: that of its namespace kube-system.
+func (s *Server) UID(ctx context.Context) (string, error) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	if s.uid != "" && time.Since(s.read) < identityAge {
+		return s.uid, nil
+	}
+	namespace, err := s.objects.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}).Get(ctx, "kube-system", metav1.GetOptions{})
+	if err != nil {
+		return "", fmt.Errorf("reading the namespace kube-system, whose UID names the cluster (the identity needs get on it): %w", err)
+	}
+	s.uid, s.read = string(namespace.GetUID()), time.Now()
+	return s.uid, nil
+}
+
+// listKinds asks which kinds a group has in a version; nil: there is no such version.
+func (s *Server) listKinds(ctx context.Context, version schema.GroupVersion) ([]metav1.APIResource, error) {
+	path := "/apis/" + version.String()
+	if version.Group == "" {
+		path = "/api/" + version.Version
+	}
+	var list metav1.APIResourceList
+	err := s.plain.Get().AbsPath(path).Do(ctx).Into(&list)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	return list.APIResources, err
+}

@@ -1,0 +1,189 @@
+package kubeobject
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"lehr.dev/plugins/kubernetes/kubeapi"
+	"lehr.dev/plugins/kubernetes/objectdiff"
+	"lehr.dev/plugins/kubernetes/workload"
+	"lehr.dev/sdk/serve"
+)
+
+const (
+	manager = kubeapi.Manager
+	// maxPods that are read to find the worst.
+	maxPods = 50
+	// absentBase is the base of an object that is not there: what creates it is refused
+	// once anything of its name is.
+	absentBase = "absent"
+)
+
+// look is what was found of one asset, and what is to be done.
+type look struct {
+	*subject
+	server  *kubeapi.Server
+	place   kubeapi.Place
+	cluster string // Its UID.
+	// observed: the cluster is only read, and not asked what it would do.
+	observed bool
+	// live is the object as it is; nil: there is none. wanted by the server is predicted;
+	// nil: it was not asked, or refused.
+	live, predicted *unstructured.Unstructured
+	// sending is what a push applies.
+	sending   *unstructured.Unstructured
+	plan      serve.Plan
+	unmanaged []serve.FieldChange
+	health    serve.Health
+	pending   *serve.PendingChange
+	// note says why the server was not asked, or refused.
+	note string
+}
+
+// maxLooks at an object that somebody writes between the look and the question what the
+// server would make of it.
+const maxLooks = 4
+
+// look reads the object anew and asks what the server would make of it.
+func (o *Objects) look(ctx context.Context, asset serve.Intent) (found *look, err error) {
+	for range maxLooks {
+		if found, err = o.lookOnce(ctx, asset); !kubeapi.IsConflict(err) {
+			break
+		}
+	}
+	return found, err
+}
+
+func (o *Objects) lookOnce(ctx context.Context, asset serve.Intent) (*look, error) {
+	s, err := readSubject(ctx, asset)
+	if err != nil {
+		return nil, err
+	}
+	server, cluster, err := o.server(string(asset.Incarnation.Partition), s.payload.Cluster)
+	if err != nil {
+		return nil, err
+	}
+	l := &look{subject: s, server: server, observed: cluster.Observe}
+	if err := l.read(ctx); err != nil {
+		return nil, fmt.Errorf("looking at %s in the cluster %s: %w", s.name(), s.payload.Cluster, err)
+	}
+	switch {
+	case l.live != nil && l.live.GetDeletionTimestamp() != nil:
+		l.pending = l.deletion()
+	case asset.TurnedDown():
+		l.planTurndown()
+	case l.live == nil:
+		l.planCreation(ctx)
+	case l.observed:
+		l.planObserved()
+	default:
+		err = l.planChange(ctx)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("asking the cluster %s what it would make of %s: %w", s.payload.Cluster, s.name(), err)
+	}
+	return l, nil
+}
+
+func (l *look) read(ctx context.Context) (err error) {
+	if l.cluster, err = l.server.UID(ctx); err != nil {
+		return err
+	}
+	if l.place, err = l.server.Find(ctx, l.kind(), l.payload.Namespace); err != nil || !l.place.Served {
+		return err
+	}
+	if l.live, err = l.place.Get(ctx, l.payload.Name); err != nil {
+		l.server.Forget(l.kind().GroupVersion())
+		return err
+	}
+	if l.live == nil {
+		return nil
+	}
+	var pods []unstructured.Unstructured
+	if selector, ok := workload.NeedsPods(l.live); ok {
+		// Whoever may not read pods still hears what the workload itself says.
+		pods, _ = l.server.Pods(ctx, l.payload.Namespace, selector, maxPods)
+	}
+	l.health = workload.Health(l.live, pods)
+	return nil
+}
+
+// deletion is under way: nothing is compared with what goes.
+func (l *look) deletion() *serve.PendingChange {
+	pending := &serve.PendingChange{Since: l.live.GetDeletionTimestamp().Time, Reason: l.name() + " is being deleted", Ends: "the end of its deletion", RetryAfter: time.Second}
+	if finalizers := l.live.GetFinalizers(); len(finalizers) > 0 {
+		slices.Sort(finalizers)
+		pending.Reason += ", and waits for its finalizers " + strings.Join(finalizers, ", ")
+		pending.Ends = "whoever set these finalizers removes them when they have cleaned up"
+	}
+	return pending
+}
+
+// difference is what Lehr is told.
+func (l *look) difference() serve.Difference {
+	difference := serve.Difference{
+		Outcome: serve.InSync, Plan: l.plan, Base: l.base(), ResourceKey: l.key(l.cluster), Health: l.health, Unmanaged: l.unmanaged,
+		Impacts: workload.Replicas(l.live, l.target()),
+	}
+	switch {
+	case l.pending != nil:
+		difference.Outcome, difference.Reason, difference.PendingSince = serve.Pending, l.pending.Reason, l.pending.Since
+		difference.PendingEnd, difference.RetryAfter = l.pending.Ends, l.pending.RetryAfter
+	case l.plan.Action != "":
+		difference.Outcome = serve.Differs
+	}
+	if l.live == nil {
+		if !l.asset.TurnedDown() {
+			difference.Health = serve.Health{State: serve.Unhealthy, Reason: l.name() + " does not exist"}
+		}
+		return difference
+	}
+	current, err := l.current(l.live)
+	if err != nil {
+		return unknown(err)
+	}
+	difference.Current = current
+	return difference
+}
+
+// target is the object after a push; nil: none is there then.
+func (l *look) target() *unstructured.Unstructured {
+	switch {
+	case l.asset.TurnedDown():
+		return nil
+	case l.predicted != nil:
+		return l.predicted
+	}
+	return l.wanted
+}
+
+// base is a token that the server compares in the call that writes.
+func (l *look) base() string {
+	if l.live == nil {
+		return absentBase
+	}
+	return string(l.live.GetUID()) + "/" + l.live.GetResourceVersion()
+}
+
+// shown turns a change into one for people.
+func (l *look) shown(change objectdiff.Change) serve.FieldChange {
+	field := serve.FieldChange{
+		Path: objectdiff.Text(change.Path), Current: objectdiff.Show(change.Current, change.HasCurrent), Target: objectdiff.Show(change.Target, change.HasTarget), Writer: change.Writer,
+	}
+	if objectdiff.IsSecret(l.payload.Kind, field.Path) {
+		field.Current, field.Target = redact(change.HasCurrent), redact(change.HasTarget)
+	}
+	return field
+}
+
+func redact(ok bool) string {
+	if ok {
+		return objectdiff.Redacted
+	}
+	return ""
+}

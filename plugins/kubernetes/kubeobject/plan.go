@@ -1,0 +1,154 @@
+package kubeobject
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"lehr.dev/plugins/kubernetes/kubeapi"
+	"lehr.dev/plugins/kubernetes/objectdiff"
+	"lehr.dev/sdk/serve"
+)
+
+// planChange asks the server what it would make of the object, and lists what would change
+// of the fields that intent names or that are ours.
+func (l *look) planChange(ctx context.Context) (err error) {
+	if l.sending, l.unmanaged, err = l.sent(l.live); err != nil {
+		return err
+	}
+	l.predicted, err = l.place.Predict(ctx, l.sending, l.live)
+	switch {
+	case apierrors.IsInvalid(err) && l.place.WouldAccept(ctx, l.wanted) && l.planReplacement(err):
+		return nil
+	case err != nil:
+		return err
+	}
+	compared, err := objectdiff.Compare(l.live, l.predicted, manager)
+	if err != nil || len(compared.Changes) == 0 {
+		return err
+	}
+	if err := l.confirm(ctx, compared.Changes); err != nil {
+		return err
+	}
+	l.plan.Action = serve.ActionUpdate
+	for _, change := range compared.Changes {
+		l.plan.Changes = append(l.plan.Changes, l.shown(change))
+	}
+	for _, change := range compared.Others {
+		field := l.shown(change)
+		field.Reason = "not of intent: the cluster would change it with this"
+		l.unmanaged = append(l.unmanaged, field)
+	}
+	l.plan = serve.Bound(l.plan)
+	return nil
+}
+
+// confirm asks again: what the server answers otherwise each time is no prediction.
+func (l *look) confirm(ctx context.Context, changes []objectdiff.Change) error {
+	again, err := l.place.Predict(ctx, l.sending, l.live)
+	if err != nil {
+		return err
+	}
+	compared, err := objectdiff.Compare(l.live, again, manager)
+	if err != nil {
+		return err
+	}
+	shown := func(change objectdiff.Change) string {
+		return objectdiff.Text(change.Path) + ": " + objectdiff.Show(change.Target, change.HasTarget)
+	}
+	for _, pair := range [][2][]objectdiff.Change{{changes, compared.Changes}, {compared.Changes, changes}} {
+		for _, change := range pair[0] {
+			if !slices.ContainsFunc(pair[1], func(other objectdiff.Change) bool { return shown(other) == shown(change) }) {
+				return fmt.Errorf("two dry runs predict different values of the field %s: something that admits objects, such as a webhook, gives another one each time", objectdiff.Text(change.Path))
+			}
+		}
+	}
+	return nil
+}
+
+// planReplacement is made where the server refuses the change and would accept the object
+// anew: a field cannot be changed in place. It reports whether such a field differs.
+func (l *look) planReplacement(refusal error) bool {
+	causes := kubeapi.Causes(refusal)
+	l.predicted = nil
+	for _, change := range objectdiff.Named(l.live.Object, l.sending.Object) {
+		field := l.shown(change)
+		field.Destructive, field.Reason = true, "it cannot be changed in place: "+refusal.Error()
+		if words, ok := causes[field.Path]; ok {
+			field.Reason = "it cannot be changed in place: " + words
+		}
+		l.plan.Changes = append(l.plan.Changes, field)
+	}
+	if len(l.plan.Changes) == 0 {
+		return false
+	}
+	l.plan.Action = serve.ActionReplace
+	l.plan = serve.Bound(l.plan)
+	return true
+}
+
+// planCreation lists what intent says. The server says only whether it would accept it: a
+// note, so that the plan is the same before and after its namespace or its kind is there.
+func (l *look) planCreation(ctx context.Context) {
+	l.sending = l.wanted
+	if !l.observed {
+		l.note = l.creationNote(ctx)
+	}
+	l.plan.Action = serve.ActionCreate
+	for _, change := range objectdiff.Fields(l.wanted.Object) {
+		field := l.shown(change)
+		if field.Path == "metadata.name" {
+			field.Reason = l.note
+		}
+		l.plan.Changes = append(l.plan.Changes, field)
+	}
+	l.plan = serve.Bound(l.plan)
+}
+
+func (l *look) creationNote(ctx context.Context) string {
+	if !l.place.Served {
+		return fmt.Sprintf("not asked yet: the cluster has no kind %s in %s", l.payload.Kind, l.payload.ApiVersion)
+	}
+	_, err := l.place.Predict(ctx, l.wanted, nil)
+	switch {
+	case err == nil:
+		return ""
+	case kubeapi.MissingNamespace(err):
+		return fmt.Sprintf("not asked yet: Namespace %s is missing", l.payload.Namespace)
+	}
+	return "the cluster would refuse it: " + err.Error()
+}
+
+// planObserved compares with intent, without asking the server: a dry run needs the right
+// to write.
+func (l *look) planObserved() {
+	for _, change := range objectdiff.Named(l.live.Object, l.wanted.Object) {
+		field := l.shown(change)
+		field.Reason = "compared with intent alone: the cluster is listed with observe"
+		l.plan.Changes = append(l.plan.Changes, field)
+	}
+	if len(l.plan.Changes) > 0 {
+		l.plan.Action = serve.ActionUpdate
+		l.plan = serve.Bound(l.plan)
+	}
+}
+
+// planTurndown names what goes, by its UID: what comes in its place needs another approval.
+func (l *look) planTurndown() {
+	if l.live == nil {
+		return
+	}
+	l.plan = serve.Plan{Action: serve.ActionDelete, Changes: []serve.FieldChange{
+		{Path: "metadata.name", Current: objectdiff.Show(l.name(), true), Destructive: true, Reason: takesAlong[l.payload.Kind]},
+		{Path: "metadata.uid", Current: objectdiff.Show(string(l.live.GetUID()), true), Destructive: true},
+	}}
+}
+
+// takesAlong says what goes with an object of a kind.
+var takesAlong = map[string]string{
+	"Namespace":                "everything in the namespace is deleted with it",
+	"CustomResourceDefinition": "every object of the kind, in all namespaces, is deleted with it",
+	"PersistentVolumeClaim":    "what is on the volume may be deleted with it, as its storage class says",
+}
