@@ -26,7 +26,8 @@ const drainWithin = time.Second
 // input, and a process group of its own that ends with it. Of what it prints to stderr
 // nothing is told but the length: it may be the secret.
 func run(ctx context.Context, e listEntry) ([]byte, error) {
-	out, stderr := &limited{most: maxSecret + 1}, &counted{}
+	g := &group{}
+	out, stderr := &limited{most: maxSecret + 1, exceeded: g.kill}, &counted{}
 	command := &exec.Cmd{
 		Path: e.Run[0], Args: e.Run, Dir: "/", Env: commandEnvironment(e.Variables),
 		Stdout: out, Stderr: stderr, WaitDelay: drainWithin,
@@ -36,8 +37,7 @@ func run(ctx context.Context, e listEntry) ([]byte, error) {
 	if err := command.Start(); err != nil {
 		return nil, fault.New(fault.Unavailable, "starting %s: %w", e.Run[0], err).WithHint("see that the operator's list of secrets names a program that the plugin's user may run")
 	}
-	g := &group{leader: command.Process.Pid}
-	out.exceeded = g.kill
+	g.lead(command.Process.Pid)
 	err := g.wait(ctx, command)
 	switch {
 	case ctx.Err() != nil:
@@ -53,17 +53,29 @@ func run(ctx context.Context, e listEntry) ([]byte, error) {
 
 // group is the process group of a command.
 type group struct {
-	leader int
-
 	mutex sync.Mutex
-	// reaped: its number may have gone to another.
-	reaped bool
+	// leader is the number of its first process; 0: it is not known yet.
+	leader int
+	// killed: it was to be killed. reaped: its number may have gone to another.
+	killed, reaped bool
+}
+
+// lead says which process leads the group. One that was to be killed before that is killed.
+func (g *group) lead(leader int) {
+	g.mutex.Lock()
+	g.leader = leader
+	killed := g.killed
+	g.mutex.Unlock()
+	if killed {
+		g.kill()
+	}
 }
 
 func (g *group) kill() {
 	g.mutex.Lock()
 	defer g.mutex.Unlock()
-	if !g.reaped {
+	g.killed = true
+	if g.leader > 0 && !g.reaped {
 		_ = unix.Kill(-g.leader, unix.SIGKILL)
 	}
 }

@@ -42,7 +42,9 @@ func TestLooksReadOnACadence(t *testing.T) {
 		if reads.Load() != 1 {
 			t.Errorf("%d readings in 20 s", reads.Load())
 		}
+		k.mutex.Lock()
 		held := k.last.content
+		k.mutex.Unlock()
 		time.Sleep(cadence)
 		synctest.Wait()
 		k.mutex.Lock()
