@@ -95,11 +95,11 @@ func (s *session) printGrounds(grounds []*apipb.Ground) {
 	fmt.Fprintln(s.Out, "  it was decided on:")
 	var rows [][]string
 	for _, g := range grounds {
-		until := ""
+		end := ""
 		if g.Until != nil {
-			until = g.Until.AsTime().UTC().Format("2006-01-02 15:04:05")
+			end = g.Until.AsTime().UTC().Format("2006-01-02 15:04:05")
 		}
-		rows = append(rows, []string{g.Check, g.Fact, until})
+		rows = append(rows, []string{g.Check, g.Fact, end})
 	}
 	table(s.Out, []string{"CHECK", "FACT", "HELD UNTIL (UTC)"}, rows)
 }

@@ -85,7 +85,7 @@ func RetryAfter(header http.Header, now time.Time) (pause time.Duration, ok bool
 	if seconds, err := strconv.ParseUint(text, 10, 64); err == nil {
 		return time.Duration(max(1, min(seconds, uint64(MaxPause/time.Second)))) * time.Second, true
 	}
-	until, err := http.ParseTime(text)
+	deadline, err := http.ParseTime(text)
 	if err != nil {
 		return 0, false
 	}
@@ -93,5 +93,5 @@ func RetryAfter(header http.Header, now time.Time) (pause time.Duration, ok bool
 	if err != nil {
 		from = now
 	}
-	return max(time.Second, min(until.Sub(from), MaxPause)), true
+	return max(time.Second, min(deadline.Sub(from), MaxPause)), true
 }

@@ -121,18 +121,18 @@ func (b *background[T]) answer(asset Asset[T]) State[T] {
 	defer b.mutex.Unlock()
 	r := b.reading(asset, fingerprint)
 	r.asset, r.askedAt = asset, now
-	since := asset.ReadSince
-	if since.IsZero() {
-		since = now.Add(-b.cadence)
+	oldest := asset.ReadSince
+	if oldest.IsZero() {
+		oldest = now.Add(-b.cadence)
 	}
 	b.schedule(r, now)
-	if r.isFresh(since) {
+	if r.isFresh(oldest) {
 		return r.state
 	}
 	if r.isIdle() && !r.retryAt.After(now) {
 		b.enqueue(r, now)
 	}
-	if r.err != nil && (r.isIdle() || r.phase == givenUp || !r.failedAt.Before(since)) {
+	if r.err != nil && (r.isIdle() || r.phase == givenUp || !r.failedAt.Before(oldest)) {
 		return State[T]{Err: r.failure(now)}
 	}
 	r.awaited = true

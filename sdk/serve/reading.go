@@ -77,11 +77,11 @@ func (r *reading[T]) failure(now time.Time) error {
 
 // pending says for what an answer waits.
 func (r *reading[T]) pending() *PendingChange {
-	since := r.since.UTC().Format(time.RFC3339)
+	startedAt := r.since.UTC().Format(time.RFC3339)
 	if r.phase == queued {
-		return &PendingChange{Reason: "waits for its turn to be read since " + since, Since: r.since, Ends: "the end of the read"}
+		return &PendingChange{Reason: "waits for its turn to be read since " + startedAt, Since: r.since, Ends: "the end of the read"}
 	}
-	return &PendingChange{Reason: "reading since " + since, Since: r.since, Ends: "the end of the read"}
+	return &PendingChange{Reason: "reading since " + startedAt, Since: r.since, Ends: "the end of the read"}
 }
 
 // enqueue has a reading read when there is a place.

@@ -72,7 +72,7 @@ func (w *watching) run(ctx context.Context) {
 func (w *watching) keep(ctx context.Context, place int, watcher Watcher) {
 	pace := loop.Backoff{First: leastWatchPause, Most: mostWatchPause}
 	for failures := 1; ; failures++ {
-		began := time.Now()
+		startedAt := time.Now()
 		err := protect("Watch", "", func() error { return watcher.Watch(ctx, w.hint) })
 		if ctx.Err() != nil {
 			return
@@ -80,7 +80,7 @@ func (w *watching) keep(ctx context.Context, place int, watcher Watcher) {
 		if err == nil {
 			err = errors.New("Watch returned without an error: a defect of the plugin")
 		}
-		if time.Since(began) > mostWatchPause {
+		if time.Since(startedAt) > mostWatchPause {
 			failures = 1
 		}
 		fmt.Fprintf(os.Stderr, "%s: production is not watched: %v\n", w.plugin, err)

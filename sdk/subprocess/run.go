@@ -53,19 +53,19 @@ func (r *Runner) run(ctx context.Context, command Command, environment []string)
 		// What was given the output by other means than by being started may hold it open.
 		WaitDelay: time.Second,
 	}
-	began := time.Now()
+	startedAt := time.Now()
 	err = guard.Start()
 	plugin.closeTheirs()
 	if err != nil {
 		return Result{}, fault.New(fault.Unavailable, "running %s: starting its guard: %w", command.Argv[0], err)
 	}
-	told := make(chan report, 1)
-	go func() { told <- readReport(plugin.report) }()
+	reports := make(chan report, 1)
+	go func() { reports <- readReport(plugin.report) }()
 	stopped := supervise(ctx, guard.Process.Pid, command.Limits, plugin.alive)
 	waiting := guard.Wait()
-	ended := <-told
+	ended := <-reports
 	result := Result{
-		Exit: ended.Exit, Signal: syscall.Signal(ended.Signal), CPU: ended.CPU, MaxRSS: ended.MaxRSS, Took: time.Since(began),
+		Exit: ended.Exit, Signal: syscall.Signal(ended.Signal), CPU: ended.CPU, MaxRSS: ended.MaxRSS, Took: time.Since(startedAt),
 		Stdout: stdout.output(r.redact), Stderr: stderr.output(r.redact),
 	}
 	switch {

@@ -131,14 +131,14 @@ func (g *GitHub) protection(w http.ResponseWriter, r *http.Request, repo map[str
 
 // protect makes of what was asked for what GitHub tells, which has another form.
 func protect(url string, object map[string]any) map[string]any {
-	told := map[string]any{"url": url + "/protection"}
+	answer := map[string]any{"url": url + "/protection"}
 	for _, name := range []string{"enforce_admins", "required_linear_history", "allow_force_pushes", "allow_deletions", "block_creations", "required_conversation_resolution", "lock_branch", "allow_fork_syncing"} {
-		told[name] = map[string]any{"url": url, "enabled": object[name] == true}
+		answer[name] = map[string]any{"url": url, "enabled": object[name] == true}
 	}
 	for _, name := range []string{"required_status_checks", "required_pull_request_reviews"} {
 		if asked, ok := object[name].(map[string]any); ok {
 			asked["url"] = url
-			told[name] = asked
+			answer[name] = asked
 		}
 	}
 	if asked, ok := object["restrictions"].(map[string]any); ok {
@@ -151,9 +151,9 @@ func protect(url string, object map[string]any) map[string]any {
 			}
 			lists[name] = list
 		}
-		told["restrictions"] = lists
+		answer["restrictions"] = lists
 	}
-	return told
+	return answer
 }
 
 // Repo as JSON.

@@ -148,8 +148,8 @@ func (e *Enforcer) returnToSweep(s *served, now time.Time) {
 		}
 		h := fnv.New64a()
 		h.Write([]byte(a.id))
-		within := time.Duration(h.Sum64() % uint64(max(e.Limits.Sweep, 1)))
-		e.queue.Add(a, now.Add(within), loop.Sweep)
+		delay := time.Duration(h.Sum64() % uint64(max(e.Limits.Sweep, 1)))
+		e.queue.Add(a, now.Add(delay), loop.Sweep)
 	}
 }
 

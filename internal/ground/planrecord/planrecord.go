@@ -86,10 +86,10 @@ func (s *scratch) write(changes []intent.FieldChange) {
 		if read > mostRead && len(s.ends) > 0 {
 			return
 		}
-		before := len(s.body)
+		length := len(s.body)
 		s.body = appendChange(s.body, bounded(c))
 		if len(s.body) > mostBody {
-			s.body = s.body[:before]
+			s.body = s.body[:length]
 			return
 		}
 		s.ends = append(s.ends, len(s.body))

@@ -83,15 +83,15 @@ func assignsSecret(text string) bool {
 		}
 		at += next
 		next = at + 1
-		before := strings.TrimRight(text[:at], " \t")
-		if end := len(before) - 1; end >= 0 && (before[end] == '"' || before[end] == '\'') {
-			before = before[:end]
+		leading := strings.TrimRight(text[:at], " \t")
+		if end := len(leading) - 1; end >= 0 && (leading[end] == '"' || leading[end] == '\'') {
+			leading = leading[:end]
 		}
-		start := len(before)
-		for start > 0 && isOfName(before[start-1]) {
+		start := len(leading)
+		for start > 0 && isOfName(leading[start-1]) {
 			start--
 		}
-		if name := strings.TrimLeft(before[start:], "0123456789.-"); name != "" && Name(name) {
+		if name := strings.TrimLeft(leading[start:], "0123456789.-"); name != "" && Name(name) {
 			return true
 		}
 	}

@@ -47,11 +47,11 @@ your environment, but for the variables of Lehr. Assets that hold a secret are l
 	}
 	kind.Args.Least, kind.Args.Most = 1, -1
 	kind.Bind = func(flags *pflag.FlagSet) importer.Reader {
-		within := flags.Duration("within", time.Minute, "how long the program may take")
+		limit := flags.Duration("within", time.Minute, "how long the program may take")
 		types := flags.String("types", "", "a folder of .proto files with the payloads' types, which are copied")
 		run := flags.String("run", "", "the plugin that serves the types; none: the program itself")
 		return func(ctx context.Context, argv []string) (importer.Import, error) {
-			document, err := list(ctx, argv, *within)
+			document, err := list(ctx, argv, *limit)
 			if err != nil {
 				return importer.Import{}, err
 			}

@@ -96,19 +96,19 @@ func (h *hintHub) take(byPartition map[intent.PartitionID][]intent.AssetID, fore
 	h.open = true
 	h.counts.Foreign += uint64(foreign)
 	for partition, assets := range byPartition {
-		within := h.spend(len(assets), now)
-		h.counts.Taken += uint64(within)
-		if over := len(assets) - within; over > 0 {
+		granted := h.spend(len(assets), now)
+		h.counts.Taken += uint64(granted)
+		if over := len(assets) - granted; over > 0 {
 			h.counts.Flood += uint64(over)
 			h.flooded, dropped = now, true
 		}
-		byPartition[partition] = assets[:within]
+		byPartition[partition] = assets[:granted]
 	}
 	// What was dropped is lost, so that nobody may count on being told.
-	before := h.reliable
+	wasReliable := h.reliable
 	h.reliable = h.flooded.IsZero() || now.Sub(h.flooded) > floodRest
 	for s := range h.subscribers {
-		if assets := byPartition[s.partition]; len(assets) > 0 || h.reliable != before {
+		if assets := byPartition[s.partition]; len(assets) > 0 || h.reliable != wasReliable {
 			s.take(plugin.Hints{Reliable: h.reliable, Assets: assets})
 		}
 	}

@@ -35,7 +35,7 @@ var errSilent = errors.New("the plugin was silent for " + hintSilence.String())
 // stream nobody relies on hints.
 func (s *session) runHints(ctx context.Context) {
 	for failures := 0; ctx.Err() == nil; failures++ {
-		began := time.Now()
+		startedAt := time.Now()
 		err := s.followHints(ctx)
 		s.hints.lose()
 		if status.Code(err) == codes.Unimplemented {
@@ -45,7 +45,7 @@ func (s *session) runHints(ctx context.Context) {
 		if ctx.Err() == nil && s.hints.serves() {
 			s.options.Log.Warn("the hints of a plugin broke off; its assets are looked at each sweep until they come again", "plugin", s.options.Name, "error", err)
 		}
-		if time.Since(began) > mostHintPause {
+		if time.Since(startedAt) > mostHintPause {
 			failures = 0
 		}
 		pause(ctx, backoff(failures, leastHintPause, mostHintPause, rand.Float64()))

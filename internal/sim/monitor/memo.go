@@ -90,7 +90,7 @@ func (m *Monitor) IsHolder(prefix string) bool { return strings.HasPrefix(m.hold
 // RunBegun is called when a push begins a run: nobody did before (S27).
 func (m *Monitor) RunBegun(r world.Run) {
 	key := begunRun{r.Asset, r.Key, r.Number}
-	before, begun := m.memos.runs[key]
-	m.hold(!begun, "S27", "push %s begins run %d of %s, which push %s had begun", r.Push, r.Number, r.Asset, before)
+	previous, begun := m.memos.runs[key]
+	m.hold(!begun, "S27", "push %s begins run %d of %s, which push %s had begun", r.Push, r.Number, r.Asset, previous)
 	m.memos.runs[key] = r.Push
 }

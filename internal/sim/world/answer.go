@@ -104,7 +104,7 @@ func (l *life) difference(call *diffCall, asset intent.AssetID, befalls *armed, 
 	if lost := w.lostRun(asset, wanted.key, call.memos[asset]); lost != "" {
 		return unknown(asset, lost)
 	}
-	state, began, pending := l.read(call, wanted.key, arrived)
+	state, readAt, pending := l.read(call, wanted.key, arrived)
 	if pending != nil {
 		return pendingOf(asset, pending)
 	}
@@ -116,9 +116,9 @@ func (l *life) difference(call *diffCall, asset intent.AssetID, befalls *armed, 
 		return unknown(asset, err.Error())
 	}
 	if w.OnRead != nil && w.options.Cadence > 0 {
-		w.OnRead(asset, began)
+		w.OnRead(asset, readAt)
 	}
-	age := arrived.Sub(began)
+	age := arrived.Sub(readAt)
 	if befalls != nil || age > 0 {
 		diff = proto.CloneOf(diff)
 	}

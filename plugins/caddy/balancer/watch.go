@@ -119,7 +119,7 @@ func (w *watch) start(address string, caddy *watchedCaddy) {
 // follow watches a Caddy until nobody asks about what is in it, or ctx ends.
 func (w *watch) follow(ctx context.Context, caddy *watchedCaddy) {
 	for pause := leastPause; w.isAsked(caddy) && ctx.Err() == nil; pause = min(2*pause, mostPause) {
-		began := time.Now()
+		startedAt := time.Now()
 		digest, ended, leave := caddy.endpoint.stay(ctx)
 		w.found(caddy, digest)
 		if digest != "" {
@@ -129,7 +129,7 @@ func (w *watch) follow(ctx context.Context, caddy *watchedCaddy) {
 			}
 		}
 		leave()
-		if time.Since(began) > calmAfter {
+		if time.Since(startedAt) > calmAfter {
 			pause = leastPause
 		}
 		select {

@@ -36,7 +36,7 @@ func (a Answer) retryAfter() (time.Duration, bool) {
 	if seconds, err := strconv.ParseUint(text, 10, 31); err == nil {
 		return time.Duration(seconds) * time.Second, true
 	}
-	until, err := http.ParseTime(text)
+	deadline, err := http.ParseTime(text)
 	if err != nil {
 		return 0, false
 	}
@@ -44,7 +44,7 @@ func (a Answer) retryAfter() (time.Duration, bool) {
 	if err != nil {
 		return pauseUnsaid, true
 	}
-	return until.Sub(date), true
+	return deadline.Sub(date), true
 }
 
 // resetAfter is a header with the Unix time, by the API's clock, when it has time again.

@@ -32,26 +32,26 @@ type Comparison struct {
 // own: now, and after the change, which are all that intent names. None of these is left
 // out, whoever would change it.
 func Compare(live, predicted *unstructured.Unstructured, manager string) (Comparison, error) {
-	now, err := ReadOwners(live, manager)
+	liveOwners, err := ReadOwners(live, manager)
 	if err != nil {
 		return Comparison{}, err
 	}
-	then, err := ReadOwners(predicted, manager)
+	predictedOwners, err := ReadOwners(predicted, manager)
 	if err != nil {
 		return Comparison{}, err
 	}
-	ours := now.applied.Union(then.applied)
+	owned := liveOwners.applied.Union(predictedOwners.applied)
 	var all Comparison
-	for _, path := range sortedLeaves(ours) {
-		before, hadIt := Get(live.Object, path)
-		after, hasIt := Get(predicted.Object, path)
-		all.Changes = appendChanges(all.Changes, path, before, after, hadIt, hasIt)
+	for _, path := range sortedLeaves(owned) {
+		current, hasCurrent := Get(live.Object, path)
+		target, hasTarget := Get(predicted.Object, path)
+		all.Changes = appendChanges(all.Changes, path, current, target, hasCurrent, hasTarget)
 	}
 	for i := range all.Changes {
-		all.Changes[i].Writer = now.writers(all.Changes[i].Path)
+		all.Changes[i].Writer = liveOwners.writers(all.Changes[i].Path)
 	}
 	for _, change := range appendChanges(nil, nil, withoutSystem(live.Object), withoutSystem(predicted.Object), true, true) {
-		if !covered(all.Changes, change.Path) && !touches(ours, change.Path) {
+		if !covered(all.Changes, change.Path) && !touches(owned, change.Path) {
 			all.Others = append(all.Others, change)
 		}
 	}

@@ -102,8 +102,8 @@ func (s *suite) lostMemo(ctx context.Context) error {
 // withoutMemos looks and pushes without memos. judged: all that was while something was
 // under way, by what was said before and after.
 func (s *suite) withoutMemos(ctx context.Context, baseline intent.Difference) (judged bool, err error) {
-	before, err := s.look(ctx, s.line, baseline.Incarnation)
-	if err != nil || before.Outcome != intent.Pending {
+	first, err := s.look(ctx, s.line, baseline.Incarnation)
+	if err != nil || first.Outcome != intent.Pending {
 		return false, err
 	}
 	s.memos.lose(true)
@@ -121,9 +121,9 @@ func (s *suite) withoutMemos(ctx context.Context, baseline intent.Difference) (j
 	case err != nil || after.Outcome != intent.Pending:
 		return false, err // It was over in between, and nothing is known.
 	case lost.Outcome == intent.Differs:
-		return false, fmt.Errorf("without its memos it says that the example differs (%s), while a change is under way: %s; it must say pending or unknown", fields(lost), before.Reason)
+		return false, fmt.Errorf("without its memos it says that the example differs (%s), while a change is under way: %s; it must say pending or unknown", fields(lost), first.Reason)
 	case lost.Outcome == intent.InSync:
-		return false, fmt.Errorf("without its memos it says that the example is in sync, while a change is under way: %s; it must say pending or unknown", before.Reason)
+		return false, fmt.Errorf("without its memos it says that the example is in sync, while a change is under way: %s; it must say pending or unknown", first.Reason)
 	case end.Ending == plugin.Pushed:
 		return false, errors.New("without its memos it carried out a push while a change is under way: the change may have begun twice")
 	}

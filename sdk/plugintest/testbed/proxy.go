@@ -171,13 +171,13 @@ func (p *Proxy) drop(connection net.Conn) {
 func (p *Proxy) pass(to, from net.Conn, isAnswer bool) {
 	piece := make([]byte, 4<<10)
 	var passed int64
-	since := -1
+	countedTrouble := -1
 	for {
 		n, err := from.Read(piece)
 		for rest := piece[:n]; len(rest) > 0; {
 			trouble, nth := p.awaitPassage()
-			if nth != since {
-				since, passed = nth, 0
+			if nth != countedTrouble {
+				countedTrouble, passed = nth, 0
 			}
 			if !isAnswer {
 				trouble = Trouble{}

@@ -210,8 +210,8 @@ func (r *httpRenderer) give(file string, line int, id string, object *httppb.Res
 		place.Error("write endpoint, resource, identity and body as docs/use/http.md shows", "it is no thing of an API: %s", strings.Join(strings.Fields(err.Error()), " "))
 		return
 	}
-	if before := r.seen[id]; before != "" {
-		place.Error("write id: http/SOMETHING to tell them apart, or drop one", "asset %s is in %s, too", id, before)
+	if firstPlace := r.seen[id]; firstPlace != "" {
+		place.Error("write id: http/SOMETHING to tell them apart, or drop one", "asset %s is in %s, too", id, firstPlace)
 		return
 	}
 	r.seen[id] = fmt.Sprintf("%s:%d", file, line)
