@@ -1,3 +1,3 @@
-// Package controlplane tests what reads Kubernetes clusters against a real API
-// server, built from its source, and a real etcd.
+// Package controlplane fixes the version of the real API server that other tests build and
+// start: those of plugins/kubernetes. It has no code of its own.
 package controlplane
