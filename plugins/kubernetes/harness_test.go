@@ -52,7 +52,8 @@ func kindOf(t *testing.T, list string) serve.Kind {
 func writeList(t *testing.T, p *plane.Plane) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "clusters.yaml")
-	text := fmt.Sprintf(`clusters:
+	text := fmt.Sprintf(`kubernetes-clusters: v1
+clusters:
   real: {kubeconfig: %[1]q, partitions: [shop]}
   looking: {kubeconfig: %[1]q, partitions: [shop], observe: true, impersonate: {user: looker, groups: [lookers]}}
   weak: {kubeconfig: %[1]q, partitions: [shop], impersonate: {user: nobody}}
@@ -186,7 +187,7 @@ func finalize(ctx context.Context, p *plane.Plane, path string) {
 // writeAll lists the cluster for every partition.
 func writeAll(t *testing.T, p *plane.Plane, name string) {
 	t.Helper()
-	if err := os.WriteFile(name, fmt.Appendf(nil, "clusters: {real: {kubeconfig: %q, partitions: ['*']}}\n", p.Kubeconfig), 0o600); err != nil {
+	if err := os.WriteFile(name, fmt.Appendf(nil, "kubernetes-clusters: v1\nclusters: {real: {kubeconfig: %q, partitions: ['*']}}\n", p.Kubeconfig), 0o600); err != nil {
 		t.Fatal(err)
 	}
 }

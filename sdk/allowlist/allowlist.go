@@ -7,6 +7,7 @@
 package allowlist
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"reflect"
@@ -27,8 +28,9 @@ import (
 
 // Kind of list.
 type Kind struct {
-	// Noun is one entry, for people, such as "endpoint".
-	Noun string
+	// Noun is one entry, for people, such as "endpoint"; Name the whole file, by default
+	// "list of endpoints".
+	Noun, Name string
 	// Key that the file begins with, whose value is v1, such as "http-endpoints"; Entries
 	// the key of the list itself, such as "endpoints".
 	Key, Entries string
@@ -79,6 +81,18 @@ func Open[E Listed](path string, kind Kind) (*List[E], error) {
 	l := &List[E]{kind: kind, path: path}
 	_, err := l.now()
 	return l, err
+}
+
+// Decode decodes the text of another file of an operator as strictly: one document that
+// begins with the kind's key, and whose keys and values a struct with yaml tags has. Errors
+// have file, line and a hint. The path is for messages.
+func Decode(path string, text []byte, kind Kind, into any) error {
+	return operator.Decode(path, text, kind.file(), into)
+}
+
+// file is the kind in the words of package operator.
+func (k Kind) file() operator.Kind {
+	return operator.Kind{Name: cmp.Or(k.Name, "list of "+k.Noun+"s"), Key: k.Key, Flag: k.Flag, Page: k.Page}
 }
 
 // Permits returns the entry of a name that a partition may use. The error is Denied where
@@ -172,8 +186,7 @@ func (l *List[E]) read() ([]E, error) {
 		{Name: "Version", Type: reflect.TypeFor[string](), Tag: reflect.StructTag(fmt.Sprintf("yaml:%q", l.kind.Key))},
 		{Name: "Entries", Type: reflect.TypeFor[[]E](), Tag: reflect.StructTag(fmt.Sprintf("yaml:%q", l.kind.Entries))},
 	}))
-	kind := operator.Kind{Name: "list of " + l.kind.Noun + "s", Key: l.kind.Key, Flag: l.kind.Flag, Page: l.kind.Page}
-	if err := operator.Read(l.path, kind, whole.Interface()); err != nil {
+	if err := operator.Read(l.path, l.kind.file(), whole.Interface()); err != nil {
 		return nil, err
 	}
 	entries := whole.Elem().Field(1).Interface().([]E)

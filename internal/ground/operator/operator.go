@@ -10,6 +10,7 @@ import (
 	"errors"
 	"io"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -41,6 +42,11 @@ func Read(path string, kind Kind, into any) error {
 	if err != nil {
 		return fault.New(fault.Unavailable, "reading the %s: %w", kind.Name, err).WithHint("name a file that can be read with --%s FILE", kind.Flag)
 	}
+	return Decode(path, data, kind, into)
+}
+
+// Decode decodes the text of a file, as Read does. The path is for messages.
+func Decode(path string, data []byte, kind Kind, into any) error {
 	var node yaml.Node
 	if yaml.Unmarshal(data, &node) == nil {
 		if tagged, ok := document.UnknownTag(&node); ok {
@@ -53,7 +59,11 @@ func Read(path string, kind Kind, into any) error {
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
 	decoder.KnownFields(true)
 	if err := decoder.Decode(into); err != nil {
-		return fault.New(fault.Invalid, "%s is no %s: %w", path, kind.Name, plain(err)).WithHint("write it as %s shows", kind.Page)
+		problem := plain(err)
+		if found := linePrefix.FindStringSubmatch(problem.Error()); found != nil {
+			return fault.New(fault.Invalid, "%s:%s: %s", path, found[1], found[2]).WithHint("%s shows a %s", kind.Page, kind.Name)
+		}
+		return fault.New(fault.Invalid, "%s is no %s: %w", path, kind.Name, problem).WithHint("write it as %s shows", kind.Page)
 	}
 	if err := decoder.Decode(new(any)); !errors.Is(err, io.EOF) {
 		return fault.New(fault.Invalid, "%s holds more than one document", path)
@@ -72,6 +82,9 @@ func checkDocument(node *yaml.Node, into any) *problem {
 	}
 	return check(node, reflect.TypeOf(into), "")
 }
+
+// linePrefix is how a decoder says where something is wrong.
+var linePrefix = regexp.MustCompile(`(?s)^(?:yaml: )?line (\d+): (.*)$`)
 
 // plain puts a decoder's error in one line.
 func plain(err error) error {

@@ -46,8 +46,12 @@ func check(node *yaml.Node, into reflect.Type, path string) *problem {
 		}
 		return wrong(node, path, "a text that can be read", fmt.Sprint(err))
 	}
+	_, decodesItself := reflect.New(into).Interface().(yaml.Unmarshaler)
 	switch into.Kind() {
 	case reflect.Struct:
+		if decodesItself && node.Kind == yaml.ScalarNode {
+			return nil // Such as a length of time: it says itself what is wrong.
+		}
 		return checkFields(node, into, path)
 	case reflect.Slice:
 		if node.Kind != yaml.SequenceNode {
@@ -74,6 +78,10 @@ func check(node *yaml.Node, into reflect.Type, path string) *problem {
 	case reflect.Bool:
 		if node.Tag != "!!bool" {
 			return wrong(node, path, "true or false", "write true or false, without quotes")
+		}
+	case reflect.Float64:
+		if node.Tag != "!!int" && node.Tag != "!!float" {
+			return wrong(node, path, "a number", "write digits, without quotes and units")
 		}
 	case reflect.Int, reflect.Int64, reflect.Uint64:
 		if node.Tag != "!!int" {

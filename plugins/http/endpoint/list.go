@@ -17,10 +17,11 @@ import (
 
 	"lehr.dev/internal/ground/files"
 	"lehr.dev/plugins/http/profile"
+	"lehr.dev/sdk/allowlist"
 )
 
-// version of the operator's list.
-const version = "v1"
+// kind of file that the operator's list is.
+var kind = allowlist.Kind{Noun: "HTTP endpoint", Key: "http-endpoints", Entries: "endpoints", Flag: "endpoints", Page: "docs/operate/http-endpoints.md"}
 
 // List is what the operator lets be used.
 type List struct {
@@ -70,11 +71,8 @@ func Open(path string) (*List, error) {
 		return nil, fmt.Errorf("reading the list of HTTP endpoints: %w: name a file that can be read with --endpoints FILE", err)
 	}
 	var file listFile
-	if err := profile.Strict(path, text, &file); err != nil {
+	if err := allowlist.Decode(path, text, kind, &file); err != nil {
 		return nil, err
-	}
-	if file.Version != version {
-		return nil, fmt.Errorf("%s is no list of HTTP endpoints of version %s: begin it with http-endpoints: %s", path, version, version)
 	}
 	list := &List{endpoints: map[string]*Endpoint{}}
 	for i, e := range file.Endpoints {

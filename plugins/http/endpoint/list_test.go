@@ -33,12 +33,13 @@ func TestWrongListsAreRefused(t *testing.T) {
 	path := filepath.Join(folder, "list.yaml")
 	write(t, filepath.Join(folder, "broken.yaml"), "http-profile: v1\nresourcs: {}\n")
 	for text, want := range map[string]string{
-		fine:                                                                     "",
-		"":                                                                       "empty",
-		"http-endpoints: v2\n":                                                   "begin it with http-endpoints: v1",
-		fine + "  colour: red\n":                                                 `list.yaml:7: the key "colour" is not known`,
-		fine + "---\n" + fine:                                                    "more than one document",
-		fine + "  timeout: 2h\n":                                                 "at most 60s",
+		fine:                     "",
+		"":                       "empty",
+		"http-endpoints: v2\n":   "start it with http-endpoints: v1",
+		fine + "  colour: red\n": `list.yaml:7: unknown key "endpoints[0].colour" (the keys here are: name,`,
+		fine + "---\n" + fine:    "more than one document",
+		fine + "  timeout: 2h\n": "at most 60s",
+		"http-endpoints: v1\nendpoints:\n  things: {url: 'https://a'}\n":         "list.yaml:3: endpoints is a mapping, not a list (write [A, B], or one - ITEM a line;",
 		fine + "  timeout: soon\n":                                               `list.yaml:7: "soon" is no length of time`,
 		fine + "  methods: [PUT]\n":                                              "methods lacks GET",
 		fine + "  methods: [FETCH]\n":                                            `methods has "FETCH"`,
@@ -49,7 +50,7 @@ func TestWrongListsAreRefused(t *testing.T) {
 		fine + fine[strings.Index(fine, "- name"):]:                              "two endpoints",
 		strings.Replace(fine, "crud", "soap", 1):                                 "no ready profile",
 		strings.Replace(fine, "crud", "none.yaml", 1):                            "reading its profile",
-		strings.Replace(fine, "crud", "broken.yaml", 1):                          `broken.yaml:2: the key "resourcs" is not known`,
+		strings.Replace(fine, "crud", "broken.yaml", 1):                          `broken.yaml:2: unknown key "resourcs" (did you mean resources?`,
 		strings.Replace(fine, "https:", "http:", 1):                              "plain HTTP",
 		strings.Replace(fine, "https:", "ftp:", 1):                               "no URL",
 		strings.Replace(fine, "https://", "https://me:hush@", 1):                 "a user or a password",
@@ -209,7 +210,7 @@ func TestTheListIsReadAgain(t *testing.T) {
 		t.Error(got)
 	}
 	for text, want := range map[string]string{
-		"http-endpoints: v1\nendpoint: []\n": `the key "endpoint" is not known`,
+		"http-endpoints: v1\nendpoint: []\n": `unknown key "endpoint" (did you mean endpoints?`,
 		fine:                                 "lower guarantee class",
 		guarded + "  timeout: 30s\n":         "longer timeout",
 	} {

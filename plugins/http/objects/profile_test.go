@@ -49,7 +49,7 @@ func TestWhatProfilesDeclare(t *testing.T) {
 	b.unknown(queue(`{"spec":{"size":5}`), "no JSON object")
 	b.unknown(queue(`[1]`), "a list, not an object")
 	b.unknown(asset(object("queue", "id=q", `{}`)), "identified by name")
-	b.unknown(asset(object("stack", "name=q", `{}`)), `knows no resource "stack"`)
+	b.unknown(asset(object("stack", "name=q", `{}`)), `knows no resource "stack": write one of queue`)
 	b.unknown(asset(object("queue", "name=..", `{}`)), "no part of a path")
 	b.unknown(asset(object("queue", "name=q", `{}`), "lehr.intent.v1.Unmanaged"), "name them under initial")
 	b.unknown(asset(object("queue", "name=q", `{}`), turndown), "does not delete any")

@@ -1,22 +1,16 @@
 package profile
 
 import (
-	"bytes"
 	"embed"
 	"errors"
 	"fmt"
-	"io"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
-
 	"lehr.dev/plugins/http/jsonvalue"
+	"lehr.dev/sdk/allowlist"
 )
-
-const version = "v1"
 
 //go:embed ready/*.yaml
 var ready embed.FS
@@ -43,49 +37,14 @@ func OpenReady(name string) (*Profile, error) {
 	return Parse(file, text)
 }
 
-// Strict decodes one YAML document, and refuses keys that are not known. Errors name
-// the file and, where the decoder knows it, the line.
-func Strict(file string, text []byte, into any) error {
-	decoder := yaml.NewDecoder(bytes.NewReader(text))
-	decoder.KnownFields(true)
-	if err := decoder.Decode(into); err != nil {
-		return fmt.Errorf("%s%s", file, place(err))
-	}
-	if err := decoder.Decode(new(any)); !errors.Is(err, io.EOF) {
-		return fmt.Errorf("%s holds more than one document: split it", file)
-	}
-	return nil
-}
-
-var (
-	lineOf   = regexp.MustCompile(`(?:yaml: )?line (\d+): `)
-	notKnown = regexp.MustCompile(`field (\S+) not found in type \S+`)
-)
-
-// place puts the lines of a decoder's errors behind the file's name.
-func place(err error) string {
-	if errors.Is(err, io.EOF) {
-		return ": it is empty"
-	}
-	text := err.Error()
-	if several, ok := errors.AsType[*yaml.TypeError](err); ok {
-		text = several.Errors[0]
-	}
-	text = notKnown.ReplaceAllString(text, `the key "$1" is not known`)
-	if at := lineOf.FindStringSubmatchIndex(text); at != nil {
-		return ":" + text[at[2]:at[3]] + ": " + text[:at[0]] + text[at[1]:]
-	}
-	return ": " + strings.TrimPrefix(text, "yaml: ")
-}
+// kind of file that a profile is.
+var kind = allowlist.Kind{Name: "profile of an API", Key: "http-profile", Flag: "endpoints", Page: "docs/operate/http-endpoints.md"}
 
 // Parse reads a profile, fills in its defaults and checks it.
 func Parse(file string, text []byte) (*Profile, error) {
 	p := &Profile{}
-	if err := Strict(file, text, p); err != nil {
+	if err := allowlist.Decode(file, text, kind, p); err != nil {
 		return nil, err
-	}
-	if p.Version != version {
-		return nil, fmt.Errorf("%s is no profile of version %s: begin it with http-profile: %s", file, version, version)
 	}
 	if err := p.check(); err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)

@@ -40,10 +40,10 @@ func TestWrongProfilesAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range []struct{ old, text, want string }{
-		{"http-profile: v1", "http-profile: v2", "begin it with http-profile: v1"},
+		{"http-profile: v1", "http-profile: v2", "start it with http-profile: v1"},
 		{"resources:", "timeout: soon\nresources:", "p.yaml:2: \"soon\" is no length of time"},
 		{"resources:", "timeout: 2h\nresources:", "at most 1m0s"},
-		{"resources:", "retires: 2\nresources:", `p.yaml:2: the key "retires" is not known`},
+		{"resources:", "retires: 2\nresources:", `p.yaml:2: unknown key "retires" (did you mean retries?`},
 		{"resources:", "requests_per_second: -1\nresources:", "requests_per_second"},
 		{"GET /things/{id}", "FETCH /things/{id}", "p.yaml:5: the request"},
 		{"GET /things/{id}", "GET things", "no plain path"},

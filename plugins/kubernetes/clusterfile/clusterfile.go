@@ -12,14 +12,16 @@ import (
 	"slices"
 	"strings"
 
-	"sigs.k8s.io/yaml"
-
 	"lehr.dev/internal/ground/files"
+	"lehr.dev/sdk/allowlist"
 	"lehr.dev/sdk/serve"
 )
 
 // Variable names the file where the flag --clusters does not.
 const Variable = "LEHR_KUBERNETES_CLUSTERS"
+
+// kind of file that the list is.
+var kind = allowlist.Kind{Noun: "Kubernetes cluster", Key: "kubernetes-clusters", Flag: "clusters", Page: "docs/operate/kubernetes-clusters.md"}
 
 // maxBytes of the file.
 const maxBytes = 1 << 20
@@ -29,7 +31,8 @@ var clusterName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]*$`)
 
 // File lists clusters by the name that intent gives them.
 type File struct {
-	Clusters map[string]Cluster `json:"clusters"`
+	Version  string             `yaml:"kubernetes-clusters"`
+	Clusters map[string]Cluster `yaml:"clusters"`
 	path     string
 }
 
@@ -38,23 +41,23 @@ type Cluster struct {
 	// Kubeconfig is a file, from the folder of the list, and Context one of its
 	// contexts; empty: the current one. Programs and files that it names for
 	// credentials are asked as kubectl asks them.
-	Kubeconfig string `json:"kubeconfig,omitempty"`
-	Context    string `json:"context,omitempty"`
+	Kubeconfig string `yaml:"kubeconfig"`
+	Context    string `yaml:"context"`
 	// InCluster: the plugin runs in a pod of the cluster, and has its service account.
-	InCluster bool `json:"in_cluster,omitempty"`
+	InCluster bool `yaml:"in_cluster"`
 	// Impersonate is as whom the credentials ask; nil: as themselves.
-	Impersonate *Identity `json:"impersonate,omitempty"`
+	Impersonate *Identity `yaml:"impersonate"`
 	// Partitions may name the cluster; "*" stands for any text. At least one.
-	Partitions []string `json:"partitions"`
+	Partitions []string `yaml:"partitions"`
 	// Observe: the credentials may only read. Objects are compared with intent without
 	// asking the cluster what it would make of it, and never pushed.
-	Observe bool `json:"observe,omitempty"`
+	Observe bool `yaml:"observe"`
 }
 
 // Identity is a user of a cluster.
 type Identity struct {
-	User   string   `json:"user"`
-	Groups []string `json:"groups,omitempty"`
+	User   string   `yaml:"user"`
+	Groups []string `yaml:"groups"`
 }
 
 // Read reads the file, and refuses what it does not understand.
@@ -64,8 +67,8 @@ func Read(name string) (*File, error) {
 		return nil, serve.Errorf(serve.Invalid, "reading the list of clusters %s: %w", name, err)
 	}
 	file := &File{path: name}
-	if err := yaml.UnmarshalStrict(text, file); err != nil {
-		return nil, serve.Errorf(serve.Invalid, "the list of clusters %s: %w", name, err)
+	if err := allowlist.Decode(name, text, kind, file); err != nil {
+		return nil, err
 	}
 	if len(file.Clusters) == 0 {
 		return nil, serve.Errorf(serve.Invalid, "the list of clusters %s lists none: write clusters: {NAME: {kubeconfig: FILE, partitions: [NAME]}}", name)

@@ -18,16 +18,18 @@ func write(t *testing.T, text string) string {
 
 func TestWhatIsWrongIsNamed(t *testing.T) {
 	for text, want := range map[string]string{
-		"clusters: {}":                     "lists none",
-		"clusters: {a: {kubeconfig: f}}":   "clusters.a: no partition may use it",
-		"clusters: {a: {partitions: [p]}}": "either kubeconfig: FILE or in_cluster: true",
-		"clusters: {a: {kubeconfig: f, in_cluster: true, partitions: [p]}}":                          "either kubeconfig",
-		"clusters: {a: {in_cluster: true, context: c, partitions: [p]}}":                             "there is none",
-		"clusters: {a: {in_cluster: true, partitions: ['[']}}":                                       `"[" is no name`,
-		"clusters: {A: {in_cluster: true, partitions: [p]}}":                                         "clusters.A: the name",
-		"clusters: {a: {in_cluster: true, partitions: [p], impersonate: {groups: [g]}}}":             "impersonate needs a user",
-		"clusters: {a: {in_cluster: true, partitons: [p]}}":                                          `unknown field "partitons"`,
-		"clusters: {a: {in_cluster: true, partitions: [p]}, a: {in_cluster: true, partitions: [q]}}": `"a" already set`,
+		"kubernetes-clusters: v1\nclusters: {}":                                                                               "lists none",
+		"kubernetes-clusters: v1\nclusters: {a: {kubeconfig: f}}":                                                             "clusters.a: no partition may use it",
+		"kubernetes-clusters: v1\nclusters: {a: {partitions: [p]}}":                                                           "either kubeconfig: FILE or in_cluster: true",
+		"kubernetes-clusters: v1\nclusters: {a: {kubeconfig: f, in_cluster: true, partitions: [p]}}":                          "either kubeconfig",
+		"kubernetes-clusters: v1\nclusters: {a: {in_cluster: true, context: c, partitions: [p]}}":                             "there is none",
+		"kubernetes-clusters: v1\nclusters: {a: {in_cluster: true, partitions: ['[']}}":                                       `"[" is no name`,
+		"kubernetes-clusters: v1\nclusters: {A: {in_cluster: true, partitions: [p]}}":                                         "clusters.A: the name",
+		"kubernetes-clusters: v1\nclusters: {a: {in_cluster: true, partitions: [p], impersonate: {groups: [g]}}}":             "impersonate needs a user",
+		"kubernetes-clusters: v1\nclusters: {a: {in_cluster: true, partitons: [p]}}":                                          `:2: unknown key "clusters.a.partitons" (did you mean partitions?`,
+		"kubernetes-clusters: v1\nclusters: {a: {in_cluster: true, partitions: [p]}, a: {in_cluster: true, partitions: [q]}}": `"a" already defined`,
+		"clusters: {a: {in_cluster: true, partitions: [p]}}":                                                                  "start it with kubernetes-clusters: v1",
+		"kubernetes-clusters: v1\nclusters: [a]":                                                                              ":2: clusters is a list, not a mapping",
 	} {
 		name := write(t, text)
 		_, err := Read(name)
@@ -41,7 +43,8 @@ func TestWhatIsWrongIsNamed(t *testing.T) {
 }
 
 func TestWhoMayNameACluster(t *testing.T) {
-	name := write(t, `clusters:
+	name := write(t, `kubernetes-clusters: v1
+clusters:
   eu: {kubeconfig: eu.kubeconfig, context: prod, partitions: [shop, "team-*"], impersonate: {user: lehr, groups: [deployers]}}
   us: {in_cluster: true, partitions: ["*"], observe: true}
 `)
