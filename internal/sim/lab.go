@@ -204,7 +204,7 @@ func (l *Lab) watch() error {
 	l.World.OnMemoSaved, l.World.OnRun = l.Monitor.MemoSaved, l.Monitor.RunBegun
 	l.World.OnMemos = func(asset intent.AssetID, memos []intent.Memo, push intent.PushID, replica string) {
 		// Who lost the lease does not know what is kept since, and its looks come to nothing.
-		if push != "" || !l.fleet() || l.Monitor.IsHolder(replica+"-") {
+		if push != "" || l.leader != nil && l.leader.Name() == replica {
 			l.Monitor.MemosHanded(asset, memos, push)
 		}
 	}

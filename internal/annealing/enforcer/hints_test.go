@@ -48,8 +48,7 @@ func (h *hintingProduction) tell(hints plugin.Hints) {
 // withHints starts the enforcer anew with a plugin that gives hints, and declares a cadence.
 func (w *world) withHints(cadence time.Duration, more ...func(*Options)) *hintingProduction {
 	h := &hintingProduction{production: w.production, cadence: cadence}
-	w.hinting, w.alter = h, more
-	w.restart(func() {})
+	w.restart(func() { w.hinting, w.alter = h, more }) // While nobody reads them.
 	w.eventually("the enforcer wants hints", func() bool {
 		h.hinting.Lock()
 		defer h.hinting.Unlock()

@@ -300,3 +300,28 @@ func TestPushWhileDownIsNotInDoubt(t *testing.T) {
 		t.Errorf("%+v", result)
 	}
 }
+
+// Who ends a link knows of the pushes that are open on it, however fast they leave it.
+func TestEndOfALinkCountsItsPushes(t *testing.T) {
+	t.Parallel()
+	for range 2000 {
+		link := newPushLink(&session{answers: newAnswers(newIntents())})
+		open := &openPush{push: plugin.Push{ID: "p", Asset: "job/0", Incarnation: head}}
+		if err := link.begin(open); err != nil {
+			t.Fatal(err)
+		}
+		left := make(chan struct{})
+		go func() {
+			defer close(left)
+			<-link.dead
+			link.finish(open)
+		}()
+		if !link.end(errors.New("the stream broke")) {
+			t.Fatal("a push was open, and the link's end knows of none")
+		}
+		<-left
+		if link.end(errors.New("again")) {
+			t.Fatal("an empty link is said to be busy")
+		}
+	}
+}

@@ -70,19 +70,15 @@ func newPushLink(s *session) *pushLink {
 	}
 }
 
-func (l *pushLink) end(cause error) {
+// end breaks the link off, and reports whether pushes were open on it. That is counted
+// before they hear of it: they leave the link at once.
+func (l *pushLink) end(cause error) (wasBusy bool) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	if l.cause == nil {
 		l.cause = cause
 		close(l.dead)
 	}
-}
-
-// busy reports whether pushes are open on the stream.
-func (l *pushLink) busy() bool {
-	l.mutex.Lock()
-	defer l.mutex.Unlock()
 	return len(l.open) > 0
 }
 

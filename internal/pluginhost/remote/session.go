@@ -165,8 +165,8 @@ func (s *session) runPushes(ctx context.Context) {
 		err := pump(ctx, s.client.Push, link.queue, link.handle)
 		s.pushes.Store(newPushLink(s))
 		cause := s.broken("pushes", err)
-		link.end(cause)
-		if ctx.Err() == nil && link.busy() {
+		wasBusy := link.end(cause)
+		if ctx.Err() == nil && wasBusy {
 			// What was under way is in doubt; that of a child until it is gone.
 			s.kill(cause)
 		}

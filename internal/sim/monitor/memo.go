@@ -84,9 +84,6 @@ func (m *Monitor) MemosHanded(asset intent.AssetID, handed []intent.Memo, push i
 	m.hold(same, "S27", "%s at %s was handed %d memos %q, and the store has %d memos %q", to, asset, len(handed), handed, len(kept), kept)
 }
 
-// IsHolder reports whether the lease is held by whose name begins so.
-func (m *Monitor) IsHolder(prefix string) bool { return strings.HasPrefix(m.holder, prefix) }
-
 // RunBegun is called when a push begins a run: nobody did before (S27).
 func (m *Monitor) RunBegun(r world.Run) {
 	key := begunRun{r.Asset, r.Key, r.Number}
