@@ -28,6 +28,7 @@ import (
 	"lehr.dev/internal/ground/audit"
 	"lehr.dev/internal/ground/fault"
 	"lehr.dev/internal/ground/intent"
+	"lehr.dev/internal/ground/schema"
 	"lehr.dev/sdk/client"
 )
 
@@ -284,6 +285,9 @@ func (s *stage) local() cli.Local {
 	}
 	parts.Build = func(context.Context, cli.BuildOptions) (cli.Built, error) { return cli.Built{Partition: "one"}, nil }
 	parts.Lint = parts.Build
+	parts.ReferenceFields = func(context.Context, string, string, string) ([]schema.ReferenceField, []intent.Finding, error) {
+		return nil, nil, nil
+	}
 	parts.JSONSchema = func(context.Context, string, string, string) (map[string]any, []intent.Finding, error) {
 		return map[string]any{}, nil, nil
 	}

@@ -154,25 +154,42 @@ func JSONSchema(ctx context.Context, definitionPath, sources, typeName string) (
 	if typeName == "" {
 		return definition.Schema(), nil, nil
 	}
-	schemaSet := schema.Builtin()
-	if definitionPath != "" {
-		elsewhere, end, err := temporaryOptions(sources)
-		if err != nil {
-			return nil, nil, err
-		}
-		defer end()
-		program := prodspec.Program{Definition: definitionPath, Runner: generate.NewProcess(runner(ownModules(), "")), Elsewhere: elsewhere}
-		var findings []intent.Finding
-		if schemaSet, findings, err = prodspec.Types(ctx, program, loop.Real().Now()); err != nil || len(findings) > 0 {
-			return nil, findings, err
-		}
-	}
-	name, err := schemaSet.Resolve(typeName)
-	if err != nil {
-		return nil, nil, err
+	schemaSet, name, findings, err := findType(ctx, definitionPath, sources, typeName)
+	if err != nil || len(findings) > 0 {
+		return nil, findings, err
 	}
 	jsonSchema, err := schemaSet.JSONSchema(name)
 	return jsonSchema, nil, err
+}
+
+// ReferenceFields lists the fields of a type that hold references. The type is found as by
+// JSONSchema.
+func ReferenceFields(ctx context.Context, definitionPath, sources, typeName string) ([]schema.ReferenceField, []intent.Finding, error) {
+	schemaSet, name, findings, err := findType(ctx, definitionPath, sources, typeName)
+	if err != nil || len(findings) > 0 {
+		return nil, findings, err
+	}
+	fields, err := schemaSet.ReferenceFields(name)
+	return fields, nil, err
+}
+
+// findType returns the type's full name, and the schema that has it: the built-in one, or
+// that of a definition.
+func findType(ctx context.Context, definitionPath, sources, typeName string) (schemaSet *schema.Set, name intent.TypeName, findings []intent.Finding, err error) {
+	schemaSet = schema.Builtin()
+	if definitionPath != "" {
+		elsewhere, end, err := temporaryOptions(sources)
+		if err != nil {
+			return nil, "", nil, err
+		}
+		defer end()
+		program := prodspec.Program{Definition: definitionPath, Runner: generate.NewProcess(runner(ownModules(), "")), Elsewhere: elsewhere}
+		if schemaSet, findings, err = prodspec.Types(ctx, program, loop.Real().Now()); err != nil || len(findings) > 0 {
+			return nil, "", findings, err
+		}
+	}
+	name, err = schemaSet.Resolve(typeName)
+	return schemaSet, name, nil, err
 }
 
 // ReadDefinition reads a definition, wherever it lies.

@@ -21,6 +21,8 @@ type query struct {
 	limit                                              int
 	// everywhere: the audit of what concerns all partitions at once.
 	everywhere bool
+	// usedBy is an asset: those that refer to it, through others too.
+	usedBy string
 	// uses: who refers to an asset through others, too.
 	uses bool
 }
@@ -57,7 +59,7 @@ type noun struct {
 // nouns, in the order in which help lists them.
 func nouns() []noun {
 	return []noun{
-		{names: []string{"assets", "asset"}, named: true, chosen: []string{"prefix", "type", "field", "refers-to", "incarnation", "filter", "at", "label"}, list: listAssets, describe: describeAsset, describeAsOf: describeAssetAsOf},
+		{names: []string{"assets", "asset"}, named: true, chosen: []string{"prefix", "type", "field", "refers-to", "uses", "incarnation", "filter", "at", "label"}, list: listAssets, describe: describeAsset, describeAsOf: describeAssetAsOf},
 		{names: []string{"partitions", "partition"}, global: true, list: listPartitions, describe: describePartition},
 		{names: []string{"incarnations", "incarnation"}, chosen: []string{"at", "label"}, list: listIncarnations, describe: describeIncarnation},
 		{names: []string{"candidates", "candidate"}, list: listCandidates, describe: describeCandidate},
@@ -107,6 +109,7 @@ func (s *session) getCommand() *cobra.Command {
   lehr get assets --field Job.version=1.2
   lehr get assets --field 'ImpactedScope.scopes[cluster]=a' --refers-to db
   lehr get assets --filter 'type == "Job" && payload.replicas > 2'
+  lehr get assets --uses db
   lehr get assets --at 2h --filter 'labels.team == "web"'
   lehr get assets --at release=spring
   lehr get incarnations --label release=spring
@@ -139,6 +142,7 @@ func (s *session) getCommand() *cobra.Command {
 	flags.StringVar(&q.kind, "type", "", "assets of this protobuf type, for example Job")
 	flags.StringVar(&q.field, "field", "", "assets with this indexed field, as PATH or PATH=VALUE, or with this addon")
 	flags.StringVar(&q.refersTo, "refers-to", "", "assets with a reference to this asset")
+	flags.StringVar(&q.usedBy, "uses", "", "assets that refer to this asset, also through others: what a change of it may touch")
 	flags.StringVar(&q.state, "state", "", "reports in this state: in-sync, waiting, pushing, off, unserved, model, gone")
 	flags.StringVar(&q.incarnation, "incarnation", "", "assets as of this incarnation, or this candidate as ~DIGEST (default: head)")
 	flags.StringVar(&q.filter, "filter", "", "assets for which this CEL expression is true")

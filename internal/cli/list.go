@@ -6,17 +6,22 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	apipb "lehr.dev/gen/lehr/api/v1"
+	"lehr.dev/internal/ground/fault"
 	"lehr.dev/internal/ground/intent"
 	"lehr.dev/sdk/client"
 )
 
 func listAssets(ctx context.Context, s *session, c *client.Client, q query) (listing, error) {
+	if q.usedBy != "" {
+		return listUses(ctx, s, c, q)
+	}
 	result := listing{header: []string{"ASSET", "TYPE", "STATE", "SINCE"}}
 	if s.wide() {
 		result.header = append(result.header, "DIGEST", "EFFECTIVE")
@@ -50,6 +55,40 @@ func listAssets(ctx context.Context, s *session, c *client.Client, q query) (lis
 	})
 	result.more = more
 	return result, err
+}
+
+// listUses lists the assets that refer to one, also through others: each once, by the
+// shortest way to it.
+func listUses(ctx context.Context, s *session, c *client.Client, q query) (listing, error) {
+	result := listing{header: []string{"ASSET", "STEPS", "REFERS TO", "BY"}}
+	if q.prefix+q.kind+q.field+q.refersTo+q.filter != "" {
+		return result, fault.New(fault.Invalid, "--uses lists all that refer to the asset, and is not combined with another choice").
+			WithHint("leave out --prefix, --type, --field, --refers-to and --filter")
+	}
+	asOf, err := s.asOf(q)
+	if err != nil {
+		return result, err
+	}
+	a, err := c.Assets.GetAsset(ctx, &apipb.GetAssetRequest{
+		Partition: q.partition, Asset: q.usedBy, Incarnation: asOf.incarnation, At: asOf.time, Label: asOf.label, Uses: true,
+	})
+	if err != nil {
+		return result, err
+	}
+	behind := []string{a.Asset.Id} // By depth.
+	for _, use := range a.Uses {
+		behind = append(behind[:use.Depth], use.Asset)
+		if use.Again {
+			continue
+		}
+		if q.limit > 0 && len(result.rows) == q.limit {
+			result.more = true
+			return result, nil
+		}
+		result.add(use, use.Asset, strconv.Itoa(int(use.Depth)), behind[use.Depth-1], strings.Join(use.Fields, ", "))
+	}
+	result.more = a.MoreUses
+	return result, nil
 }
 
 // fieldAndValue cuts PATH=VALUE; the key of a map may hold an equals sign.

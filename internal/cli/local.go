@@ -14,6 +14,7 @@ import (
 	"lehr.dev/internal/ground/document"
 	"lehr.dev/internal/ground/intent"
 	"lehr.dev/internal/ground/measure"
+	"lehr.dev/internal/ground/schema"
 	"lehr.dev/internal/importer"
 	"lehr.dev/sdk/client"
 )
@@ -37,6 +38,8 @@ type Local struct {
 	// JSONSchema is that of a definition, or of a type, which may be of the
 	// definition named.
 	JSONSchema func(ctx context.Context, definition, sources, typeName string) (map[string]any, []intent.Finding, error)
+	// ReferenceFields are those of a type, which is found likewise.
+	ReferenceFields func(ctx context.Context, definition, sources, typeName string) ([]schema.ReferenceField, []intent.Finding, error)
 	// ReadDefinition reads a definition, in a repository too.
 	ReadDefinition func(ctx context.Context, definition, sources string) ([]byte, error)
 	// Plan builds, looks at production, and changes nothing. The holds are those of

@@ -1,25 +1,36 @@
 package cli
 
 import (
+	"cmp"
+	"fmt"
 	"os"
 	"path"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"lehr.dev/internal/ground/fault"
+	"lehr.dev/internal/ground/intent"
+	"lehr.dev/internal/ground/schema"
 )
 
 func (s *session) schemaCommand() *cobra.Command {
 	var definitionFile, sources string
+	var references bool
 	command := &cobra.Command{
 		Use:   "schema [lehr.yaml | TYPE]",
 		Short: "Print the JSON Schema of lehr.yaml, or of a type, for editors",
 		Long: `Prints the JSON Schema (draft 2020-12) of lehr.yaml, or of a type in YAML or JSON.
 Editors complete and check files with it. A type is a built-in one, or one of
-the partition that is defined in this folder.`,
+the partition that is defined in this folder.
+
+With --references it lists the fields of a type that name other assets instead:
+"lehr get assets --uses ASSET" follows these.`,
 		Example: `  lehr schema > lehr.schema.json
   lehr schema WebService > service.schema.json
-  lehr schema shop.v1.Shop --definition prod/lehr.yaml`,
+  lehr schema shop.v1.Shop --definition prod/lehr.yaml
+  lehr schema Balancer --references`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
 			name, definition := "", definitionFile
@@ -35,18 +46,54 @@ the partition that is defined in this folder.`,
 					return err
 				}
 			}
-			schema, findings, err := s.local.JSONSchema(command.Context(), definition, sources, name)
-			if err != nil {
+			if references && name == "" {
+				return fault.New(fault.Invalid, "--references is of a type, and none is named").WithHint("lehr schema TYPE --references")
+			}
+			if references {
+				fields, findings, err := s.local.ReferenceFields(command.Context(), definition, sources, name)
+				if err = cmp.Or(err, typesError(definition, findings)); err != nil {
+					return err
+				}
+				return s.printReferenceFields(name, fields)
+			}
+			jsonSchema, findings, err := s.local.JSONSchema(command.Context(), definition, sources, name)
+			if err = cmp.Or(err, typesError(definition, findings)); err != nil {
 				return err
 			}
-			if len(findings) > 0 {
-				f := findings[0]
-				return fault.New(fault.Invalid, "the types of %s: %s:%d: %s", definition, f.File, f.Line, f.Message).WithHint("%s", f.Hint)
-			}
-			return printJSON(s.Out, schema)
+			return printJSON(s.Out, jsonSchema)
 		},
 	}
 	command.Flags().StringVar(&definitionFile, "definition", "", "the definition that has the type (default: lehr.yaml, if there is one)")
+	command.Flags().BoolVar(&references, "references", false, "list the fields of the type that name other assets")
 	sourcesFlag(command, &sources)
 	return command
+}
+
+// typesError is the first finding of a partition's types, as an error.
+func typesError(definition string, findings []intent.Finding) error {
+	if len(findings) == 0 {
+		return nil
+	}
+	f := findings[0]
+	return fault.New(fault.Invalid, "the types of %s: %s:%d: %s", definition, f.File, f.Line, f.Message).WithHint("%s", f.Hint)
+}
+
+func (s *session) printReferenceFields(name string, fields []schema.ReferenceField) error {
+	if s.json() {
+		return printJSON(s.Out, slices.Clip(append([]schema.ReferenceField{}, fields...)))
+	}
+	if len(fields) == 0 {
+		fmt.Fprintf(s.Out, "No field of %s names other assets.\n", plain(name))
+		return nil
+	}
+	rows := [][]string{}
+	for _, field := range fields {
+		read := "-"
+		if field.Read {
+			read = "yes"
+		}
+		rows = append(rows, []string{field.Path, cmp.Or(strings.Join(field.Types, ", "), "any"), read})
+	}
+	table(s.Out, []string{"FIELD", "NAMES", "READ BY THE PLUGIN"}, rows)
+	return nil
 }
