@@ -20,7 +20,7 @@ import (
 func (s *session) planCommand() *cobra.Command {
 	var options BuildOptions
 	var candidate string
-	var head bool
+	var head, asReview bool
 	command := &cobra.Command{
 		Use:   "plan [lehr.yaml]",
 		Short: "Show what a definition would change in production, and what is in the way",
@@ -28,7 +28,11 @@ func (s *session) planCommand() *cobra.Command {
 nothing. What the store knows counts: what was enforced, approvals, pins, brakes. With
 --candidate, the server looks at one, also at a rejected one; with --head, it tells what it found.
 Exit code 2 when there are differences, or assets that cannot be compared or that no plugin
-serves.`,
+serves. With --review, it prints Markdown for a comment where an edit is reviewed, bounded in size;
+with -o json, that and its parts.`,
+		Example: `  lehr plan
+  lehr plan --candidate newest
+  lehr plan --review > comment.md       # see docs/use/review.md`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
 			ctx := command.Context()
@@ -36,17 +40,18 @@ serves.`,
 				if len(args) > 0 || candidate != "" && head {
 					return fault.New(fault.Invalid, "lehr plan takes a definition, --candidate or --head: one of them")
 				}
-				return s.planServed(ctx, candidate)
+				return s.planServed(ctx, candidate, asReview)
 			}
 			var err error
 			if options.Definition, err = definitionOf(command, args); err != nil {
 				return err
 			}
-			return s.plan(ctx, options)
+			return s.plan(ctx, options, asReview)
 		},
 	}
 	command.Flags().StringVar(&candidate, "candidate", "", "a candidate's digest, or newest, in the place of a definition")
 	command.Flags().BoolVar(&head, "head", false, "what is served, in the place of a definition")
+	command.Flags().BoolVar(&asReview, "review", false, "print Markdown for a comment on a pull request")
 	command.Flags().StringVar(&options.PluginServers, "plugin-servers", os.Getenv("LEHR_PLUGIN_SERVERS"), "file that lists the plugin servers which may be dialled (env LEHR_PLUGIN_SERVERS; default: none)")
 	generatorsFlag(command, &options.Generators)
 	sourcesFlag(command, &options.Sources)
@@ -57,7 +62,7 @@ serves.`,
 
 // plan builds here. What a server on another machine knows cannot be read: but
 // for its brakes.
-func (s *session) plan(ctx context.Context, options BuildOptions) error {
+func (s *session) plan(ctx context.Context, options BuildOptions, asReview bool) error {
 	partition, err := s.partitionOf(ctx, options.Definition, options.Sources)
 	if err != nil {
 		return err
@@ -80,6 +85,9 @@ func (s *session) plan(ctx context.Context, options BuildOptions) error {
 	if err != nil {
 		return err
 	}
+	if asReview {
+		return s.printReview(planned, brakes.notes)
+	}
 	if hasErrors(planned.Findings) {
 		return s.printBuilt(Built{Partition: planned.Partition, Findings: planned.Findings}, "")
 	}
@@ -87,7 +95,11 @@ func (s *session) plan(ctx context.Context, options BuildOptions) error {
 }
 
 // planServed asks the server: of a candidate, or of head.
-func (s *session) planServed(ctx context.Context, candidate string) error {
+func (s *session) planServed(ctx context.Context, candidate string, asReview bool) error {
+	show := s.printPlanned
+	if asReview {
+		show = s.printReview
+	}
 	return s.onPartition(ctx, func(c *client.Client, partition string) error {
 		planned := Planned{Partition: intent.PartitionID(partition), Answer: &apipb.PlanCandidateResponse{}}
 		if candidate == "" {
@@ -96,7 +108,7 @@ func (s *session) planServed(ctx context.Context, candidate string) error {
 				return err
 			}
 			planned.Answer.Reports = reports
-			return s.printPlanned(planned, nil)
+			return show(planned, nil)
 		}
 		if candidate == "newest" {
 			candidate = ""
@@ -113,7 +125,7 @@ func (s *session) planServed(ctx context.Context, candidate string) error {
 		case planned.Answer.Base != planned.Answer.Head:
 			notes = append(notes, fmt.Sprintf("it was made of %s, and head is %s: it is superseded soon", cmp.Or(planned.Answer.Base, "nothing"), planned.Answer.Head))
 		}
-		return s.printPlanned(planned, notes)
+		return show(planned, notes)
 	})
 }
 
@@ -134,22 +146,7 @@ func allReports(ctx context.Context, c *client.Client, partition string) ([]*api
 
 func (s *session) printPlanned(planned Planned, notes []string) error {
 	reports := planned.Answer.Reports
-	var differing, unknown, same, offCount int
-	var unserved unserved
-	for _, r := range reports {
-		switch {
-		case r.Plan != nil:
-			differing++
-		case r.State == string(intent.StateInSync):
-			same++
-		case r.State == string(intent.StateWaiting):
-			unknown++
-		case r.State == string(intent.StateOff):
-			offCount++
-		case r.State == string(intent.StateUnserved):
-			unserved.add(r.Type)
-		}
-	}
+	counts := countReports(reports)
 	if s.json() {
 		if err := printMessage(s.Out, planned.Answer); err != nil {
 			return err
@@ -157,7 +154,7 @@ func (s *session) printPlanned(planned Planned, notes []string) error {
 	} else {
 		s.printIntentFindings(planned.Findings)
 		for _, r := range reports {
-			if r.Plan != nil || r.State == string(intent.StateWaiting) {
+			if isToReview(r) {
 				s.printPlannedAsset(planned, r)
 			}
 		}
@@ -166,14 +163,41 @@ func (s *session) printPlanned(planned Planned, notes []string) error {
 			fmt.Fprintln(s.Out, "Note: "+plain(note))
 		}
 		fmt.Fprintf(s.Out, "Partition %s: %d to change, %d the same, %d unknown. Nothing was changed.\n",
-			plain(string(planned.Partition)), differing, same, unknown)
-		s.printNotLookedAt(unserved, offCount)
+			plain(string(planned.Partition)), counts.differing, counts.same, counts.unknown)
+		s.printNotLookedAt(counts.unserved, counts.off)
 	}
-	if differing+unknown > 0 || len(planned.Answer.Removed) > 0 {
+	if counts.differs() || len(planned.Answer.Removed) > 0 {
 		return exit{exitDiffers}
 	}
-	return unserved.exit()
+	return nil
 }
+
+// reportCounts is how many assets of a plan are in which state.
+type reportCounts struct {
+	differing, unknown, same, off int
+	unserved                      unserved
+}
+
+func countReports(reports []*apipb.Report) (c reportCounts) {
+	for _, r := range reports {
+		switch {
+		case r.Plan != nil:
+			c.differing++
+		case r.State == string(intent.StateInSync):
+			c.same++
+		case r.State == string(intent.StateWaiting):
+			c.unknown++
+		case r.State == string(intent.StateOff):
+			c.off++
+		case r.State == string(intent.StateUnserved):
+			c.unserved.add(r.Type)
+		}
+	}
+	return c
+}
+
+// differs reports whether production is not, or not known to be, as intent says.
+func (c reportCounts) differs() bool { return c.differing+c.unknown+c.unserved.assets > 0 }
 
 func (s *session) printPlannedAsset(planned Planned, r *apipb.Report) {
 	fmt.Fprintf(s.Out, "%s (%s)\n", plain(r.Asset), plain(lastName(r.Type)))
