@@ -113,7 +113,7 @@ bench: build ## measure speed and memory beside what the machine can do, all or 
 
 .PHONY: calibrate
 calibrate: ## measure how often the judge is wrong, in all of its grid, and write docs/design/judge-calibration.md; minutes (SAMPLES=12000 of each cell)
-	$(GO) test ./judge -run TestCalibration -count=1 -v -timeout 0 -whole $(if $(SAMPLES),-grid-samples $(SAMPLES))
+	$(GO) test ./internal/ground/judge -run TestCalibration -count=1 -v -timeout 0 -whole $(if $(SAMPLES),-grid-samples $(SAMPLES))
 
 # HOURS of virtual time in all, from SEED on (default: by the clock), WORKERS
 # at a time (default: one a core).
@@ -124,6 +124,10 @@ sim: ## simulate faults for HOURS=… of virtual time (SEED=… WORKERS=…); Ct
 	@mkdir -p $(BIN)
 	@$(GO) build -o $(BIN)/lehr ./cmd/lehr
 	@$(BIN)/lehr sim --total-hours $(HOURS) $(if $(SEED),--seed $(SEED)) $(if $(WORKERS),--workers $(WORKERS))
+
+.PHONY: sim-cover
+sim-cover: ## choose anew the seeds with which the campaign of make test begins (RUNS=600 to choose among; take it where situations are new)
+	$(GO) run ./internal/sim/campaign/choose -runs $(or $(RUNS),600) $(if $(WORKERS),-workers $(WORKERS))
 
 # MINUTES of faults, by SEED (default: by the clock), of the kinds FAULTS (default: all).
 MINUTES ?= 2

@@ -114,6 +114,9 @@ type Test struct {
 	// harmful: the estimate is as much as matters. decides: a pass needs it.
 	// ruledOut: the interval holds nothing that matters.
 	harmful, decides, ruledOut bool
+	// needs is how many independent samples would tell, where neighbours are alike; 0:
+	// leastEffective.
+	needs int
 	// level is P if what moves with time were left aside; 0: it is as P.
 	level float64
 	// wouldFind is Detectable at a level of P; nil: it is not known.

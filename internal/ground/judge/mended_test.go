@@ -42,6 +42,9 @@ func TestMended(t *testing.T) {
 			t.Errorf("%s: %.3f fail", name, m.failed())
 		}
 	}
+	if m := sharp("control", 60, 60, "counts", 0.95).measure(77, 4*trials, harm{}); m.failed() > 0.06 {
+		t.Errorf("bursts that are very alike, beside a control (8%%): %.3f fail", m.failed())
+	}
 	usual := func(mode string, before, after int, data string) cell {
 		return cell{mode: mode, before: before, after: after, data: data, metrics: 1, looks: 1, usual: true}
 	}

@@ -122,6 +122,8 @@ type scattering struct {
 	// they were sampled is known.
 	effective float64
 	timed     bool
+	// alongside: both sides are of one time.
+	alongside bool
 	// successive has the rates, where one side is after the other; else nil.
 	successive *successive
 }
@@ -142,8 +144,24 @@ func (s scattering) wider(tail float64, fewest int) scattering {
 	return s
 }
 
+// Beside a control, how alike bursts are is hidden by the chance of single events. Where they
+// are seen to be so alike that muchAlike of them are worth one, they may be more so, and it
+// takes leastOfAlike independent samples to tell.
+const (
+	muchAlike    = 4
+	leastOfAlike = 12
+)
+
 // few: it is not seen how alike neighbours are.
-func (s scattering) few() bool { return s.effective < leastEffective }
+func (s scattering) few() bool { return s.effective < float64(s.least()) }
+
+// least is how many independent samples it takes to see that.
+func (s scattering) least() int {
+	if s.alongside && s.by > muchAlike*s.apart {
+		return leastOfAlike
+	}
+	return leastEffective
+}
 
 // ratio of rates of two counts that are made of both sides', with what it may be: as their scatter
 // gives it, or if that is narrower, as it would be if a slow change made a rate rateSwing times
@@ -242,7 +260,7 @@ func scatterWithin(sums [][2]Count) scattering {
 		apart = clamp(max(1, squares/degrees))
 	}
 	alike := likenessOf(0, rests).ofEvents(apart)
-	return scattering{timed: true, by: apart * alike, apart: apart, effective: float64(len(rests)) / alike}
+	return scattering{timed: true, alongside: true, by: apart * alike, apart: apart, effective: float64(len(rests)) / alike}
 }
 
 func total(counts []Count) (sum Count) {

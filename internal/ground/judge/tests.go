@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 )
@@ -138,7 +139,7 @@ func (j judgement) concludes(t Test, unit string) string {
 	case t.Verdict == Fail:
 		return fmt.Sprintf(": %s matters, and p is %s for no more than the %s that is tolerated", withUnit(t.Matters, unit), number(float64(t.Adjusted)), withUnit(t.Tolerated, unit))
 	case t.Verdict == Inconclusive && t.Doubt == DoubtDependent:
-		return fmt.Sprintf(": as neighbours may be alike, these are worth %s independent samples, fewer than %d: a slow change of both sides may look so; more samples would tell", number(float64(t.Effective)), leastEffective)
+		return fmt.Sprintf(": as neighbours may be alike, these are worth %s independent samples, fewer than %d: a slow change of both sides may look so; more samples would tell", number(float64(t.Effective)), cmp.Or(t.needs, leastEffective))
 	case t.Verdict == Inconclusive && t.Doubt == DoubtTime:
 		return fmt.Sprintf(": %s matters, and what grew before, or a time of day, may have done it (p is %s); a control of the same time would tell, or a longer time before", withUnit(t.Matters, unit), number(float64(t.Adjusted)))
 	case t.Verdict == Inconclusive && t.harmful:
@@ -250,7 +251,7 @@ func (j judgement) rate(control, experiment side) Test {
 		t.ruledOut = t.ruledOut && (estimated.High <= ratio || e.Events == 0)
 	}
 	if scatter.few() && !t.ruledOut {
-		t.Doubt = DoubtDependent
+		t.Doubt, t.needs = DoubtDependent, scatter.least()
 	}
 	t.Tolerated, t.Matters = figure(m.ratioOf(*m.Tolerance, controlCount.rate())), figure(m.ratioOf(*m.Matters, controlCount.rate()))
 	if !scatter.few() {
