@@ -38,6 +38,14 @@ func (l *linter) newStaged() (list []*staged, err error) {
 	return list, err
 }
 
+// stagesOf a list of the rollout's: "stages", "emergency" or "rollback".
+func (s *staged) stagesOf(list string) []selection.Stage {
+	if list == "rollback" {
+		return s.Back().Stages
+	}
+	return s.Policy(list == "emergency").Stages
+}
+
 // see an asset.
 func (s *staged) see(asset intent.Asset) error {
 	selects, err := s.Selects(asset)
@@ -49,9 +57,9 @@ func (s *staged) see(asset intent.Asset) error {
 		return err
 	}
 	s.any = true
-	for list, name := range map[string]string{"stages": target.Stage, "emergency": target.Emergency} {
+	for list, name := range map[string]string{"stages": target.Stage, "emergency": target.Emergency, "rollback": target.Rollback} {
 		s.hasAssets[list+" "+name] = true
-		stages := s.Policy(list == "emergency").Stages
+		stages := s.stagesOf(list)
 		if at := slices.IndexFunc(stages, func(stage selection.Stage) bool { return stage.Name == name }); at >= 0 && stages[at].By != nil {
 			if s.groups[list+" "+name] == nil {
 				s.groups[list+" "+name] = map[string]bool{}
@@ -91,8 +99,11 @@ func (l *linter) rollouts() {
 		if len(s.Spec().Emergency) > 0 {
 			lists = append(lists, "emergency")
 		}
+		if len(s.Spec().Rollback) > 0 {
+			lists = append(lists, "rollback")
+		}
 		for _, list := range lists {
-			for j, stage := range s.Policy(list == "emergency").Stages {
+			for j, stage := range s.stagesOf(list) {
 				field, groups := fmt.Sprintf("%s[%d]", list, j), s.groups[list+" "+stage.Name]
 				subject := fmt.Sprintf("the stage %s of the rollout %s", stage.Name, s.Name())
 				missing := slices.IndexFunc(stage.Order, func(name string) bool { return !groups[name] })

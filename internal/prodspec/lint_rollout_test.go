@@ -27,6 +27,7 @@ rollouts:
     select: type == "Job"
     stages: [{scopes: [a]}, {scopes: [z]}, {rest: true}]
     emergency: [{scopes: [a, b]}, {rest: true}]
+    rollback: [{scopes: [b], by: scope zone}, {scopes: [y]}, {rest: true, by: scope cluster, order: [a, p]}]
   grouped:
     select: type == "Job"
     by: {document: knobs, field: "/grouped/{scope}"}
@@ -54,13 +55,16 @@ checks:`)
 		}
 	}
 	want := []string{
-		"30 rollouts.none.select the rollout none selects no asset, so everything goes on at once",
+		"31 rollouts.none.select the rollout none selects no asset, so everything goes on at once",
 		"20 rollouts.all.stages[1] no asset belongs to the stage 2 of the rollout all",
 		"21 rollouts.all.emergency[1] no asset belongs to the stage 2 of the rollout all",
-		"25 rollouts.grouped.stages[0] no asset of the stage 1 of the rollout grouped has what its by names, so all of them are one group",
-		"25 rollouts.grouped.stages[1] no asset of the stage 2 of the rollout grouped has what its by names, so all of them are one group",
-		"29 rollouts.ordered.stages[0] no asset of the stage 1 of the rollout ordered is in the group q, which its order names",
-		"31 rollouts.alike.by.field the field /version is that of shop/a/frontend in the stage 1 and of shop/b/frontend in the stage 2, so both change at once",
+		"22 rollouts.all.rollback[0] no asset of the stage 1 of the rollout all has what its by names, so all of them are one group",
+		"22 rollouts.all.rollback[1] no asset belongs to the stage 2 of the rollout all",
+		"22 rollouts.all.rollback[2] no asset of the stage 3 of the rollout all is in the group p, which its order names",
+		"26 rollouts.grouped.stages[0] no asset of the stage 1 of the rollout grouped has what its by names, so all of them are one group",
+		"26 rollouts.grouped.stages[1] no asset of the stage 2 of the rollout grouped has what its by names, so all of them are one group",
+		"30 rollouts.ordered.stages[0] no asset of the stage 1 of the rollout ordered is in the group q, which its order names",
+		"32 rollouts.alike.by.field the field /version is that of shop/a/frontend in the stage 1 and of shop/b/frontend in the stage 2, so both change at once",
 		"16 validations.spare no rollout uses the validation spare",
 	}
 	if diff := cmp.Diff(want, said); diff != "" {

@@ -76,7 +76,7 @@ func (d *decider) rollBack(actor intent.Actor, reason string) {
 	if len(d.run.Reverts) > 0 {
 		d.event(actor, "rollback", "this undoes earlier changes too, of %s: those of %s", listed(d.run.Reverts), listed(d.undone(target, d.run.Reverts)))
 	}
-	d.run.Progress.Wait(intent.CauseBack, "for its assets to be back", ids(advanced))
+	d.run.Progress.Wait(intent.CauseBack, fmt.Sprintf("for %s to be back", listed(ids(advanced))), ids(advanced))
 	if d.run.Staged {
 		d.run.Progress.Stages = nil // Those that it went on by.
 		d.stageBack()
@@ -157,10 +157,13 @@ func (d *decider) stageBack() (done bool) {
 			d.wentOn(stageNamed(policy, targets, a.ID))
 		}
 	}
-	if p := &d.run.Progress; p.Waits != "" {
+	switch p := &d.run.Progress; {
+	case len(choice.Assets) > 0: // The stages wait for these, and do not know it yet.
+		p.Wait(intent.CauseBack, fmt.Sprintf("for %s to be back", listed(choice.Assets)), choice.Assets)
+	case p.Waits != "":
 		p.Wait(intent.CauseBack, "going back, "+p.Waits, p.For)
-	} else if !choice.Done {
-		p.Wait(intent.CauseBack, "for its assets to be back", choice.Assets)
+	case !choice.Done:
+		p.Wait(intent.CauseBack, "for its assets to be back", nil)
 	}
 	if len(choice.Assets) > 0 {
 		d.wakeAt(d.Now.Add(looksEvery))

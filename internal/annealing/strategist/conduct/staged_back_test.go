@@ -49,6 +49,9 @@ func TestWhatWentThroughGoesBackByStages(t *testing.T) {
 	p.order(intent.OrderRollback)
 	p.decide()
 	p.is(1, intent.RolloutRollingBack)
+	if p := p.run.Progress; p.Waits != "for e, d to be back" || !slices.Equal(p.For, []intent.AssetID{"e", "d"}) {
+		t.Errorf("it waits %q, for %v", p.Waits, p.For)
+	}
 	step := func(after time.Duration, want ...intent.AssetID) {
 		t.Helper()
 		p.wait(after)
