@@ -56,6 +56,9 @@ candidate through that a guard holds.`,
 					return printMessage(s.Out, response)
 				}
 				fmt.Fprintf(s.Out, "Approved once, ending %s: plan %s of %s\n", s.remaining(response.Approval.Until), brief(response.Approval.Plan), plain(name))
+				if response.Again {
+					fmt.Fprintln(s.Out, "You had approved this plan: it counts once, and holds until the end above.")
+				}
 				if approved, need := len(response.Consent.GetApproved()), int(response.Consent.GetNeed()); approved < need {
 					fmt.Fprintf(s.Out, "%d of %d approved: %s\n", approved, need, consenting(response.Consent))
 				}

@@ -56,6 +56,10 @@ func (s *Server) ApproveAsset(ctx context.Context, request *apipb.ApproveAssetRe
 		return nil, fault.New(fault.Denied, "cannot approve %s: %s made the change, and somebody else must approve it", report.Asset, person.Name).
 			WithHint("lehr get approvals shows who approved, and how many are needed")
 	}
+	before, err := s.store.Consents(ctx, partition.ID)
+	if err != nil {
+		return nil, err
+	}
 	if err := s.store.Approve(ctx, approval); err != nil {
 		return nil, err
 	}
@@ -63,16 +67,17 @@ func (s *Server) ApproveAsset(ctx context.Context, request *apipb.ApproveAssetRe
 	if err != nil {
 		return nil, err
 	}
-	ofPlan := slices.DeleteFunc(consents.Approvals, func(a intent.Approval) bool {
+	isOther := func(a intent.Approval) bool {
 		return a.Asset != report.Asset || a.Effective != report.Effective || a.Plan != report.PlanDigest
-	})
-	consent := quorum.Consent(authors, ofPlan, now)
+	}
+	again := slices.Contains(quorum.Consent(authors, slices.DeleteFunc(before.Approvals, isOther), now).Approved, person.Name)
+	consent := quorum.Consent(authors, slices.DeleteFunc(consents.Approvals, isOther), now)
 	rejections := slices.DeleteFunc(consents.Rejections, func(r intent.Rejection) bool {
 		return r.Asset != report.Asset || r.Effective != report.Effective || r.Plan != report.PlanDigest || intent.Expired(r.Until, now)
 	})
 	return &apipb.ApproveAssetResponse{
 		Approval: toApproval(approval, now), Plan: toPlan(report.Plan), Consent: toConsent(&consent),
-		Rejections: convertEach(rejections, func(r intent.Rejection) *apipb.Rejection { return toRejection(r, now) }),
+		Rejections: convertEach(rejections, func(r intent.Rejection) *apipb.Rejection { return toRejection(r, now) }), Again: again,
 	}, nil
 }
 

@@ -427,6 +427,28 @@ func TestAnEnforcedTypeWithoutItsPluginIsTold(t *testing.T) {
 	})
 }
 
+// TestAPushInDoubtTellsWhenItSettles: where only time tells that it is over.
+func TestAPushInDoubtTellsWhenItSettles(t *testing.T) {
+	simulate(t, func(w *world) {
+		w.production.does("web", behaviour{push: func(context.Context, func(), plugin.Push) plugin.PushResult {
+			w.production.does("web", behaviour{})
+			return plugin.PushResult{Ending: plugin.InDoubt, Reason: "reply lost"}
+		}})
+		w.publish(web)
+		w.waitsOn("web", intent.WaitSettling)
+		until := w.report("web").Waiting[0].Until
+		if left := time.Until(until); left < plugin.PermitPeriod || left > plugin.PermitPeriod+plugin.LockDelayMargin+time.Minute {
+			t.Fatalf("it settles in %s", left)
+		}
+		w.pass(time.Until(until) - time.Second)
+		if state := w.report("web").State; state != intent.StateWaiting {
+			t.Errorf("a second before it is %s", state)
+		}
+		w.pass(3 * time.Second)
+		w.inSync(web)
+	})
+}
+
 func TestAPushInDoubtIsNotRepeatedBeforeItIsOver(t *testing.T) {
 	simulate(t, func(w *world) {
 		gone := make(chan struct{})

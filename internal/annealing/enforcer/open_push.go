@@ -27,7 +27,10 @@ type push struct {
 	// doubt: its end was lost, for that reason, and it may still be running.
 	doubt      bool
 	lostReason string
-	pushTrace  *pushTrace
+	// settles is when it can be running no more, at the latest; zero: when its plugin is gone, which nobody
+	// foresees.
+	settles   time.Time
+	pushTrace *pushTrace
 }
 
 // settledEnding closes a push whose end was lost.

@@ -97,8 +97,8 @@ func (e *Enforcer) pushed(ctx context.Context, a *asset, s *served, id intent.Pu
 	if result.Ending == plugin.InDoubt {
 		a.push.doubt, a.push.lostReason = true, result.Reason
 		e.Measure.Pushes.Open(string(id), a.push.admitted, true)
-		e.reportOpen(a, a.push.target, a.difference.Effective)
 		e.settle(ctx, a, result.Gone)
+		e.reportOpen(a, a.push.target, a.difference.Effective)
 	}
 	result = a.push.protectionRun.adjustResult(result)
 	if result.Ending == plugin.Stale && a.push.approved {

@@ -26,7 +26,7 @@ func (e *Enforcer) wait(a *asset, target intent.IncarnationID, effective intent.
 func (e *Enforcer) reportOpen(a *asset, target intent.IncarnationID, effective intent.Digest) {
 	if a.push.doubt {
 		e.report(a, intent.Report{State: intent.StateWaiting, Target: target, Effective: effective, Push: a.push.id, Waiting: []intent.WaitingOn{{
-			Kind:   intent.WaitSettling,
+			Kind: intent.WaitSettling, Until: a.push.settles,
 			Reason: fmt.Sprintf("push %s of %s may still be running: its end was lost; looking again once that is impossible", a.push.id, a.push.target),
 		}}})
 		return

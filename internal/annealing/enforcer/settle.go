@@ -106,6 +106,9 @@ func (e *Enforcer) settle(ctx context.Context, a *asset, pluginGone <-chan struc
 		pause = plugin.PermitPeriod + plugin.LockDelayMargin
 	}
 	id, effect, kind := a.push.id, a.push.effect, *a.kind
+	if pluginGone == nil {
+		a.push.settles = e.Runtime.Now().Add(pause + cmp.Or(effect, kind.served.longestEffect(kind.name), longestAllowed))
+	}
 	e.Runtime.Go("settle", func() {
 		if pluginGone != nil && e.Runtime.Wait(ctx, -1, pluginGone) != nil {
 			return

@@ -1626,7 +1626,9 @@ type ApproveAssetResponse struct {
 	// How far the approval has come with this one.
 	Consent *Consent `protobuf:"bytes,3,opt,name=consent" json:"consent,omitempty"`
 	// Those that block the plan, however many approve it.
-	Rejections    []*Rejection `protobuf:"bytes,4,rep,name=rejections" json:"rejections,omitempty"`
+	Rejections []*Rejection `protobuf:"bytes,4,rep,name=rejections" json:"rejections,omitempty"`
+	// This person's approval of the plan counted before, and counts once.
+	Again         bool `protobuf:"varint,5,opt,name=again" json:"again,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1687,6 +1689,13 @@ func (x *ApproveAssetResponse) GetRejections() []*Rejection {
 		return x.Rejections
 	}
 	return nil
+}
+
+func (x *ApproveAssetResponse) GetAgain() bool {
+	if x != nil {
+		return x.Again
+	}
+	return false
 }
 
 type RejectAssetRequest struct {
@@ -2465,14 +2474,15 @@ const file_lehr_api_v1_brake_proto_rawDesc = "" +
 	"\x05asset\x18\x02 \x01(\tR\x05asset\x12\x12\n" +
 	"\x04plan\x18\x03 \x01(\tR\x04plan\x12\x16\n" +
 	"\x06reason\x18\x04 \x01(\tR\x06reason\x121\n" +
-	"\x06period\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\x06period\"\xd8\x01\n" +
+	"\x06period\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\x06period\"\xee\x01\n" +
 	"\x14ApproveAssetResponse\x121\n" +
 	"\bapproval\x18\x01 \x01(\v2\x15.lehr.api.v1.ApprovalR\bapproval\x12%\n" +
 	"\x04plan\x18\x02 \x01(\v2\x11.lehr.api.v1.PlanR\x04plan\x12.\n" +
 	"\aconsent\x18\x03 \x01(\v2\x14.lehr.api.v1.ConsentR\aconsent\x126\n" +
 	"\n" +
 	"rejections\x18\x04 \x03(\v2\x16.lehr.api.v1.RejectionR\n" +
-	"rejections\"\xa7\x01\n" +
+	"rejections\x12\x14\n" +
+	"\x05again\x18\x05 \x01(\bR\x05again\"\xa7\x01\n" +
 	"\x12RejectAssetRequest\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\tR\tpartition\x12\x14\n" +
 	"\x05asset\x18\x02 \x01(\tR\x05asset\x12\x12\n" +
