@@ -21,6 +21,7 @@ import (
 
 	"lehr.dev/internal/ground/fault"
 	"lehr.dev/internal/ground/intent"
+	"lehr.dev/internal/ground/spell"
 )
 
 // SourceFile is a .proto file under the path by which others import it.
@@ -136,10 +137,36 @@ func (c *compilation) hintFor(message string) string {
 		return `import "lehr/intent/v1/options.proto" and write (lehr.intent.v1.reference) or (lehr.intent.v1.indexed)`
 	case strings.Contains(message, "unknown extension buf."):
 		return `import "buf/validate/validate.proto"`
+	case strings.Contains(message, "unknown type "):
+		_, word, _ := strings.Cut(message, "unknown type ")
+		return c.typeHint(word)
 	case strings.Contains(message, "already defined"):
 		return "a name is defined once among all the files"
 	}
 	return "mend the line"
+}
+
+// scalars are the types of fields that need no definition.
+var scalars = []string{"bool", "bytes", "double", "fixed32", "fixed64", "float", "int32", "int64", "sfixed32", "sfixed64", "sint32", "sint64", "string", "uint32", "uint64"}
+
+// typeHint names the type that a field was probably meant to have: one of no definition, or
+// of a message or enum that the files define.
+func (c *compilation) typeHint(word string) string {
+	known := slices.Clone(scalars)
+	for _, file := range c.parsed {
+		for _, declared := range file.Decls {
+			switch d := declared.(type) {
+			case *ast.MessageNode:
+				known = append(known, d.Name.Val)
+			case *ast.EnumNode:
+				known = append(known, d.Name.Val)
+			}
+		}
+	}
+	if near := spell.Nearest(word, known); near != "" {
+		return "did you mean " + near + "?"
+	}
+	return "define the message or enum, import the file that does, and write its package before its name where that is another; of no definition are " + strings.Join(scalars, ", ")
 }
 
 // parse reads one file, and holds its path and package to what is free.

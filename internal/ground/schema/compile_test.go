@@ -113,7 +113,9 @@ func TestRefusedTypes(t *testing.T) {
 		message, hint string
 	}{
 		"syntax":             {files("a.proto", usual+"message A {\n  strin name = ;\n}"), 3, 16, "syntax error", "mend"},
-		"unknown type":       {files("a.proto", usual+"message A {\n  Zone z = 1;\n}"), 3, 3, "unknown type Zone", ""},
+		"unknown type":       {files("a.proto", usual+"message A {\n  Zone z = 1;\n}"), 3, 3, "unknown type Zone", "define the message or enum"},
+		"misspelt scalar":    {files("a.proto", usual+"message A {\n  strin z = 1;\n}"), 3, 3, "unknown type strin", "did you mean string?"},
+		"misspelt message":   {files("a.proto", usual+"message Zone {}\nmessage A {\n  Zome z = 1;\n}"), 4, 3, "unknown type Zome", "did you mean Zone?"},
 		"unknown import":     {files("a.proto", usual+`import "missing.proto";`), 2, 8, "missing.proto", "path from the folder"},
 		"missing import":     {files("a.proto", usual+"message A {\n  string b = 1 [(lehr.intent.v1.indexed) = true];\n}"), 3, 17, "unknown extension", "lehr/intent/v1/options.proto"},
 		"import outside":     {files("a.proto", usual+`import "../../etc/passwd";`), 2, 8, "../../etc/passwd", ""},
