@@ -57,7 +57,12 @@ func says(t *testing.T, output string, wanted ...string) {
 // theatre has one of everything, and of each kind that is left out.
 const theatre = `
 CREATE TYPE mood AS ENUM ('comic', 'tragic');
+CREATE TYPE "Late Mood" AS ENUM ('it''s dark');
+CREATE TYPE pair AS (a int, b int);
 CREATE SEQUENCE tickets;
+CREATE SEQUENCE rows_of AS smallint INCREMENT BY 5 MINVALUE 10 MAXVALUE 100 START WITH 20 CACHE 3 CYCLE;
+CREATE DOMAIN name_of AS varchar(40) COLLATE "C" DEFAULT 'nobody' NOT NULL CONSTRAINT long CHECK (length(VALUE) > 1) CONSTRAINT short CHECK (length(VALUE) < 30);
+CREATE DOMAIN a_name AS name_of CHECK (VALUE <> 'x');
 CREATE TABLE authors (id serial PRIMARY KEY, name text NOT NULL UNIQUE CHECK (length(name) > 1), born date);
 CREATE FUNCTION stamp() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.seen := now(); RETURN NEW; END $$;
 CREATE FUNCTION half(n numeric) RETURNS numeric LANGUAGE sql IMMUTABLE AS 'SELECT n / 2';
@@ -66,7 +71,7 @@ CREATE TABLE "Plays" (
 	id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, "the title" varchar(200) COLLATE "C" NOT NULL DEFAULT 'untitled',
 	author int REFERENCES authors ON DELETE CASCADE, mood mood DEFAULT 'comic', price numeric(8,2) DEFAULT half(10),
 	reduced numeric GENERATED ALWAYS AS (price / 2) STORED, seen timestamptz, ticket int DEFAULT nextval('tickets'),
-	tags text[] NOT NULL DEFAULT '{}', EXCLUDE USING btree (ticket WITH =)) WITH (fillfactor=70);
+	tags text[] NOT NULL DEFAULT '{}', moods mood[], late "Late Mood", of a_name, row smallint DEFAULT nextval('rows_of'), EXCLUDE USING btree (ticket WITH =)) WITH (fillfactor=70);
 CREATE TABLE aardvarks (id int PRIMARY KEY, play bigint REFERENCES "Plays", parent int REFERENCES aardvarks);
 CREATE INDEX by_title ON "Plays" (lower("the title")) WHERE author IS NOT NULL;
 CREATE UNIQUE INDEX one_a_day ON "Plays" (author, seen DESC);
@@ -112,7 +117,7 @@ func TestImportPostgres(t *testing.T) {
 	}
 	says(t, output, "tables: 4", "indexes: 2", "views: 2", "functions: 3", "triggers: 1", "Wrote partition theatre",
 		"trigger asleep of authors: it is not simply enabled", "table years: partitions are not managed", "table scratches: it is not logged",
-		"materialized view sums", "need each other", "table seats: its foreign key", "type mood", "sequence tickets", "rights are left")
+		"materialized view sums", "need each other", "table seats: its foreign key", "types: 2", "domains: 2", "sequences: 2", "type pair: it is not managed", "rights are left")
 	for _, file := range []string{"schema.sql", "schema.star", "lehr.yaml"} {
 		text, err := os.ReadFile(filepath.Join(folder, file))
 		if err != nil || strings.Contains(string(text), "playwright") {

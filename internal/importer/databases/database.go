@@ -30,8 +30,8 @@ const reserved = "lehr_"
 func Postgres() importer.Kind {
 	kind := importer.Kind{
 		Name: "postgres", Arguments: "URL", Short: "A schema of a running PostgreSQL database, as SQL",
-		Long: `Read the tables, indexes, views, functions and triggers of one schema of a running
-PostgreSQL database, and write them as SQL for lehr-sqlschema. Catalogs are read, in
+		Long: `Read the tables, indexes, views, functions, triggers, enums, domains and sequences of one
+schema of a running PostgreSQL database, and write them as SQL for lehr-sqlschema. Catalogs are read, in
 a transaction that can only read; rows are not looked at. A password is named, never
 given: --password-env or --password-file.`,
 	}
@@ -113,7 +113,7 @@ func (f contents) write(source, asset, fields string) (importer.Import, error) {
 			WithHint("write the tables of a part of it into an asset by hand: what an asset does not name is left alone")
 	}
 	var read []string
-	for _, kind := range []string{"table", "index", "view", "function", "trigger"} {
+	for _, kind := range []string{"type", "domain", "sequence", "table", "index", "view", "function", "trigger"} {
 		if n := counts[kind]; n > 0 {
 			read = append(read, fmt.Sprintf("%s: %d", plural(kind), n))
 		}

@@ -67,7 +67,7 @@ func (p *postgres) read(ctx context.Context, args []string) (importer.Import, er
 	return result, err
 }
 
-// node is a table, view or function, with what must be there before it.
+// node is a type, sequence, table, view or function, with what must be there before it.
 type node struct {
 	kind, name, text string
 	prerequisites    []uint32
@@ -83,7 +83,7 @@ type catalog struct {
 	contents
 	schema string
 	nodes  map[uint32]*node
-	// order of the nodes: tables, functions, views, each by name.
+	// order of the nodes: types, sequences, tables, functions, views, each by name.
 	order []uint32
 	// later are indexes and triggers, by the node that they are of.
 	later []part
@@ -114,7 +114,7 @@ func (c *catalog) read(ctx context.Context, connection *pgx.Conn) error {
 		return err
 	}
 	for _, step := range []func(context.Context, pgx.Tx) error{
-		c.readRelations, c.readFunctions, c.readColumns, c.readConstraints, c.readParts, c.readOrder, c.readOthers,
+		c.readTypes, c.readRelations, c.readFunctions, c.readColumns, c.readConstraints, c.readParts, c.readOrder, c.readOthers,
 	} {
 		if err := step(ctx, tx); err != nil {
 			return err
@@ -125,6 +125,42 @@ func (c *catalog) read(ctx context.Context, connection *pgx.Conn) error {
 
 // ofExtension says that an object belongs to an extension.
 const ofExtension = "exists (SELECT FROM pg_depend e WHERE e.classid = '%s'::regclass AND e.objid = %s AND e.deptype = 'e')"
+
+// readTypes reads enums, domains, and sequences that are of no column.
+func (c *catalog) readTypes(ctx context.Context, tx pgx.Tx) error {
+	rows, err := tx.Query(ctx, `SELECT t.oid, 'type' AS kind, t.typname::text AS name, 'CREATE TYPE ' || quote_ident(t.typname) || ' AS ENUM ('
+			|| coalesce((SELECT string_agg(quote_literal(e.enumlabel), ', ' ORDER BY e.enumsortorder) FROM pg_enum e WHERE e.enumtypid = t.oid), '') || ')' AS definition
+		FROM pg_type t JOIN pg_namespace n ON n.oid = t.typnamespace
+		WHERE n.nspname = $1 AND t.typtype = 'e' AND t.typname NOT LIKE 'lehr\_%' AND NOT `+fmt.Sprintf(ofExtension, "pg_type", "t.oid")+`
+		UNION ALL
+		SELECT t.oid, 'domain', t.typname::text, 'CREATE DOMAIN ' || quote_ident(t.typname) || ' AS ' || format_type(t.typbasetype, t.typtypmod)
+			|| coalesce((SELECT ' COLLATE ' || l.oid::regcollation FROM pg_collation l JOIN pg_type b ON b.oid = t.typbasetype WHERE l.oid = t.typcollation AND t.typcollation <> b.typcollation), '')
+			|| coalesce(' DEFAULT ' || pg_get_expr(t.typdefaultbin, 0), '') || CASE WHEN t.typnotnull THEN ' NOT NULL' ELSE '' END
+			|| coalesce((SELECT string_agg(' CONSTRAINT ' || quote_ident(k.conname) || ' ' || pg_get_constraintdef(k.oid, true), '' ORDER BY k.conname)
+				FROM pg_constraint k WHERE k.contypid = t.oid AND k.contype = 'c'), '')
+		FROM pg_type t JOIN pg_namespace n ON n.oid = t.typnamespace
+		WHERE n.nspname = $1 AND t.typtype = 'd' AND t.typname NOT LIKE 'lehr\_%' AND NOT `+fmt.Sprintf(ofExtension, "pg_type", "t.oid")+`
+		UNION ALL
+		SELECT c.oid, 'sequence', c.relname::text, 'CREATE SEQUENCE ' || quote_ident(c.relname) || ' AS ' || format_type(q.seqtypid, NULL) || ' INCREMENT BY ' || q.seqincrement
+			|| ' MINVALUE ' || q.seqmin || ' MAXVALUE ' || q.seqmax || ' START WITH ' || q.seqstart || ' CACHE ' || q.seqcache || CASE WHEN q.seqcycle THEN ' CYCLE' ELSE '' END
+		FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_sequence q ON q.seqrelid = c.oid
+		WHERE n.nspname = $1 AND c.relpersistence = 'p' AND c.relname NOT LIKE 'lehr\_%' AND `+isSequenceOfItsOwn+`
+		ORDER BY kind DESC, name`, c.schema)
+	if err != nil {
+		return err
+	}
+	var oid uint32
+	var kind, name, text string
+	_, err = pgx.ForEachRow(rows, []any{&oid, &kind, &name, &text}, func() error {
+		c.nodes[oid] = &node{kind: kind, name: name, text: text}
+		c.order = append(c.order, oid)
+		return nil
+	})
+	return err
+}
+
+// isSequenceOfItsOwn says that the sequence c is no column's, and no extension's.
+const isSequenceOfItsOwn = "NOT exists (SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.deptype IN ('a', 'i', 'e'))"
 
 func (c *catalog) readRelations(ctx context.Context, tx pgx.Tx) error {
 	rows, err := tx.Query(ctx, `SELECT c.oid, c.relkind::text, c.relname::text, quote_ident(c.relname), c.relpersistence::text, c.relispartition,
@@ -291,13 +327,15 @@ func (c *catalog) readParts(ctx context.Context, tx pgx.Tx) error {
 
 // readOrder reads what must be there before what.
 func (c *catalog) readOrder(ctx context.Context, tx pgx.Tx) error {
-	rows, err := tx.Query(ctx, `SELECT DISTINCT coalesce(r.ev_class, a.adrelid, k.conrelid, d.objid), coalesce(nullif(t.typrelid, 0), d.refobjid)
+	// An array of a type rests on the type, and a table that is used as a type is the table.
+	rows, err := tx.Query(ctx, `SELECT DISTINCT coalesce(r.ev_class, a.adrelid, nullif(k.conrelid, 0), nullif(k.contypid, 0), d.objid),
+			coalesce(nullif(t.typrelid, 0), CASE WHEN t.typcategory = 'A' THEN nullif(t.typelem, 0) END, d.refobjid)
 		FROM pg_depend d
 			LEFT JOIN pg_rewrite r ON d.classid = 'pg_rewrite'::regclass AND r.oid = d.objid
 			LEFT JOIN pg_attrdef a ON d.classid = 'pg_attrdef'::regclass AND a.oid = d.objid
 			LEFT JOIN pg_constraint k ON d.classid = 'pg_constraint'::regclass AND k.oid = d.objid
 			LEFT JOIN pg_type t ON d.refclassid = 'pg_type'::regclass AND t.oid = d.refobjid
-		WHERE d.classid IN ('pg_class'::regclass, 'pg_proc'::regclass, 'pg_rewrite'::regclass, 'pg_attrdef'::regclass, 'pg_constraint'::regclass)
+		WHERE d.classid IN ('pg_class'::regclass, 'pg_type'::regclass, 'pg_proc'::regclass, 'pg_rewrite'::regclass, 'pg_attrdef'::regclass, 'pg_constraint'::regclass)
 			AND d.refclassid IN ('pg_class'::regclass, 'pg_proc'::regclass, 'pg_type'::regclass) ORDER BY 1, 2`)
 	if err != nil {
 		return err
@@ -314,12 +352,12 @@ func (c *catalog) readOrder(ctx context.Context, tx pgx.Tx) error {
 
 // readOthers names what is in the schema beside.
 func (c *catalog) readOthers(ctx context.Context, tx pgx.Tx) error {
-	rows, err := tx.Query(ctx, `SELECT CASE t.typtype WHEN 'e' THEN 'type ' WHEN 'd' THEN 'domain ' WHEN 'r' THEN 'range type ' ELSE 'type ' END || t.typname
+	rows, err := tx.Query(ctx, `SELECT CASE t.typtype WHEN 'r' THEN 'range type ' ELSE 'type ' END || t.typname
 		FROM pg_type t JOIN pg_namespace n ON n.oid = t.typnamespace LEFT JOIN pg_class c ON c.oid = t.typrelid
-		WHERE n.nspname = $1 AND (t.typtype IN ('e', 'd', 'r') OR c.relkind = 'c') AND NOT `+fmt.Sprintf(ofExtension, "pg_type", "t.oid")+`
+		WHERE n.nspname = $1 AND (t.typtype = 'r' OR c.relkind = 'c') AND NOT `+fmt.Sprintf(ofExtension, "pg_type", "t.oid")+`
 		UNION ALL
 		SELECT 'sequence ' || c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-		WHERE n.nspname = $1 AND c.relkind = 'S' AND NOT exists (SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.deptype IN ('a', 'i', 'e'))
+		WHERE n.nspname = $1 AND c.relkind = 'S' AND c.relpersistence <> 'p' AND `+isSequenceOfItsOwn+`
 		ORDER BY 1`, c.schema)
 	if err != nil {
 		return err
