@@ -27,8 +27,12 @@ func simKit() cli.SimKit {
 			if err != nil {
 				return cli.SimSum{}, fault.New(fault.Unavailable, "cannot tell which program this is: %w", err)
 			}
+			var seeds []uint64
+			if runs.Complete {
+				seeds = campaign.Cover(simOptions(runs))
+			}
 			sum, err := campaign.Run(ctx, campaign.Options{
-				Program: []string{program, campaign.ChildCommand},
+				Program: []string{program, campaign.ChildCommand}, Seeds: seeds,
 				Run:     simOptions(runs), Runs: runs.Runs, TotalHours: runs.TotalHours, Clock: runs.Clock, Complete: runs.Complete,
 				Workers: runs.Workers, KeepGoing: runs.KeepGoing, Twice: runsTwice,
 				Each: func(outcome sim.Outcome, sum *campaign.Sum) { each(simRun(outcome), simSum(sum)) },

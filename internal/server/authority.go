@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	apipb "lehr.dev/gen/lehr/api/v1"
+	"lehr.dev/gen/lehr/api/v1/apipbconnect"
 	"lehr.dev/internal/access"
 	"lehr.dev/internal/ground/fault"
 	"lehr.dev/internal/ground/intent"
@@ -163,6 +164,9 @@ func (a authority) check(ctx context.Context, call access.Call, request any) err
 	case !ok:
 		return fault.New(fault.Internal, "%s was sent %T, which is no message", call.Name(), request)
 	case call.Scope != apipb.Scope_SCOPE_OWN:
+		if stopping, ok := a.server.store.(authorizesStops); ok && "/"+call.Name() == apipbconnect.BrakeServiceSetStopProcedure {
+			return stopping.AuthorizeStop(ctx, call.Role, call.Partition(message))
+		}
 		return a.server.store.Authorize(ctx, call.Role, call.Partition(message))
 	}
 	holds, err := a.server.store.Authority(ctx)
@@ -170,6 +174,11 @@ func (a authority) check(ctx context.Context, call access.Call, request any) err
 		return err
 	}
 	return holds.Valid()
+}
+
+// authorizesStops says who may stop while the store cannot say it (S18).
+type authorizesStops interface {
+	AuthorizeStop(ctx context.Context, role intent.Role, partition intent.PartitionID) error
 }
 
 // tell leaves word of what was denied. The audit has only what was done: who

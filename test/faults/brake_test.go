@@ -1,15 +1,18 @@
 package faults
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"lehr.dev/internal/access"
 	"lehr.dev/test/pgserver"
 )
 
@@ -207,4 +210,64 @@ func TestStopWithoutTheDatabase(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestATokenStopsWithoutTheDatabase: the tokens are in the database that hangs, and whoever
+// bore one the day before stops their partition all the same (S18).
+func TestATokenStopsWithoutTheDatabase(t *testing.T) {
+	t.Parallel()
+	database := pgserver.New(t)
+	database.Start()
+	w := newWorld(t, partition{name: "long", program: longProgram})
+	w.edit(w.definition, "mode: enforce", "mode: enforce\naccess: {operator: [user:oncall], viewer: [user:guest]}")
+	w.want(values{})
+	w.serve("--database", database.Database())
+	w.await("a push is under way", func() string {
+		if w.effects() < 5 {
+			return "it has few effects"
+		}
+		return ""
+	})
+	at, err := access.ReadRendezvous(w.store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	as := map[string][]string{}
+	for _, name := range []string{"oncall", "guest"} {
+		made, err := w.lehr("auth", "token", "create", "--owner", name, "--description", "a laptop", "-o", "json")
+		var token struct{ Secret string }
+		if err == nil {
+			err = json.Unmarshal([]byte(made), &token)
+		}
+		if err != nil {
+			t.Fatalf("%s %v", made, err)
+		}
+		as[name] = append(os.Environ(), "LEHR_TOKEN="+token.Secret, "LEHR_SERVER="+at.URL)
+	}
+	run := func(name string, arguments ...string) (string, error) {
+		command := exec.CommandContext(t.Context(), filepath.Join(w.programs, "lehr"), arguments...)
+		command.Env = as[name]
+		told, err := command.CombinedOutput()
+		return string(told), err
+	}
+	for name := range as {
+		if told, err := run(name, "get", "reports", "-p", "long"); err != nil {
+			t.Fatalf("%s looks: %s %v", name, told, err)
+		}
+	}
+	since := time.Now()
+	database.Signal(syscall.SIGSTOP)
+	if told, err := run("guest", "stop", "-p", "long", "--reason", "because I can"); err == nil {
+		t.Errorf("a viewer stops: %s", told)
+	}
+	told, err := run("oncall", "stop", "-p", "long", "--reason", "fire")
+	if err != nil || unmatched(told, `kept in the file beside the store`) != "" {
+		t.Fatalf("%s %v", told, err)
+	}
+	w.stopped(since)
+	database.Signal(syscall.SIGCONT)
+	w.await("the database has the stop", func() string {
+		told, err := w.lehr("get", "stops")
+		return unmatched(told+text(err), `oncall.*fire`)
+	})
 }

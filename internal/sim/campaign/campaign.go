@@ -6,6 +6,7 @@ package campaign
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -21,6 +22,8 @@ type Options struct {
 	Run sim.Options
 	// Runs is how many seeds, from the first on; 0: TotalHours say it.
 	Runs int
+	// Seeds are run before those from the first on, which leave them out. Cover is some.
+	Seeds []uint64
 	// TotalHours of virtual time, over all runs.
 	TotalHours float64
 	// Clock ends a campaign of TotalHours earlier: after so much real time (0: never),
@@ -93,7 +96,7 @@ func (s *Sum) add(o sim.Outcome) {
 func Run(ctx context.Context, o Options) (*Sum, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	c := &campaign{Options: o, sum: newSum(), cancel: cancel, start: time.Now()}
+	c := &campaign{Options: o, seed: o.Run.Seed, sum: newSum(), cancel: cancel, start: time.Now()}
 	var workers errgroup.Group
 	for range max(o.Workers, 1) {
 		workers.Go(func() error {
@@ -133,7 +136,9 @@ type campaign struct {
 
 	mutex sync.Mutex
 	begun int
-	sum   *Sum
+	// seed is the next of those from the first on.
+	seed uint64
+	sum  *Sum
 }
 
 // simulation makes a run.
@@ -186,7 +191,14 @@ func (c *campaign) next(ctx context.Context) (uint64, bool) {
 		return 0, false
 	}
 	c.begun++
-	return c.Run.Seed + uint64(c.begun-1), true
+	if c.begun <= len(c.Seeds) {
+		return c.Seeds[c.begun-1], true
+	}
+	for slices.Contains(c.Seeds, c.seed) {
+		c.seed++
+	}
+	c.seed++
+	return c.seed - 1, true
 }
 
 // clockEnded reports whether the campaign's real time is over.

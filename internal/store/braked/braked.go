@@ -47,6 +47,7 @@ type Store struct {
 	file    *file
 	runtime loop.Runtime
 	log     *slog.Logger
+	callers callers
 
 	mu sync.Mutex
 	// unwritten stops are in force and not known to be in the store.

@@ -52,6 +52,36 @@ func (i *ill) SetStop(ctx context.Context, stop intent.Stop) error {
 	return i.All.SetStop(ctx, stop)
 }
 
+func (i *ill) TokenByID(ctx context.Context, id string) (store.Token, error) {
+	if err := i.trouble(ctx); err != nil {
+		return store.Token{}, err
+	}
+	return i.All.TokenByID(ctx, id)
+}
+
+func (i *ill) Authority(ctx context.Context) (store.Authority, error) {
+	if err := i.trouble(ctx); err != nil {
+		return store.Authority{}, err
+	}
+	return i.All.Authority(ctx)
+}
+
+// trouble is the error, or that it hung for as long as the context lets it.
+func (i *ill) trouble(ctx context.Context) error {
+	i.mu.Lock()
+	err, hang := i.err, i.hang
+	i.mu.Unlock()
+	if hang == nil {
+		return err
+	}
+	select {
+	case <-hang:
+		return nil
+	case <-ctx.Done():
+		return fault.New(fault.Unavailable, "reading: %w", ctx.Err())
+	}
+}
+
 func open(t *testing.T) (*ill, store.Lease) {
 	t.Helper()
 	db, err := sqlite.Memory()
@@ -305,5 +335,75 @@ func TestABrakeFileThatIsCutOff(t *testing.T) {
 	torn[20], torn[half+20] = torn[20]+1, torn[half+20]+1
 	if got, err := read(torn); err == nil {
 		t.Errorf("neither half is whole, and it says %+v", got)
+	}
+}
+
+// TestWhoMayStopIsRemembered: while the store that has the tokens is lost, whoever might stop
+// the day before may; nobody else may, and nothing else is allowed by it.
+func TestWhoMayStopIsRemembered(t *testing.T) {
+	below, _ := open(t)
+	s := brakedOf(t, below, filepath.Join(t.TempDir(), "lehr.db"))
+	grants := []intent.Grant{
+		{Role: intent.Operator, Subject: "user:ann", Partition: shop}, {Role: intent.Viewer, Subject: "user:bob", Partition: shop}, {Role: intent.Operator, Subject: "user:late", Partition: shop},
+	}
+	if err := s.SetPolicy(t.Context(), grants, operator); err != nil {
+		t.Fatal(err)
+	}
+	callers := map[string]context.Context{}
+	for _, name := range []string{"ann", "bob", "late", "gone"} {
+		token, err := s.CreateToken(t.Context(), store.Token{ID: name + "s", Owner: name, Hash: [32]byte{1}}, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		callers[name] = store.WithCaller(t.Context(), store.Caller{Actor: intent.Actor{Name: name, Origin: "cli"}, Token: token.ID})
+	}
+	for _, name := range []string{"ann", "bob", "gone"} { // late never called.
+		if err := s.Authorize(callers[name], intent.Viewer, shop); (err == nil) != (name != "gone") {
+			t.Fatalf("%s as a viewer: %v", name, err)
+		}
+	}
+	for trouble, start := range map[string]func() (end func()){
+		"fails": func() func() {
+			below.is(fault.New(fault.Unavailable, "the database is gone"), nil)
+			return func() { below.is(nil, nil) }
+		},
+		"hangs": func() func() {
+			hang := make(chan struct{})
+			below.is(nil, hang)
+			return func() { close(hang); below.is(nil, nil) }
+		},
+	} {
+		end := start()
+		if token, err := s.TokenByID(t.Context(), "anns"); err != nil || token.Owner != "ann" {
+			t.Errorf("%s: ann's token: %+v, %v", trouble, token, err)
+		}
+		if err := s.AuthorizeStop(callers["ann"], intent.Operator, shop); err != nil {
+			t.Errorf("%s: ann stops her partition: %v", trouble, err)
+		}
+		if err := s.AuthorizeStop(callers["ann"], intent.Operator, ""); !fault.Is(err, fault.Denied) {
+			t.Errorf("%s: ann stops all: %v", trouble, err)
+		}
+		if err := s.AuthorizeStop(callers["bob"], intent.Operator, shop); !fault.Is(err, fault.Denied) {
+			t.Errorf("%s: a viewer stops: %v", trouble, err)
+		}
+		if trouble == "fails" {
+			if err := s.AuthorizeStop(callers["late"], intent.Operator, shop); !fault.Is(err, fault.Unavailable) {
+				t.Errorf("who never called: %v", err)
+			}
+			if _, err := s.TokenByID(t.Context(), "lates"); !fault.Is(err, fault.Unavailable) {
+				t.Errorf("a token that nobody bore: %v", err)
+			}
+			if err := s.Authorize(callers["ann"], intent.Operator, shop); !fault.Is(err, fault.Unavailable) {
+				t.Errorf("anything else than a stop: %v", err)
+			}
+		}
+		end()
+	}
+	if _, err := s.RevokeToken(t.Context(), "anns", "she left"); err != nil {
+		t.Fatal(err)
+	}
+	below.is(fault.New(fault.Unavailable, "the database is gone"), nil)
+	if err := s.AuthorizeStop(callers["ann"], intent.Operator, shop); !fault.Is(err, fault.Unavailable) {
+		t.Errorf("a token that was revoked: %v", err)
 	}
 }
