@@ -2,15 +2,26 @@ package prodspec
 
 import (
 	"context"
+	"slices"
 	"strconv"
+
+	"lehr.dev/internal/ground/fault"
+	"lehr.dev/internal/ground/intent"
+	"lehr.dev/internal/prodspec/definition"
 )
 
 // mostUndone revisions of one document are looked at, to see whether all of them undo.
 const mostUndone = 20
 
+// mostRestored assets are looked at, to see whether all of them get back what they had.
+const mostRestored = 1000
+
 // goesBack reports whether all that the sources changed since what head covers are edits
-// of documents of the store that undo earlier ones: what is published then goes back.
-func (p *Pipeline) goesBack(ctx context.Context, r reading) (bool, error) {
+// of documents that undo earlier ones: what is published then goes back. The store knows of
+// its own documents which edits undo. What a commit says of itself proves nothing, so of
+// documents in git it is what comes of it that counts: each asset that changes gets back
+// what it had before its last change.
+func (p *Pipeline) goesBack(ctx context.Context, r reading, delta change) (bool, error) {
 	partition, err := p.options.Store.Partition(ctx, p.lease.Partition)
 	if err != nil || partition.Head.IsZero() {
 		return false, err
@@ -19,11 +30,15 @@ func (p *Pipeline) goesBack(ctx context.Context, r reading) (bool, error) {
 	for _, covered := range partition.Covered {
 		revisions[covered.Source] = covered.Revision
 	}
-	undone := false
+	undone, inGit := false, false
 	for _, now := range r.revisions {
 		previous, ok := revisions[now.Source]
 		delete(revisions, now.Source)
 		if ok && previous == now.Revision {
+			continue
+		}
+		if ok && isDocumentInGit(r, now.Source) {
+			inGit = true
 			continue
 		}
 		allUndo, err := p.revisionsGoBack(ctx, r, now.Source, previous, now.Revision)
@@ -32,7 +47,53 @@ func (p *Pipeline) goesBack(ctx context.Context, r reading) (bool, error) {
 		}
 		undone = true
 	}
-	return undone && len(revisions) == 0, nil
+	if len(revisions) > 0 || !inGit {
+		return undone && len(revisions) == 0, nil
+	}
+	return p.restores(ctx, partition.Head, delta)
+}
+
+func isDocumentInGit(r reading, name string) bool {
+	return slices.ContainsFunc(r.definition.Sources, func(s definition.Source) bool {
+		return s.Name == name && s.Remote != nil && s.Remote.Git != nil && s.Remote.Git.Document != ""
+	})
+}
+
+// restores reports whether each asset that changes gets back what it had before it changed
+// last. What came by going back is no change that one goes back from: that would be the
+// change anew.
+func (p *Pipeline) restores(ctx context.Context, head intent.IncarnationID, delta change) (bool, error) {
+	if len(delta.entries) == 0 || len(delta.entries) > mostRestored {
+		return false, nil
+	}
+	came := map[intent.Sequence]bool{} // By going back.
+	for _, entry := range delta.entries {
+		current, exists, err := memberAt(ctx, p.options.Store, head, entry.Asset)
+		if err != nil || !exists || entry.Removed || current.Since <= 1 {
+			return false, err
+		}
+		before := intent.IncarnationID{Partition: head.Partition, Sequence: current.Since - 1}
+		previous, existed, err := memberAt(ctx, p.options.Store, before, entry.Asset)
+		if fault.Is(err, fault.NotFound) {
+			return false, nil // It is collected.
+		}
+		if err != nil || !existed || previous.Effective != entry.Member.Effective {
+			return false, err
+		}
+		back, known := came[current.Since]
+		if !known {
+			changed, err := p.options.Store.Incarnation(ctx, intent.IncarnationID{Partition: head.Partition, Sequence: current.Since})
+			if err != nil && !fault.Is(err, fault.NotFound) {
+				return false, err
+			}
+			back = err != nil || changed.Back
+			came[current.Since] = back
+		}
+		if back {
+			return false, nil
+		}
+	}
+	return true, nil
 }
 
 // revisionsGoBack reports whether a source is a document of the store, and all its

@@ -3,6 +3,7 @@ package prodspec_test
 import (
 	"context"
 	"encoding/json"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -59,6 +60,43 @@ func TestAnUndoneEditGoesBack(t *testing.T) {
 		incarnation, err := w.store.Incarnation(t.Context(), intent.IncarnationID{Partition: "shop", Sequence: sequence})
 		if err != nil || incarnation.Back != back {
 			t.Errorf("%d goes back: %t, want %t; %v", sequence, incarnation.Back, back, err)
+		}
+	}
+}
+
+// TestAnUndoneCommitGoesBack: of a document in git, by what comes of it. A commit that says that
+// it undoes another and does not is a change as any other, and so is the change made anew.
+func TestAnUndoneCommitGoesBack(t *testing.T) {
+	if testing.Short() {
+		t.Skip("looks at a repository for seconds")
+	}
+	w, origin := inGit(t)
+	w.replace("lehr.yaml", "branch: main, dir: prod, files: [service.yaml]", "branch: main, document: prod/service.yaml")
+	content, err := os.ReadFile(filepath.Join(origin.Folder, "prod/service.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	service := string(content)
+	origin.Commit("Begin")
+	w.start()
+	w.served(1)
+	sequence := intent.Sequence(1)
+	for _, step := range []struct {
+		subject, content string
+		back             bool
+	}{
+		{"New", strings.Replace(service, `"1.0"`, `"2.0"`, 1), false},
+		{"Undo", service, true},
+		{"Anew", strings.Replace(service, `"1.0"`, `"2.0"`, 1), false},
+		{"Lies\n\nLehr-Undo: 0123", strings.Replace(service, `"1.0"`, `"3.0"`, 1), false},
+	} {
+		origin.Write("prod/service.yaml", step.content)
+		origin.Commit(step.subject)
+		sequence++
+		w.served(sequence)
+		incarnation, err := w.store.Incarnation(t.Context(), intent.IncarnationID{Partition: "shop", Sequence: sequence})
+		if err != nil || incarnation.Back != step.back {
+			t.Errorf("%s: it goes back: %t, want %t; %v", step.subject, incarnation.Back, step.back, err)
 		}
 	}
 }

@@ -116,7 +116,7 @@ func (p *Pipeline) judge(ctx context.Context, head intent.IncarnationID, r readi
 		if err != nil {
 			return Status{}, err
 		}
-		goesBack, err := p.goesBack(ctx, r)
+		goesBack, err := p.goesBack(ctx, r, delta)
 		if err != nil {
 			return Status{}, err
 		}

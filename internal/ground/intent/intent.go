@@ -107,7 +107,7 @@ type Incarnation struct {
 	// under them yet. They are pinned as it becomes head, and not kept here.
 	Governed []Governed `json:"-"`
 	// Back: all that its sources changed since its parent are edits of documents that
-	// undo earlier ones.
+	// undo earlier ones; those in git give each asset back what it had.
 	Back bool `json:"back,omitempty"`
 	// Warnings are what was found of its candidate and did not stand against it, at most
 	// MaxWarnings.
