@@ -33,7 +33,7 @@ func simKit() cli.SimKit {
 			}
 			sum, err := campaign.Run(ctx, campaign.Options{
 				Program: []string{program, campaign.ChildCommand}, Seeds: seeds,
-				Run:     simOptions(runs), Runs: runs.Runs, TotalHours: runs.TotalHours, Clock: runs.Clock, Complete: runs.Complete,
+				Run: simOptions(runs), Runs: runs.Runs, TotalHours: runs.TotalHours, Clock: runs.Clock, Complete: runs.Complete,
 				Workers: runs.Workers, KeepGoing: runs.KeepGoing, Twice: runsTwice,
 				Each: func(outcome sim.Outcome, sum *campaign.Sum) { each(simRun(outcome), simSum(sum)) },
 			})
