@@ -77,7 +77,9 @@ type Generator struct {
 	// Keys: one run for each entry of the files of the first source, which are
 	// seen by no run otherwise; nil: there is none.
 	Keys *work.Keys
-	Line int
+	// Addons that a renderer's assets are given by with:.
+	Addons []Derivation
+	Line   int
 }
 
 // Types resolves short and full protobuf names; schema.Set is one.

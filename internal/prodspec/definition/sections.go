@@ -82,7 +82,8 @@ func (p *parser) generators(node *yaml.Node, d *Definition) {
 		at := "generate." + name
 		switch {
 		case names[key.Value]:
-			d.Generators = append(d.Generators, p.generator(key, value, at, d.Sources, names))
+			generator := p.generator(key, value, at, d.Sources, names)
+			d.Generators, d.Derivations = append(d.Generators, generator), append(d.Derivations, generator.Addons...)
 		case child(value, "derive") != nil:
 			derivation := p.derivation(key, value, at)
 			derivation.Name = name

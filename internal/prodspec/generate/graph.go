@@ -223,7 +223,8 @@ func (g *Graph) LeftOut() map[string][]intent.Finding {
 // placed has what is said of a renderer stand where the definition names it now.
 func (g *Graph) placed(name string, finding intent.Finding) intent.Finding {
 	generator := g.places[name]
-	if generator.Language == work.Render && finding.File == generator.File {
+	ofRenderer := finding.Rule != "derive" && finding.Rule != "resolve" // These name their own line.
+	if ofRenderer && generator.Language == work.Render && finding.File == generator.File {
 		finding.Line, finding.Field = generator.Line, "generate."+name
 	}
 	return finding
@@ -420,7 +421,7 @@ func (g *Graph) judgeAgain(ctx context.Context, generator string, files []string
 		if err != nil {
 			return err
 		}
-		if err := recorder.judge(&rec, Job{Generator: generator, File: file}.Name()); err != nil {
+		if err := recorder.judge(&rec, Job{Generator: generator, File: file}); err != nil {
 			return err
 		}
 		outcomes[i] = outcome{generator, file, rec}

@@ -132,21 +132,21 @@ func (r recorder) record(base intent.Digest, job Job, result Result) (record, er
 			return record{}, fault.New(fault.Internal, "the run of %s gave a blob %s that is not what it says", job.Name(), blob.Digest)
 		}
 	}
-	return rec, r.judge(&rec, job.Name())
+	return rec, r.judge(&rec, job)
 }
 
 // judge derives what is to be derived from what a run gave, and judges the outcome.
-func (r recorder) judge(rec *record, run string) error {
+func (r recorder) judge(rec *record, job Job) error {
 	rec.judged, rec.Findings = judged{}, nil
 	for _, asset := range rec.Given {
 		content, err := schema.Decode(asset.Body)
 		if err == nil && (intent.BodyDigest(asset.Body) != asset.Digest || content.ID != asset.ID || content.Payload.Type != asset.Type) {
-			err = fault.New(fault.Internal, "the run of %s gave an asset %s that is not what it says", run, asset.ID)
+			err = fault.New(fault.Internal, "the run of %s gave an asset %s that is not what it says", job.Name(), asset.ID)
 		}
 		if err != nil {
 			return err
 		}
-		if err := r.derive(rec, &asset, &content); err != nil {
+		if err := r.derive(rec, job.Generator, &asset, &content); err != nil {
 			return err
 		}
 		references, err := r.set.References(content)
@@ -234,11 +234,11 @@ func (rec *record) serve(content intent.Asset) error {
 }
 
 // derive replaces an asset by the one with derived addons.
-func (r recorder) derive(rec *record, asset *work.Asset, content *intent.Asset) error {
+func (r recorder) derive(rec *record, generator string, asset *work.Asset, content *intent.Asset) error {
 	if r.rules.Digest().IsZero() {
 		return nil
 	}
-	applied, derived, findings := r.rules.Apply(*content)
+	applied, derived, findings := r.rules.Apply(*content, generator)
 	rec.Findings = append(rec.Findings, findings...)
 	rec.Derived = append(rec.Derived, derived)
 	if len(findings) > 0 || len(derived) == 0 {

@@ -9,8 +9,8 @@ import (
 	"lehr.dev/internal/ground/intent"
 )
 
-// entryIndex is the index of an entry in the only list that is derived.
-var entryIndex = regexp.MustCompile(`^\.dependencies\[(\d+)\]`)
+// entryIndex is the index of an entry in a list that is derived.
+var entryIndex = regexp.MustCompile(`^\.[a-z_]+\[(\d+)\]`)
 
 // derived gives a finding about a derived addon, or about a field that a resolver
 // changed, the place of that: the program that made the asset says nothing of it.
