@@ -33,6 +33,10 @@ type Rules struct {
 	list   []step
 	digest intent.Digest
 	places intent.Digest
+	// reasons of the assets that people had turned down by command, and turndowns
+	// covers all of them.
+	reasons   map[intent.AssetID]string
+	turndowns intent.Digest
 }
 
 // step is a derivation or a resolver.
@@ -163,7 +167,7 @@ func (r *Rules) Apply(asset intent.Asset, generator string) (intent.Asset, []Der
 		}
 		derived = append(derived, more...)
 	}
-	return asset, derived, nil
+	return r.turnDown(asset, derived)
 }
 
 // derive adds what one derivation gives, if it is about the asset.
