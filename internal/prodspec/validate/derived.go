@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"lehr.dev/internal/ground/intent"
+	"lehr.dev/internal/ground/turndown"
 )
 
 // entryIndex is the index of an entry in a list that is derived.
@@ -40,7 +41,11 @@ func (o Origin) derived(finding *intent.Finding) {
 	}
 	finding.File, finding.Line = derivation.File, derivation.Line
 	verb := "derived"
-	if derivation.Field != "" {
+	switch {
+	case derivation.Derivation == turndown.Document:
+		finding.Message += " (turned down by command)"
+		return
+	case derivation.Field != "":
 		verb = "set"
 	}
 	finding.Message += fmt.Sprintf(" (%s by generate.%s)", verb, derivation.Derivation)
