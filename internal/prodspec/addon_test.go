@@ -125,6 +125,47 @@ func TestEveryAddonByEachWay(t *testing.T) {
 	}
 }
 
+// TestAddonsOfWhatHasNoAnnotations: SQL, Terraform and documents of an API are given theirs
+// by with:, which their renderers do not see.
+func TestAddonsOfWhatHasNoAnnotations(t *testing.T) {
+	w := newWorld(t, "zones")
+	w.write("lehr.yaml", `lehr: v1
+partition: shop
+sources:
+  schema: {dir: schema, files: ["*.sql"]}
+  infra: {dir: infra, files: ["*.tf"]}
+generate:
+  tables:
+    render: sql-schema
+    from: [schema]
+    with:
+      database: "sqlite:/var/lib/shop/shop.db"
+      version: "1"
+      addons:
+        - Owner: data@example.com
+        - where: id == "schema/carts"
+          Turndown: in the session now
+  net: {render: terraform, from: [infra], with: {workspace: eu, addons: {Mode: "off", Approval: it is the network}}}
+plugins: {sqlschema.v1.Schema: {run: lehr-sqlschema}}
+models: [lehr.terraform.v1.Module]
+`)
+	w.write("schema/carts.sql", "CREATE TABLE carts (id INTEGER PRIMARY KEY);\n")
+	w.write("schema/orders.sql", "CREATE TABLE orders (id INTEGER PRIMARY KEY);\n")
+	w.write("infra/main.tf", "variable \"region\" {}\n")
+	built := w.build()
+	for id, want := range map[intent.AssetID]map[string]string{
+		"schema/carts":  {"Owner": `{"owner":"data@example.com"}`, "Turndown": `{"reason":"in the session now"}`},
+		"schema/orders": {"Owner": `{"owner":"data@example.com"}`},
+		"terraform/net": {"Mode": `{"mode":"ENFORCEMENT_MODE_OFF"}`, "Approval": `{"reason":"it is the network"}`},
+	} {
+		got := addons(t, built, id)
+		delete(got, "Version") // The renderer's own.
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", id, diff)
+		}
+	}
+}
+
 // payloadOf an asset: what its plugin pushes.
 func payloadOf(t *testing.T, built prodspec.Built, id intent.AssetID) string {
 	t.Helper()
