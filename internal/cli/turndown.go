@@ -138,7 +138,7 @@ func (s *session) printTurndowns(seen *apipb.PreviewTurndownResponse) {
 		}
 		fmt.Fprintf(s.Out, "%s (%s)\n", plain(a.Asset), plain(lastName(a.Type)))
 		var b strings.Builder
-		fields(&b, "now", now, "removes", cmp.Or(a.ResourceKey, "what its plugin finds of it"), "as", origin,
+		fields(&b, "now", now, "removes", cmp.Or(a.ResourceKey, "what its plugin finds of it"), "as", origin, "mode", removalMode(a.Mode),
 			"approval", fmt.Sprintf("of %d %s, of the plan that is then shown", seen.Quorum, people),
 			"needed by", strings.Join(a.NeededBy, ", "), "waits for", strings.Join(a.WaitsFor, ", "),
 			"left out", leftOutText(a.LeftOut))
@@ -146,6 +146,14 @@ func (s *session) printTurndowns(seen *apipb.PreviewTurndownResponse) {
 			fmt.Fprint(s.Out, "  ", line)
 		}
 	}
+}
+
+// removalMode says that nothing is removed now; empty: it is.
+func removalMode(mode string) string {
+	if mode == "enforce" {
+		return ""
+	}
+	return mode + ": nothing is removed until it is enforced"
 }
 
 func leftOutText(assets []string) string {

@@ -106,6 +106,15 @@ func (b *builder) turnedDownAsset(e turndown.Entry) (asset work.Asset, _ error) 
 	if _, err := b.set.Unpack(content.Payload); err != nil {
 		return asset, err
 	}
+	externals, err := b.set.Externals(content)
+	if err != nil {
+		return asset, err
+	}
+	for _, external := range externals {
+		if _, isBlob := intent.BlobDigest(external.URI); isBlob {
+			return asset, errors.New("its content in " + external.Field + " lies in a blob, which no generator gives")
+		}
+	}
 	addon, err := b.set.Pack(&intentpb.Turndown{Reason: e.Reason})
 	if err != nil {
 		return asset, err

@@ -37,6 +37,9 @@ func (t *turningDown) target(ctx context.Context, id intent.AssetID) (target tur
 		target.preview = &apipb.TurndownPreview{Asset: string(id), Type: string(member.Type)}
 		err = t.inIntent(ctx, id, body, target.preview)
 	}
+	if err == nil {
+		err = t.setMode(target, body)
+	}
 	if err != nil {
 		return target, err
 	}
@@ -46,6 +49,29 @@ func (t *turningDown) target(ctx context.Context, id intent.AssetID) (target tur
 			WithHint("bind a plugin to the type in lehr.yaml; what is a model is taken out of the sources")
 	}
 	return target, nil
+}
+
+// setMode says which mode is in force for what has these canonical bytes.
+func (t *turningDown) setMode(target turndownTarget, body []byte) error {
+	if target.orphan != nil {
+		body = target.orphan.Body
+	}
+	content, err := schema.Decode(body)
+	if err != nil {
+		return err
+	}
+	own := &intentpb.Mode{}
+	if _, err := schema.Addon(content, own); err != nil {
+		return err
+	}
+	strictest := t.policy.GetMode()
+	for _, mode := range []intentpb.EnforcementMode{t.policy.GetTypeModes()[target.preview.Type], own.Mode} {
+		if mode != intentpb.EnforcementMode_ENFORCEMENT_MODE_UNSPECIFIED && mode < strictest {
+			strictest = mode
+		}
+	}
+	target.preview.Mode = modes[strictest]
+	return nil
 }
 
 func alreadyTurnedDown(id intent.AssetID, reason, hint string) error {

@@ -61,11 +61,14 @@ func TestTurningDownWritesTheDocument(t *testing.T) {
 	w := newWorld(t)
 	down := w.with(w.command("web/down", "x"), &intentpb.Turndown{Reason: "the sources say so"})
 	model := w.job("web/model", 1, "1")
-	w.publish(0, w.enforcing(), w.command("db", "x"), w.command("web/a", "x", "db"), w.command("web/b", "x"), down, model)
+	w.publish(0, w.enforcing(), w.command("db", "x"), w.command("web/a", "x", "db"), w.command("web/b", "x"), down, model, w.with(w.command("web/watched", "x"), &intentpb.Mode{Mode: intentpb.EnforcementMode_ENFORCEMENT_MODE_OBSERVE}))
 
 	seen := w.preview("db")
 	if len(seen.Assets) != 1 || !slices.Equal(seen.Assets[0].NeededBy, []string{"web/a"}) || seen.Base != "" || seen.Quorum != 1 {
 		t.Errorf("preview of db: %v", seen)
+	}
+	if mode := w.preview("web/b").Assets[0].Mode; mode != "enforce" {
+		t.Errorf("web/b has the mode %q", mode)
 	}
 	if seen := w.preview("db", "web/a"); len(seen.Assets[0].NeededBy) != 0 {
 		t.Errorf("what goes too is in the way: %v", seen)
@@ -74,6 +77,9 @@ func TestTurningDownWritesTheDocument(t *testing.T) {
 	w.refused(w.turnDown(" ", "", "web/b"), fault.Invalid, "needs a reason")
 	w.refused(w.turnDown("gone", "", "web/bb"), fault.NotFound, "did you mean web/b?")
 	w.refused(w.turnDown("gone", "", "web/down"), fault.Conflict, "turned down already: the sources say so")
+	if mode := w.preview("web/watched").Assets[0].Mode; mode != "observe" {
+		t.Errorf("web/watched has the mode %q", mode)
+	}
 	w.refused(w.turnDown("gone", "", "web/model"), fault.Conflict, "no plugin is bound to its type")
 	w.refused(w.turnDown("gone", "", "lehr/policy"), fault.Invalid, "the partition's policy")
 	w.refused(w.turnDown("gone", ""), fault.Invalid, "0 assets were named")

@@ -153,7 +153,10 @@ type TurndownPreview struct {
 	WaitsFor []string `protobuf:"bytes,7,rep,name=waits_for,json=waitsFor" json:"waits_for,omitempty"`
 	// Assets that it depends on and that are not in intent: of an orphan, these
 	// dependencies are left out.
-	LeftOut       []string `protobuf:"bytes,8,rep,name=left_out,json=leftOut" json:"left_out,omitempty"`
+	LeftOut []string `protobuf:"bytes,8,rep,name=left_out,json=leftOut" json:"left_out,omitempty"`
+	// The mode that is in force for it, "off", "observe" or "enforce": of the partition, its
+	// type and its own the strictest. Only in enforce is anything removed.
+	Mode          string `protobuf:"bytes,9,opt,name=mode" json:"mode,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -242,6 +245,13 @@ func (x *TurndownPreview) GetLeftOut() []string {
 		return x.LeftOut
 	}
 	return nil
+}
+
+func (x *TurndownPreview) GetMode() string {
+	if x != nil {
+		return x.Mode
+	}
+	return ""
 }
 
 type TurnDownRequest struct {
@@ -476,7 +486,7 @@ const file_lehr_api_v1_turndown_proto_rawDesc = "" +
 	"\x17PreviewTurndownResponse\x124\n" +
 	"\x06assets\x18\x01 \x03(\v2\x1c.lehr.api.v1.TurndownPreviewR\x06assets\x12\x12\n" +
 	"\x04base\x18\x02 \x01(\tR\x04base\x12\x16\n" +
-	"\x06quorum\x18\x03 \x01(\rR\x06quorum\"\xfd\x01\n" +
+	"\x06quorum\x18\x03 \x01(\rR\x06quorum\"\x91\x02\n" +
 	"\x0fTurndownPreview\x12\x14\n" +
 	"\x05asset\x18\x01 \x01(\tR\x05asset\x12\x12\n" +
 	"\x04type\x18\x02 \x01(\tR\x04type\x12\x1b\n" +
@@ -485,7 +495,8 @@ const file_lehr_api_v1_turndown_proto_rawDesc = "" +
 	"\fresource_key\x18\x05 \x01(\tR\vresourceKey\x12\x1b\n" +
 	"\tneeded_by\x18\x06 \x03(\tR\bneededBy\x12\x1b\n" +
 	"\twaits_for\x18\a \x03(\tR\bwaitsFor\x12\x19\n" +
-	"\bleft_out\x18\b \x03(\tR\aleftOut\"s\n" +
+	"\bleft_out\x18\b \x03(\tR\aleftOut\x12\x12\n" +
+	"\x04mode\x18\t \x01(\tR\x04mode\"s\n" +
 	"\x0fTurnDownRequest\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\tR\tpartition\x12\x16\n" +
 	"\x06assets\x18\x02 \x03(\tR\x06assets\x12\x16\n" +
