@@ -116,3 +116,9 @@ func TestPythonTutorial(t *testing.T) {
 		t.Errorf("%d blocks were run", runs)
 	}
 }
+
+func TestAddonsOfTheDocument(t *testing.T) {
+	if n := play(t, "docs/use/addons.md", "# Addons on anything", "## Which one counts"); n != 1 {
+		t.Errorf("%d commands", n)
+	}
+}

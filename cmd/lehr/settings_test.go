@@ -131,6 +131,7 @@ var everySetting = map[string]tried{
 	"reject":            {args: "web --reason r", obeys: "sdvpj"},
 	"override":          {args: "web --check calendar --for 1h --reason r", obeys: "sdvpj"},
 	"disown":            {args: "web --reason r", obeys: "sdvpj"},
+	"turndown":          {args: "web --reason r --yes", obeys: "sdvpj"},
 	"label":             {args: "1 release=a", obeys: "sdvpj"},
 	"auth":              {},
 	"auth login":        {obeys: "vj"},

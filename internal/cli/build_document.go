@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -10,6 +11,7 @@ import (
 	"lehr.dev/internal/ground/document"
 	"lehr.dev/internal/ground/fault"
 	"lehr.dev/internal/ground/intent"
+	"lehr.dev/internal/ground/turndown"
 )
 
 // documentsFlag has a command that builds read documents: of the files that are
@@ -31,6 +33,12 @@ func (s *session) documentsFlag(command *cobra.Command, options *BuildOptions) {
 			}
 		}
 		return err
+	}
+	options.Turndowns = func(ctx context.Context, partition intent.PartitionID) (bool, error) {
+		if slices.ContainsFunc(files, func(argument string) bool { return strings.HasPrefix(argument, turndown.Document+"=") }) {
+			return true, nil
+		}
+		return command.Name() == planName && s.turnsDown(ctx, partition), nil
 	}
 	options.Documents = func(ctx context.Context, partition intent.PartitionID, name string) (doc document.Document, err error) {
 		for _, argument := range files {
@@ -68,4 +76,16 @@ func (s *session) documentsFlag(command *cobra.Command, options *BuildOptions) {
 			Revision: document.Revision{ID: r.GetId(), By: intent.Actor{Name: r.GetBy().GetName(), Origin: r.GetBy().GetOrigin()}, Reason: r.GetReason(), At: r.GetTime().AsTime()},
 		}, nil
 	}
+}
+
+// turnsDown reports whether a server is there that holds the partition's document of what
+// was turned down by command. A plan is of what the server would serve; build and lint are
+// of what the sources say.
+func (s *session) turnsDown(ctx context.Context, partition intent.PartitionID) bool {
+	server, err := s.connect(ctx)
+	if err != nil {
+		return false
+	}
+	_, _, err = getDocument(ctx, server, string(partition), turndown.Document, "")
+	return err == nil
 }

@@ -43,8 +43,7 @@ func (s *session) disownCommand() *cobra.Command {
 Production is left as it is, before and after. What changes is what Lehr knows:
 the orphan is not listed any more, and its real resource is free to be claimed,
 also by another partition. Disown what is gone, or what somebody else looks
-after now. To have the real thing removed instead, bring the asset back into
-the sources with a Turndown.`,
+after now. To have the real thing removed instead: lehr turndown.`,
 		Example: `  lehr get orphans
   lehr disown web/a --reason "moved to partition web"`,
 		Args: cobra.ExactArgs(1),

@@ -17,12 +17,15 @@ import (
 	"lehr.dev/sdk/client"
 )
 
+// planName is the command's.
+const planName = "plan"
+
 func (s *session) planCommand() *cobra.Command {
 	var options BuildOptions
 	var candidate string
 	var head, asReview bool
 	command := &cobra.Command{
-		Use:   "plan [lehr.yaml]",
+		Use:   planName + " [lehr.yaml]",
 		Short: "Show what a definition would change in production, and what is in the way",
 		Long: `Build a partition here, start or dial its plugins, compare with production and change
 nothing. What the store knows counts: what was enforced, approvals, pins, brakes. With

@@ -133,6 +133,7 @@ var obediences = map[string]obedience{
 	"reject":            inPartition,
 	"override":          inPartition,
 	"disown":            inPartition,
+	"turndown":          inPartition,
 	"label":             inPartition,
 	"auth":              obeying(),
 	"auth login":        obeying([]setting{settingServer}, ofOutput),

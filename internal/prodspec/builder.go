@@ -10,7 +10,9 @@ import (
 	"lehr.dev/internal/ground/fault"
 	"lehr.dev/internal/ground/intent"
 	"lehr.dev/internal/ground/schema"
+	"lehr.dev/internal/ground/turndown"
 	"lehr.dev/internal/prodspec/definition"
+	"lehr.dev/internal/prodspec/derive"
 	"lehr.dev/internal/prodspec/generate"
 	"lehr.dev/internal/prodspec/generate/work"
 	"lehr.dev/internal/prodspec/source"
@@ -116,6 +118,9 @@ func (b *builder) build(ctx context.Context, now time.Time, changes source.Chang
 		r.unavailable = true
 		r.findings = []intent.Finding{{Rule: "generate", Severity: intent.Error, File: b.sources.file, Line: 1, Message: message(err), Hint: hint(err)}}
 		return r, nil
+	}
+	if err == nil && len(r.findings) == 0 {
+		r.findings, err = b.provideTurnedDown(r, now)
 	}
 	if err != nil || len(r.findings) > 0 {
 		return r, err
@@ -330,11 +335,16 @@ func (b *builder) origin(id intent.AssetID) validate.Origin {
 	if m, ok := b.members.get(id); ok {
 		origin := originOf(m.run, m.output())
 		for _, derived := range m.output().Derived() {
+			file := b.sources.file
 			line, reason := b.sources.derivation(derived.Derivation)
+			if derived.Derivation == derive.Turndowns {
+				file = turndown.File()
+				line, reason = b.sources.turndownPlace(id)
+			}
 			origin.Derived = append(origin.Derived, validate.Derived{
 				Derivation: derived.Derivation, Addon: derived.Addon, From: derived.From,
 				Payload: m.output().Type, Field: derived.Field, Was: derived.Was, Reason: reason,
-				File: b.sources.file, Line: line,
+				File: file, Line: line,
 			})
 		}
 		return origin

@@ -101,7 +101,7 @@ func TestDerivationsAreRefused(t *testing.T) {
 		"syntax":            {`owner: '"web@example.com"'`, `owner: '"web@'`, 18, "generate.owners.owner", "", ""},
 		"text unquoted":     {`owner: '"web@example.com"'`, `owner: web@example.com`, 18, "generate.owners.owner", "not CEL", `'"web@example.com"'`},
 		"unknown addon":     {"derive: Owner", "derive: Ownr", 18, "generate.owners.derive", "Ownr", "did you mean Owner?"},
-		"no addon of these": {"derive: Owner, ", "derive: Turndown, ", 18, "generate.owners.derive", "Turndown", "these can be"},
+		"no addon of these": {"derive: Owner, ", "derive: Policy, ", 18, "generate.owners.derive", "Policy", "the addons are"},
 		"unknown key":       {"serves: tasks", "srves: tasks", 12, "generate.order.edges[0].srves", "unknown field", "serves"},
 		"unknown rule":      {"rule: order", "rule: after", 14, "generate.order.edges[2].rule", "after", "order, capacity or version"},
 		"no version":        {`at_least: 'payload.env["NEEDS"]', `, "", 13, "generate.order.edges[1].at_least", "missing", ""},

@@ -76,7 +76,7 @@ func (b *builder) keepOrigins(ctx context.Context, runtime loop.Runtime, dst Sto
 		for _, d := range assetOrigin.Derived {
 			derived = append(derived, provenance.Derived{
 				Derivation: d.Derivation, Addon: d.Addon, Field: d.Field, Was: d.Was, Reason: d.Reason, Reads: b.sources.named(d.Derivation),
-				Place: o.history.ofFile(provenance.Place{File: d.File, Line: d.Line, Source: definition.DefinitionSource}),
+				Place: o.history.ofFile(provenance.Place{File: d.File, Line: d.Line, Source: b.sources.sourceOf(d.File)}),
 			})
 		}
 		run := o.runOrigin(built.run)

@@ -13,6 +13,7 @@ import (
 	"lehr.dev/internal/ground/loop"
 	"lehr.dev/internal/ground/measure"
 	"lehr.dev/internal/ground/trace"
+	"lehr.dev/internal/ground/turndown"
 	"lehr.dev/internal/prodspec/generate"
 	"lehr.dev/internal/prodspec/source"
 	"lehr.dev/internal/prodspec/source/fetch"
@@ -140,6 +141,13 @@ func (p *Pipeline) Run(ctx context.Context, lease store.Lease) error {
 		elsewhere.Documents = func(ctx context.Context, partition intent.PartitionID, name string) (document.Document, error) {
 			return p.options.Store.Document(ctx, partition, name, "")
 		}
+	}
+	program.Turndowns = func(ctx context.Context, partition intent.PartitionID) (bool, error) {
+		_, err := p.options.Store.Document(ctx, partition, turndown.Document, "")
+		if fault.Is(err, fault.NotFound) {
+			return false, nil
+		}
+		return err == nil, err
 	}
 	if elsewhere.DocumentAt == nil {
 		elsewhere.DocumentAt = p.options.Store.Document

@@ -14,6 +14,7 @@ import (
 	"lehr.dev/internal/ground/fault"
 	"lehr.dev/internal/ground/intent"
 	"lehr.dev/internal/ground/schema"
+	"lehr.dev/internal/ground/turndown"
 	"lehr.dev/internal/prodspec/definition"
 	"lehr.dev/internal/prodspec/derive"
 	"lehr.dev/internal/prodspec/generate"
@@ -36,6 +37,8 @@ type reading struct {
 	failing  []intent.SourceRevision
 	warnings []intent.Finding
 	inputs   generate.Inputs
+	// turndowns are what people had turned down by command; nil: there is no such document.
+	turndowns []turndown.Entry
 	// findings, when it could not be read; unavailable: it may be soon.
 	findings    []intent.Finding
 	unavailable bool
@@ -65,6 +68,8 @@ type sources struct {
 	// moved: a source came or went, and mirrors that were used before may not be
 	// needed any more.
 	moved bool
+	// turnedDown is what was parsed last of the document of turndowns.
+	turnedDown turnedDown
 	// incomplete: a reading ended early, and changes were not looked at.
 	incomplete bool
 	// builtInputs is what was built last, and held are contents kept for a build.
@@ -184,6 +189,10 @@ func (s *sources) readAll(ctx context.Context, now time.Time, changes source.Cha
 		}
 		r.inputs.Sources[src.Name] = inputs
 	}
+	if err := s.readTurndowns(ctx, now, changes, &r); err != nil {
+		return r, err
+	}
+	used[definition.TurndownSource] = r.turndowns != nil
 	s.findRenderers(d, &r)
 	for name, f := range s.folders {
 		if !used[name] {

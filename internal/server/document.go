@@ -8,6 +8,7 @@ import (
 	"lehr.dev/internal/ground/document"
 	"lehr.dev/internal/ground/fault"
 	"lehr.dev/internal/ground/intent"
+	"lehr.dev/internal/ground/turndown"
 	"lehr.dev/internal/store"
 )
 
@@ -199,6 +200,10 @@ func (s *Server) DeleteDocument(ctx context.Context, request *apipb.DeleteDocume
 	d, err := s.documentOf(ctx, request.Partition, request.Name)
 	if err != nil {
 		return nil, err
+	}
+	if request.Name == turndown.Document {
+		return nil, fault.New(fault.Invalid, "the document %s of partition %s is not deleted: all that was turned down by command would come back", request.Name, request.Partition).
+			WithHint("lehr turndown --undo ASSET takes assets out of it")
 	}
 	reason, err := loosened(fmt.Sprintf("deleting document %s of partition %s", request.Name, request.Partition), request.Reason)
 	if err != nil {

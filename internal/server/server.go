@@ -39,6 +39,7 @@ type Store interface {
 	store.Documents
 	GetBlob(ctx context.Context, partition intent.PartitionID, kind, name string) ([]byte, error)
 	Orphans(ctx context.Context, partition intent.PartitionID, after intent.AssetID, limit int) ([]store.Enforced, error)
+	EnforcedPage(ctx context.Context, partition intent.PartitionID, after intent.AssetID, limit int) ([]store.Enforced, error)
 	OrphanCount(ctx context.Context, partition intent.PartitionID) (int, error)
 	Disown(ctx context.Context, partition intent.PartitionID, asset intent.AssetID, reason string, by intent.Actor) error
 	Pushes(ctx context.Context, partition intent.PartitionID, asset intent.AssetID, limit int) ([]store.PushRecord, error)
@@ -227,6 +228,7 @@ func (s *Server) Handler() http.Handler {
 	mux.Handle(apipbconnect.NewAuthServiceHandler(s, options...))
 	mux.Handle(apipbconnect.NewDocumentServiceHandler(s, options...))
 	mux.Handle(apipbconnect.NewRolloutServiceHandler(s, options...))
+	mux.Handle(apipbconnect.NewTurndownServiceHandler(s, options...))
 	return http.MaxBytesHandler(mux, maxRequestBytes)
 }
 
@@ -236,7 +238,7 @@ func Services() []string {
 		apipbconnect.PartitionServiceName, apipbconnect.IncarnationServiceName, apipbconnect.CandidateServiceName, apipbconnect.AssetServiceName,
 		apipbconnect.ReportServiceName, apipbconnect.OrphanServiceName, apipbconnect.BrakeServiceName, apipbconnect.ApprovalServiceName,
 		apipbconnect.JournalServiceName, apipbconnect.AuditServiceName, apipbconnect.ServerServiceName, apipbconnect.AuthServiceName,
-		apipbconnect.DocumentServiceName, apipbconnect.RolloutServiceName,
+		apipbconnect.DocumentServiceName, apipbconnect.RolloutServiceName, apipbconnect.TurndownServiceName,
 	}
 }
 

@@ -234,7 +234,7 @@ func mayRun(neighbour *asset, inbound *inward) []edge {
 // removed it, so a commit that only drops it disarms none of them (S23). An
 // approval lets go those of capacity and version.
 func (ns *neighbours) solveOrphan(a *asset, id intent.AssetID, record orphan, facts *check.Facts) {
-	const state = "an orphan: it left intent, and nobody removed it; put it back, with a Turndown if it is to go, or disown it"
+	const state = "an orphan: it left intent, and nobody removed it; put it back, turn it down, or disown it"
 	inbound := a.requirements.inward
 	refers := inbound.refers[record.effective]
 	n := check.Neighbour{Asset: id, Loosened: true, State: state}

@@ -49,6 +49,13 @@ func ParseAssetID(s string) (AssetID, error) {
 	return AssetID(s), nil
 }
 
+// JustBefore is a text before the id and after every smaller id, so that a page which
+// begins after it begins with the id, if that is there: '~' follows all characters of ids.
+func (a AssetID) JustBefore() AssetID {
+	last := len(a) - 1
+	return a[:last] + AssetID([]byte{a[last] - 1, '~'})
+}
+
 // ParsePartitionID checks the syntax of a partition id.
 func ParsePartitionID(s string) (PartitionID, error) {
 	if len(s) > maxPartitionID || !isSegment(s) {

@@ -12,6 +12,7 @@ import (
 
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/internal/ground/intent"
+	"lehr.dev/internal/ground/turndown"
 	"lehr.dev/internal/prodspec/generate/work"
 	"lehr.dev/internal/prodspec/source"
 )
@@ -77,7 +78,9 @@ type Generator struct {
 	// Keys: one run for each entry of the files of the first source, which are
 	// seen by no run otherwise; nil: there is none.
 	Keys *work.Keys
-	Line int
+	// Addons that a renderer's assets are given by with:.
+	Addons []Derivation
+	Line   int
 }
 
 // Types resolves short and full protobuf names; schema.Set is one.
@@ -125,6 +128,8 @@ const (
 	ProgramSource = "programs"
 	// TypeSource is the .proto files.
 	TypeSource = "types"
+	// TurndownSource is what people had turned down by command.
+	TurndownSource = turndown.Document
 )
 
 var topFields = []string{"lehr", "partition", "owner", "mode", "modes", "types", "sources", "generate", "validate", "plugins", "models", "checks", "access", "notifications", "rollouts", "validations"}

@@ -2,23 +2,27 @@ package definition
 
 import (
 	"fmt"
-	"slices"
-	"strings"
 
 	"go.yaml.in/yaml/v3"
+	"google.golang.org/protobuf/proto"
 
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/internal/ground/intent"
-	"lehr.dev/internal/ground/spell"
+	"lehr.dev/sdk/generator/addon"
 )
 
 // Derivation says which addon assets get, and what is in it, by expressions
-// in CEL.
+// in CEL, or as with: of a renderer says it.
 type Derivation struct {
+	// Name in generate; of a renderer's addons, the renderer's with the path of the
+	// addon's entry below it, as tables.with.addons[0].
 	Name string
-	// Addon is the full name of its type: one of Dependencies, ImpactedScope,
-	// Capacity, Version, Owner, Labels and Group.
+	// Addon is the full name of its type, one of the kinds that package addon lists.
 	Addon intent.TypeName
+	// Generator is the renderer whose assets it is about; empty: those of all.
+	Generator string
+	// Given is the whole addon, as with: says it; nil: it is in Edges or Values.
+	Given proto.Message
 	// Where says which assets; nil: all.
 	Where *Expression
 	// Edges of Dependencies.
@@ -55,44 +59,48 @@ type Edge struct {
 	Serves, Expects string
 }
 
-// derivable are the addons that can be derived, with the key that holds a map
-// of expressions, or the fields that each have one.
-var derivable = map[string]struct {
+// addonPackage is the package of the addons that can be derived.
+const addonPackage = "lehr.intent.v1."
+
+// derivable is how an addon is derived: by the key that holds a map of expressions,
+// or by the fields that each have one.
+type derivable struct {
 	entries          string
 	fields, required []string
-}{
-	"ImpactedScope": {entries: "scopes"},
-	"Capacity":      {entries: "dimensions"},
-	"Labels":        {entries: "labels"},
-	"Owner":         {fields: []string{"owner"}, required: []string{"owner"}},
-	"Version":       {fields: []string{"expression"}, required: []string{"expression"}},
-	"Group":         {fields: []string{"service", "instance"}, required: []string{"service"}},
-	"Dependencies":  {fields: []string{"edges"}, required: []string{"edges"}},
 }
 
-const addonPackage = "lehr.intent.v1."
+// derivableAs follows from the contract, for all but dependencies, whose edges have
+// keys of their own.
+func derivableAs(kind addon.Kind) derivable {
+	if kind.Name == "Dependencies" {
+		return derivable{fields: []string{"edges"}, required: []string{"edges"}}
+	}
+	if entries := kind.Entries(); entries != nil {
+		return derivable{entries: string(entries.Name())}
+	}
+	d := derivable{}
+	for _, field := range kind.Fields() {
+		d.fields = append(d.fields, string(field.Name()))
+		if addon.Required(field) {
+			d.required = append(d.required, string(field.Name()))
+		}
+	}
+	return d
+}
 
 func (p *parser) derivation(key, value *yaml.Node, at string) Derivation {
 	d := Derivation{Line: key.Line}
 	addonNode := child(value, "derive")
-	name := strings.TrimPrefix(p.text(addonNode, at+".derive"), addonPackage)
-	kind, ok := derivable[name]
+	name := p.text(addonNode, at+".derive")
+	known, hint, ok := addon.ByName(name)
 	if !ok {
-		var names []string
-		for name := range derivable {
-			names = append(names, name)
-		}
-		slices.Sort(names)
-		hint := "these can be: " + strings.Join(names, ", ")
-		if suggestion := spell.Nearest(name, names); suggestion != "" {
-			hint = "did you mean " + suggestion + "? " + hint
-		}
 		if name != "" {
-			p.at(addonNode, at+".derive", "%s.derive: the addon %s cannot be derived", at, name).hint("%s", hint)
+			p.at(addonNode, at+".derive", "%s.derive: there is no addon %s to derive", at, name).hint("%s", hint)
 		}
 		return d
 	}
-	d.Addon = intent.TypeName(addonPackage + name)
+	kind := derivableAs(known)
+	d.Addon = intent.TypeName(known.FullName())
 	allowed := append([]string{"derive", "where"}, kind.fields...)
 	if kind.entries != "" {
 		allowed = append(allowed, kind.entries)

@@ -81,6 +81,10 @@ func (p *parser) rendererOptions(node *yaml.Node, at string, g *Generator) {
 	options := map[string][]string{}
 	p.eachPair(node, at, func(key, value *yaml.Node) {
 		name := p.text(key, at)
+		if name == addonsKey {
+			g.Addons = p.rendererAddons(value, g.Name, at+"."+name)
+			return
+		}
 		if strings.ContainsAny(name, "=\x00") {
 			p.at(key, at, "%s: %q is no key", at, name).hint("use a-z, 0-9, - and _")
 		}

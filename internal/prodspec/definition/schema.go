@@ -7,6 +7,7 @@ import (
 	"lehr.dev/internal/ground/intent"
 	"lehr.dev/internal/prodspec/generate/archetype"
 	"lehr.dev/internal/prodspec/generate/work"
+	"lehr.dev/sdk/generator/addon"
 )
 
 // Schema is the JSON Schema, of draft 2020-12, of a lehr.yaml, for editors. It
@@ -121,12 +122,12 @@ func anyGenerator() map[string]any {
 		case work.Model:
 			properties[string(language)] = enum(archetype.Names())
 		case work.Render:
-			properties[string(language)], properties["with"] = enum(work.FormatNames()), mapOf(texts())
+			properties[string(language)], properties["with"] = enum(work.FormatNames()), withSchema()
 		}
 		list = append(list, object(properties, string(language), "from"))
 	}
-	for _, name := range slices.Sorted(maps.Keys(derivable)) {
-		kind := derivable[name]
+	for _, known := range addon.All() {
+		name, kind := known.Name, derivableAs(known)
 		properties := map[string]any{"derive": enum([]string{name, addonPackage + name}), "where": expression()}
 		required := append([]string{"derive"}, kind.required...)
 		for _, field := range kind.fields {
@@ -141,6 +142,17 @@ func anyGenerator() map[string]any {
 		list = append(list, object(properties, required...))
 	}
 	return anyOf(append(list, resolverSchema())...)
+}
+
+// withSchema is a renderer's options. Of addons it says which there are, and of their values
+// nothing: the parser does.
+func withSchema() map[string]any {
+	properties := map[string]any{"where": expression()}
+	for _, name := range addon.Names() {
+		properties[name], properties[addonPackage+name] = map[string]any{}, map[string]any{}
+	}
+	entry := object(properties)
+	return map[string]any{"type": "object", "properties": map[string]any{addonsKey: anyOf(entry, listOf(entry))}, "additionalProperties": texts()}
 }
 
 func edgeSchema() map[string]any {

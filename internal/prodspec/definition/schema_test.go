@@ -18,6 +18,7 @@ import (
 	"lehr.dev/internal/ground/intent"
 	"lehr.dev/internal/ground/schema"
 	"lehr.dev/internal/prodspec/definition"
+	"lehr.dev/sdk/generator/addon"
 )
 
 // schemaOf is the schema as a program reads it.
@@ -59,7 +60,8 @@ func closed(into map[string]map[string]any, path string, node any) {
 			if required, _ := node["required"].([]any); strings.HasSuffix(path, "|") && len(required) > 0 {
 				at += fmt.Sprint(required[0])
 				if required[0] == "derive" {
-					at = path + fmt.Sprint(required[len(required)-1])
+					kinds := node["properties"].(map[string]any)["derive"].(map[string]any)["enum"].([]any)
+					at = path + fmt.Sprint(kinds[0])
 				}
 			}
 			into[at] = node
@@ -139,15 +141,13 @@ func TestSchemaHasTheKeysOfTheParser(t *testing.T) {
 		".validations{}.metrics{}":                     "validations: {v: {metrics: {m: {KEY}}}}",
 		".validations{}.metrics{}.range":               "validations: {v: {metrics: {m: {range: {KEY}}}}}",
 		".generate{}|resolve":                          "generate: {g: {resolve: Job, KEY}}",
-		".generate{}|edges.edges[]":                    "generate: {g: {derive: Dependencies, edges: [{KEY}]}}",
+		".generate{}|Dependencies.edges[]":             "generate: {g: {derive: Dependencies, edges: [{KEY}]}}",
 	}
 	for _, kind := range []string{"git", "http", "sql", "registry", "debian", "git_tags", "document"} {
 		templates[".sources{}|"+kind] = "sources: {a: {" + kind + ": x, KEY}}"
 	}
-	for name, last := range map[string]string{
-		"ImpactedScope": "scopes", "Capacity": "dimensions", "Labels": "labels", "Owner": "owner", "Version": "expression", "Group": "service", "Dependencies": "edges",
-	} {
-		templates[".generate{}|"+last] = "generate: {g: {derive: " + name + ", KEY}}"
+	for _, name := range addon.Names() {
+		templates[".generate{}|"+name] = "generate: {g: {derive: " + name + ", KEY}}"
 	}
 	programs := map[string]bool{}
 	for _, at := range slices.Sorted(maps.Keys(objects)) {
@@ -161,6 +161,15 @@ func TestSchemaHasTheKeysOfTheParser(t *testing.T) {
 		case strings.Contains(at, ".for_each|"):
 			if want := allowed(t, "generate: {g: {for_each: {KEY}}}"); !slices.Equal(keys, want) {
 				t.Errorf("%q has the keys %v, the parser takes %v", at, keys, want)
+			}
+		case strings.HasPrefix(at, ".generate{}|render.with.addons|"): // Kinds, of which the parser takes short and full names.
+			for _, name := range addon.Names() {
+				if !slices.Contains(keys, name) || !slices.Contains(keys, "lehr.intent.v1."+name) {
+					t.Errorf("%q lacks the addon %s: %v", at, name, keys)
+				}
+			}
+			if len(keys) != 2*len(addon.Names())+1 || !slices.Contains(keys, "where") {
+				t.Errorf("%q has the keys %v", at, keys)
 			}
 		case strings.HasPrefix(at, ".generate{}|"): // One of a language, of which the parser takes all together.
 			for _, key := range keys {

@@ -24,7 +24,7 @@ func (p *parser) sources(node *yaml.Node) (list []Source) {
 	p.eachPair(node, "sources", func(key, value *yaml.Node) {
 		name := p.name(key, "sources")
 		at := "sources." + name
-		if name == DefinitionSource || name == ProgramSource || name == TypeSource || slices.Contains(work.RendererPrograms(), name) {
+		if name == DefinitionSource || name == ProgramSource || name == TypeSource || name == TurndownSource || slices.Contains(work.RendererPrograms(), name) {
 			p.at(key, at, "the name %s is taken by Lehr's own source", name).hint("choose another name")
 		}
 		var s Source
@@ -80,9 +80,13 @@ func (p *parser) generators(node *yaml.Node, d *Definition) {
 	p.eachPair(node, "generate", func(key, value *yaml.Node) {
 		name := p.name(key, "generate")
 		at := "generate." + name
+		if name == TurndownSource {
+			p.at(key, at, "the name %s is taken by what lehr turndown writes", name).hint("choose another name")
+		}
 		switch {
 		case names[key.Value]:
-			d.Generators = append(d.Generators, p.generator(key, value, at, d.Sources, names))
+			generator := p.generator(key, value, at, d.Sources, names)
+			d.Generators, d.Derivations = append(d.Generators, generator), append(d.Derivations, generator.Addons...)
 		case child(value, "derive") != nil:
 			derivation := p.derivation(key, value, at)
 			derivation.Name = name

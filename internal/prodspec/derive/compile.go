@@ -4,9 +4,12 @@ import (
 	"fmt"
 	"strings"
 
+	"google.golang.org/protobuf/proto"
+
 	"lehr.dev/internal/ground/intent"
 	"lehr.dev/internal/ground/rule"
 	"lehr.dev/internal/prodspec/definition"
+	"lehr.dev/sdk/generator/addon"
 )
 
 // compiler gathers what is wrong with one derivation or resolver.
@@ -22,7 +25,8 @@ type compiler struct {
 
 func compile(file string, environment *rule.Environment, d definition.Derivation) (*derivation, []intent.Finding) {
 	c := &compiler{file: file, environment: environment, rule: "derive"}
-	compiled := &derivation{Derivation: d}
+	kind, _, _ := addon.ByName(string(d.Addon)) // The parser takes no other names.
+	compiled := &derivation{Derivation: d, kind: kind}
 	if d.Where != nil {
 		filter, err := environment.Filter(d.Where.Text)
 		if err != nil {
@@ -67,7 +71,12 @@ func (c *compiler) wrong(at definition.Expression, err error) {
 
 // digest of what a derivation says.
 func digestOf(d definition.Derivation) []byte {
-	parts := [][]byte{[]byte(d.Name), []byte(d.Addon)}
+	parts := [][]byte{[]byte(d.Name), []byte(d.Addon), []byte(d.Generator)}
+	if d.Given != nil {
+		// Within one version of Lehr, equal messages have equal bytes so.
+		given, err := proto.MarshalOptions{Deterministic: true}.Marshal(d.Given)
+		parts = append(parts, given, fmt.Append(nil, err))
+	}
 	text := func(e *definition.Expression) {
 		if e == nil {
 			parts = append(parts, []byte("-"))

@@ -1,8 +1,9 @@
 // Package derive adds the addons that a partition's definition derives from
 // its assets by expressions, such as impacted scopes, dependencies and capacity,
 // and changes the payload fields that its resolvers name. Expressions are compiled against the types before anything is derived,
-// and what an evaluation costs is bounded by package rule. An addon that a generator
-// gave itself always wins. It does no I/O; package generate calls it when a
+// and what an evaluation costs is bounded by package rule. What a generator gave itself wins over
+// what with: of a renderer gives, and that over what derivations give; two of one kind that
+// contradict each other are a finding. It does no I/O; package generate calls it when a
 // run is recorded.
 package derive
 
@@ -12,17 +13,17 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"lehr.dev/internal/ground/fault"
 	"lehr.dev/internal/ground/intent"
 	"lehr.dev/internal/ground/rule"
 	"lehr.dev/internal/ground/schema"
 	"lehr.dev/internal/prodspec/definition"
+	"lehr.dev/sdk/generator/addon"
 )
 
 // Version changes whenever the same derivations may give other addons.
-const Version = "derive/1"
+const Version = "derive/2"
 
 // Rules are a definition's derivations and resolvers, compiled. They are
 // immutable.
@@ -32,6 +33,10 @@ type Rules struct {
 	list   []step
 	digest intent.Digest
 	places intent.Digest
+	// reasons of the assets that people had turned down by command, and turndowns
+	// covers all of them.
+	reasons   map[intent.AssetID]string
+	turndowns intent.Digest
 }
 
 // step is a derivation or a resolver.
@@ -56,6 +61,7 @@ type Derived struct {
 
 type derivation struct {
 	definition.Derivation
+	kind   addon.Kind
 	filter *rule.Filter
 	edges  []edge
 	// values beside those of Derivation.
@@ -67,13 +73,23 @@ type edge struct {
 	onExpr, whenExpr, atLeastExpr *rule.Expression
 }
 
-// order: expressions see what came before them. Fields are filled first, so that
-// nothing else need know of the old ones; opinions ask for scopes and labels;
-// dependencies ask for all.
-var order = map[string]int{"ImpactedScope": 1, "Labels": 1, "Owner": 1, "Group": 1, "Capacity": 3, "Version": 3, "Dependencies": 4}
+// Ranks: expressions see what came before them. Fields are filled first, so that
+// nothing else need know of the old ones; opinions ask for scopes and labels, which are of
+// the first stage; dependencies ask for all, and are of the last. Within a stage, what
+// with: gives comes before what is derived.
+const (
+	fills     = 0
+	stageRank = 10
+	sets      = stageRank + 2
+)
 
-// Ranks of the resolvers that fill, and that set.
-const fills, sets = 0, 2
+func (d *derivation) rank() int {
+	rank := d.kind.Stage() * stageRank
+	if d.Given == nil {
+		rank++
+	}
+	return rank
+}
 
 // New compiles a definition's derivations and resolvers. Findings name the
 // expression and its place; there are no rules then.
@@ -87,7 +103,7 @@ func New(file string, d definition.Definition, set *schema.Set) (*Rules, []inten
 	var findings []intent.Finding
 	for _, derivation := range d.Derivations {
 		compiled, problems := compile(file, environment, derivation)
-		r.list, findings = append(r.list, step{rank: order[compiled.short()], derivation: compiled}), append(findings, problems...)
+		r.list, findings = append(r.list, step{rank: compiled.rank(), derivation: compiled}), append(findings, problems...)
 		parts = append(parts, digestOf(derivation))
 	}
 	for _, resolver := range d.Resolvers {
@@ -129,38 +145,33 @@ func (r *Rules) Places() intent.Digest {
 	return r.places
 }
 
-func (d *derivation) short() string { return short(d.Addon) }
-
-func short(name intent.TypeName) string {
-	return string(name[strings.LastIndexByte(string(name), '.')+1:])
-}
-
-// Apply derives the addons of an asset and resolves its fields. What cannot be
-// evaluated is a finding, and the asset is not to be used then.
-func (r *Rules) Apply(asset intent.Asset) (intent.Asset, []Derived, []intent.Finding) {
+// Apply derives the addons of an asset that a generator gave and resolves its fields. What
+// cannot be evaluated, or is contradicted, is a finding, and the asset is not to be used then.
+func (r *Rules) Apply(asset intent.Asset, generator string) (intent.Asset, []Derived, []intent.Finding) {
 	if r == nil || asset.ID == intent.PolicyAsset {
 		return asset, nil, nil
 	}
 	var derived []Derived
 	var opinions []opinion
+	given := givers{}
 	for _, s := range r.list {
 		var more []Derived
 		var finding *intent.Finding
 		if s.resolver != nil {
 			asset, more, finding = r.resolve(s.resolver, asset, &opinions)
-		} else {
-			asset, more, finding = r.derive(s.derivation, asset)
+		} else if s.Generator == "" || s.Generator == generator {
+			asset, more, finding = r.derive(s.derivation, asset, given)
 		}
 		if finding != nil {
 			return asset, nil, []intent.Finding{*finding}
 		}
 		derived = append(derived, more...)
 	}
-	return asset, derived, nil
+	return r.turnDown(asset, derived)
 }
 
 // derive adds what one derivation gives, if it is about the asset.
-func (r *Rules) derive(d *derivation, asset intent.Asset) (intent.Asset, []Derived, *intent.Finding) {
+func (r *Rules) derive(d *derivation, asset intent.Asset, given givers) (intent.Asset, []Derived, *intent.Finding) {
 	if d.filter != nil {
 		matches, err := d.filter.Match(asset)
 		if err != nil {
@@ -171,7 +182,7 @@ func (r *Rules) derive(d *derivation, asset intent.Asset) (intent.Asset, []Deriv
 			return asset, nil, nil
 		}
 	}
-	next, start, finding := r.apply(d, asset)
+	next, start, finding := r.apply(d, asset, given)
 	if finding != nil || start < 0 {
 		return asset, nil, finding
 	}
@@ -188,8 +199,8 @@ func (p *problem) Error() string { return p.err.Error() }
 
 // apply adds what one derivation gives. A negative from says that it gives
 // nothing new.
-func (r *Rules) apply(d *derivation, asset intent.Asset) (intent.Asset, int, *intent.Finding) {
-	message, start, err := d.message(asset)
+func (r *Rules) apply(d *derivation, asset intent.Asset, given givers) (intent.Asset, int, *intent.Finding) {
+	message, start, err := d.message(asset, given)
 	if err == nil && message == nil {
 		return asset, -1, nil
 	}
@@ -199,6 +210,10 @@ func (r *Rules) apply(d *derivation, asset intent.Asset) (intent.Asset, int, *in
 	}
 	if err != nil {
 		at := definition.Expression{Field: "generate." + d.Name, Line: d.Line, Column: 1}
+		if contradicted, ok := errors.AsType[*contradiction](err); ok {
+			finding := r.contradicted(d, asset.ID, contradicted)
+			return asset, -1, &finding
+		}
 		if p, ok := errors.AsType[*problem](err); ok {
 			at, err = p.expression, p.err
 		}
@@ -225,7 +240,7 @@ func (r *Rules) failed(d *derivation, asset intent.AssetID, at definition.Expres
 			f.Message = "it " + e.Problem
 		}
 	}
-	f.Message = fmt.Sprintf("deriving the %s of asset %s%s (generate.%s): %s", d.short(), asset, suffix, d.Name, f.Message)
+	f.Message = fmt.Sprintf("deriving the %s of asset %s%s (generate.%s): %s", d.kind.Name, asset, suffix, d.Name, f.Message)
 	return f
 }
 

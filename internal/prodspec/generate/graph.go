@@ -40,6 +40,8 @@ type Run struct {
 	// rules that its outputs were derived by; underived: that is what failed.
 	rules     intent.Digest
 	underived bool
+	// turndowns are those of the rules that were about its outputs.
+	turndowns intent.Digest
 	// blobs that it gave, and the outputs that name some.
 	blobs  map[intent.Digest]int
 	naming []Output
@@ -129,7 +131,7 @@ func (g *Graph) Build(ctx context.Context, generators []definition.Generator, in
 	}
 	var findings []intent.Finding
 	reported := map[intent.Finding]bool{} // Generators of one source find the same in it.
-	failed, names := map[string]bool{}, map[string]bool{definition.DefinitionSource: true}
+	failed, names := map[string]bool{}, map[string]bool{definition.DefinitionSource: true, definition.TurndownSource: true}
 	for _, generator := range generators {
 		names[generator.Name] = true
 		g.places[generator.Name] = generator
@@ -223,7 +225,8 @@ func (g *Graph) LeftOut() map[string][]intent.Finding {
 // placed has what is said of a renderer stand where the definition names it now.
 func (g *Graph) placed(name string, finding intent.Finding) intent.Finding {
 	generator := g.places[name]
-	if generator.Language == work.Render && finding.File == generator.File {
+	ofRenderer := finding.Rule != "derive" && finding.Rule != "resolve" // These name their own line.
+	if ofRenderer && generator.Language == work.Render && finding.File == generator.File {
 		finding.Line, finding.Field = generator.Line, "generate."+name
 	}
 	return finding
@@ -348,7 +351,7 @@ func (g *Graph) bringUpToDate(ctx context.Context, stage *stage, now time.Time) 
 // settle says what a stage rests on, unless one of its runs is due again with
 // nothing changed.
 func (g *Graph) settle(stage *stage) (*settled, bool) {
-	result := &settled{context: stage.context, items: stage.items, rules: g.rules.Digest()}
+	result := &settled{context: stage.context, items: stage.items, rules: g.rules.Digest(), turndowns: g.rules.TurnedDown(nil)}
 	for _, run := range g.runs[stage.generator.Name] {
 		if !run.until.IsZero() {
 			return nil, false
@@ -364,7 +367,7 @@ func (g *Graph) settle(stage *stage) (*settled, bool) {
 // are not those of then, or it did not settle.
 func (g *Graph) settledBefore(generator string) *settled {
 	last := g.settled[generator]
-	if last == nil || last.underived && last.rules != g.rules.Places() || !last.underived && last.rules != g.rules.Digest() {
+	if last == nil || last.turndowns != g.rules.TurnedDown(nil) || last.underived && last.rules != g.rules.Places() || !last.underived && last.rules != g.rules.Digest() {
 		return nil
 	}
 	return last
@@ -406,7 +409,8 @@ func (g *Graph) standing(ctx context.Context, stage *stage, file string, now tim
 	switch {
 	case !stage.holds(run.base, run.reads, run.until, file, now):
 		return outdated, nil
-	case run.underived && run.rules != g.rules.Places(), len(run.findings) == 0 && run.rules != g.rules.Digest():
+	case run.underived && (run.rules != g.rules.Places() || run.turndowns != g.rules.TurnedDown(nil)),
+		len(run.findings) == 0 && (run.rules != g.rules.Digest() || run.turndowns != g.rules.TurnedDown(run)):
 		return rederived, nil
 	}
 	return current, nil
@@ -420,7 +424,7 @@ func (g *Graph) judgeAgain(ctx context.Context, generator string, files []string
 		if err != nil {
 			return err
 		}
-		if err := recorder.judge(&rec, Job{Generator: generator, File: file}.Name()); err != nil {
+		if err := recorder.judge(&rec, Job{Generator: generator, File: file}); err != nil {
 			return err
 		}
 		outcomes[i] = outcome{generator, file, rec}
@@ -533,7 +537,7 @@ func (g *Graph) setOutcome(generator, file string, rec record, keep bool) *Run {
 		g.runs[generator][file] = run
 	}
 	run.base, run.reads, run.findings, run.warnings, run.until = rec.Base, append([]Read(nil), rec.Reads...), rec.Findings, rec.Warnings, rec.Until
-	run.rules, run.underived = rec.Rules, rec.Underived
+	run.rules, run.underived, run.turndowns = rec.Rules, rec.Underived, rec.Turndowns
 	delete(g.warning, run)
 	if len(run.warnings) > 0 {
 		g.warning[run] = true

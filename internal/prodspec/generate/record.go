@@ -80,6 +80,8 @@ type judged struct {
 	// Rules that it was derived by: what they say, or where they say it, too, when
 	// Underived. Zero: there were none.
 	Rules intent.Digest `json:"rules,omitzero"`
+	// Turndowns are those of the rules that are about its assets; of all, when Underived.
+	Turndowns intent.Digest `json:"turndowns,omitzero"`
 	// Underived: the program gave its assets, and the findings are of what was made
 	// of them.
 	Underived bool `json:"underived,omitempty"`
@@ -132,21 +134,21 @@ func (r recorder) record(base intent.Digest, job Job, result Result) (record, er
 			return record{}, fault.New(fault.Internal, "the run of %s gave a blob %s that is not what it says", job.Name(), blob.Digest)
 		}
 	}
-	return rec, r.judge(&rec, job.Name())
+	return rec, r.judge(&rec, job)
 }
 
 // judge derives what is to be derived from what a run gave, and judges the outcome.
-func (r recorder) judge(rec *record, run string) error {
+func (r recorder) judge(rec *record, job Job) error {
 	rec.judged, rec.Findings = judged{}, nil
 	for _, asset := range rec.Given {
 		content, err := schema.Decode(asset.Body)
 		if err == nil && (intent.BodyDigest(asset.Body) != asset.Digest || content.ID != asset.ID || content.Payload.Type != asset.Type) {
-			err = fault.New(fault.Internal, "the run of %s gave an asset %s that is not what it says", run, asset.ID)
+			err = fault.New(fault.Internal, "the run of %s gave an asset %s that is not what it says", job.Name(), asset.ID)
 		}
 		if err != nil {
 			return err
 		}
-		if err := r.derive(rec, &asset, &content); err != nil {
+		if err := r.derive(rec, job.Generator, &asset, &content); err != nil {
 			return err
 		}
 		references, err := r.set.References(content)
@@ -168,9 +170,10 @@ func (r recorder) judge(rec *record, run string) error {
 		}
 		rec.Assets = append(rec.Assets, asset)
 	}
+	rec.Turndowns = r.rules.TurnedDown(given(rec.Given))
 	if rec.Rules = r.rules.Digest(); len(rec.Findings) > 0 {
 		// The places of derivations move: what failed is derived anew then.
-		rec.Findings, rec.judged = intent.GroupFindings(rec.Findings), judged{Rules: r.rules.Places(), Underived: true}
+		rec.Findings, rec.judged = intent.GroupFindings(rec.Findings), judged{Rules: r.rules.Places(), Turndowns: r.rules.TurnedDown(nil), Underived: true}
 	}
 	return nil
 }
@@ -234,11 +237,11 @@ func (rec *record) serve(content intent.Asset) error {
 }
 
 // derive replaces an asset by the one with derived addons.
-func (r recorder) derive(rec *record, asset *work.Asset, content *intent.Asset) error {
-	if r.rules.Digest().IsZero() {
+func (r recorder) derive(rec *record, generator string, asset *work.Asset, content *intent.Asset) error {
+	if r.rules.Digest().IsZero() && r.rules.TurnedDown(nil).IsZero() {
 		return nil
 	}
-	applied, derived, findings := r.rules.Apply(*content)
+	applied, derived, findings := r.rules.Apply(*content, generator)
 	rec.Findings = append(rec.Findings, findings...)
 	rec.Derived = append(rec.Derived, derived)
 	if len(findings) > 0 || len(derived) == 0 {
@@ -297,4 +300,24 @@ func parseRecord(stored []byte) (record, error) {
 // old records are replaced and the cache does not grow.
 func runName(generator, file string) string {
 	return intent.Sum("lehr.run.v1", []byte(generator), []byte(file)).String()
+}
+
+// given are the assets of a record, for the rules to find those that they turn down.
+type given []work.Asset
+
+func (g given) IDs(yield func(intent.AssetID) bool) {
+	for i := range g {
+		if !yield(g[i].ID) {
+			return
+		}
+	}
+}
+
+// IDs of the outputs of a run, in their order.
+func (r *Run) IDs(yield func(intent.AssetID) bool) {
+	for i := range r.Outputs {
+		if !yield(r.Outputs[i].ID) {
+			return
+		}
+	}
 }

@@ -7,10 +7,11 @@ import (
 	"strings"
 
 	"lehr.dev/internal/ground/intent"
+	"lehr.dev/internal/ground/turndown"
 )
 
-// entryIndex is the index of an entry in the only list that is derived.
-var entryIndex = regexp.MustCompile(`^\.dependencies\[(\d+)\]`)
+// entryIndex is the index of an entry in a list that is derived.
+var entryIndex = regexp.MustCompile(`^\.[a-z_]+\[(\d+)\]`)
 
 // derived gives a finding about a derived addon, or about a field that a resolver
 // changed, the place of that: the program that made the asset says nothing of it.
@@ -40,7 +41,11 @@ func (o Origin) derived(finding *intent.Finding) {
 	}
 	finding.File, finding.Line = derivation.File, derivation.Line
 	verb := "derived"
-	if derivation.Field != "" {
+	switch {
+	case derivation.Derivation == turndown.Document:
+		finding.Message += " (turned down by command)"
+		return
+	case derivation.Field != "":
 		verb = "set"
 	}
 	finding.Message += fmt.Sprintf(" (%s by generate.%s)", verb, derivation.Derivation)

@@ -195,7 +195,7 @@ func (j *judging) record(ctx context.Context, asset intent.AssetID) (store.Enfor
 	if err := ctx.Err(); err != nil {
 		return store.Enforced{}, err
 	}
-	page, err := j.History.EnforcedPage(ctx, j.Base.Partition, justBefore(asset), 1)
+	page, err := j.History.EnforcedPage(ctx, j.Base.Partition, asset.JustBefore(), 1)
 	if err != nil || len(page) == 0 || page[0].Asset != asset {
 		return store.Enforced{}, err
 	}
@@ -263,13 +263,6 @@ func (j *judging) countRemaining(ctx context.Context, most int) (count int, _ er
 		}
 	}
 	return count, nil
-}
-
-// justBefore is a text before the id and after every smaller id: '~' follows
-// all characters of ids.
-func justBefore(asset intent.AssetID) intent.AssetID {
-	last := len(asset) - 1
-	return asset[:last] + intent.AssetID([]byte{asset[last] - 1, '~'})
 }
 
 func sortedKeys(set map[intent.AssetID]bool) []intent.AssetID {

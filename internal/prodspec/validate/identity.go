@@ -50,7 +50,7 @@ func (j *judging) returning(ctx context.Context) error {
 		if entry.Removed || baseMember.Type != "" {
 			continue
 		}
-		page, err := j.History.EnforcedPage(ctx, j.Base.Partition, justBefore(entry.Asset), 1)
+		page, err := j.History.EnforcedPage(ctx, j.Base.Partition, entry.Asset.JustBefore(), 1)
 		if err != nil {
 			return err
 		}

@@ -58,6 +58,8 @@ type Object struct {
 	Addons  []proto.Message
 
 	value map[string]any
+	// given are the addons of its annotations.
+	given []proto.Message
 }
 
 // Render is the renderer kubernetes: of all declared files, or with for_each:

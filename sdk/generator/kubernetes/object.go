@@ -13,6 +13,7 @@ import (
 
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	kubernetespb "lehr.dev/gen/lehr/kubernetes/v1"
+	"lehr.dev/sdk/generator/addon"
 )
 
 // Limits: Lehr's of an asset's canonical bytes, and of an id; Kubernetes' of an
@@ -36,14 +37,15 @@ func (r *reader) document(m Manifest, node *yaml.Node, value any) {
 	kind, _ := fields["kind"].(string)
 	items, isList := fields["items"].([]any)
 	if !strings.HasSuffix(kind, "List") || !isList && fields["items"] != nil || text(fields, "metadata", "name") != "" {
-		r.object(m, node.Line, fields)
+		r.object(m, node, node.Line, fields)
 		return
 	}
-	lines := itemLines(node)
+	nodes := itemNodes(node)
 	for i, item := range items {
+		var itemNode *yaml.Node
 		line := node.Line
-		if i < len(lines) {
-			line = lines[i]
+		if i < len(nodes) {
+			itemNode, line = nodes[i], nodes[i].Line
 		}
 		element, ok := item.(map[string]any)
 		if !ok {
@@ -54,22 +56,21 @@ func (r *reader) document(m Manifest, node *yaml.Node, value any) {
 			// Items of a typed list do not repeat what they are.
 			element["kind"], element["apiVersion"] = itemKind, fields["apiVersion"]
 		}
-		r.object(m, line, element)
+		r.object(m, itemNode, line, element)
 	}
 }
 
-func itemLines(node *yaml.Node) (lines []int) {
+func itemNodes(node *yaml.Node) (nodes []*yaml.Node) {
 	for i := 0; i+1 < len(node.Content); i += 2 {
 		if node.Content[i].Value == "items" {
-			for _, item := range node.Content[i+1].Content {
-				lines = append(lines, item.Line)
-			}
+			nodes = append(nodes, node.Content[i+1].Content...)
 		}
 	}
-	return lines
+	return nodes
 }
 
-func (r *reader) object(m Manifest, line int, fields map[string]any) {
+// object takes one object. Its node is nil where it is not known.
+func (r *reader) object(m Manifest, node *yaml.Node, line int, fields map[string]any) {
 	version, _ := fields["apiVersion"].(string)
 	kind, _ := fields["kind"].(string)
 	group, _, hasGroup := strings.Cut(version, "/")
@@ -111,8 +112,12 @@ func (r *reader) object(m Manifest, line int, fields map[string]any) {
 	if !r.secrets(m, line, o, fields) {
 		return
 	}
+	given, ok := r.takeAddons(m, line, node, fields)
+	if !ok {
+		return
+	}
 	bare(fields)
-	r.objects = append(r.objects, Object{File: m.File, Line: placed(m, line), value: fields, Payload: o})
+	r.objects = append(r.objects, Object{File: m.File, Line: placed(m, line), value: fields, Payload: o, given: given})
 }
 
 func isObjectName(name string) bool {
@@ -286,6 +291,11 @@ func (r *reader) describe(o *Object) {
 			dependencies.Dependencies = append(dependencies.Dependencies, &intentpb.Dependency{On: target, Rule: intentpb.Dependency_RULE_ORDER})
 		}
 		o.Addons = append(o.Addons, dependencies)
+	}
+	for _, given := range o.given {
+		if kind, _, ok := addon.ByName(string(given.ProtoReflect().Descriptor().FullName())); ok {
+			o.Addons = kind.Add(o.Addons, given)
+		}
 	}
 	if size := content.Len(); size > maxObjectBytes {
 		r.leave(r.manifestOf(o), o.Line, "split it, for example a ConfigMap by file", "%s %s has %d bytes, and Kubernetes takes at most %d", o.Payload.Kind, o.Payload.Name, size, maxObjectBytes)

@@ -141,6 +141,84 @@ func (x *Reference) GetRead() bool {
 	return false
 }
 
+// AddonForm marks a message as an addon that can be given to any asset: by a derivation,
+// by with: of a renderer, by an annotation of a Kubernetes object. Whatever lists
+// addons, lists the messages with this mark.
+type AddonForm struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The field that a plain text is the value of, as "reason", or a field of a list's
+	// elements, as "fields.path"; empty: a plain text is no value of the addon.
+	Text string `protobuf:"bytes,1,opt,name=text" json:"text,omitempty"`
+	// What is given from several places is added together: entries of its map or
+	// elements of its list. False: one place gives the whole addon.
+	Merged bool `protobuf:"varint,2,opt,name=merged" json:"merged,omitempty"`
+	// Its texts are expressions themselves, and stored as they are written.
+	Expressions bool `protobuf:"varint,3,opt,name=expressions" json:"expressions,omitempty"`
+	// Derivations of an earlier stage come first; expressions see what those gave.
+	// 0: stage 2.
+	Stage         uint32 `protobuf:"varint,4,opt,name=stage" json:"stage,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AddonForm) Reset() {
+	*x = AddonForm{}
+	mi := &file_lehr_intent_v1_options_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AddonForm) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AddonForm) ProtoMessage() {}
+
+func (x *AddonForm) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_intent_v1_options_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AddonForm.ProtoReflect.Descriptor instead.
+func (*AddonForm) Descriptor() ([]byte, []int) {
+	return file_lehr_intent_v1_options_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *AddonForm) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+func (x *AddonForm) GetMerged() bool {
+	if x != nil {
+		return x.Merged
+	}
+	return false
+}
+
+func (x *AddonForm) GetExpressions() bool {
+	if x != nil {
+		return x.Expressions
+	}
+	return false
+}
+
+func (x *AddonForm) GetStage() uint32 {
+	if x != nil {
+		return x.Stage
+	}
+	return 0
+}
+
 var file_lehr_intent_v1_options_proto_extTypes = []protoimpl.ExtensionInfo{
 	{
 		ExtendedType:  (*descriptorpb.FieldOptions)(nil),
@@ -166,6 +244,14 @@ var file_lehr_intent_v1_options_proto_extTypes = []protoimpl.ExtensionInfo{
 		Tag:           "varint,52803,opt,name=use,enum=lehr.intent.v1.Use",
 		Filename:      "lehr/intent/v1/options.proto",
 	},
+	{
+		ExtendedType:  (*descriptorpb.MessageOptions)(nil),
+		ExtensionType: (*AddonForm)(nil),
+		Field:         52801,
+		Name:          "lehr.intent.v1.addon",
+		Tag:           "bytes,52801,opt,name=addon",
+		Filename:      "lehr/intent/v1/options.proto",
+	},
 }
 
 // Extension fields to descriptorpb.FieldOptions.
@@ -183,6 +269,12 @@ var (
 	E_Use = &file_lehr_intent_v1_options_proto_extTypes[2]
 )
 
+// Extension fields to descriptorpb.MessageOptions.
+var (
+	// optional lehr.intent.v1.AddonForm addon = 52801;
+	E_Addon = &file_lehr_intent_v1_options_proto_extTypes[3]
+)
+
 var File_lehr_intent_v1_options_proto protoreflect.FileDescriptor
 
 const file_lehr_intent_v1_options_proto_rawDesc = "" +
@@ -190,7 +282,12 @@ const file_lehr_intent_v1_options_proto_rawDesc = "" +
 	"\x1clehr/intent/v1/options.proto\x12\x0elehr.intent.v1\x1a google/protobuf/descriptor.proto\"5\n" +
 	"\tReference\x12\x14\n" +
 	"\x05types\x18\x01 \x03(\tR\x05types\x12\x12\n" +
-	"\x04read\x18\x02 \x01(\bR\x04read*Y\n" +
+	"\x04read\x18\x02 \x01(\bR\x04read\"o\n" +
+	"\tAddonForm\x12\x12\n" +
+	"\x04text\x18\x01 \x01(\tR\x04text\x12\x16\n" +
+	"\x06merged\x18\x02 \x01(\bR\x06merged\x12 \n" +
+	"\vexpressions\x18\x03 \x01(\bR\vexpressions\x12\x14\n" +
+	"\x05stage\x18\x04 \x01(\rR\x05stage*Y\n" +
 	"\x03Use\x12\x13\n" +
 	"\x0fUSE_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fUSE_SECRET_FILE\x10\x01\x12\x17\n" +
@@ -198,7 +295,8 @@ const file_lehr_intent_v1_options_proto_rawDesc = "" +
 	"\vUSE_ADDRESS\x10\x03:X\n" +
 	"\treference\x12\x1d.google.protobuf.FieldOptions\x18\xc1\x9c\x03 \x01(\v2\x19.lehr.intent.v1.ReferenceR\treference:9\n" +
 	"\aindexed\x12\x1d.google.protobuf.FieldOptions\x18\u009c\x03 \x01(\bR\aindexed:F\n" +
-	"\x03use\x12\x1d.google.protobuf.FieldOptions\x18Ü\x03 \x01(\x0e2\x13.lehr.intent.v1.UseR\x03useB+Z$lehr.dev/gen/lehr/intent/v1;intentpb\x92\x03\x02\b\x02b\beditionsp\xe8\a"
+	"\x03use\x12\x1d.google.protobuf.FieldOptions\x18Ü\x03 \x01(\x0e2\x13.lehr.intent.v1.UseR\x03use:R\n" +
+	"\x05addon\x12\x1f.google.protobuf.MessageOptions\x18\xc1\x9c\x03 \x01(\v2\x19.lehr.intent.v1.AddonFormR\x05addonB+Z$lehr.dev/gen/lehr/intent/v1;intentpb\x92\x03\x02\b\x02b\beditionsp\xe8\a"
 
 var (
 	file_lehr_intent_v1_options_proto_rawDescOnce sync.Once
@@ -213,22 +311,26 @@ func file_lehr_intent_v1_options_proto_rawDescGZIP() []byte {
 }
 
 var file_lehr_intent_v1_options_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_lehr_intent_v1_options_proto_msgTypes = make([]protoimpl.MessageInfo, 1)
+var file_lehr_intent_v1_options_proto_msgTypes = make([]protoimpl.MessageInfo, 2)
 var file_lehr_intent_v1_options_proto_goTypes = []any{
-	(Use)(0),                          // 0: lehr.intent.v1.Use
-	(*Reference)(nil),                 // 1: lehr.intent.v1.Reference
-	(*descriptorpb.FieldOptions)(nil), // 2: google.protobuf.FieldOptions
+	(Use)(0),                            // 0: lehr.intent.v1.Use
+	(*Reference)(nil),                   // 1: lehr.intent.v1.Reference
+	(*AddonForm)(nil),                   // 2: lehr.intent.v1.AddonForm
+	(*descriptorpb.FieldOptions)(nil),   // 3: google.protobuf.FieldOptions
+	(*descriptorpb.MessageOptions)(nil), // 4: google.protobuf.MessageOptions
 }
 var file_lehr_intent_v1_options_proto_depIdxs = []int32{
-	2, // 0: lehr.intent.v1.reference:extendee -> google.protobuf.FieldOptions
-	2, // 1: lehr.intent.v1.indexed:extendee -> google.protobuf.FieldOptions
-	2, // 2: lehr.intent.v1.use:extendee -> google.protobuf.FieldOptions
-	1, // 3: lehr.intent.v1.reference:type_name -> lehr.intent.v1.Reference
-	0, // 4: lehr.intent.v1.use:type_name -> lehr.intent.v1.Use
-	5, // [5:5] is the sub-list for method output_type
-	5, // [5:5] is the sub-list for method input_type
-	3, // [3:5] is the sub-list for extension type_name
-	0, // [0:3] is the sub-list for extension extendee
+	3, // 0: lehr.intent.v1.reference:extendee -> google.protobuf.FieldOptions
+	3, // 1: lehr.intent.v1.indexed:extendee -> google.protobuf.FieldOptions
+	3, // 2: lehr.intent.v1.use:extendee -> google.protobuf.FieldOptions
+	4, // 3: lehr.intent.v1.addon:extendee -> google.protobuf.MessageOptions
+	1, // 4: lehr.intent.v1.reference:type_name -> lehr.intent.v1.Reference
+	0, // 5: lehr.intent.v1.use:type_name -> lehr.intent.v1.Use
+	2, // 6: lehr.intent.v1.addon:type_name -> lehr.intent.v1.AddonForm
+	7, // [7:7] is the sub-list for method output_type
+	7, // [7:7] is the sub-list for method input_type
+	4, // [4:7] is the sub-list for extension type_name
+	0, // [0:4] is the sub-list for extension extendee
 	0, // [0:0] is the sub-list for field type_name
 }
 
@@ -243,8 +345,8 @@ func file_lehr_intent_v1_options_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lehr_intent_v1_options_proto_rawDesc), len(file_lehr_intent_v1_options_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   1,
-			NumExtensions: 3,
+			NumMessages:   2,
+			NumExtensions: 4,
 			NumServices:   0,
 		},
 		GoTypes:           file_lehr_intent_v1_options_proto_goTypes,

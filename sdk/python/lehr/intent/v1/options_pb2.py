@@ -8,15 +8,19 @@ from google.protobuf import descriptor_pb2 as _import0  # noqa: F401
 DESCRIPTOR = _pool.Default().AddSerializedFile(
     b"\x0a\x1clehr/intent/v1/options.proto\x12\x0elehr.intent.v1\x1a "
     b"google/protobuf/descriptor.proto\"5\x0a\x09Reference\x12\x14\x0a"
-    b"\x05types\x18\x01 \x03(\x09R\x05types\x12\x12\x0a\x04read\x18\x02 \x01(\x08R\x04read*Y\x0a\x03Use\x12\x13"
-    b"\x0a\x0fUSE_UNSPECIFIED\x10\x00\x12\x13\x0a\x0fUSE_SECRET_FILE\x10\x01\x12\x17\x0a\x13USE_"
-    b"SECRET_VARIABLE\x10\x02\x12\x0f\x0a\x0bUSE_ADDRESS\x10\x03:X\x0a\x09reference\x12"
-    b"\x1d.google.protobuf.FieldOptions\x18\xc1\x9c\x03 \x01(\x0b2\x19.lehr.in"
-    b"tent.v1.ReferenceR\x09reference:9\x0a\x07indexed\x12\x1d.google"
-    b".protobuf.FieldOptions\x18\xc2\x9c\x03 \x01(\x08R\x07indexed:F\x0a\x03use\x12\x1d"
-    b".google.protobuf.FieldOptions\x18\xc3\x9c\x03 \x01(\x0e2\x13.lehr.int"
-    b"ent.v1.UseR\x03useB&Z$lehr.dev/gen/lehr/intent/v1;i"
-    b"ntentpbb\x06proto3"
+    b"\x05types\x18\x01 \x03(\x09R\x05types\x12\x12\x0a\x04read\x18\x02 \x01(\x08R\x04read\"o\x0a\x09Addon"
+    b"Form\x12\x12\x0a\x04text\x18\x01 \x01(\x09R\x04text\x12\x16\x0a\x06merged\x18\x02 \x01(\x08R\x06merged"
+    b"\x12 \x0a\x0bexpressions\x18\x03 \x01(\x08R\x0bexpressions\x12\x14\x0a\x05stage\x18\x04 \x01("
+    b"\x0dR\x05stage*Y\x0a\x03Use\x12\x13\x0a\x0fUSE_UNSPECIFIED\x10\x00\x12\x13\x0a\x0fUSE_SECR"
+    b"ET_FILE\x10\x01\x12\x17\x0a\x13USE_SECRET_VARIABLE\x10\x02\x12\x0f\x0a\x0bUSE_ADDRES"
+    b"S\x10\x03:X\x0a\x09reference\x12\x1d.google.protobuf.FieldOptions\x18"
+    b"\xc1\x9c\x03 \x01(\x0b2\x19.lehr.intent.v1.ReferenceR\x09reference:9\x0a"
+    b"\x07indexed\x12\x1d.google.protobuf.FieldOptions\x18\xc2\x9c\x03 \x01(\x08R"
+    b"\x07indexed:F\x0a\x03use\x12\x1d.google.protobuf.FieldOptions\x18\xc3"
+    b"\x9c\x03 \x01(\x0e2\x13.lehr.intent.v1.UseR\x03use:R\x0a\x05addon\x12\x1f.goog"
+    b"le.protobuf.MessageOptions\x18\xc1\x9c\x03 \x01(\x0b2\x19.lehr.intent"
+    b".v1.AddonFormR\x05addonB&Z$lehr.dev/gen/lehr/intent"
+    b"/v1;intentpbb\x06proto3"
 )
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, globals())
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, "lehr.intent.v1.options_pb2", globals())
