@@ -156,7 +156,7 @@ func (b *batch) end(ctx context.Context) *runrecord.End {
 	end := &runrecord.End{Ending: runrecord.Well, Reason: fmt.Sprintf("%d of %d items ended well", b.done, len(b.spec.Items))}
 	var shown []string
 	for _, item := range b.failed[:min(len(b.failed), shownItems)] {
-		shown = append(shown, fmt.Sprintf("%.100q (%s, code %d) %s", item.Item, item.Ending, item.Code, item.Reason))
+		shown = append(shown, strings.TrimSpace(fmt.Sprintf("%.100q (%s, code %d) %s", item.Item, item.Ending, item.Code, item.Reason)))
 	}
 	if len(shown) > 0 {
 		end.Reason += fmt.Sprintf("; %d did not: %s", len(b.failed), strings.Join(shown, "; "))

@@ -173,7 +173,12 @@ func (w Want) again(s State, v Verdict, last *runrecord.Run, now time.Time) Verd
 		pause = min(pause, firstPause<<(max(last.Attempt, 1)-1))
 	}
 	v.Next.Attempt = last.Attempt + 1
-	v.Reason = words(last, now) + "; it is run again"
+	if len(v.Items) > 0 {
+		v.Reason += "; " // How far it is.
+	} else {
+		v.Reason = ""
+	}
+	v.Reason += words(last, now) + "; it is run again"
 	until := last.End.Ended.Add(pause)
 	// One that is further away was counted by a clock that was wrong.
 	if left := until.Sub(now); left > 0 && left <= pause {

@@ -28,7 +28,7 @@ func TestConforms(t *testing.T) {
 			ran := filepath.Join(folder, "ran")
 			first := &taskpb.Task{
 				// Longer than a permit's interval.
-				Command: script(`echo begun >>"$RAN"; sleep 1.2; echo "$LEHR_RUN" >>"$RAN"`),
+				Command: script(`echo begun >>"$RAN"; sleep 0.5; echo "$LEHR_RUN" >>"$RAN"`),
 				Env:     map[string]string{"RAN": ran}, Input: "one", RunOnReturn: true,
 			}
 			second := proto.CloneOf(first)

@@ -49,7 +49,7 @@ func (l look) plan() serve.Plan {
 func (l look) removalPlan() serve.Plan {
 	there := "its records"
 	if l.state.Run != nil {
-		there = fmt.Sprintf("the records of %d runs", l.state.Run.Number)
+		there = fmt.Sprintf("the records of its runs, %d in all", l.state.Run.Number)
 	}
 	if l.state.IsLive {
 		there += ", and one that is under way"
