@@ -194,7 +194,7 @@ func TestDaily(t *testing.T) {
 	if day := p.runs(well); day != "2026-03-01" {
 		t.Errorf("it ran for %s", day)
 	}
-	v := p.is(Happened, "run 1 for 2026-03-01 ended well 0s ago; the next is due at 2026-03-02T02:30:00Z")
+	v := p.is(Happened, "run 1 for 2026-03-01 ended well just now; the next is due at 2026-03-02T02:30:00Z")
 	p.now = v.LookAt.Add(-time.Second)
 	p.is(Happened)
 	p.now = v.LookAt

@@ -110,6 +110,9 @@ func goodWords(good *runrecord.Good, w Want, now time.Time) string {
 }
 
 func ago(t, now time.Time) string {
+	if now.Sub(t).Abs() < time.Second {
+		return "just now"
+	}
 	if t.After(now) {
 		return span(t.Sub(now)) + " ahead of the clock"
 	}
@@ -119,6 +122,8 @@ func ago(t, now time.Time) string {
 // span is a duration for people.
 func span(d time.Duration) string {
 	switch {
+	case d < time.Second:
+		return d.Round(time.Millisecond).String()
 	case d < 10*time.Second:
 		return d.Round(100 * time.Millisecond).String()
 	case d < 2*time.Minute:

@@ -130,7 +130,7 @@ func TestFailedAndForced(t *testing.T) {
 	m.ranTimes(1)
 
 	m.task.Rerun = &taskpb.Rerun{Id: "OPS-1", Reason: "the table is there now"}
-	m.is(serve.Differs, "rerun OPS-1: the table is there now", "rerun.reason")
+	m.is(serve.Differs, "rerun OPS-1: the table is there now", "run.reason")
 	m.task.Version = "" // The same content.
 	m.push(t.Context())
 	m.is(serve.Unknown)

@@ -32,15 +32,15 @@ func (l look) plan() serve.Plan {
 		run += fmt.Sprintf(", attempt %d", next.Attempt)
 	}
 	add("run", before, run, l.verdict.Reason)
-	add("command", "", next.Command, "")
-	add("content", content, next.Purpose, "")
-	add("version", version, next.Version, "")
-	add("day", "", next.Day, "")
+	add("run.command", "", next.Command, "")
+	add("run.content", content, next.Purpose, "")
+	add("run.version", version, next.Version, "")
+	add("run.day", "", next.Day, "")
 	if len(l.verdict.Items) > 0 {
-		add("items", "", fmt.Sprintf("%d of %d", len(l.verdict.Items), len(l.task.Items)), "")
+		add("run.items", "", fmt.Sprintf("%d of %d", len(l.verdict.Items), len(l.task.Items)), "")
 	}
 	if l.task.Rerun != nil {
-		add("rerun.reason", "", l.task.Rerun.Reason, "")
+		add("run.reason", "", l.task.Rerun.Reason, "")
 	}
 	return plan
 }
