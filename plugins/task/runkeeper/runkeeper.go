@@ -19,6 +19,7 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
 	"lehr.dev/plugins/task/runrecord"
 )
 
@@ -29,10 +30,13 @@ const Command = "keep"
 const Self = "/proc/self/exe"
 
 const (
+	// BeginWithin is how long after it was started a keeper may begin its run: one that is
+	// slower begins none, whether or not anybody is left to hear it.
+	BeginWithin = 5 * time.Second
 	// lockWithin is how long a keeper waits for the one before it to be gone.
 	lockWithin = 3 * time.Second
-	// startWithin is how long the plugin waits to hear that the run began.
-	startWithin = 10 * time.Second
+	// heardWithin is how long the plugin waits to hear that the run began.
+	heardWithin = BeginWithin + time.Second
 	// noteWithin is how long a keeper tries to note how the run ended, for instance while
 	// the disk is full.
 	noteWithin = 10 * time.Minute
@@ -56,6 +60,9 @@ type Spec struct {
 	AtOnce int
 	Batch  string
 	Left   int
+	// BeginBy is when it may begin at the latest, by a clock that counts from the start of the
+	// machine. Start sets it.
+	BeginBy time.Duration
 }
 
 // answer is the one line that a keeper writes to its standard output.
@@ -68,6 +75,7 @@ type answer struct {
 // that is closed when the keeper has ended. An error says that the run did not begin, and
 // will not.
 func Start(program string, spec Spec) (ended <-chan struct{}, err error) {
+	spec.BeginBy = sinceBoot() + BeginWithin
 	text, err := json.Marshal(spec)
 	if err != nil {
 		return nil, err
@@ -122,7 +130,7 @@ func hear(keeper *exec.Cmd, stdin io.WriteCloser, stdout io.Reader, spec []byte)
 		}
 		heard <- said
 	}()
-	timer := time.NewTimer(startWithin)
+	timer := time.NewTimer(heardWithin)
 	defer timer.Stop()
 	select {
 	case said := <-heard:
@@ -132,7 +140,7 @@ func hear(keeper *exec.Cmd, stdin io.WriteCloser, stdout io.Reader, spec []byte)
 		if said := <-heard; said.Started {
 			return said // It began just before it was killed: that is a run that was cut off.
 		}
-		return answer{Problem: fmt.Sprintf("its keeper did not begin within %s", startWithin)}
+		return answer{Problem: fmt.Sprintf("its keeper did not begin within %s", heardWithin)}
 	}
 }
 
@@ -190,7 +198,20 @@ func begin(ctx context.Context, spec Spec) error {
 	if _, err := lock.WriteAt(fmt.Appendf(nil, "%-20d\n", os.Getpid()), 0); err != nil {
 		return fmt.Errorf("naming the keeper in the lock: %w", err)
 	}
+	if sinceBoot() > spec.BeginBy {
+		return fmt.Errorf("run %d did not begin within %s, and does not any more", spec.Number, BeginWithin)
+	}
 	return spec.Folder.Start(spec.Number)
+}
+
+// sinceBoot is a clock that nobody sets, and that counts the time in which the machine was
+// suspended.
+func sinceBoot() time.Duration {
+	var now unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &now); err != nil {
+		panic("reading CLOCK_BOOTTIME: " + err.Error())
+	}
+	return time.Duration(now.Nano())
 }
 
 // held keeps the lock from being collected, and so closed, before the process ends.

@@ -49,18 +49,16 @@ func Decide(w Want, s State, now time.Time) Verdict {
 func (s State) underWay(w Want, now time.Time) (v Verdict, ok bool) {
 	run := s.Run
 	switch {
-	case s.IsLive && (run == nil || run.End == nil):
-		v = Verdict{Kind: UnderWay, Brief: "a run is under way"}
-		if run != nil {
-			v.Since, v.Brief = run.Began, fmt.Sprintf("run %d is under way", run.Number)
+	case s.IsLive && (run == nil || run.End == nil || s.Newest > run.Number):
+		v = Verdict{Kind: UnderWay, Reason: "a run is under way"}
+		if run != nil && run.End == nil {
+			v.Since, v.Reason = run.Began, fmt.Sprintf("run %d is under way", run.Number)
 		}
-		v.Reason = v.Brief
 		return v, true
 	case run == nil || run.End != nil || s.IsHere || w.isForced(run):
 		return v, false
 	case run.Host != s.Host:
 		v = Verdict{Kind: UnderWay, Since: run.Began}
-		v.Brief = fmt.Sprintf("run %d is on host %s", run.Number, run.Host)
 		v.Reason = fmt.Sprintf("run %d began on host %s at %s, and only there is known how it ends; this is host %s, where it is not repeated unasked: start the plugin there, or set rerun with a reason", run.Number, run.Host, moment(run.Began), s.Host)
 		return v, true
 	default:
@@ -182,8 +180,7 @@ func (w Want) again(s State, v Verdict, last *runrecord.Run, now time.Time) Verd
 	until := last.End.Ended.Add(pause)
 	// One that is further away was counted by a clock that was wrong.
 	if left := until.Sub(now); left > 0 && left <= pause {
-		brief := fmt.Sprintf("run %d %s, and is repeated after a pause", last.Number, howEnded(last.End))
-		return Verdict{Kind: Pausing, Since: last.End.Ended, LookAt: until, Brief: brief, Reason: v.Reason + " at " + moment(until)}
+		return Verdict{Kind: Pausing, Since: last.End.Ended, LookAt: until, Reason: v.Reason + " at " + moment(until)}
 	}
 	return v
 }
@@ -204,7 +201,7 @@ func (w Want) decideItems(s State, now time.Time) Verdict {
 		return Verdict{Kind: Happened, Reason: fmt.Sprintf("all %d items are done", len(w.Task.Items))}
 	}
 	if s.Items == nil && (s.hasDone(w.Batch) || s.workedOn(w.Batch)) {
-		return Verdict{Kind: Stuck, Reason: fmt.Sprintf("run %d worked on its items, and the list of those that are done is lost on host %s: nothing is run unasked; to run all again set rerun with a reason, and without only_unfinished", s.number(), s.Host)}
+		return Verdict{Kind: Stuck, Reason: fmt.Sprintf("run %d worked on its items, and the list of those that are done is lost on host %s: nothing is run unasked; to run all again set rerun with a reason, and without only_unfinished", s.Run.Number, s.Host)}
 	}
 	isGranted := w.Grant != "" && (s.Run == nil || s.Run.Grant != w.Grant)
 	todo, stuck := w.divide(s.Items, isGranted)

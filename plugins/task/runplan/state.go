@@ -15,8 +15,9 @@ type State struct {
 	Run *runrecord.Run
 	// IsHere: this machine has the record of Run.
 	IsHere bool
-	// IsStarted and IsLive are those of runrecord.Found.
+	// IsStarted, IsLive and Newest are those of runrecord.Found.
 	IsStarted, IsLive bool
+	Newest            uint64
 	// Items of the wanted batch; nil: there is no log of them.
 	Items runrecord.Items
 }
@@ -24,9 +25,11 @@ type State struct {
 // Merge joins what the machine tells with what the memo does. The higher number is newer; of
 // one number, the machine knows more of a run of its own.
 func Merge(host string, found runrecord.Found, memo *runrecord.Run) State {
-	s := State{Host: host, Run: found.Run, IsHere: found.Run != nil, IsStarted: found.IsStarted, IsLive: found.IsLive}
+	s := State{Host: host, Run: found.Run, IsHere: found.Run != nil, IsStarted: found.IsStarted, IsLive: found.IsLive, Newest: found.Newest}
 	switch {
 	case memo == nil:
+	case memo.Host == host && memo.End == nil && found.Run != nil && memo.Number > found.Run.Number && memo.Number <= found.Newest:
+		// It was reserved here and never began.
 	case found.Run == nil || memo.Number > found.Run.Number, memo.Number == found.Run.Number && memo.Host != host:
 		s.Run, s.IsHere, s.IsStarted = memo, false, false
 	case memo.Number == found.Run.Number && memo.ID == found.Run.ID && found.Run.End == nil && memo.End != nil:
@@ -60,11 +63,12 @@ func (s State) neverBegan() bool {
 	return s.Run != nil && s.Run.End == nil && s.IsHere && !s.IsStarted && !s.IsLive
 }
 
+// number is the highest that was taken.
 func (s State) number() uint64 {
 	if s.Run == nil {
-		return 0
+		return s.Newest
 	}
-	return s.Run.Number
+	return max(s.Run.Number, s.Newest)
 }
 
 // hasDone reports whether a purpose or a batch ever ended well.
@@ -97,8 +101,8 @@ const (
 // Verdict is what is decided of a task.
 type Verdict struct {
 	Kind Kind
-	// Reason for people; Brief is one that does not change while the verdict stands.
-	Reason, Brief string
+	// Reason for people.
+	Reason string
 	// Since is when what is under way began; zero: not known.
 	Since time.Time
 	// LookAt is when time alone changes something; zero: never.

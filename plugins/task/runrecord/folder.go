@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // mostRuns have their files kept.
@@ -31,15 +32,20 @@ func FolderOf(root, partition, name string) Folder {
 	return Folder{Path: filepath.Join(root, partition, fmt.Sprintf("%s-%.8x", readable, sha256.Sum256([]byte(name))))}
 }
 
-// Found is what a folder tells of the newest run.
+// Found is what a folder tells.
 type Found struct {
-	// Run is nil when there is none.
-	Run *Run
-	// IsStarted: its keeper began. IsLive: a keeper is at work.
-	IsStarted, IsLive bool
+	// Run is the newest that its keeper began, or that is known not to have begun; else the
+	// newest that was reserved, IsStarted being false; nil: there is none.
+	Run       *Run
+	IsStarted bool
+	// Newest is the highest number that was taken: those above Run's never began, unless a
+	// keeper is at work.
+	Newest uint64
+	// IsLive: a keeper is at work.
+	IsLive bool
 }
 
-// Load reads the newest run. Whether a keeper is at work is asked before its files are read,
+// Load reads what ran. Whether a keeper is at work is asked before its files are read,
 // so that one that ends meanwhile is seen as ended, or as at work.
 func (f Folder) Load() (found Found, err error) {
 	if found.IsLive, err = f.isLocked(); err != nil {
@@ -49,27 +55,43 @@ func (f Folder) Load() (found Found, err error) {
 	if err != nil || len(numbers) == 0 {
 		return found, err
 	}
-	newest := numbers[len(numbers)-1]
-	found.Run = &Run{}
-	if err := readJSON(f.file(newest, beganSuffix), found.Run); err != nil {
-		return Found{}, err
-	}
-	if found.Run.Number != newest {
-		return Found{}, fmt.Errorf("%s is of run %d: somebody moved it; what ran is not known, so nothing is run", f.file(newest, beganSuffix), found.Run.Number)
-	}
-	if _, err := os.Lstat(f.file(newest, startedSuffix)); err == nil {
-		found.IsStarted = true
-	} else if !errors.Is(err, fs.ErrNotExist) {
-		return Found{}, fmt.Errorf("reading the record of a run: %w", err)
-	}
-	end := &End{}
-	switch err := readJSON(f.file(newest, endedSuffix), end); {
-	case err == nil:
-		found.Run.End = end
-	case !errors.Is(err, fs.ErrNotExist):
-		return Found{}, err
+	found.Newest = numbers[len(numbers)-1]
+	for _, number := range slices.Backward(numbers) {
+		run, isStarted, err := f.loadRun(number)
+		if err != nil {
+			return Found{}, err
+		}
+		if isBegun := isStarted || run.End != nil; isBegun || found.Run == nil {
+			found.Run, found.IsStarted = run, isStarted
+			if isBegun {
+				break
+			}
+		}
 	}
 	return found, nil
+}
+
+func (f Folder) loadRun(number uint64) (run *Run, isStarted bool, err error) {
+	run = &Run{}
+	if err := readJSON(f.file(number, beganSuffix), run); err != nil {
+		return nil, false, err
+	}
+	if run.Number != number {
+		return nil, false, fmt.Errorf("%s is of run %d: somebody moved it; what ran is not known, so nothing is run", f.file(number, beganSuffix), run.Number)
+	}
+	if _, err := os.Lstat(f.file(number, startedSuffix)); err == nil {
+		isStarted = true
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return nil, false, fmt.Errorf("reading the record of a run: %w", err)
+	}
+	end := &End{}
+	switch err := readJSON(f.file(number, endedSuffix), end); {
+	case err == nil:
+		run.End = end
+	case !errors.Is(err, fs.ErrNotExist):
+		return nil, false, err
+	}
+	return run, isStarted, nil
 }
 
 // Reserve takes the run's number: ErrTaken when it is taken. Nothing has begun by that.
@@ -81,22 +103,31 @@ func (f Folder) Reserve(run *Run) error {
 	if errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("%w: %d", ErrTaken, run.Number)
 	}
-	if err == nil {
-		f.collect()
+	if err != nil {
+		return err
 	}
-	return err
+	// The keeper of an earlier run notes that it starts, and then looks for a newer run. So one
+	// of the two sees the other, and they never both go on.
+	if isLive, err := f.isLocked(); err != nil || isLive {
+		return errors.Join(fmt.Errorf("%w: another run has begun before %d", ErrTaken, run.Number), err)
+	}
+	f.collect()
+	return nil
 }
 
 // Start notes durably that the run begins now. Only whoever holds the lock calls it, once.
 func (f Folder) Start(number uint64) error {
-	numbers, err := f.numbers()
-	switch {
-	case err != nil:
+	if err := writeNew(f.file(number, startedSuffix), struct{}{}); err != nil {
 		return err
-	case len(numbers) == 0 || numbers[len(numbers)-1] != number:
-		return fmt.Errorf("run %d is not the newest: another was begun", number)
 	}
-	return writeNew(f.file(number, startedSuffix), struct{}{})
+	numbers, err := f.numbers()
+	if err == nil && numbers[len(numbers)-1] != number {
+		err = fmt.Errorf("run %d is not the newest: another was reserved", number)
+	}
+	if err != nil {
+		return errors.Join(err, f.Finish(number, &End{Ending: NotStarted, Reason: err.Error(), Ended: time.Now()}))
+	}
+	return nil
 }
 
 // Finish notes durably how the run ended.
@@ -142,13 +173,26 @@ func (f Folder) numbers() (numbers []uint64, err error) {
 	return numbers, nil
 }
 
-// collect removes the files of all but the newest runs. What is left of them harms nobody.
+// collect removes the files of all but the newest runs, and of the newest that began. What is
+// left of them harms nobody.
 func (f Folder) collect() {
 	numbers, err := f.numbers()
 	if err != nil {
 		return
 	}
-	for _, number := range numbers[:max(0, len(numbers)-mostRuns)] {
+	begun := -1
+	for i, number := range slices.Backward(numbers) {
+		if run, isStarted, err := f.loadRun(number); err != nil {
+			return
+		} else if isStarted || run.End != nil {
+			begun = i
+			break
+		}
+	}
+	for i, number := range numbers[:max(0, len(numbers)-mostRuns)] {
+		if i == begun {
+			continue
+		}
 		for _, suffix := range []string{endedSuffix, startedSuffix, beganSuffix} {
 			_ = os.Remove(f.file(number, suffix))
 		}

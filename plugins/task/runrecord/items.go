@@ -1,12 +1,14 @@
 package runrecord
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -59,8 +61,33 @@ type ItemLog struct {
 	broken error
 }
 
+// mostLogs are kept of batches: one whose log is gone is not repeated unasked.
+const mostLogs = 8
+
+// collectItems removes the logs of all but the newest batches and this one.
+func (f Folder) collectItems(batch string) {
+	paths, err := filepath.Glob(f.itemsPath("*"))
+	if err != nil {
+		return
+	}
+	changed := func(path string) int64 {
+		info, err := os.Stat(path)
+		if err != nil {
+			return 0
+		}
+		return info.ModTime().UnixNano()
+	}
+	slices.SortFunc(paths, func(a, b string) int { return cmp.Compare(changed(a), changed(b)) })
+	for _, path := range paths[:max(0, len(paths)-mostLogs)] {
+		if path != f.itemsPath(batch) {
+			_ = os.Remove(path)
+		}
+	}
+}
+
 // OpenItems opens the log of a batch, and cuts a last line off that was half written.
 func (f Folder) OpenItems(batch string) (*ItemLog, error) {
+	f.collectItems(batch)
 	path := f.itemsPath(batch)
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {

@@ -1,6 +1,7 @@
 package tasks
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -12,6 +13,8 @@ import (
 
 	taskpb "lehr.dev/gen/lehr/task/v1"
 	"lehr.dev/internal/ground/intent"
+	"lehr.dev/plugins/task/runkeeper"
+	"lehr.dev/plugins/task/runrecord"
 	"lehr.dev/sdk/allowlist"
 	"lehr.dev/sdk/serve"
 )
@@ -83,6 +86,65 @@ func TestBegunIsKeptBeforeItBegins(t *testing.T) {
 	if saved != 3 {
 		t.Errorf("%d memos were set, want one that was refused, a beginning and an end", saved)
 	}
+}
+
+// A push that is stopped, or killed, once its beginning was kept has begun nothing.
+func TestStoppedBeforeItBegins(t *testing.T) {
+	m := newMachine(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	m.onSave = func(serve.Memo) error { cancel(); return nil }
+	if outcome := m.push(ctx); outcome.Ending != serve.Stopped {
+		t.Fatalf("push ended %+v", outcome)
+	}
+	m.onSave = func(serve.Memo) error { return nil }
+	if len(m.memos) != 1 {
+		t.Fatalf("%d memos are kept", len(m.memos))
+	}
+	m.ranTimes(0)
+	m.is(serve.Differs, "run: run 1 → run 2", "it has not run yet")
+	m.mustPush()
+	m.is(serve.InSync)
+	m.ranTimes(1)
+}
+
+// Of two keepers that are started at once, by processes that do not know of each other, no
+// two work, and none begins that comes too late.
+func TestKeepersExcludeEachOther(t *testing.T) {
+	m := newMachine(t)
+	pid := m.endless()
+	d := m.diff()
+	m.begin()
+	folder := m.look().folder
+	run := runrecord.Run{Number: 2, ID: "other", Host: "here"}
+	if err := folder.Reserve(&run); !errors.Is(err, runrecord.ErrTaken) {
+		t.Errorf("beside a run that is under way another is reserved: %v", err)
+	}
+	m.memos = nil
+	m.is(serve.Pending, "is under way")
+	if outcome := m.pushOf(t.Context(), d); outcome.Ending != serve.Stale {
+		t.Errorf("push ended %+v", outcome)
+	}
+	if _, err := runkeeper.Start(runkeeper.Self, runkeeper.Spec{Folder: folder, Number: 1, Command: []string{"/bin/true"}}); err == nil || !strings.Contains(err.Error(), "another run is under way") {
+		t.Errorf("a second keeper: %v", err)
+	}
+	m.killKeeper(pid())
+	m.is(serve.Unknown, "run 1 was cut off") // What was reserved beside it hides nothing.
+	if _, err := runkeeper.Start(runkeeper.Self, runkeeper.Spec{Folder: folder, Number: 1, Command: []string{"/bin/true"}}); err == nil {
+		t.Error("a run begins twice")
+	}
+	m.ranTimes(1)
+	if err := folder.Remove(); err != nil {
+		t.Fatal(err)
+	}
+	for number := range uint64(2) {
+		if err := folder.Reserve(&runrecord.Run{Number: number + 1, ID: "a", Host: "here"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := runkeeper.Start(runkeeper.Self, runkeeper.Spec{Folder: folder, Number: 1, Command: []string{"/bin/true"}}); err == nil || !strings.Contains(err.Error(), "is not the newest") {
+		t.Errorf("a keeper of an older run: %v", err)
+	}
+	m.ranTimes(1)
 }
 
 // A second push of the same plan, from a process that does not know of the first.

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	taskpb "lehr.dev/gen/lehr/task/v1"
+	"lehr.dev/plugins/task/runkeeper"
 	"lehr.dev/plugins/task/runplan"
 	"lehr.dev/plugins/task/runrecord"
 	"lehr.dev/sdk/allowlist"
@@ -23,8 +24,8 @@ import (
 const (
 	// cadence is how long a task rests of which nothing is to come.
 	cadence = 10 * time.Minute
-	// longestEffect is the start of a keeper.
-	longestEffect = 2 * time.Second
+	// longestEffect is the start of a keeper: what it notes durably may take a while on top.
+	longestEffect = runkeeper.BeginWithin + time.Second
 )
 
 // Options of Tasks.
@@ -188,7 +189,7 @@ func (l look) base() string {
 	if run == nil {
 		return "0"
 	}
-	base := fmt.Sprintf("%d %s", run.Number, run.ID)
+	base := fmt.Sprintf("%d %d %s", l.state.Newest, run.Number, run.ID)
 	if run.End != nil {
 		base += " " + string(run.End.Ending)
 	}
