@@ -20,6 +20,7 @@ func TestConforms(t *testing.T) {
 	}
 	for _, await := range []string{"30s", "100ms"} {
 		t.Run(await, func(t *testing.T) {
+			t.Parallel() // Most of it waits.
 			folder := t.TempDir()
 			program := filepath.Join(folder, "lehr-task")
 			if err := (building.Program{Of: ".."}).At(program); err != nil {
