@@ -85,7 +85,8 @@ func Start(program string, spec Spec) (ended <-chan struct{}, err error) {
 		return nil, fmt.Errorf("opening the log of a keeper: %w", err)
 	}
 	defer stderr.Close()
-	keeper := exec.Command(program, Command)
+	keeper := exec.Command(program)
+	keeper.Args = []string{"lehr-task", Command} // As the system's list of processes shows it.
 	keeper.Env, keeper.Dir, keeper.Stderr = environment(), "/", stderr
 	// A session of its own: no signal to the plugin's group reaches it.
 	keeper.SysProcAttr = &syscall.SysProcAttr{Setsid: true}

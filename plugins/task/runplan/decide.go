@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	taskpb "lehr.dev/gen/lehr/task/v1"
 	"lehr.dev/plugins/task/runrecord"
 )
 
@@ -19,7 +20,7 @@ const (
 
 // Decide decides of a task.
 func Decide(w Want, s State, now time.Time) Verdict {
-	if v, ok := s.underWay(w, now); ok {
+	if v, ok := s.underWay(w); ok {
 		return v
 	}
 	if len(w.Task.Items) > 0 {
@@ -38,7 +39,8 @@ func Decide(w Want, s State, now time.Time) Verdict {
 	}
 	v.Kind, v.Next = Stuck, nil
 	v.Reason = words(last, now) + "; " + w.remedy(last.End)
-	if w.IsRecurring() {
+	// Where each day is caught up, no other day runs before this one.
+	if w.IsRecurring() && w.Task.GetDaily().GetCatchUp() != taskpb.CatchUp_CATCH_UP_ALL {
 		v.LookAt = w.nextTry(last, now)
 		v.Reason += "; else it runs at its next time, " + moment(v.LookAt)
 	}
@@ -46,7 +48,7 @@ func Decide(w Want, s State, now time.Time) Verdict {
 }
 
 // underWay decides of a run that is not over, as far as anybody knows.
-func (s State) underWay(w Want, now time.Time) (v Verdict, ok bool) {
+func (s State) underWay(w Want) (v Verdict, ok bool) {
 	run := s.Run
 	switch {
 	case s.IsLive && (run == nil || run.End == nil || s.Newest > run.Number):
@@ -261,7 +263,7 @@ func DecideRemoval(s State) Verdict {
 	case run == nil && !s.IsLive:
 		return Verdict{Kind: Happened}
 	case run != nil && run.End == nil && run.Host != s.Host:
-		v, _ := s.underWay(Want{}, time.Time{})
+		v, _ := s.underWay(Want{})
 		return v
 	default:
 		return Verdict{Kind: Due, Reason: "its records are there"}

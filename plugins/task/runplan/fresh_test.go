@@ -286,8 +286,18 @@ func TestCatchUp(t *testing.T) {
 		t.Errorf("it ran for %s", got)
 	}
 	p.is(Happened)
-	p.now = at("2029-03-05T12:00:00Z")
-	if day := p.is(Due).Next.Day; day != "2028-03-05" {
+	p.now = at("2026-03-06T12:00:00Z")
+	p.runs(badly)
+	p.now = at("2026-03-08T12:00:00Z")
+	if v := p.is(Stuck, "run 6 for 2026-03-06"); strings.Contains(v.Reason, "next time") || !v.LookAt.IsZero() {
+		t.Errorf("a day that failed keeps those after it: %s, %s", v.Reason, v.LookAt)
+	}
+	p.task.Input = "mended"
+	if day := p.runs(well); day != "2026-03-06" {
+		t.Errorf("it ran for %s", day)
+	}
+	p.now = at("2029-03-06T12:00:00Z")
+	if day := p.is(Due).Next.Day; day != "2028-03-06" {
 		t.Errorf("after three years it begins with %s", day)
 	}
 
