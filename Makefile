@@ -24,11 +24,12 @@ help: ## list the targets
 # What is built, each by "go build" in its own folder: a program that is as its sources
 # are is not built again. The demo needs the first of them.
 DEMO_PROGRAMS := lehr lehr-process lehr-caddy lehr-sqlschema releases/v1/frontend releases/v2/frontend releases/v3/frontend
-PROGRAMS := $(DEMO_PROGRAMS) lehr-command lehr-http lehr-kustomize lehr-helm
+PROGRAMS := $(DEMO_PROGRAMS) lehr-command lehr-task lehr-http lehr-kustomize lehr-helm
 
 $(BIN)/lehr: build-program = cmd/lehr
 $(BIN)/lehr-process: build-program = plugins/process
 $(BIN)/lehr-command: build-program = plugins/command
+$(BIN)/lehr-task: build-program = plugins/task
 $(BIN)/lehr-http: build-program = plugins/http
 $(BIN)/lehr-caddy: build-program = plugins/caddy -ldflags '-s -w'
 $(BIN)/lehr-sqlschema: build-program = plugins/sqlschema -ldflags '-s -w'

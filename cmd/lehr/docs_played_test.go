@@ -79,6 +79,12 @@ func TestEvolutionOfTheDocument(t *testing.T) {
 	}
 }
 
+func TestTasksOfTheDocument(t *testing.T) {
+	if n := play(t, "docs/use/task.md", "# Tasks", "## When it runs"); n != 1 {
+		t.Errorf("%d commands", n)
+	}
+}
+
 func TestModelsOfTheDocument(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds every step of a page")

@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 // the real command plugin.
 func TestScripts(t *testing.T) {
 	programs := map[string]building.Program{}
-	for name, from := range map[string]string{"lehr-command": "plugins/command", "lehr-process": "plugins/process", "lehr-http": "plugins/http", "quiet": "examples/protection", "quietest": "examples/selection", "slowest": "examples/measurement"} {
+	for name, from := range map[string]string{"lehr-command": "plugins/command", "lehr-process": "plugins/process", "lehr-http": "plugins/http", "lehr-task": "plugins/task", "quiet": "examples/protection", "quietest": "examples/selection", "slowest": "examples/measurement"} {
 		programs[name] = building.Program{Of: "../../" + from}
 	}
 	runScripts(t, "../../test/scripts", programs)

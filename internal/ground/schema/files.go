@@ -25,6 +25,7 @@ import (
 	modelpb "lehr.dev/gen/lehr/model/v1"
 	processpb "lehr.dev/gen/lehr/process/v1"
 	sqlschemapb "lehr.dev/gen/lehr/sqlschema/v1"
+	taskpb "lehr.dev/gen/lehr/task/v1"
 	terraformpb "lehr.dev/gen/lehr/terraform/v1"
 	"lehr.dev/internal/ground/fault"
 )
@@ -44,6 +45,7 @@ var linkedFiles = sync.OnceValue(func() *protoregistry.Files {
 		sqlschemapb.File_lehr_sqlschema_v1_schema_proto,
 		httppb.File_lehr_http_v1_resource_proto,
 		kubernetespb.File_lehr_kubernetes_v1_object_proto,
+		taskpb.File_lehr_task_v1_task_proto,
 		terraformpb.File_lehr_terraform_v1_module_proto,
 		modelpb.File_lehr_model_v1_web_service_proto,
 		modelpb.File_lehr_model_v1_worker_proto,

@@ -22,6 +22,7 @@ var served = map[intent.TypeName]string{
 	"lehr.process.v1.Job":      "lehr-process",
 	"lehr.process.v1.Schedule": "lehr-process",
 	"lehr.sqlschema.v1.Schema": "lehr-sqlschema",
+	"lehr.task.v1.Task":        "lehr-task",
 }
 
 // policy judges which plugin serves which type.

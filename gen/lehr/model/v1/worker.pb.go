@@ -12,6 +12,7 @@ import (
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	durationpb "google.golang.org/protobuf/types/known/durationpb"
 	v1 "lehr.dev/gen/lehr/process/v1"
+	v11 "lehr.dev/gen/lehr/task/v1"
 	reflect "reflect"
 	sync "sync"
 	unsafe "unsafe"
@@ -454,7 +455,7 @@ func (x *Cron) GetStopGrace() *durationpb.Duration {
 	return nil
 }
 
-// Pipeline is stages of workers, each of which comes after the one before.
+// Pipeline is stages of workers and of tasks, each of which comes after the one before.
 type Pipeline struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Service string                 `protobuf:"bytes,1,opt,name=service" json:"service,omitempty"`
@@ -614,7 +615,11 @@ type Pipeline_Stage struct {
 	Update   *v1.Update             `protobuf:"bytes,9,opt,name=update" json:"update,omitempty"`
 	// The least version that the stage before must run; empty: it must be in
 	// sync. It is that in the same cluster, where it has one, else in all.
-	AtLeast       string `protobuf:"bytes,10,opt,name=at_least,json=atLeast" json:"at_least,omitempty"`
+	AtLeast string `protobuf:"bytes,10,opt,name=at_least,json=atLeast" json:"at_least,omitempty"`
+	// The stage is no worker: its program must have run, in each cluster once for its
+	// version, or for its content where it has none, or as this says. Its clusters have 1
+	// replica and no port.
+	Task          *Pipeline_Duty `protobuf:"bytes,11,opt,name=task" json:"task,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -719,11 +724,165 @@ func (x *Pipeline_Stage) GetAtLeast() string {
 	return ""
 }
 
+func (x *Pipeline_Stage) GetTask() *Pipeline_Duty {
+	if x != nil {
+		return x.Task
+	}
+	return nil
+}
+
+// Duty is when and how the program of a stage must have run: see lehr.task.v1.Task.
+type Pipeline_Duty struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Types that are valid to be assigned to Freshness:
+	//
+	//	*Pipeline_Duty_Every
+	//	*Pipeline_Duty_Daily
+	Freshness          isPipeline_Duty_Freshness `protobuf_oneof:"freshness"`
+	StaleAfter         *durationpb.Duration      `protobuf:"bytes,3,opt,name=stale_after,json=staleAfter" json:"stale_after,omitempty"`
+	Timeout            *durationpb.Duration      `protobuf:"bytes,4,opt,name=timeout" json:"timeout,omitempty"`
+	GracePeriod        *durationpb.Duration      `protobuf:"bytes,5,opt,name=grace_period,json=gracePeriod" json:"grace_period,omitempty"`
+	RetryableExitCodes []int32                   `protobuf:"varint,6,rep,packed,name=retryable_exit_codes,json=retryableExitCodes" json:"retryable_exit_codes,omitempty"`
+	Repeatable         bool                      `protobuf:"varint,7,opt,name=repeatable" json:"repeatable,omitempty"`
+	RunOnReturn        bool                      `protobuf:"varint,8,opt,name=run_on_return,json=runOnReturn" json:"run_on_return,omitempty"`
+	Destructive        bool                      `protobuf:"varint,9,opt,name=destructive" json:"destructive,omitempty"`
+	Rerun              *v11.Rerun                `protobuf:"bytes,10,opt,name=rerun" json:"rerun,omitempty"`
+	unknownFields      protoimpl.UnknownFields
+	sizeCache          protoimpl.SizeCache
+}
+
+func (x *Pipeline_Duty) Reset() {
+	*x = Pipeline_Duty{}
+	mi := &file_lehr_model_v1_worker_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Pipeline_Duty) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Pipeline_Duty) ProtoMessage() {}
+
+func (x *Pipeline_Duty) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_model_v1_worker_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Pipeline_Duty.ProtoReflect.Descriptor instead.
+func (*Pipeline_Duty) Descriptor() ([]byte, []int) {
+	return file_lehr_model_v1_worker_proto_rawDescGZIP(), []int{4, 2}
+}
+
+func (x *Pipeline_Duty) GetFreshness() isPipeline_Duty_Freshness {
+	if x != nil {
+		return x.Freshness
+	}
+	return nil
+}
+
+func (x *Pipeline_Duty) GetEvery() *durationpb.Duration {
+	if x != nil {
+		if x, ok := x.Freshness.(*Pipeline_Duty_Every); ok {
+			return x.Every
+		}
+	}
+	return nil
+}
+
+func (x *Pipeline_Duty) GetDaily() *v11.Daily {
+	if x != nil {
+		if x, ok := x.Freshness.(*Pipeline_Duty_Daily); ok {
+			return x.Daily
+		}
+	}
+	return nil
+}
+
+func (x *Pipeline_Duty) GetStaleAfter() *durationpb.Duration {
+	if x != nil {
+		return x.StaleAfter
+	}
+	return nil
+}
+
+func (x *Pipeline_Duty) GetTimeout() *durationpb.Duration {
+	if x != nil {
+		return x.Timeout
+	}
+	return nil
+}
+
+func (x *Pipeline_Duty) GetGracePeriod() *durationpb.Duration {
+	if x != nil {
+		return x.GracePeriod
+	}
+	return nil
+}
+
+func (x *Pipeline_Duty) GetRetryableExitCodes() []int32 {
+	if x != nil {
+		return x.RetryableExitCodes
+	}
+	return nil
+}
+
+func (x *Pipeline_Duty) GetRepeatable() bool {
+	if x != nil {
+		return x.Repeatable
+	}
+	return false
+}
+
+func (x *Pipeline_Duty) GetRunOnReturn() bool {
+	if x != nil {
+		return x.RunOnReturn
+	}
+	return false
+}
+
+func (x *Pipeline_Duty) GetDestructive() bool {
+	if x != nil {
+		return x.Destructive
+	}
+	return false
+}
+
+func (x *Pipeline_Duty) GetRerun() *v11.Rerun {
+	if x != nil {
+		return x.Rerun
+	}
+	return nil
+}
+
+type isPipeline_Duty_Freshness interface {
+	isPipeline_Duty_Freshness()
+}
+
+type Pipeline_Duty_Every struct {
+	Every *durationpb.Duration `protobuf:"bytes,1,opt,name=every,oneof"`
+}
+
+type Pipeline_Duty_Daily struct {
+	Daily *v11.Daily `protobuf:"bytes,2,opt,name=daily,oneof"`
+}
+
+func (*Pipeline_Duty_Every) isPipeline_Duty_Freshness() {}
+
+func (*Pipeline_Duty_Daily) isPipeline_Duty_Freshness() {}
+
 var File_lehr_model_v1_worker_proto protoreflect.FileDescriptor
 
 const file_lehr_model_v1_worker_proto_rawDesc = "" +
 	"\n" +
-	"\x1alehr/model/v1/worker.proto\x12\rlehr.model.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x19lehr/process/v1/job.proto\x1a\x1elehr/process/v1/schedule.proto\":\n" +
+	"\x1alehr/model/v1/worker.proto\x12\rlehr.model.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x19lehr/process/v1/job.proto\x1a\x1elehr/process/v1/schedule.proto\x1a\x17lehr/task/v1/task.proto\":\n" +
 	"\x04Need\x12\x17\n" +
 	"\x02on\x18\x01 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\x02on\x12\x19\n" +
 	"\bat_least\x18\x02 \x01(\tR\aatLeast\"\xde\x01\n" +
@@ -786,7 +945,7 @@ const file_lehr_model_v1_worker_proto_rawDesc = "" +
 	"\aversion\x18\x02 \x01(\tR\aversion\x12\xf9\a\n" +
 	"\x04cron\x18\x03 \x01(\tB\xe4\a\xbaH\xe0\a\xba\x01\xd9\a\n" +
 	"\x04cron\x129must be the five fields of cron, such as 30 2 * * mon-fri\x1a\x95\athis.matches(r'(?i)^\\s*(\\*|[0-5]?[0-9](-[0-5]?[0-9])?)(/[1-9][0-9]?)?(,(\\*|[0-5]?[0-9](-[0-5]?[0-9])?)(/[1-9][0-9]?)?)*\\s+(\\*|([01]?[0-9]|2[0-3])(-([01]?[0-9]|2[0-3]))?)(/[1-9][0-9]?)?(,(\\*|([01]?[0-9]|2[0-3])(-([01]?[0-9]|2[0-3]))?)(/[1-9][0-9]?)?)*\\s+(\\*|(0?[1-9]|[12][0-9]|3[01])(-(0?[1-9]|[12][0-9]|3[01]))?)(/[1-9][0-9]?)?(,(\\*|(0?[1-9]|[12][0-9]|3[01])(-(0?[1-9]|[12][0-9]|3[01]))?)(/[1-9][0-9]?)?)*\\s+(\\*|(0?[1-9]|1[0-2]|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)(-(0?[1-9]|1[0-2]|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec))?)(/[1-9][0-9]?)?(,(\\*|(0?[1-9]|1[0-2]|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)(-(0?[1-9]|1[0-2]|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec))?)(/[1-9][0-9]?)?)*\\s+(\\*|([0-7]|sun|mon|tue|wed|thu|fri|sat)(-([0-7]|sun|mon|tue|wed|thu|fri|sat))?)(/[1-9][0-9]?)?(,(\\*|([0-7]|sun|mon|tue|wed|thu|fri|sat)(-([0-7]|sun|mon|tue|wed|thu|fri|sat))?)(/[1-9][0-9]?)?)*\\s*$')\xd8\x01\x01R\x04cron\x12\x1a\n" +
-	"\bturndown\x18\x04 \x01(\bR\bturndown\"\xe6\x06\n" +
+	"\bturndown\x18\x04 \x01(\bR\bturndown\"\xce\r\n" +
 	"\bPipeline\x125\n" +
 	"\aservice\x18\x01 \x01(\tB\x1b\xbaH\x18r\x162\x14^[a-z0-9][a-z0-9-]*$R\aservice\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\tR\aversion\x12?\n" +
@@ -795,7 +954,7 @@ const file_lehr_model_v1_worker_proto_rawDesc = "" +
 	"\x05owner\x18\x05 \x01(\tR\x05owner\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a\xe2\x03\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a\xa6\x06\n" +
 	"\x05Stage\x12/\n" +
 	"\x04name\x18\x01 \x01(\tB\x1b\xbaH\x18r\x162\x14^[a-z0-9][a-z0-9-]*$R\x04name\x12\x1f\n" +
 	"\x06binary\x18\x02 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\x06binary\x12\x12\n" +
@@ -807,10 +966,30 @@ const file_lehr_model_v1_worker_proto_rawDesc = "" +
 	"\x06health\x18\b \x01(\v2\x1c.lehr.process.v1.HealthCheckR\x06health\x12/\n" +
 	"\x06update\x18\t \x01(\v2\x17.lehr.process.v1.UpdateR\x06update\x12\x19\n" +
 	"\bat_least\x18\n" +
-	" \x01(\tR\aatLeast\x1a6\n" +
+	" \x01(\tR\aatLeast\x120\n" +
+	"\x04task\x18\v \x01(\v2\x1c.lehr.model.v1.Pipeline.DutyR\x04task\x1a6\n" +
 	"\bEnvEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01:U\xbaHR\x1aP\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01:\x8f\x02\xbaH\x8b\x02\x1a\x88\x02\n" +
+	"\n" +
+	"stage.task\x12na stage that is a task has no health and no update, and its clusters have 1 replica, no port and no autoscaler\x1a\x89\x01!has(this.task) || !has(this.health) && !has(this.update) && this.clusters.all(c, c.replicas == 1u && c.base_port == 0u && !c.autoscaled)\x1a\xa1\x04\n" +
+	"\x04Duty\x12D\n" +
+	"\x05every\x18\x01 \x01(\v2\x19.google.protobuf.DurationB\x11\xbaH\x0e\xaa\x01\v\"\x05\b\x80\x8a\x8a\x0f2\x02\b\x01H\x00R\x05every\x12+\n" +
+	"\x05daily\x18\x02 \x01(\v2\x13.lehr.task.v1.DailyH\x00R\x05daily\x12D\n" +
+	"\vstale_after\x18\x03 \x01(\v2\x19.google.protobuf.DurationB\b\xbaH\x05\xaa\x01\x02*\x00R\n" +
+	"staleAfter\x12C\n" +
+	"\atimeout\x18\x04 \x01(\v2\x19.google.protobuf.DurationB\x0e\xbaH\v\xaa\x01\b\"\x04\b\x80\xa3\x05*\x00R\atimeout\x12K\n" +
+	"\fgrace_period\x18\x05 \x01(\v2\x19.google.protobuf.DurationB\r\xbaH\n" +
+	"\xaa\x01\a\"\x03\b\xd8\x04*\x00R\vgracePeriod\x120\n" +
+	"\x14retryable_exit_codes\x18\x06 \x03(\x05R\x12retryableExitCodes\x12\x1e\n" +
+	"\n" +
+	"repeatable\x18\a \x01(\bR\n" +
+	"repeatable\x12\"\n" +
+	"\rrun_on_return\x18\b \x01(\bR\vrunOnReturn\x12 \n" +
+	"\vdestructive\x18\t \x01(\bR\vdestructive\x12)\n" +
+	"\x05rerun\x18\n" +
+	" \x01(\v2\x13.lehr.task.v1.RerunR\x05rerunB\v\n" +
+	"\tfreshness:U\xbaHR\x1aP\n" +
 	"\x0fpipeline.stages\x12\x18two stages have one name\x1a#this.stages.map(s, s.name).unique()B)Z\"lehr.dev/gen/lehr/model/v1;modelpb\x92\x03\x02\b\x02b\beditionsp\xe8\a"
 
 var (
@@ -825,7 +1004,7 @@ func file_lehr_model_v1_worker_proto_rawDescGZIP() []byte {
 	return file_lehr_model_v1_worker_proto_rawDescData
 }
 
-var file_lehr_model_v1_worker_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
+var file_lehr_model_v1_worker_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
 var file_lehr_model_v1_worker_proto_goTypes = []any{
 	(*Need)(nil),                // 0: lehr.model.v1.Need
 	(*Place)(nil),               // 1: lehr.model.v1.Place
@@ -839,39 +1018,49 @@ var file_lehr_model_v1_worker_proto_goTypes = []any{
 	(*Cron_Cluster)(nil),        // 9: lehr.model.v1.Cron.Cluster
 	nil,                         // 10: lehr.model.v1.Pipeline.LabelsEntry
 	(*Pipeline_Stage)(nil),      // 11: lehr.model.v1.Pipeline.Stage
-	nil,                         // 12: lehr.model.v1.Pipeline.Stage.EnvEntry
-	(*v1.HealthCheck)(nil),      // 13: lehr.process.v1.HealthCheck
-	(*v1.Update)(nil),           // 14: lehr.process.v1.Update
-	(v1.Concurrency)(0),         // 15: lehr.process.v1.Concurrency
-	(*durationpb.Duration)(nil), // 16: google.protobuf.Duration
+	(*Pipeline_Duty)(nil),       // 12: lehr.model.v1.Pipeline.Duty
+	nil,                         // 13: lehr.model.v1.Pipeline.Stage.EnvEntry
+	(*v1.HealthCheck)(nil),      // 14: lehr.process.v1.HealthCheck
+	(*v1.Update)(nil),           // 15: lehr.process.v1.Update
+	(v1.Concurrency)(0),         // 16: lehr.process.v1.Concurrency
+	(*durationpb.Duration)(nil), // 17: google.protobuf.Duration
+	(*v11.Daily)(nil),           // 18: lehr.task.v1.Daily
+	(*v11.Rerun)(nil),           // 19: lehr.task.v1.Rerun
 }
 var file_lehr_model_v1_worker_proto_depIdxs = []int32{
 	5,  // 0: lehr.model.v1.Worker.env:type_name -> lehr.model.v1.Worker.EnvEntry
 	1,  // 1: lehr.model.v1.Worker.clusters:type_name -> lehr.model.v1.Place
 	0,  // 2: lehr.model.v1.Worker.needs:type_name -> lehr.model.v1.Need
 	6,  // 3: lehr.model.v1.Worker.labels:type_name -> lehr.model.v1.Worker.LabelsEntry
-	13, // 4: lehr.model.v1.Worker.health:type_name -> lehr.process.v1.HealthCheck
-	14, // 5: lehr.model.v1.Worker.update:type_name -> lehr.process.v1.Update
+	14, // 4: lehr.model.v1.Worker.health:type_name -> lehr.process.v1.HealthCheck
+	15, // 5: lehr.model.v1.Worker.update:type_name -> lehr.process.v1.Update
 	7,  // 6: lehr.model.v1.Cron.env:type_name -> lehr.model.v1.Cron.EnvEntry
 	9,  // 7: lehr.model.v1.Cron.clusters:type_name -> lehr.model.v1.Cron.Cluster
 	0,  // 8: lehr.model.v1.Cron.needs:type_name -> lehr.model.v1.Need
 	8,  // 9: lehr.model.v1.Cron.labels:type_name -> lehr.model.v1.Cron.LabelsEntry
-	15, // 10: lehr.model.v1.Cron.concurrency:type_name -> lehr.process.v1.Concurrency
-	16, // 11: lehr.model.v1.Cron.deadline:type_name -> google.protobuf.Duration
-	16, // 12: lehr.model.v1.Cron.start_within:type_name -> google.protobuf.Duration
-	16, // 13: lehr.model.v1.Cron.stop_grace:type_name -> google.protobuf.Duration
+	16, // 10: lehr.model.v1.Cron.concurrency:type_name -> lehr.process.v1.Concurrency
+	17, // 11: lehr.model.v1.Cron.deadline:type_name -> google.protobuf.Duration
+	17, // 12: lehr.model.v1.Cron.start_within:type_name -> google.protobuf.Duration
+	17, // 13: lehr.model.v1.Cron.stop_grace:type_name -> google.protobuf.Duration
 	11, // 14: lehr.model.v1.Pipeline.stages:type_name -> lehr.model.v1.Pipeline.Stage
 	10, // 15: lehr.model.v1.Pipeline.labels:type_name -> lehr.model.v1.Pipeline.LabelsEntry
-	12, // 16: lehr.model.v1.Pipeline.Stage.env:type_name -> lehr.model.v1.Pipeline.Stage.EnvEntry
+	13, // 16: lehr.model.v1.Pipeline.Stage.env:type_name -> lehr.model.v1.Pipeline.Stage.EnvEntry
 	1,  // 17: lehr.model.v1.Pipeline.Stage.clusters:type_name -> lehr.model.v1.Place
 	0,  // 18: lehr.model.v1.Pipeline.Stage.needs:type_name -> lehr.model.v1.Need
-	13, // 19: lehr.model.v1.Pipeline.Stage.health:type_name -> lehr.process.v1.HealthCheck
-	14, // 20: lehr.model.v1.Pipeline.Stage.update:type_name -> lehr.process.v1.Update
-	21, // [21:21] is the sub-list for method output_type
-	21, // [21:21] is the sub-list for method input_type
-	21, // [21:21] is the sub-list for extension type_name
-	21, // [21:21] is the sub-list for extension extendee
-	0,  // [0:21] is the sub-list for field type_name
+	14, // 19: lehr.model.v1.Pipeline.Stage.health:type_name -> lehr.process.v1.HealthCheck
+	15, // 20: lehr.model.v1.Pipeline.Stage.update:type_name -> lehr.process.v1.Update
+	12, // 21: lehr.model.v1.Pipeline.Stage.task:type_name -> lehr.model.v1.Pipeline.Duty
+	17, // 22: lehr.model.v1.Pipeline.Duty.every:type_name -> google.protobuf.Duration
+	18, // 23: lehr.model.v1.Pipeline.Duty.daily:type_name -> lehr.task.v1.Daily
+	17, // 24: lehr.model.v1.Pipeline.Duty.stale_after:type_name -> google.protobuf.Duration
+	17, // 25: lehr.model.v1.Pipeline.Duty.timeout:type_name -> google.protobuf.Duration
+	17, // 26: lehr.model.v1.Pipeline.Duty.grace_period:type_name -> google.protobuf.Duration
+	19, // 27: lehr.model.v1.Pipeline.Duty.rerun:type_name -> lehr.task.v1.Rerun
+	28, // [28:28] is the sub-list for method output_type
+	28, // [28:28] is the sub-list for method input_type
+	28, // [28:28] is the sub-list for extension type_name
+	28, // [28:28] is the sub-list for extension extendee
+	0,  // [0:28] is the sub-list for field type_name
 }
 
 func init() { file_lehr_model_v1_worker_proto_init() }
@@ -879,13 +1068,17 @@ func file_lehr_model_v1_worker_proto_init() {
 	if File_lehr_model_v1_worker_proto != nil {
 		return
 	}
+	file_lehr_model_v1_worker_proto_msgTypes[12].OneofWrappers = []any{
+		(*Pipeline_Duty_Every)(nil),
+		(*Pipeline_Duty_Daily)(nil),
+	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lehr_model_v1_worker_proto_rawDesc), len(file_lehr_model_v1_worker_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   13,
+			NumMessages:   14,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
