@@ -19,6 +19,7 @@ import (
 	"lehr.dev/plugins/kubernetes/clusterfile"
 	"lehr.dev/plugins/kubernetes/kubeobject"
 	"lehr.dev/plugins/kubernetes/plane"
+	"lehr.dev/plugins/kubernetes/storagemark"
 	"lehr.dev/sdk/serve"
 )
 
@@ -46,7 +47,11 @@ func kindOf(t *testing.T, list string) serve.Kind {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return kubeobject.New(file)
+	marks, err := storagemark.Open("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return kubeobject.New(file, marks)
 }
 
 func writeList(t *testing.T, p *plane.Plane) string {

@@ -52,6 +52,9 @@ type Cluster struct {
 	// Observe: the credentials may only read. Objects are compared with intent without
 	// asking the cluster what it would make of it, and never pushed.
 	Observe bool `yaml:"observe"`
+	// Restored accepts that the cluster was restored from a backup: the ID that the reason
+	// of its assets names. Empty: no restore is accepted.
+	Restored string `yaml:"restored"`
 }
 
 // Identity is a user of a cluster.
@@ -85,6 +88,9 @@ func Read(name string) (*File, error) {
 	}
 	return file, nil
 }
+
+// ReadAgain reads the file as it is now.
+func (f *File) ReadAgain() (*File, error) { return Read(f.path) }
 
 // problem says what is wrong with a cluster, and what to write.
 func (c Cluster) problem(name string) string {

@@ -3,7 +3,6 @@ package kubeapi
 import (
 	"context"
 	"errors"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -109,13 +108,4 @@ func Causes(err error) map[string]string {
 func MissingNamespace(err error) bool {
 	status, ok := errors.AsType[*apierrors.StatusError](err)
 	return ok && apierrors.IsNotFound(err) && status.ErrStatus.Details != nil && status.ErrStatus.Details.Kind == "namespaces"
-}
-
-// BusyFor is how long the server asks to be left alone; ok is false where it does not.
-func BusyFor(err error) (pause time.Duration, ok bool) {
-	seconds, suggested := apierrors.SuggestsClientDelay(err)
-	if !suggested || !apierrors.IsTooManyRequests(err) {
-		return 0, false
-	}
-	return time.Duration(max(seconds, 1)) * time.Second, true
 }

@@ -13,7 +13,7 @@ import (
 
 // Push plans again, and writes if the plan is the one that was admitted.
 func (o *Objects) Push(ctx context.Context, push serve.Push, permits serve.Permits) serve.Outcome {
-	l, err := o.look(ctx, push.Asset)
+	l, err := o.lookForPush(ctx, push.Asset)
 	switch {
 	case ctx.Err() != nil:
 		return serve.Outcome{Ending: serve.Stopped, Reason: context.Cause(ctx).Error()}
@@ -36,6 +36,19 @@ func (o *Objects) Push(ctx context.Context, push serve.Push, permits serve.Permi
 		}
 	}
 	return outcomeOf(ctx, l.carry(ctx, permits))
+}
+
+// lookForPush asks the server for all, whatever is known.
+func (o *Objects) lookForPush(ctx context.Context, asset serve.Intent) (*look, error) {
+	s, err := readSubject(ctx, asset)
+	if err != nil {
+		return nil, err
+	}
+	c, err := o.connect(string(asset.Incarnation.Partition), s.payload.Cluster)
+	if err != nil {
+		return nil, err
+	}
+	return o.look(ctx, c, s, isPushed)
 }
 
 // noPermit is why a write was not begun.
