@@ -29,6 +29,8 @@ type cluster struct {
 	plane *plane.Plane
 	list  string
 	kind  serve.Kind
+	// state is the file of how far storages had come; empty: none is kept.
+	state string
 }
 
 // with is the cluster as a subtest sees it, with a namespace of its own.
@@ -43,11 +45,16 @@ func (c *cluster) with(t *testing.T, namespace string) *cluster {
 
 func kindOf(t *testing.T, list string) serve.Kind {
 	t.Helper()
+	return kindWith(t, list, "")
+}
+
+func kindWith(t *testing.T, list, state string) serve.Kind {
+	t.Helper()
 	file, err := clusterfile.Read(list)
 	if err != nil {
 		t.Fatal(err)
 	}
-	marks, err := storagemark.Open("")
+	marks, err := storagemark.Open(state)
 	if err != nil {
 		t.Fatal(err)
 	}

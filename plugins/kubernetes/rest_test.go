@@ -206,7 +206,7 @@ func TestWatching(t *testing.T) {
 		_, err := p.Ask(http.MethodGet, "/api/v1/namespaces/kube-system", "", nil)
 		return err
 	})
-	for name, part := range map[string]func(*cluster){"resting": resting} {
+	for name, part := range map[string]func(*cluster){"resting": resting, "predicting": predicting, "vanishing": vanishing, "failing": failing, "limiting": limiting} {
 		t.Run(name, func(t *testing.T) { part(c.with(t, name)) })
 	}
 }

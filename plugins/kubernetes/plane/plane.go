@@ -21,7 +21,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -39,6 +38,9 @@ type Plane struct {
 	*testing.T
 	URL, Kubeconfig string
 	client          *http.Client
+	storage, server *process
+	// folder of etcd's data.
+	data string
 }
 
 // keepServer returns the path of the API server that the module test/controlplane
@@ -72,25 +74,6 @@ func checkout(t *testing.T) string {
 	return ""
 }
 
-// start begins a program that ends with the test.
-func start(t *testing.T, program string, arguments ...string) {
-	t.Helper()
-	command := exec.Command(program, arguments...)
-	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	var log bytes.Buffer
-	command.Stdout, command.Stderr = &log, &log
-	if err := command.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = command.Process.Kill()
-		_ = command.Wait()
-		if t.Failed() {
-			t.Logf("%s said at last:\n%s", filepath.Base(program), log.Bytes()[max(0, log.Len()-3000):])
-		}
-	})
-}
-
 func freePort(t *testing.T) int {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -114,7 +97,8 @@ func Start(t *testing.T) *Plane {
 	server := keepServer(t)
 	folder := t.TempDir()
 	store := fmt.Sprintf("http://127.0.0.1:%d", freePort(t))
-	start(t, etcd, "--data-dir", filepath.Join(folder, "etcd"), "--listen-client-urls", store, "--advertise-client-urls", store,
+	data := filepath.Join(folder, "etcd")
+	storage := start(t, etcd, "--data-dir", data, "--listen-client-urls", store, "--advertise-client-urls", store,
 		"--listen-peer-urls", fmt.Sprintf("http://127.0.0.1:%d", freePort(t)))
 	write := func(name string, text []byte) string {
 		path := filepath.Join(folder, name)
@@ -125,17 +109,14 @@ func Start(t *testing.T) *Plane {
 	}
 	key, public := signingKey(t)
 	port := freePort(t)
-	start(t, server, "--etcd-servers", store, "--cert-dir", filepath.Join(folder, "certs"), "--bind-address=127.0.0.1", "--advertise-address=127.0.0.1",
+	api := start(t, server, "--etcd-servers", store, "--cert-dir", filepath.Join(folder, "certs"), "--bind-address=127.0.0.1", "--advertise-address=127.0.0.1",
 		fmt.Sprintf("--secure-port=%d", port), "--service-account-issuer=https://kubernetes.default.svc",
 		"--service-account-key-file", write("sa.pub", public), "--service-account-signing-key-file", write("sa.key", key),
 		"--service-cluster-ip-range=10.0.0.0/24", "--authorization-mode=RBAC", "--disable-admission-plugins=ServiceAccount",
 		"--token-auth-file", write("tokens.csv", []byte(token+",admin,admin,\"system:masters\"\n")))
-	p := &Plane{T: t, URL: fmt.Sprintf("https://127.0.0.1:%d", port)}
+	p := &Plane{T: t, URL: fmt.Sprintf("https://127.0.0.1:%d", port), storage: storage, server: api, data: data}
 	p.trust(filepath.Join(folder, "certs", "apiserver.crt"))
-	p.Wait("the API server to be ready", func() error {
-		_, err := p.Ask(http.MethodGet, "/readyz", "", nil)
-		return err
-	})
+	p.waitReady()
 	p.Kubeconfig = write("kubeconfig", fmt.Appendf(nil, `{apiVersion: v1, kind: Config, current-context: here,
 contexts: [{name: here, context: {cluster: real, user: admin}}],
 clusters: [{name: real, cluster: {server: %q, certificate-authority: %q}}],
