@@ -68,6 +68,7 @@ func writeList(t *testing.T, p *plane.Plane) string {
 clusters:
   real: {kubeconfig: %[1]q, partitions: [shop]}
   looking: {kubeconfig: %[1]q, partitions: [shop], observe: true, impersonate: {user: looker, groups: [lookers]}}
+  adopting: {kubeconfig: %[1]q, partitions: [shop], adopt: [kubectl-client-side-apply, argocd-controller]}
   weak: {kubeconfig: %[1]q, partitions: [shop], impersonate: {user: nobody}}
 `, p.Kubeconfig)
 	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {

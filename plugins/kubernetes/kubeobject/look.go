@@ -19,7 +19,6 @@ import (
 )
 
 const (
-	manager = kubeapi.Manager
 	// maxPods that are read to find the worst.
 	maxPods = 50
 	// absentBase is the base of an object that is not there: what creates it is refused
@@ -95,7 +94,7 @@ func (o *Objects) lookOnce(ctx context.Context, c *connection, s *subject, why p
 	case l.observed:
 		l.planObserved()
 	case why == isAnswered && o.isAsPredicted(l, time.Now()):
-		_, l.unmanaged, err = l.sent(l.live)
+		_, l.unmanaged, err = l.sent(l.live, l.managers())
 	default:
 		l.predictedAt = time.Now()
 		err = l.planChange(ctx)
@@ -104,6 +103,11 @@ func (o *Objects) lookOnce(ctx context.Context, c *connection, s *subject, why p
 		return nil, fmt.Errorf("asking the cluster %s what it would make of %s: %w", s.payload.Cluster, s.name(), err)
 	}
 	return l, nil
+}
+
+// managers are who counts as us in the cluster.
+func (l *look) managers() objectdiff.Managers {
+	return objectdiff.Managers{Own: kubeapi.Manager, Adopted: l.connection.cluster.Adopt}
 }
 
 // resource as the server names it.
