@@ -1,6 +1,7 @@
 package kubeobject
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -105,21 +106,22 @@ func (o *Objects) hint(asset kubewatch.Asset) {
 	}
 }
 
-// halted is an error while a cluster is not to be believed, because it was restored from a
-// backup. The list is read again meanwhile: an entry of whoever operates the plugin ends it.
-func (o *Objects) halted(ctx context.Context, c *connection, resource schema.GroupResource) error {
+// believe returns the last restore of a cluster that was accepted; empty: there was none. It
+// is an error while the cluster is not to be believed, because it was restored from a backup
+// and nobody has accepted that. The list is read again meanwhile: an entry of whoever
+// operates the plugin ends it.
+func (o *Objects) believe(ctx context.Context, c *connection, resource schema.GroupResource) (accepted string, err error) {
 	uid, err := c.server.UID(ctx)
 	if err != nil {
-		return err
+		return "", err
 	}
-	restored := o.marks.Halted(uid, resource)
-	if restored == nil {
-		return nil
+	if o.marks.Halted(uid, resource) != nil {
+		o.marks.Accept(uid, o.acceptedRestore(c))
 	}
-	if o.marks.Accept(uid, o.acceptedRestore(c)) && o.marks.Halted(uid, resource) == nil {
-		return nil
+	if restored := o.marks.Halted(uid, resource); restored != nil {
+		return "", restored
 	}
-	return restored
+	return cmp.Or(o.marks.Accepted(uid), c.cluster.Restored), nil
 }
 
 // acceptedRestore is what the list says now of a cluster's restore.

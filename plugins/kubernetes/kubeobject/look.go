@@ -1,7 +1,6 @@
 package kubeobject
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"fmt"
@@ -121,10 +120,9 @@ func (o *Objects) read(ctx context.Context, l *look) (err error) {
 	if l.place, err = server.Find(ctx, l.kind(), l.payload.Namespace); err != nil {
 		return err
 	}
-	if err := o.halted(ctx, l.connection, l.resource()); err != nil {
+	if l.accepted, err = o.believe(ctx, l.connection, l.resource()); err != nil {
 		return err
 	}
-	l.accepted = cmp.Or(o.marks.Accepted(l.cluster), l.connection.cluster.Restored)
 	if !l.place.Served {
 		return nil
 	}

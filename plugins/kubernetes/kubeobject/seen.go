@@ -36,6 +36,8 @@ type seen struct {
 	// uid and version of the object; empty: there was none.
 	uid     types.UID
 	version string
+	// accepted is the restore after which the version was read.
+	accepted string
 	// live is the digest of the object without what says nothing about a prediction.
 	live [sha256.Size]byte
 	// basis of the prediction, when it was made, and how long it holds. No basis: none was
@@ -74,7 +76,10 @@ func (s *subject) object() kubewatch.Object {
 // the object is still in that version, and the prediction still holds.
 func (o *Objects) recall(ctx context.Context, c *connection, s *subject, now time.Time) (serve.Difference, bool) {
 	last, ok := o.seen.Get(s.seenKey())
-	if !ok || o.halted(ctx, c, last.resource) != nil {
+	if !ok {
+		return serve.Difference{}, false
+	}
+	if accepted, err := o.believe(ctx, c, last.resource); err != nil || accepted != last.accepted {
 		return serve.Difference{}, false
 	}
 	item, proven, exists := c.watches.Find(s.object())
@@ -127,7 +132,7 @@ func (o *Objects) remember(l *look, difference serve.Difference) {
 	if difference.Outcome != serve.InSync || difference.Health.State == serve.Unhealthy || needsBasis && l.holds == 0 {
 		return
 	}
-	answer := seen{resource: l.resource(), difference: difference, live: l.liveDigest}
+	answer := seen{resource: l.resource(), accepted: l.accepted, difference: difference, live: l.liveDigest}
 	if l.live != nil {
 		answer.uid, answer.version = l.live.GetUID(), l.live.GetResourceVersion()
 	}

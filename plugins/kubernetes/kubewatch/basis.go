@@ -75,7 +75,7 @@ func (s *Set) startBasis() *basis {
 		s.server.ConfirmUID(string(item.UID))
 		s.noted(Object{}, b.identity, err)
 	}
-	go s.keep(s.ctx, b, schema.GroupVersionKind{}, b.identity, func(ctx context.Context) (kubeapi.Selection, bool, error) {
+	go s.keep(s.ctx, b, namespaces, b.identity, func(ctx context.Context) (kubeapi.Selection, bool, error) {
 		place, err := s.server.Find(ctx, namespaces, "")
 		return place.Select(identityName), place.Served, err
 	})

@@ -7,6 +7,7 @@ package kubewatch
 
 import (
 	"context"
+	"hash/fnv"
 	"sync"
 	"time"
 
@@ -51,6 +52,14 @@ type Asset struct {
 	ID        serve.AssetID
 }
 
+// place spreads assets over beats.
+func (a Asset) place() int {
+	h := fnv.New32a()
+	h.Write([]byte(a.Partition))
+	h.Write([]byte(a.ID))
+	return int(h.Sum32() % unwatchedBeats)
+}
+
 // Set has the watches of one API server, as one identity.
 type Set struct {
 	server *kubeapi.Server
@@ -65,6 +74,8 @@ type Set struct {
 	assets map[Object]map[Asset]time.Time
 	beats  int
 	basis  *basis
+	// unlistedUntil is until when Verify does not ask, for the identity may not list.
+	unlistedUntil time.Time
 }
 
 // group is a watch in use.
@@ -141,7 +152,10 @@ func (s *Set) await(ctx context.Context, groups []*group) {
 // Verify asks how far the storage of a place is where no watch is open that would have told.
 // An error is a restored backup, or that the server does not answer.
 func (s *Set) Verify(ctx context.Context, place kubeapi.Place, name string) error {
-	if !place.Served || s.Live() {
+	s.mutex.Lock()
+	unlisted := time.Now().Before(s.unlistedUntil)
+	s.mutex.Unlock()
+	if !place.Served || unlisted || s.Live() {
 		return nil
 	}
 	uid, err := s.server.UID(ctx)
@@ -152,8 +166,11 @@ func (s *Set) Verify(ctx context.Context, place kubeapi.Place, name string) erro
 	judge := s.marks.Begin(uid, selection.Resource)
 	page, err := selection.List(ctx, "")
 	switch {
-	case apierrors.IsForbidden(err):
-		return nil // Who may not list is not protected in this way.
+	case apierrors.IsForbidden(err): // Who may not list is not protected in this way.
+		s.mutex.Lock()
+		s.unlistedUntil = time.Now().Add(refusedRetry)
+		s.mutex.Unlock()
+		return nil
 	case err != nil:
 		return err
 	}
@@ -228,9 +245,11 @@ func (s *Set) noted(key Object, g *group, err error) {
 	late := !g.isListed && err == nil && time.Since(g.beganAt) > readyWait
 	g.isListed = g.isListed || err == nil
 	var objects []Object
-	for object := range s.assets {
-		if late && object.group() == key {
-			objects = append(objects, object)
+	if late {
+		for object := range s.assets {
+			if object.group() == key {
+				objects = append(objects, object)
+			}
 		}
 	}
 	s.mutex.Unlock()
@@ -310,7 +329,7 @@ func (s *Set) Tick(now time.Time) (unwatched int) {
 			case now.Sub(askedAt) > unusedLimit:
 				delete(assets, asset)
 			case !live[object.group()]:
-				if (unwatched+s.beats)%unwatchedBeats == 0 {
+				if (asset.place()+s.beats)%unwatchedBeats == 0 {
 					hinted = append(hinted, asset)
 				}
 				unwatched++
