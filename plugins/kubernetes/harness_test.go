@@ -198,7 +198,7 @@ func finalize(ctx context.Context, p *plane.Plane, path string) {
 }
 
 // writeAll lists the cluster for every partition.
-func writeAll(t *testing.T, p *plane.Plane, name string) {
+func writeAll(t testing.TB, p *plane.Plane, name string) {
 	t.Helper()
 	if err := os.WriteFile(name, fmt.Appendf(nil, "kubernetes-clusters: v1\nclusters: {real: {kubeconfig: %q, partitions: ['*']}}\n", p.Kubeconfig), 0o600); err != nil {
 		t.Fatal(err)

@@ -51,13 +51,17 @@ func (c *cluster) watched() *hints {
 
 var sample = regexp.MustCompile(`^apiserver_request_total\{(.*)\} ([0-9.e+]+)$`)
 
-// requests are those of each verb that the API server has answered, but for those of the
-// server itself and of the test: of the paths that the plugin asks.
 func (c *cluster) requests() map[string]int {
 	c.Helper()
-	answer, err := c.plane.Ask(http.MethodGet, "/metrics", "", nil)
+	return requests(c.plane)
+}
+
+// requests are those that the API server has answered, by verb, resource and dry run.
+func requests(p *plane.Plane) map[string]int {
+	p.Helper()
+	answer, err := p.Ask(http.MethodGet, "/metrics", "", nil)
 	if err != nil {
-		c.Fatal(err)
+		p.Fatal(err)
 	}
 	counts := map[string]int{}
 	for lines := bufio.NewScanner(bytes.NewReader(answer)); lines.Scan(); {
@@ -72,7 +76,7 @@ func (c *cluster) requests() map[string]int {
 		}
 		value, err := strconv.ParseFloat(found[2], 64)
 		if err != nil {
-			c.Fatal(err)
+			p.Fatal(err)
 		}
 		counts[labels["verb"]+" "+labels["resource"]+" "+labels["dry_run"]] += int(value)
 	}

@@ -35,7 +35,7 @@ const token = "tok-of-the-administrator"
 
 // Plane is an API server and its etcd.
 type Plane struct {
-	*testing.T
+	testing.TB
 	URL, Kubeconfig string
 	client          *http.Client
 	storage, server *process
@@ -45,7 +45,7 @@ type Plane struct {
 
 // keepServer returns the path of the API server that the module test/controlplane
 // requires, which is kept between runs: compiling it takes minutes.
-func keepServer(t *testing.T) string {
+func keepServer(t testing.TB) string {
 	t.Helper()
 	const of = "k8s.io/kubernetes/cmd/kube-apiserver"
 	here := checkout(t)
@@ -59,7 +59,7 @@ func keepServer(t *testing.T) string {
 }
 
 // checkout is the folder of Lehr's source, above the test's.
-func checkout(t *testing.T) string {
+func checkout(t testing.TB) string {
 	t.Helper()
 	folder, err := os.Getwd()
 	if err != nil {
@@ -74,7 +74,7 @@ func checkout(t *testing.T) string {
 	return ""
 }
 
-func freePort(t *testing.T) int {
+func freePort(t testing.TB) int {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -85,7 +85,7 @@ func freePort(t *testing.T) int {
 }
 
 // Start runs an API server until the test ends.
-func Start(t *testing.T) *Plane {
+func Start(t testing.TB) *Plane {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("builds and runs an API server")
@@ -114,7 +114,7 @@ func Start(t *testing.T) *Plane {
 		"--service-account-key-file", write("sa.pub", public), "--service-account-signing-key-file", write("sa.key", key),
 		"--service-cluster-ip-range=10.0.0.0/24", "--authorization-mode=RBAC", "--disable-admission-plugins=ServiceAccount",
 		"--token-auth-file", write("tokens.csv", []byte(token+",admin,admin,\"system:masters\"\n")))
-	p := &Plane{T: t, URL: fmt.Sprintf("https://127.0.0.1:%d", port), storage: storage, server: api, data: data}
+	p := &Plane{TB: t, URL: fmt.Sprintf("https://127.0.0.1:%d", port), storage: storage, server: api, data: data}
 	p.trust(filepath.Join(folder, "certs", "apiserver.crt"))
 	p.waitReady()
 	p.Kubeconfig = write("kubeconfig", fmt.Appendf(nil, `{apiVersion: v1, kind: Config, current-context: here,
@@ -242,7 +242,7 @@ func shown(o Object) string {
 }
 
 // signingKey signs the tokens of service accounts.
-func signingKey(t *testing.T) (private, public []byte) {
+func signingKey(t testing.TB) (private, public []byte) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 
 // process is a program that ends with the test, and may be ended and begun again before.
 type process struct {
-	t         *testing.T
+	t         testing.TB
 	program   string
 	arguments []string
 	command   *exec.Cmd
@@ -33,7 +33,7 @@ func (l *tail) Write(text []byte) (int, error) {
 }
 
 // start begins a program.
-func start(t *testing.T, program string, arguments ...string) *process {
+func start(t testing.TB, program string, arguments ...string) *process {
 	t.Helper()
 	p := &process{t: t, program: program, arguments: arguments}
 	p.begin()
