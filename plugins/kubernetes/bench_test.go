@@ -32,6 +32,7 @@ func BenchmarkThousandObjects(b *testing.B) {
 		m.build()
 		m.keep()
 		m.rest()
+		m.memory()
 		m.change()
 		if _, err := exec.LookPath("kubectl"); err != nil {
 			fmt.Fprintln(os.Stderr, "bench: kubectl is not on the PATH: not compared with it")
@@ -147,6 +148,26 @@ func (m *measured) change() {
 	}
 	m.until("bench", "2")
 	figure(fmt.Sprintf("lehr_drift_undone_of_%d", benchObjects), float64(time.Since(began).Milliseconds()), "ms")
+}
+
+// memory of the plugin, which watches all objects and keeps an answer of each.
+func (m *measured) memory() {
+	links, _ := filepath.Glob("/proc/[0-9]*/exe")
+	for _, link := range links {
+		if program, err := os.Readlink(link); err != nil || program != filepath.Join(m.folder, "lehr-kubernetes") {
+			continue
+		}
+		status, err := os.ReadFile(filepath.Join(filepath.Dir(link), "status"))
+		if err != nil {
+			m.Fatal(err)
+		}
+		for line := range strings.Lines(string(status)) {
+			var kilobytes float64
+			if _, err := fmt.Sscanf(line, "VmRSS: %f", &kilobytes); err == nil {
+				figure(fmt.Sprintf("lehr_kubernetes_memory_%d", benchObjects), kilobytes/1024, "MB")
+			}
+		}
+	}
 }
 
 // kubectl keeps the same objects in another namespace.

@@ -149,13 +149,14 @@ func (s *Set) await(ctx context.Context, groups []*group) {
 	}
 }
 
-// Verify asks how far the storage of a place is where no watch is open that would have told.
-// An error is a restored backup, or that the server does not answer.
-func (s *Set) Verify(ctx context.Context, place kubeapi.Place, name string) error {
+// Verify asks how far the storage of a place is where no watch is open that would have told,
+// or where contradicted says that a watch knew more than what was read after it. An error is
+// a restored backup, or that the server does not answer.
+func (s *Set) Verify(ctx context.Context, place kubeapi.Place, name string, contradicted bool) error {
 	s.mutex.Lock()
 	unlisted := time.Now().Before(s.unlistedUntil)
 	s.mutex.Unlock()
-	if !place.Served || unlisted || s.Live() {
+	if !place.Served || unlisted || s.Live() && !contradicted {
 		return nil
 	}
 	uid, err := s.server.UID(ctx)

@@ -48,6 +48,12 @@ type Item struct {
 	generation int64
 }
 
+// IsBehind reports whether an object, as read after an item was known, is older than that:
+// then it is of another storage than the watch.
+func (i Item) IsBehind(uid types.UID, version string) bool {
+	return uid == i.UID && isBehind(version, i.Version)
+}
+
 // Watch follows the objects of one selection. It lists them, is noted of each write, and
 // lists anew where it may have missed one.
 type Watch struct {

@@ -100,11 +100,27 @@ func (p *Plane) Restore(backup string) {
 	p.exchange(backup, p.data)
 }
 
+// RestoreBelow does so while the API server runs.
+func (p *Plane) RestoreBelow(backup string) {
+	p.Helper()
+	p.storage.end()
+	p.copy(backup, p.data)
+	p.storage.begin()
+	p.waitReady()
+}
+
 // exchange puts a copy of one folder in the place of another, while nothing runs.
 func (p *Plane) exchange(from, to string) {
 	p.Helper()
 	p.server.end()
 	p.storage.end()
+	p.copy(from, to)
+	p.storage.begin()
+	p.StartServer()
+}
+
+func (p *Plane) copy(from, to string) {
+	p.Helper()
 	if err := os.RemoveAll(to); err != nil {
 		p.Fatal(err)
 	}
@@ -114,6 +130,4 @@ func (p *Plane) exchange(from, to string) {
 	if err := os.Chmod(to, 0o700); err != nil {
 		p.Fatal(err)
 	}
-	p.storage.begin()
-	p.StartServer()
 }

@@ -9,17 +9,24 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"lehr.dev/internal/ground/files"
 )
 
 // Variable names the file where the flag --state does not.
 const Variable = "LEHR_KUBERNETES_STATE"
+
+// maxBytes of the file.
+const maxBytes = 16 << 20
 
 // writePause is how long new marks may wait to be written: a plugin that was killed knows
 // marks that are so much older.
@@ -68,7 +75,7 @@ func Open(path string) (*Marks, error) {
 	if path == "" {
 		return m, nil
 	}
-	text, err := os.ReadFile(path)
+	text, err := files.Read(path, maxBytes)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return m, nil
@@ -77,6 +84,9 @@ func Open(path string) (*Marks, error) {
 	}
 	if err := json.Unmarshal(text, &m.clusters); err != nil {
 		return nil, fmt.Errorf("reading how far clusters had come from %s: %w; if the file is lost, remove it: a restore that happened meanwhile is then not noticed", path, err)
+	}
+	if m.clusters == nil || slices.Contains(slices.Collect(maps.Values(m.clusters)), nil) {
+		return nil, fmt.Errorf("reading how far clusters had come from %s: it names no marks of a cluster; remove the file: a restore that happened meanwhile is then not noticed", path)
 	}
 	return m, nil
 }
