@@ -111,6 +111,8 @@ bench: build ## measure speed and memory beside what the machine can do, all or 
 	@GOOS=wasip1 GOARCH=wasm $(GO) build -ldflags '-s -w' -o $(BIN)/rates.wasm ./test/bench/rates
 	@cd renderers && CGO_ENABLED=0 $(GO) build -ldflags '-s -w' -o $(abspath $(BIN))/render-alone ./alone
 	@$(BIN)/bench $(if $(ONLY),-only $(ONLY))
+	@# In the module that has the API server.
+	@if [ -z "$(ONLY)" ] || [ "$(ONLY)" = kubernetes ]; then cd plugins/kubernetes && $(GO) test . -run '^$$' -bench ThousandObjects -benchtime 1x -timeout 30m; fi
 
 .PHONY: calibrate
 calibrate: ## measure how often the judge is wrong, in all of its grid, and write docs/design/judge-calibration.md; minutes (SAMPLES=12000 of each cell)

@@ -19,6 +19,7 @@ import (
 	"lehr.dev/plugins/kubernetes/clusterfile"
 	"lehr.dev/plugins/kubernetes/kubeobject"
 	"lehr.dev/plugins/kubernetes/plane"
+	"lehr.dev/plugins/kubernetes/storagemark"
 	"lehr.dev/sdk/serve"
 )
 
@@ -28,6 +29,8 @@ type cluster struct {
 	plane *plane.Plane
 	list  string
 	kind  serve.Kind
+	// state is the file of how far storages had come; empty: none is kept.
+	state string
 }
 
 // with is the cluster as a subtest sees it, with a namespace of its own.
@@ -42,11 +45,20 @@ func (c *cluster) with(t *testing.T, namespace string) *cluster {
 
 func kindOf(t *testing.T, list string) serve.Kind {
 	t.Helper()
+	return kindWith(t, list, "")
+}
+
+func kindWith(t *testing.T, list, state string) serve.Kind {
+	t.Helper()
 	file, err := clusterfile.Read(list)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return kubeobject.New(file)
+	marks, err := storagemark.Open(state)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return kubeobject.New(file, marks)
 }
 
 func writeList(t *testing.T, p *plane.Plane) string {
@@ -56,6 +68,7 @@ func writeList(t *testing.T, p *plane.Plane) string {
 clusters:
   real: {kubeconfig: %[1]q, partitions: [shop]}
   looking: {kubeconfig: %[1]q, partitions: [shop], observe: true, impersonate: {user: looker, groups: [lookers]}}
+  adopting: {kubeconfig: %[1]q, partitions: [shop], adopt: [kubectl-client-side-apply, argocd-controller]}
   weak: {kubeconfig: %[1]q, partitions: [shop], impersonate: {user: nobody}}
 `, p.Kubeconfig)
 	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
@@ -185,7 +198,7 @@ func finalize(ctx context.Context, p *plane.Plane, path string) {
 }
 
 // writeAll lists the cluster for every partition.
-func writeAll(t *testing.T, p *plane.Plane, name string) {
+func writeAll(t testing.TB, p *plane.Plane, name string) {
 	t.Helper()
 	if err := os.WriteFile(name, fmt.Appendf(nil, "kubernetes-clusters: v1\nclusters: {real: {kubeconfig: %q, partitions: ['*']}}\n", p.Kubeconfig), 0o600); err != nil {
 		t.Fatal(err)

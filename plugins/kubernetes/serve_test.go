@@ -77,7 +77,7 @@ func TestAPartitionIsKept(t *testing.T) {
 		}
 		write(name, text)
 	}
-	startServer(t, folder, lehr)
+	startServer(t, folder, lehr, "2s")
 	holds := func(path string, wants ...string) {
 		t.Helper()
 		p.Wait(path+" to be as intended", func() error {
@@ -105,10 +105,10 @@ func TestAPartitionIsKept(t *testing.T) {
 }
 
 // startServer runs lehr serve until the test ends.
-func startServer(t *testing.T, folder, lehr string) {
+func startServer(t testing.TB, folder, lehr, sweep string) {
 	t.Helper()
 	log := &bytes.Buffer{}
-	command := exec.Command(lehr, "serve", "--store", filepath.Join(folder, "store"), "-p", filepath.Join(folder, "lehr.yaml"), "--listen", "127.0.0.1:0", "--sweep", "2s")
+	command := exec.Command(lehr, "serve", "--store", filepath.Join(folder, "store"), "-p", filepath.Join(folder, "lehr.yaml"), "--listen", "127.0.0.1:0", "--sweep", sweep)
 	command.Dir, command.Env = folder, append(os.Environ(), "HOME="+folder)
 	command.Stdout, command.Stderr = log, log
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}

@@ -512,7 +512,7 @@ func writePower(t *testing.T, page *strings.Builder, trials int) {
 const calibrationHead = `# How often the judge is wrong
 
 Measured by simulation: how often, of a hundred judgements, harm is found where there is
-none. [judge.md](judge.md) claims 5 at most. ` + "`make calibrate`" + ` makes this page; CI tries 20 of
+none. [judge.md](../use/judge.md) claims 5 at most. ` + "`make calibrate`" + ` makes this page; CI tries 20 of
 its cells, chosen by a seed, in each run.
 
 Nothing keeps a change from failing but chance: nothing is tolerated, a thousandth matters, and

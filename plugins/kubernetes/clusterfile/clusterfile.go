@@ -23,8 +23,12 @@ const Variable = "LEHR_KUBERNETES_CLUSTERS"
 // kind of file that the list is.
 var kind = allowlist.Kind{Noun: "Kubernetes cluster", Key: "kubernetes-clusters", Flag: "clusters", Page: "docs/operate/kubernetes-clusters.md"}
 
-// maxBytes of the file.
-const maxBytes = 1 << 20
+const (
+	// maxBytes of the file.
+	maxBytes = 1 << 20
+	// maxManager is the longest name that a server takes for a field manager.
+	maxManager = 128
+)
 
 // clusterName is what with: {cluster: NAME} of a renderer may be.
 var clusterName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]*$`)
@@ -52,6 +56,13 @@ type Cluster struct {
 	// Observe: the credentials may only read. Objects are compared with intent without
 	// asking the cluster what it would make of it, and never pushed.
 	Observe bool `yaml:"observe"`
+	// Adopt lists field managers that count as Lehr, such as helm or
+	// kubectl-client-side-apply: what they own and intent does not name is removed, and
+	// the first push of an object takes their entries over.
+	Adopt []string `yaml:"adopt"`
+	// Restored accepts that the cluster was restored from a backup: the ID that the reason
+	// of its assets names. Empty: no restore is accepted.
+	Restored string `yaml:"restored"`
 }
 
 // Identity is a user of a cluster.
@@ -86,6 +97,9 @@ func Read(name string) (*File, error) {
 	return file, nil
 }
 
+// ReadAgain reads the file as it is now.
+func (f *File) ReadAgain() (*File, error) { return Read(f.path) }
+
 // problem says what is wrong with a cluster, and what to write.
 func (c Cluster) problem(name string) string {
 	switch {
@@ -99,6 +113,11 @@ func (c Cluster) problem(name string) string {
 		return "impersonate needs a user"
 	case len(c.Partitions) == 0:
 		return `no partition may use it: write partitions: [NAME], or ["*"] for all`
+	}
+	for _, manager := range c.Adopt {
+		if manager == "" || len(manager) > maxManager {
+			return fmt.Sprintf("adopt: %q is no name of a field manager: write one as kubectl get --show-managed-fields shows it", manager)
+		}
 	}
 	for _, pattern := range c.Partitions {
 		if _, err := path.Match(pattern, ""); pattern == "" || err != nil {

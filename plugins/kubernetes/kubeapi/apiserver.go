@@ -1,20 +1,25 @@
-// Package kubeapi asks one Kubernetes API server about single objects, by one identity:
-// what is there, what it would make of an object, and the writes themselves, each of which
-// the server compares with the version that was read. It decides nothing, and keeps only
-// which kinds the server has. Only package kubeobject calls it.
+// Package kubeapi asks one Kubernetes API server, by one identity: what is there of single
+// objects, what it would make of an object, the writes themselves, each of which the server
+// compares with the version that was read, and lists and watches of metadata. It decides
+// nothing, and keeps only which kinds the server has. Packages kubeobject and kubewatch call
+// it.
 package kubeapi
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"net/http"
 	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
@@ -28,15 +33,17 @@ const (
 	requestTimeout = 8 * time.Second
 	// LongestEffect of a write whose plugin was killed.
 	LongestEffect = requestTimeout + 2*time.Second
-	// identityAge is how long the cluster counts as the one that it was.
-	identityAge = time.Minute
+	// identityAge is how long the cluster counts as the one that it was. A watch that lives
+	// confirms it each minute.
+	identityAge = 2 * time.Minute
 )
 
 // Server is an API server, asked by one identity.
 type Server struct {
-	objects dynamic.Interface
-	plain   rest.Interface
-	kinds   kinds
+	objects  dynamic.Interface
+	metadata metadata.Interface
+	plain    rest.Interface
+	kinds    kinds
 
 	mutex sync.Mutex
 	// uid of the namespace kube-system as of read.
@@ -57,6 +64,7 @@ func Connect(cluster clusterfile.Cluster) (*Server, error) {
 	if identity := cluster.Impersonate; identity != nil {
 		config.Impersonate = rest.ImpersonationConfig{UserName: identity.User, Groups: identity.Groups}
 	}
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return obeying{next} })
 	objects, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return nil, err
@@ -65,7 +73,13 @@ func Connect(cluster clusterfile.Cluster) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	server := &Server{objects: objects, plain: discovered.RESTClient()}
+	lasting := rest.CopyConfig(config)
+	lasting.Timeout = 0 // Watches last, and lists have limits of their own.
+	followed, err := metadata.NewForConfig(lasting)
+	if err != nil {
+		return nil, err
+	}
+	server := &Server{objects: objects, metadata: followed, plain: discovered.RESTClient()}
 	server.kinds.list = server.listKinds
 	return server, nil
 }
@@ -93,6 +107,27 @@ func (s *Server) UID(ctx context.Context) (string, error) {
 	}
 	s.uid, s.read = string(namespace.GetUID()), time.Now()
 	return s.uid, nil
+}
+
+// ConfirmUID notes that a watch shows the cluster's UID; empty: it has ended, and the next
+// question about the UID reads it.
+func (s *Server) ConfirmUID(uid string) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.uid, s.read = uid, time.Now()
+}
+
+// Version returns what the server says it is, such as v1.36.3.
+func (s *Server) Version(ctx context.Context) (string, error) {
+	var info version.Info
+	text, err := s.plain.Get().AbsPath("/version").DoRaw(ctx)
+	if err == nil {
+		err = json.Unmarshal(text, &info)
+	}
+	if err != nil {
+		return "", fmt.Errorf("asking the API server for its version: %w", err)
+	}
+	return info.GitVersion, nil
 }
 
 // listKinds asks which kinds a group has in a version; nil: there is no such version.

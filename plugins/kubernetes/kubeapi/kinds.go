@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
 )
 
 const (
@@ -82,8 +83,10 @@ func (s *Server) Forget(version schema.GroupVersion) { s.kinds.forget(version) }
 // Place is where objects of one kind and namespace are.
 type Place struct {
 	// Served: the server has the kind. Else there are no objects of it.
-	Served  bool
-	objects dynamic.ResourceInterface
+	Served   bool
+	resource schema.GroupVersionResource
+	objects  dynamic.ResourceInterface
+	metadata metadata.ResourceInterface
 }
 
 // Find returns the place of an object. An error that is no answer of the server says that
@@ -93,14 +96,15 @@ func (s *Server) Find(ctx context.Context, kind schema.GroupVersionKind, namespa
 	if err != nil || !ok {
 		return Place{}, err
 	}
-	objects := s.objects.Resource(kind.GroupVersion().WithResource(resource.Name))
+	named := kind.GroupVersion().WithResource(resource.Name)
+	objects, metadata := s.objects.Resource(named), s.metadata.Resource(named)
 	switch {
 	case resource.Namespaced && namespace == "":
 		return Place{}, fmt.Errorf("a %s is in a namespace here, and intent names none: write metadata.namespace", kind.Kind)
 	case !resource.Namespaced && namespace != "":
 		return Place{}, fmt.Errorf("a %s is in no namespace here, and intent names %s: write with: {cluster_scoped: %s}", kind.Kind, namespace, kind.GroupKind())
 	case resource.Namespaced:
-		return Place{Served: true, objects: objects.Namespace(namespace)}, nil
+		return Place{Served: true, resource: named, objects: objects.Namespace(namespace), metadata: metadata.Namespace(namespace)}, nil
 	}
-	return Place{Served: true, objects: objects}, nil
+	return Place{Served: true, resource: named, objects: objects, metadata: metadata}, nil
 }

@@ -2,13 +2,14 @@ package kubeapi
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // neverWritten is a resourceVersion that no object has: an apply that names it creates
@@ -49,6 +50,32 @@ func (p Place) apply(ctx context.Context, object, live *unstructured.Unstructure
 	// Force takes fields from other managers: those of the version that was read, which
 	// the plan names.
 	return p.objects.Apply(ctx, sent.GetName(), sent, metav1.ApplyOptions{FieldManager: Manager, Force: true, DryRun: dryRun})
+}
+
+// PredictMerge returns what the server would make of a version of an object by a JSON merge
+// patch, and changes nothing.
+func (p Place) PredictMerge(ctx context.Context, live *unstructured.Unstructured, patch map[string]any) (*unstructured.Unstructured, error) {
+	return p.merge(ctx, live, patch, []string{metav1.DryRunAll})
+}
+
+// SetManagers writes which manager has which fields of the very version that was read, and
+// nothing else.
+func (p Place) SetManagers(ctx context.Context, live *unstructured.Unstructured, entries []metav1.ManagedFieldsEntry) (*unstructured.Unstructured, error) {
+	return p.merge(ctx, live, map[string]any{"metadata": map[string]any{"managedFields": entries}}, nil)
+}
+
+func (p Place) merge(ctx context.Context, live *unstructured.Unstructured, patch map[string]any, dryRun []string) (*unstructured.Unstructured, error) {
+	metadata, ok := patch["metadata"].(map[string]any)
+	if !ok {
+		metadata = map[string]any{}
+		patch["metadata"] = metadata
+	}
+	metadata["uid"], metadata["resourceVersion"] = string(live.GetUID()), live.GetResourceVersion()
+	text, err := json.Marshal(patch)
+	if err != nil {
+		return nil, err
+	}
+	return p.objects.Patch(ctx, live.GetName(), types.MergePatchType, text, metav1.PatchOptions{FieldManager: Manager, DryRun: dryRun})
 }
 
 // WouldAccept reports whether the server would accept an object if there were none of
@@ -109,13 +136,4 @@ func Causes(err error) map[string]string {
 func MissingNamespace(err error) bool {
 	status, ok := errors.AsType[*apierrors.StatusError](err)
 	return ok && apierrors.IsNotFound(err) && status.ErrStatus.Details != nil && status.ErrStatus.Details.Kind == "namespaces"
-}
-
-// BusyFor is how long the server asks to be left alone; ok is false where it does not.
-func BusyFor(err error) (pause time.Duration, ok bool) {
-	seconds, suggested := apierrors.SuggestsClientDelay(err)
-	if !suggested || !apierrors.IsTooManyRequests(err) {
-		return 0, false
-	}
-	return time.Duration(max(seconds, 1)) * time.Second, true
 }

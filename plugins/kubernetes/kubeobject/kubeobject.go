@@ -1,8 +1,9 @@
 // Package kubeobject keeps objects of Kubernetes clusters as intent says
 // (lehr.kubernetes.v1.Object). What differs is what the API server predicts: it is asked
 // what it would make of each object, and changes nothing. It deletes only for an asset that
-// asks for its turndown, or to replace what cannot be changed, and keeps nothing of
-// production between calls. Only the program lehr-kubernetes calls it, through sdk/serve.
+// asks for its turndown, or to replace what cannot be changed. Between calls it keeps the
+// answers that found an asset in sync, and gives them again while watches show that nothing
+// has changed. Only the program lehr-kubernetes calls it, through sdk/serve.
 package kubeobject
 
 import (
@@ -14,8 +15,10 @@ import (
 	"sync"
 	"time"
 
+	"lehr.dev/internal/ground/recent"
 	"lehr.dev/plugins/kubernetes/clusterfile"
 	"lehr.dev/plugins/kubernetes/kubeapi"
+	"lehr.dev/plugins/kubernetes/storagemark"
 	"lehr.dev/sdk/serve"
 )
 
@@ -30,15 +33,26 @@ const (
 
 // Objects serves lehr.kubernetes.v1.Object.
 type Objects struct {
-	list *clusterfile.File
+	list  *clusterfile.File
+	marks *storagemark.Marks
+	// seen are the answers that found an asset in sync.
+	seen *recent.Map[seenKey, seen]
 
-	mutex   sync.Mutex
-	servers map[string]*kubeapi.Server
+	mutex       sync.Mutex
+	connections map[string]*connection
+	// watching is until when production is watched; nil: Watch was not called.
+	watching context.Context
+	// accepted restores by the names of clusters, as the list said at listReadAt.
+	accepted   map[string]string
+	listReadAt time.Time
+
+	hintMutex sync.Mutex
+	toHint    func(serve.PartitionID, serve.AssetID)
 }
 
-// New serves the clusters of a list.
-func New(list *clusterfile.File) *Objects {
-	return &Objects{list: list, servers: map[string]*kubeapi.Server{}}
+// New serves the clusters of a list; marks remembers how far their storages had come.
+func New(list *clusterfile.File, marks *storagemark.Marks) *Objects {
+	return &Objects{list: list, marks: marks, connections: map[string]*connection{}, seen: recent.New[seenKey, seen](seenBytes)}
 }
 
 var _ serve.Kind = (*Objects)(nil)
@@ -46,7 +60,7 @@ var _ serve.Kind = (*Objects)(nil)
 // Served is of class C: the API server compares UID and resourceVersion, which it never
 // gives out twice, in the very call that writes.
 func (o *Objects) Served() serve.Served {
-	return serve.Served{Type: objectType, Guarantee: serve.CompareAndSet, LongestEffect: kubeapi.LongestEffect}
+	return serve.Served{Type: objectType, Guarantee: serve.CompareAndSet, LongestEffect: kubeapi.LongestEffect, Cadence: cadence}
 }
 
 // Diff looks at the objects in any order, so that slow clusters do not always keep the
@@ -77,33 +91,33 @@ func (o *Objects) protected(ctx context.Context, asset serve.Intent) (difference
 			difference = unknown(fmt.Errorf("looking at it panicked: %v (a defect of the plugin; its log has the stack)", problem))
 		}
 	}()
-	found, err := o.look(ctx, asset)
+	return o.compare(ctx, asset)
+}
+
+// compare answers from what is known, where that is recent enough, or looks.
+func (o *Objects) compare(ctx context.Context, asset serve.Intent) serve.Difference {
+	s, err := readSubject(ctx, asset)
 	if err != nil {
 		return unknown(err)
 	}
-	return found.difference()
+	c, err := o.connect(string(asset.Incarnation.Partition), s.payload.Cluster)
+	if err != nil {
+		return unknown(err)
+	}
+	c.watches.Expect(s.object(), s.seenKey().asset)
+	if difference, ok := o.recall(ctx, c, s, time.Now()); ok {
+		return difference
+	}
+	found, err := o.look(ctx, c, s, isAnswered)
+	if err != nil {
+		return unknown(err)
+	}
+	difference := found.difference()
+	o.remember(found, difference)
+	return difference
 }
 
 func unknown(err error) serve.Difference {
 	pause, _ := kubeapi.BusyFor(err)
 	return serve.Difference{Outcome: serve.Unknown, Reason: err.Error(), RetryAfter: pause}
-}
-
-// server that a partition names, as the operator's list has it.
-func (o *Objects) server(partition, name string) (*kubeapi.Server, clusterfile.Cluster, error) {
-	cluster, err := o.list.Find(partition, name)
-	if err != nil {
-		return nil, cluster, err
-	}
-	o.mutex.Lock()
-	defer o.mutex.Unlock()
-	if server := o.servers[name]; server != nil {
-		return server, cluster, nil
-	}
-	server, err := kubeapi.Connect(cluster)
-	if err != nil {
-		return nil, cluster, fmt.Errorf("connecting to the cluster %s: %w", name, err)
-	}
-	o.servers[name] = server
-	return server, cluster, nil
 }

@@ -2,12 +2,14 @@ package kubeobject
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"lehr.dev/plugins/kubernetes/kubeapi"
 	"lehr.dev/plugins/kubernetes/objectdiff"
@@ -16,7 +18,6 @@ import (
 )
 
 const (
-	manager = kubeapi.Manager
 	// maxPods that are read to find the worst.
 	maxPods = 50
 	// absentBase is the base of an object that is not there: what creates it is refused
@@ -27,14 +28,21 @@ const (
 // look is what was found of one asset, and what is to be done.
 type look struct {
 	*subject
-	server  *kubeapi.Server
-	place   kubeapi.Place
-	cluster string // Its UID.
+	connection *connection
+	place      kubeapi.Place
+	cluster    string // Its UID.
+	// accepted is the restore after which the cluster's versions count anew.
+	accepted string
 	// observed: the cluster is only read, and not asked what it would do.
 	observed bool
 	// live is the object as it is; nil: there is none. wanted by the server is predicted;
 	// nil: it was not asked, or refused.
 	live, predicted *unstructured.Unstructured
+	liveDigest      [sha256.Size]byte
+	// basis of the prediction, how long it holds, and when it was made.
+	basis       string
+	holds       time.Duration
+	predictedAt time.Time
 	// sending is what a push applies.
 	sending   *unstructured.Unstructured
 	plan      serve.Plan
@@ -49,39 +57,45 @@ type look struct {
 // server would make of it.
 const maxLooks = 4
 
+// purpose of a look.
+type purpose bool
+
+const (
+	// isAnswered: it is told, so a prediction of this very object and intent may be older.
+	isAnswered purpose = false
+	// isPushed: the server is asked for all.
+	isPushed purpose = true
+)
+
 // look reads the object anew and asks what the server would make of it.
-func (o *Objects) look(ctx context.Context, asset serve.Intent) (found *look, err error) {
+func (o *Objects) look(ctx context.Context, c *connection, s *subject, why purpose) (found *look, err error) {
 	for range maxLooks {
-		if found, err = o.lookOnce(ctx, asset); !kubeapi.IsConflict(err) {
+		if found, err = o.lookOnce(ctx, c, s, why); !kubeapi.IsConflict(err) {
 			break
 		}
 	}
 	return found, err
 }
 
-func (o *Objects) lookOnce(ctx context.Context, asset serve.Intent) (*look, error) {
-	s, err := readSubject(ctx, asset)
-	if err != nil {
-		return nil, err
-	}
-	server, cluster, err := o.server(string(asset.Incarnation.Partition), s.payload.Cluster)
-	if err != nil {
-		return nil, err
-	}
-	l := &look{subject: s, server: server, observed: cluster.Observe}
-	if err := l.read(ctx); err != nil {
+func (o *Objects) lookOnce(ctx context.Context, c *connection, s *subject, why purpose) (*look, error) {
+	l := &look{subject: s, connection: c, observed: c.cluster.Observe}
+	if err := o.read(ctx, l); err != nil {
 		return nil, fmt.Errorf("looking at %s in the cluster %s: %w", s.name(), s.payload.Cluster, err)
 	}
+	var err error
 	switch {
 	case l.live != nil && l.live.GetDeletionTimestamp() != nil:
 		l.pending = l.deletion()
-	case asset.TurnedDown():
+	case s.asset.TurnedDown():
 		l.planTurndown()
 	case l.live == nil:
 		l.planCreation(ctx)
 	case l.observed:
 		l.planObserved()
+	case why == isAnswered && o.isAsPredicted(l, time.Now()):
+		_, l.unmanaged, err = l.sent(l.live, l.managers())
 	default:
+		l.predictedAt = time.Now()
 		err = l.planChange(ctx)
 	}
 	if err != nil {
@@ -90,24 +104,48 @@ func (o *Objects) lookOnce(ctx context.Context, asset serve.Intent) (*look, erro
 	return l, nil
 }
 
-func (l *look) read(ctx context.Context) (err error) {
-	if l.cluster, err = l.server.UID(ctx); err != nil {
+// managers are who counts as us in the cluster.
+func (l *look) managers() objectdiff.Managers {
+	return objectdiff.Managers{Own: kubeapi.Manager, Adopted: l.connection.cluster.Adopt}
+}
+
+// resource as the server names it.
+func (l *look) resource() schema.GroupResource { return l.place.Select("").Resource.GroupResource() }
+
+func (o *Objects) read(ctx context.Context, l *look) (err error) {
+	server, watches := l.connection.server, l.connection.watches
+	if l.cluster, err = server.UID(ctx); err != nil {
 		return err
 	}
-	if l.place, err = l.server.Find(ctx, l.kind(), l.payload.Namespace); err != nil || !l.place.Served {
+	if l.place, err = server.Find(ctx, l.kind(), l.payload.Namespace); err != nil {
 		return err
 	}
+	if l.accepted, err = o.believe(ctx, l.connection, l.resource()); err != nil {
+		return err
+	}
+	if !l.place.Served {
+		return nil
+	}
+	watches.Follow(ctx, l.place, l.object(), l.seenKey().asset)
+	l.basis, l.holds = watches.Basis(l.resource(), l.payload.Namespace)
+	item, proven, known := watches.Find(l.object())
 	if l.live, err = l.place.Get(ctx, l.payload.Name); err != nil {
-		l.server.Forget(l.kind().GroupVersion())
+		server.Forget(l.kind().GroupVersion())
+		return err
+	}
+	// What has just gone may be told by the watch a moment later.
+	contradicted := known && !proven.IsZero() && (l.live == nil || item.IsBehind(l.live.GetUID(), l.live.GetResourceVersion()))
+	if err := watches.Verify(ctx, l.place, l.payload.Name, contradicted); err != nil {
 		return err
 	}
 	if l.live == nil {
 		return nil
 	}
+	l.liveDigest = digestOf(l.live)
 	var pods []unstructured.Unstructured
 	if selector, ok := workload.NeedsPods(l.live); ok {
 		// Whoever may not read pods still hears what the workload itself says.
-		pods, _ = l.server.Pods(ctx, l.payload.Namespace, selector, maxPods)
+		pods, _ = server.Pods(ctx, l.payload.Namespace, selector, maxPods)
 	}
 	l.health = workload.Health(l.live, pods)
 	return nil
@@ -162,12 +200,17 @@ func (l *look) target() *unstructured.Unstructured {
 	return l.wanted
 }
 
-// base is a token that the server compares in the call that writes.
+// base is a token that the server compares in the call that writes. One from before a
+// restore is none any more: the storage gives versions out again.
 func (l *look) base() string {
-	if l.live == nil {
-		return absentBase
+	base := absentBase
+	if l.live != nil {
+		base = string(l.live.GetUID()) + "/" + l.live.GetResourceVersion()
 	}
-	return string(l.live.GetUID()) + "/" + l.live.GetResourceVersion()
+	if l.accepted != "" {
+		base += "/restored-" + l.accepted
+	}
+	return base
 }
 
 // shown turns a change into one for people.

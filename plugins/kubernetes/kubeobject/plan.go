@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"lehr.dev/plugins/kubernetes/kubeapi"
 	"lehr.dev/plugins/kubernetes/objectdiff"
@@ -15,17 +16,17 @@ import (
 // planChange asks the server what it would make of the object, and lists what would change
 // of the fields that intent names or that are ours.
 func (l *look) planChange(ctx context.Context) (err error) {
-	if l.sending, l.unmanaged, err = l.sent(l.live); err != nil {
+	if l.sending, l.unmanaged, err = l.sent(l.live, l.managers()); err != nil {
 		return err
 	}
-	l.predicted, err = l.place.Predict(ctx, l.sending, l.live)
+	l.predicted, err = l.predict(ctx)
 	switch {
 	case apierrors.IsInvalid(err) && l.place.WouldAccept(ctx, l.wanted) && l.planReplacement(err):
 		return nil
 	case err != nil:
 		return err
 	}
-	compared, err := objectdiff.Compare(l.live, l.predicted, manager)
+	compared, err := objectdiff.Compare(l.live, l.predicted, l.managers())
 	if err != nil || len(compared.Changes) == 0 {
 		return err
 	}
@@ -45,13 +46,33 @@ func (l *look) planChange(ctx context.Context) (err error) {
 	return nil
 }
 
+// predict asks what the server would make of the object, and, where managers that count as us
+// own what intent no longer names, what becomes of it without that: the server may put a
+// default there.
+func (l *look) predict(ctx context.Context) (*unstructured.Unstructured, error) {
+	predicted, err := l.place.Predict(ctx, l.sending, l.live)
+	if err != nil || !objectdiff.HasAdopted(l.live, l.managers()) {
+		return predicted, err
+	}
+	without, removes, err := objectdiff.WithoutDropped(l.live, predicted, l.managers())
+	if err != nil || !removes {
+		return predicted, err
+	}
+	final, err := l.place.PredictMerge(ctx, l.live, objectdiff.MergePatch(l.live.Object, without.Object))
+	if err != nil {
+		return nil, fmt.Errorf("asking what becomes of it without the fields that intent no longer names: %w", err)
+	}
+	final.SetManagedFields(predicted.GetManagedFields()) // Which fields intent names.
+	return final, nil
+}
+
 // confirm asks again: what the server answers otherwise each time is no prediction.
 func (l *look) confirm(ctx context.Context, changes []objectdiff.Change) error {
-	again, err := l.place.Predict(ctx, l.sending, l.live)
+	again, err := l.predict(ctx)
 	if err != nil {
 		return err
 	}
-	compared, err := objectdiff.Compare(l.live, again, manager)
+	compared, err := objectdiff.Compare(l.live, again, l.managers())
 	if err != nil {
 		return err
 	}

@@ -8,12 +8,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"lehr.dev/plugins/kubernetes/kubeapi"
+	"lehr.dev/plugins/kubernetes/objectdiff"
 	"lehr.dev/sdk/serve"
 )
 
 // Push plans again, and writes if the plan is the one that was admitted.
 func (o *Objects) Push(ctx context.Context, push serve.Push, permits serve.Permits) serve.Outcome {
-	l, err := o.look(ctx, push.Asset)
+	l, err := o.lookForPush(ctx, push.Asset)
 	switch {
 	case ctx.Err() != nil:
 		return serve.Outcome{Ending: serve.Stopped, Reason: context.Cause(ctx).Error()}
@@ -36,6 +37,19 @@ func (o *Objects) Push(ctx context.Context, push serve.Push, permits serve.Permi
 		}
 	}
 	return outcomeOf(ctx, l.carry(ctx, permits))
+}
+
+// lookForPush asks the server for all, whatever is known.
+func (o *Objects) lookForPush(ctx context.Context, asset serve.Intent) (*look, error) {
+	s, err := readSubject(ctx, asset)
+	if err != nil {
+		return nil, err
+	}
+	c, err := o.connect(string(asset.Incarnation.Partition), s.payload.Cluster)
+	if err != nil {
+		return nil, err
+	}
+	return o.look(ctx, c, s, isPushed)
 }
 
 // noPermit is why a write was not begun.
@@ -61,11 +75,41 @@ func (l *look) carry(ctx context.Context, permit serve.Permit) error {
 	case !l.place.Served:
 		return serve.Retryable(errors.New(l.note))
 	}
+	if l.live != nil && objectdiff.HasAdopted(l.live, l.managers()) {
+		if err := l.takeOver(ctx, permit); err != nil {
+			return err
+		}
+	}
 	if err := begin(ctx, permit); err != nil {
 		return err
 	}
 	_, err := l.place.Apply(ctx, l.sending, l.live)
 	return err
+}
+
+// takeOver makes the entries of managers that count as us Lehr's own, which changes no field,
+// so that the apply removes what intent no longer names. What the server then predicts is to
+// be the plan still.
+func (l *look) takeOver(ctx context.Context, permit serve.Permit) error {
+	entries, err := objectdiff.TakenOver(l.live, l.managers())
+	if err != nil {
+		return err
+	}
+	if err := begin(ctx, permit); err != nil {
+		return err
+	}
+	if l.live, err = l.place.SetManagers(ctx, l.live, entries); err != nil {
+		return err
+	}
+	admitted := l.plan.Digest()
+	l.plan = serve.Plan{}
+	if err := l.planChange(ctx); err != nil {
+		return err
+	}
+	if l.plan.Digest() != admitted {
+		return fmt.Errorf("%w: with the entries of other managers taken over, the plan is another", serve.ErrStale)
+	}
+	return nil
 }
 
 // replace deletes the object and, if that has ended at once, makes it anew. Else the next
@@ -106,7 +150,7 @@ func outcomeOf(ctx context.Context, err error) serve.Outcome {
 		return serve.Outcome{Ending: serve.Stopped, Reason: err.Error()}
 	case kubeapi.MissingNamespace(err):
 		return serve.Outcome{Ending: serve.Failed, Reason: err.Error(), Retryable: true}
-	case kubeapi.IsMoved(err):
+	case kubeapi.IsMoved(err), errors.Is(err, serve.ErrStale):
 		return serve.Outcome{Ending: serve.Stale, Reason: err.Error()}
 	case busy:
 		return serve.Outcome{Ending: serve.Failed, Reason: err.Error(), Retryable: true, RetryAfter: pause}

@@ -100,11 +100,11 @@ func (s *subject) key(cluster string) serve.ResourceKey {
 // is left to production is sent with its live value for as long as nobody else has it, for
 // else the server would put its default there; once another manager has it, it is left
 // out.
-func (s *subject) sent(live *unstructured.Unstructured) (*unstructured.Unstructured, []serve.FieldChange, error) {
+func (s *subject) sent(live *unstructured.Unstructured, managers objectdiff.Managers) (*unstructured.Unstructured, []serve.FieldChange, error) {
 	if live == nil || len(s.unmanaged) == 0 {
 		return s.wanted, nil, nil
 	}
-	owners, err := objectdiff.ReadOwners(live, manager)
+	owners, err := objectdiff.ReadOwners(live, managers)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -31,12 +31,12 @@ type Comparison struct {
 // Compare compares what is there with what the server predicts. Both tell which fields we
 // own: now, and after the change, which are all that intent names. None of these is left
 // out, whoever would change it.
-func Compare(live, predicted *unstructured.Unstructured, manager string) (Comparison, error) {
-	liveOwners, err := ReadOwners(live, manager)
+func Compare(live, predicted *unstructured.Unstructured, managers Managers) (Comparison, error) {
+	liveOwners, err := ReadOwners(live, managers)
 	if err != nil {
 		return Comparison{}, err
 	}
-	predictedOwners, err := ReadOwners(predicted, manager)
+	predictedOwners, err := ReadOwners(predicted, managers)
 	if err != nil {
 		return Comparison{}, err
 	}

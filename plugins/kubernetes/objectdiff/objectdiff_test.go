@@ -49,7 +49,7 @@ func TestWhatIsOursIsCompared(t *testing.T) {
 	predicted := &unstructured.Unstructured{Object: parse(t, `{"kind":"X","metadata":{"resourceVersion":"2","managedFields":[
 		{"manager":"lehr","operation":"Apply","fieldsV1":{"f:spec":{"f:size":{},"f:list":{"k:{\"name\":\"a\"}":{".":{},"f:name":{},"f:v":{}}}}}}]},
 		"spec":{"size":2,"list":[{"name":"a","v":2},{"name":"b","v":7}],"theirs":3}}`)}
-	compared, err := Compare(live, predicted, "lehr")
+	compared, err := Compare(live, predicted, Managers{Own: "lehr"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,8 +17,8 @@ import (
 
 // Owners are the managers of an object's fields, as the API server records them.
 type Owners struct {
-	// applied are the fields of the manager asked about, by apply; others those of each
-	// other entry, by the manager's name.
+	// applied are the fields of who counts as us; others those of each other entry, by the
+	// manager's name.
 	applied *fieldpath.Set
 	others  []owner
 }
@@ -28,8 +28,25 @@ type owner struct {
 	fields *fieldpath.Set
 }
 
-// ReadOwners reads the managers of an object; manager is ours.
-func ReadOwners(object *unstructured.Unstructured, manager string) (Owners, error) {
+// Managers are who counts as us: the manager by which all is applied, and others that wrote
+// the object before.
+type Managers struct {
+	Own     string
+	Adopted []string
+}
+
+// isOwn reports whether an entry is that of our own applies, isAdopted whether it is one of
+// who counts as us beside that. Fields in another version of the kind cannot be taken over.
+func (m Managers) isOwn(entry metav1.ManagedFieldsEntry) bool {
+	return entry.Manager == m.Own && entry.Operation == metav1.ManagedFieldsOperationApply && entry.Subresource == ""
+}
+
+func (m Managers) isAdopted(entry metav1.ManagedFieldsEntry, version string) bool {
+	return entry.Subresource == "" && entry.APIVersion == version && slices.Contains(m.Adopted, entry.Manager)
+}
+
+// ReadOwners reads the managers of an object, as who counts as us sees them.
+func ReadOwners(object *unstructured.Unstructured, managers Managers) (Owners, error) {
 	owners := Owners{applied: fieldpath.NewSet()}
 	for _, entry := range object.GetManagedFields() {
 		if entry.FieldsV1 == nil {
@@ -39,7 +56,7 @@ func ReadOwners(object *unstructured.Unstructured, manager string) (Owners, erro
 		if err := fields.FromJSON(bytes.NewReader(entry.FieldsV1.Raw)); err != nil {
 			return owners, fmt.Errorf("reading which fields %q manages: %w", entry.Manager, err)
 		}
-		if entry.Manager == manager && entry.Operation == metav1.ManagedFieldsOperationApply && entry.Subresource == "" {
+		if managers.isOwn(entry) || managers.isAdopted(entry, object.GetAPIVersion()) {
 			owners.applied = owners.applied.Union(fields)
 			continue
 		}

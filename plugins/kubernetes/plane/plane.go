@@ -21,7 +21,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -36,14 +35,17 @@ const token = "tok-of-the-administrator"
 
 // Plane is an API server and its etcd.
 type Plane struct {
-	*testing.T
+	testing.TB
 	URL, Kubeconfig string
 	client          *http.Client
+	storage, server *process
+	// folder of etcd's data.
+	data string
 }
 
 // keepServer returns the path of the API server that the module test/controlplane
 // requires, which is kept between runs: compiling it takes minutes.
-func keepServer(t *testing.T) string {
+func keepServer(t testing.TB) string {
 	t.Helper()
 	const of = "k8s.io/kubernetes/cmd/kube-apiserver"
 	here := checkout(t)
@@ -57,7 +59,7 @@ func keepServer(t *testing.T) string {
 }
 
 // checkout is the folder of Lehr's source, above the test's.
-func checkout(t *testing.T) string {
+func checkout(t testing.TB) string {
 	t.Helper()
 	folder, err := os.Getwd()
 	if err != nil {
@@ -72,26 +74,7 @@ func checkout(t *testing.T) string {
 	return ""
 }
 
-// start begins a program that ends with the test.
-func start(t *testing.T, program string, arguments ...string) {
-	t.Helper()
-	command := exec.Command(program, arguments...)
-	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	var log bytes.Buffer
-	command.Stdout, command.Stderr = &log, &log
-	if err := command.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = command.Process.Kill()
-		_ = command.Wait()
-		if t.Failed() {
-			t.Logf("%s said at last:\n%s", filepath.Base(program), log.Bytes()[max(0, log.Len()-3000):])
-		}
-	})
-}
-
-func freePort(t *testing.T) int {
+func freePort(t testing.TB) int {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -102,7 +85,7 @@ func freePort(t *testing.T) int {
 }
 
 // Start runs an API server until the test ends.
-func Start(t *testing.T) *Plane {
+func Start(t testing.TB) *Plane {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("builds and runs an API server")
@@ -114,7 +97,8 @@ func Start(t *testing.T) *Plane {
 	server := keepServer(t)
 	folder := t.TempDir()
 	store := fmt.Sprintf("http://127.0.0.1:%d", freePort(t))
-	start(t, etcd, "--data-dir", filepath.Join(folder, "etcd"), "--listen-client-urls", store, "--advertise-client-urls", store,
+	data := filepath.Join(folder, "etcd")
+	storage := start(t, etcd, "--data-dir", data, "--listen-client-urls", store, "--advertise-client-urls", store,
 		"--listen-peer-urls", fmt.Sprintf("http://127.0.0.1:%d", freePort(t)))
 	write := func(name string, text []byte) string {
 		path := filepath.Join(folder, name)
@@ -125,17 +109,14 @@ func Start(t *testing.T) *Plane {
 	}
 	key, public := signingKey(t)
 	port := freePort(t)
-	start(t, server, "--etcd-servers", store, "--cert-dir", filepath.Join(folder, "certs"), "--bind-address=127.0.0.1", "--advertise-address=127.0.0.1",
+	api := start(t, server, "--etcd-servers", store, "--cert-dir", filepath.Join(folder, "certs"), "--bind-address=127.0.0.1", "--advertise-address=127.0.0.1",
 		fmt.Sprintf("--secure-port=%d", port), "--service-account-issuer=https://kubernetes.default.svc",
 		"--service-account-key-file", write("sa.pub", public), "--service-account-signing-key-file", write("sa.key", key),
 		"--service-cluster-ip-range=10.0.0.0/24", "--authorization-mode=RBAC", "--disable-admission-plugins=ServiceAccount",
 		"--token-auth-file", write("tokens.csv", []byte(token+",admin,admin,\"system:masters\"\n")))
-	p := &Plane{T: t, URL: fmt.Sprintf("https://127.0.0.1:%d", port)}
+	p := &Plane{TB: t, URL: fmt.Sprintf("https://127.0.0.1:%d", port), storage: storage, server: api, data: data}
 	p.trust(filepath.Join(folder, "certs", "apiserver.crt"))
-	p.Wait("the API server to be ready", func() error {
-		_, err := p.Ask(http.MethodGet, "/readyz", "", nil)
-		return err
-	})
+	p.waitReady()
 	p.Kubeconfig = write("kubeconfig", fmt.Appendf(nil, `{apiVersion: v1, kind: Config, current-context: here,
 contexts: [{name: here, context: {cluster: real, user: admin}}],
 clusters: [{name: real, cluster: {server: %q, certificate-authority: %q}}],
@@ -261,7 +242,7 @@ func shown(o Object) string {
 }
 
 // signingKey signs the tokens of service accounts.
-func signingKey(t *testing.T) (private, public []byte) {
+func signingKey(t testing.TB) (private, public []byte) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
