@@ -70,7 +70,7 @@ func testPlugin(ctx context.Context, test cli.PluginTest) ([]cli.PluginReport, e
 		}
 		report := conformance.Check(ctx, conformance.Target{
 			Run: test.Run, Socket: test.Socket, Dial: addresses(test), First: example.First, Second: example.Second,
-			Tell: tell,
+			Secret: secretOf(test, example), Tell: tell,
 		})
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
@@ -78,6 +78,14 @@ func testPlugin(ctx context.Context, test cli.PluginTest) ([]cli.PluginReport, e
 		reports = append(reports, pluginReport(filepath.Clean(example.File), report))
 	}
 	return reports, nil
+}
+
+// secretOf returns the secret of the test, if the example names it.
+func secretOf(test cli.PluginTest, example trial.Example) *conformance.Secret {
+	if test.SecretFile == "" || !conformance.NamesSecret(example.First, test.SecretFile) {
+		return nil
+	}
+	return &conformance.Secret{File: test.SecretFile, OpensOnly: test.SecretOpensOnly}
 }
 
 // addresses are the plugin servers to be tested.
