@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -24,6 +25,8 @@ import (
 	"lehr.dev/plugins/http/endpoint"
 	"lehr.dev/plugins/http/jsonvalue"
 	"lehr.dev/plugins/http/restapi"
+	"lehr.dev/sdk/secret/resolver"
+	"lehr.dev/sdk/serve"
 )
 
 // Kind imports things behind a JSON REST API.
@@ -40,6 +43,7 @@ list whose pages change while they are read is read again, and refused in the en
 	kind.Bind = func(flags *pflag.FlagSet) importer.Reader {
 		list := flags.String("endpoints", "", "the list of HTTP endpoints, as lehr-http has it")
 		name := flags.String("endpoint", "", "the API's name in that list")
+		secrets := flags.String("secret-list", os.Getenv("LEHR_SECRET_LIST"), "the list of secrets, as lehr-http has it; default: what LEHR_SECRET_LIST names")
 		resources := flags.StringSlice("resource", nil, "kinds of things, by their names in the API's profile")
 		given := flags.StringToString("identity", nil, "what the list asks for, such as the owner of repositories, as NAME=VALUE; the whole identity where there is no list")
 		return func(ctx context.Context, _ []string) (importer.Import, error) {
@@ -47,7 +51,7 @@ list whose pages change while they are read is read again, and refused in the en
 				return importer.Import{}, fault.New(fault.Invalid, "which things of which API?").WithHint("--endpoints FILE --endpoint NAME --resource KIND")
 			}
 			s := survey{identity: *given, file: *list, result: importer.Import{Files: map[string][]byte{}}}
-			return s.read(ctx, *list, *name, *resources)
+			return s.read(ctx, *list, *secrets, *name, *resources)
 		}
 	}
 	return kind
@@ -62,15 +66,15 @@ type survey struct {
 	result   importer.Import
 }
 
-func (s *survey) read(ctx context.Context, list, name string, resources []string) (importer.Import, error) {
-	opened, err := endpoint.Open(list)
+func (s *survey) read(ctx context.Context, list, secrets, name string, resources []string) (importer.Import, error) {
+	opened, err := endpoint.Open(list, resolver.New(endpoint.Plugin, secrets))
 	if err != nil {
 		return importer.Import{}, fault.New(fault.Invalid, "%w", err).WithHint("docs/operate/http-endpoints.md shows such a list")
 	}
 	if s.endpoint, err = opened.Named(name); err != nil {
 		return importer.Import{}, fault.New(fault.NotFound, "%w", err).WithHint("name one of those, or add it")
 	}
-	s.api = restapi.New(s.endpoint)
+	s.api = restapi.New(s.endpoint, s.endpoint.SecretRequest())
 	for _, resource := range resources {
 		if err := s.resource(ctx, resource); err != nil {
 			return importer.Import{}, err
@@ -143,8 +147,8 @@ func (s *survey) resource(ctx context.Context, name string) error {
 // unreadable ends an import: one that misses something would be taken for intent.
 func unreadable(err error) error {
 	hint := "nothing was written; mend what the API says, and import again"
-	if busy, ok := errors.AsType[*endpoint.Busy](err); ok {
-		hint = fmt.Sprintf("nothing was written; import again after %v", busy.Pause)
+	if pause, ok := serve.BusyPause(err); ok {
+		hint = fmt.Sprintf("nothing was written; import again after %v", pause)
 	}
 	return fault.New(fault.Unavailable, "%w", err).WithHint("%s", hint)
 }
