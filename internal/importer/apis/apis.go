@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -25,7 +24,7 @@ import (
 	"lehr.dev/plugins/http/endpoint"
 	"lehr.dev/plugins/http/jsonvalue"
 	"lehr.dev/plugins/http/restapi"
-	"lehr.dev/sdk/secret/resolver"
+	"lehr.dev/sdk/secret"
 	"lehr.dev/sdk/serve"
 )
 
@@ -43,7 +42,6 @@ list whose pages change while they are read is read again, and refused in the en
 	kind.Bind = func(flags *pflag.FlagSet) importer.Reader {
 		list := flags.String("endpoints", "", "the list of HTTP endpoints, as lehr-http has it")
 		name := flags.String("endpoint", "", "the API's name in that list")
-		secrets := flags.String("secret-list", os.Getenv("LEHR_SECRET_LIST"), "the list of secrets, as lehr-http has it; default: what LEHR_SECRET_LIST names")
 		resources := flags.StringSlice("resource", nil, "kinds of things, by their names in the API's profile")
 		given := flags.StringToString("identity", nil, "what the list asks for, such as the owner of repositories, as NAME=VALUE; the whole identity where there is no list")
 		return func(ctx context.Context, _ []string) (importer.Import, error) {
@@ -51,7 +49,7 @@ list whose pages change while they are read is read again, and refused in the en
 				return importer.Import{}, fault.New(fault.Invalid, "which things of which API?").WithHint("--endpoints FILE --endpoint NAME --resource KIND")
 			}
 			s := survey{identity: *given, file: *list, result: importer.Import{Files: map[string][]byte{}}}
-			return s.read(ctx, *list, *secrets, *name, *resources)
+			return s.read(ctx, *list, *name, *resources)
 		}
 	}
 	return kind
@@ -66,15 +64,15 @@ type survey struct {
 	result   importer.Import
 }
 
-func (s *survey) read(ctx context.Context, list, secrets, name string, resources []string) (importer.Import, error) {
-	opened, err := endpoint.Open(list, resolver.New(endpoint.Plugin, secrets))
+func (s *survey) read(ctx context.Context, list, name string, resources []string) (importer.Import, error) {
+	opened, err := endpoint.Open(list, ownSecrets{})
 	if err != nil {
 		return importer.Import{}, fault.New(fault.Invalid, "%w", err).WithHint("docs/operate/http-endpoints.md shows such a list")
 	}
 	if s.endpoint, err = opened.Named(name); err != nil {
 		return importer.Import{}, fault.New(fault.NotFound, "%w", err).WithHint("name one of those, or add it")
 	}
-	s.api = restapi.New(s.endpoint, s.endpoint.SecretRequest())
+	s.api = restapi.New(s.endpoint, secret.Request{})
 	for _, resource := range resources {
 		if err := s.resource(ctx, resource); err != nil {
 			return importer.Import{}, err

@@ -23,7 +23,6 @@ import (
 	"lehr.dev/plugins/http/profile"
 	"lehr.dev/sdk/pace"
 	"lehr.dev/sdk/secret"
-	"lehr.dev/sdk/secret/resolver"
 )
 
 const (
@@ -38,7 +37,7 @@ type Endpoint struct {
 	Profile *profile.Profile
 	// pacer keeps requests within the rate, and away while the API is too busy.
 	pacer   *pace.Pacer
-	secrets *resolver.Resolver
+	secrets Secrets
 	// reads keeps its connections, writes none: on a connection of its own a request is
 	// sent once, while Go sends one again that a kept connection lost.
 	reads, writes *http.Client

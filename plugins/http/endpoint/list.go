@@ -19,7 +19,6 @@ import (
 	"lehr.dev/plugins/http/profile"
 	"lehr.dev/sdk/allowlist"
 	"lehr.dev/sdk/pace"
-	"lehr.dev/sdk/secret/resolver"
 )
 
 // Plugin is the name by which the operator's list of secrets knows the plugin.
@@ -69,9 +68,9 @@ type entry struct {
 
 var endpointName = regexp.MustCompile(`^[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?$`)
 
-// Open reads the list. The secrets of headers are read by the resolver; nil: none is. Errors
-// name the file, the line where it is known, and what to do.
-func Open(path string, secrets *resolver.Resolver) (*List, error) {
+// Open reads the list. The secrets of headers are read by that; nil: none is. Errors name the
+// file, the line where it is known, and what to do.
+func Open(path string, secrets Secrets) (*List, error) {
 	text, err := files.Read(path, files.MostGiven)
 	if err != nil {
 		return nil, fmt.Errorf("reading the list of HTTP endpoints: %w: name a file that can be read with --endpoints FILE", err)

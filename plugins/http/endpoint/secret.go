@@ -13,9 +13,12 @@ import (
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/internal/ground/files"
 	"lehr.dev/sdk/secret"
-	"lehr.dev/sdk/secret/resolver"
-	"lehr.dev/sdk/serve"
 )
+
+// Secrets reads what references name: a resolver.Resolver in the plugin.
+type Secrets interface {
+	Resolve(ctx context.Context, request secret.Request, ref *intentpb.SecretRef) (secret.Value, error)
+}
 
 // Header of each request to an endpoint. Value may have {secret}, which stands for the
 // secret that one of the other keys names; it is {secret} alone unless given. White space
@@ -124,7 +127,7 @@ func (h *Header) name(folder string) (hasSecret bool, err error) {
 }
 
 // fill returns what is sent, and the secret in it; "" without one.
-func (h *Header) fill(ctx context.Context, secrets *resolver.Resolver, request secret.Request) (value, found string, err error) {
+func (h *Header) fill(ctx context.Context, secrets Secrets, request secret.Request) (value, found string, err error) {
 	if h.ref == nil && h.SOPS == nil {
 		return h.Value, "", nil
 	}
@@ -140,7 +143,10 @@ func (h *Header) fill(ctx context.Context, secrets *resolver.Resolver, request s
 
 // lookUpSecret reads the secret, where the operator's list of secrets lets the partition
 // and this plugin name it. It is the only place that does.
-func (h *Header) lookUpSecret(ctx context.Context, secrets *resolver.Resolver, request secret.Request) (found string, err error) {
+func (h *Header) lookUpSecret(ctx context.Context, secrets Secrets, request secret.Request) (found string, err error) {
+	if secrets == nil {
+		return "", errors.New("there is no list of secrets: whoever runs the plugin gives it one, by --secret-list FILE")
+	}
 	ref := h.ref
 	if h.SOPS != nil {
 		content, err := files.Read(h.SOPS.File, maxDocument)
@@ -162,15 +168,6 @@ func (h *Header) lookUpSecret(ctx context.Context, secrets *resolver.Resolver, r
 		return "", fmt.Errorf("%s is empty", secret.Name(ref))
 	}
 	return found, nil
-}
-
-// SecretRequest is for whoever may read the list itself, as an import: on behalf of the
-// first partition that the endpoint is for; of none, where it is for all.
-func (e *Endpoint) SecretRequest() secret.Request {
-	if e.Partitions[0] == "*" {
-		return secret.Request{}
-	}
-	return secret.Request{Partition: serve.PartitionID(e.Partitions[0])}
 }
 
 const redacted = "(redacted)"

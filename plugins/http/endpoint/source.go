@@ -7,13 +7,12 @@ import (
 	"time"
 
 	"lehr.dev/internal/ground/files"
-	"lehr.dev/sdk/secret/resolver"
 )
 
 // Source is the operator's list as its file is now.
 type Source struct {
 	path    string
-	secrets *resolver.Resolver
+	secrets Secrets
 	log     io.Writer
 	// isGuarded and longest are what the plugin declared when it was started.
 	isGuarded bool
@@ -26,8 +25,8 @@ type Source struct {
 }
 
 // OpenSource reads the list for the first time. An empty path is an empty list. The secrets of
-// headers are read by the resolver. What is wrong with the file later is written to log.
-func OpenSource(path string, secrets *resolver.Resolver, log io.Writer) (*Source, error) {
+// headers are read by that. What is wrong with the file later is written to log.
+func OpenSource(path string, secrets Secrets, log io.Writer) (*Source, error) {
 	s := &Source{path: path, secrets: secrets, log: log, list: &List{}}
 	if path == "" {
 		return s, nil

@@ -18,6 +18,7 @@ import (
 
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/internal/ground/fault"
+	"lehr.dev/internal/ground/files"
 	"lehr.dev/internal/ground/intent"
 	"lehr.dev/internal/pluginhost/plugin"
 )
@@ -36,9 +37,12 @@ type Secret struct {
 
 // NamesSecret reports whether a reference of a message names the file at that path.
 func NamesSecret(message proto.Message, path string) bool {
-	files, _ := secretFiles(message)
-	return files[path]
+	named, _ := secretFiles(message)
+	return named[path]
 }
+
+// mostSecret is the most bytes of a secret's file.
+const mostSecret = 64 << 10
 
 // leastSecret is the fewest bytes of a secret that is looked for: fewer stand in messages
 // by chance.
@@ -66,7 +70,7 @@ func (s *suite) keepSecret() error {
 	if err != nil {
 		return fmt.Errorf("the secret of the example: %w", err)
 	}
-	content, err := os.ReadFile(secret.File)
+	content, err := files.Read(secret.File, mostSecret)
 	if err != nil {
 		return fmt.Errorf("the secret of the example: %w", err)
 	}
@@ -113,13 +117,13 @@ func (s *suite) rotateSecret() error {
 
 // needSecret says why secrets cannot be measured.
 func (s *suite) needSecret() error {
-	files, isNamed := secretFiles(s.target.First)
+	named, isNamed := secretFiles(s.target.First)
 	switch {
 	case s.secret != nil && !s.endpoint.isOurs():
 		return skipped("it was started by somebody else, and may keep a secret for 30 s: secrets are measured with processes of the suite's own")
 	case s.secret != nil:
 		return nil
-	case len(files) > 0:
+	case len(named) > 0:
 		return skipped("the example names a secret in a file that may not be taken away: give one that may, by --secret-file (Target.Secret in Go)")
 	case isNamed, hasReferences(s.target.First.ProtoReflect().Descriptor(), nil):
 		return skipped(fmt.Sprintf("a %s can name secrets, and the example names none in a file: give one that does, and --secret-file (Target.Secret in Go)", s.report.Type))
@@ -303,10 +307,10 @@ func (s *suite) secretHidden(context.Context) error {
 
 var referenceName = (*intentpb.SecretRef)(nil).ProtoReflect().Descriptor().FullName()
 
-// secretFiles returns the files that references of a message name, and whether it has
+// secretFiles returns the paths of files that references of a message name, and whether it has
 // references at all.
-func secretFiles(message proto.Message) (files map[string]bool, isNamed bool) {
-	files = map[string]bool{}
+func secretFiles(message proto.Message) (named map[string]bool, isNamed bool) {
+	named = map[string]bool{}
 	_ = protorange.Range(message.ProtoReflect(), func(values protopath.Values) error {
 		last := values.Index(-1)
 		reference, ok := last.Value.Interface().(protoreflect.Message)
@@ -315,11 +319,11 @@ func secretFiles(message proto.Message) (files map[string]bool, isNamed bool) {
 		}
 		isNamed = true
 		if field := reference.Descriptor().Fields().ByName("file"); field != nil && reference.Has(field) {
-			files[reference.Get(field).String()] = true
+			named[reference.Get(field).String()] = true
 		}
 		return nil
 	})
-	return files, isNamed
+	return named, isNamed
 }
 
 // hasReferences reports whether a message of the type can have references to secrets.
