@@ -3,8 +3,10 @@ package main
 import (
 	"context"
 	"path/filepath"
+	"slices"
 
 	"lehr.dev/internal/cli"
+	"lehr.dev/internal/ground/fault"
 	"lehr.dev/internal/pluginhost/remote"
 	"lehr.dev/internal/pluginhost/scaffold"
 	"lehr.dev/internal/pluginhost/trial"
@@ -62,6 +64,10 @@ func testPlugin(ctx context.Context, test cli.PluginTest) ([]cli.PluginReport, e
 			return nil, err
 		}
 		examples = append(examples, example)
+	}
+	namesSecret := func(e trial.Example) bool { return secretOf(test, e) != nil }
+	if test.SecretFile != "" && !slices.ContainsFunc(examples, namesSecret) {
+		return nil, fault.New(fault.Invalid, "no example names the secret %s", test.SecretFile).WithHint("name it in both intents, as a file with this path")
 	}
 	var reports []cli.PluginReport
 	for _, example := range examples {
