@@ -112,32 +112,36 @@ func TestMemos(t *testing.T) {
 
 // What Lehr never keeps is refused before it is sent, in the words of Go.
 func TestMemosThatAreNeverKept(t *testing.T) {
+	t.Parallel()
+	c := startChild(t, "odd.py")
+	l := c.look()
 	for name, memo := range map[string]intent.Memo{
 		"memo of a megabyte":         {Key: "odd:memo of a megabyte", Bytes: make([]byte, 1<<20)},
 		"memo of nothing":            {Bytes: []byte("run 7")},
 		"memo that is not printable": {Key: "a\ab", Bytes: []byte("run 7")},
 		"memo with a long key":       {Key: intent.ResourceKey(strings.Repeat("k", 513)), Bytes: []byte("run 7")},
 	} {
-		t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) {
-			t.Parallel()
-			c := startChild(t, "odd.py")
-			stream := c.begin(c.look().ask(&pluginpb.DiffBatch{Batch: 1, Assets: []string{name}})[name])
-			if progress := c.receivePush(stream).GetProgress(); progress.GetText() != "starting" {
-				t.Errorf("progress %+v", progress)
-			}
-			failed := c.receivePush(stream).GetResult().GetFailed()
-			if want := fmt.Sprintf("%v: %v", serve.ErrMemoRefused, memo.Check()); failed.GetReason() != want || failed.GetRetryable() {
-				t.Errorf("%+v, want failed for good because %q", failed, want)
-			}
-			if _, err := os.Stat(filepath.Join(c.home, "started")); !errors.Is(err, fs.ErrNotExist) {
-				t.Errorf("it began: %v", err)
-			}
-		})
+		answers := l.ask(&pluginpb.DiffBatch{Batch: 1, Assets: []string{name}})
+		stream := c.begin(answers[name])
+		if response := c.receivePush(stream); response.GetProgress().GetText() != "starting" {
+			t.Fatalf("%s: %+v", name, response)
+		}
+		failed := c.receivePush(stream).GetResult().GetFailed()
+		if want := fmt.Sprintf("%v: %v", serve.ErrMemoRefused, memo.Check()); failed.GetReason() != want || failed.GetRetryable() {
+			t.Errorf("%s: %+v, want failed for good because %q", name, failed, want)
+		}
+		if _, err := os.Stat(filepath.Join(c.home, "started")); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s: it began: %v", name, err)
+		}
 	}
 }
 
 // What is no memo of the asset is not acted on, by a look and by a push: the same as in Go.
 func TestMemosThatLehrNeverHands(t *testing.T) {
+	t.Parallel()
+	child := startChild(t, "odd.py")
+	l := child.look()
+	clean := l.ask(&pluginpb.DiffBatch{Batch: 2, Assets: []string{"memo"}})["memo"]
 	one := func(asset, key string, size int) *pluginpb.AssetMemo {
 		return &pluginpb.AssetMemo{Asset: asset, ResourceKey: key, Memo: make([]byte, size)}
 	}
@@ -153,29 +157,19 @@ func TestMemosThatLehrNeverHands(t *testing.T) {
 		"empty":       {[]*pluginpb.AssetMemo{one("memo", "k", 0)}, "an empty one"},
 		"five things": {[]*pluginpb.AssetMemo{one("memo", "1", 1), one("memo", "2", 1), one("memo", "3", 1), one("memo", "4", 1), one("memo", "5", 1)}, "5 memos of memo, at most 4"},
 	} {
-		t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) {
-			t.Parallel()
-			child := startChild(t, "odd.py")
-			l := child.look()
-			answers := l.ask(&pluginpb.DiffBatch{Batch: 1, Assets: []string{"memo", "good"}, Memos: c.memos})
-			if reason := answers["memo"].GetUnknown().GetReason(); !strings.Contains(reason, c.want) || answers["good"].GetInSync() == nil {
-				t.Errorf("%+v, want unknown because %q", answers, c.want)
-			}
-			clean := l.ask(&pluginpb.DiffBatch{Batch: 2, Assets: []string{"memo"}})["memo"]
-			failed := child.receivePush(child.begin(clean, c.memos...)).GetResult().GetFailed()
-			if !strings.Contains(failed.GetReason(), c.want) || !failed.GetRetryable() {
-				t.Errorf("%+v, want failed because %q", failed, c.want)
-			}
-		})
-	}
-	t.Run("another's", func(t *testing.T) {
-		t.Parallel()
-		c := startChild(t, "odd.py")
-		stream := c.begin(c.look().ask(&pluginpb.DiffBatch{Batch: 1, Assets: []string{"memo"}})["memo"], one("good", "k", 1))
-		if failed := c.receivePush(stream).GetResult().GetFailed(); !strings.Contains(failed.GetReason(), `a memo of "good" with memo`) {
-			t.Errorf("%+v", failed)
+		answers := l.ask(&pluginpb.DiffBatch{Batch: 1, Assets: []string{"memo", "good"}, Memos: c.memos})
+		if reason := answers["memo"].GetUnknown().GetReason(); !strings.Contains(reason, c.want) || answers["good"].GetInSync() == nil {
+			t.Errorf("%s: %+v, want unknown because %q", name, answers, c.want)
 		}
-	})
+		failed := child.receivePush(child.begin(clean, c.memos...)).GetResult().GetFailed()
+		if !strings.Contains(failed.GetReason(), c.want) || !failed.GetRetryable() {
+			t.Errorf("%s: %+v, want failed because %q", name, failed, c.want)
+		}
+	}
+	failed := child.receivePush(child.begin(clean, one("good", "k", 1))).GetResult().GetFailed()
+	if !strings.Contains(failed.GetReason(), `a memo of "good" with memo`) {
+		t.Errorf("another's: %+v", failed)
+	}
 }
 
 // Hints name what changed, once, and a message comes at least each 5 s without any.
