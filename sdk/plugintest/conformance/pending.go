@@ -93,7 +93,8 @@ func (p *pendings) judge() (count int, err error) {
 }
 
 // pending pushes, pushes the same plan again if a change is under way then, and waits
-// until nothing is.
+// until nothing is. It judges what was said to be pending under the rules before, too, such
+// as a removal.
 func (s *suite) pending(ctx context.Context) error {
 	baseline, err := s.pendingDifference(ctx)
 	if err != nil {
