@@ -24,27 +24,46 @@ type elsewhere struct {
 }
 
 // changeElsewhere looks at the example, so that whoever keeps what it read has it, and
-// then brings it to the other intent by another process of the plugin.
+// then brings it to the other intent: by another process of the plugin, where one can be
+// reached and sees the same production.
 func (s *suite) changeElsewhere(ctx context.Context) (elsewhere, error) {
-	var change elsewhere
 	baseline, err := s.pendingDifference(ctx)
 	if err == nil {
 		_, err = s.look(ctx, s.line, baseline.Incarnation, time.Time{})
 	}
 	if err != nil {
+		return elsewhere{}, err
+	}
+	if !s.endpoint.isOurs() && len(s.target.Dial) < 2 {
+		return s.changeBy(ctx, s.line, baseline, "measured by a push of its own, for no second process could be reached")
+	}
+	other, closeOther, err := s.another(ctx)
+	if err != nil {
+		return elsewhere{}, fmt.Errorf("reaching a second process beside the first: %w", err)
+	}
+	defer closeOther()
+	theirs, err := s.asOfNow(ctx, other, baseline.Incarnation)
+	if err != nil {
+		return elsewhere{}, err
+	}
+	if same(baseline, theirs) {
+		return s.changeBy(ctx, other, baseline, "")
+	}
+	// Either each process has a production of its own, or one of them told what is over.
+	change, err := s.changeBy(ctx, s.line, baseline, "measured by a push of its own, for a second process sees another production")
+	if err != nil {
 		return change, err
 	}
-	l := s.line
-	if s.endpoint.isOurs() || len(s.target.Dial) > 1 {
-		other, closeOther, err := s.another(ctx)
-		if err != nil {
-			return change, fmt.Errorf("reaching a second process beside the first: %w", err)
-		}
-		defer closeOther()
-		l = other
-	} else {
-		change.way = "measured by a push of its own, for no second process could be reached"
+	theirs, err = s.asOfNow(ctx, other, baseline.Incarnation)
+	if err == nil && theirs.Outcome == intent.InSync {
+		err = fmt.Errorf("two processes were asked for a fact of now of one production, and one of them told what was so before: %s", fields(baseline))
 	}
+	return change, err
+}
+
+// changeBy pushes the difference by a line, and waits until that says in sync.
+func (s *suite) changeBy(ctx context.Context, l *line, baseline intent.Difference, way string) (elsewhere, error) {
+	change := elsewhere{incarnation: baseline.Incarnation, way: way}
 	push, err := s.delivery(ctx, l, baseline)
 	if err != nil {
 		return change, err
@@ -54,13 +73,13 @@ func (s *suite) changeElsewhere(ctx context.Context) (elsewhere, error) {
 		return change, err
 	}
 	if end.Ending != plugin.Pushed {
-		return change, fmt.Errorf("the push of a second process ended as %s", end)
+		return change, fmt.Errorf("the push ended as %s", end)
 	}
 	current, err := s.asOfNow(ctx, l, baseline.Incarnation)
 	if err == nil && current.Outcome != intent.InSync {
-		err = fmt.Errorf("after its own push a second process says that the example still differs: %s %s", fields(current), current.Reason)
+		err = fmt.Errorf("after a push, the process that carried it out says that the example still differs: %s %s", fields(current), current.Reason)
 	}
-	change.incarnation, change.at = baseline.Incarnation, time.Now()
+	change.at = time.Now()
 	return change, err
 }
 

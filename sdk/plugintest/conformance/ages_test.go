@@ -104,6 +104,17 @@ func TestLiesAboutAgesAreCaught(t *testing.T) {
 	}
 }
 
+// TestALieAboutAnEarlierChangeIsCaught: what the process did not see under the rule before is
+// told under the next.
+func TestALieAboutAnEarlierChangeIsCaught(t *testing.T) {
+	notShort(t)
+	t.Parallel()
+	result := checkRules(t, plugin.Unguarded, cacheLies[1], ruleReadsNow, ruleAges, ruleReadsNow).result(t, ruleReadsNow)
+	if result.Outcome != Failed {
+		t.Errorf("%+v", result)
+	}
+}
+
 // TestLiesAboutWhatIsPendingAreCaught.
 func TestLiesAboutWhatIsPendingAreCaught(t *testing.T) {
 	notShort(t)
