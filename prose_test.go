@@ -37,6 +37,7 @@ var foreignProse = map[string]string{
 	"internal/ground/rule/evaluate.go Error":                 "CEL puts its own words before those of an error",
 	"internal/annealing/explain/words.go Message":            "a field is not named twice in one sentence",
 	"internal/annealing/explain/partition.go Problem":        "a sentence is not told twice on one page",
+	"sdk/plugintest/conformance/secrets.go Reason":           "the rule that it holds is that the words name the reference",
 }
 
 // TestNoStateIsReadFromProse: what a program goes by is a typed field, so that every

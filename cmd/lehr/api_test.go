@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto/rand"
 	"os"
 	"strings"
 	"sync"
@@ -13,7 +14,7 @@ import (
 )
 
 // grafana serves what Grafana's API serves until the script ends, for whoever bears the
-// token in LEHR_GRAFANA_TOKEN, and puts its URL into a variable: grafana NAME. Its folder
+// token in LEHR_GRAFANA_TOKEN, which it lists as a secret, and puts its URL into a variable: grafana NAME. Its folder
 // "ops" is called Ops already.
 func grafana(ts *testscript.TestScript, _ bool, args []string) {
 	if len(args) != 1 {
@@ -23,6 +24,10 @@ func grafana(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Defer(api.Close)
 	api.Make("ops", "Ops")
 	ts.Setenv("LEHR_GRAFANA_TOKEN", "glsa-of-the-test")
+	key, list := ts.MkAbs("secrets.key"), ts.MkAbs("lehr-secrets.yaml")
+	ts.Check(os.WriteFile(key, []byte(rand.Text()+rand.Text()), 0o600))
+	ts.Check(os.WriteFile(list, []byte("lehr-secrets: v1\nkey: "+key+"\nsecrets: [{env: LEHR_GRAFANA_TOKEN, partitions: [boards], plugins: [lehr-http]}]\n"), 0o600))
+	ts.Setenv("LEHR_SECRET_LIST", list)
 	ts.Setenv(args[0], api.URL)
 	grafanas.Store(api.URL, api)
 }

@@ -3,8 +3,10 @@ package main
 import (
 	"context"
 	"path/filepath"
+	"slices"
 
 	"lehr.dev/internal/cli"
+	"lehr.dev/internal/ground/fault"
 	"lehr.dev/internal/pluginhost/remote"
 	"lehr.dev/internal/pluginhost/scaffold"
 	"lehr.dev/internal/pluginhost/trial"
@@ -63,6 +65,10 @@ func testPlugin(ctx context.Context, test cli.PluginTest) ([]cli.PluginReport, e
 		}
 		examples = append(examples, example)
 	}
+	namesSecret := func(e trial.Example) bool { return secretOf(test, e) != nil }
+	if test.SecretFile != "" && !slices.ContainsFunc(examples, namesSecret) {
+		return nil, fault.New(fault.Invalid, "no example names the secret %s", test.SecretFile).WithHint("name it in both intents, as a file with this path")
+	}
 	var reports []cli.PluginReport
 	for _, example := range examples {
 		if test.Begin != nil {
@@ -70,7 +76,7 @@ func testPlugin(ctx context.Context, test cli.PluginTest) ([]cli.PluginReport, e
 		}
 		report := conformance.Check(ctx, conformance.Target{
 			Run: test.Run, Socket: test.Socket, Dial: addresses(test), First: example.First, Second: example.Second,
-			Tell: tell,
+			Secret: secretOf(test, example), Tell: tell,
 		})
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
@@ -78,6 +84,14 @@ func testPlugin(ctx context.Context, test cli.PluginTest) ([]cli.PluginReport, e
 		reports = append(reports, pluginReport(filepath.Clean(example.File), report))
 	}
 	return reports, nil
+}
+
+// secretOf returns the secret of the test, if the example names it.
+func secretOf(test cli.PluginTest, example trial.Example) *conformance.Secret {
+	if test.SecretFile == "" || !conformance.NamesSecret(example.First, test.SecretFile) {
+		return nil
+	}
+	return &conformance.Secret{File: test.SecretFile, OpensOnly: test.SecretOpensOnly}
 }
 
 // addresses are the plugin servers to be tested.

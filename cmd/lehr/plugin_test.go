@@ -103,7 +103,7 @@ func TestPluginTestOnASocket(t *testing.T) {
 		// What one process remembers is not measured as a guarantee.
 		"skipped  guarantee class\n           class C is declared",
 		"it cannot turn down, and says so: this plugin cannot turn down a google.protobuf.Struct",
-		"register 7, google.protobuf.Struct: 17 passed, 8 skipped, 0 failed.",
+		"register 7, google.protobuf.Struct: 19 passed, 12 skipped, 0 failed.",
 		"Guarantee class: C declared, none measured.",
 		"may still be there",
 	} {
@@ -142,6 +142,9 @@ func TestPluginTestSaysWhatIsMissing(t *testing.T) {
 		"no example": {[]string{"--", "/bin/true"}, "no example"},
 		"both":       {[]string{"--socket", "s", "--example", example, "--", "/bin/true"}, "by one of them"},
 		"no file":    {[]string{"--example", "nowhere.yaml", "--", "/bin/true"}, "nowhere.yaml"},
+		"no secret":  {[]string{"--secret-opens-only", "--example", example, "--", "/bin/true"}, "--secret-file"},
+		"no path":    {[]string{"--secret-file", "password", "--example", example, "--", "/bin/true"}, "no absolute path"},
+		"not named":  {[]string{"--secret-file", "/tmp/password", "--example", example, "--", "/bin/true"}, "no example names the secret /tmp/password"},
 		"no types":   {[]string{"--types", t.TempDir(), "--example", example, "--", "/bin/true"}, "no .proto file"},
 	} {
 		if code, _, problems := lehr(t, append([]string{"plugin", "test"}, c.arguments...)...); code != 1 || !strings.Contains(problems, c.says) {

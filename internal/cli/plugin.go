@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -42,6 +43,10 @@ type PluginTest struct {
 	// Examples are files, Types a folder of .proto files.
 	Examples []string
 	Types    string
+	// SecretFile is what references of examples name; empty: no secret is rotated.
+	// SecretOpensOnly: it opens the target, and is no part of what is pushed.
+	SecretFile      string
+	SecretOpensOnly bool
 	// Checks: it is a plugin of checks, by Run, and needs no examples.
 	Checks bool
 	// Begin and Tell are told how it goes.
@@ -133,6 +138,8 @@ Exit code 1 when a rule is broken.`,
 	flags.BoolVar(&test.Checks, "checks", false, "it is a plugin of checks, which protections ask: PROGRAM alone, without an example")
 	flags.StringArrayVar(&test.Examples, "example", nil, "a file with two intents for one resource; may be given again")
 	flags.StringVar(&test.Types, "types", "", "folder of the .proto files of the payload's type (default: those that come with Lehr)")
+	flags.StringVar(&test.SecretFile, "secret-file", "", "a file that a secret of both intents names: it is taken away, rotated, and restored in the end")
+	flags.BoolVar(&test.SecretOpensOnly, "secret-opens-only", false, "the secret opens the target, as a password does, and is no part of what is pushed")
 	flags.StringVar(&test.Socket, "socket", "", "a unix socket on which the plugin serves already, instead of PROGRAM")
 	flags.StringArrayVar(&test.Dial, "dial", nil, "HOST:PORT where the plugin serves already, instead of PROGRAM; given again for a second process of it, the class is measured")
 	flags.StringVar(&test.CA, "ca", "", "PEM file with the authorities that vouch for the plugin server")
@@ -164,6 +171,10 @@ func (t PluginTest) validate() error {
 		return nil
 	case len(t.Examples) == 0:
 		return fault.New(fault.Invalid, "there is no example to test it with").WithHint(usage)
+	case t.SecretFile == "" && t.SecretOpensOnly:
+		return fault.New(fault.Invalid, "--secret-opens-only says something of a secret, and there is none").WithHint("name its file by --secret-file")
+	case t.SecretFile != "" && !filepath.IsAbs(t.SecretFile):
+		return fault.New(fault.Invalid, "--secret-file %s is no absolute path", t.SecretFile).WithHint("write it as the reference of the example does")
 	}
 	return nil
 }

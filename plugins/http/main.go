@@ -9,22 +9,24 @@ import (
 
 	"lehr.dev/plugins/http/endpoint"
 	"lehr.dev/plugins/http/objects"
+	"lehr.dev/sdk/secret/resolver"
 	"lehr.dev/sdk/serve"
 )
 
 func main() { os.Exit(run()) }
 
 func run() int {
-	list := flag.String("endpoints", "", "FILE that lists the APIs that may be used, and their secrets; none is without it")
+	list := flag.String("endpoints", "", "FILE that lists the APIs that may be used; none is without it")
+	secrets := resolver.Flag(flag.CommandLine, endpoint.Plugin)
 	listen := serve.Flags(flag.CommandLine)
 	flag.Parse()
-	source, err := endpoint.OpenSource(*list, os.Stderr)
+	source, err := endpoint.OpenSource(*list, secrets, os.Stderr)
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "lehr-http:", err)
+		fmt.Fprintln(os.Stderr, endpoint.Plugin+":", err)
 		return 1
 	}
 	return serve.Main(serve.Plugin{
-		Name: "lehr-http", Version: "1", Listen: listen,
+		Name: endpoint.Plugin, Version: "1", Listen: listen,
 		Resources: []serve.Kind{objects.Objects{Source: source}},
 	})
 }

@@ -13,6 +13,7 @@ import (
 // The words of package conformance.
 type (
 	Target  = conformance.Target
+	Secret  = conformance.Secret
 	Result  = conformance.Result
 	Outcome = conformance.Outcome
 )

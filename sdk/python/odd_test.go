@@ -2,6 +2,7 @@ package python_test
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -12,6 +13,8 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	pluginpb "lehr.dev/gen/lehr/plugin/v1"
+	"lehr.dev/internal/ground/intent"
+	"lehr.dev/sdk/serve"
 )
 
 // What it serves, and what it answers about each kind of state.
@@ -100,10 +103,72 @@ func TestMemos(t *testing.T) {
 			if refused == "" && (result.GetPushed() == nil || err != nil) {
 				t.Errorf("%+v, %v", result, err)
 			}
-			if refused != "" && (result.GetFailed().GetReason() != refused || !errors.Is(err, fs.ErrNotExist)) {
+			if refused != "" && (result.GetFailed().GetReason() != "Lehr did not keep the memo of odd:memo: "+refused || !result.GetFailed().GetRetryable() || !errors.Is(err, fs.ErrNotExist)) {
 				t.Errorf("%+v, %v", result, err)
 			}
 		})
+	}
+}
+
+// What Lehr never keeps is refused before it is sent, in the words of Go.
+func TestMemosThatAreNeverKept(t *testing.T) {
+	t.Parallel()
+	c := startChild(t, "odd.py")
+	l := c.look()
+	for name, memo := range map[string]intent.Memo{
+		"memo of a megabyte":         {Key: "odd:memo of a megabyte", Bytes: make([]byte, 1<<20)},
+		"memo of nothing":            {Bytes: []byte("run 7")},
+		"memo that is not printable": {Key: "a\ab", Bytes: []byte("run 7")},
+		"memo with a long key":       {Key: intent.ResourceKey(strings.Repeat("k", 513)), Bytes: []byte("run 7")},
+	} {
+		answers := l.ask(&pluginpb.DiffBatch{Batch: 1, Assets: []string{name}})
+		stream := c.begin(answers[name])
+		if response := c.receivePush(stream); response.GetProgress().GetText() != "starting" {
+			t.Fatalf("%s: %+v", name, response)
+		}
+		failed := c.receivePush(stream).GetResult().GetFailed()
+		if want := fmt.Sprintf("%v: %v", serve.ErrMemoRefused, memo.Check()); failed.GetReason() != want || failed.GetRetryable() {
+			t.Errorf("%s: %+v, want failed for good because %q", name, failed, want)
+		}
+		if _, err := os.Stat(filepath.Join(c.home, "started")); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s: it began: %v", name, err)
+		}
+	}
+}
+
+// What is no memo of the asset is not acted on, by a look and by a push: the same as in Go.
+func TestMemosThatLehrNeverHands(t *testing.T) {
+	t.Parallel()
+	child := startChild(t, "odd.py")
+	l := child.look()
+	clean := l.ask(&pluginpb.DiffBatch{Batch: 2, Assets: []string{"memo"}})["memo"]
+	one := func(asset, key string, size int) *pluginpb.AssetMemo {
+		return &pluginpb.AssetMemo{Asset: asset, ResourceKey: key, Memo: make([]byte, size)}
+	}
+	for name, c := range map[string]struct {
+		memos []*pluginpb.AssetMemo
+		want  string
+	}{
+		"a megabyte":  {[]*pluginpb.AssetMemo{one("memo", "k", 1<<20)}, "1048576 bytes, at most 16384 are kept"},
+		"no key":      {[]*pluginpb.AssetMemo{one("memo", "", 1)}, "a memo names no resource key"},
+		"no text":     {[]*pluginpb.AssetMemo{one("memo", "a\nb", 1)}, "is not printable text"},
+		"a long key":  {[]*pluginpb.AssetMemo{one("memo", strings.Repeat("k", 513), 1)}, "513 bytes, at most 512 are allowed"},
+		"twice":       {[]*pluginpb.AssetMemo{one("memo", "k", 1), one("memo", "k", 1)}, "two memos of memo and k"},
+		"empty":       {[]*pluginpb.AssetMemo{one("memo", "k", 0)}, "an empty one"},
+		"five things": {[]*pluginpb.AssetMemo{one("memo", "1", 1), one("memo", "2", 1), one("memo", "3", 1), one("memo", "4", 1), one("memo", "5", 1)}, "5 memos of memo, at most 4"},
+	} {
+		answers := l.ask(&pluginpb.DiffBatch{Batch: 1, Assets: []string{"memo", "good"}, Memos: c.memos})
+		if reason := answers["memo"].GetUnknown().GetReason(); !strings.Contains(reason, c.want) || answers["good"].GetInSync() == nil {
+			t.Errorf("%s: %+v, want unknown because %q", name, answers, c.want)
+		}
+		failed := child.receivePush(child.begin(clean, c.memos...)).GetResult().GetFailed()
+		if !strings.Contains(failed.GetReason(), c.want) || !failed.GetRetryable() {
+			t.Errorf("%s: %+v, want failed because %q", name, failed, c.want)
+		}
+	}
+	failed := child.receivePush(child.begin(clean, one("good", "k", 1))).GetResult().GetFailed()
+	if !strings.Contains(failed.GetReason(), `a memo of "good" with memo`) {
+		t.Errorf("another's: %+v", failed)
 	}
 }
 

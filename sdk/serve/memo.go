@@ -10,6 +10,7 @@ import (
 	"time"
 
 	pluginpb "lehr.dev/gen/lehr/plugin/v1"
+	"lehr.dev/internal/ground/intent"
 )
 
 // memoPatience is how long an answer to a memo is waited for, while permits come.
@@ -120,6 +121,9 @@ func memosByAsset(memos []*pluginpb.AssetMemo) map[AssetID][]*pluginpb.AssetMemo
 func decodeMemos(asset AssetID, encoded []*pluginpb.AssetMemo) ([]Memo, error) {
 	if len(encoded) == 0 {
 		return nil, nil
+	}
+	if len(encoded) > intent.MaxMemosPerAsset {
+		return nil, fmt.Errorf("Lehr handed %d memos of %s, at most %d are kept: a defect of Lehr", len(encoded), asset, intent.MaxMemosPerAsset)
 	}
 	memos := make([]Memo, 0, len(encoded))
 	for _, one := range encoded {

@@ -24,6 +24,7 @@ func TestWhatIsNoMemoOfTheAssetIsNotActedOn(t *testing.T) {
 		"a megabyte":       {[]*pluginpb.AssetMemo{{Asset: "a", ResourceKey: "k", Memo: make([]byte, 1<<20)}}, "1048576 bytes"},
 		"no key":           {[]*pluginpb.AssetMemo{{Asset: "a", Memo: []byte("x")}}, "names no resource key"},
 		"twice":            {[]*pluginpb.AssetMemo{good, good}, "two memos of a and k"},
+		"five things":      {fiveMemos("a"), "5 memos of a, at most 4"},
 		"empty":            {[]*pluginpb.AssetMemo{{Asset: "a", ResourceKey: "k"}}, "an empty one"},
 	} {
 		memos, err := decodeMemos("a", c.memos)
@@ -38,6 +39,13 @@ func TestWhatIsNoMemoOfTheAssetIsNotActedOn(t *testing.T) {
 	if memos[0].Key != "b" || memos[1].Key != "z" {
 		t.Errorf("the memos are not in the order of their keys: %q", memos)
 	}
+}
+
+func fiveMemos(asset string) (memos []*pluginpb.AssetMemo) {
+	for _, key := range []string{"1", "2", "3", "4", "5"} {
+		memos = append(memos, &pluginpb.AssetMemo{Asset: asset, ResourceKey: key, Memo: []byte("x")})
+	}
+	return memos
 }
 
 // TestAMemoOfAPushThatHasEndedIsNotSent: neither is one that Lehr never keeps.

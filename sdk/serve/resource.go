@@ -124,7 +124,7 @@ type PendingChange struct {
 	Reason string
 	// Since is when it began, as the provider tells; zero: it does not tell.
 	Since time.Time
-	// Ends says what ends it, for people.
+	// Ends says what ends it, for people. The conformance suite asks for it.
 	Ends string
 	// RetryAfter is the pause until the next look; 0: Lehr's own. A hint ends it too.
 	RetryAfter time.Duration

@@ -98,7 +98,8 @@ type Facts struct {
 	// partition's.
 	Owners map[intent.AssetID]string
 	Owner  string
-	// Sweep is the longest pause between two looks at an asset.
+	// Sweep is the longest pause between two looks at an asset that waits and whose report
+	// tells of no time to come.
 	Sweep time.Duration
 	Now   time.Time
 	// Past: Now is over, and the reports are those that were kept of then.

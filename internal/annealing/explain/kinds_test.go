@@ -39,6 +39,27 @@ func TestEveryKindHasAWayOut(t *testing.T) {
 	}
 }
 
+// TestNextLookBeyondTheSweep: the time that the report tells counts, and not the sweep,
+// while it is to come.
+func TestNextLookBeyondTheSweep(t *testing.T) {
+	const sweep = 30 * time.Second
+	for name, c := range map[string]struct{ planned, until, want time.Time }{
+		"planned":  {planned: now.Add(6 * time.Hour), want: now.Add(6 * time.Hour)},
+		"over":     {planned: now.Add(-time.Hour), want: now.Add(sweep)},
+		"unknown":  {want: now.Add(sweep)},
+		"an end":   {planned: now.Add(6 * time.Hour), until: now.Add(time.Minute), want: now.Add(time.Minute)},
+		"the same": {planned: now.Add(4 * time.Minute), until: now.Add(4 * time.Minute), want: now.Add(4 * time.Minute)},
+	} {
+		report := waiting("web", intent.WaitingOn{Kind: intent.WaitPlugin, Until: c.until})
+		report.Next = c.planned
+		f := facts("web", report)
+		f.Sweep = sweep
+		if next := explain.Explain(f).Root.Next; !next.Equal(c.want) {
+			t.Errorf("%s: it is looked at next at %s, want %s", name, next, c.want)
+		}
+	}
+}
+
 // TestEveryStateHasWords: the vocabulary is closed, and each word has its sentence.
 func TestEveryStateHasWords(t *testing.T) {
 	for _, state := range intent.States() {

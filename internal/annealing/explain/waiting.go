@@ -150,16 +150,19 @@ func (f Facts) expiredApprovals(report intent.Report) string {
 }
 
 // next is when the asset is looked at again at the latest. A report tells what was
-// planned when it was written; where nothing new is found, it is not written again.
+// planned when it was written, which may be beyond the sweep: after failures, and where a
+// plugin asks for a pause. Where nothing new is found, it is not written again: once that
+// time is over, the sweep counts.
 func (f Facts) next(report intent.Report, waiting intent.WaitingOn) time.Time {
 	if f.Problem != "" {
 		return time.Time{}
 	}
 	next := f.Now.Add(f.Sweep)
-	for _, sooner := range []time.Time{report.Next, waiting.Until} {
-		if sooner.After(f.Now) && sooner.Before(next) {
-			next = sooner
-		}
+	if report.Next.After(f.Now) {
+		next = report.Next
+	}
+	if waiting.Until.After(f.Now) && waiting.Until.Before(next) {
+		next = waiting.Until
 	}
 	return next
 }

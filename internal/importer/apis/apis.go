@@ -24,6 +24,8 @@ import (
 	"lehr.dev/plugins/http/endpoint"
 	"lehr.dev/plugins/http/jsonvalue"
 	"lehr.dev/plugins/http/restapi"
+	"lehr.dev/sdk/secret"
+	"lehr.dev/sdk/serve"
 )
 
 // Kind imports things behind a JSON REST API.
@@ -63,14 +65,14 @@ type survey struct {
 }
 
 func (s *survey) read(ctx context.Context, list, name string, resources []string) (importer.Import, error) {
-	opened, err := endpoint.Open(list)
+	opened, err := endpoint.Open(list, ownSecrets{})
 	if err != nil {
 		return importer.Import{}, fault.New(fault.Invalid, "%w", err).WithHint("docs/operate/http-endpoints.md shows such a list")
 	}
 	if s.endpoint, err = opened.Named(name); err != nil {
 		return importer.Import{}, fault.New(fault.NotFound, "%w", err).WithHint("name one of those, or add it")
 	}
-	s.api = restapi.New(s.endpoint)
+	s.api = restapi.New(s.endpoint, secret.Request{})
 	for _, resource := range resources {
 		if err := s.resource(ctx, resource); err != nil {
 			return importer.Import{}, err
@@ -143,8 +145,8 @@ func (s *survey) resource(ctx context.Context, name string) error {
 // unreadable ends an import: one that misses something would be taken for intent.
 func unreadable(err error) error {
 	hint := "nothing was written; mend what the API says, and import again"
-	if busy, ok := errors.AsType[*endpoint.Busy](err); ok {
-		hint = fmt.Sprintf("nothing was written; import again after %v", busy.Pause)
+	if pause, ok := serve.BusyPause(err); ok {
+		hint = fmt.Sprintf("nothing was written; import again after %v", pause)
 	}
 	return fault.New(fault.Unavailable, "%w", err).WithHint("%s", hint)
 }

@@ -33,7 +33,7 @@ func TestNewPluginConforms(t *testing.T) {
 			t.Log(written)
 			run(t, options.Folder, "go", "vet", "./...")
 			run(t, options.Folder, "go", "build")
-			run(t, options.Folder, "go", "test", "-run", "NotKnown")
+			run(t, options.Folder, "go", "test", "-run", "NotKnown|Listed")
 			if out := run(t, options.Folder, "gofmt", "-l", "."); out != "" {
 				t.Errorf("not formatted: %s", out)
 			}

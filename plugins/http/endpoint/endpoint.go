@@ -21,13 +21,13 @@ import (
 	"lehr.dev/internal/ground/address"
 	"lehr.dev/internal/ground/files"
 	"lehr.dev/plugins/http/profile"
+	"lehr.dev/sdk/pace"
+	"lehr.dev/sdk/secret"
 )
 
 const (
 	// maxAnswer is how much of an answer is read; what is larger is refused.
 	maxAnswer = 16 << 20
-	// maxPause is how long an API is believed to be busy.
-	maxPause = 5 * time.Minute
 )
 
 // Endpoint is an API on the operator's list.
@@ -35,7 +35,9 @@ type Endpoint struct {
 	entry
 	URL     *url.URL
 	Profile *profile.Profile
-	limit   *limiter
+	// pacer keeps requests within the rate, and away while the API is too busy.
+	pacer   *pace.Pacer
+	secrets Secrets
 	// reads keeps its connections, writes none: on a connection of its own a request is
 	// sent once, while Go sends one again that a kept connection lost.
 	reads, writes *http.Client
@@ -98,7 +100,7 @@ func (e *Endpoint) connect(folder string) error {
 		DialContext: (&net.Dialer{
 			Timeout: e.Timeout(), Control: e.judge,
 		}).DialContext,
-		MaxIdleConnsPerHost: atOnce, IdleConnTimeout: 30 * time.Second, ForceAttemptHTTP2: true,
+		MaxIdleConnsPerHost: pace.DefaultAtOnce, IdleConnTimeout: 30 * time.Second, ForceAttemptHTTP2: true,
 		TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12},
 		MaxResponseHeaderBytes: 1 << 20,
 	}
@@ -157,6 +159,8 @@ type Call struct {
 	Method, Path, Query string
 	Body                []byte
 	Headers             map[string]string
+	// Secrets says on whose behalf the secrets of headers are read.
+	Secrets secret.Request
 	// Begin is asked when it is the request's turn, just before it is sent; nil: nobody is.
 	Begin func(ctx context.Context) error
 }
@@ -181,20 +185,20 @@ func (n *NoAnswerError) Error() string { return n.Err.Error() }
 func (n *NoAnswerError) Unwrap() error { return n.Err }
 
 // Do sends one request. An answer of any status is one, except a redirect, which is not
-// followed, and one that says that the API is too busy, which is a Busy.
+// followed, and one that says that the API is too busy, which is serve.Busy.
 func (e *Endpoint) Do(ctx context.Context, call Call) (Answer, error) {
 	if len(e.Methods) > 0 && !slices.Contains(e.Methods, call.Method) {
 		return Answer{}, fmt.Errorf("%w: endpoint %s may not be sent %s: whoever operates the plugin adds it to methods", ErrNotListed, e.Name(), call.Method)
 	}
-	leave, err := e.limit.enter(ctx, time.Now())
-	if err != nil {
-		return Answer{}, err
-	}
-	defer leave()
 	request, secrets, err := e.request(ctx, call)
 	if err != nil {
 		return Answer{}, err
 	}
+	leave, err := e.pacer.Enter(ctx, e.URL.Host)
+	if err != nil {
+		return Answer{}, err
+	}
+	defer leave()
 	if call.Begin != nil {
 		if err := call.Begin(ctx); err != nil {
 			return Answer{}, err
@@ -223,7 +227,7 @@ func (e *Endpoint) Do(ctx context.Context, call Call) (Answer, error) {
 		return Answer{}, &NoAnswerError{fmt.Errorf("%s answers %d, a redirect, which is not followed: if the thing or the API has moved, name where it is now", e.URL.Host, response.StatusCode)}
 	}
 	answer := Answer{Status: response.StatusCode, Header: response.Header, Body: body, secrets: secrets}
-	return answer, e.busy(answer, time.Now())
+	return answer, e.busy(answer)
 }
 
 // request fills in the headers, and returns the secrets in them.
@@ -255,13 +259,13 @@ func (e *Endpoint) request(ctx context.Context, call Call) (*http.Request, []str
 	}
 	var secrets []string
 	for i := range e.Headers {
-		value, secret, err := e.Headers[i].fill()
+		value, found, err := e.Headers[i].fill(ctx, e.secrets, call.Secrets)
 		if err != nil {
 			return nil, nil, err
 		}
 		request.Header.Set(e.Headers[i].Name, value)
-		if secret != "" {
-			secrets = append(secrets, secret)
+		if found != "" {
+			secrets = append(secrets, found)
 		}
 	}
 	return request, secrets, nil

@@ -18,7 +18,11 @@ import (
 	"lehr.dev/internal/ground/files"
 	"lehr.dev/plugins/http/profile"
 	"lehr.dev/sdk/allowlist"
+	"lehr.dev/sdk/pace"
 )
+
+// Plugin is the name by which the operator's list of secrets knows the plugin.
+const Plugin = "lehr-http"
 
 // kind of file that the operator's list is.
 var kind = allowlist.Kind{Noun: "HTTP endpoint", Key: "http-endpoints", Entries: "endpoints", Flag: "endpoints", Page: "docs/operate/http-endpoints.md"}
@@ -64,8 +68,9 @@ type entry struct {
 
 var endpointName = regexp.MustCompile(`^[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?$`)
 
-// Open reads the list. Errors name the file, the line where it is known, and what to do.
-func Open(path string) (*List, error) {
+// Open reads the list. The secrets of headers are read by that; nil: none is. Errors name the
+// file, the line where it is known, and what to do.
+func Open(path string, secrets Secrets) (*List, error) {
 	text, err := files.Read(path, files.MostGiven)
 	if err != nil {
 		return nil, fmt.Errorf("reading the list of HTTP endpoints: %w: name a file that can be read with --endpoints FILE", err)
@@ -86,6 +91,7 @@ func Open(path string) (*List, error) {
 		if list.endpoints[e.Name] != nil {
 			return nil, fmt.Errorf("%s: two endpoints are called %q: rename one", path, e.Name)
 		}
+		opened.secrets = secrets
 		list.endpoints[e.Name] = opened
 	}
 	return list, nil
@@ -180,7 +186,7 @@ func (e *entry) open(folder string) (*Endpoint, error) {
 			}
 		}
 	}
-	opened.limit = newLimiter(opened.rate())
+	opened.pacer = pace.New(pace.Limits{PerSecond: opened.rate()})
 	return opened, opened.connect(folder)
 }
 

@@ -60,6 +60,8 @@ func TestWrongListsAreRefused(t *testing.T) {
 		fine + "  headers: [{name: X-Key}]\n":                                    "has no value",
 		fine + "  headers: [{name: X-Key, env: HOME}]\n":                         "begins with LEHR_",
 		fine + "  headers: [{name: X-Key, env: LEHR_A, file: b}]\n":              "keep one",
+		fine + "  headers: [{name: X-Key, kubernetes: {name: b}}]\n":             "needs namespace",
+		fine + "  headers: [{name: X-Key, sops: {file: b}}]\n":                   "needs file, and path",
 		fine + "  headers: [{name: X-Key, env: LEHR_A, value: Bearer}]\n":        "without {secret}",
 		fine + "  headers: [{name: 'X Key', value: a}]\n":                        "no name of a header",
 		fine + "  headers: [{name: if-match, value: a}]\n":                       "not for a list to set",
@@ -68,7 +70,7 @@ func TestWrongListsAreRefused(t *testing.T) {
 		strings.Replace(fine, "https://things.example", "http://localhost:1", 1): "",
 	} {
 		write(t, path, text)
-		_, err := Open(path)
+		_, err := Open(path, nil)
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s\n%v, want %q", text, err, want)
 		}
@@ -76,7 +78,7 @@ func TestWrongListsAreRefused(t *testing.T) {
 			t.Errorf("it tells a secret: %v", err)
 		}
 	}
-	if _, err := Open(filepath.Join(folder, "nowhere.yaml")); err == nil || !strings.Contains(err.Error(), "--endpoints FILE") {
+	if _, err := Open(filepath.Join(folder, "nowhere.yaml"), nil); err == nil || !strings.Contains(err.Error(), "--endpoints FILE") {
 		t.Error(err)
 	}
 }
@@ -85,7 +87,7 @@ func TestWrongListsAreRefused(t *testing.T) {
 func TestWhoMayUseWhat(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "list.yaml")
 	write(t, path, fine+"  resources: [object]\n")
-	list, err := Open(path)
+	list, err := Open(path, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +122,7 @@ func TestAddressesThatTheOperatorDidNotMean(t *testing.T) {
 	} {
 		path := filepath.Join(t.TempDir(), "list.yaml")
 		write(t, path, strings.Replace(fine, "https://things.example", c.url, 1)+c.more)
-		list, err := Open(path)
+		list, err := Open(path, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -131,57 +133,13 @@ func TestAddressesThatTheOperatorDidNotMean(t *testing.T) {
 	}
 }
 
-// TestSecrets are read anew for each request, sent in their header, and never shown.
-func TestSecrets(t *testing.T) {
-	t.Setenv("LEHR_TEST_KEY", "top-secret-7")
-	t.Setenv("HTTP_PROXY", "http://127.0.0.1:1")
-	var last http.Header
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		last = r.Header.Clone()
-		_, _ = w.Write([]byte(`{"message": "no right for ` + r.Header.Get("X-Key") + `"}`))
-	}))
-	defer server.Close()
-	folder := t.TempDir()
-	path, file := filepath.Join(folder, "list.yaml"), filepath.Join(folder, "token")
-	write(t, file, "first-token\n")
-	write(t, path, strings.Replace(fine, "https://things.example/api/", server.URL, 1)+
-		"  headers: [{name: Authorization, value: 'Bearer {secret}', file: token}, {name: X-Key, env: LEHR_TEST_KEY}, {name: X-Team, value: shop}]\n")
-	list, err := Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	e, _ := list.Named("things")
-	answer, err := e.Do(t.Context(), Call{Method: "GET", Path: "/c/a"})
-	if err != nil || last.Get("Authorization") != "Bearer first-token" || last.Get("X-Key") != "top-secret-7" || last.Get("X-Team") != "shop" {
-		t.Fatal(err, last)
-	}
-	if shown := answer.Redact(string(answer.Body)); shown != `{"message": "no right for (redacted)"}` {
-		t.Error(shown)
-	}
-	write(t, file, "second-token\n")
-	if _, err := e.Do(t.Context(), Call{Method: "GET", Path: "/c/a"}); err != nil || last.Get("Authorization") != "Bearer second-token" {
-		t.Error(err, last)
-	}
-	for text, want := range map[string]string{"": "file is empty", "two\nlines": "cannot be sent"} {
-		write(t, file, text)
-		if _, err := e.Do(t.Context(), Call{Method: "GET", Path: "/c/a"}); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "lines") {
-			t.Errorf("%q: %v", text, err)
-		}
-	}
-	write(t, file, "third-token")
-	t.Setenv("LEHR_TEST_KEY", "")
-	if _, err := e.Do(t.Context(), Call{Method: "GET", Path: "/c/a"}); err == nil || !strings.Contains(err.Error(), "LEHR_TEST_KEY is empty") {
-		t.Error(err)
-	}
-}
-
 // TestMethodsThatAreNotAllowed are not sent.
 func TestMethodsThatAreNotAllowed(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { t.Errorf("%s was sent", r.Method) }))
 	defer server.Close()
 	path := filepath.Join(t.TempDir(), "list.yaml")
 	write(t, path, strings.Replace(fine, "https://things.example/api/", server.URL, 1)+"  methods: [GET]\n")
-	list, err := Open(path)
+	list, err := Open(path, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -198,7 +156,7 @@ func TestTheListIsReadAgain(t *testing.T) {
 	guarded := fine + "  unique_versions: true\n"
 	write(t, path, guarded)
 	var log strings.Builder
-	source, err := OpenSource(path, &log)
+	source, err := OpenSource(path, nil, &log)
 	if err != nil || !source.IsGuarded() || source.LongestEffect() != 5*time.Second {
 		t.Fatal(err, source.IsGuarded(), source.LongestEffect())
 	}
@@ -222,7 +180,7 @@ func TestTheListIsReadAgain(t *testing.T) {
 			t.Errorf("it says so again and again: %s", log.String())
 		}
 	}
-	if none, err := OpenSource("", &log); err != nil || none.IsGuarded() || len(none.List().Names()) != 0 {
+	if none, err := OpenSource("", nil, &log); err != nil || none.IsGuarded() || len(none.List().Names()) != 0 {
 		t.Error("without a file something is listed")
 	}
 }

@@ -11,8 +11,9 @@ import (
 
 // Source is the operator's list as its file is now.
 type Source struct {
-	path string
-	log  io.Writer
+	path    string
+	secrets Secrets
+	log     io.Writer
 	// isGuarded and longest are what the plugin declared when it was started.
 	isGuarded bool
 	longest   time.Duration
@@ -23,14 +24,14 @@ type Source struct {
 	problem string
 }
 
-// OpenSource reads the list for the first time. An empty path is an empty list. What is
-// wrong with the file later is written to log.
-func OpenSource(path string, log io.Writer) (*Source, error) {
-	s := &Source{path: path, log: log, list: &List{}}
+// OpenSource reads the list for the first time. An empty path is an empty list. The secrets of
+// headers are read by that. What is wrong with the file later is written to log.
+func OpenSource(path string, secrets Secrets, log io.Writer) (*Source, error) {
+	s := &Source{path: path, secrets: secrets, log: log, list: &List{}}
 	if path == "" {
 		return s, nil
 	}
-	list, err := Open(path)
+	list, err := Open(path, secrets)
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +53,7 @@ func (s *Source) List() *List {
 	if s.path == "" || stamp == s.stamp {
 		return s.list
 	}
-	list, err := Open(s.path)
+	list, err := Open(s.path, s.secrets)
 	switch {
 	case err != nil:
 	case s.isGuarded && !list.IsGuarded():

@@ -11,6 +11,7 @@ import (
 // TestGrafana: a folder and a dashboard in it, as the ready profile declares them.
 func TestGrafana(t *testing.T) {
 	t.Setenv("LEHR_TEST_TOKEN", "glsa_secret")
+	listSecret(t, "env: LEHR_TEST_TOKEN")
 	api := apiserver.NewGrafana("glsa_secret")
 	defer api.Close()
 	b := open(t, api.URL, "grafana", `headers: [{name: Authorization, value: "Bearer {secret}", env: LEHR_TEST_TOKEN}]`)

@@ -2,6 +2,7 @@ package objects
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"io"
 	"os"
@@ -13,6 +14,7 @@ import (
 
 	httppb "lehr.dev/gen/lehr/http/v1"
 	"lehr.dev/plugins/http/endpoint"
+	"lehr.dev/sdk/secret/resolver"
 	"lehr.dev/sdk/serve"
 )
 
@@ -34,11 +36,25 @@ func open(t *testing.T, url, profile string, more ...string) *bench {
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	source, err := endpoint.OpenSource(path, io.Discard)
+	source, err := endpoint.OpenSource(path, resolver.New(endpoint.Plugin, os.Getenv("LEHR_SECRET_LIST")), io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return &bench{t, Objects{Source: source}, path}
+}
+
+// listSecret has the operator's list of secrets name one.
+func listSecret(t *testing.T, place string) {
+	t.Helper()
+	folder := t.TempDir()
+	list, key := filepath.Join(folder, "secrets.yaml"), filepath.Join(folder, "key")
+	text := fmt.Sprintf("lehr-secrets: v1\nkey: %s\nsecrets: [{%s, partitions: [shop], plugins: [lehr-http]}]\n", key, place)
+	for path, content := range map[string]string{list: text, key: rand.Text() + rand.Text()} {
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("LEHR_SECRET_LIST", list)
 }
 
 // custom writes a profile of a test's own, and returns its path.

@@ -7,7 +7,6 @@ package objects
 import (
 	"context"
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -25,6 +24,7 @@ import (
 	"lehr.dev/plugins/http/endpoint"
 	"lehr.dev/plugins/http/jsonvalue"
 	"lehr.dev/plugins/http/restapi"
+	"lehr.dev/sdk/secret"
 	"lehr.dev/sdk/serve"
 )
 
@@ -103,11 +103,12 @@ type looks struct {
 	apis  map[*endpoint.Endpoint]*restapi.API
 }
 
-func (l *looks) api(e *endpoint.Endpoint) *restapi.API {
+// api returns that of an endpoint. All assets of the looks are of one partition.
+func (l *looks) api(e *endpoint.Endpoint, secrets secret.Request) *restapi.API {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	if l.apis[e] == nil {
-		l.apis[e] = restapi.New(e)
+		l.apis[e] = restapi.New(e, secrets)
 	}
 	return l.apis[e]
 }
@@ -162,9 +163,7 @@ func (l *looks) difference(ctx context.Context, asset serve.Intent) (serve.Diffe
 
 func unknown(err error) serve.Difference {
 	difference := serve.Difference{Outcome: serve.Unknown, Reason: err.Error()}
-	if busy, ok := errors.AsType[*endpoint.Busy](err); ok {
-		difference.RetryAfter = busy.Pause
-	}
+	difference.RetryAfter, _ = serve.BusyPause(err)
 	return difference
 }
 
@@ -174,7 +173,7 @@ func (l *looks) look(ctx context.Context, asset serve.Intent) (*look, error) {
 	if err != nil {
 		return nil, err
 	}
-	current := &look{subject: s, api: l.api(s.endpoint)}
+	current := &look{subject: s, api: l.api(s.endpoint, asset.SecretRequest())}
 	if current.found, err = current.api.Read(ctx, s.thing); err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 
 	"lehr.dev/plugins/http/endpoint"
 	"lehr.dev/plugins/http/restapi"
+	"lehr.dev/sdk/secret"
 	"lehr.dev/sdk/serve"
 )
 
@@ -101,7 +102,7 @@ func wait(ctx context.Context, length time.Duration) error {
 // outcomeOf turns the end of a write into an outcome.
 func outcomeOf(ctx context.Context, err error) serve.Outcome {
 	refusal, isRefusal := errors.AsType[*restapi.Refusal](err)
-	busy, isBusy := errors.AsType[*endpoint.Busy](err)
+	pause, isBusy := serve.BusyPause(err)
 	_, unpermitted := errors.AsType[*noPermit](err)
 	switch {
 	case err == nil:
@@ -111,10 +112,10 @@ func outcomeOf(ctx context.Context, err error) serve.Outcome {
 			err = cause
 		}
 		return serve.Outcome{Ending: serve.Stopped, Reason: err.Error()}
-	case errors.Is(err, serve.ErrStale), isRefusal && refusal.Conflict:
+	case errors.Is(err, serve.ErrStale), errors.Is(err, secret.ErrRotated), isRefusal && refusal.Conflict:
 		return serve.Outcome{Ending: serve.Stale, Reason: err.Error()}
 	case isBusy:
-		return serve.Outcome{Ending: serve.Failed, Reason: err.Error(), Retryable: true, RetryAfter: busy.Pause}
+		return serve.Outcome{Ending: serve.Failed, Reason: err.Error(), Retryable: true, RetryAfter: pause}
 	}
 	retryable := !isRefusal || refusal.Status >= 500
 	if errors.Is(err, endpoint.ErrNotListed) {

@@ -18,19 +18,25 @@ import (
 	"lehr.dev/plugins/http/endpoint"
 	"lehr.dev/plugins/http/jsonvalue"
 	"lehr.dev/plugins/http/profile"
+	"lehr.dev/sdk/secret"
+	"lehr.dev/sdk/serve"
 )
 
 // API is an endpoint for the time of one look: a list is read once for all things that
 // are found in it.
 type API struct {
 	endpoint *endpoint.Endpoint
+	secrets  secret.Request
 
 	mutex sync.Mutex
 	lists map[string]*listing
 }
 
-// New returns an API that remembers no list.
-func New(e *endpoint.Endpoint) *API { return &API{endpoint: e, lists: map[string]*listing{}} }
+// New returns an API that remembers no list. secrets says on whose behalf those of the
+// endpoint are read.
+func New(e *endpoint.Endpoint, secrets secret.Request) *API {
+	return &API{endpoint: e, secrets: secrets, lists: map[string]*listing{}}
+}
 
 // Thing is what somebody asks about.
 type Thing struct {
@@ -159,8 +165,8 @@ func isNothing(value any) bool {
 // get sends a read, again where it failed on its way or the API stumbled.
 func (a *API) get(ctx context.Context, path, query string) (answer endpoint.Answer, err error) {
 	for attempt := 0; ; attempt++ {
-		answer, err = a.endpoint.Do(ctx, endpoint.Call{Method: "GET", Path: path, Query: query})
-		_, isBusy := errors.AsType[*endpoint.Busy](err)
+		answer, err = a.endpoint.Do(ctx, endpoint.Call{Method: "GET", Path: path, Query: query, Secrets: a.secrets})
+		_, isBusy := serve.BusyPause(err)
 		stumbled := err == nil && (answer.Status == 500 || answer.Status == 502 || answer.Status == 504)
 		if attempt >= *a.endpoint.Profile.Retries || isBusy || ctx.Err() != nil || err == nil && !stumbled || errors.Is(err, endpoint.ErrNotListed) {
 			return answer, err

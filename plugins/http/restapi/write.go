@@ -80,7 +80,7 @@ func (a *API) write(ctx context.Context, verb string, c Change, write *profile.W
 	if write.Idempotency != "" && c.Push != "" {
 		headers[write.Idempotency] = c.Push
 	}
-	call := endpoint.Call{Method: write.Request.Method, Path: path, Query: query, Headers: headers, Begin: c.Begin}
+	call := endpoint.Call{Method: write.Request.Method, Path: path, Query: query, Headers: headers, Secrets: a.secrets, Begin: c.Begin}
 	if body != nil || len(write.Set) > 0 {
 		if body == nil {
 			body = map[string]any{}

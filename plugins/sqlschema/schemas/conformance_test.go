@@ -2,6 +2,7 @@ package schemas
 
 import (
 	"context"
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -24,8 +25,21 @@ func TestConforms(t *testing.T) {
 		if g.name == "postgres" {
 			query = "select relname::text, xmin::text from pg_class where relnamespace = (select oid from pg_namespace where nspname = '" + g.inSchema + "') order by 1"
 		}
+		run, secret := []string{program}, (*plugintest.Secret)(nil)
+		if g.name == "postgres" {
+			password := filepath.Join(t.TempDir(), "password")
+			if err := os.WriteFile(password, []byte(superPassword+"\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			list, err := listSecrets(filepath.Dir(password), "file: "+password)
+			if err != nil {
+				t.Fatal(err)
+			}
+			first.Password, second.Password = fileSecret(password), fileSecret(password)
+			run, secret = append(run, "--secret-list="+list), &plugintest.Secret{File: password, OpensOnly: true}
+		}
 		plugintest.Run(t, plugintest.Target{
-			Run: []string{program}, First: first, Second: second,
+			Run: run, First: first, Second: second, Secret: secret,
 			Production: func(context.Context) (string, error) { return g.query(t, query), nil },
 		})
 	})

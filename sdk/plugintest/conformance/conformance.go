@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -37,10 +38,14 @@ type Target struct {
 	// Production describes the real thing without the plugin, if it can be:
 	// looking must not change it. May be nil.
 	Production func(ctx context.Context) (string, error)
-	// Patience is how long one step may take; default 1 min.
+	// Secret that the example names; nil: none is taken away and rotated.
+	Secret *Secret
+	// Patience is how long one step may take, and what is pending may last; default 1 min.
 	Patience time.Duration
 	// Tell is told each result as soon as there is one. May be nil.
 	Tell func(Result)
+	// only are the rules that are tried after the first; empty: all.
+	only []string
 }
 
 // Outcome of a rule.
@@ -117,10 +122,16 @@ var Rules = []Rule{
 	{"withdrawn permit stops a push", "A push whose permit is refused under way ends, and begins nothing more.", (*suite).withdrawnPermit},
 	{"a push ends with its permit", "A push whose permit is not renewed ends within D + E, and begins nothing more.", (*suite).silentPermit},
 	{"a lost memo is survived", "While a change is under way of which a memo tells, a diff without the memo says pending or unknown, and a push without it begins nothing.", (*suite).lostMemo},
+	{"an answer tells its age", "An answer is not of the future, nor older than its type's cadence; what shows production as it was before a change says that it is older than the change.", (*suite).ages},
+	{"a fact of now is read now", "When production was changed past the process that is asked, a question for a fact of now is answered by the change, or pending until it is.", (*suite).readsNow},
+	{"a secret that cannot be read is unknown", "While a secret that the example names is missing or cannot be read, the difference is unknown and names the reference, and a push changes nothing.", (*suite).secretUnreadable},
+	{"a rotated secret is another plan", "A secret with another value is a difference, by another plan for each value; a push of a plan from before is stale.", (*suite).secretRotated},
 	{"nonsense on the wire is survived", "Messages that no Lehr sends break nothing.", (*suite).nonsense},
 	{"killed in the middle, the next push completes", "After kill -9 in the middle of a push the next diff tells the truth, and the next push completes.", (*suite).killed},
 	{"guarantee class", "What it declares is what was measured: a lower token (F) or an old base (C) is refused by the target itself.", (*suite).guarantee},
 	{"turndown", "An asset with the addon Turndown is deleted, then in sync with nothing there, and can be created again; or it is unknown, with a reason.", (*suite).turndown},
+	{"pending says what, and ends", "What is pending says what is under way and what ends it, keeps the time since when, begins no push meanwhile, and ends when nothing goes on.", (*suite).pending},
+	{"a secret is never shown", "The value of a secret is in no answer, plan, progress, memo or reason, and in nothing that the plugin writes.", (*suite).secretHidden},
 	{"too busy says until when", "A pause that it asked for in any of its answers is one to come.", (*suite).busy},
 	{"ends with its parent", "It ends when its standard input does.", (*suite).endsWithParent},
 }
@@ -141,10 +152,14 @@ func Check(ctx context.Context, target Target) Report {
 	if target.Patience == 0 {
 		target.Patience = time.Minute
 	}
-	s := &suite{target: target, contents: newContents(), token: uint64(time.Now().UnixMicro())}
+	s := &suite{target: target, shared: &shared{contents: newContents()}, token: uint64(time.Now().UnixMicro())}
 	defer s.disconnect()
+	defer s.restoreSecret()
 	isDown := false
 	for i, rule := range Rules {
+		if i > 0 && len(target.only) > 0 && !slices.Contains(target.only, rule.Name) {
+			continue
+		}
 		result := Result{Name: rule.Name, Outcome: Skipped, Detail: "the plugin did not come up"}
 		if !isDown {
 			result = s.try(ctx, rule)

@@ -16,6 +16,11 @@ import (
 // checkSubject runs the suite over this binary, as a plugin of the class, up
 // to the last rule that is of interest.
 func checkSubject(t *testing.T, class plugin.Guarantee, lie, last string) Report {
+	return checkRules(t, class, lie, last)
+}
+
+// checkRules is checkSubject with only the first rule and those, if any are given.
+func checkRules(t *testing.T, class plugin.Guarantee, lie, last string, only ...string) Report {
 	// Most of the time is waiting, so more run at once than there are cores.
 	running <- struct{}{}
 	defer func() { <-running }()
@@ -28,10 +33,11 @@ func checkSubject(t *testing.T, class plugin.Guarantee, lie, last string) Report
 		return &processpb.Job{Name: "example", Replicas: 2, Binary: "/bin/example", Version: version}
 	}
 	folder := t.TempDir()
+	first, second, secret := exampleWithSecret(t, folder, lie, job("1"), job("2"))
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	return Check(ctx, Target{
-		Run: []string{program, "plugin", folder, string(class), lie}, First: job("1"), Second: job("2"), Patience: 30 * time.Second,
+		Run: []string{program, "plugin", folder, string(class), lie}, First: first, Second: second, Secret: secret, Patience: 30 * time.Second, only: only,
 		Tell: func(result Result) {
 			if err := os.WriteFile(filepath.Join(folder, "tried"), []byte(result.Name), 0o600); err != nil {
 				t.Error(err)

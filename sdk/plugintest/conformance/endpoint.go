@@ -61,10 +61,10 @@ func unixSocket(path string) dialler {
 
 // reach starts the target's program, or dials its socket or its nth server, and
 // waits until it describes itself.
-func reach(ctx context.Context, target Target, nth int) (*endpoint, error) {
+func reach(ctx context.Context, target Target, nth int, leaks *leaks) (*endpoint, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, startsWithin, fmt.Errorf("it did not serve within %s", startsWithin))
 	defer cancel()
-	e := &endpoint{exited: make(chan struct{}), words: &tail{}}
+	e := &endpoint{exited: make(chan struct{}), words: &tail{leaks: leaks}}
 	dial, err := e.way(ctx, target, nth)
 	if err != nil {
 		return nil, err
@@ -217,8 +217,10 @@ func (e *endpoint) last() string {
 	return ""
 }
 
-// tail keeps the end of what is written to it.
+// tail keeps the end of what is written to it, and looks for leaks in all of it.
 type tail struct {
+	// leaks may be nil.
+	leaks *leaks
 	mutex sync.Mutex
 	text  []byte
 }
@@ -228,6 +230,7 @@ func (t *tail) Write(p []byte) (int, error) {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
 	t.text = append(t.text, p...)
+	t.leaks.lookAt("what it writes", t.text)
 	t.text = t.text[max(0, len(t.text)-most):]
 	return len(p), nil
 }

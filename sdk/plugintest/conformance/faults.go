@@ -109,7 +109,7 @@ func (s *suite) endsWithParent(ctx context.Context) error {
 	if !s.endpoint.isOurs() {
 		return skipped("it was started by somebody else")
 	}
-	e, err := reach(ctx, s.target, 0)
+	e, err := reach(ctx, s.target, 0, &s.leaks)
 	if err != nil {
 		return err
 	}
@@ -144,7 +144,7 @@ func (s *suite) busy(context.Context) error {
 
 // canRemove reports whether the example can be turned down, or why not.
 func (s *suite) canRemove(ctx context.Context) (able bool, reason string, err error) {
-	d, err := s.look(ctx, s.line, removed)
+	d, err := s.look(ctx, s.line, removed, time.Now())
 	return err == nil && d.Outcome != intent.Unknown, d.Reason, err
 }
 

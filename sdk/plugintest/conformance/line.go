@@ -13,13 +13,20 @@ import (
 	"lehr.dev/internal/ground/intent"
 )
 
+// shared is what all lines with a plugin have in common, over all its lives.
+type shared struct {
+	contents *contents
+	memos    memos
+	pendings pendings
+	leaks    leaks
+}
+
 // line is Lehr's end of the two streams with an endpoint.
 type line struct {
-	contents *contents
-	memos    *memos
-	cancel   context.CancelFunc
-	diffs    pluginpb.PluginService_DiffClient
-	pushes   pluginpb.PluginService_PushClient
+	*shared
+	cancel context.CancelFunc
+	diffs  pluginpb.PluginService_DiffClient
+	pushes pluginpb.PluginService_PushClient
 	// broken is closed when a stream is; why says how.
 	broken chan struct{}
 
@@ -61,10 +68,10 @@ type delivery struct {
 	started   chan struct{}
 }
 
-func openLine(e *endpoint, contents *contents, memos *memos) (*line, error) {
+func openLine(e *endpoint, shared *shared) (*line, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	l := &line{
-		contents: contents, memos: memos, cancel: cancel, broken: make(chan struct{}),
+		shared: shared, cancel: cancel, broken: make(chan struct{}),
 		batches: map[uint64]*batch{}, asked: map[string]bool{}, newer: make(chan struct{}), open: map[string]*delivery{},
 	}
 	var err error
@@ -105,6 +112,7 @@ func (l *line) readDiffs() {
 			l.fail(fmt.Errorf("the stream of diffs broke: %w", err))
 			return
 		}
+		l.leaks.lookIn("an answer to a diff", response)
 		switch message := response.Message.(type) {
 		case *pluginpb.DiffResponse_Need:
 			if content := l.contents.answer(message.Need); content != nil {
@@ -127,6 +135,7 @@ func (l *line) take(results *pluginpb.DiffResults) {
 	}
 	for _, diff := range results.Diffs {
 		l.pause(diff.GetUnknown().GetRetryAfter())
+		l.pendings.take(diff, time.Now())
 		_, answered := b.answers[diff.Asset]
 		switch {
 		case answered:
@@ -154,8 +163,13 @@ func (l *line) sendPush(request *pluginpb.PushRequest) error {
 	return l.pushes.Send(request)
 }
 
-// ask begins a batch.
+// ask begins a batch of which the answers may be as old as the cadence of their type.
 func (l *line) ask(incarnation intent.IncarnationID, assets ...string) (*batch, error) {
+	return l.askWithin(incarnation, nil, assets...)
+}
+
+// askWithin begins a batch of which the answers may be that old; nil: as old as the cadence.
+func (l *line) askWithin(incarnation intent.IncarnationID, maxAge *durationpb.Duration, assets ...string) (*batch, error) {
 	b := &batch{missing: map[string]bool{}, answers: map[string]*pluginpb.AssetDiff{}, done: make(chan struct{})}
 	for _, asset := range assets {
 		b.missing[asset] = true
@@ -170,7 +184,7 @@ func (l *line) ask(incarnation intent.IncarnationID, assets ...string) (*batch, 
 	l.mutex.Unlock()
 	return b, l.sendDiff(&pluginpb.DiffRequest{Message: &pluginpb.DiffRequest_Batch{Batch: &pluginpb.DiffBatch{
 		Batch: number, Partition: string(incarnation.Partition), Incarnation: incarnation.String(), Assets: assets,
-		Memos: l.memos.handed(assets...),
+		Memos: l.memos.handed(assets...), MaxAge: maxAge,
 	}}})
 }
 
@@ -209,6 +223,7 @@ func (l *line) readPushes() {
 			l.fail(fmt.Errorf("the stream of pushes broke: %w", err))
 			return
 		}
+		l.leaks.lookIn("a message of a push", response)
 		switch message := response.Message.(type) {
 		case *pluginpb.PushResponse_Need:
 			if content := l.contents.answer(message.Need); content != nil {
@@ -263,6 +278,7 @@ func (l *line) listPauses() []*durationpb.Duration {
 }
 
 func (l *line) recordResult(result *pluginpb.PushResult) {
+	l.pendings.reset()
 	l.mutex.Lock()
 	l.pause(result.GetFailed().GetRetryAfter())
 	l.mutex.Unlock()

@@ -123,7 +123,7 @@ func (s *suite) absence(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d, err := s.look(ctx, s.line, absent)
+	d, err := s.look(ctx, s.line, absent, time.Now())
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	pluginpb "lehr.dev/gen/lehr/plugin/v1"
 	"lehr.dev/internal/ground/intent"
@@ -102,12 +103,12 @@ func (s *suite) lostMemo(ctx context.Context) error {
 // withoutMemos looks and pushes without memos. judged: all that was while something was
 // under way, by what was said before and after.
 func (s *suite) withoutMemos(ctx context.Context, baseline intent.Difference) (judged bool, err error) {
-	first, err := s.look(ctx, s.line, baseline.Incarnation)
+	first, err := s.look(ctx, s.line, baseline.Incarnation, time.Now())
 	if err != nil || first.Outcome != intent.Pending {
 		return false, err
 	}
 	s.memos.lose(true)
-	lost, err := s.look(ctx, s.line, baseline.Incarnation)
+	lost, err := s.look(ctx, s.line, baseline.Incarnation, time.Now())
 	var end ending
 	if err == nil {
 		end, err = s.push(ctx, baseline, nil)
@@ -116,7 +117,7 @@ func (s *suite) withoutMemos(ctx context.Context, baseline intent.Difference) (j
 	if err != nil {
 		return false, err
 	}
-	after, err := s.look(ctx, s.line, baseline.Incarnation)
+	after, err := s.look(ctx, s.line, baseline.Incarnation, time.Now())
 	switch {
 	case err != nil || after.Outcome != intent.Pending:
 		return false, err // It was over in between, and nothing is known.

@@ -20,7 +20,8 @@ import (
 
 // onceLies are those of the subject that brings about what it pushes by a run, which it
 // may begin once only. The first is honest.
-var onceLies = []string{"runs", "runs, and takes a lost memo for none", "runs, and takes a lost memo for the end", "runs, and pushes without its memo", "runs, and sets an endless memo"}
+var onceLies = []string{"runs", "runs, and takes a lost memo for none", "runs, and takes a lost memo for the end", "runs, and pushes without its memo", "runs, and sets an endless memo",
+	"runs, and does not say what ends it", "runs, and has begun just now", "runs, and begins tomorrow", "runs, and pushes while it runs", "runs, and never ends"}
 
 // once is a subject whose push begins a run and does not wait for it. Production tells that
 // some run is under way, and only the memo which.
@@ -62,12 +63,16 @@ func (o once) Read(ctx context.Context, assets []serve.Asset[*processpb.Job]) ([
 	if err != nil {
 		return nil, err
 	}
+	if o.lie == "runs, and never ends" && o.tried() == rulePendingBefore {
+		_, err := os.Stat(filepath.Join(o.folder, "runs"))
+		running = err == nil
+	}
 	states, err := o.subject.Read(ctx, assets)
 	for i := range states {
 		switch {
 		case !running || err != nil:
 		case len(assets[i].Memos) > 0:
-			states[i].Pending = &serve.PendingChange{Reason: string(assets[i].Memos[0].Bytes) + " is under way"}
+			states[i].Pending = o.change(string(assets[i].Memos[0].Bytes))
 		case o.lie == "runs, and takes a lost memo for none":
 		case o.lie == "runs, and takes a lost memo for the end":
 			states[i].Current = assets[i].Payload
@@ -76,6 +81,23 @@ func (o once) Read(ctx context.Context, assets []serve.Asset[*processpb.Job]) ([
 		}
 	}
 	return states, err
+}
+
+// change is what the run is told as.
+func (o once) change(run string) *serve.PendingChange {
+	pending := &serve.PendingChange{Reason: run + " is under way", Ends: "its end"}
+	if info, err := os.Stat(o.runPath()); err == nil {
+		pending.Since = info.ModTime()
+	}
+	switch o.lie {
+	case "runs, and does not say what ends it":
+		pending.Ends = ""
+	case "runs, and has begun just now":
+		pending.Since = time.Now()
+	case "runs, and begins tomorrow":
+		pending.Since = time.Now().Add(24 * time.Hour)
+	}
+	return pending
 }
 
 func (o once) Apply(ctx context.Context, change serve.Change[*processpb.Job], permit serve.Permit) error {
@@ -115,7 +137,8 @@ func (f forced) Push(ctx context.Context, push serve.Push, permits serve.Permits
 	f.once.mutex.Lock()
 	running, _ := f.once.settle()
 	f.once.mutex.Unlock()
-	if running && len(push.Asset.Memos) == 0 && f.once.lie == "runs, and pushes without its memo" {
+	lies := f.once.lie == "runs, and pushes without its memo" && len(push.Asset.Memos) == 0 || f.once.lie == "runs, and pushes while it runs"
+	if running && lies {
 		job := &processpb.Job{}
 		if err := errors.Join(proto.Unmarshal(push.Asset.Payload.Bytes, job), permits.Effect(ctx), f.once.begin(job)); err != nil {
 			return serve.Outcome{Ending: serve.Failed, Reason: err.Error()}

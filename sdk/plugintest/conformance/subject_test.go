@@ -58,6 +58,12 @@ func runSubject(folder string, class plugin.Guarantee, lie string) int {
 		declared = plugin.Fenced
 	}
 	kind := serve.Kind(serve.For(s, serve.Serving{Guarantee: declared}))
+	if slices.Contains(cacheLies, lie) {
+		kind = &cached{Kind: kind, subject: s, kept: map[string]serve.Difference{}}
+	}
+	if slices.Contains(secretLies, lie) {
+		kind = s.withSecret(declared)
+	}
 	if lie == "cannot turn down" {
 		kind = serve.For(unremovable{s}, serve.Serving{Guarantee: declared})
 	}

@@ -19,11 +19,10 @@ import (
 
 // suite is one run over a target.
 type suite struct {
-	target   Target
-	contents *contents
-	memos    memos
-	report   Report
-	served   plugin.Served
+	*shared
+	target Target
+	report Report
+	served plugin.Served
 
 	endpoint *endpoint
 	line     *line
@@ -36,6 +35,8 @@ type suite struct {
 	pushTime time.Duration
 	// pauses are those asked for on lines before.
 	pauses []*durationpb.Duration
+	// secret as it was; nil: the target has none.
+	secret *keptSecret
 }
 
 // connect reaches the plugin, unless it is.
@@ -45,10 +46,10 @@ func (s *suite) connect(ctx context.Context) error {
 	}
 	s.disconnect()
 	var err error
-	if s.endpoint, err = reach(ctx, s.target, 0); err != nil {
+	if s.endpoint, err = reach(ctx, s.target, 0, &s.leaks); err != nil {
 		return err
 	}
-	s.line, err = openLine(s.endpoint, s.contents, &s.memos)
+	s.line, err = openLine(s.endpoint, s.shared)
 	return err
 }
 
@@ -65,7 +66,7 @@ func (s *suite) disconnect() {
 
 // another reaches a second process of the plugin.
 func (s *suite) another(ctx context.Context) (*line, func(), error) {
-	e, err := reach(ctx, s.target, 1)
+	e, err := reach(ctx, s.target, 1, &s.leaks)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -73,7 +74,7 @@ func (s *suite) another(ctx context.Context) (*line, func(), error) {
 		e.close()
 		return nil, nil, errors.New("both addresses lead to one and the same process")
 	}
-	l, err := openLine(e, s.contents, &s.memos)
+	l, err := openLine(e, s.shared)
 	if err != nil {
 		e.close()
 		return nil, nil, err
@@ -107,6 +108,7 @@ func (s *suite) describe(context.Context) error {
 		if served.Type == s.report.Type {
 			s.served, s.report.Declared = served, served.Guarantee
 			return errors.Join(
+				s.keepSecret(),
 				s.contents.putPayload(first, example, s.target.First),
 				s.contents.putPayload(second, example, s.target.Second),
 				s.contents.putPayload(removed, example, s.target.First, &intentpb.Turndown{Reason: "the conformance suite removes its example"}),
@@ -116,34 +118,46 @@ func (s *suite) describe(context.Context) error {
 	return fmt.Errorf("it does not serve %s, the type of the example", s.report.Type)
 }
 
-// diff returns the difference of the example, once nothing is pending. One that is unknown
-// is an error.
+// diff returns the difference of the example as of now, once nothing is pending. One that is
+// unknown is an error.
 func (s *suite) diff(ctx context.Context, incarnation intent.IncarnationID) (intent.Difference, error) {
-	const pause = 50 * time.Millisecond
-	d, err := s.look(ctx, s.line, incarnation)
-	for err == nil && d.Outcome == intent.Pending {
-		if err = wait(ctx, pause); err != nil {
-			return d, fmt.Errorf("%w: the example is pending still: %s", err, d.Reason)
-		}
-		d, err = s.look(ctx, s.line, incarnation)
-	}
+	d, err := s.asOfNow(ctx, s.line, incarnation)
 	if err == nil && d.Outcome == intent.Unknown {
 		err = fmt.Errorf("the difference of the example is unknown: %s", d.Reason)
 	}
 	return d, err
 }
 
-// look returns the difference of the example, by the line.
-func (s *suite) look(ctx context.Context, l *line, incarnation intent.IncarnationID) (intent.Difference, error) {
-	d := intent.Difference{Asset: example, Incarnation: incarnation}
-	b, err := l.ask(incarnation, example)
+// asOfNow returns the difference of the example as of when it is called or later, once
+// nothing is pending. What is pending is asked again as of when it was asked first.
+func (s *suite) asOfNow(ctx context.Context, l *line, incarnation intent.IncarnationID) (intent.Difference, error) {
+	since := time.Now()
+	d, err := s.look(ctx, l, incarnation, since)
+	for err == nil && d.Outcome == intent.Pending {
+		if err = wait(ctx, betweenLooks); err != nil {
+			return d, fmt.Errorf("%w: the example is pending still: %s", err, d.Reason)
+		}
+		d, err = s.look(ctx, l, incarnation, since)
+	}
+	return d, err
+}
+
+// look returns the difference of the example, by the line, read since then; zero: as long
+// ago as the cadence allows.
+func (s *suite) look(ctx context.Context, l *line, incarnation intent.IncarnationID, since time.Time) (intent.Difference, error) {
+	d := intent.Difference{Asset: example, Incarnation: incarnation, At: time.Now()}
+	var maxAge *durationpb.Duration
+	if !since.IsZero() {
+		maxAge = durationpb.New(max(0, d.At.Sub(since)))
+	}
+	b, err := l.askWithin(incarnation, maxAge, example)
 	if err == nil {
 		err = l.await(ctx, b)
 	}
 	if err != nil {
 		return d, err
 	}
-	if remote.CheckDifference(b.answers[example], &d, time.Time{}, s.served.Cadence) {
+	if remote.CheckDifference(b.answers[example], &d, since, s.served.Cadence) {
 		return d, errors.New(d.Reason)
 	}
 	current := s.target.First.ProtoReflect().New()
@@ -233,25 +247,11 @@ func (s *suite) goTo(ctx context.Context, incarnation intent.IncarnationID) (int
 	if end.Ending != plugin.Pushed {
 		return baseline, fmt.Errorf("the push ended as %s", end)
 	}
-	current, err := s.settled(ctx, incarnation)
+	current, err := s.diff(ctx, incarnation)
 	if err == nil && current.Outcome != intent.InSync {
 		err = fmt.Errorf("after the push it still differs: %s", fields(current))
 	}
 	return current, err
-}
-
-// settled returns the difference of the example once nothing is pending any more, such as a
-// deletion that has been accepted; the context bounds the wait.
-func (s *suite) settled(ctx context.Context, incarnation intent.IncarnationID) (intent.Difference, error) {
-	for {
-		d, err := s.diff(ctx, incarnation)
-		if err != nil || d.Outcome != intent.Pending {
-			return d, err
-		}
-		if err := wait(ctx, betweenLooks); err != nil {
-			return d, fmt.Errorf("after the push it is pending (%s): %w", d.Reason, err)
-		}
-	}
 }
 
 // betweenLooks at what is pending.

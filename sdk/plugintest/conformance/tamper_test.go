@@ -2,9 +2,11 @@ package conformance
 
 import (
 	"context"
+	"encoding/base64"
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"google.golang.org/grpc"
@@ -16,7 +18,8 @@ import (
 )
 
 // wireLies are told on the wire, where the SDK would not.
-var wireLies = []string{"answers for others", "answers twice", "leaves assets out", "takes one call after the other", "deletes on absence", "asks for no permit", "is busy until before", "watches in silence", "hints what nobody asked about"}
+var wireLies = []string{"answers for others", "answers twice", "leaves assets out", "takes one call after the other", "deletes on absence", "asks for no permit", "is busy until before", "watches in silence", "hints what nobody asked about",
+	"tells facts of the future", "tells facts of last year", "has a secret, and plans with it", "has a secret, and tells it as progress"}
 
 // between stands between the suite and an honest plugin, and alters what goes
 // through.
@@ -109,6 +112,16 @@ func (b *between) alter(results *pluginpb.DiffResults) {
 				unknown.RetryAfter = durationpb.New(-time.Second)
 			}
 		}
+	case "tells facts of the future", "tells facts of last year":
+		for _, diff := range results.Diffs {
+			diff.Age = durationpb.New(map[string]time.Duration{"tells facts of the future": -time.Minute, "tells facts of last year": 365 * 24 * time.Hour}[b.subject.lie])
+		}
+	case "has a secret, and plans with it":
+		for _, diff := range results.Diffs {
+			for _, change := range diff.GetDiffers().GetChanges() {
+				change.Reason = "the password is " + b.password()
+			}
+		}
 	case "answers twice":
 		results.Diffs = append(results.Diffs, results.Diffs...)
 	case "leaves assets out":
@@ -116,6 +129,12 @@ func (b *between) alter(results *pluginpb.DiffResults) {
 			results.Diffs = results.Diffs[1:]
 		}
 	}
+}
+
+// password is the secret's value as it is now.
+func (b *between) password() string {
+	content, _ := os.ReadFile(filepath.Join(b.subject.folder, "password"))
+	return strings.TrimSpace(string(content))
 }
 
 func (b *between) Push(stream pluginpb.PluginService_PushServer) error {
@@ -135,6 +154,12 @@ func (b *between) Push(stream pluginpb.PluginService_PushServer) error {
 		response, err := inner.Recv()
 		if err != nil {
 			return err
+		}
+		if result := response.GetResult(); result != nil && b.subject.lie == "has a secret, and tells it as progress" {
+			progress := &pluginpb.PushProgress{Push: result.Push, Text: "set " + base64.StdEncoding.EncodeToString([]byte(b.password()))}
+			if err := stream.Send(&pluginpb.PushResponse{Message: &pluginpb.PushResponse_Progress{Progress: progress}}); err != nil {
+				return err
+			}
 		}
 		if response.GetPermitRequest() != nil && b.subject.lie == "asks for no permit" {
 			continue

@@ -54,13 +54,22 @@ class Things(serve.Resource):
             serve.refuse_store(home("link"))
         elif name == "wrong":
             return None
-        elif name == "memo":
+        elif name.startswith("memo"):
             state.current = None
             state.notes = {'fields["name"].string_value': "remembered " + asset.memos.get("odd:memo", b"nothing").decode()}
         return state
 
     def apply(self, change, permit):
         change.progress("starting")
+        name = change.target["name"]
+        if name == "memo of a megabyte":
+            change.remember(b"x" * (1 << 20))
+        elif name == "memo of nothing":
+            change.remember(b"run 7", "")
+        elif name == "memo that is not printable":
+            change.remember(b"run 7", "a\x07b")
+        elif name == "memo with a long key":
+            change.remember(b"run 7", "k" * 513)
         change.remember(b"run 7")
         permit.effect()
         with open(home("started"), "w", encoding="utf-8") as file:

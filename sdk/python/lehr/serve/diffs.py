@@ -7,7 +7,7 @@ from google.protobuf.duration_pb2 import Duration
 
 from lehr.plugin.v1 import plugin_pb2
 
-from . import differ, kind, plan
+from . import differ, kind, memos, plan
 from .contents import Asker
 from .resource import HEALTHY, UNHEALTHY, Asset, Error, Health, Impact, Resource, State, now
 from .stream import Stream
@@ -89,15 +89,19 @@ class DiffStream(Stream):
             found = self._asker.assets(batch.partition, batch.incarnation, assets)
         except BaseException as problem:  # noqa: BLE001: an answer is better than none.
             found = {id: Error(kind.explain("diff", batch.incarnation, problem)) for id in assets}
-        memos = collections.defaultdict(dict)
+        handed = collections.defaultdict(list)
         for memo in batch.memos:
-            memos[memo.asset][memo.resource_key] = memo.memo
+            handed[memo.asset].append(memo)
         unserved, singly, together = [], [], collections.defaultdict(list)
         for id, asset in found.items():
             if not isinstance(asset, Asset) or asset.type not in self._server.resources:
                 unserved.append(unknown(id, self._server.unserved(asset.type) if isinstance(asset, Asset) else asset))
                 continue
-            asset.memos = memos[id]
+            try:
+                asset.memos = memos.decode(id, handed[id])
+            except Error as problem:
+                unserved.append(unknown(id, problem))
+                continue
             if batch.HasField("max_age"):
                 asset.read_since = arrived - max(0, batch.max_age.seconds + batch.max_age.nanos / 1e9)
             if type(self._server.resources[asset.type]).read is Resource.read:

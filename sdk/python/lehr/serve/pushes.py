@@ -4,10 +4,10 @@ import threading
 
 from lehr.plugin.v1 import plugin_pb2
 
-from . import kind, permit
+from . import kind, memos, permit
 from .contents import Asker
 from .diffs import set_pause
-from .resource import Asset, Busy, Error, MemoRefused, NoPermit, Outranked, Retryable, Stale, now
+from .resource import Asset, Busy, Error, MemoRefused, NeverKept, NoPermit, Outranked, Retryable, Stale, now
 from .stream import Stream
 from .text import sentence
 
@@ -120,9 +120,10 @@ class PushStream(Stream):
             raise Retryable(str(found))
         if found.type not in self._server.resources:
             raise self._server.unserved(found.type)
-        if any(memo.asset != start.asset for memo in start.memos):
-            raise Retryable("Lehr handed a memo of another asset with %s: a defect of Lehr" % start.asset)
-        found.memos = {memo.resource_key: memo.memo for memo in start.memos}
+        try:
+            found.memos = memos.decode(start.asset, start.memos)
+        except Error as problem:
+            raise Retryable(str(problem)) from problem
         resource = self._server.resources[found.type]
         state = kind.read(resource, [found])[0]
         if isinstance(state.error, Busy):
@@ -158,9 +159,11 @@ class PushStream(Stream):
 
         def remember(memo, key=None):
             waiter, asked_at = _Memo(), now()
+            key = change.state.key if key is None else key
+            memos.check(key, memo)
             message = plugin_pb2.PushProgress(push=change.push)
             message.memo.memo = memo
-            message.memo.resource_key = change.state.key if key is None else key
+            message.memo.resource_key = key
             with numbering:  # Numbers grow in the order of sending.
                 message.memo.number = next(numbers)
                 with self._lock:
@@ -170,9 +173,9 @@ class PushStream(Stream):
                 if push.is_ended:
                     raise NoPermit("no permit: it ended before the memo was saved")
                 if now() - asked_at > MEMO_PATIENCE:
-                    raise Retryable("Lehr did not say within %d s whether it keeps the memo" % MEMO_PATIENCE)
+                    raise Retryable("Lehr did not say within %d s whether it keeps the memo of %s" % (MEMO_PATIENCE, key))
             if waiter.refused:
-                raise MemoRefused(waiter.refused)
+                raise MemoRefused("Lehr did not keep the memo of %s: %s" % (key, waiter.refused))
 
         change.progress, change.remember = progress, remember
 
@@ -206,7 +209,7 @@ def _outcome(id, problem, push):
 
 
 def _failed(problem):
-    failed = plugin_pb2.PushFailed(reason=sentence(problem), retryable=isinstance(problem, (Retryable, Busy)))
+    failed = plugin_pb2.PushFailed(reason=sentence(problem), retryable=isinstance(problem, (Retryable, Busy)) and not isinstance(problem, NeverKept))
     set_pause(failed, kind.retry_after(problem))
     if isinstance(problem, Outranked):
         failed.known_token = problem.known_token

@@ -54,6 +54,10 @@ class MemoRefused(Retryable):
     """Raised by Change.remember: the memo is not kept."""
 
 
+class NeverKept(MemoRefused):
+    """The memo is one that Lehr never keeps: to try again changes nothing."""
+
+
 @dataclasses.dataclass
 class Health:
     state: str = HEALTH_UNKNOWN
