@@ -50,8 +50,11 @@ func (l *Lab) attend() {
 // it what is not so, so lately that Lehr may not have seen it: between two questions it may
 // have been right.
 func (l *Lab) touchedLately(asset intent.AssetID) bool {
-	if lied := l.World.LiedOf(asset); !lied.IsZero() && l.Now().Sub(lied) < l.sweep()+sayGrace {
-		return true
+	unseen := l.unseenFor() + l.sweep() + sayGrace
+	for _, since := range []time.Time{l.World.LiedOf(asset), l.World.LostHintOf(asset)} {
+		if !since.IsZero() && l.Now().Sub(since) < unseen {
+			return true
+		}
 	}
 	report, err := l.reading.Report(l.ctx, l.partition, asset)
 	return err == nil && l.Now().Sub(l.touched[report.ResourceKey]) < l.sweep()+sayGrace

@@ -60,6 +60,7 @@ func init() {
 		RolloutNews: (*Lab).rolloutNews, RolloutBad: (*Lab).rolloutNews, RolloutOrder: (*Lab).person, RolloutEdited: (*Lab).rolloutEdited, RolloutSource: (*Lab).rolloutSource, RolloutSoak: (*Lab).rolloutSoak,
 		FieldRun: (*Lab).person, FieldEdit: (*Lab).person, FieldUndo: (*Lab).person, FieldRace: (*Lab).fieldRace, FieldMoment: (*Lab).fieldMoment,
 		HoursEnd: (*Lab).hoursEnd, HoursEdited: (*Lab).hoursEdited, OldNews: (*Lab).oldNews,
+		HintsBreak: (*Lab).hintsBreak, HintsSilent: (*Lab).hintsSilent, HintsFalse: (*Lab).hintsFalse, HintsForeign: (*Lab).hintsForeign, HintsFlood: (*Lab).hintsFlood,
 		Receiver: (*Lab).receives, Awaited: (*Lab).awaits, Noticed: (*Lab).notifiesOtherwise, JudgeEdited: (*Lab).judgeEdited,
 		Ailing: (*Lab).falls, AilingLimit: (*Lab).limits,
 		JudgeTurns: (*Lab).judgeTurns, JudgeDuring: (*Lab).judgeDuring, JudgeAfter: (*Lab).judgeAfter,

@@ -55,10 +55,11 @@ const (
 	Trains   Kind = "trains"
 	Braked   Kind = "braked"
 	Caching  Kind = "caching"
+	Hinting  Kind = "hinting"
 )
 
 // Kinds tell which seeds have runs of each.
-var Kinds = map[Kind]func(seed uint64) bool{Rollouts: sim.Rolls, Fields: sim.Sets, Judged: sim.Judged, Ailing: sim.Ails, Telling: sim.Tells, Hours: sim.ByHours, Trains: sim.Trains, Braked: sim.Braked, Caching: sim.Caches}
+var Kinds = map[Kind]func(seed uint64) bool{Rollouts: sim.Rolls, Fields: sim.Sets, Judged: sim.Judged, Ailing: sim.Ails, Telling: sim.Tells, Hours: sim.ByHours, Trains: sim.Trains, Braked: sim.Braked, Caching: sim.Caches, Hinting: sim.Hints}
 
 // All mutants, by theme.
 var All = slices.Concat(

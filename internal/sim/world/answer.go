@@ -104,6 +104,7 @@ func (l *life) difference(call *diffCall, asset intent.AssetID, befalls *armed, 
 	if lost := w.lostRun(asset, wanted.key, call.memos[asset]); lost != "" {
 		return unknown(asset, lost)
 	}
+	l.watch(call.incarnation.Partition, asset, wanted.key)
 	state, readAt, pending := l.read(call, wanted.key, arrived)
 	if pending != nil {
 		return pendingOf(asset, pending)
