@@ -20,8 +20,16 @@ var cachingKinds = []weighed{
 	{OldNews, 40}, {pluginKind + Kind(world.DiffPending), 30}, {pluginKind + Kind(world.DiffOld), 6}, {Drift, 12}, {Superseding, 6}, {Edit, 10},
 }
 
-// Caches reports whether plugins keep what they read in runs of a seed.
-func Caches(seed uint64) bool { return seed%27 == 3 }
+// Caches reports whether plugins keep what they read in runs of a seed: in those with a
+// rollout, or in those in which plugins also read ahead.
+func Caches(seed uint64) bool { return seed%27 == 3 || ReadsAhead(seed) }
+
+// ReadsAhead reports whether plugins also read by themselves in runs of a seed, so that what
+// others changed is in an answer that is old already when it is given first.
+func ReadsAhead(seed uint64) bool { return seed%27 == 19 }
+
+// readsAhead reports whether they do so in this run.
+func (l *Lab) readsAhead() bool { return l.options.Definition == "" && ReadsAhead(l.options.Seed) }
 
 // caching reports whether they do in this run.
 func (l *Lab) caching() bool { return l.options.Definition == "" && Caches(l.options.Seed) }
@@ -31,6 +39,9 @@ func (l *Lab) caching() bool { return l.options.Definition == "" && Caches(l.opt
 func (l *Lab) cadence() time.Duration {
 	if !l.caching() {
 		return 0
+	}
+	if l.readsAhead() {
+		return []time.Duration{2 * time.Minute, 10 * time.Minute, 10 * time.Minute}[l.options.Seed/27%3]
 	}
 	return []time.Duration{20 * time.Second, time.Minute, 5 * time.Minute}[l.options.Seed/27%3]
 }
@@ -57,7 +68,11 @@ func (l *Lab) oldNews(d Disturbance, r *rand.Rand) {
 				l.World.Autoscale(resource.Key, 1)
 			}
 		}
-		l.after(time.Second+time.Duration(r.Int64N(int64(35*time.Second))), func() {
+		in := time.Second + time.Duration(r.Int64N(int64(35*time.Second)))
+		if l.readsAhead() && r.IntN(4) > 0 { // When nobody may rely any more on how it was.
+			in += trusted
+		}
+		l.after(in, func() {
 			l.crossing(d, scope, false, true)
 			l.soonApproved(d)
 		})

@@ -40,8 +40,8 @@ func (l *Lab) hintCadence() time.Duration {
 	return []time.Duration{10 * time.Minute, 15 * time.Minute}[l.options.Seed/27%2]
 }
 
-// unseenFor is how long Lehr may not have seen what nobody hinted: its longest pauses are
-// up to a fifth longer than the cadence.
+// unseenFor is for how long plugins allow Lehr not to see what nobody hinted: its longest
+// pauses are up to a fifth longer than the cadence.
 func (l *Lab) unseenFor() time.Duration { return l.hintCadence() * 6 / 5 }
 
 // drifts has somebody change something that Lehr brought about, in so long, but for what

@@ -184,7 +184,7 @@ func (l *Lab) watch() error {
 	l.World = world.New(world.Options{
 		Process: l.people, Random: l.stream("world"), Served: l.served, Contents: known, Apart: l.apart(), Machines: l.fleet(),
 		Nameless: len(l.types) > 0, Steps: l.steps, Memos: l.memoFaults(),
-		Schemas: known.schemas, Ails: l.ails(), Cadence: l.cadence(), HintCadence: l.hintCadence(),
+		Schemas: known.schemas, Ails: l.ails(), Cadence: l.cadence(), ReadsAhead: l.readsAhead(), HintCadence: l.hintCadence(),
 	})
 	l.Monitor = monitor.New(monitor.Options{
 		DB: l.db, Partition: l.partition, Now: l.Now, Served: l.servedType, Guard: l.guard(),

@@ -122,6 +122,9 @@ func (c *child) live() error {
 	}
 	c.life, c.down = l, nil
 	l.beginHints()
+	if w.options.ReadsAhead {
+		process.Go("read ahead", l.readAhead)
+	}
 	_ = c.replica.Wait(context.Background(), -1, process.Ended())
 	l.end()
 	return l.over

@@ -50,6 +50,8 @@ type Options struct {
 	// Cadence is how old an answer may be that nobody asked for in particular: plugins
 	// keep what they read. 0: they read at each call.
 	Cadence time.Duration
+	// ReadsAhead: such plugins also read by themselves, at half of the cadence.
+	ReadsAhead bool
 	// HintCadence, if not 0, has plugins hint what changes, and declare it as their cadence:
 	// for so long Lehr may let be what nobody hints.
 	HintCadence time.Duration
