@@ -1,13 +1,13 @@
 package sim
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"time"
 
 	"lehr.dev/internal/ground/intent"
+	"lehr.dev/internal/sim/world"
 )
 
 // In hinting runs plugins watch production and hint what changes, and declare a cadence of
@@ -44,14 +44,13 @@ func (l *Lab) hintCadence() time.Duration {
 // pauses are up to a fifth longer than the cadence.
 func (l *Lab) unseenFor() time.Duration { return l.hintCadence() * 6 / 5 }
 
-// drifts has somebody change something that Lehr brought about, in so long, but for what
-// belongs to certain assets.
-func (l *Lab) drifts(d Disturbance, r *rand.Rand, in time.Duration, but ...intent.AssetID) {
+// drifts has somebody change something that Lehr brought about and that fits, in so long.
+func (l *Lab) drifts(d Disturbance, r *rand.Rand, in time.Duration, fits func(world.Resource) bool) {
 	which, seed := r.IntN(1<<16), r.Uint64()
 	l.after(in, func() {
 		var resources []intent.ResourceKey
 		for _, resource := range l.World.Resources() {
-			if resource.Exists && !slices.Contains(but, resource.Asset) {
+			if resource.Exists && fits(resource) {
 				resources = append(resources, resource.Key)
 			}
 		}
@@ -64,8 +63,12 @@ func (l *Lab) drifts(d Disturbance, r *rand.Rand, in time.Duration, but ...inten
 	})
 }
 
+func anything(world.Resource) bool { return true }
+
 // within draws a time up to most.
-func within(r *rand.Rand, most time.Duration) time.Duration { return time.Duration(r.Int64N(int64(most))) }
+func within(r *rand.Rand, most time.Duration) time.Duration {
+	return time.Duration(r.Int64N(int64(most)))
+}
 
 // hintsBreak has the connections for hints break, for a moment or for minutes. What changes
 // meanwhile is hinted by nobody, and seen by the looks of a sweep.
@@ -78,7 +81,7 @@ func (l *Lab) hintsBreak(d Disturbance, r *rand.Rand) {
 	l.tell("%s, for %s", d, length)
 	l.World.BreakHints(length)
 	for range 1 + r.IntN(2) {
-		l.drifts(d, r, within(r, length))
+		l.drifts(d, r, within(r, length), anything)
 	}
 }
 
@@ -89,23 +92,30 @@ func (l *Lab) hintsSilent(d Disturbance, r *rand.Rand) {
 	l.note(d.Kind, "call")
 	l.tell("%s, for %s", d, length)
 	l.World.SilenceHints(length)
-	l.drifts(d, r, within(r, length))
+	l.drifts(d, r, within(r, length), anything)
 }
 
 // hintsFalse has plugins hint for a while what did not change, also about what is in
-// trouble.
+// quarantine, as something soon is in half of the cases.
 func (l *Lab) hintsFalse(d Disturbance, r *rand.Rand) {
 	l.note(d.Kind, "call")
 	l.tell("%s", d)
+	length := time.Minute
+	if r.IntN(2) == 0 {
+		length *= 3
+		l.poison(d, r)
+	}
 	for range 10 + r.IntN(30) {
 		which := r.Uint64()
-		l.after(within(r, time.Minute), func() {
+		l.after(within(r, length), func() {
 			assets := l.quarantined()
-			if len(assets) == 0 || which%3 == 0 {
+			if len(assets) > 0 {
+				l.mark("hints: about what is in quarantine")
+			} else {
 				assets = l.members()
 			}
 			if len(assets) > 0 {
-				l.World.SayHints(l.partition, assets[which%uint64(len(assets))])
+				l.World.SayHints(false, l.partition, assets[which%uint64(len(assets))])
 			}
 		})
 	}
@@ -129,46 +139,55 @@ func (l *Lab) hintsForeign(d Disturbance, r *rand.Rand) {
 	l.tell("%s", d)
 	for range 1 + r.IntN(5) {
 		l.after(within(r, 10*time.Second), func() {
-			l.World.SayHints("elsewhere", l.members()...)
-			l.World.SayHints("", "")
-			l.World.SayHints(l.partition, intent.PolicyAsset, "of/nobody", "", intent.AssetID(strings.Repeat("x", 2000)))
+			l.World.SayHints(true, "elsewhere", l.members()...)
+			l.World.SayHints(true, "", "")
+			l.World.SayHints(true, l.partition, intent.PolicyAsset, "of/nobody", "", intent.AssetID(strings.Repeat("x", 2000)))
 		})
 	}
 }
 
-// hintsFlood has plugins hint much, as one does that hints each request: as much as they
-// may, or more, so that true hints are dropped too. Something else changes meanwhile.
+// hintsFlood has a plugin hint much about a few assets, as one does that hints each request:
+// as much as it may, or more, so that true hints are dropped too. Something else of its type
+// changes meanwhile.
 func (l *Lab) hintsFlood(d Disturbance, r *rand.Rand) {
-	const pace, most = 100 * time.Millisecond, 1500
-	members := l.members()
+	const (
+		pace = 100 * time.Millisecond
+		// burst empties what may come at once; allowed and excess are how many come at each
+		// pace, less and more than may.
+		burst, allowed, excess = 1200, 15, 40
+	)
+	var about []intent.AssetID
+	members := l.headMembers()
 	if len(members) == 0 {
 		return
 	}
-	from := r.IntN(len(members))
-	about := slices.Concat(members, members)[from : from+min(3, len(members))]
-	each := 15 // Fewer than are dropped.
+	first := members[r.IntN(len(members))]
+	for _, m := range members {
+		if m.Type == first.Type && len(about) < 3 {
+			about = append(about, m.Asset)
+		}
+	}
+	each, kind := allowed, "of as many as may be"
 	if r.IntN(2) == 0 {
-		each = most
+		each, kind = excess, "of more than may be"
 	}
 	length := 25*time.Second + within(r, 15*time.Second)
 	l.note(d.Kind, "call")
+	l.mark("hints: a flood, " + kind)
 	l.tell("%s: %d each %s for %s, about %v", d, each, pace, length, about)
-	l.mark("hints: a flood, " + map[bool]string{true: "of more than may be", false: "of as many as may be"}[each == most])
-	message := make([]intent.AssetID, 0, each)
-	for n := range each {
-		message = append(message, about[n%len(about)])
+	say := func(n int) {
+		l.World.SayHints(false, l.partition, slices.Repeat(about, n/len(about))...)
 	}
 	end := l.Now().Add(length)
-	l.people.Go(fmt.Sprintf("flood %d", d.Number), func() {
-		for l.Now().Before(end) && !l.healing {
-			l.World.SayHints(l.partition, message...)
-			if len(message) > 15 && r.IntN(4) > 0 {
-				message = message[:15] // The bucket is empty for long after one burst.
-			}
-			if l.people.Wait(l.ctx, pace, nil) != nil {
-				return
-			}
+	l.people.Go("a flood of hints", func() {
+		if each == excess {
+			say(burst)
+		}
+		for l.Now().Before(end) && !l.healing && l.people.Wait(l.ctx, pace, nil) == nil {
+			say(each)
 		}
 	})
-	l.drifts(d, r, within(r, length), about...)
+	l.drifts(d, r, within(r, length), func(resource world.Resource) bool {
+		return resource.Type == first.Type && !slices.Contains(about, resource.Asset)
+	})
 }

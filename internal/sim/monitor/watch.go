@@ -106,6 +106,7 @@ func (w watched) Diff(ctx context.Context, request plugin.DiffRequest) ([]intent
 	id, assets := request.Incarnation, request.Assets
 	for _, asset := range assets {
 		w.monitor.letBe(asset, "looked at", w.number)
+		w.monitor.keptApart(asset, w.number)
 	}
 	differences, err := w.Plugin.Diff(ctx, request)
 	w.monitor.looked(assets, err != nil)

@@ -230,19 +230,38 @@ func (w *World) BreakHints(d time.Duration) {
 // SilenceHints has plugins hint nothing for so long, and nobody told.
 func (w *World) SilenceHints(d time.Duration) { w.hints.silentUntil = w.now().Add(d) }
 
-// SayHints has all plugins hint about assets of a partition, whatever has changed.
-func (w *World) SayHints(partition intent.PartitionID, assets ...intent.AssetID) {
+// SayHints has all plugins hint about assets of a partition, whatever has changed: those
+// that were asked about them, or all that give hints.
+func (w *World) SayHints(all bool, partition intent.PartitionID, assets ...intent.AssetID) {
 	for _, c := range w.children {
 		if c.hints == nil || c.life == nil {
 			continue
 		}
 		h := &c.life.hinted
+		known := h.watched(partition)
 		for _, asset := range assets {
-			h.waiting = append(h.waiting, &pluginpb.Hint{Partition: string(partition), Asset: string(asset)})
-			h.lies[asset] = w.now()
+			if all || known[asset] {
+				h.waiting = append(h.waiting, &pluginpb.Hint{Partition: string(partition), Asset: string(asset)})
+			}
+			if known[asset] {
+				h.lies[asset] = w.now()
+			}
 		}
 		notify(h.wake)
 	}
+}
+
+// watched are the assets of a partition that the process hints about.
+func (h *hintedLife) watched(partition intent.PartitionID) map[intent.AssetID]bool {
+	assets := map[intent.AssetID]bool{}
+	for _, watches := range h.watches {
+		for _, watch := range watches {
+			if watch.Partition == string(partition) {
+				assets[intent.AssetID(watch.Asset)] = true
+			}
+		}
+	}
+	return assets
 }
 
 // LostHintOf is when a change of an asset's resource was last not hinted while its plugin

@@ -1,0 +1,43 @@
+package monitor
+
+import (
+	"time"
+
+	"lehr.dev/internal/ground/intent"
+)
+
+// quarantines an asset for five minutes, after its plugin failed at it.
+func (r *run) quarantines(asset intent.AssetID) {
+	r.Helper()
+	r.keptApart(asset, 1)
+	r.Monitor.Told(intent.Report{
+		Asset: asset, At: r.now, State: intent.StateWaiting,
+		Waiting: []intent.WaitingOn{{Kind: intent.WaitQuarantined, Until: r.now.Add(5 * time.Minute)}},
+	})
+}
+
+// settle lets what moved last be long ago.
+func (r *run) becomesOld() { r.pass(time.Minute) }
+
+var lookedAtApart = []breach{
+	{"L2", "before its quarantine ends",
+		func(r *run) { r.becomesOld(); r.quarantines("a"); r.pass(time.Minute); r.keptApart("a", 1) },
+		func(r *run) { r.becomesOld(); r.quarantines("a"); r.pass(5 * time.Minute); r.keptApart("a", 1) }},
+	{"L2", "before its quarantine ends", // New content, a pin and another holder of the lease end it.
+		func(r *run) { r.becomesOld(); r.quarantines("a"); r.keptApart("b", 1); r.keptApart("a", 1) },
+		func(r *run) {
+			for _, end := range []func(){
+				func() { r.publish(job("a", "2")) }, func() { r.pin("a", 1) }, func() { r.acquire("south") },
+				func() { r.Monitor.Retried("a") }, func() { r.Forgot() },
+			} {
+				r.pass(2 * memory)
+				r.quarantines("a")
+				r.pass(time.Second)
+				end()
+				r.keptApart("a", 1)
+			}
+		}},
+	{"L2", "before its quarantine ends", // Another process's plugin was not told.
+		func(r *run) { r.becomesOld(); r.quarantines("a"); r.keptApart("a", 1) },
+		func(r *run) { r.becomesOld(); r.quarantines("a"); r.keptApart("a", 2) }},
+}
