@@ -163,12 +163,13 @@ func (l *Lab) hintsFlood(d Disturbance, r *rand.Rand) {
 	}
 	first := members[r.IntN(len(members))]
 	for _, m := range members {
-		if m.Type == first.Type && len(about) < 3 {
+		if m.Type == first.Type {
 			about = append(about, m.Asset)
 		}
 	}
+	about = about[:max(1, min(3, len(about)-1))] // Another one is to change.
 	each, kind := allowed, "of as many as may be"
-	if r.IntN(2) == 0 {
+	if r.IntN(3) > 0 {
 		each, kind = excess, "of more than may be"
 	}
 	length := 25*time.Second + within(r, 15*time.Second)

@@ -86,25 +86,11 @@ func (l *Lab) rests(a store.Admission, asked time.Time) {
 		}
 	}
 	k.guarded()
-	k.isRecent()
 	k.dependants()
 	k.lookedAt(asked)
 	if l.Now().Sub(l.foreign) > trusted {
 		k.neighbours()
 		k.orphans()
-	}
-}
-
-// isRecent: where plugins keep what they read, a push rests on what was read of late, and not
-// on what they had read before somebody asked (S11).
-func (k look) isRecent() {
-	const most = time.Minute
-	if !k.caching() || k.wellSince.IsZero() || k.Now().Sub(k.wellSince) < wellTime {
-		return
-	}
-	read, ok := k.Monitor.Compared(k.Asset, k.Effective, k.Plan)
-	if age := k.Now().Sub(read); ok && age > most {
-		k.wrong("S11", "push %s of %s was admitted by a difference that was read %s ago", k.Push, k.Asset, age)
 	}
 }
 

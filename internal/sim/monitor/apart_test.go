@@ -9,11 +9,15 @@ import (
 // quarantines an asset for five minutes, after its plugin failed at it.
 func (r *run) quarantines(asset intent.AssetID) {
 	r.Helper()
-	r.keptApart(asset, 1)
-	r.Monitor.Told(intent.Report{
-		Asset: asset, At: r.now, State: intent.StateWaiting,
-		Waiting: []intent.WaitingOn{{Kind: intent.WaitQuarantined, Until: r.now.Add(5 * time.Minute)}},
-	})
+	r.failedAlone([]intent.AssetID{asset}, true, 1)
+	r.Monitor.Told(apartReport(asset, r.now))
+}
+
+func apartReport(asset intent.AssetID, now time.Time) intent.Report {
+	return intent.Report{
+		Asset: asset, At: now, State: intent.StateWaiting,
+		Waiting: []intent.WaitingOn{{Kind: intent.WaitQuarantined, Until: now.Add(5 * time.Minute)}},
+	}
 }
 
 // settle lets what moved last be long ago.
@@ -40,4 +44,16 @@ var lookedAtApart = []breach{
 	{"L2", "before its quarantine ends", // Another process's plugin was not told.
 		func(r *run) { r.becomesOld(); r.quarantines("a"); r.keptApart("a", 1) },
 		func(r *run) { r.becomesOld(); r.quarantines("a"); r.keptApart("a", 2) }},
+	{"L2", "before its quarantine ends", // Its pushes broke the plugin, or looks at it with others: it is looked at.
+		func(r *run) { r.becomesOld(); r.quarantines("a"); r.keptApart("a", 1) },
+		func(r *run) {
+			r.becomesOld()
+			r.quarantines("a")
+			r.failedAlone([]intent.AssetID{"a"}, false, 1)
+			r.toldApart(apartReport("a", r.now))
+			r.keptApart("a", 1)
+			r.failedAlone([]intent.AssetID{"a", "b"}, true, 1)
+			r.toldApart(apartReport("a", r.now))
+			r.keptApart("a", 1)
+		}},
 }

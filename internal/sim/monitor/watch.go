@@ -110,6 +110,7 @@ func (w watched) Diff(ctx context.Context, request plugin.DiffRequest) ([]intent
 	}
 	differences, err := w.Plugin.Diff(ctx, request)
 	w.monitor.looked(assets, err != nil)
+	w.monitor.failedAlone(assets, err != nil, w.number)
 	for _, asset := range assets {
 		w.monitor.toldHealth(asset, "")
 	}

@@ -16,6 +16,8 @@ import (
 // SilenceHints and SayHints have them do.
 
 const (
+	// hintGather is for how long a plugin gathers hints before it sends them.
+	hintGather = 100 * time.Millisecond
 	// hintBeat is the longest pause between two messages of a plugin that watches.
 	hintBeat = 5 * time.Second
 	// hintSilence is how long a caller relies on hints without a message.
@@ -55,7 +57,7 @@ type hints struct {
 type hintedLife struct {
 	// watches are what is to be hinted when a resource changes.
 	watches map[intent.ResourceKey][]*pluginpb.Hint
-	// waiting hints go with the next message; wake has it sent at once.
+	// waiting hints go with the next message; wake has it sent soon.
 	waiting []*pluginpb.Hint
 	wake    chan struct{}
 	// heard is when the caller heard the last message.
@@ -100,10 +102,13 @@ func (l *life) beginHints() {
 	l.child.replica.Go("silence of hints", l.judgeSilence)
 }
 
-// giveHints sends what waits at once, and a message without hints now and then.
+// giveHints sends what waits, gathered, and a message without hints now and then.
 func (l *life) giveHints() {
 	for {
 		_ = l.process.Wait(context.Background(), hintBeat, l.hinted.wake)
+		if len(l.hinted.waiting) > 0 {
+			_ = l.process.Wait(context.Background(), hintGather, nil)
+		}
 		waiting := l.hinted.waiting
 		l.hinted.waiting = nil
 		if l.world.now().Before(l.world.hints.brokenUntil) {
