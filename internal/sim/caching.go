@@ -15,9 +15,12 @@ import (
 // OldNews is the disturbance of caching runs.
 const OldNews Kind = "somebody shrinks a job, and its balancer is to grow"
 
-// cachingKinds are the disturbances of caching runs.
+// OldOrder is a disturbance of those in which plugins read ahead.
+const OldOrder Kind = "somebody changes what another thing comes after, and that one is to change"
+
+// cachingKinds are the disturbances of caching runs without a rollout.
 var cachingKinds = []weighed{
-	{OldNews, 40}, {pluginKind + Kind(world.DiffPending), 30}, {pluginKind + Kind(world.DiffOld), 6}, {Drift, 12}, {Superseding, 6}, {Edit, 10},
+	{OldNews, 30}, {OldOrder, 20}, {pluginKind + Kind(world.DiffPending), 30}, {pluginKind + Kind(world.DiffOld), 6}, {Drift, 12}, {Superseding, 6}, {Edit, 10},
 }
 
 // Caches reports whether plugins keep what they read in runs of a seed: in those with a
@@ -76,5 +79,37 @@ func (l *Lab) oldNews(d Disturbance, r *rand.Rand) {
 			l.crossing(d, scope, false, true)
 			l.soonApproved(d)
 		})
+	})
+}
+
+// oldOrder has somebody change a balancer beside Lehr, and later what comes after it change
+// in intent, just after a look at the balancer was answered by what its plugin had read
+// before: nobody may rely on that (S1).
+func (l *Lab) oldOrder(d Disturbance, r *rand.Rand) {
+	const dependent = "record/www"
+	t := l.good.find(dependent)
+	if t == nil || len(t.After) == 0 || !l.readsAhead() {
+		return
+	}
+	on := intent.AssetID(t.After[r.IntN(len(t.After))])
+	l.note(d.Kind, "production")
+	for _, resource := range l.World.Resources() {
+		if resource.Asset == on && resource.Exists {
+			l.tell("%s: %s", d, on)
+			l.World.Drift(resource.Key, d.Seed)
+		}
+	}
+	l.after(trusted+time.Duration(r.Int64N(int64(10*time.Second))), func() {
+		began := l.Now()
+		for !l.answered[on].After(began) && l.Now().Sub(began) < 2*l.sweep() {
+			if l.people.Wait(l.ctx, 100*time.Millisecond, nil) != nil {
+				return
+			}
+		}
+		next := l.intent.clone()
+		if t := next.find(dependent); t != nil && next.Slip == "" && !l.healing {
+			l.save(d.Number, next, t.alter(r))
+			l.soonApproved(d)
+		}
 	})
 }

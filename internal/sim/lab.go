@@ -79,6 +79,8 @@ type Lab struct {
 	epoch uint64
 	// clockMoved is when the clock of a process was set last.
 	clockMoved time.Time
+	// answered is when a plugin last answered a look at each asset.
+	answered map[intent.AssetID]time.Time
 	// touched is when each resource was changed last, by anybody.
 	touched map[intent.ResourceKey]time.Time
 	// asked is how often the store refused each asset's admission lately.
@@ -127,7 +129,7 @@ type Lab struct {
 // newLab returns one in which nothing runs yet.
 func newLab(ctx context.Context, o Options) (_ *Lab, err error) {
 	l := &Lab{
-		ctx: ctx, options: o, random: map[string]*rand.Rand{}, touched: map[intent.ResourceKey]time.Time{}, asked: map[intent.AssetID]asks{}, marks: map[string]int{}, cells: map[Cell]int{}, voided: map[string]int{}, runs: map[string]takenUp{}, messages: map[string]bool{},
+		ctx: ctx, options: o, random: map[string]*rand.Rand{}, touched: map[intent.ResourceKey]time.Time{}, answered: map[intent.AssetID]time.Time{}, asked: map[intent.AssetID]asks{}, marks: map[string]int{}, cells: map[Cell]int{}, voided: map[string]int{}, runs: map[string]takenUp{}, messages: map[string]bool{},
 		Sources: sources.New(), partition: "sim", definition: "/sim/lehr.yaml",
 	}
 	l.start = beginnings[o.Seed%uint64(len(beginnings))]
@@ -199,7 +201,10 @@ func (l *Lab) watch() error {
 		l.Monitor.Ailed()
 	}
 	l.World.OnHint = func(news world.HintNews) { l.mark("hints: " + string(news)) }
-	l.World.OnAnswer = l.Monitor.Answered
+	l.World.OnAnswer = func(id intent.IncarnationID, asset intent.AssetID, inSync bool) {
+		l.answered[asset] = l.Now()
+		l.Monitor.Answered(id, asset, inSync)
+	}
 	l.World.OnRead = l.Monitor.Read
 	l.World.OnSwap = l.Monitor.Swapped
 	l.World.OnMemoSaved, l.World.OnRun = l.Monitor.MemoSaved, l.Monitor.RunBegun

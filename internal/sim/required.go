@@ -49,7 +49,7 @@ var Required = []string{
 	"secrets: looked at", "secrets: stored as content alone", "struck: protections are edited",
 	"store: a read failed", "store: a reply was lost after the commit of Admit", "store: a reply was lost after the commit of ClosePushes",
 	"store: a reply was lost after the commit of Publish", "store: a reply was lost after the commit of SaveEnforced", "store: a reply was lost after the commit of SetFields",
-	"struck: somebody shrinks a job, and its balancer is to grow", "stop: in the file beside the store",
+	"struck: somebody changes what another thing comes after, and that one is to change", "struck: somebody shrinks a job, and its balancer is to grow", "stop: in the file beside the store",
 	"store: a write failed", "store: a write hung", "store: full", "store: news came late",
 	"target refused: a base that has moved", "target refused: an older token",
 	"trouble: diff-busy", "trouble: diff-pending", "trouble: permit-late", "trouble: permit-lost", "trouble: plugin-outlives-parent", "trouble: plugin-paused", "trouble: push-ignores-permit-end",

@@ -59,7 +59,7 @@ func init() {
 		LeaderDies: (*Lab).strikeFleet, LeaderSleeps: (*Lab).strikeFleet, Unreachable: (*Lab).strikeFleet, Rolling: (*Lab).strikeFleet,
 		RolloutNews: (*Lab).rolloutNews, RolloutBad: (*Lab).rolloutNews, RolloutOrder: (*Lab).person, RolloutEdited: (*Lab).rolloutEdited, RolloutSource: (*Lab).rolloutSource, RolloutSoak: (*Lab).rolloutSoak,
 		FieldRun: (*Lab).person, FieldEdit: (*Lab).person, FieldUndo: (*Lab).person, FieldRace: (*Lab).fieldRace, FieldMoment: (*Lab).fieldMoment,
-		HoursEnd: (*Lab).hoursEnd, HoursEdited: (*Lab).hoursEdited, OldNews: (*Lab).oldNews,
+		HoursEnd: (*Lab).hoursEnd, HoursEdited: (*Lab).hoursEdited, OldNews: (*Lab).oldNews, OldOrder: (*Lab).oldOrder,
 		HintsBreak: (*Lab).hintsBreak, HintsSilent: (*Lab).hintsSilent, HintsFalse: (*Lab).hintsFalse, HintsForeign: (*Lab).hintsForeign, HintsFlood: (*Lab).hintsFlood,
 		Receiver: (*Lab).receives, Awaited: (*Lab).awaits, Noticed: (*Lab).notifiesOtherwise, JudgeEdited: (*Lab).judgeEdited,
 		Ailing: (*Lab).falls, AilingLimit: (*Lab).limits,
