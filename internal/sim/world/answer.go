@@ -109,6 +109,9 @@ func (l *life) difference(call *diffCall, asset intent.AssetID, befalls *armed, 
 	if pending != nil {
 		return pendingOf(asset, pending)
 	}
+	if befalls != nil && befalls.Kind == DiffPending {
+		delete(l.readings, wanted.key) // That a change is under way was read: its end is not.
+	}
 	if befalls != nil && befalls.Kind == DiffStale {
 		state = w.earlier(wanted.key, befalls.random.Uint64())
 	}
