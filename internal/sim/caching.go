@@ -20,7 +20,7 @@ const OldOrder Kind = "somebody changes what another thing comes after, and that
 
 // cachingKinds are the disturbances of caching runs without a rollout.
 var cachingKinds = []weighed{
-	{OldNews, 30}, {OldOrder, 20}, {pluginKind + Kind(world.DiffPending), 30}, {pluginKind + Kind(world.DiffOld), 6}, {Drift, 12}, {Superseding, 6}, {Edit, 10},
+	{OldNews, 30}, {OldOrder, 40}, {pluginKind + Kind(world.DiffPending), 30}, {pluginKind + Kind(world.DiffOld), 6}, {Drift, 12}, {Superseding, 6}, {Edit, 10},
 }
 
 // Caches reports whether plugins keep what they read in runs of a seed: in those with a

@@ -147,8 +147,8 @@ func (l *Lab) hintsForeign(d Disturbance, r *rand.Rand) {
 }
 
 // hintsFlood has a plugin hint much about a few assets, as one does that hints each request:
-// as much as it may, or more, so that true hints are dropped too. Something else of its type
-// changes meanwhile.
+// as much as it may, or more, so that true hints are dropped too. Others of its type
+// change meanwhile.
 func (l *Lab) hintsFlood(d Disturbance, r *rand.Rand) {
 	const (
 		pace = 100 * time.Millisecond
@@ -188,7 +188,9 @@ func (l *Lab) hintsFlood(d Disturbance, r *rand.Rand) {
 			say(each)
 		}
 	})
-	l.drifts(d, r, within(r, length), func(resource world.Resource) bool {
-		return resource.Type == first.Type && !slices.Contains(about, resource.Asset)
-	})
+	for range 3 {
+		l.drifts(d, r, within(r, length), func(resource world.Resource) bool {
+			return resource.Type == first.Type && !slices.Contains(about, resource.Asset)
+		})
+	}
 }
