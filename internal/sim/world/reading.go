@@ -68,7 +68,7 @@ func (l *life) readAhead() {
 		}
 		_ = l.process.Wait(context.Background(), time.Duration(w.random.Int64N(int64(3*time.Second))), nil)
 		for _, key := range slices.Sorted(maps.Keys(read)) {
-			if old := l.readings[key]; !w.now().Before(old.done) && old.began.Before(read[key].began) {
+			if old := l.readings[key]; old != nil && !w.now().Before(old.done) && old.began.Before(read[key].began) {
 				read[key].done = w.now()
 				l.readings[key] = read[key]
 			}
