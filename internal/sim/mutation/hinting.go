@@ -37,11 +37,4 @@ var hinted = []Mutant{
 		Breaks: "L4 L1",
 		Why:    "What changed while hints were lost is seen after a cadence.",
 	},
-	{
-		Name: "flood-loses-nothing", Of: Hinting, File: "internal/pluginhost/remote/hint_hub.go",
-		Old:    `h.flooded, dropped = now, true`,
-		New:    "if dropped = true; !mutant.On(\"flood-loses-nothing\") {\n\t\t\t\th.flooded = now\n\t\t\t}",
-		Breaks: "L4 L1",
-		Why:    "Hints are relied on though some were dropped as too many.",
-	},
 }
