@@ -50,11 +50,17 @@ func (l *Lab) attend() {
 // it what is not so, so lately that Lehr may not have seen it: between two questions it may
 // have been right.
 func (l *Lab) touchedLately(asset intent.AssetID) bool {
-	if lied := l.World.LiedOf(asset); !lied.IsZero() && l.Now().Sub(lied) < l.sweep()+sayGrace {
-		return true
+	grace := l.sweep() + sayGrace
+	for _, since := range []time.Time{l.World.LiedOf(asset), l.World.LostHintOf(asset)} {
+		if !since.IsZero() && l.Now().Sub(since) < l.unseenFor()+grace {
+			return true
+		}
+	}
+	if l.readsAhead() {
+		grace += l.cadence() // An answer may be so old.
 	}
 	report, err := l.reading.Report(l.ctx, l.partition, asset)
-	return err == nil && l.Now().Sub(l.touched[report.ResourceKey]) < l.sweep()+sayGrace
+	return err == nil && l.Now().Sub(l.touched[report.ResourceKey]) < grace
 }
 
 // well reports whether nothing keeps Lehr from saying what it does: one process,

@@ -15,13 +15,24 @@ import (
 // OldNews is the disturbance of caching runs.
 const OldNews Kind = "somebody shrinks a job, and its balancer is to grow"
 
-// cachingKinds are the disturbances of caching runs.
+// OldOrder is a disturbance of those in which plugins read ahead.
+const OldOrder Kind = "somebody changes what another thing comes after, and that one is to change"
+
+// cachingKinds are the disturbances of caching runs without a rollout.
 var cachingKinds = []weighed{
-	{OldNews, 40}, {pluginKind + Kind(world.DiffPending), 30}, {pluginKind + Kind(world.DiffOld), 6}, {Drift, 12}, {Superseding, 6}, {Edit, 10},
+	{OldNews, 30}, {OldOrder, 40}, {pluginKind + Kind(world.DiffPending), 30}, {pluginKind + Kind(world.DiffOld), 6}, {Drift, 12}, {Superseding, 6}, {Edit, 10},
 }
 
-// Caches reports whether plugins keep what they read in runs of a seed.
-func Caches(seed uint64) bool { return seed%27 == 3 }
+// Caches reports whether plugins keep what they read in runs of a seed: in those with a
+// rollout, or in those in which plugins also read ahead.
+func Caches(seed uint64) bool { return seed%27 == 3 || ReadsAhead(seed) }
+
+// ReadsAhead reports whether plugins also read by themselves in runs of a seed, so that what
+// others changed is in an answer that is old already when it is given first.
+func ReadsAhead(seed uint64) bool { return seed%27 == 19 }
+
+// readsAhead reports whether they do so in this run.
+func (l *Lab) readsAhead() bool { return l.options.Definition == "" && ReadsAhead(l.options.Seed) }
 
 // caching reports whether they do in this run.
 func (l *Lab) caching() bool { return l.options.Definition == "" && Caches(l.options.Seed) }
@@ -31,6 +42,9 @@ func (l *Lab) caching() bool { return l.options.Definition == "" && Caches(l.opt
 func (l *Lab) cadence() time.Duration {
 	if !l.caching() {
 		return 0
+	}
+	if l.readsAhead() {
+		return []time.Duration{2 * time.Minute, 10 * time.Minute, 10 * time.Minute}[l.options.Seed/27%3]
 	}
 	return []time.Duration{20 * time.Second, time.Minute, 5 * time.Minute}[l.options.Seed/27%3]
 }
@@ -57,9 +71,45 @@ func (l *Lab) oldNews(d Disturbance, r *rand.Rand) {
 				l.World.Autoscale(resource.Key, 1)
 			}
 		}
-		l.after(time.Second+time.Duration(r.Int64N(int64(35*time.Second))), func() {
+		in := time.Second + time.Duration(r.Int64N(int64(35*time.Second)))
+		if l.readsAhead() && r.IntN(4) > 0 { // When nobody may rely any more on how it was.
+			in += trusted
+		}
+		l.after(in, func() {
 			l.crossing(d, scope, false, true)
 			l.soonApproved(d)
 		})
+	})
+}
+
+// oldOrder has somebody change a balancer beside Lehr, and later what comes after it change
+// in intent, just after a look at the balancer was answered by what its plugin had read
+// before: nobody may rely on that (S1).
+func (l *Lab) oldOrder(d Disturbance, r *rand.Rand) {
+	const dependent = "record/www"
+	t := l.good.find(dependent)
+	if t == nil || len(t.After) == 0 || !l.readsAhead() {
+		return
+	}
+	on := intent.AssetID(t.After[r.IntN(len(t.After))])
+	l.note(d.Kind, "production")
+	for _, resource := range l.World.Resources() {
+		if resource.Asset == on && resource.Exists {
+			l.tell("%s: %s", d, on)
+			l.World.Drift(resource.Key, d.Seed)
+		}
+	}
+	l.after(trusted+time.Duration(r.Int64N(int64(10*time.Second))), func() {
+		began := l.Now()
+		for !l.answered[on].After(began) && l.Now().Sub(began) < 2*l.sweep() {
+			if l.people.Wait(l.ctx, 100*time.Millisecond, nil) != nil {
+				return
+			}
+		}
+		next := l.intent.clone()
+		if t := next.find(dependent); t != nil && next.Slip == "" && !l.healing {
+			l.save(d.Number, next, t.alter(r))
+			l.soonApproved(d)
+		}
 	})
 }

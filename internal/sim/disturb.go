@@ -266,6 +266,8 @@ func (l *Lab) ownKinds() []weighed {
 		return brakedKinds
 	case l.caching():
 		return cachingKinds
+	case l.hinting():
+		return hintingKinds
 	case l.rolls():
 		return anyRolloutKinds
 	}

@@ -79,6 +79,8 @@ type Lab struct {
 	epoch uint64
 	// clockMoved is when the clock of a process was set last.
 	clockMoved time.Time
+	// answered is when a plugin last answered a look at each asset.
+	answered map[intent.AssetID]time.Time
 	// touched is when each resource was changed last, by anybody.
 	touched map[intent.ResourceKey]time.Time
 	// asked is how often the store refused each asset's admission lately.
@@ -127,7 +129,7 @@ type Lab struct {
 // newLab returns one in which nothing runs yet.
 func newLab(ctx context.Context, o Options) (_ *Lab, err error) {
 	l := &Lab{
-		ctx: ctx, options: o, random: map[string]*rand.Rand{}, touched: map[intent.ResourceKey]time.Time{}, asked: map[intent.AssetID]asks{}, marks: map[string]int{}, cells: map[Cell]int{}, voided: map[string]int{}, runs: map[string]takenUp{}, messages: map[string]bool{},
+		ctx: ctx, options: o, random: map[string]*rand.Rand{}, touched: map[intent.ResourceKey]time.Time{}, answered: map[intent.AssetID]time.Time{}, asked: map[intent.AssetID]asks{}, marks: map[string]int{}, cells: map[Cell]int{}, voided: map[string]int{}, runs: map[string]takenUp{}, messages: map[string]bool{},
 		Sources: sources.New(), partition: "sim", definition: "/sim/lehr.yaml",
 	}
 	l.start = beginnings[o.Seed%uint64(len(beginnings))]
@@ -184,7 +186,7 @@ func (l *Lab) watch() error {
 	l.World = world.New(world.Options{
 		Process: l.people, Random: l.stream("world"), Served: l.served, Contents: known, Apart: l.apart(), Machines: l.fleet(),
 		Nameless: len(l.types) > 0, Steps: l.steps, Memos: l.memoFaults(),
-		Schemas: known.schemas, Ails: l.ails(), Cadence: l.cadence(),
+		Schemas: known.schemas, Ails: l.ails(), Cadence: l.cadence(), ReadsAhead: l.readsAhead(), HintCadence: l.hintCadence(),
 	})
 	l.Monitor = monitor.New(monitor.Options{
 		DB: l.db, Partition: l.partition, Now: l.Now, Served: l.servedType, Guard: l.guard(),
@@ -198,7 +200,11 @@ func (l *Lab) watch() error {
 		l.Monitor.Produced()
 		l.Monitor.Ailed()
 	}
-	l.World.OnAnswer = l.Monitor.Answered
+	l.World.OnHint = func(news world.HintNews) { l.mark("hints: " + string(news)) }
+	l.World.OnAnswer = func(id intent.IncarnationID, asset intent.AssetID, inSync bool) {
+		l.answered[asset] = l.Now()
+		l.Monitor.Answered(id, asset, inSync)
+	}
 	l.World.OnRead = l.Monitor.Read
 	l.World.OnSwap = l.Monitor.Swapped
 	l.World.OnMemoSaved, l.World.OnRun = l.Monitor.MemoSaved, l.Monitor.RunBegun

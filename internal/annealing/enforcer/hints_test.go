@@ -246,6 +246,23 @@ func TestCountedHealthInSpiteOfACadence(t *testing.T) {
 	})
 }
 
+// A clock that was set back makes no hint wait: not for as long as it was ahead.
+func TestHintAfterTheClockWasSetBack(t *testing.T) {
+	simulate(t, func(w *world) {
+		clock := &shifted{Runtime: loop.Real()}
+		w.publish(words(3, "v1")...)
+		h := w.withHints(6*time.Hour, func(o *Options) { o.Runtime = clock })
+		h.tell(plugin.Hints{Reliable: true})
+		w.inSync(words(3, "v1")...)
+		w.excursion(clock, func() { h.tell(plugin.Hints{Reliable: true, Assets: []intent.AssetID{"web/1"}}) })
+		w.pass(11 * time.Hour)
+		w.eventually("a pause begins", func() bool { return w.quietFor(5 * time.Minute) })
+		w.production.set("web/1", "changed by hand")
+		h.tell(plugin.Hints{Reliable: true, Assets: []intent.AssetID{"web/1"}})
+		w.repaired(5*time.Second, "web/1", "v1")
+	})
+}
+
 // A hint waits behind what failed, and goes before what is swept.
 func TestPriorityOfHints(t *testing.T) {
 	if loop.Hint <= loop.Retry || loop.Hint >= loop.Sweep {

@@ -93,10 +93,11 @@ func nameOf(binding *intentpb.PluginBinding) string {
 	return cmp.Or(binding.Dial, strings.Join(binding.Run[:min(1, len(binding.Run))], ""))
 }
 
-// clockSetBack takes back the pauses that lie further ahead than the longest one.
+// clockSetBack takes back the pauses that lie further ahead than the longest one, and those
+// between looks for hints: all assets are looked at now.
 func (p *pluginSet) clockSetBack(longest time.Duration, now time.Time) {
 	for _, s := range p.order {
-		s.pace = pace{}
+		s.pace, s.hints.looks = pace{}, nil
 		if s.until.Sub(now) > longest {
 			s.until = now
 			s.measureBreaker()

@@ -89,8 +89,7 @@ func (h *hintHub) serves() bool {
 
 // take hands on a message of the stream: the assets about which its session asked, and how
 // many hints were about others. It reports whether any hint was dropped.
-func (h *hintHub) take(byPartition map[intent.PartitionID][]intent.AssetID, foreign int) (dropped bool) {
-	now := time.Now()
+func (h *hintHub) take(byPartition map[intent.PartitionID][]intent.AssetID, foreign int, now time.Time) (dropped bool) {
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
 	h.open = true

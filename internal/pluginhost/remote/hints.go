@@ -71,18 +71,19 @@ func (s *session) followHints(ctx context.Context) error {
 			return err
 		}
 		silence.Reset(hintSilence)
-		if s.hints.take(s.askedOf(response.Hints)) {
+		byPartition, foreign := s.asked.sort(response.Hints)
+		if s.hints.take(byPartition, foreign, time.Now()) {
 			pause(ctx, hintRest)
 		}
 	}
 }
 
-// askedOf sorts hints by partition, without those about what this session did not ask.
-func (s *session) askedOf(hints []*pluginpb.Hint) (byPartition map[intent.PartitionID][]intent.AssetID, foreign int) {
+// sort sorts hints by partition, without those about what this session did not ask.
+func (a *askedAssets) sort(hints []*pluginpb.Hint) (byPartition map[intent.PartitionID][]intent.AssetID, foreign int) {
 	byPartition = map[intent.PartitionID][]intent.AssetID{}
 	for _, hint := range hints {
 		partition, asset := intent.PartitionID(hint.GetPartition()), intent.AssetID(hint.GetAsset())
-		if !s.asked.has(partition, asset) {
+		if !a.has(partition, asset) {
 			foreign++
 			continue
 		}

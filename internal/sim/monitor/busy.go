@@ -61,6 +61,7 @@ func (m *Monitor) Retried(asset intent.AssetID) {
 // Forgot is called when Lehr's actors begin anew, and know nothing of what plugins
 // told.
 func (m *Monitor) Forgot() {
+	m.quarantines.release(m.options.Now())
 	for asset := range m.crowds {
 		m.forgets(asset)
 	}

@@ -69,6 +69,9 @@ func (m *Monitor) look(g glance, sampled bool) {
 	if g.revision != m.seen.revision || len(news.own) > 0 {
 		m.supersede()
 	}
+	if g.head != m.seen.head || g.revision != m.seen.revision || g.pins != m.seen.pins || g.epoch != m.seen.epoch {
+		m.quarantines.release(m.options.Now())
+	}
 	m.seen = g
 	if sampled {
 		m.scan(m.commits / sample)

@@ -105,17 +105,18 @@ type Monitor struct {
 	crowds  map[intent.AssetID]crowd
 	retried map[intent.AssetID]time.Time
 	claims
-	rolling   rolling
-	judging   judging
-	passed    passed
-	ailing    ailing
-	telling   telling
-	hours     hours
-	memos     memos
-	diffs     map[intent.AssetID][]Diff
-	counts    counts
-	records   map[intent.AssetID]enforcedRow
-	lateSince map[intent.AssetID]time.Time
+	rolling     rolling
+	judging     judging
+	passed      passed
+	ailing      ailing
+	telling     telling
+	hours       hours
+	memos       memos
+	quarantines quarantines
+	diffs       map[intent.AssetID][]Diff
+	counts      counts
+	records     map[intent.AssetID]enforcedRow
+	lateSince   map[intent.AssetID]time.Time
 	// looks at assets, and failures of those with others.
 	looks, failures rates
 	// released are the assets that were disowned, or whose claim was carried,
@@ -135,7 +136,7 @@ func New(o Options) *Monitor {
 		rolling: newRolling(), saying: newSaying(), journal: newJournal(), brakes: newBrakes(),
 		answers: answers{reads: map[intent.AssetID]time.Time{}, inSync: map[called]bool{}, swapped: map[swap]bool{}}, paces: paces{of: map[intent.AssetID]pace{}, tried: map[called]bool{}},
 		judging: judging{}, passed: passed{checks: map[askedAfter]bool{}, well: map[intent.PushID]time.Time{}}, ailing: ailing{since: map[intent.AssetID]time.Time{}, told: map[intent.AssetID]time.Time{}},
-		hours: hours{}, memos: memos{runs: map[begunRun]intent.PushID{}}, telling: telling{waits: map[intent.AssetID]waited{}, told: map[string][]awaited{}, due: map[string][]awaited{}, listed: map[string]time.Time{}, works: map[string]time.Time{}},
+		quarantines: newQuarantines(), hours: hours{}, memos: memos{runs: map[begunRun]intent.PushID{}}, telling: telling{waits: map[intent.AssetID]waited{}, told: map[string][]awaited{}, due: map[string][]awaited{}, listed: map[string]time.Time{}, works: map[string]time.Time{}},
 	}
 	for _, property := range Properties() {
 		m.checked[property] = 0

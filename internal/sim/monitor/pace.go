@@ -94,6 +94,7 @@ func (m *Monitor) slow(times []time.Time, l limit, p *push, why string) []time.T
 // as long as what was before it failed (L3).
 func (m *Monitor) Told(report intent.Report) {
 	m.toldWell(report)
+	m.toldApart(report)
 	if report.State != intent.StateWaiting || m.options.Now().Sub(m.paces.moved) < memory {
 		return
 	}

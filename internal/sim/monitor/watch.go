@@ -58,10 +58,33 @@ func (r rates) count(asset intent.AssetID, now time.Time) int {
 func (m *Monitor) Watch(p plugin.Plugin) plugin.Plugin {
 	m.watching++
 	w := watched{p, m, m.watching}
-	if alone, ok := p.(lone); ok {
+	alone, isAlone := p.(lone)
+	hints, givesHints := p.(plugin.Hinting)
+	switch {
+	case isAlone && givesHints:
+		return watchedAloneHinting{w, alone, hints}
+	case givesHints:
+		return watchedHinting{w, hints}
+	case isAlone:
 		return watchedAlone{w, alone}
 	}
 	return w
+}
+
+// hinting plugins tell by themselves what may have changed.
+type hinting interface {
+	WatchHints(ctx context.Context, partition intent.PartitionID, take func(plugin.Hints))
+}
+
+type watchedHinting struct {
+	watched
+	hinting
+}
+
+type watchedAloneHinting struct {
+	watched
+	lone
+	hinting
 }
 
 // lone plugins tell when they are the only process of theirs.
@@ -83,9 +106,11 @@ func (w watched) Diff(ctx context.Context, request plugin.DiffRequest) ([]intent
 	id, assets := request.Incarnation, request.Assets
 	for _, asset := range assets {
 		w.monitor.letBe(asset, "looked at", w.number)
+		w.monitor.keptApart(asset, w.number)
 	}
 	differences, err := w.Plugin.Diff(ctx, request)
 	w.monitor.looked(assets, err != nil)
+	w.monitor.failedAlone(assets, err != nil, w.number)
 	for _, asset := range assets {
 		w.monitor.toldHealth(asset, "")
 	}

@@ -33,8 +33,8 @@ var ages = []Mutant{
 	{
 		Name: "neighbours-take-the-cadence", Of: Caching, File: "internal/annealing/enforcer/pending.go",
 		Old:    `isQuiet := a.trouble == nil && !o.facts.wanted[a] &&`,
-		New:    `isQuiet := a.trouble == nil && (!o.facts.wanted[a] || mutant.On("neighbours-take-the-cadence")) &&`,
-		Breaks: "L1 S1",
+		New:    "if mutant.On(\"neighbours-take-the-cadence\") && a.trouble == nil && o.facts.wanted[a] {\n\t\treturn time.Time{}\n\t}\n\tisQuiet := a.trouble == nil && !o.facts.wanted[a] &&",
+		Breaks: "L1 L10 S1",
 		Why:    "A neighbour's question is answered by what the plugin has, which is never new enough.",
 	},
 	{

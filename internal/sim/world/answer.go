@@ -104,9 +104,13 @@ func (l *life) difference(call *diffCall, asset intent.AssetID, befalls *armed, 
 	if lost := w.lostRun(asset, wanted.key, call.memos[asset]); lost != "" {
 		return unknown(asset, lost)
 	}
+	l.watch(call.incarnation.Partition, asset, wanted.key)
 	state, readAt, pending := l.read(call, wanted.key, arrived)
 	if pending != nil {
 		return pendingOf(asset, pending)
+	}
+	if befalls != nil && befalls.Kind == DiffPending {
+		delete(l.readings, wanted.key) // That a change is under way was read: its end is not.
 	}
 	if befalls != nil && befalls.Kind == DiffStale {
 		state = w.earlier(wanted.key, befalls.random.Uint64())

@@ -144,6 +144,9 @@ func (w *World) tell(effect Effect, before, after snapshot, refused string) {
 	effect.Number, effect.At, effect.Refused = w.number, w.now(), refused
 	effect.Before, effect.After = before.text(), after.text()
 	w.process.Scheduler().Note("effect by " + effect.By + " on " + string(effect.Key) + ": " + effect.Before + "→" + effect.After + " " + refused)
+	if refused == "" {
+		w.hint(effect.Key, effect.By != ByLehr)
+	}
 	if w.OnEffect != nil {
 		w.OnEffect(effect)
 	}

@@ -78,7 +78,7 @@ func (w *World) Sick(key intent.ResourceKey, sick bool) {
 		if sick {
 			r.Health = intent.Unhealthy
 		}
-		w.changesHealth()
+		w.changesHealth(key)
 	}
 }
 
@@ -89,6 +89,7 @@ func (w *World) Degrade(key intent.ResourceKey, degraded bool) {
 		if degraded {
 			r.Health = intent.HealthUnknown
 		}
+		w.hint(key, false)
 	}
 }
 

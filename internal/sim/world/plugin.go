@@ -28,15 +28,21 @@ type child struct {
 	alone   chan struct{}
 	isAlone bool
 	life    *life
+	// hints is the caller's side of hints; nil: its plugins give none.
+	hints *remote.HintDesk
 	// down says why there is no life.
 	down error
 }
 
 func newChild(w *World, replica *virtual.Process, p *program) *child {
-	return &child{
+	c := &child{
 		world: w, replica: replica, program: p, alone: make(chan struct{}),
 		down: fault.New(fault.Unavailable, "plugin %s is starting", p.name),
 	}
+	if w.options.HintCadence > 0 {
+		c.hints = remote.NewHintDesk(w.now)
+	}
+	return c
 }
 
 // lone is a child on the machine of its replica.
@@ -46,7 +52,12 @@ type lone struct{ *child }
 func (l lone) Alone() <-chan struct{} { return l.alone }
 
 func (c *child) face(apart bool) plugin.Plugin {
-	if apart {
+	switch {
+	case c.hints != nil && apart:
+		return hinting{c}
+	case c.hints != nil:
+		return loneHinting{lone{c}}
+	case apart:
 		return c
 	}
 	return lone{c}
@@ -98,6 +109,9 @@ func (c *child) Diff(ctx context.Context, request plugin.DiffRequest) ([]intent.
 			call.memos[asset] = memos
 		}
 		call.differences[i] = intent.Difference{Asset: asset, Incarnation: incarnation, At: call.sent, Reason: "the plugin did not answer"}
+	}
+	if c.hints != nil {
+		c.hints.Ask(incarnation.Partition, call.assets)
 	}
 	l.diffs = append(l.diffs, call)
 	defer func() { l.diffs = slices.DeleteFunc(l.diffs, func(other *diffCall) bool { return other == call }) }()
@@ -163,6 +177,7 @@ func (l *life) take(call *diffCall, results []*pluginpb.AssetDiff) {
 		if l.world.OnAnswer != nil {
 			l.world.OnAnswer(call.incarnation, call.assets[place], result.GetInSync() != nil)
 		}
+		l.noteHinted(result)
 		remote.CheckDifference(result, &call.differences[place], call.since, l.description.Cadence())
 	}
 	notify(call.wake)

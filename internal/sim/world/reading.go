@@ -1,7 +1,10 @@
 package world
 
 import (
+	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -51,6 +54,26 @@ func (l *life) read(call *diffCall, key intent.ResourceKey, arrived time.Time) (
 	}
 	r.done = now.Add(time.Second + time.Duration(w.random.Int64N(int64(4*time.Second))))
 	return snapshot{}, now, pendingRead(r)
+}
+
+// readAhead reads again, at half of the cadence, all that was asked about, and answers from
+// what it read before until that has ended. So does the SDK.
+func (l *life) readAhead() {
+	w := l.world
+	for {
+		_ = l.process.Wait(context.Background(), w.options.Cadence/2, nil)
+		read := map[intent.ResourceKey]*reading{}
+		for key := range l.readings {
+			read[key] = &reading{began: w.now(), state: w.snapshot(key)}
+		}
+		_ = l.process.Wait(context.Background(), time.Duration(w.random.Int64N(int64(3*time.Second))), nil)
+		for _, key := range slices.Sorted(maps.Keys(read)) {
+			if old := l.readings[key]; old != nil && !w.now().Before(old.done) && old.began.Before(read[key].began) {
+				read[key].done = w.now()
+				l.readings[key] = read[key]
+			}
+		}
+	}
 }
 
 func pendingRead(r *reading) *pluginpb.Pending {

@@ -104,14 +104,17 @@ func (w *World) become(r *resource, exists bool, payload []byte) {
 		w.process.Go("ails", func() {
 			if w.process.Wait(context.Background(), after, nil) == nil && r.Version == version {
 				r.ails = true
-				w.changesHealth()
+				w.changesHealth(r.Key)
 			}
 		})
 	}
 }
 
 // changesHealth tells that the health of something is another one.
-func (w *World) changesHealth() {
+func (w *World) changesHealth(keys ...intent.ResourceKey) {
+	for _, key := range keys {
+		w.hint(key, false)
+	}
 	if w.OnHealth != nil {
 		w.OnHealth()
 	}

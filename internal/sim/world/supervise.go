@@ -71,6 +71,7 @@ type life struct {
 	carrying []*carried
 	known    map[intent.PushID]bool
 	readings map[intent.ResourceKey]*reading
+	hinted   hintedLife
 }
 
 // supervise keeps one process alive as long as the replica lives.
@@ -109,7 +110,7 @@ func (c *child) live() error {
 	process := c.replica.Child(c.replica.Name() + "/" + p.name)
 	p.holders[machine] = process
 	l := &life{
-		world: w, child: c, process: process, began: w.now(), known: map[intent.PushID]bool{}, readings: map[intent.ResourceKey]*reading{},
+		world: w, child: c, process: process, began: w.now(), known: map[intent.PushID]bool{}, readings: map[intent.ResourceKey]*reading{}, hinted: newHintedLife(),
 		in: &mailbox{world: w, to: process}, out: &mailbox{world: w, to: c.replica},
 	}
 	process.Go("outlives its parent", l.outlive)
@@ -120,6 +121,10 @@ func (c *child) live() error {
 		return err
 	}
 	c.life, c.down = l, nil
+	l.beginHints()
+	if w.options.ReadsAhead {
+		process.Go("read ahead", l.readAhead)
+	}
 	_ = c.replica.Wait(context.Background(), -1, process.Ended())
 	l.end()
 	return l.over
@@ -131,7 +136,7 @@ func (l *life) describe() error {
 	l.description = plugin.Description{Name: p.name, Version: "1"}
 	for _, served := range p.served {
 		served, _ = p.serves(served.Type)
-		served.Cadence = w.options.Cadence
+		served.Cadence = max(w.options.Cadence, w.options.HintCadence)
 		l.description.Types = append(l.description.Types, served)
 		l.settle = max(l.settle, served.LongestEffect)
 	}
@@ -153,6 +158,9 @@ func (l *life) end() {
 	l.over = l.killed
 	if l.over == nil {
 		l.over = fault.New(fault.Unavailable, "plugin %s ended: killed", l.child.program.name)
+	}
+	if l.child.hints != nil {
+		l.child.hints.Lose()
 	}
 	for _, call := range l.diffs {
 		notify(call.wake)

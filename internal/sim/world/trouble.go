@@ -221,12 +221,14 @@ func (w *World) hitDiff(assets []intent.AssetID) (whole *armed, single []strike,
 // and messages that are late still come.
 func (w *World) Heal() {
 	w.armed, w.memoFaults = nil, nil
+	w.hints.brokenUntil, w.hints.silentUntil = time.Time{}, time.Time{}
 	close(w.healed)
 	w.healed = make(chan struct{})
-	for _, key := range slices.Sorted(maps.Keys(w.resources)) {
+	keys := slices.Sorted(maps.Keys(w.resources))
+	for _, key := range keys {
 		w.resources[key].Health = intent.Healthy
 	}
-	w.changesHealth()
+	w.changesHealth(keys...)
 	for _, key := range slices.Sorted(maps.Keys(w.programs)) {
 		p := w.programs[key]
 		p.crashUntil, p.downUntil, p.skewUntil = time.Time{}, time.Time{}, time.Time{}

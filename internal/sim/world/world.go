@@ -50,6 +50,11 @@ type Options struct {
 	// Cadence is how old an answer may be that nobody asked for in particular: plugins
 	// keep what they read. 0: they read at each call.
 	Cadence time.Duration
+	// ReadsAhead: such plugins also read by themselves, at half of the cadence.
+	ReadsAhead bool
+	// HintCadence, if not 0, has plugins hint what changes, and declare it as their cadence:
+	// for so long Lehr may let be what nobody hints.
+	HintCadence time.Duration
 	// Steps are the effects that a push takes, if so much changes; 0: as chance
 	// has it.
 	Steps int
@@ -79,6 +84,9 @@ type World struct {
 	OnMemoSaved func(asset intent.AssetID, memo intent.Memo)
 	OnRun       func(Run)
 
+	// OnHint, if any, is called when something becomes of hints.
+	OnHint func(HintNews)
+
 	// OnHealth, if any, is called when something has become unhealthy, or healthy.
 	OnHealth func()
 
@@ -98,7 +106,8 @@ type World struct {
 	armed   []*armed
 	struck  map[TroubleKind]int
 	// lied is when a plugin last told what is not so of an asset.
-	lied map[intent.AssetID]time.Time
+	lied  map[intent.AssetID]time.Time
+	hints hints
 	// known is what was read of incarnations.
 	known map[place]*wanted
 	// healed is closed, and replaced, when everything heals.
@@ -111,6 +120,7 @@ func New(o Options) *World {
 		options: o, process: o.Process, random: o.Random, memoFaults: o.Memos,
 		resources: map[intent.ResourceKey]*resource{}, runs: map[runPlace]Run{}, programs: map[string]*program{}, known: map[place]*wanted{},
 		struck: map[TroubleKind]int{}, lied: map[intent.AssetID]time.Time{}, healed: make(chan struct{}),
+		hints: hints{lost: map[intent.AssetID]time.Time{}},
 	}
 }
 

@@ -1,0 +1,31 @@
+package sim
+
+import (
+	"testing"
+)
+
+// Runs of each kind have the disturbances that are made for them, in some seed at least: two
+// kinds may share seeds, and one of them be hidden by the other in all.
+func TestEachKindOfRunHasItsOwnDisturbances(t *testing.T) {
+	kinds := []struct {
+		name string
+		is   func(seed uint64) bool
+		own  Kind
+	}{
+		{"rollouts", Rolls, RolloutNews}, {"fields", Sets, FieldRun}, {"judged", Judged, JudgeTurns}, {"ailing", Ails, Ailing},
+		{"telling", Tells, Receiver}, {"hours", ByHours, HoursEnd}, {"braked", Braked, StopUnwritten}, {"caching", Caches, OldNews},
+		{"hinting", Hints, HintsBreak},
+	}
+	for _, kind := range kinds {
+		found := false
+		for seed := range uint64(54) {
+			l := &Lab{options: Options{Seed: seed}}
+			for _, own := range l.ownKinds() {
+				found = found || kind.is(seed) && own.kind == kind.own
+			}
+		}
+		if !found {
+			t.Errorf("no run of the kind %q has %q", kind.name, kind.own)
+		}
+	}
+}
