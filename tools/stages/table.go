@@ -45,9 +45,15 @@ var table = []stage{
 		After: []string{"build"}, Lane: computes, Env: `GOMAXPROCS=1 GOGC=400 GODEBUG=adaptivestackstart=1`, Packages: `-p 2 ./internal/sim/...`,
 	},
 	{
+		Name: "annealing", Purpose: "the tests of enforcer and strategist, in virtual time",
+		// They run in bubbles of virtual time, where one goroutine goes on at a time: a second
+		// thread only hands it from core to core, which takes half as long again.
+		After: []string{"build"}, Lane: computes, Env: `GOMAXPROCS=1 GOGC=400 GODEBUG=adaptivestackstart=1`, Packages: `-p 2 ./internal/annealing/...`,
+	},
+	{
 		Name: "unit", Purpose: "the tests of all other packages",
 		After: []string{"build"}, Lane: computes,
-		Packages: `$(go list ./... | grep -v -E '^lehr.dev/(cmd|internal/(sim|web)|test/(faults|rollouts|monitoring|watching|login|crash|nemesis))(/|$)')`,
+		Packages: `$(go list ./... | grep -v -E '^lehr.dev/(cmd|internal/(annealing|sim|web)|test/(faults|rollouts|monitoring|watching|login|crash|nemesis))(/|$)')`,
 	},
 	{
 		Name: "crash", Purpose: "the embedded store killed, without power and on failing disks",
