@@ -24,7 +24,7 @@ var publications = []Mutant{
 		Why:    "While one generator fails, what the others gave becomes head.",
 	},
 	{
-		Name: "failed-run-gives-nothing", File: "internal/prodspec/generate/graph.go",
+		Name: "failed-run-gives-nothing", File: "internal/prodspec/generate/kept_runs.go",
 		Old:        "if len(rec.Findings) > 0 {\n\t\t// What it gave before",
 		New:        "if len(rec.Findings) > 0 && !mutant.On(\"failed-run-gives-nothing\") {\n\t\t// What it gave before",
 		Breaks:     "S5",
