@@ -32,6 +32,9 @@ type roll struct {
 	// awaited.
 	children map[uint32]*child
 	since    map[uint32]time.Time
+	// right are the tasks that this roll saw run as intended. What differs of them
+	// afterwards is not of its plan.
+	right map[uint32]bool
 }
 
 // Apply rolls the job out.
@@ -60,7 +63,7 @@ func (j Jobs) newRoll(change serve.Change[*processpb.Job], permit serve.Permit) 
 		demand: demand{Job: change.Asset.Payload, also: map[uint32]bool{}},
 		logs:   j.Logs, push: string(change.Push), mayAct: permit.Effect,
 		tell:     change.Progress,
-		children: map[uint32]*child{}, since: map[uint32]time.Time{},
+		children: map[uint32]*child{}, since: map[uint32]time.Time{}, right: map[uint32]bool{},
 	}
 }
 
@@ -69,6 +72,11 @@ func (r *roll) run(ctx context.Context) error {
 		seen, err := look(ctx, []demand{r.demand})
 		if err != nil {
 			return err
+		}
+		for number, t := range seen[0].tasks {
+			if t.intended {
+				r.right[number] = true
+			}
 		}
 		step := next(seen[0])
 		switch step.act {
@@ -82,6 +90,9 @@ func (r *roll) run(ctx context.Context) error {
 		case awaitHealth:
 			err = r.await(ctx, seen[0].tasks[step.task])
 		case stopToReplace:
+			if r.right[step.task] {
+				return fmt.Errorf("%w: task %d of job %s ran as intended when this push looked before, and process %d, which runs now, does not: somebody replaced it meanwhile", serve.ErrStale, step.task, r.Name, step.processes[0].pid)
+			}
 			if err = r.replaceable(step, seen[0]); err == nil {
 				r.also[step.task] = true
 				err = r.stop(ctx, step, "to replace it")

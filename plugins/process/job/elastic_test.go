@@ -9,9 +9,11 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	processpb "lehr.dev/gen/lehr/process/v1"
@@ -23,6 +25,8 @@ func newElastic(t *testing.T) (*machine, *processpb.Job) {
 	t.Helper()
 	m, job := newMachine(t)
 	job.Replicas, job.BasePort = 2, freePorts(t, 6)
+	// A task that answers late on a busy machine does not serve, and is replaced without proof.
+	job.Health.Timeout = durationpb.New(5 * time.Second)
 	m.leave("replicas")
 	return m, job
 }

@@ -32,6 +32,8 @@ type machine struct {
 	kind serve.Kind
 	// told is what pushes said of their progress.
 	told []string
+	// onTold, if any, is called with each of them.
+	onTold func(text string)
 	// addons of the job's asset.
 	addons []proto.Message
 	// effects that were permitted; allowed of them at most, if not negative.
@@ -178,6 +180,9 @@ func (m *machine) push(ctx context.Context, job *processpb.Job) serve.Outcome {
 		Progress: func(text string) {
 			m.t.Log(text)
 			m.told = append(m.told, text)
+			if m.onTold != nil {
+				m.onTold(text)
+			}
 		},
 	}, m)
 }

@@ -42,6 +42,49 @@ func TestKilledTaskIsStartedAgain(t *testing.T) {
 	}
 }
 
+// TestReplacedByHandMeanwhile: what the push's plan does not say is not done by it, though it
+// differs by now. Whoever holds the job and replaces a task keeps it.
+func TestReplacedByHandMeanwhile(t *testing.T) {
+	m, job := newMachine(t)
+	m.mustPush(job)
+	before := m.pids(job)
+	syscall.Kill(before[1][0], syscall.SIGKILL)
+	waitFor(t, "the difference", func() error {
+		if m.diff(job).Outcome == serve.InSync {
+			return errors.New("still in sync")
+		}
+		return nil
+	})
+	var byHand int
+	m.onTold = func(text string) {
+		if byHand != 0 || !strings.HasPrefix(text, "starting task 1") {
+			return
+		}
+		syscall.Kill(before[0][0], syscall.SIGKILL)
+		waitFor(t, "the port", func() error {
+			if ports, err := listeners(); err != nil || len(ports[job.BasePort]) > 0 {
+				return errors.Join(err, errors.New("still in use"))
+			}
+			return nil
+		})
+		other := intended(job, 0)
+		other.Args[2] = "by-hand"
+		byHand = m.byHand(job, 0, other.Args...).Process.Pid
+	}
+	outcome := m.push(t.Context(), job)
+	if outcome.Ending != serve.Stale || !strings.Contains(outcome.Reason, "task 0") {
+		t.Errorf("the push ended %s: %s", outcome.Ending, outcome.Reason)
+	}
+	if now := m.pids(job); len(now[0]) != 1 || now[0][0] != byHand {
+		t.Errorf("by hand is %d, and task 0 is %v", byHand, now[0])
+	}
+	m.onTold = nil
+	m.mustPush(job) // By a plan that says so.
+	if m.pids(job)[0][0] == byHand {
+		t.Error("the process started by hand still runs")
+	}
+}
+
 func TestReplacedByHandIsRepaired(t *testing.T) {
 	m, job := newMachine(t)
 	m.mustPush(job)
