@@ -108,11 +108,29 @@ func (f Folder) Reserve(run *Run) error {
 	}
 	// The keeper of an earlier run notes that it starts, and then looks for a newer run. So one
 	// of the two sees the other, and they never both go on.
-	if isLive, err := f.isLocked(); err != nil || isLive {
+	isLive, err := f.isLocked()
+	for waited := time.Duration(0); err == nil && isLive && f.hasEnded() && waited < keeperEnds; waited += lockPause {
+		time.Sleep(lockPause)
+		isLive, err = f.isLocked()
+	}
+	if err != nil || isLive {
 		return errors.Join(fmt.Errorf("%w: another run has begun before %d", ErrTaken, run.Number), err)
 	}
 	f.collect()
 	return nil
+}
+
+// A keeper that has noted its run's end is about to end: lockPause is between two looks
+// whether it has, and keeperEnds how long that may take.
+const (
+	lockPause  = 10 * time.Millisecond
+	keeperEnds = 5 * time.Second
+)
+
+// hasEnded reports whether the newest run that began has its end noted.
+func (f Folder) hasEnded() bool {
+	found, err := f.Load()
+	return err == nil && found.IsStarted && found.Run.End != nil
 }
 
 // Start notes durably that the run begins now. Only whoever holds the lock calls it, once.

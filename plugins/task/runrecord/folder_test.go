@@ -28,6 +28,37 @@ func load(t *testing.T, f Folder) Found {
 	return found
 }
 
+// A run is reserved while the keeper of the one before, whose end is noted, is about to end; and not
+// while that is under way.
+func TestKeeperThatIsAboutToEnd(t *testing.T) {
+	f := FolderOf(t.TempDir(), "shop", "a")
+	reserve(t, f, 1)
+	lock, err := f.Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Start(1); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Reserve(&Run{Number: 2}); !errors.Is(err, ErrTaken) {
+		t.Errorf("while run 1 is under way: %v", err)
+	}
+	if err := f.Finish(1, &End{Ending: Well, Ended: time.Now()}); err != nil {
+		t.Fatal(err)
+	}
+	reserved := make(chan error)
+	go func() { reserved <- f.Reserve(&Run{Number: 3}) }()
+	select {
+	case err := <-reserved:
+		t.Fatalf("its keeper is there still: %v", err)
+	case <-time.After(5 * lockPause):
+	}
+	lock.Close()
+	if err := <-reserved; err != nil {
+		t.Errorf("its keeper has ended: %v", err)
+	}
+}
+
 // What was reserved and never began hides no run that did, however often it happens, and old
 // records go.
 func TestReservedRunsHideNothing(t *testing.T) {
