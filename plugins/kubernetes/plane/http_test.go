@@ -52,7 +52,8 @@ func TestARealAPIThatIsDeclared(t *testing.T) {
 	authority := strings.Split(readFile(t, p.Kubeconfig), `certificate-authority: "`)[1]
 	authority, _, _ = strings.Cut(authority, `"`)
 	for name, text := range map[string]string{
-		"maps.yaml": configMaps, "example.yaml": configMapExample, "token": token,
+		"maps.yaml": configMaps, "example.yaml": configMapExample, "token": token, "key": "a key of thirty-two bytes or more!",
+		"secrets.yaml": "lehr-secrets: v1\nkey: " + filepath.Join(folder, "key") + "\nsecrets: [{file: " + filepath.Join(folder, "token") + ", partitions: ['*'], plugins: [lehr-http]}]\n",
 		"list.yaml": "http-endpoints: v1\nendpoints:\n- {name: cluster, url: " + p.URL + ", profile: maps.yaml, partitions: ['*'], ca: " + authority +
 			", timeout: 2s, requests_per_second: 500, headers: [{name: Authorization, value: 'Bearer {secret}', file: token}]}\n",
 	} {
@@ -64,7 +65,7 @@ func TestARealAPIThatIsDeclared(t *testing.T) {
 		t.Helper()
 		command := exec.CommandContext(t.Context(), lehr, arguments...)
 		command.Dir = folder
-		command.Env = append(os.Environ(), "PATH="+filepath.Dir(plugin)+string(os.PathListSeparator)+os.Getenv("PATH"), "LEHR_SERVER=")
+		command.Env = append(os.Environ(), "PATH="+filepath.Dir(plugin)+string(os.PathListSeparator)+os.Getenv("PATH"), "LEHR_SERVER=", "LEHR_SECRET_LIST="+filepath.Join(folder, "secrets.yaml"))
 		output, err := command.CombinedOutput()
 		if err != nil {
 			t.Fatalf("%v: %v\n%s", arguments, err, output)
