@@ -264,6 +264,7 @@ func TestTurndownStopsTheRun(t *testing.T) {
 	m := newMachine(t)
 	pid := m.endless()
 	m.begin()
+	program := pid() // It has begun: what is stopped before tells no number.
 	m.turnDown()
 	d := m.is(serve.Differs, "the records of its runs, 1 in all, and one that is under way")
 	if d.Plan.Action != serve.ActionDelete || !d.Plan.Destructive() {
@@ -273,7 +274,7 @@ func TestTurndownStopsTheRun(t *testing.T) {
 	if d := m.is(serve.InSync); len(d.Current) > 0 || len(m.memos) > 0 {
 		t.Errorf("%d bytes are there, and %d memos", len(d.Current), len(m.memos))
 	}
-	if err := syscall.Kill(pid(), 0); err != syscall.ESRCH {
+	if err := syscall.Kill(program, 0); err != syscall.ESRCH {
 		t.Errorf("the program lives: %v", err)
 	}
 	m.addons = nil

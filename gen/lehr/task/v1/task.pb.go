@@ -468,10 +468,12 @@ var File_lehr_task_v1_task_proto protoreflect.FileDescriptor
 
 const file_lehr_task_v1_task_proto_rawDesc = "" +
 	"\n" +
-	"\x17lehr/task/v1/task.proto\x12\flehr.task.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1clehr/intent/v1/options.proto\"\x8c\t\n" +
+	"\x17lehr/task/v1/task.proto\x12\flehr.task.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1clehr/intent/v1/options.proto\"\x97\n" +
+	"\n" +
 	"\x04Task\x12S\n" +
-	"\x04name\x18\x01 \x01(\tB?\xbaH8\xd8\x01\x01r3\x18\xc8\x012.^[a-z0-9][a-z0-9._-]*(/[a-z0-9][a-z0-9._-]*)*$\x90\xe4\x19\x01R\x04name\x12\"\n" +
-	"\acommand\x18\x02 \x03(\tB\b\xbaH\x05\x92\x01\x02\b\x01R\acommand\x12\x14\n" +
+	"\x04name\x18\x01 \x01(\tB?\xbaH8\xd8\x01\x01r3\x18\xc8\x012.^[a-z0-9][a-z0-9._-]*(/[a-z0-9][a-z0-9._-]*)*$\x90\xe4\x19\x01R\x04name\x12\xac\x01\n" +
+	"\acommand\x18\x02 \x03(\tB\x91\x01\xbaH\x8d\x01\xba\x01\x84\x01\n" +
+	"\ftask.command\x12Gmust begin with the absolute path of the program, such as /usr/bin/true\x1a+this.size() == 0 || this[0].startsWith('/')\x92\x01\x02\b\x01R\acommand\x12\x14\n" +
 	"\x05input\x18\x03 \x01(\tR\x05input\x12\x1c\n" +
 	"\tdirectory\x18\x04 \x01(\tR\tdirectory\x12~\n" +
 	"\x03env\x18\x05 \x03(\v2\x1b.lehr.task.v1.Task.EnvEntryBO\xbaHL\x9a\x01I\"GrE2\x18^[A-Za-z_][A-Za-z0-9_]*$Z\n" +
@@ -499,9 +501,10 @@ const file_lehr_task_v1_task_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01:\x95\x01\xbaH\x91\x01\x1a\x8e\x01\n" +
 	"\n" +
 	"task.items\x12Aa list of items is worked off once, and has no every and no daily\x1a=size(this.items) == 0 || !has(this.every) && !has(this.daily)B\v\n" +
-	"\tfreshness\"\xe6\x01\n" +
-	"\x05Daily\x126\n" +
-	"\x02at\x18\x01 \x01(\tB&\xbaH#r!2\x1f^([01][0-9]|2[0-3]):[0-5][0-9]$R\x02at\x12\x1b\n" +
+	"\tfreshness\"\xc6\x02\n" +
+	"\x05Daily\x12\x95\x01\n" +
+	"\x02at\x18\x01 \x01(\tB\x84\x01\xbaH\x80\x01\xba\x01}\n" +
+	"\bdaily.at\x12@must be an hour and a minute, from 00:00 to 23:59, such as 02:30\x1a/this.matches('^([01][0-9]|2[0-3]):[0-5][0-9]$')R\x02at\x12\x1b\n" +
 	"\x04zone\x18\x02 \x01(\tB\a\xbaH\x04r\x02\x18dR\x04zone\x12:\n" +
 	"\bcatch_up\x18\x03 \x01(\x0e2\x15.lehr.task.v1.CatchUpB\b\xbaH\x05\x82\x01\x02\x10\x01R\acatchUp\x12L\n" +
 	"\fstart_within\x18\x04 \x01(\v2\x19.google.protobuf.DurationB\x0e\xbaH\v\xaa\x01\b\x1a\x04\b\x80\xa3\x05*\x00R\vstartWithin\"o\n" +

@@ -135,11 +135,23 @@ func (d *Document) wrong(line, column int, message string) intent.Finding {
 	case at.descriptor != nil && at.descriptor.Message() != nil && at.descriptor.Message().FullName() == "google.protobuf.Duration" && at.node.Kind == yaml.ScalarNode:
 		f.Message = fmt.Sprintf("%s is not a length of time: %s", at.path, Describe(at.node))
 		f.Hint = "write " + string(at.descriptor.Name()) + ": 10s"
+	case at.descriptor != nil && at.descriptor.ContainingOneof() != nil && strings.Contains(message, "for oneof"):
+		names := strings.Join(oneofNames(at.descriptor.ContainingOneof()), ", ")
+		f.Message = fmt.Sprintf("%s is written beside another one of %s", at.path, names)
+		f.Hint = "write one of these, and leave the others out: " + names
 	case at.descriptor != nil && wantsOther(message):
 		f.Message = fmt.Sprintf("%s must be %s, is %s", at.path, kindName(at.descriptor, at.path), Describe(at.node))
 		f.Hint = "write " + example(at.descriptor)
 	}
 	return f
+}
+
+// oneofNames lists the fields of which one may be set.
+func oneofNames(oneof protoreflect.OneofDescriptor) (names []string) {
+	for i := range oneof.Fields().Len() {
+		names = append(names, string(oneof.Fields().Get(i).Name()))
+	}
+	return names
 }
 
 func wantsOther(message string) bool {
