@@ -68,7 +68,7 @@ func hostName() string {
 	return name
 }
 
-// defaultFolder follows the XDG base directories. It is none that goes with a reboot.
+// defaultFolder follows the XDG base directories. It returns a folder that outlives a reboot.
 func defaultFolder() string {
 	if state := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(state) {
 		return filepath.Join(state, "lehr", "task")

@@ -200,8 +200,8 @@ func (l *look) target() *unstructured.Unstructured {
 	return l.wanted
 }
 
-// base is a token that the server compares in the call that writes. One from before a
-// restore is none any more: the storage gives versions out again.
+// base is a token that the server compares in the call that writes. A token from before a
+// restore does not count: the storage gives the same versions out again.
 func (l *look) base() string {
 	base := absentBase
 	if l.live != nil {

@@ -43,7 +43,7 @@ func (w Want) wantedDay(good *runrecord.Good, latest day) (wanted day, missed in
 	missed = latest.daysSince(done)
 	switch {
 	case done.isAfter(latest.add(1)):
-		// A clock was wrong by more than a day when it ran, and that day is none that has come.
+		// The clock was wrong by more than a day when it ran: that day has not come yet.
 		return latest, 1
 	case missed <= 0:
 		return latest, 0
