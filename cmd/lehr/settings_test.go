@@ -80,6 +80,8 @@ var everySetting = map[string]tried{
 	"document diff":     {args: "knobs a b", obeys: "sdvpj"},
 	"document undo":     {args: "knobs a --reason r", obeys: "sdvpj"},
 	"document delete":   {args: "knobs --reason r", obeys: "sdvpj"},
+	"kubernetes":        {},
+	"kubernetes rbac":   {args: "DEFINITION", obeys: "sdvj", quiet: "sdv"},
 	"demo":              {},
 	"plugin":            {},
 	"plugin test":       {args: "--example none.yaml -- none", obeys: "j"},
@@ -382,7 +384,7 @@ func tryEvery(t *testing.T, path string, entry tried) {
 			value = s.server.URL
 		}
 		obeys := strings.Contains(entry.obeys, letter)
-		own := path == "serve" && letter == "p" || path == "sim" && letter == "p" || path == "plugin test" && letter == "p"
+		own := letter == "p" && slices.Contains([]string{"serve", "sim", "plugin test", "kubernetes rbac"}, path)
 		elsewhere := map[string]string{"LEHR_TOKEN": "lehr_x"}
 		if letter == "p" && strings.Contains(entry.obeys, "v") {
 			elsewhere["LEHR_SERVER"] = s.server.URL

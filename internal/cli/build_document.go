@@ -38,7 +38,8 @@ func (s *session) documentsFlag(command *cobra.Command, options *BuildOptions) {
 		if slices.ContainsFunc(files, func(argument string) bool { return strings.HasPrefix(argument, turndown.Document+"=") }) {
 			return true, nil
 		}
-		return command.Name() == planName && s.turnsDown(ctx, partition), nil
+		asks := command.Name() == planName || command.Name() == rbacName
+		return asks && s.turnsDown(ctx, partition), nil
 	}
 	options.Documents = func(ctx context.Context, partition intent.PartitionID, name string) (doc document.Document, err error) {
 		for _, argument := range files {

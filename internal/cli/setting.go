@@ -94,6 +94,8 @@ var obediences = map[string]obedience{
 	"partition list":    inPartition,
 	"document":          obeying(),
 	"document *":        inPartition,
+	"kubernetes":        obeying(),
+	"kubernetes rbac":   obeying(ofPlaces, ofOutput),
 	"demo":              obeying(),
 	"plugin":            obeying(),
 	"plugin test":       obeying(ofOutput),

@@ -87,9 +87,18 @@ func (p Place) WouldAccept(ctx context.Context, object *unstructured.Unstructure
 
 // Delete asks the server to delete the very version that was read.
 func (p Place) Delete(ctx context.Context, live *unstructured.Unstructured, how metav1.DeletionPropagation) error {
+	return p.delete(ctx, live, how, nil)
+}
+
+// TryDelete returns why the server would refuse to delete an object, and changes nothing.
+func (p Place) TryDelete(ctx context.Context, live *unstructured.Unstructured) error {
+	return p.delete(ctx, live, metav1.DeletePropagationForeground, []string{metav1.DryRunAll})
+}
+
+func (p Place) delete(ctx context.Context, live *unstructured.Unstructured, how metav1.DeletionPropagation, dryRun []string) error {
 	uid, version := live.GetUID(), live.GetResourceVersion()
 	return p.objects.Delete(ctx, live.GetName(), metav1.DeleteOptions{
-		Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version}, PropagationPolicy: &how,
+		Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version}, PropagationPolicy: &how, DryRun: dryRun,
 	})
 }
 

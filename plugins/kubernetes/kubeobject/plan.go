@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -21,7 +22,7 @@ func (l *look) planChange(ctx context.Context) (err error) {
 	}
 	l.predicted, err = l.predict(ctx)
 	switch {
-	case apierrors.IsInvalid(err) && l.place.WouldAccept(ctx, l.wanted) && l.planReplacement(err):
+	case apierrors.IsInvalid(err) && l.place.WouldAccept(ctx, l.wanted) && l.planReplacement(ctx, err):
 		return nil
 	case err != nil:
 		return err
@@ -91,7 +92,7 @@ func (l *look) confirm(ctx context.Context, changes []objectdiff.Change) error {
 
 // planReplacement is made where the server refuses the change and would accept the object
 // anew: a field cannot be changed in place. It reports whether such a field differs.
-func (l *look) planReplacement(refusal error) bool {
+func (l *look) planReplacement(ctx context.Context, refusal error) bool {
 	causes := kubeapi.Causes(refusal)
 	l.predicted = nil
 	for _, change := range objectdiff.Named(l.live.Object, l.sending.Object) {
@@ -105,6 +106,7 @@ func (l *look) planReplacement(refusal error) bool {
 	if len(l.plan.Changes) == 0 {
 		return false
 	}
+	l.plan.Changes[0].Reason += l.deletionNote(ctx)
 	l.plan.Action = serve.ActionReplace
 	l.plan = serve.Bound(l.plan)
 	return true
@@ -157,14 +159,27 @@ func (l *look) planObserved() {
 }
 
 // planTurndown names what goes, by its UID: what comes in its place needs another approval.
-func (l *look) planTurndown() {
+func (l *look) planTurndown(ctx context.Context) {
 	if l.live == nil {
 		return
 	}
+	reason := strings.TrimPrefix(takesAlong[l.payload.Kind]+l.deletionNote(ctx), "; ")
 	l.plan = serve.Plan{Action: serve.ActionDelete, Changes: []serve.FieldChange{
-		{Path: "metadata.name", Current: objectdiff.Show(l.name(), true), Destructive: true, Reason: takesAlong[l.payload.Kind]},
+		{Path: "metadata.name", Current: objectdiff.Show(l.name(), true), Destructive: true, Reason: reason},
 		{Path: "metadata.uid", Current: objectdiff.Show(string(l.live.GetUID()), true), Destructive: true},
 	}}
+}
+
+// deletionNote says, after what else is said, that the server would refuse to delete the
+// object; empty: it would not, or may not be asked. It is no part of what is approved.
+func (l *look) deletionNote(ctx context.Context) string {
+	if l.observed {
+		return ""
+	}
+	if err := l.place.TryDelete(ctx, l.live); err != nil {
+		return "; the cluster would refuse to delete it: " + err.Error()
+	}
+	return ""
 }
 
 // takesAlong says what goes with an object of a kind.
