@@ -28,7 +28,7 @@ import (
 
 // local is what commands do without a server, by package app.
 func local() cli.Local {
-	return cli.Local{Version: version(), Serve: serve, Open: app.OpenStore, StoreName: app.StoreName, VerifyAudit: verifyAudit, Keeping: keeping(), Build: build, Lint: lint, JSONSchema: app.JSONSchema, ReferenceFields: app.ReferenceFields, ReadDefinition: app.ReadDefinition, Plan: plan, Range: askRange, Imports: imports(), Commands: []*cobra.Command{demoCommand(), cli.PluginCommand(pluginKit()), cli.SimCommand(simKit())}}
+	return cli.Local{Version: version(), Serve: serve, Open: app.OpenStore, StoreName: app.StoreName, VerifyAudit: verifyAudit, Keeping: keeping(), Build: build, Lint: lint, JSONSchema: app.JSONSchema, ReferenceFields: app.ReferenceFields, ReadDefinition: app.ReadDefinition, Plan: plan, Range: askRange, Imports: imports(), Owners: owners, Commands: []*cobra.Command{demoCommand(), cli.PluginCommand(pluginKit()), cli.SimCommand(simKit())}}
 }
 
 // imports are the kinds of what exists that become partitions.

@@ -92,6 +92,7 @@ var everySetting = map[string]tried{
 	"timeline":          {args: "web", obeys: "sdvpj"},
 	"notify":            {args: "--dry-run", obeys: "sdvpj"},
 	"blame":             {args: "web", obeys: "sdvpj"},
+	"find":              {args: "deployment/web", obeys: "sdvpj"},
 	"get":               {args: "pins", obeys: "sdvpj"},
 	"describe":          {args: "asset web", obeys: "sdvpj"},
 	"watch":             {args: "reports --once", obeys: "sdvpj"},

@@ -51,6 +51,9 @@ type Local struct {
 	Keeping Keeping
 	// Imports are the kinds of what exists that import reads.
 	Imports []importer.Kind
+	// Owners asks a Kubernetes cluster who owns an object, its own owner first; nil: no
+	// cluster can be asked.
+	Owners func(ctx context.Context, query OwnerQuery) ([]LiveObject, error)
 	// Commands are added to the root as they are.
 	Commands []*cobra.Command
 	// Client, if any, is the server of every command, and Now the time: a

@@ -106,6 +106,7 @@ var obediences = map[string]obedience{
 	"timeline":          inPartition,
 	"notify":            inPartition,
 	"blame":             inPartition,
+	"find":              inPartition,
 	"get":               inPartition,
 	"describe":          inPartition,
 	"watch":             inPartition,
