@@ -152,6 +152,7 @@ func (n *need) takeContent(o Object) {
 	switch o.full() {
 	case "Namespace":
 		n.allow(o.Name, "*", "*", nil, why, "list")
+		n.allow("", "apiextensions.k8s.io", "customresourcedefinitions", nil, why, "list")
 	case "CustomResourceDefinition.apiextensions.k8s.io":
 		if kind, ok := kubekind.Define(o.Content); ok {
 			n.allow("", kind.Group, kind.Plural, nil, why, "list")

@@ -87,7 +87,7 @@ func (o *Objects) lookOnce(ctx context.Context, c *connection, s *subject, why p
 	case l.live != nil && l.live.GetDeletionTimestamp() != nil:
 		l.pending = l.deletion()
 	case s.asset.TurnedDown():
-		l.planTurndown(ctx)
+		err = l.planTurndown(ctx)
 	case l.live == nil:
 		l.planCreation(ctx)
 	case l.observed:

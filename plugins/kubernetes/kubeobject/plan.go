@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -156,35 +155,4 @@ func (l *look) planObserved() {
 		l.plan.Action = serve.ActionUpdate
 		l.plan = serve.Bound(l.plan)
 	}
-}
-
-// planTurndown names what goes, by its UID: what comes in its place needs another approval.
-func (l *look) planTurndown(ctx context.Context) {
-	if l.live == nil {
-		return
-	}
-	reason := strings.TrimPrefix(takesAlong[l.payload.Kind]+l.deletionNote(ctx), "; ")
-	l.plan = serve.Plan{Action: serve.ActionDelete, Changes: []serve.FieldChange{
-		{Path: "metadata.name", Current: objectdiff.Show(l.name(), true), Destructive: true, Reason: reason},
-		{Path: "metadata.uid", Current: objectdiff.Show(string(l.live.GetUID()), true), Destructive: true},
-	}}
-}
-
-// deletionNote says, after what else is said, that the server would refuse to delete the
-// object; empty: it would not, or may not be asked. It is no part of what is approved.
-func (l *look) deletionNote(ctx context.Context) string {
-	if l.observed {
-		return ""
-	}
-	if err := l.place.TryDelete(ctx, l.live); err != nil {
-		return "; the cluster would refuse to delete it: " + err.Error()
-	}
-	return ""
-}
-
-// takesAlong says what goes with an object of a kind.
-var takesAlong = map[string]string{
-	"Namespace":                "everything in the namespace is deleted with it",
-	"CustomResourceDefinition": "every object of the kind, in all namespaces, is deleted with it",
-	"PersistentVolumeClaim":    "what is on the volume may be deleted with it, as its storage class says",
 }
