@@ -33,6 +33,12 @@ const (
 // clusterName is what with: {cluster: NAME} of a renderer may be.
 var clusterName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]*$`)
 
+// kindName is Kind.group.
+var kindName = regexp.MustCompile(`^[A-Z][A-Za-z0-9]*(\.[a-z0-9.-]+)?$`)
+
+// CompareSchema has objects compared with what intent names, without asking the cluster.
+const CompareSchema = "schema"
+
 // File lists clusters by the name that intent gives them.
 type File struct {
 	Version  string             `yaml:"kubernetes-clusters"`
@@ -60,6 +66,9 @@ type Cluster struct {
 	// kubectl-client-side-apply: what they own and intent does not name is removed, and
 	// the first push of an object takes their entries over.
 	Adopt []string `yaml:"adopt"`
+	// Compare says of kinds, by Kind.group, how their objects are compared: "schema" is with
+	// what intent names alone, for what answers no dry run. Of all others dry runs are asked.
+	Compare map[string]string `yaml:"compare"`
 	// Restored accepts that the cluster was restored from a backup: the ID that the reason
 	// of its assets names. Empty: no restore is accepted.
 	Restored string `yaml:"restored"`
@@ -113,6 +122,14 @@ func (c Cluster) problem(name string) string {
 		return "impersonate needs a user"
 	case len(c.Partitions) == 0:
 		return `no partition may use it: write partitions: [NAME], or ["*"] for all`
+	}
+	for _, kind := range slices.Sorted(maps.Keys(c.Compare)) {
+		switch {
+		case !kindName.MatchString(kind):
+			return fmt.Sprintf("compare: %q is no kind: write it as Kind.group, such as Deployment.apps, and the core's as Secret", kind)
+		case c.Compare[kind] != CompareSchema:
+			return fmt.Sprintf("compare: %s: %q is not known: write %s, or leave the kind out to have dry runs asked", kind, c.Compare[kind], CompareSchema)
+		}
 	}
 	for _, manager := range c.Adopt {
 		if manager == "" || len(manager) > maxManager {

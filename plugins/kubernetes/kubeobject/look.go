@@ -33,8 +33,10 @@ type look struct {
 	cluster    string // Its UID.
 	// accepted is the restore after which the cluster's versions count anew.
 	accepted string
-	// observed: the cluster is only read, and not asked what it would do.
+	// observed: the cluster is only read. alone says why it is not asked what it would do, and
+	// objects are compared with intent alone; empty: it is asked.
 	observed bool
+	alone    string
 	// live is the object as it is; nil: there is none. wanted by the server is predicted;
 	// nil: it was not asked, or refused.
 	live, predicted *unstructured.Unstructured
@@ -78,7 +80,7 @@ func (o *Objects) look(ctx context.Context, c *connection, s *subject, why purpo
 }
 
 func (o *Objects) lookOnce(ctx context.Context, c *connection, s *subject, why purpose) (*look, error) {
-	l := &look{subject: s, connection: c, observed: c.cluster.Observe}
+	l := &look{subject: s, connection: c, observed: c.cluster.Observe, alone: comparedAlone(c.cluster, s.kind().GroupKind())}
 	if err := o.read(ctx, l); err != nil {
 		return nil, fmt.Errorf("looking at %s in the cluster %s: %w", s.name(), s.payload.Cluster, err)
 	}
@@ -90,8 +92,8 @@ func (o *Objects) lookOnce(ctx context.Context, c *connection, s *subject, why p
 		err = l.planTurndown(ctx)
 	case l.live == nil:
 		l.planCreation(ctx)
-	case l.observed:
-		l.planObserved()
+	case l.alone != "":
+		err = l.planAlone()
 	case why == isAnswered && o.isAsPredicted(l, time.Now()):
 		_, l.unmanaged, err = l.sent(l.live, l.managers())
 	default:
@@ -174,6 +176,9 @@ func (l *look) difference() serve.Difference {
 		difference.PendingEnd, difference.RetryAfter = l.pending.Ends, l.pending.RetryAfter
 	case l.plan.Action != "":
 		difference.Outcome = serve.Differs
+	}
+	if l.alone != "" && !l.observed {
+		difference.Unmanaged = append(difference.Unmanaged, serve.FieldChange{Path: "prediction", Current: "not asked", Reason: l.alone})
 	}
 	if l.live == nil {
 		if !l.asset.TurnedDown() {

@@ -115,7 +115,8 @@ func (l *look) planReplacement(ctx context.Context, refusal error) bool {
 // note, so that the plan is the same before and after its namespace or its kind is there.
 func (l *look) planCreation(ctx context.Context) {
 	l.sending = l.wanted
-	if !l.observed {
+	l.note = l.alone
+	if l.alone == "" || !l.place.Served {
 		l.note = l.creationNote(ctx)
 	}
 	l.plan.Action = serve.ActionCreate
@@ -140,19 +141,14 @@ func (l *look) creationNote(ctx context.Context) string {
 	case kubeapi.MissingNamespace(err):
 		return fmt.Sprintf("not asked yet: Namespace %s is missing", l.payload.Namespace)
 	}
-	return "the cluster would refuse it: " + err.Error()
+	return refusalNote("the cluster would refuse it: ", err)
 }
 
-// planObserved compares with intent, without asking the server: a dry run needs the right
-// to write.
-func (l *look) planObserved() {
-	for _, change := range objectdiff.Named(l.live.Object, l.wanted.Object) {
-		field := l.shown(change)
-		field.Reason = "compared with intent alone: the cluster is listed with observe"
-		l.plan.Changes = append(l.plan.Changes, field)
+// refusalNote says what a dry run was answered. A bad request is no verdict about the object:
+// a webhook may take no dry runs.
+func refusalNote(verdict string, err error) string {
+	if apierrors.IsBadRequest(err) {
+		verdict = "asked by a dry run, the cluster answered: "
 	}
-	if len(l.plan.Changes) > 0 {
-		l.plan.Action = serve.ActionUpdate
-		l.plan = serve.Bound(l.plan)
-	}
+	return verdict + err.Error()
 }

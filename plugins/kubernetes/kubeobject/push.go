@@ -103,7 +103,13 @@ func (l *look) takeOver(ctx context.Context, permit serve.Permit) error {
 	}
 	admitted := l.plan.Digest()
 	l.plan = serve.Plan{}
-	if err := l.planChange(ctx); err != nil {
+	l.unmanaged = nil
+	if l.alone != "" {
+		err = l.planAlone()
+	} else {
+		err = l.planChange(ctx)
+	}
+	if err != nil {
 		return err
 	}
 	if l.plan.Digest() != admitted {

@@ -128,7 +128,7 @@ func (o *Objects) isAsPredicted(l *look, now time.Time) bool {
 // nothing has changed. One that rests on what nothing watches, as the reason of a pod, is
 // not kept.
 func (o *Objects) remember(l *look, difference serve.Difference) {
-	needsBasis := !l.observed && l.live != nil
+	needsBasis := l.alone == "" && l.live != nil
 	if difference.Outcome != serve.InSync || difference.Health.State == serve.Unhealthy || needsBasis && l.holds == 0 {
 		return
 	}

@@ -156,11 +156,11 @@ func (l *look) addHeld(ctx context.Context, names []string, resource kubeapi.Res
 // deletionNote says, after what else is said, that the server would refuse to delete the
 // object; empty: it would not, or may not be asked. It is no part of what is approved.
 func (l *look) deletionNote(ctx context.Context) string {
-	if l.observed {
+	if l.alone != "" {
 		return ""
 	}
 	if err := l.place.TryDelete(ctx, l.live); err != nil {
-		return "; the cluster would refuse to delete it: " + err.Error()
+		return "; " + refusalNote("the cluster would refuse to delete it: ", err)
 	}
 	return ""
 }

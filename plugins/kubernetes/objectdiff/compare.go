@@ -48,7 +48,7 @@ func Compare(live, predicted *unstructured.Unstructured, managers Managers) (Com
 		all.Changes = appendChanges(all.Changes, path, current, target, hasCurrent, hasTarget)
 	}
 	for i := range all.Changes {
-		all.Changes[i].Writer = liveOwners.writers(all.Changes[i].Path)
+		all.Changes[i].Writer = liveOwners.Writers(all.Changes[i].Path)
 	}
 	for _, change := range appendChanges(nil, nil, withoutSystem(live.Object), withoutSystem(predicted.Object), true, true) {
 		if !covered(all.Changes, change.Path) && !touches(owned, change.Path) {

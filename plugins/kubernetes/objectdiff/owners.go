@@ -65,8 +65,8 @@ func ReadOwners(object *unstructured.Unstructured, managers Managers) (Owners, e
 	return owners, nil
 }
 
-// writers names the other managers of a field, or of what is below or above it.
-func (o Owners) writers(field fieldpath.Path) string {
+// Writers names the other managers of a field, or of what is below or above it.
+func (o Owners) Writers(field fieldpath.Path) string {
 	var names []string
 	for _, other := range o.others {
 		if touches(other.fields, field) && !slices.Contains(names, other.name) {
@@ -100,4 +100,4 @@ func touches(set *fieldpath.Set, field fieldpath.Path) bool {
 }
 
 // HasOther reports whether another manager has a field.
-func (o Owners) HasOther(field fieldpath.Path) bool { return o.writers(field) != "" }
+func (o Owners) HasOther(field fieldpath.Path) bool { return o.Writers(field) != "" }

@@ -1,0 +1,63 @@
+package kubeobject
+
+import (
+	"cmp"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"lehr.dev/plugins/kubernetes/clusterfile"
+	"lehr.dev/plugins/kubernetes/objectdiff"
+	"lehr.dev/sdk/serve"
+)
+
+// comparedAlone says why objects of a kind are compared with intent alone; empty: the cluster
+// is asked what it would make of them.
+func comparedAlone(cluster clusterfile.Cluster, kind schema.GroupKind) string {
+	name := kind.Kind
+	if kind.Group != "" {
+		name += "." + kind.Group
+	}
+	switch {
+	case cluster.Observe:
+		return "compared with intent alone: the cluster is listed with observe"
+	case cluster.Compare[name] == clusterfile.CompareSchema:
+		return "compared with intent alone, without what the cluster would make of it: it is listed with compare: schema for " + name
+	}
+	return ""
+}
+
+// planAlone compares with intent, without asking the server what it would make of it: a dry
+// run needs the right to write, and a webhook may answer none. What Lehr set before and
+// intent does not name any more is removed by a push, so it is a change, too; what the server
+// puts in its place is not known.
+func (l *look) planAlone() (err error) {
+	managers := l.managers()
+	if l.sending, l.unmanaged, err = l.sent(l.live, managers); err != nil {
+		return err
+	}
+	changes := objectdiff.Named(l.live.Object, l.sending.Object)
+	if !l.observed {
+		dropped, err := objectdiff.Dropped(l.live, l.sending.Object, managers)
+		if err != nil {
+			return err
+		}
+		changes = append(changes, dropped...)
+	}
+	owners, err := objectdiff.ReadOwners(l.live, managers)
+	if err != nil {
+		return err
+	}
+	for _, change := range changes {
+		change.Writer = owners.Writers(change.Path)
+		field := l.shown(change)
+		field.Reason = l.alone
+		l.plan.Changes = append(l.plan.Changes, field)
+	}
+	slices.SortStableFunc(l.plan.Changes, func(a, b serve.FieldChange) int { return cmp.Compare(a.Path, b.Path) })
+	if len(l.plan.Changes) > 0 {
+		l.plan.Action = serve.ActionUpdate
+		l.plan = serve.Bound(l.plan)
+	}
+	return nil
+}
