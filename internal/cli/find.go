@@ -121,7 +121,7 @@ type finder struct {
 func (s *session) find(ctx context.Context, c *client.Client, word, name string, flags findFlags) error {
 	f := &finder{session: s, client: c, flags: flags, table: kubekind.NewTable()}
 	var err error
-	if f.partitions, err = s.searched(ctx, c); err != nil {
+	if f.partitions, err = s.choosePartitions(ctx, c); err != nil {
 		return err
 	}
 	if len(f.table.Match(word)) == 0 {
@@ -130,7 +130,7 @@ func (s *session) find(ctx context.Context, c *client.Client, word, name string,
 		}
 	}
 	kinds := f.table.Match(word)
-	hits, err := f.named(ctx, word, kinds, flags.namespace, name)
+	hits, err := f.findNamed(ctx, word, kinds, flags.namespace, name)
 	if err != nil {
 		return err
 	}
@@ -139,18 +139,18 @@ func (s *session) find(ctx context.Context, c *client.Client, word, name string,
 		if len(kinds) == 0 {
 			return fault.New(fault.Invalid, "no kind %q is known, so its owners cannot be asked for", word).WithHint("write the kind as KIND.GROUP of a definition in the partition, or one that every cluster has")
 		}
-		if hits, owners, err = f.owning(ctx, kinds, name); err != nil {
+		if hits, owners, err = f.findOwners(ctx, kinds, name); err != nil {
 			return err
 		}
 	}
 	if len(hits) == 0 {
-		return f.nothing(ctx, word, name, owners)
+		return f.reportNothing(ctx, word, name, owners)
 	}
 	return f.show(ctx, hits, owners)
 }
 
-// searched are the partitions to look in: the one that is named, or all.
-func (s *session) searched(ctx context.Context, c *client.Client) (names []string, err error) {
+// choosePartitions returns the partitions to look in: the one that is named, or all.
+func (s *session) choosePartitions(ctx context.Context, c *client.Client) (names []string, err error) {
 	if s.partition != "" {
 		return []string{s.partition}, nil
 	}
@@ -178,9 +178,9 @@ type hit struct {
 	head string
 }
 
-// each calls do for the objects of all partitions that have an indexed field of a value, or
+// eachObject calls do for the objects of all partitions that have an indexed field of a value, or
 // for all where no field is named, until it says to stop.
-func (f *finder) each(ctx context.Context, field, value string, do func(h hit, content map[string]any) (goOn bool)) error {
+func (f *finder) eachObject(ctx context.Context, field, value string, do func(h hit, content map[string]any) (goOn bool)) error {
 	for _, partition := range f.partitions {
 		request := &apipb.ListAssetsRequest{Partition: partition, Type: string(objectType), Field: field, Value: value, Limit: findPage, Content: true}
 		for {
@@ -208,10 +208,10 @@ func (f *finder) each(ctx context.Context, field, value string, do func(h hit, c
 	return nil
 }
 
-// named are the assets of objects with a name that are of one of the kinds; where no kind is
+// findNamed returns the assets of objects with a name that are of one of the kinds; where no kind is
 // known by that word, of one that is called like it.
-func (f *finder) named(ctx context.Context, word string, kinds []kubekind.Kind, namespace, name string) (hits []hit, err error) {
-	err = f.each(ctx, "Object.name", name, func(h hit, _ map[string]any) bool {
+func (f *finder) findNamed(ctx context.Context, word string, kinds []kubekind.Kind, namespace, name string) (hits []hit, err error) {
+	err = f.eachObject(ctx, "Object.name", name, func(h hit, _ map[string]any) bool {
 		if f.isWithin(h, namespace) && isOfKind(h.LiveObject, word, kinds) {
 			hits = append(hits, h)
 		}
@@ -232,9 +232,9 @@ func isOfKind(o LiveObject, word string, kinds []kubekind.Kind) bool {
 	return len(kubekind.NewTable(called).Match(word)) > 0
 }
 
-// nothing says that nothing was found, with the names that are nearest.
-func (f *finder) nothing(ctx context.Context, word, name string, owners []LiveObject) error {
-	near, err := f.nearest(ctx, word, name)
+// reportNothing says that nothing was found, with the names that are nearest.
+func (f *finder) reportNothing(ctx context.Context, word, name string, owners []LiveObject) error {
+	near, err := f.findNearest(ctx, word, name)
 	if err != nil {
 		return err
 	}
@@ -242,14 +242,14 @@ func (f *finder) nothing(ctx context.Context, word, name string, owners []LiveOb
 	if len(f.partitions) > 1 {
 		where = "the partitions " + strings.Join(f.partitions, ", ")
 	}
-	problem := fault.New(fault.NotFound, "no asset of %s is the object %s/%s%s", where, word, name, f.narrowed())
+	problem := fault.New(fault.NotFound, "no asset of %s is the object %s/%s%s", where, word, name, f.describeScope())
 	var hints []string
 	if len(near) > 0 {
 		hints = append(hints, "the nearest are: "+strings.Join(near, "; "))
 	}
 	switch {
 	case len(owners) > 0:
-		hints = append(hints, "in the cluster it is owned by "+joined(owners)+", of which none is an asset")
+		hints = append(hints, "in the cluster it is owned by "+joinNames(owners)+", of which none is an asset")
 	case f.flags.owners:
 		hints = append(hints, "in the cluster nothing owns it")
 	default:
@@ -258,7 +258,7 @@ func (f *finder) nothing(ctx context.Context, word, name string, owners []LiveOb
 	return problem.WithHint("%s", strings.Join(hints, ". "))
 }
 
-func (f *finder) narrowed() (text string) {
+func (f *finder) describeScope() (text string) {
 	if f.flags.namespace != "" {
 		text += " in the namespace " + f.flags.namespace
 	}
@@ -268,7 +268,7 @@ func (f *finder) narrowed() (text string) {
 	return text
 }
 
-func joined(objects []LiveObject) string {
+func joinNames(objects []LiveObject) string {
 	var names []string
 	for _, o := range objects {
 		names = append(names, o.String())
@@ -276,9 +276,9 @@ func joined(objects []LiveObject) string {
 	return strings.Join(names, ", ")
 }
 
-// nearest are the objects whose names differ least: those of the same name first, whatever
+// findNearest returns the objects whose names differ least: those of the same name first, whatever
 // their kind and namespace.
-func (f *finder) nearest(ctx context.Context, word, name string) (names []string, err error) {
+func (f *finder) findNearest(ctx context.Context, word, name string) (names []string, err error) {
 	type candidate struct {
 		text     string
 		distance int
@@ -286,7 +286,7 @@ func (f *finder) nearest(ctx context.Context, word, name string) (names []string
 	var near []candidate
 	kinds := f.table.Match(word)
 	compared := 0
-	err = f.each(ctx, "", "", func(h hit, _ map[string]any) bool {
+	err = f.eachObject(ctx, "", "", func(h hit, _ map[string]any) bool {
 		compared++
 		isOfThatKind := isOfKind(h.LiveObject, word, kinds)
 		distance := spell.Distance(name, h.Name)
@@ -310,11 +310,11 @@ func (f *finder) nearest(ctx context.Context, word, name string) (names []string
 // show prints what is known of each asset.
 func (f *finder) show(ctx context.Context, hits []hit, owners []LiveObject) error {
 	if len(owners) > 0 && !f.json() {
-		fmt.Fprintf(f.Out, "In the cluster it is owned by %s.\n\n", plain(joined(owners)))
+		fmt.Fprintf(f.Out, "In the cluster it is owned by %s.\n\n", plain(joinNames(owners)))
 	}
 	shown := []foundAsset{}
 	for i, h := range hits {
-		o, err := f.origin(ctx, h)
+		o, err := f.readOrigin(ctx, h)
 		if err != nil {
 			return err
 		}

@@ -38,8 +38,8 @@ type commit struct {
 	Subject  string `json:"subject,omitempty"`
 }
 
-// origin reads where an asset comes from, in the incarnation that it follows.
-func (f *finder) origin(ctx context.Context, h hit) (foundAsset, error) {
+// readOrigin reads where an asset comes from, in the incarnation that it follows.
+func (f *finder) readOrigin(ctx context.Context, h hit) (foundAsset, error) {
 	o := foundAsset{hit: h, Incarnation: h.head}
 	pins, err := f.client.Brakes.ListPins(ctx, &apipb.ListPinsRequest{Partition: h.Partition})
 	if err != nil {
@@ -84,7 +84,7 @@ func (f *finder) printOrigin(o foundAsset) {
 // learnKinds reads which kinds the partitions define.
 func (f *finder) learnKinds(ctx context.Context) error {
 	var defined []kubekind.Kind
-	err := f.each(ctx, "Object.kind", "CustomResourceDefinition", func(_ hit, content map[string]any) bool {
+	err := f.eachObject(ctx, "Object.kind", "CustomResourceDefinition", func(_ hit, content map[string]any) bool {
 		text, _ := content["json"].(string)
 		var definition map[string]any
 		if json.Unmarshal([]byte(text), &definition) != nil {
@@ -99,9 +99,9 @@ func (f *finder) learnKinds(ctx context.Context) error {
 	return err
 }
 
-// owning asks the cluster who owns an object, and returns the assets of the first owner that
+// findOwners asks the cluster who owns an object, and returns the assets of the first owner that
 // is one.
-func (f *finder) owning(ctx context.Context, kinds []kubekind.Kind, name string) (hits []hit, owners []LiveObject, err error) {
+func (f *finder) findOwners(ctx context.Context, kinds []kubekind.Kind, name string) (hits []hit, owners []LiveObject, err error) {
 	if f.local.Owners == nil {
 		return nil, nil, fault.New(fault.Invalid, "this program asks no cluster").WithHint("leave --owners out")
 	}
@@ -111,7 +111,7 @@ func (f *finder) owning(ctx context.Context, kinds []kubekind.Kind, name string)
 	}
 	for _, owner := range owners {
 		kind := []kubekind.Kind{{Name: owner.Kind, Group: owner.Group}}
-		if hits, err = f.named(ctx, owner.Kind, kind, owner.Namespace, owner.Name); err != nil || len(hits) > 0 {
+		if hits, err = f.findNamed(ctx, owner.Kind, kind, owner.Namespace, owner.Name); err != nil || len(hits) > 0 {
 			return hits, owners, err
 		}
 	}

@@ -53,7 +53,7 @@ func (s *session) printRoles(shown shownAccess) error {
 
 // printUnbound prints the bindings for which somebody has to be named, as comments.
 func (s *session) printUnbound(shown shownAccess) {
-	print := func(reason string, roles []kubeaccess.Manifest) {
+	printBindings := func(reason string, roles []kubeaccess.Manifest) {
 		if len(roles) == 0 {
 			return
 		}
@@ -63,7 +63,7 @@ func (s *session) printUnbound(shown shownAccess) {
 		}
 	}
 	if len(shown.subjects) == 0 {
-		print("Bind them to the identity of lehr-kubernetes: name it with --user or --group, or complete these.", shown.roles)
+		printBindings("Bind them to the identity of lehr-kubernetes: name it with --user or --group, or complete these.", shown.roles)
 	}
-	print("Bind this to the credentials that lehr-kubernetes has itself, which ask as another.", shown.impersonation)
+	printBindings("Bind this to the credentials that lehr-kubernetes has itself, which ask as another.", shown.impersonation)
 }

@@ -57,7 +57,7 @@ func (a Access) Namespaces() []string {
 // Need returns the access that objects of one cluster need. What it cannot know is an error
 // that names what to write.
 func Need(objects []Object, options Options) (Access, error) {
-	n := need{options: options, rules: map[string]map[string]*Rule{}, table: kubekind.NewTable(defined(objects)...)}
+	n := need{options: options, rules: map[string]map[string]*Rule{}, table: kubekind.NewTable(readDefinitions(objects)...)}
 	resources, err := n.resources(objects)
 	if err != nil {
 		return nil, err
@@ -77,7 +77,7 @@ func Need(objects []Object, options Options) (Access, error) {
 	return n.access(), nil
 }
 
-func defined(objects []Object) (kinds []kubekind.Kind) {
+func readDefinitions(objects []Object) (kinds []kubekind.Kind) {
 	for _, o := range objects {
 		if kind, ok := kubekind.Define(o.Content); ok && o.full() == "CustomResourceDefinition.apiextensions.k8s.io" {
 			kinds = append(kinds, kind)
@@ -109,11 +109,11 @@ func (n *need) resources(objects []Object) ([]*resource, error) {
 			unknown[o.full()] = true
 			continue
 		}
-		at := place{o.full(), o.Namespace}
-		r := byPlace[at]
+		key := place{o.full(), o.Namespace}
+		r := byPlace[key]
 		if r == nil {
 			r = &resource{kind: o.Kind, group: group, plural: plural, namespace: o.Namespace}
-			byPlace[at] = r
+			byPlace[key] = r
 		}
 		r.all = append(r.all, o.Name)
 		if o.TurnedDown {

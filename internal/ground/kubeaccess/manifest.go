@@ -66,7 +66,7 @@ type RoleRef struct {
 func Manifests(access Access, name string) (manifests []Manifest) {
 	for _, namespace := range append([]string{""}, access.Namespaces()...) {
 		if rules := access[namespace]; len(rules) > 0 {
-			manifests = append(manifests, Manifest{APIVersion: accessGroup + "/v1", Kind: scoped(namespace, "Role"), Metadata: Metadata{name, namespace}, Rules: rules})
+			manifests = append(manifests, Manifest{APIVersion: accessGroup + "/v1", Kind: kindIn(namespace, "Role"), Metadata: Metadata{name, namespace}, Rules: rules})
 		}
 	}
 	return manifests
@@ -83,7 +83,7 @@ func Bindings(roles []Manifest, subjects []Subject) (bindings []Manifest) {
 	return bindings
 }
 
-func scoped(namespace, kind string) string {
+func kindIn(namespace, kind string) string {
 	if namespace == "" {
 		return "Cluster" + kind
 	}
@@ -93,11 +93,11 @@ func scoped(namespace, kind string) string {
 // YAML of a manifest, with why each rule is there.
 func (m Manifest) YAML() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "apiVersion: %s\nkind: %s\nmetadata: %s\n", m.APIVersion, m.Kind, flow("name", m.Metadata.Name, "namespace", m.Metadata.Namespace))
+	fmt.Fprintf(&b, "apiVersion: %s\nkind: %s\nmetadata: %s\n", m.APIVersion, m.Kind, writeMap("name", m.Metadata.Name, "namespace", m.Metadata.Namespace))
 	if m.Role != nil {
-		fmt.Fprintf(&b, "roleRef: %s\nsubjects:\n", flow("apiGroup", m.Role.Group, "kind", m.Role.Kind, "name", m.Role.Name))
+		fmt.Fprintf(&b, "roleRef: %s\nsubjects:\n", writeMap("apiGroup", m.Role.Group, "kind", m.Role.Kind, "name", m.Role.Name))
 		for _, s := range m.Subjects {
-			fmt.Fprintf(&b, "- %s\n", flow("kind", s.Kind, "apiGroup", s.Group, "name", s.Name, "namespace", s.Namespace))
+			fmt.Fprintf(&b, "- %s\n", writeMap("kind", s.Kind, "apiGroup", s.Group, "name", s.Name, "namespace", s.Namespace))
 		}
 		return b.String()
 	}
@@ -114,7 +114,7 @@ func (m Manifest) YAML() string {
 			values []string
 		}{{"apiGroups", rule.Groups}, {"resources", rule.Resources}, {"resourceNames", rule.Names}, {"nonResourceURLs", rule.URLs}, {"verbs", rule.Verbs}} {
 			if len(field.values) > 0 {
-				fmt.Fprintf(&b, "%s%s: %s\n", lead, field.name, list(field.values))
+				fmt.Fprintf(&b, "%s%s: %s\n", lead, field.name, writeList(field.values))
 				lead = "  "
 			}
 		}
@@ -127,27 +127,27 @@ func Commented(text string) string {
 	return "# " + strings.ReplaceAll(strings.TrimSuffix(text, "\n"), "\n", "\n# ") + "\n"
 }
 
-// flow is a map of texts on one line, without those that are empty.
-func flow(pairs ...string) string {
+// writeMap returns a map of texts on one line, without those that are empty.
+func writeMap(pairs ...string) string {
 	var parts []string
 	for pair := range slices.Chunk(pairs, 2) {
 		if pair[1] != "" {
-			parts = append(parts, pair[0]+": "+quoted(pair[1]))
+			parts = append(parts, pair[0]+": "+quote(pair[1]))
 		}
 	}
 	return "{" + strings.Join(parts, ", ") + "}"
 }
 
-func list(values []string) string {
+func writeList(values []string) string {
 	parts := make([]string, len(values))
 	for i, value := range values {
-		parts[i] = quoted(value)
+		parts[i] = quote(value)
 	}
 	return "[" + strings.Join(parts, ", ") + "]"
 }
 
-// quoted is a text as YAML and JSON both take it.
-func quoted(text string) string {
+// quote returns a text as YAML and JSON both take it.
+func quote(text string) string {
 	encoded, err := json.Marshal(text)
 	if err != nil {
 		return `""`

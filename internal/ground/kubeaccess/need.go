@@ -129,8 +129,8 @@ func (n *need) takeGranted(o Object) {
 		for _, one := range rules {
 			fields, _ := one.(map[string]any)
 			rule := Rule{
-				Groups: texts(fields["apiGroups"]), Resources: texts(fields["resources"]), Names: texts(fields["resourceNames"]),
-				URLs: texts(fields["nonResourceURLs"]), Verbs: texts(fields["verbs"]), Why: why,
+				Groups: readTexts(fields["apiGroups"]), Resources: readTexts(fields["resources"]), Names: readTexts(fields["resourceNames"]),
+				URLs: readTexts(fields["nonResourceURLs"]), Verbs: readTexts(fields["verbs"]), Why: why,
 			}
 			key := strings.Join(slices.Concat(rule.Groups, rule.Resources, rule.Names, rule.URLs, rule.Verbs), "\x00")
 			n.add(o.Namespace, why+key, rule)
@@ -160,7 +160,7 @@ func (n *need) takeContent(o Object) {
 	}
 }
 
-func texts(value any) (texts []string) {
+func readTexts(value any) (texts []string) {
 	list, _ := value.([]any)
 	for _, one := range list {
 		if text, ok := one.(string); ok {

@@ -47,18 +47,18 @@ type reference struct {
 // Owners asks the cluster of a kubeconfig who owns an object, from its own owner on upwards,
 // by the references to what controls it. The empty path is the usual one of kubectl, the
 // empty context the current one. Nothing is written, and only metadata is read.
-func Owners(ctx context.Context, path, context string, of Subject) ([]Owner, error) {
+func Owners(ctx context.Context, path, context string, subject Subject) ([]Owner, error) {
 	server, err := connect(usual(path), context)
 	if err != nil {
 		return nil, err
 	}
 	defer server.client.CloseIdleConnections()
 	s := &survey{server: server}
-	namespace := of.Namespace
+	namespace := subject.Namespace
 	if namespace == "" {
 		namespace = usualNamespace
 	}
-	current, err := s.first(ctx, of.Kinds, namespace, of.Name)
+	current, err := s.readFirst(ctx, subject.Kinds, namespace, subject.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +78,7 @@ func Owners(ctx context.Context, path, context string, of Subject) ([]Owner, err
 		}
 		owners = append(owners, found)
 		current = metadata{}
-		if err := s.get(ctx, place(resource, found.Namespace, owner.Name), nil, metadataOnly, &current); err != nil && !fault.Is(err, fault.NotFound) && !fault.Is(err, fault.Denied) {
+		if err := s.get(ctx, objectPath(resource, found.Namespace, owner.Name), nil, metadataOnly, &current); err != nil && !fault.Is(err, fault.NotFound) && !fault.Is(err, fault.Denied) {
 			return owners, err
 		}
 	}
@@ -98,8 +98,8 @@ func (m metadata) controller() (reference, bool) {
 	return reference{}, false
 }
 
-// first reads the object of the first kind that has one of the name.
-func (s *survey) first(ctx context.Context, kinds []kubekind.Kind, namespace, name string) (found metadata, err error) {
+// readFirst reads the object of the first kind that has one of the name.
+func (s *survey) readFirst(ctx context.Context, kinds []kubekind.Kind, namespace, name string) (found metadata, err error) {
 	for _, kind := range kinds {
 		version := "v1"
 		if kind.Group != "" {
@@ -113,7 +113,7 @@ func (s *survey) first(ctx context.Context, kinds []kubekind.Kind, namespace, na
 		if !kind.Namespaced {
 			namespace = ""
 		}
-		if err = s.get(ctx, place(r, namespace, name), nil, metadataOnly, &found); err == nil {
+		if err = s.get(ctx, objectPath(r, namespace, name), nil, metadataOnly, &found); err == nil {
 			return found, nil
 		}
 	}
@@ -143,8 +143,8 @@ func (s *survey) resourceOf(ctx context.Context, version, kind string) (resource
 	return resource{}, fault.New(fault.NotFound, "the cluster has no kind %s in %s, which owns the object", kind, version).WithHint("its definition may have gone: look with kubectl")
 }
 
-// place is the path of an object.
-func place(r resource, namespace, name string) string {
+// objectPath is the path of an object.
+func objectPath(r resource, namespace, name string) string {
 	path := "/apis/" + r.version
 	if r.group() == "" {
 		path = "/api/" + r.version

@@ -11,9 +11,9 @@ import (
 	"lehr.dev/sdk/serve"
 )
 
-// comparedAlone says why objects of a kind are compared with intent alone; empty: the cluster
+// reasonNotAsked says why objects of a kind are compared with intent alone; empty: the cluster
 // is asked what it would make of them.
-func comparedAlone(cluster clusterfile.Cluster, kind schema.GroupKind) string {
+func reasonNotAsked(cluster clusterfile.Cluster, kind schema.GroupKind) string {
 	name := kind.Kind
 	if kind.Group != "" {
 		name += "." + kind.Group

@@ -80,7 +80,7 @@ func (o *Objects) look(ctx context.Context, c *connection, s *subject, why purpo
 }
 
 func (o *Objects) lookOnce(ctx context.Context, c *connection, s *subject, why purpose) (*look, error) {
-	l := &look{subject: s, connection: c, observed: c.cluster.Observe, alone: comparedAlone(c.cluster, s.kind().GroupKind())}
+	l := &look{subject: s, connection: c, observed: c.cluster.Observe, alone: reasonNotAsked(c.cluster, s.kind().GroupKind())}
 	if err := o.read(ctx, l); err != nil {
 		return nil, fmt.Errorf("looking at %s in the cluster %s: %w", s.name(), s.payload.Cluster, err)
 	}

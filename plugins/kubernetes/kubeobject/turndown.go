@@ -50,7 +50,7 @@ func (l *look) planTurndown(ctx context.Context) error {
 	if l.live == nil {
 		return nil
 	}
-	held, note, err := l.held(ctx)
+	held, note, err := l.listHeld(ctx)
 	if err != nil {
 		return fmt.Errorf("naming the data that is deleted with it: %w", err)
 	}
@@ -71,20 +71,20 @@ func (l *look) planTurndown(ctx context.Context) error {
 	return nil
 }
 
-// held are the objects with data that are deleted with this one, as Kind.group name, and a
+// listHeld returns the objects with data that are deleted with this one, as Kind.group name, and a
 // note of how much else is.
-func (l *look) held(ctx context.Context) (names []string, note string, err error) {
+func (l *look) listHeld(ctx context.Context) (names []string, note string, err error) {
 	switch l.kind().GroupKind() {
 	case schema.GroupKind{Kind: "Namespace"}:
-		return l.heldInNamespace(ctx)
+		return l.listHeldInNamespace(ctx)
 	case schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}:
-		names, err = l.heldByDefinition(ctx)
+		names, err = l.listHeldByDefinition(ctx)
 		return names, "", err
 	}
 	return nil, "", nil
 }
 
-func (l *look) heldInNamespace(ctx context.Context) (names []string, note string, err error) {
+func (l *look) listHeldInNamespace(ctx context.Context) (names []string, note string, err error) {
 	server, namespace := l.connection.server, l.payload.Name
 	custom, err := server.CustomResources(ctx)
 	if err != nil {
@@ -113,8 +113,8 @@ func (l *look) heldInNamespace(ctx context.Context) (names []string, note string
 	return names, note, nil
 }
 
-// heldByDefinition are the objects of the kind that a definition defines.
-func (l *look) heldByDefinition(ctx context.Context) ([]string, error) {
+// listHeldByDefinition returns the objects of the kind that a definition defines.
+func (l *look) listHeldByDefinition(ctx context.Context) ([]string, error) {
 	text := func(path ...string) string {
 		value, _, _ := unstructured.NestedString(l.live.Object, append([]string{"spec"}, path...)...)
 		return value

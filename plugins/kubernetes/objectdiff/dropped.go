@@ -18,15 +18,18 @@ func Dropped(live *unstructured.Unstructured, intended map[string]any, managers 
 	var dropped []Change
 	var last string
 	for _, path := range sortedLeaves(owners.applied) {
-		current, ok := Get(live.Object, path)
-		missing, is := firstMissing(intended, path)
-		if !ok || !is || owners.HasOther(path) {
+		current, exists := Get(live.Object, path)
+		missing, ok := firstMissing(intended, path)
+		if !exists || !ok || owners.HasOther(path) {
 			continue // Whoever else has the field keeps it.
 		}
 		// An element that intent does not have is one change, and not one for each field.
-		if text := Text(missing); text == last {
+		text := Text(missing)
+		if text == last {
 			continue
-		} else if last = text; len(missing) < len(path) {
+		}
+		last = text
+		if len(missing) < len(path) {
 			path = missing
 			current, _ = Get(live.Object, path)
 		}
@@ -36,14 +39,14 @@ func Dropped(live *unstructured.Unstructured, intended map[string]any, managers 
 }
 
 // firstMissing is the shortest beginning of a path that ends with an element of a list and
-// that intent does not have, or else the path itself; is is false where intent has it all.
-func firstMissing(intended any, path fieldpath.Path) (missing fieldpath.Path, is bool) {
+// that intent does not have, or else the path itself; ok is false where intent has it all.
+func firstMissing(intended any, path fieldpath.Path) (missing fieldpath.Path, ok bool) {
 	for i, element := range path {
-		next, ok := step(intended, element)
-		if !ok && element.Key != nil {
-			next, ok = looseElement(intended, *element.Key)
+		next, found := step(intended, element)
+		if !found && element.Key != nil {
+			next, found = findLoosely(intended, *element.Key)
 		}
-		if ok {
+		if found {
 			intended = next
 			continue
 		}
@@ -58,9 +61,9 @@ func firstMissing(intended any, path fieldpath.Path) (missing fieldpath.Path, is
 	return nil, false
 }
 
-// looseElement finds an element by those fields of a key that it names: the server puts
+// findLoosely finds an element by those fields of a key that it names: the server puts
 // defaults into the others, as protocol: TCP of a port.
-func looseElement(container any, key []value.Field) (any, bool) {
+func findLoosely(container any, key []value.Field) (any, bool) {
 	list, _ := container.([]any)
 	for _, one := range list {
 		fields, _ := one.(map[string]any)
