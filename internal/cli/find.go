@@ -328,7 +328,7 @@ func (f *finder) show(ctx context.Context, hits []hit, owners []LiveObject) erro
 		f.printOrigin(o)
 	}
 	if f.json() {
-		return printJSON(f.Out, map[string]any{"found": shown, "owners": owners})
+		return printJSON(f.Out, map[string]any{"found": shown, "owners": append([]LiveObject{}, owners...)})
 	}
 	return nil
 }
