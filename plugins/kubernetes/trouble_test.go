@@ -39,33 +39,26 @@ func TestTheServerIsKilledInAPush(t *testing.T) {
 	c.mustPush(settings("2"))
 }
 
-// TestAQuotaThatIsUsedUp: what a quota refuses is told before the push, and by the push.
-func TestAQuotaThatIsUsedUp(t *testing.T) {
-	p := plane.Start(t)
-	c := &cluster{T: t, plane: p, list: writeList(t, p)}
-	p.Wait("the namespace kube-system", func() error {
-		_, err := p.Ask(http.MethodGet, "/api/v1/namespaces/kube-system", "", nil)
-		return err
-	})
-	c = c.with(t, "bounded")
-	const quotas = "/api/v1/namespaces/bounded/resourcequotas"
+// bounding: what a quota refuses is told before the push, and by the push.
+func bounding(c *cluster) {
+	const quotas = "/api/v1/namespaces/bounding/resourcequotas"
 	c.byHand(quotas, http.MethodPost, `{"apiVersion":"v1","kind":"ResourceQuota","metadata":{"name":"few"},"spec":{"hard":{"count/configmaps":"1"}}}`)
 	// What a controller manager counts.
 	c.byHand(quotas+"/few/status", http.MethodPatch, `{"status":{"hard":{"count/configmaps":"1"},"used":{"count/configmaps":"1"}}}`)
-	asset := c.asset(object(t, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"one-too-many","namespace":"bounded"},"data":{"a":"1"}}`))
+	asset := c.asset(object(c.T, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"one-too-many","namespace":"bounding"},"data":{"a":"1"}}`))
 	var d serve.Difference
-	p.Wait("the quota to count", func() error {
+	c.plane.Wait("the quota to count", func() error {
 		if d = c.diff(asset); !strings.Contains(notes(d), "exceeded quota: few") {
 			return errors.New(notes(d))
 		}
 		return nil
 	})
 	if outcome := c.push(asset, d, permits{}); outcome.Ending != serve.Failed || !strings.Contains(outcome.Reason, "exceeded quota: few") {
-		t.Errorf("the push ended %s: %s", outcome.Ending, outcome.Reason)
+		c.Errorf("the push ended %s: %s", outcome.Ending, outcome.Reason)
 	}
 	c.byHand(quotas+"/few", http.MethodPatch, `{"spec":{"hard":{"count/configmaps":"9"}}}`)
 	c.byHand(quotas+"/few/status", http.MethodPatch, `{"status":{"hard":{"count/configmaps":"9"}}}`)
-	p.Wait("the quota to be larger", func() error {
+	c.plane.Wait("the quota to be larger", func() error {
 		if again := c.diff(asset); notes(again) != "" || again.Plan.Digest() != d.Plan.Digest() {
 			return errors.New(notes(again))
 		}
