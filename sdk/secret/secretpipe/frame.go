@@ -67,7 +67,7 @@ func writeFrame(w io.Writer, head any, body []byte) error {
 	frame := make([]byte, 8, 8+len(encoded))
 	binary.BigEndian.PutUint32(frame[:4], uint32(len(encoded)))
 	binary.BigEndian.PutUint32(frame[4:], uint32(len(body)))
-	if _, err := w.Write(append(frame, encoded...)); err != nil {
+	if _, err := w.Write(append(frame, encoded...)); err != nil || len(body) == 0 {
 		return err
 	}
 	_, err = w.Write(body)
