@@ -24,9 +24,10 @@ help: ## list the targets
 # What is built, each by "go build" in its own folder: a program that is as its sources
 # are is not built again. The demo needs the first of them.
 DEMO_PROGRAMS := lehr lehr-process lehr-caddy lehr-sqlschema releases/v1/frontend releases/v2/frontend releases/v3/frontend
-PROGRAMS := $(DEMO_PROGRAMS) lehr-command lehr-task lehr-http lehr-kustomize lehr-helm
+PROGRAMS := $(DEMO_PROGRAMS) lehr-secrets lehr-command lehr-task lehr-http lehr-kustomize lehr-helm
 
 $(BIN)/lehr: build-program = cmd/lehr
+$(BIN)/lehr-secrets: build-program = cmd/lehr-secrets
 $(BIN)/lehr-process: build-program = plugins/process
 $(BIN)/lehr-command: build-program = plugins/command
 $(BIN)/lehr-task: build-program = plugins/task

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/proto"
 
 	apipb "lehr.dev/gen/lehr/api/v1"
 	"lehr.dev/sdk/client"
@@ -34,8 +35,7 @@ func listOrphans(ctx context.Context, s *session, c *client.Client, q query) (li
 }
 
 func (s *session) disownCommand() *cobra.Command {
-	var reason string
-	command := &cobra.Command{
+	return s.orderCommand(&cobra.Command{
 		Use:   "disown ASSET",
 		Short: "Forget an orphan and its claim; production stays as it is",
 		Long: `Forget an orphan: what Lehr enforced once, and intent does not name any more.
@@ -47,25 +47,10 @@ after now. To have the real thing removed instead: lehr turndown.`,
 		Example: `  lehr get orphans
   lehr disown web/a --reason "moved to partition web"`,
 		Args: cobra.ExactArgs(1),
-		RunE: func(command *cobra.Command, args []string) error {
-			if err := reasoned(command, reason); err != nil {
-				return err
-			}
-			return s.onPartition(command.Context(), func(c *client.Client, partition string) error {
-				response, err := c.Orphans.DisownOrphan(command.Context(), &apipb.DisownOrphanRequest{
-					Partition: partition, Asset: args[0], Reason: reason,
-				})
-				if err != nil {
-					return err
-				}
-				if s.json() {
-					return printMessage(s.Out, response)
-				}
-				fmt.Fprintf(s.Out, "Disowned %s. Production is left as it is; its resource may be claimed by another asset.\n", plain(args[0]))
-				return nil
-			})
-		},
-	}
-	command.Flags().StringVar(&reason, "reason", "", "why, for whoever finds the real thing")
-	return command
+	}, "why, for whoever finds the real thing", func(ctx context.Context, o order) (proto.Message, func(), error) {
+		response, err := o.client.Orphans.DisownOrphan(ctx, &apipb.DisownOrphanRequest{Partition: o.partition, Asset: o.asset, Reason: o.reason})
+		return response, func() {
+			fmt.Fprintf(s.Out, "Disowned %s. Production is left as it is; its resource may be claimed by another asset.\n", plain(o.asset))
+		}, err
+	})
 }

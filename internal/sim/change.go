@@ -250,6 +250,10 @@ func (l *Lab) write() error {
 		l.first.Notices = notices(nil)
 		l.first.Things = append(l.first.Things, logins()...)
 	}
+	if l.rotating() {
+		l.first.Sealed = true
+		l.first.Things = append(l.first.Things, safes()...)
+	}
 	if l.byHours() {
 		l.first.Hours = someHours(l.stream("hours"))
 	}

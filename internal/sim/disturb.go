@@ -268,6 +268,8 @@ func (l *Lab) ownKinds() []weighed {
 		return cachingKinds
 	case l.hinting():
 		return hintingKinds
+	case l.rotating():
+		return rotatingKinds
 	case l.rolls():
 		return anyRolloutKinds
 	}

@@ -117,6 +117,8 @@ type Lab struct {
 	// receiver is what is wrong with those that are notified, messages what they got.
 	receiver receiver
 	messages map[string]bool
+	// seals are the values of secrets that Lehr brought to each resource last.
+	seals map[intent.ResourceKey]string
 
 	found   []monitor.Violation
 	marks   map[string]int
@@ -129,7 +131,7 @@ type Lab struct {
 // newLab returns one in which nothing runs yet.
 func newLab(ctx context.Context, o Options) (_ *Lab, err error) {
 	l := &Lab{
-		ctx: ctx, options: o, random: map[string]*rand.Rand{}, touched: map[intent.ResourceKey]time.Time{}, answered: map[intent.AssetID]time.Time{}, asked: map[intent.AssetID]asks{}, marks: map[string]int{}, cells: map[Cell]int{}, voided: map[string]int{}, runs: map[string]takenUp{}, messages: map[string]bool{},
+		ctx: ctx, options: o, random: map[string]*rand.Rand{}, touched: map[intent.ResourceKey]time.Time{}, answered: map[intent.AssetID]time.Time{}, asked: map[intent.AssetID]asks{}, marks: map[string]int{}, cells: map[Cell]int{}, voided: map[string]int{}, runs: map[string]takenUp{}, messages: map[string]bool{}, seals: map[intent.ResourceKey]string{},
 		Sources: sources.New(), partition: "sim", definition: "/sim/lehr.yaml",
 	}
 	l.start = beginnings[o.Seed%uint64(len(beginnings))]
@@ -186,7 +188,7 @@ func (l *Lab) watch() error {
 	l.World = world.New(world.Options{
 		Process: l.people, Random: l.stream("world"), Served: l.served, Contents: known, Apart: l.apart(), Machines: l.fleet(),
 		Nameless: len(l.types) > 0, Steps: l.steps, Memos: l.memoFaults(),
-		Schemas: known.schemas, Ails: l.ails(), Cadence: l.cadence(), ReadsAhead: l.readsAhead(), HintCadence: l.hintCadence(),
+		Schemas: known.schemas, Ails: l.ails(), Cadence: l.cadence(), ReadsAhead: l.readsAhead(), HintCadence: l.hintCadence(), Secret: l.secret(),
 	})
 	l.Monitor = monitor.New(monitor.Options{
 		DB: l.db, Partition: l.partition, Now: l.Now, Served: l.servedType, Guard: l.guard(),
@@ -201,6 +203,8 @@ func (l *Lab) watch() error {
 		l.Monitor.Ailed()
 	}
 	l.World.OnHint = func(news world.HintNews) { l.mark("hints: " + string(news)) }
+	l.World.OnSealed = l.Monitor.Sealed
+	l.World.OnRotated = func(news world.RotationNews) { l.mark("secrets: " + string(news)) }
 	l.World.OnAnswer = func(id intent.IncarnationID, asset intent.AssetID, inSync bool) {
 		l.answered[asset] = l.Now()
 		l.Monitor.Answered(id, asset, inSync)
@@ -216,6 +220,7 @@ func (l *Lab) watch() error {
 	}
 	l.World.OnEffect = func(e world.Effect) {
 		l.effect(e)
+		l.sealed(e)
 		l.Monitor.Effect(e)
 		l.Monitor.Produced()
 		l.Monitor.Ailed()

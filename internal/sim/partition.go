@@ -38,6 +38,8 @@ type Intent struct {
 	Records bool   `yaml:"-"`
 	// Slip says why this is not to be served; empty: it may be.
 	Slip string `yaml:"-"`
+	// Sealed: some things name a secret.
+	Sealed bool `yaml:"-"`
 	// Mode of the partition; Budget of pushes in flight in a cluster.
 	Mode   string `yaml:"-"`
 	Budget int    `yaml:"-"`
@@ -118,6 +120,10 @@ func (i Intent) files() map[string]string {
 		files["/sim/types/login.proto"] = loginType
 		files["/sim/all.star"] += loginMaker
 	}
+	if i.Sealed {
+		files["/sim/types/safe.proto"] = safeType
+		files["/sim/all.star"] += safeMaker
+	}
 	if i.Course != nil && i.Course.Fields {
 		files["/sim/knobs.star"] = knobProgram
 	}
@@ -197,6 +203,9 @@ func (i Intent) definition() string {
 	text += i.Hours + i.Protections
 	if i.Notices != "" {
 		text = strings.Replace(text, "plugins:\n", "plugins:\n  Login: {run: [sim-login, sim.v1.Login]}\n", 1) + i.Notices
+	}
+	if i.Sealed {
+		text = strings.Replace(text, "plugins:\n", "plugins:\n  Safe: {run: [sim-safe, sim.v1.Safe]}\n", 1)
 	}
 	switch {
 	case i.Course != nil && i.Course.Fields:

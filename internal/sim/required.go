@@ -46,7 +46,7 @@ var Required = []string{
 	"rollout: in the middle of a soak: clock jumps", "rollout: in the middle of a soak: restart",
 	"rollout: in the middle of a soak: someone changes production", "rollout: in the middle of a soak: what validations ask is in trouble",
 	"rollout: restart in the middle of a soak", "rollout: rolled-back", "rollout: stage", "rollout: superseded", "rollout: the newer one is queued",
-	"secrets: looked at", "secrets: stored as content alone", "struck: protections are edited",
+	"secrets: a rotation was pushed", "secrets: looked at", "secrets: rotated between a plan and its push", "secrets: rotated within a push", "secrets: stored as content alone", "struck: protections are edited",
 	"store: a read failed", "store: a reply was lost after the commit of Admit", "store: a reply was lost after the commit of ClosePushes",
 	"store: a reply was lost after the commit of Publish", "store: a reply was lost after the commit of SaveEnforced", "store: a reply was lost after the commit of SetFields",
 	"struck: somebody changes what another thing comes after, and that one is to change", "struck: somebody shrinks a job, and its balancer is to grow", "stop: in the file beside the store",

@@ -16,7 +16,7 @@ import (
 	apipb "lehr.dev/gen/lehr/api/v1"
 )
 
-// In runs that tell, some things have a secret. It may show nowhere but in the content
+// In runs that tell, some things have a secret, and in rotating runs they name one. It may show nowhere but in the content
 // that plugins are given: in no report, no message, no answer to a person, no line of the
 // log, and nothing else that is stored (S13).
 
@@ -73,14 +73,14 @@ func (l *Lab) shows(where, text string) {
 
 // showsMessage asks it of an answer of the server.
 func (l *Lab) showsMessage(where string, m proto.Message) {
-	if l.tells() {
+	if l.hasSecrets() {
 		l.shows(where, protojson.Format(m))
 	}
 }
 
 // showsValue asks it of what Lehr stores or sends.
 func (l *Lab) showsValue(where string, value any) {
-	if !l.tells() {
+	if !l.hasSecrets() {
 		return
 	}
 	text, err := json.Marshal(value)
@@ -92,7 +92,7 @@ func (l *Lab) showsValue(where string, value any) {
 
 // showsLog asks it of a line of the log.
 func (l *Lab) showsLog(record slog.Record) {
-	if !l.tells() {
+	if !l.hasSecrets() {
 		return
 	}
 	text := record.Message
@@ -108,7 +108,7 @@ var keepsContent = []string{"body", "blob"}
 
 // storesSecrets asks it of all else that is stored.
 func (l *Lab) storesSecrets() {
-	if !l.tells() {
+	if !l.hasSecrets() {
 		return
 	}
 	tables := map[string]bool{}

@@ -61,6 +61,7 @@ func init() {
 		FieldRun: (*Lab).person, FieldEdit: (*Lab).person, FieldUndo: (*Lab).person, FieldRace: (*Lab).fieldRace, FieldMoment: (*Lab).fieldMoment,
 		HoursEnd: (*Lab).hoursEnd, HoursEdited: (*Lab).hoursEdited, OldNews: (*Lab).oldNews, OldOrder: (*Lab).oldOrder,
 		HintsBreak: (*Lab).hintsBreak, HintsSilent: (*Lab).hintsSilent, HintsFalse: (*Lab).hintsFalse, HintsForeign: (*Lab).hintsForeign, HintsFlood: (*Lab).hintsFlood,
+		Rotation: (*Lab).rotation, RotationApproved: (*Lab).rotationApproved, RotationInPush: (*Lab).rotationInPush,
 		Receiver: (*Lab).receives, Awaited: (*Lab).awaits, Noticed: (*Lab).notifiesOtherwise, JudgeEdited: (*Lab).judgeEdited,
 		Ailing: (*Lab).falls, AilingLimit: (*Lab).limits,
 		JudgeTurns: (*Lab).judgeTurns, JudgeDuring: (*Lab).judgeDuring, JudgeAfter: (*Lab).judgeAfter,

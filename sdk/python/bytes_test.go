@@ -28,9 +28,9 @@ type talk struct {
 }
 
 // startTalk starts a program of testdata; it ends with the test.
-func startTalk(t *testing.T, script string) *talk {
+func startTalk(t *testing.T, script string, arguments ...string) *talk {
 	t.Helper()
-	command := exec.Command(interpreter.Python(t), "-B", "testdata/"+script)
+	command := exec.Command(interpreter.Python(t), append([]string{"-B", "testdata/" + script}, arguments...)...)
 	command.Env = append(command.Environ(), "PYTHONPATH=.")
 	var problems strings.Builder
 	command.Stderr = &problems

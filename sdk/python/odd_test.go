@@ -172,6 +172,20 @@ func TestMemosThatLehrNeverHands(t *testing.T) {
 	}
 }
 
+// A blob comes in parts, and is verified whole.
+func TestBlobs(t *testing.T) {
+	t.Parallel()
+	answers := startChild(t, "odd.py").look().ask(&pluginpb.DiffBatch{Batch: 1, Assets: []string{"blob", "blob that is not there", "blob that was damaged"}})
+	if answers["blob"].GetHealth().GetReason() != "a blob of 2400000 bytes" {
+		t.Errorf("%+v", answers["blob"])
+	}
+	for id, want := range map[string]string{"blob that is not there": "no asset names it", "blob that was damaged": "have another digest"} {
+		if got := answers[id].GetUnknown().GetReason(); !strings.Contains(got, want) {
+			t.Errorf("%s: %+v, want unknown because %q", id, answers[id], want)
+		}
+	}
+}
+
 // Hints name what changed, once, and a message comes at least each 5 s without any.
 func TestHints(t *testing.T) {
 	if testing.Short() {

@@ -1,7 +1,9 @@
 package python_test
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
 	"io"
 	"os"
 	"os/exec"
@@ -39,7 +41,10 @@ type child struct {
 	exited        chan struct{}
 }
 
-func startChild(t *testing.T, script string) *child {
+func startChild(t *testing.T, script string) *child { return startChildWith(t, script, nil) }
+
+// startChildWith starts it with more variables, which a function makes that is given its home.
+func startChildWith(t *testing.T, script string, variables func(home string) []string) *child {
 	t.Helper()
 	folder, err := os.MkdirTemp("", "lehr-python-") // A socket's path must be short.
 	if err != nil {
@@ -52,6 +57,9 @@ func startChild(t *testing.T, script string) *child {
 	c.command.Env = []string{
 		plugin.SocketVariable + "=" + socket, "HOME=" + c.home, "PATH=" + os.Getenv("PATH"),
 		plugin.StoresVariable + `=["` + filepath.Join(c.home, "lehr.db") + `"]`,
+	}
+	if variables != nil {
+		c.command.Env = append(c.command.Env, variables(c.home)...)
 	}
 	c.command.Stdout, c.command.Stderr = c.stdout, c.words
 	c.stdin, err = c.command.StdinPipe()
@@ -119,7 +127,27 @@ func (c *child) content(need *pluginpb.Need) *pluginpb.Content {
 		}
 		content.Assets = append(content.Assets, one)
 	}
+	for _, blob := range need.Blobs {
+		content.Blobs = append(content.Blobs, blobPart(blob))
+	}
 	return content
+}
+
+// aBlob is the one blob that Lehr has here; the plugin asks for others, too.
+var aBlob = bytes.Repeat([]byte("a blob"), 400_000)
+
+func blobPart(need *pluginpb.NeedBlob) *pluginpb.BlobContent {
+	part := &pluginpb.BlobContent{Asset: need.Asset, Sha256: need.Sha256, Offset: need.Offset}
+	if digest := sha256.Sum256(aBlob); !bytes.Equal(digest[:], need.Sha256) {
+		part.Refused = "no asset names it"
+		return part
+	}
+	part.Size = int64(len(aBlob))
+	part.Content = aBlob[need.Offset:min(need.Offset+1_000_000, part.Size)]
+	if need.Asset == "blob that was damaged" {
+		part.Content = bytes.ToUpper(part.Content)
+	}
+	return part
 }
 
 // looks is a stream of diffs.

@@ -42,6 +42,11 @@ const (
 	// StoresVariable names, as a JSON list of paths, the stores of the Lehr that started
 	// it: neither they nor what lies beside them is anything that a plugin looks after.
 	StoresVariable = "LEHR_PLUGIN_STORES"
+	// SecretsVariable is the path of the program that reads secrets for plugins that are
+	// no programs of Go; not set: it is looked for in PATH.
+	SecretsVariable = "LEHR_PLUGIN_SECRETS"
+	// SecretsProgram is its name.
+	SecretsProgram = "lehr-secrets"
 )
 
 // Guarantee is what bounds a late push at the target.

@@ -7,7 +7,21 @@ import (
 	"strings"
 
 	"lehr.dev/internal/ground/fault"
+	"lehr.dev/internal/pluginhost/plugin"
 )
+
+// SecretsVariable returns the variable by which a plugin that is no program of Go finds the
+// program that reads its secrets, where it is installed. A variable of Lehr's own stands.
+func SecretsVariable() []string {
+	if os.Getenv(plugin.SecretsVariable) != "" {
+		return nil
+	}
+	path, err := LookUp(plugin.SecretsProgram)
+	if err != nil {
+		return nil // Few plugins need it, and these say so.
+	}
+	return []string{plugin.SecretsVariable + "=" + path}
+}
 
 // LookUp finds a plugin's program. A name without a slash is looked up beside
 // the lehr binary, then in PATH.

@@ -167,6 +167,7 @@ func environment(socket string, locked bool) []string {
 			variables = append(variables, plugin.StoresVariable+"="+string(list))
 		}
 	}
+	variables = append(variables, SecretsVariable()...)
 	if locked {
 		variables = append(variables, fmt.Sprintf("%s=%d", plugin.LockVariable, lockDescriptor))
 	}

@@ -35,6 +35,7 @@ func (m *Monitor) Effect(e world.Effect) {
 	m.timely(e, p)
 	m.inOrder(e, p)
 	m.asked(e, p)
+	m.sealed(e, p)
 	m.inProduction(e, p)
 	m.inPace(e, p)
 	m.protected(e, p)

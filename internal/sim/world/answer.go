@@ -140,13 +140,14 @@ type told struct {
 	version uint64
 	health  intent.HealthState
 	class   plugin.Guarantee
+	secret  string
 	diff    *pluginpb.AssetDiff
 }
 
 // difference is what is to be said of a state, to look at only. Most are asked
 // for again and again, of a state that did not change.
 func (w *wanted) difference(state snapshot, served plugin.Served) (*pluginpb.AssetDiff, error) {
-	if t := w.told; t.diff != nil && t.version == state.version && t.health == state.health && t.class == served.Guarantee {
+	if t := w.told; t.diff != nil && t.version == state.version && t.health == state.health && t.class == served.Guarantee && t.secret == w.sealed.now() {
 		return t.diff, nil
 	}
 	found, err := w.compare(state, served)
@@ -155,7 +156,8 @@ func (w *wanted) difference(state snapshot, served plugin.Served) (*pluginpb.Ass
 	}
 	diff, err := encode(w, state, found)
 	if err == nil {
-		w.told = told{state.version, state.health, served.Guarantee, diff}
+		w.told = told{state.version, state.health, served.Guarantee, found.value, diff}
+		w.sealed.tellPlan(w.ID, found)
 	}
 	return diff, err
 }

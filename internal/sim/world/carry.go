@@ -7,6 +7,7 @@ import (
 
 	"lehr.dev/internal/ground/intent"
 	"lehr.dev/internal/pluginhost/plugin"
+	"lehr.dev/sdk/secret"
 )
 
 // receive begins a push under the permit that it names. Under one that is too
@@ -94,9 +95,13 @@ func (c *carried) carryOut() plugin.PushResult {
 		return plugin.PushResult{Ending: plugin.Failed, Reason: "this plugin does not serve the type " + string(wanted.Payload.Type), Retryable: true}
 	}
 	c.key = wanted.key
+	secrets := wanted.sealed.begin(w.now())
 	_ = p.Wait(context.Background(), w.latency(), nil)
 	state := w.snapshot(wanted.key)
 	found, err := wanted.compare(state, served)
+	if err == nil {
+		err = wanted.sealed.bind(secrets, found.value)
+	}
 	if err != nil {
 		return plugin.PushResult{Ending: plugin.Failed, Reason: err.Error()}
 	}
@@ -115,17 +120,18 @@ func (c *carried) carryOut() plugin.PushResult {
 	case found.plan.Action == "":
 		return plugin.PushResult{Ending: plugin.Pushed, Reason: "already in sync"}
 	case digest != push.Plan:
+		wanted.sealed.noteStale(push.Asset, push.Plan, found.value)
 		return plugin.PushResult{Ending: plugin.Stale, Reason: "the plan is now " + digest.Short() + ", admitted was " + push.Plan.Short()}
 	case state.base() != push.Base:
 		if refused := c.cover(state.base()); refused != "" {
 			return plugin.PushResult{Ending: plugin.Stopped, Reason: refused}
 		}
 	}
-	return c.bringAbout(wanted, found, served, state.base())
+	return c.bringAbout(wanted, found, served, state.base(), secrets)
 }
 
 // bringAbout takes the plan's steps, each under a permit.
-func (c *carried) bringAbout(wanted *wanted, found *comparison, served plugin.Served, base string) plugin.PushResult {
+func (c *carried) bringAbout(wanted *wanted, found *comparison, served plugin.Served, base string, secrets *secret.Push) plugin.PushResult {
 	w, p := c.life.world, c.life.process
 	groups := w.steps(found)
 	c.ignores = c.befallen(PushIgnoresPermitEnd)
@@ -145,6 +151,9 @@ func (c *carried) bringAbout(wanted *wanted, found *comparison, served plugin.Se
 			return plugin.PushResult{Ending: plugin.Stopped, Reason: refused}
 		}
 		l := c.landing(wanted, found, served, base, group, i+1, len(groups))
+		if err := l.reveal(secrets); err != nil {
+			return plugin.PushResult{Ending: plugin.Stale, Reason: err.Error()}
+		}
 		err := c.await(l, served.LongestEffect)
 		p.Point("effect done")
 		switch {
@@ -199,7 +208,7 @@ func (c *carried) progress(step, steps int) {
 func (c *carried) landing(wanted *wanted, found *comparison, served plugin.Served, base string, group []change, step, steps int) *landing {
 	now := c.life.world.now()
 	return &landing{
-		replica: c.life.child.replica, class: served.Guarantee, base: base, set: wanted.set, payloadType: wanted.Payload.Type, changes: group,
+		replica: c.life.child.replica, class: served.Guarantee, base: base, set: wanted.set, payloadType: wanted.Payload.Type, changes: group, sealed: wanted.sealed,
 		effect: Effect{
 			Began: now, Key: wanted.key, Class: served.Guarantee, By: ByLehr, Asset: wanted.ID,
 			Push: c.start.push.ID, Incarnation: wanted.incarnation, Effective: wanted.effective,

@@ -24,6 +24,8 @@ type comparison struct {
 	unmanaged []intent.FieldChange
 	// current is the state, valid if something exists; target what would be.
 	current, target protoreflect.Message
+	// value of the secret that was planned with; empty: there is none.
+	value string
 }
 
 // change is one field, or one entry of a map, that differs.
@@ -46,6 +48,7 @@ func (w *wanted) compare(state snapshot, served plugin.Served) (*comparison, err
 			return nil, err
 		}
 	}
+	w.sealed.plan(c)
 	destroys := served.Guarantee == plugin.CompareAndSet || shortName(w.Payload.Type) == "Schema"
 	switch {
 	case w.turndown && !state.exists:
@@ -60,7 +63,7 @@ func (w *wanted) compare(state snapshot, served plugin.Served) (*comparison, err
 		}
 	case !state.exists:
 		c.plan.Action = intent.ActionCreate
-		c.changes = compare(w.set, empty, w.message, false)
+		c.changes = compare(w.set, empty, c.target, false)
 	default:
 		c.leaveUnmanaged(w)
 		if c.changes = compare(w.set, c.current, c.target, destroys); len(c.changes) > 0 {
@@ -81,11 +84,12 @@ func (c *comparison) leaveUnmanaged(w *wanted) {
 	if len(w.unmanaged) == 0 {
 		return
 	}
-	c.target = proto.Clone(w.message.Interface()).ProtoReflect()
+	intended := c.target
+	c.target = proto.Clone(intended.Interface()).ProtoReflect()
 	for _, field := range w.unmanaged {
 		leave(c.target, c.current, field.Path)
 	}
-	for _, left := range compare(w.set, c.target, w.message, false) {
+	for _, left := range compare(w.set, c.target, intended, false) {
 		left.Reason = w.unmanaged[0].Reason
 		for _, field := range w.unmanaged {
 			if covers(field.Path, left.Path) {

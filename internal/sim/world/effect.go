@@ -54,6 +54,8 @@ type Effect struct {
 	Posthumous bool
 	// Before and After are short texts of the state; empty: nothing is there.
 	Before, After string
+	// Secret is the value that it brought; empty: none.
+	Secret string
 	// Refused says why the target did nothing.
 	Refused string
 }
@@ -69,6 +71,8 @@ type landing struct {
 	set         *schema.Set
 	payloadType intent.TypeName
 	changes     []change
+	// sealed is the secret whose value stands for its digest in production; nil: none.
+	sealed *sealed
 	// made is the base after it; refused says why there is none.
 	made, refused string
 }
@@ -134,6 +138,9 @@ func (l *landing) payload(before snapshot) ([]byte, error) {
 	}
 	for _, change := range l.changes {
 		change.apply(state)
+		if l.sealed.isOf(change) {
+			l.sealed.put(state, l.effect.Secret)
+		}
 	}
 	return l.set.Canonical(state.Interface())
 }

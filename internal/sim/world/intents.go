@@ -24,6 +24,8 @@ type wanted struct {
 	key         intent.ResourceKey
 	turndown    bool
 	unmanaged   []*intentpb.UnmanagedField
+	// sealed is the secret that the payload names; nil: it names none.
+	sealed *sealed
 	// told is what was answered last.
 	told told
 }
@@ -74,6 +76,9 @@ func (w *World) read(ctx context.Context, id intent.IncarnationID, asset intent.
 		return nil, err
 	}
 	read.message = payload.ProtoReflect()
+	if w.options.Secret != "" {
+		read.sealed = w.sealedBy(read.message)
+	}
 	read.key = keyOf(read.message, asset, w.options.Nameless)
 	if read.turndown, err = schema.Addon(read.Asset, &intentpb.Turndown{}); err != nil {
 		return nil, err

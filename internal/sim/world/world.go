@@ -55,6 +55,9 @@ type Options struct {
 	// HintCadence, if not 0, has plugins hint what changes, and declare it as their cadence:
 	// for so long Lehr may let be what nobody hints.
 	HintCadence time.Duration
+	// Secret is what each value of a secret begins with; empty: no payload names any. See
+	// secrets.go.
+	Secret string
 	// Steps are the effects that a push takes, if so much changes; 0: as chance
 	// has it.
 	Steps int
@@ -87,6 +90,11 @@ type World struct {
 	// OnHint, if any, is called when something becomes of hints.
 	OnHint func(HintNews)
 
+	// OnSealed, if any, is called when a plugin plans with the value of a secret, OnRotated
+	// when it finds that one was rotated since.
+	OnSealed  func(asset intent.AssetID, plan intent.Digest, value string)
+	OnRotated func(RotationNews)
+
 	// OnHealth, if any, is called when something has become unhealthy, or healthy.
 	OnHealth func()
 
@@ -108,6 +116,10 @@ type World struct {
 	// lied is when a plugin last told what is not so of an asset.
 	lied  map[intent.AssetID]time.Time
 	hints hints
+	// rotations counts those of each secret.
+	rotations map[string]int
+	// sealedPlans are the newest plans with the value of a secret.
+	sealedPlans []sealedPlan
 	// known is what was read of incarnations.
 	known map[place]*wanted
 	// healed is closed, and replaced, when everything heals.
@@ -119,7 +131,7 @@ func New(o Options) *World {
 	return &World{
 		options: o, process: o.Process, random: o.Random, memoFaults: o.Memos,
 		resources: map[intent.ResourceKey]*resource{}, runs: map[runPlace]Run{}, programs: map[string]*program{}, known: map[place]*wanted{},
-		struck: map[TroubleKind]int{}, lied: map[intent.AssetID]time.Time{}, healed: make(chan struct{}),
+		rotations: map[string]int{}, struck: map[TroubleKind]int{}, lied: map[intent.AssetID]time.Time{}, healed: make(chan struct{}),
 		hints: hints{lost: map[intent.AssetID]time.Time{}},
 	}
 }
@@ -195,10 +207,13 @@ func (w *World) Matches(ctx context.Context, id intent.IncarnationID, asset inte
 		return false, err.Error()
 	}
 	state := w.snapshot(wanted.key)
-	if t := wanted.told; t.diff == nil || t.version != state.version {
+	if t := wanted.told; t.diff == nil || t.version != state.version || t.secret != wanted.sealed.now() {
 		if _, err := wanted.difference(state, plugin.Served{}); err != nil {
 			return false, err.Error()
 		}
+	}
+	if other := w.holdsOther(wanted, state); other != "" {
+		return false, other
 	}
 	if wanted.told.diff.GetInSync() != nil {
 		return true, ""

@@ -44,8 +44,8 @@ type Target struct {
 	Patience time.Duration
 	// Tell is told each result as soon as there is one. May be nil.
 	Tell func(Result)
-	// only are the rules that are tried after the first; empty: all.
-	only []string
+	// Only are the rules that are tried after the first; empty: all.
+	Only []string
 }
 
 // Outcome of a rule.
@@ -157,7 +157,7 @@ func Check(ctx context.Context, target Target) Report {
 	defer s.restoreSecret()
 	isDown := false
 	for i, rule := range Rules {
-		if i > 0 && len(target.only) > 0 && !slices.Contains(target.only, rule.Name) {
+		if i > 0 && len(target.Only) > 0 && !slices.Contains(target.Only, rule.Name) {
 			continue
 		}
 		result := Result{Name: rule.Name, Outcome: Skipped, Detail: "the plugin did not come up"}

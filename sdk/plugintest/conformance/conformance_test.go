@@ -37,7 +37,7 @@ func checkRules(t *testing.T, class plugin.Guarantee, lie, last string, only ...
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	return Check(ctx, Target{
-		Run: []string{program, "plugin", folder, string(class), lie}, First: first, Second: second, Secret: secret, Patience: 30 * time.Second, only: only,
+		Run: []string{program, "plugin", folder, string(class), lie}, First: first, Second: second, Secret: secret, Patience: 30 * time.Second, Only: only,
 		Tell: func(result Result) {
 			if err := os.WriteFile(filepath.Join(folder, "tried"), []byte(result.Name), 0o600); err != nil {
 				t.Error(err)

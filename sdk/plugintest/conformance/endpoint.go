@@ -150,7 +150,7 @@ func (e *endpoint) start(run []string) (socket string, err error) {
 
 // environment is what Lehr hands down.
 func environment(socket string) []string {
-	variables := []string{plugin.SocketVariable + "=" + socket}
+	variables := append(remote.SecretsVariable(), plugin.SocketVariable+"="+socket)
 	for _, variable := range os.Environ() {
 		name, _, _ := strings.Cut(variable, "=")
 		switch {

@@ -1,5 +1,6 @@
 """A plugin whose things do what their names say."""
 
+import hashlib
 import os
 import sys
 import threading
@@ -9,6 +10,7 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from google.protobuf.struct_pb2 import Struct  # noqa: E402
 
 from lehr import serve  # noqa: E402
+from lehr.intent.v1.asset_pb2 import ExternalRef  # noqa: E402
 
 kept = []
 
@@ -52,6 +54,10 @@ class Things(serve.Resource):
             serve.refuse_store(home("folder") + "/../lehr.db-wal")
         elif name == "link":
             serve.refuse_store(home("link"))
+        elif name.startswith("blob"):
+            content = b"a blob" * 400_000 if name != "blob that is not there" else b"another"
+            sha256 = hashlib.sha256(content).digest()
+            state.health.reason = "a blob of %d bytes" % len(asset.blob(ExternalRef(uri="blob:sha256:" + sha256.hex(), sha256=sha256)))
         elif name == "wrong":
             return None
         elif name.startswith("memo"):

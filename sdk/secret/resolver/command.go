@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"os/exec"
+	"runtime"
 	"slices"
 	"sync"
 	"syscall"
@@ -26,12 +27,15 @@ const drainWithin = time.Second
 // input, and a process group of its own that ends with it. Of what it prints to stderr
 // nothing is told but the length: it may be the secret.
 func run(ctx context.Context, e listEntry) ([]byte, error) {
+	// The kernel kills the command when this thread ends, so when the plugin does.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	g := &group{}
 	out, stderr := &limited{most: maxSecret + 1, exceeded: g.kill}, &counted{}
 	command := &exec.Cmd{
 		Path: e.Run[0], Args: e.Run, Dir: "/", Env: commandEnvironment(e.Variables),
 		Stdout: out, Stderr: stderr, WaitDelay: drainWithin,
-		SysProcAttr: &syscall.SysProcAttr{Setpgid: true},
+		SysProcAttr: &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL},
 	}
 	defer out.wipe()
 	if err := command.Start(); err != nil {

@@ -8,9 +8,6 @@ package resolver
 
 import (
 	"context"
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/binary"
 	"flag"
 	"os"
 	"sync"
@@ -145,24 +142,9 @@ func (r *Resolver) DigestOf(partition intent.PartitionID, ref *intentpb.SecretRe
 	return digest, nil
 }
 
-// digest is HMAC-SHA-256 under the list's key, over the reference and the value, each
-// part behind its length in eight bytes.
+// digest of a value, under the list's key.
 func (l *list) digest(ref *intentpb.SecretRef, value []byte) secret.Digest {
-	mac := hmac.New(sha256.New, l.key)
-	part := func(content []byte) {
-		var length [8]byte
-		binary.LittleEndian.PutUint64(length[:], uint64(len(content)))
-		mac.Write(length[:])
-		mac.Write(content)
-	}
-	part([]byte("lehr.secret.v1"))
-	domain := secret.Domain(ref)
-	part([]byte{byte(len(domain))})
-	for _, text := range domain {
-		part([]byte(text))
-	}
-	part(value)
-	return secret.Digest(mac.Sum(nil))
+	return secret.DigestOf(l.key, ref, value)
 }
 
 // permitted returns the list, and its entries for the reference.

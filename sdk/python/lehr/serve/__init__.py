@@ -28,14 +28,17 @@ from .load import load_types
 from .main import Plugin, main
 from .permit import Permit
 from .plan import CREATE, DELETE, REPLACE, UPDATE, FieldChange, Plan
+from .reader import DENIED, INTERNAL, INVALID, NOT_FOUND, UNAVAILABLE, Rotated, SecretError
 from .resource import (
     COMPARE_AND_SET, FENCED, HEALTH_UNKNOWN, HEALTHY, UNGUARDED, UNHEALTHY, Asset, Busy, Change, Content, Error, Health, Impact, MemoRefused,
     NoPermit, Outranked, Pending, Resource, Retryable, Stale, State, now,
 )
+from .secret import Digest, Secret
 from .stores import refuse_store
 
 __all__ = [
-    "COMPARE_AND_SET", "CREATE", "DELETE", "FENCED", "HEALTHY", "HEALTH_UNKNOWN", "REPLACE", "UNGUARDED", "UNHEALTHY", "UPDATE", "Asset", "Busy",
-    "Change", "Content", "Error", "FieldChange", "Health", "Impact", "MemoRefused", "NoPermit", "Outranked", "Pending", "Permit", "Plan", "Plugin",
-    "Resource", "Retryable", "Stale", "State", "load_types", "main", "now", "refuse_store",
+    "Asset", "Busy", "COMPARE_AND_SET", "CREATE", "Change", "Content", "DELETE", "DENIED", "Digest", "Error", "FENCED", "FieldChange", "HEALTHY",
+    "HEALTH_UNKNOWN", "Health", "INTERNAL", "INVALID", "Impact", "MemoRefused", "NOT_FOUND", "NoPermit", "Outranked", "Pending", "Permit", "Plan",
+    "Plugin", "REPLACE", "Resource", "Retryable", "Rotated", "Secret", "SecretError", "Stale", "State", "UNAVAILABLE", "UNGUARDED", "UNHEALTHY",
+    "UPDATE", "load_types", "main", "now", "refuse_store",
 ]

@@ -1,6 +1,8 @@
 """Intent that Lehr is asked for, and the cache of what it answered."""
 
 import collections
+import hashlib
+import queue
 import threading
 
 from lehr.intent.v1 import asset_pb2, options_pb2
@@ -15,6 +17,9 @@ from .resource import Asset, Content, Error
 
 # Seconds for which an answer about content is waited for.
 ANSWERED_WITHIN = 60
+# The same for a part of a blob, and the bytes of the largest blob.
+PART_WITHIN = 10
+MAX_BLOB = 10_000_000
 _ENTRY_BYTES = 400  # About what an entry weighs beside its content.
 
 
@@ -63,6 +68,7 @@ class Asker:
         self._cache, self._send = cache, send
         self._lock = threading.Lock()
         self._waiting = collections.defaultdict(list)
+        self._parts = collections.defaultdict(list)
         self._is_closed = False
 
     def fetch(self, partition, incarnation, ids, is_ended=lambda: False):
@@ -98,8 +104,50 @@ class Asker:
                 if not waiters:
                     del self._waiting[incarnation, id]
 
+    def blob(self, partition, incarnation, id, uri, sha256):
+        """Returns a blob that the asset names, verified."""
+        if uri != "blob:sha256:" + sha256.hex() or len(sha256) != 32:
+            raise Error("%s with the digest %s is no blob of Lehr's" % (uri, sha256.hex()))
+        body, size = bytearray(), 1
+        while len(body) < size:
+            part = self._part(partition, incarnation, id, sha256, len(body))
+            if part.refused:
+                raise NoContent("asking for %s: %s" % (uri, part.refused))
+            size = part.size
+            body += part.content
+            if len(body) < size and not part.content or size > MAX_BLOB:
+                raise Error("asking for %s: Lehr sent %d of %d bytes" % (uri, len(body), size))
+        if hashlib.sha256(body).digest() != sha256:
+            raise Error("the %d bytes of %s have another digest" % (len(body), uri))
+        return bytes(body)
+
+    def _part(self, partition, incarnation, id, sha256, offset):
+        key, answers = (incarnation, id, sha256, offset), queue.SimpleQueue()
+        need = plugin_pb2.Need(partition=partition, incarnation=incarnation)
+        need.blobs.add(asset=id, sha256=sha256, offset=offset)
+        with self._lock:
+            self._parts[key].append(answers)
+        try:
+            self._send(need)
+            return answers.get(timeout=PART_WITHIN)
+        except queue.Empty:
+            raise Error("Lehr did not send the blob %s of %s within %d s" % (sha256.hex(), id, PART_WITHIN)) from None
+        finally:
+            with self._lock:
+                self._parts[key] = [one for one in self._parts[key] if one is not answers]
+                if not self._parts[key]:
+                    del self._parts[key]
+
+    def _deliver_parts(self, content):
+        for part in content.blobs:
+            with self._lock:
+                waiters = list(self._parts.get((content.incarnation, part.asset, part.sha256, part.offset), ()))
+            for answers in waiters:
+                answers.put(part)
+
     def deliver(self, content):
         """Takes what Lehr answers."""
+        self._deliver_parts(content)
         for one in content.assets:
             with self._lock:
                 waiters = list(self._waiting.get((content.incarnation, one.asset), ()))
@@ -128,7 +176,7 @@ class Asker:
         """Returns for each id its Asset with what it reads, or an exception."""
         found = {}
         for id, body in self.fetch(partition, incarnation, ids, is_ended).items():
-            found[id] = body if isinstance(body, Exception) else _decode(id, body, lambda a: Asset(a, partition, incarnation))
+            found[id] = body if isinstance(body, Exception) else _decode(id, body, lambda a: Asset(a, partition, incarnation, self.blob))
         reads = {id: _read_references(one) for id, one in found.items() if isinstance(one, Asset)}
         wanted = sorted(set().union(*reads.values())) if reads else []
         if not wanted:

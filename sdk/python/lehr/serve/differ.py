@@ -5,10 +5,12 @@ It gives the same paths and the same values as the one in Go (sdk/serve/differ.g
 
 from google.protobuf.descriptor import FieldDescriptor
 
-from . import text
+from . import secret, text
 from .plan import FieldChange
 
 REDACTED = "(redacted)"
+# Tells two values apart that hold one secret in two forms.
+WRITTEN_OTHERWISE = " (written otherwise)"
 _DEBUG_REDACT = 16  # The number of the option debug_redact, which older runtimes do not know.
 
 
@@ -53,6 +55,45 @@ def clear_redacted(message):
         elif field.message_type is not None:
             for one in value if is_repeated(field) else [value]:
                 clear_redacted(one)
+
+
+def hide_secrets(message):
+    """Takes the secrets that this process has read out of all texts of a message. A key of a
+    map that holds one loses its entry."""
+    texts, put = [], []
+    _collect_texts(message, texts, put)
+    for text_before, text_after, replace in zip(texts, secret.redact_all(texts), put):
+        if text_before != text_after:
+            replace(text_after)
+
+
+def _collect_texts(message, texts, put):
+    """Lists the texts of a message, and for each a function that puts another in its place."""
+    for field, value in message.ListFields():
+        if is_map(field):
+            for key in list(value):
+                _collect_element(value, key, texts, put)
+                if isinstance(key, str):
+                    texts.append(key)
+                    put.append(lambda _, entries=value, key=key: entries.__delitem__(key))
+        elif is_repeated(field):
+            for place in range(len(value)):
+                _collect_element(value, place, texts, put)
+        elif field.message_type is not None:
+            _collect_texts(value, texts, put)
+        elif isinstance(value, (str, bytes)):
+            texts.append(value)
+            put.append(lambda text, name=field.name: setattr(message, name, text))
+
+
+def _collect_element(values, place, texts, put):
+    """Does so for an element of a list or map."""
+    value = values[place]
+    if isinstance(value, (str, bytes)):
+        texts.append(value)
+        put.append(lambda text: values.__setitem__(place, text))
+    elif hasattr(value, "ListFields"):
+        _collect_texts(value, texts, put)
 
 
 def render_key(key):
@@ -108,7 +149,8 @@ def _values(changes, path, field, current, target):
     """Compares two single values; None is an absent one."""
     if field.message_type is None:
         if current is None or target is None or not _equal(current, target):
-            _add(changes, path, _render(field, current), _render(field, target))
+            now, wanted = _render(field, current), _render(field, target)
+            _add(changes, path, now, wanted + WRITTEN_OTHERWISE if now == wanted else wanted)
         return
     whole = _WHOLE.get(field.message_type.full_name)
     if whole is not None:
@@ -130,7 +172,8 @@ def _render(field, value):
     if value is None:
         return ""
     if isinstance(value, (str, bytes)):
-        return text.clip(text.quote(value))
+        # Secrets go before it is shortened: of one that was cut nobody would know that it is one.
+        return text.clip(text.quote(secret.redact(value)))
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):

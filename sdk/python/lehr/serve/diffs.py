@@ -7,7 +7,7 @@ from google.protobuf.duration_pb2 import Duration
 
 from lehr.plugin.v1 import plugin_pb2
 
-from . import differ, kind, memos, plan
+from . import differ, kind, memos, plan, secret
 from .contents import Asker
 from .resource import HEALTHY, UNHEALTHY, Asset, Error, Health, Impact, Resource, State, now
 from .stream import Stream
@@ -213,7 +213,11 @@ def difference(resource, asset, state: State, arrived):
         shown_state = type(state.current)()
         shown_state.CopyFrom(state.current)
         differ.clear_redacted(shown_state)
+        differ.hide_secrets(shown_state)
         diff.current = shown_state.SerializeToString(deterministic=True)
+    told = [diff.base, diff.resource_key, diff.current]
+    if secret.redact_all(told) != told:
+        raise Error("the base, the resource key or the state of the asset holds a secret, and is not told: a defect of the plugin")
     return diff
 
 

@@ -3,7 +3,7 @@
 import sys
 import traceback
 
-from . import differ
+from . import differ, secret
 from .plan import CREATE, DELETE, REPLACE, UPDATE, Plan, is_covered
 from .resource import Busy, Change, Error, State
 from .unmanaged import leave
@@ -86,8 +86,18 @@ def plan(resource, asset, state):
         return change, unmanaged
     change.plan = Plan(CREATE if state.current is None else UPDATE, changes)
     _judge(resource, change)
+    _hide_in_plan(change.plan.changes)
     change.plan = change.plan.bounded()
     return change, unmanaged
+
+
+def _hide_in_plan(changes):
+    """Takes the secrets that this process has read out of what a plan shows, before its digest
+    is taken: on both sides of an approval alike."""
+    texts = [text for one in changes for text in (one.path, one.current, one.target, one.reason)]
+    hidden = iter(secret.redact_all(texts))
+    for one in changes:
+        one.path, one.current, one.target, one.reason = next(hidden), next(hidden), next(hidden), next(hidden)
 
 
 def _plan_turndown(resource, asset, state):
@@ -98,6 +108,7 @@ def _plan_turndown(resource, asset, state):
         change.plan = Plan(DELETE, differ.compare(state.current, None))
         for field in change.plan.changes:
             field.destructive, field.reason = True, state.notes.get(field.path, "")
+        _hide_in_plan(change.plan.changes)
         change.plan = change.plan.bounded()
     return change
 
@@ -118,6 +129,7 @@ def _leave_unmanaged(resource, change):
     for one in changes:
         # What only follows from the fields listed has the reason of the first.
         one.reason = next((f.reason for f in reversed(fields) if is_covered([f.path], one.path)), fields[0].reason)
+    _hide_in_plan(changes)
     return Plan("", changes).bounded().changes
 
 

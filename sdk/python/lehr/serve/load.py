@@ -3,7 +3,7 @@
 from google.protobuf import any_pb2, descriptor_pb2, descriptor_pool, message_factory  # noqa: F401
 from google.protobuf import duration_pb2, empty_pb2, field_mask_pb2, struct_pb2, timestamp_pb2, wrappers_pb2  # noqa: F401
 
-from lehr.intent.v1 import addons_pb2, asset_pb2, options_pb2  # noqa: F401
+from lehr.intent.v1 import addons_pb2, asset_pb2, options_pb2, secret_pb2  # noqa: F401
 
 
 def load_types(path):

@@ -6,12 +6,15 @@ import signal
 import sys
 import threading
 
+from . import secret
+from .log import take_output
 from .resource import COMPARE_AND_SET, FENCED, UNGUARDED
 from .server import Server
 from .stores import take_stores
 
 # What Lehr hands down (internal/pluginhost/plugin).
-SOCKET, LOCK, STORES = "LEHR_PLUGIN_SOCKET", "LEHR_PLUGIN_LOCK", "LEHR_PLUGIN_STORES"
+SOCKET, LOCK, STORES, SECRETS = "LEHR_PLUGIN_SOCKET", "LEHR_PLUGIN_LOCK", "LEHR_PLUGIN_STORES", "LEHR_PLUGIN_SECRETS"
+SECRET_LIST, LIST_FLAG = "LEHR_SECRET_LIST", "--secret-list"
 STOP_WITHIN = 0.9  # Seconds that pushes have to notice the end.
 MEMORY_LOOK = 2  # Seconds between two looks at how much memory is used.
 
@@ -28,6 +31,9 @@ class Plugin:
     # A process that has more than that resident ends, and Lehr starts it anew: what leaks
     # must not take the machine with it.
     max_memory: int = 1 << 30
+    # The operator's list of secrets, by which they are read; None: what the program's argument
+    # --secret-list or the variable LEHR_SECRET_LIST names.
+    secret_list: str = None
 
 
 def main(plugin):
@@ -43,7 +49,8 @@ def main(plugin):
         take_stores(os.environ.get(STORES))
     except ValueError as problem:
         sys.exit("%s: reading %s: %s" % (plugin.name, STORES, problem))
-    for name in (SOCKET, LOCK, STORES):
+    secret.start(plugin.name, _secret_list(plugin), os.environ.get(SECRETS))
+    for name in (SOCKET, LOCK, STORES, SECRETS):
         os.environ.pop(name, None)  # The programs that it starts need none of these.
     stopping = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -70,6 +77,17 @@ def _leave(code, words=""):
     os._exit(code)
 
 
+def _secret_list(plugin):
+    """Returns the path of the operator's list; empty: there is none, which permits nothing."""
+    if plugin.secret_list is not None:
+        return plugin.secret_list
+    for place, argument in enumerate(sys.argv[1:], 1):
+        name, equals, value = argument.partition("=")
+        if name == LIST_FLAG:
+            return value if equals else "".join(sys.argv[place + 1 : place + 2])
+    return os.environ.get(SECRET_LIST, "")
+
+
 def _validate(plugin):
     names = set()
     for resource in plugin.resources:
@@ -94,8 +112,7 @@ def _take_standard_files():
     os.dup2(null, 0)
     os.close(null)
     os.dup2(2, 1)
-    for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(line_buffering=True, errors="backslashreplace")
+    take_output()
 
     def wait():
         try:

@@ -4,7 +4,7 @@ import threading
 
 from lehr.plugin.v1 import plugin_pb2
 
-from . import kind, memos, permit
+from . import kind, memos, permit, secret
 from .contents import Asker
 from .diffs import set_pause
 from .resource import Asset, Busy, Error, MemoRefused, NeverKept, NoPermit, Outranked, Retryable, Stale, now
@@ -101,11 +101,13 @@ class PushStream(Stream):
             self._end(start.push, _failed(Retryable("the plugin has as many calls under way as it may, and none of them ends")))
 
     def _run(self, start, push):
+        secrets = secret.Push()
         try:
-            result = self._carry_out(start, push)
+            result = self._carry_out(start, push, secrets)
         except BaseException as problem:  # noqa: BLE001: of one asset only.
             result = _outcome(start.asset, problem, push)
         self._end(start.push, result)
+        secrets.end()
 
     def _end(self, id, result):
         with self._lock:
@@ -114,7 +116,7 @@ class PushStream(Stream):
         result.push = id
         self.send(plugin_pb2.PushResponse(result=result))
 
-    def _carry_out(self, start, push):
+    def _carry_out(self, start, push, secrets):
         found = self._asker.assets(start.partition, start.incarnation, [start.asset], lambda: push.is_ended)[start.asset]
         if not isinstance(found, Asset):
             raise Retryable(str(found))
@@ -124,6 +126,7 @@ class PushStream(Stream):
             found.memos = memos.decode(start.asset, start.memos)
         except Error as problem:
             raise Retryable(str(problem)) from problem
+        found.push = secrets
         resource = self._server.resources[found.type]
         state = kind.read(resource, [found])[0]
         if isinstance(state.error, Busy):
@@ -137,8 +140,8 @@ class PushStream(Stream):
             return _pushed()
         digest = change.plan.digest()
         if digest != start.plan_digest:
-            raise Stale("the plan is now %s (%s, %d fields), admitted was %s" % (
-                digest.hex()[:12], change.plan.action, len(change.plan.changes), start.plan_digest.hex()[:12]))
+            raise Stale("the plan is now %s (%s, %d fields), admitted was %s%s" % (
+                digest.hex()[:12], change.plan.action, len(change.plan.changes), start.plan_digest.hex()[:12], secrets.rotations))
         if state.base != start.base:
             push.cover(state.base)
         change.push, change.token, change.traceparent = start.push, start.fencing_token, start.traceparent

@@ -7,6 +7,9 @@ from google.protobuf.any_pb2 import Any
 
 from lehr.intent.v1 import addons_pb2
 
+from . import secret
+from .errors import Busy, Error, MemoRefused, NeverKept, NoPermit, Outranked, Retryable, Stale  # noqa: F401
+
 FENCED, COMPARE_AND_SET, UNGUARDED = "F", "C", "N"
 HEALTHY, UNHEALTHY, HEALTH_UNKNOWN = "healthy", "unhealthy", "unknown"
 
@@ -14,48 +17,6 @@ HEALTHY, UNHEALTHY, HEALTH_UNKNOWN = "healthy", "unhealthy", "unknown"
 def now():
     """Returns the seconds since the machine was started, its suspensions included."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
-
-
-class Error(Exception):
-    """An error whose words are for people. OSError and ValueError are told likewise; any
-    other exception is told as a defect of the plugin, with its stack in the log."""
-
-
-class Retryable(Error):
-    """Raised by apply: worth trying again soon. After other errors Lehr waits for longer."""
-
-
-class Busy(Error):
-    """Raised by read or apply: the target is too busy. Lehr asks no sooner than after the
-    seconds that are given, and not much later; 5 minutes at most count."""
-
-    def __init__(self, reason, retry_after):
-        super().__init__(reason)
-        self.retry_after = retry_after
-
-
-class Stale(Error):
-    """Raised by apply: the provider refused a compare-and-set, and nothing was changed."""
-
-
-class Outranked(Error):
-    """Raised by apply: a target of class F refused the push's token, for it knows a higher one."""
-
-    def __init__(self, known_token):
-        super().__init__("the target knows the fencing token %d, and refuses lower ones" % known_token)
-        self.known_token = known_token
-
-
-class NoPermit(Error):
-    """Raised by a permit: nothing more may be done for this push."""
-
-
-class MemoRefused(Retryable):
-    """Raised by Change.remember: the memo is not kept."""
-
-
-class NeverKept(MemoRefused):
-    """The memo is one that Lehr never keeps: to try again changes nothing."""
 
 
 @dataclasses.dataclass
@@ -139,8 +100,11 @@ def _type_name(message: Any):
 class Asset(Content):
     """An asset that a call is about. payload is decoded; it must not be altered."""
 
-    def __init__(self, asset, partition, incarnation):
+    def __init__(self, asset, partition, incarnation, blob=None):
         super().__init__(asset)
+        self._blob = blob
+        # The push that the call is, with the secrets that it was planned with; None: a look.
+        self.push = None
         self.partition = partition
         self.incarnation = incarnation
         self.payload = None
@@ -151,6 +115,27 @@ class Asset(Content):
         # The earliest time, by now(), at which production may have begun to be read for
         # the state; None: as long ago as the cadence allows.
         self.read_since = None
+
+    def secret(self, ref):
+        """Returns the Secret that a lehr.intent.v1.SecretRef names now, by the operator's list. A
+        look takes what was read within 30 s; a push what was read since it began. Raises
+        SecretError, and Rotated when the value is another than the push was planned with."""
+        return secret.resolve(self, self.push, ref)
+
+    def digest_of(self, ref, value):
+        """Returns the Digest that bytes of production would have if the reference named them: so
+        a plugin compares what production has with what it should have."""
+        return secret.digest_of(self, ref, value)
+
+    def blob(self, ref):
+        """Returns the content, verified, that a lehr.intent.v1.ExternalRef of the asset names
+        whose URI is blob:sha256:…, while the call is open that the asset came with."""
+        return self.fetch(ref.uri, ref.sha256)
+
+    def fetch(self, uri, sha256):
+        if self._blob is None:
+            raise Error("%s came with no call of Lehr's: there is nobody to ask for %s" % (self.id, uri))
+        return self._blob(self.partition, self.incarnation, self.id, uri, sha256)
 
     @property
     def is_turned_down(self):

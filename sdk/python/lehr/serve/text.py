@@ -9,6 +9,7 @@ import decimal
 import hashlib
 import struct
 
+from . import secret
 from .printable import RANGES
 
 MAX_TEXT = 4096  # Bytes of a reason that are sent.
@@ -23,17 +24,9 @@ def _is_print(code):
     return place >= 0 and code <= _LAST[place]
 
 
-def _to_bytes(text):
-    # What came of a file's name that is no UTF-8 is the bytes that it was.
-    try:
-        return text.encode("utf-8", "surrogateescape")
-    except UnicodeEncodeError:
-        return text.encode("utf-8", "surrogatepass")
-
-
 def quote(value):
     """Quotes a str or bytes as Go's strconv.Quote does."""
-    raw = value if isinstance(value, bytes) else _to_bytes(value)
+    raw = value if isinstance(value, bytes) else secret.to_bytes(value)
     parts = []
     for character in raw.decode("utf-8", "surrogateescape"):
         code = ord(character)
@@ -60,8 +53,8 @@ def shown(text):
 
 
 def sentence(text):
-    """Makes what people read printable, and not too long."""
-    text = shown(str(text))
+    """Makes what people read printable, without secrets, and not too long."""
+    text = shown(secret.redact(str(text)))
     raw = text.encode()
     if len(raw) <= MAX_TEXT:
         return text
