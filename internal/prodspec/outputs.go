@@ -10,6 +10,7 @@ import (
 	"lehr.dev/internal/ground/outputs"
 	"lehr.dev/internal/prodspec/definition"
 	"lehr.dev/internal/prodspec/derive"
+	"lehr.dev/internal/prodspec/generate"
 	"lehr.dev/internal/prodspec/source"
 )
 
