@@ -1,6 +1,7 @@
 package outputs
 
 import (
+	"fmt"
 	"time"
 )
 
@@ -47,4 +48,9 @@ func (d *Damper) Until(now time.Time) time.Time {
 		return until
 	}
 	return time.Time{}
+}
+
+// Reason says for people why the next change waits.
+func (d *Damper) Reason(id ID) string {
+	return fmt.Sprintf("its output %s keeps changing (%d times in a row, the last at %s)", id.Name, d.Changes, d.Last.UTC().Format(time.RFC3339))
 }

@@ -162,17 +162,19 @@ func (p *parser) value(o ID, line int, node *yaml.Node) {
 	p.told.Values[o], p.told.Lines[o] = text, line
 }
 
-// OfAsset are the outputs of one asset, by name; nil: it has none.
-func (v Values) OfAsset(asset intent.AssetID) (list map[string]json.RawMessage) {
+// ByAsset are the outputs of the partition's own assets, by asset and name.
+func (v Values) ByAsset() map[intent.AssetID]map[string]json.RawMessage {
+	assets := map[intent.AssetID]map[string]json.RawMessage{}
 	for o, value := range v {
-		if o.Asset == asset && o.Partition == "" {
-			if list == nil {
-				list = map[string]json.RawMessage{}
-			}
-			list[o.Name] = value
+		if o.Partition != "" {
+			continue
 		}
+		if assets[o.Asset] == nil {
+			assets[o.Asset] = map[string]json.RawMessage{}
+		}
+		assets[o.Asset][o.Name] = value
 	}
-	return list
+	return assets
 }
 
 // Changes are what an edit makes of the outputs of one asset: those that it tells now in
@@ -200,6 +202,15 @@ func Changes(asset intent.AssetID, has, tells map[string]json.RawMessage) (opera
 		}
 	}
 	return operations
+}
+
+// ChangedNames are those whose values differ, or are in one of the two alone.
+func ChangedNames(has, tells map[string]json.RawMessage) []string {
+	return slices.DeleteFunc(sortedNames(has, tells), func(name string) bool {
+		before, was := has[name]
+		now, is := tells[name]
+		return was == is && bytes.Equal(before, now)
+	})
 }
 
 func sortedNames(maps ...map[string]json.RawMessage) (names []string) {
