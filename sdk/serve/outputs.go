@@ -14,8 +14,9 @@ import (
 	"lehr.dev/sdk/secret"
 )
 
-// encodeOutputs gives what a Resource tells the form of a Difference.
-func encodeOutputs(values map[string]any) (list []intent.Output, err error) {
+// EncodeOutputs gives outputs, as a Resource tells them, the form of a Difference. What is no
+// JSON, or holds a secret that the plugin knows, is an error.
+func EncodeOutputs(values map[string]any) (list []intent.Output, err error) {
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		text, err := json.Marshal(values[name])
 		if err != nil {

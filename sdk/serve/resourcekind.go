@@ -200,7 +200,7 @@ func (k *resourceKind[T]) difference(ctx context.Context, asset Asset[T], state 
 	}
 	if change.Plan.Action != "" {
 		difference.Outcome, difference.Plan = Differs, change.Plan
-	} else if difference.Outputs, err = encodeOutputs(state.Outputs); err != nil {
+	} else if difference.Outputs, err = EncodeOutputs(state.Outputs); err != nil {
 		return Difference{}, err
 	}
 	if asset.TurnedDown() {

@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
@@ -50,7 +51,14 @@ func checkOutput(output *pluginpb.Output) (text []byte, problem string) {
 		return nil, fmt.Sprintf("the output %s %s", output.Name, problem)
 	}
 	value := output.Value.AsInterface()
-	if text = document.Canonical(value); len(text) > outputs.MaxValueBytes {
+	text, err := json.Marshal(value)
+	if err == nil {
+		text, err = document.Canonicalize(text)
+	}
+	if err != nil {
+		return nil, fmt.Sprintf("the output %s cannot be taken: %s", output.Name, err)
+	}
+	if len(text) > outputs.MaxValueBytes {
 		return nil, fmt.Sprintf("the output %s has %d bytes, at most %d are taken", output.Name, len(text), outputs.MaxValueBytes)
 	}
 	if hits := secrecy.Find(map[string]any{output.Name: value}); len(hits) > 0 {

@@ -132,8 +132,8 @@ func dependenciesOf(body []byte) ([]waiting, error) {
 		return nil, err
 	}
 	for _, read := range reads.Reads {
-		if read.Asset != "" {
-			list = append(list, waiting{intent.AssetID(read.Asset), false})
+		if edge := (waiting{intent.AssetID(read.Asset), false}); read.Asset != "" && !slices.Contains(list, edge) {
+			list = append(list, edge)
 		}
 	}
 	return list, nil
@@ -158,7 +158,9 @@ func (j *judging) edges(ctx context.Context, asset intent.AssetID) (list []waiti
 	capacities := map[intent.AssetID]int{}
 	for _, edge := range outgoing {
 		if strings.HasPrefix(edge.Field, outputFields) {
-			list = append(list, waiting{edge.To, false})
+			if from := (waiting{edge.To, false}); !slices.Contains(list, from) {
+				list = append(list, from)
+			}
 			continue
 		}
 		if !strings.HasPrefix(edge.Field, dependencyFields) {
