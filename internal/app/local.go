@@ -103,9 +103,9 @@ type Building struct {
 	Store string
 	// Documents reads those that a server holds; nil: none is asked.
 	Documents func(ctx context.Context, partition intent.PartitionID, name string) (document.Document, error)
-	// Turndowns reports whether there is the document of what was turned down by command;
-	// nil: there is none.
-	Turndowns func(ctx context.Context, partition intent.PartitionID) (bool, error)
+	// HasDocument reports whether there is a document of Lehr's own, which no definition
+	// names; nil: there is none.
+	HasDocument func(ctx context.Context, partition intent.PartitionID, name string) (bool, error)
 	// Progress is told of the steps; nil: nobody waits to see them.
 	Progress *measure.Progress
 }
@@ -140,7 +140,7 @@ func (b Building) buildAgainst(ctx context.Context, elsewhere fetch.Options, bas
 	options := runner(ownModules(), b.Generators)
 	options.Progress = b.Progress
 	program := prodspec.Program{
-		Definition: b.Definition, Runner: generate.NewProcess(options), Elsewhere: elsewhere, Turndowns: b.Turndowns,
+		Definition: b.Definition, Runner: generate.NewProcess(options), Elsewhere: elsewhere, HasDocument: b.HasDocument,
 		Outside: inquiry.New(b.ExternalChecks, real.Now).Ask, Against: baseline,
 		Progress: b.Progress,
 	}

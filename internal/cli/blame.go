@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	apipb "lehr.dev/gen/lehr/api/v1"
+	"lehr.dev/internal/ground/outputs"
 	"lehr.dev/sdk/client"
 )
 
@@ -211,10 +212,16 @@ func (s *session) printRevisions(heading string, revisions ...*apipb.SourceRevis
 
 // resolvedBy says which resolver changed a field, and why.
 func resolvedBy(d *apipb.Derivation) string {
+	if d.Name == outputs.Document {
+		return fmt.Sprintf("%s, which asked for %s: %s, %s", d.Field, d.Was, d.Reason, cmp.Or(placed(d.Place), "no document has it"))
+	}
 	return fmt.Sprintf("%s, which was %s, by generate.%s, %s: %s", d.Field, cmp.Or(d.Was, "not set"), d.Name, placed(d.Place), d.Reason)
 }
 
 func resolvedText(d Resolved) string {
+	if d.By == outputs.Document {
+		return fmt.Sprintf("%s, which asked for %s: %s", d.Field, d.Was, d.Reason)
+	}
 	return fmt.Sprintf("%s, which was %s, by generate.%s: %s", d.Field, cmp.Or(d.Was, "not set"), d.By, d.Reason)
 }
 

@@ -13,6 +13,7 @@ import (
 	apipb "lehr.dev/gen/lehr/api/v1"
 	"lehr.dev/internal/ground/fault"
 	"lehr.dev/internal/ground/intent"
+	"lehr.dev/internal/ground/outputs"
 )
 
 func (s *session) buildCommand() *cobra.Command {
@@ -162,6 +163,10 @@ func (s *session) printBuiltResolved(assets []BuiltAsset) {
 				fmt.Fprintln(s.Out)
 			}
 			first = false
+			if r.By == outputs.Document {
+				fmt.Fprintf(s.Out, "%s: %s asks for %s: %s\n", plain(string(asset.ID)), r.Field, plain(r.Was), plain(r.Reason))
+				continue
+			}
 			fmt.Fprintf(s.Out, "%s: %s, which was %s, is set by generate.%s: %s\n", plain(string(asset.ID)), r.Field, plain(cmp.Or(r.Was, "not set")), r.By, plain(r.Reason))
 		}
 	}

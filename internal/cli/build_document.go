@@ -11,7 +11,6 @@ import (
 	"lehr.dev/internal/ground/document"
 	"lehr.dev/internal/ground/fault"
 	"lehr.dev/internal/ground/intent"
-	"lehr.dev/internal/ground/turndown"
 )
 
 // documentsFlag has a command that builds read documents: of the files that are
@@ -34,12 +33,12 @@ func (s *session) documentsFlag(command *cobra.Command, options *BuildOptions) {
 		}
 		return err
 	}
-	options.Turndowns = func(ctx context.Context, partition intent.PartitionID) (bool, error) {
-		if slices.ContainsFunc(files, func(argument string) bool { return strings.HasPrefix(argument, turndown.Document+"=") }) {
+	options.HasDocument = func(ctx context.Context, partition intent.PartitionID, name string) (bool, error) {
+		if slices.ContainsFunc(files, func(argument string) bool { return strings.HasPrefix(argument, name+"=") }) {
 			return true, nil
 		}
 		asks := command.Name() == planName || command.Name() == rbacName
-		return asks && s.turnsDown(ctx, partition), nil
+		return asks && s.hasDocument(ctx, partition, name), nil
 	}
 	options.Documents = func(ctx context.Context, partition intent.PartitionID, name string) (doc document.Document, err error) {
 		for _, argument := range files {
@@ -79,14 +78,14 @@ func (s *session) documentsFlag(command *cobra.Command, options *BuildOptions) {
 	}
 }
 
-// turnsDown reports whether a server is there that holds the partition's document of what
-// was turned down by command. A plan is of what the server would serve; build and lint are
-// of what the sources say.
-func (s *session) turnsDown(ctx context.Context, partition intent.PartitionID) bool {
+// hasDocument reports whether a server is there that holds a document of the partition
+// which no definition names: of what was turned down by command, and of what assets told.
+// A plan is of what the server would serve; build and lint are of what the sources say.
+func (s *session) hasDocument(ctx context.Context, partition intent.PartitionID, name string) bool {
 	server, err := s.connect(ctx)
 	if err != nil {
 		return false
 	}
-	_, _, err = getDocument(ctx, server, string(partition), turndown.Document, "")
+	_, _, err = getDocument(ctx, server, string(partition), name, "")
 	return err == nil
 }

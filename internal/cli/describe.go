@@ -450,6 +450,9 @@ func (s *session) printReport(r *apipb.Report, indent string) {
 	if len(r.PassedOver) > 0 {
 		fmt.Fprintf(s.Out, "%spassed over, for it goes back: %s\n", indent, plain(strings.Join(r.PassedOver, ", ")))
 	}
+	for _, p := range r.OutputProblems {
+		fmt.Fprintf(s.Out, "%soutput (%s): %s\n", indent, p.Kind, plain(endingIn(p.Reason, s.remaining(p.Until))))
+	}
 	for _, w := range r.Waiting {
 		fmt.Fprintf(s.Out, "%swaits (%s): %s\n", indent, w.Kind, plain(w.Reason))
 	}
@@ -519,4 +522,12 @@ func withLeadingSpace(text string) string {
 		return ""
 	}
 	return " " + text
+}
+
+// endingIn adds when something ends, if that is known.
+func endingIn(text, remaining string) string {
+	if remaining == "" {
+		return text
+	}
+	return text + "; its next change is taken up " + remaining
 }

@@ -82,9 +82,9 @@ type BuildOptions struct {
 	Store string
 	// Documents reads those that a server holds; nil: none is asked.
 	Documents func(ctx context.Context, partition intent.PartitionID, name string) (document.Document, error)
-	// Turndowns reports whether there is the document of what was turned down by command;
-	// nil: there is none.
-	Turndowns func(ctx context.Context, partition intent.PartitionID) (bool, error)
+	// HasDocument reports whether there is a document of Lehr's own, which no definition
+	// names; nil: there is none.
+	HasDocument func(ctx context.Context, partition intent.PartitionID, name string) (bool, error)
 	// Progress is told of the steps; nil: nobody waits to see them.
 	Progress *measure.Progress
 }

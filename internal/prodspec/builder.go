@@ -120,7 +120,9 @@ func (b *builder) build(ctx context.Context, now time.Time, changes source.Chang
 		return r, nil
 	}
 	if err == nil && len(r.findings) == 0 {
-		r.findings, err = b.provideTurnedDown(r, now)
+		if r.findings = b.outputCircles(r); len(r.findings) == 0 {
+			r.findings, err = b.provideTurnedDown(r, now)
+		}
 	}
 	if err != nil || len(r.findings) > 0 {
 		return r, err
@@ -337,13 +339,16 @@ func (b *builder) origin(id intent.AssetID) validate.Origin {
 		for _, derived := range m.output().Derived() {
 			file := b.sources.file
 			line, reason := b.sources.derivation(derived.Derivation)
-			if derived.Derivation == derive.Turndowns {
+			switch derived.Derivation {
+			case derive.Turndowns:
 				file = turndown.File()
 				line, reason = b.sources.turndownPlace(id)
+			case derive.Outputs:
+				file, line, reason = b.sources.outputPlace(derived)
 			}
 			origin.Derived = append(origin.Derived, validate.Derived{
 				Derivation: derived.Derivation, Addon: derived.Addon, From: derived.From,
-				Payload: m.output().Type, Field: derived.Field, Was: derived.Was, Reason: reason,
+				Payload: m.output().Type, Field: derived.Field, Was: derived.Was, Reason: reason, Unknown: derived.Unknown,
 				File: file, Line: line,
 			})
 		}

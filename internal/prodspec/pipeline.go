@@ -13,7 +13,6 @@ import (
 	"lehr.dev/internal/ground/loop"
 	"lehr.dev/internal/ground/measure"
 	"lehr.dev/internal/ground/trace"
-	"lehr.dev/internal/ground/turndown"
 	"lehr.dev/internal/prodspec/generate"
 	"lehr.dev/internal/prodspec/source"
 	"lehr.dev/internal/prodspec/source/fetch"
@@ -142,8 +141,8 @@ func (p *Pipeline) Run(ctx context.Context, lease store.Lease) error {
 			return p.options.Store.Document(ctx, partition, name, "")
 		}
 	}
-	program.Turndowns = func(ctx context.Context, partition intent.PartitionID) (bool, error) {
-		_, err := p.options.Store.Document(ctx, partition, turndown.Document, "")
+	program.HasDocument = func(ctx context.Context, partition intent.PartitionID, name string) (bool, error) {
+		_, err := p.options.Store.Document(ctx, partition, name, "")
 		if fault.Is(err, fault.NotFound) {
 			return false, nil
 		}

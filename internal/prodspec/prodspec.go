@@ -67,9 +67,9 @@ type Program struct {
 	Place source.Place
 	// Elsewhere says how sources are read that are no folders.
 	Elsewhere fetch.Options
-	// Turndowns reports whether the partition has the document of what was turned down
-	// by command, which Elsewhere reads; nil: it has none.
-	Turndowns func(ctx context.Context, partition intent.PartitionID) (bool, error)
+	// HasDocument reports whether the partition has a document of Lehr's own, which no
+	// definition names and Elsewhere reads; nil: it has none.
+	HasDocument func(ctx context.Context, partition intent.PartitionID, name string) (bool, error)
 	// Outside asks what rules ask outside; nil: they are held.
 	Outside validate.Outside
 	// Against is what a Build is compared with and judged by; nil: nothing.

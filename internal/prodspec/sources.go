@@ -13,6 +13,7 @@ import (
 
 	"lehr.dev/internal/ground/fault"
 	"lehr.dev/internal/ground/intent"
+	"lehr.dev/internal/ground/outputs"
 	"lehr.dev/internal/ground/schema"
 	"lehr.dev/internal/ground/turndown"
 	"lehr.dev/internal/prodspec/definition"
@@ -39,6 +40,8 @@ type reading struct {
 	inputs   generate.Inputs
 	// turndowns are what people had turned down by command; nil: there is no such document.
 	turndowns []turndown.Entry
+	// outputs are what assets told; nil: there is no such document yet.
+	outputs outputs.Values
 	// findings, when it could not be read; unavailable: it may be soon.
 	findings    []intent.Finding
 	unavailable bool
@@ -70,6 +73,8 @@ type sources struct {
 	moved bool
 	// turnedDown is what was parsed last of the document of turndowns.
 	turnedDown turnedDown
+	// told is what was parsed last of the document of outputs.
+	told toldOutputs
 	// incomplete: a reading ended early, and changes were not looked at.
 	incomplete bool
 	// builtInputs is what was built last, and held are contents kept for a build.
@@ -179,6 +184,9 @@ func (s *sources) readAll(ctx context.Context, now time.Time, changes source.Cha
 	}
 	for _, src := range list {
 		used[src.Name] = true
+		if src.Name == definition.OutputSource {
+			continue // It is read below, and may not be there yet.
+		}
 		inputs, err := s.readOne(ctx, now, changes, src, &r)
 		if err != nil {
 			return r, err
@@ -193,6 +201,10 @@ func (s *sources) readAll(ctx context.Context, now time.Time, changes source.Cha
 		return r, err
 	}
 	used[definition.TurndownSource] = r.turndowns != nil
+	if err := s.readOutputs(ctx, now, changes, &r); err != nil {
+		return r, err
+	}
+	used[definition.OutputSource] = r.outputs != nil
 	s.findRenderers(d, &r)
 	for name, f := range s.folders {
 		if !used[name] {

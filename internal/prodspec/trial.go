@@ -18,7 +18,6 @@ import (
 	"lehr.dev/internal/ground/fault"
 	"lehr.dev/internal/ground/files"
 	"lehr.dev/internal/ground/intent"
-	"lehr.dev/internal/prodspec/definition"
 	"lehr.dev/internal/prodspec/generate"
 	"lehr.dev/internal/prodspec/generate/native"
 	"lehr.dev/internal/prodspec/generate/work"
@@ -175,8 +174,8 @@ func TrialMain(arguments []string, out io.Writer) int {
 	}
 	debug.SetMemoryLimit(trialMemory / 2)
 	program := Program{Definition: arguments[0], Partition: intent.PartitionID(arguments[1]), Runner: options.runner()}
-	program.Turndowns = func(context.Context, intent.PartitionID) (bool, error) {
-		_, kept := last[definition.TurndownSource]
+	program.HasDocument = func(_ context.Context, _ intent.PartitionID, name string) (bool, error) {
+		_, kept := last[name]
 		return kept, nil
 	}
 	program.Elsewhere = fetch.Options{Folder: arguments[2], Keep: last, Mode: fetch.Offline, Within: func() []string { return options.Within }}

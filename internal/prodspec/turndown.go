@@ -31,15 +31,9 @@ func (s *sources) readTurndowns(ctx context.Context, now time.Time, changes sour
 		Remote: &source.Remote{Document: turndown.Document},
 	}
 	if _, known := s.folders[src.Name]; !known {
-		if s.program.Turndowns == nil {
-			return nil
-		}
-		exists, err := s.program.Turndowns(ctx, r.definition.Partition)
-		if err != nil {
-			return s.cannotRead(ctx, err, src, r)
-		}
-		if !exists {
-			return nil
+		exists, err := s.hasDocument(ctx, turndown.Document, src, r)
+		if err != nil || !exists {
+			return err
 		}
 	}
 	inputs, err := s.readOne(ctx, now, changes, src, r)
@@ -58,6 +52,19 @@ func (s *sources) readTurndowns(ctx context.Context, now time.Time, changes sour
 	r.findings = append(r.findings, s.turnedDown.findings...)
 	r.rules = r.rules.TurnDown(reasonsOf(r.turndowns))
 	return nil
+}
+
+// hasDocument reports whether the partition has a document of Lehr's own, which no
+// definition names. Where that cannot be told, it is a finding.
+func (s *sources) hasDocument(ctx context.Context, name string, src definition.Source, r *reading) (bool, error) {
+	if s.program.HasDocument == nil {
+		return false, nil
+	}
+	exists, err := s.program.HasDocument(ctx, r.definition.Partition, name)
+	if err != nil {
+		return false, s.cannotRead(ctx, err, src, r)
+	}
+	return exists, nil
 }
 
 func reasonsOf(entries []turndown.Entry) map[intent.AssetID]string {

@@ -282,6 +282,10 @@ func (l *link) SetFields(ctx context.Context, lease store.Lease, revision uint64
 	})
 }
 
+func (l *link) SaveOutputs(ctx context.Context, lease store.Lease, edit document.Edit) (document.Document, error) {
+	return write(ctx, l, "SaveOutputs", func() (document.Document, error) { return l.All.SaveOutputs(ctx, lease, edit) })
+}
+
 func (l *link) Observations(ctx context.Context, partition intent.PartitionID, rollout string) ([]intent.Observation, error) {
 	return read(ctx, l, "Observations", func() ([]intent.Observation, error) { return l.All.Observations(ctx, partition, rollout) })
 }

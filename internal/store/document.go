@@ -19,6 +19,10 @@ type Documents interface {
 	// EditDocument is Conflict when the edit was made on another revision than the
 	// newest, and says who changed what since.
 	EditDocument(ctx context.Context, partition intent.PartitionID, name string, edit document.Edit, by intent.Actor) (document.Document, error)
+	// SaveOutputs edits the document of outputs as the enforcer does, under its lease: as
+	// EditDocument, and makes the document where there is none. An edit without a base is
+	// made on whatever is the newest.
+	SaveOutputs(ctx context.Context, lease Lease, edit document.Edit) (document.Document, error)
 	// UndoDocument gives the fields that a revision changed their values of before,
 	// in a new revision; Conflict when they were changed since.
 	UndoDocument(ctx context.Context, partition intent.PartitionID, name, revision, reason string, by intent.Actor) (document.Document, error)

@@ -49,6 +49,7 @@ func encodeDifference(asset string, d Difference, asked time.Time) *pluginpb.Ass
 	switch d.Outcome {
 	case InSync:
 		diff.Outcome = inSync
+		diff.Outputs = tellOutputs(d.Outputs)
 	case Differs:
 		diff.Outcome = &pluginpb.AssetDiff_Differs{Differs: &pluginpb.Differs{
 			Action:  actions[d.Plan.Action],

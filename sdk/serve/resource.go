@@ -115,6 +115,12 @@ type State[T proto.Message] struct {
 	Impacts []Impact
 	// Notes say why the field of a path differs.
 	Notes map[string]string
+	// Outputs are what other assets may need of the real thing, by name, for example the
+	// name that a provider gave it: texts, numbers, bools, or lists and maps of them. They
+	// become part of intent, so they are never secret, and are the same at each Read while
+	// the real thing stays as it is. At most 64, 4 kB each, 16 kB together. They count while
+	// the asset is in sync.
+	Outputs map[string]any
 }
 
 // PendingChange is a change under way that no push hastens, such as a plan that is made,

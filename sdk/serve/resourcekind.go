@@ -200,6 +200,8 @@ func (k *resourceKind[T]) difference(ctx context.Context, asset Asset[T], state 
 	}
 	if change.Plan.Action != "" {
 		difference.Outcome, difference.Plan = Differs, change.Plan
+	} else if difference.Outputs, err = EncodeOutputs(state.Outputs); err != nil {
+		return Difference{}, err
 	}
 	if asset.TurnedDown() {
 		difference = turnedDownDifference(difference, present(state.Current))

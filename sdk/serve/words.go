@@ -21,6 +21,7 @@ type (
 	FieldChange   = intent.FieldChange
 	Difference    = intent.Difference
 	Impact        = intent.Impact
+	Output        = intent.Output
 	Memo          = intent.Memo
 	Health        = intent.Health
 	Served        = plugin.Served

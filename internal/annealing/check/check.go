@@ -54,6 +54,8 @@ type Facts struct {
 	Beside []intent.AssetID
 	// Turndown is set when the target asks for the removal of the real thing.
 	Turndown *Turndown
+	// Missing are the outputs of other assets that the content asks for and nobody told.
+	Missing []MissingOutput
 	// Retry is set while a failed push backs off, or a fight is on.
 	Retry *intent.WaitingOn
 	// Back: the push takes the asset back to what it was before. Only checks of policy
@@ -102,6 +104,7 @@ func Rules() []Rule {
 		{"mode", mode},
 		{"hold", hold},
 		{"turndown", turndown},
+		{"output", output},
 		{"order", order},
 		{"capacity", capacity},
 		{"version", version},

@@ -50,6 +50,8 @@ type Enforcer struct {
 	// latest is the latest time that the clock told the owner.
 	latest    time.Time
 	inquiries inquiries
+	// outputs writes what assets tell that others need.
+	outputs outputWriter
 	// afterPushes has protections asked after pushes.
 	afterPushes afterPushes
 	// pushLimits says who may be pushed now; dispatchPending: those that wait for a place

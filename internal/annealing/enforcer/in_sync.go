@@ -19,6 +19,8 @@ func (e *Enforcer) inSync(a *asset, g *observation, now time.Time) {
 		ResourceKey: g.difference.ResourceKey, Health: g.difference.Health, Unmanaged: g.difference.Unmanaged,
 		Absent: absent,
 	}
+	e.outputs.note(a.id, g.difference)
+	report.OutputProblems = e.outputs.problems[a.id]
 	if e.view.modeNow(a) != check.Enforce || a.settled && a.enforcedAs() == g.effective {
 		e.report(a, report)
 	} else {

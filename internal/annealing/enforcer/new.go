@@ -30,6 +30,7 @@ func New(options Options) *Enforcer {
 		troubled:   map[*asset]bool{},
 		waiters:    waiters{},
 		inquiries:  newInquiries(),
+		outputs:    newOutputWriter(),
 		admissions: loop.Batch[admission]{},
 		closings:   loop.Batch[closing]{Max: groupSize},
 		enforced:   loop.Batch[sighting]{Max: groupSize},

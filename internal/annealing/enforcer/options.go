@@ -7,6 +7,7 @@ import (
 
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/internal/annealing/check"
+	"lehr.dev/internal/ground/document"
 	"lehr.dev/internal/ground/intent"
 	"lehr.dev/internal/ground/loop"
 	"lehr.dev/internal/ground/measure"
@@ -46,6 +47,10 @@ type Stores interface {
 	Pushes(ctx context.Context, partition intent.PartitionID, asset intent.AssetID, limit int) ([]store.PushRecord, error)
 	SaveEnforced(ctx context.Context, lease store.Lease, enforced []store.Enforced) (map[intent.AssetID]store.Claim, error)
 	EnforcedPage(ctx context.Context, partition intent.PartitionID, after intent.AssetID, limit int) ([]store.Enforced, error)
+
+	Document(ctx context.Context, partition intent.PartitionID, name, revision string) (document.Document, error)
+	DocumentRevisions(ctx context.Context, partition intent.PartitionID, name, before string, limit int) ([]document.Revision, error)
+	SaveOutputs(ctx context.Context, lease store.Lease, edit document.Edit) (document.Document, error)
 
 	SaveReports(ctx context.Context, lease store.Lease, reports []intent.Report) error
 	ListReports(ctx context.Context, partition intent.PartitionID, filter store.ReportFilter) ([]intent.Report, error)

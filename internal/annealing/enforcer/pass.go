@@ -47,6 +47,7 @@ func (e *Enforcer) facts(a *asset, now time.Time) check.Facts {
 		Marked:    a.requirements.marked,
 		Retry:     a.retry,
 		Health:    a.difference.Health,
+		Missing:   e.missing(a),
 	}
 	if hold, ok := e.view.holds[a.id]; ok {
 		facts.Hold = &hold

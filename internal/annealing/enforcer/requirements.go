@@ -5,6 +5,7 @@ import (
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/internal/annealing/check"
 	"lehr.dev/internal/ground/intent"
+	"lehr.dev/internal/ground/outputs"
 	"lehr.dev/internal/store"
 )
 
@@ -50,6 +51,8 @@ type requirements struct {
 	// nil: that does not matter to this push.
 	standing *neighbourFacts
 	inward   *inward
+	// missing are the outputs of other assets that the content asks for and nobody told.
+	missing []outputs.ID
 	// isRollback: a push takes it back to what it was before.
 	isRollback bool
 	// err: they could not be read; nothing is pushed without them (S1).

@@ -71,8 +71,10 @@ func (e *Enforcer) dispatch(ctx context.Context) {
 func (e *Enforcer) untilDue() time.Duration {
 	now := e.now()
 	pause, next := e.queue.Next(now), e.inquiries.next(now)
-	if next >= 0 && (pause < 0 || next < pause) {
-		return next
+	for _, other := range []time.Duration{next, e.outputs.pause(now)} {
+		if other >= 0 && (pause < 0 || other < pause) {
+			pause = other
+		}
 	}
 	return pause
 }
@@ -84,4 +86,5 @@ func (e *Enforcer) flush(ctx context.Context) {
 	e.startClosings(ctx)
 	e.startSightings(ctx)
 	e.startReports(ctx)
+	e.startOutputs(ctx)
 }

@@ -36,6 +36,9 @@ func (e *Enforcer) load(ctx context.Context) error {
 	if err := e.memos.load(ctx); err != nil {
 		return err
 	}
+	if err := e.outputs.load(ctx, e.Store, e.Partition, e.Runtime.Now()); err != nil {
+		return err
+	}
 	return e.inherit(ctx)
 }
 
@@ -91,7 +94,7 @@ func (e *Enforcer) loadReports(ctx context.Context) error {
 // known stays, and admission will refuse what has become stale.
 func (e *Enforcer) refresh(ctx context.Context) {
 	err := e.update(ctx)
-	e.viewErr = err
+	e.viewErr, e.outputs.moved = err, true
 	if len(e.orphans.byID) > 0 {
 		e.recheckOrphans(ctx, maps.Keys(e.waiters))
 	}

@@ -30,6 +30,8 @@ const (
 	KindCycle    = "cycle"
 	KindDepth    = "depth"
 	KindTold     = "told"
+	// KindOutput: an output that it tells is not taken up.
+	KindOutput = "output-problem"
 	// KindTurnedDown: the removal that it asks for is complete.
 	KindTurnedDown = "turned-down"
 	KindPin        = "pin"

@@ -50,6 +50,12 @@ func (f Facts) settled(report intent.Report, p *path) []Reason {
 			Text: fmt.Sprintf("%s changed it, and it was not looked at since; the last pass was %s", f.Head, f.ago(report.At)),
 		}}
 	}
+	for _, problem := range report.OutputProblems {
+		reasons = append(reasons, Reason{
+			Kind: KindOutput, Asset: report.Asset, Text: problem.Reason, Until: problem.Until,
+			Hint: outputHint(problem.Kind),
+		})
+	}
 	reasons = append(reasons, f.consentOf(report)...)
 	switch {
 	case report.Health.IsAfterPush():
@@ -129,4 +135,15 @@ func (f Facts) pinOf(report intent.Report) *Reason {
 		Text: fmt.Sprintf("pinned to %s by %s %s: %s", pin.Incarnation, name(pin.Holder.Name), f.ago(pin.Created), pin.Reason),
 		Hint: "lehr unpin " + string(report.Asset) + " --reason WHY lets it follow head (" + f.Head.String() + ")",
 	}
+}
+
+// outputHint says what to do about an output that is not taken up.
+func outputHint(kind intent.OutputProblemKind) string {
+	switch kind {
+	case intent.OutputChanging:
+		return "let its plugin tell what stays the same while the real thing does; what asks for it keeps the value that the document outputs has"
+	case intent.OutputUnsaved:
+		return "lehr document get outputs shows what is there; let fewer assets tell fewer or shorter outputs"
+	}
+	return "let its plugin tell fewer or shorter outputs, and no secret: what is secret is a secret reference; what it told before stands"
 }

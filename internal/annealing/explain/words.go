@@ -122,7 +122,7 @@ func (f Facts) summary(a Answer) string {
 	switch cause.Kind {
 	case KindNoAsset:
 		return text
-	case KindInSync, KindTurnedDown, KindPushing, KindOff, KindModel, KindUnserved, KindGone, KindNoHead, KindNoReport, KindOutdated, KindPin, KindUnhealthy:
+	case KindInSync, KindTurnedDown, KindOutput, KindPushing, KindOff, KindModel, KindUnserved, KindGone, KindNoHead, KindNoReport, KindOutdated, KindPin, KindUnhealthy:
 		return fmt.Sprintf("%s: %s", f.Asset, text)
 	default:
 		return fmt.Sprintf("%s waits (%s): %s", f.Asset, cause.Kind, text)
@@ -174,6 +174,8 @@ func hintFor(report intent.Report, waiting intent.WaitingOn) string {
 			return "lehr describe report " + asset + " shows the plan"
 		}
 		return fmt.Sprintf("lehr describe report %s shows the plan; lehr approve %s --plan %s --reason WHY allows it once", asset, asset, report.Reading().Short())
+	case intent.WaitOutput:
+		return "it goes on by itself once that is told; lehr document get outputs shows what is. Where no plugin serves what is to tell it: lehr document set outputs /ASSET/NAME=VALUE, with ~1 for / in ASSET"
 	case intent.WaitRejected:
 		return fmt.Sprintf("lehr reject %s --withdraw takes it back, with --of %s for an operator; another plan is not rejected", asset, waiting.Owner)
 	case intent.WaitAge:

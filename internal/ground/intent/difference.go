@@ -159,6 +159,10 @@ type Difference struct {
 	Health  Health
 	// Unmanaged differences are left to production.
 	Unmanaged []FieldChange
+	// Outputs of an asset in sync, in the order of their names. OutputProblem says why what
+	// its plugin tells is not among them; empty: nothing is wrong.
+	Outputs       []Output
+	OutputProblem string
 	// At is when production began to be read.
 	At time.Time
 }

@@ -109,6 +109,7 @@ const (
 	WaitOrder         WaitingKind = "order"          // another asset comes first
 	WaitCapacity      WaitingKind = "capacity"       // another asset still expects, or does not yet serve, that much
 	WaitVersion       WaitingKind = "version"        // another asset does not declare the version yet, or still needs it
+	WaitOutput        WaitingKind = "output"         // another asset did not tell what its content needs
 	WaitTurndown      WaitingKind = "turndown"       // a removal that is not asked for, or that others still depend on
 	WaitApproval      WaitingKind = "approval"       // a person's approval
 	WaitRejected      WaitingKind = "rejected"       // a person rejected the plan
@@ -148,7 +149,7 @@ const (
 // WaitingKinds are all that an asset can wait for.
 func WaitingKinds() []WaitingKind {
 	return []WaitingKind{
-		WaitStop, WaitMode, WaitHold, WaitOrder, WaitCapacity, WaitVersion, WaitTurndown, WaitApproval, WaitRejected, WaitBudget,
+		WaitStop, WaitMode, WaitHold, WaitOrder, WaitCapacity, WaitVersion, WaitOutput, WaitTurndown, WaitApproval, WaitRejected, WaitBudget,
 		WaitAge, WaitDenied, WaitCalendar, WaitCondition, WaitMetric, WaitAlert, WaitPeak, WaitRate, WaitPartition, WaitProtection, WaitCheckConfig, WaitPlan, WaitClaim, WaitNotSelected, WaitPluginMissing, WaitPlugin, WaitUnknown,
 		WaitPending, WaitBackoff, WaitNoEffect, WaitQuarantined, WaitMissing, WaitSettling, WaitFlapping, WaitCheckBroken, WaitTarget, WaitStale, WaitStore, WaitGeneration, WaitTurn,
 	}
@@ -246,6 +247,8 @@ type Report struct {
 	Overrides []Override `json:"overrides,omitempty"`
 	// Absent: nothing is there, as the asset's Turndown asks.
 	Absent bool `json:"absent,omitempty"`
+	// OutputProblems say which outputs are not taken up as its plugin tells them.
+	OutputProblems []OutputProblem `json:"outputProblems,omitempty"`
 	// Next is when it will be looked at again at the latest.
 	Next time.Time `json:"next,omitzero"`
 }
@@ -289,6 +292,9 @@ func (r Report) Key() uint64 {
 	}
 	for _, field := range r.Unmanaged {
 		write("unmanaged", field.Path)
+	}
+	for _, problem := range r.OutputProblems {
+		write("output", problem.Name, string(problem.Kind), problem.Reason, problem.Until.UTC().String())
 	}
 	if r.Consent != nil {
 		write("consent", strconv.Itoa(r.Consent.Need), strings.Join(r.Consent.Approved, "\x00"))

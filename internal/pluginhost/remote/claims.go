@@ -154,6 +154,7 @@ func checkOutcome(diff *pluginpb.AssetDiff, d *intent.Difference, asked time.Tim
 	switch outcome := diff.Outcome.(type) {
 	case *pluginpb.AssetDiff_InSync:
 		d.Outcome = intent.InSync
+		d.Outputs, d.OutputProblem = checkOutputs(diff.Outputs)
 	case *pluginpb.AssetDiff_Unknown:
 		d.Outcome, d.Reason = intent.Unknown, redactedWords(outcome.Unknown.GetReason(), maxReason)
 		d.RetryAfter = askedPause(outcome.Unknown.GetRetryAfter())

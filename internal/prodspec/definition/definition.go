@@ -12,6 +12,7 @@ import (
 
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/internal/ground/intent"
+	"lehr.dev/internal/ground/outputs"
 	"lehr.dev/internal/ground/turndown"
 	"lehr.dev/internal/prodspec/generate/work"
 	"lehr.dev/internal/prodspec/source"
@@ -130,6 +131,8 @@ const (
 	TypeSource = "types"
 	// TurndownSource is what people had turned down by command.
 	TurndownSource = turndown.Document
+	// OutputSource is what assets told that others need.
+	OutputSource = outputs.Document
 )
 
 var topFields = []string{"lehr", "partition", "owner", "mode", "modes", "types", "sources", "generate", "validate", "plugins", "models", "checks", "access", "notifications", "rollouts", "validations"}

@@ -33,6 +33,9 @@ func (p *parser) sources(node *yaml.Node) (list []Source) {
 		} else {
 			s = p.files(key, value, at)
 		}
+		if name == OutputSource && (s.Remote == nil || s.Remote.Document != name) {
+			p.at(key, at, "the name %s is taken by Lehr's own document", name).hint("choose another name, or write %s: {document: %s}", name, name)
+		}
 		s.Name = name
 		list = append(list, s)
 	})
@@ -82,6 +85,9 @@ func (p *parser) generators(node *yaml.Node, d *Definition) {
 		at := "generate." + name
 		if name == TurndownSource {
 			p.at(key, at, "the name %s is taken by what lehr turndown writes", name).hint("choose another name")
+		}
+		if name == OutputSource {
+			p.at(key, at, "the name %s is taken by what assets tell", name).hint("choose another name")
 		}
 		switch {
 		case names[key.Value]:

@@ -16,6 +16,7 @@ import (
 
 	"lehr.dev/internal/ground/fault"
 	"lehr.dev/internal/ground/intent"
+	"lehr.dev/internal/ground/outputs"
 	"lehr.dev/internal/ground/rule"
 	"lehr.dev/internal/ground/schema"
 	"lehr.dev/internal/prodspec/definition"
@@ -37,6 +38,9 @@ type Rules struct {
 	// covers all of them.
 	reasons   map[intent.AssetID]string
 	turndowns intent.Digest
+	// values are the outputs that assets told, and valuesDigest covers all of them.
+	values       outputs.Values
+	valuesDigest intent.Digest
 }
 
 // step is a derivation or a resolver.
@@ -57,6 +61,9 @@ type Derived struct {
 	// empty: unset.
 	Field string `json:"field,omitempty"`
 	Was   string `json:"was,omitempty"`
+	// Output that was filled in; Unknown: nobody told it yet.
+	Output  outputs.ID `json:"output,omitzero"`
+	Unknown bool       `json:"unknown,omitempty"`
 }
 
 type derivation struct {
@@ -151,7 +158,10 @@ func (r *Rules) Apply(asset intent.Asset, generator string) (intent.Asset, []Der
 	if r == nil || asset.ID == intent.PolicyAsset {
 		return asset, nil, nil
 	}
-	var derived []Derived
+	asset, derived, findings := r.fillOutputs(asset)
+	if len(findings) > 0 {
+		return asset, nil, findings
+	}
 	var opinions []opinion
 	given := givers{}
 	for _, s := range r.list {

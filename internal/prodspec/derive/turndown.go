@@ -7,6 +7,7 @@ import (
 
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/internal/ground/intent"
+	"lehr.dev/internal/ground/outputs"
 	"lehr.dev/internal/ground/turndown"
 )
 
@@ -28,12 +29,23 @@ func (r *Rules) TurnDown(reasons map[intent.AssetID]string) *Rules {
 // Assets are what a run gave.
 type Assets interface {
 	IDs(yield func(intent.AssetID) bool)
+	// Asked are the outputs that their payloads ask for.
+	Asked(yield func(outputs.ID) bool)
 }
 
-// TurnedDown covers what the rules turn down among some assets; nil: all that they do.
-// It is apart from Digest: when one asset of a million is turned down, what gave the others
-// stands. Zero: nothing.
-func (r *Rules) TurnedDown(among Assets) intent.Digest {
+// ByDocuments covers what the rules do to some assets because the partition's own documents
+// say so: which are turned down, and which outputs are filled in; nil: to all. It is apart
+// from Digest: when one asset of a million is turned down, or one output changes, what gave
+// the others stands. Zero: nothing.
+func (r *Rules) ByDocuments(among Assets) intent.Digest {
+	down, filled := r.turnedDown(among), r.filledIn(among)
+	if filled.IsZero() {
+		return down
+	}
+	return intent.Sum("lehr.derive.documents.v1", down[:], filled[:])
+}
+
+func (r *Rules) turnedDown(among Assets) intent.Digest {
 	if r == nil || len(r.reasons) == 0 {
 		return intent.Digest{}
 	}

@@ -40,8 +40,8 @@ type Run struct {
 	// rules that its outputs were derived by; underived: that is what failed.
 	rules     intent.Digest
 	underived bool
-	// turndowns are those of the rules that were about its outputs.
-	turndowns intent.Digest
+	// documents covers what the partition's own documents said of its outputs.
+	documents intent.Digest
 	// blobs that it gave, and the outputs that name some.
 	blobs  map[intent.Digest]int
 	naming []Output
@@ -131,7 +131,7 @@ func (g *Graph) Build(ctx context.Context, generators []definition.Generator, in
 	}
 	var findings []intent.Finding
 	reported := map[intent.Finding]bool{} // Generators of one source find the same in it.
-	failed, names := map[string]bool{}, map[string]bool{definition.DefinitionSource: true, definition.TurndownSource: true}
+	failed, names := map[string]bool{}, map[string]bool{definition.DefinitionSource: true, definition.TurndownSource: true, definition.OutputSource: true}
 	for _, generator := range generators {
 		names[generator.Name] = true
 		g.places[generator.Name] = generator
@@ -351,7 +351,7 @@ func (g *Graph) bringUpToDate(ctx context.Context, stage *stage, now time.Time) 
 // settle says what a stage rests on, unless one of its runs is due again with
 // nothing changed.
 func (g *Graph) settle(stage *stage) (*settled, bool) {
-	result := &settled{context: stage.context, items: stage.items, rules: g.rules.Digest(), turndowns: g.rules.TurnedDown(nil)}
+	result := &settled{context: stage.context, items: stage.items, rules: g.rules.Digest(), documents: g.rules.ByDocuments(nil)}
 	for _, run := range g.runs[stage.generator.Name] {
 		if !run.until.IsZero() {
 			return nil, false
@@ -367,7 +367,7 @@ func (g *Graph) settle(stage *stage) (*settled, bool) {
 // are not those of then, or it did not settle.
 func (g *Graph) settledBefore(generator string) *settled {
 	last := g.settled[generator]
-	if last == nil || last.turndowns != g.rules.TurnedDown(nil) || last.underived && last.rules != g.rules.Places() || !last.underived && last.rules != g.rules.Digest() {
+	if last == nil || last.documents != g.rules.ByDocuments(nil) || last.underived && last.rules != g.rules.Places() || !last.underived && last.rules != g.rules.Digest() {
 		return nil
 	}
 	return last
@@ -409,8 +409,8 @@ func (g *Graph) standing(ctx context.Context, stage *stage, file string, now tim
 	switch {
 	case !stage.holds(run.base, run.reads, run.until, file, now):
 		return outdated, nil
-	case run.underived && (run.rules != g.rules.Places() || run.turndowns != g.rules.TurnedDown(nil)),
-		len(run.findings) == 0 && (run.rules != g.rules.Digest() || run.turndowns != g.rules.TurnedDown(run)):
+	case run.underived && (run.rules != g.rules.Places() || run.documents != g.rules.ByDocuments(nil)),
+		len(run.findings) == 0 && (run.rules != g.rules.Digest() || run.documents != g.rules.ByDocuments(run)):
 		return rederived, nil
 	}
 	return current, nil

@@ -12,6 +12,7 @@ import (
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/internal/ground/fault"
 	"lehr.dev/internal/ground/intent"
+	"lehr.dev/internal/ground/outputs"
 	"lehr.dev/internal/ground/schema"
 	"lehr.dev/internal/prodspec/derive"
 	"lehr.dev/internal/prodspec/generate/work"
@@ -80,8 +81,9 @@ type judged struct {
 	// Rules that it was derived by: what they say, or where they say it, too, when
 	// Underived. Zero: there were none.
 	Rules intent.Digest `json:"rules,omitzero"`
-	// Turndowns are those of the rules that are about its assets; of all, when Underived.
-	Turndowns intent.Digest `json:"turndowns,omitzero"`
+	// Documents covers what the partition's own documents said of its assets; of all, when
+	// Underived.
+	Documents intent.Digest `json:"documents,omitzero"`
 	// Underived: the program gave its assets, and the findings are of what was made
 	// of them.
 	Underived bool `json:"underived,omitempty"`
@@ -170,10 +172,10 @@ func (r recorder) judge(rec *record, job Job) error {
 		}
 		rec.Assets = append(rec.Assets, asset)
 	}
-	rec.Turndowns = r.rules.TurnedDown(given(rec.Given))
+	rec.Documents = r.rules.ByDocuments(rec)
 	if rec.Rules = r.rules.Digest(); len(rec.Findings) > 0 {
 		// The places of derivations move: what failed is derived anew then.
-		rec.Findings, rec.judged = intent.GroupFindings(rec.Findings), judged{Rules: r.rules.Places(), Turndowns: r.rules.TurnedDown(nil), Underived: true}
+		rec.Findings, rec.judged = intent.GroupFindings(rec.Findings), judged{Rules: r.rules.Places(), Documents: r.rules.ByDocuments(nil), Underived: true}
 	}
 	return nil
 }
@@ -238,12 +240,18 @@ func (rec *record) serve(content intent.Asset) error {
 
 // derive replaces an asset by the one with derived addons.
 func (r recorder) derive(rec *record, generator string, asset *work.Asset, content *intent.Asset) error {
-	if r.rules.Digest().IsZero() && r.rules.TurnedDown(nil).IsZero() {
+	if r.rules.Digest().IsZero() && r.rules.ByDocuments(nil).IsZero() && !derive.AsksOutputs(asset.Body) {
+		rec.noteDerived(nil)
 		return nil
 	}
 	applied, derived, findings := r.rules.Apply(*content, generator)
+	for i := range findings {
+		if findings[i].File == "" { // It is about what the generator gave.
+			findings[i].File, findings[i].Line = asset.File, max(asset.Line, 1)
+		}
+	}
 	rec.Findings = append(rec.Findings, findings...)
-	rec.Derived = append(rec.Derived, derived)
+	rec.noteDerived(derived)
 	if len(findings) > 0 || len(derived) == 0 {
 		return nil
 	}
@@ -302,12 +310,47 @@ func runName(generator, file string) string {
 	return intent.Sum("lehr.run.v1", []byte(generator), []byte(file)).String()
 }
 
-// given are the assets of a record, for the rules to find those that they turn down.
-type given []work.Asset
+// noteDerived notes what was derived of the next asset.
+func (rec *record) noteDerived(derived []derive.Derived) {
+	if len(derived) > 0 && rec.Derived == nil {
+		rec.Derived = make([][]derive.Derived, len(rec.Assets), len(rec.Given))
+	}
+	if rec.Derived != nil {
+		rec.Derived = append(rec.Derived, derived)
+	}
+}
 
-func (g given) IDs(yield func(intent.AssetID) bool) {
-	for i := range g {
-		if !yield(g[i].ID) {
+// IDs of what the program gave.
+func (rec *record) IDs(yield func(intent.AssetID) bool) {
+	for i := range rec.Given {
+		if !yield(rec.Given[i].ID) {
+			return
+		}
+	}
+}
+
+// Asked are the outputs that what the program gave asks for.
+func (rec *record) Asked(yield func(outputs.ID) bool) {
+	for _, derived := range rec.Derived {
+		if !yieldAsked(derived, yield) {
+			return
+		}
+	}
+}
+
+func yieldAsked(derived []derive.Derived, yield func(outputs.ID) bool) bool {
+	for _, d := range derived {
+		if d.Derivation == derive.Outputs && !yield(d.Output) {
+			return false
+		}
+	}
+	return true
+}
+
+// Asked are the outputs of other assets that those of a run ask for.
+func (r *Run) Asked(yield func(outputs.ID) bool) {
+	for i := range r.Outputs {
+		if !yieldAsked(r.Outputs[i].Derived(), yield) {
 			return
 		}
 	}

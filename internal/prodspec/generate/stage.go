@@ -46,8 +46,8 @@ type settled struct {
 	items     []Input
 	rules     intent.Digest
 	underived bool
-	// turndowns that the runs were made with.
-	turndowns intent.Digest
+	// documents covers what the partition's own documents said, with which the runs were made.
+	documents intent.Digest
 }
 
 func newStage(g *Graph, generator definition.Generator, inputs Inputs, keyed *keyed) *stage {

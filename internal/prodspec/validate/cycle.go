@@ -19,14 +19,19 @@ const (
 	maxCycles = 20
 )
 
-// dependencyFields is how the paths of dependency edges begin.
-var dependencyFields = string((*intentpb.Dependencies)(nil).ProtoReflect().Descriptor().FullName()) + "."
+// dependencyFields and outputFields are how the paths of edges begin: of dependencies, and
+// of what payloads ask for of what others tell.
+var (
+	dependencyFields = string((*intentpb.Dependencies)(nil).ProtoReflect().Descriptor().FullName()) + "."
+	outputFields     = string((*intentpb.ReadsOutputs)(nil).ProtoReflect().Descriptor().FullName()) + "."
+)
 
 // cycles refuses dependencies that go round in a circle, so that none of
 // their assets could ever be pushed, and warns of those that can be brought to
 // a standstill. Who waits for whom:
 //
-//   - by an edge of order or version, its asset waits for the one named, always;
+//   - by an edge of order or version, its asset waits for the one named, always, as it does
+//     for the one whose output it asks for;
 //   - by an edge of capacity, the asset that is served waits for the one that
 //     serves it when it comes into being or grows,
 //   - and the one that serves waits for the one that it serves when it shrinks.
@@ -122,6 +127,15 @@ func dependenciesOf(body []byte) ([]waiting, error) {
 			list = append(list, waiting{intent.AssetID(d.On), d.Rule == intentpb.Dependency_RULE_CAPACITY})
 		}
 	}
+	reads := &intentpb.ReadsOutputs{}
+	if _, err := schema.Addon(asset, reads); err != nil {
+		return nil, err
+	}
+	for _, read := range reads.Reads {
+		if edge := (waiting{intent.AssetID(read.Asset), false}); read.Asset != "" && !slices.Contains(list, edge) {
+			list = append(list, edge)
+		}
+	}
 	return list, nil
 }
 
@@ -143,6 +157,12 @@ func (j *judging) edges(ctx context.Context, asset intent.AssetID) (list []waiti
 	}
 	capacities := map[intent.AssetID]int{}
 	for _, edge := range outgoing {
+		if strings.HasPrefix(edge.Field, outputFields) {
+			if from := (waiting{edge.To, false}); !slices.Contains(list, from) {
+				list = append(list, from)
+			}
+			continue
+		}
 		if !strings.HasPrefix(edge.Field, dependencyFields) {
 			continue
 		}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"lehr.dev/internal/ground/intent"
+	"lehr.dev/internal/ground/outputs"
 	"lehr.dev/internal/ground/turndown"
 )
 
@@ -36,7 +37,16 @@ func (o Origin) derived(finding *intent.Finding) {
 		}
 		derivation = d // The last whose part begins before it.
 	}
-	if derivation == nil {
+	switch {
+	case derivation == nil:
+		return
+	case derivation.Unknown:
+		// It is judged again once it is known, and is not pushed before.
+		finding.Severity = intent.Warning
+		finding.Message += fmt.Sprintf(" (%s)", derivation.Reason)
+		return
+	case derivation.Derivation == outputs.Document:
+		finding.Message += fmt.Sprintf(" (it asks for an output: %s)", derivation.Reason)
 		return
 	}
 	finding.File, finding.Line = derivation.File, derivation.Line

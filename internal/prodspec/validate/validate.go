@@ -67,8 +67,10 @@ type Derived struct {
 	// Field that a resolver changed of a Payload, what it was, and the reason.
 	Payload            intent.TypeName
 	Field, Was, Reason string
-	File               string
-	Line               int
+	// Unknown: the field asks for an output that nobody told yet.
+	Unknown bool
+	File    string
+	Line    int
 }
 
 // Input is a candidate and what it is compared with.

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"lehr.dev/internal/ground/document"
 	"lehr.dev/internal/ground/fault"
 	"lehr.dev/internal/ground/intent"
 	"lehr.dev/internal/store"
@@ -30,6 +31,7 @@ type Real interface {
 	store.Memos
 	store.Reports
 	store.Blobs
+	store.Documents
 }
 
 // Supposed is what would be head.
@@ -249,6 +251,21 @@ func (s *Store) Memos(ctx context.Context, partition intent.PartitionID, assets 
 // MemoAssets implements store.Memos.
 func (s *Store) MemoAssets(ctx context.Context, partition intent.PartitionID, cursor intent.AssetID, limit int) ([]intent.AssetID, error) {
 	return s.real.MemoAssets(ctx, partition, cursor, limit)
+}
+
+// Document is that of the store.
+func (s *Store) Document(ctx context.Context, partition intent.PartitionID, name, revision string) (document.Document, error) {
+	return s.real.Document(ctx, partition, name, revision)
+}
+
+// DocumentRevisions are those of the store.
+func (s *Store) DocumentRevisions(ctx context.Context, partition intent.PartitionID, name, before string, limit int) ([]document.Revision, error) {
+	return s.real.DocumentRevisions(ctx, partition, name, before, limit)
+}
+
+// SaveOutputs refuses: what a plan's plugins tell is written by who pushes.
+func (s *Store) SaveOutputs(context.Context, store.Lease, document.Edit) (document.Document, error) {
+	return document.Document{}, errNothing
 }
 
 var errNothing = fault.New(fault.Denied, "a plan changes nothing")

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"lehr.dev/internal/ground/document"
 	"lehr.dev/internal/ground/fault"
 	"lehr.dev/internal/ground/intent"
 	"lehr.dev/internal/store"
@@ -119,6 +120,7 @@ func TestItWritesNothing(t *testing.T) {
 		"Permit":      shown.Permit(ctx, lease, "p/1", time.Now()),
 		"ClosePushes": shown.ClosePushes(ctx, lease, []store.Closing{{Push: "p/1"}}),
 		"SaveMemo":    shown.SaveMemo(ctx, lease, "p/1", intent.Memo{Key: "k", Bytes: []byte("x")}),
+		"SaveOutputs": second(shown.SaveOutputs(ctx, lease, document.Edit{})),
 	} {
 		if !fault.Is(err, fault.Denied) {
 			t.Errorf("%s: %v", what, err)
@@ -289,3 +291,5 @@ func TestTwoThatAreSupposed(t *testing.T) {
 		}
 	}
 }
+
+func second(_ document.Document, err error) error { return err }

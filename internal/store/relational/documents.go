@@ -9,6 +9,7 @@ import (
 	"lehr.dev/internal/ground/document"
 	"lehr.dev/internal/ground/fault"
 	"lehr.dev/internal/ground/intent"
+	"lehr.dev/internal/ground/outputs"
 	"lehr.dev/internal/store"
 )
 
@@ -39,9 +40,13 @@ type changing struct {
 	// next is the content that it makes of what there is; nil: it is deleted.
 	next func(t *transaction, now documentRow) ([]byte, error)
 	// lease under which an actor of the partition changes it, by what it read at a
-	// revision of the partition; nil: a caller does.
-	lease    *store.Lease
-	revision uint64
+	// revision of the partition; nil: a caller does. What the change rests on may be of any
+	// revision if atAnyRevision.
+	lease         *store.Lease
+	revision      uint64
+	atAnyRevision bool
+	// creates: an edit makes the document where there is none.
+	creates bool
 }
 
 // CreateDocument makes a document. One that was deleted is made anew.
@@ -73,6 +78,12 @@ func (s *Store) SetFields(ctx context.Context, lease store.Lease, revision uint6
 	return c.edit(ctx, edit)
 }
 
+// SaveOutputs carries an edit of the enforcer out.
+func (s *Store) SaveOutputs(ctx context.Context, lease store.Lease, edit document.Edit) (document.Document, error) {
+	c := changing{store: s, partition: lease.Partition, name: outputs.Document, actor: intent.OutputActor, lease: &lease, atAnyRevision: true, creates: true}
+	return c.edit(ctx, edit)
+}
+
 func (c *changing) edit(ctx context.Context, edit document.Edit) (document.Document, error) {
 	payload, err := document.EncodeOperations(edit.Operations)
 	if err != nil {
@@ -82,10 +93,15 @@ func (c *changing) edit(ctx context.Context, edit document.Edit) (document.Docum
 	if edit.Back {
 		c.kind = document.Returned
 	}
-	if c.base, err = revisionNumber(edit.Base); err != nil {
-		return document.Document{}, err
+	if edit.Base != "" || !c.creates {
+		if c.base, err = revisionNumber(edit.Base); err != nil {
+			return document.Document{}, err
+		}
 	}
 	c.next = func(t *transaction, now documentRow) ([]byte, error) {
+		if now.content == nil && c.creates {
+			return document.Apply([]byte("{}"), edit.Operations)
+		}
 		if now.content == nil {
 			return nil, c.missingError(t, now)
 		}
@@ -230,7 +246,7 @@ func (c *changing) may(t *transaction) error {
 		return t.authorize(intent.Editor, c.partition)
 	}
 	now, err := c.store.fence(t, *c.lease)
-	if err == nil && now.revision != c.revision {
+	if err == nil && !c.atAnyRevision && now.revision != c.revision {
 		return fault.New(fault.Conflict, "%s: head, a pin, an order or a stop changed since it was decided: revision %d is now %d", c.describe(), c.revision, now.revision)
 	}
 	return err

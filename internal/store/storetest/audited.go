@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"lehr.dev/internal/ground/document"
 	"lehr.dev/internal/ground/fault"
 	"lehr.dev/internal/ground/intent"
 	"lehr.dev/internal/store"
@@ -268,6 +269,14 @@ var writes = map[string]write{
 			return err
 		},
 		want: intent.AuditRecord{By: intent.RolloutHolder("sizes"), Verb: "edit-document", Subject: "knobs", Reason: "a try", Detail: "revision 2: set /a"},
+	},
+	"SaveOutputs": {
+		prepare: func(*world) {},
+		do: func(w *world) error {
+			_, err := w.SaveOutputs(w.t.Context(), w.lease, document.Edit{Reason: "told by db", Operations: []document.Operation{{Path: "/db", Value: []byte(`{"port":1}`)}}})
+			return err
+		},
+		want: intent.AuditRecord{By: intent.OutputActor, Verb: "edit-document", Subject: "outputs", Reason: "told by db", Detail: "revision 1: set the whole document"},
 	},
 	"UndoDocument": {
 		prepare: func(w *world) {

@@ -9,8 +9,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"lehr.dev/internal/ground/document"
 	"lehr.dev/internal/ground/fault"
 	"lehr.dev/internal/ground/intent"
+	"lehr.dev/internal/ground/outputs"
 	"lehr.dev/internal/store"
 )
 
@@ -20,6 +22,7 @@ func testRollouts(t *testing.T, open func(t *testing.T) store.All) {
 	t.Run("Newest", func(t *testing.T) { newestRollouts(newWorld(t, open)) })
 	t.Run("Steps", func(t *testing.T) { rolloutSteps(newWorld(t, open)) })
 	t.Run("Fields", func(t *testing.T) { rolloutFields(newWorld(t, open)) })
+	t.Run("Outputs", func(t *testing.T) { outputsSaved(newWorld(t, open)) })
 	t.Run("Orders", func(t *testing.T) { rolloutOrders(newWorld(t, open)) })
 	t.Run("Judgements", func(t *testing.T) { judgements(newWorld(t, open)) })
 	t.Run("Collected", func(t *testing.T) { rolloutsCollected(newWorld(t, open)) })
@@ -408,6 +411,45 @@ func rolloutsCollected(w *world) {
 	w.must(err)
 	if len(judged) != 1 || judged[0].Good {
 		t.Errorf("of what nobody has any more only the bad is kept: %+v", judged)
+	}
+}
+
+// outputsSaved: outputs are written under the partition's lease alone (S4); the first makes
+// the document, and one that a person deleted is made anew.
+func outputsSaved(w *world) {
+	t, ctx := w.t, w.t.Context()
+	edit := func(base, path, value string) document.Edit {
+		return document.Edit{Base: base, Reason: "told", Operations: []document.Operation{{Path: path, Value: []byte(value)}}}
+	}
+	content := func() string {
+		doc, err := w.Document(ctx, shop, outputs.Document, "")
+		w.must(err)
+		return string(doc.Content)
+	}
+	stale := w.lease
+	stale.Epoch++
+	_, err := w.SaveOutputs(ctx, stale, edit("", "/db", `{"port":1}`))
+	w.refused(err, fault.Conflict)
+	made, err := w.SaveOutputs(ctx, w.lease, edit("", "/db", `{"port":1}`))
+	w.must(err)
+	if made.Revision.ID != "1" || made.Revision.By != intent.OutputActor || content() != `{"db":{"port":1}}` {
+		t.Errorf("it made %+v, and reads %s", made.Revision, content())
+	}
+	again, err := w.SaveOutputs(ctx, w.lease, edit("1", "/db/port", "2"))
+	w.must(err)
+	repeated, err := w.SaveOutputs(ctx, w.lease, edit("1", "/db/port", "2"))
+	w.must(err)
+	if again.Revision.ID != "2" || repeated.Revision.ID != "2" || content() != `{"db":{"port":2}}` {
+		t.Errorf("it is at %s and %s, and reads %s", again.Revision.ID, repeated.Revision.ID, content())
+	}
+	_, err = w.SaveOutputs(ctx, w.lease, edit("1", "/db/port", "3"))
+	w.refused(err, fault.Conflict)
+	_, err = w.DeleteDocument(ctx, shop, outputs.Document, "2", "a try", bob)
+	w.must(err)
+	_, err = w.SaveOutputs(ctx, w.lease, edit("", "/web", `{"url":"u"}`))
+	w.must(err)
+	if content() != `{"web":{"url":"u"}}` {
+		t.Errorf("it reads %s", content())
 	}
 }
 

@@ -5,8 +5,11 @@
 package commands
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -116,8 +119,27 @@ func (c Commands) difference(ctx context.Context, asset serve.Intent) (serve.Dif
 	if result.Exit == 0 {
 		// As far as anybody can tell, the thing is as the intent says.
 		difference.Current = asset.Payload.Bytes
+		if command.Outputs {
+			if difference.Outputs, err = readOutputs(result.output); err != nil {
+				return unknown(fmt.Errorf("the diff command of %s (%s) ended with 0, and what it printed is no JSON object of outputs: %w", asset.ID, command.Diff[0], err))
+			}
+		}
 	}
 	return difference, result.output
+}
+
+// readOutputs reads what a diff command prints of what is in sync.
+func readOutputs(printed []byte) ([]serve.Output, error) {
+	var values map[string]any
+	decoder := json.NewDecoder(bytes.NewReader(printed))
+	decoder.UseNumber()
+	if err := decoder.Decode(&values); err != nil {
+		return nil, err
+	}
+	if decoder.More() {
+		return nil, errors.New("something follows the object")
+	}
+	return serve.EncodeOutputs(values)
 }
 
 // judge takes the exit code for what is to be done; nothing is a plan without

@@ -995,9 +995,11 @@ type Report struct {
 	Passed []string `protobuf:"bytes,40,rep,name=passed" json:"passed,omitempty"`
 	// Checks that do not pass, and do not hold the push, for it goes back to what was
 	// before.
-	PassedOver    []string `protobuf:"bytes,41,rep,name=passed_over,json=passedOver" json:"passed_over,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	PassedOver []string `protobuf:"bytes,41,rep,name=passed_over,json=passedOver" json:"passed_over,omitempty"`
+	// Outputs that are not taken up as the asset's plugin tells them.
+	OutputProblems []*OutputProblem `protobuf:"bytes,42,rep,name=output_problems,json=outputProblems" json:"output_problems,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *Report) Reset() {
@@ -1191,6 +1193,86 @@ func (x *Report) GetPassedOver() []string {
 	return nil
 }
 
+func (x *Report) GetOutputProblems() []*OutputProblem {
+	if x != nil {
+		return x.OutputProblems
+	}
+	return nil
+}
+
+// OutputProblem says why an output is not taken up as the asset's plugin tells it.
+type OutputProblem struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Empty: it is about all that the plugin tells of the asset.
+	Name string `protobuf:"bytes,1,opt,name=name" json:"name,omitempty"`
+	// "changing": it keeps changing, and its next change waits; "refused": it is beyond the
+	// limits or looks like a secret; "unsaved": the document of outputs cannot take it.
+	Kind   string `protobuf:"bytes,2,opt,name=kind" json:"kind,omitempty"`
+	Reason string `protobuf:"bytes,3,opt,name=reason" json:"reason,omitempty"`
+	// Unset: it ends when something else changes.
+	Until         *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=until" json:"until,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *OutputProblem) Reset() {
+	*x = OutputProblem{}
+	mi := &file_lehr_api_v1_values_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OutputProblem) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OutputProblem) ProtoMessage() {}
+
+func (x *OutputProblem) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_values_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OutputProblem.ProtoReflect.Descriptor instead.
+func (*OutputProblem) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_values_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *OutputProblem) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *OutputProblem) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *OutputProblem) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *OutputProblem) GetUntil() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Until
+	}
+	return nil
+}
+
 // Consent is how far the approval of a plan has come.
 type Consent struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1206,7 +1288,7 @@ type Consent struct {
 
 func (x *Consent) Reset() {
 	*x = Consent{}
-	mi := &file_lehr_api_v1_values_proto_msgTypes[13]
+	mi := &file_lehr_api_v1_values_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1218,7 +1300,7 @@ func (x *Consent) String() string {
 func (*Consent) ProtoMessage() {}
 
 func (x *Consent) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_values_proto_msgTypes[13]
+	mi := &file_lehr_api_v1_values_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1231,7 +1313,7 @@ func (x *Consent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Consent.ProtoReflect.Descriptor instead.
 func (*Consent) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_values_proto_rawDescGZIP(), []int{13}
+	return file_lehr_api_v1_values_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Consent) GetNeed() uint32 {
@@ -1274,7 +1356,7 @@ type Override struct {
 
 func (x *Override) Reset() {
 	*x = Override{}
-	mi := &file_lehr_api_v1_values_proto_msgTypes[14]
+	mi := &file_lehr_api_v1_values_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1286,7 +1368,7 @@ func (x *Override) String() string {
 func (*Override) ProtoMessage() {}
 
 func (x *Override) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_values_proto_msgTypes[14]
+	mi := &file_lehr_api_v1_values_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1299,7 +1381,7 @@ func (x *Override) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Override.ProtoReflect.Descriptor instead.
 func (*Override) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_values_proto_rawDescGZIP(), []int{14}
+	return file_lehr_api_v1_values_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Override) GetPartition() string {
@@ -1386,7 +1468,7 @@ type Stop struct {
 
 func (x *Stop) Reset() {
 	*x = Stop{}
-	mi := &file_lehr_api_v1_values_proto_msgTypes[15]
+	mi := &file_lehr_api_v1_values_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1398,7 +1480,7 @@ func (x *Stop) String() string {
 func (*Stop) ProtoMessage() {}
 
 func (x *Stop) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_values_proto_msgTypes[15]
+	mi := &file_lehr_api_v1_values_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1411,7 +1493,7 @@ func (x *Stop) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stop.ProtoReflect.Descriptor instead.
 func (*Stop) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_values_proto_rawDescGZIP(), []int{15}
+	return file_lehr_api_v1_values_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Stop) GetPartition() string {
@@ -1488,7 +1570,7 @@ type Incarnation struct {
 
 func (x *Incarnation) Reset() {
 	*x = Incarnation{}
-	mi := &file_lehr_api_v1_values_proto_msgTypes[16]
+	mi := &file_lehr_api_v1_values_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1500,7 +1582,7 @@ func (x *Incarnation) String() string {
 func (*Incarnation) ProtoMessage() {}
 
 func (x *Incarnation) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_values_proto_msgTypes[16]
+	mi := &file_lehr_api_v1_values_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1513,7 +1595,7 @@ func (x *Incarnation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Incarnation.ProtoReflect.Descriptor instead.
 func (*Incarnation) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_values_proto_rawDescGZIP(), []int{16}
+	return file_lehr_api_v1_values_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Incarnation) GetId() string {
@@ -1657,7 +1739,7 @@ type Candidate struct {
 
 func (x *Candidate) Reset() {
 	*x = Candidate{}
-	mi := &file_lehr_api_v1_values_proto_msgTypes[17]
+	mi := &file_lehr_api_v1_values_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1669,7 +1751,7 @@ func (x *Candidate) String() string {
 func (*Candidate) ProtoMessage() {}
 
 func (x *Candidate) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_values_proto_msgTypes[17]
+	mi := &file_lehr_api_v1_values_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1682,7 +1764,7 @@ func (x *Candidate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Candidate.ProtoReflect.Descriptor instead.
 func (*Candidate) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_values_proto_rawDescGZIP(), []int{17}
+	return file_lehr_api_v1_values_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Candidate) GetId() string {
@@ -1845,7 +1927,7 @@ const file_lehr_api_v1_values_proto_rawDesc = "" +
 	"\x05until\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x05until\x12\x14\n" +
 	"\x05check\x18\x06 \x01(\tR\x05check\x12\x16\n" +
 	"\x06quotes\x18\a \x01(\bR\x06quotes\x12\x18\n" +
-	"\aapprove\x18\b \x01(\bR\aapprove\"\x97\x06\n" +
+	"\aapprove\x18\b \x01(\bR\aapprove\"\xdc\x06\n" +
 	"\x06Report\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\tR\tpartition\x12\x14\n" +
 	"\x05asset\x18\x02 \x01(\tR\x05asset\x12\x12\n" +
@@ -1872,7 +1954,13 @@ const file_lehr_api_v1_values_proto_rawDesc = "" +
 	"\toverrides\x18\x15 \x03(\v2\x15.lehr.api.v1.OverrideR\toverrides\x12\x16\n" +
 	"\x06passed\x18( \x03(\tR\x06passed\x12\x1f\n" +
 	"\vpassed_over\x18) \x03(\tR\n" +
-	"passedOver\"S\n" +
+	"passedOver\x12C\n" +
+	"\x0foutput_problems\x18* \x03(\v2\x1a.lehr.api.v1.OutputProblemR\x0eoutputProblems\"\x81\x01\n" +
+	"\rOutputProblem\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
+	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x16\n" +
+	"\x06reason\x18\x03 \x01(\tR\x06reason\x120\n" +
+	"\x05until\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x05until\"S\n" +
 	"\aConsent\x12\x12\n" +
 	"\x04need\x18\x01 \x01(\rR\x04need\x12\x1a\n" +
 	"\bapproved\x18\x02 \x03(\tR\bapproved\x12\x18\n" +
@@ -1943,7 +2031,7 @@ func file_lehr_api_v1_values_proto_rawDescGZIP() []byte {
 	return file_lehr_api_v1_values_proto_rawDescData
 }
 
-var file_lehr_api_v1_values_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
+var file_lehr_api_v1_values_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
 var file_lehr_api_v1_values_proto_goTypes = []any{
 	(*ErrorDetail)(nil),           // 0: lehr.api.v1.ErrorDetail
 	(*DocumentConflict)(nil),      // 1: lehr.api.v1.DocumentConflict
@@ -1958,50 +2046,53 @@ var file_lehr_api_v1_values_proto_goTypes = []any{
 	(*Health)(nil),                // 10: lehr.api.v1.Health
 	(*WaitingOn)(nil),             // 11: lehr.api.v1.WaitingOn
 	(*Report)(nil),                // 12: lehr.api.v1.Report
-	(*Consent)(nil),               // 13: lehr.api.v1.Consent
-	(*Override)(nil),              // 14: lehr.api.v1.Override
-	(*Stop)(nil),                  // 15: lehr.api.v1.Stop
-	(*Incarnation)(nil),           // 16: lehr.api.v1.Incarnation
-	(*Candidate)(nil),             // 17: lehr.api.v1.Candidate
-	nil,                           // 18: lehr.api.v1.Incarnation.LabelsEntry
-	(*timestamppb.Timestamp)(nil), // 19: google.protobuf.Timestamp
+	(*OutputProblem)(nil),         // 13: lehr.api.v1.OutputProblem
+	(*Consent)(nil),               // 14: lehr.api.v1.Consent
+	(*Override)(nil),              // 15: lehr.api.v1.Override
+	(*Stop)(nil),                  // 16: lehr.api.v1.Stop
+	(*Incarnation)(nil),           // 17: lehr.api.v1.Incarnation
+	(*Candidate)(nil),             // 18: lehr.api.v1.Candidate
+	nil,                           // 19: lehr.api.v1.Incarnation.LabelsEntry
+	(*timestamppb.Timestamp)(nil), // 20: google.protobuf.Timestamp
 }
 var file_lehr_api_v1_values_proto_depIdxs = []int32{
 	1,  // 0: lehr.api.v1.ErrorDetail.conflict:type_name -> lehr.api.v1.DocumentConflict
 	4,  // 1: lehr.api.v1.SourceRevision.commit:type_name -> lehr.api.v1.Commit
 	5,  // 2: lehr.api.v1.SourceRevision.failing:type_name -> lehr.api.v1.SourceFailure
-	19, // 3: lehr.api.v1.Commit.time:type_name -> google.protobuf.Timestamp
-	19, // 4: lehr.api.v1.SourceFailure.since:type_name -> google.protobuf.Timestamp
+	20, // 3: lehr.api.v1.Commit.time:type_name -> google.protobuf.Timestamp
+	20, // 4: lehr.api.v1.SourceFailure.since:type_name -> google.protobuf.Timestamp
 	7,  // 5: lehr.api.v1.Plan.changes:type_name -> lehr.api.v1.FieldChange
 	7,  // 6: lehr.api.v1.PlanRecord.changes:type_name -> lehr.api.v1.FieldChange
-	19, // 7: lehr.api.v1.WaitingOn.until:type_name -> google.protobuf.Timestamp
-	19, // 8: lehr.api.v1.Report.at:type_name -> google.protobuf.Timestamp
+	20, // 7: lehr.api.v1.WaitingOn.until:type_name -> google.protobuf.Timestamp
+	20, // 8: lehr.api.v1.Report.at:type_name -> google.protobuf.Timestamp
 	8,  // 9: lehr.api.v1.Report.plan:type_name -> lehr.api.v1.Plan
 	10, // 10: lehr.api.v1.Report.health:type_name -> lehr.api.v1.Health
 	11, // 11: lehr.api.v1.Report.waiting:type_name -> lehr.api.v1.WaitingOn
 	7,  // 12: lehr.api.v1.Report.unmanaged:type_name -> lehr.api.v1.FieldChange
-	19, // 13: lehr.api.v1.Report.next:type_name -> google.protobuf.Timestamp
-	13, // 14: lehr.api.v1.Report.consent:type_name -> lehr.api.v1.Consent
-	14, // 15: lehr.api.v1.Report.overrides:type_name -> lehr.api.v1.Override
-	2,  // 16: lehr.api.v1.Override.by:type_name -> lehr.api.v1.Actor
-	19, // 17: lehr.api.v1.Override.created:type_name -> google.protobuf.Timestamp
-	19, // 18: lehr.api.v1.Override.until:type_name -> google.protobuf.Timestamp
-	2,  // 19: lehr.api.v1.Stop.owner:type_name -> lehr.api.v1.Actor
-	19, // 20: lehr.api.v1.Stop.since:type_name -> google.protobuf.Timestamp
-	3,  // 21: lehr.api.v1.Incarnation.sources:type_name -> lehr.api.v1.SourceRevision
-	19, // 22: lehr.api.v1.Incarnation.created:type_name -> google.protobuf.Timestamp
-	2,  // 23: lehr.api.v1.Incarnation.author:type_name -> lehr.api.v1.Actor
-	18, // 24: lehr.api.v1.Incarnation.labels:type_name -> lehr.api.v1.Incarnation.LabelsEntry
-	2,  // 25: lehr.api.v1.Incarnation.acknowledger:type_name -> lehr.api.v1.Actor
-	6,  // 26: lehr.api.v1.Incarnation.warnings:type_name -> lehr.api.v1.Finding
-	3,  // 27: lehr.api.v1.Candidate.sources:type_name -> lehr.api.v1.SourceRevision
-	6,  // 28: lehr.api.v1.Candidate.findings:type_name -> lehr.api.v1.Finding
-	19, // 29: lehr.api.v1.Candidate.created:type_name -> google.protobuf.Timestamp
-	30, // [30:30] is the sub-list for method output_type
-	30, // [30:30] is the sub-list for method input_type
-	30, // [30:30] is the sub-list for extension type_name
-	30, // [30:30] is the sub-list for extension extendee
-	0,  // [0:30] is the sub-list for field type_name
+	20, // 13: lehr.api.v1.Report.next:type_name -> google.protobuf.Timestamp
+	14, // 14: lehr.api.v1.Report.consent:type_name -> lehr.api.v1.Consent
+	15, // 15: lehr.api.v1.Report.overrides:type_name -> lehr.api.v1.Override
+	13, // 16: lehr.api.v1.Report.output_problems:type_name -> lehr.api.v1.OutputProblem
+	20, // 17: lehr.api.v1.OutputProblem.until:type_name -> google.protobuf.Timestamp
+	2,  // 18: lehr.api.v1.Override.by:type_name -> lehr.api.v1.Actor
+	20, // 19: lehr.api.v1.Override.created:type_name -> google.protobuf.Timestamp
+	20, // 20: lehr.api.v1.Override.until:type_name -> google.protobuf.Timestamp
+	2,  // 21: lehr.api.v1.Stop.owner:type_name -> lehr.api.v1.Actor
+	20, // 22: lehr.api.v1.Stop.since:type_name -> google.protobuf.Timestamp
+	3,  // 23: lehr.api.v1.Incarnation.sources:type_name -> lehr.api.v1.SourceRevision
+	20, // 24: lehr.api.v1.Incarnation.created:type_name -> google.protobuf.Timestamp
+	2,  // 25: lehr.api.v1.Incarnation.author:type_name -> lehr.api.v1.Actor
+	19, // 26: lehr.api.v1.Incarnation.labels:type_name -> lehr.api.v1.Incarnation.LabelsEntry
+	2,  // 27: lehr.api.v1.Incarnation.acknowledger:type_name -> lehr.api.v1.Actor
+	6,  // 28: lehr.api.v1.Incarnation.warnings:type_name -> lehr.api.v1.Finding
+	3,  // 29: lehr.api.v1.Candidate.sources:type_name -> lehr.api.v1.SourceRevision
+	6,  // 30: lehr.api.v1.Candidate.findings:type_name -> lehr.api.v1.Finding
+	20, // 31: lehr.api.v1.Candidate.created:type_name -> google.protobuf.Timestamp
+	32, // [32:32] is the sub-list for method output_type
+	32, // [32:32] is the sub-list for method input_type
+	32, // [32:32] is the sub-list for extension type_name
+	32, // [32:32] is the sub-list for extension extendee
+	0,  // [0:32] is the sub-list for field type_name
 }
 
 func init() { file_lehr_api_v1_values_proto_init() }
@@ -2015,7 +2106,7 @@ func file_lehr_api_v1_values_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lehr_api_v1_values_proto_rawDesc), len(file_lehr_api_v1_values_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   19,
+			NumMessages:   20,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -63,7 +63,10 @@ type Command struct {
 	// Removes the resource, for an asset with a Turndown addon: exit codes and
 	// variables are those of push. It is run as long as diff does not end with
 	// 3. Without it, the resource cannot be turned down.
-	Remove        []string `protobuf:"bytes,10,rep,name=remove" json:"remove,omitempty"`
+	Remove []string `protobuf:"bytes,10,rep,name=remove" json:"remove,omitempty"`
+	// Where diff ends with 0, its standard output is a JSON object: each of its fields is an
+	// output of the asset, which others ask for by ${output:ASSET#NAME}.
+	Outputs       bool `protobuf:"varint,11,opt,name=outputs" json:"outputs,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -168,11 +171,18 @@ func (x *Command) GetRemove() []string {
 	return nil
 }
 
+func (x *Command) GetOutputs() bool {
+	if x != nil {
+		return x.Outputs
+	}
+	return false
+}
+
 var File_lehr_command_v1_command_proto protoreflect.FileDescriptor
 
 const file_lehr_command_v1_command_proto_rawDesc = "" +
 	"\n" +
-	"\x1dlehr/command/v1/command.proto\x12\x0flehr.command.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\"\xaa\x04\n" +
+	"\x1dlehr/command/v1/command.proto\x12\x0flehr.command.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\"\xc4\x04\n" +
 	"\aCommand\x12\x1c\n" +
 	"\x04diff\x18\x01 \x03(\tB\b\xbaH\x05\x92\x01\x02\b\x01R\x04diff\x12\x1c\n" +
 	"\x04push\x18\x02 \x03(\tB\b\xbaH\x05\x92\x01\x02\b\x01R\x04push\x12\x14\n" +
@@ -186,7 +196,8 @@ const file_lehr_command_v1_command_proto_rawDesc = "" +
 	"LEHR_ASSETZ\tLEHR_DIFFZ\tLEHR_PUSHR\x03env\x12 \n" +
 	"\vdestructive\x18\t \x01(\bR\vdestructive\x12\x16\n" +
 	"\x06remove\x18\n" +
-	" \x03(\tR\x06remove\x1a6\n" +
+	" \x03(\tR\x06remove\x12\x18\n" +
+	"\aoutputs\x18\v \x01(\bR\aoutputs\x1a6\n" +
 	"\bEnvEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B-Z&lehr.dev/gen/lehr/command/v1;commandpb\x92\x03\x02\b\x02b\beditionsp\xe8\a"

@@ -24,6 +24,7 @@ import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	durationpb "google.golang.org/protobuf/types/known/durationpb"
+	structpb "google.golang.org/protobuf/types/known/structpb"
 	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
@@ -197,7 +198,7 @@ func (x Health_State) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Health_State.Descriptor instead.
 func (Health_State) EnumDescriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{22, 0}
+	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{23, 0}
 }
 
 type DescribeRequest struct {
@@ -1282,7 +1283,11 @@ type AssetDiff struct {
 	Unmanaged []*FieldChange `protobuf:"bytes,10,rep,name=unmanaged" json:"unmanaged,omitempty"`
 	// How long before the batch arrived production began to be read for this answer.
 	// Unset: it was read for this batch. What is older than the batch allows is refused.
-	Age           *durationpb.Duration `protobuf:"bytes,12,opt,name=age" json:"age,omitempty"`
+	Age *durationpb.Duration `protobuf:"bytes,12,opt,name=age" json:"age,omitempty"`
+	// What others may need of the real thing, told with in_sync: see Output. What an
+	// asset in sync does not tell any more is forgotten; with other outcomes they are
+	// ignored. At most 64, each name once, 16 kB of values together.
+	Outputs       []*Output `protobuf:"bytes,13,rep,name=outputs" json:"outputs,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1416,6 +1421,13 @@ func (x *AssetDiff) GetAge() *durationpb.Duration {
 	return nil
 }
 
+func (x *AssetDiff) GetOutputs() []*Output {
+	if x != nil {
+		return x.Outputs
+	}
+	return nil
+}
+
 type isAssetDiff_Outcome interface {
 	isAssetDiff_Outcome()
 }
@@ -1444,6 +1456,64 @@ func (*AssetDiff_Unknown) isAssetDiff_Outcome() {}
 
 func (*AssetDiff_Pending) isAssetDiff_Outcome() {}
 
+// Output is a value that is known once the real thing is there, for example the name
+// that a provider gave a bucket. It becomes part of the intent of the assets that ask
+// for it, which everybody may read who may read them: never a secret. It is the same at
+// each look while the real thing stays as it is.
+type Output struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Of the form [A-Za-z_][A-Za-z0-9_.-]*, at most 100 bytes; unique in the asset.
+	Name string `protobuf:"bytes,1,opt,name=name" json:"name,omitempty"`
+	// At most 4 kB of JSON, and no null.
+	Value         *structpb.Value `protobuf:"bytes,2,opt,name=value" json:"value,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Output) Reset() {
+	*x = Output{}
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Output) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Output) ProtoMessage() {}
+
+func (x *Output) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Output.ProtoReflect.Descriptor instead.
+func (*Output) Descriptor() ([]byte, []int) {
+	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *Output) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Output) GetValue() *structpb.Value {
+	if x != nil {
+		return x.Value
+	}
+	return nil
+}
+
 type InSync struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -1452,7 +1522,7 @@ type InSync struct {
 
 func (x *InSync) Reset() {
 	*x = InSync{}
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[16]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1464,7 +1534,7 @@ func (x *InSync) String() string {
 func (*InSync) ProtoMessage() {}
 
 func (x *InSync) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[16]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1477,7 +1547,7 @@ func (x *InSync) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InSync.ProtoReflect.Descriptor instead.
 func (*InSync) Descriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{16}
+	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{17}
 }
 
 // Pending says that a change is under way that no push hastens: a plan is being made, a
@@ -1500,7 +1570,7 @@ type Pending struct {
 
 func (x *Pending) Reset() {
 	*x = Pending{}
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[17]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1512,7 +1582,7 @@ func (x *Pending) String() string {
 func (*Pending) ProtoMessage() {}
 
 func (x *Pending) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[17]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1525,7 +1595,7 @@ func (x *Pending) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pending.ProtoReflect.Descriptor instead.
 func (*Pending) Descriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{17}
+	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Pending) GetReason() string {
@@ -1566,7 +1636,7 @@ type Differs struct {
 
 func (x *Differs) Reset() {
 	*x = Differs{}
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[18]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1578,7 +1648,7 @@ func (x *Differs) String() string {
 func (*Differs) ProtoMessage() {}
 
 func (x *Differs) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[18]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1591,7 +1661,7 @@ func (x *Differs) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Differs.ProtoReflect.Descriptor instead.
 func (*Differs) Descriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{18}
+	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Differs) GetAction() Action {
@@ -1619,7 +1689,7 @@ type Unknown struct {
 
 func (x *Unknown) Reset() {
 	*x = Unknown{}
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[19]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1631,7 +1701,7 @@ func (x *Unknown) String() string {
 func (*Unknown) ProtoMessage() {}
 
 func (x *Unknown) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[19]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1644,7 +1714,7 @@ func (x *Unknown) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Unknown.ProtoReflect.Descriptor instead.
 func (*Unknown) Descriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{19}
+	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Unknown) GetReason() string {
@@ -1682,7 +1752,7 @@ type FieldChange struct {
 
 func (x *FieldChange) Reset() {
 	*x = FieldChange{}
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[20]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1694,7 +1764,7 @@ func (x *FieldChange) String() string {
 func (*FieldChange) ProtoMessage() {}
 
 func (x *FieldChange) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[20]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1707,7 +1777,7 @@ func (x *FieldChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FieldChange.ProtoReflect.Descriptor instead.
 func (*FieldChange) Descriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{20}
+	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *FieldChange) GetPath() string {
@@ -1763,7 +1833,7 @@ type Impact struct {
 
 func (x *Impact) Reset() {
 	*x = Impact{}
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[21]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1775,7 +1845,7 @@ func (x *Impact) String() string {
 func (*Impact) ProtoMessage() {}
 
 func (x *Impact) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[21]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1788,7 +1858,7 @@ func (x *Impact) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Impact.ProtoReflect.Descriptor instead.
 func (*Impact) Descriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{21}
+	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Impact) GetDimension() string {
@@ -1823,7 +1893,7 @@ type Health struct {
 
 func (x *Health) Reset() {
 	*x = Health{}
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[22]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1835,7 +1905,7 @@ func (x *Health) String() string {
 func (*Health) ProtoMessage() {}
 
 func (x *Health) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[22]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1848,7 +1918,7 @@ func (x *Health) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Health.ProtoReflect.Descriptor instead.
 func (*Health) Descriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{22}
+	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Health) GetState() Health_State {
@@ -1887,7 +1957,7 @@ type PushRequest struct {
 
 func (x *PushRequest) Reset() {
 	*x = PushRequest{}
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[23]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1899,7 +1969,7 @@ func (x *PushRequest) String() string {
 func (*PushRequest) ProtoMessage() {}
 
 func (x *PushRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[23]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1912,7 +1982,7 @@ func (x *PushRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PushRequest.ProtoReflect.Descriptor instead.
 func (*PushRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{23}
+	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *PushRequest) GetMessage() isPushRequest_Message {
@@ -2012,7 +2082,7 @@ type PushStart struct {
 
 func (x *PushStart) Reset() {
 	*x = PushStart{}
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[24]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2024,7 +2094,7 @@ func (x *PushStart) String() string {
 func (*PushStart) ProtoMessage() {}
 
 func (x *PushStart) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[24]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2037,7 +2107,7 @@ func (x *PushStart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PushStart.ProtoReflect.Descriptor instead.
 func (*PushStart) Descriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{24}
+	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *PushStart) GetPush() string {
@@ -2120,7 +2190,7 @@ type Permit struct {
 
 func (x *Permit) Reset() {
 	*x = Permit{}
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[25]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2132,7 +2202,7 @@ func (x *Permit) String() string {
 func (*Permit) ProtoMessage() {}
 
 func (x *Permit) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[25]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2145,7 +2215,7 @@ func (x *Permit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Permit.ProtoReflect.Descriptor instead.
 func (*Permit) Descriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{25}
+	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Permit) GetRequest() uint64 {
@@ -2176,7 +2246,7 @@ type PermitGrant struct {
 
 func (x *PermitGrant) Reset() {
 	*x = PermitGrant{}
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[26]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2188,7 +2258,7 @@ func (x *PermitGrant) String() string {
 func (*PermitGrant) ProtoMessage() {}
 
 func (x *PermitGrant) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[26]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2201,7 +2271,7 @@ func (x *PermitGrant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PermitGrant.ProtoReflect.Descriptor instead.
 func (*PermitGrant) Descriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{26}
+	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *PermitGrant) GetPush() string {
@@ -2247,7 +2317,7 @@ type PushResponse struct {
 
 func (x *PushResponse) Reset() {
 	*x = PushResponse{}
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[27]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2259,7 +2329,7 @@ func (x *PushResponse) String() string {
 func (*PushResponse) ProtoMessage() {}
 
 func (x *PushResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[27]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2272,7 +2342,7 @@ func (x *PushResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PushResponse.ProtoReflect.Descriptor instead.
 func (*PushResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{27}
+	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *PushResponse) GetMessage() isPushResponse_Message {
@@ -2359,7 +2429,7 @@ type PermitRequest struct {
 
 func (x *PermitRequest) Reset() {
 	*x = PermitRequest{}
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[28]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2371,7 +2441,7 @@ func (x *PermitRequest) String() string {
 func (*PermitRequest) ProtoMessage() {}
 
 func (x *PermitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[28]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2384,7 +2454,7 @@ func (x *PermitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PermitRequest.ProtoReflect.Descriptor instead.
 func (*PermitRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{28}
+	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *PermitRequest) GetRequest() uint64 {
@@ -2411,7 +2481,7 @@ type PermitAsk struct {
 
 func (x *PermitAsk) Reset() {
 	*x = PermitAsk{}
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[29]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2423,7 +2493,7 @@ func (x *PermitAsk) String() string {
 func (*PermitAsk) ProtoMessage() {}
 
 func (x *PermitAsk) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[29]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2436,7 +2506,7 @@ func (x *PermitAsk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PermitAsk.ProtoReflect.Descriptor instead.
 func (*PermitAsk) Descriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{29}
+	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *PermitAsk) GetPush() string {
@@ -2465,7 +2535,7 @@ type PushProgress struct {
 
 func (x *PushProgress) Reset() {
 	*x = PushProgress{}
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[30]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2477,7 +2547,7 @@ func (x *PushProgress) String() string {
 func (*PushProgress) ProtoMessage() {}
 
 func (x *PushProgress) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[30]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2490,7 +2560,7 @@ func (x *PushProgress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PushProgress.ProtoReflect.Descriptor instead.
 func (*PushProgress) Descriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{30}
+	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *PushProgress) GetPush() string {
@@ -2531,7 +2601,7 @@ type SetMemo struct {
 
 func (x *SetMemo) Reset() {
 	*x = SetMemo{}
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[31]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2543,7 +2613,7 @@ func (x *SetMemo) String() string {
 func (*SetMemo) ProtoMessage() {}
 
 func (x *SetMemo) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[31]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2556,7 +2626,7 @@ func (x *SetMemo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetMemo.ProtoReflect.Descriptor instead.
 func (*SetMemo) Descriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{31}
+	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *SetMemo) GetNumber() uint64 {
@@ -2595,7 +2665,7 @@ type MemoSaved struct {
 
 func (x *MemoSaved) Reset() {
 	*x = MemoSaved{}
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[32]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2607,7 +2677,7 @@ func (x *MemoSaved) String() string {
 func (*MemoSaved) ProtoMessage() {}
 
 func (x *MemoSaved) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[32]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2620,7 +2690,7 @@ func (x *MemoSaved) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MemoSaved.ProtoReflect.Descriptor instead.
 func (*MemoSaved) Descriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{32}
+	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *MemoSaved) GetPush() string {
@@ -2660,7 +2730,7 @@ type PushResult struct {
 
 func (x *PushResult) Reset() {
 	*x = PushResult{}
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[33]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2672,7 +2742,7 @@ func (x *PushResult) String() string {
 func (*PushResult) ProtoMessage() {}
 
 func (x *PushResult) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[33]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2685,7 +2755,7 @@ func (x *PushResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PushResult.ProtoReflect.Descriptor instead.
 func (*PushResult) Descriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{33}
+	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *PushResult) GetPush() string {
@@ -2776,7 +2846,7 @@ type Pushed struct {
 
 func (x *Pushed) Reset() {
 	*x = Pushed{}
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[34]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2788,7 +2858,7 @@ func (x *Pushed) String() string {
 func (*Pushed) ProtoMessage() {}
 
 func (x *Pushed) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[34]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2801,7 +2871,7 @@ func (x *Pushed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pushed.ProtoReflect.Descriptor instead.
 func (*Pushed) Descriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{34}
+	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{35}
 }
 
 type PushFailed struct {
@@ -2822,7 +2892,7 @@ type PushFailed struct {
 
 func (x *PushFailed) Reset() {
 	*x = PushFailed{}
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[35]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2834,7 +2904,7 @@ func (x *PushFailed) String() string {
 func (*PushFailed) ProtoMessage() {}
 
 func (x *PushFailed) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[35]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2847,7 +2917,7 @@ func (x *PushFailed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PushFailed.ProtoReflect.Descriptor instead.
 func (*PushFailed) Descriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{35}
+	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *PushFailed) GetReason() string {
@@ -2887,7 +2957,7 @@ type Stale struct {
 
 func (x *Stale) Reset() {
 	*x = Stale{}
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[36]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2899,7 +2969,7 @@ func (x *Stale) String() string {
 func (*Stale) ProtoMessage() {}
 
 func (x *Stale) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[36]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2912,7 +2982,7 @@ func (x *Stale) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stale.ProtoReflect.Descriptor instead.
 func (*Stale) Descriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{36}
+	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Stale) GetReason() string {
@@ -2931,7 +3001,7 @@ type Stopped struct {
 
 func (x *Stopped) Reset() {
 	*x = Stopped{}
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[37]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2943,7 +3013,7 @@ func (x *Stopped) String() string {
 func (*Stopped) ProtoMessage() {}
 
 func (x *Stopped) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[37]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2956,7 +3026,7 @@ func (x *Stopped) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stopped.ProtoReflect.Descriptor instead.
 func (*Stopped) Descriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{37}
+	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *Stopped) GetReason() string {
@@ -2974,7 +3044,7 @@ type HintsRequest struct {
 
 func (x *HintsRequest) Reset() {
 	*x = HintsRequest{}
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[38]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2986,7 +3056,7 @@ func (x *HintsRequest) String() string {
 func (*HintsRequest) ProtoMessage() {}
 
 func (x *HintsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[38]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2999,7 +3069,7 @@ func (x *HintsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HintsRequest.ProtoReflect.Descriptor instead.
 func (*HintsRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{38}
+	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{39}
 }
 
 // HintsResponse names assets that Lehr should look at soon. One without hints says that
@@ -3014,7 +3084,7 @@ type HintsResponse struct {
 
 func (x *HintsResponse) Reset() {
 	*x = HintsResponse{}
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[39]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3026,7 +3096,7 @@ func (x *HintsResponse) String() string {
 func (*HintsResponse) ProtoMessage() {}
 
 func (x *HintsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[39]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3039,7 +3109,7 @@ func (x *HintsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HintsResponse.ProtoReflect.Descriptor instead.
 func (*HintsResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{39}
+	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *HintsResponse) GetHints() []*Hint {
@@ -3062,7 +3132,7 @@ type Hint struct {
 
 func (x *Hint) Reset() {
 	*x = Hint{}
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[40]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3074,7 +3144,7 @@ func (x *Hint) String() string {
 func (*Hint) ProtoMessage() {}
 
 func (x *Hint) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[40]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3087,7 +3157,7 @@ func (x *Hint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Hint.ProtoReflect.Descriptor instead.
 func (*Hint) Descriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{40}
+	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *Hint) GetPartition() string {
@@ -3108,7 +3178,7 @@ var File_lehr_plugin_v1_plugin_proto protoreflect.FileDescriptor
 
 const file_lehr_plugin_v1_plugin_proto_rawDesc = "" +
 	"\n" +
-	"\x1blehr/plugin/v1/plugin.proto\x12\x0elehr.plugin.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"-\n" +
+	"\x1blehr/plugin/v1/plugin.proto\x12\x0elehr.plugin.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"-\n" +
 	"\x0fDescribeRequest\x12\x1a\n" +
 	"\bprotocol\x18\x01 \x01(\rR\bprotocol\"\xaa\x01\n" +
 	"\x10DescribeResponse\x12\x1a\n" +
@@ -3178,7 +3248,7 @@ const file_lehr_plugin_v1_plugin_proto_rawDesc = "" +
 	"\amessage\"T\n" +
 	"\vDiffResults\x12\x14\n" +
 	"\x05batch\x18\x01 \x01(\x04R\x05batch\x12/\n" +
-	"\x05diffs\x18\x02 \x03(\v2\x19.lehr.plugin.v1.AssetDiffR\x05diffs\"\x99\x04\n" +
+	"\x05diffs\x18\x02 \x03(\v2\x19.lehr.plugin.v1.AssetDiffR\x05diffs\"\xcb\x04\n" +
 	"\tAssetDiff\x12\x14\n" +
 	"\x05asset\x18\x01 \x01(\tR\x05asset\x121\n" +
 	"\ain_sync\x18\x02 \x01(\v2\x16.lehr.plugin.v1.InSyncH\x00R\x06inSync\x123\n" +
@@ -3192,8 +3262,12 @@ const file_lehr_plugin_v1_plugin_proto_rawDesc = "" +
 	"\x06health\x18\t \x01(\v2\x16.lehr.plugin.v1.HealthR\x06health\x129\n" +
 	"\tunmanaged\x18\n" +
 	" \x03(\v2\x1b.lehr.plugin.v1.FieldChangeR\tunmanaged\x12+\n" +
-	"\x03age\x18\f \x01(\v2\x19.google.protobuf.DurationR\x03ageB\t\n" +
-	"\aoutcome\"\b\n" +
+	"\x03age\x18\f \x01(\v2\x19.google.protobuf.DurationR\x03age\x120\n" +
+	"\aoutputs\x18\r \x03(\v2\x16.lehr.plugin.v1.OutputR\aoutputsB\t\n" +
+	"\aoutcome\"J\n" +
+	"\x06Output\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12,\n" +
+	"\x05value\x18\x02 \x01(\v2\x16.google.protobuf.ValueR\x05value\"\b\n" +
 	"\x06InSync\"\xa3\x01\n" +
 	"\aPending\x12\x16\n" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\x120\n" +
@@ -3337,7 +3411,7 @@ func file_lehr_plugin_v1_plugin_proto_rawDescGZIP() []byte {
 }
 
 var file_lehr_plugin_v1_plugin_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_lehr_plugin_v1_plugin_proto_msgTypes = make([]protoimpl.MessageInfo, 41)
+var file_lehr_plugin_v1_plugin_proto_msgTypes = make([]protoimpl.MessageInfo, 42)
 var file_lehr_plugin_v1_plugin_proto_goTypes = []any{
 	(GuaranteeClass)(0),           // 0: lehr.plugin.v1.GuaranteeClass
 	(Action)(0),                   // 1: lehr.plugin.v1.Action
@@ -3358,39 +3432,41 @@ var file_lehr_plugin_v1_plugin_proto_goTypes = []any{
 	(*DiffResponse)(nil),          // 16: lehr.plugin.v1.DiffResponse
 	(*DiffResults)(nil),           // 17: lehr.plugin.v1.DiffResults
 	(*AssetDiff)(nil),             // 18: lehr.plugin.v1.AssetDiff
-	(*InSync)(nil),                // 19: lehr.plugin.v1.InSync
-	(*Pending)(nil),               // 20: lehr.plugin.v1.Pending
-	(*Differs)(nil),               // 21: lehr.plugin.v1.Differs
-	(*Unknown)(nil),               // 22: lehr.plugin.v1.Unknown
-	(*FieldChange)(nil),           // 23: lehr.plugin.v1.FieldChange
-	(*Impact)(nil),                // 24: lehr.plugin.v1.Impact
-	(*Health)(nil),                // 25: lehr.plugin.v1.Health
-	(*PushRequest)(nil),           // 26: lehr.plugin.v1.PushRequest
-	(*PushStart)(nil),             // 27: lehr.plugin.v1.PushStart
-	(*Permit)(nil),                // 28: lehr.plugin.v1.Permit
-	(*PermitGrant)(nil),           // 29: lehr.plugin.v1.PermitGrant
-	(*PushResponse)(nil),          // 30: lehr.plugin.v1.PushResponse
-	(*PermitRequest)(nil),         // 31: lehr.plugin.v1.PermitRequest
-	(*PermitAsk)(nil),             // 32: lehr.plugin.v1.PermitAsk
-	(*PushProgress)(nil),          // 33: lehr.plugin.v1.PushProgress
-	(*SetMemo)(nil),               // 34: lehr.plugin.v1.SetMemo
-	(*MemoSaved)(nil),             // 35: lehr.plugin.v1.MemoSaved
-	(*PushResult)(nil),            // 36: lehr.plugin.v1.PushResult
-	(*Pushed)(nil),                // 37: lehr.plugin.v1.Pushed
-	(*PushFailed)(nil),            // 38: lehr.plugin.v1.PushFailed
-	(*Stale)(nil),                 // 39: lehr.plugin.v1.Stale
-	(*Stopped)(nil),               // 40: lehr.plugin.v1.Stopped
-	(*HintsRequest)(nil),          // 41: lehr.plugin.v1.HintsRequest
-	(*HintsResponse)(nil),         // 42: lehr.plugin.v1.HintsResponse
-	(*Hint)(nil),                  // 43: lehr.plugin.v1.Hint
-	(*durationpb.Duration)(nil),   // 44: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil), // 45: google.protobuf.Timestamp
+	(*Output)(nil),                // 19: lehr.plugin.v1.Output
+	(*InSync)(nil),                // 20: lehr.plugin.v1.InSync
+	(*Pending)(nil),               // 21: lehr.plugin.v1.Pending
+	(*Differs)(nil),               // 22: lehr.plugin.v1.Differs
+	(*Unknown)(nil),               // 23: lehr.plugin.v1.Unknown
+	(*FieldChange)(nil),           // 24: lehr.plugin.v1.FieldChange
+	(*Impact)(nil),                // 25: lehr.plugin.v1.Impact
+	(*Health)(nil),                // 26: lehr.plugin.v1.Health
+	(*PushRequest)(nil),           // 27: lehr.plugin.v1.PushRequest
+	(*PushStart)(nil),             // 28: lehr.plugin.v1.PushStart
+	(*Permit)(nil),                // 29: lehr.plugin.v1.Permit
+	(*PermitGrant)(nil),           // 30: lehr.plugin.v1.PermitGrant
+	(*PushResponse)(nil),          // 31: lehr.plugin.v1.PushResponse
+	(*PermitRequest)(nil),         // 32: lehr.plugin.v1.PermitRequest
+	(*PermitAsk)(nil),             // 33: lehr.plugin.v1.PermitAsk
+	(*PushProgress)(nil),          // 34: lehr.plugin.v1.PushProgress
+	(*SetMemo)(nil),               // 35: lehr.plugin.v1.SetMemo
+	(*MemoSaved)(nil),             // 36: lehr.plugin.v1.MemoSaved
+	(*PushResult)(nil),            // 37: lehr.plugin.v1.PushResult
+	(*Pushed)(nil),                // 38: lehr.plugin.v1.Pushed
+	(*PushFailed)(nil),            // 39: lehr.plugin.v1.PushFailed
+	(*Stale)(nil),                 // 40: lehr.plugin.v1.Stale
+	(*Stopped)(nil),               // 41: lehr.plugin.v1.Stopped
+	(*HintsRequest)(nil),          // 42: lehr.plugin.v1.HintsRequest
+	(*HintsResponse)(nil),         // 43: lehr.plugin.v1.HintsResponse
+	(*Hint)(nil),                  // 44: lehr.plugin.v1.Hint
+	(*durationpb.Duration)(nil),   // 45: google.protobuf.Duration
+	(*structpb.Value)(nil),        // 46: google.protobuf.Value
+	(*timestamppb.Timestamp)(nil), // 47: google.protobuf.Timestamp
 }
 var file_lehr_plugin_v1_plugin_proto_depIdxs = []int32{
 	5,  // 0: lehr.plugin.v1.DescribeResponse.types:type_name -> lehr.plugin.v1.ServedType
 	0,  // 1: lehr.plugin.v1.ServedType.guarantee:type_name -> lehr.plugin.v1.GuaranteeClass
-	44, // 2: lehr.plugin.v1.ServedType.longest_effect:type_name -> google.protobuf.Duration
-	44, // 3: lehr.plugin.v1.ServedType.cadence:type_name -> google.protobuf.Duration
+	45, // 2: lehr.plugin.v1.ServedType.longest_effect:type_name -> google.protobuf.Duration
+	45, // 3: lehr.plugin.v1.ServedType.cadence:type_name -> google.protobuf.Duration
 	7,  // 4: lehr.plugin.v1.Need.assets:type_name -> lehr.plugin.v1.NeedAsset
 	8,  // 5: lehr.plugin.v1.Need.blobs:type_name -> lehr.plugin.v1.NeedBlob
 	11, // 6: lehr.plugin.v1.Content.assets:type_name -> lehr.plugin.v1.AssetContent
@@ -3398,56 +3474,58 @@ var file_lehr_plugin_v1_plugin_proto_depIdxs = []int32{
 	13, // 8: lehr.plugin.v1.DiffRequest.batch:type_name -> lehr.plugin.v1.DiffBatch
 	9,  // 9: lehr.plugin.v1.DiffRequest.content:type_name -> lehr.plugin.v1.Content
 	15, // 10: lehr.plugin.v1.DiffBatch.changes:type_name -> lehr.plugin.v1.Changes
-	44, // 11: lehr.plugin.v1.DiffBatch.max_age:type_name -> google.protobuf.Duration
+	45, // 11: lehr.plugin.v1.DiffBatch.max_age:type_name -> google.protobuf.Duration
 	14, // 12: lehr.plugin.v1.DiffBatch.memos:type_name -> lehr.plugin.v1.AssetMemo
 	6,  // 13: lehr.plugin.v1.DiffResponse.need:type_name -> lehr.plugin.v1.Need
 	17, // 14: lehr.plugin.v1.DiffResponse.results:type_name -> lehr.plugin.v1.DiffResults
 	18, // 15: lehr.plugin.v1.DiffResults.diffs:type_name -> lehr.plugin.v1.AssetDiff
-	19, // 16: lehr.plugin.v1.AssetDiff.in_sync:type_name -> lehr.plugin.v1.InSync
-	21, // 17: lehr.plugin.v1.AssetDiff.differs:type_name -> lehr.plugin.v1.Differs
-	22, // 18: lehr.plugin.v1.AssetDiff.unknown:type_name -> lehr.plugin.v1.Unknown
-	20, // 19: lehr.plugin.v1.AssetDiff.pending:type_name -> lehr.plugin.v1.Pending
-	24, // 20: lehr.plugin.v1.AssetDiff.impacts:type_name -> lehr.plugin.v1.Impact
-	25, // 21: lehr.plugin.v1.AssetDiff.health:type_name -> lehr.plugin.v1.Health
-	23, // 22: lehr.plugin.v1.AssetDiff.unmanaged:type_name -> lehr.plugin.v1.FieldChange
-	44, // 23: lehr.plugin.v1.AssetDiff.age:type_name -> google.protobuf.Duration
-	45, // 24: lehr.plugin.v1.Pending.since:type_name -> google.protobuf.Timestamp
-	44, // 25: lehr.plugin.v1.Pending.retry_after:type_name -> google.protobuf.Duration
-	1,  // 26: lehr.plugin.v1.Differs.action:type_name -> lehr.plugin.v1.Action
-	23, // 27: lehr.plugin.v1.Differs.changes:type_name -> lehr.plugin.v1.FieldChange
-	44, // 28: lehr.plugin.v1.Unknown.retry_after:type_name -> google.protobuf.Duration
-	2,  // 29: lehr.plugin.v1.Health.state:type_name -> lehr.plugin.v1.Health.State
-	27, // 30: lehr.plugin.v1.PushRequest.start:type_name -> lehr.plugin.v1.PushStart
-	28, // 31: lehr.plugin.v1.PushRequest.permit:type_name -> lehr.plugin.v1.Permit
-	9,  // 32: lehr.plugin.v1.PushRequest.content:type_name -> lehr.plugin.v1.Content
-	35, // 33: lehr.plugin.v1.PushRequest.memo_saved:type_name -> lehr.plugin.v1.MemoSaved
-	14, // 34: lehr.plugin.v1.PushStart.memos:type_name -> lehr.plugin.v1.AssetMemo
-	29, // 35: lehr.plugin.v1.Permit.grants:type_name -> lehr.plugin.v1.PermitGrant
-	31, // 36: lehr.plugin.v1.PushResponse.permit_request:type_name -> lehr.plugin.v1.PermitRequest
-	6,  // 37: lehr.plugin.v1.PushResponse.need:type_name -> lehr.plugin.v1.Need
-	33, // 38: lehr.plugin.v1.PushResponse.progress:type_name -> lehr.plugin.v1.PushProgress
-	36, // 39: lehr.plugin.v1.PushResponse.result:type_name -> lehr.plugin.v1.PushResult
-	32, // 40: lehr.plugin.v1.PermitRequest.asks:type_name -> lehr.plugin.v1.PermitAsk
-	34, // 41: lehr.plugin.v1.PushProgress.memo:type_name -> lehr.plugin.v1.SetMemo
-	37, // 42: lehr.plugin.v1.PushResult.pushed:type_name -> lehr.plugin.v1.Pushed
-	38, // 43: lehr.plugin.v1.PushResult.failed:type_name -> lehr.plugin.v1.PushFailed
-	39, // 44: lehr.plugin.v1.PushResult.stale:type_name -> lehr.plugin.v1.Stale
-	40, // 45: lehr.plugin.v1.PushResult.stopped:type_name -> lehr.plugin.v1.Stopped
-	44, // 46: lehr.plugin.v1.PushFailed.retry_after:type_name -> google.protobuf.Duration
-	43, // 47: lehr.plugin.v1.HintsResponse.hints:type_name -> lehr.plugin.v1.Hint
-	3,  // 48: lehr.plugin.v1.PluginService.Describe:input_type -> lehr.plugin.v1.DescribeRequest
-	12, // 49: lehr.plugin.v1.PluginService.Diff:input_type -> lehr.plugin.v1.DiffRequest
-	26, // 50: lehr.plugin.v1.PluginService.Push:input_type -> lehr.plugin.v1.PushRequest
-	41, // 51: lehr.plugin.v1.PluginService.Hints:input_type -> lehr.plugin.v1.HintsRequest
-	4,  // 52: lehr.plugin.v1.PluginService.Describe:output_type -> lehr.plugin.v1.DescribeResponse
-	16, // 53: lehr.plugin.v1.PluginService.Diff:output_type -> lehr.plugin.v1.DiffResponse
-	30, // 54: lehr.plugin.v1.PluginService.Push:output_type -> lehr.plugin.v1.PushResponse
-	42, // 55: lehr.plugin.v1.PluginService.Hints:output_type -> lehr.plugin.v1.HintsResponse
-	52, // [52:56] is the sub-list for method output_type
-	48, // [48:52] is the sub-list for method input_type
-	48, // [48:48] is the sub-list for extension type_name
-	48, // [48:48] is the sub-list for extension extendee
-	0,  // [0:48] is the sub-list for field type_name
+	20, // 16: lehr.plugin.v1.AssetDiff.in_sync:type_name -> lehr.plugin.v1.InSync
+	22, // 17: lehr.plugin.v1.AssetDiff.differs:type_name -> lehr.plugin.v1.Differs
+	23, // 18: lehr.plugin.v1.AssetDiff.unknown:type_name -> lehr.plugin.v1.Unknown
+	21, // 19: lehr.plugin.v1.AssetDiff.pending:type_name -> lehr.plugin.v1.Pending
+	25, // 20: lehr.plugin.v1.AssetDiff.impacts:type_name -> lehr.plugin.v1.Impact
+	26, // 21: lehr.plugin.v1.AssetDiff.health:type_name -> lehr.plugin.v1.Health
+	24, // 22: lehr.plugin.v1.AssetDiff.unmanaged:type_name -> lehr.plugin.v1.FieldChange
+	45, // 23: lehr.plugin.v1.AssetDiff.age:type_name -> google.protobuf.Duration
+	19, // 24: lehr.plugin.v1.AssetDiff.outputs:type_name -> lehr.plugin.v1.Output
+	46, // 25: lehr.plugin.v1.Output.value:type_name -> google.protobuf.Value
+	47, // 26: lehr.plugin.v1.Pending.since:type_name -> google.protobuf.Timestamp
+	45, // 27: lehr.plugin.v1.Pending.retry_after:type_name -> google.protobuf.Duration
+	1,  // 28: lehr.plugin.v1.Differs.action:type_name -> lehr.plugin.v1.Action
+	24, // 29: lehr.plugin.v1.Differs.changes:type_name -> lehr.plugin.v1.FieldChange
+	45, // 30: lehr.plugin.v1.Unknown.retry_after:type_name -> google.protobuf.Duration
+	2,  // 31: lehr.plugin.v1.Health.state:type_name -> lehr.plugin.v1.Health.State
+	28, // 32: lehr.plugin.v1.PushRequest.start:type_name -> lehr.plugin.v1.PushStart
+	29, // 33: lehr.plugin.v1.PushRequest.permit:type_name -> lehr.plugin.v1.Permit
+	9,  // 34: lehr.plugin.v1.PushRequest.content:type_name -> lehr.plugin.v1.Content
+	36, // 35: lehr.plugin.v1.PushRequest.memo_saved:type_name -> lehr.plugin.v1.MemoSaved
+	14, // 36: lehr.plugin.v1.PushStart.memos:type_name -> lehr.plugin.v1.AssetMemo
+	30, // 37: lehr.plugin.v1.Permit.grants:type_name -> lehr.plugin.v1.PermitGrant
+	32, // 38: lehr.plugin.v1.PushResponse.permit_request:type_name -> lehr.plugin.v1.PermitRequest
+	6,  // 39: lehr.plugin.v1.PushResponse.need:type_name -> lehr.plugin.v1.Need
+	34, // 40: lehr.plugin.v1.PushResponse.progress:type_name -> lehr.plugin.v1.PushProgress
+	37, // 41: lehr.plugin.v1.PushResponse.result:type_name -> lehr.plugin.v1.PushResult
+	33, // 42: lehr.plugin.v1.PermitRequest.asks:type_name -> lehr.plugin.v1.PermitAsk
+	35, // 43: lehr.plugin.v1.PushProgress.memo:type_name -> lehr.plugin.v1.SetMemo
+	38, // 44: lehr.plugin.v1.PushResult.pushed:type_name -> lehr.plugin.v1.Pushed
+	39, // 45: lehr.plugin.v1.PushResult.failed:type_name -> lehr.plugin.v1.PushFailed
+	40, // 46: lehr.plugin.v1.PushResult.stale:type_name -> lehr.plugin.v1.Stale
+	41, // 47: lehr.plugin.v1.PushResult.stopped:type_name -> lehr.plugin.v1.Stopped
+	45, // 48: lehr.plugin.v1.PushFailed.retry_after:type_name -> google.protobuf.Duration
+	44, // 49: lehr.plugin.v1.HintsResponse.hints:type_name -> lehr.plugin.v1.Hint
+	3,  // 50: lehr.plugin.v1.PluginService.Describe:input_type -> lehr.plugin.v1.DescribeRequest
+	12, // 51: lehr.plugin.v1.PluginService.Diff:input_type -> lehr.plugin.v1.DiffRequest
+	27, // 52: lehr.plugin.v1.PluginService.Push:input_type -> lehr.plugin.v1.PushRequest
+	42, // 53: lehr.plugin.v1.PluginService.Hints:input_type -> lehr.plugin.v1.HintsRequest
+	4,  // 54: lehr.plugin.v1.PluginService.Describe:output_type -> lehr.plugin.v1.DescribeResponse
+	16, // 55: lehr.plugin.v1.PluginService.Diff:output_type -> lehr.plugin.v1.DiffResponse
+	31, // 56: lehr.plugin.v1.PluginService.Push:output_type -> lehr.plugin.v1.PushResponse
+	43, // 57: lehr.plugin.v1.PluginService.Hints:output_type -> lehr.plugin.v1.HintsResponse
+	54, // [54:58] is the sub-list for method output_type
+	50, // [50:54] is the sub-list for method input_type
+	50, // [50:50] is the sub-list for extension type_name
+	50, // [50:50] is the sub-list for extension extendee
+	0,  // [0:50] is the sub-list for field type_name
 }
 
 func init() { file_lehr_plugin_v1_plugin_proto_init() }
@@ -3469,19 +3547,19 @@ func file_lehr_plugin_v1_plugin_proto_init() {
 		(*AssetDiff_Unknown)(nil),
 		(*AssetDiff_Pending)(nil),
 	}
-	file_lehr_plugin_v1_plugin_proto_msgTypes[23].OneofWrappers = []any{
+	file_lehr_plugin_v1_plugin_proto_msgTypes[24].OneofWrappers = []any{
 		(*PushRequest_Start)(nil),
 		(*PushRequest_Permit)(nil),
 		(*PushRequest_Content)(nil),
 		(*PushRequest_MemoSaved)(nil),
 	}
-	file_lehr_plugin_v1_plugin_proto_msgTypes[27].OneofWrappers = []any{
+	file_lehr_plugin_v1_plugin_proto_msgTypes[28].OneofWrappers = []any{
 		(*PushResponse_PermitRequest)(nil),
 		(*PushResponse_Need)(nil),
 		(*PushResponse_Progress)(nil),
 		(*PushResponse_Result)(nil),
 	}
-	file_lehr_plugin_v1_plugin_proto_msgTypes[33].OneofWrappers = []any{
+	file_lehr_plugin_v1_plugin_proto_msgTypes[34].OneofWrappers = []any{
 		(*PushResult_Pushed)(nil),
 		(*PushResult_Failed)(nil),
 		(*PushResult_Stale)(nil),
@@ -3493,7 +3571,7 @@ func file_lehr_plugin_v1_plugin_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lehr_plugin_v1_plugin_proto_rawDesc), len(file_lehr_plugin_v1_plugin_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   41,
+			NumMessages:   42,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -1,0 +1,50 @@
+package check
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"lehr.dev/internal/ground/intent"
+	"lehr.dev/internal/ground/outputs"
+	"lehr.dev/internal/ground/spell"
+)
+
+// MissingOutput is an output that the content asks for and that its asset did not tell.
+type MissingOutput struct {
+	outputs.ID
+	// Tells are the names of the outputs that the asset told since the enforcer began.
+	Tells []string
+}
+
+// output lets nothing be pushed whose content has a gap: what another asset is to tell is
+// never guessed.
+func output(f Facts) intent.Verdict {
+	const name = "output"
+	if len(f.Missing) == 0 {
+		return intent.Passed(name, time.Time{})
+	}
+	waiting := intent.WaitingOn{Kind: intent.WaitOutput}
+	var reasons []string
+	for _, missing := range f.Missing {
+		reasons = append(reasons, missing.reason())
+		if missing.Partition == "" {
+			waiting.Blockers = append(waiting.Blockers, missing.Asset)
+		} else {
+			waiting.Partition = missing.Partition
+		}
+	}
+	waiting.Reason = strings.Join(reasons, "; ")
+	return intent.Waits(name, waiting)
+}
+
+func (m MissingOutput) reason() string {
+	if len(m.Tells) == 0 {
+		return fmt.Sprintf("its content needs the output %s, which is not told yet", m.ID)
+	}
+	reason := fmt.Sprintf("its content needs the output %s, and %s tells %s", m.ID, m.Asset, strings.Join(m.Tells, ", "))
+	if nearest := spell.Nearest(m.Name, m.Tells); nearest != "" {
+		reason += fmt.Sprintf(": did you mean %s?", nearest)
+	}
+	return reason
+}

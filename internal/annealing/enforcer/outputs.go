@@ -1,0 +1,348 @@
+package enforcer
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	intentpb "lehr.dev/gen/lehr/intent/v1"
+	"lehr.dev/internal/annealing/check"
+	"lehr.dev/internal/ground/document"
+	"lehr.dev/internal/ground/fault"
+	"lehr.dev/internal/ground/intent"
+	"lehr.dev/internal/ground/loop"
+	"lehr.dev/internal/ground/outputs"
+	"lehr.dev/internal/ground/schema"
+	"lehr.dev/internal/store"
+)
+
+// outputsByAsset are outputs by asset and name, each as canonical JSON.
+type outputsByAsset map[intent.AssetID]map[string]json.RawMessage
+
+// outputWriter has the partition's document of outputs say what the assets in sync tell.
+// The partition's pipeline reads the document, so what changes in it becomes an incarnation.
+// What no plugin told, such as what a person wrote of an asset that none serves, is left
+// alone. Owned by the goroutine in Run.
+type outputWriter struct {
+	// told is what assets told last, with an empty map once they tell nothing any more.
+	told outputsByAsset
+	// known is the document as it was read or written last.
+	known outputsByAsset
+	// unsaved are the assets whose outputs the document may not have.
+	unsaved map[intent.AssetID]bool
+	dampers map[outputs.ID]*outputs.Damper
+	// problems of outputs that are not taken up, by asset.
+	problems map[intent.AssetID][]intent.OutputProblem
+	// moved: the partition changed since the document was read, and maybe the document.
+	moved   bool
+	readAt  time.Time
+	writing bool
+	// next is when the next write may begin, after one that failed or was damped.
+	next time.Time
+}
+
+const (
+	// outputRetry is the pause after a write that failed.
+	outputRetry = 5 * time.Second
+	// outputReread is how soon the document is read again after the partition changed: who
+	// else edits it is a person.
+	outputReread = 10 * time.Second
+	// mostOutputChanges of the past are looked at for how often outputs changed.
+	mostOutputChanges = 200
+)
+
+func newOutputWriter() outputWriter {
+	return outputWriter{
+		told: outputsByAsset{}, unsaved: map[intent.AssetID]bool{},
+		dampers: map[outputs.ID]*outputs.Damper{}, problems: map[intent.AssetID][]intent.OutputProblem{},
+	}
+}
+
+// load reads what the document has, and how often it changed lately.
+func (w *outputWriter) load(ctx context.Context, s Stores, partition intent.PartitionID, now time.Time) error {
+	doc, err := s.Document(ctx, partition, outputs.Document, "")
+	if fault.Is(err, fault.NotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	w.known, w.readAt = parseOutputs(doc.Content), now
+	revisions, err := s.DocumentRevisions(ctx, partition, outputs.Document, "", mostOutputChanges)
+	if err != nil {
+		return err
+	}
+	slices.Reverse(revisions)
+	for _, revision := range revisions {
+		for _, change := range revision.Changes {
+			path, err := document.ParsePath(change.Path)
+			if err == nil && len(path) == 2 {
+				w.damper(outputs.ID{Asset: intent.AssetID(path[0]), Name: path[1]}).Note(revision.At)
+			}
+		}
+	}
+	return nil
+}
+
+// parseOutputs reads the document; of one that a person damaged nothing is known, and the
+// partition's candidates say what is wrong with it.
+func parseOutputs(content []byte) outputsByAsset {
+	told, findings := outputs.Parse(content)
+	if len(findings) > 0 {
+		return nil
+	}
+	return told.Values.ByAsset()
+}
+
+func (w *outputWriter) damper(id outputs.ID) *outputs.Damper {
+	if w.dampers[id] == nil {
+		w.dampers[id] = &outputs.Damper{}
+	}
+	return w.dampers[id]
+}
+
+// note takes up what an asset in sync tells. An asset that was turned down tells nothing.
+func (w *outputWriter) note(id intent.AssetID, d intent.Difference) {
+	if d.OutputProblem != "" {
+		w.setProblems(id, intent.OutputProblem{Kind: intent.OutputRefused, Reason: d.OutputProblem})
+		return
+	}
+	if p := w.problems[id]; len(p) > 0 && p[0].Kind == intent.OutputRefused {
+		w.setProblems(id)
+	}
+	before, knew := w.told[id]
+	if len(d.Outputs) == 0 && !knew && w.known[id] == nil {
+		return
+	}
+	now := make(map[string]json.RawMessage, len(d.Outputs))
+	for _, output := range d.Outputs {
+		now[output.Name] = output.Value
+	}
+	if knew && len(outputs.ChangedNames(before, now)) == 0 {
+		return
+	}
+	w.told[id], w.unsaved[id] = now, true
+}
+
+func (w *outputWriter) setProblems(id intent.AssetID, problems ...intent.OutputProblem) {
+	if len(problems) == 0 {
+		delete(w.problems, id)
+		return
+	}
+	w.problems[id] = problems
+}
+
+// names of the outputs that an asset told.
+func (w *outputWriter) names(id intent.AssetID) []string {
+	return slices.Sorted(maps.Keys(w.told[id]))
+}
+
+// due reports whether something is to be written or read.
+func (w *outputWriter) due(now time.Time) bool {
+	if w.writing || now.Before(w.next) {
+		return false
+	}
+	return len(w.unsaved) > 0 || w.moved && len(w.told) > 0 && now.Sub(w.readAt) >= outputReread
+}
+
+// pause until something is to be done; negative: nothing is.
+func (w *outputWriter) pause(now time.Time) time.Duration {
+	switch {
+	case w.writing:
+		return -1
+	case len(w.unsaved) > 0:
+		return max(0, w.next.Sub(now))
+	case w.moved && len(w.told) > 0:
+		return max(0, w.readAt.Add(outputReread).Sub(now), w.next.Sub(now))
+	}
+	return -1
+}
+
+// outputEdit is one write of the document, and what came of it.
+type outputEdit struct {
+	// tells are the outputs of the assets that are to be written.
+	tells outputsByAsset
+	// dampers are copies, for the goroutine that writes.
+	dampers map[outputs.ID]outputs.Damper
+	known   outputsByAsset
+	// changed are the outputs that were written, and waiting those that keep changing.
+	changed []outputs.ID
+	waiting map[intent.AssetID][]intent.OutputProblem
+	until   time.Time
+	err     error
+}
+
+// begin takes what is to be written.
+func (w *outputWriter) begin(now time.Time) *outputEdit {
+	edit := &outputEdit{tells: outputsByAsset{}, dampers: map[outputs.ID]outputs.Damper{}, waiting: map[intent.AssetID][]intent.OutputProblem{}}
+	if w.moved && now.Sub(w.readAt) >= outputReread {
+		maps.Copy(edit.tells, w.told)
+	} else {
+		for id := range w.unsaved {
+			edit.tells[id] = w.told[id]
+		}
+	}
+	for id, damper := range w.dampers {
+		if _, ok := edit.tells[id.Asset]; ok {
+			edit.dampers[id] = *damper
+		}
+	}
+	w.unsaved, w.moved, w.writing = map[intent.AssetID]bool{}, false, true
+	return edit
+}
+
+// write reads the document and edits it where it does not say what is told.
+func (edit *outputEdit) write(ctx context.Context, s Stores, lease store.Lease, now time.Time) {
+	doc, err := s.Document(ctx, lease.Partition, outputs.Document, "")
+	if err != nil && !fault.Is(err, fault.NotFound) {
+		edit.err = err
+		return
+	}
+	if err == nil {
+		if edit.known = parseOutputs(doc.Content); edit.known == nil {
+			return // A person has to mend it first.
+		}
+	}
+	operations := edit.operations(now)
+	if len(operations) == 0 {
+		return
+	}
+	assets := map[string]bool{}
+	for _, id := range edit.changed {
+		assets[string(id.Asset)] = true
+	}
+	saved, err := s.SaveOutputs(ctx, lease, document.Edit{Base: doc.Revision.ID, Operations: operations, Reason: reasonOfOutputs(slices.Sorted(maps.Keys(assets)))})
+	if edit.err = err; err == nil {
+		edit.known = parseOutputs(saved.Content)
+	}
+}
+
+// reasonOfOutputs is what the document's history says.
+func reasonOfOutputs(assets []string) string {
+	const most = 5
+	more := ""
+	if len(assets) > most {
+		assets, more = assets[:most], " and others"
+	}
+	return "told by " + strings.Join(assets, ", ") + more
+}
+
+// operations make the document say what is told, but for what keeps changing.
+func (edit *outputEdit) operations(now time.Time) (operations []document.Operation) {
+	for _, id := range slices.Sorted(maps.Keys(edit.tells)) {
+		has, tells := edit.known[id], maps.Clone(edit.tells[id])
+		for _, name := range outputs.ChangedNames(has, tells) {
+			output := outputs.ID{Asset: id, Name: name}
+			damper := edit.dampers[output]
+			until := damper.Until(now)
+			if until.IsZero() {
+				edit.changed = append(edit.changed, output)
+				continue
+			}
+			if before, had := has[name]; had {
+				tells[name] = before
+			} else {
+				delete(tells, name)
+			}
+			edit.waiting[id] = append(edit.waiting[id], intent.OutputProblem{
+				Name: name, Kind: intent.OutputChanging, Until: until, Reason: damper.Reason(output),
+			})
+			if edit.until.IsZero() || until.Before(edit.until) {
+				edit.until = until
+			}
+		}
+		operations = append(operations, outputs.Changes(id, has, tells)...)
+	}
+	return operations
+}
+
+// startOutputs has the document written, one edit at a time.
+func (e *Enforcer) startOutputs(ctx context.Context) {
+	now := e.now()
+	if e.Plans || !e.outputs.due(now) {
+		return
+	}
+	edit := e.outputs.begin(now)
+	e.Runtime.Go("outputs", func() {
+		e.Runtime.Point("save outputs")
+		edit.write(ctx, e.Store, e.lease, now)
+		e.inbox.Put(func() { e.savedOutputs(edit) })
+	})
+}
+
+// savedOutputs takes up what came of an edit.
+func (e *Enforcer) savedOutputs(edit *outputEdit) {
+	now := e.now()
+	w := &e.outputs
+	w.writing, w.next, w.readAt = false, edit.until, now
+	if edit.err == nil {
+		w.known = edit.known
+		for _, id := range edit.changed {
+			w.damper(id).Note(now)
+		}
+		e.reportOutputs(edit)
+		return
+	}
+	w.next = now.Add(outputRetry)
+	for id := range edit.tells {
+		w.unsaved[id] = true
+		if fault.Is(edit.err, fault.Invalid) {
+			edit.waiting[id] = []intent.OutputProblem{{Kind: intent.OutputUnsaved, Reason: "the document of outputs cannot take what it tells: " + edit.err.Error()}}
+		}
+	}
+	e.Log.Warn("cannot save outputs; trying again", "partition", e.Partition, "assets", len(edit.tells), "error", edit.err)
+	if fault.Is(edit.err, fault.Invalid) {
+		e.reportOutputs(edit)
+	}
+}
+
+// reportOutputs has the assets of an edit reported anew where what is in the way changed,
+// and what waits be written when it may.
+func (e *Enforcer) reportOutputs(edit *outputEdit) {
+	for id := range edit.tells {
+		problems := edit.waiting[id]
+		if len(problems) > 0 {
+			e.outputs.unsaved[id] = true
+		}
+		if slices.Equal(problems, e.outputs.problems[id]) {
+			continue
+		}
+		e.outputs.setProblems(id, problems...)
+		if a := e.assets[id]; a != nil {
+			e.soon(a, loop.Fresh)
+		}
+	}
+}
+
+// readMissing lists what the content asks for and nobody told.
+func readMissing(content intent.Asset) (missing []outputs.ID, err error) {
+	addon := &intentpb.ReadsOutputs{}
+	if _, err := schema.Addon(content, addon); err != nil {
+		return nil, err
+	}
+	for _, read := range addon.Reads {
+		if read.Unknown {
+			id := outputs.ID{Asset: intent.AssetID(read.Asset), Name: read.Output}
+			if read.Partition != "" {
+				id.Partition, id.Asset = intent.PartitionID(read.Partition), intent.AssetID(read.Elsewhere)
+			}
+			missing = append(missing, id)
+		}
+	}
+	return missing, nil
+}
+
+// missing is what the checks look at of it.
+func (e *Enforcer) missing(a *asset) (list []check.MissingOutput) {
+	for _, id := range a.requirements.missing {
+		m := check.MissingOutput{ID: id}
+		if id.Partition == "" {
+			m.Tells = e.outputs.names(id.Asset)
+		}
+		list = append(list, m)
+	}
+	return list
+}

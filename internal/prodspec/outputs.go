@@ -1,0 +1,100 @@
+package prodspec
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"lehr.dev/internal/ground/intent"
+	"lehr.dev/internal/ground/outputs"
+	"lehr.dev/internal/prodspec/definition"
+	"lehr.dev/internal/prodspec/derive"
+	"lehr.dev/internal/prodspec/generate"
+	"lehr.dev/internal/prodspec/source"
+)
+
+// toldOutputs is the document of outputs as it was parsed last.
+type toldOutputs struct {
+	digest   intent.Digest
+	told     outputs.Told
+	findings []intent.Finding
+}
+
+// readOutputs reads the document of what assets told. Definitions may name it as a source,
+// so that generators read all of it; whether they do or not, payloads ask for values of it.
+// It comes into being with the first output.
+func (s *sources) readOutputs(ctx context.Context, now time.Time, changes source.Changes, r *reading) error {
+	src := definition.Source{
+		Name: definition.OutputSource, Directory: definition.OutputSource, Files: []string{"**"}, Line: 1,
+		Remote: &source.Remote{Document: outputs.Document},
+	}
+	list := r.definition.Sources
+	declared := slices.IndexFunc(list, func(d definition.Source) bool { return d.Name == definition.OutputSource })
+	if declared >= 0 {
+		src = list[declared]
+	}
+	if _, known := s.folders[src.Name]; !known {
+		exists, err := s.hasDocument(ctx, outputs.Document, src, r)
+		if err != nil || !exists {
+			return err
+		}
+	}
+	inputs, err := s.readOne(ctx, now, changes, src, r)
+	if err != nil || len(r.findings) > 0 || len(inputs) != 1 {
+		return err
+	}
+	if declared >= 0 {
+		r.inputs.Sources[src.Name] = inputs
+	}
+	if s.told.digest != inputs[0].Digest {
+		content, err := s.open(inputs[0])
+		if err != nil {
+			return s.cannotRead(ctx, err, src, r)
+		}
+		told, findings := outputs.Parse(content)
+		s.told = toldOutputs{inputs[0].Digest, told, findings}
+	}
+	r.outputs = s.told.told.Values
+	r.findings = append(r.findings, s.told.findings...)
+	r.rules = r.rules.WithOutputs(r.outputs)
+	return nil
+}
+
+// outputPlace is where the document has the output that was filled in, and why it is that.
+func (s *sources) outputPlace(d derive.Derived) (file string, line int, reason string) {
+	if d.Unknown {
+		return "", 0, fmt.Sprintf("%s did not tell it yet", d.Output.Asset)
+	}
+	return outputs.File(), max(s.told.told.Lines[d.Output], 1), fmt.Sprintf("%s told it", d.Output.Asset)
+}
+
+// outputCircles refuses that a run which reads the whole document of outputs gives an asset
+// whose outputs are in it: what that tells would change what it is, for ever. Circles of
+// what payloads ask for are found as those of dependencies are.
+func (b *builder) outputCircles(r reading) (findings []intent.Finding) {
+	if len(r.outputs) == 0 {
+		return nil
+	}
+	tells := map[intent.AssetID]bool{}
+	for id := range r.outputs {
+		tells[id.Asset] = true
+	}
+	for _, run := range b.graph.Pending() {
+		if !slices.ContainsFunc(run.Reads(), func(read generate.Read) bool { return read.Name == outputs.File() }) {
+			continue
+		}
+		for i := range run.Outputs {
+			output := &run.Outputs[i]
+			if !tells[output.ID] {
+				continue
+			}
+			findings = append(findings, intent.Finding{
+				Rule: "output", Severity: intent.Error, Asset: output.ID, File: output.File, Line: max(int(output.Line), 1),
+				Message: fmt.Sprintf("asset %s tells outputs, and %s, which reads all outputs, makes it: what it tells would change what it is", output.ID, run.Generator),
+				Hint:    "let payloads ask for values, ${output:ASSET#NAME}, or make it by another generator",
+			})
+		}
+	}
+	return intent.GroupFindings(findings)
+}
