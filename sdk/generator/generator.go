@@ -175,6 +175,9 @@ func (in *Input) Open(asset Asset, payload proto.Message, addons ...proto.Messag
 	return nil
 }
 
+// Text returns an asset as JSON, as the protocol has it: id, payload with its @type, and addons.
+func (in *Input) Text(asset Asset) ([]byte, error) { return fs.ReadFile(in.files, asset.path) }
+
 func (in *Input) load(path string, message proto.Message) error {
 	text, err := fs.ReadFile(in.files, path)
 	if err != nil {
