@@ -150,6 +150,8 @@ func sortedKeys(values map[string]any) []string {
 func assetText(id, field, text string) *ruleText {
 	return &ruleText{
 		names: []string{id}, text: bytes.TrimSpace([]byte(text)),
-		at: func(out *generator.Output, line int) *generator.Output { return out.About(id, field, strings.TrimSpace(text), line) },
+		at: func(out *generator.Output, line int) *generator.Output {
+			return out.About(id, field, strings.TrimSpace(text), line)
+		},
 	}
 }

@@ -114,11 +114,12 @@ func (b *builder) lineOf(run *generate.Run, excerpt string, inputs generate.Inpu
 	return linePlace{}, false
 }
 
-// trimmedLines have no spaces around them: what a file has indented, an asset need not.
+// trimmedLines have neither spaces around them nor the dash of a list before them: what a file
+// has indented, an asset need not, and its fields may have another order.
 func trimmedLines(text string) []string {
 	lines := strings.Split(text, "\n")
 	for i := range lines {
-		lines[i] = strings.TrimSpace(lines[i])
+		lines[i] = strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(lines[i]), "- "))
 	}
 	return lines
 }
