@@ -127,12 +127,12 @@ func TestRules(t *testing.T) {
 		},
 		"a test of an expression": {
 			map[string]string{"rules/a.yaml": slow, "rules/a_test.yaml": strings.Replace(slowTest("a.yaml", "page"), "value: 600", "value: 60", 1)},
-			[]string{"rules/a_test.yaml:14: ", "sum(slow_total) after 10m is {} 600, and is expected as {} 60"},
+			[]string{"rules/a_test.yaml:13: ", "sum(slow_total) after 10m is {} 600, and is expected as {} 60"},
 		},
 		"a test of no file":      {map[string]string{"rules/a.yaml": slow, "rules/a_test.yaml": slowTest("b.yaml", "page")}, []string{`rules/a_test.yaml:1: the check was given no rule file "b.yaml"`}},
 		"a test with a misprint": {map[string]string{"rules/a.yaml": slow, "rules/a_test.yaml": slowTest("a.yaml", "page") + "evaluation_interval: 1x\n"}, []string{"rules/a_test.yaml:", "cannot be read"}},
 		"series that are none":   {map[string]string{"rules/a.yaml": slow, "rules/a_test.yaml": strings.Replace(slowTest("a.yaml", "page"), "0+60x20", "many", 1)}, []string{"rules/a_test.yaml:3: the test slow of the rules fails"}},
-		"no rules at all":        {map[string]string{"rules/a.yaml": "a: 1\n"}, []string{"lehr.yaml:10: ", "the check alerts could not be carried out", "nothing that it was given has rules"}},
+		"no rules at all":        {map[string]string{"rules/a.yaml": "a: 1\n"}, []string{"error: lehr.yaml:10: ", "nothing that it was given has rules"}},
 	} {
 		folder := t.TempDir()
 		test.files["lehr.yaml"] = objects

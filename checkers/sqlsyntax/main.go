@@ -4,7 +4,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"path"
 	"strings"
@@ -49,7 +48,7 @@ func check(in *generator.Input, out *generator.Output) error {
 		return err
 	}
 	if files+assets == 0 {
-		return errors.New("nothing that it was given is SQL: let from name what has files that end with .sql or gives assets of the type Schema, or remove the check")
+		out.Error("let from name what has files that end with .sql or gives assets of the type Schema, or remove the check", "nothing that it was given is SQL")
 	}
 	return nil
 }
