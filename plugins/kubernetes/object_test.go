@@ -27,6 +27,7 @@ func TestOnARealCluster(t *testing.T) {
 		"creating": creating, "editing": editing, "removing": removing, "racing": racing, "replacing": replacing, "deleting": deleting,
 		"autoscaling": autoscaling, "defining": defining, "observing": observing, "faring": faring, "hiding": hiding, "refusing": refusing, "adopting": adopting,
 		"bounding": bounding, "knowing": knowing,
+		"autoscaling": autoscaling, "defining": defining, "observing": observing, "faring": faring, "hiding": hiding, "refusing": refusing, "adopting": adopting, "hooking": hooking,
 	} {
 		t.Run(name, func(t *testing.T) { part(c.with(t, name)) })
 	}

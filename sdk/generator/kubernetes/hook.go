@@ -124,7 +124,7 @@ func (r *reader) warnOfHook(m Manifest, line int, o *kubernetespb.Object, fields
 		differs = append(differs, "it is none for "+strings.Join(unsaid, ", "))
 	}
 	if kind := kindOf(o); kind == "Job.batch" || kind == "Pod" {
-		differs = append(differs, "what comes after it waits until it is there, and not until it has ended", "it runs again when it changes, which is a replacement")
+		differs = append(differs, "it runs once, and again when it changes, which is a replacement")
 	}
 	for _, name := range []string{helmPolicy, argoPolicy} {
 		if policy := Annotation(fields, name); policy != "" {
@@ -132,7 +132,7 @@ func (r *reader) warnOfHook(m Manifest, line int, o *kubernetespb.Object, fields
 		}
 	}
 	if len(differs) > 0 {
-		r.find(m, line, true, "a task of lehr-task runs once, and what comes after it waits for its end: docs/use/task.md", "%s %s was a hook and is an object: %s", o.Kind, o.Name, strings.Join(differs, "; "))
+		r.find(m, line, true, "docs/use/kubernetes.md tells what becomes of hooks; a task of lehr-task runs once for a version: docs/use/task.md", "%s %s was a hook and is an object: %s", o.Kind, o.Name, strings.Join(differs, "; "))
 	}
 }
 
