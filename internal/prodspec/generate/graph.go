@@ -338,7 +338,11 @@ func (g *Graph) bringUpToDate(ctx context.Context, stage *stage, now time.Time) 
 		}
 	}
 	if len(todo) > 0 {
-		g.progress.BeginStep("run generator "+generator.Name, len(todo))
+		kind := "generator "
+		if generator.Check {
+			kind = "check "
+		}
+		g.progress.BeginStep("run "+kind+generator.Name, len(todo))
 	}
 	for batch := range slices.Chunk(todo, batchSize) {
 		for len(batch) > 0 {
