@@ -2,8 +2,8 @@
 SHELL := bash
 GO ?= go
 BIN := bin
-# Plugins and renderers, and what tests run, with heavy libraries are modules of their own.
-MODULES := plugins/caddy plugins/kubernetes plugins/sqlschema renderers test/oidcprovider test/controlplane
+# Plugins, renderers and checking programs, and what tests run, with heavy libraries are modules of their own.
+MODULES := plugins/caddy plugins/kubernetes plugins/sqlschema renderers checkers test/oidcprovider test/controlplane
 
 # A package that is compiled in one checkout serves all others: without it, Go compiles
 # each package anew in each folder. And no program tells where it was built.
@@ -24,7 +24,7 @@ help: ## list the targets
 # What is built, each by "go build" in its own folder: a program that is as its sources
 # are is not built again. The demo needs the first of them.
 DEMO_PROGRAMS := lehr lehr-process lehr-caddy lehr-sqlschema releases/v1/frontend releases/v2/frontend releases/v3/frontend
-PROGRAMS := $(DEMO_PROGRAMS) lehr-secrets lehr-command lehr-task lehr-http lehr-kustomize lehr-helm
+PROGRAMS := $(DEMO_PROGRAMS) lehr-secrets lehr-command lehr-task lehr-http lehr-kustomize lehr-helm lehr-prometheus-rules lehr-sql-syntax
 
 $(BIN)/lehr: build-program = cmd/lehr
 $(BIN)/lehr-secrets: build-program = cmd/lehr-secrets
@@ -38,7 +38,12 @@ $(BIN)/lehr-kubernetes: build-program = plugins/kubernetes -ldflags '-s -w'
 # Static: nothing of this machine is in their sandbox.
 $(BIN)/lehr-kustomize: build-program = renderers/kustomize -ldflags '-s -w'
 $(BIN)/lehr-helm: build-program = renderers/helm -ldflags '-s -w'
-$(BIN)/lehr-kustomize $(BIN)/lehr-helm: export CGO_ENABLED = 0
+$(BIN)/lehr-prometheus-rules: build-program = checkers/prometheusrules -ldflags '-s -w'
+$(BIN)/lehr-kustomize $(BIN)/lehr-helm $(BIN)/lehr-prometheus-rules: export CGO_ENABLED = 0
+# PostgreSQL's grammar is C: without a compiler for it, the program says that it cannot check that.
+C_COMPILER := $(firstword $(shell command -v gcc cc))
+$(BIN)/lehr-sql-syntax: build-program = checkers/sqlsyntax -tags netgo,osusergo -ldflags '-s -w$(if $(C_COMPILER), -linkmode external -extldflags -static)'
+$(BIN)/lehr-sql-syntax: export CGO_ENABLED = $(if $(C_COMPILER),1,0)
 $(BIN)/releases/v1/frontend: build-program = examples/shakespeare/frontend -ldflags '-X main.version=v1'
 $(BIN)/releases/v2/frontend: build-program = examples/shakespeare/frontend -ldflags '-X main.version=v2'
 $(BIN)/releases/v3/frontend: build-program = examples/shakespeare/frontend -ldflags '-X main.version=v3 -X main.recordsCluster=yes'
@@ -49,7 +54,7 @@ $(PROGRAMS:%=$(BIN)/%) $(BIN)/lehr-kubernetes:
 	@GO='$(GO)' scripts/build-program $@ $(build-program)
 
 .PHONY: build
-build: $(PROGRAMS:%=$(BIN)/%) ## build lehr, its plugins, renderers and the example service into bin/
+build: $(PROGRAMS:%=$(BIN)/%) ## build lehr, its plugins, renderers, checking programs and the example service into bin/
 
 .PHONY: kubernetes
 kubernetes: $(BIN)/lehr-kubernetes ## build lehr-kubernetes, whose libraries take minutes to compile, into bin/

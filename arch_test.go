@@ -98,6 +98,11 @@ var rules = []rule{
 		reason: "they are in a sandbox, and need nothing of the server",
 	},
 	{
+		name: "checking programs use the SDK and their library, nothing else", from: []string{"checkers"},
+		never: []string{""}, except: []string{"gen", "sdk/generator", "checkers"},
+		reason: "they are in a sandbox, and need nothing of the server",
+	},
+	{
 		name:   "only app, the command and tests know concrete stores and remotes",
 		from:   []string{""},
 		except: []string{},

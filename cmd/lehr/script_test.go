@@ -51,6 +51,16 @@ func TestRendererScripts(t *testing.T) {
 	})
 }
 
+// TestCheckerScripts are those that need the programs of the module checkers.
+func TestCheckerScripts(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds the checking programs")
+	}
+	runScripts(t, "../../test/scripts/checkers", map[string]building.Program{
+		"lehr-prometheus-rules": {Of: "../../checkers/prometheusrules", Flags: []string{"-ldflags", "-s -w"}, Env: []string{"CGO_ENABLED=0"}},
+	})
+}
+
 // TestPythonScripts are those of plugins in Python.
 func TestPythonScripts(t *testing.T) {
 	if testing.Short() {

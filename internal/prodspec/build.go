@@ -170,7 +170,7 @@ func build(ctx context.Context, program Program, now time.Time, begin func(conte
 		Delta: delta.entries, HeadPolicy: headPolicy, CandidatePolicy: r.definition.Policy, Origin: b.origin, Now: now,
 		Rest:      b.rest(delta),
 		Elsewhere: b.judgeElsewhere, Servers: b.serving(), Rule: b.sources.rulePlace, Rollout: b.sources.rolloutPlace, Outside: program.Outside,
-		LeftOut: b.graph.LeftOut(), Given: b.given(baseline.Store, baseline.Head, r.definition),
+		Checked: b.checked, LeftOut: b.graph.LeftOut(), Given: b.given(baseline.Store, baseline.Head, r.definition),
 	})
 	if err != nil {
 		return built, b, r, err

@@ -50,6 +50,10 @@ type builder struct {
 	// patient: what changed is kept as it was read, for it may change again
 	// before it is built.
 	patient bool
+	// checked is what checking programs found of what was built; checkAgain: one was stopped
+	// from outside and is tried again.
+	checked    []validate.Checked
+	checkAgain bool
 	// timed notes how long steps took; nil: nobody asks.
 	timed *timed
 }
@@ -80,7 +84,7 @@ func (b *builder) build(ctx context.Context, now time.Time, changes source.Chang
 	if err != nil || len(r.findings) > 0 {
 		return r, err
 	}
-	if b.built != nil && slices.Equal(b.built, r.revisions) {
+	if b.built != nil && slices.Equal(b.built, r.revisions) && !b.checkAgain {
 		return r, nil
 	}
 	if err := b.sources.workOn(ctx, &r); err != nil {
@@ -109,6 +113,9 @@ func (b *builder) build(ctx context.Context, now time.Time, changes source.Chang
 	}
 	generated := b.timed.step("generate")
 	r.findings, err = b.graph.Build(generating, r.definition.Generators, r.inputs, now)
+	if err == nil && len(r.findings) == 0 {
+		err = b.graph.Check(generating, checkers(r.definition), r.inputs, now)
+	}
 	generated(err != nil || len(r.findings) > 0)
 	if err != nil && generating.Err() != nil {
 		return r, context.Cause(generating)
@@ -129,6 +136,7 @@ func (b *builder) build(ctx context.Context, now time.Time, changes source.Chang
 	}
 	if r.findings = b.take(); len(r.findings) == 0 {
 		b.built, b.sources.builtInputs = r.revisions, r.inputs
+		b.gatherChecked(r)
 	}
 	return r, nil
 }

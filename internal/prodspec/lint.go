@@ -134,6 +134,11 @@ func (l *linter) assets(ctx context.Context, now time.Time) error {
 func (l *linter) definitions() {
 	d, policy := l.definition, l.definition.Policy
 	used := map[string]bool{}
+	for _, checker := range checkers(d) {
+		for _, name := range checker.Sources {
+			used[name] = true
+		}
+	}
 	for _, g := range d.Generators {
 		for _, name := range g.Sources {
 			used[name] = true

@@ -53,6 +53,7 @@ func (p *Pipeline) cover(ctx context.Context, partition store.Partition, r readi
 	p.builder.graph.Forget()
 	p.builder.dirty = map[intent.AssetID]bool{}
 	findings := append(slices.Clone(r.warnings), p.builder.graph.Warnings()...)
+	findings = append(findings, validate.FoundOfServed(p.builder.checked)...)
 	return Status{State: Serving, Head: partition.Head, Sources: r.revisions, Findings: findings}, p.supersede(ctx)
 }
 
@@ -85,7 +86,7 @@ func (p *Pipeline) judge(ctx context.Context, head intent.IncarnationID, r readi
 		Origin: p.builder.origin, Acknowledged: acknowledged, Now: now,
 		Again: again, Elsewhere: p.builder.judgeElsewhere, Servers: p.builder.serving(),
 		Rest: p.builder.rest(delta), Rule: p.builder.sources.rulePlace, Rollout: p.builder.sources.rolloutPlace, Outside: p.options.Outside,
-		LeftOut: p.builder.graph.LeftOut(), Given: p.builder.given(p.options.Store, head, r.definition),
+		Checked: p.builder.checked, LeftOut: p.builder.graph.LeftOut(), Given: p.builder.given(p.options.Store, head, r.definition),
 	})
 	validated(err != nil || verdict.Rejected || verdict.Held)
 	if err != nil && generating.Err() != nil {

@@ -173,14 +173,15 @@ func (s *sources) readAll(ctx context.Context, now time.Time, changes source.Cha
 	r.inputs.Partition = d.Partition
 	r.inputs.Sources = map[string][]generate.Input{}
 	var programs []string
-	for _, g := range d.Generators {
+	programLine := 1
+	for _, g := range slices.Concat(d.Generators, checkers(*d)) {
 		if g.Language != work.Model && g.Language != work.Render && !slices.Contains(programs, g.Program) {
-			programs = append(programs, g.Program)
+			programs, programLine = append(programs, g.Program), g.Line
 		}
 	}
 	list := slices.Clone(d.Sources)
 	if len(programs) > 0 {
-		list = append(list, definition.Source{Name: definition.ProgramSource, Directory: ".", Files: programs, Line: d.Generators[0].Line})
+		list = append(list, definition.Source{Name: definition.ProgramSource, Directory: ".", Files: programs, Line: programLine})
 	}
 	for _, src := range list {
 		used[src.Name] = true
@@ -231,7 +232,7 @@ func (s *sources) readAll(ctx context.Context, now time.Time, changes source.Cha
 // is noticed, and an incarnation says which it was rendered by.
 func (s *sources) findRenderers(d *definition.Definition, r *reading) {
 	r.inputs.Renderers = map[string]render.Program{}
-	for _, g := range d.Generators {
+	for _, g := range slices.Concat(d.Generators, checkers(*d)) {
 		if _, ok := r.inputs.Renderers[g.Program]; ok || g.Language != work.Render || !work.Apart(g.Program) {
 			continue
 		}

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -198,8 +199,8 @@ func TestChance(t *testing.T) {
 	}
 }
 
-// TestHooks are not for a state that is kept: they are left out aloud, or are
-// objects like others; tests are left out.
+// TestHooks are not for a state that is kept: they are left out aloud, each with its template, or
+// are objects in their order.
 func TestHooks(t *testing.T) {
 	hook := func(name, events string) string {
 		return "apiVersion: v1\nkind: Pod\nmetadata: {name: " + name + ", annotations: {helm.sh/hook: \"" + events + "\"}}\n---\n"
@@ -212,16 +213,25 @@ func TestHooks(t *testing.T) {
 		}
 		return names, said
 	}
-	if got, said := names(prod); strings.Join(got, " ") != "eu-web" || len(said) != 2 || !said[0].Warning || said[0].Message != "Pod before is a hook (pre-install,pre-upgrade), and is left out" {
-		t.Errorf("%v %+v", got, said)
-	}
 	o := prod
-	o.hooks = true
-	if got, said := names(o); strings.Join(got, " ") != "eu-web before" || len(said) != 1 || !strings.Contains(said[0].Message, "Pod after") {
+	o.settings.Hooks = kubernetes.HooksLeftOut
+	got, said := names(o)
+	if strings.Join(got, " ") != "eu-web" || len(said) != 4 {
+		t.Fatalf("%v %+v", got, said)
+	}
+	for _, f := range said {
+		if !f.LeftOut || f.ID == "" || f.File != "chart/templates/hooks.yaml" || !strings.Contains(f.Message, "is a hook of Helm") {
+			t.Errorf("it is said %+v", f)
+		}
+	}
+	o.settings.Hooks = kubernetes.HooksIncluded
+	if got, said := names(o); strings.Join(got, " ") != "eu-web before" || len(said) != 4 || !slices.ContainsFunc(said, func(f kubernetes.Finding) bool {
+		return f.Warning && strings.Contains(f.Message, "Pod before was a hook and is an object")
+	}) {
 		t.Errorf("included: %v %+v", got, said)
 	}
-	o.settings.Omit = []string{"Pod/after"}
-	if got, said := names(o); strings.Join(got, " ") != "eu-web before" || len(said) != 0 {
+	o.settings.Omit = []string{"Pod/*"}
+	if got, said := names(o); strings.Join(got, " ") != "eu-web" || len(said) != 0 {
 		t.Errorf("omitted: %v %+v", got, said)
 	}
 }
@@ -296,7 +306,7 @@ func TestOptions(t *testing.T) {
 		}
 	}
 	o, err := read(generator.NewInput(nil, append(all, "--values=a", "--values=b", "--set=x=y=z", "--hooks=include", "--release=r", "--api_versions=v"), nil))
-	if err != nil || o.folder != "a/b" || len(o.values) != 2 || o.set[0] != "x=y=z" || !o.hooks || o.release != "r" || o.apiVersions[0] != "v" || o.settings.Namespace != "default" {
+	if err != nil || o.folder != "a/b" || len(o.values) != 2 || o.set[0] != "x=y=z" || o.settings.Hooks != kubernetes.HooksIncluded || o.release != "r" || o.apiVersions[0] != "v" || o.settings.Namespace != "default" {
 		t.Errorf("%+v (%v)", o, err)
 	}
 }

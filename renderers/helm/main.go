@@ -44,13 +44,12 @@ func isolate() {
 type options struct {
 	folder, release, kubeVersion string
 	values, set, apiVersions     []string
-	hooks                        bool
 	// nulls says which Helm's reading of nulls is meant; empty: nobody said.
 	nulls    string
 	settings kubernetes.Settings
 }
 
-var keys = []string{"chart", "values", "set", "release", "kube_version", "api_versions", "hooks", "nulls"}
+var keys = []string{"chart", "values", "set", "release", "kube_version", "api_versions", "nulls"}
 
 func generate(in *generator.Input, out *generator.Output) error {
 	o, err := read(in)
@@ -79,8 +78,7 @@ func read(in *generator.Input) (options, error) {
 	}
 	o := options{values: with["values"], set: with["set"], apiVersions: with["api_versions"]}
 	o.settings, err = kubernetes.SettingsOf(with)
-	var hooks string
-	for key, to := range map[string]*string{"chart": &o.folder, "release": &o.release, "kube_version": &o.kubeVersion, "hooks": &hooks, "nulls": &o.nulls} {
+	for key, to := range map[string]*string{"chart": &o.folder, "release": &o.release, "kube_version": &o.kubeVersion, "nulls": &o.nulls} {
 		value, problem := with.One(key, "")
 		*to = value
 		err = errors.Join(err, problem)
@@ -88,7 +86,7 @@ func read(in *generator.Input) (options, error) {
 	if o.release == "" {
 		o.release = in.Generator()
 	}
-	o.folder, o.hooks = path.Clean(o.folder), hooks == "include"
+	o.folder = path.Clean(o.folder)
 	switch {
 	case err != nil:
 		return o, err
@@ -98,8 +96,6 @@ func read(in *generator.Input) (options, error) {
 		return o, errors.New("with does not name the chart: write with: {chart: FOLDER}, from the folder of lehr.yaml")
 	case o.kubeVersion == "":
 		return o, errors.New("with does not say for which Kubernetes: write with: {kube_version: \"1.34\"}, for templates ask, and a later Helm would answer otherwise")
-	case hooks != "" && !o.hooks:
-		return o, fmt.Errorf("with.hooks %q is not known: write include, or nothing", hooks)
 	case o.nulls != "" && o.nulls != nullsOfHelm3 && o.nulls != nullsOfHelm4:
 		return o, fmt.Errorf("with.nulls %q is not known: write helm3, which keeps a null in a chart's own values, or helm4, which leaves it out", o.nulls)
 	}
@@ -159,7 +155,6 @@ func (r *release) render(by *vary) ([]kubernetes.Object, []kubernetes.Finding) {
 		return strings.Compare(a.File+string(a.Text), b.File+string(b.Text))
 	})
 	settings := r.options.settings
-	settings.Skip = r.hook
 	settings.ClusterScoped = slices.Concat(settings.ClusterScoped, kubernetes.ClusterKinds(r.files))
 	objects, findings := kubernetes.Read(split(manifests), settings)
 	return objects, append(r.findings, findings...)
@@ -185,31 +180,6 @@ func split(manifests []kubernetes.Manifest) (documents []kubernetes.Manifest) {
 		}
 	}
 	return documents
-}
-
-// hook is asked for every object whether it is left out: hooks are for events
-// that Lehr does not have, for it keeps objects as they should be.
-func (r *release) hook(kind, name string, fields map[string]any) bool {
-	hook := kubernetes.Annotation(fields, "helm.sh/hook")
-	if hook == "" || hook == "crd-install" {
-		return false
-	}
-	events := strings.FieldsFunc(hook, func(c rune) bool { return c == ',' || c == ' ' })
-	if !slices.ContainsFunc(events, func(event string) bool { return !strings.HasPrefix(event, "test") }) {
-		return true // helm test runs these, and nothing else does.
-	}
-	during := slices.ContainsFunc(events, func(event string) bool {
-		return strings.HasSuffix(event, "-install") || strings.HasSuffix(event, "-upgrade")
-	})
-	if r.options.hooks && during {
-		return false
-	}
-	r.findings = append(r.findings, kubernetes.Finding{
-		File: path.Join(r.options.folder, "Chart.yaml"), Warning: true,
-		Message: fmt.Sprintf("%s %s is a hook (%s), and is left out", kind, name, hook),
-		Hint:    "Lehr has no such events. Write with: {hooks: include} to have hooks of installs and upgrades as ordinary objects, or with: {omit: " + kind + "/" + name + "} to leave it out in silence",
-	})
-	return true
 }
 
 // input are the values and all else that templates see.

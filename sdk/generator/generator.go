@@ -25,6 +25,7 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
@@ -174,6 +175,9 @@ func (in *Input) Open(asset Asset, payload proto.Message, addons ...proto.Messag
 	return nil
 }
 
+// Text returns an asset as JSON, as the protocol has it: id, payload with its @type, and addons.
+func (in *Input) Text(asset Asset) ([]byte, error) { return fs.ReadFile(in.files, asset.path) }
+
 func (in *Input) load(path string, message proto.Message) error {
 	text, err := fs.ReadFile(in.files, path)
 	if err != nil {
@@ -191,6 +195,8 @@ type Output struct {
 	state *output
 	place *generatorpb.Place
 	field string
+	// asset and excerpt of what is about an asset.
+	asset, excerpt string
 }
 
 type output struct {
@@ -211,8 +217,31 @@ func (o *Output) At(file string, line int) *Output {
 // column of the line. Columns begin at 1; 0: nobody knows.
 func (o *Output) Field(column int, field string) *Output {
 	place := &generatorpb.Place{File: o.place.GetFile(), Line: o.place.GetLine(), Column: int32(column)}
-	return &Output{state: o.state, place: place, field: field}
+	return &Output{state: o.state, place: place, field: field, asset: o.asset, excerpt: o.excerpt}
 }
+
+// About returns an output of a checking program for what is about a line of a text that an asset
+// holds in a field, such as payload.sql. Lehr looks for that line in the files that the asset was
+// made from. Lines begin at 1; 0: the whole of it.
+func (o *Output) About(asset, field, text string, line int) *Output {
+	about := &Output{state: o.state, place: &generatorpb.Place{Line: int32(line)}, field: field, asset: asset}
+	if lines := strings.Split(text, "\n"); line >= 1 && line <= len(lines) {
+		from := line - 1
+		for size := len(lines[from]); from > 0 && line-from < mostExcerptLines; from-- {
+			if size += 1 + len(lines[from-1]); size > mostExcerpt {
+				break
+			}
+		}
+		about.excerpt = strings.ToValidUTF8(strings.Join(lines[from:line], "\n"), "")
+		if len(about.excerpt) > mostExcerpt { // One line that is so long is not looked for.
+			about.excerpt = ""
+		}
+	}
+	return about
+}
+
+// Bounds of what leads to a place.
+const mostExcerpt, mostExcerptLines = 4000, 20
 
 // Asset gives an asset: its id, its payload and at most one addon of a type.
 func (o *Output) Asset(id string, payload proto.Message, addons ...proto.Message) {
@@ -266,7 +295,7 @@ func (o *Output) LeaveOut(id, hint, format string, arguments ...any) {
 }
 
 func (o *Output) finding(severity generatorpb.Finding_Severity, hint, message string) {
-	f := &generatorpb.Finding{Severity: severity, Message: message, Hint: hint, Field: o.field}
+	f := &generatorpb.Finding{Severity: severity, Message: message, Hint: hint, Field: o.field, Asset: o.asset, Excerpt: o.excerpt}
 	o.write(&generatorpb.Record{Record: &generatorpb.Record_Finding{Finding: f}, From: o.place})
 }
 

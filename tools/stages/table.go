@@ -4,7 +4,7 @@ package main
 // stage of their own belong to "unit".
 var table = []stage{
 	{
-		Name: "build", Purpose: "lehr, its plugins, renderers and examples",
+		Name: "build", Purpose: "lehr, its plugins, renderers, checking programs and examples",
 		Lane: computes, Script: `make -s build`,
 	},
 

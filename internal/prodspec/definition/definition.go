@@ -26,6 +26,8 @@ type Definition struct {
 	Sources []Source
 	// Generators in an order in which each comes after those it takes from.
 	Generators []Generator
+	// Checkers judge what the generators give, in the order of the file.
+	Checkers []Checker
 	// Derivations of addons, in the order of the file.
 	Derivations []Derivation
 	// Resolvers of payload fields, in the order of the file.
@@ -81,7 +83,18 @@ type Generator struct {
 	Keys *work.Keys
 	// Addons that a renderer's assets are given by with:.
 	Addons []Derivation
-	Line   int
+	// Check: it is a checking program, which gives findings and no assets.
+	Check bool
+	// Types of the assets that it sees, of a checking program; none: all.
+	Types []intent.TypeName
+	Line  int
+}
+
+// Checker is a checking program of a partition.
+type Checker struct {
+	Generator
+	// Severity of the errors that it finds.
+	Severity intentpb.ValidationRule_Severity
 }
 
 // Types resolves short and full protobuf names; schema.Set is one.
@@ -173,7 +186,7 @@ func (p *parser) definition(root *yaml.Node) (d Definition) {
 	}
 	d.Sources = p.sources(fields["sources"])
 	p.generators(fields["generate"], &d)
-	policy.Shrink, policy.Rules, d.RulePlaces = p.validation(fields["validate"])
+	p.validation(fields["validate"], &d)
 	policy.Plugins, d.PluginLines = p.plugins(fields["plugins"])
 	policy.Models = p.models(fields["models"], d.PluginLines)
 	p.checks(fields["checks"], &d)

@@ -59,14 +59,18 @@ func (p *parser) language(key *yaml.Node, at string, fields map[string]*yaml.Nod
 
 // format is one that there is a renderer for.
 func (p *parser) format(node *yaml.Node, at string) string {
+	return p.known(node, at, "renderer", work.FormatNames())
+}
+
+// known is one of the names of what Lehr brings.
+func (p *parser) known(node *yaml.Node, at, what string, names []string) string {
 	name := p.text(node, at)
-	formats := work.FormatNames()
-	if name != "" && !slices.Contains(formats, name) {
-		f := p.at(node, at, "%s: there is no renderer for %q", at, name)
-		if suggestion := spell.Nearest(name, formats); suggestion != "" {
-			f.hint("did you mean %s? allowed: %s", suggestion, strings.Join(formats, ", "))
+	if name != "" && !slices.Contains(names, name) {
+		f := p.at(node, at, "%s: there is no %s for %q", at, what, name)
+		if suggestion := spell.Nearest(name, names); suggestion != "" {
+			f.hint("did you mean %s? allowed: %s", suggestion, strings.Join(names, ", "))
 		} else {
-			f.hint("allowed: %s", strings.Join(formats, ", "))
+			f.hint("allowed: %s", strings.Join(names, ", "))
 		}
 	}
 	return name
@@ -81,6 +85,10 @@ func (p *parser) rendererOptions(node *yaml.Node, at string, g *Generator) {
 	options := map[string][]string{}
 	p.eachPair(node, at, func(key, value *yaml.Node) {
 		name := p.text(key, at)
+		if name == addonsKey && g.Check {
+			p.at(key, at+"."+name, "%s.%s: a checking program gives no assets", at, name).hint("write addons into with: of the renderer")
+			return
+		}
 		if name == addonsKey {
 			g.Addons = p.rendererAddons(value, g.Name, at+"."+name)
 			return

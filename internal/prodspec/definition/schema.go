@@ -185,8 +185,28 @@ func validationSchema() map[string]any {
 	}
 	return object(map[string]any{
 		"shrink": object(map[string]any{"max": percent(), "changed": percent(), "floor": number(0), "over": duration()}),
-		"rules":  listOf(object(rule, "id", "must")),
+		"rules":  listOf(object(rule, "id", "must")), "programs": mapOf(checkerSchema()),
 	})
+}
+
+// checkerSchema is a checking program: one of three.
+func checkerSchema() map[string]any {
+	var list []any
+	for _, program := range checkerPrograms {
+		properties := map[string]any{
+			program: text(), "from": texts(), "types": texts(), "for_each": enum([]string{"file"}), "severity": enum(slices.Sorted(maps.Keys(ruleSeverities))),
+		}
+		switch program {
+		case string(work.WASM):
+			properties["args"] = texts()
+		case string(work.Native):
+			properties[program] = texts()
+		default:
+			properties[program], properties["with"] = enum(work.CheckNames()), mapOf(texts())
+		}
+		list = append(list, object(properties, program, "from"))
+	}
+	return anyOf(list...)
 }
 
 func checksSchema() map[string]any {

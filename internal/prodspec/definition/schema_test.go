@@ -149,7 +149,7 @@ func TestSchemaHasTheKeysOfTheParser(t *testing.T) {
 	for _, name := range addon.Names() {
 		templates[".generate{}|"+name] = "generate: {g: {derive: " + name + ", KEY}}"
 	}
-	programs := map[string]bool{}
+	programs, checkers := map[string]bool{}, map[string]bool{}
 	for _, at := range slices.Sorted(maps.Keys(objects)) {
 		keys := slices.Sorted(maps.Keys(objects[at]["properties"].(map[string]any)))
 		switch {
@@ -175,6 +175,10 @@ func TestSchemaHasTheKeysOfTheParser(t *testing.T) {
 			for _, key := range keys {
 				programs[key] = true
 			}
+		case strings.HasPrefix(at, ".validate.programs{}|"): // Likewise of a program.
+			for _, key := range keys {
+				checkers[key] = true
+			}
 		case strings.HasPrefix(at, ".sources{}|"): // A reference to a secret.
 			if want := allowed(t, "sources: {a: {git: x, token: {KEY}}}"); !slices.Equal(keys, want) {
 				t.Errorf("%q has the keys %v, the parser takes %v", at, keys, want)
@@ -196,6 +200,9 @@ func TestSchemaHasTheKeysOfTheParser(t *testing.T) {
 	}
 	if got, want := slices.Sorted(maps.Keys(programs)), allowed(t, "generate: {g: {KEY}}"); !slices.Equal(got, want) {
 		t.Errorf("generators have the keys %v, the parser takes %v", got, want)
+	}
+	if got, want := slices.Sorted(maps.Keys(checkers)), allowed(t, "validate: {programs: {p: {KEY}}}"); !slices.Equal(got, want) {
+		t.Errorf("checking programs have the keys %v, the parser takes %v", got, want)
 	}
 }
 

@@ -227,10 +227,11 @@ func (p *parser) sorted(list []Generator) []Generator {
 	return ordered
 }
 
-func (p *parser) validation(node *yaml.Node) (*intentpb.ShrinkGuard, []*intentpb.ValidationRule, []RulePlaces) {
-	fields := p.fieldsOf(node, "validate", []string{"shrink", "rules"})
-	rules, places := p.rules(fields["rules"])
-	return p.shrink(fields["shrink"]), rules, places
+func (p *parser) validation(node *yaml.Node, d *Definition) {
+	fields := p.fieldsOf(node, "validate", []string{"shrink", "rules", "programs"})
+	d.Policy.Rules, d.RulePlaces = p.rules(fields["rules"])
+	d.Policy.Shrink = p.shrink(fields["shrink"])
+	p.checkers(fields["programs"], d)
 }
 
 func (p *parser) shrink(node *yaml.Node) *intentpb.ShrinkGuard {

@@ -36,6 +36,7 @@ type Run struct {
 	reads    []Read
 	findings []intent.Finding
 	warnings []intent.Finding
+	reported []work.Report
 	until    time.Time
 	// rules that its outputs were derived by; underived: that is what failed.
 	rules     intent.Digest
@@ -85,6 +86,8 @@ type Graph struct {
 	// blobs and the runs that give them, and the runs whose outputs name some.
 	blobs  map[intent.Digest]map[*Run]bool
 	naming map[*Run]bool
+	// checks are the names of the runs that are of checking programs.
+	checks map[string]*checked
 	// places of generators in the definition.
 	places     map[string]definition.Generator
 	derived    map[string]*more
@@ -105,7 +108,7 @@ func NewGraph(runner Runner, cache Cache) *Graph {
 		runs: map[string]map[string]*Run{}, settled: map[string]*settled{}, pending: map[*Run]bool{}, warning: map[*Run]bool{},
 		bodies: map[intent.Digest][]byte{}, interned: map[string]string{}, makes: map[Make]*Make{},
 		blobs: map[intent.Digest]map[*Run]bool{}, naming: map[*Run]bool{},
-		places: map[string]definition.Generator{},
+		places: map[string]definition.Generator{}, checks: map[string]*checked{},
 	}
 }
 
@@ -133,6 +136,9 @@ func (g *Graph) Build(ctx context.Context, generators []definition.Generator, in
 	reported := map[intent.Finding]bool{} // Generators of one source find the same in it.
 	failed, names := map[string]bool{}, map[string]bool{definition.DefinitionSource: true, definition.TurndownSource: true, definition.OutputSource: true}
 	for _, generator := range generators {
+		if err := g.dropCheck(ctx, generator.Name); err != nil { // It had the generator's name.
+			return nil, err
+		}
 		names[generator.Name] = true
 		g.places[generator.Name] = generator
 		if slices.ContainsFunc(generator.Generators, func(name string) bool { return failed[name] }) {
@@ -161,10 +167,8 @@ func (g *Graph) Build(ctx context.Context, generators []definition.Generator, in
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(g.runs)) {
-		if !names[name] {
-			delete(g.settled, name)
-			delete(g.splits, name)
-			if err := g.drop(ctx, name, slices.Sorted(maps.Keys(g.runs[name]))); err != nil {
+		if !names[name] && g.checks[name] == nil {
+			if err := g.dropAll(ctx, name); err != nil {
 				return nil, err
 			}
 		}
@@ -198,6 +202,9 @@ func inOrder(runs map[*Run]bool) []*Run {
 func (g *Graph) Warnings() (findings []intent.Finding) {
 	reported := map[intent.Finding]bool{}
 	for _, run := range inOrder(g.warning) {
+		if g.checks[run.Generator] != nil {
+			continue
+		}
 		for _, finding := range run.warnings {
 			finding = g.placed(run.Generator, finding)
 			if !reported[finding] {
@@ -331,7 +338,11 @@ func (g *Graph) bringUpToDate(ctx context.Context, stage *stage, now time.Time) 
 		}
 	}
 	if len(todo) > 0 {
-		g.progress.BeginStep("run generator "+generator.Name, len(todo))
+		kind := "generator "
+		if generator.Check {
+			kind = "check "
+		}
+		g.progress.BeginStep("run "+kind+generator.Name, len(todo))
 	}
 	for batch := range slices.Chunk(todo, batchSize) {
 		for len(batch) > 0 {

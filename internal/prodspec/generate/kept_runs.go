@@ -91,6 +91,7 @@ func (g *Graph) setOutcome(generator, file string, rec record, keep bool) *Run {
 		g.runs[generator][file] = run
 	}
 	run.base, run.reads, run.findings, run.warnings, run.until = rec.Base, append([]Read(nil), rec.Reads...), rec.Findings, rec.Warnings, rec.Until
+	run.reported = rec.Reported
 	run.rules, run.underived, run.documents = rec.Rules, rec.Underived, rec.Documents
 	delete(g.warning, run)
 	if len(run.warnings) > 0 {

@@ -69,6 +69,8 @@ type record struct {
 	Until    time.Time        `json:"until,omitzero"`
 	// Warnings of a run that gave its assets.
 	Warnings []intent.Finding `json:"warnings,omitempty"`
+	// Reported is what a checking program said.
+	Reported []work.Report `json:"reported,omitempty"`
 	// Given are the assets as the program gave them, and Blobs what it gave beside
 	// them.
 	Given []work.Asset `json:"given,omitempty"`
@@ -130,7 +132,7 @@ func (r recorder) record(base intent.Digest, job Job, result Result) (record, er
 	if len(rec.Findings) > 0 {
 		return rec, nil
 	}
-	rec.Warnings, rec.Blobs, rec.Given = result.Warnings, result.Blobs, result.Assets
+	rec.Warnings, rec.Blobs, rec.Given, rec.Reported = result.Warnings, result.Blobs, result.Assets, result.Reported
 	for _, blob := range rec.Blobs {
 		if intent.BlobSum(blob.Bytes) != blob.Digest || len(blob.Bytes) > intent.MaxBlobBytes {
 			return record{}, fault.New(fault.Internal, "the run of %s gave a blob %s that is not what it says", job.Name(), blob.Digest)

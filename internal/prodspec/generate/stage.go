@@ -54,6 +54,9 @@ func newStage(g *Graph, generator definition.Generator, inputs Inputs, keyed *ke
 	s := &stage{generator: generator, inputs: inputs, keyed: keyed, makers: map[intent.AssetID]*Run{}}
 	schemaDigest := g.schema.Digest()
 	s.base = intent.Sum("lehr.generate.v3", []byte(version(generator)), []byte(inputs.Partition), []byte(generator.Name), []byte(generator.Program), schemaDigest[:])
+	if generator.Check {
+		s.base = intent.Sum("lehr.check.v1", s.base[:], []byte(fmt.Sprintf("%q", generator.Types)))
+	}
 	if generator.Language == work.Model {
 		s.programs = slices.Clone(archetype.Programs())
 	} else if apart(Job{Language: generator.Language, Program: generator.Program}) {
@@ -94,6 +97,9 @@ func newStage(g *Graph, generator definition.Generator, inputs Inputs, keyed *ke
 		for _, file := range slices.Sorted(maps.Keys(g.runs[name])) {
 			run := g.runs[name][file]
 			for _, output := range run.Outputs {
+				if len(generator.Types) > 0 && !slices.Contains(generator.Types, output.Type) {
+					continue
+				}
 				if s.makers[output.ID] != nil {
 					// Two runs give it, which is found when all have ended.
 					continue
@@ -203,7 +209,7 @@ func (s *stage) job(ctx context.Context, g *Graph, file string) (Job, error) {
 	job := Job{
 		Partition: s.inputs.Partition, Generator: s.generator.Name, File: file,
 		Language: s.generator.Language, Program: s.generator.Program, Arguments: s.generator.Arguments,
-		Definition: s.generator.File, Renderer: s.renderer.Path,
+		Check: s.generator.Check, Definition: s.generator.File, Renderer: s.renderer.Path,
 		Files: s.filesOf(file), Programs: s.programs, Assets: s.assets, Layers: s.layers(file),
 	}
 	var err error

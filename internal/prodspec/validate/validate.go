@@ -114,6 +114,8 @@ type Input struct {
 	// asset of the base; empty: none that there is, or it is not known.
 	LeftOut map[string][]intent.Finding
 	Given   func(ctx context.Context, asset intent.AssetID) (generator string, err error)
+	// Checked is what the checking programs of the candidate's policy found.
+	Checked []Checked
 	// Outside asks what external checks ask; nil: nobody does, and what they
 	// are about is held.
 	Outside Outside
@@ -167,7 +169,7 @@ func (v *Validator) Run(ctx context.Context, input Input) (Judgement, error) {
 	j := v.begin(input)
 	for _, scope := range []func(context.Context) error{
 		j.assets, j.leftOut, j.identities, j.policy, j.rollouts, j.references, j.turndowns, j.versions, j.cycles,
-		func(ctx context.Context) error { return v.ownRules(ctx, j) },
+		func(ctx context.Context) error { return v.ownRules(ctx, j) }, j.programs,
 	} {
 		if err := scope(ctx); err != nil {
 			return Judgement{}, fault.New(fault.KindOf(err), "cannot validate candidate %s: %w", input.Candidate, err)

@@ -45,6 +45,7 @@ type world struct {
 	rested  int
 	outside validate.Outside
 	again   validate.Again
+	checked []validate.Checked
 }
 
 type incarnation struct {
@@ -127,6 +128,7 @@ func (w *world) judge(policy *intentpb.Policy, acknowledged bool, delta ...store
 		Rest:         w.rest(delta),
 		Outside:      w.outside,
 		Again:        w.again,
+		Checked:      w.checked,
 		Acknowledged: acknowledged,
 		Now:          w.now,
 	})

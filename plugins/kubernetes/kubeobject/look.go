@@ -103,6 +103,9 @@ func (o *Objects) lookOnce(ctx context.Context, c *connection, s *subject, why p
 	if err != nil {
 		return nil, fmt.Errorf("asking the cluster %s what it would make of %s: %w", s.payload.Cluster, s.name(), err)
 	}
+	if l.live != nil && l.pending == nil && l.plan.Action == "" && !l.asset.TurnedDown() {
+		l.pending = l.hookRun()
+	}
 	return l, nil
 }
 

@@ -60,6 +60,8 @@ type Object struct {
 	value map[string]any
 	// given are the addons of its annotations.
 	given []proto.Message
+	// rank by the annotations of hooks and waves.
+	rank rank
 }
 
 // Render is the renderer kubernetes: of all declared files, or with for_each:

@@ -109,7 +109,8 @@ func (r *reader) object(m Manifest, node *yaml.Node, line int, fields map[string
 	if skip := r.settings.Skip; skip != nil && skip(full, name, fields) {
 		return
 	}
-	if !r.secrets(m, line, o, fields) {
+	place, ok := r.hook(m, line, o, fields)
+	if !ok || !r.secrets(m, line, o, fields) {
 		return
 	}
 	given, ok := r.takeAddons(m, line, node, fields)
@@ -117,7 +118,7 @@ func (r *reader) object(m Manifest, node *yaml.Node, line int, fields map[string
 		return
 	}
 	bare(fields)
-	r.objects = append(r.objects, Object{File: m.File, Line: placed(m, line), value: fields, Payload: o, given: given})
+	r.objects = append(r.objects, Object{File: m.File, Line: placed(m, line), value: fields, Payload: o, given: given, rank: place})
 }
 
 func isObjectName(name string) bool {
@@ -285,7 +286,7 @@ func (r *reader) describe(o *Object) {
 	if len(labels) > 0 {
 		o.Addons = append(o.Addons, &intentpb.Labels{Labels: labels})
 	}
-	if edges := r.edges(o); len(edges) > 0 {
+	if edges := r.ordered(o); len(edges) > 0 {
 		dependencies := &intentpb.Dependencies{}
 		for _, target := range edges {
 			dependencies.Dependencies = append(dependencies.Dependencies, &intentpb.Dependency{On: target, Rule: intentpb.Dependency_RULE_ORDER})

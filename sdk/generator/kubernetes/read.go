@@ -34,6 +34,10 @@ type reader struct {
 	// Of index: ids by what others name objects by, and definitions by kind.
 	ids     map[key]string
 	defined map[string]string
+	// places of objects in the order of hooks and waves, by ids.
+	places map[string]int
+	// atPlace are the ids of each.
+	atPlace [][]string
 }
 
 // manifest reads one, and says what of it cannot be read.

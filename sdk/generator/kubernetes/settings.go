@@ -22,6 +22,8 @@ type Settings struct {
 	// ClusterScoped lists kinds, as KIND.GROUP, that have no namespace, beside
 	// those of Kubernetes and of CustomResourceDefinitions that are read.
 	ClusterScoped []string
+	// Hooks says what is made of hooks of Helm and Argo CD.
+	Hooks Hooks
 	// Skip, if there is one, says what else is left out, by its fields.
 	Skip func(kind, name string, fields map[string]any) bool
 }
@@ -31,7 +33,7 @@ type Settings struct {
 type Reference struct{ Of, Path, To string }
 
 // Keys are what with may hold for every renderer of Kubernetes objects.
-var Keys = []string{"cluster", "cluster_scoped", "namespace", "omit", "reference"}
+var Keys = []string{"cluster", "cluster_scoped", "hooks", "namespace", "omit", "reference"}
 
 var (
 	segmentPattern   = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]*$`)
@@ -50,6 +52,17 @@ func SettingsOf(options generator.Options) (Settings, error) {
 	}
 	if s.Namespace, err = options.One("namespace", "default"); err != nil {
 		return s, err
+	}
+	hooks, err := options.One("hooks", "")
+	switch {
+	case err != nil:
+		return s, err
+	case hooks == "":
+		s.Hooks = HooksLeftOut
+	case hooks == "include":
+		s.Hooks = HooksIncluded
+	default:
+		return s, fmt.Errorf("with.hooks %q is not known: write include, or nothing", hooks)
 	}
 	for _, text := range options["reference"] {
 		parts := referencePattern.FindStringSubmatch(text)

@@ -463,7 +463,11 @@ type Finding struct {
 	// The field that it is about.
 	Field string `protobuf:"bytes,4,opt,name=field" json:"field,omitempty"`
 	// The asset that it is about.
-	Asset         string `protobuf:"bytes,5,opt,name=asset" json:"asset,omitempty"`
+	Asset string `protobuf:"bytes,5,opt,name=asset" json:"asset,omitempty"`
+	// Of a checking program, about an asset without a file: the lines of the asset's text that
+	// lead to the place, the last of which is that of the place. By them the line is looked for in
+	// the files that the asset was made from. At most 4 000 bytes.
+	Excerpt       string `protobuf:"bytes,6,opt,name=excerpt" json:"excerpt,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -529,6 +533,13 @@ func (x *Finding) GetField() string {
 func (x *Finding) GetAsset() string {
 	if x != nil {
 		return x.Asset
+	}
+	return ""
+}
+
+func (x *Finding) GetExcerpt() string {
+	if x != nil {
+		return x.Excerpt
 	}
 	return ""
 }
@@ -670,13 +681,14 @@ const file_lehr_generator_v1_generator_proto_rawDesc = "" +
 	"\x05Place\x12\x12\n" +
 	"\x04file\x18\x01 \x01(\tR\x04file\x12\x12\n" +
 	"\x04line\x18\x02 \x01(\x05R\x04line\x12\x16\n" +
-	"\x06column\x18\x03 \x01(\x05R\x06column\"\x8b\x02\n" +
+	"\x06column\x18\x03 \x01(\x05R\x06column\"\xa5\x02\n" +
 	"\aFinding\x12?\n" +
 	"\bseverity\x18\x01 \x01(\x0e2#.lehr.generator.v1.Finding.SeverityR\bseverity\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x12\x12\n" +
 	"\x04hint\x18\x03 \x01(\tR\x04hint\x12\x14\n" +
 	"\x05field\x18\x04 \x01(\tR\x05field\x12\x14\n" +
-	"\x05asset\x18\x05 \x01(\tR\x05asset\"e\n" +
+	"\x05asset\x18\x05 \x01(\tR\x05asset\x12\x18\n" +
+	"\aexcerpt\x18\x06 \x01(\tR\aexcerpt\"e\n" +
 	"\bSeverity\x12\x18\n" +
 	"\x14SEVERITY_UNSPECIFIED\x10\x00\x12\x14\n" +
 	"\x10SEVERITY_WARNING\x10\x01\x12\x12\n" +

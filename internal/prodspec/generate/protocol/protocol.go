@@ -135,6 +135,9 @@ func Ended(job *work.Job, status, stderr string) work.Result {
 	if words == "" {
 		words = "it said nothing on standard error"
 	}
+	if job.Check {
+		return Fail(job, "mend the program, or what it is given: what ends with an error has checked nothing", "ended with %s: %s", status, words)
+	}
 	if job.Language == work.Render { // Its program is Lehr's own: what it says is about what it was given.
 		return Fail(job, "mend its files, or what with: says", "failed (%s): %s", status, words)
 	}
@@ -160,6 +163,9 @@ type reader struct {
 	names    map[string]string
 	result   work.Result
 	complete bool
+	// unlisted is how many findings of a checking program are not among its reports, and
+	// unlistedErrors how many of them are errors.
+	unlisted, unlistedErrors int
 }
 
 // Read takes what a run that ended well has said: all of it, or findings.
@@ -195,8 +201,11 @@ func Read(output io.Reader, job *work.Job, set *schema.Set, outputBytes int) wor
 	if !r.complete {
 		return Fail(job, `the last line must be {"end":{"assets":N}}: only with it is the output whole`, "ended after %d lines without saying that this was all", number)
 	}
+	if r.unlisted > 0 {
+		r.result.Reported = append(r.result.Reported, r.more())
+	}
 	if len(r.result.Findings) > 0 {
-		r.result.Assets, r.result.Blobs, r.result.Warnings = nil, nil, nil
+		r.result.Assets, r.result.Blobs, r.result.Warnings, r.result.Reported = nil, nil, nil, nil
 	}
 	return r.result
 }
@@ -228,6 +237,9 @@ func (r *reader) line(text []byte) error {
 	}
 	if name, ok := r.names[place.GetFile()]; ok {
 		place.File = name
+	}
+	if r.job.Check {
+		return r.report(record, place)
 	}
 	switch said := record.GetRecord().(type) {
 	case *generatorpb.Record_Asset:

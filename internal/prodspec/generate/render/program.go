@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"syscall"
 
 	"lehr.dev/internal/ground/fault"
@@ -80,12 +81,16 @@ func LookUp(format string) (string, error) {
 			return path, nil
 		}
 	}
+	kind := "renderer"
+	if slices.Contains(work.CheckNames(), format) {
+		kind = "check"
+	}
 	path, err := exec.LookPath(name)
 	if err == nil {
 		path, err = filepath.Abs(path)
 	}
 	if err != nil {
-		return "", fault.New(fault.NotFound, "the renderer %s is a program, %s, which is neither at %s (beside lehr) nor in PATH=%s", format, name, sibling, os.Getenv("PATH")).
+		return "", fault.New(fault.NotFound, "the %s %s is a program, %s, which is neither at %s (beside lehr) nor in PATH=%s", kind, format, name, sibling, os.Getenv("PATH")).
 			WithHint("make build makes it: put it in one of these; it is looked for every 15 s")
 	}
 	return path, nil

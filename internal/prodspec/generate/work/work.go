@@ -56,6 +56,8 @@ type Job struct {
 	Generator string             `json:"generator"`
 	// Language of the program; empty: Starlark.
 	Language Language `json:"language,omitempty"`
+	// Check: the program gives findings about what it reads, and no assets.
+	Check bool `json:"check,omitempty"`
 	// Program is the path of the Starlark file that defines generate, of the
 	// module, or of the native program, or a renderer's format; Arguments of all
 	// but the first.
@@ -92,7 +94,7 @@ func (j Job) Name() string {
 
 // Where is the file of what is said about its program.
 func (j Job) Where() string {
-	if j.Language == Render {
+	if j.Language == Render || j.Check {
 		return j.Definition
 	}
 	return j.Program
@@ -138,6 +140,16 @@ type Blob struct {
 	Bytes  []byte        `json:"bytes"`
 }
 
+// Report is what a checking program says of something that it was given.
+type Report struct {
+	// Finding has neither file nor line where it is about an asset: then Line is that of the
+	// asset's text, from 1.
+	intent.Finding
+	// Excerpt of that text, by which the line is looked for in the asset's files. Its last
+	// line is that of the place.
+	Excerpt string `json:"excerpt,omitempty"`
+}
+
 // Result of a run. It is complete, or has findings and no assets.
 type Result struct {
 	Assets   []Asset          `json:"assets,omitempty"`
@@ -145,7 +157,9 @@ type Result struct {
 	Findings []intent.Finding `json:"findings,omitempty"`
 	// Warnings do not keep the assets from being taken.
 	Warnings []intent.Finding `json:"warnings,omitempty"`
-	Reads    []Read           `json:"reads,omitempty"`
+	// Reported is what a checking program said. Findings are then of a run that failed.
+	Reported []Report `json:"reported,omitempty"`
+	Reads    []Read   `json:"reads,omitempty"`
 	// Log is what the program printed, cut at 64 kB.
 	Log string `json:"log,omitempty"`
 	// Stopped from outside, by the context: another time it may end well.
