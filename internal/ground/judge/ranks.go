@@ -284,7 +284,7 @@ func (p pair) shift(alpha float64) Interval {
 type differences struct{ control, experiment []float64 }
 
 func newDifferences(control, experiment []float64) differences {
-	return differences{slices.Sorted(slices.Values(control)), slices.Sorted(slices.Values(experiment))}
+	return differences{ascendingCopy(control), ascendingCopy(experiment)}
 }
 
 // middle is the median of all differences.

@@ -248,7 +248,7 @@ func median(values []float64) float64 {
 	if len(values) == 0 {
 		return 0
 	}
-	sorted := slices.Sorted(slices.Values(values))
+	sorted := ascendingCopy(values)
 	return sorted[(len(sorted)-1)/2]/2 + sorted[len(sorted)/2]/2
 }
 
@@ -258,10 +258,18 @@ func mean(values []float64) float64 {
 	if len(values) == 0 {
 		return 0
 	}
-	sorted := slices.Sorted(slices.Values(values))
+	sorted := ascendingCopy(values)
 	sum := 0.0
 	for _, v := range sorted {
 		sum += v/float64(len(values)) - sorted[0]/float64(len(values))
 	}
 	return sorted[0] + sum
+}
+
+// ascendingCopy returns values from the least on, in a slice of their size: much of what a
+// judgement computes is such copies.
+func ascendingCopy(values []float64) []float64 {
+	sorted := slices.Clone(values)
+	slices.Sort(sorted)
+	return sorted
 }
