@@ -59,6 +59,9 @@ func (p Program) At(path string) error {
 	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
 		return err
 	}
+	if err := p.seed(shelf); err != nil {
+		return err
+	}
 	if err := p.build(shelf); err != nil {
 		return err
 	}
@@ -86,6 +89,30 @@ func (p Program) shelf() (string, error) {
 	kept := filepath.Join(root, "bin/tests")
 	told := fmt.Sprintf("%q", []any{of, p.flags(), p.Env})
 	return filepath.Join(kept, fmt.Sprintf("%.8x", sha256.Sum256([]byte(told)))), os.MkdirAll(kept, 0o755)
+}
+
+// seed puts what "make build" made of the same folder where nothing is kept yet: where it was made
+// by the same flags of the same sources, go build links nothing, and else it links anew.
+func (p Program) seed(shelf string) error {
+	if _, err := os.Stat(shelf); err == nil {
+		return nil
+	}
+	folder, err := filepath.Abs(p.Of)
+	if err != nil {
+		return err
+	}
+	name := filepath.Base(folder)
+	if name != "lehr" {
+		name = "lehr-" + name
+	}
+	made := filepath.Join(filepath.Dir(filepath.Dir(shelf)), name)
+	if _, err := os.Stat(made); err != nil {
+		return nil // It is not built by make, or not yet.
+	}
+	if output, err := exec.Command("cp", "--", made, shelf).CombinedOutput(); err != nil {
+		return fmt.Errorf("copying %s: %w\n%s", made, err, output)
+	}
+	return nil
 }
 
 // findRoot returns the root of the checkout: the folder above the test's whose go.mod is

@@ -1,6 +1,8 @@
 package building
 
 import (
+	"bytes"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -71,6 +73,68 @@ func TestProgramIsAsItsSourcesAre(t *testing.T) {
 	if err := plain.At(filepath.Join(t.TempDir(), "program")); err == nil {
 		t.Error("what does not compile was given")
 	}
+}
+
+// TestWhatMakeBuiltIsNotLinkedAgain: nor is it taken for what its sources have become since.
+func TestWhatMakeBuiltIsNotLinkedAgain(t *testing.T) {
+	t.Setenv(RaceVariable, "")
+	dir, err := os.MkdirTemp("", "seedling")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("go.mod", "module seedling\n")
+	write("main.go", "package main\n\nfunc main() { print(1) }\n")
+	p := Program{Of: dir}
+	shelf, err := p.shelf()
+	if err != nil {
+		t.Fatal(err)
+	}
+	made := filepath.Join(filepath.Dir(filepath.Dir(shelf)), "lehr-"+filepath.Base(dir))
+	t.Cleanup(func() {
+		for _, path := range []string{shelf, shelf + ".lock", made} {
+			_ = os.Remove(path)
+		}
+	})
+	if err := p.build(made); err != nil {
+		t.Fatal(err)
+	}
+	// What go build writes does not end so.
+	const mark = "\nmade by make"
+	file, err := os.OpenFile(made, os.O_WRONLY|os.O_APPEND, 0)
+	if err == nil {
+		_, err = file.WriteString(mark)
+		err = errors.Join(err, file.Close())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := func(says string, linked bool) {
+		t.Helper()
+		path := filepath.Join(t.TempDir(), "program")
+		if err := p.At(path); err != nil {
+			t.Fatal(err)
+		}
+		content, err := os.ReadFile(path)
+		if err != nil || bytes.HasSuffix(content, []byte(mark)) == linked {
+			t.Errorf("linked again: %t, want %t: %v", !linked, linked, err)
+		}
+		if said, err := exec.Command(path).CombinedOutput(); err != nil || string(said) != says {
+			t.Errorf("it says %q, want %q: %v", said, says, err)
+		}
+	}
+	at("1", false)
+	write("main.go", "package main\n\nfunc main() { print(2) }\n")
+	if err := os.Remove(shelf); err != nil {
+		t.Fatal(err)
+	}
+	at("2", true)
 }
 
 // TestRaceFlags: the detector is for programs that it can be in, when it is asked for.

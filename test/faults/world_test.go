@@ -210,8 +210,9 @@ func (w *world) start(arguments ...string) {
 	}
 	defer log.Close()
 	command.Stdout, command.Stderr, command.Dir = log, log, w.folder
-	// The logs of tasks go into the home folder.
-	command.Env = append(os.Environ(), append(w.secrets.environment, "HOME="+w.production)...)
+	// The logs of tasks go into the home folder. Some tests bound the memory that a server
+	// takes as people start it, whatever the tests' own processes are given.
+	command.Env = append(os.Environ(), append(w.secrets.environment, "HOME="+w.production, "GOGC=100")...)
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if err := command.Start(); err != nil {
 		w.Fatal(err)

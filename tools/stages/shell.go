@@ -7,7 +7,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -27,6 +29,7 @@ func runShell(logs string) runner {
 		defer log.Close()
 		command := exec.CommandContext(ctx, "nice", "-n", strconv.Itoa(s.Lane.nice()), "bash", "-euo", "pipefail", "-c", s.command())
 		command.Stdout, command.Stderr = log, log
+		command.Env = withDefaults(os.Environ(), environment)
 		// A group of its own, so that all of it ends with a stage that is interrupted.
 		command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 		command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGTERM) }
@@ -57,6 +60,18 @@ func runShell(logs string) runner {
 		fmt.Printf("== %s: %s after %s, %s of computing\n%s\n", s.Name, result, seconds(c.Clock), seconds(c.Computing), bytes.TrimRight(output, "\n"))
 		return c, err
 	}
+}
+
+// withDefaults returns an environment with the variables that it lacks.
+func withDefaults(variables, defaults []string) []string {
+	all := slices.Clone(variables)
+	for _, variable := range defaults {
+		name, _, _ := strings.Cut(variable, "=")
+		if !slices.ContainsFunc(variables, func(v string) bool { return strings.HasPrefix(v, name+"=") }) {
+			all = append(all, variable)
+		}
+	}
+	return all
 }
 
 func seconds(d time.Duration) string { return strconv.Itoa(int(d.Round(time.Second).Seconds())) + " s" }

@@ -15,7 +15,7 @@ func TestConforms(t *testing.T) {
 		t.Skip("builds and starts the plugin")
 	}
 	program := filepath.Join(t.TempDir(), "lehr-sqlschema")
-	if err := (building.Program{Of: ".."}).At(program); err != nil {
+	if err := (building.Program{Of: "..", Flags: []string{"-ldflags", "-s -w"}}).At(program); err != nil {
 		t.Fatal(err)
 	}
 	onBoth(t, func(t *testing.T, g *ground) {
