@@ -23,6 +23,7 @@ import (
 	"lehr.dev/internal/prodspec/query"
 	"lehr.dev/internal/store"
 	"lehr.dev/internal/store/sqlite"
+	"lehr.dev/test/detector"
 )
 
 // world is a real store in memory that counts what is asked of it.
@@ -208,6 +209,7 @@ func TestFilterOf100000Assets(t *testing.T) {
 
 // A filter that costs much for each asset makes short pages, not long waits.
 func TestExpensiveFilterMakesShortPages(t *testing.T) {
+	detector.SkipSequential(t)
 	w := newWorld(t)
 	var assets []intent.Asset
 	for i := range 100 {

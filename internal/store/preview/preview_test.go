@@ -17,6 +17,7 @@ import (
 	"lehr.dev/internal/store"
 	"lehr.dev/internal/store/preview"
 	"lehr.dev/internal/store/sqlite"
+	"lehr.dev/test/detector"
 )
 
 const partition = "p"
@@ -24,7 +25,7 @@ const partition = "p"
 // TestItReadsAsIfItWerePublished compares every read of what is supposed with
 // the same after it was published.
 func TestItReadsAsIfItWerePublished(t *testing.T) {
-	for seed := range uint64(20) {
+	for seed := range uint64(detector.Scale(20, 6)) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, 0))
 			s, lease := open(t)

@@ -145,7 +145,6 @@ func (w *world) bearers() (all []bearer) {
 		all = append(all, bearer{name, w.contextOf(token), may})
 	}
 	var byPolicy, byDefinition []intent.Grant
-	ending := time.Now().Add(100 * time.Millisecond)
 	limit := func(roles []intent.Role, partitions ...intent.PartitionID) func(*store.Token) {
 		return func(n *store.Token) { n.Roles, n.Partitions = roles, partitions }
 	}
@@ -190,7 +189,7 @@ func (w *world) bearers() (all []bearer) {
 	_, err = w.RevokeToken(w.t.Context(), "revoked", "")
 	w.must(err)
 	add("revoked", revoked, never)
-	expired := w.token("ended", "admin-", func(n *store.Token) { n.Until = time.Now().Add(time.Until(ending) + 3*time.Second) })
+	expired := w.tokenThatEnds("ended", "admin-")
 	add("ended", expired, never)
 	time.Sleep(time.Until(expired.Until)) // Tokens end by the clock, and by nothing else.
 	return append(all,
