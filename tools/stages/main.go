@@ -1,8 +1,8 @@
 // Command stages runs the stages of the test command and says what each cost.
 //
-// Stages that compute run one after another; stages that mostly wait (for
-// leases, soaks, browsers) run beside them, and campaigns in virtual time take
-// what is left of the cores. It never decides what is tested: the table in
+// Two stages that compute run at a time; stages that mostly wait (for leases,
+// soaks, browsers) run beside them, and campaigns in virtual time take what is
+// left of the cores. It never decides what is tested: the table in
 // table.go does. "make test" runs it, "make test-cost" shows what
 // the last run cost.
 package main

@@ -23,8 +23,9 @@ type stage struct {
 	Packages, Script string
 	// Alone: nothing else of its lane runs beside it.
 	Alone bool
-	// Env is set for the packages' tests: NAME=VALUE words.
-	Env string
+	// Env is set for the packages' tests: NAME=VALUE words; Flags are of go test, beside the
+	// usual ones.
+	Env, Flags string
 }
 
 // room returns how much of its lane it takes.
@@ -38,7 +39,7 @@ func (s stage) room() int {
 // command returns what a shell runs.
 func (s stage) command() string {
 	if s.Packages != "" {
-		return s.Env + " " + goTest + s.Packages
+		return s.Env + " " + goTest + s.Flags + " " + s.Packages
 	}
 	return s.Script
 }
@@ -47,8 +48,8 @@ func (s stage) command() string {
 type lane string
 
 const (
-	// computes keeps the cores busy: one such stage at a time, which gives way to what
-	// waits, for that is judged by real clocks.
+	// computes keeps the cores busy: two such stages at a time, for each has an end in which
+	// one package is left. They give way to what waits, for that is judged by real clocks.
 	computes lane = "computes"
 	// waits is mostly idle, for leases, soaks and browsers.
 	waits lane = "waits"
@@ -58,7 +59,7 @@ const (
 )
 
 // lanes says how many stages of each run at a time.
-var lanes = map[lane]int{computes: 1, waits: 2, fills: 1}
+var lanes = map[lane]int{computes: 2, waits: 2, fills: 1}
 
 // nice returns the priority of a lane, as of nice(1).
 func (l lane) nice() int {

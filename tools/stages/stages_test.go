@@ -16,7 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestStagesRunBesideEachOther: one that computes, one that fills and two that wait run
+// TestStagesRunBesideEachOther: two that compute, one that fills and two that wait run
 // at a time, each after those that it needs.
 func TestStagesRunBesideEachOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -39,6 +39,7 @@ func TestStagesRunBesideEachOther(t *testing.T) {
 			{Name: "w4", After: []string{"build"}, Lane: waits, Alone: true},
 			{Name: "c1", After: []string{"build"}, Lane: computes},
 			{Name: "c2", After: []string{"build"}, Lane: computes},
+			{Name: "c3", After: []string{"build"}, Lane: computes},
 			{Name: "f1", After: []string{"build"}, Lane: fills},
 			{Name: "last", After: []string{"w3", "c2"}, Lane: computes},
 		}, run)
@@ -47,13 +48,13 @@ func TestStagesRunBesideEachOther(t *testing.T) {
 		}
 		want := map[string][2]time.Duration{
 			"build": minutes(0, 1), "w1": minutes(1, 2), "w2": minutes(1, 2), "c1": minutes(1, 2), "f1": minutes(1, 2),
-			"w3": minutes(2, 3), "w4": minutes(3, 4), "c2": minutes(2, 3), "last": minutes(3, 4),
+			"w3": minutes(2, 3), "w4": minutes(3, 4), "c2": minutes(1, 2), "c3": minutes(2, 3), "last": minutes(3, 4),
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("when they ran (-want +got):\n%s", diff)
 		}
-		if len(costs) != 9 || len(failed) > 0 {
-			t.Errorf("%d costs, %v failed; want 9 and none", len(costs), failed)
+		if len(costs) != 10 || len(failed) > 0 {
+			t.Errorf("%d costs, %v failed; want 10 and none", len(costs), failed)
 		}
 	})
 }

@@ -16,7 +16,8 @@ var table = []stage{
 	// What takes longest by the clock begins first.
 	{
 		Name: "faults", Purpose: "real programs broken on purpose",
-		After: []string{"build"}, Lane: waits, Packages: `./test/faults`,
+		// More at a time than there are cores: each mostly waits, and all of it is the longest.
+		After: []string{"build"}, Lane: waits, Flags: `-parallel 3`, Packages: `./test/faults`,
 	},
 	{
 		Name: "scripts", Purpose: "what people type and see: scripts, and pages that are played",
@@ -45,21 +46,17 @@ var table = []stage{
 		After: []string{"build"}, Lane: computes, Script: `make -s lint && scripts/check-generated`,
 	},
 	{
-		Name: "simulator", Purpose: "the tests of the simulator",
-		After: []string{"build"}, Lane: computes, Env: oneThread, Packages: `-p 2 ./internal/sim/...`,
-	},
-	{
-		Name: "annealing", Purpose: "the tests of enforcer and strategist, in virtual time",
-		After: []string{"build"}, Lane: computes, Env: oneThread, Packages: `-p 2 ./internal/annealing/...`,
-	},
-	{
 		Name: "unit", Purpose: "the tests of all other packages",
 		After: []string{"build"}, Lane: computes,
 		Packages: `$(go list ./... | grep -v -E '^lehr.dev/(cmd|internal/(annealing|sim|web)|test/(faults|rollouts|monitoring|watching|login|crash|nemesis))(/|$)')`,
 	},
 	{
-		Name: "crash", Purpose: "the embedded store killed, without power and on failing disks",
-		After: []string{"build"}, Lane: computes, Packages: `./test/crash/... ./test/nemesis`,
+		Name: "simulator", Purpose: "the tests of the simulator",
+		After: []string{"build"}, Lane: computes, Env: oneThread, Packages: `-p 2 ./internal/sim/...`,
+	},
+	{
+		Name: "race", Purpose: "the quick tests of what has goroutines, under the race detector",
+		After: []string{"build"}, Lane: computes, Script: `make -s race-short`,
 	},
 	{
 		Name: "modules", Purpose: "plugins and renderers that are modules of their own, and a real Kubernetes API server",
@@ -67,8 +64,12 @@ var table = []stage{
 		Script: `for module in $MODULES; do (cd "$module" && ` + goTest + `./...); done`,
 	},
 	{
-		Name: "race", Purpose: "the quick tests of what has goroutines, under the race detector",
-		After: []string{"build"}, Lane: computes, Script: `make -s race-short`,
+		Name: "crash", Purpose: "the embedded store killed, without power and on failing disks",
+		After: []string{"build"}, Lane: computes, Packages: `./test/crash/... ./test/nemesis`,
+	},
+	{
+		Name: "annealing", Purpose: "the tests of enforcer and strategist, in virtual time",
+		After: []string{"build"}, Lane: computes, Env: oneThread, Packages: `-p 2 ./internal/annealing/...`,
 	},
 
 	{
