@@ -101,6 +101,33 @@ func TestShellMeasuresAndKeepsItsOutput(t *testing.T) {
 	}
 }
 
+// TestEnvironmentOfStages: what the caller set counts.
+func TestEnvironmentOfStages(t *testing.T) {
+	name, value, _ := strings.Cut(environment[0], "=")
+	run := func() string {
+		t.Helper()
+		logs := t.TempDir()
+		if _, err := runShell(logs)(t.Context(), stage{Name: "says", Lane: computes, Script: "echo $" + name}); err != nil {
+			t.Fatal(err)
+		}
+		said, err := os.ReadFile(filepath.Join(logs, "says.log"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.TrimSpace(string(said))
+	}
+	t.Setenv(name, "100")
+	if said := run(); said != "100" {
+		t.Errorf("%s is %q, and was set to 100", name, said)
+	}
+	if err := os.Unsetenv(name); err != nil { // Setenv puts it back.
+		t.Fatal(err)
+	}
+	if said := run(); said != value {
+		t.Errorf("%s is %q, want %q where nobody set it", name, said, value)
+	}
+}
+
 // TestGrowthIsSeen: a stage that computes notably more than the page says is marked.
 func TestGrowthIsSeen(t *testing.T) {
 	page := filepath.Join(t.TempDir(), "page.md")
