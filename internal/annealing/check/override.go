@@ -20,6 +20,7 @@ var ways = map[string]string{
 	"mode":     "lehr.yaml says the mode, and is reviewed",
 	"hold":     "lehr unhold ASSET --reason WHY ends it",
 	"turndown": "nothing is removed that another asset depends on: take the dependency out of the sources first",
+	"output":   "nobody knows the value that is missing: lehr document set outputs /ASSET/NAME=VALUE tells it, where no plugin does",
 	"approval": "lehr approve gives one, and whoever rejected the plan, or an operator, takes that back by lehr reject --withdraw",
 	"rejected": "whoever rejected the plan, or an operator, takes it back by lehr reject --withdraw",
 	"retry":    "it ends by itself within minutes, and at once with a newer incarnation",
