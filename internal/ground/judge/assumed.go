@@ -51,6 +51,9 @@ func beyondSwing(control, experiment []float64, sign, borne float64) float64 {
 		factor = sign / mostSwing
 	}
 	ranks := plainPair(multiply(control, factor), multiply(experiment, sign)).rankSum(borne).P
+	if ranks >= 0.5 {
+		return ranks // It shows nothing, whatever the logarithms say, which take longer.
+	}
 	return max(ranks, beyondScatter(control, experiment, sign))
 }
 
