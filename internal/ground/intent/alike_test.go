@@ -48,8 +48,6 @@ func TestFindingsAreGroupedByCause(t *testing.T) {
 	}
 }
 
-// TestGroupsAreBounded: whatever is found, what is told is bounded, counts all,
-// is as severe, and may be grouped again.
 // One that comes after others of its cause were counted is counted with them.
 func TestWhatIsGroupedCountsWhatComesLater(t *testing.T) {
 	wrong := func(i int) intent.Finding {
@@ -65,6 +63,8 @@ func TestWhatIsGroupedCountsWhatComesLater(t *testing.T) {
 	}
 }
 
+// TestGroupsAreBounded: whatever is found, what is told is bounded, counts all,
+// is as severe, and may be grouped again.
 func TestGroupsAreBounded(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		var findings []intent.Finding
