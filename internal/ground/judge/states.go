@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"math"
 	"slices"
 
 	"gonum.org/v1/gonum/stat/distuv"
@@ -43,6 +44,29 @@ func (s states) few() bool { return s.changes < leastEffective }
 // p of so few changes, or fewer, if it changed as seldom as mostLikeness has it: then each step
 // changes with the probability (1-r)/2. What is so steady is not steady by chance.
 func (s states) p() float64 { return seldomBy(s.changes, s.steps) }
+
+// pOfShares compares how large a share of each side is high, if both change as often as was seen of
+// them together, at a bound: a side that changed seldom shows little of its own likeness. Each sample
+// is worth (1-r)/(1+r) independent ones, for the correlation r of neighbours: of a share h that is high,
+// 1 - r is the share of steps that change over 2·h·(1-h).
+func (s states) pOfShares(control, experiment []float64, sign, borne float64) float64 {
+	changes := float64(s.changes) - cautiousChanges*math.Sqrt(float64(s.changes))
+	n, m := float64(len(control)), float64(len(experiment))
+	all := mean(slices.Concat(control, experiment))
+	high := (all - s.low) / (s.high - s.low)
+	unlike := min(1, changes/float64(s.steps)/(2*high*(1-high)))
+	worth := unlike / (2 - unlike)
+	w := welch{
+		difference: sign * (mean(experiment) - mean(control)),
+		se:         math.Sqrt((all - s.low) * (s.high - all) * (1/n + 1/m) / worth),
+		degrees:    worth*(n+m) - 2,
+	}
+	return max(ordersOf(worth*n, worth*m), w.p(borne))
+}
+
+// cautiousChanges is how many standard errors below their number the changes are taken to be. It was
+// chosen, as leastEffective was, by the grid of docs/design/judge-calibration.md.
+const cautiousChanges = 0.6
 
 // seldomBy is p of so many changes in so many steps. Of sides that change never, half at most would
 // differ.

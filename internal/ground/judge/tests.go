@@ -113,6 +113,10 @@ func (j judgement) shift(where comparison, control, experiment side) Test {
 	if seldom {
 		bySelf = min(1, j.spending()*states.p())
 		t.P = figure(max(float64(t.P), bySelf))
+	} else if isState && control.timed() && experiment.timed() {
+		t.P = figure(max(float64(t.P), min(1, j.spending()*m.worst(func(sign float64) float64 {
+			return states.pOfShares(control.values, experiment.values, sign, tolerated)
+		}))))
 	}
 	if bySelf > j.Alpha {
 		interval = states.strays(interval)
