@@ -270,6 +270,8 @@ func (l *Lab) ownKinds() []weighed {
 		return hintingKinds
 	case l.rotating():
 		return rotatingKinds
+	case l.unserved():
+		return unservedKinds
 	case l.rolls():
 		return anyRolloutKinds
 	}

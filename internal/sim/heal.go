@@ -76,7 +76,7 @@ func (l *Lab) goBack() {
 func typeOf(kind string) intent.TypeName {
 	return map[string]intent.TypeName{
 		"job": "lehr.process.v1.Job", "balancer": "lehr.caddy.v1.Balancer",
-		"schema": "lehr.sqlschema.v1.Schema", "command": "lehr.command.v1.Command", "login": "sim.v1.Login", "safe": "sim.v1.Safe",
+		"schema": "lehr.sqlschema.v1.Schema", "command": "lehr.command.v1.Command", "login": "sim.v1.Login", "safe": "sim.v1.Safe", "leaf": leafType, "note": noteType,
 	}[kind]
 }
 

@@ -284,6 +284,11 @@ func (k look) forward(edge *intentpb.Dependency, property string) {
 		return
 	}
 	matches, how := k.World.Matches(k.ctx, target, other)
+	if record, ok := k.enforced[other]; !k.hasPlugin(content.Payload.Type) && (!ok || record.Absent) {
+		// No plugin ever served it: it is taken to be as its intent says (decision 0080).
+		k.mark("an edge was heeded: of what no plugin serves")
+		matches = true
+	}
 	switch edge.GetRule() {
 	case intentpb.Dependency_RULE_ORDER:
 		// What goes as well, and is no more come after, waits for this one.

@@ -62,6 +62,8 @@ type Intent struct {
 	Hours string `yaml:"-"`
 	// Protections are checks that a plugin is asked for.
 	Protections string `yaml:"-"`
+	// Bindings of types that not always have a plugin; nil: there are none.
+	Bindings *bindings `yaml:"-"`
 	// merged: of a user's partition, what it is after its edit.
 	merged bool
 }
@@ -123,6 +125,10 @@ func (i Intent) files() map[string]string {
 	if i.Sealed {
 		files["/sim/types/safe.proto"] = safeType
 		files["/sim/all.star"] += safeMaker
+	}
+	if i.Bindings != nil {
+		files["/sim/types/leaf.proto"] = leafTypes
+		files["/sim/all.star"] += leafMaker
 	}
 	if i.Course != nil && i.Course.Fields {
 		files["/sim/knobs.star"] = knobProgram
@@ -206,6 +212,9 @@ func (i Intent) definition() string {
 	}
 	if i.Sealed {
 		text = strings.Replace(text, "plugins:\n", "plugins:\n  Safe: {run: [sim-safe, sim.v1.Safe]}\n", 1)
+	}
+	if i.Bindings != nil {
+		text = i.Bindings.definition(text)
 	}
 	switch {
 	case i.Course != nil && i.Course.Fields:

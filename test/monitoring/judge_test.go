@@ -36,40 +36,44 @@ func TestJudgeAsksPrometheus(t *testing.T) {
 	const page = "latency{version=\"v1\"} %d\nlatency{version=\"v2\"} %d\nqueue %d\n"
 	watched := newTarget(t, fmt.Sprintf(page, 100, 101, 10))
 	server := newPrometheus(t, watched, nil, "")
-	ask := func(query string) int {
+	ask := func(query string) []time.Time {
 		where, err := url.Parse(server.url())
 		if err != nil {
 			t.Fatal(err)
 		}
-		runs, err := prometheus.Range(t.Context(), external.Request{URL: where}, prometheus.RangeOf{Query: query, From: time.Now().Add(-time.Minute), To: time.Now(), Step: time.Second})
+		runs, err := prometheus.Range(t.Context(), external.Request{URL: where}, prometheus.RangeOf{Query: query, From: time.Now().Add(-2 * time.Minute), To: time.Now(), Step: time.Second})
 		if err != nil || len(runs) == 0 {
-			return 0
+			return nil
 		}
-		return len(runs[0].Values)
+		return runs[0].Times
 	}
 	samples := func(query string, least int) {
 		t.Helper()
 		eventually(t, func() string {
-			if n := ask(query); n < least {
+			if n := len(ask(query)); n < least {
 				return fmt.Sprintf("%s has %d samples, not %d", query, n, least)
 			}
 			return ""
 		})
 	}
-	samples("queue == 10", 8)
-	watched.says(fmt.Sprintf(page, 100, 101, 90))
-	samples("queue == 90", 1)
-	changed := time.Now().UTC().Format(time.RFC3339Nano)
-	samples("queue == 90", 12)
+	// A queue that moves a little, and is eight times as long after the change.
+	says := func(queues ...int) {
+		for _, queue := range queues {
+			watched.says(fmt.Sprintf(page, 100, 101, queue))
+			samples(fmt.Sprintf("queue == %d", queue), 3)
+		}
+	}
+	says(10, 11, 12, 90, 92, 91, 93)
+	changed := ask("queue == 90")[0].UTC().Format(time.RFC3339Nano)
 	common := []string{"--prometheus", server.url(), "--at", changed, "--window", "2m", "--step", "1s"}
 
-	code, says := judged(t, append(common, "--query", "queue=queue")...)
-	if code != 1 || !strings.Contains(says, "FAIL: queue failed") || !strings.Contains(says, "90 after 10") {
-		t.Errorf("before and after: %d\n%s", code, says)
+	code, answer := judged(t, append(common, "--query", "queue=queue")...)
+	if code != 1 || !strings.Contains(answer, "FAIL: queue failed") || !strings.Contains(answer, " after 11") {
+		t.Errorf("before and after: %d\n%s", code, answer)
 	}
-	code, says = judged(t, append(common, "--query", "latency", "--experiment", "version=v2")...)
-	if code != 0 || !strings.Contains(says, "PASS: ") || !strings.Contains(says, "101 after 100") {
-		t.Errorf("two versions: %d\n%s", code, says)
+	code, answer = judged(t, append(common, "--query", "latency", "--experiment", "version=v2")...)
+	if code != 0 || !strings.Contains(answer, "PASS: ") || !strings.Contains(answer, "101 after 100") {
+		t.Errorf("two versions: %d\n%s", code, answer)
 	}
 	for query, want := range map[string]string{"no_such_metric": "the control has no data", "queue{": "it refuses the query (bad_data)"} {
 		if code, says := judged(t, append(common, "--query", query)...); code != 2 || !strings.Contains(says, want) {

@@ -142,7 +142,7 @@ func GroupFindings(findings []Finding) []Finding {
 			grouped[i].Examples = Examples{}
 		}
 	}
-	if len(findings) <= fewAlike {
+	if isGrouped := func(f Finding) bool { return f.Alike > 0 }; len(findings) <= fewAlike && !slices.ContainsFunc(findings, isGrouped) {
 		return grouped
 	}
 	merged := make([]bool, len(findings))

@@ -48,6 +48,21 @@ func TestFindingsAreGroupedByCause(t *testing.T) {
 	}
 }
 
+// One that comes after others of its cause were counted is counted with them.
+func TestWhatIsGroupedCountsWhatComesLater(t *testing.T) {
+	wrong := func(i int) intent.Finding {
+		return intent.Finding{Rule: "derive", Severity: intent.Error, File: "lehr.yaml", Line: 8, Asset: intent.AssetID(fmt.Sprint("web", i)), Message: fmt.Sprintf("asset web%d has none", i)}
+	}
+	var findings []intent.Finding
+	for i := range 1999 {
+		findings = append(findings, wrong(i))
+	}
+	grouped := intent.GroupFindings(append(intent.GroupFindings(findings), wrong(1999)))
+	if len(grouped) != 1 || grouped[0].Alike != 1999 {
+		t.Errorf("%d findings, the first with %d more: %+v", len(grouped), grouped[0].Alike, grouped)
+	}
+}
+
 // TestGroupsAreBounded: whatever is found, what is told is bounded, counts all,
 // is as severe, and may be grouped again.
 func TestGroupsAreBounded(t *testing.T) {

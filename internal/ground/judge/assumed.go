@@ -39,8 +39,9 @@ func eitherOf(few bool, p, beyond float64) float64 {
 	return min(1, p/(1-share), beyond/share)
 }
 
-// beyondSwing is the p of the ranks, if a slow change made the level of a side mostSwing times that of
-// the other. It asks for values that have a level: none is negative.
+// beyondSwing is the p of two tests, which both have to show it: of the ranks, if a slow change made
+// the level of a side mostSwing times that of the other; and of the logarithms, if it did so many
+// times as they scatter within the sides. It asks for values that have a level: none is negative.
 func beyondSwing(control, experiment []float64, sign, borne float64) float64 {
 	if slices.Min(control) < 0 || slices.Min(experiment) < 0 {
 		return 1
@@ -49,7 +50,49 @@ func beyondSwing(control, experiment []float64, sign, borne float64) float64 {
 	if sign < 0 {
 		factor = sign / mostSwing
 	}
-	return plainPair(multiply(control, factor), multiply(experiment, sign)).rankSum(borne).P
+	ranks := plainPair(multiply(control, factor), multiply(experiment, sign)).rankSum(borne).P
+	if ranks >= 0.5 {
+		return ranks // It shows nothing, whatever the logarithms say, which take longer.
+	}
+	return max(ranks, beyondScatter(control, experiment, sign))
+}
+
+// beyondScatter is the p of how far the middles of the logarithms are apart, by how much they scatter
+// within each side, of a process of first order: values whose logarithms move slowly, and far, are
+// larger by more than mostSwing in many cases. It is 0 of more than mostAssumed samples, which
+// show it otherwise.
+func beyondScatter(control, experiment []float64, sign float64) float64 {
+	if max(len(control), len(experiment)) > mostAssumed {
+		return 0
+	}
+	n, m := len(control), len(experiment)
+	both := logarithms(slices.Concat(control, experiment))
+	w, ok := assumed([][]float64{both[:n], both[n:]}, [][]float64{sharing(n, -1), sharing(m, 1)}, fromMeans(n, m))
+	if !ok {
+		return 1
+	}
+	w.difference *= sign
+	return w.p(0)
+}
+
+// logarithms of values that are not negative; half of the least of the others is added where one is 0.
+func logarithms(values []float64) []float64 {
+	start, least := 0.0, math.Inf(1)
+	for _, v := range values {
+		if v > 0 {
+			least = min(least, v)
+		}
+	}
+	if slices.Min(values) == 0 && !math.IsInf(least, 1) {
+		start = least / 2
+	}
+	logs := make([]float64, len(values))
+	for i, v := range values {
+		if v+start > 0 {
+			logs[i] = math.Log(clamp(v + start))
+		}
+	}
+	return logs
 }
 
 // multiply values by a factor.
@@ -69,10 +112,11 @@ func (bounds Interval) beyondSwings(control, experiment []float64, alpha float64
 	shiftBy := func(factor float64) Interval {
 		return plainPair(control, multiply(experiment, factor)).shift(alpha)
 	}
-	if low := shiftBy(1.0 / mostSwing).Low; low > 0 {
+	shown := func(sign float64) bool { return beyondScatter(control, experiment, sign) <= alpha/2 }
+	if low := shiftBy(1.0 / mostSwing).Low; low > 0 && shown(1) {
 		bounds.Low = max(bounds.Low, min(bounds.Estimate, low))
 	}
-	if high := shiftBy(mostSwing).High; high < 0 {
+	if high := shiftBy(mostSwing).High; high < 0 && shown(-1) {
 		bounds.High = min(bounds.High, max(bounds.Estimate, high))
 	}
 	return bounds

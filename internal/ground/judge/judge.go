@@ -108,12 +108,18 @@ type Test struct {
 	Power      Number  `json:"power,omitempty"`
 	Verdict    Verdict `json:"verdict"`
 	// Doubt is why it is inconclusive.
-	Doubt Doubt  `json:"doubt,omitempty"`
-	Why   string `json:"why"`
+	Doubt Doubt `json:"doubt,omitempty"`
+	// Wanted is about how many samples of each side would tell, of the doubts dependent and
+	// states; 0: it cannot be said.
+	Wanted int    `json:"wanted,omitempty"`
+	Why    string `json:"why"`
 
 	// harmful: the estimate is as much as matters. decides: a pass needs it.
 	// ruledOut: the interval holds nothing that matters.
 	harmful, decides, ruledOut bool
+	// changes of values that are one of two; wantedAt is Wanted of them at a level of P.
+	changes  int
+	wantedAt func(level float64) int
 	// needs is how many independent samples would tell, where neighbours are alike; 0:
 	// leastEffective.
 	needs int
@@ -139,6 +145,9 @@ const (
 	DoubtTime Doubt = "time"
 	// DoubtDependent: neighbours are so alike that there are too few independent samples.
 	DoubtDependent Doubt = "dependent"
+	// DoubtStates: all samples are one of two values, and changed so seldom that nobody knows
+	// whether they change by themselves.
+	DoubtStates Doubt = "states"
 	// DoubtRange: values are out of the range that there can be.
 	DoubtRange Doubt = "range"
 )
@@ -346,6 +355,9 @@ func (t *Test) decide(alpha, alone float64) {
 		if found := t.wouldFind(alone); found > 0 && !math.IsInf(found, 0) {
 			t.Detectable, t.Power = figure(found), power
 		}
+	}
+	if t.Doubt == DoubtStates {
+		t.Wanted = t.wantedAt(alone)
 	}
 	t.Why = t.explain(*t)
 }

@@ -37,6 +37,12 @@ func TestMended(t *testing.T) {
 		"scatter goes with a level that moves slowly (8%)": sharp("before", 40, 40, "lognormal", 0.95),
 		"the same beside a control (8%)":                   sharp("control", 40, 40, "lognormal", 0.95),
 		"the chance of events hides their likeness (11%)":  sharp("control", 20, 20, "counts", 0.95),
+		"no variance (9%)":                                 sharp("before", 8, 8, "heavy", 0.95),
+		"no variance, beside a control (10%)":              sharp("control", 10, 10, "heavy", 0.95),
+		"skewed without end, very alike (15%)":             sharp("before", 8, 8, "lognormal", 0.95),
+		"0 or 1 (34%)":                                     sharp("before", 8, 8, "jumps", 0.95),
+		"0 or 1, beside a control (37%)":                   sharp("control", 14, 14, "jumps", 0.9),
+		"0 or 1, longer (30%)":                             sharp("before", 30, 30, "jumps", 0.9),
 	} {
 		if m := c.measure(7, 2*trials, c.none()); m.failed() > 0.06 {
 			t.Errorf("%s: %.3f fail", name, m.failed())
@@ -106,12 +112,17 @@ func TestDoubts(t *testing.T) {
 	}{
 		"what grew before goes on": {judge.Series{Control: drawn(monday, 60, minute), Experiment: drawn(monday.Add(60*60e9), 60, func(i int) float64 { return minute(i + 60) })}, judge.DoubtTime},
 		"too few":                  {judge.Series{Control: drawn(monday, 6, minute), Experiment: drawn(monday.Add(6*60e9), 6, minute)}, judge.DoubtDependent},
+		"one of two values":        {judge.Series{Control: drawn(monday, 8, func(int) float64 { return 0 }), Experiment: drawn(monday, 8, func(int) float64 { return 1 })}, judge.DoubtStates},
 		"noisy":                    {judge.Series{Control: without(drawn(monday, 12, normal(random, 100, 60))), Experiment: without(drawn(monday, 12, normal(random, 100, 60)))}, judge.DoubtWide},
 	} {
 		test.series.Metric = "a"
 		result := judged(t, judge.Settings{}, test.series)
-		if shift := result.Metrics[0].Tests[0]; shift.Verdict != judge.Inconclusive || shift.Doubt != test.doubt {
+		shift := result.Metrics[0].Tests[0]
+		if shift.Verdict != judge.Inconclusive || shift.Doubt != test.doubt {
 			t.Errorf("%s: %s, %q: %s", name, shift.Verdict, shift.Doubt, shift.Why)
+		}
+		if saysHowMany := test.doubt == judge.DoubtDependent || test.doubt == judge.DoubtStates; saysHowMany != (shift.Wanted > 0) {
+			t.Errorf("%s: %d samples are wanted", name, shift.Wanted)
 		}
 	}
 	good := judged(t, judge.Settings{}, judge.Series{Metric: "a", Control: drawn(monday, 120, normal(random, 100, 5)), Experiment: drawn(monday, 120, normal(random, 100, 5))})
@@ -119,6 +130,25 @@ func TestDoubts(t *testing.T) {
 		if test.Doubt != "" || test.Power != 0.9 || !(test.Detectable >= test.Matters) || math.IsInf(float64(test.Detectable), 0) {
 			t.Errorf("%s: %+v", test.Kind, test)
 		}
+	}
+}
+
+// TestAsManyAsAreWantedTell: a constant that is another after the change fails from so many samples
+// on as the verdict of fewer of them asks for.
+func TestAsManyAsAreWantedTell(t *testing.T) {
+	judgeOf := func(n int) judge.Test {
+		series := judge.Series{Metric: "up", Control: drawn(monday, n, func(int) float64 { return 1 }), Experiment: drawn(monday, n, func(int) float64 { return 0 })}
+		return judged(t, judge.Settings{}, series).Metrics[0].Tests[0]
+	}
+	few := judgeOf(8)
+	if few.Verdict != judge.Inconclusive || few.Wanted <= 8 || few.Wanted > 60 {
+		t.Fatalf("%s: %d wanted: %s", few.Verdict, few.Wanted, few.Why)
+	}
+	if m := judgeOf(few.Wanted - 1); m.Verdict != judge.Inconclusive {
+		t.Errorf("%d samples: %s: %s", few.Wanted-1, m.Verdict, m.Why)
+	}
+	if m := judgeOf(few.Wanted); m.Verdict != judge.Fail {
+		t.Errorf("%d samples: %s: %s", few.Wanted, m.Verdict, m.Why)
 	}
 }
 
@@ -153,13 +183,15 @@ func TestFewSamplesAreDecided(t *testing.T) {
 		"errors in 1 of 20 after none":  {absolute(0.005, 0.02), judge.Series{Control: counts(random, monday, 8, 200, 0), Experiment: counts(random, after, 8, 200, 0.05)}, judge.Fail, "rate"},
 		"as few errors as others":       {absolute(0.005, 0.02), judge.Series{Control: counts(random, monday, 8, 2000, 0.001), Experiment: counts(random, monday, 8, 2000, 0.001)}, judge.Pass, "rate"},
 		"one error more than none":      {absolute(0.005, 0.02), judge.Series{Control: counts(random, monday, 8, 2000, 0), Experiment: counts(random, monday, 8, 2000, 0.0002)}, judge.Pass, "rate"},
-		"a leak beside a control":       {absolute(0.005, 0.01), judge.Series{Control: drawn(monday, 8, normal(random, 5e-5, 1e-5)), Experiment: drawn(monday, 8, func(i int) float64 { return 0.01 * float64(i) })}, judge.Fail, "shift"},
+		"a leak beside a control":       {absolute(0.005, 0.01), judge.Series{Control: drawn(monday, 8, normal(random, 5e-5, 1e-5)), Experiment: drawn(monday, 8, func(i int) float64 { return 0.01 * float64(i) })}, judge.Fail, "trend"},
 		"growth beside a control":       {judge.Metric{}, judge.Series{Control: drawn(monday, 8, normal(random, 100, 1)), Experiment: drawn(monday, 8, func(i int) float64 { return 100 + 5*float64(i) + random.NormFloat64() })}, judge.Fail, "trend"},
 		"growth after none":             {judge.Metric{}, judge.Series{Control: drawn(monday, 8, normal(random, 100, 1)), Experiment: drawn(after, 8, func(i int) float64 { return 100 + 5*float64(i) + random.NormFloat64() })}, judge.Fail, "trend"},
-		"nine times as much":            {judge.Metric{}, judge.Series{Control: drawn(monday, 8, func(i int) float64 { return 10 + 80*float64(i/7) }), Experiment: drawn(after, 10, steady(90))}, judge.Fail, "shift"},
+		"nine times as much":            {judge.Metric{}, judge.Series{Control: drawn(monday, 8, func(i int) float64 { return 10 + float64(i%3) }), Experiment: drawn(after, 10, steady(90))}, judge.Fail, "shift"},
+		"as much as before it jumped":   {judge.Metric{}, judge.Series{Control: drawn(monday, 8, func(i int) float64 { return 10 + 80*float64(i/7) }), Experiment: drawn(after, 10, steady(90))}, judge.Inconclusive, "shift"},
 		"a constant beside another":     {judge.Metric{}, judge.Series{Control: drawn(monday, 8, steady(100)), Experiment: drawn(monday, 8, steady(101))}, judge.Pass, "shift"},
 		"a constant after the same":     {judge.Metric{}, judge.Series{Control: drawn(monday, 8, steady(3)), Experiment: drawn(after, 8, steady(3))}, judge.Pass, "shift"},
-		"a constant after a lesser one": {judge.Metric{}, judge.Series{Control: drawn(monday, 8, steady(3)), Experiment: drawn(after, 8, steady(4))}, judge.Fail, "shift"},
+		"a constant after a lesser one": {judge.Metric{}, judge.Series{Control: drawn(monday, 8, steady(3)), Experiment: drawn(after, 8, steady(4))}, judge.Inconclusive, "shift"},
+		"so for as long as tells":       {judge.Metric{}, judge.Series{Control: drawn(monday, 70, steady(3)), Experiment: drawn(monday.Add(70*60e9), 70, steady(4))}, judge.Fail, "shift"},
 		"hardly any noise":              {judge.Metric{}, judge.Series{Control: drawn(monday, 8, normal(random, 100, 1)), Experiment: drawn(monday, 8, normal(random, 100, 1))}, judge.Pass, "shift"},
 		"half as much again":            {judge.Metric{}, judge.Series{Control: drawn(monday, 8, normal(random, 100, 1)), Experiment: drawn(after, 8, normal(random, 150, 1))}, judge.Fail, "shift"},
 		"ten times the scatter":         {judge.Metric{}, judge.Series{Control: drawn(monday, 12, normal(random, 100, 1)), Experiment: drawn(monday, 12, normal(random, 100, 30))}, judge.Fail, "spread"},

@@ -113,6 +113,13 @@ func (l likeness) ofEvents(dispersion float64) float64 {
 	return inflated
 }
 
+// wantedOf is about how many samples of each side are worth so many independent ones, if they are as
+// alike as was seen, and no more alike than is claimed to be held.
+func wantedOf(control, experiment side, effective float64, least int) int {
+	seen := float64(min(control.size(), experiment.size())) / effective
+	return int(math.Ceil(float64(least) * min(seen, firstOrder(mostLikeness))))
+}
+
 // alikeAt is the correlation of values that are so many apart, times how many there are.
 func alikeAt(lag int, centered [][]float64) (sum float64) {
 	for _, values := range centered {

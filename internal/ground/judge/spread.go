@@ -180,7 +180,9 @@ func (j judgement) spread(control, experiment side) Test {
 	}
 	few := control.timed() && experiment.timed() && fewest/inflated < leastEffective
 	more := func(distances [][]float64) float64 {
-		if few {
+		if few && elsewhere(control.values, experiment.values) {
+			return 1
+		} else if few {
 			return dispersion([][]float64{multiply(distances[0], mostSwing), distances[1]}).more(1)
 		}
 		return dispersion(distances).more(inflated)
@@ -209,6 +211,13 @@ func (j judgement) spread(control, experiment side) Test {
 		return text + fmt.Sprintf(", and %s times as far is not shown", number(m.Spread)) + t.wouldHave(number(float64(t.Detectable))+" times as far")
 	}
 	return t
+}
+
+// elsewhere: all of the experiment's values lie on one side of the control's middle. What moved
+// there slowly may scatter more for that.
+func elsewhere(control, experiment []float64) bool {
+	middle := median(control)
+	return slices.Min(experiment) > middle || slices.Max(experiment) < middle
 }
 
 // widerFound is how many times as far values must lie, to be found at a level of p with the

@@ -46,14 +46,16 @@ func (j judgement) values(control, experiment side) []Test {
 	m := &j.metric
 	comparison := compared(control, experiment, level(control.values))
 	first := j.shift(comparison, control, experiment)
-	if j.Look > 0 && (m.Range != nil || m.Noise > 0) && !foretold(control, experiment) {
+	twoStates, isState := statesOf(control, experiment)
+	seldom := isState && control.timed() && experiment.timed() && twoStates.few()
+	if j.Look > 0 && (m.Range != nil || m.Noise > 0) && !seldom && !foretold(control, experiment) {
 		first = j.mean(control, experiment)
 	}
 	tests := []Test{first}
-	if !mostlyEqual(control.values, experiment.values) {
+	if !mostlyEqual(control.values, experiment.values) && !isState {
 		tests = append(tests, j.spread(control, experiment))
 	} // Else how far values are from their median is the mean, which has a tolerance.
-	if control.timed() && experiment.timed() {
+	if control.timed() && experiment.timed() && !isState { // One of two values grows no more than once.
 		if trend, enough := j.trend(control, experiment); enough {
 			tests = append(tests, trend)
 		}
@@ -105,12 +107,31 @@ func (j judgement) shift(where comparison, control, experiment side) Test {
 	t.P = figure(min(1, j.spending()*m.worst(func(sign float64) float64 { return where.p(sign, tolerated) })))
 	t.CLES = figure(plainPair(control.values, experiment.values).rankSum(0).CLES)
 	t.Effective = figure(where.effective())
+	states, isState := statesOf(control, experiment)
+	seldom := isState && control.timed() && experiment.timed() && states.few()
+	bySelf := 0.0 // The p of changing so seldom by itself.
+	if seldom {
+		bySelf = min(1, j.spending()*states.p())
+		t.P = figure(max(float64(t.P), bySelf))
+	} else if isState && control.timed() && experiment.timed() {
+		t.P = figure(max(float64(t.P), min(1, j.spending()*m.worst(func(sign float64) float64 {
+			return states.pOfShares(control.values, experiment.values, sign, tolerated)
+		}))))
+	}
+	if bySelf > j.Alpha {
+		interval = states.strays(interval)
+	}
 	t.bound(m, interval, tolerated, matters)
-	if where.effective() < leastEffective && !t.ruledOut {
-		t.Doubt = DoubtDependent
+	switch {
+	case t.ruledOut:
+	case seldom && (t.harmful || bySelf > j.Alpha):
+		t.Doubt, t.changes = DoubtStates, states.changes
+		t.wantedAt = func(level float64) int { return states.wanted(level / j.spending()) }
+	case where.effective() < leastEffective:
+		t.Doubt, t.Wanted = DoubtDependent, wantedOf(control, experiment, where.effective(), leastEffective)
 	}
 	if s, ok := where.(successive); ok {
-		t.level = min(1, j.spending()*m.worst(func(sign float64) float64 { return s.levels(sign, tolerated) }))
+		t.level = max(bySelf, min(1, j.spending()*m.worst(func(sign float64) float64 { return s.levels(sign, tolerated) })))
 	}
 	t.wouldFind = func(level float64) float64 {
 		return where.found(interval, j.alpha(), level/j.spending()/float64(len(m.signs())), tolerated, matters)
@@ -139,7 +160,9 @@ func (j judgement) concludes(t Test, unit string) string {
 	case t.Verdict == Fail:
 		return fmt.Sprintf(": %s matters, and p is %s for no more than the %s that is tolerated", withUnit(t.Matters, unit), number(float64(t.Adjusted)), withUnit(t.Tolerated, unit))
 	case t.Verdict == Inconclusive && t.Doubt == DoubtDependent:
-		return fmt.Sprintf(": as neighbours may be alike, these are worth %s independent samples, fewer than %d: a slow change of both sides may look so; more samples would tell", number(float64(t.Effective)), cmp.Or(t.needs, leastEffective))
+		return fmt.Sprintf(": as neighbours may be alike, these are worth %s independent samples, fewer than %d: a slow change of both sides may look so; %s would tell", number(float64(t.Effective)), cmp.Or(t.needs, leastEffective), t.wants())
+	case t.Verdict == Inconclusive && t.Doubt == DoubtStates:
+		return fmt.Sprintf(": all samples are one of two values, and %s within a side %s too few to know how often that changes by itself; %s would tell, if no more of them change", changesSeen(t.changes), plural(t.changes, "is", "are"), t.wants())
 	case t.Verdict == Inconclusive && t.Doubt == DoubtTime:
 		return fmt.Sprintf(": %s matters, and what grew before, or a time of day, may have done it (p is %s); a control of the same time would tell, or a longer time before", withUnit(t.Matters, unit), number(float64(t.Adjusted)))
 	case t.Verdict == Inconclusive && t.harmful:
@@ -151,6 +174,14 @@ func (j judgement) concludes(t Test, unit string) string {
 	default:
 		return fmt.Sprintf(": no change of %s, which matters, is shown", withUnit(t.Matters, unit)) + t.wouldHave("a change of "+withUnit(t.Detectable, unit))
 	}
+}
+
+// wants says how many samples would tell.
+func (t Test) wants() string {
+	if t.Wanted == 0 {
+		return "more samples"
+	}
+	return fmt.Sprintf("about %d samples of each side", t.Wanted)
 }
 
 // wouldHave says which harm would have been found.
@@ -252,6 +283,7 @@ func (j judgement) rate(control, experiment side) Test {
 	}
 	if scatter.few() && !t.ruledOut {
 		t.Doubt, t.needs = DoubtDependent, scatter.least()
+		t.Wanted = wantedOf(control, experiment, scatter.effective, scatter.least())
 	}
 	t.Tolerated, t.Matters = figure(m.ratioOf(*m.Tolerance, controlCount.rate())), figure(m.ratioOf(*m.Matters, controlCount.rate()))
 	if !scatter.few() {

@@ -46,7 +46,7 @@ then the exit code is 2.`,
 		scoped := flags.StringSlice("cluster-scoped", nil, "kinds of your own without a namespace, as KIND.GROUP")
 		return func(_ context.Context, args []string) (importer.Import, error) {
 			if *cluster == "" {
-				return importer.Import{}, fault.New(fault.Invalid, "which cluster are they for?").WithHint("--cluster NAME")
+				return importer.Import{}, fault.New(fault.Invalid, "it is not said which cluster the manifests are for, and the ids of assets begin with its name").WithHint("add --cluster NAME")
 			}
 			read, err := gather(args)
 			if err != nil {
@@ -65,11 +65,7 @@ func imported(converted kubernetes.Imported, findings []kubernetes.Finding) (imp
 		result.Hints = append(result.Hints, fmt.Sprintf("%s:%d: %s; %s", f.File, f.Line, f.Message, f.Hint))
 	}
 	if len(converted.Objects) == 0 {
-		reasons := ""
-		for _, item := range converted.LeftOut {
-			reasons += fmt.Sprintf("\n%s: %s", item.What, item.Why)
-		}
-		return importer.Import{}, fault.New(fault.Invalid, "there is no object to import%s", reasons).WithHint("name files that hold Kubernetes objects other than Secrets")
+		return importer.Import{}, nothingToImport(converted.LeftOut)
 	}
 	for _, kind := range slices.Sorted(maps.Keys(converted.Objects)) {
 		result.Read = append(result.Read, fmt.Sprintf("%s: %d", kind, converted.Objects[kind]))
@@ -79,6 +75,23 @@ func imported(converted kubernetes.Imported, findings []kubernetes.Finding) (imp
 	}
 	result.Hints = append(result.Hints, "no plugin is bound to Kubernetes objects: they are read and validated, and compared with the cluster once one is bound under plugins")
 	return result, nil
+}
+
+// nothingToImport says why no object is left: the first cause, and how many others there are.
+func nothingToImport(leftOut []kubernetes.LeftOut) error {
+	const hint = "name files that hold Kubernetes objects other than Secrets"
+	if len(leftOut) == 0 {
+		return fault.New(fault.Invalid, "there is no object to import").WithHint(hint)
+	}
+	first := leftOut[0]
+	more := ""
+	if others := len(leftOut) - 1; others > 0 {
+		more = fmt.Sprintf("; and %d more left out", others)
+	}
+	if first.Wrong {
+		return fault.New(fault.Invalid, "there is no object to import: %s: %s%s", first.What, first.Why, more).WithHint("mend the file, and import it again")
+	}
+	return fault.New(fault.Invalid, "there is no object to import: %s: %s%s", first.What, first.Why, more).WithHint(hint)
 }
 
 // gather reads what the arguments name.

@@ -1,6 +1,7 @@
 package validate
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -23,6 +24,11 @@ var served = map[intent.TypeName]string{
 	"lehr.process.v1.Schedule": "lehr-process",
 	"lehr.sqlschema.v1.Schema": "lehr-sqlschema",
 	"lehr.task.v1.Task":        "lehr-task",
+}
+
+// apart are the payload types whose plugins are built apart from Lehr, and how each is bound.
+var apart = map[intent.TypeName]string{
+	"lehr.kubernetes.v1.Object": "run: [lehr-kubernetes, --clusters, FILE]",
 }
 
 // policy judges which plugin serves which type.
@@ -73,7 +79,7 @@ func (j *judging) unserved(ctx context.Context, bound map[intent.TypeName]bool) 
 	}
 	for _, entry := range j.delta {
 		if _, ok := plugins[entry.Member.Type]; !entry.Removed && !ok && !entry.Member.Type.IsIntent() {
-			plugins[entry.Member.Type] = "run: PROGRAM"
+			plugins[entry.Member.Type] = cmp.Or(apart[entry.Member.Type], "run: PROGRAM")
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(plugins)) {

@@ -12,6 +12,7 @@ import (
 
 	commandpb "lehr.dev/gen/lehr/command/v1"
 	intentpb "lehr.dev/gen/lehr/intent/v1"
+	kubernetespb "lehr.dev/gen/lehr/kubernetes/v1"
 	processpb "lehr.dev/gen/lehr/process/v1"
 	"lehr.dev/internal/ground/intent"
 	"lehr.dev/internal/prodspec/validate"
@@ -163,6 +164,14 @@ func TestRules(t *testing.T) {
 			want: intent.Finding{Rule: "plugin", Severity: intent.Warning, Asset: "a", Field: "plugins",
 				Message: "no plugin is bound to google.protobuf.Struct, so asset a and others of this type are not looked at and will never be enforced",
 				Hint:    "bind one in lehr.yaml: plugins: {google.protobuf.Struct: {run: PROGRAM}}; or say that they are only to be read: models: [google.protobuf.Struct]"},
+		},
+		{
+			name:   "a type whose plugin is built apart",
+			policy: bound,
+			delta:  []store.Entry{entry(t, "a", &kubernetespb.Object{ApiVersion: "v1", Kind: "ConfigMap", Name: "a", Cluster: "c", Json: "{}"})},
+			want: intent.Finding{Rule: "plugin", Severity: intent.Warning, Asset: "a", Field: "plugins",
+				Message: "no plugin is bound to lehr.kubernetes.v1.Object, so asset a and others of this type are not looked at and will never be enforced",
+				Hint:    "bind one in lehr.yaml: plugins: {lehr.kubernetes.v1.Object: {run: [lehr-kubernetes, --clusters, FILE]}}; or say that they are only to be read: models: [lehr.kubernetes.v1.Object]"},
 		},
 		{
 			name:   "a model that a plugin is bound to",

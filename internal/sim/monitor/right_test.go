@@ -107,10 +107,20 @@ func (r *run) sight(id intent.AssetID, key intent.ResourceKey, absent bool) {
 func (r *run) report(id intent.AssetID, changes ...func(*intent.Report)) {
 	r.Helper()
 	report := intent.Report{Asset: id, Type: r.saved[id].Type, At: r.now, State: intent.StateInSync, Target: r.at(r.head), Effective: r.saved[id].Effective}
+	if id == intent.PolicyAsset {
+		report.State = intent.StateModel
+	}
 	for _, change := range changes {
 		change(&report)
 	}
 	r.must(r.SaveReports(r.Context(), r.lease, []intent.Report{report}))
+}
+
+func (r *run) state(state intent.State, ids ...intent.AssetID) {
+	r.Helper()
+	for _, id := range ids {
+		r.report(id, func(report *intent.Report) { report.State = state })
+	}
 }
 
 func TestEveryBuiltInCheckIsAskedFor(t *testing.T) {

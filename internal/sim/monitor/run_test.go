@@ -129,12 +129,15 @@ func policy(changes ...func(*intentpb.Policy)) asset {
 		Owner: "ann@example.com", Mode: intentpb.EnforcementMode_ENFORCEMENT_MODE_ENFORCE,
 		Shrink:  &intentpb.ShrinkGuard{MaxRemovedPercent: 40, MaxChangedPercent: 100, Floor: 1, Period: durationpb.New(time.Hour)},
 		Budgets: []*intentpb.Budget{{Scope: "cluster", InFlight: 1}},
+		Plugins: []*intentpb.PluginBinding{{Type: "lehr.process.v1.Job", Run: []string{"sim-n"}}},
 	}
 	for _, change := range changes {
 		change(p)
 	}
 	return asset{id: intent.PolicyAsset, payload: p}
 }
+
+func unbound(p *intentpb.Policy) { p.Plugins = nil }
 
 func (r *run) entry(a asset) store.Entry {
 	r.Helper()

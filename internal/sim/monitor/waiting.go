@@ -53,6 +53,11 @@ func (m *Monitor) unclear(asset intent.AssetID, report intent.Report, there, unl
 	}
 	target := m.follows(asset, m.options.Now())
 	wanted, member := m.at(asset, target)
+	if member {
+		if wrong := m.unserved(asset, wanted.kind, report); wrong != "" {
+			return wrong
+		}
+	}
 	switch report.State {
 	case intent.StateInSync:
 		// What is pinned elsewhere was compared with head in vain.

@@ -56,8 +56,8 @@ type piece struct {
 	why                   string
 }
 
-// Read reads SQL; schema is that of names without one. It fails only where SQL does
-// not say where statements end.
+// Read reads SQL; schema is that of names without one. It fails where SQL does not
+// say where statements end, and with a MisspeltError for what PostgreSQL does not know.
 func Read(sql, schema string) (*Dump, error) {
 	tokens, err := statement.Scan(statement.PostgreSQL, sql)
 	if err != nil {
@@ -67,6 +67,9 @@ func Read(sql, schema string) (*Dump, error) {
 	for _, part := range statement.Split(tokens) {
 		p := &piece{tokens: part, line: part[0].Line}
 		p.read(schema)
+		if err := misspelt(part, p.what); err != nil {
+			return nil, err
+		}
 		if p.what == "TABLE" || p.what == "VIEW" {
 			d.relations[p.about] = true
 		}

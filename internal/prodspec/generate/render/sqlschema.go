@@ -2,6 +2,7 @@ package render
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"path"
@@ -193,6 +194,11 @@ func (s *schemaFile) give(output *generator.Output, id string, defaults map[stri
 func (s *schemaFile) giveSchemas(out *generator.Output, id string, whole *sqlschemapb.Schema) {
 	own := cmp.Or(whole.Schema, "public")
 	d, err := dump.Read(s.text, own)
+	if misspelt, ok := errors.AsType[*dump.MisspeltError](err); ok {
+		name, line := s.find(misspelt.Line)
+		out.At(name, line).Error(misspelt.Hint, "%s", misspelt.Message)
+		return
+	}
 	if err != nil {
 		// The plugin says the same, and of this asset alone.
 		out.At(s.name, 1).Warn("it is served as it is, and the plugin refuses it", "%v", err)

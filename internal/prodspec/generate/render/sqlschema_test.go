@@ -8,6 +8,14 @@ import (
 	"lehr.dev/internal/ground/schema"
 )
 
+// TestMisspeltSQLIsAnError: it was left out as what is not managed, and head lacked the table.
+func TestMisspeltSQLIsAnError(t *testing.T) {
+	result := render(t, "sql-schema", map[string]string{"a.sql": "CREATE TABLE a (i int);\n\nCRAETE TABLE t (i int);\n"}, "--database=postgres://a@b/c")
+	if said := told(result); len(result.Assets) > 0 || len(result.Findings) != 1 || !strings.Contains(said, "a.sql:3") || !strings.Contains(said, "no statement of PostgreSQL begins with CRAETE (did you mean CREATE?)") {
+		t.Errorf("%d assets, %d findings, %s", len(result.Assets), len(result.Findings), said)
+	}
+}
+
 // TestSQLSchemaOfADump: each schema is an asset, and one warning tells of all that is
 // not managed.
 func TestSQLSchemaOfADump(t *testing.T) {
