@@ -6,9 +6,6 @@ import (
 	"maps"
 	"slices"
 
-	"google.golang.org/protobuf/encoding/protojson"
-	"google.golang.org/protobuf/types/known/structpb"
-
 	pluginpb "lehr.dev/gen/lehr/plugin/v1"
 	"lehr.dev/internal/ground/intent"
 	"lehr.dev/sdk/secret"
@@ -32,11 +29,7 @@ func EncodeOutputs(values map[string]any) (list []intent.Output, err error) {
 
 func tellOutputs(list []intent.Output) (told []*pluginpb.Output) {
 	for _, output := range list {
-		value := &structpb.Value{}
-		if err := protojson.Unmarshal(output.Value, value); err != nil {
-			value = structpb.NewNullValue() // Lehr refuses it, and says so.
-		}
-		told = append(told, &pluginpb.Output{Name: secret.Redact(output.Name), Value: value})
+		told = append(told, &pluginpb.Output{Name: secret.Redact(output.Name), Json: secret.Redact(string(output.Value))})
 	}
 	return told
 }

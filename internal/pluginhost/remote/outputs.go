@@ -1,13 +1,9 @@
 package remote
 
 import (
-	"encoding/json"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
-
-	"google.golang.org/protobuf/types/known/structpb"
 
 	pluginpb "lehr.dev/gen/lehr/plugin/v1"
 	"lehr.dev/internal/ground/document"
@@ -47,46 +43,21 @@ func checkOutput(output *pluginpb.Output) (text []byte, problem string) {
 	if err := outputs.CheckName(output.GetName()); err != nil {
 		return nil, err.Error()
 	}
-	if problem := checkValue(output.GetValue()); problem != "" {
-		return nil, fmt.Sprintf("the output %s %s", output.Name, problem)
+	if size := len(output.Json); size > outputs.MaxValueBytes {
+		return nil, fmt.Sprintf("the output %s has %d bytes, at most %d are taken", output.Name, size, outputs.MaxValueBytes)
 	}
-	value := output.Value.AsInterface()
-	text, err := json.Marshal(value)
+	value, err := document.Parse([]byte(output.Json))
 	if err == nil {
-		text, err = document.Canonicalize(text)
+		text, err = document.Canonicalize([]byte(output.Json))
 	}
 	if err != nil {
 		return nil, fmt.Sprintf("the output %s cannot be taken: %s", output.Name, err)
 	}
-	if len(text) > outputs.MaxValueBytes {
-		return nil, fmt.Sprintf("the output %s has %d bytes, at most %d are taken", output.Name, len(text), outputs.MaxValueBytes)
+	if value == nil {
+		return nil, fmt.Sprintf("the output %s has no value", output.Name)
 	}
 	if hits := secrecy.Find(map[string]any{output.Name: value}); len(hits) > 0 {
 		return nil, fmt.Sprintf("the output %s looks like %s: outputs become part of intent, which many may read", output.Name, hits[0].Is)
 	}
 	return text, ""
-}
-
-func checkValue(value *structpb.Value) (problem string) {
-	switch kind := value.GetKind().(type) {
-	case nil, *structpb.Value_NullValue:
-		return "has no value"
-	case *structpb.Value_NumberValue:
-		if math.IsNaN(kind.NumberValue) || math.IsInf(kind.NumberValue, 0) {
-			return "is no number"
-		}
-	case *structpb.Value_ListValue:
-		for _, element := range kind.ListValue.GetValues() {
-			if problem := checkValue(element); problem != "" {
-				return problem
-			}
-		}
-	case *structpb.Value_StructValue:
-		for _, element := range kind.StructValue.GetFields() {
-			if problem := checkValue(element); problem != "" {
-				return problem
-			}
-		}
-	}
-	return ""
 }

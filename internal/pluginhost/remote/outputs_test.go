@@ -1,39 +1,34 @@
 package remote
 
 import (
+	"encoding/json"
 	"fmt"
-	"math"
 	"strings"
 	"testing"
-
-	"google.golang.org/protobuf/types/known/structpb"
 
 	pluginpb "lehr.dev/gen/lehr/plugin/v1"
 )
 
 func output(t *testing.T, name string, value any) *pluginpb.Output {
 	t.Helper()
-	if number, ok := value.(float64); ok && (math.IsNaN(number) || math.IsInf(number, 0)) {
-		return &pluginpb.Output{Name: name, Value: structpb.NewNumberValue(number)}
-	}
-	encoded, err := structpb.NewValue(value)
+	text, err := json.Marshal(value)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &pluginpb.Output{Name: name, Value: encoded}
+	return &pluginpb.Output{Name: name, Json: string(text)}
 }
 
 // TestOutputsAreChecked: what is within limits is taken in order, as canonical JSON; all
 // else is refused as a whole, with what is wrong.
 func TestOutputsAreChecked(t *testing.T) {
 	list, problem := checkOutputs([]*pluginpb.Output{
-		output(t, "zone", "eu"), output(t, "port", 8080), output(t, "on", true), output(t, "hosts", []any{"a", "b"}), output(t, "ratio", 0.5), output(t, "at", map[string]any{"b": 1, "a": "x"}),
+		output(t, "zone", "eu"), {Name: "port", Json: " 9007199254740993"}, output(t, "on", true), output(t, "hosts", []any{"a", "b"}), output(t, "ratio", 0.5), output(t, "at", map[string]any{"b": 1, "a": "x"}),
 	})
 	var text strings.Builder
 	for _, o := range list {
 		fmt.Fprintf(&text, "%s=%s ", o.Name, o.Value)
 	}
-	if want := `at={"a":"x","b":1} hosts=["a","b"] on=true port=8080 ratio=0.5 zone="eu" `; text.String() != want || problem != "" {
+	if want := `at={"a":"x","b":1} hosts=["a","b"] on=true port=9007199254740993 ratio=0.5 zone="eu" `; text.String() != want || problem != "" {
 		t.Errorf("taken are %s (%s), want %s", text.String(), problem, want)
 	}
 	many := make([]*pluginpb.Output, 65)
@@ -45,16 +40,15 @@ func TestOutputsAreChecked(t *testing.T) {
 		large = append(large, output(t, fmt.Sprintf("o%d", i), strings.Repeat("x ", 1900)))
 	}
 	for want, told := range map[string][]*pluginpb.Output{
-		"65 outputs, at most 64":       many,
-		"bytes, at most 16000":         large,
-		"bytes, at most 4000":          {output(t, "a", strings.Repeat("x ", 2_500))},
-		"has no value":                 {output(t, "a", nil)},
-		"is no number":                 {output(t, "a", math.NaN())},
-		"not of the form":              {output(t, "a b", 1)},
-		"from 1 to 100":                {output(t, "", 1)},
-		"the output a twice":           {output(t, "a", 1), output(t, "a", 1)},
-		"looks like a secret":          {output(t, "password", "hunter2hunter2")},
-		"the output list has no value": {output(t, "list", []any{nil})},
+		"65 outputs, at most 64": many,
+		"bytes, at most 16000":   large,
+		"bytes, at most 4000":    {output(t, "a", strings.Repeat("x ", 2_500))},
+		"has no value":           {output(t, "a", nil)},
+		"a cannot be taken":      {{Name: "a", Json: "NaN"}},
+		"not of the form":        {output(t, "a b", 1)},
+		"from 1 to 100":          {output(t, "", 1)},
+		"the output a twice":     {output(t, "a", 1), output(t, "a", 1)},
+		"looks like a secret":    {output(t, "password", "hunter2hunter2")},
 	} {
 		if list, problem := checkOutputs(told); !strings.Contains(problem, want) || list != nil {
 			t.Errorf("it takes %d, and says %q, want %q", len(list), problem, want)

@@ -147,6 +147,8 @@ func (l *looks) difference(ctx context.Context, asset serve.Intent) (serve.Diffe
 	}
 	if current.plan.Action != "" {
 		difference.Outcome = serve.Differs
+	} else if difference.Outputs, err = current.outputs(); err != nil {
+		return unknown(err), nil
 	}
 	if current.found.Exists {
 		difference.Health = current.health()
@@ -269,6 +271,21 @@ func (l *look) state() ([]byte, error) {
 	return proto.MarshalOptions{Deterministic: true}.Marshal(&httppb.Resource{
 		Endpoint: l.subject.payload.Endpoint, Resource: l.subject.payload.Resource, Identity: l.subject.payload.Identity, Body: body,
 	})
+}
+
+// outputs are the values that the asset is to tell, as the API has them.
+func (l *look) outputs() ([]serve.Output, error) {
+	values := map[string]any{}
+	for name, text := range l.subject.payload.Outputs {
+		place, err := jsonvalue.ParsePointer(text)
+		if err != nil {
+			return nil, fmt.Errorf("%s: its output %s: %w", l.subject.asset.ID, name, err)
+		}
+		if value, ok := place.Get(l.found.Raw); ok && value != nil {
+			values[name] = value
+		}
+	}
+	return serve.EncodeOutputs(values)
 }
 
 // health is what the thing says of itself, where the profile knows.

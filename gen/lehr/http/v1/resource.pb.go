@@ -43,7 +43,11 @@ type Resource struct {
 	// created, and are production's afterwards.
 	Initial []string `protobuf:"bytes,5,rep,name=initial" json:"initial,omitempty"`
 	// The JSON object, where it is too large for an asset.
-	External      *v1.ExternalRef `protobuf:"bytes,6,opt,name=external" json:"external,omitempty"`
+	External *v1.ExternalRef `protobuf:"bytes,6,opt,name=external" json:"external,omitempty"`
+	// Outputs of the asset, which others ask for by ${output:ASSET#NAME}: by name, the JSON
+	// pointer ("/id") of the value in what the API answers. What is not there, or null, is
+	// not told.
+	Outputs       map[string]string `protobuf:"bytes,7,rep,name=outputs" json:"outputs,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -120,19 +124,30 @@ func (x *Resource) GetExternal() *v1.ExternalRef {
 	return nil
 }
 
+func (x *Resource) GetOutputs() map[string]string {
+	if x != nil {
+		return x.Outputs
+	}
+	return nil
+}
+
 var File_lehr_http_v1_resource_proto protoreflect.FileDescriptor
 
 const file_lehr_http_v1_resource_proto_rawDesc = "" +
 	"\n" +
-	"\x1blehr/http/v1/resource.proto\x12\flehr.http.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1alehr/intent/v1/asset.proto\x1a\x1clehr/intent/v1/options.proto\"\x8e\x04\n" +
+	"\x1blehr/http/v1/resource.proto\x12\flehr.http.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1alehr/intent/v1/asset.proto\x1a\x1clehr/intent/v1/options.proto\"\xbc\x05\n" +
 	"\bResource\x12J\n" +
 	"\bendpoint\x18\x01 \x01(\tB.\xbaH'r%\x18?2!^[a-z0-9]([a-z0-9._-]*[a-z0-9])?$\x90\xe4\x19\x01R\bendpoint\x12J\n" +
 	"\bresource\x18\x02 \x01(\tB.\xbaH'r%\x18?2!^[a-z0-9]([a-z0-9._-]*[a-z0-9])?$\x90\xe4\x19\x01R\bresource\x12U\n" +
 	"\bidentity\x18\x03 \x03(\v2$.lehr.http.v1.Resource.IdentityEntryB\x13\xbaH\x10\x9a\x01\r\b\x01\x10\b*\ar\x05\x10\x01\x18\xac\x02R\bidentity\x12\x12\n" +
 	"\x04body\x18\x04 \x01(\tR\x04body\x12)\n" +
 	"\ainitial\x18\x05 \x03(\tB\x0f\xbaH\f\x92\x01\t\x10d\"\x05r\x03:\x01/R\ainitial\x127\n" +
-	"\bexternal\x18\x06 \x01(\v2\x1b.lehr.intent.v1.ExternalRefR\bexternal\x1a;\n" +
+	"\bexternal\x18\x06 \x01(\v2\x1b.lehr.intent.v1.ExternalRefR\bexternal\x12p\n" +
+	"\aoutputs\x18\a \x03(\v2#.lehr.http.v1.Resource.OutputsEntryB1\xbaH.\x9a\x01+\x10@\" r\x1e\x18d2\x1a^[A-Za-z_][A-Za-z0-9_.-]*$*\x05r\x03:\x01/R\aoutputs\x1a;\n" +
 	"\rIdentityEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a:\n" +
+	"\fOutputsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01:^\xbaH[\x1aY\n" +
 	"\vobject.body\x12!one of body and external is there\x1a'(this.body == '') == has(this.external)B'Z lehr.dev/gen/lehr/http/v1;httppb\x92\x03\x02\b\x02b\beditionsp\xe8\a"
@@ -149,20 +164,22 @@ func file_lehr_http_v1_resource_proto_rawDescGZIP() []byte {
 	return file_lehr_http_v1_resource_proto_rawDescData
 }
 
-var file_lehr_http_v1_resource_proto_msgTypes = make([]protoimpl.MessageInfo, 2)
+var file_lehr_http_v1_resource_proto_msgTypes = make([]protoimpl.MessageInfo, 3)
 var file_lehr_http_v1_resource_proto_goTypes = []any{
 	(*Resource)(nil),       // 0: lehr.http.v1.Resource
 	nil,                    // 1: lehr.http.v1.Resource.IdentityEntry
-	(*v1.ExternalRef)(nil), // 2: lehr.intent.v1.ExternalRef
+	nil,                    // 2: lehr.http.v1.Resource.OutputsEntry
+	(*v1.ExternalRef)(nil), // 3: lehr.intent.v1.ExternalRef
 }
 var file_lehr_http_v1_resource_proto_depIdxs = []int32{
 	1, // 0: lehr.http.v1.Resource.identity:type_name -> lehr.http.v1.Resource.IdentityEntry
-	2, // 1: lehr.http.v1.Resource.external:type_name -> lehr.intent.v1.ExternalRef
-	2, // [2:2] is the sub-list for method output_type
-	2, // [2:2] is the sub-list for method input_type
-	2, // [2:2] is the sub-list for extension type_name
-	2, // [2:2] is the sub-list for extension extendee
-	0, // [0:2] is the sub-list for field type_name
+	3, // 1: lehr.http.v1.Resource.external:type_name -> lehr.intent.v1.ExternalRef
+	2, // 2: lehr.http.v1.Resource.outputs:type_name -> lehr.http.v1.Resource.OutputsEntry
+	3, // [3:3] is the sub-list for method output_type
+	3, // [3:3] is the sub-list for method input_type
+	3, // [3:3] is the sub-list for extension type_name
+	3, // [3:3] is the sub-list for extension extendee
+	0, // [0:3] is the sub-list for field type_name
 }
 
 func init() { file_lehr_http_v1_resource_proto_init() }
@@ -176,7 +193,7 @@ func file_lehr_http_v1_resource_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lehr_http_v1_resource_proto_rawDesc), len(file_lehr_http_v1_resource_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   2,
+			NumMessages:   3,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -24,7 +24,6 @@ import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	durationpb "google.golang.org/protobuf/types/known/durationpb"
-	structpb "google.golang.org/protobuf/types/known/structpb"
 	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
@@ -1464,8 +1463,8 @@ type Output struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Of the form [A-Za-z_][A-Za-z0-9_.-]*, at most 100 bytes; unique in the asset.
 	Name string `protobuf:"bytes,1,opt,name=name" json:"name,omitempty"`
-	// At most 4 kB of JSON, and no null.
-	Value         *structpb.Value `protobuf:"bytes,2,opt,name=value" json:"value,omitempty"`
+	// At most 4 kB of JSON, and not null. Integers keep all their digits.
+	Json          string `protobuf:"bytes,2,opt,name=json" json:"json,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1507,11 +1506,11 @@ func (x *Output) GetName() string {
 	return ""
 }
 
-func (x *Output) GetValue() *structpb.Value {
+func (x *Output) GetJson() string {
 	if x != nil {
-		return x.Value
+		return x.Json
 	}
-	return nil
+	return ""
 }
 
 type InSync struct {
@@ -3178,7 +3177,7 @@ var File_lehr_plugin_v1_plugin_proto protoreflect.FileDescriptor
 
 const file_lehr_plugin_v1_plugin_proto_rawDesc = "" +
 	"\n" +
-	"\x1blehr/plugin/v1/plugin.proto\x12\x0elehr.plugin.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"-\n" +
+	"\x1blehr/plugin/v1/plugin.proto\x12\x0elehr.plugin.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"-\n" +
 	"\x0fDescribeRequest\x12\x1a\n" +
 	"\bprotocol\x18\x01 \x01(\rR\bprotocol\"\xaa\x01\n" +
 	"\x10DescribeResponse\x12\x1a\n" +
@@ -3264,10 +3263,10 @@ const file_lehr_plugin_v1_plugin_proto_rawDesc = "" +
 	" \x03(\v2\x1b.lehr.plugin.v1.FieldChangeR\tunmanaged\x12+\n" +
 	"\x03age\x18\f \x01(\v2\x19.google.protobuf.DurationR\x03age\x120\n" +
 	"\aoutputs\x18\r \x03(\v2\x16.lehr.plugin.v1.OutputR\aoutputsB\t\n" +
-	"\aoutcome\"J\n" +
+	"\aoutcome\"0\n" +
 	"\x06Output\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\x12,\n" +
-	"\x05value\x18\x02 \x01(\v2\x16.google.protobuf.ValueR\x05value\"\b\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
+	"\x04json\x18\x02 \x01(\tR\x04json\"\b\n" +
 	"\x06InSync\"\xa3\x01\n" +
 	"\aPending\x12\x16\n" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\x120\n" +
@@ -3459,8 +3458,7 @@ var file_lehr_plugin_v1_plugin_proto_goTypes = []any{
 	(*HintsResponse)(nil),         // 43: lehr.plugin.v1.HintsResponse
 	(*Hint)(nil),                  // 44: lehr.plugin.v1.Hint
 	(*durationpb.Duration)(nil),   // 45: google.protobuf.Duration
-	(*structpb.Value)(nil),        // 46: google.protobuf.Value
-	(*timestamppb.Timestamp)(nil), // 47: google.protobuf.Timestamp
+	(*timestamppb.Timestamp)(nil), // 46: google.protobuf.Timestamp
 }
 var file_lehr_plugin_v1_plugin_proto_depIdxs = []int32{
 	5,  // 0: lehr.plugin.v1.DescribeResponse.types:type_name -> lehr.plugin.v1.ServedType
@@ -3488,44 +3486,43 @@ var file_lehr_plugin_v1_plugin_proto_depIdxs = []int32{
 	24, // 22: lehr.plugin.v1.AssetDiff.unmanaged:type_name -> lehr.plugin.v1.FieldChange
 	45, // 23: lehr.plugin.v1.AssetDiff.age:type_name -> google.protobuf.Duration
 	19, // 24: lehr.plugin.v1.AssetDiff.outputs:type_name -> lehr.plugin.v1.Output
-	46, // 25: lehr.plugin.v1.Output.value:type_name -> google.protobuf.Value
-	47, // 26: lehr.plugin.v1.Pending.since:type_name -> google.protobuf.Timestamp
-	45, // 27: lehr.plugin.v1.Pending.retry_after:type_name -> google.protobuf.Duration
-	1,  // 28: lehr.plugin.v1.Differs.action:type_name -> lehr.plugin.v1.Action
-	24, // 29: lehr.plugin.v1.Differs.changes:type_name -> lehr.plugin.v1.FieldChange
-	45, // 30: lehr.plugin.v1.Unknown.retry_after:type_name -> google.protobuf.Duration
-	2,  // 31: lehr.plugin.v1.Health.state:type_name -> lehr.plugin.v1.Health.State
-	28, // 32: lehr.plugin.v1.PushRequest.start:type_name -> lehr.plugin.v1.PushStart
-	29, // 33: lehr.plugin.v1.PushRequest.permit:type_name -> lehr.plugin.v1.Permit
-	9,  // 34: lehr.plugin.v1.PushRequest.content:type_name -> lehr.plugin.v1.Content
-	36, // 35: lehr.plugin.v1.PushRequest.memo_saved:type_name -> lehr.plugin.v1.MemoSaved
-	14, // 36: lehr.plugin.v1.PushStart.memos:type_name -> lehr.plugin.v1.AssetMemo
-	30, // 37: lehr.plugin.v1.Permit.grants:type_name -> lehr.plugin.v1.PermitGrant
-	32, // 38: lehr.plugin.v1.PushResponse.permit_request:type_name -> lehr.plugin.v1.PermitRequest
-	6,  // 39: lehr.plugin.v1.PushResponse.need:type_name -> lehr.plugin.v1.Need
-	34, // 40: lehr.plugin.v1.PushResponse.progress:type_name -> lehr.plugin.v1.PushProgress
-	37, // 41: lehr.plugin.v1.PushResponse.result:type_name -> lehr.plugin.v1.PushResult
-	33, // 42: lehr.plugin.v1.PermitRequest.asks:type_name -> lehr.plugin.v1.PermitAsk
-	35, // 43: lehr.plugin.v1.PushProgress.memo:type_name -> lehr.plugin.v1.SetMemo
-	38, // 44: lehr.plugin.v1.PushResult.pushed:type_name -> lehr.plugin.v1.Pushed
-	39, // 45: lehr.plugin.v1.PushResult.failed:type_name -> lehr.plugin.v1.PushFailed
-	40, // 46: lehr.plugin.v1.PushResult.stale:type_name -> lehr.plugin.v1.Stale
-	41, // 47: lehr.plugin.v1.PushResult.stopped:type_name -> lehr.plugin.v1.Stopped
-	45, // 48: lehr.plugin.v1.PushFailed.retry_after:type_name -> google.protobuf.Duration
-	44, // 49: lehr.plugin.v1.HintsResponse.hints:type_name -> lehr.plugin.v1.Hint
-	3,  // 50: lehr.plugin.v1.PluginService.Describe:input_type -> lehr.plugin.v1.DescribeRequest
-	12, // 51: lehr.plugin.v1.PluginService.Diff:input_type -> lehr.plugin.v1.DiffRequest
-	27, // 52: lehr.plugin.v1.PluginService.Push:input_type -> lehr.plugin.v1.PushRequest
-	42, // 53: lehr.plugin.v1.PluginService.Hints:input_type -> lehr.plugin.v1.HintsRequest
-	4,  // 54: lehr.plugin.v1.PluginService.Describe:output_type -> lehr.plugin.v1.DescribeResponse
-	16, // 55: lehr.plugin.v1.PluginService.Diff:output_type -> lehr.plugin.v1.DiffResponse
-	31, // 56: lehr.plugin.v1.PluginService.Push:output_type -> lehr.plugin.v1.PushResponse
-	43, // 57: lehr.plugin.v1.PluginService.Hints:output_type -> lehr.plugin.v1.HintsResponse
-	54, // [54:58] is the sub-list for method output_type
-	50, // [50:54] is the sub-list for method input_type
-	50, // [50:50] is the sub-list for extension type_name
-	50, // [50:50] is the sub-list for extension extendee
-	0,  // [0:50] is the sub-list for field type_name
+	46, // 25: lehr.plugin.v1.Pending.since:type_name -> google.protobuf.Timestamp
+	45, // 26: lehr.plugin.v1.Pending.retry_after:type_name -> google.protobuf.Duration
+	1,  // 27: lehr.plugin.v1.Differs.action:type_name -> lehr.plugin.v1.Action
+	24, // 28: lehr.plugin.v1.Differs.changes:type_name -> lehr.plugin.v1.FieldChange
+	45, // 29: lehr.plugin.v1.Unknown.retry_after:type_name -> google.protobuf.Duration
+	2,  // 30: lehr.plugin.v1.Health.state:type_name -> lehr.plugin.v1.Health.State
+	28, // 31: lehr.plugin.v1.PushRequest.start:type_name -> lehr.plugin.v1.PushStart
+	29, // 32: lehr.plugin.v1.PushRequest.permit:type_name -> lehr.plugin.v1.Permit
+	9,  // 33: lehr.plugin.v1.PushRequest.content:type_name -> lehr.plugin.v1.Content
+	36, // 34: lehr.plugin.v1.PushRequest.memo_saved:type_name -> lehr.plugin.v1.MemoSaved
+	14, // 35: lehr.plugin.v1.PushStart.memos:type_name -> lehr.plugin.v1.AssetMemo
+	30, // 36: lehr.plugin.v1.Permit.grants:type_name -> lehr.plugin.v1.PermitGrant
+	32, // 37: lehr.plugin.v1.PushResponse.permit_request:type_name -> lehr.plugin.v1.PermitRequest
+	6,  // 38: lehr.plugin.v1.PushResponse.need:type_name -> lehr.plugin.v1.Need
+	34, // 39: lehr.plugin.v1.PushResponse.progress:type_name -> lehr.plugin.v1.PushProgress
+	37, // 40: lehr.plugin.v1.PushResponse.result:type_name -> lehr.plugin.v1.PushResult
+	33, // 41: lehr.plugin.v1.PermitRequest.asks:type_name -> lehr.plugin.v1.PermitAsk
+	35, // 42: lehr.plugin.v1.PushProgress.memo:type_name -> lehr.plugin.v1.SetMemo
+	38, // 43: lehr.plugin.v1.PushResult.pushed:type_name -> lehr.plugin.v1.Pushed
+	39, // 44: lehr.plugin.v1.PushResult.failed:type_name -> lehr.plugin.v1.PushFailed
+	40, // 45: lehr.plugin.v1.PushResult.stale:type_name -> lehr.plugin.v1.Stale
+	41, // 46: lehr.plugin.v1.PushResult.stopped:type_name -> lehr.plugin.v1.Stopped
+	45, // 47: lehr.plugin.v1.PushFailed.retry_after:type_name -> google.protobuf.Duration
+	44, // 48: lehr.plugin.v1.HintsResponse.hints:type_name -> lehr.plugin.v1.Hint
+	3,  // 49: lehr.plugin.v1.PluginService.Describe:input_type -> lehr.plugin.v1.DescribeRequest
+	12, // 50: lehr.plugin.v1.PluginService.Diff:input_type -> lehr.plugin.v1.DiffRequest
+	27, // 51: lehr.plugin.v1.PluginService.Push:input_type -> lehr.plugin.v1.PushRequest
+	42, // 52: lehr.plugin.v1.PluginService.Hints:input_type -> lehr.plugin.v1.HintsRequest
+	4,  // 53: lehr.plugin.v1.PluginService.Describe:output_type -> lehr.plugin.v1.DescribeResponse
+	16, // 54: lehr.plugin.v1.PluginService.Diff:output_type -> lehr.plugin.v1.DiffResponse
+	31, // 55: lehr.plugin.v1.PluginService.Push:output_type -> lehr.plugin.v1.PushResponse
+	43, // 56: lehr.plugin.v1.PluginService.Hints:output_type -> lehr.plugin.v1.HintsResponse
+	53, // [53:57] is the sub-list for method output_type
+	49, // [49:53] is the sub-list for method input_type
+	49, // [49:49] is the sub-list for extension type_name
+	49, // [49:49] is the sub-list for extension extendee
+	0,  // [0:49] is the sub-list for field type_name
 }
 
 func init() { file_lehr_plugin_v1_plugin_proto_init() }
