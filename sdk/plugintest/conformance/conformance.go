@@ -115,6 +115,7 @@ var Rules = []Rule{
 	{"push is idempotent", "A push of what is in sync changes nothing.", (*suite).idempotent},
 	{"update in place", "A push of another intent ends in sync with that.", (*suite).update},
 	{"repair ends as create did", "The state reached from another one is the state that creation led to.", (*suite).repair},
+	{"outputs stay the same", "What it tells others of the example in sync is within the limits, and the same at each look.", (*suite).outputs},
 	{"the stream of hints beats", "If it hints what may have changed, it sends a message at least each 5 s.", (*suite).beats},
 	{"hints name what was asked about", "If it hints what may have changed, it names only assets that the connection asked about.", (*suite).hintsNamed},
 	{"a push delivered twice has one effect", "The same push id, delivered again at once or later, changes nothing more.", (*suite).redelivery},

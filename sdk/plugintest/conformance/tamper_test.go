@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -19,7 +20,8 @@ import (
 
 // wireLies are told on the wire, where the SDK would not.
 var wireLies = []string{"answers for others", "answers twice", "leaves assets out", "takes one call after the other", "deletes on absence", "asks for no permit", "is busy until before", "watches in silence", "hints what nobody asked about",
-	"tells facts of the future", "tells facts of last year", "has a secret, and plans with it", "has a secret, and tells it as progress"}
+	"tells facts of the future", "tells facts of last year", "has a secret, and plans with it", "has a secret, and tells it as progress",
+	"tells an output", "tells an output that changes", "tells a megabyte of outputs"}
 
 // between stands between the suite and an honest plugin, and alters what goes
 // through.
@@ -27,6 +29,8 @@ type between struct {
 	pluginpb.UnimplementedPluginServiceServer
 	inner   pluginpb.PluginServiceClient
 	subject *subject
+	// looks counts answers, for those that change.
+	looks int
 }
 
 func serveTampered(p serve.Plugin, listener net.Listener, s *subject) error {
@@ -121,6 +125,13 @@ func (b *between) alter(results *pluginpb.DiffResults) {
 			for _, change := range diff.GetDiffers().GetChanges() {
 				change.Reason = "the password is " + b.password()
 			}
+		}
+	case "tells an output", "tells an output that changes", "tells a megabyte of outputs":
+		b.looks++
+		for _, diff := range results.Diffs {
+			diff.Outputs = []*pluginpb.Output{{Name: "name", Json: map[string]string{
+				"tells an output": `"x"`, "tells an output that changes": strconv.Itoa(b.looks), "tells a megabyte of outputs": `"` + strings.Repeat("x ", 500_000) + `"`,
+			}[b.subject.lie]}}
 		}
 	case "answers twice":
 		results.Diffs = append(results.Diffs, results.Diffs...)
