@@ -38,12 +38,13 @@ func TestAnswersOfEachKind(t *testing.T) {
 	}
 	l := c.look()
 	answers := l.ask(&pluginpb.DiffBatch{
-		Batch: 1, Assets: []string{"good", "pending", "old", "busy", "raises", "exits", "prints", "no text", "wrong", "forged", "store", "link", "memo"},
+		Batch: 1, Assets: []string{"good", "pending", "old", "busy", "raises", "exits", "prints", "no text", "wrong", "forged", "store", "link", "memo", "outputs", "no json"},
 		Memos: []*pluginpb.AssetMemo{{Asset: "memo", ResourceKey: "odd:memo", Memo: []byte("run 6")}, {Asset: "good", ResourceKey: "odd:memo", Memo: []byte("another's")}},
 	})
 	for id, want := range map[string]string{
 		"busy": "429 too many requests", "raises": "KeyError", "exits": "SystemExit", "no text": "is no text", "wrong": "no State", "forged": "another digest",
 		"store": "is a store of Lehr's", "link": "is a store of Lehr's",
+		"no json": "the output port is no JSON",
 	} {
 		if got := answers[id].GetUnknown(); got == nil || !strings.Contains(got.Reason, want) {
 			t.Errorf("%s is %+v, want unknown for %q", id, answers[id], want)
@@ -53,6 +54,9 @@ func TestAnswersOfEachKind(t *testing.T) {
 		if answers[id].GetInSync() == nil || answers[id].Health.State != pluginpb.Health_STATE_UNHEALTHY || answers[id].Health.Reason != `tired\n` || len(answers[id].Current) == 0 {
 			t.Errorf("%s is %+v", id, answers[id])
 		}
+	}
+	if told := fmt.Sprint(answers["outputs"].Outputs); !strings.Contains(told, `"hosts"`) || !strings.Contains(told, `["ä", "b"]`) && !strings.Contains(told, `[\"ä\", \"b\"]`) || !strings.Contains(told, `9007199254740993`) {
+		t.Errorf("outputs are %s", told)
 	}
 	if got := answers["busy"].GetUnknown().GetRetryAfter().AsDuration(); got != 90*time.Second {
 		t.Errorf("the busy one asks for %s", got)

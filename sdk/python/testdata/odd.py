@@ -50,6 +50,10 @@ class Things(serve.Resource):
             state.base = "\udc80"
         elif name == "good":
             serve.refuse_store(home("free.txt"))
+        elif name == "outputs":
+            state.outputs = {"port": 9007199254740993, "hosts": ["ä", "b"]}
+        elif name == "no json":
+            state.outputs = {"port": float("nan")}
         elif name == "store":
             serve.refuse_store(home("folder") + "/../lehr.db-wal")
         elif name == "link":

@@ -1,6 +1,7 @@
 """The stream of diffs: intent is compared with production, and nothing is changed."""
 
 import collections
+import json
 import threading
 
 from google.protobuf.duration_pb2 import Duration
@@ -198,6 +199,7 @@ def difference(resource, asset, state: State, arrived):
             diff.differs.changes.extend(_encode(change.plan.changes))
         else:
             diff.in_sync.SetInParent()
+            diff.outputs.extend(_encode_outputs(state.outputs))
         diff.unmanaged.extend(_encode(unmanaged))
     if state.read_at is not None and state.read_at < arrived:
         diff.age.CopyFrom(as_duration(arrived - state.read_at))
@@ -215,9 +217,9 @@ def difference(resource, asset, state: State, arrived):
         differ.clear_redacted(shown_state)
         differ.hide_secrets(shown_state)
         diff.current = shown_state.SerializeToString(deterministic=True)
-    told = [diff.base, diff.resource_key, diff.current]
+    told = [diff.base, diff.resource_key, diff.current] + [output.json for output in diff.outputs]
     if secret.redact_all(told) != told:
-        raise Error("the base, the resource key or the state of the asset holds a secret, and is not told: a defect of the plugin")
+        raise Error("the base, the resource key, the state or an output of the asset holds a secret, and is not told: a defect of the plugin")
     return diff
 
 
@@ -237,6 +239,16 @@ def _set_pending(message, pending):
     if pending.since is not None:
         nanoseconds = round(pending.since * 1e9)
         message.since.seconds, message.since.nanos = divmod(nanoseconds, 10**9)
+
+
+def _encode_outputs(outputs):
+    for name in sorted(outputs):
+        try:
+            text = json.dumps(outputs[name], ensure_ascii=False, allow_nan=False)
+            text.encode()
+        except (TypeError, ValueError) as problem:
+            raise Error("the output %s is no JSON: %s (a defect of the plugin)" % (name, problem)) from None
+        yield plugin_pb2.Output(name=name, json=text)
 
 
 def _encode(changes):

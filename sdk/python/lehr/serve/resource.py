@@ -62,6 +62,10 @@ class State:
     impacts: list = dataclasses.field(default_factory=list)
     # Why the field of a path differs.
     notes: dict = dataclasses.field(default_factory=dict)
+    # What other assets may need of the real thing, by name: texts, numbers, bools, or lists
+    # and maps of them, which are never secret, and the same at each read while the thing is.
+    # At most 64, 4 kB each, 16 kB together. They count while the asset is in sync.
+    outputs: dict = dataclasses.field(default_factory=dict)
     # A change is under way: nothing is compared.
     pending: Pending = None
     # When production began to be read, by now(); None: for this call.
