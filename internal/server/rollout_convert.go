@@ -44,7 +44,7 @@ func toRun(r intent.Rollout) *apipb.RolloutRun {
 		}),
 		Verdicts: convertEach(byStage(r.Progress), toRolloutVerdict),
 		Events: convertEach(r.Events, func(e intent.RolloutEvent) *apipb.RolloutEvent {
-			return &apipb.RolloutEvent{At: toTime(e.At), By: toActor(e.By), Kind: e.Kind, Text: e.Text}
+			return &apipb.RolloutEvent{At: toTime(e.At), By: toActor(e.By), Kind: e.Kind, Text: e.Text, Stage: e.Stage}
 		}),
 	}
 }

@@ -86,7 +86,7 @@ func good(w *world) {
 	w.runs("v2", "v2")
 	ran := w.watcher.ever("v2")
 	for name, order := range map[string]struct{ of, after string }{"c1": {"two", "canary"}, "c2": {"two", "canary"}, "c3": {"rest", "two"}, "c9": {"rest", "two"}} {
-		if ended := stage(done, order.after).Ended.AsTime(); ran[name].Before(ended) {
+		if ended := firstDone(done, order.after); ran[name].Before(ended) {
 			w.Errorf("%s, of stage %s, ran v2 at %s, and %s was done at %s", name, order.of, ran[name], order.after, ended)
 		}
 	}

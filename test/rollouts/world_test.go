@@ -325,6 +325,17 @@ func verdict(run *apipb.RolloutRun, stage string) *apipb.RolloutVerdict {
 }
 
 // stage of a run by its name.
+// firstDone is when a stage of a run was done first. It may be done again: an asset that
+// does not answer at once, as on a busy machine, makes it begin anew.
+func firstDone(run *apipb.RolloutRun, name string) time.Time {
+	for _, event := range run.Events {
+		if event.Kind == "stage" && event.Stage == name {
+			return event.At.AsTime()
+		}
+	}
+	return time.Now()
+}
+
 func stage(run *apipb.RolloutRun, name string) *apipb.RolloutStage {
 	for _, s := range run.Stages {
 		if s.Name == name {

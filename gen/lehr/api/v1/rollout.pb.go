@@ -1010,8 +1010,10 @@ type RolloutEvent struct {
 	At    *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=at" json:"at,omitempty"`
 	By    *Actor                 `protobuf:"bytes,2,opt,name=by" json:"by,omitempty"`
 	// "begin", "select", "stage", "verdict", "bad", "good", "rollback", or an order's.
-	Kind          string `protobuf:"bytes,3,opt,name=kind" json:"kind,omitempty"`
-	Text          string `protobuf:"bytes,4,opt,name=text" json:"text,omitempty"`
+	Kind string `protobuf:"bytes,3,opt,name=kind" json:"kind,omitempty"`
+	Text string `protobuf:"bytes,4,opt,name=text" json:"text,omitempty"`
+	// Of "stage": the stage that was done. One whose assets did not stay healthy may be done again.
+	Stage         string `protobuf:"bytes,5,opt,name=stage" json:"stage,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1070,6 +1072,13 @@ func (x *RolloutEvent) GetKind() string {
 func (x *RolloutEvent) GetText() string {
 	if x != nil {
 		return x.Text
+	}
+	return ""
+}
+
+func (x *RolloutEvent) GetStage() string {
+	if x != nil {
+		return x.Stage
 	}
 	return ""
 }
@@ -2081,12 +2090,13 @@ const file_lehr_api_v1_rollout_proto_rawDesc = "" +
 	"\brevision\x18\x04 \x01(\tR\brevision\x12*\n" +
 	"\x02at\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12\x18\n" +
 	"\achanged\x18\x06 \x01(\tR\achanged\x12\x16\n" +
-	"\x06landed\x18\a \x01(\tR\x06landed\"\x86\x01\n" +
+	"\x06landed\x18\a \x01(\tR\x06landed\"\x9c\x01\n" +
 	"\fRolloutEvent\x12*\n" +
 	"\x02at\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12\"\n" +
 	"\x02by\x18\x02 \x01(\v2\x12.lehr.api.v1.ActorR\x02by\x12\x12\n" +
 	"\x04kind\x18\x03 \x01(\tR\x04kind\x12\x12\n" +
-	"\x04text\x18\x04 \x01(\tR\x04text\"\xf0\x01\n" +
+	"\x04text\x18\x04 \x01(\tR\x04text\x12\x14\n" +
+	"\x05stage\x18\x05 \x01(\tR\x05stage\"\xf0\x01\n" +
 	"\fRolloutOrder\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\tR\tpartition\x12\x16\n" +
 	"\x06number\x18\x02 \x01(\x04R\x06number\x12\x18\n" +
