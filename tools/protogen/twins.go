@@ -23,7 +23,7 @@ import (
 
 // twinned are the files that a plugin in Python needs: the protocol, and what it reads of
 // an asset beside the payload.
-var twinned = []string{"lehr/intent/v1/addons.proto", "lehr/intent/v1/asset.proto", "lehr/intent/v1/options.proto", "lehr/intent/v1/secret.proto", "lehr/plugin/v1/plugin.proto"}
+var twinned = []string{"lehr/intent/v1/addons.proto", "lehr/intent/v1/asset.proto", "lehr/intent/v1/options.proto", "lehr/intent/v1/outputs.proto", "lehr/intent/v1/secret.proto", "lehr/plugin/v1/plugin.proto"}
 
 // writeTwins writes the proto3 twins, as text for those whose compilers are older than
 // editions, and their stubs in Python.

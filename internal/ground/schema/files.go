@@ -35,6 +35,7 @@ var linkedFiles = sync.OnceValue(func() *protoregistry.Files {
 	files := new(protoregistry.Files)
 	for _, file := range []protoreflect.FileDescriptor{
 		intentpb.File_lehr_intent_v1_addons_proto,
+		intentpb.File_lehr_intent_v1_outputs_proto,
 		intentpb.File_lehr_intent_v1_asset_proto,
 		intentpb.File_lehr_intent_v1_options_proto,
 		intentpb.File_lehr_intent_v1_policy_proto,

@@ -799,132 +799,6 @@ func (x *Labels) GetLabels() map[string]string {
 	return nil
 }
 
-// ReadsOutputs lists which outputs of other assets the payload contains, in place of
-// ${output:ASSET#NAME}. Lehr gives it; one that a generator gives is replaced.
-type ReadsOutputs struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Reads         []*ReadOutput          `protobuf:"bytes,1,rep,name=reads" json:"reads,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ReadsOutputs) Reset() {
-	*x = ReadsOutputs{}
-	mi := &file_lehr_intent_v1_addons_proto_msgTypes[13]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ReadsOutputs) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ReadsOutputs) ProtoMessage() {}
-
-func (x *ReadsOutputs) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_addons_proto_msgTypes[13]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ReadsOutputs.ProtoReflect.Descriptor instead.
-func (*ReadsOutputs) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_addons_proto_rawDescGZIP(), []int{13}
-}
-
-func (x *ReadsOutputs) GetReads() []*ReadOutput {
-	if x != nil {
-		return x.Reads
-	}
-	return nil
-}
-
-type ReadOutput struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// The asset whose plugin tells the output; empty: it is of another partition.
-	Asset string `protobuf:"bytes,1,opt,name=asset" json:"asset,omitempty"`
-	// The output's name.
-	Output string `protobuf:"bytes,2,opt,name=output" json:"output,omitempty"`
-	// Nobody has told it yet: the payload still has ${output:…}, and is not pushed.
-	Unknown bool `protobuf:"varint,3,opt,name=unknown" json:"unknown,omitempty"`
-	// Another partition, and the asset of it.
-	Partition     string `protobuf:"bytes,4,opt,name=partition" json:"partition,omitempty"`
-	Elsewhere     string `protobuf:"bytes,5,opt,name=elsewhere" json:"elsewhere,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ReadOutput) Reset() {
-	*x = ReadOutput{}
-	mi := &file_lehr_intent_v1_addons_proto_msgTypes[14]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ReadOutput) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ReadOutput) ProtoMessage() {}
-
-func (x *ReadOutput) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_addons_proto_msgTypes[14]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ReadOutput.ProtoReflect.Descriptor instead.
-func (*ReadOutput) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_addons_proto_rawDescGZIP(), []int{14}
-}
-
-func (x *ReadOutput) GetAsset() string {
-	if x != nil {
-		return x.Asset
-	}
-	return ""
-}
-
-func (x *ReadOutput) GetOutput() string {
-	if x != nil {
-		return x.Output
-	}
-	return ""
-}
-
-func (x *ReadOutput) GetUnknown() bool {
-	if x != nil {
-		return x.Unknown
-	}
-	return false
-}
-
-func (x *ReadOutput) GetPartition() string {
-	if x != nil {
-		return x.Partition
-	}
-	return ""
-}
-
-func (x *ReadOutput) GetElsewhere() string {
-	if x != nil {
-		return x.Elsewhere
-	}
-	return ""
-}
-
 var File_lehr_intent_v1_addons_proto protoreflect.FileDescriptor
 
 const file_lehr_intent_v1_addons_proto_rawDesc = "" +
@@ -995,16 +869,7 @@ const file_lehr_intent_v1_addons_proto_rawDesc = "" +
 	"\x06labels\x18\x01 \x03(\v2\".lehr.intent.v1.Labels.LabelsEntryB\x04\x90\xe4\x19\x01R\x06labels\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01:\b\x8a\xe4\x19\x04\x10\x01 \x01\"@\n" +
-	"\fReadsOutputs\x120\n" +
-	"\x05reads\x18\x01 \x03(\v2\x1a.lehr.intent.v1.ReadOutputR\x05reads\"\x96\x01\n" +
-	"\n" +
-	"ReadOutput\x12\x1a\n" +
-	"\x05asset\x18\x01 \x01(\tB\x04\x8a\xe4\x19\x00R\x05asset\x12\x16\n" +
-	"\x06output\x18\x02 \x01(\tR\x06output\x12\x18\n" +
-	"\aunknown\x18\x03 \x01(\bR\aunknown\x12\x1c\n" +
-	"\tpartition\x18\x04 \x01(\tR\tpartition\x12\x1c\n" +
-	"\telsewhere\x18\x05 \x01(\tR\telsewhere*\x89\x01\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01:\b\x8a\xe4\x19\x04\x10\x01 \x01*\x89\x01\n" +
 	"\x0fEnforcementMode\x12 \n" +
 	"\x1cENFORCEMENT_MODE_UNSPECIFIED\x10\x00\x12\x18\n" +
 	"\x14ENFORCEMENT_MODE_OFF\x10\x01\x12\x1c\n" +
@@ -1024,7 +889,7 @@ func file_lehr_intent_v1_addons_proto_rawDescGZIP() []byte {
 }
 
 var file_lehr_intent_v1_addons_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_lehr_intent_v1_addons_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
+var file_lehr_intent_v1_addons_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
 var file_lehr_intent_v1_addons_proto_goTypes = []any{
 	(EnforcementMode)(0),   // 0: lehr.intent.v1.EnforcementMode
 	(Dependency_Rule)(0),   // 1: lehr.intent.v1.Dependency.Rule
@@ -1041,26 +906,23 @@ var file_lehr_intent_v1_addons_proto_goTypes = []any{
 	(*UnmanagedField)(nil), // 12: lehr.intent.v1.UnmanagedField
 	(*Owner)(nil),          // 13: lehr.intent.v1.Owner
 	(*Labels)(nil),         // 14: lehr.intent.v1.Labels
-	(*ReadsOutputs)(nil),   // 15: lehr.intent.v1.ReadsOutputs
-	(*ReadOutput)(nil),     // 16: lehr.intent.v1.ReadOutput
-	nil,                    // 17: lehr.intent.v1.ImpactedScope.ScopesEntry
-	nil,                    // 18: lehr.intent.v1.Capacity.DimensionsEntry
-	nil,                    // 19: lehr.intent.v1.Labels.LabelsEntry
+	nil,                    // 15: lehr.intent.v1.ImpactedScope.ScopesEntry
+	nil,                    // 16: lehr.intent.v1.Capacity.DimensionsEntry
+	nil,                    // 17: lehr.intent.v1.Labels.LabelsEntry
 }
 var file_lehr_intent_v1_addons_proto_depIdxs = []int32{
-	17, // 0: lehr.intent.v1.ImpactedScope.scopes:type_name -> lehr.intent.v1.ImpactedScope.ScopesEntry
+	15, // 0: lehr.intent.v1.ImpactedScope.scopes:type_name -> lehr.intent.v1.ImpactedScope.ScopesEntry
 	4,  // 1: lehr.intent.v1.Dependencies.dependencies:type_name -> lehr.intent.v1.Dependency
 	1,  // 2: lehr.intent.v1.Dependency.rule:type_name -> lehr.intent.v1.Dependency.Rule
-	18, // 3: lehr.intent.v1.Capacity.dimensions:type_name -> lehr.intent.v1.Capacity.DimensionsEntry
+	16, // 3: lehr.intent.v1.Capacity.dimensions:type_name -> lehr.intent.v1.Capacity.DimensionsEntry
 	0,  // 4: lehr.intent.v1.Mode.mode:type_name -> lehr.intent.v1.EnforcementMode
 	12, // 5: lehr.intent.v1.Unmanaged.fields:type_name -> lehr.intent.v1.UnmanagedField
-	19, // 6: lehr.intent.v1.Labels.labels:type_name -> lehr.intent.v1.Labels.LabelsEntry
-	16, // 7: lehr.intent.v1.ReadsOutputs.reads:type_name -> lehr.intent.v1.ReadOutput
-	8,  // [8:8] is the sub-list for method output_type
-	8,  // [8:8] is the sub-list for method input_type
-	8,  // [8:8] is the sub-list for extension type_name
-	8,  // [8:8] is the sub-list for extension extendee
-	0,  // [0:8] is the sub-list for field type_name
+	17, // 6: lehr.intent.v1.Labels.labels:type_name -> lehr.intent.v1.Labels.LabelsEntry
+	7,  // [7:7] is the sub-list for method output_type
+	7,  // [7:7] is the sub-list for method input_type
+	7,  // [7:7] is the sub-list for extension type_name
+	7,  // [7:7] is the sub-list for extension extendee
+	0,  // [0:7] is the sub-list for field type_name
 }
 
 func init() { file_lehr_intent_v1_addons_proto_init() }
@@ -1075,7 +937,7 @@ func file_lehr_intent_v1_addons_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lehr_intent_v1_addons_proto_rawDesc), len(file_lehr_intent_v1_addons_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   18,
+			NumMessages:   16,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
