@@ -41,7 +41,11 @@ func TestManifestsOfOthersGoUp(t *testing.T) {
 		asset := c.asset(o)
 		d := c.diff(asset)
 		name := fmt.Sprintf("%s %s/%s", o.Kind, o.Namespace, o.Name)
-		if d.Outcome == serve.InSync {
+		// A hook is in sync once its Job has ended, and nothing runs Jobs here.
+		holds := func(d serve.Difference) bool {
+			return d.Outcome == serve.InSync || d.Outcome == serve.Pending && o.Kind == "Job"
+		}
+		if holds(d) {
 			accepted++ // Two files have it.
 			continue
 		}
@@ -49,7 +53,7 @@ func TestManifestsOfOthersGoUp(t *testing.T) {
 		if d.Outcome == serve.Differs {
 			outcome := c.push(asset, d, permits{})
 			if outcome.Ending == serve.Pushed {
-				if after := c.diff(asset); after.Outcome != serve.InSync {
+				if after := c.diff(asset); !holds(after) {
 					t.Errorf("%s was accepted, and is then %v %s\n%s", name, after.Outcome, after.Reason, changes(after))
 				}
 				accepted++
