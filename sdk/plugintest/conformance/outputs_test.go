@@ -15,7 +15,7 @@ func TestOutputsThatChangeAreCaught(t *testing.T) {
 		lie, says string
 		outcome   Outcome
 	}{
-		{"", "it tells no outputs", Skipped},
+		{"", "it tells no outputs", Passed},
 		{"tells an output", "", Passed},
 		{"tells an output that changes", "two looks at what did not change", Failed},
 		{"tells a megabyte of outputs", "at most 4000 are taken", Failed},
