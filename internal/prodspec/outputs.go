@@ -14,10 +14,10 @@ import (
 	"lehr.dev/internal/prodspec/source"
 )
 
-// toldOutputs is the document of outputs as it was parsed last.
-type toldOutputs struct {
+// outputTable is the document of outputs as it was parsed last.
+type outputTable struct {
 	digest   intent.Digest
-	told     outputs.Told
+	table    outputs.Table
 	findings []intent.Finding
 }
 
@@ -47,16 +47,16 @@ func (s *sources) readOutputs(ctx context.Context, now time.Time, changes source
 	if declared >= 0 {
 		r.inputs.Sources[src.Name] = inputs
 	}
-	if s.told.digest != inputs[0].Digest {
+	if s.outputTable.digest != inputs[0].Digest {
 		content, err := s.open(inputs[0])
 		if err != nil {
 			return s.cannotRead(ctx, err, src, r)
 		}
-		told, findings := outputs.Parse(content)
-		s.told = toldOutputs{inputs[0].Digest, told, findings}
+		table, findings := outputs.Parse(content)
+		s.outputTable = outputTable{inputs[0].Digest, table, findings}
 	}
-	r.outputs = s.told.told.Values
-	r.findings = append(r.findings, s.told.findings...)
+	r.outputs = s.outputTable.table.Values
+	r.findings = append(r.findings, s.outputTable.findings...)
 	r.rules = r.rules.WithOutputs(r.outputs)
 	return nil
 }
@@ -66,7 +66,7 @@ func (s *sources) outputPlace(d derive.Derived) (file string, line int, reason s
 	if d.Unknown {
 		return "", 0, fmt.Sprintf("%s did not tell it yet", d.Output.Asset)
 	}
-	return outputs.File(), max(s.told.told.Lines[d.Output], 1), fmt.Sprintf("%s told it", d.Output.Asset)
+	return outputs.File(), max(s.outputTable.table.Lines[d.Output], 1), fmt.Sprintf("%s told it", d.Output.Asset)
 }
 
 // outputCircles refuses that a run which reads the whole document of outputs gives an asset
@@ -76,9 +76,9 @@ func (b *builder) outputCircles(r reading) (findings []intent.Finding) {
 	if len(r.outputs) == 0 {
 		return nil
 	}
-	tells := map[intent.AssetID]bool{}
+	tellers := map[intent.AssetID]bool{}
 	for id := range r.outputs {
-		tells[id.Asset] = true
+		tellers[id.Asset] = true
 	}
 	for _, run := range b.graph.Pending() {
 		if !slices.ContainsFunc(run.Reads(), func(read generate.Read) bool { return read.Name == outputs.File() }) {
@@ -86,7 +86,7 @@ func (b *builder) outputCircles(r reading) (findings []intent.Finding) {
 		}
 		for i := range run.Outputs {
 			output := &run.Outputs[i]
-			if !tells[output.ID] {
+			if !tellers[output.ID] {
 				continue
 			}
 			findings = append(findings, intent.Finding{

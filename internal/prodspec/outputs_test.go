@@ -14,8 +14,8 @@ import (
 	"lehr.dev/internal/prodspec"
 )
 
-// tell writes the document of outputs, or sets fields of it on a revision.
-func (w *world) tell(base, content string) {
+// setOutputs writes the document of outputs, or sets fields of it on a revision.
+func (w *world) setOutputs(base, content string) {
 	w.t.Helper()
 	ctx := w.t.(*testing.T).Context()
 	var err error
@@ -73,7 +73,7 @@ func TestOutputsBecomeIntent(t *testing.T) {
 	if got := w.reads(1, "job/web"); len(got) != 1 || got[0] != "job/base#address?" {
 		t.Errorf("job/web reads %q", got)
 	}
-	w.tell("", `{"job/base": {"address": "10.0.0.1:80", "port": 80}}`)
+	w.setOutputs("", `{"job/base": {"address": "10.0.0.1:80", "port": 80}}`)
 	after := w.served(2)
 	if args := w.job(2, "job/web").Args; args[0] != "--at=10.0.0.1:80" {
 		t.Errorf("args are %q", args)
@@ -97,7 +97,7 @@ func TestOutputsBecomeIntent(t *testing.T) {
 	}
 
 	// What one output changes is not what does not ask for it.
-	w.tell("1", `/job~1base/port=81`)
+	w.setOutputs("1", `/job~1base/port=81`)
 	w.served(3)
 	incarnation, err := w.store.Incarnation(t.Context(), intent.IncarnationID{Partition: "shop", Sequence: 3})
 	if err != nil || incarnation.Changed != 1 || incarnation.Added != 0 || incarnation.Removed != 0 {

@@ -73,8 +73,8 @@ type sources struct {
 	moved bool
 	// turnedDown is what was parsed last of the document of turndowns.
 	turnedDown turnedDown
-	// told is what was parsed last of the document of outputs.
-	told toldOutputs
+	// outputTable is what was parsed last of the document of outputs.
+	outputTable outputTable
 	// incomplete: a reading ended early, and changes were not looked at.
 	incomplete bool
 	// builtInputs is what was built last, and held are contents kept for a build.

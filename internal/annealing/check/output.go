@@ -13,8 +13,8 @@ import (
 // MissingOutput is an output that the content asks for and that its asset did not tell.
 type MissingOutput struct {
 	outputs.ID
-	// Tells are the names of the outputs that the asset told since the enforcer began.
-	Tells []string
+	// Available are the names of the outputs that the asset told since the enforcer began.
+	Available []string
 }
 
 // output lets nothing be pushed whose content has a gap: what another asset is to tell is
@@ -39,11 +39,11 @@ func output(f Facts) intent.Verdict {
 }
 
 func (m MissingOutput) reason() string {
-	if len(m.Tells) == 0 {
+	if len(m.Available) == 0 {
 		return fmt.Sprintf("its content needs the output %s, which is not told yet", m.ID)
 	}
-	reason := fmt.Sprintf("its content needs the output %s, and %s tells %s", m.ID, m.Asset, strings.Join(m.Tells, ", "))
-	if nearest := spell.Nearest(m.Name, m.Tells); nearest != "" {
+	reason := fmt.Sprintf("its content needs the output %s, and %s tells %s", m.ID, m.Asset, strings.Join(m.Available, ", "))
+	if nearest := spell.Nearest(m.Name, m.Available); nearest != "" {
 		reason += fmt.Sprintf(": did you mean %s?", nearest)
 	}
 	return reason

@@ -27,10 +27,10 @@ type outputsByAsset map[intent.AssetID]map[string]json.RawMessage
 // What no plugin told, such as what a person wrote of an asset that none serves, is left
 // alone. Owned by the goroutine in Run.
 type outputWriter struct {
-	// told is what assets told last, with an empty map once they tell nothing any more.
-	told outputsByAsset
-	// known is the document as it was read or written last.
-	known outputsByAsset
+	// latest is what assets told last, with an empty map once they tell nothing any more.
+	latest outputsByAsset
+	// stored is the document as it was read or written last.
+	stored outputsByAsset
 	// unsaved are the assets whose outputs the document may not have.
 	unsaved map[intent.AssetID]bool
 	dampers map[outputs.ID]*outputs.Damper
@@ -56,7 +56,7 @@ const (
 
 func newOutputWriter() outputWriter {
 	return outputWriter{
-		told: outputsByAsset{}, unsaved: map[intent.AssetID]bool{},
+		latest: outputsByAsset{}, unsaved: map[intent.AssetID]bool{},
 		dampers: map[outputs.ID]*outputs.Damper{}, problems: map[intent.AssetID][]intent.OutputProblem{},
 	}
 }
@@ -70,7 +70,7 @@ func (w *outputWriter) load(ctx context.Context, s Stores, partition intent.Part
 	if err != nil {
 		return err
 	}
-	w.known, w.readAt = parseOutputs(doc.Content), now
+	w.stored, w.readAt = parseOutputs(doc.Content), now
 	revisions, err := s.DocumentRevisions(ctx, partition, outputs.Document, "", mostOutputChanges)
 	if err != nil {
 		return err
@@ -90,11 +90,11 @@ func (w *outputWriter) load(ctx context.Context, s Stores, partition intent.Part
 // parseOutputs reads the document; of one that a person damaged nothing is known, and the
 // partition's candidates say what is wrong with it.
 func parseOutputs(content []byte) outputsByAsset {
-	told, findings := outputs.Parse(content)
+	table, findings := outputs.Parse(content)
 	if len(findings) > 0 {
 		return nil
 	}
-	return told.Values.ByAsset()
+	return table.Values.ByAsset()
 }
 
 func (w *outputWriter) damper(id outputs.ID) *outputs.Damper {
@@ -113,18 +113,18 @@ func (w *outputWriter) note(id intent.AssetID, d intent.Difference) {
 	if p := w.problems[id]; len(p) > 0 && p[0].Kind == intent.OutputRefused {
 		w.setProblems(id)
 	}
-	before, knew := w.told[id]
-	if len(d.Outputs) == 0 && !knew && w.known[id] == nil {
+	before, ok := w.latest[id]
+	if len(d.Outputs) == 0 && !ok && w.stored[id] == nil {
 		return
 	}
 	now := make(map[string]json.RawMessage, len(d.Outputs))
 	for _, output := range d.Outputs {
 		now[output.Name] = output.Value
 	}
-	if knew && len(outputs.ChangedNames(before, now)) == 0 {
+	if ok && len(outputs.ChangedNames(before, now)) == 0 {
 		return
 	}
-	w.told[id], w.unsaved[id] = now, true
+	w.latest[id], w.unsaved[id] = now, true
 }
 
 func (w *outputWriter) setProblems(id intent.AssetID, problems ...intent.OutputProblem) {
@@ -137,7 +137,7 @@ func (w *outputWriter) setProblems(id intent.AssetID, problems ...intent.OutputP
 
 // names of the outputs that an asset told.
 func (w *outputWriter) names(id intent.AssetID) []string {
-	return slices.Sorted(maps.Keys(w.told[id]))
+	return slices.Sorted(maps.Keys(w.latest[id]))
 }
 
 // due reports whether something is to be written or read.
@@ -145,7 +145,7 @@ func (w *outputWriter) due(now time.Time) bool {
 	if w.writing || now.Before(w.next) {
 		return false
 	}
-	return len(w.unsaved) > 0 || w.moved && len(w.told) > 0 && now.Sub(w.readAt) >= outputReread
+	return len(w.unsaved) > 0 || w.moved && len(w.latest) > 0 && now.Sub(w.readAt) >= outputReread
 }
 
 // pause until something is to be done; negative: nothing is.
@@ -155,7 +155,7 @@ func (w *outputWriter) pause(now time.Time) time.Duration {
 		return -1
 	case len(w.unsaved) > 0:
 		return max(0, w.next.Sub(now))
-	case w.moved && len(w.told) > 0:
+	case w.moved && len(w.latest) > 0:
 		return max(0, w.readAt.Add(outputReread).Sub(now), w.next.Sub(now))
 	}
 	return -1
@@ -163,11 +163,11 @@ func (w *outputWriter) pause(now time.Time) time.Duration {
 
 // outputEdit is one write of the document, and what came of it.
 type outputEdit struct {
-	// tells are the outputs of the assets that are to be written.
-	tells outputsByAsset
+	// current are the outputs of the assets that are to be written.
+	current outputsByAsset
 	// dampers are copies, for the goroutine that writes.
 	dampers map[outputs.ID]outputs.Damper
-	known   outputsByAsset
+	stored  outputsByAsset
 	// changed are the outputs that were written, and waiting those that keep changing.
 	changed []outputs.ID
 	waiting map[intent.AssetID][]intent.OutputProblem
@@ -177,16 +177,16 @@ type outputEdit struct {
 
 // begin takes what is to be written.
 func (w *outputWriter) begin(now time.Time) *outputEdit {
-	edit := &outputEdit{tells: outputsByAsset{}, dampers: map[outputs.ID]outputs.Damper{}, waiting: map[intent.AssetID][]intent.OutputProblem{}}
+	edit := &outputEdit{current: outputsByAsset{}, dampers: map[outputs.ID]outputs.Damper{}, waiting: map[intent.AssetID][]intent.OutputProblem{}}
 	if w.moved && now.Sub(w.readAt) >= outputReread {
-		maps.Copy(edit.tells, w.told)
+		maps.Copy(edit.current, w.latest)
 	} else {
 		for id := range w.unsaved {
-			edit.tells[id] = w.told[id]
+			edit.current[id] = w.latest[id]
 		}
 	}
 	for id, damper := range w.dampers {
-		if _, ok := edit.tells[id.Asset]; ok {
+		if _, ok := edit.current[id.Asset]; ok {
 			edit.dampers[id] = *damper
 		}
 	}
@@ -202,7 +202,7 @@ func (edit *outputEdit) write(ctx context.Context, s Stores, lease store.Lease, 
 		return
 	}
 	if err == nil {
-		if edit.known = parseOutputs(doc.Content); edit.known == nil {
+		if edit.stored = parseOutputs(doc.Content); edit.stored == nil {
 			return // A person has to mend it first.
 		}
 	}
@@ -216,7 +216,7 @@ func (edit *outputEdit) write(ctx context.Context, s Stores, lease store.Lease, 
 	}
 	saved, err := s.SaveOutputs(ctx, lease, document.Edit{Base: doc.Revision.ID, Operations: operations, Reason: reasonOfOutputs(slices.Sorted(maps.Keys(assets)))})
 	if edit.err = err; err == nil {
-		edit.known = parseOutputs(saved.Content)
+		edit.stored = parseOutputs(saved.Content)
 	}
 }
 
@@ -232,9 +232,9 @@ func reasonOfOutputs(assets []string) string {
 
 // operations make the document say what is told, but for what keeps changing.
 func (edit *outputEdit) operations(now time.Time) (operations []document.Operation) {
-	for _, id := range slices.Sorted(maps.Keys(edit.tells)) {
-		has, tells := edit.known[id], maps.Clone(edit.tells[id])
-		for _, name := range outputs.ChangedNames(has, tells) {
+	for _, id := range slices.Sorted(maps.Keys(edit.current)) {
+		stored, current := edit.stored[id], maps.Clone(edit.current[id])
+		for _, name := range outputs.ChangedNames(stored, current) {
 			output := outputs.ID{Asset: id, Name: name}
 			damper := edit.dampers[output]
 			until := damper.Until(now)
@@ -242,10 +242,10 @@ func (edit *outputEdit) operations(now time.Time) (operations []document.Operati
 				edit.changed = append(edit.changed, output)
 				continue
 			}
-			if before, had := has[name]; had {
-				tells[name] = before
+			if before, ok := stored[name]; ok {
+				current[name] = before
 			} else {
-				delete(tells, name)
+				delete(current, name)
 			}
 			edit.waiting[id] = append(edit.waiting[id], intent.OutputProblem{
 				Name: name, Kind: intent.OutputChanging, Until: until, Reason: damper.Reason(output),
@@ -254,7 +254,7 @@ func (edit *outputEdit) operations(now time.Time) (operations []document.Operati
 				edit.until = until
 			}
 		}
-		operations = append(operations, outputs.Changes(id, has, tells)...)
+		operations = append(operations, outputs.Changes(id, stored, current)...)
 	}
 	return operations
 }
@@ -279,7 +279,7 @@ func (e *Enforcer) savedOutputs(edit *outputEdit) {
 	w := &e.outputs
 	w.writing, w.next, w.readAt = false, edit.until, now
 	if edit.err == nil {
-		w.known = edit.known
+		w.stored = edit.stored
 		for _, id := range edit.changed {
 			w.damper(id).Note(now)
 		}
@@ -287,13 +287,13 @@ func (e *Enforcer) savedOutputs(edit *outputEdit) {
 		return
 	}
 	w.next = now.Add(outputRetry)
-	for id := range edit.tells {
+	for id := range edit.current {
 		w.unsaved[id] = true
 		if fault.Is(edit.err, fault.Invalid) {
 			edit.waiting[id] = []intent.OutputProblem{{Kind: intent.OutputUnsaved, Reason: "the document of outputs cannot take what it tells: " + edit.err.Error()}}
 		}
 	}
-	e.Log.Warn("cannot save outputs; trying again", "partition", e.Partition, "assets", len(edit.tells), "error", edit.err)
+	e.Log.Warn("cannot save outputs; trying again", "partition", e.Partition, "assets", len(edit.current), "error", edit.err)
 	if fault.Is(edit.err, fault.Invalid) {
 		e.reportOutputs(edit)
 	}
@@ -302,7 +302,7 @@ func (e *Enforcer) savedOutputs(edit *outputEdit) {
 // reportOutputs has the assets of an edit reported anew where what is in the way changed,
 // and what waits be written when it may.
 func (e *Enforcer) reportOutputs(edit *outputEdit) {
-	for id := range edit.tells {
+	for id := range edit.current {
 		problems := edit.waiting[id]
 		if len(problems) > 0 {
 			e.outputs.unsaved[id] = true
@@ -340,7 +340,7 @@ func (e *Enforcer) missing(a *asset) (list []check.MissingOutput) {
 	for _, id := range a.requirements.missing {
 		m := check.MissingOutput{ID: id}
 		if id.Partition == "" {
-			m.Tells = e.outputs.names(id.Asset)
+			m.Available = e.outputs.names(id.Asset)
 		}
 		list = append(list, m)
 	}

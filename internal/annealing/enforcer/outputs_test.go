@@ -15,8 +15,8 @@ import (
 	"lehr.dev/internal/ground/outputs"
 )
 
-// tells makes an asset in sync tell outputs.
-func tells(list ...intent.Output) func(*intent.Difference) {
+// withOutputs makes an asset in sync tell outputs.
+func withOutputs(list ...intent.Output) func(*intent.Difference) {
 	return func(d *intent.Difference) {
 		if d.Outcome == intent.InSync {
 			d.Outputs = list
@@ -44,13 +44,13 @@ func (w *world) outputsBecome(want string) {
 // more is not, and what a person wrote of others stays. At rest nothing is written.
 func TestOutputsAreWritten(t *testing.T) {
 	simulate(t, func(w *world) {
-		w.production.does("db", behaviour{says: tells(intent.Output{Name: "address", Value: []byte(`"10.0.0.1"`)}, intent.Output{Name: "port", Value: []byte(`5432`)})})
+		w.production.does("db", behaviour{says: withOutputs(intent.Output{Name: "address", Value: []byte(`"10.0.0.1"`)}, intent.Output{Name: "port", Value: []byte(`5432`)})})
 		w.publish(web, db)
 		w.inSync(web, db)
 		w.outputsBecome(`{"db":{"address":"10.0.0.1","port":5432}}`)
 		_, err := w.store.EditDocument(context.Background(), shop, outputs.Document, document.Edit{Base: "1", Reason: "no plugin tells it", Operations: []document.Operation{{Path: "/vpc", Value: []byte(`{"id":"v-1"}`)}}}, intent.Actor{Name: "ann", Origin: "cli"})
 		w.must(err)
-		w.production.does("db", behaviour{says: tells(intent.Output{Name: "port", Value: []byte(`5433`)})})
+		w.production.does("db", behaviour{says: withOutputs(intent.Output{Name: "port", Value: []byte(`5433`)})})
 		w.wake("db")
 		w.outputsBecome(`{"db":{"port":5433},"vpc":{"id":"v-1"}}`)
 		revisions, err := w.store.DocumentRevisions(context.Background(), shop, outputs.Document, "", 10)
@@ -79,7 +79,7 @@ func TestFlappingOutputsAreDamped(t *testing.T) {
 		looks := 0
 		w.production.does("db", behaviour{says: func(d *intent.Difference) {
 			looks++
-			tells(intent.Output{Name: "now", Value: fmt.Append(nil, looks)}, intent.Output{Name: "name", Value: []byte(`"db"`)})(d)
+			withOutputs(intent.Output{Name: "now", Value: fmt.Append(nil, looks)}, intent.Output{Name: "name", Value: []byte(`"db"`)})(d)
 		}})
 		w.publish(db)
 		w.pass(30 * time.Minute)
@@ -94,7 +94,7 @@ func TestFlappingOutputsAreDamped(t *testing.T) {
 		if len(problems) != 1 || problems[0].Kind != intent.OutputChanging || problems[0].Name != "now" || !problems[0].Until.After(time.Now()) {
 			t.Errorf("its report says %+v", problems)
 		}
-		w.production.does("db", behaviour{says: tells(intent.Output{Name: "now", Value: []byte(`0`)}, intent.Output{Name: "name", Value: []byte(`"db"`)})})
+		w.production.does("db", behaviour{says: withOutputs(intent.Output{Name: "now", Value: []byte(`0`)}, intent.Output{Name: "name", Value: []byte(`"db"`)})})
 		w.pass(time.Hour) // The pause is over by then.
 		w.outputsBecome(`{"db":{"name":"db","now":0}}`)
 		w.eventually("no problem", func() bool { return len(w.report("db").OutputProblems) == 0 })
@@ -105,7 +105,7 @@ func TestFlappingOutputsAreDamped(t *testing.T) {
 // what of whom.
 func TestNothingIsPushedWithAGap(t *testing.T) {
 	simulate(t, func(w *world) {
-		w.production.does("db", behaviour{says: tells(intent.Output{Name: "address", Value: []byte(`"a"`)})})
+		w.production.does("db", behaviour{says: withOutputs(intent.Output{Name: "address", Value: []byte(`"a"`)})})
 		needs := web
 		needs.addons = append(slices.Clone(web.addons), &intentpb.ReadsOutputs{Reads: []*intentpb.ReadOutput{{Asset: "db", Output: "adress", Unknown: true}}})
 		w.publish(needs, db)
@@ -124,7 +124,7 @@ func TestNothingIsPushedWithAGap(t *testing.T) {
 // TestRefusedOutputsAreNamed: what stands stays as it is.
 func TestRefusedOutputsAreNamed(t *testing.T) {
 	simulate(t, func(w *world) {
-		w.production.does("db", behaviour{says: tells(intent.Output{Name: "address", Value: []byte(`"a"`)})})
+		w.production.does("db", behaviour{says: withOutputs(intent.Output{Name: "address", Value: []byte(`"a"`)})})
 		w.publish(db)
 		w.outputsBecome(`{"db":{"address":"a"}}`)
 		w.production.does("db", behaviour{says: func(d *intent.Difference) { d.OutputProblem = "too large" }})
@@ -133,7 +133,7 @@ func TestRefusedOutputsAreNamed(t *testing.T) {
 			return len(problems) == 1 && problems[0].Kind == intent.OutputRefused
 		})
 		w.outputsBecome(`{"db":{"address":"a"}}`)
-		w.production.does("db", behaviour{says: tells(intent.Output{Name: "address", Value: []byte(`"a"`)})})
+		w.production.does("db", behaviour{says: withOutputs(intent.Output{Name: "address", Value: []byte(`"a"`)})})
 		w.eventually("it is over", func() bool { return len(w.report("db").OutputProblems) == 0 })
 	})
 }

@@ -175,7 +175,7 @@ func hintFor(report intent.Report, waiting intent.WaitingOn) string {
 		}
 		return fmt.Sprintf("lehr describe report %s shows the plan; lehr approve %s --plan %s --reason WHY allows it once", asset, asset, report.Reading().Short())
 	case intent.WaitOutput:
-		return "it goes on by itself once that is told; lehr document get outputs shows what is. Where no plugin serves what is to tell it: lehr document set outputs /ASSET/NAME=VALUE, with ~1 for / in ASSET"
+		return "it goes on by itself once that is told; lehr document get outputs shows what is. Where no plugin serves what is to tell it: lehr document set outputs /ASSET/NAME=VALUE --reason WHY, with ~1 for / in ASSET"
 	case intent.WaitRejected:
 		return fmt.Sprintf("lehr reject %s --withdraw takes it back, with --of %s for an operator; another plan is not rejected", asset, waiting.Owner)
 	case intent.WaitAge:

@@ -83,8 +83,8 @@ func CheckName(name string) error {
 // Values are outputs, each as canonical JSON.
 type Values map[ID]json.RawMessage
 
-// Told are the outputs of a document, and in which line of its text each stands, from 1.
-type Told struct {
+// Table is what a document has: outputs, and in which line of its text each stands, from 1.
+type Table struct {
 	Values Values
 	Lines  map[ID]int
 }
@@ -97,12 +97,12 @@ func File() string { return Document + "/" + document.File(Document) }
 
 // Parse reads the document, which people may edit too: of assets that no plugin serves.
 // What is wrong with it is told with its line; nothing of it counts then.
-func Parse(content []byte) (Told, []intent.Finding) {
-	p := &parser{told: Told{Values{}, map[ID]int{}}}
+func Parse(content []byte) (Table, []intent.Finding) {
+	p := &parser{table: Table{Values{}, map[ID]int{}}}
 	var root yaml.Node
 	if err := yaml.Unmarshal(content, &root); err != nil || len(root.Content) != 1 {
 		p.refuse(1, "", "it cannot be read")
-		return Told{}, p.findings
+		return Table{}, p.findings
 	}
 	p.pairs(root.Content[0], "", func(key, node *yaml.Node) {
 		asset, err := intent.ParseAssetID(key.Value)
@@ -113,13 +113,13 @@ func Parse(content []byte) (Told, []intent.Finding) {
 		p.pairs(node, PathOf(asset).String(), func(name, node *yaml.Node) { p.value(ID{Asset: asset, Name: name.Value}, name.Line, node) })
 	})
 	if len(p.findings) > 0 {
-		return Told{}, p.findings
+		return Table{}, p.findings
 	}
-	return p.told, nil
+	return p.table, nil
 }
 
 type parser struct {
-	told     Told
+	table    Table
 	findings []intent.Finding
 }
 
@@ -159,7 +159,7 @@ func (p *parser) value(o ID, line int, node *yaml.Node) {
 		p.refuse(line, field, "the value of %s cannot be read: %s", o, err)
 		return
 	}
-	p.told.Values[o], p.told.Lines[o] = text, line
+	p.table.Values[o], p.table.Lines[o] = text, line
 }
 
 // ByAsset are the outputs of the partition's own assets, by asset and name.
@@ -177,27 +177,27 @@ func (v Values) ByAsset() map[intent.AssetID]map[string]json.RawMessage {
 	return assets
 }
 
-// Changes are what an edit makes of the outputs of one asset: those that it tells now in
-// place of those that the document has.
-func Changes(asset intent.AssetID, has, tells map[string]json.RawMessage) (operations []document.Operation) {
+// Changes are what an edit makes of the outputs of one asset: the current ones in place
+// of those that the document has.
+func Changes(asset intent.AssetID, stored, current map[string]json.RawMessage) (operations []document.Operation) {
 	path := PathOf(asset)
 	switch {
-	case len(tells) == 0 && len(has) > 0:
+	case len(current) == 0 && len(stored) > 0:
 		return []document.Operation{{Path: path.String()}}
-	case len(has) == 0 && len(tells) > 0:
-		text, err := json.Marshal(tells)
+	case len(stored) == 0 && len(current) > 0:
+		text, err := json.Marshal(current)
 		if err != nil { // They are JSON.
 			return nil
 		}
 		return []document.Operation{{Path: path.String(), Value: text}}
 	}
-	for _, name := range sortedNames(has, tells) {
-		before, was := has[name]
-		now, is := tells[name]
+	for _, name := range sortedNames(stored, current) {
+		before, inDocument := stored[name]
+		now, ok := current[name]
 		switch {
-		case !is:
+		case !ok:
 			operations = append(operations, document.Operation{Path: path.Then(name).String()})
-		case !was || !bytes.Equal(before, now):
+		case !inDocument || !bytes.Equal(before, now):
 			operations = append(operations, document.Operation{Path: path.Then(name).String(), Value: now})
 		}
 	}
@@ -205,11 +205,11 @@ func Changes(asset intent.AssetID, has, tells map[string]json.RawMessage) (opera
 }
 
 // ChangedNames are those whose values differ, or are in one of the two alone.
-func ChangedNames(has, tells map[string]json.RawMessage) []string {
-	return slices.DeleteFunc(sortedNames(has, tells), func(name string) bool {
-		before, was := has[name]
-		now, is := tells[name]
-		return was == is && bytes.Equal(before, now)
+func ChangedNames(stored, current map[string]json.RawMessage) []string {
+	return slices.DeleteFunc(sortedNames(stored, current), func(name string) bool {
+		before, inDocument := stored[name]
+		now, ok := current[name]
+		return inDocument == ok && bytes.Equal(before, now)
 	})
 }
 
