@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"maps"
 
 	"lehr.dev/internal/ground/fault"
 	"lehr.dev/internal/ground/intent"
@@ -71,6 +72,25 @@ func (k cachedStore) Content(ctx context.Context, incarnation intent.Incarnation
 	}
 	k.contents.Put(at, contentFound{member, body}, len(body)+keptWeight)
 	return member, body, nil
+}
+
+// Contents implements store.All. Nobody may write into the bodies.
+func (k cachedStore) Contents(ctx context.Context, incarnation intent.IncarnationID, assets []intent.AssetID) (map[intent.AssetID][]byte, error) {
+	bodies := make(map[intent.AssetID][]byte, len(assets))
+	var missing []intent.AssetID
+	for _, asset := range assets {
+		if cached, ok := k.contents.Get(contentAt{incarnation, asset}); ok {
+			bodies[asset] = cached.body
+		} else {
+			missing = append(missing, asset)
+		}
+	}
+	if len(missing) == 0 {
+		return bodies, nil
+	}
+	stored, err := k.All.Contents(ctx, incarnation, missing)
+	maps.Copy(bodies, stored)
+	return bodies, err
 }
 
 // schemaStore keeps descriptor sets.

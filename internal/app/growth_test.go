@@ -105,6 +105,11 @@ func (c *counting) Content(ctx context.Context, id intent.IncarnationID, asset i
 	return c.All.Content(ctx, id, asset)
 }
 
+func (c *counting) Contents(ctx context.Context, incarnation intent.IncarnationID, assets []intent.AssetID) (map[intent.AssetID][]byte, error) {
+	c.read.Add(int64(len(assets)))
+	return c.All.Contents(ctx, incarnation, assets)
+}
+
 func (c *counting) Member(ctx context.Context, id intent.IncarnationID, asset intent.AssetID) (intent.Member, error) {
 	c.read.Add(1)
 	return c.All.Member(ctx, id, asset)

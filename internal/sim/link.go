@@ -157,6 +157,10 @@ func (l *link) Content(ctx context.Context, id intent.IncarnationID, asset inten
 	return m, body, err
 }
 
+func (l *link) Contents(ctx context.Context, id intent.IncarnationID, assets []intent.AssetID) (map[intent.AssetID][]byte, error) {
+	return read(ctx, l, "Contents", func() (map[intent.AssetID][]byte, error) { return l.All.Contents(ctx, id, assets) })
+}
+
 func (l *link) EdgesFrom(ctx context.Context, id intent.IncarnationID, asset intent.AssetID) ([]store.Edge, error) {
 	return read(ctx, l, "EdgesFrom", func() ([]store.Edge, error) { return l.All.EdgesFrom(ctx, id, asset) })
 }

@@ -50,6 +50,10 @@ type Snapshots interface {
 	Body(ctx context.Context, digest intent.Digest) ([]byte, error)
 	// Content is both at once: the member, and its body.
 	Content(ctx context.Context, id intent.IncarnationID, asset intent.AssetID) (intent.Member, []byte, error)
+	// Contents returns the bodies of several assets at once, each verified as Content's is.
+	// It omits assets that the incarnation has not, and those whose body is missing or
+	// damaged: Content says what is wrong with one.
+	Contents(ctx context.Context, id intent.IncarnationID, assets []intent.AssetID) (map[intent.AssetID][]byte, error)
 	// Members lists one page, in the order of the ids.
 	Members(ctx context.Context, id intent.IncarnationID, filter AssetFilter) ([]intent.Member, error)
 	// Changes lists what differs between two incarnations of a partition, one

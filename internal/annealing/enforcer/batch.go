@@ -160,7 +160,10 @@ func (o *observer) startDiff(ctx context.Context, s *served, batch []*observatio
 			g.difference = byAsset[g.asset.id]
 			g.difference.Incarnation, g.difference.Effective = request.Incarnation, g.effective
 			g.old = mayBeOld && g.difference.At.Before(askedAt)
-			if err == nil {
+		}
+		if err == nil {
+			o.preloadSafely(ctx, batch)
+			for _, g := range batch {
 				o.readSafely(ctx, g)
 			}
 		}
@@ -217,6 +220,17 @@ func (o *observer) diff(ctx context.Context, s *served, request plugin.DiffReque
 		}
 	}()
 	return o.memos.diff(ctx, s.plugin, request)
+}
+
+// preloadSafely reads the contents of a batch at once. After a panic each look reads its
+// own, so that the asset at which it comes is found and kept apart.
+func (o *observer) preloadSafely(ctx context.Context, batch []*observation) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			_ = panicked(o.log, cause, "assets", len(batch))
+		}
+	}()
+	o.read.preload(ctx, batch)
 }
 
 // readSafely reads the content of what was looked at.

@@ -3,6 +3,7 @@ package enforcer
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -209,6 +210,13 @@ func (p panicking) Content(ctx context.Context, at intent.IncarnationID, asset i
 		panic("a bug")
 	}
 	return p.Stores.Content(ctx, at, asset)
+}
+
+func (p panicking) Contents(ctx context.Context, at intent.IncarnationID, assets []intent.AssetID) (map[intent.AssetID][]byte, error) {
+	if slices.Contains(assets, "web") {
+		panic("a bug")
+	}
+	return p.Stores.Contents(ctx, at, assets)
 }
 
 // TestAPanicIsItsAssetsOwn: where the pass over one asset panics, that one is

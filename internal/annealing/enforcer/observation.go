@@ -44,6 +44,8 @@ type observation struct {
 	// over when it was known last.
 	asksAfter, unwell bool
 
+	// body is the content at the target, if it was read with the batch's.
+	body []byte
 	// read: the content was read, for mode, turndown and requirements.
 	read, turndown bool
 	mode           check.Mode
@@ -67,6 +69,17 @@ type batchKey struct {
 }
 
 func (g *observation) key() batchKey { return batchKey{g.target, g.since} }
+
+// needsContent reports whether the answer makes the asset's content worth reading.
+func (g *observation) needsContent() bool {
+	switch g.difference.Outcome {
+	case intent.Unknown, intent.Pending:
+		return false
+	case intent.InSync:
+		return !g.contentKnown || g.wanted || g.asksAfter
+	}
+	return true
+}
 
 // isOther: its batch may not take the place that is kept for what is fresh.
 func (g *observation) isOther() bool { return g.suspect || g.priority != loop.Fresh }

@@ -14,7 +14,7 @@ import (
 // Turndown before anything is pushed or recorded, what a push asks for, and
 // how the asset stands.
 func (r *reader) readContent(ctx context.Context, g *observation) {
-	if g.difference.Outcome == intent.Unknown || g.difference.Outcome == intent.Pending || g.difference.Outcome == intent.InSync && g.contentKnown && !g.wanted && !g.asksAfter {
+	if !g.needsContent() {
 		return
 	}
 	var loaded contents

@@ -27,6 +27,7 @@ type Stores interface {
 	Incarnation(ctx context.Context, id intent.IncarnationID) (intent.Incarnation, error)
 	Member(ctx context.Context, id intent.IncarnationID, asset intent.AssetID) (intent.Member, error)
 	Content(ctx context.Context, id intent.IncarnationID, asset intent.AssetID) (intent.Member, []byte, error)
+	Contents(ctx context.Context, id intent.IncarnationID, assets []intent.AssetID) (map[intent.AssetID][]byte, error)
 	Members(ctx context.Context, id intent.IncarnationID, filter store.AssetFilter) ([]intent.Member, error)
 	Changes(ctx context.Context, from, to intent.IncarnationID, after intent.AssetID, limit int) ([]store.Change, error)
 	EdgesTo(ctx context.Context, id intent.IncarnationID, asset intent.AssetID) ([]store.Edge, error)

@@ -24,7 +24,13 @@ func (r *reader) contents(ctx context.Context, g *observation) (contents, error)
 	}
 	loaded := contents{effective: g.effective, enforced: g.enforced, heeds: g.heeds}
 	var err error
-	if loaded.target, err = r.asset(ctx, g.target, g.asset.id); err != nil {
+	if g.body != nil {
+		loaded.target, err = schema.Decode(g.body)
+		g.body = nil
+	} else {
+		loaded.target, err = r.asset(ctx, g.target, g.asset.id)
+	}
+	if err != nil {
 		return loaded, err
 	}
 	if g.difference.Outcome == intent.Differs && !g.enforced.IsZero() && g.enforced != g.target {

@@ -61,6 +61,27 @@ func (r *reader) asset(ctx context.Context, id intent.IncarnationID, name intent
 	return schema.Decode(body)
 }
 
+// preload reads at once what the looks of a batch are about to read of their targets. What
+// it does not find, each look reads by itself, and so says what is wrong.
+func (r *reader) preload(ctx context.Context, batch []*observation) {
+	var assets []intent.AssetID
+	for _, g := range batch {
+		if g.needsContent() && g.prior == nil {
+			assets = append(assets, g.asset.id)
+		}
+	}
+	if len(assets) < 2 {
+		return
+	}
+	bodies, err := r.store.Contents(ctx, batch[0].target, assets)
+	if err != nil {
+		return
+	}
+	for _, g := range batch {
+		g.body = bodies[g.asset.id]
+	}
+}
+
 // policy returns the policy that an incarnation was published with. One
 // without a policy asset only observes.
 func (r *reader) policy(ctx context.Context, id intent.IncarnationID) (*policy, error) {

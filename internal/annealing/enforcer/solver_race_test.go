@@ -165,6 +165,13 @@ func (c counting) Content(ctx context.Context, id intent.IncarnationID, asset in
 	return c.Store.Content(ctx, id, asset)
 }
 
+func (c counting) Contents(ctx context.Context, id intent.IncarnationID, assets []intent.AssetID) (map[intent.AssetID][]byte, error) {
+	countingLock.Lock()
+	*c.reads += len(assets)
+	countingLock.Unlock()
+	return c.Store.Contents(ctx, id, assets)
+}
+
 var countingLock sync.Mutex
 
 // TestAnAdmissionThatWaitedWhileANeighbourMovedIsTakenBack: the neighbour's

@@ -33,8 +33,9 @@ const (
 	mostRead = 64 << 10
 	// mostBody bytes of changes are compressed.
 	mostBody = 32 << 10
-	// smallest body that is compressed; of less, little is won.
-	smallest = 200
+	// smallest body that is compressed. What a push of a small plan costs counts for more
+	// than a few hundred bytes of it.
+	smallest = 1024
 	// mostHead is what the record has beside its changes.
 	mostHead = 64
 )

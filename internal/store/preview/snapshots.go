@@ -108,6 +108,20 @@ func (s *Snapshot) Content(ctx context.Context, id intent.IncarnationID, asset i
 	return member, body, err
 }
 
+// Contents implements store.Snapshots.
+func (s *Snapshot) Contents(ctx context.Context, id intent.IncarnationID, assets []intent.AssetID) (map[intent.AssetID][]byte, error) {
+	bodies := map[intent.AssetID][]byte{}
+	for _, asset := range assets {
+		_, body, err := s.Content(ctx, id, asset)
+		if err == nil {
+			bodies[asset] = body
+		} else if ctx.Err() != nil {
+			return nil, err
+		}
+	}
+	return bodies, nil
+}
+
 // Members implements store.Snapshots.
 func (s *Snapshot) Members(ctx context.Context, id intent.IncarnationID, filter store.AssetFilter) ([]intent.Member, error) {
 	if id != s.Head() {

@@ -28,6 +28,10 @@ func (s *Store) Admit(ctx context.Context, lease store.Lease, admissions []store
 	err := s.act(ctx, attempt, lease, func(t *transaction, now standing) error {
 		d := desk{transaction: t, lease: lease, now: now, budgets: map[string]*budget{}, windows: map[string]*window{}}
 		refusals = make([]*store.Refusal, len(admissions))
+		var err error
+		if d.hasRejections, err = hasRejections(t, lease.Partition); err != nil {
+			return err
+		}
 		for i, admission := range admissions {
 			d.planRecord = records[i]
 			waiting, err := d.decide(admission)
@@ -58,6 +62,8 @@ type desk struct {
 	holding   holding
 	overrides []intent.Override
 	consent   intent.Consent
+	// hasRejections: the partition has some, of whatever.
+	hasRejections bool
 	// planRecord of the admission at hand.
 	planRecord []byte
 }
@@ -185,6 +191,9 @@ func (d *desk) checkClaim(a store.Admission) (*intent.WaitingOn, error) {
 // checkRejections: nobody rejected this plan of this content, whoever
 // approved it.
 func (d *desk) checkRejections(a store.Admission) (*intent.WaitingOn, error) {
+	if !d.hasRejections {
+		return nil, nil
+	}
 	rejections, err := scanRejections(d.transaction, d.lease.Partition, ofPlan, string(a.Asset), a.Effective[:], a.Plan[:])
 	if err != nil {
 		return nil, err

@@ -190,6 +190,12 @@ func scanApprovals(q querier, partition intent.PartitionID, condition string, ar
 	return list, err
 }
 
+// hasRejections reports whether any plan of the partition is rejected.
+func hasRejections(q querier, partition intent.PartitionID) (bool, error) {
+	var one int
+	return q.one("SELECT 1 FROM rejection WHERE partition = $1 LIMIT 1", []any{string(partition)}, &one)
+}
+
 func scanRejections(q querier, partition intent.PartitionID, condition string, arguments ...any) (list []intent.Rejection, err error) {
 	err = q.queryEach(`SELECT asset, effective, plan, rejecter, origin, reason, created, ends
 		FROM rejection WHERE partition = $1 AND `+condition+` ORDER BY asset, created, rejecter`, append([]any{string(partition)}, arguments...), func(row scanner) error {

@@ -242,6 +242,9 @@ func TestDamagedContentIsNeverServed(t *testing.T) {
 	s = openFile(t, path)
 	body, err := s.Body(t.Context(), secret.Member.Digest)
 	refused(t, err, fault.Internal, secret.Member.Digest.String(), "front/job", "shop")
+	if bodies, err := s.Contents(t.Context(), intent.IncarnationID{Partition: "shop", Sequence: 1}, []intent.AssetID{"front/job"}); err != nil || len(bodies) > 0 {
+		t.Errorf("a damaged body among several is %q, %v", bodies, err)
+	}
 	if body != nil || strings.Contains(strings.ToUpper(err.Error()), "THE CONTENT") {
 		t.Errorf("damaged content was shown: %q, %v", body, err)
 	}

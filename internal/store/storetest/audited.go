@@ -340,7 +340,7 @@ var unrecorded = map[string]string{
 }
 
 // reading are the methods that write nothing.
-var reading = strings.Fields(`Document ListDocuments DocumentRevisions Partition ListPartitions Hints Check Free Replicas Incarnation Incarnations Member Body Content Members Changes
+var reading = strings.Fields(`Document ListDocuments DocumentRevisions Partition ListPartitions Hints Check Free Replicas Incarnation Incarnations Member Body Content Contents Members Changes
 	FindIncarnation EdgesFrom EdgesTo Candidate CandidateDelta ListCandidates Acknowledged GetBlob Pins PinsOf Holds Retries Stops Consents Authors
 	Size Permit OpenPushes Pushes Push Ended Begun EnforcedPage EnforcedCount Memos MemoAssets Orphans OrphanCount Report ListReports CountReports ListGroups Rollouts Observations Judgements RolloutOrders ReportHistory ReportsAfter LastReport Arrivals
 	AuditRecords AuditEnds WalkAudit VerifyAudit AuditTrouble Identity History Verify TokenByID Tokens Grants Authority Authorize Changed Close`)

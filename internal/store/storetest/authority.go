@@ -252,7 +252,7 @@ func testAuthority(t *testing.T, open func(t *testing.T) store.All) {
 // asksNobody are the methods that no caller's authority is asked for, besides
 // those that act under a lease: they read, or are Lehr's own.
 var asksNobody = []string{
-	"Partition", "ListPartitions", "Hint", "Hints", "Renew", "Retire", "Replicas", "Acquire", "Free", "Document", "ListDocuments", "DocumentRevisions", "Incarnation", "Incarnations", "Member", "Body", "Content", "Members", "Changes",
+	"Partition", "ListPartitions", "Hint", "Hints", "Renew", "Retire", "Replicas", "Acquire", "Free", "Document", "ListDocuments", "DocumentRevisions", "Incarnation", "Incarnations", "Member", "Body", "Content", "Contents", "Members", "Changes",
 	"FindIncarnation", "EdgesFrom", "EdgesTo", "Candidate", "CandidateDelta", "ListCandidates", "Acknowledged", "GetBlob", "Pins", "PinsOf", "Holds", "Retries",
 	"Stops", "Consents", "Authors", "OpenPushes", "Pushes", "Push", "Ended", "Size", "EnforcedPage", "EnforcedCount", "Memos", "MemoAssets", "Orphans", "OrphanCount", "Report", "ListReports",
 	"CountReports", "ListGroups", "Rollouts", "Observations", "Judgements", "RolloutOrders", "ReportHistory", "ReportsAfter", "LastReport", "Arrivals", "AuditRecords", "AuditEnds", "AuditTrouble", "WalkAudit", "VerifyAudit", "Identity", "History", "Verify", "TokenByID", "Tokens", "Grants", "Authority", "Authorize", "Changed", "Close",

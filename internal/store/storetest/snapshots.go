@@ -60,6 +60,7 @@ func testSnapshots(t *testing.T, open func(t *testing.T) store.All) {
 	if diff := cmp.Diff(want, gotMember); diff != "" || string(body) != string(entry("a/1", "2").Body) {
 		t.Errorf("content %q of a member:\n%s", body, diff)
 	}
+	testContents(w)
 	_, err = w.Member(ctx, at(2), "b/1")
 	w.refused(err, fault.NotFound)
 	_, _, err = w.Content(ctx, at(2), "b/1")
@@ -338,5 +339,36 @@ func (m *model) verifyChanges(r *rapid.T, base, target intent.Sequence) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		r.Fatalf("changes from %d to %d:\n%s", base, target, diff)
+	}
+}
+
+// testContents: those that are there, as of each incarnation, however many are asked for at
+// once; an incarnation that is not there has none.
+func testContents(w *world) {
+	w.t.Helper()
+	assets := []intent.AssetID{"a/1", "b/1", "a/1", "a/2", "a-b"}
+	for i := range 40 {
+		assets = append(assets, intent.AssetID(fmt.Sprintf("none/%d", i)))
+	}
+	assets = append(assets, "db/main")
+	for _, id := range []intent.IncarnationID{at(1), at(2), at(9)} {
+		want := map[intent.AssetID]string{}
+		for _, asset := range assets {
+			if _, body, err := w.Content(w.t.Context(), id, asset); err == nil {
+				want[asset] = string(body)
+			}
+		}
+		if (len(want) == 0) != (id == at(9)) {
+			w.t.Errorf("%s has %d of the assets", id, len(want))
+		}
+		bodies, err := w.Contents(w.t.Context(), id, assets)
+		w.must(err)
+		got := map[intent.AssetID]string{}
+		for asset, body := range bodies {
+			got[asset] = string(body)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			w.t.Errorf("contents as of %s:\n%s", id, diff)
+		}
 	}
 }
