@@ -17,10 +17,8 @@ import (
 
 // contents reads what a look needs, unless the look before did.
 func (r *reader) contents(ctx context.Context, g *observation) (contents, error) {
-	if g.prior != nil {
-		if loaded := g.prior.loaded; loaded.target.ID != "" && loaded.effective == g.effective && loaded.enforced == g.enforced && loaded.heeds == g.heeds {
-			return loaded, nil
-		}
+	if loaded, ok := g.priorContents(); ok {
+		return loaded, nil
 	}
 	loaded := contents{effective: g.effective, enforced: g.enforced, heeds: g.heeds}
 	var err error
@@ -42,6 +40,15 @@ func (r *reader) contents(ctx context.Context, g *observation) (contents, error)
 		loaded.head, loaded.err = &head, errors.Join(loaded.err, err)
 	}
 	return loaded, nil
+}
+
+// priorContents returns what the look before read, if this one needs just that.
+func (g *observation) priorContents() (loaded contents, ok bool) {
+	if g.prior == nil {
+		return contents{}, false
+	}
+	loaded = g.prior.loaded
+	return loaded, loaded.target.ID != "" && loaded.effective == g.effective && loaded.enforced == g.enforced && loaded.heeds == g.heeds
 }
 
 // modeIn returns the mode that the asset's addon asks for, if it has one.

@@ -66,7 +66,7 @@ func (r *reader) asset(ctx context.Context, id intent.IncarnationID, name intent
 func (r *reader) preload(ctx context.Context, batch []*observation) {
 	var assets []intent.AssetID
 	for _, g := range batch {
-		if g.needsContent() && g.prior == nil {
+		if _, ok := g.priorContents(); !ok && g.needsContent() {
 			assets = append(assets, g.asset.id)
 		}
 	}

@@ -28,6 +28,10 @@ func (s *Store) SaveReports(ctx context.Context, lease store.Lease, reports []in
 			if err != nil {
 				return err
 			}
+			unsettled, err := unsettledOf(t, lease.Partition, reports[first:last])
+			if err != nil {
+				return err
+			}
 			var indexes []int
 			for i := first; i < last; i++ {
 				var group intent.Group
@@ -36,11 +40,10 @@ func (s *Store) SaveReports(ctx context.Context, lease store.Lease, reports []in
 						return err
 					}
 				}
-				newlySettled, err := replaceReport(t, lease.Partition, reports[i], texts[i], group)
-				if err != nil {
+				if err := replaceReport(t, lease.Partition, reports[i], texts[i], group); err != nil {
 					return err
 				}
-				if newlySettled || !reports[i].Settled() {
+				if unsettled[reports[i].Asset] || !reports[i].Settled() {
 					indexes = append(indexes, i)
 				}
 			}
@@ -57,19 +60,31 @@ const putReport = `INSERT INTO report (partition, asset, state, record, settled,
 	ON CONFLICT (partition, asset) DO UPDATE SET state = excluded.state, record = excluded.record, settled = excluded.settled,
 		service = excluded.service, instance = excluded.instance`
 
-// replaceReport stores the last report of an asset, and says of one that is settled
-// whether the one before was not. After a settled one that costs no second statement.
-func replaceReport(t *transaction, partition intent.PartitionID, report intent.Report, text string, group intent.Group) (newlySettled bool, err error) {
-	arguments := []any{string(partition), string(report.Asset), string(report.State), text, flag(report.Settled()), group.Service, group.Instance}
-	if report.Settled() {
-		if stored, err := t.exec(putReport+" WHERE report.settled = 1", arguments...); err != nil || stored > 0 {
-			return false, err
-		}
-		newlySettled = true
-	}
-	_, err = t.exec(putReport, arguments...)
-	return newlySettled, err
+// replaceReport stores the last report of an asset.
+func replaceReport(t *transaction, partition intent.PartitionID, report intent.Report, text string, group intent.Group) error {
+	_, err := t.exec(putReport, string(partition), string(report.Asset), string(report.State), text, flag(report.Settled()), group.Service, group.Instance)
+	return err
 }
+
+// unsettledOf returns the assets whose new report is settled, while the one stored is not.
+func unsettledOf(t *transaction, partition intent.PartitionID, reports []intent.Report) (map[intent.AssetID]bool, error) {
+	var settled []intent.AssetID
+	for _, report := range reports {
+		if report.Settled() {
+			settled = append(settled, report.Asset)
+		}
+	}
+	unsettled := map[intent.AssetID]bool{}
+	err := eachSeveral(t, unsettledReports, []any{string(partition)}, settled, func(row scanner) error {
+		var asset intent.AssetID
+		err := row.Scan(&asset)
+		unsettled[asset] = true
+		return err
+	})
+	return unsettled, err
+}
+
+var unsettledReports = "SELECT asset FROM report WHERE partition = $1 AND settled = 0 AND asset IN " + severalAssets(2)
 
 // shortened is a report as it is kept once it is past.
 func shortened(partition intent.PartitionID, report intent.Report) intent.Report {

@@ -3,8 +3,6 @@ package relational
 import (
 	"context"
 	"fmt"
-	"slices"
-	"strings"
 
 	"lehr.dev/internal/ground/fault"
 	"lehr.dev/internal/ground/intent"
@@ -169,17 +167,22 @@ const contentOfMember = `SELECT m.asset, m.type, m.digest, m.effective, m.from_s
 	JOIN member AS m ON m.partition = i.partition AND m.asset = $2 AND m.from_seq <= i.seq AND m.to_seq > i.seq
 	JOIN body AS b ON b.digest = m.digest WHERE i.partition = $1 AND i.seq = $3`
 
-// Contents implements store.Snapshots: one statement for each contentsAtOnce assets, in one
-// view.
+// Contents implements store.Snapshots, in one view.
 func (s *Store) Contents(ctx context.Context, id intent.IncarnationID, assets []intent.AssetID) (map[intent.AssetID][]byte, error) {
 	bodies := make(map[intent.AssetID][]byte, len(assets))
 	err := s.read(ctx, fmt.Sprintf("reading %d assets of %s", len(assets), id), func(q querier) error {
-		for some := range slices.Chunk(assets, contentsAtOnce) {
-			if err := addContents(q, id, some, bodies); err != nil {
+		return eachSeveral(q, contentsOfMembers, []any{string(id.Partition), int64(id.Sequence)}, assets, func(row scanner) error {
+			var asset intent.AssetID
+			var digest intent.Digest
+			var body []byte
+			if err := row.Scan(&asset, digestColumn{&digest}, &body); err != nil {
 				return err
 			}
-		}
-		return nil
+			if digest == intent.BodyDigest(body) {
+				bodies[asset] = body
+			}
+			return nil
+		})
 	})
 	if err != nil {
 		return nil, err
@@ -187,38 +190,9 @@ func (s *Store) Contents(ctx context.Context, id intent.IncarnationID, assets []
 	return bodies, nil
 }
 
-func addContents(q querier, id intent.IncarnationID, assets []intent.AssetID, bodies map[intent.AssetID][]byte) error {
-	arguments := []any{string(id.Partition), int64(id.Sequence)}
-	for i := range contentsAtOnce {
-		arguments = append(arguments, string(assets[min(i, len(assets)-1)]))
-	}
-	return q.queryEach(contentsOfMembers, arguments, func(row scanner) error {
-		var asset intent.AssetID
-		var digest intent.Digest
-		var body []byte
-		if err := row.Scan(&asset, digestColumn{&digest}, &body); err != nil {
-			return err
-		}
-		if digest == intent.BodyDigest(body) {
-			bodies[asset] = body
-		}
-		return nil
-	})
-}
-
-// contentsAtOnce is how many assets the statement contentsOfMembers names. It is one
-// statement for any number up to that, so that it is prepared once.
-const contentsAtOnce = 16
-
-var contentsOfMembers = func() string {
-	named := make([]string, contentsAtOnce)
-	for i := range named {
-		named[i] = fmt.Sprintf("$%d", i+3)
-	}
-	return `SELECT m.asset, m.digest, b.bytes FROM incarnation AS i
-	JOIN member AS m ON m.partition = i.partition AND m.asset IN (` + strings.Join(named, ", ") + `) AND m.from_seq <= i.seq AND m.to_seq > i.seq
+var contentsOfMembers = `SELECT m.asset, m.digest, b.bytes FROM incarnation AS i
+	JOIN member AS m ON m.partition = i.partition AND m.asset IN ` + severalAssets(3) + ` AND m.from_seq <= i.seq AND m.to_seq > i.seq
 	JOIN body AS b ON b.digest = m.digest WHERE i.partition = $1 AND i.seq = $2`
-}()
 
 // bodyOf reads and verifies. A body that does not match its digest is named
 // with an asset that has it, and never returned.
