@@ -23,6 +23,8 @@ var kinds = []struct {
 	{"registry", []string{"every", "file", "match", "user", "token"}},
 	{"debian", []string{"every", "package", "file", "match", "user", "token"}},
 	{"git_tags", []string{"every", "file", "match", "user", "token", "key", "known_hosts"}},
+	{"chart", []string{"every", "name", "version", "digest", "files", "verify", "user", "token"}},
+	{"artifact", []string{"every", "files", "verify", "user", "token"}},
 	{"document", nil}, // Behind git, which may have the key too.
 }
 
@@ -74,6 +76,8 @@ func (p *parser) remote(key, value *yaml.Node, at, name, kind string) Source {
 		s.Files = []string{s.Remote.HTTP.File}
 	case "sql":
 		s.Remote.SQL, s.Files = r.sql()
+	case "chart", "artifact":
+		s.Remote.Packed, s.Files = r.packed(kind, login)
 	default:
 		v := &source.Versions{Login: login, Match: r.text("match"), File: r.file()}
 		switch kind {
@@ -142,6 +146,30 @@ func (r *remoteParser) file() string {
 		return "missing"
 	}
 	return name
+}
+
+// packed is a chart or an artifact, of which all files are read if none are named.
+func (r *remoteParser) packed(kind string, login source.Login) (*source.Packed, []string) {
+	var packed source.Packed
+	var err error
+	if kind == "artifact" {
+		packed, err = source.ParseArtifact(r.text(kind))
+	} else {
+		packed, err = source.ParseChart(r.text(kind), r.text("name"))
+		if packed.Version, packed.Digest = r.text("version"), r.text("digest"); packed.Version == "" {
+			r.missing("version", `say which: version: 1.2.3, or a constraint such as version: "~1.2"`)
+			return &packed, nil
+		}
+	}
+	packed.Verify, packed.Login = r.text("verify"), login
+	if err == nil {
+		err = source.Remote{Packed: &packed}.Check()
+	}
+	r.check(r.fields[kind], r.at+"."+kind, err)
+	if r.fields["files"] == nil {
+		return &packed, []string{"**"}
+	}
+	return &packed, r.patterns()
 }
 
 func (r *remoteParser) patterns() []string {

@@ -143,7 +143,7 @@ func TestSchemaHasTheKeysOfTheParser(t *testing.T) {
 		".generate{}|resolve":                          "generate: {g: {resolve: Job, KEY}}",
 		".generate{}|Dependencies.edges[]":             "generate: {g: {derive: Dependencies, edges: [{KEY}]}}",
 	}
-	for _, kind := range []string{"git", "http", "sql", "registry", "debian", "git_tags", "document"} {
+	for _, kind := range []string{"git", "http", "sql", "registry", "debian", "git_tags", "chart", "artifact", "document"} {
 		templates[".sources{}|"+kind] = "sources: {a: {" + kind + ": x, KEY}}"
 	}
 	for _, name := range addon.Names() {

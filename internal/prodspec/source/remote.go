@@ -3,7 +3,7 @@ package source
 import "time"
 
 // Remote says where a source lies that is no folder of this machine. One of
-// Document, Git, HTTP, SQL and Versions is set.
+// Document, Git, HTTP, SQL, Versions and Packed is set.
 type Remote struct {
 	// Document is the name of one that the store holds.
 	Document string `json:",omitempty"`
@@ -11,6 +11,7 @@ type Remote struct {
 	HTTP     *HTTP
 	SQL      *SQL
 	Versions *Versions
+	Packed   *Packed `json:",omitempty"`
 	// Every is how long to wait between two looks; zero: the default.
 	Every time.Duration
 }
@@ -43,6 +44,11 @@ func (r Remote) Bare() Remote {
 		v := *r.Versions
 		v.Login, v.Tags = Login{}, bare(v.Tags)
 		r.Versions = &v
+	}
+	if r.Packed != nil {
+		p := *r.Packed
+		p.Login = Login{}
+		r.Packed = &p
 	}
 	return r
 }

@@ -33,6 +33,8 @@ func (r Remote) Check() error {
 			return fault.New(fault.Invalid, "%.300q is not an absolute path", r.SQL.SQLite)
 		}
 		return nil
+	case r.Packed != nil:
+		return r.Packed.check()
 	case r.Versions == nil:
 		return fault.New(fault.Internal, "a source lies nowhere")
 	}

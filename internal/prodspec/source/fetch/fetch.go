@@ -144,6 +144,8 @@ func Open(o Options, name, path string, remote source.Remote, files []string, li
 			f.patterns = nil // No file is an answer too.
 		}
 		f.fetcher = &table{remote: *remote.SQL, guard: g, limits: limits}
+	case remote.Packed != nil:
+		f.fetcher = newPacked(*remote.Packed, o.Folder, patterns, g)
 	default:
 		f.fetcher = newVersions(*remote.Versions, o.Folder, g, limits)
 	}
@@ -183,6 +185,12 @@ func unreadable(subject string, err error) *fault.Error {
 // tooLarge is the error of more than is read.
 func tooLarge(subject string, most int64) *fault.Error {
 	return fault.New(fault.Invalid, "%s has more than %d bytes, which is the most that is read", subject, most).
+		WithHint("split it, or ask for less of it").WithCause(errTooLarge)
+}
+
+// tooLargeBy is tooLarge of what says how large it is.
+func tooLargeBy(subject string, bytes, most int64) error {
+	return fault.New(fault.Invalid, "%s has %d bytes, and at most %d are read", subject, bytes, most).
 		WithHint("split it, or ask for less of it").WithCause(errTooLarge)
 }
 

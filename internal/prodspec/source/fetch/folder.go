@@ -148,11 +148,13 @@ func (f *Folder) follow(ctx context.Context) {
 		} else {
 			pause = loop.Backoff{First: f.every, Most: max(f.every, slowest)}.After(failures)
 		}
-		// However many hints there are, they are no more than looks now and then.
-		if f.options.Runtime.Wait(ctx, source.EveryAtLeast, nil) != nil {
+		// However many hints there are, they are no more than looks now and then, and
+		// none while whoever is asked wants to be left alone.
+		quiet := max(source.EveryAtLeast, f.busyFor())
+		if f.options.Runtime.Wait(ctx, quiet, nil) != nil {
 			return
 		}
-		if f.options.Runtime.Wait(ctx, max(loop.Jitter(pause, key, count)-source.EveryAtLeast, 0), f.hint) != nil {
+		if f.options.Runtime.Wait(ctx, max(loop.Jitter(pause, key, count)-quiet, 0), f.hint) != nil {
 			return
 		}
 	}
@@ -160,6 +162,13 @@ func (f *Folder) follow(ctx context.Context) {
 
 // slowest is how rarely a source that fails is looked at.
 const slowest = 5 * time.Minute
+
+// busyFor is how long nobody is to ask again; zero: as usual.
+func (f *Folder) busyFor() time.Duration {
+	f.lock.Lock()
+	defer f.lock.Unlock()
+	return pauseOf(f.failure)
+}
 
 type outcome struct {
 	state  *State

@@ -28,6 +28,7 @@ type Policy struct {
 	Networks []netip.Prefix `yaml:"networks"`
 	Webhooks []Webhook      `yaml:"webhooks"`
 	Folders  []ListedFolder `yaml:"folders"`
+	Keys     []ListedKey    `yaml:"keys"`
 }
 
 // ListedFolder is a folder of this machine that sources of some partitions may
@@ -112,6 +113,11 @@ func (p *Policy) complete(folder, path string) error {
 		w := &p.Webhooks[i]
 		if err := place("webhook", i, w.Env, &w.File, w.Partitions); err != nil {
 			return err
+		}
+	}
+	for i := range p.Keys {
+		if err := p.Keys[i].complete(folder); err != nil {
+			return fault.New(fault.Invalid, "%s: key %d: %w", path, i+1, err)
 		}
 	}
 	for i, listed := range p.Folders {

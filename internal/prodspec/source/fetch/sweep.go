@@ -205,6 +205,7 @@ func SweepUnused(ctx context.Context, root string, registered func(intent.Partit
 		}
 		if !registered(partition) && len(mirrors(own)) == 0 {
 			_ = os.RemoveAll(filepath.Join(own, "home"))
+			_ = os.RemoveAll(filepath.Join(own, contentFolder))
 			// With a lock of a mirror that is being made in it, it stays.
 			if err := os.Remove(own); err != nil && !errors.Is(err, syscall.ENOTEMPTY) {
 				return removed, fault.New(fault.Unavailable, "removing what was mirrored for partition %s: %w", partition, err).WithHint("see that the server may write in %s", root)

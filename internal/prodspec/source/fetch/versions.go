@@ -6,15 +6,10 @@ import (
 	"cmp"
 	"compress/gzip"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"net/url"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -151,45 +146,17 @@ func (v *versions) fromTags(ctx context.Context) ([]version, error) {
 	return matches, nil
 }
 
-// manifests are what a tag of a registry may name.
-const manifests = "application/vnd.oci.image.index.v1+json, application/vnd.oci.image.manifest.v1+json, application/vnd.docker.distribution.manifest.list.v2+json, application/vnd.docker.distribution.manifest.v2+json"
+// imageTypes are what a tag of a registry may name.
+const imageTypes = "application/vnd.oci.image.index.v1+json, application/vnd.oci.image.manifest.v1+json, application/vnd.docker.distribution.manifest.list.v2+json, application/vnd.docker.distribution.manifest.v2+json"
 
 func (v *versions) fromRegistry(ctx context.Context) ([]version, error) {
-	base, err := url.Parse(v.remote.Registry)
-	name := strings.Trim(base.Path, "/")
-	if err != nil || name == "" {
-		return nil, fault.New(fault.Invalid, "%s names no repository of a registry", quoted(v.remote.Registry)).WithHint("write https://registry.example.com/team/name")
+	registry, err := newOCIRepository(v.guard, v.remote.Registry, v.remote.Login)
+	if err != nil {
+		return nil, err
 	}
-	at := func(rest string) string {
-		return (&url.URL{Scheme: base.Scheme, Host: base.Host, Path: "/v2/" + name + "/" + rest}).String()
-	}
-	login := &registryLogin{versions: v, host: base.Host, scope: "repository:" + name + ":pull"}
-	var tags []string
-	const mostPages = 100
-	next := at("tags/list") + "?n=1000"
-	for range mostPages {
-		got, err := login.get(ctx, request{url: next, most: v.limits.FileBytes})
-		if err != nil {
-			return nil, err
-		}
-		var page struct{ Tags []string }
-		if err := json.Unmarshal(got.body, &page); err != nil {
-			return nil, unreadable(v.remote.Registry, errors.New("its list of tags is not JSON"))
-		}
-		tags = append(tags, page.Tags...)
-		link, ok := nextPage(got.header.Get("Link"))
-		if !ok {
-			next = ""
-			break
-		}
-		target, err := base.Parse(link)
-		if err != nil || target.Host != base.Host || target.Scheme != base.Scheme {
-			return nil, unreadable(v.remote.Registry, errors.New("its list of tags goes on elsewhere"))
-		}
-		next = target.String()
-	}
-	if next != "" {
-		return nil, tooMany(v.remote.Registry)
+	tags, err := registry.tags(ctx, v.limits.FileBytes)
+	if err != nil {
+		return nil, err
 	}
 	var matches []version
 	for _, tag := range tags {
@@ -200,98 +167,13 @@ func (v *versions) fromRegistry(ctx context.Context) ([]version, error) {
 		if len(matches) == mostVersions {
 			return nil, tooMany(v.remote.Registry)
 		}
-		got, err := login.get(ctx, request{url: at("manifests/" + tag), accept: manifests, most: 4 << 20})
+		_, digest, err := registry.manifest(ctx, tag, imageTypes)
 		if err != nil {
 			return nil, err
-		}
-		sum := sha256.Sum256(got.body)
-		digest := "sha256:" + hex.EncodeToString(sum[:])
-		if declared := got.header.Get("Docker-Content-Digest"); strings.HasPrefix(declared, "sha256:") && declared != digest {
-			return nil, unreadable(v.remote.Registry, fmt.Errorf("the manifest of %s is not what its digest says", tag))
 		}
 		matches = append(matches, version{Version: text, Name: tag, Digest: digest})
 	}
 	return matches, nil
-}
-
-var nextLink = regexp.MustCompile(`<([^>]+)>\s*;\s*rel="?next"?`)
-
-func nextPage(header string) (string, bool) {
-	m := nextLink.FindStringSubmatch(header)
-	if m == nil {
-		return "", false
-	}
-	return m[1], true
-}
-
-// registryLogin asks as a registry wants to be asked: without a word, by
-// password, or by a token that another server gives for one.
-type registryLogin struct {
-	versions    *versions
-	host, scope string
-	basic       bool
-	bearer      string
-}
-
-func (l *registryLogin) get(ctx context.Context, r request) (answer, error) {
-	ask := func() (answer, error) {
-		if l.basic {
-			r.login = l.versions.remote.Login
-		}
-		r.bearer = l.bearer
-		return l.versions.guard.get(ctx, r)
-	}
-	got, err := ask()
-	if got.status != 401 || l.basic || l.bearer != "" {
-		return got, err
-	}
-	challenge := got.header.Get("Www-Authenticate")
-	kind, _, _ := strings.Cut(challenge, " ")
-	switch {
-	case strings.EqualFold(kind, "basic") && !l.versions.remote.Token.IsZero():
-		l.basic = true
-	case strings.EqualFold(kind, "bearer"):
-		if l.bearer, err = l.token(ctx, challenge); err != nil {
-			return answer{}, err
-		}
-	default:
-		return got, err
-	}
-	return ask()
-}
-
-var parameter = regexp.MustCompile(`([a-z]+)="([^"]*)"`)
-
-// token asks whom the registry names for one.
-func (l *registryLogin) token(ctx context.Context, challenge string) (string, error) {
-	parameters := map[string]string{}
-	for _, m := range parameter.FindAllStringSubmatch(challenge, -1) {
-		parameters[m[1]] = m[2]
-	}
-	realm, err := url.Parse(parameters["realm"])
-	if err != nil || realm.Scheme != "https" && (realm.Scheme != "http" || realm.Host != l.host) {
-		return "", unreadable(l.host, fmt.Errorf("it has tokens fetched at %s", quoted(parameters["realm"])))
-	}
-	query := realm.Query()
-	query.Set("service", parameters["service"])
-	query.Set("scope", l.scope)
-	realm.RawQuery = query.Encode()
-	r := request{url: realm.String(), most: 1 << 20}
-	if !l.versions.remote.Token.IsZero() {
-		r.login = l.versions.remote.Login
-	}
-	got, err := l.versions.guard.get(ctx, r)
-	if err != nil {
-		return "", err
-	}
-	var answer struct {
-		Token  string `json:"token"`
-		Access string `json:"access_token"`
-	}
-	if err := json.Unmarshal(got.body, &answer); err != nil || cmp.Or(answer.Token, answer.Access) == "" {
-		return "", unreadable(realm.Host, errors.New("it gives no token"))
-	}
-	return cmp.Or(answer.Token, answer.Access), nil
 }
 
 func (v *versions) fromDebian(ctx context.Context) ([]version, error) {

@@ -2,6 +2,7 @@ package fetch
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -65,16 +66,21 @@ func plausible(file string, got answer) error {
 	return nil
 }
 
-// request is a GET.
+// request is a GET, or a HEAD.
 type request struct {
-	url   string
-	login source.Login
+	// method is empty for a GET.
+	method string
+	url    string
+	login  source.Login
 	// accept is the header; empty: anything.
 	accept string
 	// bearer takes the place of the login.
 	bearer string
 	most   int64
 	marks  map[string]string
+	// elsewhere: the answer may lie on another host, which is shown no secret.
+	// Whoever asks so verifies a digest of what it gets.
+	elsewhere bool
 }
 
 type answer struct {
@@ -91,7 +97,7 @@ const mostRedirects = 3
 
 func (g guard) get(ctx context.Context, r request) (answer, error) {
 	var got answer
-	httpRequest, err := http.NewRequestWithContext(ctx, http.MethodGet, r.url, nil)
+	httpRequest, err := http.NewRequestWithContext(ctx, cmp.Or(r.method, http.MethodGet), r.url, nil)
 	if err != nil {
 		return got, fault.New(fault.Invalid, "%s is no URL", quoted(r.url))
 	}
@@ -120,6 +126,9 @@ func (g guard) get(ctx context.Context, r request) (answer, error) {
 	transport := g.transport()
 	defer transport.CloseIdleConnections()
 	client := &http.Client{Transport: transport, CheckRedirect: stays}
+	if r.elsewhere {
+		client.CheckRedirect = leads
+	}
 	response, err := client.Do(httpRequest)
 	if err != nil {
 		if f, ok := errors.AsType[*fault.Error](err); ok {
@@ -134,14 +143,16 @@ func (g guard) get(ctx context.Context, r request) (answer, error) {
 		return got, nil
 	}
 	if response.StatusCode != http.StatusOK {
-		hint := "mend its address, or give a token: {env: VARIABLE}; what was read last stays in use"
-		return got, fault.New(fault.Unavailable, "%s cannot be read: the answer is %d %s", r.url, response.StatusCode, http.StatusText(response.StatusCode)).WithHint("%s", hint)
+		return got, refusal(r.url, response)
+	}
+	if r.method == http.MethodHead {
+		return got, nil
 	}
 	if encoding := response.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
 		return got, unreadable(r.url, fmt.Errorf("the answer is encoded as %s, which nobody asked for", quoted(encoding)))
 	}
 	if response.ContentLength > r.most {
-		return got, tooLarge(r.url, r.most)
+		return got, tooLargeBy(r.url, response.ContentLength, r.most)
 	}
 	got.body, err = io.ReadAll(io.LimitReader(response.Body, r.most+1))
 	switch {
@@ -159,6 +170,22 @@ func (g guard) get(ctx context.Context, r request) (answer, error) {
 		}
 	}
 	return got, nil
+}
+
+// leads lets content be fetched elsewhere, by the same scheme or a safer one, without
+// any secret.
+func leads(next *http.Request, via []*http.Request) error {
+	first := via[0].URL
+	if next.URL.Scheme != first.Scheme && next.URL.Scheme != "https" {
+		return stays(next, via)
+	}
+	if next.URL.Host != first.Host {
+		next.Header.Del("Authorization")
+	}
+	if len(via) > mostRedirects {
+		return fault.New(fault.Unavailable, "%s leads on and on", first.Redacted())
+	}
+	return nil
 }
 
 // stays lets nobody be led to another host or scheme, so no secret goes there.
