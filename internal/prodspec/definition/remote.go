@@ -167,7 +167,7 @@ func (r *remoteParser) packed(kind string, login source.Login) (*source.Packed, 
 	}
 	r.check(r.fields[kind], r.at+"."+kind, err)
 	if r.fields["files"] == nil {
-		return &packed, []string{"**"}
+		return &packed, nil
 	}
 	return &packed, r.patterns()
 }

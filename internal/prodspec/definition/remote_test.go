@@ -12,6 +12,8 @@ import (
 	"lehr.dev/internal/prodspec/source"
 )
 
+const digest = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+
 func TestSourcesElsewhere(t *testing.T) {
 	token := source.Login{User: "bot", Token: source.Secret{Env: "TOKEN"}}
 	for text, want := range map[string]definition.Source{
@@ -42,6 +44,19 @@ func TestSourcesElsewhere(t *testing.T) {
 		`{debian: "https://h/Packages.gz", package: web, file: a.json}`: {
 			Files: []string{"a.json"}, Remote: &source.Remote{Versions: &source.Versions{Debian: "https://h/Packages.gz", Package: "web", File: "a.json"}},
 		},
+		`{chart: "https://h/charts/", name: web, version: "~1.2", every: 10m, verify: releases, user: bot, token: {env: TOKEN}}`: {
+			Remote: &source.Remote{Every: 10 * time.Minute, Packed: &source.Packed{Address: "https://h/charts", Chart: "web", Version: "~1.2", Verify: "releases", Login: token}},
+		},
+		`{chart: "oci://h/charts/web", version: 1.2.3, digest: "` + digest + `", files: [Chart.yaml, "templates/**"]}`: {
+			Files:  []string{"Chart.yaml", "templates/**"},
+			Remote: &source.Remote{Packed: &source.Packed{Address: "https://h/charts/web", InRegistry: true, Chart: "web", Version: "1.2.3", Digest: digest}},
+		},
+		`{artifact: "oci://h:5000/team/base:v1@` + digest + `"}`: {
+			Remote: &source.Remote{Packed: &source.Packed{Address: "https://h:5000/team/base", InRegistry: true, Tag: "v1", Digest: digest}},
+		},
+		`{artifact: "oci+http://localhost:5000/base:latest", files: "*.yaml"}`: {
+			Files: []string{"*.yaml"}, Remote: &source.Remote{Packed: &source.Packed{Address: "http://localhost:5000/base", InRegistry: true, Tag: "latest"}},
+		},
 		`{git_tags: "https://h/shop.git", file: a.json}`: {
 			Files: []string{"a.json"}, Remote: &source.Remote{Versions: &source.Versions{Tags: &source.Git{URL: "https://h/shop.git"}, File: "a.json"}},
 		},
@@ -60,28 +75,46 @@ func TestSourcesElsewhere(t *testing.T) {
 
 func TestSourcesElsewhereAreCheckedStrictly(t *testing.T) {
 	for text, says := range map[string]string{
-		`{git: "https://h/a", http: "https://h/a", files: a}`:            "unknown field",
-		`{git: "https://h/a"}`:                                           "files is missing",
-		`{git: "https://h/a", branch: main, document: a.toml}`:           "no file of YAML or JSON",
-		`{git: "https://h/a", branch: main, document: ../a.yaml}`:        "leads out",
-		`{git: "https://h/a", branch: main, document: a.yaml, files: a}`: "dir or files beside it",
-		`{git: "https://h/a", tag: v1, document: a.yaml}`:                "branch is missing",
-		`{git: "https://h/a", files: a, branch: main, tag: v1}`:          "more than one of branch, tag and commit",
-		`{git: "https://h/a", files: a, token: s3cret}`:                  "must say where the secret is found",
-		`{git: "https://h/a", files: a, token: {value: s3cret}}`:         "unknown field sources.service.token.value",
-		`{git: "https://h/a", files: a, token: {env: A, file: /b}}`:      "a variable or a file, one of them",
-		`{git: "https://h/a", files: a, key: {file: k}}`:                 "is not an absolute path",
-		`{git: "https://h/a", files: a, dirs: b}`:                        "unknown field sources.service.dirs",
-		`{git: "https://h/a", files: ../a}`:                              "a segment that is empty, . or ..",
-		`{http: "https://h/a"}`:                                          "file is missing",
-		`{http: "https://h/a", file: ../a.json}`:                         "is no name of a file",
-		`{http: "https://h/a", file: "*.json"}`:                          "is no name of a file",
-		`{http: "https://h/a", file: a, every: never}`:                   "is not a length of time",
-		`{sql: "postgres://user:s3cret@h/a", query: SELECT 1, file: a}`:  "neither the file of an SQLite database",
-		`{sql: {env: A}, file: a}`:                                       "query is missing",
-		`{sql: {env: A}, query: SELECT 1}`:                               "file is missing",
-		`{sql: {env: A}, query: SELECT 1, file: a, rows: b}`:             "both file and rows",
-		`{sql: {env: A}, query: SELECT 1, file: a, empty: perhaps}`:      "must be true or false",
+		`{git: "https://h/a", http: "https://h/a", files: a}`:                      "unknown field",
+		`{git: "https://h/a"}`:                                                     "files is missing",
+		`{git: "https://h/a", branch: main, document: a.toml}`:                     "no file of YAML or JSON",
+		`{git: "https://h/a", branch: main, document: ../a.yaml}`:                  "leads out",
+		`{git: "https://h/a", branch: main, document: a.yaml, files: a}`:           "dir or files beside it",
+		`{git: "https://h/a", tag: v1, document: a.yaml}`:                          "branch is missing",
+		`{git: "https://h/a", files: a, branch: main, tag: v1}`:                    "more than one of branch, tag and commit",
+		`{git: "https://h/a", files: a, token: s3cret}`:                            "must say where the secret is found",
+		`{git: "https://h/a", files: a, token: {value: s3cret}}`:                   "unknown field sources.service.token.value",
+		`{git: "https://h/a", files: a, token: {env: A, file: /b}}`:                "a variable or a file, one of them",
+		`{git: "https://h/a", files: a, key: {file: k}}`:                           "is not an absolute path",
+		`{git: "https://h/a", files: a, dirs: b}`:                                  "unknown field sources.service.dirs",
+		`{git: "https://h/a", files: ../a}`:                                        "a segment that is empty, . or ..",
+		`{chart: "https://h/a", name: web}`:                                        "version is missing",
+		`{chart: "https://h/a", version: 1.0.0}`:                                   "the chart has no name",
+		`{chart: "oci://h/web", name: web, version: 1.0.0}`:                        "is the end of its address",
+		`{chart: "https://h/a", name: web, version: newest}`:                       "neither a version nor a constraint",
+		`{chart: "https://h/a", name: web, version: ~1, digest: "` + digest + `"}`: "a digest is of one version",
+		`{chart: "https://h/a", name: web, version: 1.0.0, digest: abc}`:           "is no digest",
+		`{chart: "https://h/a?b=c", name: web, version: 1.0.0}`:                    "a query or a fragment",
+		`{chart: "https://h/a", name: ../web, version: 1.0.0}`:                     "no name of a chart",
+		`{chart: "ftp://h/a", name: web, version: 1.0.0}`:                          "a URL of https or http is needed",
+		`{chart: "https://h/a", name: web, version: 1.0.0, verify: A B}`:           "no name of a key",
+		`{chart: "https://bot:s3cret@h/a", name: web, version: 1.0.0}`:             "holds a user or a password",
+		`{artifact: "oci+http://h/a:v1", token: {env: A}}`:                         "in the clear",
+		`{artifact: "https://h/a:v1"}`:                                             "is no artifact of a registry",
+		`{artifact: "oci://h/a"}`:                                                  "names neither a tag nor a digest",
+		`{artifact: "oci://h/A:v1"}`:                                               "is no repository of a registry",
+		`{artifact: "oci://h/a:v 1"}`:                                              "is no tag",
+		`{artifact: "oci://h/a@sha256:12"}`:                                        "is no digest",
+		`{artifact: "oci://h/a:v1", dir: b}`:                                       "unknown field sources.service.dir",
+		`{http: "https://h/a"}`:                                                    "file is missing",
+		`{http: "https://h/a", file: ../a.json}`:                                   "is no name of a file",
+		`{http: "https://h/a", file: "*.json"}`:                                    "is no name of a file",
+		`{http: "https://h/a", file: a, every: never}`:                             "is not a length of time",
+		`{sql: "postgres://user:s3cret@h/a", query: SELECT 1, file: a}`:            "neither the file of an SQLite database",
+		`{sql: {env: A}, file: a}`:                                                 "query is missing",
+		`{sql: {env: A}, query: SELECT 1}`:                                         "file is missing",
+		`{sql: {env: A}, query: SELECT 1, file: a, rows: b}`:                       "both file and rows",
+		`{sql: {env: A}, query: SELECT 1, file: a, empty: perhaps}`:                "must be true or false",
 	} {
 		_, findings := definition.Parse("lehr.yaml", []byte(strings.Replace(whole, "{dir: ., files: [service.yaml]}", text, 1)), schema.Builtin())
 		if len(findings) == 0 || !strings.Contains(findings[0].Message, says) {

@@ -252,3 +252,24 @@ func TestLinkedAndSetuidFiles(t *testing.T) {
 		}
 	}
 }
+
+// A pointer of git-lfs lies where the content should be, also in a folder.
+func TestPointerOfLFS(t *testing.T) {
+	folder := t.TempDir()
+	write(t, filepath.Join(folder, "big.yaml"), "version https://git-lfs.github.com/spec/v1\noid sha256:1\nsize 5\n")
+	write(t, filepath.Join(folder, "a.yaml"), "1")
+	open := func(pattern string) error {
+		d, err := Open(folder, []string{pattern}, DefaultLimits())
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = d.Read(t.Context(), time.Now(), Changes{All: true})
+		return err
+	}
+	if err := open("*.yaml"); !fault.Is(err, fault.Invalid) || !strings.Contains(err.Error(), "big.yaml is a pointer of git-lfs") {
+		t.Errorf("%v", err)
+	}
+	if err := open("a.yaml"); err != nil {
+		t.Errorf("%v", err)
+	}
+}

@@ -1,6 +1,7 @@
 package source
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -15,6 +16,7 @@ import (
 	"lehr.dev/internal/ground/fault"
 	"lehr.dev/internal/ground/files"
 	"lehr.dev/internal/ground/intent"
+	"lehr.dev/internal/prodspec/source/artifact"
 )
 
 // walk takes one snapshot.
@@ -30,6 +32,9 @@ type walk struct {
 	// marks of the snapshot's files.
 	marks []mark
 	parts intent.Parts
+	// small is the content of a small file, and reader reads it.
+	small  [artifact.MostPointer + 1]byte
+	reader bytes.Reader
 }
 
 // all looks at everything: what there is first, for most of it need not be read,
@@ -68,7 +73,20 @@ func (w *walk) all() (*Snapshot, error) {
 func (w *walk) read(name string) (file File, fileMark mark, err error) {
 	fileMark, err = w.directory.load(w.root, name, func(src io.Reader, size int64) (int64, error) {
 		w.parts.Begin(fileDomain)
-		return w.parts.AddFrom(src, size)
+		if size > artifact.MostPointer {
+			return w.parts.AddFrom(src, size)
+		}
+		n, err := io.ReadFull(src, w.small[:size+1]) // One more, if it has grown.
+		if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+			return 0, err
+		}
+		text := w.small[:n]
+		if artifact.IsPointer(text) {
+			return 0, fault.New(fault.Invalid, "%s is a pointer of git-lfs: its content is not there", path.Join(w.directory.path, name)).
+				WithHint("run git lfs pull, keep the file in git itself, or narrow the source's patterns")
+		}
+		w.reader.Reset(text)
+		return w.parts.AddFrom(&w.reader, size)
 	})
 	if err != nil {
 		return File{}, mark{}, err

@@ -144,6 +144,9 @@ func checkPath(subject, name string) error {
 // pointer is how a file begins that git-lfs keeps elsewhere.
 var pointer = []byte("version https://git-lfs.github.com/spec/v1\n")
 
+// MostPointer is how many bytes a pointer of git-lfs has at most.
+const MostPointer = 1024
+
 // IsPointer reports whether a file is one that git-lfs left in the place of another.
 func IsPointer(content []byte) bool { return bytes.HasPrefix(content, pointer) }
 

@@ -119,12 +119,15 @@ func (o Options) policy() *Policy {
 
 // Open names a source. Path is where its files are said to lie. It does no I/O.
 func Open(o Options, name, path string, remote source.Remote, files []string, limits source.Limits) (*Folder, error) {
-	patterns, err := source.ParsePatterns(path, files)
-	if err != nil {
-		return nil, err
-	}
 	if err := remote.Check(); err != nil {
 		return nil, err
+	}
+	var patterns source.Patterns
+	if remote.Packed == nil || len(files) > 0 { // All of what was packed is meant, if nothing is said.
+		var err error
+		if patterns, err = source.ParsePatterns(path, files); err != nil {
+			return nil, err
+		}
 	}
 	g := o.guard()
 	f := newFolder(o, name, path, queryDigest(remote, files), patterns, limits)

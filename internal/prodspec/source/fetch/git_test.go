@@ -286,6 +286,26 @@ func TestHostileRepositories(t *testing.T) {
 	}
 }
 
+// A folder that is in a submodule, or is one, is told of as that.
+func TestFolderInASubmodule(t *testing.T) {
+	other, o := newOrigin(t), newOrigin(t)
+	other.Write("deploy/x.yaml", "1")
+	other.Commit("X")
+	o.Write("parts/a.yaml", "1")
+	o.Git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", other.Folder, "parts/sub")
+	o.Commit("One")
+	for folder, says := range map[string]string{
+		"parts/sub":        "parts/sub of " + o.Folder + " is a submodule",
+		"parts/sub/deploy": "parts/sub of " + o.Folder + " is a submodule",
+		"parts/other":      "there is no folder parts/other",
+	} {
+		r := newReader(t, source.Remote{Git: &source.Git{URL: o.Folder, Directory: folder}}, "**")
+		if _, _, err := r.read(); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%v, want %q", err, says)
+		}
+	}
+}
+
 // A mirror that was damaged is made anew.
 func TestGitMirrorIsMadeAnew(t *testing.T) {
 	o := newOrigin(t)

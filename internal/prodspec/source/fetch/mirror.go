@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -318,6 +319,9 @@ func (m *mirror) list(ctx context.Context, commit, directory string, most int) (
 	}
 	output, err := m.git(ctx, invocation{arguments: []string{"ls-tree", "-r", "-z", "-l", "--full-tree", treeish}, most: int64(most) * mostPath / 4})
 	if exitCode(err) == 128 && directory != "" && m.hasCommit(ctx, commit) {
+		if submodule := m.submoduleAbove(ctx, commit, directory); submodule != "" {
+			return nil, isSubmodule(submodule + " of " + m.String())
+		}
 		return nil, fault.New(fault.Unavailable, "there is no folder %s in %s at %.12s", directory, m, commit).WithHint("restore it, or mend dir; nothing is taken for empty")
 	}
 	if err != nil {
@@ -328,7 +332,7 @@ func (m *mirror) list(ctx context.Context, commit, directory string, most int) (
 		if len(line) == 0 {
 			continue
 		}
-		attributes, path, ok := strings.Cut(string(line), "\t")
+		attributes, name, ok := strings.Cut(string(line), "\t")
 		fields := strings.Fields(attributes)
 		if !ok || len(fields) != 4 {
 			return nil, unreadable(m.String(), fmt.Errorf("git lists %.100q", line))
@@ -337,11 +341,32 @@ func (m *mirror) list(ctx context.Context, commit, directory string, most int) (
 		if err != nil {
 			size = -1
 		}
-		if list = append(list, entry{path: path, mode: fields[0], object: fields[2], size: size}); len(list) > most {
+		if list = append(list, entry{path: name, mode: fields[0], object: fields[2], size: size}); len(list) > most {
 			return nil, fault.New(fault.Invalid, "%s has more than %d files", m, most).WithHint("name a smaller folder of it with dir")
 		}
 	}
 	return list, nil
+}
+
+// submoduleAbove is the submodule in which a folder would lie, or that it is; empty: in
+// none.
+func (m *mirror) submoduleAbove(ctx context.Context, commit, directory string) string {
+	arguments := []string{"ls-tree", "-z", "--full-tree", commit, "--"}
+	var folders []string
+	for at := directory; at != "." && at != "/"; at = path.Dir(at) {
+		folders = append(folders, at)
+	}
+	arguments = append(arguments, folders...)
+	output, err := m.git(ctx, invocation{arguments: arguments, environment: []string{"GIT_LITERAL_PATHSPECS=1"}})
+	if err != nil {
+		return ""
+	}
+	for line := range strings.SplitSeq(string(output), "\x00") {
+		if attributes, name, ok := strings.Cut(line, "\t"); ok && strings.HasPrefix(attributes, submoduleMode+" ") && slices.Contains(folders, name) {
+			return name
+		}
+	}
+	return ""
 }
 
 func (m *mirror) read(ctx context.Context, object string, most int64) ([]byte, error) {

@@ -16,8 +16,9 @@ import (
 // packed is a chart of Helm or an artifact of a registry. Its version is looked for
 // now and then; content is fetched once for each digest.
 type packed struct {
-	remote   source.Packed
-	guard    guard
+	remote source.Packed
+	guard  guard
+	// patterns of the files that are read; none: all.
 	patterns source.Patterns
 	limits   artifact.Limits
 	cache    contentCache
@@ -126,7 +127,7 @@ func (p *packed) obtain(ctx context.Context, last *State, now found, keys []trus
 	p.files, p.pieces = files, string(pieces)
 	wanted := map[string][]byte{}
 	for name, text := range files {
-		if p.patterns.Match(name) {
+		if len(p.patterns) == 0 || p.patterns.Match(name) {
 			wanted[name] = text
 		}
 	}

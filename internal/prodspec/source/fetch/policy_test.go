@@ -71,3 +71,32 @@ webhooks:
 		}
 	}
 }
+
+func TestKeysOfThePolicy(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "sources.yaml")
+	for text, says := range map[string]string{
+		"{name: a, pgp: ring.gpg, partitions: [shop]}":                    "",
+		"{name: a, cosign: /a.pub, required_of: [h], partitions: [shop]}": "",
+		"{pgp: ring.gpg, partitions: [shop]}":                             "key 1: it has no name",
+		"{name: a, partitions: [shop]}":                                   "key 1: it is of one kind",
+		"{name: a, pgp: a, cosign: b, partitions: [shop]}":                "key 1: it is of one kind",
+		"{name: a, pgp: a}":                                               "no partition may use it",
+	} {
+		if err := os.WriteFile(path, []byte("sources: v1\nkeys: ["+text+"]\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		policy, err := ReadPolicy(path)
+		if says != "" {
+			if err == nil || !strings.Contains(err.Error(), says) {
+				t.Errorf("%s: %v, want %q", text, err, says)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if k := policy.Keys[0]; !filepath.IsAbs(k.PGP + k.Cosign) {
+			t.Errorf("%s: the file is %s", text, k.PGP+k.Cosign)
+		}
+	}
+}

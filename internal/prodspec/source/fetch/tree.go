@@ -1,7 +1,6 @@
 package fetch
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io/fs"
@@ -12,6 +11,7 @@ import (
 	"lehr.dev/internal/ground/fault"
 	"lehr.dev/internal/ground/intent"
 	"lehr.dev/internal/prodspec/source"
+	"lehr.dev/internal/prodspec/source/artifact"
 )
 
 // tree is a folder of a repository at a commit.
@@ -85,9 +85,8 @@ func (t *tree) fetch(ctx context.Context, last *State) (*State, error) {
 // an error, for what is left out would be taken for removed.
 func (t *tree) wanted(e entry) (bool, error) {
 	place := fmt.Sprintf("%s of %s", path.Join(t.directory, e.path), t.repository)
-	if e.mode == "160000" && (t.patterns.Match(e.path) || t.patterns.MayBeBelow(e.path)) {
-		return false, fault.New(fault.Invalid, "%s is a submodule, and what is in it is not read", place).
-			WithHint("name its repository as a source of its own, and narrow the patterns of this one")
+	if e.mode == submoduleMode && (t.patterns.Match(e.path) || t.patterns.MayBeBelow(e.path)) {
+		return false, isSubmodule(place)
 	}
 	if !t.patterns.Match(e.path) {
 		return false, nil
@@ -103,12 +102,17 @@ func (t *tree) wanted(e entry) (bool, error) {
 	return true, t.limits.CheckSize(place, e.size)
 }
 
-// pointer is how a file begins that git-lfs keeps elsewhere.
-var pointer = []byte("version https://git-lfs.github.com/spec/v1\n")
+// submoduleMode is what a submodule has in a tree.
+const submoduleMode = "160000"
+
+func isSubmodule(place string) error {
+	return fault.New(fault.Invalid, "%s is a submodule, and what is in it is not read", place).
+		WithHint("name its repository as a source of its own, and narrow the patterns of this one")
+}
 
 func (t *tree) read(ctx context.Context, object, name string) ([]byte, error) {
 	content, err := t.repository.read(ctx, object, t.limits.FileBytes)
-	if err == nil && bytes.HasPrefix(content, pointer) {
+	if err == nil && artifact.IsPointer(content) {
 		return nil, fault.New(fault.Invalid, "%s of %s is a pointer of git-lfs: its content is not in the repository", path.Join(t.directory, name), t.repository).
 			WithHint("keep it in git itself (git lfs migrate export), or narrow the patterns")
 	}

@@ -3,8 +3,6 @@ package fetch
 import (
 	"bytes"
 	"compress/gzip"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -19,6 +17,7 @@ import (
 
 	"lehr.dev/internal/ground/fault"
 	"lehr.dev/internal/prodspec/source"
+	"lehr.dev/internal/prodspec/source/artifact"
 )
 
 // listed reads the versions of a source, the newest first.
@@ -144,25 +143,33 @@ func (r *registry) ask(method, path, kind string, body []byte) *http.Response {
 	return response
 }
 
+// blob puts content into a repository, and returns its digest.
+func (r *registry) blob(repository string, content []byte) string {
+	r.Helper()
+	digest := artifact.Digest(content)
+	at := r.ask("POST", "/v2/"+repository+"/blobs/uploads/", "", nil).Header.Get("Location")
+	separator := "?"
+	if strings.Contains(at, "?") {
+		separator = "&"
+	}
+	r.ask("PUT", at+separator+"digest="+digest, "application/octet-stream", content)
+	return digest
+}
+
+// manifest puts one into a repository under a tag, and returns its digest.
+func (r *registry) manifest(repository, tag, kind string, manifest []byte) string {
+	r.Helper()
+	r.ask("PUT", "/v2/"+repository+"/manifests/"+tag, kind, manifest)
+	return artifact.Digest(manifest)
+}
+
 // push an image without layers, and return its digest.
 func (r *registry) push(tag string) string {
 	r.Helper()
-	blob := func(content string) string {
-		sum := sha256.Sum256([]byte(content))
-		digest := "sha256:" + hex.EncodeToString(sum[:])
-		at := r.ask("POST", "/v2/team/web/blobs/uploads/", "", nil).Header.Get("Location")
-		separator := "?"
-		if strings.Contains(at, "?") {
-			separator = "&"
-		}
-		r.ask("PUT", at+separator+"digest="+digest, "application/octet-stream", []byte(content))
-		return digest
-	}
 	config := fmt.Sprintf(`{"architecture":"amd64","os":"linux","config":{"Labels":{"version":%q}},"rootfs":{"type":"layers","diff_ids":[]}}`, tag)
-	manifest := fmt.Sprintf(`{"schemaVersion":2,"mediaType":"application/vnd.docker.distribution.manifest.v2+json","config":{"mediaType":"application/vnd.docker.container.image.v1+json","size":%d,"digest":%q},"layers":[]}`, len(config), blob(config))
-	sum := sha256.Sum256([]byte(manifest))
-	r.ask("PUT", "/v2/team/web/manifests/"+tag, "application/vnd.docker.distribution.manifest.v2+json", []byte(manifest))
-	return "sha256:" + hex.EncodeToString(sum[:])
+	digest := r.blob("team/web", []byte(config))
+	manifest := fmt.Sprintf(`{"schemaVersion":2,"mediaType":"application/vnd.docker.distribution.manifest.v2+json","config":{"mediaType":"application/vnd.docker.container.image.v1+json","size":%d,"digest":%q},"layers":[]}`, len(config), digest)
+	return r.manifest("team/web", tag, "application/vnd.docker.distribution.manifest.v2+json", []byte(manifest))
 }
 
 func TestVersionsOfARegistry(t *testing.T) {

@@ -103,7 +103,7 @@ func TestHostileHTTP(t *testing.T) {
 		"too long": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "10000000000")
 			fmt.Fprint(w, `{}`)
-		}, "more than 1000 bytes"},
+		}, "at most 1000 are read"},
 		"without end": {func(w http.ResponseWriter, _ *http.Request) {
 			for {
 				if _, err := fmt.Fprint(w, strings.Repeat(" ", 1000)); err != nil {
