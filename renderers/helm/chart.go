@@ -29,6 +29,8 @@ type release struct {
 	// values that templates see, and whether Helm 3 and Helm 4 differ about them.
 	values      common.Values
 	nullsDiffer bool
+	// parts are the folders of charts that it depends on, by their names.
+	parts map[string]string
 }
 
 // theDefinition is the file of what is wrong with lehr.yaml, whatever its name:
@@ -65,6 +67,9 @@ func (r *release) load() *chartv2.Chart {
 			parts = append(parts, &archive.BufferedFile{Name: inside, Data: bytes.TrimPrefix(r.files[name], []byte("\xef\xbb\xbf"))})
 		}
 	}
+	if parts = append(parts, r.dependencies(parts)...); len(r.findings) > 0 {
+		return nil
+	}
 	if r.strict(parts); len(r.findings) > 0 {
 		return nil
 	}
@@ -78,7 +83,7 @@ func (r *release) load() *chartv2.Chart {
 	}
 	for _, wanted := range chart.Metadata.Dependencies {
 		if !slices.ContainsFunc(chart.Dependencies(), func(c *chartv2.Chart) bool { return c.Name() == wanted.Name }) {
-			r.wrong(main, 0, "run helm dependency build, and have a source declare "+path.Join(r.options.folder, "charts/**")+": nothing is fetched", "the chart depends on %s %s, which is not among the declared files", wanted.Name, wanted.Version)
+			r.wrong(main, 0, "declare it as a source in lehr.yaml (chart: …, name: "+wanted.Name+"), name the source in from and in with: {dependencies: [SOURCE]}; or run helm dependency build, and have a source declare "+path.Join(r.options.folder, "charts/**"), "the chart depends on %s %s, which is not among the declared files", wanted.Name, wanted.Version)
 		}
 	}
 	r.schemas(chart)

@@ -44,12 +44,14 @@ func isolate() {
 type options struct {
 	folder, release, kubeVersion string
 	values, set, apiVersions     []string
+	// dependencies are the folders of charts that it depends on, which are not in it.
+	dependencies []string
 	// nulls says which Helm's reading of nulls is meant; empty: nobody said.
 	nulls    string
 	settings kubernetes.Settings
 }
 
-var keys = []string{"chart", "values", "set", "release", "kube_version", "api_versions", "nulls"}
+var keys = []string{"chart", "values", "set", "release", "kube_version", "api_versions", "nulls", "dependencies"}
 
 func generate(in *generator.Input, out *generator.Output) error {
 	o, err := read(in)
@@ -76,7 +78,7 @@ func read(in *generator.Input) (options, error) {
 	if err != nil {
 		return options{}, err
 	}
-	o := options{values: with["values"], set: with["set"], apiVersions: with["api_versions"]}
+	o := options{values: with["values"], set: with["set"], apiVersions: with["api_versions"], dependencies: with["dependencies"]}
 	o.settings, err = kubernetes.SettingsOf(with)
 	for key, to := range map[string]*string{"chart": &o.folder, "release": &o.release, "kube_version": &o.kubeVersion, "nulls": &o.nulls} {
 		value, problem := with.One(key, "")
@@ -232,7 +234,7 @@ func (r *release) lastValues() string {
 // CHART/charts/PART/templates/x.yaml. Of a part that is an archive, the archive.
 func (r *release) path(chart *chartv2.Chart, name string) string {
 	inside := strings.TrimPrefix(name, chart.Name()+"/")
-	file := path.Join(r.options.folder, inside)
+	file := r.declared(inside)
 	if r.files[file] != nil {
 		return file
 	}

@@ -21,7 +21,7 @@ var settingsFile = regexp.MustCompile(`^(charts/[^/]+/)*(Chart\.yaml|Chart\.lock
 // strict looks through the files of a chart for what Helm would lose without a word.
 func (r *release) strict(parts []*archive.BufferedFile) {
 	for _, part := range parts {
-		switch file := path.Join(r.options.folder, part.Name); {
+		switch file := r.declared(part.Name); {
 		case settingsFile.MatchString(part.Name):
 			r.findings = append(r.findings, look(file, part.Data)...)
 		case path.Ext(part.Name) == ".tgz" && path.Base(path.Dir(part.Name)) == "charts":

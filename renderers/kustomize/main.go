@@ -43,7 +43,7 @@ func (refusing) RoundTrip(*http.Request) (*http.Response, error) {
 }
 
 func render(in *generator.Input, out *generator.Output) error {
-	options, err := in.Options(append(kubernetes.Keys, "folder")...)
+	options, err := in.Options(append(kubernetes.Keys, "folder", "origins")...)
 	if err != nil {
 		return err
 	}
@@ -52,6 +52,10 @@ func render(in *generator.Input, out *generator.Output) error {
 		return err
 	}
 	folder, err := options.One("folder", ".")
+	if err != nil {
+		return err
+	}
+	origins, err := readOrigins(options["origins"])
 	if err != nil {
 		return err
 	}
@@ -68,20 +72,21 @@ func render(in *generator.Input, out *generator.Output) error {
 			return err
 		}
 	}
-	objects, findings := build(files, path.Clean(folder), settings)
+	objects, findings := build(files, path.Clean(folder), settings, origins...)
 	kubernetes.Tell(out, objects, kubernetes.Whole(objects, findings))
 	return nil
 }
 
 // build renders the kustomization of a folder of files.
-func build(files map[string][]byte, folder string, settings kubernetes.Settings) ([]kubernetes.Object, []kubernetes.Finding) {
-	tree := &tree{files: files}
+func build(files map[string][]byte, folder string, settings kubernetes.Settings, origins ...kubernetes.Origin) ([]kubernetes.Object, []kubernetes.Finding) {
+	tree := &tree{files: files, origins: origins}
 	main := tree.look(folder)
 	if len(tree.findings) > 0 {
 		return nil, tree.findings
 	}
 	system := filesys.MakeFsInMemory()
-	for name, text := range files {
+	for name := range files {
+		text := tree.textOf(name)
 		if name == main {
 			text = traced(text)
 		}

@@ -23,7 +23,11 @@ type tree struct {
 	checked map[string]bool
 	// traces: origins are asked for, and not by the user.
 	traces bool
-	lines  map[string]map[string]int
+	// origins are the repositories that sources are, and edited the kustomizations
+	// that named them, as Kustomize reads them.
+	origins []kubernetes.Origin
+	edited  map[string][]byte
+	lines   map[string]map[string]int
 }
 
 // Keys of a kustomization that name files or folders.
@@ -108,7 +112,10 @@ func (t *tree) path(file string, node *yaml.Node, folder bool) {
 	case folder && len(kustomizationIn(t.files, to)) > 0:
 		t.look(to)
 	case remote.MatchString(node.Value):
-		t.wrong(file, node, "declare it as a source in lehr.yaml (git: or http:, at a commit), name it in from, and write its path here: docs/use/kubernetes.md shows how; or copy it", "%s is elsewhere: only declared files are read", node.Value)
+		if t.fetched(file, node) {
+			return
+		}
+		t.wrong(file, node, "declare it as a source in lehr.yaml, git: with the commit of ref, and name it in from (docs/use/kubernetes.md shows how); a file by http: likewise, and write its path here; or copy it", "%s is elsewhere: only declared files are read", node.Value)
 	default:
 		t.wrong(file, node, "add it to the files of a source in from; paths of sources are relative to the folder of lehr.yaml", "%s is not among the declared files", to)
 	}

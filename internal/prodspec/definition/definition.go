@@ -112,6 +112,7 @@ func Parse(file string, data []byte, types Types) (Definition, []intent.Finding)
 	d := p.definition(root)
 	if len(p.findings) == 0 {
 		d.Generators = p.sorted(d.Generators)
+		tellOrigins(d.Generators, d.Sources)
 	}
 	slices.SortStableFunc(p.findings, func(a, b intent.Finding) int { return a.Line - b.Line })
 	return d, p.findings[:min(len(p.findings), maxFindings)]

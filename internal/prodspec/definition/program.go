@@ -93,6 +93,10 @@ func (p *parser) rendererOptions(node *yaml.Node, at string, g *Generator) {
 			g.Addons = p.rendererAddons(value, g.Name, at+"."+name)
 			return
 		}
+		if name == originsKey && g.Program == kustomizeFormat {
+			p.at(key, at+"."+name, "%s.%s: where sources come from is told by Lehr itself", at, name).hint("remove it, and name the sources in from")
+			return
+		}
 		if strings.ContainsAny(name, "=\x00") {
 			p.at(key, at, "%s: %q is no key", at, name).hint("use a-z, 0-9, - and _")
 		}
