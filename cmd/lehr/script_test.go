@@ -98,6 +98,9 @@ func runScripts(t *testing.T, folder string, programs map[string]building.Progra
 			"rename":   rename,
 			"newest":   newest,
 			"read":     readPlan,
+			"site":     site,
+			"registry": ociRegistry,
+			"push":     push,
 		},
 		RequireExplicitExec: true,
 	})

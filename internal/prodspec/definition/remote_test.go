@@ -1,6 +1,8 @@
 package definition_test
 
 import (
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -125,5 +127,50 @@ func TestSourcesElsewhereAreCheckedStrictly(t *testing.T) {
 				t.Errorf("%s: a secret shows: %+v", text, f)
 			}
 		}
+	}
+}
+
+// TestDefinitionsOfTheDocuments: whole definitions that pages show of sources are right.
+func TestDefinitionsOfTheDocuments(t *testing.T) {
+	for page, want := range map[string]string{"sources.md": "oci://registry.example.com/charts/web 1.4.2", "kubernetes.md": ""} {
+		text, err := os.ReadFile("../../../docs/use/" + page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		count := 0
+		for _, block := range regexp.MustCompile("(?s)```yaml\n# lehr.yaml\n(lehr: v1\n.*?)```").FindAllStringSubmatch(string(text), -1) {
+			count++
+			d, findings := definition.Parse("lehr.yaml", []byte(block[1]), schema.Builtin())
+			if len(findings) > 0 {
+				t.Errorf("%s: %+v", page, findings)
+			}
+			for _, s := range d.Sources {
+				if s.Remote != nil && s.Remote.Packed != nil && s.Name == "web" && s.Remote.Packed.String()+" "+s.Remote.Packed.Version != want {
+					t.Errorf("%s: %s %s, want %s", page, s.Remote.Packed, s.Remote.Packed.Version, want)
+				}
+			}
+		}
+		if count == 0 {
+			t.Errorf("%s shows no definition", page)
+		}
+	}
+}
+
+// TestOriginsAreToldToKustomize: it knows of which repositories its sources are, and
+// nobody else can say so.
+func TestOriginsAreToldToKustomize(t *testing.T) {
+	const text = "lehr: v1\npartition: shop\nsources:\n  up: {git: \"git@h:org/repo.git\", tag: v1, dir: prod, files: [a]}\n  other: {git: /b, files: [a]}\n  own: {dir: ., files: [a]}\ngenerate:\n" +
+		"  web: {render: kustomize, from: [own, up], with: {cluster: eu WITH}}\nmodels: [google.protobuf.Struct]\n"
+	d, findings := definition.Parse("lehr.yaml", []byte(strings.Replace(text, " WITH", "", 1)), schema.Builtin())
+	if len(findings) > 0 {
+		t.Fatalf("%+v", findings)
+	}
+	want := []string{"--cluster=eu", `--origins={"source":"up","url":"ssh://git@h/org/repo.git","directory":"prod","revision":"v1"}`}
+	if diff := cmp.Diff(want, d.Generators[0].Arguments); diff != "" {
+		t.Error(diff)
+	}
+	_, findings = definition.Parse("lehr.yaml", []byte(strings.Replace(text, " WITH", ", origins: x", 1)), schema.Builtin())
+	if len(findings) == 0 || !strings.Contains(findings[0].Message, "is told by Lehr itself") {
+		t.Errorf("%+v", findings)
 	}
 }

@@ -43,7 +43,7 @@ func (m Manifest) Signatures() (list []Layer) {
 // NoSignature is the error of what nobody signed whose key is listed.
 func NoSignature(subject string, cause error) error {
 	return fault.New(fault.Invalid, "%s is not signed by the key that is listed: %w", subject, cause).
-		WithHint("sign it, with cosign 2: cosign sign --key KEY --tlog-upload=false; what was read last stays in use")
+		WithHint("sign it: helm package --sign with a key of PGP, or cosign 2: cosign sign --key KEY --tlog-upload=false; what was read last stays in use")
 }
 
 // VerifyPayload verifies that a payload of cosign ("simple signing") is signed by a

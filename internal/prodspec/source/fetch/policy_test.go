@@ -100,3 +100,21 @@ func TestKeysOfThePolicy(t *testing.T) {
 		}
 	}
 }
+
+// TestPolicyOfTheDocument: the page shows one that can be read.
+func TestPolicyOfTheDocument(t *testing.T) {
+	page, err := os.ReadFile("../../../../docs/use/sources.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, _ := strings.Cut(string(page), "# sources.yaml: ")
+	text, _, _ = strings.Cut(text, "```")
+	path := filepath.Join(t.TempDir(), "sources.yaml")
+	if err := os.WriteFile(path, []byte("# "+text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	policy, err := ReadPolicy(path)
+	if err != nil || len(policy.Keys) != 2 || len(policy.Secrets) == 0 {
+		t.Errorf("%+v, %v", policy, err)
+	}
+}
