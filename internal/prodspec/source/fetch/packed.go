@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"strings"
+	"sync"
 	"time"
 
 	"lehr.dev/internal/ground/fault"
@@ -22,7 +24,10 @@ type packed struct {
 	patterns source.Patterns
 	limits   artifact.Limits
 	cache    contentCache
-	// files of the content that was read last, and its pieces.
+	// lock is held by whoever uses files and pieces: what looks, and who reads.
+	lock sync.Mutex
+	// files of the content that was put together last and is in no state, and its
+	// pieces.
 	files  map[string][]byte
 	pieces string
 }
@@ -124,7 +129,6 @@ func (p *packed) obtain(ctx context.Context, last *State, now found, keys []trus
 	for digest, body := range got.bodies {
 		p.cache.put(digest, body)
 	}
-	p.files, p.pieces = files, string(pieces)
 	wanted := map[string][]byte{}
 	for name, text := range files {
 		if len(p.patterns) == 0 || p.patterns.Match(name) {
@@ -134,8 +138,9 @@ func (p *packed) obtain(ctx context.Context, last *State, now found, keys []trus
 	state := newState(wanted)
 	if total(state.Files) > copied && p.cache.folder != "" {
 		state.Contents = nil
+		p.hold(files, string(pieces))
 	}
-	state.Revision, state.Warning, state.Commit = now.name(), p.warning(last, now), got.commit(p.subject(now))
+	state.Revision, state.Warning, state.Commit = now.name()+got.suffix(pieces), p.warning(last, now), got.commit(p.subject(now))
 	state.Marks = map[string]string{markVersion: now.version, markDigest: now.digest, markKeys: digestsOf(keys), markPieces: string(pieces)}
 	maps.Copy(state.Marks, now.marks)
 	return state, nil
@@ -176,10 +181,22 @@ func (p *packed) warning(last *State, now found) string {
 type gotten struct {
 	pieces []artifact.Piece
 	bodies map[string][]byte
+	// dependencies are how many of the pieces are charts that it depends on.
+	dependencies int
 	// signature that was verified last, by the key of a name; no key: none had to be.
 	signature artifact.Signature
 	key       string
 	published time.Time
+}
+
+// suffix tells of charts that were fetched beside it, whose digests its own does not
+// cover; empty: of none.
+func (g gotten) suffix(pieces []byte) string {
+	if g.dependencies == 0 {
+		return ""
+	}
+	const short = 12
+	return "+charts:" + strings.TrimPrefix(artifact.Digest(pieces), "sha256:")[:short]
 }
 
 // commit is who signed it, and when; zero: nobody had to.
@@ -199,24 +216,38 @@ func (g gotten) commit(subject string) intent.Commit {
 }
 
 func (p *packed) content(ctx context.Context, state *State, file source.File) ([]byte, error) {
-	if err := p.load(state); err != nil {
+	files, err := p.load(state)
+	if err != nil {
 		return nil, err
 	}
-	text, ok := p.files[file.Path]
+	text, ok := files[file.Path]
 	if !ok {
 		return nil, source.Changed(file.Path)
 	}
 	return text, nil
 }
 
+// hold keeps files at hand; held gives them, if they are of a state.
+func (p *packed) hold(files map[string][]byte, pieces string) {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	p.files, p.pieces = files, pieces
+}
+
+func (p *packed) held(state *State) (files map[string][]byte, ok bool) {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	return p.files, p.files != nil && p.pieces == state.Marks[markPieces]
+}
+
 // load puts the files of a state together from the content that is kept.
-func (p *packed) load(state *State) error {
-	if p.files != nil && p.pieces == state.Marks[markPieces] {
-		return nil
+func (p *packed) load(state *State) (map[string][]byte, error) {
+	if files, ok := p.held(state); ok {
+		return files, nil
 	}
 	pieces, err := piecesOf(state)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	files, err := artifact.Assemble(p.remote.String(), pieces, p.limits, func(piece artifact.Piece) ([]byte, error) {
 		if body, ok := p.cache.get(piece.Digest, p.limits.PackedBytes); ok {
@@ -225,10 +256,10 @@ func (p *packed) load(state *State) error {
 		return nil, fault.New(fault.Unavailable, "content %s of %s is no longer kept", piece.Digest, p.remote).WithHint("it is fetched again at the next look")
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	p.files, p.pieces = files, state.Marks[markPieces]
-	return nil
+	p.hold(files, state.Marks[markPieces])
+	return files, nil
 }
 
 func piecesOf(state *State) (pieces []artifact.Piece, err error) {
@@ -239,7 +270,7 @@ func piecesOf(state *State) (pieces []artifact.Piece, err error) {
 }
 
 func (p *packed) hasContent(_ context.Context, state *State) bool {
-	if p.files != nil && p.pieces == state.Marks[markPieces] {
+	if _, ok := p.held(state); ok {
 		return true
 	}
 	pieces, err := piecesOf(state)
@@ -254,4 +285,4 @@ func (p *packed) hasContent(_ context.Context, state *State) bool {
 	return true
 }
 
-func (p *packed) close() { p.files = nil }
+func (p *packed) close() { p.hold(nil, "") }

@@ -250,6 +250,7 @@ func (p *packed) addDependency(ctx context.Context, d artifact.Dependency, got *
 	body := some.bodies[piece.Digest]
 	piece.Kind, piece.Path = artifact.File, fmt.Sprintf("charts/%s-%s.tgz", d.Name, d.Version)
 	got.add(piece, body)
+	got.dependencies++
 	return nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"compress/gzip"
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -121,7 +122,7 @@ func (r *reader) version(want string, files ...string) *source.Snapshot {
 	if failing := r.folder.Failing(); failing.Reason != "" {
 		r.Fatalf("it fails: %s", failing.Reason)
 	}
-	if snapshot.Name != want {
+	if bare, _, _ := strings.Cut(snapshot.Name, "+charts:"); bare != want {
 		r.Errorf("version %s, want %s", snapshot.Name, want)
 	}
 	if names := strings.Join(sorted(found), " "); len(files) > 0 && names != strings.Join(files, " ") {
@@ -205,6 +206,29 @@ func TestMovedVersionOfAChart(t *testing.T) {
 	if s := pinned.version(at("1.2.3", was), filesOfWeb...); s.Warning != "" {
 		t.Errorf("the warning is %q", s.Warning)
 	}
+}
+
+// What is more than a megabyte is kept by its digest, and put together from there.
+func TestLargeChart(t *testing.T) {
+	c := newChartServer(t)
+	noise := make([]byte, 1_500_000)
+	rand.New(rand.NewPCG(1, 2)).Shuffle(len(noise), func(i, j int) { noise[i], noise[j] = byte(i*7+j), byte(j) })
+	large := pack(t, map[string]string{"web/Chart.yaml": "name: web\nversion: 2.0.0\n", "web/large": string(noise)})
+	c.change("/index.yaml", index(map[string][]byte{"2.0.0": large}))
+	c.change("/web-2.0.0.tgz", large)
+	r := newReader(t, chartOf(t, c.URL, "2.0.0"))
+	r.version(at("2.0.0", large), "Chart.yaml", "large")
+	r.restart(false)
+	r.version(at("2.0.0", large), "Chart.yaml", "large")
+	if n := c.times("/web-2.0.0.tgz"); n != 1 {
+		t.Errorf("it was fetched %d times", n)
+	}
+	// On another machine it is fetched again, and not read where nobody gives it.
+	r.restart(true)
+	r.version(at("2.0.0", large), "Chart.yaml", "large")
+	r.restart(true)
+	c.Close()
+	r.refuses(fault.Unavailable, "cannot be read")
 }
 
 // What the server of an index may do wrong, or on purpose. What was read last stays.
@@ -390,7 +414,10 @@ func TestDependenciesOfCharts(t *testing.T) {
 	c.change("/cached/cache-0.3.0.tgz", madeByHelm(t, "charts/cache-0.3.0.tgz"))
 	c.change("/web-2.0.0.tgz", whole)
 	r := newReader(t, chartOf(t, c.URL, "2.0.0"), "**")
-	r.version(at("2.0.0", whole), "Chart.lock", "Chart.yaml", "charts/cache-0.3.0.tgz", "charts/local/Chart.yaml")
+	s := r.version(at("2.0.0", whole), "Chart.lock", "Chart.yaml", "charts/cache-0.3.0.tgz", "charts/local/Chart.yaml")
+	if !strings.Contains(s.Name, "+charts:") {
+		t.Errorf("the revision %s does not tell of what was fetched beside the chart", s.Name)
+	}
 	// From what is kept, by another process.
 	r.restart(false)
 	c.change("/cached/index.yaml", []byte("<html>"))
