@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	apipb "lehr.dev/gen/lehr/api/v1"
+	"lehr.dev/internal/ground/intent"
 	"lehr.dev/internal/ground/outputs"
 	"lehr.dev/sdk/client"
 )
@@ -282,7 +283,7 @@ func placed(p *apipb.Place) string {
 		text += fmt.Sprintf(":%d", p.Line)
 	}
 	if p.Source != nil {
-		text += fmt.Sprintf(" (source %s at %s)", p.Source.Source, brief(p.Source.Revision))
+		text += fmt.Sprintf(" (source %s at %s)", p.Source.Source, intent.ShortRevision(p.Source.Revision))
 	}
 	return text
 }

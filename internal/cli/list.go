@@ -252,7 +252,7 @@ func labels(all map[string]string) string {
 func sources(revisions []*apipb.SourceRevision) string {
 	var parts []string
 	for _, r := range revisions {
-		parts = append(parts, r.Source+"@"+brief(r.Revision))
+		parts = append(parts, r.Source+"@"+intent.ShortRevision(r.Revision))
 	}
 	return strings.Join(parts, " ")
 }

@@ -20,7 +20,7 @@ import (
 // functions are what templates call. html/template escapes what they return;
 // plain is for texts that somebody else wrote.
 var functions = template.FuncMap{
-	"plain": plain, "pretty": pretty, "when": formatMoment, "rfc": rfc, "short": short, "name": lastName,
+	"plain": plain, "pretty": pretty, "when": formatMoment, "rfc": rfc, "short": short, "revision": intent.ShortRevision, "name": lastName,
 	"stateWord": stateWord, "stateClass": stateClass, "healthClass": healthClass, "modeWords": modeWords, "link": link, "incarnation": incarnationLink,
 	"sequence": sequence, "count": count, "place": place, "others": othersText, "value": value, "brief": brief, "mark": mark, "number": grouped, "soon": soon, "currentWord": currentWord,
 	"actor": actor, "runClass": runClass, "resultClass": resultClass, "plots": plots, "span": span, "assetState": assetState, "newestFirst": newestFirst,
