@@ -44,6 +44,7 @@ var opensItself = map[string]string{
 	"internal/prodspec/generate/allowance/use.go":  "reads /proc",
 	"internal/prodspec/generate/child.go":          "reads /proc",
 	"internal/prodspec/generate/native/process.go": "reads /proc",
+	"internal/prodspec/source/fetch/content.go":    "reads what it keeps itself, by its digest",
 	"internal/prodspec/source/fetch/past.go":       "reads its own mirror",
 	"internal/prodspec/source/fetch/sweep.go":      "locks its own mirror",
 	"internal/sim/mutation/weave.go":               "reads Lehr's own source",
