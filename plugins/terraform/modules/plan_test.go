@@ -1,0 +1,185 @@
+package modules
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"lehr.dev/sdk/serve"
+)
+
+// A module is planned, applied as planned, in sync, changed, and turned down.
+func TestAModuleFromNothingToNothing(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	d := s.is(serve.Differs, "create", "testcloud_bucket.logo:  → created", `testcloud_bucket.logo.env:  → "dev"`, "testcloud_bucket.logo.url:  → (known after apply)", "testcloud_bucket.logo.key:  → secret (digest ")
+	if !strings.HasPrefix(string(d.ResourceKey), "terraform:local/path="+s.state) || d.Base != "none" || d.Current != nil {
+		t.Errorf("key %q, base %q, current %q", d.ResourceKey, d.Base, d.Current)
+	}
+	if again := s.diff(); again.Plan.Digest() != d.Plan.Digest() || again.Base != d.Base {
+		t.Errorf("two looks differ:\n%s\n%s", shown(d), shown(again))
+	}
+	s.mustPush()
+	if s.count("begin create logo") != 1 {
+		t.Errorf("the cloud did %q", s.log())
+	}
+	if text := strings.Join(s.progress, "\n"); !strings.Contains(text, "testcloud_bucket.logo: Creation complete") {
+		t.Errorf("progress: %q", text)
+	}
+	d = s.diff()
+	if len(d.Outputs) != 1 || d.Outputs[0].Name != "url" || string(d.Outputs[0].Value) != `"cloud://eu/logo"` {
+		t.Errorf("outputs: %+v", d.Outputs)
+	}
+	s.module.Variables["env"] = "prod"
+	d = s.is(serve.Differs, "update", `testcloud_bucket.logo.env: "dev" → "prod"`)
+	if d.Plan.Destructive() || len(d.Plan.Changes) != 1 || d.Plan.Changes[0].Reason != "" || d.Plan.Changes[0].Writer != "" {
+		t.Errorf("a change in place: %s", shown(d))
+	}
+	s.mustPush()
+	s.turnDown()
+	d = s.is(serve.Differs, "delete", "! testcloud_bucket.logo: exists → destroyed", `! testcloud_bucket.logo.env: "prod" → `)
+	if outcome := s.pushOf(t.Context(), d); outcome.Ending != serve.Pushed {
+		t.Fatalf("turndown: %+v", outcome)
+	}
+	if d = s.is(serve.InSync); d.Current != nil || len(d.Outputs) > 0 {
+		t.Errorf("after the turndown there is %q, %v", d.Current, d.Outputs)
+	}
+	if s.count("begin delete logo") != 1 || len(s.memos) > 0 {
+		t.Errorf("the cloud did %q; kept: %v", s.log(), s.memos)
+	}
+	s.nothingLeft()
+}
+
+// nothingLeft: no plan is left, nor a planted secret in what the plugin wrote, but for
+// Terraform's own state.
+func (s *site) nothingLeft() {
+	s.t.Helper()
+	err := filepath.WalkDir(s.modules.Folder, func(path string, entry os.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		if info, err := entry.Info(); err == nil && info.Mode().Perm()&0o077 != 0 && info.Mode().IsRegular() && !strings.Contains(path, "/data/") && entry.Name() != ".terraform.lock.hcl" {
+			s.t.Errorf("%s has the mode %v", path, info.Mode())
+		}
+		if strings.HasSuffix(path, ".tfplan") {
+			s.t.Errorf("a plan is left: %s", path)
+		}
+		if strings.HasSuffix(path, "main.tf") || strings.Contains(path, "/data/") {
+			return nil // The test planted it there itself; providers.
+		}
+		text, err := os.ReadFile(path)
+		if strings.Contains(string(text), "hunter2") {
+			s.t.Errorf("%s has the secret", path)
+		}
+		return err
+	})
+	if err != nil {
+		s.t.Error(err)
+	}
+	for _, text := range s.progress {
+		if strings.Contains(text, "hunter2") {
+			s.t.Errorf("progress has the secret: %s", text)
+		}
+	}
+}
+
+// What somebody changed outside is told apart from what intent changed, and from both.
+func TestDriftIsToldFromChange(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.mustPush()
+	s.write("cloud/logo.json", `{"name":"logo","region":"eu","env":"hacked","key":"hunter2-planted"}`)
+	before := s.diff().Base
+	d := s.is(serve.Differs, `testcloud_bucket.logo.env: "hacked" → "dev" (changed outside of Terraform; intent has not moved) [outside of Terraform]`)
+	if d.Plan.Destructive() {
+		t.Errorf("%s", shown(d))
+	}
+	s.module.Variables["env"] = "prod"
+	s.is(serve.Differs, `"hacked" → "prod" (changed outside of Terraform, and by intent as well) [outside of Terraform]`)
+	s.write("cloud/logo.json", `{"name":"logo","region":"eu","env":"other","key":"hunter2-planted"}`)
+	if after := s.diff().Base; after == before {
+		t.Errorf("the base is %s before and after another change outside", before)
+	}
+	if err := os.Remove(filepath.Join(s.cloud, "logo.json")); err != nil {
+		t.Fatal(err)
+	}
+	s.is(serve.Differs, "created (it was deleted outside of Terraform; intent has not moved)")
+	s.mustPush()
+}
+
+// Replacements and destroys are destructive, with Terraform's reason; moves are not.
+func TestWhatIsDestroyedIsSaidWithItsReason(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.file("more.tf", `resource "testcloud_bucket" "many" {
+  for_each = toset(["a", "b"])
+  name     = "many-${each.key}"
+  region   = "eu"
+}
+`)
+	s.mustPush()
+	s.module.Variables["region"] = "us"
+	d := s.is(serve.Differs, "! testcloud_bucket.logo: exists → replaced: destroyed, then created anew (it cannot be changed in place: forced by region)",
+		`testcloud_bucket.logo.region: "eu" → "us" (forces replacement)`, `output.url: "cloud://eu/logo" → (known after apply)`)
+	if !d.Plan.Destructive() || d.Plan.Action != serve.ActionUpdate {
+		t.Errorf("%s", shown(d))
+	}
+	delete(s.module.Variables, "region")
+	s.file("more.tf", `resource "testcloud_bucket" "lots" {
+  for_each = toset(["a"])
+  name     = "many-${each.key}"
+  region   = "eu"
+}
+moved {
+  from = testcloud_bucket.many
+  to   = testcloud_bucket.lots
+}
+`)
+	s.is(serve.Differs, `! testcloud_bucket.lots["b"]: was testcloud_bucket.many["b"], exists → destroyed, moved here (its key is not in the map of for_each)`,
+		`  testcloud_bucket.lots["a"]: was testcloud_bucket.many["a"] → moved here`)
+	s.mustPush()
+	if s.count("begin delete many-b") != 1 || s.count("begin delete many-a") != 0 {
+		t.Errorf("the cloud did %q", s.log())
+	}
+	s.write("cloud/old.json", `{"name":"old","region":"eu"}`)
+	s.file("old.tf", `import {
+  to = testcloud_bucket.old
+  id = "old"
+}
+resource "testcloud_bucket" "old" {
+  name   = "old"
+  region = "eu"
+}
+removed {
+  from = testcloud_bucket.lots
+  lifecycle { destroy = false }
+}
+`)
+	s.file("more.tf", "")
+	s.is(serve.Differs, `  testcloud_bucket.old: `, `imported from "old"`, `testcloud_bucket.lots["a"]: exists → forgotten: it stays`)
+	s.mustPush()
+	if s.count("begin delete many-a") != 0 {
+		t.Errorf("what was forgotten is gone: %q", s.log())
+	}
+}
+
+// Two replicas have one plan, by the key that they share; another value is another plan.
+func TestTheDigestIsTheSameOnEachReplica(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	first := s.diff()
+	other := *s.modules
+	other.Folder = t.TempDir()
+	other.blobs.Path = filepath.Join(other.Folder, "blobs")
+	s.modules, other = &other, *s.modules
+	if second := s.diff(); second.Plan.Digest() != first.Plan.Digest() || second.ResourceKey != first.ResourceKey {
+		t.Errorf("another replica has another plan:\n%s\n%s", shown(first), shown(second))
+	}
+	s.module.Variables["key"] = "hunter3-planted"
+	if third := s.diff(); third.Plan.Digest() == first.Plan.Digest() {
+		t.Errorf("another secret has the same plan: %s", shown(third))
+	} else if strings.Contains(shown(third), "hunter") {
+		t.Errorf("the secret is shown: %s", shown(third))
+	}
+}
