@@ -6,6 +6,7 @@
 package applykeeper
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -254,7 +255,7 @@ func (k *process) writeState(spec Spec, end *End) {
 		}
 		log.Printf("writing the state %s: %v", left, err)
 		// That another state is there already no later attempt mends: a person decides.
-		if time.Now().After(deadline) || spec.Plan == "" || strings.Contains(err.Error(), "serial") || strings.Contains(err.Error(), "lineage") {
+		if time.Now().After(deadline) || spec.Plan == "" || errors.Is(err, errOtherState) {
 			end.StateLeft = left
 			end.Reason = fmt.Sprintf("the state of what was applied cannot be written, and lies in %s: %v; %s", left, err, end.Reason)
 			return
@@ -263,12 +264,19 @@ func (k *process) writeState(spec Spec, end *End) {
 	}
 }
 
+// errOtherState says that the backend has a state that the one which was left is no successor
+// of. Terraform tells that by words alone.
+var errOtherState = errors.New("the backend has another state by now")
+
 func (k *process) pushState(spec Spec, left string) error {
 	terraform := exec.Command(spec.Binary, "state", "push", "-no-color", "-lock-timeout=0s", left)
 	terraform.Dir, terraform.Env = spec.Directory, spec.Environment
 	terraform.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	output, err := terraform.CombinedOutput()
 	if err != nil {
+		if bytes.Contains(output, []byte("serial")) || bytes.Contains(output, []byte("lineage")) {
+			err = errOtherState
+		}
 		return errors.Join(err, errors.New(strings.TrimSpace(string(output[:min(len(output), 2000)]))))
 	}
 	return nil
