@@ -46,6 +46,9 @@ func (m *Modules) look(ctx context.Context, s subject) (*look, error) {
 		return nil, err
 	}
 	l.key = keyOf(place)
+	if err := m.commands.CheckWorkspace(ctx, l.run); err != nil {
+		return nil, err
+	}
 	state, ok, err := m.commands.PullState(ctx, l.run)
 	if err != nil {
 		return nil, err

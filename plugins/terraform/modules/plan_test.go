@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	terraformpb "lehr.dev/gen/lehr/terraform/v1"
 	"lehr.dev/sdk/serve"
 )
 
@@ -181,5 +182,35 @@ func TestTheDigestIsTheSameOnEachReplica(t *testing.T) {
 		t.Errorf("another secret has the same plan: %s", shown(third))
 	} else if strings.Contains(shown(third), "hunter") {
 		t.Errorf("the secret is shown: %s", shown(third))
+	}
+}
+
+// A workspace has a state of its own; one that is not there is unknown, and not made by a look.
+func TestAWorkspaceHasItsOwnState(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.mustPush()
+	spaces := filepath.Join(s.folder, "spaces")
+	s.module.Workspace = "prod"
+	s.is(serve.Unknown, "write an absolute workspace_dir")
+	s.module.Backend["workspace_dir"] = &terraformpb.Setting{Source: &terraformpb.Setting_Value{Value: spaces}}
+	s.module.Variables["folder"] = filepath.Join(s.folder, "other")
+	if err := os.Mkdir(s.module.Variables["folder"], 0o700); err != nil {
+		t.Fatal(err)
+	}
+	s.is(serve.Unknown, `there is no workspace "prod"`)
+	if _, err := os.Stat(spaces); !os.IsNotExist(err) {
+		t.Errorf("a look made the workspace: %v", err)
+	}
+	if err := os.MkdirAll(filepath.Join(spaces, "prod"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	d := s.is(serve.Differs, "create")
+	if !strings.HasSuffix(string(d.ResourceKey), "/workspace=prod") {
+		t.Errorf("its key is %s", d.ResourceKey)
+	}
+	s.mustPush()
+	if _, err := os.Stat(filepath.Join(spaces, "prod", "terraform.tfstate")); err != nil {
+		t.Error(err)
 	}
 }

@@ -195,7 +195,7 @@ func (c *Commands) Init(ctx context.Context, r Run) error {
 	if r.Content.HasLockFile {
 		arguments = append(arguments, "-lockfile=readonly")
 	}
-	result, err := c.run(ctx, r, subprocess.Kept{}, arguments...)
+	result, err := c.run(ctx, r.inDefaultWorkspace(), subprocess.Kept{}, arguments...)
 	if err != nil {
 		return err
 	}
@@ -203,6 +203,35 @@ func (c *Commands) Init(ctx context.Context, r Run) error {
 		return serve.Errorf(serve.Unavailable, "%s init failed: %s", filepath.Base(r.Engine.Binary), plain(result.Stderr.Text()))
 	}
 	return os.WriteFile(marker, []byte(stamp), 0o600)
+}
+
+// inDefaultWorkspace is the same run there: a workspace that does not exist is made by most
+// commands that are run in it.
+func (r Run) inDefaultWorkspace() Run {
+	r.Module = &terraformpb.Module{}
+	return r
+}
+
+// CheckWorkspace refuses a workspace that does not exist: a look makes none.
+func (c *Commands) CheckWorkspace(ctx context.Context, r Run) error {
+	name := r.Module.Workspace
+	if name == "" || name == "default" {
+		return nil
+	}
+	result, err := c.run(ctx, r.inDefaultWorkspace(), subprocess.Kept{}, "workspace", "list")
+	if err != nil {
+		return err
+	}
+	if result.Exit != 0 {
+		return serve.Errorf(serve.Unavailable, "the workspaces cannot be listed: %s", plain(result.Stderr.Text()))
+	}
+	text, _ := result.Stdout.Bytes()
+	for line := range strings.Lines(string(text)) {
+		if strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(line), "*")) == name {
+			return nil
+		}
+	}
+	return serve.Errorf(serve.NotFound, "there is no workspace %q", name).WithHint("make it in the module's folder: %s workspace new %s", filepath.Base(r.Engine.Binary), name)
 }
 
 // stamp tells settings apart with which a folder was initialised.

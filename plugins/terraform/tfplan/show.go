@@ -63,12 +63,13 @@ func (p *Plan) Show(digest Digester, isTurndown bool) (serve.Plan, error) {
 	default:
 		plan.Action = serve.ActionUpdate
 	}
+	slices.SortStableFunc(plan.Changes, func(a, b serve.FieldChange) int { return strings.Compare(a.Path, b.Path) })
+	plan = serve.Bound(plan)
 	for i := range plan.Changes {
 		c := &plan.Changes[i]
 		c.Path, c.Current, c.Target, c.Reason = secret.Redact(c.Path), secret.Redact(c.Current), secret.Redact(c.Target), secret.Redact(c.Reason)
 	}
-	slices.SortStableFunc(plan.Changes, func(a, b serve.FieldChange) int { return strings.Compare(a.Path, b.Path) })
-	return serve.Bound(plan), nil
+	return plan, nil
 }
 
 // kind of what is done to a resource.
