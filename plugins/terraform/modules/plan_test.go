@@ -214,3 +214,30 @@ func TestAWorkspaceHasItsOwnState(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Credentials come from the operator's list of secrets, and are shown nowhere; one that cannot
+// be read makes the module unknown.
+func TestCredentialsAreTheEngines(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	binary, version := terraform(t)
+	providers, err := mirror()
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := s.write("credential", "hunter2-credential\n")
+	s.modules = newModules(s.options(binary, version, providers, ", secrets: {TF_VAR_key: {file: "+key+"}}"))
+	s.is(serve.Unknown, "the variable TF_VAR_key of the engine default", "not listed")
+	s.write("secrets.yaml", "lehr-secrets: v1\nkey: "+filepath.Join(s.folder, "key")+"\nsecrets:\n  - {file: "+key+", partitions: [shop], plugins: [lehr-terraform]}\n")
+	first := s.is(serve.Differs, "testcloud_bucket.logo.key:  → secret (digest ")
+	s.mustPush()
+	if text, err := os.ReadFile(filepath.Join(s.cloud, "logo.json")); err != nil || !strings.Contains(string(text), "hunter2-credential") {
+		t.Errorf("the cloud has %s, %v", text, err)
+	}
+	if strings.Contains(shown(first), "hunter2") {
+		t.Errorf("it is shown: %s", shown(first))
+	}
+	s.nothingLeft()
+	s.modules = newModules(s.options(binary, "0.0.1", providers, ""))
+	s.is(serve.Unknown, "is of version "+version+", and the list of engines says 0.0.1")
+}
