@@ -33,8 +33,13 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == applykeeper.Command {
 		os.Exit(applykeeper.Keep(os.Stdin, os.Stdout))
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	_ = os.RemoveAll(mirrorFolder)
+	os.Exit(code)
 }
+
+// mirrorFolder is that of mirror, to be removed in the end.
+var mirrorFolder string
 
 // mirror is a folder with the provider of these tests, made once.
 var mirror = sync.OnceValues(func() (string, error) {
@@ -42,6 +47,7 @@ var mirror = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
+	mirrorFolder = folder
 	at := filepath.Join(folder, "registry.terraform.io/lehr/testcloud/1.0.0/linux_amd64/terraform-provider-testcloud_v1.0.0")
 	return folder, building.Program{Of: "../testcloud", Flags: []string{"-ldflags", "-s -w"}}.At(at)
 })
