@@ -3,7 +3,7 @@ SHELL := bash
 GO ?= go
 BIN := bin
 # Plugins, renderers and checking programs, and what tests run, with heavy libraries are modules of their own.
-MODULES := plugins/caddy plugins/kubernetes plugins/sqlschema renderers checkers test/oidcprovider test/controlplane
+MODULES := plugins/caddy plugins/kubernetes plugins/sqlschema plugins/terraform renderers checkers test/oidcprovider test/controlplane
 
 # A package that is compiled in one checkout serves all others: without it, Go compiles
 # each package anew in each folder. And no program tells where it was built.
@@ -24,7 +24,7 @@ help: ## list the targets
 # What is built, each by "go build" in its own folder: a program that is as its sources
 # are is not built again. The demo needs the first of them.
 DEMO_PROGRAMS := lehr lehr-process lehr-caddy lehr-sqlschema releases/v1/frontend releases/v2/frontend releases/v3/frontend
-PROGRAMS := $(DEMO_PROGRAMS) lehr-secrets lehr-command lehr-task lehr-http lehr-kustomize lehr-helm lehr-prometheus-rules lehr-sql-syntax
+PROGRAMS := $(DEMO_PROGRAMS) lehr-secrets lehr-command lehr-task lehr-http lehr-terraform lehr-kustomize lehr-helm lehr-prometheus-rules lehr-sql-syntax
 
 $(BIN)/lehr: build-program = cmd/lehr
 $(BIN)/lehr-secrets: build-program = cmd/lehr-secrets
@@ -34,6 +34,7 @@ $(BIN)/lehr-task: build-program = plugins/task
 $(BIN)/lehr-http: build-program = plugins/http
 $(BIN)/lehr-caddy: build-program = plugins/caddy -ldflags '-s -w'
 $(BIN)/lehr-sqlschema: build-program = plugins/sqlschema -ldflags '-s -w'
+$(BIN)/lehr-terraform: build-program = plugins/terraform -ldflags '-s -w'
 $(BIN)/lehr-kubernetes: build-program = plugins/kubernetes -ldflags '-s -w'
 # Static: nothing of this machine is in their sandbox.
 $(BIN)/lehr-kustomize: build-program = renderers/kustomize -ldflags '-s -w'

@@ -353,3 +353,15 @@ func TestBackgroundOptions(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// The time since when is told in whole seconds, as the reason tells it: of two reads that begin
+// within one second, the second would else be told by the same words with another time.
+func TestPendingSinceIsOfItsReason(t *testing.T) {
+	inBackground(t, 0, func(w *slowWorld) {
+		w.pass(300 * time.Millisecond)
+		d := w.look("a", time.Time{})
+		if want := time.Now().Truncate(time.Second); !d.PendingSince.Equal(want) || d.Reason != "reading since "+want.UTC().Format(time.RFC3339) {
+			t.Errorf("it is pending since %v: %s", d.PendingSince, d.Reason)
+		}
+	})
+}

@@ -121,6 +121,8 @@ type State[T proto.Message] struct {
 	// the real thing stays as it is. At most 64, 4 kB each, 16 kB together. They count while
 	// the asset is in sync.
 	Outputs map[string]any
+	// difference is what a Kind found that is served InBackground; nil of a Resource.
+	difference *Difference
 }
 
 // PendingChange is a change under way that no push hastens, such as a plan that is made,

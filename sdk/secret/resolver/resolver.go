@@ -142,6 +142,23 @@ func (r *Resolver) DigestOf(partition intent.PartitionID, ref *intentpb.SecretRe
 	return digest, nil
 }
 
+// DigestOfFound returns the digest of a secret that no reference names and that the plugin
+// found at a place of its own, such as an attribute that a provider marks as sensitive. From
+// then on the value is shown nowhere. Denied: there is no list of secrets, and so no key.
+func (r *Resolver) DigestOfFound(place string, value []byte) (secret.Digest, error) {
+	if r == nil || r.path == "" {
+		return secret.Digest{}, fault.New(fault.Denied, "this plugin was given no list of secrets, and so no key for the digest of a secret").
+			WithHint("whoever runs the plugin gives it one, by --secret-list FILE or %s: docs/operate/secrets.md", variable)
+	}
+	l, err := r.current()
+	if err != nil {
+		return secret.Digest{}, err
+	}
+	digest := secret.DigestOfFound(l.key, place, value)
+	secret.Know("found "+place, value, digest)
+	return digest, nil
+}
+
 // digest of a value, under the list's key.
 func (l *list) digest(ref *intentpb.SecretRef, value []byte) secret.Digest {
 	return secret.DigestOf(l.key, ref, value)

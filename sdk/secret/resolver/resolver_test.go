@@ -335,3 +335,34 @@ func TestPrefetchReadsSeveralAtOnce(t *testing.T) {
 		}
 	}
 }
+
+// TestADigestOfWhatWasFound is the same for one key, place and value, another for each of them,
+// and there is none without a list.
+func TestADigestOfWhatWasFound(t *testing.T) {
+	r := newDesk(t).permit()
+	digest := func(r *Resolver, place, value string) secret.Digest {
+		t.Helper()
+		found, err := r.DigestOfFound(place, []byte(value))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return found
+	}
+	one := digest(r, "bucket.key", "hunter2-found")
+	if again := New("other", r.path); digest(again, "bucket.key", "hunter2-found") != one {
+		t.Error("another plugin with the same list has another digest")
+	}
+	for name, other := range map[string]secret.Digest{
+		"place": digest(r, "bucket.other", "hunter2-found"), "value": digest(r, "bucket.key", "hunter3-found"), "key": digest(newDesk(t).permit(), "bucket.key", "hunter2-found"),
+	} {
+		if other == one {
+			t.Errorf("another %s has the same digest", name)
+		}
+	}
+	if shown := secret.Redact("it is hunter2-found, they say"); strings.Contains(shown, "hunter2") {
+		t.Errorf("it is shown: %s", shown)
+	}
+	if _, err := New("none", "").DigestOfFound("bucket.key", []byte("hunter2-found")); !fault.Is(err, fault.Denied) {
+		t.Errorf("without a list: %v", err)
+	}
+}

@@ -40,7 +40,10 @@ type Module struct {
 	// The workspace; empty: the default one.
 	Workspace string `protobuf:"bytes,5,opt,name=workspace" json:"workspace,omitempty"`
 	// Settings of the backend that keeps the state, as after -backend-config=.
-	Backend       map[string]*Setting `protobuf:"bytes,6,rep,name=backend" json:"backend,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Backend map[string]*Setting `protobuf:"bytes,6,rep,name=backend" json:"backend,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// The program that plans and applies it, as whoever runs the plugin names it on
+	// their list: Terraform or OpenTofu of one version. Empty: "default".
+	Engine        string `protobuf:"bytes,7,opt,name=engine" json:"engine,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -115,6 +118,13 @@ func (x *Module) GetBackend() map[string]*Setting {
 		return x.Backend
 	}
 	return nil
+}
+
+func (x *Module) GetEngine() string {
+	if x != nil {
+		return x.Engine
+	}
+	return ""
 }
 
 // File of a module.
@@ -423,14 +433,15 @@ var File_lehr_terraform_v1_module_proto protoreflect.FileDescriptor
 
 const file_lehr_terraform_v1_module_proto_rawDesc = "" +
 	"\n" +
-	"\x1elehr/terraform/v1/module.proto\x12\x11lehr.terraform.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1alehr/intent/v1/asset.proto\x1a\x1clehr/intent/v1/options.proto\"\xc7\x03\n" +
+	"\x1elehr/terraform/v1/module.proto\x12\x11lehr.terraform.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1alehr/intent/v1/asset.proto\x1a\x1clehr/intent/v1/options.proto\"\xdf\x03\n" +
 	"\x06Module\x12\x1f\n" +
 	"\x04root\x18\x01 \x01(\tB\v\xbaH\x04r\x02\x10\x01\x90\xe4\x19\x01R\x04root\x127\n" +
 	"\x05files\x18\x02 \x03(\v2\x17.lehr.terraform.v1.FileB\b\xbaH\x05\x92\x01\x02\b\x01R\x05files\x12F\n" +
 	"\tvariables\x18\x03 \x03(\v2(.lehr.terraform.v1.Module.VariablesEntryR\tvariables\x12%\n" +
 	"\x0evariable_files\x18\x04 \x03(\tR\rvariableFiles\x12\x1c\n" +
 	"\tworkspace\x18\x05 \x01(\tR\tworkspace\x12@\n" +
-	"\abackend\x18\x06 \x03(\v2&.lehr.terraform.v1.Module.BackendEntryR\abackend\x1a<\n" +
+	"\abackend\x18\x06 \x03(\v2&.lehr.terraform.v1.Module.BackendEntryR\abackend\x12\x16\n" +
+	"\x06engine\x18\a \x01(\tR\x06engine\x1a<\n" +
 	"\x0eVariablesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1aV\n" +

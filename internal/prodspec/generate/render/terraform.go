@@ -20,7 +20,7 @@ const inlineBytes = 100_000
 
 // terraform renders a folder with a Terraform module as one asset.
 func terraform(input *generator.Input, output *generator.Output) error {
-	options, err := input.Options("id", "module", "variables", "variable_files", "workspace", "backend")
+	options, err := input.Options("id", "module", "variables", "variable_files", "workspace", "backend", "engine")
 	if err != nil {
 		return err
 	}
@@ -44,6 +44,9 @@ func terraform(input *generator.Input, output *generator.Output) error {
 	}
 	result := &terraformpb.Module{Root: root, VariableFiles: options["variable_files"]}
 	if result.Workspace, err = options.One("workspace", ""); err != nil {
+		return err
+	}
+	if result.Engine, err = options.One("engine", ""); err != nil {
 		return err
 	}
 	for _, name := range result.VariableFiles {

@@ -113,7 +113,7 @@ func TestWrongModules(t *testing.T) {
 		"a comment without":    {"infra/more.tf", "/*", "", "a comment does not end"},
 		"a heredoc without":    {"infra/more.tf", "a = <<END\nb\n", "", "the text until END does not end"},
 		"a deep template":      {"infra/more.tf", "a = " + strings.Repeat(`"${`, 100_000), "", "nested too deep"},
-		"an unknown option":    {"infra/a.tf", "", "--vars=a=b", `with has the key "vars", which is not known; allowed: backend, id, module, variable_files, variables, workspace`},
+		"an unknown option":    {"infra/a.tf", "", "--vars=a=b", `with has the key "vars", which is not known; allowed: backend, engine, id, module, variable_files, variables, workspace`},
 		"a variable of none":   {"infra/a.tf", "", "--variables=a", "write each as NAME=VALUE, once"},
 		"a folder of none":     {"infra/a.tf", "", "--module=other", "names a folder without .tf files; there are some in: infra, infra/net"},
 		"a file of none":       {"infra/a.tf", "", "--variable_files=x.tfvars", "no source in from lists"},

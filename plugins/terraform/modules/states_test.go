@@ -1,0 +1,87 @@
+package modules
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+
+	terraformpb "lehr.dev/gen/lehr/terraform/v1"
+)
+
+// states keeps one state by HTTP, with a lock that outlives its holder.
+type states struct {
+	server *httptest.Server
+
+	mutex     sync.Mutex
+	content   []byte
+	lock      []byte
+	isRefused bool
+	writes    int
+}
+
+// useServer has the site's state be kept by a server.
+func (s *site) useServer() *states {
+	s.t.Helper()
+	one := &states{}
+	one.server = httptest.NewServer(one)
+	s.t.Cleanup(one.server.Close)
+	s.edit(`backend "local" {}`, `backend "http" {}`)
+	delete(s.module.Backend, "path")
+	for name, value := range map[string]string{
+		"address": one.server.URL, "lock_address": one.server.URL, "unlock_address": one.server.URL, "retry_max": "0",
+	} {
+		s.module.Backend[name] = &terraformpb.Setting{Source: &terraformpb.Setting_Value{Value: value}}
+	}
+	return one
+}
+
+func (s *states) refuse(isRefused bool) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.isRefused = isRefused
+}
+
+func (s *states) leaveLock(lock string) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.lock = []byte(lock)
+}
+
+func (s *states) close() { s.server.Close() }
+
+func (s *states) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	switch r.Method {
+	case http.MethodGet:
+		if s.content == nil {
+			w.WriteHeader(http.StatusNotFound)
+			return
+		}
+		_, _ = w.Write(s.content)
+	case http.MethodPost:
+		if s.isRefused {
+			w.WriteHeader(http.StatusForbidden)
+			return
+		}
+		s.content = body
+		s.writes++
+	case "LOCK":
+		if len(s.lock) > 0 {
+			w.WriteHeader(http.StatusLocked)
+			_, _ = w.Write(s.lock)
+			return
+		}
+		s.lock = body
+	case "UNLOCK":
+		s.lock = nil
+	default:
+		w.WriteHeader(http.StatusMethodNotAllowed)
+	}
+}
