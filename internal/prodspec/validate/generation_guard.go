@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"lehr.dev/internal/ground/fault"
 	"lehr.dev/internal/ground/generation"
 	"lehr.dev/internal/ground/intent"
 	"lehr.dev/internal/store"
@@ -11,7 +12,7 @@ import (
 
 // leaveReplaced takes assets out of the measure that are older generations of what the
 // candidate has: a new generation is no removal of the one before.
-func (j *judging) leaveReplaced(ctx context.Context, m *measure) error {
+func (j *judging) leaveReplaced(ctx context.Context, p *period, m *measure) error {
 	renewed := map[string]bool{}
 	var affected []intent.AssetID
 	for _, asset := range m.affected {
@@ -23,7 +24,7 @@ func (j *judging) leaveReplaced(ctx context.Context, m *measure) error {
 		isRenewed, known := renewed[r.GetName()]
 		if !known {
 			var err error
-			if isRenewed, err = j.isRenewed(ctx, r); err != nil {
+			if isRenewed, err = j.isRenewed(ctx, p, r); err != nil {
 				return err
 			}
 			renewed[r.GetName()] = isRenewed
@@ -46,50 +47,67 @@ func (j *judging) ruleOf(asset intent.AssetID) (generation.Rule, bool) {
 }
 
 // isRenewed reports whether the candidate has a generation of what a rule names, and no fewer
-// than head has: one that takes them away without another in their place removes them.
-func (j *judging) isRenewed(ctx context.Context, r generation.Rule) (bool, error) {
-	const page = 1000
-	before := map[intent.AssetID]bool{}
-	filter := store.AssetFilter{Prefix: r.GetPrefix(), Limit: page}
-	for {
-		members, err := j.Snapshots.Members(ctx, j.Base, filter)
-		if err != nil {
-			return false, err
-		}
-		for _, member := range members {
-			filter.After = member.Asset
-			if r.Names(member.Asset) {
-				before[member.Asset] = true
-			}
-		}
-		if len(members) < page {
-			break
-		}
+// than the head had with which the period began: one that takes them away without others in
+// their place removes them.
+func (j *judging) isRenewed(ctx context.Context, p *period, r generation.Rule) (bool, error) {
+	before, err := j.generationsAt(ctx, p.first, r)
+	if fault.Is(err, fault.NotFound) { // It is not kept any more.
+		before, err = j.generationsAt(ctx, j.Base, r)
 	}
-	if err := j.readTurndowns(ctx); err != nil {
+	if err != nil {
 		return false, err
 	}
-	now := map[intent.AssetID]bool{}
-	for asset := range before {
-		if j.turndownAssets[asset] {
-			delete(before, asset)
-		}
-		now[asset] = true
+	now, err := j.generationsAt(ctx, j.Base, r)
+	if err != nil {
+		return false, err
 	}
 	for _, entry := range j.delta {
 		if r.Names(entry.Asset) {
 			now[entry.Asset] = !entry.Removed
 		}
 	}
-	stay := 0
+	remaining := 0
 	for asset, isThere := range now {
 		isDown, err := j.turnedDown(ctx, asset)
 		if err != nil {
 			return false, err
 		}
 		if isThere && !isDown {
-			stay++
+			remaining++
 		}
 	}
-	return stay > 0 && stay >= len(before), nil
+	return remaining > 0 && remaining >= len(before), nil
+}
+
+// generationsAt lists what a rule names of an incarnation and nobody turned down in it.
+func (j *judging) generationsAt(ctx context.Context, at intent.IncarnationID, r generation.Rule) (map[intent.AssetID]bool, error) {
+	const page = 1000
+	down := map[intent.AssetID]bool{}
+	for filter := (store.AssetFilter{Prefix: r.GetPrefix(), Field: string(turndownType), Limit: page}); ; {
+		members, err := j.Snapshots.Members(ctx, at, filter)
+		if err != nil {
+			return nil, err
+		}
+		for _, member := range members {
+			filter.After, down[member.Asset] = member.Asset, true
+		}
+		if len(members) < page {
+			break
+		}
+	}
+	found := map[intent.AssetID]bool{}
+	for filter := (store.AssetFilter{Prefix: r.GetPrefix(), Limit: page}); ; {
+		members, err := j.Snapshots.Members(ctx, at, filter)
+		if err != nil {
+			return nil, err
+		}
+		for _, member := range members {
+			if filter.After = member.Asset; r.Names(member.Asset) && !down[member.Asset] {
+				found[member.Asset] = true
+			}
+		}
+		if len(members) < page {
+			return found, nil
+		}
+	}
 }
