@@ -55,7 +55,10 @@ func (m *Monitor) consented(p *push, news *news) {
 	m.unopposed(p)
 	content, _ := m.contentAt(p.asset, p.target)
 	atHead := m.atHead(p.asset)
-	if marked := content.approval || atHead.approval; content.turndown || marked {
+	marked := content.approval || atHead.approval
+	if p.rule != "" {
+		m.ruled(p, content, marked)
+	} else if content.turndown || marked {
 		m.hold(len(p.approvers) > 0, "S9", "push %s of %s was admitted without an approval; turndown: %t, marked: %t", p.id, p.asset, content.turndown, marked)
 	}
 	if len(p.approvers) == 0 {
