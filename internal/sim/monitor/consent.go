@@ -50,7 +50,8 @@ func (m *Monitor) outgrow(sequence intent.Sequence) {
 }
 
 // consented: what needs people's approval has it, of as many as are asked for,
-// each given before, not ended, and not used; and nobody rejects it (S9).
+// each given before, not ended, and not used, or a reviewed rule that names it; and nobody
+// rejects it (S9).
 func (m *Monitor) consented(p *push, news *news) {
 	m.unopposed(p)
 	content, _ := m.contentAt(p.asset, p.target)
