@@ -48,8 +48,8 @@ func TestARuleIsTheApproval(t *testing.T) {
 		w.must(w.store.SetHold(w.ctx, shop, intent.Hold{Asset: "web", Owner: tester, Reason: "looking"}))
 		w.publish(older("config-1", rule), job("config-2", 1, "1"), job("web", 1, "2", comesAfter("config-2")))
 		waiting := w.waitsOn("config-1", intent.WaitTurndown)
-		if len(waiting.Blockers) != 1 || waiting.Blockers[0] != "web" {
-			t.Errorf("blockers %v", waiting.Blockers)
+		if len(waiting.Blockers) != 1 || waiting.Blockers[0] != "web" || !strings.Contains(waiting.Reason, "the rule config of generations has it removed") {
+			t.Errorf("it waits for %v: %s", waiting.Blockers, waiting.Reason)
 		}
 		w.pass(time.Hour)
 		if w.production.word("config-1") == "" {
