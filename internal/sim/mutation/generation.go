@@ -37,11 +37,4 @@ var surplus = []Mutant{
 		Breaks: "S5",
 		Why:    "When all of it has left the sources, older ones are removed though nothing is in their place: absence deletes.",
 	},
-	{
-		Name: "surplus-stays", Of: Generations, File: "internal/prodspec/pipeline.go",
-		Old:    `partition.Head != lastHead {`,
-		New:    `partition.Head != lastHead && !mutant.On("surplus-stays") {`,
-		Breaks: "L1",
-		Why:    "What a new head leaves behind is turned down with the next change of a source only.",
-	},
 }

@@ -2,8 +2,8 @@ package kubernetes
 
 import (
 	"bytes"
-	"crypto/sha256"
 	"cmp"
+	"crypto/sha256"
 	"fmt"
 	"maps"
 	"slices"
