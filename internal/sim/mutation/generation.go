@@ -24,13 +24,6 @@ var surplus = []Mutant{
 		Why:    "A commit that brings a rule, or loosens it, removes by it at once, before anybody has seen it. It shows where head had another rule.",
 	},
 	{
-		Name: "rule-approves-what-people-turn-down", Of: Generations, File: "internal/annealing/enforcer/rule_approval.go",
-		Old:    "if _, err := schema.Addon(target, turndown); err != nil || turndown.GetGeneration() == nil {",
-		New:    "asked, _ := schema.Addon(target, turndown)\n\tif head, err := r.policy(ctx, g.head); mutant.On(\"rule-approves-what-people-turn-down\") && asked && err == nil {\n\t\tif rule, ok := generation.Find(head.Policy, target.ID); ok {\n\t\t\treturn &intent.RuleApproval{Rule: rule.GetName(), Digest: rule.Digest}, nil\n\t\t}\n\t}\n\tif _, err := schema.Addon(target, turndown); err != nil || turndown.GetGeneration() == nil {",
-		Breaks: "S9",
-		Why:    "A rule is the approval of whatever it names, also of what people turned down: nobody is asked.",
-	},
-	{
 		Name: "generations-without-successor", Of: Generations, File: "internal/prodspec/generations.go",
 		Old:    `len(surplus) == 0 || !b.givesGenerationOf(rule.Rule)`,
 		New:    `len(surplus) == 0 || !mutant.On("generations-without-successor") && !b.givesGenerationOf(rule.Rule)`,
