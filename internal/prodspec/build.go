@@ -137,6 +137,9 @@ func build(ctx context.Context, program Program, now time.Time, begin func(conte
 	}
 	defer b.sources.close()
 	b.sources.begin = begin
+	if program.Against != nil {
+		b.stored = stored{program.Against.Store, program.Against.Store, program.Against.Head}
+	}
 	r, err = b.build(ctx, now, source.Changes{All: true})
 	built = Built{Partition: r.definition.Partition, Sources: r.revisions, Findings: r.findings}
 	if err != nil || len(r.findings) > 0 {

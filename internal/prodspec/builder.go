@@ -40,6 +40,12 @@ type builder struct {
 	set *schema.Set
 	// built are the revisions of the last build without findings.
 	built []intent.SourceRevision
+	// stored is what was served and enforced before, and olderBuilt the digest of the older
+	// generations that the last build without findings knew.
+	stored     stored
+	olderBuilt intent.Digest
+	// providesSurplus: what was built last has older generations that are to be removed.
+	providesSurplus bool
 	// failing are the sources that could not be read the last time.
 	failing []intent.SourceRevision
 	// follow watches the folders that were read, and reports whether any is new:
@@ -84,7 +90,11 @@ func (b *builder) build(ctx context.Context, now time.Time, changes source.Chang
 	if err != nil || len(r.findings) > 0 {
 		return r, err
 	}
-	if b.built != nil && slices.Equal(b.built, r.revisions) && !b.checkAgain {
+	older, err := b.readGenerations(ctx, r.definition)
+	if err != nil {
+		return r, err
+	}
+	if b.built != nil && slices.Equal(b.built, r.revisions) && b.olderBuilt == older.digest && !b.checkAgain {
 		return r, nil
 	}
 	if err := b.sources.workOn(ctx, &r); err != nil {
@@ -130,12 +140,15 @@ func (b *builder) build(ctx context.Context, now time.Time, changes source.Chang
 		if r.findings = b.outputCircles(r); len(r.findings) == 0 {
 			r.findings, err = b.provideTurnedDown(r, now)
 		}
+		if err == nil && len(r.findings) == 0 {
+			err = b.provideSurplus(ctx, &r, older, now)
+		}
 	}
 	if err != nil || len(r.findings) > 0 {
 		return r, err
 	}
 	if r.findings = b.take(); len(r.findings) == 0 {
-		b.built, b.sources.builtInputs = r.revisions, r.inputs
+		b.built, b.sources.builtInputs, b.olderBuilt = r.revisions, r.inputs, older.digest
 		b.gatherChecked(r)
 	}
 	return r, nil

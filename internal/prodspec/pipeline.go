@@ -69,6 +69,9 @@ type Pipeline struct {
 	status  atomic.Pointer[Status]
 	// elsewhere are the sources that are looked at now and then.
 	elsewhere atomic.Pointer[[]source.Lasting]
+	// hasGenerations: the definition has rules of generations, so a new head is a reason to
+	// build: what it has brought into force, or left behind, no source tells.
+	hasGenerations atomic.Bool
 	// awaits is the held candidate that an acknowledgement would let through.
 	awaits atomic.Pointer[intent.CandidateID]
 
@@ -198,11 +201,18 @@ func (p *Pipeline) Run(ctx context.Context, lease store.Lease) error {
 func (p *Pipeline) news(ctx context.Context, watcher source.Watch) {
 	var lastDocuments []revised
 	lastHints := int64(-1)
+	var lastHead intent.IncarnationID
 	for {
 		changed := p.options.Store.Changed(p.options.Partition.ID)
 		if now, err := p.documents(ctx); err == nil && !slices.Equal(now, lastDocuments) {
 			lastDocuments = now
 			watcher.Wake()
+		}
+		if p.hasGenerations.Load() {
+			if partition, err := p.options.Store.Partition(ctx, p.options.Partition.ID); err == nil && partition.Head != lastHead {
+				lastHead = partition.Head
+				watcher.Wake()
+			}
 		}
 		if list := p.elsewhere.Load(); lastHints < 0 || list != nil && len(*list) > 0 {
 			if hints, err := p.options.Store.Hints(ctx, p.options.Partition.ID); err == nil && hints != lastHints {

@@ -110,37 +110,50 @@ func (b *builder) turnedDownAsset(e turndown.Entry) (asset work.Asset, _ error) 
 	if content.ID != e.Asset {
 		return asset, errors.New("its body is of " + string(content.ID))
 	}
+	asset, _, err = b.encodeTurnedDown(content, &intentpb.Turndown{Reason: e.Reason})
+	asset.File, asset.Line = turndown.File(), e.Line
+	return asset, err
+}
+
+// encodeTurnedDown gives content that left intent its Turndown, in the types that there are.
+func (b *builder) encodeTurnedDown(content intent.Asset, turndown *intentpb.Turndown) (asset work.Asset, _ intent.Asset, _ error) {
 	if _, err := b.set.Unpack(content.Payload); err != nil {
-		return asset, err
+		return asset, content, err
 	}
 	externals, err := b.set.Externals(content)
 	if err != nil {
-		return asset, err
+		return asset, content, err
 	}
 	for _, external := range externals {
 		if _, isBlob := intent.BlobDigest(external.URI); isBlob {
-			return asset, errors.New("its content in " + external.Field + " lies in a blob, which no generator gives")
+			return asset, content, errors.New("its content in " + external.Field + " lies in a blob, which no generator gives")
 		}
 	}
-	addon, err := b.set.Pack(&intentpb.Turndown{Reason: e.Reason})
+	addon, err := b.set.Pack(turndown)
 	if err != nil {
-		return asset, err
+		return asset, content, err
 	}
-	content.Addons = append(slices.DeleteFunc(content.Addons, func(m intent.Message) bool { return m.Type == addon.Type }), addon)
+	content.Addons = append(slices.DeleteFunc(slices.Clone(content.Addons), func(m intent.Message) bool { return m.Type == addon.Type }), addon)
 	body, digest, err := b.set.Encode(content)
-	return work.Asset{ID: e.Asset, Type: content.Payload.Type, Digest: digest, Body: body, File: turndown.File(), Line: e.Line}, err
+	return work.Asset{ID: content.ID, Type: content.Payload.Type, Digest: digest, Body: body}, content, err
+}
+
+// isProvided reports whether a run is none of a generator: it gives what left intent, with a
+// Turndown.
+func isProvided(run *generate.Run) bool {
+	return run.Generator == definition.TurndownSource || run.Generator == definition.GenerationSource
 }
 
 // givenByGenerator reports whether a generator gives an asset, by what runs gave now.
 func (b *builder) givenByGenerator(id intent.AssetID) bool {
 	pending := b.graph.Pending()
 	for _, run := range pending {
-		if run.Generator != definition.TurndownSource && slices.ContainsFunc(run.Outputs, func(o generate.Output) bool { return o.ID == id }) {
+		if !isProvided(run) && slices.ContainsFunc(run.Outputs, func(o generate.Output) bool { return o.ID == id }) {
 			return true
 		}
 	}
 	m, ok := b.members.get(id)
-	return ok && m.run.Generator != definition.TurndownSource && !slices.Contains(pending, m.run)
+	return ok && !isProvided(m.run) && !slices.Contains(pending, m.run)
 }
 
 // turndownPlace is where the document says that an asset is turned down, and why.

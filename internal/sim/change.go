@@ -260,6 +260,7 @@ func (l *Lab) write() error {
 	l.govern()
 	l.ail()
 	l.scatter()
+	l.set()
 	l.intent, l.good, l.said = l.first.clone(), l.first.clone(), map[string]bool{}
 	l.says(l.first)
 	l.Sources.Write(l.intent.files())

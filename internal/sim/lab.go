@@ -90,6 +90,8 @@ type Lab struct {
 	heldUp, wrongUntil time.Time
 	// tornUntil: what is served until then may be torn.
 	tornUntil time.Time
+	// generation is the highest number of a setting; 0: it has the first one.
+	generation int
 	// changed is when the intent was changed last, failover when a process
 	// began last; healing: the disturbances are over.
 	changed, failover time.Time

@@ -42,6 +42,9 @@ func (l *Lab) admitted(asked time.Time, admissions []store.Admission, refusals [
 			if admissions[i].Removes {
 				l.mark("admitted: a removal")
 			}
+			if admissions[i].Rule != nil {
+				l.mark("admitted: with the approval of a rule")
+			}
 			if admissions[i].NeedsApproval && admissions[i].Quorum.People > 1 {
 				l.mark("admitted: with the approval of several people")
 			}
@@ -164,7 +167,7 @@ func (l *Lab) serves(head intent.IncarnationID) {
 	}
 	ids := map[string][]string{}
 	for _, m := range members {
-		if l.ofKnobs(m.Asset) {
+		if l.ofKnobs(m.Asset) || l.removedByRule(head, m.Asset) {
 			continue
 		}
 		switch m.Asset {

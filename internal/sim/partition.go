@@ -64,6 +64,8 @@ type Intent struct {
 	Protections string `yaml:"-"`
 	// Bindings of types that not always have a plugin; nil: there are none.
 	Bindings *bindings `yaml:"-"`
+	// Kept is how many older generations of a setting are; 0: no rule says so.
+	Kept int `yaml:"-"`
 	// merged: of a user's partition, what it is after its edit.
 	merged bool
 }
@@ -206,7 +208,7 @@ func (i Intent) definition() string {
 	if i.Unhealthy > 0 {
 		text = strings.Replace(text, "budget: {scope: cluster, ", fmt.Sprintf("budget: {scope: cluster, unhealthy: %d, ", i.Unhealthy), 1)
 	}
-	text += i.Hours + i.Protections
+	text += i.Hours + i.Protections + i.generationRule()
 	if i.Notices != "" {
 		text = strings.Replace(text, "plugins:\n", "plugins:\n  Login: {run: [sim-login, sim.v1.Login]}\n", 1) + i.Notices
 	}

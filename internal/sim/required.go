@@ -8,7 +8,7 @@ var Required = []string{
 	"a protection had a push failed", "a protection had a push stopped",
 	"admission refused: approval", "admission refused: budget", "admission refused: claim", "admission refused: stale", "admission refused: stop",
 	"admission: several at once", "admission: stale lease", "admitted: a removal", "admitted: by an override", "admitted: with an approval",
-	"admitted: with the approval of several people",
+	"admitted: with the approval of several people", "admitted: with the approval of a rule", "generations: a rule is another one", "generations: an older one is back",
 	"a check of other content was overridden", "a check was overridden: order", "a person had what failed tried again", "a plan was rejected", "a rejection was taken back",
 	"an approval was denied: of an author", "an override is allowed by the commit that needs it", "an override ends while its asset is held",
 	"approval: void, for what it was given for has changed", "override: void, for what it was given for has changed",

@@ -63,6 +63,7 @@ func init() {
 		HintsBreak: (*Lab).hintsBreak, HintsSilent: (*Lab).hintsSilent, HintsFalse: (*Lab).hintsFalse, HintsForeign: (*Lab).hintsForeign, HintsFlood: (*Lab).hintsFlood,
 		Rotation: (*Lab).rotation, RotationApproved: (*Lab).rotationApproved, RotationInPush: (*Lab).rotationInPush,
 		PluginUnbound: (*Lab).rebinds, ModelDeclared: (*Lab).rebinds, UnservedEdited: (*Lab).editsUnserved, UnservedAnswered: (*Lab).counts,
+		GenerationNew: (*Lab).newGeneration, GenerationBack: (*Lab).newGeneration, GenerationRule: (*Lab).ruleEdited,
 		Receiver: (*Lab).receives, Awaited: (*Lab).awaits, Noticed: (*Lab).notifiesOtherwise, JudgeEdited: (*Lab).judgeEdited,
 		Ailing: (*Lab).falls, AilingLimit: (*Lab).limits,
 		JudgeTurns: (*Lab).judgeTurns, JudgeDuring: (*Lab).judgeDuring, JudgeAfter: (*Lab).judgeAfter,

@@ -30,6 +30,10 @@ type Admission struct {
 	// in any case.
 	NeedsApproval bool
 	Quorum        intent.Quorum
+	// Rule of generations that is the approval, in place of people's: the policy of head must
+	// have it still, and the plan must remove the asset's own thing and nothing else. Nil: no
+	// rule is.
+	Rule *intent.RuleApproval
 	// Overrides are the checks that passed by an override, which must be in
 	// force still.
 	Overrides []string
@@ -145,7 +149,7 @@ type Journal interface {
 	// Admit decides each admission on its own, all in one transaction: lease
 	// epoch, stop, revision equal, time before ValidUntil, no open push of
 	// the asset, of its resource key or of a quiet asset, claim free or ours,
-	// no rejection, approvals and overrides there, budgets and rates left. Admitted ones are in the journal and the
+	// no rejection, approvals (or the rule in their place) and overrides there, budgets and rates left. Admitted ones are in the journal and the
 	// audit when it returns. One refusal (or nil) per admission. An error
 	// admits none: Conflict says that the lease is lost.
 	Admit(ctx context.Context, lease Lease, admissions []Admission) ([]*Refusal, error)

@@ -5,18 +5,34 @@ import (
 	"strings"
 	"time"
 
+	"lehr.dev/internal/ground/generation"
 	"lehr.dev/internal/ground/intent"
 )
 
-// NeedsApproval reports whether a push of the plan consumes an approval (S9).
+// NeedsApproval reports whether a push of the plan needs an approval (S9).
 func NeedsApproval(f Facts) bool {
 	return f.Marked != "" || f.Plan.Destructive()
+}
+
+// ApprovedByRule is the reviewed rule that is the approval of the push, in place of people's;
+// nil: none is. A rule approves that a Turndown's own thing is removed, and nothing else: not
+// what takes others along, and not what is marked for approval by people.
+func ApprovedByRule(f Facts) *intent.RuleApproval {
+	if f.Rule == nil || f.Turndown == nil || f.Marked != "" || !generation.RemovesOnlyItself(f.Plan) {
+		return nil
+	}
+	return f.Rule
+}
+
+// ConsumesApproval reports whether a push of the plan uses up people's approvals (S9).
+func ConsumesApproval(f Facts) bool {
+	return NeedsApproval(f) && ApprovedByRule(f) == nil || f.GoesPast()
 }
 
 // AsksApproval reports whether an approval of the plan would change anything:
 // the push needs one, or it would let go of a loosened edge.
 func AsksApproval(f Facts) bool {
-	return NeedsApproval(f) || f.loosens() && f.heldByLoosened()
+	return NeedsApproval(f) && ApprovedByRule(f) == nil || f.loosens() && f.heldByLoosened()
 }
 
 // approval waits for people where the plan destroys something or the asset is
@@ -26,12 +42,20 @@ func approval(f Facts) intent.Verdict {
 	if rejected := intent.Rejected(f.Asset, f.Rejections, f.Now); rejected != nil {
 		return intent.Waits("approval", *rejected)
 	}
+	if rule := ApprovedByRule(f); rule != nil {
+		verdict := intent.Passed("approval", time.Time{})
+		verdict.Fact = fmt.Sprintf("the rule %s of generations (%s) is the approval", rule.Rule, rule.Digest.Short())
+		return verdict
+	}
 	if !NeedsApproval(f) || f.Approved {
 		return intent.Passed("approval", f.ApprovedUntil)
 	}
 	reason := f.Marked
 	if f.Plan.Destructive() {
 		reason = "destructive: " + destruction(f.Plan)
+	}
+	if f.Rule != nil {
+		reason += fmt.Sprintf("; the rule %s of generations approves only that the asset's own thing is removed", f.Rule.Rule)
 	}
 	return intent.Waits("approval", intent.WaitingOn{
 		Kind: intent.WaitApproval, Approve: true,

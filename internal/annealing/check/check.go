@@ -37,6 +37,9 @@ type Facts struct {
 	Approved bool
 	// ApprovedUntil is when that approval ends; zero: never.
 	ApprovedUntil time.Time
+	// Rule is a reviewed rule that is the approval of the removal that the asset's Turndown
+	// asks for; nil: none is.
+	Rule *intent.RuleApproval
 	// Rejections of this very plan; ended ones are ignored.
 	Rejections []intent.Rejection
 	// Overrides of checks of this content; ended ones are ignored. Allowed are

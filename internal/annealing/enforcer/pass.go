@@ -69,6 +69,7 @@ func (e *Enforcer) addConsent(a *asset, facts *check.Facts) {
 	if facts.Consent.Reached() {
 		facts.Approved, facts.ApprovedUntil = true, facts.Consent.Until
 	}
+	facts.Rule = a.requirements.rule
 	facts.Rejections = e.view.rejections[plan]
 	facts.Overrides, facts.Allowed = e.view.overrides[content], a.requirements.overridable
 }

@@ -30,6 +30,8 @@ type requirements struct {
 	// approve it.
 	quorum  intent.Quorum
 	authors []string
+	// rule of generations that is the approval of the asset's removal; nil: none is.
+	rule *intent.RuleApproval
 	// overridable are the checks that policy lets a person override.
 	overridable []string
 	// checks of the policies, with the content and the origin of the

@@ -30,6 +30,8 @@ type Admitted struct {
 	// Global is the last record of all partitions together at that moment.
 	Global uint64
 	Checks []string
+	// Rule that was the approval in place of people's; its zero value: none was.
+	Rule ApprovingRule
 	// Overrides that it rests on, for people.
 	Overrides []intent.Override
 }
@@ -50,10 +52,27 @@ func (a Admitted) String() string {
 		}
 		text += approved + strings.Join(names(a.Approvers), ", ")
 	}
+	if a.Rule.Name != "" {
+		text += "; approval of rule " + name(a.Rule.Name) + " " + a.Rule.Digest
+	}
 	for _, o := range a.Overrides {
 		text += fmt.Sprintf("; %s overridden by %s until %s: %s", o.Check, name(o.By.Name), o.Until.UTC().Format(time.RFC3339), o.Reason)
 	}
 	return text
+}
+
+// ApprovingRule is a reviewed rule of a policy that was the approval of a push.
+type ApprovingRule struct {
+	Name   string
+	Digest string
+}
+
+// RuleOf an admission; nil: there was none.
+func RuleOf(approval *intent.RuleApproval) ApprovingRule {
+	if approval == nil {
+		return ApprovingRule{}
+	}
+	return ApprovingRule{approval.Rule, approval.Digest.Short()}
 }
 
 // PlanSize is what an admission tells of its plan.
@@ -137,7 +156,7 @@ func parseName(one string) string {
 // Before plans were kept, admissions did not tell a plan's size. Before version 2, they named neither epoch nor revision, nor who
 // approved.
 var admittedPattern = regexp.MustCompile(`(?s)^push (\S+) to (\S+), content ([0-9a-f]+), plan ([0-9a-f]+)(?: \(([a-z]+), (\d+) changes?(?:, (\d+) destructive)?\))?(, approved)?(?:, epoch (\d+), revision (\d+), global (\d+))?` +
-	`(?:; passed ([^;]*))?(?:; (self-)?approved by (` + aName + `(?:, ` + aName + `)*))?(?:; \S+ overridden by .*)?$`)
+	`(?:; passed ([^;]*))?(?:; (self-)?approved by (` + aName + `(?:, ` + aName + `)*))?(?:; approval of rule (` + aName + `) ([0-9a-f]+))?(?:; \S+ overridden by .*)?$`)
 
 // ParseAdmitted reads the detail of "admit", without its overrides.
 func ParseAdmitted(detail string) (a Admitted, well bool) {
@@ -151,6 +170,7 @@ func ParseAdmitted(detail string) (a Admitted, well bool) {
 		Size:  PlanSize{Action: intent.Action(groups[5]), Changes: int(number(groups[6])), Destructive: int(number(groups[7]))},
 		Alone: groups[13] != "", Approvers: parseNames(groups[14]),
 		Epoch: number(groups[9]), Revision: number(groups[10]), Global: number(groups[11]), Checks: strings.Fields(groups[12]),
+		Rule: ApprovingRule{parseName(groups[15]), groups[16]},
 	}, err == nil
 }
 

@@ -11,6 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	intentpb "lehr.dev/gen/lehr/intent/v1"
+	"lehr.dev/internal/ground/generation"
 	"lehr.dev/internal/ground/intent"
 	"lehr.dev/internal/ground/outputs"
 	"lehr.dev/internal/ground/turndown"
@@ -47,6 +48,8 @@ type Definition struct {
 	// RolloutPlaces of the policy's rollouts, in their order; of a stage
 	// "stages[0]" and "stages[0].where".
 	RolloutPlaces []RulePlaces
+	// GenerationLines are those of the rules of generations, by their names.
+	GenerationLines map[string]int
 }
 
 // Source is a folder and the files in it.
@@ -147,9 +150,11 @@ const (
 	TurndownSource = turndown.Document
 	// OutputSource is what assets told that others need.
 	OutputSource = outputs.Document
+	// GenerationSource is what rules of generations have removed.
+	GenerationSource = generation.Name
 )
 
-var topFields = []string{"lehr", "partition", "owner", "mode", "modes", "types", "sources", "generate", "validate", "plugins", "models", "checks", "access", "notifications", "rollouts", "validations"}
+var topFields = []string{"lehr", "partition", "owner", "mode", "modes", "types", "sources", "generate", "validate", "plugins", "models", "checks", "access", "notifications", "rollouts", "validations", "generations"}
 
 func (p *parser) definition(root *yaml.Node) (d Definition) {
 	policy := &intentpb.Policy{Mode: intentpb.EnforcementMode_ENFORCEMENT_MODE_OBSERVE}
@@ -195,6 +200,7 @@ func (p *parser) definition(root *yaml.Node) (d Definition) {
 	policy.Notifications = p.notifications(fields["notifications"])
 	policy.Validations = p.validations(fields["validations"])
 	p.rollouts(fields["rollouts"], &d)
+	p.generations(fields["generations"], &d)
 	return d
 }
 

@@ -120,6 +120,7 @@ func TestSchemaHasTheKeysOfTheParser(t *testing.T) {
 		".checks.approval":                             "checks: {approval: {KEY}}",
 		".checks.overrides":                            "checks: {overrides: {KEY}}",
 		".notifications{}":                             "notifications: {n: {KEY}}",
+		".generations{}":                               "generations: {g: {KEY}}",
 		".rollouts{}":                                  "rollouts: {r: {KEY}}",
 		".rollouts{}.by|document":                      "rollouts: {r: {by: {KEY}}}",
 		".rollouts{}.stages[]":                         "rollouts: {r: {stages: [{KEY}]}}",

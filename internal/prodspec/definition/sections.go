@@ -89,6 +89,9 @@ func (p *parser) generators(node *yaml.Node, d *Definition) {
 		if name == OutputSource {
 			p.at(key, at, "the name %s is taken by what assets tell", name).hint("choose another name")
 		}
+		if name == GenerationSource {
+			p.at(key, at, "the name %s is taken by what rules of generations have removed", name).hint("choose another name")
+		}
 		switch {
 		case names[key.Value]:
 			generator := p.generator(key, value, at, d.Sources, names)

@@ -158,6 +158,9 @@ func (j *judging) guardRemovals(ctx context.Context, l limits, period *period) e
 	if err := j.leaveTurnedDown(ctx, &heads); err != nil {
 		return err
 	}
+	if err := j.leaveReplaced(ctx, period, &heads); err != nil {
+		return err
+	}
 	enforced, err := j.enforced(ctx, l, heads.affected)
 	if err != nil {
 		return err

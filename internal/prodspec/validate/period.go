@@ -11,8 +11,9 @@ import (
 // period is what happened since the head at its beginning, this candidate
 // included. The policy asset is not counted.
 type period struct {
-	// start and grown are the sizes at the beginning and now.
+	// start and grown are the sizes at the beginning and now, and first is the head then.
 	start, grown int
+	first        intent.IncarnationID
 	// removed assets are not in the candidate; changed ones are.
 	removed, changed map[intent.AssetID]bool
 	// members that there were at any time before this candidate, as far as
@@ -117,7 +118,7 @@ func (j *judging) published(ctx context.Context, l limits, p *period) (int, erro
 			} else if err := j.noteChanges(ctx, l, p, older, newer); err != nil {
 				return 0, err
 			}
-			p.start = sizeOf(older)
+			p.start, p.first = sizeOf(older), older.ID
 			if !older.Created.After(j.Now.Add(-l.period)) || older.Labels[AcknowledgedLabel] != "" {
 				return base, nil
 			}

@@ -168,7 +168,7 @@ func (v *Validator) Types() *schema.Set { return v.types }
 func (v *Validator) Run(ctx context.Context, input Input) (Judgement, error) {
 	j := v.begin(input)
 	for _, scope := range []func(context.Context) error{
-		j.assets, j.leftOut, j.identities, j.policy, j.rollouts, j.references, j.turndowns, j.versions, j.cycles,
+		j.assets, j.leftOut, j.identities, j.policy, j.rollouts, j.references, j.turndowns, j.generations, j.versions, j.cycles,
 		func(ctx context.Context) error { return v.ownRules(ctx, j) }, j.programs,
 	} {
 		if err := scope(ctx); err != nil {

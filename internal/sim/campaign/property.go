@@ -10,7 +10,7 @@ var properties = map[string]string{
 	"S6":  "what was rejected, partial or not read is never served",
 	"S7":  "incarnations never change, and every read of them is verified",
 	"S8":  "budgets hold for effects",
-	"S9":  "a destructive push needs its approval: for that plan, once",
+	"S9":  "a destructive push needs its approval: for that plan, once, or a reviewed rule that names it",
 	"S10": "an asset is of one rollout at a time",
 	"S11": "missing or broken data never becomes a pass",
 	"S12": "nothing a tenant writes harms another, or the server",

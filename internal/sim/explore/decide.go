@@ -52,7 +52,7 @@ func (w *world) ask(q question) answer {
 	decision := check.Decide(facts)
 	a := answer{
 		push:          decision.Push() || w.is(NoRules),
-		needsApproval: check.NeedsApproval(facts) || facts.GoesPast(),
+		needsApproval: check.ConsumesApproval(facts),
 	}
 	for _, id := range facts.Relied() {
 		for i, name := range names {

@@ -165,7 +165,7 @@ func (m *Monitor) follow(r record, news *news) {
 	case "reject", "withdraw", "override", "void":
 		m.objected(r)
 	case "disown":
-		m.released[asset] = true
+		m.released[asset], m.disowned[asset] = true, true
 	case "label":
 		name, value, _ := strings.Cut(r.Detail, "=")
 		m.labels[label{r.Subject, name, value}] = true

@@ -50,12 +50,16 @@ func (m *Monitor) outgrow(sequence intent.Sequence) {
 }
 
 // consented: what needs people's approval has it, of as many as are asked for,
-// each given before, not ended, and not used; and nobody rejects it (S9).
+// each given before, not ended, and not used, or a reviewed rule that names it; and nobody
+// rejects it (S9).
 func (m *Monitor) consented(p *push, news *news) {
 	m.unopposed(p)
 	content, _ := m.contentAt(p.asset, p.target)
 	atHead := m.atHead(p.asset)
-	if marked := content.approval || atHead.approval; content.turndown || marked {
+	marked := content.approval || atHead.approval
+	if p.rule != "" {
+		m.ruled(p, content, marked)
+	} else if content.turndown || marked {
 		m.hold(len(p.approvers) > 0, "S9", "push %s of %s was admitted without an approval; turndown: %t, marked: %t", p.id, p.asset, content.turndown, marked)
 	}
 	if len(p.approvers) == 0 {

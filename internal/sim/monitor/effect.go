@@ -131,8 +131,9 @@ func (m *Monitor) asked(e world.Effect, p *push) {
 	if vanished {
 		m.hold(content.turndown, "S5", "effect %d of push %s removed %s, and %s has no Turndown in %s", e.Number, p.id, e.Key, e.Asset, e.Incarnation)
 	}
+	byRule := p.rule != "" && vanished && e.Action != intent.ActionReplace
 	if e.Destructive || vanished {
-		m.hold(len(p.approvers) > 0, "S9", "effect %d of push %s of %s destroyed something without an approval", e.Number, p.id, p.asset)
+		m.hold(len(p.approvers) > 0 || byRule, "S9", "effect %d of push %s of %s destroyed something without an approval", e.Number, p.id, p.asset)
 	}
 }
 

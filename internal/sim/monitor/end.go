@@ -38,6 +38,7 @@ func (m *Monitor) End(context.Context) {
 		}))
 	m.ask("L6")
 	m.rested()
+	m.surplusGone()
 	m.everybodyTold()
 	m.claimed()
 }

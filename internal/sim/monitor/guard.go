@@ -67,9 +67,9 @@ func (m *Monitor) guard(next *incarnation) {
 }
 
 // counted tells whether a removal counts: the policy's does not, nor that of
-// what was turned down.
+// what was turned down, or is an older generation of what is there.
 func (m *Monitor) counted(asset intent.AssetID) bool {
-	return asset != intent.PolicyAsset && !m.turnedDown[asset]
+	return asset != intent.PolicyAsset && !m.turnedDown[asset] && !m.replaced(asset)
 }
 
 // period counts the assets that there were at any time in the period, and

@@ -59,6 +59,8 @@ type push struct {
 	rates     map[string]frequency
 	touched   time.Time
 	approvers []string
+	// rule that was the approval in place of people's; empty: none was.
+	rule string
 	// protections that were to let it begin, but for those that were overridden.
 	protections []*intentpb.Check
 	// superseded is since when the asset follows other content.
@@ -81,7 +83,7 @@ func (m *Monitor) admitted(r record, news *news) {
 		m.fail("S1", "push id %s was admitted a second time", p.id)
 		return
 	}
-	p.ordinal, p.seen, p.approvers = len(m.pushes)+1, m.options.Now(), said.approvers
+	p.ordinal, p.seen, p.approvers, p.rule = len(m.pushes)+1, m.options.Now(), said.approvers, said.rule
 	p.swapped = m.swapped[swap{p.asset, p.key}]
 	m.pushes[p.id], m.running[p.id] = p, p
 	m.paces.tried[called{p.asset, p.effective}] = true
@@ -128,10 +130,12 @@ type said struct {
 	passed        []string
 	// approvers whose approvals were used, and checks that were overridden.
 	approvers, overridden []string
+	// rule of generations that was the approval, with its digest.
+	rule string
 }
 
 // parse reads "push ID to P@N, content C, plan P[ (ACTION, N changes)][; passed A B][; approved by X,
-// Y][; A overridden by Z until T: why]".
+// Y][; approval of rule R D][; A overridden by Z until T: why]".
 func parse(detail string) (s said, well bool) {
 	sections := strings.Split(detail, "; ")
 	head := sections[0]
@@ -141,6 +145,8 @@ func parse(detail string) (s said, well bool) {
 			s.passed = strings.Fields(passed)
 		} else if approvers, ok := strings.CutPrefix(section, "approved by "); ok && s.approvers == nil {
 			s.approvers = strings.Split(approvers, ", ")
+		} else if rule, ok := strings.CutPrefix(section, "approval of rule "); ok && s.rule == "" {
+			s.rule = rule
 		} else if check, _, is := strings.Cut(section, " overridden by "); is {
 			s.overridden = append(s.overridden, check)
 		}

@@ -123,6 +123,8 @@ type Monitor struct {
 	// released are the assets that were disowned, or whose claim was carried,
 	// since the enforced records were read last.
 	released map[intent.AssetID]bool
+	// disowned are all that were.
+	disowned map[intent.AssetID]bool
 }
 
 // New returns a monitor of a store that is empty, or of a partition that is
@@ -132,7 +134,7 @@ func New(o Options) *Monitor {
 		options: o, database: database{db: o.DB, statements: map[string]*sql.Stmt{}},
 		checked: map[string]int{}, first: map[string]bool{},
 		diffs: map[intent.AssetID][]Diff{}, records: map[intent.AssetID]enforcedRow{}, lateSince: map[intent.AssetID]time.Time{},
-		looks: rates{}, failures: rates{}, crowds: map[intent.AssetID]crowd{}, retried: map[intent.AssetID]time.Time{}, released: map[intent.AssetID]bool{},
+		looks: rates{}, failures: rates{}, crowds: map[intent.AssetID]crowd{}, retried: map[intent.AssetID]time.Time{}, released: map[intent.AssetID]bool{}, disowned: map[intent.AssetID]bool{},
 		own: chain{partition: o.Partition}, global: chain{},
 		rolling: newRolling(), saying: newSaying(), journal: newJournal(), brakes: newBrakes(),
 		answers: answers{reads: map[intent.AssetID]time.Time{}, inSync: map[called]bool{}, swapped: map[swap]bool{}}, paces: paces{of: map[intent.AssetID]pace{}, tried: map[called]bool{}},

@@ -66,6 +66,10 @@ type content struct {
 	payload            intent.Digest
 	kind               intent.TypeName
 	turndown, approval bool
+	// unmanaged: production owns a part of it.
+	unmanaged bool
+	// removal is the rule of generations that its Turndown names; nil: none.
+	removal *intentpb.GenerationRemoval
 	// quorum that the asset asks for.
 	quorum uint32
 	mode   intentpb.EnforcementMode
@@ -126,6 +130,7 @@ func (m *Monitor) publish(sequence intent.Sequence) {
 	m.effectives(sequence)
 	m.seeTurnedDown()
 	m.guard(next)
+	m.keptGenerations(next)
 }
 
 // effectives: what an asset is pushed by covers its content and that of all
@@ -260,6 +265,11 @@ func contentOf(asset intent.Asset) content {
 	c := content{there: true, id: asset.ID, kind: asset.Payload.Type, payload: sum(string(asset.Payload.Type), asset.Payload.Bytes)}
 	_, c.turndown = asset.Addon("lehr.intent.v1.Turndown")
 	_, c.approval = asset.Addon("lehr.intent.v1.Approval")
+	_, c.unmanaged = asset.Addon("lehr.intent.v1.Unmanaged")
+	turndown := &intentpb.Turndown{}
+	if found, err := schema.Addon(asset, turndown); found && err == nil {
+		c.removal = turndown.GetGeneration()
+	}
 	mode, scope, approval := &intentpb.Mode{}, &intentpb.ImpactedScope{}, &intentpb.Approval{}
 	if found, err := schema.Addon(asset, approval); found && err == nil {
 		c.quorum = approval.GetQuorum()

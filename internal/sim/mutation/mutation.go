@@ -58,15 +58,17 @@ const (
 	Hinting  Kind = "hinting"
 	Rotating Kind = "rotating"
 	Unserved Kind = "unserved"
+	// Generations are runs in which names are generated.
+	Generations Kind = "generations"
 )
 
 // Kinds tell which seeds have runs of each.
-var Kinds = map[Kind]func(seed uint64) bool{Rollouts: sim.Rolls, Fields: sim.Sets, Judged: sim.Judged, Ailing: sim.Ails, Telling: sim.Tells, Hours: sim.ByHours, Trains: sim.Trains, Braked: sim.Braked, Caching: sim.Caches, Hinting: sim.Hints, Rotating: sim.Rotates, Unserved: sim.Unserved}
+var Kinds = map[Kind]func(seed uint64) bool{Rollouts: sim.Rolls, Fields: sim.Sets, Judged: sim.Judged, Ailing: sim.Ails, Telling: sim.Tells, Hours: sim.ByHours, Trains: sim.Trains, Braked: sim.Braked, Caching: sim.Caches, Hinting: sim.Hints, Rotating: sim.Rotates, Unserved: sim.Unserved, Generations: sim.Generations}
 
 // All mutants, by theme.
 var All = slices.Concat(
 	fences, permits, admissions, approvals, consents, budgets, rates, claims, targets, pushes, settlings,
-	checks, neighbours, answers, publications, guards, identities, contents, collections, audits, livenesses, rollouts, protections, ills, notifications, hours, trains, secrets, brakes, ages, hinted, rotated, unserved, fleets, memos,
+	checks, neighbours, answers, publications, guards, identities, contents, collections, audits, livenesses, rollouts, protections, ills, notifications, hours, trains, secrets, brakes, ages, hinted, rotated, unserved, surplus, fleets, memos,
 )
 
 // Find returns the mutant of a name.

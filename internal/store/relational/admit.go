@@ -75,7 +75,7 @@ func (d *desk) decide(a store.Admission) (*intent.WaitingOn, error) {
 		return nil, fault.New(fault.Invalid, "an admission of %q to %s in %q names no push, or another partition's target", a.Asset, a.Target, d.lease.Partition)
 	}
 	for _, check := range []func(store.Admission) (*intent.WaitingOn, error){
-		d.checkStanding, d.checkOpen, d.checkQuiet, d.checkRejections, d.checkOverrides, d.checkBudgets, d.checkRates, d.checkClaim, d.takeApprovals,
+		d.checkStanding, d.checkOpen, d.checkQuiet, d.checkRejections, d.checkOverrides, d.checkBudgets, d.checkRates, d.checkClaim, d.checkRule, d.takeApprovals,
 	} {
 		if waiting, err := check(a); waiting != nil || err != nil {
 			return waiting, err
@@ -283,7 +283,7 @@ func (d *desk) enter(a store.Admission) error {
 	}
 	detail := audit.Admitted{
 		Push: a.Push, Target: a.Target, Content: a.Effective.Short(), Plan: a.Plan.Short(), Size: audit.SizeOf(a.PlanDetail),
-		Approved: a.NeedsApproval, Approvers: d.consent.Approved, Alone: d.consent.Alone, Overrides: d.overrides,
+		Approved: a.NeedsApproval, Approvers: d.consent.Approved, Alone: d.consent.Alone, Overrides: d.overrides, Rule: audit.RuleOf(a.Rule),
 		Epoch: d.lease.Epoch, Revision: d.now.revision, Global: d.now.global, Checks: a.Checks,
 	}.String()
 	d.audit(d.lease.Partition, a.At, serverActor(d.lease), "admit", string(a.Asset), detail)

@@ -233,7 +233,7 @@ func fields(w *world) {
 	c.References = []intent.Reference{toA, {Field: "spec.also", To: "a"}}
 	d := entryWith("d", "1", "size", "m")
 	d.References = []intent.Reference{toA}
-	d.Member.Type = schema
+	d.Member.Type = schemaType
 	w.publish(entryWith("a", "1", "size", "s"), entryWith("b", "1", "size", "m", "label", "x = \"y\""), c, d, entryWith("e", "1"))
 	// The size changes and is taken back; only the effective digest of c moves.
 	w.must(w.Stage(w.t.Context(), w.lease, at(1), []store.Entry{entryWith("b", "2", "size", "l"), removal("a")}))
@@ -254,7 +254,7 @@ func fields(w *world) {
 		{2, store.AssetFilter{Field: "size", Value: "l"}, nil},
 		{2, store.AssetFilter{Field: "label"}, nil},
 		{2, store.AssetFilter{Field: "addon"}, []intent.AssetID{"c/1"}},
-		{2, store.AssetFilter{Field: "size", Type: schema}, []intent.AssetID{"d"}},
+		{2, store.AssetFilter{Field: "size", Type: schemaType}, []intent.AssetID{"d"}},
 		{2, store.AssetFilter{Field: "size", Prefix: "c/"}, []intent.AssetID{"c/1"}},
 		{2, store.AssetFilter{RefersTo: "a"}, []intent.AssetID{"c/1", "d"}},
 		{2, store.AssetFilter{RefersTo: "b"}, nil},

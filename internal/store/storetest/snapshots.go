@@ -20,7 +20,7 @@ func testSnapshots(t *testing.T, open func(t *testing.T) store.All) {
 	w := newWorld(t, open)
 	ctx := t.Context()
 	typed := entry("db/main", "s")
-	typed.Member.Type = schema
+	typed.Member.Type = schemaType
 	w.publish(entry("a/1", "1"), entry("a/2", "1"), entry("a-b", "1"), entry("b/1", "1"), typed)
 	w.publish(entry("a/1", "2"), removal("b/1"))
 
@@ -31,8 +31,8 @@ func testSnapshots(t *testing.T, open func(t *testing.T) store.All) {
 		{store.AssetFilter{}, "a-b a/1 a/2 db/main"},
 		{store.AssetFilter{Prefix: "a/"}, "a/1 a/2"},
 		{store.AssetFilter{Prefix: "nothing"}, ""},
-		{store.AssetFilter{Type: schema}, "db/main"},
-		{store.AssetFilter{Type: schema, Prefix: "a"}, ""},
+		{store.AssetFilter{Type: schemaType}, "db/main"},
+		{store.AssetFilter{Type: schemaType, Prefix: "a"}, ""},
 		{store.AssetFilter{Limit: 2}, "a-b a/1"},
 		{store.AssetFilter{After: "a/1", Limit: 1}, "a/2"},
 		{store.AssetFilter{After: "a-b", Prefix: "a", Type: job}, "a/1 a/2"},

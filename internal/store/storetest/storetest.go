@@ -76,10 +76,10 @@ func Run(t *testing.T, open func(t *testing.T) store.All) {
 }
 
 const (
-	shop    = intent.PartitionID("shop")
-	theatre = intent.PartitionID("theatre")
-	job     = intent.TypeName("lehr.test.v1.Job")
-	schema  = intent.TypeName("lehr.test.v1.Schema")
+	shop       = intent.PartitionID("shop")
+	theatre    = intent.PartitionID("theatre")
+	job        = intent.TypeName("lehr.test.v1.Job")
+	schemaType = intent.TypeName("lehr.test.v1.Schema")
 )
 
 var (

@@ -1,7 +1,9 @@
 package kubernetes
 
 import (
+	"bytes"
 	"cmp"
+	"crypto/sha256"
 	"fmt"
 	"maps"
 	"slices"
@@ -22,6 +24,9 @@ const (
 	// HooksIncluded are objects in the order that they say, as far as that can be said; the others
 	// are told of.
 	HooksIncluded
+	// HooksByContent are included, and Jobs among them have a hash of their content at the end of
+	// their names: one that changes is another Job, and no replacement of the one before.
+	HooksByContent
 )
 
 // phase of an object within what is rendered.
@@ -124,7 +129,11 @@ func (r *reader) warnOfHook(m Manifest, line int, o *kubernetespb.Object, fields
 		differs = append(differs, "it is none for "+strings.Join(unsaid, ", "))
 	}
 	if kind := kindOf(o); kind == "Job.batch" || kind == "Pod" {
-		differs = append(differs, "it runs once, and again when it changes, which is a replacement")
+		again := ", which is a replacement"
+		if kind == "Job.batch" && r.settings.Hooks == HooksByContent {
+			again = ", as another Job"
+		}
+		differs = append(differs, "it runs once, and again when it changes"+again)
 	}
 	for _, name := range []string{helmPolicy, argoPolicy} {
 		if policy := Annotation(fields, name); policy != "" {
@@ -199,4 +208,25 @@ func (r *reader) rankAll() {
 		place := placeOf(byID[id])
 		r.atPlace[place] = append(r.atPlace[place], id)
 	}
+}
+
+// Of a Job's name, so that the names of its Pods can follow.
+const maxJobName = 63
+
+// nameByContent gives a Job that is a hook a name by its content. False: it is left out.
+func (r *reader) nameByContent(m Manifest, line int, o *kubernetespb.Object, fields map[string]any) bool {
+	isHook := Annotation(fields, argoHook) != "" || Annotation(fields, helmHook) != ""
+	if r.settings.Hooks != HooksByContent || kindOf(o) != "Job.batch" || !isHook {
+		return true
+	}
+	var content bytes.Buffer
+	canonical(&content, fields)
+	const digits = 10 // As Kustomize's: a rule of generations knows them for a hash.
+	name := fmt.Sprintf("%s-%x", o.Name, sha256.Sum256(content.Bytes()))[:len(o.Name)+1+digits]
+	if len(name) > maxJobName {
+		r.lose(o, m, line, fmt.Sprintf("give it a name of at most %d bytes", maxJobName-1-digits), "%s %s has no room for a hash of its content in its name", o.Kind, o.Name)
+		return false
+	}
+	o.Name, fields["metadata"].(map[string]any)["name"] = name, name
+	return true
 }

@@ -152,3 +152,41 @@ func TestHooksOfOthers(t *testing.T) {
 		}
 	}
 }
+
+// TestHooksByContent: a Job that is a hook has another name with each content, and the same with
+// the same; what is no hook, or no Job, keeps its own.
+func TestHooksByContent(t *testing.T) {
+	read := func(hooks kubernetes.Hooks, name, image string) (ids []string, findings []kubernetes.Finding) {
+		t.Helper()
+		job := strings.Replace(hooked("Job", name, "argocd.argoproj.io/hook=PreSync"), "---\n", "spec: {template: {spec: {containers: [{name: a, image: "+image+"}]}}}\n---\n", 1)
+		text := job + hooked("Job", "plain") + hooked("ConfigMap", "web", "helm.sh/hook=pre-install")
+		objects, findings := kubernetes.Read([]kubernetes.Manifest{{File: "m.yaml", Text: []byte(text)}}, kubernetes.Settings{Cluster: "eu", Namespace: "shop", Hooks: hooks})
+		for _, o := range objects {
+			ids = append(ids, o.ID)
+			if !strings.HasSuffix(o.ID, "/"+o.Payload.Name) || !strings.Contains(o.Payload.Json, `"name":"`+o.Payload.Name+`"`) {
+				t.Errorf("%s is named %s, of %s", o.ID, o.Payload.Name, o.Payload.Json)
+			}
+		}
+		slices.Sort(ids)
+		return ids, findings
+	}
+	first, findings := read(kubernetes.HooksByContent, "migrate", "one")
+	again, _ := read(kubernetes.HooksByContent, "migrate", "one")
+	second, _ := read(kubernetes.HooksByContent, "migrate", "two")
+	if !slices.Equal(first, again) || len(first) != 3 || first[1] == second[1] || first[0] != second[0] || first[2] != second[2] {
+		t.Errorf("the same content is %v and %v, another one %v", first, again, second)
+	}
+	if rest, ok := strings.CutPrefix(first[1], "kubernetes/eu/shop/job.batch/migrate-"); !ok || len(rest) != 10 || strings.Trim(rest, "0123456789abcdef") != "" {
+		t.Errorf("the Job is %s", first[1])
+	}
+	if !slices.ContainsFunc(findings, func(f kubernetes.Finding) bool { return strings.Contains(f.Message, "when it changes, as another Job") }) {
+		t.Errorf("it is said %+v", findings)
+	}
+	if ids, _ := read(kubernetes.HooksIncluded, "migrate", "one"); ids[1] != "kubernetes/eu/shop/job.batch/migrate" {
+		t.Errorf("without it the Job is %s", ids[1])
+	}
+	ids, findings := read(kubernetes.HooksByContent, strings.Repeat("a", 60), "one")
+	if len(ids) != 2 || !slices.ContainsFunc(findings, func(f kubernetes.Finding) bool { return f.LeftOut && strings.Contains(f.Message, "no room for a hash") }) {
+		t.Errorf("a name of 60 bytes gives %v, %+v", ids, findings)
+	}
+}

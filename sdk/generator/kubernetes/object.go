@@ -118,6 +118,9 @@ func (r *reader) object(m Manifest, node *yaml.Node, line int, fields map[string
 		return
 	}
 	bare(fields)
+	if !r.nameByContent(m, line, o, fields) {
+		return
+	}
 	r.objects = append(r.objects, Object{File: m.File, Line: placed(m, line), value: fields, Payload: o, given: given, rank: place})
 }
 

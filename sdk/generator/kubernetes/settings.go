@@ -61,8 +61,10 @@ func SettingsOf(options generator.Options) (Settings, error) {
 		s.Hooks = HooksLeftOut
 	case hooks == "include":
 		s.Hooks = HooksIncluded
+	case hooks == "generations":
+		s.Hooks = HooksByContent
 	default:
-		return s, fmt.Errorf("with.hooks %q is not known: write include, or nothing", hooks)
+		return s, fmt.Errorf("with.hooks %q is not known: write include, generations, or nothing", hooks)
 	}
 	for _, text := range options["reference"] {
 		parts := referencePattern.FindStringSubmatch(text)

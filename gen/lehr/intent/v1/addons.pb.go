@@ -413,8 +413,10 @@ func (x *Version) GetExpression() string {
 // waits for an approval, for the end of all that depends on the asset, and for
 // its turn.
 type Turndown struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Reason        string                 `protobuf:"bytes,1,opt,name=reason" json:"reason,omitempty"`
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Reason string                 `protobuf:"bytes,1,opt,name=reason" json:"reason,omitempty"`
+	// Set by Lehr alone, where a rule of generations has an older one removed.
+	Generation    *GenerationRemoval `protobuf:"bytes,2,opt,name=generation" json:"generation,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -456,6 +458,67 @@ func (x *Turndown) GetReason() string {
 	return ""
 }
 
+func (x *Turndown) GetGeneration() *GenerationRemoval {
+	if x != nil {
+		return x.Generation
+	}
+	return nil
+}
+
+// GenerationRemoval names the rule that is the approval of a removal.
+type GenerationRemoval struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Rule  string                 `protobuf:"bytes,1,opt,name=rule" json:"rule,omitempty"`
+	// Digest of the rule, in hexadecimal: a rule that changes is another one.
+	Digest        string `protobuf:"bytes,2,opt,name=digest" json:"digest,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GenerationRemoval) Reset() {
+	*x = GenerationRemoval{}
+	mi := &file_lehr_intent_v1_addons_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GenerationRemoval) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GenerationRemoval) ProtoMessage() {}
+
+func (x *GenerationRemoval) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_intent_v1_addons_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GenerationRemoval.ProtoReflect.Descriptor instead.
+func (*GenerationRemoval) Descriptor() ([]byte, []int) {
+	return file_lehr_intent_v1_addons_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *GenerationRemoval) GetRule() string {
+	if x != nil {
+		return x.Rule
+	}
+	return ""
+}
+
+func (x *GenerationRemoval) GetDigest() string {
+	if x != nil {
+		return x.Digest
+	}
+	return ""
+}
+
 // Group says which service, and which instance of it, the asset belongs to.
 type Group struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -467,7 +530,7 @@ type Group struct {
 
 func (x *Group) Reset() {
 	*x = Group{}
-	mi := &file_lehr_intent_v1_addons_proto_msgTypes[6]
+	mi := &file_lehr_intent_v1_addons_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -479,7 +542,7 @@ func (x *Group) String() string {
 func (*Group) ProtoMessage() {}
 
 func (x *Group) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_addons_proto_msgTypes[6]
+	mi := &file_lehr_intent_v1_addons_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -492,7 +555,7 @@ func (x *Group) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Group.ProtoReflect.Descriptor instead.
 func (*Group) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_addons_proto_rawDescGZIP(), []int{6}
+	return file_lehr_intent_v1_addons_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Group) GetService() string {
@@ -523,7 +586,7 @@ type Approval struct {
 
 func (x *Approval) Reset() {
 	*x = Approval{}
-	mi := &file_lehr_intent_v1_addons_proto_msgTypes[7]
+	mi := &file_lehr_intent_v1_addons_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -535,7 +598,7 @@ func (x *Approval) String() string {
 func (*Approval) ProtoMessage() {}
 
 func (x *Approval) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_addons_proto_msgTypes[7]
+	mi := &file_lehr_intent_v1_addons_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -548,7 +611,7 @@ func (x *Approval) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Approval.ProtoReflect.Descriptor instead.
 func (*Approval) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_addons_proto_rawDescGZIP(), []int{7}
+	return file_lehr_intent_v1_addons_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Approval) GetReason() string {
@@ -576,7 +639,7 @@ type Mode struct {
 
 func (x *Mode) Reset() {
 	*x = Mode{}
-	mi := &file_lehr_intent_v1_addons_proto_msgTypes[8]
+	mi := &file_lehr_intent_v1_addons_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -588,7 +651,7 @@ func (x *Mode) String() string {
 func (*Mode) ProtoMessage() {}
 
 func (x *Mode) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_addons_proto_msgTypes[8]
+	mi := &file_lehr_intent_v1_addons_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -601,7 +664,7 @@ func (x *Mode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Mode.ProtoReflect.Descriptor instead.
 func (*Mode) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_addons_proto_rawDescGZIP(), []int{8}
+	return file_lehr_intent_v1_addons_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Mode) GetMode() EnforcementMode {
@@ -622,7 +685,7 @@ type Unmanaged struct {
 
 func (x *Unmanaged) Reset() {
 	*x = Unmanaged{}
-	mi := &file_lehr_intent_v1_addons_proto_msgTypes[9]
+	mi := &file_lehr_intent_v1_addons_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -634,7 +697,7 @@ func (x *Unmanaged) String() string {
 func (*Unmanaged) ProtoMessage() {}
 
 func (x *Unmanaged) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_addons_proto_msgTypes[9]
+	mi := &file_lehr_intent_v1_addons_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -647,7 +710,7 @@ func (x *Unmanaged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Unmanaged.ProtoReflect.Descriptor instead.
 func (*Unmanaged) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_addons_proto_rawDescGZIP(), []int{9}
+	return file_lehr_intent_v1_addons_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Unmanaged) GetFields() []*UnmanagedField {
@@ -668,7 +731,7 @@ type UnmanagedField struct {
 
 func (x *UnmanagedField) Reset() {
 	*x = UnmanagedField{}
-	mi := &file_lehr_intent_v1_addons_proto_msgTypes[10]
+	mi := &file_lehr_intent_v1_addons_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -680,7 +743,7 @@ func (x *UnmanagedField) String() string {
 func (*UnmanagedField) ProtoMessage() {}
 
 func (x *UnmanagedField) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_addons_proto_msgTypes[10]
+	mi := &file_lehr_intent_v1_addons_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -693,7 +756,7 @@ func (x *UnmanagedField) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnmanagedField.ProtoReflect.Descriptor instead.
 func (*UnmanagedField) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_addons_proto_rawDescGZIP(), []int{10}
+	return file_lehr_intent_v1_addons_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *UnmanagedField) GetPath() string {
@@ -720,7 +783,7 @@ type Owner struct {
 
 func (x *Owner) Reset() {
 	*x = Owner{}
-	mi := &file_lehr_intent_v1_addons_proto_msgTypes[11]
+	mi := &file_lehr_intent_v1_addons_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -732,7 +795,7 @@ func (x *Owner) String() string {
 func (*Owner) ProtoMessage() {}
 
 func (x *Owner) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_addons_proto_msgTypes[11]
+	mi := &file_lehr_intent_v1_addons_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -745,7 +808,7 @@ func (x *Owner) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Owner.ProtoReflect.Descriptor instead.
 func (*Owner) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_addons_proto_rawDescGZIP(), []int{11}
+	return file_lehr_intent_v1_addons_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Owner) GetOwner() string {
@@ -764,7 +827,7 @@ type Labels struct {
 
 func (x *Labels) Reset() {
 	*x = Labels{}
-	mi := &file_lehr_intent_v1_addons_proto_msgTypes[12]
+	mi := &file_lehr_intent_v1_addons_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -776,7 +839,7 @@ func (x *Labels) String() string {
 func (*Labels) ProtoMessage() {}
 
 func (x *Labels) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_addons_proto_msgTypes[12]
+	mi := &file_lehr_intent_v1_addons_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -789,7 +852,7 @@ func (x *Labels) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Labels.ProtoReflect.Descriptor instead.
 func (*Labels) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_addons_proto_rawDescGZIP(), []int{12}
+	return file_lehr_intent_v1_addons_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Labels) GetLabels() map[string]string {
@@ -839,10 +902,16 @@ const file_lehr_intent_v1_addons_proto_rawDesc = "" +
 	"expression\x18\x01 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\n" +
 	"expression:\x12\x8a\xe4\x19\x0e\n" +
 	"\n" +
-	"expression\x18\x01\"9\n" +
+	"expression\x18\x01\"|\n" +
 	"\bTurndown\x12\x1f\n" +
-	"\x06reason\x18\x01 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\x06reason:\f\x8a\xe4\x19\b\n" +
-	"\x06reason\"a\n" +
+	"\x06reason\x18\x01 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\x06reason\x12A\n" +
+	"\n" +
+	"generation\x18\x02 \x01(\v2!.lehr.intent.v1.GenerationRemovalR\n" +
+	"generation:\f\x8a\xe4\x19\b\n" +
+	"\x06reason\"Q\n" +
+	"\x11GenerationRemoval\x12\x1b\n" +
+	"\x04rule\x18\x01 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\x04rule\x12\x1f\n" +
+	"\x06digest\x18\x02 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\x06digest\"a\n" +
 	"\x05Group\x12%\n" +
 	"\aservice\x18\x01 \x01(\tB\v\xbaH\x04r\x02\x10\x01\x90\xe4\x19\x01R\aservice\x12 \n" +
 	"\binstance\x18\x02 \x01(\tB\x04\x90\xe4\x19\x01R\binstance:\x0f\x8a\xe4\x19\v\n" +
@@ -889,40 +958,42 @@ func file_lehr_intent_v1_addons_proto_rawDescGZIP() []byte {
 }
 
 var file_lehr_intent_v1_addons_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_lehr_intent_v1_addons_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
+var file_lehr_intent_v1_addons_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
 var file_lehr_intent_v1_addons_proto_goTypes = []any{
-	(EnforcementMode)(0),   // 0: lehr.intent.v1.EnforcementMode
-	(Dependency_Rule)(0),   // 1: lehr.intent.v1.Dependency.Rule
-	(*ImpactedScope)(nil),  // 2: lehr.intent.v1.ImpactedScope
-	(*Dependencies)(nil),   // 3: lehr.intent.v1.Dependencies
-	(*Dependency)(nil),     // 4: lehr.intent.v1.Dependency
-	(*Capacity)(nil),       // 5: lehr.intent.v1.Capacity
-	(*Version)(nil),        // 6: lehr.intent.v1.Version
-	(*Turndown)(nil),       // 7: lehr.intent.v1.Turndown
-	(*Group)(nil),          // 8: lehr.intent.v1.Group
-	(*Approval)(nil),       // 9: lehr.intent.v1.Approval
-	(*Mode)(nil),           // 10: lehr.intent.v1.Mode
-	(*Unmanaged)(nil),      // 11: lehr.intent.v1.Unmanaged
-	(*UnmanagedField)(nil), // 12: lehr.intent.v1.UnmanagedField
-	(*Owner)(nil),          // 13: lehr.intent.v1.Owner
-	(*Labels)(nil),         // 14: lehr.intent.v1.Labels
-	nil,                    // 15: lehr.intent.v1.ImpactedScope.ScopesEntry
-	nil,                    // 16: lehr.intent.v1.Capacity.DimensionsEntry
-	nil,                    // 17: lehr.intent.v1.Labels.LabelsEntry
+	(EnforcementMode)(0),      // 0: lehr.intent.v1.EnforcementMode
+	(Dependency_Rule)(0),      // 1: lehr.intent.v1.Dependency.Rule
+	(*ImpactedScope)(nil),     // 2: lehr.intent.v1.ImpactedScope
+	(*Dependencies)(nil),      // 3: lehr.intent.v1.Dependencies
+	(*Dependency)(nil),        // 4: lehr.intent.v1.Dependency
+	(*Capacity)(nil),          // 5: lehr.intent.v1.Capacity
+	(*Version)(nil),           // 6: lehr.intent.v1.Version
+	(*Turndown)(nil),          // 7: lehr.intent.v1.Turndown
+	(*GenerationRemoval)(nil), // 8: lehr.intent.v1.GenerationRemoval
+	(*Group)(nil),             // 9: lehr.intent.v1.Group
+	(*Approval)(nil),          // 10: lehr.intent.v1.Approval
+	(*Mode)(nil),              // 11: lehr.intent.v1.Mode
+	(*Unmanaged)(nil),         // 12: lehr.intent.v1.Unmanaged
+	(*UnmanagedField)(nil),    // 13: lehr.intent.v1.UnmanagedField
+	(*Owner)(nil),             // 14: lehr.intent.v1.Owner
+	(*Labels)(nil),            // 15: lehr.intent.v1.Labels
+	nil,                       // 16: lehr.intent.v1.ImpactedScope.ScopesEntry
+	nil,                       // 17: lehr.intent.v1.Capacity.DimensionsEntry
+	nil,                       // 18: lehr.intent.v1.Labels.LabelsEntry
 }
 var file_lehr_intent_v1_addons_proto_depIdxs = []int32{
-	15, // 0: lehr.intent.v1.ImpactedScope.scopes:type_name -> lehr.intent.v1.ImpactedScope.ScopesEntry
+	16, // 0: lehr.intent.v1.ImpactedScope.scopes:type_name -> lehr.intent.v1.ImpactedScope.ScopesEntry
 	4,  // 1: lehr.intent.v1.Dependencies.dependencies:type_name -> lehr.intent.v1.Dependency
 	1,  // 2: lehr.intent.v1.Dependency.rule:type_name -> lehr.intent.v1.Dependency.Rule
-	16, // 3: lehr.intent.v1.Capacity.dimensions:type_name -> lehr.intent.v1.Capacity.DimensionsEntry
-	0,  // 4: lehr.intent.v1.Mode.mode:type_name -> lehr.intent.v1.EnforcementMode
-	12, // 5: lehr.intent.v1.Unmanaged.fields:type_name -> lehr.intent.v1.UnmanagedField
-	17, // 6: lehr.intent.v1.Labels.labels:type_name -> lehr.intent.v1.Labels.LabelsEntry
-	7,  // [7:7] is the sub-list for method output_type
-	7,  // [7:7] is the sub-list for method input_type
-	7,  // [7:7] is the sub-list for extension type_name
-	7,  // [7:7] is the sub-list for extension extendee
-	0,  // [0:7] is the sub-list for field type_name
+	17, // 3: lehr.intent.v1.Capacity.dimensions:type_name -> lehr.intent.v1.Capacity.DimensionsEntry
+	8,  // 4: lehr.intent.v1.Turndown.generation:type_name -> lehr.intent.v1.GenerationRemoval
+	0,  // 5: lehr.intent.v1.Mode.mode:type_name -> lehr.intent.v1.EnforcementMode
+	13, // 6: lehr.intent.v1.Unmanaged.fields:type_name -> lehr.intent.v1.UnmanagedField
+	18, // 7: lehr.intent.v1.Labels.labels:type_name -> lehr.intent.v1.Labels.LabelsEntry
+	8,  // [8:8] is the sub-list for method output_type
+	8,  // [8:8] is the sub-list for method input_type
+	8,  // [8:8] is the sub-list for extension type_name
+	8,  // [8:8] is the sub-list for extension extendee
+	0,  // [0:8] is the sub-list for field type_name
 }
 
 func init() { file_lehr_intent_v1_addons_proto_init() }
@@ -937,7 +1008,7 @@ func file_lehr_intent_v1_addons_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lehr_intent_v1_addons_proto_rawDesc), len(file_lehr_intent_v1_addons_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   16,
+			NumMessages:   17,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

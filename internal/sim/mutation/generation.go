@@ -1,0 +1,33 @@
+package mutation
+
+// surplus are what rules of generations may and may not do.
+var surplus = []Mutant{
+	{
+		Name: "newest-generations-go", Of: Generations, File: "internal/ground/generation/generation.go",
+		Old:    `return sorted[keep:]`,
+		New:    "if mutant.On(\"newest-generations-go\") {\n\t\treturn sorted[:len(sorted)-keep]\n\t}\n\treturn sorted[keep:]",
+		Breaks: "S5",
+		Why:    "The oldest ones are kept, and the newest go.",
+	},
+	{
+		Name: "rule-keeps-one-fewer", Of: Generations, File: "internal/ground/generation/generation.go",
+		Old:    `keep := max(1, int(r.GetKeep()))`,
+		New:    "keep := max(1, int(r.GetKeep()))\n\tif mutant.On(\"rule-keeps-one-fewer\") {\n\t\tkeep--\n\t}",
+		Breaks: "S5",
+		Why:    "One fewer is kept than the rule says.",
+	},
+	{
+		Name: "rule-in-force-at-once", Of: Generations, File: "internal/prodspec/generations.go",
+		Old:    `func(s generation.Rule) bool { return s.Digest == r.Digest }`,
+		New:    `func(s generation.Rule) bool { return s.Digest == r.Digest || mutant.On("rule-in-force-at-once") }`,
+		Breaks: "S23",
+		Why:    "A commit that brings a rule, or loosens it, removes by it at once, before anybody has seen it. It shows where head had another rule.",
+	},
+	{
+		Name: "generations-without-successor", Of: Generations, File: "internal/prodspec/generations.go",
+		Old:    `len(surplus) == 0 || !b.givesGenerationOf(rule.Rule)`,
+		New:    `len(surplus) == 0 || !mutant.On("generations-without-successor") && !b.givesGenerationOf(rule.Rule)`,
+		Breaks: "S5",
+		Why:    "When all of it has left the sources, older ones are removed though nothing is in their place: absence deletes.",
+	},
+}
