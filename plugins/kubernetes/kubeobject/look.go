@@ -53,6 +53,8 @@ type look struct {
 	pending   *serve.PendingChange
 	// note says why the server was not asked, or refused.
 	note string
+	// refusal is the server's verdict about the change of an object; nil: it would make it.
+	refusal error
 }
 
 // maxLooks at an object that somebody writes between the look and the question what the

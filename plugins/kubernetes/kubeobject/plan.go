@@ -23,6 +23,8 @@ func (l *look) planChange(ctx context.Context) (err error) {
 	switch {
 	case apierrors.IsInvalid(err) && l.place.WouldAccept(ctx, l.wanted) && l.planReplacement(ctx, err):
 		return nil
+	case l.connection.server.RefusesChange(ctx, l.place, l.sending, err):
+		return l.planRefused(err)
 	case err != nil:
 		return err
 	}

@@ -31,6 +31,9 @@ func (o *Objects) Push(ctx context.Context, push serve.Push, permits serve.Permi
 	if digest := l.plan.Digest(); digest != push.Plan {
 		return serve.Outcome{Ending: serve.Stale, Reason: fmt.Sprintf("the plan is now %s (%s, %d fields), admitted was %s", digest.Short(), l.plan.Action, len(l.plan.Changes), push.Plan.Short())}
 	}
+	if l.refusal != nil {
+		return serve.Outcome{Ending: serve.Failed, Reason: l.refusal.Error()}
+	}
 	if base := l.base(); base != push.Base {
 		if err := permits.Cover(ctx, base); err != nil {
 			return serve.Outcome{Ending: serve.Stopped, Reason: err.Error()}
