@@ -122,7 +122,13 @@ func replacing(c *cluster) {
 	job := func(image string) serve.Intent {
 		return c.asset(object(c.T, `{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"once","namespace":"replacing"},"spec":{"template":{"spec":{"containers":[{"image":"`+image+`","name":"main"}],"restartPolicy":"Never"}}}}`))
 	}
-	c.mustPush(job("a:1"))
+	begin := func(asset serve.Intent) {
+		c.Helper()
+		if outcome := c.push(asset, c.diff(asset), permits{}); outcome.Ending != serve.Pushed {
+			c.Fatalf("the push ended %s: %s", outcome.Ending, outcome.Reason)
+		}
+	}
+	begin(job("a:1"))
 	path := "/apis/batch/v1/namespaces/replacing/jobs/once"
 	before := c.byHand(path, http.MethodGet, "")["metadata"].(map[string]any)["uid"]
 	d := c.diff(job("a:2"))
@@ -132,10 +138,16 @@ func replacing(c *cluster) {
 	if !strings.Contains(d.Plan.Changes[0].Reason, "immutable") {
 		c.Errorf("its reason is %q", d.Plan.Changes[0].Reason)
 	}
-	c.mustPush(job("a:2"))
+	begin(job("a:2"))
 	if after := c.byHand(path, http.MethodGet, "")["metadata"].(map[string]any)["uid"]; after == before {
 		c.Error("the Job is the same one")
 	}
+	// Nothing is lost with a Job that has ended.
+	c.byHand(path+"/status", http.MethodPatch, `{"status":{"startTime":"2026-11-26T10:00:00Z","completionTime":"2026-11-26T10:01:00Z","succeeded":1,"conditions":[{"type":"SuccessCriteriaMet","status":"True"},{"type":"Complete","status":"True"}]}}`)
+	if d := c.diff(job("a:3")); d.Plan.Action != serve.ActionUpdate || d.Plan.Destructive() {
+		c.Errorf("when it has ended the plan is %v, destructive %v\n%s", d.Outcome, d.Plan.Destructive(), changes(d))
+	}
+	begin(job("a:3"))
 }
 
 // deleting: a turndown ends when nothing is left, and says what it waits for.

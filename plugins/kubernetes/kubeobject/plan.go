@@ -96,11 +96,15 @@ func (l *look) confirm(ctx context.Context, changes []objectdiff.Change) error {
 func (l *look) planReplacement(ctx context.Context, refusal error) bool {
 	causes := kubeapi.Causes(refusal)
 	l.predicted = nil
+	why := "it cannot be changed in place: "
+	if l.hasEndedRun() {
+		why = "the Job has ended, and is made anew, for this cannot be changed in place: "
+	}
 	for _, change := range objectdiff.Named(l.live.Object, l.sending.Object) {
 		field := l.shown(change)
-		field.Destructive, field.Reason = true, "it cannot be changed in place: "+refusal.Error()
+		field.Destructive, field.Reason = !l.hasEndedRun(), why+refusal.Error()
 		if words, ok := causes[field.Path]; ok {
-			field.Reason = "it cannot be changed in place: " + words
+			field.Reason = why + words
 		}
 		l.plan.Changes = append(l.plan.Changes, field)
 	}
@@ -108,7 +112,11 @@ func (l *look) planReplacement(ctx context.Context, refusal error) bool {
 		return false
 	}
 	l.plan.Changes[0].Reason += l.deletionNote(ctx)
-	l.plan.Action = serve.ActionReplace
+	// Nothing is lost with a Job that has ended, so that is no replacement for which people are asked.
+	l.replaces, l.plan.Action = true, serve.ActionReplace
+	if l.hasEndedRun() {
+		l.plan.Action = serve.ActionUpdate
+	}
 	l.plan = serve.Bound(l.plan)
 	return true
 }

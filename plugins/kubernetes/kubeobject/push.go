@@ -73,7 +73,7 @@ func (l *look) carry(ctx context.Context, permit serve.Permit) error {
 			return err
 		}
 		return l.place.Delete(ctx, l.live, metav1.DeletePropagationForeground)
-	case l.plan.Action == serve.ActionReplace:
+	case l.replaces:
 		return l.replace(ctx, permit)
 	case !l.place.Served:
 		return serve.Retryable(errors.New(l.note))
@@ -105,8 +105,7 @@ func (l *look) takeOver(ctx context.Context, permit serve.Permit) error {
 		return err
 	}
 	admitted := l.plan.Digest()
-	l.plan = serve.Plan{}
-	l.unmanaged = nil
+	l.plan, l.unmanaged, l.replaces = serve.Plan{}, nil, false
 	if l.alone != "" {
 		err = l.planAlone()
 	} else {
