@@ -26,7 +26,7 @@ func TestOnARealCluster(t *testing.T) {
 	for name, part := range map[string]func(*cluster){
 		"creating": creating, "editing": editing, "removing": removing, "racing": racing, "replacing": replacing, "deleting": deleting,
 		"autoscaling": autoscaling, "defining": defining, "observing": observing, "faring": faring, "hiding": hiding, "refusing": refusing, "adopting": adopting,
-		"bounding": bounding, "knowing": knowing, "hooking": hooking, "denying": denying,
+		"bounding": bounding, "knowing": knowing, "hooking": hooking, "denying": denying, "judging": judging,
 	} {
 		t.Run(name, func(t *testing.T) { part(c.with(t, name)) })
 	}
@@ -292,6 +292,23 @@ func faring(c *cluster) {
 	d := c.diff(asset)
 	if d.Health.State != serve.Healthy || d.Health.ObservedVersion != "v1" || d.Impacts[0] != (serve.Impact{Dimension: "replicas", Current: 1, Target: 1}) {
 		c.Errorf("when it is ready it is %+v, %v", d.Health, d.Impacts)
+	}
+}
+
+// judging: a kind for which the list has an expression fares as that says.
+func judging(c *cluster) {
+	settings := func(value string) serve.Intent {
+		o := object(c.T, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"settings","namespace":"judging"},"data":{"a":"`+value+`"}}`)
+		o.Cluster = "judging"
+		return c.asset(o)
+	}
+	c.mustPush(settings("1"))
+	if d := c.diff(settings("1")); d.Health.State != serve.Healthy {
+		c.Errorf("it is %+v", d.Health)
+	}
+	c.mustPush(settings("2"))
+	if d := c.diff(settings("2")); d.Health.State != serve.Unhealthy || d.Health.Reason != "a is 2" {
+		c.Errorf("it is %+v", d.Health)
 	}
 }
 

@@ -18,8 +18,12 @@ const (
 )
 
 // readHealth says how the object fares, with what its pods, their logs and its events say.
-// Whoever may not read one of these still hears what the others say.
+// Of a kind for which the list of clusters has an expression, that says it. Whoever may not read one of these still hears what the others say.
 func (l *look) readHealth(ctx context.Context) {
+	if rule := l.connection.health[nameKind(l.kind().GroupKind())]; rule != nil {
+		l.health = rule.Judge(l.live.Object)
+		return
+	}
 	var found workload.Evidence
 	if selector, ok := workload.NeedsPods(l.live); ok {
 		l.connection.watches.FollowPods(ctx, l.payload.Namespace, selector, l.seenKey().asset)
