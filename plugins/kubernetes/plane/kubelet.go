@@ -67,11 +67,9 @@ func startKubelet(p *Plane, node string) *Kubelet {
 	if err != nil {
 		p.Fatal(err)
 	}
+	made := fmt.Appendf(nil, `{"apiVersion":"v1","kind":"Node","metadata":{"name":%q,"labels":{"kubernetes.io/hostname":%[1]q}}}`, node)
 	p.Wait("the node", func() error {
-		_, err := p.Ask(http.MethodPost, "/api/v1/nodes", "application/json", fmt.Appendf(nil, `{"apiVersion":"v1","kind":"Node","metadata":{"name":%q,"labels":{"kubernetes.io/hostname":%[1]q}}}`, node))
-		if err != nil && strings.Contains(err.Error(), "AlreadyExists") {
-			return nil
-		}
+		_, err := p.Ask(http.MethodPatch, "/api/v1/nodes/"+node+"?fieldManager=kubelet&force=true", "application/apply-patch+yaml", made)
 		return err
 	})
 	now := time.Now().UTC().Format(time.RFC3339)
