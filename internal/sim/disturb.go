@@ -272,6 +272,8 @@ func (l *Lab) ownKinds() []weighed {
 		return rotatingKinds
 	case l.unserved():
 		return unservedKinds
+	case l.shares():
+		return sharingKinds
 	case l.rolls():
 		return anyRolloutKinds
 	}
