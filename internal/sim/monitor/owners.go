@@ -44,20 +44,3 @@ func (m *Monitor) named(e world.Effect, p *push) {
 		m.hold(writer == e.Took[path], "S25", "effect %d of push %s of %s took the field %s from %q, and its kept plan names %q", e.Number, p.id, p.asset, path, e.Took[path], writer)
 	}
 }
-
-// fought says what is wrong with a report of an asset whose pushes come to nothing: where the plan of
-// the last one named who has its fields, that is told as a fight, not as pushes without effect (L4).
-func (m *Monitor) fought(asset intent.AssetID, report intent.Report) string {
-	if !slices.ContainsFunc(report.Waiting, func(w intent.WaitingOn) bool { return w.Kind == intent.WaitNoEffect }) {
-		return ""
-	}
-	last := m.lastOf[asset]
-	if last == nil || last.closed.IsZero() {
-		return ""
-	}
-	record := m.planKept(last.id)
-	if record == nil || !slices.ContainsFunc(record.Changes, func(c intent.RecordedChange) bool { return c.Writer != "" }) {
-		return ""
-	}
-	return "is told to have been pushed without effect, and its plan named who changes it back"
-}

@@ -30,17 +30,4 @@ var ofOthers = []breach{
 	{"S25", `took the field x from "helm", and its kept plan names "kubectl"`,
 		func(r *run) { r.effect(r.admit("a", names("kubectl")), takesFrom("helm", true)) },
 		func(r *run) { r.effect(r.admit("a", names("kubectl")), takesFrom("helm", false)) }},
-	{"L4", "its plan named who changes it back",
-		func(r *run) { r.inVain("helm") },
-		func(r *run) { r.inVain("") }},
-}
-
-// inVain pushes a, and reports that this had no effect. The plan says who has a field.
-func (r *run) inVain(manager string) {
-	r.Helper()
-	a := r.admit("a", names(manager))
-	r.effect(a)
-	r.end(a, "pushed")
-	r.Monitor.Commit()
-	r.looks(func() { r.waitsFor("a", intent.WaitingOn{Kind: intent.WaitNoEffect, Reason: "again and again"}) }, "a")
 }

@@ -58,9 +58,6 @@ func (m *Monitor) unclear(asset intent.AssetID, report intent.Report, there, unl
 			return wrong
 		}
 	}
-	if wrong := m.fought(asset, report); wrong != "" {
-		return wrong
-	}
 	switch report.State {
 	case intent.StateInSync:
 		// What is pinned elsewhere was compared with head in vain.

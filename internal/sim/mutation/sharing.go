@@ -24,11 +24,4 @@ var sharedFields = []Mutant{
 		Breaks: "S25",
 		Why:    "All fields of a plan are said to be those of one manager.",
 	},
-	{
-		Name: "fight-has-no-name", Of: Sharing, File: "internal/annealing/enforcer/retry.go",
-		Old:    `if writers := writersOf(pushed); writers != "" {`,
-		New:    `if writers := writersOf(pushed); writers != "" && !mutant.On("fight-has-no-name") {`,
-		Breaks: "L4",
-		Why:    "What another manager takes back at once is told as pushes without effect.",
-	},
 }
