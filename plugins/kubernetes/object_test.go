@@ -42,6 +42,15 @@ const deployments = "/apis/apps/v1/namespaces/"
 
 // creating: the plan is intent's fields alone, and one write makes Lehr who applies them.
 func creating(c *cluster) {
+	settings := c.asset(object(c.T, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"counted","namespace":"creating"}}`))
+	before := c.requests()
+	if outcome := c.push(settings, c.diff(settings), permits{}); outcome.Ending != serve.Pushed {
+		c.Errorf("a push ended %s: %s", outcome.Ending, outcome.Reason)
+	}
+	after := c.requests()
+	if dry, written := after["APPLY configmaps All"]-before["APPLY configmaps All"], after["APPLY configmaps "]-before["APPLY configmaps "]; dry != 1 || written != 1 {
+		c.Errorf("a creation took %d dry runs and %d writes, want one of each", dry, written)
+	}
 	asset := c.asset(object(c.T, deployment("creating", `"replicas":2,`)))
 	d := c.diff(asset)
 	if d.Plan.Action != serve.ActionCreate || !strings.Contains(changes(d), `spec.template.spec.containers[name=web].image:  → "shop/web:v1"`) || strings.Contains(changes(d), "strategy") {

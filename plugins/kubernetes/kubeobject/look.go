@@ -99,7 +99,7 @@ func (o *Objects) lookOnce(ctx context.Context, c *connection, s *subject, why p
 	case s.asset.TurnedDown():
 		err = l.planTurndown(ctx)
 	case l.live == nil:
-		l.planCreation(ctx)
+		l.planCreation(ctx, why)
 	case l.alone != "":
 		err = l.planAlone()
 	case why == isAnswered && o.isAsPredicted(l, time.Now()):

@@ -122,11 +122,12 @@ func (l *look) planReplacement(ctx context.Context, refusal error) bool {
 }
 
 // planCreation lists what intent says. The server says only whether it would accept it: a
-// note, so that the plan is the same before and after its namespace or its kind is there.
-func (l *look) planCreation(ctx context.Context) {
+// note, so that the plan is the same before and after its namespace or its kind is there. A push
+// does not ask: its write is answered so, too.
+func (l *look) planCreation(ctx context.Context, why purpose) {
 	l.sending = l.wanted
 	l.note = l.alone
-	if l.alone == "" || !l.place.Served {
+	if l.alone == "" && why == isAnswered || !l.place.Served {
 		l.note = l.creationNote(ctx)
 	}
 	l.plan.Action = serve.ActionCreate
