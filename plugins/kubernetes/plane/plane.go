@@ -28,7 +28,7 @@ import (
 )
 
 // patience bounds every wait; no test waits for it when all is well.
-const patience = 45 * time.Second
+const patience = 2 * time.Minute
 
 // token of an administrator.
 const token = "tok-of-the-administrator"
