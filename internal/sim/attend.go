@@ -56,7 +56,7 @@ func (l *Lab) touchedLately(asset intent.AssetID) bool {
 			return true
 		}
 	}
-	if l.readsAhead() {
+	if l.readsAhead() || l.shares() {
 		grace += l.cadence() // An answer may be so old.
 	}
 	report, err := l.reading.Report(l.ctx, l.partition, asset)

@@ -40,6 +40,9 @@ func (l *Lab) caching() bool { return l.options.Definition == "" && Caches(l.opt
 // cadence is how old an answer may be that nobody asked for in particular; 0: plugins keep
 // nothing.
 func (l *Lab) cadence() time.Duration {
+	if l.shares() {
+		return sharingCadence
+	}
 	if !l.caching() {
 		return 0
 	}

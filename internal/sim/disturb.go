@@ -274,6 +274,8 @@ func (l *Lab) ownKinds() []weighed {
 		return unservedKinds
 	case l.generational():
 		return generationKinds
+	case l.shares():
+		return sharingKinds
 	case l.rolls():
 		return anyRolloutKinds
 	}

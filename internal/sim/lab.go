@@ -190,7 +190,7 @@ func (l *Lab) watch() error {
 	l.World = world.New(world.Options{
 		Process: l.people, Random: l.stream("world"), Served: l.served, Contents: known, Apart: l.apart(), Machines: l.fleet(),
 		Nameless: len(l.types) > 0, Steps: l.steps, Memos: l.memoFaults(),
-		Schemas: known.schemas, Ails: l.ails(), Cadence: l.cadence(), ReadsAhead: l.readsAhead(), HintCadence: l.hintCadence(), Secret: l.secret(),
+		Schemas: known.schemas, Ails: l.ails(), Cadence: l.cadence(), ReadsAhead: l.readsAhead(), HintCadence: l.hintCadence(), Secret: l.secret(), Owners: l.shares(),
 	})
 	l.Monitor = monitor.New(monitor.Options{
 		DB: l.db, Partition: l.partition, Now: l.Now, Served: l.servedType, Guard: l.guard(),
@@ -223,6 +223,7 @@ func (l *Lab) watch() error {
 	l.World.OnEffect = func(e world.Effect) {
 		l.effect(e)
 		l.sealed(e)
+		l.shared(e)
 		l.Monitor.Effect(e)
 		l.Monitor.Produced()
 		l.Monitor.Ailed()
@@ -349,6 +350,9 @@ func (l *Lab) servedType(kind intent.TypeName) plugin.Served {
 		if s.kind == kind && len(l.types) == 0 {
 			served.Guarantee = s.class
 		}
+	}
+	if l.shares() {
+		served.Guarantee = plugin.CompareAndSet
 	}
 	if l.options.Class != "" {
 		served.Guarantee = l.options.Class

@@ -21,6 +21,7 @@ var Required = []string{
 	"document: an edit on an older revision was refused", "document: an undo was refused", "document: undone",
 	"effect: a later step of a push", "effect: create", "effect: delete", "effect: destructive", "effect: of a plugin that outlived its replica",
 	"effect: replace", "effect: update",
+	"fields of others: taken by a push",
 	"field: before an edit: delay at a point, and meanwhile", "field: before an edit: kill at a point", "field: done", "field: kept", "field: land",
 	"field: restart after an edit", "field: rolled-back", "field: somebody was faster", "field: superseded",
 	"hints: a drift was seen by one", "hints: a false one was looked at", "hints: a flood, of as many as may be", "hints: a flood, of more than may be",

@@ -88,8 +88,10 @@ func TestAWebhookThatAnswersNoDryRun(t *testing.T) {
 	repeats(c.diff(trusted(`"a":"1","b":"2"`)))
 	c.mustPush(trusted(`"a":"1","b":"2"`))
 	repeats(c.diff(trusted(`"a":"1","b":"2"`)))
-	if d := c.diff(asked(`"a":"9"`)); d.Outcome != serve.Unknown || !strings.Contains(d.Reason, "no dry runs here") {
-		t.Errorf("where dry runs are asked it is %v %s", d.Outcome, d.Reason)
+	if d := c.diff(asked(`"a":"9"`)); d.Outcome != serve.Differs || !strings.Contains(notes(d), "no dry runs here") {
+		t.Errorf("where dry runs are asked it is %v %s", d.Outcome, notes(d))
+	} else if outcome := c.push(asked(`"a":"9"`), d, permits{before: func() { t.Error("what was refused was written") }}); outcome.Ending != serve.Failed {
+		t.Errorf("where dry runs are asked a push ended %s: %s", outcome.Ending, outcome.Reason)
 	}
 	c.byHand("/api/v1/namespaces/guarded/configmaps/settings?fieldManager=kubectl-edit", http.MethodPatch, `{"data":{"a":"5","theirs":"yes"}}`)
 	d := c.diff(trusted(`"a":"9"`))

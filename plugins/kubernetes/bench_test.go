@@ -110,10 +110,14 @@ func (m *measured) until(namespace, value string) (asked int) {
 
 func (m *measured) keep() {
 	m.manifests("manifests", "bench", "1")
-	began := time.Now()
+	began, before := time.Now(), requests(m.plane)
 	startServer(m, m.folder, filepath.Join(m.folder, "lehr"), benchSweep.String())
 	m.until("bench", "")
 	figure(fmt.Sprintf("lehr_create_%d", benchObjects), time.Since(began).Seconds(), "s")
+	after := requests(m.plane)
+	for name, of := range map[string]string{"dry_runs": "APPLY configmaps All", "writes": "APPLY configmaps "} {
+		figure(fmt.Sprintf("lehr_create_%d_%s", benchObjects, name), float64(after[of]-before[of]), "requests")
+	}
 }
 
 // rest waits until the looks after the creation have ended, and counts what a sweep costs.

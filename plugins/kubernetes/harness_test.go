@@ -69,6 +69,8 @@ clusters:
   real: {kubeconfig: %[1]q, partitions: [shop]}
   looking: {kubeconfig: %[1]q, partitions: [shop], observe: true, impersonate: {user: looker, groups: [lookers]}}
   adopting: {kubeconfig: %[1]q, partitions: [shop], adopt: [kubectl-client-side-apply, argocd-controller]}
+  judging: {kubeconfig: %[1]q, partitions: [shop], health: {ConfigMap: 'object.data.a == "1" ? "" : "a is " + object.data.a'}}
+  mayread: {kubeconfig: %[1]q, partitions: [shop], impersonate: {user: mayread}}
   weak: {kubeconfig: %[1]q, partitions: [shop], impersonate: {user: nobody}}
 `, p.Kubeconfig)
 	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {

@@ -7,11 +7,16 @@ import (
 	"lehr.dev/sdk/serve"
 )
 
-// hooking: a Job that was a hook is pending until it has ended well, so that what comes after it
-// waits; one that failed stays so until somebody deletes it, and it is made anew.
+func jobManifest(namespace, name, annotations string) string {
+	return `{"apiVersion":"batch/v1","kind":"Job","metadata":{"annotations":{` + annotations + `},"name":"` + name + `","namespace":"` + namespace + `"},"spec":{"backoffLimit":0,"template":{"spec":{"containers":[{"image":"a:1","name":"main"}],"restartPolicy":"Never"}}}}`
+}
+
+// hooking: a Job is pending until it has ended well, so that what comes after it waits, whether it
+// was a hook or not; one that failed stays so until somebody deletes it, and it is made anew. One
+// that is suspended is as it should be.
 func hooking(c *cluster) {
 	job := func(name, annotations string) serve.Intent {
-		return c.asset(object(c.T, `{"apiVersion":"batch/v1","kind":"Job","metadata":{"annotations":{`+annotations+`},"name":"`+name+`","namespace":"hooking"},"spec":{"template":{"spec":{"containers":[{"image":"a:1","name":"main"}],"restartPolicy":"Never"}}}}`))
+		return c.asset(object(c.T, jobManifest("hooking", name, annotations)))
 	}
 	begin := func(asset serve.Intent) {
 		c.Helper()
@@ -21,12 +26,13 @@ func hooking(c *cluster) {
 		}
 	}
 	const path = "/apis/batch/v1/namespaces/hooking/jobs/"
-	c.mustPush(job("plain", "")) // In sync though nothing runs it.
-	for name, annotation := range map[string]string{"helm": `"helm.sh/hook":"pre-upgrade"`, "argo": `"argocd.argoproj.io/hook":"PreSync"`} {
+	suspended := object(c.T, strings.Replace(jobManifest("hooking", "later", ""), `"spec":{"backoffLimit"`, `"spec":{"suspend":true,"backoffLimit"`, 1))
+	c.mustPush(c.asset(suspended))
+	for name, annotation := range map[string]string{"plain": "", "helm": `"helm.sh/hook":"pre-upgrade"`, "argo": `"argocd.argoproj.io/hook":"PreSync"`} {
 		asset := job(name, annotation)
 		begin(asset)
 		d := c.diff(asset)
-		if d.Outcome != serve.Pending || !strings.Contains(d.Reason, "is a hook, and has not ended") || d.PendingEnd == "" || d.PendingSince.IsZero() {
+		if d.Outcome != serve.Pending || !strings.Contains(d.Reason, "has not ended") || d.PendingEnd == "" || d.PendingSince.IsZero() {
 			c.Fatalf("while it runs it is %v %s (%s since %s)", d.Outcome, d.Reason, d.PendingEnd, d.PendingSince)
 		}
 		c.byHand(path+name+"/status", http.MethodPatch, `{"status":{"startTime":"2026-11-26T10:00:00Z","failed":1,"conditions":[{"type":"FailureTarget","status":"True","reason":"BackoffLimitExceeded","message":"it failed too often"},{"type":"Failed","status":"True","reason":"BackoffLimitExceeded","message":"it failed too often"}]}}`)

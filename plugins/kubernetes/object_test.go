@@ -26,7 +26,7 @@ func TestOnARealCluster(t *testing.T) {
 	for name, part := range map[string]func(*cluster){
 		"creating": creating, "editing": editing, "removing": removing, "racing": racing, "replacing": replacing, "deleting": deleting,
 		"autoscaling": autoscaling, "defining": defining, "observing": observing, "faring": faring, "hiding": hiding, "refusing": refusing, "adopting": adopting,
-		"bounding": bounding, "knowing": knowing, "hooking": hooking,
+		"bounding": bounding, "knowing": knowing, "hooking": hooking, "denying": denying, "judging": judging, "fickle": ficklePredictions,
 	} {
 		t.Run(name, func(t *testing.T) { part(c.with(t, name)) })
 	}
@@ -42,6 +42,15 @@ const deployments = "/apis/apps/v1/namespaces/"
 
 // creating: the plan is intent's fields alone, and one write makes Lehr who applies them.
 func creating(c *cluster) {
+	settings := c.asset(object(c.T, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"counted","namespace":"creating"}}`))
+	before := c.requests()
+	if outcome := c.push(settings, c.diff(settings), permits{}); outcome.Ending != serve.Pushed {
+		c.Errorf("a push ended %s: %s", outcome.Ending, outcome.Reason)
+	}
+	after := c.requests()
+	if dry, written := after["APPLY configmaps All"]-before["APPLY configmaps All"], after["APPLY configmaps "]-before["APPLY configmaps "]; dry != 1 || written != 1 {
+		c.Errorf("a creation took %d dry runs and %d writes, want one of each", dry, written)
+	}
 	asset := c.asset(object(c.T, deployment("creating", `"replicas":2,`)))
 	d := c.diff(asset)
 	if d.Plan.Action != serve.ActionCreate || !strings.Contains(changes(d), `spec.template.spec.containers[name=web].image:  → "shop/web:v1"`) || strings.Contains(changes(d), "strategy") {
@@ -122,7 +131,13 @@ func replacing(c *cluster) {
 	job := func(image string) serve.Intent {
 		return c.asset(object(c.T, `{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"once","namespace":"replacing"},"spec":{"template":{"spec":{"containers":[{"image":"`+image+`","name":"main"}],"restartPolicy":"Never"}}}}`))
 	}
-	c.mustPush(job("a:1"))
+	begin := func(asset serve.Intent) {
+		c.Helper()
+		if outcome := c.push(asset, c.diff(asset), permits{}); outcome.Ending != serve.Pushed {
+			c.Fatalf("the push ended %s: %s", outcome.Ending, outcome.Reason)
+		}
+	}
+	begin(job("a:1"))
 	path := "/apis/batch/v1/namespaces/replacing/jobs/once"
 	before := c.byHand(path, http.MethodGet, "")["metadata"].(map[string]any)["uid"]
 	d := c.diff(job("a:2"))
@@ -132,10 +147,16 @@ func replacing(c *cluster) {
 	if !strings.Contains(d.Plan.Changes[0].Reason, "immutable") {
 		c.Errorf("its reason is %q", d.Plan.Changes[0].Reason)
 	}
-	c.mustPush(job("a:2"))
+	begin(job("a:2"))
 	if after := c.byHand(path, http.MethodGet, "")["metadata"].(map[string]any)["uid"]; after == before {
 		c.Error("the Job is the same one")
 	}
+	// Nothing is lost with a Job that has ended.
+	c.byHand(path+"/status", http.MethodPatch, `{"status":{"startTime":"2026-11-26T10:00:00Z","completionTime":"2026-11-26T10:01:00Z","succeeded":1,"conditions":[{"type":"SuccessCriteriaMet","status":"True"},{"type":"Complete","status":"True"}]}}`)
+	if d := c.diff(job("a:3")); d.Plan.Action != serve.ActionUpdate || d.Plan.Destructive() {
+		c.Errorf("when it has ended the plan is %v, destructive %v\n%s", d.Outcome, d.Plan.Destructive(), changes(d))
+	}
+	begin(job("a:3"))
 }
 
 // deleting: a turndown ends when nothing is left, and says what it waits for.
@@ -280,6 +301,23 @@ func faring(c *cluster) {
 	d := c.diff(asset)
 	if d.Health.State != serve.Healthy || d.Health.ObservedVersion != "v1" || d.Impacts[0] != (serve.Impact{Dimension: "replicas", Current: 1, Target: 1}) {
 		c.Errorf("when it is ready it is %+v, %v", d.Health, d.Impacts)
+	}
+}
+
+// judging: a kind for which the list has an expression fares as that says.
+func judging(c *cluster) {
+	settings := func(value string) serve.Intent {
+		o := object(c.T, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"settings","namespace":"judging"},"data":{"a":"`+value+`"}}`)
+		o.Cluster = "judging"
+		return c.asset(o)
+	}
+	c.mustPush(settings("1"))
+	if d := c.diff(settings("1")); d.Health.State != serve.Healthy {
+		c.Errorf("it is %+v", d.Health)
+	}
+	c.mustPush(settings("2"))
+	if d := c.diff(settings("2")); d.Health.State != serve.Unhealthy || d.Health.Reason != "a is 2" {
+		c.Errorf("it is %+v", d.Health)
 	}
 }
 

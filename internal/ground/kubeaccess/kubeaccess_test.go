@@ -51,7 +51,7 @@ func TestEachObjectAddsWhatItNeeds(t *testing.T) {
 		yes, denied [][4]string
 	}{
 		{"a workload", []Object{object(t, web)}, Options{}, "shop",
-			[][4]string{{"get", "apps", "deployments", "web"}, {"watch", "apps", "deployments", ""}, {"patch", "apps", "deployments", "other"}, {"create", "apps", "deployments", "x"}, {"list", "", "pods", ""}},
+			[][4]string{{"get", "apps", "deployments", "web"}, {"watch", "apps", "deployments", ""}, {"patch", "apps", "deployments", "other"}, {"create", "apps", "deployments", "x"}, {"list", "", "pods", ""}, {"watch", "", "pods", ""}, {"get", "", "pods/log", "x"}, {"list", "", "events", ""}},
 			[][4]string{{"delete", "apps", "deployments", "web"}, {"update", "apps", "deployments", "web"}, {"get", "", "pods", "x"}}},
 		{"that is observed", []Object{object(t, web)}, Options{Observe: true}, "shop",
 			[][4]string{{"get", "apps", "deployments", "web"}}, [][4]string{{"patch", "apps", "deployments", "web"}, {"create", "apps", "deployments", "web"}}},

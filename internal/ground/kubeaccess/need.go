@@ -113,7 +113,10 @@ func hasPods(r *resource) bool {
 }
 
 func (n *need) takePods(r *resource) {
-	n.allow(r.namespace, "", "pods", nil, "tell why a workload is not healthy", "list")
+	const why = "tell why a workload is not healthy, and what a Job did"
+	n.allow(r.namespace, "", "pods", nil, why, "list", "watch")
+	n.allow(r.namespace, "", "pods/log", nil, "tell the last lines that a container wrote when it ended", "get")
+	n.allow(r.namespace, "", "events", nil, why, "list")
 }
 
 // takeGranted is what the API server asks of whoever writes roles and bindings: to have the

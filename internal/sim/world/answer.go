@@ -199,7 +199,7 @@ func encodeChanges(changes []intent.FieldChange) []*pluginpb.FieldChange {
 	for _, change := range changes {
 		encoded = append(encoded, &pluginpb.FieldChange{
 			Path: intent.Shown(change.Path), Current: intent.Shown(change.Current), Target: intent.Shown(change.Target),
-			Reason: intent.Shown(change.Reason), Destructive: change.Destructive,
+			Reason: intent.Shown(change.Reason), Destructive: change.Destructive, Writer: change.Writer,
 		})
 	}
 	return encoded

@@ -133,6 +133,7 @@ func (c *carried) carryOut() plugin.PushResult {
 // bringAbout takes the plan's steps, each under a permit.
 func (c *carried) bringAbout(wanted *wanted, found *comparison, served plugin.Served, base string, secrets *secret.Push) plugin.PushResult {
 	w, p := c.life.world, c.life.process
+	c.asLooked = base == c.start.push.Base
 	groups := w.steps(found)
 	c.ignores = c.befallen(PushIgnoresPermitEnd)
 	if len(groups) > 1 {
@@ -215,7 +216,7 @@ func (c *carried) landing(wanted *wanted, found *comparison, served plugin.Serve
 			Plan: found.plan.Digest(), Token: c.start.push.Token, Replica: c.life.child.replica.Name(),
 			Action: found.plan.Action, Delete: found.plan.Action == intent.ActionDelete,
 			Destructive: found.plan.Action == intent.ActionDelete || found.plan.Action == intent.ActionReplace || slices.ContainsFunc(group, func(c change) bool { return c.Destructive }),
-			Step:        step, Steps: steps, PermitLeft: c.until.Sub(now),
+			Step:        step, Steps: steps, PermitLeft: c.until.Sub(now), AsLooked: c.asLooked,
 		},
 	}
 }

@@ -73,6 +73,9 @@ func (w *wanted) compare(state snapshot, served plugin.Served) (*comparison, err
 			}
 		}
 	}
+	for i := range c.changes {
+		c.changes[i].Writer = state.owners[c.changes[i].Path]
+	}
 	for _, change := range c.changes {
 		c.plan.Changes = append(c.plan.Changes, change.FieldChange)
 	}

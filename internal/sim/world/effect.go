@@ -54,6 +54,11 @@ type Effect struct {
 	Posthumous bool
 	// Before and After are short texts of the state; empty: nothing is there.
 	Before, After string
+	// Took are the fields that Lehr takes by it from others, by path, and who had them.
+	Took map[string]string
+	// AsLooked: when the push planned, production was as the look had found it that it was
+	// admitted by.
+	AsLooked bool
 	// Secret is the value that it brought; empty: none.
 	Secret string
 	// Refused says why the target did nothing.
@@ -110,6 +115,7 @@ func (w *World) land(l *landing) error {
 			return err
 		}
 		r.Type, r.set = l.payloadType, l.set
+		l.effect.Took = w.take(r, l.changes)
 		w.become(r, true, payload)
 	}
 	r.Content, r.Incarnation, r.Asset = l.effect.Effective, l.effect.Incarnation, l.effect.Asset

@@ -36,6 +36,8 @@ type carried struct {
 	kept *memoAnswer
 	// silent: it asks for no permits. ignores: it begins without one.
 	silent, ignores bool
+	// asLooked: when it planned, production was as the look had found it.
+	asLooked bool
 }
 
 // granted takes Lehr's answer.

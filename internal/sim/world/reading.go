@@ -35,6 +35,10 @@ func (l *life) read(call *diffCall, key intent.ResourceKey, arrived time.Time) (
 	if w.options.Cadence <= 0 {
 		return w.snapshot(key), arrived, nil
 	}
+	if w.options.Owners {
+		state, began = l.watched(call, key, arrived)
+		return state, began, nil
+	}
 	oldest := arrived.Add(-w.options.Cadence)
 	if !call.since.IsZero() {
 		oldest = arrived.Add(-call.sent.Sub(call.since))

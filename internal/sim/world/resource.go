@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strconv"
+	"time"
 
 	"lehr.dev/internal/ground/intent"
 	"lehr.dev/internal/ground/schema"
@@ -39,6 +40,10 @@ type resource struct {
 	ails bool
 	// past states, oldest first.
 	past []snapshot
+	// owners of fields that others than Lehr set last, by path; it is never changed, only replaced.
+	owners map[string]string
+	// since is when it became what it is.
+	since time.Time
 }
 
 // snapshot is the state of a resource at some time.
@@ -47,6 +52,8 @@ type snapshot struct {
 	payload []byte
 	version uint64
 	health  intent.HealthState
+	owners  map[string]string
+	since   time.Time
 }
 
 // base is the state's compare-and-set token.
@@ -63,7 +70,7 @@ func (r *resource) snapshot() snapshot {
 	if r.ails {
 		health = intent.Unhealthy
 	}
-	return snapshot{r.Exists, r.Payload, r.Version, health}
+	return snapshot{r.Exists, r.Payload, r.Version, health, r.owners, r.since}
 }
 
 // snapshot is the state now; nothing ever changed is version 0.
@@ -91,9 +98,9 @@ func (w *World) become(r *resource, exists bool, payload []byte) {
 		r.past = r.past[1:]
 	}
 	w.version++
-	r.Exists, r.Payload, r.Version = exists, payload, w.version
+	r.Exists, r.Payload, r.Version, r.since = exists, payload, w.version, w.now()
 	if !exists {
-		r.Payload = nil
+		r.Payload, r.owners = nil, nil
 	}
 	r.ails = false
 	if w.options.Ails == nil || !exists {

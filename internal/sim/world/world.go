@@ -58,6 +58,9 @@ type Options struct {
 	// Secret is what each value of a secret begins with; empty: no payload names any. See
 	// secrets.go.
 	Secret string
+	// Owners: targets record who set each field, and plugins tell it, as API servers with
+	// managers of fields do. They answer from watches, which lag. See owners.go.
+	Owners bool
 	// Steps are the effects that a push takes, if so much changes; 0: as chance
 	// has it.
 	Steps int
@@ -116,6 +119,9 @@ type World struct {
 	// lied is when a plugin last told what is not so of an asset.
 	lied  map[intent.AssetID]time.Time
 	hints hints
+	// lag of all watches until lagsUntil; beside that it is leastLag.
+	lag       time.Duration
+	lagsUntil time.Time
 	// rotations counts those of each secret.
 	rotations map[string]int
 	// sealedPlans are the newest plans with the value of a secret.

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"lehr.dev/internal/ground/files"
+	"lehr.dev/plugins/kubernetes/kindhealth"
 	"lehr.dev/sdk/allowlist"
 	"lehr.dev/sdk/serve"
 )
@@ -69,6 +70,9 @@ type Cluster struct {
 	// Compare says of kinds, by Kind.group, how their objects are compared: "schema" is with
 	// what intent names alone, for what answers no dry run. Of all others dry runs are asked.
 	Compare map[string]string `yaml:"compare"`
+	// Health says of kinds, by Kind.group, how their objects fare: an expression in CEL over object,
+	// in place of what kstatus says.
+	Health map[string]string `yaml:"health"`
 	// Restored accepts that the cluster was restored from a backup: the ID that the reason
 	// of its assets names. Empty: no restore is accepted.
 	Restored string `yaml:"restored"`
@@ -129,6 +133,14 @@ func (c Cluster) problem(name string) string {
 			return fmt.Sprintf("compare: %q is no kind: write it as Kind.group, such as Deployment.apps, and the core's as Secret", kind)
 		case c.Compare[kind] != CompareSchema:
 			return fmt.Sprintf("compare: %s: %q is not known: write %s, or leave the kind out to have dry runs asked", kind, c.Compare[kind], CompareSchema)
+		}
+	}
+	for _, kind := range slices.Sorted(maps.Keys(c.Health)) {
+		if !kindName.MatchString(kind) {
+			return fmt.Sprintf("health: %q is no kind: write it as Kind.group, such as Certificate.cert-manager.io", kind)
+		}
+		if _, err := kindhealth.Compile(c.Health[kind]); err != nil {
+			return fmt.Sprintf("health: %s: %v", kind, err)
 		}
 	}
 	for _, manager := range c.Adopt {

@@ -29,6 +29,8 @@ func TestWhatIsWrongIsNamed(t *testing.T) {
 		"kubernetes-clusters: v1\nclusters: {a: {in_cluster: true, partitions: [p], adopt: ['']}}":                            `adopt: "" is no name`,
 		"kubernetes-clusters: v1\nclusters: {a: {in_cluster: true, partitions: [p], compare: {deploy: schema}}}":              `"deploy" is no kind`,
 		"kubernetes-clusters: v1\nclusters: {a: {in_cluster: true, partitions: [p], compare: {Deployment.apps: fields}}}":     `Deployment.apps: "fields" is not known: write schema`,
+		"kubernetes-clusters: v1\nclusters: {a: {in_cluster: true, partitions: [p], health: {berth: 'true'}}}":                `health: "berth" is no kind`,
+		"kubernetes-clusters: v1\nclusters: {a: {in_cluster: true, partitions: [p], health: {Berth.example: 'object.'}}}":     "health: Berth.example: ERROR",
 		"kubernetes-clusters: v1\nclusters: {a: {in_cluster: true, partitons: [p]}}":                                          `:2: unknown key "clusters.a.partitons" (did you mean partitions?`,
 		"kubernetes-clusters: v1\nclusters: {a: {in_cluster: true, partitions: [p]}, a: {in_cluster: true, partitions: [q]}}": `"a" already defined`,
 		"clusters: {a: {in_cluster: true, partitions: [p]}}":                                                                  "start it with kubernetes-clusters: v1",

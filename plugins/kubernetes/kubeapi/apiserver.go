@@ -57,25 +57,21 @@ func Connect(cluster clusterfile.Cluster) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	config.UserAgent = "lehr-kubernetes"
-	config.Timeout = requestTimeout
-	// The server says when it is too busy, and is obeyed; no pause of our own beside that.
-	config.QPS = -1
-	if identity := cluster.Impersonate; identity != nil {
-		config.Impersonate = rest.ImpersonationConfig{UserName: identity.User, Groups: identity.Groups}
+	transport := &renewing{load: func() (http.RoundTripper, []string, error) { return transportOf(cluster) }}
+	if err := transport.reload(); err != nil {
+		return nil, err
 	}
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return obeying{next} })
-	objects, err := dynamic.NewForConfig(config)
+	client := &http.Client{Transport: transport, Timeout: requestTimeout}
+	objects, err := dynamic.NewForConfigAndClient(config, client)
 	if err != nil {
 		return nil, err
 	}
-	discovered, err := discovery.NewDiscoveryClientForConfig(config)
+	discovered, err := discovery.NewDiscoveryClientForConfigAndClient(config, client)
 	if err != nil {
 		return nil, err
 	}
-	lasting := rest.CopyConfig(config)
-	lasting.Timeout = 0 // Watches last, and lists have limits of their own.
-	followed, err := metadata.NewForConfig(lasting)
+	// Watches last, and lists have limits of their own.
+	followed, err := metadata.NewForConfigAndClient(config, &http.Client{Transport: transport})
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +80,24 @@ func Connect(cluster clusterfile.Cluster) (*Server, error) {
 	return server, nil
 }
 
+// configOf is how a cluster is asked, as its files are now.
 func configOf(cluster clusterfile.Cluster) (*rest.Config, error) {
+	config, err := readConfig(cluster)
+	if err != nil {
+		return nil, err
+	}
+	config.UserAgent = "lehr-kubernetes"
+	config.Timeout = requestTimeout
+	// The server says when it is too busy, and is obeyed; no pause of our own beside that.
+	config.QPS = -1
+	if identity := cluster.Impersonate; identity != nil {
+		config.Impersonate = rest.ImpersonationConfig{UserName: identity.User, Groups: identity.Groups}
+	}
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return obeying{next} })
+	return config, nil
+}
+
+func readConfig(cluster clusterfile.Cluster) (*rest.Config, error) {
 	if cluster.InCluster {
 		return rest.InClusterConfig()
 	}

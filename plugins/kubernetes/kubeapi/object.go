@@ -8,7 +8,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -100,16 +99,6 @@ func (p Place) delete(ctx context.Context, live *unstructured.Unstructured, how 
 	return p.objects.Delete(ctx, live.GetName(), metav1.DeleteOptions{
 		Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version}, PropagationPolicy: &how, DryRun: dryRun,
 	})
-}
-
-// Pods returns at most so many pods of a namespace that labels select.
-func (s *Server) Pods(ctx context.Context, namespace, selector string, most int64) ([]unstructured.Unstructured, error) {
-	pods := s.objects.Resource(schema.GroupVersionResource{Version: "v1", Resource: "pods"}).Namespace(namespace)
-	list, err := pods.List(ctx, metav1.ListOptions{LabelSelector: selector, Limit: most})
-	if err != nil {
-		return nil, err
-	}
-	return list.Items, nil
 }
 
 // IsMoved reports whether the server refused a write because production is not what was

@@ -14,10 +14,7 @@ import (
 // reasonNotAsked says why objects of a kind are compared with intent alone; empty: the cluster
 // is asked what it would make of them.
 func reasonNotAsked(cluster clusterfile.Cluster, kind schema.GroupKind) string {
-	name := kind.Kind
-	if kind.Group != "" {
-		name += "." + kind.Group
-	}
+	name := nameKind(kind)
 	switch {
 	case cluster.Observe:
 		return "compared with intent alone: the cluster is listed with observe"
@@ -25,6 +22,14 @@ func reasonNotAsked(cluster clusterfile.Cluster, kind schema.GroupKind) string {
 		return "compared with intent alone, without what the cluster would make of it: it is listed with compare: schema for " + name
 	}
 	return ""
+}
+
+// nameKind is a kind as the list of clusters names it: Kind.group, and the core's without a dot.
+func nameKind(kind schema.GroupKind) string {
+	if kind.Group == "" {
+		return kind.Kind
+	}
+	return kind.Kind + "." + kind.Group
 }
 
 // planAlone compares with intent, without asking the server what it would make of it: a dry

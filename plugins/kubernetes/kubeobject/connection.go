@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"lehr.dev/plugins/kubernetes/clusterfile"
+	"lehr.dev/plugins/kubernetes/kindhealth"
 	"lehr.dev/plugins/kubernetes/kubeapi"
 	"lehr.dev/plugins/kubernetes/kubewatch"
 	"lehr.dev/sdk/serve"
@@ -31,6 +32,8 @@ type connection struct {
 	cluster clusterfile.Cluster
 	server  *kubeapi.Server
 	watches *kubewatch.Set
+	// health of kinds for which the list has expressions, by Kind.group.
+	health map[string]*kindhealth.Rule
 }
 
 // connect returns the connection that a partition names.
@@ -48,7 +51,12 @@ func (o *Objects) connect(partition, name string) (*connection, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the cluster %s: %w", name, err)
 	}
-	c := &connection{name: name, cluster: cluster, server: server}
+	c := &connection{name: name, cluster: cluster, server: server, health: map[string]*kindhealth.Rule{}}
+	for kind, text := range cluster.Health {
+		if c.health[kind], err = kindhealth.Compile(text); err != nil { // The list was read with it.
+			return nil, fmt.Errorf("the health of %s in the cluster %s: %w", kind, name, err)
+		}
+	}
 	c.watches = kubewatch.New(server, o.marks, o.hint)
 	if o.watching != nil {
 		c.watches.Start(o.watching)

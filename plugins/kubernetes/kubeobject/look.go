@@ -17,13 +17,9 @@ import (
 	"lehr.dev/sdk/serve"
 )
 
-const (
-	// maxPods that are read to find the worst.
-	maxPods = 50
-	// absentBase is the base of an object that is not there: what creates it is refused
-	// once anything of its name is.
-	absentBase = "absent"
-)
+// absentBase is the base of an object that is not there: what creates it is refused once
+// anything of its name is.
+const absentBase = "absent"
 
 // look is what was found of one asset, and what is to be done.
 type look struct {
@@ -53,11 +49,18 @@ type look struct {
 	pending   *serve.PendingChange
 	// note says why the server was not asked, or refused.
 	note string
+	// replaces: the object is deleted, and made anew.
+	replaces bool
+	// refusal is the server's verdict about the change of an object; nil: it would make it.
+	refusal error
 }
 
 // maxLooks at an object that somebody writes between the look and the question what the
-// server would make of it.
-const maxLooks = 4
+// server would make of it; conflictPause is the first pause between them, and doubles.
+const (
+	maxLooks      = 5
+	conflictPause = 10 * time.Millisecond
+)
 
 // purpose of a look.
 type purpose bool
@@ -71,9 +74,14 @@ const (
 
 // look reads the object anew and asks what the server would make of it.
 func (o *Objects) look(ctx context.Context, c *connection, s *subject, why purpose) (found *look, err error) {
-	for range maxLooks {
+	for try := range maxLooks {
 		if found, err = o.lookOnce(ctx, c, s, why); !kubeapi.IsConflict(err) {
 			break
+		}
+		select { // Controllers write the status of what has just changed many times a second.
+		case <-ctx.Done():
+			return found, err
+		case <-time.After(conflictPause << try):
 		}
 	}
 	return found, err
@@ -91,7 +99,7 @@ func (o *Objects) lookOnce(ctx context.Context, c *connection, s *subject, why p
 	case s.asset.TurnedDown():
 		err = l.planTurndown(ctx)
 	case l.live == nil:
-		l.planCreation(ctx)
+		l.planCreation(ctx, why)
 	case l.alone != "":
 		err = l.planAlone()
 	case why == isAnswered && o.isAsPredicted(l, time.Now()):
@@ -103,8 +111,11 @@ func (o *Objects) lookOnce(ctx context.Context, c *connection, s *subject, why p
 	if err != nil {
 		return nil, fmt.Errorf("asking the cluster %s what it would make of %s: %w", s.payload.Cluster, s.name(), err)
 	}
+	if l.live != nil {
+		l.readHealth(ctx) // After the question, so that little time is between it and what was read.
+	}
 	if l.live != nil && l.pending == nil && l.plan.Action == "" && !l.asset.TurnedDown() {
-		l.pending = l.hookRun()
+		l.pending = l.pendingRun()
 	}
 	return l, nil
 }
@@ -147,12 +158,6 @@ func (o *Objects) read(ctx context.Context, l *look) (err error) {
 		return nil
 	}
 	l.liveDigest = digestOf(l.live)
-	var pods []unstructured.Unstructured
-	if selector, ok := workload.NeedsPods(l.live); ok {
-		// Whoever may not read pods still hears what the workload itself says.
-		pods, _ = server.Pods(ctx, l.payload.Namespace, selector, maxPods)
-	}
-	l.health = workload.Health(l.live, pods)
 	return nil
 }
 
@@ -163,6 +168,9 @@ func (l *look) deletion() *serve.PendingChange {
 		slices.Sort(finalizers)
 		pending.Reason += ", and waits for its finalizers " + strings.Join(finalizers, ", ")
 		pending.Ends = "whoever set these finalizers removes them when they have cleaned up"
+	}
+	if kept := workload.KeptBy(l.live); kept != "" {
+		pending.Reason += ": " + kept
 	}
 	return pending
 }

@@ -23,6 +23,8 @@ func (l *look) planChange(ctx context.Context) (err error) {
 	switch {
 	case apierrors.IsInvalid(err) && l.place.WouldAccept(ctx, l.wanted) && l.planReplacement(ctx, err):
 		return nil
+	case l.connection.server.RefusesChange(ctx, l.place, l.sending, err):
+		return l.planRefused(err)
 	case err != nil:
 		return err
 	}
@@ -94,11 +96,15 @@ func (l *look) confirm(ctx context.Context, changes []objectdiff.Change) error {
 func (l *look) planReplacement(ctx context.Context, refusal error) bool {
 	causes := kubeapi.Causes(refusal)
 	l.predicted = nil
+	why := "it cannot be changed in place: "
+	if l.hasEndedRun() {
+		why = "the Job has ended, and is made anew, for this cannot be changed in place: "
+	}
 	for _, change := range objectdiff.Named(l.live.Object, l.sending.Object) {
 		field := l.shown(change)
-		field.Destructive, field.Reason = true, "it cannot be changed in place: "+refusal.Error()
+		field.Destructive, field.Reason = !l.hasEndedRun(), why+refusal.Error()
 		if words, ok := causes[field.Path]; ok {
-			field.Reason = "it cannot be changed in place: " + words
+			field.Reason = why + words
 		}
 		l.plan.Changes = append(l.plan.Changes, field)
 	}
@@ -106,17 +112,22 @@ func (l *look) planReplacement(ctx context.Context, refusal error) bool {
 		return false
 	}
 	l.plan.Changes[0].Reason += l.deletionNote(ctx)
-	l.plan.Action = serve.ActionReplace
+	// Nothing is lost with a Job that has ended, so that is no replacement for which people are asked.
+	l.replaces, l.plan.Action = true, serve.ActionReplace
+	if l.hasEndedRun() {
+		l.plan.Action = serve.ActionUpdate
+	}
 	l.plan = serve.Bound(l.plan)
 	return true
 }
 
 // planCreation lists what intent says. The server says only whether it would accept it: a
-// note, so that the plan is the same before and after its namespace or its kind is there.
-func (l *look) planCreation(ctx context.Context) {
+// note, so that the plan is the same before and after its namespace or its kind is there. A push
+// does not ask: its write is answered so, too.
+func (l *look) planCreation(ctx context.Context, why purpose) {
 	l.sending = l.wanted
 	l.note = l.alone
-	if l.alone == "" || !l.place.Served {
+	if l.alone == "" && why == isAnswered || !l.place.Served {
 		l.note = l.creationNote(ctx)
 	}
 	l.plan.Action = serve.ActionCreate

@@ -31,6 +31,9 @@ func (o *Objects) Push(ctx context.Context, push serve.Push, permits serve.Permi
 	if digest := l.plan.Digest(); digest != push.Plan {
 		return serve.Outcome{Ending: serve.Stale, Reason: fmt.Sprintf("the plan is now %s (%s, %d fields), admitted was %s", digest.Short(), l.plan.Action, len(l.plan.Changes), push.Plan.Short())}
 	}
+	if l.refusal != nil {
+		return serve.Outcome{Ending: serve.Failed, Reason: l.refusal.Error()}
+	}
 	if base := l.base(); base != push.Base {
 		if err := permits.Cover(ctx, base); err != nil {
 			return serve.Outcome{Ending: serve.Stopped, Reason: err.Error()}
@@ -70,7 +73,7 @@ func (l *look) carry(ctx context.Context, permit serve.Permit) error {
 			return err
 		}
 		return l.place.Delete(ctx, l.live, metav1.DeletePropagationForeground)
-	case l.plan.Action == serve.ActionReplace:
+	case l.replaces:
 		return l.replace(ctx, permit)
 	case !l.place.Served:
 		return serve.Retryable(errors.New(l.note))
@@ -102,8 +105,7 @@ func (l *look) takeOver(ctx context.Context, permit serve.Permit) error {
 		return err
 	}
 	admitted := l.plan.Digest()
-	l.plan = serve.Plan{}
-	l.unmanaged = nil
+	l.plan, l.unmanaged, l.replaces = serve.Plan{}, nil, false
 	if l.alone != "" {
 		err = l.planAlone()
 	} else {

@@ -63,12 +63,12 @@ func (b *basis) all() []*group { return append(slices.Collect(maps.Values(b.grou
 func (s *Set) startBasis() *basis {
 	b := &basis{groups: map[schema.GroupVersionKind]*group{}, absent: map[schema.GroupVersionKind]bool{}}
 	for _, kind := range append(slices.Clone(admission), namespaces, limitRanges, definitions) {
-		g := s.begin(kubeapi.Selection{}, func(string, string) {})
+		g := s.begin(kubeapi.Selection{}, func(string, string, map[string]string) {})
 		g.watch.noted = func(err error) { s.noted(Object{}, g, err) }
 		b.groups[kind] = g
 		go s.keep(s.ctx, b, kind, g, func(ctx context.Context) (kubeapi.Selection, bool, error) { return s.server.SelectAll(ctx, kind) })
 	}
-	b.identity = s.begin(kubeapi.Selection{}, func(string, string) {})
+	b.identity = s.begin(kubeapi.Selection{}, func(string, string, map[string]string) {})
 	b.identity.watch.listed = func(ctx context.Context) error { return s.readVersion(ctx, b) }
 	b.identity.watch.noted = func(err error) {
 		item, _, _ := b.identity.watch.Find("", identityName)

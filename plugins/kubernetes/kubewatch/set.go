@@ -72,8 +72,10 @@ type Set struct {
 	watches map[Object]*group
 	// assets by their objects, with when each was last asked about.
 	assets map[Object]map[Asset]time.Time
-	beats  int
-	basis  *basis
+	// pods of assets that say why these are not well.
+	pods  map[Asset]*followedPods
+	beats int
+	basis *basis
 	// unlistedUntil is until when Verify does not ask, for the identity may not list.
 	unlistedUntil time.Time
 }
@@ -99,7 +101,7 @@ func (g *group) setReady() {
 
 // New makes a Set; it watches nothing before Start. hint returns at once.
 func New(server *kubeapi.Server, marks *storagemark.Marks, hint func(Asset)) *Set {
-	return &Set{server: server, marks: marks, hint: hint, watches: map[Object]*group{}, assets: map[Object]map[Asset]time.Time{}}
+	return &Set{server: server, marks: marks, hint: hint, watches: map[Object]*group{}, assets: map[Object]map[Asset]time.Time{}, pods: map[Asset]*followedPods{}}
 }
 
 // Start has what is asked about watched from now on, until ctx ends.
@@ -206,8 +208,11 @@ func (s *Set) use(place kubeapi.Place, object Object) *group {
 		if !place.Served {
 			return nil
 		}
-		g = s.begin(place.Select(key.Name), func(namespace, name string) {
+		g = s.begin(place.Select(key.Name), func(namespace, name string, labels map[string]string) {
 			s.changed(Object{Kind: key.Kind, Namespace: namespace, Name: name})
+			if key.Kind == kubeapi.PodKind {
+				s.podChanged(namespace, labels)
+			}
 		})
 		g.watch.noted = func(err error) { s.noted(key, g, err) }
 		s.watches[key] = g
@@ -225,7 +230,7 @@ func (s *Set) use(place kubeapi.Place, object Object) *group {
 }
 
 // begin makes a watch that is not run yet.
-func (s *Set) begin(selection kubeapi.Selection, changed func(namespace, name string)) *group {
+func (s *Set) begin(selection kubeapi.Selection, changed func(namespace, name string, labels map[string]string)) *group {
 	watch := &Watch{selection: selection, changed: changed}
 	var uid string
 	watch.begin = func(ctx context.Context) (func(string) error, error) {
@@ -323,7 +328,7 @@ func (s *Set) Tick(now time.Time) (unwatched int) {
 			g.cancel()
 		}
 	}
-	var hinted []Asset
+	hinted := s.tickPods(now)
 	for object, assets := range s.assets {
 		for asset, askedAt := range assets {
 			switch {

@@ -63,9 +63,9 @@ type Watch struct {
 	begin func(ctx context.Context) (judge func(version string) error, err error)
 	see   func(version string)
 	// listed is called after each list; nil: nothing is. changed is called with the name of
-	// each object that was written or has gone.
+	// each object that was written or has gone, and its labels; nil: a list showed it.
 	listed  func(ctx context.Context) error
-	changed func(namespace, name string)
+	changed func(namespace, name string, labels map[string]string)
 	// noted is called when the watch has shown that it lives, with no error, or has ended.
 	noted func(err error)
 
@@ -231,7 +231,7 @@ func (w *Watch) replace(items map[types.NamespacedName]Item) {
 	}
 	w.mutex.Unlock()
 	for _, name := range changed {
-		w.changed(name.Namespace, name.Name)
+		w.changed(name.Namespace, name.Name, nil)
 	}
 }
 
@@ -321,7 +321,11 @@ func (w *Watch) take(event apiwatch.Event, last string) (string, error) {
 	}
 	tooMany := len(w.items) > mostItems
 	w.mutex.Unlock()
-	w.changed(name.Namespace, name.Name)
+	labels := object.GetLabels()
+	if labels == nil {
+		labels = map[string]string{} // It has none.
+	}
+	w.changed(name.Namespace, name.Name, labels)
 	if tooMany {
 		return version, errTooMany
 	}

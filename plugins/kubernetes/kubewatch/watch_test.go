@@ -30,7 +30,7 @@ func unconnected() (*Watch, *[]string) {
 	var changed []string
 	return &Watch{
 		see: func(string) {}, noted: func(error) {},
-		changed: func(_, name string) { changed = append(changed, name) },
+		changed: func(_, name string, _ map[string]string) { changed = append(changed, name) },
 	}, &changed
 }
 

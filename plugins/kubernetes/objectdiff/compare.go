@@ -91,8 +91,16 @@ func Fields(object map[string]any) []Change {
 // that intent names is to have that value, or the same quantity.
 func Named(live, target map[string]any) []Change {
 	return slices.DeleteFunc(appendNamed(nil, nil, live, withoutSystem(target)), func(c Change) bool {
-		return c.HasCurrent && sameQuantity(c.Current, c.Target)
+		return c.HasCurrent && sameQuantity(c.Current, c.Target) || !c.HasCurrent && isEmptyMetadata(c)
 	})
+}
+
+// isEmptyMetadata reports whether a change would give an object no labels, or no annotations: the
+// server keeps that as if it were not said. Elsewhere an empty value may mean something, as
+// emptyDir does.
+func isEmptyMetadata(c Change) bool {
+	empty, ok := c.Target.(map[string]any)
+	return ok && len(empty) == 0 && len(c.Path) == 2 && c.Path[0].FieldName != nil && *c.Path[0].FieldName == "metadata"
 }
 
 // appendChanges adds the fields in which two values differ, down to single values.

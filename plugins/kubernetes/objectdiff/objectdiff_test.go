@@ -69,3 +69,14 @@ func TestWithoutTheServerOnlyWhatIsNamedIsCompared(t *testing.T) {
 		t.Errorf("the changes are\n%s\nwant\n%s", got, want)
 	}
 }
+
+// TestNoLabelsAreNone: an object that says that it has no labels is as one that says nothing. An
+// empty value elsewhere counts.
+func TestNoLabelsAreNone(t *testing.T) {
+	live := map[string]any{"metadata": map[string]any{"name": "a"}, "spec": map[string]any{}}
+	target := map[string]any{"metadata": map[string]any{"name": "a", "labels": map[string]any{}}, "spec": map[string]any{"emptyDir": map[string]any{}}}
+	changes := Named(live, target)
+	if len(changes) != 1 || Text(changes[0].Path) != "spec.emptyDir" {
+		t.Errorf("the changes are %v", changes)
+	}
+}

@@ -1,6 +1,7 @@
 // Package plane starts a real Kubernetes API server with its etcd, built from source, for
-// tests. Nothing runs beside them: no controller manager, scheduler or kubelet, so tests
-// write the status of objects themselves. Only tests import it.
+// tests, and, where they ask for it, a real controller manager and scheduler with a node
+// whose kubelet runs nothing and is made faulty on purpose. Without these, tests write the
+// status of objects themselves. Only tests import it.
 package plane
 
 import (
@@ -20,7 +21,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -39,23 +39,8 @@ type Plane struct {
 	URL, Kubeconfig string
 	client          *http.Client
 	storage, server *process
-	// folder of etcd's data.
-	data string
-}
-
-// keepServer returns the path of the API server that the module test/controlplane
-// requires, which is kept between runs: compiling it takes minutes.
-func keepServer(t testing.TB) string {
-	t.Helper()
-	const of = "k8s.io/kubernetes/cmd/kube-apiserver"
-	here := checkout(t)
-	command := exec.CommandContext(t.Context(), filepath.Join(here, "scripts/keep-tool"), filepath.Join(here, "test/controlplane"), of, "-ldflags", "-s -w")
-	command.Stderr = os.Stderr
-	path, err := command.Output()
-	if err != nil {
-		t.Fatalf("building %s: %v", of, err)
-	}
-	return strings.TrimSpace(string(path))
+	// folder of keys and certificates; data of etcd.
+	folder, data string
 }
 
 // checkout is the folder of Lehr's source, above the test's.
@@ -94,7 +79,7 @@ func Start(t testing.TB) *Plane {
 	if err != nil {
 		t.Skip("etcd is not installed (Debian: apt-get install etcd-server)")
 	}
-	server := keepServer(t)
+	server := keepProgram(t, "kube-apiserver")
 	folder := t.TempDir()
 	store := fmt.Sprintf("http://127.0.0.1:%d", freePort(t))
 	data := filepath.Join(folder, "etcd")
@@ -114,7 +99,7 @@ func Start(t testing.TB) *Plane {
 		"--service-account-key-file", write("sa.pub", public), "--service-account-signing-key-file", write("sa.key", key),
 		"--service-cluster-ip-range=10.0.0.0/24", "--authorization-mode=RBAC", "--disable-admission-plugins=ServiceAccount",
 		"--token-auth-file", write("tokens.csv", []byte(token+",admin,admin,\"system:masters\"\n")))
-	p := &Plane{TB: t, URL: fmt.Sprintf("https://127.0.0.1:%d", port), storage: storage, server: api, data: data}
+	p := &Plane{TB: t, URL: fmt.Sprintf("https://127.0.0.1:%d", port), storage: storage, server: api, folder: folder, data: data}
 	p.trust(filepath.Join(folder, "certs", "apiserver.crt"))
 	p.waitReady()
 	p.Kubeconfig = write("kubeconfig", fmt.Appendf(nil, `{apiVersion: v1, kind: Config, current-context: here,

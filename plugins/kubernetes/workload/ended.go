@@ -1,6 +1,8 @@
 package workload
 
 import (
+	"strings"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
@@ -55,4 +57,20 @@ func failure(fields map[string]any) string {
 		return message
 	}
 	return reason + ": " + message
+}
+
+// KeptBy is what a namespace or a definition of a kind that is being deleted waits for, as the
+// cluster says it: which objects are left, and which finalizers these wait for.
+func KeptBy(object *unstructured.Unstructured) string {
+	var kept []string
+	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
+	for _, one := range conditions {
+		fields, _ := one.(map[string]any)
+		kind, _ := fields["type"].(string)
+		isOfDeletion := object.GetKind() == "Namespace" && strings.HasPrefix(kind, "Namespace") || object.GetKind() == "CustomResourceDefinition" && kind == "Terminating"
+		if message, _ := fields["message"].(string); isOfDeletion && fields["status"] == "True" && message != "" {
+			kept = append(kept, message)
+		}
+	}
+	return strings.Join(kept, "; ")
 }

@@ -14,8 +14,21 @@ import (
 	"lehr.dev/sdk/serve"
 )
 
-// Health judges an object by the rules of kstatus, and a workload by the worst of its pods.
-func Health(object *unstructured.Unstructured, pods []unstructured.Unstructured) serve.Health {
+// Evidence is what was found about an object beside it.
+type Evidence struct {
+	// Container is the worst of a workload, or the last of a Job that has ended; Wrote are its
+	// last lines.
+	Container Container
+	Wrote     string
+	// Warning is the newest that the cluster noted of it.
+	Warning string
+}
+
+// Health judges an object by the rules of kstatus, and says why by the evidence.
+func Health(object *unstructured.Unstructured, found Evidence) serve.Health {
+	if run, ok := RunOf(object); ok && run.Ended && object.GetKind() == "Job" {
+		return runHealth(object, run, found)
+	}
 	result, err := status.Compute(object)
 	if err != nil {
 		return serve.Health{State: serve.HealthUnknown, Reason: "its status cannot be read: " + err.Error()}
@@ -27,8 +40,14 @@ func Health(object *unstructured.Unstructured, pods []unstructured.Unstructured)
 		return serve.Health{State: serve.HealthUnknown, Reason: result.Message}
 	}
 	reason := result.Message
-	if worst := worstPod(pods); worst != "" {
-		reason = worst
+	refused := condition(object, "ReplicaFailure", "")
+	switch {
+	case found.Container.Pod != "":
+		reason = found.Container.text(found.Wrote)
+	case refused != "": // A quota, a policy: a ReplicaSet's pods cannot be made.
+		reason = refused
+	case found.Warning != "":
+		reason += "; " + found.Warning
 	}
 	if deadline := condition(object, "Progressing", "ProgressDeadlineExceeded"); deadline != "" {
 		reason += "; its progress deadline is exceeded"
@@ -36,15 +55,27 @@ func Health(object *unstructured.Unstructured, pods []unstructured.Unstructured)
 	return serve.Health{State: serve.Unhealthy, Reason: reason}
 }
 
-// NeedsPods reports whether the pods of a workload say why it is not healthy, and the
-// labels that select them.
+// runHealth is that of a Job that has ended: how, and what it wrote.
+func runHealth(object *unstructured.Unstructured, run Run, found Evidence) serve.Health {
+	health := serve.Health{State: serve.Healthy, Reason: "it ended well", ObservedVersion: version(object)}
+	if run.Failed != "" {
+		health = serve.Health{State: serve.Unhealthy, Reason: "it failed: " + run.Failed}
+	}
+	if found.Container.Pod != "" {
+		health.Reason += "; " + found.Container.text(found.Wrote)
+	}
+	return health
+}
+
+// NeedsPods reports whether the pods of a workload say more of it than it does itself, and the
+// labels that select them: why it is not healthy, or what a Job did.
 func NeedsPods(object *unstructured.Unstructured) (selector string, ok bool) {
 	switch object.GetKind() {
 	case "Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job":
 	default:
 		return "", false
 	}
-	if result, err := status.Compute(object); err != nil || result.Status == status.CurrentStatus {
+	if result, err := status.Compute(object); object.GetKind() != "Job" && (err != nil || result.Status == status.CurrentStatus) {
 		return "", false
 	}
 	labels, _, _ := unstructured.NestedStringMap(object.Object, "spec", "selector", "matchLabels")

@@ -296,6 +296,7 @@ func (r *reader) describe(o *Object) {
 		}
 		o.Addons = append(o.Addons, dependencies)
 	}
+	r.leaveReplicas(o)
 	for _, given := range o.given {
 		if kind, _, ok := addon.ByName(string(given.ProtoReflect().Descriptor().FullName())); ok {
 			o.Addons = kind.Add(o.Addons, given)

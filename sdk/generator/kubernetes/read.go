@@ -34,6 +34,8 @@ type reader struct {
 	// Of index: ids by what others name objects by, and definitions by kind.
 	ids     map[key]string
 	defined map[string]string
+	// autoscalers by what they scale; nil: not looked for yet.
+	autoscalers map[key]string
 	// places of objects in the order of hooks and waves, by ids.
 	places map[string]int
 	// atPlace are the ids of each.
