@@ -36,6 +36,7 @@ func (m *Monitor) Effect(e world.Effect) {
 	m.inOrder(e, p)
 	m.asked(e, p)
 	m.sealed(e, p)
+	m.carriesOutput(e)
 	m.inProduction(e, p)
 	m.inPace(e, p)
 	m.protected(e, p)
