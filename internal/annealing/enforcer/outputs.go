@@ -77,6 +77,9 @@ func (w *outputWriter) load(ctx context.Context, s Stores, partition intent.Part
 	}
 	slices.Reverse(revisions)
 	for _, revision := range revisions {
+		if revision.By != intent.OutputActor {
+			continue // What a person edited is put right as soon after a restart as before it.
+		}
 		for _, change := range revision.Changes {
 			path, err := document.ParsePath(change.Path)
 			if err == nil && len(path) == 2 {
