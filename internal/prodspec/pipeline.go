@@ -141,6 +141,11 @@ func (p *Pipeline) Run(ctx context.Context, lease store.Lease) error {
 			return p.options.Store.Document(ctx, partition, name, "")
 		}
 	}
+	if elsewhere.Outputs == nil {
+		elsewhere.Outputs = func(ctx context.Context, other intent.PartitionID) (fetch.Granted, error) {
+			return grantedBy(ctx, p.options.Store, other, program.Partition)
+		}
+	}
 	program.HasDocument = func(ctx context.Context, partition intent.PartitionID, name string) (bool, error) {
 		_, err := p.options.Store.Document(ctx, partition, name, "")
 		if fault.Is(err, fault.NotFound) {
@@ -176,12 +181,15 @@ func (p *Pipeline) Run(ctx context.Context, lease store.Lease) error {
 		p.news(ctx, watcher)
 	})
 	defer func() { cancel(); _ = p.options.Runtime.Wait(context.Background(), -1, newsDone) }()
+	others := otherPartitions{pipeline: p, watched: map[intent.PartitionID]chan struct{}{}}
+	defer func() { cancel(); others.wait() }()
 	for {
 		if err := p.buildRound(ctx, watcher.Changes()); err != nil {
 			return err
 		}
 		lasting := p.builder.sources.lasting()
 		p.elsewhere.Store(&lasting)
+		others.watch(ctx, p.builder.sources.definition.definition.Sources, watcher)
 		if watcher.Follow(p.builder.sources.watched) {
 			// What changed before a folder was watched was not told.
 			continue

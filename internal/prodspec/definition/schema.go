@@ -17,7 +17,7 @@ func Schema() map[string]any {
 	top := object(map[string]any{
 		"lehr": map[string]any{"const": "v1"}, "partition": text(), "owner": text(), "mode": mode(), "modes": mapOf(mode()),
 		"types": folder(false), "sources": mapOf(anySource()), "generate": mapOf(anyGenerator()), "validate": validationSchema(),
-		"plugins": mapOf(object(map[string]any{"run": texts(), "dial": text(), "at_once": number(1)})), "models": texts(), "checks": checksSchema(), "access": accessSchema(),
+		"plugins": mapOf(object(map[string]any{"run": texts(), "dial": text(), "at_once": number(1)})), "models": texts(), "outputs": outputsSchema(), "checks": checksSchema(), "access": accessSchema(),
 		"notifications": mapOf(notificationSchema()), "rollouts": mapOf(rolloutSchema()), "validations": validationsSchema(),
 	}, "lehr", "partition", "sources", "generate")
 	top["$schema"] = "https://json-schema.org/draft/2020-12/schema"

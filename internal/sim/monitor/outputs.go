@@ -162,9 +162,6 @@ func (m *Monitor) outputByLehr(asset intent.AssetID, name, value string) {
 	} else {
 		m.hold(ok && !at.Before(o.acquired), "S4", "the output of %s was written as %s, which nobody told who holds the lease since %s", asset, value, o.acquired.UTC().Format(time.TimeOnly))
 	}
-	if m.options.Lenient.ClockFaults {
-		return
-	}
 	o.changes[asset] = append(slices.DeleteFunc(o.changes[asset], func(t time.Time) bool { return now.Sub(t) > time.Hour }), now)
 	m.hold(len(o.changes[asset]) <= outputsWithin, "L10", "the output of %s was written %d times within an hour", asset, len(o.changes[asset]))
 }

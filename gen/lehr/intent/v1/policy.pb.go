@@ -70,7 +70,7 @@ func (x Rollout_OnBad) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Rollout_OnBad.Descriptor instead.
 func (Rollout_OnBad) EnumDescriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{2, 0}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{3, 0}
 }
 
 // Newer is what becomes of a run when there is something newer to bring.
@@ -123,7 +123,7 @@ func (x Rollout_Newer) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Rollout_Newer.Descriptor instead.
 func (Rollout_Newer) EnumDescriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{2, 1}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{3, 1}
 }
 
 // Absence is what it means that there is no series.
@@ -174,7 +174,7 @@ func (x Metric_Absence) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Metric_Absence.Descriptor instead.
 func (Metric_Absence) EnumDescriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{13, 0}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{14, 0}
 }
 
 type Protection_During int32
@@ -225,7 +225,7 @@ func (x Protection_During) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Protection_During.Descriptor instead.
 func (Protection_During) EnumDescriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{16, 0}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{17, 0}
 }
 
 type Rate_By int32
@@ -280,7 +280,7 @@ func (x Rate_By) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Rate_By.Descriptor instead.
 func (Rate_By) EnumDescriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{18, 0}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{19, 0}
 }
 
 type ValidationRule_Severity int32
@@ -335,7 +335,7 @@ func (x ValidationRule_Severity) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ValidationRule_Severity.Descriptor instead.
 func (ValidationRule_Severity) EnumDescriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{20, 0}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{21, 0}
 }
 
 type ValidationRule_Scope int32
@@ -390,7 +390,7 @@ func (x ValidationRule_Scope) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ValidationRule_Scope.Descriptor instead.
 func (ValidationRule_Scope) EnumDescriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{20, 1}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{21, 1}
 }
 
 // Policy says how a partition is enforced. It is generated from the
@@ -431,8 +431,10 @@ type Policy struct {
 	Models []string `protobuf:"bytes,26,rep,name=models" json:"models,omitempty"`
 	// Programs that judge what candidates hold, beside the rules.
 	CheckingPrograms []*CheckingProgram `protobuf:"bytes,30,rep,name=checking_programs,json=checkingPrograms" json:"checking_programs,omitempty"`
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
+	// Which outputs of the partition's assets other partitions may read.
+	OutputGrants  []*OutputGrant `protobuf:"bytes,35,rep,name=output_grants,json=outputGrants" json:"output_grants,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Policy) Reset() {
@@ -584,6 +586,78 @@ func (x *Policy) GetCheckingPrograms() []*CheckingProgram {
 	return nil
 }
 
+func (x *Policy) GetOutputGrants() []*OutputGrant {
+	if x != nil {
+		return x.OutputGrants
+	}
+	return nil
+}
+
+// OutputGrant lets other partitions read outputs. Patterns are those of path.Match: * stands
+// for any text without /.
+type OutputGrant struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Partitions that may.
+	To []string `protobuf:"bytes,1,rep,name=to" json:"to,omitempty"`
+	// Assets whose outputs they may read; none: all.
+	Assets []string `protobuf:"bytes,2,rep,name=assets" json:"assets,omitempty"`
+	// Names of the outputs; none: all.
+	Names         []string `protobuf:"bytes,3,rep,name=names" json:"names,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *OutputGrant) Reset() {
+	*x = OutputGrant{}
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OutputGrant) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OutputGrant) ProtoMessage() {}
+
+func (x *OutputGrant) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OutputGrant.ProtoReflect.Descriptor instead.
+func (*OutputGrant) Descriptor() ([]byte, []int) {
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *OutputGrant) GetTo() []string {
+	if x != nil {
+		return x.To
+	}
+	return nil
+}
+
+func (x *OutputGrant) GetAssets() []string {
+	if x != nil {
+		return x.Assets
+	}
+	return nil
+}
+
+func (x *OutputGrant) GetNames() []string {
+	if x != nil {
+		return x.Names
+	}
+	return nil
+}
+
 // CheckingProgram judges assets and files of a candidate before it is served, in a sandbox.
 type CheckingProgram struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -603,7 +677,7 @@ type CheckingProgram struct {
 
 func (x *CheckingProgram) Reset() {
 	*x = CheckingProgram{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[1]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -615,7 +689,7 @@ func (x *CheckingProgram) String() string {
 func (*CheckingProgram) ProtoMessage() {}
 
 func (x *CheckingProgram) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[1]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -628,7 +702,7 @@ func (x *CheckingProgram) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckingProgram.ProtoReflect.Descriptor instead.
 func (*CheckingProgram) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{1}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *CheckingProgram) GetName() string {
@@ -706,7 +780,7 @@ type Rollout struct {
 
 func (x *Rollout) Reset() {
 	*x = Rollout{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[2]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -718,7 +792,7 @@ func (x *Rollout) String() string {
 func (*Rollout) ProtoMessage() {}
 
 func (x *Rollout) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[2]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -731,7 +805,7 @@ func (x *Rollout) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rollout.ProtoReflect.Descriptor instead.
 func (*Rollout) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{2}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *Rollout) GetName() string {
@@ -827,7 +901,7 @@ type DocumentField struct {
 
 func (x *DocumentField) Reset() {
 	*x = DocumentField{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[3]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -839,7 +913,7 @@ func (x *DocumentField) String() string {
 func (*DocumentField) ProtoMessage() {}
 
 func (x *DocumentField) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[3]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -852,7 +926,7 @@ func (x *DocumentField) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DocumentField.ProtoReflect.Descriptor instead.
 func (*DocumentField) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{3}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *DocumentField) GetDocument() string {
@@ -921,7 +995,7 @@ type RolloutStage struct {
 
 func (x *RolloutStage) Reset() {
 	*x = RolloutStage{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[4]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -933,7 +1007,7 @@ func (x *RolloutStage) String() string {
 func (*RolloutStage) ProtoMessage() {}
 
 func (x *RolloutStage) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[4]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -946,7 +1020,7 @@ func (x *RolloutStage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RolloutStage.ProtoReflect.Descriptor instead.
 func (*RolloutStage) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{4}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *RolloutStage) GetName() string {
@@ -1108,7 +1182,7 @@ type Check struct {
 
 func (x *Check) Reset() {
 	*x = Check{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[5]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1120,7 +1194,7 @@ func (x *Check) String() string {
 func (*Check) ProtoMessage() {}
 
 func (x *Check) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[5]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1133,7 +1207,7 @@ func (x *Check) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Check.ProtoReflect.Descriptor instead.
 func (*Check) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{5}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Check) GetName() string {
@@ -1331,7 +1405,7 @@ type MinimumAge struct {
 
 func (x *MinimumAge) Reset() {
 	*x = MinimumAge{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[6]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1343,7 +1417,7 @@ func (x *MinimumAge) String() string {
 func (*MinimumAge) ProtoMessage() {}
 
 func (x *MinimumAge) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[6]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1356,7 +1430,7 @@ func (x *MinimumAge) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MinimumAge.ProtoReflect.Descriptor instead.
 func (*MinimumAge) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{6}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *MinimumAge) GetAge() *durationpb.Duration {
@@ -1387,7 +1461,7 @@ type Denylist struct {
 
 func (x *Denylist) Reset() {
 	*x = Denylist{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[7]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1399,7 +1473,7 @@ func (x *Denylist) String() string {
 func (*Denylist) ProtoMessage() {}
 
 func (x *Denylist) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[7]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1412,7 +1486,7 @@ func (x *Denylist) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Denylist.ProtoReflect.Descriptor instead.
 func (*Denylist) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{7}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Denylist) GetEntries() []*Denied {
@@ -1445,7 +1519,7 @@ type Denied struct {
 
 func (x *Denied) Reset() {
 	*x = Denied{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[8]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1457,7 +1531,7 @@ func (x *Denied) String() string {
 func (*Denied) ProtoMessage() {}
 
 func (x *Denied) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[8]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1470,7 +1544,7 @@ func (x *Denied) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Denied.ProtoReflect.Descriptor instead.
 func (*Denied) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{8}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Denied) GetWhat() isDenied_What {
@@ -1543,7 +1617,7 @@ type Condition struct {
 
 func (x *Condition) Reset() {
 	*x = Condition{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[9]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1555,7 +1629,7 @@ func (x *Condition) String() string {
 func (*Condition) ProtoMessage() {}
 
 func (x *Condition) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[9]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1568,7 +1642,7 @@ func (x *Condition) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Condition.ProtoReflect.Descriptor instead.
 func (*Condition) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{9}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Condition) GetMust() string {
@@ -1603,7 +1677,7 @@ type Calendar struct {
 
 func (x *Calendar) Reset() {
 	*x = Calendar{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[10]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1615,7 +1689,7 @@ func (x *Calendar) String() string {
 func (*Calendar) ProtoMessage() {}
 
 func (x *Calendar) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[10]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1628,7 +1702,7 @@ func (x *Calendar) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Calendar.ProtoReflect.Descriptor instead.
 func (*Calendar) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{10}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Calendar) GetZone() string {
@@ -1676,7 +1750,7 @@ type Window struct {
 
 func (x *Window) Reset() {
 	*x = Window{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[11]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1688,7 +1762,7 @@ func (x *Window) String() string {
 func (*Window) ProtoMessage() {}
 
 func (x *Window) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[11]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1701,7 +1775,7 @@ func (x *Window) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Window.ProtoReflect.Descriptor instead.
 func (*Window) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{11}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Window) GetWhen() isWindow_When {
@@ -1773,7 +1847,7 @@ type Freeze struct {
 
 func (x *Freeze) Reset() {
 	*x = Freeze{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[12]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1785,7 +1859,7 @@ func (x *Freeze) String() string {
 func (*Freeze) ProtoMessage() {}
 
 func (x *Freeze) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[12]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1798,7 +1872,7 @@ func (x *Freeze) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Freeze.ProtoReflect.Descriptor instead.
 func (*Freeze) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{12}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Freeze) GetFrom() *timestamppb.Timestamp {
@@ -1845,7 +1919,7 @@ type Metric struct {
 
 func (x *Metric) Reset() {
 	*x = Metric{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[13]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1857,7 +1931,7 @@ func (x *Metric) String() string {
 func (*Metric) ProtoMessage() {}
 
 func (x *Metric) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[13]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1870,7 +1944,7 @@ func (x *Metric) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Metric.ProtoReflect.Descriptor instead.
 func (*Metric) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{13}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Metric) GetPrometheus() string {
@@ -1949,7 +2023,7 @@ type Alerts struct {
 
 func (x *Alerts) Reset() {
 	*x = Alerts{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[14]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1961,7 +2035,7 @@ func (x *Alerts) String() string {
 func (*Alerts) ProtoMessage() {}
 
 func (x *Alerts) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[14]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1974,7 +2048,7 @@ func (x *Alerts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Alerts.ProtoReflect.Descriptor instead.
 func (*Alerts) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{14}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Alerts) GetAlertmanager() string {
@@ -2043,7 +2117,7 @@ type Peak struct {
 
 func (x *Peak) Reset() {
 	*x = Peak{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[15]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2055,7 +2129,7 @@ func (x *Peak) String() string {
 func (*Peak) ProtoMessage() {}
 
 func (x *Peak) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[15]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2068,7 +2142,7 @@ func (x *Peak) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Peak.ProtoReflect.Descriptor instead.
 func (*Peak) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{15}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Peak) GetPrometheus() string {
@@ -2148,7 +2222,7 @@ type Protection struct {
 
 func (x *Protection) Reset() {
 	*x = Protection{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[16]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2160,7 +2234,7 @@ func (x *Protection) String() string {
 func (*Protection) ProtoMessage() {}
 
 func (x *Protection) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[16]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2173,7 +2247,7 @@ func (x *Protection) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Protection.ProtoReflect.Descriptor instead.
 func (*Protection) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{16}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Protection) GetAsk() isProtection_Ask {
@@ -2287,7 +2361,7 @@ type AfterPush struct {
 
 func (x *AfterPush) Reset() {
 	*x = AfterPush{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[17]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2299,7 +2373,7 @@ func (x *AfterPush) String() string {
 func (*AfterPush) ProtoMessage() {}
 
 func (x *AfterPush) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[17]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2312,7 +2386,7 @@ func (x *AfterPush) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AfterPush.ProtoReflect.Descriptor instead.
 func (*AfterPush) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{17}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *AfterPush) GetDelay() *durationpb.Duration {
@@ -2344,7 +2418,7 @@ type Rate struct {
 
 func (x *Rate) Reset() {
 	*x = Rate{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[18]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2356,7 +2430,7 @@ func (x *Rate) String() string {
 func (*Rate) ProtoMessage() {}
 
 func (x *Rate) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[18]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2369,7 +2443,7 @@ func (x *Rate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rate.ProtoReflect.Descriptor instead.
 func (*Rate) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{18}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Rate) GetAtMost() uint32 {
@@ -2413,7 +2487,7 @@ type OtherPartition struct {
 
 func (x *OtherPartition) Reset() {
 	*x = OtherPartition{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[19]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2425,7 +2499,7 @@ func (x *OtherPartition) String() string {
 func (*OtherPartition) ProtoMessage() {}
 
 func (x *OtherPartition) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[19]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2438,7 +2512,7 @@ func (x *OtherPartition) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OtherPartition.ProtoReflect.Descriptor instead.
 func (*OtherPartition) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{19}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *OtherPartition) GetId() string {
@@ -2477,7 +2551,7 @@ type ValidationRule struct {
 
 func (x *ValidationRule) Reset() {
 	*x = ValidationRule{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[20]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2489,7 +2563,7 @@ func (x *ValidationRule) String() string {
 func (*ValidationRule) ProtoMessage() {}
 
 func (x *ValidationRule) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[20]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2502,7 +2576,7 @@ func (x *ValidationRule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ValidationRule.ProtoReflect.Descriptor instead.
 func (*ValidationRule) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{20}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ValidationRule) GetId() string {
@@ -2585,7 +2659,7 @@ type ExternalCheck struct {
 
 func (x *ExternalCheck) Reset() {
 	*x = ExternalCheck{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[21]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2597,7 +2671,7 @@ func (x *ExternalCheck) String() string {
 func (*ExternalCheck) ProtoMessage() {}
 
 func (x *ExternalCheck) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[21]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2610,7 +2684,7 @@ func (x *ExternalCheck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExternalCheck.ProtoReflect.Descriptor instead.
 func (*ExternalCheck) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{21}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ExternalCheck) GetAsk() isExternalCheck_Ask {
@@ -2718,7 +2792,7 @@ type RoleBinding struct {
 
 func (x *RoleBinding) Reset() {
 	*x = RoleBinding{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[22]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2730,7 +2804,7 @@ func (x *RoleBinding) String() string {
 func (*RoleBinding) ProtoMessage() {}
 
 func (x *RoleBinding) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[22]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2743,7 +2817,7 @@ func (x *RoleBinding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RoleBinding.ProtoReflect.Descriptor instead.
 func (*RoleBinding) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{22}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *RoleBinding) GetRole() string {
@@ -2779,7 +2853,7 @@ type PluginBinding struct {
 
 func (x *PluginBinding) Reset() {
 	*x = PluginBinding{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[23]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2791,7 +2865,7 @@ func (x *PluginBinding) String() string {
 func (*PluginBinding) ProtoMessage() {}
 
 func (x *PluginBinding) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[23]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2804,7 +2878,7 @@ func (x *PluginBinding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PluginBinding.ProtoReflect.Descriptor instead.
 func (*PluginBinding) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{23}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *PluginBinding) GetType() string {
@@ -2851,7 +2925,7 @@ type ShrinkGuard struct {
 
 func (x *ShrinkGuard) Reset() {
 	*x = ShrinkGuard{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[24]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2863,7 +2937,7 @@ func (x *ShrinkGuard) String() string {
 func (*ShrinkGuard) ProtoMessage() {}
 
 func (x *ShrinkGuard) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[24]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2876,7 +2950,7 @@ func (x *ShrinkGuard) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ShrinkGuard.ProtoReflect.Descriptor instead.
 func (*ShrinkGuard) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{24}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ShrinkGuard) GetMaxRemovedPercent() uint32 {
@@ -2923,7 +2997,7 @@ type Budget struct {
 
 func (x *Budget) Reset() {
 	*x = Budget{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[25]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2935,7 +3009,7 @@ func (x *Budget) String() string {
 func (*Budget) ProtoMessage() {}
 
 func (x *Budget) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[25]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2948,7 +3022,7 @@ func (x *Budget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Budget.ProtoReflect.Descriptor instead.
 func (*Budget) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{25}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Budget) GetScope() string {
@@ -2985,7 +3059,7 @@ type ApprovalPolicy struct {
 
 func (x *ApprovalPolicy) Reset() {
 	*x = ApprovalPolicy{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[26]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2997,7 +3071,7 @@ func (x *ApprovalPolicy) String() string {
 func (*ApprovalPolicy) ProtoMessage() {}
 
 func (x *ApprovalPolicy) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[26]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3010,7 +3084,7 @@ func (x *ApprovalPolicy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApprovalPolicy.ProtoReflect.Descriptor instead.
 func (*ApprovalPolicy) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{26}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ApprovalPolicy) GetQuorum() uint32 {
@@ -3042,7 +3116,7 @@ type OverridePolicy struct {
 
 func (x *OverridePolicy) Reset() {
 	*x = OverridePolicy{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[27]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3054,7 +3128,7 @@ func (x *OverridePolicy) String() string {
 func (*OverridePolicy) ProtoMessage() {}
 
 func (x *OverridePolicy) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[27]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3067,7 +3141,7 @@ func (x *OverridePolicy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OverridePolicy.ProtoReflect.Descriptor instead.
 func (*OverridePolicy) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{27}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *OverridePolicy) GetAllow() []string {
@@ -3088,7 +3162,7 @@ var File_lehr_intent_v1_policy_proto protoreflect.FileDescriptor
 
 const file_lehr_intent_v1_policy_proto_rawDesc = "" +
 	"\n" +
-	"\x1blehr/intent/v1/policy.proto\x12\x0elehr.intent.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1blehr/intent/v1/addons.proto\x1a\x1clehr/intent/v1/command.proto\x1a!lehr/intent/v1/notification.proto\x1a\x1flehr/intent/v1/validation.proto\"\xa0\t\n" +
+	"\x1blehr/intent/v1/policy.proto\x12\x0elehr.intent.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1blehr/intent/v1/addons.proto\x1a\x1clehr/intent/v1/command.proto\x1a!lehr/intent/v1/notification.proto\x1a\x1flehr/intent/v1/validation.proto\"\xe2\t\n" +
 	"\x06Policy\x12\x14\n" +
 	"\x05owner\x18\x01 \x01(\tR\x05owner\x12?\n" +
 	"\x04mode\x18\x02 \x01(\x0e2\x1f.lehr.intent.v1.EnforcementModeB\n" +
@@ -3108,12 +3182,17 @@ const file_lehr_intent_v1_policy_proto_rawDesc = "" +
 	"\brollouts\x18\x16 \x03(\v2\x17.lehr.intent.v1.RolloutR\brollouts\x12<\n" +
 	"\vvalidations\x18\x19 \x03(\v2\x1a.lehr.intent.v1.ValidationR\vvalidations\x12\x16\n" +
 	"\x06models\x18\x1a \x03(\tR\x06models\x12L\n" +
-	"\x11checking_programs\x18\x1e \x03(\v2\x1f.lehr.intent.v1.CheckingProgramR\x10checkingPrograms\x1a]\n" +
+	"\x11checking_programs\x18\x1e \x03(\v2\x1f.lehr.intent.v1.CheckingProgramR\x10checkingPrograms\x12@\n" +
+	"\routput_grants\x18# \x03(\v2\x1b.lehr.intent.v1.OutputGrantR\foutputGrants\x1a]\n" +
 	"\x0eTypeModesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x125\n" +
 	"\x05value\x18\x02 \x01(\x0e2\x1f.lehr.intent.v1.EnforcementModeR\x05value:\x028\x01:\xaa\x01\xbaH\xa6\x01\x1aN\n" +
 	"\rpolicy.checks\x12\x18two checks have one name\x1a#this.checks.map(c, c.name).unique()\x1aT\n" +
-	"\x0fpolicy.rollouts\x12\x1atwo rollouts have one name\x1a%this.rollouts.map(r, r.name).unique()\"\x84\x02\n" +
+	"\x0fpolicy.rollouts\x12\x1atwo rollouts have one name\x1a%this.rollouts.map(r, r.name).unique()\"U\n" +
+	"\vOutputGrant\x12\x18\n" +
+	"\x02to\x18\x01 \x03(\tB\b\xbaH\x05\x92\x01\x02\b\x01R\x02to\x12\x16\n" +
+	"\x06assets\x18\x02 \x03(\tR\x06assets\x12\x14\n" +
+	"\x05names\x18\x03 \x03(\tR\x05names\"\x84\x02\n" +
 	"\x0fCheckingProgram\x122\n" +
 	"\x04name\x18\x01 \x01(\tB\x1e\xbaH\x1br\x19\x18?2\x15^[a-z0-9][a-z0-9_-]*$R\x04name\x12$\n" +
 	"\aprogram\x18\x02 \x01(\tB\n" +
@@ -3381,7 +3460,7 @@ func file_lehr_intent_v1_policy_proto_rawDescGZIP() []byte {
 }
 
 var file_lehr_intent_v1_policy_proto_enumTypes = make([]protoimpl.EnumInfo, 7)
-var file_lehr_intent_v1_policy_proto_msgTypes = make([]protoimpl.MessageInfo, 33)
+var file_lehr_intent_v1_policy_proto_msgTypes = make([]protoimpl.MessageInfo, 34)
 var file_lehr_intent_v1_policy_proto_goTypes = []any{
 	(Rollout_OnBad)(0),            // 0: lehr.intent.v1.Rollout.OnBad
 	(Rollout_Newer)(0),            // 1: lehr.intent.v1.Rollout.Newer
@@ -3391,122 +3470,124 @@ var file_lehr_intent_v1_policy_proto_goTypes = []any{
 	(ValidationRule_Severity)(0),  // 5: lehr.intent.v1.ValidationRule.Severity
 	(ValidationRule_Scope)(0),     // 6: lehr.intent.v1.ValidationRule.Scope
 	(*Policy)(nil),                // 7: lehr.intent.v1.Policy
-	(*CheckingProgram)(nil),       // 8: lehr.intent.v1.CheckingProgram
-	(*Rollout)(nil),               // 9: lehr.intent.v1.Rollout
-	(*DocumentField)(nil),         // 10: lehr.intent.v1.DocumentField
-	(*RolloutStage)(nil),          // 11: lehr.intent.v1.RolloutStage
-	(*Check)(nil),                 // 12: lehr.intent.v1.Check
-	(*MinimumAge)(nil),            // 13: lehr.intent.v1.MinimumAge
-	(*Denylist)(nil),              // 14: lehr.intent.v1.Denylist
-	(*Denied)(nil),                // 15: lehr.intent.v1.Denied
-	(*Condition)(nil),             // 16: lehr.intent.v1.Condition
-	(*Calendar)(nil),              // 17: lehr.intent.v1.Calendar
-	(*Window)(nil),                // 18: lehr.intent.v1.Window
-	(*Freeze)(nil),                // 19: lehr.intent.v1.Freeze
-	(*Metric)(nil),                // 20: lehr.intent.v1.Metric
-	(*Alerts)(nil),                // 21: lehr.intent.v1.Alerts
-	(*Peak)(nil),                  // 22: lehr.intent.v1.Peak
-	(*Protection)(nil),            // 23: lehr.intent.v1.Protection
-	(*AfterPush)(nil),             // 24: lehr.intent.v1.AfterPush
-	(*Rate)(nil),                  // 25: lehr.intent.v1.Rate
-	(*OtherPartition)(nil),        // 26: lehr.intent.v1.OtherPartition
-	(*ValidationRule)(nil),        // 27: lehr.intent.v1.ValidationRule
-	(*ExternalCheck)(nil),         // 28: lehr.intent.v1.ExternalCheck
-	(*RoleBinding)(nil),           // 29: lehr.intent.v1.RoleBinding
-	(*PluginBinding)(nil),         // 30: lehr.intent.v1.PluginBinding
-	(*ShrinkGuard)(nil),           // 31: lehr.intent.v1.ShrinkGuard
-	(*Budget)(nil),                // 32: lehr.intent.v1.Budget
-	(*ApprovalPolicy)(nil),        // 33: lehr.intent.v1.ApprovalPolicy
-	(*OverridePolicy)(nil),        // 34: lehr.intent.v1.OverridePolicy
-	nil,                           // 35: lehr.intent.v1.Policy.TypeModesEntry
-	nil,                           // 36: lehr.intent.v1.Metric.LabelsEntry
-	nil,                           // 37: lehr.intent.v1.Alerts.LabelsEntry
-	nil,                           // 38: lehr.intent.v1.Peak.LabelsEntry
-	nil,                           // 39: lehr.intent.v1.ExternalCheck.ParametersEntry
-	(EnforcementMode)(0),          // 40: lehr.intent.v1.EnforcementMode
-	(*Notification)(nil),          // 41: lehr.intent.v1.Notification
-	(*Validation)(nil),            // 42: lehr.intent.v1.Validation
-	(*durationpb.Duration)(nil),   // 43: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil), // 44: google.protobuf.Timestamp
-	(*CommandLine)(nil),           // 45: lehr.intent.v1.CommandLine
+	(*OutputGrant)(nil),           // 8: lehr.intent.v1.OutputGrant
+	(*CheckingProgram)(nil),       // 9: lehr.intent.v1.CheckingProgram
+	(*Rollout)(nil),               // 10: lehr.intent.v1.Rollout
+	(*DocumentField)(nil),         // 11: lehr.intent.v1.DocumentField
+	(*RolloutStage)(nil),          // 12: lehr.intent.v1.RolloutStage
+	(*Check)(nil),                 // 13: lehr.intent.v1.Check
+	(*MinimumAge)(nil),            // 14: lehr.intent.v1.MinimumAge
+	(*Denylist)(nil),              // 15: lehr.intent.v1.Denylist
+	(*Denied)(nil),                // 16: lehr.intent.v1.Denied
+	(*Condition)(nil),             // 17: lehr.intent.v1.Condition
+	(*Calendar)(nil),              // 18: lehr.intent.v1.Calendar
+	(*Window)(nil),                // 19: lehr.intent.v1.Window
+	(*Freeze)(nil),                // 20: lehr.intent.v1.Freeze
+	(*Metric)(nil),                // 21: lehr.intent.v1.Metric
+	(*Alerts)(nil),                // 22: lehr.intent.v1.Alerts
+	(*Peak)(nil),                  // 23: lehr.intent.v1.Peak
+	(*Protection)(nil),            // 24: lehr.intent.v1.Protection
+	(*AfterPush)(nil),             // 25: lehr.intent.v1.AfterPush
+	(*Rate)(nil),                  // 26: lehr.intent.v1.Rate
+	(*OtherPartition)(nil),        // 27: lehr.intent.v1.OtherPartition
+	(*ValidationRule)(nil),        // 28: lehr.intent.v1.ValidationRule
+	(*ExternalCheck)(nil),         // 29: lehr.intent.v1.ExternalCheck
+	(*RoleBinding)(nil),           // 30: lehr.intent.v1.RoleBinding
+	(*PluginBinding)(nil),         // 31: lehr.intent.v1.PluginBinding
+	(*ShrinkGuard)(nil),           // 32: lehr.intent.v1.ShrinkGuard
+	(*Budget)(nil),                // 33: lehr.intent.v1.Budget
+	(*ApprovalPolicy)(nil),        // 34: lehr.intent.v1.ApprovalPolicy
+	(*OverridePolicy)(nil),        // 35: lehr.intent.v1.OverridePolicy
+	nil,                           // 36: lehr.intent.v1.Policy.TypeModesEntry
+	nil,                           // 37: lehr.intent.v1.Metric.LabelsEntry
+	nil,                           // 38: lehr.intent.v1.Alerts.LabelsEntry
+	nil,                           // 39: lehr.intent.v1.Peak.LabelsEntry
+	nil,                           // 40: lehr.intent.v1.ExternalCheck.ParametersEntry
+	(EnforcementMode)(0),          // 41: lehr.intent.v1.EnforcementMode
+	(*Notification)(nil),          // 42: lehr.intent.v1.Notification
+	(*Validation)(nil),            // 43: lehr.intent.v1.Validation
+	(*durationpb.Duration)(nil),   // 44: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil), // 45: google.protobuf.Timestamp
+	(*CommandLine)(nil),           // 46: lehr.intent.v1.CommandLine
 }
 var file_lehr_intent_v1_policy_proto_depIdxs = []int32{
-	40, // 0: lehr.intent.v1.Policy.mode:type_name -> lehr.intent.v1.EnforcementMode
-	30, // 1: lehr.intent.v1.Policy.plugins:type_name -> lehr.intent.v1.PluginBinding
-	31, // 2: lehr.intent.v1.Policy.shrink:type_name -> lehr.intent.v1.ShrinkGuard
-	32, // 3: lehr.intent.v1.Policy.budgets:type_name -> lehr.intent.v1.Budget
-	35, // 4: lehr.intent.v1.Policy.type_modes:type_name -> lehr.intent.v1.Policy.TypeModesEntry
-	33, // 5: lehr.intent.v1.Policy.approval:type_name -> lehr.intent.v1.ApprovalPolicy
-	34, // 6: lehr.intent.v1.Policy.overrides:type_name -> lehr.intent.v1.OverridePolicy
-	29, // 7: lehr.intent.v1.Policy.access:type_name -> lehr.intent.v1.RoleBinding
-	27, // 8: lehr.intent.v1.Policy.rules:type_name -> lehr.intent.v1.ValidationRule
-	12, // 9: lehr.intent.v1.Policy.checks:type_name -> lehr.intent.v1.Check
-	41, // 10: lehr.intent.v1.Policy.notifications:type_name -> lehr.intent.v1.Notification
-	9,  // 11: lehr.intent.v1.Policy.rollouts:type_name -> lehr.intent.v1.Rollout
-	42, // 12: lehr.intent.v1.Policy.validations:type_name -> lehr.intent.v1.Validation
-	8,  // 13: lehr.intent.v1.Policy.checking_programs:type_name -> lehr.intent.v1.CheckingProgram
-	5,  // 14: lehr.intent.v1.CheckingProgram.severity:type_name -> lehr.intent.v1.ValidationRule.Severity
-	10, // 15: lehr.intent.v1.Rollout.field:type_name -> lehr.intent.v1.DocumentField
-	11, // 16: lehr.intent.v1.Rollout.stages:type_name -> lehr.intent.v1.RolloutStage
-	0,  // 17: lehr.intent.v1.Rollout.on_bad:type_name -> lehr.intent.v1.Rollout.OnBad
-	1,  // 18: lehr.intent.v1.Rollout.newer:type_name -> lehr.intent.v1.Rollout.Newer
-	11, // 19: lehr.intent.v1.Rollout.emergency:type_name -> lehr.intent.v1.RolloutStage
-	43, // 20: lehr.intent.v1.Rollout.patience:type_name -> google.protobuf.Duration
-	11, // 21: lehr.intent.v1.Rollout.rollback:type_name -> lehr.intent.v1.RolloutStage
-	43, // 22: lehr.intent.v1.RolloutStage.delay:type_name -> google.protobuf.Duration
-	43, // 23: lehr.intent.v1.RolloutStage.soak:type_name -> google.protobuf.Duration
-	17, // 24: lehr.intent.v1.RolloutStage.window:type_name -> lehr.intent.v1.Calendar
-	13, // 25: lehr.intent.v1.Check.min_age:type_name -> lehr.intent.v1.MinimumAge
-	14, // 26: lehr.intent.v1.Check.deny:type_name -> lehr.intent.v1.Denylist
-	16, // 27: lehr.intent.v1.Check.condition:type_name -> lehr.intent.v1.Condition
-	17, // 28: lehr.intent.v1.Check.calendar:type_name -> lehr.intent.v1.Calendar
-	20, // 29: lehr.intent.v1.Check.query:type_name -> lehr.intent.v1.Metric
-	21, // 30: lehr.intent.v1.Check.alerts:type_name -> lehr.intent.v1.Alerts
-	22, // 31: lehr.intent.v1.Check.peak:type_name -> lehr.intent.v1.Peak
-	23, // 32: lehr.intent.v1.Check.protection:type_name -> lehr.intent.v1.Protection
-	25, // 33: lehr.intent.v1.Check.rate:type_name -> lehr.intent.v1.Rate
-	26, // 34: lehr.intent.v1.Check.partition:type_name -> lehr.intent.v1.OtherPartition
-	43, // 35: lehr.intent.v1.MinimumAge.age:type_name -> google.protobuf.Duration
-	15, // 36: lehr.intent.v1.Denylist.entries:type_name -> lehr.intent.v1.Denied
-	18, // 37: lehr.intent.v1.Calendar.open:type_name -> lehr.intent.v1.Window
-	19, // 38: lehr.intent.v1.Calendar.freezes:type_name -> lehr.intent.v1.Freeze
-	43, // 39: lehr.intent.v1.Window.duration:type_name -> google.protobuf.Duration
-	44, // 40: lehr.intent.v1.Freeze.from:type_name -> google.protobuf.Timestamp
-	44, // 41: lehr.intent.v1.Freeze.until:type_name -> google.protobuf.Timestamp
-	43, // 42: lehr.intent.v1.Metric.over:type_name -> google.protobuf.Duration
-	43, // 43: lehr.intent.v1.Metric.keep:type_name -> google.protobuf.Duration
-	36, // 44: lehr.intent.v1.Metric.labels:type_name -> lehr.intent.v1.Metric.LabelsEntry
-	2,  // 45: lehr.intent.v1.Metric.absent:type_name -> lehr.intent.v1.Metric.Absence
-	43, // 46: lehr.intent.v1.Alerts.keep:type_name -> google.protobuf.Duration
-	37, // 47: lehr.intent.v1.Alerts.labels:type_name -> lehr.intent.v1.Alerts.LabelsEntry
-	43, // 48: lehr.intent.v1.Peak.keep:type_name -> google.protobuf.Duration
-	38, // 49: lehr.intent.v1.Peak.labels:type_name -> lehr.intent.v1.Peak.LabelsEntry
-	45, // 50: lehr.intent.v1.Protection.command:type_name -> lehr.intent.v1.CommandLine
-	43, // 51: lehr.intent.v1.Protection.keep:type_name -> google.protobuf.Duration
-	43, // 52: lehr.intent.v1.Protection.timeout:type_name -> google.protobuf.Duration
-	3,  // 53: lehr.intent.v1.Protection.during:type_name -> lehr.intent.v1.Protection.During
-	43, // 54: lehr.intent.v1.Protection.every:type_name -> google.protobuf.Duration
-	24, // 55: lehr.intent.v1.Protection.after:type_name -> lehr.intent.v1.AfterPush
-	43, // 56: lehr.intent.v1.AfterPush.delay:type_name -> google.protobuf.Duration
-	43, // 57: lehr.intent.v1.AfterPush.duration:type_name -> google.protobuf.Duration
-	43, // 58: lehr.intent.v1.Rate.per:type_name -> google.protobuf.Duration
-	4,  // 59: lehr.intent.v1.Rate.by:type_name -> lehr.intent.v1.Rate.By
-	5,  // 60: lehr.intent.v1.ValidationRule.severity:type_name -> lehr.intent.v1.ValidationRule.Severity
-	6,  // 61: lehr.intent.v1.ValidationRule.scope:type_name -> lehr.intent.v1.ValidationRule.Scope
-	28, // 62: lehr.intent.v1.ValidationRule.external:type_name -> lehr.intent.v1.ExternalCheck
-	45, // 63: lehr.intent.v1.ExternalCheck.command:type_name -> lehr.intent.v1.CommandLine
-	39, // 64: lehr.intent.v1.ExternalCheck.parameters:type_name -> lehr.intent.v1.ExternalCheck.ParametersEntry
-	43, // 65: lehr.intent.v1.ExternalCheck.timeout:type_name -> google.protobuf.Duration
-	43, // 66: lehr.intent.v1.ExternalCheck.keep:type_name -> google.protobuf.Duration
-	43, // 67: lehr.intent.v1.ShrinkGuard.period:type_name -> google.protobuf.Duration
-	43, // 68: lehr.intent.v1.ApprovalPolicy.expires:type_name -> google.protobuf.Duration
-	43, // 69: lehr.intent.v1.OverridePolicy.longest:type_name -> google.protobuf.Duration
-	40, // 70: lehr.intent.v1.Policy.TypeModesEntry.value:type_name -> lehr.intent.v1.EnforcementMode
-	71, // [71:71] is the sub-list for method output_type
-	71, // [71:71] is the sub-list for method input_type
-	71, // [71:71] is the sub-list for extension type_name
-	71, // [71:71] is the sub-list for extension extendee
-	0,  // [0:71] is the sub-list for field type_name
+	41, // 0: lehr.intent.v1.Policy.mode:type_name -> lehr.intent.v1.EnforcementMode
+	31, // 1: lehr.intent.v1.Policy.plugins:type_name -> lehr.intent.v1.PluginBinding
+	32, // 2: lehr.intent.v1.Policy.shrink:type_name -> lehr.intent.v1.ShrinkGuard
+	33, // 3: lehr.intent.v1.Policy.budgets:type_name -> lehr.intent.v1.Budget
+	36, // 4: lehr.intent.v1.Policy.type_modes:type_name -> lehr.intent.v1.Policy.TypeModesEntry
+	34, // 5: lehr.intent.v1.Policy.approval:type_name -> lehr.intent.v1.ApprovalPolicy
+	35, // 6: lehr.intent.v1.Policy.overrides:type_name -> lehr.intent.v1.OverridePolicy
+	30, // 7: lehr.intent.v1.Policy.access:type_name -> lehr.intent.v1.RoleBinding
+	28, // 8: lehr.intent.v1.Policy.rules:type_name -> lehr.intent.v1.ValidationRule
+	13, // 9: lehr.intent.v1.Policy.checks:type_name -> lehr.intent.v1.Check
+	42, // 10: lehr.intent.v1.Policy.notifications:type_name -> lehr.intent.v1.Notification
+	10, // 11: lehr.intent.v1.Policy.rollouts:type_name -> lehr.intent.v1.Rollout
+	43, // 12: lehr.intent.v1.Policy.validations:type_name -> lehr.intent.v1.Validation
+	9,  // 13: lehr.intent.v1.Policy.checking_programs:type_name -> lehr.intent.v1.CheckingProgram
+	8,  // 14: lehr.intent.v1.Policy.output_grants:type_name -> lehr.intent.v1.OutputGrant
+	5,  // 15: lehr.intent.v1.CheckingProgram.severity:type_name -> lehr.intent.v1.ValidationRule.Severity
+	11, // 16: lehr.intent.v1.Rollout.field:type_name -> lehr.intent.v1.DocumentField
+	12, // 17: lehr.intent.v1.Rollout.stages:type_name -> lehr.intent.v1.RolloutStage
+	0,  // 18: lehr.intent.v1.Rollout.on_bad:type_name -> lehr.intent.v1.Rollout.OnBad
+	1,  // 19: lehr.intent.v1.Rollout.newer:type_name -> lehr.intent.v1.Rollout.Newer
+	12, // 20: lehr.intent.v1.Rollout.emergency:type_name -> lehr.intent.v1.RolloutStage
+	44, // 21: lehr.intent.v1.Rollout.patience:type_name -> google.protobuf.Duration
+	12, // 22: lehr.intent.v1.Rollout.rollback:type_name -> lehr.intent.v1.RolloutStage
+	44, // 23: lehr.intent.v1.RolloutStage.delay:type_name -> google.protobuf.Duration
+	44, // 24: lehr.intent.v1.RolloutStage.soak:type_name -> google.protobuf.Duration
+	18, // 25: lehr.intent.v1.RolloutStage.window:type_name -> lehr.intent.v1.Calendar
+	14, // 26: lehr.intent.v1.Check.min_age:type_name -> lehr.intent.v1.MinimumAge
+	15, // 27: lehr.intent.v1.Check.deny:type_name -> lehr.intent.v1.Denylist
+	17, // 28: lehr.intent.v1.Check.condition:type_name -> lehr.intent.v1.Condition
+	18, // 29: lehr.intent.v1.Check.calendar:type_name -> lehr.intent.v1.Calendar
+	21, // 30: lehr.intent.v1.Check.query:type_name -> lehr.intent.v1.Metric
+	22, // 31: lehr.intent.v1.Check.alerts:type_name -> lehr.intent.v1.Alerts
+	23, // 32: lehr.intent.v1.Check.peak:type_name -> lehr.intent.v1.Peak
+	24, // 33: lehr.intent.v1.Check.protection:type_name -> lehr.intent.v1.Protection
+	26, // 34: lehr.intent.v1.Check.rate:type_name -> lehr.intent.v1.Rate
+	27, // 35: lehr.intent.v1.Check.partition:type_name -> lehr.intent.v1.OtherPartition
+	44, // 36: lehr.intent.v1.MinimumAge.age:type_name -> google.protobuf.Duration
+	16, // 37: lehr.intent.v1.Denylist.entries:type_name -> lehr.intent.v1.Denied
+	19, // 38: lehr.intent.v1.Calendar.open:type_name -> lehr.intent.v1.Window
+	20, // 39: lehr.intent.v1.Calendar.freezes:type_name -> lehr.intent.v1.Freeze
+	44, // 40: lehr.intent.v1.Window.duration:type_name -> google.protobuf.Duration
+	45, // 41: lehr.intent.v1.Freeze.from:type_name -> google.protobuf.Timestamp
+	45, // 42: lehr.intent.v1.Freeze.until:type_name -> google.protobuf.Timestamp
+	44, // 43: lehr.intent.v1.Metric.over:type_name -> google.protobuf.Duration
+	44, // 44: lehr.intent.v1.Metric.keep:type_name -> google.protobuf.Duration
+	37, // 45: lehr.intent.v1.Metric.labels:type_name -> lehr.intent.v1.Metric.LabelsEntry
+	2,  // 46: lehr.intent.v1.Metric.absent:type_name -> lehr.intent.v1.Metric.Absence
+	44, // 47: lehr.intent.v1.Alerts.keep:type_name -> google.protobuf.Duration
+	38, // 48: lehr.intent.v1.Alerts.labels:type_name -> lehr.intent.v1.Alerts.LabelsEntry
+	44, // 49: lehr.intent.v1.Peak.keep:type_name -> google.protobuf.Duration
+	39, // 50: lehr.intent.v1.Peak.labels:type_name -> lehr.intent.v1.Peak.LabelsEntry
+	46, // 51: lehr.intent.v1.Protection.command:type_name -> lehr.intent.v1.CommandLine
+	44, // 52: lehr.intent.v1.Protection.keep:type_name -> google.protobuf.Duration
+	44, // 53: lehr.intent.v1.Protection.timeout:type_name -> google.protobuf.Duration
+	3,  // 54: lehr.intent.v1.Protection.during:type_name -> lehr.intent.v1.Protection.During
+	44, // 55: lehr.intent.v1.Protection.every:type_name -> google.protobuf.Duration
+	25, // 56: lehr.intent.v1.Protection.after:type_name -> lehr.intent.v1.AfterPush
+	44, // 57: lehr.intent.v1.AfterPush.delay:type_name -> google.protobuf.Duration
+	44, // 58: lehr.intent.v1.AfterPush.duration:type_name -> google.protobuf.Duration
+	44, // 59: lehr.intent.v1.Rate.per:type_name -> google.protobuf.Duration
+	4,  // 60: lehr.intent.v1.Rate.by:type_name -> lehr.intent.v1.Rate.By
+	5,  // 61: lehr.intent.v1.ValidationRule.severity:type_name -> lehr.intent.v1.ValidationRule.Severity
+	6,  // 62: lehr.intent.v1.ValidationRule.scope:type_name -> lehr.intent.v1.ValidationRule.Scope
+	29, // 63: lehr.intent.v1.ValidationRule.external:type_name -> lehr.intent.v1.ExternalCheck
+	46, // 64: lehr.intent.v1.ExternalCheck.command:type_name -> lehr.intent.v1.CommandLine
+	40, // 65: lehr.intent.v1.ExternalCheck.parameters:type_name -> lehr.intent.v1.ExternalCheck.ParametersEntry
+	44, // 66: lehr.intent.v1.ExternalCheck.timeout:type_name -> google.protobuf.Duration
+	44, // 67: lehr.intent.v1.ExternalCheck.keep:type_name -> google.protobuf.Duration
+	44, // 68: lehr.intent.v1.ShrinkGuard.period:type_name -> google.protobuf.Duration
+	44, // 69: lehr.intent.v1.ApprovalPolicy.expires:type_name -> google.protobuf.Duration
+	44, // 70: lehr.intent.v1.OverridePolicy.longest:type_name -> google.protobuf.Duration
+	41, // 71: lehr.intent.v1.Policy.TypeModesEntry.value:type_name -> lehr.intent.v1.EnforcementMode
+	72, // [72:72] is the sub-list for method output_type
+	72, // [72:72] is the sub-list for method input_type
+	72, // [72:72] is the sub-list for extension type_name
+	72, // [72:72] is the sub-list for extension extendee
+	0,  // [0:72] is the sub-list for field type_name
 }
 
 func init() { file_lehr_intent_v1_policy_proto_init() }
@@ -3518,11 +3599,11 @@ func file_lehr_intent_v1_policy_proto_init() {
 	file_lehr_intent_v1_command_proto_init()
 	file_lehr_intent_v1_notification_proto_init()
 	file_lehr_intent_v1_validation_proto_init()
-	file_lehr_intent_v1_policy_proto_msgTypes[4].OneofWrappers = []any{
+	file_lehr_intent_v1_policy_proto_msgTypes[5].OneofWrappers = []any{
 		(*RolloutStage_ByScope)(nil),
 		(*RolloutStage_ByLabel)(nil),
 	}
-	file_lehr_intent_v1_policy_proto_msgTypes[5].OneofWrappers = []any{
+	file_lehr_intent_v1_policy_proto_msgTypes[6].OneofWrappers = []any{
 		(*Check_MinAge)(nil),
 		(*Check_Deny)(nil),
 		(*Check_Condition)(nil),
@@ -3534,20 +3615,20 @@ func file_lehr_intent_v1_policy_proto_init() {
 		(*Check_Rate)(nil),
 		(*Check_Partition)(nil),
 	}
-	file_lehr_intent_v1_policy_proto_msgTypes[8].OneofWrappers = []any{
+	file_lehr_intent_v1_policy_proto_msgTypes[9].OneofWrappers = []any{
 		(*Denied_Version)(nil),
 		(*Denied_Commit)(nil),
 	}
-	file_lehr_intent_v1_policy_proto_msgTypes[11].OneofWrappers = []any{
+	file_lehr_intent_v1_policy_proto_msgTypes[12].OneofWrappers = []any{
 		(*Window_Hours)(nil),
 		(*Window_Rrule)(nil),
 	}
-	file_lehr_intent_v1_policy_proto_msgTypes[16].OneofWrappers = []any{
+	file_lehr_intent_v1_policy_proto_msgTypes[17].OneofWrappers = []any{
 		(*Protection_Http)(nil),
 		(*Protection_Command)(nil),
 		(*Protection_Plugin)(nil),
 	}
-	file_lehr_intent_v1_policy_proto_msgTypes[21].OneofWrappers = []any{
+	file_lehr_intent_v1_policy_proto_msgTypes[22].OneofWrappers = []any{
 		(*ExternalCheck_Http)(nil),
 		(*ExternalCheck_Sql)(nil),
 		(*ExternalCheck_Command)(nil),
@@ -3558,7 +3639,7 @@ func file_lehr_intent_v1_policy_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lehr_intent_v1_policy_proto_rawDesc), len(file_lehr_intent_v1_policy_proto_rawDesc)),
 			NumEnums:      7,
-			NumMessages:   33,
+			NumMessages:   34,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
