@@ -13,12 +13,11 @@ import (
 	"lehr.dev/internal/ground/schema"
 	"lehr.dev/internal/prodspec/definition"
 	"lehr.dev/internal/prodspec/source"
-	"lehr.dev/internal/prodspec/source/fetch"
 )
 
 // grantedBy reads what the assets of a partition tell, and what its policy, as it is
 // served, grants to a reader. One that serves nothing yet grants nothing.
-func grantedBy(ctx context.Context, s Store, other, reader intent.PartitionID) (read fetch.Granted, err error) {
+func grantedBy(ctx context.Context, s Store, other, reader intent.PartitionID) (read outputs.Offer, err error) {
 	partition, err := s.Partition(ctx, other)
 	if err != nil {
 		return read, err

@@ -12,6 +12,7 @@ import (
 	"lehr.dev/internal/ground/intent"
 	"lehr.dev/internal/ground/loop"
 	"lehr.dev/internal/ground/measure"
+	"lehr.dev/internal/ground/outputs"
 	"lehr.dev/internal/ground/trace"
 	"lehr.dev/internal/prodspec/generate"
 	"lehr.dev/internal/prodspec/source"
@@ -142,8 +143,8 @@ func (p *Pipeline) Run(ctx context.Context, lease store.Lease) error {
 		}
 	}
 	if elsewhere.Outputs == nil {
-		elsewhere.Outputs = func(ctx context.Context, other intent.PartitionID) (fetch.Granted, error) {
-			return grantedBy(ctx, p.options.Store, other, program.Partition)
+		elsewhere.Outputs = func(ctx context.Context, other, reader intent.PartitionID) (outputs.Offer, error) {
+			return grantedBy(ctx, p.options.Store, other, reader)
 		}
 	}
 	program.HasDocument = func(ctx context.Context, partition intent.PartitionID, name string) (bool, error) {

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	intentpb "lehr.dev/gen/lehr/intent/v1"
+	"lehr.dev/internal/ground/document"
 	"lehr.dev/internal/ground/intent"
 )
 
@@ -22,6 +23,13 @@ type Grant struct {
 
 // Grants are those that a partition has.
 type Grants []Grant
+
+// Offer is what one partition tells, and lets another read.
+type Offer struct {
+	// Document is the whole document of outputs; without a revision: there is none yet.
+	Document document.Document
+	Grants   Grants
+}
 
 // GrantsTo lists what a policy grants to a partition, in the order of the policy.
 func GrantsTo(reader intent.PartitionID, policy *intentpb.Policy) Grants {

@@ -17,6 +17,7 @@ import (
 	"lehr.dev/internal/ground/fault"
 	"lehr.dev/internal/ground/intent"
 	"lehr.dev/internal/ground/loop"
+	"lehr.dev/internal/ground/outputs"
 	"lehr.dev/internal/prodspec/source"
 )
 
@@ -84,9 +85,9 @@ type Options struct {
 	Wake func()
 	// Documents reads those that a store holds; nil: there is none here.
 	Documents func(ctx context.Context, partition intent.PartitionID, name string) (document.Document, error)
-	// Outputs reads what a partition tells and grants to this one, and the newest revision
-	// of that; NotFound: there is no such partition. Nil: nobody is asked here.
-	Outputs func(ctx context.Context, of intent.PartitionID) (Granted, error)
+	// Outputs reads what a partition tells and grants to another one; NotFound: there is no
+	// such partition. Nil: nobody is asked here.
+	Outputs func(ctx context.Context, other, reader intent.PartitionID) (outputs.Offer, error)
 	// DocumentAt reads one as of a revision, to tell who changed what; nil: nobody
 	// asks.
 	DocumentAt func(ctx context.Context, partition intent.PartitionID, name, revision string) (document.Document, error)

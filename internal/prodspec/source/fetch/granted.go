@@ -11,13 +11,6 @@ import (
 	"lehr.dev/internal/ground/outputs"
 )
 
-// Granted is what one partition tells, and lets another read.
-type Granted struct {
-	// Document is the whole document of outputs; without a revision: it has none yet.
-	Document document.Document
-	Grants   outputs.Grants
-}
-
 // granted is what another partition's assets tell, as far as it grants that: the document,
 // and the grants themselves, so that it is known why something is missing.
 type granted struct {
@@ -30,11 +23,11 @@ func (g *granted) fetch(ctx context.Context, last *State) (*State, error) {
 	if g.options.Outputs == nil {
 		return g.nothing("what assets of partition " + string(g.partition) + " tell is known to a server, and none is asked here: what needs it stays unknown")
 	}
-	read, err := g.options.Outputs(ctx, g.partition)
+	read, err := g.options.Outputs(ctx, g.partition, g.options.Partition)
 	switch {
 	case fault.Is(err, fault.NotFound) && last == nil:
 		// What needs it waits, and all else of the partition goes on.
-		return g.nothing("there is no partition " + string(g.partition) + ": what needs its outputs waits")
+		return g.nothing("the outputs of partition " + string(g.partition) + " cannot be read, and what needs them waits: " + text(err))
 	case err != nil:
 		return nil, err
 	}
