@@ -34,7 +34,7 @@ var Required = []string{
 	"lease: lost, and noticed",
 	"notified: otherwise while something waits",
 	"notified: a second time", "notified: awaiting is firing", "notified: awaiting is resolved", "notified: restart while something is owed",
-	"outputs: a deposed process came too late", "outputs: another one was pushed", "outputs: edited by a person", "outputs: restart after they were written",
+	"outputs: edited by a person", "outputs: restart after they were written",
 	"outputs: told to be changing", "outputs: written",
 	"permit refused: stale lease", "permit refused: stop", "permit refused: store unreachable", "permit refused: target moved",
 	"new content for a busy target", "pinned by a program", "production: changed by drift", "production: changed by writer",
