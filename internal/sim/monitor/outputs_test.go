@@ -90,7 +90,13 @@ var outputsTold = []breach{
 		func(r *run) { r.begins(); r.asksB("2"); r.effect(r.admit("a")) },
 		func(r *run) { r.begins(); r.edits("2"); r.asksB("2"); r.effect(r.admit("a")) }},
 	{"S4", "which nobody told who holds the lease",
-		func(r *run) { r.begins(); r.tells("2"); r.pass(time.Second); r.acquire("south"); r.writes("b", "address", "2") },
+		func(r *run) {
+			r.begins()
+			r.tells("2")
+			r.pass(time.Second)
+			r.acquire("south")
+			r.writes("b", "address", "2")
+		},
 		func(r *run) {
 			r.begins()
 			r.tells("2")
