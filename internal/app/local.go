@@ -14,6 +14,7 @@ import (
 	"lehr.dev/internal/ground/intent"
 	"lehr.dev/internal/ground/loop"
 	"lehr.dev/internal/ground/measure"
+	"lehr.dev/internal/ground/outputs"
 	"lehr.dev/internal/ground/schema"
 	"lehr.dev/internal/prodspec"
 	"lehr.dev/internal/prodspec/definition"
@@ -103,6 +104,8 @@ type Building struct {
 	Store string
 	// Documents reads those that a server holds; nil: none is asked.
 	Documents func(ctx context.Context, partition intent.PartitionID, name string) (document.Document, error)
+	// Outputs reads what a partition tells and grants to another one; nil: none is asked.
+	Outputs func(ctx context.Context, of, reader intent.PartitionID) (outputs.Offer, error)
 	// HasDocument reports whether there is a document of Lehr's own, which no definition
 	// names; nil: there is none.
 	HasDocument func(ctx context.Context, partition intent.PartitionID, name string) (bool, error)
@@ -128,6 +131,7 @@ func (b Building) run(ctx context.Context, build func(context.Context, prodspec.
 // buildAgainst builds against something, with what reads sources elsewhere.
 func (b Building) buildAgainst(ctx context.Context, elsewhere fetch.Options, baseline *prodspec.Against, build func(context.Context, prodspec.Program, time.Time) (prodspec.Built, error)) (prodspec.Built, error) {
 	elsewhere.Documents = b.Documents
+	elsewhere.Outputs = b.Outputs
 	if _, err := external.ReadPolicy(b.ExternalChecks); err != nil {
 		return prodspec.Built{}, err
 	}

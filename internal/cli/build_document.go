@@ -40,6 +40,7 @@ func (s *session) documentsFlag(command *cobra.Command, options *BuildOptions) {
 		asks := command.Name() == planName || command.Name() == rbacName
 		return asks && s.hasDocument(ctx, partition, name), nil
 	}
+	options.Outputs = s.readOffer
 	options.Documents = func(ctx context.Context, partition intent.PartitionID, name string) (doc document.Document, err error) {
 		for _, argument := range files {
 			documentName, file, ok := strings.Cut(argument, "=")

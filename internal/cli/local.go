@@ -14,6 +14,7 @@ import (
 	"lehr.dev/internal/ground/document"
 	"lehr.dev/internal/ground/intent"
 	"lehr.dev/internal/ground/measure"
+	"lehr.dev/internal/ground/outputs"
 	"lehr.dev/internal/ground/schema"
 	"lehr.dev/internal/importer"
 	"lehr.dev/sdk/client"
@@ -82,6 +83,8 @@ type BuildOptions struct {
 	Store string
 	// Documents reads those that a server holds; nil: none is asked.
 	Documents func(ctx context.Context, partition intent.PartitionID, name string) (document.Document, error)
+	// Outputs reads what a partition tells and grants to another one; nil: none is asked.
+	Outputs func(ctx context.Context, of, reader intent.PartitionID) (outputs.Offer, error)
 	// HasDocument reports whether there is a document of Lehr's own, which no definition
 	// names; nil: there is none.
 	HasDocument func(ctx context.Context, partition intent.PartitionID, name string) (bool, error)

@@ -232,6 +232,8 @@ func TestAddonsThatAreRefused(t *testing.T) {
 		"missing in with":     {with: `{Unmanaged: {fields: [{path: replicas}]}}`, file: "lehr.yaml", line: 9, message: "fields[0].reason is missing", hint: "write {fields: […]}, or the path alone"},
 		"where without addon": {with: `{where: id == "job/web"}`, file: "lehr.yaml", line: 9, message: "gives no addon", hint: "Owner"},
 		"no such annotation":  {annotations: "  annotations:\n    a: b\n    lehr.dev/turdown: gone\n", file: "objects/settings.yaml", line: 7, message: "the annotation lehr.dev/turdown names no addon", hint: "did you mean turndown?"},
+		"no place of output":  {annotations: "  annotations:\n    lehr.dev/output.ip: status.ip\n", file: "objects/settings.yaml", line: 6, message: "is no JSON pointer", hint: "/status/loadBalancer"},
+		"no name of output":   {annotations: "  annotations:\n    lehr.dev/output.1: /status/ip\n", file: "objects/settings.yaml", line: 6, message: `"1" is no name of an output`, hint: "/status/loadBalancer"},
 		"no such value":       {annotations: "  annotations:\n    lehr.dev/mode: watch\n", file: "objects/settings.yaml", line: 6, message: `mode: "watch" is not one of enforce, observe, off`, hint: "write {mode: enforce or observe or off}"},
 		"no text":             {annotations: "  annotations:\n    lehr.dev/mode: true\n", file: "objects/settings.yaml", line: 6, message: "is no text", hint: "quote it"},
 		"no plain text":       {annotations: "  annotations:\n    lehr.dev/labels: front\n", file: "objects/settings.yaml", line: 6, message: "a plain text says nothing of it", hint: "write {labels: {NAME: …}}"},

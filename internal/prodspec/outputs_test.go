@@ -145,3 +145,24 @@ func findings(built prodspec.Built) string {
 	}
 	return text.String()
 }
+
+// TestAnObjectNamesItsOutputs: by annotations, which are no part of what is pushed. A Secret
+// names none.
+func TestAnObjectNamesItsOutputs(t *testing.T) {
+	w := addonWorld(t, "", "", "  annotations:\n    lehr.dev/output.ip: /status/ip\n    lehr.dev/output.port: /spec/ports/0/port\n")
+	w.start()
+	w.served(1)
+	payload, err := schema.Builtin().Unpack(w.content(1, settingsAsset).Payload)
+	if err != nil {
+		t.Fatal(err)
+	}
+	object := payload.(*kubernetespb.Object)
+	if len(object.Outputs) != 2 || object.Outputs["ip"] != "/status/ip" || strings.Contains(object.Json, "lehr.dev/") {
+		t.Errorf("it tells %v, and is %s", object.Outputs, object.Json)
+	}
+	w = addonWorld(t, "", "", "")
+	w.write("objects/key.yaml", "apiVersion: v1\nkind: Secret\nmetadata:\n  name: key\n  annotations:\n    lehr.dev/output.key: /data/key\n")
+	if built := w.build(); !strings.Contains(findings(built), "no output is told of a Secret") {
+		t.Errorf("findings:\n%s", findings(built))
+	}
+}

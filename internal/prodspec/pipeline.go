@@ -12,6 +12,7 @@ import (
 	"lehr.dev/internal/ground/intent"
 	"lehr.dev/internal/ground/loop"
 	"lehr.dev/internal/ground/measure"
+	"lehr.dev/internal/ground/outputs"
 	"lehr.dev/internal/ground/trace"
 	"lehr.dev/internal/prodspec/generate"
 	"lehr.dev/internal/prodspec/source"
@@ -144,6 +145,11 @@ func (p *Pipeline) Run(ctx context.Context, lease store.Lease) error {
 			return p.options.Store.Document(ctx, partition, name, "")
 		}
 	}
+	if elsewhere.Outputs == nil {
+		elsewhere.Outputs = func(ctx context.Context, other, reader intent.PartitionID) (outputs.Offer, error) {
+			return grantedBy(ctx, p.options.Store, other, reader)
+		}
+	}
 	program.HasDocument = func(ctx context.Context, partition intent.PartitionID, name string) (bool, error) {
 		_, err := p.options.Store.Document(ctx, partition, name, "")
 		if fault.Is(err, fault.NotFound) {
@@ -179,12 +185,15 @@ func (p *Pipeline) Run(ctx context.Context, lease store.Lease) error {
 		p.news(ctx, watcher)
 	})
 	defer func() { cancel(); _ = p.options.Runtime.Wait(context.Background(), -1, newsDone) }()
+	others := otherPartitions{pipeline: p, watched: map[intent.PartitionID]chan struct{}{}}
+	defer func() { cancel(); others.wait() }()
 	for {
 		if err := p.buildRound(ctx, watcher.Changes()); err != nil {
 			return err
 		}
 		lasting := p.builder.sources.lasting()
 		p.elsewhere.Store(&lasting)
+		others.watch(ctx, p.builder.sources.definition.definition.Sources, watcher)
 		if watcher.Follow(p.builder.sources.watched) {
 			// What changed before a folder was watched was not told.
 			continue

@@ -75,6 +75,8 @@ type sources struct {
 	turnedDown turnedDown
 	// outputTable is what was parsed last of the document of outputs.
 	outputTable outputTable
+	// grantedTables are where the outputs of other partitions are.
+	grantedTables map[intent.PartitionID]grantedTable
 	// incomplete: a reading ended early, and changes were not looked at.
 	incomplete bool
 	// builtInputs is what was built last, and held are contents kept for a build.
@@ -206,6 +208,9 @@ func (s *sources) readAll(ctx context.Context, now time.Time, changes source.Cha
 		return r, err
 	}
 	used[definition.OutputSource] = r.outputs != nil
+	if err := s.useOutputs(ctx, &r); err != nil {
+		return r, err
+	}
 	s.findRenderers(d, &r)
 	for name, f := range s.folders {
 		if !used[name] {

@@ -44,6 +44,7 @@ func (l *Lab) attend() {
 		}
 	}
 	l.Monitor.Waiting(now, l.sweep()+sayGrace, unlike...)
+	l.Monitor.OutputsKept(now, l.wellSince, 2*l.sweep())
 }
 
 // touchedLately reports whether somebody changed an asset's resource, or a plugin told of

@@ -178,6 +178,9 @@ func (i *Intent) rename(t *Thing, id string) string {
 	}
 	t.ID = id
 	for at := range i.Things {
+		if i.Things[at].Asks == old {
+			i.Things[at].Asks = id
+		}
 		for _, named := range [][]string{i.Things[at].After, i.Things[at].Reads} {
 			for n, other := range named {
 				if other == old {
@@ -227,6 +230,9 @@ func (i *Intent) forget(id string) {
 	for at := range i.Things {
 		i.Things[at].After = slices.DeleteFunc(i.Things[at].After, is)
 		i.Things[at].Reads = slices.DeleteFunc(i.Things[at].Reads, is)
+		if i.Things[at].Asks == id {
+			i.Things[at].Asks = ""
+		}
 	}
 }
 
@@ -253,6 +259,10 @@ func (l *Lab) write() error {
 	if l.rotating() {
 		l.first.Sealed = true
 		l.first.Things = append(l.first.Things, safes()...)
+	}
+	if l.asksOutputs() {
+		l.first.Buckets = true
+		l.first.Things = append(l.first.Things, buckets()...)
 	}
 	if l.byHours() {
 		l.first.Hours = someHours(l.stream("hours"))

@@ -276,6 +276,8 @@ func (l *Lab) ownKinds() []weighed {
 		return generationKinds
 	case l.shares():
 		return sharingKinds
+	case l.asksOutputs():
+		return outputKinds
 	case l.rolls():
 		return anyRolloutKinds
 	}

@@ -76,7 +76,7 @@ func (l *Lab) goBack() {
 func typeOf(kind string) intent.TypeName {
 	return map[string]intent.TypeName{
 		"job": "lehr.process.v1.Job", "balancer": "lehr.caddy.v1.Balancer",
-		"schema": "lehr.sqlschema.v1.Schema", "command": "lehr.command.v1.Command", "login": "sim.v1.Login", "safe": "sim.v1.Safe", "leaf": leafType, "note": noteType,
+		"schema": "lehr.sqlschema.v1.Schema", "command": "lehr.command.v1.Command", "login": "sim.v1.Login", "safe": "sim.v1.Safe", "bucket": bucketType, "pool": poolType, "leaf": leafType, "note": noteType,
 	}[kind]
 }
 
@@ -155,6 +155,7 @@ func (l *Lab) unsettled() (open []string) {
 			open = append(open, fmt.Sprintf("%s is in sync, and reported %s %s", m.Asset, report.State, reasons(report)))
 		}
 	}
+	open = append(open, l.outputsMissing(partition.Head)...)
 	pushes, err := l.reading.OpenPushes(l.ctx, l.partition)
 	for _, push := range pushes {
 		open = append(open, fmt.Sprintf("push %s of %s is open", push.Push, push.Asset))
@@ -211,7 +212,7 @@ func (l *Lab) behind(partition store.Partition) string {
 		return err.Error()
 	case l.root.IsZero():
 		l.root = incarnation.Digest
-	case l.healing && incarnation.Digest != l.root && !l.sets(): // A document is as people and rollouts left it.
+	case l.healing && incarnation.Digest != l.root && !l.sets() && !l.asksOutputs(): // Documents are as people, rollouts and plugins left them.
 		return fmt.Sprintf("%s is not the first intent's content", partition.Head)
 	}
 	return ""

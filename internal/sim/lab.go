@@ -114,6 +114,8 @@ type Lab struct {
 	runs         map[string]takenUp
 	// editedThen is what happens once a rollout has edited a document.
 	editedThen func()
+	// savedOutputs is what happens once outputs were written.
+	savedOutputs func()
 	// judging is what becomes of questions to the plugin of checks.
 	judging []judgeTrouble
 	// receiver is what is wrong with those that are notified, messages what they got.
@@ -190,7 +192,7 @@ func (l *Lab) watch() error {
 	l.World = world.New(world.Options{
 		Process: l.people, Random: l.stream("world"), Served: l.served, Contents: known, Apart: l.apart(), Machines: l.fleet(),
 		Nameless: len(l.types) > 0, Steps: l.steps, Memos: l.memoFaults(),
-		Schemas: known.schemas, Ails: l.ails(), Cadence: l.cadence(), ReadsAhead: l.readsAhead(), HintCadence: l.hintCadence(), Secret: l.secret(), Owners: l.shares(),
+		Schemas: known.schemas, Ails: l.ails(), Cadence: l.cadence(), ReadsAhead: l.readsAhead(), HintCadence: l.hintCadence(), Secret: l.secret(), Owners: l.shares(), Outputs: l.outputMessage(),
 	})
 	l.Monitor = monitor.New(monitor.Options{
 		DB: l.db, Partition: l.partition, Now: l.Now, Served: l.servedType, Guard: l.guard(),
@@ -198,7 +200,7 @@ func (l *Lab) watch() error {
 		Lenient: monitor.Lenient{ClockFaults: l.clocksGoWrong()},
 		Well:    l.isWell(), Gap: 2 * l.sweep(), Document: l.field(), Has: l.inProduction,
 		Held: func() time.Time { return l.heldUp }, Remembers: l.collecting().Keep.History,
-		Ill: ill, Relies: 3 * l.sweep(), Receivers: l.told(), Awaiting: awaiting,
+		Ill: ill, Relies: 3 * l.sweep(), Receivers: l.told(), Awaiting: awaiting, Asks: l.askedOutput(),
 	})
 	l.World.OnHealth = func() {
 		l.Monitor.Produced()
@@ -207,6 +209,7 @@ func (l *Lab) watch() error {
 	l.World.OnHint = func(news world.HintNews) { l.mark("hints: " + string(news)) }
 	l.World.OnSealed = l.Monitor.Sealed
 	l.World.OnRotated = func(news world.RotationNews) { l.mark("secrets: " + string(news)) }
+	l.World.OnOutput = l.outputTold
 	l.World.OnAnswer = func(id intent.IncarnationID, asset intent.AssetID, inSync bool) {
 		l.answered[asset] = l.Now()
 		l.Monitor.Answered(id, asset, inSync)
@@ -224,6 +227,7 @@ func (l *Lab) watch() error {
 		l.effect(e)
 		l.sealed(e)
 		l.shared(e)
+		l.outputEffect(e)
 		l.Monitor.Effect(e)
 		l.Monitor.Produced()
 		l.Monitor.Ailed()

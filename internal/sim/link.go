@@ -287,7 +287,11 @@ func (l *link) SetFields(ctx context.Context, lease store.Lease, revision uint64
 }
 
 func (l *link) SaveOutputs(ctx context.Context, lease store.Lease, edit document.Edit) (document.Document, error) {
-	return write(ctx, l, "SaveOutputs", func() (document.Document, error) { return l.All.SaveOutputs(ctx, lease, edit) })
+	return write(ctx, l, "SaveOutputs", func() (document.Document, error) {
+		saved, err := l.All.SaveOutputs(ctx, lease, edit)
+		l.lab.outputsSaved(err, l.replica)
+		return saved, err
+	})
 }
 
 func (l *link) Observations(ctx context.Context, partition intent.PartitionID, rollout string) ([]intent.Observation, error) {

@@ -104,6 +104,7 @@ func (l *Lab) reported(report intent.Report) {
 			l.mark("waits: calendar that an edit dropped")
 		}
 	}
+	l.outputReported(report)
 	if report.Pinned != "" {
 		l.mark("report: pinned")
 	}

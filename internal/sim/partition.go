@@ -62,6 +62,8 @@ type Intent struct {
 	Hours string `yaml:"-"`
 	// Protections are checks that a plugin is asked for.
 	Protections string `yaml:"-"`
+	// Buckets: some things tell outputs, and others ask for them.
+	Buckets bool `yaml:"-"`
 	// Bindings of types that not always have a plugin; nil: there are none.
 	Bindings *bindings `yaml:"-"`
 	// Kept is how many older generations of a setting are; 0: no rule says so.
@@ -88,6 +90,8 @@ type Thing struct {
 	Approval  bool     `yaml:"approval"`
 	Quorum    int      `yaml:"quorum"`
 	Unmanaged bool     `yaml:"unmanaged"`
+	// Asks is the bucket whose address a pool asks for; empty: none's.
+	Asks string `yaml:"asks"`
 	// Image of a job: another one replaces it.
 	Image string `yaml:"image"`
 }
@@ -127,6 +131,10 @@ func (i Intent) files() map[string]string {
 	if i.Sealed {
 		files["/sim/types/safe.proto"] = safeType
 		files["/sim/all.star"] += safeMaker
+	}
+	if i.Buckets {
+		files["/sim/types/bucket.proto"] = bucketTypes
+		files["/sim/all.star"] += bucketMaker
 	}
 	if i.Bindings != nil {
 		files["/sim/types/leaf.proto"] = leafTypes
@@ -214,6 +222,9 @@ func (i Intent) definition() string {
 	}
 	if i.Sealed {
 		text = strings.Replace(text, "plugins:\n", "plugins:\n  Safe: {run: [sim-safe, sim.v1.Safe]}\n", 1)
+	}
+	if i.Buckets {
+		text = bindsBuckets(text)
 	}
 	if i.Bindings != nil {
 		text = i.Bindings.definition(text)

@@ -126,6 +126,9 @@ func (l *Lab) restsWithin() time.Duration {
 	if l.rolls() || l.sets() || l.byHours() {
 		return 3 * patience
 	}
+	if l.asksOutputs() {
+		return patience + 70*time.Minute // One that kept changing is written after up to an hour.
+	}
 	return patience
 }
 

@@ -63,6 +63,8 @@ func init() {
 		HintsBreak: (*Lab).hintsBreak, HintsSilent: (*Lab).hintsSilent, HintsFalse: (*Lab).hintsFalse, HintsForeign: (*Lab).hintsForeign, HintsFlood: (*Lab).hintsFlood,
 		Rotation: (*Lab).rotation, RotationApproved: (*Lab).rotationApproved, RotationInPush: (*Lab).rotationInPush,
 		ManagerTakes: (*Lab).managerTakes, ManagerFights: (*Lab).managerFights, WatchesLag: (*Lab).watchesLag,
+		OutputChanged: (*Lab).outputChanged, OutputFlapping: (*Lab).outputFlapping, OutputUnknown: (*Lab).outputUnknown, OutputGone: (*Lab).outputGone,
+		OutputEdited: (*Lab).outputEdited, OutputMoment: (*Lab).outputMoment, OutputDeposed: (*Lab).outputDeposed,
 		PluginUnbound: (*Lab).rebinds, ModelDeclared: (*Lab).rebinds, UnservedEdited: (*Lab).editsUnserved, UnservedAnswered: (*Lab).counts,
 		GenerationNew: (*Lab).newGeneration, GenerationBack: (*Lab).newGeneration, GenerationRule: (*Lab).ruleEdited,
 		Receiver: (*Lab).receives, Awaited: (*Lab).awaits, Noticed: (*Lab).notifiesOtherwise, JudgeEdited: (*Lab).judgeEdited,

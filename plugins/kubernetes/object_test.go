@@ -26,7 +26,7 @@ func TestOnARealCluster(t *testing.T) {
 	for name, part := range map[string]func(*cluster){
 		"creating": creating, "editing": editing, "removing": removing, "racing": racing, "replacing": replacing, "deleting": deleting,
 		"autoscaling": autoscaling, "defining": defining, "observing": observing, "faring": faring, "hiding": hiding, "refusing": refusing, "adopting": adopting,
-		"bounding": bounding, "knowing": knowing, "hooking": hooking, "denying": denying, "judging": judging, "fickle": ficklePredictions,
+		"bounding": bounding, "knowing": knowing, "hooking": hooking, "denying": denying, "judging": judging, "fickle": ficklePredictions, "telling": telling,
 	} {
 		t.Run(name, func(t *testing.T) { part(c.with(t, name)) })
 	}

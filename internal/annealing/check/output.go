@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/internal/ground/intent"
 	"lehr.dev/internal/ground/outputs"
 	"lehr.dev/internal/ground/spell"
@@ -15,6 +16,9 @@ type MissingOutput struct {
 	outputs.ID
 	// Available are the names of the outputs that the asset told since the enforcer began.
 	Available []string
+	// Reader is the partition that asks. Missing says why it is not there.
+	Reader  intent.PartitionID
+	Missing intentpb.ReadOutput_Missing
 }
 
 // output lets nothing be pushed whose content has a gap: what another asset is to tell is
@@ -32,6 +36,7 @@ func output(f Facts) intent.Verdict {
 			waiting.Blockers = append(waiting.Blockers, missing.Asset)
 		} else {
 			waiting.Partition = missing.Partition
+			waiting.Elsewhere = append(waiting.Elsewhere, missing.Asset)
 		}
 	}
 	waiting.Reason = strings.Join(reasons, "; ")
@@ -39,6 +44,12 @@ func output(f Facts) intent.Verdict {
 }
 
 func (m MissingOutput) reason() string {
+	switch m.Missing {
+	case intentpb.ReadOutput_MISSING_NO_SOURCE:
+		return fmt.Sprintf("its content needs the output %s, and no source reads those of partition %s: add %s: {outputs: %s} to sources in lehr.yaml", m.ID, m.Partition, m.Partition, m.Partition)
+	case intentpb.ReadOutput_MISSING_NOT_GRANTED:
+		return fmt.Sprintf("its content needs the output %s, which partition %s does not grant: its lehr.yaml needs outputs: {grants: [{to: %s, assets: %s, names: %s}]}", m.ID, m.Partition, m.Reader, m.Asset, m.Name)
+	}
 	if len(m.Available) == 0 {
 		return fmt.Sprintf("its content needs the output %s, which is not told yet", m.ID)
 	}

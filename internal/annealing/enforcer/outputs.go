@@ -77,6 +77,9 @@ func (w *outputWriter) load(ctx context.Context, s Stores, partition intent.Part
 	}
 	slices.Reverse(revisions)
 	for _, revision := range revisions {
+		if revision.By != intent.OutputActor {
+			continue // What a person edited is put right as soon after a restart as before it.
+		}
 		for _, change := range revision.Changes {
 			path, err := document.ParsePath(change.Path)
 			if err == nil && len(path) == 2 {
@@ -317,8 +320,14 @@ func (e *Enforcer) reportOutputs(edit *outputEdit) {
 	}
 }
 
+// missingOutput is an output that content asks for and does not have, and why.
+type missingOutput struct {
+	outputs.ID
+	why intentpb.ReadOutput_Missing
+}
+
 // readMissing lists what the content asks for and nobody told.
-func readMissing(content intent.Asset) (missing []outputs.ID, err error) {
+func readMissing(content intent.Asset) (missing []missingOutput, err error) {
 	addon := &intentpb.ReadsOutputs{}
 	if _, err := schema.Addon(content, addon); err != nil {
 		return nil, err
@@ -329,7 +338,7 @@ func readMissing(content intent.Asset) (missing []outputs.ID, err error) {
 			if read.Partition != "" {
 				id.Partition, id.Asset = intent.PartitionID(read.Partition), intent.AssetID(read.Elsewhere)
 			}
-			missing = append(missing, id)
+			missing = append(missing, missingOutput{id, read.Missing})
 		}
 	}
 	return missing, nil
@@ -337,10 +346,10 @@ func readMissing(content intent.Asset) (missing []outputs.ID, err error) {
 
 // missing is what the checks look at of it.
 func (e *Enforcer) missing(a *asset) (list []check.MissingOutput) {
-	for _, id := range a.requirements.missing {
-		m := check.MissingOutput{ID: id}
-		if id.Partition == "" {
-			m.Available = e.outputs.names(id.Asset)
+	for _, missing := range a.requirements.missing {
+		m := check.MissingOutput{ID: missing.ID, Reader: e.Partition, Missing: missing.why}
+		if missing.Partition == "" {
+			m.Available = e.outputs.names(missing.Asset)
 		}
 		list = append(list, m)
 	}

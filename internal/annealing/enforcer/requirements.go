@@ -5,7 +5,6 @@ import (
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/internal/annealing/check"
 	"lehr.dev/internal/ground/intent"
-	"lehr.dev/internal/ground/outputs"
 	"lehr.dev/internal/store"
 )
 
@@ -54,7 +53,7 @@ type requirements struct {
 	standing *neighbourFacts
 	inward   *inward
 	// missing are the outputs of other assets that the content asks for and nobody told.
-	missing []outputs.ID
+	missing []missingOutput
 	// isRollback: a push takes it back to what it was before.
 	isRollback bool
 	// err: they could not be read; nothing is pushed without them (S1).

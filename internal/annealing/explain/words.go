@@ -175,6 +175,9 @@ func hintFor(report intent.Report, waiting intent.WaitingOn) string {
 		}
 		return fmt.Sprintf("lehr describe report %s shows the plan; lehr approve %s --plan %s --reason WHY allows it once", asset, asset, report.Reading().Short())
 	case intent.WaitOutput:
+		if len(waiting.Elsewhere) > 0 {
+			return fmt.Sprintf("it goes on by itself once that is told and granted: lehr why %s -p %s; lehr document get outputs -p %s shows what is told", waiting.Elsewhere[0], waiting.Partition, waiting.Partition)
+		}
 		return "it goes on by itself once that is told; lehr document get outputs shows what is. Where no plugin serves what is to tell it: lehr document set outputs /ASSET/NAME=VALUE --reason WHY, with ~1 for / in ASSET"
 	case intent.WaitRejected:
 		return fmt.Sprintf("lehr reject %s --withdraw takes it back, with --of %s for an operator; another plan is not rejected", asset, waiting.Owner)

@@ -203,6 +203,8 @@ type WaitingOn struct {
 	Blockers []AssetID `json:"blockers,omitempty"`
 	// Partition, another one, that must be so first.
 	Partition PartitionID `json:"partition,omitempty"`
+	// Elsewhere are the assets of Partition that must move first.
+	Elsewhere []AssetID `json:"elsewhere,omitempty"`
 	// Scope of a budget that is full.
 	Scope string `json:"scope,omitempty"`
 	// Owner of the hold, pin or stop in the way.

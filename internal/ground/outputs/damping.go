@@ -37,6 +37,9 @@ func (d *Damper) Until(now time.Time) time.Time {
 	if d.Changes < free || now.Sub(d.Last) > Calm {
 		return time.Time{}
 	}
+	if d.Last.After(now) {
+		return time.Time{} // The clock was wrong then, and how long ago it was is not known.
+	}
 	pause := firstPause
 	for range d.Changes - free {
 		if pause *= 2; pause >= Calm {

@@ -188,6 +188,13 @@ func TestDamper(t *testing.T) {
 	if now = now.Add(outputs.Calm + time.Second); !d.Until(now).IsZero() {
 		t.Error("after an hour of calm it is damped still")
 	}
+	for range 6 {
+		d.Note(now.Add(365 * 24 * time.Hour)) // By a clock that was wrong.
+	}
+	if !d.Until(now).IsZero() {
+		t.Error("what changed at a time that is ahead is damped until then")
+	}
+	d = outputs.Damper{}
 	if d.Note(now); d.Changes != 1 {
 		t.Errorf("%d changes after the calm", d.Changes)
 	}

@@ -154,7 +154,7 @@ const (
 	GenerationSource = generation.Name
 )
 
-var topFields = []string{"lehr", "partition", "owner", "mode", "modes", "types", "sources", "generate", "validate", "plugins", "models", "checks", "access", "notifications", "rollouts", "validations", "generations"}
+var topFields = []string{"lehr", "partition", "owner", "mode", "modes", "types", "sources", "generate", "validate", "plugins", "models", "outputs", "checks", "access", "notifications", "rollouts", "validations", "generations"}
 
 func (p *parser) definition(root *yaml.Node) (d Definition) {
 	policy := &intentpb.Policy{Mode: intentpb.EnforcementMode_ENFORCEMENT_MODE_OBSERVE}
@@ -195,6 +195,7 @@ func (p *parser) definition(root *yaml.Node) (d Definition) {
 	p.validation(fields["validate"], &d)
 	policy.Plugins, d.PluginLines = p.plugins(fields["plugins"])
 	policy.Models = p.models(fields["models"], d.PluginLines)
+	policy.OutputGrants = p.outputGrants(fields["outputs"])
 	p.checks(fields["checks"], &d)
 	policy.Access = p.access(fields["access"])
 	policy.Notifications = p.notifications(fields["notifications"])

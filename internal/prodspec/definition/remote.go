@@ -8,6 +8,8 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"lehr.dev/internal/ground/document"
+	"lehr.dev/internal/ground/intent"
+	"lehr.dev/internal/ground/outputs"
 	"lehr.dev/internal/prodspec/source"
 )
 
@@ -26,6 +28,7 @@ var kinds = []struct {
 	{"chart", []string{"every", "name", "version", "digest", "files", "verify", "user", "token"}},
 	{"artifact", []string{"every", "files", "verify", "user", "token"}},
 	{"document", nil}, // Behind git, which may have the key too.
+	{"outputs", nil},
 }
 
 // kindOf is where a source lies elsewhere; empty: it does not.
@@ -71,6 +74,11 @@ func (p *parser) remote(key, value *yaml.Node, at, name, kind string) Source {
 		s.Remote.Document = r.text(kind)
 		r.check(r.fields[kind], at+".document", document.CheckName(s.Remote.Document))
 		s.Files = []string{document.File(s.Remote.Document)}
+	case "outputs":
+		other, err := intent.ParsePartitionID(r.text(kind))
+		r.check(r.fields[kind], at+".outputs", err)
+		s.Remote.Outputs = other
+		s.Files = []string{document.File(outputs.Document), outputs.GrantFile}
 	case "http":
 		s.Remote.HTTP = &source.HTTP{URL: r.text("http"), Login: login, File: r.file()}
 		s.Files = []string{s.Remote.HTTP.File}

@@ -95,6 +95,8 @@ func TestSchemaHasTheKeysOfTheParser(t *testing.T) {
 		".validate":                                    "validate: {KEY}",
 		".validate.shrink":                             "validate: {shrink: {KEY}}",
 		".validate.rules[]":                            "validate: {rules: [{KEY}]}",
+		".outputs":                                     "outputs: {KEY}",
+		".outputs.grants[]":                            "outputs: {grants: [{KEY}]}",
 		".plugins{}":                                   "plugins: {Job: {KEY}}",
 		".checks{}|min_age":                            "checks: {c: {min_age: 1m, KEY}}",
 		".checks{}|at_most":                            "checks: {c: {at_most: 1, KEY}}",
@@ -144,7 +146,7 @@ func TestSchemaHasTheKeysOfTheParser(t *testing.T) {
 		".generate{}|resolve":                          "generate: {g: {resolve: Job, KEY}}",
 		".generate{}|Dependencies.edges[]":             "generate: {g: {derive: Dependencies, edges: [{KEY}]}}",
 	}
-	for _, kind := range []string{"git", "http", "sql", "registry", "debian", "git_tags", "chart", "artifact", "document"} {
+	for _, kind := range []string{"git", "http", "sql", "registry", "debian", "git_tags", "chart", "artifact", "document", "outputs"} {
 		templates[".sources{}|"+kind] = "sources: {a: {" + kind + ": x, KEY}}"
 	}
 	for _, name := range addon.Names() {

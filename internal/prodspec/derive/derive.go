@@ -39,7 +39,9 @@ type Rules struct {
 	reasons   map[intent.AssetID]string
 	turndowns intent.Digest
 	// values are the outputs that assets told, and valuesDigest covers all of them.
-	values       outputs.Values
+	values outputs.Values
+	// grants are what other partitions grant, of those whose outputs a source reads.
+	grants       map[intent.PartitionID]outputs.Grants
 	valuesDigest intent.Digest
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -31,15 +32,35 @@ func AsksOutputs(body []byte) bool {
 }
 
 // WithOutputs returns the same rules, which also fill in these outputs. What payloads ask
-// for beside them is not known.
-func (r *Rules) WithOutputs(values outputs.Values) *Rules {
+// for beside them is not known: of another partition, because no source reads its outputs,
+// where grants has none of it, or because it does not grant it.
+func (r *Rules) WithOutputs(values outputs.Values, grants map[intent.PartitionID]outputs.Grants) *Rules {
 	next := *r
-	next.values = values
+	next.values, next.grants = values, grants
 	next.valuesDigest = intent.Digest{}
-	if len(values) > 0 {
+	if len(values)+len(grants) > 0 {
 		next.valuesDigest = next.digestOfValues(slices.SortedFunc(keysOf(values), compareIDs))
+		for _, partition := range slices.Sorted(maps.Keys(grants)) {
+			text := fmt.Sprintf("%s %q", partition, grants[partition])
+			next.valuesDigest = intent.Sum("lehr.grants.v1", next.valuesDigest[:], []byte(text))
+		}
 	}
 	return &next
+}
+
+// missing says why an output is unknown.
+func (r *Rules) missing(id outputs.ID) intentpb.ReadOutput_Missing {
+	if id.Partition == "" {
+		return intentpb.ReadOutput_MISSING_UNSPECIFIED
+	}
+	grants, ok := r.grants[id.Partition]
+	switch {
+	case !ok:
+		return intentpb.ReadOutput_MISSING_NO_SOURCE
+	case !grants.Allows(id.Asset, id.Name):
+		return intentpb.ReadOutput_MISSING_NOT_GRANTED
+	}
+	return intentpb.ReadOutput_MISSING_UNSPECIFIED
 }
 
 func keysOf(values outputs.Values) iter.Seq[outputs.ID] {
@@ -57,9 +78,9 @@ func compareIDs(a, b outputs.ID) int { return strings.Compare(a.String(), b.Stri
 func (r *Rules) digestOfValues(ids []outputs.ID) intent.Digest {
 	var parts [][]byte
 	for _, id := range slices.Compact(ids) {
-		parts = append(parts, []byte(id.String()), r.values[id])
+		parts = append(parts, []byte(id.String()), r.values[id], []byte(r.missing(id).String()))
 	}
-	return intent.Sum("lehr.outputs.v1", parts...)
+	return intent.Sum("lehr.outputs.v2", parts...)
 }
 
 // filledIn covers the outputs that what a run gave asks for; nil: all that are known.
@@ -109,6 +130,9 @@ func (r *Rules) fillOutputs(asset intent.Asset) (intent.Asset, []Derived, []inte
 			read.Asset = string(use.Asset)
 		} else {
 			read.Partition, read.Elsewhere = string(use.Partition), string(use.Asset)
+		}
+		if !use.Known {
+			read.Missing = r.missing(use.ID)
 		}
 		addon.Reads = append(addon.Reads, read)
 	}

@@ -1,12 +1,18 @@
 package source
 
-import "time"
+import (
+	"time"
+
+	"lehr.dev/internal/ground/intent"
+)
 
 // Remote says where a source lies that is no folder of this machine. One of
-// Document, Git, HTTP, SQL, Versions and Packed is set.
+// Document, Outputs, Git, HTTP, SQL, Versions and Packed is set.
 type Remote struct {
 	// Document is the name of one that the store holds.
 	Document string `json:",omitempty"`
+	// Outputs is the partition whose outputs it has, as far as that grants them.
+	Outputs  intent.PartitionID `json:",omitempty"`
 	Git      *Git
 	HTTP     *HTTP
 	SQL      *SQL

@@ -10,6 +10,7 @@ import (
 
 	"lehr.dev/internal/ground/document"
 	"lehr.dev/internal/ground/fault"
+	"lehr.dev/internal/ground/intent"
 )
 
 // Check says what is wrong with where a source is said to lie. Nothing that
@@ -21,6 +22,9 @@ func (r Remote) Check() error {
 	switch {
 	case r.Document != "":
 		return document.CheckName(r.Document)
+	case r.Outputs != "":
+		_, err := intent.ParsePartitionID(string(r.Outputs))
+		return err
 	case r.Git != nil:
 		return r.Git.check()
 	case r.HTTP != nil:

@@ -62,6 +62,9 @@ func (m *Monitor) look(g glance, sampled bool) {
 	m.pins, m.holds = news.pins, news.holds
 	m.rolled(news, before)
 	m.catchUp(g)
+	if len(news.own) > 0 {
+		m.outputsWritten()
+	}
 	if sampled || len(news.own) > 0 || g.push != m.seen.push {
 		m.inFlight()
 		m.owned()
@@ -141,6 +144,7 @@ func (m *Monitor) follow(r record, news *news) {
 		_, err := fmt.Sscanf(r.Detail, "epoch %d", &epoch)
 		m.hold(err == nil && epoch > m.epoch, "S4", "%s acquired the lease: %q, after epoch %d", r.By.Name, r.Detail, m.epoch)
 		m.over[m.epoch] = m.options.Now()
+		m.outputs.acquires(m.options.Now())
 		m.epoch, m.holder = epoch, r.By.Name
 	case "publish":
 		m.published(r)

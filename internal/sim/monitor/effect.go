@@ -37,6 +37,7 @@ func (m *Monitor) Effect(e world.Effect) {
 	m.asked(e, p)
 	m.sealed(e, p)
 	m.named(e, p)
+	m.carriesOutput(e)
 	m.inProduction(e, p)
 	m.inPace(e, p)
 	m.protected(e, p)

@@ -23,8 +23,8 @@ func (m *Monitor) ruleAt(sequence intent.Sequence, name string) *intentpb.Genera
 	return nil
 }
 
-// names reports whether a rule names an asset. In runs, what is generated is a whole number.
-func names(r *intentpb.GenerationRule, asset intent.AssetID) bool {
+// covers reports whether a rule names an asset. In runs, what is generated is a whole number.
+func covers(r *intentpb.GenerationRule, asset intent.AssetID) bool {
 	rest, ok := strings.CutPrefix(string(asset), r.GetPrefix())
 	return ok && rest != "" && strings.Trim(rest, "0123456789") == ""
 }
@@ -32,7 +32,7 @@ func names(r *intentpb.GenerationRule, asset intent.AssetID) bool {
 // ruleOf is a rule of head's that names an asset; nil: none does.
 func (m *Monitor) ruleOf(asset intent.AssetID) *intentpb.GenerationRule {
 	for _, r := range m.policyAt(m.head).GetGenerations() {
-		if names(r, asset) {
+		if covers(r, asset) {
 			return r
 		}
 	}
@@ -47,7 +47,7 @@ func (m *Monitor) ruled(p *push, c content, marked bool) {
 	name, digest, _ := strings.Cut(p.rule, " ")
 	m.hold(c.turndown && !marked, "S9", "push %s of %s was admitted by the rule %s; turndown: %t, marked: %t", p.id, p.asset, name, c.turndown, marked)
 	r := m.ruleAt(m.head, name)
-	m.hold(r != nil && names(r, p.asset), "S9", "push %s of %s was admitted by the rule %s, which head does not have, or which does not name it", p.id, p.asset, name)
+	m.hold(r != nil && covers(r, p.asset), "S9", "push %s of %s was admitted by the rule %s, which head does not have, or which does not name it", p.id, p.asset, name)
 	if r == nil {
 		return
 	}
@@ -88,7 +88,7 @@ func (m *Monitor) replaced(asset intent.AssetID) bool {
 // hasGeneration reports whether head has a generation of what a rule names that stays.
 func (m *Monitor) hasGeneration(r *intentpb.GenerationRule) bool {
 	for asset, digest := range m.members {
-		if names(r, asset) && !m.bodies[digest].turndown {
+		if covers(r, asset) && !m.bodies[digest].turndown {
 			return true
 		}
 	}
@@ -100,7 +100,7 @@ func (m *Monitor) hasGeneration(r *intentpb.GenerationRule) bool {
 func (m *Monitor) olderGenerations(r *intentpb.GenerationRule, records map[intent.AssetID]enforcedRow) (going, kept []intent.AssetID) {
 	for _, asset := range slices.Sorted(maps.Keys(records)) {
 		record := records[asset]
-		if record.absent || record.carried || !names(r, asset) {
+		if record.absent || record.carried || !covers(r, asset) {
 			continue
 		}
 		digest, isMember := m.members[asset]
@@ -120,7 +120,7 @@ func (m *Monitor) keptGenerations(next *incarnation) {
 	for _, r := range m.policyAt(m.head).GetGenerations() {
 		var fresh []intent.AssetID
 		for asset, digest := range m.members {
-			if m.bodies[digest].removal == nil || !names(r, asset) {
+			if m.bodies[digest].removal == nil || !covers(r, asset) {
 				continue
 			}
 			if own, ok := m.at(asset, m.head); ok && own.from == m.head {
@@ -135,7 +135,7 @@ func (m *Monitor) keptGenerations(next *incarnation) {
 		m.hold(m.hasGeneration(r), "S5", "incarnation %d turns %v down, and has no generation that stays", next.ID.Sequence, fresh)
 		_, kept := m.olderGenerations(r, records)
 		for asset := range m.disowned {
-			if _, isMember := m.members[asset]; names(r, asset) && !isMember && !slices.Contains(kept, asset) {
+			if _, isMember := m.members[asset]; covers(r, asset) && !isMember && !slices.Contains(kept, asset) {
 				kept = append(kept, asset) // By somebody, since that was decided.
 			}
 		}

@@ -52,6 +52,8 @@ type Options struct {
 	Guard Guard
 	// Reads lists the assets that an asset reads; nil: nobody knows.
 	Reads func(intent.Asset) []intent.AssetID
+	// Asks tells which output a content asks for; nil: none does.
+	Asks func(intent.Asset) AskedOutput
 	// Keep is how many of the newest incarnations nobody may remove.
 	Keep    int
 	Lenient Lenient
@@ -113,6 +115,7 @@ type Monitor struct {
 	hours       hours
 	memos       memos
 	sealing     sealing
+	outputs     outputs
 	quarantines quarantines
 	diffs       map[intent.AssetID][]Diff
 	counts      counts
@@ -139,7 +142,7 @@ func New(o Options) *Monitor {
 		rolling: newRolling(), saying: newSaying(), journal: newJournal(), brakes: newBrakes(),
 		answers: answers{reads: map[intent.AssetID]time.Time{}, inSync: map[called]bool{}, swapped: map[swap]bool{}}, paces: paces{of: map[intent.AssetID]pace{}, tried: map[called]bool{}},
 		judging: judging{}, passed: passed{checks: map[askedAfter]bool{}, well: map[intent.PushID]time.Time{}}, ailing: ailing{since: map[intent.AssetID]time.Time{}, told: map[intent.AssetID]time.Time{}},
-		quarantines: newQuarantines(), hours: hours{}, sealing: sealing{}, memos: memos{runs: map[begunRun]intent.PushID{}}, telling: telling{waits: map[intent.AssetID]waited{}, told: map[string][]awaited{}, due: map[string][]awaited{}, listed: map[string]time.Time{}, works: map[string]time.Time{}},
+		quarantines: newQuarantines(), hours: hours{}, sealing: sealing{}, outputs: newOutputs(), memos: memos{runs: map[begunRun]intent.PushID{}}, telling: telling{waits: map[intent.AssetID]waited{}, told: map[string][]awaited{}, due: map[string][]awaited{}, listed: map[string]time.Time{}, works: map[string]time.Time{}},
 	}
 	for _, property := range Properties() {
 		m.checked[property] = 0

@@ -56,6 +56,7 @@ type pace struct {
 func (m *Monitor) ClockMoved() {
 	clear(m.paces.of)
 	m.paces.moved = m.options.Now()
+	clear(m.outputs.changes)
 	m.rolling.moved = append(m.rolling.moved, m.paces.moved)
 }
 

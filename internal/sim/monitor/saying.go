@@ -79,6 +79,8 @@ type content struct {
 	reads []intent.AssetID
 	// after are those that it comes after.
 	after []intent.AssetID
+	// asks is the output that it asks for.
+	asks AskedOutput
 }
 
 // at is the asset's membership as of an incarnation.
@@ -255,6 +257,9 @@ func (m *Monitor) body(of intent.Digest) content {
 	c := contentOf(asset)
 	if m.options.Reads != nil {
 		c.reads = m.options.Reads(asset)
+	}
+	if m.options.Asks != nil {
+		c.asks = m.options.Asks(asset)
 	}
 	m.bodies[of] = c
 	return c

@@ -132,7 +132,7 @@ func (l *life) difference(call *diffCall, asset intent.AssetID, befalls *armed, 
 	if befalls != nil {
 		befalls.spoil(diff, w.now())
 	}
-	return diff
+	return l.tellOutputs(wanted, state, diff)
 }
 
 // told is an answer, and the state of which it is true.

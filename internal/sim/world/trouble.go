@@ -222,6 +222,9 @@ func (w *World) hitDiff(assets []intent.AssetID) (whole *armed, single []strike,
 func (w *World) Heal() {
 	w.armed, w.memoFaults = nil, nil
 	w.hints.brokenUntil, w.hints.silentUntil = time.Time{}, time.Time{}
+	for _, state := range w.outputs {
+		state.changing = false
+	}
 	close(w.healed)
 	w.healed = make(chan struct{})
 	keys := slices.Sorted(maps.Keys(w.resources))

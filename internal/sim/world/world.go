@@ -61,6 +61,9 @@ type Options struct {
 	// Owners: targets record who set each field, and plugins tell it, as API servers with
 	// managers of fields do. They answer from watches, which lag. See owners.go.
 	Owners bool
+	// Outputs is the name of the message type whose things have an address that plugins tell;
+	// empty: none have.
+	Outputs string
 	// Steps are the effects that a push takes, if so much changes; 0: as chance
 	// has it.
 	Steps int
@@ -98,6 +101,9 @@ type World struct {
 	OnSealed  func(asset intent.AssetID, plan intent.Digest, value string)
 	OnRotated func(RotationNews)
 
+	// OnOutput, if any, is called when a plugin tells the outputs of an asset in sync.
+	OnOutput func(OutputNews)
+
 	// OnHealth, if any, is called when something has become unhealthy, or healthy.
 	OnHealth func()
 
@@ -124,6 +130,8 @@ type World struct {
 	lagsUntil time.Time
 	// rotations counts those of each secret.
 	rotations map[string]int
+	// outputs are the addresses of things.
+	outputs map[intent.ResourceKey]*outputState
 	// sealedPlans are the newest plans with the value of a secret.
 	sealedPlans []sealedPlan
 	// known is what was read of incarnations.
@@ -137,7 +145,7 @@ func New(o Options) *World {
 	return &World{
 		options: o, process: o.Process, random: o.Random, memoFaults: o.Memos,
 		resources: map[intent.ResourceKey]*resource{}, runs: map[runPlace]Run{}, programs: map[string]*program{}, known: map[place]*wanted{},
-		rotations: map[string]int{}, struck: map[TroubleKind]int{}, lied: map[intent.AssetID]time.Time{}, healed: make(chan struct{}),
+		rotations: map[string]int{}, outputs: map[intent.ResourceKey]*outputState{}, struck: map[TroubleKind]int{}, lied: map[intent.AssetID]time.Time{}, healed: make(chan struct{}),
 		hints: hints{lost: map[intent.AssetID]time.Time{}},
 	}
 }

@@ -202,6 +202,11 @@ func (l *look) difference() serve.Difference {
 		return unknown(err)
 	}
 	difference.Current = current
+	if difference.Outcome == serve.InSync {
+		if difference.Outputs, err = l.outputs(); err != nil {
+			return unknown(err)
+		}
+	}
 	return difference
 }
 

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	intentpb "lehr.dev/gen/lehr/intent/v1"
+	kubernetespb "lehr.dev/gen/lehr/kubernetes/v1"
 	"lehr.dev/sdk/generator/addon"
 )
 
@@ -19,9 +20,9 @@ import (
 // an addon, and are no part of what is pushed.
 const AnnotationPrefix = "lehr.dev/"
 
-// takeAddons takes the annotations that are for Lehr off an object, and returns the
-// addons that they give. False: one of them is wrong, and it was said.
-func (r *reader) takeAddons(m Manifest, line int, node *yaml.Node, fields map[string]any) (list []proto.Message, ok bool) {
+// takeAddons takes the annotations that are for Lehr off an object, returns the
+// addons that they give, and notes in its payload which outputs it tells. False: one of them is wrong, and it was said.
+func (r *reader) takeAddons(m Manifest, line int, node *yaml.Node, fields map[string]any, o *kubernetespb.Object) (list []proto.Message, ok bool) {
 	r.warnOfNested(m, line, fields)
 	metadata, _ := fields["metadata"].(map[string]any)
 	annotations, _ := metadata["annotations"].(map[string]any)
@@ -34,6 +35,10 @@ func (r *reader) takeAddons(m Manifest, line int, node *yaml.Node, fields map[st
 		at := cmp.Or(annotationLine(node, name), line)
 		value := annotations[name]
 		delete(annotations, name)
+		if output, isOutput := strings.CutPrefix(key, outputPrefix); isOutput {
+			ok = r.takeOutput(m, at, name, output, value, o) && ok
+			continue
+		}
 		kind, hint, known := addon.ByKey(key)
 		if !known {
 			r.wrong(m, at, hint, "the annotation %s names no addon", name)

@@ -113,7 +113,7 @@ func (r *reader) object(m Manifest, node *yaml.Node, line int, fields map[string
 	if !ok || !r.secrets(m, line, o, fields) {
 		return
 	}
-	given, ok := r.takeAddons(m, line, node, fields)
+	given, ok := r.takeAddons(m, line, node, fields, o)
 	if !ok {
 		return
 	}

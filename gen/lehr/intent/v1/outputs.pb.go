@@ -23,6 +23,58 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+type ReadOutput_Missing int32
+
+const (
+	// It is known, or its asset did not tell it yet.
+	ReadOutput_MISSING_UNSPECIFIED ReadOutput_Missing = 0
+	// No source of the partition reads the outputs of that other partition.
+	ReadOutput_MISSING_NO_SOURCE ReadOutput_Missing = 1
+	// The other partition does not grant it.
+	ReadOutput_MISSING_NOT_GRANTED ReadOutput_Missing = 2
+)
+
+// Enum value maps for ReadOutput_Missing.
+var (
+	ReadOutput_Missing_name = map[int32]string{
+		0: "MISSING_UNSPECIFIED",
+		1: "MISSING_NO_SOURCE",
+		2: "MISSING_NOT_GRANTED",
+	}
+	ReadOutput_Missing_value = map[string]int32{
+		"MISSING_UNSPECIFIED": 0,
+		"MISSING_NO_SOURCE":   1,
+		"MISSING_NOT_GRANTED": 2,
+	}
+)
+
+func (x ReadOutput_Missing) Enum() *ReadOutput_Missing {
+	p := new(ReadOutput_Missing)
+	*p = x
+	return p
+}
+
+func (x ReadOutput_Missing) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (ReadOutput_Missing) Descriptor() protoreflect.EnumDescriptor {
+	return file_lehr_intent_v1_outputs_proto_enumTypes[0].Descriptor()
+}
+
+func (ReadOutput_Missing) Type() protoreflect.EnumType {
+	return &file_lehr_intent_v1_outputs_proto_enumTypes[0]
+}
+
+func (x ReadOutput_Missing) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use ReadOutput_Missing.Descriptor instead.
+func (ReadOutput_Missing) EnumDescriptor() ([]byte, []int) {
+	return file_lehr_intent_v1_outputs_proto_rawDescGZIP(), []int{1, 0}
+}
+
 // ReadsOutputs lists which outputs of other assets the payload contains, in place of
 // ${output:ASSET#NAME}. Lehr gives it; one that a generator gives is replaced.
 type ReadsOutputs struct {
@@ -78,8 +130,10 @@ type ReadOutput struct {
 	// Nobody has told it yet: the payload still has ${output:…}, and is not pushed.
 	Unknown bool `protobuf:"varint,3,opt,name=unknown" json:"unknown,omitempty"`
 	// Another partition, and the asset of it.
-	Partition     string `protobuf:"bytes,4,opt,name=partition" json:"partition,omitempty"`
-	Elsewhere     string `protobuf:"bytes,5,opt,name=elsewhere" json:"elsewhere,omitempty"`
+	Partition string `protobuf:"bytes,4,opt,name=partition" json:"partition,omitempty"`
+	Elsewhere string `protobuf:"bytes,5,opt,name=elsewhere" json:"elsewhere,omitempty"`
+	// Why it is unknown.
+	Missing       ReadOutput_Missing `protobuf:"varint,6,opt,name=missing,enum=lehr.intent.v1.ReadOutput_Missing" json:"missing,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -149,20 +203,32 @@ func (x *ReadOutput) GetElsewhere() string {
 	return ""
 }
 
+func (x *ReadOutput) GetMissing() ReadOutput_Missing {
+	if x != nil {
+		return x.Missing
+	}
+	return ReadOutput_MISSING_UNSPECIFIED
+}
+
 var File_lehr_intent_v1_outputs_proto protoreflect.FileDescriptor
 
 const file_lehr_intent_v1_outputs_proto_rawDesc = "" +
 	"\n" +
 	"\x1clehr/intent/v1/outputs.proto\x12\x0elehr.intent.v1\x1a\x1clehr/intent/v1/options.proto\"@\n" +
 	"\fReadsOutputs\x120\n" +
-	"\x05reads\x18\x01 \x03(\v2\x1a.lehr.intent.v1.ReadOutputR\x05reads\"\x96\x01\n" +
+	"\x05reads\x18\x01 \x03(\v2\x1a.lehr.intent.v1.ReadOutputR\x05reads\"\xa8\x02\n" +
 	"\n" +
 	"ReadOutput\x12\x1a\n" +
 	"\x05asset\x18\x01 \x01(\tB\x04\x8a\xe4\x19\x00R\x05asset\x12\x16\n" +
 	"\x06output\x18\x02 \x01(\tR\x06output\x12\x18\n" +
 	"\aunknown\x18\x03 \x01(\bR\aunknown\x12\x1c\n" +
 	"\tpartition\x18\x04 \x01(\tR\tpartition\x12\x1c\n" +
-	"\telsewhere\x18\x05 \x01(\tR\telsewhereB+Z$lehr.dev/gen/lehr/intent/v1;intentpb\x92\x03\x02\b\x02b\beditionsp\xe8\a"
+	"\telsewhere\x18\x05 \x01(\tR\telsewhere\x12<\n" +
+	"\amissing\x18\x06 \x01(\x0e2\".lehr.intent.v1.ReadOutput.MissingR\amissing\"R\n" +
+	"\aMissing\x12\x17\n" +
+	"\x13MISSING_UNSPECIFIED\x10\x00\x12\x15\n" +
+	"\x11MISSING_NO_SOURCE\x10\x01\x12\x17\n" +
+	"\x13MISSING_NOT_GRANTED\x10\x02B+Z$lehr.dev/gen/lehr/intent/v1;intentpb\x92\x03\x02\b\x02b\beditionsp\xe8\a"
 
 var (
 	file_lehr_intent_v1_outputs_proto_rawDescOnce sync.Once
@@ -176,18 +242,21 @@ func file_lehr_intent_v1_outputs_proto_rawDescGZIP() []byte {
 	return file_lehr_intent_v1_outputs_proto_rawDescData
 }
 
+var file_lehr_intent_v1_outputs_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
 var file_lehr_intent_v1_outputs_proto_msgTypes = make([]protoimpl.MessageInfo, 2)
 var file_lehr_intent_v1_outputs_proto_goTypes = []any{
-	(*ReadsOutputs)(nil), // 0: lehr.intent.v1.ReadsOutputs
-	(*ReadOutput)(nil),   // 1: lehr.intent.v1.ReadOutput
+	(ReadOutput_Missing)(0), // 0: lehr.intent.v1.ReadOutput.Missing
+	(*ReadsOutputs)(nil),    // 1: lehr.intent.v1.ReadsOutputs
+	(*ReadOutput)(nil),      // 2: lehr.intent.v1.ReadOutput
 }
 var file_lehr_intent_v1_outputs_proto_depIdxs = []int32{
-	1, // 0: lehr.intent.v1.ReadsOutputs.reads:type_name -> lehr.intent.v1.ReadOutput
-	1, // [1:1] is the sub-list for method output_type
-	1, // [1:1] is the sub-list for method input_type
-	1, // [1:1] is the sub-list for extension type_name
-	1, // [1:1] is the sub-list for extension extendee
-	0, // [0:1] is the sub-list for field type_name
+	2, // 0: lehr.intent.v1.ReadsOutputs.reads:type_name -> lehr.intent.v1.ReadOutput
+	0, // 1: lehr.intent.v1.ReadOutput.missing:type_name -> lehr.intent.v1.ReadOutput.Missing
+	2, // [2:2] is the sub-list for method output_type
+	2, // [2:2] is the sub-list for method input_type
+	2, // [2:2] is the sub-list for extension type_name
+	2, // [2:2] is the sub-list for extension extendee
+	0, // [0:2] is the sub-list for field type_name
 }
 
 func init() { file_lehr_intent_v1_outputs_proto_init() }
@@ -201,13 +270,14 @@ func file_lehr_intent_v1_outputs_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lehr_intent_v1_outputs_proto_rawDesc), len(file_lehr_intent_v1_outputs_proto_rawDesc)),
-			NumEnums:      0,
+			NumEnums:      1,
 			NumMessages:   2,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
 		GoTypes:           file_lehr_intent_v1_outputs_proto_goTypes,
 		DependencyIndexes: file_lehr_intent_v1_outputs_proto_depIdxs,
+		EnumInfos:         file_lehr_intent_v1_outputs_proto_enumTypes,
 		MessageInfos:      file_lehr_intent_v1_outputs_proto_msgTypes,
 	}.Build()
 	File_lehr_intent_v1_outputs_proto = out.File

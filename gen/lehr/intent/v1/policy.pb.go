@@ -122,7 +122,7 @@ func (x Rollout_OnBad) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Rollout_OnBad.Descriptor instead.
 func (Rollout_OnBad) EnumDescriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{3, 0}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{4, 0}
 }
 
 // Newer is what becomes of a run when there is something newer to bring.
@@ -175,7 +175,7 @@ func (x Rollout_Newer) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Rollout_Newer.Descriptor instead.
 func (Rollout_Newer) EnumDescriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{3, 1}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{4, 1}
 }
 
 // Absence is what it means that there is no series.
@@ -226,7 +226,7 @@ func (x Metric_Absence) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Metric_Absence.Descriptor instead.
 func (Metric_Absence) EnumDescriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{14, 0}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{15, 0}
 }
 
 type Protection_During int32
@@ -277,7 +277,7 @@ func (x Protection_During) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Protection_During.Descriptor instead.
 func (Protection_During) EnumDescriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{17, 0}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{18, 0}
 }
 
 type Rate_By int32
@@ -332,7 +332,7 @@ func (x Rate_By) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Rate_By.Descriptor instead.
 func (Rate_By) EnumDescriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{19, 0}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{20, 0}
 }
 
 type ValidationRule_Severity int32
@@ -387,7 +387,7 @@ func (x ValidationRule_Severity) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ValidationRule_Severity.Descriptor instead.
 func (ValidationRule_Severity) EnumDescriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{21, 0}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{22, 0}
 }
 
 type ValidationRule_Scope int32
@@ -442,7 +442,7 @@ func (x ValidationRule_Scope) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ValidationRule_Scope.Descriptor instead.
 func (ValidationRule_Scope) EnumDescriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{21, 1}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{22, 1}
 }
 
 // Policy says how a partition is enforced. It is generated from the
@@ -484,7 +484,9 @@ type Policy struct {
 	// Programs that judge what candidates hold, beside the rules.
 	CheckingPrograms []*CheckingProgram `protobuf:"bytes,30,rep,name=checking_programs,json=checkingPrograms" json:"checking_programs,omitempty"`
 	// Assets whose names are generated, and which of their older ones go.
-	Generations   []*GenerationRule `protobuf:"bytes,31,rep,name=generations" json:"generations,omitempty"`
+	Generations []*GenerationRule `protobuf:"bytes,31,rep,name=generations" json:"generations,omitempty"`
+	// Which outputs of the partition's assets other partitions may read.
+	OutputGrants  []*OutputGrant `protobuf:"bytes,35,rep,name=output_grants,json=outputGrants" json:"output_grants,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -645,6 +647,13 @@ func (x *Policy) GetGenerations() []*GenerationRule {
 	return nil
 }
 
+func (x *Policy) GetOutputGrants() []*OutputGrant {
+	if x != nil {
+		return x.OutputGrants
+	}
+	return nil
+}
+
 // GenerationRule says that assets whose ids begin alike, and end in what a generator makes of
 // their content or version, are generations of one thing. A new one is no removal of the one
 // before, and the rule is the approval of the removal of older ones, and of nothing else.
@@ -727,6 +736,71 @@ func (x *GenerationRule) GetKeep() uint32 {
 	return 0
 }
 
+// OutputGrant lets other partitions read outputs. Patterns are those of path.Match: * stands
+// for any text without /.
+type OutputGrant struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Partitions that may.
+	To []string `protobuf:"bytes,1,rep,name=to" json:"to,omitempty"`
+	// Assets whose outputs they may read; none: all.
+	Assets []string `protobuf:"bytes,2,rep,name=assets" json:"assets,omitempty"`
+	// Names of the outputs; none: all.
+	Names         []string `protobuf:"bytes,3,rep,name=names" json:"names,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *OutputGrant) Reset() {
+	*x = OutputGrant{}
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OutputGrant) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OutputGrant) ProtoMessage() {}
+
+func (x *OutputGrant) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OutputGrant.ProtoReflect.Descriptor instead.
+func (*OutputGrant) Descriptor() ([]byte, []int) {
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *OutputGrant) GetTo() []string {
+	if x != nil {
+		return x.To
+	}
+	return nil
+}
+
+func (x *OutputGrant) GetAssets() []string {
+	if x != nil {
+		return x.Assets
+	}
+	return nil
+}
+
+func (x *OutputGrant) GetNames() []string {
+	if x != nil {
+		return x.Names
+	}
+	return nil
+}
+
 // CheckingProgram judges assets and files of a candidate before it is served, in a sandbox.
 type CheckingProgram struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -746,7 +820,7 @@ type CheckingProgram struct {
 
 func (x *CheckingProgram) Reset() {
 	*x = CheckingProgram{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[2]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -758,7 +832,7 @@ func (x *CheckingProgram) String() string {
 func (*CheckingProgram) ProtoMessage() {}
 
 func (x *CheckingProgram) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[2]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -771,7 +845,7 @@ func (x *CheckingProgram) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckingProgram.ProtoReflect.Descriptor instead.
 func (*CheckingProgram) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{2}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *CheckingProgram) GetName() string {
@@ -849,7 +923,7 @@ type Rollout struct {
 
 func (x *Rollout) Reset() {
 	*x = Rollout{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[3]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -861,7 +935,7 @@ func (x *Rollout) String() string {
 func (*Rollout) ProtoMessage() {}
 
 func (x *Rollout) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[3]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -874,7 +948,7 @@ func (x *Rollout) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rollout.ProtoReflect.Descriptor instead.
 func (*Rollout) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{3}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Rollout) GetName() string {
@@ -970,7 +1044,7 @@ type DocumentField struct {
 
 func (x *DocumentField) Reset() {
 	*x = DocumentField{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[4]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -982,7 +1056,7 @@ func (x *DocumentField) String() string {
 func (*DocumentField) ProtoMessage() {}
 
 func (x *DocumentField) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[4]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -995,7 +1069,7 @@ func (x *DocumentField) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DocumentField.ProtoReflect.Descriptor instead.
 func (*DocumentField) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{4}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *DocumentField) GetDocument() string {
@@ -1064,7 +1138,7 @@ type RolloutStage struct {
 
 func (x *RolloutStage) Reset() {
 	*x = RolloutStage{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[5]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1076,7 +1150,7 @@ func (x *RolloutStage) String() string {
 func (*RolloutStage) ProtoMessage() {}
 
 func (x *RolloutStage) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[5]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1089,7 +1163,7 @@ func (x *RolloutStage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RolloutStage.ProtoReflect.Descriptor instead.
 func (*RolloutStage) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{5}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *RolloutStage) GetName() string {
@@ -1251,7 +1325,7 @@ type Check struct {
 
 func (x *Check) Reset() {
 	*x = Check{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[6]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1263,7 +1337,7 @@ func (x *Check) String() string {
 func (*Check) ProtoMessage() {}
 
 func (x *Check) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[6]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1276,7 +1350,7 @@ func (x *Check) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Check.ProtoReflect.Descriptor instead.
 func (*Check) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{6}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Check) GetName() string {
@@ -1474,7 +1548,7 @@ type MinimumAge struct {
 
 func (x *MinimumAge) Reset() {
 	*x = MinimumAge{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[7]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1486,7 +1560,7 @@ func (x *MinimumAge) String() string {
 func (*MinimumAge) ProtoMessage() {}
 
 func (x *MinimumAge) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[7]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1499,7 +1573,7 @@ func (x *MinimumAge) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MinimumAge.ProtoReflect.Descriptor instead.
 func (*MinimumAge) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{7}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *MinimumAge) GetAge() *durationpb.Duration {
@@ -1530,7 +1604,7 @@ type Denylist struct {
 
 func (x *Denylist) Reset() {
 	*x = Denylist{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[8]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1542,7 +1616,7 @@ func (x *Denylist) String() string {
 func (*Denylist) ProtoMessage() {}
 
 func (x *Denylist) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[8]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1555,7 +1629,7 @@ func (x *Denylist) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Denylist.ProtoReflect.Descriptor instead.
 func (*Denylist) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{8}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Denylist) GetEntries() []*Denied {
@@ -1588,7 +1662,7 @@ type Denied struct {
 
 func (x *Denied) Reset() {
 	*x = Denied{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[9]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1600,7 +1674,7 @@ func (x *Denied) String() string {
 func (*Denied) ProtoMessage() {}
 
 func (x *Denied) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[9]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1613,7 +1687,7 @@ func (x *Denied) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Denied.ProtoReflect.Descriptor instead.
 func (*Denied) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{9}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Denied) GetWhat() isDenied_What {
@@ -1686,7 +1760,7 @@ type Condition struct {
 
 func (x *Condition) Reset() {
 	*x = Condition{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[10]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1698,7 +1772,7 @@ func (x *Condition) String() string {
 func (*Condition) ProtoMessage() {}
 
 func (x *Condition) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[10]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1711,7 +1785,7 @@ func (x *Condition) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Condition.ProtoReflect.Descriptor instead.
 func (*Condition) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{10}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Condition) GetMust() string {
@@ -1746,7 +1820,7 @@ type Calendar struct {
 
 func (x *Calendar) Reset() {
 	*x = Calendar{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[11]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1758,7 +1832,7 @@ func (x *Calendar) String() string {
 func (*Calendar) ProtoMessage() {}
 
 func (x *Calendar) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[11]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1771,7 +1845,7 @@ func (x *Calendar) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Calendar.ProtoReflect.Descriptor instead.
 func (*Calendar) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{11}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Calendar) GetZone() string {
@@ -1819,7 +1893,7 @@ type Window struct {
 
 func (x *Window) Reset() {
 	*x = Window{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[12]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1831,7 +1905,7 @@ func (x *Window) String() string {
 func (*Window) ProtoMessage() {}
 
 func (x *Window) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[12]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1844,7 +1918,7 @@ func (x *Window) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Window.ProtoReflect.Descriptor instead.
 func (*Window) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{12}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Window) GetWhen() isWindow_When {
@@ -1916,7 +1990,7 @@ type Freeze struct {
 
 func (x *Freeze) Reset() {
 	*x = Freeze{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[13]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1928,7 +2002,7 @@ func (x *Freeze) String() string {
 func (*Freeze) ProtoMessage() {}
 
 func (x *Freeze) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[13]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1941,7 +2015,7 @@ func (x *Freeze) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Freeze.ProtoReflect.Descriptor instead.
 func (*Freeze) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{13}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Freeze) GetFrom() *timestamppb.Timestamp {
@@ -1988,7 +2062,7 @@ type Metric struct {
 
 func (x *Metric) Reset() {
 	*x = Metric{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[14]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2000,7 +2074,7 @@ func (x *Metric) String() string {
 func (*Metric) ProtoMessage() {}
 
 func (x *Metric) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[14]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2013,7 +2087,7 @@ func (x *Metric) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Metric.ProtoReflect.Descriptor instead.
 func (*Metric) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{14}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Metric) GetPrometheus() string {
@@ -2092,7 +2166,7 @@ type Alerts struct {
 
 func (x *Alerts) Reset() {
 	*x = Alerts{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[15]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2104,7 +2178,7 @@ func (x *Alerts) String() string {
 func (*Alerts) ProtoMessage() {}
 
 func (x *Alerts) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[15]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2117,7 +2191,7 @@ func (x *Alerts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Alerts.ProtoReflect.Descriptor instead.
 func (*Alerts) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{15}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Alerts) GetAlertmanager() string {
@@ -2186,7 +2260,7 @@ type Peak struct {
 
 func (x *Peak) Reset() {
 	*x = Peak{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[16]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2198,7 +2272,7 @@ func (x *Peak) String() string {
 func (*Peak) ProtoMessage() {}
 
 func (x *Peak) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[16]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2211,7 +2285,7 @@ func (x *Peak) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Peak.ProtoReflect.Descriptor instead.
 func (*Peak) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{16}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Peak) GetPrometheus() string {
@@ -2291,7 +2365,7 @@ type Protection struct {
 
 func (x *Protection) Reset() {
 	*x = Protection{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[17]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2303,7 +2377,7 @@ func (x *Protection) String() string {
 func (*Protection) ProtoMessage() {}
 
 func (x *Protection) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[17]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2316,7 +2390,7 @@ func (x *Protection) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Protection.ProtoReflect.Descriptor instead.
 func (*Protection) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{17}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Protection) GetAsk() isProtection_Ask {
@@ -2430,7 +2504,7 @@ type AfterPush struct {
 
 func (x *AfterPush) Reset() {
 	*x = AfterPush{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[18]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2442,7 +2516,7 @@ func (x *AfterPush) String() string {
 func (*AfterPush) ProtoMessage() {}
 
 func (x *AfterPush) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[18]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2455,7 +2529,7 @@ func (x *AfterPush) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AfterPush.ProtoReflect.Descriptor instead.
 func (*AfterPush) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{18}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *AfterPush) GetDelay() *durationpb.Duration {
@@ -2487,7 +2561,7 @@ type Rate struct {
 
 func (x *Rate) Reset() {
 	*x = Rate{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[19]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2499,7 +2573,7 @@ func (x *Rate) String() string {
 func (*Rate) ProtoMessage() {}
 
 func (x *Rate) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[19]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2512,7 +2586,7 @@ func (x *Rate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rate.ProtoReflect.Descriptor instead.
 func (*Rate) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{19}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Rate) GetAtMost() uint32 {
@@ -2556,7 +2630,7 @@ type OtherPartition struct {
 
 func (x *OtherPartition) Reset() {
 	*x = OtherPartition{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[20]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2568,7 +2642,7 @@ func (x *OtherPartition) String() string {
 func (*OtherPartition) ProtoMessage() {}
 
 func (x *OtherPartition) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[20]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2581,7 +2655,7 @@ func (x *OtherPartition) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OtherPartition.ProtoReflect.Descriptor instead.
 func (*OtherPartition) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{20}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *OtherPartition) GetId() string {
@@ -2620,7 +2694,7 @@ type ValidationRule struct {
 
 func (x *ValidationRule) Reset() {
 	*x = ValidationRule{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[21]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2632,7 +2706,7 @@ func (x *ValidationRule) String() string {
 func (*ValidationRule) ProtoMessage() {}
 
 func (x *ValidationRule) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[21]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2645,7 +2719,7 @@ func (x *ValidationRule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ValidationRule.ProtoReflect.Descriptor instead.
 func (*ValidationRule) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{21}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ValidationRule) GetId() string {
@@ -2728,7 +2802,7 @@ type ExternalCheck struct {
 
 func (x *ExternalCheck) Reset() {
 	*x = ExternalCheck{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[22]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2740,7 +2814,7 @@ func (x *ExternalCheck) String() string {
 func (*ExternalCheck) ProtoMessage() {}
 
 func (x *ExternalCheck) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[22]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2753,7 +2827,7 @@ func (x *ExternalCheck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExternalCheck.ProtoReflect.Descriptor instead.
 func (*ExternalCheck) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{22}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ExternalCheck) GetAsk() isExternalCheck_Ask {
@@ -2861,7 +2935,7 @@ type RoleBinding struct {
 
 func (x *RoleBinding) Reset() {
 	*x = RoleBinding{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[23]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2873,7 +2947,7 @@ func (x *RoleBinding) String() string {
 func (*RoleBinding) ProtoMessage() {}
 
 func (x *RoleBinding) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[23]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2886,7 +2960,7 @@ func (x *RoleBinding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RoleBinding.ProtoReflect.Descriptor instead.
 func (*RoleBinding) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{23}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *RoleBinding) GetRole() string {
@@ -2922,7 +2996,7 @@ type PluginBinding struct {
 
 func (x *PluginBinding) Reset() {
 	*x = PluginBinding{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[24]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2934,7 +3008,7 @@ func (x *PluginBinding) String() string {
 func (*PluginBinding) ProtoMessage() {}
 
 func (x *PluginBinding) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[24]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2947,7 +3021,7 @@ func (x *PluginBinding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PluginBinding.ProtoReflect.Descriptor instead.
 func (*PluginBinding) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{24}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *PluginBinding) GetType() string {
@@ -2994,7 +3068,7 @@ type ShrinkGuard struct {
 
 func (x *ShrinkGuard) Reset() {
 	*x = ShrinkGuard{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[25]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3006,7 +3080,7 @@ func (x *ShrinkGuard) String() string {
 func (*ShrinkGuard) ProtoMessage() {}
 
 func (x *ShrinkGuard) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[25]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3019,7 +3093,7 @@ func (x *ShrinkGuard) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ShrinkGuard.ProtoReflect.Descriptor instead.
 func (*ShrinkGuard) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{25}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ShrinkGuard) GetMaxRemovedPercent() uint32 {
@@ -3066,7 +3140,7 @@ type Budget struct {
 
 func (x *Budget) Reset() {
 	*x = Budget{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[26]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3078,7 +3152,7 @@ func (x *Budget) String() string {
 func (*Budget) ProtoMessage() {}
 
 func (x *Budget) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[26]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3091,7 +3165,7 @@ func (x *Budget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Budget.ProtoReflect.Descriptor instead.
 func (*Budget) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{26}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Budget) GetScope() string {
@@ -3128,7 +3202,7 @@ type ApprovalPolicy struct {
 
 func (x *ApprovalPolicy) Reset() {
 	*x = ApprovalPolicy{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[27]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3140,7 +3214,7 @@ func (x *ApprovalPolicy) String() string {
 func (*ApprovalPolicy) ProtoMessage() {}
 
 func (x *ApprovalPolicy) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[27]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3153,7 +3227,7 @@ func (x *ApprovalPolicy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApprovalPolicy.ProtoReflect.Descriptor instead.
 func (*ApprovalPolicy) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{27}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ApprovalPolicy) GetQuorum() uint32 {
@@ -3185,7 +3259,7 @@ type OverridePolicy struct {
 
 func (x *OverridePolicy) Reset() {
 	*x = OverridePolicy{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[28]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3197,7 +3271,7 @@ func (x *OverridePolicy) String() string {
 func (*OverridePolicy) ProtoMessage() {}
 
 func (x *OverridePolicy) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[28]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3210,7 +3284,7 @@ func (x *OverridePolicy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OverridePolicy.ProtoReflect.Descriptor instead.
 func (*OverridePolicy) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{28}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *OverridePolicy) GetAllow() []string {
@@ -3231,8 +3305,7 @@ var File_lehr_intent_v1_policy_proto protoreflect.FileDescriptor
 
 const file_lehr_intent_v1_policy_proto_rawDesc = "" +
 	"\n" +
-	"\x1blehr/intent/v1/policy.proto\x12\x0elehr.intent.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1blehr/intent/v1/addons.proto\x1a\x1clehr/intent/v1/command.proto\x1a!lehr/intent/v1/notification.proto\x1a\x1flehr/intent/v1/validation.proto\"\xca\n" +
-	"\n" +
+	"\x1blehr/intent/v1/policy.proto\x12\x0elehr.intent.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1blehr/intent/v1/addons.proto\x1a\x1clehr/intent/v1/command.proto\x1a!lehr/intent/v1/notification.proto\x1a\x1flehr/intent/v1/validation.proto\"\x8c\v\n" +
 	"\x06Policy\x12\x14\n" +
 	"\x05owner\x18\x01 \x01(\tR\x05owner\x12?\n" +
 	"\x04mode\x18\x02 \x01(\x0e2\x1f.lehr.intent.v1.EnforcementModeB\n" +
@@ -3253,7 +3326,8 @@ const file_lehr_intent_v1_policy_proto_rawDesc = "" +
 	"\vvalidations\x18\x19 \x03(\v2\x1a.lehr.intent.v1.ValidationR\vvalidations\x12\x16\n" +
 	"\x06models\x18\x1a \x03(\tR\x06models\x12L\n" +
 	"\x11checking_programs\x18\x1e \x03(\v2\x1f.lehr.intent.v1.CheckingProgramR\x10checkingPrograms\x12@\n" +
-	"\vgenerations\x18\x1f \x03(\v2\x1e.lehr.intent.v1.GenerationRuleR\vgenerations\x1a]\n" +
+	"\vgenerations\x18\x1f \x03(\v2\x1e.lehr.intent.v1.GenerationRuleR\vgenerations\x12@\n" +
+	"\routput_grants\x18# \x03(\v2\x1b.lehr.intent.v1.OutputGrantR\foutputGrants\x1a]\n" +
 	"\x0eTypeModesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x125\n" +
 	"\x05value\x18\x02 \x01(\x0e2\x1f.lehr.intent.v1.EnforcementModeR\x05value:\x028\x01:\x92\x02\xbaH\x8e\x02\x1aN\n" +
@@ -3270,7 +3344,11 @@ const file_lehr_intent_v1_policy_proto_rawDesc = "" +
 	"\x06Suffix\x12\x16\n" +
 	"\x12SUFFIX_UNSPECIFIED\x10\x00\x12\x0f\n" +
 	"\vSUFFIX_HASH\x10\x01\x12\x12\n" +
-	"\x0eSUFFIX_VERSION\x10\x02\"\x84\x02\n" +
+	"\x0eSUFFIX_VERSION\x10\x02\"U\n" +
+	"\vOutputGrant\x12\x18\n" +
+	"\x02to\x18\x01 \x03(\tB\b\xbaH\x05\x92\x01\x02\b\x01R\x02to\x12\x16\n" +
+	"\x06assets\x18\x02 \x03(\tR\x06assets\x12\x14\n" +
+	"\x05names\x18\x03 \x03(\tR\x05names\"\x84\x02\n" +
 	"\x0fCheckingProgram\x122\n" +
 	"\x04name\x18\x01 \x01(\tB\x1e\xbaH\x1br\x19\x18?2\x15^[a-z0-9][a-z0-9_-]*$R\x04name\x12$\n" +
 	"\aprogram\x18\x02 \x01(\tB\n" +
@@ -3538,7 +3616,7 @@ func file_lehr_intent_v1_policy_proto_rawDescGZIP() []byte {
 }
 
 var file_lehr_intent_v1_policy_proto_enumTypes = make([]protoimpl.EnumInfo, 8)
-var file_lehr_intent_v1_policy_proto_msgTypes = make([]protoimpl.MessageInfo, 34)
+var file_lehr_intent_v1_policy_proto_msgTypes = make([]protoimpl.MessageInfo, 35)
 var file_lehr_intent_v1_policy_proto_goTypes = []any{
 	(GenerationRule_Suffix)(0),    // 0: lehr.intent.v1.GenerationRule.Suffix
 	(Rollout_OnBad)(0),            // 1: lehr.intent.v1.Rollout.OnBad
@@ -3550,124 +3628,126 @@ var file_lehr_intent_v1_policy_proto_goTypes = []any{
 	(ValidationRule_Scope)(0),     // 7: lehr.intent.v1.ValidationRule.Scope
 	(*Policy)(nil),                // 8: lehr.intent.v1.Policy
 	(*GenerationRule)(nil),        // 9: lehr.intent.v1.GenerationRule
-	(*CheckingProgram)(nil),       // 10: lehr.intent.v1.CheckingProgram
-	(*Rollout)(nil),               // 11: lehr.intent.v1.Rollout
-	(*DocumentField)(nil),         // 12: lehr.intent.v1.DocumentField
-	(*RolloutStage)(nil),          // 13: lehr.intent.v1.RolloutStage
-	(*Check)(nil),                 // 14: lehr.intent.v1.Check
-	(*MinimumAge)(nil),            // 15: lehr.intent.v1.MinimumAge
-	(*Denylist)(nil),              // 16: lehr.intent.v1.Denylist
-	(*Denied)(nil),                // 17: lehr.intent.v1.Denied
-	(*Condition)(nil),             // 18: lehr.intent.v1.Condition
-	(*Calendar)(nil),              // 19: lehr.intent.v1.Calendar
-	(*Window)(nil),                // 20: lehr.intent.v1.Window
-	(*Freeze)(nil),                // 21: lehr.intent.v1.Freeze
-	(*Metric)(nil),                // 22: lehr.intent.v1.Metric
-	(*Alerts)(nil),                // 23: lehr.intent.v1.Alerts
-	(*Peak)(nil),                  // 24: lehr.intent.v1.Peak
-	(*Protection)(nil),            // 25: lehr.intent.v1.Protection
-	(*AfterPush)(nil),             // 26: lehr.intent.v1.AfterPush
-	(*Rate)(nil),                  // 27: lehr.intent.v1.Rate
-	(*OtherPartition)(nil),        // 28: lehr.intent.v1.OtherPartition
-	(*ValidationRule)(nil),        // 29: lehr.intent.v1.ValidationRule
-	(*ExternalCheck)(nil),         // 30: lehr.intent.v1.ExternalCheck
-	(*RoleBinding)(nil),           // 31: lehr.intent.v1.RoleBinding
-	(*PluginBinding)(nil),         // 32: lehr.intent.v1.PluginBinding
-	(*ShrinkGuard)(nil),           // 33: lehr.intent.v1.ShrinkGuard
-	(*Budget)(nil),                // 34: lehr.intent.v1.Budget
-	(*ApprovalPolicy)(nil),        // 35: lehr.intent.v1.ApprovalPolicy
-	(*OverridePolicy)(nil),        // 36: lehr.intent.v1.OverridePolicy
-	nil,                           // 37: lehr.intent.v1.Policy.TypeModesEntry
-	nil,                           // 38: lehr.intent.v1.Metric.LabelsEntry
-	nil,                           // 39: lehr.intent.v1.Alerts.LabelsEntry
-	nil,                           // 40: lehr.intent.v1.Peak.LabelsEntry
-	nil,                           // 41: lehr.intent.v1.ExternalCheck.ParametersEntry
-	(EnforcementMode)(0),          // 42: lehr.intent.v1.EnforcementMode
-	(*Notification)(nil),          // 43: lehr.intent.v1.Notification
-	(*Validation)(nil),            // 44: lehr.intent.v1.Validation
-	(*durationpb.Duration)(nil),   // 45: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil), // 46: google.protobuf.Timestamp
-	(*CommandLine)(nil),           // 47: lehr.intent.v1.CommandLine
+	(*OutputGrant)(nil),           // 10: lehr.intent.v1.OutputGrant
+	(*CheckingProgram)(nil),       // 11: lehr.intent.v1.CheckingProgram
+	(*Rollout)(nil),               // 12: lehr.intent.v1.Rollout
+	(*DocumentField)(nil),         // 13: lehr.intent.v1.DocumentField
+	(*RolloutStage)(nil),          // 14: lehr.intent.v1.RolloutStage
+	(*Check)(nil),                 // 15: lehr.intent.v1.Check
+	(*MinimumAge)(nil),            // 16: lehr.intent.v1.MinimumAge
+	(*Denylist)(nil),              // 17: lehr.intent.v1.Denylist
+	(*Denied)(nil),                // 18: lehr.intent.v1.Denied
+	(*Condition)(nil),             // 19: lehr.intent.v1.Condition
+	(*Calendar)(nil),              // 20: lehr.intent.v1.Calendar
+	(*Window)(nil),                // 21: lehr.intent.v1.Window
+	(*Freeze)(nil),                // 22: lehr.intent.v1.Freeze
+	(*Metric)(nil),                // 23: lehr.intent.v1.Metric
+	(*Alerts)(nil),                // 24: lehr.intent.v1.Alerts
+	(*Peak)(nil),                  // 25: lehr.intent.v1.Peak
+	(*Protection)(nil),            // 26: lehr.intent.v1.Protection
+	(*AfterPush)(nil),             // 27: lehr.intent.v1.AfterPush
+	(*Rate)(nil),                  // 28: lehr.intent.v1.Rate
+	(*OtherPartition)(nil),        // 29: lehr.intent.v1.OtherPartition
+	(*ValidationRule)(nil),        // 30: lehr.intent.v1.ValidationRule
+	(*ExternalCheck)(nil),         // 31: lehr.intent.v1.ExternalCheck
+	(*RoleBinding)(nil),           // 32: lehr.intent.v1.RoleBinding
+	(*PluginBinding)(nil),         // 33: lehr.intent.v1.PluginBinding
+	(*ShrinkGuard)(nil),           // 34: lehr.intent.v1.ShrinkGuard
+	(*Budget)(nil),                // 35: lehr.intent.v1.Budget
+	(*ApprovalPolicy)(nil),        // 36: lehr.intent.v1.ApprovalPolicy
+	(*OverridePolicy)(nil),        // 37: lehr.intent.v1.OverridePolicy
+	nil,                           // 38: lehr.intent.v1.Policy.TypeModesEntry
+	nil,                           // 39: lehr.intent.v1.Metric.LabelsEntry
+	nil,                           // 40: lehr.intent.v1.Alerts.LabelsEntry
+	nil,                           // 41: lehr.intent.v1.Peak.LabelsEntry
+	nil,                           // 42: lehr.intent.v1.ExternalCheck.ParametersEntry
+	(EnforcementMode)(0),          // 43: lehr.intent.v1.EnforcementMode
+	(*Notification)(nil),          // 44: lehr.intent.v1.Notification
+	(*Validation)(nil),            // 45: lehr.intent.v1.Validation
+	(*durationpb.Duration)(nil),   // 46: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil), // 47: google.protobuf.Timestamp
+	(*CommandLine)(nil),           // 48: lehr.intent.v1.CommandLine
 }
 var file_lehr_intent_v1_policy_proto_depIdxs = []int32{
-	42, // 0: lehr.intent.v1.Policy.mode:type_name -> lehr.intent.v1.EnforcementMode
-	32, // 1: lehr.intent.v1.Policy.plugins:type_name -> lehr.intent.v1.PluginBinding
-	33, // 2: lehr.intent.v1.Policy.shrink:type_name -> lehr.intent.v1.ShrinkGuard
-	34, // 3: lehr.intent.v1.Policy.budgets:type_name -> lehr.intent.v1.Budget
-	37, // 4: lehr.intent.v1.Policy.type_modes:type_name -> lehr.intent.v1.Policy.TypeModesEntry
-	35, // 5: lehr.intent.v1.Policy.approval:type_name -> lehr.intent.v1.ApprovalPolicy
-	36, // 6: lehr.intent.v1.Policy.overrides:type_name -> lehr.intent.v1.OverridePolicy
-	31, // 7: lehr.intent.v1.Policy.access:type_name -> lehr.intent.v1.RoleBinding
-	29, // 8: lehr.intent.v1.Policy.rules:type_name -> lehr.intent.v1.ValidationRule
-	14, // 9: lehr.intent.v1.Policy.checks:type_name -> lehr.intent.v1.Check
-	43, // 10: lehr.intent.v1.Policy.notifications:type_name -> lehr.intent.v1.Notification
-	11, // 11: lehr.intent.v1.Policy.rollouts:type_name -> lehr.intent.v1.Rollout
-	44, // 12: lehr.intent.v1.Policy.validations:type_name -> lehr.intent.v1.Validation
-	10, // 13: lehr.intent.v1.Policy.checking_programs:type_name -> lehr.intent.v1.CheckingProgram
+	43, // 0: lehr.intent.v1.Policy.mode:type_name -> lehr.intent.v1.EnforcementMode
+	33, // 1: lehr.intent.v1.Policy.plugins:type_name -> lehr.intent.v1.PluginBinding
+	34, // 2: lehr.intent.v1.Policy.shrink:type_name -> lehr.intent.v1.ShrinkGuard
+	35, // 3: lehr.intent.v1.Policy.budgets:type_name -> lehr.intent.v1.Budget
+	38, // 4: lehr.intent.v1.Policy.type_modes:type_name -> lehr.intent.v1.Policy.TypeModesEntry
+	36, // 5: lehr.intent.v1.Policy.approval:type_name -> lehr.intent.v1.ApprovalPolicy
+	37, // 6: lehr.intent.v1.Policy.overrides:type_name -> lehr.intent.v1.OverridePolicy
+	32, // 7: lehr.intent.v1.Policy.access:type_name -> lehr.intent.v1.RoleBinding
+	30, // 8: lehr.intent.v1.Policy.rules:type_name -> lehr.intent.v1.ValidationRule
+	15, // 9: lehr.intent.v1.Policy.checks:type_name -> lehr.intent.v1.Check
+	44, // 10: lehr.intent.v1.Policy.notifications:type_name -> lehr.intent.v1.Notification
+	12, // 11: lehr.intent.v1.Policy.rollouts:type_name -> lehr.intent.v1.Rollout
+	45, // 12: lehr.intent.v1.Policy.validations:type_name -> lehr.intent.v1.Validation
+	11, // 13: lehr.intent.v1.Policy.checking_programs:type_name -> lehr.intent.v1.CheckingProgram
 	9,  // 14: lehr.intent.v1.Policy.generations:type_name -> lehr.intent.v1.GenerationRule
-	0,  // 15: lehr.intent.v1.GenerationRule.suffix:type_name -> lehr.intent.v1.GenerationRule.Suffix
-	6,  // 16: lehr.intent.v1.CheckingProgram.severity:type_name -> lehr.intent.v1.ValidationRule.Severity
-	12, // 17: lehr.intent.v1.Rollout.field:type_name -> lehr.intent.v1.DocumentField
-	13, // 18: lehr.intent.v1.Rollout.stages:type_name -> lehr.intent.v1.RolloutStage
-	1,  // 19: lehr.intent.v1.Rollout.on_bad:type_name -> lehr.intent.v1.Rollout.OnBad
-	2,  // 20: lehr.intent.v1.Rollout.newer:type_name -> lehr.intent.v1.Rollout.Newer
-	13, // 21: lehr.intent.v1.Rollout.emergency:type_name -> lehr.intent.v1.RolloutStage
-	45, // 22: lehr.intent.v1.Rollout.patience:type_name -> google.protobuf.Duration
-	13, // 23: lehr.intent.v1.Rollout.rollback:type_name -> lehr.intent.v1.RolloutStage
-	45, // 24: lehr.intent.v1.RolloutStage.delay:type_name -> google.protobuf.Duration
-	45, // 25: lehr.intent.v1.RolloutStage.soak:type_name -> google.protobuf.Duration
-	19, // 26: lehr.intent.v1.RolloutStage.window:type_name -> lehr.intent.v1.Calendar
-	15, // 27: lehr.intent.v1.Check.min_age:type_name -> lehr.intent.v1.MinimumAge
-	16, // 28: lehr.intent.v1.Check.deny:type_name -> lehr.intent.v1.Denylist
-	18, // 29: lehr.intent.v1.Check.condition:type_name -> lehr.intent.v1.Condition
-	19, // 30: lehr.intent.v1.Check.calendar:type_name -> lehr.intent.v1.Calendar
-	22, // 31: lehr.intent.v1.Check.query:type_name -> lehr.intent.v1.Metric
-	23, // 32: lehr.intent.v1.Check.alerts:type_name -> lehr.intent.v1.Alerts
-	24, // 33: lehr.intent.v1.Check.peak:type_name -> lehr.intent.v1.Peak
-	25, // 34: lehr.intent.v1.Check.protection:type_name -> lehr.intent.v1.Protection
-	27, // 35: lehr.intent.v1.Check.rate:type_name -> lehr.intent.v1.Rate
-	28, // 36: lehr.intent.v1.Check.partition:type_name -> lehr.intent.v1.OtherPartition
-	45, // 37: lehr.intent.v1.MinimumAge.age:type_name -> google.protobuf.Duration
-	17, // 38: lehr.intent.v1.Denylist.entries:type_name -> lehr.intent.v1.Denied
-	20, // 39: lehr.intent.v1.Calendar.open:type_name -> lehr.intent.v1.Window
-	21, // 40: lehr.intent.v1.Calendar.freezes:type_name -> lehr.intent.v1.Freeze
-	45, // 41: lehr.intent.v1.Window.duration:type_name -> google.protobuf.Duration
-	46, // 42: lehr.intent.v1.Freeze.from:type_name -> google.protobuf.Timestamp
-	46, // 43: lehr.intent.v1.Freeze.until:type_name -> google.protobuf.Timestamp
-	45, // 44: lehr.intent.v1.Metric.over:type_name -> google.protobuf.Duration
-	45, // 45: lehr.intent.v1.Metric.keep:type_name -> google.protobuf.Duration
-	38, // 46: lehr.intent.v1.Metric.labels:type_name -> lehr.intent.v1.Metric.LabelsEntry
-	3,  // 47: lehr.intent.v1.Metric.absent:type_name -> lehr.intent.v1.Metric.Absence
-	45, // 48: lehr.intent.v1.Alerts.keep:type_name -> google.protobuf.Duration
-	39, // 49: lehr.intent.v1.Alerts.labels:type_name -> lehr.intent.v1.Alerts.LabelsEntry
-	45, // 50: lehr.intent.v1.Peak.keep:type_name -> google.protobuf.Duration
-	40, // 51: lehr.intent.v1.Peak.labels:type_name -> lehr.intent.v1.Peak.LabelsEntry
-	47, // 52: lehr.intent.v1.Protection.command:type_name -> lehr.intent.v1.CommandLine
-	45, // 53: lehr.intent.v1.Protection.keep:type_name -> google.protobuf.Duration
-	45, // 54: lehr.intent.v1.Protection.timeout:type_name -> google.protobuf.Duration
-	4,  // 55: lehr.intent.v1.Protection.during:type_name -> lehr.intent.v1.Protection.During
-	45, // 56: lehr.intent.v1.Protection.every:type_name -> google.protobuf.Duration
-	26, // 57: lehr.intent.v1.Protection.after:type_name -> lehr.intent.v1.AfterPush
-	45, // 58: lehr.intent.v1.AfterPush.delay:type_name -> google.protobuf.Duration
-	45, // 59: lehr.intent.v1.AfterPush.duration:type_name -> google.protobuf.Duration
-	45, // 60: lehr.intent.v1.Rate.per:type_name -> google.protobuf.Duration
-	5,  // 61: lehr.intent.v1.Rate.by:type_name -> lehr.intent.v1.Rate.By
-	6,  // 62: lehr.intent.v1.ValidationRule.severity:type_name -> lehr.intent.v1.ValidationRule.Severity
-	7,  // 63: lehr.intent.v1.ValidationRule.scope:type_name -> lehr.intent.v1.ValidationRule.Scope
-	30, // 64: lehr.intent.v1.ValidationRule.external:type_name -> lehr.intent.v1.ExternalCheck
-	47, // 65: lehr.intent.v1.ExternalCheck.command:type_name -> lehr.intent.v1.CommandLine
-	41, // 66: lehr.intent.v1.ExternalCheck.parameters:type_name -> lehr.intent.v1.ExternalCheck.ParametersEntry
-	45, // 67: lehr.intent.v1.ExternalCheck.timeout:type_name -> google.protobuf.Duration
-	45, // 68: lehr.intent.v1.ExternalCheck.keep:type_name -> google.protobuf.Duration
-	45, // 69: lehr.intent.v1.ShrinkGuard.period:type_name -> google.protobuf.Duration
-	45, // 70: lehr.intent.v1.ApprovalPolicy.expires:type_name -> google.protobuf.Duration
-	45, // 71: lehr.intent.v1.OverridePolicy.longest:type_name -> google.protobuf.Duration
-	42, // 72: lehr.intent.v1.Policy.TypeModesEntry.value:type_name -> lehr.intent.v1.EnforcementMode
-	73, // [73:73] is the sub-list for method output_type
-	73, // [73:73] is the sub-list for method input_type
-	73, // [73:73] is the sub-list for extension type_name
-	73, // [73:73] is the sub-list for extension extendee
-	0,  // [0:73] is the sub-list for field type_name
+	10, // 15: lehr.intent.v1.Policy.output_grants:type_name -> lehr.intent.v1.OutputGrant
+	0,  // 16: lehr.intent.v1.GenerationRule.suffix:type_name -> lehr.intent.v1.GenerationRule.Suffix
+	6,  // 17: lehr.intent.v1.CheckingProgram.severity:type_name -> lehr.intent.v1.ValidationRule.Severity
+	13, // 18: lehr.intent.v1.Rollout.field:type_name -> lehr.intent.v1.DocumentField
+	14, // 19: lehr.intent.v1.Rollout.stages:type_name -> lehr.intent.v1.RolloutStage
+	1,  // 20: lehr.intent.v1.Rollout.on_bad:type_name -> lehr.intent.v1.Rollout.OnBad
+	2,  // 21: lehr.intent.v1.Rollout.newer:type_name -> lehr.intent.v1.Rollout.Newer
+	14, // 22: lehr.intent.v1.Rollout.emergency:type_name -> lehr.intent.v1.RolloutStage
+	46, // 23: lehr.intent.v1.Rollout.patience:type_name -> google.protobuf.Duration
+	14, // 24: lehr.intent.v1.Rollout.rollback:type_name -> lehr.intent.v1.RolloutStage
+	46, // 25: lehr.intent.v1.RolloutStage.delay:type_name -> google.protobuf.Duration
+	46, // 26: lehr.intent.v1.RolloutStage.soak:type_name -> google.protobuf.Duration
+	20, // 27: lehr.intent.v1.RolloutStage.window:type_name -> lehr.intent.v1.Calendar
+	16, // 28: lehr.intent.v1.Check.min_age:type_name -> lehr.intent.v1.MinimumAge
+	17, // 29: lehr.intent.v1.Check.deny:type_name -> lehr.intent.v1.Denylist
+	19, // 30: lehr.intent.v1.Check.condition:type_name -> lehr.intent.v1.Condition
+	20, // 31: lehr.intent.v1.Check.calendar:type_name -> lehr.intent.v1.Calendar
+	23, // 32: lehr.intent.v1.Check.query:type_name -> lehr.intent.v1.Metric
+	24, // 33: lehr.intent.v1.Check.alerts:type_name -> lehr.intent.v1.Alerts
+	25, // 34: lehr.intent.v1.Check.peak:type_name -> lehr.intent.v1.Peak
+	26, // 35: lehr.intent.v1.Check.protection:type_name -> lehr.intent.v1.Protection
+	28, // 36: lehr.intent.v1.Check.rate:type_name -> lehr.intent.v1.Rate
+	29, // 37: lehr.intent.v1.Check.partition:type_name -> lehr.intent.v1.OtherPartition
+	46, // 38: lehr.intent.v1.MinimumAge.age:type_name -> google.protobuf.Duration
+	18, // 39: lehr.intent.v1.Denylist.entries:type_name -> lehr.intent.v1.Denied
+	21, // 40: lehr.intent.v1.Calendar.open:type_name -> lehr.intent.v1.Window
+	22, // 41: lehr.intent.v1.Calendar.freezes:type_name -> lehr.intent.v1.Freeze
+	46, // 42: lehr.intent.v1.Window.duration:type_name -> google.protobuf.Duration
+	47, // 43: lehr.intent.v1.Freeze.from:type_name -> google.protobuf.Timestamp
+	47, // 44: lehr.intent.v1.Freeze.until:type_name -> google.protobuf.Timestamp
+	46, // 45: lehr.intent.v1.Metric.over:type_name -> google.protobuf.Duration
+	46, // 46: lehr.intent.v1.Metric.keep:type_name -> google.protobuf.Duration
+	39, // 47: lehr.intent.v1.Metric.labels:type_name -> lehr.intent.v1.Metric.LabelsEntry
+	3,  // 48: lehr.intent.v1.Metric.absent:type_name -> lehr.intent.v1.Metric.Absence
+	46, // 49: lehr.intent.v1.Alerts.keep:type_name -> google.protobuf.Duration
+	40, // 50: lehr.intent.v1.Alerts.labels:type_name -> lehr.intent.v1.Alerts.LabelsEntry
+	46, // 51: lehr.intent.v1.Peak.keep:type_name -> google.protobuf.Duration
+	41, // 52: lehr.intent.v1.Peak.labels:type_name -> lehr.intent.v1.Peak.LabelsEntry
+	48, // 53: lehr.intent.v1.Protection.command:type_name -> lehr.intent.v1.CommandLine
+	46, // 54: lehr.intent.v1.Protection.keep:type_name -> google.protobuf.Duration
+	46, // 55: lehr.intent.v1.Protection.timeout:type_name -> google.protobuf.Duration
+	4,  // 56: lehr.intent.v1.Protection.during:type_name -> lehr.intent.v1.Protection.During
+	46, // 57: lehr.intent.v1.Protection.every:type_name -> google.protobuf.Duration
+	27, // 58: lehr.intent.v1.Protection.after:type_name -> lehr.intent.v1.AfterPush
+	46, // 59: lehr.intent.v1.AfterPush.delay:type_name -> google.protobuf.Duration
+	46, // 60: lehr.intent.v1.AfterPush.duration:type_name -> google.protobuf.Duration
+	46, // 61: lehr.intent.v1.Rate.per:type_name -> google.protobuf.Duration
+	5,  // 62: lehr.intent.v1.Rate.by:type_name -> lehr.intent.v1.Rate.By
+	6,  // 63: lehr.intent.v1.ValidationRule.severity:type_name -> lehr.intent.v1.ValidationRule.Severity
+	7,  // 64: lehr.intent.v1.ValidationRule.scope:type_name -> lehr.intent.v1.ValidationRule.Scope
+	31, // 65: lehr.intent.v1.ValidationRule.external:type_name -> lehr.intent.v1.ExternalCheck
+	48, // 66: lehr.intent.v1.ExternalCheck.command:type_name -> lehr.intent.v1.CommandLine
+	42, // 67: lehr.intent.v1.ExternalCheck.parameters:type_name -> lehr.intent.v1.ExternalCheck.ParametersEntry
+	46, // 68: lehr.intent.v1.ExternalCheck.timeout:type_name -> google.protobuf.Duration
+	46, // 69: lehr.intent.v1.ExternalCheck.keep:type_name -> google.protobuf.Duration
+	46, // 70: lehr.intent.v1.ShrinkGuard.period:type_name -> google.protobuf.Duration
+	46, // 71: lehr.intent.v1.ApprovalPolicy.expires:type_name -> google.protobuf.Duration
+	46, // 72: lehr.intent.v1.OverridePolicy.longest:type_name -> google.protobuf.Duration
+	43, // 73: lehr.intent.v1.Policy.TypeModesEntry.value:type_name -> lehr.intent.v1.EnforcementMode
+	74, // [74:74] is the sub-list for method output_type
+	74, // [74:74] is the sub-list for method input_type
+	74, // [74:74] is the sub-list for extension type_name
+	74, // [74:74] is the sub-list for extension extendee
+	0,  // [0:74] is the sub-list for field type_name
 }
 
 func init() { file_lehr_intent_v1_policy_proto_init() }
@@ -3679,11 +3759,11 @@ func file_lehr_intent_v1_policy_proto_init() {
 	file_lehr_intent_v1_command_proto_init()
 	file_lehr_intent_v1_notification_proto_init()
 	file_lehr_intent_v1_validation_proto_init()
-	file_lehr_intent_v1_policy_proto_msgTypes[5].OneofWrappers = []any{
+	file_lehr_intent_v1_policy_proto_msgTypes[6].OneofWrappers = []any{
 		(*RolloutStage_ByScope)(nil),
 		(*RolloutStage_ByLabel)(nil),
 	}
-	file_lehr_intent_v1_policy_proto_msgTypes[6].OneofWrappers = []any{
+	file_lehr_intent_v1_policy_proto_msgTypes[7].OneofWrappers = []any{
 		(*Check_MinAge)(nil),
 		(*Check_Deny)(nil),
 		(*Check_Condition)(nil),
@@ -3695,20 +3775,20 @@ func file_lehr_intent_v1_policy_proto_init() {
 		(*Check_Rate)(nil),
 		(*Check_Partition)(nil),
 	}
-	file_lehr_intent_v1_policy_proto_msgTypes[9].OneofWrappers = []any{
+	file_lehr_intent_v1_policy_proto_msgTypes[10].OneofWrappers = []any{
 		(*Denied_Version)(nil),
 		(*Denied_Commit)(nil),
 	}
-	file_lehr_intent_v1_policy_proto_msgTypes[12].OneofWrappers = []any{
+	file_lehr_intent_v1_policy_proto_msgTypes[13].OneofWrappers = []any{
 		(*Window_Hours)(nil),
 		(*Window_Rrule)(nil),
 	}
-	file_lehr_intent_v1_policy_proto_msgTypes[17].OneofWrappers = []any{
+	file_lehr_intent_v1_policy_proto_msgTypes[18].OneofWrappers = []any{
 		(*Protection_Http)(nil),
 		(*Protection_Command)(nil),
 		(*Protection_Plugin)(nil),
 	}
-	file_lehr_intent_v1_policy_proto_msgTypes[22].OneofWrappers = []any{
+	file_lehr_intent_v1_policy_proto_msgTypes[23].OneofWrappers = []any{
 		(*ExternalCheck_Http)(nil),
 		(*ExternalCheck_Sql)(nil),
 		(*ExternalCheck_Command)(nil),
@@ -3719,7 +3799,7 @@ func file_lehr_intent_v1_policy_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lehr_intent_v1_policy_proto_rawDesc), len(file_lehr_intent_v1_policy_proto_rawDesc)),
 			NumEnums:      8,
-			NumMessages:   34,
+			NumMessages:   35,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

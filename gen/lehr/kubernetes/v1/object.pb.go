@@ -43,7 +43,11 @@ type Object struct {
 	// The cluster that it is for, by the name that lehr.yaml gives it.
 	Cluster string `protobuf:"bytes,6,opt,name=cluster" json:"cluster,omitempty"`
 	// The canonical JSON, where it is too large for an asset.
-	External      *v1.ExternalRef `protobuf:"bytes,7,opt,name=external" json:"external,omitempty"`
+	External *v1.ExternalRef `protobuf:"bytes,7,opt,name=external" json:"external,omitempty"`
+	// What is told others of the object as the cluster has it, such as the address that it was
+	// given: by name, where that is, as a JSON pointer ("/status/loadBalancer/ingress/0/ip").
+	// Never of a Secret.
+	Outputs       map[string]string `protobuf:"bytes,8,rep,name=outputs" json:"outputs,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -127,11 +131,18 @@ func (x *Object) GetExternal() *v1.ExternalRef {
 	return nil
 }
 
+func (x *Object) GetOutputs() map[string]string {
+	if x != nil {
+		return x.Outputs
+	}
+	return nil
+}
+
 var File_lehr_kubernetes_v1_object_proto protoreflect.FileDescriptor
 
 const file_lehr_kubernetes_v1_object_proto_rawDesc = "" +
 	"\n" +
-	"\x1flehr/kubernetes/v1/object.proto\x12\x12lehr.kubernetes.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1alehr/intent/v1/asset.proto\x1a\x1clehr/intent/v1/options.proto\"\xf3\x02\n" +
+	"\x1flehr/kubernetes/v1/object.proto\x12\x12lehr.kubernetes.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1alehr/intent/v1/asset.proto\x1a\x1clehr/intent/v1/options.proto\"\xf2\x03\n" +
 	"\x06Object\x12,\n" +
 	"\vapi_version\x18\x01 \x01(\tB\v\xbaH\x04r\x02\x10\x01\x90\xe4\x19\x01R\n" +
 	"apiVersion\x12\x1f\n" +
@@ -140,7 +151,11 @@ const file_lehr_kubernetes_v1_object_proto_rawDesc = "" +
 	"\x04name\x18\x04 \x01(\tB\v\xbaH\x04r\x02\x10\x01\x90\xe4\x19\x01R\x04name\x12\x12\n" +
 	"\x04json\x18\x05 \x01(\tR\x04json\x12%\n" +
 	"\acluster\x18\x06 \x01(\tB\v\xbaH\x04r\x02\x10\x01\x90\xe4\x19\x01R\acluster\x127\n" +
-	"\bexternal\x18\a \x01(\v2\x1b.lehr.intent.v1.ExternalRefR\bexternal:a\xbaH^\x1a\\\n" +
+	"\bexternal\x18\a \x01(\v2\x1b.lehr.intent.v1.ExternalRefR\bexternal\x12A\n" +
+	"\aoutputs\x18\b \x03(\v2'.lehr.kubernetes.v1.Object.OutputsEntryR\aoutputs\x1a:\n" +
+	"\fOutputsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01:a\xbaH^\x1a\\\n" +
 	"\x0eobject.content\x12!one of json and external is there\x1a'(this.json == '') == has(this.external)B3Z,lehr.dev/gen/lehr/kubernetes/v1;kubernetespb\x92\x03\x02\b\x02b\beditionsp\xe8\a"
 
 var (
@@ -155,18 +170,20 @@ func file_lehr_kubernetes_v1_object_proto_rawDescGZIP() []byte {
 	return file_lehr_kubernetes_v1_object_proto_rawDescData
 }
 
-var file_lehr_kubernetes_v1_object_proto_msgTypes = make([]protoimpl.MessageInfo, 1)
+var file_lehr_kubernetes_v1_object_proto_msgTypes = make([]protoimpl.MessageInfo, 2)
 var file_lehr_kubernetes_v1_object_proto_goTypes = []any{
 	(*Object)(nil),         // 0: lehr.kubernetes.v1.Object
-	(*v1.ExternalRef)(nil), // 1: lehr.intent.v1.ExternalRef
+	nil,                    // 1: lehr.kubernetes.v1.Object.OutputsEntry
+	(*v1.ExternalRef)(nil), // 2: lehr.intent.v1.ExternalRef
 }
 var file_lehr_kubernetes_v1_object_proto_depIdxs = []int32{
-	1, // 0: lehr.kubernetes.v1.Object.external:type_name -> lehr.intent.v1.ExternalRef
-	1, // [1:1] is the sub-list for method output_type
-	1, // [1:1] is the sub-list for method input_type
-	1, // [1:1] is the sub-list for extension type_name
-	1, // [1:1] is the sub-list for extension extendee
-	0, // [0:1] is the sub-list for field type_name
+	2, // 0: lehr.kubernetes.v1.Object.external:type_name -> lehr.intent.v1.ExternalRef
+	1, // 1: lehr.kubernetes.v1.Object.outputs:type_name -> lehr.kubernetes.v1.Object.OutputsEntry
+	2, // [2:2] is the sub-list for method output_type
+	2, // [2:2] is the sub-list for method input_type
+	2, // [2:2] is the sub-list for extension type_name
+	2, // [2:2] is the sub-list for extension extendee
+	0, // [0:2] is the sub-list for field type_name
 }
 
 func init() { file_lehr_kubernetes_v1_object_proto_init() }
@@ -180,7 +197,7 @@ func file_lehr_kubernetes_v1_object_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lehr_kubernetes_v1_object_proto_rawDesc), len(file_lehr_kubernetes_v1_object_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   1,
+			NumMessages:   2,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -1,5 +1,5 @@
 // Package fetch reads sources that lie elsewhere: git, HTTP, SQL, lists of
-// versions, and documents that the store holds. Each is a folder that looks at its source now and then, and keeps
+// versions, documents that the store holds, and what other partitions tell. Each is a folder that looks at its source now and then, and keeps
 // what it read last, all of it, while the source fails: unavailable is never
 // empty (S5, S6). What was read last is kept for other processes too. It only
 // reads; it reaches no network, and uses no secret, that the operator's policy
@@ -17,6 +17,7 @@ import (
 	"lehr.dev/internal/ground/fault"
 	"lehr.dev/internal/ground/intent"
 	"lehr.dev/internal/ground/loop"
+	"lehr.dev/internal/ground/outputs"
 	"lehr.dev/internal/prodspec/source"
 )
 
@@ -84,6 +85,9 @@ type Options struct {
 	Wake func()
 	// Documents reads those that a store holds; nil: there is none here.
 	Documents func(ctx context.Context, partition intent.PartitionID, name string) (document.Document, error)
+	// Outputs reads what a partition tells and grants to another one; NotFound: there is no
+	// such partition. Nil: nobody is asked here.
+	Outputs func(ctx context.Context, other, reader intent.PartitionID) (outputs.Offer, error)
 	// DocumentAt reads one as of a revision, to tell who changed what; nil: nobody
 	// asks.
 	DocumentAt func(ctx context.Context, partition intent.PartitionID, name, revision string) (document.Document, error)
@@ -136,6 +140,10 @@ func Open(o Options, name, path string, remote source.Remote, files []string, li
 	case remote.Document != "":
 		// It is read whenever sources are: whoever holds it tells of its changes.
 		f.fetcher = &stored{name: remote.Document, options: o}
+		return f, nil
+	case remote.Outputs != "":
+		// Whoever builds the partition watches the other one.
+		f.fetcher = &granted{partition: remote.Outputs, options: o}
 		return f, nil
 	case remote.Git != nil:
 		mirror := newMirror(o.Folder, *remote.Git, g)

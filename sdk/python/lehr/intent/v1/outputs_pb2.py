@@ -8,12 +8,15 @@ from lehr.intent.v1 import options_pb2 as _import0  # noqa: F401
 DESCRIPTOR = _pool.Default().AddSerializedFile(
     b"\x0a\x1clehr/intent/v1/outputs.proto\x12\x0elehr.intent.v1\x1a\x1c"
     b"lehr/intent/v1/options.proto\"@\x0a\x0cReadsOutputs\x120\x0a\x05"
-    b"reads\x18\x01 \x03(\x0b2\x1a.lehr.intent.v1.ReadOutputR\x05reads\"\x96"
-    b"\x01\x0a\x0aReadOutput\x12\x1a\x0a\x05asset\x18\x01 \x01(\x09B\x04\x8a\xe4\x19\x00R\x05asset\x12\x16\x0a\x06out"
+    b"reads\x18\x01 \x03(\x0b2\x1a.lehr.intent.v1.ReadOutputR\x05reads\"\xa8"
+    b"\x02\x0a\x0aReadOutput\x12\x1a\x0a\x05asset\x18\x01 \x01(\x09B\x04\x8a\xe4\x19\x00R\x05asset\x12\x16\x0a\x06out"
     b"put\x18\x02 \x01(\x09R\x06output\x12\x18\x0a\x07unknown\x18\x03 \x01(\x08R\x07unknown\x12\x1c\x0a\x09p"
     b"artition\x18\x04 \x01(\x09R\x09partition\x12\x1c\x0a\x09elsewhere\x18\x05 \x01(\x09R\x09el"
-    b"sewhereB&Z$lehr.dev/gen/lehr/intent/v1;intentpbb"
-    b"\x06proto3"
+    b"sewhere\x12<\x0a\x07missing\x18\x06 \x01(\x0e2\".lehr.intent.v1.ReadOu"
+    b"tput.MissingR\x07missing\"R\x0a\x07Missing\x12\x17\x0a\x13MISSING_UNSP"
+    b"ECIFIED\x10\x00\x12\x15\x0a\x11MISSING_NO_SOURCE\x10\x01\x12\x17\x0a\x13MISSING_NOT_"
+    b"GRANTED\x10\x02B&Z$lehr.dev/gen/lehr/intent/v1;intentp"
+    b"bb\x06proto3"
 )
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, globals())
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, "lehr.intent.v1.outputs_pb2", globals())
