@@ -55,6 +55,7 @@ type Store interface {
 	store.Groups
 	store.Audit
 	store.Access
+	CommonPolicy(ctx context.Context) (store.CommonPolicy, error)
 	Changed(partition intent.PartitionID) <-chan struct{}
 	Rollouts(ctx context.Context, partition intent.PartitionID, filter store.RolloutFilter) ([]intent.Rollout, error)
 	Observations(ctx context.Context, partition intent.PartitionID, rollout string) ([]intent.Observation, error)
