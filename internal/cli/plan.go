@@ -59,6 +59,7 @@ with -o json, that and its parts.`,
 	generatorsFlag(command, &options.Generators)
 	sourcesFlag(command, &options.Sources)
 	s.documentsFlag(command, &options)
+	s.commonPolicyFlag(command, &options)
 	checksFlag(command.Flags(), &options.ExternalChecks)
 	return command
 }
