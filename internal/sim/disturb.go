@@ -272,6 +272,8 @@ func (l *Lab) ownKinds() []weighed {
 		return rotatingKinds
 	case l.unserved():
 		return unservedKinds
+	case l.underCommon():
+		return commonKinds
 	case l.rolls():
 		return anyRolloutKinds
 	}

@@ -88,6 +88,9 @@ type Lab struct {
 	// heldUp is until when a process is made to wait at a point, or stands
 	// still; wrongUntil is until when a clock is wrong.
 	heldUp, wrongUntil time.Time
+	// commons are the common policies that were written, by their digests: whether one lets no
+	// push begin.
+	commons map[string]bool
 	// tornUntil: what is served until then may be torn.
 	tornUntil time.Time
 	// changed is when the intent was changed last, failover when a process
@@ -196,6 +199,7 @@ func (l *Lab) watch() error {
 		Lenient: monitor.Lenient{ClockFaults: l.clocksGoWrong()},
 		Well:    l.isWell(), Gap: 2 * l.sweep(), Document: l.field(), Has: l.inProduction,
 		Held: func() time.Time { return l.heldUp }, Remembers: l.collecting().Keep.History,
+		Common: l.common,
 		Ill: ill, Relies: 3 * l.sweep(), Receivers: l.told(), Awaiting: awaiting,
 	})
 	l.World.OnHealth = func() {

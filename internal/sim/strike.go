@@ -62,6 +62,7 @@ func init() {
 		HoursEnd: (*Lab).hoursEnd, HoursEdited: (*Lab).hoursEdited, OldNews: (*Lab).oldNews, OldOrder: (*Lab).oldOrder,
 		HintsBreak: (*Lab).hintsBreak, HintsSilent: (*Lab).hintsSilent, HintsFalse: (*Lab).hintsFalse, HintsForeign: (*Lab).hintsForeign, HintsFlood: (*Lab).hintsFlood,
 		Rotation: (*Lab).rotation, RotationApproved: (*Lab).rotationApproved, RotationInPush: (*Lab).rotationInPush,
+		CommonChanged: (*Lab).changesCommon, CommonBroken: (*Lab).breaksCommon,
 		PluginUnbound: (*Lab).rebinds, ModelDeclared: (*Lab).rebinds, UnservedEdited: (*Lab).editsUnserved, UnservedAnswered: (*Lab).counts,
 		Receiver: (*Lab).receives, Awaited: (*Lab).awaits, Noticed: (*Lab).notifiesOtherwise, JudgeEdited: (*Lab).judgeEdited,
 		Ailing: (*Lab).falls, AilingLimit: (*Lab).limits,

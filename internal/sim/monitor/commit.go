@@ -118,6 +118,9 @@ func (m *Monitor) replay(news *news) {
 		if r.Verb == "resume" {
 			m.resumes("")
 		}
+		if r.Verb == "common-policy" {
+			m.closed = false
+		}
 	}
 	for _, r := range news.own {
 		m.follow(r, news)
@@ -125,6 +128,7 @@ func (m *Monitor) replay(news *news) {
 	for _, r := range news.global {
 		m.inForce[""] = r.Verb == "stop" || r.Verb != "resume" && m.inForce[""]
 		m.resumed[""] = r.Verb == "resume" || r.Verb != "stop" && m.resumed[""]
+		m.askedInCommon(r)
 	}
 }
 

@@ -44,7 +44,7 @@ type Mutant struct {
 type Kind string
 
 // Kinds of runs: with a rollout, one that sets fields of a document, or a plugin of checks,
-// a budget of unhealthy assets, notifications, hours, rollouts that come after each other, stops that the store cannot take, plugins that keep what they read, plugins that hint what changes, secrets that are rotated, or types that no plugin serves.
+// a budget of unhealthy assets, notifications, hours, rollouts that come after each other, stops that the store cannot take, plugins that keep what they read, plugins that hint what changes, secrets that are rotated, types that no plugin serves, or a common policy.
 const (
 	Rollouts Kind = "rollouts"
 	Fields   Kind = "fields"
@@ -58,15 +58,16 @@ const (
 	Hinting  Kind = "hinting"
 	Rotating Kind = "rotating"
 	Unserved Kind = "unserved"
+	Common   Kind = "common"
 )
 
 // Kinds tell which seeds have runs of each.
-var Kinds = map[Kind]func(seed uint64) bool{Rollouts: sim.Rolls, Fields: sim.Sets, Judged: sim.Judged, Ailing: sim.Ails, Telling: sim.Tells, Hours: sim.ByHours, Trains: sim.Trains, Braked: sim.Braked, Caching: sim.Caches, Hinting: sim.Hints, Rotating: sim.Rotates, Unserved: sim.Unserved}
+var Kinds = map[Kind]func(seed uint64) bool{Rollouts: sim.Rolls, Fields: sim.Sets, Judged: sim.Judged, Ailing: sim.Ails, Telling: sim.Tells, Hours: sim.ByHours, Trains: sim.Trains, Braked: sim.Braked, Caching: sim.Caches, Hinting: sim.Hints, Rotating: sim.Rotates, Unserved: sim.Unserved, Common: sim.UnderCommon}
 
 // All mutants, by theme.
 var All = slices.Concat(
 	fences, permits, admissions, approvals, consents, budgets, rates, claims, targets, pushes, settlings,
-	checks, neighbours, answers, publications, guards, identities, contents, collections, audits, livenesses, rollouts, protections, ills, notifications, hours, trains, secrets, brakes, ages, hinted, rotated, unserved, fleets, memos,
+	checks, neighbours, answers, publications, guards, identities, contents, collections, audits, livenesses, rollouts, protections, ills, notifications, hours, trains, secrets, brakes, ages, hinted, rotated, unserved, commons, fleets, memos,
 )
 
 // Find returns the mutant of a name.
