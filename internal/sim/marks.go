@@ -101,6 +101,9 @@ func (l *Lab) reported(report intent.Report) {
 			l.mark("waits: calendar that an edit dropped")
 		}
 	}
+	if len(report.Observed) > 0 {
+		l.mark("common: would have held a push")
+	}
 	if report.Pinned != "" {
 		l.mark("report: pinned")
 	}

@@ -35,7 +35,7 @@ func run() int {
 	large := flag.Int("large", 100_000, "assets of the large partition")
 	million := flag.Int("million", 1_000_000, "assets of the largest partition")
 	shared := flag.Int("partitions", 1000, "partitions that ten replicas share, or one server serves")
-	only := flag.String("only", "", "measure only pushes, only hung, only terraform, only plan (its part of that), only the solver, only partitions, only queries, only generators, only renderers, only judge, only rollouts, only replicas, only rest, only million, or only many; of kubernetes nothing, which plugins/kubernetes measures")
+	only := flag.String("only", "", "measure only pushes, only hung, only terraform, only plan (its part of that), only the solver, only partitions, only queries, only generators, only renderers, only judge, only rollouts, only replicas, only rest, only million, only many, or only governed; of kubernetes nothing, which plugins/kubernetes measures")
 	profile := flag.String("cpuprofile", "", "write a CPU profile of this process to a file")
 	flag.StringVar(&heapProfile, "memprofile", "", "write a heap profile of the last quiet partition to a file")
 	flag.Parse()
@@ -84,6 +84,9 @@ func run() int {
 	}
 	if err == nil && (*only == "" || *only == "many") {
 		err = measureMany(context.Background(), *null, *shared, 1000)
+	}
+	if err == nil && (*only == "" || *only == "governed") {
+		err = measureGoverned(context.Background(), *null, *shared)
 	}
 	if err == nil && (*only == "" || *only == "replicas") {
 		err = onDatabase(func(s *site, server *pgserver.Server) error {

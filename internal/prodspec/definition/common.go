@@ -194,6 +194,11 @@ func (p *parser) commonSections(fields map[string]*yaml.Node, rule *intentpb.Com
 	}
 	for i, c := range d.Policy.Checks {
 		p.refuseEndless(rule, c, d.CheckPlaces[i])
+		if protection := c.GetProtection(); protection.GetAfter() != nil || protection.GetDuring() != 0 {
+			at := d.CheckPlaces[i][""]
+			p.at(&yaml.Node{Line: at.Line, Column: at.Column}, "checks."+c.Name, "checks.%s asks during or after a push, and a common rule asks before it only", c.Name).
+				hint("write before: true alone; what is asked during and after pushes is a partition's own check")
+		}
 		c.Name = commonpolicy.CheckName(rule.Name, c.Name)
 	}
 	for i, r := range d.Policy.Rules {
