@@ -3,12 +3,12 @@ package app
 import (
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"lehr.dev/internal/ground/commonpolicy"
+	"lehr.dev/internal/ground/files"
 	"lehr.dev/internal/ground/intent"
 	"lehr.dev/internal/prodspec/definition"
 	"lehr.dev/internal/prodspec/source"
@@ -66,16 +66,9 @@ func matchingFiles(place, pattern string) []string {
 
 // registerOne returns why a definition is not registered; empty: it is.
 func (a *App) registerOne(ctx context.Context, path string, line uint32, file string, registered *[]store.Partition) string {
-	info, err := os.Lstat(path)
-	switch {
-	case err != nil:
-		return "it cannot be read"
-	case !info.Mode().IsRegular() || info.Size() > definition.MaxBytes:
-		return "it is no regular file of a usual size"
-	}
-	content, err := os.ReadFile(path)
+	content, err := files.Read(path, definition.MaxBytes)
 	if err != nil {
-		return "it cannot be read"
+		return err.Error()
 	}
 	id := definition.PartitionOf(filepath.Base(path), content)
 	if id == "" {

@@ -200,7 +200,7 @@ func (l *Lab) watch() error {
 		Well:    l.isWell(), Gap: 2 * l.sweep(), Document: l.field(), Has: l.inProduction,
 		Held: func() time.Time { return l.heldUp }, Remembers: l.collecting().Keep.History,
 		Common: l.common,
-		Ill: ill, Relies: 3 * l.sweep(), Receivers: l.told(), Awaiting: awaiting,
+		Ill:    ill, Relies: 3 * l.sweep(), Receivers: l.told(), Awaiting: awaiting,
 	})
 	l.World.OnHealth = func() {
 		l.Monitor.Produced()

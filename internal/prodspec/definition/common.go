@@ -36,15 +36,10 @@ type Common struct {
 // ParseCommon reads a common policy. It is usable when there is no finding: one that is
 // usable in part would let go what the other part asks for.
 func ParseCommon(file string, data []byte, types Types) (Common, []intent.Finding) {
-	p := &parser{file: filepath.Base(file), types: types}
+	p := &parser{file: filepath.Base(file), types: types, isCommon: true}
 	common := Common{Policy: &intentpb.CommonPolicy{File: p.file}, CheckPlaces: map[string][]RulePlaces{}, RulePlaces: map[string][]RulePlaces{}}
 	root := p.document(data)
 	if root == nil {
-		for i := range p.findings {
-			if strings.Contains(p.findings[i].Message, "does not define a partition") {
-				p.findings[i].Message, p.findings[i].Hint = "the file holds no common policy", "start it with lehr: v1 and rules:; docs/operate/policy.md shows one"
-			}
-		}
 		return common, p.findings
 	}
 	fields := p.fields(root, "", commonFields)

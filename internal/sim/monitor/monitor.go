@@ -88,8 +88,8 @@ type Monitor struct {
 	options  Options
 	database database
 	// closed: the common policy lets no push begin.
-	closed bool
-	checked  map[string]int
+	closed  bool
+	checked map[string]int
 
 	first map[string]bool // by property and kind
 	found []Violation     // the first of each kind
