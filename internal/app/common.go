@@ -32,7 +32,7 @@ func (a *App) openCommon(ctx context.Context) error {
 	switch a.options.CommonPolicy {
 	case "":
 		if !stored.Digest.IsZero() {
-			a.log.Warn("the server was started without the file of its common policy, and the last that was read still counts", "place", stored.Place, "hint", "name it with --common-policy, or end the rules with --common-policy none")
+			a.log.Warn("the server was started without the file of its common policy, and the last that was read still counts", "file", stored.Place, "hint", "name it with --common-policy, or end the rules with --common-policy none")
 		}
 		return nil
 	case noCommonPolicy:
@@ -110,9 +110,9 @@ func (a *App) followCommon(ctx context.Context) {
 			text = fmt.Sprintf("%s:%d: %s", problems[0].File, problems[0].Line, problems[0].Message)
 		}
 		if text != last && text != "" {
-			a.log.Error("the common policy cannot be used as it is now, and the last that could be still counts", "place", a.options.CommonPolicy, "error", text)
+			a.log.Error("the common policy cannot be used as it is now, and the last that could be still counts", "file", a.options.CommonPolicy, "error", text)
 		} else if text != last {
-			a.log.Info("the common policy can be used again", "place", a.options.CommonPolicy)
+			a.log.Info("the common policy can be used again", "file", a.options.CommonPolicy)
 		}
 		last = text
 		a.registerMatching(ctx)

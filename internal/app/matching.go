@@ -41,7 +41,7 @@ func (a *App) registerMatching(ctx context.Context) {
 			}
 			reason := a.registerOne(ctx, path, entry.Line, policy.File, &registered)
 			if reason != "" && a.refusedMatches[path] != reason {
-				a.log.Warn("a definition matches the common policy and is not registered", "definition", path, "reason", reason)
+				a.log.Warn("a definition matches the common policy and is not registered", "file", path, "reason", reason)
 			}
 			a.refusedMatches[path] = reason
 		}
@@ -83,7 +83,7 @@ func (a *App) registerOne(ctx context.Context, path string, line uint32, file st
 	if err := a.store.AddPartition(ctx, id, path, fmt.Sprintf("it matches line %d of %s", line, file), by); err != nil {
 		return strings.TrimSpace(err.Error())
 	}
-	a.log.Info("a partition was registered by the common policy", "partition", id, "definition", path)
+	a.log.Info("a partition was registered by the common policy", "partition", id, "file", path)
 	*registered = append(*registered, store.Partition{ID: id, Definition: path})
 	return ""
 }
