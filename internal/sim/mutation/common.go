@@ -11,8 +11,8 @@ var commons = []Mutant{
 	},
 	{
 		Name: "common-unreadable-is-empty", Of: Common, File: "internal/app/common.go",
-		Old:    `if next, err = a.store.CommonPolicy(ctx); err != nil {`,
-		New:    `if next, err = a.store.CommonPolicy(ctx); err != nil || mutant.On("common-unreadable-is-empty") {`,
+		Old:    `next.Place, next.Problems = a.options.CommonPolicy, problems`,
+		New:    "if mutant.On(\"common-unreadable-is-empty\") {\n\t\t\tnext = store.CommonPolicy{}\n\t\t}\n\t\tnext.Place, next.Problems = a.options.CommonPolicy, problems",
 		Breaks: "S6",
 		Why:    "A file that does not parse is taken for one that asks nothing.",
 	},
