@@ -28,7 +28,7 @@ import (
 
 // local is what commands do without a server, by package app.
 func local() cli.Local {
-	return cli.Local{Version: version(), Serve: serve, Open: app.OpenStore, StoreName: app.StoreName, VerifyAudit: verifyAudit, Keeping: keeping(), Build: build, Lint: lint, JSONSchema: app.JSONSchema, ReferenceFields: app.ReferenceFields, ReadDefinition: app.ReadDefinition, Plan: plan, Range: askRange, Imports: imports(), Owners: owners, Commands: []*cobra.Command{demoCommand(), cli.PluginCommand(pluginKit()), cli.SimCommand(simKit())}}
+	return cli.Local{Version: version(), Serve: serve, Open: app.OpenStore, StoreName: app.StoreName, VerifyAudit: verifyAudit, Keeping: keeping(), Build: build, Lint: lint, JSONSchema: app.JSONSchema, ReferenceFields: app.ReferenceFields, ReadDefinition: app.ReadDefinition, ReadCommonPolicy: app.ReadCommonPolicy, Plan: plan, Range: askRange, Imports: imports(), Owners: owners, Commands: []*cobra.Command{demoCommand(), cli.PluginCommand(pluginKit()), cli.SimCommand(simKit())}}
 }
 
 // imports are the kinds of what exists that become partitions.
@@ -54,7 +54,7 @@ func serve(ctx context.Context, o cli.ServeOptions, ready func(cli.Serving)) err
 	options := app.DefaultOptions()
 	options.Store, options.Listen, options.Version = o.Store, o.Listen, version()
 	options.Database, options.Access, options.PluginServers = o.Database, o.Access, o.PluginServers
-	options.Sources = o.Sources
+	options.Sources, options.CommonPolicy = o.Sources, o.CommonPolicy
 	options.Generators, options.Quotas = o.Generators, o.Quotas
 	options.ExternalChecks, options.Notifications = o.ExternalChecks, o.Notifications
 	options.TLS, options.URLs, options.Roots = app.TLS{Certificate: o.TLSCert, Key: o.TLSKey}, o.URLs, o.Roots

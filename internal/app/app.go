@@ -77,6 +77,10 @@ type App struct {
 	hub *source.Hub
 	// turns are shared by all builds; nil in a simulation: nobody waits.
 	turns *generate.Turns
+	// common is the file of the common policy; nil: none was named. refusedMatches says why
+	// definitions that match it are not registered; the goroutine that follows it has it.
+	common         *prodspec.PolicyFile
+	refusedMatches map[string]string
 	// tell delivers notifications; nil where nobody is told.
 	tell func(ctx context.Context, target string, message notify.Message) error
 	// inquires: what rules ask outside is asked. In a simulation it is not.
@@ -177,6 +181,9 @@ func (a *App) Start(ctx context.Context) (err error) {
 	if a.options.Access != "" {
 		a.acting.Go(a.runtime, "access policy", func() { a.followPolicy(running) })
 	}
+	if a.common != nil {
+		a.acting.Go(a.runtime, "common policy", func() { a.followCommon(running) })
+	}
 	if a.options.PluginServers != "" && a.pool != nil {
 		a.acting.Go(a.runtime, "plugin servers", func() { a.followServers(running) })
 	}
@@ -224,6 +231,9 @@ func (a *App) open(ctx context.Context) error {
 	if err := a.elsewhere.read(a.options.Sources); err != nil {
 		return err
 	}
+	if err := a.openCommon(ctx); err != nil {
+		return err
+	}
 	if a.options.Checkpoints.To != "" {
 		a.sender = newSender(a)
 	}
@@ -269,7 +279,7 @@ func (a *App) open(ctx context.Context) error {
 	a.quotas = quota.NewKeeper(limits, a.runtime.Now)
 	a.written = &repositories{app: a}
 	a.api = server.New(server.Options{
-		Repositories: a.written, Plan: a.planCandidate, Quotas: a.quotas,
+		Repositories: a.written, Plan: a.planCandidate, PlanPolicy: a.planPolicy, Quotas: a.quotas,
 		Store: a.store, Schemas: a.schemas, Runtime: a.runtime, Health: a.health, Problems: a.problems,
 		Identify: access.CallerOf, Location: a.location(), Version: a.options.Version, Log: a.log, Login: a.exchange,
 		// Who bears the launch token is the one user of a local server.
@@ -436,6 +446,9 @@ func (a *App) problems() (list []string) {
 		if problem != "" {
 			list = append(list, problem)
 		}
+	}
+	if problem := a.commonProblem(); problem != "" {
+		list = append(list, problem)
 	}
 	if a.brakes != nil {
 		for _, stop := range a.brakes.Unwritten() {

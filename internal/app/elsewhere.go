@@ -120,7 +120,7 @@ func (a *App) sweepOnce(ctx context.Context, folders ...string) (removed int, er
 	}
 	for _, folder := range folders {
 		some, err := fetch.SweepUnused(ctx, folder, func(id intent.PartitionID) bool {
-			return slices.ContainsFunc(registered, func(p store.Partition) bool { return p.ID == id })
+			return a.common != nil && id == commonMirror || slices.ContainsFunc(registered, func(p store.Partition) bool { return p.ID == id })
 		}, a.runtime.Now())
 		if removed += some; err != nil {
 			return removed, err

@@ -8,6 +8,7 @@ import (
 	"os"
 	"time"
 
+	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/internal/external"
 	"lehr.dev/internal/ground/document"
 	"lehr.dev/internal/ground/fault"
@@ -109,6 +110,8 @@ type Building struct {
 	// HasDocument reports whether there is a document of Lehr's own, which no definition
 	// names; nil: there is none.
 	HasDocument func(ctx context.Context, partition intent.PartitionID, name string) (bool, error)
+	// Common is the common policy that is asked of it; nil: that of the Store, if it is read.
+	Common func(ctx context.Context) (*intentpb.CommonPolicy, error)
 	// Progress is told of the steps; nil: nobody waits to see them.
 	Progress *measure.Progress
 }
@@ -145,7 +148,7 @@ func (b Building) buildAgainst(ctx context.Context, elsewhere fetch.Options, bas
 	options.Progress = b.Progress
 	program := prodspec.Program{
 		Definition: b.Definition, Runner: generate.NewProcess(options), Elsewhere: elsewhere, HasDocument: b.HasDocument,
-		Outside: inquiry.New(b.ExternalChecks, real.Now).Ask, Against: baseline,
+		Outside: inquiry.New(b.ExternalChecks, real.Now).Ask, Against: baseline, Common: b.Common,
 		Progress: b.Progress,
 	}
 	if !b.Verify {

@@ -65,6 +65,9 @@ type Options struct {
 	// Quotas is the file that says how much each caller may keep and hold open; empty:
 	// the usual limits.
 	Quotas string
+	// CommonPolicy is the file that says what is asked of many partitions, by its absolute path
+	// or its place in a repository; "none": nothing is any more; empty: what was read last.
+	CommonPolicy string
 	// Notifications is the file that says whom partitions may have told; empty:
 	// nobody.
 	Notifications string

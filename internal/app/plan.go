@@ -181,6 +181,10 @@ func NewPlan(ctx context.Context, building Building, partition intent.PartitionI
 		return nil, err
 	}
 	defer end()
+	asked, err := building.takeCommon(ctx, current)
+	if err != nil {
+		return nil, err
+	}
 	plan := &Plan{}
 	plan.Built, err = building.buildAgainst(ctx, elsewhere, &prodspec.Against{Store: current, Head: head}, prodspec.Build)
 	if err != nil || !plan.Built.OK() {
@@ -191,7 +195,7 @@ func NewPlan(ctx context.Context, building Building, partition intent.PartitionI
 			ID: intent.IncarnationID{Partition: partition}, Parent: head, Schema: plan.Built.Schema.Digest(),
 			Sources: plan.Built.Sources, Created: loop.Real().Now(), Author: actor,
 		},
-		Changes: plan.Built.Delta, Blob: blobsOf(plan.Built),
+		Changes: plan.Built.Delta, Blob: blobsOf(plan.Built), Common: &asked,
 	}, preview.First)
 	servers, err := readServers(building.PluginServers)
 	if err != nil {

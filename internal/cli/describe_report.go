@@ -59,6 +59,9 @@ func (s *session) printReport(r *apipb.Report, indent string) {
 	if len(r.PassedOver) > 0 {
 		fmt.Fprintf(s.Out, "%spassed over, for it goes back: %s\n", indent, plain(strings.Join(r.PassedOver, ", ")))
 	}
+	for _, w := range r.Observed {
+		fmt.Fprintf(s.Out, "%swould wait (observed only): %s\n", indent, plain(w.Reason))
+	}
 	for _, p := range r.OutputProblems {
 		fmt.Fprintf(s.Out, "%soutput (%s): %s\n", indent, p.Kind, plain(endingIn(p.Reason, s.remaining(p.Until))))
 	}

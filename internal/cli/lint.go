@@ -46,6 +46,7 @@ Exit code 1 when there is an error or a hold; with --strict also when there is a
 	generatorsFlag(command, &options.Generators)
 	sourcesFlag(command, &options.Sources)
 	s.documentsFlag(command, &options)
+	s.commonPolicyFlag(command, &options)
 	checksFlag(command.Flags(), &options.ExternalChecks)
 	return command
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	apipb "lehr.dev/gen/lehr/api/v1"
+	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/internal/ground/audit"
 	"lehr.dev/internal/ground/document"
 	"lehr.dev/internal/ground/intent"
@@ -41,6 +42,8 @@ type Local struct {
 	JSONSchema func(ctx context.Context, definition, sources, typeName string) (map[string]any, []intent.Finding, error)
 	// ReferenceFields are those of a type, which is found likewise.
 	ReferenceFields func(ctx context.Context, definition, sources, typeName string) ([]schema.ReferenceField, []intent.Finding, error)
+	// ReadCommonPolicy reads a common policy, in a repository too, and what is wrong with it.
+	ReadCommonPolicy func(ctx context.Context, place, sources string) (*intentpb.CommonPolicy, []intent.Finding, error)
 	// ReadDefinition reads a definition, in a repository too.
 	ReadDefinition func(ctx context.Context, definition, sources string) ([]byte, error)
 	// Plan builds, looks at production, and changes nothing. The holds are those of
@@ -88,6 +91,8 @@ type BuildOptions struct {
 	// HasDocument reports whether there is a document of Lehr's own, which no definition
 	// names; nil: there is none.
 	HasDocument func(ctx context.Context, partition intent.PartitionID, name string) (bool, error)
+	// Common is the common policy that is asked of it; nil: that of the Store, if it is read.
+	Common func(ctx context.Context) (*intentpb.CommonPolicy, error)
 	// Progress is told of the steps; nil: nobody waits to see them.
 	Progress *measure.Progress
 }
@@ -109,6 +114,8 @@ type ServeOptions struct {
 	ExternalChecks string
 	// Notifications says whom partitions may have told; empty: nobody.
 	Notifications string
+	// CommonPolicy says what is asked of many partitions; "none": nothing; empty: what was read last.
+	CommonPolicy string
 	// Quotas says how much each caller may keep and hold open; empty: the usual limits.
 	Quotas string
 	Listen string

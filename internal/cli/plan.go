@@ -59,6 +59,7 @@ with -o json, that and its parts.`,
 	generatorsFlag(command, &options.Generators)
 	sourcesFlag(command, &options.Sources)
 	s.documentsFlag(command, &options)
+	s.commonPolicyFlag(command, &options)
 	checksFlag(command.Flags(), &options.ExternalChecks)
 	return command
 }
@@ -220,6 +221,9 @@ func (s *session) printPlannedAsset(planned Planned, r *apipb.Report) {
 	}
 	if len(r.PassedOver) > 0 {
 		fmt.Fprintf(s.Out, "  passed over, for it goes back: %s\n", plain(strings.Join(r.PassedOver, ", ")))
+	}
+	for _, w := range r.Observed {
+		fmt.Fprintf(s.Out, "  would wait (observed only): %s\n", plain(w.Reason))
 	}
 	if len(r.Passed) > 0 {
 		fmt.Fprintf(s.Out, "  passes: %s\n", plain(strings.Join(r.Passed, ", ")))

@@ -39,6 +39,13 @@ reports, lehr why.`,
 			if err := s.readNetwork(&options, urls); err != nil {
 				return err
 			}
+			if options.CommonPolicy != "" && options.CommonPolicy != "none" {
+				place, err := definitionPath(options.CommonPolicy)
+				if err != nil {
+					return err
+				}
+				options.CommonPolicy = place
+			}
 			options.Register = map[intent.PartitionID]string{}
 			for _, path := range definitions {
 				definition, err := definitionPath(path)
@@ -63,6 +70,7 @@ reports, lehr why.`,
 	checksFlag(flags, &options.ExternalChecks)
 	flags.StringVar(&options.Notifications, "notifications", os.Getenv("LEHR_NOTIFICATIONS"), "file that says whom partitions may have told (env LEHR_NOTIFICATIONS; default: nobody)")
 	flags.StringVar(&options.PluginServers, "plugin-servers", os.Getenv("LEHR_PLUGIN_SERVERS"), "file that lists the plugin servers which may be dialled (env LEHR_PLUGIN_SERVERS; default: none)")
+	flags.StringVar(&options.CommonPolicy, "common-policy", os.Getenv("LEHR_COMMON_POLICY"), "lehr-policy.yaml that says what is asked of many partitions, here or in a git repository; it is read again when it changes; none ends what was asked (env LEHR_COMMON_POLICY; default: what was read last)")
 	sourcesFlag(command, &options.Sources)
 	generatorsFlag(command, &options.Generators)
 	flags.StringVar(&options.Quotas, "quotas", os.Getenv("LEHR_QUOTAS"), "file that says how much each caller may keep, have logged and hold open; it is read again when it changes (env LEHR_QUOTAS; default: the usual limits)")

@@ -137,8 +137,13 @@ func build(ctx context.Context, program Program, now time.Time, begin func(conte
 	}
 	defer b.sources.close()
 	b.sources.begin = begin
-	if program.Against != nil {
-		b.stored = stored{program.Against.Store, program.Against.Store, program.Against.Head}
+	if baseline := program.Against; baseline != nil {
+		b.stored = stored{baseline.Store, baseline.Store, baseline.Head}
+		served, err := policyAt(ctx, baseline.Store, baseline.Head)
+		if err != nil {
+			return built, b, r, err
+		}
+		b.sources.servedOwner = ownerOf(served)
 	}
 	r, err = b.build(ctx, now, source.Changes{All: true})
 	built = Built{Partition: r.definition.Partition, Sources: r.revisions, Findings: r.findings}
@@ -170,7 +175,7 @@ func build(ctx context.Context, program Program, now time.Time, begin func(conte
 	verdict, err := validator.Run(ctx, validate.Input{
 		Candidate: intent.CandidateID{Partition: built.Partition}, // No server has it.
 		Base:      baseline.Head, Snapshots: baseline.Store, History: baseline.Store,
-		Delta: delta.entries, HeadPolicy: headPolicy, CandidatePolicy: r.definition.Policy, Origin: b.origin, Now: now,
+		Delta: delta.entries, HeadPolicy: headPolicy, CandidatePolicy: r.common.judged(r.definition.Policy), Origin: b.origin, Now: now,
 		Rest:      b.rest(delta),
 		Elsewhere: b.judgeElsewhere, Servers: b.serving(), Rule: b.sources.rulePlace, Rollout: b.sources.rolloutPlace, Outside: program.Outside,
 		Checked: b.checked, LeftOut: b.graph.LeftOut(), Given: b.given(baseline.Store, baseline.Head, r.definition),
@@ -178,7 +183,7 @@ func build(ctx context.Context, program Program, now time.Time, begin func(conte
 	if err != nil {
 		return built, b, r, err
 	}
-	built.Findings = append(append(verdict.Findings, r.remarks()...), b.graph.Warnings()...)
+	built.Findings = append(append(r.common.named(verdict.Findings), r.remarks()...), b.graph.Warnings()...)
 	if built.Assets, err = b.list(ctx); err == nil {
 		built.Blobs, err = b.blobs(ctx)
 	}

@@ -28,11 +28,15 @@ const programBytes = 64 << 20
 // parsed is a definition as it was read with certain types.
 type parsed struct {
 	revision, schema intent.Digest
+	// common digest of what the common policy asks.
+	common intent.Digest
 	// types are where the definition says that types are.
 	types      *definition.Source
 	definition definition.Definition
 	rules      *derive.Rules
 	findings   []intent.Finding
+	// warnings are what observed common rules would refuse.
+	warnings []intent.Finding
 }
 
 // compiled is what the .proto files of a folder gave.
@@ -51,10 +55,14 @@ func (s *sources) define(ctx context.Context, now time.Time, changes source.Chan
 		return s.cannotRead(ctx, err, own, r)
 	}
 	s.note(own, s.own, snapshot, r)
+	if err := s.readCommon(ctx, snapshot, r); err != nil || len(r.findings) > 0 {
+		return err
+	}
 	last := &s.definition
-	unchanged := snapshot.Revision == last.revision && len(last.findings) == 0
+	unchanged := snapshot.Revision == last.revision && r.common.digest == last.common && len(last.findings) == 0
 	if unchanged && last.definition.Types == nil {
 		r.definition, r.rules, r.set = last.definition, last.rules, s.types.set
+		r.warnings = append(r.warnings, last.warnings...)
 		return nil
 	}
 	content, err := s.own.Content(snapshot.Files[0])
@@ -76,18 +84,22 @@ func (s *sources) define(ctx context.Context, now time.Time, changes source.Chan
 	if err := s.workOn(ctx, r); err != nil {
 		return err
 	}
-	if r.set = s.types.set; snapshot.Revision != last.revision || r.set.Digest() != last.schema {
-		*last = parsed{revision: snapshot.Revision, schema: r.set.Digest(), types: types}
-		s.parse(content, last)
+	if r.set = s.types.set; snapshot.Revision != last.revision || r.common.digest != last.common || r.set.Digest() != last.schema {
+		*last = parsed{revision: snapshot.Revision, common: r.common.digest, schema: r.set.Digest(), types: types}
+		s.parse(content, r.common, last)
 	}
 	r.definition, r.rules, r.findings = last.definition, last.rules, slices.Clone(last.findings)
+	r.warnings = append(r.warnings, last.warnings...)
 	return nil
 }
 
-func (s *sources) parse(content []byte, result *parsed) {
+func (s *sources) parse(content []byte, asked common, result *parsed) {
 	poison(string(content))
-	result.definition, result.findings = definition.Parse(s.file, content, s.types.set)
+	result.definition, result.findings = definition.ParseWithDefaults(s.file, content, s.types.set, asked.defaults())
 	if len(result.findings) > 0 {
+		return
+	}
+	if result.findings, result.warnings = asked.judgeDefinition(s.file, result.definition); len(result.findings) > 0 {
 		return
 	}
 	if expected := s.program.Partition; expected != "" && result.definition.Partition != expected {

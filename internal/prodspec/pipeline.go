@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/internal/ground/document"
 	"lehr.dev/internal/ground/fault"
 	"lehr.dev/internal/ground/intent"
@@ -33,6 +34,7 @@ type Store interface {
 	Partition(ctx context.Context, id intent.PartitionID) (store.Partition, error)
 	Check(ctx context.Context, lease store.Lease) error
 	Hints(ctx context.Context, id intent.PartitionID) (int64, error)
+	CommonPolicy(ctx context.Context) (store.CommonPolicy, error)
 	Govern(ctx context.Context, lease store.Lease, from intent.IncarnationID, governed []store.Governed) error
 	Changed(partition intent.PartitionID) <-chan struct{}
 }
@@ -87,6 +89,14 @@ type Pipeline struct {
 	cold     bool
 	// validator of the types of the last build.
 	validator *validate.Validator
+	// judged is by which common rules what is served was judged, and brokenRules what it breaks
+	// of them.
+	judged      judgedUnder
+	brokenRules []intent.Finding
+	// common is the common policy as decoded last, and ownerHead the head whose owner is known.
+	common       *intentpb.CommonPolicy
+	commonDigest intent.Digest
+	ownerHead    intent.IncarnationID
 	// published is what head is written in.
 	published publishedSchema
 	// saved is the candidate that was stored last; unsure: another one may
@@ -150,6 +160,7 @@ func (p *Pipeline) Run(ctx context.Context, lease store.Lease) error {
 			return grantedBy(ctx, p.options.Store, other, reader)
 		}
 	}
+	program.Common = p.commonPolicy
 	program.HasDocument = func(ctx context.Context, partition intent.PartitionID, name string) (bool, error) {
 		_, err := p.options.Store.Document(ctx, partition, name, "")
 		if fault.Is(err, fault.NotFound) {
@@ -211,6 +222,7 @@ func (p *Pipeline) news(ctx context.Context, watcher source.Watch) {
 	var lastDocuments []revised
 	lastHints := int64(-1)
 	var lastHead intent.IncarnationID
+	lastCommon, _ := p.options.Store.CommonPolicy(ctx)
 	for {
 		changed := p.options.Store.Changed(p.options.Partition.ID)
 		if now, err := p.documents(ctx); err == nil && !slices.Equal(now, lastDocuments) {
@@ -222,6 +234,10 @@ func (p *Pipeline) news(ctx context.Context, watcher source.Watch) {
 				lastHead = partition.Head
 				watcher.Wake()
 			}
+		}
+		if now, err := p.options.Store.CommonPolicy(ctx); err == nil && now.Digest != lastCommon.Digest {
+			lastCommon = now
+			watcher.Wake()
 		}
 		if list := p.elsewhere.Load(); lastHints < 0 || list != nil && len(*list) > 0 {
 			if hints, err := p.options.Store.Hints(ctx, p.options.Partition.ID); err == nil && hints != lastHints {
@@ -363,6 +379,9 @@ func (p *Pipeline) attempt(ctx context.Context, now time.Time, changes source.Ch
 		}
 	}
 	p.builder.patient = p.overtaking.patient()
+	if err := p.readServedOwner(ctx, head); err != nil {
+		return Status{}, err
+	}
 	r, heldStatus, err := p.build(ctx, head, now, changes)
 	// What changed while it was read is read anew, before anybody is told.
 	const tries = 3

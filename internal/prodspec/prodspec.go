@@ -11,6 +11,7 @@ import (
 	"context"
 	"time"
 
+	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/internal/ground/intent"
 	"lehr.dev/internal/ground/measure"
 	"lehr.dev/internal/prodspec/generate"
@@ -70,6 +71,8 @@ type Program struct {
 	// HasDocument reports whether the partition has a document of Lehr's own, which no
 	// definition names and Elsewhere reads; nil: it has none.
 	HasDocument func(ctx context.Context, partition intent.PartitionID, name string) (bool, error)
+	// Common is the common policy of the server now; nil: there is none.
+	Common func(ctx context.Context) (*intentpb.CommonPolicy, error)
 	// Outside asks what rules ask outside; nil: they are held.
 	Outside validate.Outside
 	// Against is what a Build is compared with and judged by; nil: nothing.

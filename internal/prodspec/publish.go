@@ -54,6 +54,11 @@ func (p *Pipeline) cover(ctx context.Context, partition store.Partition, r readi
 	p.builder.dirty = map[intent.AssetID]bool{}
 	findings := append(slices.Clone(r.warnings), p.builder.graph.Warnings()...)
 	findings = append(findings, validate.FoundOfServed(p.builder.checked)...)
+	broken, err := p.judgeServed(ctx, partition.Head, r)
+	if err != nil {
+		return Status{}, err
+	}
+	findings = append(findings, broken...)
 	return Status{State: Serving, Head: partition.Head, Sources: r.revisions, Findings: findings}, p.supersede(ctx)
 }
 
@@ -81,7 +86,7 @@ func (p *Pipeline) judge(ctx context.Context, head intent.IncarnationID, r readi
 	generating, validated := p.builder.generating, p.builder.timed.step("validate")
 	verdict, err := validator.Run(generating, validate.Input{
 		Candidate: id, Base: head, Delta: delta.entries,
-		HeadPolicy: headPolicy, CandidatePolicy: r.definition.Policy,
+		HeadPolicy: r.common.known(headPolicy, p.judgedUnder(head)), CandidatePolicy: r.common.judged(r.definition.Policy),
 		Snapshots: p.options.Store, History: p.options.Store,
 		Origin: p.builder.origin, Acknowledged: acknowledged, Now: now,
 		Again: again, Elsewhere: p.builder.judgeElsewhere, Servers: p.builder.serving(),
@@ -95,7 +100,7 @@ func (p *Pipeline) judge(ctx context.Context, head intent.IncarnationID, r readi
 	if err != nil {
 		return Status{}, err
 	}
-	verdict.Findings = append(append(verdict.Findings, r.remarks()...), p.builder.graph.Warnings()...)
+	verdict.Findings = append(append(r.common.named(verdict.Findings), r.remarks()...), p.builder.graph.Warnings()...)
 	candidate := intent.Candidate{
 		ID: id, Base: head, Sources: r.revisions, Findings: verdict.Findings, Created: now,
 		Count: p.builder.members.len(), Added: delta.added, Changed: delta.changed, Removed: delta.removed,
@@ -122,6 +127,9 @@ func (p *Pipeline) judge(ctx context.Context, head intent.IncarnationID, r readi
 			return Status{}, err
 		}
 		status, err := p.publish(ctx, candidate, verdict, acknowledger, delta, grants(p.lease.Partition, r.definition.Policy), governed, goesBack)
+		if err == nil {
+			p.judged, p.brokenRules = judgedUnder{status.Head, r.common.digest}, r.common.brokenBy(verdict.Findings)
+		}
 		if err == nil && len(r.failing) > 0 {
 			err = p.options.Store.Cover(ctx, p.lease, status.Head, r.covered())
 		}

@@ -29,6 +29,8 @@ import (
 // reading is one consistent view of everything a partition is built from.
 type reading struct {
 	definition definition.Definition
+	// common is what the server's common policy asks of the partition.
+	common common
 	// set is what types there are, and rules what is derived.
 	set       *schema.Set
 	rules     *derive.Rules
@@ -63,6 +65,10 @@ type sources struct {
 	// definition is what was parsed last, types what was compiled last.
 	definition parsed
 	types      compiled
+	// identity is that of the definition as read last. servedOwner is the owner of what is
+	// served; nil: nothing is, or nobody knows.
+	identity    identity
+	servedOwner *string
 	// renderers that are programs of their own.
 	renderers *render.Programs
 	watched   []string

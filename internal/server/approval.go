@@ -11,6 +11,7 @@ import (
 	apipb "lehr.dev/gen/lehr/api/v1"
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/internal/annealing/check"
+	"lehr.dev/internal/ground/commonpolicy"
 	"lehr.dev/internal/ground/fault"
 	"lehr.dev/internal/ground/intent"
 	"lehr.dev/internal/store"
@@ -198,8 +199,7 @@ func (s *Server) OverrideCheck(ctx context.Context, request *apipb.OverrideCheck
 	if err != nil {
 		return nil, err
 	}
-	names := convertEach(policy.GetChecks(), (*intentpb.Check).GetName)
-	if err := check.CheckOverride(request.Check, check.AllowedBy(policy), names...); err != nil {
+	if err := s.mayOverride(ctx, partition.ID, policy, request.Check); err != nil {
 		return nil, err
 	}
 	if err := reasoned("an override", request.Reason); err != nil {
@@ -316,4 +316,32 @@ func (s *Server) ListOverrides(ctx context.Context, request *apipb.ListOverrides
 	return &apipb.ListOverridesResponse{
 		Overrides: convertEach(consents.Overrides, func(o intent.Override) *apipb.Override { return toOverride(o, now) }),
 	}, err
+}
+
+// mayOverride refuses a check that neither the partition's policy nor the common rule that asks
+// for it lets people override.
+func (s *Server) mayOverride(ctx context.Context, partition intent.PartitionID, policy *intentpb.Policy, name string) error {
+	names, allowed := convertEach(policy.GetChecks(), (*intentpb.Check).GetName), check.AllowedBy(policy)
+	asking, isCommon := commonpolicy.RuleOf(name)
+	if !isCommon {
+		return check.CheckOverride(name, allowed, names...)
+	}
+	stored, err := s.store.CommonPolicy(ctx)
+	if err != nil {
+		return err
+	}
+	common, err := commonpolicy.Decode(stored.Body)
+	if err != nil {
+		return err
+	}
+	for _, rule := range commonpolicy.Rules(common, commonpolicy.TraitsOf(common, partition, policy.GetOwner())) {
+		if slices.Contains(rule.Overridable, name) {
+			return nil
+		}
+		if rule.Name == asking {
+			return fault.New(fault.Denied, "the check %s cannot be overridden: the %s does not allow it", name, commonpolicy.Place(common, rule, "")).
+				WithHint("ask %s: no partition's policy can allow it", rule.Owner)
+		}
+	}
+	return fault.New(fault.Invalid, "no common rule asks for a check %q in %q", name, partition).WithHint("lehr policy show -p %s lists those that do", partition)
 }

@@ -124,7 +124,7 @@ func toReport(r intent.Report) *apipb.Report {
 		Pinned: r.Pinned, Plan: toPlan(r.Plan), PlanDigest: toDigest(r.Reading()),
 		ResourceKey: string(r.ResourceKey), Health: toHealth(r.Health), Guarantee: r.Guarantee,
 		Push: string(r.Push), PushNote: r.PushNote, Waiting: convertEach(r.Waiting, toWaiting),
-		Unmanaged: convertEach(r.Unmanaged, toFieldChange), Absent: r.Absent, Passed: r.Passed, PassedOver: r.PassedOver, Next: toTime(r.Next),
+		Unmanaged: convertEach(r.Unmanaged, toFieldChange), Absent: r.Absent, Passed: r.Passed, PassedOver: r.PassedOver, Observed: convertEach(r.Observed, toWaiting), Next: toTime(r.Next),
 		OutputProblems: convertEach(r.OutputProblems, func(p intent.OutputProblem) *apipb.OutputProblem {
 			return &apipb.OutputProblem{Name: p.Name, Kind: string(p.Kind), Reason: p.Reason, Until: toTime(p.Until)}
 		}),

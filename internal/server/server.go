@@ -15,6 +15,7 @@ import (
 
 	"connectrpc.com/connect"
 
+	apipb "lehr.dev/gen/lehr/api/v1"
 	"lehr.dev/gen/lehr/api/v1/apipbconnect"
 	"lehr.dev/internal/access/oidc"
 	"lehr.dev/internal/ground/fault"
@@ -55,6 +56,7 @@ type Store interface {
 	store.Groups
 	store.Audit
 	store.Access
+	CommonPolicy(ctx context.Context) (store.CommonPolicy, error)
 	Changed(partition intent.PartitionID) <-chan struct{}
 	Rollouts(ctx context.Context, partition intent.PartitionID, filter store.RolloutFilter) ([]intent.Rollout, error)
 	Observations(ctx context.Context, partition intent.PartitionID, rollout string) ([]intent.Observation, error)
@@ -122,6 +124,8 @@ type Options struct {
 	Measure *measure.API
 	// Trace is told of pushes; nil: nobody is.
 	Trace trace.Tracer
+	// PlanPolicy says what another common policy would hold and refuse; nil: nobody can here.
+	PlanPolicy func(ctx context.Context, file string, text []byte) (*apipb.PlanCommonPolicyResponse, error)
 	// Plan looks at what a held candidate would change; nil: nobody can here.
 	Plan func(ctx context.Context, candidate intent.Candidate) (Plan, error)
 	// Location is the store's path, and Version the program's, for people.
@@ -152,6 +156,7 @@ type Server struct {
 	trace        trace.Tracer
 	diagnose     func(ctx context.Context) []DiagnosisFile
 	plan         func(ctx context.Context, candidate intent.Candidate) (Plan, error)
+	planPolicy   func(ctx context.Context, file string, text []byte) (*apipb.PlanCommonPolicyResponse, error)
 	quotas       *quota.Keeper
 	// planning has a slot for each partition of which a plan was asked for.
 	planning sync.Map
@@ -193,7 +198,7 @@ func New(o Options) *Server {
 		store: o.Store, schemas: o.Schemas, runtime: o.Runtime, health: health, identify: o.Identify,
 		location: o.Location, version: o.Version, started: o.Runtime.Now(),
 		queries: query.New(o.Store, o.Schemas, o.Runtime), repositories: o.Repositories, measure: counted, trace: o.Trace, diagnose: o.Diagnose,
-		plan: o.Plan, quotas: quotas,
+		plan: o.Plan, planPolicy: o.PlanPolicy, quotas: quotas,
 		sweep: cmp.Or(o.Sweep, 30*time.Second),
 	}
 }

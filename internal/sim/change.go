@@ -274,6 +274,9 @@ func (l *Lab) write() error {
 	l.intent, l.good, l.said = l.first.clone(), l.first.clone(), map[string]bool{}
 	l.says(l.first)
 	l.Sources.Write(l.intent.files())
+	if l.underCommon() {
+		l.writeCommon("observe", 0)
+	}
 	return nil
 }
 

@@ -278,6 +278,8 @@ func (l *Lab) ownKinds() []weighed {
 		return sharingKinds
 	case l.asksOutputs():
 		return outputKinds
+	case l.underCommon():
+		return commonKinds
 	case l.rolls():
 		return anyRolloutKinds
 	}

@@ -31,6 +31,9 @@ func (l *Lab) heal() {
 		l.tornUntil = l.Now().Add(tornGrace)
 	}
 	l.Sources.Serve(-1)
+	if l.underCommon() {
+		l.writeCommon("observe", -1) // Which holds nothing.
+	}
 	l.goBack()
 	l.moveClock()
 	for i, r := range l.replicas {

@@ -15,7 +15,7 @@ func TestEachKindOfRunHasItsOwnDisturbances(t *testing.T) {
 		{"rollouts", Rolls, RolloutNews}, {"fields", Sets, FieldRun}, {"judged", Judged, JudgeTurns}, {"ailing", Ails, Ailing},
 		{"telling", Tells, Receiver}, {"hours", ByHours, HoursEnd}, {"braked", Braked, StopUnwritten}, {"caching", Caches, OldNews},
 		{"hinting", Hints, HintsBreak}, {"rotating", Rotates, Rotation}, {"unserved", Unserved, PluginUnbound}, {"generations", Generations, GenerationNew},
-		{"sharing", Shares, ManagerTakes}, {"outputs", AsksOutputs, OutputChanged},
+		{"sharing", Shares, ManagerTakes}, {"outputs", AsksOutputs, OutputChanged}, {"under a common policy", UnderCommon, CommonChanged},
 	}
 	for _, kind := range kinds {
 		found := false

@@ -88,6 +88,9 @@ type Lab struct {
 	// heldUp is until when a process is made to wait at a point, or stands
 	// still; wrongUntil is until when a clock is wrong.
 	heldUp, wrongUntil time.Time
+	// commons are the common policies that were written, by their digests: whether one lets no
+	// push begin.
+	commons map[string]bool
 	// tornUntil: what is served until then may be torn.
 	tornUntil time.Time
 	// generation is the highest number of a setting; 0: it has the first one.
@@ -200,7 +203,8 @@ func (l *Lab) watch() error {
 		Lenient: monitor.Lenient{ClockFaults: l.clocksGoWrong()},
 		Well:    l.isWell(), Gap: 2 * l.sweep(), Document: l.field(), Has: l.inProduction,
 		Held: func() time.Time { return l.heldUp }, Remembers: l.collecting().Keep.History,
-		Ill: ill, Relies: 3 * l.sweep(), Receivers: l.told(), Awaiting: awaiting, Asks: l.askedOutput(),
+		Common: l.common,
+		Ill:    ill, Relies: 3 * l.sweep(), Receivers: l.told(), Awaiting: awaiting, Asks: l.askedOutput(),
 	})
 	l.World.OnHealth = func() {
 		l.Monitor.Produced()

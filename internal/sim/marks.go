@@ -105,6 +105,9 @@ func (l *Lab) reported(report intent.Report) {
 		}
 	}
 	l.outputReported(report)
+	if len(report.Observed) > 0 {
+		l.mark("common: would have held a push")
+	}
 	if report.Pinned != "" {
 		l.mark("report: pinned")
 	}

@@ -126,6 +126,9 @@ func (r *Replica) main() {
 	options := app.DefaultOptions()
 	options.Store, options.Listen, options.Version, options.Log = "", "", "simulated", l.log()
 	options.Register = map[intent.PartitionID]string{l.partition: l.definition}
+	if l.underCommon() {
+		options.CommonPolicy = l.commonPlace()
+	}
 	options.Limits.Sweep, options.Limits.Watched = l.sweep(), watched
 	options.Collecting = l.collecting()
 	options.Parts = app.Parts{

@@ -17,7 +17,7 @@ var Required = []string{
 	"an edge was heeded: RULE_CAPACITY", "an edge was heeded: RULE_ORDER", "an edge was heeded: RULE_VERSION",
 	"candidate: held", "candidate: rejected", "candidate: superseded", "claim: found in sync, and another's",
 	"collector: left what is named by: enforced", "collector: left what is named by: pin", "collector: removed something",
-	"damage was seen",
+	"common: does not parse", "common: observe", "common: require", "common: would have held a push", "damage was seen",
 	"document: an edit on an older revision was refused", "document: an undo was refused", "document: undone",
 	"effect: a later step of a push", "effect: create", "effect: delete", "effect: destructive", "effect: of a plugin that outlived its replica",
 	"effect: replace", "effect: update",

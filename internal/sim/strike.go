@@ -65,6 +65,7 @@ func init() {
 		ManagerTakes: (*Lab).managerTakes, ManagerFights: (*Lab).managerFights, WatchesLag: (*Lab).watchesLag,
 		OutputChanged: (*Lab).outputChanged, OutputFlapping: (*Lab).outputFlapping, OutputUnknown: (*Lab).outputUnknown, OutputGone: (*Lab).outputGone,
 		OutputEdited: (*Lab).outputEdited, OutputMoment: (*Lab).outputMoment, OutputDeposed: (*Lab).outputDeposed,
+		CommonChanged: (*Lab).changesCommon, CommonBroken: (*Lab).breaksCommon,
 		PluginUnbound: (*Lab).rebinds, ModelDeclared: (*Lab).rebinds, UnservedEdited: (*Lab).editsUnserved, UnservedAnswered: (*Lab).counts,
 		GenerationNew: (*Lab).newGeneration, GenerationBack: (*Lab).newGeneration, GenerationRule: (*Lab).ruleEdited,
 		Receiver: (*Lab).receives, Awaited: (*Lab).awaits, Noticed: (*Lab).notifiesOtherwise, JudgeEdited: (*Lab).judgeEdited,

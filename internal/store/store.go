@@ -46,6 +46,7 @@ type All interface {
 	Groups
 	Audit
 	Access
+	Common
 	Collector
 	Histories
 	// Changed returns a channel that is closed at the next commit that may
@@ -69,7 +70,8 @@ type Partition struct {
 	// Covered are the source revisions that head is known to be built from.
 	Covered []intent.SourceRevision `json:"covered"`
 	// Revision grows with every change of what a decision in the partition
-	// may rest on: head, pins, holds, approvals, rejections, overrides, stop. Admission compares it.
+	// may rest on: head, pins, holds, approvals, rejections, overrides, stop, the common
+	// policy. Admission compares it.
 	Revision uint64       `json:"revision"`
 	Stop     *intent.Stop `json:"stop,omitempty"`
 	Created  time.Time    `json:"created"`

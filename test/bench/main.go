@@ -88,6 +88,9 @@ func run() int {
 	if err == nil && (*only == "" || *only == "many") {
 		err = measureMany(context.Background(), *null, *shared, 1000)
 	}
+	if err == nil && (*only == "" || *only == "governed") {
+		err = measureGoverned(context.Background(), *null, *shared)
+	}
 	if err == nil && (*only == "" || *only == "replicas") {
 		err = onDatabase(func(s *site, server *pgserver.Server) error {
 			return measureReplicas(context.Background(), s, server, *programs)

@@ -149,68 +149,102 @@ func status(key string) (found float64) {
 	}
 }
 
-// measureMany measures many partitions on one server: until all are built for
-// the first time, and changes of one asset in one of them.
-func measureMany(ctx context.Context, plugin string, partitions, each int) error {
+// crowd is many partitions on one server.
+type crowd struct {
+	*bed
+	beds []*bed
+	ids  []intent.PartitionID
+	// took is how long it was until all were built for the first time.
+	took time.Duration
+}
+
+// newCrowd starts an app on many partitions of so many assets, and returns when all are built.
+// Close ends it.
+func newCrowd(ctx context.Context, plugin string, partitions, each int, alter func(folder string, options *app.Options) error) (_ *crowd, err error) {
 	root, err := os.MkdirTemp("", "lehr-bench-")
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer os.RemoveAll(root)
+	c := &crowd{bed: &bed{folder: root}}
+	defer func() {
+		if err != nil {
+			c.end()
+		}
+	}()
 	options := app.DefaultOptions()
 	options.Store, options.Listen = filepath.Join(root, "store", "lehr.db"), ""
 	options.Register = map[intent.PartitionID]string{}
 	options.Log = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	var beds []*bed
-	var ids []intent.PartitionID
 	for i := range partitions {
 		id := intent.PartitionID(fmt.Sprintf("bench-%04d", i))
 		b := &bed{folder: filepath.Join(root, string(id)), plugin: plugin, size: each, partition: id}
 		if err := os.MkdirAll(filepath.Join(b.folder, "manifests"), 0o755); err != nil {
-			return err
+			return nil, err
 		}
 		for file := range each / perFile {
 			if err := b.manifest(file, "v1"); err != nil {
-				return err
+				return nil, err
 			}
 		}
 		if err := b.write("jobs.star", askedProgram); err != nil {
-			return err
+			return nil, err
 		}
 		if err := b.define(`"off"`); err != nil {
-			return err
+			return nil, err
 		}
-		beds, ids = append(beds, b), append(ids, id)
+		c.beds, c.ids = append(c.beds, b), append(c.ids, id)
 		options.Register[id] = filepath.Join(b.folder, "lehr.yaml")
+	}
+	if alter != nil {
+		if err := alter(root, &options); err != nil {
+			return nil, err
+		}
 	}
 	running, err := app.New(options)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	began := time.Now()
 	if err := running.Start(ctx); err != nil {
+		return nil, err
+	}
+	c.app = running
+	err = c.served(ctx, time.Hour, c.ids...)
+	c.took = time.Since(began)
+	return c, err
+}
+
+// end stops the app and removes its folder.
+func (c *crowd) end() {
+	if c.app != nil {
+		_ = c.app.Stop(context.Background()) // What is measured is over.
+	}
+	os.RemoveAll(c.folder)
+}
+
+// measureMany measures many partitions on one server: until all are built for
+// the first time, and changes of one asset in one of them.
+func measureMany(ctx context.Context, plugin string, partitions, each int) error {
+	c, err := newCrowd(ctx, plugin, partitions, each, nil)
+	if err != nil {
 		return err
 	}
-	defer running.Stop(context.Background())
-	whole := &bed{app: running, folder: root}
+	defer c.end()
 	name := func(what string) string { return fmt.Sprintf("%s_%d_partitions_of_%d", what, partitions, each) }
-	if err := whole.served(ctx, time.Hour, ids...); err != nil {
-		return err
-	}
-	machine.figure(name("all_built"), time.Since(began).Seconds(), "s", partitions*each, byComputing)
+	machine.figure(name("all_built"), c.took.Seconds(), "s", partitions*each, byComputing)
 	var heads []float64
 	for i := range 9 {
 		at := i * 7919 % partitions
-		before, err := running.Store().Partition(ctx, ids[at])
+		before, err := c.app.Store().Partition(ctx, c.ids[at])
 		if err != nil {
 			return err
 		}
 		saved := time.Now()
-		if err := beds[at].manifest(0, fmt.Sprintf("v%d", i+2)); err != nil {
+		if err := c.beds[at].manifest(0, fmt.Sprintf("v%d", i+2)); err != nil {
 			return err
 		}
-		if err := whole.until(ctx, often, func() bool {
-			now, err := running.Store().Partition(ctx, ids[at])
+		if err := c.until(ctx, often, func() bool {
+			now, err := c.app.Store().Partition(ctx, c.ids[at])
 			return err == nil && now.Head != before.Head
 		}); err != nil {
 			return err
@@ -218,7 +252,7 @@ func measureMany(ctx context.Context, plugin string, partitions, each int) error
 		heads = append(heads, ms(time.Since(saved)))
 	}
 	machine.figure(name("one_change_build"), median(heads), "ms", 1, byAdmission, byComputing)
-	print(name("heap"), float64(whole.heap())/1e6, "MB")
-	whole.footprint(name)
+	print(name("heap"), float64(c.heap())/1e6, "MB")
+	c.footprint(name)
 	return nil
 }

@@ -146,7 +146,7 @@ func (d Decision) Passed() []string {
 	var names []string
 	for _, v := range d.Verdicts {
 		// Two policies may have checks of one name.
-		if v.Answer == intent.Pass && v.Override == nil && !v.PassedOver && !slices.Contains(names, v.Check) {
+		if v.Answer == intent.Pass && v.Override == nil && !v.PassedOver && v.Observed == nil && !slices.Contains(names, v.Check) {
 			names = append(names, v.Check)
 		}
 	}

@@ -54,6 +54,8 @@ type Required struct {
 	// Loosened: only the policy that the asset was enforced under last asks for
 	// it so; the target's does not any more. An approval of the plan lets it go.
 	Loosened bool
+	// Common rule that asks for it; nil: a policy of the partition does.
+	Common *Common
 }
 
 // Origin says where the target comes from. All but the incarnation's id is set
@@ -172,6 +174,9 @@ func (c *Configured) broken(err error) intent.Verdict {
 // either, where a plan needs an approval in any case: there is nothing to wait for.
 func (f Facts) configured(c Required) intent.Verdict {
 	v := f.holds(c)
+	if c.Common != nil {
+		v = c.common(v)
+	}
 	if v.Answer == intent.Pass || !f.Back || c.Rollbacks {
 		return v
 	}

@@ -104,6 +104,8 @@ type trouble struct {
 	// passed are the checks that passed in the last pass, passedOver those that would
 	// not, and do not hold what goes back.
 	passed, passedOver []string
+	// observed is what common rules that only observe would have held it for.
+	observed []intent.WaitingOn
 	// ends is when a check of the policy may answer otherwise by itself; zero:
 	// when something changes.
 	ends time.Time

@@ -186,7 +186,7 @@ func (o *observer) newObservation(s *served, a *asset, priority loop.Priority, n
 		o.queue.Add(a, now, priority)
 		return nil
 	}
-	g := &observation{asset: a, priority: priority, target: target, effective: effective, policy: o.view.policy.digest, horizon: o.incarnations.list(o.view), head: o.view.head, heeds: o.view.policyAtHead(a, target, now)}
+	g := &observation{asset: a, priority: priority, target: target, effective: effective, policy: o.view.policy.digest, horizon: o.incarnations.list(o.view), head: o.view.head, heeds: o.view.policyAtHead(a, target, now), common: o.view.common}
 	g.since = o.sinceOf(s, a, priority, now)
 	g.hinted = s.hints.claimLook(a, now)
 	g.runs = a.enforced > 0 && !a.absent

@@ -28,6 +28,8 @@ type gathered struct {
 type gatheredCheck struct {
 	policyCheck
 	former bool
+	// common rule that asks for it; nil: a policy of the partition does.
+	common *check.Common
 }
 
 // loosened reports whether only the last enforced incarnation asks for one of the checks.
@@ -53,7 +55,7 @@ func (r *reader) ask(ctx context.Context, at intent.IncarnationID, policy *polic
 		}
 		at := slices.IndexFunc(collected.checks, func(existing gatheredCheck) bool { return existing.digest == c.digest })
 		if at < 0 {
-			collected.checks = append(collected.checks, gatheredCheck{c, collected.former})
+			collected.checks = append(collected.checks, gatheredCheck{policyCheck: c, former: collected.former})
 			continue
 		}
 		collected.checks[at].former = collected.checks[at].former && collected.former
@@ -86,7 +88,7 @@ func (r *reader) ready(ctx context.Context, g *observation, collected *gathered,
 	}
 	for _, a := range collected.checks {
 		ready := r.configured(a.policyCheck, types)
-		all.checks = append(all.checks, check.Required{Configured: ready, Loosened: a.former})
+		all.checks = append(all.checks, check.Required{Configured: ready, Loosened: a.former, Common: a.common})
 		if ready.NeedsContent {
 			all.content = all.loaded.target
 		}
@@ -112,6 +114,12 @@ func (r *reader) ready(ctx context.Context, g *observation, collected *gathered,
 		return err
 	}
 	for _, c := range all.checks {
+		if c.Common != nil {
+			if c.Common.Overridable {
+				all.overridable = append(all.overridable, c.Name)
+			}
+			continue
+		}
 		forbidden := slices.ContainsFunc(collected.policies, func(p *policy) bool { return !check.Allows(p.Policy, c.Name, c.Kind) })
 		if at := slices.Index(all.overridable, c.Name); at < 0 && !forbidden && !all.forbids(c) {
 			all.overridable = append(all.overridable, c.Name)

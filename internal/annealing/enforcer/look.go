@@ -92,6 +92,6 @@ func (e *Enforcer) reportOff(a *asset, target intent.IncarnationID, effective in
 // holds reports whether the last difference may still be relied on.
 func (e *Enforcer) holds(a *asset, target intent.IncarnationID, effective intent.Digest, now time.Time) bool {
 	return a.trouble != nil && a.push == nil && a.difference.Outcome == intent.Differs &&
-		a.difference.Incarnation == target && a.difference.Effective == effective && a.requirements.heeds == e.view.policyAtHead(a, target, now) &&
+		a.difference.Incarnation == target && a.difference.Effective == effective && a.requirements.heeds == e.view.policyAtHead(a, target, now) && a.requirements.common.digestAsked() == e.view.commonDigest() &&
 		a.requirements.inward.covers(e.incarnations.list(&e.view)) && !a.difference.At.After(now) && now.Sub(a.difference.At) < e.Limits.FactHold
 }

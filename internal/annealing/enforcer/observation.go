@@ -29,6 +29,8 @@ type observation struct {
 	// head is what was served, and heeds what it says of the asset.
 	head  intent.IncarnationID
 	heeds headPolicy
+	// common is what the common policy asked then.
+	common *commonAsked
 	// prior is what the look before found that a push asks for; nil: nothing.
 	prior *requirements
 	// policy of head, when it was asked.

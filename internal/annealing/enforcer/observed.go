@@ -74,6 +74,9 @@ func (e *Enforcer) hasMoved(g *observation, now time.Time) bool {
 	if moved && e.rebase(g, target, effective, now) {
 		moved = false
 	}
+	if g.difference.Outcome == intent.Differs && g.common.digestAsked() != e.view.commonDigest() {
+		moved = true
+	}
 	// To another content and back meanwhile: what was known of it is forgotten.
 	reliedOnContent := g.contentKnown && !g.read && g.difference.Outcome == intent.InSync
 	return moved || reliedOnContent && !a.isContentKnown(effective)

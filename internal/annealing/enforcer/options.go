@@ -23,6 +23,7 @@ type Stores interface {
 	Check(ctx context.Context, lease store.Lease) error
 	Changed(partition intent.PartitionID) <-chan struct{}
 	Partition(ctx context.Context, id intent.PartitionID) (store.Partition, error)
+	CommonPolicy(ctx context.Context) (store.CommonPolicy, error)
 
 	Incarnation(ctx context.Context, id intent.IncarnationID) (intent.Incarnation, error)
 	Member(ctx context.Context, id intent.IncarnationID, asset intent.AssetID) (intent.Member, error)

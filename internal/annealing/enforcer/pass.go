@@ -91,6 +91,7 @@ func (e *Enforcer) decide(a *asset, facts check.Facts) check.Decision {
 	a.consent, a.overrides = reportedConsent(facts)
 	decision := check.Decide(facts)
 	a.passed, a.passedOver = decision.Passed(), decision.PassedOver()
+	a.observed = decision.Observed()
 	if a.ends = decision.Ends(); !e.pushLimits.rates.wakes(a, facts) {
 		a.ends = time.Time{}
 	}

@@ -112,6 +112,9 @@ func (r *reader) required(ctx context.Context, g *observation, loaded contents) 
 		err = r.require(ctx, g.head, *loaded.head, &all, budgets, collected)
 	}
 	if err == nil {
+		err = r.requireCommon(ctx, g, loaded, &all, budgets, collected)
+	}
+	if err == nil {
 		err = r.ready(ctx, g, collected, &all)
 	}
 	if err != nil {
@@ -143,7 +146,7 @@ func (r *reader) goesBack(ctx context.Context, g *observation) (bool, error) {
 		return g.heeds.older, nil
 	}
 	policy, err := r.policy(ctx, g.target)
-	if err != nil || len(policy.checks) == 0 {
+	if err != nil || len(policy.checks) == 0 && !g.common.hasChecks() {
 		return false, err
 	}
 	member, err := r.store.Member(ctx, g.target, g.asset.id)
@@ -175,36 +178,48 @@ func (r *reader) require(ctx context.Context, at intent.IncarnationID, content i
 	}
 	all.quorum = all.quorum.Stricter(intent.Quorum{People: int(approval.Quorum)}).Stricter(quorumOf(policy.Policy))
 	all.overridable = slices.DeleteFunc(all.overridable, func(name string) bool { return !slices.Contains(policy.GetOverrides().GetAllow(), name) })
-	use := func(key string, most uint32) {
-		if limit, ok := budgets[key]; !ok || int(most) < limit {
-			budgets[key] = int(most)
-		}
-	}
-	for _, budget := range policy.Budgets {
-		if value, impacted := scope.Scopes[budget.Scope]; impacted {
-			key := budget.Scope + "=" + value
-			if collected.isRollback {
-				use(key+check.Back, budget.InFlight)
-				continue // What is ill is mended by going back.
-			}
-			use(key, budget.InFlight)
-			bound := unhealthyIn{int(budget.Unhealthy), budget.Scope, value}
-			if prior, exists := all.unhealthy[key]; bound.most == 0 || exists && prior.most <= bound.most {
-				continue
-			}
-			if err := bound.check(); err != nil && collected.former {
-				continue // There would be no way out.
-			} else if err != nil {
-				return err
-			}
-			if all.unhealthy == nil {
-				all.unhealthy = map[string]unhealthyIn{}
-			}
-			all.unhealthy[key] = bound
-		}
+	if err := useBudgets(policy.Policy, scope, all, budgets, collected); err != nil {
+		return err
 	}
 	if all.standing.turndown {
-		use(turndowns, max(1, policy.Turndowns))
+		use(budgets, turndowns, max(1, policy.Turndowns))
 	}
 	return r.ask(ctx, at, policy, content, scope.Scopes, collected)
+}
+
+// use counts a push in a budget, by the smallest of its limits.
+func use(budgets map[string]int, key string, most uint32) {
+	if limit, ok := budgets[key]; !ok || int(most) < limit {
+		budgets[key] = int(most)
+	}
+}
+
+// useBudgets counts a push in the budgets of a policy that the scopes of a content are of.
+func useBudgets(policy *intentpb.Policy, scope *intentpb.ImpactedScope, all *requirements, budgets map[string]int, collected *gathered) error {
+	for _, budget := range policy.GetBudgets() {
+		value, impacted := scope.Scopes[budget.Scope]
+		if !impacted {
+			continue
+		}
+		key := budget.Scope + "=" + value
+		if collected.isRollback {
+			use(budgets, key+check.Back, budget.InFlight)
+			continue // What is ill is mended by going back.
+		}
+		use(budgets, key, budget.InFlight)
+		bound := unhealthyIn{int(budget.Unhealthy), budget.Scope, value}
+		if prior, exists := all.unhealthy[key]; bound.most == 0 || exists && prior.most <= bound.most {
+			continue
+		}
+		if err := bound.check(); err != nil && collected.former {
+			continue // There would be no way out.
+		} else if err != nil {
+			return err
+		}
+		if all.unhealthy == nil {
+			all.unhealthy = map[string]unhealthyIn{}
+		}
+		all.unhealthy[key] = bound
+	}
+	return nil
 }

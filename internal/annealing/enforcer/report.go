@@ -17,7 +17,7 @@ func (e *Enforcer) wait(a *asset, target intent.IncarnationID, effective intent.
 		report.Plan, report.PlanDigest = d.Plan, a.plan
 		report.ResourceKey, report.Health, report.Unmanaged = d.ResourceKey, d.Health, d.Unmanaged
 		report.Consent, report.Overrides, report.Passed = a.consent, a.overrides, a.passed
-		report.PassedOver = a.passedOver
+		report.PassedOver, report.Observed = a.passedOver, a.observed
 	}
 	e.report(a, report)
 }
@@ -36,6 +36,7 @@ func (e *Enforcer) reportOpen(a *asset, target intent.IncarnationID, effective i
 		report.Plan, report.PlanDigest, report.ResourceKey = a.difference.Plan, a.push.plan, a.difference.ResourceKey
 		report.Health = a.difference.Health
 		report.Consent, report.Overrides, report.PassedOver = a.consent, a.overrides, a.passedOver
+		report.Observed = a.observed
 	}
 	report.PushNote = a.push.progress
 	e.report(a, report)

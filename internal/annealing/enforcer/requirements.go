@@ -22,6 +22,8 @@ type policy struct {
 // avoids none of them (S23).
 type requirements struct {
 	heeds headPolicy
+	// common is what the common policy asked when they were gathered.
+	common *commonAsked
 	// edges that the asset declares itself.
 	edges  []edge
 	marked string

@@ -10,9 +10,11 @@ import (
 
 // view is the intent side of the world as last read from the store.
 type view struct {
-	head      intent.IncarnationID
-	revision  uint64
-	policy    *policy
+	head     intent.IncarnationID
+	revision uint64
+	policy   *policy
+	// common is what the server's common policy asks beside it; nil: it was not read yet.
+	common    *commonAsked
 	kinds     map[intent.TypeName]*kind
 	pins      map[intent.AssetID][]intent.Pin
 	pinned    map[pinnedAt]intent.Member

@@ -131,6 +131,9 @@ func (e *Enforcer) update(ctx context.Context) error {
 	if err := e.readPolicy(ctx, &next); err != nil {
 		return err
 	}
+	if err := e.readCommon(ctx, &next); err != nil {
+		return err
+	}
 	var retried []intent.AssetID
 	if e.view.policy != nil { // At the start nothing has failed yet.
 		if retried, err = e.Store.Retries(ctx, e.Partition, e.view.revision); err != nil {

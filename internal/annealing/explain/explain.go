@@ -40,10 +40,12 @@ const (
 	KindOverride = "override"
 	// KindPassedOver tells of checks that do not hold what goes back.
 	KindPassedOver = "passed-over"
-	KindUnhealthy  = "unhealthy"
-	KindHeld       = "candidate-held"
-	KindRejected   = "candidate-rejected"
-	KindSilent     = "not-acting"
+	// KindObserved tells what common rules that only observe would hold it for.
+	KindObserved  = "observed"
+	KindUnhealthy = "unhealthy"
+	KindHeld      = "candidate-held"
+	KindRejected  = "candidate-rejected"
+	KindSilent    = "not-acting"
 	// KindUnbuilt: newer sources wait for their turn to be built.
 	KindUnbuilt = "not-built-yet"
 	// KindOldSource: a source is as it was read last.

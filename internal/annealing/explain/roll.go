@@ -105,7 +105,7 @@ func (f Facts) endOf(asset intent.AssetID) end {
 	if len(reasons) > 0 {
 		e.root = root(reasons[0])
 	}
-	if f.Stop != nil && (len(reasons) == 0 || isOf(e.root, string(intent.WaitStop), KindPin, KindApproved, KindOverride, KindPassedOver)) {
+	if f.Stop != nil && (len(reasons) == 0 || isOf(e.root, string(intent.WaitStop), KindPin, KindApproved, KindOverride, KindPassedOver, KindObserved)) {
 		e.root, e.chain = f.stopReason(), nil
 		e.root.Responsible = f.Owner
 	}

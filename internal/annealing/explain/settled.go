@@ -103,6 +103,9 @@ func (f Facts) consentOf(report intent.Report) []Reason {
 			Text: "it goes back to what was before, so it does not wait for these checks, which do not pass: " + strings.Join(report.PassedOver, ", "),
 		})
 	}
+	for _, w := range report.Observed {
+		reasons = append(reasons, Reason{Kind: KindObserved, Asset: report.Asset, Owner: w.Owner, Until: w.Until, Text: "it does not wait for a common rule that is only observed: " + w.Reason})
+	}
 	for _, o := range report.Overrides {
 		if o.InForce(f.Now) {
 			reasons = append(reasons, Reason{

@@ -27,7 +27,7 @@ func weight(r Reason) int {
 	case KindInSync, KindTurnedDown, KindGone, KindNoAsset, KindNoHead:
 		// The cause may be that the newest sources are not served.
 		return 4
-	case KindPin, KindApproved, KindOverride, KindPassedOver:
+	case KindPin, KindApproved, KindOverride, KindPassedOver, KindObserved:
 		return 5
 	default:
 		return 2
@@ -74,7 +74,7 @@ func isCompared(r Reason) bool { return r.Kind != KindModel && r.Kind != KindUns
 // they are as intent says.
 func restsOnIntent(waiting intent.WaitingOn, causes []Reason) bool {
 	return len(waiting.Blockers) > 0 && !slices.ContainsFunc(causes, func(r Reason) bool {
-		return !isAsIntentSays(r) && r.Kind != KindPin && r.Kind != KindApproved && r.Kind != KindOverride && r.Kind != KindPassedOver && r.Kind != KindUnhealthy
+		return !isAsIntentSays(r) && r.Kind != KindPin && r.Kind != KindApproved && r.Kind != KindOverride && r.Kind != KindPassedOver && r.Kind != KindObserved && r.Kind != KindUnhealthy
 	})
 }
 

@@ -241,8 +241,11 @@ type Report struct {
 	Passed  []string    `json:"passed,omitempty"`
 	// PassedOver names checks that do not pass, and do not hold the push, for it goes
 	// back to what was before.
-	PassedOver []string      `json:"passedOver,omitempty"`
-	Unmanaged  []FieldChange `json:"unmanaged,omitempty"`
+	PassedOver []string `json:"passedOver,omitempty"`
+	// Observed is what would hold the push if the common rules were in force that only
+	// observe.
+	Observed  []WaitingOn   `json:"observed,omitempty"`
+	Unmanaged []FieldChange `json:"unmanaged,omitempty"`
 	// Consent to the plan; nil: nobody's is asked for.
 	Consent *Consent `json:"consent,omitempty"`
 	// Overrides that count for this content, in force when it was reported.
@@ -307,6 +310,9 @@ func (r Report) Key() uint64 {
 	}
 	if len(r.PassedOver) > 0 {
 		write(append([]string{"passed over"}, r.PassedOver...)...)
+	}
+	for _, w := range r.Observed {
+		write("observed", w.Check, words(w.Reason))
 	}
 	h.Write(r.Effective[:])
 	h.Write(r.PlanDigest[:])

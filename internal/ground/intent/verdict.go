@@ -35,6 +35,9 @@ type Verdict struct {
 	Fact string
 	// PassedOver: the check would not pass, and does not hold what goes back.
 	PassedOver bool
+	// Observed is what it would wait for if the common rule that asks for it were in force;
+	// nil: it passes by itself, or is in force.
+	Observed *WaitingOn
 }
 
 // Ground is a check that let a push begin.

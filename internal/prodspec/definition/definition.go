@@ -107,11 +107,10 @@ type Types interface {
 
 // Parse reads a definition. It is usable when no finding is an error.
 func Parse(file string, data []byte, types Types) (Definition, []intent.Finding) {
-	p := &parser{file: file, types: types}
-	root := p.document(data)
-	if root == nil {
-		return Definition{}, p.findings
-	}
+	return ParseWithDefaults(file, data, types, nil)
+}
+
+func (p *parser) parse(root *yaml.Node) (Definition, []intent.Finding) {
 	d := p.definition(root)
 	if len(p.findings) == 0 {
 		d.Generators = p.sorted(d.Generators)
@@ -146,6 +145,8 @@ const (
 	ProgramSource = "programs"
 	// TypeSource is the .proto files.
 	TypeSource = "types"
+	// CommonSource is what the server's common policy asks of the partition.
+	CommonSource = "common-policy"
 	// TurndownSource is what people had turned down by command.
 	TurndownSource = turndown.Document
 	// OutputSource is what assets told that others need.

@@ -20,8 +20,10 @@ import (
 
 // parser reads YAML nodes and gathers findings, all of them in one go.
 type parser struct {
-	file     string
-	types    Types
+	file  string
+	types Types
+	// isCommon: the file is a common policy, and no definition.
+	isCommon bool
 	findings []intent.Finding
 }
 
@@ -104,7 +106,12 @@ func (p *parser) document(data []byte) *yaml.Node {
 		p.at(tagged, "", "the tag %.100s is not known", tagged.Tag).hint("write the value that is meant: nothing here does what a tag asks for")
 		return nil
 	}
-	if len(document.Content) != 1 || document.Content[0].Kind != yaml.MappingNode {
+	noMapping := len(document.Content) != 1 || document.Content[0].Kind != yaml.MappingNode
+	if noMapping && p.isCommon {
+		p.at(&yaml.Node{Line: 1, Column: 1}, "", "the file holds no common policy").hint("start it with lehr: v1 and rules:; docs/operate/policy.md shows one")
+		return nil
+	}
+	if noMapping {
 		p.at(&yaml.Node{Line: 1, Column: 1}, "", "the file does not define a partition").hint("start it with lehr: v1 and partition: <name>; lehr init writes one")
 		return nil
 	}

@@ -24,7 +24,7 @@ func (p *parser) sources(node *yaml.Node) (list []Source) {
 	p.eachPair(node, "sources", func(key, value *yaml.Node) {
 		name := p.name(key, "sources")
 		at := "sources." + name
-		if name == DefinitionSource || name == ProgramSource || name == TypeSource || name == TurndownSource || slices.Contains(work.RendererPrograms(), name) {
+		if name == DefinitionSource || name == ProgramSource || name == TypeSource || name == CommonSource || name == TurndownSource || slices.Contains(work.RendererPrograms(), name) {
 			p.at(key, at, "the name %s is taken by Lehr's own source", name).hint("choose another name")
 		}
 		var s Source

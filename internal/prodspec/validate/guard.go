@@ -67,6 +67,14 @@ func stricter(a, b limits) limits {
 	}
 }
 
+// StricterShrink is a guard with the tighter of each limit of two.
+func StricterShrink(a, b *intentpb.ShrinkGuard) *intentpb.ShrinkGuard {
+	l := stricter(limitsOf(&intentpb.Policy{Shrink: a}), limitsOf(&intentpb.Policy{Shrink: b}))
+	return &intentpb.ShrinkGuard{
+		MaxRemovedPercent: uint32(l.removedPercent), MaxChangedPercent: uint32(l.changedPercent), Floor: uint32(l.floor), Period: durationpb.New(l.period),
+	}
+}
+
 // periodText is the period as people write it: 24h, not 24h0m0s.
 func (l limits) periodText() string {
 	text := l.period.String()

@@ -181,6 +181,15 @@ func (v *Validator) Run(ctx context.Context, input Input) (Judgement, error) {
 	return j.judgement(), nil
 }
 
+// RunRules judges by the rules of the candidate's policy alone.
+func (v *Validator) RunRules(ctx context.Context, input Input) ([]intent.Finding, error) {
+	j := v.begin(input)
+	if err := v.ownRules(ctx, j); err != nil {
+		return nil, fault.New(fault.KindOf(err), "cannot judge what is served of %s: %w", input.Candidate.Partition, err)
+	}
+	return j.judgement().Findings, nil
+}
+
 // judging is one run.
 type judging struct {
 	Input

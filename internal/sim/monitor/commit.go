@@ -121,6 +121,9 @@ func (m *Monitor) replay(news *news) {
 		if r.Verb == "resume" {
 			m.resumes("")
 		}
+		if r.Verb == "common-policy" {
+			m.closed = false
+		}
 	}
 	for _, r := range news.own {
 		m.follow(r, news)
@@ -128,6 +131,7 @@ func (m *Monitor) replay(news *news) {
 	for _, r := range news.global {
 		m.inForce[""] = r.Verb == "stop" || r.Verb != "resume" && m.inForce[""]
 		m.resumed[""] = r.Verb == "resume" || r.Verb != "stop" && m.resumed[""]
+		m.askedInCommon(r)
 	}
 }
 

@@ -76,6 +76,9 @@ type Options struct {
 	Awaiting  string
 	// Remembers is for how long pushes that ended are kept.
 	Remembers time.Duration
+	// Common reports whether the common policy of a digest lets no push begin, and whether it is
+	// any that was written; nil: there is none.
+	Common func(digest string) (closed, ok bool)
 	// Held is until when a process is made to wait, or stands still; nil: none ever.
 	Held func() time.Time
 }
@@ -86,7 +89,9 @@ type Monitor struct {
 	watching int
 	options  Options
 	database database
-	checked  map[string]int
+	// closed: the common policy lets no push begin.
+	closed  bool
+	checked map[string]int
 
 	first map[string]bool // by property and kind
 	found []Violation     // the first of each kind

@@ -44,7 +44,7 @@ type Mutant struct {
 type Kind string
 
 // Kinds of runs: with a rollout, one that sets fields of a document, or a plugin of checks,
-// a budget of unhealthy assets, notifications, hours, rollouts that come after each other, stops that the store cannot take, plugins that keep what they read, plugins that hint what changes, secrets that are rotated, types that no plugin serves, fields that others share, generated names, or outputs that others ask for.
+// a budget of unhealthy assets, notifications, hours, rollouts that come after each other, stops that the store cannot take, plugins that keep what they read, plugins that hint what changes, secrets that are rotated, types that no plugin serves, fields that others share, generated names, outputs that others ask for, or a common policy.
 const (
 	Rollouts Kind = "rollouts"
 	Fields   Kind = "fields"
@@ -60,6 +60,7 @@ const (
 	Unserved Kind = "unserved"
 	Sharing  Kind = "sharing"
 	Outputs  Kind = "outputs"
+	Common   Kind = "common"
 	// Generations are runs in which names are generated.
 	Generations Kind = "generations"
 )
@@ -68,13 +69,13 @@ const (
 var Kinds = map[Kind]func(seed uint64) bool{
 	Rollouts: sim.Rolls, Fields: sim.Sets, Judged: sim.Judged, Ailing: sim.Ails, Telling: sim.Tells, Hours: sim.ByHours,
 	Trains: sim.Trains, Braked: sim.Braked, Caching: sim.Caches, Hinting: sim.Hints, Rotating: sim.Rotates,
-	Unserved: sim.Unserved, Sharing: sim.Shares, Generations: sim.Generations, Outputs: sim.AsksOutputs,
+	Unserved: sim.Unserved, Sharing: sim.Shares, Generations: sim.Generations, Outputs: sim.AsksOutputs, Common: sim.UnderCommon,
 }
 
 // All mutants, by theme.
 var All = slices.Concat(
 	fences, permits, admissions, approvals, consents, budgets, rates, claims, targets, pushes, settlings,
-	checks, neighbours, answers, publications, guards, identities, contents, collections, audits, livenesses, rollouts, protections, ills, notifications, hours, trains, secrets, brakes, ages, hinted, rotated, unserved, sharedFields, surplus, outputted, fleets, memos,
+	checks, neighbours, answers, publications, guards, identities, contents, collections, audits, livenesses, rollouts, protections, ills, notifications, hours, trains, secrets, brakes, ages, hinted, rotated, unserved, sharedFields, surplus, outputted, commons, fleets, memos,
 )
 
 // Find returns the mutant of a name.

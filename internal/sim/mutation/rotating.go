@@ -12,8 +12,8 @@ var rotated = []Mutant{
 	},
 	{
 		Name: "digest-without-value", Of: Rotating, File: "sdk/secret/digest.go",
-		Old:    `part(value)`,
-		New:    "if !mutant.On(\"digest-without-value\") {\n\t\tpart(value)\n\t}",
+		Old:    `return keyed(key, append(parts, value))`,
+		New:    "if mutant.On(\"digest-without-value\") {\n\t\tvalue = nil\n\t}\n\treturn keyed(key, append(parts, value))",
 		Breaks: "S9 L1 L4",
 		Why:    "A digest is of the reference alone, so a rotation is not seen.",
 	},

@@ -32,6 +32,7 @@ type Real interface {
 	store.Reports
 	store.Blobs
 	store.Documents
+	CommonPolicy(ctx context.Context) (store.CommonPolicy, error)
 }
 
 // Supposed is what would be head.
@@ -43,6 +44,8 @@ type Supposed struct {
 	Changes []store.Entry
 	// Blob finds one that is not stored, by its kind and name; nil: all are.
 	Blob func(kind, name string) ([]byte, bool)
+	// Common policy of the server; nil: that of the store.
+	Common *store.CommonPolicy
 }
 
 // Store is a partition's store in which something is supposed. It is safe for
@@ -92,6 +95,14 @@ func (s *Store) Partition(ctx context.Context, id intent.PartitionID) (store.Par
 	defer s.lock.Unlock()
 	partition.Revision += s.again
 	return partition, err
+}
+
+// CommonPolicy is the supposed one, or that of the store.
+func (s *Store) CommonPolicy(ctx context.Context) (store.CommonPolicy, error) {
+	if common := s.supposed.Common; common != nil {
+		return *common, nil
+	}
+	return s.real.CommonPolicy(ctx)
 }
 
 // Changed tells of nothing but Again: a plan is of one moment.

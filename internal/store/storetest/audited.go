@@ -247,6 +247,11 @@ var writes = map[string]write{
 		},
 		want: intent.AuditRecord{Partition: shop, By: alice, Verb: "grant", Subject: "user:ann", Detail: "operator, by the server"},
 	},
+	"SetCommonPolicy": {
+		do:   func(w *world) error { return w.SetCommonPolicy(w.t.Context(), commonPolicy("freeze"), alice) },
+		want: intent.AuditRecord{By: alice, Verb: "common-policy", Subject: "/etc/lehr-policy.yaml", Detail: "in place of"},
+		all:  true,
+	},
 	"CreateDocument": {
 		do: func(w *world) error {
 			_, err := w.CreateDocument(w.t.Context(), shop, knobs, []byte(`{"a":1}`), "begun", bob)
@@ -343,7 +348,7 @@ var unrecorded = map[string]string{
 var reading = strings.Fields(`Document ListDocuments DocumentRevisions Partition ListPartitions Hints Check Free Replicas Incarnation Incarnations Member Body Content Contents Members Changes
 	FindIncarnation EdgesFrom EdgesTo Candidate CandidateDelta ListCandidates Acknowledged GetBlob Pins PinsOf Holds Retries Stops Consents Authors
 	Size Permit OpenPushes Pushes Push Ended Begun EnforcedPage EnforcedCount Memos MemoAssets Orphans OrphanCount Report ListReports CountReports ListGroups Rollouts Observations Judgements RolloutOrders ReportHistory ReportsAfter LastReport Arrivals
-	AuditRecords AuditEnds WalkAudit VerifyAudit AuditTrouble Identity History Verify TokenByID Tokens Grants Authority Authorize Changed Close`)
+	AuditRecords AuditEnds WalkAudit VerifyAudit AuditTrouble Identity History Verify TokenByID Tokens Grants CommonPolicy Authority Authorize Changed Close`)
 
 // Audited shows of every method of a store that writes that its record is
 // written with it (S25), and that without the record nothing is.

@@ -127,6 +127,7 @@ func (w *world) caused() []caused {
 			return err
 		}},
 		{"SetPolicy", "", "", none, func(ctx context.Context) error { return w.SetPolicy(ctx, nil, bob) }},
+		{"SetCommonPolicy", "", "", none, func(ctx context.Context) error { return w.SetCommonPolicy(ctx, store.CommonPolicy{}, bob) }},
 	}
 }
 
@@ -228,7 +229,7 @@ func testAuthority(t *testing.T, open func(t *testing.T) store.All) {
 			t.Errorf("%s in %q was denied, and left %d records", attempt.method, attempt.partition, now-previous)
 		}
 		for _, bearer := range bearers {
-			if !bearer.may(attempt.role, attempt.partition) || attempt.method == "SetPolicy" && bearer.name != "local" {
+			if !bearer.may(attempt.role, attempt.partition) || attempt.role == "" && bearer.name != "local" {
 				continue
 			}
 			allowed++
@@ -255,7 +256,7 @@ var asksNobody = []string{
 	"Partition", "ListPartitions", "Hint", "Hints", "Renew", "Retire", "Replicas", "Acquire", "Free", "Document", "ListDocuments", "DocumentRevisions", "Incarnation", "Incarnations", "Member", "Body", "Content", "Contents", "Members", "Changes",
 	"FindIncarnation", "EdgesFrom", "EdgesTo", "Candidate", "CandidateDelta", "ListCandidates", "Acknowledged", "GetBlob", "Pins", "PinsOf", "Holds", "Retries",
 	"Stops", "Consents", "Authors", "OpenPushes", "Pushes", "Push", "Ended", "Size", "EnforcedPage", "EnforcedCount", "Memos", "MemoAssets", "Orphans", "OrphanCount", "Report", "ListReports",
-	"CountReports", "ListGroups", "Rollouts", "Observations", "Judgements", "RolloutOrders", "ReportHistory", "ReportsAfter", "LastReport", "Arrivals", "AuditRecords", "AuditEnds", "AuditTrouble", "WalkAudit", "VerifyAudit", "Identity", "History", "Verify", "TokenByID", "Tokens", "Grants", "Authority", "Authorize", "Changed", "Close",
+	"CountReports", "ListGroups", "Rollouts", "Observations", "Judgements", "RolloutOrders", "ReportHistory", "ReportsAfter", "LastReport", "Arrivals", "AuditRecords", "AuditEnds", "AuditTrouble", "WalkAudit", "VerifyAudit", "Identity", "History", "Verify", "TokenByID", "Tokens", "Grants", "CommonPolicy", "Authority", "Authorize", "Changed", "Close",
 }
 
 // testEveryWriteAsks: a method that is new is one of those that testAuthority

@@ -765,6 +765,389 @@ func (*RemovePartitionResponse) Descriptor() ([]byte, []int) {
 	return file_lehr_api_v1_partition_proto_rawDescGZIP(), []int{11}
 }
 
+type GetCommonPolicyRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Empty: all rules are told.
+	Partition     string `protobuf:"bytes,1,opt,name=partition" json:"partition,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetCommonPolicyRequest) Reset() {
+	*x = GetCommonPolicyRequest{}
+	mi := &file_lehr_api_v1_partition_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetCommonPolicyRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetCommonPolicyRequest) ProtoMessage() {}
+
+func (x *GetCommonPolicyRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_partition_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetCommonPolicyRequest.ProtoReflect.Descriptor instead.
+func (*GetCommonPolicyRequest) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_partition_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *GetCommonPolicyRequest) GetPartition() string {
+	if x != nil {
+		return x.Partition
+	}
+	return ""
+}
+
+type GetCommonPolicyResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// A lehr.intent.v1.CommonPolicy. Of a partition: the rules that are about it, each without its
+	// selector.
+	Policy []byte `protobuf:"bytes,1,opt,name=policy" json:"policy,omitempty"`
+	// Where it was read, and which revision of that source.
+	Place    string `protobuf:"bytes,2,opt,name=place" json:"place,omitempty"`
+	Revision string `protobuf:"bytes,3,opt,name=revision" json:"revision,omitempty"`
+	// Since when it counts; unset: there is none.
+	Since *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=since" json:"since,omitempty"`
+	// Why what the place holds now cannot be used, so that the last that could be counts;
+	// and since when.
+	Problems      []*Finding             `protobuf:"bytes,5,rep,name=problems" json:"problems,omitempty"`
+	ProblemsSince *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=problems_since,json=problemsSince" json:"problems_since,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetCommonPolicyResponse) Reset() {
+	*x = GetCommonPolicyResponse{}
+	mi := &file_lehr_api_v1_partition_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetCommonPolicyResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetCommonPolicyResponse) ProtoMessage() {}
+
+func (x *GetCommonPolicyResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_partition_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetCommonPolicyResponse.ProtoReflect.Descriptor instead.
+func (*GetCommonPolicyResponse) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_partition_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *GetCommonPolicyResponse) GetPolicy() []byte {
+	if x != nil {
+		return x.Policy
+	}
+	return nil
+}
+
+func (x *GetCommonPolicyResponse) GetPlace() string {
+	if x != nil {
+		return x.Place
+	}
+	return ""
+}
+
+func (x *GetCommonPolicyResponse) GetRevision() string {
+	if x != nil {
+		return x.Revision
+	}
+	return ""
+}
+
+func (x *GetCommonPolicyResponse) GetSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Since
+	}
+	return nil
+}
+
+func (x *GetCommonPolicyResponse) GetProblems() []*Finding {
+	if x != nil {
+		return x.Problems
+	}
+	return nil
+}
+
+func (x *GetCommonPolicyResponse) GetProblemsSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ProblemsSince
+	}
+	return nil
+}
+
+type PlanCommonPolicyRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// A lehr-policy.yaml.
+	Text string `protobuf:"bytes,1,opt,name=text" json:"text,omitempty"`
+	// Its name, for findings.
+	File          string `protobuf:"bytes,2,opt,name=file" json:"file,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PlanCommonPolicyRequest) Reset() {
+	*x = PlanCommonPolicyRequest{}
+	mi := &file_lehr_api_v1_partition_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PlanCommonPolicyRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PlanCommonPolicyRequest) ProtoMessage() {}
+
+func (x *PlanCommonPolicyRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_partition_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PlanCommonPolicyRequest.ProtoReflect.Descriptor instead.
+func (*PlanCommonPolicyRequest) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_partition_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *PlanCommonPolicyRequest) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+func (x *PlanCommonPolicyRequest) GetFile() string {
+	if x != nil {
+		return x.File
+	}
+	return ""
+}
+
+type PlanCommonPolicyResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What is wrong with the text; then nothing else is told.
+	Findings []*Finding `protobuf:"bytes,1,rep,name=findings" json:"findings,omitempty"`
+	// Partitions of which anything would change, by name.
+	Partitions []*PartitionPolicyChange `protobuf:"bytes,2,rep,name=partitions" json:"partitions,omitempty"`
+	// How many partitions are registered, and how many of them could not be pushed to now, by
+	// checks that are not in force yet.
+	Registered    int64 `protobuf:"varint,3,opt,name=registered" json:"registered,omitempty"`
+	Held          int64 `protobuf:"varint,4,opt,name=held" json:"held,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PlanCommonPolicyResponse) Reset() {
+	*x = PlanCommonPolicyResponse{}
+	mi := &file_lehr_api_v1_partition_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PlanCommonPolicyResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PlanCommonPolicyResponse) ProtoMessage() {}
+
+func (x *PlanCommonPolicyResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_partition_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PlanCommonPolicyResponse.ProtoReflect.Descriptor instead.
+func (*PlanCommonPolicyResponse) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_partition_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *PlanCommonPolicyResponse) GetFindings() []*Finding {
+	if x != nil {
+		return x.Findings
+	}
+	return nil
+}
+
+func (x *PlanCommonPolicyResponse) GetPartitions() []*PartitionPolicyChange {
+	if x != nil {
+		return x.Partitions
+	}
+	return nil
+}
+
+func (x *PlanCommonPolicyResponse) GetRegistered() int64 {
+	if x != nil {
+		return x.Registered
+	}
+	return 0
+}
+
+func (x *PlanCommonPolicyResponse) GetHeld() int64 {
+	if x != nil {
+		return x.Held
+	}
+	return 0
+}
+
+type PartitionPolicyChange struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Partition string                 `protobuf:"bytes,1,opt,name=partition" json:"partition,omitempty"`
+	// Rules, by name, that are about it and were not, are not any more, or ask otherwise.
+	Added   []string `protobuf:"bytes,2,rep,name=added" json:"added,omitempty"`
+	Removed []string `protobuf:"bytes,3,rep,name=removed" json:"removed,omitempty"`
+	Changed []string `protobuf:"bytes,4,rep,name=changed" json:"changed,omitempty"`
+	// What of what is served breaks rules that are new or changed: nothing that breaks them
+	// would be served any more. At most 20, and how many there are.
+	Refused      []*Finding `protobuf:"bytes,5,rep,name=refused" json:"refused,omitempty"`
+	RefusedCount int64      `protobuf:"varint,6,opt,name=refused_count,json=refusedCount" json:"refused_count,omitempty"`
+	// New or changed checks that are closed to every push now, in words.
+	Closed []string `protobuf:"bytes,7,rep,name=closed" json:"closed,omitempty"`
+	// Assets that are not in sync now, how many of them would wait for new or changed
+	// checks, and the first of these.
+	Differing     int64    `protobuf:"varint,8,opt,name=differing" json:"differing,omitempty"`
+	WaitingCount  int64    `protobuf:"varint,9,opt,name=waiting_count,json=waitingCount" json:"waiting_count,omitempty"`
+	Waiting       []string `protobuf:"bytes,10,rep,name=waiting" json:"waiting,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PartitionPolicyChange) Reset() {
+	*x = PartitionPolicyChange{}
+	mi := &file_lehr_api_v1_partition_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PartitionPolicyChange) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PartitionPolicyChange) ProtoMessage() {}
+
+func (x *PartitionPolicyChange) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_partition_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PartitionPolicyChange.ProtoReflect.Descriptor instead.
+func (*PartitionPolicyChange) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_partition_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *PartitionPolicyChange) GetPartition() string {
+	if x != nil {
+		return x.Partition
+	}
+	return ""
+}
+
+func (x *PartitionPolicyChange) GetAdded() []string {
+	if x != nil {
+		return x.Added
+	}
+	return nil
+}
+
+func (x *PartitionPolicyChange) GetRemoved() []string {
+	if x != nil {
+		return x.Removed
+	}
+	return nil
+}
+
+func (x *PartitionPolicyChange) GetChanged() []string {
+	if x != nil {
+		return x.Changed
+	}
+	return nil
+}
+
+func (x *PartitionPolicyChange) GetRefused() []*Finding {
+	if x != nil {
+		return x.Refused
+	}
+	return nil
+}
+
+func (x *PartitionPolicyChange) GetRefusedCount() int64 {
+	if x != nil {
+		return x.RefusedCount
+	}
+	return 0
+}
+
+func (x *PartitionPolicyChange) GetClosed() []string {
+	if x != nil {
+		return x.Closed
+	}
+	return nil
+}
+
+func (x *PartitionPolicyChange) GetDiffering() int64 {
+	if x != nil {
+		return x.Differing
+	}
+	return 0
+}
+
+func (x *PartitionPolicyChange) GetWaitingCount() int64 {
+	if x != nil {
+		return x.WaitingCount
+	}
+	return 0
+}
+
+func (x *PartitionPolicyChange) GetWaiting() []string {
+	if x != nil {
+		return x.Waiting
+	}
+	return nil
+}
+
 var File_lehr_api_v1_partition_proto protoreflect.FileDescriptor
 
 const file_lehr_api_v1_partition_proto_rawDesc = "" +
@@ -828,12 +1211,47 @@ const file_lehr_api_v1_partition_proto_rawDesc = "" +
 	"\x16RemovePartitionRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\"\x19\n" +
-	"\x17RemovePartitionResponse2\x85\x04\n" +
+	"\x17RemovePartitionResponse\"6\n" +
+	"\x16GetCommonPolicyRequest\x12\x1c\n" +
+	"\tpartition\x18\x01 \x01(\tR\tpartition\"\x8a\x02\n" +
+	"\x17GetCommonPolicyResponse\x12\x16\n" +
+	"\x06policy\x18\x01 \x01(\fR\x06policy\x12\x14\n" +
+	"\x05place\x18\x02 \x01(\tR\x05place\x12\x1a\n" +
+	"\brevision\x18\x03 \x01(\tR\brevision\x120\n" +
+	"\x05since\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x120\n" +
+	"\bproblems\x18\x05 \x03(\v2\x14.lehr.api.v1.FindingR\bproblems\x12A\n" +
+	"\x0eproblems_since\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\rproblemsSince\"A\n" +
+	"\x17PlanCommonPolicyRequest\x12\x12\n" +
+	"\x04text\x18\x01 \x01(\tR\x04text\x12\x12\n" +
+	"\x04file\x18\x02 \x01(\tR\x04file\"\xc4\x01\n" +
+	"\x18PlanCommonPolicyResponse\x120\n" +
+	"\bfindings\x18\x01 \x03(\v2\x14.lehr.api.v1.FindingR\bfindings\x12B\n" +
+	"\n" +
+	"partitions\x18\x02 \x03(\v2\".lehr.api.v1.PartitionPolicyChangeR\n" +
+	"partitions\x12\x1e\n" +
+	"\n" +
+	"registered\x18\x03 \x01(\x03R\n" +
+	"registered\x12\x12\n" +
+	"\x04held\x18\x04 \x01(\x03R\x04held\"\xc9\x02\n" +
+	"\x15PartitionPolicyChange\x12\x1c\n" +
+	"\tpartition\x18\x01 \x01(\tR\tpartition\x12\x14\n" +
+	"\x05added\x18\x02 \x03(\tR\x05added\x12\x18\n" +
+	"\aremoved\x18\x03 \x03(\tR\aremoved\x12\x18\n" +
+	"\achanged\x18\x04 \x03(\tR\achanged\x12.\n" +
+	"\arefused\x18\x05 \x03(\v2\x14.lehr.api.v1.FindingR\arefused\x12#\n" +
+	"\rrefused_count\x18\x06 \x01(\x03R\frefusedCount\x12\x16\n" +
+	"\x06closed\x18\a \x03(\tR\x06closed\x12\x1c\n" +
+	"\tdiffering\x18\b \x01(\x03R\tdiffering\x12#\n" +
+	"\rwaiting_count\x18\t \x01(\x03R\fwaitingCount\x12\x18\n" +
+	"\awaiting\x18\n" +
+	" \x03(\tR\awaiting2\xd8\x05\n" +
 	"\x10PartitionService\x12a\n" +
 	"\fAddPartition\x12 .lehr.api.v1.AddPartitionRequest\x1a!.lehr.api.v1.AddPartitionResponse\"\f\xda\xe4\x19\b\b\x05\x10\x01\x1a\x02id\x12c\n" +
 	"\x0eListPartitions\x12\".lehr.api.v1.ListPartitionsRequest\x1a#.lehr.api.v1.ListPartitionsResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x03\x12a\n" +
 	"\fGetPartition\x12 .lehr.api.v1.GetPartitionRequest\x1a!.lehr.api.v1.GetPartitionResponse\"\f\xda\xe4\x19\b\b\x01\x10\x01\x1a\x02id\x12Z\n" +
-	"\vListWindows\x12\x1f.lehr.api.v1.ListWindowsRequest\x1a .lehr.api.v1.ListWindowsResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01\x12j\n" +
+	"\vListWindows\x12\x1f.lehr.api.v1.ListWindowsRequest\x1a .lehr.api.v1.ListWindowsResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01\x12f\n" +
+	"\x0fGetCommonPolicy\x12#.lehr.api.v1.GetCommonPolicyRequest\x1a$.lehr.api.v1.GetCommonPolicyResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01\x12i\n" +
+	"\x10PlanCommonPolicy\x12$.lehr.api.v1.PlanCommonPolicyRequest\x1a%.lehr.api.v1.PlanCommonPolicyResponse\"\b\xda\xe4\x19\x04\b\x05\x10\x02\x12j\n" +
 	"\x0fRemovePartition\x12#.lehr.api.v1.RemovePartitionRequest\x1a$.lehr.api.v1.RemovePartitionResponse\"\f\xda\xe4\x19\b\b\x05\x10\x01\x1a\x02idB%Z\x1elehr.dev/gen/lehr/api/v1;apipb\x92\x03\x02\b\x02b\beditionsp\xe8\a"
 
 var (
@@ -848,54 +1266,70 @@ func file_lehr_api_v1_partition_proto_rawDescGZIP() []byte {
 	return file_lehr_api_v1_partition_proto_rawDescData
 }
 
-var file_lehr_api_v1_partition_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
+var file_lehr_api_v1_partition_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
 var file_lehr_api_v1_partition_proto_goTypes = []any{
-	(*Partition)(nil),               // 0: lehr.api.v1.Partition
-	(*ListWindowsRequest)(nil),      // 1: lehr.api.v1.ListWindowsRequest
-	(*ListWindowsResponse)(nil),     // 2: lehr.api.v1.ListWindowsResponse
-	(*CheckWindow)(nil),             // 3: lehr.api.v1.CheckWindow
-	(*AddPartitionRequest)(nil),     // 4: lehr.api.v1.AddPartitionRequest
-	(*AddPartitionResponse)(nil),    // 5: lehr.api.v1.AddPartitionResponse
-	(*ListPartitionsRequest)(nil),   // 6: lehr.api.v1.ListPartitionsRequest
-	(*ListPartitionsResponse)(nil),  // 7: lehr.api.v1.ListPartitionsResponse
-	(*GetPartitionRequest)(nil),     // 8: lehr.api.v1.GetPartitionRequest
-	(*GetPartitionResponse)(nil),    // 9: lehr.api.v1.GetPartitionResponse
-	(*RemovePartitionRequest)(nil),  // 10: lehr.api.v1.RemovePartitionRequest
-	(*RemovePartitionResponse)(nil), // 11: lehr.api.v1.RemovePartitionResponse
-	nil,                             // 12: lehr.api.v1.Partition.StatesEntry
-	(*SourceRevision)(nil),          // 13: lehr.api.v1.SourceRevision
-	(*Stop)(nil),                    // 14: lehr.api.v1.Stop
-	(*timestamppb.Timestamp)(nil),   // 15: google.protobuf.Timestamp
-	(*Candidate)(nil),               // 16: lehr.api.v1.Candidate
+	(*Partition)(nil),                // 0: lehr.api.v1.Partition
+	(*ListWindowsRequest)(nil),       // 1: lehr.api.v1.ListWindowsRequest
+	(*ListWindowsResponse)(nil),      // 2: lehr.api.v1.ListWindowsResponse
+	(*CheckWindow)(nil),              // 3: lehr.api.v1.CheckWindow
+	(*AddPartitionRequest)(nil),      // 4: lehr.api.v1.AddPartitionRequest
+	(*AddPartitionResponse)(nil),     // 5: lehr.api.v1.AddPartitionResponse
+	(*ListPartitionsRequest)(nil),    // 6: lehr.api.v1.ListPartitionsRequest
+	(*ListPartitionsResponse)(nil),   // 7: lehr.api.v1.ListPartitionsResponse
+	(*GetPartitionRequest)(nil),      // 8: lehr.api.v1.GetPartitionRequest
+	(*GetPartitionResponse)(nil),     // 9: lehr.api.v1.GetPartitionResponse
+	(*RemovePartitionRequest)(nil),   // 10: lehr.api.v1.RemovePartitionRequest
+	(*RemovePartitionResponse)(nil),  // 11: lehr.api.v1.RemovePartitionResponse
+	(*GetCommonPolicyRequest)(nil),   // 12: lehr.api.v1.GetCommonPolicyRequest
+	(*GetCommonPolicyResponse)(nil),  // 13: lehr.api.v1.GetCommonPolicyResponse
+	(*PlanCommonPolicyRequest)(nil),  // 14: lehr.api.v1.PlanCommonPolicyRequest
+	(*PlanCommonPolicyResponse)(nil), // 15: lehr.api.v1.PlanCommonPolicyResponse
+	(*PartitionPolicyChange)(nil),    // 16: lehr.api.v1.PartitionPolicyChange
+	nil,                              // 17: lehr.api.v1.Partition.StatesEntry
+	(*SourceRevision)(nil),           // 18: lehr.api.v1.SourceRevision
+	(*Stop)(nil),                     // 19: lehr.api.v1.Stop
+	(*timestamppb.Timestamp)(nil),    // 20: google.protobuf.Timestamp
+	(*Candidate)(nil),                // 21: lehr.api.v1.Candidate
+	(*Finding)(nil),                  // 22: lehr.api.v1.Finding
 }
 var file_lehr_api_v1_partition_proto_depIdxs = []int32{
-	13, // 0: lehr.api.v1.Partition.covered:type_name -> lehr.api.v1.SourceRevision
-	14, // 1: lehr.api.v1.Partition.stop:type_name -> lehr.api.v1.Stop
-	15, // 2: lehr.api.v1.Partition.created:type_name -> google.protobuf.Timestamp
-	12, // 3: lehr.api.v1.Partition.states:type_name -> lehr.api.v1.Partition.StatesEntry
-	16, // 4: lehr.api.v1.Partition.blocked_by:type_name -> lehr.api.v1.Candidate
-	15, // 5: lehr.api.v1.Partition.building:type_name -> google.protobuf.Timestamp
+	18, // 0: lehr.api.v1.Partition.covered:type_name -> lehr.api.v1.SourceRevision
+	19, // 1: lehr.api.v1.Partition.stop:type_name -> lehr.api.v1.Stop
+	20, // 2: lehr.api.v1.Partition.created:type_name -> google.protobuf.Timestamp
+	17, // 3: lehr.api.v1.Partition.states:type_name -> lehr.api.v1.Partition.StatesEntry
+	21, // 4: lehr.api.v1.Partition.blocked_by:type_name -> lehr.api.v1.Candidate
+	20, // 5: lehr.api.v1.Partition.building:type_name -> google.protobuf.Timestamp
 	3,  // 6: lehr.api.v1.ListWindowsResponse.windows:type_name -> lehr.api.v1.CheckWindow
-	15, // 7: lehr.api.v1.CheckWindow.from:type_name -> google.protobuf.Timestamp
-	15, // 8: lehr.api.v1.CheckWindow.until:type_name -> google.protobuf.Timestamp
+	20, // 7: lehr.api.v1.CheckWindow.from:type_name -> google.protobuf.Timestamp
+	20, // 8: lehr.api.v1.CheckWindow.until:type_name -> google.protobuf.Timestamp
 	0,  // 9: lehr.api.v1.AddPartitionResponse.partition:type_name -> lehr.api.v1.Partition
 	0,  // 10: lehr.api.v1.ListPartitionsResponse.partitions:type_name -> lehr.api.v1.Partition
 	0,  // 11: lehr.api.v1.GetPartitionResponse.partition:type_name -> lehr.api.v1.Partition
-	4,  // 12: lehr.api.v1.PartitionService.AddPartition:input_type -> lehr.api.v1.AddPartitionRequest
-	6,  // 13: lehr.api.v1.PartitionService.ListPartitions:input_type -> lehr.api.v1.ListPartitionsRequest
-	8,  // 14: lehr.api.v1.PartitionService.GetPartition:input_type -> lehr.api.v1.GetPartitionRequest
-	1,  // 15: lehr.api.v1.PartitionService.ListWindows:input_type -> lehr.api.v1.ListWindowsRequest
-	10, // 16: lehr.api.v1.PartitionService.RemovePartition:input_type -> lehr.api.v1.RemovePartitionRequest
-	5,  // 17: lehr.api.v1.PartitionService.AddPartition:output_type -> lehr.api.v1.AddPartitionResponse
-	7,  // 18: lehr.api.v1.PartitionService.ListPartitions:output_type -> lehr.api.v1.ListPartitionsResponse
-	9,  // 19: lehr.api.v1.PartitionService.GetPartition:output_type -> lehr.api.v1.GetPartitionResponse
-	2,  // 20: lehr.api.v1.PartitionService.ListWindows:output_type -> lehr.api.v1.ListWindowsResponse
-	11, // 21: lehr.api.v1.PartitionService.RemovePartition:output_type -> lehr.api.v1.RemovePartitionResponse
-	17, // [17:22] is the sub-list for method output_type
-	12, // [12:17] is the sub-list for method input_type
-	12, // [12:12] is the sub-list for extension type_name
-	12, // [12:12] is the sub-list for extension extendee
-	0,  // [0:12] is the sub-list for field type_name
+	20, // 12: lehr.api.v1.GetCommonPolicyResponse.since:type_name -> google.protobuf.Timestamp
+	22, // 13: lehr.api.v1.GetCommonPolicyResponse.problems:type_name -> lehr.api.v1.Finding
+	20, // 14: lehr.api.v1.GetCommonPolicyResponse.problems_since:type_name -> google.protobuf.Timestamp
+	22, // 15: lehr.api.v1.PlanCommonPolicyResponse.findings:type_name -> lehr.api.v1.Finding
+	16, // 16: lehr.api.v1.PlanCommonPolicyResponse.partitions:type_name -> lehr.api.v1.PartitionPolicyChange
+	22, // 17: lehr.api.v1.PartitionPolicyChange.refused:type_name -> lehr.api.v1.Finding
+	4,  // 18: lehr.api.v1.PartitionService.AddPartition:input_type -> lehr.api.v1.AddPartitionRequest
+	6,  // 19: lehr.api.v1.PartitionService.ListPartitions:input_type -> lehr.api.v1.ListPartitionsRequest
+	8,  // 20: lehr.api.v1.PartitionService.GetPartition:input_type -> lehr.api.v1.GetPartitionRequest
+	1,  // 21: lehr.api.v1.PartitionService.ListWindows:input_type -> lehr.api.v1.ListWindowsRequest
+	12, // 22: lehr.api.v1.PartitionService.GetCommonPolicy:input_type -> lehr.api.v1.GetCommonPolicyRequest
+	14, // 23: lehr.api.v1.PartitionService.PlanCommonPolicy:input_type -> lehr.api.v1.PlanCommonPolicyRequest
+	10, // 24: lehr.api.v1.PartitionService.RemovePartition:input_type -> lehr.api.v1.RemovePartitionRequest
+	5,  // 25: lehr.api.v1.PartitionService.AddPartition:output_type -> lehr.api.v1.AddPartitionResponse
+	7,  // 26: lehr.api.v1.PartitionService.ListPartitions:output_type -> lehr.api.v1.ListPartitionsResponse
+	9,  // 27: lehr.api.v1.PartitionService.GetPartition:output_type -> lehr.api.v1.GetPartitionResponse
+	2,  // 28: lehr.api.v1.PartitionService.ListWindows:output_type -> lehr.api.v1.ListWindowsResponse
+	13, // 29: lehr.api.v1.PartitionService.GetCommonPolicy:output_type -> lehr.api.v1.GetCommonPolicyResponse
+	15, // 30: lehr.api.v1.PartitionService.PlanCommonPolicy:output_type -> lehr.api.v1.PlanCommonPolicyResponse
+	11, // 31: lehr.api.v1.PartitionService.RemovePartition:output_type -> lehr.api.v1.RemovePartitionResponse
+	25, // [25:32] is the sub-list for method output_type
+	18, // [18:25] is the sub-list for method input_type
+	18, // [18:18] is the sub-list for extension type_name
+	18, // [18:18] is the sub-list for extension extendee
+	0,  // [0:18] is the sub-list for field type_name
 }
 
 func init() { file_lehr_api_v1_partition_proto_init() }
@@ -911,7 +1345,7 @@ func file_lehr_api_v1_partition_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lehr_api_v1_partition_proto_rawDesc), len(file_lehr_api_v1_partition_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   13,
+			NumMessages:   18,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -996,6 +996,8 @@ type Report struct {
 	// Checks that do not pass, and do not hold the push, for it goes back to what was
 	// before.
 	PassedOver []string `protobuf:"bytes,41,rep,name=passed_over,json=passedOver" json:"passed_over,omitempty"`
+	// What would hold the push if the common rules were in force that only observe.
+	Observed []*WaitingOn `protobuf:"bytes,43,rep,name=observed" json:"observed,omitempty"`
 	// Outputs that are not taken up as the asset's plugin tells them.
 	OutputProblems []*OutputProblem `protobuf:"bytes,42,rep,name=output_problems,json=outputProblems" json:"output_problems,omitempty"`
 	unknownFields  protoimpl.UnknownFields
@@ -1189,6 +1191,13 @@ func (x *Report) GetPassed() []string {
 func (x *Report) GetPassedOver() []string {
 	if x != nil {
 		return x.PassedOver
+	}
+	return nil
+}
+
+func (x *Report) GetObserved() []*WaitingOn {
+	if x != nil {
+		return x.Observed
 	}
 	return nil
 }
@@ -1927,7 +1936,7 @@ const file_lehr_api_v1_values_proto_rawDesc = "" +
 	"\x05until\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x05until\x12\x14\n" +
 	"\x05check\x18\x06 \x01(\tR\x05check\x12\x16\n" +
 	"\x06quotes\x18\a \x01(\bR\x06quotes\x12\x18\n" +
-	"\aapprove\x18\b \x01(\bR\aapprove\"\xdc\x06\n" +
+	"\aapprove\x18\b \x01(\bR\aapprove\"\x90\a\n" +
 	"\x06Report\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\tR\tpartition\x12\x14\n" +
 	"\x05asset\x18\x02 \x01(\tR\x05asset\x12\x12\n" +
@@ -1954,7 +1963,8 @@ const file_lehr_api_v1_values_proto_rawDesc = "" +
 	"\toverrides\x18\x15 \x03(\v2\x15.lehr.api.v1.OverrideR\toverrides\x12\x16\n" +
 	"\x06passed\x18( \x03(\tR\x06passed\x12\x1f\n" +
 	"\vpassed_over\x18) \x03(\tR\n" +
-	"passedOver\x12C\n" +
+	"passedOver\x122\n" +
+	"\bobserved\x18+ \x03(\v2\x16.lehr.api.v1.WaitingOnR\bobserved\x12C\n" +
 	"\x0foutput_problems\x18* \x03(\v2\x1a.lehr.api.v1.OutputProblemR\x0eoutputProblems\"\x81\x01\n" +
 	"\rOutputProblem\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
@@ -2072,27 +2082,28 @@ var file_lehr_api_v1_values_proto_depIdxs = []int32{
 	20, // 13: lehr.api.v1.Report.next:type_name -> google.protobuf.Timestamp
 	14, // 14: lehr.api.v1.Report.consent:type_name -> lehr.api.v1.Consent
 	15, // 15: lehr.api.v1.Report.overrides:type_name -> lehr.api.v1.Override
-	13, // 16: lehr.api.v1.Report.output_problems:type_name -> lehr.api.v1.OutputProblem
-	20, // 17: lehr.api.v1.OutputProblem.until:type_name -> google.protobuf.Timestamp
-	2,  // 18: lehr.api.v1.Override.by:type_name -> lehr.api.v1.Actor
-	20, // 19: lehr.api.v1.Override.created:type_name -> google.protobuf.Timestamp
-	20, // 20: lehr.api.v1.Override.until:type_name -> google.protobuf.Timestamp
-	2,  // 21: lehr.api.v1.Stop.owner:type_name -> lehr.api.v1.Actor
-	20, // 22: lehr.api.v1.Stop.since:type_name -> google.protobuf.Timestamp
-	3,  // 23: lehr.api.v1.Incarnation.sources:type_name -> lehr.api.v1.SourceRevision
-	20, // 24: lehr.api.v1.Incarnation.created:type_name -> google.protobuf.Timestamp
-	2,  // 25: lehr.api.v1.Incarnation.author:type_name -> lehr.api.v1.Actor
-	19, // 26: lehr.api.v1.Incarnation.labels:type_name -> lehr.api.v1.Incarnation.LabelsEntry
-	2,  // 27: lehr.api.v1.Incarnation.acknowledger:type_name -> lehr.api.v1.Actor
-	6,  // 28: lehr.api.v1.Incarnation.warnings:type_name -> lehr.api.v1.Finding
-	3,  // 29: lehr.api.v1.Candidate.sources:type_name -> lehr.api.v1.SourceRevision
-	6,  // 30: lehr.api.v1.Candidate.findings:type_name -> lehr.api.v1.Finding
-	20, // 31: lehr.api.v1.Candidate.created:type_name -> google.protobuf.Timestamp
-	32, // [32:32] is the sub-list for method output_type
-	32, // [32:32] is the sub-list for method input_type
-	32, // [32:32] is the sub-list for extension type_name
-	32, // [32:32] is the sub-list for extension extendee
-	0,  // [0:32] is the sub-list for field type_name
+	11, // 16: lehr.api.v1.Report.observed:type_name -> lehr.api.v1.WaitingOn
+	13, // 17: lehr.api.v1.Report.output_problems:type_name -> lehr.api.v1.OutputProblem
+	20, // 18: lehr.api.v1.OutputProblem.until:type_name -> google.protobuf.Timestamp
+	2,  // 19: lehr.api.v1.Override.by:type_name -> lehr.api.v1.Actor
+	20, // 20: lehr.api.v1.Override.created:type_name -> google.protobuf.Timestamp
+	20, // 21: lehr.api.v1.Override.until:type_name -> google.protobuf.Timestamp
+	2,  // 22: lehr.api.v1.Stop.owner:type_name -> lehr.api.v1.Actor
+	20, // 23: lehr.api.v1.Stop.since:type_name -> google.protobuf.Timestamp
+	3,  // 24: lehr.api.v1.Incarnation.sources:type_name -> lehr.api.v1.SourceRevision
+	20, // 25: lehr.api.v1.Incarnation.created:type_name -> google.protobuf.Timestamp
+	2,  // 26: lehr.api.v1.Incarnation.author:type_name -> lehr.api.v1.Actor
+	19, // 27: lehr.api.v1.Incarnation.labels:type_name -> lehr.api.v1.Incarnation.LabelsEntry
+	2,  // 28: lehr.api.v1.Incarnation.acknowledger:type_name -> lehr.api.v1.Actor
+	6,  // 29: lehr.api.v1.Incarnation.warnings:type_name -> lehr.api.v1.Finding
+	3,  // 30: lehr.api.v1.Candidate.sources:type_name -> lehr.api.v1.SourceRevision
+	6,  // 31: lehr.api.v1.Candidate.findings:type_name -> lehr.api.v1.Finding
+	20, // 32: lehr.api.v1.Candidate.created:type_name -> google.protobuf.Timestamp
+	33, // [33:33] is the sub-list for method output_type
+	33, // [33:33] is the sub-list for method input_type
+	33, // [33:33] is the sub-list for extension type_name
+	33, // [33:33] is the sub-list for extension extendee
+	0,  // [0:33] is the sub-list for field type_name
 }
 
 func init() { file_lehr_api_v1_values_proto_init() }

@@ -45,6 +45,12 @@ const (
 	// PartitionServiceListWindowsProcedure is the fully-qualified name of the PartitionService's
 	// ListWindows RPC.
 	PartitionServiceListWindowsProcedure = "/lehr.api.v1.PartitionService/ListWindows"
+	// PartitionServiceGetCommonPolicyProcedure is the fully-qualified name of the PartitionService's
+	// GetCommonPolicy RPC.
+	PartitionServiceGetCommonPolicyProcedure = "/lehr.api.v1.PartitionService/GetCommonPolicy"
+	// PartitionServicePlanCommonPolicyProcedure is the fully-qualified name of the PartitionService's
+	// PlanCommonPolicy RPC.
+	PartitionServicePlanCommonPolicyProcedure = "/lehr.api.v1.PartitionService/PlanCommonPolicy"
 	// PartitionServiceRemovePartitionProcedure is the fully-qualified name of the PartitionService's
 	// RemovePartition RPC.
 	PartitionServiceRemovePartitionProcedure = "/lehr.api.v1.PartitionService/RemovePartition"
@@ -58,6 +64,10 @@ type PartitionServiceClient interface {
 	GetPartition(context.Context, *v1.GetPartitionRequest) (*v1.GetPartitionResponse, error)
 	// Lists when the calendars of head's checks are open next.
 	ListWindows(context.Context, *v1.ListWindowsRequest) (*v1.ListWindowsResponse, error)
+	// Tells what the server's common policy asks: of a partition, or of all.
+	GetCommonPolicy(context.Context, *v1.GetCommonPolicyRequest) (*v1.GetCommonPolicyResponse, error)
+	// Says what another common policy would hold and refuse, and changes nothing.
+	PlanCommonPolicy(context.Context, *v1.PlanCommonPolicyRequest) (*v1.PlanCommonPolicyResponse, error)
 	// Forgets the registration. Production is left as it is.
 	RemovePartition(context.Context, *v1.RemovePartitionRequest) (*v1.RemovePartitionResponse, error)
 }
@@ -97,6 +107,18 @@ func NewPartitionServiceClient(httpClient connect.HTTPClient, baseURL string, op
 			connect.WithSchema(partitionServiceMethods.ByName("ListWindows")),
 			connect.WithClientOptions(opts...),
 		),
+		getCommonPolicy: connect.NewClient[v1.GetCommonPolicyRequest, v1.GetCommonPolicyResponse](
+			httpClient,
+			baseURL+PartitionServiceGetCommonPolicyProcedure,
+			connect.WithSchema(partitionServiceMethods.ByName("GetCommonPolicy")),
+			connect.WithClientOptions(opts...),
+		),
+		planCommonPolicy: connect.NewClient[v1.PlanCommonPolicyRequest, v1.PlanCommonPolicyResponse](
+			httpClient,
+			baseURL+PartitionServicePlanCommonPolicyProcedure,
+			connect.WithSchema(partitionServiceMethods.ByName("PlanCommonPolicy")),
+			connect.WithClientOptions(opts...),
+		),
 		removePartition: connect.NewClient[v1.RemovePartitionRequest, v1.RemovePartitionResponse](
 			httpClient,
 			baseURL+PartitionServiceRemovePartitionProcedure,
@@ -108,11 +130,13 @@ func NewPartitionServiceClient(httpClient connect.HTTPClient, baseURL string, op
 
 // partitionServiceClient implements PartitionServiceClient.
 type partitionServiceClient struct {
-	addPartition    *connect.Client[v1.AddPartitionRequest, v1.AddPartitionResponse]
-	listPartitions  *connect.Client[v1.ListPartitionsRequest, v1.ListPartitionsResponse]
-	getPartition    *connect.Client[v1.GetPartitionRequest, v1.GetPartitionResponse]
-	listWindows     *connect.Client[v1.ListWindowsRequest, v1.ListWindowsResponse]
-	removePartition *connect.Client[v1.RemovePartitionRequest, v1.RemovePartitionResponse]
+	addPartition     *connect.Client[v1.AddPartitionRequest, v1.AddPartitionResponse]
+	listPartitions   *connect.Client[v1.ListPartitionsRequest, v1.ListPartitionsResponse]
+	getPartition     *connect.Client[v1.GetPartitionRequest, v1.GetPartitionResponse]
+	listWindows      *connect.Client[v1.ListWindowsRequest, v1.ListWindowsResponse]
+	getCommonPolicy  *connect.Client[v1.GetCommonPolicyRequest, v1.GetCommonPolicyResponse]
+	planCommonPolicy *connect.Client[v1.PlanCommonPolicyRequest, v1.PlanCommonPolicyResponse]
+	removePartition  *connect.Client[v1.RemovePartitionRequest, v1.RemovePartitionResponse]
 }
 
 // AddPartition calls lehr.api.v1.PartitionService.AddPartition.
@@ -151,6 +175,24 @@ func (c *partitionServiceClient) ListWindows(ctx context.Context, req *v1.ListWi
 	return nil, err
 }
 
+// GetCommonPolicy calls lehr.api.v1.PartitionService.GetCommonPolicy.
+func (c *partitionServiceClient) GetCommonPolicy(ctx context.Context, req *v1.GetCommonPolicyRequest) (*v1.GetCommonPolicyResponse, error) {
+	response, err := c.getCommonPolicy.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// PlanCommonPolicy calls lehr.api.v1.PartitionService.PlanCommonPolicy.
+func (c *partitionServiceClient) PlanCommonPolicy(ctx context.Context, req *v1.PlanCommonPolicyRequest) (*v1.PlanCommonPolicyResponse, error) {
+	response, err := c.planCommonPolicy.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // RemovePartition calls lehr.api.v1.PartitionService.RemovePartition.
 func (c *partitionServiceClient) RemovePartition(ctx context.Context, req *v1.RemovePartitionRequest) (*v1.RemovePartitionResponse, error) {
 	response, err := c.removePartition.CallUnary(ctx, connect.NewRequest(req))
@@ -168,6 +210,10 @@ type PartitionServiceHandler interface {
 	GetPartition(context.Context, *v1.GetPartitionRequest) (*v1.GetPartitionResponse, error)
 	// Lists when the calendars of head's checks are open next.
 	ListWindows(context.Context, *v1.ListWindowsRequest) (*v1.ListWindowsResponse, error)
+	// Tells what the server's common policy asks: of a partition, or of all.
+	GetCommonPolicy(context.Context, *v1.GetCommonPolicyRequest) (*v1.GetCommonPolicyResponse, error)
+	// Says what another common policy would hold and refuse, and changes nothing.
+	PlanCommonPolicy(context.Context, *v1.PlanCommonPolicyRequest) (*v1.PlanCommonPolicyResponse, error)
 	// Forgets the registration. Production is left as it is.
 	RemovePartition(context.Context, *v1.RemovePartitionRequest) (*v1.RemovePartitionResponse, error)
 }
@@ -203,6 +249,18 @@ func NewPartitionServiceHandler(svc PartitionServiceHandler, opts ...connect.Han
 		connect.WithSchema(partitionServiceMethods.ByName("ListWindows")),
 		connect.WithHandlerOptions(opts...),
 	)
+	partitionServiceGetCommonPolicyHandler := connect.NewUnaryHandlerSimple(
+		PartitionServiceGetCommonPolicyProcedure,
+		svc.GetCommonPolicy,
+		connect.WithSchema(partitionServiceMethods.ByName("GetCommonPolicy")),
+		connect.WithHandlerOptions(opts...),
+	)
+	partitionServicePlanCommonPolicyHandler := connect.NewUnaryHandlerSimple(
+		PartitionServicePlanCommonPolicyProcedure,
+		svc.PlanCommonPolicy,
+		connect.WithSchema(partitionServiceMethods.ByName("PlanCommonPolicy")),
+		connect.WithHandlerOptions(opts...),
+	)
 	partitionServiceRemovePartitionHandler := connect.NewUnaryHandlerSimple(
 		PartitionServiceRemovePartitionProcedure,
 		svc.RemovePartition,
@@ -219,6 +277,10 @@ func NewPartitionServiceHandler(svc PartitionServiceHandler, opts ...connect.Han
 			partitionServiceGetPartitionHandler.ServeHTTP(w, r)
 		case PartitionServiceListWindowsProcedure:
 			partitionServiceListWindowsHandler.ServeHTTP(w, r)
+		case PartitionServiceGetCommonPolicyProcedure:
+			partitionServiceGetCommonPolicyHandler.ServeHTTP(w, r)
+		case PartitionServicePlanCommonPolicyProcedure:
+			partitionServicePlanCommonPolicyHandler.ServeHTTP(w, r)
 		case PartitionServiceRemovePartitionProcedure:
 			partitionServiceRemovePartitionHandler.ServeHTTP(w, r)
 		default:
@@ -244,6 +306,14 @@ func (UnimplementedPartitionServiceHandler) GetPartition(context.Context, *v1.Ge
 
 func (UnimplementedPartitionServiceHandler) ListWindows(context.Context, *v1.ListWindowsRequest) (*v1.ListWindowsResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("lehr.api.v1.PartitionService.ListWindows is not implemented"))
+}
+
+func (UnimplementedPartitionServiceHandler) GetCommonPolicy(context.Context, *v1.GetCommonPolicyRequest) (*v1.GetCommonPolicyResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("lehr.api.v1.PartitionService.GetCommonPolicy is not implemented"))
+}
+
+func (UnimplementedPartitionServiceHandler) PlanCommonPolicy(context.Context, *v1.PlanCommonPolicyRequest) (*v1.PlanCommonPolicyResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("lehr.api.v1.PartitionService.PlanCommonPolicy is not implemented"))
 }
 
 func (UnimplementedPartitionServiceHandler) RemovePartition(context.Context, *v1.RemovePartitionRequest) (*v1.RemovePartitionResponse, error) {
