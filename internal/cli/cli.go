@@ -35,6 +35,8 @@ const (
 type Terminal struct {
 	Out, Err io.Writer
 	Getenv   func(string) string
+	// ShowsProgress: a command that takes seconds tells on Err what it does meanwhile.
+	ShowsProgress bool
 }
 
 // session is one run of the program.
@@ -66,7 +68,7 @@ func Main(local Local) int {
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()
 	cobra.EnableCommandSorting = false // What comes first is shown first.
-	return Run(ctx, local, Terminal{Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv}, os.Args[1:])
+	return Run(ctx, local, Terminal{Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv, ShowsProgress: true}, os.Args[1:])
 }
 
 // Run runs one command and returns its exit code.

@@ -23,6 +23,9 @@ const (
 // whatever else writes to stderr does so between two lines.
 func (s *session) showProgress() (progress *measure.Progress, end func()) {
 	progress = &measure.Progress{}
+	if !s.ShowsProgress {
+		return progress, func() {}
+	}
 	line := &progressLine{out: s.Err, redraws: terminal(s.Err)}
 	before := s.Err
 	s.Err = line

@@ -29,7 +29,7 @@ second build: run generator web: 2000 of 2000: 15s
 			t.Chdir(t.TempDir())
 			synctest.Test(t, func(t *testing.T) {
 				var stdout, stderr bytes.Buffer
-				s := &session{Terminal: Terminal{Out: &stdout, Err: &stderr}, now: time.Now}
+				s := &session{Terminal: Terminal{Out: &stdout, Err: &stderr, ShowsProgress: true}, now: time.Now}
 				s.local.Build = func(_ context.Context, o BuildOptions) (Built, error) {
 					o.Progress.EnterPass("first build")
 					o.Progress.BeginStep("read sources", 0)
