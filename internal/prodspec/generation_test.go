@@ -137,6 +137,14 @@ func TestOlderGenerationsAreTurnedDown(t *testing.T) {
 	if w.has("job/migrate-1") {
 		t.Error("it is gone, and still there")
 	}
+	// A push that comes late makes it again: what it was enforced as last has the rule's Turndown.
+	// It counts as the newest again, so another one is one too many.
+	w.enforce(7, false, "job/migrate-1")
+	w.writeJob("base", "yet-another")
+	w.served(9)
+	if again := w.removalOf(9, "job/migrate-1.1"); again.GetRule() != "migrate" {
+		t.Errorf("with what was made again three are older, and the oldest is turned down by %v", again)
+	}
 }
 
 // TestARuleIsInForceOnceItIsServed: the commit that brings a rule removes nothing by it, and

@@ -155,13 +155,28 @@ func (b *builder) older(ctx context.Context, rule generationRecords, turndowns [
 		if err != nil {
 			return nil, nil, err
 		}
-		if made != rule.GetGenerator() || isReserved(content) {
+		isOurs := made == rule.GetGenerator()
+		if made == definition.GenerationSource {
+			isOurs, err = isRemovedBy(content, rule.GetName())
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		if !isOurs || isReserved(content) {
 			continue
 		}
 		contents[record.Asset] = content
 		list = append(list, generation.Older{Asset: record.Asset, Sequence: record.Incarnation.Sequence, At: record.At})
 	}
 	return list, contents, nil
+}
+
+// isRemovedBy reports whether content is what a rule of that name turned down. It is the last that
+// is known of a thing that the rule had removed, and that a late push made again.
+func isRemovedBy(content intent.Asset, rule string) (bool, error) {
+	removal := &intentpb.Turndown{}
+	_, err := schema.Addon(content, removal)
+	return removal.GetGeneration().GetRule() == rule, err
 }
 
 var approvalType, unmanagedType = addonType(&intentpb.Approval{}), addonType(&intentpb.Unmanaged{})
