@@ -24,7 +24,7 @@ import (
 func (s *session) policyCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "policy",
-		Short: "Look at what the server's common policy asks of partitions, and at what another would",
+		Short: "Look at what the server's common policy asks, and what another would",
 		Args:  cobra.NoArgs,
 	}
 	var most int
@@ -45,7 +45,7 @@ Exit code 2 when anything would change; 1 when the file cannot be used.`,
 	command.AddCommand(
 		&cobra.Command{
 			Use:   "show",
-			Short: "Show the common policy in force, with owner and line of each part; of one partition with -p",
+			Short: "Show the common policy in force, with owners and lines, of one partition with -p",
 			Args:  cobra.NoArgs,
 			RunE:  func(command *cobra.Command, _ []string) error { return s.showPolicy(command.Context()) },
 		},
