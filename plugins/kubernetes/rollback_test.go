@@ -27,7 +27,7 @@ rollouts:
   web:
     select: payload.kind == "Deployment"
     stages: [{name: first, where: payload.name == "a"}, {name: others, rest: true}]
-    patience: 4s
+    patience: 20s
 `
 
 // served is a partition that lehr serve keeps on a cluster with controllers.
