@@ -119,8 +119,7 @@ func TestABadChangeIsStopped(t *testing.T) {
 	s.write(manifest, twoDeployments("bad:v2", ""))
 	s.awaitImage("a", "bad:v2")
 	s.says("why kubernetes/real/default/deployment.apps/a", "container web: ImagePullBackOff: manifest unknown")
-	// A rollout tells the reason that was seen first, which may be that the controller had not looked yet.
-	s.says("rollout status web", "rolled-back", "Bad: kubernetes/real/default/deployment.apps/a is unhealthy")
+	s.says("rollout status web", "rolled-back", "ImagePullBackOff: manifest unknown")
 	s.awaitImage("a", "good:v1")
 
 	s.write(manifest, twoDeployments("good:v3", "  replicas: -1\n"))

@@ -277,7 +277,7 @@ func (r Report) Settled() bool {
 }
 
 // Key covers what makes a report worth rewriting: state, target of what is
-// not in sync, plan, who approved it, overrides, push, health, fields left to
+// not in sync, plan, who approved it, overrides, push, health and why it is bad, fields left to
 // production, and kind, owner, words, blockers and minute of each reason. Numbers in texts may differ under one key.
 func (r Report) Key() uint64 {
 	h := fnv.New64a()
@@ -294,6 +294,8 @@ func (r Report) Key() uint64 {
 	}
 	if r.Health.IsAfterPush() {
 		write("after", words(r.Health.Reason))
+	} else if r.Health.State == Unhealthy { // A rollout's verdict tells why.
+		write("unhealthy", words(r.Health.Reason))
 	}
 	for _, field := range r.Unmanaged {
 		write("unmanaged", field.Path)

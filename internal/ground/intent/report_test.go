@@ -26,3 +26,20 @@ func TestReportIsWorthRewritingForWhatIsLeftToProduction(t *testing.T) {
 		t.Error("a completed turndown is not told")
 	}
 }
+
+// TestReportIsWorthRewritingForWhyItIsUnhealthy: a rollout judges by what is stored, and tells
+// its reason. While an asset is healthy its reason makes no other report.
+func TestReportIsWorthRewritingForWhyItIsUnhealthy(t *testing.T) {
+	key := func(state HealthState, reason string) uint64 {
+		return Report{State: StateInSync, Health: Health{State: state, Reason: reason}}.Key()
+	}
+	if key(Unhealthy, "the controller has not looked yet") == key(Unhealthy, "web: ImagePullBackOff") {
+		t.Error("what is found out later is not told")
+	}
+	if key(Unhealthy, "2 of 5 replicas are ready") != key(Unhealthy, "3 of 5 replicas are ready") {
+		t.Error("a number alone makes another report")
+	}
+	if key(Healthy, "all is well") != key(Healthy, "all is very well") {
+		t.Error("what is healthy is told again for its words")
+	}
+}
