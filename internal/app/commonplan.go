@@ -87,14 +87,14 @@ func (c *policyChange) compare(ctx context.Context, current, next *intentpb.Comm
 	}
 	c.set = set
 	var news []*intentpb.CommonRule
-	before := commonpolicy.Rules(current, commonpolicy.TraitsOf(current, c.partition.ID, served.GetOwner()))
-	after := commonpolicy.Rules(next, commonpolicy.TraitsOf(next, c.partition.ID, served.GetOwner()))
-	for _, r := range after {
-		at := slices.IndexFunc(before, func(old *intentpb.CommonRule) bool { return old.Name == r.Name })
+	rulesNow := commonpolicy.Rules(current, commonpolicy.TraitsOf(current, c.partition.ID, served.GetOwner()))
+	rulesNext := commonpolicy.Rules(next, commonpolicy.TraitsOf(next, c.partition.ID, served.GetOwner()))
+	for _, r := range rulesNext {
+		at := slices.IndexFunc(rulesNow, func(old *intentpb.CommonRule) bool { return old.Name == r.Name })
 		switch {
 		case at < 0:
 			c.result.Added = append(c.result.Added, r.Name)
-		case !asksTheSame(before[at], r):
+		case !asksTheSame(rulesNow[at], r):
 			c.result.Changed = append(c.result.Changed, r.Name)
 		default:
 			continue
@@ -103,8 +103,8 @@ func (c *policyChange) compare(ctx context.Context, current, next *intentpb.Comm
 			news = append(news, r)
 		}
 	}
-	for _, r := range before {
-		if !slices.ContainsFunc(after, func(other *intentpb.CommonRule) bool { return other.Name == r.Name }) {
+	for _, r := range rulesNow {
+		if !slices.ContainsFunc(rulesNext, func(other *intentpb.CommonRule) bool { return other.Name == r.Name }) {
 			c.result.Removed = append(c.result.Removed, r.Name)
 		}
 	}

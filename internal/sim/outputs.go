@@ -286,12 +286,12 @@ func (l *Lab) outputDeposed(d Disturbance, r *rand.Rand) {
 	}
 	l.note(d.Kind, "production")
 	const asleep = 40 * time.Second
-	before := l.marks[markOutputsWritten]
+	written := l.marks[markOutputsWritten]
 	l.armed = append(l.armed, armed{Disturbance{Number: d.Number, Kind: PauseAtPoint, Point: pointSaveOutputs, Length: asleep, Seed: d.Seed}, 0})
 	l.readdress(d, r)
 	l.people.Go("another takes over", func() {
 		defer l.forgetMoment(d)
-		if !l.until(3*time.Minute, func() bool { return old.Paused() }) || l.healing || l.marks[markOutputsWritten] != before {
+		if !l.until(3*time.Minute, func() bool { return old.Paused() }) || l.healing || l.marks[markOutputsWritten] != written {
 			return
 		}
 		l.readdress(d, r)
@@ -348,8 +348,8 @@ func (l *Lab) outputsMissing(head intent.IncarnationID) (open []string) {
 			continue
 		}
 		want := l.World.Output(intent.ResourceKey("sim:" + bucketMessage + "/" + teller.Name))
-		if has := l.World.Text(l.ctx, head, intent.AssetID(t.ID), "address"); fmt.Sprintf("%q", has) != want {
-			open = append(open, fmt.Sprintf("%s has the address %q, and %s has %s", t.ID, has, t.Asks, want))
+		if address := l.World.Text(l.ctx, head, intent.AssetID(t.ID), "address"); fmt.Sprintf("%q", address) != want {
+			open = append(open, fmt.Sprintf("%s has the address %q, and %s has %s", t.ID, address, t.Asks, want))
 		}
 	}
 	return open

@@ -79,12 +79,12 @@ func (r *reading[T]) failure(now time.Time) error {
 func (r *reading[T]) pending() *PendingChange {
 	// The reason tells whole seconds, and so does Since: of two reads that began within one,
 	// nobody could tell by the reason that they are two.
-	since := r.since.Truncate(time.Second)
-	startedAt := since.UTC().Format(time.RFC3339)
+	pendingSince := r.since.Truncate(time.Second)
+	startedAt := pendingSince.UTC().Format(time.RFC3339)
 	if r.phase == queued {
-		return &PendingChange{Reason: "waits for its turn to be read since " + startedAt, Since: since, Ends: "the end of the read"}
+		return &PendingChange{Reason: "waits for its turn to be read since " + startedAt, Since: pendingSince, Ends: "the end of the read"}
 	}
-	return &PendingChange{Reason: "reading since " + startedAt, Since: since, Ends: "the end of the read"}
+	return &PendingChange{Reason: "reading since " + startedAt, Since: pendingSince, Ends: "the end of the read"}
 }
 
 // enqueue has a reading read when there is a place.

@@ -117,9 +117,9 @@ func Required(rule *intentpb.CommonRule) bool {
 // Left lists the required rules that are about a partition of one owner and not about the same
 // partition of another: a definition does not change its owner to leave them.
 func Left(policy *intentpb.CommonPolicy, id intent.PartitionID, from, to string) (rules []*intentpb.CommonRule) {
-	before, after := TraitsOf(policy, id, from), TraitsOf(policy, id, to)
-	for _, rule := range Rules(policy, before) {
-		if Required(rule) && !Selects(rule.GetSelect(), after) {
+	fromTraits, toTraits := TraitsOf(policy, id, from), TraitsOf(policy, id, to)
+	for _, rule := range Rules(policy, fromTraits) {
+		if Required(rule) && !Selects(rule.GetSelect(), toTraits) {
 			rules = append(rules, rule)
 		}
 	}

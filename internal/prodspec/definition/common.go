@@ -129,10 +129,10 @@ func (p *parser) commonRule(key, value *yaml.Node, common *Common) *intentpb.Com
 	if node := fields["for"]; node != nil {
 		rule.Select = p.selector(node, at+".for")
 	}
-	before := len(p.findings)
+	firstNew := len(p.findings)
 	p.commonSections(fields, rule, common)
-	for i := range p.findings[before:] {
-		p.findings[before+i].Field = join(at, p.findings[before+i].Field)
+	for i := range p.findings[firstNew:] {
+		p.findings[firstNew+i].Field = join(at, p.findings[firstNew+i].Field)
 	}
 	if node := fields["overridable"]; node != nil {
 		for i, name := range p.texts(node, at+".overridable") {
@@ -241,12 +241,12 @@ func (p *parser) allowance(node *yaml.Node) *intentpb.Allowance {
 // defaults are parsed as in a lehr.yaml, so that what is wrong with them is told where they are
 // written, and kept as JSON.
 func (p *parser) defaults(node *yaml.Node) string {
-	before := len(p.findings)
+	firstNew := len(p.findings)
 	fields := p.fields(node, "defaults", defaultFields)
 	if validate := fields["validate"]; validate != nil {
 		p.fields(validate, "defaults.validate", []string{"shrink"})
 	}
-	if len(p.findings) > before {
+	if len(p.findings) > firstNew {
 		return ""
 	}
 	root := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Line: node.Line}
@@ -259,8 +259,8 @@ func (p *parser) defaults(node *yaml.Node) string {
 	}
 	root.Content = append(root.Content, resolve(node).Content...)
 	p.definition(root)
-	for i := range p.findings[before:] {
-		p.findings[before+i].Field = join("defaults", p.findings[before+i].Field)
+	for i := range p.findings[firstNew:] {
+		p.findings[firstNew+i].Field = join("defaults", p.findings[firstNew+i].Field)
 	}
 	var value any
 	if err := node.Decode(&value); err != nil {

@@ -50,9 +50,9 @@ func (j *judging) ruleOf(asset intent.AssetID) (generation.Rule, bool) {
 // than the head had with which the period began: one that takes them away without others in
 // their place removes them.
 func (j *judging) isRenewed(ctx context.Context, p *period, r generation.Rule) (bool, error) {
-	before, err := j.generationsAt(ctx, p.first, r)
+	served, err := j.generationsAt(ctx, p.first, r)
 	if fault.Is(err, fault.NotFound) { // It is not kept any more.
-		before, err = j.generationsAt(ctx, j.Base, r)
+		served, err = j.generationsAt(ctx, j.Base, r)
 	}
 	if err != nil {
 		return false, err
@@ -76,7 +76,7 @@ func (j *judging) isRenewed(ctx context.Context, p *period, r generation.Rule) (
 			remaining++
 		}
 	}
-	return remaining > 0 && remaining >= len(before), nil
+	return remaining > 0 && remaining >= len(served), nil
 }
 
 // generationsAt lists what a rule names of an incarnation and nobody turned down in it.

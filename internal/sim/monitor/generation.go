@@ -55,8 +55,8 @@ func (m *Monitor) ruled(p *push, c content, marked bool) {
 	m.hold(strings.HasPrefix(now, digest) && c.removal.GetRule() == name && c.removal.GetDigest() == now, "S9",
 		"push %s of %s was admitted by the rule %s of digest %s; head has %s, and its Turndown names %v", p.id, p.asset, name, digest, now, c.removal)
 	if since, ok := m.turnedDownSince(p); ok {
-		before := m.ruleAt(since-1, name)
-		m.hold(before != nil && digestOf(before) == now, "S23", "push %s of %s was admitted by the rule %s, which turned it down in %d and was not in force before", p.id, p.asset, name, since)
+		priorRule := m.ruleAt(since-1, name)
+		m.hold(priorRule != nil && digestOf(priorRule) == now, "S23", "push %s of %s was admitted by the rule %s, which turned it down in %d and was not in force before", p.id, p.asset, name, since)
 	}
 	m.hold(len(p.approvers) == 0, "S9", "push %s of %s used approvals, and the rule %s was its approval", p.id, p.asset, name)
 }
@@ -81,8 +81,8 @@ func (m *Monitor) replaced(asset intent.AssetID) bool {
 	if r == nil {
 		return false
 	}
-	before := m.ruleAt(m.head-1, r.GetName())
-	return before != nil && digestOf(before) == digestOf(r) && m.hasGeneration(r)
+	priorRule := m.ruleAt(m.head-1, r.GetName())
+	return priorRule != nil && digestOf(priorRule) == digestOf(r) && m.hasGeneration(r)
 }
 
 // hasGeneration reports whether head has a generation of what a rule names that stays.

@@ -173,8 +173,8 @@ func (m *Monitor) carriesOutput(e world.Effect) {
 	if !ok || content.asks.Teller == "" || e.Delete || e.Action == intent.ActionDelete || content.turndown {
 		return
 	}
-	_, told := m.outputs.told[content.asks.Teller][content.asks.Value]
-	m.hold(told || m.outputs.persons[content.asks.Teller][content.asks.Value], "S11",
+	_, byPlugin := m.outputs.told[content.asks.Teller][content.asks.Value]
+	m.hold(byPlugin || m.outputs.persons[content.asks.Teller][content.asks.Value], "S11",
 		"effect %d of push %s of %s brings %s, which %s did not tell", e.Number, e.Push, e.Asset, content.asks.Value, content.asks.Teller)
 }
 
@@ -192,8 +192,8 @@ func (m *Monitor) OutputsKept(now, well time.Time, lately time.Duration) {
 		if recent := slices.DeleteFunc(slices.Clone(o.changes[member]), func(t time.Time) bool { return now.Sub(t) > 2*time.Hour }); len(recent) >= outputFree {
 			grace = dampedGrace
 		}
-		since := later(current.since, well)
-		m.hold(now.Sub(since) <= grace || o.stored[member] == current.value, "L4", "%s tells %q since %s, and the document has %q", member, current.value, since.UTC().Format(time.TimeOnly), o.stored[member])
+		countsFrom := later(current.since, well)
+		m.hold(now.Sub(countsFrom) <= grace || o.stored[member] == current.value, "L4", "%s tells %q since %s, and the document has %q", member, current.value, countsFrom.UTC().Format(time.TimeOnly), o.stored[member])
 	}
 }
 

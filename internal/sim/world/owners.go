@@ -22,11 +22,11 @@ func (w *World) own(r *resource, payload []byte, manager string) {
 	if !w.options.Owners {
 		return
 	}
-	before, err := decode(r.set, r.Type, r.Payload)
+	oldMessage, err := decode(r.set, r.Type, r.Payload)
 	if err != nil {
 		return
 	}
-	after, err := decode(r.set, r.Type, payload)
+	newMessage, err := decode(r.set, r.Type, payload)
 	if err != nil {
 		return
 	}
@@ -34,7 +34,7 @@ func (w *World) own(r *resource, payload []byte, manager string) {
 	if owners == nil {
 		owners = map[string]string{}
 	}
-	for _, change := range compare(r.set, before, after, false) {
+	for _, change := range compare(r.set, oldMessage, newMessage, false) {
 		owners[change.Path] = manager
 	}
 	r.owners = owners

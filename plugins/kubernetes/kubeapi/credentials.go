@@ -72,14 +72,14 @@ func (r *renewing) current(age time.Duration) http.RoundTripper {
 }
 
 func (r *renewing) reload() error {
-	before := time.Now()
+	startedAt := time.Now()
 	transport, files, err := r.load()
 	if err != nil {
 		return err
 	}
 	r.transport, r.stamps = transport, map[string]stamp{}
 	for _, file := range files {
-		if read := stampOf(file); read.written.Before(before) {
+		if read := stampOf(file); read.written.Before(startedAt) {
 			r.stamps[file] = read
 		} else { // It was written while it was read: it is read again.
 			r.stamps[file] = stamp{}

@@ -22,14 +22,14 @@ func (l *look) pendingRun() *serve.PendingChange {
 	if !ok || !l.isToEnd() || run.Ended && run.Failed == "" {
 		return nil
 	}
-	since := l.live.GetCreationTimestamp().Time
+	created := l.live.GetCreationTimestamp().Time
 	if run.Ended {
 		return &serve.PendingChange{
-			Since: since, Reason: l.name() + ": " + l.health.Reason, RetryAfter: everyFailure,
+			Since: created, Reason: l.name() + ": " + l.health.Reason, RetryAfter: everyFailure,
 			Ends: "somebody mends what it needs and deletes it, so that it is made anew; or changes it in the sources",
 		}
 	}
-	pending := &serve.PendingChange{Since: since, Reason: l.name() + " has not ended", Ends: "the end of its run", RetryAfter: everyRun}
+	pending := &serve.PendingChange{Since: created, Reason: l.name() + " has not ended", Ends: "the end of its run", RetryAfter: everyRun}
 	if l.health.State == serve.Unhealthy && l.health.Reason != "" {
 		pending.Reason += ": " + l.health.Reason
 	}

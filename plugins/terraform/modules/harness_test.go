@@ -292,11 +292,11 @@ func (s *site) mustPush() {
 	if outcome := s.pushOf(s.t.Context(), s.diff()); outcome.Ending != serve.Pushed {
 		s.t.Fatalf("push ended %s: %s", outcome.Ending, outcome.Reason)
 	}
-	s.is(serve.InSync)
+	s.expect(serve.InSync)
 }
 
-// is holds the difference to an outcome, with words in its reason or its plan.
-func (s *site) is(outcome intent.Outcome, words ...string) serve.Difference {
+// expect holds the difference to an outcome, with words in its reason or its plan.
+func (s *site) expect(outcome intent.Outcome, words ...string) serve.Difference {
 	s.t.Helper()
 	d := s.diff()
 	text := shown(d)

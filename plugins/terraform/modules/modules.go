@@ -154,10 +154,10 @@ func (m *Modules) Prepare(ctx context.Context, asset serve.Intent) (answer serve
 func (m *Modules) underWay(s subject) (answer serve.Difference, isAnswered bool) {
 	switch {
 	case s.found.IsLive:
-		reason, since := "an apply is under way on "+m.Host, time.Time{}
+		reason, startedAt := "an apply is under way on "+m.Host, time.Time{}
 		if last := s.found.Last; last != nil && last.End == nil {
-			since = last.Began
-			reason = fmt.Sprintf("an apply is under way on %s since %s, of push %s", m.Host, since.UTC().Format(time.RFC3339), last.Push)
+			startedAt = last.Began
+			reason = fmt.Sprintf("an apply is under way on %s since %s, of push %s", m.Host, startedAt.UTC().Format(time.RFC3339), last.Push)
 			if last.Process != 0 {
 				reason += fmt.Sprintf(", by process %d", last.Process)
 			}
@@ -165,7 +165,7 @@ func (m *Modules) underWay(s subject) (answer serve.Difference, isAnswered bool)
 				reason += ": " + s.found.Progress
 			}
 		}
-		return serve.Difference{Outcome: serve.Pending, Reason: redact(reason), PendingSince: since, PendingEnd: "the end of the apply"}, true
+		return serve.Difference{Outcome: serve.Pending, Reason: redact(reason), PendingSince: startedAt, PendingEnd: "the end of the apply"}, true
 	case s.memo == nil || s.memo.Host == m.Host:
 		return answer, false
 	case s.memo.StateLeft != "":

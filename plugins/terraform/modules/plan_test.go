@@ -14,7 +14,7 @@ import (
 func TestAModuleFromNothingToNothing(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	d := s.is(serve.Differs, "create", "testcloud_bucket.logo:  → created", `testcloud_bucket.logo.env:  → "dev"`, "testcloud_bucket.logo.url:  → (known after apply)", "testcloud_bucket.logo.key:  → secret (digest ")
+	d := s.expect(serve.Differs, "create", "testcloud_bucket.logo:  → created", `testcloud_bucket.logo.env:  → "dev"`, "testcloud_bucket.logo.url:  → (known after apply)", "testcloud_bucket.logo.key:  → secret (digest ")
 	if !strings.HasPrefix(string(d.ResourceKey), "terraform:local/path="+s.state) || d.Base != "none" || d.Current != nil {
 		t.Errorf("key %q, base %q, current %q", d.ResourceKey, d.Base, d.Current)
 	}
@@ -33,17 +33,17 @@ func TestAModuleFromNothingToNothing(t *testing.T) {
 		t.Errorf("outputs: %+v", d.Outputs)
 	}
 	s.module.Variables["env"] = "prod"
-	d = s.is(serve.Differs, "update", `testcloud_bucket.logo.env: "dev" → "prod"`)
+	d = s.expect(serve.Differs, "update", `testcloud_bucket.logo.env: "dev" → "prod"`)
 	if d.Plan.Destructive() || len(d.Plan.Changes) != 1 || d.Plan.Changes[0].Reason != "" || d.Plan.Changes[0].Writer != "" {
 		t.Errorf("a change in place: %s", shown(d))
 	}
 	s.mustPush()
 	s.turnDown()
-	d = s.is(serve.Differs, "delete", "! testcloud_bucket.logo: exists → destroyed", `! testcloud_bucket.logo.env: "prod" → `)
+	d = s.expect(serve.Differs, "delete", "! testcloud_bucket.logo: exists → destroyed", `! testcloud_bucket.logo.env: "prod" → `)
 	if outcome := s.pushOf(t.Context(), d); outcome.Ending != serve.Pushed {
 		t.Fatalf("turndown: %+v", outcome)
 	}
-	if d = s.is(serve.InSync); d.Current != nil || len(d.Outputs) > 0 {
+	if d = s.expect(serve.InSync); d.Current != nil || len(d.Outputs) > 0 {
 		t.Errorf("after the turndown there is %q, %v", d.Current, d.Outputs)
 	}
 	if s.count("begin delete logo") != 1 || len(s.memos) > 0 {
@@ -92,12 +92,12 @@ func TestDriftIsToldFromChange(t *testing.T) {
 	s.mustPush()
 	s.write("cloud/logo.json", `{"name":"logo","region":"eu","env":"hacked","key":"hunter2-planted"}`)
 	before := s.diff().Base
-	d := s.is(serve.Differs, `testcloud_bucket.logo.env: "hacked" → "dev" (changed outside of Terraform; intent has not moved) [outside of Terraform]`)
+	d := s.expect(serve.Differs, `testcloud_bucket.logo.env: "hacked" → "dev" (changed outside of Terraform; intent has not moved) [outside of Terraform]`)
 	if d.Plan.Destructive() {
 		t.Errorf("%s", shown(d))
 	}
 	s.module.Variables["env"] = "prod"
-	s.is(serve.Differs, `"hacked" → "prod" (changed outside of Terraform, and by intent as well) [outside of Terraform]`)
+	s.expect(serve.Differs, `"hacked" → "prod" (changed outside of Terraform, and by intent as well) [outside of Terraform]`)
 	s.write("cloud/logo.json", `{"name":"logo","region":"eu","env":"other","key":"hunter2-planted"}`)
 	if after := s.diff().Base; after == before {
 		t.Errorf("the base is %s before and after another change outside", before)
@@ -105,7 +105,7 @@ func TestDriftIsToldFromChange(t *testing.T) {
 	if err := os.Remove(filepath.Join(s.cloud, "logo.json")); err != nil {
 		t.Fatal(err)
 	}
-	s.is(serve.Differs, "created (it was deleted outside of Terraform; intent has not moved)")
+	s.expect(serve.Differs, "created (it was deleted outside of Terraform; intent has not moved)")
 	s.mustPush()
 }
 
@@ -121,7 +121,7 @@ func TestWhatIsDestroyedIsSaidWithItsReason(t *testing.T) {
 `)
 	s.mustPush()
 	s.module.Variables["region"] = "us"
-	d := s.is(serve.Differs, "! testcloud_bucket.logo: exists → replaced: destroyed, then created anew (it cannot be changed in place: forced by region)",
+	d := s.expect(serve.Differs, "! testcloud_bucket.logo: exists → replaced: destroyed, then created anew (it cannot be changed in place: forced by region)",
 		`testcloud_bucket.logo.region: "eu" → "us" (forces replacement)`, `output.url: "cloud://eu/logo" → (known after apply)`)
 	if !d.Plan.Destructive() || d.Plan.Action != serve.ActionUpdate {
 		t.Errorf("%s", shown(d))
@@ -137,7 +137,7 @@ moved {
   to   = testcloud_bucket.lots
 }
 `)
-	s.is(serve.Differs, `! testcloud_bucket.lots["b"]: was testcloud_bucket.many["b"], exists → destroyed, moved here (its key is not in the map of for_each)`,
+	s.expect(serve.Differs, `! testcloud_bucket.lots["b"]: was testcloud_bucket.many["b"], exists → destroyed, moved here (its key is not in the map of for_each)`,
 		`  testcloud_bucket.lots["a"]: was testcloud_bucket.many["a"] → moved here`)
 	s.mustPush()
 	if s.count("begin delete many-b") != 1 || s.count("begin delete many-a") != 0 {
@@ -158,7 +158,7 @@ removed {
 }
 `)
 	s.file("more.tf", "")
-	s.is(serve.Differs, `  testcloud_bucket.old: `, `imported from "old"`, `testcloud_bucket.lots["a"]: exists → forgotten: it stays`)
+	s.expect(serve.Differs, `  testcloud_bucket.old: `, `imported from "old"`, `testcloud_bucket.lots["a"]: exists → forgotten: it stays`)
 	s.mustPush()
 	if s.count("begin delete many-a") != 0 {
 		t.Errorf("what was forgotten is gone: %q", s.log())
@@ -192,20 +192,20 @@ func TestAWorkspaceHasItsOwnState(t *testing.T) {
 	s.mustPush()
 	spaces := filepath.Join(s.folder, "spaces")
 	s.module.Workspace = "prod"
-	s.is(serve.Unknown, "write an absolute workspace_dir")
+	s.expect(serve.Unknown, "write an absolute workspace_dir")
 	s.module.Backend["workspace_dir"] = &terraformpb.Setting{Source: &terraformpb.Setting_Value{Value: spaces}}
 	s.module.Variables["folder"] = filepath.Join(s.folder, "other")
 	if err := os.Mkdir(s.module.Variables["folder"], 0o700); err != nil {
 		t.Fatal(err)
 	}
-	s.is(serve.Unknown, `there is no workspace "prod"`)
+	s.expect(serve.Unknown, `there is no workspace "prod"`)
 	if _, err := os.Stat(spaces); !os.IsNotExist(err) {
 		t.Errorf("a look made the workspace: %v", err)
 	}
 	if err := os.MkdirAll(filepath.Join(spaces, "prod"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	d := s.is(serve.Differs, "create")
+	d := s.expect(serve.Differs, "create")
 	if !strings.HasSuffix(string(d.ResourceKey), "/workspace=prod") {
 		t.Errorf("its key is %s", d.ResourceKey)
 	}
@@ -227,9 +227,9 @@ func TestCredentialsAreTheEngines(t *testing.T) {
 	}
 	key := s.write("credential", "hunter2-credential\n")
 	s.modules = newModules(s.options(binary, version, providers, ", secrets: {TF_VAR_key: {file: "+key+"}}"))
-	s.is(serve.Unknown, "the variable TF_VAR_key of the engine default", "not listed")
+	s.expect(serve.Unknown, "the variable TF_VAR_key of the engine default", "not listed")
 	s.write("secrets.yaml", "lehr-secrets: v1\nkey: "+filepath.Join(s.folder, "key")+"\nsecrets:\n  - {file: "+key+", partitions: [shop], plugins: [lehr-terraform]}\n")
-	first := s.is(serve.Differs, "testcloud_bucket.logo.key:  → secret (digest ")
+	first := s.expect(serve.Differs, "testcloud_bucket.logo.key:  → secret (digest ")
 	s.mustPush()
 	if text, err := os.ReadFile(filepath.Join(s.cloud, "logo.json")); err != nil || !strings.Contains(string(text), "hunter2-credential") {
 		t.Errorf("the cloud has %s, %v", text, err)
@@ -239,5 +239,5 @@ func TestCredentialsAreTheEngines(t *testing.T) {
 	}
 	s.nothingLeft()
 	s.modules = newModules(s.options(binary, "0.0.1", providers, ""))
-	s.is(serve.Unknown, "is of version "+version+", and the list of engines says 0.0.1")
+	s.expect(serve.Unknown, "is of version "+version+", and the list of engines says 0.0.1")
 }

@@ -59,8 +59,8 @@ func (m *Modules) apply(ctx context.Context, l *look, push serve.Push, permits s
 	if err := permits.Effect(ctx); err != nil {
 		return stopped(ctx, err)
 	}
-	began := time.Now()
-	kept := memo{Host: m.Host, Push: string(push.ID), Began: began, Until: began.Add(l.engine.Limit())}
+	startedAt := time.Now()
+	kept := memo{Host: m.Host, Push: string(push.ID), Began: startedAt, Until: startedAt.Add(l.engine.Limit())}
 	if err := save(ctx, push, l.key, &kept); err != nil {
 		return failed(ctx, err, true)
 	}

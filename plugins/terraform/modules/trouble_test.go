@@ -31,28 +31,28 @@ func TestWhatCannotBePlannedIsSaid(t *testing.T) {
 	} {
 		s.file("main.tf", good)
 		s.edit(c.before, c.after)
-		s.is(serve.Unknown, c.want)
+		s.expect(serve.Unknown, c.want)
 	}
 	s.file("main.tf", good)
 	s.fault("read", "logo", "fail")
-	s.is(serve.Differs) // Nothing is there that would be read.
+	s.expect(serve.Differs) // Nothing is there that would be read.
 	s.mend()
 	s.mustPush()
 	s.fault("read", "logo", "panic")
-	s.is(serve.Unknown, "plan failed: ", "ReadResource")
+	s.expect(serve.Unknown, "plan failed: ", "ReadResource")
 	s.fault("read", "logo", "fail")
-	s.is(serve.Unknown, "The cloud cannot be read: it is out of order")
+	s.expect(serve.Unknown, "The cloud cannot be read: it is out of order")
 	s.mend()
 	s.module.Backend["path"] = &terraformpb.Setting{Source: &terraformpb.Setting_Value{Value: "here.tfstate"}}
-	s.is(serve.Unknown, `keeps the state at "here.tfstate", in a folder of this plugin`)
+	s.expect(serve.Unknown, `keeps the state at "here.tfstate", in a folder of this plugin`)
 	s.module.Backend["path"] = &terraformpb.Setting{Source: &terraformpb.Setting_Env{Env: "LEHR_NOT_LISTED"}}
-	s.is(serve.Unknown, "the backend's setting path", "LEHR_NOT_LISTED", "not listed")
+	s.expect(serve.Unknown, "the backend's setting path", "LEHR_NOT_LISTED", "not listed")
 	s.module.Engine = "tofu"
-	s.is(serve.Unknown, `partition shop may use no engine "tofu"`)
+	s.expect(serve.Unknown, `partition shop may use no engine "tofu"`)
 	s.module.Engine = ""
 	s.module.Files[0].Sha256 = make([]byte, 32)
 	delete(s.module.Backend, "path")
-	s.is(serve.Unknown, "main.tf has another digest than intent says")
+	s.expect(serve.Unknown, "main.tf has another digest than intent says")
 }
 
 // A push of a plan that is none any more changes nothing.
@@ -123,7 +123,7 @@ func TestAnApplyThatFailsInTheMiddleGoesOn(t *testing.T) {
 		t.Errorf("a provider that panics: %+v", outcome)
 	}
 	s.mend()
-	d := s.is(serve.Differs, "testcloud_bucket.second")
+	d := s.expect(serve.Differs, "testcloud_bucket.second")
 	if strings.Contains(shown(d), "testcloud_bucket.logo") {
 		t.Errorf("what is done is to be done again: %s", shown(d))
 	}
@@ -167,7 +167,7 @@ func TestAnApplyIsInterruptedOnce(t *testing.T) {
 	if outcome := <-outcomes; outcome.Ending != serve.Stopped {
 		t.Errorf("the push ended %s: %s", outcome.Ending, outcome.Reason)
 	}
-	s.is(serve.Pending)
+	s.expect(serve.Pending)
 	if outcome := s.modules.Push(t.Context(), serve.Push{ID: "other", Asset: s.asset(), Progress: func(string) {}, SaveMemo: s.save}, s); outcome.Ending != serve.Stale {
 		t.Errorf("a push meanwhile: %+v", outcome)
 	}
@@ -183,7 +183,7 @@ func TestAnApplyIsInterruptedOnce(t *testing.T) {
 	case <-time.After(time.Minute):
 		t.Fatal("the end is not hinted")
 	}
-	d := s.is(serve.Differs, "testcloud_bucket.second")
+	d := s.expect(serve.Differs, "testcloud_bucket.second")
 	if strings.Contains(shown(d), "testcloud_bucket.logo") || s.count("end create logo") != 1 || s.count("begin create second") != 0 {
 		t.Errorf("after the interruption the cloud did %q, and the plan is %s", s.log(), shown(d))
 	}
@@ -211,10 +211,10 @@ func TestAKeeperThatIsKilledLosesNoState(t *testing.T) {
 	if outcome := <-outcomes; outcome.Ending != serve.Failed || !strings.Contains(outcome.Reason, "was cut off") {
 		t.Errorf("the push ended %+v", outcome)
 	}
-	s.is(serve.Pending)
+	s.expect(serve.Pending)
 	s.mend()
 	s.until("Terraform to end", func() bool { return s.diff().Outcome != serve.Pending })
-	s.is(serve.InSync)
+	s.expect(serve.InSync)
 	if s.count("begin create logo") != 1 || s.count("begin create second") != 1 {
 		t.Errorf("the cloud did %q", s.log())
 	}
@@ -256,12 +256,12 @@ func TestAStateThatCannotBeWrittenIsRecovered(t *testing.T) {
 		left, err := s.subject().folder.Errored()
 		return err == nil && len(left) == 1
 	})
-	s.is(serve.Pending)
+	s.expect(serve.Pending)
 	states.refuse(false)
 	if outcome := <-outcomes; outcome.Ending != serve.Failed || !strings.Contains(outcome.Reason, "the state, which Terraform could not write at first, is written") {
 		t.Errorf("the push ended %+v", outcome)
 	}
-	s.is(serve.InSync)
+	s.expect(serve.InSync)
 	if s.count("begin update logo") != 1 {
 		t.Errorf("the cloud did %q", s.log())
 	}
@@ -285,7 +285,7 @@ func TestALockThatWasLeftIsNamed(t *testing.T) {
 	states.leaveLock("")
 	s.mustPush()
 	states.close()
-	s.is(serve.Unknown, "the state cannot be read")
+	s.expect(serve.Unknown, "the state cannot be read")
 }
 
 // Of a state that an earlier keeper could not write the plugin makes a plan of its own, and
@@ -307,7 +307,7 @@ func TestALeftStateIsAPlan(t *testing.T) {
 	if err := os.WriteFile(l.run.Content.ErroredState(), []byte(newer), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	d := s.is(serve.Differs, "state: serial ", "as an apply left it")
+	d := s.expect(serve.Differs, "state: serial ", "as an apply left it")
 	if d.Plan.Destructive() || len(d.Plan.Changes) != 1 {
 		t.Errorf("%s", shown(d))
 	}
@@ -332,7 +332,7 @@ func TestALockThatIsHeldIsNamed(t *testing.T) {
 			t.Errorf("no %q: %+v", word, outcome)
 		}
 	}
-	s.is(serve.Differs) // A look takes no lock.
+	s.expect(serve.Differs) // A look takes no lock.
 	other.end()
 	s.mustPush()
 }
@@ -351,11 +351,11 @@ func TestAnApplyOfAnotherMachine(t *testing.T) {
 		}
 	}
 	keep()
-	s.is(serve.Pending, "an apply of push p9 began on there at")
+	s.expect(serve.Pending, "an apply of push p9 began on there at")
 	kept.Until = time.Now().Add(-time.Second)
 	keep()
-	s.is(serve.InSync)
+	s.expect(serve.InSync)
 	kept.StateLeft = "/var/lib/x/errored.tfstate"
 	keep()
-	s.is(serve.Unknown, "lies on there in /var/lib/x/errored.tfstate")
+	s.expect(serve.Unknown, "lies on there in /var/lib/x/errored.tfstate")
 }

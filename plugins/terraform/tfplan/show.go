@@ -33,7 +33,7 @@ func (p *Plan) Show(digest Digester, isTurndown bool) (serve.Plan, error) {
 		if change.Mode != "managed" {
 			continue
 		}
-		if before := len(s.changes); s.resource(change) && len(s.changes) > before {
+		if count := len(s.changes); s.resource(change) && len(s.changes) > count {
 			onlyCreates = onlyCreates && kindOf(change.Change.Actions) == created
 		}
 	}
@@ -85,17 +85,17 @@ const (
 )
 
 func kindOf(actions []string) kind {
-	has := func(action string) bool { return slices.Contains(actions, action) }
+	includes := func(action string) bool { return slices.Contains(actions, action) }
 	switch {
-	case has("delete") && has("create"):
+	case includes("delete") && includes("create"):
 		return replaced
-	case has("forget"):
+	case includes("forget"):
 		return forgotten
-	case has("delete"):
+	case includes("delete"):
 		return deleted
-	case has("create"):
+	case includes("create"):
 		return created
-	case has("update"):
+	case includes("update"):
 		return updated
 	}
 	return unchanged // no-op and read.
@@ -199,21 +199,21 @@ func orderOf(actions []string) string {
 
 // values shows each value that changes. Of what is destroyed, too: an approval is of that.
 func (s *showing) values(address, driftAddress string, c Change, isDestroyed bool) {
-	before, after := index(flatten(c.Before, nil, c.BeforeSensitive)), index(flatten(c.After, c.AfterUnknown, c.AfterSensitive))
+	oldValues, newValues := index(flatten(c.Before, nil, c.BeforeSensitive)), index(flatten(c.After, c.AfterUnknown, c.AfterSensitive))
 	var driftBefore, driftAfter map[string]leaf
 	if drift, ok := s.drift[driftAddress]; ok && driftAddress != "" {
 		driftBefore = index(flatten(drift.Before, nil, drift.BeforeSensitive))
 		driftAfter = index(flatten(drift.After, nil, drift.AfterSensitive))
 	}
 	paths := map[string]bool{}
-	for path := range before {
+	for path := range oldValues {
 		paths[path] = true
 	}
-	for path := range after {
+	for path := range newValues {
 		paths[path] = true
 	}
 	for path := range paths {
-		current, target := before[path], after[path]
+		current, target := oldValues[path], newValues[path]
 		if current == target {
 			continue
 		}

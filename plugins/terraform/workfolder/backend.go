@@ -25,7 +25,7 @@ func (c Content) CheckBackend() error {
 	if err != nil {
 		return fmt.Errorf("reading the root module: %w", err)
 	}
-	has := false
+	hasBackend := false
 	for _, entry := range entries {
 		switch {
 		case strings.HasSuffix(entry.Name(), ".tf.json"):
@@ -33,16 +33,16 @@ func (c Content) CheckBackend() error {
 			if err != nil {
 				return err
 			}
-			has = has || hasOne
+			hasBackend = hasBackend || hasOne
 		case strings.HasSuffix(entry.Name(), ".tf"):
 			hasOne, err := checkHCL(filepath.Join(c.Root, entry.Name()), entry.Name())
 			if err != nil {
 				return err
 			}
-			has = has || hasOne
+			hasBackend = hasBackend || hasOne
 		}
 	}
-	if !has {
+	if !hasBackend {
 		return errors.New(`the root module has no backend, so its state would lie in a folder of this plugin and be lost with it: write terraform { backend "s3" {} }, or whichever keeps your states`)
 	}
 	return nil

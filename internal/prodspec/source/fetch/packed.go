@@ -167,12 +167,12 @@ func (p *packed) warning(last *State, now found) string {
 	if last == nil || last.Marks[markDigest] == "" || last.Marks[markDigest] == now.digest {
 		return ""
 	}
-	before := last.Marks[markVersion]
+	lastVersion := last.Marks[markVersion]
 	switch {
-	case before == now.version && artifact.IsVersion(now.version):
+	case lastVersion == now.version && artifact.IsVersion(now.version):
 		return fmt.Sprintf("%s was moved: it had the digest %s, and has %s now", p.subject(now), last.Marks[markDigest], now.digest)
-	case p.remote.Chart != "" && artifact.CompareVersions(now.version, before) < 0:
-		return fmt.Sprintf("%s is older than %s, which was read before and is no longer there", p.subject(now), before)
+	case p.remote.Chart != "" && artifact.CompareVersions(now.version, lastVersion) < 0:
+		return fmt.Sprintf("%s is older than %s, which was read before and is no longer there", p.subject(now), lastVersion)
 	}
 	return ""
 }
