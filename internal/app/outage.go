@@ -26,6 +26,8 @@ type absence struct {
 	now   func() time.Time
 	mutex sync.Mutex
 	since time.Time
+	// ended is when the last one did.
+	ended time.Time
 	// failures that were counted and not told.
 	failures int
 }
@@ -64,10 +66,18 @@ func (o outage) Handle(ctx context.Context, record slog.Record) error {
 	return o.Handler.Handle(ctx, record)
 }
 
+// lateFailure is how long after an outage its last failures may still be logged: whoever met
+// them may have stood still meanwhile. An outage that begins within that time is told by its
+// next failure.
+const lateFailure = time.Second
+
 // explains counts a failure, if it is one of an outage. The first that says so
 // itself begins one.
 func (a *absence) explains(ctx context.Context, cause error) bool {
 	if errors.Is(cause, store.ErrAway) {
+		if a.isLate() {
+			return true
+		}
 		a.begin(ctx, cause)
 	}
 	a.mutex.Lock()
@@ -77,6 +87,13 @@ func (a *absence) explains(ctx context.Context, cause error) bool {
 	}
 	a.failures++
 	return true
+}
+
+// isLate reports whether a failure comes so soon after an outage that it is one of that.
+func (a *absence) isLate() bool {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	return a.since.IsZero() && !a.ended.IsZero() && a.now().Sub(a.ended).Abs() < lateFailure
 }
 
 func (a *absence) begin(ctx context.Context, cause error) {
@@ -103,7 +120,7 @@ func (a *absence) end(ctx context.Context) {
 		return
 	}
 	a.tell(ctx, slog.LevelWarn, "the database can be used again", slog.Duration("after", a.now().Sub(a.since)), slog.Int("failures", a.failures))
-	a.since, a.failures = time.Time{}, 0
+	a.since, a.ended, a.failures = time.Time{}, a.now(), 0
 }
 
 func (a *absence) tell(ctx context.Context, level slog.Level, message string, attributes ...slog.Attr) {
