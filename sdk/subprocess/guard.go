@@ -30,8 +30,10 @@ const (
 	guardLock   = 5
 	// limiterFailure is where a limiter tells why it could not run the program.
 	limiterFailure = 3
-	// killWithin is how long a guard looks for what the program started.
+	// killWithin is how long one looks for what the program started; killPasses is how often
+	// at least: on a machine that is too busy to look twice in that time, too, nothing is left.
 	killWithin = KillMargin / 2
+	killPasses = 5
 )
 
 // A guard must be one before main: a program that forgot to ask would start itself for ever.
@@ -131,14 +133,40 @@ func keepDescriptors() {
 // as it is a subreaper, until there are none or the time is over. Others than those of its
 // own user it cannot.
 func killChildren() {
-	for deadline := time.Now().Add(killWithin); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+	untilKilled(func() (others bool) {
 		if !reap() {
+			return false
+		}
+		killChildrenOf(os.Getpid())
+		return true
+	})
+}
+
+// killDescendants kills what a guard that does not get to it would have killed: its children,
+// and those of them, who become its own. The guard must not have been killed before: what
+// it started could no longer be told from others.
+func killDescendants(guard int) {
+	untilKilled(func() (others bool) { return killChildrenOf(guard) })
+}
+
+// untilKilled repeats a pass of killing until it meets nobody, or the time is over.
+func untilKilled(pass func() (others bool)) {
+	deadline := time.Now().Add(killWithin)
+	for count := 0; count < killPasses || time.Now().Before(deadline); count++ {
+		if !pass() {
 			return
 		}
-		for _, child := range children() {
-			_ = unix.Kill(child, unix.SIGKILL)
-		}
+		time.Sleep(time.Millisecond)
 	}
+}
+
+// killChildrenOf reports whether a process has children that have not ended.
+func killChildrenOf(parent int) (others bool) {
+	for _, child := range childrenOf(parent) {
+		_ = unix.Kill(child, unix.SIGKILL)
+		others = true
+	}
+	return others
 }
 
 // reap takes note of children that have ended, and reports whether there are others.
@@ -155,10 +183,9 @@ func reap() (others bool) {
 	}
 }
 
-// children are the processes whose parent this one is.
-func children() (list []int) {
+// childrenOf lists the processes of a parent that have not ended.
+func childrenOf(parent int) (list []int) {
 	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
-	self := strconv.Itoa(os.Getpid())
 	for _, name := range stats {
 		text, err := os.ReadFile(name)
 		if err != nil {
@@ -166,10 +193,11 @@ func children() (list []int) {
 		}
 		// The name in parentheses may hold anything; state and parent follow it.
 		fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
-		if len(fields) > 1 && fields[1] == self {
-			if pid, err := strconv.Atoi(strings.Fields(string(text))[0]); err == nil {
-				list = append(list, pid)
-			}
+		if len(fields) < 2 || fields[0] == "Z" || fields[1] != strconv.Itoa(parent) {
+			continue
+		}
+		if pid, err := strconv.Atoi(strings.Fields(string(text))[0]); err == nil {
+			list = append(list, pid)
 		}
 	}
 	return list

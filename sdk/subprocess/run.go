@@ -174,20 +174,26 @@ func supervise(ctx context.Context, leader int, limits Limits, alive *os.File) (
 			_ = unix.Kill(-leader, unix.SIGTERM)
 			wait(ended, limits.Grace)
 		}
-		// The guard kills more than its group. One that cannot is killed with that.
+		// The guard kills more than its group. For one that does not get to it, as on a
+		// machine that is too busy, the plugin does, before it kills the guard.
 		alive.Close()
-		wait(ended, KillMargin/2)
+		if !wait(ended, KillMargin/2) {
+			killDescendants(leader)
+		}
 	}
 	_ = unix.Kill(-leader, unix.SIGKILL)
 	<-ended
 	return stopped
 }
 
-func wait(ended <-chan struct{}, most time.Duration) {
+// wait reports whether the process ended within the time.
+func wait(ended <-chan struct{}, most time.Duration) bool {
 	timer := time.NewTimer(most)
 	defer timer.Stop()
 	select {
 	case <-ended:
+		return true
 	case <-timer.C:
+		return false
 	}
 }

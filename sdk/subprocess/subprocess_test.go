@@ -275,6 +275,8 @@ func TestNothingIsLeft(t *testing.T) {
 		"it ends":        {"", 0},
 		"it must end":    {"wait; sleep 1000", 200 * time.Millisecond},
 		"it has no time": {"wait; sleep 1000", 0},
+		// As one that a busy machine does not let run.
+		"its guard is stopped": {"kill -STOP $PPID; wait; sleep 1000", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			command := shell(strings.Replace(stubborn, "wait; sleep 1000", c.ending, 1))

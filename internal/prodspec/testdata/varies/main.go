@@ -34,10 +34,7 @@ func main() {
 				owner += fmt.Sprint(key, " ")
 			}
 		case "come-and-go":
-			for key := range numbers() {
-				out.Asset(fmt.Sprintf("number/%d", key), &intentpb.Owner{Owner: "x"})
-				break
-			}
+			out.Asset("number/"+strings.ToLower(rand.Text()), &intentpb.Owner{Owner: "x"})
 		case "look":
 			owner = strings.Join(append(files, look()...), ", ")
 		case "entry":
