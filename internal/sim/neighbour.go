@@ -179,7 +179,7 @@ func (k look) neighbours() {
 		}
 		if k.before != nil && !k.letsGo() {
 			for _, edge := range k.before.edges {
-				if edge.GetRule() != intentpb.Dependency_RULE_VERSION && !k.leaves(edge) {
+				if edge.GetRule() != intentpb.Dependency_RULE_VERSION && !k.leaves(edge) && !k.isEndless(edge) {
 					k.forward(edge, "S23")
 				}
 			}
@@ -242,6 +242,35 @@ func (k look) leaves(edge *intentpb.Dependency) bool {
 // that a commit dropped: a marked asset needs one in any case.
 func (k look) letsGo() bool {
 	return k.NeedsApproval && !k.target.approval && (k.before == nil || !k.before.approval)
+}
+
+// isEndless reports whether the other end of an edge has to come after this asset, by what it
+// is to be and what it was enforced as: then the approval that the push used may be of it, too.
+func (k look) isEndless(edge *intentpb.Dependency) bool {
+	if edge.GetRule() != intentpb.Dependency_RULE_ORDER || !k.NeedsApproval {
+		return false
+	}
+	pending := []intent.AssetID{intent.AssetID(edge.GetOn())}
+	for n := 0; n < len(pending); n++ {
+		var edges []*intentpb.Dependency
+		for _, at := range []intent.IncarnationID{k.follows(pending[n]), k.enforced[pending[n]].Incarnation} {
+			if content, ok := k.declares(at, pending[n]); ok && !content.turndown {
+				edges = append(edges, content.edges...)
+			}
+		}
+		for _, next := range edges {
+			on := intent.AssetID(next.GetOn())
+			switch {
+			case next.GetRule() != intentpb.Dependency_RULE_ORDER:
+			case on == k.Asset:
+				k.mark("a dropped edge was let go, for it closed a circle")
+				return true
+			case !slices.Contains(pending, on):
+				pending = append(pending, on)
+			}
+		}
+	}
+	return false
 }
 
 // has reports whether the content that is there needs that version already, or

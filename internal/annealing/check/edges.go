@@ -15,6 +15,8 @@ type obstacle struct {
 	broken error
 	// idle: the push does not touch the edge, and rests on nothing of it.
 	idle bool
+	// endless: nothing but a person ends it.
+	endless bool
 }
 
 func (o obstacle) blocks() bool { return o.broken != nil || o.reason != "" }
@@ -25,6 +27,7 @@ type edges struct {
 	reasons  []string
 	problems []string
 	loosened int
+	endless  int
 	missing  bool
 	quotes   bool
 	until    time.Time
@@ -32,10 +35,11 @@ type edges struct {
 
 // judge takes up one edge. A loosened one is let go by an approval of the
 // plan, so that a dependency removed because it was broken is no trap, and a
-// commit alone does not disarm its own guard (S23).
+// commit alone does not disarm its own guard (S23). An approval that the plan
+// needs in any case lets go what would otherwise hold for ever.
 func (e *edges) judge(f Facts, n Neighbour, o obstacle) {
 	switch {
-	case o.idle || o.blocks() && n.Loosened && f.letsGo():
+	case o.idle || o.blocks() && n.Loosened && (f.letsGo() || o.endless && f.Approved && !f.removes()):
 		return
 	case !o.blocks():
 		if !n.Until.IsZero() && (e.until.IsZero() || n.Until.Before(e.until)) {
@@ -44,10 +48,15 @@ func (e *edges) judge(f Facts, n Neighbour, o obstacle) {
 		return
 	case o.broken != nil:
 		e.problems = append(e.problems, o.broken.Error())
+	case n.Loosened && o.endless:
+		e.reasons = append(e.reasons, o.reason+" (dropped from the dependencies, but last enforced with it; it waits for this asset, so that nothing but a person ends that)")
 	case n.Loosened:
 		e.reasons = append(e.reasons, o.reason+" (dropped from the dependencies, but last enforced with it)")
 	default:
 		e.reasons = append(e.reasons, o.reason)
+	}
+	if n.Loosened && o.endless {
+		e.endless++
 	}
 	e.blockers = append(e.blockers, n.Asset)
 	e.quotes = e.quotes || n.Quotes
@@ -64,7 +73,7 @@ func (e *edges) verdict(name string, kind intent.WaitingKind, f Facts) intent.Ve
 		return intent.Passed(name, e.until)
 	}
 	waiting := intent.WaitingOn{Kind: kind, Reason: listed(append(e.problems, e.reasons...)), Blockers: named(e.blockers), Quotes: e.quotes}
-	if e.loosened == len(e.blockers) && f.loosens() {
+	if e.loosened == len(e.blockers) && (f.loosens() || e.endless == e.loosened && !f.removes()) {
 		waiting.Approve, waiting.Loosened = true, true
 		waiting.Reason += f.letGo()
 	}

@@ -26,6 +26,9 @@ type Neighbour struct {
 	// Loosened: only the last enforced content asks for this edge; the target
 	// does not any more. An approval of the plan lets it go.
 	Loosened bool
+	// WaitsForThis: by the order, it is to come after this asset, or after one that is, and
+	// so on. It cannot be in sync first, so the edge would hold for ever.
+	WaitsForThis bool
 }
 
 // Relied lists the neighbours that a decision to push rests on: while it is

@@ -20,5 +20,5 @@ func (n Neighbour) obstacle() obstacle {
 	if n.Known {
 		return obstacle{}
 	}
-	return obstacle{reason: fmt.Sprintf("must come after %s (%s)", n.Asset, n.State)}
+	return obstacle{reason: fmt.Sprintf("must come after %s (%s)", n.Asset, n.State), endless: n.WaitsForThis}
 }

@@ -38,6 +38,9 @@ func TestSolver(t *testing.T) {
 	// What ran as it was enforced last, and is on its way to need less.
 	stillNeeded := needed
 	stillNeeded.Loosened = true
+	behind := Neighbour{Asset: "b", State: "differs", Loosened: true}
+	circular := behind
+	circular.WaitsForThis = true
 	removal := intent.Plan{Action: intent.ActionDelete}
 	destroys := intent.Plan{Action: intent.ActionUpdate, Changes: []intent.FieldChange{{Path: "column", Destructive: true}}}
 	tests := map[string]struct {
@@ -61,6 +64,11 @@ func TestSolver(t *testing.T) {
 		"loosened and approved":           {Facts{Capacity: []Supply{loose}, Approved: true}, "", ""},
 		"loosened and approved removal":   {Facts{Capacity: []Supply{loose}, Approved: true, Plan: removal, Turndown: &Turndown{}}, intent.WaitCapacity, "still expects"},
 		"loosened, destroys, approved":    {Facts{Version: []Need{stillNeeded}, Approved: true, Plan: destroys}, intent.WaitVersion, "schema still needs at least 2"},
+		"in a circle, destroys":           {Facts{Order: []Neighbour{circular}, Plan: destroys}, intent.WaitOrder, "lehr approve x"},
+		"in a circle, destroys, approved": {Facts{Order: []Neighbour{circular}, Plan: destroys, Approved: true}, "", ""},
+		"in no circle, approved":          {Facts{Order: []Neighbour{behind}, Plan: destroys, Approved: true}, intent.WaitOrder, "must come after b"},
+		"in a circle that intent asks for": {Facts{Order: []Neighbour{{Asset: "b", State: "differs", WaitsForThis: true}}, Plan: destroys, Approved: true},
+			intent.WaitOrder, "must come after b"},
 		"declares enough":                 {Facts{Version: []Need{need("1.10", "1.9")}}, "", ""},
 		"with a prefix and parts missing": {Facts{Version: []Need{need("v2", "1.9.9")}}, "", ""},
 		"declares too little":             {Facts{Version: []Need{need("1.9", "1.10")}}, intent.WaitVersion, "schema declares 1.9, and x needs at least 1.10"},

@@ -27,7 +27,9 @@ func (ns *neighbours) solve(a *asset, facts *check.Facts) {
 			facts.Capacity = append(facts.Capacity, ns.serving(own, edge, facts.Now))
 		case own.turndown: // Removal runs backwards.
 		case edge.rule == intentpb.Dependency_RULE_ORDER:
-			facts.Order = append(facts.Order, ns.inSync(edge.neighbour, edge.loosened, facts.Now))
+			n := ns.inSync(edge.neighbour, edge.loosened, facts.Now)
+			n.WaitsForThis = !n.Known && ns.comesAfter(edge.neighbour, a.id)
+			facts.Order = append(facts.Order, n)
 		case edge.rule == intentpb.Dependency_RULE_VERSION:
 			facts.Version = append(facts.Version, ns.needing(edge, facts.Now))
 		}

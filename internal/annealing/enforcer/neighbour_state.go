@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/internal/annealing/check"
 	"lehr.dev/internal/ground/intent"
 )
@@ -57,6 +58,34 @@ func (ns *neighbours) inSync(id intent.AssetID, loosened bool, now time.Time) ch
 		ns.hurry(b)
 	}
 	return n
+}
+
+// mostFollowed is how many assets a search for a circle of edges looks at: more would have
+// to be held up, one by the next.
+const mostFollowed = 100
+
+// comesAfter reports whether an asset that is not in sync has to wait for another one, by
+// the edges of the rule order that hold it and those before it.
+func (ns *neighbours) comesAfter(later, earlier intent.AssetID) bool {
+	pending, visited := []intent.AssetID{later}, map[intent.AssetID]bool{later: true}
+	for len(pending) > 0 && len(visited) <= mostFollowed {
+		b := ns.find(pending[0])
+		pending = pending[1:]
+		if b == nil || b.open() || b.trouble == nil || b.requirements.standing == nil || b.requirements.standing.turndown {
+			continue
+		}
+		for _, edge := range b.requirements.edges {
+			if edge.rule != intentpb.Dependency_RULE_ORDER || visited[edge.neighbour] {
+				continue
+			}
+			if edge.neighbour == earlier {
+				return true
+			}
+			visited[edge.neighbour] = true
+			pending = append(pending, edge.neighbour)
+		}
+	}
+	return false
 }
 
 // known says whether what is known of an asset may be relied on.

@@ -228,6 +228,33 @@ func TestAnInwardEdgeThatIsDroppedStillGuards(t *testing.T) {
 	})
 }
 
+// TestDroppedEdgesThatCloseACircleAreNoTrap: each of two assets was enforced last with an edge
+// to the other, and no content had both. A plan that needs an approval in any case lets go of
+// no loosened edge, but here nothing else could.
+func TestDroppedEdgesThatCloseACircleAreNoTrap(t *testing.T) {
+	simulate(t, func(w *world) {
+		w.publish(job("api", 1, "1", comesAfter("db")), job("db", 1, "1"))
+		w.inSync(job("api", 1, "1"), job("db", 1, "1"))
+		w.must(w.store.SetHold(w.ctx, shop, intent.Hold{Asset: "api", Owner: tester, Reason: "stuck"}))
+		w.publish(job("api", 1, "2"), job("db", 1, "1", comesAfter("api")))
+		w.pass(time.Minute)
+		w.production.does("api", behaviour{destructive: true})
+		w.production.does("db", behaviour{destructive: true})
+		w.publish(job("api", 1, "3"), job("db", 1, "3"))
+		w.must(w.store.Unhold(w.ctx, shop, "api", "a try", tester))
+		for _, id := range []intent.AssetID{"api", "db"} {
+			if reason := w.waitsOn(id, intent.WaitOrder).Reason; !strings.Contains(reason, "it waits for this asset") || !strings.Contains(reason, "lehr approve "+string(id)) {
+				t.Errorf("%s waits on %q", id, reason)
+			}
+		}
+		w.approve("db")
+		w.inSync(job("db", 1, "3"))
+		// Nothing goes round any more: an approval of what api destroys is that, and no more.
+		w.approve("api")
+		w.inSync(job("api", 1, "3"))
+	})
+}
+
 func TestANeighbourWhosePluginIsDown(t *testing.T) {
 	simulate(t, func(w *world) {
 		w.publish(job("job", 4, "1", serves("lb")), job("lb", 4, "1"))
