@@ -192,7 +192,7 @@ func hintFor(report intent.Report, waiting intent.WaitingOn) string {
 	case intent.WaitPlugin:
 		return "see whether the plugin runs; the server's log holds what it wrote"
 	case intent.WaitUnknown:
-		return "see whether production can be reached; the plugin is asked again and again, and the server's log holds what it wrote"
+		return "the reason is what its plugin says of production; it is asked again and again, and the server's log holds what it wrote"
 	case intent.WaitPending:
 		return "nothing to do: no push hastens it, and it is looked at again when it may be over; a rollout counts it against its patience"
 	case intent.WaitBackoff:
