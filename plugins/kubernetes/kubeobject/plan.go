@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -125,7 +126,7 @@ func (l *look) planReplacement(ctx context.Context, refusal error) bool {
 // note, so that the plan is the same before and after its namespace or its kind is there. A push
 // does not ask: its write is answered so, too.
 func (l *look) planCreation(ctx context.Context, why purpose) {
-	l.sending = l.wanted
+	l.sending, l.predictedAt = l.wanted, time.Now()
 	l.note = l.alone
 	if l.alone == "" && why == isAnswered || !l.place.Served {
 		l.note = l.creationNote(ctx)
@@ -142,6 +143,9 @@ func (l *look) planCreation(ctx context.Context, why purpose) {
 }
 
 func (l *look) creationNote(ctx context.Context) string {
+	if l.otherVersion != "" {
+		return l.otherVersion
+	}
 	if !l.place.Served {
 		return fmt.Sprintf("not asked yet: the cluster has no kind %s in %s", l.payload.Kind, l.payload.ApiVersion)
 	}

@@ -39,7 +39,11 @@ func (o *Objects) Push(ctx context.Context, push serve.Push, permits serve.Permi
 			return serve.Outcome{Ending: serve.Stopped, Reason: err.Error()}
 		}
 	}
-	return outcomeOf(ctx, l.carry(ctx, permits))
+	outcome := outcomeOf(ctx, l.carry(ctx, permits))
+	if outcome.Ending == serve.Pushed {
+		o.rememberCreation(l)
+	}
+	return outcome
 }
 
 // lookForPush asks the server for all, whatever is known.
@@ -86,7 +90,8 @@ func (l *look) carry(ctx context.Context, permit serve.Permit) error {
 	if err := begin(ctx, permit); err != nil {
 		return err
 	}
-	_, err := l.place.Apply(ctx, l.sending, l.live)
+	var err error
+	l.written, err = l.place.Apply(ctx, l.sending, l.live)
 	return err
 }
 

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+
+	"lehr.dev/sdk/serve"
+)
+
+// askingOnce: a creation costs one dry run and one write in all, the look after it included; but where
+// a webhook may change what is there, that look asks the server, and tells what the webhook would change.
+func askingOnce(c *cluster) {
+	c.watched()
+	made := 0
+	create := func() (serve.Intent, serve.Difference) {
+		c.Helper()
+		made++
+		asset := named(c, fmt.Sprintf("thing-%d", made), "asking", "1", "ConfigMap")
+		if outcome := c.push(asset, c.diff(asset), permits{}); outcome.Ending != serve.Pushed {
+			c.Fatalf("the creation ended %s: %s", outcome.Ending, outcome.Reason)
+		}
+		return asset, c.diff(asset)
+	}
+	c.plane.Wait("a creation that costs one dry run and one write", func() error { // Once the watches have listed.
+		before := c.requests()
+		asset, d := create()
+		if d.Outcome != serve.InSync {
+			c.Fatalf("%s is %v %s", asset.ID, d.Outcome, d.Reason)
+		}
+		after := c.requests()
+		dry, written := after["APPLY configmaps All"]-before["APPLY configmaps All"], after["APPLY configmaps "]-before["APPLY configmaps "]
+		if written != 1 || dry < 1 {
+			c.Fatalf("a creation took %d dry runs and %d writes", dry, written)
+		}
+		if dry > 1 {
+			return fmt.Errorf("it took %d dry runs", dry)
+		}
+		return nil
+	})
+
+	// It changes at an update what it leaves at a creation.
+	hook := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var review struct {
+			Request struct {
+				UID string `json:"uid"`
+			} `json:"request"`
+		}
+		if err := json.NewDecoder(r.Body).Decode(&review); err != nil {
+			w.WriteHeader(http.StatusBadRequest)
+			return
+		}
+		patch := base64.StdEncoding.EncodeToString([]byte(`[{"op":"add","path":"/data/a","value":"theirs"}]`))
+		fmt.Fprintf(w, `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","response":{"uid":%q,"allowed":true,"patchType":"JSONPatch","patch":%q}}`, review.Request.UID, patch)
+	}))
+	c.Cleanup(hook.Close)
+	authority := base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: hook.Certificate().Raw}))
+	const configurations = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
+	c.byHand(configurations, http.MethodPost, fmt.Sprintf(`{"apiVersion":"admissionregistration.k8s.io/v1","kind":"MutatingWebhookConfiguration","metadata":{"name":"at-updates"},"webhooks":[{"name":"at-updates.harbour.example",
+"clientConfig":{"url":%q,"caBundle":%q},"rules":[{"apiGroups":[""],"apiVersions":["v1"],"resources":["configmaps"],"operations":["UPDATE"]}],
+"namespaceSelector":{"matchLabels":{"kubernetes.io/metadata.name":"asking"}},"sideEffects":"None","admissionReviewVersions":["v1"]}]}`, hook.URL, authority))
+	c.Cleanup(func() { c.byHand(configurations+"/at-updates", http.MethodDelete, "") })
+	asset, _ := create()
+	c.plane.Wait("what the webhook would change to be told", func() error {
+		if d := c.diff(asset); d.Outcome != serve.Differs || changes(d) != "update\ndata.a: \"1\" → \"theirs\"" {
+			return fmt.Errorf("%s is %v %s %s", asset.ID, d.Outcome, d.Reason, changes(d))
+		}
+		return nil
+	})
+	if asset, d := create(); d.Outcome != serve.Differs {
+		c.Errorf("made with the webhook there, %s is %v %s", asset.ID, d.Outcome, d.Reason)
+	}
+}
