@@ -55,6 +55,9 @@ type look struct {
 	// otherVersion says that the server has the kind in another version than intent names, so that it
 	// is not known whether the object is there; empty: it has not.
 	otherVersion string
+	// unreadyCallee says which Service that the API server would call because of a new object is not
+	// ready; empty: none.
+	unreadyCallee string
 	// refusal is the server's verdict about the change of an object; nil: it would make it.
 	refusal error
 }
@@ -103,7 +106,7 @@ func (o *Objects) lookOnce(ctx context.Context, c *connection, s *subject, why p
 	case s.asset.TurnedDown():
 		err = l.planTurndown(ctx)
 	case l.live == nil:
-		l.planCreation(ctx, why)
+		err = l.planCreation(ctx, why)
 	case l.alone != "":
 		err = l.planAlone()
 	case why == isAnswered && o.isAsPredicted(l, time.Now()):

@@ -34,6 +34,9 @@ func (o *Objects) Push(ctx context.Context, push serve.Push, permits serve.Permi
 	if l.refusal != nil {
 		return serve.Outcome{Ending: serve.Failed, Reason: l.refusal.Error()}
 	}
+	if l.unreadyCallee != "" {
+		return serve.Outcome{Ending: serve.Failed, Reason: l.unreadyCallee, Retryable: true, RetryAfter: calleeRetry}
+	}
 	if base := l.base(); base != push.Base {
 		if err := permits.Cover(ctx, base); err != nil {
 			return serve.Outcome{Ending: serve.Stopped, Reason: err.Error()}
