@@ -74,3 +74,45 @@ func askingOnce(c *cluster) {
 		c.Errorf("made with the webhook there, %s is %v %s", asset.ID, d.Outcome, d.Reason)
 	}
 }
+
+// confirmingMany: many that are asked about as of now cost one list in place of a read each, and what was
+// written just before is never taken for what it was.
+func confirmingMany(c *cluster) {
+	c.watched()
+	const count = 30
+	var assets []serve.Intent
+	for i := range count {
+		assets = append(assets, named(c, fmt.Sprintf("thing-%d", i), "confirming", "1", "ConfigMap"))
+	}
+	for _, asset := range assets {
+		c.mustPush(asset)
+	}
+	look := func() (all []serve.Intent, answers []serve.Difference) {
+		for _, asset := range assets {
+			all = append(all, asOfNow(asset))
+		}
+		return all, c.kind.Diff(c.Context(), all)
+	}
+	c.plane.Wait("a look as of now to cost one list", func() error {
+		before := c.requests()
+		asked, answers := look()
+		for i, d := range answers {
+			if d.Outcome != serve.InSync || !d.At.IsZero() && d.At.Before(asked[i].ReadSince) {
+				c.Fatalf("%s is %v %s as of %v, asked for %v", asked[i].ID, d.Outcome, d.Reason, d.At, asked[i].ReadSince)
+			}
+		}
+		if total, text := spent(before, c.requests()); total != 1 || text != "1 LIST configmaps ; " {
+			return fmt.Errorf("it cost %s", text)
+		}
+		return nil
+	})
+	for i := range 5 {
+		c.byHand(fmt.Sprintf("/api/v1/namespaces/confirming/configmaps/thing-%d", i), http.MethodPatch, `{"data":{"a":"theirs"}}`)
+		asked, answers := look()
+		for k, d := range answers {
+			if want := k <= i; want != (d.Outcome == serve.Differs) {
+				c.Errorf("after %d edits %s is %v %s", i+1, asked[k].ID, d.Outcome, d.Reason)
+			}
+		}
+	}
+}

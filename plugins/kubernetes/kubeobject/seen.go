@@ -75,8 +75,9 @@ func (s *subject) object() kubewatch.Object {
 }
 
 // recall answers without asking the server: the last answer was in sync, a watch shows that
-// the object is still in that version, and the prediction still holds.
-func (o *Objects) recall(ctx context.Context, c *connection, s *subject, now time.Time) (serve.Difference, bool) {
+// the object is still in that version, and the prediction still holds. With so many assets that are
+// asked about at once, one list may show it as of now.
+func (o *Objects) recall(ctx context.Context, c *connection, s *subject, count int) (serve.Difference, bool) {
 	last, ok := o.seen.Get(s.seenKey())
 	if !ok {
 		return serve.Difference{}, false
@@ -85,7 +86,11 @@ func (o *Objects) recall(ctx context.Context, c *connection, s *subject, now tim
 		return serve.Difference{}, false
 	}
 	item, proven, exists := c.watches.Find(s.object())
-	isThere := last.uid != ""
+	if !proven.IsZero() && proven.Before(s.asset.ReadSince) {
+		c.watches.Confirm(ctx, s.object(), s.asset.ReadSince, count)
+		item, proven, exists = c.watches.Find(s.object())
+	}
+	now, isThere := time.Now(), last.uid != ""
 	switch {
 	case proven.IsZero() || proven.Before(s.asset.ReadSince) || now.Sub(proven) > cadence/2:
 		return serve.Difference{}, false
