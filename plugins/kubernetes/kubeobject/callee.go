@@ -43,6 +43,9 @@ func callees(object *unstructured.Unstructured) (found []callee) {
 // readCallees notes which Service that the API server would call because of a new object is not ready.
 // An identity that may not read Services or their endpoints is not kept from making it.
 func (l *look) readCallees(ctx context.Context) error {
+	if l.observed {
+		return nil
+	}
 	for _, one := range callees(l.wanted) {
 		ready, err := l.connection.server.HasReadyEndpoint(ctx, one.namespace, one.name)
 		if err != nil {
