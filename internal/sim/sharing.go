@@ -45,12 +45,11 @@ func (l *Lab) takes(d Disturbance, r *rand.Rand, length time.Duration) {
 	}
 }
 
-// anyThere is one of the resources that exist, but for schemas: one that others changed and whose
-// target goes back meanwhile needs a person's override, and that is not what these runs are about.
+// anyThere is one of the resources that exist.
 func (l *Lab) anyThere(which int) (intent.ResourceKey, bool) {
 	var keys []intent.ResourceKey
 	for _, resource := range l.World.Resources() {
-		if resource.Exists && resource.Type != typeOf("schema") {
+		if resource.Exists {
 			keys = append(keys, resource.Key)
 		}
 	}

@@ -39,8 +39,7 @@ type ferry struct {
 	folder, lehr string
 }
 
-func newFerry(t *testing.T) *ferry {
-	p := plane.Start(t)
+func newFerry(t *testing.T, p *plane.Plane, definition string) *ferry {
 	f := &ferry{T: t, plane: p, folder: t.TempDir()}
 	programs := filepath.Join(f.folder, "programs")
 	f.lehr = filepath.Join(programs, "lehr")
@@ -57,7 +56,7 @@ func newFerry(t *testing.T) *ferry {
 	}
 	clusters := filepath.Join(f.folder, "clusters.yaml")
 	writeAll(t, p, clusters)
-	f.write("lehr.yaml", fmt.Sprintf(ferryDefinition, filepath.Join(programs, "lehr-kubernetes"), clusters))
+	f.write("lehr.yaml", fmt.Sprintf(definition, filepath.Join(programs, "lehr-kubernetes"), clusters))
 	return f
 }
 
@@ -117,7 +116,7 @@ func (f *ferry) awaitInSync(assets []string) {
 // cluster that has nothing of them, in the order that they need; a change that is under way
 // while the API server is killed arrives once it is back.
 func TestTheFerryIsBroughtUp(t *testing.T) {
-	f := newFerry(t)
+	f := newFerry(t, plane.Start(t), ferryDefinition)
 	assets := f.assets()
 	if len(assets) < 30 {
 		t.Fatalf("the ferry has %d assets: %v", len(assets), assets)

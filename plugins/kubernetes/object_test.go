@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"path/filepath"
 	"strings"
@@ -47,10 +48,13 @@ func creating(c *cluster) {
 	if outcome := c.push(settings, c.diff(settings), permits{}); outcome.Ending != serve.Pushed {
 		c.Errorf("a push ended %s: %s", outcome.Ending, outcome.Reason)
 	}
-	after := c.requests()
-	if dry, written := after["APPLY configmaps All"]-before["APPLY configmaps All"], after["APPLY configmaps "]-before["APPLY configmaps "]; dry != 1 || written != 1 {
-		c.Errorf("a creation took %d dry runs and %d writes, want one of each", dry, written)
-	}
+	c.plane.Wait("a creation to be one dry run and one write", func() error { // A request is counted a moment after its answer.
+		after := c.requests()
+		if dry, written := after["APPLY configmaps All"]-before["APPLY configmaps All"], after["APPLY configmaps "]-before["APPLY configmaps "]; dry != 1 || written != 1 {
+			return fmt.Errorf("it took %d dry runs and %d writes", dry, written)
+		}
+		return nil
+	})
 	asset := c.asset(object(c.T, deployment("creating", `"replicas":2,`)))
 	d := c.diff(asset)
 	if d.Plan.Action != serve.ActionCreate || !strings.Contains(changes(d), `spec.template.spec.containers[name=web].image:  → "shop/web:v1"`) || strings.Contains(changes(d), "strategy") {

@@ -210,7 +210,7 @@ func TestWatching(t *testing.T) {
 		_, err := p.Ask(http.MethodGet, "/api/v1/namespaces/kube-system", "", nil)
 		return err
 	})
-	for name, part := range map[string]func(*cluster){"resting": resting, "predicting": predicting, "vanishing": vanishing, "failing": failing, "limiting": limiting} {
+	for name, part := range map[string]func(*cluster){"resting": resting, "predicting": predicting, "vanishing": vanishing, "failing": failing, "limiting": limiting, "asking": askingOnce, "confirming": confirmingMany} {
 		t.Run(name, func(t *testing.T) { part(c.with(t, name)) })
 	}
 }

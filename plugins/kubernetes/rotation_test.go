@@ -53,7 +53,7 @@ func TestCertificatesAreRotated(t *testing.T) {
 }
 
 // TestATokenIsReplaced: a token that the server takes no more makes assets unknown; the one that
-// replaces it in its file, or in the kubeconfig, is used without a restart.
+// replaces it in its file, in the kubeconfig, or by the program that logs in, is used without a restart.
 func TestATokenIsReplaced(t *testing.T) {
 	p := plane.Start(t)
 	good, err := os.ReadFile(p.Kubeconfig)
@@ -71,6 +71,12 @@ func TestATokenIsReplaced(t *testing.T) {
 	}
 	inline := string(good)
 	inFile := strings.Replace(inline, "token: "+token, fmt.Sprintf("tokenFile: %q", file), 1)
+	program := filepath.Join(t.TempDir(), "login")
+	script := fmt.Sprintf("#!/bin/sh\nprintf '{\"apiVersion\":\"client.authentication.k8s.io/v1\",\"kind\":\"ExecCredential\",\"status\":{\"token\":\"%%s\"}}' \"$(cat %s)\"\n", file)
+	if err := os.WriteFile(program, []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	byProgram := strings.Replace(inline, "token: "+token, fmt.Sprintf("exec: {apiVersion: client.authentication.k8s.io/v1, command: %q, interactiveMode: Never}", program), 1)
 	c := (&cluster{T: t, plane: p, list: writeList(t, p)}).with(t, "tokens")
 	asset := c.settings("tokens")
 	is := func(want intent.Outcome, words string) {
@@ -85,6 +91,7 @@ func TestATokenIsReplaced(t *testing.T) {
 	for name, replace := range map[string]func(token string){
 		"in the kubeconfig": func(other string) { write(p.Kubeconfig, strings.Replace(inline, token, other, 1)) },
 		"in a file":         func(other string) { write(file, other); write(p.Kubeconfig, inFile) },
+		"of a program":      func(other string) { write(file, other); write(p.Kubeconfig, byProgram) },
 	} {
 		t.Log(name)
 		replace("expired-token")

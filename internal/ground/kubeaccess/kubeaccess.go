@@ -69,6 +69,7 @@ func Need(objects []Object, options Options) (Access, error) {
 	for _, o := range objects {
 		if !options.Observe && !o.TurnedDown {
 			n.takeGranted(o)
+			n.takeCalled(o)
 		}
 		if o.TurnedDown {
 			n.takeContent(o)

@@ -38,6 +38,7 @@ const (
 	gathered = "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: all}, aggregationRule: {}, rules: [{nonResourceURLs: [/metrics], verbs: [get]}]}"
 	shop     = "{apiVersion: v1, kind: Namespace, metadata: {name: shop}}"
 	berths   = "{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: berths.harbour.example}, spec: {group: harbour.example, scope: Namespaced, names: {kind: Berth, plural: berths}}}"
+	guard    = "{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, metadata: {name: guard}, webhooks: [{clientConfig: {url: 'https://elsewhere.example'}}, {clientConfig: {service: {namespace: harbour, name: guard}}}]}"
 	berth    = "{apiVersion: harbour.example/v1, kind: Berth, metadata: {name: north, namespace: shop}}"
 )
 
@@ -70,6 +71,8 @@ func TestEachObjectAddsWhatItNeeds(t *testing.T) {
 		{"a kind that it defines", []Object{object(t, berth), object(t, berths)}, Options{}, "shop", [][4]string{{"patch", "harbour.example", "berths", "north"}}, nil},
 		{"a kind that is given", []Object{object(t, berth)}, Options{Plurals: map[string]string{"Berth.harbour.example": "berthes"}}, "shop",
 			[][4]string{{"patch", "harbour.example", "berthes", "north"}}, nil},
+		{"a webhook", []Object{object(t, guard)}, Options{}, "harbour",
+			[][4]string{{"get", "", "services", "guard"}, {"list", "discovery.k8s.io", "endpointslices", ""}}, [][4]string{{"get", "", "services", "other"}, {"patch", "", "services", "guard"}}},
 		{"a role that gathers others", []Object{object(t, gathered)}, Options{}, "",
 			[][4]string{{"escalate", "rbac.authorization.k8s.io", "clusterroles", "all"}}, [][4]string{{"escalate", "rbac.authorization.k8s.io", "clusterroles", "other"}}},
 	} {

@@ -148,6 +148,33 @@ func (n *need) takeGranted(o Object) {
 	}
 }
 
+// takeCalled is what tells whether a Service is ready that the API server calls once an object is there.
+func (n *need) takeCalled(o Object) {
+	const why = "make a webhook's configuration or an APIService once its Service is ready"
+	allow := func(service any) {
+		fields, _ := service.(map[string]any)
+		namespace, _ := fields["namespace"].(string)
+		name, _ := fields["name"].(string)
+		if namespace == "" || name == "" {
+			return
+		}
+		n.allow(namespace, "", "services", []string{name}, why, "get")
+		n.allow(namespace, "discovery.k8s.io", "endpointslices", nil, why, "list")
+	}
+	switch o.full() {
+	case "MutatingWebhookConfiguration.admissionregistration.k8s.io", "ValidatingWebhookConfiguration.admissionregistration.k8s.io":
+		webhooks, _ := o.Content["webhooks"].([]any)
+		for _, one := range webhooks {
+			webhook, _ := one.(map[string]any)
+			client, _ := webhook["clientConfig"].(map[string]any)
+			allow(client["service"])
+		}
+	case "APIService.apiregistration.k8s.io":
+		spec, _ := o.Content["spec"].(map[string]any)
+		allow(spec["service"])
+	}
+}
+
 // takeContent is what tells the data that goes with an object: all of a namespace, or all of
 // a kind.
 func (n *need) takeContent(o Object) {

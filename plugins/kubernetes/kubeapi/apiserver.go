@@ -156,3 +156,30 @@ func (s *Server) listKinds(ctx context.Context, version schema.GroupVersion) ([]
 	}
 	return list.APIResources, err
 }
+
+// VersionsWith returns the versions of a group in which the server has a kind now, as apiVersions. It
+// is for a kind that the server does not have in the version that intent names: a minor has left it,
+// or does not have it yet.
+func (s *Server) VersionsWith(ctx context.Context, kind schema.GroupKind) (versions []string, err error) {
+	if kind.Group == "" {
+		return nil, nil // The core has one version.
+	}
+	var group metav1.APIGroup
+	err = s.plain.Get().AbsPath("/apis/" + kind.Group).Do(ctx).Into(&group)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("asking which versions the group %s has: %w", kind.Group, err)
+	}
+	for _, one := range group.Versions {
+		_, ok, err := s.kinds.find(ctx, kind.WithVersion(one.Version))
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			versions = append(versions, one.GroupVersion)
+		}
+	}
+	return versions, nil
+}

@@ -37,15 +37,21 @@ func (p Place) Select(name string) Selection {
 	return selection
 }
 
-// SelectAll selects the objects of a kind in all namespaces; ok is false where the server
-// has no such kind.
-func (s *Server) SelectAll(ctx context.Context, kind schema.GroupVersionKind) (selection Selection, ok bool, err error) {
-	resource, ok, err := s.kinds.find(ctx, kind)
-	if err != nil || !ok {
-		return Selection{}, false, err
+// SelectAll selects the objects of a kind in all namespaces, in the first of some versions that
+// the server has; ok is false where it has the kind in none of them.
+func (s *Server) SelectAll(ctx context.Context, kind schema.GroupKind, versions ...string) (selection Selection, ok bool, err error) {
+	for _, version := range versions {
+		versioned := kind.WithVersion(version)
+		resource, ok, err := s.kinds.find(ctx, versioned)
+		if err != nil {
+			return Selection{}, false, err
+		}
+		if ok {
+			named := versioned.GroupVersion().WithResource(resource.Name)
+			return Selection{Resource: named, objects: s.metadata.Resource(named)}, true, nil
+		}
 	}
-	named := kind.GroupVersion().WithResource(resource.Name)
-	return Selection{Resource: named, objects: s.metadata.Resource(named)}, true, nil
+	return Selection{}, false, nil
 }
 
 // List returns a page of what is there now, as the server's storage has it. after is the

@@ -75,7 +75,7 @@ func (o *Objects) Diff(ctx context.Context, assets []serve.Intent) []serve.Diffe
 		slots <- struct{}{}
 		running.Go(func() {
 			defer func() { <-slots }()
-			differences[i] = o.protected(ctx, assets[i])
+			differences[i] = o.protected(ctx, assets[i], len(assets))
 		})
 	}
 	running.Wait()
@@ -84,18 +84,19 @@ func (o *Objects) Diff(ctx context.Context, assets []serve.Intent) []serve.Diffe
 
 // protected is the difference of an asset, also when looking at it panics: that is this
 // asset's failure only (S12).
-func (o *Objects) protected(ctx context.Context, asset serve.Intent) (difference serve.Difference) {
+func (o *Objects) protected(ctx context.Context, asset serve.Intent, count int) (difference serve.Difference) {
 	defer func() {
 		if problem := recover(); problem != nil {
 			fmt.Fprintf(os.Stderr, "panic while looking at %s: %v\n%s", asset.ID, problem, debug.Stack())
 			difference = unknown(fmt.Errorf("looking at it panicked: %v (a defect of the plugin; its log has the stack)", problem))
 		}
 	}()
-	return o.compare(ctx, asset)
+	return o.compare(ctx, asset, count)
 }
 
-// compare answers from what is known, where that is recent enough, or looks.
-func (o *Objects) compare(ctx context.Context, asset serve.Intent) serve.Difference {
+// compare answers from what is known, where that is recent enough, or looks. So many assets are asked
+// about at once.
+func (o *Objects) compare(ctx context.Context, asset serve.Intent, count int) serve.Difference {
 	s, err := readSubject(ctx, asset)
 	if err != nil {
 		return unknown(err)
@@ -105,7 +106,7 @@ func (o *Objects) compare(ctx context.Context, asset serve.Intent) serve.Differe
 		return unknown(err)
 	}
 	c.watches.Expect(s.object(), s.seenKey().asset)
-	if difference, ok := o.recall(ctx, c, s, time.Now()); ok {
+	if difference, ok := o.recall(ctx, c, s, count); ok {
 		return difference
 	}
 	found, err := o.look(ctx, c, s, isAnswered)

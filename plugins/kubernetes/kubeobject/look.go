@@ -41,8 +41,9 @@ type look struct {
 	basis       string
 	holds       time.Duration
 	predictedAt time.Time
-	// sending is what a push applies.
+	// sending is what a push applies; written is what the server answered to it.
 	sending   *unstructured.Unstructured
+	written   *unstructured.Unstructured
 	plan      serve.Plan
 	unmanaged []serve.FieldChange
 	health    serve.Health
@@ -51,6 +52,12 @@ type look struct {
 	note string
 	// replaces: the object is deleted, and made anew.
 	replaces bool
+	// otherVersion says that the server has the kind in another version than intent names, so that it
+	// is not known whether the object is there; empty: it has not.
+	otherVersion string
+	// unreadyCallee says which Service that the API server would call because of a new object is not
+	// ready; empty: none.
+	unreadyCallee string
 	// refusal is the server's verdict about the change of an object; nil: it would make it.
 	refusal error
 }
@@ -99,7 +106,7 @@ func (o *Objects) lookOnce(ctx context.Context, c *connection, s *subject, why p
 	case s.asset.TurnedDown():
 		err = l.planTurndown(ctx)
 	case l.live == nil:
-		l.planCreation(ctx, why)
+		err = l.planCreation(ctx, why)
 	case l.alone != "":
 		err = l.planAlone()
 	case why == isAnswered && o.isAsPredicted(l, time.Now()):
@@ -140,7 +147,7 @@ func (o *Objects) read(ctx context.Context, l *look) (err error) {
 		return err
 	}
 	if !l.place.Served {
-		return nil
+		return l.readOtherVersions(ctx)
 	}
 	watches.Follow(ctx, l.place, l.object(), l.seenKey().asset)
 	l.basis, l.holds = watches.Basis(l.resource(), l.payload.Namespace)
@@ -159,6 +166,15 @@ func (o *Objects) read(ctx context.Context, l *look) (err error) {
 	}
 	l.liveDigest = digestOf(l.live)
 	return nil
+}
+
+// readOtherVersions finds out whether the server has the kind in another version.
+func (l *look) readOtherVersions(ctx context.Context) error {
+	versions, err := l.connection.server.VersionsWith(ctx, l.kind().GroupKind())
+	if err == nil && len(versions) > 0 {
+		l.otherVersion = fmt.Sprintf("the cluster has no kind %s in %s, but in %s: name one of these as apiVersion", l.payload.Kind, l.payload.ApiVersion, strings.Join(versions, ", "))
+	}
+	return err
 }
 
 // deletion is under way: nothing is compared with what goes.
@@ -192,7 +208,10 @@ func (l *look) difference() serve.Difference {
 		difference.Unmanaged = append(difference.Unmanaged, serve.FieldChange{Path: "prediction", Current: "not asked", Reason: l.alone})
 	}
 	if l.live == nil {
-		if !l.asset.TurnedDown() {
+		switch {
+		case l.otherVersion != "":
+			difference.Health = serve.Health{State: serve.HealthUnknown, Reason: l.otherVersion}
+		case !l.asset.TurnedDown():
 			difference.Health = serve.Health{State: serve.Unhealthy, Reason: l.name() + " does not exist"}
 		}
 		return difference

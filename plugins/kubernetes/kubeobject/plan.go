@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -124,11 +126,17 @@ func (l *look) planReplacement(ctx context.Context, refusal error) bool {
 // planCreation lists what intent says. The server says only whether it would accept it: a
 // note, so that the plan is the same before and after its namespace or its kind is there. A push
 // does not ask: its write is answered so, too.
-func (l *look) planCreation(ctx context.Context, why purpose) {
-	l.sending = l.wanted
+func (l *look) planCreation(ctx context.Context, why purpose) error {
+	if err := l.readCallees(ctx); err != nil {
+		return err
+	}
+	l.sending, l.predictedAt = l.wanted, time.Now()
 	l.note = l.alone
 	if l.alone == "" && why == isAnswered || !l.place.Served {
 		l.note = l.creationNote(ctx)
+	}
+	if l.unreadyCallee != "" {
+		l.note = strings.TrimPrefix(l.note+"; "+l.unreadyCallee, "; ")
 	}
 	l.plan.Action = serve.ActionCreate
 	for _, change := range objectdiff.Fields(l.wanted.Object) {
@@ -139,9 +147,13 @@ func (l *look) planCreation(ctx context.Context, why purpose) {
 		l.plan.Changes = append(l.plan.Changes, field)
 	}
 	l.plan = serve.Bound(l.plan)
+	return nil
 }
 
 func (l *look) creationNote(ctx context.Context) string {
+	if l.otherVersion != "" {
+		return l.otherVersion
+	}
 	if !l.place.Served {
 		return fmt.Sprintf("not asked yet: the cluster has no kind %s in %s", l.payload.Kind, l.payload.ApiVersion)
 	}

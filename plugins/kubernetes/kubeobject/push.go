@@ -34,12 +34,19 @@ func (o *Objects) Push(ctx context.Context, push serve.Push, permits serve.Permi
 	if l.refusal != nil {
 		return serve.Outcome{Ending: serve.Failed, Reason: l.refusal.Error()}
 	}
+	if l.unreadyCallee != "" {
+		return serve.Outcome{Ending: serve.Failed, Reason: l.unreadyCallee, Retryable: true, RetryAfter: calleeRetry}
+	}
 	if base := l.base(); base != push.Base {
 		if err := permits.Cover(ctx, base); err != nil {
 			return serve.Outcome{Ending: serve.Stopped, Reason: err.Error()}
 		}
 	}
-	return outcomeOf(ctx, l.carry(ctx, permits))
+	outcome := outcomeOf(ctx, l.carry(ctx, permits))
+	if outcome.Ending == serve.Pushed {
+		o.rememberCreation(l)
+	}
+	return outcome
 }
 
 // lookForPush asks the server for all, whatever is known.
@@ -86,7 +93,8 @@ func (l *look) carry(ctx context.Context, permit serve.Permit) error {
 	if err := begin(ctx, permit); err != nil {
 		return err
 	}
-	_, err := l.place.Apply(ctx, l.sending, l.live)
+	var err error
+	l.written, err = l.place.Apply(ctx, l.sending, l.live)
 	return err
 }
 

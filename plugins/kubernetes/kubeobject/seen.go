@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"lehr.dev/plugins/kubernetes/kubewatch"
+	"lehr.dev/plugins/kubernetes/objectdiff"
 	"lehr.dev/sdk/serve"
 )
 
@@ -33,7 +34,8 @@ type seenKey struct {
 // seen is an answer that found an asset in sync, and what it rests on.
 type seen struct {
 	resource schema.GroupResource
-	// uid and version of the object; empty: there was none.
+	// uid and version of the object; empty: there was none. Without a version alone, the answer is a
+	// prediction, and the object is read.
 	uid     types.UID
 	version string
 	// accepted is the restore after which the version was read.
@@ -73,8 +75,9 @@ func (s *subject) object() kubewatch.Object {
 }
 
 // recall answers without asking the server: the last answer was in sync, a watch shows that
-// the object is still in that version, and the prediction still holds.
-func (o *Objects) recall(ctx context.Context, c *connection, s *subject, now time.Time) (serve.Difference, bool) {
+// the object is still in that version, and the prediction still holds. With so many assets that are
+// asked about at once, one list may show it as of now.
+func (o *Objects) recall(ctx context.Context, c *connection, s *subject, count int) (serve.Difference, bool) {
 	last, ok := o.seen.Get(s.seenKey())
 	if !ok {
 		return serve.Difference{}, false
@@ -83,7 +86,11 @@ func (o *Objects) recall(ctx context.Context, c *connection, s *subject, now tim
 		return serve.Difference{}, false
 	}
 	item, proven, exists := c.watches.Find(s.object())
-	isThere := last.uid != ""
+	if !proven.IsZero() && proven.Before(s.asset.ReadSince) {
+		c.watches.Confirm(ctx, s.object(), s.asset.ReadSince, count)
+		item, proven, exists = c.watches.Find(s.object())
+	}
+	now, isThere := time.Now(), last.uid != ""
 	switch {
 	case proven.IsZero() || proven.Before(s.asset.ReadSince) || now.Sub(proven) > cadence/2:
 		return serve.Difference{}, false
@@ -140,6 +147,22 @@ func (o *Objects) remember(l *look, difference serve.Difference) {
 		answer.basis, answer.holds, answer.predictedAt = l.basis, l.holds, l.predictedAt
 	}
 	o.seen.Put(l.seenKey(), answer, len(difference.Current)+seenOverhead)
+}
+
+// rememberCreation keeps what the server made of a new object as its prediction: the same apply
+// again changes nothing, where the answer has all that intent names and nobody else's admission
+// changes objects. A webhook may change at an update what it leaves at a creation, so where there
+// is one, or that is not known, the server is asked. The object itself is read in any case.
+func (o *Objects) rememberCreation(l *look) {
+	switch {
+	case l.written == nil || l.live != nil || l.alone != "" || l.basis == "" || len(l.subject.unmanaged) > 0:
+		return
+	case l.connection.watches.MayMutate() || len(objectdiff.Named(l.written.Object, l.sending.Object)) > 0:
+		return
+	}
+	answer := seen{resource: l.resource(), accepted: l.accepted, uid: l.written.GetUID(), live: digestOf(l.written)}
+	answer.basis, answer.holds, answer.predictedAt = l.basis, l.holds, l.predictedAt
+	o.seen.Put(l.seenKey(), answer, seenOverhead)
 }
 
 // digestOf an object, without its status, its version, and when each manager wrote.

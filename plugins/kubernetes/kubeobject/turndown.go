@@ -2,6 +2,7 @@ package kubeobject
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -47,6 +48,9 @@ var takesAlong = map[string]string{
 // what comes in its place, or beside it, needs another approval. What else goes is counted in
 // a note.
 func (l *look) planTurndown(ctx context.Context) error {
+	if l.otherVersion != "" {
+		return errors.New(l.otherVersion)
+	}
 	if l.live == nil {
 		return nil
 	}

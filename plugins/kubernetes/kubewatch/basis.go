@@ -31,29 +31,47 @@ const (
 const identityName = "kube-system"
 
 var (
-	namespaces  = schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}
-	limitRanges = schema.GroupVersionKind{Version: "v1", Kind: "LimitRange"}
-	definitions = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
+	namespaces  = schema.GroupKind{Kind: "Namespace"}
+	limitRanges = schema.GroupKind{Kind: "LimitRange"}
+	definitions = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
 )
 
+const admissionGroup = "admissionregistration.k8s.io"
+
+// mutating are the kinds any object of which may change any other object when it is written.
+var mutating = []schema.GroupKind{
+	{Group: admissionGroup, Kind: "MutatingWebhookConfiguration"},
+	{Group: admissionGroup, Kind: "MutatingAdmissionPolicy"},
+}
+
 // admission are the kinds any object of which may change what the server makes of any other.
-var admission = []schema.GroupVersionKind{
-	{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "MutatingWebhookConfiguration"},
-	{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "ValidatingWebhookConfiguration"},
-	{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "MutatingAdmissionPolicy"},
-	{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "MutatingAdmissionPolicyBinding"},
-	{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "ValidatingAdmissionPolicy"},
-	{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "ValidatingAdmissionPolicyBinding"},
+var admission = append(slices.Clone(mutating), []schema.GroupKind{
+	{Group: admissionGroup, Kind: "ValidatingWebhookConfiguration"},
+	{Group: admissionGroup, Kind: "MutatingAdmissionPolicyBinding"},
+	{Group: admissionGroup, Kind: "ValidatingAdmissionPolicy"},
+	{Group: admissionGroup, Kind: "ValidatingAdmissionPolicyBinding"},
+}...)
+
+// basisKinds are all that is followed for the basis.
+var basisKinds = append(slices.Clone(admission), namespaces, limitRanges, definitions)
+
+// versionsOf a kind of the basis, in the order in which they are looked for. An older minor has a kind
+// of admission in an earlier version alone: MutatingAdmissionPolicy came as v1 with 1.36.
+func versionsOf(kind schema.GroupKind) []string {
+	if kind.Group == admissionGroup {
+		return []string{"v1", "v1beta1", "v1alpha1"}
+	}
+	return []string{"v1"}
 }
 
 // basis is what predictions rest on beside the object itself.
 type basis struct {
-	groups map[schema.GroupVersionKind]*group
+	groups map[schema.GroupKind]*group
 	// identity follows the one namespace that names the cluster.
 	identity *group
 	// absent are kinds that the server does not have, version is what it says it is. The
 	// Set's mutex guards both.
-	absent  map[schema.GroupVersionKind]bool
+	absent  map[schema.GroupKind]bool
 	version string
 }
 
@@ -61,12 +79,14 @@ func (b *basis) all() []*group { return append(slices.Collect(maps.Values(b.grou
 
 // startBasis watches it. The Set's mutex is held.
 func (s *Set) startBasis() *basis {
-	b := &basis{groups: map[schema.GroupVersionKind]*group{}, absent: map[schema.GroupVersionKind]bool{}}
-	for _, kind := range append(slices.Clone(admission), namespaces, limitRanges, definitions) {
+	b := &basis{groups: map[schema.GroupKind]*group{}, absent: map[schema.GroupKind]bool{}}
+	for _, kind := range basisKinds {
 		g := s.begin(kubeapi.Selection{}, func(string, string, map[string]string) {})
 		g.watch.noted = func(err error) { s.noted(Object{}, g, err) }
 		b.groups[kind] = g
-		go s.keep(s.ctx, b, kind, g, func(ctx context.Context) (kubeapi.Selection, bool, error) { return s.server.SelectAll(ctx, kind) })
+		go s.keep(s.ctx, b, kind, g, func(ctx context.Context) (kubeapi.Selection, bool, error) {
+			return s.server.SelectAll(ctx, kind, versionsOf(kind)...)
+		})
 	}
 	b.identity = s.begin(kubeapi.Selection{}, func(string, string, map[string]string) {})
 	b.identity.watch.listed = func(ctx context.Context) error { return s.readVersion(ctx, b) }
@@ -76,7 +96,7 @@ func (s *Set) startBasis() *basis {
 		s.noted(Object{}, b.identity, err)
 	}
 	go s.keep(s.ctx, b, namespaces, b.identity, func(ctx context.Context) (kubeapi.Selection, bool, error) {
-		place, err := s.server.Find(ctx, namespaces, "")
+		place, err := s.server.Find(ctx, namespaces.WithVersion("v1"), "")
 		return place.Select(identityName), place.Served, err
 	})
 	return b
@@ -95,7 +115,7 @@ func (s *Set) readVersion(ctx context.Context, b *basis) error {
 }
 
 // keep watches a kind of the basis for as long as the server has it.
-func (s *Set) keep(ctx context.Context, b *basis, kind schema.GroupVersionKind, g *group, find func(context.Context) (kubeapi.Selection, bool, error)) {
+func (s *Set) keep(ctx context.Context, b *basis, kind schema.GroupKind, g *group, find func(context.Context) (kubeapi.Selection, bool, error)) {
 	for failures := 1; ctx.Err() == nil; failures++ {
 		selection, ok, err := find(ctx)
 		s.mutex.Lock()
@@ -111,7 +131,7 @@ func (s *Set) keep(ctx context.Context, b *basis, kind schema.GroupVersionKind, 
 		default:
 			g.watch.selection = selection
 			g.watch.run(ctx)
-			s.server.Forget(kind.GroupVersion())
+			s.server.Forget(selection.Resource.GroupVersion())
 			failures, pause = 0, leastRetry
 		}
 		select {
@@ -131,7 +151,7 @@ func (s *Set) Basis(resource schema.GroupResource, namespace string) (text strin
 		return "", 0
 	}
 	holds = Holds
-	for _, kind := range append(slices.Clone(admission), namespaces, limitRanges, definitions) {
+	for _, kind := range basisKinds {
 		if b.absent[kind] {
 			continue
 		}
@@ -157,9 +177,32 @@ func (s *Set) Basis(resource schema.GroupResource, namespace string) (text strin
 	return text, holds
 }
 
+// MayMutate reports whether something in the cluster, beside the API server itself, may change objects
+// when they are written; also where that is not known now.
+func (s *Set) MayMutate() bool {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	if s.basis == nil {
+		return true
+	}
+	for _, kind := range mutating {
+		if !s.basis.absent[kind] && !s.basis.groups[kind].watch.isEmpty() {
+			return true
+		}
+	}
+	return false
+}
+
+// isEmpty reports whether it is known that there are no objects.
+func (w *Watch) isEmpty() bool {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	return w.live && len(w.items) == 0
+}
+
 // scope is what of a kind of the basis counts for a resource and namespace; ok is false
 // where that is not known now, or has just been changed.
-func (w *Watch) scope(kind schema.GroupVersionKind, resource schema.GroupResource, namespace string) (text string, ok bool) {
+func (w *Watch) scope(kind schema.GroupKind, resource schema.GroupResource, namespace string) (text string, ok bool) {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
 	if !w.live || time.Since(w.proven) > quietLimit+settles {

@@ -89,6 +89,7 @@ type group struct {
 	ready             chan struct{}
 	beganAt           time.Time
 	isReady, isListed bool
+	confirmation      confirmation
 }
 
 // setReady lets go on who waits. The Set's mutex is held.

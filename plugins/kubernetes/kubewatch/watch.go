@@ -72,9 +72,10 @@ type Watch struct {
 	mutex sync.Mutex
 	items map[types.NamespacedName]Item
 	// proven is as of when the items are known, at least; live: a watch is open or about to
-	// go on where it ended.
-	proven time.Time
-	live   bool
+	// go on where it ended. version is the last that was told.
+	proven  time.Time
+	live    bool
+	version string
 	// failure is why it is not live.
 	failure error
 	// revision counts the changes that people made, of all objects, after the first list;
@@ -165,7 +166,7 @@ func (w *Watch) follow(ctx context.Context) error {
 		}
 	}
 	w.replace(items)
-	w.prove(beganAt)
+	w.prove(beganAt, version)
 	for {
 		beganAt = time.Now()
 		version, err = w.watchFrom(ctx, version)
@@ -247,9 +248,9 @@ func (w *Watch) revise() {
 	w.revisedAt = time.Now()
 }
 
-func (w *Watch) prove(at time.Time) {
+func (w *Watch) prove(at time.Time, version string) {
 	w.mutex.Lock()
-	w.proven, w.live, w.failure = at, true, nil
+	w.proven, w.live, w.failure, w.version = at, true, nil, version
 	w.mutex.Unlock()
 	w.noted(nil)
 }
@@ -280,7 +281,7 @@ func (w *Watch) watchFrom(ctx context.Context, version string) (string, error) {
 			if version, err = w.take(event, version); err != nil {
 				return version, err
 			}
-			w.prove(time.Now())
+			w.prove(time.Now(), version)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"hash/fnv"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -196,8 +197,16 @@ func statusOf(one pod, fault Fault) string {
 		containers = append(containers, fmt.Sprintf(`{"name":%q,"image":%q,"imageID":"","ready":%t,"restartCount":%d,"state":%s,"lastState":%s}`,
 			container.Name, container.Image, ready == "True", restarts, state, last))
 	}
-	return fmt.Sprintf(`{"status":{"phase":%q,"containerStatuses":[%s],"conditions":[{"type":"Ready","status":%q},{"type":"ContainersReady","status":%[3]q},{"type":"Initialized","status":"True"}]}}`,
-		phase, strings.Join(containers, ","), ready)
+	return fmt.Sprintf(`{"status":{"phase":%q,"containerStatuses":[%s],"conditions":[{"type":"Ready","status":%q},{"type":"ContainersReady","status":%[3]q},{"type":"Initialized","status":"True"}],"podIP":%[4]q,"podIPs":[{"ip":%[4]q}]}}`,
+		phase, strings.Join(containers, ","), ready, addressOf(one))
+}
+
+// addressOf a pod, without which it is behind no Service. Nothing answers there.
+func addressOf(one pod) string {
+	sum := fnv.New32a()
+	sum.Write([]byte(one.Metadata.UID))
+	number := sum.Sum32()
+	return fmt.Sprintf("10.%d.%d.%d", 1+(number>>16)%250, (number>>8)%250, 1+number%250)
 }
 
 // serveLog answers what the API server asks a kubelet for: /containerLogs/NAMESPACE/POD/CONTAINER.

@@ -69,8 +69,8 @@ func freePort(t testing.TB) int {
 	return listener.Addr().(*net.TCPAddr).Port
 }
 
-// Start runs an API server until the test ends.
-func Start(t testing.TB) *Plane {
+// Start runs an API server until the test ends, with more flags of its own where they are given.
+func Start(t testing.TB, flags ...string) *Plane {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("builds and runs an API server")
@@ -94,11 +94,11 @@ func Start(t testing.TB) *Plane {
 	}
 	key, public := signingKey(t)
 	port := freePort(t)
-	api := start(t, server, "--etcd-servers", store, "--cert-dir", filepath.Join(folder, "certs"), "--bind-address=127.0.0.1", "--advertise-address=127.0.0.1",
+	api := start(t, server, append(flags, "--etcd-servers", store, "--cert-dir", filepath.Join(folder, "certs"), "--bind-address=127.0.0.1", "--advertise-address=127.0.0.1",
 		fmt.Sprintf("--secure-port=%d", port), "--service-account-issuer=https://kubernetes.default.svc",
 		"--service-account-key-file", write("sa.pub", public), "--service-account-signing-key-file", write("sa.key", key),
 		"--service-cluster-ip-range=10.0.0.0/24", "--authorization-mode=RBAC", "--disable-admission-plugins=ServiceAccount",
-		"--token-auth-file", write("tokens.csv", []byte(token+",admin,admin,\"system:masters\"\n")))
+		"--token-auth-file", write("tokens.csv", []byte(token+",admin,admin,\"system:masters\"\n")))...)
 	p := &Plane{TB: t, URL: fmt.Sprintf("https://127.0.0.1:%d", port), storage: storage, server: api, folder: folder, data: data}
 	p.trust(filepath.Join(folder, "certs", "apiserver.crt"))
 	p.waitReady()
