@@ -91,13 +91,7 @@ func (c common) judged(policy *intentpb.Policy) *intentpb.Policy {
 	}
 	all := proto.CloneOf(policy)
 	for _, rule := range c.rules {
-		for _, r := range rule.GetPolicy().GetRules() {
-			if !commonpolicy.Required(rule) {
-				r = proto.CloneOf(r)
-				r.Severity = intentpb.ValidationRule_SEVERITY_WARNING
-			}
-			all.Rules = append(all.Rules, r)
-		}
+		all.Rules = append(all.Rules, commonpolicy.ValidationRules(rule)...)
 		if shrink := rule.GetPolicy().GetShrink(); shrink != nil && commonpolicy.Required(rule) {
 			all.Shrink = validate.StricterShrink(all.Shrink, shrink)
 		}
@@ -141,9 +135,9 @@ func (c common) named(findings []intent.Finding) []intent.Finding {
 
 // partOf a rule that a finding is of; empty: none.
 func (c common) partOf(rule *intentpb.CommonRule, finding string) string {
-	for _, r := range rule.GetPolicy().GetRules() {
+	for _, r := range commonpolicy.ValidationRules(rule) {
 		if finding == "rules."+r.Id {
-			return "rules." + r.Id[len(commonpolicy.CheckName(rule.Name, "")):]
+			return commonpolicy.PartOfRule(rule, r.Id)
 		}
 	}
 	if (finding == "shrink" || finding == "change") && rule.GetPolicy().GetShrink() != nil && commonpolicy.Required(rule) {

@@ -468,7 +468,8 @@ type Allowance struct {
 	Programs []string `protobuf:"bytes,2,rep,name=programs" json:"programs,omitempty"`
 	// Hosts of sources elsewhere and of what checks and rules ask.
 	Addresses []string `protobuf:"bytes,3,rep,name=addresses" json:"addresses,omitempty"`
-	// Names of the operator's secrets that sources use.
+	// Secrets that sources and assets refer to: a variable by its name, a file by its path, and
+	// "command:NAME", "kubernetes:NAMESPACE/NAME/KEY" and "sops:PATH" with dots in the path.
 	Secrets       []string `protobuf:"bytes,4,rep,name=secrets" json:"secrets,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
