@@ -1,6 +1,11 @@
 package prodspec_test
 
 import (
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -117,4 +122,42 @@ func TestSecretsOfAssetsAreBounded(t *testing.T) {
 	w.replace("web.star", `file = "/run/secrets/bad"`, `file = "/run/secrets/good"`)
 	w.replace("web.star", `, "TOKEN": lehr.intent.v1.SecretRef(command = "vault")`, "")
 	w.wait("the change, once it refers to none of them", func(s prodspec.Status) bool { return s.State == prodspec.Serving && s.Head.Sequence == 2 })
+}
+
+// serveAt serves on an address of this machine's loopback network.
+func serveAt(t *testing.T, host string, handler http.Handler) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewUnstartedServer(handler)
+	server.Listener.Close()
+	server.Listener = listener
+	server.Start()
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+// TestHostsThatAnIndexLeadsToAreBounded: an address that a definition does not name, and a chart's
+// index does, is bounded too; nothing is built from what was read there.
+func TestHostsThatAnIndexLeadsToAreBounded(t *testing.T) {
+	const archives = "source/artifact/testdata/charts"
+	index, err := os.ReadFile(archives + "/index.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := serveAt(t, "127.0.0.2", http.FileServer(http.Dir(archives)))
+	leading := strings.ReplaceAll(string(index), "- cache-0.3.0.tgz", "- "+other+"/cache-0.3.0.tgz")
+	own := serveAt(t, "127.0.0.1", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, leading) }))
+	w := newWorld(t, "web")
+	w.replace("lehr.yaml", "sources:\n", "sources:\n  cache: {chart: \""+own+"\", name: cache, version: 0.3.0, every: 1s}\n")
+	w.ask("  hosts: {owner: platform, mode: require, for: all, allow: {addresses: [127.0.0.1]}}\n")
+	w.start()
+	status := w.wait("a rejection", func(s prodspec.Status) bool { return s.State == prodspec.Rejected })
+	if f := status.Findings[0]; f.Field != "sources.cache" || f.Line != 6 || !hasFinding(status.Findings, intent.Error, `the address "127.0.0.2" is not allowed`, "common rule hosts of platform, lehr-policy.yaml:3") {
+		t.Errorf("status %+v", status)
+	}
+	w.ask("  hosts: {owner: platform, mode: require, for: all, allow: {addresses: [127.0.0.*]}}\n")
+	w.served(1)
 }

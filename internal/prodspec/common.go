@@ -118,7 +118,7 @@ func (c common) named(findings []intent.Finding) []intent.Finding {
 	list := slices.Clone(findings)
 	for i, f := range list {
 		for _, rule := range c.rules {
-			part := c.partOf(rule, f.Rule)
+			part := c.partOf(rule, f)
 			if part == "" {
 				continue
 			}
@@ -134,13 +134,18 @@ func (c common) named(findings []intent.Finding) []intent.Finding {
 }
 
 // partOf a rule that a finding is of; empty: none.
-func (c common) partOf(rule *intentpb.CommonRule, finding string) string {
+func (c common) partOf(rule *intentpb.CommonRule, f intent.Finding) string {
+	for _, program := range rule.GetPolicy().GetCheckingPrograms() {
+		if f.Rule == validate.ProgramRule(program.Name) || f.Rule == validate.NotChecked && f.Field == programField(program.Name) {
+			return commonpolicy.PartOfProgram(rule, program.Name)
+		}
+	}
 	for _, r := range commonpolicy.ValidationRules(rule) {
-		if finding == "rules."+r.Id {
+		if f.Rule == "rules."+r.Id {
 			return commonpolicy.PartOfRule(rule, r.Id)
 		}
 	}
-	if (finding == "shrink" || finding == "change") && rule.GetPolicy().GetShrink() != nil && commonpolicy.Required(rule) {
+	if (f.Rule == "shrink" || f.Rule == "change") && rule.GetPolicy().GetShrink() != nil && commonpolicy.Required(rule) {
 		return "validate.shrink"
 	}
 	return ""

@@ -146,6 +146,11 @@ func PartOfRule(rule *intentpb.CommonRule, id string) string {
 	return "allow"
 }
 
+// PartOfProgram is the part of a common rule that a checking program of it is written in.
+func PartOfProgram(rule *intentpb.CommonRule, name string) string {
+	return "programs." + strings.TrimPrefix(name, CheckName(rule.Name, ""))
+}
+
 // Left lists the required rules that are about a partition of one owner and not about the same
 // partition of another: a definition does not change its owner to leave them.
 func Left(policy *intentpb.CommonPolicy, id intent.PartitionID, from, to string) (rules []*intentpb.CommonRule) {

@@ -181,8 +181,9 @@ func (p *parser) commonSections(fields map[string]*yaml.Node, rule *intentpb.Com
 		})
 	}
 	if node := fields["validate"]; node != nil {
-		sections := p.fields(node, "validate", []string{"shrink", "rules"})
+		sections := p.fields(node, "validate", []string{"shrink", "rules", "programs"})
 		d.Policy.Rules, d.RulePlaces = p.rules(sections["rules"])
+		p.commonPrograms(sections["programs"], rule)
 		if shrink := sections["shrink"]; shrink != nil {
 			d.Policy.Shrink, rule.Lines["validate.shrink"] = p.shrink(shrink), uint32(shrink.Line)
 		}

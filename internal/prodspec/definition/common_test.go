@@ -86,6 +86,12 @@ func TestBadCommonPoliciesAreToldByLine(t *testing.T) {
 		"partition's section": {"lehr: v1\nrules:\n  a: {owner: x, for: all, defaults: {sources: {}}}\n", "unknown field defaults.sources", 3},
 		"loosening":           {"lehr: v1\nrules:\n  a: {owner: x, for: all, checks: {overrides: {allow: [order]}}}\n", "allows no overrides", 3},
 		"unknown check":       {"lehr: v1\nrules:\n  a: {owner: x, for: all, overridable: [b]}\n", "has no check \"b\"", 3},
+		"unknown program":     {"lehr: v1\nrules:\n  a:\n    owner: x\n    for: all\n    validate: {programs: {p: {check: prometheus}}}\n", "there is no checking program for \"prometheus\"", 6},
+		"program's option":    {"lehr: v1\nrules:\n  a:\n    owner: x\n    for: all\n    validate: {programs: {p: {check: sql-syntax, severty: hold}}}\n", "unknown field validate.programs.p.severty", 6},
+		"partition's program": {"lehr: v1\nrules:\n  a:\n    owner: x\n    for: all\n    validate: {programs: {p: {command: [./mine]}}}\n", "a program of a partition's folder", 6},
+		"partition's source":  {"lehr: v1\nrules:\n  a:\n    owner: x\n    for: all\n    validate: {programs: {p: {check: sql-syntax, from: [service]}}}\n", "\"service\" is known in one partition only", 6},
+		"partition's type":    {"lehr: v1\nrules:\n  a:\n    owner: x\n    for: all\n    validate: {programs: {p: {check: sql-syntax, types: [Shop]}}}\n", "Shop", 6},
+		"no program":          {"lehr: v1\nrules:\n  a:\n    owner: x\n    for: all\n    validate: {programs: {p: {}}}\n", "validate.programs.p.check is missing", 6},
 		"pattern":             {"lehr: v1\nregister: [\"services/*\"]\n", "names no definitions", 2},
 	} {
 		_, findings := definition.ParseCommon("lehr-policy.yaml", []byte(test.text), schema.Builtin())
