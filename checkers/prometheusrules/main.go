@@ -13,7 +13,7 @@ func main() { generator.Main(check) }
 
 // check reads all that was given, and then plays the tests.
 func check(in *generator.Input, out *generator.Output) error {
-	options, err := in.Options("require_tests")
+	options, err := in.Options("require_tests", "if_none")
 	if err != nil {
 		return err
 	}
@@ -27,6 +27,16 @@ func check(in *generator.Input, out *generator.Output) error {
 	found, err := collect(in, out)
 	if err != nil {
 		return err
+	}
+	ifNone, err := options.One("if_none", "error")
+	if err != nil {
+		return err
+	}
+	if ifNone != "error" && ifNone != "pass" {
+		return fmt.Errorf("with: {if_none: %s}: write error or pass", ifNone)
+	}
+	if len(found.rules) == 0 && ifNone == "pass" {
+		return nil
 	}
 	if len(found.rules) == 0 {
 		out.Error("let from name what has files or assets with a list groups, or remove the check", "nothing that it was given has rules of Prometheus")

@@ -28,7 +28,7 @@ const mostWrong = 20
 
 // check reads the schemas among the assets, and the files that end with .sql.
 func check(in *generator.Input, out *generator.Output) error {
-	options, err := in.Options("dialect")
+	options, err := in.Options("dialect", "if_none")
 	if err != nil {
 		return err
 	}
@@ -39,6 +39,13 @@ func check(in *generator.Input, out *generator.Output) error {
 	if _, ok := dialects[dialect]; !ok && dialect != "" {
 		return fmt.Errorf("with: {dialect: %s}: write postgresql or sqlite", dialect)
 	}
+	ifNone, err := options.One("if_none", "error")
+	if err != nil {
+		return err
+	}
+	if ifNone != "error" && ifNone != "pass" {
+		return fmt.Errorf("with: {if_none: %s}: write error or pass", ifNone)
+	}
 	files, err := checkFiles(in, out, dialect)
 	if err != nil {
 		return err
@@ -47,7 +54,7 @@ func check(in *generator.Input, out *generator.Output) error {
 	if err != nil {
 		return err
 	}
-	if files+assets == 0 {
+	if files+assets == 0 && ifNone == "error" {
 		out.Error("let from name what has files that end with .sql or gives assets of the type Schema, or remove the check", "nothing that it was given is SQL")
 	}
 	return nil

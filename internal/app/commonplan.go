@@ -155,7 +155,7 @@ func (c *policyChange) served(ctx context.Context) (*intentpb.Policy, *schema.Se
 func (c *policyChange) refused(ctx context.Context, rules []*intentpb.CommonRule) error {
 	asked := &intentpb.Policy{}
 	for _, r := range rules {
-		asked.Rules = append(asked.Rules, r.GetPolicy().GetRules()...)
+		asked.Rules = append(asked.Rules, commonpolicy.ValidationRules(r)...)
 	}
 	if len(asked.Rules) == 0 {
 		return nil

@@ -158,11 +158,17 @@ func (b Building) buildAgainst(ctx context.Context, elsewhere fetch.Options, bas
 	return prodspec.Verify(ctx, program, generate.NewProcess(options), real)
 }
 
+// CommonPolicyFile is the name under which JSONSchema gives that of a common policy.
+const CommonPolicyFile = "lehr-policy.yaml"
+
 // JSONSchema is that of a lehr.yaml, when no type is named, or of a type in JSON
 // or YAML: a built-in one, or one of the definition, which may be empty.
 func JSONSchema(ctx context.Context, definitionPath, sources, typeName string) (map[string]any, []intent.Finding, error) {
 	if typeName == "" {
 		return definition.Schema(), nil, nil
+	}
+	if typeName == CommonPolicyFile {
+		return definition.CommonSchema(), nil, nil
 	}
 	schemaSet, name, findings, err := findType(ctx, definitionPath, sources, typeName)
 	if err != nil || len(findings) > 0 {

@@ -37,8 +37,8 @@ type Local struct {
 	// Build runs a partition's pipeline, and publishes nothing; Lint warns of
 	// what is probably not meant, too.
 	Build, Lint func(ctx context.Context, options BuildOptions) (Built, error)
-	// JSONSchema is that of a definition, or of a type, which may be of the
-	// definition named.
+	// JSONSchema is that of a definition, of a common policy, which is named as its file, or of a
+	// type, which may be of the definition named.
 	JSONSchema func(ctx context.Context, definition, sources, typeName string) (map[string]any, []intent.Finding, error)
 	// ReferenceFields are those of a type, which is found likewise.
 	ReferenceFields func(ctx context.Context, definition, sources, typeName string) ([]schema.ReferenceField, []intent.Finding, error)

@@ -115,6 +115,9 @@ func (s *session) printRule(policy *intentpb.CommonPolicy, rule *intentpb.Common
 	for _, r := range rule.GetPolicy().GetRules() {
 		line("rules."+strings.TrimPrefix(r.Id, commonpolicy.CheckName(rule.Name, "")), r.Must)
 	}
+	for _, program := range rule.GetPolicy().GetCheckingPrograms() {
+		line(commonpolicy.PartOfProgram(rule, program.Name), program.Program+" reads all "+strings.Join(program.From, " and "))
+	}
 	if g := rule.GetPolicy().GetShrink(); g != nil {
 		line("validate.shrink", fmt.Sprintf("at most %d %% may go, and %d %% change", g.MaxRemovedPercent, g.MaxChangedPercent))
 	}

@@ -15,19 +15,23 @@ import (
 	"lehr.dev/internal/ground/schema"
 )
 
+// commonPolicyFile is the name of common policies, of which there is a JSON Schema, too.
+const commonPolicyFile = "lehr-policy.yaml"
+
 func (s *session) schemaCommand() *cobra.Command {
 	var definitionFile, sources string
 	var references bool
 	command := &cobra.Command{
-		Use:   "schema [lehr.yaml | TYPE]",
-		Short: "Print the JSON Schema of lehr.yaml, or of a type, for editors",
-		Long: `Prints the JSON Schema (draft 2020-12) of lehr.yaml, or of a type in YAML or JSON.
+		Use:   "schema [lehr.yaml | lehr-policy.yaml | TYPE]",
+		Short: "Print the JSON Schema of lehr.yaml, of lehr-policy.yaml, or of a type, for editors",
+		Long: `Prints the JSON Schema (draft 2020-12) of lehr.yaml, of a common policy, or of a type in YAML or JSON.
 Editors complete and check files with it. A type is a built-in one, or one of
 the partition that is defined in this folder.
 
 With --references it lists the fields of a type that name other assets instead:
 "lehr get assets --uses ASSET" follows these.`,
 		Example: `  lehr schema > lehr.schema.json
+  lehr schema lehr-policy.yaml > policy.schema.json
   lehr schema WebService > service.schema.json
   lehr schema shop.v1.Shop --definition prod/lehr.yaml
   lehr schema Balancer --references`,
@@ -36,6 +40,9 @@ With --references it lists the fields of a type that name other assets instead:
 			name, definition := "", definitionFile
 			if len(args) > 0 && path.Ext(args[0]) != ".yaml" && path.Ext(args[0]) != ".yml" {
 				name = args[0]
+			}
+			if len(args) > 0 && path.Base(args[0]) == commonPolicyFile {
+				name = commonPolicyFile
 			}
 			if _, err := os.Stat("lehr.yaml"); err == nil && definitionFile == "" {
 				definition = "lehr.yaml"

@@ -2,8 +2,6 @@ package prodspec
 
 import (
 	"fmt"
-	"net"
-	"net/url"
 	"slices"
 	"strings"
 
@@ -32,7 +30,13 @@ func (c common) judgeDefinition(file string, d definition.Definition) (errors, w
 			Hint:    fmt.Sprintf("no partition leaves a common rule by itself: keep the owner, or have %s name the new one under partitions of %s", rule.Owner, c.policy.File),
 		})
 	}
-	all := uses(d)
+	refused, remarks := c.judgeUses(file, uses(d))
+	return append(errors, refused...), remarks
+}
+
+// judgeUses says what the lists of the common rules do not allow of what is used, and what they
+// would not where they only observe.
+func (c common) judgeUses(file string, all []used) (errors, warnings []intent.Finding) {
 	for _, rule := range c.rules {
 		for _, u := range all {
 			list := allowedOf(rule.GetAllow(), u.kind)
@@ -55,6 +59,24 @@ func (c common) judgeDefinition(file string, d definition.Definition) (errors, w
 	return errors, warnings
 }
 
+// judgeHosts judges where sources were read from beside the addresses that the definition
+// names, such as those of charts that a chart depends on. What was read from there is not built
+// from.
+func (s *sources) judgeHosts(d *definition.Definition, r *reading) {
+	var all []used
+	for _, src := range d.Sources {
+		f := s.folders[src.Name]
+		if src.Remote == nil || f.snapshot == nil {
+			continue
+		}
+		for _, host := range f.snapshot.Hosts {
+			all = append(all, used{"address", host, "sources." + src.Name, src.Line})
+		}
+	}
+	refused, remarks := r.common.judgeUses(s.file, all)
+	r.findings, r.warnings = append(r.findings, refused...), append(r.warnings, remarks...)
+}
+
 func allowedOf(a *intentpb.Allowance, kind string) []string {
 	switch kind {
 	case "plugin":
@@ -68,23 +90,32 @@ func allowedOf(a *intentpb.Allowance, kind string) []string {
 	}
 }
 
-// uses lists what a definition uses of what may be bounded.
-func uses(d definition.Definition) (all []used) {
-	add := func(kind, value, field string, line int) {
-		if value != "" {
-			all = append(all, used{kind, value, field, line})
-		}
+// usesOf gathers what a definition uses of what may be bounded.
+type usesOf struct{ all []used }
+
+func (l *usesOf) add(kind, value, field string, line int) {
+	if value != "" {
+		l.all = append(l.all, used{kind, value, field, line})
 	}
-	for _, binding := range d.Policy.GetPlugins() {
-		field := "plugins." + binding.Type
-		if len(binding.Run) > 0 {
-			add("plugin", binding.Run[0], field+".run", d.PluginLines[binding.Type])
-		}
-		add("plugin", binding.Dial, field+".dial", d.PluginLines[binding.Type])
+}
+
+// addProgram adds the program of a command line.
+func (l *usesOf) addProgram(words []string, field string, line int) {
+	if len(words) > 0 {
+		l.add("program", words[0], field, line)
 	}
+}
+
+func uses(d definition.Definition) []used {
+	l := &usesOf{}
+	l.addPlugins(d)
 	for _, g := range slices.Concat(d.Generators, checkers(d)) {
+		field := "generate."
+		if g.Check {
+			field = "validate.programs."
+		}
 		if g.Language == work.Native {
-			add("program", g.Program, "generate."+g.Name, g.Line)
+			l.add("program", g.Program, field+g.Name, g.Line)
 		}
 	}
 	for _, src := range d.Sources {
@@ -92,43 +123,66 @@ func uses(d definition.Definition) (all []used) {
 			continue
 		}
 		for _, address := range addressesOf(*src.Remote) {
-			add("address", address, "sources."+src.Name, src.Line)
+			l.add("address", address, "sources."+src.Name, src.Line)
 		}
 		for _, secret := range secretsOf(*src.Remote) {
-			add("secret", secret, "sources."+src.Name, src.Line)
+			l.add("secret", secret, "sources."+src.Name, src.Line)
 		}
 	}
+	l.addAsked(d)
+	return l.all
+}
+
+func (l *usesOf) addPlugins(d definition.Definition) {
+	for _, binding := range d.Policy.GetPlugins() {
+		field, line := "plugins."+binding.Type, d.PluginLines[binding.Type]
+		if len(binding.Run) > 0 {
+			l.add("plugin", binding.Run[0], field+".run", line)
+		}
+		l.add("plugin", binding.Dial, field+".dial", line)
+	}
+}
+
+// addAsked adds what checks, validation rules and validations of rollouts ask.
+func (l *usesOf) addAsked(d definition.Definition) {
 	for i, c := range d.Policy.GetChecks() {
 		line, field := d.CheckPlaces[i][""].Line, "checks."+c.Name
 		for _, text := range []string{c.GetQuery().GetPrometheus(), c.GetPeak().GetPrometheus(), c.GetAlerts().GetAlertmanager(), c.GetProtection().GetHttp()} {
-			add("address", hostOf(text), field, line)
+			l.add("address", source.HostOf(text), field, line)
 		}
-		if words := c.GetProtection().GetCommand().GetLine(); len(words) > 0 {
-			add("program", words[0], field, line)
-		}
+		l.addProgram(c.GetProtection().GetCommand().GetLine(), field, line)
 	}
 	for i, r := range d.Policy.GetRules() {
 		line, field := d.RulePlaces[i][""].Line, "validate.rules."+r.Id
-		add("address", hostOf(r.GetExternal().GetHttp()), field, line)
-		if words := r.GetExternal().GetCommand().GetLine(); len(words) > 0 {
-			add("program", words[0], field, line)
+		l.add("address", source.HostOf(r.GetExternal().GetHttp()), field, line)
+		l.addProgram(r.GetExternal().GetCommand().GetLine(), field, line)
+	}
+	for _, v := range d.Policy.GetValidations() {
+		for _, m := range v.GetMetrics() {
+			line, field := d.Lines["validations"], "validations."+v.Name+".metrics."+m.Name
+			for _, text := range []string{m.GetSource().GetPrometheus(), m.GetSource().GetHttp()} {
+				l.add("address", source.HostOf(text), field, line)
+			}
+			l.addProgram(m.GetSource().GetCommand().GetLine(), field, line)
 		}
 	}
-	return all
 }
 
 func addressesOf(r source.Remote) []string {
 	var list []string
 	if r.Git != nil {
-		list = append(list, hostOf(r.Git.URL))
+		list = append(list, source.HostOf(r.Git.URL))
 	}
 	if r.HTTP != nil {
-		list = append(list, hostOf(r.HTTP.URL))
+		list = append(list, source.HostOf(r.HTTP.URL))
+	}
+	if r.Packed != nil {
+		list = append(list, source.HostOf(r.Packed.Address))
 	}
 	if v := r.Versions; v != nil {
-		list = append(list, hostOf(v.Registry), hostOf(v.Debian))
+		list = append(list, source.HostOf(v.Registry), source.HostOf(v.Debian))
 		if v.Tags != nil {
-			list = append(list, hostOf(v.Tags.URL))
+			list = append(list, source.HostOf(v.Tags.URL))
 		}
 	}
 	return list
@@ -149,18 +203,13 @@ func secretsOf(r source.Remote) []string {
 	}
 	if r.Versions != nil {
 		add(r.Versions.Token)
+		if r.Versions.Tags != nil {
+			add(r.Versions.Tags.Token)
+			add(r.Versions.Tags.Key)
+		}
+	}
+	if r.Packed != nil {
+		add(r.Packed.Token)
 	}
 	return list
-}
-
-// hostOf a URL, without its port; empty: it has none, as the name of an operator's address.
-func hostOf(text string) string {
-	parsed, err := url.Parse(text)
-	if err != nil || parsed.Host == "" {
-		return ""
-	}
-	if host, _, err := net.SplitHostPort(parsed.Host); err == nil {
-		return host
-	}
-	return parsed.Host
 }

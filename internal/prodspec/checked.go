@@ -47,10 +47,12 @@ func (b *builder) gatherChecked(r reading) {
 // placeOfChecker has what is said of the check itself stand where the definition names it.
 func (b *builder) placeOfChecker(checker definition.Checker, f intent.Finding) intent.Finding {
 	if f.File == checker.File {
-		f.Line, f.Field = checker.Line, "validate.programs."+checker.Name
+		f.Line, f.Field = checker.Line, programField(checker.Name)
 	}
 	return f
 }
+
+func programField(name string) string { return "validate.programs." + name }
 
 // placeInAsset finds the line of a source that a line of an asset's text was made from; else the
 // place at which the asset was made.

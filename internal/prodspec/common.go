@@ -91,13 +91,7 @@ func (c common) judged(policy *intentpb.Policy) *intentpb.Policy {
 	}
 	all := proto.CloneOf(policy)
 	for _, rule := range c.rules {
-		for _, r := range rule.GetPolicy().GetRules() {
-			if !commonpolicy.Required(rule) {
-				r = proto.CloneOf(r)
-				r.Severity = intentpb.ValidationRule_SEVERITY_WARNING
-			}
-			all.Rules = append(all.Rules, r)
-		}
+		all.Rules = append(all.Rules, commonpolicy.ValidationRules(rule)...)
 		if shrink := rule.GetPolicy().GetShrink(); shrink != nil && commonpolicy.Required(rule) {
 			all.Shrink = validate.StricterShrink(all.Shrink, shrink)
 		}
@@ -124,7 +118,7 @@ func (c common) named(findings []intent.Finding) []intent.Finding {
 	list := slices.Clone(findings)
 	for i, f := range list {
 		for _, rule := range c.rules {
-			part := c.partOf(rule, f.Rule)
+			part := c.partOf(rule, f)
 			if part == "" {
 				continue
 			}
@@ -140,13 +134,18 @@ func (c common) named(findings []intent.Finding) []intent.Finding {
 }
 
 // partOf a rule that a finding is of; empty: none.
-func (c common) partOf(rule *intentpb.CommonRule, finding string) string {
-	for _, r := range rule.GetPolicy().GetRules() {
-		if finding == "rules."+r.Id {
-			return "rules." + r.Id[len(commonpolicy.CheckName(rule.Name, "")):]
+func (c common) partOf(rule *intentpb.CommonRule, f intent.Finding) string {
+	for _, program := range rule.GetPolicy().GetCheckingPrograms() {
+		if f.Rule == validate.ProgramRule(program.Name) || f.Rule == validate.NotChecked && f.Field == programField(program.Name) {
+			return commonpolicy.PartOfProgram(rule, program.Name)
 		}
 	}
-	if (finding == "shrink" || finding == "change") && rule.GetPolicy().GetShrink() != nil && commonpolicy.Required(rule) {
+	for _, r := range commonpolicy.ValidationRules(rule) {
+		if f.Rule == "rules."+r.Id {
+			return commonpolicy.PartOfRule(rule, r.Id)
+		}
+	}
+	if (f.Rule == "shrink" || f.Rule == "change") && rule.GetPolicy().GetShrink() != nil && commonpolicy.Required(rule) {
 		return "validate.shrink"
 	}
 	return ""

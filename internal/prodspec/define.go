@@ -102,6 +102,7 @@ func (s *sources) parse(content []byte, asked common, result *parsed) {
 	if result.findings, result.warnings = asked.judgeDefinition(s.file, result.definition); len(result.findings) > 0 {
 		return
 	}
+	asked.addPrograms(&result.definition)
 	if expected := s.program.Partition; expected != "" && result.definition.Partition != expected {
 		result.findings = []intent.Finding{{
 			Rule: "definition", Severity: intent.Error, File: s.file, Line: 1, Field: "partition",

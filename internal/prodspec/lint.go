@@ -134,7 +134,7 @@ func (l *linter) assets(ctx context.Context, now time.Time) error {
 func (l *linter) definitions() {
 	d, policy := l.definition, l.definition.Policy
 	used := map[string]bool{}
-	for _, checker := range checkers(d) {
+	for _, checker := range ownCheckers(d) {
 		for _, name := range checker.Sources {
 			used[name] = true
 		}

@@ -31,7 +31,7 @@ func (l *linter) programs(ctx context.Context, now time.Time, inputs map[string]
 		}
 	}
 	u.definition(".", l.definition)
-	for _, g := range slices.Concat(l.definition.Generators, checkers(l.definition)) {
+	for _, g := range slices.Concat(l.definition.Generators, ownCheckers(l.definition)) {
 		for _, name := range g.Sources {
 			if g.Language == work.Starlark {
 				continue

@@ -53,7 +53,7 @@ func (p *Pipeline) cover(ctx context.Context, partition store.Partition, r readi
 	p.builder.graph.Forget()
 	p.builder.dirty = map[intent.AssetID]bool{}
 	findings := append(slices.Clone(r.warnings), p.builder.graph.Warnings()...)
-	findings = append(findings, validate.FoundOfServed(p.builder.checked)...)
+	findings = append(findings, r.common.named(validate.FoundOfServed(p.builder.checked))...)
 	broken, err := p.judgeServed(ctx, partition.Head, r)
 	if err != nil {
 		return Status{}, err

@@ -217,6 +217,7 @@ func (s *sources) readAll(ctx context.Context, now time.Time, changes source.Cha
 		return r, err
 	}
 	s.findRenderers(d, &r)
+	s.judgeHosts(d, &r)
 	for name, f := range s.folders {
 		if !used[name] {
 			f.close()

@@ -21,6 +21,10 @@ import (
 // its own so: its names have no dot.
 const prefix = "common."
 
+// secretsRule is the name, within a common rule, of the validation rule that its list of secrets
+// is. No other has it, for it has a dot.
+const secretsRule = "allow.secrets"
+
 // CheckName is the name of a rule's check, in reports, audits and overrides.
 func CheckName(rule, check string) string { return prefix + rule + "." + check }
 
@@ -112,6 +116,39 @@ func Rules(policy *intentpb.CommonPolicy, p Partition) (rules []*intentpb.Common
 // Required reports whether a rule is in force, and not only observed.
 func Required(rule *intentpb.CommonRule) bool {
 	return rule.GetMode() == intentpb.CommonRule_MODE_REQUIRE
+}
+
+// ValidationRules are those by which a rule judges candidates, each as severe as the rule's mode
+// lets it be. Its list of secrets is one of them.
+func ValidationRules(rule *intentpb.CommonRule) []*intentpb.ValidationRule {
+	list := slices.Clone(rule.GetPolicy().GetRules())
+	if secrets := rule.GetAllow().GetSecrets(); len(secrets) > 0 {
+		list = append(list, &intentpb.ValidationRule{
+			Id: CheckName(rule.Name, secretsRule), Scope: intentpb.ValidationRule_SCOPE_ASSET, Severity: intentpb.ValidationRule_SEVERITY_ERROR, AllowedSecrets: secrets,
+		})
+	}
+	if Required(rule) {
+		return list
+	}
+	for i := range list {
+		list[i] = proto.CloneOf(list[i])
+		list[i].Severity = intentpb.ValidationRule_SEVERITY_WARNING
+	}
+	return list
+}
+
+// PartOfRule is the part of a common rule that a validation rule of it is written in, such as
+// "rules.two".
+func PartOfRule(rule *intentpb.CommonRule, id string) string {
+	if own := strings.TrimPrefix(id, CheckName(rule.Name, "")); own != secretsRule {
+		return "rules." + own
+	}
+	return "allow"
+}
+
+// PartOfProgram is the part of a common rule that a checking program of it is written in.
+func PartOfProgram(rule *intentpb.CommonRule, name string) string {
+	return "programs." + strings.TrimPrefix(name, CheckName(rule.Name, ""))
 }
 
 // Left lists the required rules that are about a partition of one owner and not about the same

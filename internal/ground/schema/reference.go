@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -25,7 +26,7 @@ func newReach(messages map[protoreflect.FullName]protoreflect.MessageType) (reac
 	var todo []protoreflect.FullName
 	for _, name := range slices.Sorted(maps.Keys(messages)) { // The first that is wrong is told.
 		descriptor := messages[name].Descriptor()
-		reaches := name == "google.protobuf.Any" || name == externalName || descriptor.ExtensionRanges().Len() > 0
+		reaches := name == "google.protobuf.Any" || name == externalName || name == secretName || descriptor.ExtensionRanges().Len() > 0
 		fields := descriptor.Fields()
 		for i := range fields.Len() {
 			field := elementOf(fields.Get(i))
@@ -130,6 +131,46 @@ func (s *Set) Externals(a intent.Asset) ([]External, error) {
 	return collected.externals, err
 }
 
+// Secret is a lehr.intent.v1.SecretRef in an asset.
+type Secret struct {
+	// Field is its path.
+	Field string
+	// Name of what it refers to: a variable, the path of a file, "command:NAME",
+	// "kubernetes:NAMESPACE/NAME/KEY", or "sops:PATH" with dots in the path.
+	Name string
+}
+
+const secretName = protoreflect.FullName("lehr.intent.v1.SecretRef")
+
+// Secrets lists the secrets that the asset's payload and addons refer to, in the order of the
+// fields. It reads none of them.
+func (s *Set) Secrets(a intent.Asset) ([]Secret, error) {
+	collected, err := s.gather(a)
+	return collected.secrets, err
+}
+
+// nameOfSecret is empty for a reference to nothing.
+func nameOfSecret(m protoreflect.Message) string {
+	content, err := proto.Marshal(m.Interface())
+	ref := &intentpb.SecretRef{}
+	if err != nil || proto.Unmarshal(content, ref) != nil {
+		return ""
+	}
+	switch source := ref.GetSource().(type) {
+	case *intentpb.SecretRef_Env:
+		return source.Env
+	case *intentpb.SecretRef_File:
+		return source.File
+	case *intentpb.SecretRef_Command:
+		return "command:" + source.Command
+	case *intentpb.SecretRef_Kubernetes:
+		return fmt.Sprintf("kubernetes:%s/%s/%s", source.Kubernetes.GetNamespace(), source.Kubernetes.GetName(), source.Kubernetes.GetKey())
+	case *intentpb.SecretRef_Sops:
+		return "sops:" + strings.Join(source.Sops.GetPath(), ".")
+	}
+	return ""
+}
+
 func (s *Set) gather(a intent.Asset) (collected collector, _ error) {
 	for i := -1; i < len(a.Addons); i++ {
 		message := a.Payload
@@ -147,6 +188,7 @@ type collector struct {
 	references []intent.Reference
 	externals  []External
 	used       []Used
+	secrets    []Secret
 }
 
 func (s *Set) collect(collected *collector, path string, m intent.Message, depth int) error {
@@ -177,6 +219,9 @@ func (s *Set) walk(collected *collector, path string, m protoreflect.Message, de
 			external.Digest = intent.Digest(sum)
 		}
 		collected.externals = append(collected.externals, external)
+	}
+	if m.Descriptor().FullName() == secretName {
+		collected.secrets = append(collected.secrets, Secret{Field: path, Name: nameOfSecret(m)})
 	}
 	if plan.isAny {
 		url := m.Get(plan.fields[0].descriptor).String()

@@ -21,8 +21,9 @@ var (
 	commonFields     = []string{"lehr", "partitions", "rules", "register"}
 	commonRuleFields = []string{"owner", "reason", "mode", "for", "checks", "overridable", "validate", "defaults", "allow"}
 	// defaultFields are what of a lehr.yaml a common rule may say for those who do not.
-	defaultFields = []string{"mode", "modes", "checks", "validate", "plugins", "models", "notifications"}
-	commonModes   = map[string]intentpb.CommonRule_Mode{"observe": intentpb.CommonRule_MODE_OBSERVE, "require": intentpb.CommonRule_MODE_REQUIRE}
+	defaultFields   = []string{"mode", "modes", "checks", "validate", "plugins", "models", "notifications", "generate"}
+	allowanceFields = []string{"plugins", "programs", "addresses", "secrets"}
+	commonModes     = map[string]intentpb.CommonRule_Mode{"observe": intentpb.CommonRule_MODE_OBSERVE, "require": intentpb.CommonRule_MODE_REQUIRE}
 )
 
 // Common is what a lehr-policy.yaml says, and where its expressions are written.
@@ -181,8 +182,9 @@ func (p *parser) commonSections(fields map[string]*yaml.Node, rule *intentpb.Com
 		})
 	}
 	if node := fields["validate"]; node != nil {
-		sections := p.fields(node, "validate", []string{"shrink", "rules"})
+		sections := p.fields(node, "validate", []string{"shrink", "rules", "programs"})
 		d.Policy.Rules, d.RulePlaces = p.rules(sections["rules"])
+		p.commonPrograms(sections["programs"], rule)
 		if shrink := sections["shrink"]; shrink != nil {
 			d.Policy.Shrink, rule.Lines["validate.shrink"] = p.shrink(shrink), uint32(shrink.Line)
 		}
@@ -205,7 +207,7 @@ func (p *parser) commonSections(fields map[string]*yaml.Node, rule *intentpb.Com
 	common.CheckPlaces[rule.Name], common.RulePlaces[rule.Name] = d.CheckPlaces, d.RulePlaces
 	if node := fields["defaults"]; node != nil {
 		rule.Lines["defaults"] = uint32(node.Line)
-		rule.Defaults = p.defaults(node)
+		rule.Defaults = p.defaults(node, rule)
 	}
 	if node := fields["allow"]; node != nil {
 		rule.Lines["allow"] = uint32(node.Line)
@@ -228,7 +230,7 @@ func (p *parser) refuseEndless(rule *intentpb.CommonRule, c *intentpb.Check, pla
 }
 
 func (p *parser) allowance(node *yaml.Node) *intentpb.Allowance {
-	fields := p.fields(node, "allow", []string{"plugins", "programs", "addresses", "secrets"})
+	fields := p.fields(node, "allow", allowanceFields)
 	list := func(name string) []string {
 		if fields[name] == nil {
 			return nil
@@ -240,12 +242,17 @@ func (p *parser) allowance(node *yaml.Node) *intentpb.Allowance {
 
 // defaults are parsed as in a lehr.yaml, so that what is wrong with them is told where they are
 // written, and kept as JSON.
-func (p *parser) defaults(node *yaml.Node) string {
+func (p *parser) defaults(node *yaml.Node, rule *intentpb.CommonRule) string {
 	firstNew := len(p.findings)
 	fields := p.fields(node, "defaults", defaultFields)
 	if validate := fields["validate"]; validate != nil {
 		p.fields(validate, "defaults.validate", []string{"shrink"})
 	}
+	p.eachPair(fields["generate"], "defaults.generate", func(key, value *yaml.Node) {
+		if child(value, "resolve") == nil {
+			p.at(key, "defaults.generate."+key.Value, "defaults.generate.%s is no resolver", key.Value).hint("a rule gives opinions about what partitions make: {resolve: TYPE, set: {FIELD: CEL}, reason: WHY}")
+		}
+	})
 	if len(p.findings) > firstNew {
 		return ""
 	}
@@ -255,6 +262,9 @@ func (p *parser) defaults(node *yaml.Node) string {
 		root.Content = append(root.Content, &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: text, Line: node.Line})
 	}
 	for _, name := range []string{"sources", "generate"} {
+		if fields[name] != nil {
+			continue
+		}
 		root.Content = append(root.Content, &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: name, Line: node.Line}, &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Line: node.Line})
 	}
 	root.Content = append(root.Content, resolve(node).Content...)
@@ -262,12 +272,24 @@ func (p *parser) defaults(node *yaml.Node) string {
 	for i := range p.findings[firstNew:] {
 		p.findings[firstNew+i].Field = join("defaults", p.findings[firstNew+i].Field)
 	}
-	var value any
+	var value map[string]any
 	if err := node.Decode(&value); err != nil {
 		p.check(node, "defaults", err)
 		return ""
 	}
+	tellRule(value, rule, p.file)
 	text, err := json.Marshal(value)
 	p.check(node, "defaults", err)
 	return string(text)
+}
+
+// tellRule has the reasons of resolvers tell which rule they are of: a definition has no line for
+// them.
+func tellRule(defaults map[string]any, rule *intentpb.CommonRule, file string) {
+	resolvers, _ := defaults["generate"].(map[string]any)
+	for _, value := range resolvers {
+		if resolver, ok := value.(map[string]any); ok {
+			resolver["reason"] = fmt.Sprintf("%v (common rule %s of %s, %s:%d)", resolver["reason"], rule.Name, rule.Owner, file, commonpolicy.LineOf(rule, "defaults"))
+		}
+	}
 }

@@ -86,6 +86,16 @@ func TestBadCommonPoliciesAreToldByLine(t *testing.T) {
 		"partition's section": {"lehr: v1\nrules:\n  a: {owner: x, for: all, defaults: {sources: {}}}\n", "unknown field defaults.sources", 3},
 		"loosening":           {"lehr: v1\nrules:\n  a: {owner: x, for: all, checks: {overrides: {allow: [order]}}}\n", "allows no overrides", 3},
 		"unknown check":       {"lehr: v1\nrules:\n  a: {owner: x, for: all, overridable: [b]}\n", "has no check \"b\"", 3},
+		"no resolver":         {"lehr: v1\nrules:\n  a:\n    owner: x\n    for: all\n    defaults:\n      generate: {g: {starlark: a.star, from: [s]}}\n", "defaults.generate.g is no resolver", 7},
+		"bad resolver":        {"lehr: v1\nrules:\n  a:\n    owner: x\n    for: all\n    defaults:\n      generate: {g: {resolve: Job, set: {payload.replicas: \"3\"}}}\n", "generate.g.reason is missing", 7},
+		"resolvers contradict": {"lehr: v1\nrules:\n  a: {owner: x, for: all, defaults: {generate: {g: {resolve: Job, set: {payload.replicas: \"3\"}, reason: r}}}}\n  b: {owner: y, for: all, defaults: {generate: {g: {resolve: Job, set: {payload.replicas: \"4\"}, reason: r}}}}\n",
+			"the default of generate.g.", 4},
+		"unknown program":     {"lehr: v1\nrules:\n  a:\n    owner: x\n    for: all\n    validate: {programs: {p: {check: prometheus}}}\n", "there is no checking program for \"prometheus\"", 6},
+		"program's option":    {"lehr: v1\nrules:\n  a:\n    owner: x\n    for: all\n    validate: {programs: {p: {check: sql-syntax, severty: hold}}}\n", "unknown field validate.programs.p.severty", 6},
+		"partition's program": {"lehr: v1\nrules:\n  a:\n    owner: x\n    for: all\n    validate: {programs: {p: {command: [./mine]}}}\n", "a program of a partition's folder", 6},
+		"partition's source":  {"lehr: v1\nrules:\n  a:\n    owner: x\n    for: all\n    validate: {programs: {p: {check: sql-syntax, from: [service]}}}\n", "\"service\" is known in one partition only", 6},
+		"partition's type":    {"lehr: v1\nrules:\n  a:\n    owner: x\n    for: all\n    validate: {programs: {p: {check: sql-syntax, types: [Shop]}}}\n", "Shop", 6},
+		"no program":          {"lehr: v1\nrules:\n  a:\n    owner: x\n    for: all\n    validate: {programs: {p: {}}}\n", "validate.programs.p.check is missing", 6},
 		"pattern":             {"lehr: v1\nregister: [\"services/*\"]\n", "names no definitions", 2},
 	} {
 		_, findings := definition.ParseCommon("lehr-policy.yaml", []byte(test.text), schema.Builtin())

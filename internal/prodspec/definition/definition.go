@@ -98,6 +98,8 @@ type Checker struct {
 	Generator
 	// Severity of the errors that it finds.
 	Severity intentpb.ValidationRule_Severity
+	// Rule is the common rule that asks it; empty: the definition does.
+	Rule string
 }
 
 // Types resolves short and full protobuf names; schema.Set is one.

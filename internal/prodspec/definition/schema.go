@@ -210,6 +210,48 @@ func checkerSchema() map[string]any {
 	return anyOf(list...)
 }
 
+// CommonSchema is the JSON Schema of a lehr-policy.yaml, as Schema is that of a lehr.yaml.
+func CommonSchema() map[string]any {
+	labels := mapOf(text())
+	top := object(map[string]any{
+		"lehr": map[string]any{"const": "v1"}, "register": texts(),
+		"partitions": mapOf(object(map[string]any{"owner": text(), "labels": labels})),
+		"rules":      mapOf(commonRuleSchema(labels)),
+	}, "lehr")
+	top["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+	top["title"] = "A common policy of Lehr"
+	return top
+}
+
+func commonRuleSchema(labels map[string]any) map[string]any {
+	allow := map[string]any{}
+	for _, name := range allowanceFields {
+		allow[name] = texts()
+	}
+	program := map[string]any{
+		"check": enum(work.CheckNames()), "with": mapOf(texts()), "types": texts(), "severity": enum(slices.Sorted(maps.Keys(ruleSeverities))),
+		"from": anyOf(enum([]string{AllSources, AllGenerators}), listOf(enum([]string{AllSources, AllGenerators}))),
+	}
+	validation := validationSchema()["properties"].(map[string]any)
+	checks := checksSchema()
+	delete(checks["properties"].(map[string]any), "overrides")
+	whole, defaults := Schema()["properties"].(map[string]any), map[string]any{}
+	for _, name := range defaultFields {
+		defaults[name] = whole[name]
+	}
+	defaults["validate"] = object(map[string]any{"shrink": validation["shrink"]})
+	defaults["generate"] = mapOf(resolverSchema())
+	return object(map[string]any{
+		"owner": text(), "reason": text(), "mode": enum(slices.Sorted(maps.Keys(commonModes))),
+		"for":         anyOf(enum([]string{"all"}), object(map[string]any{"partition": texts(), "owner": texts(), "labels": labels})),
+		"checks":      checks,
+		"overridable": texts(),
+		"validate":    object(map[string]any{"shrink": validation["shrink"], "rules": validation["rules"], "programs": mapOf(object(program, "check"))}),
+		"defaults":    object(defaults),
+		"allow":       object(allow),
+	}, "owner", "for")
+}
+
 func checksSchema() map[string]any {
 	checks := object(map[string]any{
 		"budget":    object(map[string]any{"scope": text(), "in_flight": number(1), "unhealthy": number(1)}, "scope", "in_flight"),

@@ -1,6 +1,7 @@
 package source
 
 import (
+	"net/url"
 	"time"
 
 	"lehr.dev/internal/ground/intent"
@@ -130,4 +131,14 @@ type Versions struct {
 	// Match is the pattern of those that count; empty: all.
 	Match string
 	Login
+}
+
+// HostOf a URL, without its port; empty: it has none, as the name of an operator's address or
+// the path of a repository.
+func HostOf(text string) string {
+	parsed, err := url.Parse(text)
+	if err != nil {
+		return ""
+	}
+	return parsed.Hostname()
 }

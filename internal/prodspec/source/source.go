@@ -59,6 +59,9 @@ type Snapshot struct {
 	Commit intent.Commit
 	// Warning is what is strange about it, though it can be used; empty: nothing.
 	Warning string
+	// Hosts that it was read from beside that of the source's address, such as those of charts
+	// that a chart depends on, sorted.
+	Hosts []string
 }
 
 // Directory is a folder with patterns. It is used by one goroutine.

@@ -53,9 +53,12 @@ func (j *judging) programs(context.Context) error {
 	return nil
 }
 
+// ProgramRule is the rule of what a checking program finds.
+func ProgramRule(name string) string { return "programs." + name }
+
 // found names the program of a finding.
 func found(name string, f intent.Finding) intent.Finding {
-	f.Rule = "programs." + name
+	f.Rule = ProgramRule(name)
 	f.Message += fmt.Sprintf(" (check %s)", name)
 	return f
 }

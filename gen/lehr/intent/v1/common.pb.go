@@ -273,15 +273,17 @@ type CommonRule struct {
 	Reason string          `protobuf:"bytes,3,opt,name=reason" json:"reason,omitempty"`
 	Mode   CommonRule_Mode `protobuf:"varint,4,opt,name=mode,enum=lehr.intent.v1.CommonRule_Mode" json:"mode,omitempty"`
 	Select *Selector       `protobuf:"bytes,5,opt,name=select" json:"select,omitempty"`
-	// Of it only checks, budgets, approval, turndowns, shrink and rules are set. A check is
-	// named common.RULE.NAME, which no partition can name one of its own.
+	// Of it only checks, budgets, approval, turndowns, shrink, rules and checking programs are set.
+	// A check, a validation rule and a program is named common.RULE.NAME, which no partition can
+	// name one of its own. From of a program has "sources", "generators" or both.
 	Policy *Policy    `protobuf:"bytes,6,opt,name=policy" json:"policy,omitempty"`
 	Allow  *Allowance `protobuf:"bytes,7,opt,name=allow" json:"allow,omitempty"`
 	// Part of a lehr.yaml, as JSON, for what a partition's own does not say; empty: none.
 	Defaults string `protobuf:"bytes,8,opt,name=defaults" json:"defaults,omitempty"`
 	// Checks of the rule that people may override, by their whole names.
 	Overridable []string `protobuf:"bytes,9,rep,name=overridable" json:"overridable,omitempty"`
-	// Line of the rule in the file, and of its parts: "checks.NAME", "rules.ID", "allow".
+	// Line of the rule in the file, and of its parts: "checks.NAME", "rules.ID",
+	// "programs.NAME", "allow".
 	Line          uint32            `protobuf:"varint,10,opt,name=line" json:"line,omitempty"`
 	Lines         map[string]uint32 `protobuf:"bytes,11,rep,name=lines" json:"lines,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
@@ -468,7 +470,8 @@ type Allowance struct {
 	Programs []string `protobuf:"bytes,2,rep,name=programs" json:"programs,omitempty"`
 	// Hosts of sources elsewhere and of what checks and rules ask.
 	Addresses []string `protobuf:"bytes,3,rep,name=addresses" json:"addresses,omitempty"`
-	// Names of the operator's secrets that sources use.
+	// Secrets that sources and assets refer to: a variable by its name, a file by its path, and
+	// "command:NAME", "kubernetes:NAMESPACE/NAME/KEY" and "sops:PATH" with dots in the path.
 	Secrets       []string `protobuf:"bytes,4,rep,name=secrets" json:"secrets,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

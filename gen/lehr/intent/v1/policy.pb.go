@@ -2687,9 +2687,12 @@ type ValidationRule struct {
 	// as "key". Empty: each key that the aggregates find, or the whole at once.
 	By string `protobuf:"bytes,7,opt,name=by" json:"by,omitempty"`
 	// Unset: nothing outside is asked.
-	External      *ExternalCheck `protobuf:"bytes,8,opt,name=external" json:"external,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	External *ExternalCheck `protobuf:"bytes,8,opt,name=external" json:"external,omitempty"`
+	// Set of a common rule's list of secrets, and never in a partition's policy: the names of the
+	// only secrets that assets may refer to, in which "*" stands for any text. Must is empty then.
+	AllowedSecrets []string `protobuf:"bytes,9,rep,name=allowed_secrets,json=allowedSecrets" json:"allowed_secrets,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *ValidationRule) Reset() {
@@ -2774,6 +2777,13 @@ func (x *ValidationRule) GetBy() string {
 func (x *ValidationRule) GetExternal() *ExternalCheck {
 	if x != nil {
 		return x.External
+	}
+	return nil
+}
+
+func (x *ValidationRule) GetAllowedSecrets() []string {
+	if x != nil {
+		return x.AllowedSecrets
 	}
 	return nil
 }
@@ -3540,7 +3550,7 @@ const file_lehr_intent_v1_policy_proto_rawDesc = "" +
 	"rate.scope\x12\x19scope belongs to BY_SCOPE\x1a$(this.by == 4) == (this.scope != '')\"K\n" +
 	"\x0eOtherPartition\x12\x17\n" +
 	"\x02id\x18\x01 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\x02id\x12 \n" +
-	"\ain_sync\x18\x02 \x01(\rB\a\xbaH\x04*\x02\x18dR\x06inSync\"\xd0\x04\n" +
+	"\ain_sync\x18\x02 \x01(\rB\a\xbaH\x04*\x02\x18dR\x06inSync\"\xf9\x04\n" +
 	"\x0eValidationRule\x12.\n" +
 	"\x02id\x18\x01 \x01(\tB\x1e\xbaH\x1br\x19\x18?2\x15^[a-z0-9][a-z0-9_-]*$R\x02id\x12\x1e\n" +
 	"\x05where\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\x90NR\x05where\x12\x1e\n" +
@@ -3552,7 +3562,8 @@ const file_lehr_intent_v1_policy_proto_rawDesc = "" +
 	"\x05scope\x18\x06 \x01(\x0e2$.lehr.intent.v1.ValidationRule.ScopeB\n" +
 	"\xbaH\a\x82\x01\x04\x10\x01 \x00R\x05scope\x12\x18\n" +
 	"\x02by\x18\a \x01(\tB\b\xbaH\x05r\x03\x18\x90NR\x02by\x129\n" +
-	"\bexternal\x18\b \x01(\v2\x1d.lehr.intent.v1.ExternalCheckR\bexternal\"a\n" +
+	"\bexternal\x18\b \x01(\v2\x1d.lehr.intent.v1.ExternalCheckR\bexternal\x12'\n" +
+	"\x0fallowed_secrets\x18\t \x03(\tR\x0eallowedSecrets\"a\n" +
 	"\bSeverity\x12\x18\n" +
 	"\x14SEVERITY_UNSPECIFIED\x10\x00\x12\x12\n" +
 	"\x0eSEVERITY_ERROR\x10\x01\x12\x14\n" +

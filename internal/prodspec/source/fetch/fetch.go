@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"lehr.dev/internal/ground/document"
@@ -222,6 +223,7 @@ func newState(contents map[string][]byte) *State {
 func (s *State) snapshot() *source.Snapshot {
 	return &source.Snapshot{
 		Revision: source.Revision(s.Files), Files: s.Files, Name: s.Revision, Commit: s.Commit, Warning: s.Warning,
+		Hosts: strings.Fields(s.Marks[markHosts]),
 	}
 }
 

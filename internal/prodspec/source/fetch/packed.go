@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -44,6 +45,9 @@ const (
 	markKeys = "keys"
 	// markPieces are the pieces of content, in JSON.
 	markPieces = "pieces"
+	// markHosts are the hosts that it was fetched from beside that of its address, with
+	// spaces between.
+	markHosts = "hosts"
 )
 
 // found is the version that a look has found, before its content is fetched.
@@ -142,6 +146,9 @@ func (p *packed) obtain(ctx context.Context, last *State, now found, keys []trus
 	}
 	state.Revision, state.Warning, state.Commit = now.name()+got.suffix(pieces), p.warning(last, now), got.commit(p.subject(now))
 	state.Marks = map[string]string{markVersion: now.version, markDigest: now.digest, markKeys: digestsOf(keys), markPieces: string(pieces)}
+	if hosts := got.hostsBeside(p.remote.Address); len(hosts) > 0 {
+		state.Marks[markHosts] = strings.Join(hosts, " ")
+	}
 	maps.Copy(state.Marks, now.marks)
 	return state, nil
 }
@@ -187,6 +194,19 @@ type gotten struct {
 	signature artifact.Signature
 	key       string
 	published time.Time
+	// urls that it was fetched from beside the source's own address.
+	urls []string
+}
+
+// hostsBeside are the hosts of what it was fetched from that are not that of an address.
+func (g gotten) hostsBeside(address string) (hosts []string) {
+	for _, text := range g.urls {
+		if host := source.HostOf(text); host != "" && host != source.HostOf(address) {
+			hosts = append(hosts, host)
+		}
+	}
+	slices.Sort(hosts)
+	return slices.Compact(hosts)
 }
 
 // suffix tells of charts that were fetched beside it, whose digests its own does not

@@ -15,7 +15,7 @@ import (
 // gather fetches what a version has, or takes it from what is kept, and verifies that
 // it has its digest and the signatures that it must have.
 func (p *packed) gather(ctx context.Context, now found, keys []trusted) (gotten, error) {
-	got := gotten{bodies: map[string][]byte{}, published: now.published}
+	got := gotten{bodies: map[string][]byte{}, published: now.published, urls: []string{now.url}}
 	var err error
 	if p.remote.InRegistry {
 		err = p.gatherFromRegistry(ctx, now, keys, &got)
@@ -250,6 +250,7 @@ func (p *packed) addDependency(ctx context.Context, d artifact.Dependency, got *
 	body := some.bodies[piece.Digest]
 	piece.Kind, piece.Path = artifact.File, fmt.Sprintf("charts/%s-%s.tgz", d.Name, d.Version)
 	got.add(piece, body)
+	got.urls = append(got.urls, remote.Address, now.url)
 	got.dependencies++
 	return nil
 }

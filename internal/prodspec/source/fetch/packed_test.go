@@ -418,6 +418,9 @@ func TestDependenciesOfCharts(t *testing.T) {
 	if !strings.Contains(s.Name, "+charts:") {
 		t.Errorf("the revision %s does not tell of what was fetched beside the chart", s.Name)
 	}
+	if len(s.Hosts) > 0 {
+		t.Errorf("all came from the chart's own host, and %v are told", s.Hosts)
+	}
 	// From what is kept, by another process.
 	r.restart(false)
 	c.change("/cached/index.yaml", []byte("<html>"))
