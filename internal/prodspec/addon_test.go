@@ -42,6 +42,10 @@ var givenAddons = map[string]givenAddon{
 		annotation: "shop", with: `{service: shop, instance: a}`, derive: `service: '"shop"', instance: '"a"'`,
 		want: `{"instance":"a","service":"shop"}`, wantObject: `{"service":"shop"}`,
 	},
+	"Health": {
+		annotation: "size(payload.name) == 8", with: "size(payload.name) == 3", derive: "expression: size(payload.name) == 3",
+		want: `{"expression":"size(payload.name) == 3"}`, wantObject: `{"expression":"size(payload.name) == 8"}`,
+	},
 	"ImpactedScope": {
 		annotation: `"scopes: {region: eu}"`, with: `{scopes: {region: eu}}`, derive: `scopes: {region: '"eu"'}`,
 		want: `{"scopes":{"region":"eu"}}`, wantObject: `{"scopes":{"cluster":"c","namespace":"n","region":"eu"}}`,

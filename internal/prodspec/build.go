@@ -190,12 +190,12 @@ func build(ctx context.Context, program Program, now time.Time, begin func(conte
 	return built, b, r, err
 }
 
-// blobs that the members name.
+// blobs that the members name, without those of what left intent, which the server keeps.
 func (b *builder) blobs(ctx context.Context) (map[intent.Digest][]byte, error) {
 	contents := map[intent.Digest][]byte{}
 	for _, built := range b.members.all() {
 		for _, digest := range built.output().Blobs() {
-			if contents[digest] != nil {
+			if contents[digest] != nil || !b.graph.HasBlob(digest) {
 				continue
 			}
 			content, err := b.graph.Blob(ctx, digest)

@@ -108,14 +108,17 @@ func setDeprecated(message protoreflect.Message, path string, visit func(string,
 // seeExpressions looks at those in an asset's addons. Derived ones are of
 // lehr.yaml, and are looked at there.
 func (l *linter) seeExpressions(id intent.AssetID, asset intent.Asset) error {
-	capacity, version := &intentpb.Capacity{}, &intentpb.Version{}
+	capacity, version, health := &intentpb.Capacity{}, &intentpb.Version{}, &intentpb.Health{}
+	if _, err := schema.Addon(asset, health); err != nil {
+		return err
+	}
 	if _, err := schema.Addon(asset, capacity); err != nil {
 		return err
 	}
 	if _, err := schema.Addon(asset, version); err != nil {
 		return err
 	}
-	texts := append(slices.Sorted(maps.Values(capacity.Dimensions)), version.Expression)
+	texts := append(slices.Sorted(maps.Values(capacity.Dimensions)), version.Expression, health.Expression)
 	for _, text := range texts {
 		key := string(asset.Payload.Type) + " " + text
 		if l.deprecated.lookedAt[key] || slices.ContainsFunc(l.definition.Derivations, func(d definition.Derivation) bool {

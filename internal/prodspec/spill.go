@@ -21,6 +21,13 @@ func (p *Pipeline) spill(ctx context.Context, delta change) ([]intent.Finding, e
 				continue
 			}
 			stored[digest] = true
+			if !p.builder.graph.HasBlob(digest) {
+				finding, err := p.keptBlob(ctx, entry.Asset, digest)
+				if finding != nil || err != nil {
+					return finding, err
+				}
+				continue
+			}
 			content, err := p.builder.graph.Blob(ctx, digest)
 			if err != nil {
 				return nil, err
@@ -40,4 +47,19 @@ func (p *Pipeline) spill(ctx context.Context, delta change) ([]intent.Finding, e
 		}
 	}
 	return nil, nil
+}
+
+// keptBlob finds out whether a blob is kept that an asset names which was brought back to be
+// turned down: no run gives it any more.
+func (p *Pipeline) keptBlob(ctx context.Context, asset intent.AssetID, digest intent.Digest) ([]intent.Finding, error) {
+	_, err := p.options.Store.GetBlob(ctx, p.lease.Partition, store.SpillBlobs, digest.String())
+	if !fault.Is(err, fault.NotFound) {
+		return nil, err
+	}
+	origin := p.builder.origin(asset)
+	return []intent.Finding{{
+		Rule: "turndown", Severity: intent.Error, Asset: asset, File: origin.File, Line: max(origin.Line, 1),
+		Message: fmt.Sprintf("asset %s cannot be brought back to be turned down: the blob %s, in which its content lies, is not kept any more", asset, digest),
+		Hint:    "bring it back into the sources, then turn it down; or lehr turndown --undo " + string(asset),
+	}}, nil
 }

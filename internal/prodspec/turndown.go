@@ -120,15 +120,6 @@ func (b *builder) encodeTurnedDown(content intent.Asset, turndown *intentpb.Turn
 	if _, err := b.set.Unpack(content.Payload); err != nil {
 		return asset, content, err
 	}
-	externals, err := b.set.Externals(content)
-	if err != nil {
-		return asset, content, err
-	}
-	for _, external := range externals {
-		if _, isBlob := intent.BlobDigest(external.URI); isBlob {
-			return asset, content, errors.New("its content in " + external.Field + " lies in a blob, which no generator gives")
-		}
-	}
 	addon, err := b.set.Pack(turndown)
 	if err != nil {
 		return asset, content, err

@@ -268,9 +268,17 @@ func (t *turningDown) mayReturn(ctx context.Context, set *schema.Set, content in
 		return err
 	}
 	for _, external := range externals {
-		if _, isBlob := intent.BlobDigest(external.URI); isBlob {
-			return fault.New(fault.Conflict, "the orphan %s cannot be turned down by command: its content in %s lies in a blob, which no generator gives any more", content.ID, external.Field).
+		digest, isBlob := intent.BlobDigest(external.URI)
+		if !isBlob {
+			continue
+		}
+		_, err := t.store.GetBlob(ctx, t.partition.ID, store.SpillBlobs, digest.String())
+		if fault.Is(err, fault.NotFound) {
+			return fault.New(fault.Conflict, "the orphan %s cannot be turned down by command: its content in %s lies in a blob that is not kept any more", content.ID, external.Field).
 				WithHint("bring it back into the sources, then turn it down")
+		}
+		if err != nil {
+			return err
 		}
 	}
 	return nil

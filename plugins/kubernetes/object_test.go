@@ -27,7 +27,7 @@ func TestOnARealCluster(t *testing.T) {
 	for name, part := range map[string]func(*cluster){
 		"creating": creating, "editing": editing, "removing": removing, "racing": racing, "replacing": replacing, "deleting": deleting,
 		"autoscaling": autoscaling, "defining": defining, "observing": observing, "faring": faring, "hiding": hiding, "refusing": refusing, "adopting": adopting,
-		"bounding": bounding, "knowing": knowing, "hooking": hooking, "denying": denying, "judging": judging, "fickle": ficklePredictions, "telling": telling,
+		"bounding": bounding, "knowing": knowing, "hooking": hooking, "denying": denying, "judging": judging, "showing": showing, "fickle": ficklePredictions, "telling": telling,
 	} {
 		t.Run(name, func(t *testing.T) { part(c.with(t, name)) })
 	}
@@ -322,6 +322,20 @@ func judging(c *cluster) {
 	c.mustPush(settings("2"))
 	if d := c.diff(settings("2")); d.Health.State != serve.Unhealthy || d.Health.Reason != "a is 2" {
 		c.Errorf("it is %+v", d.Health)
+	}
+}
+
+// showing: the state that a Health addon looks at has the object's status, and no other has.
+func showing(c *cluster) {
+	o := object(c.T, deployment("showing", `"replicas":2,`))
+	health := &intentpb.Health{Expression: "parseJSON(payload.json).status.observedGeneration == 7"}
+	c.mustPush(c.asset(o, health))
+	c.byHand(deployments+"showing/deployments/web/status", http.MethodPatch, `{"status":{"observedGeneration":7}}`)
+	if d := c.diff(c.asset(o, health)); d.Outcome != serve.InSync || !strings.Contains(string(d.Current), `"observedGeneration":7`) {
+		c.Errorf("it is %v %s, and shows %s", d.Outcome, d.Reason, d.Current)
+	}
+	if d := c.diff(c.asset(o)); strings.Contains(string(d.Current), "observedGeneration") {
+		c.Errorf("without the addon it shows %s", d.Current)
 	}
 }
 

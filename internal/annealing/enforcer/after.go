@@ -145,14 +145,18 @@ func (p *afterPushes) health(a *asset, h intent.Health, now time.Time) intent.He
 			texts, no = append(texts, text), no || blocks
 		}
 	}
+	by := "its plugin says"
+	if h.IsByAddon() {
+		by = "its Health addon says"
+	}
 	switch h.State {
 	case intent.Healthy:
-		h.Plugin, texts = h.State, append(texts, "its plugin says that it is healthy")
+		h.Plugin, texts = h.State, append(texts, by+" that it is healthy")
 	case intent.Unhealthy:
 		if h.Reason != "" {
 			texts = append([]string{h.Reason}, texts...)
 		}
-		h.Plugin, texts = h.State, append(texts, "its plugin says that it is unhealthy")
+		h.Plugin, texts = h.State, append(texts, by+" that it is unhealthy")
 	}
 	h.Source, h.Reason = intent.SourceAfterPush, "after its push: "+strings.Join(texts, "; ")
 	switch {

@@ -48,7 +48,7 @@ func (e *Enforcer) enter(id intent.AssetID, returning map[intent.AssetID]store.E
 // renew starts an asset afresh after its intent changed: what failed before
 // says nothing of the new content.
 func (e *Enforcer) renew(a *asset) {
-	a.read, a.turndown, a.mode, a.calm, a.seenAt = false, false, 0, 0, 0
+	a.read, a.turndown, a.mode, a.judge, a.calm, a.seenAt = false, false, 0, judgeUnknown, 0, 0
 	e.leaveWaiters(a)
 	e.afterPushes.forget(a)
 	e.neighbours.facts.drop(a)

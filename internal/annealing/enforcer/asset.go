@@ -38,6 +38,8 @@ type asset struct {
 	// settled: it was recorded as enforced under the policy of head.
 	settled bool
 	health  health
+	// judge of its health at the target.
+	judge healthJudge
 	// calm counts looks in a row that found nothing new.
 	calm uint8
 	// counted is where the last pass counted it.

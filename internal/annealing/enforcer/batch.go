@@ -138,7 +138,7 @@ func (o *observer) startDiff(ctx context.Context, s *served, batch []*observatio
 		g.trail, g.asked = way, startedAt
 		a.looking = true
 		g.wanted, g.reached = o.facts.wanted[a], downErr == nil
-		g.contentKnown = a.isContentKnown(g.effective)
+		g.contentKnown, g.judge = a.isContentKnown(g.effective), a.judge
 		g.asksAfter, g.unwell = !a.afterKnown && o.view.policy.asksAfter(), a.unwell
 		request.Assets[i] = a.id
 	}

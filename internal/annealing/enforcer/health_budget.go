@@ -143,7 +143,7 @@ func healthOf(a *asset, d intent.Difference, turnedDown bool) health {
 		return healthGood
 	case d.Health.State == intent.Unhealthy:
 		return healthBad
-	case a.health == healthGood || a.health == healthBad:
+	case a.health == healthGood || a.health == healthBad || d.Health.IsByAddon():
 		return healthBad
 	}
 	return healthNeverReported
@@ -155,7 +155,7 @@ func (a *asset) reportedHealth(h intent.Health) intent.Health {
 	pluginTold := a.health == healthGood || a.health == healthBad
 	plain := h.State == intent.Healthy || h.State == intent.Unhealthy
 	switch {
-	case !pluginTold, plain && !h.IsAfterPush(), h.Plugin != "":
+	case !pluginTold, plain && !h.IsAfterPush(), h.Plugin != "", h.IsByAddon():
 		return h
 	case !plain:
 		h.State = intent.HealthUnknown
@@ -177,7 +177,7 @@ func storedHealth(report intent.Report) health {
 		return healthPushed
 	case state == intent.Healthy:
 		return healthGood
-	case state == intent.Unhealthy, state == intent.HealthUnknown:
+	case state == intent.Unhealthy, state == intent.HealthUnknown, report.Health.IsByAddon():
 		return healthBad
 	}
 	return healthNeverReported

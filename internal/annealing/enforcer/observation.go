@@ -51,10 +51,12 @@ type observation struct {
 	// read: the content was read, for mode, turndown and requirements.
 	read, turndown bool
 	mode           check.Mode
-	standing       *neighbourFacts
-	watches        []watch
-	difference     intent.Difference
-	requirements   requirements
+	// judge of its health, as far as that was known when it was asked, then as was read.
+	judge        healthJudge
+	standing     *neighbourFacts
+	watches      []watch
+	difference   intent.Difference
+	requirements requirements
 	// err: the intent could not be read. panicked: that ended in a panic.
 	err, panicked error
 	// reached: the plugin was up when it was asked.
@@ -75,12 +77,19 @@ func (g *observation) key() batchKey { return batchKey{g.target, g.since} }
 // needsContent reports whether the answer makes the asset's content worth reading.
 func (g *observation) needsContent() bool {
 	switch g.difference.Outcome {
-	case intent.Unknown, intent.Pending:
+	case intent.Unknown:
 		return false
+	case intent.Pending:
+		return g.judge != judgePlugin && g.tellsHealth()
 	case intent.InSync:
-		return !g.contentKnown || g.wanted || g.asksAfter
+		return !g.contentKnown || g.judge != judgePlugin || g.wanted || g.asksAfter
 	}
 	return true
+}
+
+// tellsHealth reports whether the answer says how the asset is.
+func (g *observation) tellsHealth() bool {
+	return g.difference.Health.State == intent.Healthy || g.difference.Health.State == intent.Unhealthy || g.difference.Health.IsByAddon()
 }
 
 // isOther: its batch may not take the place that is kept for what is fresh.

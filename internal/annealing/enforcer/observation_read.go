@@ -34,6 +34,9 @@ func (r *reader) readContent(ctx context.Context, g *observation) {
 	if g.turndown, g.err = schema.Addon(loaded.target, &intentpb.Turndown{}); g.err != nil {
 		return
 	}
+	if g.err = r.judgeHealth(ctx, g, loaded.target); g.err != nil {
+		return
+	}
 	switch {
 	case g.difference.Outcome == intent.Differs:
 		g.requirements = r.requirements(ctx, g, loaded)

@@ -85,14 +85,13 @@ func (e *Enforcer) hasMoved(g *observation, now time.Time) bool {
 // keepFound keeps what was found of an asset and its content, for itself and its neighbours.
 func (e *Enforcer) keepFound(a *asset, g *observation, now time.Time) {
 	if g.read {
-		a.read, a.mode, a.turndown = true, levelOf(g.mode), g.turndown
+		a.read, a.mode, a.turndown, a.judge = true, levelOf(g.mode), g.turndown, g.judge
 	}
 	if e.neighbours.keep(a, g, now) {
 		e.wakeWaiters(a.id, true)
 	}
 	e.afterPushes.follow(a, g, now)
-	tellsHealth := g.difference.Health.State == intent.Healthy || g.difference.Health.State == intent.Unhealthy
-	if g.difference.Outcome != intent.Pending || tellsHealth {
+	if g.difference.Outcome != intent.Pending || g.tellsHealth() {
 		e.pushLimits.health.set(a, healthOf(a, g.difference, a.turnsDown()), now)
 	}
 	a.notePending(g)

@@ -32,7 +32,7 @@ func (r *reporter) add(a *asset, report intent.Report, now time.Time) {
 	r.complete(a, &report, now)
 	r.waitTimes.stamp(a, &report)
 	r.tally(a, report)
-	look := sight.Look{At: report.At, Effective: report.Effective, State: report.State, Health: report.Health.State, Absent: report.Absent}
+	look := sight.Look{At: report.At, Effective: report.Effective, State: report.State, Health: report.Health.State, Judged: report.Health.IsByAddon(), Absent: report.Absent}
 	if len(report.Waiting) > 0 {
 		look.Waits = report.Waiting[0].Kind
 	}

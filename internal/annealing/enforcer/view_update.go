@@ -75,6 +75,7 @@ func (e *Enforcer) loadReports(ctx context.Context) error {
 			if a := e.assets[report.Asset]; a != nil {
 				a.reported = report.Key()
 				a.health, a.unwell = storedHealth(report), report.Health.IsAfterPush()
+				a.judge = storedJudge(report, a.enforcedAs())
 				e.reporter.waitTimes.restore(a, report)
 			} else if report.State != intent.StateGone {
 				// It left intent while nobody looked.

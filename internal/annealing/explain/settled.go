@@ -63,6 +63,10 @@ func (f Facts) settled(report intent.Report, p *path) []Reason {
 			Kind: KindUnhealthy, Asset: report.Asset, Text: report.Health.Reason,
 			Hint: "until it passes it counts as unhealthy, and what comes after it waits; " + override(string(report.Asset), report.Health.Check) + " lets it pass, where policy allows that",
 		})
+	case report.Health.IsByAddon() && report.Health.State == intent.Unhealthy:
+		reasons = append(reasons, Reason{Kind: KindUnhealthy, Asset: report.Asset, Text: "by its Health addon it is unhealthy: " + report.Health.Reason})
+	case report.Health.IsByAddon() && report.Health.State != intent.Healthy:
+		reasons = append(reasons, Reason{Kind: KindUnhealthy, Asset: report.Asset, Text: "its health is not known, and counts as unhealthy: " + report.Health.Reason})
 	case report.Health.State == intent.Unhealthy:
 		reasons = append(reasons, Reason{Kind: KindUnhealthy, Asset: report.Asset, Text: "its plugin says that it is unhealthy: " + report.Health.Reason})
 	}

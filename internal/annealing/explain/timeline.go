@@ -53,6 +53,8 @@ func Reports(reports []intent.Report) (events []Event) {
 			if len(report.Waiting) > 0 {
 				event.By = report.Waiting[0].Owner
 			}
+		case report.Health.IsByAddon() && report.Health.State == intent.Unhealthy:
+			event.Kind, event.Text = KindUnhealthy, "by its Health addon: "+report.Health.Reason
 		case report.Health.State == intent.Unhealthy:
 			event.Kind, event.Text = KindUnhealthy, "its plugin says: "+report.Health.Reason
 		}

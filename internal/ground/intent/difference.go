@@ -115,6 +115,9 @@ const (
 	SourcePlugin HealthSource = ""
 	// SourceAfterPush: the protections that are asked after its push, which are not over.
 	SourceAfterPush HealthSource = "after-push"
+	// SourceAddon: the asset's Health addon, with what its plugin tells. Unknown then
+	// counts as not healthy, for the asset is meant to have a health.
+	SourceAddon HealthSource = "addon"
 )
 
 // Health of a resource. Programs read the fields; Reason is for people alone.
@@ -132,6 +135,9 @@ type Health struct {
 
 // IsAfterPush reports whether what is asked after a push is not over.
 func (h Health) IsAfterPush() bool { return h.Source == SourceAfterPush }
+
+// IsByAddon reports whether the asset's Health addon judged it.
+func (h Health) IsByAddon() bool { return h.Source == SourceAddon }
 
 // Difference is a fact: how production compares with an asset's intent.
 type Difference struct {

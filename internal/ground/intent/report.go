@@ -292,6 +292,12 @@ func (r Report) Key() uint64 {
 	if r.Absent {
 		write("absent")
 	}
+	if r.Health.IsByAddon() {
+		write("addon")
+		if r.Health.State == HealthUnknown {
+			write(words(r.Health.Reason))
+		}
+	}
 	if r.Health.IsAfterPush() {
 		write("after", words(r.Health.Reason))
 	} else if r.Health.State == Unhealthy { // A rollout's verdict tells why.

@@ -121,7 +121,7 @@ func (p *program) syntax(place common.Location, message string) error {
 func (p *program) undeclared(place common.Location, name string) error {
 	problem := p.wrong(place, fmt.Sprintf("nothing is named %q", shorten(name)))
 	candidates := append([]string{"has", "size", "startsWith", "endsWith", "contains", "matches", "exists", "all", "filter", "map", "int", "double", "string",
-		"split", "join", "replace", "substring", "lowerAscii", "upperAscii", "trim", "true", "false"}, p.names...)
+		"parseJSON", "split", "join", "replace", "substring", "lowerAscii", "upperAscii", "trim", "true", "false"}, p.names...)
 	if suggestion := spell.Nearest(name, candidates); suggestion != "" {
 		return problem.WithHint("did you mean %s?", suggestion)
 	}

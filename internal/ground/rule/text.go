@@ -1,6 +1,8 @@
 package rule
 
 import (
+	"encoding/json"
+	"io"
 	"strings"
 
 	"cel.dev/cel-go/cel"
@@ -23,6 +25,7 @@ func textFunctions() []cel.EnvOption {
 		one("lowerAscii", strings.ToLower),
 		one("upperAscii", strings.ToUpper),
 		one("trim", strings.TrimSpace),
+		cel.Function("parseJSON", cel.Overload("text_parse_json", []*cel.Type{text}, cel.DynType, cel.UnaryBinding(parseJSON))),
 		cel.Function("split", cel.MemberOverload("text_split", []*cel.Type{text, text}, texts, cel.BinaryBinding(split))),
 		cel.Function("join", cel.MemberOverload("text_join", []*cel.Type{texts, text}, text, cel.BinaryBinding(join))),
 		cel.Function("replace", cel.MemberOverload("text_replace", []*cel.Type{text, text, text}, text, cel.FunctionBinding(replace))),
@@ -39,6 +42,9 @@ func textFunctions() []cel.EnvOption {
 // textCost charges for what is read and what is made.
 func textCost(function string, arguments []ref.Val, result ref.Val) *uint64 {
 	switch function {
+	case "parseJSON":
+		read := uint64(len(arguments[0].(types.String))) / jsonBytesPerCost
+		return &read
 	case "lowerAscii", "upperAscii", "trim", "split", "join", "replace", "substring":
 	default:
 		return nil
@@ -48,6 +54,51 @@ func textCost(function string, arguments []ref.Val, result ref.Val) *uint64 {
 		cost += uint64(weight(argument, maxWeight))
 	}
 	return &cost
+}
+
+// jsonBytesPerCost: so many bytes of JSON are read for one unit of cost.
+const jsonBytesPerCost = 10
+
+// parseJSON reads a text that is JSON, as payloads of objects have it. Integers are exact.
+func parseJSON(v ref.Val) ref.Val {
+	text := string(v.(types.String))
+	if len(text) > maxLength {
+		return refuse("reading JSON of more than %d bytes", maxLength)
+	}
+	decoder := json.NewDecoder(strings.NewReader(text))
+	decoder.UseNumber()
+	var value any
+	if err := decoder.Decode(&value); err != nil {
+		return types.NewErr("the text is no JSON: %v", err)
+	}
+	if _, err := decoder.Token(); err != io.EOF {
+		return types.NewErr("the text is more than one value of JSON")
+	}
+	return types.DefaultTypeAdapter.NativeToValue(exactNumbers(value))
+}
+
+// exactNumbers makes integers of those that are, and floating-point numbers of the others.
+func exactNumbers(value any) any {
+	switch value := value.(type) {
+	case json.Number:
+		if whole, err := value.Int64(); err == nil {
+			return whole
+		}
+		number, err := value.Float64()
+		if err != nil {
+			return value.String()
+		}
+		return number
+	case []any:
+		for i := range value {
+			value[i] = exactNumbers(value[i])
+		}
+	case map[string]any:
+		for name := range value {
+			value[name] = exactNumbers(value[name])
+		}
+	}
+	return value
 }
 
 func split(v, separator ref.Val) ref.Val {

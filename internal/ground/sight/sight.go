@@ -18,6 +18,8 @@ type Look struct {
 	Effective intent.Digest
 	State     intent.State
 	Health    intent.HealthState
+	// Judged: the asset has a Health addon, so where its health is not known, it was told once.
+	Judged bool
 	// Absent: it is turned down, and nothing is there that could tell how it is.
 	Absent bool
 	// Waits is for what it waits first; empty: for nothing.

@@ -47,7 +47,7 @@ func (g *Graph) judgeBlobs() (findings []intent.Finding) {
 			output := &run.naming[i]
 			finding := intent.Finding{Rule: "external", Severity: intent.Error, Asset: output.ID, File: output.File, Line: max(int(output.Line), 1)}
 			for _, digest := range output.Blobs() {
-				if len(g.blobs[digest]) == 0 {
+				if len(g.blobs[digest]) == 0 && !g.provided[run.Generator] {
 					finding.Message = fmt.Sprintf("asset %s names the blob %s, which no generator gives", output.ID, digest)
 					finding.Hint = "give it in the same run, or let the generator that gives it make the asset"
 					findings = append(findings, finding)
@@ -70,6 +70,9 @@ func (g *Graph) judgeBlobs() (findings []intent.Finding) {
 	}
 	return findings
 }
+
+// HasBlob reports whether a run gave it. What is provided may name one that was given before.
+func (g *Graph) HasBlob(digest intent.Digest) bool { return len(g.blobs[digest]) > 0 }
 
 // Blob returns what a run gave.
 func (g *Graph) Blob(ctx context.Context, digest intent.Digest) ([]byte, error) {

@@ -86,6 +86,8 @@ type Graph struct {
 	// blobs and the runs that give them, and the runs whose outputs name some.
 	blobs  map[intent.Digest]map[*Run]bool
 	naming map[*Run]bool
+	// provided are the names of the runs that are of no program.
+	provided map[string]bool
 	// checks are the names of the runs that are of checking programs.
 	checks map[string]*checked
 	// places of generators in the definition.
@@ -104,7 +106,7 @@ type Graph struct {
 // NewGraph returns a graph without runs, of the built-in types.
 func NewGraph(runner Runner, cache Cache) *Graph {
 	return &Graph{
-		runner: runner, schema: schema.Builtin(), cache: cache, derived: map[string]*more{}, splits: map[string]map[string]splitFile{},
+		runner: runner, schema: schema.Builtin(), cache: cache, derived: map[string]*more{}, provided: map[string]bool{}, splits: map[string]map[string]splitFile{},
 		runs: map[string]map[string]*Run{}, settled: map[string]*settled{}, pending: map[*Run]bool{}, warning: map[*Run]bool{},
 		bodies: map[intent.Digest][]byte{}, interned: map[string]string{}, makes: map[Make]*Make{},
 		blobs: map[intent.Digest]map[*Run]bool{}, naming: map[*Run]bool{},
@@ -179,13 +181,15 @@ func (g *Graph) Build(ctx context.Context, generators []definition.Generator, in
 	return intent.GroupFindings(findings), nil
 }
 
-// Provide sets the assets that no program makes, such as the policy.
+// Provide sets the assets that no program makes, such as the policy. They may name blobs that
+// no run gives: whoever provides them knows that these are kept.
 func (g *Graph) Provide(name string, assets []work.Asset, now time.Time) error {
 	rec, err := recorder{set: g.schema, now: now}.record(intent.Digest{}, Job{Generator: name}, Result{Result: work.Result{Assets: assets}})
 	if err != nil {
 		return err
 	}
 	g.setOutcome(name, "", rec, true)
+	g.provided[name] = true
 	return nil
 }
 

@@ -16,8 +16,8 @@ import (
 // addons judges what built-in addons say of the payload beside them.
 func (j *judging) addons(asset intent.Asset) {
 	dependencies, unmanaged := &intentpb.Dependencies{}, &intentpb.Unmanaged{}
-	capacity, version := &intentpb.Capacity{}, &intentpb.Version{}
-	for _, addon := range []proto.Message{dependencies, unmanaged, capacity, version} {
+	capacity, version, health := &intentpb.Capacity{}, &intentpb.Version{}, &intentpb.Health{}
+	for _, addon := range []proto.Message{dependencies, unmanaged, capacity, version, health} {
 		if _, err := schema.Addon(asset, addon); err != nil {
 			j.add(FromError("content", asset.ID, err))
 			return
@@ -48,6 +48,10 @@ func (j *judging) addons(asset intent.Asset) {
 	}
 	if version.Expression != "" {
 		j.version(bare, version.Expression)
+	}
+	if health.Expression != "" { // It is about what is there, which nobody has read yet.
+		_, err := j.expressions.HealthRule(health.Expression, asset.Payload.Type)
+		j.expressionError("health", bare.ID, "lehr.intent.v1.Health.expression", "its Health", err)
 	}
 }
 

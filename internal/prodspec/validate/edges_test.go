@@ -206,6 +206,8 @@ func TestAddonsAreJudged(t *testing.T) {
 		"capacity is no number": {capacity("payload.name"), "capacity", "", "tasks", ""},
 		"capacity of an addon":  {capacity(`double(labels["size"])`), "capacity", "", "tasks", ""},
 		"version expression":    {&intentpb.Version{Expression: "payload.versio"}, "version", "Version.expression", "versio", "version"},
+		"health":               {&intentpb.Health{Expression: "payload.replicaz > 0"}, "health", "Health.expression", "replicaz", "replicas"},
+		"health is a number":   {&intentpb.Health{Expression: "payload.replicas"}, "health", "Health.expression", "neither a truth value nor a text", "true where the asset is well"},
 		"version is none":       {&intentpb.Version{Expression: "payload.name"}, "version", "Version.expression", `"web", which is none`, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -221,6 +223,7 @@ func TestAddonsAreJudged(t *testing.T) {
 		"unmanaged":  unmanaged("replicas", "args[0]", `env["X.Y[0]"]`, "health.path", "tasks[*].version"),
 		"dimensions": capacity("payload.replicas * 2u"),
 		"version":    &intentpb.Version{Expression: `"1." + string(payload.replicas)`},
+		"health":     &intentpb.Health{Expression: `payload.env["STATUS"] == "ready"`}, // Only what is there has it.
 	} {
 		w := newWorld(t)
 		if got := w.judge(nil, false, entry(t, "a", web(), addon), node(t, "b")); got.Rejected || len(got.Findings) > 1 {

@@ -261,10 +261,14 @@ func (s subject) key() serve.ResourceKey {
 	return serve.ResourceKey(key)
 }
 
-// state is what production has of intent's fields, in the payload's type.
+// state is what production has of intent's fields, in the payload's type; of an asset with a
+// Health addon, of all fields, for those that tell how a thing fares are mostly production's.
 func (l *look) state() ([]byte, error) {
-	projected := bodydiff.Project(l.subject.thing.Resource, l.found.Body, l.ours)
-	body := l.found.Redact(jsonvalue.Canonical(projected))
+	var shown any = l.found.Raw
+	if !l.subject.asset.IsJudged() {
+		shown = bodydiff.Project(l.subject.thing.Resource, l.found.Body, l.ours)
+	}
+	body := l.found.Redact(jsonvalue.Canonical(shown))
 	if len(body) > maxCurrent {
 		body = fmt.Sprintf(`{"sha256":"%x"}`, sha256.Sum256([]byte(body)))
 	}

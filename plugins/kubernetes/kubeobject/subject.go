@@ -129,6 +129,9 @@ func (s *subject) sent(live *unstructured.Unstructured, managers objectdiff.Mana
 func (s *subject) current(live *unstructured.Unstructured) ([]byte, error) {
 	shown := live.DeepCopy()
 	shown.Object = objectdiff.Bare(shown.Object)
+	if status, ok := live.Object["status"]; ok && s.asset.IsJudged() {
+		shown.Object["status"] = status
+	}
 	objectdiff.RedactSecret(shown.Object)
 	text, err := json.Marshal(shown.Object)
 	if err != nil {

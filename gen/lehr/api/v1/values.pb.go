@@ -775,7 +775,7 @@ type Health struct {
 	Reason          string `protobuf:"bytes,2,opt,name=reason" json:"reason,omitempty"`
 	ObservedVersion string `protobuf:"bytes,3,opt,name=observed_version,json=observedVersion" json:"observed_version,omitempty"`
 	// Who judged it: empty, its plugin; "after-push", the protections that are asked
-	// after its push.
+	// after its push; "addon", its Health addon, with what its plugin tells.
 	Source string `protobuf:"bytes,4,opt,name=source" json:"source,omitempty"`
 	// The protection that it is of, which a person may override.
 	Check string `protobuf:"bytes,5,opt,name=check" json:"check,omitempty"`

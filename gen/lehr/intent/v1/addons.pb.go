@@ -408,6 +408,55 @@ func (x *Version) GetExpression() string {
 	return ""
 }
 
+// Health says when the real thing is well, where its plugin cannot know that: a CEL
+// expression over "payload", which here is the state that the plugin read. It gives true
+// for healthy and false for unhealthy, or a text that says what is wrong, empty where
+// nothing is. It never makes healthy what the plugin calls unhealthy. Where it cannot be
+// computed, the health is unknown, which counts as not healthy.
+type Health struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Expression    string                 `protobuf:"bytes,1,opt,name=expression" json:"expression,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Health) Reset() {
+	*x = Health{}
+	mi := &file_lehr_intent_v1_addons_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Health) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Health) ProtoMessage() {}
+
+func (x *Health) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_intent_v1_addons_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Health.ProtoReflect.Descriptor instead.
+func (*Health) Descriptor() ([]byte, []int) {
+	return file_lehr_intent_v1_addons_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *Health) GetExpression() string {
+	if x != nil {
+		return x.Expression
+	}
+	return ""
+}
+
 // Turndown asks for the real thing to be removed. It is the only way in which
 // Lehr removes anything: absence from intent never does. A push that removes
 // waits for an approval, for the end of all that depends on the asset, and for
@@ -423,7 +472,7 @@ type Turndown struct {
 
 func (x *Turndown) Reset() {
 	*x = Turndown{}
-	mi := &file_lehr_intent_v1_addons_proto_msgTypes[5]
+	mi := &file_lehr_intent_v1_addons_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -435,7 +484,7 @@ func (x *Turndown) String() string {
 func (*Turndown) ProtoMessage() {}
 
 func (x *Turndown) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_addons_proto_msgTypes[5]
+	mi := &file_lehr_intent_v1_addons_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -448,7 +497,7 @@ func (x *Turndown) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Turndown.ProtoReflect.Descriptor instead.
 func (*Turndown) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_addons_proto_rawDescGZIP(), []int{5}
+	return file_lehr_intent_v1_addons_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Turndown) GetReason() string {
@@ -477,7 +526,7 @@ type GenerationRemoval struct {
 
 func (x *GenerationRemoval) Reset() {
 	*x = GenerationRemoval{}
-	mi := &file_lehr_intent_v1_addons_proto_msgTypes[6]
+	mi := &file_lehr_intent_v1_addons_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -489,7 +538,7 @@ func (x *GenerationRemoval) String() string {
 func (*GenerationRemoval) ProtoMessage() {}
 
 func (x *GenerationRemoval) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_addons_proto_msgTypes[6]
+	mi := &file_lehr_intent_v1_addons_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -502,7 +551,7 @@ func (x *GenerationRemoval) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GenerationRemoval.ProtoReflect.Descriptor instead.
 func (*GenerationRemoval) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_addons_proto_rawDescGZIP(), []int{6}
+	return file_lehr_intent_v1_addons_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *GenerationRemoval) GetRule() string {
@@ -530,7 +579,7 @@ type Group struct {
 
 func (x *Group) Reset() {
 	*x = Group{}
-	mi := &file_lehr_intent_v1_addons_proto_msgTypes[7]
+	mi := &file_lehr_intent_v1_addons_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -542,7 +591,7 @@ func (x *Group) String() string {
 func (*Group) ProtoMessage() {}
 
 func (x *Group) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_addons_proto_msgTypes[7]
+	mi := &file_lehr_intent_v1_addons_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -555,7 +604,7 @@ func (x *Group) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Group.ProtoReflect.Descriptor instead.
 func (*Group) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_addons_proto_rawDescGZIP(), []int{7}
+	return file_lehr_intent_v1_addons_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Group) GetService() string {
@@ -586,7 +635,7 @@ type Approval struct {
 
 func (x *Approval) Reset() {
 	*x = Approval{}
-	mi := &file_lehr_intent_v1_addons_proto_msgTypes[8]
+	mi := &file_lehr_intent_v1_addons_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -598,7 +647,7 @@ func (x *Approval) String() string {
 func (*Approval) ProtoMessage() {}
 
 func (x *Approval) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_addons_proto_msgTypes[8]
+	mi := &file_lehr_intent_v1_addons_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -611,7 +660,7 @@ func (x *Approval) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Approval.ProtoReflect.Descriptor instead.
 func (*Approval) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_addons_proto_rawDescGZIP(), []int{8}
+	return file_lehr_intent_v1_addons_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Approval) GetReason() string {
@@ -639,7 +688,7 @@ type Mode struct {
 
 func (x *Mode) Reset() {
 	*x = Mode{}
-	mi := &file_lehr_intent_v1_addons_proto_msgTypes[9]
+	mi := &file_lehr_intent_v1_addons_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -651,7 +700,7 @@ func (x *Mode) String() string {
 func (*Mode) ProtoMessage() {}
 
 func (x *Mode) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_addons_proto_msgTypes[9]
+	mi := &file_lehr_intent_v1_addons_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -664,7 +713,7 @@ func (x *Mode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Mode.ProtoReflect.Descriptor instead.
 func (*Mode) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_addons_proto_rawDescGZIP(), []int{9}
+	return file_lehr_intent_v1_addons_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Mode) GetMode() EnforcementMode {
@@ -685,7 +734,7 @@ type Unmanaged struct {
 
 func (x *Unmanaged) Reset() {
 	*x = Unmanaged{}
-	mi := &file_lehr_intent_v1_addons_proto_msgTypes[10]
+	mi := &file_lehr_intent_v1_addons_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -697,7 +746,7 @@ func (x *Unmanaged) String() string {
 func (*Unmanaged) ProtoMessage() {}
 
 func (x *Unmanaged) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_addons_proto_msgTypes[10]
+	mi := &file_lehr_intent_v1_addons_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -710,7 +759,7 @@ func (x *Unmanaged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Unmanaged.ProtoReflect.Descriptor instead.
 func (*Unmanaged) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_addons_proto_rawDescGZIP(), []int{10}
+	return file_lehr_intent_v1_addons_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Unmanaged) GetFields() []*UnmanagedField {
@@ -731,7 +780,7 @@ type UnmanagedField struct {
 
 func (x *UnmanagedField) Reset() {
 	*x = UnmanagedField{}
-	mi := &file_lehr_intent_v1_addons_proto_msgTypes[11]
+	mi := &file_lehr_intent_v1_addons_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -743,7 +792,7 @@ func (x *UnmanagedField) String() string {
 func (*UnmanagedField) ProtoMessage() {}
 
 func (x *UnmanagedField) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_addons_proto_msgTypes[11]
+	mi := &file_lehr_intent_v1_addons_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -756,7 +805,7 @@ func (x *UnmanagedField) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnmanagedField.ProtoReflect.Descriptor instead.
 func (*UnmanagedField) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_addons_proto_rawDescGZIP(), []int{11}
+	return file_lehr_intent_v1_addons_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *UnmanagedField) GetPath() string {
@@ -783,7 +832,7 @@ type Owner struct {
 
 func (x *Owner) Reset() {
 	*x = Owner{}
-	mi := &file_lehr_intent_v1_addons_proto_msgTypes[12]
+	mi := &file_lehr_intent_v1_addons_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -795,7 +844,7 @@ func (x *Owner) String() string {
 func (*Owner) ProtoMessage() {}
 
 func (x *Owner) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_addons_proto_msgTypes[12]
+	mi := &file_lehr_intent_v1_addons_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -808,7 +857,7 @@ func (x *Owner) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Owner.ProtoReflect.Descriptor instead.
 func (*Owner) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_addons_proto_rawDescGZIP(), []int{12}
+	return file_lehr_intent_v1_addons_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Owner) GetOwner() string {
@@ -827,7 +876,7 @@ type Labels struct {
 
 func (x *Labels) Reset() {
 	*x = Labels{}
-	mi := &file_lehr_intent_v1_addons_proto_msgTypes[13]
+	mi := &file_lehr_intent_v1_addons_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -839,7 +888,7 @@ func (x *Labels) String() string {
 func (*Labels) ProtoMessage() {}
 
 func (x *Labels) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_addons_proto_msgTypes[13]
+	mi := &file_lehr_intent_v1_addons_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -852,7 +901,7 @@ func (x *Labels) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Labels.ProtoReflect.Descriptor instead.
 func (*Labels) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_addons_proto_rawDescGZIP(), []int{13}
+	return file_lehr_intent_v1_addons_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Labels) GetLabels() map[string]string {
@@ -898,6 +947,12 @@ const file_lehr_intent_v1_addons_proto_rawDesc = "" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01:\x06\x8a\xe4\x19\x02\x18\x01\"F\n" +
 	"\aVersion\x12'\n" +
+	"\n" +
+	"expression\x18\x01 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\n" +
+	"expression:\x12\x8a\xe4\x19\x0e\n" +
+	"\n" +
+	"expression\x18\x01\"E\n" +
+	"\x06Health\x12'\n" +
 	"\n" +
 	"expression\x18\x01 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\n" +
 	"expression:\x12\x8a\xe4\x19\x0e\n" +
@@ -958,7 +1013,7 @@ func file_lehr_intent_v1_addons_proto_rawDescGZIP() []byte {
 }
 
 var file_lehr_intent_v1_addons_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_lehr_intent_v1_addons_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
+var file_lehr_intent_v1_addons_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
 var file_lehr_intent_v1_addons_proto_goTypes = []any{
 	(EnforcementMode)(0),      // 0: lehr.intent.v1.EnforcementMode
 	(Dependency_Rule)(0),      // 1: lehr.intent.v1.Dependency.Rule
@@ -967,28 +1022,29 @@ var file_lehr_intent_v1_addons_proto_goTypes = []any{
 	(*Dependency)(nil),        // 4: lehr.intent.v1.Dependency
 	(*Capacity)(nil),          // 5: lehr.intent.v1.Capacity
 	(*Version)(nil),           // 6: lehr.intent.v1.Version
-	(*Turndown)(nil),          // 7: lehr.intent.v1.Turndown
-	(*GenerationRemoval)(nil), // 8: lehr.intent.v1.GenerationRemoval
-	(*Group)(nil),             // 9: lehr.intent.v1.Group
-	(*Approval)(nil),          // 10: lehr.intent.v1.Approval
-	(*Mode)(nil),              // 11: lehr.intent.v1.Mode
-	(*Unmanaged)(nil),         // 12: lehr.intent.v1.Unmanaged
-	(*UnmanagedField)(nil),    // 13: lehr.intent.v1.UnmanagedField
-	(*Owner)(nil),             // 14: lehr.intent.v1.Owner
-	(*Labels)(nil),            // 15: lehr.intent.v1.Labels
-	nil,                       // 16: lehr.intent.v1.ImpactedScope.ScopesEntry
-	nil,                       // 17: lehr.intent.v1.Capacity.DimensionsEntry
-	nil,                       // 18: lehr.intent.v1.Labels.LabelsEntry
+	(*Health)(nil),            // 7: lehr.intent.v1.Health
+	(*Turndown)(nil),          // 8: lehr.intent.v1.Turndown
+	(*GenerationRemoval)(nil), // 9: lehr.intent.v1.GenerationRemoval
+	(*Group)(nil),             // 10: lehr.intent.v1.Group
+	(*Approval)(nil),          // 11: lehr.intent.v1.Approval
+	(*Mode)(nil),              // 12: lehr.intent.v1.Mode
+	(*Unmanaged)(nil),         // 13: lehr.intent.v1.Unmanaged
+	(*UnmanagedField)(nil),    // 14: lehr.intent.v1.UnmanagedField
+	(*Owner)(nil),             // 15: lehr.intent.v1.Owner
+	(*Labels)(nil),            // 16: lehr.intent.v1.Labels
+	nil,                       // 17: lehr.intent.v1.ImpactedScope.ScopesEntry
+	nil,                       // 18: lehr.intent.v1.Capacity.DimensionsEntry
+	nil,                       // 19: lehr.intent.v1.Labels.LabelsEntry
 }
 var file_lehr_intent_v1_addons_proto_depIdxs = []int32{
-	16, // 0: lehr.intent.v1.ImpactedScope.scopes:type_name -> lehr.intent.v1.ImpactedScope.ScopesEntry
+	17, // 0: lehr.intent.v1.ImpactedScope.scopes:type_name -> lehr.intent.v1.ImpactedScope.ScopesEntry
 	4,  // 1: lehr.intent.v1.Dependencies.dependencies:type_name -> lehr.intent.v1.Dependency
 	1,  // 2: lehr.intent.v1.Dependency.rule:type_name -> lehr.intent.v1.Dependency.Rule
-	17, // 3: lehr.intent.v1.Capacity.dimensions:type_name -> lehr.intent.v1.Capacity.DimensionsEntry
-	8,  // 4: lehr.intent.v1.Turndown.generation:type_name -> lehr.intent.v1.GenerationRemoval
+	18, // 3: lehr.intent.v1.Capacity.dimensions:type_name -> lehr.intent.v1.Capacity.DimensionsEntry
+	9,  // 4: lehr.intent.v1.Turndown.generation:type_name -> lehr.intent.v1.GenerationRemoval
 	0,  // 5: lehr.intent.v1.Mode.mode:type_name -> lehr.intent.v1.EnforcementMode
-	13, // 6: lehr.intent.v1.Unmanaged.fields:type_name -> lehr.intent.v1.UnmanagedField
-	18, // 7: lehr.intent.v1.Labels.labels:type_name -> lehr.intent.v1.Labels.LabelsEntry
+	14, // 6: lehr.intent.v1.Unmanaged.fields:type_name -> lehr.intent.v1.UnmanagedField
+	19, // 7: lehr.intent.v1.Labels.labels:type_name -> lehr.intent.v1.Labels.LabelsEntry
 	8,  // [8:8] is the sub-list for method output_type
 	8,  // [8:8] is the sub-list for method input_type
 	8,  // [8:8] is the sub-list for extension type_name
@@ -1008,7 +1064,7 @@ func file_lehr_intent_v1_addons_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lehr_intent_v1_addons_proto_rawDesc), len(file_lehr_intent_v1_addons_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   17,
+			NumMessages:   18,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

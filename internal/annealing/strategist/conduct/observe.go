@@ -46,7 +46,7 @@ func observationOf(a *Asset, content intent.Digest, pin intent.Pin, rollout stri
 		// like the first.
 		return a.follows(rollout, content, o.Selected)
 	}
-	o.Tells = o.Tells || look.Health == intent.Healthy || look.Health == intent.Unhealthy
+	o.Tells = o.Tells || look.Judged || look.Health == intent.Healthy || look.Health == intent.Unhealthy
 	switch {
 	case look.IsPending() && o.Arrived.IsZero():
 		o = ill(o, look.At, gap) // Patience counts how long it takes to get there.
