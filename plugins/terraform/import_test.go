@@ -151,6 +151,9 @@ func TestWhatWasImportedIsInSync(t *testing.T) {
 		t.Errorf("plan ended with %d", code)
 	}
 	s.says(output, "0 to change, 2 the same, 0 unknown")
+	if output := s.output("network", "name"); output != "net-prod" {
+		t.Errorf("lehr-terraform output prints %q", output)
+	}
 	s.write("network/terraform.tfvars", "env = \"dev\"\n")
 	output, code = s.lehr("plan", definition)
 	if code != 2 {
@@ -160,6 +163,18 @@ func TestWhatWasImportedIsInSync(t *testing.T) {
 	if states() != before {
 		t.Error("a state was changed")
 	}
+}
+
+// output is what lehr-terraform prints of one, as for a command of the list of secrets.
+func (s *shop) output(module, name string) string {
+	s.t.Helper()
+	command := exec.Command(filepath.Join(s.folder, "lehr-terraform"), "output", "--engines", filepath.Join(s.folder, "adopted", "engines.yaml"), "--partition", "adopted", "--asset", "terraform/"+module, name)
+	command.Env = append(os.Environ(), "XDG_STATE_HOME="+s.folder)
+	text, err := command.Output()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return string(text)
 }
 
 // useList names the operator's list by its path, as the import says is to be done.
