@@ -169,9 +169,11 @@ func TestWhatWasImportedIsInSync(t *testing.T) {
 func (s *shop) output(module, name string) string {
 	s.t.Helper()
 	command := exec.Command(filepath.Join(s.folder, "lehr-terraform"), "output", "--engines", filepath.Join(s.folder, "adopted", "engines.yaml"), "--partition", "adopted", "--asset", "terraform/"+module, name)
-	command.Env = append(os.Environ(), "XDG_STATE_HOME="+s.folder)
+	command.Env = append(os.Environ(), "HOME="+s.folder, "XDG_STATE_HOME=")
 	text, err := command.Output()
-	if err != nil {
+	if ended, ok := errors.AsType[*exec.ExitError](err); ok {
+		s.t.Fatalf("%v: %s", err, ended.Stderr)
+	} else if err != nil {
 		s.t.Fatal(err)
 	}
 	return string(text)
