@@ -46,6 +46,7 @@ var opensItself = map[string]string{
 	"plugins/terraform/tfcommand/tfcommand.go":     "reads a folder of its own",
 	"plugins/terraform/testcloud/store.go":         "keeps the cloud of tests",
 	"plugins/terraform/workfolder/backend.go":      "reads a folder of its own",
+	"plugins/terraform/workfolder/current.go":      "keeps a record in a folder of its own",
 	"plugins/terraform/workfolder/workfolder.go":   "lays modules out in a folder of its own",
 	"internal/prodspec/generate/allowance/use.go":  "reads /proc",
 	"internal/prodspec/generate/child.go":          "reads /proc",

@@ -22,6 +22,7 @@ func programs(t *testing.T) string {
 	for name, p := range map[string]building.Program{
 		"lehr":                  {Of: "../cmd/lehr"}, // As other tests build it, so that it is linked once.
 		"lehr-prometheus-rules": {Of: "prometheusrules", Flags: []string{"-ldflags", "-s -w"}, Env: []string{"CGO_ENABLED=0"}},
+		"lehr-terraform-types":  {Of: "terraformtypes", Flags: []string{"-ldflags", "-s -w"}, Env: []string{"CGO_ENABLED=0"}},
 		"lehr-sql-syntax":       {Of: "sqlsyntax", Flags: []string{"-tags", "netgo,osusergo", "-ldflags", "-s -w -linkmode external -extldflags -static"}, Env: []string{"CGO_ENABLED=1"}},
 	} {
 		if err := p.At(filepath.Join(bin, name)); err != nil {

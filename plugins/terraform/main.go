@@ -32,6 +32,9 @@ func run() int {
 	}
 	// Plans, states and settings hold secrets: they are this user's alone.
 	unix.Umask(0o077)
+	if len(os.Args) > 1 && os.Args[1] == outputCommand {
+		return printOutput(os.Args[2:])
+	}
 	options := modules.Options{Program: keeper.Self}
 	engines := flag.String("engines", "", "FILE that lists the Terraform and OpenTofu programs that may be used; none is without it")
 	flag.StringVar(&options.Folder, "folder", defaultFolder(), "folder of modules that are laid out, and of records of applies on this machine")

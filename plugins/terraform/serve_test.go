@@ -24,7 +24,7 @@ func TestABucketReachesAService(t *testing.T) {
 	t.Parallel()
 	terraform, err := exec.LookPath("terraform")
 	if err != nil {
-		t.Skip("there is no terraform in PATH")
+		t.Skip("there is no terraform in PATH: install one from https://developer.hashicorp.com/terraform/install")
 	}
 	folder := t.TempDir()
 	lehr := filepath.Join(folder, "lehr")
@@ -56,7 +56,7 @@ func TestABucketReachesAService(t *testing.T) {
 	edit("engines.yaml", "/usr/local/bin/terraform", terraform, "1.11.4", told.Version)
 	edit("lehr.yaml", "/tmp/lehr-bucket-and-service", folder, "engines.yaml", filepath.Join(folder, "engines.yaml"))
 	edit("service.yaml", "/tmp/lehr-bucket-and-service", folder)
-	startServer(t, folder, lehr)
+	startServer(t, folder, lehr, filepath.Join(folder, "lehr.yaml"))
 	settings := filepath.Join(folder, "service.env")
 	holds(t, settings, "BUCKET=https://logo-dev.buckets.example\n")
 	edit("lehr.yaml", "env=dev", "env=prod")
@@ -77,10 +77,10 @@ func holds(t *testing.T, path, want string) {
 }
 
 // startServer runs lehr serve until the test ends.
-func startServer(t *testing.T, folder, lehr string) {
+func startServer(t *testing.T, folder, lehr, definition string) {
 	t.Helper()
 	log := &bytes.Buffer{}
-	command := exec.Command(lehr, "serve", "--store", filepath.Join(folder, "store"), "-p", filepath.Join(folder, "lehr.yaml"), "--listen", "127.0.0.1:0", "--sweep", "2s")
+	command := exec.Command(lehr, "serve", "--store", filepath.Join(folder, "store"), "-p", definition, "--listen", "127.0.0.1:0", "--sweep", "2s")
 	command.Dir, command.Env = folder, append(os.Environ(), "HOME="+folder)
 	command.Stdout, command.Stderr = log, log
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}

@@ -77,7 +77,7 @@ func TestPlantedSecretsAreNotCopied(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := Read(state, "")
+		p, err := Read(state)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -109,7 +109,7 @@ func TestASecretIsLeftOutEverywhere(t *testing.T) {
  {"mode":"managed","type":"aws_db_instance","name":"a","instances":[{"attributes":{"password":"dbQ7Rt2Zm4Kx9","http_tokens":"required"}}]},
  {"mode":"managed","type":"aws_x","name":"a","instances":[{"index_key":"dbQ7Rt2Zm4Kx9","attributes":{"id":"1"}}]},
  {"mode":"managed","type":"aws_x","name":"b","instances":[{"attributes":{"a":"is q7Rt2 Zm4+Kx9","b":"x=q7Rt2+Zm4%2BKx9","c":"ZGJRN1J0MlptNEt4OQ==","d":["dataQ7Rt2Zm4"],"e":"it is required","f":{"g":"jdbc;dbQ7Rt2Zm4Kx9"}}}]}]}`
-	p, err := Read([]byte(state), "")
+	p, err := Read([]byte(state))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +140,7 @@ func TestGivenStates(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := Read(state, "")
+		p, err := Read(state)
 		if err != nil {
 			t.Fatal(err)
 		}

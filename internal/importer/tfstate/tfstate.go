@@ -1,8 +1,7 @@
 // Package tfstate reads what Terraform manages, from the JSON of "terraform show
 // -json" or a raw state of version 4, into a partition's files: one asset of
-// lehr.terraform.v1.Resource, a model, for each resource; or, where the folder of
-// the module is given, a source and the renderer that makes its Module. It only
-// reads, and never copies what is sensitive, or sounds so (S13).
+// lehr.terraform.v1.Resource, a model, for each resource. It only reads, and never
+// copies what is sensitive, or sounds so (S13).
 package tfstate
 
 import (
@@ -10,11 +9,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"io/fs"
-	"maps"
-	"os"
-	"path"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -31,8 +25,8 @@ const MaxBytes = 64 << 20
 // partition is what becomes of a state.
 type partition struct{ importer.Import }
 
-// Read reads a state, and, if its folder is given, the module that it is of.
-func Read(state []byte, module string) (importer.Import, error) {
+// Read reads a state.
+func Read(state []byte) (importer.Import, error) {
 	if len(state) > MaxBytes {
 		return importer.Import{}, fault.New(fault.Invalid, "the state has %d bytes, at most %d are read", len(state), MaxBytes)
 	}
@@ -46,10 +40,6 @@ func Read(state []byte, module string) (importer.Import, error) {
 	}
 	slices.SortFunc(resources, func(a, b resource) int { return cmp.Compare(a.address, b.address) })
 	p := partition{importer.Import{LeftOut: leftOut, Files: map[string][]byte{}, Read: []string{fmt.Sprintf("%d resources of the state", len(resources))}}}
-	if module != "" {
-		err := p.module(module)
-		return p.Import, err
-	}
 	err = p.resources(resources, secrets)
 	return p.Import, err
 }
@@ -106,7 +96,7 @@ models: [lehr.terraform.v1.Resource]
 		}
 		p.Files["resources/"+strings.TrimPrefix(id, "resource/")+".json"] = append(text, '\n')
 	}
-	p.Hints = append(p.Hints, "give the folder of the module to have the module itself as an asset, from its own files")
+	p.Hints = append(p.Hints, "lehr import terraform --module FOLDER has the module itself as an asset, from its own files")
 	return nil
 }
 
@@ -124,70 +114,6 @@ func assetID(address string) string {
 		return "resource/" + strings.Trim(clean[:min(len(clean), 100)]+"-"+sum.Short(), "._-")
 	}
 	return id
-}
-
-// module has its own files as a source.
-func (p *partition) module(folder string) error {
-	absolute, err := filepath.Abs(folder)
-	if err != nil {
-		return fault.New(fault.Invalid, "the module %q: %w", folder, err)
-	}
-	patterns, values := map[string]bool{}, false
-	err = filepath.WalkDir(absolute, func(name string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		if entry.IsDir() && entry.Name() == ".terraform" {
-			return filepath.SkipDir
-		}
-		relative, err := filepath.Rel(absolute, name)
-		if err != nil || !entry.Type().IsRegular() {
-			return err
-		}
-		relative = filepath.ToSlash(relative)
-		switch {
-		case strings.Contains(entry.Name(), ".tfstate"):
-		case strings.HasSuffix(relative, ".tfvars"), strings.HasSuffix(relative, ".tfvars.json"):
-			values = true
-		case entry.Name() == ".terraform.lock.hcl":
-			patterns[relative] = true
-		default:
-			for _, kind := range []string{".tf", ".tf.json", ".tftpl"} {
-				if strings.HasSuffix(relative, kind) {
-					patterns[path.Join(path.Dir(relative), "*"+kind)] = true
-				}
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		return fault.New(fault.Invalid, "reading the module %s: %w", folder, err).WithHint("name the folder in which terraform is run")
-	}
-	if !patterns["*.tf"] && !patterns["*.tf.json"] {
-		return fault.New(fault.Invalid, "the folder %s has no .tf file", folder).WithHint("name the folder in which terraform is run")
-	}
-	files, err := json.Marshal(slices.Sorted(maps.Keys(patterns)))
-	if err != nil {
-		return err
-	}
-	at, err := json.Marshal(absolute)
-	if err != nil {
-		return err
-	}
-	p.Definition = fmt.Sprintf(`sources:
-  module: {dir: %s, files: %s}
-generate:
-  infrastructure: {render: terraform, from: [module], with: {id: terraform/module}}
-`, at, files)
-	p.Read = append(p.Read, "the module in "+absolute)
-	if values {
-		p.LeftOut = append(p.LeftOut, importer.LeftOut{What: "files of values (*.tfvars)", Why: "they may hold secrets"})
-		p.Hints = append(p.Hints, "add the files of values that hold no secrets to the source, and to with: {variable_files: […]}")
-	}
-	if _, err := os.Stat(filepath.Join(absolute, ".git")); err != nil {
-		p.Hints = append(p.Hints, "if the module is in git, let the source read it from there: sources.module: {git: URL, …}")
-	}
-	return nil
 }
 
 // canonical JSON: sorted keys, numbers as they were.

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -33,7 +32,7 @@ const rawJSON = `{"version":4,"terraform_version":"1.9.0","outputs":{"key":{"val
 // TestBothForms: what is managed becomes an asset each, and no secret is copied.
 func TestBothForms(t *testing.T) {
 	for name, state := range map[string]string{"shown": showJSON, "raw": rawJSON} {
-		p, err := Read([]byte(state), "")
+		p, err := Read([]byte(state))
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -69,7 +68,7 @@ func TestBothForms(t *testing.T) {
 
 // TestAssets: what is written is rendered as it stands.
 func TestAssets(t *testing.T) {
-	p, err := Read([]byte(showJSON), "")
+	p, err := Read([]byte(showJSON))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,29 +79,6 @@ func TestAssets(t *testing.T) {
 	result := render.Evaluate(schema.Builtin(), job, func(_ work.Kind, input work.Input) ([]byte, error) { return p.Files[input.Name], nil }, 1_000_000)
 	if len(result.Assets) != 3 || len(result.Findings)+len(result.Warnings) > 0 || result.Assets[0].Type != "lehr.terraform.v1.Resource" {
 		t.Errorf("%d assets: %+v", len(result.Assets), result.Findings)
-	}
-}
-
-// TestModule: its folder becomes the source, without values, state and copies.
-func TestModule(t *testing.T) {
-	folder := t.TempDir()
-	for _, name := range []string{"main.tf", "net/net.tf", "net/init.tftpl", "prod.tfvars", "terraform.tfstate", ".terraform/modules/x/x.tf", ".terraform.lock.hcl"} {
-		if err := os.MkdirAll(filepath.Dir(filepath.Join(folder, name)), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(folder, name), []byte("x"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	p, err := Read([]byte(rawJSON), folder)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if want := fmt.Sprintf(`module: {dir: %q, files: ["*.tf",".terraform.lock.hcl","net/*.tf","net/*.tftpl"]}`, folder); len(p.Files) > 0 || !strings.Contains(p.Definition, want) {
-		t.Errorf("%d files: %s\nwant %s", len(p.Files), p.Definition, want)
-	}
-	if _, err := Read([]byte(rawJSON), filepath.Join(folder, ".terraform")); !fault.Is(err, fault.Invalid) {
-		t.Error(err)
 	}
 }
 
@@ -122,7 +98,7 @@ func TestNoState(t *testing.T) {
 		`{"version":4,"resources":"x"}`:                                   "no JSON that is known",
 		strings.Repeat(`{"a":`, 20_000):                                   "no JSON that is known",
 	} {
-		if _, err := Read([]byte(text), ""); !fault.Is(err, fault.Invalid) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hunter2") {
+		if _, err := Read([]byte(text)); !fault.Is(err, fault.Invalid) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%.60s: %v, want %s", text, err, want)
 		}
 	}
@@ -133,7 +109,7 @@ func FuzzState(f *testing.F) {
 	f.Add([]byte(showJSON))
 	f.Add([]byte(rawJSON))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		p, err := Read(text, "")
+		p, err := Read(text)
 		if err != nil {
 			return
 		}

@@ -60,7 +60,7 @@ func terraform(t *testing.T) (path, version string) {
 	}
 	path, err := exec.LookPath("terraform")
 	if err != nil {
-		t.Skip("there is no terraform in PATH")
+		t.Skip("there is no terraform in PATH: install one from https://developer.hashicorp.com/terraform/install")
 	}
 	text, err := exec.Command(path, "version", "-json").Output()
 	var told struct {

@@ -15,6 +15,7 @@ import (
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	terraformpb "lehr.dev/gen/lehr/terraform/v1"
 	"lehr.dev/plugins/terraform/tfcommand"
+	"lehr.dev/plugins/terraform/workfolder"
 	"lehr.dev/sdk/secret"
 	"lehr.dev/sdk/serve"
 )
@@ -73,6 +74,10 @@ func (m *Modules) look(ctx context.Context, s subject) (*look, error) {
 		return m.Secrets.DigestOfFound(place+" "+where, value)
 	}, s.asset.TurnedDown())
 	if err != nil {
+		l.forget()
+		return nil, err
+	}
+	if err := s.folder.SaveCurrent(workfolder.Current{Content: l.run.Content, Engine: s.module.Engine, Workspace: s.module.Workspace, Root: s.module.Root}); err != nil {
 		l.forget()
 		return nil, err
 	}

@@ -70,6 +70,9 @@ func New(options Options) serve.Kind {
 	return serve.InBackground(newModules(options), serve.Background{Limit: options.Every, AtOnce: options.PlansAtOnce})
 }
 
+// NewReader returns Modules that only read outputs.
+func NewReader(options Options) *Modules { return newModules(options) }
+
 func newModules(options Options) *Modules {
 	return &Modules{
 		Options: options, commands: tfcommand.New(options.Lock), blobs: workfolder.Blobs{Path: options.Folder + "/blobs"},

@@ -118,7 +118,8 @@ func isModuleFile(name string) bool {
 // that no other is above.
 func (m *module) root(named string) (string, error) {
 	if named != "" {
-		named = path.Clean(named)
+		// Files of a folder with an absolute path are listed without the first slash.
+		named = cmp.Or(strings.TrimPrefix(path.Clean(named), "/"), ".")
 		for _, name := range m.names {
 			if isModuleFile(name) && path.Dir(name) == named {
 				return named, nil

@@ -23,6 +23,7 @@ var Formats = []Format{
 	{Name: "sql-schema"},
 	{Name: "sql-syntax", Program: true, Check: true},
 	{Name: "terraform"},
+	{Name: "terraform-types", Program: true, Check: true},
 }
 
 // FormatNames lists those that there are renderers for.
