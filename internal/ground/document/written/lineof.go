@@ -95,5 +95,9 @@ func saysSame(written, excerpt string) bool {
 	}
 	a, errA := strconv.ParseFloat(written, 64)
 	b, errB := strconv.ParseFloat(value, 64)
-	return errA == nil && errB == nil && a == b || strings.EqualFold(written, value)
+	if errA == nil && errB == nil {
+		return a == b
+	}
+	truth := value == "true" || value == "false"
+	return truth && strings.EqualFold(written, value)
 }

@@ -18,6 +18,7 @@ func TestLineOf(t *testing.T) {
 		{text, "spec list 1", "", 2, 7},
 		// A patch gave it another value.
 		{text, "spec list 1 value", "value: 3", 2, 0},
+		{text, "kind", "kind: a", 2, 0},
 		{text, "spec list 2", "", 2, 0},
 		{text, "spec none", "", 2, 0},
 		{text, "kind", "kind: B", 11, 11},
