@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"lehr.dev/internal/ground/document/written"
 	"lehr.dev/internal/ground/intent"
 	"lehr.dev/internal/prodspec/definition"
 	"lehr.dev/internal/prodspec/generate"
@@ -34,11 +35,8 @@ func (b *builder) gatherChecked(r reading) {
 			checked.Failed = append(checked.Failed, b.placeOfChecker(checker, f))
 		}
 		for _, report := range outcome.Reported {
-			f := b.placeOfChecker(checker, report.Finding)
-			if f.Asset != "" && f.File == "" {
-				f = b.placeInAsset(f, report.Excerpt, r.inputs)
-			}
-			checked.Found = append(checked.Found, f)
+			report.Finding = b.placeOfChecker(checker, report.Finding)
+			checked.Found = append(checked.Found, b.placeInAsset(report, r.inputs))
 		}
 		b.checked = append(b.checked, checked)
 	}
@@ -56,9 +54,17 @@ func programField(name string) string { return "validate.programs." + name }
 
 // placeInAsset finds the line of a source that a line of an asset's text was made from; else the
 // place at which the asset was made.
-func (b *builder) placeInAsset(f intent.Finding, excerpt string, inputs generate.Inputs) intent.Finding {
+func (b *builder) placeInAsset(report work.Report, inputs generate.Inputs) intent.Finding {
+	f, excerpt := report.Finding, report.Excerpt
+	if f.File != "" || f.Asset == "" {
+		return f
+	}
 	made, ok := b.members.get(f.Asset)
 	if !ok {
+		return f
+	}
+	if place, ok := b.lineOfPath(made, report, inputs); ok {
+		f.File, f.Line, f.Column = place.File, place.Line, 0
 		return f
 	}
 	if place, ok := b.lineOf(made.run, excerpt, inputs); ok {
@@ -67,10 +73,30 @@ func (b *builder) placeInAsset(f intent.Finding, excerpt string, inputs generate
 	}
 	line := f.Line
 	origin := originOf(made.run, made.output())
-	if f.File, f.Line, f.Column = origin.File, max(origin.Line, 1), 0; excerpt != "" {
+	if f.File, f.Line, f.Column = origin.File, max(origin.Line, 1), 0; excerpt != "" && len(report.Path) == 0 {
 		f.Message = fmt.Sprintf("line %d of %s: %s", line, cmp.Or(f.Field, "its text"), f.Message)
 	}
 	return f
+}
+
+// lineOfPath finds a value of an asset in the document that the asset was made from.
+func (b *builder) lineOfPath(made member, report work.Report, inputs generate.Inputs) (linePlace, bool) {
+	file, line := made.output().File, int(made.output().Line)
+	if len(report.Path) == 0 || file == "" || line == 0 {
+		return linePlace{}, false
+	}
+	for _, read := range b.filesOf(made.run) {
+		if read.Name != file {
+			continue
+		}
+		content, err := inputs.Open(work.Input{Name: read.Name, Digest: read.Digest})
+		if err != nil || len(content) > mostSearchedBytes {
+			return linePlace{}, false
+		}
+		found, ok := written.LineOf(content, line, report.Path, report.Excerpt)
+		return linePlace{file, found}, ok
+	}
+	return linePlace{}, false
 }
 
 // linePlace is a line of a file.

@@ -195,8 +195,9 @@ type Output struct {
 	state *output
 	place *generatorpb.Place
 	field string
-	// asset and excerpt of what is about an asset.
+	// asset, excerpt and path of what is about an asset.
 	asset, excerpt string
+	path           []string
 }
 
 type output struct {
@@ -217,7 +218,7 @@ func (o *Output) At(file string, line int) *Output {
 // column of the line. Columns begin at 1; 0: nobody knows.
 func (o *Output) Field(column int, field string) *Output {
 	place := &generatorpb.Place{File: o.place.GetFile(), Line: o.place.GetLine(), Column: int32(column)}
-	return &Output{state: o.state, place: place, field: field, asset: o.asset, excerpt: o.excerpt}
+	return &Output{state: o.state, place: place, field: field, asset: o.asset, excerpt: o.excerpt, path: o.path}
 }
 
 // About returns an output of a checking program for what is about a line of a text that an asset
@@ -237,6 +238,16 @@ func (o *Output) About(asset, field, text string, line int) *Output {
 			about.excerpt = ""
 		}
 	}
+	return about
+}
+
+// AboutValue returns an output of a checking program for what is about a value in the JSON that an
+// asset holds in a field, such as payload.json. The path has the keys, and the indices of lists from
+// 0, that lead to the value; of a scalar, written is KEY: VALUE, else it is empty. Lehr finds its line
+// where the asset was made from a document of YAML or JSON.
+func (o *Output) AboutValue(asset, field, written string, path []string) *Output {
+	about := o.About(asset, field, written, 1)
+	about.path = path
 	return about
 }
 
@@ -295,7 +306,7 @@ func (o *Output) LeaveOut(id, hint, format string, arguments ...any) {
 }
 
 func (o *Output) finding(severity generatorpb.Finding_Severity, hint, message string) {
-	f := &generatorpb.Finding{Severity: severity, Message: message, Hint: hint, Field: o.field, Asset: o.asset, Excerpt: o.excerpt}
+	f := &generatorpb.Finding{Severity: severity, Message: message, Hint: hint, Field: o.field, Asset: o.asset, Excerpt: o.excerpt, Path: o.path}
 	o.write(&generatorpb.Record{Record: &generatorpb.Record_Finding{Finding: f}, From: o.place})
 }
 

@@ -271,6 +271,7 @@ func segment(name string) string {
 
 // describe gives an identified object its content and addons.
 func (r *reader) describe(o *Object) {
+	normalise(o)
 	var content bytes.Buffer
 	canonical(&content, o.value)
 	o.Payload.Json = content.String()

@@ -467,7 +467,12 @@ type Finding struct {
 	// Of a checking program, about an asset without a file: the lines of the asset's text that
 	// lead to the place, the last of which is that of the place. By them the line is looked for in
 	// the files that the asset was made from. At most 4 000 bytes.
-	Excerpt       string `protobuf:"bytes,6,opt,name=excerpt" json:"excerpt,omitempty"`
+	Excerpt string `protobuf:"bytes,6,opt,name=excerpt" json:"excerpt,omitempty"`
+	// Of a checking program, about a value in JSON that the field of an asset holds: the keys, and the
+	// indices of lists from 0, that lead to it. Where the asset was made from a document of YAML or
+	// JSON, the line is that of the value there. The excerpt is then KEY: VALUE, so that a place
+	// which has another value is not taken for it. At most 100.
+	Path          []string `protobuf:"bytes,7,rep,name=path" json:"path,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -542,6 +547,13 @@ func (x *Finding) GetExcerpt() string {
 		return x.Excerpt
 	}
 	return ""
+}
+
+func (x *Finding) GetPath() []string {
+	if x != nil {
+		return x.Path
+	}
+	return nil
 }
 
 // End says that all was said.
@@ -681,14 +693,15 @@ const file_lehr_generator_v1_generator_proto_rawDesc = "" +
 	"\x05Place\x12\x12\n" +
 	"\x04file\x18\x01 \x01(\tR\x04file\x12\x12\n" +
 	"\x04line\x18\x02 \x01(\x05R\x04line\x12\x16\n" +
-	"\x06column\x18\x03 \x01(\x05R\x06column\"\xa5\x02\n" +
+	"\x06column\x18\x03 \x01(\x05R\x06column\"\xb9\x02\n" +
 	"\aFinding\x12?\n" +
 	"\bseverity\x18\x01 \x01(\x0e2#.lehr.generator.v1.Finding.SeverityR\bseverity\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x12\x12\n" +
 	"\x04hint\x18\x03 \x01(\tR\x04hint\x12\x14\n" +
 	"\x05field\x18\x04 \x01(\tR\x05field\x12\x14\n" +
 	"\x05asset\x18\x05 \x01(\tR\x05asset\x12\x18\n" +
-	"\aexcerpt\x18\x06 \x01(\tR\aexcerpt\"e\n" +
+	"\aexcerpt\x18\x06 \x01(\tR\aexcerpt\x12\x12\n" +
+	"\x04path\x18\a \x03(\tR\x04path\"e\n" +
 	"\bSeverity\x12\x18\n" +
 	"\x14SEVERITY_UNSPECIFIED\x10\x00\x12\x14\n" +
 	"\x10SEVERITY_WARNING\x10\x01\x12\x12\n" +

@@ -12,6 +12,9 @@ import (
 // mostExcerptBytes of the text of an asset beside a finding.
 const mostExcerptBytes = 4000
 
+// mostPathKeys lead to a value within an asset's JSON.
+const mostPathKeys = 100
+
 // report takes one line of a checking program.
 func (r *reader) report(record *generatorpb.Record, place *generatorpb.Place) error {
 	switch said := record.GetRecord().(type) {
@@ -55,7 +58,10 @@ func (r *reader) reported(message *generatorpb.Finding, place *generatorpb.Place
 	if len(message.GetExcerpt()) > mostExcerptBytes {
 		return fault.New(fault.Invalid, "an excerpt of %d bytes, at most %d are allowed", len(message.GetExcerpt()), mostExcerptBytes).WithHint("give the lines just before the place, or none")
 	}
-	r.list(work.Report{Finding: f, Excerpt: message.GetExcerpt()})
+	if len(message.GetPath()) > mostPathKeys {
+		return fault.New(fault.Invalid, "a path of %d keys, at most %d are allowed", len(message.GetPath()), mostPathKeys).WithHint("give the path of a value around it")
+	}
+	r.list(work.Report{Finding: f, Excerpt: message.GetExcerpt(), Path: message.GetPath()})
 	return nil
 }
 

@@ -30,7 +30,7 @@ type renderer struct {
 var builtIn = map[string]renderer{
 	"assets":     {2, assets},
 	"http":       {1, plain(httpObjects)},
-	"kubernetes": {4, plain(kubernetes.Render)},
+	"kubernetes": {5, plain(kubernetes.Render)},
 	"sql-schema": {2, plain(sqlSchema)},
 	"terraform":  {1, plain(terraform)},
 }

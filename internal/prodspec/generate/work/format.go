@@ -18,6 +18,7 @@ var Formats = []Format{
 	{Name: "helm", Program: true},
 	{Name: "http"},
 	{Name: "kubernetes"},
+	{Name: "kubernetes-objects", Program: true, Check: true},
 	{Name: "kustomize", Program: true},
 	{Name: "prometheus-rules", Program: true, Check: true},
 	{Name: "sql-schema"},

@@ -148,6 +148,8 @@ type Report struct {
 	// Excerpt of that text, by which the line is looked for in the asset's files. Its last
 	// line is that of the place.
 	Excerpt string `json:"excerpt,omitempty"`
+	// Path to the value within the asset's JSON: keys, and indices of lists from 0.
+	Path []string `json:"path,omitempty"`
 }
 
 // Result of a run. It is complete, or has findings and no assets.

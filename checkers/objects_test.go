@@ -1,0 +1,142 @@
+package checkers_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"lehr.dev/test/building"
+)
+
+// besides builds the renderers beside lehr, too.
+func besides(t *testing.T, lehr string) {
+	t.Helper()
+	for _, name := range []string{"helm", "kustomize"} {
+		p := building.Program{Of: "../renderers/" + name, Flags: []string{"-ldflags", "-s -w"}, Env: []string{"CGO_ENABLED=0"}}
+		if err := p.At(filepath.Join(filepath.Dir(lehr), "lehr-"+name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+const objectsDefinition = "lehr: v1\npartition: shop\nsources:\n  manifests: {dir: manifests, files: ['*.yaml']}\n  definitions: {dir: definitions, files: ['*.yaml']}\n" +
+	"generate:\n  objects: {render: kubernetes, from: [manifests], with: {cluster: eu, namespace: shop}}\n" +
+	"validate:\n  programs:\n    types: {check: kubernetes-objects, from: [definitions, objects], with: {version: '1.37'}}\nmodels: [lehr.kubernetes.v1.Object]\n"
+
+const webObject = `# The shop's front.
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: settings}
+data: {level: info}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: web
+spec:
+  replcas: 2
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web, version: 1.10}}
+    spec:
+      containers:
+      - name: web
+        image: web:1
+        env:
+        - name: PORT
+          value: 8080
+        - {name: LEVEL, value: info}
+        resources:
+          limits:
+            memory: 1GiB
+`
+
+const queueDefinition = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: queues.example.com}\nspec:\n  group: example.com\n  scope: Namespaced\n  names: {kind: Queue, plural: queues}\n  versions:\n  - name: v1\n    served: true\n    storage: true\n    schema:\n      openAPIV3Schema:\n        type: object\n        properties:\n          spec:\n            type: object\n            x-kubernetes-validations: [{rule: self.size < 10, message: a queue is small}]\n            properties: {size: {type: integer}}\n"
+
+// TestObjectLines: what is wrong with an object is told at its line in the manifest.
+func TestObjectLines(t *testing.T) {
+	lehr, folder := programs(t), t.TempDir()
+	write(t, folder, map[string]string{
+		"lehr.yaml": objectsDefinition, "manifests/web.yaml": webObject, "definitions/queue.yaml": queueDefinition,
+		"manifests/queue.yaml": "apiVersion: example.com/v1\nkind: Queue\nmetadata: {name: a}\nspec:\n  size: 12\n",
+	})
+	out, err := run(t, lehr, "build", filepath.Join(folder, "lehr.yaml"))
+	if err == nil {
+		t.Errorf("it passes:\n%s", out)
+	}
+	for _, said := range []string{
+		"error: manifests/web.yaml:12: payload.json.spec.replcas: Kubernetes 1.37 knows no such field here (check types)\n  did you mean replicas?",
+		"error: manifests/web.yaml:15: payload.json.spec.template.metadata.labels.version: is the number 1.1, and a text is wanted",
+		"error: manifests/web.yaml:22: payload.json.spec.template.spec.containers[0].env[0].value: is a number, and a text is wanted",
+		"error: manifests/web.yaml:26: payload.json.spec.template.spec.containers[0].resources.limits.memory: \"1GiB\" is no quantity (check types)\n  did you mean 1Gi?",
+		"error: manifests/queue.yaml:4: payload.json.spec: invalid value: a queue is small",
+	} {
+		if !strings.Contains(out, said) {
+			t.Errorf("it does not say %q:\n%s", said, out)
+		}
+	}
+}
+
+// TestObjectsMade: of what a patch or a program made, the line is where it says that, or where the
+// object was made.
+func TestObjectsMade(t *testing.T) {
+	lehr, folder := programs(t), t.TempDir()
+	besides(t, lehr)
+	write(t, folder, map[string]string{
+		"lehr.yaml": "lehr: v1\npartition: shop\nsources:\n  all: {dir: ., files: [kustomization.yaml, web.yaml, patch.yaml]}\n" +
+			"generate:\n  patched: {render: kustomize, from: [all], with: {cluster: eu, namespace: shop}}\n  made: {starlark: made.star, from: [all]}\n" +
+			"validate:\n  programs:\n    types: {check: kubernetes-objects, from: [patched, made], with: {version: '1.37'}}\nmodels: [lehr.kubernetes.v1.Object]\n",
+		"kustomization.yaml": "resources: [web.yaml]\npatches: [{path: patch.yaml}]\n",
+		"web.yaml":           "apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec:\n  type: ClusterIP\n  ports:\n  - port: 80\n",
+		"patch.yaml":         "apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec:\n  type: ClusterIp\n",
+		"made.star":          "def generate(ctx):\n    return [asset(\"kubernetes/eu/shop/configmap/a\", lehr.kubernetes.v1.Object(api_version = \"v1\", kind = \"ConfigMap\", namespace = \"shop\", name = \"a\", cluster = \"eu\",\n        json = '{\"apiVersion\":\"v1\",\"data\":{\"a\":1},\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"a\",\"namespace\":\"shop\"}}'))]\n",
+	})
+	out, err := run(t, lehr, "build", filepath.Join(folder, "lehr.yaml"))
+	if err == nil {
+		t.Errorf("it passes:\n%s", out)
+	}
+	for _, said := range []string{
+		"error: patch.yaml:5: payload.json.spec.type: \"ClusterIp\" is none of",
+		"error: made.star:2: payload.json.data.a: is a number, and a text is wanted",
+	} {
+		if !strings.Contains(out, said) {
+			t.Errorf("it does not say %q:\n%s", said, out)
+		}
+	}
+}
+
+// TestObjectsOfCorpus: charts and kustomizations that others wrote for real use have no fault that the
+// check tells, but kinds whose definitions are not there.
+func TestObjectsOfCorpus(t *testing.T) {
+	corpus := os.Getenv("LEHR_CORPUS")
+	if corpus == "" {
+		t.Skip("LEHR_CORPUS names no folder with the corpus")
+	}
+	lehr, folder := programs(t), t.TempDir()
+	besides(t, lehr)
+	for _, name := range []string{"argocd-examples", "flux-example"} {
+		if err := os.CopyFS(filepath.Join(folder, name), os.DirFS(filepath.Join(corpus, name))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(t, folder, map[string]string{"lehr.yaml": "lehr: v1\npartition: shop\nsources:\n" +
+		"  argocd: {dir: argocd-examples, files: ['helm-guestbook/**', 'apps/**', 'kustomize-guestbook/*', 'pre-post-sync/*']}\n" +
+		"  flux: {dir: flux-example, files: ['**/*.yaml']}\n" +
+		"generate:\n" +
+		"  guestbook: {render: helm, from: [argocd], with: {cluster: a, namespace: shop, chart: argocd-examples/helm-guestbook, kube_version: '1.37'}}\n" +
+		"  apps: {render: helm, from: [argocd], with: {cluster: b, namespace: argocd, chart: argocd-examples/apps, kube_version: '1.37'}}\n" +
+		"  kustomized: {render: kustomize, from: [argocd], with: {cluster: c, namespace: shop, folder: argocd-examples/kustomize-guestbook}}\n" +
+		"  production: {render: kustomize, from: [flux], with: {cluster: d, namespace: shop, folder: flux-example/apps/production}}\n" +
+		"  infrastructure: {render: kustomize, from: [flux], with: {cluster: e, namespace: shop, folder: flux-example/infrastructure/configs}}\n" +
+		"validate:\n  programs:\n    types: {check: kubernetes-objects, from: [guestbook, apps, kustomized, production, infrastructure], with: {version: '1.37'}}\nmodels: [lehr.kubernetes.v1.Object]\n"})
+	out, err := run(t, lehr, "build", filepath.Join(folder, "lehr.yaml"))
+	if err != nil || !strings.Contains(out, "assets. Nothing was published.") {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, line := range strings.Split(out, "\n") {
+		if strings.Contains(line, "(check types)") && !strings.Contains(line, "its definition is not here") {
+			t.Errorf("a false alarm: %s", line)
+		}
+	}
+}
