@@ -164,7 +164,7 @@ type Act struct {
 	// Had is what the environment had, and Newest the newest version that was known, of
 	// RollBack.
 	Had, Newest Release
-	By     string
-	Reason string
-	At     time.Time
+	By          string
+	Reason      string
+	At          time.Time
 }

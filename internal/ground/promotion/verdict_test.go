@@ -75,6 +75,7 @@ func TestVerdicts(t *testing.T) {
 		{"made in the future", []*intentpb.DeliveryEnvironment{env("prod", minAge(time.Hour))}, Facts{}, 1, Verdict{Status: Waits, Cause: Young, NeedsTime: time.Hour, Until: after(3)}},
 		{"denied", []*intentpb.DeliveryEnvironment{env("prod", deny("v1.2.*"))}, Facts{}, 10, Verdict{Status: Refuses, Cause: Denied, Reason: "it loses writes"}},
 		{"not denied", []*intentpb.DeliveryEnvironment{env("prod", deny("1.2"))}, Facts{}, 10, Verdict{Status: Passes, Cause: Met}},
+		{"of a kind that is not known", []*intentpb.DeliveryEnvironment{env("prod", &intentpb.DeliveryConstraint{Name: "newer"})}, Facts{}, 10, Verdict{Status: Refuses}},
 		{"nobody has said", []*intentpb.DeliveryEnvironment{env("prod", canary())}, Facts{}, 10, Verdict{Status: Waits, Cause: NoResult}},
 		{"found bad", []*intentpb.DeliveryEnvironment{env("prod", canary())}, Facts{Results: []Result{{Environment: "prod", Name: "canary", Release: release(2), At: after(3), Good: true}, {Environment: "prod", Name: "canary", Release: release(2), At: after(4), Reason: "slow"}}}, 10, Verdict{Status: Refuses, Cause: ResultBad, Reason: "slow"}},
 	} {
