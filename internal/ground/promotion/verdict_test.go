@@ -19,6 +19,8 @@ func TestVerdicts(t *testing.T) {
 	smoked := func(content string, good bool, hour float64) []Result {
 		return []Result{{Environment: "test", Name: "smoke", Release: release(2), Content: content, At: after(hour), Good: good, Reason: "told"}}
 	}
+	wentBack := stayed(1, 3, 3, -1)
+	wentBack.Back = true
 	restart := act(Restart, "prod", 2, 8)
 	restart.Constraint = "people"
 	anew := act(Restart, "test", 2, 8)
@@ -69,6 +71,7 @@ func TestVerdicts(t *testing.T) {
 		{"frozen", []*intentpb.DeliveryEnvironment{env("prod", hours("UTC", "Mon-Fri 09:00-17:00", 0, frozen))}, Facts{}, 2, Verdict{Status: Waits, Cause: Closed, Until: after(30), Reason: "frozen until Tue 2026-06-02 14:00:00 UTC: audit"}},
 		{"one in the window", []*intentpb.DeliveryEnvironment{env("prod", hours("UTC", "Mon-Fri 09:00-17:00", 2))}, Facts{Environments: environments("prod", had(stayed(1, 1.5, 2, -1)))}, 4, Verdict{Status: Passes, Cause: Met, Have: 1, Needs: 2}},
 		{"the window is full", []*intentpb.DeliveryEnvironment{env("prod", hours("UTC", "Mon-Fri 09:00-17:00", 1))}, Facts{Environments: environments("prod", had(stayed(1, 1.5, 2, -1)))}, 4, Verdict{Status: Waits, Cause: WindowFull, Have: 1, Needs: 1, Until: after(9)}},
+		{"what went back is not counted", []*intentpb.DeliveryEnvironment{env("prod", hours("UTC", "Mon-Fri 09:00-17:00", 2))}, Facts{Environments: environments("prod", had(stayed(1, 0, 0, 2), stayed(3, 2, 2, 3), wentBack))}, 4, Verdict{Status: Passes, Cause: Met, Have: 1, Needs: 2}},
 		{"of another day", []*intentpb.DeliveryEnvironment{env("prod", hours("UTC", "Mon-Fri 09:00-17:00", 1))}, Facts{Environments: environments("prod", had(stayed(1, 1.5, 2, -1)))}, 26, Verdict{Status: Passes, Cause: Met, Needs: 1}},
 
 		{"young", []*intentpb.DeliveryEnvironment{env("prod", minAge(9*time.Hour))}, Facts{}, 10, Verdict{Status: Waits, Cause: Young, HaveTime: 8 * time.Hour, NeedsTime: 9 * time.Hour, Until: after(11)}},

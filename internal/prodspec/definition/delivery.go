@@ -56,6 +56,7 @@ func (p *parser) deliveries(node *yaml.Node, d *Definition) {
 		r := &deliveryParser{parser: p, at: at, definition: d, key: key, nodes: map[string]*yaml.Node{}, places: RulePlaces{"": {key.Line, key.Column}}}
 		d.Policy.Deliveries = append(d.Policy.Deliveries, r.delivery(value))
 		d.DeliveryPlaces = append(d.DeliveryPlaces, r.places)
+		r.alone(d.Policy.Deliveries)
 	})
 	if len(d.Policy.Deliveries) > maxDeliveries {
 		p.at(node, "delivery", "there are %d applications, at most %d are allowed", len(d.Policy.Deliveries), maxDeliveries).hint("define several partitions")
@@ -189,9 +190,11 @@ func (r *deliveryParser) environment(key, value *yaml.Node) (list []*intentpb.De
 
 func (r *deliveryParser) environmentFields(spec *intentpb.DeliveryEnvironment, fields map[string]*yaml.Node, at string) {
 	if node := fields["partition"]; node != nil {
-		id, err := intent.ParsePartitionID(r.text(node, at+".partition"))
-		r.check(node, at+".partition", err)
-		if spec.Partition = string(id); id == r.definition.Partition {
+		if spec.Partition = r.text(node, at+".partition"); spec.Partition != "" {
+			_, err := intent.ParsePartitionID(strings.ReplaceAll(spec.Partition, eachWord, "x"))
+			r.check(node, at+".partition", err)
+		}
+		if spec.Partition == string(r.definition.Partition) {
 			spec.Partition = ""
 		}
 	}
@@ -304,6 +307,22 @@ func (r *deliveryParser) together(spec *intentpb.Delivery) {
 				name := "environments." + e.GetName()
 				r.parser.at(r.nodes[name], r.at+"."+name+".set", "the rollout %s sets the field %s as well, a stage at a time", rollout.GetName(), e.GetPointer()).
 					hint("let the rollout go by pins, or let delivery set a field of its own, which the rollout's assets are made of")
+			}
+		}
+	}
+}
+
+// alone refuses a field that an application before sets as well: they would undo each other.
+func (r *deliveryParser) alone(all []*intentpb.Delivery) {
+	last := all[len(all)-1]
+	for _, other := range all[:len(all)-1] {
+		for _, e := range last.GetEnvironments() {
+			for _, theirs := range other.GetEnvironments() {
+				if e.GetPointer() != "" && e.GetPointer() == theirs.GetPointer() && e.GetDocument() == theirs.GetDocument() && e.GetPartition() == theirs.GetPartition() {
+					name := "environments." + e.GetName()
+					r.parser.at(r.nodes[name], r.at+"."+name+".set", "it sets the field %s of the document %s, and so does %s of %s", e.GetPointer(), e.GetDocument(), theirs.GetName(), other.GetName()).
+						hint("give each environment a field of its own")
+				}
 			}
 		}
 	}
