@@ -35,7 +35,7 @@ func run() int {
 	large := flag.Int("large", 100_000, "assets of the large partition")
 	million := flag.Int("million", 1_000_000, "assets of the largest partition")
 	shared := flag.Int("partitions", 1000, "partitions that ten replicas share, or one server serves")
-	only := flag.String("only", "", "measure only pushes, only hung, only terraform, only plan (its part of that), only the solver, only partitions, only queries, only generators, only renderers, only judge, only rollouts, only governed, only replicas, only rest, only million, or only many; of kubernetes nothing, which plugins/kubernetes measures")
+	only := flag.String("only", "", "measure only pushes, only hung, only terraform, only plan (its part of that), only the solver, only partitions, only queries, only generators, only renderers, only judge, only delivery, only rollouts, only governed, only replicas, only rest, only million, or only many; of kubernetes nothing, which plugins/kubernetes measures")
 	profile := flag.String("cpuprofile", "", "write a CPU profile of this process to a file")
 	flag.StringVar(&heapProfile, "memprofile", "", "write a heap profile of the last quiet partition to a file")
 	flag.Parse()
@@ -75,6 +75,9 @@ func run() int {
 	}
 	if err == nil && (*only == "" || *only == "judge") {
 		err = measureJudge()
+	}
+	if err == nil && (*only == "" || *only == "delivery") {
+		err = measureDelivery()
 	}
 	if err == nil && (*only == "" || *only == "rollouts") {
 		err = measureRollouts(context.Background(), *null, *large/20)

@@ -194,6 +194,29 @@ func (c *Calendar) open(start, end time.Time) []Span {
 	return subtract(c.openWindows(start, end), c.closed(start, end))
 }
 
+// lookback is how far back the beginning of a window is looked for: windows that meet are one.
+const lookback = 2 * maxOpen
+
+// Window is the window that a moment lies in, whole: from where it opened to where it shuts,
+// freezes and holidays not taken out, so that what interrupts a window makes no second one of
+// it. ok: the moment lies in one. One that began more than two weeks ago begins two weeks ago,
+// one that ends later than in two weeks ends then.
+func (c *Calendar) Window(at time.Time) (window Span, ok bool) {
+	for _, span := range c.openWindows(at.Add(-lookback), at.Add(lookback)) {
+		if !at.Before(span.Start) && at.Before(span.End) {
+			return span, true
+		}
+	}
+	return Span{}, false
+}
+
+// Shuts reports whether its windows end: a calendar without windows, or of windows that follow
+// each other without a break, does not.
+func (c *Calendar) Shuts(at time.Time) bool {
+	window, ok := c.Window(at)
+	return !ok || window.Start.After(at.Add(-lookback)) && window.End.Before(at.Add(lookback))
+}
+
 // openWindows the windows, joined and cut to the two moments.
 func (c *Calendar) openWindows(start, end time.Time) []Span {
 	if len(c.windows) == 0 {

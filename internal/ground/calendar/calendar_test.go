@@ -204,6 +204,60 @@ func TestOpenIsWhatClocksShow(t *testing.T) {
 	})
 }
 
+// TestAWindowIsWhole: freezes and holidays do not split it, midnight and a clock that is put
+// back do not, and its ends are the same wherever in it somebody asks.
+func TestAWindowIsWhole(t *testing.T) {
+	frozen := &intentpb.Freeze{From: timestamppb.New(time.Date(2026, 10, 26, 12, 0, 0, 0, time.UTC)), Until: timestamppb.New(time.Date(2026, 10, 26, 13, 0, 0, 0, time.UTC)), Reason: "lunch"}
+	for _, test := range []struct {
+		zone, open, at, want string
+	}{
+		{"Europe/London", "Mon-Fri 09:00-17:00", "2026-10-26T16:30:00Z", "2026-10-26T09:00:00Z 2026-10-26T17:00:00Z"},
+		{"Europe/London", "Mon-Fri 09:00-17:00", "2026-10-26T17:00:00Z", ""},
+		{"Europe/London", "Sat 22:00-04:00", "2026-10-25T01:30:00Z", "2026-10-24T21:00:00Z 2026-10-25T04:00:00Z"},
+		{"UTC", "Mon 09:00-12:00;Mon 12:00-14:00", "2026-10-26T13:59:59Z", "2026-10-26T09:00:00Z 2026-10-26T14:00:00Z"},
+	} {
+		c, err := New(&intentpb.Calendar{Zone: test.zone, Open: hoursOf(strings.Split(test.open, ";")...), Freezes: []*intentpb.Freeze{frozen}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		at, _ := time.Parse(time.RFC3339, test.at)
+		window, ok := c.Window(at)
+		got := ""
+		if ok {
+			got = window.Start.UTC().Format(time.RFC3339) + " " + window.End.UTC().Format(time.RFC3339)
+		}
+		if got != test.want {
+			t.Errorf("%s at %s: %s, want %s", test.open, test.at, got, test.want)
+		}
+		if !c.Shuts(at) {
+			t.Errorf("%s ends", test.open)
+		}
+	}
+	always, _ := New(&intentpb.Calendar{Zone: "UTC", Open: hoursOf("00:00-24:00")})
+	if always.Shuts(time.Unix(1_800_000_000, 0)) {
+		t.Error("a window without a break ends")
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		said := draw(t)
+		c, err := New(said)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := time.Unix(1_767_225_600+rapid.Int64Range(0, 400*86400).Draw(t, "at"), 0)
+		window, ok := c.Window(at)
+		if open := c.At(at).Open; open && !ok {
+			t.Fatalf("it is open at %s, which lies in no window", c.Time(at))
+		}
+		if !ok || !c.Shuts(at) {
+			return
+		}
+		other := window.Start.Add(time.Duration(rapid.Int64Range(0, int64(window.End.Sub(window.Start)-1)).Draw(t, "other")))
+		if again, ok := c.Window(other); !ok || !again.Start.Equal(window.Start) || !again.End.Equal(window.End) {
+			t.Fatalf("at %s it is %+v, at %s %+v", c.Time(at), window, c.Time(other), again)
+		}
+	})
+}
+
 func TestBadCalendars(t *testing.T) {
 	const start = "2026-01-05T09:00:00"
 	for says, said := range map[string]*intentpb.Calendar{

@@ -48,6 +48,9 @@ type Definition struct {
 	// RolloutPlaces of the policy's rollouts, in their order; of a stage
 	// "stages[0]" and "stages[0].where".
 	RolloutPlaces []RulePlaces
+	// DeliveryPlaces of the policy's applications, in their order; of an environment
+	// "environments.prod", and of its filter "environments.prod.assets".
+	DeliveryPlaces []RulePlaces
 	// GenerationLines are those of the rules of generations, by their names.
 	GenerationLines map[string]int
 }
@@ -157,7 +160,7 @@ const (
 	GenerationSource = generation.Name
 )
 
-var topFields = []string{"lehr", "partition", "owner", "mode", "modes", "types", "sources", "generate", "validate", "plugins", "models", "outputs", "checks", "access", "notifications", "rollouts", "validations", "generations"}
+var topFields = []string{"lehr", "partition", "owner", "mode", "modes", "types", "sources", "generate", "validate", "plugins", "models", "outputs", "checks", "access", "notifications", "rollouts", "validations", "generations", "delivery"}
 
 func (p *parser) definition(root *yaml.Node) (d Definition) {
 	policy := &intentpb.Policy{Mode: intentpb.EnforcementMode_ENFORCEMENT_MODE_OBSERVE}
@@ -205,6 +208,7 @@ func (p *parser) definition(root *yaml.Node) (d Definition) {
 	policy.Validations = p.validations(fields["validations"])
 	p.rollouts(fields["rollouts"], &d)
 	p.generations(fields["generations"], &d)
+	p.deliveries(fields["delivery"], &d)
 	return d
 }
 

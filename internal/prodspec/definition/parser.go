@@ -29,7 +29,7 @@ type parser struct {
 
 // later names fields that are part of the language but not of this version.
 var later = map[string]string{
-	"delivery": "", "workflows": "",
+	"workflows": "",
 }
 
 // findingRef lets a hint be added to a finding.

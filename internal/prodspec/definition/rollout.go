@@ -399,10 +399,10 @@ func (r *rolloutParser) goesBack(node *yaml.Node, made *intentpb.Rollout) {
 }
 
 // checkDuplicates finds what a list names two times.
-func (r *rolloutParser) checkDuplicates(node *yaml.Node, at string, list []string, kind string) {
+func (p *parser) checkDuplicates(node *yaml.Node, at string, list []string, kind string) {
 	for i, name := range list {
 		if name != "" && slices.Contains(list[:i], name) {
-			r.parser.at(item(node, i), fmt.Sprintf("%s[%d]", at, i), "the %s %s is named twice", kind, name).hint("remove one")
+			p.at(item(node, i), fmt.Sprintf("%s[%d]", at, i), "the %s %s is named twice", kind, name).hint("remove one")
 		}
 	}
 }

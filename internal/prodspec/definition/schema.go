@@ -20,6 +20,7 @@ func Schema() map[string]any {
 		"plugins": mapOf(object(map[string]any{"run": texts(), "dial": text(), "at_once": number(1)})), "models": texts(), "outputs": outputsSchema(), "checks": checksSchema(), "access": accessSchema(),
 		"notifications": mapOf(notificationSchema()), "rollouts": mapOf(rolloutSchema()), "validations": validationsSchema(),
 		"generations": mapOf(object(map[string]any{"assets": text(), "generator": text(), "suffix": enum([]string{"hash", "version"}), "keep": number(1)}, "assets", "generator", "suffix")),
+		"delivery":    mapOf(deliverySchema()),
 	}, "lehr", "partition", "sources", "generate")
 	top["$schema"] = "https://json-schema.org/draft/2020-12/schema"
 	top["title"] = "A partition of Lehr"

@@ -140,11 +140,22 @@ func TestSchemaHasTheKeysOfTheParser(t *testing.T) {
 		".rollouts{}.emergency[].window.open|[]|rrule": "rollouts: {r: {emergency: [{window: {zone: UTC, open: [{KEY}]}}]}}",
 		".rollouts{}.emergency[].window.open|rrule":    "rollouts: {r: {emergency: [{window: {zone: UTC, open: {KEY}}}]}}",
 		".rollouts{}.emergency[].window.freezes[]":     "rollouts: {r: {emergency: [{window: {zone: UTC, freezes: [{KEY}]}}]}}",
+		".delivery{}":                                  "delivery: {a: {KEY}}",
+		".delivery{}.order|":                           "delivery: {a: {order: {KEY}}}",
+		".delivery{}.environments{}":                   "delivery: {a: {environments: {e: {KEY}}}}",
+		".delivery{}.environments{}.set":               "delivery: {a: {environments: {e: {set: {KEY}}}}}",
 		".validations{}":                               "validations: {v: {KEY}}",
 		".validations{}.metrics{}":                     "validations: {v: {metrics: {m: {KEY}}}}",
 		".validations{}.metrics{}.range":               "validations: {v: {metrics: {m: {range: {KEY}}}}}",
 		".generate{}|resolve":                          "generate: {g: {resolve: Job, KEY}}",
 		".generate{}|Dependencies.edges[]":             "generate: {g: {derive: Dependencies, edges: [{KEY}]}}",
+	}
+	for key, value := range map[string]string{"depends_on": "x", "judgement": "1", "zone": "UTC", "soak": "1h", "min_age": "1h", "deny": "[]", "verdict": "outside"} {
+		templates[".delivery{}.environments{}.constraints{}|"+key] = "delivery: {a: {environments: {e: {constraints: {c: {" + key + ": " + value + ", KEY}}}}}}"
+	}
+	templates[".delivery{}.environments{}.constraints{}|deny.deny[]"] = "delivery: {a: {environments: {e: {constraints: {c: {deny: [{KEY}]}}}}}}"
+	for at, template := range map[string]string{".open|[]|rrule": "open: [{KEY}]", ".open|rrule": "open: {KEY}", ".freezes[]": "freezes: [{KEY}]"} {
+		templates[".delivery{}.environments{}.constraints{}|zone"+at] = "delivery: {a: {environments: {e: {constraints: {c: {zone: UTC, " + template + "}}}}}}"
 	}
 	for _, kind := range []string{"git", "http", "sql", "registry", "debian", "git_tags", "chart", "artifact", "document", "outputs"} {
 		templates[".sources{}|"+kind] = "sources: {a: {" + kind + ": x, KEY}}"

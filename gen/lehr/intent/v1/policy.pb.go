@@ -11,7 +11,6 @@ import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	durationpb "google.golang.org/protobuf/types/known/durationpb"
-	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
 	unsafe "unsafe"
@@ -226,7 +225,7 @@ func (x Metric_Absence) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Metric_Absence.Descriptor instead.
 func (Metric_Absence) EnumDescriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{15, 0}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{12, 0}
 }
 
 type Protection_During int32
@@ -277,7 +276,7 @@ func (x Protection_During) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Protection_During.Descriptor instead.
 func (Protection_During) EnumDescriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{18, 0}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{15, 0}
 }
 
 type Rate_By int32
@@ -332,7 +331,7 @@ func (x Rate_By) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Rate_By.Descriptor instead.
 func (Rate_By) EnumDescriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{20, 0}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{17, 0}
 }
 
 type ValidationRule_Severity int32
@@ -387,7 +386,7 @@ func (x ValidationRule_Severity) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ValidationRule_Severity.Descriptor instead.
 func (ValidationRule_Severity) EnumDescriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{22, 0}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{19, 0}
 }
 
 type ValidationRule_Scope int32
@@ -442,7 +441,7 @@ func (x ValidationRule_Scope) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ValidationRule_Scope.Descriptor instead.
 func (ValidationRule_Scope) EnumDescriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{22, 1}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{19, 1}
 }
 
 // Policy says how a partition is enforced. It is generated from the
@@ -486,7 +485,9 @@ type Policy struct {
 	// Assets whose names are generated, and which of their older ones go.
 	Generations []*GenerationRule `protobuf:"bytes,31,rep,name=generations" json:"generations,omitempty"`
 	// Which outputs of the partition's assets other partitions may read.
-	OutputGrants  []*OutputGrant `protobuf:"bytes,35,rep,name=output_grants,json=outputGrants" json:"output_grants,omitempty"`
+	OutputGrants []*OutputGrant `protobuf:"bytes,35,rep,name=output_grants,json=outputGrants" json:"output_grants,omitempty"`
+	// Applications, and through which environments their versions move.
+	Deliveries    []*Delivery `protobuf:"bytes,36,rep,name=deliveries" json:"deliveries,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -650,6 +651,13 @@ func (x *Policy) GetGenerations() []*GenerationRule {
 func (x *Policy) GetOutputGrants() []*OutputGrant {
 	if x != nil {
 		return x.OutputGrants
+	}
+	return nil
+}
+
+func (x *Policy) GetDeliveries() []*Delivery {
+	if x != nil {
+		return x.Deliveries
 	}
 	return nil
 }
@@ -1802,243 +1810,6 @@ func (x *Condition) GetMessage() string {
 	return ""
 }
 
-// Calendar says when pushes may begin: within a window, not on a holiday and
-// not in a freeze.
-type Calendar struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// Name of a time zone, for example "Europe/London".
-	Zone string `protobuf:"bytes,1,opt,name=zone" json:"zone,omitempty"`
-	// Empty: always.
-	Open    []*Window `protobuf:"bytes,2,rep,name=open" json:"open,omitempty"`
-	Freezes []*Freeze `protobuf:"bytes,3,rep,name=freezes" json:"freezes,omitempty"`
-	// Two letters of a country, whose holidays are closed from midnight to
-	// midnight; empty: none.
-	Holidays      string `protobuf:"bytes,4,opt,name=holidays" json:"holidays,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *Calendar) Reset() {
-	*x = Calendar{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[12]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *Calendar) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*Calendar) ProtoMessage() {}
-
-func (x *Calendar) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[12]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use Calendar.ProtoReflect.Descriptor instead.
-func (*Calendar) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{12}
-}
-
-func (x *Calendar) GetZone() string {
-	if x != nil {
-		return x.Zone
-	}
-	return ""
-}
-
-func (x *Calendar) GetOpen() []*Window {
-	if x != nil {
-		return x.Open
-	}
-	return nil
-}
-
-func (x *Calendar) GetFreezes() []*Freeze {
-	if x != nil {
-		return x.Freezes
-	}
-	return nil
-}
-
-func (x *Calendar) GetHolidays() string {
-	if x != nil {
-		return x.Holidays
-	}
-	return ""
-}
-
-type Window struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// Types that are valid to be assigned to When:
-	//
-	//	*Window_Hours
-	//	*Window_Rrule
-	When isWindow_When `protobuf_oneof:"when"`
-	// Of rrule: how long it stays open.
-	Duration *durationpb.Duration `protobuf:"bytes,3,opt,name=duration" json:"duration,omitempty"`
-	// Of rrule: its DTSTART, as local time "2026-01-31T09:00:00".
-	Start         string `protobuf:"bytes,4,opt,name=start" json:"start,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *Window) Reset() {
-	*x = Window{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[13]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *Window) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*Window) ProtoMessage() {}
-
-func (x *Window) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[13]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use Window.ProtoReflect.Descriptor instead.
-func (*Window) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{13}
-}
-
-func (x *Window) GetWhen() isWindow_When {
-	if x != nil {
-		return x.When
-	}
-	return nil
-}
-
-func (x *Window) GetHours() string {
-	if x != nil {
-		if x, ok := x.When.(*Window_Hours); ok {
-			return x.Hours
-		}
-	}
-	return ""
-}
-
-func (x *Window) GetRrule() string {
-	if x != nil {
-		if x, ok := x.When.(*Window_Rrule); ok {
-			return x.Rrule
-		}
-	}
-	return ""
-}
-
-func (x *Window) GetDuration() *durationpb.Duration {
-	if x != nil {
-		return x.Duration
-	}
-	return nil
-}
-
-func (x *Window) GetStart() string {
-	if x != nil {
-		return x.Start
-	}
-	return ""
-}
-
-type isWindow_When interface {
-	isWindow_When()
-}
-
-type Window_Hours struct {
-	// Days and times, for example "Mon-Fri 09:00-17:00". One that ends before it
-	// begins ends on the next day.
-	Hours string `protobuf:"bytes,1,opt,name=hours,oneof"`
-}
-
-type Window_Rrule struct {
-	// When it opens, as an RRULE of RFC 5545, in the zone.
-	Rrule string `protobuf:"bytes,2,opt,name=rrule,oneof"`
-}
-
-func (*Window_Hours) isWindow_When() {}
-
-func (*Window_Rrule) isWindow_When() {}
-
-type Freeze struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	From          *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=from" json:"from,omitempty"`
-	Until         *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=until" json:"until,omitempty"`
-	Reason        string                 `protobuf:"bytes,3,opt,name=reason" json:"reason,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *Freeze) Reset() {
-	*x = Freeze{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[14]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *Freeze) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*Freeze) ProtoMessage() {}
-
-func (x *Freeze) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[14]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use Freeze.ProtoReflect.Descriptor instead.
-func (*Freeze) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{14}
-}
-
-func (x *Freeze) GetFrom() *timestamppb.Timestamp {
-	if x != nil {
-		return x.From
-	}
-	return nil
-}
-
-func (x *Freeze) GetUntil() *timestamppb.Timestamp {
-	if x != nil {
-		return x.Until
-	}
-	return nil
-}
-
-func (x *Freeze) GetReason() string {
-	if x != nil {
-		return x.Reason
-	}
-	return ""
-}
-
 // Metric asks Prometheus for numbers, each of which must be within limits.
 type Metric struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2062,7 +1833,7 @@ type Metric struct {
 
 func (x *Metric) Reset() {
 	*x = Metric{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[15]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2074,7 +1845,7 @@ func (x *Metric) String() string {
 func (*Metric) ProtoMessage() {}
 
 func (x *Metric) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[15]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2087,7 +1858,7 @@ func (x *Metric) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Metric.ProtoReflect.Descriptor instead.
 func (*Metric) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{15}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Metric) GetPrometheus() string {
@@ -2166,7 +1937,7 @@ type Alerts struct {
 
 func (x *Alerts) Reset() {
 	*x = Alerts{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[16]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2178,7 +1949,7 @@ func (x *Alerts) String() string {
 func (*Alerts) ProtoMessage() {}
 
 func (x *Alerts) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[16]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2191,7 +1962,7 @@ func (x *Alerts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Alerts.ProtoReflect.Descriptor instead.
 func (*Alerts) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{16}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Alerts) GetAlertmanager() string {
@@ -2260,7 +2031,7 @@ type Peak struct {
 
 func (x *Peak) Reset() {
 	*x = Peak{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[17]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2272,7 +2043,7 @@ func (x *Peak) String() string {
 func (*Peak) ProtoMessage() {}
 
 func (x *Peak) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[17]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2285,7 +2056,7 @@ func (x *Peak) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Peak.ProtoReflect.Descriptor instead.
 func (*Peak) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{17}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Peak) GetPrometheus() string {
@@ -2365,7 +2136,7 @@ type Protection struct {
 
 func (x *Protection) Reset() {
 	*x = Protection{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[18]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2377,7 +2148,7 @@ func (x *Protection) String() string {
 func (*Protection) ProtoMessage() {}
 
 func (x *Protection) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[18]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2390,7 +2161,7 @@ func (x *Protection) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Protection.ProtoReflect.Descriptor instead.
 func (*Protection) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{18}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Protection) GetAsk() isProtection_Ask {
@@ -2504,7 +2275,7 @@ type AfterPush struct {
 
 func (x *AfterPush) Reset() {
 	*x = AfterPush{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[19]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2516,7 +2287,7 @@ func (x *AfterPush) String() string {
 func (*AfterPush) ProtoMessage() {}
 
 func (x *AfterPush) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[19]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2529,7 +2300,7 @@ func (x *AfterPush) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AfterPush.ProtoReflect.Descriptor instead.
 func (*AfterPush) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{19}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *AfterPush) GetDelay() *durationpb.Duration {
@@ -2561,7 +2332,7 @@ type Rate struct {
 
 func (x *Rate) Reset() {
 	*x = Rate{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[20]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2573,7 +2344,7 @@ func (x *Rate) String() string {
 func (*Rate) ProtoMessage() {}
 
 func (x *Rate) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[20]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2586,7 +2357,7 @@ func (x *Rate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rate.ProtoReflect.Descriptor instead.
 func (*Rate) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{20}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Rate) GetAtMost() uint32 {
@@ -2630,7 +2401,7 @@ type OtherPartition struct {
 
 func (x *OtherPartition) Reset() {
 	*x = OtherPartition{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[21]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2642,7 +2413,7 @@ func (x *OtherPartition) String() string {
 func (*OtherPartition) ProtoMessage() {}
 
 func (x *OtherPartition) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[21]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2655,7 +2426,7 @@ func (x *OtherPartition) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OtherPartition.ProtoReflect.Descriptor instead.
 func (*OtherPartition) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{21}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *OtherPartition) GetId() string {
@@ -2697,7 +2468,7 @@ type ValidationRule struct {
 
 func (x *ValidationRule) Reset() {
 	*x = ValidationRule{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[22]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2709,7 +2480,7 @@ func (x *ValidationRule) String() string {
 func (*ValidationRule) ProtoMessage() {}
 
 func (x *ValidationRule) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[22]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2722,7 +2493,7 @@ func (x *ValidationRule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ValidationRule.ProtoReflect.Descriptor instead.
 func (*ValidationRule) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{22}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ValidationRule) GetId() string {
@@ -2812,7 +2583,7 @@ type ExternalCheck struct {
 
 func (x *ExternalCheck) Reset() {
 	*x = ExternalCheck{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[23]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2824,7 +2595,7 @@ func (x *ExternalCheck) String() string {
 func (*ExternalCheck) ProtoMessage() {}
 
 func (x *ExternalCheck) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[23]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2837,7 +2608,7 @@ func (x *ExternalCheck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExternalCheck.ProtoReflect.Descriptor instead.
 func (*ExternalCheck) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{23}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ExternalCheck) GetAsk() isExternalCheck_Ask {
@@ -2945,7 +2716,7 @@ type RoleBinding struct {
 
 func (x *RoleBinding) Reset() {
 	*x = RoleBinding{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[24]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2957,7 +2728,7 @@ func (x *RoleBinding) String() string {
 func (*RoleBinding) ProtoMessage() {}
 
 func (x *RoleBinding) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[24]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2970,7 +2741,7 @@ func (x *RoleBinding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RoleBinding.ProtoReflect.Descriptor instead.
 func (*RoleBinding) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{24}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *RoleBinding) GetRole() string {
@@ -3006,7 +2777,7 @@ type PluginBinding struct {
 
 func (x *PluginBinding) Reset() {
 	*x = PluginBinding{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[25]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3018,7 +2789,7 @@ func (x *PluginBinding) String() string {
 func (*PluginBinding) ProtoMessage() {}
 
 func (x *PluginBinding) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[25]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3031,7 +2802,7 @@ func (x *PluginBinding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PluginBinding.ProtoReflect.Descriptor instead.
 func (*PluginBinding) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{25}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *PluginBinding) GetType() string {
@@ -3078,7 +2849,7 @@ type ShrinkGuard struct {
 
 func (x *ShrinkGuard) Reset() {
 	*x = ShrinkGuard{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[26]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3090,7 +2861,7 @@ func (x *ShrinkGuard) String() string {
 func (*ShrinkGuard) ProtoMessage() {}
 
 func (x *ShrinkGuard) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[26]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3103,7 +2874,7 @@ func (x *ShrinkGuard) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ShrinkGuard.ProtoReflect.Descriptor instead.
 func (*ShrinkGuard) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{26}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ShrinkGuard) GetMaxRemovedPercent() uint32 {
@@ -3150,7 +2921,7 @@ type Budget struct {
 
 func (x *Budget) Reset() {
 	*x = Budget{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[27]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3162,7 +2933,7 @@ func (x *Budget) String() string {
 func (*Budget) ProtoMessage() {}
 
 func (x *Budget) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[27]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3175,7 +2946,7 @@ func (x *Budget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Budget.ProtoReflect.Descriptor instead.
 func (*Budget) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{27}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Budget) GetScope() string {
@@ -3212,7 +2983,7 @@ type ApprovalPolicy struct {
 
 func (x *ApprovalPolicy) Reset() {
 	*x = ApprovalPolicy{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[28]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3224,7 +2995,7 @@ func (x *ApprovalPolicy) String() string {
 func (*ApprovalPolicy) ProtoMessage() {}
 
 func (x *ApprovalPolicy) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[28]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3237,7 +3008,7 @@ func (x *ApprovalPolicy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApprovalPolicy.ProtoReflect.Descriptor instead.
 func (*ApprovalPolicy) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{28}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ApprovalPolicy) GetQuorum() uint32 {
@@ -3269,7 +3040,7 @@ type OverridePolicy struct {
 
 func (x *OverridePolicy) Reset() {
 	*x = OverridePolicy{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[29]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3281,7 +3052,7 @@ func (x *OverridePolicy) String() string {
 func (*OverridePolicy) ProtoMessage() {}
 
 func (x *OverridePolicy) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[29]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3294,7 +3065,7 @@ func (x *OverridePolicy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OverridePolicy.ProtoReflect.Descriptor instead.
 func (*OverridePolicy) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{29}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *OverridePolicy) GetAllow() []string {
@@ -3315,7 +3086,7 @@ var File_lehr_intent_v1_policy_proto protoreflect.FileDescriptor
 
 const file_lehr_intent_v1_policy_proto_rawDesc = "" +
 	"\n" +
-	"\x1blehr/intent/v1/policy.proto\x12\x0elehr.intent.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1blehr/intent/v1/addons.proto\x1a\x1clehr/intent/v1/command.proto\x1a!lehr/intent/v1/notification.proto\x1a\x1flehr/intent/v1/validation.proto\"\x8c\v\n" +
+	"\x1blehr/intent/v1/policy.proto\x12\x0elehr.intent.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1blehr/intent/v1/addons.proto\x1a\x1dlehr/intent/v1/calendar.proto\x1a\x1clehr/intent/v1/command.proto\x1a\x1dlehr/intent/v1/delivery.proto\x1a!lehr/intent/v1/notification.proto\x1a\x1flehr/intent/v1/validation.proto\"\xc6\v\n" +
 	"\x06Policy\x12\x14\n" +
 	"\x05owner\x18\x01 \x01(\tR\x05owner\x12?\n" +
 	"\x04mode\x18\x02 \x01(\x0e2\x1f.lehr.intent.v1.EnforcementModeB\n" +
@@ -3337,7 +3108,10 @@ const file_lehr_intent_v1_policy_proto_rawDesc = "" +
 	"\x06models\x18\x1a \x03(\tR\x06models\x12L\n" +
 	"\x11checking_programs\x18\x1e \x03(\v2\x1f.lehr.intent.v1.CheckingProgramR\x10checkingPrograms\x12@\n" +
 	"\vgenerations\x18\x1f \x03(\v2\x1e.lehr.intent.v1.GenerationRuleR\vgenerations\x12@\n" +
-	"\routput_grants\x18# \x03(\v2\x1b.lehr.intent.v1.OutputGrantR\foutputGrants\x1a]\n" +
+	"\routput_grants\x18# \x03(\v2\x1b.lehr.intent.v1.OutputGrantR\foutputGrants\x128\n" +
+	"\n" +
+	"deliveries\x18$ \x03(\v2\x18.lehr.intent.v1.DeliveryR\n" +
+	"deliveries\x1a]\n" +
 	"\x0eTypeModesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x125\n" +
 	"\x05value\x18\x02 \x01(\x0e2\x1f.lehr.intent.v1.EnforcementModeR\x05value:\x028\x01:\x92\x02\xbaH\x8e\x02\x1aN\n" +
@@ -3448,22 +3222,7 @@ const file_lehr_intent_v1_policy_proto_rawDesc = "" +
 	"\tCondition\x12\x1e\n" +
 	"\x04must\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05\x10\x01\x18\x90NR\x04must\x12\"\n" +
-	"\amessage\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\xe8\aR\amessage\"\xb7\x01\n" +
-	"\bCalendar\x12\x1b\n" +
-	"\x04zone\x18\x01 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\x04zone\x12*\n" +
-	"\x04open\x18\x02 \x03(\v2\x16.lehr.intent.v1.WindowR\x04open\x120\n" +
-	"\afreezes\x18\x03 \x03(\v2\x16.lehr.intent.v1.FreezeR\afreezes\x120\n" +
-	"\bholidays\x18\x04 \x01(\tB\x14\xbaH\x11r\x0f2\r^([A-Z]{2})?$R\bholidays\"\x94\x01\n" +
-	"\x06Window\x12\x16\n" +
-	"\x05hours\x18\x01 \x01(\tH\x00R\x05hours\x12\x16\n" +
-	"\x05rrule\x18\x02 \x01(\tH\x00R\x05rrule\x125\n" +
-	"\bduration\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\bduration\x12\x14\n" +
-	"\x05start\x18\x04 \x01(\tR\x05startB\r\n" +
-	"\x04when\x12\x05\xbaH\x02\b\x01\"\x9b\x01\n" +
-	"\x06Freeze\x126\n" +
-	"\x04from\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampB\x06\xbaH\x03\xc8\x01\x01R\x04from\x128\n" +
-	"\x05until\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampB\x06\xbaH\x03\xc8\x01\x01R\x05until\x12\x1f\n" +
-	"\x06reason\x18\x03 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\x06reason\"\xd0\x04\n" +
+	"\amessage\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\xe8\aR\amessage\"\xd0\x04\n" +
 	"\x06Metric\x12*\n" +
 	"\n" +
 	"prometheus\x18\x01 \x01(\tB\n" +
@@ -3627,138 +3386,132 @@ func file_lehr_intent_v1_policy_proto_rawDescGZIP() []byte {
 }
 
 var file_lehr_intent_v1_policy_proto_enumTypes = make([]protoimpl.EnumInfo, 8)
-var file_lehr_intent_v1_policy_proto_msgTypes = make([]protoimpl.MessageInfo, 35)
+var file_lehr_intent_v1_policy_proto_msgTypes = make([]protoimpl.MessageInfo, 32)
 var file_lehr_intent_v1_policy_proto_goTypes = []any{
-	(GenerationRule_Suffix)(0),    // 0: lehr.intent.v1.GenerationRule.Suffix
-	(Rollout_OnBad)(0),            // 1: lehr.intent.v1.Rollout.OnBad
-	(Rollout_Newer)(0),            // 2: lehr.intent.v1.Rollout.Newer
-	(Metric_Absence)(0),           // 3: lehr.intent.v1.Metric.Absence
-	(Protection_During)(0),        // 4: lehr.intent.v1.Protection.During
-	(Rate_By)(0),                  // 5: lehr.intent.v1.Rate.By
-	(ValidationRule_Severity)(0),  // 6: lehr.intent.v1.ValidationRule.Severity
-	(ValidationRule_Scope)(0),     // 7: lehr.intent.v1.ValidationRule.Scope
-	(*Policy)(nil),                // 8: lehr.intent.v1.Policy
-	(*GenerationRule)(nil),        // 9: lehr.intent.v1.GenerationRule
-	(*OutputGrant)(nil),           // 10: lehr.intent.v1.OutputGrant
-	(*CheckingProgram)(nil),       // 11: lehr.intent.v1.CheckingProgram
-	(*Rollout)(nil),               // 12: lehr.intent.v1.Rollout
-	(*DocumentField)(nil),         // 13: lehr.intent.v1.DocumentField
-	(*RolloutStage)(nil),          // 14: lehr.intent.v1.RolloutStage
-	(*Check)(nil),                 // 15: lehr.intent.v1.Check
-	(*MinimumAge)(nil),            // 16: lehr.intent.v1.MinimumAge
-	(*Denylist)(nil),              // 17: lehr.intent.v1.Denylist
-	(*Denied)(nil),                // 18: lehr.intent.v1.Denied
-	(*Condition)(nil),             // 19: lehr.intent.v1.Condition
-	(*Calendar)(nil),              // 20: lehr.intent.v1.Calendar
-	(*Window)(nil),                // 21: lehr.intent.v1.Window
-	(*Freeze)(nil),                // 22: lehr.intent.v1.Freeze
-	(*Metric)(nil),                // 23: lehr.intent.v1.Metric
-	(*Alerts)(nil),                // 24: lehr.intent.v1.Alerts
-	(*Peak)(nil),                  // 25: lehr.intent.v1.Peak
-	(*Protection)(nil),            // 26: lehr.intent.v1.Protection
-	(*AfterPush)(nil),             // 27: lehr.intent.v1.AfterPush
-	(*Rate)(nil),                  // 28: lehr.intent.v1.Rate
-	(*OtherPartition)(nil),        // 29: lehr.intent.v1.OtherPartition
-	(*ValidationRule)(nil),        // 30: lehr.intent.v1.ValidationRule
-	(*ExternalCheck)(nil),         // 31: lehr.intent.v1.ExternalCheck
-	(*RoleBinding)(nil),           // 32: lehr.intent.v1.RoleBinding
-	(*PluginBinding)(nil),         // 33: lehr.intent.v1.PluginBinding
-	(*ShrinkGuard)(nil),           // 34: lehr.intent.v1.ShrinkGuard
-	(*Budget)(nil),                // 35: lehr.intent.v1.Budget
-	(*ApprovalPolicy)(nil),        // 36: lehr.intent.v1.ApprovalPolicy
-	(*OverridePolicy)(nil),        // 37: lehr.intent.v1.OverridePolicy
-	nil,                           // 38: lehr.intent.v1.Policy.TypeModesEntry
-	nil,                           // 39: lehr.intent.v1.Metric.LabelsEntry
-	nil,                           // 40: lehr.intent.v1.Alerts.LabelsEntry
-	nil,                           // 41: lehr.intent.v1.Peak.LabelsEntry
-	nil,                           // 42: lehr.intent.v1.ExternalCheck.ParametersEntry
-	(EnforcementMode)(0),          // 43: lehr.intent.v1.EnforcementMode
-	(*Notification)(nil),          // 44: lehr.intent.v1.Notification
-	(*Validation)(nil),            // 45: lehr.intent.v1.Validation
-	(*durationpb.Duration)(nil),   // 46: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil), // 47: google.protobuf.Timestamp
-	(*CommandLine)(nil),           // 48: lehr.intent.v1.CommandLine
+	(GenerationRule_Suffix)(0),   // 0: lehr.intent.v1.GenerationRule.Suffix
+	(Rollout_OnBad)(0),           // 1: lehr.intent.v1.Rollout.OnBad
+	(Rollout_Newer)(0),           // 2: lehr.intent.v1.Rollout.Newer
+	(Metric_Absence)(0),          // 3: lehr.intent.v1.Metric.Absence
+	(Protection_During)(0),       // 4: lehr.intent.v1.Protection.During
+	(Rate_By)(0),                 // 5: lehr.intent.v1.Rate.By
+	(ValidationRule_Severity)(0), // 6: lehr.intent.v1.ValidationRule.Severity
+	(ValidationRule_Scope)(0),    // 7: lehr.intent.v1.ValidationRule.Scope
+	(*Policy)(nil),               // 8: lehr.intent.v1.Policy
+	(*GenerationRule)(nil),       // 9: lehr.intent.v1.GenerationRule
+	(*OutputGrant)(nil),          // 10: lehr.intent.v1.OutputGrant
+	(*CheckingProgram)(nil),      // 11: lehr.intent.v1.CheckingProgram
+	(*Rollout)(nil),              // 12: lehr.intent.v1.Rollout
+	(*DocumentField)(nil),        // 13: lehr.intent.v1.DocumentField
+	(*RolloutStage)(nil),         // 14: lehr.intent.v1.RolloutStage
+	(*Check)(nil),                // 15: lehr.intent.v1.Check
+	(*MinimumAge)(nil),           // 16: lehr.intent.v1.MinimumAge
+	(*Denylist)(nil),             // 17: lehr.intent.v1.Denylist
+	(*Denied)(nil),               // 18: lehr.intent.v1.Denied
+	(*Condition)(nil),            // 19: lehr.intent.v1.Condition
+	(*Metric)(nil),               // 20: lehr.intent.v1.Metric
+	(*Alerts)(nil),               // 21: lehr.intent.v1.Alerts
+	(*Peak)(nil),                 // 22: lehr.intent.v1.Peak
+	(*Protection)(nil),           // 23: lehr.intent.v1.Protection
+	(*AfterPush)(nil),            // 24: lehr.intent.v1.AfterPush
+	(*Rate)(nil),                 // 25: lehr.intent.v1.Rate
+	(*OtherPartition)(nil),       // 26: lehr.intent.v1.OtherPartition
+	(*ValidationRule)(nil),       // 27: lehr.intent.v1.ValidationRule
+	(*ExternalCheck)(nil),        // 28: lehr.intent.v1.ExternalCheck
+	(*RoleBinding)(nil),          // 29: lehr.intent.v1.RoleBinding
+	(*PluginBinding)(nil),        // 30: lehr.intent.v1.PluginBinding
+	(*ShrinkGuard)(nil),          // 31: lehr.intent.v1.ShrinkGuard
+	(*Budget)(nil),               // 32: lehr.intent.v1.Budget
+	(*ApprovalPolicy)(nil),       // 33: lehr.intent.v1.ApprovalPolicy
+	(*OverridePolicy)(nil),       // 34: lehr.intent.v1.OverridePolicy
+	nil,                          // 35: lehr.intent.v1.Policy.TypeModesEntry
+	nil,                          // 36: lehr.intent.v1.Metric.LabelsEntry
+	nil,                          // 37: lehr.intent.v1.Alerts.LabelsEntry
+	nil,                          // 38: lehr.intent.v1.Peak.LabelsEntry
+	nil,                          // 39: lehr.intent.v1.ExternalCheck.ParametersEntry
+	(EnforcementMode)(0),         // 40: lehr.intent.v1.EnforcementMode
+	(*Notification)(nil),         // 41: lehr.intent.v1.Notification
+	(*Validation)(nil),           // 42: lehr.intent.v1.Validation
+	(*Delivery)(nil),             // 43: lehr.intent.v1.Delivery
+	(*durationpb.Duration)(nil),  // 44: google.protobuf.Duration
+	(*Calendar)(nil),             // 45: lehr.intent.v1.Calendar
+	(*CommandLine)(nil),          // 46: lehr.intent.v1.CommandLine
 }
 var file_lehr_intent_v1_policy_proto_depIdxs = []int32{
-	43, // 0: lehr.intent.v1.Policy.mode:type_name -> lehr.intent.v1.EnforcementMode
-	33, // 1: lehr.intent.v1.Policy.plugins:type_name -> lehr.intent.v1.PluginBinding
-	34, // 2: lehr.intent.v1.Policy.shrink:type_name -> lehr.intent.v1.ShrinkGuard
-	35, // 3: lehr.intent.v1.Policy.budgets:type_name -> lehr.intent.v1.Budget
-	38, // 4: lehr.intent.v1.Policy.type_modes:type_name -> lehr.intent.v1.Policy.TypeModesEntry
-	36, // 5: lehr.intent.v1.Policy.approval:type_name -> lehr.intent.v1.ApprovalPolicy
-	37, // 6: lehr.intent.v1.Policy.overrides:type_name -> lehr.intent.v1.OverridePolicy
-	32, // 7: lehr.intent.v1.Policy.access:type_name -> lehr.intent.v1.RoleBinding
-	30, // 8: lehr.intent.v1.Policy.rules:type_name -> lehr.intent.v1.ValidationRule
+	40, // 0: lehr.intent.v1.Policy.mode:type_name -> lehr.intent.v1.EnforcementMode
+	30, // 1: lehr.intent.v1.Policy.plugins:type_name -> lehr.intent.v1.PluginBinding
+	31, // 2: lehr.intent.v1.Policy.shrink:type_name -> lehr.intent.v1.ShrinkGuard
+	32, // 3: lehr.intent.v1.Policy.budgets:type_name -> lehr.intent.v1.Budget
+	35, // 4: lehr.intent.v1.Policy.type_modes:type_name -> lehr.intent.v1.Policy.TypeModesEntry
+	33, // 5: lehr.intent.v1.Policy.approval:type_name -> lehr.intent.v1.ApprovalPolicy
+	34, // 6: lehr.intent.v1.Policy.overrides:type_name -> lehr.intent.v1.OverridePolicy
+	29, // 7: lehr.intent.v1.Policy.access:type_name -> lehr.intent.v1.RoleBinding
+	27, // 8: lehr.intent.v1.Policy.rules:type_name -> lehr.intent.v1.ValidationRule
 	15, // 9: lehr.intent.v1.Policy.checks:type_name -> lehr.intent.v1.Check
-	44, // 10: lehr.intent.v1.Policy.notifications:type_name -> lehr.intent.v1.Notification
+	41, // 10: lehr.intent.v1.Policy.notifications:type_name -> lehr.intent.v1.Notification
 	12, // 11: lehr.intent.v1.Policy.rollouts:type_name -> lehr.intent.v1.Rollout
-	45, // 12: lehr.intent.v1.Policy.validations:type_name -> lehr.intent.v1.Validation
+	42, // 12: lehr.intent.v1.Policy.validations:type_name -> lehr.intent.v1.Validation
 	11, // 13: lehr.intent.v1.Policy.checking_programs:type_name -> lehr.intent.v1.CheckingProgram
 	9,  // 14: lehr.intent.v1.Policy.generations:type_name -> lehr.intent.v1.GenerationRule
 	10, // 15: lehr.intent.v1.Policy.output_grants:type_name -> lehr.intent.v1.OutputGrant
-	0,  // 16: lehr.intent.v1.GenerationRule.suffix:type_name -> lehr.intent.v1.GenerationRule.Suffix
-	6,  // 17: lehr.intent.v1.CheckingProgram.severity:type_name -> lehr.intent.v1.ValidationRule.Severity
-	13, // 18: lehr.intent.v1.Rollout.field:type_name -> lehr.intent.v1.DocumentField
-	14, // 19: lehr.intent.v1.Rollout.stages:type_name -> lehr.intent.v1.RolloutStage
-	1,  // 20: lehr.intent.v1.Rollout.on_bad:type_name -> lehr.intent.v1.Rollout.OnBad
-	2,  // 21: lehr.intent.v1.Rollout.newer:type_name -> lehr.intent.v1.Rollout.Newer
-	14, // 22: lehr.intent.v1.Rollout.emergency:type_name -> lehr.intent.v1.RolloutStage
-	46, // 23: lehr.intent.v1.Rollout.patience:type_name -> google.protobuf.Duration
-	14, // 24: lehr.intent.v1.Rollout.rollback:type_name -> lehr.intent.v1.RolloutStage
-	46, // 25: lehr.intent.v1.RolloutStage.delay:type_name -> google.protobuf.Duration
-	46, // 26: lehr.intent.v1.RolloutStage.soak:type_name -> google.protobuf.Duration
-	20, // 27: lehr.intent.v1.RolloutStage.window:type_name -> lehr.intent.v1.Calendar
-	16, // 28: lehr.intent.v1.Check.min_age:type_name -> lehr.intent.v1.MinimumAge
-	17, // 29: lehr.intent.v1.Check.deny:type_name -> lehr.intent.v1.Denylist
-	19, // 30: lehr.intent.v1.Check.condition:type_name -> lehr.intent.v1.Condition
-	20, // 31: lehr.intent.v1.Check.calendar:type_name -> lehr.intent.v1.Calendar
-	23, // 32: lehr.intent.v1.Check.query:type_name -> lehr.intent.v1.Metric
-	24, // 33: lehr.intent.v1.Check.alerts:type_name -> lehr.intent.v1.Alerts
-	25, // 34: lehr.intent.v1.Check.peak:type_name -> lehr.intent.v1.Peak
-	26, // 35: lehr.intent.v1.Check.protection:type_name -> lehr.intent.v1.Protection
-	28, // 36: lehr.intent.v1.Check.rate:type_name -> lehr.intent.v1.Rate
-	29, // 37: lehr.intent.v1.Check.partition:type_name -> lehr.intent.v1.OtherPartition
-	46, // 38: lehr.intent.v1.MinimumAge.age:type_name -> google.protobuf.Duration
-	18, // 39: lehr.intent.v1.Denylist.entries:type_name -> lehr.intent.v1.Denied
-	21, // 40: lehr.intent.v1.Calendar.open:type_name -> lehr.intent.v1.Window
-	22, // 41: lehr.intent.v1.Calendar.freezes:type_name -> lehr.intent.v1.Freeze
-	46, // 42: lehr.intent.v1.Window.duration:type_name -> google.protobuf.Duration
-	47, // 43: lehr.intent.v1.Freeze.from:type_name -> google.protobuf.Timestamp
-	47, // 44: lehr.intent.v1.Freeze.until:type_name -> google.protobuf.Timestamp
-	46, // 45: lehr.intent.v1.Metric.over:type_name -> google.protobuf.Duration
-	46, // 46: lehr.intent.v1.Metric.keep:type_name -> google.protobuf.Duration
-	39, // 47: lehr.intent.v1.Metric.labels:type_name -> lehr.intent.v1.Metric.LabelsEntry
-	3,  // 48: lehr.intent.v1.Metric.absent:type_name -> lehr.intent.v1.Metric.Absence
-	46, // 49: lehr.intent.v1.Alerts.keep:type_name -> google.protobuf.Duration
-	40, // 50: lehr.intent.v1.Alerts.labels:type_name -> lehr.intent.v1.Alerts.LabelsEntry
-	46, // 51: lehr.intent.v1.Peak.keep:type_name -> google.protobuf.Duration
-	41, // 52: lehr.intent.v1.Peak.labels:type_name -> lehr.intent.v1.Peak.LabelsEntry
-	48, // 53: lehr.intent.v1.Protection.command:type_name -> lehr.intent.v1.CommandLine
-	46, // 54: lehr.intent.v1.Protection.keep:type_name -> google.protobuf.Duration
-	46, // 55: lehr.intent.v1.Protection.timeout:type_name -> google.protobuf.Duration
-	4,  // 56: lehr.intent.v1.Protection.during:type_name -> lehr.intent.v1.Protection.During
-	46, // 57: lehr.intent.v1.Protection.every:type_name -> google.protobuf.Duration
-	27, // 58: lehr.intent.v1.Protection.after:type_name -> lehr.intent.v1.AfterPush
-	46, // 59: lehr.intent.v1.AfterPush.delay:type_name -> google.protobuf.Duration
-	46, // 60: lehr.intent.v1.AfterPush.duration:type_name -> google.protobuf.Duration
-	46, // 61: lehr.intent.v1.Rate.per:type_name -> google.protobuf.Duration
-	5,  // 62: lehr.intent.v1.Rate.by:type_name -> lehr.intent.v1.Rate.By
-	6,  // 63: lehr.intent.v1.ValidationRule.severity:type_name -> lehr.intent.v1.ValidationRule.Severity
-	7,  // 64: lehr.intent.v1.ValidationRule.scope:type_name -> lehr.intent.v1.ValidationRule.Scope
-	31, // 65: lehr.intent.v1.ValidationRule.external:type_name -> lehr.intent.v1.ExternalCheck
-	48, // 66: lehr.intent.v1.ExternalCheck.command:type_name -> lehr.intent.v1.CommandLine
-	42, // 67: lehr.intent.v1.ExternalCheck.parameters:type_name -> lehr.intent.v1.ExternalCheck.ParametersEntry
-	46, // 68: lehr.intent.v1.ExternalCheck.timeout:type_name -> google.protobuf.Duration
-	46, // 69: lehr.intent.v1.ExternalCheck.keep:type_name -> google.protobuf.Duration
-	46, // 70: lehr.intent.v1.ShrinkGuard.period:type_name -> google.protobuf.Duration
-	46, // 71: lehr.intent.v1.ApprovalPolicy.expires:type_name -> google.protobuf.Duration
-	46, // 72: lehr.intent.v1.OverridePolicy.longest:type_name -> google.protobuf.Duration
-	43, // 73: lehr.intent.v1.Policy.TypeModesEntry.value:type_name -> lehr.intent.v1.EnforcementMode
-	74, // [74:74] is the sub-list for method output_type
-	74, // [74:74] is the sub-list for method input_type
-	74, // [74:74] is the sub-list for extension type_name
-	74, // [74:74] is the sub-list for extension extendee
-	0,  // [0:74] is the sub-list for field type_name
+	43, // 16: lehr.intent.v1.Policy.deliveries:type_name -> lehr.intent.v1.Delivery
+	0,  // 17: lehr.intent.v1.GenerationRule.suffix:type_name -> lehr.intent.v1.GenerationRule.Suffix
+	6,  // 18: lehr.intent.v1.CheckingProgram.severity:type_name -> lehr.intent.v1.ValidationRule.Severity
+	13, // 19: lehr.intent.v1.Rollout.field:type_name -> lehr.intent.v1.DocumentField
+	14, // 20: lehr.intent.v1.Rollout.stages:type_name -> lehr.intent.v1.RolloutStage
+	1,  // 21: lehr.intent.v1.Rollout.on_bad:type_name -> lehr.intent.v1.Rollout.OnBad
+	2,  // 22: lehr.intent.v1.Rollout.newer:type_name -> lehr.intent.v1.Rollout.Newer
+	14, // 23: lehr.intent.v1.Rollout.emergency:type_name -> lehr.intent.v1.RolloutStage
+	44, // 24: lehr.intent.v1.Rollout.patience:type_name -> google.protobuf.Duration
+	14, // 25: lehr.intent.v1.Rollout.rollback:type_name -> lehr.intent.v1.RolloutStage
+	44, // 26: lehr.intent.v1.RolloutStage.delay:type_name -> google.protobuf.Duration
+	44, // 27: lehr.intent.v1.RolloutStage.soak:type_name -> google.protobuf.Duration
+	45, // 28: lehr.intent.v1.RolloutStage.window:type_name -> lehr.intent.v1.Calendar
+	16, // 29: lehr.intent.v1.Check.min_age:type_name -> lehr.intent.v1.MinimumAge
+	17, // 30: lehr.intent.v1.Check.deny:type_name -> lehr.intent.v1.Denylist
+	19, // 31: lehr.intent.v1.Check.condition:type_name -> lehr.intent.v1.Condition
+	45, // 32: lehr.intent.v1.Check.calendar:type_name -> lehr.intent.v1.Calendar
+	20, // 33: lehr.intent.v1.Check.query:type_name -> lehr.intent.v1.Metric
+	21, // 34: lehr.intent.v1.Check.alerts:type_name -> lehr.intent.v1.Alerts
+	22, // 35: lehr.intent.v1.Check.peak:type_name -> lehr.intent.v1.Peak
+	23, // 36: lehr.intent.v1.Check.protection:type_name -> lehr.intent.v1.Protection
+	25, // 37: lehr.intent.v1.Check.rate:type_name -> lehr.intent.v1.Rate
+	26, // 38: lehr.intent.v1.Check.partition:type_name -> lehr.intent.v1.OtherPartition
+	44, // 39: lehr.intent.v1.MinimumAge.age:type_name -> google.protobuf.Duration
+	18, // 40: lehr.intent.v1.Denylist.entries:type_name -> lehr.intent.v1.Denied
+	44, // 41: lehr.intent.v1.Metric.over:type_name -> google.protobuf.Duration
+	44, // 42: lehr.intent.v1.Metric.keep:type_name -> google.protobuf.Duration
+	36, // 43: lehr.intent.v1.Metric.labels:type_name -> lehr.intent.v1.Metric.LabelsEntry
+	3,  // 44: lehr.intent.v1.Metric.absent:type_name -> lehr.intent.v1.Metric.Absence
+	44, // 45: lehr.intent.v1.Alerts.keep:type_name -> google.protobuf.Duration
+	37, // 46: lehr.intent.v1.Alerts.labels:type_name -> lehr.intent.v1.Alerts.LabelsEntry
+	44, // 47: lehr.intent.v1.Peak.keep:type_name -> google.protobuf.Duration
+	38, // 48: lehr.intent.v1.Peak.labels:type_name -> lehr.intent.v1.Peak.LabelsEntry
+	46, // 49: lehr.intent.v1.Protection.command:type_name -> lehr.intent.v1.CommandLine
+	44, // 50: lehr.intent.v1.Protection.keep:type_name -> google.protobuf.Duration
+	44, // 51: lehr.intent.v1.Protection.timeout:type_name -> google.protobuf.Duration
+	4,  // 52: lehr.intent.v1.Protection.during:type_name -> lehr.intent.v1.Protection.During
+	44, // 53: lehr.intent.v1.Protection.every:type_name -> google.protobuf.Duration
+	24, // 54: lehr.intent.v1.Protection.after:type_name -> lehr.intent.v1.AfterPush
+	44, // 55: lehr.intent.v1.AfterPush.delay:type_name -> google.protobuf.Duration
+	44, // 56: lehr.intent.v1.AfterPush.duration:type_name -> google.protobuf.Duration
+	44, // 57: lehr.intent.v1.Rate.per:type_name -> google.protobuf.Duration
+	5,  // 58: lehr.intent.v1.Rate.by:type_name -> lehr.intent.v1.Rate.By
+	6,  // 59: lehr.intent.v1.ValidationRule.severity:type_name -> lehr.intent.v1.ValidationRule.Severity
+	7,  // 60: lehr.intent.v1.ValidationRule.scope:type_name -> lehr.intent.v1.ValidationRule.Scope
+	28, // 61: lehr.intent.v1.ValidationRule.external:type_name -> lehr.intent.v1.ExternalCheck
+	46, // 62: lehr.intent.v1.ExternalCheck.command:type_name -> lehr.intent.v1.CommandLine
+	39, // 63: lehr.intent.v1.ExternalCheck.parameters:type_name -> lehr.intent.v1.ExternalCheck.ParametersEntry
+	44, // 64: lehr.intent.v1.ExternalCheck.timeout:type_name -> google.protobuf.Duration
+	44, // 65: lehr.intent.v1.ExternalCheck.keep:type_name -> google.protobuf.Duration
+	44, // 66: lehr.intent.v1.ShrinkGuard.period:type_name -> google.protobuf.Duration
+	44, // 67: lehr.intent.v1.ApprovalPolicy.expires:type_name -> google.protobuf.Duration
+	44, // 68: lehr.intent.v1.OverridePolicy.longest:type_name -> google.protobuf.Duration
+	40, // 69: lehr.intent.v1.Policy.TypeModesEntry.value:type_name -> lehr.intent.v1.EnforcementMode
+	70, // [70:70] is the sub-list for method output_type
+	70, // [70:70] is the sub-list for method input_type
+	70, // [70:70] is the sub-list for extension type_name
+	70, // [70:70] is the sub-list for extension extendee
+	0,  // [0:70] is the sub-list for field type_name
 }
 
 func init() { file_lehr_intent_v1_policy_proto_init() }
@@ -3767,7 +3520,9 @@ func file_lehr_intent_v1_policy_proto_init() {
 		return
 	}
 	file_lehr_intent_v1_addons_proto_init()
+	file_lehr_intent_v1_calendar_proto_init()
 	file_lehr_intent_v1_command_proto_init()
+	file_lehr_intent_v1_delivery_proto_init()
 	file_lehr_intent_v1_notification_proto_init()
 	file_lehr_intent_v1_validation_proto_init()
 	file_lehr_intent_v1_policy_proto_msgTypes[6].OneofWrappers = []any{
@@ -3790,16 +3545,12 @@ func file_lehr_intent_v1_policy_proto_init() {
 		(*Denied_Version)(nil),
 		(*Denied_Commit)(nil),
 	}
-	file_lehr_intent_v1_policy_proto_msgTypes[13].OneofWrappers = []any{
-		(*Window_Hours)(nil),
-		(*Window_Rrule)(nil),
-	}
-	file_lehr_intent_v1_policy_proto_msgTypes[18].OneofWrappers = []any{
+	file_lehr_intent_v1_policy_proto_msgTypes[15].OneofWrappers = []any{
 		(*Protection_Http)(nil),
 		(*Protection_Command)(nil),
 		(*Protection_Plugin)(nil),
 	}
-	file_lehr_intent_v1_policy_proto_msgTypes[23].OneofWrappers = []any{
+	file_lehr_intent_v1_policy_proto_msgTypes[20].OneofWrappers = []any{
 		(*ExternalCheck_Http)(nil),
 		(*ExternalCheck_Sql)(nil),
 		(*ExternalCheck_Command)(nil),
@@ -3810,7 +3561,7 @@ func file_lehr_intent_v1_policy_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lehr_intent_v1_policy_proto_rawDesc), len(file_lehr_intent_v1_policy_proto_rawDesc)),
 			NumEnums:      8,
-			NumMessages:   35,
+			NumMessages:   32,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

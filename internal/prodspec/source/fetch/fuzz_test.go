@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"lehr.dev/internal/ground/ordering"
 )
 
 // FuzzQuery: a query that passes for one statement changes nothing, even where
@@ -58,7 +60,7 @@ func FuzzPackages(f *testing.F) {
 		})
 		for _, a := range found[:min(len(found), 5)] {
 			for _, b := range found[:min(len(found), 5)] {
-				if compareDebian(a, b) != -compareDebian(b, a) || compareDebian(a, a) != 0 {
+				if ordering.CompareDebian(a, b) != -ordering.CompareDebian(b, a) || ordering.CompareDebian(a, a) != 0 {
 					t.Fatalf("%q and %q have no order", a, b)
 				}
 			}

@@ -13,9 +13,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/Masterminds/semver/v3"
-
 	"lehr.dev/internal/ground/fault"
+	"lehr.dev/internal/ground/ordering"
 	"lehr.dev/internal/prodspec/source"
 )
 
@@ -74,9 +73,9 @@ func (v *versions) fetch(ctx context.Context, last *State) (*State, error) {
 		return nil, fault.New(fault.Unavailable, "%s has no version that counts", location).
 			WithHint("an empty list is never taken for intent: mend match, or restore the versions; tags count that are like 1.2.3 or v1.2.3")
 	}
-	order := bySemver
+	order := ordering.CompareSemver
 	if v.remote.Debian != "" {
-		order = compareDebian
+		order = ordering.CompareDebian
 	}
 	slices.SortStableFunc(matches, func(a, b version) int {
 		return cmp.Or(-order(a.Version, b.Version), strings.Compare(a.Name, b.Name))
@@ -98,17 +97,7 @@ func (v *versions) counts(tag string) (string, bool) {
 		return "", false
 	}
 	text := strings.TrimPrefix(tag, "v")
-	_, err := semver.StrictNewVersion(text)
-	return text, err == nil
-}
-
-func bySemver(a, b string) int {
-	first, err := semver.StrictNewVersion(a)
-	second, err2 := semver.StrictNewVersion(b)
-	if err != nil || err2 != nil {
-		return strings.Compare(a, b)
-	}
-	return first.Compare(second)
+	return text, ordering.IsSemver(text)
 }
 
 func tooMany(location string) error {

@@ -13,8 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"pgregory.net/rapid"
-
 	"lehr.dev/internal/ground/fault"
 	"lehr.dev/internal/prodspec/source"
 	"lehr.dev/internal/prodspec/source/artifact"
@@ -345,29 +343,4 @@ func TestVersionsOfADebianRepository(t *testing.T) {
 	r := newReader(t, source.Remote{Versions: &source.Versions{Debian: s.URL + "/Packages.gz", Package: "shop-web", File: "web.json"}}, "web.json")
 	r.limits.TotalBytes = 10_000_000
 	r.refuses(fault.Invalid, "more than 10000000 bytes")
-}
-
-// Versions are ordered as dpkg itself orders them.
-func TestDebianOrderIsThatOfDpkg(t *testing.T) {
-	dpkg, err := exec.LookPath("dpkg")
-	if err != nil {
-		t.Skip("dpkg is not installed")
-	}
-	text := rapid.StringMatching(`([0-2]:)?[0-9]{1,2}[0-9a-b.+~]{0,6}(-[0-9a-b.+~]{1,3})?`)
-	tried := 0
-	rapid.Check(t, func(t *rapid.T) {
-		if tried++; tried > 150 { // Each takes two processes.
-			return
-		}
-		a, b := text.Draw(t, "a"), text.Draw(t, "b")
-		want := 0
-		for operator, sign := range map[string]int{"lt": -1, "gt": 1} {
-			if exec.Command(dpkg, "--compare-versions", a, operator, b).Run() == nil {
-				want = sign
-			}
-		}
-		if got := compareDebian(a, b); got != want {
-			t.Fatalf("%s and %s: %d, want %d", a, b, got, want)
-		}
-	})
 }

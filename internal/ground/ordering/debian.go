@@ -1,9 +1,10 @@
-package fetch
+package ordering
 
 import "strings"
 
-// compareDebian orders versions as dpkg does (deb-version(7)).
-func compareDebian(a, b string) int {
+// CompareDebian orders versions as dpkg does (deb-version(7)): below zero where a comes
+// before b. Any text has a place; IsDebian says which are versions.
+func CompareDebian(a, b string) int {
 	epochA, restA := epoch(a)
 	epochB, restB := epoch(b)
 	if c := compareDigits(epochA, epochB); c != 0 {
@@ -15,6 +16,26 @@ func compareDebian(a, b string) int {
 		return c
 	}
 	return comparePart(revisionA, revisionB)
+}
+
+// IsDebian reports whether a text is a version as dpkg takes them: an epoch of digits, a
+// version that begins with a digit, and a revision, each of the characters that they may have.
+func IsDebian(text string) bool {
+	number, rest := epoch(text)
+	upstream, last := revision(rest)
+	plain := func(s, signs string) bool {
+		for i := range len(s) {
+			letter := s[i]|0x20 >= 'a' && s[i]|0x20 <= 'z'
+			if !digit(s[i]) && !letter && strings.IndexByte(signs, s[i]) < 0 {
+				return false
+			}
+		}
+		return true
+	}
+	const longestEpoch = 9
+	return number != "" && len(number) <= longestEpoch && digits(number) == number &&
+		upstream != "" && digit(upstream[0]) && plain(upstream, ".+-~:") && plain(last, ".+~") &&
+		!strings.HasSuffix(rest, "-")
 }
 
 func epoch(version string) (string, string) {

@@ -1,0 +1,101 @@
+package promotion
+
+import (
+	"lehr.dev/internal/ground/fault"
+	"lehr.dev/internal/ground/ordering"
+)
+
+// Release names a version for good: the name and what it led to. A tag that was moved to
+// another digest is another release, so that no verdict on one is taken for the other's.
+type Release struct {
+	Name string
+	// Digest of what is deployed; empty where the source gives none.
+	Digest string
+}
+
+// Version is one that the source has, or had and that is still remembered.
+type Version struct {
+	ordering.Version
+	Digest string
+	// Commit that it was made of; empty: not known.
+	Commit string
+	// Withdrawn: the source has it no longer. It is promoted nowhere.
+	Withdrawn bool
+}
+
+// Release is what it is known by.
+func (v Version) Release() Release { return Release{v.Name, v.Digest} }
+
+// Catalogue holds the versions of an application in their order. It is made when what is known
+// of them changes, and is safe for concurrent use.
+type Catalogue struct {
+	// versions, the oldest first: a place is an index of it.
+	versions []Version
+	// withdrawn are the places of those that the source has no longer.
+	withdrawn []int
+	places    map[Release]int
+	aside     []Aside
+}
+
+// Aside is a version without a place in the order: it is listed, and a candidate nowhere unless
+// a person pins it.
+type Aside struct {
+	Version
+	Cause ordering.Cause
+}
+
+// nowhere is the place of what has none.
+const nowhere = -1
+
+// NewCatalogue orders versions. Invalid: two of them have one name and one digest, or one name
+// and both are there now.
+func NewCatalogue(order *ordering.Order, versions []Version) (*Catalogue, error) {
+	named := make([]ordering.Version, len(versions))
+	present := make(map[string]bool, len(versions))
+	c := &Catalogue{places: make(map[Release]int, len(versions))}
+	for i, v := range versions {
+		named[i] = v.Version
+		_, twice := c.places[v.Release()]
+		if twice || present[v.Name] && !v.Withdrawn {
+			return nil, fault.New(fault.Invalid, "there are two versions %s", v.Name).WithHint("a name leads to one version: mend the source of versions, or how it is read")
+		}
+		present[v.Name] = present[v.Name] || !v.Withdrawn
+		c.places[v.Release()] = nowhere
+	}
+	newestFirst, aside := order.Sort(named)
+	for i := len(newestFirst) - 1; i >= 0; i-- {
+		v := versions[newestFirst[i]]
+		c.places[v.Release()] = len(c.versions)
+		if v.Withdrawn {
+			c.withdrawn = append(c.withdrawn, len(c.versions))
+		}
+		c.versions = append(c.versions, v)
+	}
+	for _, a := range aside {
+		c.aside = append(c.aside, Aside{versions[a.Index], a.Cause})
+	}
+	return c, nil
+}
+
+// Ordered are the versions that have a place, the oldest first.
+func (c *Catalogue) Ordered() []Version { return c.versions }
+
+// Aside are the versions that have none.
+func (c *Catalogue) Aside() []Aside { return c.aside }
+
+// newest of those that have a place; zero: there is none.
+func (c *Catalogue) newest() Release {
+	if len(c.versions) == 0 {
+		return Release{}
+	}
+	return c.versions[len(c.versions)-1].Release()
+}
+
+// place of a release; nowhere: it has none. known: the catalogue has it.
+func (c *Catalogue) place(r Release) (place int, known bool) {
+	place, known = c.places[r]
+	if !known {
+		return nowhere, false
+	}
+	return place, true
+}

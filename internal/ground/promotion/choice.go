@@ -1,0 +1,300 @@
+package promotion
+
+import (
+	"iter"
+	"maps"
+	"slices"
+
+	intentpb "lehr.dev/gen/lehr/intent/v1"
+)
+
+// choice is what is weighed for one environment.
+type choice struct {
+	*decider
+	at          int
+	environment *environment
+	facts       *Environment
+	marks       *marks
+	has         Release
+	hasPlace    int
+	// current is the stay under way; nil: it never had a version.
+	current *Stay
+	// out are the places that are no candidates.
+	out []bool
+	// passing are the candidates that are let in, as far as it was asked.
+	passing []int
+}
+
+func (d *Decision) newChoice(at int) *choice {
+	c := &choice{decider: &d.decider, at: at, environment: &d.app.environments[at], marks: &d.index.marks[at], hasPlace: nowhere, facts: &Environment{}}
+	if facts := d.facts.Environments[c.environment.spec.GetName()]; facts != nil {
+		c.facts = facts
+	}
+	if n := len(c.facts.Stays); n > 0 {
+		c.current = &c.facts.Stays[n-1]
+		c.has = c.current.Release
+		c.hasPlace, _ = d.catalogue.place(c.has)
+	}
+	c.out = make([]bool, len(d.catalogue.versions))
+	for r := range c.marks.bad {
+		c.takeOut(r)
+	}
+	for r := range c.marks.failed {
+		if c.failedOrRests(r) {
+			c.takeOut(r)
+		}
+	}
+	return c
+}
+
+func (c *choice) takeOut(r Release) {
+	if place, _ := c.catalogue.place(r); place != nowhere {
+		c.out[place] = true
+	}
+}
+
+// failedOrRests reports whether no attempt may be made with a release now.
+func (c *choice) failedOrRests(r Release) bool {
+	failure, ok := c.marks.failed[r]
+	return ok && (failure.Attempts >= c.environment.attempts || c.decider.facts.Now.Before(failure.Last.Add(c.environment.retry)))
+}
+
+// isBad reports whether a release must not be what the environment has.
+func (c *choice) isBad(r Release) bool {
+	_, marked := c.marks.bad[r]
+	return marked || c.failedOrRests(r)
+}
+
+// decide what the environment should have, and whether it can be given it now.
+func (c *choice) decide() Outcome {
+	o := Outcome{Has: c.has, Wants: c.has}
+	o.Wants, o.Why, o.Hold = c.target()
+	o.Back = o.Why == AskedBack || o.Why == WentBack || o.Why == FollowsRollout
+	if o.Wants != c.has {
+		if hold := c.hold(); hold != NoHold {
+			o.Hold = hold
+		}
+		o.Edit = o.Hold == NoHold
+	}
+	if o.Wants == c.has && c.current != nil && !c.current.GoodSince.IsZero() && !c.facts.Rollout && !c.facts.Verifying && !c.isBad(c.has) {
+		for _, name := range c.environment.spec.GetVerify() {
+			if c.index.verification(c.environment, name, c.current) == nil {
+				o.Verify = append(o.Verify, name)
+			}
+		}
+	}
+	return o
+}
+
+// hold is why the environment takes no edit now. Of several it is the one that a person ends.
+func (c *choice) hold() Hold {
+	switch {
+	case c.marks.pauseAll != nil || c.marks.pauseOwn != nil:
+		return HeldByPause
+	case c.facts.Trouble != 0:
+		return HeldByTrouble
+	case !c.facts.EditedAt.IsZero() && !c.marks.acted.After(c.facts.EditedAt):
+		return HeldByEdit
+	case c.facts.Rollout:
+		return HeldByRollout
+	case c.facts.Verifying:
+		return HeldByVerification
+	}
+	return NoHold
+}
+
+// target is what the environment should have, in the order of what overrides what.
+func (c *choice) target() (wants Release, why Why, hold Hold) {
+	if back, ok := c.afterRollout(); ok {
+		return back, FollowsRollout, NoHold
+	}
+	if c.marks.pin != nil {
+		return c.pinned(c.marks.pin.Release)
+	}
+	if back := c.marks.back; back != nil {
+		return c.goBack(back.Release, AskedBack)
+	}
+	if place, ok := c.candidate(); ok {
+		return c.catalogue.versions[place].Release(), LetIn, NoHold
+	}
+	if c.current != nil && c.isBad(c.has) && c.environment.spec.GetOnBad() == intentpb.DeliveryEnvironment_ON_BAD_GO_BACK {
+		return c.lastGood()
+	}
+	if c.current != nil && c.hasPlace == nowhere && !c.marks.hasFloor {
+		return c.has, Keeps, HeldByOrder
+	}
+	return c.has, Keeps, NoHold
+}
+
+// afterRollout is what a rollout went back to, while the field still holds what it found bad: one
+// goes back, not two, so the field is set to what pins hold already, and nothing is pushed.
+func (c *choice) afterRollout() (back Release, ok bool) {
+	if c.current == nil || c.marks.bad[c.has].Cause != RolloutBad {
+		return back, false
+	}
+	for i := len(c.facts.Vetoes) - 1; i >= 0; i-- {
+		veto := &c.facts.Vetoes[i]
+		if veto.Release == c.has && veto.BackTo != (Release{}) && veto.BackTo != c.has && !veto.At.Before(c.current.Start) {
+			return veto.BackTo, true
+		}
+	}
+	return back, false
+}
+
+// pinned: a version that was good here comes back as one goes back; another must be let in, as
+// without a pin, unless it is forced.
+func (c *choice) pinned(r Release) (wants Release, why Why, hold Hold) {
+	place, known := c.catalogue.place(r)
+	switch {
+	case !known || c.isBad(r) || place != nowhere && c.catalogue.versions[place].Withdrawn && r != c.has:
+		return c.has, Keeps, HeldByBadPin
+	case r == c.has:
+		return c.has, Pinned, NoHold
+	}
+	if had := c.stint(c.at, r, place); had != nil && had.good {
+		return c.goBack(r, Pinned)
+	}
+	if !c.letIn(r, place, false) {
+		return c.has, Keeps, HeldByConstraint
+	}
+	return r, Pinned, NoHold
+}
+
+// goBack to a release, which constraints hold that say so.
+func (c *choice) goBack(r Release, why Why) (Release, Why, Hold) {
+	place, _ := c.catalogue.place(r)
+	had := c.stint(c.at, r, place)
+	if had == nil || !had.good || c.isBad(r) || !c.letIn(r, place, true) {
+		return c.has, Keeps, HeldByConstraint
+	}
+	return r, why, NoHold
+}
+
+// lastGood is the release that was good here last, and may come again.
+func (c *choice) lastGood() (wants Release, why Why, hold Hold) {
+	for i := len(c.facts.Stays) - 2; i >= 0; i-- {
+		stay := &c.facts.Stays[i]
+		place, _ := c.catalogue.place(stay.Release)
+		if stay.Release == c.has || !stay.good() || c.isBad(stay.Release) || place != nowhere && c.catalogue.versions[place].Withdrawn {
+			continue
+		}
+		if c.letIn(stay.Release, place, true) {
+			return stay.Release, WentBack, NoHold
+		}
+	}
+	return c.has, Keeps, HeldForNothingGood
+}
+
+// letIn reports whether all constraints let a release in; of what goes back, lists of denied
+// versions and those that say so.
+func (c *choice) letIn(r Release, place int, back bool) bool {
+	for number := range c.environment.constraints {
+		spec := c.environment.constraints[number].spec
+		if back && !spec.GetRollbacks() && spec.GetDeny() == nil {
+			continue
+		}
+		if c.judge(c.at, number, r, place).Status != Passes {
+			return false
+		}
+	}
+	return true
+}
+
+// oldest is the place of the oldest candidate; ok: there are candidates. It is newer than what
+// the environment has, and no older than the newest that it had: what was passed by once does
+// not come because what passed it by was bad. A person says otherwise by SkipTo.
+func (c *choice) oldest() (place int, ok bool) {
+	switch {
+	case c.current == nil:
+		return max(0, c.marks.floor), true
+	case c.hasPlace == nowhere:
+		return c.marks.floor, c.marks.hasFloor && c.marks.floor != nowhere
+	}
+	return max(c.hasPlace+1, c.marks.floor, c.newestSince()), true
+}
+
+// newestSince is the place of the newest that the environment had since a person said where
+// candidates begin, or ever; what the source has no longer left out.
+func (c *choice) newestSince() int {
+	newest := nowhere
+	for i := range c.facts.Stays {
+		stay := &c.facts.Stays[i]
+		place, _ := c.catalogue.place(stay.Release)
+		if place > newest && !c.catalogue.versions[place].Withdrawn && !stay.Start.Before(c.marks.floorAt) {
+			newest = place
+		}
+	}
+	return newest
+}
+
+// candidate is the place of the version that comes next; ok: there is one.
+func (c *choice) candidate() (place int, ok bool) {
+	oldest, ok := c.oldest()
+	if !ok {
+		return 0, false
+	}
+	queues := c.environment.spec.GetNewer() == intentpb.DeliveryEnvironment_NEWER_QUEUES
+	for place := range c.possible(oldest) {
+		version := &c.catalogue.versions[place]
+		if c.out[place] || version.Withdrawn || !c.letIn(version.Release(), place, false) {
+			continue
+		}
+		c.passing = append(c.passing, place)
+		if !queues {
+			return place, true
+		}
+	}
+	if len(c.passing) == 0 || c.current != nil && c.current.GoodSince.IsZero() && !c.isBad(c.has) {
+		return 0, false
+	}
+	return slices.Min(c.passing), true
+}
+
+// possible are the places from one on that may be let in, the newest first. Where a constraint
+// lets in only what somebody has said something of, or what another environment had, these are
+// all there are: thousands of versions wait for few.
+func (c *choice) possible(oldest int) iter.Seq[int] {
+	for number := range c.environment.constraints {
+		if releases, ok := c.spoken(number); ok {
+			var places []int
+			for _, r := range releases {
+				if place, _ := c.catalogue.place(r); place >= oldest {
+					places = append(places, place)
+				}
+			}
+			slices.Sort(places)
+			places = slices.Compact(places)
+			slices.Reverse(places)
+			return slices.Values(places)
+		}
+	}
+	return func(yield func(int) bool) {
+		for place := len(c.catalogue.versions) - 1; place >= oldest; place-- {
+			if !yield(place) {
+				return
+			}
+		}
+	}
+}
+
+// spoken are the releases of which a constraint can let any in; ok: it is of a kind that lets in
+// no others.
+func (c *choice) spoken(number int) (releases []Release, ok bool) {
+	one := &c.environment.constraints[number]
+	switch one.spec.GetKind().(type) {
+	case *intentpb.DeliveryConstraint_Judgement, *intentpb.DeliveryConstraint_Outside:
+	case *intentpb.DeliveryConstraint_DependsOn, *intentpb.DeliveryConstraint_Soak:
+		for _, on := range one.environments {
+			for i := range c.stints[on] {
+				releases = append(releases, c.stints[on][i].release)
+			}
+		}
+	default:
+		return nil, false
+	}
+	releases = append(releases, c.index.named[[2]string{c.environment.spec.GetName(), one.spec.GetName()}]...)
+	if one.spec.GetPassedByHotfix() {
+		releases = slices.AppendSeq(releases, maps.Keys(c.index.hotfixes))
+	}
+	return releases, true
+}

@@ -1,0 +1,238 @@
+package promotion
+
+// State is where a version stands in an environment.
+type State uint8
+
+// States of a version in an environment.
+const (
+	// Pending: it is not let in yet.
+	Pending State = iota + 1
+	// Approved: it is let in, and comes when the environment takes it.
+	Approved
+	// Deploying: the field holds it, and the assets are not all good with it.
+	Deploying
+	// Current: the field holds it, and all is good.
+	Current
+	// Previous: the environment had it.
+	Previous
+	// Skipped: the environment has something newer, and never had it.
+	Skipped
+	// Superseded: it was let in, and something newer came instead.
+	Superseded
+	// Vetoed: it was found bad.
+	Vetoed
+	// Failed: the environment did not converge with it, after all attempts.
+	Failed
+	// Withdrawn: the source has it no longer, and the environment never had it.
+	Withdrawn
+	// Unordered: it has no place in the order, and the environment never had it.
+	Unordered
+)
+
+// Why is the reason for which an environment should have a version.
+type Why int
+
+// Reasons for what an environment should have.
+const (
+	// Keeps: nothing else is to come.
+	Keeps Why = iota
+	// LetIn: it is what its constraints let in.
+	LetIn
+	// Pinned: a person pinned it.
+	Pinned
+	// AskedBack: a person had it go back.
+	AskedBack
+	// WentBack: what it had is bad, and this was good there last.
+	WentBack
+	// FollowsRollout: a rollout went back to it already, by pins.
+	FollowsRollout
+)
+
+// Hold is why an edit that is wanted is not made, or why nothing better is wanted.
+type Hold int
+
+// Holds of an environment.
+const (
+	NoHold Hold = iota
+	// HeldByPause: a person paused it.
+	HeldByPause
+	// HeldByRollout: a rollout holds the field or the assets.
+	HeldByRollout
+	// HeldByVerification: a verification is under way.
+	HeldByVerification
+	// HeldByTrouble: the field cannot be edited.
+	HeldByTrouble
+	// HeldByEdit: somebody else set the field, and nobody has said since what is to become of it.
+	HeldByEdit
+	// HeldByOrder: what the environment has cannot be compared, so nothing is newer.
+	HeldByOrder
+	// HeldByBadPin: the version that is pinned is bad, withdrawn or not known.
+	HeldByBadPin
+	// HeldByConstraint: the version that is pinned, or gone back to, is not let in.
+	HeldByConstraint
+	// HeldForNothingGood: what it has is bad, and nothing else was good there.
+	HeldForNothingGood
+)
+
+// Outcome is what is decided for an environment.
+type Outcome struct {
+	// Has is what its field holds; zero: it never had a version.
+	Has Release
+	// Wants is what it should have; Has, where nothing is to change.
+	Wants Release
+	Why   Why
+	Hold  Hold
+	// Edit: the field is to be set from Has to Wants, now.
+	Edit bool
+	// Back: the edit goes back.
+	Back bool
+	// Verify are the verifications to start now.
+	Verify []string
+}
+
+// Decision is what is decided for all environments.
+type Decision struct {
+	decider
+	// Outcomes in the order of the application's environments.
+	Outcomes []Outcome
+	// states by environment and place.
+	states [][]State
+}
+
+// decider holds what a decision rests on.
+type decider struct {
+	app       *Application
+	catalogue *Catalogue
+	facts     *Facts
+	index     *index
+	// stints by environment; stintAt by environment and place, one more than the index.
+	stints  [][]stint
+	stintAt [][]int32
+	windows map[[2]int]Verdict
+}
+
+// Decide says what each environment should have, and where each version stands. It is the same
+// for the same arguments, and changes none of them.
+func (a *Application) Decide(catalogue *Catalogue, facts *Facts) *Decision {
+	d := &Decision{decider: decider{app: a, catalogue: catalogue, facts: facts, index: newIndex(a, catalogue, facts), windows: map[[2]int]Verdict{}}}
+	places := make([]int32, len(a.environments)*len(catalogue.versions))
+	for i := range a.environments {
+		d.gather(i, places[i*len(catalogue.versions):][:len(catalogue.versions)])
+	}
+	states := make([]State, len(places))
+	for i := range a.environments {
+		c := d.newChoice(i)
+		d.Outcomes = append(d.Outcomes, c.decide())
+		d.states = append(d.states, c.fill(states[i*len(catalogue.versions):][:len(catalogue.versions)], &d.Outcomes[i]))
+	}
+	return d
+}
+
+func (d *decider) staysOf(at int) []Stay {
+	if facts := d.facts.Environments[d.app.environments[at].spec.GetName()]; facts != nil {
+		return facts.Stays
+	}
+	return nil
+}
+
+// gather the stays of an environment by release.
+func (d *decider) gather(at int, places []int32) {
+	var list []stint
+	odd := map[Release]int{}
+	stays := d.staysOf(at)
+	for i := range stays {
+		stay := &stays[i]
+		place, _ := d.catalogue.place(stay.Release)
+		found := -1
+		if place != nowhere {
+			found = int(places[place]) - 1
+		} else if n, ok := odd[stay.Release]; ok {
+			found = n
+		}
+		if found < 0 {
+			found = len(list)
+			list = append(list, stint{release: stay.Release})
+			if odd[stay.Release] = found; place != nowhere {
+				places[place] = int32(found + 1)
+			}
+		}
+		s, lasting := &list[found], stay.lasting(d.facts.Now)
+		s.last, s.good = stay, s.good || stay.good()
+		s.longest = max(s.longest, stay.LongestBefore, lasting)
+		s.total += stay.GoodBefore + lasting
+	}
+	d.stints, d.stintAt = append(d.stints, list), append(d.stintAt, places)
+}
+
+// stint of an environment; nil: it never had the release.
+func (d *decider) stint(at int, r Release, place int) *stint {
+	if place != nowhere {
+		if n := d.stintAt[at][place]; n > 0 {
+			return &d.stints[at][n-1]
+		}
+		return nil
+	}
+	for i := range d.stints[at] {
+		if d.stints[at][i].release == r {
+			return &d.stints[at][i]
+		}
+	}
+	return nil
+}
+
+// fill in where each version stands.
+func (c *choice) fill(states []State, o *Outcome) []State {
+	oldest, ok := c.oldest()
+	if !ok {
+		oldest = 0 // Nothing is older than what cannot be compared.
+	}
+	for place := range states {
+		states[place] = Pending
+	}
+	for place := range min(oldest, len(states)) {
+		states[place] = Skipped
+	}
+	for _, place := range c.catalogue.withdrawn {
+		states[place] = Withdrawn
+	}
+	set := func(r Release, s State) {
+		if place, _ := c.catalogue.place(r); place != nowhere {
+			states[place] = s
+		}
+	}
+	wanted, _ := c.catalogue.place(o.Wants)
+	for _, r := range c.facts.Approved {
+		if place, _ := c.catalogue.place(r); place != nowhere && (place < oldest || place < wanted) {
+			states[place] = Superseded
+		}
+	}
+	for _, place := range c.passing {
+		states[place] = Approved
+	}
+	for i := range c.stints[c.at] {
+		set(c.stints[c.at][i].release, Previous)
+	}
+	if o.Wants != o.Has {
+		set(o.Wants, Approved)
+	}
+	if c.current != nil {
+		set(c.has, c.standing())
+	}
+	for r, failure := range c.marks.failed {
+		if failure.Attempts >= c.environment.attempts {
+			set(r, Failed)
+		}
+	}
+	for r := range c.marks.bad {
+		set(r, Vetoed)
+	}
+	return states
+}
+
+// standing of what the environment has.
+func (c *choice) standing() State {
+	if c.current.GoodSince.IsZero() {
+		return Deploying
+	}
+	return Current
+}

@@ -1,0 +1,248 @@
+package promotion
+
+import (
+	"time"
+
+	"lehr.dev/internal/ground/fault"
+	"lehr.dev/internal/ground/ordering"
+)
+
+// Explanation is all that is to say of a version in an environment.
+type Explanation struct {
+	State State
+	// Outcome is what is decided for the environment.
+	Outcome Outcome
+	// Verdicts of all constraints, in their order.
+	Verdicts []Verdict
+	// Mark of a version that is bad.
+	Mark Mark
+	// Failure of a version that did not converge; Attempts of it are made at most.
+	Failure  Failure
+	Attempts int
+	// Aside is why it has no place in the order; 0: it has one.
+	Aside ordering.Cause
+	// Pin is what the environment is pinned to, and Pause what keeps it as it is.
+	Pin, Pause *Act
+	Estimate   Estimate
+}
+
+// Estimate is when a version can be in an environment.
+type Estimate struct {
+	// At is the earliest moment: what takes time is over, and everybody else who has a say says
+	// yes at once. Of a version that is there it is when it came. Zero: not by itself.
+	At time.Time
+	// Awaits are the constraints, and the verifications, on its way that wait for people or
+	// programs.
+	Awaits []Awaited
+}
+
+// Awaited is a constraint or a verification that people or programs decide.
+type Awaited struct{ Environment, Name string }
+
+// States of all versions in an environment, in the order of the catalogue. It is not to be
+// changed.
+func (d *Decision) States(environment int) []State { return d.states[environment] }
+
+// State of a release in an environment; 0: nothing is known of it.
+func (d *Decision) State(environment int, r Release) State {
+	place, known := d.catalogue.place(r)
+	switch {
+	case place != nowhere:
+		return d.states[environment][place]
+	case !known && d.stint(environment, r, place) == nil:
+		return 0
+	}
+	_, isBad := d.index.marks[environment].bad[r]
+	stays := d.staysOf(environment)
+	switch had := d.stint(environment, r, place); {
+	case isBad:
+		return Vetoed
+	case had == nil:
+		return Unordered
+	case had.last != &stays[len(stays)-1]:
+		return Previous
+	case had.last.GoodSince.IsZero():
+		return Deploying
+	}
+	return Current
+}
+
+// Explain says all of a version in an environment. NotFound: the application has no such
+// environment, or nothing is known of the version.
+func (d *Decision) Explain(environment string, r Release) (*Explanation, error) {
+	at, ok := d.app.byName[environment]
+	if !ok {
+		return nil, fault.New(fault.NotFound, "%s", d.app.unknown(environment).Error())
+	}
+	x := &Explanation{State: d.State(at, r), Outcome: d.Outcomes[at]}
+	if x.State == 0 {
+		return nil, fault.New(fault.NotFound, "no version %s of %s is known", r.Name, d.app.Name()).WithHint("list the versions, and name one of them")
+	}
+	place, _ := d.catalogue.place(r)
+	e, marks := &d.app.environments[at], &d.index.marks[at]
+	for number := range e.constraints {
+		x.Verdicts = append(x.Verdicts, d.judge(at, number, r, place))
+	}
+	for _, aside := range d.catalogue.aside {
+		if aside.Release() == r {
+			x.Aside = aside.Cause
+		}
+	}
+	x.Mark, x.Failure, x.Attempts, x.Pin, x.Pause = marks.bad[r], marks.failed[r], e.attempts, marks.pin, marks.pauseOwn
+	if marks.pauseAll != nil {
+		x.Pause = marks.pauseAll
+	}
+	x.Estimate = newEstimator(d).estimate(at, place, r)
+	return x, nil
+}
+
+// estimator remembers what it found, since environments are asked by several that depend on
+// them.
+type estimator struct {
+	*Decision
+	found map[int]Estimate
+}
+
+func newEstimator(d *Decision) *estimator { return &estimator{d, map[int]Estimate{}} }
+
+// estimate when a release can be in an environment. Environments depend on each other in no
+// circle, so it ends.
+func (s *estimator) estimate(at, place int, r Release) Estimate {
+	if known, ok := s.found[at]; ok {
+		return known
+	}
+	answer := s.begin(at, place, r)
+	s.found[at] = answer
+	return answer
+}
+
+func (s *estimator) begin(at, place int, r Release) (answer Estimate) {
+	e, marks := &s.app.environments[at], &s.index.marks[at]
+	switch s.State(at, r) {
+	case Current, Deploying:
+		return Estimate{At: s.stint(at, r, place).last.Start}
+	case Pending, Approved, Superseded:
+	default:
+		return Estimate{}
+	}
+	if marks.pin != nil && marks.pin.Release != r {
+		return Estimate{}
+	}
+	answer.At = s.facts.Now
+	if failure, ok := marks.failed[r]; ok {
+		answer.At = later(answer.At, failure.Last.Add(e.retry))
+	}
+	for number := range e.constraints {
+		if e.constraints[number].calendar != nil {
+			continue
+		}
+		moment, ok := s.constraint(at, number, place, r, &answer)
+		if !ok {
+			return Estimate{}
+		}
+		answer.At = later(answer.At, moment)
+	}
+	answer.At = s.opens(at, r, answer.At)
+	return answer
+}
+
+// constraint says when one lets in at the earliest; ok: it can, by itself or by others' word.
+func (s *estimator) constraint(at, number, place int, r Release, answer *Estimate) (moment time.Time, ok bool) {
+	c := &s.app.environments[at].constraints[number]
+	v := s.judge(at, number, r, place)
+	switch {
+	case v.Status == Passes:
+		return s.facts.Now, true
+	case v.Status == Refuses && v.Cause != Rejected && v.Cause != ResultBad:
+		return moment, false
+	}
+	needs, anyOf := time.Duration(0), false
+	switch {
+	case c.spec.GetDependsOn() != nil:
+		needs, anyOf = c.spec.GetDependsOn().GetStable().AsDuration(), c.spec.GetDependsOn().GetAny()
+	case c.spec.GetSoak() != nil:
+		needs = c.spec.GetSoak().GetTime().AsDuration()
+	case c.spec.GetAge() != nil:
+		return v.Until, !v.Until.IsZero()
+	default:
+		answer.Awaits = append(answer.Awaits, Awaited{s.app.environments[at].spec.GetName(), c.spec.GetName()})
+		return s.facts.Now, v.Status == Waits
+	}
+	for _, on := range c.environments {
+		when, can := s.through(on, place, r, needs, c.spec.GetSoak() != nil, answer)
+		switch {
+		case !can && !anyOf:
+			return moment, false
+		case !can:
+		case anyOf && (!ok || when.Before(moment)), !anyOf && (!ok || when.After(moment)):
+			moment, ok = when, true
+		}
+	}
+	return moment, ok
+}
+
+// through says when an environment has had a release for as long as is asked.
+func (s *estimator) through(on, place int, r Release, needs time.Duration, adds bool, answer *Estimate) (moment time.Time, ok bool) {
+	had := s.stint(on, r, place)
+	if had == nil {
+		there := s.estimate(on, place, r)
+		answer.Awaits = append(answer.Awaits, there.Awaits...)
+		return later(there.At, s.facts.Now).Add(needs), !there.At.IsZero()
+	}
+	has, isThere := had.longest, had.last.End.IsZero()
+	if adds {
+		has = had.total
+	}
+	if has < needs || !had.good {
+		since := s.facts.Now
+		if !had.last.GoodSince.IsZero() {
+			since = had.last.GoodSince
+		}
+		if adds {
+			return s.facts.Now.Add(needs - has), isThere
+		}
+		return later(since.Add(needs), s.facts.Now), isThere
+	}
+	for _, name := range s.app.environments[on].spec.GetVerify() {
+		if !adds && s.index.verification(&s.app.environments[on], name, had.last) == nil {
+			answer.Awaits = append(answer.Awaits, Awaited{s.app.environments[on].spec.GetName(), name})
+		}
+	}
+	return s.facts.Now, true
+}
+
+// opens is the first moment from one on at which all calendars are open and no window is full.
+// Zero: there is none that is near enough to tell.
+func (s *estimator) opens(at int, r Release, start time.Time) time.Time {
+	e := &s.app.environments[at]
+	const most = 100 // Calendars that never meet are not followed for good.
+	for range most {
+		moved := start
+		for number := range e.constraints {
+			c := &e.constraints[number]
+			if act, _ := s.index.forcedPast(e, c.spec, r); c.calendar == nil || act != nil {
+				continue
+			}
+			if v := s.times(at, number, c.spec.GetTimes()); v.Cause == WindowFull {
+				moved = later(moved, v.Until)
+			}
+			if answer := c.calendar.At(moved); !answer.Open {
+				if moved = answer.Until; moved.IsZero() {
+					return moved
+				}
+			}
+		}
+		if moved.Equal(start) {
+			return start
+		}
+		start = moved
+	}
+	return time.Time{}
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}

@@ -1,0 +1,240 @@
+package promotion
+
+import (
+	"slices"
+	"time"
+
+	intentpb "lehr.dev/gen/lehr/intent/v1"
+)
+
+// marks are what acts, vetoes and failures come to in one environment.
+type marks struct {
+	pin *Act
+	// pauseAll is of the application, pauseOwn of the environment; nil: it is not paused.
+	pauseAll, pauseOwn *Act
+	// bad are the releases that are kept out, with what says so.
+	bad map[Release]Mark
+	// failed are releases that did not converge in this environment.
+	failed map[Release]Failure
+	// back is a rollback that was asked for and not made yet.
+	back *Act
+	// floor is the place of the oldest candidate that a person wants.
+	floor int
+	// hasFloor: a person said where candidates begin, since the field was edited elsewhere.
+	hasFloor bool
+	floorAt  time.Time
+	// acted is when somebody last said what becomes of the environment.
+	acted time.Time
+}
+
+// Mark says why a release is bad.
+type Mark struct {
+	Cause BadCause
+	// By is the person, the rollout or the verification that says so.
+	By string
+	At time.Time
+}
+
+// BadCause is why a version counts as bad.
+type BadCause int
+
+// Causes for which a version is bad in an environment.
+const (
+	// MarkedBad: a person said so.
+	MarkedBad BadCause = iota + 1
+	// RolledBackFrom: a person had the environment go back to something older, when it was known.
+	RolledBackFrom
+	// RolloutBad: a rollout's verdict.
+	RolloutBad
+	// VerificationBad: a verification of what the environment has.
+	VerificationBad
+)
+
+// actKey is what a person forced past or wants judged anew.
+type actKey struct {
+	environment, constraint string
+	release                 Release
+}
+
+// index holds acts, votes and results by what they are about, so that each is looked at once.
+type index struct {
+	catalogue *Catalogue
+	marks     []marks
+	forced    map[actKey]*Act
+	restarted map[actKey]time.Time
+	hotfixes  map[Release]*Act
+	votes     map[actKey][]*Vote
+	results   map[actKey]*Result
+	// named are the releases that somebody said something of, by environment and constraint.
+	named map[[2]string][]Release
+}
+
+func newIndex(a *Application, c *Catalogue, f *Facts) *index {
+	x := &index{
+		catalogue: c, marks: make([]marks, len(a.environments)),
+		forced: map[actKey]*Act{}, restarted: map[actKey]time.Time{}, hotfixes: map[Release]*Act{}, votes: map[actKey][]*Vote{}, results: map[actKey]*Result{},
+		named: map[[2]string][]Release{},
+	}
+	for i := range f.Acts {
+		act := &f.Acts[i]
+		key := actKey{act.Environment, act.Constraint, act.Release}
+		switch act.Kind {
+		case Force:
+			x.forced[key] = act
+			x.name(key)
+		case Restart:
+			x.restarted[key] = act.At
+		case Hotfix:
+			x.hotfixes[act.Release] = act
+		}
+	}
+	for i := range f.Votes {
+		vote := &f.Votes[i]
+		key := actKey{vote.Environment, vote.Constraint, vote.Release}
+		if vote.At.After(x.restarted[key]) {
+			x.votes[key] = append(x.votes[key], vote)
+			x.name(key)
+		}
+	}
+	for i := range f.Results {
+		result := &f.Results[i]
+		key := actKey{result.Environment, result.Name, result.Release}
+		if result.At.After(x.restarted[key]) {
+			x.results[key] = result
+			x.name(key)
+		}
+	}
+	for i := range a.environments {
+		x.marks[i] = x.marksOf(&a.environments[i], f)
+	}
+	return x
+}
+
+// name notes that somebody said something of a release.
+func (x *index) name(key actKey) {
+	about := [2]string{key.environment, key.constraint}
+	x.named[about] = append(x.named[about], key.release)
+}
+
+// marksOf an environment: findings first, then acts in their order, of which the last counts.
+func (x *index) marksOf(e *environment, f *Facts) marks {
+	m := marks{bad: map[Release]Mark{}, failed: map[Release]Failure{}, floor: nowhere}
+	name := e.spec.GetName()
+	facts := f.Environments[name]
+	if facts != nil {
+		for _, v := range facts.Vetoes {
+			m.bad[v.Release] = Mark{RolloutBad, v.Rollout, v.At}
+		}
+		x.verified(e, facts, m.bad)
+		for _, failure := range facts.Failures {
+			m.failed[failure.Release] = failure
+		}
+	}
+	for i := range f.Acts {
+		if act := &f.Acts[i]; act.Environment == name || act.Environment == "" {
+			x.apply(&m, act)
+		}
+	}
+	if back := m.back; back != nil && facts != nil && len(facts.Stays) > 0 {
+		if last := facts.Stays[len(facts.Stays)-1]; last.Release == back.Release || last.Start.After(back.At) {
+			m.back = nil // It was made, or something came since.
+		}
+	}
+	return m
+}
+
+// apply one act to what held before it.
+func (x *index) apply(m *marks, act *Act) {
+	if act.Environment != "" && slices.Contains([]ActKind{Pin, Unpin, SkipTo, RollBack, Resume}, act.Kind) {
+		m.acted = act.At
+	}
+	switch act.Kind {
+	case Pin:
+		m.pin, m.back = act, nil
+	case Unpin:
+		m.pin = nil
+	case Pause:
+		*m.pauseOf(act) = act
+	case Resume:
+		*m.pauseOf(act) = nil
+	case MarkBad:
+		m.bad[act.Release] = Mark{MarkedBad, act.By, act.At}
+	case MarkGood:
+		if mark, ok := m.bad[act.Release]; ok && !mark.At.After(act.At) {
+			delete(m.bad, act.Release)
+			if mark.Cause == RolledBackFrom {
+				m.back = nil // Whoever says so no longer wants to go back from it.
+			}
+		}
+		if failure, ok := m.failed[act.Release]; ok && !failure.Last.After(act.At) {
+			delete(m.failed, act.Release)
+		}
+	case SkipTo:
+		m.floor, _ = x.catalogue.place(act.Release)
+		m.hasFloor, m.floorAt, m.back = true, act.At, nil
+	case RollBack:
+		m.back, m.pin = act, nil
+		x.keepOut(m, act)
+	}
+}
+
+// pauseOf is the pause of an act's level: that of the application is resumed as such.
+func (m *marks) pauseOf(act *Act) **Act {
+	if act.Environment == "" {
+		return &m.pauseAll
+	}
+	return &m.pauseOwn
+}
+
+// keepOut what is newer than the release that a person went back to, up to the newest that was
+// known, and what the environment had.
+func (x *index) keepOut(m *marks, act *Act) {
+	mark := Mark{RolledBackFrom, act.By, act.At}
+	m.bad[act.Had] = mark
+	to, _ := x.catalogue.place(act.Release)
+	had, _ := x.catalogue.place(act.Had)
+	newest, _ := x.catalogue.place(act.Newest)
+	if to == nowhere {
+		return
+	}
+	for place := to + 1; place <= max(had, newest); place++ {
+		m.bad[x.catalogue.versions[place].Release()] = mark
+	}
+}
+
+// verified marks what the environment had bad by verifications of its own content.
+func (x *index) verified(e *environment, facts *Environment, bad map[Release]Mark) {
+	for i := range facts.Stays {
+		stay := &facts.Stays[i]
+		for _, name := range e.spec.GetVerify() {
+			if result := x.verification(e, name, stay); result != nil && !result.Good {
+				bad[stay.Release] = Mark{VerificationBad, name, result.At}
+			}
+		}
+	}
+}
+
+// verification is the result for a stay's own content; nil: there is none.
+func (x *index) verification(e *environment, name string, stay *Stay) *Result {
+	result := x.results[actKey{e.spec.GetName(), name, stay.Release}]
+	if result == nil || result.Content != stay.Content {
+		return nil
+	}
+	return result
+}
+
+// forcedPast is the act by which a person passed over a constraint for a release: one of its
+// own, or a hotfix; nil: none did.
+func (x *index) forcedPast(e *environment, c *intentpb.DeliveryConstraint, r Release) (act *Act, cause Cause) {
+	if len(x.forced) > 0 {
+		if act := x.forced[actKey{e.spec.GetName(), c.GetName(), r}]; act != nil {
+			return act, Forced
+		}
+	}
+	if c.GetPassedByHotfix() && len(x.hotfixes) > 0 {
+		if act := x.hotfixes[r]; act != nil {
+			return act, PassedByHotfix
+		}
+	}
+	return nil, 0
+}

@@ -1,0 +1,227 @@
+// Package promotion decides which version of an application each of its environments should
+// have: one function from versions in order, what each environment had, verdicts of people and
+// of programs, what people asked for, and the time, to a version for each environment, the
+// state of each version there and what it waits for. It remembers nothing between two calls, so
+// that what it says after a restart is what it said before. It is pure; whoever delivers asks
+// it, makes the edits, and stores what it was told.
+package promotion
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	intentpb "lehr.dev/gen/lehr/intent/v1"
+	"lehr.dev/internal/ground/calendar"
+	"lehr.dev/internal/ground/fault"
+	"lehr.dev/internal/ground/spell"
+)
+
+const (
+	defaultAttempts = 3
+	defaultRetry    = 30 * time.Minute
+	// approver is the role that judges where a judgement names none.
+	approver = "approver"
+)
+
+// Application is one of a policy, ready to be asked. It is safe for concurrent use.
+type Application struct {
+	spec         *intentpb.Delivery
+	environments []environment
+	// byName finds an environment's index.
+	byName map[string]int
+}
+
+// environment is one of an application, with what its names lead to.
+type environment struct {
+	spec        *intentpb.DeliveryEnvironment
+	constraints []constraint
+	attempts    int
+	retry       time.Duration
+}
+
+// constraint is one of an environment; of its kinds one is set in spec.
+type constraint struct {
+	spec *intentpb.DeliveryConstraint
+	// environments that it depends on, or that it soaks in, by index.
+	environments []int
+	calendar     *calendar.Calendar
+}
+
+// Problem is what is wrong with a field of an application: "environments.prod" or
+// "environments.prod.constraints.hours".
+type Problem struct {
+	Field string
+	Err   error
+}
+
+func (p *Problem) Error() string { return p.Field + ": " + p.Err.Error() }
+
+func (p *Problem) Unwrap() error { return p.Err }
+
+// New reads an application of a policy. Its error is a Problem, and Invalid.
+func New(spec *intentpb.Delivery) (*Application, error) {
+	a := &Application{spec: spec, byName: map[string]int{}}
+	groups := map[string][]int{}
+	for i, e := range spec.GetEnvironments() {
+		if _, ok := a.byName[e.GetName()]; ok {
+			return nil, &Problem{"environments." + e.GetName(), fault.New(fault.Invalid, "there are two environments %s", e.GetName()).WithHint("rename one of them")}
+		}
+		a.byName[e.GetName()] = i
+		if group := e.GetGroup(); group != "" {
+			groups[group] = append(groups[group], i)
+		}
+	}
+	for _, e := range spec.GetEnvironments() {
+		built := environment{spec: e, attempts: defaultAttempts, retry: defaultRetry}
+		if n := e.GetAttempts(); n > 0 {
+			built.attempts = int(n)
+		}
+		if e.GetRetry() != nil {
+			built.retry = e.GetRetry().AsDuration()
+		}
+		for _, c := range e.GetConstraints() {
+			one, err := a.constraint(c, groups)
+			if err != nil {
+				return nil, &Problem{"environments." + e.GetName() + ".constraints." + c.GetName(), err}
+			}
+			built.constraints = append(built.constraints, one)
+		}
+		a.environments = append(a.environments, built)
+	}
+	if err := a.refuseTwoForOneField(); err != nil {
+		return nil, err
+	}
+	return a, a.refuseCircles()
+}
+
+// Name of the application.
+func (a *Application) Name() string { return a.spec.GetName() }
+
+// Environments are their names, in the order of the file.
+func (a *Application) Environments() (names []string) {
+	for _, e := range a.environments {
+		names = append(names, e.spec.GetName())
+	}
+	return names
+}
+
+func (a *Application) constraint(spec *intentpb.DeliveryConstraint, groups map[string][]int) (c constraint, err error) {
+	c.spec = spec
+	names := spec.GetDependsOn().GetEnvironments()
+	if soak := spec.GetSoak(); soak != nil {
+		names = soak.GetEnvironments()
+	}
+	for _, name := range names {
+		found, ok := a.byName[name]
+		switch {
+		case ok:
+			c.environments = append(c.environments, found)
+		case groups[name] != nil:
+			c.environments = append(c.environments, groups[name]...)
+		default:
+			return c, a.unknown(name)
+		}
+	}
+	if times := spec.GetTimes(); times != nil {
+		if c.calendar, err = calendar.New(times.GetCalendar()); err != nil {
+			return c, err
+		}
+		if times.GetAtMost() > 0 && !shuts(c.calendar) {
+			return c, fault.New(fault.Invalid, "at_most counts promotions in a window, and this calendar's windows never end").
+				WithHint(`write open: "Mon-Fri 09:00-17:00"`)
+		}
+	}
+	return c, nil
+}
+
+// shuts reports whether windows of a calendar end, at any day of a week.
+func shuts(c *calendar.Calendar) bool {
+	monday := time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
+	for day := range 7 {
+		if !c.Shuts(monday.AddDate(0, 0, day)) {
+			return false
+		}
+	}
+	return true
+}
+
+func (a *Application) unknown(name string) error {
+	known := a.Environments()
+	hint := "known are " + strings.Join(known[:min(len(known), 20)], ", ")
+	if suggestion := spell.Nearest(name, known); suggestion != "" {
+		hint = "did you mean " + suggestion + "? " + hint
+	}
+	return fault.New(fault.Invalid, "there is no environment %q", name).WithHint("%s", hint)
+}
+
+// refuseTwoForOneField: two environments that set one field would undo each other for good.
+func (a *Application) refuseTwoForOneField() error {
+	owners := map[[3]string]string{}
+	for _, e := range a.environments {
+		field := [3]string{e.spec.GetPartition(), e.spec.GetDocument(), e.spec.GetPointer()}
+		if other, ok := owners[field]; ok {
+			return &Problem{"environments." + e.spec.GetName(), fault.New(fault.Invalid, "it sets the field %s of the document %s, and so does %s", field[2], field[1], other).
+				WithHint("give each environment a field of its own")}
+		}
+		owners[field] = e.spec.GetName()
+	}
+	return nil
+}
+
+// refuseCircles: environments that wait for each other would wait for good.
+func (a *Application) refuseCircles() error {
+	const (
+		open = iota + 1
+		done
+	)
+	marks := make([]int, len(a.environments))
+	var path []string
+	var visit func(i int) error
+	visit = func(i int) error {
+		name := a.environments[i].spec.GetName()
+		path = append(path, name)
+		defer func() { path = path[:len(path)-1] }()
+		if marks[i] == done {
+			return nil
+		}
+		if marks[i] == open {
+			circle := path[slices.Index(path, name):]
+			return &Problem{"environments." + name, fault.New(fault.Invalid, "environments depend on each other in a circle: %s", strings.Join(circle, " -> ")).
+				WithHint("let the first of them depend on none")}
+		}
+		marks[i] = open
+		for _, c := range a.environments[i].constraints {
+			for _, next := range c.environments {
+				if err := visit(next); err != nil {
+					return err
+				}
+			}
+		}
+		marks[i] = done
+		return nil
+	}
+	for i := range a.environments {
+		if err := visit(i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// constraintOf finds a constraint by name.
+func (e *environment) constraintOf(name string) (index int, err error) {
+	var names []string
+	for i, c := range e.constraints {
+		if c.spec.GetName() == name {
+			return i, nil
+		}
+		names = append(names, c.spec.GetName())
+	}
+	hint := fmt.Sprintf("%s has %s", e.spec.GetName(), strings.Join(names, ", "))
+	if len(names) == 0 {
+		hint = e.spec.GetName() + " has none"
+	}
+	return 0, fault.New(fault.Invalid, "there is no constraint %q", name).WithHint("%s", hint)
+}

@@ -1,0 +1,343 @@
+package definition
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	intentpb "lehr.dev/gen/lehr/intent/v1"
+	"lehr.dev/internal/ground/document"
+	"lehr.dev/internal/ground/intent"
+	"lehr.dev/internal/ground/ordering"
+	"lehr.dev/internal/ground/promotion"
+	"lehr.dev/internal/ground/spell"
+)
+
+const (
+	// maxDeliveries of a partition, environments of one, and constraints of these.
+	maxDeliveries, maxEnvironments, maxConstraints = 50, 200, 20
+	maxVerifications, maxQuorum, maxAttempts       = 10, 20, 100
+)
+
+var (
+	deliveryKeys    = []string{"versions", "order", "environments"}
+	orderKeys       = []string{"by", "match", "layout", "prereleases"}
+	environmentKeys = []string{"set", "assets", "partition", "each", "constraints", "verify", "on_bad", "newer", "attempts", "retry"}
+)
+
+var orders = map[string]intentpb.VersionOrder_By{
+	"semver": intentpb.VersionOrder_BY_SEMVER, "debian": intentpb.VersionOrder_BY_DEBIAN, "number": intentpb.VersionOrder_BY_NUMBER,
+	"date": intentpb.VersionOrder_BY_DATE, "created": intentpb.VersionOrder_BY_CREATED, "build": intentpb.VersionOrder_BY_BUILD,
+}
+
+var deliveryOnBads = map[string]intentpb.DeliveryEnvironment_OnBad{
+	"back": intentpb.DeliveryEnvironment_ON_BAD_GO_BACK, "stay": intentpb.DeliveryEnvironment_ON_BAD_STAY,
+}
+
+var deliveryNewers = map[string]intentpb.DeliveryEnvironment_Newer{
+	"supersedes": intentpb.DeliveryEnvironment_NEWER_SUPERSEDES, "queues": intentpb.DeliveryEnvironment_NEWER_QUEUES,
+}
+
+// eachWord is where the values of each: are put in an environment's texts.
+const eachWord = "{each}"
+
+// deliveries reads applications, and which environments their versions move through.
+func (p *parser) deliveries(node *yaml.Node, d *Definition) {
+	p.eachPair(node, "delivery", func(key, value *yaml.Node) {
+		at := "delivery." + key.Value
+		if !checkName.MatchString(key.Value) {
+			p.at(key, at, "%q is not a name", key.Value).hint("use a-z, 0-9, - and _, at most 63")
+		}
+		r := &deliveryParser{parser: p, at: at, definition: d, key: key, nodes: map[string]*yaml.Node{}, places: RulePlaces{"": {key.Line, key.Column}}}
+		d.Policy.Deliveries = append(d.Policy.Deliveries, r.delivery(value))
+		d.DeliveryPlaces = append(d.DeliveryPlaces, r.places)
+		r.alone(d.Policy.Deliveries)
+	})
+	if len(d.Policy.Deliveries) > maxDeliveries {
+		p.at(node, "delivery", "there are %d applications, at most %d are allowed", len(d.Policy.Deliveries), maxDeliveries).hint("define several partitions")
+	}
+}
+
+// deliveryParser reads one application.
+type deliveryParser struct {
+	*parser
+	at         string
+	definition *Definition
+	key        *yaml.Node
+	// nodes of environments and constraints, by the fields that promotion names.
+	nodes  map[string]*yaml.Node
+	places RulePlaces
+}
+
+func (r *deliveryParser) delivery(value *yaml.Node) *intentpb.Delivery {
+	before := len(r.findings)
+	spec := &intentpb.Delivery{Name: r.key.Value, Order: &intentpb.VersionOrder{}}
+	fields := r.fields(value, r.at, deliveryKeys)
+	for _, needed := range []string{"versions", "environments"} {
+		if fields[needed] == nil && value.Kind == yaml.MappingNode {
+			r.parser.at(r.key, r.at+"."+needed, "%s.%s is missing", r.at, needed).
+				hint(`write %s: {versions: images, environments: {test: {set: {document: knobs, field: /test/version}, assets: 'scope == "test"'}}}`, r.key.Value)
+		}
+	}
+	if node := fields["versions"]; node != nil {
+		spec.Versions = r.text(node, r.at+".versions")
+		r.versionSource(node, spec.Versions)
+	}
+	if node := fields["order"]; node != nil {
+		r.order(node, spec.Order)
+	}
+	r.eachPair(fields["environments"], r.at+".environments", func(key, value *yaml.Node) {
+		spec.Environments = append(spec.Environments, r.environment(key, value)...)
+	})
+	if n := len(spec.Environments); n > maxEnvironments {
+		r.parser.at(r.key, r.at+".environments", "%s has %d environments, at most %d are allowed", r.at, n, maxEnvironments).hint("make several applications of it")
+	} else if n == 0 && fields["environments"] != nil && len(r.findings) == before {
+		r.parser.at(fields["environments"], r.at+".environments", "%s has no environments", r.at).hint("write one, as test: {set: …, assets: …}")
+	}
+	if len(r.findings) == before {
+		r.together(spec)
+	}
+	return spec
+}
+
+// versionSource is a source that lists versions.
+func (r *deliveryParser) versionSource(node *yaml.Node, name string) {
+	var known []string
+	for _, s := range r.definition.Sources {
+		if s.Remote != nil && s.Remote.Versions != nil {
+			known = append(known, s.Name)
+		}
+	}
+	if name == "" || slices.Contains(known, name) {
+		return
+	}
+	hint := "write one under sources, as images: {registry: …}, {debian: …} or {git_tags: …}"
+	if len(known) > 0 {
+		hint = "known: " + strings.Join(known, ", ")
+	}
+	if suggestion := spell.Nearest(name, known); suggestion != "" {
+		hint = "did you mean " + suggestion + "? " + hint
+	}
+	r.parser.at(node, r.at+".versions", "no source %q lists versions", name).hint("%s", hint)
+}
+
+// order is a word, or a mapping with more.
+func (r *deliveryParser) order(node *yaml.Node, order *intentpb.VersionOrder) {
+	at := r.at + ".order"
+	words := strings.Join(slices.Sorted(maps.Keys(orders)), ", ")
+	if node.Kind == yaml.ScalarNode {
+		order.By = choice(r.parser, node, at, orders, "one of "+words)
+		return
+	}
+	before := len(r.findings)
+	fields := r.fields(node, at, orderKeys)
+	if by := fields["by"]; by != nil {
+		order.By = choice(r.parser, by, at+".by", orders, "one of "+words)
+	}
+	if match := fields["match"]; match != nil {
+		order.Match = r.text(match, at+".match")
+	}
+	if layout := fields["layout"]; layout != nil {
+		order.Layout = r.text(layout, at+".layout")
+	}
+	if prereleases := fields["prereleases"]; prereleases != nil {
+		order.Prereleases = r.texts(prereleases, at+".prereleases")
+	}
+	if len(r.findings) == before {
+		_, err := ordering.New(order)
+		r.check(node, at, err)
+	}
+}
+
+// environment is one, or with each: one for each value.
+func (r *deliveryParser) environment(key, value *yaml.Node) (list []*intentpb.DeliveryEnvironment) {
+	at := r.at + ".environments." + key.Value
+	if !checkName.MatchString(key.Value) {
+		r.parser.at(key, at, "%q is not a name", key.Value).hint("use a-z, 0-9, - and _, at most 63")
+	}
+	fields := r.fields(value, at, environmentKeys)
+	for _, needed := range []string{"set", "assets"} {
+		if fields[needed] == nil && value.Kind == yaml.MappingNode {
+			r.parser.at(key, at+"."+needed, "%s.%s is missing", at, needed).hint(`write %s: {set: {document: knobs, field: /%s/version}, assets: 'scope == "%s"'}`, key.Value, key.Value, key.Value)
+		}
+	}
+	spec := &intentpb.DeliveryEnvironment{Name: key.Value}
+	r.environmentFields(spec, fields, at)
+	r.eachPair(fields["constraints"], at+".constraints", func(name, value *yaml.Node) {
+		if c := r.constraint(name, value, at+".constraints."+name.Value); c != nil {
+			spec.Constraints = append(spec.Constraints, c)
+		}
+	})
+	if len(spec.Constraints) > maxConstraints {
+		r.parser.at(fields["constraints"], at+".constraints", "%s has %d constraints, at most %d are allowed", at, len(spec.Constraints), maxConstraints).hint("join those of one kind")
+	}
+	list = r.expand(fields["each"], at, spec)
+	for _, e := range list {
+		field := "environments." + e.GetName()
+		r.nodes[field], r.places[field] = key, Place{key.Line, key.Column}
+		if assets := fields["assets"]; assets != nil {
+			r.places[field+".assets"] = Place{assets.Line, assets.Column}
+		}
+		r.eachPair(fields["constraints"], at, func(name, _ *yaml.Node) { r.nodes[field+".constraints."+name.Value] = name })
+	}
+	return list
+}
+
+func (r *deliveryParser) environmentFields(spec *intentpb.DeliveryEnvironment, fields map[string]*yaml.Node, at string) {
+	if node := fields["partition"]; node != nil {
+		if spec.Partition = r.text(node, at+".partition"); spec.Partition != "" {
+			_, err := intent.ParsePartitionID(strings.ReplaceAll(spec.Partition, eachWord, "x"))
+			r.check(node, at+".partition", err)
+		}
+		if spec.Partition == string(r.definition.Partition) {
+			spec.Partition = ""
+		}
+	}
+	if node := fields["set"]; node != nil {
+		r.set(node, spec, at+".set")
+	}
+	if assets := r.expression(fields["assets"], at+".assets"); assets != nil {
+		spec.Assets = assets.Text
+	}
+	if node := fields["verify"]; node != nil {
+		spec.Verify = r.texts(node, at+".verify")
+		r.checkDuplicates(node, at+".verify", spec.Verify, "verification")
+		if len(spec.Verify) > maxVerifications {
+			r.parser.at(node, at+".verify", "%s.verify names %d verifications, at most %d are allowed", at, len(spec.Verify), maxVerifications).hint("let one of them try more")
+		}
+	}
+	if node := fields["on_bad"]; node != nil {
+		spec.OnBad = choice(r.parser, node, at+".on_bad", deliveryOnBads, "back or stay")
+	}
+	if node := fields["newer"]; node != nil {
+		spec.Newer = choice(r.parser, node, at+".newer", deliveryNewers, "supersedes or queues")
+	}
+	if node := fields["attempts"]; node != nil {
+		if spec.Attempts = r.number(node, at+".attempts", 1); spec.Attempts > maxAttempts {
+			r.parser.at(node, at+".attempts", "%s.attempts: %d are more than %d", at, spec.Attempts, maxAttempts).hint("write attempts: 3")
+		}
+	}
+	if node := fields["retry"]; node != nil {
+		spec.Retry = durationpb.New(r.duration(node, at+".retry"))
+	}
+}
+
+// set is the field that holds the environment's version.
+func (r *deliveryParser) set(node *yaml.Node, spec *intentpb.DeliveryEnvironment, at string) {
+	fields := r.fields(node, at, []string{"document", "field"})
+	for _, needed := range []string{"document", "field"} {
+		if fields[needed] == nil {
+			r.parser.at(node, at+"."+needed, "%s.%s is missing", at, needed).hint("write set: {document: knobs, field: /test/version}")
+			return
+		}
+	}
+	spec.Document, spec.Pointer = r.text(fields["document"], at+".document"), r.text(fields["field"], at+".field")
+	if spec.Pointer != "" {
+		_, err := document.ParsePath(spec.Pointer)
+		r.check(fields["field"], at+".field", err)
+	}
+	stored, inGit := documentsOf(r.definition.Sources)
+	if spec.Document == "" || spec.Partition != "" || stored[spec.Document] != "" || slices.Contains(inGit, spec.Document) {
+		return
+	}
+	known := slices.Sorted(maps.Keys(stored))
+	r.parser.at(fields["document"], at+".document", "no source is the document %q", spec.Document).
+		hint("name one under sources: knobs: {document: knobs}, or say in which partition it is; known: %s", strings.Join(append(known, inGit...), ", "))
+}
+
+// expand an environment into one for each value, which stands for {each} in its texts.
+func (r *deliveryParser) expand(node *yaml.Node, at string, spec *intentpb.DeliveryEnvironment) []*intentpb.DeliveryEnvironment {
+	if node == nil {
+		return []*intentpb.DeliveryEnvironment{spec}
+	}
+	values := r.texts(node, at+".each")
+	r.checkDuplicates(node, at+".each", values, "value")
+	if spec.Pointer != "" && !strings.Contains(spec.Pointer, eachWord) {
+		r.parser.at(node, at+".each", "%s sets one field for all that each: lists", at).hint("write the field with %s in it, as /tenants/%s/version", eachWord, eachWord)
+	}
+	var list []*intentpb.DeliveryEnvironment
+	for i, value := range values {
+		one := proto.CloneOf(spec)
+		one.Name, one.Group = spec.Name+"-"+value, spec.Name
+		if value != "" && !checkName.MatchString(one.Name) {
+			r.parser.at(item(node, i), at+".each", "%q is not a name", one.Name).hint("use a-z, 0-9, - and _, at most 63 with the environment's name before it")
+		}
+		one.Pointer, one.Assets = strings.ReplaceAll(spec.Pointer, eachWord, value), strings.ReplaceAll(spec.Assets, eachWord, value)
+		one.Partition = strings.ReplaceAll(spec.Partition, eachWord, value)
+		for _, c := range one.Constraints {
+			r.own(c, value)
+		}
+		list = append(list, one)
+	}
+	return list
+}
+
+// own has names of environments that a constraint of one of each waits for lead to the same of
+// each.
+func (r *deliveryParser) own(c *intentpb.DeliveryConstraint, value string) {
+	for _, names := range [][]string{c.GetDependsOn().GetEnvironments(), c.GetSoak().GetEnvironments()} {
+		for i := range names {
+			names[i] = strings.ReplaceAll(names[i], eachWord, value)
+		}
+	}
+}
+
+// together judges what several parts come to.
+func (r *deliveryParser) together(spec *intentpb.Delivery) {
+	if _, err := promotion.New(spec); err != nil {
+		problem, ok := errors.AsType[*promotion.Problem](err)
+		if !ok {
+			r.check(r.key, r.at, err)
+			return
+		}
+		node := r.nodes[problem.Field]
+		if node == nil {
+			node = r.key
+		}
+		r.check(node, r.at+"."+problem.Field, problem.Err)
+	}
+	for _, e := range spec.GetEnvironments() {
+		for _, rollout := range r.definition.Policy.GetRollouts() {
+			if field := rollout.GetField(); e.GetPartition() == "" && field.GetDocument() == e.GetDocument() && field != nil && mayBe(field.GetPointer(), e.GetPointer()) {
+				name := "environments." + e.GetName()
+				r.parser.at(r.nodes[name], r.at+"."+name+".set", "the rollout %s sets the field %s as well, a stage at a time", rollout.GetName(), e.GetPointer()).
+					hint("let the rollout go by pins, or let delivery set a field of its own, which the rollout's assets are made of")
+			}
+		}
+	}
+}
+
+// alone refuses a field that an application before sets as well: they would undo each other.
+func (r *deliveryParser) alone(all []*intentpb.Delivery) {
+	last := all[len(all)-1]
+	for _, other := range all[:len(all)-1] {
+		for _, e := range last.GetEnvironments() {
+			for _, theirs := range other.GetEnvironments() {
+				if e.GetPointer() != "" && e.GetPointer() == theirs.GetPointer() && e.GetDocument() == theirs.GetDocument() && e.GetPartition() == theirs.GetPartition() {
+					name := "environments." + e.GetName()
+					r.parser.at(r.nodes[name], r.at+"."+name+".set", "it sets the field %s of the document %s, and so does %s of %s", e.GetPointer(), e.GetDocument(), theirs.GetName(), other.GetName()).
+						hint("give each environment a field of its own")
+				}
+			}
+		}
+	}
+}
+
+// mayBe reports whether a rollout's pointer, with {…} for what it fills in, may be a field.
+func mayBe(pattern, pointer string) bool {
+	parts, of := strings.Split(pattern, "/"), strings.Split(pointer, "/")
+	if len(parts) != len(of) {
+		return false
+	}
+	for i, part := range parts {
+		if part != of[i] && !strings.Contains(part, "{") {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,197 @@
+package definition_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	intentpb "lehr.dev/gen/lehr/intent/v1"
+	"lehr.dev/internal/ground/promotion"
+	"lehr.dev/internal/ground/schema"
+	"lehr.dev/internal/prodspec/definition"
+	"lehr.dev/internal/prodspec/validate"
+)
+
+const deliveryHead = `lehr: v1
+partition: shop
+sources:
+  images: {registry: "https://registry.example.com/shop/web", file: images.json}
+  cart: {debian: "https://debian.example.com/Packages", package: cart, file: cart.json}
+  search: {git_tags: "https://git.example.com/search.git", file: search.json}
+  knobs: {document: knobs}
+  sizes: {git: "https://git.example.com/shop.git", branch: main, document: sizes.yaml}
+generate: {}
+`
+
+// TestDeliveryOfThePageIsRead: each sample of docs/use/delivery.md is taken, and can be asked.
+func TestDeliveryOfThePageIsRead(t *testing.T) {
+	page, err := os.ReadFile("../../../docs/use/delivery.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	samples := map[string]int{}
+	for _, block := range strings.Split(string(page), "```yaml\n")[1:] {
+		text, _, _ := strings.Cut(block, "```")
+		if strings.HasPrefix(text, "order:") {
+			text = "delivery: {a: {versions: images, " + strings.TrimSpace(text) + ", environments: {e: {set: {document: knobs, field: /e}, assets: true}}}}\n"
+		}
+		if !strings.HasPrefix(text, "lehr:") {
+			text = deliveryHead + text
+		}
+		d, findings := definition.Parse("lehr.yaml", []byte(text), schema.Builtin())
+		if len(findings) > 0 {
+			t.Fatalf("%+v in\n%s", findings, text)
+		}
+		if problems := validate.CheckDeliveries(schema.Builtin(), d.Policy); len(problems) > 0 {
+			t.Errorf("%+v", problems)
+		}
+		for _, spec := range d.Policy.GetDeliveries() {
+			application, err := promotion.New(spec)
+			if err != nil {
+				t.Fatal(err)
+			}
+			samples[spec.GetName()] = len(application.Environments())
+		}
+	}
+	if samples["web"] != 3 || samples["cart"] != 2 || samples["search"] != 2 || samples["portal"] != 7 || samples["a"] != 1 {
+		t.Errorf("%v", samples)
+	}
+}
+
+func TestDeliveryIsRead(t *testing.T) {
+	d, findings := definition.Parse("lehr.yaml", []byte(deliveryHead+`delivery:
+  web:
+    versions: images
+    order: {by: semver, match: "web-(.*)", prereleases: [rc]}
+    environments:
+      test: {set: {document: sizes, field: /test}, assets: 'id == "a"', verify: smoke, on_bad: stay, newer: queues, attempts: 5, retry: 1h}
+      tenant:
+        each: [acme, bolt]
+        partition: "shop-{each}"
+        set: {document: theirs, field: "/{each}/version"}
+        assets: 'scopes.tenant == "{each}"'
+        constraints:
+          tested: {depends_on: [test], any: true, stable: 30m, rollbacks: true}
+          people: {judgement: 2, roles: [operator], expires: 2d, hotfixes: false}
+          soaked: {soak: 4h, in: test}
+          office: {zone: Europe/London, open: "Mon-Fri 09:00-17:00", at_most: 2}
+          old: {min_age: 1h}
+          denied: {deny: [{version: "1.4.*", reason: slow}, {commit: 1f2e3d4, reason: slow}]}
+          canary: {verdict: outside, expires: 1d}
+`), schema.Builtin())
+	if len(findings) > 0 {
+		t.Fatalf("%+v", findings)
+	}
+	web := d.Policy.GetDeliveries()[0]
+	if order := web.GetOrder(); order.GetMatch() != "web-(.*)" || order.GetPrereleases()[0] != "rc" || len(web.GetEnvironments()) != 3 {
+		t.Errorf("%v", web)
+	}
+	test, acme := web.GetEnvironments()[0], web.GetEnvironments()[1]
+	if test.GetOnBad() != intentpb.DeliveryEnvironment_ON_BAD_STAY || test.GetNewer() != intentpb.DeliveryEnvironment_NEWER_QUEUES || test.GetAttempts() != 5 ||
+		test.GetRetry().AsDuration() != time.Hour || test.GetVerify()[0] != "smoke" || test.GetDocument() != "sizes" {
+		t.Errorf("%v", test)
+	}
+	if acme.GetName() != "tenant-acme" || acme.GetGroup() != "tenant" || acme.GetPartition() != "shop-acme" || acme.GetPointer() != "/acme/version" || acme.GetAssets() != `scopes.tenant == "acme"` {
+		t.Errorf("%v", acme)
+	}
+	c := acme.GetConstraints()
+	if len(c) != 7 || !c[0].GetRollbacks() || !c[0].GetDependsOn().GetAny() || c[0].GetDependsOn().GetStable().AsDuration() != 30*time.Minute || c[0].GetPassedByHotfix() ||
+		!c[1].GetPassedByHotfix() || c[1].GetJudgement().GetQuorum() != 2 || c[2].GetSoak().GetTime().AsDuration() != 4*time.Hour || c[3].GetTimes().GetAtMost() != 2 ||
+		c[4].GetAge().GetAge().AsDuration() != time.Hour || c[5].GetDeny().GetEntries()[1].GetCommit() != "1f2e3d4" || c[6].GetOutside().GetExpires().AsDuration() != 24*time.Hour {
+		t.Errorf("%v", c)
+	}
+	if at := d.DeliveryPlaces[0]["environments.tenant-bolt"]; at.Line != 16 {
+		t.Errorf("%+v", at)
+	}
+}
+
+// TestRefusedDeliveries: each has a place, what is wrong, and what to do.
+func TestRefusedDeliveries(t *testing.T) {
+	one := func(environment string) string {
+		return "{versions: images, environments: {test: {set: {document: knobs, field: /test}, assets: true}, prod: " + environment + "}}"
+	}
+	prod := func(constraint string) string {
+		return one("{set: {document: knobs, field: /prod}, assets: true, constraints: {c: " + constraint + "}}")
+	}
+	const c = "delivery.web.environments.prod.constraints.c"
+	for text, want := range map[string][2]string{
+		`{version: images}`: {"delivery.web.version", "did you mean versions?"},
+		`{versions: image, environments: {test: {set: {document: knobs, field: /t}, assets: true}}}`:                    {"delivery.web.versions", "did you mean images?"},
+		`{versions: knobs, environments: {test: {set: {document: knobs, field: /t}, assets: true}}}`:                    {"delivery.web.versions", "known: images, cart, search"},
+		`{versions: images, environments: {}}`:                                                                          {"delivery.web.environments", "write one"},
+		`{versions: images, order: newest, environments: {}}`:                                                           {"delivery.web.order", "semver"},
+		`{versions: images, order: {by: date}, environments: {}}`:                                                       {"delivery.web.order", "layout: YYYYMMDD"},
+		`{versions: images, order: {match: "("}, environments: {}}`:                                                     {"delivery.web.order", "RE2"},
+		`{versions: images, environments: {Test: {set: {document: knobs, field: /t}, assets: true}}}`:                   {"delivery.web.environments.Test", "a-z"},
+		`{versions: images, environments: {a: {set: {document: knobs, field: /t}, assets: true, each: [b, c]}}}`:        {"delivery.web.environments.a.each", "{each}"},
+		`{versions: images, environments: {a: {set: {document: knobs, field: "/{each}"}, assets: true, each: [b, b]}}}`: {"delivery.web.environments.a.each[1]", "remove one"},
+		one(`{assets: true}`): {"delivery.web.environments.prod.set", "document: knobs"},
+		one(`{set: {document: knbs, field: /prod}, assets: true}`):                {"delivery.web.environments.prod.set.document", "known: knobs, sizes"},
+		one(`{set: {document: knobs, field: prod}, assets: true}`):                {"delivery.web.environments.prod.set.field", ""},
+		one(`{set: {document: knobs, field: /test}, assets: true}`):               {"delivery.web.environments.prod", "a field of its own"},
+		one(`{set: {document: knobs, field: /prod}, assets: true, on_bad: stop}`): {"delivery.web.environments.prod.on_bad", "back or stay"},
+		one(`{set: {document: knobs, field: /prod}, assets: true, newer: held}`):  {"delivery.web.environments.prod.newer", "queues"},
+		one(`{set: {document: knobs, field: /prod}, assets: true, attempts: 0}`):  {"delivery.web.environments.prod.attempts", "attempts: 1"},
+		one(`{set: {document: knobs, field: /prod}, assets: true, partition: Q}`): {"delivery.web.environments.prod.partition", ""},
+		prod(`{depend_on: [test]}`):                                               {c, "{depends_on: [test], stable: 30m}"},
+		prod(`{depends_on: [test], stabel: 1h}`):                                  {c + ".stabel", "did you mean stable?"},
+		prod(`{depends_on: [tset]}`):                                              {c, "did you mean test?"},
+		prod(`{depends_on: [prod]}`):                                              {"delivery.web.environments.prod", "depend on none"},
+		prod(`{depends_on: []}`):                                                  {c + ".depends_on", "[a, b]"},
+		prod(`{depends_on: [test], rollbacks: maybe}`):                            {c + ".rollbacks", "true or false"},
+		prod(`{judgement: 0}`):                                                    {c + ".judgement", "judgement: 1"},
+		prod(`{judgement: 21}`):                                                   {c + ".judgement", "for example 2"},
+		prod(`{judgement: 1, roles: [boss]}`):                                     {c + ".roles", ""},
+		prod(`{zone: UTC, at_most: 2}`):                                           {c, "Mon-Fri 09:00-17:00"},
+		prod(`{zone: UTC, open: noon}`):                                           {c + ".open", "Mon-Fri"},
+		prod(`{soak: 4h}`):                                                        {c + ".in", "in: [staging]"},
+		prod(`{soak: long, in: test}`):                                            {c + ".soak", "24h"},
+		prod(`{min_age: -1h}`):                                                    {c + ".min_age", "24h"},
+		prod(`{deny: [{version: "1"}]}`):                                          {c + ".deny[0].reason", "say why"},
+		prod(`{deny: [{reason: a}]}`):                                             {c + ".deny[0]", "commit"},
+		prod(`{deny: [{commit: xyz, reason: a}]}`):                                {c + ".deny[0].commit", "7 digits"},
+		prod(`{verdict: inside}`):                                                 {c + ".verdict", "outside"},
+		one("{set: {document: knobs, field: /prod}, assets: true}}}\n  api: {versions: cart, environments: {x: {set: {document: knobs, field: /prod}, assets: true}"): {"delivery.api.environments.x.set", "a field of its own"},
+	} {
+		_, findings := definition.Parse("lehr.yaml", []byte(deliveryHead+"delivery:\n  web: "+text+"\n"), schema.Builtin())
+		found := false
+		for _, f := range findings {
+			found = found || f.Field == want[0] && strings.Contains(f.Hint, want[1]) && f.Message != "" && f.Line >= 10
+		}
+		if !found {
+			t.Errorf("%s: found %+v, want %q", text, findings, want)
+		}
+	}
+}
+
+// TestDeliveryAndRolloutsOfOneField: a field that a rollout sets is refused, also where the
+// rollout fills in a part of it.
+func TestDeliveryAndRolloutsOfOneField(t *testing.T) {
+	for field, refused := range map[string]bool{"/clusters/{scope.cluster}/version": true, "/clusters/a/version": true, "/clusters/{id}/size": false, "/{id}": false} {
+		_, findings := definition.Parse("lehr.yaml", []byte(deliveryHead+`rollouts:
+  r: {select: true, by: {document: knobs, field: "`+field+`"}, stages: [{rest: true}]}
+delivery:
+  web: {versions: images, environments: {a: {set: {document: knobs, field: /clusters/a/version}, assets: true}}}
+`), schema.Builtin())
+		if got := len(findings) == 1 && strings.Contains(findings[0].Message, "the rollout r sets the field"); got != refused || !refused && len(findings) > 0 {
+			t.Errorf("%s: %+v", field, findings)
+		}
+	}
+}
+
+// TestFiltersOfDelivery: what selects an environment's assets is compiled, and placed where it is
+// wrong.
+func TestFiltersOfDelivery(t *testing.T) {
+	d, findings := definition.Parse("lehr.yaml", []byte(deliveryHead+"delivery:\n  web: {versions: images, environments: {a: {set: {document: knobs, field: /a}, assets: nothing.at.all}, b: {partition: other, set: {document: d, field: /a}, assets: nothing.at.all}}}\n"), schema.Builtin())
+	if len(findings) > 0 {
+		t.Fatalf("%+v", findings)
+	}
+	problems := validate.CheckDeliveries(schema.Builtin(), d.Policy)
+	if len(problems) != 1 || problems[0].Field != "environments.a.assets" || !strings.Contains(problems[0].Err.Error(), "nothing") {
+		t.Errorf("%+v", problems)
+	}
+	if at := d.DeliveryPlaces[0]["environments.a.assets"]; at.Line != 11 || at.Column == 0 {
+		t.Errorf("%+v", at)
+	}
+}
