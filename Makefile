@@ -24,8 +24,8 @@ help: ## list the targets
 # What is built, each by "go build" in its own folder: a program that is as its sources
 # are is not built again. The demo needs the first of them.
 DEMO_PROGRAMS := lehr lehr-process lehr-caddy lehr-sqlschema releases/v1/frontend releases/v2/frontend releases/v3/frontend
-PROGRAMS := $(DEMO_PROGRAMS) lehr-secrets lehr-command lehr-task lehr-http lehr-terraform lehr-kustomize lehr-helm lehr-prometheus-rules lehr-sql-syntax lehr-terraform-types
-PROGRAMS := $(DEMO_PROGRAMS) lehr-secrets lehr-command lehr-task lehr-http lehr-terraform lehr-kustomize lehr-helm lehr-kubernetes-objects lehr-prometheus-rules lehr-sql-syntax
+PROGRAMS := $(DEMO_PROGRAMS) lehr-secrets lehr-command lehr-task lehr-http lehr-terraform lehr-kustomize lehr-helm \
+	lehr-kubernetes-objects lehr-prometheus-rules lehr-sql-syntax lehr-terraform-types
 
 $(BIN)/lehr: build-program = cmd/lehr
 $(BIN)/lehr-secrets: build-program = cmd/lehr-secrets
@@ -43,8 +43,7 @@ $(BIN)/lehr-helm: build-program = renderers/helm -ldflags '-s -w'
 $(BIN)/lehr-kubernetes-objects: build-program = checkers/kubernetesobjects -ldflags '-s -w'
 $(BIN)/lehr-prometheus-rules: build-program = checkers/prometheusrules -ldflags '-s -w'
 $(BIN)/lehr-terraform-types: build-program = checkers/terraformtypes -ldflags '-s -w'
-$(BIN)/lehr-kustomize $(BIN)/lehr-helm $(BIN)/lehr-prometheus-rules $(BIN)/lehr-terraform-types: export CGO_ENABLED = 0
-$(BIN)/lehr-kustomize $(BIN)/lehr-helm $(BIN)/lehr-kubernetes-objects $(BIN)/lehr-prometheus-rules: export CGO_ENABLED = 0
+$(BIN)/lehr-kustomize $(BIN)/lehr-helm $(BIN)/lehr-kubernetes-objects $(BIN)/lehr-prometheus-rules $(BIN)/lehr-terraform-types: export CGO_ENABLED = 0
 # PostgreSQL's grammar is C: without a compiler for it, the program says that it cannot check that.
 C_COMPILER := $(firstword $(shell command -v gcc cc))
 $(BIN)/lehr-sql-syntax: build-program = checkers/sqlsyntax -tags netgo,osusergo -ldflags '-s -w$(if $(C_COMPILER), -linkmode external -extldflags -static)'
