@@ -77,6 +77,8 @@ type policyChange struct {
 	policy    *intentpb.CommonPolicy
 	set       *schema.Set
 	result    *apipb.PartitionPolicyChange
+	// queues of the budgets and rates that are new, by their keys.
+	queues map[string]*policyQueue
 }
 
 func (c *policyChange) compare(ctx context.Context, current, next *intentpb.CommonPolicy) (*apipb.PartitionPolicyChange, error) {
@@ -114,7 +116,12 @@ func (c *policyChange) compare(ctx context.Context, current, next *intentpb.Comm
 	if err := c.refused(ctx, news); err != nil {
 		return nil, err
 	}
-	return c.result, c.held(ctx, news)
+	c.notAllowed(ctx, news)
+	if err := c.held(ctx, news); err != nil {
+		return nil, err
+	}
+	c.tellQueues()
+	return c.result, nil
 }
 
 // asksTheSame: where it is written, and of whom else it asks, does not matter.
@@ -171,13 +178,17 @@ func (c *policyChange) refused(ctx context.Context, rules []*intentpb.CommonRule
 	if err != nil {
 		return err
 	}
+	c.refuse(findings)
+	return nil
+}
+
+func (c *policyChange) refuse(findings []intent.Finding) {
 	for _, f := range findings {
 		c.result.RefusedCount += int64(1 + f.Alike)
 		if len(c.result.Refused) < mostRefusedShown {
 			c.result.Refused = append(c.result.Refused, server.ToFinding(f))
 		}
 	}
-	return nil
 }
 
 // rest reads what is served.
@@ -204,8 +215,8 @@ func (c *policyChange) rest(ctx context.Context, wanted func(intent.AssetID, int
 	}
 }
 
-// held finds calendars that are closed now, and which assets that are not in sync would wait. What
-// a check asks outside, or of the past of a rate, is not asked.
+// held finds calendars that are closed now, and which assets that are not in sync would wait, for a
+// check or for each other. What a check asks outside is not asked.
 func (c *policyChange) held(ctx context.Context, rules []*intentpb.CommonRule) error {
 	environment := rule.New(c.set)
 	var checks []*intentpb.Check
@@ -231,7 +242,7 @@ func (c *policyChange) held(ctx context.Context, rules []*intentpb.CommonRule) e
 			}
 			for _, report := range reports {
 				filter.After = report.Asset
-				if err := c.heldAsset(ctx, environment, checks, report); err != nil {
+				if err := c.heldAsset(ctx, environment, rules, checks, report); err != nil {
 					return err
 				}
 			}
@@ -240,7 +251,7 @@ func (c *policyChange) held(ctx context.Context, rules []*intentpb.CommonRule) e
 	return nil
 }
 
-func (c *policyChange) heldAsset(ctx context.Context, environment *rule.Environment, checks []*intentpb.Check, report intent.Report) error {
+func (c *policyChange) heldAsset(ctx context.Context, environment *rule.Environment, rules []*intentpb.CommonRule, checks []*intentpb.Check, report intent.Report) error {
 	c.result.Differing++
 	_, body, err := c.app.store.Content(ctx, report.Target, report.Asset)
 	if fault.Is(err, fault.NotFound) {
@@ -253,15 +264,12 @@ func (c *policyChange) heldAsset(ctx context.Context, environment *rule.Environm
 	if err != nil {
 		return err
 	}
+	if err := c.enqueue(environment, rules, content); err != nil {
+		return err
+	}
 	for _, asked := range checks {
-		if asked.Where != "" {
-			filter, err := environment.Filter(asked.Where)
-			if err != nil {
-				continue
-			}
-			if about, err := filter.Match(content); err != nil || !about {
-				continue
-			}
+		if !isAbout(environment, asked, content) {
+			continue
 		}
 		if c.judge(environment, asked, content, report).Answer == intent.Pass {
 			continue
@@ -273,6 +281,18 @@ func (c *policyChange) heldAsset(ctx context.Context, environment *rule.Environm
 		return nil
 	}
 	return nil
+}
+
+func isAbout(environment *rule.Environment, asked *intentpb.Check, content intent.Asset) bool {
+	if asked.Where == "" {
+		return true
+	}
+	filter, err := environment.Filter(asked.Where)
+	if err != nil {
+		return false
+	}
+	about, err := filter.Match(content)
+	return err == nil && about
 }
 
 // judge asks one check alone.

@@ -33,7 +33,8 @@ func (s *session) policyCommand() *cobra.Command {
 		Short: "Say whom a common policy would hold and what it would refuse; changes nothing",
 		Long: `Compare a lehr-policy.yaml with the common policy in force, for every partition that is
 registered: which rules are new, gone or changed, what of what is served they would refuse,
-which checks are closed to every push now, and which assets that are not in sync would wait.
+which checks are closed to every push now, and which assets that are not in sync would wait,
+for a check or for each other, under a budget or a rate.
 Exit code 2 when anything would change; 1 when the file cannot be used.`,
 		Example: "  lehr policy plan lehr-policy.yaml",
 		Args:    cobra.ExactArgs(1),
@@ -217,6 +218,12 @@ func (s *session) printPolicyPlan(response *apipb.PlanCommonPolicyResponse, most
 		}
 		if p.WaitingCount > 0 {
 			fmt.Fprintf(s.Out, "  would wait: %d of %s not in sync, such as %s\n", p.WaitingCount, count(int(p.Differing), "asset"), plain(strings.Join(p.Waiting, ", ")))
+		}
+		for _, text := range p.Queued {
+			fmt.Fprintf(s.Out, "  would wait for each other: %s\n", plain(text))
+		}
+		for _, text := range p.Untried {
+			fmt.Fprintf(s.Out, "  not tried: %s\n", plain(text))
 		}
 		if p.RefusedCount > 0 {
 			fmt.Fprintf(s.Out, "  would be refused: %s, such as %s\n", count(int(p.RefusedCount), "finding"), plain(p.Refused[0].Message))

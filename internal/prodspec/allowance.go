@@ -2,12 +2,15 @@ package prodspec
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/internal/ground/commonpolicy"
+	"lehr.dev/internal/ground/fault"
 	"lehr.dev/internal/ground/intent"
+	"lehr.dev/internal/ground/schema"
 	"lehr.dev/internal/prodspec/definition"
 	"lehr.dev/internal/prodspec/generate/work"
 	"lehr.dev/internal/prodspec/source"
@@ -32,6 +35,19 @@ func (c common) judgeDefinition(file string, d definition.Definition) (errors, w
 	}
 	refused, remarks := c.judgeUses(file, uses(d))
 	return append(errors, refused...), remarks
+}
+
+// JudgeLists says what of a definition the lists of common rules do not allow. Invalid when the
+// definition cannot be read.
+func JudgeLists(file string, content []byte, types *schema.Set, policy *intentpb.CommonPolicy, rules []*intentpb.CommonRule) ([]intent.Finding, error) {
+	asked := common{policy: policy, rules: rules}
+	d, findings := definition.ParseWithDefaults(filepath.Base(file), content, types, asked.defaults())
+	if len(findings) > 0 {
+		f := findings[0]
+		return nil, fault.New(fault.Invalid, "the definition cannot be used as it is now: %s:%d: %s", f.File, f.Line, f.Message).WithHint("%s", f.Hint)
+	}
+	refused, _ := asked.judgeDefinition(filepath.Base(file), d)
+	return refused, nil
 }
 
 // judgeUses says what the lists of the common rules do not allow of what is used, and what they

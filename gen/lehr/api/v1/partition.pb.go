@@ -1033,17 +1033,24 @@ type PartitionPolicyChange struct {
 	Added   []string `protobuf:"bytes,2,rep,name=added" json:"added,omitempty"`
 	Removed []string `protobuf:"bytes,3,rep,name=removed" json:"removed,omitempty"`
 	Changed []string `protobuf:"bytes,4,rep,name=changed" json:"changed,omitempty"`
-	// What of what is served breaks rules that are new or changed: nothing that breaks them
-	// would be served any more. At most 20, and how many there are.
+	// What of what is served breaks rules that are new or changed, and what the definition names
+	// that their lists do not allow: nothing like it would be served any more. At most 20, and
+	// how many there are.
 	Refused      []*Finding `protobuf:"bytes,5,rep,name=refused" json:"refused,omitempty"`
 	RefusedCount int64      `protobuf:"varint,6,opt,name=refused_count,json=refusedCount" json:"refused_count,omitempty"`
 	// New or changed checks that are closed to every push now, in words.
 	Closed []string `protobuf:"bytes,7,rep,name=closed" json:"closed,omitempty"`
 	// Assets that are not in sync now, how many of them would wait for new or changed
 	// checks, and the first of these.
-	Differing     int64    `protobuf:"varint,8,opt,name=differing" json:"differing,omitempty"`
-	WaitingCount  int64    `protobuf:"varint,9,opt,name=waiting_count,json=waitingCount" json:"waiting_count,omitempty"`
-	Waiting       []string `protobuf:"bytes,10,rep,name=waiting" json:"waiting,omitempty"`
+	Differing    int64    `protobuf:"varint,8,opt,name=differing" json:"differing,omitempty"`
+	WaitingCount int64    `protobuf:"varint,9,opt,name=waiting_count,json=waitingCount" json:"waiting_count,omitempty"`
+	Waiting      []string `protobuf:"bytes,10,rep,name=waiting" json:"waiting,omitempty"`
+	// Budgets and rates of new or changed rules, in words, under which assets that are not in
+	// sync now would wait for each other; at most 20. How many assets would at the least.
+	Queued      []string `protobuf:"bytes,11,rep,name=queued" json:"queued,omitempty"`
+	QueuedCount int64    `protobuf:"varint,12,opt,name=queued_count,json=queuedCount" json:"queued_count,omitempty"`
+	// What could not be tried, and why, in words.
+	Untried       []string `protobuf:"bytes,13,rep,name=untried" json:"untried,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1148,6 +1155,27 @@ func (x *PartitionPolicyChange) GetWaiting() []string {
 	return nil
 }
 
+func (x *PartitionPolicyChange) GetQueued() []string {
+	if x != nil {
+		return x.Queued
+	}
+	return nil
+}
+
+func (x *PartitionPolicyChange) GetQueuedCount() int64 {
+	if x != nil {
+		return x.QueuedCount
+	}
+	return 0
+}
+
+func (x *PartitionPolicyChange) GetUntried() []string {
+	if x != nil {
+		return x.Untried
+	}
+	return nil
+}
+
 var File_lehr_api_v1_partition_proto protoreflect.FileDescriptor
 
 const file_lehr_api_v1_partition_proto_rawDesc = "" +
@@ -1232,7 +1260,7 @@ const file_lehr_api_v1_partition_proto_rawDesc = "" +
 	"\n" +
 	"registered\x18\x03 \x01(\x03R\n" +
 	"registered\x12\x12\n" +
-	"\x04held\x18\x04 \x01(\x03R\x04held\"\xc9\x02\n" +
+	"\x04held\x18\x04 \x01(\x03R\x04held\"\x9e\x03\n" +
 	"\x15PartitionPolicyChange\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\tR\tpartition\x12\x14\n" +
 	"\x05added\x18\x02 \x03(\tR\x05added\x12\x18\n" +
@@ -1244,7 +1272,10 @@ const file_lehr_api_v1_partition_proto_rawDesc = "" +
 	"\tdiffering\x18\b \x01(\x03R\tdiffering\x12#\n" +
 	"\rwaiting_count\x18\t \x01(\x03R\fwaitingCount\x12\x18\n" +
 	"\awaiting\x18\n" +
-	" \x03(\tR\awaiting2\xd8\x05\n" +
+	" \x03(\tR\awaiting\x12\x16\n" +
+	"\x06queued\x18\v \x03(\tR\x06queued\x12!\n" +
+	"\fqueued_count\x18\f \x01(\x03R\vqueuedCount\x12\x18\n" +
+	"\auntried\x18\r \x03(\tR\auntried2\xd8\x05\n" +
 	"\x10PartitionService\x12a\n" +
 	"\fAddPartition\x12 .lehr.api.v1.AddPartitionRequest\x1a!.lehr.api.v1.AddPartitionResponse\"\f\xda\xe4\x19\b\b\x05\x10\x01\x1a\x02id\x12c\n" +
 	"\x0eListPartitions\x12\".lehr.api.v1.ListPartitionsRequest\x1a#.lehr.api.v1.ListPartitionsResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x03\x12a\n" +
