@@ -19,7 +19,7 @@ type breach struct {
 }
 
 func TestEachBreachIsSeen(t *testing.T) {
-	for _, breaches := range [][]breach{effects, admissions, owning, brakesAndAudit, contents, collected, waits, tooOften, answered, judged, ill, remembering, lookedAtApart, rotating, unservedStates, ofOthers, outputsTold} {
+	for _, breaches := range [][]breach{effects, admissions, owning, brakesAndAudit, contents, collected, waits, tooOften, answered, judged, ill, remembering, lookedAtApart, rotating, unservedStates, ofOthers, outputsTold, ofGenerations, inCommon} {
 		for _, b := range breaches {
 			t.Run(b.property+" "+b.words, func(t *testing.T) {
 				r := newRun(t)
