@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"lehr.dev/internal/ground/fault"
 	"lehr.dev/internal/ground/intent"
 	"lehr.dev/internal/ground/loop"
 	"lehr.dev/internal/ground/schema"
@@ -31,11 +32,16 @@ func OpenPolicy(program Program) (*PolicyFile, error) {
 }
 
 // Read returns the content of the file and its revision. A file in a repository is looked at
-// as often as its place says.
+// as often as its place says; Unavailable while that fails, for what was read before need not be
+// what is there.
 func (f *PolicyFile) Read(ctx context.Context, now time.Time) (content []byte, revision string, err error) {
 	snapshot, err := f.sources.own.Read(ctx, now, source.Changes{All: true})
 	if err != nil {
 		return nil, "", err
+	}
+	if lasting, ok := f.sources.own.(source.Lasting); ok && lasting.Failing().Reason != "" {
+		failing := lasting.Failing()
+		return nil, "", fault.New(fault.Unavailable, "%s cannot be read since %s: %s", f.sources.file, failing.Since.UTC().Format(time.RFC3339), failing.Reason)
 	}
 	content, err = f.sources.own.Content(snapshot.Files[0])
 	return content, snapshot.Revision.String(), err
