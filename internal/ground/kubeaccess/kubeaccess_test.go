@@ -38,7 +38,7 @@ const (
 	gathered = "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: all}, aggregationRule: {}, rules: [{nonResourceURLs: [/metrics], verbs: [get]}]}"
 	shop     = "{apiVersion: v1, kind: Namespace, metadata: {name: shop}}"
 	berths   = "{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: berths.harbour.example}, spec: {group: harbour.example, scope: Namespaced, names: {kind: Berth, plural: berths}}}"
-	guard    = "{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, metadata: {name: guard}, webhooks: [{clientConfig: {url: 'https://elsewhere.example'}}, {clientConfig: {service: {namespace: harbour, name: guard}}}]}"
+	guard    = "{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, metadata: {name: guard}, webhooks: [{clientConfig: {url: 'https://elsewhere.example'}}, {failurePolicy: Ignore, clientConfig: {service: {namespace: harbour, name: other}}}, {clientConfig: {service: {namespace: harbour, name: guard}}}]}"
 	berth    = "{apiVersion: harbour.example/v1, kind: Berth, metadata: {name: north, namespace: shop}}"
 )
 

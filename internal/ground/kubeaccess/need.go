@@ -166,6 +166,9 @@ func (n *need) takeCalled(o Object) {
 		webhooks, _ := o.Content["webhooks"].([]any)
 		for _, one := range webhooks {
 			webhook, _ := one.(map[string]any)
+			if webhook["failurePolicy"] == "Ignore" {
+				continue // It is not waited for.
+			}
 			client, _ := webhook["clientConfig"].(map[string]any)
 			allow(client["service"])
 		}

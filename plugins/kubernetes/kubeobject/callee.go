@@ -15,7 +15,8 @@ const calleeRetry = 2 * time.Second
 type callee struct{ namespace, name string }
 
 // callees of an object: once a webhook's configuration or an APIService is there, the API server calls
-// these, and refuses what it would ask them about where nobody answers.
+// these, and refuses what it would ask them about where nobody answers. A webhook whose failure it is to
+// ignore refuses nothing.
 func callees(object *unstructured.Unstructured) (found []callee) {
 	add := func(service map[string]any) {
 		namespace, _ := service["namespace"].(string)
@@ -30,6 +31,9 @@ func callees(object *unstructured.Unstructured) (found []callee) {
 		webhooks, _, _ := unstructured.NestedSlice(object.Object, "webhooks")
 		for _, one := range webhooks {
 			webhook, _ := one.(map[string]any)
+			if webhook["failurePolicy"] == "Ignore" {
+				continue
+			}
 			service, _, _ := unstructured.NestedMap(webhook, "clientConfig", "service")
 			add(service)
 		}
