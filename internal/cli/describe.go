@@ -241,7 +241,7 @@ func printUses(s *session, a *apipb.GetAssetResponse) {
 		if use.Again {
 			again = ", told elsewhere"
 		}
-		fmt.Fprintf(s.Out, "%s%s (%s%s)\n", strings.Repeat("  ", int(use.Depth)), plain(use.Asset), plain(strings.Join(use.Fields, ", ")), again)
+		fmt.Fprintf(s.Out, "%s%s (%s%s)\n", strings.Repeat("  ", int(use.Depth)), plain(usedName(use)), plain(strings.Join(use.Fields, ", ")), again)
 	}
 	if a.MoreUses {
 		fmt.Fprintf(s.Out, "  and others: these are the first %d\n", len(a.Uses))

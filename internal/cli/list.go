@@ -77,7 +77,7 @@ func listUses(ctx context.Context, s *session, c *client.Client, q query) (listi
 	}
 	behind := []string{a.Asset.Id} // By depth.
 	for _, use := range a.Uses {
-		behind = append(behind[:use.Depth], use.Asset)
+		behind = append(behind[:use.Depth], usedName(use))
 		if use.Again {
 			continue
 		}
@@ -85,10 +85,18 @@ func listUses(ctx context.Context, s *session, c *client.Client, q query) (listi
 			result.more = true
 			return result, nil
 		}
-		result.add(use, use.Asset, strconv.Itoa(int(use.Depth)), behind[use.Depth-1], strings.Join(use.Fields, ", "))
+		result.add(use, usedName(use), strconv.Itoa(int(use.Depth)), behind[use.Depth-1], strings.Join(use.Fields, ", "))
 	}
 	result.more = a.MoreUses
 	return result, nil
+}
+
+// usedName is an asset that refers to another one, with its partition where that is another one.
+func usedName(use *apipb.Use) string {
+	if use.Partition == "" {
+		return use.Asset
+	}
+	return use.Partition + "//" + use.Asset
 }
 
 // fieldAndValue cuts PATH=VALUE; the key of a map may hold an equals sign.

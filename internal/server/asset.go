@@ -251,7 +251,7 @@ func (s *Server) GetAsset(ctx context.Context, request *apipb.GetAssetRequest) (
 	}
 	response.References, response.ReferencedBy = convertEach(references, toReference), convertEach(referrers, toReference)
 	if request.Uses {
-		response.Uses, response.MoreUses, err = uses(ctx, at, asset)
+		response.Uses, response.MoreUses, err = s.uses(ctx, at, asset)
 	}
 	return response, err
 }

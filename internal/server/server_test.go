@@ -104,11 +104,11 @@ func (w *world) refused(err error, kind fault.Kind, says string) {
 	}
 }
 
-// publish makes the next incarnation of the given assets.
+// publish makes the next incarnation of the given assets, in the partition of the lease.
 func (w *world) publish(base intent.Sequence, assets ...intent.Asset) intent.Incarnation {
 	w.Helper()
 	set := schema.Builtin()
-	parent := intent.IncarnationID{Partition: "shop", Sequence: base}
+	parent := intent.IncarnationID{Partition: w.lease.Partition, Sequence: base}
 	var delta []store.Entry
 	for _, asset := range assets {
 		body, digest, err := set.Encode(asset)
@@ -126,7 +126,7 @@ func (w *world) publish(base intent.Sequence, assets ...intent.Asset) intent.Inc
 	w.must(w.store.Stage(w.Context(), w.lease, parent, delta))
 	incarnation, err := w.store.Publish(w.Context(), w.lease, intent.Incarnation{
 		Grants: w.grants, Sources: w.sources,
-		ID: intent.IncarnationID{Partition: "shop", Sequence: base + 1}, Parent: parent,
+		ID: intent.IncarnationID{Partition: w.lease.Partition, Sequence: base + 1}, Parent: parent,
 		Schema: set.Digest(), Created: time.Now(), Author: ann, Added: len(assets), Count: len(assets),
 	})
 	w.must(err)

@@ -231,7 +231,6 @@ func (l *Lab) watch() error {
 		l.effect(e)
 		l.sealed(e)
 		l.shared(e)
-		l.outputEffect(e)
 		l.Monitor.Effect(e)
 		l.Monitor.Produced()
 		l.Monitor.Ailed()

@@ -327,13 +327,6 @@ func (l *Lab) outputReported(report intent.Report) {
 	}
 }
 
-// outputEffect marks pushes of another address.
-func (l *Lab) outputEffect(e world.Effect) {
-	if e.By == world.ByLehr && e.Refused == "" && strings.HasPrefix(string(e.Key), "sim:Pool/") && e.Action == intent.ActionUpdate && strings.Contains(e.After, "Bucket/") {
-		l.mark("outputs: another one was pushed")
-	}
-}
-
 // outputsMissing says which pool of head does not have what its bucket tells.
 func (l *Lab) outputsMissing(head intent.IncarnationID) (open []string) {
 	if !l.asksOutputs() {

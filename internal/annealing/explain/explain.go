@@ -89,6 +89,8 @@ type Facts struct {
 	Before map[string][]string
 	// Fields that open runs set for the asset asked for, by rollout.
 	Fields map[string]string
+	// Generation says which rule names the asset asked for, where that is an orphan.
+	Generation *Generation
 	// Covered are the sources of head, with what fails of them.
 	Covered []intent.SourceRevision
 	// Blocked is the newest candidate, when it is held or rejected.

@@ -107,6 +107,12 @@ func TestRootCause(t *testing.T) {
 			facts("web", intent.Report{Asset: "web", State: intent.StateGone, Target: head, Absent: true}),
 			[]string{"gone"}, "gone/web", "nothing of it is left", "",
 		},
+		"an orphan that a rule of generations keeps": {
+			olderGeneration(true), []string{"gone"}, "gone/web", "The rule settings of generations keeps the newest 2", "once enough newer ones have left",
+		},
+		"an orphan that a rule of generations does not remove": {
+			olderGeneration(false), []string{"gone"}, "gone/web", "keeps the newest 2 only, and does not remove it", "lehr plan warns",
+		},
 		"an orphan": {
 			facts("web", intent.Report{Asset: "web", State: intent.StateGone, Target: head}),
 			[]string{"gone"}, "gone/web", "an orphan", "lehr get orphans",
@@ -253,4 +259,11 @@ func TestAnotherPartitionsStopIsTold(t *testing.T) {
 	if root := answer.Root; root.Kind != string(intent.WaitStop) || root.Owner != "ann" || !strings.Contains(root.Text, "partition platform is stopped by ann") || !strings.HasSuffix(root.Text, ": a fire") || !strings.Contains(root.Hint, "lehr resume platform") {
 		t.Errorf("the root is %+v", root)
 	}
+}
+
+// olderGeneration is an orphan that a rule of generations names.
+func olderGeneration(kept bool) explain.Facts {
+	f := facts("web", intent.Report{Asset: "web", State: intent.StateGone, Target: head})
+	f.Generation = &explain.Generation{Rule: "settings", Keep: 2, Kept: kept}
+	return f
 }

@@ -38,6 +38,10 @@ func (f Facts) settled(report intent.Report, p *path) []Reason {
 			break
 		}
 		reason.Kind, reason.Text = KindGone, fmt.Sprintf("%s does not name it any more; production keeps what it has: an orphan, if it was enforced", report.Target)
+		if g := f.Generation; g != nil && report.Asset == f.Asset {
+			reason.Text, reason.Hint = g.words(report)
+			break
+		}
 		reason.Hint = fmt.Sprintf("lehr get orphans lists what is left in production; to have it enforced again, restore it in the sources; to have it gone: lehr turndown %s --reason WHY", report.Asset)
 	default:
 		reason.Kind, reason.Text = string(intent.WaitUnknown), "the last pass left no reason (report of "+f.ago(report.At)+")"

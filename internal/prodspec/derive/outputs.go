@@ -130,6 +130,10 @@ func (r *Rules) fillOutputs(asset intent.Asset) (intent.Asset, []Derived, []inte
 			read.Asset = string(use.Asset)
 		} else {
 			read.Partition, read.Elsewhere = string(use.Partition), string(use.Asset)
+			if addon.Partitions == nil {
+				addon.Partitions = map[string]uint32{}
+			}
+			addon.Partitions[read.Partition]++
 		}
 		if !use.Known {
 			read.Missing = r.missing(use.ID)

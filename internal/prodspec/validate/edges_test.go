@@ -206,8 +206,8 @@ func TestAddonsAreJudged(t *testing.T) {
 		"capacity is no number": {capacity("payload.name"), "capacity", "", "tasks", ""},
 		"capacity of an addon":  {capacity(`double(labels["size"])`), "capacity", "", "tasks", ""},
 		"version expression":    {&intentpb.Version{Expression: "payload.versio"}, "version", "Version.expression", "versio", "version"},
-		"health":               {&intentpb.Health{Expression: "payload.replicaz > 0"}, "health", "Health.expression", "replicaz", "replicas"},
-		"health is a number":   {&intentpb.Health{Expression: "payload.replicas"}, "health", "Health.expression", "neither a truth value nor a text", "true where the asset is well"},
+		"health":                {&intentpb.Health{Expression: "payload.replicaz > 0"}, "health", "Health.expression", "replicaz", "replicas"},
+		"health is a number":    {&intentpb.Health{Expression: "payload.replicas"}, "health", "Health.expression", "neither a truth value nor a text", "true where the asset is well"},
 		"version is none":       {&intentpb.Version{Expression: "payload.name"}, "version", "Version.expression", `"web", which is none`, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -585,7 +585,10 @@ type Use struct {
 	// these, and so on: the fewest steps there are.
 	Depth int32 `protobuf:"varint,3,opt,name=depth" json:"depth,omitempty"`
 	// It stands elsewhere in the list with those that refer to it, or is the asset asked for.
-	Again         bool `protobuf:"varint,4,opt,name=again" json:"again,omitempty"`
+	Again bool `protobuf:"varint,4,opt,name=again" json:"again,omitempty"`
+	// The partition of asset, where that is another one: it reads an output, as its head says.
+	// Partitions that the caller may not see are left out.
+	Partition     string `protobuf:"bytes,5,opt,name=partition" json:"partition,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -646,6 +649,13 @@ func (x *Use) GetAgain() bool {
 		return x.Again
 	}
 	return false
+}
+
+func (x *Use) GetPartition() string {
+	if x != nil {
+		return x.Partition
+	}
+	return ""
 }
 
 type GetAssetRequest struct {
@@ -1480,12 +1490,13 @@ const file_lehr_api_v1_asset_proto_rawDesc = "" +
 	"\x04from\x18\x01 \x01(\tR\x04from\x12\x0e\n" +
 	"\x02to\x18\x02 \x01(\tR\x02to\x12\x14\n" +
 	"\x05field\x18\x03 \x01(\tR\x05field\x12\x12\n" +
-	"\x04read\x18\x04 \x01(\bR\x04read\"_\n" +
+	"\x04read\x18\x04 \x01(\bR\x04read\"}\n" +
 	"\x03Use\x12\x14\n" +
 	"\x05asset\x18\x01 \x01(\tR\x05asset\x12\x16\n" +
 	"\x06fields\x18\x02 \x03(\tR\x06fields\x12\x14\n" +
 	"\x05depth\x18\x03 \x01(\x05R\x05depth\x12\x14\n" +
-	"\x05again\x18\x04 \x01(\bR\x05again\"\xbd\x01\n" +
+	"\x05again\x18\x04 \x01(\bR\x05again\x12\x1c\n" +
+	"\tpartition\x18\x05 \x01(\tR\tpartition\"\xbd\x01\n" +
 	"\x0fGetAssetRequest\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\tR\tpartition\x12\x14\n" +
 	"\x05asset\x18\x02 \x01(\tR\x05asset\x12 \n" +

@@ -78,8 +78,10 @@ func (ReadOutput_Missing) EnumDescriptor() ([]byte, []int) {
 // ReadsOutputs lists which outputs of other assets the payload contains, in place of
 // ${output:ASSET#NAME}. Lehr gives it; one that a generator gives is replaced.
 type ReadsOutputs struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Reads         []*ReadOutput          `protobuf:"bytes,1,rep,name=reads" json:"reads,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Reads []*ReadOutput          `protobuf:"bytes,1,rep,name=reads" json:"reads,omitempty"`
+	// The other partitions among them, each with how many of its outputs are asked for.
+	Partitions    map[string]uint32 `protobuf:"bytes,2,rep,name=partitions" json:"partitions,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -117,6 +119,13 @@ func (*ReadsOutputs) Descriptor() ([]byte, []int) {
 func (x *ReadsOutputs) GetReads() []*ReadOutput {
 	if x != nil {
 		return x.Reads
+	}
+	return nil
+}
+
+func (x *ReadsOutputs) GetPartitions() map[string]uint32 {
+	if x != nil {
+		return x.Partitions
 	}
 	return nil
 }
@@ -214,9 +223,15 @@ var File_lehr_intent_v1_outputs_proto protoreflect.FileDescriptor
 
 const file_lehr_intent_v1_outputs_proto_rawDesc = "" +
 	"\n" +
-	"\x1clehr/intent/v1/outputs.proto\x12\x0elehr.intent.v1\x1a\x1clehr/intent/v1/options.proto\"@\n" +
+	"\x1clehr/intent/v1/outputs.proto\x12\x0elehr.intent.v1\x1a\x1clehr/intent/v1/options.proto\"\xd3\x01\n" +
 	"\fReadsOutputs\x120\n" +
-	"\x05reads\x18\x01 \x03(\v2\x1a.lehr.intent.v1.ReadOutputR\x05reads\"\xa8\x02\n" +
+	"\x05reads\x18\x01 \x03(\v2\x1a.lehr.intent.v1.ReadOutputR\x05reads\x12R\n" +
+	"\n" +
+	"partitions\x18\x02 \x03(\v2,.lehr.intent.v1.ReadsOutputs.PartitionsEntryB\x04\x90\xe4\x19\x01R\n" +
+	"partitions\x1a=\n" +
+	"\x0fPartitionsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\rR\x05value:\x028\x01\"\xa8\x02\n" +
 	"\n" +
 	"ReadOutput\x12\x1a\n" +
 	"\x05asset\x18\x01 \x01(\tB\x04\x8a\xe4\x19\x00R\x05asset\x12\x16\n" +
@@ -243,20 +258,22 @@ func file_lehr_intent_v1_outputs_proto_rawDescGZIP() []byte {
 }
 
 var file_lehr_intent_v1_outputs_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_lehr_intent_v1_outputs_proto_msgTypes = make([]protoimpl.MessageInfo, 2)
+var file_lehr_intent_v1_outputs_proto_msgTypes = make([]protoimpl.MessageInfo, 3)
 var file_lehr_intent_v1_outputs_proto_goTypes = []any{
 	(ReadOutput_Missing)(0), // 0: lehr.intent.v1.ReadOutput.Missing
 	(*ReadsOutputs)(nil),    // 1: lehr.intent.v1.ReadsOutputs
 	(*ReadOutput)(nil),      // 2: lehr.intent.v1.ReadOutput
+	nil,                     // 3: lehr.intent.v1.ReadsOutputs.PartitionsEntry
 }
 var file_lehr_intent_v1_outputs_proto_depIdxs = []int32{
 	2, // 0: lehr.intent.v1.ReadsOutputs.reads:type_name -> lehr.intent.v1.ReadOutput
-	0, // 1: lehr.intent.v1.ReadOutput.missing:type_name -> lehr.intent.v1.ReadOutput.Missing
-	2, // [2:2] is the sub-list for method output_type
-	2, // [2:2] is the sub-list for method input_type
-	2, // [2:2] is the sub-list for extension type_name
-	2, // [2:2] is the sub-list for extension extendee
-	0, // [0:2] is the sub-list for field type_name
+	3, // 1: lehr.intent.v1.ReadsOutputs.partitions:type_name -> lehr.intent.v1.ReadsOutputs.PartitionsEntry
+	0, // 2: lehr.intent.v1.ReadOutput.missing:type_name -> lehr.intent.v1.ReadOutput.Missing
+	3, // [3:3] is the sub-list for method output_type
+	3, // [3:3] is the sub-list for method input_type
+	3, // [3:3] is the sub-list for extension type_name
+	3, // [3:3] is the sub-list for extension extendee
+	0, // [0:3] is the sub-list for field type_name
 }
 
 func init() { file_lehr_intent_v1_outputs_proto_init() }
@@ -271,7 +288,7 @@ func file_lehr_intent_v1_outputs_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lehr_intent_v1_outputs_proto_rawDesc), len(file_lehr_intent_v1_outputs_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   2,
+			NumMessages:   3,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
