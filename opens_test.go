@@ -41,6 +41,8 @@ var opensItself = map[string]string{
 	"plugins/task/runrecord/folder.go":             "keeps records in a folder of its own",
 	"plugins/task/runrecord/items.go":              "keeps records in a folder of its own",
 	"plugins/terraform/applykeeper/applykeeper.go": "logs into a folder of its own",
+	"plugins/terraform/applykeeper/leftstate.go":   "reads a folder of its own",
+	"plugins/terraform/applykeeper/redact.go":      "reads a folder of its own",
 	"plugins/terraform/applykeeper/record.go":      "keeps records in a folder of its own",
 	"plugins/terraform/modules/look.go":            "reads a folder of its own",
 	"plugins/terraform/tfcommand/tfcommand.go":     "reads a folder of its own",

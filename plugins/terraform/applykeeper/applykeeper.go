@@ -6,16 +6,13 @@
 package applykeeper
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -52,6 +49,11 @@ type Spec struct {
 	Binary, Directory, Plan, Left string
 	Environment                   []string
 	Parallelism                   int
+	// Secrets are what must not stay in what the keeper notes: programs of a module print them.
+	Secrets []Secret
+	// StateDigest is of the state that the plan, or what was left in Left, was made of; empty:
+	// it is not known.
+	StateDigest string
 	// Limit is how long it may last until it is interrupted.
 	Limit time.Duration
 	// HasLock: the keeper has the plugin's lock. Start sets it.
@@ -113,7 +115,7 @@ func (k *process) begin(ctx context.Context, spec Spec, isLate func() error) (er
 	if err := os.Remove(filepath.Join(spec.Asset.Path, progressName)); err != nil && !os.IsNotExist(err) {
 		return err
 	}
-	k.apply = Apply{Push: spec.Push, Began: time.Now()}
+	k.apply = Apply{Push: spec.Push, Began: time.Now(), StateDigest: spec.StateDigest}
 	if err := isLate(); err != nil {
 		return err
 	}
@@ -129,6 +131,7 @@ func (k *process) carry(ctx context.Context, spec Spec) error {
 	}
 	k.writeState(spec, end)
 	end.Ended = time.Now()
+	end.redact(spec)
 	k.apply.End = end
 	for deadline := time.Now().Add(noteWithin); ; time.Sleep(time.Second) {
 		err := k.apply.save(spec.Asset)
@@ -227,57 +230,4 @@ func (k *process) watch(ctx context.Context, spec Spec, terraform *os.Process) (
 		watching.Wait()
 		return isInterrupted
 	}
-}
-
-// writeState writes a state that Terraform could not, as soon as that can be done. It changes
-// nothing but the state, which is of what was done already: so it needs no permit.
-func (k *process) writeState(spec Spec, end *End) {
-	left := spec.Left
-	if left == "" {
-		left = filepath.Join(spec.Directory, "errored.tfstate")
-	}
-	pause := time.Second
-	for deadline := time.Now().Add(stateWithin); ; time.Sleep(pause) {
-		if _, err := os.Stat(left); err != nil {
-			if spec.Plan == "" {
-				end.IsApplied = true
-			}
-			return
-		}
-		err := k.pushState(spec, left)
-		if err == nil {
-			err = os.Remove(left)
-		}
-		if err == nil {
-			end.Reason = "the state, which Terraform could not write at first, is written; " + end.Reason
-			end.IsApplied = end.IsApplied || spec.Plan == ""
-			return
-		}
-		log.Printf("writing the state %s: %v", left, err)
-		// That another state is there already no later attempt mends: a person decides.
-		if time.Now().After(deadline) || spec.Plan == "" || errors.Is(err, errOtherState) {
-			end.StateLeft = left
-			end.Reason = fmt.Sprintf("the state of what was applied cannot be written, and lies in %s: %v; %s", left, err, end.Reason)
-			return
-		}
-		pause = min(2*pause, 30*time.Second)
-	}
-}
-
-// errOtherState says that the backend has a state that the one which was left is no successor
-// of. Terraform tells that by words alone.
-var errOtherState = errors.New("the backend has another state by now")
-
-func (k *process) pushState(spec Spec, left string) error {
-	terraform := exec.Command(spec.Binary, "state", "push", "-no-color", "-lock-timeout=0s", left)
-	terraform.Dir, terraform.Env = spec.Directory, spec.Environment
-	terraform.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	output, err := terraform.CombinedOutput()
-	if err != nil {
-		if bytes.Contains(output, []byte("serial")) || bytes.Contains(output, []byte("lineage")) {
-			err = errOtherState
-		}
-		return errors.Join(err, errors.New(strings.TrimSpace(string(output[:min(len(output), 2000)]))))
-	}
-	return nil
 }

@@ -21,6 +21,8 @@ type Apply struct {
 	Began time.Time `json:"began"`
 	// Process is Terraform's.
 	Process int `json:"process,omitempty"`
+	// StateDigest is of the state that it began from.
+	StateDigest string `json:"state_digest,omitempty"`
 	// End is nil as long as nobody saw how it ended.
 	End *End `json:"end,omitempty"`
 }

@@ -54,6 +54,7 @@ func (m *Modules) look(ctx context.Context, s subject) (*look, error) {
 	if err != nil {
 		return nil, err
 	}
+	l.stateDigest = state.Digest
 	left, err := s.folder.Errored()
 	if err != nil {
 		return nil, err
@@ -98,7 +99,10 @@ func (l *look) recover(left string, state tfcommand.State) error {
 	if err := json.Unmarshal(content, &version); err != nil {
 		return fmt.Errorf("reading the state that an apply left in %s: %w", left, err)
 	}
-	l.left = left
+	l.left, l.stateDigest = left, ""
+	if last := l.found.Last; last != nil {
+		l.stateDigest = last.StateDigest
+	}
 	l.base = fmt.Sprintf("left %x, %s %d", sum[:8], state.Lineage, state.Serial)
 	l.shown = serve.Plan{Action: serve.ActionUpdate, Changes: []serve.FieldChange{{
 		Path: "state", Current: fmt.Sprintf("serial %d", state.Serial), Target: fmt.Sprintf("serial %d, as an apply left it (sha256 %x)", version.Serial, sum[:8]),

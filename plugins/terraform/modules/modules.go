@@ -224,6 +224,8 @@ type look struct {
 	base  string
 	// left is a state that an apply could not write.
 	left string
+	// stateDigest is of the state that the plan, or what was left, was made of.
+	stateDigest string
 }
 
 // forget removes the saved plan: it holds secrets.

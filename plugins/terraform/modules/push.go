@@ -5,9 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"time"
 
+	terraformpb "lehr.dev/gen/lehr/terraform/v1"
 	"lehr.dev/plugins/terraform/applykeeper"
 	"lehr.dev/sdk/secret"
 	"lehr.dev/sdk/serve"
@@ -74,7 +77,13 @@ func (m *Modules) apply(ctx context.Context, l *look, push serve.Push, permits s
 		alive.Close()
 		return stopped(ctx, err)
 	}
-	ended, err := applykeeper.Start(m.Program, m.spec(l, push), alive, m.Lock)
+	spec, err := m.spec(l, push)
+	if err != nil {
+		alive.Close()
+		_ = save(ctx, push, l.key, nil)
+		return failed(ctx, fmt.Errorf("nothing was applied: %w", err), true)
+	}
+	ended, err := applykeeper.Start(m.Program, spec, alive, m.Lock)
 	alive.Close()
 	if err != nil {
 		_ = save(ctx, push, l.key, nil)
@@ -84,7 +93,7 @@ func (m *Modules) apply(ctx context.Context, l *look, push serve.Push, permits s
 	return m.await(ctx, l, push, kept, ended, hold)
 }
 
-func (m *Modules) spec(l *look, push serve.Push) applykeeper.Spec {
+func (m *Modules) spec(l *look, push serve.Push) (spec applykeeper.Spec, err error) {
 	environment := []string{}
 	for _, name := range []string{"PATH", "HOME", "TMPDIR"} {
 		if value, ok := os.LookupEnv(name); ok {
@@ -94,10 +103,34 @@ func (m *Modules) spec(l *look, push serve.Push) applykeeper.Spec {
 	for name, value := range l.run.Environment() {
 		environment = append(environment, name+"="+value)
 	}
-	return applykeeper.Spec{
-		Asset: l.folder, Push: string(push.ID), Binary: l.engine.Binary, Directory: l.run.Content.Root, Plan: l.file, Left: l.left,
+	spec = applykeeper.Spec{
+		Asset: l.folder, Push: string(push.ID), Binary: l.engine.Binary, Directory: l.run.Content.Root, Plan: l.file, Left: l.left, StateDigest: l.stateDigest,
 		Environment: environment, Parallelism: l.engine.Parallelism, Limit: l.engine.Limit(),
 	}
+	spec.Secrets, err = m.secretsOf(l)
+	return spec, err
+}
+
+// secretsOf a run are the engine's and the backend's, with keyed digests.
+func (m *Modules) secretsOf(l *look) (found []applykeeper.Secret, err error) {
+	add := func(name, value string) {
+		var digest secret.Digest
+		if value == "" || err != nil {
+			return
+		}
+		if digest, err = m.Secrets.DigestOfFound(string(l.key)+" "+name, []byte(value)); err == nil {
+			found = append(found, applykeeper.Secret{Name: name, Value: value, Digest: digest})
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(l.engine.Secrets)) {
+		add("variable "+name, l.run.Variables[name])
+	}
+	for _, name := range slices.Sorted(maps.Keys(l.module.Backend)) {
+		if _, isPlain := l.module.Backend[name].GetSource().(*terraformpb.Setting_Value); !isPlain {
+			add("backend "+name, l.run.Backend[name])
+		}
+	}
+	return found, err
 }
 
 // await tells how far the apply is until it ends. When the permit ends first, the apply is

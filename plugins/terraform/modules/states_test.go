@@ -17,7 +17,11 @@ type states struct {
 	content   []byte
 	lock      []byte
 	isRefused bool
-	writes    int
+	// isReadOnly: a lock is refused, as where nothing may be written.
+	isReadOnly bool
+	// stall is closed to let requests go on; nil: they do.
+	stall  chan struct{}
+	writes int
 }
 
 // useServer has the site's state be kept by a server.
@@ -48,6 +52,26 @@ func (s *states) leaveLock(lock string) {
 	s.lock = []byte(lock)
 }
 
+func (s *states) setReadOnly(isReadOnly bool) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.isReadOnly = isReadOnly
+}
+
+// slow has requests wait until the function that it returns is called.
+func (s *states) slow() (goOn func()) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	stall := make(chan struct{})
+	s.stall = stall
+	return sync.OnceFunc(func() {
+		s.mutex.Lock()
+		defer s.mutex.Unlock()
+		s.stall = nil
+		close(stall)
+	})
+}
+
 func (s *states) close() { s.server.Close() }
 
 func (s *states) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -57,7 +81,17 @@ func (s *states) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.mutex.Lock()
+	stall := s.stall
+	s.mutex.Unlock()
+	if stall != nil {
+		<-stall
+	}
+	s.mutex.Lock()
 	defer s.mutex.Unlock()
+	if s.isReadOnly && r.Method != http.MethodGet {
+		w.WriteHeader(http.StatusForbidden)
+		return
+	}
 	switch r.Method {
 	case http.MethodGet:
 		if s.content == nil {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
@@ -49,7 +50,10 @@ func (b *bucket) put(verb string, model *bucketModel) (diagnostics diag.Diagnost
 	err := b.store.do(verb, model.Name.ValueString(), func(s store) error {
 		return s.write(file{Name: model.Name.ValueString(), Region: model.Region.ValueString(), Env: model.Env.ValueStringPointer(), Key: model.Key.ValueStringPointer()})
 	})
-	if err != nil {
+	switch {
+	case errors.Is(err, errUnknown):
+		model.URL = types.StringUnknown()
+	case err != nil:
 		diagnostics.AddError("The cloud refused to "+verb+" "+model.Name.ValueString(), err.Error())
 	}
 	return diagnostics

@@ -6,6 +6,8 @@ package tfcommand
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -248,6 +250,8 @@ func (r Run) stamp() string {
 type State struct {
 	Lineage string `json:"lineage"`
 	Serial  uint64 `json:"serial"`
+	// Digest is of all of it, as SHA-256 in hex; empty: there is none yet.
+	Digest string `json:"-"`
 }
 
 // PullState reads which version the state has.
@@ -269,7 +273,14 @@ func (c *Commands) PullState(ctx context.Context, r Run) (state State, ok bool, 
 	if err := json.Unmarshal(text, &state); err != nil {
 		return state, false, fmt.Errorf("reading the state: %w", err)
 	}
+	state.Digest = DigestOf(text)
 	return state, state.Lineage != "", nil
+}
+
+// DigestOf a state, as "state pull" prints it.
+func DigestOf(text []byte) string {
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
 }
 
 // Plan plans without the state's lock, and returns the plan with the file that holds it, which
