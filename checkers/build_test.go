@@ -20,11 +20,11 @@ func programs(t *testing.T) string {
 	}
 	bin := t.TempDir()
 	for name, p := range map[string]building.Program{
-		"lehr":                  {Of: "../cmd/lehr"}, // As other tests build it, so that it is linked once.
+		"lehr":                    {Of: "../cmd/lehr"}, // As other tests build it, so that it is linked once.
 		"lehr-kubernetes-objects": {Of: "kubernetesobjects", Flags: []string{"-ldflags", "-s -w"}, Env: []string{"CGO_ENABLED=0"}},
-		"lehr-prometheus-rules": {Of: "prometheusrules", Flags: []string{"-ldflags", "-s -w"}, Env: []string{"CGO_ENABLED=0"}},
-		"lehr-terraform-types":  {Of: "terraformtypes", Flags: []string{"-ldflags", "-s -w"}, Env: []string{"CGO_ENABLED=0"}},
-		"lehr-sql-syntax":       {Of: "sqlsyntax", Flags: []string{"-tags", "netgo,osusergo", "-ldflags", "-s -w -linkmode external -extldflags -static"}, Env: []string{"CGO_ENABLED=1"}},
+		"lehr-prometheus-rules":   {Of: "prometheusrules", Flags: []string{"-ldflags", "-s -w"}, Env: []string{"CGO_ENABLED=0"}},
+		"lehr-terraform-types":    {Of: "terraformtypes", Flags: []string{"-ldflags", "-s -w"}, Env: []string{"CGO_ENABLED=0"}},
+		"lehr-sql-syntax":         {Of: "sqlsyntax", Flags: []string{"-tags", "netgo,osusergo", "-ldflags", "-s -w -linkmode external -extldflags -static"}, Env: []string{"CGO_ENABLED=1"}},
 	} {
 		if err := p.At(filepath.Join(bin, name)); err != nil {
 			t.Fatal(err)
