@@ -141,6 +141,24 @@ func TestObjectsOfCorpus(t *testing.T) {
 	}
 }
 
+// textsOf all files of a folder, as one, in which JSON within JSON is as it is outside.
+func textsOf(t *testing.T, folder string) string {
+	t.Helper()
+	var all strings.Builder
+	err := filepath.WalkDir(folder, func(path string, entry os.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		all.Write(text)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.ReplaceAll(all.String(), `\"`, `"`)
+}
+
 const modelled = "lehr: v1\npartition: shop\nsources:\n  shop: {dir: ., files: [shop.yaml]}\n  mail: {dir: ., files: [mail.yaml]}\n  report: {dir: ., files: [report.yaml]}\n" +
 	"generate:\n  web: {model: kubernetes-web-service, from: shop}\n  post: {model: kubernetes-worker, from: mail}\n  nightly: {model: kubernetes-cron, from: report}\n" +
 	"validate:\n  programs:\n    types: {check: kubernetes-objects, from: [web, post, nightly], with: {version: 'VERSION', definitions: required}}\nmodels: [lehr.kubernetes.v1.Object]\n"
@@ -162,11 +180,11 @@ func TestKubernetesModels(t *testing.T) {
 			t.Errorf("%s: %v\n%s", version, err, out)
 		}
 	}
-	out, err := run(t, lehr, "build", "-o", "json", filepath.Join(folder, "lehr.yaml"))
-	if err != nil {
+	made := t.TempDir()
+	if out, err := run(t, lehr, "build", "--out", made, filepath.Join(folder, "lehr.yaml")); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	text := strings.ReplaceAll(out, `\"`, `"`)
+	text := textsOf(t, made)
 	for _, said := range []string{
 		`"image":"shop:v7+a"`, `"image":"shop:v6"`, `"app.kubernetes.io/version":"v7-a"`, `"args":["--cluster=us"]`,
 		`"env":[{"name":"A","value":"1"},{"name":"B","value":"2"}]`, `"containerPort":9000`, `"path":"/ready"`, `"failureThreshold":151`,
