@@ -140,3 +140,65 @@ func TestObjectsOfCorpus(t *testing.T) {
 		}
 	}
 }
+
+// textsOf all files of a folder, as one, in which JSON within JSON is as it is outside.
+func textsOf(t *testing.T, folder string) string {
+	t.Helper()
+	var all strings.Builder
+	err := filepath.WalkDir(folder, func(path string, entry os.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		all.Write(text)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.ReplaceAll(all.String(), `\"`, `"`)
+}
+
+const modelled = "lehr: v1\npartition: shop\nsources:\n  shop: {dir: ., files: [shop.yaml]}\n  mail: {dir: ., files: [mail.yaml]}\n  report: {dir: ., files: [report.yaml]}\n" +
+	"generate:\n  web: {model: kubernetes-web-service, from: shop}\n  post: {model: kubernetes-worker, from: mail}\n  nightly: {model: kubernetes-cron, from: report}\n" +
+	"validate:\n  programs:\n    types: {check: kubernetes-objects, from: [web, post, nightly], with: {version: 'VERSION', definitions: required}}\nmodels: [lehr.kubernetes.v1.Object]\n"
+
+// TestKubernetesModels: what the models make is well for each version of Kubernetes, and what a manifest
+// says counts in place of a default.
+func TestKubernetesModels(t *testing.T) {
+	lehr, folder := programs(t), t.TempDir()
+	write(t, folder, map[string]string{
+		"shop.yaml": "service: shop\nimage: shop:{version}\nversion: v7+a\nargs: [\"--cluster={cluster}\"]\nenv: {B: \"2\", A: \"1\"}\nhost: shop.example.com\nport: 9000\n" +
+			"probe: {path: /ready, startup_seconds: 301}\nresources: {cpu: 250m, memory: 1Gi}\nsecurity: {writable: true}\n" +
+			"clusters:\n- {name: eu, replicas: 3, most_replicas: 9}\n- {name: us, replicas: 1, namespace: front, version: v6, resources: {cpu: \"2\"}}\n",
+		"mail.yaml":   "service: mail\nimage: mail:1\nversion: v1\nclusters: [{name: eu}]\n",
+		"report.yaml": "service: report\nimage: report:1\nversion: v1\ncron: 30 2 * * 1-5\nzone: Europe/London\nclusters: [{name: eu}]\n",
+	})
+	for _, version := range []string{"1.35", "1.36", "1.37"} {
+		write(t, folder, map[string]string{"lehr.yaml": strings.Replace(modelled, "VERSION", version, 1)})
+		if out, err := run(t, lehr, "build", filepath.Join(folder, "lehr.yaml")); err != nil || strings.Contains(out, "(check types)") {
+			t.Errorf("%s: %v\n%s", version, err, out)
+		}
+	}
+	made := t.TempDir()
+	if out, err := run(t, lehr, "build", "--out", made, filepath.Join(folder, "lehr.yaml")); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	text := textsOf(t, made)
+	for _, said := range []string{
+		`"image":"shop:v7+a"`, `"image":"shop:v6"`, `"app.kubernetes.io/version":"v7-a"`, `"args":["--cluster=us"]`,
+		`"env":[{"name":"A","value":"1"},{"name":"B","value":"2"}]`, `"containerPort":9000`, `"path":"/ready"`, `"failureThreshold":151`,
+		`{"limits":{"memory":"1Gi"},"requests":{"cpu":"250m","memory":"1Gi"}}`, `{"limits":{"memory":"1Gi"},"requests":{"cpu":"2","memory":"1Gi"}}`,
+		`"readOnlyRootFilesystem":false`, `"readOnlyRootFilesystem":true`, `"runAsNonRoot":true`, `"automountServiceAccountToken":false`,
+		`"minReplicas":3`, `"maxReplicas":9`, `"timeZone":"Europe/London"`, `"host":"shop.example.com"`,
+		`kubernetes/us/front/deployment.apps/shop`, `kubernetes/eu/mail/poddisruptionbudget.policy/mail`,
+	} {
+		if !strings.Contains(text, said) {
+			t.Errorf("it has no %s", said)
+		}
+	}
+	// One replica: a budget of one pod would let nobody drain its machine.
+	if strings.Contains(text, "kubernetes/us/front/poddisruptionbudget.policy/shop") {
+		t.Error("one replica has a budget")
+	}
+}

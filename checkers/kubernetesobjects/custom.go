@@ -171,6 +171,9 @@ func (c *checker) custom(o *object, kind customKind) {
 	options := structuralschema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true}
 	for _, unknown := range pruning.PruneWithOptions(runtime.DeepCopyJSON(value), kind.schema, true, options) {
 		at := splitPath(unknown)
+		if len(at) == 0 {
+			continue
+		}
 		parent := at[:len(at)-1]
 		if schema := schemaAt(kind.schema, parent); schema != nil {
 			c.unknownCustom(at, schema)

@@ -128,6 +128,7 @@ func (c *checker) object(o *object) {
 	c.metadata(o)
 	c.workload(o)
 	c.schedule(o)
+	c.subjects(o)
 	c.selection(o)
 }
 

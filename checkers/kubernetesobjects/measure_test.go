@@ -71,6 +71,15 @@ var faults = []string{
 	// Versions of APIs that were turned on for a test.
 	"test/e2e/dra/test-driver/deploy/example/resourcepoolstatusrequest.yaml payload.json.apiVersion: resource.k8s.io/v1alpha3 ResourcePoolStatusRequest is alpha",
 	"test/integration/scheduler_perf/dra/templates/deviceclass-consumablecapacity.yaml payload.json.apiVersion: resource.k8s.io/v1beta2 DeviceClass is deprecated",
+	// A placeholder that a script replaces, and bindings that a test gives their namespaces.
+	"cluster/gce/addons/cloud-pvl-admission/mutating-webhook-configuration.yaml payload.json.webhooks[0].clientConfig.caBundle: is not base64",
+	"test/e2e/testing-manifests/storage-csi/external-snapshot-metadata/backup-client-rbac.yaml payload.json.subjects[0]: a ServiceAccount has no namespace",
+	"test/e2e/testing-manifests/storage-csi/gce-pd/csi-controller-rbac.yaml payload.json.subjects[0]: a ServiceAccount has no namespace",
+	"test/e2e/testing-manifests/storage-csi/gce-pd/csi-controller-rbac.yaml payload.json.subjects[0]: a ServiceAccount has no namespace",
+	"test/e2e/testing-manifests/storage-csi/gce-pd/csi-controller-rbac.yaml payload.json.subjects[0]: a ServiceAccount has no namespace",
+	"test/e2e/testing-manifests/storage-csi/gce-pd/csi-controller-rbac.yaml payload.json.subjects[0]: a ServiceAccount has no namespace",
+	"test/e2e/testing-manifests/storage-csi/gce-pd/csi-controller-rbac.yaml payload.json.subjects[0]: a ServiceAccount has no namespace",
+	"hack/testdata/pod-apply-status.yaml payload.json: has no containers",
 	// Mistakes that nobody saw: a field is type, another was removed, a volume is that of some cluster.
 	"test/e2e/testing-manifests/serviceloadbalancer/netexecsvc.yaml payload.json.spec.Type: Kubernetes 1.37 knows no such field",
 	"test/integration/scheduler_perf/dra/templates/another-resourceclaimtemplate.yaml payload.json.spec.spec.controller: Kubernetes 1.37 knows no such field",

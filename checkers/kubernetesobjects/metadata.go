@@ -43,6 +43,18 @@ func (c *checker) name(o *object) {
 	}
 }
 
+// subjects judges whom a ClusterRoleBinding gives a role; a RoleBinding may leave its own namespace out.
+func (c *checker) subjects(o *object) {
+	if groupKind(o.key) != "rbac.authorization.k8s.io/ClusterRoleBinding" {
+		return
+	}
+	for i, subject := range list(o.value, "subjects") {
+		if text(subject, "kind") == "ServiceAccount" && text(subject, "namespace") == "" {
+			c.wrong([]string{"subjects", strconv.Itoa(i)}, "write the namespace of the ServiceAccount", "a ServiceAccount has no namespace")
+		}
+	}
+}
+
 // labels judges keys and values of labels.
 func (c *checker) labels(value any, path []string) {
 	for key, label := range texts(value) {

@@ -73,6 +73,9 @@ func TestFaults(t *testing.T) {
 		"a service for others":  {deployment + "---\n" + strings.Replace(service, "SELECTED", "kube-dns", 1), "", "", ""},
 		"a name":                {"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: Web_1}\n", ".metadata.name", `the name "Web_1": a lowercase RFC 1123 subdomain`, ""},
 		"a label's value":       {"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, labels: {a: 'b c'}}\n", ".metadata.labels.a", `the label "b c"`, ""},
+		"content":               {"apiVersion: admissionregistration.k8s.io/v1\nkind: MutatingWebhookConfiguration\nmetadata: {name: a}\nwebhooks: [{name: a.example.com, clientConfig: {url: 'https://a', caBundle: '__CA__'}}]\n", ".webhooks[0].clientConfig.caBundle", "is not base64", "base64"},
+		"a subject":             {"apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {name: a}\nroleRef: {kind: ClusterRole, name: view}\nsubjects: [{kind: ServiceAccount, name: a}]\n", ".subjects[0]", "a ServiceAccount has no namespace", "write the namespace"},
+		"no containers":         {"apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n", "", "has no containers", "at least one"},
 		"a role's name":         {"apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: 'system:Reader'}\nrules: []\n", "", "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {

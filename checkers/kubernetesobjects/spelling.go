@@ -2,10 +2,19 @@ package main
 
 import "strings"
 
+// longestName that is compared: nobody misspells a longer one by a few letters.
+const longestName = 80
+
 // nearest is the known name that somebody who wrote a name probably meant; empty: none is near.
 func nearest(name string, known []string) string {
+	if len(name) > longestName {
+		return ""
+	}
 	best, bestDistance := "", 1+max(1, len(name)/3)
 	for _, candidate := range known {
+		if len(candidate) > longestName {
+			continue
+		}
 		if d := distance(strings.ToLower(name), strings.ToLower(candidate)); d < bestDistance {
 			best, bestDistance = candidate, d
 		}

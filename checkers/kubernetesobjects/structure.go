@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"math"
 	"slices"
@@ -84,6 +85,8 @@ func (c *checker) scalar(value any, code string, path []string) {
 	case "any":
 	case "string", "time":
 		c.string(value, path)
+	case "bytes":
+		c.bytes(value, path)
 	case "bool":
 		if _, ok := value.(bool); !ok {
 			c.wrong(path, "write true or false, without quotes", "is %s, and true or false is wanted", formOf(value))
@@ -112,6 +115,15 @@ func (c *checker) string(value any, path []string) {
 		hint = "write a text"
 	}
 	c.wrong(path, hint, "is %s, and a text is wanted", formOf(value))
+}
+
+func (c *checker) bytes(value any, path []string) {
+	written, ok := value.(string)
+	if !ok {
+		c.string(value, path)
+	} else if _, err := base64.StdEncoding.DecodeString(written); err != nil {
+		c.wrong(path, "write the content in base64: base64 -w0 FILE", "is not base64")
+	}
 }
 
 func (c *checker) number(value any, code string, path []string) {

@@ -65,8 +65,12 @@ func (c *checker) workload(o *object) {
 			c.resources(fields, here)
 		}
 	}
-	if spec != nil && len(list(spec, "containers")) == 0 {
-		c.wrong(at, "write at least one container", "has no containers")
+	holder := path
+	if spec != nil {
+		holder = at
+	}
+	if groupKind(o.key) != "/PodTemplate" && len(list(spec, "containers")) == 0 {
+		c.wrong(holder, "write at least one container", "has no containers")
 	}
 }
 

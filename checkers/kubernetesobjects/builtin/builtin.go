@@ -28,7 +28,7 @@ type Tables struct {
 	Lifecycles map[string]Lifecycle `json:"lifecycles"`
 }
 
-// Struct has fields by name: string, int32, int64, number, bool, quantity, int-or-string, time and
+// Struct has fields by name: string, bytes (base64), int32, int64, number, bool, quantity, int-or-string, time and
 // any; []T is a list, {}T a map, and #NAME a struct.
 type Struct struct {
 	Fields   map[string]string `json:"f"`

@@ -104,6 +104,8 @@ func typeCode(all map[string]definition, d definition) (code, reached string, er
 		return "bool", "", nil
 	case d.Type == "integer":
 		return d.Format, "", nil
+	case d.Type == "string" && d.Format == "byte":
+		return "bytes", "", nil
 	case d.Type == "string" || d.Type == "number":
 		return d.Type, "", nil
 	}

@@ -48,6 +48,7 @@ var linkedFiles = sync.OnceValue(func() *protoregistry.Files {
 		kubernetespb.File_lehr_kubernetes_v1_object_proto,
 		taskpb.File_lehr_task_v1_task_proto,
 		terraformpb.File_lehr_terraform_v1_module_proto,
+		modelpb.File_lehr_model_v1_kubernetes_proto,
 		modelpb.File_lehr_model_v1_web_service_proto,
 		modelpb.File_lehr_model_v1_worker_proto,
 		anypb.File_google_protobuf_any_proto,

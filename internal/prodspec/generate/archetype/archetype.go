@@ -40,7 +40,9 @@ var texts, inputs = func() (map[string][]byte, []work.Input) {
 }()
 
 // Names of the models, in order.
-func Names() []string { return []string{"cron", "pipeline", "web-service", "worker"} }
+func Names() []string {
+	return []string{"cron", "kubernetes-cron", "kubernetes-web-service", "kubernetes-worker", "pipeline", "web-service", "worker"}
+}
 
 // Program is the name of a model's program.
 func Program(model string) string { return prefix + model + ".star" }

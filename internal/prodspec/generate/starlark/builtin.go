@@ -23,13 +23,14 @@ import (
 // predeclared is all that a program finds beside Starlark itself.
 func predeclared(set *schema.Set) starlark.StringDict {
 	names := starlark.StringDict{
-		"asset":    starlark.NewBuiltin("asset", newAsset),
-		"decode":   starlark.NewBuiltin("decode", decode),
-		"yaml":     starlark.NewBuiltin("yaml", plain),
-		"json":     starlark.NewBuiltin("json", plain),
-		"duration": starlark.NewBuiltin("duration", duration),
-		"struct":   starlark.NewBuiltin("struct", starlarkstruct.Make),
-		"proto":    starlarkpb.Module,
+		"asset":              starlark.NewBuiltin("asset", newAsset),
+		"decode":             starlark.NewBuiltin("decode", decode),
+		"yaml":               starlark.NewBuiltin("yaml", plain),
+		"json":               starlark.NewBuiltin("json", plain),
+		"kubernetes_objects": starlark.NewBuiltin("kubernetes_objects", kubernetesObjects),
+		"duration":           starlark.NewBuiltin("duration", duration),
+		"struct":             starlark.NewBuiltin("struct", starlarkstruct.Make),
+		"proto":              starlarkpb.Module,
 	}
 	set.Descriptors().RangeFiles(func(file protoreflect.FileDescriptor) bool {
 		root, _, _ := strings.Cut(string(file.Package()), ".")
