@@ -208,6 +208,14 @@ func TestBad(t *testing.T) {
 			facts: Facts{Environments: environments("prod", veto(went(stayed(2, 2, 3, 6), stayed(1, 6, 6, -1)), 2, 1)), Votes: []Vote{approval(2, "prod", "user:ann", 1)}},
 		},
 		{
+			name: "what was passed by does not come because what passed it by was bad", environments: plain, wants: 1, states: "csv.",
+			facts: Facts{Environments: environments("prod", went(stayed(3, 2, 3, 6), stayed(1, 6, 6, -1))), Acts: []Act{act(MarkBad, "prod", 3, 5)}, Votes: []Vote{approval(2, "prod", "user:ann", 1)}},
+		},
+		{
+			name: "what was never good is not gone back to", environments: plain, wants: 1, why: WentBack, states: "apv.",
+			facts: Facts{Environments: environments("prod", went(stayed(2, 2, -1, 3), stayed(3, 3, 4, -1))), Acts: []Act{act(MarkBad, "prod", 3, 5)}},
+		},
+		{
 			name: "it failed for good", environments: plain, wants: 1, why: WentBack, states: "af..",
 			facts: Facts{Environments: environments("prod", func() *Environment {
 				e := went(stayed(2, 2, -1, -1))

@@ -352,7 +352,7 @@ func drawWorld(t *rapid.T) (*Application, *Catalogue, *Facts) {
 		if name == "" && !slices.Contains([]ActKind{MarkBad, MarkGood, Pause, Resume, Hotfix}, one.Kind) {
 			continue
 		}
-		one.Had, one.Newest, one.Constraint = release(number.Draw(t, "had")), release(6), rapid.SampledFrom([]string{"people", "tested", "smoke", "hours"}).Draw(t, "constraint")
+		one.Had, one.Constraint = release(number.Draw(t, "had")), rapid.SampledFrom([]string{"people", "tested", "smoke", "hours"}).Draw(t, "constraint")
 		f.Acts = append(f.Acts, one)
 	}
 	// Acts are stored in their order.
@@ -367,6 +367,9 @@ func drawWorld(t *rapid.T) (*Application, *Catalogue, *Facts) {
 		v := version(n + 1)
 		v.Withdrawn = rapid.IntRange(0, 6).Draw(t, "withdrawn") == 0
 		versions = append(versions, v)
+	}
+	for i := range f.Acts {
+		f.Acts[i].Newest = release(len(versions))
 	}
 	a, err := New(&intentpb.Delivery{Name: "web", Versions: "images", Environments: specs})
 	if err != nil {
