@@ -253,6 +253,12 @@ func newSmallWorld() smallWorld {
 	return w
 }
 
+// with fewer results it is a part of it.
+func (w smallWorld) with(results [][]Result) smallWorld {
+	w.results = results
+	return w
+}
+
 func (w smallWorld) visit(t *testing.T, a *Application, c *Catalogue, acts [][]Act, troubles []func(*Environment)) (count int) {
 	for _, test := range w.histories {
 		for _, prod := range w.histories {
@@ -287,11 +293,11 @@ func TestEverySmallWorld(t *testing.T) {
 		a := application(t, verified(env("test", deny("0.*"))), policy(env("prod", dependsOn(time.Hour, "test"), people)))
 		// Pairs of acts where nothing else is unusual, and all that is unusual with one act.
 		if i == 0 {
-			count += w.visit(t, a, c, w.acts, w.troubles[:1])
+			count += w.with(w.results[1:2]).visit(t, a, c, w.acts, w.troubles[:1])
 		}
-		count += w.visit(t, a, c, w.acts[:13], w.troubles[1:])
+		count += w.with(w.results[1:]).visit(t, a, c, w.acts[:13], w.troubles[1:])
 	}
-	if count < 100_000 {
+	if count < 70_000 {
 		t.Errorf("%d situations", count)
 	}
 }
