@@ -68,6 +68,9 @@ func (d *Decision) checkIn(at int, act Act, place int) error {
 		if isBad {
 			return fault.New(fault.Conflict, "version %s is bad in %s", act.Release.Name, name).WithHint("mark it good first, with a reason, if it is")
 		}
+		if d.catalogue.isWithdrawn(place) && act.Release != d.Outcomes[at].Has {
+			return fault.New(fault.Conflict, "the source of versions no longer has %s", act.Release.Name).WithHint("name one that it has, or bring it back there")
+		}
 		if act.Kind == RollBack && (had == nil || !had.good) {
 			return fault.New(fault.Conflict, "version %s was never good in %s", act.Release.Name, name).WithHint("roll back to one that was, or pin it: then its constraints count")
 		}

@@ -117,6 +117,9 @@ func TestAMovedTagIsAnotherRelease(t *testing.T) {
 	c := catalogue(t, version(1), was, is)
 	a := application(t, env("prod", judged(1, 0)))
 	f := &Facts{Now: after(10), Environments: environments("prod", had(stayed(2, 4, 5, -1))), Votes: []Vote{approval(2, "prod", "user:ann", 2)}}
+	if _, err := a.Effects(c, &Facts{Now: after(10)}, Act{Kind: Pin, Environment: "prod", Release: was.Release(), Reason: "because"}); fault.KindOf(err) != fault.Conflict || !strings.Contains(err.Error(), "no longer has 1.2.0") {
+		t.Error(err)
+	}
 	d := a.Decide(c, f)
 	if d.Outcomes[0].Edit || d.State(0, was.Release()) != Current || d.State(0, is.Release()) != Pending {
 		t.Errorf("%+v: %d, %d", d.Outcomes[0], d.State(0, was.Release()), d.State(0, is.Release()))

@@ -83,6 +83,11 @@ func (c *Catalogue) Ordered() []Version { return c.versions }
 // Aside are the versions that have none.
 func (c *Catalogue) Aside() []Aside { return c.aside }
 
+// isWithdrawn reports whether the source has the version of a place no longer.
+func (c *Catalogue) isWithdrawn(place int) bool {
+	return place != nowhere && c.versions[place].Withdrawn
+}
+
 // newest of those that have a place; zero: there is none.
 func (c *Catalogue) newest() Release {
 	if len(c.versions) == 0 {

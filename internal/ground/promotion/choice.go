@@ -146,7 +146,7 @@ func (c *choice) afterRollout() (back Release, ok bool) {
 func (c *choice) pinned(r Release) (wants Release, why Why, hold Hold) {
 	place, known := c.catalogue.place(r)
 	switch {
-	case !known || c.isBad(r) || place != nowhere && c.catalogue.versions[place].Withdrawn && r != c.has:
+	case !known || c.isBad(r) || c.catalogue.isWithdrawn(place) && r != c.has:
 		return c.has, Keeps, HeldByBadPin
 	case r == c.has:
 		return c.has, Pinned, NoHold
@@ -164,7 +164,7 @@ func (c *choice) pinned(r Release) (wants Release, why Why, hold Hold) {
 func (c *choice) goBack(r Release, why Why) (Release, Why, Hold) {
 	place, _ := c.catalogue.place(r)
 	had := c.stint(c.at, r, place)
-	if had == nil || !had.good || c.isBad(r) || !c.letIn(r, place, true) {
+	if had == nil || !had.good || c.isBad(r) || c.catalogue.isWithdrawn(place) || !c.letIn(r, place, true) {
 		return c.has, Keeps, HeldByConstraint
 	}
 	return r, why, NoHold
@@ -175,7 +175,7 @@ func (c *choice) lastGood() (wants Release, why Why, hold Hold) {
 	for i := len(c.facts.Stays) - 2; i >= 0; i-- {
 		stay := &c.facts.Stays[i]
 		place, _ := c.catalogue.place(stay.Release)
-		if stay.Release == c.has || !stay.good() || c.isBad(stay.Release) || place != nowhere && c.catalogue.versions[place].Withdrawn {
+		if stay.Release == c.has || !stay.good() || c.isBad(stay.Release) || c.catalogue.isWithdrawn(place) {
 			continue
 		}
 		if c.letIn(stay.Release, place, true) {
@@ -214,13 +214,13 @@ func (c *choice) oldest() (place int, ok bool) {
 }
 
 // newestSince is the place of the newest that the environment had since a person said where
-// candidates begin, or ever; what the source has no longer left out.
+// candidates begin, or ever.
 func (c *choice) newestSince() int {
 	newest := nowhere
 	for i := range c.facts.Stays {
 		stay := &c.facts.Stays[i]
 		place, _ := c.catalogue.place(stay.Release)
-		if place > newest && !c.catalogue.versions[place].Withdrawn && !stay.Start.Before(c.marks.floorAt) {
+		if place > newest && !stay.Start.Before(c.marks.floorAt) {
 			newest = place
 		}
 	}

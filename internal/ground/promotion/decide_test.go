@@ -208,6 +208,14 @@ func TestBad(t *testing.T) {
 			facts: Facts{Environments: environments("prod", veto(went(stayed(2, 2, 3, 6), stayed(1, 6, 6, -1)), 2, 1)), Votes: []Vote{approval(2, "prod", "user:ann", 1)}},
 		},
 		{
+			name: "what was passed by does not come because what passed it by was bad", environments: plain, wants: 1, states: "csv.",
+			facts: Facts{Environments: environments("prod", went(stayed(3, 2, 3, 6), stayed(1, 6, 6, -1))), Acts: []Act{act(MarkBad, "prod", 3, 5)}, Votes: []Vote{approval(2, "prod", "user:ann", 1)}},
+		},
+		{
+			name: "what was never good is not gone back to", environments: plain, wants: 1, why: WentBack, states: "apv.",
+			facts: Facts{Environments: environments("prod", went(stayed(2, 2, -1, 3), stayed(3, 3, 4, -1))), Acts: []Act{act(MarkBad, "prod", 3, 5)}},
+		},
+		{
 			name: "it failed for good", environments: plain, wants: 1, why: WentBack, states: "af..",
 			facts: Facts{Environments: environments("prod", func() *Environment {
 				e := went(stayed(2, 2, -1, -1))
@@ -241,6 +249,8 @@ func TestActs(t *testing.T) {
 	back.Had = release(2)
 	force := act(Force, "prod", 3, 5)
 	force.Constraint = "tested"
+	passed := dependsOn(0, "test")
+	passed.PassedByHotfix = true
 	trouble := was()
 	trouble.Trouble = FieldGone
 	edited := was()
@@ -255,6 +265,9 @@ func TestActs(t *testing.T) {
 		{name: "a pin to what is bad moves nothing", environments: plain, wants: 2, hold: HeldByBadPin, states: "pcv.", facts: Facts{Environments: environments("test", tested, "prod", was()), Acts: []Act{act(Pin, "prod", 3, 4), force, act(MarkBad, "prod", 3, 6)}}},
 		{name: "a pin that was removed", environments: plain, wants: 4, why: LetIn, states: "pc.a", facts: Facts{Environments: environments("test", tested, "prod", was()), Acts: []Act{act(Pin, "prod", 2, 4), act(Unpin, "prod", 0, 5)}}},
 		{name: "forced past for one version only", environments: plain, wants: 4, why: LetIn, states: "pc.a", facts: Facts{Environments: environments("test", tested, "prod", was()), Acts: []Act{force}}},
+		{name: "forced past, and what is newer is not", environments: plain, wants: 3, why: LetIn, states: "pca.", facts: Facts{Environments: environments("test", had(stayed(2, 0, 1, 2), stayed(4, 2, -1, -1)), "prod", was()), Acts: []Act{force}}},
+		{name: "a hotfix is held by what does not let it pass", environments: plain, wants: 2, states: "pc..", facts: Facts{Environments: environments("test", had(stayed(2, 0, 1, 2), stayed(4, 2, -1, -1)), "prod", was()), Acts: []Act{act(Hotfix, "", 4, 5)}}},
+		{name: "a hotfix passes over what lets it", environments: []*intentpb.DeliveryEnvironment{env("test"), env("prod", passed)}, wants: 3, why: LetIn, states: "pca.", facts: Facts{Environments: environments("test", had(stayed(2, 0, 1, 2), stayed(4, 2, -1, -1)), "prod", was()), Acts: []Act{act(Hotfix, "", 3, 5)}}},
 		{name: "paused everywhere", environments: plain, wants: 4, why: LetIn, hold: HeldByPause, states: "pc.a", facts: Facts{Environments: environments("test", tested, "prod", was()), Acts: []Act{paused}}},
 		{name: "the environment is resumed, the application is not", environments: plain, wants: 4, why: LetIn, hold: HeldByPause, states: "pc.a", facts: Facts{Environments: environments("test", tested, "prod", was()), Acts: []Act{paused, act(Pause, "prod", 0, 4), act(Resume, "prod", 0, 5)}}},
 		{name: "the application is resumed, the environment is not", environments: plain, wants: 4, why: LetIn, hold: HeldByPause, states: "pc.a", facts: Facts{Environments: environments("test", tested, "prod", was()), Acts: []Act{act(Pause, "prod", 0, 4), paused, act(Resume, "", 0, 5)}}},

@@ -162,7 +162,7 @@ type Act struct {
 	// Constraint of Force and Restart.
 	Constraint string
 	// Had is what the environment had, and Newest the newest version that was known, of
-	// RollBack.
+	// RollBack. Whoever owns the catalogue keeps versions that acts name.
 	Had, Newest Release
 	By          string
 	Reason      string

@@ -188,7 +188,10 @@ func settled(t failer, a *Application, c *Catalogue, f *Facts, d *Decision) {
 	}
 	next := a.Decide(c, &made)
 	for i, o := range next.Outcomes {
-		if d.Outcomes[i].Edit && o.Edit && d.Outcomes[i].Why != FollowsRollout {
+		// What has no place passed nothing by, so what comes after it is a choice of its own.
+		place, _ := c.place(d.Outcomes[i].Has)
+		comparable := place != nowhere || d.Outcomes[i].Has == Release{}
+		if d.Outcomes[i].Edit && o.Edit && d.Outcomes[i].Why != FollowsRollout && comparable {
 			t.Fatalf("%s is edited twice: %+v, then %+v; acts %+v, %+v", a.Environments()[i], d.Outcomes[i], o, f.Acts, *f.Environments[a.Environments()[i]])
 		}
 	}
@@ -250,6 +253,12 @@ func newSmallWorld() smallWorld {
 	return w
 }
 
+// with fewer results it is a part of it.
+func (w smallWorld) with(results [][]Result) smallWorld {
+	w.results = results
+	return w
+}
+
 func (w smallWorld) visit(t *testing.T, a *Application, c *Catalogue, acts [][]Act, troubles []func(*Environment)) (count int) {
 	for _, test := range w.histories {
 		for _, prod := range w.histories {
@@ -284,11 +293,11 @@ func TestEverySmallWorld(t *testing.T) {
 		a := application(t, verified(env("test", deny("0.*"))), policy(env("prod", dependsOn(time.Hour, "test"), people)))
 		// Pairs of acts where nothing else is unusual, and all that is unusual with one act.
 		if i == 0 {
-			count += w.visit(t, a, c, w.acts, w.troubles[:1])
+			count += w.with(w.results[1:2]).visit(t, a, c, w.acts, w.troubles[:1])
 		}
-		count += w.visit(t, a, c, w.acts[:13], w.troubles[1:])
+		count += w.with(w.results[1:]).visit(t, a, c, w.acts[:13], w.troubles[1:])
 	}
-	if count < 100_000 {
+	if count < 70_000 {
 		t.Errorf("%d situations", count)
 	}
 }
@@ -349,7 +358,7 @@ func drawWorld(t *rapid.T) (*Application, *Catalogue, *Facts) {
 		if name == "" && !slices.Contains([]ActKind{MarkBad, MarkGood, Pause, Resume, Hotfix}, one.Kind) {
 			continue
 		}
-		one.Had, one.Newest, one.Constraint = release(number.Draw(t, "had")), release(6), rapid.SampledFrom([]string{"people", "tested", "smoke", "hours"}).Draw(t, "constraint")
+		one.Had, one.Constraint = release(number.Draw(t, "had")), rapid.SampledFrom([]string{"people", "tested", "smoke", "hours"}).Draw(t, "constraint")
 		f.Acts = append(f.Acts, one)
 	}
 	// Acts are stored in their order.
@@ -364,6 +373,9 @@ func drawWorld(t *rapid.T) (*Application, *Catalogue, *Facts) {
 		v := version(n + 1)
 		v.Withdrawn = rapid.IntRange(0, 6).Draw(t, "withdrawn") == 0
 		versions = append(versions, v)
+	}
+	for i := range f.Acts {
+		f.Acts[i].Newest = release(len(versions))
 	}
 	a, err := New(&intentpb.Delivery{Name: "web", Versions: "images", Environments: specs})
 	if err != nil {

@@ -136,8 +136,8 @@ func (x *index) marksOf(e *environment, f *Facts) marks {
 		}
 	}
 	if back := m.back; back != nil && facts != nil && len(facts.Stays) > 0 {
-		if last := facts.Stays[len(facts.Stays)-1]; last.Release == back.Release || last.Start.After(back.At) {
-			m.back = nil // It was made, or something came since.
+		if last := facts.Stays[len(facts.Stays)-1]; last.Release != back.Had || last.Start.After(back.At) {
+			m.back = nil // It was made, or something else came since.
 		}
 	}
 	return m

@@ -72,7 +72,7 @@ func theMonth() *intentpb.Delivery {
 }
 
 func TestAMonth(t *testing.T) {
-	for seed := range uint64(4) {
+	for seed := range uint64(2) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			m := &month{
 				t: t, random: rand.New(rand.NewPCG(seed, 1)), harms: map[Release]string{}, asked: map[Release]bool{},

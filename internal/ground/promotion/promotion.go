@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/internal/ground/calendar"
 	"lehr.dev/internal/ground/fault"
@@ -31,6 +33,8 @@ type Application struct {
 	environments []environment
 	// byName finds an environment's index.
 	byName map[string]int
+	// calendars by what they say: environments that were made of one entry have one.
+	calendars map[string]*calendar.Calendar
 }
 
 // environment is one of an application, with what its names lead to.
@@ -62,7 +66,7 @@ func (p *Problem) Unwrap() error { return p.Err }
 
 // New reads an application of a policy. Its error is a Problem, and Invalid.
 func New(spec *intentpb.Delivery) (*Application, error) {
-	a := &Application{spec: spec, byName: map[string]int{}}
+	a := &Application{spec: spec, byName: map[string]int{}, calendars: map[string]*calendar.Calendar{}}
 	groups := map[string][]int{}
 	for i, e := range spec.GetEnvironments() {
 		if _, ok := a.byName[e.GetName()]; ok {
@@ -125,15 +129,30 @@ func (a *Application) constraint(spec *intentpb.DeliveryConstraint, groups map[s
 		}
 	}
 	if times := spec.GetTimes(); times != nil {
-		if c.calendar, err = calendar.New(times.GetCalendar()); err != nil {
-			return c, err
-		}
-		if times.GetAtMost() > 0 && !shuts(c.calendar) {
-			return c, fault.New(fault.Invalid, "at_most counts promotions in a window, and this calendar's windows never end").
-				WithHint(`write open: "Mon-Fri 09:00-17:00"`)
-		}
+		c.calendar, err = a.calendar(times)
 	}
-	return c, nil
+	return c, err
+}
+
+// calendar of allowed times, made once.
+func (a *Application) calendar(times *intentpb.AllowedTimes) (*calendar.Calendar, error) {
+	key, err := proto.MarshalOptions{Deterministic: true}.Marshal(times)
+	if err != nil {
+		return nil, fault.New(fault.Invalid, "the times cannot be read: %w", err)
+	}
+	if known := a.calendars[string(key)]; known != nil {
+		return known, nil
+	}
+	made, err := calendar.New(times.GetCalendar())
+	if err != nil {
+		return nil, err
+	}
+	if times.GetAtMost() > 0 && !shuts(made) {
+		return nil, fault.New(fault.Invalid, "at_most counts promotions in a window, and this calendar's windows never end").
+			WithHint(`write open: "Mon-Fri 09:00-17:00"`)
+	}
+	a.calendars[string(key)] = made
+	return made, nil
 }
 
 // shuts reports whether windows of a calendar end, at any day of a week.

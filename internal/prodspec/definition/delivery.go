@@ -48,18 +48,22 @@ const eachWord = "{each}"
 
 // deliveries reads applications, and which environments their versions move through.
 func (p *parser) deliveries(node *yaml.Node, d *Definition) {
+	owners := map[deliveredField]string{}
 	p.eachPair(node, "delivery", func(key, value *yaml.Node) {
 		at := "delivery." + key.Value
+		if len(d.Policy.Deliveries) > maxDeliveries {
+			return // A finding says so.
+		}
 		if !checkName.MatchString(key.Value) {
 			p.at(key, at, "%q is not a name", key.Value).hint("use a-z, 0-9, - and _, at most 63")
 		}
 		r := &deliveryParser{parser: p, at: at, definition: d, key: key, nodes: map[string]*yaml.Node{}, places: RulePlaces{"": {key.Line, key.Column}}}
 		d.Policy.Deliveries = append(d.Policy.Deliveries, r.delivery(value))
 		d.DeliveryPlaces = append(d.DeliveryPlaces, r.places)
-		r.alone(d.Policy.Deliveries)
+		r.alone(d.Policy.Deliveries[len(d.Policy.Deliveries)-1], owners)
 	})
 	if len(d.Policy.Deliveries) > maxDeliveries {
-		p.at(node, "delivery", "there are %d applications, at most %d are allowed", len(d.Policy.Deliveries), maxDeliveries).hint("define several partitions")
+		p.at(node, "delivery", "there are more than %d applications", maxDeliveries).hint("define several partitions")
 	}
 }
 
@@ -92,10 +96,12 @@ func (r *deliveryParser) delivery(value *yaml.Node) *intentpb.Delivery {
 		r.order(node, spec.Order)
 	}
 	r.eachPair(fields["environments"], r.at+".environments", func(key, value *yaml.Node) {
-		spec.Environments = append(spec.Environments, r.environment(key, value)...)
+		if len(spec.Environments) <= maxEnvironments { // Else a finding says so.
+			spec.Environments = append(spec.Environments, r.environment(key, value)...)
+		}
 	})
 	if n := len(spec.Environments); n > maxEnvironments {
-		r.parser.at(r.key, r.at+".environments", "%s has %d environments, at most %d are allowed", r.at, n, maxEnvironments).hint("make several applications of it")
+		r.parser.at(r.key, r.at+".environments", "%s has more than %d environments", r.at, maxEnvironments).hint("make several applications of it")
 	} else if n == 0 && fields["environments"] != nil && len(r.findings) == before {
 		r.parser.at(fields["environments"], r.at+".environments", "%s has no environments", r.at).hint("write one, as test: {set: …, assets: …}")
 	}
@@ -168,13 +174,14 @@ func (r *deliveryParser) environment(key, value *yaml.Node) (list []*intentpb.De
 	}
 	spec := &intentpb.DeliveryEnvironment{Name: key.Value}
 	r.environmentFields(spec, fields, at)
+	constraints := map[string]*yaml.Node{}
 	r.eachPair(fields["constraints"], at+".constraints", func(name, value *yaml.Node) {
-		if c := r.constraint(name, value, at+".constraints."+name.Value); c != nil {
-			spec.Constraints = append(spec.Constraints, c)
+		if c := r.constraint(name, value, at+".constraints."+name.Value); c != nil && len(spec.Constraints) <= maxConstraints {
+			spec.Constraints, constraints[c.GetName()] = append(spec.Constraints, c), name
 		}
 	})
 	if len(spec.Constraints) > maxConstraints {
-		r.parser.at(fields["constraints"], at+".constraints", "%s has %d constraints, at most %d are allowed", at, len(spec.Constraints), maxConstraints).hint("join those of one kind")
+		r.parser.at(fields["constraints"], at+".constraints", "%s has more than %d constraints", at, maxConstraints).hint("join those of one kind")
 	}
 	list = r.expand(fields["each"], at, spec)
 	for _, e := range list {
@@ -183,7 +190,9 @@ func (r *deliveryParser) environment(key, value *yaml.Node) (list []*intentpb.De
 		if assets := fields["assets"]; assets != nil {
 			r.places[field+".assets"] = Place{assets.Line, assets.Column}
 		}
-		r.eachPair(fields["constraints"], at, func(name, _ *yaml.Node) { r.nodes[field+".constraints."+name.Value] = name })
+		for _, c := range e.GetConstraints() {
+			r.nodes[field+".constraints."+c.GetName()] = constraints[c.GetName()]
+		}
 	}
 	return list
 }
@@ -256,6 +265,10 @@ func (r *deliveryParser) expand(node *yaml.Node, at string, spec *intentpb.Deliv
 		return []*intentpb.DeliveryEnvironment{spec}
 	}
 	values := r.texts(node, at+".each")
+	if len(values) > maxEnvironments {
+		r.parser.at(node, at+".each", "%s.each lists %d values, at most %d are allowed", at, len(values), maxEnvironments).hint("make several applications of it")
+		return nil
+	}
 	r.checkDuplicates(node, at+".each", values, "value")
 	if spec.Pointer != "" && !strings.Contains(spec.Pointer, eachWord) {
 		r.parser.at(node, at+".each", "%s sets one field for all that each: lists", at).hint("write the field with %s in it, as /tenants/%s/version", eachWord, eachWord)
@@ -312,20 +325,23 @@ func (r *deliveryParser) together(spec *intentpb.Delivery) {
 	}
 }
 
+// deliveredField is a field that an environment has its version in.
+type deliveredField struct{ partition, document, pointer string }
+
 // alone refuses a field that an application before sets as well: they would undo each other.
-func (r *deliveryParser) alone(all []*intentpb.Delivery) {
-	last := all[len(all)-1]
-	for _, other := range all[:len(all)-1] {
-		for _, e := range last.GetEnvironments() {
-			for _, theirs := range other.GetEnvironments() {
-				if e.GetPointer() != "" && e.GetPointer() == theirs.GetPointer() && e.GetDocument() == theirs.GetDocument() && e.GetPartition() == theirs.GetPartition() {
-					name := "environments." + e.GetName()
-					r.parser.at(r.nodes[name], r.at+"."+name+".set", "it sets the field %s of the document %s, and so does %s of %s", e.GetPointer(), e.GetDocument(), theirs.GetName(), other.GetName()).
-						hint("give each environment a field of its own")
-				}
-			}
+// Owners are the environments that have a field, with their applications.
+func (r *deliveryParser) alone(spec *intentpb.Delivery, owners map[deliveredField]string) {
+	own := map[deliveredField]string{}
+	for _, e := range spec.GetEnvironments() {
+		field := deliveredField{e.GetPartition(), e.GetDocument(), e.GetPointer()}
+		if owner, ok := owners[field]; ok && field.pointer != "" {
+			name := "environments." + e.GetName()
+			r.parser.at(r.nodes[name], r.at+"."+name+".set", "it sets the field %s of the document %s, and so does %s", field.pointer, field.document, owner).
+				hint("give each environment a field of its own")
 		}
+		own[field] = e.GetName() + " of " + spec.GetName()
 	}
+	maps.Copy(owners, own)
 }
 
 // mayBe reports whether a rollout's pointer, with {…} for what it fills in, may be a field.

@@ -126,6 +126,8 @@ func TestRefusedDeliveries(t *testing.T) {
 		`{versions: images, environments: {Test: {set: {document: knobs, field: /t}, assets: true}}}`:                   {"delivery.web.environments.Test", "a-z"},
 		`{versions: images, environments: {a: {set: {document: knobs, field: /t}, assets: true, each: [b, c]}}}`:        {"delivery.web.environments.a.each", "{each}"},
 		`{versions: images, environments: {a: {set: {document: knobs, field: "/{each}"}, assets: true, each: [b, b]}}}`: {"delivery.web.environments.a.each[1]", "remove one"},
+		one(`{set: {document: knobs, field: "/{each}"}, assets: true, each: [` + strings.Repeat("x, ", 201) + `]}`):     {"delivery.web.environments.prod.each", "several applications"},
+		one(`{set: {document: knobs, field: /prod}, assets: true, constraints: [a]}`):                                   {"delivery.web.environments.prod.constraints", "{key: value}"},
 		one(`{assets: true}`): {"delivery.web.environments.prod.set", "document: knobs"},
 		one(`{set: {document: knbs, field: /prod}, assets: true}`):                {"delivery.web.environments.prod.set.document", "known: knobs, sizes"},
 		one(`{set: {document: knobs, field: prod}, assets: true}`):                {"delivery.web.environments.prod.set.field", ""},

@@ -1,0 +1,123 @@
+package promotion
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Words says for people what keeps a version out of an environment, or that it is there: all
+// constraints that do not let it in, and when it can be there. Programs read the explanation.
+func (x *Explanation) Words(version, environment string) string {
+	at := func(moment time.Time) string { return moment.UTC().Format("Mon 2006-01-02 15:04 UTC") }
+	switch x.State {
+	case Current:
+		return fmt.Sprintf("%s is in %s since %s", version, environment, at(x.Estimate.At))
+	case Deploying:
+		return fmt.Sprintf("%s came to %s at %s, where not all is good with it yet", version, environment, at(x.Estimate.At))
+	}
+	text := fmt.Sprintf("%s is not in %s: %s", version, environment, x.reason())
+	if x.Estimate.At.IsZero() {
+		return text + ". It does not come by itself"
+	}
+	text += ". It can be there " + at(x.Estimate.At) + " at the earliest"
+	if len(x.Estimate.Awaits) > 0 {
+		var names []string
+		for _, awaited := range x.Estimate.Awaits {
+			names = append(names, awaited.Name+" of "+awaited.Environment)
+		}
+		text += ", if " + strings.Join(names, " and ") + " say yes"
+	}
+	return text
+}
+
+// reason of a version that is not what the environment has.
+func (x *Explanation) reason() string {
+	switch x.State {
+	case Previous:
+		return "it was there before"
+	case Skipped:
+		return "something newer was there, or a person began with something newer"
+	case Superseded:
+		return "it was let in, and something newer came instead"
+	case Withdrawn:
+		return "its source has it no longer"
+	case Unordered:
+		return "it has no place in the order of versions, and comes only where it is pinned"
+	case Vetoed:
+		return badWords[x.Mark.Cause] + x.Mark.By
+	case Failed:
+		return fmt.Sprintf("the environment did not converge with it, %d times", x.Failure.Attempts)
+	}
+	var parts []string
+	for _, v := range x.Verdicts {
+		if v.Status != Passes {
+			parts = append(parts, v.Words())
+		}
+	}
+	switch {
+	case x.Pin != nil:
+		parts = append(parts, fmt.Sprintf("%s pinned the environment to %s", x.Pin.By, x.Pin.Name))
+	case x.Outcome.Hold != NoHold:
+		parts = append(parts, holdWords[x.Outcome.Hold])
+	}
+	if len(parts) == 0 {
+		return "it is let in, and comes next or after what is newer"
+	}
+	return strings.Join(parts, "; then ")
+}
+
+var badWords = map[BadCause]string{
+	MarkedBad: "it is bad, says ", RolledBackFrom: "it was known when the environment was rolled back by ",
+	RolloutBad: "it is bad, found the rollout ", VerificationBad: "it is bad, found the verification ",
+}
+
+var holdWords = map[Hold]string{
+	HeldByPause: "a person paused it", HeldByRollout: "a rollout holds the environment", HeldByVerification: "a verification is under way",
+	HeldByTrouble: "the field cannot be edited", HeldByEdit: "somebody else set the field, and a person must say how it goes on",
+	HeldByOrder: "what the environment has cannot be compared with it", HeldByBadPin: "what is pinned is bad or not known",
+	HeldByConstraint: "what is pinned, or gone back to, is not let in", HeldForNothingGood: "what the environment has is bad, and nothing else was good there",
+}
+
+// Words say what a constraint waits for, with its numbers.
+func (v Verdict) Words() string {
+	long := func(d time.Duration) string { return d.Round(time.Second).String() }
+	left := fmt.Sprintf("%s of %s", long(v.HaveTime), long(v.NeedsTime))
+	switch v.Cause {
+	case Met:
+		return v.Constraint + " lets it in"
+	case Forced, PassedByHotfix:
+		return fmt.Sprintf("%s is passed over, by %s: %s", v.Constraint, v.By, v.Reason)
+	case NotThere:
+		return fmt.Sprintf("%s waits for %s, which never had it", v.Constraint, v.Environment)
+	case NotGood:
+		return fmt.Sprintf("%s waits for all to be good in %s", v.Constraint, v.Environment)
+	case NotStable:
+		return fmt.Sprintf("%s waits for %s, which was good with it for %s", v.Constraint, v.Environment, left)
+	case Unverified:
+		return fmt.Sprintf("%s waits for the verification %s of %s", v.Constraint, v.Reason, v.Environment)
+	case BadThere:
+		return fmt.Sprintf("%s refuses it, for it is bad in %s", v.Constraint, v.Environment)
+	case NotAsked:
+		return fmt.Sprintf("%s waits for %d people, who are asked when the constraints above let it in", v.Constraint, v.Needs)
+	case NeedsPeople:
+		return fmt.Sprintf("%s waits for people, %d of %d have approved", v.Constraint, v.Have, v.Needs)
+	case Rejected:
+		return fmt.Sprintf("%s refuses it, for %s rejected it: %s", v.Constraint, v.By, v.Reason)
+	case Closed:
+		return fmt.Sprintf("%s is closed: %s", v.Constraint, v.Reason)
+	case WindowFull:
+		return fmt.Sprintf("%s waits for the next window, this one had %d of %d", v.Constraint, v.Have, v.Needs)
+	case Young:
+		return fmt.Sprintf("%s waits for its age, %s", v.Constraint, left)
+	case AgeUnknown:
+		return v.Constraint + " refuses it, for it is not known when it was made"
+	case Denied:
+		return fmt.Sprintf("%s refuses it: %s", v.Constraint, v.Reason)
+	case NoResult:
+		return v.Constraint + " waits for a verdict"
+	case ResultBad:
+		return fmt.Sprintf("%s refuses it: %s", v.Constraint, v.Reason)
+	}
+	return v.Constraint + " is of a kind that is not known, and lets nothing in"
+}
