@@ -49,8 +49,10 @@ func (e *Enforcer) handleResult(ctx context.Context, s *served, g *observation, 
 			e.trouble(a).failures++
 			e.retries.makeWay(a, g.difference.RetryAfter, g.difference.Reason, now)
 		}
-	case err == nil && g.old && g.difference.Outcome == intent.Differs:
-		e.soon(a, loop.Fresh) // Nothing is decided about what was so a while ago.
+	case err == nil && g.old && (g.difference.Outcome == intent.Differs || g.records()):
+		// Nothing is decided about what was so a while ago, and nothing recorded: a push may
+		// have come since (S26).
+		e.soon(a, loop.Fresh)
 	case err != nil:
 		e.handlePluginFailure(a, s, g, err, size, now)
 	case g.panicked != nil:
@@ -61,6 +63,11 @@ func (e *Enforcer) handleResult(ctx context.Context, s *served, g *observation, 
 		e.keepFound(a, g, now)
 		e.applyDifference(a, g, now)
 	}
+}
+
+// records reports whether what was found is to be recorded as what the asset was enforced with.
+func (g *observation) records() bool {
+	return g.difference.Outcome == intent.InSync && g.asset.enforcedAs() != g.effective
 }
 
 // hasMoved reports whether what was found is not about the present target.

@@ -25,8 +25,8 @@ var ages = []Mutant{
 	},
 	{
 		Name: "old-differences-are-pushed", Of: Caching, File: "internal/annealing/enforcer/observed.go",
-		Old:    `case err == nil && g.old && g.difference.Outcome == intent.Differs:`,
-		New:    `case err == nil && g.old && g.difference.Outcome == intent.Differs && !mutant.On("old-differences-are-pushed"):`,
+		Old:    `case err == nil && g.old && (g.difference.Outcome == intent.Differs || g.records()):`,
+		New:    `case err == nil && g.old && (g.difference.Outcome == intent.Differs && !mutant.On("old-differences-are-pushed") || g.records()):`,
 		Breaks: "S1 S11",
 		Why:    "A push rests on a difference that was seen a while ago.",
 	},
