@@ -27,6 +27,9 @@ func check(in *generator.Input, out *generator.Output) error {
 	if err != nil {
 		return err
 	}
+	if len(objects) == 0 && settings.passesNone {
+		return nil
+	}
 	if len(objects) == 0 {
 		out.Error("let from name what gives assets of the type lehr.kubernetes.v1.Object, or remove the check", "nothing that it was given is a Kubernetes object")
 		return nil
@@ -49,10 +52,12 @@ type settings struct {
 	version builtin.Version
 	// definitionsRequired makes an error of a custom resource whose definition is not there.
 	definitionsRequired bool
+	// passesNone: no objects at all are no error.
+	passesNone bool
 }
 
 func readSettings(in *generator.Input) (s settings, err error) {
-	options, err := in.Options("definitions", "version")
+	options, err := in.Options("definitions", "version", "if_none")
 	if err != nil {
 		return s, err
 	}
@@ -78,7 +83,8 @@ func readSettings(in *generator.Input) (s settings, err error) {
 		return s, fmt.Errorf("with: {definitions: %s}: write optional or required", definitions)
 	}
 	s.definitionsRequired = definitions == "required"
-	return s, nil
+	s.passesNone, err = options.PassesNone()
+	return s, err
 }
 
 // checker judges objects. What it finds of the present one is in found.

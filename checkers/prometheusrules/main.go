@@ -28,14 +28,11 @@ func check(in *generator.Input, out *generator.Output) error {
 	if err != nil {
 		return err
 	}
-	ifNone, err := options.One("if_none", "error")
+	passesNone, err := options.PassesNone()
 	if err != nil {
 		return err
 	}
-	if ifNone != "error" && ifNone != "pass" {
-		return fmt.Errorf("with: {if_none: %s}: write error or pass", ifNone)
-	}
-	if len(found.rules) == 0 && ifNone == "pass" {
+	if len(found.rules) == 0 && passesNone {
 		return nil
 	}
 	if len(found.rules) == 0 {

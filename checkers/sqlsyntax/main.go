@@ -39,12 +39,9 @@ func check(in *generator.Input, out *generator.Output) error {
 	if _, ok := dialects[dialect]; !ok && dialect != "" {
 		return fmt.Errorf("with: {dialect: %s}: write postgresql or sqlite", dialect)
 	}
-	ifNone, err := options.One("if_none", "error")
+	passesNone, err := options.PassesNone()
 	if err != nil {
 		return err
-	}
-	if ifNone != "error" && ifNone != "pass" {
-		return fmt.Errorf("with: {if_none: %s}: write error or pass", ifNone)
 	}
 	files, err := checkFiles(in, out, dialect)
 	if err != nil {
@@ -54,7 +51,7 @@ func check(in *generator.Input, out *generator.Output) error {
 	if err != nil {
 		return err
 	}
-	if files+assets == 0 && ifNone == "error" {
+	if files+assets == 0 && !passesNone {
 		out.Error("let from name what has files that end with .sql or gives assets of the type Schema, or remove the check", "nothing that it was given is SQL")
 	}
 	return nil

@@ -20,7 +20,7 @@ const mostFindings = 200
 
 // check reads the schemas, then each folder with files of Terraform's language.
 func check(in *generator.Input, out *generator.Output) error {
-	options, err := in.Options("require_schemas")
+	options, err := in.Options("require_schemas", "if_none")
 	if err != nil {
 		return err
 	}
@@ -31,6 +31,10 @@ func check(in *generator.Input, out *generator.Output) error {
 	if require != "true" && require != "false" {
 		return fmt.Errorf("with: {require_schemas: %s}: write true or false", require)
 	}
+	passesNone, err := options.PassesNone()
+	if err != nil {
+		return err
+	}
 	names, err := in.Files()
 	if err != nil {
 		return err
@@ -40,6 +44,9 @@ func check(in *generator.Input, out *generator.Output) error {
 		if err := c.add(in, name); err != nil {
 			return err
 		}
+	}
+	if len(c.modules) == 0 && passesNone {
+		return nil
 	}
 	if len(c.modules) == 0 {
 		out.Error("let from name a source that lists *.tf", "nothing that it was given is a module of Terraform")

@@ -41,3 +41,13 @@ func (o Options) One(key, otherwise string) (string, error) {
 		return "", fmt.Errorf("with has %d values for %s, at most one is allowed", len(texts), key)
 	}
 }
+
+// PassesNone reports whether a checking program passes where nothing is given to it that it checks:
+// with: {if_none: pass}. Without it, or with error, that is an error. Common rules say pass.
+func (o Options) PassesNone() (bool, error) {
+	word, err := o.One("if_none", "error")
+	if err == nil && word != "error" && word != "pass" {
+		err = fmt.Errorf("with: {if_none: %s}: write error or pass", word)
+	}
+	return word == "pass", err
+}
