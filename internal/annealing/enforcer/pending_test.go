@@ -99,6 +99,38 @@ func TestOldAnswers(t *testing.T) {
 	})
 }
 
+// An old answer records nothing: a push may have come since it was read (S26).
+func TestOldAnswersRecordNothing(t *testing.T) {
+	simulate(t, func(w *world) {
+		w.production.access(func() { w.production.cadence = time.Hour })
+		w.publish(web)
+		w.inSync(web)
+		var fresh int
+		w.production.does("web", behaviour{reads: func(since time.Time, d *intent.Difference) {
+			if since.IsZero() {
+				d.At = d.At.Add(-30 * time.Minute)
+				return
+			}
+			fresh++
+		}})
+		w.owned(func(e *Enforcer) {
+			a := e.assets["web"]
+			a.setEnforced(a.enforced, intent.Digest{1}, false)
+		})
+		w.pass(10 * time.Minute)
+		w.owned(func(e *Enforcer) {
+			if a := e.assets["web"]; a.enforcedAs() != a.effective {
+				t.Error("that it is in sync is not recorded")
+			}
+		})
+		w.production.access(func() {
+			if fresh == 0 {
+				t.Error("it was recorded by what was so half an hour before")
+			}
+		})
+	})
+}
+
 // A question that is answered pending stays the same until it is answered, so that a slow
 // read answers it.
 func TestASlowReadAnswersItsQuestion(t *testing.T) {
