@@ -23,7 +23,7 @@ func (s *session) schemaCommand() *cobra.Command {
 	var references bool
 	command := &cobra.Command{
 		Use:   "schema [lehr.yaml | lehr-policy.yaml | TYPE]",
-		Short: "Print the JSON Schema of lehr.yaml, of lehr-policy.yaml, or of a type, for editors",
+		Short: "Print the JSON Schema of lehr.yaml, lehr-policy.yaml or a type, for editors",
 		Long: `Prints the JSON Schema (draft 2020-12) of lehr.yaml, of a common policy, or of a type in YAML or JSON.
 Editors complete and check files with it. A type is a built-in one, or one of
 the partition that is defined in this folder.
