@@ -85,6 +85,9 @@ func run() int {
 	if err == nil && (*only == "" || *only == "governed") {
 		err = measureOutputs(context.Background(), *programs)
 	}
+	if err == nil && (*only == "" || *only == "governed") {
+		err = measureTasks(context.Background(), *programs, *large/10)
+	}
 	if err == nil && (*only == "" || *only == "million") {
 		err = measureMillion(context.Background(), *null, *million)
 	}
