@@ -12,12 +12,16 @@ import (
 	"lehr.dev/internal/ground/intent"
 )
 
-// restWatched is how long tasks at rest are watched: several sweeps.
-const restWatched = 2 * time.Minute
+const (
+	// restSettled is how long after the last run tasks are at rest: the pauses between looks
+	// have grown to the cadence that the plugin declares.
+	restSettled = 12 * time.Minute
+	// restWatched is how long they are watched then.
+	restWatched = 2 * time.Minute
+)
 
 // measureTasks measures tasks that have run: how long it takes until all have, each a process
-// beside its keeper, and what the server and the plugin compute in a minute afterwards, in which
-// each task is looked at as often as sweeps ask.
+// beside its keeper, and what the server and the plugin compute in a minute at rest.
 func measureTasks(ctx context.Context, programs string, size int) error {
 	folder, err := os.MkdirTemp("", "lehr-bench-")
 	if err != nil {
@@ -41,7 +45,7 @@ func measureTasks(ctx context.Context, programs string, size int) error {
 		return err
 	}
 	print(name("all_have_run"), time.Since(began).Seconds(), "s")
-	time.Sleep(time.Minute) // What followed the last runs is over.
+	time.Sleep(restSettled)
 	used := computed()
 	time.Sleep(restWatched)
 	if settled := b.reported(ctx, intent.StateInSync); settled < size {
