@@ -16,8 +16,8 @@ const (
 	// restSettled is how long after the last run tasks are at rest: the pauses between looks
 	// have grown to the cadence that the plugin declares.
 	restSettled = 12 * time.Minute
-	// restWatched is how long they are watched then.
-	restWatched = 2 * time.Minute
+	// restWatched is how long they are watched then: one cadence, in which each is looked at.
+	restWatched = 10 * time.Minute
 )
 
 // measureTasks measures tasks that have run: how long it takes until all have, each a process
