@@ -1,6 +1,7 @@
 package promotion
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -106,6 +107,18 @@ func TestBadApplications(t *testing.T) {
 		if !ok || problem.Field != test.field || !strings.Contains(err.Error(), test.says) {
 			t.Errorf("%q: %v", test.says, err)
 		}
+	}
+}
+
+// A name that is misspelt is told with the probable one, also of an environment that stands below.
+func TestMisspeltEnvironments(t *testing.T) {
+	_, err := New(&intentpb.Delivery{Name: "web", Environments: []*intentpb.DeliveryEnvironment{env("test", dependsOn(0, "prd")), env("prod")}})
+	described, ok := errors.AsType[*fault.Error](err)
+	if !ok {
+		t.Fatal(err)
+	}
+	if hint := described.Hint; !strings.Contains(hint, "did you mean prod?") || !strings.Contains(hint, "known are test, prod") {
+		t.Errorf("%v: %s", err, hint)
 	}
 }
 

@@ -105,8 +105,8 @@ func (a *Application) Name() string { return a.spec.GetName() }
 
 // Environments are their names, in the order of the file.
 func (a *Application) Environments() (names []string) {
-	for _, e := range a.environments {
-		names = append(names, e.spec.GetName())
+	for _, e := range a.spec.GetEnvironments() {
+		names = append(names, e.GetName())
 	}
 	return names
 }
@@ -208,7 +208,7 @@ func (a *Application) refuseCircles() error {
 		if marks[i] == open {
 			circle := path[slices.Index(path, name):]
 			return &Problem{"environments." + name, fault.New(fault.Invalid, "environments depend on each other in a circle: %s", strings.Join(circle, " -> ")).
-				WithHint("let the first of them depend on none")}
+				WithHint("take one of these dependencies out")}
 		}
 		marks[i] = open
 		for _, c := range a.environments[i].constraints {

@@ -254,9 +254,11 @@ func (r *deliveryParser) set(node *yaml.Node, spec *intentpb.DeliveryEnvironment
 	if spec.Document == "" || spec.Partition != "" || stored[spec.Document] != "" || slices.Contains(inGit, spec.Document) {
 		return
 	}
-	known := slices.Sorted(maps.Keys(stored))
-	r.parser.at(fields["document"], at+".document", "no source is the document %q", spec.Document).
-		hint("name one under sources: knobs: {document: knobs}, or say in which partition it is; known: %s", strings.Join(append(known, inGit...), ", "))
+	hint := "name one under sources: knobs: {document: knobs}, or say in which partition it is"
+	if known := append(slices.Sorted(maps.Keys(stored)), inGit...); len(known) > 0 {
+		hint += "; known: " + strings.Join(known, ", ")
+	}
+	r.parser.at(fields["document"], at+".document", "no source is the document %q", spec.Document).hint("%s", hint)
 }
 
 // expand an environment into one for each value, which stands for {each} in its texts.

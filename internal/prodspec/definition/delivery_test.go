@@ -139,7 +139,7 @@ func TestRefusedDeliveries(t *testing.T) {
 		prod(`{depend_on: [test]}`):                                               {c, "{depends_on: [test], stable: 30m}"},
 		prod(`{depends_on: [test], stabel: 1h}`):                                  {c + ".stabel", "did you mean stable?"},
 		prod(`{depends_on: [tset]}`):                                              {c, "did you mean test?"},
-		prod(`{depends_on: [prod]}`):                                              {"delivery.web.environments.prod", "depend on none"},
+		prod(`{depends_on: [prod]}`):                                              {"delivery.web.environments.prod", "take one of these dependencies out"},
 		prod(`{depends_on: []}`):                                                  {c + ".depends_on", "[a, b]"},
 		prod(`{depends_on: [test], rollbacks: maybe}`):                            {c + ".rollbacks", "true or false"},
 		prod(`{judgement: 0}`):                                                    {c + ".judgement", "judgement: 1"},
