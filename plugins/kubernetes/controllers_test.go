@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -251,6 +252,13 @@ func scalingAgainstAutoscaler(c controlled) {
 		c.Errorf("scaled by hand it is %v %s %s", d.Outcome, d.Reason, changes(d))
 	}
 	replicas(5)
+	// Intent that leaves the number to nobody is told who sets it, and that the two would fight.
+	claimed := c.asset(object(c.T, strings.Replace(imageOf("scaling", "web:v2"), `"replicas":1,`, `"replicas":3,`, 1)))
+	if d := c.diff(claimed); !slices.ContainsFunc(d.Plan.Changes, func(f serve.FieldChange) bool {
+		return f.Path == "spec.replicas" && strings.Contains(f.Reason, "the HorizontalPodAutoscaler web in the cluster sets it, too") && strings.Contains(f.Reason, "lehr.dev/unmanaged: spec.replicas")
+	}) {
+		c.Errorf("beside an autoscaler it is %v %+v", d.Outcome, d.Plan.Changes)
+	}
 	c.carry(version("v3"))
 	if got := c.byHand(path, http.MethodGet, "")["spec"].(map[string]any)["replicas"]; got != 5.0 {
 		c.Errorf("after a push there are %v replicas", got)

@@ -73,6 +73,8 @@ func Need(objects []Object, options Options) (Access, error) {
 		}
 		if o.TurnedDown {
 			n.takeContent(o)
+		} else {
+			n.takeScaled(o)
 		}
 	}
 	return n.access(), nil

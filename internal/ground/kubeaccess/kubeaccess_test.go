@@ -34,6 +34,7 @@ func permits(rules []Rule, verb, group, resource, name string) bool {
 
 const (
 	web      = "{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: shop}}"
+	scaled   = "{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: shop}, spec: {replicas: 3}}"
 	secret   = "{apiVersion: v1, kind: Secret, metadata: {name: pilot, namespace: shop}}"
 	gathered = "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: all}, aggregationRule: {}, rules: [{nonResourceURLs: [/metrics], verbs: [get]}]}"
 	shop     = "{apiVersion: v1, kind: Namespace, metadata: {name: shop}}"
@@ -60,6 +61,9 @@ func TestEachObjectAddsWhatItNeeds(t *testing.T) {
 			[][4]string{{"delete", "apps", "deployments", "web"}}, [][4]string{{"delete", "apps", "deployments", "other"}}},
 		{"that is turned down", []Object{down(web)}, Options{}, "shop",
 			[][4]string{{"delete", "apps", "deployments", "web"}, {"get", "apps", "deployments", "web"}}, [][4]string{{"patch", "apps", "deployments", "web"}, {"delete", "apps", "deployments", "other"}}},
+		{"a number of replicas", []Object{object(t, scaled)}, Options{Observe: true}, "shop",
+			[][4]string{{"list", "autoscaling", "horizontalpodautoscalers", ""}}, [][4]string{{"patch", "apps", "deployments", "web"}}},
+		{"no number of replicas", []Object{object(t, web)}, Options{}, "shop", nil, [][4]string{{"list", "autoscaling", "horizontalpodautoscalers", ""}}},
 		{"a Secret", []Object{object(t, secret)}, Options{}, "shop",
 			[][4]string{{"list", "", "secrets", "pilot"}, {"create", "", "secrets", "pilot"}}, [][4]string{{"get", "", "secrets", "other"}, {"create", "", "secrets", "other"}}},
 		{"a Secret that may be replaced", []Object{object(t, secret)}, Options{Replaceable: []string{"Secret"}}, "shop",

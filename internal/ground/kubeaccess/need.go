@@ -148,6 +148,16 @@ func (n *need) takeGranted(o Object) {
 	}
 }
 
+// takeScaled is what tells which autoscaler sets a number of replicas that differs from intent's.
+func (n *need) takeScaled(o Object) {
+	if kind := o.full(); kind != "Deployment.apps" && kind != "StatefulSet.apps" {
+		return
+	}
+	if spec, _ := o.Content["spec"].(map[string]any); spec["replicas"] != nil {
+		n.allow(o.Namespace, "autoscaling", "horizontalpodautoscalers", nil, "tell which autoscaler sets a number of replicas", "list")
+	}
+}
+
 // takeCalled is what tells whether a Service is ready that the API server calls once an object is there.
 func (n *need) takeCalled(o Object) {
 	const why = "make a webhook's configuration or an APIService once its Service is ready"

@@ -2,7 +2,9 @@ package kubeobject
 
 import (
 	"cmp"
+	"context"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -36,7 +38,7 @@ func nameKind(kind schema.GroupKind) string {
 // run needs the right to write, and a webhook may answer none. What Lehr set before and
 // intent does not name any more is removed by a push, so it is a change, too; what the server
 // puts in its place is not known.
-func (l *look) planAlone() (err error) {
+func (l *look) planAlone(ctx context.Context) (err error) {
 	managers := l.managers()
 	if l.sending, l.unmanaged, err = l.sent(l.live, managers); err != nil {
 		return err
@@ -57,6 +59,9 @@ func (l *look) planAlone() (err error) {
 		change.Writer = owners.Writers(change.Path)
 		field := l.shown(change)
 		field.Reason = l.alone
+		if note := l.autoscalerNote(ctx, field.Path); note != "" {
+			field.Reason = strings.TrimPrefix(field.Reason+"; "+note, "; ")
+		}
 		l.plan.Changes = append(l.plan.Changes, field)
 	}
 	slices.SortStableFunc(l.plan.Changes, func(a, b serve.FieldChange) int { return cmp.Compare(a.Path, b.Path) })

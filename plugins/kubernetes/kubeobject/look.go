@@ -108,7 +108,7 @@ func (o *Objects) lookOnce(ctx context.Context, c *connection, s *subject, why p
 	case l.live == nil:
 		err = l.planCreation(ctx, why)
 	case l.alone != "":
-		err = l.planAlone()
+		err = l.planAlone(ctx)
 	case why == isAnswered && o.isAsPredicted(l, time.Now()):
 		_, l.unmanaged, err = l.sent(l.live, l.managers())
 	default:

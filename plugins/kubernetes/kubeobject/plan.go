@@ -26,7 +26,7 @@ func (l *look) planChange(ctx context.Context) (err error) {
 	case apierrors.IsInvalid(err) && l.place.WouldAccept(ctx, l.wanted) && l.planReplacement(ctx, err):
 		return nil
 	case l.connection.server.RefusesChange(ctx, l.place, l.sending, err):
-		return l.planRefused(err)
+		return l.planRefused(ctx, err)
 	case err != nil:
 		return err
 	}
@@ -39,7 +39,9 @@ func (l *look) planChange(ctx context.Context) (err error) {
 	}
 	l.plan.Action = serve.ActionUpdate
 	for _, change := range compared.Changes {
-		l.plan.Changes = append(l.plan.Changes, l.shown(change))
+		field := l.shown(change)
+		field.Reason = l.autoscalerNote(ctx, field.Path)
+		l.plan.Changes = append(l.plan.Changes, field)
 	}
 	for _, change := range compared.Others {
 		field := l.shown(change)
@@ -48,6 +50,19 @@ func (l *look) planChange(ctx context.Context) (err error) {
 	}
 	l.plan = serve.Bound(l.plan)
 	return nil
+}
+
+// autoscalerNote says of a number of replicas that is to change which autoscaler sets it. One that
+// intent has makes the number production's own (Unmanaged), so this one is somebody else's.
+func (l *look) autoscalerNote(ctx context.Context, path string) string {
+	if path != "spec.replicas" {
+		return ""
+	}
+	name := l.connection.server.Autoscaler(ctx, l.live)
+	if name == "" {
+		return ""
+	}
+	return fmt.Sprintf("the HorizontalPodAutoscaler %s in the cluster sets it, too: leave the field to it by lehr.dev/unmanaged: spec.replicas, or take the autoscaler away", name)
 }
 
 // predict asks what the server would make of the object, and, where managers that count as us

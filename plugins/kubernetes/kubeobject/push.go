@@ -115,7 +115,7 @@ func (l *look) takeOver(ctx context.Context, permit serve.Permit) error {
 	admitted := l.plan.Digest()
 	l.plan, l.unmanaged, l.replaces = serve.Plan{}, nil, false
 	if l.alone != "" {
-		err = l.planAlone()
+		err = l.planAlone(ctx)
 	} else {
 		err = l.planChange(ctx)
 	}

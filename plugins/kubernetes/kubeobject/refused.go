@@ -1,6 +1,8 @@
 package kubeobject
 
 import (
+	"context"
+
 	"lehr.dev/plugins/kubernetes/kubeapi"
 	"lehr.dev/plugins/kubernetes/objectdiff"
 	"lehr.dev/sdk/serve"
@@ -10,9 +12,9 @@ import (
 // with the server's words. The asset differs, so that a rollout sees a push that fails, and does
 // not wait for an answer that never comes. Such a plan is never written: what the server would
 // make of it is not known.
-func (l *look) planRefused(refusal error) error {
+func (l *look) planRefused(ctx context.Context, refusal error) error {
 	l.refusal = refusal
-	if err := l.planAlone(); err != nil {
+	if err := l.planAlone(ctx); err != nil {
 		return err
 	}
 	if len(l.plan.Changes) == 0 { // The server would refuse the object as it is, too.
@@ -26,7 +28,8 @@ func (l *look) planRefused(refusal error) error {
 			change.Reason = "the cluster refuses it: " + words
 		}
 	}
-	if first := &l.plan.Changes[0]; first.Reason == "" {
+	first := &l.plan.Changes[0]
+	if _, ok := causes[first.Path]; !ok {
 		first.Reason = "the cluster refuses the change: " + refusal.Error()
 	}
 	return nil
