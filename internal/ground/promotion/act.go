@@ -62,7 +62,7 @@ func (d *Decision) check(act Act) error {
 func (d *Decision) checkIn(at int, act Act, place int) error {
 	name := d.app.environments[at].spec.GetName()
 	_, isBad := d.index.marks[at].bad[act.Release]
-	had := d.stint(at, act.Release, place)
+	stint := d.stint(at, act.Release, place)
 	switch act.Kind {
 	case Pin, SkipTo, RollBack:
 		if isBad {
@@ -71,7 +71,7 @@ func (d *Decision) checkIn(at int, act Act, place int) error {
 		if d.catalogue.isWithdrawn(place) && act.Release != d.Outcomes[at].Has {
 			return fault.New(fault.Conflict, "the source of versions no longer has %s", act.Release.Name).WithHint("name one that it has, or bring it back there")
 		}
-		if act.Kind == RollBack && (had == nil || !had.good) {
+		if act.Kind == RollBack && (stint == nil || !stint.good) {
 			return fault.New(fault.Conflict, "version %s was never good in %s", act.Release.Name, name).WithHint("roll back to one that was, or pin it: then its constraints count")
 		}
 		if act.Kind == RollBack && act.Had != d.Outcomes[at].Has {

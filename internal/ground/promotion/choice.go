@@ -151,7 +151,7 @@ func (c *choice) pinned(r Release) (wants Release, why Why, hold Hold) {
 	case r == c.has:
 		return c.has, Pinned, NoHold
 	}
-	if had := c.stint(c.at, r, place); had != nil && had.good {
+	if stint := c.stint(c.at, r, place); stint != nil && stint.good {
 		return c.goBack(r, Pinned)
 	}
 	if !c.letIn(r, place, false) {
@@ -163,8 +163,8 @@ func (c *choice) pinned(r Release) (wants Release, why Why, hold Hold) {
 // goBack to a release, which constraints hold that say so.
 func (c *choice) goBack(r Release, why Why) (Release, Why, Hold) {
 	place, _ := c.catalogue.place(r)
-	had := c.stint(c.at, r, place)
-	if had == nil || !had.good || c.isBad(r) || c.catalogue.isWithdrawn(place) || !c.letIn(r, place, true) {
+	stint := c.stint(c.at, r, place)
+	if stint == nil || !stint.good || c.isBad(r) || c.catalogue.isWithdrawn(place) || !c.letIn(r, place, true) {
 		return c.has, Keeps, HeldByConstraint
 	}
 	return r, why, NoHold

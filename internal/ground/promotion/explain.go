@@ -54,14 +54,14 @@ func (d *Decision) State(environment int, r Release) State {
 	}
 	_, isBad := d.index.marks[environment].bad[r]
 	stays := d.staysOf(environment)
-	switch had := d.stint(environment, r, place); {
+	switch stint := d.stint(environment, r, place); {
 	case isBad:
 		return Vetoed
-	case had == nil:
+	case stint == nil:
 		return Unordered
-	case had.last != &stays[len(stays)-1]:
+	case stint.last != &stays[len(stays)-1]:
 		return Previous
-	case had.last.GoodSince.IsZero():
+	case stint.last.GoodSince.IsZero():
 		return Deploying
 	}
 	return Current
@@ -183,20 +183,20 @@ func (s *estimator) constraint(at, number, place int, r Release, answer *Estimat
 
 // through says when an environment has had a release for as long as is asked.
 func (s *estimator) through(on, place int, r Release, needs time.Duration, adds bool, answer *Estimate) (moment time.Time, ok bool) {
-	had := s.stint(on, r, place)
-	if had == nil {
+	stint := s.stint(on, r, place)
+	if stint == nil {
 		there := s.estimate(on, place, r)
 		answer.Awaits = append(answer.Awaits, there.Awaits...)
 		return later(there.At, s.facts.Now).Add(needs), !there.At.IsZero()
 	}
-	has, isThere := had.longest, had.last.End.IsZero()
+	has, isThere := stint.longest, stint.last.End.IsZero()
 	if adds {
-		has = had.total
+		has = stint.total
 	}
-	if has < needs || !had.good {
+	if has < needs || !stint.good {
 		since := s.facts.Now
-		if !had.last.GoodSince.IsZero() {
-			since = had.last.GoodSince
+		if !stint.last.GoodSince.IsZero() {
+			since = stint.last.GoodSince
 		}
 		if adds {
 			return s.facts.Now.Add(needs - has), isThere
@@ -204,7 +204,7 @@ func (s *estimator) through(on, place int, r Release, needs time.Duration, adds 
 		return later(since.Add(needs), s.facts.Now), isThere
 	}
 	for _, name := range s.app.environments[on].spec.GetVerify() {
-		if !adds && s.index.verification(&s.app.environments[on], name, had.last) == nil {
+		if !adds && s.index.verification(&s.app.environments[on], name, stint.last) == nil {
 			answer.Awaits = append(answer.Awaits, Awaited{s.app.environments[on].spec.GetName(), name})
 		}
 	}

@@ -192,12 +192,12 @@ func (x *index) keepOut(m *marks, act *Act) {
 	mark := Mark{RolledBackFrom, act.By, act.At}
 	m.bad[act.Had] = mark
 	to, _ := x.catalogue.place(act.Release)
-	had, _ := x.catalogue.place(act.Had)
+	previous, _ := x.catalogue.place(act.Had)
 	newest, _ := x.catalogue.place(act.Newest)
 	if to == nowhere {
 		return
 	}
-	for place := to + 1; place <= max(had, newest); place++ {
+	for place := to + 1; place <= max(previous, newest); place++ {
 		m.bad[x.catalogue.versions[place].Release()] = mark
 	}
 }

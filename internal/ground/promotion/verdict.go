@@ -148,24 +148,24 @@ func (d *decider) dependsOn(c *constraint, spec *intentpb.DependsOn, r Release, 
 func (d *decider) wellWith(on int, r Release, place int, stable time.Duration) Verdict {
 	e := &d.app.environments[on]
 	v := Verdict{Status: Waits, Environment: e.spec.GetName(), NeedsTime: stable}
-	had := d.stint(on, r, place)
+	stint := d.stint(on, r, place)
 	_, isBad := d.index.marks[on].bad[r]
 	switch {
 	case isBad:
 		v.Status, v.Cause = Refuses, BadThere
-	case had == nil:
+	case stint == nil:
 		v.Cause = NotThere
-	case !had.good:
+	case !stint.good:
 		v.Cause = NotGood
-	case had.longest < stable:
-		v.Cause, v.HaveTime = NotStable, had.longest
-		if had.last.End.IsZero() && !had.last.GoodSince.IsZero() {
-			v.Until = had.last.GoodSince.Add(stable)
+	case stint.longest < stable:
+		v.Cause, v.HaveTime = NotStable, stint.longest
+		if stint.last.End.IsZero() && !stint.last.GoodSince.IsZero() {
+			v.Until = stint.last.GoodSince.Add(stable)
 		}
 	default:
-		v.HaveTime = had.longest
+		v.HaveTime = stint.longest
 		for _, name := range e.spec.GetVerify() {
-			if d.index.verification(e, name, had.last) == nil { // A bad one is a bad mark.
+			if d.index.verification(e, name, stint.last) == nil { // A bad one is a bad mark.
 				v.Cause, v.Reason = Unverified, name
 				return v
 			}
@@ -180,21 +180,21 @@ func (d *decider) soaks(c *constraint, spec *intentpb.DeliverySoak, r Release, p
 	needs := spec.GetTime().AsDuration()
 	for i, in := range c.environments {
 		v := Verdict{Status: Waits, Environment: d.app.environments[in].spec.GetName(), NeedsTime: needs}
-		had := d.stint(in, r, place)
+		stint := d.stint(in, r, place)
 		if _, isBad := d.index.marks[in].bad[r]; isBad {
 			v.Status, v.Cause = Refuses, BadThere
 			return v
 		}
 		switch {
-		case had == nil:
+		case stint == nil:
 			v.Cause = NotThere
-		case had.total < needs:
-			v.Cause, v.HaveTime = NotGood, had.total
-			if had.last.End.IsZero() && !had.last.GoodSince.IsZero() {
-				v.Cause, v.Until = NotStable, d.facts.Now.Add(needs-had.total)
+		case stint.total < needs:
+			v.Cause, v.HaveTime = NotGood, stint.total
+			if stint.last.End.IsZero() && !stint.last.GoodSince.IsZero() {
+				v.Cause, v.Until = NotStable, d.facts.Now.Add(needs-stint.total)
 			}
 		default:
-			v.Status, v.Cause, v.HaveTime = Passes, Met, had.total
+			v.Status, v.Cause, v.HaveTime = Passes, Met, stint.total
 		}
 		if i == 0 || v.Status != Passes && (least.Status == Passes || v.HaveTime < least.HaveTime) {
 			least = v

@@ -50,11 +50,12 @@ func scalarText(value cty.Value) (text string, ok bool) {
 	return converted.AsString(), true
 }
 
-// evaluateAll evaluates attributes that may use each other by name.XXX: until no more can be.
+// evaluateAll evaluates attributes that may use each other by NAME.ATTRIBUTE, such as local.region. It goes
+// over them until a pass evaluates no more: a circle, or what only a plan knows, stays out.
 func evaluateAll(all []*hcl.Attribute, scope *hcl.EvalContext, name string) map[string]cty.Value {
 	known := map[string]cty.Value{}
-	for before := -1; before != len(known); {
-		before = len(known)
+	for count := -1; count != len(known); {
+		count = len(known)
 		inner := scope.NewChild()
 		inner.Variables = map[string]cty.Value{name: objectOf(known)}
 		found := map[string]cty.Value{}
