@@ -62,7 +62,8 @@ func guard(limits string, argv []string) int {
 	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 	go func() {
 		_, _ = io.Copy(io.Discard, os.NewFile(guardAlive, "plugin"))
-		killChildren()
+		// It reaps nobody: who waits for the program below must find it.
+		killDescendants(os.Getpid())
 		_ = unix.Kill(0, unix.SIGKILL)
 	}()
 	ended := carry(limits, argv)
@@ -142,11 +143,15 @@ func killChildren() {
 	})
 }
 
-// killDescendants kills what a guard that does not get to it would have killed: its children,
-// and those of them, who become its own. The guard must not have been killed before: what
-// it started could no longer be told from others.
+// killDescendants kills a guard's children, and those of them, who become its own, and reaps
+// none. The plugin does so for a guard that does not get to it. The guard must not have been
+// killed before: what it started could no longer be told from others.
 func killDescendants(guard int) {
-	untilKilled(func() (others bool) { return killChildrenOf(guard) })
+	untilKilled(func() (others bool) {
+		// A list is not of one moment: a child may be read before its parent ends, and the
+		// parent after. Who was missed is in the second.
+		return killChildrenOf(guard) || killChildrenOf(guard)
+	})
 }
 
 // untilKilled repeats a pass of killing until it meets nobody, or the time is over.

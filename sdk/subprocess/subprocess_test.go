@@ -268,6 +268,9 @@ func TestQueuesBoundWhatRunsAtATime(t *testing.T) {
 const stubborn = `trap "" TERM; sleep 1000 & one=$!; setsid sleep 1000 & two=$!; sh -c 'setsid sleep 1000 & echo $! >three'; echo $$ $one $two $(cat three) >pids.new; mv pids.new pids; wait; sleep 1000`
 
 func TestNothingIsLeft(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts real processes")
+	}
 	for name, c := range map[string]struct {
 		ending string
 		grace  time.Duration
@@ -279,28 +282,36 @@ func TestNothingIsLeft(t *testing.T) {
 		"its guard is stopped": {"kill -STOP $PPID; wait; sleep 1000", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			command := shell(strings.Replace(stubborn, "wait; sleep 1000", c.ending, 1))
-			command.Directory, command.Limits.Grace = t.TempDir(), c.grace
-			if testing.Short() {
-				t.Skip("starts real processes")
+			// Several beside each other, for what a guard does may come in another order then.
+			for range 6 {
+				t.Run("run", func(t *testing.T) {
+					t.Parallel()
+					testNothingIsLeft(t, c.ending, c.grace)
+				})
 			}
-			ctx, withdraw := context.WithCancelCause(t.Context())
-			defer withdraw(nil)
-			ended := make(chan error, 1)
-			go func() {
-				_, err := New(Options{}).Run(ctx, command)
-				ended <- err
-			}()
-			pids := awaitPIDs(t, command.Directory)
-			if c.ending != "" {
-				withdraw(errors.New("the stop is on"))
-			}
-			if err := <-ended; (err != nil) != (c.ending != "") || err != nil && !strings.HasSuffix(err.Error(), "the stop is on") {
-				t.Error(err)
-			}
-			awaitGone(t, pids)
 		})
 	}
+}
+
+func testNothingIsLeft(t *testing.T, ending string, grace time.Duration) {
+	t.Helper()
+	command := shell(strings.Replace(stubborn, "wait; sleep 1000", ending, 1))
+	command.Directory, command.Limits.Grace = t.TempDir(), grace
+	ctx, withdraw := context.WithCancelCause(t.Context())
+	defer withdraw(nil)
+	ended := make(chan error, 1)
+	go func() {
+		_, err := New(Options{}).Run(ctx, command)
+		ended <- err
+	}()
+	pids := awaitPIDs(t, command.Directory)
+	if ending != "" {
+		withdraw(errors.New("the stop is on"))
+	}
+	if err := <-ended; (err != nil) != (ending != "") || err != nil && !strings.HasSuffix(err.Error(), "the stop is on") {
+		t.Error(err)
+	}
+	awaitGone(t, pids)
 }
 
 func TestASecondOfGraceIsGiven(t *testing.T) {

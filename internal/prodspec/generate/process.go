@@ -333,6 +333,11 @@ func (s *session) run(job Job) (Result, error) {
 		switch kind {
 		case frameResult:
 			var result work.Result
+			if late := watch.reason(); late != "" {
+				// Of a program that was killed for its time the child tells only that it was killed.
+				s.end()
+				return s.post(job, err, late, timeout), nil
+			}
 			if err = json.Unmarshal(payload, &result); err == nil {
 				return Result{Result: result}, nil
 			}

@@ -42,8 +42,9 @@ const nobody = 65534
 
 const (
 	sandboxFlags = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
-	// startTimeout is how long a stage may take until it becomes the program.
-	startTimeout = 5 * time.Second
+	// startTimeout is how long a stage may take until it becomes the program. It is by the
+	// clock, so that it is long enough for a machine that is busy with others.
+	startTimeout = 30 * time.Second
 )
 
 // start has a stage of this binary make the room and become the program.
@@ -111,16 +112,20 @@ func (p *process) start(job *work.Job, entries room, sandbox bool) error {
 		return err
 	}
 	timer := time.AfterFunc(startTimeout, func() { _ = p.command.Process.Kill() })
-	defer timer.Stop()
 	err = gob.NewEncoder(setupOut).Encode(spec)
 	setupOut.Close()
 	// The stage closes its end when it becomes the program.
 	status, readErr := io.ReadAll(bufio.NewReader(statusIn))
-	if string(status) == string(stageReady) {
+	inTime := timer.Stop()
+	if inTime && string(status) == string(stageReady) {
 		return nil
 	}
 	_ = p.command.Process.Kill()
 	_ = p.command.Wait()
+	if !inTime {
+		// What it would have become may have begun: it is no end of the program's own.
+		return fmt.Errorf("its first stage took longer than %s", startTimeout)
+	}
 	if len(status) > 0 {
 		return fmt.Errorf("%s", status)
 	}
@@ -211,11 +216,12 @@ func (p *process) watchMemory(ctx context.Context) {
 	}
 }
 
-// watchTime ends a program that takes longer than it may. This process waits for it,
-// so that what this one uses is little.
+// watchTime ends a program that takes longer than it may. What this process reads of it counts,
+// for a program may write without end.
 func (p *process) watchTime(ctx context.Context) {
-	use := func() allowance.Use { return allowance.Of(Below(os.Getpid())...) }
-	allowed := allowance.New(p.options.Timeout, time.Now(), allowance.Use{})
+	self := os.Getpid()
+	use := func() allowance.Use { return allowance.Of(append(Below(self), self)...) }
+	allowed := allowance.New(p.options.Timeout, time.Now(), use())
 	for wait := p.options.Timeout; ; {
 		select {
 		case <-ctx.Done():
