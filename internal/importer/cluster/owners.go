@@ -47,8 +47,8 @@ type reference struct {
 // Owners asks the cluster of a kubeconfig who owns an object, from its own owner on upwards,
 // by the references to what controls it. The empty path is the usual one of kubectl, the
 // empty context the current one. Nothing is written, and only metadata is read.
-func Owners(ctx context.Context, path, context string, subject Subject) ([]Owner, error) {
-	server, err := connect(usual(path), context)
+func Owners(ctx context.Context, path, name string, subject Subject) ([]Owner, error) {
+	server, err := connect(ctx, usual(path), name, false)
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 
+	"go.yaml.in/yaml/v3"
+
 	"lehr.dev/internal/ground/fault"
 	"lehr.dev/internal/importer"
 )
@@ -37,9 +39,8 @@ func (f *fleet) describe() (importer.Import, error) {
 	if !slices.ContainsFunc(f.kustomizations, hasGenerator) && !slices.ContainsFunc(f.releases, (*release).hasGenerator) {
 		return importer.Import{}, f.nothing()
 	}
-	f.Definition = f.definition()
 	f.addEdges()
-	f.Definition = f.definition()
+	f.Definition = f.definition(nil)
 	kustomizations, releases, edges := 0, 0, 0
 	for _, k := range f.kustomizations {
 		if k.name != "" {
@@ -106,51 +107,74 @@ func (f *fleet) nothing() error {
 		WithHint("mend that, or name what is missing: --path, --checkout NAME=FOLDER, --objects FILE")
 }
 
-// definition is what lehr.yaml says after its mode.
-func (f *fleet) definition() string {
+// definition is what lehr.yaml says after its mode. Only, where it is not nil, leaves all but
+// one release out.
+func (f *fleet) definition(only *release) string {
 	var sources, generators, derived strings.Builder
-	for _, c := range f.checkouts() {
-		if len(c.used) > 0 {
-			fmt.Fprintf(&sources, "  %s: %s\n", c.name, plain(c.definition(f.settings.fromGit)))
+	if only == nil {
+		for _, c := range f.checkouts() {
+			if len(c.used) > 0 {
+				writeEntry(&sources, c.name, c.definition(f.settings.fromGit))
+			}
+		}
+		if len(f.usedOverlays()) > 0 {
+			sources.WriteString("  overlays: {dir: overlays, files: [\"**\"]}\n")
+		}
+		if f.hasNamespaces() {
+			sources.WriteString("  namespaces: {dir: namespaces, files: [\"**\"]}\n")
+			fmt.Fprintf(&generators, "  namespaces: {render: kubernetes, from: [namespaces], with: {cluster: %s}}\n", f.settings.cluster)
+		}
+		for _, k := range f.kustomizations {
+			if k.name != "" {
+				fmt.Fprintf(&generators, "  # Kustomization %s/%s\n", k.Metadata.Namespace, k.Metadata.Name)
+				writeEntry(&generators, k.name, map[string]any{"render": "kustomize", "from": k.from, "with": k.with})
+			}
+		}
+	} else if only.chart.source == nil {
+		for _, c := range f.checkouts() {
+			if c.name == only.chart.name {
+				writeEntry(&sources, c.name, c.definition(f.settings.fromGit))
+			}
 		}
 	}
 	charts := map[string]bool{}
 	for _, r := range f.releases {
-		if r.name != "" && r.chart.source != nil && !charts[r.chart.name] {
-			charts[r.chart.name] = true
-			fmt.Fprintf(&sources, "  %s: %s\n", r.chart.name, plain(r.chart.source))
-		}
-	}
-	if len(f.usedOverlays()) > 0 {
-		sources.WriteString("  overlays: {dir: overlays, files: [\"**\"]}\n")
-	}
-	if f.hasReleaseFiles() {
-		sources.WriteString("  releases: {dir: releases, files: [\"**\"]}\n")
-	}
-	if f.hasNamespaces() {
-		sources.WriteString("  namespaces: {dir: namespaces, files: [\"**\"]}\n")
-		fmt.Fprintf(&generators, "  namespaces: {render: kubernetes, from: [namespaces], with: {cluster: %s}}\n", f.settings.cluster)
-	}
-	for _, k := range f.kustomizations {
-		if k.name != "" {
-			fmt.Fprintf(&generators, "  # Kustomization %s/%s\n  %s: {render: kustomize, from: %s, with: %s}\n", k.Metadata.Namespace, k.Metadata.Name, k.name, plain(k.from), plain(k.with))
-		}
-	}
-	for _, r := range f.releases {
-		if r.name == "" {
+		if r.name == "" || only != nil && r != only {
 			continue
 		}
-		fmt.Fprintf(&generators, "  # HelmRelease %s/%s\n  %s: {render: helm, from: %s, with: %s}\n", r.Metadata.Namespace, r.Metadata.Name, r.name, plain(r.from), plain(r.with))
-		for _, name := range sortedKeys(r.unmanaged) {
-			fmt.Fprintf(&derived, "  %s: %s\n", name, plain(r.unmanaged[name]))
+		if r.chart.source != nil && !charts[r.chart.name] {
+			charts[r.chart.name] = true
+			writeEntry(&sources, r.chart.name, r.chart.source)
 		}
+		fmt.Fprintf(&generators, "  # HelmRelease %s/%s\n", r.Metadata.Namespace, r.Metadata.Name)
+		writeEntry(&generators, r.name, map[string]any{"render": "helm", "from": r.from, "with": r.with})
+		for _, name := range sortedKeys(r.unmanaged) {
+			writeEntry(&derived, name, r.unmanaged[name])
+		}
+	}
+	if f.hasReleaseFiles() && (only == nil || slices.Contains(only.from, "releases")) {
+		sources.WriteString("  releases: {dir: releases, files: [\"**\"]}\n")
 	}
 	return "sources:\n" + sources.String() + "\ngenerate:\n" + generators.String() + derived.String() + "\nmodels: [lehr.kubernetes.v1.Object]  # until plugins binds lehr-kubernetes to it\n"
 }
 
+// writeEntry writes an entry of a section.
+func writeEntry(to *strings.Builder, name string, value any) {
+	var text bytes.Buffer
+	encoder := yaml.NewEncoder(&text)
+	encoder.SetIndent(2)
+	if err := errors.Join(encoder.Encode(map[string]any{name: value}), encoder.Close()); err != nil {
+		text.Reset()
+		text.WriteString(name + ": " + plain(value) + "\n") // It is of texts, lists and mappings, which YAML has.
+	}
+	for line := range strings.Lines(text.String()) {
+		to.WriteString("  " + line)
+	}
+}
+
 // buildIDs has Lehr build what was written, so that edges can name the objects of charts, and
 // so that what Lehr refuses is told at once.
-func (f *fleet) buildIDs() (map[string][]string, error) {
+func (f *fleet) buildIDs(text string) (map[string][]string, error) {
 	folder, err := os.MkdirTemp("", "lehr-import-")
 	if err != nil {
 		return nil, fault.New(fault.Unavailable, "making a folder: %w", err)
@@ -158,7 +182,7 @@ func (f *fleet) buildIDs() (map[string][]string, error) {
 	defer os.RemoveAll(folder)
 	definition := filepath.Join(folder, "lehr.yaml")
 	files := maps.Clone(f.Files)
-	files["lehr.yaml"] = []byte("lehr: v1\npartition: import\nmode: observe\n" + f.Definition)
+	files["lehr.yaml"] = []byte("lehr: v1\npartition: import\nmode: observe\n" + text)
 	for name, text := range files {
 		at := filepath.Join(folder, filepath.FromSlash(name))
 		if err := errors.Join(os.MkdirAll(filepath.Dir(at), 0o700), os.WriteFile(at, text, 0o600)); err != nil {

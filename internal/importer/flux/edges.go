@@ -17,14 +17,7 @@ func edgesIn(with map[string]any) int {
 
 // addEdges has what dependsOn names come first, and a Namespace before the release in it.
 func (f *fleet) addEdges() {
-	ids, err := f.buildIDs()
-	if err != nil {
-		f.leave("lehr build of what was written", err.Error(), true)
-		ids = map[string][]string{}
-		for _, k := range f.kustomizations {
-			ids[k.name] = k.ids
-		}
-	}
+	ids := f.idsByGenerator()
 	for _, k := range f.kustomizations {
 		if k.name != "" {
 			f.order(k.place(), k.name, k.with, f.before(k.object, k.spec.DependsOn, false), ids)
@@ -42,6 +35,39 @@ func (f *fleet) addEdges() {
 		namespace := "kubernetes/" + r.with["cluster"].(string) + "/namespace/" + r.namespace()
 		f.order(r.place(), r.name, r.with, names, ids, namespace)
 	}
+}
+
+// mostAlone are releases that are built one by one.
+const mostAlone = 100
+
+// idsByGenerator are the ids of assets. Where not all can be built together, because a chart
+// cannot be fetched, each release is tried alone, and what failed is told.
+func (f *fleet) idsByGenerator() map[string][]string {
+	ids, err := f.buildIDs(f.definition(nil))
+	if err == nil {
+		return ids
+	}
+	ids = map[string][]string{}
+	for _, k := range f.kustomizations {
+		ids[k.name] = k.ids
+	}
+	hasFailed := false
+	for i, r := range f.releases {
+		if r.name == "" || i >= mostAlone {
+			continue
+		}
+		alone, err := f.buildIDs(f.definition(r))
+		if err != nil {
+			f.leave(r.place(), "its chart cannot be rendered now: "+err.Error(), true)
+			hasFailed = true
+			continue
+		}
+		ids[r.name] = alone[r.name]
+	}
+	if !hasFailed {
+		f.leave("lehr build of all together", err.Error(), true)
+	}
+	return ids
 }
 
 // before are the generators of what an object names in dependsOn.

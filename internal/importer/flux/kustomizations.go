@@ -103,7 +103,7 @@ func (f *fleet) build(k *kustomization) error {
 		if len(secrets) > 0 && len(answer.Unset) > 0 && finding.LeftOut {
 			why += "; it is in a Secret (" + strings.Join(secrets, ", ") + "), and no secret is copied: let what needs it name the Secret"
 		}
-		f.leave(cmpOr(finding.File, k.place()), why, !finding.Warning)
+		f.leave(cmpOr(f.shown(finding.File), k.place()), why, !finding.Warning)
 	}
 	if len(variables) > 0 {
 		k.with["substitute"] = variables
@@ -265,7 +265,7 @@ func (f *fleet) take(k *kustomization, name string, answer built) {
 	omit, scoped := []string{"*" + fluxSuffix + "/*"}, []string{}
 	var manifests []kubernetes.Manifest
 	for _, each := range answer.Objects {
-		list, err := readObjects([]byte(each.Text), each.File)
+		list, err := readObjects([]byte(each.Text), f.shown(each.File))
 		if err != nil || len(list) != 1 {
 			continue // The renderer says what is wrong with it.
 		}
@@ -294,6 +294,9 @@ func (f *fleet) take(k *kustomization, name string, answer built) {
 	if len(manifests) == 0 {
 		return
 	}
+	if k.isRoot {
+		f.listFiles(k, name, manifests)
+	}
 	slices.Sort(omit)
 	k.name, k.with["omit"] = name, slices.Compact(omit)
 	if len(scoped) > 0 {
@@ -305,9 +308,42 @@ func (f *fleet) take(k *kustomization, name string, answer built) {
 	}
 	for _, finding := range findings {
 		if !finding.Warning {
-			f.leave(cmpOr(finding.File, k.place()), finding.Message, true)
+			f.leave(cmpOr(f.shown(finding.File), k.place()), finding.Message, true)
 		}
 	}
+}
+
+// listFiles has the generator of the cluster's folder read the files that have objects of their
+// own, and not Flux's components beside them.
+func (f *fleet) listFiles(k *kustomization, name string, manifests []kubernetes.Manifest) {
+	var resources []string
+	for _, m := range manifests {
+		if at := "../../" + m.File; !slices.Contains(resources, at) {
+			resources = append(resources, at)
+		}
+	}
+	text, err := yaml.Marshal(map[string]any{"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization", "resources": resources})
+	if err != nil {
+		f.leave(k.place(), "its files cannot be listed: "+err.Error(), true)
+		return
+	}
+	k.with["folder"], k.from = "overlays/"+name, append(k.from, "overlays")
+	f.overlays["overlays/"+name+"/kustomization.yaml"] = text
+	for name := range f.main.files {
+		if inside, ok := strings.CutPrefix(name, f.path+"/"); ok && strings.Contains(path.Base(inside), "ustomization.y") && !strings.Contains(inside, "/") {
+			f.leave(name, "of the folder of the cluster its objects are read, and not what its kustomization changes in them", false)
+		}
+	}
+}
+
+// shown is a file by its path in its repository.
+func (f *fleet) shown(file string) string {
+	for _, c := range f.checkouts() {
+		if inside, ok := strings.CutPrefix(file, c.mount+"/"); ok {
+			return inside
+		}
+	}
+	return file
 }
 
 func baseName(name string) string {
