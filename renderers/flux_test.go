@@ -177,7 +177,7 @@ spec:
 	"base/kustomization.yaml":             "resources: [web.yaml, secret.yaml]\nconfigMapGenerator: [{name: settings, files: [app.conf]}]\n",
 	"base/app.conf":                       "a=b\n",
 	"base/web.yaml":                       "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec:\n  replicas: 1\n  selector: {matchLabels: {app: web}}\n  template:\n    metadata: {labels: {app: web}}\n    spec: {containers: [{name: web, image: web, envFrom: [{configMapRef: {name: settings}}]}]}\n",
-	"base/secret.yaml":                    "apiVersion: v1\nkind: Secret\nmetadata: {name: pilot}\nstringData: {password: "ENC[AES256_GCM,data:x,type:str]"}\nsops: {mac: x, version: 3.9.0}\n",
+	"base/secret.yaml":                    "apiVersion: v1\nkind: Secret\nmetadata: {name: pilot}\nstringData: {password: \"ENC[AES256_GCM,data:x,type:str]\"}\nsops: {mac: x, version: 3.9.0}\n",
 	"components/extra/kustomization.yaml": "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\nresources: [service.yaml]\n",
 	"components/extra/service.yaml":       "apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {selector: {app: web}, ports: [{port: 80}]}\n",
 	// No kustomization: Flux takes all manifests, and below/ as a whole.

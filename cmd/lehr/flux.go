@@ -6,6 +6,7 @@ import (
 	"lehr.dev/internal/app"
 	"lehr.dev/internal/ground/fault"
 	"lehr.dev/internal/ground/intent"
+	"lehr.dev/internal/importer/cluster"
 	"lehr.dev/internal/importer/flux"
 	"lehr.dev/internal/prodspec/generate/render"
 )
@@ -14,6 +15,7 @@ import (
 func fluxTools() flux.Tools {
 	return flux.Tools{
 		Program: func() (string, error) { return render.LookUp("kustomize") },
+		Objects: cluster.Objects,
 		Build: func(ctx context.Context, definition, sources string) (map[string][]string, error) {
 			built, err := app.Build(ctx, app.Building{Definition: definition, Sources: sources})
 			if err != nil {

@@ -118,6 +118,8 @@ type survey struct {
 	// scoped are kinds without a namespace that only the cluster knows so.
 	scoped  []string
 	leftOut []importer.LeftOut
+	// each takes an object in place of take; nil: take does.
+	each func(item map[string]any)
 	// omissions counts what is left out, by why.
 	omissions map[string]int
 }
@@ -214,6 +216,10 @@ func (s *survey) list(ctx context.Context, r resource) error {
 				return err
 			}
 			for _, item := range page.Items {
+				if s.each != nil {
+					s.each(item)
+					continue
+				}
 				if err := s.take(r, item); err != nil {
 					return err
 				}

@@ -187,8 +187,13 @@ func (f *fleet) discover() error {
 			f.add(o, nil)
 		}
 	}
-	if len(f.settings.objects) > 0 {
-		f.nameCluster("")
+	if f.settings.live {
+		if err := f.addLive(); err != nil {
+			return err
+		}
+	}
+	if f.hasObjects() {
+		f.nameCluster(f.settings.context)
 		return nil
 	}
 	if err := f.findPath(); err != nil {
@@ -196,6 +201,26 @@ func (f *fleet) discover() error {
 	}
 	f.nameCluster(path.Base(f.path))
 	f.addRoot()
+	return nil
+}
+
+// hasObjects reports whether the objects come from elsewhere than the folder.
+func (f *fleet) hasObjects() bool { return f.settings.live || len(f.settings.objects) > 0 }
+
+// addLive adds what the cluster has of Flux, and the ConfigMaps that it may take values from.
+func (f *fleet) addLive() error {
+	isWanted := func(group, kind string) bool {
+		return strings.HasSuffix(group, fluxSuffix) || group == "" && kind == "ConfigMap"
+	}
+	items, err := f.tools.Objects(f.ctx, f.settings.kubeconfig, f.settings.context, isWanted)
+	if err != nil {
+		return err
+	}
+	for _, item := range items {
+		for _, o := range objectsOf(item, "") {
+			f.add(o, nil)
+		}
+	}
 	return nil
 }
 
@@ -239,7 +264,7 @@ func (f *fleet) findPath() error {
 	list := slices.Sorted(maps.Keys(candidates))
 	switch len(list) {
 	case 0:
-		return fault.New(fault.NotFound, "no folder of %s has a Kustomization of Flux", f.main.folder).WithHint("name it: --path clusters/NAME; or give objects that kubectl printed: --objects FILE")
+		return fault.New(fault.NotFound, "no folder of %s has a Kustomization of Flux", f.main.folder).WithHint("name it: --path clusters/NAME; or give objects that kubectl printed: --objects FILE, or --live")
 	case 1:
 		f.path = strings.Trim(list[0], ".")
 		return nil
@@ -276,18 +301,37 @@ func (f *fleet) addRoot() {
 func (f *fleet) add(o object, owner *kustomization) {
 	o.owner = owner
 	if _, ok := f.index[o.key()]; ok && o.isOfFlux() {
+		f.setOwner(o, owner)
 		return
 	}
 	f.index[o.key()] = o
 	switch {
 	case o.group() == kustomizeGroup && o.Kind == "Kustomization":
 		isSystem := o.Metadata.Name == systemFolder && o.Metadata.Namespace == systemFolder
-		if spec, ok := decode[kustomizationSpec](f, o); ok && (len(f.settings.objects) > 0 || !isSystem) {
-			f.kustomizations = append(f.kustomizations, &kustomization{object: o, spec: spec})
+		if spec, ok := decode[kustomizationSpec](f, o); ok && (f.hasObjects() || !isSystem) {
+			k := &kustomization{object: o, spec: spec, isRoot: isSystem}
+			if isSystem {
+				f.path = strings.Trim(path.Clean("/"+spec.Path), "/")
+			}
+			f.kustomizations = append(f.kustomizations, k)
 		}
 	case o.group() == helmGroup && o.Kind == "HelmRelease":
 		if spec, ok := decode[releaseSpec](f, o); ok {
 			f.releases = append(f.releases, &release{object: o, spec: spec})
+		}
+	}
+}
+
+// setOwner says which Kustomization applies an object that was found before, in a cluster.
+func (f *fleet) setOwner(o object, owner *kustomization) {
+	for _, k := range f.kustomizations {
+		if k.key() == o.key() && k.group() == o.group() && k.owner == nil && k != owner {
+			k.owner, k.file = owner, o.file
+		}
+	}
+	for _, r := range f.releases {
+		if r.key() == o.key() && r.owner == nil {
+			r.owner, r.file = owner, o.file
 		}
 	}
 }

@@ -1,8 +1,7 @@
 // Package flux reads what Flux applies to a cluster into a partition: a generator for each
 // Kustomization and each HelmRelease, from the same sources, by the same libraries. It reads
 // a fleet's repository as it lies in a folder, or objects that kubectl printed, and has the
-// program lehr-kustomize build what lies there. It asks no cluster, fetches nothing by itself,
-// and copies no secret (S13). The kind "flux" of lehr import calls it.
+// program lehr-kustomize build what lies there. It changes nothing, and copies no secret (S13). The kind "flux" of lehr import calls it.
 package flux
 
 import (
@@ -24,6 +23,8 @@ type Tools struct {
 	// Build gives the ids of the assets that a definition has, by generator. Sources may be
 	// fetched for it.
 	Build func(ctx context.Context, definition, sources string) (map[string][]string, error)
+	// Objects lists what a live cluster has of the kinds that are wanted.
+	Objects func(ctx context.Context, kubeconfig, name string, isWanted func(group, kind string) bool) ([]map[string]any, error)
 }
 
 // settings are the flags.
@@ -33,6 +34,9 @@ type settings struct {
 	cluster     string
 	kubeVersion string
 	objects     []string
+	live        bool
+	kubeconfig  string
+	context     string
 	checkouts   []string
 	fromGit     bool
 	sources     string
@@ -48,9 +52,10 @@ Kustomization and each HelmRelease, with the same sources, patches, substitution
 values, in the order of dependsOn.
 
 With --objects, a file that kubectl get kustomizations,helmreleases,… -A -o yaml printed,
-the objects are read from there, and FOLDER is the checkout of their GitRepository.
+the objects are read from there, and FOLDER is the checkout of their GitRepository. With
+--live they are read from the cluster of a kubeconfig; nothing is changed there.
 
-Nothing is asked of a cluster, and no secret is copied.`,
+Otherwise nothing is asked of a cluster. No secret is copied.`,
 	}
 	kind.Args.Least, kind.Args.Most = 1, 1
 	kind.Bind = func(flags *pflag.FlagSet) importer.Reader {
@@ -59,6 +64,9 @@ Nothing is asked of a cluster, and no secret is copied.`,
 		flags.StringVar(&s.cluster, "cluster", "", "the name of the cluster; a part of the ids (default: the last word of --path)")
 		flags.StringVar(&s.kubeVersion, "kube-version", "1.34", "the version of Kubernetes that charts are told")
 		flags.StringArrayVar(&s.objects, "objects", nil, "a file with the objects of Flux, and the ConfigMaps that they take values from")
+		flags.BoolVar(&s.live, "live", false, "read the objects from the cluster")
+		flags.StringVar(&s.kubeconfig, "kubeconfig", "", "with --live, the kubeconfig (env KUBECONFIG; default ~/.kube/config)")
+		flags.StringVar(&s.context, "context", "", "with --live, its context (default: its current one)")
 		flags.StringArrayVar(&s.checkouts, "checkout", nil, "NAME=FOLDER: where another GitRepository, OCIRepository or Bucket lies")
 		flags.BoolVar(&s.fromGit, "from-git", false, "name repositories by their URLs in place of FOLDER")
 		flags.StringVar(&s.sources, "sources", "", "which secrets and networks sources may use, as for lehr build")
