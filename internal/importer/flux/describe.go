@@ -122,7 +122,7 @@ func (f *fleet) definition(only *release) string {
 		}
 		if f.hasNamespaces() {
 			sources.WriteString("  namespaces: {dir: namespaces, files: [\"**\"]}\n")
-			fmt.Fprintf(&generators, "  namespaces: {render: kubernetes, from: [namespaces], with: {cluster: %s}}\n", f.settings.cluster)
+			fmt.Fprintf(&generators, "  release-namespaces: {render: kubernetes, from: [namespaces], with: {cluster: %s}}\n", f.settings.cluster)
 		}
 		for _, k := range f.kustomizations {
 			if k.name != "" {

@@ -46,11 +46,13 @@ type fleet struct {
 	tools    Tools
 	program  string
 	// path is the folder of the cluster.
-	path     string
-	main     *checkout
-	others   map[string]*checkout
-	index    map[named]object
-	overlays map[string][]byte
+	path string
+	main *checkout
+	// mainSource is the name of the source that the folder is.
+	mainSource string
+	others     map[string]*checkout
+	index      map[named]object
+	overlays   map[string][]byte
 
 	kustomizations []*kustomization
 	releases       []*release
@@ -91,7 +93,7 @@ func (f *fleet) unique(wanted, otherwise string) string {
 func openFleet(ctx context.Context, s settings, tools Tools) (*fleet, error) {
 	f := &fleet{
 		Import: importer.Import{Files: map[string][]byte{}}, ctx: ctx, settings: s, tools: tools, others: map[string]*checkout{},
-		index: map[named]object{}, overlays: map[string][]byte{}, names: map[string]bool{"overlays": true, "releases": true}, counts: map[string][]string{},
+		index: map[named]object{}, overlays: map[string][]byte{}, names: map[string]bool{"overlays": true, "releases": true, "namespaces": true, "release-namespaces": true}, counts: map[string][]string{},
 	}
 	var err error
 	if f.program, err = tools.Program(); err != nil {
@@ -285,14 +287,17 @@ func (f *fleet) addRoot() {
 			f.leave(name, "it is no YAML: "+err.Error(), true)
 		}
 		for _, o := range list {
-			if o.group() == sourceGroup {
+			switch spec, ok := decode[kustomizationSpec](f, o); {
+			case o.group() == sourceGroup:
 				f.add(o, nil)
+			case o.group() == kustomizeGroup && ok && spec.SourceRef.Name != "" && f.mainSource == "":
+				f.mainSource = spec.SourceRef.Name
 			}
 		}
 	}
 	root := &kustomization{isRoot: true}
 	root.Kind, root.Metadata.Name, root.Metadata.Namespace = "Kustomization", systemFolder, systemFolder
-	root.spec.Path, root.spec.SourceRef = f.path, reference{Kind: repositoryKind, Name: systemFolder}
+	root.spec.Path, root.spec.SourceRef = f.path, reference{Kind: repositoryKind, Name: cmpOr(f.mainSource, systemFolder)}
 	root.spec.Prune = true
 	f.kustomizations = append(f.kustomizations, root)
 }
@@ -311,7 +316,7 @@ func (f *fleet) add(o object, owner *kustomization) {
 		if spec, ok := decode[kustomizationSpec](f, o); ok && (f.hasObjects() || !isSystem) {
 			k := &kustomization{object: o, spec: spec, isRoot: isSystem}
 			if isSystem {
-				f.path = strings.Trim(path.Clean("/"+spec.Path), "/")
+				f.path, f.mainSource = strings.Trim(path.Clean("/"+spec.Path), "/"), spec.SourceRef.Name
 			}
 			f.kustomizations = append(f.kustomizations, k)
 		}

@@ -38,6 +38,7 @@ type settings struct {
 	kubeconfig  string
 	context     string
 	checkouts   []string
+	substitute  []string
 	fromGit     bool
 	sources     string
 }
@@ -68,6 +69,7 @@ Otherwise nothing is asked of a cluster. No secret is copied.`,
 		flags.StringVar(&s.kubeconfig, "kubeconfig", "", "with --live, the kubeconfig (env KUBECONFIG; default ~/.kube/config)")
 		flags.StringVar(&s.context, "context", "", "with --live, its context (default: its current one)")
 		flags.StringArrayVar(&s.checkouts, "checkout", nil, "NAME=FOLDER: where another GitRepository, OCIRepository or Bucket lies")
+		flags.StringArrayVar(&s.substitute, "substitute", nil, "NAME=VALUE: a variable that lies in a Secret and is none, such as a domain")
 		flags.BoolVar(&s.fromGit, "from-git", false, "name repositories by their URLs in place of FOLDER")
 		flags.StringVar(&s.sources, "sources", "", "which secrets and networks sources may use, as for lehr build")
 		return func(ctx context.Context, args []string) (importer.Import, error) {

@@ -229,16 +229,16 @@ func (f *fleet) variablesOf(k *kustomization) (list, secrets []string) {
 		switch {
 		case from.Kind == "Secret":
 			secrets = append(secrets, from.Name)
-			if len(o.keys) > 0 {
-				slices.Sort(o.keys)
-				f.leave(k.place(), fmt.Sprintf("the variables %s come from the Secret %s, and no secret is copied", strings.Join(o.keys, ", "), from.Name), true)
-			} else if !from.Optional {
-				f.leave(k.place(), fmt.Sprintf("variables come from the Secret %s, and no secret is copied: what takes them is left out", from.Name), true)
-			}
+			f.tellSecretVariables(k, from, o)
 		case !ok && !from.Optional:
 			f.leave(k.place(), fmt.Sprintf("variables come from the ConfigMap %s, which is not here: add it to --objects, or write them under substitute", from.Name), true)
 		}
 		for name, value := range o.Data {
+			values[name] = value
+		}
+	}
+	for _, text := range f.settings.substitute {
+		if name, value, ok := strings.Cut(text, "="); ok && len(secrets) > 0 {
 			values[name] = value
 		}
 	}
@@ -254,6 +254,21 @@ func (f *fleet) variablesOf(k *kustomization) (list, secrets []string) {
 		list = append(list, name+"="+values[name])
 	}
 	return list, secrets
+}
+
+// tellSecretVariables says which variables of a Secret are not known here.
+func (f *fleet) tellSecretVariables(k *kustomization, from valuesReference, secret object) {
+	const instead = "no secret is copied: what takes them is left out. --substitute NAME=VALUE gives those that are no secrets"
+	isGiven := func(name string) bool {
+		return slices.ContainsFunc(f.settings.substitute, func(text string) bool { return strings.HasPrefix(text, name+"=") })
+	}
+	missing := slices.DeleteFunc(slices.Sorted(slices.Values(secret.keys)), isGiven)
+	switch {
+	case len(missing) > 0:
+		f.leave(k.place(), fmt.Sprintf("the variables %s come from the Secret %s, and %s", strings.Join(missing, ", "), from.Name, instead), true)
+	case len(secret.keys) == 0 && !from.Optional && len(f.settings.substitute) == 0:
+		f.leave(k.place(), fmt.Sprintf("variables come from the Secret %s, and %s", from.Name, instead), true)
+	}
 }
 
 // generatedName is one with the hash of Kustomize's generators behind it.

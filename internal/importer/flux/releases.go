@@ -70,6 +70,11 @@ func (f *fleet) convert(r *release) {
 	r.with = map[string]any{
 		"cluster": f.clusterOf(r.spec.KubeConfig != nil, r), "namespace": r.namespace(), "release": r.releaseName(),
 		"chart": r.chart.folder, "kube_version": f.settings.kubeVersion,
+		// What a chart writes into Secrets is secret, and often made by chance.
+		"omit": []string{"Secret/*"},
+	}
+	if versions := f.definedVersions(); len(versions) > 0 {
+		r.with["api_versions"] = versions
 	}
 	values := f.chartValues(r)
 	given, set := f.givenValues(r)
@@ -86,6 +91,34 @@ func (f *fleet) convert(r *release) {
 	f.addNamespace(r)
 	f.ignoreDrift(r)
 	f.tellRelease(r)
+}
+
+// definedVersions are the APIs of the custom resources that the fleet defines, which charts ask
+// for.
+func (f *fleet) definedVersions() (list []string) {
+	for _, o := range f.index {
+		if o.Kind != "CustomResourceDefinition" {
+			continue
+		}
+		var definition struct {
+			Group    string
+			Names    struct{ Kind string }
+			Versions []struct {
+				Name   string
+				Served bool
+			}
+		}
+		if json.Unmarshal(o.Spec, &definition) != nil {
+			continue // The renderer says what is wrong with it.
+		}
+		for _, version := range definition.Versions {
+			if version.Served {
+				list = append(list, definition.Group+"/"+version.Name, definition.Group+"/"+version.Name+"/"+definition.Names.Kind)
+			}
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
 }
 
 // chartValues are the files of the chart's source that valuesFiles names.
@@ -337,6 +370,7 @@ func (f *fleet) tellRelease(r *release) {
 	has := func(key string) bool { return len(all[key]) > 0 }
 	for reason, is := range map[string]bool{
 		"install, upgrade, test, rollback, uninstall: a push is retried for ever, a rollout goes back, and hooks of charts are left out unless with: {hooks: include}": has("install") || has("upgrade") || has("test") || has("rollback") || has("uninstall"),
+		"Secrets that a chart makes are left out (omit: Secret/*): those in the cluster stay as Helm made them":                                                        true,
 		"suspend: it is suspended in Flux; here it is compared as all others, and pushed once mode is enforce":                                                         r.spec.Suspend,
 		"serviceAccountName: impersonate in the operator's list of clusters is what it is here":                                                                        r.spec.ServiceAccountName != "",
 		"kubeConfig: another cluster; list it by that name in the operator's list of clusters":                                                                         r.spec.KubeConfig != nil,

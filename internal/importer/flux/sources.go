@@ -29,11 +29,21 @@ func (f *fleet) filesOf(r reference, home, inside string) (c *checkout, folder, 
 		f.rememberURL(c, r, home)
 		return c, inside, ""
 	}
-	if r.Name == systemFolder || f.isOnlySource(r) {
+	if r.Name == cmpOr(f.mainSource, systemFolder) || f.isOnlySource(r) || f.isOfFolder(r, home) {
 		f.rememberURL(f.main, r, home)
 		return f.main, inside, ""
 	}
 	return nil, "", fmt.Sprintf("its source is the %s %s, whose files are not here: name where they lie, --checkout %s=FOLDER", r.Kind, r.Name, r.Name)
+}
+
+// isOfFolder reports whether a source is of the repository that the folder is called after.
+func (f *fleet) isOfFolder(r reference, home string) bool {
+	o, ok := f.find(r.Kind, r, home)
+	if !ok {
+		return false
+	}
+	spec, ok := decode[sourceSpec](f, o)
+	return ok && strings.TrimSuffix(path.Base(strings.TrimSuffix(spec.URL, "/")), ".git") == path.Base(f.main.folder)
 }
 
 // isOnlySource reports whether no other source of files is named by any Kustomization.
