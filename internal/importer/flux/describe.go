@@ -2,6 +2,7 @@ package flux
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -38,6 +39,12 @@ func (f *fleet) describe() (importer.Import, error) {
 	maps.Copy(f.Files, f.usedOverlays())
 	if !slices.ContainsFunc(f.kustomizations, hasGenerator) && !slices.ContainsFunc(f.releases, (*release).hasGenerator) {
 		return importer.Import{}, f.nothing()
+	}
+	for _, c := range f.checkouts() {
+		if f.settings.fromGit && len(c.used) > 0 && c.git == nil {
+			return importer.Import{}, fault.New(fault.NotFound, "no GitRepository says the URL of %s", c.folder).
+				WithHint("leave --from-git out, and write git: URL in place of dir afterwards; or give the GitRepository with --objects")
+		}
 	}
 	f.addEdges()
 	f.Definition = f.definition(nil)
@@ -174,7 +181,7 @@ func writeEntry(to *strings.Builder, name string, value any) {
 
 // buildIDs has Lehr build what was written, so that edges can name the objects of charts, and
 // so that what Lehr refuses is told at once.
-func (f *fleet) buildIDs(text string) (map[string][]string, error) {
+func (f *fleet) buildIDs(ctx context.Context, text string) (map[string][]string, error) {
 	folder, err := os.MkdirTemp("", "lehr-import-")
 	if err != nil {
 		return nil, fault.New(fault.Unavailable, "making a folder: %w", err)
@@ -189,5 +196,5 @@ func (f *fleet) buildIDs(text string) (map[string][]string, error) {
 			return nil, fault.New(fault.Unavailable, "writing into a folder for a moment: %w", err)
 		}
 	}
-	return f.tools.Build(f.ctx, definition, f.settings.sources)
+	return f.tools.Build(ctx, definition, f.settings.sources)
 }

@@ -1,8 +1,10 @@
 package flux
 
 import (
+	"context"
 	"fmt"
 	"slices"
+	"time"
 )
 
 // mostEdges of one asset: their addon stays well below what an asset may have.
@@ -37,13 +39,13 @@ func (f *fleet) addEdges() {
 	}
 }
 
-// mostAlone are releases that are built one by one.
-const mostAlone = 100
+// mostAlone is how long releases are built one by one, all together.
+const mostAlone = 3 * time.Minute
 
 // idsByGenerator are the ids of assets. Where not all can be built together, because a chart
 // cannot be fetched, each release is tried alone, and what failed is told.
 func (f *fleet) idsByGenerator() map[string][]string {
-	ids, err := f.buildIDs(f.definition(nil))
+	ids, err := f.buildIDs(f.ctx, f.definition(nil))
 	if err == nil {
 		return ids
 	}
@@ -51,12 +53,14 @@ func (f *fleet) idsByGenerator() map[string][]string {
 	for _, k := range f.kustomizations {
 		ids[k.name] = k.ids
 	}
+	ctx, cancel := context.WithTimeout(f.ctx, mostAlone)
+	defer cancel()
 	hasFailed := false
-	for i, r := range f.releases {
-		if r.name == "" || i >= mostAlone {
+	for _, r := range f.releases {
+		if r.name == "" {
 			continue
 		}
-		alone, err := f.buildIDs(f.definition(r))
+		alone, err := f.buildIDs(ctx, f.definition(r))
 		if err != nil {
 			f.leave(r.place(), "its chart cannot be rendered now: "+err.Error(), true)
 			hasFailed = true

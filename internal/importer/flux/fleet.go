@@ -310,6 +310,9 @@ func (f *fleet) add(o object, owner *kustomization) {
 		return
 	}
 	f.index[o.key()] = o
+	if told, ok := notCarried[o.Kind]; ok && o.isOfFlux() {
+		f.leave(o.place(), told.why, told.isWrong)
+	}
 	switch {
 	case o.group() == kustomizeGroup && o.Kind == "Kustomization":
 		isSystem := o.Metadata.Name == systemFolder && o.Metadata.Namespace == systemFolder

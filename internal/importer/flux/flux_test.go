@@ -129,6 +129,44 @@ func TestLive(t *testing.T) {
 	}
 }
 
+// TestNotCarried: objects of Flux that become nothing are told by name, with what does their work.
+func TestNotCarried(t *testing.T) {
+	tools := standIn(t, "apiVersion: fluxcd.controlplane.io/v1\nkind: ResourceSet\nmetadata: {name: tenants, namespace: shop}\n",
+		"apiVersion: notification.toolkit.fluxcd.io/v1beta3\nkind: Alert\nmetadata: {name: page, namespace: shop}\n", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: shop}\n")
+	result, err := Read(t.Context(), settings{folder: lay(t, map[string]string{"apps/a.yaml": kustomizationText}), path: "apps"}, tools)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, words := range []string{"ResourceSet shop/tenants (x.yaml): Flux Operator", "Alert shop/page (x.yaml): notifications"} {
+		if !strings.Contains(leftOut(result), words) {
+			t.Errorf("it does not say %q:\n%s", words, leftOut(result))
+		}
+	}
+	if !strings.Contains(result.Definition, "*.fluxcd.controlplane.io/*") {
+		t.Errorf("they are not left out:\n%s", result.Definition)
+	}
+}
+
+// TestFromGit: sources are the URLs of GitRepositories; where none says one, that is told.
+func TestFromGit(t *testing.T) {
+	tools := standIn(t, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: shop}\n")
+	const repository = "apiVersion: source.toolkit.fluxcd.io/v1\nkind: GitRepository\nmetadata: {name: flux-system, namespace: flux-system}\nspec: {url: \"https://git.example.com/fleet\", ref: {branch: main}}\n"
+	files := map[string]string{"clusters/a/flux-system/gotk-sync.yaml": repository, "clusters/a/x.yaml": kustomizationText}
+	result, err := Read(t.Context(), settings{folder: lay(t, files), fromGit: true}, tools)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, words := range []string{"git: https://git.example.com/fleet", "branch: main", "folder: overlays/root", "'**/*.yaml'"} {
+		if !strings.Contains(result.Definition, words) {
+			t.Errorf("there is no %q in\n%s", words, result.Definition)
+		}
+	}
+	files["clusters/a/flux-system/gotk-sync.yaml"] = "# Nothing yet.\n"
+	if _, err := Read(t.Context(), settings{folder: lay(t, files), fromGit: true}, tools); err == nil || !strings.Contains(err.Error(), "no GitRepository says the URL") {
+		t.Errorf("without one it says %v", err)
+	}
+}
+
 // TestReleaseName: as Flux makes it, also where it is too long.
 func TestReleaseName(t *testing.T) {
 	r := &release{}

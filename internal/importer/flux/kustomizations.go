@@ -291,6 +291,9 @@ func (f *fleet) take(k *kustomization, name string, answer built) {
 			full += "." + o.group()
 		}
 		switch {
+		case o.group() == operatorGroup:
+			omit = append(omit, "*."+operatorGroup+"/*")
+			continue
 		case o.isOfFlux():
 			continue
 		case o.Kind == "Secret" && o.group() == "":

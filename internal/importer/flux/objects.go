@@ -16,7 +16,7 @@ const (
 	kustomizeGroup = "kustomize.toolkit.fluxcd.io"
 	helmGroup      = "helm.toolkit.fluxcd.io"
 	sourceGroup    = "source.toolkit.fluxcd.io"
-	composeGroup   = "source.extensions.fluxcd.io"
+	operatorGroup  = "fluxcd.controlplane.io"
 	repositoryKind = "GitRepository"
 	ociKind        = "OCIRepository"
 	artifactKind   = "ExternalArtifact"
@@ -60,7 +60,25 @@ func (o object) place() string {
 }
 
 // isOfFlux reports whether it is one that only Flux reads.
-func (o object) isOfFlux() bool { return strings.HasSuffix(o.group(), fluxSuffix) }
+func (o object) isOfFlux() bool {
+	return strings.HasSuffix(o.group(), fluxSuffix) || o.group() == operatorGroup
+}
+
+// notCarried says why objects of some kinds become nothing here, and what does their work.
+var notCarried = map[string]struct {
+	why     string
+	isWrong bool
+}{
+	"Bucket":                {"nothing reads a bucket: copy it into a repository, an artifact, or a folder that --checkout names", true},
+	"ResourceSet":           {"Flux Operator makes objects of its templates: import what it made, by --live, or write them out", true},
+	"FluxInstance":          {"it installs Flux itself", false},
+	"ImageUpdateAutomation": {"lehr delivers versions: docs/use/delivery.md", false},
+	"ImagePolicy":           {"lehr delivers versions: docs/use/delivery.md", false},
+	"ImageRepository":       {"a source with registry lists versions: docs/use/sources.md", false},
+	"Alert":                 {"notifications are the operator's: docs/operate/notifications.md", false},
+	"Provider":              {"notifications are the operator's: docs/operate/notifications.md", false},
+	"Receiver":              {"each partition has a webhook for its sources: docs/use/sources.md", false},
+}
 
 // named is the key by which others name it.
 type named struct{ kind, namespace, name string }
