@@ -42,7 +42,7 @@ func (f *fleet) describe() (importer.Import, error) {
 	}
 	for _, c := range f.checkouts() {
 		if f.settings.fromGit && len(c.used) > 0 && c.git == nil {
-			return importer.Import{}, fault.New(fault.NotFound, "no GitRepository says the URL of %s", c.folder).
+			return importer.Import{}, fault.New(fault.NotFound, "no GitRepository or OCIRepository says the URL of %s", c.folder).
 				WithHint("leave --from-git out, and write git: URL in place of dir afterwards; or give the GitRepository with --objects")
 		}
 	}

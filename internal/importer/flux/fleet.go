@@ -36,6 +36,8 @@ type checkout struct {
 	// used are patterns of files that generators read.
 	used map[string]bool
 	git  *sourceSpec
+	// isArtifact: it is an OCIRepository, and not a GitRepository.
+	isArtifact bool
 }
 
 // fleet is all that was read.
@@ -277,7 +279,7 @@ func (f *fleet) findPath() error {
 // addRoot adds the Kustomization that flux bootstrap makes, for the folder of the cluster. What
 // is in flux-system is Flux itself, but for its own source.
 func (f *fleet) addRoot() {
-	sync := path.Join(f.path, systemFolder)
+	sync, kind := path.Join(f.path, systemFolder), repositoryKind
 	for _, name := range slices.Sorted(maps.Keys(f.main.files)) {
 		if path.Dir(name) != sync || !isYAML(name) || strings.Contains(path.Base(name), "gotk-components") {
 			continue
@@ -290,6 +292,7 @@ func (f *fleet) addRoot() {
 			switch spec, ok := decode[kustomizationSpec](f, o); {
 			case o.group() == sourceGroup:
 				f.add(o, nil)
+				kind = o.Kind
 			case o.group() == kustomizeGroup && ok && spec.SourceRef.Name != "" && f.mainSource == "":
 				f.mainSource = spec.SourceRef.Name
 			}
@@ -297,7 +300,7 @@ func (f *fleet) addRoot() {
 	}
 	root := &kustomization{isRoot: true}
 	root.Kind, root.Metadata.Name, root.Metadata.Namespace = "Kustomization", systemFolder, systemFolder
-	root.spec.Path, root.spec.SourceRef = f.path, reference{Kind: repositoryKind, Name: cmpOr(f.mainSource, systemFolder)}
+	root.spec.Path, root.spec.SourceRef = f.path, reference{Kind: kind, Name: cmpOr(f.mainSource, systemFolder)}
 	root.spec.Prune = true
 	f.kustomizations = append(f.kustomizations, root)
 }

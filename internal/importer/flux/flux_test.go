@@ -161,8 +161,14 @@ func TestFromGit(t *testing.T) {
 			t.Errorf("there is no %q in\n%s", words, result.Definition)
 		}
 	}
+	files["clusters/a/flux-system/gotk-sync.yaml"] = "apiVersion: source.toolkit.fluxcd.io/v1\nkind: OCIRepository\nmetadata: {name: flux-system, namespace: flux-system}\nspec: {url: \"oci://registry.example.com/fleet\", ref: {tag: v3}}\n"
+	files["clusters/a/x.yaml"] = strings.Replace(kustomizationText, "GitRepository", "OCIRepository", 1)
+	result, err = Read(t.Context(), settings{folder: lay(t, files), fromGit: true}, tools)
+	if err != nil || !strings.Contains(result.Definition, "artifact: oci://registry.example.com/fleet:v3") {
+		t.Errorf("of an artifact it is %v\n%s", err, result.Definition)
+	}
 	files["clusters/a/flux-system/gotk-sync.yaml"] = "# Nothing yet.\n"
-	if _, err := Read(t.Context(), settings{folder: lay(t, files), fromGit: true}, tools); err == nil || !strings.Contains(err.Error(), "no GitRepository says the URL") {
+	if _, err := Read(t.Context(), settings{folder: lay(t, files), fromGit: true}, tools); err == nil || !strings.Contains(err.Error(), "says the URL") {
 		t.Errorf("without one it says %v", err)
 	}
 }

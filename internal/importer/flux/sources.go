@@ -57,12 +57,16 @@ func (f *fleet) isOnlySource(r reference) bool {
 }
 
 func (f *fleet) rememberURL(c *checkout, r reference, home string) {
-	if o, ok := f.find(r.Kind, r, home); ok && c.git == nil && o.Kind == repositoryKind {
+	if o, ok := f.find(r.Kind, r, home); ok && c.git == nil && (o.Kind == repositoryKind || o.Kind == ociKind) {
 		if spec, ok := decode[sourceSpec](f, o); ok {
-			c.git, c.repository = &spec, o.place()
+			c.git, c.isArtifact, c.repository = &spec, o.Kind == ociKind, o.place()
 			if len(spec.Include) > 0 || spec.Ignore != "" {
 				f.leave(o.place(), "its ignore and include are not carried over: files of the source in lehr.yaml says what is read", false)
 			}
+			if f.settings.fromGit && spec.Ref.Semver != "" {
+				f.leave(o.place(), "its ref is a range of versions: write one tag in its source", true)
+			}
+			f.tellLogin(o, spec)
 		}
 	}
 }
@@ -251,8 +255,21 @@ func (c *checkout) definition(fromGit bool) map[string]any {
 	if !fromGit || c.git == nil {
 		return map[string]any{"dir": c.folder, "files": patterns}
 	}
-	source := map[string]any{"git": secrecy.Redact(c.git.URL), "files": patterns}
-	switch ref := c.git.Ref; {
+	source := map[string]any{"files": patterns}
+	ref := c.git.Ref
+	if c.isArtifact {
+		text := c.git.URL
+		if tag := cmpOr(ref.Tag, ref.Semver); tag != "" || ref.Digest == "" {
+			text += ":" + cmpOr(tag, "latest")
+		}
+		if ref.Digest != "" {
+			text += "@" + ref.Digest
+		}
+		source["artifact"] = text
+		return source
+	}
+	source["git"] = secrecy.Redact(c.git.URL)
+	switch {
 	case ref.Commit != "":
 		source["commit"] = ref.Commit
 	case ref.Tag != "":
