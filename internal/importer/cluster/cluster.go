@@ -289,6 +289,9 @@ func (s *survey) take(r resource, item map[string]any) error {
 	name, _ := metadata["name"].(string)
 	namespace, _ := metadata["namespace"].(string)
 	subject := r.full() + " " + strings.TrimPrefix(namespace+"/"+name, "/")
+	if tools := appliersOf(item); len(tools) > 1 && metadata["ownerReferences"] == nil {
+		s.leave(subject, "%s apply it, and each may undo what the other does: let all but one rest before Lehr enforces it", strings.Join(tools, " and "))
+	}
 	switch {
 	case r.full() == "Namespace" && len(s.namespaces) > 0 && !slices.Contains(s.namespaces, name):
 		return nil

@@ -136,3 +136,30 @@ func TestMakers(t *testing.T) {
 		}
 	}
 }
+
+// TestAppliers: two tools that apply one object are told.
+func TestAppliers(t *testing.T) {
+	managed := func(names ...string) map[string]any {
+		var list []any
+		for _, name := range names {
+			list = append(list, map[string]any{"manager": name})
+		}
+		return map[string]any{"metadata": map[string]any{"name": "web", "managedFields": list}}
+	}
+	for want, item := range map[string]map[string]any{
+		"Argo CD and Flux": managed("kustomize-controller", "argocd-controller", "kube-controller-manager", "helm-controller"),
+		"Helm":             managed("helm", "kubectl-edit"),
+		"":                 managed("kubectl-client-side-apply"),
+	} {
+		if got := strings.Join(appliersOf(item), " and "); got != want {
+			t.Errorf("%s apply it, want %s", got, want)
+		}
+	}
+	s := survey{server: &server{name: "shop"}, surveyOptions: surveyOptions{managed: true}, manifests: map[string][]byte{}, kinds: map[string]int{}, omissions: map[string]int{}}
+	if err := s.take(resource{Kind: "ConfigMap", Namespaced: true, version: "v1"}, managed("helm", "argocd-controller")); err != nil {
+		t.Fatal(err)
+	}
+	if len(s.leftOut) != 1 || !strings.Contains(s.leftOut[0].Why, "Argo CD and Helm apply it") || len(s.manifests) != 1 {
+		t.Errorf("it is told %v, and written are %d", s.leftOut, len(s.manifests))
+	}
+}

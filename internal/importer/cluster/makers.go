@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -68,4 +69,22 @@ func managersOf(metadata map[string]any) map[string]bool {
 		}
 	}
 	return found
+}
+
+// appliers are tools by the field manager under which each applies.
+var appliers = map[string]string{
+	"kustomize-controller": "Flux", "helm-controller": "Flux", "argocd-controller": "Argo CD", "helm": "Helm", "Helm": "Helm", "HashiCorp": "Terraform", "Terraform": "Terraform",
+}
+
+// appliersOf are the tools that apply an object, by its field managers: where there are two, each
+// may undo what the other does.
+func appliersOf(item map[string]any) (tools []string) {
+	metadata, _ := item["metadata"].(map[string]any)
+	for manager := range managersOf(metadata) {
+		if tool, ok := appliers[manager]; ok && !slices.Contains(tools, tool) {
+			tools = append(tools, tool)
+		}
+	}
+	slices.Sort(tools)
+	return tools
 }
