@@ -131,7 +131,12 @@ func (f *fleet) order(place, name string, with map[string]any, before []string, 
 		if len(ids[other]) == 0 {
 			f.leave(place, fmt.Sprintf("it comes after %s, whose assets could not be built: no edge; import again when lehr build works, or add it", other), true)
 		}
-		targets = append(targets, ids[other]...)
+		for _, id := range ids[other] {
+			// A name by content is another one with the next change, and the edge would name nothing.
+			if !generatedName.MatchString(id) {
+				targets = append(targets, id)
+			}
+		}
 	}
 	for _, id := range more {
 		for _, known := range ids {

@@ -173,6 +173,20 @@ func TestFromGit(t *testing.T) {
 	}
 }
 
+// TestEdges: names that Kustomize makes by content are no ends of edges, and what cannot be built
+// is told.
+func TestEdges(t *testing.T) {
+	f := &fleet{}
+	with := map[string]any{}
+	f.order("apps", "apps", with, []string{"base", "charts", "apps"}, map[string][]string{"base": {"kubernetes/a/b/configmap/x-7hf2k9bd4m", "kubernetes/a/b/service/x"}})
+	if edgesIn(with) != 1 || !strings.Contains(plain(with), "service/x") {
+		t.Errorf("its edges are %v", with)
+	}
+	if !strings.Contains(leftOut(f.Import), "it comes after charts, whose assets could not be built") {
+		t.Errorf("it says %q", leftOut(f.Import))
+	}
+}
+
 // TestReleaseName: as Flux makes it, also where it is too long.
 func TestReleaseName(t *testing.T) {
 	r := &release{}
