@@ -144,7 +144,7 @@ func TestAnIncarnationOfManyChanges(t *testing.T) {
 	var pages []int
 	for path := "/partition/shop/incarnation/1"; path != ""; {
 		text := w.shows(path, "+230", "shop@1")
-		pages = append(pages, strings.Count(text, `href="/partition/shop/asset/a/`))
+		pages = append(pages, strings.Count(text, `href="partition/shop/asset/a/`))
 		path = ""
 		if match := next.FindStringSubmatch(text); match != nil {
 			path = html.UnescapeString(match[1])
@@ -178,7 +178,7 @@ func TestWhatIsNotThere(t *testing.T) {
 			t.Errorf("%s answered %d, want %d:\n%s", path, status, want, text)
 		}
 	}
-	answer, err := w.browser.Post(w.pages.URL+"/", "text/plain", nil)
+	answer, err := w.browser.Post(w.base+"/", "text/plain", nil)
 	w.must(err)
 	answer.Body.Close()
 	if answer.StatusCode != http.StatusMethodNotAllowed {
@@ -237,7 +237,7 @@ func TestPagesNeedNobodyElse(t *testing.T) {
 	w := newWorld(t)
 	w.three()
 	for _, path := range []string{"/", "/partition/shop", "/partition/shop/asset/db", "/partition/shop/incarnations", "/partition/shop/groups", "/partition/shop/causes", "/partition/shop/timeline/db", "/nothing", "/static/script.js", "/static/style.css"} {
-		answer, err := w.browser.Get(w.pages.URL + path)
+		answer, err := w.browser.Get(w.base + path)
 		w.must(err)
 		body, _ := io.ReadAll(answer.Body)
 		answer.Body.Close()
