@@ -57,7 +57,7 @@ func TestActs(t *testing.T) {
 	w := newWorld(t)
 	w.three()
 	waiting := waits("web/b", intent.WaitApproval, "needs approval")
-	waiting.PlanDigest = intent.Digest{1, 2, 3, 4, 5}
+	waiting.PlanDigest, waiting.Effective = intent.Digest{1, 2, 3, 4, 5}, w.effective("web/b")
 	waiting.Plan = intent.Plan{Action: intent.ActionReplace, Changes: []intent.FieldChange{{Path: "table", Current: "payments", Reason: "it goes", Destructive: true}}}
 	w.report(waiting)
 
@@ -118,7 +118,7 @@ func TestAnActIsRefused(t *testing.T) {
 	w := newWorld(t)
 	w.three()
 	plan := waits("web/b", intent.WaitApproval, "needs approval")
-	plan.PlanDigest, plan.Plan = intent.Digest{1, 2, 3, 4, 5}, intent.Plan{Action: intent.ActionReplace}
+	plan.PlanDigest, plan.Plan, plan.Effective = intent.Digest{1, 2, 3, 4, 5}, intent.Plan{Action: intent.ActionReplace}, w.effective("web/b")
 	w.report(plan)
 
 	approve := "/partition/shop/act/approve?asset=web/b"
@@ -190,4 +190,12 @@ func TestAFormActsOnce(t *testing.T) {
 	if count != 1 {
 		t.Errorf("five clicks acted %d times", count)
 	}
+}
+
+// effective is the digest of an asset's content in head.
+func (w *world) effective(asset intent.AssetID) intent.Digest {
+	w.Helper()
+	member, err := w.store.Member(w.Context(), w.head(), asset)
+	w.must(err)
+	return member.Effective
 }

@@ -34,6 +34,9 @@ func parseAddress(u *url.URL) (address, error) {
 	if path == "/" {
 		return address{}, nil
 	}
+	if path == "/"+inboxKind {
+		return address{kind: inboxKind}, nil
+	}
 	rest, hasPartition := strings.CutPrefix(path, "/partition/")
 	if !hasPartition {
 		return refused()
@@ -56,14 +59,21 @@ func parseAddress(u *url.URL) (address, error) {
 	return at, nil
 }
 
-// home is the link to the first page.
-const home = "./"
+const (
+	// home is the link to the first page.
+	home = "./"
+	// inboxKind is the page of what waits for people, in all partitions, and its link.
+	inboxKind = "inbox"
+)
 
 // String is the address as a link, which is relative to where the pages are; equal
 // addresses have equal ones.
 func (a address) String() string {
 	if a.kind == "" {
 		return home
+	}
+	if a.kind == inboxKind {
+		return inboxKind
 	}
 	u := url.URL{Path: "partition/" + a.partition}
 	if a.kind != "partition" {

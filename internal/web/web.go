@@ -151,6 +151,8 @@ func (s *Site) load(ctx context.Context, at address, r *reader) (page, error) {
 	switch at.kind {
 	case "":
 		return showPartitions(ctx, r)
+	case inboxKind:
+		return showInbox(ctx, r)
 	case "partition":
 		return showPartition(ctx, r, at)
 	case "causes":

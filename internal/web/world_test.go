@@ -99,7 +99,7 @@ func (w *world) must(err error) {
 // get is a page, as a browser without script sees it.
 func (w *world) get(path string) (status int, text string) {
 	w.Helper()
-	answer, err := w.browser.Get(w.base + path)
+	answer, err := w.browser.Get(w.base + "/" + strings.TrimPrefix(path, "/"))
 	w.must(err)
 	defer answer.Body.Close()
 	body, err := io.ReadAll(answer.Body)
