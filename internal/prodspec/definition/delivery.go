@@ -16,6 +16,7 @@ import (
 	"lehr.dev/internal/ground/ordering"
 	"lehr.dev/internal/ground/promotion"
 	"lehr.dev/internal/ground/spell"
+	"lehr.dev/internal/prodspec/source"
 )
 
 const (
@@ -30,10 +31,7 @@ var (
 	environmentKeys = []string{"set", "assets", "partition", "each", "constraints", "verify", "on_bad", "newer", "attempts", "retry"}
 )
 
-var orders = map[string]intentpb.VersionOrder_By{
-	"semver": intentpb.VersionOrder_BY_SEMVER, "debian": intentpb.VersionOrder_BY_DEBIAN, "number": intentpb.VersionOrder_BY_NUMBER,
-	"date": intentpb.VersionOrder_BY_DATE, "created": intentpb.VersionOrder_BY_CREATED, "build": intentpb.VersionOrder_BY_BUILD,
-}
+var orders = source.VersionOrders
 
 var deliveryOnBads = map[string]intentpb.DeliveryEnvironment_OnBad{
 	"back": intentpb.DeliveryEnvironment_ON_BAD_GO_BACK, "stay": intentpb.DeliveryEnvironment_ON_BAD_STAY,
@@ -122,7 +120,7 @@ func (r *deliveryParser) versionSource(node *yaml.Node, name string) {
 	if name == "" || slices.Contains(known, name) {
 		return
 	}
-	hint := "write one under sources, as images: {registry: …}, {debian: …} or {git_tags: …}"
+	hint := "write one under sources, as images: {registry: …}, {debian: …}, {git_tags: …} or {pushed: …}"
 	if len(known) > 0 {
 		hint = "known: " + strings.Join(known, ", ")
 	}

@@ -157,7 +157,7 @@ func TestSchemaHasTheKeysOfTheParser(t *testing.T) {
 	for at, template := range map[string]string{".open|[]|rrule": "open: [{KEY}]", ".open|rrule": "open: {KEY}", ".freezes[]": "freezes: [{KEY}]"} {
 		templates[".delivery{}.environments{}.constraints{}|zone"+at] = "delivery: {a: {environments: {e: {constraints: {c: {zone: UTC, " + template + "}}}}}}"
 	}
-	for _, kind := range []string{"git", "http", "sql", "registry", "debian", "git_tags", "chart", "artifact", "document", "outputs"} {
+	for _, kind := range []string{"git", "http", "sql", "registry", "debian", "git_tags", "git_commits", "charts", "listing", "command", "pushed", "chart", "artifact", "document", "outputs"} {
 		templates[".sources{}|"+kind] = "sources: {a: {" + kind + ": x, KEY}}"
 	}
 	for _, name := range addon.Names() {

@@ -29,6 +29,8 @@ type Policy struct {
 	Webhooks []Webhook      `yaml:"webhooks"`
 	Folders  []ListedFolder `yaml:"folders"`
 	Keys     []ListedKey    `yaml:"keys"`
+	// Commands list versions.
+	Commands []ListedCommand `yaml:"commands"`
 }
 
 // ListedFolder is a folder of this machine that sources of some partitions may
@@ -118,6 +120,11 @@ func (p *Policy) complete(folder, path string) error {
 	for i := range p.Keys {
 		if err := p.Keys[i].complete(folder); err != nil {
 			return fault.New(fault.Invalid, "%s: key %d: %w", path, i+1, err)
+		}
+	}
+	for i := range p.Commands {
+		if err := p.Commands[i].complete(folder); err != nil {
+			return fault.New(fault.Invalid, "%s: command %d: %w", path, i+1, err)
 		}
 	}
 	for i, listed := range p.Folders {
