@@ -193,6 +193,14 @@ func TestSchemaHasTheKeysOfTheParser(t *testing.T) {
 			for _, key := range keys {
 				checkers[key] = true
 			}
+		case strings.HasPrefix(at, ".sources{}|") && strings.HasSuffix(at, ".fields"):
+			if want := allowed(t, "sources: {a: {pushed: x, file: a.json, fields: {KEY}}}"); !slices.Equal(keys, want) {
+				t.Errorf("%q has the keys %v, the parser takes %v", at, keys, want)
+			}
+		case strings.HasPrefix(at, ".sources{}|") && strings.HasSuffix(at, ".order|"):
+			if want := allowed(t, "sources: {a: {pushed: x, file: a.json, order: {KEY}}}"); !slices.Equal(keys, want) {
+				t.Errorf("%q has the keys %v, the parser takes %v", at, keys, want)
+			}
 		case strings.HasPrefix(at, ".sources{}|"): // A reference to a secret.
 			if want := allowed(t, "sources: {a: {git: x, token: {KEY}}}"); !slices.Equal(keys, want) {
 				t.Errorf("%q has the keys %v, the parser takes %v", at, keys, want)

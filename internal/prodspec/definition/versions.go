@@ -7,7 +7,6 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"lehr.dev/internal/ground/spell"
 	"lehr.dev/internal/prodspec/source"
 )
 
@@ -89,16 +88,9 @@ func (r *remoteParser) versionOrder(node *yaml.Node) *source.VersionOrder {
 // metadata says where metadata of a version is found.
 func (r *remoteParser) metadata(node *yaml.Node) map[string]string {
 	found := map[string]string{}
-	r.eachPair(node, r.at+".fields", func(key, value *yaml.Node) {
-		at := r.at + ".fields." + key.Value
-		if !slices.Contains(source.MetadataFields, key.Value) {
-			hint := "known are " + strings.Join(source.MetadataFields, ", ")
-			if suggestion := spell.Nearest(key.Value, source.MetadataFields); suggestion != "" {
-				hint = "did you mean " + suggestion + "? " + hint
-			}
-			r.parser.at(key, at, "nothing of a version is called %q", key.Value).hint("%s", hint)
-		}
-		found[key.Value] = r.parser.text(value, at)
-	})
+	at := r.at + ".fields"
+	for name, value := range r.parser.fields(node, at, source.MetadataFields) {
+		found[name] = r.parser.text(value, at+"."+name)
+	}
 	return found
 }
