@@ -59,9 +59,26 @@ func (p *parser) deliveries(node *yaml.Node, d *Definition) {
 		d.Policy.Deliveries = append(d.Policy.Deliveries, r.delivery(value))
 		d.DeliveryPlaces = append(d.DeliveryPlaces, r.places)
 		r.alone(d.Policy.Deliveries[len(d.Policy.Deliveries)-1], owners)
+		keepDeployed(d.Policy.Deliveries[len(d.Policy.Deliveries)-1], d.Sources)
 	})
 	if len(d.Policy.Deliveries) > maxDeliveries {
 		p.at(node, "delivery", "there are more than %d applications", maxDeliveries).hint("define several partitions")
+	}
+}
+
+// keepDeployed has a source of versions leave out none that an environment has in a document of the
+// partition.
+func keepDeployed(spec *intentpb.Delivery, sources []Source) {
+	stored, _ := documentsOf(sources)
+	for _, s := range sources {
+		if s.Name != spec.GetVersions() || s.Remote == nil || s.Remote.Versions == nil {
+			continue
+		}
+		for _, e := range spec.GetEnvironments() {
+			if e.GetPartition() == "" && stored[e.GetDocument()] != "" {
+				s.Remote.Versions.Deployed = append(s.Remote.Versions.Deployed, source.DocumentField{Document: e.GetDocument(), Pointer: e.GetPointer()})
+			}
+		}
 	}
 }
 

@@ -49,7 +49,7 @@ func (r *remoteParser) versions(kind string, login source.Login) *source.Version
 	}
 	if node := r.fields["keep"]; node != nil {
 		if v.Keep = r.texts(node, r.at+".keep"); len(v.Keep) > maxKept {
-			r.parser.at(node, r.at+".keep", "%s.keep names %d versions, at most %d are allowed", r.at, len(v.Keep), maxKept).hint("what delivery deployed, pinned or approved is kept anyway")
+			r.parser.at(node, r.at+".keep", "%s.keep names %d versions, at most %d are allowed", r.at, len(v.Keep), maxKept).hint("what environments of delivery have is kept anyway")
 		}
 	}
 	if node := r.fields["fields"]; node != nil {

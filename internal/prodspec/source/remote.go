@@ -50,6 +50,7 @@ func (r Remote) Bare() Remote {
 	if r.Versions != nil {
 		v := *r.Versions
 		v.Login, v.Tags, v.Commits = Login{}, bare(v.Tags), bare(v.Commits)
+		v.Deployed = nil
 		r.Versions = &v
 	}
 	if r.Packed != nil {

@@ -57,6 +57,9 @@ type Versions struct {
 	Limit int `json:",omitempty"`
 	// Keep are names that no limit leaves out, beside those that delivery keeps.
 	Keep []string `json:",omitempty"`
+	// Deployed are fields of the partition's documents that hold versions, which no limit leaves
+	// out: those of the environments that this source delivers to.
+	Deployed []DocumentField `json:",omitempty"`
 	// Fields say where metadata is found: labels of an image, fields of a package, or pointers
 	// into an item of JSON, by the names in MetadataFields.
 	Fields map[string]string `json:",omitempty"`
@@ -65,6 +68,9 @@ type Versions struct {
 
 // MostVersions are listed of one source.
 const MostVersions = 500
+
+// DocumentField is a field of a document that the store holds.
+type DocumentField struct{ Document, Pointer string }
 
 // VersionOrder is how versions are ordered, in the words of lehr.yaml.
 type VersionOrder struct {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"lehr.dev/internal/ground/document"
 	"lehr.dev/internal/ground/fault"
 	"lehr.dev/internal/ground/ordering"
 	"lehr.dev/internal/ground/versionlist"
@@ -82,13 +83,11 @@ func (v *versions) fetch(ctx context.Context, last *State) (*State, error) {
 		return nil, err
 	}
 	l := &look{versions: v, rules: versionlist.Rules{Order: order, Limit: cmp.Or(v.remote.Limit, source.MostVersions), Keep: v.remote.Keep}}
-	if v.options.KeepVersions != nil {
-		kept, err := v.options.KeepVersions(ctx, v.options.Partition, v.name)
-		if err != nil {
-			return nil, err
-		}
-		l.rules.Keep = append(slices.Clone(kept), l.rules.Keep...)
+	kept, err := v.kept(ctx)
+	if err != nil {
+		return nil, err
 	}
+	l.rules.Keep = append(kept, l.rules.Keep...)
 	if l.keys, l.attestation, err = v.signers(); err != nil {
 		return nil, err
 	}
@@ -103,6 +102,46 @@ func (v *versions) fetch(ctx context.Context, last *State) (*State, error) {
 	}
 	l.forget()
 	return l.state(last, signers)
+}
+
+// kept are the versions that no limit leaves out: those that environments have, and those that
+// whoever delivers names. An error is no reason to leave something out.
+func (v *versions) kept(ctx context.Context) (kept []string, err error) {
+	if v.options.KeepVersions != nil {
+		some, err := v.options.KeepVersions(ctx, v.options.Partition, v.name)
+		if err != nil {
+			return nil, err
+		}
+		kept = append(kept, some...)
+	}
+	if v.options.Documents == nil {
+		return kept, nil
+	}
+	values := map[string]any{}
+	for _, field := range v.remote.Deployed {
+		value, ok := values[field.Document]
+		if !ok {
+			doc, err := v.options.Documents(ctx, v.options.Partition, field.Document)
+			if err != nil && !fault.Is(err, fault.NotFound) {
+				return nil, err
+			}
+			if err == nil {
+				if value, err = document.Parse(doc.Content); err != nil {
+					return nil, err
+				}
+			}
+			values[field.Document] = value
+		}
+		path, err := document.ParsePath(field.Pointer)
+		if err != nil {
+			return nil, err
+		}
+		inner, _ := document.At(value, path)
+		if text, ok := inner.(string); ok && text != "" {
+			kept = append(kept, text)
+		}
+	}
+	return kept, nil
 }
 
 // signersDigest is which signers are in force, in words that are compared only.

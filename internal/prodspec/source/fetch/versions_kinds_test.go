@@ -298,6 +298,26 @@ func TestVersionsThatArePushed(t *testing.T) {
 	}
 }
 
+// What an environment has is kept, and a document that cannot be read leaves nothing out.
+func TestWhatIsDeployedIsKept(t *testing.T) {
+	s := serve(t, says(`["1.0.0", "1.1.0", "1.2.0", "1.3.0"]`))
+	r := versionsOf(t, source.Versions{Listing: s.URL + "/list", Limit: 1, Deployed: []source.DocumentField{{Document: "knobs", Pointer: "/test/version"}, {Document: "knobs", Pointer: "/none"}, {Document: "gone", Pointer: "/x"}}})
+	var away error
+	r.options.Documents = func(_ context.Context, _ intent.PartitionID, name string) (document.Document, error) {
+		if name == "gone" {
+			return document.Document{}, fault.New(fault.NotFound, "there is none")
+		}
+		return document.Document{Content: json.RawMessage(`{"test": {"version": "1.1.0"}}`)}, away
+	}
+	if list, _ := r.list(); textOf(list) != "1.3.0 1.1.0" || list.Older != 2 {
+		t.Errorf("%+v", list)
+	}
+	away = fault.New(fault.Unavailable, "the store is away")
+	if list, _ := r.list(); textOf(list) != "1.3.0 1.1.0" || !strings.Contains(r.folder.Failing().Reason, "the store is away") {
+		t.Errorf("%+v, failing by %s", list, r.folder.Failing().Reason)
+	}
+}
+
 // Names that are not asked for are counted, and orders are those of delivery.
 func TestOrdersAndPatterns(t *testing.T) {
 	body := `["build-9", "build-10", "build-x", "other-11"]`
