@@ -31,6 +31,8 @@ type Policy struct {
 	Keys     []ListedKey    `yaml:"keys"`
 	// Commands list versions.
 	Commands []ListedCommand `yaml:"commands"`
+	// GitHosts are told of commits.
+	GitHosts []ListedGitHost `yaml:"githosts"`
 }
 
 // ListedFolder is a folder of this machine that sources of some partitions may
@@ -57,6 +59,9 @@ func (p *Policy) SecretFiles() (list []string) {
 	}
 	for _, w := range p.Webhooks {
 		list = append(list, w.File)
+	}
+	for _, h := range p.GitHosts {
+		list = append(list, h.Token.File)
 	}
 	return list
 }
@@ -125,6 +130,11 @@ func (p *Policy) complete(folder, path string) error {
 	for i := range p.Commands {
 		if err := p.Commands[i].complete(folder); err != nil {
 			return fault.New(fault.Invalid, "%s: command %d: %w", path, i+1, err)
+		}
+	}
+	for i := range p.GitHosts {
+		if err := p.GitHosts[i].complete(folder); err != nil {
+			return fault.New(fault.Invalid, "%s: git host %d: %w", path, i+1, err)
 		}
 	}
 	for i, listed := range p.Folders {
