@@ -218,8 +218,9 @@ func secretsOf(r source.Remote) []string {
 		add(r.SQL.DSN)
 	}
 	if r.Versions != nil {
-		add(r.Versions.Token)
-		if git := r.Versions.Repository(); git != nil {
+		if git := r.Versions.Repository(); git == nil {
+			add(r.Versions.Token)
+		} else {
 			add(git.Token)
 			add(git.Key)
 		}
