@@ -156,7 +156,7 @@ func (r Remote) CheckVersions() error {
 
 func (v *Versions) check() error {
 	if _, err := path.Match(v.Match, ""); err != nil {
-		return fault.New(fault.Invalid, "%.300q is no pattern: %w", v.Match, err)
+		return fault.New(fault.Invalid, "%.300q is no pattern: %w", v.Match, err).WithHint("write one as of files, such as v1.*")
 	}
 	if pattern, err := regexp.Compile(v.Pattern); err != nil {
 		return fault.New(fault.Invalid, "%.300q is no regular expression: %w", v.Pattern, err).WithHint("write one of RE2, as v([0-9.]+)-stable")
@@ -164,10 +164,10 @@ func (v *Versions) check() error {
 		return fault.New(fault.Invalid, "%.300q has %d groups, of which one can hold the version", v.Pattern, pattern.NumSubexp()).WithHint("write (?:…) for groups that hold nothing")
 	}
 	if v.Limit < 0 || v.Limit > MostVersions {
-		return fault.New(fault.Invalid, "limit: %d is not between 1 and %d", v.Limit, MostVersions)
+		return fault.New(fault.Invalid, "limit: %d is not between 1 and %d", v.Limit, MostVersions).WithHint("write limit: 50, and name versions that are to stay with keep")
 	}
 	if v.Branch != "" && !reference(v.Branch) {
-		return fault.New(fault.Invalid, "%.300q is no name of a branch", v.Branch)
+		return fault.New(fault.Invalid, "%.300q is no name of a branch", v.Branch).WithHint("write branch: main")
 	}
 	if _, err := v.Ordering(); err != nil {
 		return err
@@ -183,7 +183,7 @@ func (v *Versions) checkSigning() error {
 	inRegistry := v.Registry != "" || v.InRegistry
 	for _, key := range []string{v.Verify, v.Attested} {
 		if key != "" && !keyName.MatchString(key) {
-			return fault.New(fault.Invalid, "%.300q is no name of a key", key)
+			return fault.New(fault.Invalid, "%.300q is no name of a key", key).WithHint("write the name that the operator gave it under keys in the file of --sources")
 		}
 	}
 	switch {
@@ -210,7 +210,7 @@ func (v *Versions) checkPlace() error {
 		return checkURL(v.Registry, v.Login, "https", "http")
 	case v.Charts != "":
 		if !chartName.MatchString(v.Chart) {
-			return fault.New(fault.Invalid, "%.300q is no name of a chart", v.Chart)
+			return fault.New(fault.Invalid, "%.300q is no name of a chart", v.Chart).WithHint("write name: web")
 		}
 		return checkURL(v.Charts, v.Login, "https", "http")
 	case v.Listing != "":
@@ -227,7 +227,7 @@ func (v *Versions) checkPlace() error {
 		return document.CheckName(v.Pushed)
 	}
 	if !packageName.MatchString(v.Package) {
-		return fault.New(fault.Invalid, "%.300q is no name of a package", v.Package)
+		return fault.New(fault.Invalid, "%.300q is no name of a package", v.Package).WithHint("write package: shop-web")
 	}
 	return checkURL(v.Debian, v.Login, "https", "http")
 }
