@@ -39,6 +39,8 @@ const (
 	DeliveryAdmission DeliveryKind = "admission"
 	// DeliveryPromotion says that a field was set, in which revision of its document.
 	DeliveryPromotion DeliveryKind = "promotion"
+	// DeliveryFound says that the field was found to hold what delivery did not set.
+	DeliveryFound DeliveryKind = "found"
 	// DeliveryStanding says that all assets of an environment became good with what it has, or
 	// that they are no longer.
 	DeliveryStanding DeliveryKind = "standing"
