@@ -310,4 +310,6 @@ func reasonOf(m *Moment, place *Place, outcome *promotion.Outcome, decision *pro
 	return clip(reason)
 }
 
-func clip(reason string) string { return strings.ToValidUTF8(reason[:min(len(reason), document.MaxReason)], "") }
+func clip(reason string) string {
+	return strings.ToValidUTF8(reason[:min(len(reason), document.MaxReason)], "")
+}
