@@ -9,7 +9,7 @@ import (
 )
 
 func TestPromotionGrants(t *testing.T) {
-	const head = "lehr: v1\npartition: eu\nsources: {held: {document: knobs}}\n"
+	const head = "lehr: v1\npartition: eu\nsources: {held: {document: knobs}}\ngenerate: {web: {starlark: web.star, from: [held]}}\n"
 	d, findings := definition.Parse("lehr.yaml", []byte(head+"promotions: {grants: [{application: shop/web, document: knobs, fields: [/production/version, /production/digest]}]}\n"), schema.Builtin())
 	if len(findings) > 0 {
 		t.Fatal(findings)
@@ -20,11 +20,11 @@ func TestPromotionGrants(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		"promotions: {}": "promotions.grants is no list",
-		"promotions: {grants: [{document: knobs, fields: [/a]}]}":                                 "promotions.grants[0].application is missing",
-		"promotions: {grants: [{application: web, document: knobs, fields: [/a]}]}":               `"web" is no application of a partition`,
-		"promotions: {grants: [{application: shop/web, document: nobs, fields: [/a]}]}":           `no source is the document "nobs"`,
-		"promotions: {grants: [{application: shop/web, document: knobs, fields: [a]}]}":           "a",
-		"promotions: {grants: [{application: shop/web, document: knobs, fields: [/a], for: you}]}": `"for"`,
+		"promotions: {grants: [{document: knobs, fields: [/a]}]}":                                  "promotions.grants[0].application is missing",
+		"promotions: {grants: [{application: web, document: knobs, fields: [/a]}]}":                `"web" is no application of a partition`,
+		"promotions: {grants: [{application: shop/web, document: nobs, fields: [/a]}]}":            `no source is the document "nobs"`,
+		"promotions: {grants: [{application: shop/web, document: knobs, fields: [a]}]}":            "a",
+		"promotions: {grants: [{application: shop/web, document: knobs, fields: [/a], for: you}]}": "unknown field promotions.grants[0].for",
 	} {
 		_, findings := definition.Parse("lehr.yaml", []byte(head+text+"\n"), schema.Builtin())
 		found := false
