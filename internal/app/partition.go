@@ -277,11 +277,13 @@ func (a *App) underLease(ctx context.Context, s *state, lease store.Lease) error
 		"strategist": func(ctx context.Context, runtime loop.Runtime) error {
 			return a.strategist(s, runtime, board).Run(ctx, lease)
 		},
-		"delivery": func(ctx context.Context, runtime loop.Runtime) error {
+	}
+	if !a.options.Parts.WithoutDelivery {
+		actors["delivery"] = func(ctx context.Context, runtime loop.Runtime) error {
 			return delivery.New(delivery.Options{
 				Partition: s.partition, Store: a.store, Reader: &delivery.Reader{Store: a.store, Schemas: a.schemas}, Runtime: runtime, Log: a.log,
 			}).Run(ctx, lease)
-		},
+		}
 	}
 	if a.tell != nil {
 		actors[notifier] = func(ctx context.Context, runtime loop.Runtime) error {
