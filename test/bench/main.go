@@ -59,7 +59,7 @@ func run() int {
 		err = measurePlan(context.Background(), *null, *large/100, *large/10)
 	}
 	if err == nil && (*only == "" || *only == "terraform-modules") {
-		err = measureTerraformModules(context.Background(), *programs)
+		err = measureTerraformModules(context.Background(), *programs, *large/2000)
 	}
 	if err == nil && (*only == "" || *only == "solver") {
 		err = measureSolver(context.Background(), *null, *large/10)

@@ -19,14 +19,14 @@ import (
 )
 
 const (
-	// terraformModules root modules have this many resources each.
-	terraformModules, perTerraformModule = 50, 20
+	// perTerraformModule resources are in each root module.
+	perTerraformModule = 20
 	// plannedEvery is the pause between two plans of a module in the measurement; the plugin's
 	// own is plannedByDefault.
 	plannedEvery, plannedByDefault = time.Minute, 10 * time.Minute
 	// modulesWatched is how long modules at rest are watched.
 	modulesWatched = 3 * time.Minute
-	// moduleChanges of one module are measured, by turns with plain Terraform.
+	// moduleChanges are measured, each of another module, by turns with plain Terraform.
 	moduleChanges = 5
 )
 
@@ -40,7 +40,7 @@ type modulesBed struct {
 
 // measureTerraformModules measures root modules of Terraform under Lehr beside a loop of plain
 // Terraform over the same modules: to make all, what rest costs, and one change.
-func measureTerraformModules(ctx context.Context, programs string) error {
+func measureTerraformModules(ctx context.Context, programs string, size int) error {
 	program, err := exec.LookPath("terraform")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench: there is no terraform on the PATH: its modules are not measured")
@@ -53,7 +53,7 @@ func measureTerraformModules(ctx context.Context, programs string) error {
 	if err != nil {
 		return err
 	}
-	m := &modulesBed{bed: &bed{folder: folder, size: terraformModules, most: 30 * time.Minute}, terraform: program, runs: filepath.Join(folder, "runs")}
+	m := &modulesBed{bed: &bed{folder: folder, size: size, most: 30 * time.Minute}, terraform: program, runs: filepath.Join(folder, "runs")}
 	defer os.RemoveAll(folder)
 	if err := m.lay(ctx, programs); err != nil {
 		return err
@@ -71,7 +71,7 @@ func (m *modulesBed) lay(ctx context.Context, programs string) error {
 		return fmt.Errorf("terraform version: %w", err)
 	}
 	var sources, generators strings.Builder
-	for i := range terraformModules {
+	for i := range m.size {
 		err = errors.Join(err, m.module("infra", i, "v1"), m.module("plain", i, "v1"))
 		fmt.Fprintf(&sources, "  %s: {dir: infra/%s, files: [\"*.tf\"]}\n", moduleName(i), moduleName(i))
 		fmt.Fprintf(&generators, "  %s: {render: terraform, from: %s, with: {backend: [path=%s]}}\n", moduleName(i), moduleName(i), m.at("states", moduleName(i)))
@@ -115,12 +115,12 @@ func (m *modulesBed) all(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = m.app.Stop(context.Background()) }()
-	if err := m.until(ctx, seldom, func() bool { return m.reported(ctx, intent.StateInSync) >= terraformModules }); err != nil {
+	if err := m.until(ctx, seldom, func() bool { return m.reported(ctx, intent.StateInSync) >= m.size }); err != nil {
 		return err
 	}
 	took, spent := time.Since(began), computed()-used
 	used, began = computed(), time.Now()
-	for i := range terraformModules {
+	for i := range m.size {
 		if err := m.plain(ctx, i, "init"); err != nil {
 			return err
 		}
@@ -170,21 +170,21 @@ func (m *modulesBed) atRest(ctx context.Context) error {
 	if plans == 0 {
 		return errors.New("no module was planned at rest")
 	}
-	if settled := m.reported(ctx, intent.StateInSync); settled < terraformModules {
-		return fmt.Errorf("%d of %d modules are in sync at rest", settled, terraformModules)
+	if settled := m.reported(ctx, intent.StateInSync); settled < m.size {
+		return fmt.Errorf("%d of %d modules are in sync at rest", settled, m.size)
 	}
 	began := computed()
-	for i := range terraformModules {
+	for i := range m.size {
 		if err := m.plain(ctx, i, "plan", "-detailed-exitcode"); err != nil {
 			return err
 		}
 	}
 	const day = 24 * time.Hour
-	theirs := (computed() - began).Seconds() / terraformModules
+	theirs := (computed() - began).Seconds() / float64(m.size)
 	look := children.Seconds() / float64(plans)
 	own := (used - children).Seconds() * float64(day) / float64(modulesWatched)
-	looks := float64(terraformModules) * float64(day/plannedByDefault)
-	sweeps := float64(terraformModules) * float64(day/enforcer.DefaultLimits().Sweep)
+	looks := float64(m.size) * float64(day/plannedByDefault)
+	sweeps := float64(m.size) * float64(day/enforcer.DefaultLimits().Sweep)
 	lehrs := looks*look + own
 	print("terraform_modules_noop_core_time", theirs*1000, "ms/module")
 	print("lehr_modules_look_core_time", look*1000, "ms/module")
@@ -214,9 +214,9 @@ func (m *modulesBed) oneChange(ctx context.Context) error {
 	var applied, known, spent, theirs, theirsSpent []float64
 	for i := range moduleChanges {
 		version := "c" + strconv.Itoa(i)
-		asset, before := intent.AssetID("terraform/"+moduleName(7+i)), m.head(ctx)
+		asset, before := intent.AssetID("terraform/"+moduleName(i)), m.head(ctx)
 		used, began := computed(), time.Now()
-		if err := m.module("infra", 7+i, version); err != nil {
+		if err := m.module("infra", i, version); err != nil {
 			return err
 		}
 		var pushes []store.PushRecord
@@ -237,11 +237,11 @@ func (m *modulesBed) oneChange(ctx context.Context) error {
 			return fmt.Errorf("after push %+v: %w", pushes[0], err)
 		}
 		known, spent = append(known, time.Since(began).Seconds()), append(spent, (computed()-used).Seconds())
-		if err := m.module("plain", 7+i, version); err != nil {
+		if err := m.module("plain", i, version); err != nil {
 			return err
 		}
 		used, began = computed(), time.Now()
-		if err := m.applyPlain(ctx, 7+i); err != nil {
+		if err := m.applyPlain(ctx, i); err != nil {
 			return err
 		}
 		theirs, theirsSpent = append(theirs, time.Since(began).Seconds()), append(theirsSpent, (computed()-used).Seconds())
@@ -263,7 +263,7 @@ func (m *modulesBed) memory() error {
 			var kilobytes float64
 			if _, err := fmt.Sscanf(line, "RssAnon: %f kB", &kilobytes); err == nil {
 				print("lehr_modules_rest_memory", kilobytes/1024, "MiB")
-				print("lehr_modules_rest_memory_of_each", kilobytes/terraformModules, "KiB")
+				print("lehr_modules_rest_memory_of_each", kilobytes/float64(m.size), "KiB")
 			}
 		}
 	}
@@ -277,7 +277,7 @@ func (m *modulesBed) memory() error {
 		}
 		return err
 	})
-	print("lehr_modules_rest_disk_of_each", float64(size)/1024/terraformModules, "KiB")
+	print("lehr_modules_rest_disk_of_each", float64(size)/1024/float64(m.size), "KiB")
 	return err
 }
 

@@ -48,6 +48,11 @@ func (m *Modules) look(ctx context.Context, s subject) (*look, error) {
 		return nil, err
 	}
 	l.key = keyOf(place)
+	if path := backend.LocalState(s.module.Workspace); path != "" {
+		if err := tfcommand.CheckWriter(path, s.engine); err != nil {
+			return nil, err
+		}
+	}
 	if err := m.commands.CheckWorkspace(ctx, l.run); err != nil {
 		return nil, err
 	}

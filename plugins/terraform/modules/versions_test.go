@@ -36,6 +36,28 @@ func TestAStateOfANewerVersionIsRefused(t *testing.T) {
 	s.nothingLeft()
 }
 
+// Where Terraform alone can tell, it refuses a state by name: of a format, or of a provider, that
+// are newer than those that run.
+func TestANewerStateElsewhereIsRefused(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	states := s.useServer()
+	s.mustPush()
+	good := string(states.get())
+	for want, newer := range map[string]string{
+		"state format":           regexp.MustCompile(`"version": *4`).ReplaceAllString(good, `"version": 5`),
+		"newer provider version": regexp.MustCompile(`"schema_version": *0`).ReplaceAllString(good, `"schema_version": 7`),
+	} {
+		if newer == good {
+			t.Fatalf("nothing is newer in %s", good)
+		}
+		states.set(newer)
+		s.expect(serve.Unknown, want)
+	}
+	states.set(good)
+	s.expect(serve.InSync)
+}
+
 // A lock file of intent says which providers are used: another version or another content of
 // one is refused, and the file is never changed.
 func TestALockFileBindsProviders(t *testing.T) {

@@ -270,8 +270,6 @@ func (r Run) stamp() string {
 type State struct {
 	Lineage string `json:"lineage"`
 	Serial  uint64 `json:"serial"`
-	// Writer is the version of the program that wrote it.
-	Writer string `json:"terraform_version"`
 	// Size is in bytes.
 	Size int `json:"-"`
 	// Digest is of all of it, as SHA-256 in hex; empty: there is none yet.
@@ -298,20 +296,26 @@ func (c *Commands) PullState(ctx context.Context, r Run) (state State, ok bool, 
 		return state, false, fmt.Errorf("reading the state: %w", err)
 	}
 	state.Digest, state.Size = DigestOf(text), len(text)
-	if state.Lineage == "" {
-		return state, false, nil
-	}
-	return state, true, state.checkWriter(r.Engine)
+	return state, state.Lineage != "", nil
 }
 
-// checkWriter refuses a state that a newer version wrote than the one that would plan on it:
-// it may not understand it, and what it wrote the newer one may not.
-func (s State) checkWriter(engine enginelist.Engine) error {
-	if semver.Compare("v"+s.Writer, "v"+engine.Version) <= 0 {
+// CheckWriter refuses a state in a file of the backend local that a newer version wrote than the
+// engine's: that may lose what it does not know. Of a state in another backend Terraform tells
+// no version, and refuses itself what it cannot read. A file that is not there is no error.
+func CheckWriter(path string, engine enginelist.Engine) error {
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	return serve.Errorf(serve.Invalid, "the state was written by version %s, and the engine %s is of version %s, which is older", s.Writer, engine.Name, engine.Version).
-		WithHint("name an engine of version %s or newer by with: {engine: NAME}; whoever operates the plugin lists it", s.Writer)
+	defer clear(text) // It holds secrets.
+	var state struct {
+		Writer string `json:"terraform_version"`
+	}
+	if err != nil || json.Unmarshal(text, &state) != nil || semver.Compare("v"+state.Writer, "v"+engine.Version) <= 0 {
+		return nil // What cannot be read Terraform tells better.
+	}
+	return serve.Errorf(serve.Invalid, "the state was written by version %s, and the engine %s is of version %s, which is older", state.Writer, engine.Name, engine.Version).
+		WithHint("name an engine of version %s or newer by with: {engine: NAME}; whoever operates the plugin lists it", state.Writer)
 }
 
 // DigestOf a state, as "state pull" prints it.
