@@ -73,8 +73,8 @@ func (m *modulesBed) lay(ctx context.Context, programs string) error {
 	var sources, generators strings.Builder
 	for i := range m.size {
 		err = errors.Join(err, m.module("infra", i, "v1"), m.module("plain", i, "v1"))
-		fmt.Fprintf(&sources, "  %s: {dir: infra/%s, files: [\"*.tf\"]}\n", moduleName(i), moduleName(i))
-		fmt.Fprintf(&generators, "  %s: {render: terraform, from: %s, with: {backend: [path=%s]}}\n", moduleName(i), moduleName(i), m.at("states", moduleName(i)))
+		fmt.Fprintf(&sources, "  files-%s: {dir: infra/%s, files: [\"*.tf\"]}\n", moduleName(i), moduleName(i))
+		fmt.Fprintf(&generators, "  %s: {render: terraform, from: files-%s, with: {backend: [path=%s]}}\n", moduleName(i), moduleName(i), m.at("states", moduleName(i)))
 	}
 	// What counts runs is a shell that becomes Terraform: about 1 ms each.
 	counting := fmt.Sprintf("#!/bin/sh\necho \"$1\" >>%s\nexec %s \"$@\"\n", m.runs, m.terraform)
