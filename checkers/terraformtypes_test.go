@@ -67,7 +67,7 @@ output "id" { value = { for k, v in module.inner : k => v } }
 // TestTerraformTypes: modules are held to their providers' schemas, and to what they declare, in
 // the sandbox and before anything is published; each finding has its file and line.
 func TestTerraformTypes(t *testing.T) {
-	lehr := programs(t)
+	lehr := programs(t, "lehr-terraform-types")
 	folder, said := t.TempDir(), []string{}
 	files := map[string]string{"lehr.yaml": typed, "teams.yaml": teams, "infra/cloud.schema.json": cloudSchema}
 	inner := "variable \"id\" {}\nvariable \"more\" { default = 1 }\n"
@@ -135,7 +135,7 @@ func TestTerraformTypes(t *testing.T) {
 
 // TestTerraformTypesWithoutSchemas: what was not checked is said, and required where the check says so.
 func TestTerraformTypesWithoutSchemas(t *testing.T) {
-	lehr, folder := programs(t), t.TempDir()
+	lehr, folder := programs(t, "lehr-terraform-types"), t.TempDir()
 	untyped := strings.Replace(typed, ", '*.schema.json'", "", 1)
 	definition := filepath.Join(folder, "lehr.yaml")
 	write(t, folder, map[string]string{"lehr.yaml": untyped, "teams.yaml": teams, "infra/main.tf": "resource \"cloud_net\" \"a\" {}\n"})
@@ -159,7 +159,7 @@ func TestTerraformTypesAgreesWithTerraform(t *testing.T) {
 	if err != nil {
 		t.Skip("there is no terraform in PATH: install one from https://developer.hashicorp.com/terraform/install")
 	}
-	lehr, folder := programs(t), t.TempDir()
+	lehr, folder := programs(t, "lehr-terraform-types"), t.TempDir()
 	ask := func(module string, arguments ...string) string {
 		t.Helper()
 		command := exec.CommandContext(t.Context(), terraform, arguments...)

@@ -150,7 +150,7 @@ func (m *modulesBed) compare(what string, took, spent, theirs, theirsSpent time.
 }
 
 func (m *modulesBed) plain(ctx context.Context, i int, arguments ...string) error {
-	_, err := terraform{m.terraform, m.at("plain", moduleName(i))}.run(ctx, append(arguments, "-input=false")...)
+	_, err := terraform{m.terraform, m.at("plain", moduleName(i))}.run(ctx, append([]string{arguments[0], "-input=false"}, arguments[1:]...)...)
 	return err
 }
 

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"lehr.dev/plugins/terraform/applykeeper"
+	"lehr.dev/sdk/keeper"
 	"lehr.dev/sdk/serve"
 )
 
@@ -97,6 +98,17 @@ func TestSavedPlansOfDeadProcessesAreRemoved(t *testing.T) {
 	}
 	dead := filepath.Join(found[0], "4194305-1.tfplan") // No process has such a number.
 	if err := os.WriteFile(dead, []byte("secret"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	lock, err := keeper.Lock(t.Context(), s.subject().folder.LockPath())
+	if err != nil {
+		t.Fatal(err)
+	}
+	New(s.modules.Options)
+	if s.savedPlans() != 2 {
+		t.Errorf("beside an apply that is under way %d plans are left", s.savedPlans())
+	}
+	if err := lock.Close(); err != nil {
 		t.Fatal(err)
 	}
 	New(s.modules.Options)

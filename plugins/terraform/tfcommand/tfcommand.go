@@ -395,11 +395,14 @@ func (c *Commands) show(ctx context.Context, r Run, file string) (*tfplan.Plan, 
 }
 
 // SweepPlans removes the plans of all modules below the plugin's folder that processes left
-// which are no more: they hold secrets.
+// which are no more: they hold secrets. A keeper at work has one of a process that is gone.
 func SweepPlans(root string) {
 	folders, _ := filepath.Glob(filepath.Join(workfolder.Modules(root), "*", "*", "*", plansName))
 	for _, folder := range folders {
-		sweep(folder)
+		asset := workfolder.Asset{Path: filepath.Dir(filepath.Dir(folder))}
+		if isLive, err := keeper.IsLocked(asset.LockPath()); err == nil && !isLive {
+			sweep(folder)
+		}
 	}
 }
 
