@@ -136,7 +136,7 @@ func TestTerraformTypes(t *testing.T) {
 // TestTerraformTypesWithoutSchemas: what was not checked is said, and required where the check says so.
 func TestTerraformTypesWithoutSchemas(t *testing.T) {
 	lehr, folder := programs(t, "lehr-terraform-types"), t.TempDir()
-	untyped := strings.Replace(typed, ", '*.schema.json'", "", 1)
+	untyped := strings.Replace(typed, ", '**/*.tf.json', '*.schema.json'", "", 1)
 	definition := filepath.Join(folder, "lehr.yaml")
 	write(t, folder, map[string]string{"lehr.yaml": untyped, "teams.yaml": teams, "infra/main.tf": "resource \"cloud_net\" \"a\" {}\n"})
 	if out, err := run(t, lehr, "build", definition); err != nil || !strings.Contains(out, "warning: infra/main.tf:1: no schema was given that has the type cloud_net") {

@@ -14,6 +14,8 @@ type body struct {
 	blocks     []*block
 	// isJSON: of what is written as an attribute only a schema tells whether it is a block.
 	isJSON bool
+	// end is where Terraform says of JSON that something is missing; without a line: at the block.
+	end place
 }
 
 type attribute struct {
@@ -81,6 +83,7 @@ func innerOfJSON(one *hcl.Block) (*body, hcl.Diagnostics) {
 		b.attributes = inner.attributes
 		return b, append(diagnostics, d...)
 	}
+	b.end = placeOf(one.Body.MissingItemRange().Ptr(), "")
 	attributes, diagnostics := one.Body.JustAttributes()
 	for name, found := range attributes {
 		b.attributes[name] = &attribute{name, found.NameRange, found.Expr}
@@ -96,6 +99,7 @@ func bodyOfPairs(expr hcl.Expression) (*body, bool) {
 		return nil, false
 	}
 	b := newBody(true)
+	b.end = place{expr.Range().Filename, expr.Range().End.Line}
 	for _, pair := range pairs {
 		if name, ok := constantText(pair.Key); ok && name != "//" {
 			b.attributes[name] = &attribute{name, pair.Key.Range(), pair.Value}

@@ -78,6 +78,9 @@ func (c *checker) checkBlock(content *body, schema *blockSchema, at place, subje
 			c.checkValue(attribute, known, subject)
 		}
 	}
+	if content.end.line > 0 {
+		at = content.end
+	}
 	for _, name := range sortedKeys(schema.Attributes) {
 		_, isGiven := content.attributes[name]
 		if schema.Attributes[name].Required && !isGiven && !content.hasBlock(name) {
