@@ -301,7 +301,7 @@ func (l *importing) addRoles(p *partition, pr project, place string) {
 			continue
 		}
 		if !isAlone {
-			l.leave(subject, place+": its roles are not granted, for the partition has Applications of other projects too: import with --split project", true)
+			l.leave(subject, place+": its roles are not granted, for the partition has Applications of other projects too: import with --split project", false)
 			return
 		}
 		for _, group := range role.Groups {

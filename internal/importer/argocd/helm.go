@@ -42,7 +42,7 @@ func (l *importing) chartInGit(p *partition, a *app, s *appSource, made *renderS
 			}
 		}
 	}
-	files := l.addGit(p, made.name+"-files", s.RepoURL, s.TargetRevision, patterns)
+	files := l.addGit(p, s.RepoURL, s.TargetRevision, folder, patterns)
 	at := &place{source: files, checkout: c, folder: folder}
 	made.render, made.from = "helm", []string{files.name}
 	made.with["chart"] = at.at(folder)
@@ -229,7 +229,7 @@ func (l *importing) addValueFile(p *partition, made *renderSpec, at *place, v va
 	case v.isHere:
 		return at.at(v.path)
 	}
-	source := l.addGit(p, made.name+"-"+strings.TrimPrefix(v.of.Ref, "$"), v.of.RepoURL, v.of.TargetRevision, []string{v.path})
+	source := l.addGit(p, v.of.RepoURL, v.of.TargetRevision, path.Dir(v.path), []string{v.path})
 	addFrom(source)
 	return source.name + "/" + v.path
 }
@@ -254,7 +254,10 @@ func (l *importing) inlineValues(a *app, made *renderSpec, o helmOptions) ([]byt
 			return append(bytes.TrimRight(text, "\n"), '\n'), nil // As they are written, with their comments.
 		}
 	}
-	values = l.withoutSecrets(a, made.name, copied(values))
+	values, told := WithoutSecrets(made.name, "values", values)
+	for _, text := range told {
+		l.secrets = append(l.secrets, a.String()+": "+text)
+	}
 	out := bytes.NewBufferString("# The values of " + a.String() + ".\n")
 	encoder := yaml.NewEncoder(out)
 	encoder.SetIndent(2)
@@ -264,20 +267,20 @@ func (l *importing) inlineValues(a *app, made *renderSpec, o helmOptions) ([]byt
 	return out.Bytes(), nil
 }
 
-// withoutSecrets puts references in the place of secrets, and tells of each.
-func (l *importing) withoutSecrets(a *app, name string, values map[string]any) map[string]any {
-	for _, hit := range secrecy.Find(values) {
-		steps := pathStep.FindAllStringSubmatch(hit.Path, -1)
-		reference := l.tellSecret(a, name, "values."+hit.Path, hit.Is)
-		replaceAt(values, steps, reference)
+// WithoutSecrets is a copy of values with references in the place of secrets, and what to tell of
+// each: never its value.
+func WithoutSecrets(name, where string, values map[string]any) (made map[string]any, told []string) {
+	made = copied(values)
+	for _, hit := range secrecy.Find(made) {
+		reference := referenceTo(name, where+"."+hit.Path)
+		told = append(told, tellSecret(where+"."+hit.Path, hit.Is, reference))
+		replaceAt(made, pathStep.FindAllStringSubmatch(hit.Path, -1), reference)
 	}
-	return values
+	return made, told
 }
 
-func (l *importing) tellSecret(a *app, name, where, is string) string {
-	reference := referenceTo(name, where)
-	l.secrets = append(l.secrets, fmt.Sprintf("%s: %s has %s, which is not copied; %s is in its place", a, where, is, reference))
-	return reference
+func tellSecret(where, is, reference string) string {
+	return fmt.Sprintf("%s has %s, which is not copied; %s is in its place", where, is, reference)
 }
 
 var notInVariable = regexp.MustCompile(`[^A-Z0-9]+`)
@@ -342,7 +345,9 @@ func (l *importing) parameters(p *partition, a *app, s *appSource, made *renderS
 	for _, parameter := range o.Parameters {
 		value := fill(parameter.Value)
 		if is, ok := secrecy.Field(parameter.Name, value); ok {
-			value = l.tellSecret(a, made.name, "parameter "+parameter.Name, is)
+			where := "parameter " + parameter.Name
+			value = referenceTo(made.name, where)
+			l.secrets = append(l.secrets, a.String()+": "+tellSecret(where, is, value))
 		}
 		if !strings.HasPrefix(value, "{") || !strings.HasSuffix(value, "}") {
 			for looseComma.MatchString(value) {
@@ -362,7 +367,7 @@ func (l *importing) parameters(p *partition, a *app, s *appSource, made *renderS
 		}
 		fromFiles = append(fromFiles, f.Name+"="+at.at(name))
 		if at.source.patterns != nil && !matchesAny(at.source.patterns, name) {
-			extra := l.addGit(p, made.name+"-parameters", s.RepoURL, s.TargetRevision, []string{name})
+			extra := l.addGit(p, s.RepoURL, s.TargetRevision, path.Dir(name), []string{name})
 			made.from = append(made.from, extra.name)
 			fromFiles[len(fromFiles)-1] = f.Name + "=" + extra.name + "/" + name
 		}

@@ -208,7 +208,7 @@ func (l *importing) kustomize(p *partition, a *app, s *appSource, made *renderSp
 		}
 		for _, pattern := range patterns {
 			if !slices.Contains(at.source.patterns, pattern) && !matchesAny(at.source.patterns, inside+"/x") {
-				extended := l.addGit(p, made.name+"-files", s.RepoURL, s.TargetRevision, slices.Concat(at.source.patterns, patterns))
+				extended := l.addGit(p, s.RepoURL, s.TargetRevision, at.folder, slices.Concat(at.source.patterns, patterns))
 				made.from[slices.Index(made.from, at.source.name)] = extended.name
 				p.dropUnused(at.source)
 				at.source = extended

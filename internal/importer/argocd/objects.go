@@ -228,7 +228,43 @@ func convert(value, to any) error {
 	if err != nil {
 		return err
 	}
-	return json.Unmarshal(text, to)
+	if err := json.Unmarshal(text, to); err != nil {
+		return err
+	}
+	switch to := to.(type) {
+	case *application:
+		for i := range to.Spec.Sources {
+			to.Spec.Sources[i].wholeNumbers()
+		}
+		to.Spec.Source.wholeNumbers()
+	case *applicationSet:
+		WholeNumbers(to.Spec.Template)
+		for i := range to.Spec.Generators {
+			if list := to.Spec.Generators[i].List; list != nil {
+				for _, element := range list.Elements {
+					WholeNumbers(element)
+				}
+			}
+		}
+	case *map[string]any:
+		WholeNumbers(*to)
+	}
+	return nil
+}
+
+// wholeNumbers has the integers of values and patches stay integers.
+func (s *appSource) wholeNumbers() {
+	if s == nil {
+		return
+	}
+	if s.Helm != nil {
+		WholeNumbers(s.Helm.ValuesObject)
+	}
+	if s.Kustomize != nil {
+		for _, patch := range s.Kustomize.Patches {
+			WholeNumbers(patch)
+		}
+	}
 }
 
 // unknownField names a field of a value that a structure does not have.

@@ -226,5 +226,25 @@ func copied(value map[string]any) map[string]any {
 	if err != nil || json.Unmarshal(text, &made) != nil {
 		return map[string]any{}
 	}
+	WholeNumbers(made)
 	return made
+}
+
+// WholeNumbers makes the numbers of JSON that are whole integers again, within maps and lists.
+func WholeNumbers(value any) any {
+	switch value := value.(type) {
+	case map[string]any:
+		for key := range value {
+			value[key] = WholeNumbers(value[key])
+		}
+	case []any:
+		for i := range value {
+			value[i] = WholeNumbers(value[i])
+		}
+	case float64:
+		if whole := int64(value); float64(whole) == value && whole < 1<<53 && whole > -1<<53 {
+			return whole
+		}
+	}
+	return value
 }

@@ -180,8 +180,13 @@ func (l *importing) gitSource(repository, revision string) (body map[string]any,
 	return body, c, why
 }
 
-// addGit adds a source with some files of a repository.
-func (l *importing) addGit(p *partition, wanted, repository, revision string, patterns []string) *sourceSpec {
+// addGit adds a source with some files of a repository, whose name is that of the repository and
+// of a folder there.
+func (l *importing) addGit(p *partition, repository, revision, folder string, patterns []string) *sourceSpec {
+	wanted := baseName(strings.TrimSuffix(repository, ".git"))
+	if folder != "." {
+		wanted += "-" + folder
+	}
 	body, c, _ := l.gitSource(repository, revision)
 	slices.Sort(patterns)
 	patterns = slices.Compact(patterns)
@@ -217,7 +222,7 @@ func (l *importing) fromGit(p *partition, a *app, s *appSource, made *renderSpec
 		if c != nil {
 			patterns, remotes = kustomizationFiles(c, folder)
 		}
-		files := l.addGit(p, made.name+"-files", s.RepoURL, s.TargetRevision, patterns)
+		files := l.addGit(p, s.RepoURL, s.TargetRevision, folder, patterns)
 		made.from = []string{files.name}
 		l.addRemoteBases(p, made, remotes)
 		return l.kustomize(p, a, s, made, &place{source: files, checkout: c, folder: folder})
@@ -229,7 +234,7 @@ func (l *importing) fromGit(p *partition, a *app, s *appSource, made *renderSpec
 		return err
 	}
 	made.render = "kubernetes"
-	made.from = []string{l.addGit(p, made.name+"-files", s.RepoURL, s.TargetRevision, patterns).name}
+	made.from = []string{l.addGit(p, s.RepoURL, s.TargetRevision, folder, patterns).name}
 	return nil
 }
 
