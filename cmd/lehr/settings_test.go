@@ -57,6 +57,8 @@ var everySetting = map[string]tried{
 	"import manifests":  {args: "FILE --to OUT", obeys: "pj", quiet: "p"},
 	"import kubernetes": {args: "--kubeconfig none --to OUT", obeys: "pj", quiet: "p"},
 	"import terraform":  {args: "FILE --to OUT", obeys: "pj", quiet: "p"},
+	"import argocd":     {args: "FILE --to OUT", obeys: "pj", quiet: "p"},
+	"import helm":       {args: "FILE --cluster x --to OUT", obeys: "pj", quiet: "p"},
 	"import http":       {args: "--endpoints none --endpoint x --resource y --to OUT", obeys: "pj", quiet: "p"},
 	"import plugin":     {args: "false --to OUT", obeys: "pj", quiet: "p"},
 	"build":             {args: "DEFINITION", obeys: "sdvj", quiet: "sdv"},

@@ -9,6 +9,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -241,7 +242,7 @@ func (l *importing) sort(objects []object) {
 func (l *importing) addApp(fields map[string]any, place string, parent *app) {
 	made := &app{place: place, parent: parent}
 	if err := convert(fields, &made.application); err != nil {
-		l.leave("Application of "+place, "it cannot be read: "+strings.TrimPrefix(err.Error(), "json: "), true)
+		l.leave("Application of "+place, "it cannot be read: "+err.Error(), true)
 		return
 	}
 	if made.Metadata.Name == "" {
@@ -282,7 +283,7 @@ func (l *importing) addApp(fields map[string]any, place string, parent *app) {
 // tellUnknown names a field of the specification that is not read.
 func (l *importing) tellUnknown(a *app, fields map[string]any) {
 	spec, _ := fields["spec"].(map[string]any)
-	if name := unknownField(spec, &a.application.Spec); name != "" {
+	if name := unknownField(spec, reflect.TypeOf(a.Spec)); name != "" {
 		l.leave(a.String(), a.place+": its field "+name+" is not known", true)
 	}
 }

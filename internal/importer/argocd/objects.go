@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -127,12 +128,12 @@ func (r *reading) parse(name string, text []byte) {
 			return
 		}
 		if err != nil {
-			r.leave(name, "it is no YAML: "+strings.TrimPrefix(err.Error(), "yaml: "), true)
+			r.leave(name, "it is no YAML: "+err.Error(), true)
 			return
 		}
 		var value any
 		if err := node.Decode(&value); err != nil {
-			r.leave(fmt.Sprintf("%s:%d", name, node.Line), "it cannot be read: "+strings.TrimPrefix(err.Error(), "yaml: "), true)
+			r.leave(fmt.Sprintf("%s:%d", name, node.Line), "it cannot be read: "+err.Error(), true)
 			continue
 		}
 		if len(node.Content) > 0 {
@@ -267,23 +268,36 @@ func (s *appSource) wholeNumbers() {
 	}
 }
 
-// unknownField names a field of a value that a structure does not have.
-func unknownField(value, to any) string {
-	text, err := json.Marshal(value)
-	if err != nil {
-		return ""
+// unknownField names a field of a value that a structure of that type does not have; empty: there is none.
+func unknownField(value any, of reflect.Type) string {
+	switch of.Kind() {
+	case reflect.Pointer:
+		return unknownField(value, of.Elem())
+	case reflect.Slice:
+		elements, _ := value.([]any)
+		for _, element := range elements {
+			if name := unknownField(element, of.Elem()); name != "" {
+				return name
+			}
+		}
+	case reflect.Struct:
+		fields, _ := value.(map[string]any)
+		known := map[string]reflect.Type{}
+		for i := range of.NumField() {
+			name, _, _ := strings.Cut(of.Field(i).Tag.Get("json"), ",")
+			known[name] = of.Field(i).Type
+		}
+		for _, key := range sortedKeys(fields) {
+			below, ok := known[key]
+			if !ok {
+				return key
+			}
+			if name := unknownField(fields[key], below); name != "" {
+				return key + "." + name
+			}
+		}
 	}
-	decoder := json.NewDecoder(bytes.NewReader(text))
-	decoder.DisallowUnknownFields()
-	err = decoder.Decode(to)
-	if err == nil {
-		return ""
-	}
-	_, name, ok := strings.Cut(err.Error(), "unknown field ")
-	if !ok {
-		return ""
-	}
-	return strings.Trim(name, `"`)
+	return ""
 }
 
 // clusterOf reads a cluster Secret; its config, which has credentials, is never looked at.

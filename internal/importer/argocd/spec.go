@@ -38,7 +38,9 @@ type destination struct {
 }
 
 type hydrator struct {
-	DrySource appSource `json:"drySource"`
+	DrySource  appSource       `json:"drySource"`
+	SyncSource json.RawMessage `json:"syncSource"`
+	HydrateTo  json.RawMessage `json:"hydrateTo"`
 }
 
 type appSource struct {

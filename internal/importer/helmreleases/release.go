@@ -104,7 +104,7 @@ func parse(name string, text []byte, leave func(subject, reason string)) (list [
 			return list
 		}
 		if err != nil {
-			leave(name, "it is no YAML: "+strings.TrimPrefix(err.Error(), "yaml: "))
+			leave(name, "it is no YAML: "+err.Error())
 			return list
 		}
 		list = append(list, parseNode(name, &node, leave, 0)...)
