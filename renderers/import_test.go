@@ -29,14 +29,14 @@ import (
 	"lehr.dev/sdk/generator/kubernetes"
 )
 
-// applied is what Argo CD would apply of one feature: manifests that the libraries of Helm and
+// wasApplied is what Argo CD would apply of one feature: manifests that the libraries of Helm and
 // Kustomize made, or that lie there, for a namespace.
-type applied struct {
+type wasApplied struct {
 	feature, namespace, text string
 }
 
-// helmed renders a chart as helm template does.
-func helmed(t *testing.T, folder, release, namespace string, values map[string]any, set, setString []string) string {
+// templated renders a chart as helm template does.
+func templated(t *testing.T, folder, release, namespace string, values map[string]any, set, setString []string) string {
 	t.Helper()
 	chart, err := loader.LoadDir(folder)
 	if err != nil {
@@ -78,8 +78,8 @@ func helmed(t *testing.T, folder, release, namespace string, values map[string]a
 	return out.String()
 }
 
-// kustomized builds a folder as kustomize build does, after an edit of its kustomization.
-func kustomized(t *testing.T, folder string, edit map[string]any) string {
+// builtEdited builds a folder as kustomize build does, after an edit of its kustomization.
+func builtEdited(t *testing.T, folder string, edit map[string]any) string {
 	t.Helper()
 	name := filepath.Join(folder, "kustomization.yaml")
 	before, err := os.ReadFile(name)
@@ -124,9 +124,9 @@ func lay(t *testing.T, files map[string]string) {
 	}
 }
 
-// share compares what an import gives with what was applied, prints the share of equal objects by
+// shareOf compares what an import gives with what was applied, prints the share of equal objects by
 // feature, and returns that of all.
-func share(t *testing.T, cluster string, imported map[string]string, all []applied) float64 {
+func shareOf(t *testing.T, cluster string, imported map[string]string, all []wasApplied) float64 {
 	t.Helper()
 	total, equal := 0, 0
 	for _, a := range all {
@@ -233,15 +233,15 @@ spec:
 		}
 		return all.String()
 	}
-	all := []applied{
+	all := []wasApplied{
 		{"manifests", "guestbook", read("argocd-examples/guestbook/guestbook-ui-deployment.yaml", "argocd-examples/guestbook/guestbook-ui-svc.yaml")},
 		{"manifests, one file", "boutique", read("online-boutique/kubernetes-manifests.yaml")},
 		{"hooks and waves", "helm-hooks", read("argocd-examples/helm-hooks/manifests.yaml")},
-		{"Helm", "helm-guestbook", helmed(t, filepath.Join(examples, "helm-guestbook"), "helm-guestbook", "helm-guestbook", nil, nil, nil)},
-		{"Kustomize", "kustomize-guestbook", kustomized(t, filepath.Join(examples, "kustomize-guestbook"), nil)},
-		{"Kustomize with hooks", "pre-post-sync", kustomized(t, filepath.Join(examples, "pre-post-sync"), nil)},
+		{"Helm", "helm-guestbook", templated(t, filepath.Join(examples, "helm-guestbook"), "helm-guestbook", "helm-guestbook", nil, nil, nil)},
+		{"Kustomize", "kustomize-guestbook", builtEdited(t, filepath.Join(examples, "kustomize-guestbook"), nil)},
+		{"Kustomize with hooks", "pre-post-sync", builtEdited(t, filepath.Join(examples, "pre-post-sync"), nil)},
 	}
-	if got := share(t, "in-cluster", objectsOf(t, lehr, filepath.Join(folder, "made", "lehr.yaml")), all); got < 0.9 {
+	if got := shareOf(t, "in-cluster", objectsOf(t, lehr, filepath.Join(folder, "made", "lehr.yaml")), all); got < 0.9 {
 		t.Errorf("%.1f %% of the objects are equal", 100*got)
 	}
 }
@@ -303,11 +303,11 @@ func TestImportFeatures(t *testing.T) {
 	}
 	object := values("chart/prod.yaml")
 	object["extra"] = map[string]any{"size": 5, "big": 1000000}
-	all := []applied{
-		{"Helm parameters", "parameters", helmed(t, in("chart"), "parameters", "parameters", nil, []string{`image.tag=v3`, `list={a,b}`, `text=a\,b`}, []string{"extra.size=007"})},
-		{"Helm values and files", "values", helmed(t, in("chart"), "rel", "values", object, nil, nil)},
-		{"several sources, $values", "refs", helmed(t, in("chart"), "refs", "refs", values("env/prod/values.yaml"), nil, nil)},
-		{"Kustomize options", "kustomized", kustomized(t, in("overlay"), map[string]any{
+	all := []wasApplied{
+		{"Helm parameters", "parameters", templated(t, in("chart"), "parameters", "parameters", nil, []string{`image.tag=v3`, `list={a,b}`, `text=a\,b`}, []string{"extra.size=007"})},
+		{"Helm values and files", "values", templated(t, in("chart"), "rel", "values", object, nil, nil)},
+		{"several sources, $values", "refs", templated(t, in("chart"), "refs", "refs", values("env/prod/values.yaml"), nil, nil)},
+		{"Kustomize options", "kustomized", builtEdited(t, in("overlay"), map[string]any{
 			"namePrefix": "eu-", "nameSuffix": "-x", "images": []any{map[string]any{"name": "app", "newTag": "v9", "newName": "registry.example.com/app"}},
 			"labels":            []any{map[string]any{"pairs": map[string]any{"team": "web"}, "includeSelectors": true}},
 			"commonAnnotations": map[string]any{"by": "argo"}, "replicas": []any{map[string]any{"name": "web", "count": 7}},
@@ -319,17 +319,17 @@ func TestImportFeatures(t *testing.T) {
 		{"app of apps, waves", "two", read("plain/m.yaml")},
 		{"ApplicationSet git folders", "dirs-a", read("dirs/a/m.yaml")},
 		{"ApplicationSet git folders", "dirs-b", read("dirs/b/m.yaml")},
-		{"ApplicationSet git files", "file-x", helmed(t, in("chart"), "file-x", "file-x", nil, []string{"replicas=4"}, nil)},
+		{"ApplicationSet git files", "file-x", templated(t, in("chart"), "file-x", "file-x", nil, []string{"replicas=4"}, nil)},
 		{"ApplicationSet matrix, go", "m-a-prod", read("dirs/a/m.yaml")},
 		{"ApplicationSet matrix, go", "m-b-prod", read("dirs/b/m.yaml")},
-		{"ApplicationSet merge", "merged-two", helmed(t, in("chart"), "merged-two", "merged-two", nil, []string{"replicas=6"}, nil)},
+		{"ApplicationSet merge", "merged-two", templated(t, in("chart"), "merged-two", "merged-two", nil, []string{"replicas=6"}, nil)},
 	}
 	out, err := run(t, lehr, "import", "argocd", in("apps"), "--checkout", repository+"="+repository, "--to", filepath.Join(folder, "made"))
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	made := objectsOf(t, lehr, filepath.Join(folder, "made", "lehr.yaml"))
-	if got := share(t, "in-cluster", made, all); got < 0.99 {
+	if got := shareOf(t, "in-cluster", made, all); got < 0.99 {
 		t.Errorf("%.1f %% of the objects are equal", 100*got)
 	}
 	definition, err := os.ReadFile(filepath.Join(folder, "made", "lehr.yaml"))
@@ -414,11 +414,11 @@ func TestImportHelm(t *testing.T) {
 		}
 	}
 	made := objectsOf(t, lehr, filepath.Join(folder, "made", "lehr.yaml"))
-	all := []applied{
+	all := []wasApplied{
 		{"chart of the release", "shop", manifest("web", `{size: "3", big: "1000000"}`)},
 		{"random values", "shop", manifest("lucky", "{key: as-it-was}")},
 	}
-	if got := share(t, "prod", made, all); got < 1 {
+	if got := shareOf(t, "prod", made, all); got < 1 {
 		t.Errorf("%.1f %% of the objects are equal", 100*got)
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"lehr.dev/internal/importer/argocd"
 	"lehr.dev/internal/importer/cluster"
 	"lehr.dev/internal/importer/databases"
+	"lehr.dev/internal/importer/flux"
 	"lehr.dev/internal/importer/helmreleases"
 	"lehr.dev/internal/importer/inventories"
 	"lehr.dev/internal/importer/manifests"
@@ -36,7 +37,7 @@ func local() cli.Local {
 
 // imports are the kinds of what exists that become partitions.
 func imports() []importer.Kind {
-	return []importer.Kind{databases.Postgres(), databases.SQLite(), processes.Kind(), manifests.Kind(), cluster.Kind(), tfstate.Kind(), apis.Kind(), inventories.Kind(), argocd.Kind(renderObjects), helmreleases.Kind(renderObjects)}
+	return []importer.Kind{databases.Postgres(), databases.SQLite(), processes.Kind(), manifests.Kind(), cluster.Kind(), flux.Kind(fluxTools()), tfstate.Kind(), apis.Kind(), inventories.Kind(), argocd.Kind(renderObjects), helmreleases.Kind(renderObjects)}
 }
 
 // renderObjects builds a definition that an import made, for the Kubernetes objects that it gives.
