@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
@@ -16,9 +17,11 @@ import (
 	"lehr.dev/internal/ground/intent"
 	"lehr.dev/internal/importer"
 	"lehr.dev/internal/importer/apis"
+	"lehr.dev/internal/importer/argocd"
 	"lehr.dev/internal/importer/cluster"
 	"lehr.dev/internal/importer/databases"
 	"lehr.dev/internal/importer/flux"
+	"lehr.dev/internal/importer/helmreleases"
 	"lehr.dev/internal/importer/inventories"
 	"lehr.dev/internal/importer/manifests"
 	"lehr.dev/internal/importer/processes"
@@ -34,7 +37,30 @@ func local() cli.Local {
 
 // imports are the kinds of what exists that become partitions.
 func imports() []importer.Kind {
-	return []importer.Kind{databases.Postgres(), databases.SQLite(), processes.Kind(), manifests.Kind(), cluster.Kind(), flux.Kind(fluxTools()), tfstate.Kind(), apis.Kind(), inventories.Kind()}
+	return []importer.Kind{databases.Postgres(), databases.SQLite(), processes.Kind(), manifests.Kind(), cluster.Kind(), flux.Kind(fluxTools()), tfstate.Kind(), apis.Kind(), inventories.Kind(), argocd.Kind(renderObjects), helmreleases.Kind(renderObjects)}
+}
+
+// renderObjects builds a definition that an import made, for the Kubernetes objects that it gives.
+func renderObjects(ctx context.Context, file string) (argocd.Rendered, error) {
+	built, err := app.Build(ctx, app.Building{Definition: file})
+	if err != nil {
+		return argocd.Rendered{}, err
+	}
+	made := argocd.Rendered{Objects: map[string][]argocd.Object{}}
+	for _, f := range built.Findings {
+		if f.Severity == intent.Error {
+			made.Problems = append(made.Problems, f.Message)
+		}
+	}
+	for _, asset := range built.Assets {
+		var read struct{ Payload struct{ JSON string } }
+		var fields map[string]any
+		if json.Unmarshal(asset.Asset, &read) != nil || json.Unmarshal([]byte(read.Payload.JSON), &fields) != nil {
+			continue // The policy, or an object that is too large to be looked into.
+		}
+		made.Objects[asset.Generator] = append(made.Objects[asset.Generator], argocd.Object{ID: string(asset.ID), Fields: fields})
+	}
+	return made, nil
 }
 
 // version is what the build recorded.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -66,11 +67,13 @@ func (s *session) importKind(kind importer.Kind) *cobra.Command {
 type imported struct {
 	Folder    string             `json:"folder"`
 	Partition intent.PartitionID `json:"partition"`
-	Files     []string           `json:"files"`
-	Read      []string           `json:"read"`
-	LeftOut   []importer.LeftOut `json:"leftOut"`
-	Hints     []string           `json:"hints"`
-	Next      []string           `json:"next"`
+	// Partitions, where it wrote several.
+	Partitions []intent.PartitionID `json:"partitions,omitempty"`
+	Files      []string             `json:"files"`
+	Read       []string             `json:"read"`
+	LeftOut    []importer.LeftOut   `json:"leftOut"`
+	Hints      []string             `json:"hints"`
+	Next       []string             `json:"next"`
 }
 
 func (s *session) runImport(ctx context.Context, read importer.Reader, args []string, folder, name string) error {
@@ -89,22 +92,58 @@ func (s *session) runImport(ctx context.Context, read importer.Reader, args []st
 	if files == nil {
 		files = map[string][]byte{}
 	}
-	files["lehr.yaml"] = fmt.Appendf(nil, `# Made by lehr import. It is yours now: edit it.
+	summary := imported{
+		Folder: folder, Partition: partition,
+		Read: append([]string{}, result.Read...), LeftOut: append([]importer.LeftOut{}, result.LeftOut...), Hints: append([]string{}, result.Hints...),
+	}
+	first := "lehr.yaml"
+	if len(result.Parts) == 0 {
+		files[first] = definitionText(partition, result.Definition)
+	} else {
+		first = path.Join(result.Parts[0].Name, "lehr.yaml")
+		if summary.Partitions, err = addParts(files, result.Parts, name); err != nil {
+			return err
+		}
+	}
+	if err := writeNew(folder, files); err != nil {
+		return err
+	}
+	summary.Files = slices.Sorted(maps.Keys(files))
+	at := shellWord(filepath.Join(folder, filepath.FromSlash(first)))
+	summary.Next = []string{"lehr plan " + at, "lehr serve -p " + at}
+	return s.printImported(summary)
+}
+
+func definitionText(partition intent.PartitionID, rest string) []byte {
+	return fmt.Appendf(nil, `# Made by lehr import. It is yours now: edit it.
 lehr: v1
 partition: %s
 
 # observe compares and shows; nothing is pushed. Change it to: enforce
 mode: observe
 
-%s`, yamlText(string(partition)), result.Definition)
-	if err := writeNew(folder, files); err != nil {
-		return err
+%s`, yamlText(string(partition)), rest)
+}
+
+// addParts adds the files of several partitions, each in a folder of its own. A name that was
+// given begins those of all.
+func addParts(files map[string][]byte, parts []importer.Part, prefix string) (list []intent.PartitionID, err error) {
+	for _, part := range parts {
+		name := part.Name
+		if prefix != "" {
+			name = prefix + "-" + name
+		}
+		partition, err := intent.ParsePartitionID(name)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, partition)
+		files[path.Join(part.Name, "lehr.yaml")] = definitionText(partition, part.Definition)
+		for file, text := range part.Files {
+			files[path.Join(part.Name, file)] = text
+		}
 	}
-	return s.printImported(imported{
-		Folder: folder, Partition: partition, Files: slices.Sorted(maps.Keys(files)),
-		Read: append([]string{}, result.Read...), LeftOut: append([]importer.LeftOut{}, result.LeftOut...), Hints: append([]string{}, result.Hints...),
-		Next: []string{"lehr plan " + shellWord(filepath.Join(folder, "lehr.yaml")), "lehr serve -p " + shellWord(filepath.Join(folder, "lehr.yaml"))},
-	})
+	return list, nil
 }
 
 var notInPartition = regexp.MustCompile(`[^a-z0-9._-]+`)
@@ -148,8 +187,8 @@ func writeNew(folder string, files map[string][]byte) (err error) {
 		if err == nil {
 			return
 		}
-		for _, path := range slices.Backward(written) {
-			os.Remove(path)
+		for _, name := range slices.Backward(written) {
+			os.Remove(name)
 		}
 		err = fault.New(fault.Unavailable, "writing the partition: %w", err)
 	}()
@@ -157,15 +196,15 @@ func writeNew(folder string, files map[string][]byte) (err error) {
 		if !filepath.IsLocal(name) {
 			return fmt.Errorf("%q would lie outside of the folder", name)
 		}
-		path := filepath.Join(folder, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		at := filepath.Join(folder, name)
+		if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
 			return err
 		}
-		file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+		file, err := os.OpenFile(at, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 		if err != nil {
 			return err
 		}
-		written = append(written, path)
+		written = append(written, at)
 		_, err = file.Write(files[name])
 		if err = errors.Join(err, file.Close()); err != nil {
 			return err
@@ -206,7 +245,11 @@ func (s *session) printImported(summary imported) error {
 	list("Left out:", leftOut)
 	list("Left out, for it is wrong as it stands:", wrong)
 	list("To do:", summary.Hints)
-	fmt.Fprintf(s.Out, "\nWrote partition %s, %s, into %s. Go on with:\n", summary.Partition, count(len(summary.Files), "file"), plain(summary.Folder))
+	wrote := "partition " + string(summary.Partition)
+	if n := len(summary.Partitions); n > 0 {
+		wrote = fmt.Sprintf("%s, each in its folder", count(n, "partition"))
+	}
+	fmt.Fprintf(s.Out, "\nWrote %s, %s, into %s. Go on with:\n", wrote, count(len(summary.Files), "file"), plain(summary.Folder))
 	for i, purpose := range []string{"how production differs from it; changes nothing", "keep comparing; it pushes nothing in mode observe"} {
 		fmt.Fprintf(s.Out, "  %s  # %s\n", plain(summary.Next[i]), purpose)
 	}

@@ -37,12 +37,24 @@ type Import struct {
 	Definition string
 	// Files beside lehr.yaml, by path.
 	Files map[string][]byte
+	// Parts are partitions of their own, each in a folder of its name; with any there is no
+	// Definition.
+	Parts []Part
 	// Read says what was read, a line each.
 	Read []string
 	// LeftOut says what was seen and not taken over.
 	LeftOut []LeftOut
 	// Hints say what a person has to do before the import is whole, a line each.
 	Hints []string
+}
+
+// Part is one of several partitions.
+type Part struct {
+	// Name of the partition, and of the folder.
+	Name       string
+	Definition string
+	// Files beside lehr.yaml, by path.
+	Files map[string][]byte
 }
 
 // LeftOut is something that was seen and not taken over, and why.

@@ -189,5 +189,26 @@ func (r *release) given() map[string]any {
 			return nil
 		}
 	}
+	for _, assignment := range r.options.setString {
+		if err := strvals.ParseIntoString(assignment, all); err != nil {
+			r.wrong(theDefinition, 0, "write KEY=TEXT, for example image.tag=1.10", "with.set_string cannot be read: %s", shown(err.Error()))
+			return nil
+		}
+	}
+	for _, assignment := range r.options.setFile {
+		if err := strvals.ParseIntoFile(assignment, all, r.declaredText); err != nil {
+			r.wrong(theDefinition, 0, "write KEY=FILE, from the folder of lehr.yaml, and name the file in a source of from", "with.set_file cannot be read: %s", shown(err.Error()))
+			return nil
+		}
+	}
 	return all
+}
+
+// declaredText is what a declared file holds, as the value of a key.
+func (r *release) declaredText(name []rune) (any, error) {
+	text, ok := r.files[path.Clean(string(name))]
+	if !ok {
+		return nil, fmt.Errorf("%s is not among the declared files", string(name))
+	}
+	return string(text), nil
 }

@@ -224,6 +224,26 @@ func TestChance(t *testing.T) {
 	}
 }
 
+// TestAssignments: texts stay texts where they look like numbers, and files come whole; what is
+// not declared is refused.
+func TestAssignments(t *testing.T) {
+	files := chart(map[string]string{
+		"chart/values.yaml":        "tag: v1\nfile: none\n",
+		"chart/templates/web.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {tag: {{ .Values.tag | toJson | quote }}, file: {{ .Values.file | quote }}}\n",
+		"a.conf":                   "x = 1\n",
+	})
+	o := prod
+	o.set, o.setString, o.setFile = []string{"tag=1"}, []string{"tag=007"}, []string{"file=a.conf"}
+	objects, findings := render(files, o)
+	if len(findings) > 0 || !strings.Contains(objects[0].Payload.Json, `"data":{"file":"x = 1\n","tag":"\"007\""}`) {
+		t.Errorf("%+v %+v", objects, findings)
+	}
+	o.setFile = []string{"file=none.conf"}
+	if _, findings := render(files, o); len(findings) == 0 || !strings.Contains(findings[0].Message, "none.conf is not among the declared files") {
+		t.Errorf("it says %+v", findings)
+	}
+}
+
 // TestHooks are not for a state that is kept: they are left out aloud, each with its template, or
 // are objects in their order.
 func TestHooks(t *testing.T) {

@@ -44,6 +44,8 @@ func isolate() {
 type options struct {
 	folder, release, kubeVersion string
 	values, set, apiVersions     []string
+	// setString are assignments of texts, and setFile of what declared files hold.
+	setString, setFile []string
 	// dependencies are the folders of charts that it depends on, which are not in it.
 	dependencies []string
 	// nulls says which Helm's reading of nulls is meant; empty: nobody said.
@@ -53,7 +55,7 @@ type options struct {
 	settings   kubernetes.Settings
 }
 
-var keys = []string{"chart", "values", "set", "release", "kube_version", "api_versions", "nulls", "dependencies", "post_render"}
+var keys = []string{"chart", "values", "set", "set_string", "set_file", "release", "kube_version", "api_versions", "nulls", "dependencies", "post_render"}
 
 func generate(in *generator.Input, out *generator.Output) error {
 	o, err := read(in)
@@ -80,7 +82,7 @@ func read(in *generator.Input) (options, error) {
 	if err != nil {
 		return options{}, err
 	}
-	o := options{values: with["values"], set: with["set"], apiVersions: with["api_versions"], dependencies: with["dependencies"]}
+	o := options{values: with["values"], set: with["set"], setString: with["set_string"], setFile: with["set_file"], apiVersions: with["api_versions"], dependencies: with["dependencies"]}
 	o.settings, err = kubernetes.SettingsOf(with)
 	for key, to := range map[string]*string{"chart": &o.folder, "release": &o.release, "kube_version": &o.kubeVersion, "nulls": &o.nulls, "post_render": &o.postRender} {
 		value, problem := with.One(key, "")
