@@ -23,7 +23,13 @@ mode: enforce
 sources:
   shop: {dir: ., files: [shop.yaml]}
   sizes: {dir: ., files: [sizes.yaml]}
+  front: {dir: ., files: [front.yaml]}
+  orders: {dir: ., files: [orders.yaml]}
+  report: {dir: ., files: [report.yaml]}
 generate:
+  plain: {model: kubernetes-web-service, from: [front]}
+  stages: {model: kubernetes-pipeline, from: [orders]}
+  nightly: {model: kubernetes-cron, from: [report]}
   web: {model: kubernetes-web-service, from: [shop]}
   same: {starlark: same.star, from: [sizes]}
 plugins:
@@ -68,6 +74,33 @@ canary:
   steps: [20, 50]
   headers: {X-Canary: always}
 `
+
+// The other models, each with all that it makes of built-in kinds.
+const (
+	besideFront = `service: front
+image: registry.example.com/front:{version}
+version: "1"
+host: front.example.com
+network: {callers: [gateways/proxy], calls: [shop/shop], outside: [{cidr: 10.0.0.0/8, port: 5432}]}
+clusters: [{name: real, namespace: shop, replicas: 2, most_replicas: 4}]
+`
+	besideOrders = `service: orders
+image: registry.example.com/orders:{version}
+version: "7"
+clusters: [{name: real, namespace: shop}]
+stages:
+  - {name: schema, command: [/orders, migrate]}
+  - {name: load, command: [/orders, load], cron: "0 4 * * *"}
+  - {name: serve, command: [/orders, serve], replicas: 2}
+`
+	besideReport = `service: report
+image: registry.example.com/report:{version}
+version: "3"
+cron: 30 2 * * 1-5
+zone: Europe/London
+clusters: [{name: real, namespace: shop}]
+`
+)
 
 // sameProgram makes two Deployments that differ between incarnations in how a quantity is written, which is nothing
 // to an API server.
@@ -224,6 +257,9 @@ func newBeside(t *testing.T) *beside {
 	b.write("outside.yaml", fmt.Sprintf("external-checks: v1\nmonitoring: [{name: gateway, kind: metrics, url: %q, partitions: [shop]}]\n", metrics.URL))
 	b.write("lehr.yaml", fmt.Sprintf(besideDefinition, plugin, clusters))
 	b.write("shop.yaml", fmt.Sprintf(besideService, "blue", "one", "one"))
+	b.write("front.yaml", besideFront)
+	b.write("orders.yaml", besideOrders)
+	b.write("report.yaml", besideReport)
 	b.write("same.star", sameProgram)
 	b.write("sizes.yaml", "cpu: 100m\n")
 	startServer(t, b.folder, b.lehr, "1s", "--external-checks", outside)
@@ -276,6 +312,7 @@ func (b *beside) awaitReplicas(name string, want float64) {
 // at once. No request is left without an answer.
 func TestCanaryBesideTheStableWorkload(t *testing.T) {
 	b := newBeside(t)
+	b.otherModels()
 	b.says("rollout status shop-pods", "done")
 	b.says("rollout promote shop --reason nothing-to-compare-with", "")
 	b.says("rollout status shop", "done")
@@ -299,6 +336,27 @@ func TestCanaryBesideTheStableWorkload(t *testing.T) {
 	selector := b.plane.Parse(mustGet(t, b.plane, "/api/v1/namespaces/shop/services/shop-step-20"))["spec"].(plane.Object)["selector"].(plane.Object)
 	if selector["lehr.dev/slot"] != "green" {
 		t.Errorf("the Service of the first step selects %v", selector)
+	}
+}
+
+// otherModels: what the models make is taken by a real API server as it is, a pipeline stage by stage.
+func (b *beside) otherModels() {
+	b.Helper()
+	for _, path := range []string{
+		"/apis/apps/v1/namespaces/shop/deployments/front", "/apis/autoscaling/v2/namespaces/shop/horizontalpodautoscalers/front",
+		"/apis/policy/v1/namespaces/shop/poddisruptionbudgets/front", "/apis/networking.k8s.io/v1/namespaces/shop/ingresses/front",
+		"/apis/networking.k8s.io/v1/namespaces/shop/networkpolicies/front", "/api/v1/namespaces/shop/services/front",
+		"/apis/batch/v1/namespaces/shop/cronjobs/report", "/apis/batch/v1/namespaces/shop/jobs/orders-schema",
+		"/apis/batch/v1/namespaces/shop/cronjobs/orders-load", "/apis/apps/v1/namespaces/shop/deployments/orders-serve",
+	} {
+		b.plane.Wait(path, func() error {
+			_, err := b.plane.Ask(http.MethodGet, path, "", nil)
+			return err
+		})
+	}
+	job := b.plane.Parse(mustGet(b.T, b.plane, "/apis/batch/v1/namespaces/shop/jobs/orders-schema"))["status"].(plane.Object)
+	if job["succeeded"] != 1.0 {
+		b.Errorf("the stages after the Job came before it had ended: %v", job)
 	}
 }
 
