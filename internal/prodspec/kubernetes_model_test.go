@@ -74,7 +74,9 @@ func TestStepsOfACanary(t *testing.T) {
 	}
 	for id, want := range map[intent.AssetID][2]string{
 		"kubernetes/eu/shop/service/shop-step-10":           {"ImpactedScope", `{"scopes":{"candidate":"shop-green","cluster":"eu","namespace":"shop","stable":"shop-blue"}}`},
-		"kubernetes/eu/shop/service/shop":                   {"Dependencies", `{"dependencies":[{"on":"kubernetes/eu/shop/deployment.apps/shop-green","rule":"RULE_ORDER"}]}`},
+		"kubernetes/eu/shop/service/shop":                   {"Dependencies", `{"dependencies":[{"at_least":"1","on":"kubernetes/eu/shop/deployment.apps/shop-green","rule":"RULE_VERSION"}]}`},
+		"kubernetes/eu/shop/deployment.apps/shop-blue":      {"Version", `{"expression":"\"0\""}`},
+		"kubernetes/eu/shop/deployment.apps/shop-green":     {"Version", `{"expression":"\"1\""}`},
 		"kubernetes/eu/orders/job.batch/orders-schema":      {"Dependencies", `{"dependencies":[{"on":"kubernetes/eu/shop/service/shop","rule":"RULE_ORDER"}]}`},
 		"kubernetes/eu/orders/deployment.apps/orders-serve": {"Dependencies", `{"dependencies":[{"on":"kubernetes/eu/orders/cronjob.batch/orders-load","rule":"RULE_ORDER"}]}`},
 	} {
