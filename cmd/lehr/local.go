@@ -18,6 +18,7 @@ import (
 	"lehr.dev/internal/importer/apis"
 	"lehr.dev/internal/importer/cluster"
 	"lehr.dev/internal/importer/databases"
+	"lehr.dev/internal/importer/flux"
 	"lehr.dev/internal/importer/inventories"
 	"lehr.dev/internal/importer/manifests"
 	"lehr.dev/internal/importer/processes"
@@ -33,7 +34,7 @@ func local() cli.Local {
 
 // imports are the kinds of what exists that become partitions.
 func imports() []importer.Kind {
-	return []importer.Kind{databases.Postgres(), databases.SQLite(), processes.Kind(), manifests.Kind(), cluster.Kind(), tfstate.Kind(), apis.Kind(), inventories.Kind()}
+	return []importer.Kind{databases.Postgres(), databases.SQLite(), processes.Kind(), manifests.Kind(), cluster.Kind(), flux.Kind(fluxTools()), tfstate.Kind(), apis.Kind(), inventories.Kind()}
 }
 
 // version is what the build recorded.

@@ -56,6 +56,7 @@ var everySetting = map[string]tried{
 	"import processes":  {args: "no-such-program --to OUT", obeys: "pj", quiet: "p"},
 	"import manifests":  {args: "FILE --to OUT", obeys: "pj", quiet: "p"},
 	"import kubernetes": {args: "--kubeconfig none --to OUT", obeys: "pj", quiet: "p"},
+	"import flux":       {args: "FILE --to OUT", obeys: "pj", quiet: "p"},
 	"import terraform":  {args: "FILE --to OUT", obeys: "pj", quiet: "p"},
 	"import http":       {args: "--endpoints none --endpoint x --resource y --to OUT", obeys: "pj", quiet: "p"},
 	"import plugin":     {args: "false --to OUT", obeys: "pj", quiet: "p"},

@@ -7,9 +7,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"maps"
-	"net"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 	"sync"
@@ -26,9 +24,8 @@ import (
 // nothing is kept; whoever knows the token can make a ticket. Both end after a while.
 //
 // Cookies do not know ports: a browser sends one to whatever listens on the same host.
-// So each launch has a host name of its own below localhost, to which browsers that are
-// known to find such names are led, and a cookie counts for the name that it was given
-// for. It lets its bearer read pages, and never act.
+// So the pages of each launch are below a path that nobody guesses, and the cookie is
+// bound to that path. The cookie alone changes nothing: see form.go.
 
 // loginPath is where a ticket is taken.
 const loginPath = "/login"
@@ -60,36 +57,30 @@ func counts(token, purpose, value string, now time.Time, period time.Duration) b
 	return err == nil && age < period && age > -ticketPeriod
 }
 
-// launchName is the host name of a launch, which is in no other's cookies.
-func launchName(token string) string {
-	sum := sha256.Sum256([]byte("lehr page host " + token))
-	return "lehr-" + hex.EncodeToString(sum[:8]) + ".localhost"
+// PagePath is the path below which a launch has its pages, without a slash at its end.
+func PagePath(token string) string {
+	sum := sha256.Sum256([]byte("lehr page path " + token))
+	return "/page-" + hex.EncodeToString(sum[:16])
 }
 
-// findsLocalhost reports whether a browser finds names below localhost on this machine
-// by itself.
-func findsLocalhost(r *http.Request) bool {
-	agent := r.UserAgent()
-	return r.Header.Get("Sec-Fetch-Mode") == "navigate" && (strings.Contains(agent, "Chrome/") || strings.Contains(agent, "Firefox/"))
-}
-
-// GuardPages lets browsers that have the cookie through to pages that only read.
+// GuardPages lets browsers that have the cookie through to pages, which are asked for
+// below PagePath and see paths without it.
 func (l Local) GuardPages(pages http.Handler) http.Handler { return l.pageGuard()(pages) }
 
 // pageGuard guards several handlers, which a browser is let in to at once.
 func (l Local) pageGuard() func(pages http.Handler) http.Handler {
-	admitted := &browsers{token: l.Token, now: l.Now, used: map[string]time.Time{}}
+	admitted := &browsers{token: l.Token, path: PagePath(l.Token), now: l.Now, used: map[string]time.Time{}}
 	if admitted.now == nil {
 		admitted.now = time.Now
 	}
 	return func(pages http.Handler) http.Handler {
-		return OnlyRead(nil, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { admitted.serve(w, r, pages) }))
+		return GuardBrowser(nil, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { admitted.serve(w, r, pages) }))
 	}
 }
 
 type browsers struct {
-	token string
-	now   func() time.Time
+	token, path string
+	now         func() time.Time
 
 	mutex sync.Mutex
 	// used are the tickets that were taken, and when, for as long as they would count.
@@ -97,25 +88,32 @@ type browsers struct {
 }
 
 func (b *browsers) serve(w http.ResponseWriter, r *http.Request, pages http.Handler) {
-	switch {
-	case r.URL.Path == loginPath:
+	if r.URL.Path == loginPath {
 		b.login(w, r)
-	case !b.isAdmitted(r):
-		http.Error(w, "This browser was not let in yet, or the server was started anew.\n\n"+howToGetIn, http.StatusUnauthorized)
-	default:
-		actor := intent.Actor{Name: "local user", Origin: "page"}
-		pages.ServeHTTP(w, withCaller(r, store.Caller{Actor: actor, Local: true, From: r.RemoteAddr}))
+		return
 	}
+	if !strings.HasPrefix(r.URL.Path, b.path+"/") || !b.isAdmitted(r) {
+		http.Error(w, "This browser was not let in yet, or the server was started anew.\n\n"+howToGetIn, http.StatusUnauthorized)
+		return
+	}
+	r, err := AdmitForm(w, r, sessionOf(r))
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusForbidden)
+		return
+	}
+	actor := intent.Actor{Name: "local user", Origin: "page"}
+	r = withCaller(r, store.Caller{Actor: actor, Local: true, From: r.RemoteAddr})
+	http.StripPrefix(b.path, pages).ServeHTTP(w, r)
 }
 
-// OnlyRead lets requests through to next that are meant for this server, that no
-// other site's page makes, and that only read. Every method that could be taken
-// for a change is refused, so no other site can make a browser change anything.
-func OnlyRead(hosts Hosts, next http.Handler) http.Handler {
+// GuardBrowser lets requests through to next that are meant for this server, and that no
+// other site's page makes. They read, or are forms of our own pages: see AdmitForm.
+func GuardBrowser(hosts Hosts, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		header := w.Header()
 		header.Set("Cache-Control", "no-store")
-		header.Set("Referrer-Policy", "no-referrer")
+		// To other origins a browser tells nothing, and to forms of this one their origin.
+		header.Set("Referrer-Policy", "same-origin")
 		header.Set("X-Content-Type-Options", "nosniff")
 		header.Set("Cross-Origin-Resource-Policy", "same-origin")
 		header.Set("Cross-Origin-Opener-Policy", "same-origin")
@@ -123,9 +121,11 @@ func OnlyRead(hosts Hosts, next http.Handler) http.Handler {
 		switch {
 		case !hosts.Has(r.Host):
 			http.Error(w, hosts.refusal(), http.StatusForbidden)
-		case r.Method != http.MethodGet && r.Method != http.MethodHead:
-			header.Set("Allow", "GET, HEAD")
-			http.Error(w, "pages are only read; the API is at /lehr.api.v1.…, and the command line is lehr", http.StatusMethodNotAllowed)
+		case r.Method == http.MethodPost && !fromOwnPage(r):
+			http.Error(w, "only a form of this server's own pages is taken here; the API is at /lehr.api.v1.…, and the command line is lehr", http.StatusForbidden)
+		case r.Method != http.MethodGet && r.Method != http.MethodHead && r.Method != http.MethodPost:
+			header.Set("Allow", "GET, HEAD, POST")
+			http.Error(w, "pages are read, and take forms; the API is at /lehr.api.v1.…, and the command line is lehr", http.StatusMethodNotAllowed)
 		case embeds(r):
 			http.Error(w, "this page is not part of another site's", http.StatusForbidden)
 		default:
@@ -153,27 +153,21 @@ func (b *browsers) login(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "This link was used before, or belongs to a server that has ended.\n\n"+howToGetIn, http.StatusUnauthorized)
 		return
 	}
-	if name := launchName(b.token); !b.isAdmitted(r) && findsLocalhost(r) && !strings.EqualFold(hostname(r.Host), name) {
-		if _, port, err := net.SplitHostPort(r.Host); err == nil {
-			http.Redirect(w, r, "http://"+net.JoinHostPort(name, port)+loginPath+"?ticket="+newTicket(b.token, b.now()), http.StatusSeeOther)
-			return
-		}
-	}
 	if !b.isAdmitted(r) {
 		http.SetCookie(w, &http.Cookie{
-			Name: cookieName(r), Value: seal(b.token, cookieFor(r), dated(b.now())), Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode,
+			Name: localCookie, Value: seal(b.token, "cookie", dated(b.now())), Path: b.path + "/", HttpOnly: true, SameSite: http.SameSiteStrictMode,
 			MaxAge: int(cookiePeriod.Seconds()),
 		})
 	}
 	if r.Header.Get("Sec-Fetch-Site") == "cross-site" {
 		// A browser sends no strict cookie to where a link on another site
 		// redirects it, but does when this page leads it there.
-		w.Header().Set("Refresh", "0; url=/")
+		w.Header().Set("Refresh", "0; url="+b.path+"/")
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		_, _ = w.Write([]byte(`<!doctype html><title>Lehr</title><p><a href="/">Go on</a>`))
+		_, _ = w.Write([]byte(`<!doctype html><title>Lehr</title><p><a href="` + b.path + `/">Go on</a>`))
 		return
 	}
-	http.Redirect(w, r, "/", http.StatusSeeOther)
+	http.Redirect(w, r, b.path+"/", http.StatusSeeOther)
 }
 
 // take reports whether a ticket counts, which it does once.
@@ -194,19 +188,19 @@ func (b *browsers) take(ticket string) bool {
 
 // isAdmitted reports whether a browser was let in.
 func (b *browsers) isAdmitted(r *http.Request) bool {
-	cookie, err := r.Cookie(cookieName(r))
-	return err == nil && counts(b.token, cookieFor(r), cookie.Value, b.now(), cookiePeriod)
+	return counts(b.token, "cookie", sessionOf(r), b.now(), cookiePeriod)
 }
 
-// cookieFor is the purpose of a cookie: to read pages under the name that was asked for.
-func cookieFor(r *http.Request) string { return "cookie " + strings.ToLower(hostname(r.Host)) }
+// localCookie is the cookie of browsers on this machine.
+const localCookie = "lehr-page"
 
-// cookieName tells servers on one machine apart: cookies do not know ports.
-func cookieName(r *http.Request) string {
-	if _, port, err := net.SplitHostPort(r.Host); err == nil {
-		return "lehr-" + url.QueryEscape(port)
+// sessionOf is what a browser's cookie holds.
+func sessionOf(r *http.Request) string {
+	cookie, err := r.Cookie(localCookie)
+	if err != nil {
+		return ""
 	}
-	return "lehr"
+	return cookie.Value
 }
 
 // seal makes a value that only who knows the token can make, for one purpose.

@@ -53,7 +53,8 @@ func (b *browser) expect(answer *http.Response, status int) {
 func TestALinkLetsOneBrowserInOnce(t *testing.T) {
 	local := access.Local{Token: access.NewToken()}
 	b := newBrowser(t, local)
-	b.expect(b.ask("GET", here+"/"), http.StatusUnauthorized)
+	pages := here + access.PagePath(local.Token)
+	b.expect(b.ask("GET", pages+"/"), http.StatusUnauthorized)
 	link := access.PageLink(here, local.Token)
 	if strings.Contains(link, local.Token) {
 		t.Errorf("the link %s shows the token", link)
@@ -61,19 +62,19 @@ func TestALinkLetsOneBrowserInOnce(t *testing.T) {
 	b.expect(b.ask("HEAD", link), http.StatusUnauthorized)
 	answer := b.ask("GET", link)
 	b.expect(answer, http.StatusSeeOther)
-	if to := answer.Header.Get("Location"); to != "/" {
+	if to := answer.Header.Get("Location"); to != access.PagePath(local.Token)+"/" {
 		t.Errorf("led to %q: the ticket must leave the address", to)
 	}
 	cookie := answer.Cookies()[0]
-	if !cookie.HttpOnly || cookie.SameSite != http.SameSiteStrictMode || cookie.Name != "lehr-7474" || strings.Contains(cookie.Value, local.Token) {
+	if !cookie.HttpOnly || cookie.SameSite != http.SameSiteStrictMode || cookie.Path != access.PagePath(local.Token)+"/" || strings.Contains(cookie.Value, local.Token) {
 		t.Errorf("the cookie is %s", cookie)
 	}
-	for name, want := range map[string]string{"Cache-Control": "no-store", "Referrer-Policy": "no-referrer"} {
+	for name, want := range map[string]string{"Cache-Control": "no-store", "Referrer-Policy": "same-origin"} {
 		if got := answer.Header.Get(name); got != want {
 			t.Errorf("%s is %q, want %q", name, got, want)
 		}
 	}
-	b.expect(b.ask("GET", here+"/partition/shop"), http.StatusOK)
+	b.expect(b.ask("GET", pages+"/partition/shop"), http.StatusOK)
 	b.expect(b.ask("GET", link), http.StatusSeeOther) // It is in already.
 	other := &browser{T: t, guarded: b.guarded}
 	other.expect(other.ask("GET", link), http.StatusUnauthorized)
@@ -93,26 +94,38 @@ func TestWhatIsNotLetIn(t *testing.T) {
 	foreign := newBrowser(t, other)
 	foreign.ask("GET", access.PageLink(here, other.Token))
 	ticket, _ := url.Parse(access.PageLink(here, local.Token))
+	pages := here + access.PagePath(local.Token)
+	const own = "application/x-www-form-urlencoded"
 	tests := map[string]struct {
 		method, address string
 		header          []string
 		cookies         []*http.Cookie
 		want            int
 	}{
-		"read":                     {"GET", here + "/", nil, in.cookies, 200},
-		"looked at":                {"HEAD", here + "/", nil, in.cookies, 200},
-		"written":                  {"POST", here + "/", nil, in.cookies, 405},
-		"login written":            {"POST", ticket.String(), nil, nil, 405},
-		"rebound name":             {"GET", "http://evil.example:7474/", nil, in.cookies, 403},
+		"read":                     {"GET", pages + "/", nil, in.cookies, 200},
+		"looked at":                {"HEAD", pages + "/", nil, in.cookies, 200},
+		"put":                      {"PUT", pages + "/", nil, in.cookies, 405},
+		"deleted":                  {"DELETE", pages + "/partition/one", nil, in.cookies, 405},
+		"written without origin":   {"POST", pages + "/", []string{"Content-Type", own}, in.cookies, 403},
+		"written by nobody":        {"POST", pages + "/", []string{"Content-Type", own, "Origin", "null"}, in.cookies, 403},
+		"written by another port":  {"POST", pages + "/", []string{"Content-Type", own, "Origin", "http://127.0.0.1:7475", "Sec-Fetch-Site", "same-site"}, in.cookies, 403},
+		"written by another site":  {"POST", pages + "/", []string{"Content-Type", own, "Origin", "https://evil.example"}, in.cookies, 403},
+		"written without a token":  {"POST", pages + "/", []string{"Content-Type", own, "Origin", here}, in.cookies, 403},
+		"no form":                  {"POST", pages + "/", []string{"Content-Type", "text/plain", "Origin", here}, in.cookies, 403},
+		"login written":            {"POST", ticket.String(), []string{"Content-Type", own, "Origin", here}, nil, 401},
+		"another path":             {"GET", here + "/", nil, in.cookies, 401},
+		"path of another launch":   {"GET", here + access.PagePath(other.Token) + "/", nil, in.cookies, 401},
+		"path that begins so":      {"GET", pages + "x/", nil, in.cookies, 401},
+		"rebound name":             {"GET", "http://evil.example:7474" + access.PagePath(local.Token) + "/", nil, in.cookies, 403},
+		"name below localhost":     {"GET", "http://evil.localhost:7474" + access.PagePath(local.Token) + "/", nil, in.cookies, 403},
 		"login by a rebound name":  {"GET", "http://evil.example:7474/login?" + ticket.RawQuery, nil, nil, 403},
-		"image of another site":    {"GET", here + "/", []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "no-cors", "Sec-Fetch-Dest", "image"}, in.cookies, 403},
-		"another port's script":    {"GET", here + "/", []string{"Sec-Fetch-Site", "same-site", "Sec-Fetch-Mode", "cors", "Sec-Fetch-Dest", "empty"}, in.cookies, 403},
-		"frame of another site":    {"GET", here + "/", []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "iframe"}, in.cookies, 403},
-		"link on another site":     {"GET", here + "/", []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "document"}, in.cookies, 200},
-		"cookie of another server": {"GET", here + "/", nil, foreign.cookies, 401},
-		"cookie of another port":   {"GET", "http://127.0.0.1:7475/", nil, in.cookies, 401},
-		"ticket as a cookie":       {"GET", here + "/", nil, []*http.Cookie{{Name: "lehr-7474", Value: ticket.Query().Get("ticket")}}, 401},
-		"token as a cookie":        {"GET", here + "/", nil, []*http.Cookie{{Name: "lehr-7474", Value: local.Token}}, 401},
+		"image of another site":    {"GET", pages + "/", []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "no-cors", "Sec-Fetch-Dest", "image"}, in.cookies, 403},
+		"another port's script":    {"GET", pages + "/", []string{"Sec-Fetch-Site", "same-site", "Sec-Fetch-Mode", "cors", "Sec-Fetch-Dest", "empty"}, in.cookies, 403},
+		"frame of another site":    {"GET", pages + "/", []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "iframe"}, in.cookies, 403},
+		"link on another site":     {"GET", pages + "/", []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "document"}, in.cookies, 200},
+		"cookie of another server": {"GET", pages + "/", nil, foreign.cookies, 401},
+		"ticket as a cookie":       {"GET", pages + "/", nil, []*http.Cookie{{Name: in.cookies[0].Name, Value: ticket.Query().Get("ticket")}}, 401},
+		"token as a cookie":        {"GET", pages + "/", nil, []*http.Cookie{{Name: in.cookies[0].Name, Value: local.Token}}, 401},
 		"cookie as a ticket":       {"GET", here + "/login?ticket=" + in.cookies[0].Value, nil, nil, 401},
 		"no ticket":                {"GET", here + "/login", nil, nil, 401},
 		"made-up ticket":           {"GET", here + "/login?ticket=a.b", nil, nil, 401},
@@ -136,7 +149,7 @@ func TestALinkOnAnotherSiteLeadsOn(t *testing.T) {
 	b := newBrowser(t, local)
 	answer := b.ask("GET", access.PageLink(here, local.Token), "Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "document")
 	b.expect(answer, http.StatusOK)
-	if answer.Header.Get("Refresh") != "0; url=/" || len(b.cookies) != 1 {
+	if answer.Header.Get("Refresh") != "0; url="+access.PagePath(local.Token)+"/" || len(b.cookies) != 1 {
 		t.Errorf("it is not led on: %v", answer.Header)
 	}
 }
@@ -165,36 +178,61 @@ func TestTicketsAndCookiesEnd(t *testing.T) {
 	b.expect(b.ask("GET", link), http.StatusUnauthorized)
 	now = now.Add(-11 * time.Minute)
 	b.expect(b.ask("GET", link), http.StatusSeeOther)
-	b.expect(b.ask("GET", here+"/"), http.StatusOK)
+	b.expect(b.ask("GET", here+access.PagePath(local.Token)+"/"), http.StatusOK)
 	now = now.Add(13 * time.Hour)
-	b.expect(b.ask("GET", here+"/"), http.StatusUnauthorized)
+	b.expect(b.ask("GET", here+access.PagePath(local.Token)+"/"), http.StatusUnauthorized)
 }
 
-// TestALaunchHasAHostOfItsOwn: a browser that finds it is led there, and what another port
-// of this host is sent lets nobody in here.
-func TestALaunchHasAHostOfItsOwn(t *testing.T) {
+// TestAFormIsOfItsSession: who was let in sends the form that a page of that session has,
+// and no other; a cookie alone changes nothing.
+func TestAFormIsOfItsSession(t *testing.T) {
 	local := access.Local{Token: access.NewToken()}
-	for _, agent := range []string{"Mozilla/5.0 (X11) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0 Safari/537.36", "Mozilla/5.0 (X11; rv:140.0) Gecko/20100101 Firefox/140.0"} {
-		b := newBrowser(t, local)
-		led := b.ask("GET", access.PageLink(here, local.Token), "User-Agent", agent, "Sec-Fetch-Mode", "navigate")
-		to, err := url.Parse(led.Header.Get("Location"))
-		if err != nil || led.StatusCode != http.StatusSeeOther || !strings.HasSuffix(to.Hostname(), ".localhost") || to.Port() != "7474" || len(b.cookies) > 0 {
-			t.Fatalf("%s: led to %q with %v", agent, to, b.cookies)
+	var tokens []string
+	reached := 0
+	guarded := local.GuardPages(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if reached++; r.Method == http.MethodGet {
+			tokens = append(tokens, access.FormToken(r.Context()))
 		}
-		own := "http://" + to.Host
-		b.expect(b.ask("GET", to.String(), "User-Agent", agent, "Sec-Fetch-Mode", "navigate"), http.StatusSeeOther)
-		b.expect(b.ask("GET", own+"/"), http.StatusOK)
-		// The cookie counts under that name alone, and a name of another launch is none.
-		b.expect(b.ask("GET", here+"/"), http.StatusUnauthorized)
-		b.expect(b.ask("GET", "http://localhost:7474/"), http.StatusUnauthorized)
-		b.expect(b.ask("GET", "http://lehr-0011223344556677.localhost:7474/"), http.StatusUnauthorized)
-		b.expect(b.ask("GET", "http://evil.localhost:7474/"), http.StatusForbidden)
-		for _, method := range []string{"POST", "PUT", "PATCH", "DELETE", "OPTIONS"} {
-			b.expect(b.ask(method, own+"/partition/one"), http.StatusMethodNotAllowed)
+	}))
+	address := here + access.PagePath(local.Token) + "/partition/shop/act/stop"
+	var sessions []*browser
+	for range 2 {
+		b := &browser{T: t, guarded: guarded}
+		b.ask("GET", access.PageLink(here, local.Token))
+		b.expect(b.ask("GET", address), http.StatusOK)
+		sessions = append(sessions, b)
+	}
+	if tokens[0] == "" || tokens[0] == tokens[1] || strings.Contains(sessions[0].cookies[0].Value, tokens[0]) {
+		t.Fatalf("the sessions' forms hold %q", tokens)
+	}
+	send := func(b *browser, body string) int {
+		request := httptest.NewRequest("POST", address, strings.NewReader(body))
+		request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		request.Header.Set("Origin", here)
+		request.AddCookie(b.cookies[0])
+		recorder := httptest.NewRecorder()
+		b.guarded.ServeHTTP(recorder, request)
+		return recorder.Code
+	}
+	reached = 0
+	for name, c := range map[string]struct {
+		body string
+		want int
+	}{
+		"its own":      {"token=" + tokens[0] + "&reason=x", http.StatusOK},
+		"another's":    {"token=" + tokens[1] + "&reason=x", http.StatusForbidden},
+		"none":         {"reason=x", http.StatusForbidden},
+		"empty":        {"token=&reason=x", http.StatusForbidden},
+		"too much":     {"token=" + tokens[0] + "&reason=" + strings.Repeat("x", 65<<10), http.StatusForbidden},
+		"no form":      {"%zz", http.StatusForbidden},
+		"in a query":   {"reason=x", http.StatusForbidden},
+		"twice, wrong": {"token=a&token=" + tokens[0], http.StatusForbidden},
+	} {
+		if got := send(sessions[0], c.body); got != c.want {
+			t.Errorf("%s: answered %d, want %d", name, got, c.want)
 		}
 	}
-	// Whoever does not say that it finds such names stays where it is.
-	b := newBrowser(t, local)
-	b.expect(b.ask("GET", access.PageLink(here, local.Token)), http.StatusSeeOther)
-	b.expect(b.ask("GET", here+"/"), http.StatusOK)
+	if reached != 1 {
+		t.Errorf("%d forms reached the pages, want 1", reached)
+	}
 }

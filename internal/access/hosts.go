@@ -3,7 +3,6 @@ package access
 import (
 	"net"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -39,12 +38,8 @@ func hostname(host string) string {
 func isLocalHost(host string) bool {
 	name := hostname(host)
 	ip := net.ParseIP(name)
-	return strings.EqualFold(name, "localhost") || launchNames.MatchString(name) || ip != nil && ip.IsLoopback()
+	return strings.EqualFold(name, "localhost") || ip != nil && ip.IsLoopback()
 }
-
-// launchNames are those of launches (launchName), of this one and of others before it:
-// a page that is still open is told that the server was started anew.
-var launchNames = regexp.MustCompile(`^lehr-[0-9a-f]{16}\.localhost$`)
 
 // ParseURL reads the URL by which people reach a server: https, a host, and
 // perhaps a port.

@@ -10,7 +10,8 @@ const (
 	// NeedsToken: a bearer token; what its bearer may is the call's annotation
 	// to say.
 	NeedsToken Need = "token"
-	// NeedsBrowser: a browser that was let in. It reads, and changes nothing.
+	// NeedsBrowser: a browser that was let in. It reads, and changes what it may by forms
+	// of the pages it was shown.
 	NeedsBrowser Need = "browser"
 	// NeedsNothing: whoever reaches the server may come.
 	NeedsNothing Need = "nothing"

@@ -66,7 +66,9 @@ func (a *App) listen() error {
 	}
 	local := access.Local{Token: access.NewToken(), Tokens: a.store, Now: a.runtime.Now, Patience: a.bodyPatience}
 	l.rendezvous = access.Rendezvous{URL: "http://" + socket.Addr().String(), Token: local.Token, PID: os.Getpid()}
-	l.routes = a.site(local.Routes(), nil)
+	l.routes = a.site(local.Routes(), func(ctx context.Context) web.Viewer {
+		return web.Viewer{Base: access.PagePath(local.Token), FormToken: access.FormToken(ctx)}
+	})
 	served := a.newServer(l, l.routes)
 	served.Protocols.SetUnencryptedHTTP2(true)
 	go a.serve(func() error { return served.Serve(socket) })

@@ -74,7 +74,7 @@ func (a *App) exchange() *oidc.Exchange {
 
 // guardPages lets those browsers in that log in as the policy says now.
 func (a *App) guardPages(hosts access.Hosts, pages http.Handler) http.Handler {
-	nobody := access.OnlyRead(hosts, http.HandlerFunc(nobodyLogsIn))
+	nobody := access.GuardBrowser(hosts, http.HandlerFunc(nobodyLogsIn))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if l := a.logins.Load(); l != nil && l.browsers != nil {
 			l.browsers.Guard(pages).ServeHTTP(w, r)

@@ -150,7 +150,7 @@ func TestEveryRouteSaysWhatItNeeds(t *testing.T) {
 			want = append(want, route)
 		}
 	}
-	for _, pattern := range []string{"/static/", "/events", "/"} {
+	for _, pattern := range []string{"/"} {
 		want = append(want, access.Route{Pattern: pattern, Need: access.NeedsBrowser})
 	}
 	// It is signed, and its signer may do nothing but be heard.

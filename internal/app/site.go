@@ -37,7 +37,7 @@ func (a *App) remoteSite() *access.Routes {
 	pages := func(pages http.Handler) http.Handler { return a.guardPages(guard.Hosts, pages) }
 	return a.site(guard.Routes(pages), func(ctx context.Context) web.Viewer {
 		caller, _ := store.CallerOf(ctx)
-		return web.Viewer{Key: caller.Token, Name: caller.Actor.Name}
+		return web.Viewer{Key: caller.Token, Name: caller.Actor.Name, FormToken: access.FormToken(ctx)}
 	})
 }
 

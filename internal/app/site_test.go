@@ -40,6 +40,7 @@ func TestPagesAndCallsAreGuardedApart(t *testing.T) {
 		t.Fatal(err)
 	}
 	in, out := &http.Client{Jar: jar}, &http.Client{}
+	pages := access.PagePath(address.Token)
 	const call = "/lehr.api.v1.PartitionService/ListPartitions"
 	for _, test := range []struct {
 		name         string
@@ -49,14 +50,14 @@ func TestPagesAndCallsAreGuardedApart(t *testing.T) {
 		status       int
 		says         string
 	}{
-		{"by the link", in, "GET", strings.TrimPrefix(access.PageLink(address.URL, address.Token), address.URL), "", 200, "/partition/one"},
-		{"a page", in, "GET", "/partition/one", "", 200, "Partition one"},
+		{"by the link", in, "GET", strings.TrimPrefix(access.PageLink(address.URL, address.Token), address.URL), "", 200, "partition/one"},
+		{"a page", in, "GET", pages + "/partition/one", "", 200, "Partition one"},
 		{"a call with the cookie", in, "POST", call, "", 401, "token"},
 		{"a call with the token", out, "POST", call, address.Token, 200, `"id":"one"`},
-		{"a page with the token", out, "GET", "/partition/one", address.Token, 401, "lehr page"},
-		{"a page with nothing", out, "GET", "/", "", 401, "lehr page"},
-		{"a stream with nothing", out, "GET", "/events?of=/", "", 401, "lehr page"},
-		{"a stylesheet with nothing", out, "GET", "/static/style.css", "", 401, "lehr page"},
+		{"a page with the token", out, "GET", pages + "/partition/one", address.Token, 401, "lehr page"},
+		{"a page with nothing", out, "GET", pages + "/", "", 401, "lehr page"},
+		{"a stream with nothing", out, "GET", pages + "/events?of=/", "", 401, "lehr page"},
+		{"a stylesheet with nothing", out, "GET", pages + "/static/style.css", "", 401, "lehr page"},
 	} {
 		request, err := http.NewRequestWithContext(t.Context(), test.method, address.URL+test.path, strings.NewReader("{}"))
 		if err != nil {

@@ -31,7 +31,8 @@ const refusedHook = "The webhook is not known, or was not signed by its secret. 
 // webhook takes a hint that the sources of a partition changed: they are looked
 // at now. What it says beside that is not looked at, so it can do no more. It is
 // signed as GitHub and Gitea do (X-Hub-Signature-256), or bears the secret as
-// GitLab does (X-Gitlab-Token).
+// GitLab does (X-Gitlab-Token), or as registries and other programs do
+// (Authorization: Bearer).
 func (a *App) webhook(w http.ResponseWriter, r *http.Request) {
 	select {
 	case a.elsewhere.hooks <- struct{}{}:
@@ -49,6 +50,9 @@ func (a *App) webhook(w http.ResponseWriter, r *http.Request) {
 	}
 	signature, signed := strings.CutPrefix(r.Header.Get("X-Hub-Signature-256"), "sha256=")
 	token := r.Header.Get("X-Gitlab-Token")
+	if bearer, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok && token == "" {
+		token = bearer
+	}
 	if !signed && token == "" {
 		http.Error(w, refusedHook, http.StatusForbidden)
 		return

@@ -62,11 +62,14 @@ func TestWebhook(t *testing.T) {
 		{"an old signature", "one", "X-Hub-Signature", signed("the secret of the hook", body), body, 403},
 		{"an empty signature", "one", "X-Hub-Signature-256", "sha256=", body, 403},
 		{"another's token", "one", "X-Gitlab-Token", "guess", body, 403},
+		{"another's bearer", "one", "Authorization", "Bearer guess", body, 403},
+		{"a password", "one", "Authorization", "Basic dGhlIHNlY3JldCBvZiB0aGUgaG9vazo=", body, 403},
 		{"another partition", "two", "X-Gitlab-Token", "the secret of the hook", body, 403},
 		{"no partition", "..%2f", "X-Gitlab-Token", "the secret of the hook", body, 403},
 		{"too much", "one", "X-Gitlab-Token", "the secret of the hook", bytes.Repeat([]byte("x"), 1<<20+1), 413},
 		{"a signature", "one", "X-Hub-Signature-256", signed("the secret of the hook", body), body, 202},
 		{"a token", "one", "X-Gitlab-Token", "the secret of the hook", nil, 202},
+		{"a bearer", "one", "Authorization", "Bearer the secret of the hook", body, 202},
 	} {
 		request, err := http.NewRequest("POST", running.Address().URL+"/webhook/"+c.partition, bytes.NewReader(c.body))
 		if err != nil {

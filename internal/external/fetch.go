@@ -24,6 +24,8 @@ const MaxAnswer = 1 << 20
 // Request of a URL.
 type Request struct {
 	URL *url.URL
+	// Method; empty: GET, or POST where something is sent.
+	Method string
 	// Form is sent by POST; nil: it is a GET.
 	Form url.Values
 	// JSON is sent by POST instead; empty: the form is, if there is one.
@@ -35,10 +37,23 @@ type Request struct {
 	Roots *x509.CertPool
 }
 
+// Answer to a request.
+type Answer struct {
+	Status int
+	Text   string
+	Header http.Header
+}
+
 // Fetch asks a URL. Redirects are answers: what they lead to is not asked. An
 // answer of status 429 or 5xx is returned with an error, Unavailable, as without
 // an answer; text that is no UTF-8 is made so.
 func Fetch(ctx context.Context, r Request) (status int, text string, err error) {
+	answer, err := Ask(ctx, r)
+	return answer.Status, answer.Text, err
+}
+
+// Ask is Fetch with the answer's header.
+func Ask(ctx context.Context, r Request) (answer Answer, err error) {
 	method, body := http.MethodGet, io.Reader(nil)
 	kind := "application/json"
 	switch {
@@ -47,9 +62,12 @@ func Fetch(ctx context.Context, r Request) (status int, text string, err error) 
 	case r.Form != nil:
 		method, body, kind = http.MethodPost, strings.NewReader(r.Form.Encode()), "application/x-www-form-urlencoded"
 	}
+	if r.Method != "" {
+		method = r.Method
+	}
 	request, err := http.NewRequestWithContext(ctx, method, r.URL.String(), body)
 	if err != nil {
-		return 0, "", fault.New(fault.Invalid, "%.200q cannot be asked: %w", r.URL.Host, err)
+		return answer, fault.New(fault.Invalid, "%.200q cannot be asked: %w", r.URL.Host, err)
 	}
 	for name, values := range r.Header {
 		request.Header[name] = values
@@ -61,22 +79,23 @@ func Fetch(ctx context.Context, r Request) (status int, text string, err error) 
 	response, err := r.client().Do(request)
 	if err != nil {
 		if denied, ok := errors.AsType[*fault.Error](err); ok {
-			return 0, "", denied
+			return answer, denied
 		}
 		if wrapped, ok := errors.AsType[*url.Error](err); ok {
 			err = wrapped.Err // The URL may hold a secret.
 		}
-		return 0, "", fault.New(fault.Unavailable, "%.200s did not answer: %w", r.URL.Host, err)
+		return answer, fault.New(fault.Unavailable, "%.200s did not answer: %w", r.URL.Host, err)
 	}
 	defer response.Body.Close()
-	text, err = limited(response.Body)
+	answer.Status, answer.Header = response.StatusCode, response.Header
+	answer.Text, err = limited(response.Body)
 	switch {
 	case err != nil:
-		return 0, "", fault.New(fault.Unavailable, "%.200s did not answer: %w", r.URL.Host, err)
+		return Answer{}, fault.New(fault.Unavailable, "%.200s did not answer: %w", r.URL.Host, err)
 	case response.StatusCode == http.StatusTooManyRequests || response.StatusCode >= http.StatusInternalServerError:
-		return response.StatusCode, text, fault.New(fault.Unavailable, "%.200s answered %d", r.URL.Host, response.StatusCode)
+		return answer, fault.New(fault.Unavailable, "%.200s answered %d", r.URL.Host, response.StatusCode)
 	}
-	return response.StatusCode, text, nil
+	return answer, nil
 }
 
 // client of one request: what was asked before is not told of it.

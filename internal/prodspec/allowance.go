@@ -196,9 +196,9 @@ func addressesOf(r source.Remote) []string {
 		list = append(list, source.HostOf(r.Packed.Address))
 	}
 	if v := r.Versions; v != nil {
-		list = append(list, source.HostOf(v.Registry), source.HostOf(v.Debian))
-		if v.Tags != nil {
-			list = append(list, source.HostOf(v.Tags.URL))
+		list = append(list, source.HostOf(v.Registry), source.HostOf(v.Debian), source.HostOf(v.Charts), source.HostOf(v.Listing))
+		if git := v.Repository(); git != nil {
+			list = append(list, source.HostOf(git.URL))
 		}
 	}
 	return list
@@ -218,10 +218,11 @@ func secretsOf(r source.Remote) []string {
 		add(r.SQL.DSN)
 	}
 	if r.Versions != nil {
-		add(r.Versions.Token)
-		if r.Versions.Tags != nil {
-			add(r.Versions.Tags.Token)
-			add(r.Versions.Tags.Key)
+		if git := r.Versions.Repository(); git == nil {
+			add(r.Versions.Token)
+		} else {
+			add(git.Token)
+			add(git.Key)
 		}
 	}
 	if r.Packed != nil {

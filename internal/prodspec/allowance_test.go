@@ -29,6 +29,9 @@ sources:
   images: {registry: "https://registry.bad.example/shop/web", file: images.json, token: {env: BAD_REGISTRY_TOKEN}}
   tags: {git_tags: "ssh://git@tags.bad.example/shop.git", file: tags.json, key: {file: /bad/tags}, known_hosts: {file: /bad/hosts}}
   debs: {debian: "https://deb.bad.example/Packages.gz", package: web, file: debs.json}
+  commits: {git_commits: "https://commits.bad.example/shop.git", branch: main, file: commits.json, token: {env: BAD_COMMITS_TOKEN}}
+  listed: {charts: "https://listed.bad.example/stable", name: web, file: listed.json}
+  page: {listing: "https://page.bad.example/", file: page.json, token: {env: BAD_PAGE_TOKEN}}
   chart: {chart: "https://charts.bad.example/stable", name: cache, version: 1.2.0, user: bot, token: {env: BAD_CHART_TOKEN}}
   oci: {chart: "oci://oci.bad.example/charts/web", version: 1.2.0}
   base: {artifact: "oci://artifact.bad.example/team/base:v1", user: bot, token: {file: /bad/artifact}}
@@ -83,8 +86,8 @@ func TestListsBoundAllThatADefinitionNames(t *testing.T) {
 		"generate.tool program bad-generator",
 		"plugins.lehr.caddy.v1.Balancer.dial plugin plugin.bad.example:7443", "plugins.lehr.process.v1.Job.run plugin bad-plugin",
 		"sources.base address artifact.bad.example", "sources.base secret /bad/artifact", "sources.chart address charts.bad.example", "sources.chart secret BAD_CHART_TOKEN",
-		"sources.debs address deb.bad.example", "sources.git address git.bad.example", "sources.git secret BAD_GIT_TOKEN", "sources.http address http.bad.example", "sources.http secret BAD_HTTP_TOKEN",
-		"sources.images address registry.bad.example", "sources.images secret BAD_REGISTRY_TOKEN", "sources.oci address oci.bad.example", "sources.sql secret BAD_DSN",
+		"sources.commits address commits.bad.example", "sources.commits secret BAD_COMMITS_TOKEN", "sources.debs address deb.bad.example", "sources.git address git.bad.example", "sources.git secret BAD_GIT_TOKEN", "sources.http address http.bad.example", "sources.http secret BAD_HTTP_TOKEN",
+		"sources.images address registry.bad.example", "sources.images secret BAD_REGISTRY_TOKEN", "sources.listed address listed.bad.example", "sources.oci address oci.bad.example", "sources.page address page.bad.example", "sources.page secret BAD_PAGE_TOKEN", "sources.sql secret BAD_DSN",
 		"sources.ssh address ssh.bad.example", "sources.ssh secret /bad/ssh", "sources.tags address tags.bad.example", "sources.tags secret /bad/tags",
 		"validate.programs.own program bad-checker", "validate.rules.asked address rule.bad.example", "validate.rules.told program /bad/rule", "validations.good.metrics.latency address metrics.bad.example",
 	}

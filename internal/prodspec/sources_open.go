@@ -58,7 +58,7 @@ func (s *sources) openFolder(src definition.Source, at string, allowedFolders []
 func (s *sources) resolve(remote source.Remote) (source.Remote, error) {
 	isLocal := s.repository == nil
 	home := s.home
-	for _, git := range []**source.Git{&remote.Git, tagsOf(&remote)} {
+	for _, git := range []**source.Git{&remote.Git, repositoryOf(&remote)} {
 		if git == nil || *git == nil {
 			continue
 		}
@@ -80,12 +80,16 @@ func (s *sources) resolve(remote source.Remote) (source.Remote, error) {
 	return remote, nil
 }
 
-func tagsOf(remote *source.Remote) **source.Git {
-	if remote.Versions == nil || remote.Versions.Tags == nil {
+// repositoryOf is where a list of versions has its repository, on a copy that may be changed.
+func repositoryOf(remote *source.Remote) **source.Git {
+	if remote.Versions == nil || remote.Versions.Repository() == nil {
 		return nil
 	}
 	versions := *remote.Versions
 	remote.Versions = &versions
+	if versions.Commits != nil {
+		return &versions.Commits
+	}
 	return &versions.Tags
 }
 

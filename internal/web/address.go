@@ -23,17 +23,21 @@ type address struct {
 var named = map[string]bool{
 	"causes": false, "groups": false, "group": true, "asset": true, "timeline": true, "push": true,
 	"incarnations": false, "incarnation": true, "candidates": false, "candidate": true, "orphans": false,
-	"rollouts": false, "rollout": true, "runs": true,
+	"rollouts": false, "rollout": true, "runs": true, "act": true,
 }
 
 func parseAddress(u *url.URL) (address, error) {
 	refused := func() (address, error) {
 		return address{}, fault.New(fault.NotFound, "there is no page %.200q", u.Path).WithHint("the first page lists the partitions")
 	}
-	if u.Path == "/" {
+	path := "/" + strings.TrimPrefix(strings.TrimPrefix(u.Path, home), "/")
+	if path == "/" {
 		return address{}, nil
 	}
-	rest, hasPartition := strings.CutPrefix(u.Path, "/partition/")
+	if path == "/"+inboxKind {
+		return address{kind: inboxKind}, nil
+	}
+	rest, hasPartition := strings.CutPrefix(path, "/partition/")
 	if !hasPartition {
 		return refused()
 	}
@@ -55,12 +59,23 @@ func parseAddress(u *url.URL) (address, error) {
 	return at, nil
 }
 
-// String is the address as a link; equal addresses have equal ones.
+const (
+	// home is the link to the first page.
+	home = "./"
+	// inboxKind is the page of what waits for people, in all partitions, and its link.
+	inboxKind = "inbox"
+)
+
+// String is the address as a link, which is relative to where the pages are; equal
+// addresses have equal ones.
 func (a address) String() string {
 	if a.kind == "" {
-		return "/"
+		return home
 	}
-	u := url.URL{Path: "/partition/" + a.partition}
+	if a.kind == inboxKind {
+		return inboxKind
+	}
+	u := url.URL{Path: "partition/" + a.partition}
 	if a.kind != "partition" {
 		u.Path += "/" + a.kind
 	}

@@ -7,7 +7,7 @@ import (
 
 // FuzzAddress: a page's address is read as it is written.
 func FuzzAddress(f *testing.F) {
-	for _, seed := range []string{"/", "/partition/shop", "/partition/shop/asset/a/b?at=shop@1", "/partition/%2e%2e/asset/%00", "/partition//asset/x", "/partition/x/assets?filter=%28%28", "//partition/x", "/partition/x/incarnation/1?a=1&a=2;b", "/partition/\x1b[31m"} {
+	for _, seed := range []string{"/", "/partition/shop", "/partition/shop/asset/a/b?at=shop@1", "/partition/%2e%2e/asset/%00", "/partition//asset/x", "/partition/x/assets?filter=%28%28", "//partition/x", "/partition/x/incarnation/1?a=1&a=2;b", "/partition/\x1b[31m", "inbox", "partition/shop/act/hold?asset=a", "./"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

@@ -41,6 +41,7 @@ func showAsset(ctx context.Context, r *reader, at address) (page, error) {
 	}
 	report := explanation.GetReport()
 	pageData.Parts = append(pageData.Parts,
+		makePart("acts", "act-links", assetActs(p, at.name, report)),
 		makePart("report", "report", reportView{
 			Report: report, Asset: content.GetAsset(), Partition: p, Standing: explanation.GetStanding(), Group: groupOf(content),
 		}),
@@ -149,6 +150,39 @@ func (r *reader) pushes(ctx context.Context, partition, asset string) part {
 
 // advice is a command, and what it is for.
 type advice struct{ For, Command string }
+
+// assetActs are what can be done about an asset now, the most likely first.
+func assetActs(p *apipb.Partition, asset string, report *apipb.Report) (list []actButton) {
+	add := func(name string) { list = append(list, newActButton(p.Id, name, asset)) }
+	waits := map[string]bool{}
+	for _, waiting := range report.GetWaiting() {
+		waits[waiting.Kind] = true
+	}
+	if report.GetPlanDigest() != "" {
+		if waits["approval"] {
+			add("approve")
+		}
+		add("reject")
+	}
+	if waits["rejected"] {
+		add("withdraw")
+	}
+	if waits["order"] || waits["capacity"] || waits["version"] {
+		add("override")
+	}
+	if waits["hold"] {
+		add("unhold")
+	} else {
+		add("hold")
+	}
+	if report.GetPinned() != "" {
+		add("unpin")
+	} else if p.Head != "" {
+		add("pin")
+	}
+	add("retry")
+	return list
+}
 
 // assetCommands are what a person may want to do, the most likely first.
 func (r *reader) assetCommands(p *apipb.Partition, asset string, report *apipb.Report) []advice {

@@ -34,7 +34,7 @@ func BenchmarkPages(b *testing.B) {
 			var took []time.Duration
 			for i := 0; b.Loop(); i++ {
 				began := time.Now()
-				answer, err := w.browser.Get(w.pages.URL + path(i*7919%assets))
+				answer, err := w.browser.Get(w.base + path(i*7919%assets))
 				w.must(err)
 				_, err = io.Copy(io.Discard, answer.Body)
 				w.must(err)

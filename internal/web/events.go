@@ -23,7 +23,7 @@ func (s *Site) events(w http.ResponseWriter, r *http.Request) {
 	if err == nil {
 		at, err = parseAddress(target)
 	}
-	if err != nil {
+	if err != nil || values.Get("of") == "" {
 		http.Error(w, "there is no such page", http.StatusNotFound)
 		return
 	}

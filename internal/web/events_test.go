@@ -28,7 +28,7 @@ func (w *world) follow(t *testing.T, page, have, lastID string) *stream {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	t.Cleanup(cancel)
 	query := url.Values{"of": {page}, "have": {have}}
-	request, err := http.NewRequestWithContext(ctx, "GET", w.pages.URL+"/events?"+query.Encode(), nil)
+	request, err := http.NewRequestWithContext(ctx, "GET", w.base+"/events?"+query.Encode(), nil)
 	w.must(err)
 	if lastID != "" {
 		request.Header.Set("Last-Event-ID", lastID)

@@ -44,13 +44,13 @@ func TestGroups(t *testing.T) {
 	w := newWorld(t)
 	w.shows("/partition/shop/groups", "No asset is in a group")
 	w.two()
-	list := words(w.shows("/partition/shop/groups", `href="/partition/shop/group/shop/a"`, `href="/partition/shop/group/shop?state=waiting"`))
+	list := words(w.shows("/partition/shop/groups", `href="partition/shop/group/shop/a"`, `href="partition/shop/group/shop?state=waiting"`))
 	for _, want := range []string{"pay in sync 1 in sync 1 instance eu in sync", "shop waiting 1 in sync 3 waiting 2 instances a waiting 2 waiting b in sync 1 in sync"} {
 		if !strings.Contains(list, want) {
 			t.Errorf("the list does not say %q: %s", want, list)
 		}
 	}
-	service := words(w.shows("/partition/shop/group/shop", `href="/partition/shop/asset/db"`, `href="/partition/shop/group/shop/b"`))
+	service := words(w.shows("/partition/shop/group/shop", `href="partition/shop/asset/db"`, `href="partition/shop/group/shop/b"`))
 	for _, want := range []string{"3 assets db : ann holds it: moving racks", "by ann", "looked at again within", "holds up a/api, a/web"} {
 		if !strings.Contains(service, want) {
 			t.Errorf("the service does not say %q: %s", want, service)
@@ -70,7 +70,7 @@ func TestGroups(t *testing.T) {
 	if status, text := w.get("/partition/shop/group/none"); status != 404 || !strings.Contains(text, "lehr get groups") {
 		t.Errorf("a group that there is not: %d %s", status, text)
 	}
-	w.shows("/partition/shop/asset/a/web", `href="/partition/shop/group/shop/a"`)
+	w.shows("/partition/shop/asset/a/web", `href="partition/shop/group/shop/a"`)
 }
 
 // TestAPartitionBeginsWithWhatIsWrong: its causes, each with its subject, how many
@@ -80,7 +80,7 @@ func TestAPartitionBeginsWithWhatIsWrong(t *testing.T) {
 	w.two()
 	failing := waits("pay/1", intent.WaitBackoff, "the last push failed: exit 3")
 	w.report(failing)
-	text := w.shows("/partition/shop", `href="/partition/shop/asset/pay/1"`, `<li class="failing">`)
+	text := w.shows("/partition/shop", `href="partition/shop/asset/pay/1"`, `<li class="failing">`)
 	told := words(text)
 	failed, held, listed := strings.Index(told, "failing 1 asset pay/1 : the last push failed: exit 3"), strings.Index(told, "waiting 3 assets db : ann holds it"), strings.Index(told, "id begins with")
 	if failed < 0 || held < failed || listed < held {
@@ -135,7 +135,7 @@ func TestManyCauses(t *testing.T) {
 	}
 	w.publish(0, assets...)
 	w.report(reports...)
-	for page, all := range map[string]string{"/partition/shop": "/partition/shop/causes", "/partition/shop/group/shop": "/partition/shop/causes?group=shop"} {
+	for page, all := range map[string]string{"/partition/shop": "partition/shop/causes", "/partition/shop/group/shop": "partition/shop/causes?group=shop"} {
 		text := w.shows(page, "115 more causes", `href="`+html.EscapeString(all)+`"`)
 		if n := strings.Count(text, `<li class="waiting">`); n != 5 {
 			t.Errorf("%s has %d causes", page, n)
@@ -170,7 +170,7 @@ func TestManyCauses(t *testing.T) {
 func TestAnAssetsPage(t *testing.T) {
 	w := newWorld(t)
 	w.two()
-	text := words(w.shows("/partition/shop/asset/db", `href="/partition/shop/timeline/db"`))
+	text := words(w.shows("/partition/shop/asset/db", `href="partition/shop/timeline/db"`))
 	for _, want := range []string{"wait hold ann holds it: moving racks", "pass stop, budget", "Timeline", "as it was at"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("it does not say %q: %s", want, text)

@@ -156,8 +156,9 @@ func showCandidates(ctx context.Context, r *reader, at address) (page, error) {
 type candidateView struct {
 	*apipb.Candidate
 	Partition string
-	// Approve is the command that lets it through its guards.
+	// Approve is the command that lets it through its guards, and Acts the same here.
 	Approve string
+	Acts    []actButton
 	Changes []*apipb.Change
 	More    bool
 }
@@ -177,6 +178,7 @@ func showCandidate(ctx context.Context, r *reader, at address) (page, error) {
 	}
 	if view.State == "held" && !view.Acknowledged {
 		view.Approve = r.command(at.partition, "approve", "--candidate", short(view.Digest), "--reason", "WHY")
+		view.Acts = []actButton{newActButton(at.partition, "acknowledge", view.Digest)}
 	}
 	changes := makePart("changes", "changes", view)
 	compared, err := r.Incarnations.CompareIncarnations(ctx, &apipb.CompareIncarnationsRequest{
@@ -187,8 +189,14 @@ func showCandidate(ctx context.Context, r *reader, at address) (page, error) {
 			at.partition, compared.Comparisons, true, at.pager("after", len(compared.Comparisons), compared.Next),
 		})
 	}
-	pageData.Parts = []part{makePart("candidate", "candidate-facts", view), makePart("findings", "findings-table", view), changes}
+	pageData.Parts = []part{makePart("acts", "act-links", view.Acts), makePart("candidate", "candidate-facts", view), makePart("findings", "findings-table", view), changes}
 	return pageData, nil
+}
+
+// orphanView is an orphan, and how it is disowned.
+type orphanView struct {
+	*apipb.Orphan
+	Disown actButton
 }
 
 // showOrphans is what nobody looks after any more.
@@ -205,7 +213,7 @@ func showOrphans(ctx context.Context, r *reader, at address) (page, error) {
 	}
 	var rows []part
 	for _, orphan := range response.Orphans {
-		rows = append(rows, makeRow(orphan.Asset, "orphan-row", orphan))
+		rows = append(rows, makeRow(orphan.Asset, "orphan-row", orphanView{orphan, newActButton(at.partition, "disown", orphan.Asset)}))
 	}
 	pageData.Parts = []part{makeList("orphans", "orphans", struct {
 		pager

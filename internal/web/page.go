@@ -47,13 +47,13 @@ var templates = sync.OnceValue(func() *template.Template {
 	return template.Must(template.New("").Funcs(functions).ParseFS(files, "templates/*.html"))
 })
 
-// render makes the whole document, for who is logged in, if anybody.
-func (p page) render(at address, person string) ([]byte, error) {
+// render makes the whole document, for who looks.
+func (p page) render(at address, viewer Viewer) ([]byte, error) {
 	var b bytes.Buffer
 	err := templates().ExecuteTemplate(&b, "document", struct {
 		page
-		Self, State, Person string
-	}{p, at.String(), take(p.Parts).version, person})
+		Base, Self, State, Person string
+	}{p, viewer.Base, at.String(), take(p.Parts).version, viewer.Name})
 	return b.Bytes(), err
 }
 

@@ -13,8 +13,10 @@ type partitionView struct {
 	*apipb.Partition
 	Problem string
 	Shares  []share
-	// Resume and Stop are commands.
+	// Resume and Brake are commands.
 	Resume, Brake string
+	// Acts are what can be done about it now.
+	Acts []actButton
 }
 
 // share is a state's part of all reports, with its place in a bar that is
@@ -37,6 +39,7 @@ func (r *reader) view(p *apipb.Partition) partitionView {
 		words := []string{"resume"}
 		if p.Stop.Partition != "" {
 			words = append(words, p.Id)
+			v.Acts = []actButton{newActButton(p.Id, "resume", "")}
 		}
 		v.Resume = r.command("", append(words, "--reason", "WHY")...)
 		if !strings.HasPrefix(p.Stop.Ending, "lehr resume") {
@@ -44,6 +47,7 @@ func (r *reader) view(p *apipb.Partition) partitionView {
 		}
 	} else {
 		v.Brake = r.command("", "stop", p.Id, "--reason", "WHY")
+		v.Acts = []actButton{newActButton(p.Id, "stop", "")}
 	}
 	return v
 }
@@ -108,8 +112,8 @@ func showPartition(ctx context.Context, r *reader, at address) (page, error) {
 	if err != nil {
 		return page{}, err
 	}
-	pageData := page{Title: "Partition " + p.Id, Partition: p.Id, Back: crumb{"all partitions", "/"}}
-	pageData.Parts = append(pageData.Parts, makePart("notices", "notices", r.view(p)))
+	pageData := page{Title: "Partition " + p.Id, Partition: p.Id, Back: crumb{"all partitions", home}}
+	pageData.Parts = append(pageData.Parts, makePart("notices", "notices", r.view(p)), makePart("acts", "act-links", r.view(p).Acts))
 	// Who searches, or reads on, has seen them.
 	if !filtered(at) && at.query.Get("after") == "" {
 		pageData.Parts = append(pageData.Parts, r.partitionCauses(ctx, p.Id))

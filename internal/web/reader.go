@@ -12,6 +12,8 @@ import (
 // reader reads for one look: what several pages need is asked for once.
 type reader struct {
 	*client.Client
+	// viewer is on whose behalf it reads.
+	viewer Viewer
 	// store that commands must name.
 	store      string
 	server     *apipb.GetServerResponse

@@ -125,7 +125,10 @@ type rolloutView struct {
 	Orders []order
 }
 
-type order struct{ What, Command string }
+type order struct {
+	What, Command string
+	Act           actButton
+}
 
 // This is the run that is shown.
 func (v rolloutView) This() runView {
@@ -223,7 +226,10 @@ func showRollout(ctx context.Context, r *reader, at address) (page, error) {
 func (r *reader) orders(rollout *apipb.Rollout) (list []order) {
 	add := func(kind intent.OrderKind, purpose string, more ...string) {
 		words := append([]string{"rollout", string(kind), rollout.Name}, more...)
-		list = append(list, order{purpose, r.command(rollout.Partition, append(words, "--reason", "WHY")...)})
+		list = append(list, order{
+			What: purpose, Command: r.command(rollout.Partition, append(words, "--reason", "WHY")...),
+			Act: newActButton(rollout.Partition, "rollout-"+string(kind), rollout.Name),
+		})
 	}
 	state := intent.RolloutState(rollout.GetRun().GetState())
 	switch {

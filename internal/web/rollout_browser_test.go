@@ -38,7 +38,7 @@ func TestRolloutInABrowser(t *testing.T) {
 	r.until(`document.getElementById("row:site").innerText.includes("moving racks")`)
 	r.key("j")
 	r.key("\r")
-	r.until(`location.pathname === "/partition/shop/rollout/site" && ` + isLive)
+	r.until(`location.pathname.endsWith("/partition/shop/rollout/site") && ` + isLive)
 	stages := `document.querySelector(".stages").innerText`
 	r.until(stages + `.includes("canary to come") || ` + stages + `.includes("canary under way")`)
 	r.until(`document.getElementById("rollout").innerText.includes("moving racks")`)

@@ -81,8 +81,8 @@ func TestRolloutBoard(t *testing.T) {
 	w := newWorld(t)
 	w.shows("/partition/shop/rollouts", "There are no rollouts")
 	w.rolled()
-	w.shows("/partition/shop/rollouts", `href="/partition/shop/rollout/frontends"`, "stage canary waits for web/a", "running")
-	board := w.shows("/partition/shop/rollout/frontends", "stage canary waits for web/a to be healthy", "healthy 4m0s of 10m0s", `href="/partition/shop/asset/web/b"`,
+	w.shows("/partition/shop/rollouts", `href="partition/shop/rollout/frontends"`, "stage canary waits for web/a", "running")
+	board := w.shows("/partition/shop/rollout/frontends", "stage canary waits for web/a to be healthy", "healthy 4m0s of 10m0s", `href="partition/shop/asset/web/b"`,
 		`<polyline class="values"`, `<polyline class="baseline"`, "lehr rollout pause frontends --reason WHY --partition shop", "lehr rollout emergency", "0 of 1 asset done, 1 let go on", "by <bdi>ann</bdi>", "itself")
 	if strings.Contains(board, "lehr rollout resume") || strings.Contains(board, "lehr rollout release") {
 		t.Error("it proposes what makes no sense now")
@@ -119,7 +119,7 @@ func TestRolloutBoard(t *testing.T) {
 	next := soaking()
 	next.Run = 2
 	w.step(next, nil)
-	w.shows("/partition/shop/runs/frontends", `href="/partition/shop/rollout/frontends?run=1"`, "web/a is unhealthy")
+	w.shows("/partition/shop/runs/frontends", `href="partition/shop/rollout/frontends?run=1"`, "web/a is unhealthy")
 	first := w.shows("/partition/shop/rollout/frontends?run=1", "run 1", "What it brought is bad:", "It goes back to")
 	if strings.Contains(first, "lehr rollout") {
 		t.Error("it proposes to ask something of a run that is over")
@@ -147,7 +147,7 @@ func TestFieldsOfARun(t *testing.T) {
 		run.Edits = append(run.Edits, intent.RolloutEdit{Document: "knobs", Pointer: fmt.Sprintf("/more/%d", i), At: now})
 	}
 	w.step(run, nil)
-	text := words(w.shows("/partition/shop/rollout/frontends", `href="/partition/shop/incarnation/1"`))
+	text := words(w.shows("/partition/shop/rollout/frontends", `href="partition/shop/incarnation/1"`))
 	for _, want := range []string{`/a/version "v1" 7`, "in head", "/b/version nothing about to be set", "kept as set by bob at noon", "and 103 other fields"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("it does not say %q: %s", want, text)

@@ -1,7 +1,8 @@
 // Package web is the status page: what runs, what waits, and why, live in a
 // browser. It knows the server only through package client, so what it shows
-// any client can get. It only reads; how to change something it says as a
-// command to copy. app mounts its Handler behind access.GuardPages.
+// any client can get. It changes something by forms alone, which show first what
+// will come of it. app mounts its Handler behind access.GuardBrowser, which lets no
+// form through that another page made.
 package web
 
 import (
@@ -35,6 +36,11 @@ type Viewer struct {
 	Key string
 	// Name of who is logged in, and may log out; empty where nobody logs in.
 	Name string
+	// Base is the path below which the browser asks for the pages, without a slash at
+	// its end.
+	Base string
+	// FormToken is what a form must hold that this viewer sends.
+	FormToken string
 }
 
 // viewer is who looks.
@@ -54,6 +60,7 @@ func DefaultOptions(c *client.Client) Options {
 type Site struct {
 	options Options
 	live    *live
+	sent    sentForms
 }
 
 // New returns the pages. Nothing runs until one is asked for.
@@ -68,10 +75,10 @@ var static embed.FS
 
 // policy lets a page run our script and style, talk to us, and nothing else.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
-	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+	"form-action 'self'; base-uri 'self'; frame-ancestors 'none'"
 
 // Patterns are what the pages answer to.
-func Patterns() []string { return []string{"/static/", "/events", "/"} }
+func Patterns() []string { return []string{"/"} }
 
 // Handler serves pages, their stylesheet and script, and the streams that
 // keep open pages up to date.
@@ -80,6 +87,7 @@ func (s *Site) Handler() http.Handler {
 	mux.Handle("GET /static/", http.FileServerFS(static))
 	mux.HandleFunc("GET /events", s.events)
 	mux.HandleFunc("GET /", s.page)
+	mux.HandleFunc("POST /partition/{partition}/act/{name}", s.act)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Security-Policy", policy)
 		mux.ServeHTTP(w, r)
@@ -91,14 +99,25 @@ func (s *Site) page(w http.ResponseWriter, r *http.Request) {
 	at, err := parseAddress(r.URL)
 	var pageData page
 	if err == nil {
-		pageData, err = s.load(r.Context(), at, newReader(s.options.Client))
+		reader := newReader(s.options.Client)
+		reader.viewer = s.viewer(r.Context())
+		pageData, err = s.load(r.Context(), at, reader)
 	}
+	s.answer(w, r, at, pageData, err)
+}
+
+// answer writes a page, or why there is none.
+func (s *Site) answer(w http.ResponseWriter, r *http.Request, at address, pageData page, err error) {
 	status := http.StatusOK
 	if err != nil {
 		status = statusOf(err)
 		pageData = page{Title: http.StatusText(status), Partition: at.partition, Parts: []part{problem("problem", err)}}
 	}
-	text, err := pageData.render(at, s.viewer(r.Context()).Name)
+	s.write(w, r, at, pageData, status)
+}
+
+func (s *Site) write(w http.ResponseWriter, r *http.Request, at address, pageData page, status int) {
+	text, err := pageData.render(at, s.viewer(r.Context()))
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
@@ -116,6 +135,10 @@ func statusOf(err error) int {
 		return http.StatusNotFound
 	case fault.Is(err, fault.Invalid):
 		return http.StatusBadRequest
+	case fault.Is(err, fault.Denied):
+		return http.StatusForbidden
+	case fault.Is(err, fault.Conflict):
+		return http.StatusConflict
 	case fault.Is(err, fault.Unavailable):
 		return http.StatusServiceUnavailable
 	default:
@@ -128,6 +151,8 @@ func (s *Site) load(ctx context.Context, at address, r *reader) (page, error) {
 	switch at.kind {
 	case "":
 		return showPartitions(ctx, r)
+	case inboxKind:
+		return showInbox(ctx, r)
 	case "partition":
 		return showPartition(ctx, r, at)
 	case "causes":
@@ -159,6 +184,8 @@ func (s *Site) load(ctx context.Context, at address, r *reader) (page, error) {
 		return showRollout(ctx, r, at)
 	case "runs":
 		return showRuns(ctx, r, at)
+	case "act":
+		return showAct(ctx, r, at)
 	default:
 		return showOrphans(ctx, r, at)
 	}
@@ -169,6 +196,7 @@ var queries = map[string][]string{
 	"partition": {"prefix", "state", "filter", "after"}, "causes": {"from", "group"}, "groups": {"after"}, "group": {"state", "after", "from"},
 	"asset": {"at"}, "timeline": {"before"}, "incarnations": {"before"}, "incarnation": {"after"}, "orphans": {"after"},
 	"rollouts": {"from"}, "rollout": {"run"}, "runs": {"before"},
+	"act": {"asset", "candidate", "rollout", "orphan", "incarnation"},
 }
 
 // query is what an address asks for, in the one form in which equal requests

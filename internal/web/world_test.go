@@ -32,6 +32,8 @@ type world struct {
 	api     http.Handler
 	pages   *httptest.Server
 	browser *http.Client
+	// base is the address below which the pages are.
+	base string
 	// problems are the server's.
 	problems []string
 }
@@ -60,22 +62,29 @@ func newWorld(t testing.TB, change ...func(*web.Options)) *world {
 		Store: w.store, Schemas: builtin{}, Runtime: loop.Real(), Identify: access.CallerOf, Location: "/srv/lehr store.db", Version: "test",
 		Problems: func() []string { return w.problems },
 	}).Handler()
+	local := access.Local{Token: access.NewToken()}
 	options := web.DefaultOptions(client.InProcess(access.InProcess(w.api)))
 	options.Period = time.Millisecond
+	options.Viewer = func(ctx context.Context) web.Viewer {
+		return web.Viewer{Base: access.PagePath(local.Token), FormToken: access.FormToken(ctx)}
+	}
 	for _, change := range change {
 		change(&options)
 	}
-	local := access.Local{Token: access.NewToken()}
 	w.pages = httptest.NewServer(local.GuardPages(web.New(options).Handler()))
 	t.Cleanup(w.pages.Close)
+	w.base = w.pages.URL + access.PagePath(local.Token)
 	jar, err := cookiejar.New(nil)
 	w.must(err)
 	w.browser = &http.Client{Jar: jar}
 	w.must(w.store.AddPartition(t.Context(), "shop", "/shop/lehr.yaml", "a try", ann))
 	w.lease, err = w.store.Acquire(t.Context(), "shop", "test")
 	w.must(err)
-	if status, _ := w.get(strings.TrimPrefix(access.PageLink(w.pages.URL, local.Token), w.pages.URL)); status != http.StatusOK {
-		t.Fatalf("the browser was not let in: %d", status)
+	answer, err := w.browser.Get(access.PageLink(w.pages.URL, local.Token))
+	w.must(err)
+	answer.Body.Close()
+	if answer.StatusCode != http.StatusOK || answer.Request.URL.String() != w.base+"/" {
+		t.Fatalf("the browser was not let in: %s at %s", answer.Status, answer.Request.URL)
 	}
 	return w
 }
@@ -90,7 +99,7 @@ func (w *world) must(err error) {
 // get is a page, as a browser without script sees it.
 func (w *world) get(path string) (status int, text string) {
 	w.Helper()
-	answer, err := w.browser.Get(w.pages.URL + path)
+	answer, err := w.browser.Get(w.base + "/" + strings.TrimPrefix(path, "/"))
 	w.must(err)
 	defer answer.Body.Close()
 	body, err := io.ReadAll(answer.Body)

@@ -55,6 +55,31 @@ var prod = options{
 	settings: kubernetes.Settings{Cluster: "prod", Namespace: "shop"},
 }
 
+// TestPostRender: a kustomization after the chart changes what it rendered, and objects keep
+// their files and lines; one that reads elsewhere, or patches nothing, is refused.
+func TestPostRender(t *testing.T) {
+	after := prod
+	after.postRender = "after.yaml"
+	const patch = "patches:\n- target: {kind: Deployment}\n  patch: |-\n    - {op: replace, path: /spec/replicas, value: 7}\n"
+	objects, findings := render(chart(map[string]string{"after.yaml": patch, "chart/templates/none.yaml": "# Nothing.\n"}), after)
+	if len(findings) > 0 || len(objects) != 1 || !strings.Contains(objects[0].Payload.Json, `"replicas":7`) {
+		t.Fatalf("it is %v, %v", objects, findings)
+	}
+	if o := objects[0]; o.File != "chart/templates/web.yaml" || strings.Contains(o.Payload.Json, "origin") {
+		t.Errorf("it is of %s:%d: %s", o.File, o.Line, o.Payload.Json)
+	}
+	for text, want := range map[string]string{
+		"resources: [https://example.com/x.yaml]\n":                                                                "has no resources",
+		"patches:\n- target: {kind: Deployment}\n  patch: |-\n    - {op: replace, path: /spec/none/x, value: 7}\n": "cannot change",
+		"": "not among the declared files",
+	} {
+		_, findings := render(chart(map[string]string{"after.yaml": text}), after)
+		if len(findings) != 1 || !strings.Contains(findings[0].Message, want) {
+			t.Errorf("of %q is said %v, want %q", text, findings, want)
+		}
+	}
+}
+
 // TestRelease: what Helm would make of a chart, its values in their order, its
 // CRDs and its parts.
 func TestRelease(t *testing.T) {

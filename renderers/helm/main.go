@@ -47,11 +47,13 @@ type options struct {
 	// dependencies are the folders of charts that it depends on, which are not in it.
 	dependencies []string
 	// nulls says which Helm's reading of nulls is meant; empty: nobody said.
-	nulls    string
-	settings kubernetes.Settings
+	nulls string
+	// postRender is the file of a kustomization that changes what the chart renders.
+	postRender string
+	settings   kubernetes.Settings
 }
 
-var keys = []string{"chart", "values", "set", "release", "kube_version", "api_versions", "nulls", "dependencies"}
+var keys = []string{"chart", "values", "set", "release", "kube_version", "api_versions", "nulls", "dependencies", "post_render"}
 
 func generate(in *generator.Input, out *generator.Output) error {
 	o, err := read(in)
@@ -80,7 +82,7 @@ func read(in *generator.Input) (options, error) {
 	}
 	o := options{values: with["values"], set: with["set"], apiVersions: with["api_versions"], dependencies: with["dependencies"]}
 	o.settings, err = kubernetes.SettingsOf(with)
-	for key, to := range map[string]*string{"chart": &o.folder, "release": &o.release, "kube_version": &o.kubeVersion, "nulls": &o.nulls} {
+	for key, to := range map[string]*string{"chart": &o.folder, "release": &o.release, "kube_version": &o.kubeVersion, "nulls": &o.nulls, "post_render": &o.postRender} {
 		value, problem := with.One(key, "")
 		*to = value
 		err = errors.Join(err, problem)
@@ -158,7 +160,11 @@ func (r *release) render(by *vary) ([]kubernetes.Object, []kubernetes.Finding) {
 	})
 	settings := r.options.settings
 	settings.ClusterScoped = slices.Concat(settings.ClusterScoped, kubernetes.ClusterKinds(r.files))
-	objects, findings := kubernetes.Read(split(manifests), settings)
+	documents := r.postRender(split(manifests))
+	if failed(r.findings) {
+		return nil, r.findings
+	}
+	objects, findings := kubernetes.Read(documents, settings)
 	return objects, append(r.findings, findings...)
 }
 

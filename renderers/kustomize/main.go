@@ -26,6 +26,9 @@ import (
 
 func main() {
 	isolate()
+	if slices.Equal(os.Args[1:], []string{listing}) {
+		os.Exit(list(os.Stdin, os.Stdout))
+	}
 	generator.Main(render)
 }
 
@@ -43,7 +46,7 @@ func (refusing) RoundTrip(*http.Request) (*http.Response, error) {
 }
 
 func render(in *generator.Input, out *generator.Output) error {
-	options, err := in.Options(append(kubernetes.Keys, "folder", "origins")...)
+	options, err := in.Options(append(slices.Clone(kubernetes.Keys), "folder", "origins", "plain_folders", "substitute")...)
 	if err != nil {
 		return err
 	}
@@ -56,6 +59,17 @@ func render(in *generator.Input, out *generator.Output) error {
 		return err
 	}
 	origins, err := readOrigins(options["origins"])
+	if err != nil {
+		return err
+	}
+	variables, err := readSubstitution(options["substitute"])
+	if err != nil {
+		return err
+	}
+	plain, err := options.One("plain_folders", "")
+	if err == nil && plain != "" && plain != plainIncluded {
+		err = fmt.Errorf("with.plain_folders %q is not known: write %s, or nothing", plain, plainIncluded)
+	}
 	if err != nil {
 		return err
 	}
@@ -72,21 +86,42 @@ func render(in *generator.Input, out *generator.Output) error {
 			return err
 		}
 	}
-	objects, findings := build(files, path.Clean(folder), settings, origins...)
+	if plain == plainIncluded {
+		plainFolders(files, folder)
+	}
+	t := &tree{files: files, origins: origins, variables: variables}
+	objects, findings := t.build(path.Clean(folder), settings)
 	kubernetes.Tell(out, objects, kubernetes.Whole(objects, findings))
 	return nil
 }
 
+// plainIncluded has folders without a kustomization be built of all manifests in them.
+const plainIncluded = "include"
+
 // build renders the kustomization of a folder of files.
 func build(files map[string][]byte, folder string, settings kubernetes.Settings, origins ...kubernetes.Origin) ([]kubernetes.Object, []kubernetes.Finding) {
-	tree := &tree{files: files, origins: origins}
-	main := tree.look(folder)
-	if len(tree.findings) > 0 {
-		return nil, tree.findings
+	return (&tree{files: files, origins: origins}).build(folder, settings)
+}
+
+func (t *tree) build(folder string, settings kubernetes.Settings) ([]kubernetes.Object, []kubernetes.Finding) {
+	manifests, findings := t.render(folder)
+	if len(findings) > 0 {
+		return nil, findings
+	}
+	settings.ClusterScoped = slices.Concat(settings.ClusterScoped, kubernetes.ClusterKinds(t.files))
+	objects, findings := kubernetes.Read(manifests, settings)
+	return objects, append(findings, t.leftOut...)
+}
+
+// render gives the objects of a folder's kustomization as text, or what is wrong.
+func (t *tree) render(folder string) ([]kubernetes.Manifest, []kubernetes.Finding) {
+	main := t.look(folder)
+	if len(t.findings) > 0 {
+		return nil, t.findings
 	}
 	system := filesys.MakeFsInMemory()
-	for name := range files {
-		text := tree.textOf(name)
+	for name := range t.files {
+		text := t.textOf(name)
 		if name == main {
 			text = traced(text)
 		}
@@ -100,17 +135,13 @@ func build(files map[string][]byte, folder string, settings kubernetes.Settings,
 	options.LoadRestrictions = types.LoadRestrictionsNone
 	made, err := krusty.MakeKustomizer(options).Run(system, path.Join("/", folder))
 	if err != nil {
-		return nil, []kubernetes.Finding{tree.failure(main, err)}
+		return nil, []kubernetes.Finding{t.failure(main, err)}
 	}
-	manifests, err := tree.manifests(made, folder, main)
+	manifests, err := t.manifests(made, folder, main)
 	if err != nil {
-		return nil, []kubernetes.Finding{tree.failure(main, err)}
+		return nil, []kubernetes.Finding{t.failure(main, err)}
 	}
-	if len(tree.findings) > 0 {
-		return nil, tree.findings
-	}
-	settings.ClusterScoped = slices.Concat(settings.ClusterScoped, kubernetes.ClusterKinds(files))
-	return kubernetes.Read(manifests, settings)
+	return manifests, t.findings
 }
 
 // manifests are the objects as text, each with the file that it came from.
@@ -132,18 +163,23 @@ func (t *tree) manifests(made resmap.ResMap, folder, main string) ([]kubernetes.
 			return nil, err
 		}
 	}
-	manifests := make([]kubernetes.Manifest, made.Size())
+	var manifests []kubernetes.Manifest
 	for i, resource := range made.Resources() {
-		t.differing(kubernetes.Finding{File: origins[i], Line: t.line(origins[i], resource.GetKind(), resource.GetName())}, resource.GetKind()+" "+resource.GetName(), resource.RNode.YNode(), "")
-		// Not AsYAML, which makes floats of large integers.
-		text, err := resource.RNode.String()
+		subject, line := resource.GetKind()+" "+resource.GetName(), t.line(origins[i], resource.GetKind(), resource.GetName())
+		t.differing(kubernetes.Finding{File: origins[i], Line: line}, subject, resource.RNode.YNode(), "")
+		text, missing, err := t.variables.textOfResource(resource)
 		if err != nil {
 			return nil, err
 		}
-		manifests[i] = kubernetes.Manifest{File: origins[i], Text: []byte(text), Rendered: true, Line: t.line(origins[i], resource.GetKind(), resource.GetName())}
-		if named := generated.FindStringSubmatch(resource.GetName()); named != nil {
-			manifests[i].Name = named[1]
+		if len(missing) > 0 {
+			t.leaveUnset(origins[i], line, subject, missing)
+			continue
 		}
+		manifest := kubernetes.Manifest{File: origins[i], Text: []byte(text), Rendered: true, Line: line}
+		if named := generated.FindStringSubmatch(resource.GetName()); named != nil {
+			manifest.Name = named[1]
+		}
+		manifests = append(manifests, manifest)
 	}
 	return manifests, nil
 }

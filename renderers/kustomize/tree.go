@@ -27,7 +27,11 @@ type tree struct {
 	// that named them, as Kustomize reads them.
 	origins []kubernetes.Origin
 	edited  map[string][]byte
-	lines   map[string]map[string]int
+	// variables are replaced after the build; leftOut are objects whose variables have no value.
+	variables substitution
+	leftOut   []kubernetes.Finding
+	unset     []string
+	lines     map[string]map[string]int
 }
 
 // Keys of a kustomization that name files or folders.

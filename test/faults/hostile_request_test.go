@@ -111,14 +111,14 @@ func (h *attack) pages(client *http.Client) {
 	if len(cookies) == 0 {
 		h.Fatalf("the page's link %s gives no cookie: %s", link, login.Status)
 	}
-	base, err := url.Parse(strings.Fields(link)[0])
+	base, err := login.Location()
 	h.must(err)
 	for _, path := range []string{
 		"/", "/partition/requests", "/partition/../../../../etc/passwd", "/%2e%2e/%2e%2e/etc/passwd", "/partition/requests/asset/%00", "/partition/%1b%5b31m", "/partition/requests?filter=" + url.QueryEscape(strings.Repeat("(", 5000)),
 		"/partition/requests?filter=" + url.QueryEscape("<script>alert(1)</script>"), "/partition/requests?after=" + strings.Repeat("x", 100_000), "/partition/requests?at=-1&page=99999999999999999999", "/" + strings.Repeat("a/", 20_000),
 		"/static/../web.go", "/events?since=" + strings.Repeat("9", 10_000), "/%ff%fe",
 	} {
-		request, err := http.NewRequest(http.MethodGet, base.Scheme+"://"+base.Host+path, nil)
+		request, err := http.NewRequest(http.MethodGet, strings.TrimSuffix(base.String(), "/")+path, nil)
 		h.must(err)
 		for _, cookie := range cookies {
 			request.AddCookie(cookie)

@@ -62,7 +62,7 @@ func TestWithABrowser(t *testing.T) {
 	if answer := ann.read(ann.browser.Do(request)); answer.status != http.StatusUnauthorized {
 		t.Errorf("a call with the cookie is answered %d", answer.status)
 	}
-	if answer := ann.read(ann.browser.Post(w.url+"/", "text/plain", nil)); answer.status != http.StatusMethodNotAllowed {
+	if answer := ann.read(ann.browser.Post(w.url+"/", "text/plain", nil)); answer.status != http.StatusForbidden {
 		t.Errorf("a post to a page is answered %d", answer.status)
 	}
 	// Who may see nothing is shown nothing.

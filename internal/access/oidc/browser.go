@@ -65,7 +65,7 @@ func NewBrowsers(provider *Provider, sessions *Sessions, urls []*url.URL, secret
 
 // Guard lets requests with a session through to pages.
 func (b *Browsers) Guard(pages http.Handler) http.Handler {
-	return access.OnlyRead(access.HostsOf(b.urls), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return access.GuardBrowser(access.HostsOf(b.urls), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		base := b.base(r)
 		switch {
 		case base == nil:
@@ -96,6 +96,10 @@ func (b *Browsers) enter(w http.ResponseWriter, r *http.Request, base *url.URL, 
 	caller, err := b.sessions.enter(r)
 	switch {
 	case err == nil:
+		if r, err = access.AdmitForm(w, r, cookie(r, sessionCookie)); err != nil {
+			tell(w, http.StatusForbidden, err, "")
+			return
+		}
 		ctx, cancel := context.WithCancel(store.WithCaller(r.Context(), caller))
 		defer cancel()
 		r = r.WithContext(ctx)

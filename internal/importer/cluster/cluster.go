@@ -1,6 +1,6 @@
 // Package cluster reads the objects of a live Kubernetes cluster as manifests
 // for the renderer kubernetes. It only lists; of Secrets it asks for nothing but
-// their names (S13), and it runs no program to log in. cmd/lehr lists its kind.
+// their names (S13). Of programs it runs those by which a kubeconfig's user logs in. cmd/lehr lists its kind.
 package cluster
 
 import (
@@ -32,19 +32,30 @@ func Kind() importer.Kind {
 		Long: `List the objects of a Kubernetes cluster, as a kubeconfig leads to it, and write them
 as manifests: without what the cluster wrote into them, and without those that other
 objects own, that Kubernetes makes by itself, or that hold secrets. Nothing is changed
-there, and of Secrets only the names are asked for.`,
+there, and of Secrets only the names are asked for. What Helm, Flux or Argo CD apply is
+left out, and told with where it comes from: import it from there. A program by which the
+kubeconfig's user logs in is run, as kubectl runs it.`,
 	}
 	kind.Bind = func(flags *pflag.FlagSet) importer.Reader {
 		path := flags.String("kubeconfig", "", "the kubeconfig (env KUBECONFIG; default ~/.kube/config)")
 		name := flags.String("context", "", "its context (default: its current one)")
 		namespaces := flags.StringSlice("namespace", nil, "only what is in these namespaces (default: all but Kubernetes' own)")
+		all := flags.Bool("all-contexts", false, "the clusters of all contexts; one that does not answer is told")
+		managed := flags.Bool("managed", false, "also what Helm, Flux or Argo CD apply")
 		return func(ctx context.Context, _ []string) (importer.Import, error) {
-			server, err := connect(usual(*path), *name)
+			options := surveyOptions{namespaces: *namespaces, managed: *managed}
+			if *all && *name != "" {
+				return importer.Import{}, fault.New(fault.Invalid, "--all-contexts and --context %s contradict each other", *name).WithHint("leave one of them out")
+			}
+			if *all {
+				return several(ctx, usual(*path), options)
+			}
+			server, err := connect(ctx, usual(*path), *name, true)
 			if err != nil {
 				return importer.Import{}, err
 			}
 			defer server.client.CloseIdleConnections()
-			s := survey{server: server, namespaces: *namespaces, omissions: map[string]int{}}
+			s := survey{server: server, surveyOptions: options, omissions: map[string]int{}}
 			if err := s.read(ctx); err != nil {
 				return importer.Import{}, err
 			}
@@ -90,16 +101,25 @@ func (r resource) full() string {
 	return r.Kind + "." + r.group()
 }
 
+// surveyOptions say what is looked for.
+type surveyOptions struct {
+	namespaces []string
+	// managed takes also what other tools apply.
+	managed bool
+}
+
 // survey is what is found.
 type survey struct {
 	*server
-	namespaces []string
+	surveyOptions
 	// manifests by path, and how many there are of each kind.
 	manifests map[string][]byte
 	kinds     map[string]int
 	// scoped are kinds without a namespace that only the cluster knows so.
 	scoped  []string
 	leftOut []importer.LeftOut
+	// each takes an object in place of take; nil: take does.
+	each func(item map[string]any)
 	// omissions counts what is left out, by why.
 	omissions map[string]int
 }
@@ -196,6 +216,10 @@ func (s *survey) list(ctx context.Context, r resource) error {
 				return err
 			}
 			for _, item := range page.Items {
+				if s.each != nil {
+					s.each(item)
+					continue
+				}
 				if err := s.take(r, item); err != nil {
 					return err
 				}
@@ -265,6 +289,9 @@ func (s *survey) take(r resource, item map[string]any) error {
 	name, _ := metadata["name"].(string)
 	namespace, _ := metadata["namespace"].(string)
 	subject := r.full() + " " + strings.TrimPrefix(namespace+"/"+name, "/")
+	if tools := appliersOf(item); len(tools) > 1 && metadata["ownerReferences"] == nil {
+		s.leave(subject, "%s apply it, and each may undo what the other does: let all but one rest before Lehr enforces it", strings.Join(tools, " and "))
+	}
 	switch {
 	case r.full() == "Namespace" && len(s.namespaces) > 0 && !slices.Contains(s.namespaces, name):
 		return nil
@@ -279,6 +306,8 @@ func (s *survey) take(r resource, item map[string]any) error {
 		return nil
 	case isGenerated(r, name, item):
 		s.omissions["objects that Kubernetes makes by itself"]++
+		return nil
+	case s.isMade(item):
 		return nil
 	case r.full() == "Secret":
 		s.leave(subject, "what it holds is secret, and was not read: let what holds secrets make it (External Secrets, Sealed Secrets, a Secrets Store driver), or leave it made by hand")
@@ -311,6 +340,18 @@ func (s *survey) take(r resource, item map[string]any) error {
 		s.scoped = append(s.scoped, r.full())
 	}
 	return nil
+}
+
+// isMade counts an object that another tool applies, unless all are taken.
+func (s *survey) isMade(item map[string]any) bool {
+	if s.managed {
+		return false
+	}
+	m, ok := makerOf(item)
+	if ok {
+		s.omissions[m.reason()]++
+	}
+	return ok
 }
 
 // numbers makes JSON's numbers those that YAML writes.
@@ -349,15 +390,11 @@ func (s *survey) write() (importer.Import, error) {
 	if len(s.manifests) == 0 {
 		return result, fault.New(fault.NotFound, "the cluster has no objects to import").WithHint("is it the right context, and may its user list anything? --namespace NAME looks into one of Kubernetes' own")
 	}
-	options := ", with: {cluster: " + s.name
-	if len(s.scoped) > 0 {
-		options += ", cluster_scoped: [" + strings.Join(s.scoped, ", ") + "]"
-	}
 	result.Definition = `sources:
   manifests: {dir: manifests, files: ["**/*.yaml"]}
 
 generate:
-  objects: {render: kubernetes, from: [manifests]` + options + `}}
+  objects: {render: kubernetes, from: [manifests]` + s.with() + `}
 `
 	result.Read = []string{"cluster " + s.base.Host}
 	for _, kind := range slices.Sorted(maps.Keys(s.kinds)) {
@@ -368,4 +405,13 @@ generate:
 	}
 	result.Hints = []string{"no plugin is bound to Kubernetes objects: they are read and validated, and compared with the cluster once one is bound under plugins"}
 	return result, nil
+}
+
+// with is what the generator says of the cluster.
+func (s *survey) with() string {
+	options := ", with: {cluster: " + s.name
+	if len(s.scoped) > 0 {
+		options += ", cluster_scoped: [" + strings.Join(s.scoped, ", ") + "]"
+	}
+	return options + "}"
 }

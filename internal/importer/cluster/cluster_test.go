@@ -206,7 +206,8 @@ func TestClusterRefuses(t *testing.T) {
 		arguments []string
 		want      string
 	}{
-		"a program to log in":          {[]string{"--kubeconfig", f.kubeconfig(t, "exec: {command: aws}")}, "runs a program to log in"},
+		"a program to log in":          {[]string{"--kubeconfig", f.kubeconfig(t, "exec: {command: /nowhere/aws, installHint: install it}")}, "which is not there"},
+		"contexts that contradict":     {[]string{"--kubeconfig", good, "--context", "here", "--all-contexts"}, "contradict each other"},
 		"a password":                   {[]string{"--kubeconfig", f.kubeconfig(t, "username: me, password: tok-hush-3")}, "has a password"},
 		"a token that is not known":    {[]string{"--kubeconfig", f.kubeconfig(t, "token: tok-hush-4")}, "does not know this user"},
 		"no token":                     {[]string{"--kubeconfig", f.kubeconfig(t, "")}, "does not know this user"},

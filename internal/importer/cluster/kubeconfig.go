@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/base64"
@@ -48,7 +49,7 @@ type user struct {
 	Token           string
 	TokenFile       string `yaml:"tokenFile"`
 	Username        string
-	Exec            any
+	Exec            *execUser
 	AuthProvider    any    `yaml:"auth-provider"`
 	Impersonate     string `yaml:"as"`
 }
@@ -62,22 +63,31 @@ type server struct {
 	token  string
 }
 
-// connect reads a kubeconfig; the empty context is the current one.
-func connect(path, context string) (*server, error) {
+// readKubeconfig reads a file.
+func readKubeconfig(path string) (c kubeconfig, err error) {
 	text, err := files.Read(path, files.MostGiven)
 	if err != nil {
-		return nil, fault.New(fault.NotFound, "reading the kubeconfig: %w", err).WithHint("name it: --kubeconfig FILE")
+		return c, fault.New(fault.NotFound, "reading the kubeconfig: %w", err).WithHint("name it: --kubeconfig FILE")
 	}
-	var c kubeconfig
 	if err := yaml.Unmarshal(text, &c); err != nil {
 		// What yaml says may quote a secret.
-		return nil, fault.New(fault.Invalid, "%s is no kubeconfig", path).WithHint("kubectl --kubeconfig %s config view tells whether kubectl can read it", path)
+		return c, fault.New(fault.Invalid, "%s is no kubeconfig", path).WithHint("kubectl --kubeconfig %s config view tells whether kubectl can read it", path)
 	}
-	if context == "" {
-		context = c.Current
+	return c, nil
+}
+
+// connect reads a kubeconfig; the empty context is the current one. A program that its user
+// logs in by is run where mayRun says so.
+func connect(ctx context.Context, path, name string, mayRun bool) (*server, error) {
+	c, err := readKubeconfig(path)
+	if err != nil {
+		return nil, err
+	}
+	if name == "" {
+		name = c.Current
 	}
 	for _, named := range c.Contexts {
-		if named.Name != context {
+		if named.Name != name {
 			continue
 		}
 		for _, cluster := range c.Clusters {
@@ -109,7 +119,12 @@ func connect(path, context string) (*server, error) {
 					identity = entry.User
 				}
 			}
-			if s.token, err = identity.identify(path, config); err != nil {
+			if identity.Exec != nil && mayRun {
+				s.token, err = identity.Exec.login(ctx, path, cluster.Cluster.Server, authority, config)
+			} else {
+				s.token, err = identity.identify(path, config)
+			}
+			if err != nil {
 				return nil, err
 			}
 			transport := http.DefaultTransport.(*http.Transport).Clone()
@@ -118,7 +133,7 @@ func connect(path, context string) (*server, error) {
 			return s, nil
 		}
 	}
-	return nil, fault.New(fault.NotFound, "%s has no context %q with a cluster", path, context).WithHint("kubectl --kubeconfig %s config get-contexts lists them: --context NAME", path)
+	return nil, fault.New(fault.NotFound, "%s has no context %q with a cluster", path, name).WithHint("kubectl --kubeconfig %s config get-contexts lists them: --context NAME", path)
 }
 
 // identify gives the certificate to the configuration, or returns a token.
@@ -126,7 +141,7 @@ func (u user) identify(path string, config *tls.Config) (token string, err error
 	const hint = "make a token that ends: kubectl create token SERVICEACCOUNT, with a role that may get and list, and put it into a kubeconfig of its own under users[].user.token"
 	switch {
 	case u.Exec != nil, u.AuthProvider != nil:
-		return "", fault.New(fault.Invalid, "the kubeconfig's user runs a program to log in, and lehr import runs none").WithHint(hint)
+		return "", fault.New(fault.Invalid, "the kubeconfig's user logs in by a program, which is not run here").WithHint(hint)
 	case u.Username != "", u.Impersonate != "":
 		return "", fault.New(fault.Invalid, "the kubeconfig's user has a password or acts as another, which is not supported").WithHint(hint)
 	case u.Token != "":

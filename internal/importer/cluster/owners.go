@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"net/url"
+	"slices"
 	"strings"
 
 	"lehr.dev/internal/ground/fault"
@@ -47,8 +48,8 @@ type reference struct {
 // Owners asks the cluster of a kubeconfig who owns an object, from its own owner on upwards,
 // by the references to what controls it. The empty path is the usual one of kubectl, the
 // empty context the current one. Nothing is written, and only metadata is read.
-func Owners(ctx context.Context, path, context string, subject Subject) ([]Owner, error) {
-	server, err := connect(usual(path), context)
+func Owners(ctx context.Context, path, name string, subject Subject) ([]Owner, error) {
+	server, err := connect(ctx, usual(path), name, false)
 	if err != nil {
 		return nil, err
 	}
@@ -153,4 +154,36 @@ func objectPath(r resource, namespace, name string) string {
 		path += "/namespaces/" + url.PathEscape(namespace)
 	}
 	return path + "/" + r.Name + "/" + url.PathEscape(name)
+}
+
+// Objects lists the objects of the kinds that are wanted, by group and kind, in the cluster of a
+// kubeconfig, as JSON has them. A program by which its user logs in is run. Secrets are never
+// among them, and nothing is written.
+func Objects(ctx context.Context, path, name string, isWanted func(group, kind string) bool) (objects []map[string]any, err error) {
+	server, err := connect(ctx, usual(path), name, true)
+	if err != nil {
+		return nil, err
+	}
+	defer server.client.CloseIdleConnections()
+	s := &survey{server: server}
+	resources, err := s.discover(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range resources {
+		if strings.Contains(r.Name, "/") || r.full() == "Secret" || !slices.Contains(r.Verbs, "list") || !isWanted(r.group(), r.Kind) {
+			continue
+		}
+		s.each = func(item map[string]any) {
+			item["apiVersion"], item["kind"] = r.version, r.Kind // Lists leave them out.
+			objects = append(objects, item)
+		}
+		if err := s.list(ctx, r); err != nil {
+			return nil, err
+		}
+	}
+	if len(s.leftOut) > 0 {
+		return nil, fault.New(fault.Denied, "%s: %s", s.leftOut[0].What, s.leftOut[0].Why).WithHint("give that user a role that may list it, in all namespaces")
+	}
+	return objects, nil
 }

@@ -167,7 +167,6 @@ func deliverySchema() map[string]any {
 		}
 		constraints = append(constraints, object(properties, required...))
 	}
-	names := enum(slices.Sorted(maps.Keys(orders)))
 	environment := object(map[string]any{
 		"set": object(map[string]any{"document": text(), "field": text()}, "document", "field"), "assets": expression(), "partition": text(), "each": texts(),
 		"constraints": mapOf(anyOf(constraints...)), "verify": texts(), "on_bad": enum(slices.Sorted(maps.Keys(deliveryOnBads))),
@@ -175,9 +174,15 @@ func deliverySchema() map[string]any {
 	}, "set", "assets")
 	return object(map[string]any{
 		"versions":     text(),
-		"order":        anyOf(names, object(map[string]any{"by": names, "match": text(), "layout": text(), "prereleases": texts()})),
+		"order":        orderSchema(),
 		"environments": mapOf(environment),
 	}, "versions", "environments")
+}
+
+// orderSchema says how versions are ordered.
+func orderSchema() map[string]any {
+	names := enum(slices.Sorted(maps.Keys(orders)))
+	return anyOf(names, object(map[string]any{"by": names, "match": text(), "layout": text(), "prereleases": texts()}))
 }
 
 // constraintField is a key of a constraint.

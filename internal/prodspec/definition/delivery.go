@@ -16,6 +16,7 @@ import (
 	"lehr.dev/internal/ground/ordering"
 	"lehr.dev/internal/ground/promotion"
 	"lehr.dev/internal/ground/spell"
+	"lehr.dev/internal/prodspec/source"
 )
 
 const (
@@ -30,10 +31,7 @@ var (
 	environmentKeys = []string{"set", "assets", "partition", "each", "constraints", "verify", "on_bad", "newer", "attempts", "retry"}
 )
 
-var orders = map[string]intentpb.VersionOrder_By{
-	"semver": intentpb.VersionOrder_BY_SEMVER, "debian": intentpb.VersionOrder_BY_DEBIAN, "number": intentpb.VersionOrder_BY_NUMBER,
-	"date": intentpb.VersionOrder_BY_DATE, "created": intentpb.VersionOrder_BY_CREATED, "build": intentpb.VersionOrder_BY_BUILD,
-}
+var orders = source.VersionOrders
 
 var deliveryOnBads = map[string]intentpb.DeliveryEnvironment_OnBad{
 	"back": intentpb.DeliveryEnvironment_ON_BAD_GO_BACK, "stay": intentpb.DeliveryEnvironment_ON_BAD_STAY,
@@ -61,9 +59,26 @@ func (p *parser) deliveries(node *yaml.Node, d *Definition) {
 		d.Policy.Deliveries = append(d.Policy.Deliveries, r.delivery(value))
 		d.DeliveryPlaces = append(d.DeliveryPlaces, r.places)
 		r.alone(d.Policy.Deliveries[len(d.Policy.Deliveries)-1], owners)
+		keepDeployed(d.Policy.Deliveries[len(d.Policy.Deliveries)-1], d.Sources)
 	})
 	if len(d.Policy.Deliveries) > maxDeliveries {
 		p.at(node, "delivery", "there are more than %d applications", maxDeliveries).hint("define several partitions")
+	}
+}
+
+// keepDeployed has a source of versions leave out none that an environment has in a document of the
+// partition.
+func keepDeployed(spec *intentpb.Delivery, sources []Source) {
+	stored, _ := documentsOf(sources)
+	for _, s := range sources {
+		if s.Name != spec.GetVersions() || s.Remote == nil || s.Remote.Versions == nil {
+			continue
+		}
+		for _, e := range spec.GetEnvironments() {
+			if e.GetPartition() == "" && stored[e.GetDocument()] != "" {
+				s.Remote.Versions.Deployed = append(s.Remote.Versions.Deployed, source.DocumentField{Document: e.GetDocument(), Pointer: e.GetPointer()})
+			}
+		}
 	}
 }
 
@@ -122,7 +137,7 @@ func (r *deliveryParser) versionSource(node *yaml.Node, name string) {
 	if name == "" || slices.Contains(known, name) {
 		return
 	}
-	hint := "write one under sources, as images: {registry: …}, {debian: …} or {git_tags: …}"
+	hint := "write one under sources, as images: {registry: …}, {debian: …}, {git_tags: …} or {pushed: …}"
 	if len(known) > 0 {
 		hint = "known: " + strings.Join(known, ", ")
 	}

@@ -197,3 +197,32 @@ func TestFiltersOfDelivery(t *testing.T) {
 		t.Errorf("%+v", at)
 	}
 }
+
+// A source of versions knows in which fields of documents its versions are deployed.
+func TestSourcesOfVersionsKnowWhereTheyAreDeployed(t *testing.T) {
+	d, findings := definition.Parse("lehr.yaml", []byte(`lehr: v1
+partition: shop
+sources:
+  images: {registry: "https://registry.example.com/shop/web", file: images.json}
+  knobs: {document: knobs}
+generate:
+  web: {starlark: web.star, from: [knobs]}
+delivery:
+  web:
+    versions: images
+    environments:
+      test: {set: {document: knobs, field: /test/version}, assets: "true"}
+      far: {partition: other, set: {document: knobs, field: /far/version}, assets: "true"}
+`), schema.Builtin())
+	if len(findings) > 0 {
+		t.Fatal(findings)
+	}
+	for _, s := range d.Sources {
+		if s.Name != "images" {
+			continue
+		}
+		if got := s.Remote.Versions.Deployed; len(got) != 1 || got[0].Document != "knobs" || got[0].Pointer != "/test/version" {
+			t.Errorf("deployed in %+v", got)
+		}
+	}
+}

@@ -22,13 +22,23 @@ var kinds = []struct {
 	{"git", []string{"every", "branch", "tag", "commit", "dir", "files", "document", "user", "token", "key", "known_hosts"}},
 	{"http", []string{"every", "file", "user", "token"}},
 	{"sql", []string{"every", "query", "file", "rows", "empty"}},
-	{"registry", []string{"every", "file", "match", "user", "token"}},
-	{"debian", []string{"every", "package", "file", "match", "user", "token"}},
-	{"git_tags", []string{"every", "file", "match", "user", "token", "key", "known_hosts"}},
+	{"registry", versionKeys("user", "token", "fields", "status", "branch", "verify", "attested", "predicate")},
+	{"debian", versionKeys("package", "user", "token", "fields", "status", "branch", "verify")},
+	{"git_tags", versionKeys("user", "token", "key", "known_hosts", "branch")},
+	{"git_commits", versionKeys("user", "token", "key", "known_hosts", "branch")},
+	{"charts", versionKeys("name", "user", "token", "fields", "status", "branch", "verify", "attested", "predicate")},
+	{"listing", versionKeys("user", "token", "fields", "status", "branch", "items", "sums")},
+	{"command", versionKeys("fields", "status", "branch", "items")},
+	{"pushed", versionKeys("fields", "status", "branch")},
 	{"chart", []string{"every", "name", "version", "digest", "files", "verify", "user", "token"}},
 	{"artifact", []string{"every", "files", "verify", "user", "token"}},
 	{"document", nil}, // Behind git, which may have the key too.
 	{"outputs", nil},
+}
+
+// versionKeys are those of a list of versions, with some of its kind.
+func versionKeys(own ...string) []string {
+	return append([]string{"every", "file", "match", "regexp", "order", "limit", "keep"}, own...)
 }
 
 // kindOf is where a source lies elsewhere; empty: it does not.
@@ -87,15 +97,7 @@ func (p *parser) remote(key, value *yaml.Node, at, name, kind string) Source {
 	case "chart", "artifact":
 		s.Remote.Packed, s.Files = r.packed(kind, login)
 	default:
-		v := &source.Versions{Login: login, Match: r.text("match"), File: r.file()}
-		switch kind {
-		case "registry":
-			v.Registry = r.text(kind)
-		case "debian":
-			v.Debian, v.Package = r.text(kind), r.text("package")
-		default:
-			v.Tags = r.git(kind, login)
-		}
+		v := r.versions(kind, login)
 		s.Remote.Versions, s.Files = v, []string{v.File}
 	}
 	return s

@@ -132,7 +132,7 @@ func TestSourcesElsewhereAreCheckedStrictly(t *testing.T) {
 
 // TestDefinitionsOfTheDocuments: whole definitions that pages show of sources are right.
 func TestDefinitionsOfTheDocuments(t *testing.T) {
-	for page, want := range map[string]string{"sources.md": "oci://registry.example.com/charts/web 1.4.2", "kubernetes.md": ""} {
+	for page, want := range map[string]string{"sources.md": "oci://registry.example.com/charts/web 1.4.2", "kubernetes.md": "", "versions.md": ""} {
 		text, err := os.ReadFile("../../../docs/use/" + page)
 		if err != nil {
 			t.Fatal(err)
@@ -172,5 +172,38 @@ func TestOriginsAreToldToKustomize(t *testing.T) {
 	_, findings = definition.Parse("lehr.yaml", []byte(strings.Replace(text, " WITH", ", origins: x", 1)), schema.Builtin())
 	if len(findings) == 0 || !strings.Contains(findings[0].Message, "is told by Lehr itself") {
 		t.Errorf("%+v", findings)
+	}
+}
+
+// What is wrong with a list of versions is told by its key, with what to do.
+func TestListsOfVersionsThatAreWrong(t *testing.T) {
+	for text, want := range map[string]string{
+		`{git_commits: "https://h/a.git", file: a.json}`:                                    "whose commits are versions is not said",
+		`{listing: "https://h/", file: a.json, verify: release}`:                            "unknown field sources.a.verify",
+		`{registry: "https://h/a", file: a.json, attested: build}`:                          "an attestation has a key and a type",
+		`{registry: "https://h/a", file: a.json, regexp: "("}`:                              "is no regular expression",
+		`{registry: "https://h/a", file: a.json, regexp: "(a)(b)"}`:                         "has 2 groups",
+		`{registry: "https://h/a", file: a.json, limit: 501}`:                               "is not between 1 and 500",
+		`{registry: "https://h/a", file: a.json, order: semvre}`:                            "semver",
+		`{registry: "https://h/a", file: a.json, order: {by: date}}`:                        "has no year",
+		`{registry: "https://h/a", file: a.json, fields: {comit: x}}`:                       "commit",
+		`{charts: "https://h/stable", file: a.json}`:                                        "the chart has no name",
+		`{command: ./list, file: a.json}`:                                                   "is no name of a command",
+		`{pushed: "../x", file: a.json}`:                                                    "is no name of a document",
+		`{listing: "https://h/", file: a.json, sums: ../SUMS}`:                              "is no name of a file beside the page",
+		`{registry: "http://h/a", file: a.json, token: {env: T}}`:                           "in the clear",
+		`{git_tags: "https://h/a.git", file: a.json, branch: "-x"}`:                         "is no name of a branch",
+		`{debian: "https://h/Packages", package: a-b, file: a.json, verify: "A KEY"}`:       "is no name of a key",
+		`{git_tags: "https://h/a.git", file: a.json, status: passed}`:                       "unknown field sources.a.status",
+		`{registry: "https://h/a", file: a.json, order: {by: number, prereleases: ["rc"]}}`: "prereleases are of semver only",
+	} {
+		_, findings := definition.Parse("lehr.yaml", []byte("lehr: v1\npartition: shop\nsources:\n  a: "+text+"\ngenerate: {}\n"), schema.Builtin())
+		found := false
+		for _, f := range findings {
+			found = found || strings.Contains(f.Message+" "+f.Hint, want) && f.Line == 4 && f.Hint != ""
+		}
+		if !found {
+			t.Errorf("%s: %+v, want %q", text, findings, want)
+		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"lehr.dev/internal/ground/intent"
 	"lehr.dev/internal/prodspec/generate/archetype"
 	"lehr.dev/internal/prodspec/generate/work"
+	"lehr.dev/internal/prodspec/source"
 	"lehr.dev/sdk/generator/addon"
 )
 
@@ -103,6 +104,14 @@ func anySource() map[string]any {
 				properties[key] = secret
 			case "empty":
 				properties[key] = map[string]any{"type": "boolean"}
+			case "keep":
+				properties[key] = texts()
+			case "limit":
+				properties[key] = map[string]any{"type": "integer", "minimum": 1, "maximum": source.MostVersions}
+			case "order":
+				properties[key] = orderSchema()
+			case "fields":
+				properties[key] = metadataSchema()
 			default:
 				properties[key] = text()
 			}
@@ -110,6 +119,15 @@ func anySource() map[string]any {
 		list = append(list, object(properties, kind.name))
 	}
 	return anyOf(list...)
+}
+
+// metadataSchema says where metadata of a version is found.
+func metadataSchema() map[string]any {
+	properties := map[string]any{}
+	for _, name := range source.MetadataFields {
+		properties[name] = text()
+	}
+	return object(properties)
 }
 
 func anyGenerator() map[string]any {

@@ -157,7 +157,7 @@ func TestSchemaHasTheKeysOfTheParser(t *testing.T) {
 	for at, template := range map[string]string{".open|[]|rrule": "open: [{KEY}]", ".open|rrule": "open: {KEY}", ".freezes[]": "freezes: [{KEY}]"} {
 		templates[".delivery{}.environments{}.constraints{}|zone"+at] = "delivery: {a: {environments: {e: {constraints: {c: {zone: UTC, " + template + "}}}}}}"
 	}
-	for _, kind := range []string{"git", "http", "sql", "registry", "debian", "git_tags", "chart", "artifact", "document", "outputs"} {
+	for _, kind := range []string{"git", "http", "sql", "registry", "debian", "git_tags", "git_commits", "charts", "listing", "command", "pushed", "chart", "artifact", "document", "outputs"} {
 		templates[".sources{}|"+kind] = "sources: {a: {" + kind + ": x, KEY}}"
 	}
 	for _, name := range addon.Names() {
@@ -192,6 +192,14 @@ func TestSchemaHasTheKeysOfTheParser(t *testing.T) {
 		case strings.HasPrefix(at, ".validate.programs{}|"): // Likewise of a program.
 			for _, key := range keys {
 				checkers[key] = true
+			}
+		case strings.HasPrefix(at, ".sources{}|") && strings.HasSuffix(at, ".fields"):
+			if want := allowed(t, "sources: {a: {pushed: x, file: a.json, fields: {KEY}}}"); !slices.Equal(keys, want) {
+				t.Errorf("%q has the keys %v, the parser takes %v", at, keys, want)
+			}
+		case strings.HasPrefix(at, ".sources{}|") && strings.HasSuffix(at, ".order|"):
+			if want := allowed(t, "sources: {a: {pushed: x, file: a.json, order: {KEY}}}"); !slices.Equal(keys, want) {
+				t.Errorf("%q has the keys %v, the parser takes %v", at, keys, want)
 			}
 		case strings.HasPrefix(at, ".sources{}|"): // A reference to a secret.
 			if want := allowed(t, "sources: {a: {git: x, token: {KEY}}}"); !slices.Equal(keys, want) {

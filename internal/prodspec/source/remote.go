@@ -49,7 +49,8 @@ func (r Remote) Bare() Remote {
 	}
 	if r.Versions != nil {
 		v := *r.Versions
-		v.Login, v.Tags = Login{}, bare(v.Tags)
+		v.Login, v.Tags, v.Commits = Login{}, bare(v.Tags), bare(v.Commits)
+		v.Deployed = nil
 		r.Versions = &v
 	}
 	if r.Packed != nil {
@@ -116,21 +117,6 @@ type SQL struct {
 	Rows string
 	// Empty: no rows are an answer too.
 	Empty bool
-}
-
-// Versions are those of an artifact, as one file. One of Registry, Debian and
-// Tags is set.
-type Versions struct {
-	// Registry is the URL of a repository of a container registry.
-	Registry string
-	// Debian is the URL of a Packages index, and Package whose versions in it.
-	Debian, Package string
-	// Tags is a repository whose tags are versions.
-	Tags *Git
-	File string
-	// Match is the pattern of those that count; empty: all.
-	Match string
-	Login
 }
 
 // HostOf a URL, without its port; empty: it has none, as the name of an operator's address or

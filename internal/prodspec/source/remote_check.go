@@ -2,7 +2,6 @@ package source
 
 import (
 	"net/url"
-	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -42,20 +41,7 @@ func (r Remote) Check() error {
 	case r.Versions == nil:
 		return fault.New(fault.Internal, "a source lies nowhere")
 	}
-	v := r.Versions
-	if _, err := path.Match(v.Match, ""); err != nil {
-		return fault.New(fault.Invalid, "%.300q is no pattern: %w", v.Match, err)
-	}
-	switch {
-	case v.Tags != nil:
-		return v.Tags.check()
-	case v.Registry != "":
-		return checkURL(v.Registry, v.Login, "https", "http")
-	}
-	if !regexp.MustCompile(`^[a-z0-9][a-z0-9+.-]+$`).MatchString(v.Package) {
-		return fault.New(fault.Invalid, "%.300q is no name of a package", v.Package)
-	}
-	return checkURL(v.Debian, v.Login, "https", "http")
+	return r.Versions.check()
 }
 
 // checkURL refuses what has a password in it, and one that would be read by

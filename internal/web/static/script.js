@@ -95,7 +95,7 @@
     close();
     if (document.hidden || !page.dataset.self) return;
     const asked = new URLSearchParams({ of: page.dataset.self, have: state });
-    source = new EventSource(`/events?${asked}`);
+    source = new EventSource(`events?${asked}`);
     source.onopen = () => say("live", false);
     source.addEventListener("parts", (event) => {
       state = event.lastEventId;
@@ -115,7 +115,7 @@
   const explain = async () => {
     close();
     try {
-      const answer = await fetch("/", { method: "HEAD" });
+      const answer = await fetch("./", { method: "HEAD" });
       if (answer.status === 401) {
         say(page.dataset.person ? "you are not logged in any more: load the page again" : "the server was started anew: lehr page prints a new link", true);
         return;
@@ -164,6 +164,13 @@
     button.textContent = "copied";
     setTimeout(() => (button.textContent = "copy"), 1500);
   });
+
+  // A form is sent once; the server sees to that too.
+  document.addEventListener("submit", (event) => {
+    if (!event.target.matches("[data-act]")) return;
+    for (const button of event.target.querySelectorAll("button")) setTimeout(() => (button.disabled = true));
+  });
+  main.querySelector("[data-first]")?.focus();
 
   tellTimes();
   setInterval(() => document.hidden || tellTimes(), 1000);

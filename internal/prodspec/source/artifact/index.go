@@ -16,6 +16,8 @@ type Release struct {
 	// Digest of the archive: 64 digits, with or without sha256: before them.
 	Digest  string `yaml:"digest"`
 	Created string `yaml:"created"`
+	// Annotations of its Chart.yaml.
+	Annotations map[string]string `yaml:"annotations"`
 }
 
 // Time of the release; zero: the index does not say it.

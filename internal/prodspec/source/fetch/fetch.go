@@ -86,6 +86,9 @@ type Options struct {
 	Wake func()
 	// Documents reads those that a store holds; nil: there is none here.
 	Documents func(ctx context.Context, partition intent.PartitionID, name string) (document.Document, error)
+	// KeepVersions are the names of versions that no limit of a source leaves out: what is
+	// deployed, pinned or approved. Nil: none.
+	KeepVersions func(ctx context.Context, partition intent.PartitionID, source string) ([]string, error)
 	// Outputs reads what a partition tells and grants to another one; NotFound: there is no
 	// such partition. Nil: nobody is asked here.
 	Outputs func(ctx context.Context, other, reader intent.PartitionID) (outputs.Offer, error)
@@ -159,7 +162,10 @@ func Open(o Options, name, path string, remote source.Remote, files []string, li
 	case remote.Packed != nil:
 		f.fetcher = newPacked(*remote.Packed, o.Folder, patterns, g)
 	default:
-		f.fetcher = newVersions(*remote.Versions, o.Folder, g, limits)
+		f.fetcher = newVersions(*remote.Versions, name, o, limits)
+		if remote.Versions.Pushed != "" {
+			return f, nil // As of a document, whoever holds it tells of its changes.
+		}
 	}
 	if f.every == 0 {
 		f.every = source.EveryByDefault

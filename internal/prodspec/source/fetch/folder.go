@@ -223,8 +223,11 @@ func (f *Folder) fetch(ctx context.Context, last *State) (*State, error) {
 		return nil, fault.New(fault.Unavailable, "the source %s is not looked at here", f.name)
 	}
 	most := patience
-	if _, ok := f.fetcher.(*tree); ok {
+	switch source := f.fetcher.(type) {
+	case *tree:
 		most = gitPatience
+	case *versions:
+		most = source.patience()
 	}
 	limited, cancel := loop.WithTimeout(ctx, f.options.Runtime, most)
 	defer cancel()

@@ -205,23 +205,27 @@ func (m *mirror) watch(done <-chan struct{}, onExceeded func()) {
 	}
 }
 
-// bounded takes no more than most bytes.
+// bounded takes no more than most bytes. It does not embed its buffer, whose ReadFrom would pass
+// over Write and its limit.
 type bounded struct {
-	bytes.Buffer
+	buffer     bytes.Buffer
 	most       int64
 	onExceeded func()
 }
 
 func (b *bounded) Write(p []byte) (int, error) {
-	if room := b.most - int64(b.Len()); int64(len(p)) > room {
-		b.Buffer.Write(p[:max(room, 0)])
+	if room := b.most - int64(b.buffer.Len()); int64(len(p)) > room {
+		b.buffer.Write(p[:max(room, 0)])
 		if b.onExceeded != nil {
 			b.onExceeded()
 		}
 		return len(p), nil
 	}
-	return b.Buffer.Write(p)
+	return b.buffer.Write(p)
 }
+
+func (b *bounded) Bytes() []byte  { return b.buffer.Bytes() }
+func (b *bounded) String() string { return b.buffer.String() }
 
 // words by which git's failures are known, in the order in which they count. What
 // git says itself tells of times and bytes, which are others each time.

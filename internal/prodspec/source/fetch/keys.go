@@ -109,10 +109,24 @@ func (g guard) keys(packed source.Packed) (list []trusted, err error) {
 		list = append(list, key)
 	}
 	if !found {
-		return nil, fault.New(fault.Denied, "the sources of partition %s have no key %s: this server's policy of sources lists none of that name for it", g.partition, packed.Verify).
-			WithHint("whoever runs the server adds the key and the partition to keys in the file of --sources")
+		return nil, g.noKey(packed.Verify)
 	}
 	return list, nil
+}
+
+func (g guard) noKey(name string) error {
+	return fault.New(fault.Denied, "the sources of partition %s have no key %s: this server's policy of sources lists none of that name for it", g.partition, name).
+		WithHint("whoever runs the server adds the key and the partition to keys in the file of --sources")
+}
+
+// key is one that the operator lists for the partition.
+func (g guard) key(name string) (trusted, error) {
+	for i := range g.policy().Keys {
+		if k := &g.policy().Keys[i]; k.Name == name && k.Partitions.Has(g.partition) {
+			return k.read()
+		}
+	}
+	return trusted{}, g.noKey(name)
 }
 
 // fits refuses a key of a kind that what was packed cannot be signed by.

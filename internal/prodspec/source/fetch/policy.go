@@ -29,6 +29,10 @@ type Policy struct {
 	Webhooks []Webhook      `yaml:"webhooks"`
 	Folders  []ListedFolder `yaml:"folders"`
 	Keys     []ListedKey    `yaml:"keys"`
+	// Commands list versions.
+	Commands []ListedCommand `yaml:"commands"`
+	// GitHosts are told of commits.
+	GitHosts []ListedGitHost `yaml:"githosts"`
 }
 
 // ListedFolder is a folder of this machine that sources of some partitions may
@@ -55,6 +59,9 @@ func (p *Policy) SecretFiles() (list []string) {
 	}
 	for _, w := range p.Webhooks {
 		list = append(list, w.File)
+	}
+	for _, h := range p.GitHosts {
+		list = append(list, h.Token.File)
 	}
 	return list
 }
@@ -118,6 +125,16 @@ func (p *Policy) complete(folder, path string) error {
 	for i := range p.Keys {
 		if err := p.Keys[i].complete(folder); err != nil {
 			return fault.New(fault.Invalid, "%s: key %d: %w", path, i+1, err)
+		}
+	}
+	for i := range p.Commands {
+		if err := p.Commands[i].complete(folder); err != nil {
+			return fault.New(fault.Invalid, "%s: command %d: %w", path, i+1, err)
+		}
+	}
+	for i := range p.GitHosts {
+		if err := p.GitHosts[i].complete(folder); err != nil {
+			return fault.New(fault.Invalid, "%s: git host %d: %w", path, i+1, err)
 		}
 	}
 	for i, listed := range p.Folders {

@@ -67,7 +67,7 @@ func (r *ociRepository) tags(ctx context.Context, most int64) (tags []string, er
 		}
 		next = target.String()
 	}
-	return nil, tooMany(r.address)
+	return nil, tooMany(r.address, mostPages*1000)
 }
 
 var nextLink = regexp.MustCompile(`<([^>]+)>\s*;\s*rel="?next"?`)

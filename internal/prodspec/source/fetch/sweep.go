@@ -158,8 +158,8 @@ func (o Options) Sweep(folders []source.Lasting) {
 					wanted[m.folder] = true
 				}
 			case *versions:
-				if f.tags != nil {
-					wanted[f.tags.folder] = true
+				if f.repository != nil {
+					wanted[f.repository.folder] = true
 				}
 			}
 		}

@@ -3,7 +3,6 @@ package fetch
 import (
 	"bytes"
 	"compress/gzip"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"os"
@@ -14,6 +13,7 @@ import (
 	"time"
 
 	"lehr.dev/internal/ground/fault"
+	"lehr.dev/internal/ground/versionlist"
 	"lehr.dev/internal/prodspec/source"
 	"lehr.dev/internal/prodspec/source/artifact"
 )
@@ -25,8 +25,8 @@ func (r *reader) listed() (names []string, digests map[string]string) {
 	if err != nil {
 		r.Fatal(err)
 	}
-	var list struct{ Versions []version }
-	if err := json.Unmarshal([]byte(found["web.json"]), &list); err != nil {
+	list, err := versionlist.Parse([]byte(found["web.json"]))
+	if err != nil {
 		r.Fatal(err)
 	}
 	digests = map[string]string{}
@@ -225,7 +225,7 @@ func TestHostileRegistries(t *testing.T) {
 		"pages without end": {func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Link", `<`+r.URL.Path+`>; rel="next"`)
 			fmt.Fprint(w, page)
-		}, "more than 500 versions"},
+		}, "more than 100000 versions"},
 		"realm of a cloud": {func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("WWW-Authenticate", `Bearer realm="http://169.254.169.254/token",service="x"`)
 			w.WriteHeader(http.StatusUnauthorized)

@@ -80,7 +80,7 @@ type wish struct {
 	// commit before which it was not made.
 	digest, base string
 	// next is the value that it makes of what there is.
-	next func(now fileState) (any, error)
+	next func(ctx context.Context, now fileState) (any, error)
 }
 
 // Create adds the file.
@@ -90,7 +90,7 @@ func (w *Writing) Create(ctx context.Context, content []byte, reason string, act
 		return document.Document{}, err
 	}
 	wished := wish{attempt: "creating", kind: document.Created, reason: reason, actor: actor, digest: wishDigest(document.Created, actor, reason, string(content))}
-	wished.next = func(now fileState) (any, error) {
+	wished.next = func(_ context.Context, now fileState) (any, error) {
 		if now.content != nil {
 			return nil, fault.New(fault.Conflict, "%s: it is there already", w.describeAttempt("creating")).WithHint("edit it: lehr document set %s /PATH=VALUE", w.name).WithCause(&document.Conflict{Revision: now.commit})
 		}
@@ -107,12 +107,21 @@ func (w *Writing) Delete(context.Context, string, string, intent.Actor) (documen
 // Edit changes fields. What others changed since its base is no hindrance,
 // unless it is the same fields.
 func (w *Writing) Edit(ctx context.Context, edit document.Edit, actor intent.Actor) (document.Document, error) {
-	encoded, err := document.EncodeOperations(edit.Operations)
+	wished, err := w.wishOf(edit, actor)
 	if err != nil {
 		return document.Document{}, err
 	}
+	return w.make(ctx, wished)
+}
+
+// wishOf is an edit as it is asked for.
+func (w *Writing) wishOf(edit document.Edit, actor intent.Actor) (wish, error) {
+	encoded, err := document.EncodeOperations(edit.Operations)
+	if err != nil {
+		return wish{}, err
+	}
 	wished := wish{attempt: "editing", kind: document.Edited, reason: edit.Reason, actor: actor, base: edit.Base, digest: wishDigest(document.Edited, actor, edit.Reason, edit.Base, string(encoded))}
-	wished.next = func(now fileState) (any, error) {
+	wished.next = func(ctx context.Context, now fileState) (any, error) {
 		if now.content == nil {
 			return nil, w.absent("editing")
 		}
@@ -137,7 +146,7 @@ func (w *Writing) Edit(ctx context.Context, edit document.Edit, actor intent.Act
 		}
 		return applied(now, edit.Operations)
 	}
-	return w.make(ctx, wished)
+	return wished, nil
 }
 
 func applied(now fileState, operations []document.Operation) (any, error) {
@@ -151,7 +160,7 @@ func applied(now fileState, operations []document.Operation) (any, error) {
 // Undo makes a commit with the values of before another.
 func (w *Writing) Undo(ctx context.Context, revision, reason string, actor intent.Actor) (document.Document, error) {
 	wished := wish{attempt: "undoing " + brief(revision, 12) + " of", kind: document.Undone, reason: reason, actor: actor, base: revision, digest: wishDigest(document.Undone, actor, reason, revision)}
-	wished.next = func(now fileState) (any, error) {
+	wished.next = func(ctx context.Context, now fileState) (any, error) {
 		commit, err := w.resolve(ctx, now.commit, revision)
 		if err != nil {
 			return nil, err

@@ -96,7 +96,7 @@ func (w *Writing) commit(ctx context.Context, wished wish, head string) (string,
 	if err != nil {
 		return "", err
 	}
-	wanted, err := wished.next(now)
+	wanted, err := wished.next(ctx, now)
 	if err != nil {
 		return "", err
 	}

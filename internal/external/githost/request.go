@@ -1,0 +1,137 @@
+package githost
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"lehr.dev/internal/ground/fault"
+)
+
+// Progress of a pull or merge request.
+type Progress string
+
+// Progress of requests.
+const (
+	// Open: people decide on it.
+	Open Progress = "open"
+	// Merged: it landed.
+	Merged Progress = "merged"
+	// Closed: it was rejected.
+	Closed Progress = "closed"
+)
+
+// Wanted is a request that is to be there.
+type Wanted struct {
+	// Branch that is to be merged into Base.
+	Branch, Base string
+	Title, Body  string
+}
+
+// Request is a pull or merge request.
+type Request struct {
+	Number   int
+	Link     string
+	Progress Progress
+	// Commit by which it was merged; empty: it was not, or the host does not say.
+	Commit string
+}
+
+// hostRequest is one as the APIs have it.
+type hostRequest struct {
+	Number   int    `json:"number"`
+	IID      int    `json:"iid"`
+	HTMLURL  string `json:"html_url"`
+	WebURL   string `json:"web_url"`
+	State    string `json:"state"`
+	Merged   bool   `json:"merged"`
+	MergedAt string `json:"merged_at"`
+	Commit   string `json:"merge_commit_sha"`
+	Squashed string `json:"squash_commit_sha"`
+}
+
+func (r hostRequest) request() Request {
+	found := Request{Number: r.Number, Link: r.HTMLURL, Progress: Open}
+	if r.IID != 0 {
+		found.Number, found.Link = r.IID, r.WebURL
+	}
+	switch {
+	case r.Merged || r.MergedAt != "" || r.State == "merged":
+		if found.Progress, found.Commit = Merged, r.Commit; found.Commit == "" {
+			found.Commit = r.Squashed
+		}
+	case r.State == "closed":
+		found.Progress = Closed
+	}
+	return found
+}
+
+// OpenRequest has a request of a branch be open, and returns it: the one that is open already, or
+// a new one.
+func (h Host) OpenRequest(ctx context.Context, w Wanted) (Request, error) {
+	list, err := h.requestsOf(ctx, w.Branch, w.Base, "open")
+	if err != nil {
+		return Request{}, err
+	}
+	if len(list) > 0 {
+		return list[0].request(), nil
+	}
+	send := map[string]string{"title": w.Title, "body": w.Body, "head": w.Branch, "base": w.Base}
+	path := h.at("/pulls")
+	if h.Kind == GitLab {
+		send = map[string]string{"title": w.Title, "description": w.Body, "source_branch": w.Branch, "target_branch": w.Base}
+		path = h.at("/merge_requests")
+	}
+	var made hostRequest
+	err = h.call(ctx, http.MethodPost, path, send, &made)
+	if fault.Is(err, fault.Conflict) || fault.Is(err, fault.Invalid) {
+		// Somebody else, or an attempt whose answer was lost, may have opened it just now.
+		if list, listErr := h.requestsOf(ctx, w.Branch, w.Base, "open"); listErr == nil && len(list) > 0 {
+			return list[0].request(), nil
+		}
+	}
+	return made.request(), err
+}
+
+// FindRequest is the newest request of a branch, whatever became of it, and ok whether there is one.
+func (h Host) FindRequest(ctx context.Context, branch, base string) (found Request, ok bool, err error) {
+	list, err := h.requestsOf(ctx, branch, base, "all")
+	if err != nil || len(list) == 0 {
+		return found, false, err
+	}
+	return list[0].request(), true, nil
+}
+
+// FollowRequest says what became of a request.
+func (h Host) FollowRequest(ctx context.Context, number int) (Request, error) {
+	path := h.at(fmt.Sprintf("/pulls/%d", number))
+	if h.Kind == GitLab {
+		path = h.at(fmt.Sprintf("/merge_requests/%d", number))
+	}
+	var found hostRequest
+	if err := h.call(ctx, http.MethodGet, path, nil, &found); err != nil {
+		return Request{}, err
+	}
+	return found.request(), nil
+}
+
+// requestsOf lists the requests of a branch of the repository itself, the newest first.
+func (h Host) requestsOf(ctx context.Context, branch, base, state string) (list []hostRequest, err error) {
+	query := url.Values{"state": {state}}
+	path := "/pulls?"
+	if h.Kind == GitLab {
+		if state == "open" {
+			query.Set("state", "opened")
+		}
+		query.Set("source_branch", branch)
+		query.Set("target_branch", base)
+		path = "/merge_requests?"
+	} else {
+		owner, _, _ := strings.Cut(h.Repository, "/")
+		query.Set("head", owner+":"+branch)
+		query.Set("base", base)
+	}
+	return list, h.call(ctx, http.MethodGet, h.at(path+query.Encode()), nil, &list)
+}

@@ -1,0 +1,186 @@
+package web
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	apipb "lehr.dev/gen/lehr/api/v1"
+	"lehr.dev/internal/ground/intent"
+)
+
+const (
+	// inboxAtOnce is how many partitions are read at a time for the inbox.
+	inboxAtOnce = 4
+	// inboxShown is how many things of one partition are told.
+	inboxShown = 50
+	// endsSoon is how long before its end a brake is told.
+	endsSoon = 24 * time.Hour
+)
+
+// inboxView is what of one partition waits for a person.
+type inboxView struct {
+	Partition string
+	// Approvals wait for people, of whom the viewer is one where MayApprove.
+	Approvals  []inboxItem
+	MayApprove bool
+	// Held is the candidate that guards keep from being served.
+	Held []inboxItem
+	// Paused are rollouts that go on when somebody says so.
+	Paused []inboxItem
+	// Stop is in force, and Ending are pins and holds that end soon.
+	Stop   *apipb.Stop
+	Ending []inboxItem
+	// More things wait than are told.
+	More bool
+}
+
+// inboxItem is one thing that waits.
+type inboxItem struct {
+	Text, Link string
+	Reason     string
+	Since      *timestamppb.Timestamp
+	Until      *timestamppb.Timestamp
+	Consent    *apipb.Consent
+	Act        actButton
+}
+
+// Empty: nothing of the partition waits for anybody.
+func (v inboxView) Empty() bool {
+	return len(v.Approvals)+len(v.Held)+len(v.Paused)+len(v.Ending) == 0 && v.Stop == nil
+}
+
+// showInbox is what waits for people, in all partitions that the viewer may see.
+func showInbox(ctx context.Context, r *reader) (page, error) {
+	if _, err := r.readServer(ctx); err != nil {
+		return page{}, err
+	}
+	response, err := r.Partitions.ListPartitions(ctx, &apipb.ListPartitionsRequest{})
+	if err != nil {
+		return page{}, err
+	}
+	parts := make([]*part, len(response.Partitions))
+	var group errgroup.Group
+	group.SetLimit(inboxAtOnce)
+	for i, p := range response.Partitions {
+		group.Go(func() error {
+			if view, err := r.inbox(ctx, p); err != nil {
+				failed := problem("inbox:"+p.Id, err)
+				parts[i] = &failed
+			} else if !view.Empty() {
+				made := makePart("inbox:"+p.Id, "inbox", view)
+				parts[i] = &made
+			}
+			return nil
+		})
+	}
+	_ = group.Wait()
+	pageData := page{Title: "What waits for people", Back: crumb{"all partitions", home}}
+	for _, made := range parts {
+		if made != nil {
+			pageData.Parts = append(pageData.Parts, *made)
+		}
+	}
+	if len(pageData.Parts) == 0 {
+		pageData.Parts = []part{makePart("nothing", "inbox-empty", len(response.Partitions))}
+	}
+	return pageData, nil
+}
+
+// inbox reads what of a partition waits for people.
+func (r *reader) inbox(ctx context.Context, p *apipb.Partition) (inboxView, error) {
+	view := inboxView{Partition: p.Id}
+	if p.Stop.GetPartition() != "" {
+		view.Stop = p.Stop
+	}
+	if blocked := p.BlockedBy; blocked != nil && blocked.State == "held" {
+		view.Held = []inboxItem{{
+			Text: "candidate " + short(blocked.Digest), Link: link(p.Id, "candidate", blocked.Digest), Since: blocked.Created,
+			Act: newActButton(p.Id, "acknowledge", blocked.Digest),
+		}}
+	}
+	for _, read := range []func(context.Context, *apipb.Partition, *inboxView) error{r.inboxApprovals, r.inboxRollouts, r.inboxBrakes} {
+		if err := read(ctx, p, &view); err != nil {
+			return view, err
+		}
+	}
+	for _, list := range []*[]inboxItem{&view.Approvals, &view.Paused, &view.Ending} {
+		if len(*list) > inboxShown {
+			*list, view.More = (*list)[:inboxShown], true
+		}
+	}
+	return view, nil
+}
+
+func (r *reader) inboxApprovals(ctx context.Context, p *apipb.Partition, view *inboxView) error {
+	response, err := r.Approvals.ListApprovals(ctx, &apipb.ListApprovalsRequest{Partition: p.Id})
+	if err != nil {
+		return err
+	}
+	for _, request := range response.Requests {
+		view.Approvals = append(view.Approvals, inboxItem{
+			Text: request.Asset, Link: link(p.Id, "asset", request.Asset), Reason: request.Reason, Since: request.Since, Consent: request.Consent,
+			Act: newActButton(p.Id, "approve", request.Asset),
+		})
+	}
+	view.More = response.More
+	if len(view.Approvals) == 0 {
+		return nil
+	}
+	allowed, err := r.Auth.Can(ctx, &apipb.CanRequest{Partition: p.Id, Role: apipb.Role_ROLE_APPROVER})
+	view.MayApprove = allowed.GetAllowed()
+	return err
+}
+
+func (r *reader) inboxRollouts(ctx context.Context, p *apipb.Partition, view *inboxView) error {
+	response, err := r.Rollouts.ListRollouts(ctx, &apipb.ListRolloutsRequest{Partition: p.Id})
+	if err != nil {
+		return err
+	}
+	for _, rollout := range response.Rollouts {
+		if intent.RolloutState(rollout.GetRun().GetState()) == intent.RolloutPaused {
+			view.Paused = append(view.Paused, inboxItem{
+				Text: "rollout " + rollout.Name, Link: link(p.Id, "rollout", rollout.Name), Reason: rollout.Run.Waits, Since: rollout.Run.Began,
+				Act: newActButton(p.Id, "rollout-resume", rollout.Name),
+			})
+		}
+	}
+	return nil
+}
+
+// inboxBrakes are people's pins and holds that end within a day.
+func (r *reader) inboxBrakes(ctx context.Context, p *apipb.Partition, view *inboxView) error {
+	soon := time.Now().Add(endsSoon)
+	ends := func(until *timestamppb.Timestamp, expired bool) bool {
+		return until != nil && !expired && until.AsTime().Before(soon)
+	}
+	holds, err := r.Brakes.ListHolds(ctx, &apipb.ListHoldsRequest{Partition: p.Id})
+	if err != nil {
+		return err
+	}
+	for _, hold := range holds.Holds {
+		if ends(hold.Until, hold.Expired) {
+			view.Ending = append(view.Ending, inboxItem{
+				Text: hold.Asset, Link: link(p.Id, "asset", hold.Asset), Reason: "held by " + hold.Owner.GetName() + ": " + hold.Reason, Until: hold.Until,
+				Act: newActButton(p.Id, "hold", hold.Asset),
+			})
+		}
+	}
+	pins, err := r.Brakes.ListPins(ctx, &apipb.ListPinsRequest{Partition: p.Id})
+	if err != nil {
+		return err
+	}
+	for _, pin := range pins.Pins {
+		if pin.Rank == "person" && ends(pin.Until, pin.Expired) {
+			view.Ending = append(view.Ending, inboxItem{
+				Text: pin.Asset, Link: link(p.Id, "asset", pin.Asset), Reason: "pinned to " + pin.Incarnation + " by " + pin.Holder.GetName() + ": " + pin.Reason, Until: pin.Until,
+				Act: newActButton(p.Id, "pin", pin.Asset),
+			})
+		}
+	}
+	slices.SortFunc(view.Ending, func(a, b inboxItem) int { return a.Until.AsTime().Compare(b.Until.AsTime()) })
+	return nil
+}
