@@ -53,6 +53,16 @@ var rules = []rule{
 		reason: "it moves pins and edits documents; what becomes of that is for others to decide",
 	},
 	{
+		name: "delivery pushes nothing, builds nothing and sets no pin", from: []string{"internal/annealing/delivery"},
+		never:  []string{"internal/annealing", "internal/pluginhost", "plugins", "internal/prodspec", "internal/server"},
+		reason: "it edits documents; what becomes of that is for others to decide",
+	},
+	{
+		name: "no other actor knows of delivery", from: []string{"internal/annealing/enforcer", "internal/annealing/strategist", "internal/annealing/check", "internal/annealing/explain"},
+		never:  []string{"internal/annealing/delivery"},
+		reason: "actors meet in stored pins, documents, rows and reports",
+	},
+	{
 		name: "the enforcer knows nothing of rollouts under way", from: []string{"internal/annealing/enforcer", "internal/annealing/check", "internal/annealing/explain"},
 		never:  []string{"internal/annealing/strategist"},
 		reason: "actors meet in stored pins, documents and reports",

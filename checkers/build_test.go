@@ -6,14 +6,16 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"lehr.dev/test/building"
 )
 
-// programs builds lehr with the checking programs beside it, as make build does.
-func programs(t *testing.T) string {
+// programs builds lehr with checking programs beside it, as make build does: those that are named,
+// or all of them.
+func programs(t *testing.T, names ...string) string {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("builds programs")
@@ -26,6 +28,9 @@ func programs(t *testing.T) string {
 		"lehr-terraform-types":    {Of: "terraformtypes", Flags: []string{"-ldflags", "-s -w"}, Env: []string{"CGO_ENABLED=0"}},
 		"lehr-sql-syntax":         {Of: "sqlsyntax", Flags: []string{"-tags", "netgo,osusergo", "-ldflags", "-s -w -linkmode external -extldflags -static"}, Env: []string{"CGO_ENABLED=1"}},
 	} {
+		if len(names) > 0 && name != "lehr" && !slices.Contains(names, name) {
+			continue
+		}
 		if err := p.At(filepath.Join(bin, name)); err != nil {
 			t.Fatal(err)
 		}

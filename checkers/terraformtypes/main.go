@@ -77,7 +77,8 @@ type place struct {
 
 // add reads a file: a schema, or one of a module.
 func (c *checker) add(in *generator.Input, name string) error {
-	isModule, isJSON := strings.HasSuffix(name, ".tf"), strings.HasSuffix(name, ".json")
+	isModule := strings.HasSuffix(name, ".tf") || strings.HasSuffix(name, ".tf.json")
+	isJSON := strings.HasSuffix(name, ".json")
 	if !isModule && !isJSON {
 		return nil
 	}
@@ -92,8 +93,6 @@ func (c *checker) add(in *generator.Input, name string) error {
 			c.modules[folder] = newModule(folder)
 		}
 		c.read(c.modules[folder], name, text)
-	case strings.HasSuffix(name, ".tf.json"):
-		c.out.At(name, 0).Warn("terraform validate checks it", "a module that is written as JSON is not checked")
 	default:
 		return c.known.add(name, text)
 	}

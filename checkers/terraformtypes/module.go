@@ -6,19 +6,22 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
+	jsonsyntax "github.com/hashicorp/hcl/v2/json"
+
+	"lehr.dev/sdk/generator/hclnesting"
 )
 
 // module is a folder, with what it declares.
 type module struct {
 	folder string
-	bodies []*hclsyntax.Body
+	bodies []*body
 	// variables are those that are declared; true: each call must give it.
 	variables map[string]bool
 	locals    map[string]bool
 	// declared are resources, as TYPE.NAME, data sources, as data.TYPE.NAME, and calls, as
 	// module.NAME.
 	declared map[string]place
-	calls    []*hclsyntax.Block
+	calls    []*block
 	// isBroken: a file cannot be read, so what it declares is not known.
 	isBroken bool
 }
@@ -27,99 +30,83 @@ func newModule(folder string) *module {
 	return &module{folder: folder, variables: map[string]bool{}, locals: map[string]bool{}, declared: map[string]place{}}
 }
 
-// mostDepth of brackets, since the parser calls itself for each.
-const mostDepth = 500
-
-// isNested reports whether a text is nested deeper than anybody writes.
-func isNested(text []byte) bool {
-	tokens, _ := hclsyntax.LexConfig(text, "", hcl.InitialPos)
-	depth, signs, questions := 0, 0, 0
-	for _, token := range tokens {
-		if token.Type == hclsyntax.TokenBang || token.Type == hclsyntax.TokenMinus {
-			signs++
-		} else {
-			signs = 0
-		}
-		switch token.Type {
-		case hclsyntax.TokenOBrace, hclsyntax.TokenOBrack, hclsyntax.TokenOParen, hclsyntax.TokenOQuote, hclsyntax.TokenOHeredoc,
-			hclsyntax.TokenTemplateInterp, hclsyntax.TokenTemplateControl:
-			depth++
-		case hclsyntax.TokenCBrace, hclsyntax.TokenCBrack, hclsyntax.TokenCParen, hclsyntax.TokenCQuote, hclsyntax.TokenCHeredoc, hclsyntax.TokenTemplateSeqEnd:
-			depth--
-		case hclsyntax.TokenQuestion:
-			questions++
-		}
-		if depth > mostDepth || signs > mostDepth || questions > 10*mostDepth {
-			return true
-		}
-	}
-	return false
-}
-
 // read parses a file, and notes what it declares.
 func (c *checker) read(m *module, name string, text []byte) {
 	const hint = "mend the file: terraform validate says the same"
-	if isNested(text) {
+	isJSON := strings.HasSuffix(name, ".json")
+	if isJSON && hclnesting.IsTooDeepJSON(text) || !isJSON && hclnesting.IsTooDeep(text) {
 		m.isBroken = true
-		c.fail(place{name, 1}, hint, "it is nested deeper than can be read")
+		c.fail(place{name, 1}, hint, "it is wrong, or nested deeper than can be read")
 		return
 	}
-	file, diagnostics := hclsyntax.ParseConfig(text, name, hcl.InitialPos)
+	parsed, diagnostics := parse(name, text, isJSON)
 	for _, d := range diagnostics {
 		if d.Severity == hcl.DiagError {
 			m.isBroken = true
 			c.fail(placeOf(d.Subject, name), hint, "%s: %s", d.Summary, d.Detail)
 		}
 	}
-	body, ok := file.Body.(*hclsyntax.Body)
-	if !ok || m.isBroken {
+	if m.isBroken {
 		return
 	}
-	m.bodies = append(m.bodies, body)
-	for _, block := range body.Blocks {
-		c.declare(m, block)
-		if block.Type == "check" { // It may have a data source of its own.
-			for _, inner := range block.Body.Blocks {
+	m.bodies = append(m.bodies, parsed)
+	for _, one := range parsed.blocks {
+		c.declare(m, one)
+		if one.kind == "check" { // It may have a data source of its own.
+			for _, inner := range one.body.blocks {
 				c.declare(m, inner)
 			}
 		}
 	}
 }
 
-func (c *checker) declare(m *module, block *hclsyntax.Block) {
-	labels := map[string]int{"resource": 2, "data": 2, "ephemeral": 2, "variable": 1, "output": 1, "module": 1, "provider": 1}
-	at := blockPlace(block)
-	if want, ok := labels[block.Type]; ok && len(block.Labels) != want {
+func parse(name string, text []byte, isJSON bool) (*body, hcl.Diagnostics) {
+	if isJSON {
+		file, diagnostics := jsonsyntax.Parse(text, name)
+		if diagnostics.HasErrors() {
+			return nil, diagnostics
+		}
+		return bodyOfJSON(file.Body)
+	}
+	file, diagnostics := hclsyntax.ParseConfig(text, name, hcl.InitialPos)
+	if diagnostics.HasErrors() {
+		return nil, diagnostics
+	}
+	return bodyOf(file.Body.(*hclsyntax.Body)), nil
+}
+
+func (c *checker) declare(m *module, one *block) {
+	if want, ok := labelNames[one.kind]; ok && len(one.labels) != len(want) {
 		m.isBroken = true
-		c.fail(at, "write the labels in quotes", "a block %s has %d labels, and needs %d", block.Type, len(block.Labels), want)
+		c.fail(one.at, "write the labels in quotes", "a block %s has %d labels, and needs %d", one.kind, len(one.labels), len(want))
 		return
 	}
 	name := ""
-	switch block.Type {
+	switch one.kind {
 	case "variable":
-		_, hasDefault := block.Body.Attributes["default"]
-		m.variables[block.Labels[0]] = !hasDefault
-		name = "var." + block.Labels[0]
+		_, hasDefault := one.body.attributes["default"]
+		m.variables[one.labels[0]] = !hasDefault
+		name = "var." + one.labels[0]
 	case "locals":
-		for local := range block.Body.Attributes {
+		for local := range one.body.attributes {
 			m.locals[local] = true
 		}
 	case "module":
-		m.calls = append(m.calls, block)
-		name = "module." + block.Labels[0]
+		m.calls = append(m.calls, one)
+		name = "module." + one.labels[0]
 	case "resource":
-		name = strings.Join(block.Labels, ".")
+		name = strings.Join(one.labels, ".")
 	case "data", "ephemeral", "output":
-		name = block.Type + "." + strings.Join(block.Labels, ".")
+		name = one.kind + "." + strings.Join(one.labels, ".")
 	}
 	if name == "" {
 		return
 	}
 	if first, isTwice := m.declared[name]; isTwice {
-		c.fail(at, "rename one of them", "%s is declared already at %s", name, first)
+		c.fail(one.at, "rename one of them", "%s is declared already at %s", name, first)
 		return
 	}
-	m.declared[name] = at
+	m.declared[name] = one.at
 }
 
 // String is the place as people read it.
@@ -130,9 +117,4 @@ func placeOf(at *hcl.Range, name string) place {
 		return place{name, 1}
 	}
 	return place{at.Filename, at.Start.Line}
-}
-
-func blockPlace(block *hclsyntax.Block) place {
-	at := block.DefRange()
-	return placeOf(&at, "")
 }

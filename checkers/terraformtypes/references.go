@@ -12,17 +12,20 @@ var roots = []string{"count", "each", "ephemeral", "path", "self", "terraform"}
 
 // checkReferences finds what is used and not declared.
 func (c *checker) checkReferences(m *module) {
-	for _, body := range m.bodies {
-		for _, block := range body.Blocks {
-			c.checkUses(m, block.Body, skipped(block.Type), nil)
+	for _, file := range m.bodies {
+		for _, one := range file.blocks {
+			c.checkUses(m, one.body, skipped(one), nil)
 		}
 	}
 }
 
 // skipped are attributes and blocks in which names are no references, or are Terraform's own.
-func skipped(kind string) []string {
-	switch kind {
+func skipped(one *block) []string {
+	switch one.kind {
 	case "variable":
+		if one.body.isJSON { // Its texts are no expressions.
+			return []string{"type", "default", "description"}
+		}
 		return []string{"type"}
 	case "module":
 		return []string{"providers"}
@@ -37,29 +40,80 @@ func skipped(kind string) []string {
 }
 
 // checkUses follows the expressions of a block; iterators are names of dynamic blocks around it.
-func (c *checker) checkUses(m *module, body *hclsyntax.Body, skip, iterators []string) {
-	for _, name := range sortedKeys(body.Attributes) {
+func (c *checker) checkUses(m *module, content *body, skip, iterators []string) {
+	for _, name := range sortedKeys(content.attributes) {
 		if slices.Contains(skip, name) {
 			continue
 		}
-		for _, traversal := range body.Attributes[name].Expr.Variables() {
-			c.checkUse(m, traversal, iterators)
+		expr, known := content.attributes[name].expr, iterators
+		if content.isJSON {
+			known = append(slices.Clone(iterators), iteratorsBelow(expr)...)
+		}
+		for _, traversal := range expr.Variables() {
+			c.checkUse(m, traversal, known)
+		}
+		if content.isJSON && name == "depends_on" {
+			c.checkNames(m, expr)
 		}
 	}
-	for _, block := range body.Blocks {
-		if slices.Contains(skip, block.Type) {
+	for _, one := range content.blocks {
+		if slices.Contains(skip, one.kind) {
 			continue
 		}
-		if block.Type != "dynamic" || len(block.Labels) != 1 {
-			c.checkUses(m, block.Body, nil, iterators)
+		if one.kind != "dynamic" || len(one.labels) != 1 {
+			c.checkUses(m, one.body, nil, iterators)
 			continue
 		}
-		iterator := block.Labels[0]
-		if attribute, ok := block.Body.Attributes["iterator"]; ok {
-			iterator = hcl.ExprAsKeyword(attribute.Expr)
-		}
-		c.checkUses(m, block.Body, []string{"iterator"}, append(slices.Clone(iterators), iterator))
+		c.checkUses(m, one.body, []string{"iterator"}, append(slices.Clone(iterators), iteratorOf(one.labels[0], one.body)))
 	}
+}
+
+// checkNames follows names that are written as texts, as JSON has them in depends_on.
+func (c *checker) checkNames(m *module, list hcl.Expression) {
+	for _, item := range itemsOf(list) {
+		text, ok := constantText(item)
+		if !ok {
+			continue
+		}
+		traversal, diagnostics := hclsyntax.ParseTraversalAbs([]byte(text), item.Range().Filename, item.Range().Start)
+		if !diagnostics.HasErrors() {
+			c.checkUse(m, traversal, nil)
+		}
+	}
+}
+
+// iteratorOf a dynamic block is the name by which its content has the current one.
+func iteratorOf(kind string, dynamic *body) string {
+	found, ok := dynamic.attributes["iterator"]
+	if !ok {
+		return kind
+	}
+	if text, ok := constantText(found.expr); ok && dynamic.isJSON {
+		return text
+	}
+	return hcl.ExprAsKeyword(found.expr)
+}
+
+// iteratorsBelow are those of dynamic blocks in what is written as an attribute of JSON.
+func iteratorsBelow(expr hcl.Expression) (names []string) {
+	for _, item := range itemsOf(expr) {
+		inner, ok := bodyOfPairs(item)
+		if !ok {
+			continue
+		}
+		for _, one := range inner.blocks {
+			names = append(names, iteratorOf(one.labels[0], one.body))
+			for _, content := range one.body.blocks {
+				for _, name := range sortedKeys(content.body.attributes) {
+					names = append(names, iteratorsBelow(content.body.attributes[name].expr)...)
+				}
+			}
+		}
+		for _, name := range sortedKeys(inner.attributes) {
+			names = append(names, iteratorsBelow(inner.attributes[name].expr)...)
+		}
+	}
+	return names
 }
 
 func (c *checker) checkUse(m *module, traversal hcl.Traversal, iterators []string) {

@@ -5,8 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/hashicorp/hcl/v2/hclsyntax"
-	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/convert"
 )
 
@@ -24,13 +22,13 @@ func (c *checker) checkModule(m *module) {
 	if m.isBroken {
 		return // What was not read would be missed.
 	}
-	for _, body := range m.bodies {
-		for _, block := range body.Blocks {
-			switch block.Type {
+	for _, file := range m.bodies {
+		for _, one := range file.blocks {
+			switch one.kind {
 			case "resource":
-				c.checkType(block, c.known.resources)
+				c.checkType(one, c.known.resources)
 			case "data":
-				c.checkType(block, c.known.data)
+				c.checkType(one, c.known.data)
 			}
 		}
 	}
@@ -41,26 +39,31 @@ func (c *checker) checkModule(m *module) {
 }
 
 // checkType holds a resource or a data source to its type's schema.
-func (c *checker) checkType(block *hclsyntax.Block, known map[string]*blockSchema) {
-	kind := block.Labels[0]
+func (c *checker) checkType(one *block, known map[string]*blockSchema) {
+	kind := one.labels[0]
 	schema, ok := known[kind]
 	if !ok {
 		if _, isTold := c.withoutSchema[kind]; !isTold {
-			c.withoutSchema[kind] = blockPlace(block)
+			c.withoutSchema[kind] = one.at
 		}
 		return
 	}
 	if schema == nil {
 		schema = &blockSchema{}
 	}
-	c.checkBlock(block.Body, schema, blockPlace(block), block.Type+" "+strings.Join(block.Labels, "."), ofTerraform)
+	c.checkBlock(one.body, schema, one.at, one.kind+" "+strings.Join(one.labels, "."), ofTerraform)
 }
 
 // checkBlock holds a block to a schema. Names in allowed are Terraform's own.
-func (c *checker) checkBlock(body *hclsyntax.Body, schema *blockSchema, at place, subject string, allowed []string) {
-	for _, name := range sortedKeys(body.Attributes) {
-		attribute := body.Attributes[name]
-		where := placeOf(&attribute.NameRange, at.file)
+func (c *checker) checkBlock(content *body, schema *blockSchema, at place, subject string, allowed []string) {
+	for name, nested := range schema.Blocks {
+		if nested.Mode != "map" { // Those have labels.
+			content.takeBlocks(name)
+		}
+	}
+	for _, name := range sortedKeys(content.attributes) {
+		attribute := content.attributes[name]
+		where := placeOf(&attribute.nameRange, at.file)
 		known, ok := schema.Attributes[name]
 		_, isBlock := schema.Blocks[name]
 		switch {
@@ -75,24 +78,26 @@ func (c *checker) checkBlock(body *hclsyntax.Body, schema *blockSchema, at place
 			c.checkValue(attribute, known, subject)
 		}
 	}
+	if content.end.line > 0 {
+		at = content.end
+	}
 	for _, name := range sortedKeys(schema.Attributes) {
-		_, isGiven := body.Attributes[name]
-		isBlock := slices.ContainsFunc(body.Blocks, func(b *hclsyntax.Block) bool { return b.Type == name })
-		if schema.Attributes[name].Required && !isGiven && !isBlock {
+		_, isGiven := content.attributes[name]
+		if schema.Attributes[name].Required && !isGiven && !content.hasBlock(name) {
 			c.fail(at, hintType, "%s lacks the argument %q, which is required", subject, name)
 		}
 	}
-	c.checkNested(body, schema, at, subject, allowed)
+	c.checkNested(content, schema, at, subject, allowed)
 }
 
-func (c *checker) checkNested(body *hclsyntax.Body, schema *blockSchema, at place, subject string, allowed []string) {
+func (c *checker) checkNested(content *body, schema *blockSchema, at place, subject string, allowed []string) {
 	counts, isDynamic := map[string]int{}, map[string]bool{}
-	for _, block := range body.Blocks {
-		name, inner := block.Type, block.Body
-		if name == "dynamic" && len(block.Labels) == 1 {
-			name = block.Labels[0]
+	for _, one := range content.blocks {
+		name, inner := one.kind, one.body
+		if name == "dynamic" && len(one.labels) == 1 {
+			name = one.labels[0]
 			isDynamic[name] = true
-			inner = contentOf(block)
+			inner = contentOf(one)
 		}
 		counts[name]++
 		nested, ok := schema.Blocks[name]
@@ -100,14 +105,14 @@ func (c *checker) checkNested(body *hclsyntax.Body, schema *blockSchema, at plac
 		switch {
 		case slices.Contains(allowed, name), attribute != nil && attribute.isBlocks():
 		case !ok:
-			c.fail(blockPlace(block), hintType, "%s has no block %q%s", subject, name, near(name, schema))
+			c.fail(one.at, hintType, "%s has no block %q%s", subject, name, near(name, schema))
 		case inner != nil:
-			c.checkBlock(inner, &nested.Block, blockPlace(block), subject+": "+name, nil)
+			c.checkBlock(inner, &nested.Block, one.at, subject+": "+name, nil)
 		}
 	}
 	for _, name := range sortedKeys(schema.Blocks) {
 		nested := schema.Blocks[name]
-		_, isAttribute := body.Attributes[name]
+		_, isAttribute := content.attributes[name]
 		if isDynamic[name] || isAttribute {
 			continue
 		}
@@ -121,49 +126,48 @@ func (c *checker) checkNested(body *hclsyntax.Body, schema *blockSchema, at plac
 }
 
 // contentOf a dynamic block is what it repeats; nil: it has none.
-func contentOf(block *hclsyntax.Block) *hclsyntax.Body {
-	for _, inner := range block.Body.Blocks {
-		if inner.Type == "content" {
-			return inner.Body
+func contentOf(one *block) *body {
+	for _, inner := range one.body.blocks {
+		if inner.kind == "content" {
+			return inner.body
 		}
 	}
 	return nil
 }
 
 // checkValue holds a constant to its type. Of another expression only Terraform knows the value.
-func (c *checker) checkValue(attribute *hclsyntax.Attribute, known *attributeSchema, subject string) {
+func (c *checker) checkValue(one *attribute, known *attributeSchema, subject string) {
 	want, ok := known.typeOf()
-	value, diagnostics := attribute.Expr.Value(nil)
-	if !ok || diagnostics.HasErrors() || !value.IsWhollyKnown() {
+	value, isConstant := constant(one.expr)
+	if !ok || !isConstant {
 		return
 	}
-	at := placeOf(attribute.Expr.Range().Ptr(), "")
+	at := placeOf(one.expr.Range().Ptr(), "")
 	if value.IsNull() {
 		if known.Required {
-			c.fail(at, hintType, "%s: %s is required, and null", subject, attribute.Name)
+			c.fail(at, hintType, "%s: %s is required, and null", subject, one.name)
 		}
 		return
 	}
 	if _, err := convert.Convert(value, want); err != nil {
 		// What is written is not said again: it may be a secret.
-		c.fail(at, hintType, "%s: %s is no %s: %s", subject, attribute.Name, want.FriendlyName(), convert.MismatchMessage(value.Type(), want))
+		c.fail(at, hintType, "%s: %s is no %s: %s", subject, one.name, want.FriendlyName(), convert.MismatchMessage(value.Type(), want))
 	}
 }
 
 // checkCall holds a call to the variables of a module that lies among the files.
-func (c *checker) checkCall(m *module, call *hclsyntax.Block) {
-	at, subject := blockPlace(call), "module "+call.Labels[0]
-	source, ok := call.Body.Attributes["source"]
+func (c *checker) checkCall(m *module, call *block) {
+	at, subject := call.at, "module "+call.labels[0]
+	source, ok := call.body.attributes["source"]
 	if !ok {
 		c.fail(at, "write source = \"…\"", "%s has no source", subject)
 		return
 	}
-	value, diagnostics := source.Expr.Value(nil)
-	if diagnostics.HasErrors() || value.Type() != cty.String || !value.IsKnown() || value.IsNull() {
+	text, ok := constantText(source.expr)
+	if !ok {
 		c.fail(at, "write source as a text in quotes", "%s has a source that is no constant text", subject)
 		return
 	}
-	text := value.AsString()
 	if !strings.HasPrefix(text, "./") && !strings.HasPrefix(text, "../") {
 		return
 	}
@@ -171,13 +175,13 @@ func (c *checker) checkCall(m *module, call *hclsyntax.Block) {
 	if !ok || called.isBroken {
 		return // The renderer says which files it was not given.
 	}
-	for _, name := range sortedKeys(call.Body.Attributes) {
+	for _, name := range sortedKeys(call.body.attributes) {
 		if _, isDeclared := called.variables[name]; !isDeclared && !slices.Contains(ofCalls, name) {
-			c.fail(placeOf(&call.Body.Attributes[name].NameRange, ""), "declare the variable, or mend the name", "%s has no variable %q", subject, name)
+			c.fail(placeOf(&call.body.attributes[name].nameRange, ""), "declare the variable, or mend the name", "%s has no variable %q", subject, name)
 		}
 	}
 	for _, name := range sortedKeys(called.variables) {
-		if _, isGiven := call.Body.Attributes[name]; called.variables[name] && !isGiven {
+		if _, isGiven := call.body.attributes[name]; called.variables[name] && !isGiven {
 			c.fail(at, "give it, or write a default", "%s lacks the variable %q, which has no default", subject, name)
 		}
 	}

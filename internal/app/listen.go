@@ -14,6 +14,7 @@ import (
 	"lehr.dev/internal/access"
 	"lehr.dev/internal/ground/fault"
 	"lehr.dev/internal/ground/quota"
+	"lehr.dev/internal/web"
 )
 
 const (

@@ -113,6 +113,8 @@ type Parts struct {
 	Sources source.Place
 	// Documents reads them instead of the store; nil: the store does.
 	Documents func(ctx context.Context, partition intent.PartitionID, name string) (document.Document, error)
+	// WithoutDelivery: nobody delivers, as in a world that has no versions.
+	WithoutDelivery bool
 	// Replica is this one's name among those that share the Store; empty: it
 	// has the Store for itself.
 	Replica string

@@ -14,6 +14,7 @@ import (
 
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/internal/annealing/check"
+	"lehr.dev/internal/annealing/delivery"
 	"lehr.dev/internal/annealing/enforcer"
 	"lehr.dev/internal/annealing/monitoring"
 	"lehr.dev/internal/annealing/protection"
@@ -276,6 +277,13 @@ func (a *App) underLease(ctx context.Context, s *state, lease store.Lease) error
 		"strategist": func(ctx context.Context, runtime loop.Runtime) error {
 			return a.strategist(s, runtime, board).Run(ctx, lease)
 		},
+	}
+	if !a.options.Parts.WithoutDelivery {
+		actors["delivery"] = func(ctx context.Context, runtime loop.Runtime) error {
+			return delivery.New(delivery.Options{
+				Partition: s.partition, Store: a.store, Reader: &delivery.Reader{Store: a.store, Schemas: a.schemas}, Runtime: runtime, Log: a.log,
+			}).Run(ctx, lease)
+		}
 	}
 	if a.tell != nil {
 		actors[notifier] = func(ctx context.Context, runtime loop.Runtime) error {

@@ -71,6 +71,8 @@ func nouns() []noun {
 		{names: []string{"approvals", "approval"}, list: listApprovals, describe: describeListed(listApprovals)},
 		{names: []string{"overrides", "override"}, list: listOverrides, describe: describeListed(listOverrides)},
 		{names: []string{"rollouts", "rollout"}, named: true, list: listRollouts, describe: describeRollout},
+		{names: []string{"environments", "environment"}, list: listEnvironments, describe: describeListed(listEnvironments)},
+		{names: []string{"versions", "version"}, list: listVersions, describe: describeListed(listVersions)},
 		{names: []string{"windows", "window"}, chosen: []string{"asset"}, list: listWindows, describe: describeListed(listWindows)},
 		{names: []string{"pushes", "push"}, chosen: []string{"asset"}, list: listPushes, describe: describePush},
 		{names: []string{"orphans", "orphan"}, list: listOrphans, describe: describeListed(listOrphans)},

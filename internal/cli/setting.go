@@ -132,6 +132,8 @@ var obediences = map[string]obedience{
 	"retry":             inPartition,
 	"pin":               inPartition,
 	"unpin":             inPartition,
+	"delivery":          obeying(),
+	"delivery *":        inPartition,
 	"rollout":           obeying(),
 	"rollout *":         inPartition,
 	"rollout record":    obeying(ofPlaces, ofPartition),

@@ -18,17 +18,21 @@ func (s *session) whyCommand() *cobra.Command {
 	var graph bool
 	var subject, atText string
 	command := &cobra.Command{
-		Use:   "why [ASSET|GROUP|PARTITION]",
-		Short: "Say why an asset, a group or the partition is as it is, down to the root cause",
+		Use:   "why [ASSET|GROUP|PARTITION|ENVIRONMENT|VERSION]",
+		Short: "Say why an asset, a group, an environment or a version is as it is",
 		Long: `Says why an asset, a group (a service, or an instance of one), or the partition is as
 it is: the root cause first, who owns what is in the way, what would end it, and when it
 is looked at next; then the chain that leads there. A name is that of an asset, else of a
-group, else of the partition; --as says which, where it is several.`,
+group, else of the partition, else of an environment of a delivery, else of a version;
+--as says which, where it is several. Of an environment or a version it says what a version
+waits for there, and when it can be there at the earliest.`,
 		Example: `  lehr why                        # the whole partition, by root cause
   lehr why shop                   # a service
   lehr why shop/a                 # one instance of it
   lehr why web/a --graph          # the chain, drawn
   lehr why web/a -o mermaid       # to paste into a ticket
+  lehr why production             # what its next version waits for
+  lehr why 1.8.2                  # where a version is, and what keeps it out elsewhere
   lehr why web/a --at 2h          # as it was two hours ago
   lehr why shop --at 2h           # a service, or the partition, then`,
 		Args: cobra.MaximumNArgs(1),
@@ -41,8 +45,16 @@ group, else of the partition; --as says which, where it is several.`,
 				if err != nil {
 					return err
 				}
+				if subject == "environment" || subject == "version" {
+					return s.whyVersion(command.Context(), c, partition, strings.Join(args, ""), subject)
+				}
 				request := &apipb.WhyRequest{Partition: partition, Asset: strings.Join(args, ""), Subject: subject, At: asOf}
 				response, err := c.Reports.Why(command.Context(), request)
+				if fault.Is(err, fault.NotFound) && subject == "" && asOf == nil && len(args) > 0 {
+					if other := s.whyVersion(command.Context(), c, partition, args[0], ""); !fault.Is(other, fault.NotFound) {
+						return other
+					}
+				}
 				switch {
 				case err != nil:
 					return err
@@ -71,7 +83,7 @@ group, else of the partition; --as says which, where it is several.`,
 		},
 	}
 	command.Flags().BoolVar(&graph, "graph", false, "draw the chain as a tree")
-	command.Flags().StringVar(&subject, "as", "", "what the name is of: asset, group or partition")
+	command.Flags().StringVar(&subject, "as", "", "what the name is of: asset, group, partition, environment or version")
 	command.Flags().StringVar(&atText, "at", "", "as it was then: a time, or how long ago as 90m, 2h or 3d")
 	command.Annotations = map[string]string{ownOutput: "mermaid"}
 	return command

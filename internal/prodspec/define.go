@@ -124,12 +124,6 @@ func (s *sources) parse(content []byte, asked common, result *parsed) {
 	for _, problem := range validate.CheckDeliveries(s.types.set, result.definition.Policy) {
 		result.findings = append(result.findings, s.expressionFinding(result.definition.DeliveryPlaces, "delivery."+result.definition.Policy.Deliveries[problem.Index].Name, problem))
 	}
-	if len(result.definition.Policy.GetDeliveries()) > 0 {
-		result.warnings = append(result.warnings, intent.Finding{
-			Rule: "delivery", Severity: intent.Warning, File: s.file, Line: result.definition.Lines["delivery"], Field: "delivery",
-			Message: "delivery is read and checked, and promotes nothing in this version", Hint: "set versions in documents yourself, as until now",
-		})
-	}
 }
 
 // expressionFinding places what is wrong with a validation rule, a check, a rollout or an

@@ -36,6 +36,7 @@ type Store interface {
 	Hints(ctx context.Context, id intent.PartitionID) (int64, error)
 	CommonPolicy(ctx context.Context) (store.CommonPolicy, error)
 	Govern(ctx context.Context, lease store.Lease, from intent.IncarnationID, governed []store.Governed) error
+	SaveVersions(ctx context.Context, lease store.Lease, source string, listed []intent.Version) error
 	Changed(partition intent.PartitionID) <-chan struct{}
 }
 
@@ -97,6 +98,8 @@ type Pipeline struct {
 	common       *intentpb.CommonPolicy
 	commonDigest intent.Digest
 	ownerHead    intent.IncarnationID
+	// versions are, by source, the lists of versions that were stored last.
+	versions map[string]intent.Digest
 	// published is what head is written in.
 	published publishedSchema
 	// saved is the candidate that was stored last; unsure: another one may
@@ -394,6 +397,9 @@ func (p *Pipeline) attempt(ctx context.Context, now time.Time, changes source.Ch
 	}
 	if heldStatus != nil {
 		return *heldStatus, nil
+	}
+	if err := p.saveVersions(ctx, &r); err != nil {
+		return Status{}, err
 	}
 	if len(r.findings) > 0 {
 		return p.refuse(ctx, head, r, now)

@@ -18,6 +18,7 @@ import (
 	apipb "lehr.dev/gen/lehr/api/v1"
 	"lehr.dev/gen/lehr/api/v1/apipbconnect"
 	"lehr.dev/internal/access/oidc"
+	"lehr.dev/internal/annealing/delivery"
 	"lehr.dev/internal/ground/fault"
 	"lehr.dev/internal/ground/intent"
 	"lehr.dev/internal/ground/loop"
@@ -63,6 +64,9 @@ type Store interface {
 	Judgements(ctx context.Context, partition intent.PartitionID, assets []intent.AssetID) ([]intent.Judgement, error)
 	OrderRollout(ctx context.Context, order intent.RolloutOrder) (intent.RolloutOrder, error)
 	RolloutOrders(ctx context.Context, partition intent.PartitionID, after uint64) ([]intent.RolloutOrder, error)
+	Versions(ctx context.Context, partition intent.PartitionID, source string) ([]intent.Version, error)
+	DeliveryRecords(ctx context.Context, partition intent.PartitionID, filter store.DeliveryFilter) ([]intent.DeliveryRecord, error)
+	RecordDelivery(ctx context.Context, record intent.DeliveryRecord, may store.DeliveryAuthority) (intent.DeliveryRecord, error)
 }
 
 // Schemas finds the schema set that an incarnation was published with.
@@ -149,7 +153,9 @@ type Server struct {
 	version  string
 	started  time.Time
 	queries  *query.Reader
-	sweep    time.Duration
+	// delivered reads how applications stand.
+	delivered *delivery.Reader
+	sweep     time.Duration
 
 	repositories Repositories
 	measure      *measure.API
@@ -197,7 +203,8 @@ func New(o Options) *Server {
 		log:   log, login: login, problems: problems,
 		store: o.Store, schemas: o.Schemas, runtime: o.Runtime, health: health, identify: o.Identify,
 		location: o.Location, version: o.Version, started: o.Runtime.Now(),
-		queries: query.New(o.Store, o.Schemas, o.Runtime), repositories: o.Repositories, measure: counted, trace: o.Trace, diagnose: o.Diagnose,
+		delivered: &delivery.Reader{Store: o.Store, Schemas: o.Schemas},
+		queries:   query.New(o.Store, o.Schemas, o.Runtime), repositories: o.Repositories, measure: counted, trace: o.Trace, diagnose: o.Diagnose,
 		plan: o.Plan, planPolicy: o.PlanPolicy, quotas: quotas,
 		sweep: cmp.Or(o.Sweep, 30*time.Second),
 	}
@@ -234,6 +241,7 @@ func (s *Server) Handler() http.Handler {
 	mux.Handle(apipbconnect.NewDocumentServiceHandler(s, options...))
 	mux.Handle(apipbconnect.NewRolloutServiceHandler(s, options...))
 	mux.Handle(apipbconnect.NewTurndownServiceHandler(s, options...))
+	mux.Handle(apipbconnect.NewDeliveryServiceHandler(s, options...))
 	return http.MaxBytesHandler(mux, maxRequestBytes)
 }
 
@@ -243,7 +251,7 @@ func Services() []string {
 		apipbconnect.PartitionServiceName, apipbconnect.IncarnationServiceName, apipbconnect.CandidateServiceName, apipbconnect.AssetServiceName,
 		apipbconnect.ReportServiceName, apipbconnect.OrphanServiceName, apipbconnect.BrakeServiceName, apipbconnect.ApprovalServiceName,
 		apipbconnect.JournalServiceName, apipbconnect.AuditServiceName, apipbconnect.ServerServiceName, apipbconnect.AuthServiceName,
-		apipbconnect.DocumentServiceName, apipbconnect.RolloutServiceName, apipbconnect.TurndownServiceName,
+		apipbconnect.DocumentServiceName, apipbconnect.RolloutServiceName, apipbconnect.TurndownServiceName, apipbconnect.DeliveryServiceName,
 	}
 }
 

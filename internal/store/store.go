@@ -39,6 +39,7 @@ type All interface {
 	Documents
 	Brakes
 	Rollouts
+	Deliveries
 	Approvals
 	Journal
 	Memos

@@ -98,7 +98,7 @@ func (v *vault) await(word string) {
 			v.ask("approve", "terraform/leaky", "--reason", "it was never whole")
 		}
 		if v.t.Failed() || time.Now().After(deadline) {
-			v.t.Fatalf("no report says %q:\n%s", word, reports)
+			v.t.Fatalf("no report says %q:\n%s%s%s", word, reports, v.ask("get", "pushes"), v.ask("why", "terraform/leaky"))
 		}
 	}
 }

@@ -54,7 +54,7 @@ func TestABucketReachesAService(t *testing.T) {
 		t.Fatalf("%v: %s", err, version)
 	}
 	edit("engines.yaml", "/usr/local/bin/terraform", terraform, "1.11.4", told.Version)
-	edit("lehr.yaml", "/tmp/lehr-bucket-and-service", folder, "engines.yaml", filepath.Join(folder, "engines.yaml"))
+	edit("lehr.yaml", "/tmp/lehr-bucket-and-service", folder)
 	edit("service.yaml", "/tmp/lehr-bucket-and-service", folder)
 	startServer(t, folder, lehr, filepath.Join(folder, "lehr.yaml"))
 	settings := filepath.Join(folder, "service.env")

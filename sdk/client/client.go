@@ -41,6 +41,7 @@ type Client struct {
 	Auth         apipbconnect.AuthServiceClient
 	Documents    apipbconnect.DocumentServiceClient
 	Rollouts     apipbconnect.RolloutServiceClient
+	Deliveries   apipbconnect.DeliveryServiceClient
 	Turndowns    apipbconnect.TurndownServiceClient
 	// URL of the server, for people.
 	URL string
@@ -117,6 +118,7 @@ func newClient(doer connect.HTTPClient, url string, c credentials) *Client {
 		Auth:         apipbconnect.NewAuthServiceClient(doer, url, options...),
 		Documents:    apipbconnect.NewDocumentServiceClient(doer, url, options...),
 		Rollouts:     apipbconnect.NewRolloutServiceClient(doer, url, options...),
+		Deliveries:   apipbconnect.NewDeliveryServiceClient(doer, url, options...),
 		Turndowns:    apipbconnect.NewTurndownServiceClient(doer, url, options...),
 		URL:          url,
 		idle:         func() {},

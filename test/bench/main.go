@@ -30,12 +30,12 @@ func run() int {
 	if len(os.Args) > 1 && os.Args[1] == generate.ChildCommand {
 		return generate.ChildMain(os.Stdin, os.Stdout)
 	}
-	programs := flag.String("programs", "bin", "the folder of lehr, lehr-command, lehr-kustomize, lehr-helm, render-alone, rates and rates.wasm")
+	programs := flag.String("programs", "bin", "the folder of lehr, lehr-command, lehr-terraform, lehr-kustomize, lehr-helm, render-alone, rates and rates.wasm")
 	null := flag.String("null", "bin/lehr-null", "the plugin that does nothing")
 	large := flag.Int("large", 100_000, "assets of the large partition")
 	million := flag.Int("million", 1_000_000, "assets of the largest partition")
 	shared := flag.Int("partitions", 1000, "partitions that ten replicas share, or one server serves")
-	only := flag.String("only", "", "measure only pushes, only hung, only terraform, only plan (its part of that), only the solver, only partitions, only queries, only generators, only renderers, only judge, only delivery, only rollouts, only governed, only replicas, only rest, only million, or only many; of kubernetes nothing, which plugins/kubernetes measures")
+	only := flag.String("only", "", "measure only pushes, only hung, only terraform, only terraform-modules, only plan (its part of that), only the solver, only partitions, only queries, only generators, only renderers, only judge, only delivery, only rollouts, only governed, only replicas, only rest, only million, or only many; of kubernetes nothing, which plugins/kubernetes measures")
 	profile := flag.String("cpuprofile", "", "write a CPU profile of this process to a file")
 	flag.StringVar(&heapProfile, "memprofile", "", "write a heap profile of the last quiet partition to a file")
 	flag.Parse()
@@ -57,6 +57,9 @@ func run() int {
 	}
 	if err == nil && (*only == "" || *only == "terraform" || *only == "plan") {
 		err = measurePlan(context.Background(), *null, *large/100, *large/10)
+	}
+	if err == nil && (*only == "" || *only == "terraform-modules") {
+		err = measureTerraformModules(context.Background(), *programs, *large/2000)
 	}
 	if err == nil && (*only == "" || *only == "solver") {
 		err = measureSolver(context.Background(), *null, *large/10)

@@ -124,7 +124,8 @@ func newTerraform(ctx context.Context) (*terraform, error) {
 type terraform struct{ program, folder string }
 
 func (t terraform) run(ctx context.Context, arguments ...string) (time.Duration, error) {
-	command := exec.CommandContext(ctx, t.program, append(arguments, "-no-color")...)
+	// What is no flag comes last.
+	command := exec.CommandContext(ctx, t.program, append([]string{arguments[0], "-no-color"}, arguments[1:]...)...)
 	command.Dir, command.Env = t.folder, append(os.Environ(), "CHECKPOINT_DISABLE=1", "TF_IN_AUTOMATION=1")
 	began := time.Now()
 	said, err := command.CombinedOutput()

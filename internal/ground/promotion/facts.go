@@ -48,6 +48,8 @@ const (
 	Unreachable
 	// NotAllowed: the partition does not let the application edit the field.
 	NotAllowed
+	// Stopped: a person stopped the partition.
+	Stopped
 )
 
 // Stay is a time for which an environment's field held a release.

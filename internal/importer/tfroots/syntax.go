@@ -1,6 +1,8 @@
 package tfroots
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"io/fs"
 	"os"
@@ -16,6 +18,7 @@ import (
 
 	"lehr.dev/internal/ground/fault"
 	"lehr.dev/internal/ground/files"
+	"lehr.dev/sdk/generator/hclnesting"
 )
 
 // mostFile bytes of one file are read. It bounds how deep its brackets nest, too.
@@ -103,7 +106,7 @@ func parse(top, name string) (*hcl.File, error) {
 		return nil, fault.New(fault.Invalid, "reading %s: %w", name, err).WithHint("let what is read be regular files of at most 1 MiB")
 	}
 	isJSON := strings.HasSuffix(name, ".json")
-	if isJSON && isNestedJSON(text) || !isJSON && isNested(text) {
+	if isJSON && hclnesting.IsTooDeepJSON(text) || !isJSON && hclnesting.IsTooDeep(text) {
 		return nil, fault.New(fault.Invalid, "%s: it is wrong, or nested deeper than can be read", name).WithHint("mend the file: terraform validate says more")
 	}
 	var file *hcl.File
@@ -258,25 +261,39 @@ var readers = []string{"file", "filebase64", "filemd5", "filesha1", "filesha256"
 
 // addMentioned collects the files that expressions read by a constant path.
 func (r *folderReader) addMentioned(file *hcl.File) {
-	body, ok := file.Body.(*hclsyntax.Body)
-	if !ok {
+	if body, ok := file.Body.(*hclsyntax.Body); ok {
+		_ = hclsyntax.VisitAll(body, r.addRead)
 		return
 	}
-	scope := &hcl.EvalContext{Variables: map[string]cty.Value{"path": pathValue}}
-	_ = hclsyntax.VisitAll(body, func(node hclsyntax.Node) hcl.Diagnostics {
-		function, ok := node.(*hclsyntax.FunctionCallExpr)
-		if !ok || len(function.Args) == 0 || !slices.Contains(readers, function.Name) {
-			return nil
+	// In JSON each text may have expressions.
+	for decoder := json.NewDecoder(bytes.NewReader(file.Bytes)); ; {
+		token, err := decoder.Token()
+		if err != nil {
+			return
 		}
-		if text, ok := textOf(function.Args[0], scope); ok && !path.IsAbs(text) {
-			at := path.Join(r.path, text)
-			info, err := os.Stat(filepath.Join(r.top, filepath.FromSlash(at)))
-			if err == nil && info.Mode().IsRegular() && filepath.IsLocal(at) && !slices.Contains(r.mentioned, at) {
-				r.mentioned = append(r.mentioned, at)
+		if text, ok := token.(string); ok && strings.Contains(text, "${") {
+			if template, diagnostics := hclsyntax.ParseTemplate([]byte(text), "", hcl.InitialPos); !diagnostics.HasErrors() {
+				_ = hclsyntax.VisitAll(template, r.addRead)
 			}
 		}
+	}
+}
+
+// addRead collects the file that one call of a function reads.
+func (r *folderReader) addRead(node hclsyntax.Node) hcl.Diagnostics {
+	function, ok := node.(*hclsyntax.FunctionCallExpr)
+	if !ok || len(function.Args) == 0 || !slices.Contains(readers, function.Name) {
 		return nil
-	})
+	}
+	scope := &hcl.EvalContext{Variables: map[string]cty.Value{"path": pathValue}}
+	if text, ok := textOf(function.Args[0], scope); ok && !path.IsAbs(text) {
+		at := path.Join(r.path, text)
+		info, err := os.Stat(filepath.Join(r.top, filepath.FromSlash(at)))
+		if err == nil && info.Mode().IsRegular() && filepath.IsLocal(at) && !slices.Contains(r.mentioned, at) {
+			r.mentioned = append(r.mentioned, at)
+		}
+	}
+	return nil
 }
 
 // pathValue is what an expression has for path: all are the folder itself.

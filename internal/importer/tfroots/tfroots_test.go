@@ -310,3 +310,37 @@ workflows:
 		t.Errorf("read %q, hints %q", result.Read, result.Hints)
 	}
 }
+
+// TestModulesOfJSON: a root module in the syntax of JSON is read as one in the other is, with its
+// backend, the modules and files that it names, and the states that it reads; and what is nested
+// deeper than its parser can follow is refused.
+func TestModulesOfJSON(t *testing.T) {
+	top := lay(t, map[string]string{
+		"net/main.tf.json": `{"terraform": {"backend": {"s3": {"bucket": "states", "key": "net.tfstate", "region": "eu"}}},
+ "module": {"inner": {"source": "../inner", "text": "${file(\"policy.json\")}"}}}`,
+		"net/policy.json":     "{}",
+		"inner/inner.tf.json": `{"variable": {"text": {}}}`,
+		"app/main.tf.json": `{"terraform": [{"backend": {"s3": {"bucket": "states", "key": "app.tfstate", "region": "eu"}}}],
+ "locals": {"bucket": "states"},
+ "data": {"terraform_remote_state": {"net": {"backend": "s3", "config": {"bucket": "${local.bucket}", "key": "net.tfstate", "region": "eu"}}}}}`,
+	})
+	result, d := mustRead(t, top)
+	if len(d.Generate) != 2 || len(result.LeftOut) != 0 {
+		t.Fatalf("%d root modules, left out: %+v\n%s", len(d.Generate), result.LeftOut, result.Definition)
+	}
+	listed := fmt.Sprintf("%+v", d.Sources)
+	for _, name := range []string{"policy.json", "inner"} {
+		if !strings.Contains(listed, name) {
+			t.Errorf("no source lists %s: %s", name, listed)
+		}
+	}
+	for _, one := range d.Generate {
+		if one.With.ID == "terraform/app" {
+			equal(t, "edges of the app", one.edges(), []string{"terraform/net"})
+		}
+	}
+	deep := lay(t, map[string]string{"main.tf.json": `{"locals": {"a": "${` + strings.Repeat("[", 200_000) + `}"}}`})
+	if _, err := Read(deep, Program{}); !fault.Is(err, fault.Invalid) || !strings.Contains(err.Error(), "nested deeper") {
+		t.Errorf("%v", err)
+	}
+}

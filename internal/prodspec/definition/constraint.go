@@ -168,7 +168,7 @@ func deliverySchema() map[string]any {
 		constraints = append(constraints, object(properties, required...))
 	}
 	environment := object(map[string]any{
-		"set": object(map[string]any{"document": text(), "field": text()}, "document", "field"), "assets": expression(), "partition": text(), "each": texts(),
+		"set": object(map[string]any{"document": text(), "field": text(), "digest": text()}, "document", "field"), "assets": expression(), "partition": text(), "each": texts(),
 		"constraints": mapOf(anyOf(constraints...)), "verify": texts(), "on_bad": enum(slices.Sorted(maps.Keys(deliveryOnBads))),
 		"newer": enum(slices.Sorted(maps.Keys(deliveryNewers))), "attempts": number(1), "retry": duration(),
 	}, "set", "assets")

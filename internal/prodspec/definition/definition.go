@@ -160,7 +160,7 @@ const (
 	GenerationSource = generation.Name
 )
 
-var topFields = []string{"lehr", "partition", "owner", "mode", "modes", "types", "sources", "generate", "validate", "plugins", "models", "outputs", "checks", "access", "notifications", "rollouts", "validations", "generations", "delivery"}
+var topFields = []string{"lehr", "partition", "owner", "mode", "modes", "types", "sources", "generate", "validate", "plugins", "models", "outputs", "checks", "access", "notifications", "rollouts", "validations", "generations", "delivery", "promotions"}
 
 func (p *parser) definition(root *yaml.Node) (d Definition) {
 	policy := &intentpb.Policy{Mode: intentpb.EnforcementMode_ENFORCEMENT_MODE_OBSERVE}
@@ -209,6 +209,7 @@ func (p *parser) definition(root *yaml.Node) (d Definition) {
 	p.rollouts(fields["rollouts"], &d)
 	p.generations(fields["generations"], &d)
 	p.deliveries(fields["delivery"], &d)
+	policy.PromotionGrants = p.promotionGrants(fields["promotions"], d.Sources)
 	return d
 }
 

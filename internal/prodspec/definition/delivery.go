@@ -253,7 +253,7 @@ func (r *deliveryParser) environmentFields(spec *intentpb.DeliveryEnvironment, f
 
 // set is the field that holds the environment's version.
 func (r *deliveryParser) set(node *yaml.Node, spec *intentpb.DeliveryEnvironment, at string) {
-	fields := r.fields(node, at, []string{"document", "field"})
+	fields := r.fields(node, at, []string{"document", "field", "digest"})
 	for _, needed := range []string{"document", "field"} {
 		if fields[needed] == nil {
 			r.parser.at(node, at+"."+needed, "%s.%s is missing", at, needed).hint("write set: {document: knobs, field: /test/version}")
@@ -265,7 +265,19 @@ func (r *deliveryParser) set(node *yaml.Node, spec *intentpb.DeliveryEnvironment
 		_, err := document.ParsePath(spec.Pointer)
 		r.check(fields["field"], at+".field", err)
 	}
+	if digest := fields["digest"]; digest != nil {
+		if spec.DigestPointer = r.text(digest, at+".digest"); spec.DigestPointer != "" {
+			_, err := document.ParsePath(spec.DigestPointer)
+			r.check(digest, at+".digest", err)
+		}
+		if spec.DigestPointer == spec.Pointer {
+			r.parser.at(digest, at+".digest", "%s.digest is the field that holds the version", at).hint("give the digest a field of its own, as /test/digest")
+		}
+	}
 	stored, inGit := documentsOf(r.definition.Sources)
+	if spec.Partition == "" {
+		spec.Source = stored[spec.Document]
+	}
 	if spec.Document == "" || spec.Partition != "" || stored[spec.Document] != "" || slices.Contains(inGit, spec.Document) {
 		return
 	}
@@ -298,6 +310,7 @@ func (r *deliveryParser) expand(node *yaml.Node, at string, spec *intentpb.Deliv
 			r.parser.at(item(node, i), at+".each", "%q is not a name", one.Name).hint("use a-z, 0-9, - and _, at most 63 with the environment's name before it")
 		}
 		one.Pointer, one.Assets = strings.ReplaceAll(spec.Pointer, eachWord, value), strings.ReplaceAll(spec.Assets, eachWord, value)
+		one.DigestPointer = strings.ReplaceAll(spec.DigestPointer, eachWord, value)
 		one.Partition = strings.ReplaceAll(spec.Partition, eachWord, value)
 		for _, c := range one.Constraints {
 			r.own(c, value)

@@ -22,6 +22,7 @@ func Schema() map[string]any {
 		"notifications": mapOf(notificationSchema()), "rollouts": mapOf(rolloutSchema()), "validations": validationsSchema(),
 		"generations": mapOf(object(map[string]any{"assets": text(), "generator": text(), "suffix": enum([]string{"hash", "version"}), "keep": number(1)}, "assets", "generator", "suffix")),
 		"delivery":    mapOf(deliverySchema()),
+		"promotions":  promotionsSchema(),
 	}, "lehr", "partition", "sources", "generate")
 	top["$schema"] = "https://json-schema.org/draft/2020-12/schema"
 	top["title"] = "A partition of Lehr"

@@ -144,6 +144,8 @@ func TestSchemaHasTheKeysOfTheParser(t *testing.T) {
 		".delivery{}.order|":                           "delivery: {a: {order: {KEY}}}",
 		".delivery{}.environments{}":                   "delivery: {a: {environments: {e: {KEY}}}}",
 		".delivery{}.environments{}.set":               "delivery: {a: {environments: {e: {set: {KEY}}}}}",
+		".promotions":                                  "promotions: {KEY}",
+		".promotions.grants[]":                         "promotions: {grants: [{KEY}]}",
 		".validations{}":                               "validations: {v: {KEY}}",
 		".validations{}.metrics{}":                     "validations: {v: {metrics: {m: {KEY}}}}",
 		".validations{}.metrics{}.range":               "validations: {v: {metrics: {m: {range: {KEY}}}}}",

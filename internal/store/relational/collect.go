@@ -36,6 +36,7 @@ func (s *Store) Collect(ctx context.Context, lease store.Lease, keep store.Reten
 		collecting{"approvals that were used or have ended", c.approvals}, collecting{"reports of what is no more", c.reports},
 		collecting{"candidates", c.candidates}, collecting{"runs of rollouts", c.rollouts}, collecting{"", c.judgements},
 		collecting{"records of validations", c.records}, collecting{"memos of what is no more", c.memos},
+		collecting{"", c.deliveries},
 	)
 	if err != nil {
 		return c.removed, err

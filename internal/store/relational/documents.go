@@ -47,6 +47,10 @@ type changing struct {
 	atAnyRevision bool
 	// creates: an edit makes the document where there is none.
 	creates bool
+	// rests is asked in the transaction whether what the change rests on is as it was, and then
+	// is done in it after the change; nil: nothing is.
+	rests func(t *transaction) error
+	then  func(t *transaction, result document.Document) error
 }
 
 // CreateDocument makes a document. One that was deleted is made anew.
@@ -233,8 +237,15 @@ func (c *changing) run(ctx context.Context) (result document.Document, err error
 		if err != nil {
 			return err
 		}
-		result, err = c.keep(t, now, next)
-		return err
+		if c.rests != nil {
+			if err := c.rests(t); err != nil {
+				return err
+			}
+		}
+		if result, err = c.keep(t, now, next); err != nil || c.then == nil {
+			return err
+		}
+		return c.then(t, result)
 	})
 	return result, err
 }

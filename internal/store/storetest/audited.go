@@ -319,6 +319,17 @@ var writes = map[string]write{
 		},
 		want: intent.AuditRecord{By: lehr, Verb: "memo", Subject: "a", Detail: `push p1: "task:run 7", 7 bytes, digest `},
 	},
+	"RecordDelivery": {
+		do:   func(w *world) error { return delivered(w.t.Context(), w) },
+		want: intent.AuditRecord{By: alice, Verb: "delivery-pin", Subject: "web", Reason: "seen", Detail: "environment test, version 1.0, d"},
+	},
+	"Promote": {
+		prepare: func(w *world) { w.created(`{"test":{"version":"0.9"}}`) },
+		do:      func(w *world) error { return w.Promote(w.t.Context(), w.lease, w.promotes("1", "1.0", 0)) },
+		want: intent.AuditRecord{
+			By: intent.DeliveryHolder(shop, "web"), Verb: "edit-document", Subject: "knobs", Reason: "let in", Detail: "revision 2: set /test/version",
+		},
+	},
 	"Collect": {
 		prepare: func(w *world) {
 			w.publish(entry("a", "x"))
@@ -341,13 +352,14 @@ var unrecorded = map[string]string{
 	"PutBlobs":     "a cache, by the digest of what it was made from; nothing is allowed by it",
 	"Hint":         "that sources may have changed, said by a signed webhook; they are only looked at",
 	"SaveReports":  "what was seen; it changes nothing, and each look replaces it",
+	"SaveVersions": "what a source lists; it allows nothing, and the promotion that follows is recorded",
 	"SaveEnforced": "what was seen; a claim that passes to another asset, or is given back, is recorded",
 }
 
 // reading are the methods that write nothing.
 var reading = strings.Fields(`Document ListDocuments DocumentRevisions Partition ListPartitions Hints Check Free Replicas Incarnation Incarnations Member Body Content Contents Members Changes
 	FindIncarnation EdgesFrom EdgesTo Candidate CandidateDelta ListCandidates Acknowledged GetBlob Pins PinsOf Holds Retries Stops Consents Authors
-	Size Permit OpenPushes Pushes Push Ended Begun EnforcedPage EnforcedCount Memos MemoAssets Orphans OrphanCount Report ListReports CountReports ListGroups Rollouts Observations Judgements RolloutOrders ReportHistory ReportsAfter LastReport Arrivals
+	Size Permit OpenPushes Pushes Push Ended Begun EnforcedPage EnforcedCount Memos MemoAssets Orphans OrphanCount Report ListReports CountReports ListGroups Rollouts Observations Judgements RolloutOrders Versions DeliveryRecords ReportHistory ReportsAfter LastReport Arrivals
 	AuditRecords AuditEnds WalkAudit VerifyAudit AuditTrouble Identity History Verify TokenByID Tokens Grants CommonPolicy Authority Authorize Changed Close`)
 
 // Audited shows of every method of a store that writes that its record is

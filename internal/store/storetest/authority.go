@@ -64,6 +64,7 @@ func (w *world) caused() []caused {
 			_, err := w.OrderRollout(ctx, intent.RolloutOrder{Partition: shop, Name: "web", Kind: intent.OrderPause, By: bob})
 			return err
 		}},
+		{"RecordDelivery", intent.Operator, shop, none, func(ctx context.Context) error { return delivered(ctx, w) }},
 		{"SetStop", intent.Operator, shop, resumed(shop), func(ctx context.Context) error { return w.SetStop(ctx, intent.Stop{Partition: shop, Owner: bob}) }},
 		{"SetStop", intent.Operator, "", resumed(""), func(ctx context.Context) error { return w.SetStop(ctx, intent.Stop{Owner: bob}) }},
 		{"Resume", intent.Operator, shop, stopped(shop), func(ctx context.Context) error { return w.Resume(ctx, shop, "", bob) }},
@@ -256,7 +257,7 @@ var asksNobody = []string{
 	"Partition", "ListPartitions", "Hint", "Hints", "Renew", "Retire", "Replicas", "Acquire", "Free", "Document", "ListDocuments", "DocumentRevisions", "Incarnation", "Incarnations", "Member", "Body", "Content", "Contents", "Members", "Changes",
 	"FindIncarnation", "EdgesFrom", "EdgesTo", "Candidate", "CandidateDelta", "ListCandidates", "Acknowledged", "GetBlob", "Pins", "PinsOf", "Holds", "Retries",
 	"Stops", "Consents", "Authors", "OpenPushes", "Pushes", "Push", "Ended", "Size", "EnforcedPage", "EnforcedCount", "Memos", "MemoAssets", "Orphans", "OrphanCount", "Report", "ListReports",
-	"CountReports", "ListGroups", "Rollouts", "Observations", "Judgements", "RolloutOrders", "ReportHistory", "ReportsAfter", "LastReport", "Arrivals", "AuditRecords", "AuditEnds", "AuditTrouble", "WalkAudit", "VerifyAudit", "Identity", "History", "Verify", "TokenByID", "Tokens", "Grants", "CommonPolicy", "Authority", "Authorize", "Changed", "Close",
+	"CountReports", "ListGroups", "Rollouts", "Observations", "Judgements", "RolloutOrders", "Versions", "DeliveryRecords", "ReportHistory", "ReportsAfter", "LastReport", "Arrivals", "AuditRecords", "AuditEnds", "AuditTrouble", "WalkAudit", "VerifyAudit", "Identity", "History", "Verify", "TokenByID", "Tokens", "Grants", "CommonPolicy", "Authority", "Authorize", "Changed", "Close",
 }
 
 // testEveryWriteAsks: a method that is new is one of those that testAuthority

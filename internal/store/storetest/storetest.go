@@ -35,6 +35,7 @@ func Run(t *testing.T, open func(t *testing.T) store.All) {
 		{"Admit", testAdmit},
 		{"Journal", testJournal},
 		{"Memos", testMemos},
+		{"Deliveries", testDeliveries},
 		{"CommonPolicy", testCommonPolicy},
 		{"Enforced", testEnforced},
 		{"Contention", testContention},

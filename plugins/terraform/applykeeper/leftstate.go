@@ -32,7 +32,10 @@ func (k *process) writeState(spec Spec, end *End) {
 			}
 			return
 		}
-		err := k.pushState(spec, left)
+		err := syncFile(left)
+		if err == nil {
+			err = k.pushState(spec, left)
+		}
 		if errors.Is(err, errOtherState) {
 			err = k.pushSuccessor(spec, left, err)
 		}
@@ -53,6 +56,15 @@ func (k *process) writeState(spec Spec, end *End) {
 		}
 		pause = min(2*pause, 30*time.Second)
 	}
+}
+
+// syncFile has a file be on the disk: Terraform does not wait for that.
+func syncFile(path string) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(file.Sync(), file.Close())
 }
 
 // errOtherState says that the backend has a state that the one which was left is no successor

@@ -173,7 +173,15 @@ func (p Place) Ref() (*intentpb.SecretRef, error) {
 	return refs[0], nil
 }
 
-// Limit of one apply.
+// CheckApplyLimit refuses what a module may not say of one apply.
+func CheckApplyLimit(limit time.Duration) error {
+	if limit <= 0 || limit > mostApplyLimit {
+		return fmt.Errorf("apply_limit is %s: write more than 0, and at most 24h", limit)
+	}
+	return nil
+}
+
+// Limit of one apply of a module that says none itself.
 func (e Engine) Limit() time.Duration {
 	if e.ApplyLimit.Duration == 0 {
 		return defaultApplyLimit

@@ -155,6 +155,57 @@ func TestADiskOfStatesThatIsFullLosesNoState(t *testing.T) {
 	s.nothingLeft()
 }
 
+// The plugin's own disk is full: without room for a state that cannot be written no apply begins;
+// one that fills in the middle costs neither the state nor the note of the end; and a look on a
+// full disk says so.
+func TestADiskOfThePluginThatIsFull(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	disk := func(size string) {
+		t.Helper()
+		_ = os.MkdirAll(s.modules.Folder, 0o700)
+		if err := syscall.Mount("lehr-terraform", s.modules.Folder, "tmpfs", 0, "size="+size); err != nil {
+			t.Skipf("this user may mount no small disk (%v): run it as root", err)
+		}
+	}
+	unmount := func() {
+		if err := syscall.Unmount(s.modules.Folder, syscall.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	}
+	disk("8m")
+	outcome := s.pushOf(t.Context(), s.diff())
+	if outcome.Ending != serve.Failed || !outcome.Retryable || !strings.Contains(outcome.Reason, "nothing was applied: the disk of") || s.log()[0] != "" {
+		t.Errorf("without room: %+v; the cloud did %q", outcome, s.log())
+	}
+	unmount()
+	disk("24m")
+	t.Cleanup(unmount)
+	outcomes, cancel := s.begin()
+	defer cancel()
+	filler := fill(t, s.modules.Folder)
+	s.mend()
+	s.until("the apply to be done", func() bool { return s.count("end create second") == 1 })
+	if err := os.Remove(filler); err != nil {
+		t.Fatal(err)
+	}
+	if outcome := <-outcomes; outcome.Ending != serve.Pushed {
+		t.Errorf("the push ended %+v", outcome)
+	}
+	s.expect(serve.InSync)
+	filler = fill(t, s.modules.Folder)
+	s.file("third.tf", "# another content, which is laid out\n")
+	s.expect(serve.Unknown, "no space left on device")
+	if err := os.Remove(filler); err != nil {
+		t.Fatal(err)
+	}
+	s.expect(serve.InSync)
+	if s.count("begin create logo") != 1 || s.count("begin create second") != 1 {
+		t.Errorf("the cloud did %q", s.log())
+	}
+	s.nothingLeft()
+}
+
 // fill takes all room of a disk by one file.
 func fill(t *testing.T, folder string) string {
 	t.Helper()

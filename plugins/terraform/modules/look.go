@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	intentpb "lehr.dev/gen/lehr/intent/v1"
@@ -47,22 +48,28 @@ func (m *Modules) look(ctx context.Context, s subject) (*look, error) {
 		return nil, err
 	}
 	l.key = keyOf(place)
+	if path := backend.LocalState(s.module.Workspace); path != "" {
+		if err := tfcommand.CheckWriter(path, s.engine); err != nil {
+			return nil, err
+		}
+	}
 	if err := m.commands.CheckWorkspace(ctx, l.run); err != nil {
 		return nil, err
 	}
-	state, ok, err := m.commands.PullState(ctx, l.run)
-	if err != nil {
-		return nil, err
-	}
-	l.stateDigest = state.Digest
 	left, err := s.folder.Errored()
 	if err != nil {
 		return nil, err
 	}
 	if len(left) > 0 {
+		state, _, err := m.commands.PullState(ctx, l.run)
+		if err != nil {
+			return nil, err
+		}
 		return l, l.recover(left[0], state)
 	}
-	if l.plan, l.file, err = m.commands.Plan(ctx, l.run, s.asset.TurnedDown()); err != nil {
+	state, ok, err := m.plan(ctx, l)
+	if err != nil {
+		l.forget()
 		return nil, err
 	}
 	l.base = "none"
@@ -84,6 +91,21 @@ func (m *Modules) look(ctx context.Context, s subject) (*look, error) {
 	}
 	s.folder.Collect(l.run.Content)
 	return l, nil
+}
+
+// plan plans, and reads the state's version at the same time: neither takes its lock. When
+// somebody writes the state between the two, Terraform refuses the plan when it is applied.
+func (m *Modules) plan(ctx context.Context, l *look) (state tfcommand.State, ok bool, err error) {
+	var pulling sync.WaitGroup
+	var pullErr error
+	pulling.Go(func() { state, ok, pullErr = m.commands.PullState(ctx, l.run) })
+	l.plan, l.file, err = m.commands.Plan(ctx, l.run, l.asset.TurnedDown())
+	pulling.Wait()
+	l.stateDigest, l.stateSize = state.Digest, state.Size
+	if pullErr != nil {
+		err = pullErr // It is the cause of the other, or says more.
+	}
+	return state, ok, err
 }
 
 // recover plans to write a state that an apply could not: until then nothing is known of what

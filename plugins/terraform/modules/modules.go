@@ -57,6 +57,7 @@ type Modules struct {
 	blobs    workfolder.Blobs
 	applies  chan struct{}
 	ends     *ends
+	kept     *keptPlans
 }
 
 var (
@@ -65,8 +66,10 @@ var (
 	_ serve.Preparer = (*Modules)(nil)
 )
 
-// New serves modules, which are planned in the background.
+// New serves modules, which are planned in the background. Saved plans that an earlier process
+// left are removed.
 func New(options Options) serve.Kind {
+	tfcommand.SweepPlans(options.Folder)
 	return serve.InBackground(newModules(options), serve.Background{Limit: options.Every, AtOnce: options.PlansAtOnce})
 }
 
@@ -76,7 +79,7 @@ func NewReader(options Options) *Modules { return newModules(options) }
 func newModules(options Options) *Modules {
 	return &Modules{
 		Options: options, commands: tfcommand.New(options.Lock), blobs: workfolder.Blobs{Path: options.Folder + "/blobs"},
-		applies: make(chan struct{}, options.AppliesAtOnce), ends: newEnds(),
+		applies: make(chan struct{}, options.AppliesAtOnce), ends: newEnds(), kept: newKeptPlans(),
 	}
 }
 
@@ -95,8 +98,10 @@ func (m *Modules) Served() serve.Served {
 	return served
 }
 
-// Watch hints modules whose apply has ended that no push waited for.
+// Watch hints modules whose apply has ended that no push waited for. When it ends, so does the
+// plugin, and saved plans are removed.
 func (m *Modules) Watch(ctx context.Context, hint func(serve.PartitionID, serve.AssetID)) error {
+	defer m.kept.dropAll()
 	return m.ends.Watch(ctx, hint)
 }
 
@@ -105,6 +110,8 @@ type subject struct {
 	asset  serve.Intent
 	module *terraformpb.Module
 	engine enginelist.Engine
+	// limit of one apply.
+	limit  time.Duration
 	folder workfolder.Asset
 	found  applykeeper.Found
 	memo   *memo
@@ -126,6 +133,13 @@ func (m *Modules) subject(asset serve.Intent) (s subject, err error) {
 	}
 	if s.engine, err = enginelist.Find(m.Engines, asset.Incarnation.Partition, s.module.Engine, s.module.Root); err != nil {
 		return fail(err)
+	}
+	s.limit = s.engine.Limit()
+	if own := s.module.ApplyLimit; own != nil {
+		s.limit = own.AsDuration()
+		if err := enginelist.CheckApplyLimit(s.limit); err != nil {
+			return fail(err)
+		}
 	}
 	s.folder = workfolder.Of(m.Folder, partition, string(asset.ID))
 	if s.memo, err = memoOf(asset.Memos); err != nil {
@@ -203,8 +217,14 @@ func (m *Modules) diff(ctx context.Context, asset serve.Intent) serve.Difference
 	if err != nil {
 		return unknown(fmt.Errorf("%s: %w", asset.ID, err))
 	}
-	l.forget()
-	return l.difference()
+	d := l.difference()
+	if d.Outcome != serve.Differs {
+		m.kept.drop(s.folder.Path)
+		l.forget()
+		return d
+	}
+	m.kept.keep(l)
+	return d
 }
 
 func unknown(err error) serve.Difference {
@@ -226,6 +246,8 @@ type look struct {
 	left string
 	// stateDigest is of the state that the plan, or what was left, was made of.
 	stateDigest string
+	// stateSize is in bytes.
+	stateSize int
 }
 
 // forget removes the saved plan: it holds secrets.

@@ -19,7 +19,8 @@ import (
 // progressInterval is between two looks at what an apply tells.
 const progressInterval = 250 * time.Millisecond
 
-// Push plans again and, when the plan is the admitted one, has exactly that saved plan applied.
+// Push takes the saved plan of a recent look, or plans again, and, when the plan is the admitted
+// one, has exactly that saved plan applied.
 // It stays until the apply has ended, or its permit has: then the apply begins nothing more.
 func (m *Modules) Push(ctx context.Context, push serve.Push, permits serve.Permits) serve.Outcome {
 	select {
@@ -38,9 +39,11 @@ func (m *Modules) Push(ctx context.Context, push serve.Push, permits serve.Permi
 	if answer, isAnswered := m.underWay(s); isAnswered {
 		return serve.Outcome{Ending: serve.Stale, Reason: answer.Reason}
 	}
-	l, err := m.look(ctx, s)
-	if err != nil {
-		return failed(ctx, fmt.Errorf("planning again: %w", err), true)
+	l := m.keptLook(ctx, s, push)
+	if l == nil {
+		if l, err = m.look(ctx, s); err != nil {
+			return failed(ctx, fmt.Errorf("planning again: %w", err), true)
+		}
 	}
 	defer l.forget()
 	switch digest := l.shown.Digest(); {
@@ -57,13 +60,31 @@ func (m *Modules) Push(ctx context.Context, push serve.Push, permits serve.Permi
 	return m.apply(ctx, l, push, permits)
 }
 
+// leastRoom is how many bytes are to be free in the plugin's folder before an apply begins,
+// beside four times the state: a state that the backend does not take is written there.
+const leastRoom = 16 << 20
+
+func checkRoom(l *look) error {
+	room, err := l.folder.Room()
+	if need := uint64(leastRoom + 4*l.stateSize); err == nil && room < need {
+		err = serve.Errorf(serve.Unavailable, "nothing was applied: the disk of %s has %d MiB left, and a state that cannot be written elsewhere needs up to %d MiB there", l.folder.Path, room>>20, need>>20).
+			WithHint("make room on that disk")
+	}
+	return err
+}
+
 // apply has Lehr keep that an apply begins, starts its keeper, and stays with it.
 func (m *Modules) apply(ctx context.Context, l *look, push serve.Push, permits serve.Permits) serve.Outcome {
+	if l.left == "" {
+		if err := checkRoom(l); err != nil {
+			return failed(ctx, err, true)
+		}
+	}
 	if err := permits.Effect(ctx); err != nil {
 		return stopped(ctx, err)
 	}
 	startedAt := time.Now()
-	kept := memo{Host: m.Host, Push: string(push.ID), Began: startedAt, Until: startedAt.Add(l.engine.Limit())}
+	kept := memo{Host: m.Host, Push: string(push.ID), Began: startedAt, Until: startedAt.Add(l.limit)}
 	if err := save(ctx, push, l.key, &kept); err != nil {
 		return failed(ctx, err, true)
 	}
@@ -105,7 +126,7 @@ func (m *Modules) spec(l *look, push serve.Push) (spec applykeeper.Spec, err err
 	}
 	spec = applykeeper.Spec{
 		Asset: l.folder, Push: string(push.ID), Binary: l.engine.Binary, Directory: l.run.Content.Root, Plan: l.file, Left: l.left, StateDigest: l.stateDigest,
-		Environment: environment, Parallelism: l.engine.Parallelism, Limit: l.engine.Limit(),
+		Environment: environment, Parallelism: l.engine.Parallelism, Limit: l.limit,
 	}
 	spec.Secrets, err = m.secretsOf(l)
 	return spec, err

@@ -46,6 +46,18 @@ func (s *states) refuse(isRefused bool) {
 	s.isRefused = isRefused
 }
 
+func (s *states) get() []byte {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	return s.content
+}
+
+func (s *states) set(content string) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.content = []byte(content)
+}
+
 func (s *states) leaveLock(lock string) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()

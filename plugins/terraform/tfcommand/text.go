@@ -2,6 +2,7 @@ package tfcommand
 
 import (
 	"crypto/sha256"
+	"regexp"
 	"strings"
 )
 
@@ -10,8 +11,14 @@ func digestOf(text string) []byte {
 	return sum[:8]
 }
 
-// plain takes the frame out of what Terraform writes for people, and makes one line of it.
+// colour is a sequence that colours a terminal, which "state pull" writes whatever it is told;
+// the first byte of it may be taken out already.
+var colour = regexp.MustCompile(`\x1b?\[[0-9;]+m`)
+
+// plain takes the frame and the colours out of what Terraform writes for people, and makes one
+// line of it.
 func plain(text string) string {
+	text = colour.ReplaceAllString(text, "")
 	text = strings.NewReplacer("╷", " ", "│", " ", "╵", " ").Replace(text)
 	return strings.Join(strings.Fields(text), " ")
 }

@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -20,6 +21,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/mod/semver"
 
 	terraformpb "lehr.dev/gen/lehr/terraform/v1"
 	"lehr.dev/plugins/terraform/enginelist"
@@ -175,6 +178,12 @@ func (c *Commands) Init(ctx context.Context, r Run) error {
 	marker, stamp := filepath.Join(r.Content.Path, "initialised"), r.stamp()
 	if done, err := os.ReadFile(marker); err == nil && string(done) == stamp {
 		return nil
+	} else if err != nil {
+		r.forgetInit()
+	}
+	// What is half done is no longer taken for done, also after a power loss.
+	if err := os.Remove(marker); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("preparing the module: %w", err)
 	}
 	if err := r.writeConfig(); err != nil {
 		return fmt.Errorf("preparing the module: %w", err)
@@ -204,7 +213,18 @@ func (c *Commands) Init(ctx context.Context, r Run) error {
 	if result.Exit != 0 {
 		return serve.Errorf(serve.Unavailable, "%s init failed: %s", filepath.Base(r.Engine.Binary), plain(result.Stderr.Text()))
 	}
+	if err := r.Content.Sync(); err != nil {
+		return fmt.Errorf("preparing the module: %w", err)
+	}
 	return os.WriteFile(marker, []byte(stamp), 0o600)
+}
+
+// forgetInit removes what an init that was cut short left: parts of it Terraform could not read.
+func (r Run) forgetInit() {
+	_ = os.RemoveAll(r.Content.DataDir())
+	if !r.Content.HasLockFile {
+		_ = os.Remove(filepath.Join(r.Content.Root, ".terraform.lock.hcl"))
+	}
 }
 
 // inDefaultWorkspace is the same run there: a workspace that does not exist is made by most
@@ -250,6 +270,8 @@ func (r Run) stamp() string {
 type State struct {
 	Lineage string `json:"lineage"`
 	Serial  uint64 `json:"serial"`
+	// Size is in bytes.
+	Size int `json:"-"`
 	// Digest is of all of it, as SHA-256 in hex; empty: there is none yet.
 	Digest string `json:"-"`
 }
@@ -273,8 +295,27 @@ func (c *Commands) PullState(ctx context.Context, r Run) (state State, ok bool, 
 	if err := json.Unmarshal(text, &state); err != nil {
 		return state, false, fmt.Errorf("reading the state: %w", err)
 	}
-	state.Digest = DigestOf(text)
+	state.Digest, state.Size = DigestOf(text), len(text)
 	return state, state.Lineage != "", nil
+}
+
+// CheckWriter refuses a state in a file of the backend local that a newer version wrote than the
+// engine's: that may lose what it does not know. Of a state in another backend Terraform tells
+// no version, and refuses itself what it cannot read. A file that is not there is no error.
+func CheckWriter(path string, engine enginelist.Engine) error {
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	defer clear(text) // It holds secrets.
+	var state struct {
+		Writer string `json:"terraform_version"`
+	}
+	if err != nil || json.Unmarshal(text, &state) != nil || semver.Compare("v"+state.Writer, "v"+engine.Version) <= 0 {
+		return nil // What cannot be read Terraform tells better.
+	}
+	return serve.Errorf(serve.Invalid, "the state was written by version %s, and the engine %s is of version %s, which is older", state.Writer, engine.Name, engine.Version).
+		WithHint("name an engine of version %s or newer by with: {engine: NAME}; whoever operates the plugin lists it", state.Writer)
 }
 
 // DigestOf a state, as "state pull" prints it.
@@ -286,7 +327,7 @@ func DigestOf(text []byte) string {
 // Plan plans without the state's lock, and returns the plan with the file that holds it, which
 // the caller removes.
 func (c *Commands) Plan(ctx context.Context, r Run, isDestroy bool) (plan *tfplan.Plan, file string, err error) {
-	folder := filepath.Join(r.Content.Path, "plans")
+	folder := filepath.Join(r.Content.Path, plansName)
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return nil, "", fmt.Errorf("making a folder for plans: %w", err)
 	}
@@ -352,6 +393,21 @@ func (c *Commands) show(ctx context.Context, r Run, file string) (*tfplan.Plan, 
 	}
 	return plan, err
 }
+
+// SweepPlans removes the plans of all modules below the plugin's folder that processes left
+// which are no more: they hold secrets. A keeper at work has one of a process that is gone.
+func SweepPlans(root string) {
+	folders, _ := filepath.Glob(filepath.Join(workfolder.Modules(root), "*", "*", "*", plansName))
+	for _, folder := range folders {
+		asset := workfolder.Asset{Path: filepath.Dir(filepath.Dir(folder))}
+		if isLive, err := keeper.IsLocked(asset.LockPath()); err == nil && !isLive {
+			sweep(folder)
+		}
+	}
+}
+
+// plansName is the folder of saved plans in that of a content.
+const plansName = "plans"
 
 // sweep removes plans of processes that are no more: they hold secrets.
 func sweep(folder string) {

@@ -16,6 +16,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	terraformpb "lehr.dev/gen/lehr/terraform/v1"
+	"lehr.dev/sdk/generator/hclnesting"
 )
 
 // CheckBackend refuses a root module whose state would be lost with this folder, or that plans
@@ -52,6 +53,9 @@ func checkHCL(path, name string) (hasBackend bool, err error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return false, fmt.Errorf("reading the root module: %w", err)
+	}
+	if hclnesting.IsTooDeep(text) {
+		return false, fmt.Errorf("reading the root module: %s is nested deeper than can be read", name)
 	}
 	file, diagnostics := hclsyntax.ParseConfig(text, name, hcl.InitialPos)
 	if diagnostics.HasErrors() {
@@ -141,6 +145,19 @@ func (c Content) ReadBackend() (Backend, error) {
 		return Backend{}, fmt.Errorf("reading which backend init found: %w", err)
 	}
 	return file.Backend, nil
+}
+
+// LocalState is the file in which the backend local keeps the state; empty: it is another backend.
+func (b Backend) LocalState(workspace string) string {
+	path, _ := b.Config["path"].(string)
+	folder, _ := b.Config["workspace_dir"].(string)
+	switch {
+	case b.Type != "local":
+		return ""
+	case workspace == "" || workspace == "default":
+		return path
+	}
+	return filepath.Join(folder, workspace, "terraform.tfstate")
 }
 
 // places are the settings of backends by which one state is told from another.

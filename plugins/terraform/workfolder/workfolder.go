@@ -17,6 +17,8 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	terraformpb "lehr.dev/gen/lehr/terraform/v1"
 )
@@ -25,12 +27,15 @@ import (
 // lock of its apply.
 type Asset struct{ Path string }
 
+// Modules is the folder of all assets below the plugin's folder, each in that of its partition.
+func Modules(root string) string { return filepath.Join(root, "modules") }
+
 // Of an asset below the plugin's folder.
 func Of(root, partition, asset string) Asset {
 	readable := strings.ReplaceAll(asset, "/", "~")
 	readable = readable[:min(len(readable), 80)]
 	digest := sha256.Sum256([]byte(asset))
-	return Asset{Path: filepath.Join(root, "modules", partition, readable+"-"+hex.EncodeToString(digest[:4]))}
+	return Asset{Path: filepath.Join(Modules(root), partition, readable+"-"+hex.EncodeToString(digest[:4]))}
 }
 
 // Make makes the folder.
@@ -71,7 +76,8 @@ func (b Blobs) Fetch(ctx context.Context, module *terraformpb.Module, ask func(c
 		if ref == nil {
 			continue
 		}
-		if _, err := os.Stat(b.path(file.Sha256)); err == nil {
+		// One that a power loss left empty is fetched anew.
+		if found, err := os.ReadFile(b.path(file.Sha256)); err == nil && isOf(found, file) {
 			continue
 		}
 		content, err := ask(ctx, ref)
@@ -102,7 +108,7 @@ func (b Blobs) content(file *terraformpb.File) (content []byte, err error) {
 	default:
 		return nil, fmt.Errorf("%s has no content", file.Path)
 	}
-	if sum := sha256.Sum256(content); !slices.Equal(sum[:], file.Sha256) {
+	if !isOf(content, file) {
 		return nil, fmt.Errorf("%s has another digest than intent says", file.Path)
 	}
 	return content, nil
@@ -131,7 +137,7 @@ func (a Asset) Lay(module *terraformpb.Module, blobs Blobs, key string) (Content
 	content.Path = filepath.Join(a.Path, hex.EncodeToString(digest.Sum(nil)[:8]))
 	content.Root = filepath.Join(content.Path, "files", filepath.FromSlash(root))
 	if info, err := os.Stat(content.Root); err == nil && info.IsDir() {
-		return content, nil
+		return content, content.repair(module, blobs)
 	}
 	fresh, err := os.MkdirTemp(a.Path, "new-")
 	if err != nil {
@@ -159,6 +165,33 @@ func (a Asset) Lay(module *terraformpb.Module, blobs Blobs, key string) (Content
 		return Content{}, fmt.Errorf("laying out the module: %w", err)
 	}
 	return content, nil
+}
+
+// repair writes the files anew that are not as intent says: after a power loss they may be empty,
+// and a plan without them would destroy what they declare.
+func (c Content) repair(module *terraformpb.Module, blobs Blobs) error {
+	for _, file := range module.Files {
+		at := filepath.Join(c.Path, "files", filepath.FromSlash(file.Path))
+		if found, err := os.ReadFile(at); err == nil && isOf(found, file) {
+			continue
+		}
+		text, err := blobs.content(file)
+		if err == nil {
+			err = os.MkdirAll(filepath.Dir(at), 0o700)
+		}
+		if err == nil {
+			err = writeWhole(at, text)
+		}
+		if err != nil {
+			return fmt.Errorf("laying out %s anew: %w", file.Path, err)
+		}
+	}
+	return nil
+}
+
+func isOf(content []byte, file *terraformpb.File) bool {
+	sum := sha256.Sum256(content)
+	return slices.Equal(sum[:], file.Sha256)
 }
 
 // mostContents of an asset are kept.
@@ -212,6 +245,25 @@ func (a Asset) Errored() (found []string, err error) {
 		return nil, fmt.Errorf("looking for a state that an apply left: %w", err)
 	}
 	return found, nil
+}
+
+// Room is how many bytes may be written where the asset's folder is.
+func (a Asset) Room() (bytes uint64, err error) {
+	var found unix.Statfs_t
+	if err := unix.Statfs(a.Path, &found); err != nil {
+		return 0, fmt.Errorf("asking how much room is left in %s: %w", a.Path, err)
+	}
+	return found.Bavail * uint64(found.Bsize), nil
+}
+
+// Sync has all that was written below the folder of a content, by whomever, be on the disk.
+func (c Content) Sync() error {
+	folder, err := os.Open(c.Path)
+	if err != nil {
+		return err
+	}
+	defer folder.Close()
+	return unix.Syncfs(int(folder.Fd()))
 }
 
 // writeWhole writes a file whole or not at all, readable by its owner alone.

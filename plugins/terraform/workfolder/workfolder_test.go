@@ -110,6 +110,7 @@ func TestAStateThatWouldBeLostIsRefused(t *testing.T) {
 		"JSON":          {"main.tf.json", `{"terraform": {"backend": {"s3": {}}}}`, ""},
 		"JSON list":     {"main.tf.json", `{"terraform": [{"backend": {"s3": {}}}]}`, ""},
 		"cloud in JSON": {"main.tf.json", `{"terraform": [{"cloud": {}}]}`, "main.tf.json: a block cloud"},
+		"nested":        {"main.tf", "a = " + strings.Repeat("[", 400_000), "nested deeper than can be read"},
 		"none in JSON":  {"main.tf.json", `{}`, "has no backend"},
 	} {
 		content, err := Of(t.TempDir(), "shop", "net").Lay(&terraformpb.Module{Root: ".", Files: []*terraformpb.File{file(c.file, c.text)}}, Blobs{}, "")

@@ -352,7 +352,12 @@ type DeliveryEnvironment struct {
 	// How long after an attempt that failed the next may begin. Unset: 30 minutes.
 	Retry *durationpb.Duration `protobuf:"bytes,11,opt,name=retry" json:"retry,omitempty"`
 	// The entry of the file that it was made of, with others; empty: it is its own.
-	Group         string `protobuf:"bytes,12,opt,name=group" json:"group,omitempty"`
+	Group string `protobuf:"bytes,12,opt,name=group" json:"group,omitempty"`
+	// The source that reads the document, by its name: what head was built from tells which
+	// revision of it head has. Empty where the environment is in another partition.
+	Source string `protobuf:"bytes,13,opt,name=source" json:"source,omitempty"`
+	// The field, as JSON Pointer, that gets the version's digest; empty: none does.
+	DigestPointer string `protobuf:"bytes,14,opt,name=digest_pointer,json=digestPointer" json:"digest_pointer,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -467,6 +472,20 @@ func (x *DeliveryEnvironment) GetRetry() *durationpb.Duration {
 func (x *DeliveryEnvironment) GetGroup() string {
 	if x != nil {
 		return x.Group
+	}
+	return ""
+}
+
+func (x *DeliveryEnvironment) GetSource() string {
+	if x != nil {
+		return x.Source
+	}
+	return ""
+}
+
+func (x *DeliveryEnvironment) GetDigestPointer() string {
+	if x != nil {
+		return x.DigestPointer
 	}
 	return ""
 }
@@ -1125,6 +1144,86 @@ func (x *OutsideVerdict) GetExpires() *durationpb.Duration {
 	return nil
 }
 
+// PromotionGrant lets an application of another partition set fields of a document of this one.
+type PromotionGrant struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The application and its home.
+	Partition   string `protobuf:"bytes,1,opt,name=partition" json:"partition,omitempty"`
+	Application string `protobuf:"bytes,2,opt,name=application" json:"application,omitempty"`
+	Document    string `protobuf:"bytes,3,opt,name=document" json:"document,omitempty"`
+	// The source that reads the document, by its name.
+	Source string `protobuf:"bytes,4,opt,name=source" json:"source,omitempty"`
+	// The fields, as JSON Pointer; what is in them may be set as well.
+	Pointers      []string `protobuf:"bytes,5,rep,name=pointers" json:"pointers,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PromotionGrant) Reset() {
+	*x = PromotionGrant{}
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PromotionGrant) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PromotionGrant) ProtoMessage() {}
+
+func (x *PromotionGrant) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PromotionGrant.ProtoReflect.Descriptor instead.
+func (*PromotionGrant) Descriptor() ([]byte, []int) {
+	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *PromotionGrant) GetPartition() string {
+	if x != nil {
+		return x.Partition
+	}
+	return ""
+}
+
+func (x *PromotionGrant) GetApplication() string {
+	if x != nil {
+		return x.Application
+	}
+	return ""
+}
+
+func (x *PromotionGrant) GetDocument() string {
+	if x != nil {
+		return x.Document
+	}
+	return ""
+}
+
+func (x *PromotionGrant) GetSource() string {
+	if x != nil {
+		return x.Source
+	}
+	return ""
+}
+
+func (x *PromotionGrant) GetPointers() []string {
+	if x != nil {
+		return x.Pointers
+	}
+	return nil
+}
+
 var File_lehr_intent_v1_delivery_proto protoreflect.FileDescriptor
 
 const file_lehr_intent_v1_delivery_proto_rawDesc = "" +
@@ -1147,7 +1246,7 @@ const file_lehr_intent_v1_delivery_proto_rawDesc = "" +
 	"\aBY_DATE\x10\x03\x12\x0e\n" +
 	"\n" +
 	"BY_CREATED\x10\x04\x12\f\n" +
-	"\bBY_BUILD\x10\x05\"\xac\x05\n" +
+	"\bBY_BUILD\x10\x05\"\xf5\x05\n" +
 	"\x13DeliveryEnvironment\x122\n" +
 	"\x04name\x18\x01 \x01(\tB\x1e\xbaH\x1br\x19\x18?2\x15^[a-z0-9][a-z0-9_-]*$R\x04name\x12\x1c\n" +
 	"\tpartition\x18\x02 \x01(\tR\tpartition\x12#\n" +
@@ -1163,7 +1262,9 @@ const file_lehr_intent_v1_delivery_proto_rawDesc = "" +
 	"\battempts\x18\n" +
 	" \x01(\rR\battempts\x129\n" +
 	"\x05retry\x18\v \x01(\v2\x19.google.protobuf.DurationB\b\xbaH\x05\xaa\x01\x02*\x00R\x05retry\x12\x14\n" +
-	"\x05group\x18\f \x01(\tR\x05group\",\n" +
+	"\x05group\x18\f \x01(\tR\x05group\x12\x16\n" +
+	"\x06source\x18\r \x01(\tR\x06source\x12/\n" +
+	"\x0edigest_pointer\x18\x0e \x01(\tB\b\xbaH\x05r\x03\x18\xe8\aR\rdigestPointer\",\n" +
 	"\x05OnBad\x12\x12\n" +
 	"\x0eON_BAD_GO_BACK\x10\x00\x12\x0f\n" +
 	"\vON_BAD_STAY\x10\x01\"/\n" +
@@ -1209,7 +1310,13 @@ const file_lehr_intent_v1_delivery_proto_rawDesc = "" +
 	"\x06reason\x18\x03 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\x06reasonB\r\n" +
 	"\x04what\x12\x05\xbaH\x02\b\x01\"O\n" +
 	"\x0eOutsideVerdict\x12=\n" +
-	"\aexpires\x18\x01 \x01(\v2\x19.google.protobuf.DurationB\b\xbaH\x05\xaa\x01\x02*\x00R\aexpiresB+Z$lehr.dev/gen/lehr/intent/v1;intentpb\x92\x03\x02\b\x02b\beditionsp\xe8\a"
+	"\aexpires\x18\x01 \x01(\v2\x19.google.protobuf.DurationB\b\xbaH\x05\xaa\x01\x02*\x00R\aexpires\"\xc8\x01\n" +
+	"\x0ePromotionGrant\x12%\n" +
+	"\tpartition\x18\x01 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\tpartition\x12)\n" +
+	"\vapplication\x18\x02 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\vapplication\x12#\n" +
+	"\bdocument\x18\x03 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\bdocument\x12\x16\n" +
+	"\x06source\x18\x04 \x01(\tR\x06source\x12'\n" +
+	"\bpointers\x18\x05 \x03(\tB\v\xbaH\b\x92\x01\x05\b\x01\x10\xc8\x01R\bpointersB+Z$lehr.dev/gen/lehr/intent/v1;intentpb\x92\x03\x02\b\x02b\beditionsp\xe8\a"
 
 var (
 	file_lehr_intent_v1_delivery_proto_rawDescOnce sync.Once
@@ -1224,7 +1331,7 @@ func file_lehr_intent_v1_delivery_proto_rawDescGZIP() []byte {
 }
 
 var file_lehr_intent_v1_delivery_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_lehr_intent_v1_delivery_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
+var file_lehr_intent_v1_delivery_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
 var file_lehr_intent_v1_delivery_proto_goTypes = []any{
 	(VersionOrder_By)(0),           // 0: lehr.intent.v1.VersionOrder.By
 	(DeliveryEnvironment_OnBad)(0), // 1: lehr.intent.v1.DeliveryEnvironment.OnBad
@@ -1241,8 +1348,9 @@ var file_lehr_intent_v1_delivery_proto_goTypes = []any{
 	(*DeniedVersions)(nil),         // 12: lehr.intent.v1.DeniedVersions
 	(*DeniedVersion)(nil),          // 13: lehr.intent.v1.DeniedVersion
 	(*OutsideVerdict)(nil),         // 14: lehr.intent.v1.OutsideVerdict
-	(*durationpb.Duration)(nil),    // 15: google.protobuf.Duration
-	(*Calendar)(nil),               // 16: lehr.intent.v1.Calendar
+	(*PromotionGrant)(nil),         // 15: lehr.intent.v1.PromotionGrant
+	(*durationpb.Duration)(nil),    // 16: google.protobuf.Duration
+	(*Calendar)(nil),               // 17: lehr.intent.v1.Calendar
 }
 var file_lehr_intent_v1_delivery_proto_depIdxs = []int32{
 	4,  // 0: lehr.intent.v1.Delivery.order:type_name -> lehr.intent.v1.VersionOrder
@@ -1251,7 +1359,7 @@ var file_lehr_intent_v1_delivery_proto_depIdxs = []int32{
 	6,  // 3: lehr.intent.v1.DeliveryEnvironment.constraints:type_name -> lehr.intent.v1.DeliveryConstraint
 	1,  // 4: lehr.intent.v1.DeliveryEnvironment.on_bad:type_name -> lehr.intent.v1.DeliveryEnvironment.OnBad
 	2,  // 5: lehr.intent.v1.DeliveryEnvironment.newer:type_name -> lehr.intent.v1.DeliveryEnvironment.Newer
-	15, // 6: lehr.intent.v1.DeliveryEnvironment.retry:type_name -> google.protobuf.Duration
+	16, // 6: lehr.intent.v1.DeliveryEnvironment.retry:type_name -> google.protobuf.Duration
 	7,  // 7: lehr.intent.v1.DeliveryConstraint.depends_on:type_name -> lehr.intent.v1.DependsOn
 	8,  // 8: lehr.intent.v1.DeliveryConstraint.judgement:type_name -> lehr.intent.v1.Judgement
 	9,  // 9: lehr.intent.v1.DeliveryConstraint.times:type_name -> lehr.intent.v1.AllowedTimes
@@ -1259,13 +1367,13 @@ var file_lehr_intent_v1_delivery_proto_depIdxs = []int32{
 	11, // 11: lehr.intent.v1.DeliveryConstraint.age:type_name -> lehr.intent.v1.VersionAge
 	12, // 12: lehr.intent.v1.DeliveryConstraint.deny:type_name -> lehr.intent.v1.DeniedVersions
 	14, // 13: lehr.intent.v1.DeliveryConstraint.outside:type_name -> lehr.intent.v1.OutsideVerdict
-	15, // 14: lehr.intent.v1.DependsOn.stable:type_name -> google.protobuf.Duration
-	15, // 15: lehr.intent.v1.Judgement.expires:type_name -> google.protobuf.Duration
-	16, // 16: lehr.intent.v1.AllowedTimes.calendar:type_name -> lehr.intent.v1.Calendar
-	15, // 17: lehr.intent.v1.DeliverySoak.time:type_name -> google.protobuf.Duration
-	15, // 18: lehr.intent.v1.VersionAge.age:type_name -> google.protobuf.Duration
+	16, // 14: lehr.intent.v1.DependsOn.stable:type_name -> google.protobuf.Duration
+	16, // 15: lehr.intent.v1.Judgement.expires:type_name -> google.protobuf.Duration
+	17, // 16: lehr.intent.v1.AllowedTimes.calendar:type_name -> lehr.intent.v1.Calendar
+	16, // 17: lehr.intent.v1.DeliverySoak.time:type_name -> google.protobuf.Duration
+	16, // 18: lehr.intent.v1.VersionAge.age:type_name -> google.protobuf.Duration
 	13, // 19: lehr.intent.v1.DeniedVersions.entries:type_name -> lehr.intent.v1.DeniedVersion
-	15, // 20: lehr.intent.v1.OutsideVerdict.expires:type_name -> google.protobuf.Duration
+	16, // 20: lehr.intent.v1.OutsideVerdict.expires:type_name -> google.protobuf.Duration
 	21, // [21:21] is the sub-list for method output_type
 	21, // [21:21] is the sub-list for method input_type
 	21, // [21:21] is the sub-list for extension type_name
@@ -1298,7 +1406,7 @@ func file_lehr_intent_v1_delivery_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lehr_intent_v1_delivery_proto_rawDesc), len(file_lehr_intent_v1_delivery_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   12,
+			NumMessages:   13,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

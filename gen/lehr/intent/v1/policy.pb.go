@@ -487,9 +487,11 @@ type Policy struct {
 	// Which outputs of the partition's assets other partitions may read.
 	OutputGrants []*OutputGrant `protobuf:"bytes,35,rep,name=output_grants,json=outputGrants" json:"output_grants,omitempty"`
 	// Applications, and through which environments their versions move.
-	Deliveries    []*Delivery `protobuf:"bytes,36,rep,name=deliveries" json:"deliveries,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Deliveries []*Delivery `protobuf:"bytes,36,rep,name=deliveries" json:"deliveries,omitempty"`
+	// Applications of other partitions that may set fields of documents of this one.
+	PromotionGrants []*PromotionGrant `protobuf:"bytes,37,rep,name=promotion_grants,json=promotionGrants" json:"promotion_grants,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *Policy) Reset() {
@@ -658,6 +660,13 @@ func (x *Policy) GetOutputGrants() []*OutputGrant {
 func (x *Policy) GetDeliveries() []*Delivery {
 	if x != nil {
 		return x.Deliveries
+	}
+	return nil
+}
+
+func (x *Policy) GetPromotionGrants() []*PromotionGrant {
+	if x != nil {
+		return x.PromotionGrants
 	}
 	return nil
 }
@@ -3086,7 +3095,7 @@ var File_lehr_intent_v1_policy_proto protoreflect.FileDescriptor
 
 const file_lehr_intent_v1_policy_proto_rawDesc = "" +
 	"\n" +
-	"\x1blehr/intent/v1/policy.proto\x12\x0elehr.intent.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1blehr/intent/v1/addons.proto\x1a\x1dlehr/intent/v1/calendar.proto\x1a\x1clehr/intent/v1/command.proto\x1a\x1dlehr/intent/v1/delivery.proto\x1a!lehr/intent/v1/notification.proto\x1a\x1flehr/intent/v1/validation.proto\"\xc6\v\n" +
+	"\x1blehr/intent/v1/policy.proto\x12\x0elehr.intent.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1blehr/intent/v1/addons.proto\x1a\x1dlehr/intent/v1/calendar.proto\x1a\x1clehr/intent/v1/command.proto\x1a\x1dlehr/intent/v1/delivery.proto\x1a!lehr/intent/v1/notification.proto\x1a\x1flehr/intent/v1/validation.proto\"\x91\f\n" +
 	"\x06Policy\x12\x14\n" +
 	"\x05owner\x18\x01 \x01(\tR\x05owner\x12?\n" +
 	"\x04mode\x18\x02 \x01(\x0e2\x1f.lehr.intent.v1.EnforcementModeB\n" +
@@ -3111,7 +3120,8 @@ const file_lehr_intent_v1_policy_proto_rawDesc = "" +
 	"\routput_grants\x18# \x03(\v2\x1b.lehr.intent.v1.OutputGrantR\foutputGrants\x128\n" +
 	"\n" +
 	"deliveries\x18$ \x03(\v2\x18.lehr.intent.v1.DeliveryR\n" +
-	"deliveries\x1a]\n" +
+	"deliveries\x12I\n" +
+	"\x10promotion_grants\x18% \x03(\v2\x1e.lehr.intent.v1.PromotionGrantR\x0fpromotionGrants\x1a]\n" +
 	"\x0eTypeModesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x125\n" +
 	"\x05value\x18\x02 \x01(\x0e2\x1f.lehr.intent.v1.EnforcementModeR\x05value:\x028\x01:\x92\x02\xbaH\x8e\x02\x1aN\n" +
@@ -3432,9 +3442,10 @@ var file_lehr_intent_v1_policy_proto_goTypes = []any{
 	(*Notification)(nil),         // 41: lehr.intent.v1.Notification
 	(*Validation)(nil),           // 42: lehr.intent.v1.Validation
 	(*Delivery)(nil),             // 43: lehr.intent.v1.Delivery
-	(*durationpb.Duration)(nil),  // 44: google.protobuf.Duration
-	(*Calendar)(nil),             // 45: lehr.intent.v1.Calendar
-	(*CommandLine)(nil),          // 46: lehr.intent.v1.CommandLine
+	(*PromotionGrant)(nil),       // 44: lehr.intent.v1.PromotionGrant
+	(*durationpb.Duration)(nil),  // 45: google.protobuf.Duration
+	(*Calendar)(nil),             // 46: lehr.intent.v1.Calendar
+	(*CommandLine)(nil),          // 47: lehr.intent.v1.CommandLine
 }
 var file_lehr_intent_v1_policy_proto_depIdxs = []int32{
 	40, // 0: lehr.intent.v1.Policy.mode:type_name -> lehr.intent.v1.EnforcementMode
@@ -3454,64 +3465,65 @@ var file_lehr_intent_v1_policy_proto_depIdxs = []int32{
 	9,  // 14: lehr.intent.v1.Policy.generations:type_name -> lehr.intent.v1.GenerationRule
 	10, // 15: lehr.intent.v1.Policy.output_grants:type_name -> lehr.intent.v1.OutputGrant
 	43, // 16: lehr.intent.v1.Policy.deliveries:type_name -> lehr.intent.v1.Delivery
-	0,  // 17: lehr.intent.v1.GenerationRule.suffix:type_name -> lehr.intent.v1.GenerationRule.Suffix
-	6,  // 18: lehr.intent.v1.CheckingProgram.severity:type_name -> lehr.intent.v1.ValidationRule.Severity
-	13, // 19: lehr.intent.v1.Rollout.field:type_name -> lehr.intent.v1.DocumentField
-	14, // 20: lehr.intent.v1.Rollout.stages:type_name -> lehr.intent.v1.RolloutStage
-	1,  // 21: lehr.intent.v1.Rollout.on_bad:type_name -> lehr.intent.v1.Rollout.OnBad
-	2,  // 22: lehr.intent.v1.Rollout.newer:type_name -> lehr.intent.v1.Rollout.Newer
-	14, // 23: lehr.intent.v1.Rollout.emergency:type_name -> lehr.intent.v1.RolloutStage
-	44, // 24: lehr.intent.v1.Rollout.patience:type_name -> google.protobuf.Duration
-	14, // 25: lehr.intent.v1.Rollout.rollback:type_name -> lehr.intent.v1.RolloutStage
-	44, // 26: lehr.intent.v1.RolloutStage.delay:type_name -> google.protobuf.Duration
-	44, // 27: lehr.intent.v1.RolloutStage.soak:type_name -> google.protobuf.Duration
-	45, // 28: lehr.intent.v1.RolloutStage.window:type_name -> lehr.intent.v1.Calendar
-	16, // 29: lehr.intent.v1.Check.min_age:type_name -> lehr.intent.v1.MinimumAge
-	17, // 30: lehr.intent.v1.Check.deny:type_name -> lehr.intent.v1.Denylist
-	19, // 31: lehr.intent.v1.Check.condition:type_name -> lehr.intent.v1.Condition
-	45, // 32: lehr.intent.v1.Check.calendar:type_name -> lehr.intent.v1.Calendar
-	20, // 33: lehr.intent.v1.Check.query:type_name -> lehr.intent.v1.Metric
-	21, // 34: lehr.intent.v1.Check.alerts:type_name -> lehr.intent.v1.Alerts
-	22, // 35: lehr.intent.v1.Check.peak:type_name -> lehr.intent.v1.Peak
-	23, // 36: lehr.intent.v1.Check.protection:type_name -> lehr.intent.v1.Protection
-	25, // 37: lehr.intent.v1.Check.rate:type_name -> lehr.intent.v1.Rate
-	26, // 38: lehr.intent.v1.Check.partition:type_name -> lehr.intent.v1.OtherPartition
-	44, // 39: lehr.intent.v1.MinimumAge.age:type_name -> google.protobuf.Duration
-	18, // 40: lehr.intent.v1.Denylist.entries:type_name -> lehr.intent.v1.Denied
-	44, // 41: lehr.intent.v1.Metric.over:type_name -> google.protobuf.Duration
-	44, // 42: lehr.intent.v1.Metric.keep:type_name -> google.protobuf.Duration
-	36, // 43: lehr.intent.v1.Metric.labels:type_name -> lehr.intent.v1.Metric.LabelsEntry
-	3,  // 44: lehr.intent.v1.Metric.absent:type_name -> lehr.intent.v1.Metric.Absence
-	44, // 45: lehr.intent.v1.Alerts.keep:type_name -> google.protobuf.Duration
-	37, // 46: lehr.intent.v1.Alerts.labels:type_name -> lehr.intent.v1.Alerts.LabelsEntry
-	44, // 47: lehr.intent.v1.Peak.keep:type_name -> google.protobuf.Duration
-	38, // 48: lehr.intent.v1.Peak.labels:type_name -> lehr.intent.v1.Peak.LabelsEntry
-	46, // 49: lehr.intent.v1.Protection.command:type_name -> lehr.intent.v1.CommandLine
-	44, // 50: lehr.intent.v1.Protection.keep:type_name -> google.protobuf.Duration
-	44, // 51: lehr.intent.v1.Protection.timeout:type_name -> google.protobuf.Duration
-	4,  // 52: lehr.intent.v1.Protection.during:type_name -> lehr.intent.v1.Protection.During
-	44, // 53: lehr.intent.v1.Protection.every:type_name -> google.protobuf.Duration
-	24, // 54: lehr.intent.v1.Protection.after:type_name -> lehr.intent.v1.AfterPush
-	44, // 55: lehr.intent.v1.AfterPush.delay:type_name -> google.protobuf.Duration
-	44, // 56: lehr.intent.v1.AfterPush.duration:type_name -> google.protobuf.Duration
-	44, // 57: lehr.intent.v1.Rate.per:type_name -> google.protobuf.Duration
-	5,  // 58: lehr.intent.v1.Rate.by:type_name -> lehr.intent.v1.Rate.By
-	6,  // 59: lehr.intent.v1.ValidationRule.severity:type_name -> lehr.intent.v1.ValidationRule.Severity
-	7,  // 60: lehr.intent.v1.ValidationRule.scope:type_name -> lehr.intent.v1.ValidationRule.Scope
-	28, // 61: lehr.intent.v1.ValidationRule.external:type_name -> lehr.intent.v1.ExternalCheck
-	46, // 62: lehr.intent.v1.ExternalCheck.command:type_name -> lehr.intent.v1.CommandLine
-	39, // 63: lehr.intent.v1.ExternalCheck.parameters:type_name -> lehr.intent.v1.ExternalCheck.ParametersEntry
-	44, // 64: lehr.intent.v1.ExternalCheck.timeout:type_name -> google.protobuf.Duration
-	44, // 65: lehr.intent.v1.ExternalCheck.keep:type_name -> google.protobuf.Duration
-	44, // 66: lehr.intent.v1.ShrinkGuard.period:type_name -> google.protobuf.Duration
-	44, // 67: lehr.intent.v1.ApprovalPolicy.expires:type_name -> google.protobuf.Duration
-	44, // 68: lehr.intent.v1.OverridePolicy.longest:type_name -> google.protobuf.Duration
-	40, // 69: lehr.intent.v1.Policy.TypeModesEntry.value:type_name -> lehr.intent.v1.EnforcementMode
-	70, // [70:70] is the sub-list for method output_type
-	70, // [70:70] is the sub-list for method input_type
-	70, // [70:70] is the sub-list for extension type_name
-	70, // [70:70] is the sub-list for extension extendee
-	0,  // [0:70] is the sub-list for field type_name
+	44, // 17: lehr.intent.v1.Policy.promotion_grants:type_name -> lehr.intent.v1.PromotionGrant
+	0,  // 18: lehr.intent.v1.GenerationRule.suffix:type_name -> lehr.intent.v1.GenerationRule.Suffix
+	6,  // 19: lehr.intent.v1.CheckingProgram.severity:type_name -> lehr.intent.v1.ValidationRule.Severity
+	13, // 20: lehr.intent.v1.Rollout.field:type_name -> lehr.intent.v1.DocumentField
+	14, // 21: lehr.intent.v1.Rollout.stages:type_name -> lehr.intent.v1.RolloutStage
+	1,  // 22: lehr.intent.v1.Rollout.on_bad:type_name -> lehr.intent.v1.Rollout.OnBad
+	2,  // 23: lehr.intent.v1.Rollout.newer:type_name -> lehr.intent.v1.Rollout.Newer
+	14, // 24: lehr.intent.v1.Rollout.emergency:type_name -> lehr.intent.v1.RolloutStage
+	45, // 25: lehr.intent.v1.Rollout.patience:type_name -> google.protobuf.Duration
+	14, // 26: lehr.intent.v1.Rollout.rollback:type_name -> lehr.intent.v1.RolloutStage
+	45, // 27: lehr.intent.v1.RolloutStage.delay:type_name -> google.protobuf.Duration
+	45, // 28: lehr.intent.v1.RolloutStage.soak:type_name -> google.protobuf.Duration
+	46, // 29: lehr.intent.v1.RolloutStage.window:type_name -> lehr.intent.v1.Calendar
+	16, // 30: lehr.intent.v1.Check.min_age:type_name -> lehr.intent.v1.MinimumAge
+	17, // 31: lehr.intent.v1.Check.deny:type_name -> lehr.intent.v1.Denylist
+	19, // 32: lehr.intent.v1.Check.condition:type_name -> lehr.intent.v1.Condition
+	46, // 33: lehr.intent.v1.Check.calendar:type_name -> lehr.intent.v1.Calendar
+	20, // 34: lehr.intent.v1.Check.query:type_name -> lehr.intent.v1.Metric
+	21, // 35: lehr.intent.v1.Check.alerts:type_name -> lehr.intent.v1.Alerts
+	22, // 36: lehr.intent.v1.Check.peak:type_name -> lehr.intent.v1.Peak
+	23, // 37: lehr.intent.v1.Check.protection:type_name -> lehr.intent.v1.Protection
+	25, // 38: lehr.intent.v1.Check.rate:type_name -> lehr.intent.v1.Rate
+	26, // 39: lehr.intent.v1.Check.partition:type_name -> lehr.intent.v1.OtherPartition
+	45, // 40: lehr.intent.v1.MinimumAge.age:type_name -> google.protobuf.Duration
+	18, // 41: lehr.intent.v1.Denylist.entries:type_name -> lehr.intent.v1.Denied
+	45, // 42: lehr.intent.v1.Metric.over:type_name -> google.protobuf.Duration
+	45, // 43: lehr.intent.v1.Metric.keep:type_name -> google.protobuf.Duration
+	36, // 44: lehr.intent.v1.Metric.labels:type_name -> lehr.intent.v1.Metric.LabelsEntry
+	3,  // 45: lehr.intent.v1.Metric.absent:type_name -> lehr.intent.v1.Metric.Absence
+	45, // 46: lehr.intent.v1.Alerts.keep:type_name -> google.protobuf.Duration
+	37, // 47: lehr.intent.v1.Alerts.labels:type_name -> lehr.intent.v1.Alerts.LabelsEntry
+	45, // 48: lehr.intent.v1.Peak.keep:type_name -> google.protobuf.Duration
+	38, // 49: lehr.intent.v1.Peak.labels:type_name -> lehr.intent.v1.Peak.LabelsEntry
+	47, // 50: lehr.intent.v1.Protection.command:type_name -> lehr.intent.v1.CommandLine
+	45, // 51: lehr.intent.v1.Protection.keep:type_name -> google.protobuf.Duration
+	45, // 52: lehr.intent.v1.Protection.timeout:type_name -> google.protobuf.Duration
+	4,  // 53: lehr.intent.v1.Protection.during:type_name -> lehr.intent.v1.Protection.During
+	45, // 54: lehr.intent.v1.Protection.every:type_name -> google.protobuf.Duration
+	24, // 55: lehr.intent.v1.Protection.after:type_name -> lehr.intent.v1.AfterPush
+	45, // 56: lehr.intent.v1.AfterPush.delay:type_name -> google.protobuf.Duration
+	45, // 57: lehr.intent.v1.AfterPush.duration:type_name -> google.protobuf.Duration
+	45, // 58: lehr.intent.v1.Rate.per:type_name -> google.protobuf.Duration
+	5,  // 59: lehr.intent.v1.Rate.by:type_name -> lehr.intent.v1.Rate.By
+	6,  // 60: lehr.intent.v1.ValidationRule.severity:type_name -> lehr.intent.v1.ValidationRule.Severity
+	7,  // 61: lehr.intent.v1.ValidationRule.scope:type_name -> lehr.intent.v1.ValidationRule.Scope
+	28, // 62: lehr.intent.v1.ValidationRule.external:type_name -> lehr.intent.v1.ExternalCheck
+	47, // 63: lehr.intent.v1.ExternalCheck.command:type_name -> lehr.intent.v1.CommandLine
+	39, // 64: lehr.intent.v1.ExternalCheck.parameters:type_name -> lehr.intent.v1.ExternalCheck.ParametersEntry
+	45, // 65: lehr.intent.v1.ExternalCheck.timeout:type_name -> google.protobuf.Duration
+	45, // 66: lehr.intent.v1.ExternalCheck.keep:type_name -> google.protobuf.Duration
+	45, // 67: lehr.intent.v1.ShrinkGuard.period:type_name -> google.protobuf.Duration
+	45, // 68: lehr.intent.v1.ApprovalPolicy.expires:type_name -> google.protobuf.Duration
+	45, // 69: lehr.intent.v1.OverridePolicy.longest:type_name -> google.protobuf.Duration
+	40, // 70: lehr.intent.v1.Policy.TypeModesEntry.value:type_name -> lehr.intent.v1.EnforcementMode
+	71, // [71:71] is the sub-list for method output_type
+	71, // [71:71] is the sub-list for method input_type
+	71, // [71:71] is the sub-list for extension type_name
+	71, // [71:71] is the sub-list for extension extendee
+	0,  // [0:71] is the sub-list for field type_name
 }
 
 func init() { file_lehr_intent_v1_policy_proto_init() }

@@ -12,6 +12,7 @@ import (
 	_ "buf.build/gen/go/bufbuild/protovalidate/protocolbuffers/go/buf/validate"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+	durationpb "google.golang.org/protobuf/types/known/durationpb"
 	v1 "lehr.dev/gen/lehr/intent/v1"
 	reflect "reflect"
 	sync "sync"
@@ -43,7 +44,11 @@ type Module struct {
 	Backend map[string]*Setting `protobuf:"bytes,6,rep,name=backend" json:"backend,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// The program that plans and applies it, as whoever runs the plugin names it on
 	// their list: Terraform or OpenTofu of one version. Empty: "default".
-	Engine        string `protobuf:"bytes,7,opt,name=engine" json:"engine,omitempty"`
+	Engine string `protobuf:"bytes,7,opt,name=engine" json:"engine,omitempty"`
+	// How long one apply may last until it is interrupted: more than 0, at most 24h.
+	// Absent: as the plugin's list of engines says. After a failover to another
+	// machine, an apply that nobody saw end delays this module for as long.
+	ApplyLimit    *durationpb.Duration `protobuf:"bytes,8,opt,name=apply_limit,json=applyLimit" json:"apply_limit,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -125,6 +130,13 @@ func (x *Module) GetEngine() string {
 		return x.Engine
 	}
 	return ""
+}
+
+func (x *Module) GetApplyLimit() *durationpb.Duration {
+	if x != nil {
+		return x.ApplyLimit
+	}
+	return nil
 }
 
 // File of a module.
@@ -433,7 +445,7 @@ var File_lehr_terraform_v1_module_proto protoreflect.FileDescriptor
 
 const file_lehr_terraform_v1_module_proto_rawDesc = "" +
 	"\n" +
-	"\x1elehr/terraform/v1/module.proto\x12\x11lehr.terraform.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1alehr/intent/v1/asset.proto\x1a\x1clehr/intent/v1/options.proto\"\xdf\x03\n" +
+	"\x1elehr/terraform/v1/module.proto\x12\x11lehr.terraform.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1alehr/intent/v1/asset.proto\x1a\x1clehr/intent/v1/options.proto\"\xab\x04\n" +
 	"\x06Module\x12\x1f\n" +
 	"\x04root\x18\x01 \x01(\tB\v\xbaH\x04r\x02\x10\x01\x90\xe4\x19\x01R\x04root\x127\n" +
 	"\x05files\x18\x02 \x03(\v2\x17.lehr.terraform.v1.FileB\b\xbaH\x05\x92\x01\x02\b\x01R\x05files\x12F\n" +
@@ -441,7 +453,9 @@ const file_lehr_terraform_v1_module_proto_rawDesc = "" +
 	"\x0evariable_files\x18\x04 \x03(\tR\rvariableFiles\x12\x1c\n" +
 	"\tworkspace\x18\x05 \x01(\tR\tworkspace\x12@\n" +
 	"\abackend\x18\x06 \x03(\v2&.lehr.terraform.v1.Module.BackendEntryR\abackend\x12\x16\n" +
-	"\x06engine\x18\a \x01(\tR\x06engine\x1a<\n" +
+	"\x06engine\x18\a \x01(\tR\x06engine\x12J\n" +
+	"\vapply_limit\x18\b \x01(\v2\x19.google.protobuf.DurationB\x0e\xbaH\v\xaa\x01\b\"\x04\b\x80\xa3\x05*\x00R\n" +
+	"applyLimit\x1a<\n" +
 	"\x0eVariablesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1aV\n" +
@@ -484,25 +498,27 @@ func file_lehr_terraform_v1_module_proto_rawDescGZIP() []byte {
 
 var file_lehr_terraform_v1_module_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
 var file_lehr_terraform_v1_module_proto_goTypes = []any{
-	(*Module)(nil),         // 0: lehr.terraform.v1.Module
-	(*File)(nil),           // 1: lehr.terraform.v1.File
-	(*Setting)(nil),        // 2: lehr.terraform.v1.Setting
-	(*Resource)(nil),       // 3: lehr.terraform.v1.Resource
-	nil,                    // 4: lehr.terraform.v1.Module.VariablesEntry
-	nil,                    // 5: lehr.terraform.v1.Module.BackendEntry
-	(*v1.ExternalRef)(nil), // 6: lehr.intent.v1.ExternalRef
+	(*Module)(nil),              // 0: lehr.terraform.v1.Module
+	(*File)(nil),                // 1: lehr.terraform.v1.File
+	(*Setting)(nil),             // 2: lehr.terraform.v1.Setting
+	(*Resource)(nil),            // 3: lehr.terraform.v1.Resource
+	nil,                         // 4: lehr.terraform.v1.Module.VariablesEntry
+	nil,                         // 5: lehr.terraform.v1.Module.BackendEntry
+	(*durationpb.Duration)(nil), // 6: google.protobuf.Duration
+	(*v1.ExternalRef)(nil),      // 7: lehr.intent.v1.ExternalRef
 }
 var file_lehr_terraform_v1_module_proto_depIdxs = []int32{
 	1, // 0: lehr.terraform.v1.Module.files:type_name -> lehr.terraform.v1.File
 	4, // 1: lehr.terraform.v1.Module.variables:type_name -> lehr.terraform.v1.Module.VariablesEntry
 	5, // 2: lehr.terraform.v1.Module.backend:type_name -> lehr.terraform.v1.Module.BackendEntry
-	6, // 3: lehr.terraform.v1.File.external:type_name -> lehr.intent.v1.ExternalRef
-	2, // 4: lehr.terraform.v1.Module.BackendEntry.value:type_name -> lehr.terraform.v1.Setting
-	5, // [5:5] is the sub-list for method output_type
-	5, // [5:5] is the sub-list for method input_type
-	5, // [5:5] is the sub-list for extension type_name
-	5, // [5:5] is the sub-list for extension extendee
-	0, // [0:5] is the sub-list for field type_name
+	6, // 3: lehr.terraform.v1.Module.apply_limit:type_name -> google.protobuf.Duration
+	7, // 4: lehr.terraform.v1.File.external:type_name -> lehr.intent.v1.ExternalRef
+	2, // 5: lehr.terraform.v1.Module.BackendEntry.value:type_name -> lehr.terraform.v1.Setting
+	6, // [6:6] is the sub-list for method output_type
+	6, // [6:6] is the sub-list for method input_type
+	6, // [6:6] is the sub-list for extension type_name
+	6, // [6:6] is the sub-list for extension extendee
+	0, // [0:6] is the sub-list for field type_name
 }
 
 func init() { file_lehr_terraform_v1_module_proto_init() }

@@ -8,7 +8,10 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
+
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	terraformpb "lehr.dev/gen/lehr/terraform/v1"
 	"lehr.dev/sdk/generator"
@@ -20,7 +23,7 @@ const inlineBytes = 100_000
 
 // terraform renders a folder with a Terraform module as one asset.
 func terraform(input *generator.Input, output *generator.Output) error {
-	options, err := input.Options("id", "module", "variables", "variable_files", "workspace", "backend", "engine")
+	options, err := input.Options("id", "module", "variables", "variable_files", "workspace", "backend", "engine", "apply_limit")
 	if err != nil {
 		return err
 	}
@@ -47,6 +50,9 @@ func terraform(input *generator.Input, output *generator.Output) error {
 		return err
 	}
 	if result.Engine, err = options.One("engine", ""); err != nil {
+		return err
+	}
+	if result.ApplyLimit, err = limit(options); err != nil {
 		return err
 	}
 	for _, name := range result.VariableFiles {
@@ -211,6 +217,22 @@ func (m *module) give(id string, result *terraformpb.Module) {
 		}
 	}
 	m.output.At(first, 1).Asset(id, result)
+}
+
+// mostApplyLimit is the longest that a module may say.
+const mostApplyLimit = 24 * time.Hour
+
+// limit of an apply, as the module says it; nil: it does not.
+func limit(options generator.Options) (*durationpb.Duration, error) {
+	text, err := options.One("apply_limit", "")
+	if err != nil || text == "" {
+		return nil, err
+	}
+	duration, err := time.ParseDuration(text)
+	if err != nil || duration <= 0 || duration > mostApplyLimit {
+		return nil, fmt.Errorf("with: {apply_limit: %s}: write a duration of at most 24h, such as 3h", text)
+	}
+	return durationpb.New(duration), nil
 }
 
 // pairs of the form NAME=VALUE.

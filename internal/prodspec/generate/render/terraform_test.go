@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	sqlschemapb "lehr.dev/gen/lehr/sqlschema/v1"
 	terraformpb "lehr.dev/gen/lehr/terraform/v1"
@@ -61,12 +62,12 @@ func TestTerraformModule(t *testing.T) {
 	files := moduleFiles()
 	large := strings.Repeat("0123456789abcdef", 1<<16)
 	files["infra/data/large.bin"], files["infra/data/small.bin"] = large, "\xff\xfe"
-	result := render(t, "terraform", files, "--backend=bucket=states", "--backend=secret_key=env:STATE_KEY", "--id=net", "--variable_files=infra/prod.tfvars", "--variables=region=eu", "--variables=size=a=b", "--workspace=prod")
+	result := render(t, "terraform", files, "--backend=bucket=states", "--backend=secret_key=env:STATE_KEY", "--id=net", "--variable_files=infra/prod.tfvars", "--variables=region=eu", "--variables=size=a=b", "--workspace=prod", "--apply_limit=3h")
 	made := onlyModule(t, result)
 	if a := result.Assets[0]; a.ID != "net" || a.File != "infra/main.tf" || len(a.Body) > intent.MaxAssetBytes {
 		t.Errorf("asset %s of %s has %d bytes", a.ID, a.File, len(a.Body))
 	}
-	if made.Root != "infra" || made.Variables["size"] != "a=b" || made.Workspace != "prod" || made.Backend["secret_key"].GetEnv() != "STATE_KEY" || made.Backend["bucket"].GetValue() != "states" {
+	if made.Root != "infra" || made.Variables["size"] != "a=b" || made.Workspace != "prod" || made.Backend["secret_key"].GetEnv() != "STATE_KEY" || made.Backend["bucket"].GetValue() != "states" || made.ApplyLimit.AsDuration() != 3*time.Hour {
 		t.Errorf("%v", made)
 	}
 	var paths []string
@@ -89,7 +90,7 @@ func TestTerraformModule(t *testing.T) {
 	if len(result.Blobs) != 1 || string(result.Blobs[0].Bytes) != large {
 		t.Errorf("%d blobs", len(result.Blobs))
 	}
-	if again := render(t, "terraform", files, "--backend=bucket=states", "--backend=secret_key=env:STATE_KEY", "--id=net", "--variable_files=infra/prod.tfvars", "--variables=region=eu", "--variables=size=a=b", "--workspace=prod"); again.Assets[0].Digest != result.Assets[0].Digest {
+	if again := render(t, "terraform", files, "--backend=bucket=states", "--backend=secret_key=env:STATE_KEY", "--id=net", "--variable_files=infra/prod.tfvars", "--variables=region=eu", "--variables=size=a=b", "--workspace=prod", "--apply_limit=3h"); again.Assets[0].Digest != result.Assets[0].Digest {
 		t.Error("the same files give another asset")
 	}
 }
@@ -113,11 +114,13 @@ func TestWrongModules(t *testing.T) {
 		"a comment without":    {"infra/more.tf", "/*", "", "a comment does not end"},
 		"a heredoc without":    {"infra/more.tf", "a = <<END\nb\n", "", "the text until END does not end"},
 		"a deep template":      {"infra/more.tf", "a = " + strings.Repeat(`"${`, 100_000), "", "nested too deep"},
-		"an unknown option":    {"infra/a.tf", "", "--vars=a=b", `with has the key "vars", which is not known; allowed: backend, engine, id, module, variable_files, variables, workspace`},
+		"an unknown option":    {"infra/a.tf", "", "--vars=a=b", `with has the key "vars", which is not known; allowed: apply_limit, backend, engine, id, module, variable_files, variables, workspace`},
 		"a variable of none":   {"infra/a.tf", "", "--variables=a", "write each as NAME=VALUE, once"},
 		"a folder of none":     {"infra/a.tf", "", "--module=other", "names a folder without .tf files; there are some in: infra, infra/net"},
 		"a file of none":       {"infra/a.tf", "", "--variable_files=x.tfvars", "no source in from lists"},
 		"a secret":             {"infra/a.tf", "", "--backend=secret_key=hunter2", "which is a secret: write secret_key=env:VARIABLE"},
+		"a limit of a week":    {"infra/a.tf", "", "--apply_limit=168h", "with: {apply_limit: 168h}: write a duration of at most 24h"},
+		"no limit":             {"infra/a.tf", "", "--apply_limit=long", "with: {apply_limit: long}: write a duration"},
 		"two modules":          {"other/a.tf", "", "", "there are several modules, in infra, other, infra/net: write with: {module: FOLDER}"},
 		"an id that is none":   {"infra/a.tf", "", "--id=../x", `asset id "../x"`},
 		"a blob that is large": {"infra/data", strings.Repeat("x", intent.MaxBlobBytes+1), "", "at most 10000000 are allowed"},

@@ -1,0 +1,256 @@
+package delivery
+
+import (
+	"context"
+
+	"lehr.dev/internal/ground/course"
+	"lehr.dev/internal/ground/fault"
+	"lehr.dev/internal/ground/intent"
+	"lehr.dev/internal/ground/rule"
+	"lehr.dev/internal/ground/schema"
+	"lehr.dev/internal/store"
+)
+
+// Assets are those of an environment, and how they stand.
+type Assets struct {
+	// Members at head.
+	Members []intent.Member
+	// Good of them are in sync with what head says, and not unhealthy.
+	Good int
+	// Content is the digest of what they are to be.
+	Content intent.Digest
+	// Failing: one of them has what head says and is unhealthy, or its pushes fail.
+	Failing bool
+}
+
+// AllGood reports whether there are assets, and all of them are good.
+func (a *Assets) AllGood() bool { return len(a.Members) > 0 && a.Good == len(a.Members) }
+
+type matchKey struct {
+	partition intent.PartitionID
+	filter    string
+}
+
+// matched are the assets of a filter as of a head.
+type matched struct {
+	head    intent.IncarnationID
+	members []intent.Member
+	// verdicts of contents that were matched before.
+	verdicts map[intent.AssetID]matchVerdict
+}
+
+type matchVerdict struct {
+	digest intent.Digest
+	match  bool
+}
+
+// memberPage is how many assets are read at once.
+const memberPage = 1000
+
+// assets of a place as of its partition's head, and how they stand.
+func (r *Reader) assets(ctx context.Context, place *Place) (Assets, error) {
+	members, err := r.match(ctx, place)
+	if err != nil {
+		return Assets{}, err
+	}
+	a := Assets{Members: members}
+	var parts intent.Parts
+	parts.Begin("lehr.environment.v1")
+	for _, m := range members {
+		parts.Add([]byte(m.Asset))
+		parts.Add(m.Effective[:])
+		report, err := r.Store.Report(ctx, place.Partition.ID, m.Asset)
+		if fault.Is(err, fault.NotFound) {
+			continue
+		}
+		if err != nil {
+			return a, err
+		}
+		if report.Effective != m.Effective {
+			continue
+		}
+		switch {
+		case report.Health.State == intent.Unhealthy:
+			a.Failing = true
+		case report.State == intent.StateInSync:
+			a.Good++
+		case report.State == intent.StateWaiting && len(report.Waiting) > 0:
+			kind := report.Waiting[0].Kind
+			a.Failing = a.Failing || kind == intent.WaitBackoff || kind == intent.WaitNoEffect || kind == intent.WaitQuarantined
+		}
+	}
+	a.Content = parts.Sum()
+	return a, nil
+}
+
+// match lists the assets of a place at head.
+func (r *Reader) match(ctx context.Context, place *Place) ([]intent.Member, error) {
+	head := place.Partition.Head
+	if head.Sequence == 0 {
+		return nil, nil
+	}
+	r.memory.lock.Lock()
+	defer r.memory.lock.Unlock()
+	key := matchKey{place.Partition.ID, place.Spec.GetAssets()}
+	known := r.memory.matched[key]
+	if known == nil {
+		known = &matched{}
+	}
+	if known.head == head {
+		return known.members, nil
+	}
+	incarnation, err := r.Store.Incarnation(ctx, head)
+	if err != nil {
+		return nil, err
+	}
+	set, err := r.Schemas.Schema(ctx, place.Partition.ID, incarnation.Schema)
+	if err != nil {
+		return nil, err
+	}
+	filter, err := rule.New(set).Filter(place.Spec.GetAssets())
+	if err != nil {
+		return nil, err
+	}
+	next := &matched{head: head, verdicts: map[intent.AssetID]matchVerdict{}}
+	page := store.AssetFilter{Type: filter.Narrow().Type, Limit: memberPage}
+	for {
+		members, err := r.Store.Members(ctx, head, page)
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range members {
+			page.After = m.Asset
+			if m.Asset == intent.PolicyAsset {
+				continue
+			}
+			verdict, ok := known.verdicts[m.Asset]
+			if !ok || verdict.digest != m.Digest {
+				verdict.digest = m.Digest
+				if verdict.match, err = r.matches(ctx, head, m.Asset, filter); err != nil {
+					return nil, err
+				}
+			}
+			next.verdicts[m.Asset] = verdict
+			if verdict.match {
+				next.members = append(next.members, m)
+			}
+		}
+		if len(members) < memberPage {
+			break
+		}
+	}
+	if r.memory.matched == nil {
+		r.memory.matched = map[matchKey]*matched{}
+	}
+	r.memory.matched[key] = next
+	return next.members, nil
+}
+
+func (r *Reader) matches(ctx context.Context, head intent.IncarnationID, id intent.AssetID, filter *rule.Filter) (bool, error) {
+	_, body, err := r.Store.Content(ctx, head, id)
+	if err != nil {
+		return false, err
+	}
+	asset, err := schema.Decode(body)
+	if err != nil {
+		return false, err
+	}
+	return filter.Match(asset)
+}
+
+// rolledOut reports whether an open run of a rollout holds assets of a place.
+func (r *Reader) rolledOut(ctx context.Context, place *Place) (bool, error) {
+	if place.Partition.ID == "" || len(place.Assets.Members) == 0 {
+		return false, nil
+	}
+	runs, err := r.Store.Rollouts(ctx, place.Partition.ID, store.RolloutFilter{Open: true})
+	if err != nil || len(runs) == 0 {
+		return false, err
+	}
+	governed, err := r.governed(ctx, place)
+	if err != nil {
+		return false, err
+	}
+	for _, run := range runs {
+		if governed[run.Name] {
+			return true, nil
+		}
+		if len(run.Value) == 0 {
+			continue
+		}
+		selects, err := r.selects(ctx, place, run.Name)
+		if err != nil || selects {
+			return selects, err
+		}
+	}
+	return false, nil
+}
+
+// governed names the rollouts that hold pins of a place's assets.
+func (r *Reader) governed(ctx context.Context, place *Place) (map[string]bool, error) {
+	pins, err := r.Store.Pins(ctx, place.Partition.ID)
+	if err != nil {
+		return nil, err
+	}
+	own := make(map[intent.AssetID]bool, len(place.Assets.Members))
+	for _, m := range place.Assets.Members {
+		own[m.Asset] = true
+	}
+	names := map[string]bool{}
+	for _, pin := range pins {
+		if name := pin.Rollout(); name != "" && own[pin.Asset] {
+			names[name] = true
+		}
+	}
+	return names, nil
+}
+
+// selects reports whether a rollout that sets a field may set it for an asset of a place.
+func (r *Reader) selects(ctx context.Context, place *Place, rollout string) (bool, error) {
+	head := place.Partition.Head
+	policy, err := r.Policy(ctx, head)
+	if err != nil {
+		return false, err
+	}
+	incarnation, err := r.Store.Incarnation(ctx, head)
+	if err != nil {
+		return false, err
+	}
+	set, err := r.Schemas.Schema(ctx, place.Partition.ID, incarnation.Schema)
+	if err != nil {
+		return false, err
+	}
+	for _, spec := range policy.GetRollouts() {
+		if spec.GetName() != rollout {
+			continue
+		}
+		c, err := course.New(rule.New(set), policy, spec)
+		if err != nil {
+			return false, err
+		}
+		for _, m := range place.Assets.Members {
+			_, body, err := r.Store.Content(ctx, head, m.Asset)
+			if err != nil {
+				return false, err
+			}
+			asset, err := schema.Decode(body)
+			if err != nil {
+				return false, err
+			}
+			if selected, err := c.Selects(asset); err != nil || selected {
+				return selected, err
+			}
+		}
+	}
+	return false, nil
+}
+
+// covers reports whether a partition's head has a revision of the document of a place.
+func (p *Place) covers(revision string) bool {
+	for _, source := range p.Partition.Covered {
+		if source.Source == p.Source && revisionNumber(source.Revision) >= revisionNumber(revision) && revisionNumber(source.Revision) > 0 {
+			return true
+		}
+	}
+	return false
+}

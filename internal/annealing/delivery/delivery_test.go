@@ -1,0 +1,292 @@
+package delivery
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	intentpb "lehr.dev/gen/lehr/intent/v1"
+	"lehr.dev/internal/ground/fault"
+	"lehr.dev/internal/ground/intent"
+	"lehr.dev/internal/ground/promotion"
+	"lehr.dev/internal/store"
+)
+
+func TestAVersionMovesOn(t *testing.T) {
+	w := newWorld(t, chain())
+	w.list("1.0.0")
+	w.goOn()
+	w.has(shop, "test", "1.0.0")
+	w.list("1.0.0", "1.1.0")
+	w.goOn()
+	w.has(shop, "test", "1.1.0")
+	w.has(shop, "production", "1.0.0")
+	w.approve("1.1.0")
+	w.goOn()
+	w.has(shop, "production", "1.1.0")
+	if count := w.edits(shop); count != 2 {
+		t.Errorf("delivery made %d edits, want 2", count)
+	}
+	m := w.moment()
+	var promotions int
+	for _, row := range m.Records {
+		if row.Kind == intent.DeliveryPromotion {
+			promotions++
+		}
+		if row.Kind == intent.DeliveryAdmission && row.Environment == "production" {
+			if len(row.Verdicts) != 2 || row.Verdicts[1].Status != "passes" {
+				t.Errorf("production let it in by %v", row.Verdicts)
+			}
+		}
+	}
+	if promotions != 2 {
+		t.Errorf("%d promotions are in rows, want 2", promotions)
+	}
+	rows := len(m.Records)
+	w.goOn()
+	if now := len(w.moment().Records); now != rows {
+		t.Errorf("at rest it added %d rows", now-rows)
+	}
+}
+
+// Killed between any two steps, and with the answer to each lost in turn, everything is done once.
+func TestNothingIsDoneTwice(t *testing.T) {
+	w := newWorld(t, chain())
+	w.list("1.0.0", "1.1.0")
+	for i := range 40 {
+		w.build(shop)
+		if i%2 == 0 {
+			w.enforce(shop)
+		}
+		w.lost = i%3 == 0
+		if _, err := w.pass(shop); err != nil && !errors.Is(err, errLost) && !fault.Is(err, fault.Conflict) {
+			t.Fatal(err)
+		}
+		w.lost = false
+		if i == 20 {
+			w.approve("1.1.0")
+		}
+		w.clock = w.clock.Add(time.Second)
+	}
+	w.has(shop, "test", "1.1.0")
+	w.has(shop, "production", "1.1.0")
+	if count := w.edits(shop); count != 2 {
+		t.Errorf("delivery made %d edits, want 2", count)
+	}
+	seen := map[string]bool{}
+	for _, row := range w.moment().Records {
+		if row.Kind != intent.DeliveryPromotion && row.Kind != intent.DeliveryAdmission {
+			continue
+		}
+		key := string(row.Kind) + row.Environment + row.Version.Name
+		if seen[key] {
+			t.Errorf("twice: %s of %s in %s", row.Kind, row.Version.Name, row.Environment)
+		}
+		seen[key] = true
+	}
+}
+
+// What people say between the decision and the edit counts.
+func TestWhatIsSaidMeanwhileCounts(t *testing.T) {
+	for name, meanwhile := range map[string]func(w *world){
+		"a mark":  func(w *world) { w.act(intent.ActMarkBad, "", "1.1.0") },
+		"a pause": func(w *world) { w.act(intent.ActPause, "", "") },
+		"a stop": func(w *world) {
+			w.must(w.store.SetStop(w.t.Context(), intent.Stop{Partition: shop, Owner: ann, Reason: "fire"}))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, chain())
+			w.list("1.0.0")
+			w.goOn()
+			w.list("1.0.0", "1.1.0")
+			w.meanwhile = func() { meanwhile(w) }
+			w.goOn()
+			w.has(shop, "test", "1.0.0")
+			if count := w.edits(shop); count != 0 {
+				t.Errorf("delivery made %d edits, want none", count)
+			}
+		})
+	}
+}
+
+func TestABadVersionGoesBack(t *testing.T) {
+	w := newWorld(t, chain())
+	w.list("1.0.0")
+	w.goOn()
+	w.list("1.0.0", "1.1.0")
+	w.goOn()
+	w.act(intent.ActMarkBad, "", "1.1.0")
+	w.goOn()
+	w.has(shop, "test", "1.0.0")
+	w.approve("1.1.0")
+	w.goOn()
+	w.has(shop, "production", "1.0.0")
+	revisions, err := w.store.DocumentRevisions(t.Context(), shop, "knobs", "", 1)
+	w.must(err)
+	if !revisions[0].GoesBack() {
+		t.Errorf("the edit %v does not go back", revisions[0])
+	}
+}
+
+func TestWhatSomebodyElseSetIsLeftAlone(t *testing.T) {
+	w := newWorld(t, chain())
+	w.list("1.0.0", "1.1.0")
+	w.goOn()
+	w.has(shop, "test", "1.1.0")
+	w.set(shop, "test", "1.0.0")
+	w.goOn()
+	w.has(shop, "test", "1.0.0")
+	m := w.moment()
+	if hold := m.Application.Decide(m.Catalogue, m.Facts).Outcomes[0].Hold; hold != promotion.HeldByEdit {
+		t.Errorf("it is held by %d", hold)
+	}
+	w.act(intent.ActResume, "test", "")
+	w.goOn()
+	w.has(shop, "test", "1.1.0")
+}
+
+// Another partition says itself what may be set there, and sets it under its own lease.
+func TestAcrossPartitions(t *testing.T) {
+	spec := chain()
+	production := spec.Environments[1]
+	production.Partition, production.Source, production.Constraints = string(eu), "", production.Constraints[:1]
+	w := newWorld(t, spec)
+	w.open(eu, &intentpb.Policy{})
+	w.list("1.0.0", "1.1.0")
+	w.goOn()
+	w.has(shop, "test", "1.1.0")
+	w.has(eu, "production", "1.0.0")
+	if trouble := w.moment().Places[1].Trouble; trouble != promotion.NotAllowed {
+		t.Errorf("the trouble is %d", trouble)
+	}
+	grant := &intentpb.PromotionGrant{Partition: string(shop), Application: "web", Document: "knobs", Source: "knobs", Pointers: []string{"/other"}}
+	w.policies[eu] = &intentpb.Policy{PromotionGrants: []*intentpb.PromotionGrant{grant}}
+	w.goOn()
+	w.has(eu, "production", "1.0.0")
+	grant.Pointers = []string{"/production"}
+	w.policies[eu] = &intentpb.Policy{Owner: "eu", PromotionGrants: []*intentpb.PromotionGrant{grant}}
+	w.goOn()
+	w.has(eu, "production", "1.1.0")
+	w.has(shop, "production", "1.0.0")
+	if w.edits(eu) != 1 || w.edits(shop) != 1 {
+		t.Errorf("%d edits in eu, %d in shop, want one each", w.edits(eu), w.edits(shop))
+	}
+	m := w.moment()
+	if last := m.Facts.Environments["production"].Stays; last[len(last)-1].GoodSince.IsZero() {
+		t.Error("nobody noted that production has converged")
+	}
+	// The mark of the home is heeded there.
+	w.act(intent.ActMarkBad, "", "1.1.0")
+	w.goOn()
+	w.has(eu, "production", "1.0.0")
+}
+
+// A rollout's bad verdict is the version's veto, and the field follows what it went back to.
+func TestARolloutsVerdictIsAVeto(t *testing.T) {
+	w := newWorld(t, chain())
+	ctx := t.Context()
+	w.list("1.0.0")
+	w.goOn()
+	before, err := w.store.Partition(ctx, shop)
+	w.must(err)
+	w.list("1.0.0", "1.1.0")
+	for w.edits(shop) == 0 {
+		_, err := w.pass(shop)
+		w.must(err)
+	}
+	w.build(shop)
+	now, err := w.store.Partition(ctx, shop)
+	w.must(err)
+	run := intent.Rollout{Partition: shop, Name: "slow", Run: 1, State: intent.RolloutRunning, From: before.Head, To: now.Head, Began: w.clock, By: ann}
+	pin := intent.Pin{Asset: "web/test", Incarnation: before.Head, Rank: intent.RankRollout, Holder: intent.RolloutHolder("slow"), Reason: "governed"}
+	save := func(run intent.Rollout, pins ...intent.Pin) {
+		t.Helper()
+		partition, err := w.store.Partition(ctx, shop)
+		w.must(err)
+		w.must(w.store.SaveRollout(ctx, w.leases[shop], store.RolloutStep{Revision: partition.Revision, Run: run, Pins: pins}))
+	}
+	save(run, pin)
+	_, err = w.pass(shop)
+	w.must(err)
+	if !w.moment().Facts.Environments["test"].Rollout {
+		t.Fatal("the rollout does not hold the environment")
+	}
+	run.State, run.Bad, run.Back = intent.RolloutRollingBack, "errors doubled", before.Head
+	save(run)
+	for range 5 {
+		_, err := w.pass(shop)
+		w.must(err)
+	}
+	w.has(shop, "test", "1.1.0") // One goes back, not two.
+	run.State, run.Ended = intent.RolloutRolledBack, w.clock
+	save(run)
+	for range 5 {
+		_, err := w.pass(shop)
+		w.must(err)
+	}
+	w.has(shop, "test", "1.0.0")
+	vetoes := w.moment().Facts.Environments["test"].Vetoes
+	if len(vetoes) != 1 || vetoes[0].Name != "1.1.0" || vetoes[0].BackTo.Name != "1.0.0" {
+		t.Errorf("vetoes: %+v", vetoes)
+	}
+}
+
+// What does not converge in time is an attempt that failed, counted once.
+func TestAnAttemptFails(t *testing.T) {
+	w := newWorld(t, chain())
+	w.list("1.0.0")
+	w.goOn()
+	w.list("1.0.0", "1.1.0")
+	for w.edits(shop) == 0 {
+		_, err := w.pass(shop)
+		w.must(err)
+	}
+	w.build(shop)
+	for range 4 {
+		w.enforce(shop, "web/test")
+		_, err := w.pass(shop)
+		w.must(err)
+		w.has(shop, "test", "1.1.0")
+		w.clock = w.clock.Add(defaultRetry / 5)
+	}
+	w.clock = w.clock.Add(defaultRetry)
+	for range 3 {
+		w.enforce(shop, "web/test")
+		_, err := w.pass(shop)
+		w.must(err)
+	}
+	w.has(shop, "test", "1.0.0")
+	failures := w.moment().Facts.Environments["test"].Failures
+	if len(failures) != 1 || failures[0].Attempts != 1 || failures[0].Name != "1.1.0" {
+		t.Errorf("failures: %+v", failures)
+	}
+}
+
+func TestGrantsNameFields(t *testing.T) {
+	for _, test := range []struct {
+		pointers []string
+		pointer  string
+		want     bool
+	}{
+		{[]string{"/a"}, "/a", true},
+		{[]string{"/a"}, "/a/b", true},
+		{[]string{"/a"}, "/ab", false},
+		{[]string{"/a/b"}, "/a", false},
+		{nil, "/a", false},
+		{[]string{"/x", "/a"}, "/a/b/c", true},
+	} {
+		if got := within(test.pointers, test.pointer); got != test.want {
+			t.Errorf("%s within %v: %v", test.pointer, test.pointers, got)
+		}
+	}
+	if slices.Contains(intent.DeliveryActs(), "") {
+		t.Error("an act has no name")
+	}
+	for _, act := range intent.DeliveryActs() {
+		if acts[act] == 0 {
+			t.Errorf("nobody carries out %s", act)
+		}
+	}
+}

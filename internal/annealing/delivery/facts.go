@@ -1,0 +1,262 @@
+package delivery
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	intentpb "lehr.dev/gen/lehr/intent/v1"
+	"lehr.dev/internal/ground/intent"
+	"lehr.dev/internal/ground/ordering"
+	"lehr.dev/internal/ground/promotion"
+	"lehr.dev/internal/store"
+)
+
+// memory is what a reader read before and cannot change.
+type memory struct {
+	lock sync.Mutex
+	// rows of applications, which are only added to; collected ones stay until a restart.
+	rows map[applicationKey][]intent.DeliveryRecord
+	// matched are the assets of environments as of a head.
+	matched map[matchKey]*matched
+	// policies by partition, each of the head that was asked for last.
+	policies map[intent.PartitionID]policyAt
+}
+
+type policyAt struct {
+	at     intent.IncarnationID
+	policy *intentpb.Policy
+}
+
+// policyAt is what an incarnation says; nil: it was not read last. It is not to be changed.
+func (m *memory) policyAt(at intent.IncarnationID) *intentpb.Policy {
+	m.lock.Lock()
+	defer m.lock.Unlock()
+	if known := m.policies[at.Partition]; known.at == at {
+		return known.policy
+	}
+	return nil
+}
+
+func (m *memory) keepPolicy(at intent.IncarnationID, policy *intentpb.Policy) {
+	m.lock.Lock()
+	defer m.lock.Unlock()
+	if m.policies == nil {
+		m.policies = map[intent.PartitionID]policyAt{}
+	}
+	m.policies[at.Partition] = policyAt{at, policy}
+}
+
+type applicationKey struct {
+	home        intent.PartitionID
+	application string
+}
+
+// rowPage is how many rows are read at once.
+const rowPage = 1000
+
+// records reads the rows of an application, those that are new.
+func (r *Reader) records(ctx context.Context, home intent.PartitionID, application string) ([]intent.DeliveryRecord, error) {
+	key := applicationKey{home, application}
+	r.memory.lock.Lock()
+	defer r.memory.lock.Unlock()
+	if r.memory.rows == nil {
+		r.memory.rows = map[applicationKey][]intent.DeliveryRecord{}
+	}
+	rows := r.memory.rows[key]
+	for {
+		after := uint64(0)
+		if n := len(rows); n > 0 {
+			after = rows[n-1].Number
+		}
+		page, err := r.Store.DeliveryRecords(ctx, home, store.DeliveryFilter{Application: application, After: after, Limit: rowPage})
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, page...)
+		if len(page) < rowPage {
+			r.memory.rows[key] = rows
+			return slices.Clip(rows), nil
+		}
+	}
+}
+
+// catalogue puts the versions of an application in order. Of a version that a row names and that
+// is collected, nothing is known any more.
+func (r *Reader) catalogue(ctx context.Context, home intent.PartitionID, spec *intentpb.Delivery) (*promotion.Application, *promotion.Catalogue, map[promotion.Release]intent.Version, error) {
+	application, err := promotion.New(spec)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	order, err := ordering.New(spec.GetOrder())
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	stored, err := r.Store.Versions(ctx, home, spec.GetVersions())
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	known := make(map[promotion.Release]intent.Version, len(stored))
+	versions := make([]promotion.Version, len(stored))
+	for i, v := range stored {
+		created := v.Created
+		if created.IsZero() && spec.GetOrder().GetBy() != intentpb.VersionOrder_BY_CREATED {
+			created = v.Seen // Nobody says when it was made: it was before it was seen.
+		}
+		versions[i] = promotion.Version{
+			Version: ordering.Version{Name: v.Name, Created: created, Build: v.Build}, Digest: v.Digest, Commit: v.Commit, Withdrawn: !v.Gone.IsZero(),
+		}
+		known[releaseOf(v.VersionName)] = v
+	}
+	catalogue, err := promotion.NewCatalogue(order, versions)
+	return application, catalogue, known, err
+}
+
+func releaseOf(v intent.VersionName) promotion.Release {
+	return promotion.Release{Name: v.Name, Digest: v.Digest}
+}
+
+// NameOf is a release as it is stored.
+func NameOf(r promotion.Release) intent.VersionName {
+	return intent.VersionName{Name: r.Name, Digest: r.Digest}
+}
+
+// Acts by the words that are stored.
+var acts = map[string]promotion.ActKind{
+	intent.ActPin: promotion.Pin, intent.ActUnpin: promotion.Unpin, intent.ActMarkBad: promotion.MarkBad, intent.ActMarkGood: promotion.MarkGood,
+	intent.ActSkipTo: promotion.SkipTo, intent.ActRollBack: promotion.RollBack, intent.ActPause: promotion.Pause, intent.ActResume: promotion.Resume,
+	intent.ActForce: promotion.Force, intent.ActRestart: promotion.Restart, intent.ActHotfix: promotion.Hotfix,
+}
+
+// ActOf is a row as promotion reads it.
+func ActOf(row intent.DeliveryRecord) promotion.Act {
+	return promotion.Act{
+		Kind: acts[row.Act], Environment: row.Environment, Release: releaseOf(row.Version), Constraint: row.Constraint,
+		Had: releaseOf(row.Had), Newest: releaseOf(row.Newest), By: row.By.Name, Reason: row.Reason, At: row.At,
+	}
+}
+
+// gathering makes facts of rows, in their order.
+type gathering struct {
+	facts *promotion.Facts
+	// names lead to what a source lists under them now.
+	names map[string]promotion.Release
+	// promoted: delivery has set the environment's field at some time.
+	promoted map[string]bool
+}
+
+// factsOf rows. What lies elsewhere than in rows is filled in by others.
+func factsOf(rows []intent.DeliveryRecord, catalogue *promotion.Catalogue, known map[promotion.Release]intent.Version) *promotion.Facts {
+	g := gathering{facts: &promotion.Facts{Environments: map[string]*promotion.Environment{}}, names: map[string]promotion.Release{}, promoted: map[string]bool{}}
+	for release, v := range known {
+		if v.Gone.IsZero() {
+			g.names[release.Name] = release
+		}
+	}
+	for i := range rows {
+		g.add(&rows[i])
+	}
+	return g.facts
+}
+
+func (g *gathering) environment(name string) *promotion.Environment {
+	e := g.facts.Environments[name]
+	if e == nil {
+		e = &promotion.Environment{}
+		g.facts.Environments[name] = e
+	}
+	return e
+}
+
+// release that a row is about: of what was found in a field nobody may have known the digest.
+func (g *gathering) release(v intent.VersionName) promotion.Release {
+	if found, ok := g.names[v.Name]; ok && v.Digest == "" {
+		return found
+	}
+	return releaseOf(v)
+}
+
+func (g *gathering) add(row *intent.DeliveryRecord) {
+	switch row.Kind {
+	case intent.DeliveryAct:
+		g.facts.Acts = append(g.facts.Acts, ActOf(*row))
+	case intent.DeliveryVote:
+		vote := promotion.Vote{Environment: row.Environment, Constraint: row.Constraint, Release: releaseOf(row.Version), By: row.By.Name, At: row.At, Approve: row.Good, Reason: row.Reason}
+		for _, role := range row.Roles {
+			vote.Roles = append(vote.Roles, string(role))
+		}
+		g.facts.Votes = append(g.facts.Votes, vote)
+	case intent.DeliveryResult:
+		content := ""
+		if !row.Content.IsZero() {
+			content = row.Content.String()
+		}
+		g.facts.Results = append(g.facts.Results, promotion.Result{
+			Environment: row.Environment, Name: row.Constraint, Release: releaseOf(row.Version), Content: content, At: row.At, Good: row.Good, Reason: row.Reason,
+		})
+	case intent.DeliveryAdmission:
+		e := g.environment(row.Environment)
+		e.Approved = append(e.Approved, releaseOf(row.Version))
+	case intent.DeliveryPromotion, intent.DeliveryFound:
+		g.stay(row)
+	case intent.DeliveryStanding:
+		g.standing(row)
+	case intent.DeliveryAttempt:
+		g.attempt(row)
+	case intent.DeliveryVeto:
+		e := g.environment(row.Environment)
+		e.Vetoes = append(e.Vetoes, promotion.Veto{Release: g.release(row.Version), At: row.At, Rollout: row.Rollout, BackTo: g.optional(row.BackTo)})
+	}
+}
+
+func (g *gathering) optional(v intent.VersionName) promotion.Release {
+	if v.Name == "" {
+		return promotion.Release{}
+	}
+	return g.release(v)
+}
+
+// stay begins one, and ends that before it.
+func (g *gathering) stay(row *intent.DeliveryRecord) {
+	e := g.environment(row.Environment)
+	if n := len(e.Stays); n > 0 {
+		e.Stays[n-1].End = row.At
+	}
+	e.Stays = append(e.Stays, promotion.Stay{Release: g.release(row.Version), Start: row.At, Back: row.Back})
+	switch {
+	case row.Kind == intent.DeliveryPromotion:
+		g.promoted[row.Environment] = true
+	case g.promoted[row.Environment]:
+		e.EditedAt = row.At
+	}
+}
+
+// standing says of what the environment has that all is good with it, or no longer is.
+func (g *gathering) standing(row *intent.DeliveryRecord) {
+	e := g.environment(row.Environment)
+	if len(e.Stays) == 0 {
+		return
+	}
+	stay := &e.Stays[len(e.Stays)-1]
+	if !stay.GoodSince.IsZero() {
+		lasted := max(0, row.At.Sub(stay.GoodSince))
+		stay.GoodBefore += lasted
+		stay.LongestBefore = max(stay.LongestBefore, lasted)
+		stay.GoodSince = time.Time{}
+	}
+	if row.Good {
+		stay.GoodSince, stay.Content = row.At, row.Content.String()
+	}
+}
+
+func (g *gathering) attempt(row *intent.DeliveryRecord) {
+	e, release := g.environment(row.Environment), g.release(row.Version)
+	at := slices.IndexFunc(e.Failures, func(f promotion.Failure) bool { return f.Release == release })
+	if at < 0 {
+		at = len(e.Failures)
+		e.Failures = append(e.Failures, promotion.Failure{Release: release})
+	}
+	e.Failures[at].Attempts++
+	e.Failures[at].Last = row.At
+}

@@ -1,0 +1,252 @@
+package delivery
+
+import (
+	"context"
+	"slices"
+	"strconv"
+
+	intentpb "lehr.dev/gen/lehr/intent/v1"
+	"lehr.dev/internal/ground/document"
+	"lehr.dev/internal/ground/fault"
+	"lehr.dev/internal/ground/intent"
+	"lehr.dev/internal/ground/promotion"
+	"lehr.dev/internal/ground/schema"
+	"lehr.dev/internal/store"
+)
+
+// Store is what delivery is decided by, as store.All says.
+type Store interface {
+	Partition(ctx context.Context, id intent.PartitionID) (store.Partition, error)
+	Incarnation(ctx context.Context, id intent.IncarnationID) (intent.Incarnation, error)
+	Members(ctx context.Context, id intent.IncarnationID, filter store.AssetFilter) ([]intent.Member, error)
+	Content(ctx context.Context, id intent.IncarnationID, asset intent.AssetID) (intent.Member, []byte, error)
+	Document(ctx context.Context, partition intent.PartitionID, name, revision string) (document.Document, error)
+	Report(ctx context.Context, partition intent.PartitionID, asset intent.AssetID) (intent.Report, error)
+	Rollouts(ctx context.Context, partition intent.PartitionID, filter store.RolloutFilter) ([]intent.Rollout, error)
+	Pins(ctx context.Context, partition intent.PartitionID) ([]intent.Pin, error)
+	ListCandidates(ctx context.Context, partition intent.PartitionID, limit int) ([]intent.Candidate, error)
+	Versions(ctx context.Context, partition intent.PartitionID, source string) ([]intent.Version, error)
+	DeliveryRecords(ctx context.Context, partition intent.PartitionID, filter store.DeliveryFilter) ([]intent.DeliveryRecord, error)
+}
+
+// Schemas finds the set of types that incarnations were published with.
+type Schemas interface {
+	Schema(ctx context.Context, partition intent.PartitionID, digest intent.Digest) (*schema.Set, error)
+}
+
+// Reader reads the facts of applications at one moment. It is safe for concurrent use, and
+// remembers what cannot change: the assets of heads, and rows.
+type Reader struct {
+	Store   Store
+	Schemas Schemas
+
+	memory memory
+}
+
+// Moment is what is known of an application at one time.
+type Moment struct {
+	Home        store.Partition
+	Spec        *intentpb.Delivery
+	Application *promotion.Application
+	Catalogue   *promotion.Catalogue
+	// Versions as they are stored, by what they are known by.
+	Versions map[promotion.Release]intent.Version
+	Records  []intent.DeliveryRecord
+	Facts    *promotion.Facts
+	// Places of the environments, in the order of the file.
+	Places []Place
+	// Said is the number of the last row of people and programs.
+	Said uint64
+}
+
+// Place is where an environment is, and how it looks there now.
+type Place struct {
+	Spec *intentpb.DeliveryEnvironment
+	// Partition that it is in, as it was read; zero: it could not be.
+	Partition store.Partition
+	// Found is what its field holds; zero: nothing. Written: it holds anything.
+	Found   string
+	Written bool
+	// Revision of the document; empty: there is none.
+	Revision string
+	// Source that reads the document.
+	Source string
+	Assets Assets
+	// Trouble is why its field cannot be edited.
+	Trouble promotion.Trouble
+}
+
+// Policy reads what an incarnation says of deliveries.
+func (r *Reader) Policy(ctx context.Context, at intent.IncarnationID) (*intentpb.Policy, error) {
+	policy := &intentpb.Policy{}
+	if at.Sequence == 0 {
+		return policy, nil
+	}
+	if known := r.memory.policyAt(at); known != nil {
+		return known, nil
+	}
+	_, body, err := r.Store.Content(ctx, at, intent.PolicyAsset)
+	if fault.Is(err, fault.NotFound) {
+		return policy, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	asset, err := schema.Decode(body)
+	if err != nil {
+		return nil, err
+	}
+	if err := schema.Payload(asset, policy); err != nil {
+		return nil, err
+	}
+	r.memory.keepPolicy(at, policy)
+	return policy, nil
+}
+
+// Read an application. Its environments in partitions that cannot be read are in trouble, and
+// the others are as they are.
+func (r *Reader) Read(ctx context.Context, home store.Partition, spec *intentpb.Delivery) (*Moment, error) {
+	m := &Moment{Home: home, Spec: spec}
+	var err error
+	if m.Application, m.Catalogue, m.Versions, err = r.catalogue(ctx, home.ID, spec); err != nil {
+		return nil, err
+	}
+	if m.Records, err = r.records(ctx, home.ID, spec.GetName()); err != nil {
+		return nil, err
+	}
+	m.Facts = factsOf(m.Records, m.Catalogue, m.Versions)
+	for i := range m.Records {
+		if m.Records[i].Kind.Said() {
+			m.Said = m.Records[i].Number
+		}
+	}
+	partitions := map[intent.PartitionID]store.Partition{home.ID: home}
+	for _, e := range spec.GetEnvironments() {
+		place, err := r.place(ctx, home, spec, e, partitions)
+		if err != nil {
+			return nil, err
+		}
+		m.Places = append(m.Places, place)
+		facts := m.Facts.Environments[e.GetName()]
+		if facts == nil {
+			facts = &promotion.Environment{}
+			m.Facts.Environments[e.GetName()] = facts
+		}
+		facts.Trouble = place.Trouble
+		if facts.Trouble == 0 && !place.Written && len(facts.Stays) > 0 {
+			facts.Trouble = promotion.FieldGone
+		}
+		if facts.Rollout, err = r.rolledOut(ctx, &place); err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
+}
+
+// place reads where an environment is.
+func (r *Reader) place(ctx context.Context, home store.Partition, spec *intentpb.Delivery, e *intentpb.DeliveryEnvironment, partitions map[intent.PartitionID]store.Partition) (Place, error) {
+	place := Place{Spec: e, Source: e.GetSource()}
+	id := PartitionOf(home.ID, e)
+	partition, ok := partitions[id]
+	if !ok {
+		var err error
+		partition, err = r.Store.Partition(ctx, id)
+		if fault.Is(err, fault.NotFound) {
+			place.Trouble = promotion.Unreachable
+			return place, nil
+		}
+		if err != nil {
+			return place, err
+		}
+		partitions[id] = partition
+	}
+	place.Partition = partition
+	if id != home.ID {
+		policy, err := r.Policy(ctx, partition.Head)
+		if err != nil {
+			return place, err
+		}
+		grant := granted(policy, home.ID, spec.GetName(), e)
+		if grant == nil {
+			place.Trouble = promotion.NotAllowed
+			return place, nil
+		}
+		place.Source = grant.GetSource()
+	}
+	doc, err := r.Store.Document(ctx, id, e.GetDocument(), "")
+	switch {
+	case fault.Is(err, fault.NotFound):
+		place.Trouble = promotion.FieldGone
+		return place, nil
+	case err != nil:
+		return place, err
+	}
+	place.Revision = doc.Revision.ID
+	if place.Found, place.Written, err = fieldOf(doc.Content, e.GetPointer()); err != nil {
+		return place, err
+	}
+	if partition.Stop != nil {
+		place.Trouble = promotion.Stopped
+	}
+	place.Assets, err = r.assets(ctx, &place)
+	return place, err
+}
+
+// PartitionOf is where an environment is.
+func PartitionOf(home intent.PartitionID, e *intentpb.DeliveryEnvironment) intent.PartitionID {
+	if e.GetPartition() == "" {
+		return home
+	}
+	return intent.PartitionID(e.GetPartition())
+}
+
+// granted is what lets an application of another partition set an environment's fields; nil:
+// nothing does.
+func granted(policy *intentpb.Policy, home intent.PartitionID, application string, e *intentpb.DeliveryEnvironment) *intentpb.PromotionGrant {
+	for _, g := range policy.GetPromotionGrants() {
+		if g.GetPartition() != string(home) || g.GetApplication() != application || g.GetDocument() != e.GetDocument() {
+			continue
+		}
+		if within(g.GetPointers(), e.GetPointer()) && (e.GetDigestPointer() == "" || within(g.GetPointers(), e.GetDigestPointer())) {
+			return g
+		}
+	}
+	return nil
+}
+
+// within reports whether a field is one of some, or in one of them.
+func within(pointers []string, pointer string) bool {
+	return slices.ContainsFunc(pointers, func(allowed string) bool {
+		return pointer == allowed || len(pointer) > len(allowed) && pointer[:len(allowed)] == allowed && pointer[len(allowed)] == '/'
+	})
+}
+
+// fieldOf is what a field of a document holds, a text as it is and other values as JSON; ok: it
+// is there.
+func fieldOf(content []byte, pointer string) (value string, ok bool, err error) {
+	whole, err := document.Parse(content)
+	if err != nil {
+		return "", false, err
+	}
+	path, err := document.ParsePath(pointer)
+	if err != nil {
+		return "", false, err
+	}
+	inner, ok := document.At(whole, path)
+	if !ok || inner == nil {
+		return "", false, nil
+	}
+	if text, ok := inner.(string); ok {
+		return text, text != "", nil
+	}
+	return string(document.Canonical(inner)), true, nil
+}
+
+// revisionNumber of a document that Lehr holds; 0: it is none.
+func revisionNumber(revision string) uint64 {
+	number, err := strconv.ParseUint(revision, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return number
+}

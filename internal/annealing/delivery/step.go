@@ -1,0 +1,315 @@
+package delivery
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"lehr.dev/internal/ground/document"
+	"lehr.dev/internal/ground/fault"
+	"lehr.dev/internal/ground/intent"
+	"lehr.dev/internal/ground/promotion"
+	"lehr.dev/internal/store"
+)
+
+// observe returns rows of what is found in the environments of the partition and is not in rows
+// yet: fields that somebody else set, whether all is good, attempts that failed, and what rollouts
+// found bad.
+func (d *Deliverer) observe(ctx context.Context, m *Moment) (rows []intent.DeliveryRecord, err error) {
+	for i := range m.Places {
+		place := &m.Places[i]
+		if place.Partition.ID != d.Partition || place.Trouble == promotion.NotAllowed || place.Trouble == promotion.FieldGone {
+			continue
+		}
+		name := place.Spec.GetName()
+		facts := m.Facts.Environments[name]
+		latest := latestStay(m.Records, name)
+		if place.Written && (latest == nil || latest.Version.Name != place.Found) {
+			rows = append(rows, intent.DeliveryRecord{
+				Kind: intent.DeliveryFound, Environment: name, Version: NameOf(m.named(place.Found)), Revision: place.Revision,
+			})
+			continue
+		}
+		if latest == nil {
+			continue
+		}
+		if row, ok := standingOf(place, facts, latest); ok {
+			rows = append(rows, row)
+			continue
+		}
+		row, ok, err := d.attemptOf(ctx, m, place, facts, latest)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			rows = append(rows, row)
+		}
+		vetoes, err := d.vetoes(ctx, m, place)
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, vetoes...)
+	}
+	return rows, nil
+}
+
+// named is the release that a source lists under a name; of none: one without a digest.
+func (m *Moment) named(name string) promotion.Release {
+	for release, v := range m.Versions {
+		if release.Name == name && v.Gone.IsZero() {
+			return release
+		}
+	}
+	return promotion.Release{Name: name}
+}
+
+// latestStay is the row that began what an environment has; nil: it never had a version.
+func latestStay(rows []intent.DeliveryRecord, environment string) *intent.DeliveryRecord {
+	for i := len(rows) - 1; i >= 0; i-- {
+		if r := &rows[i]; r.Environment == environment && (r.Kind == intent.DeliveryPromotion || r.Kind == intent.DeliveryFound) {
+			return r
+		}
+	}
+	return nil
+}
+
+// standingOf is a row that says how an environment stands now; ok: it stood otherwise before.
+func standingOf(place *Place, facts *promotion.Environment, latest *intent.DeliveryRecord) (row intent.DeliveryRecord, ok bool) {
+	stay := &facts.Stays[len(facts.Stays)-1]
+	good := place.covers(latest.Revision) && place.Assets.AllGood()
+	was := !stay.GoodSince.IsZero()
+	if good == was && (!good || stay.Content == place.Assets.Content.String()) {
+		return row, false
+	}
+	return intent.DeliveryRecord{
+		Kind: intent.DeliveryStanding, Environment: place.Spec.GetName(), Version: latest.Version, Good: good, Content: place.Assets.Content, Revision: latest.Revision,
+	}, true
+}
+
+// defaultRetry is how long after an attempt that failed the next may begin, where lehr.yaml does
+// not say; as long an environment has to converge.
+const defaultRetry = 30 * time.Minute
+
+// attemptOf is a row that says that an environment did not converge with what it was given: what
+// was built of it is refused, or it fails for as long as the next attempt would wait.
+func (d *Deliverer) attemptOf(ctx context.Context, m *Moment, place *Place, facts *promotion.Environment, latest *intent.DeliveryRecord) (row intent.DeliveryRecord, ok bool, err error) {
+	stay := &facts.Stays[len(facts.Stays)-1]
+	if !stay.GoodSince.IsZero() || stay.GoodBefore > 0 || facts.Rollout || latest.Kind != intent.DeliveryPromotion || attempted(m.Records, latest) {
+		return row, false, nil
+	}
+	row = intent.DeliveryRecord{Kind: intent.DeliveryAttempt, Environment: place.Spec.GetName(), Version: latest.Version, Revision: latest.Revision}
+	if !place.covers(latest.Revision) {
+		row.Reason, ok, err = d.refused(ctx, place, latest.Revision)
+		return row, ok, err
+	}
+	patience := defaultRetry
+	if retry := place.Spec.GetRetry(); retry != nil {
+		patience = retry.AsDuration()
+	}
+	row.Reason = fmt.Sprintf("%d of %d assets are good with it after %s", place.Assets.Good, len(place.Assets.Members), patience)
+	return row, place.Assets.Failing && m.Facts.Now.Sub(stay.Start) >= patience, nil
+}
+
+// attempted reports whether a promotion was found to have failed already.
+func attempted(rows []intent.DeliveryRecord, latest *intent.DeliveryRecord) bool {
+	return slices.ContainsFunc(rows, func(r intent.DeliveryRecord) bool {
+		return r.Kind == intent.DeliveryAttempt && r.Environment == latest.Environment && r.Number > latest.Number
+	})
+}
+
+// refused says why what was built of a revision is not served; ok: it is known not to be.
+func (d *Deliverer) refused(ctx context.Context, place *Place, revision string) (reason string, ok bool, err error) {
+	newest, err := d.Store.ListCandidates(ctx, place.Partition.ID, 1)
+	if err != nil || len(newest) == 0 || newest[0].State != intent.CandidateRejected {
+		return "", false, err
+	}
+	for _, source := range newest[0].Sources {
+		if source.Source == place.Source && revisionNumber(source.Revision) >= revisionNumber(revision) {
+			reason = "what was built of it is refused"
+			if len(newest[0].Findings) > 0 {
+				reason += ": " + newest[0].Findings[0].Message
+			}
+			return reason, true, nil
+		}
+	}
+	return "", false, nil
+}
+
+// vetoes are rows of what rollouts found bad that the environment's assets follow.
+func (d *Deliverer) vetoes(ctx context.Context, m *Moment, place *Place) (rows []intent.DeliveryRecord, err error) {
+	governed, err := d.Reader.governed(ctx, place)
+	if err != nil || len(governed) == 0 {
+		return nil, err
+	}
+	runs, err := d.Store.Rollouts(ctx, place.Partition.ID, store.RolloutFilter{Newest: true})
+	if err != nil {
+		return nil, err
+	}
+	for _, run := range runs {
+		if run.Bad == "" || !governed[run.Name] || run.To.IsZero() {
+			continue
+		}
+		brought, err := d.releaseAt(ctx, m, place, run.To)
+		if err != nil {
+			return nil, err
+		}
+		before, err := d.releaseAt(ctx, m, place, run.From)
+		if err != nil {
+			return nil, err
+		}
+		if brought == (intent.VersionName{}) || brought == before {
+			continue // It found something else bad.
+		}
+		row := intent.DeliveryRecord{
+			Kind: intent.DeliveryVeto, Environment: place.Spec.GetName(), Version: brought, Reason: run.Bad, Rollout: fmt.Sprintf("%s, run %d", run.Name, run.Run),
+		}
+		if !run.Back.IsZero() {
+			if row.BackTo, err = d.releaseAt(ctx, m, place, run.Back); err != nil {
+				return nil, err
+			}
+		}
+		if !vetoed(m.Records, row) {
+			rows = append(rows, row)
+		}
+	}
+	return rows, nil
+}
+
+func vetoed(rows []intent.DeliveryRecord, row intent.DeliveryRecord) bool {
+	return slices.ContainsFunc(rows, func(r intent.DeliveryRecord) bool {
+		return r.Kind == row.Kind && r.Environment == row.Environment && r.Rollout == row.Rollout && r.Version == row.Version && r.BackTo == row.BackTo
+	})
+}
+
+// releaseAt is what an environment's field held in the revision that an incarnation was built of;
+// zero: nobody knows.
+func (d *Deliverer) releaseAt(ctx context.Context, m *Moment, place *Place, at intent.IncarnationID) (version intent.VersionName, err error) {
+	if at.Sequence == 0 {
+		return version, nil
+	}
+	incarnation, err := d.Store.Incarnation(ctx, at)
+	if fault.Is(err, fault.NotFound) {
+		return version, nil
+	}
+	if err != nil {
+		return version, err
+	}
+	for _, source := range incarnation.Sources {
+		if source.Source != place.Source {
+			continue
+		}
+		for i := range m.Records {
+			r := &m.Records[i]
+			isStay := r.Kind == intent.DeliveryPromotion || r.Kind == intent.DeliveryFound
+			if isStay && r.Environment == place.Spec.GetName() && revisionNumber(r.Revision) <= revisionNumber(source.Revision) {
+				version = r.Version
+			}
+		}
+	}
+	return version, nil
+}
+
+// admissions are rows of versions that are let in into an environment, and of which that is not
+// in rows yet, with the verdicts of now.
+func admissions(m *Moment, decision *promotion.Decision, at int) (rows []intent.DeliveryRecord, err error) {
+	name := m.Places[at].Spec.GetName()
+	known := m.Facts.Environments[name].Approved
+	add := func(release promotion.Release) error {
+		if slices.Contains(known, release) {
+			return nil
+		}
+		explained, err := decision.Explain(name, release)
+		if fault.Is(err, fault.NotFound) {
+			return nil // It goes back to what nobody lists any more.
+		}
+		if err != nil {
+			return err
+		}
+		rows = append(rows, intent.DeliveryRecord{Kind: intent.DeliveryAdmission, Environment: name, Version: NameOf(release), Verdicts: Stored(explained.Verdicts)})
+		return nil
+	}
+	for place, state := range decision.States(at) {
+		if state == promotion.Approved {
+			if err := add(m.Catalogue.Ordered()[place].Release()); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return rows, nil
+}
+
+// statusWords of verdicts, as they are stored and answered.
+var statusWords = map[promotion.Status]string{promotion.Passes: "passes", promotion.Waits: "waits", promotion.Refuses: "refuses"}
+
+// Stored are verdicts as rows keep them.
+func Stored(verdicts []promotion.Verdict) (list []intent.DeliveryVerdict) {
+	for _, v := range verdicts {
+		list = append(list, intent.DeliveryVerdict{Constraint: v.Constraint, Status: statusWords[v.Status], Text: v.Words()})
+	}
+	return list
+}
+
+// whyWords are stored and answered.
+var whyWords = map[promotion.Why]string{
+	promotion.Keeps: "", promotion.LetIn: "let-in", promotion.Pinned: "pinned", promotion.AskedBack: "asked-back", promotion.WentBack: "went-back",
+	promotion.FollowsRollout: "follows-rollout",
+}
+
+// WhyWord is a word for why an environment should have a version.
+func WhyWord(why promotion.Why) string { return whyWords[why] }
+
+// editOf is the edit that gives an environment what it should have; nil: it changes nothing.
+func editOf(m *Moment, place *Place, outcome *promotion.Outcome, decision *promotion.Decision) (*document.Edit, error) {
+	wants := outcome.Wants
+	value, err := json.Marshal(wants.Name)
+	if err != nil {
+		return nil, fault.New(fault.Internal, "the name of version %q cannot be encoded: %w", wants.Name, err)
+	}
+	edit := &document.Edit{Base: place.Revision, Back: outcome.Back, Reason: reasonOf(m, place, outcome, decision)}
+	if wants.Name != place.Found || !place.Written {
+		edit.Operations = append(edit.Operations, document.Operation{Path: place.Spec.GetPointer(), Value: value})
+	}
+	if pointer := place.Spec.GetDigestPointer(); pointer != "" && wants.Digest != "" && wants.Digest != outcome.Has.Digest {
+		digest, err := json.Marshal(wants.Digest)
+		if err != nil {
+			return nil, fault.New(fault.Internal, "the digest of version %q cannot be encoded: %w", wants.Name, err)
+		}
+		edit.Operations = append(edit.Operations, document.Operation{Path: pointer, Value: digest})
+	}
+	if len(edit.Operations) == 0 {
+		return nil, nil
+	}
+	return edit, nil
+}
+
+// reasonOf an edit, for the document's history.
+func reasonOf(m *Moment, place *Place, outcome *promotion.Outcome, decision *promotion.Decision) string {
+	name := place.Spec.GetName()
+	text := map[promotion.Why]string{
+		promotion.LetIn: "it is let in", promotion.Pinned: "it is pinned", promotion.AskedBack: "a person had it go back",
+		promotion.WentBack: "what it had is bad, and this was good there last", promotion.FollowsRollout: "a rollout went back to it",
+	}[outcome.Why]
+	reason := fmt.Sprintf("%s of %s gets %s: %s", name, m.Spec.GetName(), outcome.Wants.Name, text)
+	if outcome.Why != promotion.LetIn {
+		return clip(reason)
+	}
+	explained, err := decision.Explain(name, outcome.Wants)
+	if err != nil {
+		return clip(reason)
+	}
+	var parts []string
+	for _, v := range explained.Verdicts {
+		parts = append(parts, v.Words())
+	}
+	if len(parts) > 0 {
+		reason += " (" + strings.Join(parts, "; ") + ")"
+	}
+	return clip(reason)
+}
+
+func clip(reason string) string {
+	return strings.ToValidUTF8(reason[:min(len(reason), document.MaxReason)], "")
+}

@@ -1,0 +1,136 @@
+package intent
+
+import "time"
+
+// VersionName names a version of an application for good: what it is called, and what that led
+// to. A tag that was moved to another digest is another version.
+type VersionName struct {
+	Name string `json:"name"`
+	// Digest of what is deployed; empty where the source gives none.
+	Digest string `json:"digest,omitempty"`
+}
+
+// Version is one that a source lists, or listed and that is still remembered.
+type Version struct {
+	VersionName
+	// Commit that it was made of; empty: not known.
+	Commit string `json:"commit,omitempty"`
+	// Created is when it was made; zero: not known. Build is the number of the build that
+	// made it; 0: not known.
+	Created time.Time `json:"created,omitzero"`
+	Build   uint64    `json:"build,omitempty"`
+	// Seen is when the source listed it first, Gone when it no longer did; zero: it does.
+	Seen time.Time `json:"seen,omitzero"`
+	Gone time.Time `json:"gone,omitzero"`
+}
+
+// DeliveryKind says what a row of a delivery is.
+type DeliveryKind string
+
+// Kinds of rows.
+const (
+	// DeliveryAct is what a person asked.
+	DeliveryAct DeliveryKind = "act"
+	// DeliveryVote is a person's word on a version, for one judgement.
+	DeliveryVote DeliveryKind = "vote"
+	// DeliveryResult is what a verification, or a constraint that is decided outside, came to.
+	DeliveryResult DeliveryKind = "result"
+	// DeliveryAdmission says that a version was let in, with the verdicts of that time.
+	DeliveryAdmission DeliveryKind = "admission"
+	// DeliveryPromotion says that a field was set, in which revision of its document.
+	DeliveryPromotion DeliveryKind = "promotion"
+	// DeliveryFound says that the field was found to hold what delivery did not set.
+	DeliveryFound DeliveryKind = "found"
+	// DeliveryStanding says that all assets of an environment became good with what it has, or
+	// that they are no longer.
+	DeliveryStanding DeliveryKind = "standing"
+	// DeliveryAttempt is one after which an environment did not converge.
+	DeliveryAttempt DeliveryKind = "attempt"
+	// DeliveryVeto is a rollout's bad verdict on what an environment was given.
+	DeliveryVeto DeliveryKind = "veto"
+)
+
+// Said reports whether a person or a program outside said it, so that nothing which was decided
+// before it may be carried out after it.
+func (k DeliveryKind) Said() bool {
+	return k == DeliveryAct || k == DeliveryVote || k == DeliveryResult
+}
+
+// Acts that a person may ask of delivery.
+const (
+	ActPin      = "pin"       // keep an environment at a version
+	ActUnpin    = "unpin"     // end the pin
+	ActMarkBad  = "mark-bad"  // keep a version out, and take it away
+	ActMarkGood = "mark-good" // take back what was found bad before
+	ActSkipTo   = "skip-to"   // pass by what is older than a version
+	ActRollBack = "roll-back" // give an environment a version that was good there
+	ActPause    = "pause"     // edit nothing
+	ActResume   = "resume"    // go on
+	ActForce    = "force"     // pass over one constraint for a version
+	ActRestart  = "restart"   // have a constraint or a verification judged anew
+	ActHotfix   = "hotfix"    // pass over the constraints that say so, for a version
+)
+
+// DeliveryActs are all of them.
+func DeliveryActs() []string {
+	return []string{ActPin, ActUnpin, ActMarkBad, ActMarkGood, ActSkipTo, ActRollBack, ActPause, ActResume, ActForce, ActRestart, ActHotfix}
+}
+
+// DeliveryRecord is one row of an application's delivery, in its home partition. Rows are only
+// added to: what delivery says follows from them.
+type DeliveryRecord struct {
+	Partition   PartitionID `json:"partition"`
+	Application string      `json:"application"`
+	// Number grows with every row of the partition.
+	Number uint64       `json:"number"`
+	Kind   DeliveryKind `json:"kind"`
+	// Environment that it is about; empty: all of the application.
+	Environment string `json:"environment,omitempty"`
+	// Version that it is about; zero: none.
+	Version VersionName `json:"version,omitzero"`
+	At      time.Time   `json:"at"`
+	By      Actor       `json:"by"`
+	Reason  string      `json:"reason,omitempty"`
+	// Act is what is asked, of an act. Constraint that it, a vote or a result is about.
+	Act        string `json:"act,omitempty"`
+	Constraint string `json:"constraint,omitempty"`
+	// Had is what the environment had, and Newest the newest version that was known, of
+	// ActRollBack.
+	Had    VersionName `json:"had,omitzero"`
+	Newest VersionName `json:"newest,omitzero"`
+	// Good is what a vote or a result says, or whether all assets are good with the version, of a
+	// standing.
+	Good bool `json:"good,omitempty"`
+	// Roles of the person in the environment's partition, as the store found them, of a vote.
+	Roles []Role `json:"roles,omitempty"`
+	// Content is the digest of what the environment's assets were to be, of a result and a
+	// standing.
+	Content Digest `json:"content,omitzero"`
+	// Revision of the document that set the field, of a promotion, a standing and an attempt.
+	Revision string `json:"revision,omitempty"`
+	// Why a version was to come, of a promotion, and whether it goes back.
+	Why  string `json:"why,omitempty"`
+	Back bool   `json:"back,omitempty"`
+	// Verdicts of all constraints when it was let in.
+	Verdicts []DeliveryVerdict `json:"verdicts,omitempty"`
+	// Rollout that found it bad, and BackTo what it went back to, of a veto.
+	Rollout string      `json:"rollout,omitempty"`
+	BackTo  VersionName `json:"backTo,omitzero"`
+}
+
+// DeliveryVerdict is what a constraint said of a version.
+type DeliveryVerdict struct {
+	Constraint string `json:"constraint"`
+	// Status is "passes", "waits" or "refuses".
+	Status string `json:"status"`
+	// Text says it for people, with its numbers.
+	Text string `json:"text"`
+}
+
+// DeliveryPrefix begins the name of an actor that is an application's delivery.
+const DeliveryPrefix = "delivery/"
+
+// DeliveryHolder is who edits documents for an application of a partition.
+func DeliveryHolder(home PartitionID, application string) Actor {
+	return Actor{Name: DeliveryPrefix + string(home) + "/" + application, Origin: ServerOrigin}
+}

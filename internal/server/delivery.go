@@ -1,0 +1,369 @@
+package server
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	apipb "lehr.dev/gen/lehr/api/v1"
+	intentpb "lehr.dev/gen/lehr/intent/v1"
+	"lehr.dev/internal/annealing/delivery"
+	"lehr.dev/internal/ground/fault"
+	"lehr.dev/internal/ground/promotion"
+	"lehr.dev/internal/ground/spell"
+	"lehr.dev/internal/store"
+)
+
+// deliveredApplication is one at a moment, with what is decided of it.
+type deliveredApplication struct {
+	*delivery.Moment
+	decision *promotion.Decision
+}
+
+// applications of a partition's head.
+func (s *Server) applications(ctx context.Context, partition store.Partition) ([]*intentpb.Delivery, error) {
+	policy, err := s.delivered.Policy(ctx, partition.Head)
+	return policy.GetDeliveries(), err
+}
+
+// application of a partition by its name; empty: the only one.
+func (s *Server) application(ctx context.Context, partition store.Partition, name string) (*deliveredApplication, error) {
+	specs, err := s.applications(ctx, partition)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, spec := range specs {
+		names = append(names, spec.GetName())
+		if spec.GetName() == name || name == "" && len(specs) == 1 {
+			return s.decided(ctx, partition, spec)
+		}
+	}
+	known := "it has " + strings.Join(names, ", ")
+	switch {
+	case len(specs) == 0:
+		return nil, fault.New(fault.NotFound, "partition %s delivers no application", partition.ID).WithHint("write one under delivery: in its lehr.yaml")
+	case name == "":
+		return nil, fault.New(fault.Invalid, "partition %s delivers several applications, and none was named", partition.ID).WithHint("name one; %s", known)
+	}
+	if suggestion := spell.Nearest(name, names); suggestion != "" {
+		known = "did you mean " + suggestion + "? " + known
+	}
+	return nil, fault.New(fault.NotFound, "partition %s delivers no application %q", partition.ID, name).WithHint("%s", known)
+}
+
+func (s *Server) decided(ctx context.Context, partition store.Partition, spec *intentpb.Delivery) (*deliveredApplication, error) {
+	m, err := s.delivered.Read(ctx, partition, spec)
+	if err != nil {
+		return nil, err
+	}
+	m.Facts.Now = s.runtime.Now()
+	return &deliveredApplication{m, m.Application.Decide(m.Catalogue, m.Facts)}, nil
+}
+
+func toVersionName(r promotion.Release) *apipb.VersionName {
+	if r == (promotion.Release{}) {
+		return nil
+	}
+	return &apipb.VersionName{Name: r.Name, Digest: r.Digest}
+}
+
+// environment is one as an answer shows it.
+func (a *deliveredApplication) environment(at int, outcome promotion.Outcome) *apipb.DeliveredEnvironment {
+	place := &a.Places[at]
+	name := place.Spec.GetName()
+	facts := a.Facts.Environments[name]
+	e := &apipb.DeliveredEnvironment{
+		Application: a.Spec.GetName(), Name: name, Partition: string(delivery.PartitionOf(a.Home.ID, place.Spec)), Has: toVersionName(outcome.Has),
+		Why: delivery.WhyWord(outcome.Why), Hold: delivery.HoldWord(outcome.Hold), Text: delivery.HoldText(outcome.Hold, place.Trouble),
+		Assets: int32(len(place.Assets.Members)), GoodAssets: int32(place.Assets.Good), Verify: outcome.Verify,
+	}
+	if outcome.Hold == promotion.NoHold && place.Trouble != 0 {
+		e.Hold, e.Text = delivery.HoldWord(promotion.HeldByTrouble), delivery.HoldText(promotion.HeldByTrouble, place.Trouble)
+	}
+	if outcome.Wants != outcome.Has {
+		e.Wants = toVersionName(outcome.Wants)
+	}
+	if n := len(facts.Stays); n > 0 {
+		e.Since, e.GoodSince = toTime(facts.Stays[n-1].Start), toTime(facts.Stays[n-1].GoodSince)
+	}
+	if explained, err := a.decision.Explain(name, outcome.Has); err == nil {
+		if explained.Pin != nil {
+			e.Pinned = toVersionName(explained.Pin.Release)
+		}
+		if explained.Pause != nil {
+			e.PausedBy = explained.Pause.By
+		}
+	}
+	return e
+}
+
+// ListEnvironments of a partition's applications.
+func (s *Server) ListEnvironments(ctx context.Context, request *apipb.ListEnvironmentsRequest) (*apipb.ListEnvironmentsResponse, error) {
+	partition, err := s.registered(ctx, request.Partition)
+	if err != nil {
+		return nil, err
+	}
+	response := &apipb.ListEnvironmentsResponse{}
+	add := func(a *deliveredApplication) {
+		for at := range a.Places {
+			response.Environments = append(response.Environments, a.environment(at, a.decision.Outcomes[at]))
+		}
+	}
+	if request.Application != "" {
+		a, err := s.application(ctx, partition, request.Application)
+		if err != nil {
+			return nil, err
+		}
+		add(a)
+		return response, nil
+	}
+	specs, err := s.applications(ctx, partition)
+	if err != nil {
+		return nil, err
+	}
+	for _, spec := range specs {
+		a, err := s.decided(ctx, partition, spec)
+		if err != nil {
+			return nil, err
+		}
+		add(a)
+	}
+	return response, nil
+}
+
+// usualVersions are on a page of versions.
+const usualVersions = 100
+
+// ListVersions of an application.
+func (s *Server) ListVersions(ctx context.Context, request *apipb.ListVersionsRequest) (*apipb.ListVersionsResponse, error) {
+	partition, err := s.registered(ctx, request.Partition)
+	if err != nil {
+		return nil, err
+	}
+	a, err := s.application(ctx, partition, request.Application)
+	if err != nil {
+		return nil, err
+	}
+	if request.Offset < 0 {
+		return nil, fault.New(fault.Invalid, "a page cannot begin at %d", request.Offset)
+	}
+	limit := page(request.Limit, usualVersions, mostPage)
+	ordered, aside := a.Catalogue.Ordered(), a.Catalogue.Aside()
+	response := &apipb.ListVersionsResponse{Environments: a.Application.Environments()}
+	total := len(ordered) + len(aside)
+	last := a.lastStays()
+	for i := int(request.Offset); i < min(int(request.Offset)+limit, total); i++ {
+		if i < len(ordered) {
+			response.Versions = append(response.Versions, a.version(ordered[len(ordered)-1-i].Release(), "", last))
+			continue
+		}
+		one := aside[i-len(ordered)]
+		response.Versions = append(response.Versions, a.version(one.Release(), delivery.AsideWord(one.Cause), last))
+	}
+	if end := int(request.Offset) + limit; end < total {
+		response.Next = int32(end)
+	}
+	return response, nil
+}
+
+// lastStays are, by environment and release, when it got it last.
+func (a *deliveredApplication) lastStays() []map[promotion.Release]promotion.Stay {
+	list := make([]map[promotion.Release]promotion.Stay, len(a.Places))
+	for at := range a.Places {
+		list[at] = map[promotion.Release]promotion.Stay{}
+		for _, stay := range a.Facts.Environments[a.Places[at].Spec.GetName()].Stays {
+			list[at][stay.Release] = stay
+		}
+	}
+	return list
+}
+
+func (a *deliveredApplication) version(r promotion.Release, aside string, last []map[promotion.Release]promotion.Stay) *apipb.DeliveredVersion {
+	known := a.Versions[r]
+	v := &apipb.DeliveredVersion{
+		Application: a.Spec.GetName(), Version: toVersionName(r), Commit: known.Commit, Created: toTime(known.Created), Seen: toTime(known.Seen), Gone: toTime(known.Gone), Aside: aside,
+	}
+	for at := range a.Places {
+		standing := &apipb.VersionStanding{Environment: a.Places[at].Spec.GetName(), State: delivery.StateWord(a.decision.State(at, r))}
+		if stay, ok := last[at][r]; ok {
+			standing.Since = toTime(stay.Start)
+		}
+		v.Standings = append(v.Standings, standing)
+	}
+	return v
+}
+
+// release that a caller names: of several of one name what the source lists now, unless a
+// digest, or the beginning of one, is given.
+func (a *deliveredApplication) release(name, digest string) (promotion.Release, error) {
+	var found []promotion.Release
+	for r, v := range a.Versions {
+		if r.Name != name || !strings.HasPrefix(r.Digest, digest) {
+			continue
+		}
+		if v.Gone.IsZero() && digest == "" {
+			return r, nil
+		}
+		found = append(found, r)
+	}
+	if len(found) == 1 {
+		return found[0], nil
+	}
+	var names []string
+	for r := range a.Versions {
+		names = append(names, r.Name)
+	}
+	hint := "lehr get versions lists them"
+	if len(found) > 1 {
+		return promotion.Release{}, fault.New(fault.Invalid, "there were several versions %s of %s, and its source lists none of them now", name, a.Spec.GetName()).WithHint("name one by its digest; %s", hint)
+	}
+	if suggestion := spell.Nearest(name, names); suggestion != "" {
+		hint = "did you mean " + suggestion + "? " + hint
+	}
+	return promotion.Release{}, fault.New(fault.NotFound, "no version %s of %s is known", name, a.Spec.GetName()).WithHint("%s", hint)
+}
+
+func toVersionVerdict(v promotion.Verdict) *apipb.VersionVerdict {
+	verdict := &apipb.VersionVerdict{
+		Constraint: v.Constraint, Status: delivery.StatusWord(v.Status), Cause: delivery.CauseWord(v.Cause), Text: v.Words(), Environment: v.Environment,
+		Have: int32(v.Have), Needs: int32(v.Needs), Until: toTime(v.Until), By: v.By, Reason: v.Reason,
+	}
+	if v.NeedsTime > 0 {
+		verdict.HaveTime, verdict.NeedsTime = durationpb.New(v.HaveTime), durationpb.New(v.NeedsTime)
+	}
+	return verdict
+}
+
+// ExplainVersion says all of a version in an environment, or in all, or of an environment what
+// it has and what comes next.
+func (s *Server) ExplainVersion(ctx context.Context, request *apipb.ExplainVersionRequest) (*apipb.ExplainVersionResponse, error) {
+	partition, err := s.registered(ctx, request.Partition)
+	if err != nil {
+		return nil, err
+	}
+	if request.Environment == "" && request.Version == "" {
+		return nil, fault.New(fault.Invalid, "neither an environment nor a version is named").WithHint("name one of them, or both")
+	}
+	specs, err := s.applications(ctx, partition)
+	if err != nil {
+		return nil, err
+	}
+	if request.Application != "" || len(specs) <= 1 {
+		a, err := s.application(ctx, partition, request.Application)
+		if err != nil {
+			return nil, err
+		}
+		explanations, err := a.explain(request)
+		return &apipb.ExplainVersionResponse{Explanations: explanations}, err
+	}
+	response := &apipb.ExplainVersionResponse{}
+	var missing error
+	for _, spec := range specs {
+		a, err := s.decided(ctx, partition, spec)
+		if err != nil {
+			return nil, err
+		}
+		explanations, err := a.explain(request)
+		if fault.Is(err, fault.NotFound) {
+			missing = err
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		response.Explanations = append(response.Explanations, explanations...)
+	}
+	if len(response.Explanations) == 0 {
+		return nil, missing
+	}
+	return response, nil
+}
+
+// mostNext versions are told of that may come to an environment.
+const mostNext = 3
+
+// explain what is asked of one application.
+func (a *deliveredApplication) explain(request *apipb.ExplainVersionRequest) (list []*apipb.VersionExplanation, err error) {
+	environments := a.Application.Environments()
+	if request.Environment != "" {
+		if !slices.Contains(environments, request.Environment) {
+			hint := "it has " + strings.Join(environments[:min(len(environments), 20)], ", ")
+			if suggestion := spell.Nearest(request.Environment, environments); suggestion != "" {
+				hint = "did you mean " + suggestion + "? " + hint
+			}
+			return nil, fault.New(fault.NotFound, "%s has no environment %q", a.Spec.GetName(), request.Environment).WithHint("%s", hint)
+		}
+		environments = []string{request.Environment}
+	}
+	var releases []promotion.Release
+	if request.Version != "" {
+		release, err := a.release(request.Version, "")
+		if err != nil {
+			return nil, err
+		}
+		releases = append(releases, release)
+	} else {
+		releases = a.next(slices.Index(a.Application.Environments(), request.Environment))
+	}
+	for _, environment := range environments {
+		for _, release := range releases {
+			one, err := a.explainOne(environment, release)
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, one)
+		}
+	}
+	return list, nil
+}
+
+// next are what an environment has, what it should have, and the newest that may come.
+func (a *deliveredApplication) next(at int) (releases []promotion.Release) {
+	outcome := a.decision.Outcomes[at]
+	add := func(r promotion.Release) {
+		if r != (promotion.Release{}) && !slices.Contains(releases, r) && a.decision.State(at, r) != 0 {
+			releases = append(releases, r)
+		}
+	}
+	add(outcome.Has)
+	add(outcome.Wants)
+	states, ordered := a.decision.States(at), a.Catalogue.Ordered()
+	for place, left := len(states)-1, mostNext; place >= 0 && left > 0; place-- {
+		if states[place] == promotion.Pending || states[place] == promotion.Approved {
+			add(ordered[place].Release())
+			left--
+		}
+	}
+	return releases
+}
+
+func (a *deliveredApplication) explainOne(environment string, r promotion.Release) (*apipb.VersionExplanation, error) {
+	explained, err := a.decision.Explain(environment, r)
+	if err != nil {
+		return nil, err
+	}
+	x := &apipb.VersionExplanation{
+		Application: a.Spec.GetName(), Environment: environment, Version: toVersionName(r), State: delivery.StateWord(explained.State),
+		Text: explained.Words(r.Name, environment), Earliest: toTime(explained.Estimate.At),
+	}
+	for _, v := range explained.Verdicts {
+		x.Verdicts = append(x.Verdicts, toVersionVerdict(v))
+	}
+	for _, awaited := range explained.Estimate.Awaits {
+		x.Awaits = append(x.Awaits, &apipb.AwaitedVerdict{Environment: awaited.Environment, Name: awaited.Name})
+	}
+	for i := len(a.Records) - 1; i >= 0; i-- {
+		row := &a.Records[i]
+		if row.Environment == environment && row.Version == delivery.NameOf(r) && len(row.Verdicts) > 0 {
+			x.Admitted = toTime(row.At)
+			for _, v := range row.Verdicts {
+				x.AdmittedBy = append(x.AdmittedBy, &apipb.VersionVerdict{Constraint: v.Constraint, Status: v.Status, Text: v.Text})
+			}
+			break
+		}
+	}
+	return x, nil
+}
