@@ -202,3 +202,34 @@ func TestKubernetesModels(t *testing.T) {
 		t.Error("one replica has a budget")
 	}
 }
+
+const modelledCanary = "lehr: v1\npartition: shop\nsources:\n  shop: {dir: ., files: [shop.yaml]}\n  parts: {dir: ., files: [parts.yaml]}\n  orders: {dir: ., files: [orders.yaml]}\n  crds: {dir: ., files: [crds.yaml]}\n" +
+	"generate:\n  web: {model: kubernetes-web-service, from: shop}\n  parted: {model: kubernetes-web-service, from: parts}\n  stages: {model: kubernetes-pipeline, from: orders}\n" +
+	"validate:\n  programs:\n    types: {check: kubernetes-objects, from: [web, parted, stages, crds], with: {version: '1.37', definitions: required}}\n" +
+	"    rules: {check: prometheus-rules, from: [web, stages]}\nmodels: [lehr.kubernetes.v1.Object]\n"
+
+// TestKubernetesCanaryModel: what a canary, a pipeline, policies and alerts become is well for Kubernetes, for the
+// definition of HTTPRoutes, and for Prometheus' own library.
+func TestKubernetesCanaryModel(t *testing.T) {
+	lehr, folder := programs(t), t.TempDir()
+	definition, err := os.ReadFile("../plugins/kubernetes/testdata/gateway/httproute.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules := "---\napiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: prometheusrules.monitoring.coreos.com}\nspec:\n  group: monitoring.coreos.com\n  scope: Namespaced\n" +
+		"  names: {kind: PrometheusRule, plural: prometheusrules}\n  versions:\n  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}\n"
+	canary := "canary: {live: green, blue: {version: \"1\"}, green: {version: \"2\"}, steps: [10, 50]"
+	write(t, folder, map[string]string{
+		"lehr.yaml": modelledCanary, "crds.yaml": string(definition) + rules,
+		"shop.yaml": "service: shop\nimage: shop:{version}\nhost: shop.example.com\ngateway: {name: public, namespace: gateways, section: https}\n" +
+			"network: {callers: [front/web, monitoring], calls: [db/orders], outside: [{cidr: 10.0.0.0/8, port: 5432}, {cidr: \"fd00::/8\"}]}\n" +
+			"alerts: {runbook: \"https://example.com\", rules: [{name: Slow, query: 'latency{service=\"{service}\"} > 1', for_seconds: 60}]}\n" +
+			"clusters: [{name: eu, replicas: 3, most_replicas: 9}]\n" + canary + ", headers: {X-Canary: always}}\n",
+		"parts.yaml": "service: parts\nimage: parts:{version}\nclusters: [{name: eu, replicas: 9}]\n" + canary + ", by_replicas: true}\n",
+		"orders.yaml": "service: orders\nimage: orders:{version}\nversion: v1\nclusters: [{name: eu}]\nalerts: {}\nsecurity: {api_access: true}\n" +
+			"stages:\n- {name: schema, command: [/migrate]}\n- {name: load, cron: '0 4 * * *'}\n- {name: serve, replicas: 2, probe: {port: 80}}\n",
+	})
+	if out, err := run(t, lehr, "build", filepath.Join(folder, "lehr.yaml")); err != nil || strings.Contains(out, "(check ") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}

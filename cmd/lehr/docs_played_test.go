@@ -89,7 +89,7 @@ func TestModelsOfTheDocument(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds every step of a page")
 	}
-	if n := play(t, "docs/use/models.md", "# Service models", ""); n != 4 {
+	if n := play(t, "docs/use/models.md", "# Service models", ""); n != 5 {
 		t.Errorf("%d commands", n)
 	}
 }

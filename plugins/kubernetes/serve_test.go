@@ -104,11 +104,12 @@ func TestAPartitionIsKept(t *testing.T) {
 	holds(web, `"image":"shop/web:v2"`)
 }
 
-// startServer runs lehr serve until the test ends.
-func startServer(t testing.TB, folder, lehr, sweep string) {
+// startServer runs lehr serve until the test ends, with more flags where they are given.
+func startServer(t testing.TB, folder, lehr, sweep string, flags ...string) {
 	t.Helper()
 	log := &bytes.Buffer{}
 	command := exec.Command(lehr, "serve", "--store", filepath.Join(folder, "store"), "-p", filepath.Join(folder, "lehr.yaml"), "--listen", "127.0.0.1:0", "--sweep", sweep)
+	command.Args = append(command.Args, flags...)
 	command.Dir, command.Env = folder, append(os.Environ(), "HOME="+folder)
 	command.Stdout, command.Stderr = log, log
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}

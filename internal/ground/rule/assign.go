@@ -39,6 +39,8 @@ type Field struct {
 	key    string
 	entry  bool
 	secret bool
+	// within is where in the JSON that last holds as a text; none: last itself.
+	within []string
 }
 
 // FindField finds a field by its path, such as payload.health.path or
@@ -66,6 +68,10 @@ func (e *Environment) FindField(path string, payloadType intent.TypeName) (Field
 	holder := message.ProtoReflect().Descriptor()
 	for name := range strings.SplitSeq(rest, ".") {
 		if f.last != nil {
+			if holdsJSON(f.last) {
+				f.within = append(f.within, name)
+				continue
+			}
 			if f.last.Message() == nil || f.last.IsList() || f.last.IsMap() {
 				return wrong("set it as a whole", "%s has no fields of its own", f.last.Name())
 			}
@@ -83,6 +89,9 @@ func (e *Environment) FindField(path string, payloadType intent.TypeName) (Field
 			return wrong(hint, "no field %q of %s", shorten(name), holder.FullName())
 		}
 		f.secret = f.secret || schema.IsSecret(f.last)
+	}
+	if f.entry && holdsJSON(f.last) {
+		f.within, f.entry = append(f.within, f.key), false
 	}
 	if f.entry && (!f.last.IsMap() || f.last.MapKey().Kind() != protoreflect.StringKind) {
 		return wrong("leave the key out", "%s is no map from texts", f.last.Name())
@@ -118,6 +127,9 @@ func (f Field) Value(asset intent.Asset) (string, error) {
 	value, isSet := f.get(payload.ProtoReflect())
 	if !isSet {
 		return "", nil
+	}
+	if len(f.within) > 0 {
+		return "=" + value.String(), nil
 	}
 	// A message that has nothing else holds it in canonical bytes.
 	only := payload.ProtoReflect().New()
@@ -200,6 +212,9 @@ func (f Field) get(message protoreflect.Message) (value protoreflect.Value, isSe
 		return value, false
 	}
 	value = message.Get(f.last)
+	if len(f.within) > 0 {
+		return readWithin(value.String(), f.within)
+	}
 	if !f.entry {
 		return value, true
 	}
@@ -209,6 +224,9 @@ func (f Field) get(message protoreflect.Message) (value protoreflect.Value, isSe
 
 // put the value where the path leads. With fill, an empty one is not put.
 func (f Field) put(message protoreflect.Message, celValue ref.Val, fill bool) (empty bool, err error) {
+	if len(f.within) > 0 {
+		return f.putWithin(message, celValue, fill)
+	}
 	scratch := message
 	for _, field := range f.parents {
 		scratch = scratch.NewField(field).Message()
@@ -239,9 +257,14 @@ type kind struct {
 	field protoreflect.FieldDescriptor
 	// list and entries: the field as a whole is one; else it is an element.
 	list, entries bool
+	// anyJSON: it is within a text that is JSON, and takes whatever JSON can say.
+	anyJSON bool
 }
 
 func (f Field) kind() kind {
+	if len(f.within) > 0 {
+		return kind{field: f.last, anyJSON: true}
+	}
 	if f.entry {
 		return kind{field: f.last.MapValue()}
 	}
@@ -250,6 +273,8 @@ func (f Field) kind() kind {
 
 func (k kind) name() string {
 	switch {
+	case k.anyJSON:
+		return "a value of JSON"
 	case k.list:
 		return "a list of " + kind{field: k.field}.name() + "s"
 	case k.entries:
@@ -266,7 +291,7 @@ func (k kind) name() string {
 
 // takes reports whether values of a type of CEL may be the field's.
 func (k kind) takes(celType *cel.Type) bool {
-	if celType.Kind() == types.DynKind || celType.Kind() == types.AnyKind || celType.Kind() == types.TypeParamKind {
+	if k.anyJSON || celType.Kind() == types.DynKind || celType.Kind() == types.AnyKind || celType.Kind() == types.TypeParamKind {
 		return true
 	}
 	switch {
@@ -469,6 +494,8 @@ func zero(field protoreflect.FieldDescriptor) protoreflect.Value {
 // display is a value for people. It is bounded.
 func display(k kind, value protoreflect.Value) string {
 	switch {
+	case k.anyJSON:
+		return shorten(value.String())
 	case k.list:
 		return fmt.Sprintf("%d entries", value.List().Len())
 	case k.entries:

@@ -29,7 +29,8 @@ type KubernetesService struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Service string                 `protobuf:"bytes,1,opt,name=service" json:"service,omitempty"`
 	// For example "registry.example.com/shop:{version}".
-	Image   string `protobuf:"bytes,2,opt,name=image" json:"image,omitempty"`
+	Image string `protobuf:"bytes,2,opt,name=image" json:"image,omitempty"`
+	// With canary, that of slots that have none of their own.
 	Version string `protobuf:"bytes,3,opt,name=version" json:"version,omitempty"`
 	// Unset: those of the image.
 	Command  []string           `protobuf:"bytes,4,rep,name=command" json:"command,omitempty"`
@@ -53,6 +54,14 @@ type KubernetesService struct {
 	Host string `protobuf:"bytes,22,opt,name=host" json:"host,omitempty"`
 	// Of the Ingress; empty: the cluster's default.
 	IngressClass string `protobuf:"bytes,23,opt,name=ingress_class,json=ingressClass" json:"ingress_class,omitempty"`
+	// Of web services: an HTTPRoute at a Gateway takes requests for host, in place of an Ingress.
+	Gateway *KubernetesGateway `protobuf:"bytes,24,opt,name=gateway" json:"gateway,omitempty"`
+	// Who may reach the service, and what it may reach.
+	Network *KubernetesNetwork `protobuf:"bytes,25,opt,name=network" json:"network,omitempty"`
+	// Rules of Prometheus, as an object of its operator; unset: none.
+	Alerts *KubernetesAlerts `protobuf:"bytes,26,opt,name=alerts" json:"alerts,omitempty"`
+	// Of web services: a new version runs beside the one that serves, and takes its requests in steps.
+	Canary *KubernetesCanary `protobuf:"bytes,27,opt,name=canary" json:"canary,omitempty"`
 	// Of cron: when it runs, such as "30 2 * * 1-5", and in which zone; empty: UTC.
 	Cron string `protobuf:"bytes,30,opt,name=cron" json:"cron,omitempty"`
 	Zone string `protobuf:"bytes,31,opt,name=zone" json:"zone,omitempty"`
@@ -211,6 +220,34 @@ func (x *KubernetesService) GetIngressClass() string {
 	return ""
 }
 
+func (x *KubernetesService) GetGateway() *KubernetesGateway {
+	if x != nil {
+		return x.Gateway
+	}
+	return nil
+}
+
+func (x *KubernetesService) GetNetwork() *KubernetesNetwork {
+	if x != nil {
+		return x.Network
+	}
+	return nil
+}
+
+func (x *KubernetesService) GetAlerts() *KubernetesAlerts {
+	if x != nil {
+		return x.Alerts
+	}
+	return nil
+}
+
+func (x *KubernetesService) GetCanary() *KubernetesCanary {
+	if x != nil {
+		return x.Canary
+	}
+	return nil
+}
+
 func (x *KubernetesService) GetCron() string {
 	if x != nil {
 		return x.Cron
@@ -230,6 +267,648 @@ func (x *KubernetesService) GetDeadlineSeconds() uint32 {
 		return x.DeadlineSeconds
 	}
 	return 0
+}
+
+// KubernetesGateway is a Gateway of the Gateway API.
+type KubernetesGateway struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Name  string                 `protobuf:"bytes,1,opt,name=name" json:"name,omitempty"`
+	// Empty: the service's.
+	Namespace string `protobuf:"bytes,2,opt,name=namespace" json:"namespace,omitempty"`
+	// The listener; empty: all that fit.
+	Section       string `protobuf:"bytes,3,opt,name=section" json:"section,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *KubernetesGateway) Reset() {
+	*x = KubernetesGateway{}
+	mi := &file_lehr_model_v1_kubernetes_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *KubernetesGateway) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*KubernetesGateway) ProtoMessage() {}
+
+func (x *KubernetesGateway) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_model_v1_kubernetes_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use KubernetesGateway.ProtoReflect.Descriptor instead.
+func (*KubernetesGateway) Descriptor() ([]byte, []int) {
+	return file_lehr_model_v1_kubernetes_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *KubernetesGateway) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *KubernetesGateway) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *KubernetesGateway) GetSection() string {
+	if x != nil {
+		return x.Section
+	}
+	return ""
+}
+
+// KubernetesNetwork says what of the network a service needs. Its own namespace, DNS and, with
+// security.api_access, the API server are open; so is the port of a web service with a host.
+type KubernetesNetwork struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// There is no NetworkPolicy: all is open that nobody else closes.
+	Open bool `protobuf:"varint,1,opt,name=open" json:"open,omitempty"`
+	// Namespaces that may send requests, or NAMESPACE/SERVICE, by the label app.kubernetes.io/name.
+	Callers []string `protobuf:"bytes,2,rep,name=callers" json:"callers,omitempty"`
+	// Namespaces that it sends requests to, or NAMESPACE/SERVICE.
+	Calls []string `protobuf:"bytes,3,rep,name=calls" json:"calls,omitempty"`
+	// What it reaches outside of the cluster.
+	Outside       []*KubernetesOutside `protobuf:"bytes,4,rep,name=outside" json:"outside,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *KubernetesNetwork) Reset() {
+	*x = KubernetesNetwork{}
+	mi := &file_lehr_model_v1_kubernetes_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *KubernetesNetwork) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*KubernetesNetwork) ProtoMessage() {}
+
+func (x *KubernetesNetwork) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_model_v1_kubernetes_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use KubernetesNetwork.ProtoReflect.Descriptor instead.
+func (*KubernetesNetwork) Descriptor() ([]byte, []int) {
+	return file_lehr_model_v1_kubernetes_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *KubernetesNetwork) GetOpen() bool {
+	if x != nil {
+		return x.Open
+	}
+	return false
+}
+
+func (x *KubernetesNetwork) GetCallers() []string {
+	if x != nil {
+		return x.Callers
+	}
+	return nil
+}
+
+func (x *KubernetesNetwork) GetCalls() []string {
+	if x != nil {
+		return x.Calls
+	}
+	return nil
+}
+
+func (x *KubernetesNetwork) GetOutside() []*KubernetesOutside {
+	if x != nil {
+		return x.Outside
+	}
+	return nil
+}
+
+// KubernetesOutside is what lies outside of a cluster.
+type KubernetesOutside struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// "10.20.0.0/16"; "0.0.0.0/0" is all.
+	Cidr string `protobuf:"bytes,1,opt,name=cidr" json:"cidr,omitempty"`
+	// Of TCP; 0: all.
+	Port          uint32 `protobuf:"varint,2,opt,name=port" json:"port,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *KubernetesOutside) Reset() {
+	*x = KubernetesOutside{}
+	mi := &file_lehr_model_v1_kubernetes_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *KubernetesOutside) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*KubernetesOutside) ProtoMessage() {}
+
+func (x *KubernetesOutside) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_model_v1_kubernetes_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use KubernetesOutside.ProtoReflect.Descriptor instead.
+func (*KubernetesOutside) Descriptor() ([]byte, []int) {
+	return file_lehr_model_v1_kubernetes_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *KubernetesOutside) GetCidr() string {
+	if x != nil {
+		return x.Cidr
+	}
+	return ""
+}
+
+func (x *KubernetesOutside) GetPort() uint32 {
+	if x != nil {
+		return x.Port
+	}
+	return 0
+}
+
+// KubernetesAlerts are rules of Prometheus over the metrics of kube-state-metrics and cAdvisor.
+type KubernetesAlerts struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The label severity of each; empty: "page".
+	Severity string `protobuf:"bytes,1,opt,name=severity" json:"severity,omitempty"`
+	// Labels of the object, by which a Prometheus selects it.
+	Select map[string]string `protobuf:"bytes,2,rep,name=select" json:"select,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// The annotation runbook_url of each.
+	Runbook string `protobuf:"bytes,3,opt,name=runbook" json:"runbook,omitempty"`
+	// More rules, of the service's own metrics.
+	Rules         []*KubernetesAlert `protobuf:"bytes,4,rep,name=rules" json:"rules,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *KubernetesAlerts) Reset() {
+	*x = KubernetesAlerts{}
+	mi := &file_lehr_model_v1_kubernetes_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *KubernetesAlerts) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*KubernetesAlerts) ProtoMessage() {}
+
+func (x *KubernetesAlerts) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_model_v1_kubernetes_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use KubernetesAlerts.ProtoReflect.Descriptor instead.
+func (*KubernetesAlerts) Descriptor() ([]byte, []int) {
+	return file_lehr_model_v1_kubernetes_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *KubernetesAlerts) GetSeverity() string {
+	if x != nil {
+		return x.Severity
+	}
+	return ""
+}
+
+func (x *KubernetesAlerts) GetSelect() map[string]string {
+	if x != nil {
+		return x.Select
+	}
+	return nil
+}
+
+func (x *KubernetesAlerts) GetRunbook() string {
+	if x != nil {
+		return x.Runbook
+	}
+	return ""
+}
+
+func (x *KubernetesAlerts) GetRules() []*KubernetesAlert {
+	if x != nil {
+		return x.Rules
+	}
+	return nil
+}
+
+// KubernetesAlert is a rule of Prometheus.
+type KubernetesAlert struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Name  string                 `protobuf:"bytes,1,opt,name=name" json:"name,omitempty"`
+	// In PromQL. "{service}", "{cluster}" and "{namespace}" stand for those.
+	Query string `protobuf:"bytes,2,opt,name=query" json:"query,omitempty"`
+	// How long it must be so; 0: 5 minutes.
+	ForSeconds uint32 `protobuf:"varint,3,opt,name=for_seconds,json=forSeconds" json:"for_seconds,omitempty"`
+	// Empty: that of all.
+	Severity string `protobuf:"bytes,4,opt,name=severity" json:"severity,omitempty"`
+	// What people read.
+	Summary       string `protobuf:"bytes,5,opt,name=summary" json:"summary,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *KubernetesAlert) Reset() {
+	*x = KubernetesAlert{}
+	mi := &file_lehr_model_v1_kubernetes_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *KubernetesAlert) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*KubernetesAlert) ProtoMessage() {}
+
+func (x *KubernetesAlert) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_model_v1_kubernetes_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use KubernetesAlert.ProtoReflect.Descriptor instead.
+func (*KubernetesAlert) Descriptor() ([]byte, []int) {
+	return file_lehr_model_v1_kubernetes_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *KubernetesAlert) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *KubernetesAlert) GetQuery() string {
+	if x != nil {
+		return x.Query
+	}
+	return ""
+}
+
+func (x *KubernetesAlert) GetForSeconds() uint32 {
+	if x != nil {
+		return x.ForSeconds
+	}
+	return 0
+}
+
+func (x *KubernetesAlert) GetSeverity() string {
+	if x != nil {
+		return x.Severity
+	}
+	return ""
+}
+
+func (x *KubernetesAlert) GetSummary() string {
+	if x != nil {
+		return x.Summary
+	}
+	return ""
+}
+
+// KubernetesCanary has two slots, blue and green. One is live; a release changes the other and makes it
+// live. The rollout that governs the objects brings them step by step, by their label step.
+type KubernetesCanary struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The slot that takes requests: blue or green.
+	Live  string          `protobuf:"bytes,1,opt,name=live" json:"live,omitempty"`
+	Blue  *KubernetesSlot `protobuf:"bytes,2,opt,name=blue" json:"blue,omitempty"`
+	Green *KubernetesSlot `protobuf:"bytes,3,opt,name=green" json:"green,omitempty"`
+	// Percent of the requests that a new version gets before all; none: it gets all at once (blue/green).
+	Steps []uint32 `protobuf:"varint,4,rep,packed,name=steps" json:"steps,omitempty"`
+	// Weights are shares of pods, and no gateway is needed.
+	ByReplicas bool `protobuf:"varint,5,opt,name=by_replicas,json=byReplicas" json:"by_replicas,omitempty"`
+	// Requests with these headers go to the version that comes, before all others: with a gateway.
+	Headers       map[string]string `protobuf:"bytes,6,rep,name=headers" json:"headers,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *KubernetesCanary) Reset() {
+	*x = KubernetesCanary{}
+	mi := &file_lehr_model_v1_kubernetes_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *KubernetesCanary) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*KubernetesCanary) ProtoMessage() {}
+
+func (x *KubernetesCanary) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_model_v1_kubernetes_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use KubernetesCanary.ProtoReflect.Descriptor instead.
+func (*KubernetesCanary) Descriptor() ([]byte, []int) {
+	return file_lehr_model_v1_kubernetes_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *KubernetesCanary) GetLive() string {
+	if x != nil {
+		return x.Live
+	}
+	return ""
+}
+
+func (x *KubernetesCanary) GetBlue() *KubernetesSlot {
+	if x != nil {
+		return x.Blue
+	}
+	return nil
+}
+
+func (x *KubernetesCanary) GetGreen() *KubernetesSlot {
+	if x != nil {
+		return x.Green
+	}
+	return nil
+}
+
+func (x *KubernetesCanary) GetSteps() []uint32 {
+	if x != nil {
+		return x.Steps
+	}
+	return nil
+}
+
+func (x *KubernetesCanary) GetByReplicas() bool {
+	if x != nil {
+		return x.ByReplicas
+	}
+	return false
+}
+
+func (x *KubernetesCanary) GetHeaders() map[string]string {
+	if x != nil {
+		return x.Headers
+	}
+	return nil
+}
+
+// KubernetesSlot is what a slot has of its own. What is empty is the service's.
+type KubernetesSlot struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Version string                 `protobuf:"bytes,1,opt,name=version" json:"version,omitempty"`
+	Image   string                 `protobuf:"bytes,2,opt,name=image" json:"image,omitempty"`
+	// Added to the service's.
+	Env           map[string]string `protobuf:"bytes,3,rep,name=env" json:"env,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Args          []string          `protobuf:"bytes,4,rep,name=args" json:"args,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *KubernetesSlot) Reset() {
+	*x = KubernetesSlot{}
+	mi := &file_lehr_model_v1_kubernetes_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *KubernetesSlot) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*KubernetesSlot) ProtoMessage() {}
+
+func (x *KubernetesSlot) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_model_v1_kubernetes_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use KubernetesSlot.ProtoReflect.Descriptor instead.
+func (*KubernetesSlot) Descriptor() ([]byte, []int) {
+	return file_lehr_model_v1_kubernetes_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *KubernetesSlot) GetVersion() string {
+	if x != nil {
+		return x.Version
+	}
+	return ""
+}
+
+func (x *KubernetesSlot) GetImage() string {
+	if x != nil {
+		return x.Image
+	}
+	return ""
+}
+
+func (x *KubernetesSlot) GetEnv() map[string]string {
+	if x != nil {
+		return x.Env
+	}
+	return nil
+}
+
+func (x *KubernetesSlot) GetArgs() []string {
+	if x != nil {
+		return x.Args
+	}
+	return nil
+}
+
+// KubernetesPipeline is stages in some clusters of Kubernetes, each of which comes after the one before:
+// Jobs, CronJobs or workers. In texts, "{version}" and "{cluster}" stand for those.
+type KubernetesPipeline struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Service string                 `protobuf:"bytes,1,opt,name=service" json:"service,omitempty"`
+	// Of each stage that says no other.
+	Image    string                      `protobuf:"bytes,2,opt,name=image" json:"image,omitempty"`
+	Version  string                      `protobuf:"bytes,3,opt,name=version" json:"version,omitempty"`
+	Stages   []*KubernetesPipeline_Stage `protobuf:"bytes,4,rep,name=stages" json:"stages,omitempty"`
+	Clusters []*KubernetesPlace          `protobuf:"bytes,5,rep,name=clusters" json:"clusters,omitempty"`
+	// Of the first stage.
+	Needs         []*Need             `protobuf:"bytes,6,rep,name=needs" json:"needs,omitempty"`
+	Labels        map[string]string   `protobuf:"bytes,7,rep,name=labels" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Owner         string              `protobuf:"bytes,8,opt,name=owner" json:"owner,omitempty"`
+	Env           map[string]string   `protobuf:"bytes,9,rep,name=env" json:"env,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Security      *KubernetesSecurity `protobuf:"bytes,10,opt,name=security" json:"security,omitempty"`
+	Network       *KubernetesNetwork  `protobuf:"bytes,11,opt,name=network" json:"network,omitempty"`
+	Alerts        *KubernetesAlerts   `protobuf:"bytes,12,opt,name=alerts" json:"alerts,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *KubernetesPipeline) Reset() {
+	*x = KubernetesPipeline{}
+	mi := &file_lehr_model_v1_kubernetes_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *KubernetesPipeline) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*KubernetesPipeline) ProtoMessage() {}
+
+func (x *KubernetesPipeline) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_model_v1_kubernetes_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use KubernetesPipeline.ProtoReflect.Descriptor instead.
+func (*KubernetesPipeline) Descriptor() ([]byte, []int) {
+	return file_lehr_model_v1_kubernetes_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *KubernetesPipeline) GetService() string {
+	if x != nil {
+		return x.Service
+	}
+	return ""
+}
+
+func (x *KubernetesPipeline) GetImage() string {
+	if x != nil {
+		return x.Image
+	}
+	return ""
+}
+
+func (x *KubernetesPipeline) GetVersion() string {
+	if x != nil {
+		return x.Version
+	}
+	return ""
+}
+
+func (x *KubernetesPipeline) GetStages() []*KubernetesPipeline_Stage {
+	if x != nil {
+		return x.Stages
+	}
+	return nil
+}
+
+func (x *KubernetesPipeline) GetClusters() []*KubernetesPlace {
+	if x != nil {
+		return x.Clusters
+	}
+	return nil
+}
+
+func (x *KubernetesPipeline) GetNeeds() []*Need {
+	if x != nil {
+		return x.Needs
+	}
+	return nil
+}
+
+func (x *KubernetesPipeline) GetLabels() map[string]string {
+	if x != nil {
+		return x.Labels
+	}
+	return nil
+}
+
+func (x *KubernetesPipeline) GetOwner() string {
+	if x != nil {
+		return x.Owner
+	}
+	return ""
+}
+
+func (x *KubernetesPipeline) GetEnv() map[string]string {
+	if x != nil {
+		return x.Env
+	}
+	return nil
+}
+
+func (x *KubernetesPipeline) GetSecurity() *KubernetesSecurity {
+	if x != nil {
+		return x.Security
+	}
+	return nil
+}
+
+func (x *KubernetesPipeline) GetNetwork() *KubernetesNetwork {
+	if x != nil {
+		return x.Network
+	}
+	return nil
+}
+
+func (x *KubernetesPipeline) GetAlerts() *KubernetesAlerts {
+	if x != nil {
+		return x.Alerts
+	}
+	return nil
 }
 
 // KubernetesPlace is where a service runs, and how much of it.
@@ -254,7 +933,7 @@ type KubernetesPlace struct {
 
 func (x *KubernetesPlace) Reset() {
 	*x = KubernetesPlace{}
-	mi := &file_lehr_model_v1_kubernetes_proto_msgTypes[1]
+	mi := &file_lehr_model_v1_kubernetes_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -266,7 +945,7 @@ func (x *KubernetesPlace) String() string {
 func (*KubernetesPlace) ProtoMessage() {}
 
 func (x *KubernetesPlace) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_model_v1_kubernetes_proto_msgTypes[1]
+	mi := &file_lehr_model_v1_kubernetes_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -279,7 +958,7 @@ func (x *KubernetesPlace) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KubernetesPlace.ProtoReflect.Descriptor instead.
 func (*KubernetesPlace) Descriptor() ([]byte, []int) {
-	return file_lehr_model_v1_kubernetes_proto_rawDescGZIP(), []int{1}
+	return file_lehr_model_v1_kubernetes_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *KubernetesPlace) GetName() string {
@@ -344,7 +1023,7 @@ type KubernetesResources struct {
 
 func (x *KubernetesResources) Reset() {
 	*x = KubernetesResources{}
-	mi := &file_lehr_model_v1_kubernetes_proto_msgTypes[2]
+	mi := &file_lehr_model_v1_kubernetes_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -356,7 +1035,7 @@ func (x *KubernetesResources) String() string {
 func (*KubernetesResources) ProtoMessage() {}
 
 func (x *KubernetesResources) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_model_v1_kubernetes_proto_msgTypes[2]
+	mi := &file_lehr_model_v1_kubernetes_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -369,7 +1048,7 @@ func (x *KubernetesResources) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KubernetesResources.ProtoReflect.Descriptor instead.
 func (*KubernetesResources) Descriptor() ([]byte, []int) {
-	return file_lehr_model_v1_kubernetes_proto_rawDescGZIP(), []int{2}
+	return file_lehr_model_v1_kubernetes_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *KubernetesResources) GetCpu() string {
@@ -403,7 +1082,7 @@ type KubernetesSecurity struct {
 
 func (x *KubernetesSecurity) Reset() {
 	*x = KubernetesSecurity{}
-	mi := &file_lehr_model_v1_kubernetes_proto_msgTypes[3]
+	mi := &file_lehr_model_v1_kubernetes_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -415,7 +1094,7 @@ func (x *KubernetesSecurity) String() string {
 func (*KubernetesSecurity) ProtoMessage() {}
 
 func (x *KubernetesSecurity) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_model_v1_kubernetes_proto_msgTypes[3]
+	mi := &file_lehr_model_v1_kubernetes_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -428,7 +1107,7 @@ func (x *KubernetesSecurity) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KubernetesSecurity.ProtoReflect.Descriptor instead.
 func (*KubernetesSecurity) Descriptor() ([]byte, []int) {
-	return file_lehr_model_v1_kubernetes_proto_rawDescGZIP(), []int{3}
+	return file_lehr_model_v1_kubernetes_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *KubernetesSecurity) GetRoot() bool {
@@ -474,7 +1153,7 @@ type KubernetesProbe struct {
 
 func (x *KubernetesProbe) Reset() {
 	*x = KubernetesProbe{}
-	mi := &file_lehr_model_v1_kubernetes_proto_msgTypes[4]
+	mi := &file_lehr_model_v1_kubernetes_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -486,7 +1165,7 @@ func (x *KubernetesProbe) String() string {
 func (*KubernetesProbe) ProtoMessage() {}
 
 func (x *KubernetesProbe) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_model_v1_kubernetes_proto_msgTypes[4]
+	mi := &file_lehr_model_v1_kubernetes_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -499,7 +1178,7 @@ func (x *KubernetesProbe) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KubernetesProbe.ProtoReflect.Descriptor instead.
 func (*KubernetesProbe) Descriptor() ([]byte, []int) {
-	return file_lehr_model_v1_kubernetes_proto_rawDescGZIP(), []int{4}
+	return file_lehr_model_v1_kubernetes_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *KubernetesProbe) GetPath() string {
@@ -523,15 +1202,153 @@ func (x *KubernetesProbe) GetPort() uint32 {
 	return 0
 }
 
+// Stage of a pipeline: a Job, unless it has cron or replicas.
+type KubernetesPipeline_Stage struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Name    string                 `protobuf:"bytes,1,opt,name=name" json:"name,omitempty"`
+	Image   string                 `protobuf:"bytes,2,opt,name=image" json:"image,omitempty"`
+	Command []string               `protobuf:"bytes,3,rep,name=command" json:"command,omitempty"`
+	Args    []string               `protobuf:"bytes,4,rep,name=args" json:"args,omitempty"`
+	// Added to the pipeline's.
+	Env       map[string]string    `protobuf:"bytes,5,rep,name=env" json:"env,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Resources *KubernetesResources `protobuf:"bytes,6,opt,name=resources" json:"resources,omitempty"`
+	// It is a CronJob.
+	Cron string `protobuf:"bytes,7,opt,name=cron" json:"cron,omitempty"`
+	Zone string `protobuf:"bytes,8,opt,name=zone" json:"zone,omitempty"`
+	// It is a worker, of so many pods in each cluster.
+	Replicas uint32 `protobuf:"varint,9,opt,name=replicas" json:"replicas,omitempty"`
+	// Of a worker; it has none: it is not asked.
+	Probe *KubernetesProbe `protobuf:"bytes,10,opt,name=probe" json:"probe,omitempty"`
+	// How long a run may take; 0: an hour.
+	DeadlineSeconds uint32  `protobuf:"varint,11,opt,name=deadline_seconds,json=deadlineSeconds" json:"deadline_seconds,omitempty"`
+	Needs           []*Need `protobuf:"bytes,12,rep,name=needs" json:"needs,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
+}
+
+func (x *KubernetesPipeline_Stage) Reset() {
+	*x = KubernetesPipeline_Stage{}
+	mi := &file_lehr_model_v1_kubernetes_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *KubernetesPipeline_Stage) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*KubernetesPipeline_Stage) ProtoMessage() {}
+
+func (x *KubernetesPipeline_Stage) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_model_v1_kubernetes_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use KubernetesPipeline_Stage.ProtoReflect.Descriptor instead.
+func (*KubernetesPipeline_Stage) Descriptor() ([]byte, []int) {
+	return file_lehr_model_v1_kubernetes_proto_rawDescGZIP(), []int{8, 2}
+}
+
+func (x *KubernetesPipeline_Stage) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *KubernetesPipeline_Stage) GetImage() string {
+	if x != nil {
+		return x.Image
+	}
+	return ""
+}
+
+func (x *KubernetesPipeline_Stage) GetCommand() []string {
+	if x != nil {
+		return x.Command
+	}
+	return nil
+}
+
+func (x *KubernetesPipeline_Stage) GetArgs() []string {
+	if x != nil {
+		return x.Args
+	}
+	return nil
+}
+
+func (x *KubernetesPipeline_Stage) GetEnv() map[string]string {
+	if x != nil {
+		return x.Env
+	}
+	return nil
+}
+
+func (x *KubernetesPipeline_Stage) GetResources() *KubernetesResources {
+	if x != nil {
+		return x.Resources
+	}
+	return nil
+}
+
+func (x *KubernetesPipeline_Stage) GetCron() string {
+	if x != nil {
+		return x.Cron
+	}
+	return ""
+}
+
+func (x *KubernetesPipeline_Stage) GetZone() string {
+	if x != nil {
+		return x.Zone
+	}
+	return ""
+}
+
+func (x *KubernetesPipeline_Stage) GetReplicas() uint32 {
+	if x != nil {
+		return x.Replicas
+	}
+	return 0
+}
+
+func (x *KubernetesPipeline_Stage) GetProbe() *KubernetesProbe {
+	if x != nil {
+		return x.Probe
+	}
+	return nil
+}
+
+func (x *KubernetesPipeline_Stage) GetDeadlineSeconds() uint32 {
+	if x != nil {
+		return x.DeadlineSeconds
+	}
+	return 0
+}
+
+func (x *KubernetesPipeline_Stage) GetNeeds() []*Need {
+	if x != nil {
+		return x.Needs
+	}
+	return nil
+}
+
 var File_lehr_model_v1_kubernetes_proto protoreflect.FileDescriptor
 
 const file_lehr_model_v1_kubernetes_proto_rawDesc = "" +
 	"\n" +
-	"\x1elehr/model/v1/kubernetes.proto\x12\rlehr.model.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1alehr/model/v1/worker.proto\"\xd6\a\n" +
+	"\x1elehr/model/v1/kubernetes.proto\x12\rlehr.model.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1alehr/model/v1/worker.proto\"\x9e\v\n" +
 	"\x11KubernetesService\x12B\n" +
 	"\aservice\x18\x01 \x01(\tB(\xbaH%r#2!^[a-z]([a-z0-9-]{0,50}[a-z0-9])?$R\aservice\x12\x1d\n" +
-	"\x05image\x18\x02 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\x05image\x12!\n" +
-	"\aversion\x18\x03 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\aversion\x12\x18\n" +
+	"\x05image\x18\x02 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\x05image\x12\x18\n" +
+	"\aversion\x18\x03 \x01(\tR\aversion\x12\x18\n" +
 	"\acommand\x18\x04 \x03(\tR\acommand\x12\x12\n" +
 	"\x04args\x18\x05 \x03(\tR\x04args\x12;\n" +
 	"\x03env\x18\x06 \x03(\v2).lehr.model.v1.KubernetesService.EnvEntryR\x03env\x12:\n" +
@@ -546,7 +1363,11 @@ const file_lehr_model_v1_kubernetes_proto_rawDesc = "" +
 	"\x04port\x18\x14 \x01(\rB\t\xbaH\x06*\x04\x18\xff\xff\x03R\x04port\x124\n" +
 	"\x05probe\x18\x15 \x01(\v2\x1e.lehr.model.v1.KubernetesProbeR\x05probe\x12\x12\n" +
 	"\x04host\x18\x16 \x01(\tR\x04host\x12#\n" +
-	"\ringress_class\x18\x17 \x01(\tR\fingressClass\x12\x12\n" +
+	"\ringress_class\x18\x17 \x01(\tR\fingressClass\x12:\n" +
+	"\agateway\x18\x18 \x01(\v2 .lehr.model.v1.KubernetesGatewayR\agateway\x12:\n" +
+	"\anetwork\x18\x19 \x01(\v2 .lehr.model.v1.KubernetesNetworkR\anetwork\x127\n" +
+	"\x06alerts\x18\x1a \x01(\v2\x1f.lehr.model.v1.KubernetesAlertsR\x06alerts\x127\n" +
+	"\x06canary\x18\x1b \x01(\v2\x1f.lehr.model.v1.KubernetesCanaryR\x06canary\x12\x12\n" +
 	"\x04cron\x18\x1e \x01(\tR\x04cron\x12\x12\n" +
 	"\x04zone\x18\x1f \x01(\tR\x04zone\x124\n" +
 	"\x10deadline_seconds\x18  \x01(\rB\t\xbaH\x06*\x04\x18\x80\xf5$R\x0fdeadlineSeconds\x1a6\n" +
@@ -555,7 +1376,100 @@ const file_lehr_model_v1_kubernetes_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xdd\x02\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01:\xe4\x01\xbaH\xe0\x01\x1am\n" +
+	"\x0fservice.gateway\x123a gateway takes requests for a host: write host too\x1a%!has(this.gateway) || this.host != ''\x1ao\n" +
+	"\x0fservice.version\x124write version, or canary with a version of each slot\x1a&this.version != '' || has(this.canary)\"\xbe\x01\n" +
+	"\x11KubernetesGateway\x12A\n" +
+	"\x04name\x18\x01 \x01(\tB-\xbaH*r(2&^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$R\x04name\x12L\n" +
+	"\tnamespace\x18\x02 \x01(\tB.\xbaH+\xd8\x01\x01r&2$^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$R\tnamespace\x12\x18\n" +
+	"\asection\x18\x03 \x01(\tR\asection\"\x85\x02\n" +
+	"\x11KubernetesNetwork\x12\x12\n" +
+	"\x04open\x18\x01 \x01(\bR\x04open\x12Q\n" +
+	"\acallers\x18\x02 \x03(\tB7\xbaH4\x92\x011\"/r-2+^[a-z0-9][a-z0-9-]*(/[a-z0-9][a-z0-9.-]*)?$R\acallers\x12M\n" +
+	"\x05calls\x18\x03 \x03(\tB7\xbaH4\x92\x011\"/r-2+^[a-z0-9][a-z0-9-]*(/[a-z0-9][a-z0-9.-]*)?$R\x05calls\x12:\n" +
+	"\aoutside\x18\x04 \x03(\v2 .lehr.model.v1.KubernetesOutsideR\aoutside\"\x94\x01\n" +
+	"\x11KubernetesOutside\x12`\n" +
+	"\x04cidr\x18\x01 \x01(\tBL\xbaHI\xba\x01F\n" +
+	"\x04cidr\x12'must be addresses, such as 10.20.0.0/16\x1a\x15this.isIpPrefix(true)R\x04cidr\x12\x1d\n" +
+	"\x04port\x18\x02 \x01(\rB\t\xbaH\x06*\x04\x18\xff\xff\x03R\x04port\"\xfe\x01\n" +
+	"\x10KubernetesAlerts\x12\x1a\n" +
+	"\bseverity\x18\x01 \x01(\tR\bseverity\x12C\n" +
+	"\x06select\x18\x02 \x03(\v2+.lehr.model.v1.KubernetesAlerts.SelectEntryR\x06select\x12\x18\n" +
+	"\arunbook\x18\x03 \x01(\tR\arunbook\x124\n" +
+	"\x05rules\x18\x04 \x03(\v2\x1e.lehr.model.v1.KubernetesAlertR\x05rules\x1a9\n" +
+	"\vSelectEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xbc\x01\n" +
+	"\x0fKubernetesAlert\x123\n" +
+	"\x04name\x18\x01 \x01(\tB\x1f\xbaH\x1cr\x1a2\x18^[a-zA-Z_][a-zA-Z0-9_]*$R\x04name\x12\x1d\n" +
+	"\x05query\x18\x02 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\x05query\x12\x1f\n" +
+	"\vfor_seconds\x18\x03 \x01(\rR\n" +
+	"forSeconds\x12\x1a\n" +
+	"\bseverity\x18\x04 \x01(\tR\bseverity\x12\x18\n" +
+	"\asummary\x18\x05 \x01(\tR\asummary\"\xf5\x05\n" +
+	"\x10KubernetesCanary\x12)\n" +
+	"\x04live\x18\x01 \x01(\tB\x15\xbaH\x12\xc8\x01\x01r\rR\x04blueR\x05greenR\x04live\x121\n" +
+	"\x04blue\x18\x02 \x01(\v2\x1d.lehr.model.v1.KubernetesSlotR\x04blue\x123\n" +
+	"\x05green\x18\x03 \x01(\v2\x1d.lehr.model.v1.KubernetesSlotR\x05green\x12&\n" +
+	"\x05steps\x18\x04 \x03(\rB\x10\xbaH\r\x92\x01\n" +
+	"\x10\x14\"\x06*\x04\x18c(\x01R\x05steps\x12\x1f\n" +
+	"\vby_replicas\x18\x05 \x01(\bR\n" +
+	"byReplicas\x12F\n" +
+	"\aheaders\x18\x06 \x03(\v2,.lehr.model.v1.KubernetesCanary.HeadersEntryR\aheaders\x1a:\n" +
+	"\fHeadersEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01:\x80\x03\xbaH\xfc\x02\x1a>\n" +
+	"\fcanary.steps\x12\x19two steps have one weight\x1a\x13this.steps.unique()\x1a\xa5\x01\n" +
+	"\x0fcanary.replicas\x12`by replicas a step has a weight of 50 at most: write lower ones, or a gateway and no by_replicas\x1a0!this.by_replicas || this.steps.all(s, s <= 50u)\x1a\x91\x01\n" +
+	"\x0ecanary.headers\x12Preplicas cannot tell requests by their headers: leave headers or by_replicas out\x1a-!this.by_replicas || this.headers.size() == 0\"\xc6\x01\n" +
+	"\x0eKubernetesSlot\x12\x18\n" +
+	"\aversion\x18\x01 \x01(\tR\aversion\x12\x14\n" +
+	"\x05image\x18\x02 \x01(\tR\x05image\x128\n" +
+	"\x03env\x18\x03 \x03(\v2&.lehr.model.v1.KubernetesSlot.EnvEntryR\x03env\x12\x12\n" +
+	"\x04args\x18\x04 \x03(\tR\x04args\x1a6\n" +
+	"\bEnvEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x9d\f\n" +
+	"\x12KubernetesPipeline\x12B\n" +
+	"\aservice\x18\x01 \x01(\tB(\xbaH%r#2!^[a-z]([a-z0-9-]{0,25}[a-z0-9])?$R\aservice\x12\x14\n" +
+	"\x05image\x18\x02 \x01(\tR\x05image\x12!\n" +
+	"\aversion\x18\x03 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\aversion\x12I\n" +
+	"\x06stages\x18\x04 \x03(\v2'.lehr.model.v1.KubernetesPipeline.StageB\b\xbaH\x05\x92\x01\x02\b\x01R\x06stages\x12:\n" +
+	"\bclusters\x18\x05 \x03(\v2\x1e.lehr.model.v1.KubernetesPlaceR\bclusters\x12)\n" +
+	"\x05needs\x18\x06 \x03(\v2\x13.lehr.model.v1.NeedR\x05needs\x12E\n" +
+	"\x06labels\x18\a \x03(\v2-.lehr.model.v1.KubernetesPipeline.LabelsEntryR\x06labels\x12\x14\n" +
+	"\x05owner\x18\b \x01(\tR\x05owner\x12<\n" +
+	"\x03env\x18\t \x03(\v2*.lehr.model.v1.KubernetesPipeline.EnvEntryR\x03env\x12=\n" +
+	"\bsecurity\x18\n" +
+	" \x01(\v2!.lehr.model.v1.KubernetesSecurityR\bsecurity\x12:\n" +
+	"\anetwork\x18\v \x01(\v2 .lehr.model.v1.KubernetesNetworkR\anetwork\x127\n" +
+	"\x06alerts\x18\f \x01(\v2\x1f.lehr.model.v1.KubernetesAlertsR\x06alerts\x1a9\n" +
+	"\vLabelsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a6\n" +
+	"\bEnvEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a\xbe\x05\n" +
+	"\x05Stage\x12?\n" +
+	"\x04name\x18\x01 \x01(\tB+\xbaH(r&2$^[a-z0-9]([a-z0-9-]{0,22}[a-z0-9])?$R\x04name\x12\x14\n" +
+	"\x05image\x18\x02 \x01(\tR\x05image\x12\x18\n" +
+	"\acommand\x18\x03 \x03(\tR\acommand\x12\x12\n" +
+	"\x04args\x18\x04 \x03(\tR\x04args\x12B\n" +
+	"\x03env\x18\x05 \x03(\v20.lehr.model.v1.KubernetesPipeline.Stage.EnvEntryR\x03env\x12@\n" +
+	"\tresources\x18\x06 \x01(\v2\".lehr.model.v1.KubernetesResourcesR\tresources\x12\x12\n" +
+	"\x04cron\x18\a \x01(\tR\x04cron\x12\x12\n" +
+	"\x04zone\x18\b \x01(\tR\x04zone\x12$\n" +
+	"\breplicas\x18\t \x01(\rB\b\xbaH\x05*\x03\x18\x90NR\breplicas\x124\n" +
+	"\x05probe\x18\n" +
+	" \x01(\v2\x1e.lehr.model.v1.KubernetesProbeR\x05probe\x124\n" +
+	"\x10deadline_seconds\x18\v \x01(\rB\t\xbaH\x06*\x04\x18\x80\xf5$R\x0fdeadlineSeconds\x12)\n" +
+	"\x05needs\x18\f \x03(\v2\x13.lehr.model.v1.NeedR\x05needs\x1a6\n" +
+	"\bEnvEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01:\x8c\x01\xbaH\x88\x01\x1a\x85\x01\n" +
+	"\n" +
+	"stage.kind\x12Oa stage runs by the clock or all the time, not both: leave cron or replicas out\x1a&this.cron == '' || this.replicas == 0u:U\xbaHR\x1aP\n" +
+	"\x0fpipeline.stages\x12\x18two stages have one name\x1a#this.stages.map(s, s.name).unique()\"\xdd\x02\n" +
 	"\x0fKubernetesPlace\x12/\n" +
 	"\x04name\x18\x01 \x01(\tB\x1b\xbaH\x18r\x162\x14^[a-z0-9][a-z0-9-]*$R\x04name\x12L\n" +
 	"\tnamespace\x18\x02 \x01(\tB.\xbaH+\xd8\x01\x01r&2$^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$R\tnamespace\x12$\n" +
@@ -590,31 +1504,69 @@ func file_lehr_model_v1_kubernetes_proto_rawDescGZIP() []byte {
 	return file_lehr_model_v1_kubernetes_proto_rawDescData
 }
 
-var file_lehr_model_v1_kubernetes_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
+var file_lehr_model_v1_kubernetes_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
 var file_lehr_model_v1_kubernetes_proto_goTypes = []any{
-	(*KubernetesService)(nil),   // 0: lehr.model.v1.KubernetesService
-	(*KubernetesPlace)(nil),     // 1: lehr.model.v1.KubernetesPlace
-	(*KubernetesResources)(nil), // 2: lehr.model.v1.KubernetesResources
-	(*KubernetesSecurity)(nil),  // 3: lehr.model.v1.KubernetesSecurity
-	(*KubernetesProbe)(nil),     // 4: lehr.model.v1.KubernetesProbe
-	nil,                         // 5: lehr.model.v1.KubernetesService.EnvEntry
-	nil,                         // 6: lehr.model.v1.KubernetesService.LabelsEntry
-	(*Need)(nil),                // 7: lehr.model.v1.Need
+	(*KubernetesService)(nil),        // 0: lehr.model.v1.KubernetesService
+	(*KubernetesGateway)(nil),        // 1: lehr.model.v1.KubernetesGateway
+	(*KubernetesNetwork)(nil),        // 2: lehr.model.v1.KubernetesNetwork
+	(*KubernetesOutside)(nil),        // 3: lehr.model.v1.KubernetesOutside
+	(*KubernetesAlerts)(nil),         // 4: lehr.model.v1.KubernetesAlerts
+	(*KubernetesAlert)(nil),          // 5: lehr.model.v1.KubernetesAlert
+	(*KubernetesCanary)(nil),         // 6: lehr.model.v1.KubernetesCanary
+	(*KubernetesSlot)(nil),           // 7: lehr.model.v1.KubernetesSlot
+	(*KubernetesPipeline)(nil),       // 8: lehr.model.v1.KubernetesPipeline
+	(*KubernetesPlace)(nil),          // 9: lehr.model.v1.KubernetesPlace
+	(*KubernetesResources)(nil),      // 10: lehr.model.v1.KubernetesResources
+	(*KubernetesSecurity)(nil),       // 11: lehr.model.v1.KubernetesSecurity
+	(*KubernetesProbe)(nil),          // 12: lehr.model.v1.KubernetesProbe
+	nil,                              // 13: lehr.model.v1.KubernetesService.EnvEntry
+	nil,                              // 14: lehr.model.v1.KubernetesService.LabelsEntry
+	nil,                              // 15: lehr.model.v1.KubernetesAlerts.SelectEntry
+	nil,                              // 16: lehr.model.v1.KubernetesCanary.HeadersEntry
+	nil,                              // 17: lehr.model.v1.KubernetesSlot.EnvEntry
+	nil,                              // 18: lehr.model.v1.KubernetesPipeline.LabelsEntry
+	nil,                              // 19: lehr.model.v1.KubernetesPipeline.EnvEntry
+	(*KubernetesPipeline_Stage)(nil), // 20: lehr.model.v1.KubernetesPipeline.Stage
+	nil,                              // 21: lehr.model.v1.KubernetesPipeline.Stage.EnvEntry
+	(*Need)(nil),                     // 22: lehr.model.v1.Need
 }
 var file_lehr_model_v1_kubernetes_proto_depIdxs = []int32{
-	5, // 0: lehr.model.v1.KubernetesService.env:type_name -> lehr.model.v1.KubernetesService.EnvEntry
-	1, // 1: lehr.model.v1.KubernetesService.clusters:type_name -> lehr.model.v1.KubernetesPlace
-	7, // 2: lehr.model.v1.KubernetesService.needs:type_name -> lehr.model.v1.Need
-	6, // 3: lehr.model.v1.KubernetesService.labels:type_name -> lehr.model.v1.KubernetesService.LabelsEntry
-	2, // 4: lehr.model.v1.KubernetesService.resources:type_name -> lehr.model.v1.KubernetesResources
-	3, // 5: lehr.model.v1.KubernetesService.security:type_name -> lehr.model.v1.KubernetesSecurity
-	4, // 6: lehr.model.v1.KubernetesService.probe:type_name -> lehr.model.v1.KubernetesProbe
-	2, // 7: lehr.model.v1.KubernetesPlace.resources:type_name -> lehr.model.v1.KubernetesResources
-	8, // [8:8] is the sub-list for method output_type
-	8, // [8:8] is the sub-list for method input_type
-	8, // [8:8] is the sub-list for extension type_name
-	8, // [8:8] is the sub-list for extension extendee
-	0, // [0:8] is the sub-list for field type_name
+	13, // 0: lehr.model.v1.KubernetesService.env:type_name -> lehr.model.v1.KubernetesService.EnvEntry
+	9,  // 1: lehr.model.v1.KubernetesService.clusters:type_name -> lehr.model.v1.KubernetesPlace
+	22, // 2: lehr.model.v1.KubernetesService.needs:type_name -> lehr.model.v1.Need
+	14, // 3: lehr.model.v1.KubernetesService.labels:type_name -> lehr.model.v1.KubernetesService.LabelsEntry
+	10, // 4: lehr.model.v1.KubernetesService.resources:type_name -> lehr.model.v1.KubernetesResources
+	11, // 5: lehr.model.v1.KubernetesService.security:type_name -> lehr.model.v1.KubernetesSecurity
+	12, // 6: lehr.model.v1.KubernetesService.probe:type_name -> lehr.model.v1.KubernetesProbe
+	1,  // 7: lehr.model.v1.KubernetesService.gateway:type_name -> lehr.model.v1.KubernetesGateway
+	2,  // 8: lehr.model.v1.KubernetesService.network:type_name -> lehr.model.v1.KubernetesNetwork
+	4,  // 9: lehr.model.v1.KubernetesService.alerts:type_name -> lehr.model.v1.KubernetesAlerts
+	6,  // 10: lehr.model.v1.KubernetesService.canary:type_name -> lehr.model.v1.KubernetesCanary
+	3,  // 11: lehr.model.v1.KubernetesNetwork.outside:type_name -> lehr.model.v1.KubernetesOutside
+	15, // 12: lehr.model.v1.KubernetesAlerts.select:type_name -> lehr.model.v1.KubernetesAlerts.SelectEntry
+	5,  // 13: lehr.model.v1.KubernetesAlerts.rules:type_name -> lehr.model.v1.KubernetesAlert
+	7,  // 14: lehr.model.v1.KubernetesCanary.blue:type_name -> lehr.model.v1.KubernetesSlot
+	7,  // 15: lehr.model.v1.KubernetesCanary.green:type_name -> lehr.model.v1.KubernetesSlot
+	16, // 16: lehr.model.v1.KubernetesCanary.headers:type_name -> lehr.model.v1.KubernetesCanary.HeadersEntry
+	17, // 17: lehr.model.v1.KubernetesSlot.env:type_name -> lehr.model.v1.KubernetesSlot.EnvEntry
+	20, // 18: lehr.model.v1.KubernetesPipeline.stages:type_name -> lehr.model.v1.KubernetesPipeline.Stage
+	9,  // 19: lehr.model.v1.KubernetesPipeline.clusters:type_name -> lehr.model.v1.KubernetesPlace
+	22, // 20: lehr.model.v1.KubernetesPipeline.needs:type_name -> lehr.model.v1.Need
+	18, // 21: lehr.model.v1.KubernetesPipeline.labels:type_name -> lehr.model.v1.KubernetesPipeline.LabelsEntry
+	19, // 22: lehr.model.v1.KubernetesPipeline.env:type_name -> lehr.model.v1.KubernetesPipeline.EnvEntry
+	11, // 23: lehr.model.v1.KubernetesPipeline.security:type_name -> lehr.model.v1.KubernetesSecurity
+	2,  // 24: lehr.model.v1.KubernetesPipeline.network:type_name -> lehr.model.v1.KubernetesNetwork
+	4,  // 25: lehr.model.v1.KubernetesPipeline.alerts:type_name -> lehr.model.v1.KubernetesAlerts
+	10, // 26: lehr.model.v1.KubernetesPlace.resources:type_name -> lehr.model.v1.KubernetesResources
+	21, // 27: lehr.model.v1.KubernetesPipeline.Stage.env:type_name -> lehr.model.v1.KubernetesPipeline.Stage.EnvEntry
+	10, // 28: lehr.model.v1.KubernetesPipeline.Stage.resources:type_name -> lehr.model.v1.KubernetesResources
+	12, // 29: lehr.model.v1.KubernetesPipeline.Stage.probe:type_name -> lehr.model.v1.KubernetesProbe
+	22, // 30: lehr.model.v1.KubernetesPipeline.Stage.needs:type_name -> lehr.model.v1.Need
+	31, // [31:31] is the sub-list for method output_type
+	31, // [31:31] is the sub-list for method input_type
+	31, // [31:31] is the sub-list for extension type_name
+	31, // [31:31] is the sub-list for extension extendee
+	0,  // [0:31] is the sub-list for field type_name
 }
 
 func init() { file_lehr_model_v1_kubernetes_proto_init() }
@@ -629,7 +1581,7 @@ func file_lehr_model_v1_kubernetes_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lehr_model_v1_kubernetes_proto_rawDesc), len(file_lehr_model_v1_kubernetes_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   7,
+			NumMessages:   22,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -41,7 +41,7 @@ var texts, inputs = func() (map[string][]byte, []work.Input) {
 
 // Names of the models, in order.
 func Names() []string {
-	return []string{"cron", "kubernetes-cron", "kubernetes-web-service", "kubernetes-worker", "pipeline", "web-service", "worker"}
+	return []string{"cron", "kubernetes-cron", "kubernetes-pipeline", "kubernetes-web-service", "kubernetes-worker", "pipeline", "web-service", "worker"}
 }
 
 // Program is the name of a model's program.

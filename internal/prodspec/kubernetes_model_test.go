@@ -1,0 +1,137 @@
+package prodspec_test
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"lehr.dev/internal/ground/intent"
+	"lehr.dev/internal/prodspec"
+)
+
+// TestKubernetesModels: a canary's Services select the live slot and a route weighs them; the other slot has no
+// replicas; policies deny what is not named; opinions of resolvers reach into objects.
+func TestKubernetesModels(t *testing.T) {
+	built := newWorld(t, "kubernetesmodel").build()
+	objects := payloads(t, built, "json")
+	for id, wants := range map[string][]string{
+		"deployment.apps/shop-blue": {`"replicas":0,`, `"image":"registry.example.com/shop:7"`, `"matchLabels":{"app.kubernetes.io/name":"shop","lehr.dev/slot":"blue"}`},
+		"deployment.apps/shop-green": {`"replicas":9,`, `"image":"registry.example.com/shop:8"`, `"env":[{"name":"LEVEL","value":"debug"}]`,
+			`"priorityClassName":"high"`, `"annotations":{"example.com/team":"front"}`, `"revisionHistoryLimit":3`, `"maxUnavailable":0`},
+		"service/shop":         {`"lehr.dev/slot":"green"`},
+		"service/shop-step-50": {`"lehr.dev/slot":"green"`},
+		"service/shop-preview": {`"lehr.dev/slot":"green"`},
+		"httproute.gateway.networking.k8s.io/shop": {
+			`"backendRefs":[{"name":"shop-step-10","port":80,"weight":10},{"name":"shop-step-50","port":80,"weight":40},{"name":"shop","port":80,"weight":50}]`,
+			`"backendRefs":[{"name":"shop-preview","port":80,"weight":1}],"matches":[{"headers":[{"name":"X-Canary","type":"Exact","value":"always"}]`,
+			`"parentRefs":[{"name":"public","namespace":"gateways"}]`,
+		},
+		"poddisruptionbudget.policy/shop": {`"maxUnavailable":1`},
+		"networkpolicy.networking.k8s.io/shop": {
+			`"policyTypes":["Ingress","Egress"]`, `"podSelector":{"matchLabels":{"app.kubernetes.io/name":"web"}}`, `{"ports":[{"port":"http","protocol":"TCP"}]}`,
+			`{"ports":[{"port":5432,"protocol":"TCP"}],"to":[{"ipBlock":{"cidr":"10.0.0.0/8"}}]}`,
+		},
+		"prometheusrule.monitoring.coreos.com/shop": {`"alert":"ShopUnavailable"`, `"release":"prometheus"`, `"expr":"latency{service=\"shop\",cluster=\"eu\"} > 1"`},
+	} {
+		for _, want := range wants {
+			if text := objects["kubernetes/eu/shop/"+id]; !strings.Contains(text, want) {
+				t.Errorf("%s has no %s: %s", id, want, text)
+			}
+		}
+	}
+	for id, want := range map[string]string{
+		"orders-schema": "orders/job.batch", "orders-load": "orders/cronjob.batch", "orders-serve": "orders/deployment.apps",
+	} {
+		if objects["kubernetes/eu/"+want+"/"+id] == "" {
+			t.Errorf("there is no %s/%s in %v", want, id, slices.Sorted(maps.Keys(objects)))
+		}
+	}
+}
+
+// TestStepsOfACanary: each object that a release brings says its step, both sides of the judge, and what comes before
+// it; stages of a pipeline follow each other.
+func TestStepsOfACanary(t *testing.T) {
+	built := newWorld(t, "kubernetesmodel").build()
+	steps := map[string]string{}
+	for _, asset := range built.Assets {
+		if asset.ID == intent.PolicyAsset || !strings.HasPrefix(string(asset.ID), "kubernetes/eu/shop/") {
+			continue
+		}
+		labels := addons(t, built, asset.ID)["Labels"]
+		if _, step, ok := strings.Cut(labels, `"step":"`); ok {
+			step, _, _ = strings.Cut(step, `"`)
+			steps[strings.TrimPrefix(string(asset.ID), "kubernetes/eu/shop/")] = step
+		}
+	}
+	if diff := cmp.Diff(map[string]string{
+		"deployment.apps/shop-green": "candidate", "service/shop-preview": "candidate", "service/shop-step-10": "10", "service/shop-step-50": "50",
+		"service/shop": "100", "deployment.apps/shop-blue": "old",
+	}, steps); diff != "" {
+		t.Errorf("steps (-want +got):\n%s", diff)
+	}
+	for id, want := range map[intent.AssetID][2]string{
+		"kubernetes/eu/shop/service/shop-step-10":           {"ImpactedScope", `{"scopes":{"candidate":"shop-green","cluster":"eu","namespace":"shop","stable":"shop-blue"}}`},
+		"kubernetes/eu/shop/service/shop":                   {"Dependencies", `{"dependencies":[{"at_least":"1","on":"kubernetes/eu/shop/deployment.apps/shop-green","rule":"RULE_VERSION"}]}`},
+		"kubernetes/eu/shop/deployment.apps/shop-blue":      {"Version", `{"expression":"\"0\""}`},
+		"kubernetes/eu/shop/deployment.apps/shop-green":     {"Version", `{"expression":"\"1\""}`},
+		"kubernetes/eu/orders/job.batch/orders-schema":      {"Dependencies", `{"dependencies":[{"on":"kubernetes/eu/shop/service/shop","rule":"RULE_ORDER"}]}`},
+		"kubernetes/eu/orders/deployment.apps/orders-serve": {"Dependencies", `{"dependencies":[{"on":"kubernetes/eu/orders/cronjob.batch/orders-load","rule":"RULE_ORDER"}]}`},
+	} {
+		if got := addons(t, built, id)[want[0]]; got != want[1] {
+			t.Errorf("%s of %s: %s, want %s", want[0], id, got, want[1])
+		}
+	}
+}
+
+// TestCanaryByReplicas: shares of pods beside the whole of the old slot are the weights.
+func TestCanaryByReplicas(t *testing.T) {
+	w := newWorld(t, "kubernetesmodel")
+	w.replace("shop.yaml", "  headers: {X-Canary: always}\n", "  by_replicas: true\n")
+	objects := payloads(t, w.build(), "json")
+	for id, want := range map[string]string{
+		"deployment.apps/shop-green-1": `"replicas":1,`, "deployment.apps/shop-green-2": `"replicas":8,`, // 1 of 10, 9 of 18
+		"deployment.apps/shop-blue-1": `"replicas":0,`, "service/shop": `"selector":{"app.kubernetes.io/name":"shop"}`,
+	} {
+		if text := objects["kubernetes/eu/shop/"+id]; !strings.Contains(text, want) {
+			t.Errorf("%s has no %s: %s", id, want, text)
+		}
+	}
+}
+
+// TestKubernetesModelsAreRefused: what cannot be is told with what to write.
+func TestKubernetesModelsAreRefused(t *testing.T) {
+	for name, c := range map[string]struct{ in, old, by, message string }{
+		"steps without a gateway":  {"shop.yaml", "gateway: {name: public, namespace: gateways}\n", "", "canary.steps without a gateway: write host and gateway"},
+		"steps that shrink":        {"shop.yaml", "[10, 50]", "[50, 10]", "do not grow: write steps: [10, 50]"},
+		"a step twice":             {"shop.yaml", "[10, 50]", "[10, 10]", "two steps have one weight"},
+		"a slot without a version": {"shop.yaml", `{version: "7"}`, "{}", "canary.blue has no version"},
+		"a third slot":             {"shop.yaml", "live: green", "live: red", "in list"},
+		"headers by replicas":      {"shop.yaml", "[10, 50]", "[10, 50]\n  by_replicas: true", "replicas cannot tell requests by their headers"},
+		"a step without a pod":     {"shop.yaml", "[10, 50]\n  headers: {X-Canary: always}", "[9, 10]\n  by_replicas: true", "the step 10 has no pod more than the one before"},
+		"a version of a cluster":   {"shop.yaml", "replicas: 9}", "replicas: 9, version: \"9\"}", "canary has a version of each slot"},
+		"a stage that is two":      {"orders.yaml", `cron: "0 4 * * *"`, `cron: "0 4 * * *", replicas: 2`, "leave cron or replicas out"},
+		"a stage without image":    {"orders.yaml", "image: registry.example.com/orders:{version}\n", "", "stages schema: image is not there"},
+		"addresses":                {"shop.yaml", "10.0.0.0/8", "10.0.0.0", "must be addresses, such as 10.20.0.0/16"},
+		"a path into a list": {"lehr.yaml", "payload.json.spec.template.spec.priorityClassName", "payload.json.spec.template.spec.containers.image",
+			"has no fields of its own"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, "kubernetesmodel")
+			w.replace(c.in, c.old, c.by)
+			wantFinding(t, w.build(), c.message)
+		})
+	}
+}
+
+func wantFinding(t *testing.T, built prodspec.Built, message string) {
+	t.Helper()
+	for _, f := range built.Findings {
+		if strings.Contains(f.Message, message) {
+			return
+		}
+	}
+	t.Errorf("nothing says %q: %+v", message, built.Findings)
+}
