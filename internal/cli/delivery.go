@@ -383,6 +383,9 @@ func (s *session) whyVersion(ctx context.Context, c *client.Client, partition, n
 			fmt.Fprintln(s.Out)
 		}
 		fmt.Fprintf(s.Out, "%s.\n", plain(strings.TrimSuffix(x.Text, ".")))
+		if x.State == "current" {
+			continue // They are of a version that is to come.
+		}
 		for _, v := range x.Verdicts {
 			fmt.Fprintf(s.Out, "  %-8s %s%s\n", v.Status, plain(v.Text), s.untilVerdict(v.Until))
 		}

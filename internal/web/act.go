@@ -34,6 +34,9 @@ type act struct {
 	do func(ctx context.Context, r *reader, request actRequest) (done string, err error)
 	// undo is the act that takes it back; empty: there is none.
 	undo string
+	// about is the subject as a title has it, and back leads to it; nil: by subject.
+	about func(at address) string
+	back  func(at address) crumb
 }
 
 // actRequest is a form that was sent.
@@ -129,7 +132,7 @@ func actPage(ctx context.Context, r *reader, at address, input formInput, refusa
 	if err != nil {
 		return page{}, err
 	}
-	pageData.Fixed = true
+	pageData.Fixed, pageData.Form = true, true
 	pageData.Back = backTo(found, at, subject)
 	if refusal != nil {
 		pageData.Parts = append(pageData.Parts, problem("refused", refusal))
@@ -167,6 +170,9 @@ func actPage(ctx context.Context, r *reader, at address, input formInput, refusa
 
 // shownSubject is the subject as a title has it.
 func shownSubject(found act, subject string, at address) string {
+	if found.about != nil {
+		return found.about(at)
+	}
 	switch found.subject {
 	case "":
 		return at.partition
@@ -178,6 +184,9 @@ func shownSubject(found act, subject string, at address) string {
 
 // backTo leads from an act to what it is about.
 func backTo(found act, at address, subject string) crumb {
+	if found.back != nil {
+		return found.back(at)
+	}
 	switch found.subject {
 	case "":
 		return crumb{"partition " + at.partition, address{kind: "partition", partition: at.partition}.String()}
@@ -218,10 +227,12 @@ func donePage(ctx context.Context, r *reader, at address, found act, subject, do
 	if err != nil {
 		return page{}, err
 	}
-	pageData.Fixed, pageData.Back = true, backTo(found, at, subject)
+	pageData.Fixed, pageData.Form, pageData.Back = true, true, backTo(found, at, subject)
 	view := doneView{Text: done, Back: pageData.Back.Link, BackText: pageData.Back.Text}
 	if found.undo != "" {
-		view.Undo, view.UndoText = actLink(at.partition, found.undo, subject), acts[found.undo].button
+		back := at // The same, under another name.
+		back.name = found.undo
+		view.Undo, view.UndoText = back.String(), acts[found.undo].button
 	}
 	pageData.Parts = []part{makePart("done", "act-done", view)}
 	return pageData, nil

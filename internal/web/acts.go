@@ -90,6 +90,7 @@ func init() {
 		order.call, order.subject, order.do, order.show = apipbconnect.RolloutServiceOrderRolloutProcedure, "rollout", orderRollout(kind), showForecast(kind)
 		acts["rollout-"+string(kind)] = order
 	}
+	registerDeliveryActs()
 }
 
 // rolloutActs are what can be asked of a rollout.
@@ -241,7 +242,7 @@ func showPlanned(ctx context.Context, r *reader, at address, form *actForm) erro
 	if err != nil {
 		return err
 	}
-	form.parts = append(form.parts, makePart("plan", "plan", response.Report))
+	form.parts = append(form.parts, makePart("plan", "act-plan", response.Report))
 	return nil
 }
 

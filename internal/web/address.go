@@ -24,6 +24,7 @@ var named = map[string]bool{
 	"causes": false, "groups": false, "group": true, "asset": true, "timeline": true, "push": true,
 	"incarnations": false, "incarnation": true, "candidates": false, "candidate": true, "orphans": false,
 	"rollouts": false, "rollout": true, "runs": true, "act": true,
+	"delivery": false, "version": true, "environment": true,
 }
 
 func parseAddress(u *url.URL) (address, error) {

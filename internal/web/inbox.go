@@ -165,7 +165,7 @@ func (r *reader) inboxBrakes(ctx context.Context, p *apipb.Partition, view *inbo
 		if ends(hold.Until, hold.Expired) {
 			view.Ending = append(view.Ending, inboxItem{
 				Text: hold.Asset, Link: link(p.Id, "asset", hold.Asset), Reason: "held by " + hold.Owner.GetName() + ": " + hold.Reason, Until: hold.Until,
-				Act: newActButton(p.Id, "hold", hold.Asset),
+				Act: longer(newActButton(p.Id, "hold", hold.Asset)),
 			})
 		}
 	}
@@ -177,10 +177,16 @@ func (r *reader) inboxBrakes(ctx context.Context, p *apipb.Partition, view *inbo
 		if pin.Rank == "person" && ends(pin.Until, pin.Expired) {
 			view.Ending = append(view.Ending, inboxItem{
 				Text: pin.Asset, Link: link(p.Id, "asset", pin.Asset), Reason: "pinned to " + pin.Incarnation + " by " + pin.Holder.GetName() + ": " + pin.Reason, Until: pin.Until,
-				Act: newActButton(p.Id, "pin", pin.Asset),
+				Act: longer(newActButton(p.Id, "pin", pin.Asset)),
 			})
 		}
 	}
 	slices.SortFunc(view.Ending, func(a, b inboxItem) int { return a.Until.AsTime().Compare(b.Until.AsTime()) })
 	return nil
+}
+
+// longer is an act that is done again before it ends.
+func longer(button actButton) actButton {
+	button.Text += " longer"
+	return button
 }

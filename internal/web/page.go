@@ -21,9 +21,10 @@ type page struct {
 	Partition string
 	// Back leads one step up.
 	Back crumb
-	// Fixed: it shows what does not change, and need not be followed.
-	Fixed bool
-	Parts []part
+	// Fixed: it shows what does not change, and need not be followed. Form: it is of an act, and
+	// shows what was so when it was asked for.
+	Fixed, Form bool
+	Parts       []part
 }
 
 type crumb struct{ Text, Link string }

@@ -184,6 +184,12 @@ func (s *Site) load(ctx context.Context, at address, r *reader) (page, error) {
 		return showRollout(ctx, r, at)
 	case "runs":
 		return showRuns(ctx, r, at)
+	case "delivery":
+		return showDelivery(ctx, r, at)
+	case "version":
+		return showVersion(ctx, r, at)
+	case "environment":
+		return showEnvironment(ctx, r, at)
 	case "act":
 		return showAct(ctx, r, at)
 	default:
@@ -196,7 +202,8 @@ var queries = map[string][]string{
 	"partition": {"prefix", "state", "filter", "after"}, "causes": {"from", "group"}, "groups": {"after"}, "group": {"state", "after", "from"},
 	"asset": {"at"}, "timeline": {"before"}, "incarnations": {"before"}, "incarnation": {"after"}, "orphans": {"after"},
 	"rollouts": {"from"}, "rollout": {"run"}, "runs": {"before"},
-	"act": {"asset", "candidate", "rollout", "orphan", "incarnation"},
+	"act":      {"asset", "candidate", "rollout", "orphan", "incarnation", "application", "environment", "version", "digest", "constraint"},
+	"delivery": {"application", "from"}, "version": {"application", "digest"}, "environment": {"application"},
 }
 
 // query is what an address asks for, in the one form in which equal requests

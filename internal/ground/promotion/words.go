@@ -68,8 +68,8 @@ func (x *Explanation) reason() string {
 }
 
 var badWords = map[BadCause]string{
-	MarkedBad: "it is bad, says ", RolledBackFrom: "it was known when the environment was rolled back by ",
-	RolloutBad: "it is bad, found the rollout ", VerificationBad: "it is bad, found the verification ",
+	MarkedBad: "it was marked bad by ", RolledBackFrom: "it was known when the environment was rolled back by ",
+	RolloutBad: "it was found bad by the rollout ", VerificationBad: "it was found bad by the verification ",
 }
 
 var holdWords = map[Hold]string{
@@ -99,6 +99,9 @@ func (v Verdict) Words() string {
 	case BadThere:
 		return fmt.Sprintf("%s refuses it, for it is bad in %s", v.Constraint, v.Environment)
 	case NotAsked:
+		if v.Needs == 1 {
+			return v.Constraint + " waits for one person, who is asked when the constraints above let it in"
+		}
 		return fmt.Sprintf("%s waits for %d people, who are asked when the constraints above let it in", v.Constraint, v.Needs)
 	case NeedsPeople:
 		return fmt.Sprintf("%s waits for people, %d of %d have approved", v.Constraint, v.Have, v.Needs)

@@ -22,7 +22,7 @@ func TestWords(t *testing.T) {
 		{nil, "prod", 1, "1.1.0 is in prod since Mon 2026-06-01 09:30 UTC"},
 		{nil, "staging", 2, "1.2.0 is in staging since Mon 2026-06-01 17:00 UTC"},
 		{nil, "staging", 1, "1.1.0 is not in staging: something newer was there, or a person began with something newer. It does not come by itself"},
-		{[]Act{act(MarkBad, "", 3, 11)}, "staging", 3, "1.3.0 is not in staging: it is bad, says user:ann. It does not come by itself"},
+		{[]Act{act(MarkBad, "", 3, 11)}, "staging", 3, "1.3.0 is not in staging: it was marked bad by user:ann. It does not come by itself"},
 		{[]Act{act(Pause, "", 0, 11)}, "staging", 3, "1.3.0 is not in staging: a person paused it. It can be there Mon 2026-06-01 20:00 UTC at the earliest"},
 		{[]Act{act(Pin, "staging", 2, 11)}, "staging", 3, "1.3.0 is not in staging: user:ann pinned the environment to 1.2.0. It does not come by itself"},
 	} {

@@ -1,0 +1,105 @@
+package web_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	commandpb "lehr.dev/gen/lehr/command/v1"
+	intentpb "lehr.dev/gen/lehr/intent/v1"
+	"lehr.dev/internal/ground/intent"
+	"lehr.dev/internal/ground/schema"
+	"lehr.dev/internal/store"
+)
+
+// deliver has the partition deliver web to test, and by a judgement to production.
+func (w *world) deliver() {
+	w.Helper()
+	ctx := w.Context()
+	_, err := w.store.CreateDocument(ctx, "shop", "knobs", []byte(`{"test":"1.0.0","production":"1.0.0"}`), "a try", ann)
+	w.must(err)
+	set := schema.Builtin()
+	entry := func(id intent.AssetID, payload proto.Message) store.Entry {
+		packed, err := set.Pack(payload)
+		w.must(err)
+		body, digest, err := set.Encode(intent.Asset{ID: id, Payload: packed})
+		w.must(err)
+		return store.Entry{Asset: id, Body: body, Member: intent.Member{Asset: id, Type: packed.Type, Digest: digest, Effective: digest, Since: 1}}
+	}
+	environment := func(name string, constraints ...*intentpb.DeliveryConstraint) *intentpb.DeliveryEnvironment {
+		return &intentpb.DeliveryEnvironment{Name: name, Document: "knobs", Pointer: "/" + name, Assets: `id == "web/` + name + `"`, Constraints: constraints, Attempts: 3}
+	}
+	policy := entry(intent.PolicyAsset, &intentpb.Policy{Deliveries: []*intentpb.Delivery{{
+		Name: "web", Versions: "images", Order: &intentpb.VersionOrder{By: intentpb.VersionOrder_BY_SEMVER},
+		Environments: []*intentpb.DeliveryEnvironment{
+			environment("test"),
+			environment("production", &intentpb.DeliveryConstraint{Name: "people", Kind: &intentpb.DeliveryConstraint_Judgement{Judgement: &intentpb.Judgement{Quorum: 1}}}),
+		},
+	}}})
+	delta := []store.Entry{policy}
+	for _, name := range []intent.AssetID{"web/production", "web/test"} {
+		delta = append(delta, entry(name, &commandpb.Command{Diff: []string{"true"}, Push: []string{"true"}, Input: "1.0.0"}))
+	}
+	w.must(w.store.Unstage(ctx, w.lease))
+	w.must(w.store.Stage(ctx, w.lease, intent.IncarnationID{Partition: "shop"}, delta))
+	_, err = w.store.Publish(ctx, w.lease, intent.Incarnation{
+		ID: intent.IncarnationID{Partition: "shop", Sequence: 1}, Parent: intent.IncarnationID{Partition: "shop"}, Schema: set.Digest(), Created: time.Now(), Author: ann,
+		Added: len(delta), Count: len(delta), Policy: policy.Member.Digest,
+	})
+	w.must(err)
+	w.must(w.store.SaveVersions(ctx, w.lease, "images", []intent.Version{
+		{VersionName: intent.VersionName{Name: "1.0.0", Digest: "sha256:a"}}, {VersionName: intent.VersionName{Name: "1.1.0", Digest: "sha256:b"}},
+	}))
+}
+
+// TestDelivery: the board says which version is where and what it waits for, and each act on it
+// says first what it would change.
+func TestDelivery(t *testing.T) {
+	w := newWorld(t)
+	w.three()
+	w.shows("/partition/shop/delivery", "delivers no application")
+	w = newWorld(t)
+	w.deliver()
+	board := words(w.shows("/partition/shop/delivery", `href="partition/shop/version/1.1.0?application=web&amp;digest=sha256%3Ab"`))
+	for _, want := range []string{"environment has since good", "0 of 1 assets", "version test production seen", "1.1.0 approved"} {
+		if !strings.Contains(board, want) {
+			t.Errorf("the board does not say %q: %s", want, board)
+		}
+	}
+	version := words(w.shows("/partition/shop/version/1.1.0?application=web&digest=sha256:b", "act/delivery-approve?", "act/delivery-force?"))
+	if !strings.Contains(version, "people waits") || !strings.Contains(version, "0 of 1") {
+		t.Errorf("the version's page says %s", version)
+	}
+	w.shows("/partition/shop/environment/production?application=web", "1.1.0", "people")
+
+	approve := "/partition/shop/act/delivery-approve?application=web&environment=production&version=1.1.0&digest=sha256:b&constraint=people"
+	if text := words(w.shows(approve)); !strings.Contains(text, "Approve 1.1.0 of web in production (people)") || !strings.Contains(text, "would get production") {
+		t.Errorf("the form of an approval says %s", text)
+	}
+	w.acts(approve, "reason", "tried it")
+	pause := "/partition/shop/act/delivery-pause?application=web&environment=test"
+	w.acts(pause, "reason", "the fair")
+	w.shows("/partition/shop/delivery", "paused")
+	rows, err := w.store.DeliveryRecords(t.Context(), "shop", store.DeliveryFilter{Application: "web", Limit: 100})
+	w.must(err)
+	var said []string
+	for _, row := range rows {
+		said = append(said, string(row.Kind)+" "+row.Act+" "+row.Environment+" "+row.Version.Digest+" "+row.Reason+" "+row.By.Origin)
+	}
+	if got := strings.Join(said, "\n"); got != "vote  production sha256:b tried it page\nact pause test  the fair page" {
+		t.Errorf("what was said is\n%s", got)
+	}
+	// What makes no sense is refused in place of the form, and when it is sent.
+	back := "/partition/shop/act/delivery-roll-back?application=web&environment=test&version=1.1.0&digest=sha256:b"
+	if text := w.shows(back); strings.Contains(text, `method="post"`) || !strings.Contains(text, `class="notice bad"`) {
+		t.Errorf("a roll back to what never was there shows %s", words(text))
+	}
+	values := w.form(pause)
+	values.Set("reason", "x")
+	if status, text := w.send(back, values); status == http.StatusOK {
+		t.Errorf("it was taken: %s", words(text))
+	}
+}
