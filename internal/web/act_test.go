@@ -78,6 +78,7 @@ func TestActs(t *testing.T) {
 	if left := time.Until(holds[0].Until); left < time.Hour || left > 2*time.Hour {
 		t.Errorf("the hold ends in %s, want 2 h", left)
 	}
+	w.shows("/partition/shop/asset/web/b", "End the hold")
 	w.acts("/partition/shop/act/unhold?asset=web/b", "reason", "mended")
 	if holds, _ := w.store.Holds(t.Context(), "shop"); len(holds) > 0 {
 		t.Errorf("still held are %+v", holds)

@@ -41,7 +41,7 @@ func showAsset(ctx context.Context, r *reader, at address) (page, error) {
 	}
 	report := explanation.GetReport()
 	pageData.Parts = append(pageData.Parts,
-		makePart("acts", "act-links", assetActs(p, at.name, report)),
+		makePart("acts", "act-links", r.assetActs(ctx, p, at.name, report)),
 		makePart("report", "report", reportView{
 			Report: report, Asset: content.GetAsset(), Partition: p, Standing: explanation.GetStanding(), Group: groupOf(content),
 		}),
@@ -152,7 +152,7 @@ func (r *reader) pushes(ctx context.Context, partition, asset string) part {
 type advice struct{ For, Command string }
 
 // assetActs are what can be done about an asset now, the most likely first.
-func assetActs(p *apipb.Partition, asset string, report *apipb.Report) (list []actButton) {
+func (r *reader) assetActs(ctx context.Context, p *apipb.Partition, asset string, report *apipb.Report) (list []actButton) {
 	add := func(name string) { list = append(list, newActButton(p.Id, name, asset)) }
 	waits := map[string]bool{}
 	for _, waiting := range report.GetWaiting() {
@@ -170,7 +170,8 @@ func assetActs(p *apipb.Partition, asset string, report *apipb.Report) (list []a
 	if waits["order"] || waits["capacity"] || waits["version"] {
 		add("override")
 	}
-	if waits["hold"] {
+	// What is in sync waits for nothing, and may be held all the same.
+	if waits["hold"] || r.isHeld(ctx, p.Id, asset) {
 		add("unhold")
 	} else {
 		add("hold")
@@ -182,6 +183,12 @@ func assetActs(p *apipb.Partition, asset string, report *apipb.Report) (list []a
 	}
 	add("retry")
 	return list
+}
+
+// isHeld reports whether an asset is held; where that cannot be read, that it is not.
+func (r *reader) isHeld(ctx context.Context, partition, asset string) bool {
+	response, err := r.Brakes.ListHolds(ctx, &apipb.ListHoldsRequest{Partition: partition})
+	return err == nil && slices.ContainsFunc(response.Holds, func(hold *apipb.Hold) bool { return hold.Asset == asset && !hold.Expired })
 }
 
 // assetCommands are what a person may want to do, the most likely first.

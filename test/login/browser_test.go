@@ -127,7 +127,7 @@ func TestCookies(t *testing.T) {
 			t.Errorf("cookie %s lasts too long", set)
 		}
 	}
-	for name, want := range map[string]string{"Cache-Control": "no-store", "Referrer-Policy": "no-referrer", "X-Content-Type-Options": "nosniff"} {
+	for name, want := range map[string]string{"Cache-Control": "no-store", "Referrer-Policy": "same-origin", "X-Content-Type-Options": "nosniff"} {
 		if got := in.header.Get(name); got != want {
 			t.Errorf("%s is %q, want %q", name, got, want)
 		}
