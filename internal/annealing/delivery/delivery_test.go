@@ -67,7 +67,7 @@ func TestNothingIsDoneTwice(t *testing.T) {
 		if i == 20 {
 			w.approve("1.1.0")
 		}
-		w.clock = w.clock.Add(time.Second)
+		w.tick(time.Second)
 	}
 	w.has(shop, "test", "1.1.0")
 	w.has(shop, "production", "1.1.0")
@@ -249,9 +249,9 @@ func TestAnAttemptFails(t *testing.T) {
 		_, err := w.pass(shop)
 		w.must(err)
 		w.has(shop, "test", "1.1.0")
-		w.clock = w.clock.Add(defaultRetry / 5)
+		w.tick(defaultRetry / 5)
 	}
-	w.clock = w.clock.Add(defaultRetry)
+	w.tick(defaultRetry)
 	for range 3 {
 		w.enforce(shop, "web/test")
 		_, err := w.pass(shop)

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -33,9 +34,11 @@ var ann = intent.Actor{Name: "ann", Origin: "test"}
 // world is a real store with partitions, in which the test plays who builds and who enforces.
 // Delivery is stepped pass by pass, each time by an actor that remembers nothing.
 type world struct {
-	t      *testing.T
-	store  *sqlite.Store
-	clock  time.Time
+	t     *testing.T
+	store *sqlite.Store
+	clock time.Time
+	// ticks guards clock, which the store's goroutines read.
+	ticks  sync.Mutex
 	leases map[intent.PartitionID]store.Lease
 	// policies of partitions, and what was published of them last.
 	policies map[intent.PartitionID]*intentpb.Policy
@@ -66,7 +69,18 @@ type clock struct {
 	*world
 }
 
-func (c clock) Now() time.Time { return c.clock }
+func (c clock) Now() time.Time {
+	c.ticks.Lock()
+	defer c.ticks.Unlock()
+	return c.clock
+}
+
+// tick moves the clock on.
+func (w *world) tick(d time.Duration) {
+	w.ticks.Lock()
+	defer w.ticks.Unlock()
+	w.clock = w.clock.Add(d)
+}
 
 // open registers a partition, with a document of versions.
 func (w *world) open(id intent.PartitionID, policy *intentpb.Policy) {
@@ -198,7 +212,7 @@ func (w *world) goOn() {
 			}
 			quietEverywhere = quietEverywhere && err == nil && pause != 0
 		}
-		if w.clock = w.clock.Add(time.Second); quietEverywhere {
+		if w.tick(time.Second); quietEverywhere {
 			return
 		}
 	}
@@ -224,7 +238,7 @@ func (w *world) say(row intent.DeliveryRecord) {
 	}
 	_, err := w.store.RecordDelivery(w.t.Context(), row, store.DeliveryAuthority{Partition: shop, AnyOf: []intent.Role{intent.Operator}})
 	w.must(err)
-	w.clock = w.clock.Add(time.Second)
+	w.tick(time.Second)
 }
 
 func (w *world) act(act, environment, version string) {
@@ -258,7 +272,7 @@ func (w *world) set(id intent.PartitionID, environment, version string) {
 		Base: doc.Revision.ID, Reason: "a try", Operations: []document.Operation{{Path: "/" + environment + "/version", Value: fmt.Appendf(nil, "%q", version)}},
 	}, ann)
 	w.must(err)
-	w.clock = w.clock.Add(time.Second)
+	w.tick(time.Second)
 }
 
 // edits counts those that delivery made of a partition's document.

@@ -106,7 +106,7 @@ func saidIsKept(w *world) {
 	w.must(err)
 	select {
 	case <-changed:
-	default:
+	case <-time.After(30 * time.Second):
 		w.t.Error("nobody was told that somebody said something")
 	}
 	if first.Number == 0 || first.At.IsZero() {
