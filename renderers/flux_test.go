@@ -156,13 +156,13 @@ func imported(t *testing.T, lehr, fleet, cluster string) (b built, said, folder 
 	if err := os.WriteFile(sources, []byte("sources: v1\nnetworks: [127.0.0.0/8]\nfolders: [{path: "+fleet+", partitions: [\"*\"]}]\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	said, err := run(t, lehr, "import", "flux", fleet, "--path", cluster, "--sources", sources, "--to", folder)
-	t.Logf("lehr import flux (%v) said\n%s", err, said)
-	if strings.Contains(said, "error:") {
+	output, err := run(t, lehr, "import", "flux", fleet, "--path", cluster, "--sources", sources, "--to", folder)
+	t.Logf("lehr import flux (%v) output\n%s", err, output)
+	if strings.Contains(output, "error:") {
 		t.FailNow()
 	}
 	t.Setenv("LEHR_SOURCES", sources)
-	return build(t, lehr, filepath.Join(folder, "lehr.yaml")), said, folder
+	return build(t, lehr, filepath.Join(folder, "lehr.yaml")), output, folder
 }
 
 // share compares what was imported with what Flux applies, prints the share by feature, and

@@ -167,8 +167,8 @@ func kustomized(t *testing.T, files map[string][]byte, folder string, adds map[s
 	}
 	for key, value := range adds {
 		if list, ok := value.([]any); ok {
-			before, _ := kustomization[key].([]any)
-			value = append(before, list...)
+			existing, _ := kustomization[key].([]any)
+			value = append(existing, list...)
 		}
 		kustomization[key] = value
 	}

@@ -82,22 +82,22 @@ func templated(t *testing.T, folder, release, namespace string, values map[strin
 func builtEdited(t *testing.T, folder string, edit map[string]any) string {
 	t.Helper()
 	name := filepath.Join(folder, "kustomization.yaml")
-	before, err := os.ReadFile(name)
+	original, err := os.ReadFile(name)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(edit) > 0 {
 		fields := map[string]any{}
-		if err := yaml.Unmarshal(before, &fields); err != nil {
+		if err := yaml.Unmarshal(original, &fields); err != nil {
 			t.Fatal(err)
 		}
 		maps.Copy(fields, edit)
-		after, err := yaml.Marshal(fields)
+		edited, err := yaml.Marshal(fields)
 		if err != nil {
 			t.Fatal(err)
 		}
-		lay(t, map[string]string{name: string(after)})
-		defer lay(t, map[string]string{name: string(before)})
+		lay(t, map[string]string{name: string(edited)})
+		defer lay(t, map[string]string{name: string(original)})
 	}
 	options := krusty.MakeDefaultOptions()
 	options.LoadRestrictions = types.LoadRestrictionsNone

@@ -14,6 +14,7 @@ import (
 
 	"lehr.dev/internal/app"
 	"lehr.dev/internal/ground/intent"
+	"lehr.dev/test/installed"
 )
 
 // notifyingRegistry starts a real registry that tells a webhook of what is pushed.
@@ -69,9 +70,7 @@ func pushImage(t *testing.T, repository, tag string) {
 
 // What a registry tells a webhook has its versions looked at now.
 func TestARegistryNotifies(t *testing.T) {
-	if _, err := exec.LookPath("docker-registry"); err != nil {
-		t.Skip("docker-registry is not installed")
-	}
+	installed.Program(t, "docker-registry")
 	const secret = "the-secret-of-the-hook"
 	t.Setenv("HOOK", secret)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -193,15 +193,15 @@ func (a *deliveredApplication) voted(row intent.DeliveryRecord) ([]*apipb.Delive
 	}
 	changed := *a.Facts
 	changed.Votes = append(slices.Clone(a.Facts.Votes), vote)
-	after := a.Application.Decide(a.Catalogue, &changed)
+	decided := a.Application.Decide(a.Catalogue, &changed)
 	var effects []promotion.Effect
 	for at, name := range a.Application.Environments() {
-		was, becomes := a.decision.Outcomes[at], after.Outcomes[at]
-		if was.Wants != becomes.Wants || was.Hold != becomes.Hold || was.Why != becomes.Why {
-			effects = append(effects, promotion.Effect{Environment: name, Before: was, After: becomes})
+		previous, next := a.decision.Outcomes[at], decided.Outcomes[at]
+		if previous.Wants != next.Wants || previous.Hold != next.Hold || previous.Why != next.Why {
+			effects = append(effects, promotion.Effect{Environment: name, Before: previous, After: next})
 		}
 	}
-	explained, err := after.Explain(row.Environment, release)
+	explained, err := decided.Explain(row.Environment, release)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -250,13 +250,13 @@ func (s *Server) RecordVerdict(ctx context.Context, request *apipb.RecordVerdict
 
 // verified is what an environment has, which must be the version named and good.
 func (a *deliveredApplication) verified(at int, request *apipb.RecordVerdictRequest) (release promotion.Release, content intent.Digest, err error) {
-	has := a.decision.Outcomes[at].Has
+	current := a.decision.Outcomes[at].Has
 	facts := a.Facts.Environments[request.Environment]
-	if request.Version != "" && has.Name != request.Version || !strings.HasPrefix(has.Digest, request.Digest) {
-		return has, content, fault.New(fault.Conflict, "%s has %s, and not %s", request.Environment, has.Name, request.Version).WithHint("verify what it has now")
+	if request.Version != "" && current.Name != request.Version || !strings.HasPrefix(current.Digest, request.Digest) {
+		return current, content, fault.New(fault.Conflict, "%s has %s, and not %s", request.Environment, current.Name, request.Version).WithHint("verify what it has now")
 	}
 	if n := len(facts.Stays); n == 0 || facts.Stays[n-1].GoodSince.IsZero() || facts.Stays[n-1].Content != a.Places[at].Assets.Content.String() {
-		return has, content, fault.New(fault.Conflict, "%s has not converged, and what is verified of it counts for nothing", request.Environment).WithHint("wait until lehr get environments says that it is good")
+		return current, content, fault.New(fault.Conflict, "%s has not converged, and what is verified of it counts for nothing", request.Environment).WithHint("wait until lehr get environments says that it is good")
 	}
-	return has, a.Places[at].Assets.Content, nil
+	return current, a.Places[at].Assets.Content, nil
 }

@@ -17,14 +17,14 @@ func TestAVersionMovesOn(t *testing.T) {
 	w := newWorld(t, chain())
 	w.list("1.0.0")
 	w.goOn()
-	w.has(shop, "test", "1.0.0")
+	w.expectVersion(shop, "test", "1.0.0")
 	w.list("1.0.0", "1.1.0")
 	w.goOn()
-	w.has(shop, "test", "1.1.0")
-	w.has(shop, "production", "1.0.0")
+	w.expectVersion(shop, "test", "1.1.0")
+	w.expectVersion(shop, "production", "1.0.0")
 	w.approve("1.1.0")
 	w.goOn()
-	w.has(shop, "production", "1.1.0")
+	w.expectVersion(shop, "production", "1.1.0")
 	if count := w.edits(shop); count != 2 {
 		t.Errorf("delivery made %d edits, want 2", count)
 	}
@@ -69,8 +69,8 @@ func TestNothingIsDoneTwice(t *testing.T) {
 		}
 		w.tick(time.Second)
 	}
-	w.has(shop, "test", "1.1.0")
-	w.has(shop, "production", "1.1.0")
+	w.expectVersion(shop, "test", "1.1.0")
+	w.expectVersion(shop, "production", "1.1.0")
 	if count := w.edits(shop); count != 2 {
 		t.Errorf("delivery made %d edits, want 2", count)
 	}
@@ -103,7 +103,7 @@ func TestWhatIsSaidMeanwhileCounts(t *testing.T) {
 			w.list("1.0.0", "1.1.0")
 			w.meanwhile = func() { meanwhile(w) }
 			w.goOn()
-			w.has(shop, "test", "1.0.0")
+			w.expectVersion(shop, "test", "1.0.0")
 			if count := w.edits(shop); count != 0 {
 				t.Errorf("delivery made %d edits, want none", count)
 			}
@@ -119,10 +119,10 @@ func TestABadVersionGoesBack(t *testing.T) {
 	w.goOn()
 	w.act(intent.ActMarkBad, "", "1.1.0")
 	w.goOn()
-	w.has(shop, "test", "1.0.0")
+	w.expectVersion(shop, "test", "1.0.0")
 	w.approve("1.1.0")
 	w.goOn()
-	w.has(shop, "production", "1.0.0")
+	w.expectVersion(shop, "production", "1.0.0")
 	revisions, err := w.store.DocumentRevisions(t.Context(), shop, "knobs", "", 1)
 	w.must(err)
 	if !revisions[0].GoesBack() {
@@ -134,17 +134,17 @@ func TestWhatSomebodyElseSetIsLeftAlone(t *testing.T) {
 	w := newWorld(t, chain())
 	w.list("1.0.0", "1.1.0")
 	w.goOn()
-	w.has(shop, "test", "1.1.0")
+	w.expectVersion(shop, "test", "1.1.0")
 	w.set(shop, "test", "1.0.0")
 	w.goOn()
-	w.has(shop, "test", "1.0.0")
+	w.expectVersion(shop, "test", "1.0.0")
 	m := w.moment()
 	if hold := m.Application.Decide(m.Catalogue, m.Facts).Outcomes[0].Hold; hold != promotion.HeldByEdit {
 		t.Errorf("it is held by %d", hold)
 	}
 	w.act(intent.ActResume, "test", "")
 	w.goOn()
-	w.has(shop, "test", "1.1.0")
+	w.expectVersion(shop, "test", "1.1.0")
 }
 
 // Another partition says itself what may be set there, and sets it under its own lease.
@@ -156,20 +156,20 @@ func TestAcrossPartitions(t *testing.T) {
 	w.open(eu, &intentpb.Policy{})
 	w.list("1.0.0", "1.1.0")
 	w.goOn()
-	w.has(shop, "test", "1.1.0")
-	w.has(eu, "production", "1.0.0")
+	w.expectVersion(shop, "test", "1.1.0")
+	w.expectVersion(eu, "production", "1.0.0")
 	if trouble := w.moment().Places[1].Trouble; trouble != promotion.NotAllowed {
 		t.Errorf("the trouble is %d", trouble)
 	}
 	grant := &intentpb.PromotionGrant{Partition: string(shop), Application: "web", Document: "knobs", Source: "knobs", Pointers: []string{"/other"}}
 	w.policies[eu] = &intentpb.Policy{PromotionGrants: []*intentpb.PromotionGrant{grant}}
 	w.goOn()
-	w.has(eu, "production", "1.0.0")
+	w.expectVersion(eu, "production", "1.0.0")
 	grant.Pointers = []string{"/production"}
 	w.policies[eu] = &intentpb.Policy{Owner: "eu", PromotionGrants: []*intentpb.PromotionGrant{grant}}
 	w.goOn()
-	w.has(eu, "production", "1.1.0")
-	w.has(shop, "production", "1.0.0")
+	w.expectVersion(eu, "production", "1.1.0")
+	w.expectVersion(shop, "production", "1.0.0")
 	if w.edits(eu) != 1 || w.edits(shop) != 1 {
 		t.Errorf("%d edits in eu, %d in shop, want one each", w.edits(eu), w.edits(shop))
 	}
@@ -180,7 +180,7 @@ func TestAcrossPartitions(t *testing.T) {
 	// The mark of the home is heeded there.
 	w.act(intent.ActMarkBad, "", "1.1.0")
 	w.goOn()
-	w.has(eu, "production", "1.0.0")
+	w.expectVersion(eu, "production", "1.0.0")
 }
 
 // A rollout's bad verdict is the version's veto, and the field follows what it went back to.
@@ -189,7 +189,7 @@ func TestARolloutsVerdictIsAVeto(t *testing.T) {
 	ctx := t.Context()
 	w.list("1.0.0")
 	w.goOn()
-	before, err := w.store.Partition(ctx, shop)
+	started, err := w.store.Partition(ctx, shop)
 	w.must(err)
 	w.list("1.0.0", "1.1.0")
 	for w.edits(shop) == 0 {
@@ -199,8 +199,8 @@ func TestARolloutsVerdictIsAVeto(t *testing.T) {
 	w.build(shop)
 	now, err := w.store.Partition(ctx, shop)
 	w.must(err)
-	run := intent.Rollout{Partition: shop, Name: "slow", Run: 1, State: intent.RolloutRunning, From: before.Head, To: now.Head, Began: w.clock, By: ann}
-	pin := intent.Pin{Asset: "web/test", Incarnation: before.Head, Rank: intent.RankRollout, Holder: intent.RolloutHolder("slow"), Reason: "governed"}
+	run := intent.Rollout{Partition: shop, Name: "slow", Run: 1, State: intent.RolloutRunning, From: started.Head, To: now.Head, Began: w.clock, By: ann}
+	pin := intent.Pin{Asset: "web/test", Incarnation: started.Head, Rank: intent.RankRollout, Holder: intent.RolloutHolder("slow"), Reason: "governed"}
 	save := func(run intent.Rollout, pins ...intent.Pin) {
 		t.Helper()
 		partition, err := w.store.Partition(ctx, shop)
@@ -213,20 +213,20 @@ func TestARolloutsVerdictIsAVeto(t *testing.T) {
 	if !w.moment().Facts.Environments["test"].Rollout {
 		t.Fatal("the rollout does not hold the environment")
 	}
-	run.State, run.Bad, run.Back = intent.RolloutRollingBack, "errors doubled", before.Head
+	run.State, run.Bad, run.Back = intent.RolloutRollingBack, "errors doubled", started.Head
 	save(run)
 	for range 5 {
 		_, err := w.pass(shop)
 		w.must(err)
 	}
-	w.has(shop, "test", "1.1.0") // One goes back, not two.
+	w.expectVersion(shop, "test", "1.1.0") // One goes back, not two.
 	run.State, run.Ended = intent.RolloutRolledBack, w.clock
 	save(run)
 	for range 5 {
 		_, err := w.pass(shop)
 		w.must(err)
 	}
-	w.has(shop, "test", "1.0.0")
+	w.expectVersion(shop, "test", "1.0.0")
 	vetoes := w.moment().Facts.Environments["test"].Vetoes
 	if len(vetoes) != 1 || vetoes[0].Name != "1.1.0" || vetoes[0].BackTo.Name != "1.0.0" {
 		t.Errorf("vetoes: %+v", vetoes)
@@ -248,7 +248,7 @@ func TestAnAttemptFails(t *testing.T) {
 		w.enforce(shop, "web/test")
 		_, err := w.pass(shop)
 		w.must(err)
-		w.has(shop, "test", "1.1.0")
+		w.expectVersion(shop, "test", "1.1.0")
 		w.tick(defaultRetry / 5)
 	}
 	w.tick(defaultRetry)
@@ -257,7 +257,7 @@ func TestAnAttemptFails(t *testing.T) {
 		_, err := w.pass(shop)
 		w.must(err)
 	}
-	w.has(shop, "test", "1.0.0")
+	w.expectVersion(shop, "test", "1.0.0")
 	failures := w.moment().Facts.Environments["test"].Failures
 	if len(failures) != 1 || failures[0].Attempts != 1 || failures[0].Name != "1.1.0" {
 		t.Errorf("failures: %+v", failures)

@@ -66,11 +66,11 @@ func (r *Reader) records(ctx context.Context, home intent.PartitionID, applicati
 	}
 	rows := r.memory.rows[key]
 	for {
-		after := uint64(0)
+		newest := uint64(0)
 		if n := len(rows); n > 0 {
-			after = rows[n-1].Number
+			newest = rows[n-1].Number
 		}
-		page, err := r.Store.DeliveryRecords(ctx, home, store.DeliveryFilter{Application: application, After: after, Limit: rowPage})
+		page, err := r.Store.DeliveryRecords(ctx, home, store.DeliveryFilter{Application: application, After: newest, Limit: rowPage})
 		if err != nil {
 			return nil, err
 		}

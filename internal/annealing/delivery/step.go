@@ -80,8 +80,8 @@ func latestStay(rows []intent.DeliveryRecord, environment string) *intent.Delive
 func standingOf(place *Place, facts *promotion.Environment, latest *intent.DeliveryRecord) (row intent.DeliveryRecord, ok bool) {
 	stay := &facts.Stays[len(facts.Stays)-1]
 	good := place.covers(latest.Revision) && place.Assets.AllGood()
-	was := !stay.GoodSince.IsZero()
-	if good == was && (!good || stay.Content == place.Assets.Content.String()) {
+	wasGood := !stay.GoodSince.IsZero()
+	if good == wasGood && (!good || stay.Content == place.Assets.Content.String()) {
 		return row, false
 	}
 	return intent.DeliveryRecord{
@@ -156,11 +156,11 @@ func (d *Deliverer) vetoes(ctx context.Context, m *Moment, place *Place) (rows [
 		if err != nil {
 			return nil, err
 		}
-		before, err := d.releaseAt(ctx, m, place, run.From)
+		replaced, err := d.releaseAt(ctx, m, place, run.From)
 		if err != nil {
 			return nil, err
 		}
-		if brought == (intent.VersionName{}) || brought == before {
+		if brought == (intent.VersionName{}) || brought == replaced {
 			continue // It found something else bad.
 		}
 		row := intent.DeliveryRecord{

@@ -251,8 +251,8 @@ func (w *world) approve(version string) {
 	w.say(intent.DeliveryRecord{Kind: intent.DeliveryVote, Environment: "production", Constraint: "people", Version: intent.VersionName{Name: version}, Good: true})
 }
 
-// has fails the test unless a field of a partition's document holds a version.
-func (w *world) has(id intent.PartitionID, environment, want string) {
+// expectVersion fails the test unless a field of a partition's document holds a version.
+func (w *world) expectVersion(id intent.PartitionID, environment, want string) {
 	w.t.Helper()
 	doc, err := w.store.Document(w.t.Context(), id, "knobs", "")
 	w.must(err)

@@ -147,11 +147,11 @@ func (h Host) read(method, path string, answer external.Answer, into any) error 
 	} else if kind == fault.Denied || kind == fault.NotFound {
 		hint = "give a token that may do so: commit statuses (repo:status, api), pull requests, and see that the repository is right"
 	}
-	return fault.New(kind, "the git host refused %s %s of %s: %d %s", method, path, h.Repository, answer.Status, external.Shown(said(answer.Text))).WithHint("%s", hint)
+	return fault.New(kind, "the git host refused %s %s of %s: %d %s", method, path, h.Repository, answer.Status, external.Shown(messageOf(answer.Text))).WithHint("%s", hint)
 }
 
-// said is the message of an answer.
-func said(text string) string {
+// messageOf is the message of an answer.
+func messageOf(text string) string {
 	var answer struct {
 		Message any `json:"message"`
 	}

@@ -142,11 +142,11 @@ func (r Rules) withdrawn(previous List, present map[string][]string, now time.Ti
 		digests, ok := present[v.Name]
 		return !ok || v.Digest != "" && !slices.Contains(digests, v.Digest) && !slices.Contains(digests, "")
 	}
-	before := slices.Clone(previous.Versions)
+	earlier := slices.Clone(previous.Versions)
 	for _, a := range previous.Unordered {
-		before = append(before, a.Version)
+		earlier = append(earlier, a.Version)
 	}
-	for _, v := range before {
+	for _, v := range earlier {
 		if !gone(v) {
 			continue
 		}

@@ -232,12 +232,12 @@ func (l *importing) orderByWaves(p *partition) {
 		}
 		numbers := sortedKeys(waves)
 		for i := 1; i < len(numbers); i++ {
-			before := l.idsOf(p, waves[numbers[i-1]])
-			if len(before) == 0 {
+			required := l.idsOf(p, waves[numbers[i-1]])
+			if len(required) == 0 {
 				continue
 			}
 			var edges []any
-			for _, id := range before[:min(len(before), mostEdges)] {
+			for _, id := range required[:min(len(required), mostEdges)] {
 				edges = append(edges, map[string]any{"on": id, "rule": "RULE_ORDER"})
 			}
 			for _, a := range waves[numbers[i]] {

@@ -22,12 +22,12 @@ func (l *importing) follow(apps []*app) {
 			renders = append(renders, a.made...)
 		}
 		l.probe(renders)
-		before := len(l.apps)
+		count := len(l.apps)
 		for _, a := range apps {
 			l.takeChildren(a)
 		}
 		l.expandSets()
-		apps = l.apps[before:]
+		apps = l.apps[count:]
 	}
 }
 

@@ -262,13 +262,13 @@ func (l *importing) overlay(a *app, s *appSource, at *place) (map[string]any, er
 	var images []map[string]any
 	for _, text := range o.Images {
 		image := parseImage(text)
-		for _, was := range own.Images {
-			if was.Name == image["name"] && was.NewName != "" {
+		for _, renamed := range own.Images {
+			if renamed.Name == image["name"] && renamed.NewName != "" {
 				// The kustomization has renamed it by then.
-				if image["newName"] == nil && image["name"] != was.NewName {
+				if image["newName"] == nil && image["name"] != renamed.NewName {
 					image["newName"] = image["name"]
 				}
-				image["name"] = was.NewName
+				image["name"] = renamed.NewName
 			}
 		}
 		images = append(images, image)

@@ -211,13 +211,13 @@ func (l *importing) fromGit(p *partition, a *app, s *appSource, made *renderSpec
 	if c != nil && len(c.below(folder)) == 0 {
 		return fmt.Errorf("its path %s is not in %s, so it points nowhere", s.Path, s.RepoURL)
 	}
-	has := func(names ...string) bool {
+	hasFile := func(names ...string) bool {
 		return c != nil && slices.ContainsFunc(names, func(name string) bool { return c.known[path.Join(folder, name)] })
 	}
 	switch {
-	case s.Helm != nil && s.Kustomize == nil && s.Directory == nil, s.Kustomize == nil && s.Directory == nil && has("Chart.yaml"):
+	case s.Helm != nil && s.Kustomize == nil && s.Directory == nil, s.Kustomize == nil && s.Directory == nil && hasFile("Chart.yaml"):
 		return l.chartInGit(p, a, s, made, c, folder)
-	case s.Kustomize != nil && s.Directory == nil, s.Directory == nil && has("kustomization.yaml", "kustomization.yml", "Kustomization"):
+	case s.Kustomize != nil && s.Directory == nil, s.Directory == nil && hasFile("kustomization.yaml", "kustomization.yml", "Kustomization"):
 		patterns, remotes := []string{below(folder)}, []remoteBase(nil)
 		if c != nil {
 			patterns, remotes = kustomizationFiles(c, folder)

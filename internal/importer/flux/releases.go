@@ -258,8 +258,8 @@ func (f *fleet) postRender(r *release) {
 		fields, _ := valueOf(each.Kustomize).(map[string]any)
 		for _, key := range []string{"patches", "images"} {
 			list, _ := fields[key].([]any)
-			before, _ := kustomization[key].([]any)
-			if all := append(before, list...); len(all) > 0 {
+			existing, _ := kustomization[key].([]any)
+			if all := append(existing, list...); len(all) > 0 {
 				kustomization[key] = all
 			}
 		}
@@ -272,15 +272,15 @@ func (f *fleet) postRender(r *release) {
 				}
 				text, _ := yaml.Marshal(patch) // It came from JSON.
 				one["patch"] = string(text)
-				before, _ := kustomization["patches"].([]any)
-				kustomization["patches"] = append(before, one)
+				existing, _ := kustomization["patches"].([]any)
+				kustomization["patches"] = append(existing, one)
 			}
 		}
 	}
 	if common := r.spec.CommonMetadata; common != nil && len(common.Labels)+len(common.Annotations) > 0 {
 		patch := overlayOf(kustomizationSpec{CommonMetadata: *common}, "")["patches"].([]any)
-		before, _ := kustomization["patches"].([]any)
-		kustomization["patches"] = append(before, patch...)
+		existing, _ := kustomization["patches"].([]any)
+		kustomization["patches"] = append(existing, patch...)
 	}
 	if len(kustomization) == 0 {
 		return
@@ -367,9 +367,9 @@ func fieldOf(pointer string) string {
 func (f *fleet) tellRelease(r *release) {
 	var all map[string]json.RawMessage
 	_ = json.Unmarshal(r.Spec, &all) // Its spec was read before.
-	has := func(key string) bool { return len(all[key]) > 0 }
+	isSet := func(key string) bool { return len(all[key]) > 0 }
 	for reason, is := range map[string]bool{
-		"install, upgrade, test, rollback, uninstall: a push is retried for ever, a rollout goes back, and hooks of charts are left out unless with: {hooks: include}": has("install") || has("upgrade") || has("test") || has("rollback") || has("uninstall"),
+		"install, upgrade, test, rollback, uninstall: a push is retried for ever, a rollout goes back, and hooks of charts are left out unless with: {hooks: include}": isSet("install") || isSet("upgrade") || isSet("test") || isSet("rollback") || isSet("uninstall"),
 		"Secrets that a chart makes are left out (omit: Secret/*): those in the cluster stay as Helm made them":                                                        true,
 		"suspend: it is suspended in Flux; here it is compared as all others, and pushed once mode is enforce":                                                         r.spec.Suspend,
 		"serviceAccountName: impersonate in the operator's list of clusters is what it is here":                                                                        r.spec.ServiceAccountName != "",

@@ -91,12 +91,12 @@ func (l *importing) describe(r *release) (*described, error) {
 		return d, nil
 	}
 	rendered := l.rendered(d)
-	was := l.rendered(applied)
+	live := l.rendered(applied)
 	if len(rendered.Problems) > 0 {
 		l.leave(r.String(), r.place+": its chart cannot be rendered ("+rendered.Problems[0]+"): what was applied is written as manifests")
 		return applied, nil
 	}
-	if differing := compare(was.Objects[name], rendered.Objects[name]); len(differing) > 0 && len(was.Problems) == 0 {
+	if differing := compare(live.Objects[name], rendered.Objects[name]); len(differing) > 0 && len(live.Problems) == 0 {
 		l.addHint(fmt.Sprintf("%s: its chart renders %s otherwise than it was applied (%s): lehr plan shows the fields", r, count(len(differing), "object"), strings.Join(differing[:min(3, len(differing))], ", ")))
 	}
 	l.Read = append(l.Read, fmt.Sprintf("%s: %s", r, count(len(rendered.Objects[name]), "object")))

@@ -207,11 +207,11 @@ func promotionsAreWhole(w *world) {
 	moved := w.promotes("2", "1.1", 0)
 	w.must(w.SetHold(ctx, shop, intent.Hold{Asset: "a", Owner: bob}))
 	refused("after the partition moved", moved)
-	said, err := w.RecordDelivery(ctx, saying(intent.DeliveryAct, "test", "1.0"), operates)
+	record, err := w.RecordDelivery(ctx, saying(intent.DeliveryAct, "test", "1.0"), operates)
 	w.must(err)
 	rows = w.rows("web", 0)
 	refused("after a person said something", w.promotes("2", "1.1", 0))
-	home := w.promotes("2", "1.1", said.Number)
+	home := w.promotes("2", "1.1", record.Number)
 	home.HomeRevision--
 	refused("after the home moved", home)
 	home.Home = "nowhere"
@@ -219,12 +219,12 @@ func promotionsAreWhole(w *world) {
 	stale := w.lease
 	w.lease, err = w.Acquire(ctx, shop, "server-2")
 	w.must(err)
-	late := w.promotes("2", "1.1", said.Number)
+	late := w.promotes("2", "1.1", record.Number)
 	w.refused(w.Promote(ctx, stale, late), fault.Conflict)
 	late.Edit, late.Document = nil, ""
 	w.refused(w.Promote(ctx, stale, late), fault.Conflict)
 	w.must(w.Promote(ctx, w.lease, late))
-	if now := w.rows("web", said.Number); len(now) != 2 {
+	if now := w.rows("web", record.Number); len(now) != 2 {
 		w.t.Errorf("rows without an edit: %v", now)
 	}
 	w.must(w.VerifyAudit(ctx, shop))
@@ -237,7 +237,7 @@ func deliveriesAreCollected(w *world) {
 	w.must(w.Promote(ctx, w.lease, w.promotes("1", "1.0", 0)))
 	pin := saying(intent.DeliveryAct, "test", "1.0")
 	pin.Version.Digest = ""
-	said, err := w.RecordDelivery(ctx, pin, operates)
+	record, err := w.RecordDelivery(ctx, pin, operates)
 	w.must(err)
 	w.must(w.SaveVersions(ctx, w.lease, "images", []intent.Version{version("2.0", "")}))
 	collect := func(now time.Time) {
@@ -251,7 +251,7 @@ func deliveriesAreCollected(w *world) {
 	if rows := w.rows("web", 0); len(rows) != 2 { // The promotion that put it there is the newest, and the pin stays.
 		w.t.Errorf("rows while the environment has the version: %v", rows)
 	}
-	w.must(w.Promote(ctx, w.lease, w.promotes("2", "2.0", said.Number)))
+	w.must(w.Promote(ctx, w.lease, w.promotes("2", "2.0", record.Number)))
 	collect(time.Now())
 	if rows := w.rows("web", 0); len(rows) != 4 {
 		w.t.Errorf("rows that are young: %v", rows)

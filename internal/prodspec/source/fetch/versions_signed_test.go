@@ -30,6 +30,7 @@ import (
 	"lehr.dev/internal/ground/versionlist"
 	"lehr.dev/internal/prodspec/source"
 	"lehr.dev/internal/prodspec/source/artifact"
+	"lehr.dev/test/installed"
 )
 
 // image pushes one with labels and annotations, and returns its digest.
@@ -240,9 +241,7 @@ type debianRepository struct {
 func newDebianRepository(t testing.TB) *debianRepository {
 	t.Helper()
 	for _, program := range []string{"dpkg-deb", "apt-ftparchive", "gpg"} {
-		if _, err := exec.LookPath(program); err != nil {
-			t.Skip(program + " is not installed")
-		}
+		installed.Program(t, program)
 	}
 	home, err := os.MkdirTemp("", "gpg") // A socket's path is short.
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 	"lehr.dev/internal/ground/versionlist"
 	"lehr.dev/internal/prodspec/source"
 	"lehr.dev/internal/prodspec/source/artifact"
+	"lehr.dev/test/installed"
 )
 
 // listed reads the versions of a source, the newest first.
@@ -80,10 +81,7 @@ type registry struct {
 
 func newRegistry(t testing.TB) *registry {
 	t.Helper()
-	program, err := exec.LookPath("docker-registry")
-	if err != nil {
-		t.Skip("docker-registry is not installed")
-	}
+	program := installed.Program(t, "docker-registry")
 	folder, address := t.TempDir(), closedPort(t)
 	users := filepath.Join(folder, "users")
 	config := filepath.Join(folder, "config.yml")
