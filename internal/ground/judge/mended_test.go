@@ -51,6 +51,16 @@ func TestMended(t *testing.T) {
 	if m := sharp("control", 60, 60, "counts", 0.95).measure(77, 4*trials, harm{}); m.failed() > 0.06 {
 		t.Errorf("bursts that are very alike, beside a control (8%%): %.3f fail", m.failed())
 	}
+	for name, c := range map[string]cell{
+		"few among many, skewed without end (9%)":       sharp("untimed", 100, 10, "heavy", 0),
+		"fewer among many, skewed without end (9%)":     sharp("untimed", 100, 8, "heavy", 0),
+		"a quarter of the others, skewed without end":   sharp("untimed", 40, 10, "heavy", 0),
+		"few after many that were skewed, in time (5%)": sharp("before", 200, 10, "heavy", 0),
+	} {
+		if m := c.measure(77, 8*trials, harm{}); m.failed() > 0.06 {
+			t.Errorf("%s: %.3f fail", name, m.failed())
+		}
+	}
 	usual := func(mode string, before, after int, data string) cell {
 		return cell{mode: mode, before: before, after: after, data: data, metrics: 1, looks: 1, usual: true}
 	}
