@@ -3,10 +3,10 @@ package judge
 import (
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"slices"
 
 	"gonum.org/v1/gonum/mathext"
+	"gonum.org/v1/gonum/mathext/prng"
 )
 
 // Dispersion is what the test of Brown and Forsythe says of two samples or more.
@@ -236,12 +236,12 @@ func permuted(first, second []float64) float64 {
 	if n <= 2*m {
 		return 0
 	}
-	random := rand.New(rand.NewPCG(uint64(n), uint64(m)))
+	random := prng.NewSplitMix64(uint64(n)<<32 + uint64(m))
 	least := sumOf(second) * (1 - 1e-12) // Sums in another order differ in their last bits.
 	reached := 0
 	for tried := 1; tried <= permutations; tried++ {
 		for i := range m {
-			other := i + random.IntN(n-i)
+			other := i + int(random.Uint64()%uint64(n-i))
 			all[i], all[other] = all[other], all[i]
 		}
 		if sumOf(all[:m]) >= least {
@@ -278,11 +278,11 @@ func widerFound(distances [][]float64, inflated, level, matters float64) float64
 	}
 	noise := inflated * squares(distances[0]) / max(1, n-1) / (center * center)
 	degrees := (n + m - 2) / inflated
-	z := studentQuantile(1-power, math.Inf(1))
+	z, wanted := studentQuantile(1-power, math.Inf(1)), studentQuantile(level, degrees)
 	finds := func(ratio float64) bool {
 		pooled := noise * (n + m*ratio*ratio) / (n + m) * (1/n + 1/m)
 		own := noise * (1/n + ratio*ratio/m)
-		return ratio-1 >= studentQuantile(level, degrees)*math.Sqrt(pooled)+z*math.Sqrt(own) && ratio-matters >= z*math.Sqrt(noise*ratio*ratio*(1/n+1/m))
+		return ratio-1 >= wanted*math.Sqrt(pooled)+z*math.Sqrt(own) && ratio-matters >= z*math.Sqrt(noise*ratio*ratio*(1/n+1/m))
 	}
 	low, high := max(1, matters), 2*max(1, matters)
 	for ; !finds(high); high *= 2 {

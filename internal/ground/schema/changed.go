@@ -14,7 +14,7 @@ func (s *Set) Changed(older *Set) map[intent.TypeName]bool {
 	if s.digest == older.digest {
 		return changed
 	}
-	mine, theirs := s.fileDigests(), older.fileDigests()
+	mine, theirs := s.digests(), older.digests()
 	for _, name := range s.names {
 		path := s.types.messages[protoreflect.FullName(name)].Descriptor().ParentFile().Path()
 		if mine[path] != theirs[path] {
@@ -33,7 +33,7 @@ func (s *Set) fileDigests() map[string]intent.Digest {
 			return cached
 		}
 		// It was encoded when the set was made.
-		encoded, _ := descriptorEncoder().encode(nil, protodesc.ToFileDescriptorProto(file))
+		encoded, _ := encodeFile(protodesc.ToFileDescriptorProto(file))
 		parts := [][]byte{encoded}
 		for i := range file.Imports().Len() {
 			digest := sum(file.Imports().Get(i).FileDescriptor)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"sync"
 
+	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protodesc"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -104,8 +105,55 @@ func serialize(files *protoregistry.Files) ([]byte, error) {
 		return true
 	})
 	sortByPath(set.File)
-	return descriptorEncoder().encode(nil, set)
+	var serialized []byte
+	for _, file := range set.File {
+		encoded, err := encodeFile(file)
+		if err != nil {
+			return nil, err
+		}
+		serialized = protowire.AppendTag(serialized, fileOfSet, protowire.BytesType)
+		serialized = protowire.AppendBytes(serialized, encoded)
+	}
+	return serialized, nil
 }
+
+// fileOfSet is the number of FileDescriptorSet's only field.
+const fileOfSet = 1
+
+// encodeFile returns the canonical encoding of a file's descriptor. Do not modify it: that of
+// a linked file is computed once, since every set has all of them and they are most of it.
+func encodeFile(file *descriptorpb.FileDescriptorProto) ([]byte, error) {
+	linked, ok := encodedLinked()[file.GetName()]
+	if !ok {
+		return descriptorEncoder().encode(nil, file)
+	}
+	// A set of an older binary may have another version of the file.
+	plain, err := proto.MarshalOptions{Deterministic: true}.Marshal(file)
+	if err == nil && bytes.Equal(plain, linked.plain) {
+		return linked.canonical, nil
+	}
+	return descriptorEncoder().encode(nil, file)
+}
+
+// encodedFile has both encodings of a linked file, by which equal ones are known.
+type encodedFile struct{ plain, canonical []byte }
+
+// encodedLinked returns the encodings of the linked files by path.
+var encodedLinked = sync.OnceValue(func() map[string]encodedFile {
+	all := map[string]encodedFile{}
+	linkedFiles().RangeFiles(func(file protoreflect.FileDescriptor) bool {
+		descriptor := protodesc.ToFileDescriptorProto(file)
+		plain, err := proto.MarshalOptions{Deterministic: true}.Marshal(descriptor)
+		if err != nil {
+			return true // It is encoded each time, and the error is told then.
+		}
+		if canonical, err := descriptorEncoder().encode(nil, descriptor); err == nil {
+			all[file.Path()] = encodedFile{plain, canonical}
+		}
+		return true
+	})
+	return all
+})
 
 // parseFiles builds descriptors. Options are decoded by the linked extension
 // types, so that marks such as lehr.intent.v1.reference are extensions and

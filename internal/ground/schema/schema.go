@@ -34,6 +34,8 @@ type Set struct {
 	reaching reach
 	indexed  indexed
 	rules    func() (protovalidate.Validator, error)
+	// digests are of each file with all that it imports, by path.
+	digests func() map[string]intent.Digest
 }
 
 // Builtin returns the types that are linked into this binary: the built-in
@@ -71,6 +73,7 @@ func newSet(files *protoregistry.Files) (*Set, error) {
 		bytes:  bytes,
 		digest: intent.Sum("lehr.schema.v1", bytes),
 	}
+	set.digests = sync.OnceValue(set.fileDigests)
 	set.encoding = &encoder{types: set.types}
 	for name := range set.types.messages {
 		set.names = append(set.names, intent.TypeName(name))
