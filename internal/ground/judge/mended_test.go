@@ -228,3 +228,48 @@ func TestTooFewEventsTellNothing(t *testing.T) {
 		t.Errorf("%s: %s", m.Verdict, m.Why)
 	}
 }
+
+// TestPermutationsDoNotDependOnOrder: of few values after many, the p of scatter comes from
+// random draws, and is the same whatever order values are given in.
+func TestPermutationsDoNotDependOnOrder(t *testing.T) {
+	drawn := 0
+	for seed := range uint64(60) {
+		random := rand.New(rand.NewPCG(seed, 0))
+		s := cell{mode: "untimed", before: 60, after: 10, data: "heavy"}.series(random, "latency", harm{spread: 3})
+		judged := func() judge.Test {
+			result, err := judge.Judge(judge.Settings{}, []judge.Series{s})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return *spreadOf(t, result)
+		}
+		want := judged()
+		if want.Method != "Brown-Forsythe and permutations" {
+			t.Fatalf("seed %d: the method is %q", seed, want.Method)
+		}
+		if want.P < 0.05 {
+			drawn++
+		}
+		for _, samples := range [][]judge.Sample{s.Control, s.Experiment} {
+			random.Shuffle(len(samples), func(i, j int) { samples[i], samples[j] = samples[j], samples[i] })
+		}
+		if got := judged(); got.P != want.P {
+			t.Errorf("seed %d: p is %v, and %v in another order", seed, want.P, got.P)
+		}
+	}
+	if drawn < 5 {
+		t.Errorf("only %d of 60 have a p that permutations decide", drawn)
+	}
+}
+
+// spreadOf returns the test of scatter of the only metric.
+func spreadOf(t *testing.T, result judge.Result) *judge.Test {
+	t.Helper()
+	for i, test := range result.Metrics[0].Tests {
+		if test.Kind == "spread" {
+			return &result.Metrics[0].Tests[i]
+		}
+	}
+	t.Fatalf("no test of scatter: %+v", result.Metrics[0])
+	return nil
+}

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mathext"
 	"gonum.org/v1/gonum/mathext/prng"
 )
@@ -189,8 +190,11 @@ func (j judgement) spread(control, experiment side) Test {
 		return dispersion(distances).more(inflated)
 	}
 	p := more(distances)
-	if p < j.Alpha {
-		p = max(p, permuted(distances[0], distances[1]))
+	if hasFewer(distances[0], distances[1]) {
+		t.Method = "Brown-Forsythe and permutations"
+		if p < j.Alpha { // Else it finds nothing, whatever permutations give.
+			p = max(p, testByPermutation(distances[0], distances[1]))
+		}
 	}
 	if relative != nil {
 		p = max(p, more(relative))
@@ -217,48 +221,50 @@ func (j judgement) spread(control, experiment side) Test {
 	return t
 }
 
-// Permutations end early when as many had a mean as large; else there are so many of them.
 const (
-	exceedances  = 20
+	// permutations is how many times testByPermutation draws at most.
 	permutations = 10_000
+	// exceedances is how many means as large end it earlier.
+	exceedances = 20
 )
 
-// permuted is the probability that as many distances, drawn of both samples without replacement,
-// have a mean as large as the second sample's, or larger: a test by permutations that ends
-// early (Besag and Clifford, "Sequential Monte Carlo p-values", Biometrika 78, 1991). Where the
-// second sample is small and one outlier makes its mean, the t-test of Brown and Forsythe finds
-// harm too often; this one does not. It is 0, which decides nothing, where no drawn mean is as
-// large, and where the second sample is not the smaller one. The same distances always have the
-// same probability.
-func permuted(first, second []float64) float64 {
+// hasFewer reports whether the second sample has fewer values than the first, so that one
+// outlier of it weighs more than one of the others.
+func hasFewer(first, second []float64) bool { return len(second) < len(first) }
+
+// testByPermutation returns the probability that as many distances as the second sample has,
+// drawn of both samples without replacement, have a mean at least as large as the second
+// sample's: a permutation test that ends early (Besag and Clifford, "Sequential Monte Carlo
+// p-values", Biometrika 78, 1991). Of few values with heavy tails the t-test of Brown and
+// Forsythe finds harm too often, since one outlier makes their mean; this test does not. It
+// returns 0 where no drawn mean is as large. Draws have a fixed seed and sides have an order of
+// their own, so that the same samples have the same probability, in any order and unit.
+func testByPermutation(first, second []float64) float64 {
 	all := slices.Concat(first, second)
-	n, m := len(all), len(second)
-	if n <= 2*m {
-		return 0
+	largest := slices.Max(all)
+	if !(largest > 0) {
+		return 1
 	}
+	for i := range all {
+		all[i] /= largest // So that no sum overflows.
+	}
+	n, m := len(all), len(second)
+	least := floats.Sum(all[n-m:]) * (1 - 1e-12) // Sums in another order differ in their last bits.
 	random := prng.NewSplitMix64(uint64(n)<<32 + uint64(m))
-	least := sumOf(second) * (1 - 1e-12) // Sums in another order differ in their last bits.
 	reached := 0
-	for tried := 1; tried <= permutations; tried++ {
+	for draw := 1; draw <= permutations; draw++ {
 		for i := range m {
 			other := i + int(random.Uint64()%uint64(n-i))
 			all[i], all[other] = all[other], all[i]
 		}
-		if sumOf(all[:m]) >= least {
-			if reached++; reached == exceedances {
-				return float64(exceedances) / float64(tried)
-			}
+		if floats.Sum(all[:m]) < least {
+			continue
+		}
+		if reached++; reached == exceedances {
+			return float64(exceedances) / float64(draw)
 		}
 	}
 	return float64(reached) / permutations
-}
-
-// sumOf values; infinite where it overflows.
-func sumOf(values []float64) (sum float64) {
-	for _, v := range values {
-		sum += v
-	}
-	return sum
 }
 
 // elsewhere: all of the experiment's values lie on one side of the control's middle. What moved
@@ -278,11 +284,11 @@ func widerFound(distances [][]float64, inflated, level, matters float64) float64
 	}
 	noise := inflated * squares(distances[0]) / max(1, n-1) / (center * center)
 	degrees := (n + m - 2) / inflated
-	z, wanted := studentQuantile(1-power, math.Inf(1)), studentQuantile(level, degrees)
+	z, quantile := studentQuantile(1-power, math.Inf(1)), studentQuantile(level, degrees)
 	finds := func(ratio float64) bool {
 		pooled := noise * (n + m*ratio*ratio) / (n + m) * (1/n + 1/m)
 		own := noise * (1/n + ratio*ratio/m)
-		return ratio-1 >= wanted*math.Sqrt(pooled)+z*math.Sqrt(own) && ratio-matters >= z*math.Sqrt(noise*ratio*ratio*(1/n+1/m))
+		return ratio-1 >= quantile*math.Sqrt(pooled)+z*math.Sqrt(own) && ratio-matters >= z*math.Sqrt(noise*ratio*ratio*(1/n+1/m))
 	}
 	low, high := max(1, matters), 2*max(1, matters)
 	for ; !finds(high); high *= 2 {

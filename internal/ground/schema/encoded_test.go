@@ -28,6 +28,22 @@ func TestFilesAreEncodedOneByOne(t *testing.T) {
 	}
 }
 
+// TestLinkedFilesAreEncodedOnce: all sets share one encoding.
+func TestLinkedFilesAreEncodedOnce(t *testing.T) {
+	file := protodesc.ToFileDescriptorProto(descriptorpb.File_google_protobuf_descriptor_proto)
+	first, err := encodeFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := encodeFile(proto.CloneOf(file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if &first[0] != &second[0] {
+		t.Fatal("a linked file is encoded again")
+	}
+}
+
 // TestAnotherVersionOfALinkedFile has its own encoding.
 func TestAnotherVersionOfALinkedFile(t *testing.T) {
 	older := protodesc.ToFileDescriptorProto(descriptorpb.File_google_protobuf_descriptor_proto)

@@ -121,7 +121,8 @@ func serialize(files *protoregistry.Files) ([]byte, error) {
 const fileOfSet = 1
 
 // encodeFile returns the canonical encoding of a file's descriptor. Do not modify it: that of
-// a linked file is computed once, since every set has all of them and they are most of it.
+// a linked file is computed once and shared. Every set has all linked files, and they are most
+// of its bytes.
 func encodeFile(file *descriptorpb.FileDescriptorProto) ([]byte, error) {
 	linked, ok := encodedLinked()[file.GetName()]
 	if !ok {
@@ -135,7 +136,8 @@ func encodeFile(file *descriptorpb.FileDescriptorProto) ([]byte, error) {
 	return descriptorEncoder().encode(nil, file)
 }
 
-// encodedFile has both encodings of a linked file, by which equal ones are known.
+// encodedFile has a linked file's canonical encoding, and its plain one, which is cheap to
+// compute: a file with the same plain encoding has the same canonical one.
 type encodedFile struct{ plain, canonical []byte }
 
 // encodedLinked returns the encodings of the linked files by path.
@@ -145,7 +147,7 @@ var encodedLinked = sync.OnceValue(func() map[string]encodedFile {
 		descriptor := protodesc.ToFileDescriptorProto(file)
 		plain, err := proto.MarshalOptions{Deterministic: true}.Marshal(descriptor)
 		if err != nil {
-			return true // It is encoded each time, and the error is told then.
+			return true // encodeFile meets the error, and returns it.
 		}
 		if canonical, err := descriptorEncoder().encode(nil, descriptor); err == nil {
 			all[file.Path()] = encodedFile{plain, canonical}
