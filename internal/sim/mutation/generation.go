@@ -24,13 +24,6 @@ var surplus = []Mutant{
 		Why:    "A commit that brings a rule, or loosens it, removes by it at once, before anybody has seen it. It shows where head had another rule.",
 	},
 	{
-		Name: "rule-approves-the-marked", Of: Overreaching, File: "internal/annealing/check/approval.go",
-		Old:    `f.Turndown == nil || f.Marked != "" ||`,
-		New:    `f.Turndown == nil || f.Marked != "" && !mutant.On("rule-approves-the-marked") ||`,
-		Breaks: "S9",
-		Why:    "A rule stands for people where the asset is marked for their approval.",
-	},
-	{
 		Name: "rule-of-any-digest", Of: Overreaching, File: "internal/ground/generation/generation.go",
 		Old:    `r.Digest.String() == removal.GetDigest() &&`,
 		New:    `(r.Digest.String() == removal.GetDigest() || mutant.On("rule-of-any-digest")) &&`,
@@ -48,9 +41,16 @@ var surplus = []Mutant{
 		Why:    "A rule approves that people turn down what it names, not only what it turned down itself.",
 	},
 	{
+		Name: "successor-that-is-to-go", Of: Overreaching, File: "internal/prodspec/generations.go",
+		Old:    `return !isTurnedDown, nil`,
+		New:    `return !isTurnedDown || mutant.On("successor-that-is-to-go"), nil`,
+		Breaks: "S5",
+		Why:    "A generation that people turn down counts as the one in whose place older ones may go.",
+	},
+	{
 		Name: "generations-without-successor", Of: Generations, File: "internal/prodspec/generations.go",
-		Old:    `len(surplus) == 0 || !b.givesGenerationOf(rule.Rule)`,
-		New:    `len(surplus) == 0 || !mutant.On("generations-without-successor") && !b.givesGenerationOf(rule.Rule)`,
+		Old:    `if !isGiven {`,
+		New:    `if !isGiven && !mutant.On("generations-without-successor") {`,
 		Breaks: "S5",
 		Why:    "When all of it has left the sources, older ones are removed though nothing is in their place: absence deletes.",
 	},
