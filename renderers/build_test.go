@@ -82,13 +82,13 @@ type built struct {
 	json  map[string]string
 }
 
-func build(t *testing.T, lehr, file string) built {
+func build(t *testing.T, lehr, file string, flags ...string) built {
 	t.Helper()
 	folder := t.TempDir()
-	if out, err := run(t, lehr, "build", "--verify", file); err != nil {
+	if out, err := run(t, lehr, append([]string{"build", "--verify", file}, flags...)...); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	if out, err := run(t, lehr, "build", "--out", folder, file); err != nil {
+	if out, err := run(t, lehr, append([]string{"build", "--out", folder, file}, flags...)...); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	b := built{map[string]int{}, map[string][]string{}, map[string]string{}}
@@ -212,7 +212,7 @@ func boardsOfARepository(t *testing.T, lehr string, whole built) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := build(t, lehr, filepath.Join(folder, "registry.yaml"))
+	b := build(t, lehr, filepath.Join(folder, "registry.yaml"), "--sources", "../examples/ferry/sources.yaml")
 	if b.kinds["Deployment"] == 0 || b.kinds["Job"] == 0 {
 		t.Errorf("with the chart of a repository there are %v", b.kinds)
 	}

@@ -31,7 +31,7 @@ var ages = []Mutant{
 		Why:    "A push rests on a difference that was seen a while ago.",
 	},
 	{
-		Name: "old-answers-are-recorded", Of: Caching, File: "internal/annealing/enforcer/observed.go",
+		Name: "old-answers-are-recorded", File: "internal/annealing/enforcer/observed.go",
 		Old:    `return g.difference.Outcome == intent.InSync && g.asset.enforcedAs() != g.effective`,
 		New:    `return g.difference.Outcome == intent.InSync && g.asset.enforcedAs() != g.effective && !mutant.On("old-answers-are-recorded")`,
 		Breaks: "S26",
