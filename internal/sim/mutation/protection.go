@@ -102,13 +102,6 @@ var declared = []Mutant{
 		Why:    "Where the expression fails the plugin's word counts.",
 	},
 	{
-		Name: "judge-forgotten-at-a-restart", Of: Health, File: "internal/annealing/enforcer/health_addon.go",
-		Old:    `case report.State != intent.StateInSync || report.Effective != enforcedAs || report.Health.IsAfterPush():`,
-		New:    "case mutant.On(\"judge-forgotten-at-a-restart\"):\n\t\treturn judgePlugin\n\tcase report.State != intent.StateInSync || report.Effective != enforcedAs || report.Health.IsAfterPush():",
-		Breaks: "S8",
-		Why:    "A process that takes over takes the plugin's word for what an addon judged.",
-	},
-	{
 		Name: "judged-while-content-is-new", Of: Health, File: "internal/annealing/enforcer/observation.go",
 		Old:    `return !g.contentKnown || g.judge != judgePlugin ||`,
 		New:    `return !g.contentKnown || g.judge != judgePlugin && !mutant.On("judged-while-content-is-new") ||`,
