@@ -2,9 +2,18 @@
 package renderers_test
 
 import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"maps"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -73,13 +82,13 @@ type built struct {
 	json  map[string]string
 }
 
-func build(t *testing.T, lehr, file string) built {
+func build(t *testing.T, lehr, file string, flags ...string) built {
 	t.Helper()
 	folder := t.TempDir()
-	if out, err := run(t, lehr, "build", "--verify", file); err != nil {
+	if out, err := run(t, lehr, append([]string{"build", "--verify", file}, flags...)...); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	if out, err := run(t, lehr, "build", "--out", folder, file); err != nil {
+	if out, err := run(t, lehr, append([]string{"build", "--out", folder, file}, flags...)...); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	b := built{map[string]int{}, map[string][]string{}, map[string]string{}}
@@ -159,11 +168,85 @@ func TestFerry(t *testing.T) {
 		if !strings.Contains(b.json["configmap/alerts"], "alert: BookingsFail") {
 			t.Errorf("%s has the alerts %s", environment, b.json["configmap/alerts"])
 		}
+		if environment == "prod" {
+			boardsOfARepository(t, lehr, b)
+		}
 		desk := b.edges["deployment.apps/desk"]
 		if len(desk) != 3 || !strings.HasPrefix(desk[0], "configmap/settings-") || desk[1] != "serviceaccount/desk" || desk[2] != "namespace/ferry-"+environment {
 			t.Errorf("%s: the desk waits for %v", environment, desk)
 		}
 	}
+}
+
+// boardsOfARepository builds the ferry's boards with their chart from a repository: they are
+// what the folder gives.
+func boardsOfARepository(t *testing.T, lehr string, whole built) {
+	t.Helper()
+	const chart = "../examples/ferry/boards/chart"
+	archive := packed(t, chart, "boards")
+	served := map[string]string{
+		"/index.yaml":       fmt.Sprintf("apiVersion: v1\nentries:\n  boards:\n  - {name: boards, version: 1.2.0, urls: [boards-1.2.0.tgz], digest: %x}\n", sha256.Sum256(archive)),
+		"/boards-1.2.0.tgz": string(archive),
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		content, ok := served[r.URL.Path]
+		if !ok {
+			w.WriteHeader(http.StatusNotFound)
+		}
+		_, _ = io.WriteString(w, content)
+	}))
+	defer server.Close()
+	folder := t.TempDir()
+	definition, err := os.ReadFile("../examples/ferry/registry.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const address = "http://127.0.0.1:8879"
+	if !strings.Contains(string(definition), address) {
+		t.Fatalf("registry.yaml does not name %s", address)
+	}
+	err = errors.Join(
+		os.WriteFile(filepath.Join(folder, "registry.yaml"), []byte(strings.ReplaceAll(string(definition), address, server.URL)), 0o600),
+		os.CopyFS(filepath.Join(folder, "boards"), os.DirFS("../examples/ferry/boards")),
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := build(t, lehr, filepath.Join(folder, "registry.yaml"), "--sources", "../examples/ferry/sources.yaml")
+	if b.kinds["Deployment"] == 0 || b.kinds["Job"] == 0 {
+		t.Errorf("with the chart of a repository there are %v", b.kinds)
+	}
+	for _, id := range slices.Sorted(maps.Keys(b.json)) {
+		if b.json[id] != whole.json[id] {
+			t.Errorf("%s differs with the chart of a repository:\n%s\n%s", id, b.json[id], whole.json[id])
+		}
+	}
+}
+
+// packed is a chart's folder as helm package packs it.
+func packed(t *testing.T, folder, name string) []byte {
+	t.Helper()
+	var archive bytes.Buffer
+	compressed := gzip.NewWriter(&archive)
+	files := tar.NewWriter(compressed)
+	err := fs.WalkDir(os.DirFS(folder), ".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		text, err := os.ReadFile(filepath.Join(folder, path))
+		if err != nil {
+			return err
+		}
+		if err := files.WriteHeader(&tar.Header{Name: name + "/" + path, Mode: 0o644, Size: int64(len(text))}); err != nil {
+			return err
+		}
+		_, err = files.Write(text)
+		return err
+	})
+	if err := errors.Join(err, files.Close(), compressed.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return archive.Bytes()
 }
 
 // TestCorpus reads what others wrote for real use, unchanged.

@@ -193,9 +193,9 @@ func TestWhatARuleDoesNotRemove(t *testing.T) {
 	unmanaged := "addons:\n  Unmanaged: {fields: [{path: replicas, reason: scaled}]}\n"
 	for name, c := range map[string]struct {
 		addons string
-		// all: the last generation leaves, too.
-		all bool
-	}{"marked": {addons: approval}, "production's own": {addons: unmanaged}, "all left": {all: true}} {
+		// all: the last generation leaves, too. turned: it is turned down by people.
+		all, turned bool
+	}{"marked": {addons: approval}, "production's own": {addons: unmanaged}, "all left": {all: true}, "the last turned down": {turned: true}} {
 		t.Run(name, func(t *testing.T) {
 			w := generationWorld(t, migrationRule)
 			w.write("lehr.yaml", fmt.Sprintf(strings.Replace(generationsText, "floor: 0", "floor: 9", 1), migrationRule))
@@ -217,6 +217,9 @@ func TestWhatARuleDoesNotRemove(t *testing.T) {
 			}
 			if c.all {
 				w.writeJob("jobs", "unlike")
+			}
+			if c.turned {
+				w.write("jobs/migrate-3.yaml", "id: job/migrate-3\ntype: Job\npayload: {name: m3, binary: /bin/x, version: \"1\", replicas: 2}\naddons:\n  Turndown: {reason: no more}\n")
 			}
 			w.start()
 			w.served(3)

@@ -104,7 +104,7 @@ func (b *builder) recordsOf(ctx context.Context, r generation.Rule) (records []s
 
 // provideSurplus gives the older generations that rules do not keep, as they were enforced
 // last, with a Turndown that names the rule. Where a generator gives no generation of the
-// thing any more, all of them have left, and nothing is removed: absence never deletes (S5).
+// thing that is to stay, all of them have left, and nothing is removed: absence never deletes (S5).
 func (b *builder) provideSurplus(ctx context.Context, r *reading, g generations, now time.Time) error {
 	var provided []work.Asset
 	for _, rule := range g.rules {
@@ -113,7 +113,14 @@ func (b *builder) provideSurplus(ctx context.Context, r *reading, g generations,
 			return err
 		}
 		surplus := rule.Surplus(older)
-		if len(surplus) == 0 || !b.givesGenerationOf(rule.Rule) {
+		if len(surplus) == 0 {
+			continue
+		}
+		isGiven, err := b.givesGenerationOf(ctx, rule.Rule)
+		if err != nil {
+			return err
+		}
+		if !isGiven {
 			continue
 		}
 		line := r.definition.GenerationLines[rule.GetName()]
@@ -179,7 +186,10 @@ func isRemovedBy(content intent.Asset, rule string) (bool, error) {
 	return removal.GetGeneration().GetRule() == rule, err
 }
 
-var approvalType, unmanagedType = addonType(&intentpb.Approval{}), addonType(&intentpb.Unmanaged{})
+var (
+	approvalType, unmanagedType = addonType(&intentpb.Approval{}), addonType(&intentpb.Unmanaged{})
+	turndownType                = addonType(&intentpb.Turndown{})
+)
 
 func addonType(addon proto.Message) intent.TypeName {
 	return intent.TypeName(addon.ProtoReflect().Descriptor().FullName())
@@ -218,20 +228,43 @@ func (b *builder) madeBy(ctx context.Context, record store.Enforced) (string, in
 	return origin.Generator, content, err
 }
 
-// givesGenerationOf reports whether the rule's generator gives a generation now.
-func (b *builder) givesGenerationOf(r generation.Rule) bool {
+// givesGenerationOf reports whether the rule's generator gives a generation now that is to stay:
+// one that people turn down takes nobody's place.
+func (b *builder) givesGenerationOf(ctx context.Context, r generation.Rule) (bool, error) {
 	pending := b.graph.Pending()
 	for _, run := range pending {
-		if run.Generator == r.GetGenerator() && slices.ContainsFunc(run.Outputs, func(o generate.Output) bool { return r.Names(o.ID) }) {
-			return true
+		for _, o := range run.Outputs {
+			if run.Generator != r.GetGenerator() || !r.Names(o.ID) {
+				continue
+			}
+			if stays, err := b.isToStay(ctx, run, o.Digest); stays || err != nil {
+				return stays, err
+			}
 		}
 	}
 	for id, m := range b.members.all() {
-		if r.Names(id) && m.run.Generator == r.GetGenerator() && !slices.Contains(pending, m.run) {
-			return true
+		if !r.Names(id) || m.run.Generator != r.GetGenerator() || slices.Contains(pending, m.run) {
+			continue
+		}
+		if stays, err := b.isToStay(ctx, m.run, m.output().Digest); stays || err != nil {
+			return stays, err
 		}
 	}
-	return false
+	return false, nil
+}
+
+// isToStay reports whether what a run gave has no Turndown.
+func (b *builder) isToStay(ctx context.Context, run *generate.Run, digest intent.Digest) (bool, error) {
+	body, err := b.graph.Body(ctx, run, digest)
+	if err != nil {
+		return false, err
+	}
+	content, err := schema.Decode(body)
+	if err != nil {
+		return false, err
+	}
+	_, isTurnedDown := content.Addon(turndownType)
+	return !isTurnedDown, nil
 }
 
 // bringBack is the content of an asset that left intent, with a Turndown. Dependencies on what

@@ -21,7 +21,7 @@ const (
 var ailingKinds = []weighed{{Ailing, 60}, {AilingLimit, 8}, {Sick, 10}}
 
 // Ails reports whether runs of a seed have a budget of unhealthy assets.
-func Ails(seed uint64) bool { return seed%27 == 18 }
+func Ails(seed uint64) bool { return seed%27 == 18 || DeclaresHealth(seed) }
 
 // ailing reports whether this run has one.
 func (l *Lab) ailing() bool { return l.options.Definition == "" && Ails(l.options.Seed) }
@@ -32,19 +32,24 @@ func (l *Lab) ail() {
 		return
 	}
 	r := l.stream("ailing")
-	l.first.Unhealthy, l.first.Budget = 1+r.IntN(3), 1+r.IntN(3)
+	l.first.Unhealthy, l.first.Budget, l.first.Declares = 1+r.IntN(3), 1+r.IntN(3), l.declaresHealth()
 	for n := range 6 {
 		id := fmt.Sprintf("record/r%d", n+1)
 		l.first.Things = append(l.first.Things, Thing{ID: id, Kind: "command", Name: id, Text: "r", Scope: []string{"a", "b"}[n%2]})
 	}
 }
 
-// ills are the assets whose resource is unhealthy now.
+// ills are the assets whose resource is unhealthy now, by itself or by what their addon says.
 func (l *Lab) ills() map[intent.AssetID]bool {
 	ills := map[intent.AssetID]bool{}
 	for _, r := range l.World.Resources() {
 		if r.Exists && r.Health == intent.Unhealthy {
 			ills[r.Asset] = true
+		}
+	}
+	if l.declaresHealth() {
+		for _, asset := range l.illDeclared() {
+			ills[asset] = true
 		}
 	}
 	return ills

@@ -269,6 +269,7 @@ func (l *Lab) write() error {
 	}
 	l.govern()
 	l.ail()
+	l.pair()
 	l.scatter()
 	l.set()
 	l.intent, l.good, l.said = l.first.clone(), l.first.clone(), map[string]bool{}

@@ -256,8 +256,12 @@ func (l *Lab) ownKinds() []weighed {
 		return fieldKinds
 	case l.judged():
 		return judgedKinds
+	case l.declaresHealth():
+		return declaredKinds
 	case l.ailing():
 		return ailingKinds
+	case l.circles():
+		return circleKinds
 	case l.tells():
 		return tellingKinds
 	case l.byHours():
@@ -272,6 +276,8 @@ func (l *Lab) ownKinds() []weighed {
 		return rotatingKinds
 	case l.unserved():
 		return unservedKinds
+	case l.overreaches():
+		return overreachKinds
 	case l.generational():
 		return generationKinds
 	case l.shares():

@@ -23,7 +23,7 @@ const (
 var generationKinds = []weighed{{GenerationNew, 60}, {GenerationBack, 15}, {GenerationRule, 10}}
 
 // Generations reports whether names are generated in runs of a seed.
-func Generations(seed uint64) bool { return seed%27 == 26 }
+func Generations(seed uint64) bool { return seed%27 == 26 || Overreaches(seed) }
 
 // generational reports whether they are in this run.
 func (l *Lab) generational() bool {

@@ -15,11 +15,12 @@ func TestEachKindOfRunHasItsOwnDisturbances(t *testing.T) {
 		{"rollouts", Rolls, RolloutNews}, {"fields", Sets, FieldRun}, {"judged", Judged, JudgeTurns}, {"ailing", Ails, Ailing},
 		{"telling", Tells, Receiver}, {"hours", ByHours, HoursEnd}, {"braked", Braked, StopUnwritten}, {"caching", Caches, OldNews},
 		{"hinting", Hints, HintsBreak}, {"rotating", Rotates, Rotation}, {"unserved", Unserved, PluginUnbound}, {"generations", Generations, GenerationNew},
-		{"sharing", Shares, ManagerTakes}, {"outputs", AsksOutputs, OutputChanged}, {"under a common policy", UnderCommon, CommonChanged},
+		{"sharing", Shares, ManagerTakes}, {"outputs", AsksOutputs, OutputChanged}, {"declared health", DeclaresHealth, Declared}, {"overreaching rules", Overreaches, GenerationPinned}, {"circles", Circles, Circle},
+		{"under a common policy", UnderCommon, CommonChanged},
 	}
 	for _, kind := range kinds {
 		found := false
-		for seed := range uint64(54) {
+		for seed := range uint64(108) {
 			l := &Lab{options: Options{Seed: seed}}
 			for _, own := range l.ownKinds() {
 				found = found || kind.is(seed) && own.kind == kind.own

@@ -56,6 +56,8 @@ type Intent struct {
 	Course *Course `yaml:"-"`
 	// Unhealthy is how many of a cluster may be unhealthy or pushed; 0: any.
 	Unhealthy int `yaml:"-"`
+	// Declares: some records have the addon Health.
+	Declares bool `yaml:"-"`
 	// Notices say when people are notified, and that there are secrets; empty: never.
 	Notices string `yaml:"-"`
 	// Hours are a calendar that says when a push may begin; empty: always.
@@ -215,6 +217,9 @@ func (i Intent) definition() string {
 	}
 	if i.Unhealthy > 0 {
 		text = strings.Replace(text, "budget: {scope: cluster, ", fmt.Sprintf("budget: {scope: cluster, unhealthy: %d, ", i.Unhealthy), 1)
+	}
+	if i.Declares {
+		text = declaresAddon(text)
 	}
 	text += i.Hours + i.Protections + i.generationRule()
 	if i.Notices != "" {

@@ -67,9 +67,10 @@ func init() {
 		OutputEdited: (*Lab).outputEdited, OutputMoment: (*Lab).outputMoment, OutputDeposed: (*Lab).outputDeposed,
 		CommonChanged: (*Lab).changesCommon, CommonBroken: (*Lab).breaksCommon,
 		PluginUnbound: (*Lab).rebinds, ModelDeclared: (*Lab).rebinds, UnservedEdited: (*Lab).editsUnserved, UnservedAnswered: (*Lab).counts,
+		GenerationMarked: (*Lab).markSetting, GenerationLeaves: (*Lab).turnSettingDown, GenerationPinned: (*Lab).pinSetting,
 		GenerationNew: (*Lab).newGeneration, GenerationBack: (*Lab).newGeneration, GenerationRule: (*Lab).ruleEdited,
 		Receiver: (*Lab).receives, Awaited: (*Lab).awaits, Noticed: (*Lab).notifiesOtherwise, JudgeEdited: (*Lab).judgeEdited,
-		Ailing: (*Lab).falls, AilingLimit: (*Lab).limits,
+		Ailing: (*Lab).falls, AilingLimit: (*Lab).limits, Declared: (*Lab).fallsByAddon, Circle: (*Lab).circle,
 		JudgeTurns: (*Lab).judgeTurns, JudgeDuring: (*Lab).judgeDuring, JudgeAfter: (*Lab).judgeAfter,
 		CutShort: (*Lab).cutShort, Undone: (*Lab).undone, Overdue: (*Lab).overdue,
 	}

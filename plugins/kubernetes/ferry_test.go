@@ -156,10 +156,17 @@ func TestTheFerryIsBroughtUp(t *testing.T) {
 	})
 	f.awaitInSync(assets)
 	f.plane.Wait("a plan without a difference", func() error {
-		said, err := f.run("plan", "lehr.yaml")
+		said, err := f.run("plan", "--review", "lehr.yaml")
 		if err != nil {
 			err = fmt.Errorf("%w: %s", err, said)
 		}
 		return err
 	})
+	settings := slices.IndexFunc(assets, func(id string) bool { return strings.Contains(id, "/configmap/settings-") })
+	if settings < 0 {
+		t.Fatalf("no asset is the settings: %v", assets)
+	}
+	if said, err := f.run("get", "assets", "--uses", assets[settings]); err != nil || !strings.Contains(said, "/deployment.apps/desk") {
+		t.Errorf("who uses %s: %v\n%s", assets[settings], err, said)
+	}
 }

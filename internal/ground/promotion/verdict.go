@@ -302,13 +302,15 @@ func (d *decider) denied(list *intentpb.DeniedVersions, r Release, place int) Ve
 	return met()
 }
 
+// escapePattern makes all but "*" of a pattern stand for itself, and "/" a character like others.
+var escapePattern = strings.NewReplacer(`\`, `\\`, "?", `\?`, "[", `\[`, "/", "\x00")
+
 // matches a name with a pattern in which "*" stands for any text.
 func matches(pattern, name string) bool {
 	if !strings.Contains(pattern, "*") {
 		return pattern == name
 	}
-	escaped := strings.NewReplacer(`\`, `\\`, "?", `\?`, "[", `\[`, "/", "\x00").Replace(pattern)
-	ok, err := path.Match(escaped, strings.ReplaceAll(name, "/", "\x00"))
+	ok, err := path.Match(escapePattern.Replace(pattern), strings.ReplaceAll(name, "/", "\x00"))
 	return ok && err == nil
 }
 

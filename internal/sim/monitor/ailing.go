@@ -66,6 +66,7 @@ func (m *Monitor) spared(p *push) {
 	if m.options.Ill == nil || m.options.Lenient.ClockFaults || m.goesBack(p) || !m.surelyWell(p.asset) {
 		return
 	}
+	m.Ailed() // Intent may have changed since, and with it what is to be healthy.
 	now := m.options.Now()
 	limits := mostUnhealthy(m.policyAt(m.follows(p.asset, p.admitted)), content)
 	for key, limit := range mostUnhealthy(m.policyAt(m.head), content) {

@@ -31,6 +31,13 @@ var ages = []Mutant{
 		Why:    "A push rests on a difference that was seen a while ago.",
 	},
 	{
+		Name: "old-answers-are-recorded", File: "internal/annealing/enforcer/observed.go",
+		Old:    `return g.difference.Outcome == intent.InSync && g.asset.enforcedAs() != g.effective`,
+		New:    `return g.difference.Outcome == intent.InSync && g.asset.enforcedAs() != g.effective && !mutant.On("old-answers-are-recorded")`,
+		Breaks: "S26",
+		Why:    "What was so a while ago is recorded as enforced, though a push may have come since.",
+	},
+	{
 		Name: "neighbours-take-the-cadence", Of: Caching, File: "internal/annealing/enforcer/pending.go",
 		Old:    `isQuiet := a.trouble == nil && !o.facts.wanted[a] &&`,
 		New:    "if mutant.On(\"neighbours-take-the-cadence\") && a.trouble == nil && o.facts.wanted[a] {\n\t\treturn time.Time{}\n\t}\n\tisQuiet := a.trouble == nil && !o.facts.wanted[a] &&",

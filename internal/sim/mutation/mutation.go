@@ -61,6 +61,12 @@ const (
 	Sharing  Kind = "sharing"
 	Outputs  Kind = "outputs"
 	Common   Kind = "common"
+	// Health are runs in which assets declare what healthy is.
+	Health Kind = "health"
+	// Circles are runs in which what was enforced last is a circle.
+	Circles Kind = "circles"
+	// Overreaching are runs in which a rule of generations names what it must not approve.
+	Overreaching Kind = "overreaching"
 	// Generations are runs in which names are generated.
 	Generations Kind = "generations"
 )
@@ -70,12 +76,13 @@ var Kinds = map[Kind]func(seed uint64) bool{
 	Rollouts: sim.Rolls, Fields: sim.Sets, Judged: sim.Judged, Ailing: sim.Ails, Telling: sim.Tells, Hours: sim.ByHours,
 	Trains: sim.Trains, Braked: sim.Braked, Caching: sim.Caches, Hinting: sim.Hints, Rotating: sim.Rotates,
 	Unserved: sim.Unserved, Sharing: sim.Shares, Generations: sim.Generations, Outputs: sim.AsksOutputs, Common: sim.UnderCommon,
+	Health: sim.DeclaresHealth, Circles: sim.Circles, Overreaching: sim.Overreaches,
 }
 
 // All mutants, by theme.
 var All = slices.Concat(
 	fences, permits, admissions, approvals, consents, budgets, rates, claims, targets, pushes, settlings,
-	checks, neighbours, answers, publications, guards, identities, contents, collections, audits, livenesses, rollouts, protections, ills, notifications, hours, trains, secrets, brakes, ages, hinted, rotated, unserved, sharedFields, surplus, outputted, commons, fleets, memos,
+	checks, neighbours, answers, publications, guards, identities, contents, collections, audits, livenesses, rollouts, protections, ills, declared, notifications, hours, trains, secrets, brakes, ages, hinted, rotated, unserved, sharedFields, surplus, outputted, commons, fleets, memos, circles,
 )
 
 // Find returns the mutant of a name.

@@ -78,6 +78,38 @@ var ills = []Mutant{
 	},
 }
 
+// declared: what an asset's Health addon says counts as its plugin's word does (S8, S11).
+var declared = []Mutant{
+	{
+		Name: "health-addon-ignored", Of: Health, File: "internal/annealing/enforcer/health_addon.go",
+		Old:    `if !hasAddon {`,
+		New:    `if !hasAddon || mutant.On("health-addon-ignored") {`,
+		Breaks: "S8",
+		Why:    "Only the plugin's word counts.",
+	},
+	{
+		Name: "addon-makes-healthy", Of: Health, File: "internal/annealing/enforcer/health_addon.go",
+		Old:    `case told.State == intent.Unhealthy:`,
+		New:    "case told.State == intent.Unhealthy && err == nil && problem == \"\" && mutant.On(\"addon-makes-healthy\"):\n\t\tjudged.State = intent.Healthy\n\tcase told.State == intent.Unhealthy:",
+		Breaks: "S8",
+		Why:    "What its plugin calls unhealthy is healthy where the expression says so.",
+	},
+	{
+		Name: "uncomputed-health-is-the-plugins", Of: Health, File: "internal/annealing/enforcer/health_addon.go",
+		Old:    `case err != nil:`,
+		New:    "case err != nil && mutant.On(\"uncomputed-health-is-the-plugins\"):\n\t\tjudged = told\n\tcase err != nil:",
+		Breaks: "S8",
+		Why:    "Where the expression fails the plugin's word counts.",
+	},
+	{
+		Name: "judged-while-content-is-new", Of: Health, File: "internal/annealing/enforcer/observation.go",
+		Old:    `return !g.contentKnown || g.judge != judgePlugin ||`,
+		New:    `return !g.contentKnown || g.judge != judgePlugin && !mutant.On("judged-while-content-is-new") ||`,
+		Breaks: "S8",
+		Why:    "The addon judges the first state that is read of new content, and the plugin all later ones.",
+	},
+}
+
 // notifications are told once they were delivered (L4).
 var notifications = []Mutant{
 	{
