@@ -166,6 +166,10 @@ func (s *Site) load(ctx context.Context, at address, r *reader) (page, error) {
 			return showPast(ctx, r, at)
 		}
 		return showAsset(ctx, r, at)
+	case "references":
+		return showReferences(ctx, r, at)
+	case "provenance":
+		return showProvenance(ctx, r, at)
 	case "timeline":
 		return showTimeline(ctx, r, at)
 	case "push":
@@ -200,7 +204,7 @@ func (s *Site) load(ctx context.Context, at address, r *reader) (page, error) {
 // queries are what an address may ask for, by kind of page.
 var queries = map[string][]string{
 	"partition": {"prefix", "state", "filter", "after"}, "causes": {"from", "group"}, "groups": {"after"}, "group": {"state", "after", "from"},
-	"asset": {"at"}, "timeline": {"before"}, "incarnations": {"before"}, "incarnation": {"after"}, "orphans": {"after"},
+	"asset": {"at", "diff"}, "provenance": {"field"}, "timeline": {"before"}, "incarnations": {"before"}, "incarnation": {"after"}, "orphans": {"after"},
 	"rollouts": {"from"}, "rollout": {"run"}, "runs": {"before"},
 	"act":      {"asset", "candidate", "rollout", "orphan", "incarnation", "application", "environment", "version", "digest", "constraint"},
 	"delivery": {"application", "from"}, "version": {"application", "digest"}, "environment": {"application"},
