@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"strings"
+	"unicode"
 
 	apipb "lehr.dev/gen/lehr/api/v1"
 )
@@ -18,6 +19,11 @@ func reasonGraph(partition, about, state string, reasons []*apipb.Reason) *graph
 	var add func(from string, reasons []*apipb.Reason)
 	add = func(from string, reasons []*apipb.Reason) {
 		for _, reason := range reasons {
+			if from == "asked" && reason.Asset == about && len(reason.Causes) > 0 {
+				isDeep = true
+				add(from, reason.Causes) // What is asked about has its box already.
+				continue
+			}
 			id := strings.Join([]string{reason.Asset, reason.Kind, reason.Text}, "\x00")
 			g.Edges = append(g.Edges, graphEdge{From: from, To: id})
 			if known[id] {
@@ -66,12 +72,12 @@ func neighbourGraph(partition string, content *apipb.GetAssetResponse) *graph {
 		}
 	}
 	for _, reference := range content.References {
-		add(reference.To, reference.To, "", "by "+lastName(reference.Field))
+		add(reference.To, reference.To, "", "by "+shortField(reference.Field))
 		g.Edges = append(g.Edges, graphEdge{From: about, To: reference.To})
 	}
 	if content.Uses == nil {
 		for _, reference := range content.ReferencedBy {
-			add(reference.From, reference.From, "", "by "+lastName(reference.Field))
+			add(reference.From, reference.From, "", "by "+shortField(reference.Field))
 			g.Edges = append(g.Edges, graphEdge{From: reference.From, To: about})
 		}
 	}
@@ -108,6 +114,12 @@ func neighbourGraph(partition string, content *apipb.GetAssetResponse) *graph {
 		g.Note = strings.TrimSpace(g.Note + " More assets refer to it than are read.")
 	}
 	return g.layOut()
+}
+
+// shortField is a field without the package of its type.
+func shortField(field string) string {
+	begins := strings.IndexFunc(field, unicode.IsUpper)
+	return field[max(begins, 0):]
 }
 
 // firstSegment is the part of an id before its first slash, with it.
