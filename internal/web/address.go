@@ -21,7 +21,7 @@ type address struct {
 // named are the kinds of page below a partition, and whether each needs a
 // name.
 var named = map[string]bool{
-	"causes": false, "groups": false, "group": true, "asset": true, "timeline": true, "references": true, "provenance": true, "push": true,
+	"causes": false, "groups": false, "group": true, "graph": true, "asset": true, "timeline": true, "references": true, "provenance": true, "push": true,
 	"incarnations": false, "incarnation": true, "candidates": false, "candidate": true, "orphans": false,
 	"rollouts": false, "rollout": true, "runs": true, "act": true,
 	"delivery": false, "version": true, "environment": true,

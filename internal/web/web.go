@@ -161,6 +161,8 @@ func (s *Site) load(ctx context.Context, at address, r *reader) (page, error) {
 		return showGroups(ctx, r, at)
 	case "group":
 		return showGroup(ctx, r, at)
+	case "graph":
+		return showGraph(ctx, r, at)
 	case "asset":
 		if at.query.Get("at") != "" {
 			return showPast(ctx, r, at)
@@ -204,7 +206,7 @@ func (s *Site) load(ctx context.Context, at address, r *reader) (page, error) {
 // queries are what an address may ask for, by kind of page.
 var queries = map[string][]string{
 	"partition": {"prefix", "state", "filter", "after"}, "causes": {"from", "group"}, "groups": {"after"}, "group": {"state", "after", "from"},
-	"asset": {"at", "diff"}, "provenance": {"field"}, "timeline": {"before"}, "incarnations": {"before"}, "incarnation": {"after"}, "orphans": {"after"},
+	"asset": {"at", "diff"}, "provenance": {"field"}, "graph": {"view"}, "timeline": {"before"}, "incarnations": {"before"}, "incarnation": {"after"}, "orphans": {"after"},
 	"rollouts": {"from"}, "rollout": {"run"}, "runs": {"before"},
 	"act":      {"asset", "candidate", "rollout", "orphan", "incarnation", "application", "environment", "version", "digest", "constraint"},
 	"delivery": {"application", "from"}, "version": {"application", "digest"}, "environment": {"application"},
