@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"net/url"
 	"strings"
 
@@ -33,10 +34,13 @@ func parseAddress(u *url.URL) (address, error) {
 	}
 	path := "/" + strings.TrimPrefix(strings.TrimPrefix(u.Path, home), "/")
 	if path == "/" {
-		return address{}, nil
+		return address{query: query("", u.Query())}, nil
 	}
 	if path == "/"+inboxKind {
 		return address{kind: inboxKind}, nil
+	}
+	if path == "/"+searchKind {
+		return address{kind: searchKind, query: query(searchKind, u.Query())}, nil
 	}
 	rest, hasPartition := strings.CutPrefix(path, "/partition/")
 	if !hasPartition {
@@ -65,16 +69,19 @@ const (
 	home = "./"
 	// inboxKind is the page of what waits for people, in all partitions, and its link.
 	inboxKind = "inbox"
+	// searchKind is the search of all partitions, and its link.
+	searchKind = "search"
 )
 
 // String is the address as a link, which is relative to where the pages are; equal
 // addresses have equal ones.
 func (a address) String() string {
-	if a.kind == "" {
+	if a.kind == "" && len(a.query) == 0 {
 		return home
 	}
-	if a.kind == inboxKind {
-		return inboxKind
+	if a.partition == "" {
+		u := url.URL{Path: cmp.Or(a.kind, home), RawQuery: a.query.Encode()}
+		return u.String()
 	}
 	u := url.URL{Path: "partition/" + a.partition}
 	if a.kind != "partition" {

@@ -150,9 +150,11 @@ func statusOf(err error) int {
 func (s *Site) load(ctx context.Context, at address, r *reader) (page, error) {
 	switch at.kind {
 	case "":
-		return showPartitions(ctx, r)
+		return showHome(ctx, r, at)
 	case inboxKind:
 		return showInbox(ctx, r)
+	case searchKind:
+		return showSearch(ctx, r, at)
 	case "partition":
 		return showPartition(ctx, r, at)
 	case "causes":
@@ -207,6 +209,7 @@ func (s *Site) load(ctx context.Context, at address, r *reader) (page, error) {
 var queries = map[string][]string{
 	"partition": {"prefix", "state", "filter", "after"}, "causes": {"from", "group"}, "groups": {"after"}, "group": {"state", "after", "from"},
 	"asset": {"at", "diff"}, "provenance": {"field"}, "graph": {"view"}, "timeline": {"before"}, "incarnations": {"before"}, "incarnation": {"after"}, "orphans": {"after"},
+	"": {"owner"}, searchKind: {"q", "kind", "partition"},
 	"rollouts": {"from"}, "rollout": {"run"}, "runs": {"before"},
 	"act":      {"asset", "candidate", "rollout", "orphan", "incarnation", "application", "environment", "version", "digest", "constraint"},
 	"delivery": {"application", "from"}, "version": {"application", "digest"}, "environment": {"application"},
