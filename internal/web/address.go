@@ -39,8 +39,10 @@ func parseAddress(u *url.URL) (address, error) {
 	if path == "/"+inboxKind {
 		return address{kind: inboxKind}, nil
 	}
-	if path == "/"+searchKind {
-		return address{kind: searchKind, query: query(searchKind, u.Query())}, nil
+	for _, kind := range []string{searchKind, calendarKind} {
+		if path == "/"+kind {
+			return address{kind: kind, query: query(kind, u.Query())}, nil
+		}
 	}
 	rest, hasPartition := strings.CutPrefix(path, "/partition/")
 	if !hasPartition {

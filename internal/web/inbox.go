@@ -48,10 +48,10 @@ type inboxItem struct {
 	Sort, Owner string
 	Text, Link  string
 	Reason      string
-	Since      *timestamppb.Timestamp
-	Until      *timestamppb.Timestamp
-	Consent    *apipb.Consent
-	Act        actButton
+	Since       *timestamppb.Timestamp
+	Until       *timestamppb.Timestamp
+	Consent     *apipb.Consent
+	Act         actButton
 }
 
 // Empty: nothing of the partition waits for anybody.

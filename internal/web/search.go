@@ -171,7 +171,9 @@ func searchPartition(ctx context.Context, r *reader, p *apipb.Partition, text, o
 	return slices.DeleteFunc(s.hits, func(h hit) bool { return !asks[h.Kind] }), nil
 }
 
-func (s *partitionSearch) matches(text string) bool { return strings.Contains(strings.ToLower(text), s.text) }
+func (s *partitionSearch) matches(text string) bool {
+	return strings.Contains(strings.ToLower(text), s.text)
+}
 
 func (s *partitionSearch) add(kind, text, to, note string) {
 	if s.counts[kind]++; s.counts[kind] <= foundInPartition {
@@ -311,4 +313,3 @@ func (s *partitionSearch) brakes(ctx context.Context) error {
 	}
 	return nil
 }
-

@@ -337,7 +337,9 @@ const (
 )
 
 // Long reports whether a value is shown folded.
-func (s side) Long() bool { return len(s.Text) > foldedBeyond || strings.Count(s.Text, "\n") >= linesBeyond }
+func (s side) Long() bool {
+	return len(s.Text) > foldedBeyond || strings.Count(s.Text, "\n") >= linesBeyond
+}
 
 // Size of a folded value, in words.
 func (s side) Size() string {
@@ -345,4 +347,6 @@ func (s side) Size() string {
 }
 
 // LongLines reports whether the unified form of a field is shown folded.
-func (f sideField) LongLines() bool { return len(f.Lines()) > 3*linesBeyond || f.Current.Long() || f.Target.Long() }
+func (f sideField) LongLines() bool {
+	return len(f.Lines()) > 3*linesBeyond || f.Current.Long() || f.Target.Long()
+}

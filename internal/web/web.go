@@ -153,6 +153,8 @@ func (s *Site) load(ctx context.Context, at address, r *reader) (page, error) {
 		return showHome(ctx, r, at)
 	case inboxKind:
 		return showInbox(ctx, r)
+	case calendarKind:
+		return showCalendar(ctx, r, at)
 	case searchKind:
 		return showSearch(ctx, r, at)
 	case "partition":
@@ -209,7 +211,7 @@ func (s *Site) load(ctx context.Context, at address, r *reader) (page, error) {
 var queries = map[string][]string{
 	"partition": {"prefix", "state", "filter", "after"}, "causes": {"from", "group"}, "groups": {"after"}, "group": {"state", "after", "from"},
 	"asset": {"at", "diff"}, "provenance": {"field"}, "graph": {"view"}, "timeline": {"before"}, "incarnations": {"before"}, "incarnation": {"after"}, "orphans": {"after"},
-	"": {"owner"}, searchKind: {"q", "kind", "partition"},
+	"": {"owner"}, searchKind: {"q", "kind", "partition"}, calendarKind: {"view", "from"},
 	"rollouts": {"from"}, "rollout": {"run"}, "runs": {"before"},
 	"act":      {"asset", "candidate", "rollout", "orphan", "incarnation", "application", "environment", "version", "digest", "constraint"},
 	"delivery": {"application", "from"}, "version": {"application", "digest"}, "environment": {"application"},
