@@ -199,7 +199,8 @@ func edgePath(from, to *graphNode) string {
 	x1, y1 := from.X+boxWidth, from.Y+boxHeight/2
 	x2, y2 := to.X, to.Y+boxHeight/2
 	bow := max((x2-x1)/2, columnGap/2)
-	return fmt.Sprintf("M%d %dC%d %d %d %d %d %d", x1, y1, x1+bow, y1, x2-bow, y2, x2, y2)
+	const head = 4
+	return fmt.Sprintf("M%d %dC%d %d %d %d %d %dm%d %dL%d %dL%d %d", x1, y1, x1+bow, y1, x2-bow, y2, x2, y2, -2*head, -head, x2, y2, x2-2*head, y2+head)
 }
 
 // Label of the box's title.

@@ -27,7 +27,7 @@ func TestHome(t *testing.T) {
 	w.must(w.store.SetHold(t.Context(), "shop", intent.Hold{Asset: "api", Owner: ann, Reason: "hers", Created: now, Until: now.Add(time.Hour)}))
 	page := w.shows("/", `href="partition/shop/act/approve?asset=web%2Fb"`, `href="partition/shop?state=pushing"`, `data-at="`)
 	text = words(page)
-	for _, want := range []string{"What needs you 2", "yours ends soon db", "1 thing for other people", "1 asset being pushed", "published shop@1", "hold ann holds it: moving racks"} {
+	for _, want := range []string{"What needs you 3", "yours ends soon db", "1 asset being pushed", "published shop@1", "hold ann holds it: moving racks"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("home does not say %q: %s", want, text)
 		}

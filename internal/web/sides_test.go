@@ -58,7 +58,7 @@ func TestProvenancePage(t *testing.T) {
 func TestGraphsOfAnAsset(t *testing.T) {
 	w := newWorld(t)
 	w.three()
-	text := w.shows("/partition/shop/asset/web/a", `aria-label="Why web/a is as it is: `, `class="box root"`, `aria-label="db, hold, the root cause"`)
+	text := w.shows("/partition/shop/asset/web/a", `aria-label="Why web/a is as it is: `, `class="box root"`, `<title>db, hold, the root cause</title>`)
 	if said := words(text); !strings.Contains(said, "web/a waiting ; because of api api order ; because of db") || !strings.Contains(said, "web/a waiting ; refers to api") {
 		t.Errorf("the graphs in words are %s", said)
 	}
