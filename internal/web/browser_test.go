@@ -180,7 +180,7 @@ func (r *real) open() {
 	r.Cleanup(cancel)
 	browser, cancel := chromedp.NewContext(allocator)
 	r.Cleanup(cancel)
-	browser, cancel = context.WithTimeout(browser, 2*patience)
+	browser, cancel = context.WithTimeout(browser, 5*patience)
 	r.Cleanup(cancel)
 	r.browser = browser
 	r.must(chromedp.Listen(browser, func(event any) {
