@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"net/url"
 	"strings"
 
@@ -21,7 +22,7 @@ type address struct {
 // named are the kinds of page below a partition, and whether each needs a
 // name.
 var named = map[string]bool{
-	"causes": false, "groups": false, "group": true, "asset": true, "timeline": true, "push": true,
+	"causes": false, "groups": false, "group": true, "graph": true, "asset": true, "timeline": true, "references": true, "provenance": true, "push": true,
 	"incarnations": false, "incarnation": true, "candidates": false, "candidate": true, "orphans": false,
 	"rollouts": false, "rollout": true, "runs": true, "act": true,
 	"delivery": false, "version": true, "environment": true,
@@ -33,10 +34,15 @@ func parseAddress(u *url.URL) (address, error) {
 	}
 	path := "/" + strings.TrimPrefix(strings.TrimPrefix(u.Path, home), "/")
 	if path == "/" {
-		return address{}, nil
+		return address{query: query("", u.Query())}, nil
 	}
 	if path == "/"+inboxKind {
 		return address{kind: inboxKind}, nil
+	}
+	for _, kind := range []string{searchKind, calendarKind} {
+		if path == "/"+kind {
+			return address{kind: kind, query: query(kind, u.Query())}, nil
+		}
 	}
 	rest, hasPartition := strings.CutPrefix(path, "/partition/")
 	if !hasPartition {
@@ -65,16 +71,19 @@ const (
 	home = "./"
 	// inboxKind is the page of what waits for people, in all partitions, and its link.
 	inboxKind = "inbox"
+	// searchKind is the search of all partitions, and its link.
+	searchKind = "search"
 )
 
 // String is the address as a link, which is relative to where the pages are; equal
 // addresses have equal ones.
 func (a address) String() string {
-	if a.kind == "" {
+	if a.kind == "" && len(a.query) == 0 {
 		return home
 	}
-	if a.kind == inboxKind {
-		return inboxKind
+	if a.partition == "" {
+		u := url.URL{Path: cmp.Or(a.kind, home), RawQuery: a.query.Encode()}
+		return u.String()
 	}
 	u := url.URL{Path: "partition/" + a.partition}
 	if a.kind != "partition" {

@@ -37,7 +37,8 @@ func showAsset(ctx context.Context, r *reader, at address) (page, error) {
 		pageData.Parts = append(pageData.Parts, problem("why", err))
 	default:
 		ageless(explanation)
-		pageData.Parts = append(pageData.Parts, makePart("why", "why", whyView{WhyResponse: explanation, Partition: p.Id, About: at.name}))
+		pageData.Parts = append(pageData.Parts, makePart("why", "why", whyView{WhyResponse: explanation, Partition: p.Id, About: at.name}),
+			makePart("why-drawn", "graph", reasonGraph(p.Id, at.name, explanation.State, explanation.Reasons)))
 	}
 	report := explanation.GetReport()
 	pageData.Parts = append(pageData.Parts,
@@ -45,8 +46,15 @@ func showAsset(ctx context.Context, r *reader, at address) (page, error) {
 		makePart("report", "report", reportView{
 			Report: report, Asset: content.GetAsset(), Partition: p, Standing: explanation.GetStanding(), Group: groupOf(content),
 		}),
-		makePart("checks", "checks", report),
-		makePart("plan", "plan", report),
+		makePart("checks", "checks", report))
+	if missing != nil {
+		pageData.Parts = append(pageData.Parts, makePart("plan", "plan", report))
+	} else {
+		pageData.Parts = append(pageData.Parts, makePart("plan", "plan-heading", report))
+		pageData.Parts = append(pageData.Parts, makePart("sides", "sides", r.readSides(ctx, at, content, explanation)),
+			makePart("references", "neighbours", neighboursView{neighbourGraph(p.Id, content), link(p.Id, "references", at.name)}))
+	}
+	pageData.Parts = append(pageData.Parts,
 		r.pushes(ctx, p.Id, at.name),
 		r.timeline(ctx, at),
 		makePart("moment", "moment-form", momentView{at: at}))
@@ -55,6 +63,12 @@ func showAsset(ctx context.Context, r *reader, at address) (page, error) {
 	}
 	pageData.Parts = append(pageData.Parts, makePart("commands", "commands", r.assetCommands(p, at.name, report)))
 	return pageData, nil
+}
+
+// neighboursView is what an asset refers to and what refers to it, and where the rest is.
+type neighboursView struct {
+	*graph
+	All string
 }
 
 type whyView struct {

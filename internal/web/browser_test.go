@@ -180,7 +180,7 @@ func (r *real) open() {
 	r.Cleanup(cancel)
 	browser, cancel := chromedp.NewContext(allocator)
 	r.Cleanup(cancel)
-	browser, cancel = context.WithTimeout(browser, 2*patience)
+	browser, cancel = context.WithTimeout(browser, 5*patience)
 	r.Cleanup(cancel)
 	r.browser = browser
 	r.must(chromedp.Listen(browser, func(event any) {
@@ -308,16 +308,22 @@ func TestInABrowser(t *testing.T) {
 	r.until(isLive)
 
 	// By keys to the partition, and down to the cause two steps away.
-	r.key("j")
+	r.until(`document.getElementById("wrong").innerText.includes("moving racks")`)
+	r.key("k")
 	if focused := r.ask(`document.activeElement.textContent`); focused != "shop" {
-		t.Errorf("j leads to %q", focused)
+		t.Errorf("k leads to %q", focused)
 	}
 	r.key("\r")
 	r.until(`location.pathname.endsWith("/partition/shop") && ` + isLive)
 	r.until(row + `.includes("must come after api")`)
 	r.key("/")
-	if focused := r.ask(`document.activeElement.name`); focused != "prefix" {
+	if focused := r.ask(`document.activeElement.id`); focused != "find" {
 		t.Errorf("/ leads to %q", focused)
+	}
+	r.ask(`document.activeElement.blur(), ""`)
+	r.key("f")
+	if focused := r.ask(`document.activeElement.name`); focused != "prefix" {
+		t.Errorf("f leads to %q", focused)
 	}
 	r.ask(`document.activeElement.blur(), document.getElementById("row:web").querySelector("a").focus(), ""`)
 	r.key("\r")

@@ -92,7 +92,7 @@ func (r *reader) readCauses(ctx context.Context, partition, subject, name string
 	if r.reread == nil {
 		return r.readWhy(ctx, partition, subject, name)
 	}
-	key := subject + "\x00" + name
+	key := partition + "\x00" + subject + "\x00" + name
 	cached, ok := r.cached[key]
 	if !ok || time.Since(cached.at) >= restful*cached.duration {
 		startedAt := time.Now()

@@ -142,7 +142,7 @@ func showGroup(ctx context.Context, r *reader, at address) (page, error) {
 	} else {
 		pageData.Parts = append(pageData.Parts, firstCauses(at.partition, at.name, explanation.Causes, explanation), makePart("why", "group-why", explanation))
 	}
-	pageData.Parts = append(pageData.Parts, makePart("counts", "counts", whole))
+	pageData.Parts = append(pageData.Parts, makePart("counts", "counts", whole), makePart("graph", "graph-link", link(at.partition, "graph", at.name)))
 	if whole.Count > 0 {
 		instances, next := slice(whole.Instances, offset, rowsShown)
 		data := instancesView{Service: whole.Name, Count: whole.Count, Instances: instances, pager: at.pager("from", len(instances), next)}

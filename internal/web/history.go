@@ -61,7 +61,15 @@ func showIncarnations(ctx context.Context, r *reader, at address) (page, error) 
 	if response.Next != 0 {
 		next = strconv.FormatUint(response.Next, 10)
 	}
-	pageData.Parts = []part{makeList("incarnations", "incarnations", at.pager("before", len(rows), next), rows)}
+	drawing := &graph{}
+	if cursor == 0 {
+		candidates, err := r.Candidates.ListCandidates(ctx, &apipb.ListCandidatesRequest{Partition: at.partition, Limit: candidatesDrawn})
+		if err != nil {
+			return page{}, err
+		}
+		drawing = ancestryGraph(at.partition, response.Incarnations, candidates.Candidates)
+	}
+	pageData.Parts = []part{makePart("ancestry", "graph", drawing), makeList("incarnations", "incarnations", at.pager("before", len(rows), next), rows)}
 	return pageData, nil
 }
 

@@ -31,6 +31,10 @@ type inboxView struct {
 	Held []inboxItem
 	// Paused are rollouts that go on when somebody says so.
 	Paused []inboxItem
+	// Deliveries are versions that wait for a person's word.
+	Deliveries []inboxItem
+	// Moving are rollouts and deliveries under way, which wait for nobody.
+	Moving []inboxItem
 	// Stop is in force, and Ending are pins and holds that end soon.
 	Stop   *apipb.Stop
 	Ending []inboxItem
@@ -40,17 +44,19 @@ type inboxView struct {
 
 // inboxItem is one thing that waits.
 type inboxItem struct {
-	Text, Link string
-	Reason     string
-	Since      *timestamppb.Timestamp
-	Until      *timestamppb.Timestamp
-	Consent    *apipb.Consent
-	Act        actButton
+	// Sort of thing, and Owner of a brake.
+	Sort, Owner string
+	Text, Link  string
+	Reason      string
+	Since       *timestamppb.Timestamp
+	Until       *timestamppb.Timestamp
+	Consent     *apipb.Consent
+	Act         actButton
 }
 
 // Empty: nothing of the partition waits for anybody.
 func (v inboxView) Empty() bool {
-	return len(v.Approvals)+len(v.Held)+len(v.Paused)+len(v.Ending) == 0 && v.Stop == nil
+	return len(v.Approvals)+len(v.Held)+len(v.Paused)+len(v.Deliveries)+len(v.Ending) == 0 && v.Stop == nil
 }
 
 // showInbox is what waits for people, in all partitions that the viewer may see.
@@ -102,12 +108,12 @@ func (r *reader) inbox(ctx context.Context, p *apipb.Partition) (inboxView, erro
 			Act: newActButton(p.Id, "acknowledge", blocked.Digest),
 		}}
 	}
-	for _, read := range []func(context.Context, *apipb.Partition, *inboxView) error{r.inboxApprovals, r.inboxRollouts, r.inboxBrakes} {
+	for _, read := range []func(context.Context, *apipb.Partition, *inboxView) error{r.inboxApprovals, r.inboxRollouts, r.inboxDeliveries, r.inboxBrakes} {
 		if err := read(ctx, p, &view); err != nil {
 			return view, err
 		}
 	}
-	for _, list := range []*[]inboxItem{&view.Approvals, &view.Paused, &view.Ending} {
+	for _, list := range []*[]inboxItem{&view.Approvals, &view.Paused, &view.Deliveries, &view.Ending} {
 		if len(*list) > inboxShown {
 			*list, view.More = (*list)[:inboxShown], true
 		}
@@ -141,7 +147,12 @@ func (r *reader) inboxRollouts(ctx context.Context, p *apipb.Partition, view *in
 		return err
 	}
 	for _, rollout := range response.Rollouts {
-		if intent.RolloutState(rollout.GetRun().GetState()) == intent.RolloutPaused {
+		switch intent.RolloutState(rollout.GetRun().GetState()) {
+		case intent.RolloutRunning, intent.RolloutRollingBack:
+			view.Moving = append(view.Moving, inboxItem{
+				Sort: "rollout", Text: rollout.Name + " " + rollout.Run.State, Link: link(p.Id, "rollout", rollout.Name), Reason: rollout.Run.Waits, Since: rollout.Run.Began,
+			})
+		case intent.RolloutPaused:
 			view.Paused = append(view.Paused, inboxItem{
 				Text: "rollout " + rollout.Name, Link: link(p.Id, "rollout", rollout.Name), Reason: rollout.Run.Waits, Since: rollout.Run.Began,
 				Act: newActButton(p.Id, "rollout-resume", rollout.Name),
@@ -151,7 +162,51 @@ func (r *reader) inboxRollouts(ctx context.Context, p *apipb.Partition, view *in
 	return nil
 }
 
-// inboxBrakes are people's pins and holds that end within a day.
+// inboxDeliveries are versions that wait for a person's word, and those on their way.
+func (r *reader) inboxDeliveries(ctx context.Context, p *apipb.Partition, view *inboxView) error {
+	if p.Head == "" {
+		return nil
+	}
+	response, err := r.Deliveries.ListEnvironments(ctx, &apipb.ListEnvironmentsRequest{Partition: p.Id})
+	if err != nil {
+		return err
+	}
+	for _, e := range response.Environments {
+		if e.Wants != nil && e.Hold == "" {
+			view.Moving = append(view.Moving, inboxItem{
+				Sort: "delivery", Text: e.Wants.Name + " of " + e.Application + " to " + e.Name, Link: versionLink(p.Id, e.Application, e.Wants), Reason: e.Text, Since: e.Since,
+			})
+		}
+		explained, err := r.Deliveries.ExplainVersion(ctx, &apipb.ExplainVersionRequest{Partition: p.Id, Application: e.Application, Environment: e.Name})
+		if err != nil {
+			return err
+		}
+		for _, x := range explained.Explanations {
+			// Of several that may come the newest is first, and supersedes the others.
+			if items := awaitedWords(p.Id, x); len(items) > 0 {
+				view.Deliveries = append(view.Deliveries, items...)
+				break
+			}
+		}
+	}
+	return nil
+}
+
+// awaitedWords are the judgements of a version in an environment that people give.
+func awaitedWords(partition string, x *apipb.VersionExplanation) (items []inboxItem) {
+	for _, awaited := range x.Awaits {
+		if awaited.Environment != x.Environment {
+			continue
+		}
+		items = append(items, inboxItem{
+			Sort: "delivery", Text: x.Version.GetName() + " of " + x.Application + " in " + x.Environment, Link: versionLink(partition, x.Application, x.Version), Reason: x.Text,
+			Act: deliveryButton(partition, voteApprove, x.Application, "environment", x.Environment, "version", x.Version.GetName(), "digest", x.Version.GetDigest(), "constraint", awaited.Name),
+		})
+	}
+	return items
+}
+
+// inboxBrakes are people's overrides, pins and holds that end within a day.
 func (r *reader) inboxBrakes(ctx context.Context, p *apipb.Partition, view *inboxView) error {
 	soon := time.Now().Add(endsSoon)
 	ends := func(until *timestamppb.Timestamp, expired bool) bool {
@@ -164,7 +219,7 @@ func (r *reader) inboxBrakes(ctx context.Context, p *apipb.Partition, view *inbo
 	for _, hold := range holds.Holds {
 		if ends(hold.Until, hold.Expired) {
 			view.Ending = append(view.Ending, inboxItem{
-				Text: hold.Asset, Link: link(p.Id, "asset", hold.Asset), Reason: "held by " + hold.Owner.GetName() + ": " + hold.Reason, Until: hold.Until,
+				Owner: hold.Owner.GetName(), Text: hold.Asset, Link: link(p.Id, "asset", hold.Asset), Reason: "held by " + hold.Owner.GetName() + ": " + hold.Reason, Until: hold.Until,
 				Act: longer(newActButton(p.Id, "hold", hold.Asset)),
 			})
 		}
@@ -176,8 +231,20 @@ func (r *reader) inboxBrakes(ctx context.Context, p *apipb.Partition, view *inbo
 	for _, pin := range pins.Pins {
 		if pin.Rank == "person" && ends(pin.Until, pin.Expired) {
 			view.Ending = append(view.Ending, inboxItem{
-				Text: pin.Asset, Link: link(p.Id, "asset", pin.Asset), Reason: "pinned to " + pin.Incarnation + " by " + pin.Holder.GetName() + ": " + pin.Reason, Until: pin.Until,
+				Owner: pin.Holder.GetName(), Text: pin.Asset, Link: link(p.Id, "asset", pin.Asset), Reason: "pinned to " + pin.Incarnation + " by " + pin.Holder.GetName() + ": " + pin.Reason, Until: pin.Until,
 				Act: longer(newActButton(p.Id, "pin", pin.Asset)),
+			})
+		}
+	}
+	overrides, err := r.Approvals.ListOverrides(ctx, &apipb.ListOverridesRequest{Partition: p.Id})
+	if err != nil {
+		return err
+	}
+	for _, override := range overrides.Overrides {
+		if ends(override.Until, override.Expired) {
+			view.Ending = append(view.Ending, inboxItem{
+				Owner: override.By.GetName(), Text: override.Asset, Link: link(p.Id, "asset", override.Asset), Until: override.Until,
+				Reason: "check " + override.Check + " overridden by " + override.By.GetName() + ": " + override.Reason, Act: longer(newActButton(p.Id, "override", override.Asset)),
 			})
 		}
 	}

@@ -213,7 +213,7 @@ func (w *world) hostile() {
 func TestHostileTextsAreShownAsText(t *testing.T) {
 	w := newWorld(t)
 	w.hostile()
-	for _, path := range []string{"/", "/partition/shop", "/partition/shop/asset/evil", "/partition/shop/asset/other", "/partition/shop/causes", "/partition/shop/timeline/evil", "/partition/shop?prefix=%3Cscript%3E&filter=%22%3E%3Cimg%20src=x%3E"} {
+	for _, path := range []string{"/", "/partition/shop", "/partition/shop/asset/evil", "/partition/shop/asset/other", "/partition/shop/causes", "/partition/shop/timeline/evil", "/partition/shop/asset/evil?diff=unified", "/partition/shop/provenance/evil?field=payload.input", "/partition/shop?prefix=%3Cscript%3E&filter=%22%3E%3Cimg%20src=x%3E"} {
 		text := w.shows(path)
 		for _, live := range []string{"<script>", "<img", "</pre></td></script>", `"' on`, `href="javascript`} {
 			if strings.Contains(text, live) {
@@ -236,7 +236,7 @@ func TestHostileTextsAreShownAsText(t *testing.T) {
 func TestPagesNeedNobodyElse(t *testing.T) {
 	w := newWorld(t)
 	w.three()
-	for _, path := range []string{"/", "/partition/shop", "/partition/shop/asset/db", "/partition/shop/incarnations", "/partition/shop/groups", "/partition/shop/causes", "/partition/shop/timeline/db", "/nothing", "/static/script.js", "/static/style.css"} {
+	for _, path := range []string{"/", "/partition/shop", "/partition/shop/asset/db", "/partition/shop/incarnations", "/partition/shop/groups", "/partition/shop/causes", "/partition/shop/timeline/db", "/partition/shop/references/db", "/partition/shop/provenance/db", "/search?q=db", "/calendar", "/inbox", "/nothing", "/static/script.js", "/static/style.css"} {
 		answer, err := w.browser.Get(w.base + path)
 		w.must(err)
 		body, _ := io.ReadAll(answer.Body)

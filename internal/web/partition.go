@@ -73,37 +73,50 @@ func shares(counts map[string]int64, at address) []share {
 	return result
 }
 
-// showPartitions is the first page.
-func showPartitions(ctx context.Context, r *reader) (page, error) {
-	server, err := r.readServer(ctx)
-	if err != nil {
-		return page{}, err
-	}
-	response, err := r.Partitions.ListPartitions(ctx, &apipb.ListPartitionsRequest{})
-	if err != nil {
-		return page{}, err
-	}
-	var rows []part
-	for _, p := range response.Partitions {
-		rows = append(rows, makeRow(p.Id, "partition-row", r.view(p)))
-	}
+// serverPart is how the server is.
+func serverPart(r *reader, server *apipb.GetServerResponse) part {
 	var everywhere *apipb.Stop
 	for _, stop := range server.Stops {
 		if stop.Partition == "" {
 			everywhere = stop
 		}
 	}
-	return page{Title: "Partitions", Parts: []part{
-		makePart("server", "server", struct {
-			*apipb.GetServerResponse
-			Everywhere    *apipb.Stop
-			Resume, Brake string
-		}{server, everywhere, r.command("", "resume", "--reason", "WHY"), r.command("", "stop", "--reason", "WHY")}),
-		makeList("partitions", "partitions", struct {
-			Count  int
-			Adding string
-		}{len(rows), r.command("", "partition", "add", "lehr.yaml")}, rows),
-	}}, nil
+	return makePart("server", "server", struct {
+		*apipb.GetServerResponse
+		Everywhere    *apipb.Stop
+		Resume, Brake string
+	}{server, everywhere, r.command("", "resume", "--reason", "WHY"), r.command("", "stop", "--reason", "WHY")})
+}
+
+// partitionsPart lists the partitions: all, or those of one owner.
+func (r *reader) partitionsPart(partitions []*apipb.Partition, at address) part {
+	owner := at.query.Get("owner")
+	var rows []part
+	var owners []string
+	for _, p := range partitions {
+		if p.Owner != "" && !slices.Contains(owners, p.Owner) {
+			owners = append(owners, p.Owner)
+		}
+		if owner == "" || p.Owner == owner {
+			rows = append(rows, makeRow(p.Id, "partition-row", r.view(p)))
+		}
+	}
+	slices.Sort(owners)
+	data := partitionsView{Count: len(rows), Adding: r.command("", "partition", "add", "lehr.yaml"), All: home, IsFiltered: owner != ""}
+	for _, name := range owners {
+		data.Owners = append(data.Owners, option{Value: name, Text: name, Selected: name == owner})
+	}
+	return makeList("partitions", "partitions", data, rows)
+}
+
+// partitionsView is what stands around the list of partitions.
+type partitionsView struct {
+	Count  int
+	Adding string
+	// Owners that can be chosen, and All the address without a choice.
+	Owners     []option
+	All        string
+	IsFiltered bool
 }
 
 // showPartition is a page of a partition's assets below how it is.

@@ -25,6 +25,7 @@ var functions = template.FuncMap{
 	"sequence": sequence, "count": count, "place": place, "others": othersText, "value": value, "brief": brief, "mark": mark, "number": grouped, "soon": soon, "currentWord": currentWord,
 	"actor": actor, "runClass": runClass, "resultClass": resultClass, "plots": plots, "span": span, "assetState": assetState, "newestFirst": newestFirst,
 	"some": someFields, "more": moreFields,
+	"placed": func(what string, place *apipb.Place) placeView { return placeView{what, place} },
 }
 
 // plain shows characters that hide or reorder text as escapes.
@@ -137,14 +138,22 @@ func modeWords(mode string) string {
 	}
 }
 
-// count takes an int or an int64.
+// count takes an int, an int32 or an int64.
 func count(number any, noun string) string {
-	n, ok := number.(int64)
-	if !ok {
+	var n int64
+	switch number := number.(type) {
+	case int64:
+		n = number
+	case int32:
+		n = int64(number)
+	default:
 		n = int64(number.(int))
 	}
 	if n == 1 {
 		return "1 " + noun
+	}
+	if strings.HasSuffix(noun, "x") {
+		return fmt.Sprintf("%s %ses", grouped(n), noun)
 	}
 	return fmt.Sprintf("%s %ss", grouped(n), noun)
 }

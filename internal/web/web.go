@@ -150,9 +150,13 @@ func statusOf(err error) int {
 func (s *Site) load(ctx context.Context, at address, r *reader) (page, error) {
 	switch at.kind {
 	case "":
-		return showPartitions(ctx, r)
+		return showHome(ctx, r, at)
 	case inboxKind:
 		return showInbox(ctx, r)
+	case calendarKind:
+		return showCalendar(ctx, r, at)
+	case searchKind:
+		return showSearch(ctx, r, at)
 	case "partition":
 		return showPartition(ctx, r, at)
 	case "causes":
@@ -161,11 +165,17 @@ func (s *Site) load(ctx context.Context, at address, r *reader) (page, error) {
 		return showGroups(ctx, r, at)
 	case "group":
 		return showGroup(ctx, r, at)
+	case "graph":
+		return showGraph(ctx, r, at)
 	case "asset":
 		if at.query.Get("at") != "" {
 			return showPast(ctx, r, at)
 		}
 		return showAsset(ctx, r, at)
+	case "references":
+		return showReferences(ctx, r, at)
+	case "provenance":
+		return showProvenance(ctx, r, at)
 	case "timeline":
 		return showTimeline(ctx, r, at)
 	case "push":
@@ -200,7 +210,8 @@ func (s *Site) load(ctx context.Context, at address, r *reader) (page, error) {
 // queries are what an address may ask for, by kind of page.
 var queries = map[string][]string{
 	"partition": {"prefix", "state", "filter", "after"}, "causes": {"from", "group"}, "groups": {"after"}, "group": {"state", "after", "from"},
-	"asset": {"at"}, "timeline": {"before"}, "incarnations": {"before"}, "incarnation": {"after"}, "orphans": {"after"},
+	"asset": {"at", "diff"}, "provenance": {"field"}, "graph": {"view"}, "timeline": {"before"}, "incarnations": {"before"}, "incarnation": {"after"}, "orphans": {"after"},
+	"": {"owner"}, searchKind: {"q", "kind", "partition"}, calendarKind: {"view", "from"},
 	"rollouts": {"from"}, "rollout": {"run"}, "runs": {"before"},
 	"act":      {"asset", "candidate", "rollout", "orphan", "incarnation", "application", "environment", "version", "digest", "constraint"},
 	"delivery": {"application", "from"}, "version": {"application", "digest"}, "environment": {"application"},

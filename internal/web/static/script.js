@@ -66,6 +66,7 @@
     }
     if (changed === 0) return;
     tellTimes();
+    markNew();
     announce(changed === 1 ? "1 part of the page changed" : `${changed} parts of the page changed`);
   };
 
@@ -130,27 +131,49 @@
   addEventListener("pageshow", (event) => event.persisted && follow());
 
   const step = (by) => {
-    const links = Array.from(main.querySelectorAll(".list tbody th a, .changes a, .causes > li > p a, .tree .name, .stages .name"));
+    const links = Array.from(main.querySelectorAll(".list tbody th a, .graph svg a, .changes a, .causes > li > p a, .tree .name, .stages .name"));
     const at = links.indexOf(document.activeElement);
     const to = at < 0 ? (by > 0 ? 0 : links.length - 1) : Math.min(Math.max(at + by, 0), links.length - 1);
     links[to]?.focus();
   };
   const help = document.getElementById("help");
-  const search = () => main.querySelector("[data-search]");
+  const search = () => document.getElementById("find");
+  const filter = () => main.querySelector("[data-search], .filter input");
+  const enter = (field) => field && (field.focus(), field.select());
+  // After g a second letter leads to a page.
+  let goes = 0;
+  const places = { h: "a.home", i: "nav a[href=inbox]", c: "nav a[href=calendar]", s: "#find" };
+  const partitionPlaces = { p: "", g: "/groups", n: "/incarnations", e: "/candidates", r: "/rollouts", d: "/delivery", o: "/orphans" };
+  const go = (letter) => {
+    const partition = page.dataset.partition;
+    if (Object.hasOwn(places, letter)) {
+      const place = document.querySelector(`header ${places[letter]}`);
+      place?.matches("input") ? enter(place) : place?.click();
+    } else if (partition && Object.hasOwn(partitionPlaces, letter)) {
+      document.querySelector(`header nav a[href="${CSS.escape(`partition/${partition}${partitionPlaces[letter]}`)}"]`)?.click();
+    }
+  };
   const keys = {
     j: () => step(1),
     k: () => step(-1),
     n: () => main.querySelector("a[rel=next]")?.click(),
     u: () => main.querySelector("a[rel=up]")?.click(),
-    "/": () => {
-      search() ? (search().focus(), search().select()) : document.querySelector("header nav a")?.focus();
-    },
+    "/": () => enter(search()),
+    f: () => enter(filter()),
+    a: () => main.querySelector(".acts a, [data-act] input:not([type=hidden])")?.focus(),
+    g: () => (goes = Date.now()),
     "?": () => help.showModal(),
   };
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || help.open) return;
     const writes = event.target.matches("input, select, textarea");
     if (writes && event.key === "Escape") event.target.blur();
+    if (!writes && Date.now() - goes < 1500) {
+      goes = 0;
+      event.preventDefault();
+      go(event.key);
+      return;
+    }
     if (writes || !Object.hasOwn(keys, event.key)) return;
     event.preventDefault();
     keys[event.key]();
@@ -165,6 +188,26 @@
     setTimeout(() => (button.textContent = "copy"), 1500);
   });
 
+  // What happened since this browser looked last at the first page. Without a store it is
+  // not known, and nothing is marked.
+  const markNew = () => {
+    const since = document.getElementById("since");
+    if (!since) return;
+    try {
+      const key = "lehr-looked";
+      const looked = sessionStorage.getItem(key) || localStorage.getItem(key);
+      sessionStorage.setItem(key, looked || new Date().toISOString());
+      localStorage.setItem(key, new Date().toISOString());
+      if (!looked) return;
+      const rows = [...document.querySelectorAll("#happened tr[data-at]")];
+      const fresh = rows.filter((row) => Date.parse(row.dataset.at) > Date.parse(looked));
+      for (const row of fresh) row.classList.add("new");
+      since.textContent = `${fresh.length} new since you looked last, ${spell((Date.now() - Date.parse(looked)) / 1000)} ago`;
+    } catch {
+      // The browser keeps nothing.
+    }
+  };
+
   // A form is sent once; the server sees to that too.
   document.addEventListener("submit", (event) => {
     if (!event.target.matches("[data-act]")) return;
@@ -173,6 +216,7 @@
   main.querySelector("[data-first]")?.focus();
 
   tellTimes();
+  markNew();
   setInterval(() => document.hidden || tellTimes(), 1000);
   follow();
 })();

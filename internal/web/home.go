@@ -1,0 +1,241 @@
+package web
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	apipb "lehr.dev/gen/lehr/api/v1"
+)
+
+const (
+	// causesRead partitions in trouble are asked for their root causes on the first page, the
+	// worst first, and causesEach of these are shown.
+	causesRead, causesEach = 12, 3
+	// eventsRead of each partition, and eventsTold in all, stand on the first page.
+	eventsRead, eventsTold = 5, 30
+	// happenedWithin is how old an event may be that is told there.
+	happenedWithin = 7 * 24 * time.Hour
+)
+
+// homeNeeds is what waits for the viewer, in all partitions.
+type homeNeeds struct {
+	Rows []homeRow
+	// Others wait for other people.
+	Others int
+}
+
+// homeRow is a line of the first page.
+type homeRow struct {
+	Partition, What, Text, Link, Reason string
+	At                                  *timestamppb.Timestamp
+	// Ends: at that time something ends; else it began then.
+	Ends bool
+	Act  *actButton
+}
+
+// homeWrong are root causes, counted.
+type homeWrong struct {
+	Causes []homeCause
+	// Roots are how many there are in the partitions that were read, Assets how many assets
+	// they hold up, and Unread how many partitions with trouble were not read.
+	Roots  int
+	Assets int64
+	Unread int
+}
+
+type homeCause struct {
+	causeView
+	All string
+}
+
+// homeEvents is what happened, the newest first.
+type homeEvents struct{ Rows []homeRow }
+
+// showHome is the first page: what needs the viewer, what is wrong, what moves, what happened,
+// and below these the partitions.
+func showHome(ctx context.Context, r *reader, at address) (page, error) {
+	server, err := r.readServer(ctx)
+	if err != nil {
+		return page{}, err
+	}
+	response, err := r.Partitions.ListPartitions(ctx, &apipb.ListPartitionsRequest{})
+	if err != nil {
+		return page{}, err
+	}
+	pageData := page{Title: "Home", Parts: []part{serverPart(r, server)}}
+	if len(response.Partitions) > 0 {
+		person, err := r.Auth.WhoAmI(ctx, &apipb.WhoAmIRequest{})
+		if err != nil {
+			return page{}, err
+		}
+		views, problems := r.inboxes(ctx, response.Partitions)
+		pageData.Parts = append(pageData.Parts, problems...)
+		pageData.Parts = append(pageData.Parts,
+			makePart("needs", "home-needs", needsOf(views, person)), r.wrong(ctx, response.Partitions),
+			makePart("moves", "home-moves", movesOf(views, response.Partitions)), r.happened(ctx, response.Partitions))
+	}
+	pageData.Parts = append(pageData.Parts, r.partitionsPart(response.Partitions, at))
+	return pageData, nil
+}
+
+// inboxes reads what waits and moves in all partitions; what cannot be read is told.
+func (r *reader) inboxes(ctx context.Context, partitions []*apipb.Partition) (views []inboxView, problems []part) {
+	views = make([]inboxView, len(partitions))
+	failed := make([]error, len(partitions))
+	var group errgroup.Group
+	group.SetLimit(inboxAtOnce)
+	for i, p := range partitions {
+		group.Go(func() error {
+			views[i], failed[i] = r.inbox(ctx, p)
+			return nil
+		})
+	}
+	_ = group.Wait()
+	for i, err := range failed {
+		if err != nil {
+			problems = append(problems, problem("unread:"+partitions[i].Id, err))
+		}
+	}
+	return views, problems
+}
+
+// needsOf is what of all that waits is for the viewer: what anybody may do who may, and what
+// is the viewer's own.
+func needsOf(views []inboxView, person *apipb.WhoAmIResponse) homeNeeds {
+	needs := homeNeeds{}
+	for _, view := range views {
+		add := func(what string, items []inboxItem) {
+			for _, item := range items {
+				row := homeRow{Partition: view.Partition, What: what, Text: item.Text, Link: item.Link, Reason: item.Reason, At: item.Since, Act: &item.Act}
+				if item.Until != nil {
+					row.At, row.Ends = item.Until, true
+				}
+				needs.Rows = append(needs.Rows, row)
+			}
+		}
+		if view.MayApprove {
+			add("approval", view.Approvals)
+		} else {
+			needs.Others += len(view.Approvals)
+		}
+		add("delivery", view.Deliveries)
+		add("held by a guard", view.Held)
+		add("paused", view.Paused)
+		for _, item := range view.Ending {
+			// Where nobody logs in there is one person, however the act was named.
+			if person.By == "local" || item.Owner == person.Name {
+				add("yours ends soon", []inboxItem{item})
+			} else {
+				needs.Others++
+			}
+		}
+	}
+	return needs
+}
+
+// movesOf is what changes now: pushes, rollouts and deliveries under way.
+func movesOf(views []inboxView, partitions []*apipb.Partition) []homeRow {
+	var rows []homeRow
+	for _, p := range partitions {
+		if n := p.States["pushing"]; n > 0 {
+			at := address{kind: "partition", partition: p.Id}
+			rows = append(rows, homeRow{Partition: p.Id, What: "pushes", Text: count(n, "asset") + " being pushed", Link: at.withValue("state", "pushing")})
+		}
+	}
+	for _, view := range views {
+		for _, item := range view.Moving {
+			rows = append(rows, homeRow{Partition: view.Partition, What: item.Sort, Text: item.Text, Link: item.Link, Reason: item.Reason, At: item.Since})
+		}
+	}
+	return rows
+}
+
+// wrong are the root causes of the partitions in trouble, those that hold up most first.
+func (r *reader) wrong(ctx context.Context, partitions []*apipb.Partition) part {
+	trouble := func(p *apipb.Partition) int64 {
+		n := p.States["waiting"]
+		if p.Stop != nil || p.BlockedBy != nil || r.problem(p.Id) != "" {
+			n += 1 << 40 // All of it is in trouble.
+		}
+		return n
+	}
+	ill := slices.DeleteFunc(slices.Clone(partitions), func(p *apipb.Partition) bool { return trouble(p) == 0 })
+	slices.SortStableFunc(ill, func(a, b *apipb.Partition) int { return -cmp.Compare(trouble(a), trouble(b)) })
+	view := homeWrong{Unread: max(0, len(ill)-causesRead)}
+	for _, p := range ill[:min(len(ill), causesRead)] {
+		explanation, err := r.readCauses(ctx, p.Id, aboutPartition, "")
+		if err != nil {
+			return problem("wrong", err)
+		}
+		view.Roots += len(explanation.Causes)
+		for i, cause := range explanation.Causes {
+			view.Assets += cause.Assets
+			if i < causesEach {
+				view.Causes = append(view.Causes, homeCause{causeView{cause, p.Id}, link(p.Id, "causes", "")})
+			}
+		}
+	}
+	slices.SortStableFunc(view.Causes, func(a, b homeCause) int {
+		return cmp.Or(cmp.Compare(min(a.Assets, 1), min(b.Assets, 1)), -cmp.Compare(a.Assets, b.Assets))
+	})
+	return makePart("wrong", "home-wrong", view)
+}
+
+// happened is what became of the partitions lately. The browser knows which of it is new to
+// its person.
+func (r *reader) happened(ctx context.Context, partitions []*apipb.Partition) part {
+	rows := make([][]homeRow, len(partitions))
+	failed := make([]error, len(partitions))
+	since := time.Now().Add(-happenedWithin)
+	var group errgroup.Group
+	group.SetLimit(inboxAtOnce)
+	for i, p := range partitions {
+		group.Go(func() error {
+			rows[i], failed[i] = r.eventsOf(ctx, p.Id, since)
+			return nil
+		})
+	}
+	_ = group.Wait()
+	if at := slices.IndexFunc(failed, func(err error) bool { return err != nil }); at >= 0 {
+		return problem("happened", failed[at])
+	}
+	events := slices.Concat(rows...)
+	slices.SortStableFunc(events, func(a, b homeRow) int { return b.At.AsTime().Compare(a.At.AsTime()) })
+	return makePart("happened", "home-happened", homeEvents{events[:min(len(events), eventsTold)]})
+}
+
+// eventsOf are the newest incarnations and pushes of a partition.
+func (r *reader) eventsOf(ctx context.Context, partition string, since time.Time) (rows []homeRow, err error) {
+	published, err := r.Incarnations.ListIncarnations(ctx, &apipb.ListIncarnationsRequest{Partition: partition, Limit: eventsRead})
+	if err != nil {
+		return nil, err
+	}
+	for _, incarnation := range published.Incarnations {
+		if incarnation.Created.AsTime().Before(since) {
+			continue
+		}
+		var subjects []string
+		for _, source := range incarnation.Sources {
+			if subject := source.Commit.GetSubject(); subject != "" {
+				subjects = append(subjects, subject)
+			}
+		}
+		rows = append(rows, homeRow{Partition: partition, What: "published", Text: incarnation.Id, Link: incarnationLink(incarnation.Id), Reason: strings.Join(subjects, "; "), At: incarnation.Created})
+	}
+	pushed, err := r.Journal.ListPushes(ctx, &apipb.ListPushesRequest{Partition: partition, Limit: eventsRead})
+	if err != nil {
+		return nil, err
+	}
+	for _, push := range pushed.Pushes {
+		if push.Ended != nil && push.Ended.AsTime().After(since) {
+			rows = append(rows, homeRow{Partition: partition, What: push.Ending, Text: push.Asset, Link: link(partition, "push", push.Push), Reason: push.Reason, At: push.Ended})
+		}
+	}
+	return rows, nil
+}

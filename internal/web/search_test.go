@@ -1,0 +1,44 @@
+package web_test
+
+import (
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"lehr.dev/internal/ground/intent"
+)
+
+// TestSearch: what is searched for is found whatever it is, in all partitions, and the address
+// holds the search.
+func TestSearch(t *testing.T) {
+	w := newWorld(t)
+	w.deliver()
+	w.must(w.store.AddPartition(t.Context(), "bank", "/bank/lehr.yaml", "a try", ann))
+	now := time.Now()
+	w.must(w.store.SetHold(t.Context(), "shop", intent.Hold{Asset: "web/test", Owner: intent.Actor{Name: "bob@example.com", Origin: "cli"}, Reason: "racks", Created: now}))
+	for text, want := range map[string]string{
+		"web/pro":  `href="partition/shop/asset/web/production"`,
+		"EB/TEST":  `href="partition/shop/asset/web/test"`,
+		"shop@1":   `href="partition/shop/incarnation/1"`,
+		"1.1.0":    `href="partition/shop/version/1.1.0?application=web&amp;digest=sha256%3Ab"`,
+		"bob@exam": "holds web/test",
+	} {
+		w.shows("/search?q="+url.QueryEscape(text), want)
+	}
+	if text := w.shows("/search?q=web&kind=version"); strings.Contains(text, `href="partition/shop/asset/`) {
+		t.Error("a search for versions finds assets")
+	}
+	if said := words(w.shows("/search?q=web&partition=bank")); !strings.Contains(said, "Nothing was found in 1 partition") {
+		t.Errorf("a search of another partition says %s", said)
+	}
+	if said := words(w.shows("/search?q=x")); !strings.Contains(said, "too short") {
+		t.Errorf("one letter is answered by %s", said)
+	}
+	w.shows("/search", "keep it as a bookmark")
+	for _, text := range append(hostile[:5:5], `") || true || id.contains("`, `a\`) {
+		if got := w.shows("/search?q=" + url.QueryEscape(text)); strings.Contains(got, "<script>") || strings.Contains(got, "<img") || !strings.Contains(got, "Nothing was found in 2 partitions") {
+			t.Errorf("a search for %q is answered by\n%s", text, words(got))
+		}
+	}
+}
