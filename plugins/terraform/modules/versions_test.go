@@ -45,7 +45,7 @@ func TestANewerStateElsewhereIsRefused(t *testing.T) {
 	s.mustPush()
 	good := string(states.get())
 	for want, newer := range map[string]string{
-		"the state cannot be read: Failed to refresh state: Unsupported state file format: The state file uses format version 5": regexp.MustCompile(`"version": *4`).ReplaceAllString(good, `"version": 5`),
+		"plan failed: Unsupported state file format: The state file uses format version 5": regexp.MustCompile(`"version": *4`).ReplaceAllString(good, `"version": 5`),
 		"newer provider version": regexp.MustCompile(`"schema_version": *0`).ReplaceAllString(good, `"schema_version": 7`),
 	} {
 		if newer == good {
