@@ -56,10 +56,8 @@ func (m *Modules) lookOnce(ctx context.Context, s subject, run tfcommand.Run) (*
 		return nil, err
 	}
 	l.key = keyOf(place)
-	if path := backend.LocalState(s.module.Workspace); path != "" {
-		if err := tfcommand.CheckWriter(path, s.engine); err != nil {
-			return nil, err
-		}
+	if err := tfcommand.CheckWriter(ctx, l.run, backend); err != nil {
+		return nil, err
 	}
 	if err := m.commands.CheckWorkspace(ctx, l.run); err != nil {
 		return nil, err

@@ -7,9 +7,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -18,8 +16,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"golang.org/x/mod/semver"
 
 	terraformpb "lehr.dev/gen/lehr/terraform/v1"
 	"lehr.dev/plugins/terraform/enginelist"
@@ -217,25 +213,6 @@ func (c *Commands) PullState(ctx context.Context, r Run) (state State, ok bool, 
 	state.Size = len(text)
 	state.Digest, err = digestOfState(state, text)
 	return state, state.Lineage != "", err
-}
-
-// CheckWriter refuses a state in a file of the backend local that a newer version wrote than the
-// engine's: that may lose what it does not know. Of a state in another backend Terraform tells
-// no version, and refuses itself what it cannot read. A file that is not there is no error.
-func CheckWriter(path string, engine enginelist.Engine) error {
-	text, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	defer clear(text) // It holds secrets.
-	var state struct {
-		Writer string `json:"terraform_version"`
-	}
-	if err != nil || json.Unmarshal(text, &state) != nil || semver.Compare("v"+state.Writer, "v"+engine.Version) <= 0 {
-		return nil // What cannot be read Terraform tells better.
-	}
-	return serve.Errorf(serve.Invalid, "the state was written by version %s, and the engine %s is of version %s, which is older", state.Writer, engine.Name, engine.Version).
-		WithHint("name an engine of version %s or newer by with: {engine: NAME}; whoever operates the plugin lists it", state.Writer)
 }
 
 // SweepPlans removes the plans of all modules below the plugin's folder that processes left
