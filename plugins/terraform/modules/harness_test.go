@@ -71,7 +71,9 @@ func terraform(t *testing.T) (path, version string) {
 	if err != nil {
 		t.Skip("there is no terraform in PATH: install one from https://developer.hashicorp.com/terraform/install")
 	}
-	text, err := exec.Command(path, "version", "-json").Output()
+	command := exec.Command(path, "version", "-json")
+	command.Env = append(os.Environ(), "TF_CLI_CONFIG_FILE="+os.DevNull) // OpenTofu prints warnings of it before the JSON.
+	text, err := command.Output()
 	var told struct {
 		Version string `json:"terraform_version"`
 	}

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"strings"
 	"time"
 
 	"golang.org/x/mod/semver"
@@ -34,7 +35,9 @@ func CheckWriter(ctx context.Context, r Run, backend workfolder.Backend) error {
 	var state struct {
 		Writer string `json:"terraform_version"`
 	}
-	if json.Unmarshal(text, &state) != nil || semver.Compare("v"+state.Writer, "v"+r.Engine.Version) <= 0 {
+	// A state has the version of its writer without what makes it a release before that one.
+	own, _, _ := strings.Cut(r.Engine.Version, "-")
+	if json.Unmarshal(text, &state) != nil || semver.Compare("v"+state.Writer, "v"+own) <= 0 {
 		return nil
 	}
 	return serve.Errorf(serve.Invalid, "the state was written by version %s, and the engine %s is of version %s, which is older", state.Writer, r.Engine.Name, r.Engine.Version).

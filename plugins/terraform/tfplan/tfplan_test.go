@@ -3,6 +3,7 @@ package tfplan
 import (
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 
@@ -192,5 +193,17 @@ func TestDiagnosticsAreFound(t *testing.T) {
 	}
 	if !IsStale([]Diagnostic{{Summary: "Saved plan is stale"}}) {
 		t.Error("a stale plan is not seen")
+	}
+}
+
+// What OpenTofu 1.12.6 shows of a plan is read as Terraform's is.
+func TestAPlanOfOpenTofuIsShown(t *testing.T) {
+	text, err := os.ReadFile("testdata/opentofu.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := show(t, string(text))
+	if !strings.Contains(got, `terraform_data.job[0].input.version: "v1" → "v2"`) || strings.Contains(got, "planted") {
+		t.Errorf("it shows\n%s", got)
 	}
 }
