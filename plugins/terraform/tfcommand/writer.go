@@ -9,12 +9,12 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
 	"strings"
 	"time"
 
 	"golang.org/x/mod/semver"
 
+	"lehr.dev/internal/ground/files"
 	"lehr.dev/plugins/terraform/workfolder"
 	"lehr.dev/sdk/serve"
 )
@@ -48,7 +48,7 @@ var errNotRead = errors.New("the states of this backend are read by Terraform al
 
 func readState(ctx context.Context, r Run, backend workfolder.Backend) ([]byte, error) {
 	if path := backend.LocalState(r.Module.Workspace); path != "" {
-		return os.ReadFile(path)
+		return files.Read(path, mostShown)
 	}
 	if backend.Type == "http" {
 		return readServed(ctx, r, backend)
