@@ -3,7 +3,7 @@ SHELL := bash
 GO ?= go
 BIN := bin
 # Plugins, renderers and checking programs, and what tests run, with heavy libraries are modules of their own.
-MODULES := plugins/caddy plugins/kubernetes plugins/sqlschema plugins/terraform renderers checkers test/oidcprovider test/controlplane
+MODULES := plugins/caddy plugins/kubernetes plugins/sqlschema plugins/terraform renderers checkers test/oidcprovider test/controlplane test/opentofu
 
 # A package that is compiled in one checkout serves all others: without it, Go compiles
 # each package anew in each folder. And no program tells where it was built.
@@ -104,6 +104,12 @@ CONCURRENT := ./internal/ground/loop ./internal/annealing/... ./internal/prodspe
 # The memory of SQLite is not Go's, so that the detector sees no race in it: not to look at
 # each access halves what tests of the store take.
 RACE := -race -gcflags=modernc.org/sqlite/lib=-race=false
+
+# It has no part in make test: to compile it the first time takes minutes.
+.PHONY: opentofu
+opentofu: ## run the tests of root modules on OpenTofu, compiled once (RUN=Test…)
+	@cd plugins/terraform && engine=$$(../../scripts/keep-tool $(abspath test/opentofu) github.com/opentofu/opentofu/cmd/tofu -ldflags '-s -w -X github.com/opentofu/opentofu/version.dev=no') \
+		&& LEHR_TERRAFORM="$$engine" $(GO) test ./modules -count=1 -timeout 45m $(if $(RUN),-run $(RUN))
 
 .PHONY: race
 race: tools ## run all tests, and the programs that they start, under the race detector (PACKAGES=…); takes hours

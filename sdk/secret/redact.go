@@ -40,6 +40,22 @@ func Redact(text string) string { return known.redact(text) }
 // nothing to redact.
 func IsAnyKnown() bool { return known.isAnyKnown() }
 
+// A Redactor replaces the secrets that it was told of, and no others, as Redact replaces all that
+// the process has read. Of one value under two references the words are those of the one that it
+// was told of first. So a text can be made that is the same in each process.
+type Redactor struct{ redactor *redactor }
+
+// NewRedactor returns one that knows no secret.
+func NewRedactor() *Redactor { return &Redactor{newRedactor()} }
+
+// Know has it replace a value, in whatever form it is written, as the function Know does.
+func (r *Redactor) Know(reference string, value []byte, digest Digest) {
+	r.redactor.know(reference, value, digest)
+}
+
+// Redact replaces each secret that it knows by its Words.
+func (r *Redactor) Redact(text string) string { return r.redactor.redact(text) }
+
 // redactor finds values of which it holds no more than keyed hashes: a rolling one,
 // to find candidates in one go for each length, and HMAC-SHA-256, to be sure. Both
 // keys are of this process and random.

@@ -23,9 +23,10 @@ const (
 	perTerraformModule = 20
 	// plannedEvery is the pause between two plans of a module in the measurement; the plugin's
 	// own is plannedByDefault.
-	plannedEvery, plannedByDefault = time.Minute, 10 * time.Minute
-	// modulesWatched is how long modules at rest are watched.
-	modulesWatched = 3 * time.Minute
+	plannedEvery, plannedByDefault = 2 * time.Minute, 10 * time.Minute
+	// modulesQuiet is how long modules at rest are watched while none is planned, and
+	// modulesWatched with plans.
+	modulesQuiet, modulesWatched = time.Minute, 2 * plannedEvery
 	// moduleChanges are measured, each of another module, by turns with plain Terraform.
 	moduleChanges = 5
 )
@@ -160,10 +161,13 @@ func (m *modulesBed) applyPlain(ctx context.Context, i int) error {
 }
 
 // atRest measures what modules cost that nothing changes. A day of Lehr's is made of the plans
-// that it makes in the background and of what it computes itself; a day of a loop's, of a plan of
-// each module at each of as many sweeps.
+// that it makes in the background, of what it computes for each of them, and of what it computes
+// anyway; a day of a loop's, of a plan of each module at each of as many sweeps.
 func (m *modulesBed) atRest(ctx context.Context) error {
-	time.Sleep(2 * plannedEvery)
+	quiet, err := m.quiet(ctx)
+	if err != nil {
+		return err
+	}
 	plans, used, children := m.countPlans(), computed(), computedByTerraform()
 	time.Sleep(modulesWatched)
 	plans, used, children = m.countPlans()-plans, computed()-used, computedByTerraform()-children
@@ -182,19 +186,43 @@ func (m *modulesBed) atRest(ctx context.Context) error {
 	const day = 24 * time.Hour
 	theirs := (computed() - began).Seconds() / float64(m.size)
 	look := children.Seconds() / float64(plans)
-	own := (used - children).Seconds() * float64(day) / float64(modulesWatched)
+	forLook := max(0, (used-children).Seconds()-quiet*modulesWatched.Seconds()) / float64(plans)
 	looks := float64(m.size) * float64(day/plannedByDefault)
 	sweeps := float64(m.size) * float64(day/enforcer.DefaultLimits().Sweep)
-	lehrs := looks*look + own
+	own := quiet * day.Seconds()
+	lehrs := looks*(look+forLook) + own
 	print("terraform_modules_noop_core_time", theirs*1000, "ms/module")
 	print("lehr_modules_look_core_time", look*1000, "ms/module")
-	print("lehr_modules_day_own_core_time", own, "s")
+	print("lehr_modules_look_own_core_time", forLook*1000, "ms/module")
+	print("lehr_modules_day_sweeps_core_time", own, "s")
 	print("lehr_modules_day_core_time", lehrs, "s")
 	print("terraform_modules_day_core_time", sweeps*theirs, "s")
 	print("terraform_modules_day_of_lehr", sweeps*theirs/lehrs, "x")
 	print("terraform_modules_day_of_lehrs_sweeps", sweeps*theirs/own, "x")
 	print("terraform_modules_day_same_cadence_of_lehr", looks*theirs/lehrs, "x")
 	return nil
+}
+
+// quiet is what Lehr computes, in seconds a second, while no module is planned: its sweeps, and
+// its looks at sources.
+func (m *modulesBed) quiet(ctx context.Context) (share float64, err error) {
+	const attempts = 10
+	for range attempts {
+		plans := -1
+		if err := m.until(ctx, 10*time.Second, func() bool {
+			before := plans
+			plans = m.countPlans()
+			return plans == before
+		}); err != nil {
+			return 0, err
+		}
+		used := computed()
+		time.Sleep(modulesQuiet)
+		if used = computed() - used; m.countPlans() == plans {
+			return used.Seconds() / modulesQuiet.Seconds(), nil
+		}
+	}
+	return 0, fmt.Errorf("modules were planned in each of %d minutes", attempts)
 }
 
 // countPlans is how many plans Lehr has made so far.

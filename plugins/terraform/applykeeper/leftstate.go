@@ -81,7 +81,10 @@ func (k *process) pushSuccessor(spec Spec, left string, refused error) error {
 	}
 	current, err := k.terraform(spec, "state", "pull").Output()
 	defer clear(current) // It holds secrets.
-	if err != nil || tfcommand.DigestOf(current) != spec.StateDigest {
+	if err != nil {
+		return refused
+	}
+	if digest, err := tfcommand.DigestOf(current); err != nil || digest != spec.StateDigest {
 		return refused
 	}
 	successor, err := withNextSerial(current, left)

@@ -1,10 +1,12 @@
 package modules
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -48,21 +50,30 @@ var mirror = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	mirrorFolder = folder
-	at := filepath.Join(folder, "registry.terraform.io/lehr/testcloud/1.0.0/linux_amd64/terraform-provider-testcloud_v1.0.0")
-	return folder, building.Program{Of: "../testcloud", Flags: []string{"-ldflags", "-s -w"}}.At(at)
+	program := building.Program{Of: "../testcloud", Flags: []string{"-ldflags", "-s -w"}}
+	for _, registry := range []string{"registry.terraform.io", "registry.opentofu.org"} { // By default, of each engine.
+		err = errors.Join(err, program.At(filepath.Join(folder, registry, "lehr/testcloud/1.0.0/linux_amd64/terraform-provider-testcloud_v1.0.0")))
+	}
+	return folder, err
 })
 
-// terraform is the real one, and its version. Tests are skipped where there is none.
+// engineVariable names the engine to test, where it is not the Terraform in PATH: "make opentofu"
+// has it name OpenTofu.
+const engineVariable = "LEHR_TERRAFORM"
+
+// terraform is a real engine, and its version. Tests are skipped where there is none.
 func terraform(t *testing.T) (path, version string) {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("runs Terraform")
 	}
-	path, err := exec.LookPath("terraform")
+	path, err := exec.LookPath(cmp.Or(os.Getenv(engineVariable), "terraform"))
 	if err != nil {
 		t.Skip("there is no terraform in PATH: install one from https://developer.hashicorp.com/terraform/install")
 	}
-	text, err := exec.Command(path, "version", "-json").Output()
+	command := exec.Command(path, "version", "-json")
+	command.Env = append(os.Environ(), "TF_CLI_CONFIG_FILE="+os.DevNull) // OpenTofu prints warnings of it before the JSON.
+	text, err := command.Output()
 	var told struct {
 		Version string `json:"terraform_version"`
 	}

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	intentpb "lehr.dev/gen/lehr/intent/v1"
@@ -26,13 +25,22 @@ const maxKey = 512
 
 func redact(text string) string { return secret.Redact(text) }
 
-// look lays the module out, and plans. It changes nothing but the plugin's folder.
+// look lays the module out, and plans. It changes nothing but the plugin's folder. What fails
+// with an init that was taken over from other files is tried with one of its own.
 func (m *Modules) look(ctx context.Context, s subject) (*look, error) {
-	l := &look{subject: s}
-	var err error
-	if l.run, err = m.prepareRun(ctx, s); err != nil {
+	run, err := m.prepareRun(ctx, s)
+	if err != nil {
 		return nil, err
 	}
+	l, err := m.lookOnce(ctx, s, run)
+	if err != nil && ctx.Err() == nil && m.commands.ForgetCopiedInit(run) {
+		l, err = m.lookOnce(ctx, s, run)
+	}
+	return l, err
+}
+
+func (m *Modules) lookOnce(ctx context.Context, s subject, run tfcommand.Run) (*look, error) {
+	l := &look{subject: s, run: run}
 	if err := m.commands.CheckVersion(ctx, s.engine); err != nil {
 		return nil, err
 	}
@@ -48,10 +56,8 @@ func (m *Modules) look(ctx context.Context, s subject) (*look, error) {
 		return nil, err
 	}
 	l.key = keyOf(place)
-	if path := backend.LocalState(s.module.Workspace); path != "" {
-		if err := tfcommand.CheckWriter(path, s.engine); err != nil {
-			return nil, err
-		}
+	if err := tfcommand.CheckWriter(ctx, l.run, backend); err != nil {
+		return nil, err
 	}
 	if err := m.commands.CheckWorkspace(ctx, l.run); err != nil {
 		return nil, err
@@ -67,45 +73,48 @@ func (m *Modules) look(ctx context.Context, s subject) (*look, error) {
 		}
 		return l, l.recover(left[0], state)
 	}
-	state, ok, err := m.plan(ctx, l)
-	if err != nil {
+	if err := m.plan(ctx, l); err != nil {
 		l.forget()
 		return nil, err
 	}
-	l.base = "none"
-	if ok {
-		sum := sha256.Sum256([]byte(l.plan.State()))
-		l.base = fmt.Sprintf("%s %d %x", state.Lineage, state.Serial, sum[:8])
-	}
-	place = string(l.key)
-	l.shown, err = l.plan.Show(func(where string, value []byte) (secret.Digest, error) {
-		return m.Secrets.DigestOfFound(place+" "+where, value)
-	}, s.asset.TurnedDown())
-	if err != nil {
-		l.forget()
-		return nil, err
-	}
-	if err := s.folder.SaveCurrent(workfolder.Current{Content: l.run.Content, Engine: s.module.Engine, Workspace: s.module.Workspace, Root: s.module.Root}); err != nil {
-		l.forget()
-		return nil, err
-	}
-	s.folder.Collect(l.run.Content)
 	return l, nil
 }
 
-// plan plans, and reads the state's version at the same time: neither takes its lock. When
-// somebody writes the state between the two, Terraform refuses the plan when it is applied.
-func (m *Modules) plan(ctx context.Context, l *look) (state tfcommand.State, ok bool, err error) {
-	var pulling sync.WaitGroup
-	var pullErr error
-	pulling.Go(func() { state, ok, pullErr = m.commands.PullState(ctx, l.run) })
-	l.plan, l.file, err = m.commands.Plan(ctx, l.run, l.asset.TurnedDown())
-	pulling.Wait()
-	l.stateDigest, l.stateSize = state.Digest, state.Size
-	if pullErr != nil {
-		err = pullErr // It is the cause of the other, or says more.
+// plan plans, and shows the plan: but for one that changes nothing of what was found so before.
+func (m *Modules) plan(ctx context.Context, l *look) error {
+	planned, err := m.commands.Plan(ctx, l.run, l.asset.TurnedDown())
+	if err != nil {
+		return err
 	}
-	return state, ok, err
+	l.file, l.stateDigest, l.stateSize = planned.File, planned.State.Digest, planned.State.Size
+	if planned.IsEmpty && !planned.HasConditions && planned.Refreshed != "" {
+		l.fingerprint = l.fingerprintOf(planned.Refreshed)
+	}
+	if known := m.settled.find(l); known != nil {
+		l.known = known
+		return nil
+	}
+	if l.plan, err = m.commands.Show(ctx, l.run, l.file); err != nil {
+		return err
+	}
+	l.base = "none"
+	if planned.HasState {
+		sum := sha256.Sum256([]byte(l.plan.State()))
+		l.base = fmt.Sprintf("%s %d %x", planned.State.Lineage, planned.State.Serial, sum[:8])
+	}
+	place := string(l.key)
+	l.shown, err = l.plan.Show(func(where string, value []byte) (secret.Digest, error) {
+		return m.Secrets.DigestOfFound(place+" "+where, value)
+	}, l.asset.TurnedDown())
+	if err != nil {
+		return err
+	}
+	current := workfolder.Current{Content: l.run.Content, Engine: l.module.Engine, Workspace: l.module.Workspace, Root: l.module.Root}
+	if err := l.folder.SaveCurrent(current); err != nil {
+		return err
+	}
+	l.folder.Collect(l.run.Content)
+	return nil
 }
 
 // recover plans to write a state that an apply could not: until then nothing is known of what

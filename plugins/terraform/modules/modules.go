@@ -58,6 +58,7 @@ type Modules struct {
 	applies  chan struct{}
 	ends     *ends
 	kept     *keptPlans
+	settled  *settled
 }
 
 var (
@@ -79,7 +80,7 @@ func NewReader(options Options) *Modules { return newModules(options) }
 func newModules(options Options) *Modules {
 	return &Modules{
 		Options: options, commands: tfcommand.New(options.Lock), blobs: workfolder.Blobs{Path: options.Folder + "/blobs"},
-		applies: make(chan struct{}, options.AppliesAtOnce), ends: newEnds(), kept: newKeptPlans(),
+		applies: make(chan struct{}, options.AppliesAtOnce), ends: newEnds(), kept: newKeptPlans(), settled: newSettled(),
 	}
 }
 
@@ -218,6 +219,7 @@ func (m *Modules) diff(ctx context.Context, asset serve.Intent) serve.Difference
 		return unknown(fmt.Errorf("%s: %w", asset.ID, err))
 	}
 	d := l.difference()
+	m.settled.note(l, d)
 	if d.Outcome != serve.Differs {
 		m.kept.drop(s.folder.Path)
 		l.forget()
@@ -248,6 +250,11 @@ type look struct {
 	stateDigest string
 	// stateSize is in bytes.
 	stateSize int
+	// fingerprint is of all that an empty plan was made of; empty: it is not known, or tells not all.
+	fingerprint fingerprint
+	// known is what was found before with the same fingerprint; nil: nothing was. Then there is
+	// no plan, nor what is made of one.
+	known *serve.Difference
 }
 
 // forget removes the saved plan: it holds secrets.
@@ -262,6 +269,9 @@ func (l *look) exists() bool { return l.left != "" || l.plan.Resources() > 0 }
 
 // difference is what Lehr is told.
 func (l *look) difference() serve.Difference {
+	if l.known != nil {
+		return *l.known
+	}
 	d := serve.Difference{Outcome: serve.InSync, ResourceKey: l.key, Base: l.base, Plan: l.shown, Health: l.health()}
 	if l.shown.Action != "" {
 		d.Outcome = serve.Differs

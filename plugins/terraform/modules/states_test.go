@@ -19,6 +19,8 @@ type states struct {
 	isRefused bool
 	// isReadOnly: a lock is refused, as where nothing may be written.
 	isReadOnly bool
+	// password that requests need; empty: none.
+	password string
 	// stall is closed to let requests go on; nil: they do.
 	stall  chan struct{}
 	writes int
@@ -64,6 +66,12 @@ func (s *states) leaveLock(lock string) {
 	s.lock = []byte(lock)
 }
 
+func (s *states) setPassword(password string) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.password = password
+}
+
 func (s *states) setReadOnly(isReadOnly bool) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -100,6 +108,10 @@ func (s *states) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
+	if _, password, _ := r.BasicAuth(); password != s.password {
+		w.WriteHeader(http.StatusUnauthorized)
+		return
+	}
 	if s.isReadOnly && r.Method != http.MethodGet {
 		w.WriteHeader(http.StatusForbidden)
 		return

@@ -285,7 +285,7 @@ func TestALockThatWasLeftIsNamed(t *testing.T) {
 	states.leaveLock("")
 	s.mustPush()
 	states.close()
-	s.expect(serve.Unknown, "the state cannot be read")
+	s.expect(serve.Unknown, "Failed to get state")
 }
 
 // Of a state that an earlier keeper could not write the plugin makes a plan of its own, and

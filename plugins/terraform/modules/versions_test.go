@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	terraformpb "lehr.dev/gen/lehr/terraform/v1"
 	"lehr.dev/sdk/serve"
 )
 
@@ -36,16 +37,21 @@ func TestAStateOfANewerVersionIsRefused(t *testing.T) {
 	s.nothingLeft()
 }
 
-// Where Terraform alone can tell, it refuses a state by name: of a format, or of a provider, that
-// are newer than those that run.
+// A server of states does not say who wrote one, but the state does: it is refused by name there,
+// too, also behind a password. What else is newer Terraform refuses: a format, and resources of a provider.
 func TestANewerStateElsewhereIsRefused(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	states := s.useServer()
+	for name, value := range map[string]string{"username": "reader", "password": "not a secret"} {
+		s.module.Backend[name] = &terraformpb.Setting{Source: &terraformpb.Setting_Value{Value: value}}
+	}
+	states.setPassword("not a secret")
 	s.mustPush()
 	good := string(states.get())
 	for want, newer := range map[string]string{
-		"the state cannot be read: Failed to refresh state: Unsupported state file format: The state file uses format version 5": regexp.MustCompile(`"version": *4`).ReplaceAllString(good, `"version": 5`),
+		"the state was written by version 99.1.0, and the engine default is of version":    regexp.MustCompile(`"terraform_version": *"[^"]*"`).ReplaceAllString(good, `"terraform_version": "99.1.0"`),
+		"plan failed: Unsupported state file format: The state file uses format version 5": regexp.MustCompile(`"version": *4`).ReplaceAllString(good, `"version": 5`),
 		"newer provider version": regexp.MustCompile(`"schema_version": *0`).ReplaceAllString(good, `"schema_version": 7`),
 	} {
 		if newer == good {

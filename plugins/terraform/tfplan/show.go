@@ -2,6 +2,7 @@ package tfplan
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -20,7 +21,7 @@ const Outside = "outside of Terraform"
 // which covers what is done to which resource, each value, and the keyed digest of each that is
 // sensitive. An error says that a sensitive value has no digest.
 func (p *Plan) Show(digest Digester, isTurndown bool) (serve.Plan, error) {
-	s := &showing{digest: digest, drift: map[string]Change{}}
+	s := &showing{digest: digest, drift: map[string]Change{}, own: secret.NewRedactor()}
 	for _, drift := range p.ResourceDrift {
 		s.drift[drift.Address] = drift.Change
 	}
@@ -37,12 +38,7 @@ func (p *Plan) Show(digest Digester, isTurndown bool) (serve.Plan, error) {
 			onlyCreates = onlyCreates && kindOf(change.Change.Actions) == created
 		}
 	}
-	names := make([]string, 0, len(p.OutputChanges))
-	for name := range p.OutputChanges {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(p.OutputChanges)) {
 		if change := p.OutputChanges[name]; change != nil && kindOf(change.Actions) != unchanged {
 			s.values("output."+name, "", *change, false)
 		}
@@ -67,7 +63,7 @@ func (p *Plan) Show(digest Digester, isTurndown bool) (serve.Plan, error) {
 	plan = serve.Bound(plan)
 	for i := range plan.Changes {
 		c := &plan.Changes[i]
-		c.Path, c.Current, c.Target, c.Reason = secret.Redact(c.Path), secret.Redact(c.Current), secret.Redact(c.Target), secret.Redact(c.Reason)
+		c.Path, c.Current, c.Target, c.Reason = s.redact(c.Path), s.redact(c.Current), s.redact(c.Target), s.redact(c.Reason)
 	}
 	return plan, nil
 }
@@ -103,11 +99,18 @@ func kindOf(actions []string) kind {
 
 // showing collects what changes.
 type showing struct {
-	digest  Digester
+	digest Digester
+	// own knows what is sensitive in this plan.
+	own     *secret.Redactor
 	drift   map[string]Change
 	changes []serve.FieldChange
 	err     error
 }
+
+// redact replaces first what is sensitive in this plan, in words that follow from the plan alone,
+// and then what else this process has read. What other modules have, and which was read first,
+// must not change a digest that somebody approved.
+func (s *showing) redact(text string) string { return secret.Redact(s.own.Redact(text)) }
 
 // learn takes the digest of all that is sensitive before anything is shown.
 func (s *showing) learn(p *Plan) error {
@@ -117,9 +120,12 @@ func (s *showing) learn(p *Plan) error {
 				if !l.isSensitive {
 					continue
 				}
-				if _, err := s.digest(place(address, l.path), sensitiveBytes(l)); err != nil {
-					return fmt.Errorf("%s is sensitive: %w", place(address, l.path), err)
+				where, value := place(address, l.path), sensitiveBytes(l)
+				digest, err := s.digest(where, value)
+				if err != nil {
+					return fmt.Errorf("%s is sensitive: %w", where, err)
 				}
+				s.own.Know(where, value, digest)
 			}
 		}
 		return nil
@@ -129,7 +135,8 @@ func (s *showing) learn(p *Plan) error {
 			return err
 		}
 	}
-	for name, change := range p.OutputChanges {
+	for _, name := range slices.Sorted(maps.Keys(p.OutputChanges)) {
+		change := p.OutputChanges[name]
 		if change == nil {
 			continue
 		}

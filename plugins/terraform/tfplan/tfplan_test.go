@@ -3,6 +3,7 @@ package tfplan
 import (
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 
@@ -115,6 +116,24 @@ func TestWhatIsSensitiveIsADigest(t *testing.T) {
 	}
 }
 
+// What other modules have of the same secrets, and which was read first, changes no plan: else an
+// approval of it would be of another one than is pushed.
+func TestOtherModulesSecretsChangeNoPlan(t *testing.T) {
+	text := change(`"change":{"actions":["update"],"before":{"key":"shared-before","copy":"at shared-before"},"after":{"key":"shared-after","copy":"at shared-after"},"before_sensitive":{"key":true},"after_sensitive":{"key":true}}`)
+	for _, value := range []string{"shared-before", "shared-after"} { // Read of another module first.
+		if _, err := digestOf("other", []byte(value)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	of := func(value string) string {
+		return secret.DigestOfFound([]byte("a key of a list"), "a.b.key", []byte(value)).Words()
+	}
+	want := fmt.Sprintf(`a.b.copy: "at %s" → "at %s"`, of("shared-before"), of("shared-after"))
+	if got := show(t, text); !strings.Contains(got, want) {
+		t.Errorf("it shows\n%s\nnot %s", got, want)
+	}
+}
+
 // A plan of thousands of changes keeps the protocol's limits, and its digest covers all.
 func TestALargePlanIsBounded(t *testing.T) {
 	large := func(last string) *Plan {
@@ -174,5 +193,17 @@ func TestDiagnosticsAreFound(t *testing.T) {
 	}
 	if !IsStale([]Diagnostic{{Summary: "Saved plan is stale"}}) {
 		t.Error("a stale plan is not seen")
+	}
+}
+
+// What OpenTofu 1.12.6 shows of a plan is read as Terraform's is.
+func TestAPlanOfOpenTofuIsShown(t *testing.T) {
+	text, err := os.ReadFile("testdata/opentofu.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := show(t, string(text))
+	if !strings.Contains(got, `terraform_data.job[0].input.version: "v1" → "v2"`) || strings.Contains(got, "planted") {
+		t.Errorf("it shows\n%s", got)
 	}
 }

@@ -58,6 +58,9 @@ type Content struct {
 	HasLockFile bool
 }
 
+// Asset is the folder of its asset.
+func (c Content) Asset() Asset { return Asset{Path: filepath.Dir(c.Path)} }
+
 // DataDir is where Terraform keeps providers, modules and the backend's configuration.
 func (c Content) DataDir() string { return filepath.Join(c.Path, "data") }
 
