@@ -1,18 +1,14 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	"lehr.dev/plugins/kubernetes/plane"
 	"lehr.dev/test/building"
@@ -23,6 +19,8 @@ partition: shop
 mode: enforce
 sources:
   shop: {dir: ., files: [shop.yaml]}
+  till: {dir: ., files: [till.yaml]}
+  depot: {dir: ., files: [depot.yaml]}
   sizes: {dir: ., files: [sizes.yaml]}
   front: {dir: ., files: [front.yaml]}
   orders: {dir: ., files: [orders.yaml]}
@@ -32,6 +30,8 @@ generate:
   stages: {model: kubernetes-pipeline, from: [orders]}
   nightly: {model: kubernetes-cron, from: [report]}
   web: {model: kubernetes-web-service, from: [shop]}
+  tills: {model: kubernetes-web-service, from: [till]}
+  depots: {model: kubernetes-web-service, from: [depot]}
   same: {starlark: same.star, from: [sizes]}
 plugins:
   lehr.kubernetes.v1.Object: {run: [%s, --clusters, %s]}
@@ -55,6 +55,26 @@ const besideRollouts = `rollouts:
     select: labels.service == "shop" && labels.step == "old"
     after: shop
     stages: [{rest: true}]
+  till-pods:
+    select: labels.service == "till" && labels.step == "candidate"
+    stages: [{rest: true, soak: 1s}]
+  till:
+    select: labels.service == "till" && labels.step == "100"
+    after: till-pods
+    newer: held
+    stages: [{rest: true, soak: 1s}]
+  till-old:
+    select: labels.service == "till" && labels.step == "old"
+    after: till
+    newer: held
+    stages: [{rest: true}]
+  depot:
+    select: labels.service == "depot"
+    stages:
+      - {name: "20", where: labels.step == "20"}
+      - {name: "50", where: labels.step == "50"}
+      - {name: old, rest: true}
+    validate: [errors]
   same:
     select: labels.tier == "same"
     stages: [{name: first, where: payload.name == "a", soak: 1s}, {name: others, rest: true, soak: 1s}]
@@ -81,6 +101,26 @@ canary:
   green: {version: %[3]q}
   steps: [20, 50]
   headers: {X-Canary: always}
+`
+
+// besideTill is a service that goes from one slot to the other at once, when a person says so.
+const besideTill = `service: till
+image: registry.example.com/till:{version}
+host: till.example.com
+gateway: {name: public}
+clusters: [{name: real, namespace: shop, replicas: 2}]
+network: {callers: [gateways]}
+canary: {live: %[1]s, blue: {version: one}, green: {version: two}}
+`
+
+// besideDepot is a service whose shares are those of its pods: 1 of 5, then 4 of 8.
+const besideDepot = `service: depot
+image: registry.example.com/depot:{version}
+host: depot.example.com
+gateway: {name: public}
+clusters: [{name: real, namespace: shop, replicas: 4}]
+network: {callers: [gateways]}
+canary: {live: %[1]s, blue: {version: one}, green: {version: %[2]s}, steps: [20, 50], by_replicas: true}
 `
 
 // The other models, each with all that it makes of built-in kinds.
@@ -120,124 +160,6 @@ const sameProgram = `def generate(ctx):
     ), addons = [lehr.intent.v1.Labels(labels = {"tier": "same"})]) for name in ["a", "b"]]
 `
 
-// traffic is what clients saw through a gateway, second by second.
-type traffic struct {
-	mutex sync.Mutex
-	// counts of requests and of errors by the second and the Deployment that answered; the latest image.
-	requests, failures map[int64]map[string]int
-	images             map[string]int
-	unanswered         int
-	// held is a Service: while it is named, there are no metrics of what it brought, so that its stage goes on for as
-	// long as a test counts requests.
-	held string
-}
-
-func (s *traffic) hold(service string) {
-	s.mutex.Lock()
-	defer s.mutex.Unlock()
-	s.held = service
-}
-
-func (s *traffic) add(at time.Time, workload, image string, status int) {
-	s.mutex.Lock()
-	defer s.mutex.Unlock()
-	if workload == "" {
-		s.unanswered++
-		return
-	}
-	for _, counts := range []map[int64]map[string]int{s.requests, s.failures} {
-		if counts[at.Unix()] == nil {
-			counts[at.Unix()] = map[string]int{}
-		}
-	}
-	s.requests[at.Unix()][workload]++
-	if status != http.StatusOK {
-		s.failures[at.Unix()][workload]++
-	}
-	s.images[image]++
-}
-
-// take returns how many requests each image had since the last call, and how many nobody answered.
-func (s *traffic) take() (images map[string]int, unanswered int) {
-	s.mutex.Lock()
-	defer s.mutex.Unlock()
-	images, unanswered = s.images, s.unanswered
-	s.images, s.unanswered = map[string]int{}, 0
-	return images, unanswered
-}
-
-// ServeHTTP answers Lehr's questions for metrics: of the workload that the scopes of a side name.
-func (s *traffic) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	var asked struct {
-		Side       string
-		Assets     []string
-		Scopes     map[string][]string
-		Start, End time.Time
-	}
-	if err := json.NewDecoder(r.Body).Decode(&asked); err != nil {
-		w.WriteHeader(http.StatusBadRequest)
-		return
-	}
-	workloads := asked.Scopes["candidate"]
-	if asked.Side == "control" {
-		workloads = asked.Scopes["stable"]
-	}
-	type sample struct {
-		At    time.Time `json:"at"`
-		Value int       `json:"value"`
-		Of    int       `json:"of"`
-	}
-	samples := []sample{}
-	s.mutex.Lock()
-	defer s.mutex.Unlock()
-	isHeld := s.held != "" && asked.Side == "experiment" && slices.Contains(asked.Assets, "kubernetes/real/shop/service/"+s.held)
-	for at := asked.Start.Unix(); at < asked.End.Unix(); at++ {
-		one := sample{At: time.Unix(at, 0)}
-		for _, workload := range workloads {
-			one.Value += s.failures[at][workload]
-			one.Of += s.requests[at][workload]
-		}
-		if one.Of > 0 && !isHeld && !one.At.Before(asked.Start) {
-			samples = append(samples, one)
-		}
-	}
-	_ = json.NewEncoder(w).Encode(map[string]any{"samples": samples})
-}
-
-// send sends requests until the test ends.
-func (s *traffic) send(t *testing.T, url string) {
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		ticker := time.NewTicker(10 * time.Millisecond)
-		defer ticker.Stop()
-		for {
-			select {
-			case <-t.Context().Done():
-				return
-			case <-ticker.C:
-			}
-			request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
-			if err != nil {
-				return
-			}
-			request.Host = "shop.example.com"
-			response, err := http.DefaultClient.Do(request)
-			if err != nil {
-				continue
-			}
-			response.Body.Close()
-			pod := response.Header.Get("X-Pod")
-			workload := ""
-			if parts := strings.Split(pod, "-"); len(parts) > 2 {
-				workload = strings.Join(parts[:len(parts)-2], "-")
-			}
-			s.add(time.Now(), workload, response.Header.Get("X-Image"), response.StatusCode)
-		}
-	}()
-	t.Cleanup(func() { <-ended })
-}
-
 // beside is a service with a canary in a cluster with a gateway.
 type beside struct {
 	served
@@ -249,7 +171,7 @@ type beside struct {
 func newBeside(t *testing.T) *beside {
 	p := plane.Start(t)
 	b := &beside{served: served{ferry: &ferry{T: t, plane: p, folder: t.TempDir()}, kubelet: p.StartControllers()},
-		traffic: &traffic{requests: map[int64]map[string]int{}, failures: map[int64]map[string]int{}, images: map[string]int{}}}
+		traffic: &traffic{requests: map[int64]map[string]int{}, failures: map[int64]map[string]int{}, images: map[string]map[string]int{}}}
 	definition, err := os.ReadFile("testdata/gateway/httproute.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -278,27 +200,27 @@ func newBeside(t *testing.T) *beside {
 	b.definition = fmt.Sprintf(besideDefinition, plugin, clusters)
 	b.write("lehr.yaml", b.definition)
 	b.write("shop.yaml", fmt.Sprintf(besideService, "blue", "one", "one"))
+	b.write("till.yaml", fmt.Sprintf(besideTill, "blue"))
+	b.write("depot.yaml", fmt.Sprintf(besideDepot, "blue", "two"))
 	b.write("front.yaml", besideFront)
 	b.write("orders.yaml", besideOrders)
 	b.write("report.yaml", besideReport)
 	b.write("same.star", sameProgram)
 	b.write("sizes.yaml", "cpu: 100m\n")
 	startServer(t, b.folder, b.lehr, "1s", "--external-checks", outside)
-	b.traffic.send(t, b.gateway.URL)
+	b.traffic.send(t, b.gateway.URL, "shop", "depot")
 	return b
 }
 
-// awaitShare waits until, of at least 100 requests that came one after another, an image had a share
+// awaitShare waits until, of at least 100 requests for a service that came one after another, a version had a share
 // within bounds.
-func (b *beside) awaitShare(image string, least, most float64) {
+func (b *beside) awaitShare(service, version string, least, most float64) {
 	b.Helper()
-	image = "registry.example.com/shop:" + image
-	b.traffic.take()
+	image := "registry.example.com/" + service + ":" + version
+	b.traffic.take(service)
 	counts, total, before := map[string]int{}, 0, errors.New("nothing was counted")
 	b.plane.Wait(fmt.Sprintf("%s to have a share of %v to %v", image, least, most), func() error {
-		images, unanswered := b.traffic.take()
-		total += unanswered
-		for name, count := range images {
+		for name, count := range b.traffic.take(service) {
 			counts[name] += count
 			total += count
 		}
@@ -307,7 +229,7 @@ func (b *beside) awaitShare(image string, least, most float64) {
 		}
 		share := float64(counts[image]) / float64(total)
 		if share < least || share > most {
-			said, _ := b.run("rollout", "status", "shop")
+			said, _ := b.run("rollout", "status", service)
 			before = fmt.Errorf("of %d requests its share is %.3f, and the rollout says %s", total, share, said)
 			counts, total = map[string]int{}, 0
 			return before
@@ -333,39 +255,87 @@ func (b *beside) awaitReplicas(name string, want float64) {
 }
 
 // TestCanaryBesideTheStableWorkload: a release takes its share of the requests step by step, through a gateway that
-// follows the HTTPRoute, while the version before serves the rest, and that is scaled down at the end; a release that
-// answers errors is found bad by the judge, which compares the two, and then all requests go back
-// at once.
+// follows the HTTPRoute, or by the number of its pods, while the version before serves the rest, and that is scaled down
+// at the end; or all of them at once. A release that answers errors is found bad by the judge, which compares the
+// two, and then all requests go back at once.
 func TestCanaryBesideTheStableWorkload(t *testing.T) {
 	b := newBeside(t)
 	b.otherModels()
-	b.awaitShare("one", 1, 1)
+	b.awaitShare("shop", "one", 1, 1)
 	b.awaitReplicas("shop-green", 0)
+	b.awaitShare("depot", "one", 1, 1)
 	b.write("lehr.yaml", b.definition+besideRollouts)
-	b.says("get rollouts", "shop-pods", "shop-old", "same")
+	b.says("get rollouts", "shop-pods", "shop-old", "till", "depot", "same")
 
-	b.traffic.hold("shop-step-20")
+	b.traffic.hold("service/shop-step-20", "deployment.apps/depot-green-1")
 	b.write("shop.yaml", fmt.Sprintf(besideService, "green", "one", "two"))
-	b.awaitShare("two", 0.15, 0.25)
-	b.traffic.hold("shop-step-50")
-	b.awaitShare("two", 0.45, 0.55)
+	b.write("depot.yaml", fmt.Sprintf(besideDepot, "green", "two"))
+	b.blueGreen()
+	b.awaitShare("shop", "two", 0.15, 0.25)
+	b.awaitShare("depot", "two", 0.15, 0.25) // 1 of 5 pods.
+	b.traffic.hold("service/shop-step-50", "deployment.apps/depot-green-2")
+	b.awaitShare("shop", "two", 0.45, 0.55)
+	b.awaitShare("depot", "two", 0.45, 0.55) // 4 of 8 pods: all of the old version are there until the end.
 	b.awaitReplicas("shop-blue", 2)
-	b.traffic.hold("")
-	b.awaitShare("two", 1, 1)
+	b.awaitReplicas("depot-blue-1", 1)
+	b.awaitReplicas("depot-blue-2", 3)
+	b.traffic.hold()
+	b.awaitShare("shop", "two", 1, 1)
+	b.awaitShare("depot", "two", 1, 1)
 	b.awaitReplicas("shop-blue", 0)
+	b.awaitReplicas("depot-blue-2", 0)
 	b.says("rollout status shop", "done")
 	b.sameContent()
+	b.badRelease()
+}
 
-	b.traffic.take()
+// badRelease: what answers errors gets no more than the first share, and then none.
+func (b *beside) badRelease() {
+	b.Helper()
 	b.write("shop.yaml", fmt.Sprintf(besideService, "blue", "bad", "two"))
-	b.header("bad")
+	b.awaitAnswer("shop", "X-Canary", "bad")
 	b.says("rollout status shop", "rolled-back", "errors")
-	b.awaitShare("two", 1, 1)
+	b.awaitShare("shop", "two", 1, 1)
 	b.awaitReplicas("shop-green", 2)
-	selector := b.plane.Parse(mustGet(t, b.plane, "/api/v1/namespaces/shop/services/shop-step-20"))["spec"].(plane.Object)["selector"].(plane.Object)
+	selector := b.plane.Parse(mustGet(b.T, b.plane, "/api/v1/namespaces/shop/services/shop-step-50"))["spec"].(plane.Object)["selector"].(plane.Object)
 	if selector["lehr.dev/slot"] != "green" {
-		t.Errorf("the Service of the first step selects %v", selector)
+		b.Errorf("the Service of the second step selects %v", selector)
 	}
+}
+
+// blueGreen: the version that comes is there beside the other, and has no requests before a person says so; then it has
+// all of them, and one word gives all of them back.
+func (b *beside) blueGreen() {
+	b.Helper()
+	b.awaitAnswer("till", "", "one")
+	b.write("till.yaml", fmt.Sprintf(besideTill, "green"))
+	b.says("rollout status till-pods", "done")
+	b.awaitEndpoints("till-preview", "till-green", 2)
+	b.awaitEndpoints("till", "till-blue", 2)
+	b.says("rollout start till --reason looked-at-the-preview", "")
+	b.awaitEndpoints("till", "till-green", 2)
+	b.awaitAnswer("till", "", "two")
+	b.says("rollout status till", "done")
+	b.awaitReplicas("till-blue", 2)
+	b.says("rollout rollback till --reason it-was-wrong", "")
+	b.awaitEndpoints("till", "till-blue", 2)
+	b.awaitAnswer("till", "", "one")
+}
+
+// awaitEndpoints waits until a Service leads to so many pods, all of one Deployment.
+func (b *beside) awaitEndpoints(service, deployment string, want int) {
+	b.Helper()
+	b.plane.Wait(fmt.Sprintf("%s to lead to %d pods of %s", service, want, deployment), func() error {
+		answer, err := b.plane.Ask(http.MethodGet, "/apis/discovery.k8s.io/v1/namespaces/shop/endpointslices?labelSelector=kubernetes.io/service-name%3D"+service, "", nil)
+		if err != nil {
+			return err
+		}
+		pods, others := strings.Count(string(answer), `"name":"`+deployment+"-"), strings.Count(string(answer), `"kind":"Pod"`)
+		if pods != want || others != want {
+			return fmt.Errorf("it leads to %d pods, %d of these", others, pods)
+		}
+		return nil
+	})
 }
 
 // otherModels: what the models make is taken by a real API server as it is, a pipeline stage by stage.
@@ -389,22 +359,24 @@ func (b *beside) otherModels() {
 	}
 }
 
-// header: whoever asks by the header gets the version that comes.
-func (b *beside) header(version string) {
+// awaitAnswer waits until a request for a service, with a header or without, is answered by a version.
+func (b *beside) awaitAnswer(service, header, version string) {
 	b.Helper()
-	b.plane.Wait("an answer of "+version, func() error {
+	b.plane.Wait("an answer of "+service+" "+version, func() error {
 		request, err := http.NewRequestWithContext(b.Context(), http.MethodGet, b.gateway.URL, nil)
 		if err != nil {
 			return err
 		}
-		request.Host = "shop.example.com"
-		request.Header.Set("X-Canary", "always")
+		request.Host = service + ".example.com"
+		if header != "" {
+			request.Header.Set(header, "always")
+		}
 		response, err := http.DefaultClient.Do(request)
 		if err != nil {
 			return err
 		}
 		response.Body.Close()
-		if image := response.Header.Get("X-Image"); !strings.HasSuffix(image, ":"+version) {
+		if image := response.Header.Get("X-Image"); !strings.HasSuffix(image, service+":"+version) {
 			return fmt.Errorf("%d from %q", response.StatusCode, image)
 		}
 		return nil
