@@ -1,0 +1,138 @@
+package main
+
+import (
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// traffic is what clients saw through a gateway, second by second.
+type traffic struct {
+	mutex sync.Mutex
+	// requests and failures count by the second and the Deployment that answered.
+	requests, failures map[int64]map[string]int
+	// images count by the service that was asked, since somebody took them; where nobody answered, that of no image.
+	images map[string]map[string]int
+	// held are assets: while they are named, there are no metrics of what they brought, so that their stages go on for as
+	// long as a test counts requests.
+	held []string
+}
+
+// hold keeps the stages of assets, and no others, from being judged.
+func (s *traffic) hold(assets ...string) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.held = assets
+}
+
+func (s *traffic) add(at time.Time, service, workload, image string, status int) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	if s.images[service] == nil {
+		s.images[service] = map[string]int{}
+	}
+	s.images[service][image]++
+	if workload == "" {
+		return
+	}
+	for _, counts := range []map[int64]map[string]int{s.requests, s.failures} {
+		if counts[at.Unix()] == nil {
+			counts[at.Unix()] = map[string]int{}
+		}
+	}
+	s.requests[at.Unix()][workload]++
+	if status != http.StatusOK {
+		s.failures[at.Unix()][workload]++
+	}
+}
+
+// take returns how many requests for a service each image had since the last call.
+func (s *traffic) take(service string) (images map[string]int) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	images = s.images[service]
+	delete(s.images, service)
+	return images
+}
+
+// ServeHTTP answers Lehr's questions for metrics: of the workload that the scopes of a side name.
+func (s *traffic) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var asked struct {
+		Side       string
+		Assets     []string
+		Scopes     map[string][]string
+		Start, End time.Time
+	}
+	if err := json.NewDecoder(r.Body).Decode(&asked); err != nil {
+		w.WriteHeader(http.StatusBadRequest)
+		return
+	}
+	workloads := asked.Scopes["candidate"]
+	if asked.Side == "control" {
+		workloads = asked.Scopes["stable"]
+	}
+	type sample struct {
+		At    time.Time `json:"at"`
+		Value int       `json:"value"`
+		Of    int       `json:"of"`
+	}
+	samples := []sample{}
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	isHeld := asked.Side == "experiment" && slices.ContainsFunc(s.held, func(asset string) bool {
+		return slices.Contains(asked.Assets, "kubernetes/real/shop/"+asset)
+	})
+	for at := asked.Start.Unix(); at < asked.End.Unix(); at++ {
+		one := sample{At: time.Unix(at, 0)}
+		for workload, count := range s.requests[at] {
+			// By replicas a slot has a Deployment for each step: its name, and a number.
+			if slices.ContainsFunc(workloads, func(of string) bool { return workload == of || strings.HasPrefix(workload, of+"-") }) {
+				one.Value += s.failures[at][workload]
+				one.Of += count
+			}
+		}
+		if one.Of > 0 && !isHeld && !one.At.Before(asked.Start) {
+			samples = append(samples, one)
+		}
+	}
+	_ = json.NewEncoder(w).Encode(map[string]any{"samples": samples})
+}
+
+// send sends requests for services, one of each in turn, until the test ends.
+func (s *traffic) send(t *testing.T, url string, services ...string) {
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		ticker := time.NewTicker(10 * time.Millisecond)
+		defer ticker.Stop()
+		for i := 0; ; i++ {
+			select {
+			case <-t.Context().Done():
+				return
+			case <-ticker.C:
+			}
+			service := services[i%len(services)]
+			request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+			if err != nil {
+				return
+			}
+			request.Host = service + ".example.com"
+			response, err := http.DefaultClient.Do(request)
+			if err != nil {
+				continue
+			}
+			response.Body.Close()
+			pod := response.Header.Get("X-Pod")
+			workload := ""
+			if parts := strings.Split(pod, "-"); len(parts) > 2 {
+				workload = strings.Join(parts[:len(parts)-2], "-")
+			}
+			s.add(time.Now(), service, workload, response.Header.Get("X-Image"), response.StatusCode)
+		}
+	}()
+	t.Cleanup(func() { <-ended })
+}
