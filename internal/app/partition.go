@@ -281,7 +281,7 @@ func (a *App) underLease(ctx context.Context, s *state, lease store.Lease) error
 	if !a.options.Parts.WithoutDelivery {
 		actors["delivery"] = func(ctx context.Context, runtime loop.Runtime) error {
 			return delivery.New(delivery.Options{
-				Partition: s.partition, Store: a.store, Reader: &delivery.Reader{Store: a.store, Schemas: a.schemas}, Runtime: runtime, Log: a.log,
+				Partition: s.partition, Store: a.store, Reader: &delivery.Reader{Store: a.store, Schemas: a.schemas}, Runtime: runtime, Log: a.log, Verify: a.verifies(),
 			}).Run(ctx, lease)
 		}
 	}

@@ -24,6 +24,13 @@ type PromotionStep struct {
 	// Those of Records that are promotions get the revision that comes of it.
 	Document string
 	Edit     *document.Edit
+	// Verify is a verification that begins, or one under way with the newer Head that was looked
+	// at; nil: none. One begins only while no push of its assets is open, and none of the
+	// environment is under way: else Conflict. Either raises the partition's revision, so that
+	// no push is admitted that was decided on before.
+	Verify *intent.Verification
+	// Verified is one that has ended; Conflict where it is not under way any more. Pushes go on.
+	Verified *intent.Verification
 }
 
 // DeliveryFilter selects rows of an application.
@@ -52,6 +59,11 @@ type Deliveries interface {
 	Promote(ctx context.Context, lease Lease, step PromotionStep) error
 	// DeliveryRecords lists rows of an application, in their order.
 	DeliveryRecords(ctx context.Context, partition intent.PartitionID, filter DeliveryFilter) ([]intent.DeliveryRecord, error)
+	// EndVerification ends one of an application that may not be defined any more, or as its
+	// process ends; Conflict where it is not under way.
+	EndVerification(ctx context.Context, lease Lease, v intent.Verification) error
+	// Verifications lists those that are under way in a partition, in an order.
+	Verifications(ctx context.Context, partition intent.PartitionID) ([]intent.Verification, error)
 }
 
 // DeliveryAuthority is what somebody needs who adds a row.

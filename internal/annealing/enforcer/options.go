@@ -35,6 +35,7 @@ type Stores interface {
 
 	Pins(ctx context.Context, partition intent.PartitionID) ([]intent.Pin, error)
 	Holds(ctx context.Context, partition intent.PartitionID) ([]intent.Hold, error)
+	Verifications(ctx context.Context, partition intent.PartitionID) ([]intent.Verification, error)
 	Retries(ctx context.Context, partition intent.PartitionID, since uint64) ([]intent.AssetID, error)
 	Consents(ctx context.Context, partition intent.PartitionID) (store.Consents, error)
 	Authors(ctx context.Context, target intent.IncarnationID, asset intent.AssetID, now time.Time) ([]string, error)

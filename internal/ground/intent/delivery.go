@@ -48,6 +48,10 @@ const (
 	DeliveryAttempt DeliveryKind = "attempt"
 	// DeliveryVeto is a rollout's bad verdict on what an environment was given.
 	DeliveryVeto DeliveryKind = "veto"
+	// DeliveryVerifying says that a verification began. DeliveryVoid says that one ended without a
+	// result: it could not be run to its end, or what it verified is no longer there.
+	DeliveryVerifying DeliveryKind = "verifying"
+	DeliveryVoid      DeliveryKind = "void"
 )
 
 // Said reports whether a person or a program outside said it, so that nothing which was decided
@@ -103,8 +107,8 @@ type DeliveryRecord struct {
 	Good bool `json:"good,omitempty"`
 	// Roles of the person in the environment's partition, as the store found them, of a vote.
 	Roles []Role `json:"roles,omitempty"`
-	// Content is the digest of what the environment's assets were to be, of a result and a
-	// standing.
+	// Content is the digest of what the environment's assets were to be, of a result, a standing,
+	// an attempt, and a verification that began or is void.
 	Content Digest `json:"content,omitzero"`
 	// Revision of the document that set the field, of a promotion, a standing and an attempt.
 	Revision string `json:"revision,omitempty"`

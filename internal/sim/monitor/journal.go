@@ -117,7 +117,7 @@ func (m *Monitor) admitted(r record, news *news) {
 }
 
 // always are the checks that every push must have passed.
-var always = []string{"stop", "mode", "hold", "turndown", "output", "order", "capacity", "version", "approval", "retry"}
+var always = []string{"stop", "mode", "hold", "verification", "turndown", "output", "order", "capacity", "version", "approval", "retry"}
 
 // overridable are those that a person may let pass.
 func overridable(check string) bool {

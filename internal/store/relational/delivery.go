@@ -233,6 +233,9 @@ func (s *Store) Promote(ctx context.Context, lease store.Lease, step store.Promo
 				return err
 			}
 		}
+		if err := verify(t, attempt, lease, step); err != nil {
+			return err
+		}
 		return t.tell(step.Home)
 	}
 	if step.Edit == nil {
