@@ -290,3 +290,73 @@ func TestGrantsNameFields(t *testing.T) {
 		}
 	}
 }
+
+// Attempts that failed count anew when something else of the environment is to be otherwise: while
+// it has the version that failed, and when it has gone back.
+func TestAttemptsCountAnewWhenSomethingElseChanges(t *testing.T) {
+	for name, stays := range map[string]bool{"where it stays": true, "where it goes back": false} {
+		t.Run(name, func(t *testing.T) {
+			spec := chain()
+			if stays {
+				spec.Environments[0].OnBad = intentpb.DeliveryEnvironment_ON_BAD_STAY
+			}
+			w := newWorld(t, spec)
+			fails := func() {
+				t.Helper()
+				w.build(shop)
+				w.enforce(shop, "web/test")
+				_, err := w.pass(shop)
+				w.must(err)
+			}
+			failures := func() int { return len(w.moment().Facts.Environments["test"].Failures) }
+			w.list("1.0.0")
+			w.goOn()
+			w.list("1.0.0", "1.1.0")
+			for w.edits(shop) == 0 {
+				_, err := w.pass(shop)
+				w.must(err)
+			}
+			fails()
+			w.tick(defaultRetry)
+			for range 3 {
+				fails()
+			}
+			if failures() != 1 {
+				t.Fatalf("%d versions failed, want 1", failures())
+			}
+			if !stays {
+				w.expectVersion(shop, "test", "1.0.0")
+				w.goOn()
+				if failures() != 1 {
+					t.Fatal("going back has attempts count anew")
+				}
+			}
+			w.set(shop, "production", "0.9.0") // Of another environment.
+			fails()
+			if failures() != 1 {
+				t.Error("what is changed elsewhere has attempts count anew")
+			}
+			w.knob = "larger"
+			for range 3 {
+				if fails(); stays {
+					continue
+				}
+				w.enforce(shop)
+				_, err := w.pass(shop)
+				w.must(err)
+			}
+			if failures() != 0 {
+				t.Errorf("something else changed, and %d versions still count as failed", failures())
+			}
+			if stays {
+				w.tick(defaultRetry)
+				for range 3 {
+					fails()
+				}
+				if f := w.moment().Facts.Environments["test"].Failures; len(f) != 1 || f[0].Attempts != 1 {
+					t.Errorf("after another attempt: %+v", f)
+				}
+			}
+		})
+	}
+}

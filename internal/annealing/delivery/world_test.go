@@ -47,6 +47,8 @@ type world struct {
 	meanwhile func()
 	// lost: the answer to the next step is.
 	lost bool
+	// knob is what else the assets of the environment test are made of.
+	knob string
 }
 
 func newWorld(t *testing.T, spec *intentpb.Delivery) *world {
@@ -123,6 +125,9 @@ func (w *world) build(id intent.PartitionID) {
 	next := map[intent.AssetID]store.Entry{intent.PolicyAsset: w.entry(intent.PolicyAsset, w.policies[id])}
 	for name, e := range content {
 		asset := intent.AssetID("web/" + name)
+		if name == "test" {
+			e.Version += w.knob
+		}
 		next[asset] = w.entry(asset, &commandpb.Command{Diff: []string{"diff"}, Push: []string{"push"}, Input: e.Version})
 	}
 	var delta []store.Entry
