@@ -44,10 +44,15 @@ func predicting(c *cluster) {
 	asset := c.settings("predicting")
 	c.recalled(asset)
 	const policies = "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies"
+	const bindings = "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicybindings"
+	c.Cleanup(func() { // As long as it is there, it might change the objects of other tests.
+		c.byHand(bindings+"/blue", http.MethodDelete, "")
+		c.byHand(policies+"/blue", http.MethodDelete, "")
+	})
 	c.byHand(policies, http.MethodPost, `{"apiVersion":"admissionregistration.k8s.io/v1","kind":"MutatingAdmissionPolicy","metadata":{"name":"blue"},"spec":{"reinvocationPolicy":"Never","failurePolicy":"Fail",
 "matchConstraints":{"namespaceSelector":{"matchLabels":{"kubernetes.io/metadata.name":"predicting"}},"resourceRules":[{"apiGroups":[""],"apiVersions":["v1"],"operations":["CREATE","UPDATE"],"resources":["configmaps"]}]},
 "mutations":[{"patchType":"JSONPatch","jsonPatch":{"expression":"[JSONPatch{op: \"replace\", path: \"/data/a\", value: \"blue\"}]"}}]}}`)
-	c.byHand(policies[:len(policies)-len("policies")]+"policybindings", http.MethodPost, `{"apiVersion":"admissionregistration.k8s.io/v1","kind":"MutatingAdmissionPolicyBinding","metadata":{"name":"blue"},"spec":{"policyName":"blue"}}`)
+	c.byHand(bindings, http.MethodPost, `{"apiVersion":"admissionregistration.k8s.io/v1","kind":"MutatingAdmissionPolicyBinding","metadata":{"name":"blue"},"spec":{"policyName":"blue"}}`)
 	c.plane.Wait("the policy to count", func() error {
 		d := c.diff(asset)
 		if changes(d) != "update\ndata.a: \"1\" → \"blue\"" {
@@ -103,7 +108,9 @@ func vanishing(c *cluster) {
 // failing: an aggregated API that is away makes its objects unknown, and no others.
 func failing(c *cluster) {
 	c.watched()
-	c.byHand("/apis/apiregistration.k8s.io/v1/apiservices", http.MethodPost, `{"apiVersion":"apiregistration.k8s.io/v1","kind":"APIService","metadata":{"name":"v1.away.example"},"spec":{"group":"away.example","version":"v1","groupPriorityMinimum":100,"versionPriority":10,"insecureSkipTLSVerify":true,"service":{"name":"nowhere","namespace":"failing"}}}`)
+	const services = "/apis/apiregistration.k8s.io/v1/apiservices"
+	c.Cleanup(func() { c.byHand(services+"/v1.away.example", http.MethodDelete, "") })
+	c.byHand(services, http.MethodPost, `{"apiVersion":"apiregistration.k8s.io/v1","kind":"APIService","metadata":{"name":"v1.away.example"},"spec":{"group":"away.example","version":"v1","groupPriorityMinimum":100,"versionPriority":10,"insecureSkipTLSVerify":true,"service":{"name":"nowhere","namespace":"failing"}}}`)
 	settings := c.settings("failing")
 	away := c.asset(object(c.T, `{"apiVersion":"away.example/v1","kind":"Ship","metadata":{"name":"a","namespace":"failing"}}`))
 	away.ID = "away"

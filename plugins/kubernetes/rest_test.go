@@ -96,6 +96,22 @@ func spent(before, after map[string]int) (total int, text string) {
 	return total, text
 }
 
+// wantSpent waits until the server has counted so many requests, which it does a moment after
+// their answers, and fails if it counted more.
+func (c *cluster) wantSpent(before map[string]int, want int, what string) {
+	c.Helper()
+	c.plane.Wait(what+" to be counted", func() error {
+		total, text := spent(before, c.requests())
+		if total > want {
+			c.Fatalf("%s cost %s", what, text)
+		}
+		if total < want {
+			return fmt.Errorf("it cost %s", text)
+		}
+		return nil
+	})
+}
+
 func named(c *cluster, name, namespace, data string, kind string) serve.Intent {
 	asset := c.asset(object(c.T, fmt.Sprintf(`{"apiVersion":"v1","kind":%q,"metadata":{"name":%q,"namespace":%q},"data":{"a":%q}}`, kind, name, namespace, data)))
 	asset.ID = serve.AssetID(name)
@@ -154,9 +170,7 @@ func resting(c *cluster) {
 	if d := c.diff(asOfNow(assets[0])); d.Outcome != serve.InSync || d.At.Before(began) && !d.At.IsZero() {
 		c.Errorf("asked as of now it is %+v", d)
 	}
-	if total, text := spent(before, c.requests()); total != 1 {
-		c.Errorf("a question as of now cost %s", text)
-	}
+	c.wantSpent(before, 1, "a question as of now")
 
 	// An edit is hinted, and the answer after the hint shows it.
 	hinted := given.of("thing-3")
@@ -177,9 +191,7 @@ func resting(c *cluster) {
 		}
 	}
 	// The edit itself, a read, and two dry runs that must agree.
-	if total, text := spent(before, c.requests()); total != 4 {
-		c.Errorf("one change of %d cost %s", count, text)
-	}
+	c.wantSpent(before, 4, "one change")
 	for _, other := range []serve.AssetID{"thing-2", "thing-19"} {
 		if n := given.of(other); n > hintsOfPush {
 			c.Errorf("%s was hinted %d times", other, n)
@@ -210,7 +222,14 @@ func TestWatching(t *testing.T) {
 		_, err := p.Ask(http.MethodGet, "/api/v1/namespaces/kube-system", "", nil)
 		return err
 	})
-	for name, part := range map[string]func(*cluster){"resting": resting, "predicting": predicting, "vanishing": vanishing, "failing": failing, "limiting": limiting, "asking": askingOnce, "confirming": confirmingMany} {
-		t.Run(name, func(t *testing.T) { part(c.with(t, name)) })
+	// Each removes what others would notice; "asking" notices what "predicting" leaves.
+	for _, part := range []struct {
+		name string
+		run  func(*cluster)
+	}{
+		{"resting", resting}, {"predicting", predicting}, {"vanishing", vanishing}, {"failing", failing},
+		{"limiting", limiting}, {"asking", askingOnce}, {"confirming", confirmingMany},
+	} {
+		t.Run(part.name, func(t *testing.T) { part.run(c.with(t, part.name)) })
 	}
 }
