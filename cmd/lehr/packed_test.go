@@ -77,10 +77,10 @@ func ociRegistry(ts *testscript.TestScript, _ bool, args []string) {
 }
 
 // push puts a file into a registry, as helm push does with charts (.tgz) and oras push
-// with others, and puts the digest into a variable: push NAME ADDRESS REPOSITORY TAG FILE.
+// with others, and puts the digest into a variable: push NAME ADDRESS REPOSITORY TAG FILE [COMMIT].
 func push(ts *testscript.TestScript, _ bool, args []string) {
-	if len(args) != 5 {
-		ts.Fatalf("usage: push NAME ADDRESS REPOSITORY TAG FILE")
+	if len(args) != 5 && len(args) != 6 {
+		ts.Fatalf("usage: push NAME ADDRESS REPOSITORY TAG FILE [COMMIT]")
 	}
 	content, err := os.ReadFile(ts.MkAbs(args[4]))
 	ts.Check(err)
@@ -112,9 +112,13 @@ func push(ts *testscript.TestScript, _ bool, args []string) {
 		layer["annotations"] = map[string]string{"org.opencontainers.image.title": filepath.Base(args[4])}
 	}
 	const manifestType = "application/vnd.oci.image.manifest.v1+json"
-	manifest, err := json.Marshal(map[string]any{
+	fields := map[string]any{
 		"schemaVersion": 2, "mediaType": manifestType, "config": blob("application/vnd.oci.empty.v1+json", []byte("{}")), "layers": []any{layer},
-	})
+	}
+	if len(args) == 6 {
+		fields["annotations"] = map[string]string{"org.opencontainers.image.revision": args[5]}
+	}
+	manifest, err := json.Marshal(fields)
 	ts.Check(err)
 	send("PUT", repository+"/manifests/"+args[3], manifestType, manifest)
 	ts.Setenv(args[0], digestOf(manifest))

@@ -99,6 +99,7 @@ var everySetting = map[string]tried{
 	"notify":             {args: "--dry-run", obeys: "sdvpj"},
 	"blame":              {args: "web", obeys: "sdvpj"},
 	"find":               {args: "deployment/web", obeys: "sdvpj"},
+	"where":              {args: "3f2a91", obeys: "sdvpj"},
 	"get":                {args: "pins", obeys: "sdvpj"},
 	"describe":           {args: "asset web", obeys: "sdvpj"},
 	"watch":              {args: "reports --once", obeys: "sdvpj"},

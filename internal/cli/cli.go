@@ -194,7 +194,7 @@ Exit codes: 0 done, 1 error, 2 differences or not converged, 3 timed out.`,
 	}
 	addGroup("begin", s.initCommand(), s.importCommand(), s.buildCommand(), s.lintCommand(), s.schemaCommand(), s.planCommand(), s.serveCommand(), s.partitionCommand(), s.policyCommand(), s.documentCommand(), s.kubernetesCommand())
 	addGroup("look",
-		s.whyCommand(), s.timelineCommand(), s.notifyCommand(), s.blameCommand(), s.findCommand(), s.getCommand(), s.describeCommand(), s.watchCommand(), s.topCommand(), s.waitCommand(), s.diffCommand(), s.judgeCommand(), s.auditCommand(), s.pageCommand(),
+		s.whyCommand(), s.timelineCommand(), s.notifyCommand(), s.blameCommand(), s.findCommand(), s.whereCommand(), s.getCommand(), s.describeCommand(), s.watchCommand(), s.topCommand(), s.waitCommand(), s.diffCommand(), s.judgeCommand(), s.auditCommand(), s.pageCommand(),
 		s.exportCommand(), s.verifyExportCommand(), s.blobCommand(),
 	)
 	addGroup("act",

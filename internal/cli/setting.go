@@ -110,6 +110,7 @@ var obediences = map[string]obedience{
 	"notify":            inPartition,
 	"blame":             inPartition,
 	"find":              inPartition,
+	"where":             inPartition,
 	"get":               inPartition,
 	"describe":          inPartition,
 	"watch":             inPartition,

@@ -40,7 +40,7 @@ func (w *world) deliver() {
 		},
 	}}})
 	delta := []store.Entry{policy}
-	for _, name := range []intent.AssetID{"web/production", "web/test"} {
+	for _, name := range []intent.AssetID{"web/production", "web/test", "deployment/shop/cart"} {
 		delta = append(delta, entry(name, &commandpb.Command{Diff: []string{"true"}, Push: []string{"true"}, Input: "1.0.0"}))
 	}
 	w.must(w.store.Unstage(ctx, w.lease))

@@ -171,8 +171,19 @@ func searchPartition(ctx context.Context, r *reader, p *apipb.Partition, text, o
 	return slices.DeleteFunc(s.hits, func(h hit) bool { return !asks[h.Kind] }), nil
 }
 
+// matches reports whether a text has each word that is searched for, in whatever case.
 func (s *partitionSearch) matches(text string) bool {
-	return strings.Contains(strings.ToLower(text), s.text)
+	text = strings.ToLower(text)
+	return !slices.ContainsFunc(strings.Fields(s.text), func(word string) bool { return !strings.Contains(text, word) })
+}
+
+// filter finds the assets whose ids, which are in lower case, have each word that is searched for.
+func (s *partitionSearch) filter() string {
+	var parts []string
+	for _, word := range strings.Fields(s.text) {
+		parts = append(parts, "id.contains("+strconv.Quote(word)+")")
+	}
+	return strings.Join(parts, " && ")
 }
 
 func (s *partitionSearch) add(kind, text, to, note string) {
@@ -188,13 +199,13 @@ func (s *partitionSearch) person(name, role, to string) {
 	}
 }
 
-// assets by a part of their ids, and by what they refer to in production.
+// assets by words of their ids.
 func (s *partitionSearch) assets(ctx context.Context) error {
 	if s.partition.Head == "" {
 		return nil
 	}
 	response, err := s.Assets.ListAssets(ctx, &apipb.ListAssetsRequest{
-		Partition: s.partition.Id, Filter: "id.contains(" + strconv.Quote(s.text) + ")", Limit: foundInPartition,
+		Partition: s.partition.Id, Filter: s.filter(), Limit: foundInPartition,
 	})
 	if err != nil {
 		return err

@@ -18,11 +18,12 @@ func TestSearch(t *testing.T) {
 	now := time.Now()
 	w.must(w.store.SetHold(t.Context(), "shop", intent.Hold{Asset: "web/test", Owner: intent.Actor{Name: "bob@example.com", Origin: "cli"}, Reason: "racks", Created: now}))
 	for text, want := range map[string]string{
-		"web/pro":  `href="partition/shop/asset/web/production"`,
-		"EB/TEST":  `href="partition/shop/asset/web/test"`,
-		"shop@1":   `href="partition/shop/incarnation/1"`,
-		"1.1.0":    `href="partition/shop/version/1.1.0?application=web&amp;digest=sha256%3Ab"`,
-		"bob@exam": "holds web/test",
+		"web/pro":         `href="partition/shop/asset/web/production"`,
+		"EB/TEST":         `href="partition/shop/asset/web/test"`,
+		"Cart deployment": `href="partition/shop/asset/deployment/shop/cart"`,
+		"shop@1":          `href="partition/shop/incarnation/1"`,
+		"1.1.0":           `href="partition/shop/version/1.1.0?application=web&amp;digest=sha256%3Ab"`,
+		"bob@exam":        "holds web/test",
 	} {
 		w.shows("/search?q="+url.QueryEscape(text), want)
 	}

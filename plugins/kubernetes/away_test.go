@@ -3,12 +3,7 @@ package main
 import (
 	"fmt"
 	"net/http"
-	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"os"
-	"path/filepath"
-	"regexp"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -47,7 +42,10 @@ func predicting(c *cluster) {
 	c.byHand(policies, http.MethodPost, `{"apiVersion":"admissionregistration.k8s.io/v1","kind":"MutatingAdmissionPolicy","metadata":{"name":"blue"},"spec":{"reinvocationPolicy":"Never","failurePolicy":"Fail",
 "matchConstraints":{"namespaceSelector":{"matchLabels":{"kubernetes.io/metadata.name":"predicting"}},"resourceRules":[{"apiGroups":[""],"apiVersions":["v1"],"operations":["CREATE","UPDATE"],"resources":["configmaps"]}]},
 "mutations":[{"patchType":"JSONPatch","jsonPatch":{"expression":"[JSONPatch{op: \"replace\", path: \"/data/a\", value: \"blue\"}]"}}]}}`)
-	c.byHand(policies[:len(policies)-len("policies")]+"policybindings", http.MethodPost, `{"apiVersion":"admissionregistration.k8s.io/v1","kind":"MutatingAdmissionPolicyBinding","metadata":{"name":"blue"},"spec":{"policyName":"blue"}}`)
+	c.Cleanup(func() { c.byHand(policies+"/blue", http.MethodDelete, "") })
+	const bindings = "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicybindings"
+	c.byHand(bindings, http.MethodPost, `{"apiVersion":"admissionregistration.k8s.io/v1","kind":"MutatingAdmissionPolicyBinding","metadata":{"name":"blue"},"spec":{"policyName":"blue"}}`)
+	c.Cleanup(func() { c.byHand(bindings+"/blue", http.MethodDelete, "") })
 	c.plane.Wait("the policy to count", func() error {
 		d := c.diff(asset)
 		if changes(d) != "update\ndata.a: \"1\" → \"blue\"" {
@@ -103,7 +101,9 @@ func vanishing(c *cluster) {
 // failing: an aggregated API that is away makes its objects unknown, and no others.
 func failing(c *cluster) {
 	c.watched()
-	c.byHand("/apis/apiregistration.k8s.io/v1/apiservices", http.MethodPost, `{"apiVersion":"apiregistration.k8s.io/v1","kind":"APIService","metadata":{"name":"v1.away.example"},"spec":{"group":"away.example","version":"v1","groupPriorityMinimum":100,"versionPriority":10,"insecureSkipTLSVerify":true,"service":{"name":"nowhere","namespace":"failing"}}}`)
+	const services = "/apis/apiregistration.k8s.io/v1/apiservices"
+	c.byHand(services, http.MethodPost, `{"apiVersion":"apiregistration.k8s.io/v1","kind":"APIService","metadata":{"name":"v1.away.example"},"spec":{"group":"away.example","version":"v1","groupPriorityMinimum":100,"versionPriority":10,"insecureSkipTLSVerify":true,"service":{"name":"nowhere","namespace":"failing"}}}`)
+	c.Cleanup(func() { c.byHand(services+"/v1.away.example", http.MethodDelete, "") })
 	settings := c.settings("failing")
 	away := c.asset(object(c.T, `{"apiVersion":"away.example/v1","kind":"Ship","metadata":{"name":"a","namespace":"failing"}}`))
 	away.ID = "away"
@@ -124,37 +124,20 @@ func failing(c *cluster) {
 func limiting(c *cluster) {
 	var busy atomic.Bool
 	asked := make(chan time.Time, 100)
-	target, err := url.Parse(c.plane.URL)
-	if err != nil {
-		c.Fatal(err)
-	}
-	behind := httputil.NewSingleHostReverseProxy(target)
-	behind.Transport = c.plane.Transport()
-	before := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !busy.Load() {
-			behind.ServeHTTP(w, r)
-			return
-		}
-		select {
-		case asked <- time.Now():
-		default:
-		}
-		w.Header().Set("Retry-After", "7")
-		http.Error(w, "Too many requests, please try again later.", http.StatusTooManyRequests)
-	}))
-	c.Cleanup(before.Close)
-	name := filepath.Join(c.TempDir(), "clusters.yaml")
-	text, err := os.ReadFile(c.plane.Kubeconfig)
-	if err == nil {
-		err = os.WriteFile(name+".kubeconfig", []byte(strings.ReplaceAll(regexp.MustCompile(`, certificate-authority: "[^"]*"`).ReplaceAllString(string(text), ", insecure-skip-tls-verify: true"), c.plane.URL, before.URL)), 0o600)
-	}
-	if err != nil {
-		c.Fatal(err)
-	}
-	if err := os.WriteFile(name, []byte("kubernetes-clusters: v1\nclusters: {real: {kubeconfig: clusters.yaml.kubeconfig, partitions: [shop]}}\n"), 0o600); err != nil {
-		c.Fatal(err)
-	}
-	c.kind = kindOf(c.T, name)
+	c.putInFront(func(server http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if !busy.Load() {
+				server.ServeHTTP(w, r)
+				return
+			}
+			select {
+			case asked <- time.Now():
+			default:
+			}
+			w.Header().Set("Retry-After", "7")
+			http.Error(w, "Too many requests, please try again later.", http.StatusTooManyRequests)
+		})
+	})
 	asset := c.settings("limiting")
 	busy.Store(true)
 	if d := c.diff(asset); d.Outcome != serve.Unknown || d.RetryAfter != 7*time.Second || !strings.Contains(d.Reason, "too busy") {

@@ -37,7 +37,7 @@ type cluster struct {
 func (c *cluster) with(t *testing.T, namespace string) *cluster {
 	t.Helper()
 	own := *c
-	own.T = t
+	own.T, own.plane = t, c.plane.For(t)
 	own.kind = kindOf(t, c.list)
 	own.byHand("/api/v1/namespaces", http.MethodPost, fmt.Sprintf(`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":%q}}`, namespace))
 	return &own

@@ -63,7 +63,7 @@ var lanes = map[lane]int{computes: 2, waits: 2, fills: 1}
 
 // nice returns the priority of a lane, as of nice(1).
 func (l lane) nice() int {
-	return map[lane]int{waits: 0, computes: 5, fills: 19}[l]
+	return map[lane]int{waits: 0, computes: 10, fills: 19}[l]
 }
 
 // runner runs one stage and returns what it cost.

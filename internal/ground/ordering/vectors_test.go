@@ -67,6 +67,7 @@ func TestDebianPrecedence(t *testing.T) {
 	for text, want := range map[string]bool{
 		"1.0-1": true, "1:1.0": true, "0": true, "1.0-1-2": true, "1:1:2-3": true, "2.0~rc1+dfsg-1ubuntu2": true,
 		"": false, "10a:5.2": false, "5.2@3-2": false, "foo5.2": false, "0:foo5.2": false, "1.0-": false, ":1": false, "1.0_2": false, "1:": false,
+		"+2:8-0": false, "-0:8": false,
 	} {
 		if IsDebian(text) != want {
 			t.Errorf("%q is a version: %t", text, !want)
@@ -94,9 +95,9 @@ func TestDebianOrderIsThatOfDpkg(t *testing.T) {
 	}
 	text := rapid.StringMatching(`([0-2]:)?[0-9]{1,2}[0-9a-b.+~]{0,6}(-[0-9a-b.+~]{1,3})?`)
 	odd := rapid.StringMatching(`[0-9a:.~+_-]{1,6}`)
-	tried := 0
+	held := 0
 	rapid.Check(t, func(t *rapid.T) {
-		if tried++; tried > 100 { // Each takes three processes.
+		if held >= 100 { // Each takes three processes. What fails is not counted, so that it is made small.
 			return
 		}
 		a, b := text.Draw(t, "a"), text.Draw(t, "b")
@@ -110,8 +111,11 @@ func TestDebianOrderIsThatOfDpkg(t *testing.T) {
 			t.Fatalf("%s and %s: %d, want %d", a, b, got, want)
 		}
 		any := odd.Draw(t, "any")
-		if valid := exec.Command(dpkg, "--validate-version", any).Run() == nil; IsDebian(any) != valid {
+		// dpkg reads the epoch as C does, which takes a sign; its policy calls it an unsigned integer.
+		signed := strings.ContainsAny(any[:1], "+-") && strings.Contains(any, ":")
+		if valid := exec.Command(dpkg, "--validate-version", any).Run() == nil; IsDebian(any) != valid && !signed {
 			t.Fatalf("dpkg says that %s is a version: %t", any, valid)
 		}
+		held++
 	})
 }

@@ -151,13 +151,13 @@ func (o *Objects) read(ctx context.Context, l *look) (err error) {
 	}
 	watches.Follow(ctx, l.place, l.object(), l.seenKey().asset)
 	l.basis, l.holds = watches.Basis(l.resource(), l.payload.Namespace)
-	item, proven, known := watches.Find(l.object())
+	item, age, isThere := watches.Find(l.object())
 	if l.live, err = l.place.Get(ctx, l.payload.Name); err != nil {
 		server.Forget(l.kind().GroupVersion())
 		return err
 	}
 	// What has just gone may be told by the watch a moment later.
-	contradicted := known && !proven.IsZero() && (l.live == nil || item.IsBehind(l.live.GetUID(), l.live.GetResourceVersion()))
+	contradicted := isThere && age.IsKnown() && (l.live == nil || item.IsBehind(l.live.GetUID(), l.live.GetResourceVersion()))
 	if err := watches.Verify(ctx, l.place, l.payload.Name, contradicted); err != nil {
 		return err
 	}

@@ -85,14 +85,16 @@ func (o *Objects) recall(ctx context.Context, c *connection, s *subject, count i
 	if accepted, err := o.believe(ctx, c, last.resource); err != nil || accepted != last.accepted {
 		return serve.Difference{}, false
 	}
-	item, proven, exists := c.watches.Find(s.object())
-	if !proven.IsZero() && proven.Before(s.asset.ReadSince) {
+	item, age, exists := c.watches.Find(s.object())
+	at, ok := age.AsOf(s.asset.ReadSince)
+	if !ok && age.IsKnown() {
 		c.watches.Confirm(ctx, s.object(), s.asset.ReadSince, count)
-		item, proven, exists = c.watches.Find(s.object())
+		item, age, exists = c.watches.Find(s.object())
+		at, ok = age.AsOf(s.asset.ReadSince)
 	}
 	now, isThere := time.Now(), last.uid != ""
 	switch {
-	case proven.IsZero() || proven.Before(s.asset.ReadSince) || now.Sub(proven) > cadence/2:
+	case !ok || now.Sub(at) > cadence/2:
 		return serve.Difference{}, false
 	case exists != isThere, exists && (item.UID != last.uid || item.Version != last.version):
 		return serve.Difference{}, false
@@ -100,7 +102,7 @@ func (o *Objects) recall(ctx context.Context, c *connection, s *subject, count i
 		return serve.Difference{}, false
 	}
 	difference := last.difference
-	difference.At = proven
+	difference.At = at
 	return difference, true
 }
 

@@ -205,7 +205,7 @@ func (w *Watch) isEmpty() bool {
 func (w *Watch) scope(kind schema.GroupKind, resource schema.GroupResource, namespace string) (text string, ok bool) {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
-	if !w.live || time.Since(w.proven) > quietLimit+settles {
+	if !w.live || time.Since(w.toldAt) > quietLimit+settles {
 		return "", false
 	}
 	switch kind {

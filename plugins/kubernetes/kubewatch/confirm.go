@@ -22,7 +22,7 @@ type confirmation struct {
 }
 
 // Confirm finds out whether what a watch knows of a kind and namespace is so as of a time that is later
-// than what it told last, for so many objects that are asked about at once: one list in place of a read
+// than its last list, for so many objects that are asked about at once: one list in place of a read
 // for each. Where anything of the kind and namespace was written meanwhile, nothing is confirmed.
 func (s *Set) Confirm(ctx context.Context, object Object, since time.Time, count int) {
 	key := object.group()
@@ -46,7 +46,7 @@ func (s *Set) Confirm(ctx context.Context, object Object, since time.Time, count
 func (w *Watch) isOlder(since time.Time, most int) bool {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
-	return w.live && w.proven.Before(since) && len(w.items) <= most
+	return w.live && w.listedAt.Before(since) && len(w.items) <= most
 }
 
 // confirm lists, and notes that the items are as of now if the list has the very same.
@@ -57,7 +57,10 @@ func (w *Watch) confirm(ctx context.Context, now time.Time) {
 	}
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
-	if w.live && !isBehind(version, w.version) && w.proven.Before(now) && maps.Equal(items, w.items) {
-		w.proven = now
+	if w.live && !isBehind(version, w.version) && w.listedAt.Before(now) && maps.Equal(items, w.items) {
+		w.listedAt = now
+		if w.toldAt.Before(now) {
+			w.toldAt = now
+		}
 	}
 }

@@ -286,14 +286,14 @@ func (s *Set) changed(object Object) {
 	}
 }
 
-// Find returns what a watch knows of an object, and as of when; a zero time says that none
-// knows anything now. ok is false where there is no such object.
-func (s *Set) Find(object Object) (item Item, proven time.Time, ok bool) {
+// Find returns what a watch knows of an object, and as of when. ok is false where there is no
+// such object.
+func (s *Set) Find(object Object) (item Item, age Age, ok bool) {
 	s.mutex.Lock()
 	g := s.watches[object.group()]
 	if g == nil {
 		s.mutex.Unlock()
-		return Item{}, time.Time{}, false
+		return Item{}, Age{}, false
 	}
 	g.usedAt = time.Now()
 	s.mutex.Unlock()

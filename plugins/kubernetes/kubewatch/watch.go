@@ -71,11 +71,12 @@ type Watch struct {
 
 	mutex sync.Mutex
 	items map[types.NamespacedName]Item
-	// proven is as of when the items are known, at least; live: a watch is open or about to
-	// go on where it ended. version is the last that was told.
-	proven  time.Time
-	live    bool
-	version string
+	// listedAt is when the last list began that has shown the items; toldAt is when the watch
+	// last told something, at first that list. live: a watch is open or about to go on where it
+	// ended. version is the last that was told.
+	listedAt, toldAt time.Time
+	live             bool
+	version          string
 	// failure is why it is not live.
 	failure error
 	// revision counts the changes that people made, of all objects, after the first list;
@@ -84,16 +85,37 @@ type Watch struct {
 	revisedAt time.Time
 }
 
-// Find returns an object, and as of when that is so; ok is false where there is none. A
-// zero time says that the watch knows nothing now.
-func (w *Watch) Find(namespace, name string) (item Item, proven time.Time, ok bool) {
+// Age says as of when a watch knows its items.
+type Age struct {
+	// ToldAt is when the watch last told something. It may lag: what was written before may be
+	// told later.
+	ToldAt time.Time
+	// listedAt is when the last list began that has shown the items: what was written before is
+	// in them.
+	listedAt time.Time
+}
+
+// IsKnown reports whether the watch knows anything now.
+func (a Age) IsKnown() bool { return !a.ToldAt.IsZero() }
+
+// AsOf returns as of when the items are known, for a question that allows what was so at a
+// time, or later; zero: whatever the watch told last. ok is false where they may be older.
+func (a Age) AsOf(since time.Time) (at time.Time, ok bool) {
+	if since.IsZero() {
+		return a.ToldAt, a.IsKnown()
+	}
+	return a.listedAt, a.IsKnown() && !a.listedAt.Before(since)
+}
+
+// Find returns an object, and as of when that is so; ok is false where there is none.
+func (w *Watch) Find(namespace, name string) (item Item, age Age, ok bool) {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
 	if !w.live {
-		return Item{}, time.Time{}, false
+		return Item{}, Age{}, false
 	}
 	item, ok = w.items[types.NamespacedName{Namespace: namespace, Name: name}]
-	return item, w.proven, ok
+	return item, Age{ToldAt: w.toldAt, listedAt: w.listedAt}, ok
 }
 
 // state says whether the watch lives, and if not, why; a nil failure says that it has not
@@ -165,8 +187,8 @@ func (w *Watch) follow(ctx context.Context) error {
 			return err
 		}
 	}
-	w.replace(items)
-	w.prove(beganAt, version)
+	w.replace(items, beganAt)
+	w.told(beganAt, version)
 	for {
 		beganAt = time.Now()
 		version, err = w.watchFrom(ctx, version)
@@ -210,10 +232,10 @@ func itemOf(object metav1.Object) Item {
 }
 
 // replace takes over what a list shows, and tells what has changed since the last event.
-func (w *Watch) replace(items map[types.NamespacedName]Item) {
+func (w *Watch) replace(items map[types.NamespacedName]Item, listedAt time.Time) {
 	w.mutex.Lock()
 	before := w.items
-	w.items = items
+	w.items, w.listedAt = items, listedAt
 	if before == nil {
 		before = items // Nothing has changed by the first list.
 	}
@@ -248,9 +270,10 @@ func (w *Watch) revise() {
 	w.revisedAt = time.Now()
 }
 
-func (w *Watch) prove(at time.Time, version string) {
+// told notes up to which version the watch has told what was written, and when.
+func (w *Watch) told(at time.Time, version string) {
 	w.mutex.Lock()
-	w.proven, w.live, w.failure, w.version = at, true, nil, version
+	w.toldAt, w.live, w.failure, w.version = at, true, nil, version
 	w.mutex.Unlock()
 	w.noted(nil)
 }
@@ -281,7 +304,7 @@ func (w *Watch) watchFrom(ctx context.Context, version string) (string, error) {
 			if version, err = w.take(event, version); err != nil {
 				return version, err
 			}
-			w.prove(time.Now(), version)
+			w.told(time.Now(), version)
 		}
 	}
 }

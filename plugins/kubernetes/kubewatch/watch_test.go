@@ -46,7 +46,7 @@ func TestAListAnewTellsWhatChanged(t *testing.T) {
 		object := described(name, "1")
 		items[nameOf(object)] = itemOf(object)
 	}
-	w.replace(maps.Clone(items))
+	w.replace(maps.Clone(items), time.Now())
 	if len(*changed) > 0 || w.revision != 0 {
 		t.Errorf("the first list told of %v", *changed)
 	}
@@ -54,7 +54,7 @@ func TestAListAnewTellsWhatChanged(t *testing.T) {
 	for _, object := range []*metav1.PartialObjectMetadata{described("written", "7"), described("new", "6")} {
 		items[nameOf(object)] = itemOf(object)
 	}
-	w.replace(items)
+	w.replace(items, time.Now())
 	slices.Sort(*changed)
 	if want := []string{"gone", "new", "written"}; !slices.Equal(*changed, want) || w.revision != 3 {
 		t.Errorf("the second list told of %v, want %v", *changed, want)
@@ -65,7 +65,7 @@ func TestAListAnewTellsWhatChanged(t *testing.T) {
 // storage.
 func TestEventsComeInOrder(t *testing.T) {
 	w, changed := unconnected()
-	w.replace(map[types.NamespacedName]Item{})
+	w.replace(map[types.NamespacedName]Item{}, time.Now())
 	last := "10"
 	for _, event := range []struct {
 		kind    apiwatch.EventType
@@ -153,7 +153,7 @@ func TestARealServer(t *testing.T) {
 	}
 	w, _ := unconnected()
 	w.selection = place.Select("")
-	w.replace(map[types.NamespacedName]Item{})
+	w.replace(map[types.NamespacedName]Item{}, time.Now())
 	p.KillServer()
 	p.StartServer() // It knows nothing of what was written before.
 	p.Wait("an old version to be refused", func() error {
@@ -176,9 +176,9 @@ func TestARealServer(t *testing.T) {
 	object, asset := Object{configMaps, "kube-system", "many-519"}, Asset{"shop", "it"}
 	p.Wait("all to be listed", func() error {
 		s.Follow(t.Context(), place, object, asset)
-		item, proven, ok := s.Find(object)
-		if _, _, other := s.Find(Object{configMaps, "kube-system", "many-0"}); !ok || !other || proven.IsZero() || item.UID == "" {
-			return fmt.Errorf("found is %+v as of %v", item, proven)
+		item, age, ok := s.Find(object)
+		if _, _, other := s.Find(Object{configMaps, "kube-system", "many-0"}); !ok || !other || !age.IsKnown() || item.UID == "" {
+			return fmt.Errorf("found is %+v as of %+v", item, age)
 		}
 		return nil
 	})

@@ -41,6 +41,18 @@ type Plane struct {
 	storage, server *process
 	// folder of keys and certificates; data of etcd.
 	folder, data string
+	// lasts until the test ends that started the server.
+	lasts context.Context
+}
+
+// For is the same server as another test uses it, whose failures are told as that test's.
+func (p *Plane) For(t testing.TB) *Plane {
+	if t == p.TB {
+		return p
+	}
+	own := *p
+	own.TB = t
+	return &own
 }
 
 // checkout is the folder of Lehr's source, above the test's.
@@ -99,7 +111,7 @@ func Start(t testing.TB, flags ...string) *Plane {
 		"--service-account-key-file", write("sa.pub", public), "--service-account-signing-key-file", write("sa.key", key),
 		"--service-cluster-ip-range=10.0.0.0/24", "--authorization-mode=RBAC", "--disable-admission-plugins=ServiceAccount",
 		"--token-auth-file", write("tokens.csv", []byte(token+",admin,admin,\"system:masters\"\n")))...)
-	p := &Plane{TB: t, URL: fmt.Sprintf("https://127.0.0.1:%d", port), storage: storage, server: api, folder: folder, data: data}
+	p := &Plane{TB: t, URL: fmt.Sprintf("https://127.0.0.1:%d", port), storage: storage, server: api, folder: folder, data: data, lasts: t.Context()}
 	p.trust(filepath.Join(folder, "certs", "apiserver.crt"))
 	p.waitReady()
 	p.Kubeconfig = write("kubeconfig", fmt.Appendf(nil, `{apiVersion: v1, kind: Config, current-context: here,
@@ -129,7 +141,7 @@ func (p *Plane) trust(certificate string) {
 // Wait tries until there is no error, or time is up.
 func (p *Plane) Wait(what string, try func() error) {
 	p.Helper()
-	ctx, cancel := context.WithTimeout(p.Context(), patience)
+	ctx, cancel := context.WithTimeout(p.lasts, patience)
 	defer cancel()
 	for {
 		err := try()
@@ -146,7 +158,7 @@ func (p *Plane) Wait(what string, try func() error) {
 
 // Ask sends a request as an administrator, and returns the answer.
 func (p *Plane) Ask(method, path, content string, body []byte) ([]byte, error) {
-	request, err := http.NewRequestWithContext(p.Context(), method, p.URL+path, bytes.NewReader(body))
+	request, err := http.NewRequestWithContext(p.lasts, method, p.URL+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}

@@ -1076,6 +1076,175 @@ func (x *ExplainVersionResponse) GetExplanations() []*VersionExplanation {
 	return nil
 }
 
+type LocateCommitRequest struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Partition string                 `protobuf:"bytes,1,opt,name=partition" json:"partition,omitempty"`
+	// The commit, or its beginning: from 4 to 64 hexadecimal digits.
+	Commit        string `protobuf:"bytes,2,opt,name=commit" json:"commit,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LocateCommitRequest) Reset() {
+	*x = LocateCommitRequest{}
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LocateCommitRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LocateCommitRequest) ProtoMessage() {}
+
+func (x *LocateCommitRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LocateCommitRequest.ProtoReflect.Descriptor instead.
+func (*LocateCommitRequest) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *LocateCommitRequest) GetPartition() string {
+	if x != nil {
+		return x.Partition
+	}
+	return ""
+}
+
+func (x *LocateCommitRequest) GetCommit() string {
+	if x != nil {
+		return x.Commit
+	}
+	return ""
+}
+
+type LocateCommitResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The newest first, application by application.
+	Versions []*LocatedVersion `protobuf:"bytes,1,rep,name=versions" json:"versions,omitempty"`
+	// So many versions were looked through, and of so many of them no commit is known.
+	Searched      int32 `protobuf:"varint,2,opt,name=searched" json:"searched,omitempty"`
+	WithoutCommit int32 `protobuf:"varint,3,opt,name=without_commit,json=withoutCommit" json:"without_commit,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LocateCommitResponse) Reset() {
+	*x = LocateCommitResponse{}
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LocateCommitResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LocateCommitResponse) ProtoMessage() {}
+
+func (x *LocateCommitResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LocateCommitResponse.ProtoReflect.Descriptor instead.
+func (*LocateCommitResponse) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *LocateCommitResponse) GetVersions() []*LocatedVersion {
+	if x != nil {
+		return x.Versions
+	}
+	return nil
+}
+
+func (x *LocateCommitResponse) GetSearched() int32 {
+	if x != nil {
+		return x.Searched
+	}
+	return 0
+}
+
+func (x *LocateCommitResponse) GetWithoutCommit() int32 {
+	if x != nil {
+		return x.WithoutCommit
+	}
+	return 0
+}
+
+// LocatedVersion is a version that was made of a commit, with what is to say of it in each
+// environment, in the order of the file.
+type LocatedVersion struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Version       *DeliveredVersion      `protobuf:"bytes,1,opt,name=version" json:"version,omitempty"`
+	Explanations  []*VersionExplanation  `protobuf:"bytes,2,rep,name=explanations" json:"explanations,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LocatedVersion) Reset() {
+	*x = LocatedVersion{}
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LocatedVersion) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LocatedVersion) ProtoMessage() {}
+
+func (x *LocatedVersion) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LocatedVersion.ProtoReflect.Descriptor instead.
+func (*LocatedVersion) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *LocatedVersion) GetVersion() *DeliveredVersion {
+	if x != nil {
+		return x.Version
+	}
+	return nil
+}
+
+func (x *LocatedVersion) GetExplanations() []*VersionExplanation {
+	if x != nil {
+		return x.Explanations
+	}
+	return nil
+}
+
 // DeliveryEffect is what an act changes in an environment.
 type DeliveryEffect struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1088,7 +1257,7 @@ type DeliveryEffect struct {
 
 func (x *DeliveryEffect) Reset() {
 	*x = DeliveryEffect{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[13]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1100,7 +1269,7 @@ func (x *DeliveryEffect) String() string {
 func (*DeliveryEffect) ProtoMessage() {}
 
 func (x *DeliveryEffect) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[13]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1113,7 +1282,7 @@ func (x *DeliveryEffect) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeliveryEffect.ProtoReflect.Descriptor instead.
 func (*DeliveryEffect) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{13}
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *DeliveryEffect) GetEnvironment() string {
@@ -1161,7 +1330,7 @@ type ActOnDeliveryRequest struct {
 
 func (x *ActOnDeliveryRequest) Reset() {
 	*x = ActOnDeliveryRequest{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[14]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1173,7 +1342,7 @@ func (x *ActOnDeliveryRequest) String() string {
 func (*ActOnDeliveryRequest) ProtoMessage() {}
 
 func (x *ActOnDeliveryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[14]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1186,7 +1355,7 @@ func (x *ActOnDeliveryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActOnDeliveryRequest.ProtoReflect.Descriptor instead.
 func (*ActOnDeliveryRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{14}
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ActOnDeliveryRequest) GetPartition() string {
@@ -1264,7 +1433,7 @@ type ActOnDeliveryResponse struct {
 
 func (x *ActOnDeliveryResponse) Reset() {
 	*x = ActOnDeliveryResponse{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[15]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1276,7 +1445,7 @@ func (x *ActOnDeliveryResponse) String() string {
 func (*ActOnDeliveryResponse) ProtoMessage() {}
 
 func (x *ActOnDeliveryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[15]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1289,7 +1458,7 @@ func (x *ActOnDeliveryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActOnDeliveryResponse.ProtoReflect.Descriptor instead.
 func (*ActOnDeliveryResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{15}
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ActOnDeliveryResponse) GetNumber() uint64 {
@@ -1331,7 +1500,7 @@ type VoteOnVersionRequest struct {
 
 func (x *VoteOnVersionRequest) Reset() {
 	*x = VoteOnVersionRequest{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[16]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1343,7 +1512,7 @@ func (x *VoteOnVersionRequest) String() string {
 func (*VoteOnVersionRequest) ProtoMessage() {}
 
 func (x *VoteOnVersionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[16]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1356,7 +1525,7 @@ func (x *VoteOnVersionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VoteOnVersionRequest.ProtoReflect.Descriptor instead.
 func (*VoteOnVersionRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{16}
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *VoteOnVersionRequest) GetPartition() string {
@@ -1435,7 +1604,7 @@ type VoteOnVersionResponse struct {
 
 func (x *VoteOnVersionResponse) Reset() {
 	*x = VoteOnVersionResponse{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[17]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1447,7 +1616,7 @@ func (x *VoteOnVersionResponse) String() string {
 func (*VoteOnVersionResponse) ProtoMessage() {}
 
 func (x *VoteOnVersionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[17]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1460,7 +1629,7 @@ func (x *VoteOnVersionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VoteOnVersionResponse.ProtoReflect.Descriptor instead.
 func (*VoteOnVersionResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{17}
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *VoteOnVersionResponse) GetNumber() uint64 {
@@ -1508,7 +1677,7 @@ type RecordVerdictRequest struct {
 
 func (x *RecordVerdictRequest) Reset() {
 	*x = RecordVerdictRequest{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[18]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1520,7 +1689,7 @@ func (x *RecordVerdictRequest) String() string {
 func (*RecordVerdictRequest) ProtoMessage() {}
 
 func (x *RecordVerdictRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[18]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1533,7 +1702,7 @@ func (x *RecordVerdictRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordVerdictRequest.ProtoReflect.Descriptor instead.
 func (*RecordVerdictRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{18}
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *RecordVerdictRequest) GetPartition() string {
@@ -1602,7 +1771,7 @@ type RecordVerdictResponse struct {
 
 func (x *RecordVerdictResponse) Reset() {
 	*x = RecordVerdictResponse{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[19]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1614,7 +1783,7 @@ func (x *RecordVerdictResponse) String() string {
 func (*RecordVerdictResponse) ProtoMessage() {}
 
 func (x *RecordVerdictResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[19]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1627,7 +1796,7 @@ func (x *RecordVerdictResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordVerdictResponse.ProtoReflect.Descriptor instead.
 func (*RecordVerdictResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{19}
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *RecordVerdictResponse) GetNumber() uint64 {
@@ -1737,7 +1906,17 @@ const file_lehr_api_v1_delivery_proto_rawDesc = "" +
 	"\venvironment\x18\x03 \x01(\tR\venvironment\x12\x18\n" +
 	"\aversion\x18\x04 \x01(\tR\aversion\"]\n" +
 	"\x16ExplainVersionResponse\x12C\n" +
-	"\fexplanations\x18\x01 \x03(\v2\x1f.lehr.api.v1.VersionExplanationR\fexplanations\"\xa6\x01\n" +
+	"\fexplanations\x18\x01 \x03(\v2\x1f.lehr.api.v1.VersionExplanationR\fexplanations\"K\n" +
+	"\x13LocateCommitRequest\x12\x1c\n" +
+	"\tpartition\x18\x01 \x01(\tR\tpartition\x12\x16\n" +
+	"\x06commit\x18\x02 \x01(\tR\x06commit\"\x92\x01\n" +
+	"\x14LocateCommitResponse\x127\n" +
+	"\bversions\x18\x01 \x03(\v2\x1b.lehr.api.v1.LocatedVersionR\bversions\x12\x1a\n" +
+	"\bsearched\x18\x02 \x01(\x05R\bsearched\x12%\n" +
+	"\x0ewithout_commit\x18\x03 \x01(\x05R\rwithoutCommit\"\x8e\x01\n" +
+	"\x0eLocatedVersion\x127\n" +
+	"\aversion\x18\x01 \x01(\v2\x1d.lehr.api.v1.DeliveredVersionR\aversion\x12C\n" +
+	"\fexplanations\x18\x02 \x03(\v2\x1f.lehr.api.v1.VersionExplanationR\fexplanations\"\xa6\x01\n" +
 	"\x0eDeliveryEffect\x12 \n" +
 	"\venvironment\x18\x01 \x01(\tR\venvironment\x129\n" +
 	"\x06before\x18\x02 \x01(\v2!.lehr.api.v1.DeliveredEnvironmentR\x06before\x127\n" +
@@ -1786,11 +1965,12 @@ const file_lehr_api_v1_delivery_proto_rawDesc = "" +
 	"\x06reason\x18\b \x01(\tR\x06reason\"c\n" +
 	"\x15RecordVerdictResponse\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x04R\x06number\x122\n" +
-	"\aversion\x18\x02 \x01(\v2\x18.lehr.api.v1.VersionNameR\aversion2\xe6\x04\n" +
+	"\aversion\x18\x02 \x01(\v2\x18.lehr.api.v1.VersionNameR\aversion2\xc5\x05\n" +
 	"\x0fDeliveryService\x12i\n" +
 	"\x10ListEnvironments\x12$.lehr.api.v1.ListEnvironmentsRequest\x1a%.lehr.api.v1.ListEnvironmentsResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01\x12]\n" +
 	"\fListVersions\x12 .lehr.api.v1.ListVersionsRequest\x1a!.lehr.api.v1.ListVersionsResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01\x12c\n" +
-	"\x0eExplainVersion\x12\".lehr.api.v1.ExplainVersionRequest\x1a#.lehr.api.v1.ExplainVersionResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01\x12`\n" +
+	"\x0eExplainVersion\x12\".lehr.api.v1.ExplainVersionRequest\x1a#.lehr.api.v1.ExplainVersionResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01\x12]\n" +
+	"\fLocateCommit\x12 .lehr.api.v1.LocateCommitRequest\x1a!.lehr.api.v1.LocateCommitResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01\x12`\n" +
 	"\rActOnDelivery\x12!.lehr.api.v1.ActOnDeliveryRequest\x1a\".lehr.api.v1.ActOnDeliveryResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01\x12`\n" +
 	"\rVoteOnVersion\x12!.lehr.api.v1.VoteOnVersionRequest\x1a\".lehr.api.v1.VoteOnVersionResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01\x12`\n" +
 	"\rRecordVerdict\x12!.lehr.api.v1.RecordVerdictRequest\x1a\".lehr.api.v1.RecordVerdictResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01B%Z\x1elehr.dev/gen/lehr/api/v1;apipb\x92\x03\x02\b\x02b\beditionsp\xe8\a"
@@ -1807,7 +1987,7 @@ func file_lehr_api_v1_delivery_proto_rawDescGZIP() []byte {
 	return file_lehr_api_v1_delivery_proto_rawDescData
 }
 
-var file_lehr_api_v1_delivery_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
+var file_lehr_api_v1_delivery_proto_msgTypes = make([]protoimpl.MessageInfo, 23)
 var file_lehr_api_v1_delivery_proto_goTypes = []any{
 	(*VersionName)(nil),              // 0: lehr.api.v1.VersionName
 	(*DeliveredEnvironment)(nil),     // 1: lehr.api.v1.DeliveredEnvironment
@@ -1822,65 +2002,73 @@ var file_lehr_api_v1_delivery_proto_goTypes = []any{
 	(*VersionExplanation)(nil),       // 10: lehr.api.v1.VersionExplanation
 	(*ExplainVersionRequest)(nil),    // 11: lehr.api.v1.ExplainVersionRequest
 	(*ExplainVersionResponse)(nil),   // 12: lehr.api.v1.ExplainVersionResponse
-	(*DeliveryEffect)(nil),           // 13: lehr.api.v1.DeliveryEffect
-	(*ActOnDeliveryRequest)(nil),     // 14: lehr.api.v1.ActOnDeliveryRequest
-	(*ActOnDeliveryResponse)(nil),    // 15: lehr.api.v1.ActOnDeliveryResponse
-	(*VoteOnVersionRequest)(nil),     // 16: lehr.api.v1.VoteOnVersionRequest
-	(*VoteOnVersionResponse)(nil),    // 17: lehr.api.v1.VoteOnVersionResponse
-	(*RecordVerdictRequest)(nil),     // 18: lehr.api.v1.RecordVerdictRequest
-	(*RecordVerdictResponse)(nil),    // 19: lehr.api.v1.RecordVerdictResponse
-	(*timestamppb.Timestamp)(nil),    // 20: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),      // 21: google.protobuf.Duration
+	(*LocateCommitRequest)(nil),      // 13: lehr.api.v1.LocateCommitRequest
+	(*LocateCommitResponse)(nil),     // 14: lehr.api.v1.LocateCommitResponse
+	(*LocatedVersion)(nil),           // 15: lehr.api.v1.LocatedVersion
+	(*DeliveryEffect)(nil),           // 16: lehr.api.v1.DeliveryEffect
+	(*ActOnDeliveryRequest)(nil),     // 17: lehr.api.v1.ActOnDeliveryRequest
+	(*ActOnDeliveryResponse)(nil),    // 18: lehr.api.v1.ActOnDeliveryResponse
+	(*VoteOnVersionRequest)(nil),     // 19: lehr.api.v1.VoteOnVersionRequest
+	(*VoteOnVersionResponse)(nil),    // 20: lehr.api.v1.VoteOnVersionResponse
+	(*RecordVerdictRequest)(nil),     // 21: lehr.api.v1.RecordVerdictRequest
+	(*RecordVerdictResponse)(nil),    // 22: lehr.api.v1.RecordVerdictResponse
+	(*timestamppb.Timestamp)(nil),    // 23: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),      // 24: google.protobuf.Duration
 }
 var file_lehr_api_v1_delivery_proto_depIdxs = []int32{
 	0,  // 0: lehr.api.v1.DeliveredEnvironment.has:type_name -> lehr.api.v1.VersionName
-	20, // 1: lehr.api.v1.DeliveredEnvironment.since:type_name -> google.protobuf.Timestamp
-	20, // 2: lehr.api.v1.DeliveredEnvironment.good_since:type_name -> google.protobuf.Timestamp
+	23, // 1: lehr.api.v1.DeliveredEnvironment.since:type_name -> google.protobuf.Timestamp
+	23, // 2: lehr.api.v1.DeliveredEnvironment.good_since:type_name -> google.protobuf.Timestamp
 	0,  // 3: lehr.api.v1.DeliveredEnvironment.wants:type_name -> lehr.api.v1.VersionName
 	0,  // 4: lehr.api.v1.DeliveredEnvironment.pinned:type_name -> lehr.api.v1.VersionName
 	1,  // 5: lehr.api.v1.ListEnvironmentsResponse.environments:type_name -> lehr.api.v1.DeliveredEnvironment
 	0,  // 6: lehr.api.v1.DeliveredVersion.version:type_name -> lehr.api.v1.VersionName
-	20, // 7: lehr.api.v1.DeliveredVersion.created:type_name -> google.protobuf.Timestamp
-	20, // 8: lehr.api.v1.DeliveredVersion.seen:type_name -> google.protobuf.Timestamp
-	20, // 9: lehr.api.v1.DeliveredVersion.gone:type_name -> google.protobuf.Timestamp
+	23, // 7: lehr.api.v1.DeliveredVersion.created:type_name -> google.protobuf.Timestamp
+	23, // 8: lehr.api.v1.DeliveredVersion.seen:type_name -> google.protobuf.Timestamp
+	23, // 9: lehr.api.v1.DeliveredVersion.gone:type_name -> google.protobuf.Timestamp
 	5,  // 10: lehr.api.v1.DeliveredVersion.standings:type_name -> lehr.api.v1.VersionStanding
-	20, // 11: lehr.api.v1.VersionStanding.since:type_name -> google.protobuf.Timestamp
+	23, // 11: lehr.api.v1.VersionStanding.since:type_name -> google.protobuf.Timestamp
 	4,  // 12: lehr.api.v1.ListVersionsResponse.versions:type_name -> lehr.api.v1.DeliveredVersion
-	21, // 13: lehr.api.v1.VersionVerdict.have_time:type_name -> google.protobuf.Duration
-	21, // 14: lehr.api.v1.VersionVerdict.needs_time:type_name -> google.protobuf.Duration
-	20, // 15: lehr.api.v1.VersionVerdict.until:type_name -> google.protobuf.Timestamp
+	24, // 13: lehr.api.v1.VersionVerdict.have_time:type_name -> google.protobuf.Duration
+	24, // 14: lehr.api.v1.VersionVerdict.needs_time:type_name -> google.protobuf.Duration
+	23, // 15: lehr.api.v1.VersionVerdict.until:type_name -> google.protobuf.Timestamp
 	0,  // 16: lehr.api.v1.VersionExplanation.version:type_name -> lehr.api.v1.VersionName
 	8,  // 17: lehr.api.v1.VersionExplanation.verdicts:type_name -> lehr.api.v1.VersionVerdict
-	20, // 18: lehr.api.v1.VersionExplanation.earliest:type_name -> google.protobuf.Timestamp
+	23, // 18: lehr.api.v1.VersionExplanation.earliest:type_name -> google.protobuf.Timestamp
 	9,  // 19: lehr.api.v1.VersionExplanation.awaits:type_name -> lehr.api.v1.AwaitedVerdict
 	8,  // 20: lehr.api.v1.VersionExplanation.admitted_by:type_name -> lehr.api.v1.VersionVerdict
-	20, // 21: lehr.api.v1.VersionExplanation.admitted:type_name -> google.protobuf.Timestamp
+	23, // 21: lehr.api.v1.VersionExplanation.admitted:type_name -> google.protobuf.Timestamp
 	10, // 22: lehr.api.v1.ExplainVersionResponse.explanations:type_name -> lehr.api.v1.VersionExplanation
-	1,  // 23: lehr.api.v1.DeliveryEffect.before:type_name -> lehr.api.v1.DeliveredEnvironment
-	1,  // 24: lehr.api.v1.DeliveryEffect.after:type_name -> lehr.api.v1.DeliveredEnvironment
-	13, // 25: lehr.api.v1.ActOnDeliveryResponse.effects:type_name -> lehr.api.v1.DeliveryEffect
-	0,  // 26: lehr.api.v1.ActOnDeliveryResponse.version:type_name -> lehr.api.v1.VersionName
-	13, // 27: lehr.api.v1.VoteOnVersionResponse.effects:type_name -> lehr.api.v1.DeliveryEffect
-	0,  // 28: lehr.api.v1.VoteOnVersionResponse.version:type_name -> lehr.api.v1.VersionName
-	8,  // 29: lehr.api.v1.VoteOnVersionResponse.verdict:type_name -> lehr.api.v1.VersionVerdict
-	0,  // 30: lehr.api.v1.RecordVerdictResponse.version:type_name -> lehr.api.v1.VersionName
-	2,  // 31: lehr.api.v1.DeliveryService.ListEnvironments:input_type -> lehr.api.v1.ListEnvironmentsRequest
-	6,  // 32: lehr.api.v1.DeliveryService.ListVersions:input_type -> lehr.api.v1.ListVersionsRequest
-	11, // 33: lehr.api.v1.DeliveryService.ExplainVersion:input_type -> lehr.api.v1.ExplainVersionRequest
-	14, // 34: lehr.api.v1.DeliveryService.ActOnDelivery:input_type -> lehr.api.v1.ActOnDeliveryRequest
-	16, // 35: lehr.api.v1.DeliveryService.VoteOnVersion:input_type -> lehr.api.v1.VoteOnVersionRequest
-	18, // 36: lehr.api.v1.DeliveryService.RecordVerdict:input_type -> lehr.api.v1.RecordVerdictRequest
-	3,  // 37: lehr.api.v1.DeliveryService.ListEnvironments:output_type -> lehr.api.v1.ListEnvironmentsResponse
-	7,  // 38: lehr.api.v1.DeliveryService.ListVersions:output_type -> lehr.api.v1.ListVersionsResponse
-	12, // 39: lehr.api.v1.DeliveryService.ExplainVersion:output_type -> lehr.api.v1.ExplainVersionResponse
-	15, // 40: lehr.api.v1.DeliveryService.ActOnDelivery:output_type -> lehr.api.v1.ActOnDeliveryResponse
-	17, // 41: lehr.api.v1.DeliveryService.VoteOnVersion:output_type -> lehr.api.v1.VoteOnVersionResponse
-	19, // 42: lehr.api.v1.DeliveryService.RecordVerdict:output_type -> lehr.api.v1.RecordVerdictResponse
-	37, // [37:43] is the sub-list for method output_type
-	31, // [31:37] is the sub-list for method input_type
-	31, // [31:31] is the sub-list for extension type_name
-	31, // [31:31] is the sub-list for extension extendee
-	0,  // [0:31] is the sub-list for field type_name
+	15, // 23: lehr.api.v1.LocateCommitResponse.versions:type_name -> lehr.api.v1.LocatedVersion
+	4,  // 24: lehr.api.v1.LocatedVersion.version:type_name -> lehr.api.v1.DeliveredVersion
+	10, // 25: lehr.api.v1.LocatedVersion.explanations:type_name -> lehr.api.v1.VersionExplanation
+	1,  // 26: lehr.api.v1.DeliveryEffect.before:type_name -> lehr.api.v1.DeliveredEnvironment
+	1,  // 27: lehr.api.v1.DeliveryEffect.after:type_name -> lehr.api.v1.DeliveredEnvironment
+	16, // 28: lehr.api.v1.ActOnDeliveryResponse.effects:type_name -> lehr.api.v1.DeliveryEffect
+	0,  // 29: lehr.api.v1.ActOnDeliveryResponse.version:type_name -> lehr.api.v1.VersionName
+	16, // 30: lehr.api.v1.VoteOnVersionResponse.effects:type_name -> lehr.api.v1.DeliveryEffect
+	0,  // 31: lehr.api.v1.VoteOnVersionResponse.version:type_name -> lehr.api.v1.VersionName
+	8,  // 32: lehr.api.v1.VoteOnVersionResponse.verdict:type_name -> lehr.api.v1.VersionVerdict
+	0,  // 33: lehr.api.v1.RecordVerdictResponse.version:type_name -> lehr.api.v1.VersionName
+	2,  // 34: lehr.api.v1.DeliveryService.ListEnvironments:input_type -> lehr.api.v1.ListEnvironmentsRequest
+	6,  // 35: lehr.api.v1.DeliveryService.ListVersions:input_type -> lehr.api.v1.ListVersionsRequest
+	11, // 36: lehr.api.v1.DeliveryService.ExplainVersion:input_type -> lehr.api.v1.ExplainVersionRequest
+	13, // 37: lehr.api.v1.DeliveryService.LocateCommit:input_type -> lehr.api.v1.LocateCommitRequest
+	17, // 38: lehr.api.v1.DeliveryService.ActOnDelivery:input_type -> lehr.api.v1.ActOnDeliveryRequest
+	19, // 39: lehr.api.v1.DeliveryService.VoteOnVersion:input_type -> lehr.api.v1.VoteOnVersionRequest
+	21, // 40: lehr.api.v1.DeliveryService.RecordVerdict:input_type -> lehr.api.v1.RecordVerdictRequest
+	3,  // 41: lehr.api.v1.DeliveryService.ListEnvironments:output_type -> lehr.api.v1.ListEnvironmentsResponse
+	7,  // 42: lehr.api.v1.DeliveryService.ListVersions:output_type -> lehr.api.v1.ListVersionsResponse
+	12, // 43: lehr.api.v1.DeliveryService.ExplainVersion:output_type -> lehr.api.v1.ExplainVersionResponse
+	14, // 44: lehr.api.v1.DeliveryService.LocateCommit:output_type -> lehr.api.v1.LocateCommitResponse
+	18, // 45: lehr.api.v1.DeliveryService.ActOnDelivery:output_type -> lehr.api.v1.ActOnDeliveryResponse
+	20, // 46: lehr.api.v1.DeliveryService.VoteOnVersion:output_type -> lehr.api.v1.VoteOnVersionResponse
+	22, // 47: lehr.api.v1.DeliveryService.RecordVerdict:output_type -> lehr.api.v1.RecordVerdictResponse
+	41, // [41:48] is the sub-list for method output_type
+	34, // [34:41] is the sub-list for method input_type
+	34, // [34:34] is the sub-list for extension type_name
+	34, // [34:34] is the sub-list for extension extendee
+	0,  // [0:34] is the sub-list for field type_name
 }
 
 func init() { file_lehr_api_v1_delivery_proto_init() }
@@ -1896,7 +2084,7 @@ func file_lehr_api_v1_delivery_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lehr_api_v1_delivery_proto_rawDesc), len(file_lehr_api_v1_delivery_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   20,
+			NumMessages:   23,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

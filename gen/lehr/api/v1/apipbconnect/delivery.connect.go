@@ -42,6 +42,9 @@ const (
 	// DeliveryServiceExplainVersionProcedure is the fully-qualified name of the DeliveryService's
 	// ExplainVersion RPC.
 	DeliveryServiceExplainVersionProcedure = "/lehr.api.v1.DeliveryService/ExplainVersion"
+	// DeliveryServiceLocateCommitProcedure is the fully-qualified name of the DeliveryService's
+	// LocateCommit RPC.
+	DeliveryServiceLocateCommitProcedure = "/lehr.api.v1.DeliveryService/LocateCommit"
 	// DeliveryServiceActOnDeliveryProcedure is the fully-qualified name of the DeliveryService's
 	// ActOnDelivery RPC.
 	DeliveryServiceActOnDeliveryProcedure = "/lehr.api.v1.DeliveryService/ActOnDelivery"
@@ -62,6 +65,9 @@ type DeliveryServiceClient interface {
 	ListVersions(context.Context, *v1.ListVersionsRequest) (*v1.ListVersionsResponse, error)
 	// All that is to say of a version in an environment. NotFound: nothing is known of it.
 	ExplainVersion(context.Context, *v1.ExplainVersionRequest) (*v1.ExplainVersionResponse, error)
+	// Finds the versions that were made of a commit, in all applications of the partition. A version is
+	// found by the commit that its source tells; nothing is known of the commits before that one.
+	LocateCommit(context.Context, *v1.LocateCommitRequest) (*v1.LocateCommitResponse, error)
 	// Keeps what a person asks, which is carried out within a second, or with dry_run only shows
 	// what it would change. It takes the role operator in the environment's partition, or of an
 	// act on all environments in that of the application. What makes no sense now is refused.
@@ -103,6 +109,12 @@ func NewDeliveryServiceClient(httpClient connect.HTTPClient, baseURL string, opt
 			connect.WithSchema(deliveryServiceMethods.ByName("ExplainVersion")),
 			connect.WithClientOptions(opts...),
 		),
+		locateCommit: connect.NewClient[v1.LocateCommitRequest, v1.LocateCommitResponse](
+			httpClient,
+			baseURL+DeliveryServiceLocateCommitProcedure,
+			connect.WithSchema(deliveryServiceMethods.ByName("LocateCommit")),
+			connect.WithClientOptions(opts...),
+		),
 		actOnDelivery: connect.NewClient[v1.ActOnDeliveryRequest, v1.ActOnDeliveryResponse](
 			httpClient,
 			baseURL+DeliveryServiceActOnDeliveryProcedure,
@@ -129,6 +141,7 @@ type deliveryServiceClient struct {
 	listEnvironments *connect.Client[v1.ListEnvironmentsRequest, v1.ListEnvironmentsResponse]
 	listVersions     *connect.Client[v1.ListVersionsRequest, v1.ListVersionsResponse]
 	explainVersion   *connect.Client[v1.ExplainVersionRequest, v1.ExplainVersionResponse]
+	locateCommit     *connect.Client[v1.LocateCommitRequest, v1.LocateCommitResponse]
 	actOnDelivery    *connect.Client[v1.ActOnDeliveryRequest, v1.ActOnDeliveryResponse]
 	voteOnVersion    *connect.Client[v1.VoteOnVersionRequest, v1.VoteOnVersionResponse]
 	recordVerdict    *connect.Client[v1.RecordVerdictRequest, v1.RecordVerdictResponse]
@@ -155,6 +168,15 @@ func (c *deliveryServiceClient) ListVersions(ctx context.Context, req *v1.ListVe
 // ExplainVersion calls lehr.api.v1.DeliveryService.ExplainVersion.
 func (c *deliveryServiceClient) ExplainVersion(ctx context.Context, req *v1.ExplainVersionRequest) (*v1.ExplainVersionResponse, error) {
 	response, err := c.explainVersion.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// LocateCommit calls lehr.api.v1.DeliveryService.LocateCommit.
+func (c *deliveryServiceClient) LocateCommit(ctx context.Context, req *v1.LocateCommitRequest) (*v1.LocateCommitResponse, error) {
+	response, err := c.locateCommit.CallUnary(ctx, connect.NewRequest(req))
 	if response != nil {
 		return response.Msg, err
 	}
@@ -197,6 +219,9 @@ type DeliveryServiceHandler interface {
 	ListVersions(context.Context, *v1.ListVersionsRequest) (*v1.ListVersionsResponse, error)
 	// All that is to say of a version in an environment. NotFound: nothing is known of it.
 	ExplainVersion(context.Context, *v1.ExplainVersionRequest) (*v1.ExplainVersionResponse, error)
+	// Finds the versions that were made of a commit, in all applications of the partition. A version is
+	// found by the commit that its source tells; nothing is known of the commits before that one.
+	LocateCommit(context.Context, *v1.LocateCommitRequest) (*v1.LocateCommitResponse, error)
 	// Keeps what a person asks, which is carried out within a second, or with dry_run only shows
 	// what it would change. It takes the role operator in the environment's partition, or of an
 	// act on all environments in that of the application. What makes no sense now is refused.
@@ -234,6 +259,12 @@ func NewDeliveryServiceHandler(svc DeliveryServiceHandler, opts ...connect.Handl
 		connect.WithSchema(deliveryServiceMethods.ByName("ExplainVersion")),
 		connect.WithHandlerOptions(opts...),
 	)
+	deliveryServiceLocateCommitHandler := connect.NewUnaryHandlerSimple(
+		DeliveryServiceLocateCommitProcedure,
+		svc.LocateCommit,
+		connect.WithSchema(deliveryServiceMethods.ByName("LocateCommit")),
+		connect.WithHandlerOptions(opts...),
+	)
 	deliveryServiceActOnDeliveryHandler := connect.NewUnaryHandlerSimple(
 		DeliveryServiceActOnDeliveryProcedure,
 		svc.ActOnDelivery,
@@ -260,6 +291,8 @@ func NewDeliveryServiceHandler(svc DeliveryServiceHandler, opts ...connect.Handl
 			deliveryServiceListVersionsHandler.ServeHTTP(w, r)
 		case DeliveryServiceExplainVersionProcedure:
 			deliveryServiceExplainVersionHandler.ServeHTTP(w, r)
+		case DeliveryServiceLocateCommitProcedure:
+			deliveryServiceLocateCommitHandler.ServeHTTP(w, r)
 		case DeliveryServiceActOnDeliveryProcedure:
 			deliveryServiceActOnDeliveryHandler.ServeHTTP(w, r)
 		case DeliveryServiceVoteOnVersionProcedure:
@@ -285,6 +318,10 @@ func (UnimplementedDeliveryServiceHandler) ListVersions(context.Context, *v1.Lis
 
 func (UnimplementedDeliveryServiceHandler) ExplainVersion(context.Context, *v1.ExplainVersionRequest) (*v1.ExplainVersionResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("lehr.api.v1.DeliveryService.ExplainVersion is not implemented"))
+}
+
+func (UnimplementedDeliveryServiceHandler) LocateCommit(context.Context, *v1.LocateCommitRequest) (*v1.LocateCommitResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("lehr.api.v1.DeliveryService.LocateCommit is not implemented"))
 }
 
 func (UnimplementedDeliveryServiceHandler) ActOnDelivery(context.Context, *v1.ActOnDeliveryRequest) (*v1.ActOnDeliveryResponse, error) {
