@@ -65,7 +65,7 @@ var lanes = map[lane]int{computes: 2, waits: 2, fills: 1}
 // judge keeps the caller's and nothing needs root. Where the kernel groups processes by session
 // (sched_autogroup_enabled), nice counts only within one: all stages run in the caller's session.
 func (l lane) nice() int {
-	return map[lane]int{waits: 0, computes: 10, fills: 19}[l]
+	return map[lane]int{waits: 0, computes: 15, fills: 19}[l]
 }
 
 // runner runs one stage and returns what it cost.
