@@ -49,6 +49,7 @@ func TestAccessible(t *testing.T) {
 		if wide := r.ask(`String(document.documentElement.scrollWidth)`); wide != "320" {
 			t.Errorf("%s is %s pixels wide in a window of 320", path, wide)
 		}
+		r.accessible(path+" at 320 pixels", string(axe), `{type: "rule", values: ["target-size"]}`)
 		r.width(1280)
 	}
 	// Who asks for little motion gets none.
@@ -64,6 +65,7 @@ func TestAccessible(t *testing.T) {
 // has other parts, is asked again.
 func (r *real) accessible(name, axe, rules string) {
 	r.Helper()
+	r.until(`document.readyState === "complete"`) // With its style sheet.
 	for deadline := time.Now().Add(patience); ; {
 		found, err := chromedp.Run(r.browser, chromedp.Evaluate[string](fmt.Sprintf(axeRun, axe, rules), chromedp.EvalAwaitPromise))
 		if err == nil {

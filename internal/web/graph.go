@@ -71,9 +71,9 @@ const (
 // far as there are no circles, and beside those that it is joined with.
 func (g *graph) layOut() *graph {
 	g.dropStray()
-	g.arrange()
-	g.order()
-	g.place()
+	g.assignColumns()
+	g.orderColumns()
+	g.placeNodes()
 	return g
 }
 
@@ -92,9 +92,9 @@ func (g *graph) dropStray() {
 	})
 }
 
-// arrange gives each node the column that follows from the longest way to it. An edge
+// assignColumns gives each node the column that follows from the longest way to it. An edge
 // that closes a circle does not count.
-func (g *graph) arrange() {
+func (g *graph) assignColumns() {
 	outgoing := map[string][]string{}
 	incoming := map[string]int{}
 	for _, e := range g.Edges {
@@ -113,17 +113,17 @@ func (g *graph) arrange() {
 		node := remaining[ready]
 		remaining = slices.Delete(remaining, ready, ready+1)
 		placed[node.ID] = true
-		for _, to := range outgoing[node.ID] {
-			incoming[to]--
-			if !placed[to] {
-				byID[to].column = max(byID[to].column, node.column+1)
+		for _, next := range outgoing[node.ID] {
+			incoming[next]--
+			if !placed[next] {
+				byID[next].column = max(byID[next].column, node.column+1)
 			}
 		}
 	}
 }
 
-// order puts nodes of a column beside what leads to them, lane by lane.
-func (g *graph) order() {
+// orderColumns puts nodes of a column beside what leads to them, lane by lane.
+func (g *graph) orderColumns() {
 	sources := map[string][]string{}
 	for _, e := range g.Edges {
 		sources[e.To] = append(sources[e.To], e.From)
@@ -155,8 +155,8 @@ func (g *graph) order() {
 	}
 }
 
-// place turns columns and rows into pixels, and draws the edges.
-func (g *graph) place() {
+// placeNodes turns columns and rows into pixels, and draws the edges.
+func (g *graph) placeNodes() {
 	rows := map[string]int{}
 	for _, node := range g.Nodes {
 		rows[node.Lane] = max(rows[node.Lane], node.row+1)

@@ -39,7 +39,7 @@ type homeRow struct {
 	Act  *actButton
 }
 
-// homeWrong are root causes, counted.
+// homeWrong has root causes, and counts them.
 type homeWrong struct {
 	Causes []homeCause
 	// Roots are how many there are in the partitions that were read, Assets how many assets
@@ -47,6 +47,8 @@ type homeWrong struct {
 	Roots  int
 	Assets int64
 	Unread int
+	// Problems say of each partition that could not be read why not.
+	Problems []string
 }
 
 type homeCause struct {
@@ -55,7 +57,11 @@ type homeCause struct {
 }
 
 // homeEvents is what happened, the newest first.
-type homeEvents struct{ Rows []homeRow }
+type homeEvents struct {
+	Rows []homeRow
+	// Problems say of each partition that could not be read why not.
+	Problems []string
+}
 
 // showHome is the first page: what needs the viewer, what is wrong, what moves, what happened,
 // and below these the partitions.
@@ -74,18 +80,18 @@ func showHome(ctx context.Context, r *reader, at address) (page, error) {
 		if err != nil {
 			return page{}, err
 		}
-		views, problems := r.inboxes(ctx, response.Partitions)
+		views, problems := r.readInboxes(ctx, response.Partitions)
 		pageData.Parts = append(pageData.Parts, problems...)
 		pageData.Parts = append(pageData.Parts,
-			makePart("needs", "home-needs", needsOf(views, person)), r.wrong(ctx, response.Partitions),
-			makePart("moves", "home-moves", movesOf(views, response.Partitions)), r.happened(ctx, response.Partitions))
+			makePart("needs", "home-needs", listNeeds(views, person)), r.readWrong(ctx, response.Partitions),
+			makePart("moves", "home-moves", listMoves(views, response.Partitions)), r.readEvents(ctx, response.Partitions))
 	}
 	pageData.Parts = append(pageData.Parts, r.partitionsPart(response.Partitions, at))
 	return pageData, nil
 }
 
-// inboxes reads what waits and moves in all partitions; what cannot be read is told.
-func (r *reader) inboxes(ctx context.Context, partitions []*apipb.Partition) (views []inboxView, problems []part) {
+// readInboxes reads what waits and moves in all partitions. Each partition that cannot be read is a problem.
+func (r *reader) readInboxes(ctx context.Context, partitions []*apipb.Partition) (views []inboxView, problems []part) {
 	views = make([]inboxView, len(partitions))
 	failed := make([]error, len(partitions))
 	var group errgroup.Group
@@ -105,9 +111,9 @@ func (r *reader) inboxes(ctx context.Context, partitions []*apipb.Partition) (vi
 	return views, problems
 }
 
-// needsOf is what of all that waits is for the viewer: what anybody may do who may, and what
-// is the viewer's own.
-func needsOf(views []inboxView, person *apipb.WhoAmIResponse) homeNeeds {
+// listNeeds returns what waits for the viewer: what the viewer's role may act on, and the viewer's own brakes that
+// end soon.
+func listNeeds(views []inboxView, person *apipb.WhoAmIResponse) homeNeeds {
 	needs := homeNeeds{}
 	for _, view := range views {
 		add := func(what string, items []inboxItem) {
@@ -139,8 +145,8 @@ func needsOf(views []inboxView, person *apipb.WhoAmIResponse) homeNeeds {
 	return needs
 }
 
-// movesOf is what changes now: pushes, rollouts and deliveries under way.
-func movesOf(views []inboxView, partitions []*apipb.Partition) []homeRow {
+// listMoves returns the pushes, rollouts and deliveries that are under way.
+func listMoves(views []inboxView, partitions []*apipb.Partition) []homeRow {
 	var rows []homeRow
 	for _, p := range partitions {
 		if n := p.States["pushing"]; n > 0 {
@@ -156,8 +162,9 @@ func movesOf(views []inboxView, partitions []*apipb.Partition) []homeRow {
 	return rows
 }
 
-// wrong are the root causes of the partitions in trouble, those that hold up most first.
-func (r *reader) wrong(ctx context.Context, partitions []*apipb.Partition) part {
+// readWrong reads the root causes of the partitions in trouble. Those that hold up the most assets come first. A
+// partition that cannot be read hides no other.
+func (r *reader) readWrong(ctx context.Context, partitions []*apipb.Partition) part {
 	trouble := func(p *apipb.Partition) int64 {
 		n := p.States["waiting"]
 		if p.Stop != nil || p.BlockedBy != nil || r.problem(p.Id) != "" {
@@ -171,7 +178,8 @@ func (r *reader) wrong(ctx context.Context, partitions []*apipb.Partition) part 
 	for _, p := range ill[:min(len(ill), causesRead)] {
 		explanation, err := r.readCauses(ctx, p.Id, aboutPartition, "")
 		if err != nil {
-			return problem("wrong", err)
+			view.Problems = append(view.Problems, p.Id+": "+err.Error())
+			continue
 		}
 		view.Roots += len(explanation.Causes)
 		for i, cause := range explanation.Causes {
@@ -187,37 +195,41 @@ func (r *reader) wrong(ctx context.Context, partitions []*apipb.Partition) part 
 	return makePart("wrong", "home-wrong", view)
 }
 
-// happened is what became of the partitions lately. The browser knows which of it is new to
-// its person.
-func (r *reader) happened(ctx context.Context, partitions []*apipb.Partition) part {
+// readEvents reads what happened lately in all partitions. The browser marks what is new to its person. A partition
+// that cannot be read hides no other.
+func (r *reader) readEvents(ctx context.Context, partitions []*apipb.Partition) part {
 	rows := make([][]homeRow, len(partitions))
 	failed := make([]error, len(partitions))
-	since := time.Now().Add(-happenedWithin)
+	oldest := time.Now().Add(-happenedWithin)
 	var group errgroup.Group
 	group.SetLimit(inboxAtOnce)
 	for i, p := range partitions {
 		group.Go(func() error {
-			rows[i], failed[i] = r.eventsOf(ctx, p.Id, since)
+			rows[i], failed[i] = r.readPartitionEvents(ctx, p.Id, oldest)
 			return nil
 		})
 	}
 	_ = group.Wait()
-	if at := slices.IndexFunc(failed, func(err error) bool { return err != nil }); at >= 0 {
-		return problem("happened", failed[at])
+	view := homeEvents{}
+	for i, err := range failed {
+		if err != nil {
+			view.Problems = append(view.Problems, partitions[i].Id+": "+err.Error())
+		}
 	}
 	events := slices.Concat(rows...)
 	slices.SortStableFunc(events, func(a, b homeRow) int { return b.At.AsTime().Compare(a.At.AsTime()) })
-	return makePart("happened", "home-happened", homeEvents{events[:min(len(events), eventsTold)]})
+	view.Rows = events[:min(len(events), eventsTold)]
+	return makePart("happened", "home-happened", view)
 }
 
-// eventsOf are the newest incarnations and pushes of a partition.
-func (r *reader) eventsOf(ctx context.Context, partition string, since time.Time) (rows []homeRow, err error) {
+// readPartitionEvents reads the newest incarnations and pushes of a partition.
+func (r *reader) readPartitionEvents(ctx context.Context, partition string, oldest time.Time) (rows []homeRow, err error) {
 	published, err := r.Incarnations.ListIncarnations(ctx, &apipb.ListIncarnationsRequest{Partition: partition, Limit: eventsRead})
 	if err != nil {
 		return nil, err
 	}
 	for _, incarnation := range published.Incarnations {
-		if incarnation.Created.AsTime().Before(since) {
+		if incarnation.Created.AsTime().Before(oldest) {
 			continue
 		}
 		var subjects []string
@@ -233,7 +245,7 @@ func (r *reader) eventsOf(ctx context.Context, partition string, since time.Time
 		return nil, err
 	}
 	for _, push := range pushed.Pushes {
-		if push.Ended != nil && push.Ended.AsTime().After(since) {
+		if push.Ended != nil && push.Ended.AsTime().After(oldest) {
 			rows = append(rows, homeRow{Partition: partition, What: push.Ending, Text: push.Asset, Link: link(partition, "push", push.Push), Reason: push.Reason, At: push.Ended})
 		}
 	}

@@ -1,12 +1,17 @@
 package web_test
 
 import (
+	"context"
+	"errors"
 	"net/url"
 	"strings"
 	"testing"
 	"time"
 
+	apipb "lehr.dev/gen/lehr/api/v1"
+	"lehr.dev/gen/lehr/api/v1/apipbconnect"
 	"lehr.dev/internal/ground/intent"
+	"lehr.dev/internal/web"
 )
 
 // TestHome: the first page says what needs its reader, what is wrong, what moves, what happened.
@@ -31,6 +36,53 @@ func TestHome(t *testing.T) {
 		if !strings.Contains(text, want) {
 			t.Errorf("home does not say %q: %s", want, text)
 		}
+	}
+}
+
+// unreadable answers nothing about one partition.
+type unreadable struct {
+	apipbconnect.ReportServiceClient
+	apipbconnect.JournalServiceClient
+	partition string
+}
+
+var errDisk = errors.New("its disk is broken")
+
+func (u unreadable) Why(ctx context.Context, request *apipb.WhyRequest) (*apipb.WhyResponse, error) {
+	if request.Partition == u.partition {
+		return nil, errDisk
+	}
+	return u.ReportServiceClient.Why(ctx, request)
+}
+
+func (u unreadable) ListPushes(ctx context.Context, request *apipb.ListPushesRequest) (*apipb.ListPushesResponse, error) {
+	if request.Partition == u.partition {
+		return nil, errDisk
+	}
+	return u.JournalServiceClient.ListPushes(ctx, request)
+}
+
+// TestHomeBesideWhatCannotBeRead: one partition that cannot be read hides no other, and home does not
+// say that all is well.
+func TestHomeBesideWhatCannotBeRead(t *testing.T) {
+	w := newWorld(t, func(options *web.Options) {
+		c := *options.Client
+		u := unreadable{c.Reports, c.Journal, "bank"}
+		c.Reports, c.Journal = u, u
+		options.Client = &c
+	})
+	w.three()
+	w.report(waits("web/b", intent.WaitApproval, "needs approval"))
+	w.must(w.store.AddPartition(t.Context(), "bank", "/bank/lehr.yaml", "a try", ann))
+	w.must(w.store.SetStop(t.Context(), intent.Stop{Partition: "bank", Owner: ann, Reason: "a fire", Since: time.Now()}))
+	text := words(w.shows("/"))
+	for _, want := range []string{"bank: its disk is broken", "published shop@1", "2 root causes"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("home does not say %q: %s", want, text)
+		}
+	}
+	if strings.Count(text, "bank: its disk is broken") != 2 {
+		t.Errorf("each of two parts is to say it once: %s", text)
 	}
 }
 

@@ -178,6 +178,12 @@ func TestWhatIsNotThere(t *testing.T) {
 			t.Errorf("%s answered %d, want %d:\n%s", path, status, want, text)
 		}
 	}
+	// What is no page follows no other: it would load itself for ever.
+	for _, path := range []string{"/nothing", "/partition/shop/other/thing"} {
+		if _, text := w.get(path); strings.Contains(text, "data-self") {
+			t.Errorf("%s follows %s", path, text)
+		}
+	}
 	answer, err := w.browser.Post(w.base+"/", "text/plain", nil)
 	w.must(err)
 	answer.Body.Close()

@@ -268,12 +268,12 @@ func (s *partitionSearch) versions(ctx context.Context) error {
 			return err
 		}
 		for _, version := range response.Versions {
-			to := versionLink(s.partition.Id, application, version.Version)
+			address := versionLink(s.partition.Id, application, version.Version)
 			if s.matches(version.Version.Name) || s.matches(version.Version.Digest) {
-				s.add("version", application+" "+version.Version.Name, to, standingsText(version))
+				s.add("version", application+" "+version.Version.Name, address, standingsText(version))
 			}
 			if version.Commit != "" && strings.HasPrefix(strings.ToLower(version.Commit), s.text) {
-				s.add("commit", short(version.Commit), to, "version "+version.Version.Name+" of "+application)
+				s.add("commit", short(version.Commit), address, "version "+version.Version.Name+" of "+application)
 			}
 		}
 	}
@@ -295,11 +295,11 @@ func (s *partitionSearch) rollouts(ctx context.Context) error {
 		return err
 	}
 	for _, rollout := range response.Rollouts {
-		to := link(s.partition.Id, "rollout", rollout.Name)
+		address := link(s.partition.Id, "rollout", rollout.Name)
 		if s.matches(rollout.Name) {
-			s.add("rollout", rollout.Name, to, rollout.GetRun().GetState())
+			s.add("rollout", rollout.Name, address, rollout.GetRun().GetState())
 		}
-		s.person(rollout.GetRun().GetBy().GetName(), "began a run of rollout "+rollout.Name, to)
+		s.person(rollout.GetRun().GetBy().GetName(), "began a run of rollout "+rollout.Name, address)
 	}
 	return nil
 }

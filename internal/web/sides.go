@@ -106,7 +106,7 @@ func (r *reader) readSides(ctx context.Context, at address, content *apipb.GetAs
 // to production.
 func compareSides(desired, target map[string]string, report *apipb.Report, isInSync bool) []sideField {
 	var fields []sideField
-	told := map[string]bool{}
+	compared := map[string]bool{}
 	for _, change := range report.GetPlan().GetChanges() {
 		f := sideField{
 			Path: change.Path, Current: givenSide(change.Current), Target: givenSide(change.Target), Destructive: change.Destructive,
@@ -114,7 +114,7 @@ func compareSides(desired, target map[string]string, report *apipb.Report, isInS
 		}
 		f.Desired = f.Target
 		if path := intentPath(change.Path, desired, target); path != "" {
-			told[path] = true
+			compared[path] = true
 			if desired[path] != target[path] {
 				f.Desired = givenSide(desired[path])
 			}
@@ -128,7 +128,7 @@ func compareSides(desired, target map[string]string, report *apipb.Report, isInS
 		}
 	}
 	for _, path := range slices.Sorted(maps.Keys(paths)) {
-		if told[path] || desired[path] == target[path] {
+		if compared[path] || desired[path] == target[path] {
 			continue
 		}
 		f := sideField{Path: path, Desired: givenSide(desired[path]), Target: givenSide(target[path]), Current: side{Note: "its plugin names no difference from the target"}}
@@ -240,11 +240,11 @@ const (
 // Lines are the current value and the target's, line by line, with what is equal left out
 // except beside changes.
 func (f sideField) Lines() []diffLine {
-	from, to := splitLines(f.Current), splitLines(f.Target)
-	if len(from) > linesCompared || len(to) > linesCompared {
-		return append(markLines("-", from), markLines("+", to)...)
+	current, target := splitLines(f.Current), splitLines(f.Target)
+	if len(current) > linesCompared || len(target) > linesCompared {
+		return append(markLines("-", current), markLines("+", target)...)
 	}
-	return skipEqual(diffLines(from, to))
+	return skipEqual(diffLines(current, target))
 }
 
 // Later are the lines of the desired value, where that is not the target's.

@@ -97,12 +97,15 @@ func (s *Site) Handler() http.Handler {
 // page answers with one whole page.
 func (s *Site) page(w http.ResponseWriter, r *http.Request) {
 	at, err := parseAddress(r.URL)
-	var pageData page
-	if err == nil {
-		reader := newReader(s.options.Client)
-		reader.viewer = s.viewer(r.Context())
-		pageData, err = s.load(r.Context(), at, reader)
+	if err != nil {
+		// What is no page has nothing to follow: by its address it would follow the first page, and load itself for ever.
+		status := statusOf(err)
+		s.write(w, r, at, page{Title: http.StatusText(status), Fixed: true, Parts: []part{problem("problem", err)}}, status)
+		return
 	}
+	reader := newReader(s.options.Client)
+	reader.viewer = s.viewer(r.Context())
+	pageData, err := s.load(r.Context(), at, reader)
 	s.answer(w, r, at, pageData, err)
 }
 

@@ -2,11 +2,13 @@ package main
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -145,9 +147,37 @@ func TestAnAddressOfTheSameCaddyIsTaken(t *testing.T) {
 	if status, body := c.call(http.MethodPut, "/config/apps/http/servers/mine", theirs); status == http.StatusOK {
 		t.Errorf("another server on the address: %d %s", status, body)
 	}
+	// Caddy answers before it has closed the socket of the server that it refused, and the kernel
+	// resets what was given to that one.
+	waitFor(t, "Caddy to close the socket of the server that it refused", func() error {
+		if n := listening(t, b.Listen[0]); n != 1 {
+			return fmt.Errorf("%d sockets listen on %s", n, b.Listen[0])
+		}
+		return nil
+	})
 	if got := shares(t, b.Listen[0], 20); got["a"] != 20 {
 		t.Errorf("requests went to %v", got)
 	}
+}
+
+// listening counts the sockets that listen on an IPv4 address.
+func listening(t *testing.T, address string) int {
+	t.Helper()
+	at := netip.MustParseAddrPort(address)
+	host := at.Addr().As4()
+	table, err := os.ReadFile("/proc/net/tcp")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const listen = "0A"
+	want := fmt.Sprintf("%08X:%04X", binary.NativeEndian.Uint32(host[:]), at.Port())
+	count := 0
+	for line := range strings.Lines(string(table)) {
+		if fields := strings.Fields(line); len(fields) > 3 && fields[1] == want && fields[3] == listen {
+			count++
+		}
+	}
+	return count
 }
 
 func TestAnAddressMayBecomeWider(t *testing.T) {

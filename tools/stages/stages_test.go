@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -98,6 +99,39 @@ func TestShellMeasuresAndKeepsItsOutput(t *testing.T) {
 	}
 	if text, _ := os.ReadFile(filepath.Join(logs, "fails.log")); len(text) > 0 {
 		t.Errorf("it went on after a failure: %q", text)
+	}
+}
+
+// TestTimedStagesHavePriority: stages that real clocks judge keep the priority of the caller, which
+// needs no privilege, and each other lane has a notably lower one. A stage says nothing of it.
+func TestTimedStagesHavePriority(t *testing.T) {
+	if waits.nice() != 0 {
+		t.Errorf("what real clocks judge has nice %d, want that of the caller", waits.nice())
+	}
+	const least = 5 // Of two processes that compete, the other then gets a quarter.
+	for l := range lanes {
+		if l != waits && l.nice() < waits.nice()+least {
+			t.Errorf("the lane %s has nice %d, want at least %d more than what real clocks judge", l, l.nice(), least)
+		}
+	}
+	output, err := exec.Command("nice").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	own, err := strconv.Atoi(strings.TrimSpace(string(output))) // A stage runs this test, too.
+	if err != nil {
+		t.Fatal(err)
+	}
+	for l := range lanes {
+		logs := t.TempDir()
+		if _, err := runShell(logs)(t.Context(), stage{Name: "says", Lane: l, Script: "nice"}); err != nil {
+			t.Fatal(err)
+		}
+		said, err := os.ReadFile(filepath.Join(logs, "says.log"))
+		const lowest = 19
+		if want := strconv.Itoa(min(own+l.nice(), lowest)) + "\n"; err != nil || string(said) != want {
+			t.Errorf("a stage of the lane %s says %q, %v; want %q", l, said, err, want)
+		}
 	}
 }
 
