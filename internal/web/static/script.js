@@ -216,6 +216,14 @@
     }
   };
 
+  // What is printed is as of now while the page is live, and else as of when it was read last.
+  addEventListener("beforeprint", () => {
+    const asOf = document.getElementById("as-of");
+    if (!asOf || status.className !== "live") return;
+    asOf.dateTime = new Date().toISOString();
+    asOf.title = `${asOf.dateTime.slice(0, 19).replace("T", " ")} UTC`;
+  });
+
   // A form is sent once; the server sees to that too.
   document.addEventListener("submit", (event) => {
     if (!event.target.matches("[data-act]")) return;
