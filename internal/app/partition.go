@@ -23,6 +23,7 @@ import (
 	"lehr.dev/internal/ground/fault"
 	"lehr.dev/internal/ground/intent"
 	"lehr.dev/internal/ground/loop"
+	"lehr.dev/internal/ground/pushlog"
 	"lehr.dev/internal/ground/sight"
 	"lehr.dev/internal/notify"
 	"lehr.dev/internal/pluginhost/plugin"
@@ -57,6 +58,7 @@ type state struct {
 	pipeline   atomic.Pointer[prodspec.Pipeline]
 	// epoch of its lease; 0: it has none.
 	epoch   atomic.Uint64
+	pushLog pushlog.Book
 	measure partitionMeasures
 	// offered wakes those who wait until the lease is free.
 	offered chan struct{}
@@ -403,7 +405,7 @@ func (a *App) strategist(s *state, runtime loop.Runtime, board *sight.Board) *st
 func (a *App) enforcer(s *state, runtime loop.Runtime, lease store.Lease, board *sight.Board) *enforcer.Enforcer {
 	return enforcer.New(enforcer.Options{
 		Partition: s.partition, Since: a.firstEpoch(lease), Store: a.cached, Schemas: a.schemas, Plugins: func(binding *intentpb.PluginBinding) plugin.Plugin { return a.plugins(s.partition, binding) },
-		Outside: a.answerer(s.partition), Runtime: runtime, Log: a.log, Limits: a.options.Limits, Measure: &s.measure.Enforcer, Trace: a.tracer(), Sight: board,
+		Outside: a.answerer(s.partition), Runtime: runtime, Log: a.log, Limits: a.options.Limits, Measure: &s.measure.Enforcer, PushLog: &s.pushLog, Trace: a.tracer(), Sight: board,
 	})
 }
 
