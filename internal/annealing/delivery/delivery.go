@@ -15,6 +15,7 @@ import (
 	"lehr.dev/internal/ground/fault"
 	"lehr.dev/internal/ground/intent"
 	"lehr.dev/internal/ground/loop"
+	"lehr.dev/internal/ground/measure"
 	"lehr.dev/internal/ground/promotion"
 	"lehr.dev/internal/store"
 )
@@ -34,6 +35,8 @@ type Options struct {
 	Reader    *Reader
 	Runtime   loop.Runtime
 	Log       *slog.Logger
+	// Measure is told the figures of the partition's applications; nil: nobody is.
+	Measure *measure.Delivery
 }
 
 // Deliverer of one partition.
@@ -44,11 +47,13 @@ type Deliverer struct {
 	told map[string]string
 	// unread applications are those of which nothing could be decided, and why.
 	unread map[string]string
+	// measured is when figures were told last, by application.
+	measured map[string]time.Time
 }
 
 // New returns a Deliverer.
 func New(o Options) *Deliverer {
-	return &Deliverer{Options: o, told: map[string]string{}, unread: map[string]string{}}
+	return &Deliverer{Options: o, told: map[string]string{}, unread: map[string]string{}, measured: map[string]time.Time{}}
 }
 
 const (
@@ -188,6 +193,12 @@ func (d *Deliverer) deliver(ctx context.Context, t task) (pause time.Duration, e
 		return 0, d.promote(ctx, m, store.PromotionStep{Records: notes})
 	}
 	decision := m.Application.Decide(m.Catalogue, m.Facts)
+	if begun, err := d.waits(m, decision); err != nil {
+		return 0, err
+	} else if len(begun) > 0 {
+		return 0, d.promote(ctx, m, store.PromotionStep{Records: begun})
+	}
+	d.measure(m)
 	pause = quiet
 	for i := range m.Places {
 		place := &m.Places[i]
