@@ -261,11 +261,11 @@ func (s *Store) DeliveryRecords(ctx context.Context, partition intent.PartitionI
 			query += " DESC"
 		}
 		return q.queryEach(query+" LIMIT $3 + 0", values, func(row scanner) error {
-				var r intent.DeliveryRecord
-				err := decodeRow(row, "row of a delivery", &r)
-				list = append(list, r)
-				return err
-			})
+			var r intent.DeliveryRecord
+			err := decodeRow(row, "row of a delivery", &r)
+			list = append(list, r)
+			return err
+		})
 	})
 	return list, err
 }
