@@ -116,6 +116,10 @@ func TestDeliveriesAreToldOfOverRestarts(t *testing.T) {
 		state, err := notify.Load(t.Context(), s, w.lease.Partition)
 		return err == nil && state.Delivered != nil
 	}
+	settled := func() bool {
+		state, err := notify.Load(t.Context(), s, w.lease.Partition)
+		return err == nil && len(state.Outbox) == 0
+	}
 	add := func(rows ...intent.DeliveryRecord) {
 		t.Helper()
 		partition, err := s.Partition(t.Context(), w.lease.Partition)
@@ -151,6 +155,7 @@ func TestDeliveriesAreToldOfOverRestarts(t *testing.T) {
 	add(intent.DeliveryRecord{Kind: intent.DeliveryPromotion, Version: named("1.0"), Back: true, Reason: "production of web gets 1.0"})
 	target.set(false)
 	target.await(t, "all four are taken", func() bool { return len(target.got) >= 4 })
+	target.await(t, "that is stored", settled) // Killed before, it would send the last one again, with its id.
 	stop()
 	stop = start()
 	add(intent.DeliveryRecord{Kind: intent.DeliveryPromotion, Version: named("1.2"), Reason: "production of web gets 1.2"})
