@@ -285,7 +285,7 @@ func (a *App) underLease(ctx context.Context, s *state, lease store.Lease) error
 		reader := &delivery.Reader{Store: a.store, Schemas: a.schemas}
 		actors["delivery"] = func(ctx context.Context, runtime loop.Runtime) error {
 			return delivery.New(delivery.Options{
-				Partition: s.partition, Store: a.store, Reader: reader, Runtime: runtime, Log: a.log, Verify: a.verifies(),
+				Partition: s.partition, Store: a.store, Reader: reader, Runtime: runtime, Log: a.log, Verify: a.verifies(), Measure: &s.measure.Delivery,
 			}).Run(ctx, lease)
 		}
 		actors["statuses"] = func(ctx context.Context, runtime loop.Runtime) error {
@@ -299,7 +299,7 @@ func (a *App) underLease(ctx context.Context, s *state, lease store.Lease) error
 	}
 	if a.tell != nil {
 		actors[notifier] = func(ctx context.Context, runtime loop.Runtime) error {
-			return notify.New(notify.Options{Partition: s.partition, Store: a.store, Runtime: runtime, Log: a.log, Send: a.tell, Measure: &s.measure.Notifier}).Run(ctx, lease)
+			return notify.New(notify.Options{Partition: s.partition, Store: a.store, Runtime: runtime, Log: a.log, Send: a.tell, Links: a.links(), Measure: &s.measure.Notifier}).Run(ctx, lease)
 		}
 	}
 	var running loop.Group

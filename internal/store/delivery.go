@@ -33,12 +33,15 @@ type PromotionStep struct {
 	Verified *intent.Verification
 }
 
-// DeliveryFilter selects rows of an application.
+// DeliveryFilter selects rows of deliveries of a partition.
 type DeliveryFilter struct {
+	// Application whose rows they are; empty: all of the partition.
 	Application string
 	// After: those with a higher number.
 	After uint64
-	Limit int
+	// Newest: the last ones are listed, and the newest comes first.
+	Newest bool
+	Limit  int
 }
 
 // Deliveries keeps what delivery is decided by and cannot read elsewhere: versions that sources
@@ -57,7 +60,7 @@ type Deliveries interface {
 	RecordDelivery(ctx context.Context, record intent.DeliveryRecord, may DeliveryAuthority) (intent.DeliveryRecord, error)
 	// Promote carries a step out.
 	Promote(ctx context.Context, lease Lease, step PromotionStep) error
-	// DeliveryRecords lists rows of an application, in their order.
+	// DeliveryRecords lists rows of an application or of all, in their order or the newest first.
 	DeliveryRecords(ctx context.Context, partition intent.PartitionID, filter DeliveryFilter) ([]intent.DeliveryRecord, error)
 	// EndVerification ends one of an application that may not be defined any more, or as its
 	// process ends; Conflict where it is not under way.

@@ -15,6 +15,7 @@ import (
 	"lehr.dev/internal/ground/fault"
 	"lehr.dev/internal/ground/intent"
 	"lehr.dev/internal/ground/loop"
+	"lehr.dev/internal/ground/measure"
 	"lehr.dev/internal/ground/promotion"
 	"lehr.dev/internal/store"
 )
@@ -37,6 +38,8 @@ type Options struct {
 	Log       *slog.Logger
 	// Verify runs a verification to its end; nil: nobody does, and they are handed in.
 	Verify func(context.Context, Verifying) (Finding, error)
+	// Measure is told the figures of the partition's applications; nil: nobody is.
+	Measure *measure.Delivery
 }
 
 // Deliverer of one partition.
@@ -51,11 +54,13 @@ type Deliverer struct {
 	runs map[environmentKey]*run
 	// unanswered is the verification whose row was stored last, or may have been.
 	unanswered intent.Verification
+	// measured is when figures were told last, by application.
+	measured map[string]time.Time
 }
 
 // New returns a Deliverer.
 func New(o Options) *Deliverer {
-	return &Deliverer{Options: o, told: map[string]string{}, unread: map[string]string{}, runs: map[environmentKey]*run{}}
+	return &Deliverer{Options: o, told: map[string]string{}, unread: map[string]string{}, runs: map[environmentKey]*run{}, measured: map[string]time.Time{}}
 }
 
 const (
@@ -202,6 +207,12 @@ func (d *Deliverer) deliver(ctx context.Context, t task) (pause time.Duration, e
 		return 0, d.promote(ctx, m, store.PromotionStep{Records: notes})
 	}
 	decision := m.Application.Decide(m.Catalogue, m.Facts)
+	if begun, err := d.waits(m, decision); err != nil {
+		return 0, err
+	} else if len(begun) > 0 {
+		return 0, d.promote(ctx, m, store.PromotionStep{Records: begun})
+	}
+	d.measure(m)
 	pause = quiet
 	for i := range m.Places {
 		place := &m.Places[i]

@@ -360,3 +360,41 @@ func TestAttemptsCountAnewWhenSomethingElseChanges(t *testing.T) {
 		})
 	}
 }
+
+// What a version waits for is in rows, each wait once, and its end.
+func TestWaitsAreKept(t *testing.T) {
+	w := newWorld(t, chain())
+	w.list("1.0.0")
+	w.goOn()
+	w.list("1.0.0", "1.1.0")
+	w.goOn()
+	w.goOn()
+	w.approve("1.1.0")
+	w.goOn()
+	var got []string
+	for _, row := range w.moment().Records {
+		if row.Kind == intent.DeliveryWait && row.Environment == "production" {
+			got = append(got, row.Version.Name+" "+row.Constraint+" "+row.Cause)
+		}
+	}
+	want := []string{"1.1.0 tested not-there", "1.1.0 people " + intent.CauseNeedsPeople, "1.1.0  "}
+	if !slices.Equal(got, want) {
+		t.Errorf("waits %q, want %q", got, want)
+	}
+	// A version that nothing lets in any more waits for nothing.
+	w.list("1.0.0", "1.1.0", "1.2.0")
+	w.goOn()
+	w.act(intent.ActMarkBad, "", "1.2.0")
+	w.goOn()
+	if open := w.moment().Waits["production"]; len(open) != 0 {
+		t.Errorf("still waits: %v", open)
+	}
+	figures := w.moment().Figures(w.clock.Add(-24*time.Hour), w.clock)
+	production := figures[1]
+	if production.Environment != "production" || production.Promotions != 1 || production.Failed != 0 || production.Lead.Count != 1 || len(production.Queues) != 2 {
+		t.Errorf("figures of production: %+v", production)
+	}
+	if test := figures[0]; test.Promotions != 2 || test.Failed != 1 || test.Restore.Count != 1 {
+		t.Errorf("figures of test: %+v", test)
+	}
+}

@@ -53,7 +53,9 @@ type Moment struct {
 	// Versions as they are stored, by what they are known by.
 	Versions map[promotion.Release]intent.Version
 	Records  []intent.DeliveryRecord
-	Facts    *promotion.Facts
+	// Waits are the last rows of versions that wait, by environment.
+	Waits map[string]map[intent.VersionName]intent.DeliveryRecord
+	Facts *promotion.Facts
 	// Places of the environments, in the order of the file.
 	Places []Place
 	// Said is the number of the last row of people and programs.
@@ -123,6 +125,7 @@ func (r *Reader) Read(ctx context.Context, home store.Partition, spec *intentpb.
 			m.Said = m.Records[i].Number
 		}
 	}
+	m.Waits = openWaits(m.Records)
 	partitions := map[intent.PartitionID]store.Partition{home.ID: home}
 	for _, e := range spec.GetEnvironments() {
 		place, err := r.place(ctx, home, spec, e, partitions)

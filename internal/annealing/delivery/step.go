@@ -291,7 +291,7 @@ func Stored(verdicts []promotion.Verdict) (list []intent.DeliveryVerdict) {
 
 // whyWords are stored and answered.
 var whyWords = map[promotion.Why]string{
-	promotion.Keeps: "", promotion.LetIn: "let-in", promotion.Pinned: "pinned", promotion.AskedBack: "asked-back", promotion.WentBack: "went-back",
+	promotion.Keeps: "", promotion.LetIn: "let-in", promotion.Pinned: intent.WhyPinned, promotion.AskedBack: "asked-back", promotion.WentBack: "went-back",
 	promotion.FollowsRollout: "follows-rollout",
 }
 

@@ -58,7 +58,16 @@ const (
 	// result: it could not be run to its end, or what it verified is no longer there.
 	DeliveryVerifying DeliveryKind = "verifying"
 	DeliveryVoid      DeliveryKind = "void"
+	// DeliveryWait says for which constraint a version waits in an environment from then on;
+	// without a constraint, that it waits for none any more.
+	DeliveryWait DeliveryKind = "wait"
 )
+
+// CauseNeedsPeople is the cause of a wait for people who are asked now.
+const CauseNeedsPeople = "needs-people"
+
+// WhyPinned is why a version came that a person pinned.
+const WhyPinned = "pinned"
 
 // Said reports whether a person or a program outside said it, so that nothing which was decided
 // before it may be carried out after it.
@@ -101,9 +110,11 @@ type DeliveryRecord struct {
 	At      time.Time   `json:"at"`
 	By      Actor       `json:"by"`
 	Reason  string      `json:"reason,omitempty"`
-	// Act is what is asked, of an act. Constraint that it, a vote or a result is about.
+	// Act is what is asked, of an act. Constraint that it, a vote, a result or a wait is about.
 	Act        string `json:"act,omitempty"`
 	Constraint string `json:"constraint,omitempty"`
+	// Cause is a word for why the constraint did not let the version in when a wait began.
+	Cause string `json:"cause,omitempty"`
 	// Had is what the environment had, and Newest the newest version that was known, of
 	// ActRollBack.
 	Had    VersionName `json:"had,omitzero"`

@@ -125,6 +125,11 @@ func saidIsKept(w *world) {
 	if diff := cmp.Diff([]intent.DeliveryRecord{second}, w.rows("web", first.Number)); diff != "" {
 		w.t.Errorf("rows after the first:\n%s", diff)
 	}
+	everything, err := w.DeliveryRecords(ctx, shop, store.DeliveryFilter{After: first.Number, Newest: true, Limit: 1})
+	w.must(err)
+	if len(everything) != 1 || everything[0].Application != "other" {
+		w.t.Errorf("the newest row of all applications is %+v", everything)
+	}
 	// What rests on less than was said is refused.
 	resting := operates
 	resting.Said = &first.Number
