@@ -9,8 +9,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"lehr.dev/internal/annealing/delivery/commitstatus"
 	"lehr.dev/internal/ground/fault"
 	"lehr.dev/internal/ground/intent"
+	"lehr.dev/internal/ground/loop"
 	"lehr.dev/internal/prodspec/source"
 	"lehr.dev/internal/prodspec/source/fetch"
 	"lehr.dev/internal/store"
@@ -61,6 +63,15 @@ func (e *elsewhere) optionsOf(o Options, partition intent.PartitionID, place str
 		return list
 	}
 	return options
+}
+
+// statusHosts are the git hosts that are told where the versions of an application stand.
+func (a *App) statusHosts(partition intent.PartitionID, application string, runtime loop.Runtime) map[string]commitstatus.Poster {
+	posters := map[string]commitstatus.Poster{}
+	for name, host := range a.elsewhere.options(a.options).StatusHosts(partition, application, runtime) {
+		posters[name] = host
+	}
+	return posters
 }
 
 // homeOf is the folder of this machine in which a definition lies; empty: it lies

@@ -15,6 +15,7 @@ import (
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/internal/annealing/check"
 	"lehr.dev/internal/annealing/delivery"
+	"lehr.dev/internal/annealing/delivery/commitstatus"
 	"lehr.dev/internal/annealing/enforcer"
 	"lehr.dev/internal/annealing/monitoring"
 	"lehr.dev/internal/annealing/protection"
@@ -279,9 +280,18 @@ func (a *App) underLease(ctx context.Context, s *state, lease store.Lease) error
 		},
 	}
 	if !a.options.Parts.WithoutDelivery {
+		reader := &delivery.Reader{Store: a.store, Schemas: a.schemas}
 		actors["delivery"] = func(ctx context.Context, runtime loop.Runtime) error {
 			return delivery.New(delivery.Options{
-				Partition: s.partition, Store: a.store, Reader: &delivery.Reader{Store: a.store, Schemas: a.schemas}, Runtime: runtime, Log: a.log, Verify: a.verifies(),
+				Partition: s.partition, Store: a.store, Reader: reader, Runtime: runtime, Log: a.log, Verify: a.verifies(),
+			}).Run(ctx, lease)
+		}
+		actors["statuses"] = func(ctx context.Context, runtime loop.Runtime) error {
+			return commitstatus.New(commitstatus.Options{
+				Partition: s.partition, Store: a.store, Reader: reader, Runtime: runtime, Log: a.log,
+				Hosts: func(application string) map[string]commitstatus.Poster {
+					return a.statusHosts(s.partition, application, runtime)
+				},
 			}).Run(ctx, lease)
 		}
 	}

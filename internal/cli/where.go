@@ -1,12 +1,14 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	apipb "lehr.dev/gen/lehr/api/v1"
 	"lehr.dev/internal/ground/fault"
@@ -14,83 +16,172 @@ import (
 )
 
 func (s *session) whereCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "where COMMIT",
-		Short: "Show which versions were made of a commit, and where they are",
-		Long: `Show the versions that were made of a commit, in which environments they are and since
-when, and what is in their way to the others. A beginning of the commit is enough, of 4
-digits or more. It looks at the applications of all partitions, or of --partition.
-
-A version is found by the commit that its source tells of it: the revision that an image
-names, what a tag names. A later version may have the commit as well, which is not known.`,
-		Example: "  lehr where 3f2a91c",
-		Args:    cobra.ExactArgs(1),
+	var application string
+	command := &cobra.Command{
+		Use: "where COMMIT", Short: "Say which versions and environments have a commit", Args: cobra.ExactArgs(1),
+		Long: `Says which versions have a commit, which environments have it and since when, and what is in
+its way in the others, with the earliest time at which it can be there, in the applications of
+all partitions, or of --partition. Of a repository of git
+the commits before a version's own are known, the newest 2000; of other sources only the commit
+that a version says it is made of, and the rest is said to be unknown.`,
+		Example: `  lehr where 3f2c1aa
+  lehr where 3f2c1aa --application web -o json`,
 		RunE: func(command *cobra.Command, args []string) error {
 			c, err := s.connectOrRead(command.Context())
 			if err != nil {
 				return err
 			}
-			return s.where(command.Context(), c, args[0])
+			return s.where(command.Context(), c, application, args[0])
 		},
 	}
+	command.Flags().StringVar(&application, "application", "", "the application (default: all)")
+	return command
 }
 
-// where shows the versions that were made of a commit.
-func (s *session) where(ctx context.Context, c *client.Client, commit string) error {
+// where shows the places of a commit in the partition that is named, or in all.
+func (s *session) where(ctx context.Context, c *client.Client, application, commit string) error {
 	partitions, err := s.choosePartitions(ctx, c)
 	if err != nil {
 		return err
 	}
 	var messages []proto.Message
-	var searched, without int32
+	var missing error
 	for _, partition := range partitions {
-		response, err := c.Deliveries.LocateCommit(ctx, &apipb.LocateCommitRequest{Partition: partition, Commit: commit})
+		response, err := c.Deliveries.LocateCommit(ctx, &apipb.LocateCommitRequest{Partition: partition, Application: application, Commit: commit})
+		if fault.Is(err, fault.NotFound) {
+			missing = cmp.Or(missing, err)
+			continue
+		}
 		if err != nil {
 			return err
 		}
-		searched, without = searched+response.Searched, without+response.WithoutCommit
-		for _, located := range response.Versions {
+		for _, location := range response.Locations {
 			if !s.json() {
-				s.printLocated(partition, located, len(messages) > 0)
+				if len(messages) > 0 {
+					fmt.Fprintln(s.Out)
+				}
+				s.printLocation(partition, location)
 			}
-			messages = append(messages, located)
+			messages = append(messages, location)
 		}
 	}
 	switch {
+	case len(messages) == 0 && len(partitions) == 1:
+		return missing
 	case len(messages) == 0:
-		return notLocated(commit, partitions, searched, without)
+		return fault.New(fault.NotFound, "no version has the commit %s, in %d partitions", commit, len(partitions)).
+			WithHint("name one to hear what is known there: lehr where %s --partition %s", commit, partitions[0])
 	case s.json():
 		return printMessages(s.Out, messages)
 	}
 	return nil
 }
 
-// printLocated says of a version where it is, and what is in its way.
-func (s *session) printLocated(partition string, located *apipb.LocatedVersion, further bool) {
-	if further {
-		fmt.Fprintln(s.Out)
+func (s *session) printLocation(partition string, l *apipb.CommitLocation) {
+	fmt.Fprintf(s.Out, "%s\n", plain(s.commitText(l.Commit)))
+	var names []string
+	for _, v := range l.Versions {
+		names = append(names, v.Name)
 	}
-	v := located.Version
-	fmt.Fprintf(s.Out, "%s of %s, partition %s, was made of %s.\n", plain(v.Version.GetName()), plain(v.Application), plain(partition), plain(v.Commit))
-	for _, x := range located.Explanations {
-		fmt.Fprintf(s.Out, "  %s.\n", plain(strings.TrimSuffix(x.Text, ".")))
+	const most = 10
+	text := strings.Join(names[:min(most, len(names))], ", ")
+	if more := len(names) - most; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
 	}
+	fmt.Fprintf(s.Out, "%s of partition %s has it in %s\n", plain(l.Application), plain(partition), plain(text))
+	if l.Unknown > 0 {
+		fmt.Fprintf(s.Out, "Of %d other versions it is not known, for their source gives no history that reaches from them to it.\n", l.Unknown)
+	}
+	var rows [][]string
+	for _, e := range l.Environments {
+		note := ""
+		if e.Next != nil {
+			note = strings.TrimSuffix(e.Next.Text, ".")
+		}
+		rows = append(rows, []string{e.Environment, e.Has, versionText(e.Version), s.ageOrDash(e.Since), note})
+	}
+	table(s.Out, []string{"ENVIRONMENT", "HAS IT", "VERSION", "SINCE", "IN ITS WAY"}, rows)
 }
 
-// notLocated says what was looked at where nothing was found.
-func notLocated(commit string, partitions []string, searched, without int32) error {
-	among := count(len(partitions), "partition")
-	if len(partitions) == 1 {
-		among = "partition " + partitions[0]
+func (s *session) ageOrDash(at *timestamppb.Timestamp) string {
+	if at == nil {
+		return "-"
 	}
-	err := fault.New(fault.NotFound, "no version was made of the commit %s, among %d of %s", commit, searched, among)
-	switch {
-	case searched == 0:
-		return err.WithHint("delivery: in a lehr.yaml names applications and the source of their versions")
-	case without == searched:
-		return err.WithHint("their sources tell no commits; an image tells it by the annotation org.opencontainers.image.revision")
-	case without > 0:
-		return err.WithHint("of %d of them no commit is known; a version of a later commit may have it, too", without)
+	return s.age(at)
+}
+
+// commitText is a commit in one line.
+func (s *session) commitText(c *apipb.DeliveredCommit) string {
+	const shown = 12
+	text := c.Id[:min(shown, len(c.Id))]
+	if c.Message != "" {
+		text += "  " + c.Message
 	}
-	return err.WithHint("a version of a later commit may have it, too; lehr get versions lists them")
+	if c.Author != "" {
+		text += ", by " + c.Author
+	}
+	if c.At != nil {
+		text += ", " + s.ago(c.At)
+	}
+	if c.PullRequest != "" && !strings.Contains(c.Message, c.PullRequest) {
+		text += ", request " + c.PullRequest
+	}
+	return text
+}
+
+func (s *session) deliveryChangesCommand() *cobra.Command {
+	var application string
+	command := &cobra.Command{
+		Use: "changes FROM TO", Short: "List what changes between two environments or versions", Args: cobra.ExactArgs(2),
+		Long: `Lists what changes from one version to another, each given by its name or by that of an
+environment that has it: commits with their authors and pull requests, where the source of
+versions is a repository of git, and the versions between, with what their source says of them.`,
+		Example: `  lehr delivery changes production staging   # what the next promotion brings
+  lehr delivery changes 1.7.0 1.8.2 -o json`,
+		RunE: func(command *cobra.Command, args []string) error {
+			return s.readingPartition(command.Context(), func(c *client.Client, partition string) error {
+				response, err := c.Deliveries.CompareVersions(command.Context(), &apipb.CompareVersionsRequest{Partition: partition, Application: application, From: args[0], To: args[1]})
+				if err != nil {
+					return err
+				}
+				if s.json() {
+					return printMessage(s.Out, response)
+				}
+				s.printVersionChanges(response)
+				return nil
+			})
+		},
+	}
+	command.Flags().StringVar(&application, "application", "", "the application, where the partition delivers several")
+	return command
+}
+
+func (s *session) printVersionChanges(r *apipb.CompareVersionsResponse) {
+	fmt.Fprintf(s.Out, "%s from %s to %s\n", plain(r.Application), plain(versionText(r.From)), plain(versionText(r.To)))
+	list := func(label string, commits []*apipb.DeliveredCommit) {
+		if len(commits) == 0 {
+			return
+		}
+		fmt.Fprintf(s.Out, "\n%s:\n", label)
+		for _, c := range commits {
+			fmt.Fprintf(s.Out, "  %s\n", plain(s.commitText(c)))
+		}
+	}
+	list(fmt.Sprintf("%d commits come", len(r.Commits)), r.Commits)
+	list(fmt.Sprintf("%d commits go away", len(r.Removed)), r.Removed)
+	if !r.Whole {
+		fmt.Fprintln(s.Out, "\nThere may be more commits: the history between both is not known to its end.")
+	}
+	if len(r.Versions) == 0 {
+		return
+	}
+	if fmt.Fprintln(s.Out); r.Back {
+		fmt.Fprintln(s.Out, "These versions go away:")
+	}
+	var rows [][]string
+	for _, v := range r.Versions {
+		const shown = 12
+		rows = append(rows, []string{v.Version.GetName(), s.age(v.Seen), v.Commit[:min(shown, len(v.Commit))], v.Author, v.PullRequest, v.Message})
+	}
+	table(s.Out, []string{"VERSION", "SEEN", "COMMIT", "AUTHOR", "REQUEST", "MESSAGE"}, rows)
 }

@@ -2,10 +2,13 @@ package prodspec
 
 import (
 	"context"
+	"encoding/json"
 	"strings"
 
+	"lehr.dev/internal/ground/fault"
 	"lehr.dev/internal/ground/intent"
 	"lehr.dev/internal/ground/versionlist"
+	"lehr.dev/internal/store"
 )
 
 // saveVersions has the store hold what the sources of versions list that applications name, for
@@ -21,11 +24,14 @@ func (p *Pipeline) saveVersions(ctx context.Context, r *reading) error {
 			if err != nil {
 				return err
 			}
-			listed, ok := parseVersions(content)
-			if !ok {
+			file, err := versionlist.Parse(content)
+			if err != nil || file.Versions == nil {
 				continue
 			}
-			if err := p.options.Store.SaveVersions(ctx, p.lease, name, listed); err != nil {
+			if err := p.saveHistory(ctx, name, file); err != nil {
+				return err
+			}
+			if err := p.options.Store.SaveVersions(ctx, p.lease, name, versionsIn(file)); err != nil {
 				return err
 			}
 			if p.versions == nil {
@@ -37,12 +43,20 @@ func (p *Pipeline) saveVersions(ctx context.Context, r *reading) error {
 	return nil
 }
 
-// parseVersions reads a list of versions; ok: it is one.
-func parseVersions(content []byte) (listed []intent.Version, ok bool) {
-	file, err := versionlist.Parse(content)
-	if err != nil || file.Versions == nil {
-		return nil, false
+// saveHistory keeps the commits that versions are made of; where a source has none, none are kept.
+func (p *Pipeline) saveHistory(ctx context.Context, source string, file versionlist.List) error {
+	var text []byte
+	if len(file.History) > 0 {
+		var err error
+		if text, err = json.Marshal(file.History); err != nil {
+			return fault.New(fault.Internal, "the history of the source %s cannot be encoded: %w", source, err)
+		}
 	}
+	return p.options.Store.PutBlobs(ctx, p.lease, store.CommitBlobs, map[string][]byte{source: text})
+}
+
+// versionsIn a list, as they are stored.
+func versionsIn(file versionlist.List) (listed []intent.Version) {
 	seen := map[string]bool{}
 	for _, v := range file.Versions {
 		name := v.Name
@@ -53,11 +67,14 @@ func parseVersions(content []byte) (listed []intent.Version, ok bool) {
 			continue // Of one name the first counts: the source lists the newest first.
 		}
 		seen[name] = true
-		one := intent.Version{VersionName: intent.VersionName{Name: name, Digest: v.Digest}, Commit: v.Commit, Build: v.Build}
+		one := intent.Version{
+			VersionName: intent.VersionName{Name: name, Digest: v.Digest}, Commit: v.Commit, Build: v.Build, Author: v.Author, Message: v.Message,
+			PullRequest: v.PullRequest, BuildURL: v.BuildURL, Repository: v.Repository,
+		}
 		if !v.Created.IsZero() {
 			one.Created = v.Created.UTC()
 		}
 		listed = append(listed, one)
 	}
-	return listed, true
+	return listed
 }

@@ -185,6 +185,7 @@ func (a *deliveredApplication) version(r promotion.Release, aside string, last [
 	known := a.Versions[r]
 	v := &apipb.DeliveredVersion{
 		Application: a.Spec.GetName(), Version: toVersionName(r), Commit: known.Commit, Created: toTime(known.Created), Seen: toTime(known.Seen), Gone: toTime(known.Gone), Aside: aside,
+		Author: known.Author, Message: known.Message, PullRequest: known.PullRequest, BuildUrl: known.BuildURL, Repository: known.Repository,
 	}
 	for at := range a.Places {
 		standing := &apipb.VersionStanding{Environment: a.Places[at].Spec.GetName(), State: delivery.StateWord(a.decision.State(at, r))}

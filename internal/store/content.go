@@ -159,6 +159,10 @@ const SpillBlobs = "spill"
 // content that it changed.
 const OriginBlobs = "origin"
 
+// CommitBlobs is the kind of blob that holds the commits which the versions of a source are made
+// of, and those before them (commitgraph.Commit, as JSON), by the name of the source.
+const CommitBlobs = "commits"
+
 // JudgementBlobs is the kind of blob that holds the record of a validation
 // (validation.Record), packed by gzip. They are kept as long as ended pushes are, the
 // newest MaxJudgementBytes of a partition's.

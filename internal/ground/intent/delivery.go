@@ -19,6 +19,12 @@ type Version struct {
 	// made it; 0: not known.
 	Created time.Time `json:"created,omitzero"`
 	Build   uint64    `json:"build,omitempty"`
+	// What its source says of it beside; empty: nothing. Others wrote it.
+	Author      string `json:"author,omitempty"`
+	Message     string `json:"message,omitempty"`
+	PullRequest string `json:"pullRequest,omitempty"`
+	BuildURL    string `json:"buildURL,omitempty"`
+	Repository  string `json:"repository,omitempty"`
 	// Seen is when the source listed it first, Gone when it no longer did; zero: it does.
 	Seen time.Time `json:"seen,omitzero"`
 	Gone time.Time `json:"gone,omitzero"`

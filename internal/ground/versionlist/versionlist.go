@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"lehr.dev/internal/ground/commitgraph"
 	"lehr.dev/internal/ground/fault"
 	"lehr.dev/internal/ground/ordering"
 )
@@ -96,6 +97,9 @@ type List struct {
 	MoreUnordered int `json:"more_unordered,omitempty"`
 	MoreRefused   int `json:"more_refused,omitempty"`
 	Unmatched     int `json:"unmatched,omitempty"`
+	// History are the commits that versions are made of and those before them, children first, of a
+	// source that is a repository of git: the newest commitgraph.Most.
+	History []commitgraph.Commit `json:"history,omitempty"`
 }
 
 // Parse reads a file. Invalid: it is none.

@@ -36,6 +36,10 @@ func TestDeliveryOfThePageIsRead(t *testing.T) {
 		if strings.HasPrefix(text, "order:") {
 			text = "delivery: {a: {versions: images, " + strings.TrimSpace(text) + ", environments: {e: {set: {document: knobs, field: /e}, assets: true}}}}\n"
 		}
+		if strings.HasPrefix(text, "verify:") {
+			const environment = "delivery:\n  v:\n    versions: images\n    environments:\n      e:\n        set: {document: knobs, field: /e}\n        assets: true\n"
+			text = environment + "        " + strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n        ") + "\n"
+		}
 		if !strings.HasPrefix(text, "lehr:") {
 			text = deliveryHead + text
 		}
@@ -54,7 +58,7 @@ func TestDeliveryOfThePageIsRead(t *testing.T) {
 			samples[spec.GetName()] = len(application.Environments())
 		}
 	}
-	if samples["web"] != 3 || samples["cart"] != 2 || samples["search"] != 2 || samples["portal"] != 7 || samples["a"] != 1 {
+	if samples["web"] != 3 || samples["cart"] != 2 || samples["search"] != 2 || samples["portal"] != 7 || samples["a"] != 1 || samples["v"] != 1 {
 		t.Errorf("%v", samples)
 	}
 }

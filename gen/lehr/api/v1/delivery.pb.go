@@ -358,8 +358,14 @@ type DeliveredVersion struct {
 	Gone *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=gone" json:"gone,omitempty"`
 	// Why it has no place in the order: "no-match", "not-a-version", "prerelease" or "not-known";
 	// empty: it has one.
-	Aside         string             `protobuf:"bytes,7,opt,name=aside" json:"aside,omitempty"`
-	Standings     []*VersionStanding `protobuf:"bytes,8,rep,name=standings" json:"standings,omitempty"`
+	Aside     string             `protobuf:"bytes,7,opt,name=aside" json:"aside,omitempty"`
+	Standings []*VersionStanding `protobuf:"bytes,8,rep,name=standings" json:"standings,omitempty"`
+	// What its source says of it beside; empty: nothing. Others wrote it.
+	Author        string `protobuf:"bytes,9,opt,name=author" json:"author,omitempty"`
+	Message       string `protobuf:"bytes,10,opt,name=message" json:"message,omitempty"`
+	PullRequest   string `protobuf:"bytes,11,opt,name=pull_request,json=pullRequest" json:"pull_request,omitempty"`
+	BuildUrl      string `protobuf:"bytes,12,opt,name=build_url,json=buildUrl" json:"build_url,omitempty"`
+	Repository    string `protobuf:"bytes,13,opt,name=repository" json:"repository,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -448,6 +454,41 @@ func (x *DeliveredVersion) GetStandings() []*VersionStanding {
 		return x.Standings
 	}
 	return nil
+}
+
+func (x *DeliveredVersion) GetAuthor() string {
+	if x != nil {
+		return x.Author
+	}
+	return ""
+}
+
+func (x *DeliveredVersion) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
+func (x *DeliveredVersion) GetPullRequest() string {
+	if x != nil {
+		return x.PullRequest
+	}
+	return ""
+}
+
+func (x *DeliveredVersion) GetBuildUrl() string {
+	if x != nil {
+		return x.BuildUrl
+	}
+	return ""
+}
+
+func (x *DeliveredVersion) GetRepository() string {
+	if x != nil {
+		return x.Repository
+	}
+	return ""
 }
 
 // VersionStanding is where a version stands in an environment.
@@ -1076,175 +1117,6 @@ func (x *ExplainVersionResponse) GetExplanations() []*VersionExplanation {
 	return nil
 }
 
-type LocateCommitRequest struct {
-	state     protoimpl.MessageState `protogen:"open.v1"`
-	Partition string                 `protobuf:"bytes,1,opt,name=partition" json:"partition,omitempty"`
-	// The commit, or its beginning: from 4 to 64 hexadecimal digits.
-	Commit        string `protobuf:"bytes,2,opt,name=commit" json:"commit,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *LocateCommitRequest) Reset() {
-	*x = LocateCommitRequest{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[13]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *LocateCommitRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*LocateCommitRequest) ProtoMessage() {}
-
-func (x *LocateCommitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[13]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use LocateCommitRequest.ProtoReflect.Descriptor instead.
-func (*LocateCommitRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{13}
-}
-
-func (x *LocateCommitRequest) GetPartition() string {
-	if x != nil {
-		return x.Partition
-	}
-	return ""
-}
-
-func (x *LocateCommitRequest) GetCommit() string {
-	if x != nil {
-		return x.Commit
-	}
-	return ""
-}
-
-type LocateCommitResponse struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// The newest first, application by application.
-	Versions []*LocatedVersion `protobuf:"bytes,1,rep,name=versions" json:"versions,omitempty"`
-	// So many versions were looked through, and of so many of them no commit is known.
-	Searched      int32 `protobuf:"varint,2,opt,name=searched" json:"searched,omitempty"`
-	WithoutCommit int32 `protobuf:"varint,3,opt,name=without_commit,json=withoutCommit" json:"without_commit,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *LocateCommitResponse) Reset() {
-	*x = LocateCommitResponse{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[14]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *LocateCommitResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*LocateCommitResponse) ProtoMessage() {}
-
-func (x *LocateCommitResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[14]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use LocateCommitResponse.ProtoReflect.Descriptor instead.
-func (*LocateCommitResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{14}
-}
-
-func (x *LocateCommitResponse) GetVersions() []*LocatedVersion {
-	if x != nil {
-		return x.Versions
-	}
-	return nil
-}
-
-func (x *LocateCommitResponse) GetSearched() int32 {
-	if x != nil {
-		return x.Searched
-	}
-	return 0
-}
-
-func (x *LocateCommitResponse) GetWithoutCommit() int32 {
-	if x != nil {
-		return x.WithoutCommit
-	}
-	return 0
-}
-
-// LocatedVersion is a version that was made of a commit, with what is to say of it in each
-// environment, in the order of the file.
-type LocatedVersion struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Version       *DeliveredVersion      `protobuf:"bytes,1,opt,name=version" json:"version,omitempty"`
-	Explanations  []*VersionExplanation  `protobuf:"bytes,2,rep,name=explanations" json:"explanations,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *LocatedVersion) Reset() {
-	*x = LocatedVersion{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[15]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *LocatedVersion) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*LocatedVersion) ProtoMessage() {}
-
-func (x *LocatedVersion) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[15]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use LocatedVersion.ProtoReflect.Descriptor instead.
-func (*LocatedVersion) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{15}
-}
-
-func (x *LocatedVersion) GetVersion() *DeliveredVersion {
-	if x != nil {
-		return x.Version
-	}
-	return nil
-}
-
-func (x *LocatedVersion) GetExplanations() []*VersionExplanation {
-	if x != nil {
-		return x.Explanations
-	}
-	return nil
-}
-
 // DeliveryEffect is what an act changes in an environment.
 type DeliveryEffect struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1257,7 +1129,7 @@ type DeliveryEffect struct {
 
 func (x *DeliveryEffect) Reset() {
 	*x = DeliveryEffect{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[16]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1269,7 +1141,7 @@ func (x *DeliveryEffect) String() string {
 func (*DeliveryEffect) ProtoMessage() {}
 
 func (x *DeliveryEffect) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[16]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1282,7 +1154,7 @@ func (x *DeliveryEffect) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeliveryEffect.ProtoReflect.Descriptor instead.
 func (*DeliveryEffect) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{16}
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *DeliveryEffect) GetEnvironment() string {
@@ -1330,7 +1202,7 @@ type ActOnDeliveryRequest struct {
 
 func (x *ActOnDeliveryRequest) Reset() {
 	*x = ActOnDeliveryRequest{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[17]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1342,7 +1214,7 @@ func (x *ActOnDeliveryRequest) String() string {
 func (*ActOnDeliveryRequest) ProtoMessage() {}
 
 func (x *ActOnDeliveryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[17]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1355,7 +1227,7 @@ func (x *ActOnDeliveryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActOnDeliveryRequest.ProtoReflect.Descriptor instead.
 func (*ActOnDeliveryRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{17}
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ActOnDeliveryRequest) GetPartition() string {
@@ -1433,7 +1305,7 @@ type ActOnDeliveryResponse struct {
 
 func (x *ActOnDeliveryResponse) Reset() {
 	*x = ActOnDeliveryResponse{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[18]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1445,7 +1317,7 @@ func (x *ActOnDeliveryResponse) String() string {
 func (*ActOnDeliveryResponse) ProtoMessage() {}
 
 func (x *ActOnDeliveryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[18]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1458,7 +1330,7 @@ func (x *ActOnDeliveryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActOnDeliveryResponse.ProtoReflect.Descriptor instead.
 func (*ActOnDeliveryResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{18}
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ActOnDeliveryResponse) GetNumber() uint64 {
@@ -1500,7 +1372,7 @@ type VoteOnVersionRequest struct {
 
 func (x *VoteOnVersionRequest) Reset() {
 	*x = VoteOnVersionRequest{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[19]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1512,7 +1384,7 @@ func (x *VoteOnVersionRequest) String() string {
 func (*VoteOnVersionRequest) ProtoMessage() {}
 
 func (x *VoteOnVersionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[19]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1525,7 +1397,7 @@ func (x *VoteOnVersionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VoteOnVersionRequest.ProtoReflect.Descriptor instead.
 func (*VoteOnVersionRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{19}
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *VoteOnVersionRequest) GetPartition() string {
@@ -1604,7 +1476,7 @@ type VoteOnVersionResponse struct {
 
 func (x *VoteOnVersionResponse) Reset() {
 	*x = VoteOnVersionResponse{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[20]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1616,7 +1488,7 @@ func (x *VoteOnVersionResponse) String() string {
 func (*VoteOnVersionResponse) ProtoMessage() {}
 
 func (x *VoteOnVersionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[20]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1629,7 +1501,7 @@ func (x *VoteOnVersionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VoteOnVersionResponse.ProtoReflect.Descriptor instead.
 func (*VoteOnVersionResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{20}
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *VoteOnVersionResponse) GetNumber() uint64 {
@@ -1677,7 +1549,7 @@ type RecordVerdictRequest struct {
 
 func (x *RecordVerdictRequest) Reset() {
 	*x = RecordVerdictRequest{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[21]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1689,7 +1561,7 @@ func (x *RecordVerdictRequest) String() string {
 func (*RecordVerdictRequest) ProtoMessage() {}
 
 func (x *RecordVerdictRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[21]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1702,7 +1574,7 @@ func (x *RecordVerdictRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordVerdictRequest.ProtoReflect.Descriptor instead.
 func (*RecordVerdictRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{21}
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *RecordVerdictRequest) GetPartition() string {
@@ -1771,7 +1643,7 @@ type RecordVerdictResponse struct {
 
 func (x *RecordVerdictResponse) Reset() {
 	*x = RecordVerdictResponse{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[22]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1783,7 +1655,7 @@ func (x *RecordVerdictResponse) String() string {
 func (*RecordVerdictResponse) ProtoMessage() {}
 
 func (x *RecordVerdictResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[22]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1796,7 +1668,7 @@ func (x *RecordVerdictResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordVerdictResponse.ProtoReflect.Descriptor instead.
 func (*RecordVerdictResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{22}
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *RecordVerdictResponse) GetNumber() uint64 {
@@ -1811,6 +1683,527 @@ func (x *RecordVerdictResponse) GetVersion() *VersionName {
 		return x.Version
 	}
 	return nil
+}
+
+// DeliveredCommit is a commit that versions are made of.
+type DeliveredCommit struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Id      string                 `protobuf:"bytes,1,opt,name=id" json:"id,omitempty"`
+	Author  string                 `protobuf:"bytes,2,opt,name=author" json:"author,omitempty"`
+	At      *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=at" json:"at,omitempty"`
+	Message string                 `protobuf:"bytes,4,opt,name=message" json:"message,omitempty"`
+	// The number or the address of the request that it came by; empty: not known.
+	PullRequest   string `protobuf:"bytes,5,opt,name=pull_request,json=pullRequest" json:"pull_request,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeliveredCommit) Reset() {
+	*x = DeliveredCommit{}
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeliveredCommit) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeliveredCommit) ProtoMessage() {}
+
+func (x *DeliveredCommit) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeliveredCommit.ProtoReflect.Descriptor instead.
+func (*DeliveredCommit) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *DeliveredCommit) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *DeliveredCommit) GetAuthor() string {
+	if x != nil {
+		return x.Author
+	}
+	return ""
+}
+
+func (x *DeliveredCommit) GetAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.At
+	}
+	return nil
+}
+
+func (x *DeliveredCommit) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
+func (x *DeliveredCommit) GetPullRequest() string {
+	if x != nil {
+		return x.PullRequest
+	}
+	return ""
+}
+
+// CommitPlace is whether an environment has a commit.
+type CommitPlace struct {
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	Environment string                 `protobuf:"bytes,1,opt,name=environment" json:"environment,omitempty"`
+	// What the environment has; unset: no version.
+	Version *VersionName `protobuf:"bytes,2,opt,name=version" json:"version,omitempty"`
+	// "yes", "no" or "unknown": the history of what it has is not known so far back.
+	Has string `protobuf:"bytes,3,opt,name=has" json:"has,omitempty"`
+	// Since when it has it without a break.
+	Since *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=since" json:"since,omitempty"`
+	// Of "no" and "unknown": what is in the way of the version that brings it there first; unset: no
+	// version is to bring it.
+	Next          *VersionExplanation `protobuf:"bytes,5,opt,name=next" json:"next,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CommitPlace) Reset() {
+	*x = CommitPlace{}
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CommitPlace) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CommitPlace) ProtoMessage() {}
+
+func (x *CommitPlace) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CommitPlace.ProtoReflect.Descriptor instead.
+func (*CommitPlace) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *CommitPlace) GetEnvironment() string {
+	if x != nil {
+		return x.Environment
+	}
+	return ""
+}
+
+func (x *CommitPlace) GetVersion() *VersionName {
+	if x != nil {
+		return x.Version
+	}
+	return nil
+}
+
+func (x *CommitPlace) GetHas() string {
+	if x != nil {
+		return x.Has
+	}
+	return ""
+}
+
+func (x *CommitPlace) GetSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Since
+	}
+	return nil
+}
+
+func (x *CommitPlace) GetNext() *VersionExplanation {
+	if x != nil {
+		return x.Next
+	}
+	return nil
+}
+
+// CommitLocation is where a commit is, of one application.
+type CommitLocation struct {
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	Application string                 `protobuf:"bytes,1,opt,name=application" json:"application,omitempty"`
+	Commit      *DeliveredCommit       `protobuf:"bytes,2,opt,name=commit" json:"commit,omitempty"`
+	// Versions that have it, in their order, the oldest first.
+	Versions []*VersionName `protobuf:"bytes,3,rep,name=versions" json:"versions,omitempty"`
+	// How many versions may have it, of which that is not known.
+	Unknown       int32          `protobuf:"varint,4,opt,name=unknown" json:"unknown,omitempty"`
+	Environments  []*CommitPlace `protobuf:"bytes,5,rep,name=environments" json:"environments,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CommitLocation) Reset() {
+	*x = CommitLocation{}
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CommitLocation) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CommitLocation) ProtoMessage() {}
+
+func (x *CommitLocation) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CommitLocation.ProtoReflect.Descriptor instead.
+func (*CommitLocation) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *CommitLocation) GetApplication() string {
+	if x != nil {
+		return x.Application
+	}
+	return ""
+}
+
+func (x *CommitLocation) GetCommit() *DeliveredCommit {
+	if x != nil {
+		return x.Commit
+	}
+	return nil
+}
+
+func (x *CommitLocation) GetVersions() []*VersionName {
+	if x != nil {
+		return x.Versions
+	}
+	return nil
+}
+
+func (x *CommitLocation) GetUnknown() int32 {
+	if x != nil {
+		return x.Unknown
+	}
+	return 0
+}
+
+func (x *CommitLocation) GetEnvironments() []*CommitPlace {
+	if x != nil {
+		return x.Environments
+	}
+	return nil
+}
+
+type LocateCommitRequest struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Partition string                 `protobuf:"bytes,1,opt,name=partition" json:"partition,omitempty"`
+	// The commit, or at least the first four digits of it.
+	Commit string `protobuf:"bytes,2,opt,name=commit" json:"commit,omitempty"`
+	// Empty: all of the partition.
+	Application   string `protobuf:"bytes,3,opt,name=application" json:"application,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LocateCommitRequest) Reset() {
+	*x = LocateCommitRequest{}
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LocateCommitRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LocateCommitRequest) ProtoMessage() {}
+
+func (x *LocateCommitRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LocateCommitRequest.ProtoReflect.Descriptor instead.
+func (*LocateCommitRequest) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *LocateCommitRequest) GetPartition() string {
+	if x != nil {
+		return x.Partition
+	}
+	return ""
+}
+
+func (x *LocateCommitRequest) GetCommit() string {
+	if x != nil {
+		return x.Commit
+	}
+	return ""
+}
+
+func (x *LocateCommitRequest) GetApplication() string {
+	if x != nil {
+		return x.Application
+	}
+	return ""
+}
+
+type LocateCommitResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Locations     []*CommitLocation      `protobuf:"bytes,1,rep,name=locations" json:"locations,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LocateCommitResponse) Reset() {
+	*x = LocateCommitResponse{}
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LocateCommitResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LocateCommitResponse) ProtoMessage() {}
+
+func (x *LocateCommitResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LocateCommitResponse.ProtoReflect.Descriptor instead.
+func (*LocateCommitResponse) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *LocateCommitResponse) GetLocations() []*CommitLocation {
+	if x != nil {
+		return x.Locations
+	}
+	return nil
+}
+
+type CompareVersionsRequest struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Partition string                 `protobuf:"bytes,1,opt,name=partition" json:"partition,omitempty"`
+	// Empty: the only application.
+	Application string `protobuf:"bytes,2,opt,name=application" json:"application,omitempty"`
+	// Each an environment, for what it has, or a version.
+	From          string `protobuf:"bytes,3,opt,name=from" json:"from,omitempty"`
+	To            string `protobuf:"bytes,4,opt,name=to" json:"to,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CompareVersionsRequest) Reset() {
+	*x = CompareVersionsRequest{}
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CompareVersionsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CompareVersionsRequest) ProtoMessage() {}
+
+func (x *CompareVersionsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CompareVersionsRequest.ProtoReflect.Descriptor instead.
+func (*CompareVersionsRequest) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *CompareVersionsRequest) GetPartition() string {
+	if x != nil {
+		return x.Partition
+	}
+	return ""
+}
+
+func (x *CompareVersionsRequest) GetApplication() string {
+	if x != nil {
+		return x.Application
+	}
+	return ""
+}
+
+func (x *CompareVersionsRequest) GetFrom() string {
+	if x != nil {
+		return x.From
+	}
+	return ""
+}
+
+func (x *CompareVersionsRequest) GetTo() string {
+	if x != nil {
+		return x.To
+	}
+	return ""
+}
+
+type CompareVersionsResponse struct {
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	Application string                 `protobuf:"bytes,1,opt,name=application" json:"application,omitempty"`
+	From        *VersionName           `protobuf:"bytes,2,opt,name=from" json:"from,omitempty"`
+	To          *VersionName           `protobuf:"bytes,3,opt,name=to" json:"to,omitempty"`
+	// Commits that to has and from has not, the newest first.
+	Commits []*DeliveredCommit `protobuf:"bytes,4,rep,name=commits" json:"commits,omitempty"`
+	// Commits that from has and to has not: they go away.
+	Removed []*DeliveredCommit `protobuf:"bytes,5,rep,name=removed" json:"removed,omitempty"`
+	// Both lists of commits are all there are. If not, the history that is known ends before.
+	Whole bool `protobuf:"varint,6,opt,name=whole" json:"whole,omitempty"`
+	// Versions after the older of both up to the newer, the newest first, with what their source says
+	// of them.
+	Versions []*DeliveredVersion `protobuf:"bytes,7,rep,name=versions" json:"versions,omitempty"`
+	// To is older than from: what is listed goes away.
+	Back          bool `protobuf:"varint,8,opt,name=back" json:"back,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CompareVersionsResponse) Reset() {
+	*x = CompareVersionsResponse{}
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CompareVersionsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CompareVersionsResponse) ProtoMessage() {}
+
+func (x *CompareVersionsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CompareVersionsResponse.ProtoReflect.Descriptor instead.
+func (*CompareVersionsResponse) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *CompareVersionsResponse) GetApplication() string {
+	if x != nil {
+		return x.Application
+	}
+	return ""
+}
+
+func (x *CompareVersionsResponse) GetFrom() *VersionName {
+	if x != nil {
+		return x.From
+	}
+	return nil
+}
+
+func (x *CompareVersionsResponse) GetTo() *VersionName {
+	if x != nil {
+		return x.To
+	}
+	return nil
+}
+
+func (x *CompareVersionsResponse) GetCommits() []*DeliveredCommit {
+	if x != nil {
+		return x.Commits
+	}
+	return nil
+}
+
+func (x *CompareVersionsResponse) GetRemoved() []*DeliveredCommit {
+	if x != nil {
+		return x.Removed
+	}
+	return nil
+}
+
+func (x *CompareVersionsResponse) GetWhole() bool {
+	if x != nil {
+		return x.Whole
+	}
+	return false
+}
+
+func (x *CompareVersionsResponse) GetVersions() []*DeliveredVersion {
+	if x != nil {
+		return x.Versions
+	}
+	return nil
+}
+
+func (x *CompareVersionsResponse) GetBack() bool {
+	if x != nil {
+		return x.Back
+	}
+	return false
 }
 
 var File_lehr_api_v1_delivery_proto protoreflect.FileDescriptor
@@ -1844,7 +2237,7 @@ const file_lehr_api_v1_delivery_proto_rawDesc = "" +
 	"\tpartition\x18\x01 \x01(\tR\tpartition\x12 \n" +
 	"\vapplication\x18\x02 \x01(\tR\vapplication\"a\n" +
 	"\x18ListEnvironmentsResponse\x12E\n" +
-	"\fenvironments\x18\x01 \x03(\v2!.lehr.api.v1.DeliveredEnvironmentR\fenvironments\"\xe8\x02\n" +
+	"\fenvironments\x18\x01 \x03(\v2!.lehr.api.v1.DeliveredEnvironmentR\fenvironments\"\xfa\x03\n" +
 	"\x10DeliveredVersion\x12 \n" +
 	"\vapplication\x18\x01 \x01(\tR\vapplication\x122\n" +
 	"\aversion\x18\x02 \x01(\v2\x18.lehr.api.v1.VersionNameR\aversion\x12\x16\n" +
@@ -1853,7 +2246,15 @@ const file_lehr_api_v1_delivery_proto_rawDesc = "" +
 	"\x04seen\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x04seen\x12.\n" +
 	"\x04gone\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\x04gone\x12\x14\n" +
 	"\x05aside\x18\a \x01(\tR\x05aside\x12:\n" +
-	"\tstandings\x18\b \x03(\v2\x1c.lehr.api.v1.VersionStandingR\tstandings\"{\n" +
+	"\tstandings\x18\b \x03(\v2\x1c.lehr.api.v1.VersionStandingR\tstandings\x12\x16\n" +
+	"\x06author\x18\t \x01(\tR\x06author\x12\x18\n" +
+	"\amessage\x18\n" +
+	" \x01(\tR\amessage\x12!\n" +
+	"\fpull_request\x18\v \x01(\tR\vpullRequest\x12\x1b\n" +
+	"\tbuild_url\x18\f \x01(\tR\bbuildUrl\x12\x1e\n" +
+	"\n" +
+	"repository\x18\r \x01(\tR\n" +
+	"repository\"{\n" +
 	"\x0fVersionStanding\x12 \n" +
 	"\venvironment\x18\x01 \x01(\tR\venvironment\x12\x14\n" +
 	"\x05state\x18\x02 \x01(\tR\x05state\x120\n" +
@@ -1906,17 +2307,7 @@ const file_lehr_api_v1_delivery_proto_rawDesc = "" +
 	"\venvironment\x18\x03 \x01(\tR\venvironment\x12\x18\n" +
 	"\aversion\x18\x04 \x01(\tR\aversion\"]\n" +
 	"\x16ExplainVersionResponse\x12C\n" +
-	"\fexplanations\x18\x01 \x03(\v2\x1f.lehr.api.v1.VersionExplanationR\fexplanations\"K\n" +
-	"\x13LocateCommitRequest\x12\x1c\n" +
-	"\tpartition\x18\x01 \x01(\tR\tpartition\x12\x16\n" +
-	"\x06commit\x18\x02 \x01(\tR\x06commit\"\x92\x01\n" +
-	"\x14LocateCommitResponse\x127\n" +
-	"\bversions\x18\x01 \x03(\v2\x1b.lehr.api.v1.LocatedVersionR\bversions\x12\x1a\n" +
-	"\bsearched\x18\x02 \x01(\x05R\bsearched\x12%\n" +
-	"\x0ewithout_commit\x18\x03 \x01(\x05R\rwithoutCommit\"\x8e\x01\n" +
-	"\x0eLocatedVersion\x127\n" +
-	"\aversion\x18\x01 \x01(\v2\x1d.lehr.api.v1.DeliveredVersionR\aversion\x12C\n" +
-	"\fexplanations\x18\x02 \x03(\v2\x1f.lehr.api.v1.VersionExplanationR\fexplanations\"\xa6\x01\n" +
+	"\fexplanations\x18\x01 \x03(\v2\x1f.lehr.api.v1.VersionExplanationR\fexplanations\"\xa6\x01\n" +
 	"\x0eDeliveryEffect\x12 \n" +
 	"\venvironment\x18\x01 \x01(\tR\venvironment\x129\n" +
 	"\x06before\x18\x02 \x01(\v2!.lehr.api.v1.DeliveredEnvironmentR\x06before\x127\n" +
@@ -1965,12 +2356,51 @@ const file_lehr_api_v1_delivery_proto_rawDesc = "" +
 	"\x06reason\x18\b \x01(\tR\x06reason\"c\n" +
 	"\x15RecordVerdictResponse\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x04R\x06number\x122\n" +
-	"\aversion\x18\x02 \x01(\v2\x18.lehr.api.v1.VersionNameR\aversion2\xc5\x05\n" +
+	"\aversion\x18\x02 \x01(\v2\x18.lehr.api.v1.VersionNameR\aversion\"\xa2\x01\n" +
+	"\x0fDeliveredCommit\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x16\n" +
+	"\x06author\x18\x02 \x01(\tR\x06author\x12*\n" +
+	"\x02at\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12\x18\n" +
+	"\amessage\x18\x04 \x01(\tR\amessage\x12!\n" +
+	"\fpull_request\x18\x05 \x01(\tR\vpullRequest\"\xdc\x01\n" +
+	"\vCommitPlace\x12 \n" +
+	"\venvironment\x18\x01 \x01(\tR\venvironment\x122\n" +
+	"\aversion\x18\x02 \x01(\v2\x18.lehr.api.v1.VersionNameR\aversion\x12\x10\n" +
+	"\x03has\x18\x03 \x01(\tR\x03has\x120\n" +
+	"\x05since\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x123\n" +
+	"\x04next\x18\x05 \x01(\v2\x1f.lehr.api.v1.VersionExplanationR\x04next\"\xf6\x01\n" +
+	"\x0eCommitLocation\x12 \n" +
+	"\vapplication\x18\x01 \x01(\tR\vapplication\x124\n" +
+	"\x06commit\x18\x02 \x01(\v2\x1c.lehr.api.v1.DeliveredCommitR\x06commit\x124\n" +
+	"\bversions\x18\x03 \x03(\v2\x18.lehr.api.v1.VersionNameR\bversions\x12\x18\n" +
+	"\aunknown\x18\x04 \x01(\x05R\aunknown\x12<\n" +
+	"\fenvironments\x18\x05 \x03(\v2\x18.lehr.api.v1.CommitPlaceR\fenvironments\"m\n" +
+	"\x13LocateCommitRequest\x12\x1c\n" +
+	"\tpartition\x18\x01 \x01(\tR\tpartition\x12\x16\n" +
+	"\x06commit\x18\x02 \x01(\tR\x06commit\x12 \n" +
+	"\vapplication\x18\x03 \x01(\tR\vapplication\"Q\n" +
+	"\x14LocateCommitResponse\x129\n" +
+	"\tlocations\x18\x01 \x03(\v2\x1b.lehr.api.v1.CommitLocationR\tlocations\"|\n" +
+	"\x16CompareVersionsRequest\x12\x1c\n" +
+	"\tpartition\x18\x01 \x01(\tR\tpartition\x12 \n" +
+	"\vapplication\x18\x02 \x01(\tR\vapplication\x12\x12\n" +
+	"\x04from\x18\x03 \x01(\tR\x04from\x12\x0e\n" +
+	"\x02to\x18\x04 \x01(\tR\x02to\"\xe8\x02\n" +
+	"\x17CompareVersionsResponse\x12 \n" +
+	"\vapplication\x18\x01 \x01(\tR\vapplication\x12,\n" +
+	"\x04from\x18\x02 \x01(\v2\x18.lehr.api.v1.VersionNameR\x04from\x12(\n" +
+	"\x02to\x18\x03 \x01(\v2\x18.lehr.api.v1.VersionNameR\x02to\x126\n" +
+	"\acommits\x18\x04 \x03(\v2\x1c.lehr.api.v1.DeliveredCommitR\acommits\x126\n" +
+	"\aremoved\x18\x05 \x03(\v2\x1c.lehr.api.v1.DeliveredCommitR\aremoved\x12\x14\n" +
+	"\x05whole\x18\x06 \x01(\bR\x05whole\x129\n" +
+	"\bversions\x18\a \x03(\v2\x1d.lehr.api.v1.DeliveredVersionR\bversions\x12\x12\n" +
+	"\x04back\x18\b \x01(\bR\x04back2\xad\x06\n" +
 	"\x0fDeliveryService\x12i\n" +
 	"\x10ListEnvironments\x12$.lehr.api.v1.ListEnvironmentsRequest\x1a%.lehr.api.v1.ListEnvironmentsResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01\x12]\n" +
 	"\fListVersions\x12 .lehr.api.v1.ListVersionsRequest\x1a!.lehr.api.v1.ListVersionsResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01\x12c\n" +
 	"\x0eExplainVersion\x12\".lehr.api.v1.ExplainVersionRequest\x1a#.lehr.api.v1.ExplainVersionResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01\x12]\n" +
-	"\fLocateCommit\x12 .lehr.api.v1.LocateCommitRequest\x1a!.lehr.api.v1.LocateCommitResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01\x12`\n" +
+	"\fLocateCommit\x12 .lehr.api.v1.LocateCommitRequest\x1a!.lehr.api.v1.LocateCommitResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01\x12f\n" +
+	"\x0fCompareVersions\x12#.lehr.api.v1.CompareVersionsRequest\x1a$.lehr.api.v1.CompareVersionsResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01\x12`\n" +
 	"\rActOnDelivery\x12!.lehr.api.v1.ActOnDeliveryRequest\x1a\".lehr.api.v1.ActOnDeliveryResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01\x12`\n" +
 	"\rVoteOnVersion\x12!.lehr.api.v1.VoteOnVersionRequest\x1a\".lehr.api.v1.VoteOnVersionResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01\x12`\n" +
 	"\rRecordVerdict\x12!.lehr.api.v1.RecordVerdictRequest\x1a\".lehr.api.v1.RecordVerdictResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01B%Z\x1elehr.dev/gen/lehr/api/v1;apipb\x92\x03\x02\b\x02b\beditionsp\xe8\a"
@@ -1987,7 +2417,7 @@ func file_lehr_api_v1_delivery_proto_rawDescGZIP() []byte {
 	return file_lehr_api_v1_delivery_proto_rawDescData
 }
 
-var file_lehr_api_v1_delivery_proto_msgTypes = make([]protoimpl.MessageInfo, 23)
+var file_lehr_api_v1_delivery_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
 var file_lehr_api_v1_delivery_proto_goTypes = []any{
 	(*VersionName)(nil),              // 0: lehr.api.v1.VersionName
 	(*DeliveredEnvironment)(nil),     // 1: lehr.api.v1.DeliveredEnvironment
@@ -2002,73 +2432,89 @@ var file_lehr_api_v1_delivery_proto_goTypes = []any{
 	(*VersionExplanation)(nil),       // 10: lehr.api.v1.VersionExplanation
 	(*ExplainVersionRequest)(nil),    // 11: lehr.api.v1.ExplainVersionRequest
 	(*ExplainVersionResponse)(nil),   // 12: lehr.api.v1.ExplainVersionResponse
-	(*LocateCommitRequest)(nil),      // 13: lehr.api.v1.LocateCommitRequest
-	(*LocateCommitResponse)(nil),     // 14: lehr.api.v1.LocateCommitResponse
-	(*LocatedVersion)(nil),           // 15: lehr.api.v1.LocatedVersion
-	(*DeliveryEffect)(nil),           // 16: lehr.api.v1.DeliveryEffect
-	(*ActOnDeliveryRequest)(nil),     // 17: lehr.api.v1.ActOnDeliveryRequest
-	(*ActOnDeliveryResponse)(nil),    // 18: lehr.api.v1.ActOnDeliveryResponse
-	(*VoteOnVersionRequest)(nil),     // 19: lehr.api.v1.VoteOnVersionRequest
-	(*VoteOnVersionResponse)(nil),    // 20: lehr.api.v1.VoteOnVersionResponse
-	(*RecordVerdictRequest)(nil),     // 21: lehr.api.v1.RecordVerdictRequest
-	(*RecordVerdictResponse)(nil),    // 22: lehr.api.v1.RecordVerdictResponse
-	(*timestamppb.Timestamp)(nil),    // 23: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),      // 24: google.protobuf.Duration
+	(*DeliveryEffect)(nil),           // 13: lehr.api.v1.DeliveryEffect
+	(*ActOnDeliveryRequest)(nil),     // 14: lehr.api.v1.ActOnDeliveryRequest
+	(*ActOnDeliveryResponse)(nil),    // 15: lehr.api.v1.ActOnDeliveryResponse
+	(*VoteOnVersionRequest)(nil),     // 16: lehr.api.v1.VoteOnVersionRequest
+	(*VoteOnVersionResponse)(nil),    // 17: lehr.api.v1.VoteOnVersionResponse
+	(*RecordVerdictRequest)(nil),     // 18: lehr.api.v1.RecordVerdictRequest
+	(*RecordVerdictResponse)(nil),    // 19: lehr.api.v1.RecordVerdictResponse
+	(*DeliveredCommit)(nil),          // 20: lehr.api.v1.DeliveredCommit
+	(*CommitPlace)(nil),              // 21: lehr.api.v1.CommitPlace
+	(*CommitLocation)(nil),           // 22: lehr.api.v1.CommitLocation
+	(*LocateCommitRequest)(nil),      // 23: lehr.api.v1.LocateCommitRequest
+	(*LocateCommitResponse)(nil),     // 24: lehr.api.v1.LocateCommitResponse
+	(*CompareVersionsRequest)(nil),   // 25: lehr.api.v1.CompareVersionsRequest
+	(*CompareVersionsResponse)(nil),  // 26: lehr.api.v1.CompareVersionsResponse
+	(*timestamppb.Timestamp)(nil),    // 27: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),      // 28: google.protobuf.Duration
 }
 var file_lehr_api_v1_delivery_proto_depIdxs = []int32{
 	0,  // 0: lehr.api.v1.DeliveredEnvironment.has:type_name -> lehr.api.v1.VersionName
-	23, // 1: lehr.api.v1.DeliveredEnvironment.since:type_name -> google.protobuf.Timestamp
-	23, // 2: lehr.api.v1.DeliveredEnvironment.good_since:type_name -> google.protobuf.Timestamp
+	27, // 1: lehr.api.v1.DeliveredEnvironment.since:type_name -> google.protobuf.Timestamp
+	27, // 2: lehr.api.v1.DeliveredEnvironment.good_since:type_name -> google.protobuf.Timestamp
 	0,  // 3: lehr.api.v1.DeliveredEnvironment.wants:type_name -> lehr.api.v1.VersionName
 	0,  // 4: lehr.api.v1.DeliveredEnvironment.pinned:type_name -> lehr.api.v1.VersionName
 	1,  // 5: lehr.api.v1.ListEnvironmentsResponse.environments:type_name -> lehr.api.v1.DeliveredEnvironment
 	0,  // 6: lehr.api.v1.DeliveredVersion.version:type_name -> lehr.api.v1.VersionName
-	23, // 7: lehr.api.v1.DeliveredVersion.created:type_name -> google.protobuf.Timestamp
-	23, // 8: lehr.api.v1.DeliveredVersion.seen:type_name -> google.protobuf.Timestamp
-	23, // 9: lehr.api.v1.DeliveredVersion.gone:type_name -> google.protobuf.Timestamp
+	27, // 7: lehr.api.v1.DeliveredVersion.created:type_name -> google.protobuf.Timestamp
+	27, // 8: lehr.api.v1.DeliveredVersion.seen:type_name -> google.protobuf.Timestamp
+	27, // 9: lehr.api.v1.DeliveredVersion.gone:type_name -> google.protobuf.Timestamp
 	5,  // 10: lehr.api.v1.DeliveredVersion.standings:type_name -> lehr.api.v1.VersionStanding
-	23, // 11: lehr.api.v1.VersionStanding.since:type_name -> google.protobuf.Timestamp
+	27, // 11: lehr.api.v1.VersionStanding.since:type_name -> google.protobuf.Timestamp
 	4,  // 12: lehr.api.v1.ListVersionsResponse.versions:type_name -> lehr.api.v1.DeliveredVersion
-	24, // 13: lehr.api.v1.VersionVerdict.have_time:type_name -> google.protobuf.Duration
-	24, // 14: lehr.api.v1.VersionVerdict.needs_time:type_name -> google.protobuf.Duration
-	23, // 15: lehr.api.v1.VersionVerdict.until:type_name -> google.protobuf.Timestamp
+	28, // 13: lehr.api.v1.VersionVerdict.have_time:type_name -> google.protobuf.Duration
+	28, // 14: lehr.api.v1.VersionVerdict.needs_time:type_name -> google.protobuf.Duration
+	27, // 15: lehr.api.v1.VersionVerdict.until:type_name -> google.protobuf.Timestamp
 	0,  // 16: lehr.api.v1.VersionExplanation.version:type_name -> lehr.api.v1.VersionName
 	8,  // 17: lehr.api.v1.VersionExplanation.verdicts:type_name -> lehr.api.v1.VersionVerdict
-	23, // 18: lehr.api.v1.VersionExplanation.earliest:type_name -> google.protobuf.Timestamp
+	27, // 18: lehr.api.v1.VersionExplanation.earliest:type_name -> google.protobuf.Timestamp
 	9,  // 19: lehr.api.v1.VersionExplanation.awaits:type_name -> lehr.api.v1.AwaitedVerdict
 	8,  // 20: lehr.api.v1.VersionExplanation.admitted_by:type_name -> lehr.api.v1.VersionVerdict
-	23, // 21: lehr.api.v1.VersionExplanation.admitted:type_name -> google.protobuf.Timestamp
+	27, // 21: lehr.api.v1.VersionExplanation.admitted:type_name -> google.protobuf.Timestamp
 	10, // 22: lehr.api.v1.ExplainVersionResponse.explanations:type_name -> lehr.api.v1.VersionExplanation
-	15, // 23: lehr.api.v1.LocateCommitResponse.versions:type_name -> lehr.api.v1.LocatedVersion
-	4,  // 24: lehr.api.v1.LocatedVersion.version:type_name -> lehr.api.v1.DeliveredVersion
-	10, // 25: lehr.api.v1.LocatedVersion.explanations:type_name -> lehr.api.v1.VersionExplanation
-	1,  // 26: lehr.api.v1.DeliveryEffect.before:type_name -> lehr.api.v1.DeliveredEnvironment
-	1,  // 27: lehr.api.v1.DeliveryEffect.after:type_name -> lehr.api.v1.DeliveredEnvironment
-	16, // 28: lehr.api.v1.ActOnDeliveryResponse.effects:type_name -> lehr.api.v1.DeliveryEffect
-	0,  // 29: lehr.api.v1.ActOnDeliveryResponse.version:type_name -> lehr.api.v1.VersionName
-	16, // 30: lehr.api.v1.VoteOnVersionResponse.effects:type_name -> lehr.api.v1.DeliveryEffect
-	0,  // 31: lehr.api.v1.VoteOnVersionResponse.version:type_name -> lehr.api.v1.VersionName
-	8,  // 32: lehr.api.v1.VoteOnVersionResponse.verdict:type_name -> lehr.api.v1.VersionVerdict
-	0,  // 33: lehr.api.v1.RecordVerdictResponse.version:type_name -> lehr.api.v1.VersionName
-	2,  // 34: lehr.api.v1.DeliveryService.ListEnvironments:input_type -> lehr.api.v1.ListEnvironmentsRequest
-	6,  // 35: lehr.api.v1.DeliveryService.ListVersions:input_type -> lehr.api.v1.ListVersionsRequest
-	11, // 36: lehr.api.v1.DeliveryService.ExplainVersion:input_type -> lehr.api.v1.ExplainVersionRequest
-	13, // 37: lehr.api.v1.DeliveryService.LocateCommit:input_type -> lehr.api.v1.LocateCommitRequest
-	17, // 38: lehr.api.v1.DeliveryService.ActOnDelivery:input_type -> lehr.api.v1.ActOnDeliveryRequest
-	19, // 39: lehr.api.v1.DeliveryService.VoteOnVersion:input_type -> lehr.api.v1.VoteOnVersionRequest
-	21, // 40: lehr.api.v1.DeliveryService.RecordVerdict:input_type -> lehr.api.v1.RecordVerdictRequest
-	3,  // 41: lehr.api.v1.DeliveryService.ListEnvironments:output_type -> lehr.api.v1.ListEnvironmentsResponse
-	7,  // 42: lehr.api.v1.DeliveryService.ListVersions:output_type -> lehr.api.v1.ListVersionsResponse
-	12, // 43: lehr.api.v1.DeliveryService.ExplainVersion:output_type -> lehr.api.v1.ExplainVersionResponse
-	14, // 44: lehr.api.v1.DeliveryService.LocateCommit:output_type -> lehr.api.v1.LocateCommitResponse
-	18, // 45: lehr.api.v1.DeliveryService.ActOnDelivery:output_type -> lehr.api.v1.ActOnDeliveryResponse
-	20, // 46: lehr.api.v1.DeliveryService.VoteOnVersion:output_type -> lehr.api.v1.VoteOnVersionResponse
-	22, // 47: lehr.api.v1.DeliveryService.RecordVerdict:output_type -> lehr.api.v1.RecordVerdictResponse
-	41, // [41:48] is the sub-list for method output_type
-	34, // [34:41] is the sub-list for method input_type
-	34, // [34:34] is the sub-list for extension type_name
-	34, // [34:34] is the sub-list for extension extendee
-	0,  // [0:34] is the sub-list for field type_name
+	1,  // 23: lehr.api.v1.DeliveryEffect.before:type_name -> lehr.api.v1.DeliveredEnvironment
+	1,  // 24: lehr.api.v1.DeliveryEffect.after:type_name -> lehr.api.v1.DeliveredEnvironment
+	13, // 25: lehr.api.v1.ActOnDeliveryResponse.effects:type_name -> lehr.api.v1.DeliveryEffect
+	0,  // 26: lehr.api.v1.ActOnDeliveryResponse.version:type_name -> lehr.api.v1.VersionName
+	13, // 27: lehr.api.v1.VoteOnVersionResponse.effects:type_name -> lehr.api.v1.DeliveryEffect
+	0,  // 28: lehr.api.v1.VoteOnVersionResponse.version:type_name -> lehr.api.v1.VersionName
+	8,  // 29: lehr.api.v1.VoteOnVersionResponse.verdict:type_name -> lehr.api.v1.VersionVerdict
+	0,  // 30: lehr.api.v1.RecordVerdictResponse.version:type_name -> lehr.api.v1.VersionName
+	27, // 31: lehr.api.v1.DeliveredCommit.at:type_name -> google.protobuf.Timestamp
+	0,  // 32: lehr.api.v1.CommitPlace.version:type_name -> lehr.api.v1.VersionName
+	27, // 33: lehr.api.v1.CommitPlace.since:type_name -> google.protobuf.Timestamp
+	10, // 34: lehr.api.v1.CommitPlace.next:type_name -> lehr.api.v1.VersionExplanation
+	20, // 35: lehr.api.v1.CommitLocation.commit:type_name -> lehr.api.v1.DeliveredCommit
+	0,  // 36: lehr.api.v1.CommitLocation.versions:type_name -> lehr.api.v1.VersionName
+	21, // 37: lehr.api.v1.CommitLocation.environments:type_name -> lehr.api.v1.CommitPlace
+	22, // 38: lehr.api.v1.LocateCommitResponse.locations:type_name -> lehr.api.v1.CommitLocation
+	0,  // 39: lehr.api.v1.CompareVersionsResponse.from:type_name -> lehr.api.v1.VersionName
+	0,  // 40: lehr.api.v1.CompareVersionsResponse.to:type_name -> lehr.api.v1.VersionName
+	20, // 41: lehr.api.v1.CompareVersionsResponse.commits:type_name -> lehr.api.v1.DeliveredCommit
+	20, // 42: lehr.api.v1.CompareVersionsResponse.removed:type_name -> lehr.api.v1.DeliveredCommit
+	4,  // 43: lehr.api.v1.CompareVersionsResponse.versions:type_name -> lehr.api.v1.DeliveredVersion
+	2,  // 44: lehr.api.v1.DeliveryService.ListEnvironments:input_type -> lehr.api.v1.ListEnvironmentsRequest
+	6,  // 45: lehr.api.v1.DeliveryService.ListVersions:input_type -> lehr.api.v1.ListVersionsRequest
+	11, // 46: lehr.api.v1.DeliveryService.ExplainVersion:input_type -> lehr.api.v1.ExplainVersionRequest
+	23, // 47: lehr.api.v1.DeliveryService.LocateCommit:input_type -> lehr.api.v1.LocateCommitRequest
+	25, // 48: lehr.api.v1.DeliveryService.CompareVersions:input_type -> lehr.api.v1.CompareVersionsRequest
+	14, // 49: lehr.api.v1.DeliveryService.ActOnDelivery:input_type -> lehr.api.v1.ActOnDeliveryRequest
+	16, // 50: lehr.api.v1.DeliveryService.VoteOnVersion:input_type -> lehr.api.v1.VoteOnVersionRequest
+	18, // 51: lehr.api.v1.DeliveryService.RecordVerdict:input_type -> lehr.api.v1.RecordVerdictRequest
+	3,  // 52: lehr.api.v1.DeliveryService.ListEnvironments:output_type -> lehr.api.v1.ListEnvironmentsResponse
+	7,  // 53: lehr.api.v1.DeliveryService.ListVersions:output_type -> lehr.api.v1.ListVersionsResponse
+	12, // 54: lehr.api.v1.DeliveryService.ExplainVersion:output_type -> lehr.api.v1.ExplainVersionResponse
+	24, // 55: lehr.api.v1.DeliveryService.LocateCommit:output_type -> lehr.api.v1.LocateCommitResponse
+	26, // 56: lehr.api.v1.DeliveryService.CompareVersions:output_type -> lehr.api.v1.CompareVersionsResponse
+	15, // 57: lehr.api.v1.DeliveryService.ActOnDelivery:output_type -> lehr.api.v1.ActOnDeliveryResponse
+	17, // 58: lehr.api.v1.DeliveryService.VoteOnVersion:output_type -> lehr.api.v1.VoteOnVersionResponse
+	19, // 59: lehr.api.v1.DeliveryService.RecordVerdict:output_type -> lehr.api.v1.RecordVerdictResponse
+	52, // [52:60] is the sub-list for method output_type
+	44, // [44:52] is the sub-list for method input_type
+	44, // [44:44] is the sub-list for extension type_name
+	44, // [44:44] is the sub-list for extension extendee
+	0,  // [0:44] is the sub-list for field type_name
 }
 
 func init() { file_lehr_api_v1_delivery_proto_init() }
@@ -2084,7 +2530,7 @@ func file_lehr_api_v1_delivery_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lehr_api_v1_delivery_proto_rawDesc), len(file_lehr_api_v1_delivery_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   23,
+			NumMessages:   27,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"lehr.dev/internal/external/githost"
@@ -25,6 +26,9 @@ type ListedGitHost struct {
 	// Token is where the secret is found.
 	Token      TokenPlace          `yaml:"token"`
 	Partitions operator.Partitions `yaml:"partitions"`
+	// Statuses are applications of these partitions whose versions have a status at their commits;
+	// "*": all. Empty: none has.
+	Statuses []string `yaml:"statuses"`
 }
 
 // TokenPlace is a variable of the server, or a file of its machine. One is set.
@@ -59,12 +63,29 @@ func (o Options) GitHost(partition intent.PartitionID, name string, runtime loop
 		if listed.Name != name || !listed.Partitions.Has(partition) {
 			continue
 		}
-		place := source.Secret{Env: listed.Token.Env, File: listed.Token.File}
-		return githost.Host{
-			Kind: listed.Kind, API: listed.API, Repository: listed.Repository, Runtime: runtime,
-			Token: func() (string, error) { return value(place) }, Reach: g.address,
-		}, nil
+		return g.gitHost(listed, runtime), nil
 	}
 	return githost.Host{}, fault.New(fault.Denied, "partition %s has no git host %s: this server's policy of sources lists none of that name for it", partition, name).
 		WithHint("whoever runs the server adds it to githosts in the file of --sources")
+}
+
+// StatusHosts are the git hosts to which the statuses of an application are posted, by the names
+// that the operator gave them.
+func (o Options) StatusHosts(partition intent.PartitionID, application string, runtime loop.Runtime) map[string]githost.Host {
+	g, hosts := o.guard(), map[string]githost.Host{}
+	for _, listed := range g.policy().GitHosts {
+		isOf := slices.Contains(listed.Statuses, application) || slices.Contains(listed.Statuses, "*")
+		if isOf && listed.Partitions.Has(partition) {
+			hosts[listed.Name] = g.gitHost(listed, runtime)
+		}
+	}
+	return hosts
+}
+
+func (g guard) gitHost(listed ListedGitHost, runtime loop.Runtime) githost.Host {
+	place := source.Secret{Env: listed.Token.Env, File: listed.Token.File}
+	return githost.Host{
+		Kind: listed.Kind, API: listed.API, Repository: listed.Repository, Runtime: runtime,
+		Token: func() (string, error) { return value(place) }, Reach: g.address,
+	}
 }

@@ -2,6 +2,7 @@ package fetch
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -63,6 +64,27 @@ func TestGitHostsOfAPolicy(t *testing.T) {
 	for from, to := range map[string]string{"kind: github": "kind: svn", "{file: token}": "{}", s.URL: "http://git.example.com", "team/shop": "shop", "[shop]}": "[]}"} {
 		if _, err := ReadPolicy(write("wrong.yaml", "sources: v1\ngithosts:\n  - "+strings.Replace(host, from, to, 1)+"\n")); !fault.Is(err, fault.Invalid) || !strings.Contains(err.Error(), "git host 1") {
 			t.Errorf("with %s: %v", to, err)
+		}
+	}
+}
+
+// Statuses of an application go to the hosts that name it, or all, for its partition.
+func TestStatusHosts(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "sources.yaml")
+	host := "\n  - {name: %s, kind: github, api: \"https://git.example.com\", repository: team/shop, token: {env: T}, partitions: [%s], statuses: [%s]}"
+	text := "sources: v1\ngithosts:" + fmt.Sprintf(host, "one", "shop", "web") + fmt.Sprintf(host, "all", "shop", `"*"`) + fmt.Sprintf(host, "other", "eu", "web") + fmt.Sprintf(host, "none", "shop", "")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	policy, err := ReadPolicy(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	options := Options{Policy: func() *Policy { return policy }}
+	for application, want := range map[string][]string{"web": {"all", "one"}, "cart": {"all"}} {
+		found := options.StatusHosts("shop", application, loop.Real())
+		if got := slices.Sorted(maps.Keys(found)); !slices.Equal(got, want) || found["all"].Repository != "team/shop" {
+			t.Errorf("statuses of %s go to %v, want %v", application, got, want)
 		}
 	}
 }

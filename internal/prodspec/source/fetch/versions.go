@@ -101,7 +101,7 @@ func (v *versions) fetch(ctx context.Context, last *State) (*State, error) {
 		return nil, err
 	}
 	l.forget()
-	return l.state(last, signers)
+	return l.state(ctx, last, signers)
 }
 
 // kept are the versions that no limit leaves out: those that environments have, and those that
@@ -174,10 +174,16 @@ func (l *look) list(ctx context.Context) error {
 }
 
 // state is what the source holds after the look: last, where that is it still.
-func (l *look) state(last *State, signers string) (*State, error) {
+func (l *look) state(ctx context.Context, last *State, signers string) (*State, error) {
 	list, warnings := versionlist.Arrange(l.found, l.rules, l.before, l.options.now())
 	if len(list.Versions) == 0 {
 		return nil, l.nothing(list)
+	}
+	if l.repository != nil {
+		var err error
+		if list.History, err = l.history(ctx, list); err != nil {
+			return nil, err
+		}
 	}
 	content, err := indented(list)
 	if err != nil {

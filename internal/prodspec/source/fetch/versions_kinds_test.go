@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"lehr.dev/internal/ground/commitgraph"
 	"lehr.dev/internal/ground/document"
 	"lehr.dev/internal/ground/fault"
 	"lehr.dev/internal/ground/intent"
@@ -329,5 +330,38 @@ func TestOrdersAndPatterns(t *testing.T) {
 	}
 	if slices.ContainsFunc(list.Unordered, func(a versionlist.Aside) bool { return a.Reason == "" }) {
 		t.Errorf("unordered %+v", list.Unordered)
+	}
+}
+
+// With tags come the commits before them, and the requests that they were merged by.
+func TestHistoryOfTags(t *testing.T) {
+	o := newOrigin(t)
+	first := o.Commit("The first")
+	o.Git("tag", "v1.0.0")
+	second := o.Commit("Fix the cart (#7)")
+	third := o.Commit("Merge branch 'cart' into 'main'\n\nSee merge request shop/web!34\n" + strings.Repeat("long ", 500))
+	o.Git("tag", "v1.1.0")
+	r := versionsOf(t, source.Versions{Tags: &source.Git{URL: o.Folder}})
+	list, _ := r.list()
+	graph := commitgraph.New(list.History)
+	between, ok := graph.Between(first, third)
+	if len(list.History) != 3 || len(between) != 2 || !ok {
+		t.Fatalf("history %+v, between %+v, known %v", list.History, between, ok)
+	}
+	if c := between[0]; c.ID != third || c.PullRequest != "34" || c.Author != "Ann Author <ann@example.com>" || c.At.IsZero() || c.Message != "Merge branch 'cart' into 'main'" {
+		t.Errorf("the third is %+v", c)
+	}
+	if c := between[1]; c.ID != second || c.PullRequest != "7" {
+		t.Errorf("the second is %+v", c)
+	}
+	// The next look takes what it knows, and a new tag has it read anew.
+	fourth := o.Commit("The fourth")
+	list, _ = r.list()
+	if len(list.History) != 3 {
+		t.Errorf("without a tag history has %d commits", len(list.History))
+	}
+	o.Git("tag", "v1.2.0")
+	if list, _ = r.list(); len(list.History) != 4 || list.History[0].ID != fourth {
+		t.Errorf("history %+v", list.History)
 	}
 }

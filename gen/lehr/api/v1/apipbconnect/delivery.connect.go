@@ -45,6 +45,9 @@ const (
 	// DeliveryServiceLocateCommitProcedure is the fully-qualified name of the DeliveryService's
 	// LocateCommit RPC.
 	DeliveryServiceLocateCommitProcedure = "/lehr.api.v1.DeliveryService/LocateCommit"
+	// DeliveryServiceCompareVersionsProcedure is the fully-qualified name of the DeliveryService's
+	// CompareVersions RPC.
+	DeliveryServiceCompareVersionsProcedure = "/lehr.api.v1.DeliveryService/CompareVersions"
 	// DeliveryServiceActOnDeliveryProcedure is the fully-qualified name of the DeliveryService's
 	// ActOnDelivery RPC.
 	DeliveryServiceActOnDeliveryProcedure = "/lehr.api.v1.DeliveryService/ActOnDelivery"
@@ -65,9 +68,11 @@ type DeliveryServiceClient interface {
 	ListVersions(context.Context, *v1.ListVersionsRequest) (*v1.ListVersionsResponse, error)
 	// All that is to say of a version in an environment. NotFound: nothing is known of it.
 	ExplainVersion(context.Context, *v1.ExplainVersionRequest) (*v1.ExplainVersionResponse, error)
-	// Finds the versions that were made of a commit, in all applications of the partition. A version is
-	// found by the commit that its source tells; nothing is known of the commits before that one.
+	// Says where a commit is: in which versions, in which environments since when, and what is in the
+	// way in the others. NotFound: no version is known to have it. Invalid: several commits begin so.
 	LocateCommit(context.Context, *v1.LocateCommitRequest) (*v1.LocateCommitResponse, error)
+	// Says what changes from one version, or environment, to another: commits and versions.
+	CompareVersions(context.Context, *v1.CompareVersionsRequest) (*v1.CompareVersionsResponse, error)
 	// Keeps what a person asks, which is carried out within a second, or with dry_run only shows
 	// what it would change. It takes the role operator in the environment's partition, or of an
 	// act on all environments in that of the application. What makes no sense now is refused.
@@ -115,6 +120,12 @@ func NewDeliveryServiceClient(httpClient connect.HTTPClient, baseURL string, opt
 			connect.WithSchema(deliveryServiceMethods.ByName("LocateCommit")),
 			connect.WithClientOptions(opts...),
 		),
+		compareVersions: connect.NewClient[v1.CompareVersionsRequest, v1.CompareVersionsResponse](
+			httpClient,
+			baseURL+DeliveryServiceCompareVersionsProcedure,
+			connect.WithSchema(deliveryServiceMethods.ByName("CompareVersions")),
+			connect.WithClientOptions(opts...),
+		),
 		actOnDelivery: connect.NewClient[v1.ActOnDeliveryRequest, v1.ActOnDeliveryResponse](
 			httpClient,
 			baseURL+DeliveryServiceActOnDeliveryProcedure,
@@ -142,6 +153,7 @@ type deliveryServiceClient struct {
 	listVersions     *connect.Client[v1.ListVersionsRequest, v1.ListVersionsResponse]
 	explainVersion   *connect.Client[v1.ExplainVersionRequest, v1.ExplainVersionResponse]
 	locateCommit     *connect.Client[v1.LocateCommitRequest, v1.LocateCommitResponse]
+	compareVersions  *connect.Client[v1.CompareVersionsRequest, v1.CompareVersionsResponse]
 	actOnDelivery    *connect.Client[v1.ActOnDeliveryRequest, v1.ActOnDeliveryResponse]
 	voteOnVersion    *connect.Client[v1.VoteOnVersionRequest, v1.VoteOnVersionResponse]
 	recordVerdict    *connect.Client[v1.RecordVerdictRequest, v1.RecordVerdictResponse]
@@ -177,6 +189,15 @@ func (c *deliveryServiceClient) ExplainVersion(ctx context.Context, req *v1.Expl
 // LocateCommit calls lehr.api.v1.DeliveryService.LocateCommit.
 func (c *deliveryServiceClient) LocateCommit(ctx context.Context, req *v1.LocateCommitRequest) (*v1.LocateCommitResponse, error) {
 	response, err := c.locateCommit.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// CompareVersions calls lehr.api.v1.DeliveryService.CompareVersions.
+func (c *deliveryServiceClient) CompareVersions(ctx context.Context, req *v1.CompareVersionsRequest) (*v1.CompareVersionsResponse, error) {
+	response, err := c.compareVersions.CallUnary(ctx, connect.NewRequest(req))
 	if response != nil {
 		return response.Msg, err
 	}
@@ -219,9 +240,11 @@ type DeliveryServiceHandler interface {
 	ListVersions(context.Context, *v1.ListVersionsRequest) (*v1.ListVersionsResponse, error)
 	// All that is to say of a version in an environment. NotFound: nothing is known of it.
 	ExplainVersion(context.Context, *v1.ExplainVersionRequest) (*v1.ExplainVersionResponse, error)
-	// Finds the versions that were made of a commit, in all applications of the partition. A version is
-	// found by the commit that its source tells; nothing is known of the commits before that one.
+	// Says where a commit is: in which versions, in which environments since when, and what is in the
+	// way in the others. NotFound: no version is known to have it. Invalid: several commits begin so.
 	LocateCommit(context.Context, *v1.LocateCommitRequest) (*v1.LocateCommitResponse, error)
+	// Says what changes from one version, or environment, to another: commits and versions.
+	CompareVersions(context.Context, *v1.CompareVersionsRequest) (*v1.CompareVersionsResponse, error)
 	// Keeps what a person asks, which is carried out within a second, or with dry_run only shows
 	// what it would change. It takes the role operator in the environment's partition, or of an
 	// act on all environments in that of the application. What makes no sense now is refused.
@@ -265,6 +288,12 @@ func NewDeliveryServiceHandler(svc DeliveryServiceHandler, opts ...connect.Handl
 		connect.WithSchema(deliveryServiceMethods.ByName("LocateCommit")),
 		connect.WithHandlerOptions(opts...),
 	)
+	deliveryServiceCompareVersionsHandler := connect.NewUnaryHandlerSimple(
+		DeliveryServiceCompareVersionsProcedure,
+		svc.CompareVersions,
+		connect.WithSchema(deliveryServiceMethods.ByName("CompareVersions")),
+		connect.WithHandlerOptions(opts...),
+	)
 	deliveryServiceActOnDeliveryHandler := connect.NewUnaryHandlerSimple(
 		DeliveryServiceActOnDeliveryProcedure,
 		svc.ActOnDelivery,
@@ -293,6 +322,8 @@ func NewDeliveryServiceHandler(svc DeliveryServiceHandler, opts ...connect.Handl
 			deliveryServiceExplainVersionHandler.ServeHTTP(w, r)
 		case DeliveryServiceLocateCommitProcedure:
 			deliveryServiceLocateCommitHandler.ServeHTTP(w, r)
+		case DeliveryServiceCompareVersionsProcedure:
+			deliveryServiceCompareVersionsHandler.ServeHTTP(w, r)
 		case DeliveryServiceActOnDeliveryProcedure:
 			deliveryServiceActOnDeliveryHandler.ServeHTTP(w, r)
 		case DeliveryServiceVoteOnVersionProcedure:
@@ -322,6 +353,10 @@ func (UnimplementedDeliveryServiceHandler) ExplainVersion(context.Context, *v1.E
 
 func (UnimplementedDeliveryServiceHandler) LocateCommit(context.Context, *v1.LocateCommitRequest) (*v1.LocateCommitResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("lehr.api.v1.DeliveryService.LocateCommit is not implemented"))
+}
+
+func (UnimplementedDeliveryServiceHandler) CompareVersions(context.Context, *v1.CompareVersionsRequest) (*v1.CompareVersionsResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("lehr.api.v1.DeliveryService.CompareVersions is not implemented"))
 }
 
 func (UnimplementedDeliveryServiceHandler) ActOnDelivery(context.Context, *v1.ActOnDeliveryRequest) (*v1.ActOnDeliveryResponse, error) {
