@@ -31,7 +31,7 @@ const (
 	DeliveryMoment  Kind = "a version is built, and something happens around a step of delivery"
 )
 
-var deliveryKinds = []weighed{{VersionBuilt, 34}, {VersionVoted, 50}, {DeliveryAct, 30}, {DeliveryEdited, 16}, {DeliveryProgram, 14}, {DeliveryMoment, 16}}
+var deliveryKinds = []weighed{{VersionBuilt, 34}, {VersionVoted, 50}, {DeliveryAct, 30}, {DeliveryEdited, 16}, {DeliveryProgram, 14}, {DeliveryMoment, 16}, {DeliveryStory, 160}}
 
 const (
 	// application is delivered, as its fields document says, in versions of another document.
@@ -79,7 +79,7 @@ const deliveredDefinition = `delivery:
           staged: {depends_on: [staging]}
           soaked: {soak: 2m, in: [staging], hotfixes: false}
           people: {judgement: 2, expires: 30m}
-          office: {zone: UTC, open: [%s], at_most: 1}
+          office: {zone: UTC, open: [%s], at_most: 2}
 `
 
 // Delivers reports whether an application is delivered in runs of a seed.
@@ -96,6 +96,8 @@ type delivering struct {
 	next  int
 	// troubles of the programs that are begun next.
 	troubles []string
+	// storyUntil is when the story that is told is over.
+	storyUntil time.Time
 	// paused: the helpful people have ended delivery.
 	paused bool
 }
@@ -211,19 +213,30 @@ func (p person) vote() error {
 	var last error
 	for _, name := range everybody[:1+p.r.IntN(3)] {
 		approve := p.r.IntN(8) > 0
-		one := p.as(name)
-		said := one.Monitor.VoteAsked(release, name, approve)
-		_, err := one.c.Deliveries.VoteOnVersion(p.ctx, &apipb.VoteOnVersionRequest{
-			Partition: string(p.partition), Application: application, Environment: "production", Constraint: "people",
-			Version: release.Name, Digest: release.Digest, Approve: approve, Reason: "I have looked",
-		})
-		p.tell("%s: %s votes on %s %s: %v (%v)", p.d, name, release.Name, release.Digest, approve, err)
-		if last = err; err == nil {
-			one.Monitor.VoteAnswered(said)
-			p.mark("delivery: a vote")
+		if err := p.as(name).votesOn(release, approve); err != nil {
+			last = err
 		}
 	}
 	return last
+}
+
+// votesOn says what this person thinks of a version for production.
+func (p person) votesOn(release monitor.Release, approve bool) error {
+	return p.insists(func() error { return p.votesOnce(release, approve) })
+}
+
+func (p person) votesOnce(release monitor.Release, approve bool) error {
+	asked := p.Monitor.VoteAsked(release, p.name, approve)
+	_, err := p.c.Deliveries.VoteOnVersion(p.ctx, &apipb.VoteOnVersionRequest{
+		Partition: string(p.partition), Application: application, Environment: "production", Constraint: "people",
+		Version: release.Name, Digest: release.Digest, Approve: approve, Reason: "I have looked",
+	})
+	p.tell("%s: %s votes on %s %s: %v (%v)", p.d, p.name, release.Name, release.Digest, approve, err)
+	if err == nil {
+		p.Monitor.VoteAnswered(asked)
+		p.mark("delivery: a vote")
+	}
+	return err
 }
 
 // deliveryActs with how often each is made.
@@ -266,8 +279,25 @@ func (p person) act() error {
 	return err
 }
 
+// insists says something again while others said something meanwhile.
+func (p person) insists(say func() error) error {
+	const most = 5
+	err := say()
+	for n := 1; n < most && fault.Is(err, fault.Conflict); n++ {
+		if p.people.Wait(p.ctx, time.Duration(100+p.r.IntN(400))*time.Millisecond, nil) != nil {
+			return err
+		}
+		err = say()
+	}
+	return err
+}
+
 // actOnDelivery makes one act.
 func (p person) actOnDelivery(kind, environment string, release monitor.Release, constraint string) error {
+	return p.insists(func() error { return p.actsOnce(kind, environment, release, constraint) })
+}
+
+func (p person) actsOnce(kind, environment string, release monitor.Release, constraint string) error {
 	if slices.Contains([]string{intent.ActUnpin, intent.ActPause, intent.ActResume}, kind) {
 		release = monitor.Release{}
 	}
@@ -319,11 +349,13 @@ func (l *Lab) programsFail(d Disturbance, r *rand.Rand) {
 // answer be lost, or something be edited once a program has ended.
 func (l *Lab) deliveryMoment(d Disturbance, r *rand.Rand) {
 	const around = 4 * time.Minute
-	switch point := []string{"promotion", "verification"}[r.IntN(2)]; r.IntN(3) {
+	switch point := []string{"promotion", "verification"}[r.IntN(2)]; r.IntN(4) {
 	case 0:
 		l.armed = append(l.armed, armed{Disturbance{Number: d.Number, Kind: KillAtPoint, Point: point, Seed: d.Seed}, r.IntN(4)})
 	case 1:
 		l.armed = append(l.armed, armed{Disturbance{Number: d.Number, Kind: PauseAtPoint, Point: point, Length: 20 * time.Second, Seed: d.Seed}, r.IntN(4)})
+	case 2: // And somebody says something between a decision and its step.
+		l.armed = append(l.armed, armed{Disturbance{Number: d.Number, Kind: Meanwhile, Then: DeliveryAct, Point: "promotion", Length: 5 * time.Second, Seed: d.Seed}, r.IntN(4)})
 	default:
 		l.store.refuse, l.store.lose, l.store.only, l.store.left = false, true, "Promote", 1+r.IntN(3)
 	}

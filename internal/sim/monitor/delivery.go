@@ -47,7 +47,7 @@ type delivering struct {
 	paused map[string]bool
 	// passed are the constraints that may be passed over: from the asking on.
 	passed map[passedFor]bool
-	votes  []*vote
+	votes  []*Vote
 	// restarted is when a judgement was to be made anew, as was answered.
 	restarted map[Release]time.Time
 	// asked counts what could undo pins, pauses and marks.
@@ -81,7 +81,8 @@ type passedFor struct {
 	Release
 }
 
-type vote struct {
+// Vote is what a person said of a version for production.
+type Vote struct {
 	Release
 	by       string
 	approve  bool
@@ -112,6 +113,9 @@ func newDelivering() delivering {
 // windowLength and windowGap make the windows in which production may be given something.
 const windowLength, windowGap = time.Hour, 15 * time.Minute
 
+// windowHolds is how many may come in each.
+const windowHolds = 2
+
 // DeliveryWindows are those of a day, as a calendar has them.
 func DeliveryWindows() (list []string) {
 	text := func(d time.Duration) string {
@@ -141,14 +145,14 @@ func (m *Monitor) DeliveredTo(environment string) Release {
 
 // VoteAsked is called before somebody votes, and VoteAnswered when it was acknowledged. One that
 // was not may count, or not.
-func (m *Monitor) VoteAsked(r Release, by string, approve bool) *vote {
-	v := &vote{Release: r, by: by, approve: approve, at: m.options.Now()}
+func (m *Monitor) VoteAsked(r Release, by string, approve bool) *Vote {
+	v := &Vote{Release: r, by: by, approve: approve, at: m.options.Now()}
 	m.delivering.votes = append(m.delivering.votes, v)
 	return v
 }
 
 // VoteAnswered notes that a vote counts.
-func (m *Monitor) VoteAnswered(v *vote) { v.answered = true }
+func (m *Monitor) VoteAnswered(v *Vote) { v.answered = true }
 
 // ActAsked is called before somebody acts, and ActAnswered when that was acknowledged. What
 // lets something through may count from the asking on, what holds something when it is
@@ -236,6 +240,11 @@ func (m *Monitor) ProgramBegan(v intent.Verification) *Program {
 		m.hold(other == p || !other.running || other.Environment != v.Environment, "S1", "the verification %s began in %s, while another one was running there", v.Name, v.Environment)
 	}
 	return p
+}
+
+// ProgramRuns reports whether one verifies now.
+func (m *Monitor) ProgramRuns() bool {
+	return slices.ContainsFunc(m.delivering.programs, func(p *Program) bool { return p.running })
 }
 
 // ProgramEnded is called when it does nothing any more.
@@ -465,7 +474,7 @@ func (m *Monitor) heldWell(environment string, r Release, period time.Duration, 
 func (m *Monitor) approved(r Release, now time.Time) {
 	const needed, expires, margin = 2, 30 * time.Minute, time.Second
 	d := &m.delivering
-	newest, approve := map[string]*vote{}, map[string]bool{}
+	newest, approve := map[string]*Vote{}, map[string]bool{}
 	for _, v := range d.votes {
 		if v.Release != r || v.at.Before(d.restarted[r]) && v.answered {
 			continue
@@ -496,5 +505,5 @@ func (m *Monitor) inWindow(r Release, now time.Time) {
 			count++
 		}
 	}
-	m.hold(count == 0, "S8", "production was given %s, the %dth in the window that began at %s, in which one may come", r, count+1, start.UTC().Format(time.TimeOnly))
+	m.hold(count < windowHolds, "S8", "production was given %s, the %dth in the window that began at %s, in which %d may come", r, count+1, start.UTC().Format(time.TimeOnly), windowHolds)
 }
