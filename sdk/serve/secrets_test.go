@@ -11,8 +11,8 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"unicode/utf8"
 	"time"
+	"unicode/utf8"
 
 	"google.golang.org/protobuf/proto"
 

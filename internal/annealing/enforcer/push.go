@@ -77,8 +77,12 @@ func carryOut(ctx context.Context, runtime loop.Runtime, pusher plugin.Plugin, o
 	return pusher.Push(ctx, order)
 }
 
-// progressed shows what a long push reports.
+// progressed shows what a long push reports: the last line of its log, which holds no secret, where that is
+// told of it.
 func (e *Enforcer) progressed(a *asset, id intent.PushID, text string) {
+	if line, ok := e.PushLog.Last(id); ok {
+		text = line
+	}
 	e.inbox.Put(func() {
 		if a.open() && a.push.id == id {
 			a.push.progress = text

@@ -14,7 +14,8 @@ func TestAPushUnderWayHasALog(t *testing.T) {
 	simulate(t, func(w *world) {
 		end, afterwards := make(chan struct{}), make(chan func(string), 1)
 		w.production.does("web", behaviour{push: func(_ context.Context, effect func(), push plugin.Push) plugin.PushResult {
-			push.Log("step 1\nstep 2")
+			push.Log("step 1\nlogin with ghp_0123456789abcdefghijklmnopqrstuvwxyz")
+			push.Progress("login with ghp_0123456789abcdefghijklmnopqrstuvwxyz")
 			<-end
 			push.Log("step 3")
 			afterwards <- push.Log
@@ -25,9 +26,10 @@ func TestAPushUnderWayHasALog(t *testing.T) {
 		w.eventually("it is pushed", func() bool { return w.report("web").State == intent.StatePushing })
 		push := w.report("web").Push
 		kept, ok := w.pushLog.Read(push)
-		if !ok || len(kept.Lines) != 2 || kept.Lines[1].Text != "step 2" || kept.Lines[1].At.IsZero() {
+		if !ok || len(kept.Lines) != 2 || kept.Lines[1].Text != "login with (redacted)" || kept.Lines[1].At.IsZero() {
 			t.Errorf("while it is under way is kept %+v, %t", kept, ok)
 		}
+		w.eventually("its report has the last line", func() bool { return w.report("web").PushNote == "login with (redacted)" })
 		close(end)
 		w.inSync(web)
 		(<-afterwards)("step 4")

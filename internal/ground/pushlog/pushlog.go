@@ -94,6 +94,17 @@ func (b *Book) Read(push intent.PushID) (_ Log, ok bool) {
 	return Log{Lines: append([]Line(nil), kept.Lines...), Dropped: kept.Dropped}, true
 }
 
+// Last returns the newest line of a push; not ok: there is none.
+func (b *Book) Last(push intent.PushID) (_ string, ok bool) {
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	kept := b.logs[push]
+	if kept == nil || len(kept.Lines) == 0 {
+		return "", false
+	}
+	return kept.Lines[len(kept.Lines)-1].Text, true
+}
+
 // Add adds what a plugin told of a push, by its lines. Of a push that is not open nothing is kept.
 func (b *Book) Add(push intent.PushID, text string, now time.Time) {
 	lines, dropped := splitLines(text)
