@@ -35,7 +35,7 @@ type world struct {
 	client *client.Client
 	// launch is the launch token.
 	launch  string
-	pushLog pushlog.Book
+	pushLog *pushlog.Book
 	// grants of what is published.
 	grants []intent.Grant
 	// sources of what is published.
@@ -66,7 +66,7 @@ func newWorld(t testing.TB, changes ...func(*quota.Keeper)) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { opened.Close() })
-	w := &world{TB: t, store: opened}
+	w := &world{TB: t, store: opened, pushLog: &pushlog.Book{}}
 	api := server.New(server.Options{
 		Store: opened, Schemas: builtin{}, Runtime: loop.Real(), Identify: access.CallerOf, Location: "memory", Version: "test",
 		Quotas: quotas, PushLog: w.readPushLog,
