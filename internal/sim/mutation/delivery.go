@@ -10,6 +10,13 @@ var delivered = []Mutant{
 		Why:    "An environment that was well with a version for a moment was so for long enough.",
 	},
 	{
+		Name: "verification-of-old-content", Of: Delivering, File: "internal/ground/promotion/marks.go",
+		Old:    "if result == nil || result.Content != stay.Content {",
+		New:    "if result == nil || result.Content != stay.Content && !mutant.On(\"verification-of-old-content\") {",
+		Breaks: "S19",
+		Why:    "Something else of the environment changed, and what was found before counts.",
+	},
+	{
 		Name: "verdict-of-another-version", Of: Delivering, File: "internal/ground/promotion/marks.go",
 		Old: "result := x.results[actKey{e.spec.GetName(), name, stay.Release}]",
 		New: "result := x.results[actKey{e.spec.GetName(), name, stay.Release}]\n\tfor key, other := range x.results {\n\t\t" +
