@@ -398,3 +398,48 @@ func TestWaitsAreKept(t *testing.T) {
 		t.Errorf("figures of test: %+v", test)
 	}
 }
+
+// A promotion of which what is built is refused has failed, unless the partition was refused for the same
+// before: then it waits, and nothing goes back.
+func TestARefusalIsOfWhatBroughtIt(t *testing.T) {
+	other := intent.Finding{Rule: "generate", Severity: intent.Error, Message: "cart.star does not parse", File: "cart.star"}
+	own := intent.Finding{Rule: "validate", Severity: intent.Error, Message: "web/test: the version is not allowed", Asset: "web/test"}
+	for name, test := range map[string]struct {
+		// before and after are findings of what is built before the promotion and of it.
+		before, after []intent.Finding
+		failed        bool
+	}{
+		"its own finding":                {nil, []intent.Finding{own}, true},
+		"refused before":                 {[]intent.Finding{other}, []intent.Finding{other}, false},
+		"refused before, and its own":    {[]intent.Finding{other}, []intent.Finding{own, other}, true},
+		"only its own after all is well": {[]intent.Finding{other}, []intent.Finding{own}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, chain())
+			w.list("1.0.0")
+			w.goOn()
+			w.refuse(test.before)
+			w.list("1.0.0", "1.1.0")
+			for edits := 0; edits == 0; edits = w.edits(shop) {
+				_, err := w.pass(shop)
+				w.must(err)
+			}
+			w.expectVersion(shop, "test", "1.1.0")
+			w.tick(time.Second)
+			w.refuse(test.after)
+			for range 3 {
+				_, err := w.pass(shop)
+				w.must(err)
+			}
+			failures := w.moment().Facts.Environments["test"].Failures
+			if failed := len(failures) > 0; failed != test.failed {
+				t.Errorf("failed attempts: %+v", failures)
+			}
+			want := "1.1.0"
+			if test.failed {
+				want = "1.0.0"
+			}
+			w.expectVersion(shop, "test", want)
+		})
+	}
+}

@@ -157,22 +157,48 @@ func begunAt(rows []intent.DeliveryRecord, start time.Time, latest *intent.Deliv
 	return start
 }
 
-// refused says why what was built of a revision is not served; ok: it is known not to be.
+// mostCandidates are looked through for the one before a revision.
+const mostCandidates = 50
+
+// refused says why what was built of a revision is not served; ok: the revision is to blame. What is
+// wrong with the partition since before it is not: then nothing is known of the revision yet.
 func (d *Deliverer) refused(ctx context.Context, place *Place, revision string) (reason string, ok bool, err error) {
-	newest, err := d.Store.ListCandidates(ctx, place.Partition.ID, 1)
-	if err != nil || len(newest) == 0 || newest[0].State != intent.CandidateRejected {
+	candidates, err := d.Store.ListCandidates(ctx, place.Partition.ID, mostCandidates)
+	if err != nil || len(candidates) == 0 || candidates[0].State != intent.CandidateRejected || !builtOf(&candidates[0], place.Source, revision) {
 		return "", false, err
 	}
-	for _, source := range newest[0].Sources {
-		if source.Source == place.Source && revisionNumber(source.Revision) >= revisionNumber(revision) {
-			reason = "what was built of it is refused"
-			if len(newest[0].Findings) > 0 {
-				reason += ": " + newest[0].Findings[0].Message
-			}
-			return reason, true, nil
+	newest := &candidates[0]
+	var earlier []intent.Finding
+	for i := range candidates {
+		// Of another base: something was served since, so that it was not refused when the revision came.
+		if c := &candidates[i]; c.Base == newest.Base && c.State == intent.CandidateRejected && !builtOf(c, place.Source, revision) {
+			earlier = c.Findings
+			break
+		}
+	}
+	reason = "what was built of it is refused"
+	if len(newest.Findings) == 0 {
+		return reason, true, nil
+	}
+	for i := range newest.Findings {
+		f := &newest.Findings[i]
+		if f.Severity == intent.Error && !slices.ContainsFunc(earlier, func(e intent.Finding) bool { return sameFinding(f, &e) }) {
+			return reason + ": " + f.Message, true, nil
 		}
 	}
 	return "", false, nil
+}
+
+// builtOf reports whether a candidate has a revision of a source, or a later one.
+func builtOf(c *intent.Candidate, source, revision string) bool {
+	return slices.ContainsFunc(c.Sources, func(s intent.SourceRevision) bool {
+		return s.Source == source && revisionNumber(s.Revision) >= revisionNumber(revision)
+	})
+}
+
+// sameFinding reports whether two findings are of one thing, which may have moved within its file.
+func sameFinding(a, b *intent.Finding) bool {
+	return a.Rule == b.Rule && a.Message == b.Message && a.Asset == b.Asset && a.File == b.File && a.Field == b.Field
 }
 
 // vetoes are rows of what rollouts found bad that the environment's assets follow.
