@@ -77,7 +77,7 @@ var rules = []rule{
 		name: "pure packages do no I/O",
 		from: []string{
 			"internal/ground/intent", "internal/ground/calendar", "internal/ground/judge", "internal/ground/selection", "internal/ground/course", "internal/ground/validation",
-			"internal/ground/ordering", "internal/ground/promotion", "internal/ground/versionlist",
+			"internal/ground/ordering", "internal/ground/promotion", "internal/ground/deliveryhistory", "internal/ground/versionlist",
 			"internal/ground/audit", "internal/annealing/check", "internal/annealing/explain", "internal/annealing/strategist/conduct",
 		},
 		never:  []string{"!os", "!net", "!net/http", "!database/sql", "!math/rand", "!math/rand/v2", "!os/exec"},

@@ -163,6 +163,8 @@ var everySetting = map[string]tried{
 	"delivery":           {},
 	"delivery approve":   {args: "production 1.0 --reason r", obeys: "sdvpj"},
 	"delivery changes":   {args: "production staging", obeys: "sdvpj"},
+	"delivery history":   {args: "", obeys: "sdvpj"},
+	"delivery figures":   {args: "", obeys: "sdvpj"},
 	"delivery force":     {args: "production 1.0 --past people --reason r", obeys: "sdvpj"},
 	"delivery hotfix":    {args: "1.0 --reason r", obeys: "sdvpj"},
 	"delivery mark-bad":  {args: "1.0 --reason r", obeys: "sdvpj"},

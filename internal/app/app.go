@@ -28,6 +28,7 @@ import (
 	"lehr.dev/internal/ground/fault"
 	"lehr.dev/internal/ground/intent"
 	"lehr.dev/internal/ground/loop"
+	"lehr.dev/internal/ground/pushlog"
 	"lehr.dev/internal/ground/quota"
 	"lehr.dev/internal/notify"
 	"lehr.dev/internal/pluginhost/plugin"
@@ -283,7 +284,7 @@ func (a *App) open(ctx context.Context) error {
 		Store: a.store, Schemas: a.schemas, Runtime: a.runtime, Health: a.health, Problems: a.problems,
 		Identify: access.CallerOf, Location: a.location(), Version: a.options.Version, Log: a.log, Login: a.exchange,
 		// Who bears the launch token is the one user of a local server.
-		Alone: a.alone, Sweep: a.options.Limits.Sweep, Measure: &a.measures.API, Diagnose: a.diagnose, Trace: a.tracer(),
+		Alone: a.alone, Sweep: a.options.Limits.Sweep, Measure: &a.measures.API, Diagnose: a.diagnose, Trace: a.tracer(), PushLog: a.readPushLog,
 	})
 	return nil
 }
@@ -475,4 +476,16 @@ func (a *App) health() []server.Health {
 		list = append(list, server.Health{Partition: id, Acting: problem == "", Problem: problem, Waiting: a.waiting(id), Building: state.measure.Pipeline.Step.At()})
 	}
 	return list
+}
+
+// readPushLog returns what the plugin told of a push that this process has under way; not ok: it has none of
+// that name.
+func (a *App) readPushLog(partition intent.PartitionID, push intent.PushID) (pushlog.Log, bool) {
+	a.mutex.Lock()
+	state := a.states[partition]
+	a.mutex.Unlock()
+	if state == nil {
+		return pushlog.Log{}, false
+	}
+	return state.pushLog.Read(push)
 }

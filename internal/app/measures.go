@@ -17,5 +17,6 @@ type partitionMeasures struct {
 	Pipeline  measure.Pipeline
 	Enforcer  measure.Enforcer
 	Notifier  measure.Notifier
+	Delivery  measure.Delivery
 	Collected measure.Counter
 }

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"fmt"
+	"math"
 	"net/http"
 	"runtime"
 	"slices"
@@ -15,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"lehr.dev/internal/access"
+	"lehr.dev/internal/ground/deliveryhistory"
 	"lehr.dev/internal/ground/intent"
 	"lehr.dev/internal/ground/loop"
 	"lehr.dev/internal/ground/measure"
@@ -75,23 +77,29 @@ var (
 	metricRuns      = describe("lehr_generator_runs_total", "Runs of generators: carried out (ran), or found to hold still (kept).", "partition", "how")
 	metricCollected = describe("lehr_collected_rows_total", "Rows that nothing needed and were removed.", "partition")
 
-	metricAssets  = describe("lehr_assets", "Assets by state, and those that wait by the first of what they wait for.", "partition", "state", "waiting")
-	metricQueue   = describe("lehr_queue_assets", "Assets that have a time to be looked at.", "partition")
-	metricStep    = describe("lehr_enforcer_step_seconds", "How long the enforcer is at one step already; 0: it waits.", "partition")
-	metricDelay   = describe("lehr_look_delay_seconds", "How long due assets waited for a place with their plugin.", "partition")
-	metricDiffs   = describe("lehr_diff_duration_seconds", "How long diffs took, each of a batch.", "partition", "plugin")
-	metricBatches = describe("lehr_diff_assets", "How many assets a diff had; the sum is of looks.", "partition", "plugin")
-	metricNoDiff  = describe("lehr_diff_failures_total", "Diffs of which nothing came.", "partition", "plugin")
-	metricBreaker = describe("lehr_plugin_breaker_open", "1 while a plugin fails, and is asked nothing but now and then one diff.", "partition", "plugin")
-	metricInARow  = describe("lehr_plugin_failures", "Failures of a plugin in a row, since it answered last.", "partition", "plugin")
-	metricHints   = describe("lehr_plugin_hints_total", "Hints of a plugin, by what became of them: taken; foreign, about what it was not asked; flood, more than it may give. All but those taken were dropped.", "plugin", "outcome")
-	metricRelied  = describe("lehr_plugin_hints_reliable", "1 while hints of a plugin are relied on: it watches production, and none was lost.", "plugin")
-	metricPushes  = describe("lehr_push_duration_seconds", "How long pushes took from admission, by ending.", "partition", "ending")
-	metricOpen    = describe("lehr_pushes_open", "Pushes that have no end yet.", "partition")
-	metricDoubt   = describe("lehr_pushes_in_doubt", "Open pushes whose end was lost.", "partition")
-	metricOldest  = describe("lehr_push_oldest_seconds", "Age of the oldest open push; 0: there is none.", "partition")
-	metricUntold  = describe("lehr_notifications_waiting", "Messages to a target that have not arrived yet.", "partition", "target")
-	metricDeaf    = describe("lehr_notifications_failing", "1 while what was sent to a target last did not arrive; it is tried again.", "partition", "target")
+	metricAssets     = describe("lehr_assets", "Assets by state, and those that wait by the first of what they wait for.", "partition", "state", "waiting")
+	metricQueue      = describe("lehr_queue_assets", "Assets that have a time to be looked at.", "partition")
+	metricStep       = describe("lehr_enforcer_step_seconds", "How long the enforcer is at one step already; 0: it waits.", "partition")
+	metricDelay      = describe("lehr_look_delay_seconds", "How long due assets waited for a place with their plugin.", "partition")
+	metricDiffs      = describe("lehr_diff_duration_seconds", "How long diffs took, each of a batch.", "partition", "plugin")
+	metricBatches    = describe("lehr_diff_assets", "How many assets a diff had; the sum is of looks.", "partition", "plugin")
+	metricNoDiff     = describe("lehr_diff_failures_total", "Diffs of which nothing came.", "partition", "plugin")
+	metricBreaker    = describe("lehr_plugin_breaker_open", "1 while a plugin fails, and is asked nothing but now and then one diff.", "partition", "plugin")
+	metricInARow     = describe("lehr_plugin_failures", "Failures of a plugin in a row, since it answered last.", "partition", "plugin")
+	metricHints      = describe("lehr_plugin_hints_total", "Hints of a plugin, by what became of them: taken; foreign, about what it was not asked; flood, more than it may give. All but those taken were dropped.", "plugin", "outcome")
+	metricRelied     = describe("lehr_plugin_hints_reliable", "1 while hints of a plugin are relied on: it watches production, and none was lost.", "plugin")
+	metricPushes     = describe("lehr_push_duration_seconds", "How long pushes took from admission, by ending.", "partition", "ending")
+	metricOpen       = describe("lehr_pushes_open", "Pushes that have no end yet.", "partition")
+	metricDoubt      = describe("lehr_pushes_in_doubt", "Open pushes whose end was lost.", "partition")
+	metricOldest     = describe("lehr_push_oldest_seconds", "Age of the oldest open push; 0: there is none.", "partition")
+	metricUntold     = describe("lehr_notifications_waiting", "Messages to a target that have not arrived yet.", "partition", "target")
+	metricDeaf       = describe("lehr_notifications_failing", "1 while what was sent to a target last did not arrive; it is tried again.", "partition", "target")
+	metricPromotions = describe("lehr_delivery_promotions", "Promotions of the last 30 days that do not go back.", "partition", "application", "environment")
+	metricBadOnes    = describe("lehr_delivery_promotions_failed", "Those promotions whose version was found bad, did not converge or went back while it was there.", "partition", "application", "environment")
+	metricLead       = describe("lehr_delivery_lead_time_seconds", "Median time from when a version was made until an environment was good with it, over 30 days; NaN: there was none.", "partition", "application", "environment")
+	metricRestore    = describe("lehr_delivery_restore_time_seconds", "Median time from the first sign that a promotion failed until the environment was good again, over 30 days; NaN: there was none.", "partition", "application", "environment")
+	metricQueued     = describe("lehr_delivery_queue_seconds", "Median time that versions waited for a constraint, over 30 days; NaN: none did.", "partition", "application", "environment", "constraint")
+
 	metricRefused = describe("lehr_admissions_refused_total", "Admissions that were refused, by reason.", "partition", "reason")
 )
 
@@ -247,9 +255,38 @@ func (m *metrics) partition(s scrape, id string, state *state) {
 		}
 	}
 	enforcerMetrics(s, id, e)
+	deliveryMetrics(s, id, &state.measure.Delivery)
 	for name, target := range state.measure.Notifier.Targets.All() {
 		s.gauge(metricUntold, float64(target.Waiting.Load()), id, name)
 		s.flag(metricDeaf, target.Failing.Load(), id, name)
+	}
+}
+
+// mostEnvironments of a partition's applications are measured.
+const mostEnvironments = 200
+
+// deliveryMetrics tell the figures of a partition's applications.
+func deliveryMetrics(s scrape, id string, d *measure.Delivery) {
+	seconds := func(t deliveryhistory.Times) float64 {
+		if t.Count == 0 {
+			return math.NaN()
+		}
+		return t.Median.Seconds()
+	}
+	shown := 0
+	for application, delivered := range d.Applications.All() {
+		for _, f := range delivered.Figures() {
+			if shown++; shown > mostEnvironments {
+				return
+			}
+			s.gauge(metricPromotions, float64(f.Promotions), id, application, f.Environment)
+			s.gauge(metricBadOnes, float64(f.Failed), id, application, f.Environment)
+			s.gauge(metricLead, seconds(f.Lead), id, application, f.Environment)
+			s.gauge(metricRestore, seconds(f.Restore), id, application, f.Environment)
+			for _, q := range f.Queues {
+				s.gauge(metricQueued, seconds(q.Times), id, application, f.Environment, q.Constraint)
+			}
+		}
 	}
 }
 

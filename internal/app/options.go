@@ -8,6 +8,7 @@ import (
 
 	"lehr.dev/internal/access"
 	"lehr.dev/internal/annealing/check"
+	"lehr.dev/internal/annealing/delivery"
 	"lehr.dev/internal/annealing/enforcer"
 	"lehr.dev/internal/annealing/strategist"
 	"lehr.dev/internal/ground/document"
@@ -115,6 +116,9 @@ type Parts struct {
 	Documents func(ctx context.Context, partition intent.PartitionID, name string) (document.Document, error)
 	// WithoutDelivery: nobody delivers, as in a world that has no versions.
 	WithoutDelivery bool
+	// Verify runs a verification of an environment; nil: programs and services do, as the file
+	// of ExternalChecks lets them.
+	Verify func(context.Context, delivery.Verifying) (delivery.Finding, error)
 	// Replica is this one's name among those that share the Store; empty: it
 	// has the Store for itself.
 	Replica string

@@ -23,6 +23,7 @@ import (
 	"lehr.dev/internal/ground/fault"
 	"lehr.dev/internal/ground/intent"
 	"lehr.dev/internal/ground/loop"
+	"lehr.dev/internal/ground/pushlog"
 	"lehr.dev/internal/ground/sight"
 	"lehr.dev/internal/notify"
 	"lehr.dev/internal/pluginhost/plugin"
@@ -57,6 +58,7 @@ type state struct {
 	pipeline   atomic.Pointer[prodspec.Pipeline]
 	// epoch of its lease; 0: it has none.
 	epoch   atomic.Uint64
+	pushLog pushlog.Book
 	measure partitionMeasures
 	// offered wakes those who wait until the lease is free.
 	offered chan struct{}
@@ -283,7 +285,7 @@ func (a *App) underLease(ctx context.Context, s *state, lease store.Lease) error
 		reader := &delivery.Reader{Store: a.store, Schemas: a.schemas}
 		actors["delivery"] = func(ctx context.Context, runtime loop.Runtime) error {
 			return delivery.New(delivery.Options{
-				Partition: s.partition, Store: a.store, Reader: reader, Runtime: runtime, Log: a.log,
+				Partition: s.partition, Store: a.store, Reader: reader, Runtime: runtime, Log: a.log, Verify: a.verifies(), Measure: &s.measure.Delivery,
 			}).Run(ctx, lease)
 		}
 		actors["statuses"] = func(ctx context.Context, runtime loop.Runtime) error {
@@ -297,7 +299,7 @@ func (a *App) underLease(ctx context.Context, s *state, lease store.Lease) error
 	}
 	if a.tell != nil {
 		actors[notifier] = func(ctx context.Context, runtime loop.Runtime) error {
-			return notify.New(notify.Options{Partition: s.partition, Store: a.store, Runtime: runtime, Log: a.log, Send: a.tell, Measure: &s.measure.Notifier}).Run(ctx, lease)
+			return notify.New(notify.Options{Partition: s.partition, Store: a.store, Runtime: runtime, Log: a.log, Send: a.tell, Links: a.links(), Measure: &s.measure.Notifier}).Run(ctx, lease)
 		}
 	}
 	var running loop.Group
@@ -403,7 +405,7 @@ func (a *App) strategist(s *state, runtime loop.Runtime, board *sight.Board) *st
 func (a *App) enforcer(s *state, runtime loop.Runtime, lease store.Lease, board *sight.Board) *enforcer.Enforcer {
 	return enforcer.New(enforcer.Options{
 		Partition: s.partition, Since: a.firstEpoch(lease), Store: a.cached, Schemas: a.schemas, Plugins: func(binding *intentpb.PluginBinding) plugin.Plugin { return a.plugins(s.partition, binding) },
-		Outside: a.answerer(s.partition), Runtime: runtime, Log: a.log, Limits: a.options.Limits, Measure: &s.measure.Enforcer, Trace: a.tracer(), Sight: board,
+		Outside: a.answerer(s.partition), Runtime: runtime, Log: a.log, Limits: a.options.Limits, Measure: &s.measure.Enforcer, PushLog: &s.pushLog, Trace: a.tracer(), Sight: board,
 	})
 }
 

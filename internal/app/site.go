@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"lehr.dev/internal/access"
+	"lehr.dev/internal/notify"
 	"lehr.dev/internal/server"
 	"lehr.dev/internal/store"
 	"lehr.dev/internal/web"
@@ -28,6 +29,14 @@ func (a *App) site(routes *access.Routes, viewer func(context.Context) web.Viewe
 		routes.Handle(pattern, access.NeedsBrowser, pages)
 	}
 	return routes
+}
+
+// links lead to the pages from elsewhere; nil: nobody else knows this server by a URL.
+func (a *App) links() notify.Links {
+	if len(a.options.URLs) == 0 {
+		return nil
+	}
+	return &web.Links{Base: a.options.URLs[0]}
 }
 
 // remoteSite is for browsers that log in, and nobody else on this machine's

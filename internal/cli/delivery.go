@@ -23,7 +23,7 @@ lehr why ENVIRONMENT or lehr why VERSION what a version waits for.`
 	for _, act := range deliveryActs {
 		command.AddCommand(s.deliveryActCommand(act))
 	}
-	command.AddCommand(s.deliveryVoteCommand(true), s.deliveryVoteCommand(false), s.deliveryVerdictCommand(), s.deliveryChangesCommand())
+	command.AddCommand(s.deliveryVoteCommand(true), s.deliveryVoteCommand(false), s.deliveryVerdictCommand(), s.deliveryHistoryCommand(), s.deliveryFiguresCommand(), s.deliveryChangesCommand())
 	return command
 }
 

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -28,6 +29,7 @@ func describePush(ctx context.Context, s *session, c *client.Client, partition, 
 		if err := s.printBlockers(ctx, c, partition, p); err != nil {
 			return err
 		}
+		s.printProgress(p)
 	}
 	s.printPlanRecord(p.PlanRecord, "  ")
 	s.printGrounds(p.Grounds)
@@ -67,6 +69,24 @@ func (s *session) printBlockers(ctx context.Context, c *client.Client, partition
 		fmt.Fprintf(s.Out, "  waits (%s): %s\n", w.Kind, plain(w.Reason))
 	}
 	return nil
+}
+
+// printProgress shows what the plugin told of a push under way, or says where that is.
+func (s *session) printProgress(p *apipb.Push) {
+	switch lines := p.Progress.GetLines(); {
+	case p.Progress == nil:
+		fmt.Fprintf(s.Out, "  what its plugin tells is in the memory of the server that admitted it: %s\n", plain(cmp.Or(p.AdmittedBy, "unknown")))
+	case len(lines) == 0:
+		fmt.Fprintln(s.Out, "  its plugin has told nothing yet")
+	default:
+		fmt.Fprint(s.Out, "  its plugin tells (the newest last):\n")
+		if p.Progress.Dropped > 0 {
+			fmt.Fprintf(s.Out, "    … %s before\n", count(int(p.Progress.Dropped), "line"))
+		}
+		for _, line := range lines {
+			fmt.Fprintf(s.Out, "    %s  %s\n", line.At.AsTime().UTC().Format("15:04:05"), plain(line.Text))
+		}
+	}
 }
 
 // printPlanRecord shows what was kept of the plan of a push.

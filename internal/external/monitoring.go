@@ -19,12 +19,14 @@ import (
 )
 
 // Kinds of monitoring; Protection is a service that says whether a push may be, Metrics one
-// that gives samples to validations of rollouts.
+// that gives samples to validations of rollouts, Verification one that verifies environments of
+// deliveries.
 const (
 	Prometheus   = "prometheus"
 	Alertmanager = "alertmanager"
 	Protection   = "protection"
 	Metrics      = "metrics"
+	Verification = "verification"
 )
 
 // Monitoring that checks of some partitions may ask by its name. Its address is
@@ -49,8 +51,8 @@ func (m *Monitoring) check(folder string) error {
 	switch _, err := base(m.URL); {
 	case !monitoringName.MatchString(m.Name):
 		return fmt.Errorf("%q is no name; use a-z, A-Z, 0-9, -, _ and .", m.Name)
-	case !slices.Contains([]string{Prometheus, Alertmanager, Protection, Metrics}, m.Kind):
-		return fmt.Errorf("%s: the kind %q is not known: it is %s, %s, %s or %s", m.Name, m.Kind, Prometheus, Alertmanager, Protection, Metrics)
+	case !slices.Contains([]string{Prometheus, Alertmanager, Protection, Metrics, Verification}, m.Kind):
+		return fmt.Errorf("%s: the kind %q is not known: it is %s, %s, %s, %s or %s", m.Name, m.Kind, Prometheus, Alertmanager, Protection, Metrics, Verification)
 	case err != nil:
 		return fmt.Errorf("%s: %w", m.Name, err)
 	case m.Token.isSet() && m.User != "" || (m.User == "") == m.Password.isSet():

@@ -35,6 +35,10 @@ type engine struct {
 	reportOf func(intent.AssetID) *intent.Report
 	// problem is told of an expression that has no value.
 	problem func(name string, err error)
+	// links lead to pages; nil: there are none.
+	links Links
+	// view of the partition, as it was seen last; nil: it was not.
+	view *intentpb.NotedPartition
 	// changed: what is so of which assets is not as it was.
 	changed bool
 }
@@ -58,7 +62,7 @@ func (e *engine) adopt(rules []*compiled) (anew []*compiled) {
 		if e.Known[c.Name] == "" {
 			e.Known[c.Name], e.Active[c.Name] = c.digest, map[intent.AssetID]Active{}
 			e.touch(c.Name)
-			if !c.OfPartition {
+			if c.ofAssets() {
 				anew = append(anew, c)
 			}
 		}
@@ -69,7 +73,7 @@ func (e *engine) adopt(rules []*compiled) (anew []*compiled) {
 // report is shown to notifications of assets.
 func (e *engine) report(rules []*compiled, r intent.Report, previous *intent.Report, now time.Time) {
 	for _, c := range rules {
-		if !c.OfPartition {
+		if c.ofAssets() {
 			e.observe(c, r.Asset, rule.Noted{Report: noted(&r), Before: noted(previous), Now: now}, r.At, func() (string, root) { return cause(r, e.reportOf) })
 		}
 	}
@@ -77,6 +81,7 @@ func (e *engine) report(rules []*compiled, r intent.Report, previous *intent.Rep
 
 // look shows the partition to the notifications of it.
 func (e *engine) look(partition *intentpb.NotedPartition, now time.Time) {
+	e.view = partition
 	for _, c := range e.rules {
 		if c.OfPartition {
 			e.observe(c, "", rule.Noted{Partition: partition, Now: now}, now, func() (string, root) { return "partition", "partition" })
@@ -261,11 +266,16 @@ func (e *engine) send(c *compiled, g *Group, status string, now time.Time) {
 	}
 	for _, asset := range g.Members[:min(mostNamed, len(g.Members))] {
 		active := e.Active[c.Name][asset]
-		m.Assets = append(m.Assets, Mentioned{Asset: asset, Text: active.Text, Since: active.Since})
+		m.Assets = append(m.Assets, Mentioned{Asset: asset, Text: active.Text, Since: active.Since, Link: e.linkOf(asset)})
 	}
 	m.Title = title(m, c.OfPartition)
 	g.Told, g.Grown = now, false
 	g.Times++
+	e.post(c, m, now)
+}
+
+// post a message to all that a notification tells.
+func (e *engine) post(c *compiled, m Message, now time.Time) {
 	for _, target := range c.To {
 		e.Outbox = append(e.Outbox, &Delivery{Target: target, Message: m, Next: now})
 		e.bound(target)

@@ -58,6 +58,7 @@ type Reader interface {
 	ReportHistory(ctx context.Context, partition intent.PartitionID, filter store.HistoryFilter) ([]store.PastReport, error)
 	ReportsAfter(ctx context.Context, partition intent.PartitionID, after uint64, limit int) ([]store.PastReport, error)
 	LastReport(ctx context.Context, partition intent.PartitionID) (uint64, error)
+	DeliveryRecords(ctx context.Context, partition intent.PartitionID, filter store.DeliveryFilter) ([]intent.DeliveryRecord, error)
 	Changed(partition intent.PartitionID) <-chan struct{}
 }
 
@@ -69,6 +70,8 @@ type Options struct {
 	Log       *slog.Logger
 	// Send delivers a message; it may be called from several goroutines.
 	Send func(ctx context.Context, target string, message Message) error
+	// Links lead from messages to pages; nil: messages have none.
+	Links Links
 	// Measure is told how it goes; nil: nobody is.
 	Measure *measure.Notifier
 }
@@ -105,7 +108,7 @@ func (n *Notifier) Run(ctx context.Context, lease store.Lease) error {
 	if err != nil {
 		return err
 	}
-	n.engine = engine{partition: n.Partition, State: state, problem: n.trouble}
+	n.engine = engine{partition: n.Partition, State: state, problem: n.trouble, links: n.Links}
 	for ctx.Err() == nil {
 		changed := n.Store.Changed(n.Partition)
 		next, err := n.pass(ctx)
@@ -154,6 +157,9 @@ func (n *Notifier) pass(ctx context.Context) (next time.Time, err error) {
 		return next, err
 	}
 	n.engine.reportOf = reports(ctx, n.Store, n.Partition)
+	if err := n.readDeliveries(ctx); err != nil {
+		return next, err
+	}
 	if len(n.engine.rules) > 0 {
 		if err := n.read(ctx); err != nil {
 			return next, err

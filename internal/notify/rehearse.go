@@ -20,10 +20,9 @@ type Rehearsal struct {
 	Unknown []string
 }
 
-// Rehearse goes through the past reports since a time as if the policy had been in force
+// Rehearse goes through the past reports and deliveries since a time as if the policy had been in force
 // then. Root causes are those of now, where another asset's report leads to them.
-func Rehearse(ctx context.Context, s Reader, partition intent.PartitionID, since, now time.Time) (Rehearsal, error) {
-	var rehearsal Rehearsal
+func Rehearse(ctx context.Context, s Reader, partition intent.PartitionID, since, now time.Time) (rehearsal Rehearsal, err error) {
 	p, err := s.Partition(ctx, partition)
 	if err != nil {
 		return rehearsal, err
@@ -46,6 +45,25 @@ func Rehearse(ctx context.Context, s Reader, partition intent.PartitionID, since
 	}
 	e := &engine{partition: partition, State: NewState(), problem: trouble, reportOf: reports(ctx, s, partition)}
 	e.adopt(rules)
+	drain := func() (full bool) {
+		for _, d := range e.Outbox {
+			if n := len(rehearsal.Messages); n == 0 || rehearsal.Messages[n-1].ID != d.Message.ID {
+				rehearsal.Messages = append(rehearsal.Messages, d.Message)
+			}
+		}
+		e.Outbox = nil
+		return len(rehearsal.Messages) >= mostMessages
+	}
+	defer func() {
+		slices.SortStableFunc(rehearsal.Messages, func(a, b Message) int { return a.At.Compare(b.At) })
+	}()
+	whole, err := rehearseDeliveries(ctx, s, e, since, drain)
+	if err != nil {
+		return rehearsal, err
+	}
+	if !whole {
+		rehearsal.Unknown = append(rehearsal.Unknown, "later deliveries: there are more than one rehearsal goes through")
+	}
 	cursor, err := lastNumberBefore(ctx, s, partition, since)
 	if err != nil {
 		return rehearsal, err
@@ -54,13 +72,7 @@ func Rehearse(ctx context.Context, s Reader, partition intent.PartitionID, since
 	advanceTo := func(end time.Time) {
 		for {
 			next := e.tick(clock)
-			for _, d := range e.Outbox {
-				if len(rehearsal.Messages) == 0 || rehearsal.Messages[len(rehearsal.Messages)-1].ID != d.Message.ID {
-					rehearsal.Messages = append(rehearsal.Messages, d.Message)
-				}
-			}
-			e.Outbox = nil
-			if len(rehearsal.Messages) >= mostMessages {
+			if drain() {
 				return
 			}
 			if next.IsZero() || next.After(end) {
@@ -115,17 +127,28 @@ func lastNumberBefore(ctx context.Context, s Reader, partition intent.PartitionI
 	if err != nil {
 		return 0, err
 	}
-	var low uint64
+	return lastBefore(high, since, func(after uint64) (number uint64, at time.Time, ok bool, err error) {
+		next, err := s.ReportsAfter(ctx, partition, after, 1)
+		if err != nil || len(next) == 0 {
+			return 0, at, false, err
+		}
+		return next[0].Number, next[0].At, true, nil
+	})
+}
+
+// lastBefore finds the last number before a time, of those up to the highest; next tells of the
+// first after a number. 0: there is none.
+func lastBefore(high uint64, since time.Time, next func(after uint64) (number uint64, at time.Time, ok bool, err error)) (low uint64, err error) {
 	for low < high {
 		middle := low + (high-low)/2
-		next, err := s.ReportsAfter(ctx, partition, middle, 1)
+		number, at, ok, err := next(middle)
 		if err != nil {
 			return 0, err
 		}
-		if len(next) == 0 || !next[0].At.Before(since) {
+		if !ok || !at.Before(since) {
 			high = middle
 		} else {
-			low = next[0].Number
+			low = number
 		}
 	}
 	return low, nil

@@ -19,17 +19,21 @@ type compiled struct {
 	digest string
 }
 
+// ofAssets: it is about each asset.
+func (c *compiled) ofAssets() bool { return rule.SubjectOf(c.Notification) == rule.NoticeOfAssets }
+
 // compile the notifications of a policy. One that is wrong, as of a policy that an older
 // Lehr published, is left out and told of.
 func compile(policy *intentpb.Policy) (rules []*compiled, problems []error) {
 	for _, n := range policy.GetNotifications() {
 		c := &compiled{Notification: n}
+		subject := rule.SubjectOf(n)
 		var err error
-		if c.condition, err = rule.NoticeWhen(n.When, n.OfPartition); err == nil && n.Text != "" {
-			c.text, err = rule.NoticeText(n.Text, n.OfPartition)
+		if c.condition, err = rule.NoticeWhen(n.When, subject); err == nil && n.Text != "" {
+			c.text, err = rule.NoticeText(n.Text, subject)
 		}
 		if err == nil && n.Group != "" {
-			c.group, err = rule.NoticeText(n.Group, n.OfPartition)
+			c.group, err = rule.NoticeText(n.Group, subject)
 		}
 		if err != nil {
 			problems = append(problems, err)

@@ -145,9 +145,30 @@ func unsent(target string, err error) error {
 // slackSafe: what tenants wrote is no markup, and mentions nobody.
 var slackSafe = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "*", "∗", "_", "ˍ", "~", "∼", "`", "ˋ", "@", "@\u200b")
 
-func slackText(m Message) string { return slackSafe.Replace(body(m)) }
+// slackText is a message in words, with its links as they are: a link has no text that
+// somebody chose.
+func slackText(m Message) string {
+	var links []string
+	for _, link := range linksOf(m) {
+		links = append(links, "\n<"+strings.ReplaceAll(link, "&", "&amp;")+">")
+	}
+	return slackSafe.Replace(body(m)) + strings.Join(links, "")
+}
 
-// body is a message in words.
+// linksOf a message: its own, or those of its assets.
+func linksOf(m Message) (links []string) {
+	if m.Link != "" {
+		links = append(links, m.Link)
+	}
+	for _, a := range m.Assets {
+		if a.Link != "" {
+			links = append(links, a.Link)
+		}
+	}
+	return links
+}
+
+// body is a message in words, without its links.
 func body(m Message) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n", m.Title)
@@ -246,7 +267,7 @@ func letter(sender string, recipients []string, m Message) []byte {
 	header("Content-Transfer-Encoding", "quoted-printable")
 	b.WriteString("\r\n")
 	w := quotedprintable.NewWriter(&b)
-	_, _ = w.Write([]byte(strings.ReplaceAll(body(m), "\n", "\r\n")))
+	_, _ = w.Write([]byte(strings.ReplaceAll(strings.Join(append([]string{body(m)}, linksOf(m)...), "\n"), "\n", "\r\n")))
 	_ = w.Close()
 	return b.Bytes()
 }

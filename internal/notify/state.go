@@ -3,6 +3,7 @@ package notify
 import (
 	"time"
 
+	"lehr.dev/internal/ground/deliveryhistory"
 	"lehr.dev/internal/ground/intent"
 )
 
@@ -13,6 +14,8 @@ import (
 type State struct {
 	// Cursor is the last past report that was read.
 	Cursor uint64 `json:"cursor"`
+	// Delivered is the last row of deliveries that was read; nil: no notification is of them.
+	Delivered *uint64 `json:"delivered,omitempty"`
 	// Known notifications, by name, with what they said.
 	Known map[string]string `json:"known"`
 	// Active is what each is so of; of the partition it is the empty asset.
@@ -61,7 +64,7 @@ type Group struct {
 type Message struct {
 	ID        string             `json:"id"`
 	Partition intent.PartitionID `json:"partition"`
-	// Name of the notification, and Status: firing or resolved.
+	// Name of the notification, and Status: firing or resolved, or of a delivery happened.
 	Name   string `json:"name"`
 	Status string `json:"status"`
 	Cause  string `json:"cause"`
@@ -74,6 +77,11 @@ type Message struct {
 	// Count of the assets, of which the first ones are named.
 	Count  int         `json:"count"`
 	Assets []Mentioned `json:"assets"`
+	// Delivery is what happened to a version; nil: it is about something else.
+	Delivery *Happened `json:"delivery,omitempty"`
+	// Link to the page of it; of what waits for a person it opens the confirmation. Empty: the
+	// server has no public URL, or each of the assets has its own.
+	Link string `json:"link,omitempty"`
 	// Dropped are messages to the target that it never got, oldest first.
 	Dropped int `json:"dropped,omitempty"`
 }
@@ -83,6 +91,24 @@ type Mentioned struct {
 	Asset intent.AssetID `json:"asset,omitempty"`
 	Text  string         `json:"text"`
 	Since time.Time      `json:"since"`
+	// Link to its page; of one that waits for an approval it opens the confirmation of its plan.
+	Link string `json:"link,omitempty"`
+}
+
+// Happened is what happened to a version, in a message.
+type Happened struct {
+	// Event is promoted, rolled-back, waiting, vetoed or failed.
+	Event       deliveryhistory.Kind `json:"event"`
+	Application string               `json:"application"`
+	// Environment; empty: all.
+	Environment string `json:"environment,omitempty"`
+	Version     string `json:"version"`
+	Digest      string `json:"digest,omitempty"`
+	// Constraint that it waits for, or that it was found bad for; empty: none.
+	Constraint string    `json:"constraint,omitempty"`
+	By         string    `json:"by"`
+	Reason     string    `json:"reason"`
+	At         time.Time `json:"at"`
 }
 
 // Delivery is a message to one target that is not there yet.

@@ -254,7 +254,7 @@ func pinnedWords(pinned int, more bool) string {
 func toCause(c explain.Cause) *apipb.Cause {
 	cause := &apipb.Cause{
 		Sort: string(c.Sort), Summary: c.Summary, Root: toRoot(c.Root), Assets: int64(len(c.Assets)), Example: string(c.Example),
-		Chain: convertEach(c.Chain, toReason),
+		Chain: convertEach(c.Chain, toReason), Shared: c.Root.Shared,
 	}
 	for _, asset := range c.Assets[:min(len(c.Assets), maxNamed)] {
 		cause.Names = append(cause.Names, string(asset))

@@ -8,6 +8,7 @@ import (
 	"lehr.dev/internal/ground/audit"
 	"lehr.dev/internal/ground/fault"
 	"lehr.dev/internal/ground/intent"
+	"lehr.dev/internal/ground/pushlog"
 	"lehr.dev/internal/ground/trace"
 	"lehr.dev/internal/store"
 )
@@ -36,7 +37,18 @@ func (s *Server) GetPush(ctx context.Context, request *apipb.GetPushRequest) (*a
 	}
 	answer := toPush(push)
 	answer.Trace = s.traced(string(push.Push), push.Admitted)
+	if push.Ended.IsZero() && s.pushLog != nil {
+		if log, ok := s.pushLog(partition.ID, push.Push); ok {
+			answer.Progress = toPushProgress(log)
+		}
+	}
 	return &apipb.GetPushResponse{Push: answer}, nil
+}
+
+func toPushProgress(log pushlog.Log) *apipb.PushProgress {
+	return &apipb.PushProgress{Dropped: log.Dropped, Lines: convertEach(log.Lines, func(line pushlog.Line) *apipb.ProgressLine {
+		return &apipb.ProgressLine{At: toTime(line.At), Text: line.Text}
+	})}
 }
 
 // traced is the id of the trace of what has that name; empty: nobody is told of it.

@@ -11,6 +11,7 @@ import (
 	apipb "lehr.dev/gen/lehr/api/v1"
 	"lehr.dev/internal/annealing/explain"
 	"lehr.dev/internal/ground/intent"
+	"lehr.dev/internal/ground/pushlog"
 	"lehr.dev/internal/store"
 )
 
@@ -84,5 +85,47 @@ func TestAPushKeepsItsPlan(t *testing.T) {
 	}
 	if len(texts) > 0 {
 		t.Errorf("the timeline does not tell of %v", texts)
+	}
+}
+
+func (w *world) readPushLog(_ intent.PartitionID, push intent.PushID) (pushlog.Log, bool) {
+	return w.pushLog.Read(push)
+}
+
+// TestAPushUnderWayTellsItsLines: they are answered while it is under way by the server that carries it out,
+// and of no other push.
+func TestAPushUnderWayTellsItsLines(t *testing.T) {
+	w := newWorld(t)
+	w.publish(0, w.command("web", "y"))
+	p, err := w.store.Partition(t.Context(), "shop")
+	w.must(err)
+	now := time.Now()
+	_, err = w.store.Admit(t.Context(), w.lease, []store.Admission{{Push: "shop/1-0", Asset: "web", Target: p.Head, Plan: intent.Digest{1}, Revision: p.Revision, At: now}})
+	w.must(err)
+	get := func() *apipb.PushProgress {
+		response, err := w.client.Journal.GetPush(t.Context(), &apipb.GetPushRequest{Partition: "shop", Push: "shop/1-0"})
+		w.must(err)
+		return response.Push.Progress
+	}
+	if progress := get(); progress != nil {
+		t.Errorf("a push that another server carries out tells %v", progress)
+	}
+	w.pushLog.Open("shop/1-0")
+	if progress := get(); progress == nil || len(progress.Lines) != 0 {
+		t.Errorf("a push that told nothing yet tells %v", progress)
+	}
+	for i := range 201 {
+		w.pushLog.Add("shop/1-0", fmt.Sprint("step ", i), now)
+	}
+	progress := get()
+	if len(progress.GetLines()) != 200 || progress.Dropped != 1 || progress.Lines[199].Text != "step 200" || !progress.Lines[0].At.AsTime().Equal(now) {
+		t.Errorf("the push tells %v", progress)
+	}
+	if list, err := w.client.Journal.ListPushes(t.Context(), &apipb.ListPushesRequest{Partition: "shop"}); err != nil || list.Pushes[0].Progress != nil {
+		t.Errorf("a list of pushes tells lines: %v, %v", list, err)
+	}
+	w.must(w.store.ClosePushes(t.Context(), w.lease, []store.Closing{{Push: "shop/1-0", Ending: "pushed", At: now}}))
+	if progress := get(); progress != nil {
+		t.Errorf("a push that has ended tells %v", progress)
 	}
 }

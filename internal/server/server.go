@@ -23,6 +23,7 @@ import (
 	"lehr.dev/internal/ground/intent"
 	"lehr.dev/internal/ground/loop"
 	"lehr.dev/internal/ground/measure"
+	"lehr.dev/internal/ground/pushlog"
 	"lehr.dev/internal/ground/quota"
 	"lehr.dev/internal/ground/schema"
 	"lehr.dev/internal/ground/trace"
@@ -65,6 +66,7 @@ type Store interface {
 	OrderRollout(ctx context.Context, order intent.RolloutOrder) (intent.RolloutOrder, error)
 	RolloutOrders(ctx context.Context, partition intent.PartitionID, after uint64) ([]intent.RolloutOrder, error)
 	Versions(ctx context.Context, partition intent.PartitionID, source string) ([]intent.Version, error)
+	Verifications(ctx context.Context, partition intent.PartitionID) ([]intent.Verification, error)
 	DeliveryRecords(ctx context.Context, partition intent.PartitionID, filter store.DeliveryFilter) ([]intent.DeliveryRecord, error)
 	RecordDelivery(ctx context.Context, record intent.DeliveryRecord, may store.DeliveryAuthority) (intent.DeliveryRecord, error)
 }
@@ -128,6 +130,9 @@ type Options struct {
 	Measure *measure.API
 	// Trace is told of pushes; nil: nobody is.
 	Trace trace.Tracer
+	// PushLog returns what the plugin told of a push that this process has under way; not ok: it has none of
+	// that name. Nil: it has none.
+	PushLog func(partition intent.PartitionID, push intent.PushID) (_ pushlog.Log, ok bool)
 	// PlanPolicy says what another common policy would hold and refuse; nil: nobody can here.
 	PlanPolicy func(ctx context.Context, file string, text []byte) (*apipb.PlanCommonPolicyResponse, error)
 	// Plan looks at what a held candidate would change; nil: nobody can here.
@@ -161,6 +166,7 @@ type Server struct {
 	measure      *measure.API
 	trace        trace.Tracer
 	diagnose     func(ctx context.Context) []DiagnosisFile
+	pushLog      func(partition intent.PartitionID, push intent.PushID) (pushlog.Log, bool)
 	plan         func(ctx context.Context, candidate intent.Candidate) (Plan, error)
 	planPolicy   func(ctx context.Context, file string, text []byte) (*apipb.PlanCommonPolicyResponse, error)
 	quotas       *quota.Keeper
@@ -204,7 +210,7 @@ func New(o Options) *Server {
 		store: o.Store, schemas: o.Schemas, runtime: o.Runtime, health: health, identify: o.Identify,
 		location: o.Location, version: o.Version, started: o.Runtime.Now(),
 		delivered: &delivery.Reader{Store: o.Store, Schemas: o.Schemas},
-		queries:   query.New(o.Store, o.Schemas, o.Runtime), repositories: o.Repositories, measure: counted, trace: o.Trace, diagnose: o.Diagnose,
+		queries:   query.New(o.Store, o.Schemas, o.Runtime), repositories: o.Repositories, measure: counted, trace: o.Trace, diagnose: o.Diagnose, pushLog: o.PushLog,
 		plan: o.Plan, planPolicy: o.PlanPolicy, quotas: quotas,
 		sweep: cmp.Or(o.Sweep, 30*time.Second),
 	}

@@ -17,6 +17,7 @@ import (
 	"lehr.dev/internal/ground/fault"
 	"lehr.dev/internal/ground/intent"
 	"lehr.dev/internal/ground/loop"
+	"lehr.dev/internal/ground/pushlog"
 	"lehr.dev/internal/ground/quota"
 	"lehr.dev/internal/ground/schema"
 	"lehr.dev/internal/server"
@@ -33,7 +34,8 @@ type world struct {
 	url    string
 	client *client.Client
 	// launch is the launch token.
-	launch string
+	launch  string
+	pushLog *pushlog.Book
 	// grants of what is published.
 	grants []intent.Grant
 	// sources of what is published.
@@ -64,14 +66,15 @@ func newWorld(t testing.TB, changes ...func(*quota.Keeper)) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { opened.Close() })
+	w := &world{TB: t, store: opened, pushLog: &pushlog.Book{}}
 	api := server.New(server.Options{
 		Store: opened, Schemas: builtin{}, Runtime: loop.Real(), Identify: access.CallerOf, Location: "memory", Version: "test",
-		Quotas: quotas,
+		Quotas: quotas, PushLog: w.readPushLog,
 	})
 	local := access.Local{Token: access.NewToken(), Tokens: opened}
 	listening := httptest.NewServer(local.Guard(api.Handler()))
 	t.Cleanup(listening.Close)
-	w := &world{TB: t, store: opened, url: listening.URL, client: client.Dial(listening.URL, local.Token, ann), launch: local.Token}
+	w.url, w.client, w.launch = listening.URL, client.Dial(listening.URL, local.Token, ann), local.Token
 	w.must(opened.AddPartition(t.Context(), "shop", "/shop/lehr.yaml", "a try", ann))
 	w.lease, err = opened.Acquire(t.Context(), "shop", "test")
 	w.must(err)

@@ -426,7 +426,7 @@ func toReason(r explain.Reason) *apipb.Reason {
 	return &apipb.Reason{
 		Kind: r.Kind, Asset: string(r.Asset), Text: r.Text, Hint: r.Hint, Owner: r.Owner,
 		Since: toTime(r.Since), Until: toTime(r.Until), Responsible: r.Responsible, Next: toTime(r.Next),
-		Findings: convertEach(r.Findings, toFinding), Causes: convertEach(r.Causes, toReason),
+		Findings: convertEach(r.Findings, toFinding), Causes: convertEach(r.Causes, toReason), Partition: string(r.Partition),
 	}
 }
 

@@ -264,6 +264,10 @@ func (l *Lab) write() error {
 		l.first.Buckets = true
 		l.first.Things = append(l.first.Things, buckets()...)
 	}
+	if l.delivers() {
+		l.first.Delivers = true
+		l.delivering = newDelivering()
+	}
 	if l.byHours() {
 		l.first.Hours = someHours(l.stream("hours"))
 	}

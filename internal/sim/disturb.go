@@ -286,6 +286,8 @@ func (l *Lab) ownKinds() []weighed {
 		return outputKinds
 	case l.underCommon():
 		return commonKinds
+	case l.delivers():
+		return deliveryKinds
 	case l.rolls():
 		return anyRolloutKinds
 	}

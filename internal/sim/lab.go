@@ -117,6 +117,8 @@ type Lab struct {
 	runs         map[string]takenUp
 	// editedThen is what happens once a rollout has edited a document.
 	editedThen func()
+	// delivering is the application, in runs that have one.
+	delivering delivering
 	// savedOutputs is what happens once outputs were written.
 	savedOutputs func()
 	// judging is what becomes of questions to the plugin of checks.
@@ -204,7 +206,7 @@ func (l *Lab) watch() error {
 		Well:    l.isWell(), Gap: 2 * l.sweep(), Document: l.field(), Has: l.inProduction,
 		Held: func() time.Time { return l.heldUp }, Remembers: l.collecting().Keep.History,
 		Common: l.common,
-		Ill:    ill, Relies: 3 * l.sweep(), Receivers: l.told(), Awaiting: awaiting, Asks: l.askedOutput(),
+		Ill:    ill, Relies: 3 * l.sweep(), Receivers: l.told(), Awaiting: awaiting, Asks: l.askedOutput(), Delivered: l.deliveryWatch(),
 	})
 	l.World.OnHealth = func() {
 		l.Monitor.Produced()

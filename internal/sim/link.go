@@ -259,6 +259,9 @@ func (l *link) SaveCandidate(ctx context.Context, lease store.Lease, candidate i
 		err := l.All.SaveCandidate(ctx, lease, candidate, delta)
 		if err == nil {
 			l.lab.mark("candidate: " + string(candidate.State))
+			if candidate.State == intent.CandidateRejected && l.lab.delivers() && len(candidate.Findings) > 0 {
+				l.lab.tell("a candidate is rejected: %s", candidate.Findings[0].Message)
+			}
 		}
 		return err
 	})
@@ -292,6 +295,22 @@ func (l *link) SaveOutputs(ctx context.Context, lease store.Lease, edit document
 		l.lab.outputsSaved(err, l.replica)
 		return saved, err
 	})
+}
+
+func (l *link) Promote(ctx context.Context, lease store.Lease, step store.PromotionStep) error {
+	return wrote(ctx, l, "Promote", func() error {
+		err := l.All.Promote(ctx, lease, step)
+		l.lab.promoted(step, err)
+		return err
+	})
+}
+
+func (l *link) EndVerification(ctx context.Context, lease store.Lease, v intent.Verification) error {
+	return wrote(ctx, l, "EndVerification", func() error { return l.All.EndVerification(ctx, lease, v) })
+}
+
+func (l *link) RecordDelivery(ctx context.Context, record intent.DeliveryRecord, may store.DeliveryAuthority) (intent.DeliveryRecord, error) {
+	return write(ctx, l, "RecordDelivery", func() (intent.DeliveryRecord, error) { return l.All.RecordDelivery(ctx, record, may) })
 }
 
 func (l *link) Observations(ctx context.Context, partition intent.PartitionID, rollout string) ([]intent.Observation, error) {

@@ -64,6 +64,8 @@ type Intent struct {
 	Hours string `yaml:"-"`
 	// Protections are checks that a plugin is asked for.
 	Protections string `yaml:"-"`
+	// Delivers: an application is delivered.
+	Delivers bool `yaml:"-"`
 	// Buckets: some things tell outputs, and others ask for them.
 	Buckets bool `yaml:"-"`
 	// Bindings of types that not always have a plugin; nil: there are none.
@@ -137,6 +139,9 @@ func (i Intent) files() map[string]string {
 	if i.Buckets {
 		files["/sim/types/bucket.proto"] = bucketTypes
 		files["/sim/all.star"] += bucketMaker
+	}
+	if i.Delivers {
+		files["/sim/web.star"] = deliveredProgram
 	}
 	if i.Bindings != nil {
 		files["/sim/types/leaf.proto"] = leafTypes
@@ -230,6 +235,9 @@ func (i Intent) definition() string {
 	}
 	if i.Buckets {
 		text = bindsBuckets(text)
+	}
+	if i.Delivers {
+		text = deliver(text)
 	}
 	if i.Bindings != nil {
 		text = i.Bindings.definition(text)

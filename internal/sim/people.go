@@ -78,6 +78,7 @@ var acts = map[Kind]func(person) error{
 	PersonEarly: person.approveThenEdit, PersonAccept: person.accept, PersonDisown: person.disown,
 	PersonReject: person.reject, PersonWithdraw: person.withdraw, PersonOverride: person.override,
 	RolloutOrder: person.orderRollout, FieldRun: person.fieldRun, FieldEdit: person.fieldEdit, FieldUndo: person.fieldUndo,
+	VersionBuilt: person.build, VersionVoted: person.vote, DeliveryAct: person.act, DeliveryEdited: person.editDelivered,
 	PersonRetry: person.retry, PersonLooks: person.look, PersonLabels: person.label,
 }
 

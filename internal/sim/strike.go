@@ -65,6 +65,7 @@ func init() {
 		ManagerTakes: (*Lab).managerTakes, ManagerFights: (*Lab).managerFights, WatchesLag: (*Lab).watchesLag,
 		OutputChanged: (*Lab).outputChanged, OutputFlapping: (*Lab).outputFlapping, OutputUnknown: (*Lab).outputUnknown, OutputGone: (*Lab).outputGone,
 		OutputEdited: (*Lab).outputEdited, OutputMoment: (*Lab).outputMoment, OutputDeposed: (*Lab).outputDeposed,
+		VersionBuilt: (*Lab).person, VersionVoted: (*Lab).person, DeliveryAct: (*Lab).person, DeliveryEdited: (*Lab).person, DeliveryProgram: (*Lab).programsFail, DeliveryMoment: (*Lab).deliveryMoment, DeliveryStory: (*Lab).deliveryStory,
 		CommonChanged: (*Lab).changesCommon, CommonBroken: (*Lab).breaksCommon,
 		PluginUnbound: (*Lab).rebinds, ModelDeclared: (*Lab).rebinds, UnservedEdited: (*Lab).editsUnserved, UnservedAnswered: (*Lab).counts,
 		GenerationMarked: (*Lab).markSetting, GenerationLeaves: (*Lab).turnSettingDown, GenerationPinned: (*Lab).pinSetting,

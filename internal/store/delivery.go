@@ -24,14 +24,24 @@ type PromotionStep struct {
 	// Those of Records that are promotions get the revision that comes of it.
 	Document string
 	Edit     *document.Edit
+	// Verify is a verification that begins, or one under way with the newer Head that was looked
+	// at; nil: none. One begins only while no push of its assets is open, and none of the
+	// environment is under way: else Conflict. Either raises the partition's revision, so that
+	// no push is admitted that was decided on before.
+	Verify *intent.Verification
+	// Verified is one that has ended; Conflict where it is not under way any more. Pushes go on.
+	Verified *intent.Verification
 }
 
-// DeliveryFilter selects rows of an application.
+// DeliveryFilter selects rows of deliveries of a partition.
 type DeliveryFilter struct {
+	// Application whose rows they are; empty: all of the partition.
 	Application string
 	// After: those with a higher number.
 	After uint64
-	Limit int
+	// Newest: the last ones are listed, and the newest comes first.
+	Newest bool
+	Limit  int
 }
 
 // Deliveries keeps what delivery is decided by and cannot read elsewhere: versions that sources
@@ -50,8 +60,13 @@ type Deliveries interface {
 	RecordDelivery(ctx context.Context, record intent.DeliveryRecord, may DeliveryAuthority) (intent.DeliveryRecord, error)
 	// Promote carries a step out.
 	Promote(ctx context.Context, lease Lease, step PromotionStep) error
-	// DeliveryRecords lists rows of an application, in their order.
+	// DeliveryRecords lists rows of an application or of all, in their order or the newest first.
 	DeliveryRecords(ctx context.Context, partition intent.PartitionID, filter DeliveryFilter) ([]intent.DeliveryRecord, error)
+	// EndVerification ends one of an application that may not be defined any more, or as its
+	// process ends; Conflict where it is not under way.
+	EndVerification(ctx context.Context, lease Lease, v intent.Verification) error
+	// Verifications lists those that are under way in a partition, in an order.
+	Verifications(ctx context.Context, partition intent.PartitionID) ([]intent.Verification, error)
 }
 
 // DeliveryAuthority is what somebody needs who adds a row.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,6 +17,57 @@ import (
 // for what a page breaks of WCAG 2.2 A and AA.
 const axeRun = `%s
 ;axe.run(document, {runOnly: %s, resultTypes: ["violations"]}).then(found => found.violations.map(v => v.id + ": " + v.nodes.map(n => n.html.slice(0, 200)).join(" | ")).join("\n"))`
+
+// printed is what is wrong with a page on paper: what acts or leads away is there, or text of it is cut off or
+// not shown.
+const printed = `(() => {
+  const faults = [];
+  const tell = (what, node) => faults.push(what + ": " + (node.outerHTML || node.textContent).slice(0, 160));
+  const isShown = (element) => element.checkVisibility({ visibilityProperty: true, opacityProperty: true }) && element.getClientRects().length > 0;
+  for (const element of document.querySelectorAll("form, button, input, select, textarea, dialog, header, nav, .skip, .acts, .button, .views, .back")) {
+    if (isShown(element)) tell("it is printed", element);
+  }
+  const main = document.getElementById("main");
+  const texts = document.createTreeWalker(main, NodeFilter.SHOW_TEXT);
+  while (texts.nextNode()) {
+    const text = texts.currentNode, parent = text.parentElement;
+    if (!text.textContent.trim() || parent.closest("form, button, .acts, .button, .views, .back, title, time")) continue;
+    if (!isShown(parent)) { tell("it is not printed", text); continue; }
+    const range = document.createRange();
+    range.selectNodeContents(text);
+    for (const place of range.getClientRects()) {
+      if (place.left < -1 || place.right > innerWidth + 1) { tell("it is cut off", text); break; }
+    }
+  }
+  for (const element of main.querySelectorAll("*")) {
+    const style = getComputedStyle(element);
+    const frames = [[style.overflowX, element.scrollWidth, element.clientWidth], [style.overflowY, element.scrollHeight, element.clientHeight]];
+    if (!element.closest("svg") && frames.some(([overflow, all, shown]) => overflow !== "visible" && all > shown)) tell("it is cut off by its frame", element);
+  }
+  for (const time of main.querySelectorAll("time")) {
+    if (!isShown(time)) continue;
+    const after = getComputedStyle(time, "::after");
+    if (!after.content.includes("UTC") || parseFloat(after.fontSize) < 8) tell("it is no time on paper", time);
+  }
+  return faults.join("\n");
+})()`
+
+// prints checks the page as it would be on A4 with margins of 10 mm.
+func (r *real) prints(name string) {
+	r.Helper()
+	_, err := chromedp.Call(r.browser, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Media: "print"})
+	r.must(err)
+	r.width(718)
+	if faults := r.ask(printed); faults != "" {
+		r.Errorf("%s on paper: %s", name, faults)
+	}
+	// What is no page has no address of its own.
+	if name != "/nothing" && !strings.Contains(r.ask(`document.querySelector(".printed").innerText`), strings.TrimPrefix(name, "/")) {
+		r.Errorf("%s on paper does not say where it is from", name)
+	}
+	_, err = chromedp.Call(r.browser, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{})
+	r.must(err)
+}
 
 // TestAccessible: axe-core finds nothing on the pages in light and dark, and at 320 pixels
 // nothing but what scrolls within its frame is wider than the window.
@@ -50,8 +102,15 @@ func TestAccessible(t *testing.T) {
 			t.Errorf("%s is %s pixels wide in a window of 320", path, wide)
 		}
 		r.accessible(path+" at 320 pixels", string(axe), `{type: "rule", values: ["target-size"]}`)
+		r.prints(path)
 		r.width(1280)
 	}
+	// On paper it is said where a link leads whose text does not say it.
+	r.visit(base + "/partition/shop/asset/web")
+	_, err = chromedp.Call(r.browser, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Media: "print"})
+	r.must(err)
+	r.until(`getComputedStyle(document.querySelector("#pushes td a"), "::after").content.includes("/push/")`)
+	r.followsAPush(base, string(axe))
 	// Who asks for little motion gets none.
 	_, err = chromedp.Call(r.browser, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-reduced-motion", Value: "reduce"}}})
 	r.must(err)
@@ -93,4 +152,26 @@ func (r *real) width(pixels int64) {
 	if err != nil {
 		r.Fatal(fmt.Errorf("cannot make the window %d pixels wide: %w", pixels, err))
 	}
+}
+
+// followsAPush looks at the page of an asset while it is pushed: what its plugin tells comes by itself, as text, and goes
+// with the push.
+func (r *real) followsAPush(base, axe string) {
+	r.Helper()
+	r.scheme("light")
+	r.write("production/api.wait", "")
+	r.lehr("unhold", "db", "--reason", "over")
+	r.want("v3")
+	r.visit(base + "/partition/shop/asset/api")
+	r.until(isLive)
+	r.ask(`window.same = true, ""`)
+	lines := `document.getElementById("progress").innerText`
+	r.until(lines + `.includes("step 3 <script>document.title=1</script> \\x1b[31m") && window.same`)
+	r.accessible("an asset under way", axe, `["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]`)
+	push := r.ask(`document.getElementById("progress-heading").innerText.split(" ").pop()`)
+	if text := r.lehr("describe", "push", push); !strings.Contains(text, `step 1 <script>document.title=1</script> \x1b[31m`) {
+		r.Errorf("lehr describe push does not tell what the plugin tells:\n%s", text)
+	}
+	r.must(os.Remove(r.folder + "/production/api.wait"))
+	r.until(lines + `.trim() === "" && window.same`)
 }

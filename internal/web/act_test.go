@@ -96,6 +96,10 @@ func TestActs(t *testing.T) {
 
 	// What is destroyed is shown, and the approval is of exactly that.
 	w.shows("/partition/shop/act/approve?asset=web/b", "payments", "destructive")
+	// A link to another plan than there is now opens no form.
+	if text := w.shows("/partition/shop/act/approve?asset=web/b&plan=abc"); strings.Contains(text, `method="post"`) || !strings.Contains(text, "another plan now than the link is about") {
+		t.Errorf("a link to another plan shows %s", words(text))
+	}
 	w.acts("/partition/shop/act/approve?asset=web/b", "reason", "it is empty")
 	consents, err := w.store.Consents(t.Context(), "shop")
 	w.must(err)

@@ -254,6 +254,10 @@ func showPlanToJudge(ctx context.Context, r *reader, at address, form *actForm) 
 		return err
 	}
 	report := response.Report
+	if linked := at.query.Get("plan"); linked != "" && report.PlanDigest != "" && linked != report.PlanDigest {
+		form.Refused = fault.New(fault.Conflict, "%s would be changed by another plan now than the link is about", asset).WithHint("its page shows the plan that there is now")
+		return nil
+	}
 	if report.PlanDigest == "" {
 		form.Refused = fault.New(fault.Conflict, "%s is %s, and no plan to change it is known", asset, report.State).WithHint("its page says how it is")
 		return nil

@@ -56,6 +56,7 @@ func showAsset(ctx context.Context, r *reader, at address) (page, error) {
 	}
 	pageData.Parts = append(pageData.Parts,
 		r.pushes(ctx, p.Id, at.name),
+		r.progress(ctx, p.Id, report),
 		r.timeline(ctx, at),
 		makePart("moment", "moment-form", momentView{at: at}))
 	if missing == nil {

@@ -70,3 +70,20 @@ func (w *world) fill(count int) {
 		w.report(batch...)
 	}
 }
+
+// BenchmarkHome times the first page over 500 partitions, all of which are stopped or none.
+func BenchmarkHome(b *testing.B) {
+	w := newWorld(b)
+	w.three()
+	for i := range 499 {
+		w.must(w.store.AddPartition(b.Context(), intent.PartitionID(fmt.Sprintf("part-%03d", i)), "/lehr.yaml", "a try", ann))
+	}
+	for _, name := range []string{"quiet", "stopped"} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				w.shows("/")
+			}
+		})
+		w.must(w.store.SetStop(b.Context(), intent.Stop{Owner: ann, Reason: "a fire", Since: time.Now()}))
+	}
+}

@@ -44,7 +44,7 @@ type real struct {
 
 const program = `
 DIFF = 'test "$(cat "$1" 2>/dev/null)" = "$(cat)" || { printf "not as it should be <script>document.title=1</script> \\033[31m"; exit 2; }'
-PUSH = 'cat > "$1"'
+PUSH = 'cat > "$1"; n=0; while test -e "$1.wait"; do n=$((n+1)); printf "step $n <script>document.title=1</script> \\033[31m\\n"; sleep 0.2; done'
 
 def generate(ctx):
     service = yaml("source/service.yaml")
@@ -180,7 +180,7 @@ func (r *real) open() {
 	r.Cleanup(cancel)
 	browser, cancel := chromedp.NewContext(allocator)
 	r.Cleanup(cancel)
-	browser, cancel = context.WithTimeout(browser, 5*patience)
+	browser, cancel = context.WithTimeout(browser, 15*patience)
 	r.Cleanup(cancel)
 	r.browser = browser
 	r.must(chromedp.Listen(browser, func(event any) {

@@ -92,17 +92,28 @@ func (r *reader) readCauses(ctx context.Context, partition, subject, name string
 	if r.reread == nil {
 		return r.readWhy(ctx, partition, subject, name)
 	}
+	startedAt := time.Now()
+	defer func() { r.apart += time.Since(startedAt) }()
+	return r.readCausesAmong(ctx, partition, subject, name)
+}
+
+// readCausesAmong is readCauses for one of several goroutines, which together add to apart how long they took.
+func (r *reader) readCausesAmong(ctx context.Context, partition, subject, name string) (*apipb.WhyResponse, error) {
+	if r.reread == nil {
+		return r.readWhy(ctx, partition, subject, name)
+	}
 	key := partition + "\x00" + subject + "\x00" + name
 	cached, ok := r.cached[key]
 	if !ok || time.Since(cached.at) >= restful*cached.duration {
 		startedAt := time.Now()
 		explanation, err := r.readWhy(ctx, partition, subject, name)
-		cached = keptCauses{explanation, time.Now(), time.Since(startedAt)}
-		r.apart += cached.duration
 		if err != nil {
 			return nil, err
 		}
+		cached = keptCauses{explanation, time.Now(), time.Since(startedAt)}
 	}
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
 	r.reread[key] = cached
 	return cached.explanation, nil
 }

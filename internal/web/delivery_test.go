@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -10,9 +11,11 @@ import (
 
 	commandpb "lehr.dev/gen/lehr/command/v1"
 	intentpb "lehr.dev/gen/lehr/intent/v1"
+	"lehr.dev/internal/ground/deliveryhistory"
 	"lehr.dev/internal/ground/intent"
 	"lehr.dev/internal/ground/schema"
 	"lehr.dev/internal/store"
+	"lehr.dev/internal/web"
 )
 
 // deliver has the partition deliver web to test, and by a judgement to production.
@@ -79,6 +82,21 @@ func TestDelivery(t *testing.T) {
 	if text := words(w.shows(approve)); !strings.Contains(text, "Approve 1.1.0 of web in production (people)") || !strings.Contains(text, "would get production") {
 		t.Errorf("the form of an approval says %s", text)
 	}
+	// A link of a notification opens this form, for that version alone; to open it changes nothing.
+	links := &web.Links{Base: &url.URL{Scheme: "https", Host: "lehr.example.com"}}
+	linked := links.Delivery("shop", deliveryhistory.Event{
+		Kind: deliveryhistory.Waiting, Application: "web", Environment: "production", Version: intent.VersionName{Name: "1.1.0", Digest: "sha256:b"}, Constraint: "people",
+	})
+	form := w.shows(strings.TrimPrefix(linked, "https://lehr.example.com"), `method="post"`)
+	if !strings.Contains(words(form), "Approve 1.1.0 of web in production (people)") {
+		t.Errorf("the link of a notification shows %s", words(form))
+	}
+	if rows, err := w.store.DeliveryRecords(t.Context(), "shop", store.DeliveryFilter{}); err != nil || len(rows) != 0 {
+		t.Errorf("opening a link left %d rows, %v", len(rows), err)
+	}
+	w.shows(strings.TrimPrefix(links.Delivery("shop", deliveryhistory.Event{Kind: deliveryhistory.Promoted, Application: "web", Environment: "production"}), "https://lehr.example.com"), "people")
+	w.shows(strings.TrimPrefix(links.Asset("shop", "web/test"), "https://lehr.example.com"), "web/test")
+	w.shows(strings.TrimPrefix(links.Partition("shop"), "https://lehr.example.com"), "shop")
 	w.acts(approve, "reason", "tried it")
 	pause := "/partition/shop/act/delivery-pause?application=web&environment=test"
 	w.acts(pause, "reason", "the fair")

@@ -1,7 +1,6 @@
 package web
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -14,9 +13,6 @@ import (
 )
 
 const (
-	// causesRead partitions in trouble are asked for their root causes on the first page, the
-	// worst first, and causesEach of these are shown.
-	causesRead, causesEach = 12, 3
 	// eventsRead of each partition, and eventsTold in all, stand on the first page.
 	eventsRead, eventsTold = 5, 30
 	// happenedWithin is how old an event may be that is told there.
@@ -37,23 +33,6 @@ type homeRow struct {
 	// Ends: at that time something ends; else it began then.
 	Ends bool
 	Act  *actButton
-}
-
-// homeWrong has root causes, and counts them.
-type homeWrong struct {
-	Causes []homeCause
-	// Roots are how many there are in the partitions that were read, Assets how many assets
-	// they hold up, and Unread how many partitions with trouble were not read.
-	Roots  int
-	Assets int64
-	Unread int
-	// Problems say of each partition that could not be read why not.
-	Problems []string
-}
-
-type homeCause struct {
-	causeView
-	All string
 }
 
 // homeEvents is what happened, the newest first.
@@ -160,39 +139,6 @@ func listMoves(views []inboxView, partitions []*apipb.Partition) []homeRow {
 		}
 	}
 	return rows
-}
-
-// readWrong reads the root causes of the partitions in trouble. Those that hold up the most assets come first. A
-// partition that cannot be read hides no other.
-func (r *reader) readWrong(ctx context.Context, partitions []*apipb.Partition) part {
-	trouble := func(p *apipb.Partition) int64 {
-		n := p.States["waiting"]
-		if p.Stop != nil || p.BlockedBy != nil || r.problem(p.Id) != "" {
-			n += 1 << 40 // All of it is in trouble.
-		}
-		return n
-	}
-	ill := slices.DeleteFunc(slices.Clone(partitions), func(p *apipb.Partition) bool { return trouble(p) == 0 })
-	slices.SortStableFunc(ill, func(a, b *apipb.Partition) int { return -cmp.Compare(trouble(a), trouble(b)) })
-	view := homeWrong{Unread: max(0, len(ill)-causesRead)}
-	for _, p := range ill[:min(len(ill), causesRead)] {
-		explanation, err := r.readCauses(ctx, p.Id, aboutPartition, "")
-		if err != nil {
-			view.Problems = append(view.Problems, p.Id+": "+err.Error())
-			continue
-		}
-		view.Roots += len(explanation.Causes)
-		for i, cause := range explanation.Causes {
-			view.Assets += cause.Assets
-			if i < causesEach {
-				view.Causes = append(view.Causes, homeCause{causeView{cause, p.Id}, link(p.Id, "causes", "")})
-			}
-		}
-	}
-	slices.SortStableFunc(view.Causes, func(a, b homeCause) int {
-		return cmp.Or(cmp.Compare(min(a.Assets, 1), min(b.Assets, 1)), -cmp.Compare(a.Assets, b.Assets))
-	})
-	return makePart("wrong", "home-wrong", view)
 }
 
 // readEvents reads what happened lately in all partitions. The browser marks what is new to its person. A partition

@@ -104,3 +104,20 @@ func TestInboxHasDeliveries(t *testing.T) {
 		w.shows(path, "1.1.0 of web in production", `href="partition/shop/act/delivery-approve?application=web&amp;constraint=people&amp;digest=sha256%3Ab&amp;environment=production&amp;version=1.1.0"`)
 	}
 }
+
+// TestHomeCountsAStopOfAllOnce: what holds up several partitions is one root cause on the first page.
+func TestHomeCountsAStopOfAllOnce(t *testing.T) {
+	w := newWorld(t)
+	w.three()
+	w.must(w.store.AddPartition(t.Context(), "bank", "/bank/lehr.yaml", "a try", ann))
+	w.must(w.store.SetStop(t.Context(), intent.Stop{Owner: ann, Reason: "a fire <b>", Since: time.Now()}))
+	text := words(w.shows("/", "a fire &lt;b&gt;"))
+	for _, want := range []string{"2 root causes; ", "in 2 partitions", "all of bank", "all of shop"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("home does not say %q: %s", want, text)
+		}
+	}
+	if strings.Contains(text, "which waits for") {
+		t.Errorf("home tells of a symptom: %s", text)
+	}
+}

@@ -122,6 +122,9 @@ func (r *reader) inbox(ctx context.Context, p *apipb.Partition) (inboxView, erro
 }
 
 func (r *reader) inboxApprovals(ctx context.Context, p *apipb.Partition, view *inboxView) error {
+	if p.States[string(intent.StateWaiting)] == 0 {
+		return nil // Who waits for an approval waits.
+	}
 	response, err := r.Approvals.ListApprovals(ctx, &apipb.ListApprovalsRequest{Partition: p.Id})
 	if err != nil {
 		return err

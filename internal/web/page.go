@@ -10,6 +10,8 @@ import (
 	"html/template"
 	"sync"
 
+	"google.golang.org/protobuf/types/known/timestamppb"
+
 	"lehr.dev/internal/ground/fault"
 )
 
@@ -54,7 +56,8 @@ func (p page) render(at address, viewer Viewer) ([]byte, error) {
 	err := templates().ExecuteTemplate(&b, "document", struct {
 		page
 		Base, Self, State, Person string
-	}{p, viewer.Base, at.String(), take(p.Parts).version, viewer.Name})
+		Now                       *timestamppb.Timestamp
+	}{p, viewer.Base, at.String(), take(p.Parts).version, viewer.Name, timestamppb.Now()})
 	return b.Bytes(), err
 }
 

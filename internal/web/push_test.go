@@ -13,6 +13,12 @@ import (
 // push admits and ends a push of an asset in head, by the plan.
 func (w *world) push(id intent.PushID, asset intent.AssetID, plan intent.Plan) {
 	w.Helper()
+	w.beginPush(id, asset, plan)
+	w.closePush(id)
+}
+
+func (w *world) beginPush(id intent.PushID, asset intent.AssetID, plan intent.Plan) {
+	w.Helper()
 	partition, err := w.store.Partition(w.Context(), "shop")
 	w.must(err)
 	refusals, err := w.store.Admit(w.Context(), w.lease, []store.Admission{{
@@ -23,6 +29,10 @@ func (w *world) push(id intent.PushID, asset intent.AssetID, plan intent.Plan) {
 	if refusals[0] != nil {
 		w.Fatalf("push %s was refused: %s", id, refusals[0].Waiting.Reason)
 	}
+}
+
+func (w *world) closePush(id intent.PushID) {
+	w.Helper()
 	w.must(w.store.ClosePushes(w.Context(), w.lease, []store.Closing{{Push: id, Ending: "pushed", At: time.Now()}}))
 }
 
@@ -64,4 +74,47 @@ func TestAPushSaysWhatItChanged(t *testing.T) {
 	w.shows("/partition/shop/push/shop/1-3", "It was not kept then.")
 	w.shows("/partition/shop/asset/web", "not kept")
 	w.shows("/partition/shop/timeline/web", "what it changed was not kept")
+}
+
+// TestAPushUnderWayTellsItsLines on its page and on that of its asset, as text, the newest first, until it ends.
+func TestAPushUnderWayTellsItsLines(t *testing.T) {
+	w := newWorld(t)
+	w.three()
+	w.beginPush("shop/1-1", "api", intent.Plan{Action: intent.ActionUpdate})
+	w.report(intent.Report{Asset: "api", Type: "lehr.command.v1.Command", State: intent.StatePushing, Target: w.head(), Push: "shop/1-1"})
+	paths := []string{"/partition/shop/asset/api", "/partition/shop/push/shop/1-1"}
+	for _, path := range paths {
+		w.shows(path, "It is in the memory of the server that admitted the push: <bdi>test</bdi>")
+	}
+	w.pushLog.Open("shop/1-1")
+	for _, path := range paths {
+		w.shows(path, "What the plugin tells of push shop/1-1", "Nothing yet.")
+	}
+	for i := range 201 {
+		w.pushLog.Add("shop/1-1", fmt.Sprint("step ", i, " "), time.Now())
+	}
+	for _, text := range hostile {
+		w.pushLog.Add("shop/1-1", text, time.Now())
+	}
+	w.pushLog.Add("shop/1-1", "\xff\xfe token ghp_0123456789abcdefghijklmnopqrstuvwxyz "+strings.Repeat("<b>", 1<<19), time.Now())
+	for _, path := range paths {
+		page := w.shows(path, "8 lines before these are not kept", "token (redacted) &lt;b&gt;")
+		if strings.Index(page, "step 200 ") > strings.Index(page, "step 199 ") {
+			t.Errorf("%s does not tell the newest first", path)
+		}
+		for _, live := range []string{"<script>document", "<img", "<b>", "\x1b", "\u202e", "ghp_"} {
+			if strings.Contains(page, live) {
+				t.Errorf("%s holds %q", path, live)
+			}
+		}
+		if n := strings.Count(page, "<b>") + strings.Count(page, "&lt;b&gt;"); n > 1400 {
+			t.Errorf("%s holds a line of 1 MB: %d", path, n)
+		}
+	}
+	w.closePush("shop/1-1")
+	for _, path := range paths {
+		if _, page := w.get(path); strings.Contains(page, "What the plugin tells") {
+			t.Errorf("%s tells of a push that has ended", path)
+		}
+	}
 }

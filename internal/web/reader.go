@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	apipb "lehr.dev/gen/lehr/api/v1"
@@ -22,6 +23,8 @@ type reader struct {
 	// reread those of this look; nil: all are read. Apart is how long that took.
 	cached, reread map[string]keptCauses
 	apart          time.Duration
+	// mutex guards reread.
+	mutex sync.Mutex
 }
 
 // keptCauses are read again after restful times as long as it took.

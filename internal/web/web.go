@@ -216,7 +216,7 @@ var queries = map[string][]string{
 	"asset": {"at", "diff"}, "provenance": {"field"}, "graph": {"view"}, "timeline": {"before"}, "incarnations": {"before"}, "incarnation": {"after"}, "orphans": {"after"},
 	"": {"owner"}, searchKind: {"q", "kind", "partition"}, calendarKind: {"view", "from"},
 	"rollouts": {"from"}, "rollout": {"run"}, "runs": {"before"},
-	"act":      {"asset", "candidate", "rollout", "orphan", "incarnation", "application", "environment", "version", "digest", "constraint"},
+	"act":      {"asset", "plan", "candidate", "rollout", "orphan", "incarnation", "application", "environment", "version", "digest", "constraint"},
 	"delivery": {"application", "from"}, "version": {"application", "digest"}, "environment": {"application"},
 }
 

@@ -15,6 +15,7 @@ import (
 	"lehr.dev/internal/access"
 	"lehr.dev/internal/ground/intent"
 	"lehr.dev/internal/ground/loop"
+	"lehr.dev/internal/ground/pushlog"
 	"lehr.dev/internal/ground/schema"
 	"lehr.dev/internal/server"
 	"lehr.dev/internal/store"
@@ -36,6 +37,8 @@ type world struct {
 	base string
 	// problems are the server's.
 	problems []string
+	// pushLog is of the pushes that the server has under way.
+	pushLog pushlog.Book
 }
 
 type builtin struct{}
@@ -61,6 +64,7 @@ func newWorld(t testing.TB, change ...func(*web.Options)) *world {
 	w.api = server.New(server.Options{
 		Store: w.store, Schemas: builtin{}, Runtime: loop.Real(), Identify: access.CallerOf, Location: "/srv/lehr store.db", Version: "test",
 		Problems: func() []string { return w.problems },
+		PushLog:  func(_ intent.PartitionID, push intent.PushID) (pushlog.Log, bool) { return w.pushLog.Read(push) },
 	}).Handler()
 	local := access.Local{Token: access.NewToken()}
 	options := web.DefaultOptions(client.InProcess(access.InProcess(w.api)))

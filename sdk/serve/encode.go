@@ -3,6 +3,7 @@ package serve
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -120,4 +121,18 @@ func text(s string) string {
 		s += "…"
 	}
 	return s
+}
+
+// mostProgressLines of one text are sent: Lehr keeps no more.
+const mostProgressLines = 200
+
+// progressText makes each line of a text what text makes of one. Secrets are hidden first, for they may have
+// several lines.
+func progressText(words string) string {
+	lines := strings.Split(strings.TrimRight(secret.Redact(words), "\r\n"), "\n")
+	lines = lines[max(0, len(lines)-mostProgressLines):]
+	for i, line := range lines {
+		lines[i] = text(strings.TrimRight(line, "\r"))
+	}
+	return strings.Join(lines, "\n")
 }

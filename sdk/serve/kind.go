@@ -64,7 +64,7 @@ type Push struct {
 	// Traceparent is what spans of the plugin are below, as W3C writes it; empty:
 	// nobody is told of traces.
 	Traceparent string
-	// Progress tells people how far it is. Never nil.
+	// Progress tells people how far it is, in one line or several; Lehr shows the last 200. Never nil.
 	Progress func(text string)
 	// SaveMemo has Lehr keep bytes for the asset and one real thing, and returns once they
 	// are durable: each later look and push of the asset is handed them. No bytes: what was

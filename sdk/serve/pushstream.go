@@ -207,7 +207,7 @@ func (p *pushStream) carryOut(ctx context.Context, start *pluginpb.PushStart, pe
 		Token:       start.FencingToken,
 		Traceparent: start.Traceparent,
 		Progress: func(words string) {
-			progress := &pluginpb.PushProgress{Push: start.Push, Text: text(words)}
+			progress := &pluginpb.PushProgress{Push: start.Push, Text: progressText(words)}
 			_ = p.send(&pluginpb.PushResponse{Message: &pluginpb.PushResponse_Progress{Progress: progress}})
 		},
 		SaveMemo: func(call context.Context, key ResourceKey, bytes []byte) error {

@@ -153,7 +153,7 @@ type Change[T proto.Message] struct {
 	// Traceparent is what spans of the plugin are below, as W3C writes it; empty:
 	// nobody is told of traces.
 	Traceparent string
-	// Progress tells people how far it is.
+	// Progress tells people how far it is, in one line or several; Lehr shows the last 200.
 	Progress func(text string)
 	// SaveMemo has Lehr keep bytes, at most 16 kB, for the asset and one real thing, and
 	// returns once they are durable: each later look and push of the asset is handed them,

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"google.golang.org/protobuf/proto"
 
@@ -93,6 +94,18 @@ func TestASecretLeavesThePluginNowhere(t *testing.T) {
 	}
 	if world.asked.Push == nil || world.asked.Asset != "job" {
 		t.Errorf("it asks with %+v", world.asked)
+	}
+}
+
+// TestProgressHasLines: each is made printable and short, and what is secret is hidden over lines too.
+func TestProgressHasLines(t *testing.T) {
+	value, digest := knowSecret(t)
+	if got := progressText("first\r\nlog in with " + value + "\n\x1b[2J\n"); got != "first\nlog in with "+digest.Words()+"\n"+`\x1b[2J` {
+		t.Errorf("%q", got)
+	}
+	lines := strings.Split(progressText(strings.Repeat("x\n", 999)+strings.Repeat("y", 1<<20)+"\xff"), "\n")
+	if len(lines) != mostProgressLines || lines[0] != "x" || len(lines[len(lines)-1]) > maxText || !utf8.ValidString(lines[len(lines)-1]) {
+		t.Errorf("%d lines, the last of %d bytes", len(lines), len(lines[len(lines)-1]))
 	}
 }
 

@@ -53,6 +53,11 @@ func (r *Runner) run(ctx context.Context, command Command, environment []string)
 		// What was given the output by other means than by being started may hold it open.
 		WaitDelay: time.Second,
 	}
+	if command.Tell != nil {
+		told := newTeller(command.Tell)
+		defer told.end()
+		guard.Stdout, guard.Stderr = io.MultiWriter(stdout, told.stream()), io.MultiWriter(stderr, told.stream())
+	}
 	startedAt := time.Now()
 	err = guard.Start()
 	plugin.closeTheirs()

@@ -76,6 +76,10 @@ type Command struct {
 	// it does not wait.
 	Queue  string
 	Limits Limits
+	// Tell is told what the program writes on both streams, as lines, while it runs: at most five times a
+	// second, at most the last 200 lines since. It is not called after Run has returned, and has secrets
+	// that Options.Redact does not know. Nil: nobody is told.
+	Tell func(lines string)
 }
 
 // Limits of one run.

@@ -23,6 +23,10 @@ type Facts struct {
 	Modes []intent.ModePlace
 	// Stop in force for the partition, if any.
 	Stop *intent.Stop
+	// Verification that is under way in an environment of the asset; nil: none is. Head is the
+	// partition's.
+	Verification *intent.Verification
+	Head         intent.IncarnationID
 	// Hold on the asset, if any; expired ones are ignored.
 	Hold *intent.Hold
 	// Plan that a push would carry out, and the content that it would bring about.
@@ -106,6 +110,7 @@ func Rules() []Rule {
 		{"stop", stop},
 		{"mode", mode},
 		{"hold", hold},
+		{"verification", verification},
 		{"turndown", turndown},
 		{"output", output},
 		{"order", order},

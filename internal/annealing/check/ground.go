@@ -11,7 +11,7 @@ import (
 func (d Decision) Grounds(f Facts) []intent.Ground {
 	var grounds []intent.Ground
 	for _, v := range d.Verdicts {
-		if v.Answer != intent.Pass || v.Check == "stop" || v.Check == "hold" || v.Check == "mode" || v.Check == "retry" {
+		if v.Answer != intent.Pass || v.Check == "stop" || v.Check == "hold" || v.Check == "verification" || v.Check == "mode" || v.Check == "retry" {
 			continue // There was none: else it would wait.
 		}
 		ground := intent.Ground{Check: v.Check, Fact: v.Fact, Until: v.Until}

@@ -16,19 +16,20 @@ func Overridable() []string { return []string{"order", "capacity", "version"} }
 
 // ways are what to do instead of overriding what cannot be.
 var ways = map[string]string{
-	"stop":     "lehr resume --reason WHY ends it",
-	"mode":     "lehr.yaml says the mode, and is reviewed",
-	"hold":     "lehr unhold ASSET --reason WHY ends it",
-	"turndown": "nothing is removed that another asset depends on: take the dependency out of the sources first",
-	"output":   "nobody knows the value that is missing: lehr document set outputs /ASSET/NAME=VALUE tells it, where no plugin does",
-	"approval": "lehr approve gives one, and whoever rejected the plan, or an operator, takes that back by lehr reject --withdraw",
-	"rejected": "whoever rejected the plan, or an operator, takes it back by lehr reject --withdraw",
-	"retry":    "it ends by itself within minutes, and at once with a newer incarnation",
-	"budget":   "lehr.yaml says how many pushes may be under way",
-	"claim":    "a resource belongs to one asset: let the other one go, or name another resource",
-	"lease":    "one server acts for a partition at a time",
-	"fencing":  "a target refuses whoever lost the lease",
-	"journal":  "an asset has one push at a time: wait for its end",
+	"stop":         "lehr resume --reason WHY ends it",
+	"mode":         "lehr.yaml says the mode, and is reviewed",
+	"hold":         "lehr unhold ASSET --reason WHY ends it",
+	"verification": "it ends by itself: lehr why ASSET says when at the latest",
+	"turndown":     "nothing is removed that another asset depends on: take the dependency out of the sources first",
+	"output":       "nobody knows the value that is missing: lehr document set outputs /ASSET/NAME=VALUE tells it, where no plugin does",
+	"approval":     "lehr approve gives one, and whoever rejected the plan, or an operator, takes that back by lehr reject --withdraw",
+	"rejected":     "whoever rejected the plan, or an operator, takes it back by lehr reject --withdraw",
+	"retry":        "it ends by itself within minutes, and at once with a newer incarnation",
+	"budget":       "lehr.yaml says how many pushes may be under way",
+	"claim":        "a resource belongs to one asset: let the other one go, or name another resource",
+	"lease":        "one server acts for a partition at a time",
+	"fencing":      "a target refuses whoever lost the lease",
+	"journal":      "an asset has one push at a time: wait for its end",
 }
 
 // CheckOverride refuses a check that cannot be overridden, or that policy does

@@ -15,6 +15,7 @@ import (
 	"lehr.dev/internal/ground/fault"
 	"lehr.dev/internal/ground/intent"
 	"lehr.dev/internal/ground/loop"
+	"lehr.dev/internal/ground/measure"
 	"lehr.dev/internal/ground/promotion"
 	"lehr.dev/internal/store"
 )
@@ -25,6 +26,7 @@ type ActorStore interface {
 	Changed(partition intent.PartitionID) <-chan struct{}
 	Check(ctx context.Context, lease store.Lease) error
 	Promote(ctx context.Context, lease store.Lease, step store.PromotionStep) error
+	EndVerification(ctx context.Context, lease store.Lease, v intent.Verification) error
 }
 
 // Options of a Deliverer.
@@ -34,6 +36,10 @@ type Options struct {
 	Reader    *Reader
 	Runtime   loop.Runtime
 	Log       *slog.Logger
+	// Verify runs a verification to its end; nil: nobody does, and they are handed in.
+	Verify func(context.Context, Verifying) (Finding, error)
+	// Measure is told the figures of the partition's applications; nil: nobody is.
+	Measure *measure.Delivery
 }
 
 // Deliverer of one partition.
@@ -44,11 +50,17 @@ type Deliverer struct {
 	told map[string]string
 	// unread applications are those of which nothing could be decided, and why.
 	unread map[string]string
+	// runs are the verifications that this process runs, by their environments.
+	runs map[environmentKey]*run
+	// unanswered is the verification whose row was stored last, or may have been.
+	unanswered intent.Verification
+	// measured is when figures were told last, by application.
+	measured map[string]time.Time
 }
 
 // New returns a Deliverer.
 func New(o Options) *Deliverer {
-	return &Deliverer{Options: o, told: map[string]string{}, unread: map[string]string{}}
+	return &Deliverer{Options: o, told: map[string]string{}, unread: map[string]string{}, runs: map[environmentKey]*run{}, measured: map[string]time.Time{}}
 }
 
 const (
@@ -64,6 +76,7 @@ const (
 // Run goes on until the context ends or the lease is lost.
 func (d *Deliverer) Run(ctx context.Context, lease store.Lease) error {
 	d.lease = lease
+	defer d.endRuns(ctx)
 	for ctx.Err() == nil {
 		changed := d.Store.Changed(d.Partition)
 		pause, err := d.pass(ctx)
@@ -104,8 +117,14 @@ type task struct {
 // something changes.
 func (d *Deliverer) pass(ctx context.Context) (pause time.Duration, err error) {
 	tasks, err := d.tasks(ctx)
-	if err != nil || len(tasks) == 0 {
+	if err != nil {
 		return -1, err
+	}
+	if abandoned, err := d.endAbandoned(ctx, tasks); err != nil || abandoned {
+		return 0, err
+	}
+	if len(tasks) == 0 {
+		return -1, nil
 	}
 	pause = quiet
 	var conflict error
@@ -188,6 +207,12 @@ func (d *Deliverer) deliver(ctx context.Context, t task) (pause time.Duration, e
 		return 0, d.promote(ctx, m, store.PromotionStep{Records: notes})
 	}
 	decision := m.Application.Decide(m.Catalogue, m.Facts)
+	if begun, err := d.waits(m, decision); err != nil {
+		return 0, err
+	} else if len(begun) > 0 {
+		return 0, d.promote(ctx, m, store.PromotionStep{Records: begun})
+	}
+	d.measure(m)
 	pause = quiet
 	for i := range m.Places {
 		place := &m.Places[i]
@@ -197,6 +222,11 @@ func (d *Deliverer) deliver(ctx context.Context, t task) (pause time.Duration, e
 		stepped, err := d.goOn(ctx, m, decision, i)
 		if err != nil || stepped {
 			return 0, err
+		}
+		if next, stepped, err := d.verify(ctx, m, decision, i); err != nil || stepped {
+			return 0, err
+		} else if next > 0 {
+			pause = min(pause, next)
 		}
 		if place.Written && !place.Assets.AllGood() {
 			pause = again

@@ -290,3 +290,156 @@ func TestGrantsNameFields(t *testing.T) {
 		}
 	}
 }
+
+// Attempts that failed count anew when something else of the environment is to be otherwise: while
+// it has the version that failed, and when it has gone back.
+func TestAttemptsCountAnewWhenSomethingElseChanges(t *testing.T) {
+	for name, stays := range map[string]bool{"where it stays": true, "where it goes back": false} {
+		t.Run(name, func(t *testing.T) {
+			spec := chain()
+			if stays {
+				spec.Environments[0].OnBad = intentpb.DeliveryEnvironment_ON_BAD_STAY
+			}
+			w := newWorld(t, spec)
+			fails := func() {
+				t.Helper()
+				w.build(shop)
+				w.enforce(shop, "web/test")
+				_, err := w.pass(shop)
+				w.must(err)
+			}
+			failures := func() int { return len(w.moment().Facts.Environments["test"].Failures) }
+			w.list("1.0.0")
+			w.goOn()
+			w.list("1.0.0", "1.1.0")
+			for w.edits(shop) == 0 {
+				_, err := w.pass(shop)
+				w.must(err)
+			}
+			fails()
+			w.tick(defaultRetry)
+			for range 3 {
+				fails()
+			}
+			if failures() != 1 {
+				t.Fatalf("%d versions failed, want 1", failures())
+			}
+			if !stays {
+				w.expectVersion(shop, "test", "1.0.0")
+				w.goOn()
+				if failures() != 1 {
+					t.Fatal("going back has attempts count anew")
+				}
+			}
+			w.set(shop, "production", "0.9.0") // Of another environment.
+			fails()
+			if failures() != 1 {
+				t.Error("what is changed elsewhere has attempts count anew")
+			}
+			w.knob = "larger"
+			for range 3 {
+				if fails(); stays {
+					continue
+				}
+				w.enforce(shop)
+				_, err := w.pass(shop)
+				w.must(err)
+			}
+			if failures() != 0 {
+				t.Errorf("something else changed, and %d versions still count as failed", failures())
+			}
+			if stays {
+				w.tick(defaultRetry)
+				for range 3 {
+					fails()
+				}
+				if f := w.moment().Facts.Environments["test"].Failures; len(f) != 1 || f[0].Attempts != 1 {
+					t.Errorf("after another attempt: %+v", f)
+				}
+			}
+		})
+	}
+}
+
+// What a version waits for is in rows, each wait once, and its end.
+func TestWaitsAreKept(t *testing.T) {
+	w := newWorld(t, chain())
+	w.list("1.0.0")
+	w.goOn()
+	w.list("1.0.0", "1.1.0")
+	w.goOn()
+	w.goOn()
+	w.approve("1.1.0")
+	w.goOn()
+	var got []string
+	for _, row := range w.moment().Records {
+		if row.Kind == intent.DeliveryWait && row.Environment == "production" {
+			got = append(got, row.Version.Name+" "+row.Constraint+" "+row.Cause)
+		}
+	}
+	want := []string{"1.1.0 tested not-there", "1.1.0 people " + intent.CauseNeedsPeople, "1.1.0  "}
+	if !slices.Equal(got, want) {
+		t.Errorf("waits %q, want %q", got, want)
+	}
+	// A version that nothing lets in any more waits for nothing.
+	w.list("1.0.0", "1.1.0", "1.2.0")
+	w.goOn()
+	w.act(intent.ActMarkBad, "", "1.2.0")
+	w.goOn()
+	if open := w.moment().Waits["production"]; len(open) != 0 {
+		t.Errorf("still waits: %v", open)
+	}
+	figures := w.moment().Figures(w.clock.Add(-24*time.Hour), w.clock)
+	production := figures[1]
+	if production.Environment != "production" || production.Promotions != 1 || production.Failed != 0 || production.Lead.Count != 1 || len(production.Queues) != 2 {
+		t.Errorf("figures of production: %+v", production)
+	}
+	if test := figures[0]; test.Promotions != 2 || test.Failed != 1 || test.Restore.Count != 1 {
+		t.Errorf("figures of test: %+v", test)
+	}
+}
+
+// A promotion of which what is built is refused has failed, unless the partition was refused for the same
+// before: then it waits, and nothing goes back.
+func TestARefusalIsOfWhatBroughtIt(t *testing.T) {
+	other := intent.Finding{Rule: "generate", Severity: intent.Error, Message: "cart.star does not parse", File: "cart.star"}
+	own := intent.Finding{Rule: "validate", Severity: intent.Error, Message: "web/test: the version is not allowed", Asset: "web/test"}
+	for name, test := range map[string]struct {
+		// before and after are findings of what is built before the promotion and of it.
+		before, after []intent.Finding
+		failed        bool
+	}{
+		"its own finding":                {nil, []intent.Finding{own}, true},
+		"refused before":                 {[]intent.Finding{other}, []intent.Finding{other}, false},
+		"refused before, and its own":    {[]intent.Finding{other}, []intent.Finding{own, other}, true},
+		"only its own after all is well": {[]intent.Finding{other}, []intent.Finding{own}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, chain())
+			w.list("1.0.0")
+			w.goOn()
+			w.refuse(test.before)
+			w.list("1.0.0", "1.1.0")
+			for edits := 0; edits == 0; edits = w.edits(shop) {
+				_, err := w.pass(shop)
+				w.must(err)
+			}
+			w.expectVersion(shop, "test", "1.1.0")
+			w.tick(time.Second)
+			w.refuse(test.after)
+			for range 3 {
+				_, err := w.pass(shop)
+				w.must(err)
+			}
+			failures := w.moment().Facts.Environments["test"].Failures
+			if failed := len(failures) > 0; failed != test.failed {
+				t.Errorf("failed attempts: %+v", failures)
+			}
+			want := "1.1.0"
+			if test.failed {
+				want = "1.0.0"
+			}
+			w.expectVersion(shop, "test", want)
+		})
+	}
+}

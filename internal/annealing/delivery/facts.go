@@ -144,11 +144,13 @@ type gathering struct {
 	names map[string]promotion.Release
 	// promoted: delivery has set the environment's field at some time.
 	promoted map[string]bool
+	// contents that environments were seen with last, since their fields were set.
+	contents map[string]intent.Digest
 }
 
 // factsOf rows. What lies elsewhere than in rows is filled in by others.
 func factsOf(rows []intent.DeliveryRecord, catalogue *promotion.Catalogue, known map[promotion.Release]intent.Version) *promotion.Facts {
-	g := gathering{facts: &promotion.Facts{Environments: map[string]*promotion.Environment{}}, names: map[string]promotion.Release{}, promoted: map[string]bool{}}
+	g := gathering{facts: &promotion.Facts{Environments: map[string]*promotion.Environment{}}, names: map[string]promotion.Release{}, promoted: map[string]bool{}, contents: map[string]intent.Digest{}}
 	for release, v := range known {
 		if v.Gone.IsZero() {
 			g.names[release.Name] = release
@@ -223,6 +225,7 @@ func (g *gathering) stay(row *intent.DeliveryRecord) {
 	if n := len(e.Stays); n > 0 {
 		e.Stays[n-1].End = row.At
 	}
+	delete(g.contents, row.Environment)
 	e.Stays = append(e.Stays, promotion.Stay{Release: g.release(row.Version), Start: row.At, Back: row.Back})
 	switch {
 	case row.Kind == intent.DeliveryPromotion:
@@ -238,6 +241,7 @@ func (g *gathering) standing(row *intent.DeliveryRecord) {
 	if len(e.Stays) == 0 {
 		return
 	}
+	g.content(e, row)
 	stay := &e.Stays[len(e.Stays)-1]
 	if !stay.GoodSince.IsZero() {
 		lasted := max(0, row.At.Sub(stay.GoodSince))
@@ -250,8 +254,21 @@ func (g *gathering) standing(row *intent.DeliveryRecord) {
 	}
 }
 
+// content that an environment was seen with. Where it changes and its field does not, something
+// else did: what failed before may come well now, so attempts count anew.
+func (g *gathering) content(e *promotion.Environment, row *intent.DeliveryRecord) {
+	if row.Content.IsZero() {
+		return
+	}
+	if known, ok := g.contents[row.Environment]; ok && known != row.Content {
+		e.Failures = nil
+	}
+	g.contents[row.Environment] = row.Content
+}
+
 func (g *gathering) attempt(row *intent.DeliveryRecord) {
 	e, release := g.environment(row.Environment), g.release(row.Version)
+	g.content(e, row)
 	at := slices.IndexFunc(e.Failures, func(f promotion.Failure) bool { return f.Release == release })
 	if at < 0 {
 		at = len(e.Failures)

@@ -24,6 +24,7 @@ type Store interface {
 	Report(ctx context.Context, partition intent.PartitionID, asset intent.AssetID) (intent.Report, error)
 	Rollouts(ctx context.Context, partition intent.PartitionID, filter store.RolloutFilter) ([]intent.Rollout, error)
 	Pins(ctx context.Context, partition intent.PartitionID) ([]intent.Pin, error)
+	Verifications(ctx context.Context, partition intent.PartitionID) ([]intent.Verification, error)
 	ListCandidates(ctx context.Context, partition intent.PartitionID, limit int) ([]intent.Candidate, error)
 	Versions(ctx context.Context, partition intent.PartitionID, source string) ([]intent.Version, error)
 	DeliveryRecords(ctx context.Context, partition intent.PartitionID, filter store.DeliveryFilter) ([]intent.DeliveryRecord, error)
@@ -52,7 +53,9 @@ type Moment struct {
 	// Versions as they are stored, by what they are known by.
 	Versions map[promotion.Release]intent.Version
 	Records  []intent.DeliveryRecord
-	Facts    *promotion.Facts
+	// Waits are the last rows of versions that wait, by environment.
+	Waits map[string]map[intent.VersionName]intent.DeliveryRecord
+	Facts *promotion.Facts
 	// Places of the environments, in the order of the file.
 	Places []Place
 	// Said is the number of the last row of people and programs.
@@ -72,6 +75,8 @@ type Place struct {
 	// Source that reads the document.
 	Source string
 	Assets Assets
+	// Verification that is under way there; nil: none is.
+	Verification *intent.Verification
 	// Trouble is why its field cannot be edited.
 	Trouble promotion.Trouble
 }
@@ -120,6 +125,7 @@ func (r *Reader) Read(ctx context.Context, home store.Partition, spec *intentpb.
 			m.Said = m.Records[i].Number
 		}
 	}
+	m.Waits = openWaits(m.Records)
 	partitions := map[intent.PartitionID]store.Partition{home.ID: home}
 	for _, e := range spec.GetEnvironments() {
 		place, err := r.place(ctx, home, spec, e, partitions)
@@ -139,6 +145,7 @@ func (r *Reader) Read(ctx context.Context, home store.Partition, spec *intentpb.
 		if facts.Rollout, err = r.rolledOut(ctx, &place); err != nil {
 			return nil, err
 		}
+		facts.Verifying = place.Verification != nil
 	}
 	return m, nil
 }
@@ -161,6 +168,15 @@ func (r *Reader) place(ctx context.Context, home store.Partition, spec *intentpb
 		partitions[id] = partition
 	}
 	place.Partition = partition
+	under, err := r.Store.Verifications(ctx, id)
+	if err != nil {
+		return place, err
+	}
+	for _, v := range under {
+		if v.Home == home.ID && v.Application == spec.GetName() && v.Environment == e.GetName() {
+			place.Verification = &v
+		}
+	}
 	if id != home.ID {
 		policy, err := r.Policy(ctx, partition.Head)
 		if err != nil {

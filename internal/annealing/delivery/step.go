@@ -40,6 +40,10 @@ func (d *Deliverer) observe(ctx context.Context, m *Moment) (rows []intent.Deliv
 			rows = append(rows, row)
 			continue
 		}
+		if row, ok := changedOf(m.Records, place, latest); ok {
+			rows = append(rows, row)
+			continue
+		}
 		row, ok, err := d.attemptOf(ctx, m, place, facts, latest)
 		if err != nil {
 			return nil, err
@@ -89,6 +93,34 @@ func standingOf(place *Place, facts *promotion.Environment, latest *intent.Deliv
 	}, true
 }
 
+// changedOf is a row that says that an environment which did not converge is to be something else
+// now, with the same version: its attempts count anew.
+func changedOf(rows []intent.DeliveryRecord, place *Place, latest *intent.DeliveryRecord) (row intent.DeliveryRecord, ok bool) {
+	attempt := lastAttempt(rows, latest)
+	if attempt == nil || attempt.Content.IsZero() || attempt.Content == place.Assets.Content || !place.covers(latest.Revision) {
+		return row, false
+	}
+	return intent.DeliveryRecord{
+		Kind: intent.DeliveryStanding, Environment: place.Spec.GetName(), Version: latest.Version, Content: place.Assets.Content, Revision: latest.Revision,
+	}, true
+}
+
+// lastAttempt that failed since an environment was given what it has, and since something else of
+// it changed; nil: none did.
+func lastAttempt(rows []intent.DeliveryRecord, latest *intent.DeliveryRecord) (attempt *intent.DeliveryRecord) {
+	for i := range rows {
+		r := &rows[i]
+		switch {
+		case r.Environment != latest.Environment || r.Number <= latest.Number:
+		case r.Kind == intent.DeliveryAttempt:
+			attempt = r
+		case r.Kind == intent.DeliveryStanding && attempt != nil && !attempt.Content.IsZero() && r.Content != attempt.Content:
+			attempt = nil
+		}
+	}
+	return attempt
+}
+
 // defaultRetry is how long after an attempt that failed the next may begin, where lehr.yaml does
 // not say; as long an environment has to converge.
 const defaultRetry = 30 * time.Minute
@@ -97,7 +129,7 @@ const defaultRetry = 30 * time.Minute
 // was built of it is refused, or it fails for as long as the next attempt would wait.
 func (d *Deliverer) attemptOf(ctx context.Context, m *Moment, place *Place, facts *promotion.Environment, latest *intent.DeliveryRecord) (row intent.DeliveryRecord, ok bool, err error) {
 	stay := &facts.Stays[len(facts.Stays)-1]
-	if !stay.GoodSince.IsZero() || stay.GoodBefore > 0 || facts.Rollout || latest.Kind != intent.DeliveryPromotion || attempted(m.Records, latest) {
+	if !stay.GoodSince.IsZero() || stay.GoodBefore > 0 || facts.Rollout || latest.Kind != intent.DeliveryPromotion || lastAttempt(m.Records, latest) != nil {
 		return row, false, nil
 	}
 	row = intent.DeliveryRecord{Kind: intent.DeliveryAttempt, Environment: place.Spec.GetName(), Version: latest.Version, Revision: latest.Revision}
@@ -109,33 +141,64 @@ func (d *Deliverer) attemptOf(ctx context.Context, m *Moment, place *Place, fact
 	if retry := place.Spec.GetRetry(); retry != nil {
 		patience = retry.AsDuration()
 	}
+	row.Content = place.Assets.Content
 	row.Reason = fmt.Sprintf("%d of %d assets are good with it after %s", place.Assets.Good, len(place.Assets.Members), patience)
-	return row, place.Assets.Failing && m.Facts.Now.Sub(stay.Start) >= patience, nil
+	return row, place.Assets.Failing && m.Facts.Now.Sub(begunAt(m.Records, stay.Start, latest)) >= patience, nil
 }
 
-// attempted reports whether a promotion was found to have failed already.
-func attempted(rows []intent.DeliveryRecord, latest *intent.DeliveryRecord) bool {
-	return slices.ContainsFunc(rows, func(r intent.DeliveryRecord) bool {
-		return r.Kind == intent.DeliveryAttempt && r.Environment == latest.Environment && r.Number > latest.Number
-	})
+// begunAt is when an attempt began: when the field was set, or when something else changed after
+// an attempt that failed.
+func begunAt(rows []intent.DeliveryRecord, start time.Time, latest *intent.DeliveryRecord) time.Time {
+	for i := range rows {
+		if r := &rows[i]; r.Environment == latest.Environment && r.Number > latest.Number && r.Kind == intent.DeliveryStanding {
+			start = r.At
+		}
+	}
+	return start
 }
 
-// refused says why what was built of a revision is not served; ok: it is known not to be.
+// mostCandidates are looked through for the one before a revision.
+const mostCandidates = 50
+
+// refused says why what was built of a revision is not served; ok: the revision is to blame. What is
+// wrong with the partition since before it is not: then nothing is known of the revision yet.
 func (d *Deliverer) refused(ctx context.Context, place *Place, revision string) (reason string, ok bool, err error) {
-	newest, err := d.Store.ListCandidates(ctx, place.Partition.ID, 1)
-	if err != nil || len(newest) == 0 || newest[0].State != intent.CandidateRejected {
+	candidates, err := d.Store.ListCandidates(ctx, place.Partition.ID, mostCandidates)
+	if err != nil || len(candidates) == 0 || candidates[0].State != intent.CandidateRejected || !builtOf(&candidates[0], place.Source, revision) {
 		return "", false, err
 	}
-	for _, source := range newest[0].Sources {
-		if source.Source == place.Source && revisionNumber(source.Revision) >= revisionNumber(revision) {
-			reason = "what was built of it is refused"
-			if len(newest[0].Findings) > 0 {
-				reason += ": " + newest[0].Findings[0].Message
-			}
-			return reason, true, nil
+	newest := &candidates[0]
+	var earlier []intent.Finding
+	for i := range candidates {
+		// Of another base: something was served since, so that it was not refused when the revision came.
+		if c := &candidates[i]; c.Base == newest.Base && c.State == intent.CandidateRejected && !builtOf(c, place.Source, revision) {
+			earlier = c.Findings
+			break
+		}
+	}
+	reason = "what was built of it is refused"
+	if len(newest.Findings) == 0 {
+		return reason, true, nil
+	}
+	for i := range newest.Findings {
+		f := &newest.Findings[i]
+		if f.Severity == intent.Error && !slices.ContainsFunc(earlier, func(e intent.Finding) bool { return sameFinding(f, &e) }) {
+			return reason + ": " + f.Message, true, nil
 		}
 	}
 	return "", false, nil
+}
+
+// builtOf reports whether a candidate has a revision of a source, or a later one.
+func builtOf(c *intent.Candidate, source, revision string) bool {
+	return slices.ContainsFunc(c.Sources, func(s intent.SourceRevision) bool {
+		return s.Source == source && revisionNumber(s.Revision) >= revisionNumber(revision)
+	})
+}
+
+// sameFinding reports whether two findings are of one thing, which may have moved within its file.
+func sameFinding(a, b *intent.Finding) bool {
+	return a.Rule == b.Rule && a.Message == b.Message && a.Asset == b.Asset && a.File == b.File && a.Field == b.Field
 }
 
 // vetoes are rows of what rollouts found bad that the environment's assets follow.
@@ -254,7 +317,7 @@ func Stored(verdicts []promotion.Verdict) (list []intent.DeliveryVerdict) {
 
 // whyWords are stored and answered.
 var whyWords = map[promotion.Why]string{
-	promotion.Keeps: "", promotion.LetIn: "let-in", promotion.Pinned: "pinned", promotion.AskedBack: "asked-back", promotion.WentBack: "went-back",
+	promotion.Keeps: "", promotion.LetIn: "let-in", promotion.Pinned: intent.WhyPinned, promotion.AskedBack: "asked-back", promotion.WentBack: "went-back",
 	promotion.FollowsRollout: "follows-rollout",
 }
 

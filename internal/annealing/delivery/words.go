@@ -1,6 +1,7 @@
 package delivery
 
 import (
+	"lehr.dev/internal/ground/intent"
 	"lehr.dev/internal/ground/ordering"
 	"lehr.dev/internal/ground/promotion"
 )
@@ -20,7 +21,7 @@ var (
 	causeWords = map[promotion.Cause]string{
 		promotion.Met: "met", promotion.Forced: "forced", promotion.PassedByHotfix: "hotfix", promotion.NotThere: "not-there", promotion.NotGood: "not-good",
 		promotion.NotStable: "not-stable", promotion.Unverified: "unverified", promotion.BadThere: "bad-there", promotion.NotAsked: "not-asked",
-		promotion.NeedsPeople: "needs-people", promotion.Rejected: "rejected", promotion.Closed: "closed", promotion.WindowFull: "window-full",
+		promotion.NeedsPeople: intent.CauseNeedsPeople, promotion.Rejected: "rejected", promotion.Closed: "closed", promotion.WindowFull: "window-full",
 		promotion.Young: "young", promotion.AgeUnknown: "age-unknown", promotion.Denied: "denied", promotion.NoResult: "no-result", promotion.ResultBad: "result-bad",
 	}
 	asideWords = map[ordering.Cause]string{

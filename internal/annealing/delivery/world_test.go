@@ -47,6 +47,10 @@ type world struct {
 	meanwhile func()
 	// lost: the answer to the next step is.
 	lost bool
+	// knob is what else the assets of the environment test are made of.
+	knob string
+	// refused counts the candidates that were refused.
+	refused byte
 }
 
 func newWorld(t *testing.T, spec *intentpb.Delivery) *world {
@@ -123,6 +127,9 @@ func (w *world) build(id intent.PartitionID) {
 	next := map[intent.AssetID]store.Entry{intent.PolicyAsset: w.entry(intent.PolicyAsset, w.policies[id])}
 	for name, e := range content {
 		asset := intent.AssetID("web/" + name)
+		if name == "test" {
+			e.Version += w.knob
+		}
 		next[asset] = w.entry(asset, &commandpb.Command{Diff: []string{"diff"}, Push: []string{"push"}, Input: e.Version})
 	}
 	var delta []store.Entry
@@ -145,6 +152,23 @@ func (w *world) build(id intent.PartitionID) {
 	})
 	w.must(err)
 	w.entries[id] = next
+}
+
+// refuse has what is built of a partition's document refused for findings; none: nothing is built.
+func (w *world) refuse(findings []intent.Finding) {
+	w.t.Helper()
+	if len(findings) == 0 {
+		return
+	}
+	doc, err := w.store.Document(w.t.Context(), shop, "knobs", "")
+	w.must(err)
+	partition, err := w.store.Partition(w.t.Context(), shop)
+	w.must(err)
+	w.refused++
+	w.must(w.store.SaveCandidate(w.t.Context(), w.leases[shop], intent.Candidate{
+		ID: intent.CandidateID{Partition: shop, Digest: intent.Digest{w.refused}}, Base: partition.Head, State: intent.CandidateRejected,
+		Sources: []intent.SourceRevision{{Source: "knobs", Revision: doc.Revision.ID}}, Findings: findings, Created: w.clock,
+	}, nil))
 }
 
 // enforce reports all assets of a partition in sync with head, but those that fail.

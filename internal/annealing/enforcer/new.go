@@ -6,6 +6,7 @@ import (
 	"lehr.dev/internal/ground/intent"
 	"lehr.dev/internal/ground/loop"
 	"lehr.dev/internal/ground/measure"
+	"lehr.dev/internal/ground/pushlog"
 )
 
 // New returns an enforcer. It does nothing before Run.
@@ -16,6 +17,9 @@ func New(options Options) *Enforcer {
 	const groupSize = 1024
 	if options.Measure == nil {
 		options.Measure = &measure.Enforcer{}
+	}
+	if options.PushLog == nil {
+		options.PushLog = &pushlog.Book{}
 	}
 	if options.Outside == nil {
 		options.Outside = nobody

@@ -11,6 +11,7 @@ import (
 	"lehr.dev/internal/ground/intent"
 	"lehr.dev/internal/ground/loop"
 	"lehr.dev/internal/ground/measure"
+	"lehr.dev/internal/ground/pushlog"
 	"lehr.dev/internal/ground/schema"
 	"lehr.dev/internal/ground/sight"
 	"lehr.dev/internal/ground/trace"
@@ -35,6 +36,7 @@ type Stores interface {
 
 	Pins(ctx context.Context, partition intent.PartitionID) ([]intent.Pin, error)
 	Holds(ctx context.Context, partition intent.PartitionID) ([]intent.Hold, error)
+	Verifications(ctx context.Context, partition intent.PartitionID) ([]intent.Verification, error)
 	Retries(ctx context.Context, partition intent.PartitionID, since uint64) ([]intent.AssetID, error)
 	Consents(ctx context.Context, partition intent.PartitionID) (store.Consents, error)
 	Authors(ctx context.Context, target intent.IncarnationID, asset intent.AssetID, now time.Time) ([]string, error)
@@ -92,6 +94,8 @@ type Options struct {
 	Limits  Limits
 	// Measure counts what is done; nil: nothing does.
 	Measure *measure.Enforcer
+	// PushLog keeps what plugins tell of pushes under way; nil: nobody reads it.
+	PushLog *pushlog.Book
 	// Trace collects the traces of pushes; nil: there are none.
 	Trace trace.Tracer
 	// Sight keeps what is seen of the assets that rollouts watch, which are looked at more

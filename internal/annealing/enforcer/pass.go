@@ -52,6 +52,7 @@ func (e *Enforcer) facts(a *asset, now time.Time) check.Facts {
 	if hold, ok := e.view.holds[a.id]; ok {
 		facts.Hold = &hold
 	}
+	facts.Verification, facts.Head = e.view.verificationOf(a.id), e.view.head
 	e.addConsent(a, &facts)
 	e.addChecks(a, &facts)
 	if own := a.requirements.standing; own != nil && own.turndown {

@@ -27,6 +27,7 @@ func (e *Enforcer) startPush(ctx context.Context, g admission, keys []string) {
 	e.Measure.Pushes.Open(string(g.Push), g.At, false)
 	guard := e.inquiries.guardPush(g, now)
 	a.push.protectionRun, a.stopped = guard, nil
+	e.PushLog.Open(g.Push)
 	a.tried, a.reportedContent = g.Effective, intent.Digest{}
 	e.neighbours.facts.drop(a)
 	e.reportOpen(a, g.Target, g.Effective)
@@ -40,6 +41,7 @@ func (e *Enforcer) startPush(ctx context.Context, g admission, keys []string) {
 			return e.Store.Permit(ctx, e.lease, g.Push, now)
 		},
 		Progress: func(text string) { e.progressed(a, g.Push, text) },
+		Log:      func(text string) { e.PushLog.Add(g.Push, text, e.Runtime.Now()) },
 		SaveMemo: func(ctx context.Context, memo intent.Memo) error {
 			return e.memos.save(ctx, e.lease, a.id, g.Push, memo)
 		},
@@ -75,8 +77,12 @@ func carryOut(ctx context.Context, runtime loop.Runtime, pusher plugin.Plugin, o
 	return pusher.Push(ctx, order)
 }
 
-// progressed shows what a long push reports.
+// progressed shows what a long push reports: the last line of its log, which holds no secret, where that is
+// told of it.
 func (e *Enforcer) progressed(a *asset, id intent.PushID, text string) {
+	if line, ok := e.PushLog.Last(id); ok {
+		text = line
+	}
 	e.inbox.Put(func() {
 		if a.open() && a.push.id == id {
 			a.push.progress = text
@@ -154,6 +160,7 @@ func (e *Enforcer) closed(ctx context.Context, group []closing, err error) {
 			_, effective, _, _ := e.view.target(c.asset, now)
 			e.inquiries.endGuard(c.asset, push, effective)
 			c.asset.push = nil
+			e.PushLog.Close(c.Push)
 			e.Measure.Pushes.End(string(c.Push), c.Ending, now)
 			e.tracing.closePush(c.asset, push, c, now)
 			e.Log.Debug("a push ended", append(e.tracing.logAttributes(c.asset, c.Push, push.pushTrace), "ending", c.Ending)...)

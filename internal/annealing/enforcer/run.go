@@ -16,6 +16,7 @@ func (e *Enforcer) Run(ctx context.Context, lease store.Lease) error {
 	e.lease = lease
 	e.retries.epoch = lease.Epoch
 	e.Measure.Begin()
+	e.PushLog.Clear() // What another lease of this process left.
 	if err := e.load(ctx); err != nil {
 		return err
 	}

@@ -14,12 +14,14 @@ type view struct {
 	revision uint64
 	policy   *policy
 	// common is what the server's common policy asks beside it; nil: it was not read yet.
-	common    *commonAsked
-	kinds     map[intent.TypeName]*kind
-	pins      map[intent.AssetID][]intent.Pin
-	pinned    map[pinnedAt]intent.Member
-	holds     map[intent.AssetID]intent.Hold
-	approvals map[planOf][]intent.Approval
+	common *commonAsked
+	kinds  map[intent.TypeName]*kind
+	pins   map[intent.AssetID][]intent.Pin
+	pinned map[pinnedAt]intent.Member
+	holds  map[intent.AssetID]intent.Hold
+	// verifications that are under way in environments of the partition.
+	verifications []intent.Verification
+	approvals     map[planOf][]intent.Approval
 	// rejections are those of plans, overrides those of contents.
 	rejections map[planOf][]intent.Rejection
 	overrides  map[contentOf][]intent.Override
@@ -109,6 +111,17 @@ func (v *view) policyAtHead(a *asset, target intent.IncarnationID, now time.Time
 	}
 	_, _, pin, _ := v.target(a, now)
 	return headPolicy{a.effective, v.policy.digest, pin != nil && pin.Rank == intent.RankRollback, pin != nil && pin.Back}
+}
+
+// verificationOf is one that is under way in an environment of the asset, or that may be: what
+// came with a newer head than was looked at may be of any; nil: none is.
+func (v *view) verificationOf(id intent.AssetID) *intent.Verification {
+	for i := range v.verifications {
+		if one := &v.verifications[i]; one.Head != v.head || slices.Contains(one.Assets, id) {
+			return one
+		}
+	}
+	return nil
 }
 
 // unservedState returns the state of an asset whose type no plugin is bound to. That it

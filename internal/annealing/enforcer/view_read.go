@@ -41,6 +41,9 @@ func (r *reader) readBrakes(ctx context.Context, partition intent.PartitionID, p
 	for _, hold := range holds {
 		next.holds[hold.Asset] = hold
 	}
+	if next.verifications, err = r.store.Verifications(ctx, partition); err != nil {
+		return err
+	}
 	return r.readConsents(ctx, partition, next)
 }
 

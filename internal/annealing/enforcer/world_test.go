@@ -21,6 +21,7 @@ import (
 	"lehr.dev/internal/ground/fault"
 	"lehr.dev/internal/ground/intent"
 	"lehr.dev/internal/ground/loop"
+	"lehr.dev/internal/ground/pushlog"
 	"lehr.dev/internal/ground/schema"
 	"lehr.dev/internal/pluginhost/plugin"
 	"lehr.dev/internal/store"
@@ -57,6 +58,7 @@ type world struct {
 	alter    []func(*Options)
 	enforcer *Enforcer
 	limits   Limits
+	pushLog  pushlog.Book
 	runtime  loop.Runtime
 	// stores is what the enforcer is given for the store.
 	stores Stores
@@ -120,7 +122,7 @@ func (w *world) start() {
 		since = lease.Epoch
 	}
 	options := Options{
-		Partition: shop, Since: since, Store: w.stores, Runtime: w.runtime, Log: quietLog(), Limits: w.limits,
+		Partition: shop, Since: since, Store: w.stores, Runtime: w.runtime, Log: quietLog(), Limits: w.limits, PushLog: &w.pushLog,
 		Plugins: func(binding *intentpb.PluginBinding) plugin.Plugin {
 			if slices.Equal(binding.Run, []string{"other"}) {
 				return w.other

@@ -130,6 +130,11 @@ type Reason struct {
 	Next     time.Time
 	Findings []intent.Finding
 	Causes   []Reason
+	// Partition is another one that is waited for, or that is stopped; empty: none.
+	Partition intent.PartitionID
+	// Shared is equal for reasons of several partitions that are one and the same thing outside them; empty:
+	// it is this partition's own.
+	Shared string
 }
 
 // Answer is the whole chain, the most decisive reason first.

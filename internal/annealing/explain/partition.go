@@ -38,7 +38,7 @@ func (f Facts) intentReasons() []Reason {
 		if r.Failing != (intent.Failing{}) {
 			reasons = append(reasons, Reason{
 				Kind: KindOldSource, Since: r.Failing.Since, Text: r.Failing.Text(r.Source),
-				Hint: "it is tried again and again; what was read last is still served",
+				Hint: "it is tried again and again; what was read last is still served", Shared: sharedKey(KindOldSource, sayings(r.Failing.Reason, string(f.Partition), r.Source)...),
 			})
 		}
 	}
@@ -74,8 +74,9 @@ func (f Facts) reasonOf(stop intent.Stop) Reason {
 		hint = "look, and set again what is missing; then " + hint
 	}
 	return Reason{
-		Kind: string(intent.WaitStop), Owner: stop.Owner.Name, Since: stop.Since, Hint: hint,
-		Text: fmt.Sprintf("%s stopped by %s%s: %s", scope, name(stop.Owner.Name), age, stop.Reason),
+		Kind: string(intent.WaitStop), Owner: stop.Owner.Name, Since: stop.Since, Hint: hint, Partition: stop.Partition,
+		Shared: sharedKey(string(intent.WaitStop), string(stop.Partition)),
+		Text:   fmt.Sprintf("%s stopped by %s%s: %s", scope, name(stop.Owner.Name), age, stop.Reason),
 	}
 }
 

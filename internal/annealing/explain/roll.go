@@ -124,10 +124,7 @@ func (e end) at() string {
 // key is equal for assets with one cause: the same end of their chains, or the same
 // words of each one's own, but for names and numbers.
 func (e end) key() string {
-	words := slices.DeleteFunc(strings.Fields(e.root.Text), func(word string) bool {
-		return strings.ContainsAny(word, "0123456789") || strings.Trim(word, `"'.,;:()`) == string(e.asset)
-	})
-	return e.root.Kind + "\x00\x00" + e.root.Owner + "\x00" + strings.Join(words, " ")
+	return e.root.Kind + "\x00\x00" + e.root.Owner + "\x00" + strings.Join(sayings(e.root.Text, string(e.asset)), " ")
 }
 
 // gather puts those with one cause together, and orders the causes.

@@ -121,7 +121,7 @@ func (f Facts) waitingReason(report intent.Report, waiting intent.WaitingOn) Rea
 	reason := Reason{
 		Kind: string(waiting.Kind), Asset: report.Asset, Text: waiting.Reason,
 		Hint: hintFor(report, waiting), Owner: waiting.Owner, Since: report.At, Until: waiting.Until,
-		Next: f.next(report, waiting),
+		Next: f.next(report, waiting), Partition: waiting.Partition, Shared: f.sharedWait(report.Asset, waiting),
 	}
 	if startedAt := waiting.Since; !startedAt.IsZero() && startedAt.Before(report.At) {
 		reason.Since = startedAt

@@ -164,6 +164,8 @@ func hintFor(report intent.Report, waiting intent.WaitingOn) string {
 		return modeHint(asset, waiting.Modes)
 	case intent.WaitHold:
 		return "lehr unhold " + asset + " --reason WHY lets it be pushed"
+	case intent.WaitVerification:
+		return "nothing to do: it goes on when the verification has ended; lehr get environments shows it"
 	case intent.WaitOrder, intent.WaitCapacity, intent.WaitVersion, intent.WaitTurndown:
 		if len(waiting.Blockers) > 0 {
 			return "it goes on by itself once that has moved: lehr why " + string(waiting.Blockers[0])

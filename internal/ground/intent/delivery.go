@@ -54,7 +54,20 @@ const (
 	DeliveryAttempt DeliveryKind = "attempt"
 	// DeliveryVeto is a rollout's bad verdict on what an environment was given.
 	DeliveryVeto DeliveryKind = "veto"
+	// DeliveryVerifying says that a verification began. DeliveryVoid says that one ended without a
+	// result: it could not be run to its end, or what it verified is no longer there.
+	DeliveryVerifying DeliveryKind = "verifying"
+	DeliveryVoid      DeliveryKind = "void"
+	// DeliveryWait says for which constraint a version waits in an environment from then on;
+	// without a constraint, that it waits for none any more.
+	DeliveryWait DeliveryKind = "wait"
 )
+
+// CauseNeedsPeople is the cause of a wait for people who are asked now.
+const CauseNeedsPeople = "needs-people"
+
+// WhyPinned is why a version came that a person pinned.
+const WhyPinned = "pinned"
 
 // Said reports whether a person or a program outside said it, so that nothing which was decided
 // before it may be carried out after it.
@@ -97,9 +110,11 @@ type DeliveryRecord struct {
 	At      time.Time   `json:"at"`
 	By      Actor       `json:"by"`
 	Reason  string      `json:"reason,omitempty"`
-	// Act is what is asked, of an act. Constraint that it, a vote or a result is about.
+	// Act is what is asked, of an act. Constraint that it, a vote, a result or a wait is about.
 	Act        string `json:"act,omitempty"`
 	Constraint string `json:"constraint,omitempty"`
+	// Cause is a word for why the constraint did not let the version in when a wait began.
+	Cause string `json:"cause,omitempty"`
 	// Had is what the environment had, and Newest the newest version that was known, of
 	// ActRollBack.
 	Had    VersionName `json:"had,omitzero"`
@@ -109,8 +124,8 @@ type DeliveryRecord struct {
 	Good bool `json:"good,omitempty"`
 	// Roles of the person in the environment's partition, as the store found them, of a vote.
 	Roles []Role `json:"roles,omitempty"`
-	// Content is the digest of what the environment's assets were to be, of a result and a
-	// standing.
+	// Content is the digest of what the environment's assets were to be, of a result, a standing,
+	// an attempt, and a verification that began or is void.
 	Content Digest `json:"content,omitzero"`
 	// Revision of the document that set the field, of a promotion, a standing and an attempt.
 	Revision string `json:"revision,omitempty"`

@@ -106,6 +106,7 @@ const (
 	WaitStop          WaitingKind = "stop"           // the stop is on
 	WaitMode          WaitingKind = "mode"           // observe mode: shown, not pushed
 	WaitHold          WaitingKind = "hold"           // a person's hold
+	WaitVerification  WaitingKind = "verification"   // a verification of its environment is under way
 	WaitOrder         WaitingKind = "order"          // another asset comes first
 	WaitCapacity      WaitingKind = "capacity"       // another asset still expects, or does not yet serve, that much
 	WaitVersion       WaitingKind = "version"        // another asset does not declare the version yet, or still needs it
@@ -149,7 +150,7 @@ const (
 // WaitingKinds are all that an asset can wait for.
 func WaitingKinds() []WaitingKind {
 	return []WaitingKind{
-		WaitStop, WaitMode, WaitHold, WaitOrder, WaitCapacity, WaitVersion, WaitOutput, WaitTurndown, WaitApproval, WaitRejected, WaitBudget,
+		WaitStop, WaitMode, WaitHold, WaitVerification, WaitOrder, WaitCapacity, WaitVersion, WaitOutput, WaitTurndown, WaitApproval, WaitRejected, WaitBudget,
 		WaitAge, WaitDenied, WaitCalendar, WaitCondition, WaitMetric, WaitAlert, WaitPeak, WaitRate, WaitPartition, WaitProtection, WaitCheckConfig, WaitPlan, WaitClaim, WaitNotSelected, WaitPluginMissing, WaitPlugin, WaitUnknown,
 		WaitPending, WaitBackoff, WaitNoEffect, WaitQuarantined, WaitMissing, WaitSettling, WaitFlapping, WaitCheckBroken, WaitTarget, WaitStale, WaitStore, WaitGeneration, WaitTurn,
 	}

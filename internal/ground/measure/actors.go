@@ -4,6 +4,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"lehr.dev/internal/ground/deliveryhistory"
 )
 
 // Step is how long an actor has been at one step. What it waits for is none.
@@ -142,6 +144,25 @@ type Target struct {
 	Failing atomic.Bool
 	// Waiting messages have not arrived yet.
 	Waiting atomic.Int64
+}
+
+// Delivery is what a partition's deliverer tells, by application.
+type Delivery struct{ Applications Named[Delivered] }
+
+// Delivered are figures of an application's environments, as they were taken last.
+type Delivered struct {
+	figures atomic.Pointer[[]deliveryhistory.Figures]
+}
+
+// Set the figures.
+func (d *Delivered) Set(figures []deliveryhistory.Figures) { d.figures.Store(&figures) }
+
+// Figures that were set last.
+func (d *Delivered) Figures() []deliveryhistory.Figures {
+	if figures := d.figures.Load(); figures != nil {
+		return *figures
+	}
+	return nil
 }
 
 // Store is what a store's writer tells.

@@ -6,39 +6,63 @@ import (
 
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/types"
+	"google.golang.org/protobuf/proto"
 
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/internal/ground/fault"
 	"lehr.dev/internal/ground/intent"
 )
 
+// NoticeSubject is what a notification is about.
+type NoticeSubject int
+
+// Subjects of notifications.
+const (
+	NoticeOfAssets NoticeSubject = iota
+	NoticeOfPartition
+	NoticeOfDelivery
+)
+
+// SubjectOf a notification.
+func SubjectOf(n *intentpb.Notification) NoticeSubject {
+	switch {
+	case n.GetOfPartition():
+		return NoticeOfPartition
+	case n.GetOfDelivery():
+		return NoticeOfDelivery
+	}
+	return NoticeOfAssets
+}
+
 // Notice is an expression of a notification. It finds the variable now and, of an asset,
-// report and before (lehr.intent.v1.NotedReport), or else partition
-// (lehr.intent.v1.NotedPartition).
+// report and before (lehr.intent.v1.NotedReport), or partition (NotedPartition), or delivery
+// (NotedDelivery).
 type Notice struct {
 	text    string
 	program cel.Program
 }
 
-var notices = map[bool]func() (*cel.Env, error){
-	false: sync.OnceValues(func() (*cel.Env, error) { return newNotices("report", "before") }),
-	true:  sync.OnceValues(func() (*cel.Env, error) { return newNotices("partition") }),
+var notices = map[NoticeSubject]func() (*cel.Env, error){
+	NoticeOfAssets:    sync.OnceValues(func() (*cel.Env, error) { return newNotices(&intentpb.NotedReport{}, "report", "before") }),
+	NoticeOfPartition: sync.OnceValues(func() (*cel.Env, error) { return newNotices(&intentpb.NotedPartition{}, "partition") }),
+	NoticeOfDelivery:  sync.OnceValues(func() (*cel.Env, error) { return newNotices(&intentpb.NotedDelivery{}, "delivery") }),
 }
 
-func newNotices(names ...string) (*cel.Env, error) {
-	report, partition := &intentpb.NotedReport{}, &intentpb.NotedPartition{}
+// noticeFinds says what expressions find, by subject.
+var noticeFinds = map[NoticeSubject]string{
+	NoticeOfAssets:    "it finds report, before and now; of: partition lets it find partition and now, of: delivery delivery and now",
+	NoticeOfPartition: "it finds partition and now", NoticeOfDelivery: "it finds delivery and now",
+}
+
+func newNotices(subject proto.Message, names ...string) (*cel.Env, error) {
 	options := append([]cel.EnvOption{
-		cel.Types(report, partition), cel.Variable("now", cel.TimestampType),
+		cel.Types(subject), cel.Variable("now", cel.TimestampType),
 		cel.DefaultUTCTimeZone(true), cel.ParserRecursionLimit(maxDepth), cel.ParserErrorRecoveryLimit(4),
 		cel.ParserExpressionSizeLimit(maxText), cel.ExpressionNodeLimit(maxNodes),
 		cel.ASTValidators(cel.ValidateDurationLiterals(), cel.ValidateTimestampLiterals()),
 	}, textFunctions()...)
 	for _, name := range names {
-		objectType := cel.ObjectType(string(report.ProtoReflect().Descriptor().FullName()))
-		if name == "partition" {
-			objectType = cel.ObjectType(string(partition.ProtoReflect().Descriptor().FullName()))
-		}
-		options = append(options, cel.Variable(name, objectType))
+		options = append(options, cel.Variable(name, cel.ObjectType(string(subject.ProtoReflect().Descriptor().FullName()))))
 	}
 	env, err := cel.NewEnv(options...)
 	if err != nil {
@@ -48,27 +72,23 @@ func newNotices(names ...string) (*cel.Env, error) {
 }
 
 // NoticeWhen compiles a condition.
-func NoticeWhen(text string, ofPartition bool) (*Notice, error) {
-	return newNotice(text, ofPartition, cel.BoolType, "a truth value")
+func NoticeWhen(text string, subject NoticeSubject) (*Notice, error) {
+	return newNotice(text, subject, cel.BoolType, "a truth value")
 }
 
 // NoticeText compiles what gives a text.
-func NoticeText(text string, ofPartition bool) (*Notice, error) {
-	return newNotice(text, ofPartition, cel.StringType, "a text")
+func NoticeText(text string, subject NoticeSubject) (*Notice, error) {
+	return newNotice(text, subject, cel.StringType, "a text")
 }
 
-func newNotice(text string, ofPartition bool, gives *cel.Type, words string) (*Notice, error) {
-	env, err := notices[ofPartition]()
+func newNotice(text string, subject NoticeSubject, gives *cel.Type, words string) (*Notice, error) {
+	env, err := notices[subject]()
 	if err != nil {
 		return nil, err
 	}
 	ast, issues := env.Compile(text)
 	if issues.Err() != nil {
-		hint := "it finds report, before and now; of: partition lets it find partition and now"
-		if ofPartition {
-			hint = "it finds partition and now"
-		}
-		return nil, fault.New(fault.Invalid, "%.200q is no expression of a notification: %s", text, shorten(issues.Err().Error())).WithHint("%s; docs/operate/notifications.md has their fields", hint)
+		return nil, fault.New(fault.Invalid, "%.200q is no expression of a notification: %s", text, shorten(issues.Err().Error())).WithHint("%s; docs/operate/notifications.md has their fields", noticeFinds[subject])
 	}
 	if !ast.OutputType().IsExactType(gives) && !ast.OutputType().IsExactType(cel.DynType) {
 		return nil, fault.New(fault.Invalid, "%.200q gives %s, not %s", text, ast.OutputType(), words).WithHint("string(…) writes values out, == compares them")
@@ -84,6 +104,7 @@ func newNotice(text string, ofPartition bool, gives *cel.Type, words string) (*N
 type Noted struct {
 	Report, Before *intentpb.NotedReport
 	Partition      *intentpb.NotedPartition
+	Delivery       *intentpb.NotedDelivery
 	Now            time.Time
 }
 
@@ -109,9 +130,12 @@ func (n *Notice) Text(input Noted) (string, error) {
 
 func (n *Notice) evaluate(input Noted) (any, error) {
 	variables := map[string]any{"now": types.Timestamp{Time: input.Now}}
-	if input.Partition != nil {
+	switch {
+	case input.Partition != nil:
 		variables["partition"] = input.Partition
-	} else {
+	case input.Delivery != nil:
+		variables["delivery"] = input.Delivery
+	default:
 		variables["report"], variables["before"] = input.Report, input.Before
 		if input.Before == nil {
 			variables["before"] = &intentpb.NotedReport{}

@@ -1,7 +1,6 @@
 package schema
 
 import (
-	"google.golang.org/protobuf/reflect/protodesc"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"lehr.dev/internal/ground/intent"
@@ -11,7 +10,7 @@ import (
 // another: those in files that differ, or that import one that does.
 func (s *Set) Changed(older *Set) map[intent.TypeName]bool {
 	changed := map[intent.TypeName]bool{}
-	if s.digest == older.digest {
+	if s.Digest() == older.Digest() {
 		return changed
 	}
 	mine, theirs := s.digests(), older.digests()
@@ -32,8 +31,8 @@ func (s *Set) fileDigests() map[string]intent.Digest {
 		if cached, ok := digests[file.Path()]; ok {
 			return cached
 		}
-		// It was encoded when the set was made.
-		encoded, _ := encodeFile(protodesc.ToFileDescriptorProto(file))
+		// It was encoded when the set was made, or is linked.
+		encoded, _ := encodeBuilt(file)
 		parts := [][]byte{encoded}
 		for i := range file.Imports().Len() {
 			digest := sum(file.Imports().Get(i).FileDescriptor)

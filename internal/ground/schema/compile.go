@@ -176,7 +176,7 @@ func (c *compilation) parse(file SourceFile) {
 		return
 	}
 	c.texts[file.Path] = file.Text
-	if root, _, hasFolder := strings.Cut(file.Path, "/"); hasFolder && builtinRoots[root] || linkedBytes()[file.Path] != nil {
+	if root, _, hasFolder := strings.Cut(file.Path, "/"); hasFolder && builtinRoots[root] || isLinked(file.Path) {
 		c.add(file.Path, ast.SourcePos{}, fmt.Sprintf("%s is the path of a built-in file", file.Path), "move the file: paths below lehr/, google/ and buf/ are Lehr's")
 		return
 	}
@@ -252,7 +252,7 @@ func (c *compilation) finish(linked linker.Files) (*Compiled, error) {
 	if len(c.findings) > 0 {
 		return nil, nil
 	}
-	set, err := newSet(files)
+	set, err := encodedSet(files)
 	if err != nil {
 		return nil, err
 	}

@@ -2,8 +2,10 @@ package schema
 
 import (
 	"bytes"
+	"maps"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protodesc"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -60,5 +62,38 @@ func TestAnotherVersionOfALinkedFile(t *testing.T) {
 	want, err := descriptorEncoder().encode(nil, older)
 	if err != nil || !bytes.Equal(got, want) || bytes.Equal(got, linked) {
 		t.Fatalf("it is encoded in %d bytes, not in its own %d (the linked one has %d; %v)", len(got), len(want), len(linked), err)
+	}
+}
+
+// TestSetOfItsOwnFiles: a process that is handed a set's files has the same set, whether it
+// encodes them anew or takes them as they are.
+func TestSetOfItsOwnFiles(t *testing.T) {
+	compiled, findings := Compile(t.Context(), []SourceFile{{Path: "acme/v1/zone.proto", Text: []byte(`syntax = "proto3"; package acme.v1;
+import "lehr/intent/v1/options.proto";
+message Zone { string name = 1 [(lehr.intent.v1.indexed) = true]; }`)}}, nil)
+	if len(findings) > 0 {
+		t.Fatal(findings)
+	}
+	set := compiled.Set
+	anew, err := FromFiles(set.Files())
+	if err != nil {
+		t.Fatal(err)
+	}
+	taken, err := FromSet(set.Files())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, other := range []*Set{anew, taken} {
+		if other.Digest() != set.Digest() || !bytes.Equal(other.Files(), set.Files()) || !maps.Equal(other.fileDigests(), set.fileDigests()) {
+			t.Error("it is another set")
+		}
+		if diff := cmp.Diff(set.names, other.names); diff != "" {
+			t.Error(diff)
+		}
+		file, err := other.files.FindFileByPath("lehr/intent/v1/addons.proto")
+		linked, linkedErr := linkedFiles().FindFileByPath("lehr/intent/v1/addons.proto")
+		if err != nil || linkedErr != nil || file != linked {
+			t.Errorf("a linked file that is unchanged is not the linked one: %v %v", err, linkedErr)
+		}
 	}
 }

@@ -2,6 +2,8 @@ package schema
 
 import (
 	"bytes"
+	"slices"
+	"strings"
 	"sync"
 
 	"google.golang.org/protobuf/encoding/protowire"
@@ -65,6 +67,12 @@ var linkedFiles = sync.OnceValue(func() *protoregistry.Files {
 	return files
 })
 
+// isLinked reports whether a path is that of a linked file.
+func isLinked(path string) bool {
+	_, err := linkedFiles().FindFileByPath(path)
+	return err == nil
+}
+
 func registerAll(files *protoregistry.Files, file protoreflect.FileDescriptor) {
 	if _, err := files.FindFileByPath(file.Path()); err == nil {
 		return
@@ -78,20 +86,6 @@ func registerAll(files *protoregistry.Files, file protoreflect.FileDescriptor) {
 	}
 }
 
-// linkedBytes are the canonical descriptors of the linked files by path.
-var linkedBytes = sync.OnceValue(func() map[string][]byte {
-	linked := map[string][]byte{}
-	linkedFiles().RangeFiles(func(file protoreflect.FileDescriptor) bool {
-		encoded, err := descriptorEncoder().encode(nil, protodesc.ToFileDescriptorProto(file))
-		if err != nil {
-			panic("a linked descriptor is broken: " + err.Error())
-		}
-		linked[file.Path()] = encoded
-		return true
-	})
-	return linked
-})
-
 // descriptorEncoder keeps options that this binary does not know.
 func descriptorEncoder() *encoder {
 	return &encoder{types: protoregistry.GlobalTypes, keepUnknown: true}
@@ -99,15 +93,15 @@ func descriptorEncoder() *encoder {
 
 // serialize writes the files in the order of their paths.
 func serialize(files *protoregistry.Files) ([]byte, error) {
-	set := new(descriptorpb.FileDescriptorSet)
+	var sorted []protoreflect.FileDescriptor
 	files.RangeFiles(func(file protoreflect.FileDescriptor) bool {
-		set.File = append(set.File, protodesc.ToFileDescriptorProto(file))
+		sorted = append(sorted, file)
 		return true
 	})
-	sortByPath(set.File)
+	slices.SortFunc(sorted, func(a, b protoreflect.FileDescriptor) int { return strings.Compare(a.Path(), b.Path()) })
 	var serialized []byte
-	for _, file := range set.File {
-		encoded, err := encodeFile(file)
+	for _, file := range sorted {
+		encoded, err := encodeBuilt(file)
 		if err != nil {
 			return nil, err
 		}
@@ -123,34 +117,69 @@ const fileOfSet = 1
 // encodeFile returns the canonical encoding of a file's descriptor. Do not modify it: that of
 // a linked file is computed once and shared. Every set has all linked files, and they are most
 // of its bytes.
-func encodeFile(file *descriptorpb.FileDescriptorProto) ([]byte, error) {
-	linked, ok := encodedLinked()[file.GetName()]
-	if !ok {
-		return descriptorEncoder().encode(nil, file)
-	}
+func encodeFile(descriptor *descriptorpb.FileDescriptorProto) ([]byte, error) {
 	// A set of an older binary may have another version of the file.
-	plain, err := proto.MarshalOptions{Deterministic: true}.Marshal(file)
-	if err == nil && bytes.Equal(plain, linked.plain) {
-		return linked.canonical, nil
+	if linked, ok := linkedEncodings()[descriptor.GetName()]; ok && linked.isPlain(descriptor) {
+		return linked.canonical()
 	}
-	return descriptorEncoder().encode(nil, file)
+	return descriptorEncoder().encode(nil, descriptor)
 }
 
-// encodedFile has a linked file's canonical encoding, and its plain one, which is cheap to
-// compute: a file with the same plain encoding has the same canonical one.
-type encodedFile struct{ plain, canonical []byte }
+// encodeBuilt is encodeFile of a file that has been built: of a linked one there is nothing to compare.
+func encodeBuilt(file protoreflect.FileDescriptor) ([]byte, error) {
+	if linked, ok := linkedEncodings()[file.Path()]; ok && linked.file == file {
+		return linked.canonical()
+	}
+	return encodeFile(protodesc.ToFileDescriptorProto(file))
+}
 
-// encodedLinked returns the encodings of the linked files by path.
-var encodedLinked = sync.OnceValue(func() map[string]encodedFile {
-	all := map[string]encodedFile{}
+// linkedEncoding has a linked file's canonical encoding, which takes ten times as long as its
+// plain one: a file with the same plain encoding has the same canonical one. Each is computed
+// when it is first needed, since a generator's process needs few.
+type linkedEncoding struct {
+	file      protoreflect.FileDescriptor
+	plain     func() []byte // nil when there is none
+	canonical func() ([]byte, error)
+}
+
+// isPlain reports whether a descriptor is that of the linked file, by their plain encodings.
+func (l linkedEncoding) isPlain(descriptor *descriptorpb.FileDescriptorProto) bool {
+	plain, err := plainly(descriptor)
+	return err == nil && bytes.Equal(plain, l.plain())
+}
+
+// describes reports whether a descriptor is that of the linked file.
+func (l linkedEncoding) describes(descriptor *descriptorpb.FileDescriptorProto) (bool, error) {
+	if l.isPlain(descriptor) {
+		return true, nil
+	}
+	encoded, err := descriptorEncoder().encode(nil, descriptor)
+	if err != nil {
+		return false, err
+	}
+	canonical, err := l.canonical()
+	return bytes.Equal(encoded, canonical), err
+}
+
+func plainly(descriptor *descriptorpb.FileDescriptorProto) ([]byte, error) {
+	return proto.MarshalOptions{Deterministic: true}.Marshal(descriptor)
+}
+
+// linkedEncodings returns the encodings of the linked files by path.
+var linkedEncodings = sync.OnceValue(func() map[string]linkedEncoding {
+	all := map[string]linkedEncoding{}
 	linkedFiles().RangeFiles(func(file protoreflect.FileDescriptor) bool {
-		descriptor := protodesc.ToFileDescriptorProto(file)
-		plain, err := proto.MarshalOptions{Deterministic: true}.Marshal(descriptor)
-		if err != nil {
-			return true // encodeFile meets the error, and returns it.
-		}
-		if canonical, err := descriptorEncoder().encode(nil, descriptor); err == nil {
-			all[file.Path()] = encodedFile{plain, canonical}
+		descriptor := sync.OnceValue(func() *descriptorpb.FileDescriptorProto { return protodesc.ToFileDescriptorProto(file) })
+		all[file.Path()] = linkedEncoding{
+			file: file,
+			plain: sync.OnceValue(func() []byte {
+				plain, err := plainly(descriptor())
+				if err != nil {
+					return nil // Whoever encodes the file canonically meets the error.
+				}
+				return plain
+			}),
+			canonical: sync.OnceValues(func() ([]byte, error) { return descriptorEncoder().encode(nil, descriptor()) }),
 		}
 		return true
 	})
@@ -234,14 +263,14 @@ func (b *builder) build(path, importer string) error {
 }
 
 func (b *builder) file(path string, parsed *descriptorpb.FileDescriptorProto, linked bool) (protoreflect.FileDescriptor, error) {
-	if linked && linkedBytes()[path] != nil {
-		encoded, err := descriptorEncoder().encode(nil, parsed)
+	if encoding, ok := linkedEncodings()[path]; ok && linked {
+		same, err := encoding.describes(parsed)
 		if err != nil {
 			return nil, err
 		}
-		if bytes.Equal(encoded, linkedBytes()[path]) {
+		if same {
 			b.state[path] = builtLinked
-			return linkedFiles().FindFileByPath(path)
+			return encoding.file, nil
 		}
 	}
 	b.state[path] = built

@@ -28,8 +28,8 @@ type Set struct {
 	files    *protoregistry.Files
 	types    *types
 	names    []intent.TypeName // sorted
-	bytes    []byte
-	digest   intent.Digest
+	bytes    func() []byte
+	digest   func() intent.Digest
 	encoding *encoder
 	reaching reach
 	indexed  indexed
@@ -44,7 +44,14 @@ type Set struct {
 func Builtin() *Set { return builtin() }
 
 var builtin = sync.OnceValue(func() *Set {
-	set, err := newSet(linkedFiles())
+	// Encoded when they are first asked for: most processes are generators', which never do.
+	set, err := newSet(linkedFiles(), func() []byte {
+		encoded, err := serialize(linkedFiles())
+		if err != nil {
+			panic("the linked descriptors are broken: " + err.Error())
+		}
+		return encoded
+	})
 	if err != nil {
 		panic("the linked descriptors are broken: " + err.Error())
 	}
@@ -59,20 +66,32 @@ func FromFiles(fileDescriptorSet []byte) (*Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newSet(files)
+	return encodedSet(files)
 }
 
-func newSet(files *protoregistry.Files) (*Set, error) {
-	bytes, err := serialize(files)
+// FromSet reads what Files returned in a process of the same binary, and takes it to be
+// canonical: it is not encoded anew, which takes most of FromFiles' time.
+func FromSet(canonical []byte) (*Set, error) {
+	files, err := parseFiles(canonical)
 	if err != nil {
 		return nil, err
 	}
-	set := &Set{
-		files:  files,
-		types:  newTypes(files),
-		bytes:  bytes,
-		digest: intent.Sum("lehr.schema.v1", bytes),
+	return newSet(files, func() []byte { return canonical })
+}
+
+// encodedSet is a set whose files can be encoded, which is found out here.
+func encodedSet(files *protoregistry.Files) (*Set, error) {
+	encoded, err := serialize(files)
+	if err != nil {
+		return nil, err
 	}
+	return newSet(files, func() []byte { return encoded })
+}
+
+// newSet makes a set. encode returns the canonical encoding of the files.
+func newSet(files *protoregistry.Files, encode func() []byte) (set *Set, err error) {
+	set = &Set{files: files, types: newTypes(files), bytes: sync.OnceValue(encode)}
+	set.digest = sync.OnceValue(func() intent.Digest { return intent.Sum("lehr.schema.v1", set.bytes()) })
 	set.digests = sync.OnceValue(set.fileDigests)
 	set.encoding = &encoder{types: set.types}
 	for name := range set.types.messages {
@@ -101,10 +120,10 @@ func (s *Set) Rules() (protovalidate.Validator, error) { return s.rules() }
 
 // Files returns the serialized FileDescriptorSet, canonical: sorted by path,
 // without comments. Do not modify it.
-func (s *Set) Files() []byte { return s.bytes }
+func (s *Set) Files() []byte { return s.bytes() }
 
 // Digest of Files.
-func (s *Set) Digest() intent.Digest { return s.digest }
+func (s *Set) Digest() intent.Digest { return s.digest() }
 
 // Descriptors of all files of the set.
 func (s *Set) Descriptors() *protoregistry.Files { return s.files }

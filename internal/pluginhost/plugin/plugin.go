@@ -186,8 +186,11 @@ type Push struct {
 	// the first permit would count from after Checked. An error ends the push:
 	// lease, target or stop changed.
 	Permit func(ctx context.Context, base string) error
-	// Progress is told what the plugin reports. May be nil.
+	// Progress is told what the plugin reported last, printable, now and then. May be nil.
 	Progress func(text string)
+	// Log is told all that the plugin reports, as it comes: of any length, and maybe not printable. It must
+	// not wait. May be nil.
+	Log func(text string)
 	// SaveMemo is nil once the memo of the push's asset is durable, written under the
 	// lease of the push; a memo without bytes is forgotten. It is called for one memo of
 	// a push at a time. Nil: no memo is kept, and the plugin is told so.

@@ -143,7 +143,7 @@ func (f folder) Apply(ctx context.Context, change serve.Change[*processpb.Job], 
 	case "apply-panic":
 		panic("dropped it")
 	case "apply-progress":
-		change.Progress("half\x1b way")
+		change.Progress("first\nhalf\x1b way\r\n")
 	case "apply-memo", "apply-memo-flood":
 		return remember(ctx, change)
 	case "apply-chatter":

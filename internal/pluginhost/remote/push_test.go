@@ -269,26 +269,34 @@ func TestABusyTargetSaysForHowLong(t *testing.T) {
 func TestProgressIsHandedOn(t *testing.T) {
 	t.Parallel()
 	child, _, push := troubled(t, "apply-progress")
-	var text string
+	var text, logged string
 	push.Progress = func(words string) { text = words }
+	push.Log = func(words string) { logged = words }
 	if result := child.Push(t.Context(), push); result.Ending != plugin.Pushed {
 		t.Fatalf("%+v", result)
 	}
 	if text != `half\x1b way` {
 		t.Errorf("progress %q", text)
 	}
+	if logged != "first\n"+`half\x1b way` {
+		t.Errorf("logged is %q", logged)
+	}
 }
 
 func TestChatterIsThinnedOut(t *testing.T) {
 	t.Parallel()
 	child, _, push := troubled(t, "apply-chatter")
-	var told []string
+	var told, logged []string
 	push.Progress = func(words string) { told = append(told, words) }
+	push.Log = func(words string) { logged = append(logged, words) }
 	if result := child.Push(t.Context(), push); result.Ending != plugin.Pushed {
 		t.Fatalf("%+v", result)
 	}
 	if len(told) > 10 || len(told) < 2 || told[len(told)-1] != "step 200" {
 		t.Errorf("told %d times in a second: %q", len(told), told)
+	}
+	if len(logged) != 200 || logged[0] != "step 1" || logged[199] != "step 200" {
+		t.Errorf("%d texts are logged of 200: %q", len(logged), logged)
 	}
 }
 

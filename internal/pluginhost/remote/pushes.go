@@ -3,6 +3,7 @@ package remote
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"time"
 
@@ -228,8 +229,14 @@ func (l *pushLink) inDoubt(cause error) plugin.PushResult {
 
 func (o *openPush) tell(progress *pluginpb.PushProgress) {
 	if o.push.Progress != nil {
-		o.push.Progress(printable(progress.Text, maxReason))
+		o.push.Progress(printable(lastLine(progress.Text), maxReason))
 	}
+}
+
+// lastLine is that of a text which has several.
+func lastLine(text string) string {
+	text = strings.TrimRight(text, "\r\n")
+	return text[strings.LastIndexByte(text, '\n')+1:]
 }
 
 func (o *openPush) lastGrant() time.Time {
@@ -283,13 +290,16 @@ func (l *pushLink) handle(ctx context.Context, response *pluginpb.PushResponse) 
 	}
 }
 
-// report takes progress: of texts only the newest is of interest, and each memo counts.
+// report takes progress: each text is logged, only the newest is told of, and each memo counts.
 func (l *pushLink) report(open *openPush, progress *pluginpb.PushProgress) {
 	if progress.Memo != nil {
 		l.takeMemo(open, progress.Memo)
 		if progress.Text == "" {
 			return
 		}
+	}
+	if open.push.Log != nil {
+		open.push.Log(progress.Text)
 	}
 	select {
 	case <-open.progress:

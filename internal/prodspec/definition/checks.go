@@ -47,7 +47,7 @@ var builtinChecks = []string{"budget", "turndown", "approval", "overrides"}
 
 // takenChecks are what else a check cannot be called: the names of what is
 // asked of every push.
-var takenChecks = []string{"stop", "mode", "hold", "order", "capacity", "version", "rejected", "retry", "claim", "lease", "fencing", "journal", "requirements"}
+var takenChecks = []string{"stop", "mode", "hold", "verification", "order", "capacity", "version", "rejected", "retry", "claim", "lease", "fencing", "journal", "requirements"}
 
 // overridableChecks are the built-in ones that policy may let people override.
 var overridableChecks = []string{"order", "capacity", "version"}

@@ -169,7 +169,7 @@ func deliverySchema() map[string]any {
 	}
 	environment := object(map[string]any{
 		"set": object(map[string]any{"document": text(), "field": text(), "digest": text()}, "document", "field"), "assets": expression(), "partition": text(), "each": texts(),
-		"constraints": mapOf(anyOf(constraints...)), "verify": texts(), "on_bad": enum(slices.Sorted(maps.Keys(deliveryOnBads))),
+		"constraints": mapOf(anyOf(constraints...)), "verify": verifySchema(), "on_bad": enum(slices.Sorted(maps.Keys(deliveryOnBads))),
 		"newer": enum(slices.Sorted(maps.Keys(deliveryNewers))), "attempts": number(1), "retry": duration(),
 	}, "set", "assets")
 	return object(map[string]any{

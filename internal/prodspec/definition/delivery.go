@@ -229,11 +229,7 @@ func (r *deliveryParser) environmentFields(spec *intentpb.DeliveryEnvironment, f
 		spec.Assets = assets.Text
 	}
 	if node := fields["verify"]; node != nil {
-		spec.Verify = r.texts(node, at+".verify")
-		r.checkDuplicates(node, at+".verify", spec.Verify, "verification")
-		if len(spec.Verify) > maxVerifications {
-			r.parser.at(node, at+".verify", "%s.verify names %d verifications, at most %d are allowed", at, len(spec.Verify), maxVerifications).hint("let one of them try more")
-		}
+		r.verifications(node, spec, at+".verify")
 	}
 	if node := fields["on_bad"]; node != nil {
 		spec.OnBad = choice(r.parser, node, at+".on_bad", deliveryOnBads, "back or stay")

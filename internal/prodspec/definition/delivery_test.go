@@ -36,6 +36,10 @@ func TestDeliveryOfThePageIsRead(t *testing.T) {
 		if strings.HasPrefix(text, "order:") {
 			text = "delivery: {a: {versions: images, " + strings.TrimSpace(text) + ", environments: {e: {set: {document: knobs, field: /e}, assets: true}}}}\n"
 		}
+		if strings.HasPrefix(text, "verify:") {
+			const environment = "delivery:\n  v:\n    versions: images\n    environments:\n      e:\n        set: {document: knobs, field: /e}\n        assets: true\n"
+			text = environment + "        " + strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n        ") + "\n"
+		}
 		if !strings.HasPrefix(text, "lehr:") {
 			text = deliveryHead + text
 		}
@@ -54,7 +58,7 @@ func TestDeliveryOfThePageIsRead(t *testing.T) {
 			samples[spec.GetName()] = len(application.Environments())
 		}
 	}
-	if samples["web"] != 3 || samples["cart"] != 2 || samples["search"] != 2 || samples["portal"] != 7 || samples["a"] != 1 {
+	if samples["web"] != 3 || samples["cart"] != 2 || samples["search"] != 2 || samples["portal"] != 7 || samples["a"] != 1 || samples["v"] != 1 {
 		t.Errorf("%v", samples)
 	}
 }
@@ -79,12 +83,16 @@ func TestDeliveryIsRead(t *testing.T) {
           old: {min_age: 1h}
           denied: {deny: [{version: "1.4.*", reason: slow}, {commit: 1f2e3d4, reason: slow}]}
           canary: {verdict: outside, expires: 1d}
+      last:
+        set: {document: sizes, field: /last}
+        assets: 'id == "b"'
+        verify: {smoke: {command: [/opt/smoke, --all]}, load: {http: "https://load.example.com/run", timeout: 20m}, people: }
 `), schema.Builtin())
 	if len(findings) > 0 {
 		t.Fatalf("%+v", findings)
 	}
 	web := d.Policy.GetDeliveries()[0]
-	if order := web.GetOrder(); order.GetMatch() != "web-(.*)" || order.GetPrereleases()[0] != "rc" || len(web.GetEnvironments()) != 3 {
+	if order := web.GetOrder(); order.GetMatch() != "web-(.*)" || order.GetPrereleases()[0] != "rc" || len(web.GetEnvironments()) != 4 {
 		t.Errorf("%v", web)
 	}
 	test, acme := web.GetEnvironments()[0], web.GetEnvironments()[1]
@@ -100,6 +108,10 @@ func TestDeliveryIsRead(t *testing.T) {
 		!c[1].GetPassedByHotfix() || c[1].GetJudgement().GetQuorum() != 2 || c[2].GetSoak().GetTime().AsDuration() != 4*time.Hour || c[3].GetTimes().GetAtMost() != 2 ||
 		c[4].GetAge().GetAge().AsDuration() != time.Hour || c[5].GetDeny().GetEntries()[1].GetCommit() != "1f2e3d4" || c[6].GetOutside().GetExpires().AsDuration() != 24*time.Hour {
 		t.Errorf("%v", c)
+	}
+	last := web.GetEnvironments()[3]
+	if runs := last.GetRuns(); len(last.GetVerify()) != 3 || len(runs) != 2 || runs[0].GetCommand().GetLine()[1] != "--all" || runs[1].GetTimeout().AsDuration() != 20*time.Minute {
+		t.Errorf("%v", last)
 	}
 	if at := d.DeliveryPlaces[0]["environments.tenant-bolt"]; at.Line != 16 {
 		t.Errorf("%+v", at)

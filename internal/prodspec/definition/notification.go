@@ -50,19 +50,23 @@ func (p *parser) notification(key, value *yaml.Node, at string) *intentpb.Notifi
 		case "assets":
 		case "partition":
 			n.OfPartition = true
+		case "delivery":
+			n.OfDelivery = true
+			p.refuseLasting(fields, at)
 		default:
-			p.at(ofNode, at+".of", "%s.of must be assets or partition, is %s", at, describe(ofNode)).hint("leave it out for assets")
+			p.at(ofNode, at+".of", "%s.of must be assets, partition or delivery, is %s", at, describe(ofNode)).hint("leave it out for assets")
 		}
 	}
+	subject := rule.SubjectOf(n)
 	if whenNode := fields["when"]; whenNode != nil {
 		n.When = p.text(whenNode, at+".when")
-		_, err := rule.NoticeWhen(n.When, n.OfPartition)
+		_, err := rule.NoticeWhen(n.When, subject)
 		p.check(whenNode, at+".when", err)
 	}
 	words := func(name string) (text string) {
 		if field := fields[name]; field != nil {
 			text = p.text(field, at+"."+name)
-			_, err := rule.NoticeText(text, n.OfPartition)
+			_, err := rule.NoticeText(text, subject)
 			p.check(field, at+"."+name, err)
 		}
 		return text
@@ -88,4 +92,13 @@ func (p *parser) notification(key, value *yaml.Node, at string) *intentpb.Notifi
 		n.SilentEnd = resolved.Value == "false"
 	}
 	return n
+}
+
+// refuseLasting keys: what happens to a version is told of once, when it happens.
+func (p *parser) refuseLasting(fields map[string]*yaml.Node, at string) {
+	for _, key := range []string{"for", "repeat", "group", "resolved"} {
+		if field := fields[key]; field != nil {
+			p.at(field, at+"."+key, "%s.%s says nothing of: delivery, which is told of once, when it happens", at, key).hint("leave it out")
+		}
+	}
 }

@@ -42,8 +42,10 @@ func TestNotificationsAreRead(t *testing.T) {
 		"{when: 'true', to: chat, repeat: 1s}":                             "less than 1m0s",
 		"{when: 'true', to: chat, for: soon}":                              "not a length of time",
 		"{when: 'true', to: [a,b,c,d,e,f,g,h,i,j,k]}":                      "11 targets, at most 10",
-		"{when: 'true', to: chat, of: galaxy}":                             "must be assets or partition",
+		"{when: 'true', to: chat, of: galaxy}":                             "must be assets, partition or delivery, is",
 		"{when: 'true', to: chat, resolved: maybe}":                        "must be true or false",
+		"{of: delivery, when: 'true', to: chat, repeat: 1h}":               "notifications.n.repeat says nothing of: delivery",
+		"{of: delivery, when: report.asset == '', to: chat}":               "no expression of a notification",
 		"{when: 'true', to: chat, url: 'http://x'}":                        "unknown field notifications.n.url",
 		"{when: '" + strings.Repeat("(", 10_000) + "', to: chat}":          "no expression",
 		"{when: '[1].map(x, [1].map(y, x)) == [[1]] || report', to: chat}": "no expression",
@@ -64,7 +66,7 @@ func TestNotificationsOfThePageAreRead(t *testing.T) {
 	_, rest, _ := strings.Cut(string(page), "```yaml\n")
 	text, _, _ := strings.Cut(rest, "```")
 	d, findings := definition.Parse("lehr.yaml", []byte("lehr: v1\npartition: shop\nsources: {s: {files: a}}\ngenerate: {g: {starlark: a.star, from: s}}\n"+text), schema.Builtin())
-	if len(findings) > 0 || len(d.Policy.Notifications) != 6 {
+	if len(findings) > 0 || len(d.Policy.Notifications) != 7 {
 		t.Errorf("%d notifications, %+v", len(d.Policy.Notifications), findings)
 	}
 }

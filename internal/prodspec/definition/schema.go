@@ -293,7 +293,7 @@ func checksSchema() map[string]any {
 
 func notificationSchema() map[string]any {
 	return object(map[string]any{
-		"of": enum([]string{"assets", "partition"}), "when": expression(), "for": duration(), "repeat": duration(), "to": texts(),
+		"of": enum([]string{"assets", "partition", "delivery"}), "when": expression(), "for": duration(), "repeat": duration(), "to": texts(),
 		"text": text(), "group": text(), "resolved": map[string]any{"type": "boolean"},
 	}, "when", "to")
 }

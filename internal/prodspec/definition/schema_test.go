@@ -143,6 +143,7 @@ func TestSchemaHasTheKeysOfTheParser(t *testing.T) {
 		".delivery{}":                                  "delivery: {a: {KEY}}",
 		".delivery{}.order|":                           "delivery: {a: {order: {KEY}}}",
 		".delivery{}.environments{}":                   "delivery: {a: {environments: {e: {KEY}}}}",
+		".delivery{}.environments{}.verify|{}|":        "delivery: {a: {environments: {e: {verify: {v: {KEY}}}}}}",
 		".delivery{}.environments{}.set":               "delivery: {a: {environments: {e: {set: {KEY}}}}}",
 		".promotions":                                  "promotions: {KEY}",
 		".promotions.grants[]":                         "promotions: {grants: [{KEY}]}",

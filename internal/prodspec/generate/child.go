@@ -89,7 +89,7 @@ func (c *child) serve() error {
 	debug.SetMaxStack(64 << 20)
 	c.set = schema.Builtin()
 	if len(s.Schema) > 0 {
-		if c.set, err = schema.FromFiles(s.Schema); err != nil {
+		if c.set, err = schema.FromSet(s.Schema); err != nil {
 			return err
 		}
 	}

@@ -18,6 +18,7 @@ const sample = 16
 // after each, before anybody is told of it.
 func (m *Monitor) Commit() {
 	m.commits++
+	m.delivers()
 	g, found, err := m.database.glance(m.options.Partition)
 	m.unread("the partition", err)
 	switch {

@@ -20,6 +20,7 @@ func (m *Monitor) Effect(e world.Effect) {
 	if e.Push == "" {
 		return
 	}
+	m.deliveredEffect(e.Asset)
 	p := m.pushes[e.Push]
 	if p == nil {
 		m.Commit()

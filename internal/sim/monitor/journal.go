@@ -101,6 +101,7 @@ func (m *Monitor) admitted(r record, news *news) {
 	m.afforded(p)
 	m.rated(p, said.overridden)
 	m.inHours(p)
+	m.besideVerification(p)
 	m.ask("S23")
 	m.hold(!m.closed, "S23", "push %s of %s was admitted, and the common policy lets none begin", p.id, p.asset)
 	m.disarmed(p, said.overridden)
@@ -117,7 +118,7 @@ func (m *Monitor) admitted(r record, news *news) {
 }
 
 // always are the checks that every push must have passed.
-var always = []string{"stop", "mode", "hold", "turndown", "output", "order", "capacity", "version", "approval", "retry"}
+var always = []string{"stop", "mode", "hold", "verification", "turndown", "output", "order", "capacity", "version", "approval", "retry"}
 
 // overridable are those that a person may let pass.
 func overridable(check string) bool {

@@ -79,6 +79,8 @@ type Options struct {
 	// Common reports whether the common policy of a digest lets no push begin, and whether it is
 	// any that was written; nil: there is none.
 	Common func(digest string) (closed, ok bool)
+	// Delivered is an application that is watched; nil: none is.
+	Delivered *Delivered
 	// Held is until when a process is made to wait, or stands still; nil: none ever.
 	Held func() time.Time
 }
@@ -121,6 +123,7 @@ type Monitor struct {
 	memos       memos
 	sealing     sealing
 	outputs     outputs
+	delivering  delivering
 	quarantines quarantines
 	diffs       map[intent.AssetID][]Diff
 	counts      counts
@@ -147,7 +150,7 @@ func New(o Options) *Monitor {
 		rolling: newRolling(), saying: newSaying(), journal: newJournal(), brakes: newBrakes(),
 		answers: answers{reads: map[intent.AssetID]time.Time{}, inSync: map[called]bool{}, swapped: map[swap]bool{}}, paces: paces{of: map[intent.AssetID]pace{}, tried: map[called]bool{}},
 		judging: judging{}, passed: passed{checks: map[askedAfter]bool{}, well: map[intent.PushID]time.Time{}}, ailing: ailing{since: map[intent.AssetID]time.Time{}, told: map[intent.AssetID]time.Time{}},
-		quarantines: newQuarantines(), hours: hours{}, sealing: sealing{}, outputs: newOutputs(), memos: memos{runs: map[begunRun]intent.PushID{}}, telling: telling{waits: map[intent.AssetID]waited{}, told: map[string][]awaited{}, due: map[string][]awaited{}, listed: map[string]time.Time{}, works: map[string]time.Time{}},
+		quarantines: newQuarantines(), hours: hours{}, sealing: sealing{}, outputs: newOutputs(), delivering: newDelivering(), memos: memos{runs: map[begunRun]intent.PushID{}}, telling: telling{waits: map[intent.AssetID]waited{}, told: map[string][]awaited{}, due: map[string][]awaited{}, listed: map[string]time.Time{}, works: map[string]time.Time{}},
 	}
 	for _, property := range Properties() {
 		m.checked[property] = 0

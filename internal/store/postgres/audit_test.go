@@ -15,8 +15,9 @@ import (
 func TestAudited(t *testing.T) {
 	server := pgserver.New(t)
 	server.Start()
+	databases := emptied{server: server}
 	storetest.Audited(t, func(t *testing.T) storetest.Spoiled {
-		url := server.Database()
+		url, _ := databases.next(t)
 		return storetest.Spoiled{
 			All: open(t, url),
 			Spoil: func() {

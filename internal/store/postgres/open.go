@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"embed"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/netip"
@@ -40,6 +41,9 @@ var migrations embed.FS
 var schema = relational.Schema{
 	Dialect: goose.DialectPostgres, Migrations: migrations,
 	There: "SELECT count(*) FROM pg_tables WHERE tablename = 'goose_db_version' AND schemaname = current_schema()",
+	// The lock that goose takes, for as long as the transaction lasts. What another
+	// process committed before is to be seen after it.
+	Lock: fmt.Sprint("SET TRANSACTION ISOLATION LEVEL READ COMMITTED; SELECT pg_advisory_xact_lock(", lock.DefaultLockID, ")"),
 }
 
 // Is reports whether a store's name is that of a database.
@@ -111,7 +115,8 @@ func prepare(ctx context.Context, o relational.Options, name string, serving boo
 	if err := o.DB.PingContext(ctx); err != nil {
 		return failure("opening the store "+name, err)
 	}
-	locker, err := lock.NewPostgresSessionLocker()
+	// Asked for each second, for five minutes.
+	locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(1, 300))
 	if err != nil {
 		return fault.New(fault.Internal, "opening the store %s: %w", name, err)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	_ "github.com/jackc/pgx/v5/stdlib"
+	"github.com/pressly/goose/v3"
 
 	"lehr.dev/internal/ground/intent"
 	"lehr.dev/internal/store"
@@ -45,6 +46,39 @@ func TestBothSchemasAreOne(t *testing.T) {
 		have, want := list(t, theirs, texts[1]), list(t, ours, texts[0])
 		if diff := cmp.Diff(want, have); diff != "" || len(want) < 20 {
 			t.Errorf("%s of SQLite (-) and PostgreSQL (+):\n%s", what, diff)
+		}
+	}
+}
+
+// TestTablesMadeAtOnceAreTheMigrations: an empty database that gets all tables in one
+// transaction has those, and the versions, that one migration after the other makes.
+func TestTablesMadeAtOnceAreTheMigrations(t *testing.T) {
+	server := pgserver.New(t)
+	server.Start()
+	url, stepwiseURL := server.Database(), server.Database()
+	open(t, url)
+	atOnce, err := sql.Open("pgx", url)
+	must(t, err)
+	defer atOnce.Close()
+	stepwise, err := sql.Open("pgx", stepwiseURL)
+	must(t, err)
+	defer stepwise.Close()
+	provider, err := goose.NewProvider(goose.DialectPostgres, stepwise, os.DirFS("migrations"))
+	must(t, err)
+	_, err = provider.Up(t.Context())
+	must(t, err)
+	for _, query := range []string{
+		`SELECT table_name || '.' || ordinal_position || ' ' || column_name || ' ' || data_type || ' ' || is_nullable || ' ' ||
+			coalesce(replace(column_default, current_schema() || '.', ''), '')
+			FROM information_schema.columns WHERE table_schema = current_schema()`,
+		`SELECT replace(indexdef, current_schema() || '.', '') FROM pg_indexes WHERE schemaname = current_schema()`,
+		`SELECT conrelid::regclass || ' ' || conname || ' ' || pg_get_constraintdef(oid) FROM pg_constraint
+			WHERE connamespace = current_schema()::regnamespace`,
+		`SELECT id || ' ' || version_id || ' ' || is_applied FROM goose_db_version`,
+	} {
+		got, want := list(t, atOnce, query), list(t, stepwise, query)
+		if diff := cmp.Diff(want, got); diff != "" || len(want) < 20 {
+			t.Errorf("%s: one after the other (-) and at once (+):\n%s", query, diff)
 		}
 	}
 }

@@ -33,6 +33,7 @@ type Real interface {
 	store.Blobs
 	store.Documents
 	CommonPolicy(ctx context.Context) (store.CommonPolicy, error)
+	Verifications(ctx context.Context, partition intent.PartitionID) ([]intent.Verification, error)
 }
 
 // Supposed is what would be head.
@@ -150,6 +151,11 @@ func (s *Store) Retries(ctx context.Context, partition intent.PartitionID, revis
 // Holds implements store.Brakes.
 func (s *Store) Holds(ctx context.Context, partition intent.PartitionID) ([]intent.Hold, error) {
 	return s.real.Holds(ctx, partition)
+}
+
+// Verifications implements store.Deliveries.
+func (s *Store) Verifications(ctx context.Context, partition intent.PartitionID) ([]intent.Verification, error) {
+	return s.real.Verifications(ctx, partition)
 }
 
 // Consents implements store.Approvals.

@@ -233,6 +233,9 @@ func (s *Store) Promote(ctx context.Context, lease store.Lease, step store.Promo
 				return err
 			}
 		}
+		if err := verify(t, attempt, lease, step); err != nil {
+			return err
+		}
 		return t.tell(step.Home)
 	}
 	if step.Edit == nil {
@@ -250,16 +253,22 @@ func (s *Store) Promote(ctx context.Context, lease store.Lease, step store.Promo
 	return err
 }
 
-// DeliveryRecords lists rows of an application.
+// DeliveryRecords lists rows of an application, or of all.
 func (s *Store) DeliveryRecords(ctx context.Context, partition intent.PartitionID, filter store.DeliveryFilter) (list []intent.DeliveryRecord, err error) {
 	err = s.read(ctx, fmt.Sprintf("listing the delivery of the application %q of %q", filter.Application, partition), func(q querier) error {
-		return q.queryEach("SELECT record FROM delivery WHERE partition = $1 AND application = $2 AND number > $3 ORDER BY number LIMIT $4 + 0",
-			[]any{string(partition), filter.Application, int64(filter.After), pageSize(filter.Limit)}, func(row scanner) error {
-				var r intent.DeliveryRecord
-				err := decodeRow(row, "row of a delivery", &r)
-				list = append(list, r)
-				return err
-			})
+		query, values := "SELECT record FROM delivery WHERE partition = $1 AND number > $2", []any{string(partition), int64(filter.After), pageSize(filter.Limit)}
+		if filter.Application != "" {
+			query, values = query+" AND application = $4", append(values, filter.Application)
+		}
+		if query += " ORDER BY number"; filter.Newest {
+			query += " DESC"
+		}
+		return q.queryEach(query+" LIMIT $3 + 0", values, func(row scanner) error {
+			var r intent.DeliveryRecord
+			err := decodeRow(row, "row of a delivery", &r)
+			list = append(list, r)
+			return err
+		})
 	})
 	return list, err
 }

@@ -74,8 +74,10 @@ func (s *Store) RemovePartition(ctx context.Context, id intent.PartitionID, reas
 		if changed == 0 {
 			return notRegistered(attempt, id)
 		}
-		if _, err := t.exec("DELETE FROM memo WHERE partition = $1", string(id)); err != nil {
-			return err
+		for _, table := range []string{"memo", "verification"} {
+			if _, err := t.exec("DELETE FROM "+table+" WHERE partition = $1", string(id)); err != nil {
+				return err
+			}
 		}
 		t.changed = append(t.changed, id)
 		t.audit(id, t.now, actor, "remove-partition", string(id), "").because(reason)

@@ -1,10 +1,12 @@
 package sqlite
 
 import (
+	"database/sql"
 	"io/fs"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/pressly/goose/v3"
 
 	"lehr.dev/internal/ground/fault"
@@ -90,4 +92,59 @@ func TestFirstSchemaIsBroughtUp(t *testing.T) {
 	if err := s.Disown(t.Context(), "shop", "b", "moved", intent.Actor{Name: "ann"}); err != nil {
 		t.Error(err)
 	}
+}
+
+// TestTablesMadeAtOnceAreTheMigrations: an empty store that gets all tables in one transaction
+// has those, and the versions, that one migration after the other makes.
+func TestTablesMadeAtOnceAreTheMigrations(t *testing.T) {
+	atOnce, err := Memory()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer atOnce.Close()
+	stepwise, _, err := memory()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stepwise.Close()
+	files, err := fs.Sub(migrations, "migrations")
+	if err != nil {
+		t.Fatal(err)
+	}
+	provider, err := goose.NewProvider(goose.DialectSQLite3, stepwise, files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := provider.Up(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, query := range []string{
+		"SELECT type || ' ' || name || ' ' || coalesce(sql, '') FROM sqlite_schema ORDER BY rowid",
+		"SELECT version_id || ' ' || is_applied FROM goose_db_version ORDER BY id",
+	} {
+		got, want := texts(t, atOnce, query), texts(t, stepwise, query)
+		if diff := cmp.Diff(want, got); diff != "" || len(want) < len(provider.ListSources()) {
+			t.Errorf("%s: one after the other (-) and at once (+):\n%s", query, diff)
+		}
+	}
+}
+
+func texts(t *testing.T, db *sql.DB, query string) (all []string) {
+	t.Helper()
+	rows, err := db.QueryContext(t.Context(), query)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var text string
+		if err := rows.Scan(&text); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, text)
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return all
 }

@@ -346,20 +346,21 @@ var writes = map[string]write{
 
 // unrecorded are the writes that need no record, and why.
 var unrecorded = map[string]string{
-	"Renew":        "a replica says that it lives: a lease that runs on gives no right that Acquire did not",
-	"Stage":        "what is staged is invisible until Publish, which is recorded",
-	"Unstage":      "what is staged was never visible",
-	"PutBlobs":     "a cache, by the digest of what it was made from; nothing is allowed by it",
-	"Hint":         "that sources may have changed, said by a signed webhook; they are only looked at",
-	"SaveReports":  "what was seen; it changes nothing, and each look replaces it",
-	"SaveVersions": "what a source lists; it allows nothing, and the promotion that follows is recorded",
-	"SaveEnforced": "what was seen; a claim that passes to another asset, or is given back, is recorded",
+	"Renew":           "a replica says that it lives: a lease that runs on gives no right that Acquire did not",
+	"Stage":           "what is staged is invisible until Publish, which is recorded",
+	"Unstage":         "what is staged was never visible",
+	"PutBlobs":        "a cache, by the digest of what it was made from; nothing is allowed by it",
+	"Hint":            "that sources may have changed, said by a signed webhook; they are only looked at",
+	"SaveReports":     "what was seen; it changes nothing, and each look replaces it",
+	"EndVerification": "the environment's pushes go on; what it came to is in the rows of the application",
+	"SaveVersions":    "what a source lists; it allows nothing, and the promotion that follows is recorded",
+	"SaveEnforced":    "what was seen; a claim that passes to another asset, or is given back, is recorded",
 }
 
 // reading are the methods that write nothing.
 var reading = strings.Fields(`Document ListDocuments DocumentRevisions Partition ListPartitions Hints Check Free Replicas Incarnation Incarnations Member Body Content Contents Members Changes
 	FindIncarnation EdgesFrom EdgesTo Candidate CandidateDelta ListCandidates Acknowledged GetBlob Pins PinsOf Holds Retries Stops Consents Authors
-	Size Permit OpenPushes Pushes Push Ended Begun EnforcedPage EnforcedCount Memos MemoAssets Orphans OrphanCount Report ListReports CountReports ListGroups Rollouts Observations Judgements RolloutOrders Versions DeliveryRecords ReportHistory ReportsAfter LastReport Arrivals
+	Size Permit OpenPushes Pushes Push Ended Begun EnforcedPage EnforcedCount Memos MemoAssets Orphans OrphanCount Report ListReports CountReports ListGroups Rollouts Observations Judgements RolloutOrders Versions Verifications DeliveryRecords ReportHistory ReportsAfter LastReport Arrivals
 	AuditRecords AuditEnds WalkAudit VerifyAudit AuditTrouble Identity History Verify TokenByID Tokens Grants CommonPolicy Authority Authorize Changed Close`)
 
 // Audited shows of every method of a store that writes that its record is

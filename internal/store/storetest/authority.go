@@ -257,7 +257,7 @@ var asksNobody = []string{
 	"Partition", "ListPartitions", "Hint", "Hints", "Renew", "Retire", "Replicas", "Acquire", "Free", "Document", "ListDocuments", "DocumentRevisions", "Incarnation", "Incarnations", "Member", "Body", "Content", "Contents", "Members", "Changes",
 	"FindIncarnation", "EdgesFrom", "EdgesTo", "Candidate", "CandidateDelta", "ListCandidates", "Acknowledged", "GetBlob", "Pins", "PinsOf", "Holds", "Retries",
 	"Stops", "Consents", "Authors", "OpenPushes", "Pushes", "Push", "Ended", "Size", "EnforcedPage", "EnforcedCount", "Memos", "MemoAssets", "Orphans", "OrphanCount", "Report", "ListReports",
-	"CountReports", "ListGroups", "Rollouts", "Observations", "Judgements", "RolloutOrders", "Versions", "DeliveryRecords", "ReportHistory", "ReportsAfter", "LastReport", "Arrivals", "AuditRecords", "AuditEnds", "AuditTrouble", "WalkAudit", "VerifyAudit", "Identity", "History", "Verify", "TokenByID", "Tokens", "Grants", "CommonPolicy", "Authority", "Authorize", "Changed", "Close",
+	"CountReports", "ListGroups", "Rollouts", "Observations", "Judgements", "RolloutOrders", "Versions", "Verifications", "DeliveryRecords", "ReportHistory", "ReportsAfter", "LastReport", "Arrivals", "AuditRecords", "AuditEnds", "AuditTrouble", "WalkAudit", "VerifyAudit", "Identity", "History", "Verify", "TokenByID", "Tokens", "Grants", "CommonPolicy", "Authority", "Authorize", "Changed", "Close",
 }
 
 // testEveryWriteAsks: a method that is new is one of those that testAuthority

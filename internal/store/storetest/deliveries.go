@@ -20,6 +20,7 @@ func testDeliveries(t *testing.T, open func(t *testing.T) store.All) {
 	t.Run("Said", func(t *testing.T) { saidIsKept(newWorld(t, open)) })
 	t.Run("Roles", func(t *testing.T) { votesHaveRoles(newWorld(t, open)) })
 	t.Run("Promotion", func(t *testing.T) { promotionsAreWhole(newWorld(t, open)) })
+	t.Run("Verification", func(t *testing.T) { verificationsHoldPushes(newWorld(t, open)) })
 	t.Run("Collected", func(t *testing.T) { deliveriesAreCollected(newWorld(t, open)) })
 }
 
@@ -123,6 +124,11 @@ func saidIsKept(w *world) {
 	}
 	if diff := cmp.Diff([]intent.DeliveryRecord{second}, w.rows("web", first.Number)); diff != "" {
 		w.t.Errorf("rows after the first:\n%s", diff)
+	}
+	everything, err := w.DeliveryRecords(ctx, shop, store.DeliveryFilter{After: first.Number, Newest: true, Limit: 1})
+	w.must(err)
+	if len(everything) != 1 || everything[0].Application != "other" {
+		w.t.Errorf("the newest row of all applications is %+v", everything)
 	}
 	// What rests on less than was said is refused.
 	resting := operates
@@ -268,4 +274,77 @@ func deliveriesAreCollected(w *world) {
 func delivered(ctx context.Context, w *world) error {
 	_, err := w.RecordDelivery(ctx, saying(intent.DeliveryAct, "test", "1.0"), operates)
 	return err
+}
+
+// verificationsHoldPushes: a verification is one row of its environment, raises the revision as it
+// begins, goes on and ends, and does not begin beside a push of its assets.
+func verificationsHoldPushes(w *world) {
+	ctx := w.t.Context()
+	w.publish(entry("a", "x"), entry("b", "x"))
+	v := intent.Verification{
+		Partition: shop, Home: shop, Application: "web", Environment: "test", Name: "smoke", Version: intent.VersionName{Name: "1.0"}, Content: intent.Sum("c"),
+		Head: at(1), Assets: []intent.AssetID{"a"}, Epoch: w.lease.Epoch, Began: noon, Until: noon.Add(time.Minute),
+	}
+	step := func() store.PromotionStep {
+		return store.PromotionStep{Home: shop, Application: "web", Revision: w.revision(), HomeRevision: w.revision()}
+	}
+	begins := step()
+	begins.Verify = &v
+	before := w.revision()
+	w.must(w.Promote(ctx, w.lease, begins))
+	if w.revision() == before {
+		w.t.Error("a verification that begins does not raise the revision")
+	}
+	w.refused(w.Promote(ctx, w.lease, begins), fault.Conflict)
+	list, err := w.Verifications(ctx, shop)
+	w.must(err)
+	if diff := cmp.Diff([]intent.Verification{v}, list); diff != "" {
+		w.t.Errorf("verifications under way:\n%s", diff)
+	}
+	another := v
+	another.Name = "load"
+	second := step()
+	second.Verify = &another
+	w.refused(w.Promote(ctx, w.lease, second), fault.Conflict)
+	newer := v
+	newer.Head.Sequence++
+	goesOn := step()
+	goesOn.Verify = &newer
+	before = w.revision()
+	w.must(w.Promote(ctx, w.lease, goesOn))
+	if list, err = w.Verifications(ctx, shop); err != nil || len(list) != 1 || list[0].Head != newer.Head || w.revision() == before {
+		w.t.Errorf("with a newer head: %+v, %v", list, err)
+	}
+	wrong := step()
+	wrong.Verified = &another
+	w.refused(w.Promote(ctx, w.lease, wrong), fault.Conflict)
+	ends := step()
+	ends.Verified = &newer
+	before = w.revision()
+	w.must(w.Promote(ctx, w.lease, ends))
+	if list, err = w.Verifications(ctx, shop); err != nil || len(list) != 0 || w.revision() == before {
+		w.t.Errorf("after its end: %+v, %v", list, err)
+	}
+	w.refused(w.EndVerification(ctx, w.lease, v), fault.Conflict)
+	w.admitted(w.admission("p1", "a", at(1)))
+	beside := step()
+	beside.Verify = &v
+	w.refused(w.Promote(ctx, w.lease, beside), fault.Conflict)
+	other := v
+	other.Environment, other.Assets = "production", []intent.AssetID{"b"}
+	apart := step()
+	apart.Verify = &other
+	w.must(w.Promote(ctx, w.lease, apart))
+	stale := w.lease
+	w.lease, err = w.Acquire(ctx, shop, "server-2")
+	w.must(err)
+	w.refused(w.EndVerification(ctx, stale, other), fault.Conflict)
+	w.must(w.EndVerification(ctx, w.lease, other))
+	last := step()
+	last.Verify = &other
+	w.must(w.Promote(ctx, w.lease, last))
+	w.must(w.RemovePartition(ctx, shop, "a try", bob))
+	if list, err = w.Verifications(ctx, shop); err != nil || len(list) != 0 {
+		w.t.Errorf("of a partition that was removed: %+v, %v", list, err)
+	}
 }

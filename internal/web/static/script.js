@@ -40,14 +40,22 @@
     return changed;
   };
 
-  // What has the focus, and what was unfolded, stays so.
+  // What has the focus, what was unfolded, and how far a frame was scrolled stays so.
   const swap = (old, fresh) => {
+    const frames = Array.from(old.querySelectorAll(".progress[id]"), (frame) => [frame.id, frame.scrollTop, frame.scrollHeight, frame === document.activeElement]);
     for (const unfolded of old.querySelectorAll("details[id][open]")) {
       const same = fresh.querySelector(`#${CSS.escape(unfolded.id)}`);
       if (same) same.open = true;
     }
     const focused = old.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
     old.replaceWith(fresh);
+    for (const [id, top, height, active] of frames) {
+      const frame = fresh.querySelector(`#${CSS.escape(id)}`);
+      if (!frame) continue;
+      // New lines come at the top: what is read below them stays where it is.
+      if (top > 0) frame.scrollTop = top + Math.max(0, frame.scrollHeight - height);
+      if (active) frame.focus({ preventScroll: true });
+    }
     if (focused) fresh.querySelector(`a[href="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true });
     fresh.classList.add("fresh");
     return 1;
@@ -207,6 +215,14 @@
       // The browser keeps nothing.
     }
   };
+
+  // What is printed is as of now while the page is live, and else as of when it was read last.
+  addEventListener("beforeprint", () => {
+    const asOf = document.getElementById("as-of");
+    if (!asOf || status.className !== "live") return;
+    asOf.dateTime = new Date().toISOString();
+    asOf.title = `${asOf.dateTime.slice(0, 19).replace("T", " ")} UTC`;
+  });
 
   // A form is sent once; the server sees to that too.
   document.addEventListener("submit", (event) => {

@@ -248,7 +248,7 @@ func (c Commands) carry(ctx context.Context, push serve.Push, permits serve.Perm
 	}
 	result, err := c.run(ctx, invocation{
 		command: command, argv: argv, grace: grace(command),
-		variables: variables(command, push.Asset, more),
+		variables: variables(command, push.Asset, more), tell: push.Progress,
 	})
 	switch {
 	case err != nil && ctx.Err() != nil:

@@ -195,6 +195,28 @@ func TestStalePlanIsNotPushed(t *testing.T) {
 	}
 }
 
+// TestAPushTellsWhatItsCommandWrites, on both streams, while it runs.
+func TestAPushTellsWhatItsCommandWrites(t *testing.T) {
+	command := &commandpb.Command{Diff: script("exit 2"), Push: script("echo one; while ! test -e go; do sleep 0.02; done; echo two >&2"), Directory: t.TempDir()}
+	plan, base := admitted(diff(t, command))
+	told := make(chan string, 9)
+	push := serve.Push{Asset: asset(t, command), Plan: plan, Base: base, Progress: func(lines string) { told <- lines }}
+	ended := make(chan serve.Outcome, 1)
+	go func() { ended <- plugin.Push(t.Context(), push, permit{}) }()
+	if lines := <-told; lines != "one" {
+		t.Errorf("first it tells %q", lines)
+	}
+	if err := os.WriteFile(filepath.Join(command.Directory, "go"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if outcome := <-ended; outcome.Ending != serve.Pushed {
+		t.Errorf("it ended %+v", outcome)
+	}
+	if lines := <-told; lines != "two" {
+		t.Errorf("at last it tells %q", lines)
+	}
+}
+
 func TestNoPermitNoPush(t *testing.T) {
 	command := &commandpb.Command{Diff: script("exit 2"), Push: script("touch pushed"), Directory: t.TempDir()}
 	plan, base := admitted(diff(t, command))

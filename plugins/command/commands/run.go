@@ -23,6 +23,8 @@ type invocation struct {
 	argv      []string
 	variables map[string]string
 	grace     time.Duration
+	// tell is told the lines that it writes; nil: nobody is.
+	tell func(lines string)
 }
 
 // result is how a command ended.
@@ -60,6 +62,7 @@ func (c Commands) run(ctx context.Context, i invocation) (result, error) {
 			Time: timeout(i.command), Grace: i.grace,
 			Stdout: subprocess.Kept{Head: maxOutput}, Stderr: subprocess.Kept{Tail: tailBytes},
 		},
+		Tell: i.tell,
 	})
 	if errors.Is(err, subprocess.ErrTookTooLong) {
 		err = fmt.Errorf("%s took longer than its timeout of %v and was stopped", i.argv[0], timeout(i.command))

@@ -70,7 +70,7 @@ class Things(serve.Resource):
         return state
 
     def apply(self, change, permit):
-        change.progress("starting")
+        change.progress("half\x1b way\r\nstarting\n")
         name = change.target["name"]
         if name == "memo of a megabyte":
             change.remember(b"x" * (1 << 20))

@@ -2206,6 +2206,567 @@ func (x *CompareVersionsResponse) GetBack() bool {
 	return false
 }
 
+// DeliveryEvent is something that happened to a version.
+type DeliveryEvent struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Grows within the partition.
+	Number uint64                 `protobuf:"varint,1,opt,name=number" json:"number,omitempty"`
+	At     *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=at" json:"at,omitempty"`
+	// promoted, rolled-back, waiting, vetoed or failed.
+	Event       string `protobuf:"bytes,3,opt,name=event" json:"event,omitempty"`
+	Application string `protobuf:"bytes,4,opt,name=application" json:"application,omitempty"`
+	// Empty: all of them.
+	Environment string       `protobuf:"bytes,5,opt,name=environment" json:"environment,omitempty"`
+	Version     *VersionName `protobuf:"bytes,6,opt,name=version" json:"version,omitempty"`
+	// The constraint that it waits for, or that it was found bad for; empty: none.
+	Constraint    string `protobuf:"bytes,7,opt,name=constraint" json:"constraint,omitempty"`
+	By            string `protobuf:"bytes,8,opt,name=by" json:"by,omitempty"`
+	Text          string `protobuf:"bytes,9,opt,name=text" json:"text,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeliveryEvent) Reset() {
+	*x = DeliveryEvent{}
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeliveryEvent) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeliveryEvent) ProtoMessage() {}
+
+func (x *DeliveryEvent) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeliveryEvent.ProtoReflect.Descriptor instead.
+func (*DeliveryEvent) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *DeliveryEvent) GetNumber() uint64 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *DeliveryEvent) GetAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.At
+	}
+	return nil
+}
+
+func (x *DeliveryEvent) GetEvent() string {
+	if x != nil {
+		return x.Event
+	}
+	return ""
+}
+
+func (x *DeliveryEvent) GetApplication() string {
+	if x != nil {
+		return x.Application
+	}
+	return ""
+}
+
+func (x *DeliveryEvent) GetEnvironment() string {
+	if x != nil {
+		return x.Environment
+	}
+	return ""
+}
+
+func (x *DeliveryEvent) GetVersion() *VersionName {
+	if x != nil {
+		return x.Version
+	}
+	return nil
+}
+
+func (x *DeliveryEvent) GetConstraint() string {
+	if x != nil {
+		return x.Constraint
+	}
+	return ""
+}
+
+func (x *DeliveryEvent) GetBy() string {
+	if x != nil {
+		return x.By
+	}
+	return ""
+}
+
+func (x *DeliveryEvent) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+type ListDeliveryEventsRequest struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Partition string                 `protobuf:"bytes,1,opt,name=partition" json:"partition,omitempty"`
+	// Empty: of all applications.
+	Application string `protobuf:"bytes,2,opt,name=application" json:"application,omitempty"`
+	// Empty: of all environments.
+	Environment string `protobuf:"bytes,3,opt,name=environment" json:"environment,omitempty"`
+	// At most 1000; 0: 100.
+	Limit         int32 `protobuf:"varint,4,opt,name=limit" json:"limit,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListDeliveryEventsRequest) Reset() {
+	*x = ListDeliveryEventsRequest{}
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListDeliveryEventsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListDeliveryEventsRequest) ProtoMessage() {}
+
+func (x *ListDeliveryEventsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListDeliveryEventsRequest.ProtoReflect.Descriptor instead.
+func (*ListDeliveryEventsRequest) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *ListDeliveryEventsRequest) GetPartition() string {
+	if x != nil {
+		return x.Partition
+	}
+	return ""
+}
+
+func (x *ListDeliveryEventsRequest) GetApplication() string {
+	if x != nil {
+		return x.Application
+	}
+	return ""
+}
+
+func (x *ListDeliveryEventsRequest) GetEnvironment() string {
+	if x != nil {
+		return x.Environment
+	}
+	return ""
+}
+
+func (x *ListDeliveryEventsRequest) GetLimit() int32 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+type ListDeliveryEventsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Events        []*DeliveryEvent       `protobuf:"bytes,1,rep,name=events" json:"events,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListDeliveryEventsResponse) Reset() {
+	*x = ListDeliveryEventsResponse{}
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[29]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListDeliveryEventsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListDeliveryEventsResponse) ProtoMessage() {}
+
+func (x *ListDeliveryEventsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[29]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListDeliveryEventsResponse.ProtoReflect.Descriptor instead.
+func (*ListDeliveryEventsResponse) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{29}
+}
+
+func (x *ListDeliveryEventsResponse) GetEvents() []*DeliveryEvent {
+	if x != nil {
+		return x.Events
+	}
+	return nil
+}
+
+// DeliveryTimes are durations of which the middle and the longest are told.
+type DeliveryTimes struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Count int32                  `protobuf:"varint,1,opt,name=count" json:"count,omitempty"`
+	// Unset: there is none.
+	Median        *durationpb.Duration `protobuf:"bytes,2,opt,name=median" json:"median,omitempty"`
+	Longest       *durationpb.Duration `protobuf:"bytes,3,opt,name=longest" json:"longest,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeliveryTimes) Reset() {
+	*x = DeliveryTimes{}
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[30]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeliveryTimes) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeliveryTimes) ProtoMessage() {}
+
+func (x *DeliveryTimes) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[30]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeliveryTimes.ProtoReflect.Descriptor instead.
+func (*DeliveryTimes) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{30}
+}
+
+func (x *DeliveryTimes) GetCount() int32 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
+func (x *DeliveryTimes) GetMedian() *durationpb.Duration {
+	if x != nil {
+		return x.Median
+	}
+	return nil
+}
+
+func (x *DeliveryTimes) GetLongest() *durationpb.Duration {
+	if x != nil {
+		return x.Longest
+	}
+	return nil
+}
+
+// DeliveryQueue is how long versions waited for a constraint, each all its waits added up.
+type DeliveryQueue struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Constraint    string                 `protobuf:"bytes,1,opt,name=constraint" json:"constraint,omitempty"`
+	Times         *DeliveryTimes         `protobuf:"bytes,2,opt,name=times" json:"times,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeliveryQueue) Reset() {
+	*x = DeliveryQueue{}
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeliveryQueue) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeliveryQueue) ProtoMessage() {}
+
+func (x *DeliveryQueue) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeliveryQueue.ProtoReflect.Descriptor instead.
+func (*DeliveryQueue) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{31}
+}
+
+func (x *DeliveryQueue) GetConstraint() string {
+	if x != nil {
+		return x.Constraint
+	}
+	return ""
+}
+
+func (x *DeliveryQueue) GetTimes() *DeliveryTimes {
+	if x != nil {
+		return x.Times
+	}
+	return nil
+}
+
+// DeliveryFigures are those of an environment.
+type DeliveryFigures struct {
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	Application string                 `protobuf:"bytes,1,opt,name=application" json:"application,omitempty"`
+	Environment string                 `protobuf:"bytes,2,opt,name=environment" json:"environment,omitempty"`
+	// Promotions that do not go back, and those of them that failed while the version was there.
+	Promotions int32 `protobuf:"varint,3,opt,name=promotions" json:"promotions,omitempty"`
+	Failed     int32 `protobuf:"varint,4,opt,name=failed" json:"failed,omitempty"`
+	// From when a version was made until the environment was good with it for the first time.
+	Lead *DeliveryTimes `protobuf:"bytes,5,opt,name=lead" json:"lead,omitempty"`
+	// From the first sign that a promotion failed until the environment was good again.
+	Restore       *DeliveryTimes   `protobuf:"bytes,6,opt,name=restore" json:"restore,omitempty"`
+	Queues        []*DeliveryQueue `protobuf:"bytes,7,rep,name=queues" json:"queues,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeliveryFigures) Reset() {
+	*x = DeliveryFigures{}
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[32]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeliveryFigures) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeliveryFigures) ProtoMessage() {}
+
+func (x *DeliveryFigures) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[32]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeliveryFigures.ProtoReflect.Descriptor instead.
+func (*DeliveryFigures) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{32}
+}
+
+func (x *DeliveryFigures) GetApplication() string {
+	if x != nil {
+		return x.Application
+	}
+	return ""
+}
+
+func (x *DeliveryFigures) GetEnvironment() string {
+	if x != nil {
+		return x.Environment
+	}
+	return ""
+}
+
+func (x *DeliveryFigures) GetPromotions() int32 {
+	if x != nil {
+		return x.Promotions
+	}
+	return 0
+}
+
+func (x *DeliveryFigures) GetFailed() int32 {
+	if x != nil {
+		return x.Failed
+	}
+	return 0
+}
+
+func (x *DeliveryFigures) GetLead() *DeliveryTimes {
+	if x != nil {
+		return x.Lead
+	}
+	return nil
+}
+
+func (x *DeliveryFigures) GetRestore() *DeliveryTimes {
+	if x != nil {
+		return x.Restore
+	}
+	return nil
+}
+
+func (x *DeliveryFigures) GetQueues() []*DeliveryQueue {
+	if x != nil {
+		return x.Queues
+	}
+	return nil
+}
+
+type GetDeliveryFiguresRequest struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Partition string                 `protobuf:"bytes,1,opt,name=partition" json:"partition,omitempty"`
+	// Empty: of all applications.
+	Application string `protobuf:"bytes,2,opt,name=application" json:"application,omitempty"`
+	// From then on; unset: 30 days ago.
+	Since         *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=since" json:"since,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetDeliveryFiguresRequest) Reset() {
+	*x = GetDeliveryFiguresRequest{}
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[33]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetDeliveryFiguresRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetDeliveryFiguresRequest) ProtoMessage() {}
+
+func (x *GetDeliveryFiguresRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[33]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetDeliveryFiguresRequest.ProtoReflect.Descriptor instead.
+func (*GetDeliveryFiguresRequest) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{33}
+}
+
+func (x *GetDeliveryFiguresRequest) GetPartition() string {
+	if x != nil {
+		return x.Partition
+	}
+	return ""
+}
+
+func (x *GetDeliveryFiguresRequest) GetApplication() string {
+	if x != nil {
+		return x.Application
+	}
+	return ""
+}
+
+func (x *GetDeliveryFiguresRequest) GetSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Since
+	}
+	return nil
+}
+
+type GetDeliveryFiguresResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Since         *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=since" json:"since,omitempty"`
+	Until         *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=until" json:"until,omitempty"`
+	Figures       []*DeliveryFigures     `protobuf:"bytes,3,rep,name=figures" json:"figures,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetDeliveryFiguresResponse) Reset() {
+	*x = GetDeliveryFiguresResponse{}
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[34]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetDeliveryFiguresResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetDeliveryFiguresResponse) ProtoMessage() {}
+
+func (x *GetDeliveryFiguresResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[34]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetDeliveryFiguresResponse.ProtoReflect.Descriptor instead.
+func (*GetDeliveryFiguresResponse) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{34}
+}
+
+func (x *GetDeliveryFiguresResponse) GetSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Since
+	}
+	return nil
+}
+
+func (x *GetDeliveryFiguresResponse) GetUntil() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Until
+	}
+	return nil
+}
+
+func (x *GetDeliveryFiguresResponse) GetFigures() []*DeliveryFigures {
+	if x != nil {
+		return x.Figures
+	}
+	return nil
+}
+
 var File_lehr_api_v1_delivery_proto protoreflect.FileDescriptor
 
 const file_lehr_api_v1_delivery_proto_rawDesc = "" +
@@ -2394,13 +2955,61 @@ const file_lehr_api_v1_delivery_proto_rawDesc = "" +
 	"\aremoved\x18\x05 \x03(\v2\x1c.lehr.api.v1.DeliveredCommitR\aremoved\x12\x14\n" +
 	"\x05whole\x18\x06 \x01(\bR\x05whole\x129\n" +
 	"\bversions\x18\a \x03(\v2\x1d.lehr.api.v1.DeliveredVersionR\bversions\x12\x12\n" +
-	"\x04back\x18\b \x01(\bR\x04back2\xad\x06\n" +
+	"\x04back\x18\b \x01(\bR\x04back\"\xa5\x02\n" +
+	"\rDeliveryEvent\x12\x16\n" +
+	"\x06number\x18\x01 \x01(\x04R\x06number\x12*\n" +
+	"\x02at\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12\x14\n" +
+	"\x05event\x18\x03 \x01(\tR\x05event\x12 \n" +
+	"\vapplication\x18\x04 \x01(\tR\vapplication\x12 \n" +
+	"\venvironment\x18\x05 \x01(\tR\venvironment\x122\n" +
+	"\aversion\x18\x06 \x01(\v2\x18.lehr.api.v1.VersionNameR\aversion\x12\x1e\n" +
+	"\n" +
+	"constraint\x18\a \x01(\tR\n" +
+	"constraint\x12\x0e\n" +
+	"\x02by\x18\b \x01(\tR\x02by\x12\x12\n" +
+	"\x04text\x18\t \x01(\tR\x04text\"\x93\x01\n" +
+	"\x19ListDeliveryEventsRequest\x12\x1c\n" +
+	"\tpartition\x18\x01 \x01(\tR\tpartition\x12 \n" +
+	"\vapplication\x18\x02 \x01(\tR\vapplication\x12 \n" +
+	"\venvironment\x18\x03 \x01(\tR\venvironment\x12\x14\n" +
+	"\x05limit\x18\x04 \x01(\x05R\x05limit\"P\n" +
+	"\x1aListDeliveryEventsResponse\x122\n" +
+	"\x06events\x18\x01 \x03(\v2\x1a.lehr.api.v1.DeliveryEventR\x06events\"\x8d\x01\n" +
+	"\rDeliveryTimes\x12\x14\n" +
+	"\x05count\x18\x01 \x01(\x05R\x05count\x121\n" +
+	"\x06median\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x06median\x123\n" +
+	"\alongest\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\alongest\"a\n" +
+	"\rDeliveryQueue\x12\x1e\n" +
+	"\n" +
+	"constraint\x18\x01 \x01(\tR\n" +
+	"constraint\x120\n" +
+	"\x05times\x18\x02 \x01(\v2\x1a.lehr.api.v1.DeliveryTimesR\x05times\"\xa7\x02\n" +
+	"\x0fDeliveryFigures\x12 \n" +
+	"\vapplication\x18\x01 \x01(\tR\vapplication\x12 \n" +
+	"\venvironment\x18\x02 \x01(\tR\venvironment\x12\x1e\n" +
+	"\n" +
+	"promotions\x18\x03 \x01(\x05R\n" +
+	"promotions\x12\x16\n" +
+	"\x06failed\x18\x04 \x01(\x05R\x06failed\x12.\n" +
+	"\x04lead\x18\x05 \x01(\v2\x1a.lehr.api.v1.DeliveryTimesR\x04lead\x124\n" +
+	"\arestore\x18\x06 \x01(\v2\x1a.lehr.api.v1.DeliveryTimesR\arestore\x122\n" +
+	"\x06queues\x18\a \x03(\v2\x1a.lehr.api.v1.DeliveryQueueR\x06queues\"\x8d\x01\n" +
+	"\x19GetDeliveryFiguresRequest\x12\x1c\n" +
+	"\tpartition\x18\x01 \x01(\tR\tpartition\x12 \n" +
+	"\vapplication\x18\x02 \x01(\tR\vapplication\x120\n" +
+	"\x05since\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\"\xb8\x01\n" +
+	"\x1aGetDeliveryFiguresResponse\x120\n" +
+	"\x05since\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x120\n" +
+	"\x05until\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x05until\x126\n" +
+	"\afigures\x18\x03 \x03(\v2\x1c.lehr.api.v1.DeliveryFiguresR\afigures2\x8f\b\n" +
 	"\x0fDeliveryService\x12i\n" +
 	"\x10ListEnvironments\x12$.lehr.api.v1.ListEnvironmentsRequest\x1a%.lehr.api.v1.ListEnvironmentsResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01\x12]\n" +
 	"\fListVersions\x12 .lehr.api.v1.ListVersionsRequest\x1a!.lehr.api.v1.ListVersionsResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01\x12c\n" +
 	"\x0eExplainVersion\x12\".lehr.api.v1.ExplainVersionRequest\x1a#.lehr.api.v1.ExplainVersionResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01\x12]\n" +
 	"\fLocateCommit\x12 .lehr.api.v1.LocateCommitRequest\x1a!.lehr.api.v1.LocateCommitResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01\x12f\n" +
-	"\x0fCompareVersions\x12#.lehr.api.v1.CompareVersionsRequest\x1a$.lehr.api.v1.CompareVersionsResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01\x12`\n" +
+	"\x0fCompareVersions\x12#.lehr.api.v1.CompareVersionsRequest\x1a$.lehr.api.v1.CompareVersionsResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01\x12o\n" +
+	"\x12ListDeliveryEvents\x12&.lehr.api.v1.ListDeliveryEventsRequest\x1a'.lehr.api.v1.ListDeliveryEventsResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01\x12o\n" +
+	"\x12GetDeliveryFigures\x12&.lehr.api.v1.GetDeliveryFiguresRequest\x1a'.lehr.api.v1.GetDeliveryFiguresResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01\x12`\n" +
 	"\rActOnDelivery\x12!.lehr.api.v1.ActOnDeliveryRequest\x1a\".lehr.api.v1.ActOnDeliveryResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01\x12`\n" +
 	"\rVoteOnVersion\x12!.lehr.api.v1.VoteOnVersionRequest\x1a\".lehr.api.v1.VoteOnVersionResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01\x12`\n" +
 	"\rRecordVerdict\x12!.lehr.api.v1.RecordVerdictRequest\x1a\".lehr.api.v1.RecordVerdictResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01B%Z\x1elehr.dev/gen/lehr/api/v1;apipb\x92\x03\x02\b\x02b\beditionsp\xe8\a"
@@ -2417,61 +3026,69 @@ func file_lehr_api_v1_delivery_proto_rawDescGZIP() []byte {
 	return file_lehr_api_v1_delivery_proto_rawDescData
 }
 
-var file_lehr_api_v1_delivery_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
+var file_lehr_api_v1_delivery_proto_msgTypes = make([]protoimpl.MessageInfo, 35)
 var file_lehr_api_v1_delivery_proto_goTypes = []any{
-	(*VersionName)(nil),              // 0: lehr.api.v1.VersionName
-	(*DeliveredEnvironment)(nil),     // 1: lehr.api.v1.DeliveredEnvironment
-	(*ListEnvironmentsRequest)(nil),  // 2: lehr.api.v1.ListEnvironmentsRequest
-	(*ListEnvironmentsResponse)(nil), // 3: lehr.api.v1.ListEnvironmentsResponse
-	(*DeliveredVersion)(nil),         // 4: lehr.api.v1.DeliveredVersion
-	(*VersionStanding)(nil),          // 5: lehr.api.v1.VersionStanding
-	(*ListVersionsRequest)(nil),      // 6: lehr.api.v1.ListVersionsRequest
-	(*ListVersionsResponse)(nil),     // 7: lehr.api.v1.ListVersionsResponse
-	(*VersionVerdict)(nil),           // 8: lehr.api.v1.VersionVerdict
-	(*AwaitedVerdict)(nil),           // 9: lehr.api.v1.AwaitedVerdict
-	(*VersionExplanation)(nil),       // 10: lehr.api.v1.VersionExplanation
-	(*ExplainVersionRequest)(nil),    // 11: lehr.api.v1.ExplainVersionRequest
-	(*ExplainVersionResponse)(nil),   // 12: lehr.api.v1.ExplainVersionResponse
-	(*DeliveryEffect)(nil),           // 13: lehr.api.v1.DeliveryEffect
-	(*ActOnDeliveryRequest)(nil),     // 14: lehr.api.v1.ActOnDeliveryRequest
-	(*ActOnDeliveryResponse)(nil),    // 15: lehr.api.v1.ActOnDeliveryResponse
-	(*VoteOnVersionRequest)(nil),     // 16: lehr.api.v1.VoteOnVersionRequest
-	(*VoteOnVersionResponse)(nil),    // 17: lehr.api.v1.VoteOnVersionResponse
-	(*RecordVerdictRequest)(nil),     // 18: lehr.api.v1.RecordVerdictRequest
-	(*RecordVerdictResponse)(nil),    // 19: lehr.api.v1.RecordVerdictResponse
-	(*DeliveredCommit)(nil),          // 20: lehr.api.v1.DeliveredCommit
-	(*CommitPlace)(nil),              // 21: lehr.api.v1.CommitPlace
-	(*CommitLocation)(nil),           // 22: lehr.api.v1.CommitLocation
-	(*LocateCommitRequest)(nil),      // 23: lehr.api.v1.LocateCommitRequest
-	(*LocateCommitResponse)(nil),     // 24: lehr.api.v1.LocateCommitResponse
-	(*CompareVersionsRequest)(nil),   // 25: lehr.api.v1.CompareVersionsRequest
-	(*CompareVersionsResponse)(nil),  // 26: lehr.api.v1.CompareVersionsResponse
-	(*timestamppb.Timestamp)(nil),    // 27: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),      // 28: google.protobuf.Duration
+	(*VersionName)(nil),                // 0: lehr.api.v1.VersionName
+	(*DeliveredEnvironment)(nil),       // 1: lehr.api.v1.DeliveredEnvironment
+	(*ListEnvironmentsRequest)(nil),    // 2: lehr.api.v1.ListEnvironmentsRequest
+	(*ListEnvironmentsResponse)(nil),   // 3: lehr.api.v1.ListEnvironmentsResponse
+	(*DeliveredVersion)(nil),           // 4: lehr.api.v1.DeliveredVersion
+	(*VersionStanding)(nil),            // 5: lehr.api.v1.VersionStanding
+	(*ListVersionsRequest)(nil),        // 6: lehr.api.v1.ListVersionsRequest
+	(*ListVersionsResponse)(nil),       // 7: lehr.api.v1.ListVersionsResponse
+	(*VersionVerdict)(nil),             // 8: lehr.api.v1.VersionVerdict
+	(*AwaitedVerdict)(nil),             // 9: lehr.api.v1.AwaitedVerdict
+	(*VersionExplanation)(nil),         // 10: lehr.api.v1.VersionExplanation
+	(*ExplainVersionRequest)(nil),      // 11: lehr.api.v1.ExplainVersionRequest
+	(*ExplainVersionResponse)(nil),     // 12: lehr.api.v1.ExplainVersionResponse
+	(*DeliveryEffect)(nil),             // 13: lehr.api.v1.DeliveryEffect
+	(*ActOnDeliveryRequest)(nil),       // 14: lehr.api.v1.ActOnDeliveryRequest
+	(*ActOnDeliveryResponse)(nil),      // 15: lehr.api.v1.ActOnDeliveryResponse
+	(*VoteOnVersionRequest)(nil),       // 16: lehr.api.v1.VoteOnVersionRequest
+	(*VoteOnVersionResponse)(nil),      // 17: lehr.api.v1.VoteOnVersionResponse
+	(*RecordVerdictRequest)(nil),       // 18: lehr.api.v1.RecordVerdictRequest
+	(*RecordVerdictResponse)(nil),      // 19: lehr.api.v1.RecordVerdictResponse
+	(*DeliveredCommit)(nil),            // 20: lehr.api.v1.DeliveredCommit
+	(*CommitPlace)(nil),                // 21: lehr.api.v1.CommitPlace
+	(*CommitLocation)(nil),             // 22: lehr.api.v1.CommitLocation
+	(*LocateCommitRequest)(nil),        // 23: lehr.api.v1.LocateCommitRequest
+	(*LocateCommitResponse)(nil),       // 24: lehr.api.v1.LocateCommitResponse
+	(*CompareVersionsRequest)(nil),     // 25: lehr.api.v1.CompareVersionsRequest
+	(*CompareVersionsResponse)(nil),    // 26: lehr.api.v1.CompareVersionsResponse
+	(*DeliveryEvent)(nil),              // 27: lehr.api.v1.DeliveryEvent
+	(*ListDeliveryEventsRequest)(nil),  // 28: lehr.api.v1.ListDeliveryEventsRequest
+	(*ListDeliveryEventsResponse)(nil), // 29: lehr.api.v1.ListDeliveryEventsResponse
+	(*DeliveryTimes)(nil),              // 30: lehr.api.v1.DeliveryTimes
+	(*DeliveryQueue)(nil),              // 31: lehr.api.v1.DeliveryQueue
+	(*DeliveryFigures)(nil),            // 32: lehr.api.v1.DeliveryFigures
+	(*GetDeliveryFiguresRequest)(nil),  // 33: lehr.api.v1.GetDeliveryFiguresRequest
+	(*GetDeliveryFiguresResponse)(nil), // 34: lehr.api.v1.GetDeliveryFiguresResponse
+	(*timestamppb.Timestamp)(nil),      // 35: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),        // 36: google.protobuf.Duration
 }
 var file_lehr_api_v1_delivery_proto_depIdxs = []int32{
 	0,  // 0: lehr.api.v1.DeliveredEnvironment.has:type_name -> lehr.api.v1.VersionName
-	27, // 1: lehr.api.v1.DeliveredEnvironment.since:type_name -> google.protobuf.Timestamp
-	27, // 2: lehr.api.v1.DeliveredEnvironment.good_since:type_name -> google.protobuf.Timestamp
+	35, // 1: lehr.api.v1.DeliveredEnvironment.since:type_name -> google.protobuf.Timestamp
+	35, // 2: lehr.api.v1.DeliveredEnvironment.good_since:type_name -> google.protobuf.Timestamp
 	0,  // 3: lehr.api.v1.DeliveredEnvironment.wants:type_name -> lehr.api.v1.VersionName
 	0,  // 4: lehr.api.v1.DeliveredEnvironment.pinned:type_name -> lehr.api.v1.VersionName
 	1,  // 5: lehr.api.v1.ListEnvironmentsResponse.environments:type_name -> lehr.api.v1.DeliveredEnvironment
 	0,  // 6: lehr.api.v1.DeliveredVersion.version:type_name -> lehr.api.v1.VersionName
-	27, // 7: lehr.api.v1.DeliveredVersion.created:type_name -> google.protobuf.Timestamp
-	27, // 8: lehr.api.v1.DeliveredVersion.seen:type_name -> google.protobuf.Timestamp
-	27, // 9: lehr.api.v1.DeliveredVersion.gone:type_name -> google.protobuf.Timestamp
+	35, // 7: lehr.api.v1.DeliveredVersion.created:type_name -> google.protobuf.Timestamp
+	35, // 8: lehr.api.v1.DeliveredVersion.seen:type_name -> google.protobuf.Timestamp
+	35, // 9: lehr.api.v1.DeliveredVersion.gone:type_name -> google.protobuf.Timestamp
 	5,  // 10: lehr.api.v1.DeliveredVersion.standings:type_name -> lehr.api.v1.VersionStanding
-	27, // 11: lehr.api.v1.VersionStanding.since:type_name -> google.protobuf.Timestamp
+	35, // 11: lehr.api.v1.VersionStanding.since:type_name -> google.protobuf.Timestamp
 	4,  // 12: lehr.api.v1.ListVersionsResponse.versions:type_name -> lehr.api.v1.DeliveredVersion
-	28, // 13: lehr.api.v1.VersionVerdict.have_time:type_name -> google.protobuf.Duration
-	28, // 14: lehr.api.v1.VersionVerdict.needs_time:type_name -> google.protobuf.Duration
-	27, // 15: lehr.api.v1.VersionVerdict.until:type_name -> google.protobuf.Timestamp
+	36, // 13: lehr.api.v1.VersionVerdict.have_time:type_name -> google.protobuf.Duration
+	36, // 14: lehr.api.v1.VersionVerdict.needs_time:type_name -> google.protobuf.Duration
+	35, // 15: lehr.api.v1.VersionVerdict.until:type_name -> google.protobuf.Timestamp
 	0,  // 16: lehr.api.v1.VersionExplanation.version:type_name -> lehr.api.v1.VersionName
 	8,  // 17: lehr.api.v1.VersionExplanation.verdicts:type_name -> lehr.api.v1.VersionVerdict
-	27, // 18: lehr.api.v1.VersionExplanation.earliest:type_name -> google.protobuf.Timestamp
+	35, // 18: lehr.api.v1.VersionExplanation.earliest:type_name -> google.protobuf.Timestamp
 	9,  // 19: lehr.api.v1.VersionExplanation.awaits:type_name -> lehr.api.v1.AwaitedVerdict
 	8,  // 20: lehr.api.v1.VersionExplanation.admitted_by:type_name -> lehr.api.v1.VersionVerdict
-	27, // 21: lehr.api.v1.VersionExplanation.admitted:type_name -> google.protobuf.Timestamp
+	35, // 21: lehr.api.v1.VersionExplanation.admitted:type_name -> google.protobuf.Timestamp
 	10, // 22: lehr.api.v1.ExplainVersionResponse.explanations:type_name -> lehr.api.v1.VersionExplanation
 	1,  // 23: lehr.api.v1.DeliveryEffect.before:type_name -> lehr.api.v1.DeliveredEnvironment
 	1,  // 24: lehr.api.v1.DeliveryEffect.after:type_name -> lehr.api.v1.DeliveredEnvironment
@@ -2481,9 +3098,9 @@ var file_lehr_api_v1_delivery_proto_depIdxs = []int32{
 	0,  // 28: lehr.api.v1.VoteOnVersionResponse.version:type_name -> lehr.api.v1.VersionName
 	8,  // 29: lehr.api.v1.VoteOnVersionResponse.verdict:type_name -> lehr.api.v1.VersionVerdict
 	0,  // 30: lehr.api.v1.RecordVerdictResponse.version:type_name -> lehr.api.v1.VersionName
-	27, // 31: lehr.api.v1.DeliveredCommit.at:type_name -> google.protobuf.Timestamp
+	35, // 31: lehr.api.v1.DeliveredCommit.at:type_name -> google.protobuf.Timestamp
 	0,  // 32: lehr.api.v1.CommitPlace.version:type_name -> lehr.api.v1.VersionName
-	27, // 33: lehr.api.v1.CommitPlace.since:type_name -> google.protobuf.Timestamp
+	35, // 33: lehr.api.v1.CommitPlace.since:type_name -> google.protobuf.Timestamp
 	10, // 34: lehr.api.v1.CommitPlace.next:type_name -> lehr.api.v1.VersionExplanation
 	20, // 35: lehr.api.v1.CommitLocation.commit:type_name -> lehr.api.v1.DeliveredCommit
 	0,  // 36: lehr.api.v1.CommitLocation.versions:type_name -> lehr.api.v1.VersionName
@@ -2494,27 +3111,44 @@ var file_lehr_api_v1_delivery_proto_depIdxs = []int32{
 	20, // 41: lehr.api.v1.CompareVersionsResponse.commits:type_name -> lehr.api.v1.DeliveredCommit
 	20, // 42: lehr.api.v1.CompareVersionsResponse.removed:type_name -> lehr.api.v1.DeliveredCommit
 	4,  // 43: lehr.api.v1.CompareVersionsResponse.versions:type_name -> lehr.api.v1.DeliveredVersion
-	2,  // 44: lehr.api.v1.DeliveryService.ListEnvironments:input_type -> lehr.api.v1.ListEnvironmentsRequest
-	6,  // 45: lehr.api.v1.DeliveryService.ListVersions:input_type -> lehr.api.v1.ListVersionsRequest
-	11, // 46: lehr.api.v1.DeliveryService.ExplainVersion:input_type -> lehr.api.v1.ExplainVersionRequest
-	23, // 47: lehr.api.v1.DeliveryService.LocateCommit:input_type -> lehr.api.v1.LocateCommitRequest
-	25, // 48: lehr.api.v1.DeliveryService.CompareVersions:input_type -> lehr.api.v1.CompareVersionsRequest
-	14, // 49: lehr.api.v1.DeliveryService.ActOnDelivery:input_type -> lehr.api.v1.ActOnDeliveryRequest
-	16, // 50: lehr.api.v1.DeliveryService.VoteOnVersion:input_type -> lehr.api.v1.VoteOnVersionRequest
-	18, // 51: lehr.api.v1.DeliveryService.RecordVerdict:input_type -> lehr.api.v1.RecordVerdictRequest
-	3,  // 52: lehr.api.v1.DeliveryService.ListEnvironments:output_type -> lehr.api.v1.ListEnvironmentsResponse
-	7,  // 53: lehr.api.v1.DeliveryService.ListVersions:output_type -> lehr.api.v1.ListVersionsResponse
-	12, // 54: lehr.api.v1.DeliveryService.ExplainVersion:output_type -> lehr.api.v1.ExplainVersionResponse
-	24, // 55: lehr.api.v1.DeliveryService.LocateCommit:output_type -> lehr.api.v1.LocateCommitResponse
-	26, // 56: lehr.api.v1.DeliveryService.CompareVersions:output_type -> lehr.api.v1.CompareVersionsResponse
-	15, // 57: lehr.api.v1.DeliveryService.ActOnDelivery:output_type -> lehr.api.v1.ActOnDeliveryResponse
-	17, // 58: lehr.api.v1.DeliveryService.VoteOnVersion:output_type -> lehr.api.v1.VoteOnVersionResponse
-	19, // 59: lehr.api.v1.DeliveryService.RecordVerdict:output_type -> lehr.api.v1.RecordVerdictResponse
-	52, // [52:60] is the sub-list for method output_type
-	44, // [44:52] is the sub-list for method input_type
-	44, // [44:44] is the sub-list for extension type_name
-	44, // [44:44] is the sub-list for extension extendee
-	0,  // [0:44] is the sub-list for field type_name
+	35, // 44: lehr.api.v1.DeliveryEvent.at:type_name -> google.protobuf.Timestamp
+	0,  // 45: lehr.api.v1.DeliveryEvent.version:type_name -> lehr.api.v1.VersionName
+	27, // 46: lehr.api.v1.ListDeliveryEventsResponse.events:type_name -> lehr.api.v1.DeliveryEvent
+	36, // 47: lehr.api.v1.DeliveryTimes.median:type_name -> google.protobuf.Duration
+	36, // 48: lehr.api.v1.DeliveryTimes.longest:type_name -> google.protobuf.Duration
+	30, // 49: lehr.api.v1.DeliveryQueue.times:type_name -> lehr.api.v1.DeliveryTimes
+	30, // 50: lehr.api.v1.DeliveryFigures.lead:type_name -> lehr.api.v1.DeliveryTimes
+	30, // 51: lehr.api.v1.DeliveryFigures.restore:type_name -> lehr.api.v1.DeliveryTimes
+	31, // 52: lehr.api.v1.DeliveryFigures.queues:type_name -> lehr.api.v1.DeliveryQueue
+	35, // 53: lehr.api.v1.GetDeliveryFiguresRequest.since:type_name -> google.protobuf.Timestamp
+	35, // 54: lehr.api.v1.GetDeliveryFiguresResponse.since:type_name -> google.protobuf.Timestamp
+	35, // 55: lehr.api.v1.GetDeliveryFiguresResponse.until:type_name -> google.protobuf.Timestamp
+	32, // 56: lehr.api.v1.GetDeliveryFiguresResponse.figures:type_name -> lehr.api.v1.DeliveryFigures
+	2,  // 57: lehr.api.v1.DeliveryService.ListEnvironments:input_type -> lehr.api.v1.ListEnvironmentsRequest
+	6,  // 58: lehr.api.v1.DeliveryService.ListVersions:input_type -> lehr.api.v1.ListVersionsRequest
+	11, // 59: lehr.api.v1.DeliveryService.ExplainVersion:input_type -> lehr.api.v1.ExplainVersionRequest
+	23, // 60: lehr.api.v1.DeliveryService.LocateCommit:input_type -> lehr.api.v1.LocateCommitRequest
+	25, // 61: lehr.api.v1.DeliveryService.CompareVersions:input_type -> lehr.api.v1.CompareVersionsRequest
+	28, // 62: lehr.api.v1.DeliveryService.ListDeliveryEvents:input_type -> lehr.api.v1.ListDeliveryEventsRequest
+	33, // 63: lehr.api.v1.DeliveryService.GetDeliveryFigures:input_type -> lehr.api.v1.GetDeliveryFiguresRequest
+	14, // 64: lehr.api.v1.DeliveryService.ActOnDelivery:input_type -> lehr.api.v1.ActOnDeliveryRequest
+	16, // 65: lehr.api.v1.DeliveryService.VoteOnVersion:input_type -> lehr.api.v1.VoteOnVersionRequest
+	18, // 66: lehr.api.v1.DeliveryService.RecordVerdict:input_type -> lehr.api.v1.RecordVerdictRequest
+	3,  // 67: lehr.api.v1.DeliveryService.ListEnvironments:output_type -> lehr.api.v1.ListEnvironmentsResponse
+	7,  // 68: lehr.api.v1.DeliveryService.ListVersions:output_type -> lehr.api.v1.ListVersionsResponse
+	12, // 69: lehr.api.v1.DeliveryService.ExplainVersion:output_type -> lehr.api.v1.ExplainVersionResponse
+	24, // 70: lehr.api.v1.DeliveryService.LocateCommit:output_type -> lehr.api.v1.LocateCommitResponse
+	26, // 71: lehr.api.v1.DeliveryService.CompareVersions:output_type -> lehr.api.v1.CompareVersionsResponse
+	29, // 72: lehr.api.v1.DeliveryService.ListDeliveryEvents:output_type -> lehr.api.v1.ListDeliveryEventsResponse
+	34, // 73: lehr.api.v1.DeliveryService.GetDeliveryFigures:output_type -> lehr.api.v1.GetDeliveryFiguresResponse
+	15, // 74: lehr.api.v1.DeliveryService.ActOnDelivery:output_type -> lehr.api.v1.ActOnDeliveryResponse
+	17, // 75: lehr.api.v1.DeliveryService.VoteOnVersion:output_type -> lehr.api.v1.VoteOnVersionResponse
+	19, // 76: lehr.api.v1.DeliveryService.RecordVerdict:output_type -> lehr.api.v1.RecordVerdictResponse
+	67, // [67:77] is the sub-list for method output_type
+	57, // [57:67] is the sub-list for method input_type
+	57, // [57:57] is the sub-list for extension type_name
+	57, // [57:57] is the sub-list for extension extendee
+	0,  // [0:57] is the sub-list for field type_name
 }
 
 func init() { file_lehr_api_v1_delivery_proto_init() }
@@ -2530,7 +3164,7 @@ func file_lehr_api_v1_delivery_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lehr_api_v1_delivery_proto_rawDesc), len(file_lehr_api_v1_delivery_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   27,
+			NumMessages:   35,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

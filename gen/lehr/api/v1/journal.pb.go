@@ -208,7 +208,10 @@ type Push struct {
 	// Scopes of budgets in which it took a place until its end.
 	Budgets []string `protobuf:"bytes,17,rep,name=budgets" json:"budgets,omitempty"`
 	// Keys of the rate limits that it counts under.
-	Rates         []string `protobuf:"bytes,18,rep,name=rates" json:"rates,omitempty"`
+	Rates []string `protobuf:"bytes,18,rep,name=rates" json:"rates,omitempty"`
+	// What its plugin told of it, from GetPush alone, while it is under way. It is in the memory of the server
+	// admitted_by alone. Unset: the push has ended, or another server answers, or that one was started anew.
+	Progress      *PushProgress `protobuf:"bytes,19,opt,name=progress" json:"progress,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -369,6 +372,122 @@ func (x *Push) GetRates() []string {
 	return nil
 }
 
+func (x *Push) GetProgress() *PushProgress {
+	if x != nil {
+		return x.Progress
+	}
+	return nil
+}
+
+// PushProgress is the end of what a plugin told of a push: at most 200 lines, 64 kB together and 4096 bytes
+// each, printable, without what looks like a secret.
+type PushProgress struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The oldest first.
+	Lines []*ProgressLine `protobuf:"bytes,1,rep,name=lines" json:"lines,omitempty"`
+	// How many lines before these were told.
+	Dropped       int64 `protobuf:"varint,2,opt,name=dropped" json:"dropped,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PushProgress) Reset() {
+	*x = PushProgress{}
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PushProgress) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PushProgress) ProtoMessage() {}
+
+func (x *PushProgress) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PushProgress.ProtoReflect.Descriptor instead.
+func (*PushProgress) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_journal_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *PushProgress) GetLines() []*ProgressLine {
+	if x != nil {
+		return x.Lines
+	}
+	return nil
+}
+
+func (x *PushProgress) GetDropped() int64 {
+	if x != nil {
+		return x.Dropped
+	}
+	return 0
+}
+
+type ProgressLine struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// When Lehr was told.
+	At            *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=at" json:"at,omitempty"`
+	Text          string                 `protobuf:"bytes,2,opt,name=text" json:"text,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ProgressLine) Reset() {
+	*x = ProgressLine{}
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ProgressLine) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ProgressLine) ProtoMessage() {}
+
+func (x *ProgressLine) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ProgressLine.ProtoReflect.Descriptor instead.
+func (*ProgressLine) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_journal_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *ProgressLine) GetAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.At
+	}
+	return nil
+}
+
+func (x *ProgressLine) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
 type ListPushesRequest struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	Partition string                 `protobuf:"bytes,1,opt,name=partition" json:"partition,omitempty"`
@@ -381,7 +500,7 @@ type ListPushesRequest struct {
 
 func (x *ListPushesRequest) Reset() {
 	*x = ListPushesRequest{}
-	mi := &file_lehr_api_v1_journal_proto_msgTypes[4]
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -393,7 +512,7 @@ func (x *ListPushesRequest) String() string {
 func (*ListPushesRequest) ProtoMessage() {}
 
 func (x *ListPushesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_journal_proto_msgTypes[4]
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -406,7 +525,7 @@ func (x *ListPushesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPushesRequest.ProtoReflect.Descriptor instead.
 func (*ListPushesRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_journal_proto_rawDescGZIP(), []int{4}
+	return file_lehr_api_v1_journal_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *ListPushesRequest) GetPartition() string {
@@ -439,7 +558,7 @@ type ListPushesResponse struct {
 
 func (x *ListPushesResponse) Reset() {
 	*x = ListPushesResponse{}
-	mi := &file_lehr_api_v1_journal_proto_msgTypes[5]
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -451,7 +570,7 @@ func (x *ListPushesResponse) String() string {
 func (*ListPushesResponse) ProtoMessage() {}
 
 func (x *ListPushesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_journal_proto_msgTypes[5]
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -464,7 +583,7 @@ func (x *ListPushesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPushesResponse.ProtoReflect.Descriptor instead.
 func (*ListPushesResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_journal_proto_rawDescGZIP(), []int{5}
+	return file_lehr_api_v1_journal_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *ListPushesResponse) GetPushes() []*Push {
@@ -498,7 +617,7 @@ type AuditRecord struct {
 
 func (x *AuditRecord) Reset() {
 	*x = AuditRecord{}
-	mi := &file_lehr_api_v1_journal_proto_msgTypes[6]
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -510,7 +629,7 @@ func (x *AuditRecord) String() string {
 func (*AuditRecord) ProtoMessage() {}
 
 func (x *AuditRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_journal_proto_msgTypes[6]
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -523,7 +642,7 @@ func (x *AuditRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditRecord.ProtoReflect.Descriptor instead.
 func (*AuditRecord) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_journal_proto_rawDescGZIP(), []int{6}
+	return file_lehr_api_v1_journal_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *AuditRecord) GetPartition() string {
@@ -629,7 +748,7 @@ type ListAuditRequest struct {
 
 func (x *ListAuditRequest) Reset() {
 	*x = ListAuditRequest{}
-	mi := &file_lehr_api_v1_journal_proto_msgTypes[7]
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -641,7 +760,7 @@ func (x *ListAuditRequest) String() string {
 func (*ListAuditRequest) ProtoMessage() {}
 
 func (x *ListAuditRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_journal_proto_msgTypes[7]
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -654,7 +773,7 @@ func (x *ListAuditRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditRequest.ProtoReflect.Descriptor instead.
 func (*ListAuditRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_journal_proto_rawDescGZIP(), []int{7}
+	return file_lehr_api_v1_journal_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ListAuditRequest) GetPartition() string {
@@ -711,7 +830,7 @@ type ListAuditResponse struct {
 
 func (x *ListAuditResponse) Reset() {
 	*x = ListAuditResponse{}
-	mi := &file_lehr_api_v1_journal_proto_msgTypes[8]
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -723,7 +842,7 @@ func (x *ListAuditResponse) String() string {
 func (*ListAuditResponse) ProtoMessage() {}
 
 func (x *ListAuditResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_journal_proto_msgTypes[8]
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -736,7 +855,7 @@ func (x *ListAuditResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditResponse.ProtoReflect.Descriptor instead.
 func (*ListAuditResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_journal_proto_rawDescGZIP(), []int{8}
+	return file_lehr_api_v1_journal_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ListAuditResponse) GetRecords() []*AuditRecord {
@@ -771,7 +890,7 @@ type Checkpoint struct {
 
 func (x *Checkpoint) Reset() {
 	*x = Checkpoint{}
-	mi := &file_lehr_api_v1_journal_proto_msgTypes[9]
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -783,7 +902,7 @@ func (x *Checkpoint) String() string {
 func (*Checkpoint) ProtoMessage() {}
 
 func (x *Checkpoint) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_journal_proto_msgTypes[9]
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -796,7 +915,7 @@ func (x *Checkpoint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Checkpoint.ProtoReflect.Descriptor instead.
 func (*Checkpoint) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_journal_proto_rawDescGZIP(), []int{9}
+	return file_lehr_api_v1_journal_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Checkpoint) GetStore() string {
@@ -842,7 +961,7 @@ type ListCheckpointsRequest struct {
 
 func (x *ListCheckpointsRequest) Reset() {
 	*x = ListCheckpointsRequest{}
-	mi := &file_lehr_api_v1_journal_proto_msgTypes[10]
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -854,7 +973,7 @@ func (x *ListCheckpointsRequest) String() string {
 func (*ListCheckpointsRequest) ProtoMessage() {}
 
 func (x *ListCheckpointsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_journal_proto_msgTypes[10]
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -867,7 +986,7 @@ func (x *ListCheckpointsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCheckpointsRequest.ProtoReflect.Descriptor instead.
 func (*ListCheckpointsRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_journal_proto_rawDescGZIP(), []int{10}
+	return file_lehr_api_v1_journal_proto_rawDescGZIP(), []int{12}
 }
 
 type ListCheckpointsResponse struct {
@@ -879,7 +998,7 @@ type ListCheckpointsResponse struct {
 
 func (x *ListCheckpointsResponse) Reset() {
 	*x = ListCheckpointsResponse{}
-	mi := &file_lehr_api_v1_journal_proto_msgTypes[11]
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -891,7 +1010,7 @@ func (x *ListCheckpointsResponse) String() string {
 func (*ListCheckpointsResponse) ProtoMessage() {}
 
 func (x *ListCheckpointsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_journal_proto_msgTypes[11]
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -904,7 +1023,7 @@ func (x *ListCheckpointsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCheckpointsResponse.ProtoReflect.Descriptor instead.
 func (*ListCheckpointsResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_journal_proto_rawDescGZIP(), []int{11}
+	return file_lehr_api_v1_journal_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ListCheckpointsResponse) GetCheckpoints() []*Checkpoint {
@@ -923,7 +1042,7 @@ type VerifyAuditRequest struct {
 
 func (x *VerifyAuditRequest) Reset() {
 	*x = VerifyAuditRequest{}
-	mi := &file_lehr_api_v1_journal_proto_msgTypes[12]
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -935,7 +1054,7 @@ func (x *VerifyAuditRequest) String() string {
 func (*VerifyAuditRequest) ProtoMessage() {}
 
 func (x *VerifyAuditRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_journal_proto_msgTypes[12]
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -948,7 +1067,7 @@ func (x *VerifyAuditRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VerifyAuditRequest.ProtoReflect.Descriptor instead.
 func (*VerifyAuditRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_journal_proto_rawDescGZIP(), []int{12}
+	return file_lehr_api_v1_journal_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *VerifyAuditRequest) GetPartition() string {
@@ -969,7 +1088,7 @@ type VerifyAuditResponse struct {
 
 func (x *VerifyAuditResponse) Reset() {
 	*x = VerifyAuditResponse{}
-	mi := &file_lehr_api_v1_journal_proto_msgTypes[13]
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -981,7 +1100,7 @@ func (x *VerifyAuditResponse) String() string {
 func (*VerifyAuditResponse) ProtoMessage() {}
 
 func (x *VerifyAuditResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_journal_proto_msgTypes[13]
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -994,7 +1113,7 @@ func (x *VerifyAuditResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VerifyAuditResponse.ProtoReflect.Descriptor instead.
 func (*VerifyAuditResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_journal_proto_rawDescGZIP(), []int{13}
+	return file_lehr_api_v1_journal_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *VerifyAuditResponse) GetIntact() bool {
@@ -1019,7 +1138,7 @@ type GetDiagnosisRequest struct {
 
 func (x *GetDiagnosisRequest) Reset() {
 	*x = GetDiagnosisRequest{}
-	mi := &file_lehr_api_v1_journal_proto_msgTypes[14]
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1031,7 +1150,7 @@ func (x *GetDiagnosisRequest) String() string {
 func (*GetDiagnosisRequest) ProtoMessage() {}
 
 func (x *GetDiagnosisRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_journal_proto_msgTypes[14]
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1044,7 +1163,7 @@ func (x *GetDiagnosisRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDiagnosisRequest.ProtoReflect.Descriptor instead.
 func (*GetDiagnosisRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_journal_proto_rawDescGZIP(), []int{14}
+	return file_lehr_api_v1_journal_proto_rawDescGZIP(), []int{16}
 }
 
 type GetDiagnosisResponse struct {
@@ -1056,7 +1175,7 @@ type GetDiagnosisResponse struct {
 
 func (x *GetDiagnosisResponse) Reset() {
 	*x = GetDiagnosisResponse{}
-	mi := &file_lehr_api_v1_journal_proto_msgTypes[15]
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1068,7 +1187,7 @@ func (x *GetDiagnosisResponse) String() string {
 func (*GetDiagnosisResponse) ProtoMessage() {}
 
 func (x *GetDiagnosisResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_journal_proto_msgTypes[15]
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1081,7 +1200,7 @@ func (x *GetDiagnosisResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDiagnosisResponse.ProtoReflect.Descriptor instead.
 func (*GetDiagnosisResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_journal_proto_rawDescGZIP(), []int{15}
+	return file_lehr_api_v1_journal_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *GetDiagnosisResponse) GetFiles() []*DiagnosisFile {
@@ -1104,7 +1223,7 @@ type DiagnosisFile struct {
 
 func (x *DiagnosisFile) Reset() {
 	*x = DiagnosisFile{}
-	mi := &file_lehr_api_v1_journal_proto_msgTypes[16]
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1116,7 +1235,7 @@ func (x *DiagnosisFile) String() string {
 func (*DiagnosisFile) ProtoMessage() {}
 
 func (x *DiagnosisFile) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_journal_proto_msgTypes[16]
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1129,7 +1248,7 @@ func (x *DiagnosisFile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiagnosisFile.ProtoReflect.Descriptor instead.
 func (*DiagnosisFile) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_journal_proto_rawDescGZIP(), []int{16}
+	return file_lehr_api_v1_journal_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *DiagnosisFile) GetName() string {
@@ -1161,7 +1280,7 @@ type GetServerRequest struct {
 
 func (x *GetServerRequest) Reset() {
 	*x = GetServerRequest{}
-	mi := &file_lehr_api_v1_journal_proto_msgTypes[17]
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1173,7 +1292,7 @@ func (x *GetServerRequest) String() string {
 func (*GetServerRequest) ProtoMessage() {}
 
 func (x *GetServerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_journal_proto_msgTypes[17]
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1186,7 +1305,7 @@ func (x *GetServerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetServerRequest.ProtoReflect.Descriptor instead.
 func (*GetServerRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_journal_proto_rawDescGZIP(), []int{17}
+	return file_lehr_api_v1_journal_proto_rawDescGZIP(), []int{19}
 }
 
 type GetServerResponse struct {
@@ -1208,7 +1327,7 @@ type GetServerResponse struct {
 
 func (x *GetServerResponse) Reset() {
 	*x = GetServerResponse{}
-	mi := &file_lehr_api_v1_journal_proto_msgTypes[18]
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1220,7 +1339,7 @@ func (x *GetServerResponse) String() string {
 func (*GetServerResponse) ProtoMessage() {}
 
 func (x *GetServerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_journal_proto_msgTypes[18]
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1233,7 +1352,7 @@ func (x *GetServerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetServerResponse.ProtoReflect.Descriptor instead.
 func (*GetServerResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_journal_proto_rawDescGZIP(), []int{18}
+	return file_lehr_api_v1_journal_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *GetServerResponse) GetVersion() string {
@@ -1293,7 +1412,7 @@ type PartitionHealth struct {
 
 func (x *PartitionHealth) Reset() {
 	*x = PartitionHealth{}
-	mi := &file_lehr_api_v1_journal_proto_msgTypes[19]
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1305,7 +1424,7 @@ func (x *PartitionHealth) String() string {
 func (*PartitionHealth) ProtoMessage() {}
 
 func (x *PartitionHealth) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_journal_proto_msgTypes[19]
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1318,7 +1437,7 @@ func (x *PartitionHealth) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PartitionHealth.ProtoReflect.Descriptor instead.
 func (*PartitionHealth) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_journal_proto_rawDescGZIP(), []int{19}
+	return file_lehr_api_v1_journal_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *PartitionHealth) GetPartition() string {
@@ -1362,7 +1481,7 @@ const file_lehr_api_v1_journal_proto_rawDesc = "" +
 	"\x06Ground\x12\x14\n" +
 	"\x05check\x18\x01 \x01(\tR\x05check\x12\x12\n" +
 	"\x04fact\x18\x02 \x01(\tR\x04fact\x120\n" +
-	"\x05until\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x05until\"\xb3\x04\n" +
+	"\x05until\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x05until\"\xea\x04\n" +
 	"\x04Push\x12\x12\n" +
 	"\x04push\x18\x01 \x01(\tR\x04push\x12\x14\n" +
 	"\x05asset\x18\x02 \x01(\tR\x05asset\x12\x16\n" +
@@ -1384,7 +1503,14 @@ const file_lehr_api_v1_journal_proto_rawDesc = "" +
 	"\vadmitted_by\x18\x10 \x01(\tR\n" +
 	"admittedBy\x12\x18\n" +
 	"\abudgets\x18\x11 \x03(\tR\abudgets\x12\x14\n" +
-	"\x05rates\x18\x12 \x03(\tR\x05rates\"]\n" +
+	"\x05rates\x18\x12 \x03(\tR\x05rates\x125\n" +
+	"\bprogress\x18\x13 \x01(\v2\x19.lehr.api.v1.PushProgressR\bprogress\"Y\n" +
+	"\fPushProgress\x12/\n" +
+	"\x05lines\x18\x01 \x03(\v2\x19.lehr.api.v1.ProgressLineR\x05lines\x12\x18\n" +
+	"\adropped\x18\x02 \x01(\x03R\adropped\"N\n" +
+	"\fProgressLine\x12*\n" +
+	"\x02at\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12\x12\n" +
+	"\x04text\x18\x02 \x01(\tR\x04text\"]\n" +
 	"\x11ListPushesRequest\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\tR\tpartition\x12\x14\n" +
 	"\x05asset\x18\x02 \x01(\tR\x05asset\x12\x14\n" +
@@ -1476,70 +1602,75 @@ func file_lehr_api_v1_journal_proto_rawDescGZIP() []byte {
 	return file_lehr_api_v1_journal_proto_rawDescData
 }
 
-var file_lehr_api_v1_journal_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
+var file_lehr_api_v1_journal_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
 var file_lehr_api_v1_journal_proto_goTypes = []any{
 	(*GetPushRequest)(nil),          // 0: lehr.api.v1.GetPushRequest
 	(*GetPushResponse)(nil),         // 1: lehr.api.v1.GetPushResponse
 	(*Ground)(nil),                  // 2: lehr.api.v1.Ground
 	(*Push)(nil),                    // 3: lehr.api.v1.Push
-	(*ListPushesRequest)(nil),       // 4: lehr.api.v1.ListPushesRequest
-	(*ListPushesResponse)(nil),      // 5: lehr.api.v1.ListPushesResponse
-	(*AuditRecord)(nil),             // 6: lehr.api.v1.AuditRecord
-	(*ListAuditRequest)(nil),        // 7: lehr.api.v1.ListAuditRequest
-	(*ListAuditResponse)(nil),       // 8: lehr.api.v1.ListAuditResponse
-	(*Checkpoint)(nil),              // 9: lehr.api.v1.Checkpoint
-	(*ListCheckpointsRequest)(nil),  // 10: lehr.api.v1.ListCheckpointsRequest
-	(*ListCheckpointsResponse)(nil), // 11: lehr.api.v1.ListCheckpointsResponse
-	(*VerifyAuditRequest)(nil),      // 12: lehr.api.v1.VerifyAuditRequest
-	(*VerifyAuditResponse)(nil),     // 13: lehr.api.v1.VerifyAuditResponse
-	(*GetDiagnosisRequest)(nil),     // 14: lehr.api.v1.GetDiagnosisRequest
-	(*GetDiagnosisResponse)(nil),    // 15: lehr.api.v1.GetDiagnosisResponse
-	(*DiagnosisFile)(nil),           // 16: lehr.api.v1.DiagnosisFile
-	(*GetServerRequest)(nil),        // 17: lehr.api.v1.GetServerRequest
-	(*GetServerResponse)(nil),       // 18: lehr.api.v1.GetServerResponse
-	(*PartitionHealth)(nil),         // 19: lehr.api.v1.PartitionHealth
-	(*timestamppb.Timestamp)(nil),   // 20: google.protobuf.Timestamp
-	(*PlanRecord)(nil),              // 21: lehr.api.v1.PlanRecord
-	(*Actor)(nil),                   // 22: lehr.api.v1.Actor
-	(*Stop)(nil),                    // 23: lehr.api.v1.Stop
+	(*PushProgress)(nil),            // 4: lehr.api.v1.PushProgress
+	(*ProgressLine)(nil),            // 5: lehr.api.v1.ProgressLine
+	(*ListPushesRequest)(nil),       // 6: lehr.api.v1.ListPushesRequest
+	(*ListPushesResponse)(nil),      // 7: lehr.api.v1.ListPushesResponse
+	(*AuditRecord)(nil),             // 8: lehr.api.v1.AuditRecord
+	(*ListAuditRequest)(nil),        // 9: lehr.api.v1.ListAuditRequest
+	(*ListAuditResponse)(nil),       // 10: lehr.api.v1.ListAuditResponse
+	(*Checkpoint)(nil),              // 11: lehr.api.v1.Checkpoint
+	(*ListCheckpointsRequest)(nil),  // 12: lehr.api.v1.ListCheckpointsRequest
+	(*ListCheckpointsResponse)(nil), // 13: lehr.api.v1.ListCheckpointsResponse
+	(*VerifyAuditRequest)(nil),      // 14: lehr.api.v1.VerifyAuditRequest
+	(*VerifyAuditResponse)(nil),     // 15: lehr.api.v1.VerifyAuditResponse
+	(*GetDiagnosisRequest)(nil),     // 16: lehr.api.v1.GetDiagnosisRequest
+	(*GetDiagnosisResponse)(nil),    // 17: lehr.api.v1.GetDiagnosisResponse
+	(*DiagnosisFile)(nil),           // 18: lehr.api.v1.DiagnosisFile
+	(*GetServerRequest)(nil),        // 19: lehr.api.v1.GetServerRequest
+	(*GetServerResponse)(nil),       // 20: lehr.api.v1.GetServerResponse
+	(*PartitionHealth)(nil),         // 21: lehr.api.v1.PartitionHealth
+	(*timestamppb.Timestamp)(nil),   // 22: google.protobuf.Timestamp
+	(*PlanRecord)(nil),              // 23: lehr.api.v1.PlanRecord
+	(*Actor)(nil),                   // 24: lehr.api.v1.Actor
+	(*Stop)(nil),                    // 25: lehr.api.v1.Stop
 }
 var file_lehr_api_v1_journal_proto_depIdxs = []int32{
 	3,  // 0: lehr.api.v1.GetPushResponse.push:type_name -> lehr.api.v1.Push
-	20, // 1: lehr.api.v1.Ground.until:type_name -> google.protobuf.Timestamp
-	20, // 2: lehr.api.v1.Push.admitted:type_name -> google.protobuf.Timestamp
-	20, // 3: lehr.api.v1.Push.ended:type_name -> google.protobuf.Timestamp
+	22, // 1: lehr.api.v1.Ground.until:type_name -> google.protobuf.Timestamp
+	22, // 2: lehr.api.v1.Push.admitted:type_name -> google.protobuf.Timestamp
+	22, // 3: lehr.api.v1.Push.ended:type_name -> google.protobuf.Timestamp
 	2,  // 4: lehr.api.v1.Push.grounds:type_name -> lehr.api.v1.Ground
-	21, // 5: lehr.api.v1.Push.plan_record:type_name -> lehr.api.v1.PlanRecord
-	3,  // 6: lehr.api.v1.ListPushesResponse.pushes:type_name -> lehr.api.v1.Push
-	20, // 7: lehr.api.v1.AuditRecord.at:type_name -> google.protobuf.Timestamp
-	22, // 8: lehr.api.v1.AuditRecord.by:type_name -> lehr.api.v1.Actor
-	20, // 9: lehr.api.v1.ListAuditRequest.since:type_name -> google.protobuf.Timestamp
-	6,  // 10: lehr.api.v1.ListAuditResponse.records:type_name -> lehr.api.v1.AuditRecord
-	20, // 11: lehr.api.v1.Checkpoint.at:type_name -> google.protobuf.Timestamp
-	9,  // 12: lehr.api.v1.ListCheckpointsResponse.checkpoints:type_name -> lehr.api.v1.Checkpoint
-	16, // 13: lehr.api.v1.GetDiagnosisResponse.files:type_name -> lehr.api.v1.DiagnosisFile
-	20, // 14: lehr.api.v1.GetServerResponse.started:type_name -> google.protobuf.Timestamp
-	19, // 15: lehr.api.v1.GetServerResponse.partitions:type_name -> lehr.api.v1.PartitionHealth
-	23, // 16: lehr.api.v1.GetServerResponse.stops:type_name -> lehr.api.v1.Stop
-	4,  // 17: lehr.api.v1.JournalService.ListPushes:input_type -> lehr.api.v1.ListPushesRequest
-	0,  // 18: lehr.api.v1.JournalService.GetPush:input_type -> lehr.api.v1.GetPushRequest
-	7,  // 19: lehr.api.v1.AuditService.ListAudit:input_type -> lehr.api.v1.ListAuditRequest
-	12, // 20: lehr.api.v1.AuditService.VerifyAudit:input_type -> lehr.api.v1.VerifyAuditRequest
-	10, // 21: lehr.api.v1.AuditService.ListCheckpoints:input_type -> lehr.api.v1.ListCheckpointsRequest
-	17, // 22: lehr.api.v1.ServerService.GetServer:input_type -> lehr.api.v1.GetServerRequest
-	14, // 23: lehr.api.v1.ServerService.GetDiagnosis:input_type -> lehr.api.v1.GetDiagnosisRequest
-	5,  // 24: lehr.api.v1.JournalService.ListPushes:output_type -> lehr.api.v1.ListPushesResponse
-	1,  // 25: lehr.api.v1.JournalService.GetPush:output_type -> lehr.api.v1.GetPushResponse
-	8,  // 26: lehr.api.v1.AuditService.ListAudit:output_type -> lehr.api.v1.ListAuditResponse
-	13, // 27: lehr.api.v1.AuditService.VerifyAudit:output_type -> lehr.api.v1.VerifyAuditResponse
-	11, // 28: lehr.api.v1.AuditService.ListCheckpoints:output_type -> lehr.api.v1.ListCheckpointsResponse
-	18, // 29: lehr.api.v1.ServerService.GetServer:output_type -> lehr.api.v1.GetServerResponse
-	15, // 30: lehr.api.v1.ServerService.GetDiagnosis:output_type -> lehr.api.v1.GetDiagnosisResponse
-	24, // [24:31] is the sub-list for method output_type
-	17, // [17:24] is the sub-list for method input_type
-	17, // [17:17] is the sub-list for extension type_name
-	17, // [17:17] is the sub-list for extension extendee
-	0,  // [0:17] is the sub-list for field type_name
+	23, // 5: lehr.api.v1.Push.plan_record:type_name -> lehr.api.v1.PlanRecord
+	4,  // 6: lehr.api.v1.Push.progress:type_name -> lehr.api.v1.PushProgress
+	5,  // 7: lehr.api.v1.PushProgress.lines:type_name -> lehr.api.v1.ProgressLine
+	22, // 8: lehr.api.v1.ProgressLine.at:type_name -> google.protobuf.Timestamp
+	3,  // 9: lehr.api.v1.ListPushesResponse.pushes:type_name -> lehr.api.v1.Push
+	22, // 10: lehr.api.v1.AuditRecord.at:type_name -> google.protobuf.Timestamp
+	24, // 11: lehr.api.v1.AuditRecord.by:type_name -> lehr.api.v1.Actor
+	22, // 12: lehr.api.v1.ListAuditRequest.since:type_name -> google.protobuf.Timestamp
+	8,  // 13: lehr.api.v1.ListAuditResponse.records:type_name -> lehr.api.v1.AuditRecord
+	22, // 14: lehr.api.v1.Checkpoint.at:type_name -> google.protobuf.Timestamp
+	11, // 15: lehr.api.v1.ListCheckpointsResponse.checkpoints:type_name -> lehr.api.v1.Checkpoint
+	18, // 16: lehr.api.v1.GetDiagnosisResponse.files:type_name -> lehr.api.v1.DiagnosisFile
+	22, // 17: lehr.api.v1.GetServerResponse.started:type_name -> google.protobuf.Timestamp
+	21, // 18: lehr.api.v1.GetServerResponse.partitions:type_name -> lehr.api.v1.PartitionHealth
+	25, // 19: lehr.api.v1.GetServerResponse.stops:type_name -> lehr.api.v1.Stop
+	6,  // 20: lehr.api.v1.JournalService.ListPushes:input_type -> lehr.api.v1.ListPushesRequest
+	0,  // 21: lehr.api.v1.JournalService.GetPush:input_type -> lehr.api.v1.GetPushRequest
+	9,  // 22: lehr.api.v1.AuditService.ListAudit:input_type -> lehr.api.v1.ListAuditRequest
+	14, // 23: lehr.api.v1.AuditService.VerifyAudit:input_type -> lehr.api.v1.VerifyAuditRequest
+	12, // 24: lehr.api.v1.AuditService.ListCheckpoints:input_type -> lehr.api.v1.ListCheckpointsRequest
+	19, // 25: lehr.api.v1.ServerService.GetServer:input_type -> lehr.api.v1.GetServerRequest
+	16, // 26: lehr.api.v1.ServerService.GetDiagnosis:input_type -> lehr.api.v1.GetDiagnosisRequest
+	7,  // 27: lehr.api.v1.JournalService.ListPushes:output_type -> lehr.api.v1.ListPushesResponse
+	1,  // 28: lehr.api.v1.JournalService.GetPush:output_type -> lehr.api.v1.GetPushResponse
+	10, // 29: lehr.api.v1.AuditService.ListAudit:output_type -> lehr.api.v1.ListAuditResponse
+	15, // 30: lehr.api.v1.AuditService.VerifyAudit:output_type -> lehr.api.v1.VerifyAuditResponse
+	13, // 31: lehr.api.v1.AuditService.ListCheckpoints:output_type -> lehr.api.v1.ListCheckpointsResponse
+	20, // 32: lehr.api.v1.ServerService.GetServer:output_type -> lehr.api.v1.GetServerResponse
+	17, // 33: lehr.api.v1.ServerService.GetDiagnosis:output_type -> lehr.api.v1.GetDiagnosisResponse
+	27, // [27:34] is the sub-list for method output_type
+	20, // [20:27] is the sub-list for method input_type
+	20, // [20:20] is the sub-list for extension type_name
+	20, // [20:20] is the sub-list for extension extendee
+	0,  // [0:20] is the sub-list for field type_name
 }
 
 func init() { file_lehr_api_v1_journal_proto_init() }
@@ -1555,7 +1686,7 @@ func file_lehr_api_v1_journal_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lehr_api_v1_journal_proto_rawDesc), len(file_lehr_api_v1_journal_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   20,
+			NumMessages:   22,
 			NumExtensions: 0,
 			NumServices:   3,
 		},

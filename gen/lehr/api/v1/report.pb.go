@@ -944,8 +944,11 @@ type Cause struct {
 	// At most ten of them.
 	Names []string `protobuf:"bytes,5,rep,name=names" json:"names,omitempty"`
 	// One of them, and its chain.
-	Example       string    `protobuf:"bytes,6,opt,name=example" json:"example,omitempty"`
-	Chain         []*Reason `protobuf:"bytes,7,rep,name=chain" json:"chain,omitempty"`
+	Example string    `protobuf:"bytes,6,opt,name=example" json:"example,omitempty"`
+	Chain   []*Reason `protobuf:"bytes,7,rep,name=chain" json:"chain,omitempty"`
+	// Equal for causes of several partitions that are one and the same thing outside them: a stop, a partition,
+	// a plugin, what a check asks. Empty: it is this partition's own.
+	Shared        string `protobuf:"bytes,8,opt,name=shared" json:"shared,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1027,6 +1030,13 @@ func (x *Cause) GetChain() []*Reason {
 		return x.Chain
 	}
 	return nil
+}
+
+func (x *Cause) GetShared() string {
+	if x != nil {
+		return x.Shared
+	}
+	return ""
 }
 
 type PlanCandidateRequest struct {
@@ -1199,7 +1209,9 @@ type Reason struct {
 	// the way.
 	Responsible string `protobuf:"bytes,10,opt,name=responsible" json:"responsible,omitempty"`
 	// When it is looked at again at the latest; none: nobody looks.
-	Next          *timestamppb.Timestamp `protobuf:"bytes,11,opt,name=next" json:"next,omitempty"`
+	Next *timestamppb.Timestamp `protobuf:"bytes,11,opt,name=next" json:"next,omitempty"`
+	// The partition that is stopped, or another one that is waited for; empty: none, or all are stopped.
+	Partition     string `protobuf:"bytes,12,opt,name=partition" json:"partition,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1311,6 +1323,13 @@ func (x *Reason) GetNext() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *Reason) GetPartition() string {
+	if x != nil {
+		return x.Partition
+	}
+	return ""
+}
+
 var File_lehr_api_v1_report_proto protoreflect.FileDescriptor
 
 const file_lehr_api_v1_report_proto_rawDesc = "" +
@@ -1394,7 +1413,7 @@ const file_lehr_api_v1_report_proto_rawDesc = "" +
 	"\amembers\x18\a \x03(\v2\".lehr.api.v1.Standing.MembersEntryR\amembers\x1a:\n" +
 	"\fMembersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\xd1\x01\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\xe9\x01\n" +
 	"\x05Cause\x12\x12\n" +
 	"\x04sort\x18\x01 \x01(\tR\x04sort\x12\x18\n" +
 	"\asummary\x18\x02 \x01(\tR\asummary\x12'\n" +
@@ -1402,7 +1421,8 @@ const file_lehr_api_v1_report_proto_rawDesc = "" +
 	"\x06assets\x18\x04 \x01(\x03R\x06assets\x12\x14\n" +
 	"\x05names\x18\x05 \x03(\tR\x05names\x12\x18\n" +
 	"\aexample\x18\x06 \x01(\tR\aexample\x12)\n" +
-	"\x05chain\x18\a \x03(\v2\x13.lehr.api.v1.ReasonR\x05chain\"R\n" +
+	"\x05chain\x18\a \x03(\v2\x13.lehr.api.v1.ReasonR\x05chain\x12\x16\n" +
+	"\x06shared\x18\b \x01(\tR\x06shared\"R\n" +
 	"\x14PlanCandidateRequest\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\tR\tpartition\x12\x1c\n" +
 	"\tcandidate\x18\x02 \x01(\tR\tcandidate\"\xce\x01\n" +
@@ -1413,7 +1433,7 @@ const file_lehr_api_v1_report_proto_rawDesc = "" +
 	"\bloosened\x18\x04 \x03(\tR\bloosened\x12\x12\n" +
 	"\x04base\x18\x05 \x01(\tR\x04base\x12\x12\n" +
 	"\x04head\x18\x06 \x01(\tR\x04head\x12\x14\n" +
-	"\x05state\x18\a \x01(\tR\x05state\"\x85\x03\n" +
+	"\x05state\x18\a \x01(\tR\x05state\"\xa3\x03\n" +
 	"\x06Reason\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x14\n" +
 	"\x05asset\x18\x02 \x01(\tR\x05asset\x12\x12\n" +
@@ -1426,7 +1446,8 @@ const file_lehr_api_v1_report_proto_rawDesc = "" +
 	"\x06causes\x18\t \x03(\v2\x13.lehr.api.v1.ReasonR\x06causes\x12 \n" +
 	"\vresponsible\x18\n" +
 	" \x01(\tR\vresponsible\x12.\n" +
-	"\x04next\x18\v \x01(\v2\x1a.google.protobuf.TimestampR\x04next2\xa3\a\n" +
+	"\x04next\x18\v \x01(\v2\x1a.google.protobuf.TimestampR\x04next\x12\x1c\n" +
+	"\tpartition\x18\f \x01(\tR\tpartition2\xa3\a\n" +
 	"\rReportService\x12Z\n" +
 	"\vListReports\x12\x1f.lehr.api.v1.ListReportsRequest\x1a .lehr.api.v1.ListReportsResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01\x12T\n" +
 	"\tGetReport\x12\x1d.lehr.api.v1.GetReportRequest\x1a\x1e.lehr.api.v1.GetReportResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01\x12_\n" +

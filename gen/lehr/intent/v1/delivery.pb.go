@@ -358,6 +358,8 @@ type DeliveryEnvironment struct {
 	Source string `protobuf:"bytes,13,opt,name=source" json:"source,omitempty"`
 	// The field, as JSON Pointer, that gets the version's digest; empty: none does.
 	DigestPointer string `protobuf:"bytes,14,opt,name=digest_pointer,json=digestPointer" json:"digest_pointer,omitempty"`
+	// Those of verify that Lehr runs itself; others are handed in.
+	Runs          []*DeliveryVerification `protobuf:"bytes,15,rep,name=runs" json:"runs,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -490,6 +492,117 @@ func (x *DeliveryEnvironment) GetDigestPointer() string {
 	return ""
 }
 
+func (x *DeliveryEnvironment) GetRuns() []*DeliveryVerification {
+	if x != nil {
+		return x.Runs
+	}
+	return nil
+}
+
+// DeliveryVerification is run against an environment once it has converged. While it runs, nothing
+// is pushed to the environment's assets.
+type DeliveryVerification struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Name  string                 `protobuf:"bytes,1,opt,name=name" json:"name,omitempty"`
+	// Types that are valid to be assigned to Kind:
+	//
+	//	*DeliveryVerification_Command
+	//	*DeliveryVerification_Http
+	Kind isDeliveryVerification_Kind `protobuf_oneof:"kind"`
+	// How long it may take, at most one hour; it is ended then, and run again. Unset: 5 minutes.
+	Timeout       *durationpb.Duration `protobuf:"bytes,4,opt,name=timeout" json:"timeout,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeliveryVerification) Reset() {
+	*x = DeliveryVerification{}
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeliveryVerification) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeliveryVerification) ProtoMessage() {}
+
+func (x *DeliveryVerification) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeliveryVerification.ProtoReflect.Descriptor instead.
+func (*DeliveryVerification) Descriptor() ([]byte, []int) {
+	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *DeliveryVerification) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *DeliveryVerification) GetKind() isDeliveryVerification_Kind {
+	if x != nil {
+		return x.Kind
+	}
+	return nil
+}
+
+func (x *DeliveryVerification) GetCommand() *CommandLine {
+	if x != nil {
+		if x, ok := x.Kind.(*DeliveryVerification_Command); ok {
+			return x.Command
+		}
+	}
+	return nil
+}
+
+func (x *DeliveryVerification) GetHttp() string {
+	if x != nil {
+		if x, ok := x.Kind.(*DeliveryVerification_Http); ok {
+			return x.Http
+		}
+	}
+	return ""
+}
+
+func (x *DeliveryVerification) GetTimeout() *durationpb.Duration {
+	if x != nil {
+		return x.Timeout
+	}
+	return nil
+}
+
+type isDeliveryVerification_Kind interface {
+	isDeliveryVerification_Kind()
+}
+
+type DeliveryVerification_Command struct {
+	// A program: it is good when that exits with 0, and bad with another code.
+	Command *CommandLine `protobuf:"bytes,2,opt,name=command,oneof"`
+}
+
+type DeliveryVerification_Http struct {
+	// A service, as a URL or by its name in the operator's file, that is sent what is verified: it
+	// is good when that answers with a status of 2xx.
+	Http string `protobuf:"bytes,3,opt,name=http,oneof"`
+}
+
+func (*DeliveryVerification_Command) isDeliveryVerification_Kind() {}
+
+func (*DeliveryVerification_Http) isDeliveryVerification_Kind() {}
+
 // DeliveryConstraint lets a version into an environment, or not.
 type DeliveryConstraint struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -514,7 +627,7 @@ type DeliveryConstraint struct {
 
 func (x *DeliveryConstraint) Reset() {
 	*x = DeliveryConstraint{}
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[3]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -526,7 +639,7 @@ func (x *DeliveryConstraint) String() string {
 func (*DeliveryConstraint) ProtoMessage() {}
 
 func (x *DeliveryConstraint) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[3]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -539,7 +652,7 @@ func (x *DeliveryConstraint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeliveryConstraint.ProtoReflect.Descriptor instead.
 func (*DeliveryConstraint) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{3}
+	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *DeliveryConstraint) GetName() string {
@@ -693,7 +806,7 @@ type DependsOn struct {
 
 func (x *DependsOn) Reset() {
 	*x = DependsOn{}
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[4]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -705,7 +818,7 @@ func (x *DependsOn) String() string {
 func (*DependsOn) ProtoMessage() {}
 
 func (x *DependsOn) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[4]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -718,7 +831,7 @@ func (x *DependsOn) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DependsOn.ProtoReflect.Descriptor instead.
 func (*DependsOn) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{4}
+	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *DependsOn) GetEnvironments() []string {
@@ -758,7 +871,7 @@ type Judgement struct {
 
 func (x *Judgement) Reset() {
 	*x = Judgement{}
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[5]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -770,7 +883,7 @@ func (x *Judgement) String() string {
 func (*Judgement) ProtoMessage() {}
 
 func (x *Judgement) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[5]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -783,7 +896,7 @@ func (x *Judgement) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Judgement.ProtoReflect.Descriptor instead.
 func (*Judgement) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{5}
+	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Judgement) GetQuorum() uint32 {
@@ -819,7 +932,7 @@ type AllowedTimes struct {
 
 func (x *AllowedTimes) Reset() {
 	*x = AllowedTimes{}
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[6]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -831,7 +944,7 @@ func (x *AllowedTimes) String() string {
 func (*AllowedTimes) ProtoMessage() {}
 
 func (x *AllowedTimes) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[6]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -844,7 +957,7 @@ func (x *AllowedTimes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AllowedTimes.ProtoReflect.Descriptor instead.
 func (*AllowedTimes) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{6}
+	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *AllowedTimes) GetCalendar() *Calendar {
@@ -873,7 +986,7 @@ type DeliverySoak struct {
 
 func (x *DeliverySoak) Reset() {
 	*x = DeliverySoak{}
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[7]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -885,7 +998,7 @@ func (x *DeliverySoak) String() string {
 func (*DeliverySoak) ProtoMessage() {}
 
 func (x *DeliverySoak) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[7]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -898,7 +1011,7 @@ func (x *DeliverySoak) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeliverySoak.ProtoReflect.Descriptor instead.
 func (*DeliverySoak) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{7}
+	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *DeliverySoak) GetEnvironments() []string {
@@ -925,7 +1038,7 @@ type VersionAge struct {
 
 func (x *VersionAge) Reset() {
 	*x = VersionAge{}
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[8]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -937,7 +1050,7 @@ func (x *VersionAge) String() string {
 func (*VersionAge) ProtoMessage() {}
 
 func (x *VersionAge) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[8]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -950,7 +1063,7 @@ func (x *VersionAge) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VersionAge.ProtoReflect.Descriptor instead.
 func (*VersionAge) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{8}
+	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *VersionAge) GetAge() *durationpb.Duration {
@@ -970,7 +1083,7 @@ type DeniedVersions struct {
 
 func (x *DeniedVersions) Reset() {
 	*x = DeniedVersions{}
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[9]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -982,7 +1095,7 @@ func (x *DeniedVersions) String() string {
 func (*DeniedVersions) ProtoMessage() {}
 
 func (x *DeniedVersions) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[9]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -995,7 +1108,7 @@ func (x *DeniedVersions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeniedVersions.ProtoReflect.Descriptor instead.
 func (*DeniedVersions) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{9}
+	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *DeniedVersions) GetEntries() []*DeniedVersion {
@@ -1019,7 +1132,7 @@ type DeniedVersion struct {
 
 func (x *DeniedVersion) Reset() {
 	*x = DeniedVersion{}
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[10]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1031,7 +1144,7 @@ func (x *DeniedVersion) String() string {
 func (*DeniedVersion) ProtoMessage() {}
 
 func (x *DeniedVersion) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[10]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1044,7 +1157,7 @@ func (x *DeniedVersion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeniedVersion.ProtoReflect.Descriptor instead.
 func (*DeniedVersion) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{10}
+	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *DeniedVersion) GetWhat() isDeniedVersion_What {
@@ -1109,7 +1222,7 @@ type OutsideVerdict struct {
 
 func (x *OutsideVerdict) Reset() {
 	*x = OutsideVerdict{}
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[11]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1121,7 +1234,7 @@ func (x *OutsideVerdict) String() string {
 func (*OutsideVerdict) ProtoMessage() {}
 
 func (x *OutsideVerdict) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[11]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1134,7 +1247,7 @@ func (x *OutsideVerdict) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutsideVerdict.ProtoReflect.Descriptor instead.
 func (*OutsideVerdict) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{11}
+	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *OutsideVerdict) GetExpires() *durationpb.Duration {
@@ -1161,7 +1274,7 @@ type PromotionGrant struct {
 
 func (x *PromotionGrant) Reset() {
 	*x = PromotionGrant{}
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[12]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1173,7 +1286,7 @@ func (x *PromotionGrant) String() string {
 func (*PromotionGrant) ProtoMessage() {}
 
 func (x *PromotionGrant) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[12]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1186,7 +1299,7 @@ func (x *PromotionGrant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PromotionGrant.ProtoReflect.Descriptor instead.
 func (*PromotionGrant) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{12}
+	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *PromotionGrant) GetPartition() string {
@@ -1228,7 +1341,7 @@ var File_lehr_intent_v1_delivery_proto protoreflect.FileDescriptor
 
 const file_lehr_intent_v1_delivery_proto_rawDesc = "" +
 	"\n" +
-	"\x1dlehr/intent/v1/delivery.proto\x12\x0elehr.intent.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1dlehr/intent/v1/calendar.proto\"\xed\x01\n" +
+	"\x1dlehr/intent/v1/delivery.proto\x12\x0elehr.intent.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1dlehr/intent/v1/calendar.proto\x1a\x1clehr/intent/v1/command.proto\"\xed\x01\n" +
 	"\bDelivery\x122\n" +
 	"\x04name\x18\x01 \x01(\tB\x1e\xbaH\x1br\x19\x18?2\x15^[a-z0-9][a-z0-9_-]*$R\x04name\x12#\n" +
 	"\bversions\x18\x02 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\bversions\x122\n" +
@@ -1246,7 +1359,7 @@ const file_lehr_intent_v1_delivery_proto_rawDesc = "" +
 	"\aBY_DATE\x10\x03\x12\x0e\n" +
 	"\n" +
 	"BY_CREATED\x10\x04\x12\f\n" +
-	"\bBY_BUILD\x10\x05\"\xf5\x05\n" +
+	"\bBY_BUILD\x10\x05\"\xb9\x06\n" +
 	"\x13DeliveryEnvironment\x122\n" +
 	"\x04name\x18\x01 \x01(\tB\x1e\xbaH\x1br\x19\x18?2\x15^[a-z0-9][a-z0-9_-]*$R\x04name\x12\x1c\n" +
 	"\tpartition\x18\x02 \x01(\tR\tpartition\x12#\n" +
@@ -1264,13 +1377,21 @@ const file_lehr_intent_v1_delivery_proto_rawDesc = "" +
 	"\x05retry\x18\v \x01(\v2\x19.google.protobuf.DurationB\b\xbaH\x05\xaa\x01\x02*\x00R\x05retry\x12\x14\n" +
 	"\x05group\x18\f \x01(\tR\x05group\x12\x16\n" +
 	"\x06source\x18\r \x01(\tR\x06source\x12/\n" +
-	"\x0edigest_pointer\x18\x0e \x01(\tB\b\xbaH\x05r\x03\x18\xe8\aR\rdigestPointer\",\n" +
+	"\x0edigest_pointer\x18\x0e \x01(\tB\b\xbaH\x05r\x03\x18\xe8\aR\rdigestPointer\x12B\n" +
+	"\x04runs\x18\x0f \x03(\v2$.lehr.intent.v1.DeliveryVerificationB\b\xbaH\x05\x92\x01\x02\x10\n" +
+	"R\x04runs\",\n" +
 	"\x05OnBad\x12\x12\n" +
 	"\x0eON_BAD_GO_BACK\x10\x00\x12\x0f\n" +
 	"\vON_BAD_STAY\x10\x01\"/\n" +
 	"\x05Newer\x12\x14\n" +
 	"\x10NEWER_SUPERSEDES\x10\x00\x12\x10\n" +
-	"\fNEWER_QUEUES\x10\x01\"\xa2\x04\n" +
+	"\fNEWER_QUEUES\x10\x01\"\xe0\x01\n" +
+	"\x14DeliveryVerification\x12\x1b\n" +
+	"\x04name\x18\x01 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\x04name\x127\n" +
+	"\acommand\x18\x02 \x01(\v2\x1b.lehr.intent.v1.CommandLineH\x00R\acommand\x12\x1d\n" +
+	"\x04http\x18\x03 \x01(\tB\a\xbaH\x04r\x02\x10\x01H\x00R\x04http\x12D\n" +
+	"\atimeout\x18\x04 \x01(\v2\x19.google.protobuf.DurationB\x0f\xbaH\f\xaa\x01\t\"\x03\b\x90\x1c2\x02\b\x01R\atimeoutB\r\n" +
+	"\x04kind\x12\x05\xbaH\x02\b\x01\"\xa2\x04\n" +
 	"\x12DeliveryConstraint\x122\n" +
 	"\x04name\x18\x01 \x01(\tB\x1e\xbaH\x1br\x19\x18?2\x15^[a-z0-9][a-z0-9_-]*$R\x04name\x12:\n" +
 	"\n" +
@@ -1331,7 +1452,7 @@ func file_lehr_intent_v1_delivery_proto_rawDescGZIP() []byte {
 }
 
 var file_lehr_intent_v1_delivery_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_lehr_intent_v1_delivery_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
+var file_lehr_intent_v1_delivery_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
 var file_lehr_intent_v1_delivery_proto_goTypes = []any{
 	(VersionOrder_By)(0),           // 0: lehr.intent.v1.VersionOrder.By
 	(DeliveryEnvironment_OnBad)(0), // 1: lehr.intent.v1.DeliveryEnvironment.OnBad
@@ -1339,46 +1460,51 @@ var file_lehr_intent_v1_delivery_proto_goTypes = []any{
 	(*Delivery)(nil),               // 3: lehr.intent.v1.Delivery
 	(*VersionOrder)(nil),           // 4: lehr.intent.v1.VersionOrder
 	(*DeliveryEnvironment)(nil),    // 5: lehr.intent.v1.DeliveryEnvironment
-	(*DeliveryConstraint)(nil),     // 6: lehr.intent.v1.DeliveryConstraint
-	(*DependsOn)(nil),              // 7: lehr.intent.v1.DependsOn
-	(*Judgement)(nil),              // 8: lehr.intent.v1.Judgement
-	(*AllowedTimes)(nil),           // 9: lehr.intent.v1.AllowedTimes
-	(*DeliverySoak)(nil),           // 10: lehr.intent.v1.DeliverySoak
-	(*VersionAge)(nil),             // 11: lehr.intent.v1.VersionAge
-	(*DeniedVersions)(nil),         // 12: lehr.intent.v1.DeniedVersions
-	(*DeniedVersion)(nil),          // 13: lehr.intent.v1.DeniedVersion
-	(*OutsideVerdict)(nil),         // 14: lehr.intent.v1.OutsideVerdict
-	(*PromotionGrant)(nil),         // 15: lehr.intent.v1.PromotionGrant
-	(*durationpb.Duration)(nil),    // 16: google.protobuf.Duration
-	(*Calendar)(nil),               // 17: lehr.intent.v1.Calendar
+	(*DeliveryVerification)(nil),   // 6: lehr.intent.v1.DeliveryVerification
+	(*DeliveryConstraint)(nil),     // 7: lehr.intent.v1.DeliveryConstraint
+	(*DependsOn)(nil),              // 8: lehr.intent.v1.DependsOn
+	(*Judgement)(nil),              // 9: lehr.intent.v1.Judgement
+	(*AllowedTimes)(nil),           // 10: lehr.intent.v1.AllowedTimes
+	(*DeliverySoak)(nil),           // 11: lehr.intent.v1.DeliverySoak
+	(*VersionAge)(nil),             // 12: lehr.intent.v1.VersionAge
+	(*DeniedVersions)(nil),         // 13: lehr.intent.v1.DeniedVersions
+	(*DeniedVersion)(nil),          // 14: lehr.intent.v1.DeniedVersion
+	(*OutsideVerdict)(nil),         // 15: lehr.intent.v1.OutsideVerdict
+	(*PromotionGrant)(nil),         // 16: lehr.intent.v1.PromotionGrant
+	(*durationpb.Duration)(nil),    // 17: google.protobuf.Duration
+	(*CommandLine)(nil),            // 18: lehr.intent.v1.CommandLine
+	(*Calendar)(nil),               // 19: lehr.intent.v1.Calendar
 }
 var file_lehr_intent_v1_delivery_proto_depIdxs = []int32{
 	4,  // 0: lehr.intent.v1.Delivery.order:type_name -> lehr.intent.v1.VersionOrder
 	5,  // 1: lehr.intent.v1.Delivery.environments:type_name -> lehr.intent.v1.DeliveryEnvironment
 	0,  // 2: lehr.intent.v1.VersionOrder.by:type_name -> lehr.intent.v1.VersionOrder.By
-	6,  // 3: lehr.intent.v1.DeliveryEnvironment.constraints:type_name -> lehr.intent.v1.DeliveryConstraint
+	7,  // 3: lehr.intent.v1.DeliveryEnvironment.constraints:type_name -> lehr.intent.v1.DeliveryConstraint
 	1,  // 4: lehr.intent.v1.DeliveryEnvironment.on_bad:type_name -> lehr.intent.v1.DeliveryEnvironment.OnBad
 	2,  // 5: lehr.intent.v1.DeliveryEnvironment.newer:type_name -> lehr.intent.v1.DeliveryEnvironment.Newer
-	16, // 6: lehr.intent.v1.DeliveryEnvironment.retry:type_name -> google.protobuf.Duration
-	7,  // 7: lehr.intent.v1.DeliveryConstraint.depends_on:type_name -> lehr.intent.v1.DependsOn
-	8,  // 8: lehr.intent.v1.DeliveryConstraint.judgement:type_name -> lehr.intent.v1.Judgement
-	9,  // 9: lehr.intent.v1.DeliveryConstraint.times:type_name -> lehr.intent.v1.AllowedTimes
-	10, // 10: lehr.intent.v1.DeliveryConstraint.soak:type_name -> lehr.intent.v1.DeliverySoak
-	11, // 11: lehr.intent.v1.DeliveryConstraint.age:type_name -> lehr.intent.v1.VersionAge
-	12, // 12: lehr.intent.v1.DeliveryConstraint.deny:type_name -> lehr.intent.v1.DeniedVersions
-	14, // 13: lehr.intent.v1.DeliveryConstraint.outside:type_name -> lehr.intent.v1.OutsideVerdict
-	16, // 14: lehr.intent.v1.DependsOn.stable:type_name -> google.protobuf.Duration
-	16, // 15: lehr.intent.v1.Judgement.expires:type_name -> google.protobuf.Duration
-	17, // 16: lehr.intent.v1.AllowedTimes.calendar:type_name -> lehr.intent.v1.Calendar
-	16, // 17: lehr.intent.v1.DeliverySoak.time:type_name -> google.protobuf.Duration
-	16, // 18: lehr.intent.v1.VersionAge.age:type_name -> google.protobuf.Duration
-	13, // 19: lehr.intent.v1.DeniedVersions.entries:type_name -> lehr.intent.v1.DeniedVersion
-	16, // 20: lehr.intent.v1.OutsideVerdict.expires:type_name -> google.protobuf.Duration
-	21, // [21:21] is the sub-list for method output_type
-	21, // [21:21] is the sub-list for method input_type
-	21, // [21:21] is the sub-list for extension type_name
-	21, // [21:21] is the sub-list for extension extendee
-	0,  // [0:21] is the sub-list for field type_name
+	17, // 6: lehr.intent.v1.DeliveryEnvironment.retry:type_name -> google.protobuf.Duration
+	6,  // 7: lehr.intent.v1.DeliveryEnvironment.runs:type_name -> lehr.intent.v1.DeliveryVerification
+	18, // 8: lehr.intent.v1.DeliveryVerification.command:type_name -> lehr.intent.v1.CommandLine
+	17, // 9: lehr.intent.v1.DeliveryVerification.timeout:type_name -> google.protobuf.Duration
+	8,  // 10: lehr.intent.v1.DeliveryConstraint.depends_on:type_name -> lehr.intent.v1.DependsOn
+	9,  // 11: lehr.intent.v1.DeliveryConstraint.judgement:type_name -> lehr.intent.v1.Judgement
+	10, // 12: lehr.intent.v1.DeliveryConstraint.times:type_name -> lehr.intent.v1.AllowedTimes
+	11, // 13: lehr.intent.v1.DeliveryConstraint.soak:type_name -> lehr.intent.v1.DeliverySoak
+	12, // 14: lehr.intent.v1.DeliveryConstraint.age:type_name -> lehr.intent.v1.VersionAge
+	13, // 15: lehr.intent.v1.DeliveryConstraint.deny:type_name -> lehr.intent.v1.DeniedVersions
+	15, // 16: lehr.intent.v1.DeliveryConstraint.outside:type_name -> lehr.intent.v1.OutsideVerdict
+	17, // 17: lehr.intent.v1.DependsOn.stable:type_name -> google.protobuf.Duration
+	17, // 18: lehr.intent.v1.Judgement.expires:type_name -> google.protobuf.Duration
+	19, // 19: lehr.intent.v1.AllowedTimes.calendar:type_name -> lehr.intent.v1.Calendar
+	17, // 20: lehr.intent.v1.DeliverySoak.time:type_name -> google.protobuf.Duration
+	17, // 21: lehr.intent.v1.VersionAge.age:type_name -> google.protobuf.Duration
+	14, // 22: lehr.intent.v1.DeniedVersions.entries:type_name -> lehr.intent.v1.DeniedVersion
+	17, // 23: lehr.intent.v1.OutsideVerdict.expires:type_name -> google.protobuf.Duration
+	24, // [24:24] is the sub-list for method output_type
+	24, // [24:24] is the sub-list for method input_type
+	24, // [24:24] is the sub-list for extension type_name
+	24, // [24:24] is the sub-list for extension extendee
+	0,  // [0:24] is the sub-list for field type_name
 }
 
 func init() { file_lehr_intent_v1_delivery_proto_init() }
@@ -1387,7 +1513,12 @@ func file_lehr_intent_v1_delivery_proto_init() {
 		return
 	}
 	file_lehr_intent_v1_calendar_proto_init()
+	file_lehr_intent_v1_command_proto_init()
 	file_lehr_intent_v1_delivery_proto_msgTypes[3].OneofWrappers = []any{
+		(*DeliveryVerification_Command)(nil),
+		(*DeliveryVerification_Http)(nil),
+	}
+	file_lehr_intent_v1_delivery_proto_msgTypes[4].OneofWrappers = []any{
 		(*DeliveryConstraint_DependsOn)(nil),
 		(*DeliveryConstraint_Judgement)(nil),
 		(*DeliveryConstraint_Times)(nil),
@@ -1396,7 +1527,7 @@ func file_lehr_intent_v1_delivery_proto_init() {
 		(*DeliveryConstraint_Deny)(nil),
 		(*DeliveryConstraint_Outside)(nil),
 	}
-	file_lehr_intent_v1_delivery_proto_msgTypes[10].OneofWrappers = []any{
+	file_lehr_intent_v1_delivery_proto_msgTypes[11].OneofWrappers = []any{
 		(*DeniedVersion_Version)(nil),
 		(*DeniedVersion_Commit)(nil),
 	}
@@ -1406,7 +1537,7 @@ func file_lehr_intent_v1_delivery_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lehr_intent_v1_delivery_proto_rawDesc), len(file_lehr_intent_v1_delivery_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   13,
+			NumMessages:   14,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

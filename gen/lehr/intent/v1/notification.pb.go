@@ -24,13 +24,14 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Notification tells targets when something is so of assets, or of the partition.
+// Notification tells targets when something is so of assets, or of the partition, or when
+// something happens to a version that is delivered.
 type Notification struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Name  string                 `protobuf:"bytes,1,opt,name=name" json:"name,omitempty"`
 	// It is about the partition, not about each asset.
 	OfPartition bool `protobuf:"varint,2,opt,name=of_partition,json=ofPartition" json:"of_partition,omitempty"`
-	// CEL over report, before and now, or over partition and now.
+	// CEL over report, before and now, or over partition and now, or over delivery and now.
 	When string `protobuf:"bytes,3,opt,name=when" json:"when,omitempty"`
 	// It is told of once it was so for this long.
 	For *durationpb.Duration `protobuf:"bytes,4,opt,name=for" json:"for,omitempty"`
@@ -44,7 +45,9 @@ type Notification struct {
 	// those of one root cause are.
 	Group string `protobuf:"bytes,8,opt,name=group" json:"group,omitempty"`
 	// Its end is not told of.
-	SilentEnd     bool `protobuf:"varint,9,opt,name=silent_end,json=silentEnd" json:"silent_end,omitempty"`
+	SilentEnd bool `protobuf:"varint,9,opt,name=silent_end,json=silentEnd" json:"silent_end,omitempty"`
+	// It is about what happens to versions of the partition's applications, each told of once.
+	OfDelivery    bool `protobuf:"varint,10,opt,name=of_delivery,json=ofDelivery" json:"of_delivery,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -142,6 +145,125 @@ func (x *Notification) GetSilentEnd() bool {
 	return false
 }
 
+func (x *Notification) GetOfDelivery() bool {
+	if x != nil {
+		return x.OfDelivery
+	}
+	return false
+}
+
+// NotedDelivery is what the expressions of notifications find of what happened to a version.
+type NotedDelivery struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// promoted, rolled-back, waiting, vetoed or failed.
+	Event       string `protobuf:"bytes,1,opt,name=event" json:"event,omitempty"`
+	Application string `protobuf:"bytes,2,opt,name=application" json:"application,omitempty"`
+	// Empty: it is of all environments.
+	Environment string `protobuf:"bytes,3,opt,name=environment" json:"environment,omitempty"`
+	Version     string `protobuf:"bytes,4,opt,name=version" json:"version,omitempty"`
+	Digest      string `protobuf:"bytes,5,opt,name=digest" json:"digest,omitempty"`
+	// The constraint that it waits for, or that it was found bad for; empty: none.
+	Constraint    string                 `protobuf:"bytes,6,opt,name=constraint" json:"constraint,omitempty"`
+	By            string                 `protobuf:"bytes,7,opt,name=by" json:"by,omitempty"`
+	Reason        string                 `protobuf:"bytes,8,opt,name=reason" json:"reason,omitempty"`
+	At            *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=at" json:"at,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *NotedDelivery) Reset() {
+	*x = NotedDelivery{}
+	mi := &file_lehr_intent_v1_notification_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *NotedDelivery) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*NotedDelivery) ProtoMessage() {}
+
+func (x *NotedDelivery) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_intent_v1_notification_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use NotedDelivery.ProtoReflect.Descriptor instead.
+func (*NotedDelivery) Descriptor() ([]byte, []int) {
+	return file_lehr_intent_v1_notification_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *NotedDelivery) GetEvent() string {
+	if x != nil {
+		return x.Event
+	}
+	return ""
+}
+
+func (x *NotedDelivery) GetApplication() string {
+	if x != nil {
+		return x.Application
+	}
+	return ""
+}
+
+func (x *NotedDelivery) GetEnvironment() string {
+	if x != nil {
+		return x.Environment
+	}
+	return ""
+}
+
+func (x *NotedDelivery) GetVersion() string {
+	if x != nil {
+		return x.Version
+	}
+	return ""
+}
+
+func (x *NotedDelivery) GetDigest() string {
+	if x != nil {
+		return x.Digest
+	}
+	return ""
+}
+
+func (x *NotedDelivery) GetConstraint() string {
+	if x != nil {
+		return x.Constraint
+	}
+	return ""
+}
+
+func (x *NotedDelivery) GetBy() string {
+	if x != nil {
+		return x.By
+	}
+	return ""
+}
+
+func (x *NotedDelivery) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *NotedDelivery) GetAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.At
+	}
+	return nil
+}
+
 // NotedReport is what the expressions of notifications find of a report.
 type NotedReport struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -165,7 +287,7 @@ type NotedReport struct {
 
 func (x *NotedReport) Reset() {
 	*x = NotedReport{}
-	mi := &file_lehr_intent_v1_notification_proto_msgTypes[1]
+	mi := &file_lehr_intent_v1_notification_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -177,7 +299,7 @@ func (x *NotedReport) String() string {
 func (*NotedReport) ProtoMessage() {}
 
 func (x *NotedReport) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_notification_proto_msgTypes[1]
+	mi := &file_lehr_intent_v1_notification_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -190,7 +312,7 @@ func (x *NotedReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NotedReport.ProtoReflect.Descriptor instead.
 func (*NotedReport) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_notification_proto_rawDescGZIP(), []int{1}
+	return file_lehr_intent_v1_notification_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *NotedReport) GetAsset() string {
@@ -283,7 +405,7 @@ type NotedWait struct {
 
 func (x *NotedWait) Reset() {
 	*x = NotedWait{}
-	mi := &file_lehr_intent_v1_notification_proto_msgTypes[2]
+	mi := &file_lehr_intent_v1_notification_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -295,7 +417,7 @@ func (x *NotedWait) String() string {
 func (*NotedWait) ProtoMessage() {}
 
 func (x *NotedWait) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_notification_proto_msgTypes[2]
+	mi := &file_lehr_intent_v1_notification_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -308,7 +430,7 @@ func (x *NotedWait) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NotedWait.ProtoReflect.Descriptor instead.
 func (*NotedWait) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_notification_proto_rawDescGZIP(), []int{2}
+	return file_lehr_intent_v1_notification_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *NotedWait) GetKind() string {
@@ -366,7 +488,7 @@ type NotedPartition struct {
 
 func (x *NotedPartition) Reset() {
 	*x = NotedPartition{}
-	mi := &file_lehr_intent_v1_notification_proto_msgTypes[3]
+	mi := &file_lehr_intent_v1_notification_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -378,7 +500,7 @@ func (x *NotedPartition) String() string {
 func (*NotedPartition) ProtoMessage() {}
 
 func (x *NotedPartition) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_notification_proto_msgTypes[3]
+	mi := &file_lehr_intent_v1_notification_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -391,7 +513,7 @@ func (x *NotedPartition) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NotedPartition.ProtoReflect.Descriptor instead.
 func (*NotedPartition) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_notification_proto_rawDescGZIP(), []int{3}
+	return file_lehr_intent_v1_notification_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *NotedPartition) GetId() string {
@@ -468,7 +590,7 @@ type NotedRollout struct {
 
 func (x *NotedRollout) Reset() {
 	*x = NotedRollout{}
-	mi := &file_lehr_intent_v1_notification_proto_msgTypes[4]
+	mi := &file_lehr_intent_v1_notification_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -480,7 +602,7 @@ func (x *NotedRollout) String() string {
 func (*NotedRollout) ProtoMessage() {}
 
 func (x *NotedRollout) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_notification_proto_msgTypes[4]
+	mi := &file_lehr_intent_v1_notification_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -493,7 +615,7 @@ func (x *NotedRollout) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NotedRollout.ProtoReflect.Descriptor instead.
 func (*NotedRollout) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_notification_proto_rawDescGZIP(), []int{4}
+	return file_lehr_intent_v1_notification_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *NotedRollout) GetName() string {
@@ -556,7 +678,7 @@ type NotedStop struct {
 
 func (x *NotedStop) Reset() {
 	*x = NotedStop{}
-	mi := &file_lehr_intent_v1_notification_proto_msgTypes[5]
+	mi := &file_lehr_intent_v1_notification_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -568,7 +690,7 @@ func (x *NotedStop) String() string {
 func (*NotedStop) ProtoMessage() {}
 
 func (x *NotedStop) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_notification_proto_msgTypes[5]
+	mi := &file_lehr_intent_v1_notification_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -581,7 +703,7 @@ func (x *NotedStop) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NotedStop.ProtoReflect.Descriptor instead.
 func (*NotedStop) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_notification_proto_rawDescGZIP(), []int{5}
+	return file_lehr_intent_v1_notification_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *NotedStop) GetOwner() string {
@@ -617,7 +739,7 @@ type NotedCandidate struct {
 
 func (x *NotedCandidate) Reset() {
 	*x = NotedCandidate{}
-	mi := &file_lehr_intent_v1_notification_proto_msgTypes[6]
+	mi := &file_lehr_intent_v1_notification_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -629,7 +751,7 @@ func (x *NotedCandidate) String() string {
 func (*NotedCandidate) ProtoMessage() {}
 
 func (x *NotedCandidate) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_notification_proto_msgTypes[6]
+	mi := &file_lehr_intent_v1_notification_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -642,7 +764,7 @@ func (x *NotedCandidate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NotedCandidate.ProtoReflect.Descriptor instead.
 func (*NotedCandidate) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_notification_proto_rawDescGZIP(), []int{6}
+	return file_lehr_intent_v1_notification_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *NotedCandidate) GetId() string {
@@ -677,7 +799,7 @@ var File_lehr_intent_v1_notification_proto protoreflect.FileDescriptor
 
 const file_lehr_intent_v1_notification_proto_rawDesc = "" +
 	"\n" +
-	"!lehr/intent/v1/notification.proto\x12\x0elehr.intent.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xde\x02\n" +
+	"!lehr/intent/v1/notification.proto\x12\x0elehr.intent.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xff\x02\n" +
 	"\fNotification\x122\n" +
 	"\x04name\x18\x01 \x01(\tB\x1e\xbaH\x1br\x19\x18?2\x15^[a-z0-9][a-z0-9_-]*$R\x04name\x12!\n" +
 	"\fof_partition\x18\x02 \x01(\bR\vofPartition\x12\x1e\n" +
@@ -691,7 +813,22 @@ const file_lehr_intent_v1_notification_proto_rawDesc = "" +
 	"\x04text\x18\a \x01(\tB\b\xbaH\x05r\x03\x18\x90NR\x04text\x12\x1e\n" +
 	"\x05group\x18\b \x01(\tB\b\xbaH\x05r\x03\x18\x90NR\x05group\x12\x1d\n" +
 	"\n" +
-	"silent_end\x18\t \x01(\bR\tsilentEnd\"\xcc\x02\n" +
+	"silent_end\x18\t \x01(\bR\tsilentEnd\x12\x1f\n" +
+	"\vof_delivery\x18\n" +
+	" \x01(\bR\n" +
+	"ofDelivery\"\x8f\x02\n" +
+	"\rNotedDelivery\x12\x14\n" +
+	"\x05event\x18\x01 \x01(\tR\x05event\x12 \n" +
+	"\vapplication\x18\x02 \x01(\tR\vapplication\x12 \n" +
+	"\venvironment\x18\x03 \x01(\tR\venvironment\x12\x18\n" +
+	"\aversion\x18\x04 \x01(\tR\aversion\x12\x16\n" +
+	"\x06digest\x18\x05 \x01(\tR\x06digest\x12\x1e\n" +
+	"\n" +
+	"constraint\x18\x06 \x01(\tR\n" +
+	"constraint\x12\x0e\n" +
+	"\x02by\x18\a \x01(\tR\x02by\x12\x16\n" +
+	"\x06reason\x18\b \x01(\tR\x06reason\x12*\n" +
+	"\x02at\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\x02at\"\xcc\x02\n" +
 	"\vNotedReport\x12\x14\n" +
 	"\x05asset\x18\x01 \x01(\tR\x05asset\x12\x12\n" +
 	"\x04type\x18\x02 \x01(\tR\x04type\x12\x14\n" +
@@ -753,39 +890,41 @@ func file_lehr_intent_v1_notification_proto_rawDescGZIP() []byte {
 	return file_lehr_intent_v1_notification_proto_rawDescData
 }
 
-var file_lehr_intent_v1_notification_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
+var file_lehr_intent_v1_notification_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
 var file_lehr_intent_v1_notification_proto_goTypes = []any{
 	(*Notification)(nil),          // 0: lehr.intent.v1.Notification
-	(*NotedReport)(nil),           // 1: lehr.intent.v1.NotedReport
-	(*NotedWait)(nil),             // 2: lehr.intent.v1.NotedWait
-	(*NotedPartition)(nil),        // 3: lehr.intent.v1.NotedPartition
-	(*NotedRollout)(nil),          // 4: lehr.intent.v1.NotedRollout
-	(*NotedStop)(nil),             // 5: lehr.intent.v1.NotedStop
-	(*NotedCandidate)(nil),        // 6: lehr.intent.v1.NotedCandidate
-	nil,                           // 7: lehr.intent.v1.NotedPartition.StatesEntry
-	(*durationpb.Duration)(nil),   // 8: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil), // 9: google.protobuf.Timestamp
+	(*NotedDelivery)(nil),         // 1: lehr.intent.v1.NotedDelivery
+	(*NotedReport)(nil),           // 2: lehr.intent.v1.NotedReport
+	(*NotedWait)(nil),             // 3: lehr.intent.v1.NotedWait
+	(*NotedPartition)(nil),        // 4: lehr.intent.v1.NotedPartition
+	(*NotedRollout)(nil),          // 5: lehr.intent.v1.NotedRollout
+	(*NotedStop)(nil),             // 6: lehr.intent.v1.NotedStop
+	(*NotedCandidate)(nil),        // 7: lehr.intent.v1.NotedCandidate
+	nil,                           // 8: lehr.intent.v1.NotedPartition.StatesEntry
+	(*durationpb.Duration)(nil),   // 9: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil), // 10: google.protobuf.Timestamp
 }
 var file_lehr_intent_v1_notification_proto_depIdxs = []int32{
-	8,  // 0: lehr.intent.v1.Notification.for:type_name -> google.protobuf.Duration
-	8,  // 1: lehr.intent.v1.Notification.repeat:type_name -> google.protobuf.Duration
-	2,  // 2: lehr.intent.v1.NotedReport.waiting:type_name -> lehr.intent.v1.NotedWait
-	9,  // 3: lehr.intent.v1.NotedReport.at:type_name -> google.protobuf.Timestamp
-	9,  // 4: lehr.intent.v1.NotedWait.until:type_name -> google.protobuf.Timestamp
-	9,  // 5: lehr.intent.v1.NotedPartition.published:type_name -> google.protobuf.Timestamp
-	5,  // 6: lehr.intent.v1.NotedPartition.stop:type_name -> lehr.intent.v1.NotedStop
-	6,  // 7: lehr.intent.v1.NotedPartition.candidate:type_name -> lehr.intent.v1.NotedCandidate
-	7,  // 8: lehr.intent.v1.NotedPartition.states:type_name -> lehr.intent.v1.NotedPartition.StatesEntry
-	4,  // 9: lehr.intent.v1.NotedPartition.rollouts:type_name -> lehr.intent.v1.NotedRollout
-	9,  // 10: lehr.intent.v1.NotedRollout.began:type_name -> google.protobuf.Timestamp
-	9,  // 11: lehr.intent.v1.NotedRollout.ended:type_name -> google.protobuf.Timestamp
-	9,  // 12: lehr.intent.v1.NotedStop.since:type_name -> google.protobuf.Timestamp
-	9,  // 13: lehr.intent.v1.NotedCandidate.made:type_name -> google.protobuf.Timestamp
-	14, // [14:14] is the sub-list for method output_type
-	14, // [14:14] is the sub-list for method input_type
-	14, // [14:14] is the sub-list for extension type_name
-	14, // [14:14] is the sub-list for extension extendee
-	0,  // [0:14] is the sub-list for field type_name
+	9,  // 0: lehr.intent.v1.Notification.for:type_name -> google.protobuf.Duration
+	9,  // 1: lehr.intent.v1.Notification.repeat:type_name -> google.protobuf.Duration
+	10, // 2: lehr.intent.v1.NotedDelivery.at:type_name -> google.protobuf.Timestamp
+	3,  // 3: lehr.intent.v1.NotedReport.waiting:type_name -> lehr.intent.v1.NotedWait
+	10, // 4: lehr.intent.v1.NotedReport.at:type_name -> google.protobuf.Timestamp
+	10, // 5: lehr.intent.v1.NotedWait.until:type_name -> google.protobuf.Timestamp
+	10, // 6: lehr.intent.v1.NotedPartition.published:type_name -> google.protobuf.Timestamp
+	6,  // 7: lehr.intent.v1.NotedPartition.stop:type_name -> lehr.intent.v1.NotedStop
+	7,  // 8: lehr.intent.v1.NotedPartition.candidate:type_name -> lehr.intent.v1.NotedCandidate
+	8,  // 9: lehr.intent.v1.NotedPartition.states:type_name -> lehr.intent.v1.NotedPartition.StatesEntry
+	5,  // 10: lehr.intent.v1.NotedPartition.rollouts:type_name -> lehr.intent.v1.NotedRollout
+	10, // 11: lehr.intent.v1.NotedRollout.began:type_name -> google.protobuf.Timestamp
+	10, // 12: lehr.intent.v1.NotedRollout.ended:type_name -> google.protobuf.Timestamp
+	10, // 13: lehr.intent.v1.NotedStop.since:type_name -> google.protobuf.Timestamp
+	10, // 14: lehr.intent.v1.NotedCandidate.made:type_name -> google.protobuf.Timestamp
+	15, // [15:15] is the sub-list for method output_type
+	15, // [15:15] is the sub-list for method input_type
+	15, // [15:15] is the sub-list for extension type_name
+	15, // [15:15] is the sub-list for extension extendee
+	0,  // [0:15] is the sub-list for field type_name
 }
 
 func init() { file_lehr_intent_v1_notification_proto_init() }
@@ -799,7 +938,7 @@ func file_lehr_intent_v1_notification_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lehr_intent_v1_notification_proto_rawDesc), len(file_lehr_intent_v1_notification_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   8,
+			NumMessages:   9,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

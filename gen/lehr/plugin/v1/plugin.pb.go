@@ -2525,7 +2525,8 @@ func (x *PermitAsk) GetBase() string {
 type PushProgress struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Push  string                 `protobuf:"bytes,1,opt,name=push" json:"push,omitempty"`
-	Text  string                 `protobuf:"bytes,2,opt,name=text" json:"text,omitempty"`
+	// One line, or several. The last is shown beside the asset, and the last 200 on its page.
+	Text string `protobuf:"bytes,2,opt,name=text" json:"text,omitempty"`
 	// Asks Lehr to keep a memo, and to say when it is durable.
 	Memo          *SetMemo `protobuf:"bytes,3,opt,name=memo" json:"memo,omitempty"`
 	unknownFields protoimpl.UnknownFields

@@ -5,6 +5,7 @@ import threading
 from lehr.plugin.v1 import plugin_pb2
 
 from . import kind, memos, permit, secret
+from . import text as texts
 from .contents import Asker
 from .diffs import set_pause
 from .resource import Asset, Busy, Error, MemoRefused, NeverKept, NoPermit, Outranked, Retryable, Stale, now
@@ -157,7 +158,7 @@ class PushStream(Stream):
         numbers, numbering = iter(range(1, 1 << 62)), threading.Lock()
 
         def progress(text):
-            message = plugin_pb2.PushProgress(push=change.push, text=sentence(text))
+            message = plugin_pb2.PushProgress(push=change.push, text=texts.progress(text))
             self.send(plugin_pb2.PushResponse(progress=message))
 
         def remember(memo, key=None):

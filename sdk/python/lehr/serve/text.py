@@ -61,6 +61,15 @@ def sentence(text):
     return raw[: MAX_TEXT - 3].decode("utf-8", "ignore") + "…"
 
 
+MAX_LINES = 200  # Lines of progress that Lehr keeps.
+
+
+def progress(text):
+    """Makes each line what sentence makes of one. Secrets are hidden first: they may have several lines."""
+    lines = secret.redact(str(text)).rstrip("\r\n").split("\n")[-MAX_LINES:]
+    return "\n".join(sentence(line.rstrip("\r")) for line in lines)
+
+
 def clip(value):
     """Shortens a rendered value to whole characters and the digest of the whole."""
     raw = value.encode()

@@ -48,6 +48,12 @@ const (
 	// DeliveryServiceCompareVersionsProcedure is the fully-qualified name of the DeliveryService's
 	// CompareVersions RPC.
 	DeliveryServiceCompareVersionsProcedure = "/lehr.api.v1.DeliveryService/CompareVersions"
+	// DeliveryServiceListDeliveryEventsProcedure is the fully-qualified name of the DeliveryService's
+	// ListDeliveryEvents RPC.
+	DeliveryServiceListDeliveryEventsProcedure = "/lehr.api.v1.DeliveryService/ListDeliveryEvents"
+	// DeliveryServiceGetDeliveryFiguresProcedure is the fully-qualified name of the DeliveryService's
+	// GetDeliveryFigures RPC.
+	DeliveryServiceGetDeliveryFiguresProcedure = "/lehr.api.v1.DeliveryService/GetDeliveryFigures"
 	// DeliveryServiceActOnDeliveryProcedure is the fully-qualified name of the DeliveryService's
 	// ActOnDelivery RPC.
 	DeliveryServiceActOnDeliveryProcedure = "/lehr.api.v1.DeliveryService/ActOnDelivery"
@@ -73,6 +79,10 @@ type DeliveryServiceClient interface {
 	LocateCommit(context.Context, *v1.LocateCommitRequest) (*v1.LocateCommitResponse, error)
 	// Says what changes from one version, or environment, to another: commits and versions.
 	CompareVersions(context.Context, *v1.CompareVersionsRequest) (*v1.CompareVersionsResponse, error)
+	// Lists what happened to versions, the newest first.
+	ListDeliveryEvents(context.Context, *v1.ListDeliveryEventsRequest) (*v1.ListDeliveryEventsResponse, error)
+	// Figures of the environments of the partition's applications over a time that ends now.
+	GetDeliveryFigures(context.Context, *v1.GetDeliveryFiguresRequest) (*v1.GetDeliveryFiguresResponse, error)
 	// Keeps what a person asks, which is carried out within a second, or with dry_run only shows
 	// what it would change. It takes the role operator in the environment's partition, or of an
 	// act on all environments in that of the application. What makes no sense now is refused.
@@ -126,6 +136,18 @@ func NewDeliveryServiceClient(httpClient connect.HTTPClient, baseURL string, opt
 			connect.WithSchema(deliveryServiceMethods.ByName("CompareVersions")),
 			connect.WithClientOptions(opts...),
 		),
+		listDeliveryEvents: connect.NewClient[v1.ListDeliveryEventsRequest, v1.ListDeliveryEventsResponse](
+			httpClient,
+			baseURL+DeliveryServiceListDeliveryEventsProcedure,
+			connect.WithSchema(deliveryServiceMethods.ByName("ListDeliveryEvents")),
+			connect.WithClientOptions(opts...),
+		),
+		getDeliveryFigures: connect.NewClient[v1.GetDeliveryFiguresRequest, v1.GetDeliveryFiguresResponse](
+			httpClient,
+			baseURL+DeliveryServiceGetDeliveryFiguresProcedure,
+			connect.WithSchema(deliveryServiceMethods.ByName("GetDeliveryFigures")),
+			connect.WithClientOptions(opts...),
+		),
 		actOnDelivery: connect.NewClient[v1.ActOnDeliveryRequest, v1.ActOnDeliveryResponse](
 			httpClient,
 			baseURL+DeliveryServiceActOnDeliveryProcedure,
@@ -149,14 +171,16 @@ func NewDeliveryServiceClient(httpClient connect.HTTPClient, baseURL string, opt
 
 // deliveryServiceClient implements DeliveryServiceClient.
 type deliveryServiceClient struct {
-	listEnvironments *connect.Client[v1.ListEnvironmentsRequest, v1.ListEnvironmentsResponse]
-	listVersions     *connect.Client[v1.ListVersionsRequest, v1.ListVersionsResponse]
-	explainVersion   *connect.Client[v1.ExplainVersionRequest, v1.ExplainVersionResponse]
-	locateCommit     *connect.Client[v1.LocateCommitRequest, v1.LocateCommitResponse]
-	compareVersions  *connect.Client[v1.CompareVersionsRequest, v1.CompareVersionsResponse]
-	actOnDelivery    *connect.Client[v1.ActOnDeliveryRequest, v1.ActOnDeliveryResponse]
-	voteOnVersion    *connect.Client[v1.VoteOnVersionRequest, v1.VoteOnVersionResponse]
-	recordVerdict    *connect.Client[v1.RecordVerdictRequest, v1.RecordVerdictResponse]
+	listEnvironments   *connect.Client[v1.ListEnvironmentsRequest, v1.ListEnvironmentsResponse]
+	listVersions       *connect.Client[v1.ListVersionsRequest, v1.ListVersionsResponse]
+	explainVersion     *connect.Client[v1.ExplainVersionRequest, v1.ExplainVersionResponse]
+	locateCommit       *connect.Client[v1.LocateCommitRequest, v1.LocateCommitResponse]
+	compareVersions    *connect.Client[v1.CompareVersionsRequest, v1.CompareVersionsResponse]
+	listDeliveryEvents *connect.Client[v1.ListDeliveryEventsRequest, v1.ListDeliveryEventsResponse]
+	getDeliveryFigures *connect.Client[v1.GetDeliveryFiguresRequest, v1.GetDeliveryFiguresResponse]
+	actOnDelivery      *connect.Client[v1.ActOnDeliveryRequest, v1.ActOnDeliveryResponse]
+	voteOnVersion      *connect.Client[v1.VoteOnVersionRequest, v1.VoteOnVersionResponse]
+	recordVerdict      *connect.Client[v1.RecordVerdictRequest, v1.RecordVerdictResponse]
 }
 
 // ListEnvironments calls lehr.api.v1.DeliveryService.ListEnvironments.
@@ -204,6 +228,24 @@ func (c *deliveryServiceClient) CompareVersions(ctx context.Context, req *v1.Com
 	return nil, err
 }
 
+// ListDeliveryEvents calls lehr.api.v1.DeliveryService.ListDeliveryEvents.
+func (c *deliveryServiceClient) ListDeliveryEvents(ctx context.Context, req *v1.ListDeliveryEventsRequest) (*v1.ListDeliveryEventsResponse, error) {
+	response, err := c.listDeliveryEvents.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// GetDeliveryFigures calls lehr.api.v1.DeliveryService.GetDeliveryFigures.
+func (c *deliveryServiceClient) GetDeliveryFigures(ctx context.Context, req *v1.GetDeliveryFiguresRequest) (*v1.GetDeliveryFiguresResponse, error) {
+	response, err := c.getDeliveryFigures.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // ActOnDelivery calls lehr.api.v1.DeliveryService.ActOnDelivery.
 func (c *deliveryServiceClient) ActOnDelivery(ctx context.Context, req *v1.ActOnDeliveryRequest) (*v1.ActOnDeliveryResponse, error) {
 	response, err := c.actOnDelivery.CallUnary(ctx, connect.NewRequest(req))
@@ -245,6 +287,10 @@ type DeliveryServiceHandler interface {
 	LocateCommit(context.Context, *v1.LocateCommitRequest) (*v1.LocateCommitResponse, error)
 	// Says what changes from one version, or environment, to another: commits and versions.
 	CompareVersions(context.Context, *v1.CompareVersionsRequest) (*v1.CompareVersionsResponse, error)
+	// Lists what happened to versions, the newest first.
+	ListDeliveryEvents(context.Context, *v1.ListDeliveryEventsRequest) (*v1.ListDeliveryEventsResponse, error)
+	// Figures of the environments of the partition's applications over a time that ends now.
+	GetDeliveryFigures(context.Context, *v1.GetDeliveryFiguresRequest) (*v1.GetDeliveryFiguresResponse, error)
 	// Keeps what a person asks, which is carried out within a second, or with dry_run only shows
 	// what it would change. It takes the role operator in the environment's partition, or of an
 	// act on all environments in that of the application. What makes no sense now is refused.
@@ -294,6 +340,18 @@ func NewDeliveryServiceHandler(svc DeliveryServiceHandler, opts ...connect.Handl
 		connect.WithSchema(deliveryServiceMethods.ByName("CompareVersions")),
 		connect.WithHandlerOptions(opts...),
 	)
+	deliveryServiceListDeliveryEventsHandler := connect.NewUnaryHandlerSimple(
+		DeliveryServiceListDeliveryEventsProcedure,
+		svc.ListDeliveryEvents,
+		connect.WithSchema(deliveryServiceMethods.ByName("ListDeliveryEvents")),
+		connect.WithHandlerOptions(opts...),
+	)
+	deliveryServiceGetDeliveryFiguresHandler := connect.NewUnaryHandlerSimple(
+		DeliveryServiceGetDeliveryFiguresProcedure,
+		svc.GetDeliveryFigures,
+		connect.WithSchema(deliveryServiceMethods.ByName("GetDeliveryFigures")),
+		connect.WithHandlerOptions(opts...),
+	)
 	deliveryServiceActOnDeliveryHandler := connect.NewUnaryHandlerSimple(
 		DeliveryServiceActOnDeliveryProcedure,
 		svc.ActOnDelivery,
@@ -324,6 +382,10 @@ func NewDeliveryServiceHandler(svc DeliveryServiceHandler, opts ...connect.Handl
 			deliveryServiceLocateCommitHandler.ServeHTTP(w, r)
 		case DeliveryServiceCompareVersionsProcedure:
 			deliveryServiceCompareVersionsHandler.ServeHTTP(w, r)
+		case DeliveryServiceListDeliveryEventsProcedure:
+			deliveryServiceListDeliveryEventsHandler.ServeHTTP(w, r)
+		case DeliveryServiceGetDeliveryFiguresProcedure:
+			deliveryServiceGetDeliveryFiguresHandler.ServeHTTP(w, r)
 		case DeliveryServiceActOnDeliveryProcedure:
 			deliveryServiceActOnDeliveryHandler.ServeHTTP(w, r)
 		case DeliveryServiceVoteOnVersionProcedure:
@@ -357,6 +419,14 @@ func (UnimplementedDeliveryServiceHandler) LocateCommit(context.Context, *v1.Loc
 
 func (UnimplementedDeliveryServiceHandler) CompareVersions(context.Context, *v1.CompareVersionsRequest) (*v1.CompareVersionsResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("lehr.api.v1.DeliveryService.CompareVersions is not implemented"))
+}
+
+func (UnimplementedDeliveryServiceHandler) ListDeliveryEvents(context.Context, *v1.ListDeliveryEventsRequest) (*v1.ListDeliveryEventsResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("lehr.api.v1.DeliveryService.ListDeliveryEvents is not implemented"))
+}
+
+func (UnimplementedDeliveryServiceHandler) GetDeliveryFigures(context.Context, *v1.GetDeliveryFiguresRequest) (*v1.GetDeliveryFiguresResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("lehr.api.v1.DeliveryService.GetDeliveryFigures is not implemented"))
 }
 
 func (UnimplementedDeliveryServiceHandler) ActOnDelivery(context.Context, *v1.ActOnDeliveryRequest) (*v1.ActOnDeliveryResponse, error) {
