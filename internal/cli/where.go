@@ -19,11 +19,12 @@ func (s *session) whereCommand() *cobra.Command {
 	var application string
 	command := &cobra.Command{
 		Use: "where COMMIT", Short: "Say which versions and environments have a commit", Args: cobra.ExactArgs(1),
-		Long: `Says which versions have a commit, which environments have it and since when, and what is in
-its way in the others, with the earliest time at which it can be there, in the applications of
-all partitions, or of --partition. Of a repository of git
-the commits before a version's own are known, the newest 2000; of other sources only the commit
-that a version says it is made of, and the rest is said to be unknown.`,
+		Long: `Say which versions have a commit, which environments have it and since when, and what is in
+its way in the others, with the earliest time at which it can be there. It looks at the
+applications of all partitions, or of --partition.
+
+Where versions come from a repository of git, the newest 2000 commits before them are known.
+Other sources name one commit for each version, and lehr where says what it does not know.`,
 		Example: `  lehr where 3f2c1aa
   lehr where 3f2c1aa --application web -o json`,
 		RunE: func(command *cobra.Command, args []string) error {
@@ -90,7 +91,7 @@ func (s *session) printLocation(partition string, l *apipb.CommitLocation) {
 	}
 	fmt.Fprintf(s.Out, "%s of partition %s has it in %s\n", plain(l.Application), plain(partition), plain(text))
 	if l.Unknown > 0 {
-		fmt.Fprintf(s.Out, "Of %d other versions it is not known, for their source gives no history that reaches from them to it.\n", l.Unknown)
+		fmt.Fprintf(s.Out, "%d other versions may have it too: their source gives no history that reaches from them to it.\n", l.Unknown)
 	}
 	var rows [][]string
 	for _, e := range l.Environments {
