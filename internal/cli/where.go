@@ -91,7 +91,7 @@ func (s *session) printLocation(partition string, l *apipb.CommitLocation) {
 	}
 	fmt.Fprintf(s.Out, "%s of partition %s has it in %s\n", plain(l.Application), plain(partition), plain(text))
 	if l.Unknown > 0 {
-		fmt.Fprintf(s.Out, "%d other versions may have it too: their source gives no history that reaches from them to it.\n", l.Unknown)
+		fmt.Fprintf(s.Out, "%s may have it too: their source gives no history that reaches from them to it.\n", count(int(l.Unknown), "other version"))
 	}
 	var rows [][]string
 	for _, e := range l.Environments {
