@@ -2,6 +2,9 @@ package job
 
 import (
 	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -150,12 +153,32 @@ func TestPartsOfATaskAreNoDuplicates(t *testing.T) {
 	m.mustPush(version(job, "v2"))
 }
 
+// stopped says what a process does instead, while it is not stopped: each thread stops when it is next
+// to run.
+func stopped(pid int) error {
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+	if err != nil {
+		return err
+	}
+	for _, thread := range threads {
+		stat, err := os.ReadFile(thread)
+		if err != nil {
+			return err
+		}
+		if _, state, ok := strings.Cut(string(stat), ") "); !ok || state[0] != 'T' {
+			return fmt.Errorf("%s: %s", thread, stat)
+		}
+	}
+	return nil
+}
+
 func TestHungTaskIsReportedAndStopsTheRoll(t *testing.T) {
 	m, job := newMachine(t)
 	job.Health.Timeout, job.Update.StopGrace = millis(500), millis(500)
 	m.mustPush(job)
 	before := m.pids(job)
 	syscall.Kill(before[1][0], syscall.SIGSTOP)
+	waitFor(t, "the task to be stopped", func() error { return stopped(before[1][0]) })
 	d := m.diff(job)
 	if d.Outcome != serve.InSync || d.Health.State != serve.Unhealthy || !strings.Contains(d.Health.Reason, "task 1 did not answer") {
 		t.Errorf("a hung task is shown as %+v", d.Health)
