@@ -24,7 +24,7 @@ help: ## list the targets
 # What is built, each by "go build" in its own folder: a program that is as its sources
 # are is not built again. The demo needs the first of them.
 DEMO_PROGRAMS := lehr lehr-process lehr-caddy lehr-sqlschema releases/v1/frontend releases/v2/frontend releases/v3/frontend
-PROGRAMS := $(DEMO_PROGRAMS) lehr-secrets lehr-command lehr-task lehr-http lehr-terraform lehr-kustomize lehr-helm \
+PROGRAMS := $(DEMO_PROGRAMS) lehr-secrets lehr-command lehr-task lehr-http lehr-workflow lehr-terraform lehr-kustomize lehr-helm \
 	lehr-kubernetes-objects lehr-prometheus-rules lehr-sql-syntax lehr-terraform-types
 
 $(BIN)/lehr: build-program = cmd/lehr
@@ -33,6 +33,7 @@ $(BIN)/lehr-process: build-program = plugins/process
 $(BIN)/lehr-command: build-program = plugins/command
 $(BIN)/lehr-task: build-program = plugins/task
 $(BIN)/lehr-http: build-program = plugins/http
+$(BIN)/lehr-workflow: build-program = plugins/workflow
 $(BIN)/lehr-caddy: build-program = plugins/caddy -ldflags '-s -w'
 $(BIN)/lehr-sqlschema: build-program = plugins/sqlschema -ldflags '-s -w'
 $(BIN)/lehr-terraform: build-program = plugins/terraform -ldflags '-s -w'
@@ -99,8 +100,10 @@ test-fast: ## the quick tests, of what changed; they need neither root nor the n
 	@# Compilers and tests collect less garbage, as in the stages of make test.
 	GOGC=400 $(GO) test -short -vet=off -ldflags='-s -w' -p 4 -parallel 8 $(FAST)
 
-# What runs goroutines side by side.
-CONCURRENT := ./internal/ground/loop ./internal/annealing/... ./internal/prodspec/... ./internal/pluginhost/... ./sdk/... ./internal/store/... ./internal/server ./internal/notify ./internal/app
+# What runs goroutines side by side. "make race" runs all others, too.
+CONCURRENT := ./internal/ground/loop ./internal/annealing/... ./internal/pluginhost/... ./internal/store/... ./internal/server ./internal/notify ./internal/app \
+	./internal/prodspec $(addprefix ./internal/prodspec/,definition generate inquiry query source source/fetch validate) \
+	$(addprefix ./sdk/,client keeper pace plugintest/conformance plugintest/testbed secret secret/resolver secret/secretpipe serve subprocess)
 # The memory of SQLite is not Go's, so that the detector sees no race in it: not to look at
 # each access halves what tests of the store take.
 RACE := -race -gcflags=modernc.org/sqlite/lib=-race=false
@@ -118,7 +121,7 @@ race: tools ## run all tests, and the programs that they start, under the race d
 .PHONY: race-short
 race-short: ## run the quick tests of what has goroutines under the race detector
 	@# Without symbols for debuggers, as test-fast.
-	$(GO) test -short $(RACE) -vet=off -ldflags=-w -timeout 45m $(CONCURRENT)
+	$(GO) test -short $(RACE) -vet=off -ldflags=-w -timeout 80m $(CONCURRENT)
 
 .PHONY: bench
 bench: build ## measure speed and memory beside what the machine can do, all or ONLY=… of it: "name value unit" a line

@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -50,12 +51,12 @@ func play(t *testing.T, document, from, to string) (commands int) {
 		for _, part := range strings.Split("\n"+content, "\n$ lehr ")[1:] {
 			line, want, _ := strings.Cut(part, "\n")
 			arguments := words("lehr " + line)[1:]
-			if arguments[0] != "build" && arguments[0] != "lint" && arguments[0] != "schema" {
+			if !slices.Contains([]string{"build", "lint", "schema", "import", "workflow"}, arguments[0]) {
 				continue
 			}
 			commands++
 			var out strings.Builder
-			cli.Run(t.Context(), cli.Local{Build: build, Lint: lint}, cli.Terminal{Out: &out, Err: &out, Getenv: func(string) string { return "" }}, arguments)
+			cli.Run(t.Context(), cli.Local{Build: build, Lint: lint, Imports: imports()}, cli.Terminal{Out: &out, Err: &out, Getenv: func(string) string { return "" }}, arguments)
 			if got := strings.TrimSpace(out.String()); got != strings.TrimSpace(want) {
 				t.Errorf("%s: lehr %s shows\n%s\nand prints\n%s", document, line, want, got)
 			}
@@ -81,6 +82,18 @@ func TestEvolutionOfTheDocument(t *testing.T) {
 
 func TestTasksOfTheDocument(t *testing.T) {
 	if n := play(t, "docs/use/task.md", "# Tasks", "## When it runs"); n != 1 {
+		t.Errorf("%d commands", n)
+	}
+}
+
+func TestProceduresOfTheDocument(t *testing.T) {
+	if n := play(t, "docs/use/procedures.md", "# Pushes", "## What an asset says"); n != 2 {
+		t.Errorf("%d commands", n)
+	}
+}
+
+func TestWorkflowsOfTheDocument(t *testing.T) {
+	if n := play(t, "docs/use/workflows.md", "## An example", "## Keys"); n != 2 {
 		t.Errorf("%d commands", n)
 	}
 }
@@ -120,6 +133,35 @@ func TestPythonTutorial(t *testing.T) {
 	}
 	if runs != 4 {
 		t.Errorf("%d blocks were run", runs)
+	}
+}
+
+func TestKeelOfTheDocument(t *testing.T) {
+	if n := play(t, "docs/use/from-keel.md", "# Coming from", ""); n != 2 {
+		t.Errorf("%d commands", n)
+	}
+}
+
+func TestCanariesOfTheDocument(t *testing.T) {
+	if n := play(t, "docs/use/from-argo-rollouts.md", "# Coming from", ""); n != 4 {
+		t.Errorf("%d commands", n)
+	}
+}
+
+func TestKargoOfTheDocument(t *testing.T) {
+	const page = "docs/use/from-kargo.md"
+	text := documents(t)[page]
+	if n := play(t, page, "# Coming from", ""); n != 1 {
+		t.Errorf("%d commands", n)
+	}
+	made, err := os.ReadFile(filepath.Join("shop", "lehr.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, shown, _ := strings.Cut(text, "```yaml\n      production:")
+	shown, _, _ = strings.Cut("      production:"+shown, "```")
+	if len(shown) < 100 || !strings.Contains(string(made), shown) {
+		t.Errorf("%s shows\n%s\nand the import makes\n%s", page, shown, made)
 	}
 }
 

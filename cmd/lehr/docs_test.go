@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -41,21 +42,59 @@ func documents(t *testing.T) map[string]string {
 	return texts
 }
 
-var link = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+var (
+	link    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	fence   = regexp.MustCompile("(?ms)^ *```.*?^ *```")
+	heading = regexp.MustCompile(`(?m)^#{1,6} (.*)$`)
+	// notInAnchors are the characters of a heading that its anchor does not have.
+	notInAnchors = regexp.MustCompile(`[^\pL\pN _-]`)
+	linkWithText = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
+)
 
+// anchors of the headings of a page, as git hosts make them.
+func anchors(text string) map[string]bool {
+	found, counts := map[string]bool{}, map[string]int{}
+	for _, match := range heading.FindAllStringSubmatch(fence.ReplaceAllString(text, ""), -1) {
+		plain := linkWithText.ReplaceAllString(match[1], "$1")
+		anchor := strings.ReplaceAll(notInAnchors.ReplaceAllString(strings.ToLower(strings.TrimSpace(plain)), ""), " ", "-")
+		if n := counts[anchor]; n > 0 {
+			found[fmt.Sprintf("%s-%d", anchor, n)] = true
+		}
+		counts[anchor]++
+		found[anchor] = true
+	}
+	return found
+}
+
+// TestLinksOfDocumentsResolve: a link leads to a file, and to a heading that is there.
 func TestLinksOfDocumentsResolve(t *testing.T) {
-	links := 0
-	for name, text := range documents(t) {
-		for _, match := range link.FindAllStringSubmatch(text, -1) {
-			target, _, _ := strings.Cut(match[1], "#")
-			if target == "" || strings.Contains(target, "://") {
+	links, headings := 0, 0
+	texts := documents(t)
+	for name, text := range texts {
+		for _, match := range link.FindAllStringSubmatch(fence.ReplaceAllString(text, ""), -1) {
+			if strings.Contains(match[1], "://") {
 				continue
 			}
 			links++
-			if _, err := os.Stat(filepath.Join(repository, filepath.Dir(name), target)); err != nil {
+			target, anchor, _ := strings.Cut(match[1], "#")
+			path := name
+			if target != "" {
+				path = filepath.Join(filepath.Dir(name), target)
+			}
+			if _, err := os.Stat(filepath.Join(repository, path)); err != nil {
 				t.Errorf("%s links to %s: %v", name, match[1], err)
 			}
+			page, ok := texts[path]
+			if !ok || anchor == "" {
+				continue
+			}
+			if headings++; !anchors(page)[anchor] {
+				t.Errorf("%s links to %s, which has no such heading", name, match[1])
+			}
 		}
+	}
+	if headings < 50 {
+		t.Errorf("only %d links to headings were found: is the pattern still right?", headings)
 	}
 	if links < 20 {
 		t.Errorf("only %d links were found: is the pattern still right?", links)

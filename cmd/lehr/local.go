@@ -18,11 +18,14 @@ import (
 	"lehr.dev/internal/importer"
 	"lehr.dev/internal/importer/apis"
 	"lehr.dev/internal/importer/argocd"
+	"lehr.dev/internal/importer/canaries"
 	"lehr.dev/internal/importer/cluster"
 	"lehr.dev/internal/importer/databases"
 	"lehr.dev/internal/importer/flux"
 	"lehr.dev/internal/importer/helmreleases"
 	"lehr.dev/internal/importer/inventories"
+	"lehr.dev/internal/importer/kargo"
+	"lehr.dev/internal/importer/keel"
 	"lehr.dev/internal/importer/manifests"
 	"lehr.dev/internal/importer/processes"
 	"lehr.dev/internal/importer/tfstate"
@@ -37,7 +40,7 @@ func local() cli.Local {
 
 // imports are the kinds of what exists that become partitions.
 func imports() []importer.Kind {
-	return []importer.Kind{databases.Postgres(), databases.SQLite(), processes.Kind(), manifests.Kind(), cluster.Kind(), flux.Kind(fluxTools()), tfstate.Kind(), apis.Kind(), inventories.Kind(), argocd.Kind(renderObjects), helmreleases.Kind(renderObjects)}
+	return []importer.Kind{databases.Postgres(), databases.SQLite(), processes.Kind(), manifests.Kind(), cluster.Kind(), flux.Kind(fluxTools()), tfstate.Kind(), apis.Kind(), inventories.Kind(), argocd.Kind(renderObjects), keel.Kind(), kargo.Kind(), canaries.ArgoRollouts(), canaries.Flagger(), helmreleases.Kind(renderObjects)}
 }
 
 // renderObjects builds a definition that an import made, for the Kubernetes objects that it gives.
@@ -101,16 +104,16 @@ func serve(ctx context.Context, o cli.ServeOptions, ready func(cli.Serving)) err
 }
 
 // newLog writes records as text or JSON, one a line.
-func newLog(out io.Writer, format, level string) (*slog.Logger, error) {
+func newLog(w io.Writer, format, level string) (*slog.Logger, error) {
 	var least slog.Level
 	if err := least.UnmarshalText([]byte(level)); err != nil {
 		return nil, fault.New(fault.Invalid, "log level %.40q is not known", level).WithHint("write --log-level debug, info, warn or error")
 	}
 	switch options := (&slog.HandlerOptions{Level: least}); format {
 	case "text":
-		return slog.New(slog.NewTextHandler(out, options)), nil
+		return slog.New(slog.NewTextHandler(w, options)), nil
 	case "json":
-		return slog.New(slog.NewJSONHandler(out, options)), nil
+		return slog.New(slog.NewJSONHandler(w, options)), nil
 	}
 	return nil, fault.New(fault.Invalid, "log format %.40q is not known", format).WithHint("write --log-format text or --log-format json")
 }
@@ -173,8 +176,8 @@ func plan(ctx context.Context, o cli.BuildOptions, partition intent.PartitionID,
 // keeping is what package app does to stores, in the words of package cli.
 func keeping() cli.Keeping {
 	return cli.Keeping{
-		Adopt: func(ctx context.Context, place cli.StorePlace, reason string, beyond uint64, by intent.Actor) (cli.Adopted, error) {
-			done, err := app.Adopt(ctx, app.Place(place), store.Adoption{Reason: reason, Beyond: beyond, By: by})
+		Adopt: func(ctx context.Context, place cli.StorePlace, reason string, beyond uint64, actor intent.Actor) (cli.Adopted, error) {
+			done, err := app.Adopt(ctx, app.Place(place), store.Adoption{Reason: reason, Beyond: beyond, By: actor})
 			adopted := cli.Adopted{
 				Generation: done.History.Generation, Lost: done.Found.Lost, Unsure: done.Found.Unsure, Doubted: done.Doubted, Voided: done.Voided,
 			}

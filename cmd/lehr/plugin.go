@@ -47,7 +47,7 @@ func testPlugin(ctx context.Context, test cli.PluginTest) ([]cli.PluginReport, e
 		report := conformance.CheckChecks(ctx, test.Run, tell)
 		return []cli.PluginReport{pluginReport("", report)}, ctx.Err()
 	}
-	set, err := trial.Types(ctx, test.Types)
+	schemas, err := trial.Types(ctx, test.Types)
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +59,7 @@ func testPlugin(ctx context.Context, test cli.PluginTest) ([]cli.PluginReport, e
 	// All are read before anything is tried.
 	var examples []trial.Example
 	for _, file := range test.Examples {
-		example, err := trial.Read(file, set)
+		example, err := trial.Read(file, schemas)
 		if err != nil {
 			return nil, err
 		}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"os"
@@ -18,6 +19,7 @@ import (
 	"lehr.dev/internal/prodspec/generate"
 	"lehr.dev/internal/sim/campaign"
 	"lehr.dev/test/building"
+	"lehr.dev/test/inprocess"
 	"lehr.dev/test/interpreter"
 )
 
@@ -77,11 +79,16 @@ func runScripts(t *testing.T, folder string, programs map[string]building.Progra
 			t.Fatal(err)
 		}
 	}
+	examples, err := filepath.Abs("../../examples")
+	if err != nil {
+		t.Fatal(err)
+	}
 	testscript.Run(t, testscript.Params{
 		Dir: folder,
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("PATH", strings.Join(append(append([]string{bin}, path...), env.Getenv("PATH")), string(os.PathListSeparator)))
 			env.Setenv("HOME", env.WorkDir)
+			env.Setenv("EXAMPLES", examples)
 			env.Setenv("UNIQUE", fmt.Sprint(os.Getpid())) // Of names that this machine has once.
 			return nil
 		},
@@ -101,12 +108,15 @@ func runScripts(t *testing.T, folder string, programs map[string]building.Progra
 			"site":     site,
 			"registry": ociRegistry,
 			"push":     push,
+			"githost":  gitHost,
+			"decide":   decide,
+			"closed":   isClosed,
 		},
 		RequireExplicitExec: true,
 	})
 }
 
-const patience = 2 * time.Minute
+const patience = 5 * time.Minute
 
 // await runs a command until it succeeds and its output matches:
 // await PATTERN COMMAND ARGS….
@@ -126,16 +136,30 @@ func awaitFor(patience time.Duration, ts *testscript.TestScript, negated bool, a
 	pattern, err := regexp.Compile(args[0])
 	ts.Check(err)
 	deadline := time.Now().Add(patience)
-	for {
+	ask := func() (string, error) {
 		err := ts.Exec(args[1], args[2:]...)
-		output := ts.ReadFile("stdout")
+		return ts.ReadFile("stdout"), err
+	}
+	isQuery := args[1] == "lehr" && inprocess.Allows(args[2:])
+	if isQuery {
+		ask = func() (string, error) {
+			return inprocess.Run(context.Background(), local(), ts.MkAbs("."), ts.Getenv, args[2:]...)
+		}
+	}
+	for {
+		began := time.Now()
+		output, err := ask()
 		if err == nil && pattern.MatchString(output) {
+			if isQuery {
+				fmt.Fprint(ts.Stdout(), output)
+			}
 			return
 		}
 		if time.Now().After(deadline) {
 			ts.Fatalf("no match for %s within %s: %v\n%s", args[0], patience, err, output)
 		}
-		time.Sleep(50 * time.Millisecond)
+		// Asking computes for a fifth of the time at most: the servers compute beside it.
+		time.Sleep(max(50*time.Millisecond, 4*time.Since(began)))
 	}
 }
 

@@ -52,22 +52,22 @@ func simKit() cli.SimKit {
 }
 
 // playScript plays one, and says at its end how it went.
-func playScript(ctx context.Context, path string, out io.Writer) (bool, error) {
+func playScript(ctx context.Context, path string, w io.Writer) (bool, error) {
 	text, err := files.Read(path, files.MostGiven)
 	if err != nil {
 		return false, fault.New(fault.NotFound, "cannot read the script: %w", err)
 	}
-	if err := scenario.Play(ctx, string(text), out, simulated); err != nil {
-		fmt.Fprintf(out, "\nNOT SO: %v\n", err)
+	if err := scenario.Play(ctx, string(text), w, simulated); err != nil {
+		fmt.Fprintf(w, "\nNOT SO: %v\n", err)
 		return false, ctx.Err()
 	}
-	fmt.Fprintf(out, "\nAll is as the script says.\n")
+	fmt.Fprintf(w, "\nAll is as the script says.\n")
 	return true, nil
 }
 
 // simulated runs a command against a simulated server.
-func simulated(ctx context.Context, c *client.Client, now func() time.Time, out io.Writer, args []string) int {
-	terminal := cli.Terminal{Out: out, Err: out, Getenv: func(string) string { return "" }}
+func simulated(ctx context.Context, c *client.Client, now func() time.Time, w io.Writer, args []string) int {
+	terminal := cli.Terminal{Out: w, Err: w, Getenv: func(string) string { return "" }}
 	return cli.Run(ctx, cli.Local{Client: c, Now: now, Version: "simulated"}, terminal, args)
 }
 

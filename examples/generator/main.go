@@ -25,28 +25,28 @@ type service struct {
 }
 
 // generate runs once for each file: in.File() says which.
-func generate(in *generator.Input, out *generator.Output) error {
-	text, err := in.Read(in.File())
+func generate(input *generator.Input, output *generator.Output) error {
+	text, err := input.Read(input.File())
 	if err != nil {
 		return err
 	}
 	var s service
 	if err := yaml.Unmarshal(text, &s); err != nil {
-		out.At(in.File(), 1).Error("write name, owner and text", "%v", err)
+		output.At(input.File(), 1).Error("write name, owner and text", "%v", err)
 		return nil
 	}
 	if s.Name.Value == "" {
-		out.At(in.File(), max(s.Name.Line, 1)).Error("write name: some-name", "the service has no name")
+		output.At(input.File(), max(s.Name.Line, 1)).Error("write name: some-name", "the service has no name")
 		return nil
 	}
-	addons := []proto.Message{&intentpb.Labels{Labels: map[string]string{"partition": in.Partition()}}}
+	addons := []proto.Message{&intentpb.Labels{Labels: map[string]string{"partition": input.Partition()}}}
 	if s.Owner == "" {
-		out.At(in.File(), 1).Warn("write owner: team@example.com", "nobody owns %s", s.Name.Value)
+		output.At(input.File(), 1).Warn("write owner: team@example.com", "nobody owns %s", s.Name.Value)
 	} else {
 		addons = append(addons, &intentpb.Owner{Owner: s.Owner})
 	}
 	path := "/tmp/lehr-pages/" + s.Name.Value
-	out.At(in.File(), s.Name.Line).Asset("page/"+s.Name.Value,
+	output.At(input.File(), s.Name.Line).Asset("page/"+s.Name.Value,
 		&commandpb.Command{
 			Diff:  []string{"/bin/sh", "-c", `test -f "$1" && diff "$1" - || exit 2`, "sh", path},
 			Push:  []string{"/bin/sh", "-c", `mkdir -p "$(dirname "$1")" && cat > "$1"`, "sh", path},

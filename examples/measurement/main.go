@@ -22,7 +22,7 @@ func main() {
 
 // measure reads a log of lines such as "2026-11-21T08:00:07Z web/a 35", in milliseconds,
 // which is the first argument.
-func measure(_ context.Context, asked *pluginpb.MeasureRequest) ([]serve.Sample, error) {
+func measure(_ context.Context, request *pluginpb.MeasureRequest) ([]serve.Sample, error) {
 	if len(os.Args) != 2 {
 		return nil, serve.Misconfigured("it was not started with the name of one file")
 	}
@@ -30,7 +30,7 @@ func measure(_ context.Context, asked *pluginpb.MeasureRequest) ([]serve.Sample,
 	if err != nil {
 		return nil, err
 	}
-	start, end, step := asked.Start.AsTime(), asked.End.AsTime(), asked.Step.AsDuration()
+	start, end, step := request.Start.AsTime(), request.End.AsTime(), request.Step.AsDuration()
 	slowest := map[time.Duration]float64{}
 	for line := range strings.Lines(string(log)) {
 		var at, asset string
@@ -42,7 +42,7 @@ func measure(_ context.Context, asked *pluginpb.MeasureRequest) ([]serve.Sample,
 		if err != nil {
 			return nil, err
 		}
-		if slices.Contains(asked.Assets, asset) && !when.Before(start) && !when.After(end) {
+		if slices.Contains(request.Assets, asset) && !when.Before(start) && !when.After(end) {
 			nth := when.Sub(start).Truncate(step)
 			slowest[nth] = max(slowest[nth], milliseconds)
 		}

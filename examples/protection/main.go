@@ -18,7 +18,7 @@ func main() {
 }
 
 // judge asks whether anybody wants quiet. The file is the first argument.
-func judge(_ context.Context, asked *pluginpb.JudgeRequest) (serve.Judgement, error) {
+func judge(_ context.Context, request *pluginpb.JudgeRequest) (serve.Judgement, error) {
 	if len(os.Args) < 2 {
 		return serve.Judgement{}, serve.Misconfigured("it was started without the name of a file")
 	}
@@ -29,5 +29,5 @@ func judge(_ context.Context, asked *pluginpb.JudgeRequest) (serve.Judgement, er
 	case err != nil:
 		return serve.Judgement{}, err
 	}
-	return serve.Blocking("quiet, please, also of " + asked.Asset + ": " + strings.TrimSpace(string(text))), nil
+	return serve.Blocking("quiet, please, also of " + request.Asset + ": " + strings.TrimSpace(string(text))), nil
 }

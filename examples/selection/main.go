@@ -21,13 +21,13 @@ func main() {
 
 // pick looks up how many users each cluster has, in a file of lines such as "a 1200",
 // which is the first argument.
-func pick(_ context.Context, asked *pluginpb.SelectRequest) (serve.Selection, error) {
+func pick(_ context.Context, request *pluginpb.SelectRequest) (serve.Selection, error) {
 	users, err := usersOf(os.Args[1:])
 	if err != nil {
 		return serve.Selection{}, err
 	}
 	quietest := ""
-	for _, t := range asked.Targets {
+	for _, t := range request.Targets {
 		cluster := t.Scopes["cluster"]
 		if t.Selected && !(t.InSync && t.Well) {
 			return serve.Selection{Reason: "cluster " + cluster + " is under way"}, nil
@@ -37,7 +37,7 @@ func pick(_ context.Context, asked *pluginpb.SelectRequest) (serve.Selection, er
 		}
 	}
 	selected := serve.Selection{Reason: fmt.Sprintf("cluster %s, with %d users, goes first", quietest, users[quietest])}
-	for _, t := range asked.Targets {
+	for _, t := range request.Targets {
 		if t.Scopes["cluster"] == quietest {
 			selected.Assets = append(selected.Assets, t.Asset)
 		}

@@ -83,11 +83,11 @@ type policyChange struct {
 
 func (c *policyChange) compare(ctx context.Context, current, next *intentpb.CommonPolicy) (*apipb.PartitionPolicyChange, error) {
 	c.result, c.policy = &apipb.PartitionPolicyChange{Partition: string(c.partition.ID)}, next
-	served, set, err := c.served(ctx)
+	served, schemas, err := c.served(ctx)
 	if err != nil {
 		return nil, err
 	}
-	c.set = set
+	c.set = schemas
 	var news []*intentpb.CommonRule
 	rulesNow := commonpolicy.Rules(current, commonpolicy.TraitsOf(current, c.partition.ID, served.GetOwner()))
 	rulesNext := commonpolicy.Rules(next, commonpolicy.TraitsOf(next, c.partition.ID, served.GetOwner()))
@@ -139,14 +139,14 @@ func (c *policyChange) served(ctx context.Context) (*intentpb.Policy, *schema.Se
 	if err != nil {
 		return nil, nil, err
 	}
-	set, err := c.app.schemas.Schema(ctx, c.partition.ID, incarnation.Schema)
+	schemas, err := c.app.schemas.Schema(ctx, c.partition.ID, incarnation.Schema)
 	if err != nil {
 		return nil, nil, err
 	}
 	policy := &intentpb.Policy{}
 	_, body, err := c.app.store.Content(ctx, c.partition.Head, intent.PolicyAsset)
 	if fault.Is(err, fault.NotFound) {
-		return policy, set, nil
+		return policy, schemas, nil
 	}
 	if err != nil {
 		return nil, nil, err
@@ -155,7 +155,7 @@ func (c *policyChange) served(ctx context.Context) (*intentpb.Policy, *schema.Se
 	if err != nil {
 		return nil, nil, err
 	}
-	return policy, set, schema.Payload(asset, policy)
+	return policy, schemas, schema.Payload(asset, policy)
 }
 
 // refused judges what is served by the validation rules that would be in force.
@@ -221,12 +221,12 @@ func (c *policyChange) held(ctx context.Context, rules []*intentpb.CommonRule) e
 	environment := rule.New(c.set)
 	var checks []*intentpb.Check
 	for _, r := range rules {
-		for _, asked := range r.GetPolicy().GetChecks() {
-			if verdict := c.judge(environment, asked, intent.Asset{}, intent.Report{}); asked.GetCalendar() != nil && asked.Where == "" && verdict.Answer != intent.Pass {
+		for _, check := range r.GetPolicy().GetChecks() {
+			if verdict := c.judge(environment, check, intent.Asset{}, intent.Report{}); check.GetCalendar() != nil && check.Where == "" && verdict.Answer != intent.Pass {
 				c.result.Closed = append(c.result.Closed, fmt.Sprintf("%s (%s)", verdict.Waiting.Reason, commonpolicy.Place(c.policy, r, "")))
 			}
-			if asked.GetCalendar() != nil || asked.GetMinAge() != nil || asked.GetDeny() != nil {
-				checks = append(checks, asked)
+			if check.GetCalendar() != nil || check.GetMinAge() != nil || check.GetDeny() != nil {
+				checks = append(checks, check)
 			}
 		}
 	}
@@ -267,11 +267,11 @@ func (c *policyChange) heldAsset(ctx context.Context, environment *rule.Environm
 	if err := c.enqueue(environment, rules, content); err != nil {
 		return err
 	}
-	for _, asked := range checks {
-		if !isAbout(environment, asked, content) {
+	for _, check := range checks {
+		if !isAbout(environment, check, content) {
 			continue
 		}
-		if c.judge(environment, asked, content, report).Answer == intent.Pass {
+		if c.judge(environment, check, content, report).Answer == intent.Pass {
 			continue
 		}
 		c.result.WaitingCount++
@@ -283,11 +283,11 @@ func (c *policyChange) heldAsset(ctx context.Context, environment *rule.Environm
 	return nil
 }
 
-func isAbout(environment *rule.Environment, asked *intentpb.Check, content intent.Asset) bool {
-	if asked.Where == "" {
+func isAbout(environment *rule.Environment, check *intentpb.Check, content intent.Asset) bool {
+	if check.Where == "" {
 		return true
 	}
-	filter, err := environment.Filter(asked.Where)
+	filter, err := environment.Filter(check.Where)
 	if err != nil {
 		return false
 	}

@@ -89,7 +89,7 @@ func (c *policyChange) notAllowed(ctx context.Context, rules []*intentpb.CommonR
 	if len(lists) == 0 {
 		return
 	}
-	untried := func(why string) { c.result.Untried = append(c.result.Untried, "lists of what is allowed: "+why) }
+	untried := func(reason string) { c.result.Untried = append(c.result.Untried, "lists of what is allowed: "+reason) }
 	place, err := source.ParseDefinition(c.partition.Definition)
 	if err != nil {
 		untried(err.Error())

@@ -27,7 +27,7 @@ type snapshots interface {
 	Incarnation(ctx context.Context, id intent.IncarnationID) (intent.Incarnation, error)
 	Content(ctx context.Context, id intent.IncarnationID, asset intent.AssetID) (intent.Member, []byte, error)
 	EdgesFrom(ctx context.Context, id intent.IncarnationID, asset intent.AssetID) ([]store.Edge, error)
-	Changes(ctx context.Context, from, to intent.IncarnationID, after intent.AssetID, limit int) ([]store.Change, error)
+	Changes(ctx context.Context, base, target intent.IncarnationID, cursor intent.AssetID, limit int) ([]store.Change, error)
 }
 
 // cachedStore is a store that has the content ready which was asked for last: a plugin asks

@@ -69,14 +69,14 @@ func (a *App) dead(ctx context.Context) (reasons []string) {
 	now := a.runtime.Now()
 	stuck := 0
 	for _, s := range a.heldStates() {
-		since := s.measure.Enforcer.Step.At()
-		if since.IsZero() {
+		start := s.measure.Enforcer.Step.At()
+		if start.IsZero() {
 			continue
 		}
-		if since.Before(failed) {
-			since = failed
+		if start.Before(failed) {
+			start = failed
 		}
-		if now.Sub(since) > stuckAfter {
+		if now.Sub(start) > stuckAfter {
 			stuck++
 		}
 	}
@@ -96,8 +96,8 @@ func (a *App) unready(ctx context.Context) (reasons, remarks []string) {
 	if storeErr, _ := a.beat(ctx); storeErr != nil {
 		reasons = append(reasons, fmt.Sprintf("the store does not answer within %s", storePatience))
 	}
-	if since := a.outage.lasting(); !since.IsZero() {
-		reasons = append(reasons, "the database cannot be used since "+since.UTC().Format(time.RFC3339))
+	if start := a.outage.lasting(); !start.IsZero() {
+		reasons = append(reasons, "the database cannot be used since "+start.UTC().Format(time.RFC3339))
 	}
 	if commitDuration := a.measures.Store.Step.Since(a.runtime.Now()); commitDuration > heldUpAfter {
 		reasons = append(reasons, fmt.Sprintf("a commit of the store takes %s already", commitDuration.Round(time.Second)))

@@ -79,8 +79,8 @@ func (a *App) registerOne(ctx context.Context, path string, line uint32, file st
 			return fmt.Sprintf("its partition %s is registered as %s already", id, p.Definition)
 		}
 	}
-	by := intent.Actor{Name: a.holder, Origin: intent.ServerOrigin}
-	if err := a.store.AddPartition(ctx, id, path, fmt.Sprintf("it matches line %d of %s", line, file), by); err != nil {
+	actor := intent.Actor{Name: a.holder, Origin: intent.ServerOrigin}
+	if err := a.store.AddPartition(ctx, id, path, fmt.Sprintf("it matches line %d of %s", line, file), actor); err != nil {
 		return strings.TrimSpace(err.Error())
 	}
 	a.log.Info("a partition was registered by the common policy", "partition", id, "file", path)

@@ -11,6 +11,7 @@ import (
 	"lehr.dev/internal/annealing/delivery"
 	"lehr.dev/internal/annealing/enforcer"
 	"lehr.dev/internal/annealing/strategist"
+	"lehr.dev/internal/annealing/workflows"
 	"lehr.dev/internal/ground/document"
 	"lehr.dev/internal/ground/fault"
 	"lehr.dev/internal/ground/intent"
@@ -116,9 +117,14 @@ type Parts struct {
 	Documents func(ctx context.Context, partition intent.PartitionID, name string) (document.Document, error)
 	// WithoutDelivery: nobody delivers, as in a world that has no versions.
 	WithoutDelivery bool
+	// WithoutWorkflows: nobody runs workflows, as in a world that has none.
+	WithoutWorkflows bool
 	// Verify runs a verification of an environment; nil: programs and services do, as the file
 	// of ExternalChecks lets them.
 	Verify func(context.Context, delivery.Verifying) (delivery.Finding, error)
+	// CallWorkflow makes the requests of workflows; nil: HTTP does, as the file of ExternalChecks
+	// lets it, but nobody where Plugins or Outside are replaced.
+	CallWorkflow func(context.Context, workflows.Call) (workflows.Answer, error)
 	// Replica is this one's name among those that share the Store; empty: it
 	// has the Store for itself.
 	Replica string

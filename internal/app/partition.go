@@ -20,6 +20,7 @@ import (
 	"lehr.dev/internal/annealing/monitoring"
 	"lehr.dev/internal/annealing/protection"
 	"lehr.dev/internal/annealing/strategist"
+	"lehr.dev/internal/annealing/workflows"
 	"lehr.dev/internal/ground/fault"
 	"lehr.dev/internal/ground/intent"
 	"lehr.dev/internal/ground/loop"
@@ -286,6 +287,7 @@ func (a *App) underLease(ctx context.Context, s *state, lease store.Lease) error
 		actors["delivery"] = func(ctx context.Context, runtime loop.Runtime) error {
 			return delivery.New(delivery.Options{
 				Partition: s.partition, Store: a.store, Reader: reader, Runtime: runtime, Log: a.log, Verify: a.verifies(), Measure: &s.measure.Delivery,
+				Repositories: a.lands(runtime),
 			}).Run(ctx, lease)
 		}
 		actors["statuses"] = func(ctx context.Context, runtime loop.Runtime) error {
@@ -294,6 +296,13 @@ func (a *App) underLease(ctx context.Context, s *state, lease store.Lease) error
 				Hosts: func(application string) map[string]commitstatus.Poster {
 					return a.statusHosts(s.partition, application, runtime)
 				},
+			}).Run(ctx, lease)
+		}
+	}
+	if !a.options.Parts.WithoutWorkflows {
+		actors["workflows"] = func(ctx context.Context, runtime loop.Runtime) error {
+			return workflows.New(workflows.Options{
+				Partition: s.partition, Store: a.store, Runtime: runtime, Log: a.log, Call: a.workflowCaller(),
 			}).Run(ctx, lease)
 		}
 	}
@@ -399,6 +408,7 @@ func (a *App) strategist(s *state, runtime loop.Runtime, board *sight.Board) *st
 	return strategist.New(strategist.Options{
 		Partition: s.partition, Store: a.store, Schemas: a.schemas, Sight: board, Gap: a.gap(),
 		Assess: a.assesses(s.partition), Select: a.selects(s.partition), Runtime: runtime, Log: a.log,
+		Repositories: a.lands(runtime),
 	})
 }
 

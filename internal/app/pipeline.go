@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"lehr.dev/internal/annealing/delivery"
 	"lehr.dev/internal/ground/intent"
 	"lehr.dev/internal/ground/loop"
 	"lehr.dev/internal/prodspec"
@@ -28,9 +29,13 @@ func (a *App) runPipeline(ctx context.Context, s *state, runtime loop.Runtime, l
 	if a.inquires {
 		askOutside = inquiry.New(a.options.ExternalChecks, a.runtime.Now).Ask
 	}
+	sources := a.elsewhere.optionsOf(a.options, s.partition, partition.Definition)
+	if !a.options.Parts.WithoutDelivery {
+		sources.KeepVersions = (&delivery.Reader{Store: a.store, Schemas: a.schemas}).Kept
+	}
 	pipeline, err := prodspec.New(prodspec.Options{
 		Partition: partition, Store: a.store, Runner: runner,
-		Trial: a.options.Parts.Trial, Place: a.options.Parts.Sources, Elsewhere: a.elsewhere.optionsOf(a.options, s.partition, partition.Definition), Outside: askOutside, Runtime: runtime, Log: a.log, Measure: &s.measure.Pipeline, Trace: a.tracer(),
+		Trial: a.options.Parts.Trial, Place: a.options.Parts.Sources, Elsewhere: sources, Outside: askOutside, Runtime: runtime, Log: a.log, Measure: &s.measure.Pipeline, Trace: a.tracer(),
 	})
 	if err != nil {
 		return err
@@ -59,11 +64,11 @@ func (s *state) unreadable() string {
 // waiting says since when a partition's build waits for its turn, and behind how
 // many; empty: it does not.
 func (a *App) waiting(partition intent.PartitionID) string {
-	since, partitionsAhead := a.turns.Waiting(partition)
-	if since.IsZero() {
+	start, partitionsAhead := a.turns.Waiting(partition)
+	if start.IsZero() {
 		return ""
 	}
-	text := "wait for their turn to be built since " + since.UTC().Format(time.RFC3339)
+	text := "wait for their turn to be built since " + start.UTC().Format(time.RFC3339)
 	if partitionsAhead > 0 {
 		text += fmt.Sprintf(", behind %d other partitions", partitionsAhead)
 	}

@@ -121,6 +121,14 @@ func (r *repositories) listed(ctx context.Context, w *writing) (document.Documen
 
 // Find implements server.Repositories.
 func (r *repositories) Find(ctx context.Context, p store.Partition, name string) (server.Written, error) {
+	found, err := r.find(ctx, p, name)
+	if err != nil {
+		return nil, err
+	}
+	return found, nil
+}
+
+func (r *repositories) find(ctx context.Context, p store.Partition, name string) (*writing, error) {
 	named, err := r.named(ctx, p)
 	if err != nil {
 		return nil, err

@@ -19,10 +19,10 @@ func (s *session) approveCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "approve [ASSET]",
 		Short: "Approve an asset's plan once, or let a held candidate through",
-		Long: `Approve the push that an asset's last report shows: that content, that plan,
-once. Where lehr.yaml asks for more than one person, it is pushed when as many
-have approved, none of whom made the change. Or, with --candidate, let a
-candidate through that a guard holds.`,
+		Long: `Approve the push that an asset's last report shows. The approval covers that
+content and that plan, and is used once. Where lehr.yaml asks for several people,
+the push waits until that many have approved; whoever made the change does not
+count. With --candidate, let a candidate through that a guard holds.`,
 		Example: `  lehr describe report web/a         # read the plan first
   lehr approve web/a --plan e2e6afd7 --reason "the table is empty"
   lehr approve --candidate 3b17c201 --reason "the service is retired"`,
@@ -72,9 +72,9 @@ candidate through that a guard holds.`,
 	}
 	flags := command.Flags()
 	flags.StringVar(&reason, "reason", "", "why, for the audit")
-	flags.StringVar(&plan, "plan", "", "the digest of the plan and content that were read, from lehr describe report (8 digits or more); refused when either is another by now (default: those of the last report, which are printed)")
+	flags.StringVar(&plan, "plan", "", "digest of the plan and content that you read, from lehr describe report (8 digits or more); the approval is refused if either has changed since (default: those of the last report, which are printed)")
 	flags.StringVar(&candidate, "candidate", "", "let this held candidate through")
-	flags.DurationVar(&duration, "for", 0, "how long the approval holds (default 1h)")
+	flags.DurationVar(&duration, "for", 0, "how long the approval is valid (default 1h)")
 	return command
 }
 

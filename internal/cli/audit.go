@@ -37,14 +37,14 @@ func (s *session) auditVerifyCommand() *cobra.Command {
 	var source AuditSource
 	command := &cobra.Command{
 		Use:   "verify",
-		Short: "Find what was tampered with, or broke a rule; needs no server",
-		Long: `Recompute every chain of the audit, of the store's file, of a database or of an
-exported file, and hold the records to the rules that they tell of. It finds
-what was edited, left out, put elsewhere or cut off. That the newest records
-were cut off together with every trace of them, or all written anew, is seen
-only by checkpoints that were kept elsewhere: lehr serve --audit-checkpoints.
+		Short: "Check the audit for tampering and broken rules; needs no server",
+		Long: `Recompute every chain of the audit in the store's file, in a database or in an
+exported file, and check the records against the rules that they describe. This
+finds records that were edited, left out, moved or cut off. If somebody cut off
+the newest records with every trace of them, or rewrote all records, only
+checkpoints that are kept elsewhere show it: lehr serve --audit-checkpoints.
 
-Exit codes: 0 all is as it was written, 1 something is not.`,
+Exit codes: 0 the audit is intact, 1 it is not.`,
 		Example: `  lehr audit verify --checkpoints /mnt/elsewhere/checkpoints.jsonl
   lehr audit verify --file audit.jsonl --checkpoints checkpoints.jsonl`,
 		Args: cobra.NoArgs,
@@ -106,7 +106,7 @@ func (s *session) printVerified(report audit.Report) error {
 func (s *session) auditExportCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "export",
-		Short: "Write the audit as lines of JSON, to be verified anywhere",
+		Short: "Write the audit as JSON lines, which can be verified anywhere",
 		Example: `  lehr audit export > audit.jsonl
   lehr audit verify --file audit.jsonl`,
 		Args: cobra.NoArgs,
@@ -150,12 +150,12 @@ func auditRecord(r *apipb.AuditRecord) audit.Record {
 func (s *session) auditCheckpointCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "checkpoint",
-		Short: "Say how far each chain of the audit goes, to be kept elsewhere",
-		Long: `Say how far each chain of the audit goes: the number of its last record and the
-link that covers all before it. Kept where whoever can change the store cannot
-change it, it shows later whether records were cut off or written anew:
-lehr audit verify --checkpoints FILE. lehr serve --audit-checkpoints sends them
-by itself.`,
+		Short: "Print how far each chain of the audit goes, to keep elsewhere",
+		Long: `Print how far each chain of the audit goes: the number of its last record, and
+the link that covers all records before it. Keep this where nobody who can change
+the store can change it. Later, lehr audit verify --checkpoints FILE shows whether
+records were cut off or rewritten. lehr serve --audit-checkpoints sends
+checkpoints by itself.`,
 		Example: `  lehr audit checkpoint -o json >> /mnt/elsewhere/checkpoints.jsonl`,
 		Args:    cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {

@@ -16,14 +16,14 @@ import (
 func (s *session) authCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "auth",
-		Short: "Who may do what: login, logout, whoami, can, token",
-		Long: `Log in to a server and out, ask who you are to it and what you may do, and make
+		Short: "Log in and out, and ask who may do what",
+		Long: `Log in to a server and out of it, ask it who you are and what you may do, and make
 and revoke tokens.
 
-On the server's machine, the user who started it may do everything. Others log
-in, or bear a token in LEHR_TOKEN, and name the server with --server or
-LEHR_SERVER; what they may do is granted by the server's access policy (lehr serve --access FILE)
-and by access: in each partition's lehr.yaml.`,
+On the server's machine, the user who started it may do everything. Everybody else
+logs in, or sets a token in LEHR_TOKEN, and names the server with --server or
+LEHR_SERVER. The server's access policy (lehr serve --access FILE) and access: in
+each partition's lehr.yaml grant what they may do.`,
 	}
 	command.AddCommand(s.loginCommand(), s.logoutCommand(), s.whoamiCommand(), s.canCommand(), s.tokenCommand())
 	return command
@@ -32,7 +32,7 @@ and by access: in each partition's lehr.yaml.`,
 func (s *session) whoamiCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "whoami",
-		Short: "Say who the server takes you for, and what you may do",
+		Short: "Show who you are to the server, and what you may do",
 		Args:  cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			c, err := s.connect(command.Context())
@@ -75,11 +75,11 @@ func (s *session) canCommand() *cobra.Command {
 	request := &apipb.CanRequest{}
 	command := &cobra.Command{
 		Use:   "can ROLE|CALL",
-		Short: "Say whether you may do something, and by which grant",
-		Long: `Say whether you, or somebody else, may use a role or make a call, in the
-partition of -p, or else in all partitions. An admin may ask of others.
+		Short: "Show whether you may do something, and which grant allows it",
+		Long: `Show whether you may use a role or make a call in the partition of -p, or in all
+partitions where -p is not given. An admin may ask about other people.
 
-Exit codes: 0 allowed, 1 not.`,
+Exit codes: 0 allowed, 1 not allowed.`,
 		Example: `  lehr auth can operator -p shop
   lehr auth can lehr.api.v1.BrakeService/SetStop
   lehr auth can approver -p shop --as ann@example.com --groups sre,leads`,
@@ -116,8 +116,8 @@ Exit codes: 0 allowed, 1 not.`,
 			return err
 		},
 	}
-	command.Flags().StringVar(&request.Name, "as", "", "ask of somebody else, by name")
-	command.Flags().StringSliceVar(&request.Groups, "groups", nil, "groups that they are in")
+	command.Flags().StringVar(&request.Name, "as", "", "ask about another person, by name")
+	command.Flags().StringSliceVar(&request.Groups, "groups", nil, "groups that this person is in")
 	return command
 }
 
@@ -137,13 +137,13 @@ func (s *session) createTokenCommand() *cobra.Command {
 	var roles []string
 	command := &cobra.Command{
 		Use:   "create",
-		Short: "Make a token, and show its secret this once",
-		Long: `Make a token. Whoever bears it may do what its owner may at that time, as far as
-its limits let them. Its secret is shown this once: the server keeps a hash.
+		Short: "Make a token; its secret is shown only once",
+		Long: `Make a token. Whoever uses it may do what its owner may do at that time, within the
+token's own limits. Its secret is shown only once; the server keeps a hash.
 
-A token lasts a day, or for as long as --for says, a year at most. One that is
-made with another token may do no more, and lasts no longer, than that one, and
-is revoked with it.`,
+A token is valid for a day, or for the time of --for, at most a year. A token that
+was made with another token may do no more than that one, ends with it at the
+latest, and is revoked with it.`,
 		Example: `  lehr auth token create --owner ci --role approver -p shop --for 720h --description "pipeline of shop"
   export LEHR_TOKEN=$(lehr auth token create --role viewer -o json | jq -r .secret)`,
 		Args: cobra.NoArgs,
@@ -180,8 +180,8 @@ is revoked with it.`,
 		},
 	}
 	flags := command.Flags()
-	flags.StringVar(&request.Owner, "owner", "", "whose authority it carries (default: yours); of another, an admin makes one")
-	flags.StringVar(&request.Description, "description", "", "what it is for")
+	flags.StringVar(&request.Owner, "owner", "", "owner of the token (default: you); an admin may name somebody else")
+	flags.StringVar(&request.Description, "description", "", "what the token is for")
 	flags.StringSliceVar(&roles, "role", nil, "at most this role; may be repeated (default: the owner's)")
 	flags.StringSliceVarP(&partitions, "partition", "p", nil, "only in this partition; may be repeated (env LEHR_PARTITION; default: the owner's)")
 	flags.DurationVar(&lasts, "for", 0, "how long it lasts (default 24h)")
@@ -253,11 +253,11 @@ func (s *session) revokeTokenCommand() *cobra.Command {
 	var reason string
 	command := &cobra.Command{
 		Use:   "revoke TOKEN...",
-		Short: "End tokens at once, and all that were made with them; works without a server",
-		Long: `End tokens at once, and all that were made with them. A token is named by its id,
-or by what its bearer sends. Streams that they opened end within a second.
+		Short: "Revoke tokens, and those made with them, at once; works without a server",
+		Long: `Revoke tokens at once, and all tokens that were made with them. Name a token by its
+id or by its secret. Streams that it opened end within a second.
 
-Like lehr stop it needs nothing but the store, where that is a file.`,
+Where the store is a file, the command needs nothing else, like lehr stop.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
 			c, err := s.connectOrOpen(command.Context())

@@ -21,11 +21,11 @@ func (s *session) blameCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "blame ASSET [FIELD]",
 		Short: "Show where a field comes from: generator, file, line, commit, last change",
-		Long: `Says where an asset comes from, or one of its fields: the generator that made
-it, the files that this read, the incarnation in which it became what it is, and the
-commit that changed it. What came from another asset, or was derived of another
-field, is followed to that, stage by stage. What is not known is not told: a line is
-named only where no other line of these files has the same name and value.`,
+		Long: `Show where an asset or one of its fields comes from: the generator that made it,
+the files that the generator read, the incarnation in which the field got its value,
+and the commit that changed it. A value that came from another asset or field is
+followed there, stage by stage. Nothing is guessed: a line is named only where no
+other line of these files has the same name and value.`,
 		Example: `  lehr blame web/a
   lehr blame web/a payload.replicas
   lehr blame web/a addons.Owner.owner --incarnation 12`,

@@ -17,9 +17,9 @@ func (s *session) blobCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "blob URI",
 		Short: "Fetch what an asset names as blob:sha256:DIGEST, verified",
-		Long: `Writes what is too large for an asset, and is named by it in a
-lehr.intent.v1.ExternalRef, as blob:sha256: and its digest. It is verified
-by that.`,
+		Long: `Write a content that is too large for an asset. The asset names it in a
+lehr.intent.v1.ExternalRef as blob:sha256:DIGEST, and the content is verified
+by this digest.`,
 		Example: `  lehr blob blob:sha256:2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae -o large.bin`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
@@ -56,7 +56,7 @@ func (s *session) give(file string, content []byte) error {
 		_, err := s.Out.Write(content)
 		return err
 	}
-	err := whole(file, func(out io.Writer) error { _, err := out.Write(content); return err })
+	err := whole(file, func(w io.Writer) error { _, err := w.Write(content); return err })
 	if err == nil {
 		fmt.Fprintf(s.Err, "%s: %s.\n", plain(file), count(len(content), "byte"))
 	}

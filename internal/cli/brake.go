@@ -100,14 +100,14 @@ func (s *session) stopCommand() *cobra.Command {
 	var all bool
 	command := &cobra.Command{
 		Use:   "stop [PARTITION]",
-		Short: "Stop all pushes, of one partition or of all; works without a server",
-		Long: `Stop all pushes, of one partition or of all, until lehr resume. The partition is
-that of the argument, of --partition or of LEHR_PARTITION; where none of them
-names one, or with --all, it is all of them.
+		Short: "Stop all pushes of one partition or of all; works without a server",
+		Long: `Stop all pushes of one partition or of all partitions, until lehr resume. The
+argument, --partition or LEHR_PARTITION names the partition. Where none of them
+does, or with --all, all partitions are stopped.
 
-It needs nothing but the store: with --store FILE or --database URL, or when no
-server answers, it is written to the store itself, and running servers see it
-there.`,
+The command needs only the store. With --store FILE or --database URL, or when no
+server answers, it writes the stop into the store itself, and running servers see
+it there.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
 			if err := reasoned(command, reason); err != nil {
@@ -149,10 +149,11 @@ func (s *session) resumeCommand() *cobra.Command {
 	var all bool
 	command := &cobra.Command{
 		Use:   "resume [PARTITION]",
-		Short: "End a stop; everything is compared with production anew",
-		Long: `End a stop; everything is compared with production anew. The stop is that of the
-partition of the argument, of --partition or of LEHR_PARTITION; where none of
-them names one, or with --all, it is that of all partitions. The other stops stay.`,
+		Short: "End a stop; everything is compared with production again first",
+		Long: `End a stop. Everything is compared with production again before it is pushed. The
+argument, --partition or LEHR_PARTITION names the partition whose stop ends. Where
+none of them does, or with --all, the stop of all partitions ends. Other stops
+stay.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
 			if err := reasoned(command, reason); err != nil {

@@ -23,11 +23,11 @@ func (s *session) buildCommand() *cobra.Command {
 		Use:   "build [lehr.yaml]",
 		Short: "Run a partition's pipeline here, and show what it makes",
 		Long: `Run sources, generators and validators without a server and without a store.
-With --verify, run them twice: the second time in another order, each run in a
-process of its own, a second later or more, with another clock and other chance
-where that can be; what differs is an error that names generator, asset and
-field. What takes long tells on stderr how far it is. Exit code 1 when there are
-errors.`,
+With --verify, run them twice and compare the results. The second time they run in
+another order, each in a process of its own, at least a second later, and with
+another clock and other random numbers where that is possible. A difference is an
+error that names generator, asset and field. Long builds report progress on stderr.
+The exit code is 1 when there are errors.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
 			var err error
@@ -57,7 +57,7 @@ errors.`,
 	}
 	command.Flags().StringVar(&outDir, "out", "", "also write each asset as DIR/<id>.json, and what is too large for one into DIR/blobs")
 	_ = command.MarkFlagDirname("out")
-	command.Flags().BoolVar(&options.Verify, "verify", false, "build twice, elsewhere and later, and compare every byte")
+	command.Flags().BoolVar(&options.Verify, "verify", false, "build twice, elsewhere and later, and compare the results")
 	generatorsFlag(command, &options.Generators)
 	sourcesFlag(command, &options.Sources)
 	s.documentsFlag(command, &options)
@@ -66,11 +66,11 @@ errors.`,
 }
 
 func sourcesFlag(command *cobra.Command, file *string) {
-	command.Flags().StringVar(file, "sources", os.Getenv("LEHR_SOURCES"), "file that says which secrets and networks sources may use (env LEHR_SOURCES; default: no secret, and no network of this machine's own)")
+	command.Flags().StringVar(file, "sources", os.Getenv("LEHR_SOURCES"), "file that lists the secrets and networks that sources may use (env LEHR_SOURCES; default: no secret, and no network of this machine's own)")
 }
 
 func generatorsFlag(command *cobra.Command, file *string) {
-	command.Flags().StringVar(file, "generators", os.Getenv("LEHR_GENERATORS"), "file that lists the partitions which may have native programs run (env LEHR_GENERATORS; default: none)")
+	command.Flags().StringVar(file, "generators", os.Getenv("LEHR_GENERATORS"), "file that lists the partitions that may run native programs (env LEHR_GENERATORS; default: none)")
 }
 
 // definitionOf is the definition that a command without a server is about.
@@ -211,5 +211,5 @@ func (s *session) printIntentFindings(findings []intent.Finding) {
 
 // checksFlag names the policy of external checks.
 func checksFlag(flags *pflag.FlagSet, target *string) {
-	flags.StringVar(target, "external-checks", os.Getenv("LEHR_EXTERNAL_CHECKS"), "file that says what rules and checks may ask outside (env LEHR_EXTERNAL_CHECKS; default: public URLs only)")
+	flags.StringVar(target, "external-checks", os.Getenv("LEHR_EXTERNAL_CHECKS"), "file that lists the addresses that rules and checks may ask (env LEHR_EXTERNAL_CHECKS; default: public URLs only)")
 }

@@ -17,7 +17,7 @@ import (
 // named in their place, else of a server.
 func (s *session) documentsFlag(command *cobra.Command, options *BuildOptions) {
 	var files []string
-	command.Flags().StringArrayVar(&files, "document", nil, "NAME=FILE: a file of YAML or JSON in the place of a document that a server holds (default: the server of --server, or the one that runs here, is asked)")
+	command.Flags().StringArrayVar(&files, "document", nil, "NAME=FILE: use a YAML or JSON file in place of a document that a server holds (default: ask the server of --server, or the one that runs here)")
 	announced, used := map[string]bool{}, map[string]bool{}
 	run := command.RunE
 	command.RunE = func(command *cobra.Command, args []string) error {

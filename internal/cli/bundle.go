@@ -45,16 +45,16 @@ func (s *session) bundleCommand() *cobra.Command {
 	var file string
 	command := &cobra.Command{
 		Use:   "bundle",
-		Short: "Write a tar for a bug report: what the server and its store know of themselves",
+		Short: "Write a tar for a bug report: the state of the server and its store",
 		Long: `Write one file to attach to a bug report: versions, flags, partitions, heads,
-reports of what is not in sync, the newest pushes, whether audit and store are
-whole, plugins, metrics, goroutines, and the newest lines of the log. There is
-no payload in it, no value of a field, no secret and no definition; names of
-partitions and assets, and reasons in words, are. Look before you send it:
---list shows each file, and writes nothing.
+reports of assets that are not in sync, the newest pushes, whether audit and store
+are intact, plugins, metrics, goroutines, and the newest lines of the log. It holds
+no payload, no value of a field, no secret and no definition. It does hold names of
+partitions and assets, and reasons in words. Look before you send it: --list shows
+each file, and writes nothing.
 
-Of a server it takes the role operator in all partitions. Without one, what the
-store knows is written.`,
+With a server, you need the role operator in all partitions. Without one, the
+bundle holds what the store knows.`,
 		Example: `  lehr debug bundle --list
   lehr debug bundle --file lehr.tar.gz`,
 		Args: cobra.NoArgs,
@@ -72,14 +72,14 @@ store knows is written.`,
 			if file == "" {
 				file = "lehr-debug-" + time.Now().UTC().Format("20060102T150405Z") + ".tar.gz"
 			}
-			if err := whole(file, func(out io.Writer) error { return writeBundle(out, files) }); err != nil {
+			if err := whole(file, func(w io.Writer) error { return writeBundle(w, files) }); err != nil {
 				return err
 			}
 			fmt.Fprintf(s.Out, "%s: %s. It has no payload and no secret; it names partitions and assets. Look before you send it.\n", plain(file), count(len(files), "file"))
 			return nil
 		},
 	}
-	command.Flags().BoolVar(&list, "list", false, "show what would be in it, and write nothing")
+	command.Flags().BoolVar(&list, "list", false, "show what the bundle would hold, and write nothing")
 	command.Flags().StringVar(&file, "file", "", "the file (default: lehr-debug-TIME.tar.gz)")
 	return command
 }
@@ -223,8 +223,8 @@ func (s *session) listBundle(files []bundled) error {
 	return nil
 }
 
-func writeBundle(out io.Writer, files []bundled) (err error) {
-	packed := gzip.NewWriter(out)
+func writeBundle(w io.Writer, files []bundled) (err error) {
+	packed := gzip.NewWriter(w)
 	archive := tar.NewWriter(packed)
 	now := time.Now().UTC().Truncate(time.Second)
 	for _, file := range files {

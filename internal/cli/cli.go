@@ -87,9 +87,11 @@ func Run(ctx context.Context, local Local, terminal Terminal, args []string) int
 		err = misunderstood(command, err)
 	}
 	for _, closer := range s.closers {
-		err = errors.Join(err, closer())
+		if closing := closer(); closing != nil {
+			err = errors.Join(err, closing)
+		}
 	}
-	code := s.report(err)
+	code := s.report(err, ctx.Err() != nil)
 	if _, ok := errors.AsType[exit](err); !ok && code == exitError && hasNoVerdict(command) {
 		return exitDiffers
 	}
@@ -125,8 +127,9 @@ func misunderstood(command *cobra.Command, err error) error {
 // is called.
 func Command(local Local) *cobra.Command { return (&session{local: local}).root() }
 
-// report prints an error and chooses the exit code.
-func (s *session) report(err error) int {
+// report prints an error and chooses the exit code. interrupted: a person or a
+// supervisor told the program to end.
+func (s *session) report(err error, interrupted bool) int {
 	if err == nil {
 		return exitOK
 	}
@@ -138,9 +141,9 @@ func (s *session) report(err error) int {
 	}
 	cause, ok := errors.AsType[*fault.Error](err)
 	switch {
-	case errors.Is(err, context.Canceled):
+	case errors.Is(err, context.Canceled) && (interrupted || !ok):
 		fmt.Fprintln(s.Err, "lehr: interrupted")
-	case errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, context.DeadlineExceeded) && !ok:
 		fmt.Fprintln(s.Err, "lehr: timed out")
 		return exitTimedOut
 	case ok && err == error(cause):
@@ -157,10 +160,10 @@ func (s *session) report(err error) int {
 func (s *session) root() *cobra.Command {
 	root := &cobra.Command{
 		Use: "lehr", Version: s.local.Version,
-		Short: "Keeps production as intent says, safely and continuously",
-		Long: `Lehr turns configuration into one uniform intent, compares it with production
-all the time, and changes production only when every check agrees. It can
-always say why it is not acting: lehr why ASSET.
+		Short: "Keep production as intended, safely and continuously",
+		Long: `Lehr turns the configuration that you have into one uniform intent, keeps comparing
+it with production, and changes production only when every check agrees. When it
+does not act, it says why: lehr why ASSET.
 
 Exit codes: 0 done, 1 error, 2 differences or not converged, 3 timed out.`,
 		Example: `  lehr init hello && cd hello   # a small partition to start from
@@ -175,10 +178,10 @@ Exit codes: 0 done, 1 error, 2 differences or not converged, 3 timed out.`,
 	root.CompletionOptions.HiddenDefaultCmd = true
 	flags := root.PersistentFlags()
 	flags.StringVar(&s.store, "store", "", "the store's file (env LEHR_STORE; default .lehr/lehr.db)")
-	flags.StringVar(&s.database, "database", "", "the PostgreSQL database that holds the store instead, postgres://USER@HOST/NAME (env LEHR_DATABASE)")
-	flags.StringSliceVar(&s.servers, "server", nil, "URL of a server, after lehr auth login or with a token in LEHR_TOKEN; of several replicas, one that answers is asked (env LEHR_SERVER)")
+	flags.StringVar(&s.database, "database", "", "PostgreSQL database that holds the store in place of a file, postgres://USER@HOST/NAME (env LEHR_DATABASE)")
+	flags.StringSliceVar(&s.servers, "server", nil, "URL of a server, after lehr auth login or with a token in LEHR_TOKEN; give several replicas to ask one that answers (env LEHR_SERVER)")
 	flags.StringVarP(&s.partition, "partition", "p", "", "the partition (env LEHR_PARTITION; default: the only one)")
-	flags.StringVarP(&s.output, "output", "o", "table", "table, wide (a table of more, where there is more) or json")
+	flags.StringVarP(&s.output, "output", "o", "table", "table, wide (more columns, where there are more) or json")
 	flags.BoolVar(&s.asJSON, "json", false, "the same as -o json")
 	root.AddGroup(
 		&cobra.Group{ID: "begin", Title: "Begin:"},
@@ -194,7 +197,7 @@ Exit codes: 0 done, 1 error, 2 differences or not converged, 3 timed out.`,
 	}
 	addGroup("begin", s.initCommand(), s.importCommand(), s.buildCommand(), s.lintCommand(), s.schemaCommand(), s.planCommand(), s.serveCommand(), s.partitionCommand(), s.policyCommand(), s.documentCommand(), s.kubernetesCommand())
 	addGroup("look",
-		s.whyCommand(), s.timelineCommand(), s.notifyCommand(), s.blameCommand(), s.findCommand(), s.whereCommand(), s.getCommand(), s.describeCommand(), s.watchCommand(), s.topCommand(), s.waitCommand(), s.diffCommand(), s.judgeCommand(), s.auditCommand(), s.pageCommand(),
+		s.whyCommand(), s.timelineCommand(), s.notifyCommand(), s.blameCommand(), s.findCommand(), s.whereCommand(), s.getCommand(), s.describeCommand(), s.watchCommand(), s.topCommand(), s.waitCommand(), s.diffCommand(), s.judgeCommand(), s.workflowCommand(), s.auditCommand(), s.pageCommand(),
 		s.exportCommand(), s.verifyExportCommand(), s.blobCommand(),
 	)
 	addGroup("act",
@@ -222,7 +225,12 @@ func (s *session) settle(command *cobra.Command, args []string) error {
 		s.output = "json"
 	case slices.Contains([]string{"table", "wide", "json"}, s.output), s.output == command.Annotations[ownOutput]:
 	default:
-		return fault.New(fault.Invalid, "output %q is not known", s.output).WithHint("use -o table, -o wide or -o json")
+		known := []string{"-o table", "-o wide", "-o json"}
+		if own := command.Annotations[ownOutput]; own != "" {
+			known = append(known, "-o "+own)
+		}
+		last := len(known) - 1
+		return fault.New(fault.Invalid, "output %q is not known", s.output).WithHint("use %s or %s", strings.Join(known[:last], ", "), known[last])
 	}
 	if err := command.ValidateRequiredFlags(); err != nil {
 		return err

@@ -71,6 +71,18 @@ func TestErrorsTellWhatToDo(t *testing.T) {
 	}
 }
 
+// TestAFaultTellsWhatTookTooLong: a fault that has a deadline as its cause is told whole.
+// Once, a server that could not reach its database ended with "timed out" alone.
+func TestAFaultTellsWhatTookTooLong(t *testing.T) {
+	for _, cause := range []error{context.DeadlineExceeded, context.Canceled} {
+		late := fault.New(fault.Unavailable, "opening the store: %w", cause).WithHint("is it running?")
+		code, _, errs := runIn(t, building(cli.Built{}, late), "build")
+		if want := "lehr: opening the store: " + cause.Error() + "\n      is it running?\n"; errs != want || code != 1 {
+			t.Errorf("exit code %d, printed %q, want %q", code, errs, want)
+		}
+	}
+}
+
 // What a manifest or a plugin wrote must not steer the terminal.
 func TestTextIsHarmlessToTerminals(t *testing.T) {
 	hostile := "a\x1b[2Jb\rc\u009bd\u202ee\u200bf\ng"

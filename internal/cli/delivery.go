@@ -98,7 +98,7 @@ func (f *deliveryFlags) add(command *cobra.Command, version bool) {
 	flags.StringVar(&f.reason, "reason", "", "why, for whoever finds it")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "show what it would change, and change nothing")
 	if version {
-		flags.StringVar(&f.digest, "digest", "", "the version's digest, or its beginning, where a tag was moved (default: what the source lists now)")
+		flags.StringVar(&f.digest, "digest", "", "digest of the version or its first digits, where a tag was moved (default: what the source lists now)")
 	}
 }
 
@@ -201,8 +201,8 @@ func (s *session) deliveryVoteCommand(approve bool) *cobra.Command {
 	}
 	command := &cobra.Command{
 		Use: verb + " ENVIRONMENT VERSION", Short: short, Example: example, Args: cobra.ExactArgs(2),
-		Long: `Gives a word on a version, by its name and digest, for the judgement of an environment.
-Of several words of a person the last counts. One who rejects it keeps it out.`,
+		Long: `Accept or reject a version, by its name and digest, for a manual judgement of an
+environment. Each person's last answer counts. One rejection keeps the version out.`,
 		RunE: func(command *cobra.Command, args []string) error {
 			if err := reasoned(command, flags.reason); err != nil {
 				return err
@@ -233,9 +233,10 @@ func (s *session) deliveryVerdictCommand() *cobra.Command {
 	var flags deliveryFlags
 	var version string
 	command := &cobra.Command{
-		Use: "verdict ENVIRONMENT NAME good|bad", Short: "Hand in what a verification or an outside constraint came to", Args: cobra.ExactArgs(3),
-		Long: `Hands in what a verification of an environment came to, as verify: in lehr.yaml names it, or
-a constraint that says verdict: outside. A verification is of what the environment has now.`,
+		Use: "verdict ENVIRONMENT NAME good|bad", Short: "Hand in the result of a verification or an outside constraint", Args: cobra.ExactArgs(3),
+		Long: `Hand in the result of a verification of an environment, by its name under verify: in
+lehr.yaml, or of a constraint with verdict: outside. A verification is about the
+version that the environment has now.`,
 		Example: `  lehr delivery verdict staging smoke good --reason "112 of 112 passed"
   lehr delivery verdict production canary bad --version 1.8.2 --reason "errors doubled"`,
 		RunE: func(command *cobra.Command, args []string) error {
@@ -263,7 +264,7 @@ a constraint that says verdict: outside. A verification is of what the environme
 	}
 	flags.add(command, true)
 	command.Flags().Lookup("dry-run").Hidden = true
-	command.Flags().StringVar(&version, "version", "", "the version; of a verification: refuse unless the environment has it")
+	command.Flags().StringVar(&version, "version", "", "the version; for a verification: refuse unless the environment has it")
 	return command
 }
 
@@ -283,9 +284,13 @@ func listEnvironments(ctx context.Context, s *session, c *client.Client, q query
 		}
 		note := e.Text
 		switch {
+		case e.Landing != nil && (note == "" || e.Landing.Trouble != ""):
+			note = e.Landing.Text
 		case note != "":
 		case e.Pinned != nil:
 			note = "pinned to " + e.Pinned.Name
+		case e.Verification != nil:
+			note = e.Verification.Text
 		case len(e.Verify) > 0:
 			note = "awaits the verdict of " + strings.Join(e.Verify, ", ")
 		}
@@ -393,9 +398,9 @@ func (s *session) whyVersion(ctx context.Context, c *client.Client, partition, n
 	return nil
 }
 
-func (s *session) untilVerdict(until *timestamppb.Timestamp) string {
-	if until == nil {
+func (s *session) untilVerdict(end *timestamppb.Timestamp) string {
+	if end == nil {
 		return ""
 	}
-	return ", " + s.remaining(until) + " at the latest"
+	return ", " + s.remaining(end) + " at the latest"
 }

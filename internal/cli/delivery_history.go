@@ -17,8 +17,8 @@ func (s *session) deliveryHistoryCommand() *cobra.Command {
 	var limit int32
 	command := &cobra.Command{
 		Use: "history [ENVIRONMENT]", Short: "List what happened to versions, the newest first", Args: cobra.MaximumNArgs(1),
-		Long: `Lists which versions were promoted, which went back, which began to wait for people, which
-were found bad, and which did not converge. Notifications with of: delivery tell the same.`,
+		Long: `List which versions were promoted, rolled back, found bad or did not converge, and which
+began to wait for people. Notifications with of: delivery report the same.`,
 		Example: `  lehr delivery history production
   lehr delivery history --limit 10 -o json`,
 		RunE: func(command *cobra.Command, args []string) error {
@@ -53,10 +53,11 @@ func (s *session) deliveryFiguresCommand() *cobra.Command {
 	var application, since string
 	command := &cobra.Command{
 		Use: "figures", Short: "Show how often, how fast and how well versions are delivered", Args: cobra.NoArgs,
-		Long: `Shows of each environment, over a time that ends now: how many promotions there were and how
-many a day, how many of them failed, the median time from when a version was made until the
-environment was good with it (LEAD TIME), from the first sign of a failure until it was good
-again (RESTORE), and how long versions waited for each constraint.`,
+		Long: `Show the figures of each environment, over a period that ends now: how many promotions there
+were, how many a day and how many failed; the median time from when a version was made until
+the environment was good with it (LEAD TIME); the median time from the first sign of a failure
+until the environment was good again (RESTORE); and how long versions waited for each
+constraint.`,
 		Example: `  lehr delivery figures
   lehr delivery figures --since 7d -o json`,
 		RunE: func(command *cobra.Command, _ []string) error {

@@ -18,10 +18,10 @@ func (s *session) diffCommand() *cobra.Command {
 	var limit int
 	command := &cobra.Command{
 		Use:   "diff FROM [TO]",
-		Short: "Show what differs between two incarnations; exit code 2 if anything does",
-		Long: `Shows what differs between two incarnations of a partition, field by field.
-Without TO, it compares with head. The exit code is 0 when nothing differs,
-and 2 when something does.`,
+		Short: "Show the differences between two incarnations; exit code 2 if any",
+		Long: `Show the differences between two incarnations of a partition, field by field.
+Without TO, compare with head. The exit code is 0 without differences, and 2 with
+any.`,
 		Example: `  lehr diff shop@12 shop@14
   lehr diff 12 -o json`,
 		Args: cobra.RangeArgs(1, 2),
@@ -115,7 +115,7 @@ func (s *session) labelCommand() *cobra.Command {
 	var reason string
 	command := &cobra.Command{
 		Use:   "label INCARNATION KEY=VALUE…",
-		Short: "Label an incarnation: it is found by it, and kept; KEY= removes a label",
+		Short: "Label an incarnation, to find it and keep it; KEY= removes a label",
 		Example: `  lehr label shop@12 release=spring
   lehr label 12 release=`,
 		Args: cobra.MinimumNArgs(2),

@@ -21,9 +21,9 @@ import (
 func (s *session) documentCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "document",
-		Short: "Look at and edit documents, field by field: held by Lehr, or in git",
+		Short: "Show and edit documents field by field, held by Lehr or in git",
 		Long: `A document is configuration of a partition that people and programs edit field
-by field; generators read it as a source. Fields are named by path, as
+by field, and that generators read as a source. A path names a field, for example
 /clusters/a/version. Each edit is a revision, with who made it, when and why.`,
 		Example: `  lehr document create knobs --file knobs.yaml --reason "what we had in the wiki"
   lehr document set knobs /clusters/a/version=1.4.2 --reason "the spring release"
@@ -82,9 +82,9 @@ func (s *session) documentGetCommand() *cobra.Command {
 	var revision string
 	command := &cobra.Command{
 		Use:   "get NAME [PATH]",
-		Short: "Print a document, or what is at a path of it, as JSON",
-		Long: `Prints a document as JSON, or what is at a path of it. With -o json it is in an
-envelope with its revision: who changed it last, when and why.`,
+		Short: "Print a document, or the value at a path, as JSON",
+		Long: `Print a document, or the value at a path, as JSON. With -o json, the revision is
+printed too: who made the last edit, when and why.`,
 		Args: cobra.RangeArgs(1, 2),
 		RunE: func(command *cobra.Command, args []string) error {
 			return s.onPartition(command.Context(), func(c *client.Client, partition string) error {
@@ -134,7 +134,7 @@ func readDocumentFile(file string) (any, error) {
 func (s *session) documentCreateCommand() *cobra.Command {
 	var file, reason string
 	command := &cobra.Command{
-		Use: "create NAME", Short: "Make a document, of a file of YAML or JSON or empty", Args: cobra.ExactArgs(1),
+		Use: "create NAME", Short: "Make a document from a YAML or JSON file, or an empty one", Args: cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
 			value := any(map[string]any{})
 			if file != "" {
@@ -164,7 +164,7 @@ func reasonFlag(command *cobra.Command, reason *string) {
 }
 
 func baseFlag(command *cobra.Command, base *string) {
-	command.Flags().StringVar(base, "base", "", "refuse unless this is the revision still (default: the newest)")
+	command.Flags().StringVar(base, "base", "", "refuse if this is not the newest revision any more (default: the newest)")
 }
 
 // tellDocument says what became of it.

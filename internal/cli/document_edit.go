@@ -48,10 +48,10 @@ func (s *session) documentSetCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "set NAME PATH=VALUE ...",
 		Short: "Set fields, all of them or none",
-		Long: `Sets fields of a document in one edit, all of them or none. A value is JSON if it
-is that, else a text. A field that is a text stays one: /version=1.10 is not
-taken for a number there. PATH:=JSON is JSON whatever the field is. Maps on the
-way are made; /list/- adds to a list.`,
+		Long: `Set fields of a document in one edit, all of them or none. A value that is valid
+JSON is taken as JSON, any other as a text. A field that is a text stays a text:
+/version=1.10 does not become a number. PATH:=JSON always takes JSON. Missing maps
+on the path are made; /list/- appends to a list.`,
 		Example: `  lehr document set knobs /clusters/a/version=1.10 /clusters/a/replicas=5 --reason "the spring release"
   lehr document set knobs '/clusters/c:={"version": "1.10", "replicas": 2}'`,
 		Args: cobra.MinimumNArgs(2),
@@ -157,9 +157,9 @@ func (s *session) documentApplyCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "apply NAME FILE",
 		Short: "Set the fields that a file of YAML or JSON has",
-		Long: `Sets the fields that a file has, all of them or none. Fields that it does not
-have stay as they are: nothing is removed for not being mentioned. With --whole
-the document becomes what the file says, and no more. Lists are set as a whole.`,
+		Long: `Set the fields that a file has, all of them or none. Fields that the file does not
+have stay as they are. With --whole, they are removed: the document becomes exactly
+the file. Lists are set as a whole.`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(command *cobra.Command, args []string) error {
 			wanted, err := readDocumentFile(args[1])
@@ -171,7 +171,7 @@ the document becomes what the file says, and no more. Lists are set as a whole.`
 			})
 		},
 	}
-	command.Flags().BoolVar(&whole, "whole", false, "also remove what the file does not have")
+	command.Flags().BoolVar(&whole, "whole", false, "also remove fields that the file does not have")
 	baseFlag(command, &base)
 	reasonFlag(command, &reason)
 	return command
@@ -193,8 +193,8 @@ func (s *session) documentEditCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "edit NAME",
 		Short: "Edit a document in $EDITOR",
-		Long: `Opens a document as JSON in $VISUAL or $EDITOR, and makes what was changed there
-one edit. If it is refused, the file stays and is named.`,
+		Long: `Open a document as JSON in $VISUAL or $EDITOR, and save the changes as one edit. If
+the edit is refused, your file is kept, and its path is printed.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
 			savedFile := ""

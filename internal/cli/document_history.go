@@ -68,9 +68,9 @@ func kindShown(r *apipb.DocumentRevision) string {
 func (s *session) documentDiffCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "diff NAME FROM [TO]",
-		Short: "Show what differs between two revisions; exit code 2 if anything does",
-		Long: `Shows what differs between two revisions of a document, or one and the newest,
-field by field. The exit code is 0 when nothing differs, and 2 when something does.`,
+		Short: "Show the differences between two revisions; exit code 2 if any",
+		Long: `Show the differences between two revisions of a document, or between one and the
+newest, field by field. The exit code is 0 without differences, and 2 with any.`,
 		Args: cobra.RangeArgs(2, 3),
 		RunE: func(command *cobra.Command, args []string) error {
 			return s.onPartition(command.Context(), func(c *client.Client, partition string) error {
@@ -110,10 +110,10 @@ func (s *session) documentUndoCommand() *cobra.Command {
 	var reason string
 	command := &cobra.Command{
 		Use:   "undo NAME REVISION",
-		Short: "Give the fields that a revision changed their values of before",
-		Long: `Makes a new revision, in which the fields that an earlier one changed have their
-values of before; all others stay as they are. It is refused if one of them was
-changed since. Undoing a deletion brings the document back.`,
+		Short: "Restore the fields that a revision changed to their earlier values",
+		Long: `Make a new revision in which the fields that an earlier revision changed have their
+previous values again. All other fields stay as they are. The command is refused if
+one of these fields was changed since. Undoing a deletion brings the document back.`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(command *cobra.Command, args []string) error {
 			return s.onPartition(command.Context(), func(c *client.Client, partition string) error {
@@ -133,9 +133,9 @@ func (s *session) documentDeleteCommand() *cobra.Command {
 	var base, reason string
 	command := &cobra.Command{
 		Use:   "delete NAME",
-		Short: "Delete a document; undoing that brings it back",
-		Long: `Deletes a document. What is built from it stays as it is, and the partition says
-that a source is missing. Its history stays, and undoing brings it back.`,
+		Short: "Delete a document; lehr document undo brings it back",
+		Long: `Delete a document. What was built from it stays as it is, and the partition reports
+that a source is missing. The history stays: lehr document undo brings it back.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
 			if err := reasoned(command, reason); err != nil {

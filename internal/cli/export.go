@@ -23,11 +23,11 @@ func (s *session) exportCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "export [INCARNATION|PARTITION]",
 		Short: "Write an incarnation as JSON lines, protobuf or a tar, verified by its digest",
-		Long: `Writes every asset of an incarnation, head if none is named, for other programs:
-one JSON object a line, protobuf messages after their lengths, or a tar with a
-file for each asset, the schema, and a manifest. What is written is verified by
-the incarnation's digest; with a filter, each asset by its own. The same
-incarnation gives the same bytes. What is marked as secret is left out.`,
+		Long: `Write every asset of an incarnation (default: head) for other programs: one JSON
+object a line, length-prefixed protobuf messages, or a tar with a file for each
+asset, the schema and a manifest. The output is verified by the incarnation's
+digest, or with a filter by the digest of each asset. The same incarnation always
+gives the same bytes. Fields that are marked as secret are left out.`,
 		Example: `  lehr export shop@12 --format tar -o shop.tar
   lehr export shop --at release=spring --filter 'type == "Job"'`,
 		Args: cobra.MaximumNArgs(1),
@@ -84,8 +84,8 @@ func (s *session) export(ctx context.Context, q query, name, format, file string
 		return err
 	}
 	var exported export.Exported
-	err = whole(file, func(out io.Writer) (err error) {
-		exported, err = c.Export(ctx, request, shape, out)
+	err = whole(file, func(w io.Writer) (err error) {
+		exported, err = c.Export(ctx, request, shape, w)
 		return err
 	})
 	if err == nil {
@@ -119,9 +119,9 @@ func (s *session) verifyExportCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "verify-export FILE",
 		Short: "Check a tar that export wrote, without a server",
-		Long: `Recomputes every digest of a tar that lehr export --format tar wrote, and compares
-them with its manifest. It prints the incarnation and its digest, to be compared
-with what lehr describe incarnation says.`,
+		Long: `Recompute every digest of a tar that lehr export --format tar wrote, and compare
+them with its manifest. The command prints the incarnation and its digest; compare
+them with those of lehr describe incarnation.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			file, err := files.OpenGiven(args[0])

@@ -61,12 +61,12 @@ func (s *session) findCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "find KIND/NAME",
 		Short: "Show which asset a Kubernetes object is, and where it comes from",
-		Long: `Find the assets of Kubernetes objects by what kubectl calls them, in all partitions:
-deployment/web, deploy/web, deployments.apps/web. Each is shown with its incarnation, the
-file and line that it was made from, the commit that changed it, and the rollout that
-decides which incarnation it follows. Names of intent are searched; of an object that a
-controller made, such as a pod, --owners asks the cluster of a kubeconfig who owns it, and
-shows that one's asset.`,
+		Long: `Find the assets of Kubernetes objects in all partitions, by the names that kubectl uses:
+deployment/web, deploy/web, deployments.apps/web. Each asset is shown with its incarnation,
+the file and line that it comes from, the commit that changed it, and the rollout that
+decides which incarnation it follows. The search covers what is intended. For an object that
+a controller made, such as a pod, --owners asks the cluster of a kubeconfig who owns it, and
+shows the owner's asset.`,
 		Example: `  lehr find deployment/web -n shop
   lehr find sts/db -n shop --cluster eu
   lehr find pod/web-7d4b9c-x2x -n shop --owners`,
@@ -87,11 +87,11 @@ shows that one's asset.`,
 		},
 	}
 	f := command.Flags()
-	f.StringVarP(&flags.namespace, "namespace", "n", "", "only in this namespace, and objects of the whole cluster")
+	f.StringVarP(&flags.namespace, "namespace", "n", "", "only in this namespace; objects without a namespace are found too")
 	f.StringVar(&flags.cluster, "cluster", "", "only in this cluster, as lehr.yaml names it")
 	f.BoolVar(&flags.owners, "owners", false, "ask the cluster who owns the object, by its owner references")
-	f.StringVar(&flags.kubeconfig, "kubeconfig", "", "of the cluster that --owners asks (env KUBECONFIG; default ~/.kube/config)")
-	f.StringVar(&flags.context, "context", "", "its context (default: its current one)")
+	f.StringVar(&flags.kubeconfig, "kubeconfig", "", "kubeconfig of the cluster that --owners asks (env KUBECONFIG; default ~/.kube/config)")
+	f.StringVar(&flags.context, "context", "", "context in the kubeconfig (default: its current one)")
 	return command
 }
 
@@ -238,11 +238,11 @@ func (f *finder) reportNothing(ctx context.Context, word, name string, owners []
 	if err != nil {
 		return err
 	}
-	where := "partition " + strings.Join(f.partitions, ", ")
+	place := "partition " + strings.Join(f.partitions, ", ")
 	if len(f.partitions) > 1 {
-		where = "the partitions " + strings.Join(f.partitions, ", ")
+		place = "the partitions " + strings.Join(f.partitions, ", ")
 	}
-	problem := fault.New(fault.NotFound, "no asset of %s is the object %s/%s%s", where, word, name, f.describeScope())
+	problem := fault.New(fault.NotFound, "no asset of %s is the object %s/%s%s", place, word, name, f.describeScope())
 	var hints []string
 	if len(near) > 0 {
 		hints = append(hints, "the nearest are: "+strings.Join(near, "; "))

@@ -105,7 +105,7 @@ func (s *session) getCommand() *cobra.Command {
 	var q query
 	command := &cobra.Command{
 		Use:   "get KIND [ASSET]",
-		Short: "List assets, reports, incarnations, rollouts and whatever else Lehr keeps",
+		Short: "List assets, reports, incarnations, rollouts and everything else Lehr keeps",
 		Long:  "List things of a KIND: " + strings.Join(nounNames(), ", ") + ".",
 		Example: `  lehr get assets --prefix web/ --type Job
   lehr get assets --field Job.version=1.2
@@ -144,18 +144,18 @@ func (s *session) getCommand() *cobra.Command {
 	flags.StringVar(&q.kind, "type", "", "assets of this protobuf type, for example Job")
 	flags.StringVar(&q.field, "field", "", "assets with this indexed field, as PATH or PATH=VALUE, or with this addon")
 	flags.StringVar(&q.refersTo, "refers-to", "", "assets with a reference to this asset")
-	flags.StringVar(&q.usedBy, "uses", "", "assets that refer to this asset, also through others: what a change of it may touch")
+	flags.StringVar(&q.usedBy, "uses", "", "assets that refer to this asset directly or through others: what a change of it may affect")
 	flags.StringVar(&q.state, "state", "", "reports in this state: in-sync, waiting, pushing, off, unserved, model, gone")
 	flags.StringVar(&q.incarnation, "incarnation", "", "assets as of this incarnation, or this candidate as ~DIGEST (default: head)")
 	flags.StringVar(&q.filter, "filter", "", "assets for which this CEL expression is true")
 	flags.StringVar(&q.at, "at", "", "assets, or the incarnation, as of a time (2026-11-21T08:00:00Z, \"2026-11-21 08:00\", 2h ago as 2h), an id (12, or ~DIGEST of a candidate), or a label")
 	flags.StringVar(&q.label, "label", "", "the newest incarnation with this label, or its assets, as KEY or KEY=VALUE")
-	flags.StringVar(&q.asset, "asset", "", "pushes and windows of this asset, and what the audit says of it")
-	flags.StringVar(&q.group, "group", "", "reports of the members of this service, or instance of one, and groups of it")
-	flags.StringVar(&q.actor, "actor", "", "what this person or program did, in the audit")
-	flags.StringVar(&q.since, "since", "", "what the audit says from a time on: 2026-11-21T08:00:00Z, or 2h ago as 2h")
-	flags.BoolVar(&q.everywhere, "global", false, "the audit of what concerns all partitions, for example a stop of all")
-	flags.IntVar(&q.limit, "limit", usualLimit, "at most this many; of windows, of each check (usual: 5)")
+	flags.StringVar(&q.asset, "asset", "", "pushes, windows and audit records of this asset")
+	flags.StringVar(&q.group, "group", "", "reports of the members of this service or instance, and its groups")
+	flags.StringVar(&q.actor, "actor", "", "audit records of what this person or program did")
+	flags.StringVar(&q.since, "since", "", "audit records since a time: 2026-11-21T08:00:00Z, or 2h ago as 2h")
+	flags.BoolVar(&q.everywhere, "global", false, "audit records about all partitions, for example a stop of all")
+	flags.IntVar(&q.limit, "limit", usualLimit, "at most this many; for windows: of each check (then usually 5)")
 	return command
 }
 

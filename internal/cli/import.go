@@ -23,9 +23,9 @@ func (s *session) importCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "import KIND … --to FOLDER",
 		Short: "Write a partition from what exists, in mode observe",
-		Long: `Read what exists and write a partition of it into a new folder: lehr.yaml in mode
-observe, sources, and what turns them into assets. Nothing is changed where it was
-read, and nothing is overwritten. What was left out is said, and why.`,
+		Long: `Read what exists, and write a partition into a new folder: lehr.yaml in mode observe,
+sources, and the generators that turn them into assets. The command changes nothing
+where it reads, and overwrites nothing. It lists what it left out, and why.`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(command *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -50,7 +50,7 @@ func (s *session) importKind(kind importer.Kind) *cobra.Command {
 		command.Args = cobra.RangeArgs(kind.Args.Least, kind.Args.Most)
 	}
 	read := kind.Bind(command.Flags())
-	command.Flags().StringVar(&folder, "to", "", "the folder to write, which is new or empty")
+	command.Flags().StringVar(&folder, "to", "", "folder to write, new or empty")
 	_ = command.MarkFlagDirname("to")
 	_ = command.MarkFlagRequired("to")
 	command.RunE = func(command *cobra.Command, args []string) error {

@@ -33,7 +33,7 @@ const (
 func (s *session) initCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "init [DIR]",
-		Short: "Write a small partition to start from, named as its folder, or by --partition",
+		Short: "Write a small partition to start from, named after its folder",
 		Args:  cobra.MaximumNArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
 			folder := "."

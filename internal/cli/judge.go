@@ -68,7 +68,7 @@ func (s *session) judgeCommand() *cobra.Command {
 	j := &judging{session: s}
 	command := &cobra.Command{
 		Use:   "judge [FILE.csv | FILE.json]",
-		Short: "Say whether a change did harm, by its metrics",
+		Short: "Judge by metrics whether a change did harm",
 		Long:  judgeLong,
 		Example: `  lehr judge samples.csv --metrics metrics.yaml
   lehr judge samples.csv --at 2026-11-21T08:00:00Z   # before and after, without groups
@@ -85,16 +85,16 @@ func (s *session) judgeCommand() *cobra.Command {
 		},
 	}
 	flags := command.Flags()
-	flags.StringVar(&j.metrics, "metrics", "", "a file that says which change of each metric is harm (docs/use/judge.md)")
+	flags.StringVar(&j.metrics, "metrics", "", "file that says which change of each metric is harmful (docs/use/judge.md)")
 	_ = command.MarkFlagFilename("metrics", "yaml")
-	flags.StringVar(&j.at, "at", "", "when it changed: samples before are the control's, others the experiment's; or how long ago: 30m")
+	flags.StringVar(&j.at, "at", "", "time of the change, or how long ago as 30m: samples before it are the control's, later ones the experiment's")
 	flags.StringVar(&j.prometheus, "prometheus", "", "ask the Prometheus at this URL")
-	flags.StringArrayVar(&j.queries, "query", nil, "a metric to ask for, NAME=QUERY; may be given again")
+	flags.StringArrayVar(&j.queries, "query", nil, "metric to ask for, NAME=QUERY; may be repeated")
 	flags.StringVar(&j.experiment, "experiment", "", "series with this LABEL=VALUE are the experiment's, others the control's, both since --at")
 	flags.DurationVar(&j.window, "window", time.Hour, "how long before and after --at to ask Prometheus for")
 	flags.DurationVar(&j.step, "step", 15*time.Second, "time between two samples of Prometheus")
-	flags.DurationVar(&j.interval, "interval", 0, "judge intervals of this length, too, each alone")
-	flags.IntVar(&j.look, "look", 0, "which look at growing data this is, from 1 on, so that all together are right")
+	flags.DurationVar(&j.interval, "interval", 0, "also judge each interval of this length alone")
+	flags.IntVar(&j.look, "look", 0, "number of this look at growing data, from 1 on, so that all looks together keep the error bound")
 	return command
 }
 

@@ -30,7 +30,7 @@ const (
 
 func (s *session) kubernetesCommand() *cobra.Command {
 	command := &cobra.Command{
-		Use: "kubernetes", Short: "Say what Kubernetes clusters must allow",
+		Use: "kubernetes", Short: "Print the rights that Lehr needs in Kubernetes clusters",
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error { return command.Help() },
 	}
@@ -51,12 +51,12 @@ func (s *session) rbacCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   rbacName + " [lehr.yaml]",
 		Short: "Print the roles that a partition's objects need in a cluster",
-		Long: `Build a partition, and print the ClusterRole and the Roles that lehr-kubernetes needs
-to keep its objects in a cluster, and nothing more. Writes are bounded by the namespace, or
-by name where there is none; Secrets are named in all; what is turned down may be deleted,
-and nothing else. Bindings are comments where no --user or --group is named, and the list
-of clusters names none. With --observe nothing is written, and no right to write is
-needed. No cluster is asked.`,
+		Long: `Build a partition, and print the ClusterRole and the Roles that lehr-kubernetes needs to
+keep the partition's objects in a cluster, and nothing more. Rights to write are limited to
+a namespace, or to names where an object has no namespace. Each Secret is named. Only what
+is turned down may be deleted. Where neither --user, --group nor the list of clusters names
+a subject, the bindings are comments. With --observe, no right to write is needed. No
+cluster is asked.`,
 		Example: `  lehr kubernetes rbac -p lehr.yaml
   lehr kubernetes rbac lehr.yaml --observe --user system:serviceaccount:lehr:shop`,
 		Args: cobra.MaximumNArgs(1),
@@ -88,13 +88,13 @@ needed. No cluster is asked.`,
 	f := command.Flags()
 	f.StringVarP(&flags.definition, "partition", "p", "", "the definition, lehr.yaml")
 	f.StringVar(&flags.cluster, "cluster", "", "the cluster, as lehr.yaml names it (default: the only one)")
-	f.StringVar(&flags.name, "name", "", "of the roles (default: lehr-PARTITION)")
-	f.StringVar(&flags.clusters, "clusters", "", "the list of clusters that lehr-kubernetes has: who is impersonated there, and whether it only observes")
-	f.StringArrayVar(&flags.users, "user", nil, "who is bound to the roles; a service account is system:serviceaccount:NAMESPACE:NAME; may be repeated")
-	f.StringArrayVar(&flags.groups, "group", nil, "which group is bound to the roles; may be repeated")
+	f.StringVar(&flags.name, "name", "", "name of the roles (default: lehr-PARTITION)")
+	f.StringVar(&flags.clusters, "clusters", "", "list of clusters that lehr-kubernetes uses: it says who is impersonated in each, and whether Lehr only observes it")
+	f.StringArrayVar(&flags.users, "user", nil, "user to bind to the roles; a service account is system:serviceaccount:NAMESPACE:NAME; may be repeated")
+	f.StringArrayVar(&flags.groups, "group", nil, "group to bind to the roles; may be repeated")
 	f.StringArrayVar(&flags.plurals, "plural", nil, "KIND.GROUP=PLURAL: how roles name a custom resource that the partition does not define; may be repeated")
-	f.StringArrayVar(&flags.replaceables, "replace", nil, "KIND.GROUP: its objects may be deleted, too, to be made anew where a field cannot be changed; may be repeated")
-	f.BoolVar(&flags.access.Observe, "observe", false, "for a cluster that is only observed")
+	f.StringArrayVar(&flags.replaceables, "replace", nil, "KIND.GROUP: allow deleting its objects, to make them anew where a field cannot be changed; may be repeated")
+	f.BoolVar(&flags.access.Observe, "observe", false, "print roles for a cluster that is only observed")
 	generatorsFlag(command, &options.Generators)
 	sourcesFlag(command, &options.Sources)
 	s.documentsFlag(command, &options)

@@ -13,12 +13,12 @@ func (s *session) lintCommand() *cobra.Command {
 	var strict bool
 	command := &cobra.Command{
 		Use:   "lint [lehr.yaml]",
-		Short: "Say what is wrong with a definition, or is probably not meant",
-		Long: `Run sources, generators, validators and rules without a server, and look for what is
-well-formed and probably not meant: a source that nothing reads, a generator that gives
-nothing, a rule or a budget about no asset, an expression of a check that has no value for
-some assets, a placeholder that nothing is put in for, values that look like secrets.
-Exit code 1 when there is an error or a hold; with --strict also when there is a warning.`,
+		Short: "Find errors in a definition, and what is probably a mistake",
+		Long: `Run sources, generators, validators and rules without a server, and look for probable
+mistakes: a source that nothing reads, a generator that gives nothing, a rule or a budget
+that covers no asset, an expression of a check that has no value for some assets, a
+placeholder that is never replaced, values that look like secrets. The exit code is 1 when
+there is an error or a hold, and with --strict also when there is a warning.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
 			var err error

@@ -28,11 +28,11 @@ func (s *session) loginCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "login --server URL",
 		Short: "Log in to a server with your browser",
-		Long: `Log in to a server at the provider that its access policy names. A browser is
-opened, or its address printed; with --device any browser does, on another
-machine too. The server gives a token that lasts 12 hours at most. It is kept,
-for this server, in credentials.json in the folder LEHR_CONFIG_DIR (default: the
-folder lehr of your settings), and used by every command with that --server.`,
+		Long: `Log in to a server through the provider that its access policy names. The command
+opens a browser, or prints the address. With --device, you may use a browser on any
+machine. The server gives a token that is valid for at most 12 hours. The command
+keeps it in credentials.json in the folder LEHR_CONFIG_DIR (default: the folder lehr
+of your settings), and every command with the same --server uses it.`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			ctx, cancel := context.WithTimeout(command.Context(), loginPatience)
@@ -40,7 +40,7 @@ folder lehr of your settings), and used by every command with that --server.`,
 			return s.login(ctx, byDevice)
 		},
 	}
-	command.Flags().BoolVar(&byDevice, "device", false, "log in with a browser on any machine, by a code")
+	command.Flags().BoolVar(&byDevice, "device", false, "log in with a browser on any machine, with a code")
 	return command
 }
 
@@ -76,15 +76,15 @@ func (s *session) login(ctx context.Context, byDevice bool) error {
 	if err != nil {
 		return err
 	}
-	until := answer.Token.Until.AsTime()
-	err = credentials.Set(server, client.Credential{Token: answer.Token.Id, Secret: answer.Secret, Name: answer.Token.Owner, Until: until})
+	end := answer.Token.Until.AsTime()
+	err = credentials.Set(server, client.Credential{Token: answer.Token.Id, Secret: answer.Secret, Name: answer.Token.Owner, Until: end})
 	if err != nil {
 		return err
 	}
 	if s.json() {
-		return printJSON(s.Out, map[string]any{"server": server, "name": answer.Token.Owner, "token": answer.Token.Id, "until": until})
+		return printJSON(s.Out, map[string]any{"server": server, "name": answer.Token.Owner, "token": answer.Token.Id, "until": end})
 	}
-	fmt.Fprintf(s.Out, "Logged in to %s as %s, until %s\n", plain(server), plain(answer.Token.Owner), until.Local().Format("Jan 2 15:04 MST"))
+	fmt.Fprintf(s.Out, "Logged in to %s as %s, until %s\n", plain(server), plain(answer.Token.Owner), end.Local().Format("Jan 2 15:04 MST"))
 	return nil
 }
 
@@ -92,7 +92,7 @@ func (s *session) logoutCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "logout --server URL",
 		Short: "End your login at a server",
-		Long:  `Revoke the token that lehr auth login got, and forget it. Your login at the provider goes on.`,
+		Long:  `Revoke the token that lehr auth login got, and forget it. You stay logged in at the provider.`,
 		Args:  cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			server, credentials, err := s.loginPlace()

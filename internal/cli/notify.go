@@ -17,10 +17,10 @@ func (s *session) notifyCommand() *cobra.Command {
 	var rehearse bool
 	command := &cobra.Command{
 		Use:   "notify --dry-run",
-		Short: "Show what the notifications would have told",
-		Long: `Goes through the reports that were kept since a time, with the notifications of
-head's definition, and shows what they would have told. Nothing is sent.
-lehr get notifications shows what is told of now, and how deliveries go.`,
+		Short: "Show which notifications would have been sent",
+		Long: `Apply the notifications of head's definition to the reports that were kept since a
+time, and show what would have been sent. Nothing is sent. lehr get notifications
+shows the present notifications, and whether they were delivered.`,
 		Example: `  lehr notify --dry-run
   lehr notify --dry-run --since 7d`,
 		Args: cobra.NoArgs,

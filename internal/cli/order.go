@@ -28,7 +28,7 @@ type order struct {
 
 // carryOut sends an order. It returns the message that is shown as JSON, and what prints
 // for people what came of it.
-type carryOut func(ctx context.Context, o order) (shown proto.Message, print func(), err error)
+type carryOut func(ctx context.Context, o order) (message proto.Message, print func(), err error)
 
 // What a reason is for, as --help says it.
 const (
@@ -49,7 +49,7 @@ func (s *session) lastingOrderCommand(command *cobra.Command, do carryOut) *cobr
 	var o order
 	command.RunE = func(command *cobra.Command, args []string) error { return s.runOrder(command, o, args, do) }
 	command.Flags().StringVar(&o.reason, "reason", "", forFinders)
-	command.Flags().DurationVar(&o.lasts, "for", 0, "how long, for example 2h (default: until it is taken away)")
+	command.Flags().DurationVar(&o.lasts, "for", 0, "how long, for example 2h (default: until somebody ends it)")
 	return command
 }
 
@@ -59,12 +59,12 @@ func (s *session) runOrder(command *cobra.Command, o order, args []string, do ca
 	}
 	return s.onPartition(command.Context(), func(c *client.Client, partition string) error {
 		o.client, o.partition, o.asset, o.args = c, partition, args[0], args
-		shown, print, err := do(command.Context(), o)
+		message, print, err := do(command.Context(), o)
 		switch {
 		case err != nil:
 			return err
 		case s.json():
-			return printMessage(s.Out, shown)
+			return printMessage(s.Out, message)
 		}
 		print()
 		return nil
@@ -143,7 +143,7 @@ func (s *session) warnOfAbsence(ctx context.Context, c *client.Client, partition
 func (s *session) unholdCommand() *cobra.Command {
 	return s.orderCommand(&cobra.Command{
 		Use:   "unhold ASSET",
-		Short: "Take a hold away",
+		Short: "End a hold",
 		Args:  cobra.ExactArgs(1),
 	}, forAudit, func(ctx context.Context, o order) (proto.Message, func(), error) {
 		response, err := o.client.Brakes.RemoveHold(ctx, &apipb.RemoveHoldRequest{Partition: o.partition, Asset: o.asset, Reason: o.reason})
@@ -154,10 +154,10 @@ func (s *session) unholdCommand() *cobra.Command {
 func (s *session) retryCommand() *cobra.Command {
 	return s.orderCommand(&cobra.Command{
 		Use:   "retry ASSET",
-		Short: "Look at an asset now, and push it if it differs",
-		Long: `Look at an asset now, and push it if it differs, as if nothing of it had
-failed before: the pause between tries ends, also that of a quarantine. No check
-is passed over, and no hold, pin or stop.`,
+		Short: "Look at an asset now, and push it if it differs from intent",
+		Long: `Look at an asset now, and push it if it differs from intent, as if no push of it had
+failed before: the pause between tries ends, also that of a quarantine. Checks,
+holds, pins and stops still apply.`,
 		Args: cobra.ExactArgs(1),
 	}, forAudit, func(ctx context.Context, o order) (proto.Message, func(), error) {
 		response, err := o.client.Brakes.RetryAsset(ctx, &apipb.RetryAssetRequest{Partition: o.partition, Asset: o.asset, Reason: o.reason})

@@ -38,12 +38,12 @@ func (s *session) disownCommand() *cobra.Command {
 	return s.orderCommand(&cobra.Command{
 		Use:   "disown ASSET",
 		Short: "Forget an orphan and its claim; production stays as it is",
-		Long: `Forget an orphan: what Lehr enforced once, and intent does not name any more.
+		Long: `Forget an orphan: something that Lehr once enforced and that intent does not name any
+more.
 
-Production is left as it is, before and after. What changes is what Lehr knows:
-the orphan is not listed any more, and its real resource is free to be claimed,
-also by another partition. Disown what is gone, or what somebody else looks
-after now. To have the real thing removed instead: lehr turndown.`,
+Production stays as it is. Lehr no longer lists the orphan, and any partition may
+claim its resource. Disown what is gone, or what somebody else looks after now. To
+remove the resource from production, use lehr turndown.`,
 		Example: `  lehr get orphans
   lehr disown web/a --reason "moved to partition web"`,
 		Args: cobra.ExactArgs(1),

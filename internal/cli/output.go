@@ -46,8 +46,8 @@ func unsafeRune(r rune) bool {
 }
 
 // table prints aligned columns under a header.
-func table(out io.Writer, header []string, rows [][]string) {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+func table(output io.Writer, header []string, rows [][]string) {
+	w := tabwriter.NewWriter(output, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, strings.Join(header, "\t"))
 	for _, row := range rows {
 		for i, cell := range row {
@@ -62,7 +62,7 @@ func table(out io.Writer, header []string, rows [][]string) {
 }
 
 // fields prints names and values in two columns; empty values are left out.
-func fields(out io.Writer, pairs ...string) {
+func fields(w io.Writer, pairs ...string) {
 	width := 0
 	for i := 0; i+1 < len(pairs); i += 2 {
 		if pairs[i+1] != "" {
@@ -71,7 +71,7 @@ func fields(out io.Writer, pairs ...string) {
 	}
 	for i := 0; i+1 < len(pairs); i += 2 {
 		if pairs[i+1] != "" {
-			fmt.Fprintf(out, "%-*s  %s\n", width+1, pairs[i]+":", plain(pairs[i+1]))
+			fmt.Fprintf(w, "%-*s  %s\n", width+1, pairs[i]+":", plain(pairs[i+1]))
 		}
 	}
 }
@@ -86,16 +86,16 @@ func messageJSON(m proto.Message) (json.RawMessage, error) {
 }
 
 // printMessage prints one message as JSON.
-func printMessage(out io.Writer, m proto.Message) error {
+func printMessage(w io.Writer, m proto.Message) error {
 	text, err := messageJSON(m)
 	if err != nil {
 		return err
 	}
-	return printJSON(out, text)
+	return printJSON(w, text)
 }
 
 // printMessages prints an array, also an empty one.
-func printMessages(out io.Writer, list []proto.Message) error {
+func printMessages(w io.Writer, list []proto.Message) error {
 	rendered := make([]json.RawMessage, len(list))
 	for i, m := range list {
 		text, err := messageJSON(m)
@@ -104,12 +104,12 @@ func printMessages(out io.Writer, list []proto.Message) error {
 		}
 		rendered[i] = text
 	}
-	return printJSON(out, rendered)
+	return printJSON(w, rendered)
 }
 
 // printJSON prints any value indented, with what could steer a terminal as
 // escapes.
-func printJSON(out io.Writer, value any) error {
+func printJSON(w io.Writer, value any) error {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
 	encoder.SetEscapeHTML(false)
@@ -117,7 +117,7 @@ func printJSON(out io.Writer, value any) error {
 	if err := encoder.Encode(value); err != nil {
 		return fault.New(fault.Internal, "cannot render the answer: %w", err)
 	}
-	_, err := io.WriteString(out, plainJSON(b.String()))
+	_, err := io.WriteString(w, plainJSON(b.String()))
 	return err
 }
 
@@ -155,22 +155,22 @@ func (s *session) ago(at *timestamppb.Timestamp) string {
 }
 
 // remaining is how long until a moment; empty when it is unset.
-func (s *session) remaining(until *timestamppb.Timestamp) string {
-	if until == nil {
+func (s *session) remaining(end *timestamppb.Timestamp) string {
+	if end == nil {
 		return ""
 	}
-	if d := until.AsTime().Sub(s.now()); d > 0 {
+	if d := end.AsTime().Sub(s.now()); d > 0 {
 		return "in " + short(d)
 	}
 	return "now"
 }
 
 // ends is when something ends, or ended, which is still listed; empty when it is unset.
-func (s *session) ends(until *timestamppb.Timestamp) string {
-	if until != nil && !until.AsTime().After(s.now()) {
-		return "ended " + s.ago(until)
+func (s *session) ends(end *timestamppb.Timestamp) string {
+	if end != nil && !end.AsTime().After(s.now()) {
+		return "ended " + s.ago(end)
 	}
-	return s.remaining(until)
+	return s.remaining(end)
 }
 
 func short(d time.Duration) string {

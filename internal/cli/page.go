@@ -13,10 +13,10 @@ import (
 func (s *session) pageCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "page",
-		Short: "Print a link that lets one browser in to the status page",
-		Long: `Print a link to the status page of the server that runs on the store. It lets
-one browser in, once; the browser stays in until the server ends. Of a server
-that is reached by https it is the address, where browsers log in.`,
+		Short: "Print a link that opens the status page in one browser",
+		Long: `Print a link to the status page of the server that runs on the store. The link works
+once, in one browser, which may then use the page until the server ends. For a
+server behind https, print its address, where browsers log in.`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			// A server that died leaves its word behind.

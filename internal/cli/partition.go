@@ -23,7 +23,7 @@ func (s *session) partitionCommand() *cobra.Command {
 	changes := []*cobra.Command{
 		{
 			Use:   "add PATH|REPOSITORY//PATH?ref=BRANCH",
-			Short: "Register a partition by its lehr.yaml, here or in a git repository",
+			Short: "Register a partition by its lehr.yaml, on disk or in a git repository",
 			Args:  cobra.ExactArgs(1),
 			RunE: func(command *cobra.Command, args []string) error {
 				return s.addPartition(command, args[0], name, reason)
@@ -57,7 +57,7 @@ func (s *session) partitionCommand() *cobra.Command {
 	for _, change := range changes {
 		change.Flags().StringVar(&reason, "reason", "", "why, for the audit")
 	}
-	changes[0].Flags().StringVar(&name, "name", "", "the partition's name; default: as the definition says, which is read here")
+	changes[0].Flags().StringVar(&name, "name", "", "name of the partition (default: the name in the definition, which is read here)")
 	command := family("partition", "Register and forget partitions")
 	command.AddCommand(append(changes,
 		&cobra.Command{

@@ -27,12 +27,13 @@ func (s *session) planCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   planName + " [lehr.yaml]",
 		Short: "Show what a definition would change in production, and what is in the way",
-		Long: `Build a partition here, start or dial its plugins, compare with production and change
-nothing. What the store knows counts: what was enforced, approvals, pins, brakes. With
---candidate, the server looks at one, also at a rejected one; with --head, it tells what it found.
-Exit code 2 when there are differences, or assets that cannot be compared or that no plugin
-serves. With --review, it prints Markdown for a comment where an edit is reviewed, bounded in size;
-with -o json, that and its parts.`,
+		Long: `Build a partition here, start or dial its plugins, and compare it with production. Nothing
+is changed. The comparison takes what the store knows into account: what was enforced,
+approvals, pins and brakes. With --candidate, the server compares a candidate, also a
+rejected one. With --head, it reports its last comparison of head. The exit code is 2 when
+there are differences, or assets that cannot be compared or that no plugin serves. With
+--review, print Markdown of limited size for a comment where an edit is reviewed; with -o
+json, that and its parts.`,
 		Example: `  lehr plan
   lehr plan --candidate newest
   lehr plan --review > comment.md       # see docs/use/review.md`,
@@ -52,10 +53,10 @@ with -o json, that and its parts.`,
 			return s.plan(ctx, options, asReview)
 		},
 	}
-	command.Flags().StringVar(&candidate, "candidate", "", "a candidate's digest, or newest, in the place of a definition")
-	command.Flags().BoolVar(&head, "head", false, "what is served, in the place of a definition")
+	command.Flags().StringVar(&candidate, "candidate", "", "digest of a candidate, or newest, in place of a definition")
+	command.Flags().BoolVar(&head, "head", false, "compare what is served, in place of a definition")
 	command.Flags().BoolVar(&asReview, "review", false, "print Markdown for a comment on a pull request")
-	command.Flags().StringVar(&options.PluginServers, "plugin-servers", os.Getenv("LEHR_PLUGIN_SERVERS"), "file that lists the plugin servers which may be dialled (env LEHR_PLUGIN_SERVERS; default: none)")
+	command.Flags().StringVar(&options.PluginServers, "plugin-servers", os.Getenv("LEHR_PLUGIN_SERVERS"), "file that lists the plugin servers that may be dialled (env LEHR_PLUGIN_SERVERS; default: none)")
 	generatorsFlag(command, &options.Generators)
 	sourcesFlag(command, &options.Sources)
 	s.documentsFlag(command, &options)

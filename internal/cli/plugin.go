@@ -94,11 +94,11 @@ func testPluginCommand(kit PluginKit) *cobra.Command {
 	var list bool
 	command := &cobra.Command{
 		Use:   "test [flags] -- PROGRAM [ARGUMENT...]",
-		Short: "Hold a plugin to the protocol, with real effects on an example",
-		Long: `Start a plugin, try every rule of the protocol on an example resource, and
-measure the guarantee class that it declares. Nothing that the plugin says is
-believed. The example is really created, changed, and removed in the end if the
-plugin can.
+		Short: "Test that a plugin keeps the protocol, with real effects on an example",
+		Long: `Start a plugin, test every rule of the protocol on an example resource, and measure
+the guarantee class that the plugin declares. The test does not rely on what the
+plugin says. It really creates and changes the example, and removes it in the end if
+the plugin can.
 
 An example is a file of two YAML documents, each with a type and a payload: two
 intents for one resource that does not exist yet.
@@ -109,7 +109,7 @@ intents for one resource that does not exist yet.
   type: lehr.process.v1.Job
   payload: {name: test/sleep, replicas: 2, binary: /bin/sleep, args: ["301"], version: "2"}
 
-A plugin of checks, which protections ask, needs no example: --checks.
+A plugin of checks, which protections ask, needs no example: use --checks.
 
 Exit code 1 when a rule is broken.`,
 		RunE: func(command *cobra.Command, args []string) error {
@@ -135,18 +135,18 @@ Exit code 1 when a rule is broken.`,
 		},
 	}
 	flags := command.Flags()
-	flags.BoolVar(&test.Checks, "checks", false, "it is a plugin of checks, which protections ask: PROGRAM alone, without an example")
-	flags.StringArrayVar(&test.Examples, "example", nil, "a file with two intents for one resource; may be given again")
+	flags.BoolVar(&test.Checks, "checks", false, "test a plugin of checks, which protections ask: PROGRAM alone, without an example")
+	flags.StringArrayVar(&test.Examples, "example", nil, "file with two intents for one resource; may be repeated")
 	flags.StringVar(&test.Types, "types", "", "folder of the .proto files of the payload's type (default: those that come with Lehr)")
-	flags.StringVar(&test.SecretFile, "secret-file", "", "a file that a secret of both intents names: it is taken away, rotated, and restored in the end")
-	flags.BoolVar(&test.SecretOpensOnly, "secret-opens-only", false, "the secret opens the target, as a password does, and is no part of what is pushed")
-	flags.StringVar(&test.Socket, "socket", "", "a unix socket on which the plugin serves already, instead of PROGRAM")
-	flags.StringArrayVar(&test.Dial, "dial", nil, "HOST:PORT where the plugin serves already, instead of PROGRAM; given again for a second process of it, the class is measured")
-	flags.StringVar(&test.CA, "ca", "", "PEM file with the authorities that vouch for the plugin server")
-	flags.StringVar(&test.Certificate, "cert", "", "PEM file with the certificate to show to it")
-	flags.StringVar(&test.Key, "key", "", "PEM file with its key")
-	flags.StringVar(&test.Name, "server-name", "", "name that the server's certificate must bear (default: the host of --dial)")
-	flags.BoolVar(&list, "list", false, "say what the rules are, and test nothing")
+	flags.StringVar(&test.SecretFile, "secret-file", "", "file that a secret of both intents names: the test removes it, rotates it, and restores it in the end")
+	flags.BoolVar(&test.SecretOpensOnly, "secret-opens-only", false, "the secret only gives access to the target, as a password does, and is not pushed")
+	flags.StringVar(&test.Socket, "socket", "", "unix socket on which the plugin already serves, in place of PROGRAM")
+	flags.StringArrayVar(&test.Dial, "dial", nil, "HOST:PORT where the plugin already serves, in place of PROGRAM; give a second process of it too, to measure the class")
+	flags.StringVar(&test.CA, "ca", "", "PEM file with the certificate authorities of the plugin server")
+	flags.StringVar(&test.Certificate, "cert", "", "PEM file with the client certificate")
+	flags.StringVar(&test.Key, "key", "", "PEM file with the key of the client certificate")
+	flags.StringVar(&test.Name, "server-name", "", "name that the server's certificate must have (default: the host of --dial)")
+	flags.BoolVar(&list, "list", false, "list the rules, and test nothing")
 	return command
 }
 
@@ -183,7 +183,7 @@ func newPluginCommand(kit PluginKit) *cobra.Command {
 	var plugin NewPlugin
 	command := &cobra.Command{
 		Use:   "new NAME",
-		Short: "Write a new plugin in Go or Python that conforms, to be changed from there",
+		Short: "Write a new plugin in Go or Python that passes the tests, to start from",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
 			plugin.Name = args[0]
@@ -214,7 +214,7 @@ func newPluginCommand(kit PluginKit) *cobra.Command {
 	flags.StringVar(&plugin.Folder, "dir", "", "the folder to write (default: NAME)")
 	flags.StringVar(&plugin.Type, "type", "", "full name of the payload's type, such as acme.v1.Shelf (default: from NAME)")
 	flags.StringVar(&plugin.Lehr, "lehr", "", "folder of Lehr's source, for a plugin in Go (default: found from the program or from here)")
-	flags.BoolVar(&plugin.Python, "python", false, "write it in Python, with Lehr's part of it, so that it needs no source of Lehr")
+	flags.BoolVar(&plugin.Python, "python", false, "write the plugin in Python, with a copy of Lehr's package, so that it needs no source of Lehr")
 	_ = command.MarkFlagDirname("dir")
 	_ = command.MarkFlagDirname("lehr")
 	return command
@@ -223,7 +223,7 @@ func newPluginCommand(kit PluginKit) *cobra.Command {
 func generatePluginCommand(kit PluginKit) *cobra.Command {
 	return &cobra.Command{
 		Use:   "generate [DIR]",
-		Short: "Write what is generated of the types in DIR/proto of a plugin: Go code, or what Python reads",
+		Short: "Generate the code for the types in DIR/proto of a plugin, for Go or Python",
 		Args:  cobra.MaximumNArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
 			return kit.Generate(command.Context(), cmp.Or(append(args, ".")[0], "."))

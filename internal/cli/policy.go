@@ -24,25 +24,25 @@ import (
 func (s *session) policyCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "policy",
-		Short: "Look at what the server's common policy asks, and what another would",
+		Short: "Show the server's common policy, and what another one would change",
 		Args:  cobra.NoArgs,
 	}
 	var most int
 	plan := &cobra.Command{
 		Use:   "plan FILE",
-		Short: "Say whom a common policy would hold and what it would refuse; changes nothing",
-		Long: `Compare a lehr-policy.yaml with the common policy in force, for every partition that is
-registered: which rules are new, gone or changed, what of what is served they would refuse,
-which checks are closed to every push now, and which assets that are not in sync would wait,
-for a check or for each other, under a budget or a rate.
-Exit code 2 when anything would change; 1 when the file cannot be used.`,
+		Short: "Show what a common policy would hold and refuse; changes nothing",
+		Long: `Compare a lehr-policy.yaml with the common policy in force, for every registered
+partition: which rules are new, gone or changed; which served assets they would refuse;
+which checks are closed to every push now; and which assets that are not in sync would
+wait, for a check or for each other, under a budget or a rate. The exit code is 2 when
+anything would change, and 1 when the file cannot be used.`,
 		Example: "  lehr policy plan lehr-policy.yaml",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
 			return s.planPolicy(command.Context(), args[0], most)
 		},
 	}
-	plan.Flags().IntVar(&most, "first", 10, "how many partitions are told by name")
+	plan.Flags().IntVar(&most, "first", 10, "how many partitions to list by name")
 	command.AddCommand(
 		&cobra.Command{
 			Use:   "show",
@@ -235,7 +235,7 @@ func (s *session) printPolicyPlan(response *apipb.PlanCommonPolicyResponse, most
 // of the server is, where there is one.
 func (s *session) commonPolicyFlag(command *cobra.Command, options *BuildOptions) {
 	var place string
-	command.Flags().StringVar(&place, "common-policy", os.Getenv("LEHR_COMMON_POLICY"), "lehr-policy.yaml that is asked, too (env LEHR_COMMON_POLICY; default: that of the server, where one answers)")
+	command.Flags().StringVar(&place, "common-policy", os.Getenv("LEHR_COMMON_POLICY"), "common policy to apply, a lehr-policy.yaml (env LEHR_COMMON_POLICY; default: that of the server, where one answers)")
 	run := command.RunE
 	command.RunE = func(command *cobra.Command, args []string) error {
 		if place != "" {

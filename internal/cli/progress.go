@@ -33,9 +33,9 @@ func (s *session) showProgress() (progress *measure.Progress, end func()) {
 	if line.redraws {
 		pause = redrawPause
 	}
-	began, over, ended := s.now(), make(chan struct{}), make(chan struct{})
+	start, over, exit := s.now(), make(chan struct{}), make(chan struct{})
 	go func() {
-		defer close(ended)
+		defer close(exit)
 		ticker := time.NewTicker(pause)
 		defer ticker.Stop()
 		for {
@@ -45,18 +45,18 @@ func (s *session) showProgress() (progress *measure.Progress, end func()) {
 				return
 			case <-ticker.C:
 			}
-			line.show(progressText(progress.Read(), s.now().Sub(began)))
+			line.show(progressText(progress.Read(), s.now().Sub(start)))
 		}
 	}()
 	return progress, func() {
 		close(over)
-		<-ended
+		<-exit
 		s.Err = before
 	}
 }
 
 // progressText says what is done, how much of it, and for how long the command has run.
-func progressText(d measure.Doing, took time.Duration) string {
+func progressText(d measure.Doing, duration time.Duration) string {
 	var parts []string
 	if d.Pass != "" {
 		parts = append(parts, d.Pass)
@@ -67,7 +67,7 @@ func progressText(d measure.Doing, took time.Duration) string {
 	if d.All > 0 {
 		parts = append(parts, fmt.Sprintf("%d of %d", d.Done, d.All))
 	}
-	return plain(strings.Join(append(parts, took.Round(time.Second).String()), ": "))
+	return plain(strings.Join(append(parts, duration.Round(time.Second).String()), ": "))
 }
 
 // progressLine is stderr with a line of progress in it.

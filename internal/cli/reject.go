@@ -18,10 +18,10 @@ func (s *session) rejectCommand() *cobra.Command {
 	var duration time.Duration
 	command := &cobra.Command{
 		Use:   "reject ASSET",
-		Short: "Reject an asset's plan, whoever approves it; or take that back",
-		Long: `Reject the push that an asset's last report shows: that content, that plan. It
-is not pushed, whoever approves it, until the plan or the content changes or the
-rejection is taken back: by whoever gave it, or by an operator for them.`,
+		Short: "Reject an asset's plan, even if others approve it, or withdraw that",
+		Long: `Reject the push that an asset's last report shows, with that content and that plan.
+It is not pushed, even if others approve it, until the plan or the content changes,
+or until the rejection is withdrawn by the person who gave it or by an operator.`,
 		Example: `  lehr reject web/a --plan e2e6afd7 --reason "the table is not empty"
   lehr reject web/a --withdraw                    # mine
   lehr reject web/a --withdraw --of bob --reason "bob is away, and it is empty now"`,
@@ -66,8 +66,8 @@ rejection is taken back: by whoever gave it, or by an operator for them.`,
 	flags.StringVar(&reason, "reason", "", "why, for whoever finds it rejected")
 	flags.StringVar(&plan, "plan", "", "refuse unless this is the plan's digest (8 digits or more)")
 	flags.DurationVar(&duration, "for", 0, "end the rejection after this (default: never)")
-	flags.BoolVar(&withdraw, "withdraw", false, "take rejections of the asset back")
-	flags.StringVar(&person, "of", "", "with --withdraw: those of this person, not mine")
+	flags.BoolVar(&withdraw, "withdraw", false, "withdraw rejections of the asset")
+	flags.StringVar(&person, "of", "", "with --withdraw: withdraw those of this person instead of yours")
 	return command
 }
 
@@ -94,11 +94,11 @@ func (s *session) overrideCommand() *cobra.Command {
 	var duration time.Duration
 	command := &cobra.Command{
 		Use:   "override ASSET",
-		Short: "Let a check of the dependency solver pass for an asset's content, for a while",
-		Long: `Let one check pass for the content that an asset's last report is about, until
-the override ends: order, capacity or version, where the partition's lehr.yaml
-allows that. Every other check still has its say, and what can be overridden
-never includes a stop, a hold, an approval, a budget or another push under way.`,
+		Short: "Let one dependency check pass for an asset's content, for a limited time",
+		Long: `Let one check pass for the content of an asset's last report, until the override
+ends. The check is order, capacity or version, where the partition's lehr.yaml allows
+overrides. All other checks still apply. A stop, a hold, a missing approval, a budget
+or another push under way can never be overridden.`,
 		Example: `  lehr override web/a --check order --reason "db is in sync, its plugin cannot see it" --for 30m
   lehr get overrides`,
 		Args: cobra.ExactArgs(1),
@@ -133,7 +133,7 @@ never includes a stop, a hold, an approval, a budget or another push under way.`
 		},
 	}
 	flags := command.Flags()
-	flags.StringVar(&content, "content", "", "the digest of the content that was looked at, from lehr describe report (8 digits or more); refused when it is another by now (default: that of the last report)")
+	flags.StringVar(&content, "content", "", "digest of the content that you looked at, from lehr describe report (8 digits or more); refused if it has changed since (default: that of the last report)")
 	flags.StringVar(&check, "check", "", "the check: order, capacity or version")
 	flags.StringVar(&reason, "reason", "", "why, for whoever asks later")
 	flags.DurationVar(&duration, "for", 0, "end the override after this (default 1h)")

@@ -123,10 +123,10 @@ func (s *session) rolloutStartCommand() *cobra.Command {
 	var reason, newValue string
 	command := &cobra.Command{
 		Use:   "start NAME [--to VALUE]",
-		Short: "Begin a run: of a rollout that sets a field, or that waits for a person",
-		Long: `Begins a run. A rollout that sets a field of a document is given the value, which is
-JSON if it is that, else a text. One that moves pins begins by itself, unless lehr.yaml
-says newer: held; then this begins what head has.`,
+		Short: "Begin a run of a rollout that sets a field or waits for a person",
+		Long: `Begin a run. A rollout that sets a field of a document needs the value: valid JSON is
+taken as JSON, anything else as a text. A rollout that moves pins begins by itself, unless
+lehr.yaml says newer: held; then this command begins a run of what head has.`,
 		Example: `  lehr rollout start knobs --to v1.5 --reason "the new binary"
   lehr rollout start frontends --reason "the freeze is over"`,
 		Args: cobra.ExactArgs(1),
@@ -149,7 +149,7 @@ says newer: held; then this begins what head has.`,
 		},
 	}
 	command.Flags().StringVar(&reason, "reason", "", "why, for whoever finds it")
-	command.Flags().StringVar(&newValue, "to", "", "the value that it sets, in JSON, or a text")
+	command.Flags().StringVar(&newValue, "to", "", "value to set, JSON or a text")
 	return command
 }
 

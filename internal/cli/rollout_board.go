@@ -149,6 +149,36 @@ func (b board) edits(run *apipb.RolloutRun) {
 	}
 }
 
+// proposals are the pull requests of a run, the newest ones.
+func (b board) proposals(run *apipb.RolloutRun) {
+	list := run.Proposals
+	for i, p := range list[max(0, len(list)-mostWaited):] {
+		if i == 0 {
+			b.line("\nBy pull requests:")
+		}
+		purpose := ""
+		if p.Back {
+			purpose = ", to go back"
+		}
+		b.line("  %s %s%s: %s", plain(p.Document), plain(strings.Join(p.Pointers, ", ")), purpose, plain(proposalState(p)))
+	}
+}
+
+// proposalState says how it goes with a pull request.
+func proposalState(p *apipb.RolloutProposal) string {
+	text := "a pull request is to be opened"
+	if p.PullRequest != 0 {
+		text = fmt.Sprintf("pull request #%d: %s", p.PullRequest, p.State)
+		if p.Link != "" {
+			text += ", " + p.Link
+		}
+	}
+	if p.Trouble != "" {
+		text += "; the last try failed: " + p.Trouble
+	}
+	return text
+}
+
 // fieldsOf a run: how many it set, and of how many.
 func fieldsOf(run *apipb.RolloutRun) string {
 	var setCount, landed int

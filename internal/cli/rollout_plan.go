@@ -18,9 +18,9 @@ func (s *session) rolloutPlanCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "plan NAME",
 		Short: "Show how a rollout would go: stages, assets, and the earliest times",
-		Long: `Shows which assets go on together, in which stage, and when at the earliest: as if each
-were in sync so long after it was let go on, and healthy from then on. Of a run that goes
-on it is what is left. Nothing is changed.`,
+		Long: `Show which assets move together, in which stage, and when at the earliest. The times assume
+that each asset is in sync after the time of --takes, and healthy from then on. For a run
+under way, the rest of it is shown. Nothing is changed.`,
 		Example: `  lehr rollout plan frontends
   lehr rollout plan frontends --emergency
   lehr rollout plan frontends --takes 5m`,
@@ -45,8 +45,8 @@ on it is what is left. Nothing is changed.`,
 			})
 		},
 	}
-	command.Flags().BoolVar(&request.Emergency, "emergency", false, "by the stages for emergencies")
-	command.Flags().DurationVar(&takes, "takes", time.Minute, "how long an asset takes until it is in sync (default: as those before did, or 1m)")
+	command.Flags().BoolVar(&request.Emergency, "emergency", false, "use the stages for emergencies")
+	command.Flags().DurationVar(&takes, "takes", time.Minute, "how long an asset takes until it is in sync (default: as in earlier runs, or 1m)")
 	command.Annotations = map[string]string{ownOutput: "yaml"}
 	return command
 }

@@ -12,10 +12,10 @@ func (s *session) rolloutRecordCommand() *cobra.Command {
 	var file string
 	command := &cobra.Command{
 		Use:   "record RECORD",
-		Short: "Fetch what a validation was judged by",
-		Long: `Writes the record of a validation, with its settings, all samples, and what was found,
-in JSON. lehr rollout status names the records of its verdicts. lehr judge draws one, and
-judges it anew.`,
+		Short: "Fetch the data that a validation was judged by",
+		Long: `Write the record of a validation as JSON: its settings, all samples, and the findings.
+lehr rollout status names the records of its verdicts. lehr judge draws a record, and
+judges it again.`,
 		Example: `  lehr rollout record 20261123T131500Z/frontends@3/canary/errors -o errors.json
   lehr judge errors.json`,
 		Args: cobra.ExactArgs(1),

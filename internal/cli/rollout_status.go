@@ -22,11 +22,11 @@ func (s *session) rolloutStatusCommand() *cobra.Command {
 	var watch bool
 	command := &cobra.Command{
 		Use:   "status NAME",
-		Short: "Show how a rollout goes: its stages, verdicts, what it waits for, and events",
-		Long: `Shows the newest run of a rollout, or the one of --run. With --watch it is shown anew
-as it changes, until it ends; where the output is no terminal each change is a line. Then
-the exit code is 0 if it is done, and 2 if it ended otherwise. A run that had ended before
-is shown, and left only after 3 s in which no newer one began and nothing was built.`,
+		Short: "Show a rollout's stages, verdicts, events and what it waits for",
+		Long: `Show the newest run of a rollout, or the one of --run. With --watch, show it again at each
+change until it ends; where the output is not a terminal, print a line for each change. The
+exit code is then 0 if the run is done, and 2 if it ended otherwise. If the run had already
+ended, --watch waits for 3 s in which no newer run begins and nothing is built.`,
 		Example: `  lehr rollout status frontends
   lehr rollout status frontends --run 3 -o yaml
   lehr rollout status frontends --watch`,
@@ -47,7 +47,7 @@ is shown, and left only after 3 s in which no newer one began and nothing was bu
 		},
 	}
 	command.Flags().Uint64Var(&run, "run", 0, "the number of a run (default: the newest)")
-	command.Flags().BoolVar(&watch, "watch", false, "show it anew as it changes, until it ends")
+	command.Flags().BoolVar(&watch, "watch", false, "show it again at each change, until it ends")
 	command.Annotations = map[string]string{ownOutput: "yaml"}
 	return command
 }
@@ -114,6 +114,7 @@ func (b board) rollout(r *apipb.Rollout) {
 		b.stages(run)
 		b.verdicts(run)
 		b.edits(run)
+		b.proposals(run)
 	}
 	if !r.Governs {
 		b.line("\nThe policy has it no more. It keeps %s by a pin: lehr rollout release %s --reason WHY", count(int(r.Pins), "asset"), plain(r.Name))
@@ -219,7 +220,7 @@ func reverts(run *apipb.RolloutRun) string {
 
 // actor of an event, which may be the rollout.
 func actor(a *apipb.Actor) string {
-	if strings.HasPrefix(a.GetName(), intent.RolloutPrefix) {
+	if strings.HasPrefix(a.GetName(), intent.RolloutPrefix) || strings.HasPrefix(a.GetName(), intent.WorkflowPrefix) {
 		return "itself"
 	}
 	return a.GetName()

@@ -117,6 +117,12 @@ func TestEndingsAndBeginnings(t *testing.T) {
 		"edits": {func(r *apipb.Rollout) {
 			r.Run.Edits = []*apipb.RolloutEdit{{Document: "knobs", Pointer: "/a/version", Changed: "bob"}}
 		}, []string{"knobs /a/version: kept as set by bob"}},
+		"pull requests": {func(r *apipb.Rollout) {
+			r.Run.Proposals = []*apipb.RolloutProposal{
+				{Document: "knobs", Pointers: []string{"/a", "/b"}, State: "merged", PullRequest: 3, Link: "https://git.example.com/3"},
+				{Document: "knobs", Pointers: []string{"/a"}, Back: true, State: "open", Trouble: "503"},
+			}
+		}, []string{"knobs /a, /b: pull request #3: merged, https://git.example.com/3", "knobs /a, to go back: a pull request is to be opened; the last try failed: 503"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := underWay()

@@ -24,11 +24,11 @@ func (s *session) schemaCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "schema [lehr.yaml | lehr-policy.yaml | TYPE]",
 		Short: "Print the JSON Schema of lehr.yaml, lehr-policy.yaml or a type, for editors",
-		Long: `Prints the JSON Schema (draft 2020-12) of lehr.yaml, of a common policy, or of a type in YAML or JSON.
-Editors complete and check files with it. A type is a built-in one, or one of
-the partition that is defined in this folder.
+		Long: `Print the JSON Schema (draft 2020-12) of lehr.yaml, of a common policy, or of a type
+in YAML or JSON. Editors complete and check files with it. A type is built in, or
+belongs to the partition that is defined in this folder.
 
-With --references it lists the fields of a type that name other assets instead:
+With --references, list the fields of a type that name other assets.
 "lehr get assets --uses ASSET" follows these.`,
 		Example: `  lehr schema > lehr.schema.json
   lehr schema lehr-policy.yaml > policy.schema.json

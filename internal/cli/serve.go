@@ -23,13 +23,12 @@ func (s *session) serveCommand() *cobra.Command {
 	var verbose bool
 	command := &cobra.Command{
 		Use:   "serve [-p lehr.yaml]",
-		Short: "Generate, compare and enforce until told to end",
-		Long: `Run the server: it follows the sources of every registered partition, compares
-production with intent, and pushes what every check allows. It serves this
-machine and this user only, unless it is given a certificate, an access policy
-and the URL by which other machines know it. SIGINT or SIGTERM ends it;
-production stays as it is. See what it does with: lehr get partitions, lehr get
-reports, lehr why.`,
+		Short: "Run the server: generate, compare and enforce",
+		Long: `Run the server. It follows the sources of every registered partition, compares
+production with intent, and pushes what every check allows. Without a certificate,
+an access policy and the URL by which other machines know it, it serves only this
+machine and this user. SIGINT or SIGTERM ends it; production stays as it is. To see
+what it does, use lehr get partitions, lehr get reports and lehr why.`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			options.Store, options.Database, options.Log = s.store, s.database, s.Err
@@ -68,24 +67,24 @@ reports, lehr why.`,
 	flags.StringSliceVarP(&definitions, "partition", "p", nil, "register this lehr.yaml first; may be repeated")
 	flags.StringVar(&options.Access, "access", os.Getenv("LEHR_ACCESS"), "file that says who may do what (env LEHR_ACCESS; default: only this user may do anything)")
 	checksFlag(flags, &options.ExternalChecks)
-	flags.StringVar(&options.Notifications, "notifications", os.Getenv("LEHR_NOTIFICATIONS"), "file that says whom partitions may have told (env LEHR_NOTIFICATIONS; default: nobody)")
-	flags.StringVar(&options.PluginServers, "plugin-servers", os.Getenv("LEHR_PLUGIN_SERVERS"), "file that lists the plugin servers which may be dialled (env LEHR_PLUGIN_SERVERS; default: none)")
-	flags.StringVar(&options.CommonPolicy, "common-policy", os.Getenv("LEHR_COMMON_POLICY"), "lehr-policy.yaml that says what is asked of many partitions, here or in a git repository; it is read again when it changes; none ends what was asked (env LEHR_COMMON_POLICY; default: what was read last)")
+	flags.StringVar(&options.Notifications, "notifications", os.Getenv("LEHR_NOTIFICATIONS"), "file that lists the receivers to which partitions may send notifications (env LEHR_NOTIFICATIONS; default: none)")
+	flags.StringVar(&options.PluginServers, "plugin-servers", os.Getenv("LEHR_PLUGIN_SERVERS"), "file that lists the plugin servers that may be dialled (env LEHR_PLUGIN_SERVERS; default: none)")
+	flags.StringVar(&options.CommonPolicy, "common-policy", os.Getenv("LEHR_COMMON_POLICY"), "lehr-policy.yaml with the rules for many partitions, on disk or in a git repository; it is read again when it changes; none ends the common policy (env LEHR_COMMON_POLICY; default: what was read last)")
 	sourcesFlag(command, &options.Sources)
 	generatorsFlag(command, &options.Generators)
-	flags.StringVar(&options.Quotas, "quotas", os.Getenv("LEHR_QUOTAS"), "file that says how much each caller may keep, have logged and hold open; it is read again when it changes (env LEHR_QUOTAS; default: the usual limits)")
+	flags.StringVar(&options.Quotas, "quotas", os.Getenv("LEHR_QUOTAS"), "file with the limits of each caller on kept data, log lines and open streams; it is read again when it changes (env LEHR_QUOTAS; default: the usual limits)")
 	flags.StringVar(&options.Listen, "listen", "127.0.0.1:0", "address to listen on, loopback without TLS; port 0 picks a free one")
-	flags.StringVar(&options.Metrics, "metrics", os.Getenv("LEHR_METRICS"), "serve metrics and health on this address too, in the clear, to whoever reaches it (env LEHR_METRICS; default: only /metrics of the server, by a token)")
+	flags.StringVar(&options.Metrics, "metrics", os.Getenv("LEHR_METRICS"), "also serve metrics and health on this address, without TLS or login (env LEHR_METRICS; default: only /metrics of the server, with a token)")
 	flags.StringVar(&options.Traces, "traces", "", "send traces to the collector at this URL, by OTLP over HTTP, such as http://127.0.0.1:4318 (default: where OTEL_EXPORTER_OTLP_ENDPOINT says; unset: nowhere)")
-	flags.StringVar(&options.TLSCert, "tls-cert", "", "serve other machines with this certificate, a PEM file; it is read again when it changes")
+	flags.StringVar(&options.TLSCert, "tls-cert", "", "certificate with which to serve other machines, a PEM file; it is read again when it changes")
 	flags.StringVar(&options.TLSKey, "tls-key", "", "the certificate's key, a PEM file")
 	flags.StringSliceVar(&urls, "url", nil, "URL by which other machines know this server, https://lehr.example.com; may be repeated")
-	flags.DurationVar(&options.Sweep, "sweep", 30*time.Second, "longest pause between two looks at an asset in sync")
+	flags.DurationVar(&options.Sweep, "sweep", 30*time.Second, "longest time between two comparisons of an asset that is in sync")
 	flags.StringVar(&options.Checkpoints, "audit-checkpoints", "", "add checkpoints of the audit to this file, or post them to this http(s) URL")
-	flags.DurationVar(&options.CheckpointPause, "audit-checkpoints-every", time.Minute, "pause between them; the last are sent at the end")
-	flags.StringVar(&options.LogFormat, "log-format", "text", "how the log is written: text, or json with a line for each record")
-	flags.StringVar(&options.LogLevel, "log-level", "warn", "what is logged: debug, info, warn, error, and all above it")
-	flags.BoolVarP(&verbose, "verbose", "v", false, "as --log-level info")
+	flags.DurationVar(&options.CheckpointPause, "audit-checkpoints-every", time.Minute, "time between two checkpoints; the last is sent when the server ends")
+	flags.StringVar(&options.LogFormat, "log-format", "text", "format of the log: text, or json with one line for each record")
+	flags.StringVar(&options.LogLevel, "log-level", "warn", "lowest level that is logged: debug, info, warn or error")
+	flags.BoolVarP(&verbose, "verbose", "v", false, "the same as --log-level info")
 	return command
 }
 

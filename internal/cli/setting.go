@@ -118,6 +118,10 @@ var obediences = map[string]obedience{
 	"wait":              inPartition,
 	"diff":              inPartition,
 	"judge":             obeying(ofOutput),
+	"workflow":          obeying(),
+	"workflow *":        inPartition,
+	"workflow check":    obeying(ofOutput),
+	"workflow draw":     obeying(ofOutput),
 	"audit":             obeying(),
 	"audit verify":      {obeys: slices.Concat(ofStores, ofPartition, ofOutput), refuses: []setting{settingServer}, alternatives: map[setting]string{settingServer: "it reads the store itself: name it with --store or --database, or an exported audit with --file"}},
 	"audit export":      obeying(ofPlaces, ofPartition),
@@ -182,6 +186,9 @@ func commandPath(command *cobra.Command) string {
 // refuseIgnored refuses what names something that the command would not look at.
 func (s *session) refuseIgnored(command *cobra.Command, args []string) error {
 	rules := obedienceOf(command)
+	if commandPath(command) == "workflow draw" && len(args) == 1 && namesRun(args[0]) {
+		rules = inPartition // A run is asked of a server, a file is read here.
+	}
 	flags := command.Root().PersistentFlags()
 	isGiven := func(name setting) bool { return flags.Changed(string(name)) }
 	for _, name := range settings {

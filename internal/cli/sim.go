@@ -26,7 +26,7 @@ type SimKit struct {
 	Build func(ctx context.Context, options BuildOptions) (Built, error)
 	// Play plays a script, and tells its story. False: something in it is not
 	// so.
-	Play func(ctx context.Context, script string, out io.Writer) (bool, error)
+	Play func(ctx context.Context, script string, w io.Writer) (bool, error)
 	// Run runs seeds, and tells of every run that ended, one at a time.
 	Run func(ctx context.Context, runs SimRuns, each func(SimRun, SimSum)) (SimSum, error)
 	// Shrink finds few disturbances that break what a run broke, in so many
@@ -131,7 +131,7 @@ func SimCommand(kit SimKit) *cobra.Command {
 	s := &simulation{kit: kit}
 	command := &cobra.Command{
 		Use:   "sim [SCRIPT.txtar...]",
-		Short: "Simulate crashes, faults and people, and see whether Lehr does wrong",
+		Short: "Simulate crashes, faults and people, and check Lehr's invariants",
 		Long:  simLong,
 		Example: `  lehr sim --hours 24                   # a day of one seed, chosen by the clock
   lehr sim --seed 1 --runs 100          # 100 seeds

@@ -19,7 +19,7 @@ type StorePlace struct {
 
 // Keeping is what is done to a store as a whole, beside its servers or without.
 type Keeping struct {
-	Adopt  func(ctx context.Context, place StorePlace, reason string, beyond uint64, by intent.Actor) (Adopted, error)
+	Adopt  func(ctx context.Context, place StorePlace, reason string, beyond uint64, actor intent.Actor) (Adopted, error)
 	Verify func(ctx context.Context, place StorePlace) (Verified, error)
 	// Backup writes a new file.
 	Backup func(ctx context.Context, store, target string) (Verified, error)
@@ -77,17 +77,17 @@ func (s *session) adoptCommand() *cobra.Command {
 	var minEpoch uint64
 	command := &cobra.Command{
 		Use:   "adopt --reason WHY",
-		Short: "Serve a store in spite of what it lost; pushes go on",
-		Long: `Serve a store in spite of what it lost, as after a restore.
+		Short: "Accept a store that lost commits; pushes go on",
+		Long: `Accept a store that lost commits, for example after a restore.
 
-A store that lacks what was committed to it, or of which nobody can tell, stops
-all pushes by itself: lehr get stops says why. Look at it first: pins, holds,
-stops and approvals that were given since are gone, and what lehr get reports
-shows as different is pushed after the adoption.
+A store that lacks commits, or that may lack some, stops all pushes by itself:
+lehr get stops says why. Look at it first. Pins, holds, stops and approvals that
+were given since are gone, and after the adoption Lehr pushes what lehr get reports
+shows as different.
 
-Epochs and incarnations go on past any that were lost, open pushes are settled
-first, and approvals that were not used are void. It needs nothing but the
-store, and is done beside its servers.`,
+Epochs and incarnations continue after any that were lost. Open pushes are settled
+first, and unused approvals become void. The command needs only the store; servers
+may run meanwhile.`,
 		Example: `  lehr get stops
   lehr get reports --state waiting
   lehr store adopt --reason "the machine is gone; backup of Monday"`,
@@ -108,7 +108,7 @@ store, and is done beside its servers.`,
 		},
 	}
 	command.Flags().StringVar(&reason, "reason", "", "why, for the record")
-	command.Flags().Uint64Var(&minEpoch, "beyond", 0, "go on past this epoch, which a target knows")
+	command.Flags().Uint64Var(&minEpoch, "beyond", 0, "continue after this epoch, which a target knows")
 	return command
 }
 
@@ -138,10 +138,10 @@ func verb(n int, noun, one, more string) string {
 func (s *session) verifyCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "verify",
-		Short: "Read the whole store and recompute every digest",
-		Long: `Read the whole store and recompute every digest: content, memberships,
-candidates, generator outputs and audit chains; of a file, also SQLite's own
-structures. It changes nothing, and a server may run meanwhile.`,
+		Short: "Read the whole store, and recompute every digest",
+		Long: `Read the whole store, and recompute every digest: content, memberships, candidates,
+generator outputs and audit chains. In a file, SQLite's own structures are checked
+too. Nothing is changed, and a server may run meanwhile.`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			place := s.storePlace()
@@ -179,10 +179,10 @@ func (s *session) onlyFiles(operation, alternative string) error {
 func (s *session) backupCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "backup FILE",
-		Short: "Copy the store into a new file, while a server runs or not",
-		Long: `Copy a store that is a file, as it is at one moment, into a new file. The copy is verified as
-a whole, and durable, before it has its name; nothing is written over. A store
-that is restored from it stops all pushes until it is adopted.`,
+		Short: "Copy the store into a new file; a server may run meanwhile",
+		Long: `Copy a store that is a file into a new file, as it is at one moment. The copy gets its
+name only when it is verified and durable. Nothing is overwritten. A store that is
+restored from the copy stops all pushes until it is adopted.`,
 		Example: "  lehr backup /backup/lehr-monday.db",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
@@ -202,10 +202,10 @@ func (s *session) restoreCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "restore FILE",
 		Short: "Put a backup in the store's place; pushes wait for lehr store adopt",
-		Long: `Verify a backup and put it in the store's place. The store that was there is
-kept under another name; the two are never merged. It is refused while a server
-has the store. The restored store can be served at once, and looked at; nothing
-is pushed until somebody adopts it: lehr store adopt.`,
+		Long: `Verify a backup, and put it in the store's place. The old store is kept under another
+name; the two are never merged. The command is refused while a server uses the store.
+You can serve the restored store at once and look at it, but nothing is pushed until
+somebody adopts it: lehr store adopt.`,
 		Example: `  lehr restore /backup/lehr-monday.db
   lehr serve`,
 		Args: cobra.ExactArgs(1),

@@ -18,12 +18,11 @@ func (s *session) timelineCommand() *cobra.Command {
 	var limit int32
 	command := &cobra.Command{
 		Use:   "timeline ASSET | timeline --incarnation ID",
-		Short: "Show what became of an asset, or when each asset got an incarnation",
-		Long: `Shows in one list what became of an asset: commits, candidates that were not
-served, incarnations that changed it, what it waited for and how long, who
-approved, pushes, and when it was in sync. The newest is last. With --incarnation
-it shows which of the assets that the incarnation changed got it, when, and what
-is in the way of the others.`,
+		Short: "Show the history of an asset, or when each asset got an incarnation",
+		Long: `Show the history of an asset in one list, the newest last: commits, candidates that
+were not served, incarnations that changed it, what it waited for and how long, who
+approved, pushes, and when it was in sync. With --incarnation, show which of the
+assets that the incarnation changed got it, when, and what keeps the others from it.`,
 		Example: `  lehr timeline web/a
   lehr timeline web/a --before 2d
   lehr timeline --incarnation 12`,
@@ -57,9 +56,9 @@ is in the way of the others.`,
 	}
 	flags := command.Flags()
 	flags.StringVar(&incarnation, "incarnation", "", "show which assets got this incarnation")
-	flags.StringVar(&beforeFlag, "before", "", "only what began before: a time, or how long ago as 90m, 2h or 3d")
-	flags.StringVar(&afterAsset, "after", "", "of an incarnation, the assets after this one")
-	flags.Int32Var(&limit, "limit", 100, "at most so many rows")
+	flags.StringVar(&beforeFlag, "before", "", "only what began before this: a time, or how long ago as 90m, 2h or 3d")
+	flags.StringVar(&afterAsset, "after", "", "with --incarnation: list the assets after this one")
+	flags.Int32Var(&limit, "limit", 100, "at most this many rows")
 	return command
 }
 

@@ -26,12 +26,12 @@ func (s *session) topCommand() *cobra.Command {
 	var once bool
 	command := &cobra.Command{
 		Use:   "top",
-		Short: "Show what moves, fights, fails and waits, by root cause",
-		Long: `Shows of each partition, or of the one that is named, what is pushed, which rollouts
-are under way, what something else keeps changing back, what fails, and what waits: a
-line for each root cause, with how many assets it holds up, since when, and one of them.
-In a terminal it is shown again every two seconds, until it is interrupted. lehr why
-PARTITION has who is in the way, what would end it, and the chains.`,
+		Short: "Show what is pushed, changed back, failing and waiting, by root cause",
+		Long: `Show for each partition, or for the one that is named, what is pushed, which rollouts
+are under way, what something else keeps changing back, what fails, and what waits. Each
+root cause has a line with how many assets it holds up, since when, and one of them. In a
+terminal, the list is shown again every two seconds until you interrupt it. lehr why
+PARTITION shows who or what holds assets up, what would end it, and the chains.`,
 		Example: `  lehr top
   lehr top --every 10s
   lehr top --once         # for scripts; so is any output that is no terminal
@@ -63,8 +63,8 @@ PARTITION has who is in the way, what would end it, and the chains.`,
 const usualEvery = 2 * time.Second
 
 // terminal reports whether somebody sees what is written.
-func terminal(out io.Writer) bool {
-	file, ok := out.(*os.File)
+func terminal(w io.Writer) bool {
+	file, ok := w.(*os.File)
 	if !ok {
 		return false
 	}

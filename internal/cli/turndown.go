@@ -25,16 +25,16 @@ func (s *session) turndownCommand() *cobra.Command {
 	var o turndownOptions
 	command := &cobra.Command{
 		Use:   "turndown ASSET...",
-		Short: "Have assets removed from production, whatever makes them; orphans too",
-		Long: `Show what removing assets would do, ask, and write it into the document turndown
-of the partition: the next incarnation gives them a Turndown, with the reason. What
-generators and renderers give stays in the sources; an orphan comes back into intent
-as it was enforced last, for as long as its removal takes.
+		Short: "Remove assets from production, also orphans, after approval",
+		Long: `Show what removing assets would do, ask for confirmation, and write the assets into the
+partition's document turndown. The next incarnation gives each of them a Turndown with
+your reason. Sources are not changed. An orphan is part of intent again, as it was
+enforced last, until it is removed.
 
-Nothing is removed by this alone. The push that removes waits for its approval, for
-the end of all that depends on the asset, and for its turn, as any removal.
---undo takes assets out of the document again: what a generator gives is then made
-again, and an orphan leaves intent.`,
+This command alone removes nothing. The push that removes an asset waits for its
+approval, until nothing depends on the asset any more, and for its turn. --undo takes
+assets out of the document again: a generated asset is then made again, and an orphan
+leaves intent.`,
 		Example: `  lehr turndown web/a --reason "moved to partition web" --dry-run
   lehr turndown web/a web/b --reason "moved to partition web"
   lehr turndown web/a --undo --reason "not yet"`,
@@ -65,29 +65,29 @@ again, and an orphan leaves intent.`,
 }
 
 func (s *session) turnDown(ctx context.Context, c *client.Client, partition string, assets []string, o turndownOptions) error {
-	seen, err := c.Turndowns.PreviewTurndown(ctx, &apipb.PreviewTurndownRequest{Partition: partition, Assets: assets})
+	preview, err := c.Turndowns.PreviewTurndown(ctx, &apipb.PreviewTurndownRequest{Partition: partition, Assets: assets})
 	if err != nil {
 		return err
 	}
 	if o.dryRun && s.json() {
-		return printMessage(s.Out, seen)
+		return printMessage(s.Out, preview)
 	}
 	if !s.json() {
-		s.printTurndowns(seen)
+		s.printTurndowns(preview)
 	}
 	if o.dryRun {
 		fmt.Fprintln(s.Out, "Nothing was changed.")
 		return nil
 	}
-	if err := neededBy(seen); err != nil {
+	if err := neededBy(preview); err != nil {
 		return err
 	}
 	if !o.yes {
-		if err := s.confirm(fmt.Sprintf("Have %s removed from production?", count(len(seen.Assets), "asset"))); err != nil {
+		if err := s.confirm(fmt.Sprintf("Have %s removed from production?", count(len(preview.Assets), "asset"))); err != nil {
 			return err
 		}
 	}
-	response, err := c.Turndowns.TurnDown(ctx, &apipb.TurnDownRequest{Partition: partition, Assets: assets, Reason: o.reason, Base: seen.Base})
+	response, err := c.Turndowns.TurnDown(ctx, &apipb.TurnDownRequest{Partition: partition, Assets: assets, Reason: o.reason, Base: preview.Base})
 	if err != nil {
 		return err
 	}
@@ -95,13 +95,13 @@ func (s *session) turnDown(ctx context.Context, c *client.Client, partition stri
 		return printMessage(s.Out, response)
 	}
 	fmt.Fprintf(s.Out, "Document turndown of partition %s is at revision %s. The next incarnation has the Turndown.\n", plain(partition), plain(response.Revision))
-	fmt.Fprintf(s.Out, "Then read the plan, and approve it: lehr describe report %s; lehr approve %[1]s\n", plain(seen.Assets[0].Asset))
+	fmt.Fprintf(s.Out, "Then read the plan, and approve it: lehr describe report %s; lehr approve %[1]s\n", plain(preview.Assets[0].Asset))
 	return nil
 }
 
 // neededBy refuses what the server would: before anybody is asked.
-func neededBy(seen *apipb.PreviewTurndownResponse) error {
-	for _, a := range seen.Assets {
+func neededBy(preview *apipb.PreviewTurndownResponse) error {
+	for _, a := range preview.Assets {
 		if len(a.NeededBy) > 0 {
 			return fault.New(fault.Conflict, "%s is not turned down: %s needs it, and stays", a.Asset, strings.Join(a.NeededBy, ", ")).
 				WithHint("take the reference out first, or turn both down in one command")
@@ -123,8 +123,8 @@ func (s *session) undoTurndown(ctx context.Context, c *client.Client, partition 
 }
 
 // printTurndowns shows what removing assets does, and what it waits for.
-func (s *session) printTurndowns(seen *apipb.PreviewTurndownResponse) {
-	for _, a := range seen.Assets {
+func (s *session) printTurndowns(preview *apipb.PreviewTurndownResponse) {
+	for _, a := range preview.Assets {
 		now, origin := "nothing was seen of it yet", ""
 		if a.OrphanOf != "" {
 			now, origin = "an orphan: what is there now is not known", "comes back into intent as it was in "+a.OrphanOf
@@ -133,13 +133,13 @@ func (s *session) printTurndowns(seen *apipb.PreviewTurndownResponse) {
 			now = fmt.Sprintf("%s, seen %s", r.State, s.ago(r.At))
 		}
 		people := "person"
-		if seen.Quorum > 1 {
+		if preview.Quorum > 1 {
 			people = "people"
 		}
 		fmt.Fprintf(s.Out, "%s (%s)\n", plain(a.Asset), plain(lastName(a.Type)))
 		var b strings.Builder
 		fields(&b, "now", now, "removes", cmp.Or(a.ResourceKey, "what its plugin finds of it"), "as", origin, "mode", removalMode(a.Mode),
-			"approval", fmt.Sprintf("of %d %s, of the plan that is then shown", seen.Quorum, people),
+			"approval", fmt.Sprintf("of %d %s, of the plan that is then shown", preview.Quorum, people),
 			"needed by", strings.Join(a.NeededBy, ", "), "waits for", strings.Join(a.WaitsFor, ", "),
 			"left out", leftOutText(a.LeftOut))
 		for line := range strings.Lines(b.String()) {

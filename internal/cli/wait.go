@@ -20,10 +20,11 @@ func (s *session) waitCommand() *cobra.Command {
 	var newer string
 	command := &cobra.Command{
 		Use:   "wait [ASSET…] | wait rollout/NAME",
-		Short: "Wait until assets are in sync (all, or those named), or a rollout is done",
-		Long: `Wait until assets are in sync with head, and what is asked after pushes is over. A file that
-was saved before is built first; for an edit in git or elsewhere use --newer-than. Exit code
-3 when that takes too long, and 2 when all others are in sync but no plugin serves some.`,
+		Short: "Wait until assets are in sync, or until a rollout is done",
+		Long: `Wait until assets are in sync with head, and until the checks after their pushes are over.
+A file that you saved before is built first. For an edit in git or elsewhere, use
+--newer-than. The exit code is 3 when this takes too long, and 2 when no plugin serves some
+assets and all others are in sync.`,
 		Example: `  lehr wait --timeout 5m
   lehr wait rollout/frontends --timeout 2h   # its newest run; exit code 2 if it ends otherwise
   lehr wait web/a --newer-than 12    # for an edit made when head was 12`,

@@ -24,11 +24,11 @@ func (s *session) watchCommand() *cobra.Command {
 	var w watched
 	command := &cobra.Command{
 		Use:   "watch assets|reports",
-		Short: "Show assets or reports, and what changes from then on",
-		Long: `Shows all assets of head that match, and then what each new head changes; or
-all reports, and then each that is rewritten. It goes on until it is
-interrupted. With -o json each message of the API is one line. With several
-servers it goes on at another when the one that it watches ends.`,
+		Short: "Show assets or reports, and then each change",
+		Long: `Show all matching assets of head, and then what each new head changes; or show all
+reports, and then each new one. The command runs until you interrupt it. With -o json,
+each message of the API is one line. With several servers, it continues at another one
+when the server that it watches ends.`,
 		Example: `  lehr watch assets --filter 'type == "Job"'
   lehr watch assets --after 12
   lehr watch reports -o json`,
@@ -51,9 +51,9 @@ servers it goes on at another when the one that it watches ends.`,
 	}
 	flags := command.Flags()
 	flags.StringVar(&w.filter, "filter", "", "assets for which this CEL expression is true")
-	flags.StringVar(&w.afterIncarnation, "after", "", "go on after this incarnation, instead of with all of head")
+	flags.StringVar(&w.afterIncarnation, "after", "", "show only changes after this incarnation, instead of all of head first")
 	flags.StringVar(&w.prefix, "prefix", "", "reports of assets whose id begins with this")
-	flags.BoolVar(&w.once, "once", false, "end when all that is there now has been shown")
+	flags.BoolVar(&w.once, "once", false, "end when everything that exists now has been shown")
 	return command
 }
 

@@ -18,13 +18,13 @@ import (
 func (s *session) whereCommand() *cobra.Command {
 	var application string
 	command := &cobra.Command{
-		Use: "where COMMIT", Short: "Say which versions and environments have a commit", Args: cobra.ExactArgs(1),
-		Long: `Say which versions have a commit, which environments have it and since when, and what is in
-its way in the others, with the earliest time at which it can be there. It looks at the
+		Use: "where COMMIT", Short: "Show which versions and environments have a commit", Args: cobra.ExactArgs(1),
+		Long: `Show which versions have a commit, which environments have it and since when, what keeps it
+out of the others, and the earliest time at which it can be there. The command looks at the
 applications of all partitions, or of --partition.
 
-Where versions come from a repository of git, the newest 2000 commits before them are known.
-Other sources name one commit for each version, and lehr where says what it does not know.`,
+Where versions come from a git repository, Lehr knows the newest 2000 commits before each.
+Other sources name one commit for each version; lehr where says what it does not know.`,
 		Example: `  lehr where 3f2c1aa
   lehr where 3f2c1aa --application web -o json`,
 		RunE: func(command *cobra.Command, args []string) error {
@@ -133,10 +133,11 @@ func (s *session) commitText(c *apipb.DeliveredCommit) string {
 func (s *session) deliveryChangesCommand() *cobra.Command {
 	var application string
 	command := &cobra.Command{
-		Use: "changes FROM TO", Short: "List what changes between two environments or versions", Args: cobra.ExactArgs(2),
-		Long: `Lists what changes from one version to another, each given by its name or by that of an
-environment that has it: commits with their authors and pull requests, where the source of
-versions is a repository of git, and the versions between, with what their source says of them.`,
+		Use: "changes FROM TO", Short: "List the changes between two environments or versions", Args: cobra.ExactArgs(2),
+		Long: `List the changes from one version to another. Name each version, or an environment that has
+it. Where versions come from a git repository, the list has commits with their authors and
+pull requests. It also has the versions between the two, with what their source says about
+them.`,
 		Example: `  lehr delivery changes production staging   # what the next promotion brings
   lehr delivery changes 1.7.0 1.8.2 -o json`,
 		RunE: func(command *cobra.Command, args []string) error {

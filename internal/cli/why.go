@@ -18,14 +18,15 @@ func (s *session) whyCommand() *cobra.Command {
 	var graph bool
 	var subject, atText string
 	command := &cobra.Command{
-		Use:   "why [ASSET|GROUP|PARTITION|ENVIRONMENT|VERSION]",
-		Short: "Say why an asset, a group, an environment or a version is as it is",
-		Long: `Says why an asset, a group (a service, or an instance of one), or the partition is as
-it is: the root cause first, who owns what is in the way, what would end it, and when it
-is looked at next; then the chain that leads there. A name is that of an asset, else of a
-group, else of the partition, else of an environment of a delivery, else of a version;
---as says which, where it is several. Of an environment or a version it says what a version
-waits for there, and when it can be there at the earliest.`,
+		Use:   "why [ASSET|GROUP|PARTITION|ENVIRONMENT|VERSION|WORKFLOW|RUN]",
+		Short: "Show why an asset, a group, a version or a run of a workflow is as it is",
+		Long: `Show why an asset, a group (a service, or one instance of it) or the partition is as it is:
+the root cause, who owns it, what would end it, and when Lehr looks next; then the chain
+of causes. A name is looked up among assets, then groups, the partition, environments of a
+delivery, versions, and workflows; --as chooses where it means several things. For an
+environment or a version, the answer is what a version waits for there, and the earliest
+time at which it can be there. For a workflow or a run, such as promote#3, the answer is what
+each machine waits for, and which part of a guard is not met.`,
 		Example: `  lehr why                        # the whole partition, by root cause
   lehr why shop                   # a service
   lehr why shop/a                 # one instance of it
@@ -33,6 +34,7 @@ waits for there, and when it can be there at the earliest.`,
   lehr why web/a -o mermaid       # to paste into a ticket
   lehr why production             # what its next version waits for
   lehr why 1.8.2                  # where a version is, and what keeps it out elsewhere
+  lehr why promote#3              # what a run of a workflow waits for
   lehr why web/a --at 2h          # as it was two hours ago
   lehr why shop --at 2h           # a service, or the partition, then`,
 		Args: cobra.MaximumNArgs(1),
@@ -48,11 +50,25 @@ waits for there, and when it can be there at the earliest.`,
 				if subject == "environment" || subject == "version" {
 					return s.whyVersion(command.Context(), c, partition, strings.Join(args, ""), subject)
 				}
+				asPicture := graph || s.output == "mermaid"
+				ofRun := subject == "workflow" || subject == "" && len(args) > 0 && namesRun(args[0])
+				switch {
+				case ofRun && (asPicture || asOf != nil):
+					return fault.New(fault.Invalid, "a run of a workflow is shown as it is now, in words").
+						WithHint("lehr workflow history RUN shows what happened, and lehr workflow draw RUN draws its machines")
+				case ofRun:
+					return s.whyWorkflow(command.Context(), c, partition, strings.Join(args, ""))
+				}
 				request := &apipb.WhyRequest{Partition: partition, Asset: strings.Join(args, ""), Subject: subject, At: asOf}
 				response, err := c.Reports.Why(command.Context(), request)
-				if fault.Is(err, fault.NotFound) && subject == "" && asOf == nil && len(args) > 0 {
-					if other := s.whyVersion(command.Context(), c, partition, args[0], ""); !fault.Is(other, fault.NotFound) {
-						return other
+				if fault.Is(err, fault.NotFound) && subject == "" && len(args) > 0 && !asPicture && asOf == nil {
+					for _, explain := range []func() error{
+						func() error { return s.whyVersion(command.Context(), c, partition, args[0], "") },
+						func() error { return s.whyWorkflow(command.Context(), c, partition, args[0]) },
+					} {
+						if other := explain(); !fault.Is(other, fault.NotFound) {
+							return other
+						}
 					}
 				}
 				switch {
@@ -83,8 +99,8 @@ waits for there, and when it can be there at the earliest.`,
 		},
 	}
 	command.Flags().BoolVar(&graph, "graph", false, "draw the chain as a tree")
-	command.Flags().StringVar(&subject, "as", "", "what the name is of: asset, group, partition, environment or version")
-	command.Flags().StringVar(&atText, "at", "", "as it was then: a time, or how long ago as 90m, 2h or 3d")
+	command.Flags().StringVar(&subject, "as", "", "what the name means: asset, group, partition, environment, version or workflow")
+	command.Flags().StringVar(&atText, "at", "", "show it as it was at a time, or so long ago: 90m, 2h or 3d")
 	command.Annotations = map[string]string{ownOutput: "mermaid"}
 	return command
 }

@@ -93,13 +93,13 @@ func weightsOf(proxy map[string]any) (weights []int) {
 
 // shares is what the global balancer gives each cluster.
 func (s *stage) shares(ctx context.Context) (map[string]int, error) {
-	found, err := s.upstreams(ctx, s.port+1)
+	pool, err := s.upstreams(ctx, s.port+1)
 	if err != nil {
 		return nil, err
 	}
 	shares := map[string]int{}
 	for _, c := range s.clusters {
-		if weight, ok := found[fmt.Sprintf("127.0.0.1:%d", c.balancer())]; ok {
+		if weight, ok := pool[fmt.Sprintf("127.0.0.1:%d", c.balancer())]; ok {
 			shares[c.name] = weight
 		}
 	}
@@ -118,12 +118,12 @@ func (s *stage) balanced(ctx context.Context) string {
 			continue
 		}
 		expected[w.name] = w.replicas
-		found, err := s.upstreams(ctx, w.admin())
+		pool, err := s.upstreams(ctx, w.admin())
 		if err != nil {
 			return err.Error()
 		}
-		if len(found) != w.replicas {
-			return fmt.Sprintf("the balancer of cluster %s has %d upstreams, not %d", w.name, len(found), w.replicas)
+		if len(pool) != w.replicas {
+			return fmt.Sprintf("the balancer of cluster %s has %d upstreams, not %d", w.name, len(pool), w.replicas)
 		}
 	}
 	if !maps.Equal(shares, expected) {

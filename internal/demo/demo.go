@@ -48,9 +48,9 @@ func Run(ctx context.Context, options Options) (err error) {
 	}
 	s.prologue()
 	defer func() {
-		ended := s.clear()
-		err = errors.Join(err, ended)
-		if ended == nil {
+		failure := s.clear()
+		err = errors.Join(err, failure)
+		if failure == nil {
 			s.say("Every process of the demo has ended.")
 		}
 	}()

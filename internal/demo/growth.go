@@ -117,7 +117,7 @@ func (s *stage) halveAndDouble(ctx context.Context) error {
 }
 
 // column reports whether the table of searches has the column "cluster".
-func (s *stage) column(ctx context.Context) (there bool, rows int, err error) {
+func (s *stage) column(ctx context.Context) (ok bool, rows int, err error) {
 	db, err := sql.Open("sqlite", "file:"+s.database()+"?mode=ro&_pragma=busy_timeout(5000)")
 	if err != nil {
 		return false, 0, err
@@ -147,7 +147,7 @@ func (s *stage) schemaFirst(ctx context.Context) error {
 			if !slices.Contains(t.args, "--version=v3") {
 				continue
 			}
-			if there, _, err := s.column(ctx); err == nil && !there {
+			if ok, _, err := s.column(ctx); err == nil && !ok {
 				return fmt.Sprintf("process %d of v3 runs, and the table has no column for it", t.pid)
 			}
 		}
@@ -174,9 +174,9 @@ func (s *stage) schemaFirst(ctx context.Context) error {
 		return err
 	}
 	if err := s.until(ctx, patience, "v3 records the cluster", func(ctx context.Context) string {
-		there, rows, err := s.column(ctx)
-		if err != nil || !there || rows == 0 {
-			return fmt.Sprintf("column there: %t, rows with it: %d, %v", there, rows, err)
+		ok, rows, err := s.column(ctx)
+		if err != nil || !ok || rows == 0 {
+			return fmt.Sprintf("column there: %t, rows with it: %d, %v", ok, rows, err)
 		}
 		return ""
 	}); err != nil {
@@ -261,12 +261,12 @@ func (s *stage) scaleUp(ctx context.Context, c cluster) (pid int, err error) {
 // showsAsset is so when the description of an asset has all of the words.
 func (s *stage) showsAsset(asset string, words ...string) func(context.Context) string {
 	return func(ctx context.Context) string {
-		out, err := s.quietly(ctx, "describe", "asset", asset, "-o", "json")
+		output, err := s.quietly(ctx, "describe", "asset", asset, "-o", "json")
 		if err != nil {
 			return err.Error()
 		}
 		for _, word := range words {
-			if !strings.Contains(out, word) {
+			if !strings.Contains(output, word) {
 				return fmt.Sprintf("lehr describe asset %s does not tell of %q", asset, word)
 			}
 		}

@@ -145,8 +145,8 @@ func healthy(ctx context.Context, port int) bool {
 func (s *stage) serves(version string) func(context.Context) string {
 	return func(ctx context.Context) string {
 		for _, w := range s.manifest.clusters {
-			if why := s.clusterServes(ctx, w, version); why != "" {
-				return why
+			if reason := s.clusterServes(ctx, w, version); reason != "" {
+				return reason
 			}
 		}
 		return s.balanced(ctx)

@@ -200,12 +200,12 @@ func (s *stage) quietly(ctx context.Context, arguments ...string) (string, error
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	command := exec.CommandContext(ctx, s.options.Program, append(arguments, "--store", s.store())...)
-	var out, errs bytes.Buffer
-	command.Stdout, command.Stderr = &out, &errs
+	var text, errs bytes.Buffer
+	command.Stdout, command.Stderr = &text, &errs
 	if err := command.Run(); err != nil {
-		return out.String(), fmt.Errorf("lehr %s: %w: %s", quote(arguments), err, strings.TrimSpace(errs.String()))
+		return text.String(), fmt.Errorf("lehr %s: %w: %s", quote(arguments), err, strings.TrimSpace(errs.String()))
 	}
-	return out.String(), nil
+	return text.String(), nil
 }
 
 func quote(arguments []string) string {
@@ -223,8 +223,8 @@ func quote(arguments []string) string {
 func (s *stage) until(ctx context.Context, limit time.Duration, what string, unmet func(context.Context) string) error {
 	deadline := time.Now().Add(limit)
 	for {
-		why := unmet(ctx)
-		if why == "" {
+		reason := unmet(ctx)
+		if reason == "" {
 			return nil
 		}
 		select {
@@ -234,7 +234,7 @@ func (s *stage) until(ctx context.Context, limit time.Duration, what string, unm
 		default:
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("after %s it is not so that %s: %s", limit, what, why)
+			return fmt.Errorf("after %s it is not so that %s: %s", limit, what, reason)
 		}
 		if !sleep(ctx, 50*time.Millisecond) {
 			return ctx.Err()

@@ -36,7 +36,7 @@ func (s *stage) play(ctx context.Context) error {
 		{"The cluster is turned down", s.turndown},
 		{"A balancer is changed by hand, again and again", s.handwork},
 	}
-	began := time.Now()
+	start := time.Now()
 	for i, scene := range scenes {
 		s.say("\n(%c) %s", 'a'+i, scene.title)
 		if err := scene.play(ctx); err != nil {
@@ -44,7 +44,7 @@ func (s *stage) play(ctx context.Context) error {
 			return fmt.Errorf("scene (%c), %s, did not go as told", 'a'+i, strings.ToLower(scene.title))
 		}
 	}
-	s.say("\nAll of it was so, in %s.", time.Since(began).Round(time.Second))
+	s.say("\nAll of it was so, in %s.", time.Since(start).Round(time.Second))
 	return nil
 }
 
@@ -72,17 +72,17 @@ func (s *stage) untouched(ctx context.Context, want []int) error {
 }
 
 func (s *stage) fromNothing(ctx context.Context) error {
-	began := time.Now()
+	start := time.Now()
 	if err := s.until(ctx, patience, "both clusters serve v1", s.serves("v1")); err != nil {
 		return err
 	}
 	s.so("%d processes answer as v1, and the global balancer spreads requests over both clusters, after %s",
-		2*replicas, time.Since(began).Round(100*time.Millisecond))
+		2*replicas, time.Since(start).Round(100*time.Millisecond))
 	return nil
 }
 
 func (s *stage) newVersion(ctx context.Context) error {
-	before := s.frontends()
+	previous := s.frontends()
 	load := s.startLoad(ctx)
 	defer load.stop()
 	if err := s.edit("version: v2", func(m *manifest) { m.version = "v2" }); err != nil {
@@ -91,19 +91,19 @@ func (s *stage) newVersion(ctx context.Context) error {
 	if err := s.until(ctx, patience, "both clusters serve v2", s.serves("v2")); err != nil {
 		return err
 	}
-	ended := s.end(load)
+	failure := s.end(load)
 	after := s.frontends()
-	for _, pid := range before {
+	for _, pid := range previous {
 		if slices.Contains(after, pid) {
 			return fmt.Errorf("process %d was not replaced", pid)
 		}
 	}
-	s.so("every process changed: %v is now %v", before, after)
+	s.so("every process changed: %v is now %v", previous, after)
 	if load.worst > 1 {
 		return fmt.Errorf("%d tasks of one cluster were down at once", load.worst)
 	}
 	s.so("never more than one task of a cluster was down at once")
-	return ended
+	return failure
 }
 
 func (s *stage) repair(ctx context.Context) error {
@@ -113,11 +113,11 @@ func (s *stage) repair(ctx context.Context) error {
 	if err := syscall.Kill(victim.pid, syscall.SIGKILL); err != nil {
 		return err
 	}
-	began := time.Now()
+	start := time.Now()
 	if err := s.until(ctx, patience, "the killed task is back", s.serves("v2")); err != nil {
 		return err
 	}
-	s.so("task 1 of cluster a is back as process %d after %s", s.tasks(a.job(s))[1].pid, time.Since(began).Round(100*time.Millisecond))
+	s.so("task 1 of cluster a is back as process %d after %s", s.tasks(a.job(s))[1].pid, time.Since(start).Round(100*time.Millisecond))
 	return s.repairHandwork(ctx, a)
 }
 
@@ -177,7 +177,7 @@ func (s *stage) repairHandwork(ctx context.Context, a cluster) error {
 }
 
 func (s *stage) brokenManifest(ctx context.Context) error {
-	before := s.pids()
+	previous := s.pids()
 	broken := strings.Replace(s.text(s.manifest), "replicas: 4", "replicas: four", 1)
 	line := strings.Count(broken[:strings.Index(broken, "four")], "\n") + 1
 	if err := s.scribble("replicas: four", broken); err != nil {
@@ -190,7 +190,7 @@ func (s *stage) brokenManifest(ctx context.Context) error {
 	if err := s.print(ctx, "why", s.clusters[0].asset()); err != nil {
 		return err
 	}
-	if err := s.untouched(ctx, before); err != nil {
+	if err := s.untouched(ctx, previous); err != nil {
 		return err
 	}
 	s.so("nothing changed; the finding names service.yaml, line %d, clusters[0].replicas", line)
@@ -207,7 +207,7 @@ func (s *stage) brokenManifest(ctx context.Context) error {
 }
 
 func (s *stage) emptyManifest(ctx context.Context) error {
-	before := s.pids()
+	previous := s.pids()
 	if err := s.scribble("(an empty file)", ""); err != nil {
 		return err
 	}
@@ -224,7 +224,7 @@ func (s *stage) emptyManifest(ctx context.Context) error {
 	if err := s.print(ctx, "get", "candidates"); err != nil {
 		return err
 	}
-	if err := s.untouched(ctx, before); err != nil {
+	if err := s.untouched(ctx, previous); err != nil {
 		return err
 	}
 	s.so("the empty file is refused, the empty service held by the shrink guard; no process was touched")
@@ -235,7 +235,7 @@ func (s *stage) stopAndResume(ctx context.Context) error {
 	if err := s.print(ctx, "stop", "--reason", "something smells"); err != nil {
 		return err
 	}
-	before := s.pids()
+	previous := s.pids()
 	if err := s.edit("version: v1", func(m *manifest) { m.version = "v1" }); err != nil {
 		return err
 	}
@@ -252,7 +252,7 @@ func (s *stage) stopAndResume(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	if err := s.untouched(ctx, slices.DeleteFunc(before, func(pid int) bool { return pid == victim })); err != nil {
+	if err := s.untouched(ctx, slices.DeleteFunc(previous, func(pid int) bool { return pid == victim })); err != nil {
 		return err
 	}
 	s.so("stopped: the edit is not pushed, the killed process is not started")
@@ -282,7 +282,7 @@ func (s *stage) observe(ctx context.Context) error {
 	if err := s.until(ctx, patience, "the mode is observe", s.tells("partitions", "observe")); err != nil {
 		return err
 	}
-	before := s.pids()
+	previous := s.pids()
 	if err := s.edit("version: v2", func(m *manifest) { m.version = "v2" }); err != nil {
 		return err
 	}
@@ -292,7 +292,7 @@ func (s *stage) observe(ctx context.Context) error {
 	if err := s.print(ctx, "why", s.clusters[0].asset()); err != nil {
 		return err
 	}
-	if err := s.untouched(ctx, before); err != nil {
+	if err := s.untouched(ctx, previous); err != nil {
 		return err
 	}
 	s.so("the difference is shown, nothing is pushed")
@@ -306,13 +306,13 @@ func (s *stage) observe(ctx context.Context) error {
 // tells is so when the program's list, as JSON, has all of the words.
 func (s *stage) tells(kind string, words ...string) func(context.Context) string {
 	return func(ctx context.Context) string {
-		out, err := s.quietly(ctx, "get", kind, "-o", "json")
+		output, err := s.quietly(ctx, "get", kind, "-o", "json")
 		if err != nil {
 			return err.Error()
 		}
 		for _, word := range words {
-			if !strings.Contains(out, word) {
-				return fmt.Sprintf("lehr get %s does not tell of %q: %.400s …", kind, word, out)
+			if !strings.Contains(output, word) {
+				return fmt.Sprintf("lehr get %s does not tell of %q: %.400s …", kind, word, output)
 			}
 		}
 		return ""
@@ -321,8 +321,8 @@ func (s *stage) tells(kind string, words ...string) func(context.Context) string
 
 // print runs the program and shows what it prints.
 func (s *stage) print(ctx context.Context, arguments ...string) error {
-	out, err := s.lehr(ctx, arguments...)
-	for line := range strings.Lines(strings.TrimRight(out, "\n")) {
+	output, err := s.lehr(ctx, arguments...)
+	for line := range strings.Lines(strings.TrimRight(output, "\n")) {
 		s.say("      %s", strings.TrimRight(line, "\n"))
 	}
 	return err

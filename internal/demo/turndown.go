@@ -72,12 +72,12 @@ func (s *stage) inside(c cluster) []int {
 // held waits for a candidate that a guard holds, and returns its digest.
 func (s *stage) held(ctx context.Context) (digest string, err error) {
 	err = s.until(ctx, patience, "the candidate is held", func(ctx context.Context) string {
-		out, err := s.quietly(ctx, "get", "candidates", "-o", "json")
+		output, err := s.quietly(ctx, "get", "candidates", "-o", "json")
 		if err != nil {
 			return err.Error()
 		}
 		var candidates []struct{ State, Digest string }
-		if err := json.Unmarshal([]byte(out), &candidates); err != nil {
+		if err := json.Unmarshal([]byte(output), &candidates); err != nil {
 			return err.Error()
 		}
 		if len(candidates) == 0 || candidates[0].State != "held" {
@@ -168,16 +168,16 @@ func (s *stage) headless(c cluster) func(context.Context) string {
 	last := pool{}
 	return func(ctx context.Context) string {
 		tasks := len(s.tasks(c.job(s)))
-		found, err := s.upstreams(ctx, c.admin())
+		pool, err := s.upstreams(ctx, c.admin())
 		if err != nil {
 			if len(s.tasks(c.proxy(s))) == 0 && len(last) > 0 {
 				return fmt.Sprintf("the balancer's process ended while it had the upstreams %v", slices.Sorted(maps.Keys(last)))
 			}
 			return ""
 		}
-		last = found
-		if now := max(tasks, len(s.tasks(c.job(s)))); len(found) > 0 && now < len(found) {
-			return fmt.Sprintf("the balancer of cluster %s has %d upstreams, and there are %d tasks", c.name, len(found), now)
+		last = pool
+		if now := max(tasks, len(s.tasks(c.job(s)))); len(pool) > 0 && now < len(pool) {
+			return fmt.Sprintf("the balancer of cluster %s has %d upstreams, and there are %d tasks", c.name, len(pool), now)
 		}
 		return ""
 	}
@@ -199,11 +199,11 @@ func (s *stage) handwork(ctx context.Context) error {
 	if err := change(); err != nil {
 		return err
 	}
-	began := time.Now()
+	start := time.Now()
 	if err := s.until(ctx, patience, "the route is repaired", s.serves("v3")); err != nil {
 		return err
 	}
-	s.so("repaired after %s", time.Since(began).Round(100*time.Millisecond))
+	s.so("repaired after %s", time.Since(start).Round(100*time.Millisecond))
 	s.say("    the same change again, each time it is repaired")
 	err = s.until(ctx, patience, "the fight is named", func(ctx context.Context) string {
 		if s.balanced(ctx) == "" {

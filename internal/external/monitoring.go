@@ -20,13 +20,14 @@ import (
 
 // Kinds of monitoring; Protection is a service that says whether a push may be, Metrics one
 // that gives samples to validations of rollouts, Verification one that verifies environments of
-// deliveries.
+// deliveries, Workflow one that runs of workflows ask and tell.
 const (
 	Prometheus   = "prometheus"
 	Alertmanager = "alertmanager"
 	Protection   = "protection"
 	Metrics      = "metrics"
 	Verification = "verification"
+	Workflow     = "workflow"
 )
 
 // Monitoring that checks of some partitions may ask by its name. Its address is
@@ -51,8 +52,8 @@ func (m *Monitoring) check(folder string) error {
 	switch _, err := base(m.URL); {
 	case !monitoringName.MatchString(m.Name):
 		return fmt.Errorf("%q is no name; use a-z, A-Z, 0-9, -, _ and .", m.Name)
-	case !slices.Contains([]string{Prometheus, Alertmanager, Protection, Metrics, Verification}, m.Kind):
-		return fmt.Errorf("%s: the kind %q is not known: it is %s, %s, %s, %s or %s", m.Name, m.Kind, Prometheus, Alertmanager, Protection, Metrics, Verification)
+	case !slices.Contains([]string{Prometheus, Alertmanager, Protection, Metrics, Verification, Workflow}, m.Kind):
+		return fmt.Errorf("%s: the kind %q is not known: it is %s, %s, %s, %s, %s or %s", m.Name, m.Kind, Prometheus, Alertmanager, Protection, Metrics, Verification, Workflow)
 	case err != nil:
 		return fmt.Errorf("%s: %w", m.Name, err)
 	case m.Token.isSet() && m.User != "" || (m.User == "") == m.Password.isSet():
@@ -113,6 +114,35 @@ func (p *Policy) Place(partition intent.PartitionID, kind, place string) (Reques
 		}
 	}
 	return Request{}, denied(partition, fmt.Sprintf("ask the %s %.200q", kind, place))
+}
+
+// Service is a request to a URL at a service of a kind that the operator lists for a partition:
+// its URL is that one's, or goes on from it at a slash. Denied: none is.
+func (p *Policy) Service(partition intent.PartitionID, kind, place string) (Request, error) {
+	at, err := url.Parse(place)
+	if err != nil || at.Host == "" || at.User != nil || at.Fragment != "" {
+		return Request{}, fault.New(fault.Invalid, "%.200q is not a URL that can be called", place).WithHint("write https://HOST/PATH, without a user and a fragment")
+	}
+	for _, m := range p.Monitoring {
+		if m.Kind != kind || !m.Partitions.Has(partition) || !m.covers(at) {
+			continue
+		}
+		request, err := m.request()
+		request.URL = at
+		return request, err
+	}
+	return Request{}, denied(partition, fmt.Sprintf("call %.200q", at.Redacted()))
+}
+
+// covers reports whether a URL is the service's, or below it.
+func (m *Monitoring) covers(at *url.URL) bool {
+	own, err := base(m.URL)
+	if err != nil || own.Scheme != at.Scheme || own.Host != at.Host {
+		return false
+	}
+	prefix, path := strings.TrimSuffix(own.Path, "/"), at.Path
+	clean := !slices.ContainsFunc(strings.Split(path, "/"), func(part string) bool { return part == "." || part == ".." })
+	return clean && (path == prefix || strings.HasPrefix(path, prefix+"/"))
 }
 
 func (m *Monitoring) request() (Request, error) {

@@ -27,6 +27,10 @@ type Links interface {
 	// Delivery is the page of what happened to a version; of one that waits for people it opens
 	// the confirmation of approving exactly this version.
 	Delivery(partition intent.PartitionID, event deliveryhistory.Event) string
+	// WorkflowRun is the page of a run of a workflow.
+	WorkflowRun(partition intent.PartitionID, run uint64) string
+	// Question opens the confirmation of approving exactly this question of a run.
+	Question(partition intent.PartitionID, run uint64, machine, key string) string
 }
 
 // linkOf an asset that is told of, or of the partition; empty: there are no links.
@@ -54,20 +58,9 @@ func (e *engine) happen(event deliveryhistory.Event, now time.Time) {
 		if !c.OfDelivery {
 			continue
 		}
-		input := rule.Noted{Delivery: notedDelivery(event), Now: now}
-		holds, err := c.condition.Holds(input)
-		if err != nil {
-			e.problem(c.Name, err)
-		}
+		text, holds := e.sayOnce(c, rule.Noted{Delivery: notedDelivery(event), Now: now}, event.Words())
 		if !holds {
 			continue
-		}
-		text := oneLine(event.Words(), mostSaid)
-		if c.text != nil {
-			if text, err = c.text.Text(input); err != nil {
-				e.problem(c.Name, err)
-				text = "its text has no value"
-			}
 		}
 		id := intent.Sum("lehr.notice.delivery.v1", []byte(e.partition), []byte(c.Name), []byte(strconv.FormatUint(event.Number, 10)))
 		m := Message{
@@ -83,6 +76,23 @@ func (e *engine) happen(event deliveryhistory.Event, now time.Time) {
 		}
 		e.post(c, m, now)
 	}
+}
+
+// sayOnce says of something that happened whether a notification is of it, and with which words:
+// those of its own text, or else the usual ones.
+func (e *engine) sayOnce(c *compiled, input rule.Noted, usual string) (text string, holds bool) {
+	holds, err := c.condition.Holds(input)
+	if err != nil {
+		e.problem(c.Name, err)
+	}
+	if !holds || c.text == nil {
+		return oneLine(usual, mostSaid), holds
+	}
+	if text, err = c.text.Text(input); err != nil {
+		e.problem(c.Name, err)
+		text = "its text has no value"
+	}
+	return text, true
 }
 
 // notedDelivery is an event as expressions find it.
@@ -138,12 +148,12 @@ func (n *Notifier) readDeliveries(ctx context.Context) error {
 
 // rehearseDeliveries shows the rows since a time, and drains what is told after each until that
 // is enough. Whole: nothing is left out.
-func rehearseDeliveries(ctx context.Context, s Reader, e *engine, since time.Time, drain func() (enough bool)) (whole bool, err error) {
+func rehearseDeliveries(ctx context.Context, s Reader, e *engine, start time.Time, drain func() (enough bool)) (whole bool, err error) {
 	if !ofDelivery(e.rules) {
 		return true, nil
 	}
-	next := func(after uint64) (number uint64, at time.Time, ok bool, err error) {
-		rows, err := s.DeliveryRecords(ctx, e.partition, store.DeliveryFilter{After: after, Limit: 1})
+	next := func(cursor uint64) (number uint64, at time.Time, ok bool, err error) {
+		rows, err := s.DeliveryRecords(ctx, e.partition, store.DeliveryFilter{After: cursor, Limit: 1})
 		if err != nil || len(rows) == 0 {
 			return 0, at, false, err
 		}
@@ -153,7 +163,7 @@ func rehearseDeliveries(ctx context.Context, s Reader, e *engine, since time.Tim
 	if err != nil || len(newest) == 0 {
 		return true, err
 	}
-	cursor, err := lastBefore(newest[0].Number, since, next)
+	cursor, err := lastBefore(newest[0].Number, start, next)
 	for shown := 0; err == nil && shown < mostRehearsed; {
 		var rows []intent.DeliveryRecord
 		if rows, err = s.DeliveryRecords(ctx, e.partition, store.DeliveryFilter{After: cursor, Limit: page}); err != nil {

@@ -78,9 +78,15 @@ func (r *receiver) await(t *testing.T, what string, so func() bool) {
 	}
 }
 
-// What happens to versions is told of once, with a link, over restarts between what happened and the
-// delivery, and while nobody takes it.
-func TestDeliveriesAreToldOfOverRestarts(t *testing.T) {
+// sending is a world whose notifier sends to a real receiver, and is started and ended again.
+type sending struct {
+	*world
+	target *receiver
+	// begin starts the notifier, and returns what ends it.
+	begin func() (end func())
+}
+
+func newSending(t *testing.T) *sending {
 	if testing.Short() {
 		t.Skip("takes seconds")
 	}
@@ -90,14 +96,13 @@ func TestDeliveriesAreToldOfOverRestarts(t *testing.T) {
 	s, err := sqlite.Open(t.Context(), sqlite.Options{DB: db, Log: log})
 	must(t, err)
 	t.Cleanup(func() { s.Close(); db.Close() })
-	w := &world{T: t, store: s, lease: storetest.Register(t, s)}
-	target := newReceiver(t)
-	t.Setenv("CHAT_URL", target.URL)
+	w := &sending{world: &world{T: t, store: s, lease: storetest.Register(t, s)}, target: newReceiver(t)}
+	t.Setenv("CHAT_URL", w.target.URL)
 	policy := filepath.Join(t.TempDir(), "notifications.yaml")
 	must(t, os.WriteFile(policy, []byte("notifications: v1\nnetworks: [127.0.0.0/8, '::1/128']\ntargets:\n- {name: chat, webhook: {env: CHAT_URL}, partitions: ['*']}\n"), 0o600))
 	base, err := url.Parse("https://lehr.example.com")
 	must(t, err)
-	start := func() (stop func()) {
+	w.begin = func() (end func()) {
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		n := notify.New(notify.Options{
@@ -112,14 +117,26 @@ func TestDeliveriesAreToldOfOverRestarts(t *testing.T) {
 			}
 		}
 	}
-	following := func() bool {
-		state, err := notify.Load(t.Context(), s, w.lease.Partition)
-		return err == nil && state.Delivered != nil
+	return w
+}
+
+// state is what the notifier has stored.
+func (w *sending) state() *notify.State {
+	w.Helper()
+	state, err := notify.Load(w.Context(), w.store, w.lease.Partition)
+	if err != nil {
+		return notify.NewState() // It is being written.
 	}
-	settled := func() bool {
-		state, err := notify.Load(t.Context(), s, w.lease.Partition)
-		return err == nil && len(state.Outbox) == 0
-	}
+	return state
+}
+
+// What happens to versions is told of once, with a link, over restarts between what happened and the
+// delivery, and while nobody takes it.
+func TestDeliveriesAreToldOfOverRestarts(t *testing.T) {
+	w := newSending(t)
+	s, target, start := w.store, w.target, w.begin
+	following := func() bool { return w.state().Delivered != nil }
+	settled := func() bool { return len(w.state().Outbox) == 0 }
 	add := func(rows ...intent.DeliveryRecord) {
 		t.Helper()
 		partition, err := s.Partition(t.Context(), w.lease.Partition)

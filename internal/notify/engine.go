@@ -74,7 +74,7 @@ func (e *engine) adopt(rules []*compiled) (anew []*compiled) {
 func (e *engine) report(rules []*compiled, r intent.Report, previous *intent.Report, now time.Time) {
 	for _, c := range rules {
 		if c.ofAssets() {
-			e.observe(c, r.Asset, rule.Noted{Report: noted(&r), Before: noted(previous), Now: now}, r.At, func() (string, root) { return cause(r, e.reportOf) })
+			e.observe(c, r.Asset, rule.Noted{Report: rule.NotedReportOf(&r), Before: rule.NotedReportOf(previous), Now: now}, r.At, func() (string, root) { return cause(r, e.reportOf) })
 		}
 	}
 }

@@ -56,9 +56,11 @@ type Reader interface {
 	ListReports(ctx context.Context, partition intent.PartitionID, filter store.ReportFilter) ([]intent.Report, error)
 	CountReports(ctx context.Context, partition intent.PartitionID) (map[intent.State]int, error)
 	ReportHistory(ctx context.Context, partition intent.PartitionID, filter store.HistoryFilter) ([]store.PastReport, error)
-	ReportsAfter(ctx context.Context, partition intent.PartitionID, after uint64, limit int) ([]store.PastReport, error)
+	ReportsAfter(ctx context.Context, partition intent.PartitionID, cursor uint64, limit int) ([]store.PastReport, error)
 	LastReport(ctx context.Context, partition intent.PartitionID) (uint64, error)
 	DeliveryRecords(ctx context.Context, partition intent.PartitionID, filter store.DeliveryFilter) ([]intent.DeliveryRecord, error)
+	WorkflowRuns(ctx context.Context, partition intent.PartitionID, filter store.WorkflowFilter) ([]intent.WorkflowRun, error)
+	WorkflowEvents(ctx context.Context, partition intent.PartitionID, run uint64, filter store.WorkflowEventFilter) ([]intent.WorkflowEvent, error)
 	Changed(partition intent.PartitionID) <-chan struct{}
 }
 
@@ -158,6 +160,9 @@ func (n *Notifier) pass(ctx context.Context) (next time.Time, err error) {
 	}
 	n.engine.reportOf = reports(ctx, n.Store, n.Partition)
 	if err := n.readDeliveries(ctx); err != nil {
+		return next, err
+	}
+	if err := n.readWorkflows(ctx); err != nil {
 		return next, err
 	}
 	if len(n.engine.rules) > 0 {

@@ -22,7 +22,7 @@ type Rehearsal struct {
 
 // Rehearse goes through the past reports and deliveries since a time as if the policy had been in force
 // then. Root causes are those of now, where another asset's report leads to them.
-func Rehearse(ctx context.Context, s Reader, partition intent.PartitionID, since, now time.Time) (rehearsal Rehearsal, err error) {
+func Rehearse(ctx context.Context, s Reader, partition intent.PartitionID, start, now time.Time) (rehearsal Rehearsal, err error) {
 	p, err := s.Partition(ctx, partition)
 	if err != nil {
 		return rehearsal, err
@@ -57,18 +57,24 @@ func Rehearse(ctx context.Context, s Reader, partition intent.PartitionID, since
 	defer func() {
 		slices.SortStableFunc(rehearsal.Messages, func(a, b Message) int { return a.At.Compare(b.At) })
 	}()
-	whole, err := rehearseDeliveries(ctx, s, e, since, drain)
+	whole, err := rehearseDeliveries(ctx, s, e, start, drain)
 	if err != nil {
 		return rehearsal, err
 	}
 	if !whole {
 		rehearsal.Unknown = append(rehearsal.Unknown, "later deliveries: there are more than one rehearsal goes through")
 	}
-	cursor, err := lastNumberBefore(ctx, s, partition, since)
+	if whole, err = rehearseWorkflows(ctx, s, e, start, drain); err != nil {
+		return rehearsal, err
+	}
+	if !whole {
+		rehearsal.Unknown = append(rehearsal.Unknown, "other runs of workflows: there are more than one rehearsal goes through")
+	}
+	cursor, err := lastNumberBefore(ctx, s, partition, start)
 	if err != nil {
 		return rehearsal, err
 	}
-	clock := since
+	clock := start
 	advanceTo := func(end time.Time) {
 		for {
 			next := e.tick(clock)
@@ -122,13 +128,13 @@ func latest(a, b time.Time) time.Time {
 }
 
 // lastNumberBefore finds the last number before a time.
-func lastNumberBefore(ctx context.Context, s Reader, partition intent.PartitionID, since time.Time) (uint64, error) {
+func lastNumberBefore(ctx context.Context, s Reader, partition intent.PartitionID, start time.Time) (uint64, error) {
 	high, err := s.LastReport(ctx, partition)
 	if err != nil {
 		return 0, err
 	}
-	return lastBefore(high, since, func(after uint64) (number uint64, at time.Time, ok bool, err error) {
-		next, err := s.ReportsAfter(ctx, partition, after, 1)
+	return lastBefore(high, start, func(cursor uint64) (number uint64, at time.Time, ok bool, err error) {
+		next, err := s.ReportsAfter(ctx, partition, cursor, 1)
 		if err != nil || len(next) == 0 {
 			return 0, at, false, err
 		}
@@ -138,14 +144,14 @@ func lastNumberBefore(ctx context.Context, s Reader, partition intent.PartitionI
 
 // lastBefore finds the last number before a time, of those up to the highest; next tells of the
 // first after a number. 0: there is none.
-func lastBefore(high uint64, since time.Time, next func(after uint64) (number uint64, at time.Time, ok bool, err error)) (low uint64, err error) {
+func lastBefore(high uint64, start time.Time, next func(cursor uint64) (number uint64, at time.Time, ok bool, err error)) (low uint64, err error) {
 	for low < high {
 		middle := low + (high-low)/2
 		number, at, ok, err := next(middle)
 		if err != nil {
 			return 0, err
 		}
-		if !ok || !at.Before(since) {
+		if !ok || !at.Before(start) {
 			high = middle
 		} else {
 			low = number

@@ -46,25 +46,6 @@ func compile(policy *intentpb.Policy) (rules []*compiled, problems []error) {
 	return rules, problems
 }
 
-// noted is a report as expressions find it.
-func noted(r *intent.Report) *intentpb.NotedReport {
-	if r == nil {
-		return &intentpb.NotedReport{}
-	}
-	n := &intentpb.NotedReport{
-		Asset: string(r.Asset), Type: string(r.Type), State: string(r.State), Health: string(r.Health.State), HealthReason: r.Health.Reason,
-		Target: incarnation(r.Target), Pinned: r.Pinned, Push: string(r.Push), PushNote: r.PushNote, At: moment(r.At),
-	}
-	for _, w := range r.Waiting {
-		wait := &intentpb.NotedWait{Kind: string(w.Kind), Reason: w.Reason, Owner: w.Owner, Until: moment(w.Until)}
-		for _, b := range w.Blockers {
-			wait.Blockers = append(wait.Blockers, string(b))
-		}
-		n.Waiting = append(n.Waiting, wait)
-	}
-	return n
-}
-
 func incarnation(id intent.IncarnationID) string {
 	if id.IsZero() {
 		return ""

@@ -16,6 +16,8 @@ type State struct {
 	Cursor uint64 `json:"cursor"`
 	// Delivered is the last row of deliveries that was read; nil: no notification is of them.
 	Delivered *uint64 `json:"delivered,omitempty"`
+	// Workflows is how far runs of workflows were read; nil: no notification is of them.
+	Workflows *WorkflowCursor `json:"workflows,omitempty"`
 	// Known notifications, by name, with what they said.
 	Known map[string]string `json:"known"`
 	// Active is what each is so of; of the partition it is the empty asset.
@@ -64,7 +66,7 @@ type Group struct {
 type Message struct {
 	ID        string             `json:"id"`
 	Partition intent.PartitionID `json:"partition"`
-	// Name of the notification, and Status: firing or resolved, or of a delivery happened.
+	// Name of the notification, and Status: firing or resolved, or of a delivery or a workflow happened.
 	Name   string `json:"name"`
 	Status string `json:"status"`
 	Cause  string `json:"cause"`
@@ -79,6 +81,8 @@ type Message struct {
 	Assets []Mentioned `json:"assets"`
 	// Delivery is what happened to a version; nil: it is about something else.
 	Delivery *Happened `json:"delivery,omitempty"`
+	// Workflow is what happened in a run of one; nil: it is about something else.
+	Workflow *RunEvent `json:"workflow,omitempty"`
 	// Link to the page of it; of what waits for a person it opens the confirmation. Empty: the
 	// server has no public URL, or each of the assets has its own.
 	Link string `json:"link,omitempty"`

@@ -80,16 +80,16 @@ func (p *Pipeline) restores(ctx context.Context, head intent.IncarnationID, delt
 		if err != nil || !existed || previous.Effective != entry.Member.Effective {
 			return false, err
 		}
-		back, known := came[current.Since]
-		if !known {
+		rollback, ok := came[current.Since]
+		if !ok {
 			changed, err := p.options.Store.Incarnation(ctx, intent.IncarnationID{Partition: head.Partition, Sequence: current.Since})
 			if err != nil && !fault.Is(err, fault.NotFound) {
 				return false, err
 			}
-			back = err != nil || changed.Back
-			came[current.Since] = back
+			rollback = err != nil || changed.Back
+			came[current.Since] = rollback
 		}
-		if back {
+		if rollback {
 			return false, nil
 		}
 	}

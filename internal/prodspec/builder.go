@@ -35,7 +35,8 @@ type builder struct {
 	// servers of an asset have a capacity edge to it, once for each.
 	servers map[intent.AssetID][]intent.AssetID
 	dirty   map[intent.AssetID]bool
-	policy  intent.Digest
+	// policy is the asset lehr/policy.
+	policy work.Asset
 	// set is what the members are written in.
 	set *schema.Set
 	// built are the revisions of the last build without findings.
@@ -111,11 +112,11 @@ func (b *builder) build(ctx context.Context, now time.Time, changes source.Chang
 	if err != nil {
 		return r, err
 	}
-	if b.policy != policy.Digest {
+	if b.policy.Digest != policy.Digest {
 		if err := b.graph.Provide(definition.DefinitionSource, []work.Asset{policy}, now); err != nil {
 			return r, err
 		}
-		b.policy = policy.Digest
+		b.policy = policy
 	}
 	generating := ctx
 	if b.generating != nil {

@@ -167,7 +167,7 @@ func (w *world) shells() generate.Runner {
 	policy := native.Policy{Sandbox: native.Required, Visible: []string{"/usr", "/bin", "/lib", "/lib64"}}
 	policy.Visible = slices.DeleteFunc(policy.Visible, func(folder string) bool { _, err := os.Lstat(folder); return err != nil })
 	return generate.NewProcess(generate.Options{
-		Child: []string{"/proc/self/exe"}, Environment: []string{childVariable + "=1"}, Limits: w.limits,
+		Child: generatorChild(w.t), Limits: w.limits,
 		Native: func(intent.PartitionID) (native.Policy, error) { return policy, nil },
 	})
 }

@@ -59,20 +59,20 @@ func (b *builder) placeInAsset(report work.Report, inputs generate.Inputs) inten
 	if f.File != "" || f.Asset == "" {
 		return f
 	}
-	made, ok := b.members.get(f.Asset)
+	member, ok := b.members.get(f.Asset)
 	if !ok {
 		return f
 	}
-	if place, ok := b.lineOfPath(made, report, inputs); ok {
+	if place, ok := b.lineOfPath(member, report, inputs); ok {
 		f.File, f.Line, f.Column = place.File, place.Line, 0
 		return f
 	}
-	if place, ok := b.lineOf(made.run, excerpt, inputs); ok {
+	if place, ok := b.lineOf(member.run, excerpt, inputs); ok {
 		f.File, f.Line, f.Column = place.File, place.Line, 0
 		return f
 	}
 	line := f.Line
-	origin := originOf(made.run, made.output())
+	origin := originOf(member.run, member.output())
 	if f.File, f.Line, f.Column = origin.File, max(origin.Line, 1), 0; excerpt != "" && len(report.Path) == 0 {
 		f.Message = fmt.Sprintf("line %d of %s: %s", line, cmp.Or(f.Field, "its text"), f.Message)
 	}
@@ -162,12 +162,12 @@ func (b *builder) filesOf(run *generate.Run) (reads []work.Read) {
 		visited[queue[0]] = true
 		for _, read := range queue[0].Reads() {
 			program := read.Kind == work.ReadProgram && strings.HasSuffix(read.Name, ".star")
-			switch made, ok := b.members.get(intent.AssetID(read.Name)); {
+			switch member, ok := b.members.get(intent.AssetID(read.Name)); {
 			case (read.Kind == work.ReadFile || program) && !files[read.Name]:
 				files[read.Name] = true
 				reads = append(reads, read)
 			case read.Kind == work.ReadAsset && ok:
-				queue = append(queue, made.run)
+				queue = append(queue, member.run)
 			}
 		}
 	}

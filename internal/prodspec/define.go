@@ -188,7 +188,7 @@ func (s *sources) compile(ctx context.Context, now time.Time, changes source.Cha
 		}
 		files[i] = schema.SourceFile{Path: file.Path, Text: text}
 	}
-	set, findings, err := s.program.Runner.Compile(ctx, files)
+	schemas, findings, err := s.program.Runner.Compile(ctx, files)
 	if fault.Is(err, fault.Unavailable) && ctx.Err() == nil {
 		return s.cannotRead(ctx, err, *typeSource, r)
 	}
@@ -202,7 +202,7 @@ func (s *sources) compile(ctx context.Context, now time.Time, changes source.Cha
 		}
 		findings[i].File = path.Join(filepath.ToSlash(typeSource.Directory), findings[i].File)
 	}
-	s.types = compiled{folder: typeSource.Directory, revision: folder.snapshot.Revision, set: set, findings: findings}
+	s.types = compiled{folder: typeSource.Directory, revision: folder.snapshot.Revision, set: schemas, findings: findings}
 	r.findings = slices.Clone(findings)
 	return nil
 }

@@ -136,12 +136,8 @@ func (c change) digest(base intent.IncarnationID, schema intent.Digest) intent.D
 func (b *builder) content(ctx context.Context, built member) (intent.Asset, []byte, error) {
 	output := built.output()
 	if output.ID == intent.PolicyAsset && built.run.Generator == definition.DefinitionSource {
-		policy, err := b.policyAsset(b.sources.definition.definition)
-		if err != nil {
-			return intent.Asset{}, nil, err
-		}
-		content, err := schema.Decode(policy.Body)
-		return content, policy.Body, err
+		content, err := schema.Decode(b.policy.Body)
+		return content, b.policy.Body, err
 	}
 	body, err := b.graph.Body(ctx, built.run, output.Digest)
 	if err != nil {

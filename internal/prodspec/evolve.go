@@ -28,18 +28,18 @@ func (p *Pipeline) schemaOf(ctx context.Context, id intent.IncarnationID) (*sche
 	if err != nil {
 		return nil, err
 	}
-	set := p.builder.set
-	if incarnation.Schema != set.Digest() {
+	schemas := p.builder.set
+	if incarnation.Schema != schemas.Digest() {
 		files, err := p.options.Store.GetBlob(ctx, id.Partition, SchemaBlobs, incarnation.Schema.String())
 		if err != nil {
 			return nil, err
 		}
-		if set, err = schema.FromFiles(files); err != nil {
+		if schemas, err = schema.FromFiles(files); err != nil {
 			return nil, err
 		}
 	}
-	p.published = publishedSchema{id, set}
-	return set, nil
+	p.published = publishedSchema{id, schemas}
+	return schemas, nil
 }
 
 // evolve finds what a change of types means for assets whose bytes stay as
@@ -174,11 +174,11 @@ func (b *builder) foundOtherwise(headSchema *schema.Set, id intent.AssetID, body
 }
 
 // validatorOf keeps the validator of the last set.
-func (p *Pipeline) validatorOf(set *schema.Set) (*validate.Validator, error) {
-	if p.validator != nil && p.validator.Types() == set {
+func (p *Pipeline) validatorOf(schemas *schema.Set) (*validate.Validator, error) {
+	if p.validator != nil && p.validator.Types() == schemas {
 		return p.validator, nil
 	}
-	validator, err := validate.New(set)
+	validator, err := validate.New(schemas)
 	if err == nil {
 		p.validator = validator
 	}
@@ -194,8 +194,8 @@ const schemaIndex = "index"
 // keepSchema stores the descriptors that decode what is about to be published,
 // or kept as a candidate, and forgets those of which neither is left.
 func (p *Pipeline) keepSchema(ctx context.Context) error {
-	set, partition := p.builder.set, p.lease.Partition
-	name := set.Digest().String()
+	schemas, partition := p.builder.set, p.lease.Partition
+	name := schemas.Digest().String()
 	_, err := p.options.Store.GetBlob(ctx, partition, SchemaBlobs, name)
 	if !fault.Is(err, fault.NotFound) {
 		return err
@@ -220,7 +220,7 @@ func (p *Pipeline) keepSchema(ctx context.Context) error {
 			blobs[old] = nil
 		}
 	}
-	blobs[name] = set.Files()
+	blobs[name] = schemas.Files()
 	if blobs[schemaIndex], err = json.Marshal(retained); err != nil {
 		return fault.New(fault.Internal, "cannot encode the list of schemas: %w", err)
 	}

@@ -32,8 +32,8 @@ type write struct {
 	first  intent.AssetID
 }
 
-func newDeprecated(set *schema.Set) *deprecated {
-	return &deprecated{environment: rule.New(set), fields: map[string]bool{}, writes: map[[2]string]*write{}, reads: map[string]bool{}, lookedAt: map[string]bool{}}
+func newDeprecated(schemas *schema.Set) *deprecated {
+	return &deprecated{environment: rule.New(schemas), fields: map[string]bool{}, writes: map[[2]string]*write{}, reads: map[string]bool{}, lookedAt: map[string]bool{}}
 }
 
 // seeDeprecated notes what an asset has of deprecated fields.

@@ -39,7 +39,7 @@ func (s *sources) readOutputs(ctx context.Context, now time.Time, changes source
 	if declared >= 0 {
 		src = list[declared]
 	}
-	if _, known := s.folders[src.Name]; !known {
+	if _, ok := s.folders[src.Name]; !ok {
 		exists, err := s.hasDocument(ctx, outputs.Document, src, r)
 		if err != nil || !exists {
 			return err

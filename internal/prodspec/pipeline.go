@@ -35,7 +35,7 @@ type Store interface {
 	Check(ctx context.Context, lease store.Lease) error
 	Hints(ctx context.Context, id intent.PartitionID) (int64, error)
 	CommonPolicy(ctx context.Context) (store.CommonPolicy, error)
-	Govern(ctx context.Context, lease store.Lease, from intent.IncarnationID, governed []store.Governed) error
+	Govern(ctx context.Context, lease store.Lease, base intent.IncarnationID, governed []store.Governed) error
 	SaveVersions(ctx context.Context, lease store.Lease, source string, listed []intent.Version) error
 	Changed(partition intent.PartitionID) <-chan struct{}
 }

@@ -53,17 +53,17 @@ func (f *PolicyFile) Close() { f.sources.close() }
 // ParsePolicy reads a common policy and compiles its expressions, over the built-in types. It
 // is usable when nothing is found.
 func ParsePolicy(file string, content []byte) (definition.Common, []intent.Finding) {
-	set := schema.Builtin()
-	common, findings := definition.ParseCommon(file, content, set)
+	schemas := schema.Builtin()
+	common, findings := definition.ParseCommon(file, content, schemas)
 	if len(findings) > 0 {
 		return common, findings
 	}
 	s := &sources{file: common.Policy.File}
 	for _, rule := range common.Policy.Rules {
-		for _, problem := range validate.CheckChecks(set, rule.Policy.GetChecks()) {
+		for _, problem := range validate.CheckChecks(schemas, rule.Policy.GetChecks()) {
 			findings = append(findings, s.expressionFinding(common.CheckPlaces[rule.Name], "rules."+rule.Name+".checks."+rule.Policy.Checks[problem.Index].Name, problem))
 		}
-		for _, problem := range validate.CheckRules(set, rule.Policy.GetRules()) {
+		for _, problem := range validate.CheckRules(schemas, rule.Policy.GetRules()) {
 			findings = append(findings, s.expressionFinding(common.RulePlaces[rule.Name], "rules."+rule.Name+".validate.rules", problem))
 		}
 	}

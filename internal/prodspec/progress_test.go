@@ -39,7 +39,7 @@ func TestVerifyTellsItsProgress(t *testing.T) {
 	progress, seen := &measure.Progress{}, []measure.Doing{}
 	runner := func(elsewhere bool) generate.Runner {
 		return seeing{generate.NewProcess(generate.Options{
-			Child: []string{"/proc/self/exe"}, Environment: []string{childVariable + "=1"}, Limits: w.limits, Elsewhere: elsewhere, Progress: progress,
+			Child: generatorChild(w.t), Limits: w.limits, Elsewhere: elsewhere, Progress: progress,
 		}), progress, &seen}
 	}
 	program := prodspec.Program{Definition: filepath.Join(w.folder, "lehr.yaml"), Runner: runner(false), Progress: progress}

@@ -78,6 +78,8 @@ type sources struct {
 	moved bool
 	// turnedDown is what was parsed last of the document of turndowns.
 	turnedDown turnedDown
+	// workflows are what the files of workflows said, by the names of their sources.
+	workflows map[string]exploredWorkflow
 	// outputTable is what was parsed last of the document of outputs.
 	outputTable outputTable
 	// grantedTables are where the outputs of other partitions are.
@@ -205,6 +207,12 @@ func (s *sources) readAll(ctx context.Context, now time.Time, changes source.Cha
 		}
 		r.inputs.Sources[src.Name] = inputs
 	}
+	for _, w := range d.Workflows {
+		used[w.Source().Name] = true
+	}
+	if err := s.readWorkflows(ctx, now, changes, &r); err != nil {
+		return r, err
+	}
 	if err := s.readTurndowns(ctx, now, changes, &r); err != nil {
 		return r, err
 	}
@@ -317,6 +325,9 @@ func (s *sources) note(src definition.Source, directory source.Folder, snapshot 
 	if _, ok := map[string]bool{definition.DefinitionSource: true, definition.ProgramSource: true, definition.TypeSource: true}[src.Name]; ok {
 		field = ""
 	}
+	if name, ok := definition.WorkflowOf(src.Name); ok {
+		field = "workflows." + name
+	}
 	if snapshot.Warning != "" {
 		r.warnings = append(r.warnings, intent.Finding{Rule: "source", Severity: intent.Warning, File: s.file, Line: src.Line, Field: field, Message: snapshot.Warning})
 	}
@@ -416,6 +427,9 @@ func (s *sources) cannotRead(ctx context.Context, err error, src definition.Sour
 		f.Field = ""
 	case definition.TypeSource:
 		f.Field = "types"
+	}
+	if name, ok := definition.WorkflowOf(src.Name); ok {
+		f.Field = "workflows." + name + ".file"
 	}
 	if e, ok := err.(*fault.Error); ok {
 		f.Message, f.Hint = e.Message, e.Hint

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 
 	"lehr.dev/internal/ground/fault"
+	"lehr.dev/internal/ground/workflow"
 	"lehr.dev/internal/prodspec/definition"
 	"lehr.dev/internal/prodspec/source"
 	"lehr.dev/internal/prodspec/source/fetch"
@@ -30,6 +31,9 @@ func (s *sources) openFolder(src definition.Source, at string, allowedFolders []
 		limits = typeLimits
 	case definition.ProgramSource:
 		limits.FileBytes = max(limits.FileBytes, programBytes)
+	}
+	if _, ok := definition.WorkflowOf(src.Name); ok {
+		limits.FileBytes = min(limits.FileBytes, workflow.MaxBytes)
 	}
 	if src.Remote != nil {
 		remote, err := s.resolve(*src.Remote)

@@ -154,7 +154,7 @@ func try(ctx context.Context, child *exec.Cmd, turn *generate.Turn) (at []intent
 
 // TrialMain builds a definition once, and tells on out what it is about to work
 // on. It returns the exit code: 0, whatever came of it, for it came to an end.
-func TrialMain(arguments []string, out io.Writer) int {
+func TrialMain(arguments []string, w io.Writer) int {
 	var options trialOptions
 	if len(arguments) != 4 || json.Unmarshal([]byte(arguments[3]), &options) != nil {
 		return 1
@@ -182,7 +182,7 @@ func TrialMain(arguments []string, out io.Writer) int {
 	defer files.Guard(options.Stores, options.Single)()
 	// What is wrong with the sources is for the server to find.
 	_, _, _, err = build(context.Background(), program, time.Now(), func(_ context.Context, sources []intent.SourceRevision) error {
-		return json.NewEncoder(out).Encode(sources)
+		return json.NewEncoder(w).Encode(sources)
 	})
 	if errors.Is(err, syscall.EPIPE) {
 		return 1

@@ -30,7 +30,7 @@ func (s *sources) readTurndowns(ctx context.Context, now time.Time, changes sour
 		Name: definition.TurndownSource, Directory: definition.TurndownSource, Files: []string{"**"}, Line: 1,
 		Remote: &source.Remote{Document: turndown.Document},
 	}
-	if _, known := s.folders[src.Name]; !known {
+	if _, ok := s.folders[src.Name]; !ok {
 		exists, err := s.hasDocument(ctx, turndown.Document, src, r)
 		if err != nil || !exists {
 			return err

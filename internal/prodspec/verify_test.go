@@ -16,24 +16,17 @@ import (
 	"lehr.dev/internal/prodspec/generate/native"
 )
 
-// varies is the program of testdata/varies, as a module and for this machine, in
-// a folder that TestMain removes.
-var varies = sync.OnceValues(func() (folder string, err error) {
-	if folder, err = os.MkdirTemp("", "lehr-varies-"); err != nil {
-		return "", err
-	}
-	made = folder
+// buildVaries builds the program of testdata/varies, as a module and for this machine.
+var buildVaries = sync.OnceValue(func() error {
 	for name, environment := range map[string][]string{"gen.wasm": {"GOOS=wasip1", "GOARCH=wasm"}, "gen": {"CGO_ENABLED=0"}} {
-		command := exec.Command("go", "build", "-ldflags", "-s -w", "-o", filepath.Join(folder, name), "./testdata/varies")
+		command := exec.Command("go", "build", "-ldflags", "-s -w", "-o", filepath.Join(made, name), "./testdata/varies")
 		command.Env = append(os.Environ(), environment...)
 		if output, err := command.CombinedOutput(); err != nil {
-			return "", &exec.Error{Name: string(output), Err: err}
+			return &exec.Error{Name: string(output), Err: err}
 		}
 	}
-	return folder, nil
+	return nil
 })
-
-var made string
 
 // programs are the two ways to run it, by what lehr.yaml says.
 var programs = map[string]string{"module": "wasm: gen.wasm, args: [MODE]", "native": "command: [./gen, MODE]"}
@@ -44,13 +37,12 @@ func variedWorld(t *testing.T, program, mode string) *world {
 	if testing.Short() {
 		t.Skip("builds programs")
 	}
-	folder, err := varies()
-	if err != nil {
+	if err := buildVaries(); err != nil {
 		t.Fatal(err)
 	}
 	w := newWorld(t, "web")
 	for _, name := range []string{"gen.wasm", "gen"} {
-		if err := os.Link(filepath.Join(folder, name), filepath.Join(w.folder, name)); err != nil {
+		if err := os.Link(filepath.Join(made, name), filepath.Join(w.folder, name)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -68,7 +60,7 @@ generate:
 
 func (w *world) runnerOf(elsewhere bool) generate.Runner {
 	return generate.NewProcess(generate.Options{
-		Child: []string{"/proc/self/exe"}, Environment: []string{childVariable + "=1"}, Limits: w.limits, Elsewhere: elsewhere,
+		Child: generatorChild(w.t), Limits: w.limits, Elsewhere: elsewhere,
 		Cache:  filepath.Join(made, "modules"),
 		Native: func(intent.PartitionID) (native.Policy, error) { return native.Policy{Sandbox: native.Required}, nil },
 	})

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -22,15 +23,10 @@ import (
 	"lehr.dev/internal/prodspec/validate"
 	"lehr.dev/internal/store"
 	"lehr.dev/internal/store/sqlite"
+	"lehr.dev/test/building"
 )
 
-// childVariable makes the test binary a generator child.
-const childVariable = "LEHR_TEST_GENERATE_CHILD"
-
 func TestMain(m *testing.M) {
-	if os.Getenv(childVariable) != "" {
-		os.Exit(generate.ChildMain(os.Stdin, os.Stdout))
-	}
 	if len(os.Args) > 1 {
 		switch os.Args[1] {
 		case prodspec.TrialCommand:
@@ -39,9 +35,36 @@ func TestMain(m *testing.M) {
 			os.Exit(generate.ChildMain(os.Stdin, os.Stdout))
 		}
 	}
-	code := m.Run()
-	os.RemoveAll(made)
-	os.Exit(code)
+	os.Exit(run(m))
+}
+
+// made is the folder of the programs that tests built.
+var made string
+
+func run(m *testing.M) int {
+	var err error
+	if made, err = os.MkdirTemp("", "lehr-prodspec-"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(made)
+	return m.Run()
+}
+
+// buildChild builds the program of generator children, once.
+var buildChild = sync.OnceValues(func() (string, error) {
+	path := filepath.Join(made, "generatorchild")
+	return path, building.Program{Of: "./testdata/generatorchild", Flags: []string{"-ldflags", "-s -w"}}.At(path)
+})
+
+// generatorChild returns the command of a generator child.
+func generatorChild(t testing.TB) []string {
+	t.Helper()
+	path, err := buildChild()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return []string{path}
 }
 
 var person = intent.Actor{Name: "ann", Origin: "test"}
@@ -177,7 +200,7 @@ func (w *world) start() {
 
 func (w *world) processes() *generate.Process {
 	return generate.NewProcess(generate.Options{
-		Child: []string{"/proc/self/exe"}, Environment: []string{childVariable + "=1"}, Limits: w.limits,
+		Child: generatorChild(w.t), Limits: w.limits,
 	})
 }
 

@@ -24,8 +24,8 @@ const (
 	longestOverride = 24 * time.Hour
 	// A shorter piece of a digest is too easily another plan's.
 	minDigestPrefix = 8
-	// mostRequests are listed at once, of at most mostSearched reports.
-	mostRequests, mostSearched = 1000, 20_000
+	// mostRequests are listed at once.
+	mostRequests = 1000
 )
 
 // ApproveAsset binds an approval to what the asset's last report shows:
@@ -40,13 +40,13 @@ func (s *Server) ApproveAsset(ctx context.Context, request *apipb.ApproveAssetRe
 		return nil, err
 	}
 	now, person := s.runtime.Now(), actorOf(ctx)
-	until, err := s.boundedDeadline(request.Period, usualApproval, policy.GetApproval().GetExpires().AsDuration(), "an approval")
+	end, err := s.boundedDeadline(request.Period, usualApproval, policy.GetApproval().GetExpires().AsDuration(), "an approval")
 	if err != nil {
 		return nil, err
 	}
 	approval := intent.Approval{
 		Partition: partition.ID, Asset: report.Asset, Effective: report.Effective, Plan: report.PlanDigest,
-		By: person, Alone: s.alone(ctx), Reason: because(request.Reason), Created: now, Until: until,
+		By: person, Alone: s.alone(ctx), Reason: because(request.Reason), Created: now, Until: end,
 	}
 	quorum := intent.Quorum{People: 1}
 	var authors []string
@@ -141,14 +141,14 @@ func (s *Server) RejectAsset(ctx context.Context, request *apipb.RejectAssetRequ
 	if err := reasoned("a rejection", request.Reason); err != nil {
 		return nil, err
 	}
-	until, err := s.deadlineAfter(request.Period)
+	end, err := s.deadlineAfter(request.Period)
 	if err != nil {
 		return nil, err
 	}
 	now := s.runtime.Now()
 	rejection := intent.Rejection{
 		Partition: partition.ID, Asset: report.Asset, Effective: report.Effective, Plan: report.PlanDigest,
-		By: actorOf(ctx), Reason: request.Reason, Created: now, Until: until,
+		By: actorOf(ctx), Reason: request.Reason, Created: now, Until: end,
 	}
 	if err := s.store.Reject(ctx, rejection); err != nil {
 		return nil, err
@@ -220,14 +220,14 @@ func (s *Server) OverrideCheck(ctx context.Context, request *apipb.OverrideCheck
 	if longest == 0 {
 		longest = longestOverride
 	}
-	until, err := s.boundedDeadline(request.Period, usualOverride, longest, "an override")
+	end, err := s.boundedDeadline(request.Period, usualOverride, longest, "an override")
 	if err != nil {
 		return nil, err
 	}
 	now := s.runtime.Now()
 	override := intent.Override{
 		Partition: partition.ID, Asset: asset, Effective: report.Effective, Check: request.Check,
-		By: actorOf(ctx), Reason: request.Reason, Created: now, Until: until,
+		By: actorOf(ctx), Reason: request.Reason, Created: now, Until: end,
 	}
 	if err := s.store.Override(ctx, override); err != nil {
 		return nil, err
@@ -270,8 +270,8 @@ func (s *Server) ListApprovals(ctx context.Context, request *apipb.ListApprovals
 
 // requests finds the assets that wait for people, by their reports.
 func (s *Server) requests(ctx context.Context, partition intent.PartitionID, response *apipb.ListApprovalsResponse) error {
-	filter := store.ReportFilter{State: intent.StateWaiting, Limit: mostPage}
-	for searched := 0; ; {
+	filter := store.ReportFilter{Asks: true, Limit: mostPage}
+	for {
 		reports, err := s.store.ListReports(ctx, partition, filter)
 		if err != nil {
 			return err
@@ -282,10 +282,10 @@ func (s *Server) requests(ctx context.Context, partition intent.PartitionID, res
 				response.Requests = append(response.Requests, request)
 			}
 		}
-		if searched += len(reports); len(reports) < mostPage {
+		if len(reports) < mostPage {
 			return nil
 		}
-		if len(response.Requests) >= mostRequests || searched >= mostSearched {
+		if len(response.Requests) >= mostRequests {
 			response.More = true
 			return nil
 		}
@@ -294,9 +294,7 @@ func (s *Server) requests(ctx context.Context, partition intent.PartitionID, res
 
 // toRequest is nil for an asset that waits for nobody.
 func toRequest(r intent.Report) *apipb.ApprovalRequest {
-	at := slices.IndexFunc(r.Waiting, func(w intent.WaitingOn) bool {
-		return w.Kind == intent.WaitApproval || w.Kind == intent.WaitRejected
-	})
+	at := r.Asked()
 	if at < 0 || r.PlanDigest.IsZero() {
 		return nil
 	}

@@ -100,11 +100,11 @@ func (s *Server) authorityOf(ctx context.Context, holds store.Authority, request
 
 // CreateToken shows the secret this once.
 func (s *Server) CreateToken(ctx context.Context, request *apipb.CreateTokenRequest) (*apipb.CreateTokenResponse, error) {
-	until, err := s.deadlineAfter(request.Period)
+	end, err := s.deadlineAfter(request.Period)
 	if err != nil {
 		return nil, err
 	}
-	token, bearer := access.Mint(store.Token{Owner: request.Owner, Description: request.Description, Until: until})
+	token, bearer := access.Mint(store.Token{Owner: request.Owner, Description: request.Description, Until: end})
 	for _, word := range request.Roles {
 		role := access.FromRole(word)
 		if role == "" {

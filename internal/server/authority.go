@@ -111,7 +111,7 @@ const (
 
 // nameFields and wordFields are fields of requests, in messages at any depth.
 var (
-	nameFields = []protoreflect.Name{"partition", "asset", "id", "name", "owner", "call", "incarnation", "rollout", "check", "label", "key", "scope", "group", "subject", "after", "plan", "run", "document", "revision"}
+	nameFields = []protoreflect.Name{"partition", "asset", "id", "name", "owner", "call", "incarnation", "rollout", "check", "label", "key", "scope", "group", "subject", "after", "plan", "run", "document", "revision", "workflow", "signal", "machine", "request"}
 	wordFields = []protoreflect.Name{"reason", "description", "comment", "message"}
 )
 

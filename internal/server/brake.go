@@ -49,13 +49,13 @@ func (s *Server) SetPin(ctx context.Context, request *apipb.SetPinRequest) (*api
 	if incarnation.Partition != partition.ID {
 		return nil, fault.New(fault.Invalid, "asset %s of partition %s cannot be pinned to %s, which is of another partition", asset, partition.ID, incarnation)
 	}
-	until, err := s.deadlineAfter(request.Period)
+	end, err := s.deadlineAfter(request.Period)
 	if err != nil {
 		return nil, err
 	}
 	pin, err := s.store.SetPin(ctx, intent.Pin{
 		Asset: asset, Incarnation: incarnation, Rank: intent.RankPerson, Holder: actorOf(ctx),
-		Reason: because(request.Reason), Created: s.runtime.Now(), Until: until,
+		Reason: because(request.Reason), Created: s.runtime.Now(), Until: end,
 	})
 	if err != nil {
 		return nil, err
@@ -92,11 +92,11 @@ func (s *Server) SetHold(ctx context.Context, request *apipb.SetHoldRequest) (*a
 	if err != nil {
 		return nil, err
 	}
-	until, err := s.deadlineAfter(request.Period)
+	end, err := s.deadlineAfter(request.Period)
 	if err != nil {
 		return nil, err
 	}
-	hold := intent.Hold{Asset: asset, Owner: actorOf(ctx), Reason: because(request.Reason), Created: s.runtime.Now(), Until: until}
+	hold := intent.Hold{Asset: asset, Owner: actorOf(ctx), Reason: because(request.Reason), Created: s.runtime.Now(), Until: end}
 	if err := s.store.SetHold(ctx, partition.ID, hold); err != nil {
 		return nil, err
 	}

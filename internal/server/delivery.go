@@ -89,6 +89,12 @@ func (a *deliveredApplication) environment(at int, outcome promotion.Outcome) *a
 	if n := len(facts.Stays); n > 0 {
 		e.Since, e.GoodSince = toTime(facts.Stays[n-1].Start), toTime(facts.Stays[n-1].GoodSince)
 	}
+	if v, ok := a.Verification(at, outcome.Verify); ok {
+		e.Verification = &apipb.VerificationStanding{
+			Name: v.Name, Began: toTime(v.Began), Until: toTime(v.Until), Trouble: v.Trouble, Again: toTime(v.Again), Text: v.Words(),
+		}
+	}
+	e.Landing = a.landing(at)
 	if explained, err := a.decision.Explain(name, outcome.Has); err == nil {
 		if explained.Pin != nil {
 			e.Pinned = toVersionName(explained.Pin.Release)
@@ -98,6 +104,24 @@ func (a *deliveredApplication) environment(at int, outcome promotion.Outcome) *a
 		}
 	}
 	return e
+}
+
+// landing is how it goes with what is to come into the repository of an environment's document.
+func (a *deliveredApplication) landing(at int) *apipb.LandingStanding {
+	place := &a.Places[at]
+	row := place.Landing
+	text := place.LandingWords()
+	if text == "" {
+		return nil
+	}
+	l := &apipb.LandingStanding{
+		Version: toVersionName(promotion.Release{Name: row.Version.Name, Digest: row.Version.Digest}), Since: toTime(place.LandingSince(a.Records)),
+		PullRequest: int32(row.Request.Number), Link: row.Request.Link, Trouble: row.Trouble, Text: text,
+	}
+	if row.Trouble != "" {
+		l.Cause = row.Cause
+	}
+	return l
 }
 
 // ListEnvironments of a partition's applications.
@@ -356,6 +380,14 @@ func (a *deliveredApplication) explainOne(environment string, r promotion.Releas
 	for _, awaited := range explained.Estimate.Awaits {
 		x.Awaits = append(x.Awaits, &apipb.AwaitedVerdict{Environment: awaited.Environment, Name: awaited.Name})
 	}
+	if words := a.verificationWords(environment, r, explained); words != "" {
+		x.Text += "; " + words
+	}
+	for at, name := range a.Application.Environments() {
+		if l := a.landing(at); name == environment && l.GetVersion().GetName() == r.Name {
+			x.Text += "; " + l.GetText()
+		}
+	}
 	for i := len(a.Records) - 1; i >= 0; i-- {
 		row := &a.Records[i]
 		if row.Environment == environment && row.Version == delivery.NameOf(r) && len(row.Verdicts) > 0 {
@@ -367,4 +399,25 @@ func (a *deliveredApplication) explainOne(environment string, r promotion.Releas
 		}
 	}
 	return x, nil
+}
+
+// verificationWords say how the verifications stand that Lehr runs and that a version waits for: that of the
+// environment which has it, and those of environments on its way; empty: there is nothing to say.
+func (a *deliveredApplication) verificationWords(environment string, r promotion.Release, explained *promotion.Explanation) string {
+	var words []string
+	for at, name := range a.Application.Environments() {
+		outcome := &a.decision.Outcomes[at]
+		isAwaited := name == environment && outcome.Has == r || slices.ContainsFunc(explained.Estimate.Awaits, func(awaited promotion.Awaited) bool {
+			return awaited.Environment == name && slices.Contains(outcome.Verify, awaited.Name)
+		})
+		v, ok := a.Verification(at, outcome.Verify)
+		switch {
+		case !ok || !isAwaited:
+		case name == environment:
+			words = append(words, v.Words())
+		default:
+			words = append(words, "in "+name+" "+v.Words())
+		}
+	}
+	return strings.Join(words, "; ")
 }

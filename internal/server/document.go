@@ -27,10 +27,10 @@ type Repositories interface {
 type Written interface {
 	Read(ctx context.Context, revision string) (document.Document, error)
 	Revisions(ctx context.Context, before string, limit int) ([]document.Revision, error)
-	Create(ctx context.Context, content []byte, reason string, by intent.Actor) (document.Document, error)
-	Edit(ctx context.Context, edit document.Edit, by intent.Actor) (document.Document, error)
-	Undo(ctx context.Context, revision, reason string, by intent.Actor) (document.Document, error)
-	Delete(ctx context.Context, base, reason string, by intent.Actor) (document.Document, error)
+	Create(ctx context.Context, content []byte, reason string, actor intent.Actor) (document.Document, error)
+	Edit(ctx context.Context, edit document.Edit, actor intent.Actor) (document.Document, error)
+	Undo(ctx context.Context, revision, reason string, actor intent.Actor) (document.Document, error)
+	Delete(ctx context.Context, base, reason string, actor intent.Actor) (document.Document, error)
 }
 
 // storedDocument is one that the store holds.

@@ -13,6 +13,7 @@ import (
 	apipb "lehr.dev/gen/lehr/api/v1"
 	"lehr.dev/internal/ground/document"
 	"lehr.dev/internal/ground/fault"
+	"lehr.dev/internal/ground/workflow"
 )
 
 // codes is the one place where kinds of fault become RPC codes.
@@ -90,7 +91,10 @@ func toConnect(err error) error {
 	if conflict, ok := errors.AsType[*document.Conflict](err); ok {
 		errorDetail.Conflict = &apipb.DocumentConflict{Revision: conflict.Revision, Changed: conflict.Changed, Conflicting: conflict.Conflicting, More: conflict.More}
 	}
-	if errorDetail.Hint == "" && errorDetail.Conflict == nil && errorDetail.RetryAfterSeconds == 0 {
+	if ignored, ok := errors.AsType[*workflow.Ignored](err); ok {
+		errorDetail.WorkflowIgnored = strings.ReplaceAll(string(ignored.Reason), " ", "-")
+	}
+	if errorDetail.Hint == "" && errorDetail.Conflict == nil && errorDetail.RetryAfterSeconds == 0 && errorDetail.WorkflowIgnored == "" {
 		return result
 	}
 	if detail, err := connect.NewErrorDetail(errorDetail); err == nil {

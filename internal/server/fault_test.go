@@ -20,7 +20,7 @@ type failing struct {
 	err error
 }
 
-func (f failing) ListPartitions(context.Context) ([]store.Partition, error) { return nil, f.err }
+func (f failing) SurveyStandings(context.Context) ([]store.Standing, error) { return nil, f.err }
 
 // A fault crosses the wire with its kind, its message and its hint.
 func TestFaultsCrossTheWire(t *testing.T) {

@@ -82,11 +82,11 @@ func (s *Server) ListRehearsal(ctx context.Context, request *apipb.ListRehearsal
 		return nil, err
 	}
 	now := s.runtime.Now()
-	since := now.Add(-usualRehearsal)
+	start := now.Add(-usualRehearsal)
 	if request.Since != nil {
-		since = request.Since.AsTime()
+		start = request.Since.AsTime()
 	}
-	rehearsal, err := notify.Rehearse(ctx, s.store, partition.ID, since, now)
+	rehearsal, err := notify.Rehearse(ctx, s.store, partition.ID, start, now)
 	if err != nil {
 		return nil, err
 	}

@@ -48,24 +48,21 @@ func (s *Server) RemovePartition(ctx context.Context, request *apipb.RemoveParti
 }
 
 func (s *Server) ListPartitions(ctx context.Context, _ *apipb.ListPartitionsRequest) (*apipb.ListPartitionsResponse, error) {
-	visible, err := s.visible(ctx)
+	standings, err := s.visibleStandings(ctx)
 	if err != nil {
 		return nil, err
 	}
-	partitions, err := s.store.ListPartitions(ctx)
+	policies, err := s.headPolicies(ctx, standings)
+	if err != nil {
+		return nil, err
+	}
+	stops, err := s.store.Stops(ctx)
 	if err != nil {
 		return nil, err
 	}
 	response := &apipb.ListPartitionsResponse{}
-	for _, partition := range partitions {
-		if !visible(partition.ID) {
-			continue
-		}
-		described, err := s.describe(ctx, partition)
-		if err != nil {
-			return nil, err
-		}
-		response.Partitions = append(response.Partitions, described)
+	for _, p := range standings {
+		response.Partitions = append(response.Partitions, describeStanding(p, inForce(stops, p.ID), policies[p.ID]))
 	}
 	return response, nil
 }
@@ -89,55 +86,50 @@ func (s *Server) GetPartition(ctx context.Context, request *apipb.GetPartitionRe
 
 // describe gathers how a partition is.
 func (s *Server) describe(ctx context.Context, p store.Partition) (*apipb.Partition, error) {
-	described := &apipb.Partition{
-		Id: string(p.ID), Definition: p.Definition, Head: toIncarnationID(p.Head), Covered: convertEach(p.Covered, toSource),
-		Revision: p.Revision, Created: toTime(p.Created), States: map[string]int64{},
-		Replica: p.Replica, Epoch: p.Epoch,
-	}
+	standing := store.Standing{Partition: p}
 	stop, err := s.stopOf(ctx, p.ID)
 	if err != nil {
 		return nil, err
 	}
-	if stop != nil {
-		described.Stop = toStop(*stop)
-	}
-	counts, err := s.store.CountReports(ctx, p.ID)
-	if err != nil {
+	if standing.Reports, err = s.store.CountReports(ctx, p.ID); err != nil {
 		return nil, err
 	}
-	for state, count := range counts {
-		described.States[string(state)] = int64(count)
-	}
-	orphans, err := s.store.OrphanCount(ctx, p.ID)
-	if err != nil {
+	if standing.Orphans, err = s.store.OrphanCount(ctx, p.ID); err != nil {
 		return nil, err
 	}
-	described.Orphans = int64(orphans)
-	blocked, err := s.blocked(ctx, p.ID)
-	if err != nil {
+	if standing.Blocked, err = s.blocked(ctx, p.ID); err != nil {
 		return nil, err
-	}
-	if blocked != nil {
-		described.BlockedBy = toCandidate(*blocked)
 	}
 	if p.Head.IsZero() {
-		return described, nil
+		return describeStanding(standing, stop, nil), nil
 	}
 	incarnation, err := s.store.Incarnation(ctx, p.Head)
 	if err != nil {
 		return nil, err
 	}
-	described.Assets = int64(incarnation.Count)
-	return described, s.describePolicy(ctx, described, p.Head)
+	standing.Count = incarnation.Count
+	policy, err := s.policy(ctx, p.Head)
+	return describeStanding(standing, stop, policy), err
 }
 
-// describePolicy fills in what head's policy says.
-func (s *Server) describePolicy(ctx context.Context, described *apipb.Partition, head intent.IncarnationID) error {
-	policy, err := s.policy(ctx, head)
-	if policy != nil {
-		described.Mode, described.Owner = modes[policy.GetMode()], policy.GetOwner()
+// describeStanding says how a partition is, under the stop in force (nil: none) and the policy of its head.
+func describeStanding(p store.Standing, stop *intent.Stop, policy *intentpb.Policy) *apipb.Partition {
+	described := &apipb.Partition{
+		Id: string(p.ID), Definition: p.Definition, Head: toIncarnationID(p.Head), Covered: convertEach(p.Covered, toSource),
+		Revision: p.Revision, Created: toTime(p.Created), States: map[string]int64{}, Replica: p.Replica, Epoch: p.Epoch,
+		Orphans: int64(p.Orphans), Assets: int64(p.Count),
+		Mode: modes[policy.GetMode()], Owner: policy.GetOwner(),
 	}
-	return err
+	if stop != nil {
+		described.Stop = toStop(*stop)
+	}
+	for state, count := range p.Reports {
+		described.States[string(state)] = int64(count)
+	}
+	if p.Blocked != nil {
+		described.BlockedBy = toCandidate(*p.Blocked)
+	}
+	return described
 }
 
 // policy of an incarnation; nil when it has none.
@@ -169,16 +161,17 @@ var modes = map[intentpb.EnforcementMode]string{
 // stopOf is the stop in force for a partition: that of all, else its own.
 func (s *Server) stopOf(ctx context.Context, partition intent.PartitionID) (*intent.Stop, error) {
 	stops, err := s.store.Stops(ctx)
-	if err != nil {
-		return nil, err
-	}
-	var inForce *intent.Stop
+	return inForce(stops, partition), err
+}
+
+// inForce is the one of stops that is in force for a partition; nil: none is.
+func inForce(stops []intent.Stop, partition intent.PartitionID) (found *intent.Stop) {
 	for i, stop := range stops {
-		if stop.Partition == "" || stop.Partition == partition && inForce == nil {
-			inForce = &stops[i]
+		if stop.Partition == "" || stop.Partition == partition && found == nil {
+			found = &stops[i]
 		}
 	}
-	return inForce, nil
+	return found
 }
 
 // blocked is the newest candidate when it is held or rejected, which means

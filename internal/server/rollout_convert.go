@@ -35,7 +35,7 @@ func toRun(r intent.Rollout) *apipb.RolloutRun {
 		Run: r.Run, State: string(r.State), To: toIncarnationID(r.To), Value: string(r.Value), From: toIncarnationID(r.From),
 		Began: toTime(r.Began), Ended: toTime(r.Ended), By: toActor(r.By), Reason: r.Reason, Skipped: r.Skipped,
 		Promoted: r.Promoted, Emergency: r.Emergency, Bad: r.Bad, Back: toIncarnationID(r.Back), Reverts: names(r.Reverts),
-		Edits: convertEach(r.Edits, toRolloutEdit), Fields: int64(r.Progress.Fields), Waits: r.Progress.Waits, WaitCause: string(r.Progress.Cause), WaitsFor: names(r.Progress.For), Next: toTime(r.Progress.Next),
+		Edits: convertEach(r.Edits, toRolloutEdit), Proposals: convertEach(r.Proposals, toRolloutProposal), Fields: int64(r.Progress.Fields), Waits: r.Progress.Waits, WaitCause: string(r.Progress.Cause), WaitsFor: names(r.Progress.For), Next: toTime(r.Progress.Next),
 		Stages: convertEach(r.Progress.Stages, func(stage intent.StageProgress) *apipb.RolloutStage {
 			return &apipb.RolloutStage{
 				Name: stage.Name, Total: int64(stage.Total), Selected: int64(stage.Selected), Done: int64(stage.Done),
@@ -72,6 +72,12 @@ func toRolloutVerdict(v intent.ValidationVerdict) *apipb.RolloutVerdict {
 
 func toRolloutEdit(e intent.RolloutEdit) *apipb.RolloutEdit {
 	return &apipb.RolloutEdit{Document: e.Document, Pointer: e.Pointer, Before: string(e.Before), Revision: e.Revision, At: toTime(e.At), Changed: e.Changed, Landed: toIncarnationID(e.Landed)}
+}
+
+func toRolloutProposal(p intent.RolloutProposal) *apipb.RolloutProposal {
+	return &apipb.RolloutProposal{
+		Document: p.Document, Pointers: p.Pointers, Back: p.Back, State: string(p.State), PullRequest: int32(p.Request.Number), Link: p.Request.Link, Trouble: p.Trouble,
+	}
 }
 
 func toOrder(o intent.RolloutOrder) *apipb.RolloutOrder {

@@ -41,21 +41,22 @@ type Store interface {
 	store.Labels
 	store.Documents
 	GetBlob(ctx context.Context, partition intent.PartitionID, kind, name string) ([]byte, error)
-	Orphans(ctx context.Context, partition intent.PartitionID, after intent.AssetID, limit int) ([]store.Enforced, error)
-	EnforcedPage(ctx context.Context, partition intent.PartitionID, after intent.AssetID, limit int) ([]store.Enforced, error)
+	Orphans(ctx context.Context, partition intent.PartitionID, cursor intent.AssetID, limit int) ([]store.Enforced, error)
+	EnforcedPage(ctx context.Context, partition intent.PartitionID, cursor intent.AssetID, limit int) ([]store.Enforced, error)
 	OrphanCount(ctx context.Context, partition intent.PartitionID) (int, error)
-	Disown(ctx context.Context, partition intent.PartitionID, asset intent.AssetID, reason string, by intent.Actor) error
+	Disown(ctx context.Context, partition intent.PartitionID, asset intent.AssetID, reason string, actor intent.Actor) error
 	Pushes(ctx context.Context, partition intent.PartitionID, asset intent.AssetID, limit int) ([]store.PushRecord, error)
 	Report(ctx context.Context, partition intent.PartitionID, asset intent.AssetID) (intent.Report, error)
 	ListReports(ctx context.Context, partition intent.PartitionID, filter store.ReportFilter) ([]intent.Report, error)
 	CountReports(ctx context.Context, partition intent.PartitionID) (map[intent.State]int, error)
 	OpenPushes(ctx context.Context, partition intent.PartitionID) ([]store.OpenPush, error)
 	ReportHistory(ctx context.Context, partition intent.PartitionID, filter store.HistoryFilter) ([]store.PastReport, error)
-	ReportsAfter(ctx context.Context, partition intent.PartitionID, after uint64, limit int) ([]store.PastReport, error)
+	ReportsAfter(ctx context.Context, partition intent.PartitionID, cursor uint64, limit int) ([]store.PastReport, error)
 	LastReport(ctx context.Context, partition intent.PartitionID) (uint64, error)
 	Arrivals(ctx context.Context, id intent.IncarnationID, assets []intent.AssetID) (map[intent.AssetID]store.Arrival, error)
 	Push(ctx context.Context, partition intent.PartitionID, push intent.PushID) (store.PushRecord, error)
 	store.Groups
+	store.Surveys
 	store.Audit
 	store.Access
 	CommonPolicy(ctx context.Context) (store.CommonPolicy, error)
@@ -64,11 +65,22 @@ type Store interface {
 	Observations(ctx context.Context, partition intent.PartitionID, rollout string) ([]intent.Observation, error)
 	Judgements(ctx context.Context, partition intent.PartitionID, assets []intent.AssetID) ([]intent.Judgement, error)
 	OrderRollout(ctx context.Context, order intent.RolloutOrder) (intent.RolloutOrder, error)
-	RolloutOrders(ctx context.Context, partition intent.PartitionID, after uint64) ([]intent.RolloutOrder, error)
+	RolloutOrders(ctx context.Context, partition intent.PartitionID, cursor uint64) ([]intent.RolloutOrder, error)
 	Versions(ctx context.Context, partition intent.PartitionID, source string) ([]intent.Version, error)
 	Verifications(ctx context.Context, partition intent.PartitionID) ([]intent.Verification, error)
 	DeliveryRecords(ctx context.Context, partition intent.PartitionID, filter store.DeliveryFilter) ([]intent.DeliveryRecord, error)
 	RecordDelivery(ctx context.Context, record intent.DeliveryRecord, may store.DeliveryAuthority) (intent.DeliveryRecord, error)
+	Workflows
+}
+
+// Workflows are the runs of workflows that the handlers read and change.
+type Workflows interface {
+	StartWorkflow(ctx context.Context, run intent.WorkflowRun, events []intent.WorkflowEvent, role intent.Role) (intent.WorkflowRun, error)
+	StepWorkflowAs(ctx context.Context, step store.WorkflowStep, anyOf []intent.Role, verb, reason string) (intent.WorkflowRun, error)
+	WorkflowRun(ctx context.Context, partition intent.PartitionID, number uint64) (intent.WorkflowRun, error)
+	WorkflowRuns(ctx context.Context, partition intent.PartitionID, filter store.WorkflowFilter) ([]intent.WorkflowRun, error)
+	WorkflowEvents(ctx context.Context, partition intent.PartitionID, run uint64, filter store.WorkflowEventFilter) ([]intent.WorkflowEvent, error)
+	RolesOf(ctx context.Context, partition intent.PartitionID) ([]intent.Role, error)
 }
 
 // Schemas finds the schema set that an incarnation was published with.
@@ -101,9 +113,11 @@ func (h Health) problem(p store.Partition) string {
 
 // Options of a server.
 type Options struct {
-	Store   Store
-	Schemas Schemas
-	Runtime loop.Runtime
+	Store Store
+	// Workflows keeps runs of workflows; nil: Store does.
+	Workflows Workflows
+	Schemas   Schemas
+	Runtime   loop.Runtime
 	// Health lists the partitions acted for; nil: none, there are no actors.
 	Health func() []Health
 	// Problems lists what is wrong with the server as a whole; nil: nothing can
@@ -160,7 +174,10 @@ type Server struct {
 	queries  *query.Reader
 	// delivered reads how applications stand.
 	delivered *delivery.Reader
-	sweep     time.Duration
+	// workflows keeps runs of workflows. definitions are those that were read.
+	workflows   Workflows
+	definitions definitions
+	sweep       time.Duration
 
 	repositories Repositories
 	measure      *measure.API
@@ -204,9 +221,13 @@ func New(o Options) *Server {
 	if counted == nil {
 		counted = &measure.API{}
 	}
+	workflows := o.Workflows
+	if workflows == nil {
+		workflows = o.Store
+	}
 	return &Server{
-		alone: alone,
-		log:   log, login: login, problems: problems,
+		alone: alone, workflows: workflows,
+		log: log, login: login, problems: problems,
 		store: o.Store, schemas: o.Schemas, runtime: o.Runtime, health: health, identify: o.Identify,
 		location: o.Location, version: o.Version, started: o.Runtime.Now(),
 		delivered: &delivery.Reader{Store: o.Store, Schemas: o.Schemas},
@@ -248,6 +269,7 @@ func (s *Server) Handler() http.Handler {
 	mux.Handle(apipbconnect.NewRolloutServiceHandler(s, options...))
 	mux.Handle(apipbconnect.NewTurndownServiceHandler(s, options...))
 	mux.Handle(apipbconnect.NewDeliveryServiceHandler(s, options...))
+	mux.Handle(apipbconnect.NewWorkflowServiceHandler(workflowHandlers{s}, options...))
 	return http.MaxBytesHandler(mux, maxRequestBytes)
 }
 
@@ -258,6 +280,7 @@ func Services() []string {
 		apipbconnect.ReportServiceName, apipbconnect.OrphanServiceName, apipbconnect.BrakeServiceName, apipbconnect.ApprovalServiceName,
 		apipbconnect.JournalServiceName, apipbconnect.AuditServiceName, apipbconnect.ServerServiceName, apipbconnect.AuthServiceName,
 		apipbconnect.DocumentServiceName, apipbconnect.RolloutServiceName, apipbconnect.TurndownServiceName, apipbconnect.DeliveryServiceName,
+		apipbconnect.WorkflowServiceName,
 	}
 }
 

@@ -196,11 +196,11 @@ func (t *turningDown) bringBack(ctx context.Context, id intent.AssetID, body []b
 	if err != nil {
 		return nil, nil, err
 	}
-	set, err := t.schema(ctx, t.partition.Head)
+	schemas, err := t.schema(ctx, t.partition.Head)
 	if err != nil {
 		return nil, nil, err
 	}
-	if _, err := set.Unpack(content.Payload); err != nil {
+	if _, err := schemas.Unpack(content.Payload); err != nil {
 		return nil, nil, fault.New(fault.Conflict, "the orphan %s cannot be turned down: %w", id, err).WithHint("let the types of the partition have %s again", content.Payload.Type)
 	}
 	dependencies := &intentpb.Dependencies{}
@@ -220,7 +220,7 @@ func (t *turningDown) bringBack(ctx context.Context, id intent.AssetID, body []b
 		if err != nil {
 			return nil, nil, err
 		}
-		packed, err := set.Pack(dependencies)
+		packed, err := schemas.Pack(dependencies)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -229,10 +229,10 @@ func (t *turningDown) bringBack(ctx context.Context, id intent.AssetID, body []b
 			content.Addons = append(content.Addons, packed)
 		}
 	}
-	if err := t.mayReturn(ctx, set, content); err != nil {
+	if err := t.mayReturn(ctx, schemas, content); err != nil {
 		return nil, nil, err
 	}
-	body, _, err = set.Encode(content)
+	body, _, err = schemas.Encode(content)
 	return body, leftOut, err
 }
 
@@ -248,8 +248,8 @@ func (t *turningDown) isThere(ctx context.Context, id intent.AssetID) (bool, err
 }
 
 // mayReturn refuses an orphan that needs what is not there any more.
-func (t *turningDown) mayReturn(ctx context.Context, set *schema.Set, content intent.Asset) error {
-	references, err := set.References(content)
+func (t *turningDown) mayReturn(ctx context.Context, schemas *schema.Set, content intent.Asset) error {
+	references, err := schemas.References(content)
 	if err != nil {
 		return err
 	}
@@ -263,7 +263,7 @@ func (t *turningDown) mayReturn(ctx context.Context, set *schema.Set, content in
 				WithHint("turn both down in one command, if %s is an orphan too, or bring it back", reference.To)
 		}
 	}
-	externals, err := set.Externals(content)
+	externals, err := schemas.Externals(content)
 	if err != nil {
 		return err
 	}

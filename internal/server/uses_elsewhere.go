@@ -18,23 +18,23 @@ import (
 // readersOf lists the assets of other partitions that read outputs of a partition, by the asset
 // whose outputs they read.
 func (t *usesTree) readersOf(ctx context.Context, partition intent.PartitionID) (map[intent.AssetID][]*apipb.Use, error) {
-	if found, ok := t.readers[partition]; ok {
-		return found, nil
+	if uses, ok := t.readers[partition]; ok {
+		return uses, nil
 	}
 	if err := t.readHeads(ctx); err != nil {
 		return nil, err
 	}
-	found := map[intent.AssetID][]*apipb.Use{}
+	uses := map[intent.AssetID][]*apipb.Use{}
 	for _, other := range slices.Sorted(maps.Keys(t.heads)) {
 		if other == partition {
 			continue
 		}
-		if err := t.addReaders(ctx, other, partition, found); err != nil {
+		if err := t.addReaders(ctx, other, partition, uses); err != nil {
 			return nil, err
 		}
 	}
-	t.readers[partition] = found
-	return found, nil
+	t.readers[partition] = uses
+	return uses, nil
 }
 
 // readHeads reads which other partitions the caller may see, and what they serve.
@@ -63,7 +63,7 @@ func (t *usesTree) readHeads(ctx context.Context) error {
 }
 
 // addReaders adds the assets of a partition that read outputs of another one.
-func (t *usesTree) addReaders(ctx context.Context, reader, teller intent.PartitionID, found map[intent.AssetID][]*apipb.Use) error {
+func (t *usesTree) addReaders(ctx context.Context, reader, teller intent.PartitionID, uses map[intent.AssetID][]*apipb.Use) error {
 	at, name := t.stored(t.heads[reader]), string(reader)
 	if reader == t.start.id.Partition {
 		at, name = t.start, ""
@@ -76,7 +76,7 @@ func (t *usesTree) addReaders(ctx context.Context, reader, teller intent.Partiti
 		}
 		for _, member := range members {
 			filter.After = member.Asset
-			if err := t.addReader(ctx, at, member, name, teller, found); err != nil {
+			if err := t.addReader(ctx, at, member, name, teller, uses); err != nil {
 				return err
 			}
 		}
@@ -84,7 +84,7 @@ func (t *usesTree) addReaders(ctx context.Context, reader, teller intent.Partiti
 }
 
 // addReader adds one asset behind each asset whose outputs it reads.
-func (t *usesTree) addReader(ctx context.Context, at reading, member intent.Member, name string, teller intent.PartitionID, found map[intent.AssetID][]*apipb.Use) error {
+func (t *usesTree) addReader(ctx context.Context, at reading, member intent.Member, name string, teller intent.PartitionID, uses map[intent.AssetID][]*apipb.Use) error {
 	body, err := at.store.Body(ctx, member.Digest)
 	if err != nil {
 		return err
@@ -105,12 +105,12 @@ func (t *usesTree) addReader(ctx context.Context, at reading, member intent.Memb
 		asset := intent.AssetID(read.Elsewhere)
 		if byTeller[asset] == nil {
 			byTeller[asset] = &apipb.Use{Asset: string(member.Asset), Partition: name}
-			found[asset] = append(found[asset], byTeller[asset])
+			uses[asset] = append(uses[asset], byTeller[asset])
 		}
 		byTeller[asset].Fields = append(byTeller[asset].Fields, fmt.Sprintf("lehr.intent.v1.ReadsOutputs.reads[%d].elsewhere", i))
 	}
 	for asset := range byTeller {
-		slices.SortStableFunc(found[asset], func(a, b *apipb.Use) int {
+		slices.SortStableFunc(uses[asset], func(a, b *apipb.Use) int {
 			return cmp.Or(strings.Compare(a.Partition, b.Partition), strings.Compare(a.Asset, b.Asset))
 		})
 	}

@@ -25,13 +25,13 @@ func (s *Server) readGeneration(ctx context.Context, facts *explain.Facts) error
 		return nil
 	}
 	var older []generation.Older
-	for after := intent.AssetID(""); ; {
-		orphans, err := s.store.Orphans(ctx, facts.Partition, after, mostPage)
+	for cursor := intent.AssetID(""); ; {
+		orphans, err := s.store.Orphans(ctx, facts.Partition, cursor, mostPage)
 		if err != nil {
 			return err
 		}
 		for _, orphan := range orphans {
-			after = orphan.Asset
+			cursor = orphan.Asset
 			if rule.Names(orphan.Asset) {
 				older = append(older, generation.Older{Asset: orphan.Asset, Sequence: orphan.Incarnation.Sequence, At: orphan.At})
 			}

@@ -80,13 +80,13 @@ func (l *Lab) falls(d Disturbance, r *rand.Rand) {
 	l.tell("%s: %s are ill for %s", d, strings.Join(ill, ", "), period)
 	l.after([]time.Duration{time.Second, 40 * time.Second, 150 * time.Second, 170 * time.Second}[r.IntN(4)], func() {
 		next := l.good.clone()
-		var did []string
+		var actions []string
 		for at := range next.Things {
 			if t := &next.Things[at]; t.Scope == scope && t.Mode == "" && !t.Turndown && r.IntN(3) > 0 {
-				did = append(did, t.alter(r))
+				actions = append(actions, t.alter(r))
 			}
 		}
-		l.save(d.Number, next, strings.Join(did, "; "))
+		l.save(d.Number, next, strings.Join(actions, "; "))
 		l.soonApproved(d)
 	})
 }

@@ -52,8 +52,8 @@ func (l *Lab) attend() {
 // have been right.
 func (l *Lab) touchedLately(asset intent.AssetID) bool {
 	grace := l.sweep() + sayGrace
-	for _, since := range []time.Time{l.World.LiedOf(asset), l.World.LostHintOf(asset)} {
-		if !since.IsZero() && l.Now().Sub(since) < l.unseenFor()+grace {
+	for _, start := range []time.Time{l.World.LiedOf(asset), l.World.LostHintOf(asset)} {
+		if !start.IsZero() && l.Now().Sub(start) < l.unseenFor()+grace {
 			return true
 		}
 	}

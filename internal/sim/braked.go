@@ -75,20 +75,20 @@ func (l *Lab) stopUnwritten(d Disturbance, r *rand.Rand) {
 	l.tell("%s: %s", d, id)
 	const least, most = 3 * time.Second, 40 * time.Second
 	lasts, moment := least+min(d.Length, most), time.Duration(r.Int64N(int64(3*time.Second)))
-	hangs, then := r.IntN(3) == 0, r.IntN(5)
+	hangs, previous := r.IntN(3) == 0, r.IntN(5)
 	l.whilePushed(id, func() {
 		_ = l.people.Wait(l.ctx, moment, nil)
-		until := l.Now().Add(lasts)
+		end := l.Now().Add(lasts)
 		if hangs {
-			l.store.hung = until
+			l.store.hung = end
 			l.holdsUp(lasts)
 		} else {
-			l.store.full = until
+			l.store.full = end
 		}
 		stops := d
 		stops.Kind, stops.Length = PersonStop, lasts+30*time.Second
 		l.strike(stops)
-		switch then {
+		switch previous {
 		case 0:
 			l.after(lasts/2, func() {
 				if r := l.replica(); r != nil {
@@ -100,29 +100,29 @@ func (l *Lab) stopUnwritten(d Disturbance, r *rand.Rand) {
 		case 2:
 			l.after(lasts/2, func() { l.takeover(d, r) })
 		}
-		l.written(until)
+		l.written(end)
 	})
 }
 
 // written asks that the store takes what is in force once it can.
-func (l *Lab) written(from time.Time) {
+func (l *Lab) written(start time.Time) {
 	const soon = 10 * time.Second
 	for l.people.Wait(l.ctx, time.Second, nil) == nil {
 		s, replica := l.store, l.replica()
 		if replica == nil || replica.brakes == nil || replica.Client == nil || len(replica.brakes.Unwritten()) == 0 {
-			if !l.Now().Before(from) {
+			if !l.Now().Before(start) {
 				return
 			}
 			continue
 		}
 		for _, bad := range []time.Time{s.full, s.hung, l.heldUp, l.wrongUntil, l.failover} {
-			from = later(from, bad)
+			start = later(start, bad)
 		}
 		if s.left > 0 || replica.Paused() || len(l.armed) > 0 {
-			from = later(from, l.Now())
+			start = later(start, l.Now())
 		}
-		if l.Now().Sub(from) > soon {
-			l.wrong("S18", "the store could take a stop for %s, and %s has not written it", l.Now().Sub(from), replica.Name())
+		if l.Now().Sub(start) > soon {
+			l.wrong("S18", "the store could take a stop for %s, and %s has not written it", l.Now().Sub(start), replica.Name())
 			return
 		}
 	}

@@ -74,11 +74,11 @@ func (l *Lab) oldNews(d Disturbance, r *rand.Rand) {
 				l.World.Autoscale(resource.Key, 1)
 			}
 		}
-		in := time.Second + time.Duration(r.Int64N(int64(35*time.Second)))
+		delay := time.Second + time.Duration(r.Int64N(int64(35*time.Second)))
 		if l.readsAhead() && r.IntN(4) > 0 { // When nobody may rely any more on how it was.
-			in += trusted
+			delay += trusted
 		}
-		l.after(in, func() {
+		l.after(delay, func() {
 			l.crossing(d, scope, false, true)
 			l.soonApproved(d)
 		})
@@ -103,8 +103,8 @@ func (l *Lab) oldOrder(d Disturbance, r *rand.Rand) {
 		}
 	}
 	l.after(trusted+time.Duration(r.Int64N(int64(10*time.Second))), func() {
-		began := l.Now()
-		for !l.answered[on].After(began) && l.Now().Sub(began) < 2*l.sweep() {
+		start := l.Now()
+		for !l.answered[on].After(start) && l.Now().Sub(start) < 2*l.sweep() {
 			if l.people.Wait(l.ctx, 100*time.Millisecond, nil) != nil {
 				return
 			}

@@ -268,6 +268,7 @@ func (l *Lab) write() error {
 		l.first.Delivers = true
 		l.delivering = newDelivering()
 	}
+	l.first.Releases = l.releases()
 	if l.byHours() {
 		l.first.Hours = someHours(l.stream("hours"))
 	}
@@ -304,8 +305,8 @@ func (l *Lab) change(number int, r *rand.Rand, count int, from []edit) {
 	}
 	var done []string
 	for range count {
-		if did := from[r.IntN(len(from))](&next, r); did != "" {
-			done = append(done, did)
+		if action := from[r.IntN(len(from))](&next, r); action != "" {
+			done = append(done, action)
 		}
 	}
 	l.save(number, next, strings.Join(done, "; "))

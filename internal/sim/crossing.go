@@ -96,9 +96,9 @@ func (l *Lab) loosen(d Disturbance, r *rand.Rand) {
 		}
 		l.holdFor(intent.AssetID(first), settling)
 		t.After = nil
-		did := t.alter(r)
+		action := t.alter(r)
 		other.alter(r)
-		l.after(500*time.Millisecond, func() { l.save(d.Number, next, did+", and comes after nothing") })
+		l.after(500*time.Millisecond, func() { l.save(d.Number, next, action+", and comes after nothing") })
 		l.after(settling/4, func() { l.strike(Disturbance{Number: d.Number, Kind: PersonApprove, Seed: d.Seed}) })
 	})
 }

@@ -111,13 +111,13 @@ func (l *Lab) fallsByAddon(d Disturbance, r *rand.Rand) {
 	l.soonApproved(d)
 	l.after(settling+[]time.Duration{time.Second, 40 * time.Second, 150 * time.Second, 170 * time.Second}[r.IntN(4)], func() {
 		next := l.good.clone()
-		var did []string
+		var actions []string
 		for at := range next.Things {
 			if t := &next.Things[at]; t.Scope == scope && t.Mode == "" && !t.Turndown && !isIllText(t.Text) && r.IntN(3) > 0 {
-				did = append(did, t.alter(r))
+				actions = append(actions, t.alter(r))
 			}
 		}
-		l.save(d.Number, next, strings.Join(did, "; "))
+		l.save(d.Number, next, strings.Join(actions, "; "))
 		l.soonApproved(d)
 	})
 	l.after(time.Duration(6+r.IntN(8))*time.Minute, func() {

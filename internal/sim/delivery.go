@@ -183,14 +183,32 @@ func (p person) build() error {
 	return p.setDocument(buildsDocument, "/"+made.Name, fmt.Sprintf("{\"digest\": %q}", made.Digest))
 }
 
+// setVersion sets the version of an environment and the digest beside it by hand, to what a source
+// lists under the name of a release.
+func (p person) setVersion(environment string, release monitor.Release) error {
+	for _, built := range p.delivering.built {
+		if built.Name == release.Name {
+			release = built // The newest of them: tags are moved.
+		}
+	}
+	return p.edits(fieldsDocument,
+		&apipb.DocumentOperation{Path: "/" + environment + "/version", Value: fmt.Sprintf("%q", release.Name)},
+		&apipb.DocumentOperation{Path: "/" + environment + "/digest", Value: fmt.Sprintf("%q", release.Digest)})
+}
+
 // setDocument sets a path of a document's newest revision; empty: it is taken out.
 func (p person) setDocument(name, path, value string) error {
+	return p.edits(name, &apipb.DocumentOperation{Path: path, Value: value})
+}
+
+// edits a document's newest revision.
+func (p person) edits(name string, operations ...*apipb.DocumentOperation) error {
 	found, err := p.c.Documents.GetDocument(p.ctx, &apipb.GetDocumentRequest{Partition: string(p.partition), Name: name})
 	if err != nil {
 		return err
 	}
 	_, err = p.c.Documents.EditDocument(p.ctx, &apipb.EditDocumentRequest{
-		Partition: string(p.partition), Name: name, Base: found.Document.Revision.Id, Reason: "it is so", Operations: []*apipb.DocumentOperation{{Path: path, Value: value}},
+		Partition: string(p.partition), Name: name, Base: found.Document.Revision.Id, Reason: "it is so", Operations: operations,
 	})
 	return err
 }
@@ -329,7 +347,7 @@ func (p person) editDelivered() error {
 	release := p.someRelease(4)
 	p.tell("%s: %s is set to %s", p.d, environment, release.Name)
 	p.mark("delivery: a field is edited by a person")
-	err := p.setDocument(fieldsDocument, "/"+environment+"/version", fmt.Sprintf("%q", release.Name))
+	err := p.setVersion(environment, release)
 	p.after(time.Duration(1+p.r.IntN(8))*time.Minute, func() { _ = p.actOnDelivery(intent.ActResume, environment, monitor.Release{}, "") })
 	return err
 }

@@ -94,6 +94,8 @@ func (l *Lab) deliveryStory(d Disturbance, r *rand.Rand) {
 		moved := monitor.Release{Name: first.Name, Digest: second.Digest}
 		l.delivering.bad[moved] = false
 		built(soon+2*time.Second, moved)
+		// A vote that comes late is of what it names.
+		at(soon+30*time.Second, func(p person) error { return p.votes(first, true, "ann", "bob") })
 	case "what was approved is judged anew":
 		at(soon, func(p person) error { return p.votes(first, true, "ann", "bob") })
 		act(soon+5*time.Second, intent.ActRestart, "production", first, "people")
@@ -109,6 +111,7 @@ func (l *Lab) deliveryStory(d Disturbance, r *rand.Rand) {
 		act(late, intent.ActUnpin, "test", monitor.Release{}, "")
 	case "what comes while all is paused":
 		act(begin, intent.ActPause, []string{"", "test", "staging"}[r.IntN(3)], monitor.Release{}, "")
+		act(soon/2, intent.ActResume, "production", monitor.Release{}, "") // Which ends its own pause alone.
 		built(soon, second)
 		act(staged, intent.ActResume, "", monitor.Release{}, "")
 	case "bad before it comes to staging":
@@ -122,11 +125,29 @@ func (l *Lab) deliveryStory(d Disturbance, r *rand.Rand) {
 		built(staged+10*time.Second, second)
 		act(late, intent.ActUnpin, "staging", monitor.Release{}, "")
 	case "a person sets the field":
-		at(staged, func(p person) error {
-			return p.setDocument(fieldsDocument, "/test/version", fmt.Sprintf("%q", firstRelease.Name))
-		})
+		at(staged, func(p person) error { return p.setVersion("test", firstRelease) })
+		act(staged+soon/2, intent.ActMarkGood, "test", first, "") // Which says nothing of the field.
 		built(staged+soon, second)
 		act(late, intent.ActResume, "test", monitor.Release{}, "")
+	case "it is withdrawn after it was approved":
+		at(soon, func(p person) error { return p.votes(first, true, "ann", "bob") })
+		at(soon+10*time.Second, func(p person) error { return p.setDocument(buildsDocument, "/"+first.Name, "") })
+	case "a person has an environment go back":
+		built(staged, second)
+		act(late, intent.ActRollBack, "test", first, "")
+	case "one after another is approved":
+		for n, release := range []monitor.Release{first, second, l.newRelease(false)} {
+			comes := begin + time.Duration(n)*staged
+			if n > 0 {
+				built(comes, release)
+			}
+			at(comes+soon, func(p person) error { return p.votes(release, true, "ann", "bob") })
+		}
+	case "a version comes while all is stopped":
+		at(20*time.Second, func(p person) error {
+			p.d.Length = staged
+			return p.stop()
+		})
 	case "its content changes after it was verified":
 		act(begin, intent.ActPause, "staging", monitor.Release{}, "")
 		l.delivering.troubles = nil
@@ -177,5 +198,7 @@ var deliveryTales = []string{
 	"two are approved", "two are approved", "one person approves twice", "one rejects", "approvals are old", "a tag is moved after it was approved",
 	"what was approved is judged anew", "a hotfix", "one constraint is forced", "what is newer than a pin", "what comes while all is paused",
 	"bad before it comes to staging", "a program finds it bad", "what was good goes bad behind another", "a person sets the field",
+	"it is withdrawn after it was approved", "a person has an environment go back", "one after another is approved", "one after another is approved",
+	"a version comes while all is stopped",
 	"its content changes after it was verified", "another comes while it is verified", "who verifies dies",
 }

@@ -288,6 +288,8 @@ func (l *Lab) ownKinds() []weighed {
 		return commonKinds
 	case l.delivers():
 		return deliveryKinds
+	case l.releases():
+		return workflowKinds
 	case l.rolls():
 		return anyRolloutKinds
 	}

@@ -136,12 +136,12 @@ func (p person) fieldEdit() error {
 
 // setField edits as somebody does who looks, thinks, and saves.
 func (p person) setField(path, value string) error {
-	found, err := p.c.Documents.GetDocument(p.ctx, &apipb.GetDocumentRequest{Partition: string(p.partition), Name: knobs})
+	response, err := p.c.Documents.GetDocument(p.ctx, &apipb.GetDocumentRequest{Partition: string(p.partition), Name: knobs})
 	if err != nil {
 		return err
 	}
 	p.think()
-	base := found.Document.Revision.Id
+	base := response.Document.Revision.Id
 	p.tell("%s: %s is %q, by %s on revision %s", p.d, path, value, p.name, base)
 	made, err := p.c.Documents.EditDocument(p.ctx, &apipb.EditDocumentRequest{
 		Partition: string(p.partition), Name: knobs, Base: base, Reason: "I know better",
@@ -262,7 +262,7 @@ func (p person) keepKnobs() error {
 	if !p.sets() {
 		return nil
 	}
-	found, err := p.c.Documents.GetDocument(p.ctx, &apipb.GetDocumentRequest{Partition: string(p.partition), Name: knobs})
+	response, err := p.c.Documents.GetDocument(p.ctx, &apipb.GetDocumentRequest{Partition: string(p.partition), Name: knobs})
 	if fault.Is(err, fault.NotFound) {
 		_, err := p.c.Documents.CreateDocument(p.ctx, &apipb.CreateDocumentRequest{Partition: string(p.partition), Name: knobs, Content: firstKnobs, Reason: "begun"})
 		return err
@@ -274,23 +274,23 @@ func (p person) keepKnobs() error {
 	if err != nil {
 		return err
 	}
-	for _, of := range list.Rollouts {
+	for _, rollout := range list.Rollouts {
 		for _, kind := range []intent.OrderKind{intent.OrderResume, intent.OrderAbort} {
-			if strings.Contains(of.GetRun().GetWaits(), "lehr rollout "+string(kind)) {
-				return p.order(of.Name, kind)
+			if strings.Contains(rollout.GetRun().GetWaits(), "lehr rollout "+string(kind)) {
+				return p.order(rollout.Name, kind)
 			}
 		}
-		if waits := of.GetRun().GetWaits(); strings.Contains(waits, "going back waits") && strings.Contains(waits, "to be healthy") {
-			return p.mendKnobs(found.Document.Content, illText) // What was there before was no better.
+		if waits := rollout.GetRun().GetWaits(); strings.Contains(waits, "going back waits") && strings.Contains(waits, "to be healthy") {
+			return p.mendKnobs(response.Document.Content, illText) // What was there before was no better.
 		}
-		if waits := of.GetRun().GetWaits(); strings.Contains(waits, "going back waits for head") {
-			return p.mendKnobs(found.Document.Content, neverText) // What was there before could not be made either: somebody had set it.
+		if waits := rollout.GetRun().GetWaits(); strings.Contains(waits, "going back waits for head") {
+			return p.mendKnobs(response.Document.Content, neverText) // What was there before could not be made either: somebody had set it.
 		}
-		if intent.RolloutState(of.GetRun().GetState()).Open() {
+		if intent.RolloutState(rollout.GetRun().GetState()).Open() {
 			return nil
 		}
 	}
-	return p.mendKnobs(found.Document.Content, neverText)
+	return p.mendKnobs(response.Document.Content, neverText)
 }
 
 // mendKnobs sets the first value that begins so to another one.

@@ -158,10 +158,10 @@ func (l *link) severed(ctx context.Context, call string) (err error, carried boo
 // Renew notes until when the replica's leases run at least.
 func (l *link) Renew(ctx context.Context, holder string, period time.Duration) error {
 	return wrote(ctx, l, "Renew", func() error {
-		began := l.lab.Now()
+		start := l.lab.Now()
 		err := l.All.Renew(ctx, holder, period)
 		if err == nil {
-			l.replica.leased = began.Add(period)
+			l.replica.leased = start.Add(period)
 		}
 		return err
 	})
@@ -198,8 +198,8 @@ func (l *link) took(epoch uint64) {
 	}
 	l.lab.mark("replica: another one takes over")
 	l.lab.tell("%s acts from now on", l.replica.Name())
-	if left := before.leased.Sub(l.lab.Now()); before.holds && left > 0 {
-		l.lab.wrong("S4", "%s got the lease while that of %s ran for another %s", l.replica.Name(), before.Name(), left)
+	if remaining := before.leased.Sub(l.lab.Now()); before.holds && remaining > 0 {
+		l.lab.wrong("S4", "%s got the lease while that of %s ran for another %s", l.replica.Name(), before.Name(), remaining)
 	}
 }
 

@@ -11,7 +11,12 @@ import (
 // draws runs until each situation has come up: a plugin that outlives its
 // replica does in one of eight. "make test" has a campaign of many more.
 func TestReplicasShareAStore(t *testing.T) {
-	const first, atMost = 12, 100
+	// The first two meet all of the situations, as long as Lehr draws and decides as it did when
+	// they were chosen; then others have to.
+	seeds := []uint64{35, 19}
+	for seed := range uint64(100) {
+		seeds = append(seeds, seed)
+	}
 	hours := 1.0
 	if testing.Short() {
 		hours = 0.2
@@ -23,7 +28,10 @@ func TestReplicasShareAStore(t *testing.T) {
 	} {
 		unmet[mark] = true
 	}
-	for seed := uint64(first); len(unmet) > 0 && seed < first+atMost; seed++ {
+	for i, seed := range seeds {
+		if len(unmet) == 0 {
+			break
+		}
 		o := Options{Seed: seed, Hours: hours, Density: 60, Replicas: 3}
 		outcome, err := Run(t.Context(), o)
 		if err != nil {
@@ -33,7 +41,7 @@ func TestReplicasShareAStore(t *testing.T) {
 			t.Errorf("seed %d: %v", seed, violation)
 		}
 		maps.DeleteFunc(unmet, func(mark string, _ bool) bool { return outcome.Marks[mark] > 0 })
-		if seed > first {
+		if i > 0 {
 			continue
 		}
 		again, err := Run(t.Context(), o)

@@ -21,8 +21,8 @@ const (
 
 // settleElsewhere lets the other partition have its resource.
 func (l *Lab) settleElsewhere(s *sqlite.Store) error {
-	by := intent.Actor{Name: "bob", Origin: "cli"}
-	if err := s.AddPartition(l.ctx, elsewhere, "/elsewhere/lehr.yaml", "the simulator looks after another thing", by); err != nil {
+	actor := intent.Actor{Name: "bob", Origin: "cli"}
+	if err := s.AddPartition(l.ctx, elsewhere, "/elsewhere/lehr.yaml", "the simulator looks after another thing", actor); err != nil {
 		return err
 	}
 	lease, err := s.Acquire(l.ctx, elsewhere, "elsewhere")
@@ -68,8 +68,8 @@ func (i *Intent) spare() *Thing {
 // inherit gives the spare thing another id.
 func (i *Intent) inherit(r *rand.Rand) string {
 	for {
-		if did := i.rename(i.spare(), fmt.Sprintf("spare/%d", r.IntN(5))); did != "" {
-			return did
+		if action := i.rename(i.spare(), fmt.Sprintf("spare/%d", r.IntN(5))); action != "" {
+			return action
 		}
 	}
 }

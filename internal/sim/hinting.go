@@ -45,9 +45,9 @@ func (l *Lab) hintCadence() time.Duration {
 func (l *Lab) unseenFor() time.Duration { return l.hintCadence() * 6 / 5 }
 
 // drifts has somebody change something that Lehr brought about and that fits, in so long.
-func (l *Lab) drifts(d Disturbance, r *rand.Rand, in time.Duration, fits func(world.Resource) bool) {
+func (l *Lab) drifts(d Disturbance, r *rand.Rand, delay time.Duration, fits func(world.Resource) bool) {
 	which, seed := r.IntN(1<<16), r.Uint64()
-	l.after(in, func() {
+	l.after(delay, func() {
 		var resources []intent.ResourceKey
 		for _, resource := range l.World.Resources() {
 			if resource.Exists && fits(resource) {

@@ -56,13 +56,13 @@ func (l *Lab) hoursEnd(d Disturbance, r *rand.Rand) {
 			l.mark("hours: something is new as they change, on a day on which clocks are put forward or back")
 		}
 		wanted := l.good.clone()
-		var did []string
+		var actions []string
 		for range 1 + r.IntN(3) {
 			if t := wanted.wanting(r, "job", "balancer", "command"); t != nil {
-				did = append(did, t.alter(r))
+				actions = append(actions, t.alter(r))
 			}
 		}
-		l.save(d.Number, wanted, strings.Join(did, "; "))
+		l.save(d.Number, wanted, strings.Join(actions, "; "))
 		l.soonApproved(d)
 	})
 }

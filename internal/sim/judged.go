@@ -60,9 +60,9 @@ func (l *Lab) judged() bool { return l.options.Definition == "" && Judged(l.opti
 
 // protections are the checks of a run that is judged.
 func protections(r *rand.Rand) string {
-	where := []string{"", `, where: type == "Balancer"`}[r.IntN(2)]
+	place := []string{"", `, where: type == "Balancer"`}[r.IntN(2)]
 	return fmt.Sprintf("  judged: {plugin: judge, for: %ds, during: %s, every: 5s}\n", 15+r.IntN(25), []string{"block", "fail"}[r.IntN(2)]) +
-		fmt.Sprintf("  proven: {plugin: judge, for: 30s, every: 5s, after: {delay: %ds, duration: %ds}%s}\n", 5+r.IntN(20), 1+r.IntN(40), where)
+		fmt.Sprintf("  proven: {plugin: judge, for: 30s, every: 5s, after: {delay: %ds, duration: %ds}%s}\n", 5+r.IntN(20), 1+r.IntN(40), place)
 }
 
 // judgeEdited has other protections from now on, or one of them.
@@ -86,13 +86,13 @@ type judgeTrouble struct {
 type judge struct{ replica *Replica }
 
 // Judge implements plugin.Judge.
-func (j judge) Judge(ctx context.Context, asked *pluginpb.JudgeRequest) (*pluginpb.JudgeResponse, error) {
+func (j judge) Judge(ctx context.Context, request *pluginpb.JudgeRequest) (*pluginpb.JudgeResponse, error) {
 	const timeout = 4 * time.Second // The usual one.
 	l, r := j.replica.lab, j.replica.lab.stream("judge")
-	began := l.Now()
-	kind := l.judges(asked)
+	start := l.Now()
+	kind := l.judges(request)
 	if kind != "" {
-		l.mark("judge: " + asked.Phase + ": " + kind)
+		l.mark("judge: " + request.Phase + ": " + kind)
 	}
 	takes := time.Duration(r.Int64N(int64(100 * time.Millisecond)))
 	switch kind {
@@ -104,10 +104,10 @@ func (j judge) Judge(ctx context.Context, asked *pluginpb.JudgeRequest) (*plugin
 	if err := j.replica.Wait(ctx, takes, nil); err != nil {
 		return nil, err
 	}
-	says := &pluginpb.JudgeResponse{Content: asked.Content, PlanDigest: asked.PlanDigest, Judgement: pluginpb.JudgeResponse_JUDGEMENT_PASS}
+	says := &pluginpb.JudgeResponse{Content: request.Content, PlanDigest: request.PlanDigest, Judgement: pluginpb.JudgeResponse_JUDGEMENT_PASS}
 	told := monitor.Judgement{
-		Check: asked.Protection, Phase: asked.Phase, Asset: intent.AssetID(asked.Asset), Content: asked.Content, Plan: asked.PlanDigest,
-		Push: intent.PushID(asked.Push), By: j.replica.Name(), Asked: began, Passes: true,
+		Check: request.Protection, Phase: request.Phase, Asset: intent.AssetID(request.Asset), Content: request.Content, Plan: request.PlanDigest,
+		Push: intent.PushID(request.Push), By: j.replica.Name(), Asked: start, Passes: true,
 	}
 	switch kind {
 	case judgeHangs:
@@ -122,11 +122,11 @@ func (j judge) Judge(ctx context.Context, asked *pluginpb.JudgeRequest) (*plugin
 		}
 		return nil, fault.New(fault.Invalid, "it says that it cannot be asked so: there is no such thing")
 	case judgeOther:
-		says.Content = intent.Sum("another", []byte(asked.Content)).String()
-		return says, remote.CheckJudgement(asked, says)
+		says.Content = intent.Sum("another", []byte(request.Content)).String()
+		return says, remote.CheckJudgement(request, says)
 	case judgePlan:
-		says.PlanDigest = intent.Sum("another", []byte(asked.PlanDigest)).String()
-		return says, remote.CheckJudgement(asked, says)
+		says.PlanDigest = intent.Sum("another", []byte(request.PlanDigest)).String()
+		return says, remote.CheckJudgement(request, says)
 	case judgeGarbage:
 		says.Judgement = 7
 		told.Passes = false
@@ -140,7 +140,7 @@ func (j judge) Judge(ctx context.Context, asked *pluginpb.JudgeRequest) (*plugin
 		says.Until = timestamppb.New(told.Until)
 	}
 	l.Monitor.Judged(told)
-	return says, remote.CheckJudgement(asked, says)
+	return says, remote.CheckJudgement(request, says)
 }
 
 // Select implements plugin.Judge.
@@ -154,10 +154,10 @@ func (judge) Measure(context.Context, *pluginpb.MeasureRequest) (*pluginpb.Measu
 }
 
 // judges is what becomes of a question; empty: it is answered with yes.
-func (l *Lab) judges(asked *pluginpb.JudgeRequest) string {
+func (l *Lab) judges(request *pluginpb.JudgeRequest) string {
 	l.judging = slices.DeleteFunc(l.judging, func(t judgeTrouble) bool { return !t.until.After(l.Now()) })
 	for _, t := range l.judging {
-		if (t.phase == "" || t.phase == asked.Phase) && (t.asset == "" || t.asset == intent.AssetID(asked.Asset)) {
+		if (t.phase == "" || t.phase == request.Phase) && (t.asset == "" || t.asset == intent.AssetID(request.Asset)) {
 			return t.kind
 		}
 	}
@@ -221,14 +221,14 @@ func (l *Lab) judgeAfter(d Disturbance, r *rand.Rand) {
 	if t == nil {
 		return
 	}
-	id, did := intent.AssetID(t.ID), t.alter(r)
+	id, action := intent.AssetID(t.ID), t.alter(r)
 	for at := range next.Things {
 		if slices.Contains(next.Things[at].After, t.ID) {
-			did += "; " + next.Things[at].alter(r)
+			action += "; " + next.Things[at].alter(r)
 		}
 	}
 	l.note(d.Kind, "production")
-	l.save(d.Number, next, did)
+	l.save(d.Number, next, action)
 	l.soonApproved(d)
 	if kind := turning[r.IntN(len(turning))]; r.IntN(4) > 0 {
 		l.judgeIs(d, judgeTrouble{kind: kind, phase: "after", asset: id}, time.Duration(20+r.IntN(100))*time.Second)

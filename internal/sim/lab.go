@@ -119,6 +119,8 @@ type Lab struct {
 	editedThen func()
 	// delivering is the application, in runs that have one.
 	delivering delivering
+	// workflows is what is known of runs of workflows, where there are any.
+	workflows courseOfRuns
 	// savedOutputs is what happens once outputs were written.
 	savedOutputs func()
 	// judging is what becomes of questions to the plugin of checks.
@@ -206,7 +208,7 @@ func (l *Lab) watch() error {
 		Well:    l.isWell(), Gap: 2 * l.sweep(), Document: l.field(), Has: l.inProduction,
 		Held: func() time.Time { return l.heldUp }, Remembers: l.collecting().Keep.History,
 		Common: l.common,
-		Ill:    ill, Relies: 3 * l.sweep(), Receivers: l.told(), Awaiting: awaiting, Asks: l.askedOutput(), Delivered: l.deliveryWatch(),
+		Ill:    ill, Relies: 3 * l.sweep(), Receivers: l.told(), Awaiting: awaiting, Asks: l.askedOutput(), Delivered: l.deliveryWatch(), Course: l.watchedCourse(),
 	})
 	l.World.OnHealth = func() {
 		l.Monitor.Produced()
@@ -285,13 +287,13 @@ func (l *Lab) apart() bool { return l.options.Seed%2 == 1 }
 func (l *Lab) distant() bool { return l.fleet() || l.apart() }
 
 // run lets virtual time pass until then, or until something is found wrong.
-func (l *Lab) run(until time.Time) {
+func (l *Lab) run(end time.Time) {
 	look := 10 * time.Second
 	if l.fleet() {
 		look = time.Second // How long nobody acted is to be known well.
 	}
-	for l.Now().Before(until) && !l.failed() && l.ctx.Err() == nil {
-		l.Run(earlier(l.Now().Add(look), until))
+	for l.Now().Before(end) && !l.failed() && l.ctx.Err() == nil {
+		l.Run(earlier(l.Now().Add(look), end))
 		l.attend()
 	}
 }

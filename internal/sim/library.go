@@ -36,14 +36,14 @@ func newLibrary(s store.All) *library {
 
 // schemas finds the types of an incarnation.
 func (l *library) schemas(ctx context.Context, id intent.IncarnationID) (*schema.Set, error) {
-	if set, ok := l.sets[id]; ok {
-		return set, nil
+	if schemas, ok := l.sets[id]; ok {
+		return schemas, nil
 	}
-	set, err := l.types(ctx, id)
+	schemas, err := l.types(ctx, id)
 	if err == nil {
-		l.sets[id] = set
+		l.sets[id] = schemas
 	}
-	return set, err
+	return schemas, err
 }
 
 func (l *library) find(ctx context.Context, at place) (content, error) {

@@ -129,6 +129,24 @@ func (l *link) ListPartitions(ctx context.Context) ([]store.Partition, error) {
 	return slices.DeleteFunc(list, func(p store.Partition) bool { return p.ID == elsewhere }), err
 }
 
+// SurveyStandings leaves out the partition that is served elsewhere, as do the other surveys.
+func (l *link) SurveyStandings(ctx context.Context) ([]store.Standing, error) {
+	list, err := read(ctx, l, "SurveyStandings", func() ([]store.Standing, error) { return l.All.SurveyStandings(ctx) })
+	return slices.DeleteFunc(list, func(s store.Standing) bool { return s.ID == elsewhere }), err
+}
+
+func (l *link) SurveyMatters(ctx context.Context, filter store.MattersFilter) (map[intent.PartitionID]*store.Matters, error) {
+	matters, err := read(ctx, l, "SurveyMatters", func() (map[intent.PartitionID]*store.Matters, error) { return l.All.SurveyMatters(ctx, filter) })
+	delete(matters, elsewhere)
+	return matters, err
+}
+
+func (l *link) HeadContents(ctx context.Context, asset intent.AssetID) (map[intent.PartitionID]store.HeadContent, error) {
+	contents, err := read(ctx, l, "HeadContents", func() (map[intent.PartitionID]store.HeadContent, error) { return l.All.HeadContents(ctx, asset) })
+	delete(contents, elsewhere)
+	return contents, err
+}
+
 func (l *link) Check(ctx context.Context, lease store.Lease) error {
 	_, err := read(ctx, l, "Check", func() (struct{}, error) { return struct{}{}, l.All.Check(ctx, lease) })
 	if fault.Is(err, fault.Conflict) {
@@ -145,8 +163,8 @@ func (l *link) Members(ctx context.Context, id intent.IncarnationID, filter stor
 	return read(ctx, l, "Members", func() ([]intent.Member, error) { return l.All.Members(ctx, id, filter) })
 }
 
-func (l *link) Changes(ctx context.Context, from, to intent.IncarnationID, after intent.AssetID, limit int) ([]store.Change, error) {
-	return read(ctx, l, "Changes", func() ([]store.Change, error) { return l.All.Changes(ctx, from, to, after, limit) })
+func (l *link) Changes(ctx context.Context, base, target intent.IncarnationID, cursor intent.AssetID, limit int) ([]store.Change, error) {
+	return read(ctx, l, "Changes", func() ([]store.Change, error) { return l.All.Changes(ctx, base, target, cursor, limit) })
 }
 
 func (l *link) Content(ctx context.Context, id intent.IncarnationID, asset intent.AssetID) (m intent.Member, body []byte, err error) {
@@ -197,8 +215,8 @@ func (l *link) OpenPushes(ctx context.Context, partition intent.PartitionID) ([]
 	return read(ctx, l, "OpenPushes", func() ([]store.OpenPush, error) { return l.All.OpenPushes(ctx, partition) })
 }
 
-func (l *link) EnforcedPage(ctx context.Context, partition intent.PartitionID, after intent.AssetID, limit int) ([]store.Enforced, error) {
-	return read(ctx, l, "EnforcedPage", func() ([]store.Enforced, error) { return l.All.EnforcedPage(ctx, partition, after, limit) })
+func (l *link) EnforcedPage(ctx context.Context, partition intent.PartitionID, cursor intent.AssetID, limit int) ([]store.Enforced, error) {
+	return read(ctx, l, "EnforcedPage", func() ([]store.Enforced, error) { return l.All.EnforcedPage(ctx, partition, cursor, limit) })
 }
 
 // SetStop fails only where stops count before the store has them.
@@ -210,11 +228,11 @@ func (l *link) SetStop(ctx context.Context, stop intent.Stop) error {
 }
 
 // Resume fails only where stops count before the store has them.
-func (l *link) Resume(ctx context.Context, partition intent.PartitionID, reason string, by intent.Actor) error {
+func (l *link) Resume(ctx context.Context, partition intent.PartitionID, reason string, actor intent.Actor) error {
 	if !l.lab.braked() {
-		return l.All.Resume(ctx, partition, reason, by)
+		return l.All.Resume(ctx, partition, reason, actor)
 	}
-	return wrote(ctx, l, "Resume", func() error { return l.All.Resume(ctx, partition, reason, by) })
+	return wrote(ctx, l, "Resume", func() error { return l.All.Resume(ctx, partition, reason, actor) })
 }
 
 func (l *link) Acquire(ctx context.Context, partition intent.PartitionID, holder string) (store.Lease, error) {
@@ -259,7 +277,7 @@ func (l *link) SaveCandidate(ctx context.Context, lease store.Lease, candidate i
 		err := l.All.SaveCandidate(ctx, lease, candidate, delta)
 		if err == nil {
 			l.lab.mark("candidate: " + string(candidate.State))
-			if candidate.State == intent.CandidateRejected && l.lab.delivers() && len(candidate.Findings) > 0 {
+			if candidate.State == intent.CandidateRejected && (l.lab.delivers() || l.lab.releases()) && len(candidate.Findings) > 0 {
 				l.lab.tell("a candidate is rejected: %s", candidate.Findings[0].Message)
 			}
 		}
@@ -267,8 +285,8 @@ func (l *link) SaveCandidate(ctx context.Context, lease store.Lease, candidate i
 	})
 }
 
-func (l *link) Govern(ctx context.Context, lease store.Lease, from intent.IncarnationID, governed []store.Governed) error {
-	return wrote(ctx, l, "Govern", func() error { return l.All.Govern(ctx, lease, from, governed) })
+func (l *link) Govern(ctx context.Context, lease store.Lease, base intent.IncarnationID, governed []store.Governed) error {
+	return wrote(ctx, l, "Govern", func() error { return l.All.Govern(ctx, lease, base, governed) })
 }
 
 func (l *link) SaveRollout(ctx context.Context, lease store.Lease, step store.RolloutStep) error {
@@ -281,9 +299,9 @@ func (l *link) SaveRollout(ctx context.Context, lease store.Lease, step store.Ro
 	})
 }
 
-func (l *link) SetFields(ctx context.Context, lease store.Lease, revision uint64, name string, edit document.Edit, by intent.Actor) (document.Document, error) {
+func (l *link) SetFields(ctx context.Context, lease store.Lease, revision uint64, name string, edit document.Edit, actor intent.Actor) (document.Document, error) {
 	return write(ctx, l, "SetFields", func() (document.Document, error) {
-		made, err := l.All.SetFields(ctx, lease, revision, name, edit, by)
+		made, err := l.All.SetFields(ctx, lease, revision, name, edit, actor)
 		l.lab.fieldSet(err)
 		return made, err
 	})
@@ -313,12 +331,30 @@ func (l *link) RecordDelivery(ctx context.Context, record intent.DeliveryRecord,
 	return write(ctx, l, "RecordDelivery", func() (intent.DeliveryRecord, error) { return l.All.RecordDelivery(ctx, record, may) })
 }
 
+func (l *link) StartWorkflow(ctx context.Context, run intent.WorkflowRun, events []intent.WorkflowEvent, role intent.Role) (intent.WorkflowRun, error) {
+	return write(ctx, l, "StartWorkflow", func() (intent.WorkflowRun, error) { return l.All.StartWorkflow(ctx, run, events, role) })
+}
+
+func (l *link) StepWorkflowAs(ctx context.Context, step store.WorkflowStep, anyOf []intent.Role, verb, reason string) (intent.WorkflowRun, error) {
+	return write(ctx, l, "StepWorkflowAs", func() (intent.WorkflowRun, error) {
+		return l.All.StepWorkflowAs(ctx, step, anyOf, verb, reason)
+	})
+}
+
+func (l *link) StepWorkflow(ctx context.Context, lease store.Lease, step store.WorkflowStep) (intent.WorkflowRun, error) {
+	return write(ctx, l, "StepWorkflow", func() (intent.WorkflowRun, error) {
+		stored, err := l.All.StepWorkflow(ctx, lease, step)
+		l.lab.runStepped(step, stored, err)
+		return stored, err
+	})
+}
+
 func (l *link) Observations(ctx context.Context, partition intent.PartitionID, rollout string) ([]intent.Observation, error) {
 	return read(ctx, l, "Observations", func() ([]intent.Observation, error) { return l.All.Observations(ctx, partition, rollout) })
 }
 
-func (l *link) RolloutOrders(ctx context.Context, partition intent.PartitionID, after uint64) ([]intent.RolloutOrder, error) {
-	return read(ctx, l, "RolloutOrders", func() ([]intent.RolloutOrder, error) { return l.All.RolloutOrders(ctx, partition, after) })
+func (l *link) RolloutOrders(ctx context.Context, partition intent.PartitionID, cursor uint64) ([]intent.RolloutOrder, error) {
+	return read(ctx, l, "RolloutOrders", func() ([]intent.RolloutOrder, error) { return l.All.RolloutOrders(ctx, partition, cursor) })
 }
 
 func (l *link) PutBlobs(ctx context.Context, lease store.Lease, kind string, blobs map[string][]byte) error {
@@ -327,9 +363,9 @@ func (l *link) PutBlobs(ctx context.Context, lease store.Lease, kind string, blo
 
 func (l *link) Admit(ctx context.Context, lease store.Lease, admissions []store.Admission) ([]*store.Refusal, error) {
 	return write(ctx, l, "Admit", func() ([]*store.Refusal, error) {
-		asked := l.lab.Now()
+		requestTime := l.lab.Now()
 		refusals, err := l.All.Admit(ctx, lease, admissions)
-		l.lab.admitted(asked, admissions, refusals, err)
+		l.lab.admitted(requestTime, admissions, refusals, err)
 		return refusals, err
 	})
 }
@@ -367,17 +403,17 @@ func (l *link) Memos(ctx context.Context, partition intent.PartitionID, assets [
 	return read(ctx, l, "Memos", func() (map[intent.AssetID][]intent.Memo, error) { return l.All.Memos(ctx, partition, assets) })
 }
 
-func (l *link) MemoAssets(ctx context.Context, partition intent.PartitionID, after intent.AssetID, limit int) ([]intent.AssetID, error) {
-	return read(ctx, l, "MemoAssets", func() ([]intent.AssetID, error) { return l.All.MemoAssets(ctx, partition, after, limit) })
+func (l *link) MemoAssets(ctx context.Context, partition intent.PartitionID, cursor intent.AssetID, limit int) ([]intent.AssetID, error) {
+	return read(ctx, l, "MemoAssets", func() ([]intent.AssetID, error) { return l.All.MemoAssets(ctx, partition, cursor, limit) })
 }
 
 func (l *link) SaveEnforced(ctx context.Context, lease store.Lease, enforced []store.Enforced) (map[intent.AssetID]store.Claim, error) {
 	return write(ctx, l, "SaveEnforced", func() (map[intent.AssetID]store.Claim, error) {
-		began := l.lab.Now()
+		start := l.lab.Now()
 		claims, err := l.All.SaveEnforced(ctx, lease, enforced)
 		for _, e := range enforced {
 			if err == nil {
-				l.lab.Monitor.Recorded(began, e.Asset, e.Effective)
+				l.lab.Monitor.Recorded(start, e.Asset, e.Effective)
 			}
 		}
 		if len(claims) > 0 {

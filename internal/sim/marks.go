@@ -29,7 +29,7 @@ func why(err error) string {
 }
 
 // admitted marks what became of admissions.
-func (l *Lab) admitted(asked time.Time, admissions []store.Admission, refusals []*store.Refusal, err error) {
+func (l *Lab) admitted(requestTime time.Time, admissions []store.Admission, refusals []*store.Refusal, err error) {
 	switch {
 	case fault.Is(err, fault.Conflict):
 		l.mark("admission: stale lease")
@@ -38,7 +38,7 @@ func (l *Lab) admitted(asked time.Time, admissions []store.Admission, refusals [
 	}
 	for i, refusal := range refusals {
 		if err == nil && refusal == nil {
-			l.rests(admissions[i], asked)
+			l.rests(admissions[i], requestTime)
 			if admissions[i].Removes {
 				l.mark("admitted: a removal")
 			}
@@ -171,7 +171,7 @@ func (l *Lab) serves(head intent.IncarnationID) {
 	}
 	ids := map[string][]string{}
 	for _, m := range members {
-		if l.ofKnobs(m.Asset) || l.isDelivered(m.Asset) || l.removedByRule(head, m.Asset) {
+		if l.ofKnobs(m.Asset) || l.isDelivered(m.Asset) || l.isOfCourse(m.Asset) || l.removedByRule(head, m.Asset) {
 			continue
 		}
 		switch m.Asset {

@@ -48,11 +48,11 @@ type declared struct {
 // rests asks of an admission whether its neighbours are as its edges ask, in
 // production and not in what Lehr knows of it (S1, S5), and whether a commit
 // disarmed its own guards (S23).
-func (l *Lab) rests(a store.Admission, asked time.Time) {
+func (l *Lab) rests(a store.Admission, requestTime time.Time) {
 	const atOnce = time.Second
 	l.lied()
 	// By a clock that was set back since, pins that had ended hold again.
-	if l.options.Definition != "" || l.Now().Sub(asked) > atOnce || l.Now().Sub(l.clockMoved) <= atOnce {
+	if l.options.Definition != "" || l.Now().Sub(requestTime) > atOnce || l.Now().Sub(l.clockMoved) <= atOnce {
 		return
 	}
 	k := look{Lab: l, Admission: a, enforced: map[intent.AssetID]store.Enforced{}}
@@ -87,7 +87,7 @@ func (l *Lab) rests(a store.Admission, asked time.Time) {
 	}
 	k.guarded()
 	k.dependants()
-	k.lookedAt(asked)
+	k.lookedAt(requestTime)
 	if l.Now().Sub(l.foreign) > trusted {
 		k.neighbours()
 		k.orphans()
@@ -109,7 +109,7 @@ func (l *Lab) lied() {
 }
 
 // declares reads what an asset says as of an incarnation.
-func (k look) declares(at intent.IncarnationID, asset intent.AssetID) (d declared, there bool) {
+func (k look) declares(at intent.IncarnationID, asset intent.AssetID) (d declared, ok bool) {
 	_, body, err := k.reading.Content(k.ctx, at, asset)
 	if err != nil {
 		return d, false
@@ -163,7 +163,7 @@ func (k look) guarded() {
 
 // back ends the keys of the budgets of what a rollback has go back.
 func (k look) back() string {
-	if to, pin := k.aim(k.Asset); pin != nil && pin.Rank == intent.RankRollback && to != k.head {
+	if target, pin := k.aim(k.Asset); pin != nil && pin.Rank == intent.RankRollback && target != k.head {
 		return monitor.Back
 	}
 	return ""
@@ -367,29 +367,29 @@ func (k look) capacity(job, balancer declared, property string) {
 }
 
 // tasks are those that a job has, and those that it asks for.
-func (k look) tasks(job declared) (now, then int, is bool) {
+func (k look) tasks(job declared) (now, previous int, ok bool) {
 	wants, has := &processpb.Job{}, &processpb.Job{}
 	if schema.Payload(job.Asset, wants) != nil {
 		return 0, 0, false
 	}
 	k.real("sim:Job/"+wants.GetName(), has)
 	if !job.turndown {
-		then = int(wants.GetReplicas())
+		previous = int(wants.GetReplicas())
 	}
-	return int(has.GetReplicas()), then, true
+	return int(has.GetReplicas()), previous, true
 }
 
 // upstreams are those that a balancer has, and those that it asks for.
-func (k look) upstreams(balancer declared) (now, then int, is bool) {
+func (k look) upstreams(balancer declared) (now, previous int, ok bool) {
 	wants, has := &caddypb.Balancer{}, &caddypb.Balancer{}
 	if schema.Payload(balancer.Asset, wants) != nil {
 		return 0, 0, false
 	}
 	k.real("sim:Balancer/"+wants.GetName(), has)
 	if !balancer.turndown {
-		then = len(wants.GetUpstreams())
+		previous = len(wants.GetUpstreams())
 	}
-	return len(has.GetUpstreams()), then, true
+	return len(has.GetUpstreams()), previous, true
 }
 
 // atRest: no push of a neighbour on which the admission rests was open before

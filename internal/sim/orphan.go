@@ -44,14 +44,14 @@ func (k look) orphan(orphan declared, edge *intentpb.Dependency) {
 		k.wrong("S5", "push %s was admitted to remove %s, and the orphan %s depends on it", k.Push, k.Asset, orphan.ID)
 	case k.target.turndown || k.letsGo() || k.overridden(rule):
 	case rule == intentpb.Dependency_RULE_CAPACITY:
-		if now, then, is := k.upstreams(k.target); is && then > now {
-			k.wrong("S23", "push %s of %s was admitted from %d to %d upstreams, and %s, which serves it, is an orphan", k.Push, k.Asset, now, then, orphan.ID)
+		if now, previous, ok := k.upstreams(k.target); ok && previous > now {
+			k.wrong("S23", "push %s of %s was admitted from %d to %d upstreams, and %s, which serves it, is an orphan", k.Push, k.Asset, now, previous, orphan.ID)
 		}
 	case rule == intentpb.Dependency_RULE_VERSION && k.before != nil:
 		has, ok := k.version(k.target)
-		then, before := schemaVersion(k.target), schemaVersion(*k.before)
-		if ok && then < has && then < before && then < number(edge.GetAtLeast()) {
-			k.wrong("S23", "push %s of %s was admitted from version %d to %d, and the orphan %s needs %s", k.Push, k.Asset, has, then, orphan.ID, edge.GetAtLeast())
+		previous, before := schemaVersion(k.target), schemaVersion(*k.before)
+		if ok && previous < has && previous < before && previous < number(edge.GetAtLeast()) {
+			k.wrong("S23", "push %s of %s was admitted from version %d to %d, and the orphan %s needs %s", k.Push, k.Asset, has, previous, orphan.ID, edge.GetAtLeast())
 		}
 	}
 }

@@ -203,8 +203,8 @@ func (l *Lab) outputGone(d Disturbance, r *rand.Rand) {
 	}
 	l.note(d.Kind, "sources")
 	l.save(d.Number, next, id+" is turned down")
-	for _, in := range []time.Duration{0, 20 * time.Second, time.Minute} {
-		l.after(in, func() { l.soonApproved(d) })
+	for _, delay := range []time.Duration{0, 20 * time.Second, time.Minute} {
+		l.after(delay, func() { l.soonApproved(d) })
 	}
 	l.after(3*time.Minute+within(r, 8*time.Minute), func() {
 		back := l.good.clone()
@@ -229,7 +229,7 @@ func (l *Lab) outputEdited(d Disturbance, r *rand.Rand) {
 	value, kind, own := fmt.Sprintf("p-%d", r.IntN(1000)), r.IntN(3), r.IntN(2)
 	l.people.Go("somebody edits outputs", func() {
 		p := l.named(replica, somebody, d, r)
-		found, err := p.c.Documents.GetDocument(p.ctx, &apipb.GetDocumentRequest{Partition: string(l.partition), Name: outputs.Document})
+		response, err := p.c.Documents.GetDocument(p.ctx, &apipb.GetDocumentRequest{Partition: string(l.partition), Name: outputs.Document})
 		if err != nil {
 			return
 		}
@@ -242,7 +242,7 @@ func (l *Lab) outputEdited(d Disturbance, r *rand.Rand) {
 			operation = &apipb.DocumentOperation{Path: "/" + asset + "/" + world.OutputName, Value: fmt.Sprintf("%q", value)}
 		}
 		_, err = p.c.Documents.EditDocument(p.ctx, &apipb.EditDocumentRequest{
-			Partition: string(l.partition), Name: outputs.Document, Base: found.Document.Revision.Id, Reason: "I know better",
+			Partition: string(l.partition), Name: outputs.Document, Base: response.Document.Revision.Id, Reason: "I know better",
 			Operations: []*apipb.DocumentOperation{operation},
 		})
 		l.tell("%s: %s is %s: %v", d, operation.Path, operation.Value, err)

@@ -113,9 +113,9 @@ func (l *Lab) divide(d Disturbance, r *rand.Rand, id, first string) bool {
 	}
 	l.holdFor(intent.AssetID(first), 2*settling)
 	next.Lifts = true
-	did := t.alter(r)
+	action := t.alter(r)
 	other.alter(r)
-	l.after(500*time.Millisecond, func() { l.save(d.Number, next, did+", and so does "+first) })
+	l.after(500*time.Millisecond, func() { l.save(d.Number, next, action+", and so does "+first) })
 	return true
 }
 
@@ -149,8 +149,8 @@ func (l *Lab) liftOther(d Disturbance, r *rand.Rand) {
 	l.save(d.Number, next, fmt.Sprintf("%s comes after %s", id, first))
 	l.soonApproved(d)
 	l.after(settling, func() {
-		before, replica := l.Head(), l.anyone()
-		if replica == nil || replica.Client == nil || before.IsZero() {
+		previous, replica := l.Head(), l.anyone()
+		if replica == nil || replica.Client == nil || previous.IsZero() {
 			return
 		}
 		l.holdFor(intent.AssetID(id), 2*settling)
@@ -158,7 +158,7 @@ func (l *Lab) liftOther(d Disturbance, r *rand.Rand) {
 			return
 		}
 		l.people.Go("person", func() {
-			if err := l.named(replica, "bob", d, r).passOther(id, before.String()); err != nil {
+			if err := l.named(replica, "bob", d, r).passOther(id, previous.String()); err != nil {
 				l.tell("%s: refused: %v", d, err)
 			}
 		})

@@ -66,6 +66,8 @@ type Intent struct {
 	Protections string `yaml:"-"`
 	// Delivers: an application is delivered.
 	Delivers bool `yaml:"-"`
+	// Releases: a workflow runs.
+	Releases bool `yaml:"-"`
 	// Buckets: some things tell outputs, and others ask for them.
 	Buckets bool `yaml:"-"`
 	// Bindings of types that not always have a plugin; nil: there are none.
@@ -142,6 +144,9 @@ func (i Intent) files() map[string]string {
 	}
 	if i.Delivers {
 		files["/sim/web.star"] = deliveredProgram
+	}
+	if i.Releases {
+		files["/sim/course.star"], files["/sim/release.yaml"] = courseProgram, releaseWorkflow
 	}
 	if i.Bindings != nil {
 		files["/sim/types/leaf.proto"] = leafTypes
@@ -238,6 +243,9 @@ func (i Intent) definition() string {
 	}
 	if i.Delivers {
 		text = deliver(text)
+	}
+	if i.Releases {
+		text = addWorkflow(text)
 	}
 	if i.Bindings != nil {
 		text = i.Bindings.definition(text)

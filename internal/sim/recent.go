@@ -10,12 +10,12 @@ import (
 // admitted: however long something waited, what was seen before counts no more
 // (S1). What held a process up between the two, or set its clock, is no fault
 // of Lehr's: plugins look again.
-func (k look) lookedAt(asked time.Time) {
+func (k look) lookedAt(requestTime time.Time) {
 	const under, handed = 5 * time.Second, 10 * time.Second
 	at, compared := k.Monitor.Compared(k.Asset, k.Effective, k.Plan)
 	hold := enforcer.DefaultLimits().FactHold
-	age := asked.Sub(at)
-	if !compared || asked.Sub(k.heldUp) < under || !k.wrongUntil.Before(at.Add(-handed-hold)) {
+	age := requestTime.Sub(at)
+	if !compared || requestTime.Sub(k.heldUp) < under || !k.wrongUntil.Before(at.Add(-handed-hold)) {
 		return
 	}
 	if age > hold+handed {

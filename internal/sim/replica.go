@@ -132,7 +132,7 @@ func (r *Replica) main() {
 	options.Limits.Sweep, options.Limits.Watched = l.sweep(), watched
 	options.Collecting = l.collecting()
 	options.Parts = app.Parts{
-		Store: r.link, Runtime: r.Process, Sources: l.Sources, WithoutDelivery: !l.delivers(), Verify: r.verify,
+		Store: r.link, Runtime: r.Process, Sources: l.Sources, WithoutDelivery: !l.delivers(), WithoutWorkflows: !l.releases(), Verify: r.verify, CallWorkflow: r.call,
 		Plugins: func(run []string) plugin.Plugin { return l.Monitor.Watch(l.World.Plugin(r.Process, run)) },
 		Runner:  inProcess{generate.InProcess{Limits: generate.DefaultLimits()}},
 	}
@@ -163,12 +163,12 @@ func (r *Replica) main() {
 	r.handler = r.app.Handler()
 	r.Client = r.as(somebody, "cli")
 	_ = r.Wait(l.ctx, -1, r.stopping)
-	began := l.Now()
+	start := l.Now()
 	if err := r.app.Stop(l.ctx); err != nil {
 		// One that was held up ends late: its supervisor kills it.
 		l.tell("%s did not end in time: %v", r.Name(), err)
 		l.mark("stop: it did not end in time")
-		if !l.heldUp.After(began) {
+		if !l.heldUp.After(start) {
 			l.wrong("L7", "%s did not stop: %v", r.Name(), err)
 		}
 	}
@@ -207,9 +207,9 @@ func (r *Replica) as(name, origin string) *client.Client {
 }
 
 // Kill ends the process as kill -9 does.
-func (r *Replica) Kill(why string) {
+func (r *Replica) Kill(reason string) {
 	if r.Alive() {
-		r.lab.tell("%s is killed: %s", r.Name(), why)
+		r.lab.tell("%s is killed: %s", r.Name(), reason)
 		r.lab.Scheduler.Kill(r.Process)
 	}
 }

@@ -63,6 +63,10 @@ var Required = []string{
 	"while a push runs: another process takes over", "while a push runs: back to the first intent", "while a push runs: clock jumps",
 	"while a push runs: edit", "while a push runs: hold", "while a push runs: kill at a point", "while a push runs: pin",
 	"while a push runs: restart", "while a push runs: someone changes production", "while a push runs: stop",
+	"workflow: a call fails", "workflow: a call hangs", "workflow: a call is busy", "workflow: a call is slow", "workflow: a call loses its caller",
+	"workflow: a call loses the answer", "workflow: a cancel", "workflow: a document is edited", "workflow: a field is set by a person", "workflow: a signal",
+	"workflow: a start is repeated", "workflow: a vote: false", "workflow: a vote: true", "workflow: ended: cancelled", "workflow: ended: failure",
+	"workflow: ended: success", "workflow: somebody was faster",
 }
 
 // Missed lists what is required and was not met in a set of runs.

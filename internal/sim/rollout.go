@@ -420,15 +420,15 @@ func (p person) orderRollout() error {
 	if err != nil || len(list.Rollouts) == 0 {
 		return err
 	}
-	of := list.Rollouts[p.r.IntN(len(list.Rollouts))]
+	rollout := list.Rollouts[p.r.IntN(len(list.Rollouts))]
 	kinds := []intent.OrderKind{intent.OrderStart, intent.OrderForgive, intent.OrderRollback, intent.OrderStart, intent.OrderRelease}
-	switch intent.RolloutState(of.GetRun().GetState()) {
+	switch intent.RolloutState(rollout.GetRun().GetState()) {
 	case intent.RolloutRunning:
 		kinds = []intent.OrderKind{intent.OrderPause, intent.OrderPause, intent.OrderAbort, intent.OrderSkip, intent.OrderPromote, intent.OrderRollback, intent.OrderEmergency}
 	case intent.RolloutPaused:
 		kinds = []intent.OrderKind{intent.OrderResume, intent.OrderResume, intent.OrderAbort, intent.OrderPromote}
 	}
-	return p.order(of.Name, kinds[p.r.IntN(len(kinds))])
+	return p.order(rollout.Name, kinds[p.r.IntN(len(kinds))])
 }
 
 func (p person) order(rollout string, kind intent.OrderKind) error {
@@ -445,10 +445,10 @@ func (p person) hurries(run *apipb.RolloutRun) intent.OrderKind {
 	if p.ownRollout() || intent.RolloutState(run.GetState()) != intent.RolloutRunning {
 		return ""
 	}
-	switch took := p.Now().Sub(run.Began.AsTime()); {
-	case took > begins*3/4 && run.Promoted:
+	switch duration := p.Now().Sub(run.Began.AsTime()); {
+	case duration > begins*3/4 && run.Promoted:
 		return intent.OrderAbort // All have it, and soak on.
-	case took > begins/2 && !run.Promoted:
+	case duration > begins/2 && !run.Promoted:
 		return intent.OrderPromote
 	}
 	return ""
@@ -466,26 +466,26 @@ func (p person) goOnWithRollouts() error {
 	if err != nil {
 		return err
 	}
-	for _, of := range list.Rollouts {
+	for _, rollout := range list.Rollouts {
 		// Somebody's own stages may take days.
-		if kind := p.hurries(of.Run); kind != "" {
-			if err := p.order(of.Name, kind); err != nil {
+		if kind := p.hurries(rollout.Run); kind != "" {
+			if err := p.order(rollout.Name, kind); err != nil {
 				return err
 			}
 		}
-		if of.Run == nil && of.Governs && of.Document == "" {
-			if err := p.order(of.Name, intent.OrderStart); err != nil {
+		if rollout.Run == nil && rollout.Governs && rollout.Document == "" {
+			if err := p.order(rollout.Name, intent.OrderStart); err != nil {
 				return err
 			}
 		}
 		for _, kind := range []intent.OrderKind{intent.OrderForgive, intent.OrderStart, intent.OrderResume, intent.OrderAbort, intent.OrderRelease} {
-			if !strings.Contains(of.GetRun().GetWaits(), "lehr rollout "+string(kind)) && !(kind == intent.OrderRelease && !of.Governs && of.Pins > 0) {
+			if !strings.Contains(rollout.GetRun().GetWaits(), "lehr rollout "+string(kind)) && !(kind == intent.OrderRelease && !rollout.Governs && rollout.Pins > 0) {
 				continue
 			}
-			if kind == intent.OrderAbort && strings.Contains(of.GetRun().GetWaits(), "waits for this run to end") && p.Now().Sub(p.changed) < endsWithin {
+			if kind == intent.OrderAbort && strings.Contains(rollout.GetRun().GetWaits(), "waits for this run to end") && p.Now().Sub(p.changed) < endsWithin {
 				continue // It may end by itself.
 			}
-			if err := p.order(of.Name, kind); err != nil {
+			if err := p.order(rollout.Name, kind); err != nil {
 				return err
 			}
 			break

@@ -107,8 +107,8 @@ func (l *Lab) rotationApproved(d Disturbance, r *rand.Rand) {
 	l.note(d.Kind, "API")
 	l.rotate(d)
 	l.save(d.Number, next, t.alter(r))
-	for _, in := range []time.Duration{0, 20 * time.Second} {
-		l.after(in, func() { l.soonApproved(d) })
+	for _, delay := range []time.Duration{0, 20 * time.Second} {
+		l.after(delay, func() { l.soonApproved(d) })
 	}
 	l.after(1500*time.Millisecond+within(r, 25*time.Second), func() { l.rotate(d) })
 }

@@ -87,7 +87,7 @@ func (l *Lab) Age() time.Duration { return l.Now().Sub(l.start) }
 func (l *Lab) Tell(format string, arguments ...any) { l.tell(format, arguments...) }
 
 // Story is told from a line on.
-func (l *Lab) Story(from int) []string { return l.story[min(from, len(l.story)):] }
+func (l *Lab) Story(start int) []string { return l.story[min(start, len(l.story)):] }
 
 // Ask lets a person do something with the process that serves, for at most so
 // long.

@@ -62,32 +62,32 @@ var forms = func() []string {
 }()
 
 // shows asks whether something that is shown has a secret in it.
-func (l *Lab) shows(where, text string) {
+func (l *Lab) shows(place, text string) {
 	for _, form := range forms {
 		if at := strings.Index(text, form); at >= 0 {
-			l.wrong("S13", "a secret shows in %s: …%.200q", where, text[max(0, at-60):])
+			l.wrong("S13", "a secret shows in %s: …%.200q", place, text[max(0, at-60):])
 			return
 		}
 	}
 }
 
 // showsMessage asks it of an answer of the server.
-func (l *Lab) showsMessage(where string, m proto.Message) {
+func (l *Lab) showsMessage(place string, m proto.Message) {
 	if l.hasSecrets() {
-		l.shows(where, protojson.Format(m))
+		l.shows(place, protojson.Format(m))
 	}
 }
 
 // showsValue asks it of what Lehr stores or sends.
-func (l *Lab) showsValue(where string, value any) {
+func (l *Lab) showsValue(place string, value any) {
 	if !l.hasSecrets() {
 		return
 	}
 	text, err := json.Marshal(value)
 	if err != nil {
-		l.wrong("simulator", "reading %s: %v", where, err)
+		l.wrong("simulator", "reading %s: %v", place, err)
 	}
-	l.shows(where, string(text))
+	l.shows(place, string(text))
 }
 
 // showsLog asks it of a line of the log.

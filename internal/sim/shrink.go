@@ -32,10 +32,10 @@ func Shrink(ctx context.Context, o Options, failed Outcome, runs int) (Outcome, 
 	for parts := 2; len(list) > 0 && runs > 0; {
 		size := (len(list) + parts - 1) / parts
 		shorter := false
-		for from := 0; from < len(list) && !shorter; from += size {
+		for start := 0; start < len(list) && !shorter; start += size {
 			// Never nil: that would be all.
-			without := append([]int{}, list[:from]...)
-			without = append(without, list[min(from+size, len(list)):]...)
+			without := append([]int{}, list[:start]...)
+			without = append(without, list[min(start+size, len(list)):]...)
 			ok, err := still(without)
 			if err != nil {
 				return best, err

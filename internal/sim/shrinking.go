@@ -63,11 +63,11 @@ func (l *Lab) littleByLittle(d Disturbance) {
 func (l *Lab) acknowledgeAnother(d Disturbance) {
 	much := l.good.clone()
 	much.dropMuch()
-	l.whileHeld(d, much, "much less", func(seen intent.Digest) {
+	l.whileHeld(d, much, "much less", func(digest intent.Digest) {
 		other := much.clone()
 		other.drop("balancer", 1)
 		l.save(d.Number, other, "even less")
-		l.acknowledge(d, seen)
+		l.acknowledge(d, digest)
 	})
 	_ = l.people.Wait(l.ctx, 5*time.Second, nil)
 	l.goOn(d)
@@ -81,7 +81,7 @@ func (l *Lab) toNothing(d Disturbance) {
 	for _, id := range []string{"record/last", "record/least"} {
 		little.Things = append(little.Things, Thing{ID: id, Kind: "command", Name: id, Text: "last"})
 	}
-	l.whileHeld(d, little, "two things", func(seen intent.Digest) { l.acknowledge(d, seen) })
+	l.whileHeld(d, little, "two things", func(digest intent.Digest) { l.acknowledge(d, digest) })
 	if l.isServed(little) {
 		nothing := little.clone()
 		nothing.Things = nil
@@ -115,14 +115,14 @@ func (l *Lab) goOn(d Disturbance) {
 func (l *Lab) whileHeld(d Disturbance, next Intent, what string, do func(intent.Digest)) bool {
 	before, _ := l.heldCandidate()
 	l.save(d.Number, next, what)
-	var seen intent.Digest
-	held := l.until(15*time.Second, func() (is bool) {
-		seen, is = l.heldCandidate()
-		return is && seen != before
+	var digest intent.Digest
+	held := l.until(15*time.Second, func() (ok bool) {
+		digest, ok = l.heldCandidate()
+		return ok && digest != before
 	})
 	if held {
 		l.mark("a guard holds what was written")
-		do(seen)
+		do(digest)
 	}
 	return held
 }
@@ -139,13 +139,13 @@ func (l *Lab) heldCandidate() (intent.Digest, bool) {
 }
 
 // acknowledge lets exactly one candidate through, as a person does.
-func (l *Lab) acknowledge(d Disturbance, seen intent.Digest) {
+func (l *Lab) acknowledge(d Disturbance, digest intent.Digest) {
 	replica := l.replica()
 	if replica == nil || replica.Client == nil {
 		return
 	}
 	_, err := replica.Client.Candidates.AcknowledgeCandidate(l.ctx, &apipb.AcknowledgeCandidateRequest{
-		Partition: string(l.partition), Digest: seen.String(), Reason: "I have seen it",
+		Partition: string(l.partition), Digest: digest.String(), Reason: "I have seen it",
 	})
-	l.tell("%s: acknowledged %s: %v", d, seen.Short(), err)
+	l.tell("%s: acknowledged %s: %v", d, digest.Short(), err)
 }

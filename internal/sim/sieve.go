@@ -238,11 +238,11 @@ func (o SieveOptions) cases(reference *history) (list []SieveCase) {
 // unseen are the ways in which edits follow each other faster than anything
 // looks, or than it can act.
 func unseen() (list []SieveCase) {
-	for from := 1; from < len(sieveEdits); from++ {
-		for to := from + 1; to <= len(sieveEdits); to++ {
-			list = append(list, SieveCase{Pattern: UnobservedState, From: from, To: to, Down: true})
+	for start := 1; start < len(sieveEdits); start++ {
+		for end := start + 1; end <= len(sieveEdits); end++ {
+			list = append(list, SieveCase{Pattern: UnobservedState, From: start, To: end, Down: true})
 			for _, gap := range []time.Duration{0, 300 * time.Millisecond, 3 * time.Second} {
-				list = append(list, SieveCase{Pattern: UnobservedState, From: from, To: to, Gap: gap})
+				list = append(list, SieveCase{Pattern: UnobservedState, From: start, To: end, Gap: gap})
 			}
 		}
 	}

@@ -51,16 +51,16 @@ func (h *history) same(at int, want, got map[intent.ResourceKey]string) {
 // asks for it.
 func (h *history) served(e sieved) {
 	intents := sieveIntents()
-	known, asked := false, false
+	ok, asked := false, false
 	for _, at := range e.serving {
 		if h.reference.rests[at].root != e.root {
 			continue
 		}
-		known = true
+		ok = true
 		thing := intents[at].find(string(e.Asset))
 		asked = asked || thing != nil && thing.Turndown
 	}
-	if !known {
+	if !ok {
 		h.fail("effect %d (%s of %s to %s, push %s) is of %s, an intent that is not to be served then: %v are",
 			e.Number, e.Action, e.Asset, e.After, e.Push, e.Incarnation, e.serving)
 	}
@@ -110,8 +110,8 @@ func (h *history) visits() map[intent.AssetID][]visit {
 // state is what a text of the world says of the content: it begins with the
 // version, which no two states share.
 func state(text string) string {
-	_, content, found := strings.Cut(text, " ")
-	if !found {
+	_, content, ok := strings.Cut(text, " ")
+	if !ok {
 		return text
 	}
 	return content

@@ -110,20 +110,20 @@ func (l *Lab) play() {
 	if !l.settles("at the start", l.beginsWithin()) {
 		return
 	}
-	began := l.Now()
+	start := l.Now()
 	l.helping = false
 	l.people.Go("disturbances", func() {
 		for _, d := range l.disturbances {
 			if !l.happens(d) {
 				continue
 			}
-			if l.people.Wait(l.ctx, began.Add(d.At).Sub(l.Now()), nil) != nil {
+			if l.people.Wait(l.ctx, start.Add(d.At).Sub(l.Now()), nil) != nil {
 				return
 			}
 			l.strike(d)
 		}
 	})
-	l.run(began.Add(hours(l.options.Hours)))
+	l.run(start.Add(hours(l.options.Hours)))
 	if l.failed() {
 		return
 	}

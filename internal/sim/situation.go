@@ -179,16 +179,16 @@ func (l *Lab) pinTo(d Disturbance, r *rand.Rand, rank intent.Rank, period time.D
 			older = append(older, id)
 		}
 	}
-	to := head.Head
+	target := head.Head
 	if len(older) > 0 {
-		to = older[r.IntN(len(older))]
+		target = older[r.IntN(len(older))]
 	}
 	l.people.Go("rollout", func() {
 		pin, err := replica.link.SetPin(l.ctx, intent.Pin{
-			Asset: m.Asset, Incarnation: to, Rank: rank, Holder: intent.Actor{Name: "rollout", Origin: "sim"}, Reason: "a stage", Until: l.Now().Add(period),
+			Asset: m.Asset, Incarnation: target, Rank: rank, Holder: intent.Actor{Name: "rollout", Origin: "sim"}, Reason: "a stage", Until: l.Now().Add(period),
 		})
 		if err == nil {
-			l.tell("%s: %s to %s, revision %d, for %s", d, m.Asset, to, pin.Revision, period)
+			l.tell("%s: %s to %s, revision %d, for %s", d, m.Asset, target, pin.Revision, period)
 			l.mark("pinned by a program")
 		}
 	})
@@ -223,10 +223,10 @@ func (l *Lab) approveBlink(d Disturbance, r *rand.Rand) {
 	}
 	l.note(d.Kind, "API")
 	t.Approval = true
-	did := t.alter(r)
+	action := t.alter(r)
 	id := intent.AssetID(t.ID)
 	l.holdFor(id, 12*time.Second)
-	l.after(500*time.Millisecond, func() { l.save(d.Number, base, did) })
+	l.after(500*time.Millisecond, func() { l.save(d.Number, base, action) })
 	l.after(3*time.Second, func() { l.strike(Disturbance{Number: d.Number, Kind: PersonApprove, Seed: d.Seed}) })
 	l.after(5*time.Second, func() {
 		other := base.clone()

@@ -66,6 +66,7 @@ func init() {
 		OutputChanged: (*Lab).outputChanged, OutputFlapping: (*Lab).outputFlapping, OutputUnknown: (*Lab).outputUnknown, OutputGone: (*Lab).outputGone,
 		OutputEdited: (*Lab).outputEdited, OutputMoment: (*Lab).outputMoment, OutputDeposed: (*Lab).outputDeposed,
 		VersionBuilt: (*Lab).person, VersionVoted: (*Lab).person, DeliveryAct: (*Lab).person, DeliveryEdited: (*Lab).person, DeliveryProgram: (*Lab).programsFail, DeliveryMoment: (*Lab).deliveryMoment, DeliveryStory: (*Lab).deliveryStory,
+		RunStarted: (*Lab).person, RunVoted: (*Lab).person, RunSignalled: (*Lab).person, RunCancelled: (*Lab).person, CourseEdited: (*Lab).person, CallsFail: (*Lab).callsFail, WorkflowPoint: (*Lab).workflowPoint,
 		CommonChanged: (*Lab).changesCommon, CommonBroken: (*Lab).breaksCommon,
 		PluginUnbound: (*Lab).rebinds, ModelDeclared: (*Lab).rebinds, UnservedEdited: (*Lab).editsUnserved, UnservedAnswered: (*Lab).counts,
 		GenerationMarked: (*Lab).markSetting, GenerationLeaves: (*Lab).turnSettingDown, GenerationPinned: (*Lab).pinSetting,

@@ -15,7 +15,7 @@ import (
 
 // pushOf gives a job that anybody may push other content, and has its next push
 // befallen by something.
-func (l *Lab) pushOf(d Disturbance, r *rand.Rand, t world.Trouble) (id intent.AssetID, found bool) {
+func (l *Lab) pushOf(d Disturbance, r *rand.Rand, t world.Trouble) (id intent.AssetID, ok bool) {
 	next := l.good.clone()
 	job := next.wanting(r, "job")
 	if job == nil || job.Approval || l.options.Definition != "" {

@@ -150,18 +150,18 @@ func (l *Lab) notifiesOtherwise(d Disturbance, r *rand.Rand) {
 // the process end then, or people be notified otherwise.
 func (l *Lab) awaits(d Disturbance, r *rand.Rand) {
 	next := l.good.clone()
-	var did []string
+	var actions []string
 	for at := range next.Things {
 		if t := &next.Things[at]; (t.Kind == "command" || t.Kind == "login") && t.Mode == "" && !t.Turndown {
 			t.Approval = true
-			did = append(did, t.alter(r))
+			actions = append(actions, t.alter(r))
 		}
 	}
-	if len(did) == 0 {
+	if len(actions) == 0 {
 		return
 	}
 	l.note(d.Kind, "sources")
-	l.save(d.Number, next, strings.Join(did, "; "))
+	l.save(d.Number, next, strings.Join(actions, "; "))
 	if r.IntN(2) == 0 {
 		l.receives(Disturbance{Number: d.Number, Kind: Receiver, Length: d.Length, Seed: d.Seed}, r)
 	}

@@ -107,18 +107,18 @@ func (l *Lab) rebinds(d Disturbance, r *rand.Rand) {
 // editsUnserved changes some things of both types.
 func (l *Lab) editsUnserved(d Disturbance, r *rand.Rand) {
 	next := l.good.clone()
-	var did []string
+	var actions []string
 	for range 1 + r.IntN(3) {
 		if t := next.any(r, []string{"leaf", "note"}[r.IntN(2)]); t != nil {
 			t.Text = fmt.Sprintf("%s%d", t.Kind, r.IntN(9))
-			did = append(did, fmt.Sprintf("%s says %q", t.ID, t.Text))
+			actions = append(actions, fmt.Sprintf("%s says %q", t.ID, t.Text))
 		}
 	}
-	if len(did) == 0 {
+	if len(actions) == 0 {
 		return
 	}
 	l.note(d.Kind, "sources")
-	l.save(d.Number, next, strings.Join(did, "; "))
+	l.save(d.Number, next, strings.Join(actions, "; "))
 }
 
 // counts has somebody ask how the partition is, once what was edited last is known.
@@ -145,10 +145,10 @@ func (l *Lab) count(ctx context.Context) {
 	if replica == nil || replica.Client == nil {
 		return
 	}
-	before := l.Head()
+	previous := l.Head()
 	served, unserved := l.byBinding()
 	answer, err := replica.Client.Reports.Why(ctx, &apipb.WhyRequest{Partition: string(l.partition)})
-	if err != nil || l.Head() != before || answer.GetStanding() == nil {
+	if err != nil || l.Head() != previous || answer.GetStanding() == nil {
 		return
 	}
 	l.mark("unserved: counted")

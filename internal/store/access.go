@@ -323,7 +323,7 @@ type Access interface {
 	// SetPolicy makes the grants those of the server's policy; the audit tells
 	// what was added and removed. The same again changes nothing. Only Lehr
 	// itself and the local user may.
-	SetPolicy(ctx context.Context, grants []intent.Grant, by intent.Actor) error
+	SetPolicy(ctx context.Context, grants []intent.Grant, actor intent.Actor) error
 	// Grants lists those in force. It asks nothing of the caller.
 	Grants(ctx context.Context) ([]Grant, error)
 	// Authority is what the caller may do now.

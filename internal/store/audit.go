@@ -10,7 +10,7 @@ import (
 // record cannot be written, nothing is that has one.
 type Audit interface {
 	// AuditRecords lists records after a number, in their order.
-	AuditRecords(ctx context.Context, partition intent.PartitionID, after uint64, limit int) ([]intent.AuditRecord, error)
+	AuditRecords(ctx context.Context, partition intent.PartitionID, cursor uint64, limit int) ([]intent.AuditRecord, error)
 	// AuditEnds lists the ends of all chains in the order of their partitions,
 	// and with them every partition that was ever registered.
 	AuditEnds(ctx context.Context) ([]intent.AuditEnd, error)

@@ -13,17 +13,17 @@ type Brakes interface {
 	// The incarnation must exist and have the asset.
 	SetPin(ctx context.Context, pin intent.Pin) (intent.Pin, error)
 	// Unpin removes the holder's rank of pin; NotFound when there is none.
-	Unpin(ctx context.Context, partition intent.PartitionID, asset intent.AssetID, rank intent.Rank, reason string, by intent.Actor) error
+	Unpin(ctx context.Context, partition intent.PartitionID, asset intent.AssetID, rank intent.Rank, reason string, actor intent.Actor) error
 	// Pins lists all that are stored, expired ones too.
 	Pins(ctx context.Context, partition intent.PartitionID) ([]intent.Pin, error)
 	// PinsOf lists those of one asset.
 	PinsOf(ctx context.Context, partition intent.PartitionID, asset intent.AssetID) ([]intent.Pin, error)
 	SetHold(ctx context.Context, partition intent.PartitionID, hold intent.Hold) error
-	Unhold(ctx context.Context, partition intent.PartitionID, asset intent.AssetID, reason string, by intent.Actor) error
+	Unhold(ctx context.Context, partition intent.PartitionID, asset intent.AssetID, reason string, actor intent.Actor) error
 	Holds(ctx context.Context, partition intent.PartitionID) ([]intent.Hold, error)
 	// Retry has an asset looked at now, and pushed if it differs, as if nothing of
 	// it had failed before.
-	Retry(ctx context.Context, partition intent.PartitionID, asset intent.AssetID, reason string, by intent.Actor) error
+	Retry(ctx context.Context, partition intent.PartitionID, asset intent.AssetID, reason string, actor intent.Actor) error
 	// Retries lists the assets that Retry was called for since a revision of the
 	// partition, as long as that is not an hour ago.
 	Retries(ctx context.Context, partition intent.PartitionID, since uint64) ([]intent.AssetID, error)
@@ -31,7 +31,7 @@ type Brakes interface {
 	// registered later. Stopping again changes nothing.
 	SetStop(ctx context.Context, stop intent.Stop) error
 	// Resume ends the stop of that very scope; NotFound when there is none.
-	Resume(ctx context.Context, partition intent.PartitionID, reason string, by intent.Actor) error
+	Resume(ctx context.Context, partition intent.PartitionID, reason string, actor intent.Actor) error
 	// Stops lists those in force.
 	Stops(ctx context.Context) ([]intent.Stop, error)
 }
@@ -55,7 +55,7 @@ type Approvals interface {
 	Reject(ctx context.Context, rejection intent.Rejection) error
 	// Withdraw takes all rejections of an asset's plans by one person back;
 	// NotFound when there is none.
-	Withdraw(ctx context.Context, partition intent.PartitionID, asset intent.AssetID, of, reason string, by intent.Actor) error
+	Withdraw(ctx context.Context, partition intent.PartitionID, asset intent.AssetID, of, reason string, actor intent.Actor) error
 	// Override takes the place of the earlier one of the check. It must end.
 	Override(ctx context.Context, override intent.Override) error
 	// Consents lists them for a partition, each kind in the order of the

@@ -31,7 +31,7 @@ type Common interface {
 	// and is told in the audit; so are problems that begin or end. The same again
 	// changes nothing. Since and ProblemsSince are set by the store. Only Lehr itself and the
 	// local user may.
-	SetCommonPolicy(ctx context.Context, policy CommonPolicy, by intent.Actor) error
+	SetCommonPolicy(ctx context.Context, policy CommonPolicy, actor intent.Actor) error
 	// CommonPolicy is the zero value where there was none. It asks nothing of the caller.
 	CommonPolicy(ctx context.Context) (CommonPolicy, error)
 }

@@ -59,7 +59,7 @@ type Snapshots interface {
 	// Changes lists what differs between two incarnations of a partition, one
 	// page in the order of the ids, at cost ∝ the difference. A zero from is
 	// the empty incarnation.
-	Changes(ctx context.Context, from, to intent.IncarnationID, after intent.AssetID, limit int) ([]Change, error)
+	Changes(ctx context.Context, base, target intent.IncarnationID, cursor intent.AssetID, limit int) ([]Change, error)
 	// FindIncarnation returns the newest retained incarnation of the partition
 	// that is so; NotFound says what there is instead.
 	FindIncarnation(ctx context.Context, partition intent.PartitionID, lookup Lookup) (intent.Incarnation, error)
@@ -83,7 +83,7 @@ type Labels interface {
 	// SetLabel sets one label; an empty value removes it. The incarnation is
 	// retained while it has one that was set so. Keys that begin with "lehr/"
 	// are Invalid: they are Lehr's own.
-	SetLabel(ctx context.Context, id intent.IncarnationID, key, value, reason string, by intent.Actor) error
+	SetLabel(ctx context.Context, id intent.IncarnationID, key, value, reason string, actor intent.Actor) error
 }
 
 // Entry is one asset of a delta.
@@ -132,10 +132,10 @@ type Candidates interface {
 	// ListCandidates lists the newest first.
 	ListCandidates(ctx context.Context, partition intent.PartitionID, limit int) ([]intent.Candidate, error)
 	// Acknowledge lets a held candidate through its guards: exactly this one.
-	Acknowledge(ctx context.Context, id intent.CandidateID, reason string, by intent.Actor) error
+	Acknowledge(ctx context.Context, id intent.CandidateID, reason string, actor intent.Actor) error
 	// Acknowledged reports whether somebody did, and who, while it may still be
 	// used.
-	Acknowledged(ctx context.Context, id intent.CandidateID) (by intent.Actor, acknowledged bool, err error)
+	Acknowledged(ctx context.Context, id intent.CandidateID) (actor intent.Actor, acknowledged bool, err error)
 }
 
 // Blobs keeps bytes by name for one partition: generator outputs by the

@@ -21,7 +21,8 @@ type PromotionStep struct {
 	// Records to add; their numbers and times are the store's.
 	Records []intent.DeliveryRecord
 	// Document to edit, with the revision that the edit was made on; nil: none is edited.
-	// Those of Records that are promotions get the revision that comes of it.
+	// Those of Records that are promotions get the revision that comes of it; without an edit
+	// they name one of a repository.
 	Document string
 	Edit     *document.Edit
 	// Verify is a verification that begins, or one under way with the newer Head that was looked

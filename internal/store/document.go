@@ -15,23 +15,23 @@ import (
 // that it names, and done once.
 type Documents interface {
 	// CreateDocument is Conflict when there is one of that name.
-	CreateDocument(ctx context.Context, partition intent.PartitionID, name string, content []byte, reason string, by intent.Actor) (document.Document, error)
+	CreateDocument(ctx context.Context, partition intent.PartitionID, name string, content []byte, reason string, actor intent.Actor) (document.Document, error)
 	// EditDocument is Conflict when the edit was made on another revision than the
 	// newest, and says who changed what since.
-	EditDocument(ctx context.Context, partition intent.PartitionID, name string, edit document.Edit, by intent.Actor) (document.Document, error)
+	EditDocument(ctx context.Context, partition intent.PartitionID, name string, edit document.Edit, actor intent.Actor) (document.Document, error)
 	// SaveOutputs edits the document of outputs as the enforcer does, under its lease: as
 	// EditDocument, and makes the document where there is none. An edit without a base is
 	// made on whatever is the newest.
 	SaveOutputs(ctx context.Context, lease Lease, edit document.Edit) (document.Document, error)
 	// UndoDocument gives the fields that a revision changed their values of before,
 	// in a new revision; Conflict when they were changed since.
-	UndoDocument(ctx context.Context, partition intent.PartitionID, name, revision, reason string, by intent.Actor) (document.Document, error)
+	UndoDocument(ctx context.Context, partition intent.PartitionID, name, revision, reason string, actor intent.Actor) (document.Document, error)
 	// DeleteDocument takes the newest revision. What it was can be read, and
 	// brought back by undoing it.
-	DeleteDocument(ctx context.Context, partition intent.PartitionID, name, base, reason string, by intent.Actor) (document.Document, error)
+	DeleteDocument(ctx context.Context, partition intent.PartitionID, name, base, reason string, actor intent.Actor) (document.Document, error)
 	// RecordCommit records, before it is pushed, that somebody who may edit
 	// changes a document that lies in a repository.
-	RecordCommit(ctx context.Context, partition intent.PartitionID, name, detail, reason string, by intent.Actor) error
+	RecordCommit(ctx context.Context, partition intent.PartitionID, name, detail, reason string, actor intent.Actor) error
 	// Document reads one as of a revision; of the newest, if it is empty. NotFound
 	// when there is none, or it is deleted then.
 	Document(ctx context.Context, partition intent.PartitionID, name, revision string) (document.Document, error)

@@ -173,11 +173,11 @@ type Journal interface {
 	// to another asset; those are not stored.
 	SaveEnforced(ctx context.Context, lease Lease, enforced []Enforced) (map[intent.AssetID]Claim, error)
 	// EnforcedPage lists enforced records in the order of the ids.
-	EnforcedPage(ctx context.Context, partition intent.PartitionID, after intent.AssetID, limit int) ([]Enforced, error)
+	EnforcedPage(ctx context.Context, partition intent.PartitionID, cursor intent.AssetID, limit int) ([]Enforced, error)
 	EnforcedCount(ctx context.Context, partition intent.PartitionID) (int, error)
 	// Orphans lists, in the order of the ids, enforced records of assets that
 	// are not in head, unless they are Absent.
-	Orphans(ctx context.Context, partition intent.PartitionID, after intent.AssetID, limit int) ([]Enforced, error)
+	Orphans(ctx context.Context, partition intent.PartitionID, cursor intent.AssetID, limit int) ([]Enforced, error)
 	OrphanCount(ctx context.Context, partition intent.PartitionID) (int, error)
 	// Arrivals says when each of the assets was first pushed to the incarnation or a
 	// later one, or is on record as in sync with such a one. Those that were not are
@@ -185,7 +185,7 @@ type Journal interface {
 	Arrivals(ctx context.Context, id intent.IncarnationID, assets []intent.AssetID) (map[intent.AssetID]Arrival, error)
 	// Disown forgets an orphan's record and its claim. NotFound when it is no
 	// orphan; Conflict while a push of it is open.
-	Disown(ctx context.Context, partition intent.PartitionID, asset intent.AssetID, reason string, by intent.Actor) error
+	Disown(ctx context.Context, partition intent.PartitionID, asset intent.AssetID, reason string, actor intent.Actor) error
 }
 
 // Arrival of an incarnation, or of the later one that is named, at an asset.

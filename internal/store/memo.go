@@ -20,5 +20,5 @@ type Memos interface {
 	// left out.
 	Memos(ctx context.Context, partition intent.PartitionID, assets []intent.AssetID) (map[intent.AssetID][]intent.Memo, error)
 	// MemoAssets lists the assets that have memos, in the order of their ids.
-	MemoAssets(ctx context.Context, partition intent.PartitionID, after intent.AssetID, limit int) ([]intent.AssetID, error)
+	MemoAssets(ctx context.Context, partition intent.PartitionID, cursor intent.AssetID, limit int) ([]intent.AssetID, error)
 }

@@ -17,6 +17,8 @@ type ReportFilter struct {
 	Group intent.Group
 	// Unhealthy: those that are in sync and unhealthy, at cost ∝ these; without State.
 	Unhealthy bool
+	// Asks: those that wait for people (intent.Report.AsksPeople), at cost ∝ these.
+	Asks bool
 }
 
 // PastReport is a report that was kept, without its plan's changes and the fields left
@@ -50,7 +52,7 @@ type Reports interface {
 	// ReportHistory lists an asset's, the newest first.
 	ReportHistory(ctx context.Context, partition intent.PartitionID, filter HistoryFilter) ([]PastReport, error)
 	// ReportsAfter lists those of a partition after a number, in their order.
-	ReportsAfter(ctx context.Context, partition intent.PartitionID, after uint64, limit int) ([]PastReport, error)
+	ReportsAfter(ctx context.Context, partition intent.PartitionID, cursor uint64, limit int) ([]PastReport, error)
 	// LastReport is the number given last; 0: none was.
 	LastReport(ctx context.Context, partition intent.PartitionID) (uint64, error)
 }

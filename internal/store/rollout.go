@@ -59,7 +59,7 @@ type Rollouts interface {
 	// Govern pins those that have no pin of a rollout yet: where they were enforced
 	// last, else nowhere. Publish of the incarnation comes after it, and does the same
 	// for what is left: many are pinned a part at a time.
-	Govern(ctx context.Context, lease Lease, from intent.IncarnationID, governed []Governed) error
+	Govern(ctx context.Context, lease Lease, base intent.IncarnationID, governed []Governed) error
 	// SaveRollout carries a step out.
 	SaveRollout(ctx context.Context, lease Lease, step RolloutStep) error
 	// Rollouts lists runs: by name, the newest of each first. Limit as AssetFilter's.
@@ -74,7 +74,7 @@ type Rollouts interface {
 	OrderRollout(ctx context.Context, order intent.RolloutOrder) (intent.RolloutOrder, error)
 	// SetFields edits a document as a rollout: as Documents.EditDocument does, under
 	// the lease; Conflict too when the partition's revision has moved, as of a step.
-	SetFields(ctx context.Context, lease Lease, revision uint64, name string, edit document.Edit, by intent.Actor) (document.Document, error)
+	SetFields(ctx context.Context, lease Lease, revision uint64, name string, edit document.Edit, actor intent.Actor) (document.Document, error)
 	// RolloutOrders lists those with a higher number, in their order.
-	RolloutOrders(ctx context.Context, partition intent.PartitionID, after uint64) ([]intent.RolloutOrder, error)
+	RolloutOrders(ctx context.Context, partition intent.PartitionID, cursor uint64) ([]intent.RolloutOrder, error)
 }

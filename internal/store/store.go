@@ -40,11 +40,13 @@ type All interface {
 	Brakes
 	Rollouts
 	Deliveries
+	Workflows
 	Approvals
 	Journal
 	Memos
 	Reports
 	Groups
+	Surveys
 	Audit
 	Access
 	Common
@@ -86,10 +88,10 @@ type Partition struct {
 type Partitions interface {
 	// AddPartition registers a partition or moves its definition. The same id
 	// and path again changes nothing.
-	AddPartition(ctx context.Context, id intent.PartitionID, definition, reason string, by intent.Actor) error
+	AddPartition(ctx context.Context, id intent.PartitionID, definition, reason string, actor intent.Actor) error
 	// RemovePartition forgets the registration and the memos. Assets in production, and
 	// what was stored otherwise, stay as they are.
-	RemovePartition(ctx context.Context, id intent.PartitionID, reason string, by intent.Actor) error
+	RemovePartition(ctx context.Context, id intent.PartitionID, reason string, actor intent.Actor) error
 	// Partition is NotFound when it is not registered.
 	Partition(ctx context.Context, id intent.PartitionID) (Partition, error)
 	ListPartitions(ctx context.Context) ([]Partition, error)

@@ -83,13 +83,15 @@ func TestAccessible(t *testing.T) {
 	r.lehr("wait", "web", "--timeout", "60s")
 	r.lehr("hold", "db", "--reason", "moving racks", "--for", "2h")
 	r.want("v2")
+	r.lehr("workflow", "run", "promote", "--input", "version=v2", "--reason", "a try")
 	base := r.in(r.lehr("page"))
 	r.until(`document.getElementById("wrong").innerText.includes("moving racks")`)
 	paths := []string{
 		"/", "/inbox", "/calendar", "/calendar?view=month", "/search?q=web", "/partition/shop", "/partition/shop/asset/web", "/partition/shop/asset/db?diff=unified",
 		"/partition/shop/provenance/web?field=payload.input", "/partition/shop/references/db", "/partition/shop/timeline/web", "/partition/shop/groups", "/partition/shop/group/site",
 		"/partition/shop/graph/site", "/partition/shop/graph/site?view=tree", "/partition/shop/causes", "/partition/shop/incarnations", "/partition/shop/incarnation/1",
-		"/partition/shop/candidates", "/partition/shop/rollouts", "/partition/shop/delivery", "/partition/shop/orphans", "/partition/shop/act/hold?asset=web", "/nothing",
+		"/partition/shop/candidates", "/partition/shop/rollouts", "/partition/shop/delivery", "/partition/shop/workflows", "/partition/shop/workflow-run/1", "/partition/shop/act/workflow-start?workflow=promote",
+		"/partition/shop/orphans", "/partition/shop/act/hold?asset=web", "/nothing",
 	}
 	for _, path := range paths {
 		r.scheme("light")

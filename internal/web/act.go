@@ -31,7 +31,7 @@ type act struct {
 	// show adds to the form what the act is about now; nil: nothing.
 	show func(ctx context.Context, r *reader, at address, form *actForm) error
 	// do carries it out, and returns what was done as a sentence.
-	do func(ctx context.Context, r *reader, request actRequest) (done string, err error)
+	do func(ctx context.Context, r *reader, request actRequest) (message string, err error)
 	// undo is the act that takes it back; empty: there is none.
 	undo string
 	// about is the subject as a title has it, and back leads to it; nil: by subject.
@@ -62,7 +62,12 @@ type actForm struct {
 	Refused error
 }
 
-type field struct{ Name, Label, Value string }
+// field is a value of a form.
+type field struct {
+	Name, Label, Value string
+	// Optional: it may be left empty.
+	Optional bool
+}
 
 type choice struct {
 	Name, Label string
@@ -103,15 +108,15 @@ func newActButton(partition, name, subject string) actButton {
 
 // act is the act that an address names, and what it is about.
 func (a address) act() (act, string, error) {
-	found, ok := acts[a.name]
+	action, ok := acts[a.name]
 	if !ok {
 		return act{}, "", fault.New(fault.NotFound, "there is no act %.80q", a.name).WithHint("the page of what it is about has those that there are")
 	}
-	subject := a.query.Get(found.subject)
-	if found.subject != "" && subject == "" {
+	subject := a.query.Get(action.subject)
+	if action.subject != "" && subject == "" {
 		return act{}, "", fault.New(fault.Invalid, "the address does not say what to %s", a.name).WithHint("go by the page of what it is about")
 	}
-	return found, subject, nil
+	return action, subject, nil
 }
 
 // showAct is the form of an act, with what will come of it.
@@ -124,26 +129,26 @@ type formInput struct{ once, reason, period string }
 
 // actPage is a form, which had been sent and was refused where there is a problem.
 func actPage(ctx context.Context, r *reader, at address, input formInput, refusal error) (page, error) {
-	found, subject, err := at.act()
+	action, subject, err := at.act()
 	if err != nil {
 		return page{}, err
 	}
-	pageData, err := partitionPage(ctx, r, at, strings.TrimSpace(found.title+" "+shownSubject(found, subject, at)))
+	pageData, err := partitionPage(ctx, r, at, strings.TrimSpace(action.title+" "+shownSubject(action, subject, at)))
 	if err != nil {
 		return page{}, err
 	}
 	pageData.Fixed, pageData.Form = true, true
-	pageData.Back = backTo(found, at, subject)
+	pageData.Back = backTo(action, at, subject)
 	if refusal != nil {
 		pageData.Parts = append(pageData.Parts, problem("refused", refusal))
 	}
-	allowed, err := r.Auth.Can(ctx, &apipb.CanRequest{Partition: at.partition, Call: strings.TrimPrefix(found.call, "/")})
+	allowed, err := r.Auth.Can(ctx, &apipb.CanRequest{Partition: at.partition, Call: strings.TrimPrefix(action.call, "/")})
 	if err != nil {
 		return page{}, err
 	}
 	form := &actForm{}
-	if found.show != nil {
-		if err := found.show(ctx, r, at, form); err != nil {
+	if action.show != nil {
+		if err := action.show(ctx, r, at, form); err != nil {
 			return page{}, err
 		}
 	}
@@ -151,7 +156,7 @@ func actPage(ctx context.Context, r *reader, at address, input formInput, refusa
 		form.Refused = fault.New(fault.Denied, "you may not do this: %s", allowed.Reason)
 	}
 	view := formView{
-		actForm: form, Effect: found.effect, Button: found.button, Lasts: found.lasts, Loosens: found.loosens,
+		actForm: form, Effect: action.effect, Button: action.button, Lasts: action.lasts, Loosens: action.loosens,
 		Action: at.String(), Token: r.viewer.FormToken, Once: input.once, Reason: input.reason,
 	}
 	for _, period := range periods {
@@ -169,11 +174,11 @@ func actPage(ctx context.Context, r *reader, at address, input formInput, refusa
 }
 
 // shownSubject is the subject as a title has it.
-func shownSubject(found act, subject string, at address) string {
-	if found.about != nil {
-		return found.about(at)
+func shownSubject(action act, subject string, at address) string {
+	if action.about != nil {
+		return action.about(at)
 	}
-	switch found.subject {
+	switch action.subject {
 	case "":
 		return at.partition
 	case "candidate":
@@ -183,30 +188,30 @@ func shownSubject(found act, subject string, at address) string {
 }
 
 // backTo leads from an act to what it is about.
-func backTo(found act, at address, subject string) crumb {
-	if found.back != nil {
-		return found.back(at)
+func backTo(action act, at address, subject string) crumb {
+	if action.back != nil {
+		return action.back(at)
 	}
-	switch found.subject {
+	switch action.subject {
 	case "":
 		return crumb{"partition " + at.partition, address{kind: "partition", partition: at.partition}.String()}
 	case "candidate":
-		return crumb{"candidate " + short(subject), link(at.partition, found.subject, subject)}
+		return crumb{"candidate " + short(subject), link(at.partition, action.subject, subject)}
 	case "orphan":
 		return crumb{"orphans of " + at.partition, link(at.partition, "orphans", "")}
 	}
-	return crumb{found.subject + " " + subject, link(at.partition, found.subject, subject)}
+	return crumb{action.subject + " " + subject, link(at.partition, action.subject, subject)}
 }
 
 // readRequest reads a form that was sent.
-func readRequest(at address, subject string, found act, values url.Values) (actRequest, error) {
+func readRequest(at address, subject string, action act, values url.Values) (actRequest, error) {
 	request := actRequest{
 		partition: at.partition, subject: subject, reason: strings.TrimSpace(values.Get("reason")), query: at.query, values: values,
 	}
 	if request.reason == "" {
 		return request, fault.New(fault.Invalid, "a reason is needed, for whoever finds it").WithHint("say why, in the field of that name")
 	}
-	if text := values.Get("for"); text != "" && found.lasts != "" {
+	if text := values.Get("for"); text != "" && action.lasts != "" {
 		period, err := time.ParseDuration(text)
 		if err != nil || period <= 0 {
 			return request, fault.New(fault.Invalid, "%.40q is no period", text).WithHint("choose one of the list, or write one such as 90m")
@@ -222,17 +227,17 @@ type doneView struct {
 }
 
 // donePage tells what an act has done, and how it is taken back.
-func donePage(ctx context.Context, r *reader, at address, found act, subject, done string) (page, error) {
+func donePage(ctx context.Context, r *reader, at address, action act, subject, message string) (page, error) {
 	pageData, err := partitionPage(ctx, r, at, "Done")
 	if err != nil {
 		return page{}, err
 	}
-	pageData.Fixed, pageData.Form, pageData.Back = true, true, backTo(found, at, subject)
-	view := doneView{Text: done, Back: pageData.Back.Link, BackText: pageData.Back.Text}
-	if found.undo != "" {
+	pageData.Fixed, pageData.Form, pageData.Back = true, true, backTo(action, at, subject)
+	view := doneView{Text: message, Back: pageData.Back.Link, BackText: pageData.Back.Text}
+	if action.undo != "" {
 		back := at // The same, under another name.
-		back.name = found.undo
-		view.Undo, view.UndoText = back.String(), acts[found.undo].button
+		back.name = action.undo
+		view.Undo, view.UndoText = back.String(), acts[action.undo].button
 	}
 	pageData.Parts = []part{makePart("done", "act-done", view)}
 	return pageData, nil

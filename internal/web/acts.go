@@ -52,7 +52,7 @@ func init() {
 		},
 		"retry": {
 			call: apipbconnect.BrakeServiceRetryAssetProcedure, subject: "asset", title: "Retry", button: "Try it now", loosens: true,
-			effect: "The asset is looked at now, and pushed if it differs: the pause between tries ends. No check is passed over, and no hold, pin or stop.",
+			effect: "Lehr looks at the asset now, and pushes it if it differs from intent: the pause between tries ends. Checks, holds, pins and stops still apply.",
 			show:   showPlanned, do: retry,
 		},
 		"approve": {
@@ -91,6 +91,7 @@ func init() {
 		acts["rollout-"+string(kind)] = order
 	}
 	registerDeliveryActs()
+	registerWorkflowActs()
 }
 
 // rolloutActs are what can be asked of a rollout.
@@ -120,11 +121,11 @@ func resume(ctx context.Context, r *reader, request actRequest) (string, error) 
 	if err != nil {
 		return "", err
 	}
-	done := "The stop of partition " + request.partition + " has ended."
+	message := "The stop of partition " + request.partition + " has ended."
 	for _, left := range response.Remaining {
-		done += fmt.Sprintf(" Still stopped by %s: %s; %s ends it.", left.Owner.GetName(), left.Reason, left.Ending)
+		message += fmt.Sprintf(" Still stopped by %s: %s; %s ends it.", left.Owner.GetName(), left.Reason, left.Ending)
 	}
-	return done, nil
+	return message, nil
 }
 
 func hold(ctx context.Context, r *reader, request actRequest) (string, error) {
@@ -167,14 +168,14 @@ func approve(ctx context.Context, r *reader, request actRequest) (string, error)
 	if err != nil {
 		return "", err
 	}
-	done := fmt.Sprintf("Plan %s of %s is approved, once%s.", short(response.Approval.Plan), request.subject, untilWords(response.Approval.Until))
+	message := fmt.Sprintf("Plan %s of %s is approved, once%s.", short(response.Approval.Plan), request.subject, untilWords(response.Approval.Until))
 	if approved, need := len(response.Consent.GetApproved()), int(response.Consent.GetNeed()); approved < need {
-		done += fmt.Sprintf(" It has %d of the %d approvals that it needs.", approved, need)
+		message += fmt.Sprintf(" It has %d of the %d approvals that it needs.", approved, need)
 	}
 	for _, rejection := range response.Rejections {
-		done += fmt.Sprintf(" But it is not pushed: %s rejected this plan: %s.", rejection.By.GetName(), rejection.Reason)
+		message += fmt.Sprintf(" But it is not pushed: %s rejected this plan: %s.", rejection.By.GetName(), rejection.Reason)
 	}
-	return done, nil
+	return message, nil
 }
 
 func reject(ctx context.Context, r *reader, request actRequest) (string, error) {
@@ -226,11 +227,11 @@ func orderRollout(kind intent.OrderKind) func(context.Context, *reader, actReque
 }
 
 // untilWords says when something ends by itself, if it does.
-func untilWords(until *timestamppb.Timestamp) string {
-	if until == nil {
+func untilWords(end *timestamppb.Timestamp) string {
+	if end == nil {
 		return ""
 	}
-	return " until " + until.AsTime().UTC().Format(time.RFC3339)
+	return " until " + end.AsTime().UTC().Format(time.RFC3339)
 }
 
 // showPlanned shows what a push of the asset would do now.

@@ -25,6 +25,7 @@ var named = map[string]bool{
 	"causes": false, "groups": false, "group": true, "graph": true, "asset": true, "timeline": true, "references": true, "provenance": true, "push": true,
 	"incarnations": false, "incarnation": true, "candidates": false, "candidate": true, "orphans": false,
 	"rollouts": false, "rollout": true, "runs": true, "act": true,
+	"workflows": false, workflowRunKind: true,
 	"delivery": false, "version": true, "environment": true,
 }
 

@@ -21,12 +21,11 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"lehr.dev/test/building"
+	"lehr.dev/test/chromium"
 )
 
-const chromium = "/usr/bin/chromium"
-
 // patience bounds every wait; no test waits for it when all is well.
-const patience = 60 * time.Second
+const patience = 4 * time.Minute
 
 // real is a real server over a real partition, and a real browser.
 type real struct {
@@ -68,6 +67,8 @@ generate:
   web: {starlark: web.star, from: [service]}
 plugins:
   Command: {run: lehr-command}
+workflows:
+  promote: {file: promote.yaml}
 `
 
 // newReal starts a server whose assets are files in a folder.
@@ -76,12 +77,7 @@ func newReal(t *testing.T) *real {
 	if testing.Short() {
 		t.Skip("runs the real programs and a browser")
 	}
-	if _, err := os.Stat(chromium); err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatalf("the status page is not tested: %v", err)
-		}
-		t.Skipf("THE STATUS PAGE IS NOT TESTED IN A BROWSER: %v; apt-get install chromium", err)
-	}
+	chromium.Require(t, "the status page")
 	folder := t.TempDir()
 	r := &real{T: t, folder: folder, programs: t.TempDir(), store: filepath.Join(folder, ".lehr", "lehr.db"), asked: map[string]bool{}}
 	for name, from := range map[string]string{"lehr": "../../cmd/lehr", "lehr-command": "../../plugins/command"} {
@@ -91,6 +87,7 @@ func newReal(t *testing.T) *real {
 		r.must(os.Mkdir(filepath.Join(folder, name), 0o755))
 	}
 	r.write("lehr.yaml", definition)
+	r.write("promote.yaml", promoteWorkflow)
 	r.write("web.star", program)
 	r.want("v1")
 	r.serve()
@@ -174,14 +171,7 @@ func (r *real) lehr(arguments ...string) string {
 // open starts a browser, and notes what it asks for and what it complains of.
 func (r *real) open() {
 	r.Helper()
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(chromium), chromedp.NoSandbox, chromedp.DisableGPU,
-		chromedp.UserDataDir(r.TempDir()), chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true))
-	allocator, cancel := chromedp.NewExecAllocator(r.Context(), options...)
-	r.Cleanup(cancel)
-	browser, cancel := chromedp.NewContext(allocator)
-	r.Cleanup(cancel)
-	browser, cancel = context.WithTimeout(browser, 15*patience)
-	r.Cleanup(cancel)
+	browser := chromium.Start(r, 5*patience)
 	r.browser = browser
 	r.must(chromedp.Listen(browser, func(event any) {
 		if sent, ok := event.(*network.EventRequestWillBeSent); ok {
@@ -203,8 +193,6 @@ func (r *real) open() {
 			r.mutex.Unlock()
 		}
 	}()
-	_, err := chromedp.Call(browser, network.Enable, network.EnableParams{})
-	r.must(err)
 }
 
 // visit loads a page.

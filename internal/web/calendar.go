@@ -19,6 +19,8 @@ const (
 	calendarKind = "calendar"
 	// windowsRead of each check are enough for the days of a month with three windows each.
 	windowsRead = 100
+	// windowsAtOnce partitions are read at a time.
+	windowsAtOnce = 8
 	// opensNext are told of what opens next.
 	opensNext = 20
 	dayLayout = "2006-01-02"
@@ -107,7 +109,7 @@ func (r *reader) fillCalendar(ctx context.Context, view *calendarView, first tim
 	windows := make([][]*apipb.CheckWindow, len(partitions))
 	failed := make([]error, len(partitions))
 	var group errgroup.Group
-	group.SetLimit(searchAtOnce)
+	group.SetLimit(windowsAtOnce)
 	for i, p := range partitions {
 		group.Go(func() error {
 			listed, err := r.Partitions.ListWindows(ctx, &apipb.ListWindowsRequest{Partition: p.Id, Limit: windowsRead})
@@ -174,27 +176,27 @@ func stateOfDay(windows []*apipb.CheckWindow, begin, end, now time.Time) dayStat
 		if window.State == "never" {
 			return dayState{"closed", "closed"}
 		}
-		from, until := window.From.AsTime(), end
+		start, until := window.From.AsTime(), end
 		if window.From == nil {
-			from = now
+			start = now
 		}
 		if window.Until != nil {
 			until = window.Until.AsTime()
 		}
 		known = until
-		if !from.Before(end) {
+		if !start.Before(end) {
 			known = end
 			break
 		}
 		if !until.After(begin) {
 			continue
 		}
-		if !from.After(begin) && !until.Before(end) {
+		if !start.After(begin) && !until.Before(end) {
 			return dayState{"open", "open"}
 		}
 		text := ""
-		if from.After(begin) {
-			text = from.In(begin.Location()).Format("15:04")
+		if start.After(begin) {
+			text = start.In(begin.Location()).Format("15:04")
 		}
 		text += "–"
 		if until.Before(end) {

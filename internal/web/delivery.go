@@ -66,7 +66,7 @@ func showDelivery(ctx context.Context, r *reader, at address) (page, error) {
 	byApplication := map[string][]environmentView{}
 	var names []string
 	for _, e := range response.Environments {
-		if _, seen := byApplication[e.Application]; !seen {
+		if _, ok := byApplication[e.Application]; !ok {
 			names = append(names, e.Application)
 		}
 		byApplication[e.Application] = append(byApplication[e.Application], viewEnvironment(at.partition, e))

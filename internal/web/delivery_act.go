@@ -46,14 +46,14 @@ func deliveryButton(partition, kind, application string, more ...string) actButt
 
 // registerDeliveryActs adds the acts on delivery to those that there are.
 func registerDeliveryActs() {
-	for kind, found := range deliveryActs {
-		found.subject, found.about, found.back = "application", aboutDelivery, backToDelivery
-		found.call = apipbconnect.DeliveryServiceActOnDeliveryProcedure
+	for kind, action := range deliveryActs {
+		action.subject, action.about, action.back = "application", aboutDelivery, backToDelivery
+		action.call = apipbconnect.DeliveryServiceActOnDeliveryProcedure
 		ask := askDelivery(kind)
 		if kind == voteApprove || kind == voteReject {
-			found.call, ask = apipbconnect.DeliveryServiceVoteOnVersionProcedure, voteOnVersion(kind == voteApprove)
+			action.call, ask = apipbconnect.DeliveryServiceVoteOnVersionProcedure, voteOnVersion(kind == voteApprove)
 		}
-		found.show = func(ctx context.Context, r *reader, at address, form *actForm) error {
+		action.show = func(ctx context.Context, r *reader, at address, form *actForm) error {
 			effects, _, err := ask(ctx, r, at, "to see what it would change", true)
 			if err != nil {
 				form.Refused = err
@@ -62,15 +62,15 @@ func registerDeliveryActs() {
 			form.parts = append(form.parts, makePart("effects", "delivery-effects", effects))
 			return nil
 		}
-		found.do = func(ctx context.Context, r *reader, request actRequest) (string, error) {
+		action.do = func(ctx context.Context, r *reader, request actRequest) (string, error) {
 			at := address{kind: "act", partition: request.partition, query: request.query}
 			_, version, err := ask(ctx, r, at, request.reason, false)
 			if err != nil {
 				return "", err
 			}
-			return fmt.Sprintf("%s %s. It is carried out within a second.", found.title, aboutVersion(at, version)), nil
+			return fmt.Sprintf("%s %s. It is carried out within a second.", action.title, aboutVersion(at, version)), nil
 		}
-		acts[deliveryPrefix+kind] = found
+		acts[deliveryPrefix+kind] = action
 	}
 }
 

@@ -77,19 +77,19 @@ func (s *Site) act(w http.ResponseWriter, r *http.Request) {
 
 // carry carries out a form. With an error it may return the form's page, which says so.
 func (s *Site) carry(ctx context.Context, at address, values url.Values) (page, error) {
-	found, subject, err := at.act()
+	action, subject, err := at.act()
 	if err != nil {
 		return page{}, err
 	}
 	reader := newReader(s.options.Client)
 	reader.viewer = s.viewer(ctx)
 	input := formInput{once: values.Get("once"), reason: values.Get("reason"), period: values.Get("for")}
-	request, err := readRequest(at, subject, found, values)
-	var done string
+	request, err := readRequest(at, subject, action, values)
+	var message string
 	if err == nil {
 		// A person who closes the page has asked for it nonetheless.
 		asked := context.WithoutCancel(ctx)
-		done, err = s.sent.once(reader.viewer.FormToken+" "+input.once, func() (string, error) { return found.do(asked, reader, request) })
+		message, err = s.sent.once(reader.viewer.FormToken+" "+input.once, func() (string, error) { return action.do(asked, reader, request) })
 	}
 	if err != nil {
 		pageData, failed := actPage(ctx, reader, at, formInput{newOnce(), input.reason, input.period}, err)
@@ -98,5 +98,5 @@ func (s *Site) carry(ctx context.Context, at address, values url.Values) (page, 
 		}
 		return pageData, err
 	}
-	return donePage(ctx, reader, at, found, subject, done)
+	return donePage(ctx, reader, at, action, subject, message)
 }

@@ -17,6 +17,8 @@ type graph struct {
 	Edge  string
 	Nodes []*graphNode
 	Edges []graphEdge
+	// LaneOrder lists lanes from the top; those that it does not name follow by their names.
+	LaneOrder []string
 	// Note says what was left out, or put together; empty: nothing.
 	Note string
 	// Width and Height in pixels, and Lanes with names, once it is laid out.
@@ -79,14 +81,14 @@ func (g *graph) layOut() *graph {
 
 // dropStray removes edges that do not lead from a node to another one, and repeated ones.
 func (g *graph) dropStray() {
-	known := map[string]bool{}
+	ids := map[string]bool{}
 	for _, node := range g.Nodes {
-		known[node.ID] = true
+		ids[node.ID] = true
 	}
 	seen := map[[2]string]bool{}
 	g.Edges = slices.DeleteFunc(g.Edges, func(e graphEdge) bool {
 		key := [2]string{e.From, e.To}
-		stray := e.From == e.To || !known[e.From] || !known[e.To] || seen[key]
+		stray := e.From == e.To || !ids[e.From] || !ids[e.To] || seen[key]
 		seen[key] = true
 		return stray
 	})
@@ -166,7 +168,13 @@ func (g *graph) placeNodes() {
 	for name := range rows {
 		names = append(names, name)
 	}
-	slices.Sort(names)
+	rank := func(name string) int {
+		if at := slices.Index(g.LaneOrder, name); at >= 0 {
+			return at
+		}
+		return len(g.LaneOrder)
+	}
+	slices.SortFunc(names, func(a, b string) int { return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a, b)) })
 	y := graphMargin
 	top := map[string]int{}
 	for _, name := range names {

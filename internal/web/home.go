@@ -6,15 +6,14 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	apipb "lehr.dev/gen/lehr/api/v1"
 )
 
 const (
-	// eventsRead of each partition, and eventsTold in all, stand on the first page.
-	eventsRead, eventsTold = 5, 30
+	// eventsTold stand on the first page.
+	eventsTold = 30
 	// happenedWithin is how old an event may be that is told there.
 	happenedWithin = 7 * 24 * time.Hour
 )
@@ -59,35 +58,17 @@ func showHome(ctx context.Context, r *reader, at address) (page, error) {
 		if err != nil {
 			return page{}, err
 		}
-		views, problems := r.readInboxes(ctx, response.Partitions)
-		pageData.Parts = append(pageData.Parts, problems...)
+		overviews, err := r.readOverviews(ctx, happenedWithin)
+		if err != nil {
+			return page{}, err
+		}
+		views := listInboxes(response.Partitions, overviews)
 		pageData.Parts = append(pageData.Parts,
 			makePart("needs", "home-needs", listNeeds(views, person)), r.readWrong(ctx, response.Partitions),
-			makePart("moves", "home-moves", listMoves(views, response.Partitions)), r.readEvents(ctx, response.Partitions))
+			makePart("moves", "home-moves", listMoves(views, response.Partitions)), makePart("happened", "home-happened", listEvents(response.Partitions, overviews)))
 	}
 	pageData.Parts = append(pageData.Parts, r.partitionsPart(response.Partitions, at))
 	return pageData, nil
-}
-
-// readInboxes reads what waits and moves in all partitions. Each partition that cannot be read is a problem.
-func (r *reader) readInboxes(ctx context.Context, partitions []*apipb.Partition) (views []inboxView, problems []part) {
-	views = make([]inboxView, len(partitions))
-	failed := make([]error, len(partitions))
-	var group errgroup.Group
-	group.SetLimit(inboxAtOnce)
-	for i, p := range partitions {
-		group.Go(func() error {
-			views[i], failed[i] = r.inbox(ctx, p)
-			return nil
-		})
-	}
-	_ = group.Wait()
-	for i, err := range failed {
-		if err != nil {
-			problems = append(problems, problem("unread:"+partitions[i].Id, err))
-		}
-	}
-	return views, problems
 }
 
 // listNeeds returns what waits for the viewer: what the viewer's role may act on, and the viewer's own brakes that
@@ -110,6 +91,13 @@ func listNeeds(views []inboxView, person *apipb.WhoAmIResponse) homeNeeds {
 			needs.Others += len(view.Approvals)
 		}
 		add("delivery", view.Deliveries)
+		for _, question := range view.Questions {
+			if question.Act.Link == "" {
+				needs.Others++
+				continue
+			}
+			add("workflow", []inboxItem{question})
+		}
 		add("held by a guard", view.Held)
 		add("paused", view.Paused)
 		for _, item := range view.Ending {
@@ -141,59 +129,29 @@ func listMoves(views []inboxView, partitions []*apipb.Partition) []homeRow {
 	return rows
 }
 
-// readEvents reads what happened lately in all partitions. The browser marks what is new to its person. A partition
-// that cannot be read hides no other.
-func (r *reader) readEvents(ctx context.Context, partitions []*apipb.Partition) part {
-	rows := make([][]homeRow, len(partitions))
-	failed := make([]error, len(partitions))
-	oldest := time.Now().Add(-happenedWithin)
-	var group errgroup.Group
-	group.SetLimit(inboxAtOnce)
-	for i, p := range partitions {
-		group.Go(func() error {
-			rows[i], failed[i] = r.readPartitionEvents(ctx, p.Id, oldest)
-			return nil
-		})
-	}
-	_ = group.Wait()
+// listEvents are what happened lately in all partitions. The browser marks what is new to its person. A partition that
+// cannot be read hides no other.
+func listEvents(partitions []*apipb.Partition, overviews map[string]*apipb.PartitionOverview) homeEvents {
 	view := homeEvents{}
-	for i, err := range failed {
-		if err != nil {
-			view.Problems = append(view.Problems, partitions[i].Id+": "+err.Error())
+	for _, p := range partitions {
+		overview := overviews[p.Id]
+		if problem := overview.GetProblem(); problem != "" {
+			view.Problems = append(view.Problems, p.Id+": "+problem)
 		}
-	}
-	events := slices.Concat(rows...)
-	slices.SortStableFunc(events, func(a, b homeRow) int { return b.At.AsTime().Compare(a.At.AsTime()) })
-	view.Rows = events[:min(len(events), eventsTold)]
-	return makePart("happened", "home-happened", view)
-}
-
-// readPartitionEvents reads the newest incarnations and pushes of a partition.
-func (r *reader) readPartitionEvents(ctx context.Context, partition string, oldest time.Time) (rows []homeRow, err error) {
-	published, err := r.Incarnations.ListIncarnations(ctx, &apipb.ListIncarnationsRequest{Partition: partition, Limit: eventsRead})
-	if err != nil {
-		return nil, err
-	}
-	for _, incarnation := range published.Incarnations {
-		if incarnation.Created.AsTime().Before(oldest) {
-			continue
-		}
-		var subjects []string
-		for _, source := range incarnation.Sources {
-			if subject := source.Commit.GetSubject(); subject != "" {
-				subjects = append(subjects, subject)
+		for _, incarnation := range overview.GetIncarnations() {
+			var subjects []string
+			for _, source := range incarnation.Sources {
+				if subject := source.Commit.GetSubject(); subject != "" {
+					subjects = append(subjects, subject)
+				}
 			}
+			view.Rows = append(view.Rows, homeRow{Partition: p.Id, What: "published", Text: incarnation.Id, Link: incarnationLink(incarnation.Id), Reason: strings.Join(subjects, "; "), At: incarnation.Created})
 		}
-		rows = append(rows, homeRow{Partition: partition, What: "published", Text: incarnation.Id, Link: incarnationLink(incarnation.Id), Reason: strings.Join(subjects, "; "), At: incarnation.Created})
-	}
-	pushed, err := r.Journal.ListPushes(ctx, &apipb.ListPushesRequest{Partition: partition, Limit: eventsRead})
-	if err != nil {
-		return nil, err
-	}
-	for _, push := range pushed.Pushes {
-		if push.Ended != nil && push.Ended.AsTime().After(oldest) {
-			rows = append(rows, homeRow{Partition: partition, What: push.Ending, Text: push.Asset, Link: link(partition, "push", push.Push), Reason: push.Reason, At: push.Ended})
+		for _, push := range overview.GetPushes() {
+			view.Rows = append(view.Rows, homeRow{Partition: p.Id, What: push.Ending, Text: push.Asset, Link: link(p.Id, "push", push.Push), Reason: push.Reason, At: push.Ended})
 		}
 	}
-	return rows, nil
+	slices.SortStableFunc(view.Rows, func(a, b homeRow) int { return b.At.AsTime().Compare(a.At.AsTime()) })
+	view.Rows = view.Rows[:min(len(view.Rows), eventsTold)]
+	return view
 }

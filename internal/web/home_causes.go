@@ -16,6 +16,8 @@ const (
 	// causesRead partitions in trouble are asked for their root causes on the first page, the
 	// worst first, and homeCauses of all of these are shown.
 	causesRead, homeCauses = 200, 30
+	// causesAtOnce partitions are read at a time.
+	causesAtOnce = 4
 	// heldShown partitions that one cause holds up are named.
 	heldShown = 8
 )
@@ -93,10 +95,10 @@ func (r *reader) readWrong(ctx context.Context, partitions []*apipb.Partition) p
 	explanations, failed := make([]*apipb.WhyResponse, len(read)), make([]error, len(read))
 	startedAt := time.Now()
 	var group errgroup.Group
-	group.SetLimit(inboxAtOnce)
+	group.SetLimit(causesAtOnce)
 	for i, p := range read {
 		group.Go(func() error {
-			explanations[i], failed[i] = r.readCausesAmong(ctx, p.Id, aboutPartition, "")
+			explanations[i], failed[i] = r.recallCauses(ctx, p)
 			return nil
 		})
 	}
@@ -114,6 +116,22 @@ func (r *reader) readWrong(ctx context.Context, partitions []*apipb.Partition) p
 	view := countCauses(told)
 	view.Unread, view.Problems = len(ill)-len(read), problems
 	return makePart("wrong", "home-wrong", view)
+}
+
+// recallCauses reads the root causes of a partition, unless a page that is loaded knows them of one before.
+func (r *reader) recallCauses(ctx context.Context, p *apipb.Partition) (*apipb.WhyResponse, error) {
+	if r.memory == nil {
+		return r.readCausesAmong(ctx, p.Id, aboutPartition, "")
+	}
+	key, moment, now := causeKey{r.viewer.Key, p.Id}, momentOf(p, r.problem(p.Id)), time.Now()
+	if known, ok := r.memory.recall(key, moment, now); ok {
+		return known, nil
+	}
+	explanation, err := r.readWhy(ctx, p.Id, aboutPartition, "")
+	if err == nil {
+		r.memory.keep(key, moment, explanation, now)
+	}
+	return explanation, err
 }
 
 // countCauses puts the causes of several partitions together that are one. What waits for another partition is a

@@ -42,7 +42,7 @@ func TestHome(t *testing.T) {
 // unreadable answers nothing about one partition.
 type unreadable struct {
 	apipbconnect.ReportServiceClient
-	apipbconnect.JournalServiceClient
+	apipbconnect.PartitionServiceClient
 	partition string
 }
 
@@ -55,11 +55,12 @@ func (u unreadable) Why(ctx context.Context, request *apipb.WhyRequest) (*apipb.
 	return u.ReportServiceClient.Why(ctx, request)
 }
 
-func (u unreadable) ListPushes(ctx context.Context, request *apipb.ListPushesRequest) (*apipb.ListPushesResponse, error) {
-	if request.Partition == u.partition {
-		return nil, errDisk
+func (u unreadable) GetOverview(ctx context.Context, request *apipb.GetOverviewRequest) (*apipb.GetOverviewResponse, error) {
+	response, err := u.PartitionServiceClient.GetOverview(ctx, request)
+	if err == nil {
+		response.Partitions = append(response.Partitions, &apipb.PartitionOverview{Partition: u.partition, Problem: errDisk.Error()})
 	}
-	return u.JournalServiceClient.ListPushes(ctx, request)
+	return response, err
 }
 
 // TestHomeBesideWhatCannotBeRead: one partition that cannot be read hides no other, and home does not
@@ -67,8 +68,8 @@ func (u unreadable) ListPushes(ctx context.Context, request *apipb.ListPushesReq
 func TestHomeBesideWhatCannotBeRead(t *testing.T) {
 	w := newWorld(t, func(options *web.Options) {
 		c := *options.Client
-		u := unreadable{c.Reports, c.Journal, "bank"}
-		c.Reports, c.Journal = u, u
+		u := unreadable{c.Reports, c.Partitions, "bank"}
+		c.Reports, c.Partitions = u, u
 		options.Client = &c
 	})
 	w.three()

@@ -2,19 +2,19 @@ package web
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
-	"golang.org/x/sync/errgroup"
+	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	apipb "lehr.dev/gen/lehr/api/v1"
 	"lehr.dev/internal/ground/intent"
+	"lehr.dev/internal/ground/workflowtext"
 )
 
 const (
-	// inboxAtOnce is how many partitions are read at a time for the inbox.
-	inboxAtOnce = 4
 	// inboxShown is how many things of one partition are told.
 	inboxShown = 50
 	// endsSoon is how long before its end a brake is told.
@@ -33,13 +33,17 @@ type inboxView struct {
 	Paused []inboxItem
 	// Deliveries are versions that wait for a person's word.
 	Deliveries []inboxItem
-	// Moving are rollouts and deliveries under way, which wait for nobody.
+	// Questions of runs of workflows, which wait for a person's answer.
+	Questions []inboxItem
+	// Moving are rollouts, deliveries and runs of workflows under way, which wait for nobody.
 	Moving []inboxItem
 	// Stop is in force, and Ending are pins and holds that end soon.
 	Stop   *apipb.Stop
 	Ending []inboxItem
 	// More things wait than are told.
 	More bool
+	// Problem is why not all of it could be read; empty: it could.
+	Problem string
 }
 
 // inboxItem is one thing that waits.
@@ -56,7 +60,7 @@ type inboxItem struct {
 
 // Empty: nothing of the partition waits for anybody.
 func (v inboxView) Empty() bool {
-	return len(v.Approvals)+len(v.Held)+len(v.Paused)+len(v.Deliveries)+len(v.Ending) == 0 && v.Stop == nil
+	return len(v.Approvals)+len(v.Held)+len(v.Paused)+len(v.Deliveries)+len(v.Questions)+len(v.Ending) == 0 && v.Stop == nil
 }
 
 // showInbox is what waits for people, in all partitions that the viewer may see.
@@ -68,26 +72,17 @@ func showInbox(ctx context.Context, r *reader) (page, error) {
 	if err != nil {
 		return page{}, err
 	}
-	parts := make([]*part, len(response.Partitions))
-	var group errgroup.Group
-	group.SetLimit(inboxAtOnce)
-	for i, p := range response.Partitions {
-		group.Go(func() error {
-			if view, err := r.inbox(ctx, p); err != nil {
-				failed := problem("inbox:"+p.Id, err)
-				parts[i] = &failed
-			} else if !view.Empty() {
-				made := makePart("inbox:"+p.Id, "inbox", view)
-				parts[i] = &made
-			}
-			return nil
-		})
+	overviews, err := r.readOverviews(ctx, 0)
+	if err != nil {
+		return page{}, err
 	}
-	_ = group.Wait()
 	pageData := page{Title: "What waits for people", Back: crumb{"all partitions", home}}
-	for _, made := range parts {
-		if made != nil {
-			pageData.Parts = append(pageData.Parts, *made)
+	for _, view := range listInboxes(response.Partitions, overviews) {
+		if view.Problem != "" {
+			pageData.Parts = append(pageData.Parts, problem("unread:"+view.Partition, errors.New(view.Partition+": "+view.Problem)))
+		}
+		if !view.Empty() {
+			pageData.Parts = append(pageData.Parts, makePart("inbox:"+view.Partition, "inbox", view))
 		}
 	}
 	if len(pageData.Parts) == 0 {
@@ -96,9 +91,32 @@ func showInbox(ctx context.Context, r *reader) (page, error) {
 	return pageData, nil
 }
 
-// inbox reads what of a partition waits for people.
-func (r *reader) inbox(ctx context.Context, p *apipb.Partition) (inboxView, error) {
-	view := inboxView{Partition: p.Id}
+// readOverviews reads what waits, moves and happened within a time (0: nothing of it) in all partitions, by partition.
+func (r *reader) readOverviews(ctx context.Context, happened time.Duration) (map[string]*apipb.PartitionOverview, error) {
+	response, err := r.Partitions.GetOverview(ctx, &apipb.GetOverviewRequest{
+		EndsWithin: durationpb.New(endsSoon), HappenedWithin: durationpb.New(happened), Limit: inboxShown,
+	})
+	if err != nil {
+		return nil, err
+	}
+	overviews := map[string]*apipb.PartitionOverview{}
+	for _, overview := range response.Partitions {
+		overviews[overview.Partition] = overview
+	}
+	return overviews, nil
+}
+
+// listInboxes are what waits and moves in each partition.
+func listInboxes(partitions []*apipb.Partition, overviews map[string]*apipb.PartitionOverview) (views []inboxView) {
+	for _, p := range partitions {
+		views = append(views, newInbox(p, overviews[p.Id]))
+	}
+	return views
+}
+
+// newInbox says what of a partition waits for people; of no overview, what the partition itself says.
+func newInbox(p *apipb.Partition, o *apipb.PartitionOverview) inboxView {
+	view := inboxView{Partition: p.Id, MayApprove: o.GetMayApprove(), More: o.GetMore(), Problem: o.GetProblem()}
 	if p.Stop.GetPartition() != "" {
 		view.Stop = p.Stop
 	}
@@ -108,91 +126,69 @@ func (r *reader) inbox(ctx context.Context, p *apipb.Partition) (inboxView, erro
 			Act: newActButton(p.Id, "acknowledge", blocked.Digest),
 		}}
 	}
-	for _, read := range []func(context.Context, *apipb.Partition, *inboxView) error{r.inboxApprovals, r.inboxRollouts, r.inboxDeliveries, r.inboxBrakes} {
-		if err := read(ctx, p, &view); err != nil {
-			return view, err
-		}
-	}
-	for _, list := range []*[]inboxItem{&view.Approvals, &view.Paused, &view.Deliveries, &view.Ending} {
-		if len(*list) > inboxShown {
-			*list, view.More = (*list)[:inboxShown], true
-		}
-	}
-	return view, nil
-}
-
-func (r *reader) inboxApprovals(ctx context.Context, p *apipb.Partition, view *inboxView) error {
-	if p.States[string(intent.StateWaiting)] == 0 {
-		return nil // Who waits for an approval waits.
-	}
-	response, err := r.Approvals.ListApprovals(ctx, &apipb.ListApprovalsRequest{Partition: p.Id})
-	if err != nil {
-		return err
-	}
-	for _, request := range response.Requests {
+	for _, request := range o.GetRequests() {
 		view.Approvals = append(view.Approvals, inboxItem{
 			Text: request.Asset, Link: link(p.Id, "asset", request.Asset), Reason: request.Reason, Since: request.Since, Consent: request.Consent,
 			Act: newActButton(p.Id, "approve", request.Asset),
 		})
 	}
-	view.More = response.More
-	if len(view.Approvals) == 0 {
-		return nil
+	view.addRollouts(o.GetRollouts())
+	for _, e := range o.GetEnvironments() {
+		view.Moving = append(view.Moving, inboxItem{
+			Sort: "delivery", Text: e.Wants.Name + " of " + e.Application + " to " + e.Name, Link: versionLink(p.Id, e.Application, e.Wants), Reason: e.Text, Since: e.Since,
+		})
 	}
-	allowed, err := r.Auth.Can(ctx, &apipb.CanRequest{Partition: p.Id, Role: apipb.Role_ROLE_APPROVER})
-	view.MayApprove = allowed.GetAllowed()
-	return err
+	for _, x := range o.GetAwaited() {
+		view.Deliveries = append(view.Deliveries, awaitedWords(p.Id, x)...)
+	}
+	view.addRuns(o.GetRuns())
+	view.addEnding(o)
+	return view
 }
 
-func (r *reader) inboxRollouts(ctx context.Context, p *apipb.Partition, view *inboxView) error {
-	response, err := r.Rollouts.ListRollouts(ctx, &apipb.ListRolloutsRequest{Partition: p.Id})
-	if err != nil {
-		return err
-	}
-	for _, rollout := range response.Rollouts {
+// addRollouts adds those that wait, or are under way.
+func (v *inboxView) addRollouts(rollouts []*apipb.Rollout) {
+	for _, rollout := range rollouts {
 		switch intent.RolloutState(rollout.GetRun().GetState()) {
 		case intent.RolloutRunning, intent.RolloutRollingBack:
-			view.Moving = append(view.Moving, inboxItem{
-				Sort: "rollout", Text: rollout.Name + " " + rollout.Run.State, Link: link(p.Id, "rollout", rollout.Name), Reason: rollout.Run.Waits, Since: rollout.Run.Began,
+			v.Moving = append(v.Moving, inboxItem{
+				Sort: "rollout", Text: rollout.Name + " " + rollout.Run.State, Link: link(v.Partition, "rollout", rollout.Name), Reason: rollout.Run.Waits, Since: rollout.Run.Began,
 			})
 		case intent.RolloutPaused:
-			view.Paused = append(view.Paused, inboxItem{
-				Text: "rollout " + rollout.Name, Link: link(p.Id, "rollout", rollout.Name), Reason: rollout.Run.Waits, Since: rollout.Run.Began,
-				Act: newActButton(p.Id, "rollout-resume", rollout.Name),
+			v.Paused = append(v.Paused, inboxItem{
+				Text: "rollout " + rollout.Name, Link: link(v.Partition, "rollout", rollout.Name), Reason: rollout.Run.Waits, Since: rollout.Run.Began,
+				Act: newActButton(v.Partition, "rollout-resume", rollout.Name),
 			})
 		}
 	}
-	return nil
 }
 
-// inboxDeliveries are versions that wait for a person's word, and those on their way.
-func (r *reader) inboxDeliveries(ctx context.Context, p *apipb.Partition, view *inboxView) error {
-	if p.Head == "" {
-		return nil
-	}
-	response, err := r.Deliveries.ListEnvironments(ctx, &apipb.ListEnvironmentsRequest{Partition: p.Id})
-	if err != nil {
-		return err
-	}
-	for _, e := range response.Environments {
-		if e.Wants != nil && e.Hold == "" {
-			view.Moving = append(view.Moving, inboxItem{
-				Sort: "delivery", Text: e.Wants.Name + " of " + e.Application + " to " + e.Name, Link: versionLink(p.Id, e.Application, e.Wants), Reason: e.Text, Since: e.Since,
-			})
-		}
-		explained, err := r.Deliveries.ExplainVersion(ctx, &apipb.ExplainVersionRequest{Partition: p.Id, Application: e.Application, Environment: e.Name})
-		if err != nil {
-			return err
-		}
-		for _, x := range explained.Explanations {
-			// Of several that may come the newest is first, and supersedes the others.
-			if items := awaitedWords(p.Id, x); len(items) > 0 {
-				view.Deliveries = append(view.Deliveries, items...)
-				break
+// addRuns adds runs of workflows: what they ask people, and that they are under way.
+func (v *inboxView) addRuns(runs []*apipb.WorkflowRun) {
+	for _, run := range runs {
+		at := workflowRunAddress(v.Partition, run.Number).String()
+		asks := false
+		for _, m := range run.Machines {
+			if m.Action.GetKind() != "person" {
+				continue
 			}
+			asks = true
+			item := inboxItem{Sort: "workflow", Text: workflowtext.RunName(run) + ", " + m.Name, Link: at, Reason: m.Action.Text, Until: m.Action.Due}
+			if item.Until == nil {
+				item.Since = run.Started
+			}
+			if approvals := workflowtext.Approvals(m.Action); approvals != "" {
+				item.Reason += "; " + approvals
+			}
+			if m.Action.MayAnswer {
+				item.Act = newRunButton(run, "workflow-approve", "machine", m.Name)
+			}
+			v.Questions = append(v.Questions, item)
+		}
+		if !asks {
+			v.Moving = append(v.Moving, inboxItem{Sort: "workflow", Text: workflowtext.RunName(run), Link: at, Reason: workflowtext.WaitsFor(run), Since: run.Started})
 		}
 	}
-	return nil
 }
 
 // awaitedWords are the judgements of a version in an environment that people give.
@@ -209,50 +205,30 @@ func awaitedWords(partition string, x *apipb.VersionExplanation) (items []inboxI
 	return items
 }
 
-// inboxBrakes are people's overrides, pins and holds that end within a day.
-func (r *reader) inboxBrakes(ctx context.Context, p *apipb.Partition, view *inboxView) error {
-	soon := time.Now().Add(endsSoon)
-	ends := func(until *timestamppb.Timestamp, expired bool) bool {
-		return until != nil && !expired && until.AsTime().Before(soon)
+// addEnding adds people's overrides, pins and holds that end within a day.
+func (v *inboxView) addEnding(o *apipb.PartitionOverview) {
+	for _, hold := range o.GetHolds() {
+		v.Ending = append(v.Ending, inboxItem{
+			Owner: hold.Owner.GetName(), Text: hold.Asset, Link: link(v.Partition, "asset", hold.Asset), Reason: "held by " + hold.Owner.GetName() + ": " + hold.Reason, Until: hold.Until,
+			Act: longer(newActButton(v.Partition, "hold", hold.Asset)),
+		})
 	}
-	holds, err := r.Brakes.ListHolds(ctx, &apipb.ListHoldsRequest{Partition: p.Id})
-	if err != nil {
-		return err
+	for _, pin := range o.GetPins() {
+		v.Ending = append(v.Ending, inboxItem{
+			Owner: pin.Holder.GetName(), Text: pin.Asset, Link: link(v.Partition, "asset", pin.Asset), Reason: "pinned to " + pin.Incarnation + " by " + pin.Holder.GetName() + ": " + pin.Reason, Until: pin.Until,
+			Act: longer(newActButton(v.Partition, "pin", pin.Asset)),
+		})
 	}
-	for _, hold := range holds.Holds {
-		if ends(hold.Until, hold.Expired) {
-			view.Ending = append(view.Ending, inboxItem{
-				Owner: hold.Owner.GetName(), Text: hold.Asset, Link: link(p.Id, "asset", hold.Asset), Reason: "held by " + hold.Owner.GetName() + ": " + hold.Reason, Until: hold.Until,
-				Act: longer(newActButton(p.Id, "hold", hold.Asset)),
-			})
-		}
+	for _, override := range o.GetOverrides() {
+		v.Ending = append(v.Ending, inboxItem{
+			Owner: override.By.GetName(), Text: override.Asset, Link: link(v.Partition, "asset", override.Asset), Until: override.Until,
+			Reason: "check " + override.Check + " overridden by " + override.By.GetName() + ": " + override.Reason, Act: longer(newActButton(v.Partition, "override", override.Asset)),
+		})
 	}
-	pins, err := r.Brakes.ListPins(ctx, &apipb.ListPinsRequest{Partition: p.Id})
-	if err != nil {
-		return err
+	slices.SortFunc(v.Ending, func(a, b inboxItem) int { return a.Until.AsTime().Compare(b.Until.AsTime()) })
+	if len(v.Ending) > inboxShown {
+		v.Ending, v.More = v.Ending[:inboxShown], true
 	}
-	for _, pin := range pins.Pins {
-		if pin.Rank == "person" && ends(pin.Until, pin.Expired) {
-			view.Ending = append(view.Ending, inboxItem{
-				Owner: pin.Holder.GetName(), Text: pin.Asset, Link: link(p.Id, "asset", pin.Asset), Reason: "pinned to " + pin.Incarnation + " by " + pin.Holder.GetName() + ": " + pin.Reason, Until: pin.Until,
-				Act: longer(newActButton(p.Id, "pin", pin.Asset)),
-			})
-		}
-	}
-	overrides, err := r.Approvals.ListOverrides(ctx, &apipb.ListOverridesRequest{Partition: p.Id})
-	if err != nil {
-		return err
-	}
-	for _, override := range overrides.Overrides {
-		if ends(override.Until, override.Expired) {
-			view.Ending = append(view.Ending, inboxItem{
-				Owner: override.By.GetName(), Text: override.Asset, Link: link(p.Id, "asset", override.Asset), Until: override.Until,
-				Reason: "check " + override.Check + " overridden by " + override.By.GetName() + ": " + override.Reason, Act: longer(newActButton(p.Id, "override", override.Asset)),
-			})
-		}
-	}
-	slices.SortFunc(view.Ending, func(a, b inboxItem) int { return a.Until.AsTime().Compare(b.Until.AsTime()) })
-	return nil
 }
 
 // longer is an act that is done again before it ends.

@@ -2,6 +2,7 @@ package web
 
 import (
 	"net/url"
+	"strconv"
 
 	"lehr.dev/internal/ground/deliveryhistory"
 	"lehr.dev/internal/ground/intent"
@@ -40,6 +41,17 @@ func (l *Links) Asset(partition intent.PartitionID, asset intent.AssetID) string
 // Approval is the link to the confirmation of approving exactly this plan.
 func (l *Links) Approval(partition intent.PartitionID, asset intent.AssetID, plan intent.Digest) string {
 	at := address{kind: "act", partition: string(partition), name: "approve", query: url.Values{"asset": {string(asset)}, "plan": {plan.String()}}}
+	return l.to(at.String())
+}
+
+// WorkflowRun is the link to the page of a run.
+func (l *Links) WorkflowRun(partition intent.PartitionID, run uint64) string {
+	return l.to(workflowRunAddress(string(partition), run).String())
+}
+
+// Question is the link to the confirmation of approving exactly this question of a run.
+func (l *Links) Question(partition intent.PartitionID, run uint64, machine, key string) string {
+	at := address{kind: "act", partition: string(partition), name: "workflow-approve", query: url.Values{"run": {strconv.FormatUint(run, 10)}, "machine": {machine}, "question": {key}}}
 	return l.to(at.String())
 }
 

@@ -14,7 +14,7 @@ import (
 func reasonGraph(partition, about, state string, reasons []*apipb.Reason) *graph {
 	g := &graph{ID: "why-graph", Name: "Why " + about + " is as it is", Edge: "because of"}
 	g.Nodes = []*graphNode{{ID: "asked", Text: about, Note: stateWord(state), Class: stateClass(state), Here: true}}
-	known := map[string]bool{}
+	ids := map[string]bool{}
 	isDeep := false
 	var add func(from string, reasons []*apipb.Reason)
 	add = func(from string, reasons []*apipb.Reason) {
@@ -26,10 +26,10 @@ func reasonGraph(partition, about, state string, reasons []*apipb.Reason) *graph
 			}
 			id := strings.Join([]string{reason.Asset, reason.Kind, reason.Text}, "\x00")
 			g.Edges = append(g.Edges, graphEdge{From: from, To: id})
-			if known[id] {
+			if ids[id] {
 				continue
 			}
-			known[id] = true
+			ids[id] = true
 			g.Nodes = append(g.Nodes, reasonNode(partition, id, reason))
 			if len(reason.Causes) > 0 {
 				isDeep = true
@@ -63,11 +63,11 @@ func reasonNode(partition, id string, reason *apipb.Reason) *graphNode {
 func neighbourGraph(partition string, content *apipb.GetAssetResponse) *graph {
 	about := content.Asset.Id
 	g := &graph{ID: "references-graph", Name: "References of " + about + " and what refers to it", Edge: "refers to"}
-	known := map[string]bool{about: true}
+	ids := map[string]bool{about: true}
 	g.Nodes = []*graphNode{{ID: about, Text: about, Note: stateWord(content.Asset.State), Class: stateClass(content.Asset.State), Here: true}}
 	add := func(id, asset, elsewhere, note string) {
-		if !known[id] {
-			known[id] = true
+		if !ids[id] {
+			ids[id] = true
 			g.Nodes = append(g.Nodes, &graphNode{ID: id, Text: asset, Note: note, Class: "state-none", Link: link(cmp.Or(elsewhere, partition), "asset", asset)})
 		}
 	}

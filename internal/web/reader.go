@@ -23,6 +23,8 @@ type reader struct {
 	// reread those of this look; nil: all are read. Apart is how long that took.
 	cached, reread map[string]keptCauses
 	apart          time.Duration
+	// memory of causes that pages were made of before; nil: none is asked.
+	memory *causeMemory
 	// mutex guards reread.
 	mutex sync.Mutex
 }

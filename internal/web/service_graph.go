@@ -149,10 +149,10 @@ func foldAlike(g *graph, at address) {
 func treeOf(at address, members []member) *graph {
 	g := &graph{ID: "service", Name: "Assets of " + at.name + " as a tree", Edge: "has"}
 	g.Nodes = []*graphNode{{ID: "group", Text: at.name, Note: count(len(members), "asset"), Class: "state-none", Link: link(at.partition, "group", at.name), Here: true}}
-	known := map[string]bool{}
+	ids := map[string]bool{}
 	branch := func(id, parent, text, note, to string) {
-		if !known[id] {
-			known[id] = true
+		if !ids[id] {
+			ids[id] = true
 			g.Nodes = append(g.Nodes, &graphNode{ID: id, Text: text, Note: note, Class: "state-none", Link: to})
 			g.Edges = append(g.Edges, graphEdge{From: parent, To: id})
 		}

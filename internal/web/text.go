@@ -15,6 +15,7 @@ import (
 
 	apipb "lehr.dev/gen/lehr/api/v1"
 	"lehr.dev/internal/ground/intent"
+	"lehr.dev/internal/ground/workflowtext"
 )
 
 // functions are what templates call. html/template escapes what they return;
@@ -24,6 +25,7 @@ var functions = template.FuncMap{
 	"stateWord": stateWord, "stateClass": stateClass, "healthClass": healthClass, "modeWords": modeWords, "link": link, "incarnation": incarnationLink,
 	"sequence": sequence, "count": count, "place": place, "others": othersText, "value": value, "brief": brief, "mark": mark, "number": grouped, "soon": soon, "currentWord": currentWord,
 	"actor": actor, "runClass": runClass, "resultClass": resultClass, "plots": plots, "span": span, "assetState": assetState, "newestFirst": newestFirst,
+	"transition": workflowtext.Transition, "event": workflowtext.Event, "runActor": workflowtext.Actor, "stateOfRun": workflowtext.State, "ending": workflowtext.Ending, "inputText": inputText, "outcomeClass": outcomeClass,
 	"some": someFields, "more": moreFields,
 	"placed": func(what string, place *apipb.Place) placeView { return placeView{what, place} },
 }

@@ -61,6 +61,9 @@ type Site struct {
 	options Options
 	live    *live
 	sent    sentForms
+	causes  causeMemory
+	// definitions that runs of workflows follow.
+	definitions definitionMemory
 }
 
 // New returns the pages. Nothing runs until one is asked for.
@@ -104,7 +107,7 @@ func (s *Site) page(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	reader := newReader(s.options.Client)
-	reader.viewer = s.viewer(r.Context())
+	reader.viewer, reader.memory = s.viewer(r.Context()), &s.causes
 	pageData, err := s.load(r.Context(), at, reader)
 	s.answer(w, r, at, pageData, err)
 }
@@ -203,6 +206,10 @@ func (s *Site) load(ctx context.Context, at address, r *reader) (page, error) {
 		return showVersion(ctx, r, at)
 	case "environment":
 		return showEnvironment(ctx, r, at)
+	case "workflows":
+		return showWorkflows(ctx, r, at)
+	case workflowRunKind:
+		return s.showWorkflowRun(ctx, r, at)
 	case "act":
 		return showAct(ctx, r, at)
 	default:
@@ -215,8 +222,9 @@ var queries = map[string][]string{
 	"partition": {"prefix", "state", "filter", "after"}, "causes": {"from", "group"}, "groups": {"after"}, "group": {"state", "after", "from"},
 	"asset": {"at", "diff"}, "provenance": {"field"}, "graph": {"view"}, "timeline": {"before"}, "incarnations": {"before"}, "incarnation": {"after"}, "orphans": {"after"},
 	"": {"owner"}, searchKind: {"q", "kind", "partition"}, calendarKind: {"view", "from"},
+	"workflows": {"workflow", "before"}, workflowRunKind: {"before"},
 	"rollouts": {"from"}, "rollout": {"run"}, "runs": {"before"},
-	"act":      {"asset", "plan", "candidate", "rollout", "orphan", "incarnation", "application", "environment", "version", "digest", "constraint"},
+	"act":      {"asset", "plan", "candidate", "rollout", "orphan", "incarnation", "application", "environment", "version", "digest", "constraint", "workflow", "run", "machine", "signal", "question"},
 	"delivery": {"application", "from"}, "version": {"application", "digest"}, "environment": {"application"},
 }
 

@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"context"
+	"database/sql"
 	"io"
 	"net/http"
 	"net/http/cookiejar"
@@ -57,8 +58,15 @@ func newWorld(t testing.TB, change ...func(*web.Options)) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { memory.Close() })
+	return newWorldOver(t, memory, change...)
+}
+
+// newWorldOver is newWorld over a database.
+func newWorldOver(t testing.TB, db *sql.DB, change ...func(*web.Options)) *world {
+	t.Helper()
 	w := &world{TB: t}
-	w.store, err = sqlite.Open(t.Context(), sqlite.Options{DB: memory})
+	var err error
+	w.store, err = sqlite.Open(t.Context(), sqlite.Options{DB: db})
 	w.must(err)
 	t.Cleanup(func() { w.store.Close() })
 	w.api = server.New(server.Options{
@@ -86,9 +94,11 @@ func newWorld(t testing.TB, change ...func(*web.Options)) *world {
 	w.must(err)
 	answer, err := w.browser.Get(access.PageLink(w.pages.URL, local.Token))
 	w.must(err)
+	text, err := io.ReadAll(answer.Body)
+	w.must(err)
 	answer.Body.Close()
 	if answer.StatusCode != http.StatusOK || answer.Request.URL.String() != w.base+"/" {
-		t.Fatalf("the browser was not let in: %s at %s", answer.Status, answer.Request.URL)
+		t.Fatalf("the browser was not let in: %s at %s:\n%s", answer.Status, answer.Request.URL, words(string(text)))
 	}
 	return w
 }
@@ -129,8 +139,14 @@ func (w *world) shows(path string, says ...string) string {
 // publish makes the next incarnation of the given assets.
 func (w *world) publish(base intent.Sequence, assets ...intent.Asset) intent.Incarnation {
 	w.Helper()
+	return w.publishIn(w.lease, base, assets...)
+}
+
+// publishIn is publish in the partition of a lease.
+func (w *world) publishIn(lease store.Lease, base intent.Sequence, assets ...intent.Asset) intent.Incarnation {
+	w.Helper()
 	set := schema.Builtin()
-	parent := intent.IncarnationID{Partition: "shop", Sequence: base}
+	parent := intent.IncarnationID{Partition: lease.Partition, Sequence: base}
 	var delta []store.Entry
 	for _, asset := range assets {
 		body, digest, err := set.Encode(asset)
@@ -144,10 +160,10 @@ func (w *world) publish(base intent.Sequence, assets ...intent.Asset) intent.Inc
 			Member: intent.Member{Asset: asset.ID, Type: asset.Payload.Type, Digest: digest, Effective: digest, Since: base + 1},
 		})
 	}
-	w.must(w.store.Unstage(w.Context(), w.lease))
-	w.must(w.store.Stage(w.Context(), w.lease, parent, delta))
-	incarnation, err := w.store.Publish(w.Context(), w.lease, intent.Incarnation{
-		ID: intent.IncarnationID{Partition: "shop", Sequence: base + 1}, Parent: parent,
+	w.must(w.store.Unstage(w.Context(), lease))
+	w.must(w.store.Stage(w.Context(), lease, parent, delta))
+	incarnation, err := w.store.Publish(w.Context(), lease, intent.Incarnation{
+		ID: intent.IncarnationID{Partition: lease.Partition, Sequence: base + 1}, Parent: parent,
 		Schema: set.Digest(), Created: time.Now(), Author: ann, Added: len(assets), Count: len(assets),
 	})
 	w.must(err)

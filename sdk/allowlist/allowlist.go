@@ -86,8 +86,8 @@ func Open[E Listed](path string, kind Kind) (*List[E], error) {
 // Decode decodes the text of another file of an operator as strictly: one document that
 // begins with the kind's key, and whose keys and values a struct with yaml tags has. Errors
 // have file, line and a hint. The path is for messages.
-func Decode(path string, text []byte, kind Kind, into any) error {
-	return operator.Decode(path, text, kind.file(), into)
+func Decode(path string, text []byte, kind Kind, target any) error {
+	return operator.Decode(path, text, kind.file(), target)
 }
 
 // file is the kind in the words of package operator.
@@ -118,15 +118,15 @@ func (l *List[E]) Permits(partition serve.PartitionID, name string) (E, error) {
 	return none, l.notListed(partition, name, spell.Nearest(name, allowed))
 }
 
-func (l *List[E]) notListed(partition serve.PartitionID, name, near string) error {
+func (l *List[E]) notListed(partition serve.PartitionID, name, suggestion string) error {
 	refused := fault.New(fault.Denied, "not listed: partition %s may use no %s %.100q", partition, l.kind.Noun, name)
-	where := "the file that --" + l.kind.Flag + " names"
+	place := "the file that --" + l.kind.Flag + " names"
 	if l.path == "" {
 		return refused.WithHint("whoever operates the plugin starts it with --%s FILE and adds it there, with partitions: [%s]; see %s", l.kind.Flag, partition, l.kind.Page)
 	}
-	hint := fmt.Sprintf("whoever operates the plugin adds it to %s, with partitions: [%s]", where, partition)
-	if near != "" {
-		hint = fmt.Sprintf("did you mean %s? Else %s", near, hint)
+	hint := fmt.Sprintf("whoever operates the plugin adds it to %s, with partitions: [%s]", place, partition)
+	if suggestion != "" {
+		hint = fmt.Sprintf("did you mean %s? Else %s", suggestion, hint)
 	}
 	return refused.WithHint("%s", hint)
 }

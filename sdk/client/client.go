@@ -43,6 +43,7 @@ type Client struct {
 	Rollouts     apipbconnect.RolloutServiceClient
 	Deliveries   apipbconnect.DeliveryServiceClient
 	Turndowns    apipbconnect.TurndownServiceClient
+	Workflows    apipbconnect.WorkflowServiceClient
 	// URL of the server, for people.
 	URL string
 
@@ -120,6 +121,7 @@ func newClient(doer connect.HTTPClient, url string, c credentials) *Client {
 		Rollouts:     apipbconnect.NewRolloutServiceClient(doer, url, options...),
 		Deliveries:   apipbconnect.NewDeliveryServiceClient(doer, url, options...),
 		Turndowns:    apipbconnect.NewTurndownServiceClient(doer, url, options...),
+		Workflows:    apipbconnect.NewWorkflowServiceClient(doer, url, options...),
 		URL:          url,
 		idle:         func() {},
 	}

@@ -13,7 +13,7 @@ import (
 // Export writes an incarnation to a file or stream, and verifies it by its
 // digest (see package export). With an error, what was written is of no use. What
 // is in memory does not grow with the incarnation.
-func (c *Client) Export(ctx context.Context, request *apipb.ExportIncarnationRequest, format export.Format, out io.Writer) (export.Exported, error) {
+func (c *Client) Export(ctx context.Context, request *apipb.ExportIncarnationRequest, format export.Format, w io.Writer) (export.Exported, error) {
 	var exported export.Exported
 	// The stream ends with the call.
 	ctx, cancel := context.WithCancel(ctx)
@@ -30,7 +30,7 @@ func (c *Client) Export(ctx context.Context, request *apipb.ExportIncarnationReq
 	if exported, err = describe(first.GetIncarnation(), request.Filter); err != nil {
 		return exported, err
 	}
-	writer, err := export.NewWriter(out, format, exported, first.Schema)
+	writer, err := export.NewWriter(w, format, exported, first.Schema)
 	if err != nil {
 		return exported, err
 	}

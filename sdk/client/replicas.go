@@ -37,7 +37,7 @@ func newReplicas(doer connect.HTTPClient, addresses []string) *replicas {
 }
 
 // reads are what the names of calls begin with that change nothing.
-var reads = []string{"Get", "List", "Watch", "Export", "Compare", "Verify", "Why", "Explain", "Locate", "Plan", "Preview", "Blame", "WhoAmI", "Can"}
+var reads = []string{"Get", "List", "Watch", "Export", "Compare", "Verify", "Why", "Explain", "Locate", "Plan", "Preview", "Blame", "WhoAmI", "Can", "Search"}
 
 // Reads reports whether a procedure changes nothing, so that it may be called
 // again when its answer is lost.

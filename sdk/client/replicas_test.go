@@ -104,7 +104,7 @@ func TestAnotherReplicaIsAsked(t *testing.T) {
 
 // Every call is known to read or to write: a new one must be named so.
 func TestWhatReads(t *testing.T) {
-	writes := strings.Fields(`Add Remove Set Resume Acknowledge Label Approve Disown Create Revoke Reject Withdraw Overrule Override Adopt Login Edit Undo Delete Retry Order TurnDown Act Vote Record`)
+	writes := strings.Fields(`Add Remove Set Resume Acknowledge Label Approve Disown Create Revoke Reject Withdraw Overrule Override Adopt Login Edit Undo Delete Retry Order TurnDown Act Vote Record Start Signal Cancel Migrate`)
 	protoregistry.GlobalFiles.RangeFilesByPackage("lehr.api.v1", func(file protoreflect.FileDescriptor) bool {
 		for i := range file.Services().Len() {
 			methods := file.Services().Get(i).Methods()

@@ -38,7 +38,7 @@ import (
 
 // Main runs a generator and ends the process: 0, also with findings; 1 with an
 // error, which is said on standard error, and then nothing is taken.
-func Main(generate func(in *Input, out *Output) error) {
+func Main(generate func(input *Input, output *Output) error) {
 	if err := run(os.Stdin, os.Stdout, generate); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -46,7 +46,7 @@ func Main(generate func(in *Input, out *Output) error) {
 	os.Exit(0)
 }
 
-func run(stdin io.Reader, stdout io.Writer, generate func(in *Input, out *Output) error) error {
+func run(stdin io.Reader, stdout io.Writer, generate func(input *Input, output *Output) error) error {
 	text, err := io.ReadAll(stdin)
 	if err != nil {
 		return fmt.Errorf("reading the job from standard input: %w", err)
@@ -68,10 +68,10 @@ type Types interface {
 
 // Run runs a generator once, in this process, and writes what it said: nothing
 // when it returns an error. Types are those of assets and what they hold.
-func Run(generate func(in *Input, out *Output) error, in *Input, types Types, w io.Writer) error {
-	in.types = types
+func Run(generate func(input *Input, output *Output) error, input *Input, types Types, w io.Writer) error {
+	input.types = types
 	out := &Output{state: &output{types: types, blobs: map[string]bool{}}}
-	if err := generate(in, out); err != nil {
+	if err := generate(input, out); err != nil {
 		return err
 	}
 	return out.state.end(w)
@@ -97,33 +97,33 @@ type disk struct{}
 func (disk) Open(name string) (fs.File, error) { return os.Open(filepath.FromSlash(name)) }
 
 // Partition that assets are generated for.
-func (in *Input) Partition() string { return in.job.GetPartition() }
+func (input *Input) Partition() string { return input.job.GetPartition() }
 
 // Generator is its name in lehr.yaml.
-func (in *Input) Generator() string { return in.job.GetGenerator() }
+func (input *Input) Generator() string { return input.job.GetGenerator() }
 
 // File that this run is for, with for_each: file; else empty.
-func (in *Input) File() string { return in.job.GetFile() }
+func (input *Input) File() string { return input.job.GetFile() }
 
 // Key of the entry that this run is for, with for_each: key; else empty.
-func (in *Input) Key() string { return in.job.GetKey() }
+func (input *Input) Key() string { return input.job.GetKey() }
 
 // Value of the entry, in JSON; else empty. The run depends on it and on no other
 // entry.
-func (in *Input) Value() json.RawMessage { return json.RawMessage(in.job.GetValue()) }
+func (input *Input) Value() json.RawMessage { return json.RawMessage(input.job.GetValue()) }
 
 // Arguments from lehr.yaml.
-func (in *Input) Arguments() []string { return in.arguments }
+func (input *Input) Arguments() []string { return input.arguments }
 
 // Read returns the content of a declared file, by its path from the folder of
 // lehr.yaml. A module's run depends on the files that it reads, and on no
 // others.
-func (in *Input) Read(path string) ([]byte, error) { return fs.ReadFile(in.files, path) }
+func (input *Input) Read(path string) ([]byte, error) { return fs.ReadFile(input.files, path) }
 
 // Files lists the declared files, in order.
-func (in *Input) Files() ([]string, error) {
+func (input *Input) Files() ([]string, error) {
 	var paths []string
-	err := fs.WalkDir(in.files, ".", func(path string, entry fs.DirEntry, err error) error {
+	err := fs.WalkDir(input.files, ".", func(path string, entry fs.DirEntry, err error) error {
 		if err == nil && !entry.IsDir() {
 			paths = append(paths, path)
 		}
@@ -140,23 +140,23 @@ type Asset struct {
 }
 
 // Assets lists what the generators in from gave, by id.
-func (in *Input) Assets() ([]Asset, error) {
+func (input *Input) Assets() ([]Asset, error) {
 	list := &generatorpb.AssetList{}
-	if err := in.load(in.job.GetAssets(), list); err != nil {
+	if err := input.load(input.job.GetAssets(), list); err != nil {
 		return nil, err
 	}
 	assets := make([]Asset, len(list.GetAssets()))
 	for i, entry := range list.GetAssets() {
-		assets[i] = Asset{entry.GetId(), entry.GetType(), path.Join(path.Dir(in.job.GetAssets()), entry.GetPath())}
+		assets[i] = Asset{entry.GetId(), entry.GetType(), path.Join(path.Dir(input.job.GetAssets()), entry.GetPath())}
 	}
 	return assets, nil
 }
 
 // Open reads an asset into a message of its type, and into addons. Addons that
 // it does not have are left as they are.
-func (in *Input) Open(asset Asset, payload proto.Message, addons ...proto.Message) error {
+func (input *Input) Open(asset Asset, payload proto.Message, addons ...proto.Message) error {
 	content := &intentpb.Asset{}
-	if err := in.load(asset.path, content); err != nil {
+	if err := input.load(asset.path, content); err != nil {
 		return err
 	}
 	if err := content.GetPayload().UnmarshalTo(payload); err != nil {
@@ -176,14 +176,14 @@ func (in *Input) Open(asset Asset, payload proto.Message, addons ...proto.Messag
 }
 
 // Text returns an asset as JSON, as the protocol has it: id, payload with its @type, and addons.
-func (in *Input) Text(asset Asset) ([]byte, error) { return fs.ReadFile(in.files, asset.path) }
+func (input *Input) Text(asset Asset) ([]byte, error) { return fs.ReadFile(input.files, asset.path) }
 
-func (in *Input) load(path string, message proto.Message) error {
-	text, err := fs.ReadFile(in.files, path)
+func (input *Input) load(path string, message proto.Message) error {
+	text, err := fs.ReadFile(input.files, path)
 	if err != nil {
 		return err
 	}
-	if err := (protojson.UnmarshalOptions{Resolver: in.types}).Unmarshal(text, message); err != nil {
+	if err := (protojson.UnmarshalOptions{Resolver: input.types}).Unmarshal(text, message); err != nil {
 		return fmt.Errorf("reading %s: %w", path, err)
 	}
 	return nil
@@ -227,13 +227,13 @@ func (o *Output) Field(column int, field string) *Output {
 func (o *Output) About(asset, field, text string, line int) *Output {
 	about := &Output{state: o.state, place: &generatorpb.Place{Line: int32(line)}, field: field, asset: asset}
 	if lines := strings.Split(text, "\n"); line >= 1 && line <= len(lines) {
-		from := line - 1
-		for size := len(lines[from]); from > 0 && line-from < mostExcerptLines; from-- {
-			if size += 1 + len(lines[from-1]); size > mostExcerpt {
+		start := line - 1
+		for size := len(lines[start]); start > 0 && line-start < mostExcerptLines; start-- {
+			if size += 1 + len(lines[start-1]); size > mostExcerpt {
 				break
 			}
 		}
-		about.excerpt = strings.ToValidUTF8(strings.Join(lines[from:line], "\n"), "")
+		about.excerpt = strings.ToValidUTF8(strings.Join(lines[start:line], "\n"), "")
 		if len(about.excerpt) > mostExcerpt { // One line that is so long is not looked for.
 			about.excerpt = ""
 		}

@@ -12,10 +12,10 @@ type Options map[string][]string
 
 // Options reads arguments of the form --KEY=VALUE. An error says which keys are
 // allowed, and what was found instead.
-func (in *Input) Options(allowed ...string) (Options, error) {
+func (input *Input) Options(allowed ...string) (Options, error) {
 	slices.Sort(allowed)
 	options := Options{}
-	for _, argument := range in.arguments {
+	for _, argument := range input.arguments {
 		key, value, ok := strings.Cut(strings.TrimPrefix(argument, "--"), "=")
 		switch {
 		case !ok || !strings.HasPrefix(argument, "--"):

@@ -82,7 +82,7 @@ func ID(names ...string) string {
 
 // Write prints a listing, in the order of the ids. Invalid: it has too many assets, an id
 // that is none or that two assets have, or a payload that cannot be written.
-func Write(out io.Writer, listing Listing) error {
+func Write(w io.Writer, listing Listing) error {
 	document := Document{Version: Version, Assets: []Listed{}, LeftOut: listing.LeftOut, Hints: listing.Hints}
 	for _, asset := range listing.Assets {
 		if asset.Payload == nil {
@@ -97,7 +97,7 @@ func Write(out io.Writer, listing Listing) error {
 	if err := document.Check(); err != nil {
 		return err
 	}
-	encoder := json.NewEncoder(out)
+	encoder := json.NewEncoder(w)
 	encoder.SetIndent("", "  ")
 	return encoder.Encode(document)
 }

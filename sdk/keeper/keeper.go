@@ -64,7 +64,7 @@ type answer struct {
 // Start starts a keeper with what it is to run, which is passed as JSON through a pipe, and
 // returns once the run has begun, with a channel that is closed when the keeper has ended. An
 // error says that the run did not begin, and will not.
-func (p Process) Start(spec any) (ended <-chan struct{}, err error) {
+func (p Process) Start(spec any) (exit <-chan struct{}, err error) {
 	text, err := json.Marshal(spec)
 	if err == nil {
 		text, err = json.Marshal(order{BeginBy: sinceBoot() + BeginWithin, Spec: text})
@@ -92,19 +92,19 @@ func (p Process) Start(spec any) (ended <-chan struct{}, err error) {
 	if err := process.Start(); err != nil {
 		return nil, fmt.Errorf("starting the keeper of a run: %w", err)
 	}
-	heard := p.hear(process, stdin, stdout, text)
+	reply := p.hear(process, stdin, stdout, text)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		_ = process.Wait()
 	}()
-	if heard.Started {
+	if reply.Started {
 		return done, nil
 	}
 	// It may be slow, and must not begin once the run counts as one that did not.
 	_ = process.Process.Kill()
 	<-done
-	return nil, errors.New(heard.Problem)
+	return nil, errors.New(reply.Problem)
 }
 
 // hear hands a keeper what it is to run, and waits for its answer.
@@ -115,22 +115,22 @@ func (p Process) hear(process *exec.Cmd, stdin io.WriteCloser, stdout io.Reader,
 	}()
 	answers := make(chan answer, 1)
 	go func() {
-		heard := answer{Problem: "its keeper ended without a word; see " + filepath.Base(p.Log) + " beside its records"}
+		reply := answer{Problem: "its keeper ended without a word; see " + filepath.Base(p.Log) + " beside its records"}
 		line, err := bufio.NewReader(io.LimitReader(stdout, 64<<10)).ReadBytes('\n')
 		if err == nil {
-			_ = json.Unmarshal(line, &heard)
+			_ = json.Unmarshal(line, &reply)
 		}
-		answers <- heard
+		answers <- reply
 	}()
 	timer := time.NewTimer(heardWithin)
 	defer timer.Stop()
 	select {
-	case heard := <-answers:
-		return heard
+	case reply := <-answers:
+		return reply
 	case <-timer.C:
 		_ = process.Process.Kill()
-		if heard := <-answers; heard.Started {
-			return heard // It began just before it was killed: that is a run that was cut off.
+		if reply := <-answers; reply.Started {
+			return reply // It began just before it was killed: that is a run that was cut off.
 		}
 		return answer{Problem: fmt.Sprintf("its keeper did not begin within %s", heardWithin)}
 	}

@@ -153,8 +153,8 @@ func (p *Pacer) Pause(name string, pause time.Duration) {
 	defer p.mutex.Unlock()
 	now := time.Now()
 	one := p.find(name, now)
-	if until := now.Add(min(pause, MaxPause)); until.After(one.paused) {
-		one.paused = until
+	if end := now.Add(min(pause, MaxPause)); end.After(one.paused) {
+		one.paused = end
 	}
 }
 

@@ -69,8 +69,8 @@ func (p *Pacer) Do(ctx context.Context, call Call, send func(ctx context.Context
 		if deadline, ok := ctx.Deadline(); ok && time.Now().Add(pause).After(deadline) {
 			return err
 		}
-		if ended := sleep(ctx, pause); ended != nil {
-			return fmt.Errorf("%w (%w)", ended, err)
+		if failure := sleep(ctx, pause); failure != nil {
+			return fmt.Errorf("%w (%w)", failure, err)
 		}
 	}
 }

@@ -64,13 +64,13 @@ func fetch(client *http.Client, request *http.Request, target string, most int64
 // CheckStatus is an error when an answer is none to what was asked: serve.Busy for 429, and
 // for 503 that says until when; a transient one for 502, 503 and 504.
 func CheckStatus(target string, status int, header http.Header) error {
-	after, ok := RetryAfter(header, time.Now())
+	delay, ok := RetryAfter(header, time.Now())
 	said := fmt.Errorf("%s answers %d %s", target, status, http.StatusText(status))
 	switch {
 	case status == http.StatusTooManyRequests && !ok:
 		return serve.Busy(said, DefaultPause)
 	case status == http.StatusTooManyRequests, status == http.StatusServiceUnavailable && ok:
-		return serve.Busy(said, after)
+		return serve.Busy(said, delay)
 	case status == http.StatusBadGateway, status == http.StatusServiceUnavailable, status == http.StatusGatewayTimeout:
 		return Transient(said)
 	}
@@ -89,9 +89,9 @@ func RetryAfter(header http.Header, now time.Time) (pause time.Duration, ok bool
 	if err != nil {
 		return 0, false
 	}
-	from, err := http.ParseTime(header.Get("Date"))
+	start, err := http.ParseTime(header.Get("Date"))
 	if err != nil {
-		from = now
+		start = now
 	}
-	return max(time.Second, min(deadline.Sub(from), MaxPause)), true
+	return max(time.Second, min(deadline.Sub(start), MaxPause)), true
 }

@@ -29,13 +29,13 @@ type Check struct {
 	// Judge is asked by many goroutines at once. It must end with its context, and
 	// change nothing. An error is no answer; one of Misconfigured says that it will
 	// stay so until somebody mends it.
-	Judge func(ctx context.Context, asked *pluginpb.JudgeRequest) (Judgement, error)
+	Judge func(ctx context.Context, request *pluginpb.JudgeRequest) (Judgement, error)
 	// Select says which assets of a stage may go on now, as Judge is asked. It may be
 	// nil, and so may the others.
-	Select func(ctx context.Context, asked *pluginpb.SelectRequest) (Selection, error)
+	Select func(ctx context.Context, request *pluginpb.SelectRequest) (Selection, error)
 	// Measure gives samples of a metric for the time that is asked about, as Judge is
 	// asked; none: there are none.
-	Measure func(ctx context.Context, asked *pluginpb.MeasureRequest) ([]Sample, error)
+	Measure func(ctx context.Context, request *pluginpb.MeasureRequest) ([]Sample, error)
 }
 
 // Sample of a metric.

@@ -52,17 +52,17 @@ func (d *diffStream) send(response *pluginpb.DiffResponse) error {
 
 // answer compares one batch, that came then, and sends the results, in as many messages
 // as their size asks for.
-func (d *diffStream) answer(batch *pluginpb.DiffBatch, asked time.Time) {
+func (d *diffStream) answer(batch *pluginpb.DiffBatch, requestTime time.Time) {
 	results, size := &pluginpb.DiffResults{Batch: batch.Batch}, 0
 	flush := func() {
 		_ = d.send(&pluginpb.DiffResponse{Message: &pluginpb.DiffResponse_Results{Results: results}})
 		results, size = &pluginpb.DiffResults{Batch: batch.Batch}, 0
 	}
-	for i, difference := range d.compare(batch, asked) {
-		diff := encodeDifference(batch.Assets[i], difference, asked)
+	for i, difference := range d.compare(batch, requestTime) {
+		diff := encodeDifference(batch.Assets[i], difference, requestTime)
 		length := proto.Size(diff)
 		if length > maxMessage/2 {
-			diff = encodeDifference(batch.Assets[i], unknown(fmt.Errorf("the difference has %d bytes, more than a message may carry", length)), asked)
+			diff = encodeDifference(batch.Assets[i], unknown(fmt.Errorf("the difference has %d bytes, more than a message may carry", length)), requestTime)
 			length = 0
 		}
 		if size += length; size > resultBytes {
@@ -75,7 +75,7 @@ func (d *diffStream) answer(batch *pluginpb.DiffBatch, asked time.Time) {
 }
 
 // compare returns one difference for each asset of the batch, in order.
-func (d *diffStream) compare(batch *pluginpb.DiffBatch, asked time.Time) []Difference {
+func (d *diffStream) compare(batch *pluginpb.DiffBatch, requestTime time.Time) []Difference {
 	differences := make([]Difference, len(batch.Assets))
 	incarnation, err := intent.ParseIncarnationID(batch.Incarnation)
 	if err != nil {
@@ -89,14 +89,14 @@ func (d *diffStream) compare(batch *pluginpb.DiffBatch, asked time.Time) []Diffe
 		ids[i] = AssetID(asset)
 	}
 	assets, failures := d.asker.intents(d.stream.Context(), incarnation, ids)
-	var since time.Time
+	var start time.Time
 	if batch.MaxAge != nil {
-		since = asked.Add(-max(0, batch.MaxAge.AsDuration()))
+		start = requestTime.Add(-max(0, batch.MaxAge.AsDuration()))
 	}
 	memos := memosByAsset(batch.Memos)
 	byType := map[TypeName][]int{}
 	for i := range assets {
-		assets[i].ReadSince = since
+		assets[i].ReadSince = start
 		if failures[i] == nil {
 			assets[i].Memos, failures[i] = decodeMemos(ids[i], memos[ids[i]])
 		}

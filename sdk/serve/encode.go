@@ -26,7 +26,7 @@ var actions = map[Action]pluginpb.Action{
 }
 
 // encodeDifference encodes a difference that was asked for then.
-func encodeDifference(asset string, d Difference, asked time.Time) *pluginpb.AssetDiff {
+func encodeDifference(asset string, d Difference, requestTime time.Time) *pluginpb.AssetDiff {
 	if !utf8.ValidString(d.Base) || !utf8.ValidString(string(d.ResourceKey)) {
 		d = unknown(fmt.Errorf("base %q or resource key %q is not text: a defect of the plugin", d.Base, d.ResourceKey))
 	}
@@ -42,7 +42,7 @@ func encodeDifference(asset string, d Difference, asked time.Time) *pluginpb.Ass
 		Unmanaged:   encodeChanges(d.Unmanaged),
 	}
 	if !d.At.IsZero() {
-		diff.Age = pauseOf(asked.Sub(d.At))
+		diff.Age = pauseOf(requestTime.Sub(d.At))
 	}
 	for _, impact := range d.Impacts {
 		diff.Impacts = append(diff.Impacts, &pluginpb.Impact{Dimension: text(impact.Dimension), Current: impact.Current, Target: impact.Target})

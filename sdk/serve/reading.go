@@ -59,8 +59,8 @@ type reading[T proto.Message] struct {
 func (r *reading[T]) isIdle() bool { return r.phase == idle }
 
 // isFresh reports whether the last state may be an answer.
-func (r *reading[T]) isFresh(since time.Time) bool {
-	return !r.readAt.IsZero() && !r.readAt.Before(since) && !r.readAt.Before(r.notBefore)
+func (r *reading[T]) isFresh(start time.Time) bool {
+	return !r.readAt.IsZero() && !r.readAt.Before(start) && !r.readAt.Before(r.notBefore)
 }
 
 // failure is the last error, with its age.
@@ -122,7 +122,7 @@ func (b *background[T]) takeQueued() *reading[T] {
 }
 
 // run reads once, and gives a read up that does not heed its context.
-func (b *background[T]) run(ctx context.Context, r *reading[T], asset Asset[T], began time.Time) {
+func (b *background[T]) run(ctx context.Context, r *reading[T], asset Asset[T], start time.Time) {
 	done := make(chan State[T], 1)
 	go func() { done <- b.read(ctx, asset) }()
 	late := time.NewTimer(b.limit + readGrace)
@@ -132,11 +132,11 @@ func (b *background[T]) run(ctx context.Context, r *reading[T], asset Asset[T], 
 		if cause := context.Cause(ctx); state.Err != nil && cause != nil {
 			state.Err = fmt.Errorf("%w: %w", cause, state.Err)
 		}
-		b.finish(r, state, began, idle)
+		b.finish(r, state, start, idle)
 		return
 	case <-late.C:
 	}
-	b.finish(r, State[T]{Err: fmt.Errorf("it took longer than %s, and does not end: a defect of the plugin", b.limit)}, began, givenUp)
+	b.finish(r, State[T]{Err: fmt.Errorf("it took longer than %s, and does not end: a defect of the plugin", b.limit)}, start, givenUp)
 	<-done
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
@@ -147,7 +147,7 @@ func (b *background[T]) run(ctx context.Context, r *reading[T], asset Asset[T], 
 }
 
 // finish takes over what a read found.
-func (b *background[T]) finish(r *reading[T], state State[T], began time.Time, next phase) {
+func (b *background[T]) finish(r *reading[T], state State[T], start time.Time, next phase) {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
 	now := time.Now()
@@ -165,16 +165,16 @@ func (b *background[T]) finish(r *reading[T], state State[T], began time.Time, n
 	changed := false
 	if state.Err != nil {
 		r.failures++
-		r.err, r.failedAt, r.retryAt = state.Err, began, now.Add(b.retryPace().After(r.failures))
+		r.err, r.failedAt, r.retryAt = state.Err, start, now.Add(b.retryPace().After(r.failures))
 	} else {
-		if state.ReadAt.IsZero() || state.ReadAt.After(began) {
-			state.ReadAt = began
+		if state.ReadAt.IsZero() || state.ReadAt.After(start) {
+			state.ReadAt = start
 		}
 		changed = r.err != nil || !r.readAt.IsZero() && !isSame(r.state, state)
-		r.state, r.readAt, r.beganAt, r.endedAt = state, state.ReadAt, began, now
+		r.state, r.readAt, r.beganAt, r.endedAt = state, state.ReadAt, start, now
 		r.err, r.retryAt, r.failures = nil, time.Time{}, 0
 	}
-	if began.Before(r.notBefore) && r.isIdle() && r.awaited {
+	if start.Before(r.notBefore) && r.isIdle() && r.awaited {
 		b.enqueue(r, now) // A push came in between: whoever waits is answered by the next read.
 		return
 	}

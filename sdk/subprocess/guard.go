@@ -66,9 +66,9 @@ func guard(limits string, argv []string) int {
 		killDescendants(os.Getpid())
 		_ = unix.Kill(0, unix.SIGKILL)
 	}()
-	ended := carry(limits, argv)
+	outcome := carry(limits, argv)
 	killChildren()
-	if err := json.NewEncoder(os.NewFile(guardReport, "report")).Encode(ended); err != nil {
+	if err := json.NewEncoder(os.NewFile(guardReport, "report")).Encode(outcome); err != nil {
 		return 1
 	}
 	return 0
@@ -94,24 +94,24 @@ func carry(limits string, argv []string) report {
 	}
 	_ = command.Wait() // The state tells.
 	state := command.ProcessState
-	ended := report{Exit: state.ExitCode(), CPU: state.UserTime() + state.SystemTime()}
+	outcome := report{Exit: state.ExitCode(), CPU: state.UserTime() + state.SystemTime()}
 	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
-		ended.Signal = int(status.Signal())
+		outcome.Signal = int(status.Signal())
 	}
 	if usage, ok := state.SysUsage().(*syscall.Rusage); ok {
-		ended.MaxRSS = usage.Maxrss << 10 // Linux counts KiB.
+		outcome.MaxRSS = usage.Maxrss << 10 // Linux counts KiB.
 	}
-	return ended
+	return outcome
 }
 
 func failed(err error) report {
-	ended := report{Exit: -1, Failure: err.Error()}
+	outcome := report{Exit: -1, Failure: err.Error()}
 	if code, ok := errors.AsType[syscall.Errno](err); ok {
-		ended.Errno = code
+		outcome.Errno = code
 	} else if errors.Is(err, exec.ErrNotFound) {
-		ended.Errno = syscall.ENOENT
+		outcome.Errno = syscall.ENOENT
 	}
-	return ended
+	return outcome
 }
 
 // keepDescriptors sees to it that the program inherits none but the first three: neither
@@ -134,7 +134,7 @@ func keepDescriptors() {
 // as it is a subreaper, until there are none or the time is over. Others than those of its
 // own user it cannot.
 func killChildren() {
-	untilKilled(func() (others bool) {
+	untilKilled(func() (more bool) {
 		if !reap() {
 			return false
 		}
@@ -147,7 +147,7 @@ func killChildren() {
 // none. The plugin does so for a guard that does not get to it. The guard must not have been
 // killed before: what it started could no longer be told from others.
 func killDescendants(guard int) {
-	untilKilled(func() (others bool) {
+	untilKilled(func() (more bool) {
 		// A list is not of one moment: a child may be read before its parent ends, and the
 		// parent after. Who was missed is in the second.
 		return killChildrenOf(guard) || killChildrenOf(guard)
@@ -155,7 +155,7 @@ func killDescendants(guard int) {
 }
 
 // untilKilled repeats a pass of killing until it meets nobody, or the time is over.
-func untilKilled(pass func() (others bool)) {
+func untilKilled(pass func() (more bool)) {
 	deadline := time.Now().Add(killWithin)
 	for count := 0; count < killPasses || time.Now().Before(deadline); count++ {
 		if !pass() {
@@ -166,16 +166,16 @@ func untilKilled(pass func() (others bool)) {
 }
 
 // killChildrenOf reports whether a process has children that have not ended.
-func killChildrenOf(parent int) (others bool) {
+func killChildrenOf(parent int) (more bool) {
 	for _, child := range childrenOf(parent) {
 		_ = unix.Kill(child, unix.SIGKILL)
-		others = true
+		more = true
 	}
-	return others
+	return more
 }
 
 // reap takes note of children that have ended, and reports whether there are others.
-func reap() (others bool) {
+func reap() (more bool) {
 	for {
 		reaped, err := unix.Wait4(-1, nil, unix.WNOHANG, nil)
 		switch {

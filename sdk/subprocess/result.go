@@ -35,8 +35,8 @@ func (r Result) String() string {
 	case r.Exit < 0:
 		ending = "no exit code"
 	}
-	if said := r.Stderr.Text(); said != "" {
-		return ending + ", and said: " + said
+	if text := r.Stderr.Text(); text != "" {
+		return ending + ", and said: " + text
 	}
 	return ending + " and said nothing on standard error"
 }

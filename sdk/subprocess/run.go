@@ -68,17 +68,17 @@ func (r *Runner) run(ctx context.Context, command Command, environment []string)
 	go func() { reports <- readReport(plugin.report) }()
 	stopped := supervise(ctx, guard.Process.Pid, command.Limits, plugin.alive)
 	waiting := guard.Wait()
-	ended := <-reports
+	outcome := <-reports
 	result := Result{
-		Exit: ended.Exit, Signal: syscall.Signal(ended.Signal), CPU: ended.CPU, MaxRSS: ended.MaxRSS, Took: time.Since(startedAt),
+		Exit: outcome.Exit, Signal: syscall.Signal(outcome.Signal), CPU: outcome.CPU, MaxRSS: outcome.MaxRSS, Took: time.Since(startedAt),
 		Stdout: stdout.output(r.redact), Stderr: stderr.output(r.redact),
 	}
 	switch {
 	case stopped != nil:
 		result.Exit = -1
 		return result, fmt.Errorf("%s: %w", command.Argv[0], stopped)
-	case ended.Failure != "":
-		return result, notStarted(command, ended)
+	case outcome.Failure != "":
+		return result, notStarted(command, outcome)
 	case guard.ProcessState.ExitCode() != 0:
 		return result, fault.New(fault.Unavailable, "%s: its guard was ended by %v", command.Argv[0], guard.ProcessState)
 	case waiting != nil && !errors.Is(waiting, exec.ErrWaitDelay):
@@ -87,9 +87,9 @@ func (r *Runner) run(ctx context.Context, command Command, environment []string)
 	return result, nil
 }
 
-func notStarted(command Command, ended report) error {
+func notStarted(command Command, outcome report) error {
 	kind, hint := fault.Unavailable, "see that it can be run by hand, as the plugin's user"
-	switch ended.Errno {
+	switch outcome.Errno {
 	case syscall.ENOENT:
 		kind, hint = fault.NotFound, "install it, or name it by its whole path"
 	case syscall.EACCES, syscall.EPERM:
@@ -97,16 +97,16 @@ func notStarted(command Command, ended report) error {
 	case syscall.ENOEXEC, syscall.E2BIG, syscall.ENOTDIR:
 		kind = fault.Invalid
 	}
-	return fault.New(kind, "cannot run %s: %s", command.Argv[0], ended.Failure).WithHint("%s", hint)
+	return fault.New(kind, "cannot run %s: %s", command.Argv[0], outcome.Failure).WithHint("%s", hint)
 }
 
 // readReport returns what a guard told; of one that told nothing the exit status is -1.
 func readReport(from io.Reader) report {
-	ended := report{Exit: -1}
-	if json.NewDecoder(io.LimitReader(from, 64<<10)).Decode(&ended) != nil {
+	outcome := report{Exit: -1}
+	if json.NewDecoder(io.LimitReader(from, 64<<10)).Decode(&outcome) != nil {
 		return report{Exit: -1}
 	}
-	return ended
+	return outcome
 }
 
 // pipes between a plugin and a guard.
@@ -154,7 +154,7 @@ func (p *pipes) close() {
 // and kills what is left of its group. The leader is not reaped before that, so that its
 // number keeps meaning this group.
 func supervise(ctx context.Context, leader int, limits Limits, alive *os.File) (stopped error) {
-	ended := make(chan struct{})
+	exit := make(chan struct{})
 	go func() {
 		for {
 			var info unix.Siginfo
@@ -163,12 +163,12 @@ func supervise(ctx context.Context, leader int, limits Limits, alive *os.File) (
 				break
 			}
 		}
-		close(ended)
+		close(exit)
 	}()
 	limit := time.NewTimer(limits.Time)
 	defer limit.Stop()
 	select {
-	case <-ended:
+	case <-exit:
 	case <-ctx.Done():
 		stopped = context.Cause(ctx)
 	case <-limit.C:
@@ -177,26 +177,26 @@ func supervise(ctx context.Context, leader int, limits Limits, alive *os.File) (
 	if stopped != nil {
 		if limits.Grace > 0 {
 			_ = unix.Kill(-leader, unix.SIGTERM)
-			wait(ended, limits.Grace)
+			wait(exit, limits.Grace)
 		}
 		// The guard kills more than its group. For one that does not get to it, as on a
 		// machine that is too busy, the plugin does, before it kills the guard.
 		alive.Close()
-		if !wait(ended, KillMargin/2) {
+		if !wait(exit, KillMargin/2) {
 			killDescendants(leader)
 		}
 	}
 	_ = unix.Kill(-leader, unix.SIGKILL)
-	<-ended
+	<-exit
 	return stopped
 }
 
 // wait reports whether the process ended within the time.
-func wait(ended <-chan struct{}, most time.Duration) bool {
+func wait(exit <-chan struct{}, most time.Duration) bool {
 	timer := time.NewTimer(most)
 	defer timer.Stop()
 	select {
-	case <-ended:
+	case <-exit:
 		return true
 	case <-timer.C:
 		return false

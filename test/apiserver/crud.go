@@ -86,12 +86,12 @@ func (c *CRUD) list(w http.ResponseWriter, r *http.Request) {
 	page, _ := strconv.Atoi(r.URL.Query().Get("page"))
 	page = max(page, 1)
 	const size = 2
-	from, to := min((page-1)*size, len(ids)), min(page*size, len(ids))
-	if to < len(ids) {
+	start, end := min((page-1)*size, len(ids)), min(page*size, len(ids))
+	if end < len(ids) {
 		w.Header().Add("Link", fmt.Sprintf(`</%s?page=1>; rel="first", </%s?page=%d>; rel="next"`, r.PathValue("collection"), r.PathValue("collection"), page+1))
 	}
 	items := []any{}
-	for _, id := range ids[from:to] {
+	for _, id := range ids[start:end] {
 		items = append(items, c.collections[r.PathValue("collection")][id].body)
 	}
 	say(w, http.StatusOK, items)

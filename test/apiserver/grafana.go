@@ -88,8 +88,8 @@ func cut(all []any, r *http.Request) []any {
 		limit = 1000
 	}
 	page, _ := strconv.Atoi(r.URL.Query().Get("page"))
-	from := min((max(page, 1)-1)*limit, len(all))
-	return all[from:min(from+limit, len(all))]
+	start := min((max(page, 1)-1)*limit, len(all))
+	return all[start:min(start+limit, len(all))]
 }
 
 func (g *Grafana) createFolder(w http.ResponseWriter, r *http.Request) {

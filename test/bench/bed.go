@@ -151,16 +151,16 @@ const (
 func (b *bed) until(ctx context.Context, pause time.Duration, holds func() bool) error {
 	most := cmp.Or(b.most, 10*time.Minute)
 	for deadline := time.Now().Add(most); ; {
-		asked := time.Now()
+		requestTime := time.Now()
 		if holds() {
 			return nil
 		}
-		took := time.Since(asked)
+		duration := time.Since(requestTime)
 		if time.Now().After(deadline) {
 			candidates, err := b.app.Store().ListCandidates(ctx, partition, 1)
 			return errors.Join(fmt.Errorf("gave up after %s; newest candidate: %+v", most, candidates), err)
 		}
-		time.Sleep(max(pause, share*took))
+		time.Sleep(max(pause, share*duration))
 	}
 }
 
@@ -195,12 +195,12 @@ func (b *bed) head(ctx context.Context) intent.IncarnationID {
 func (b *bed) change(ctx context.Context, i int) (head, push, written float64, err error) {
 	file := (i * 7) % (b.size / perFile)
 	asset := intent.AssetID(fmt.Sprintf("job-%06d/0", file))
-	before, writtenBefore := b.head(ctx), bytesWritten()
+	previous, writtenBefore := b.head(ctx), bytesWritten()
 	saved := time.Now()
 	if err := b.manifest(file, fmt.Sprintf("v%d", i+2)); err != nil {
 		return 0, 0, 0, err
 	}
-	if err := b.until(ctx, often, func() bool { return b.head(ctx) != before }); err != nil {
+	if err := b.until(ctx, often, func() bool { return b.head(ctx) != previous }); err != nil {
 		return 0, 0, 0, err
 	}
 	incarnation, err := b.app.Store().Incarnation(ctx, b.head(ctx))
@@ -244,11 +244,11 @@ func (b *bed) sweep(ctx context.Context) (float64, error) {
 	all := enforcer.DefaultLimits().Sweep * 7 / 6 // The longest pause, and a while for the looks.
 	before := bytesWritten()
 	time.Sleep(all)
-	began, between := time.Now(), bytesWritten()
+	start, between := time.Now(), bytesWritten()
 	if _, _, _, err := b.change(ctx, 9); err != nil {
 		return 0, err
 	}
-	time.Sleep(all - time.Since(began))
+	time.Sleep(all - time.Since(start))
 	return bytesWritten() - between - (between - before), nil
 }
 
@@ -277,11 +277,11 @@ func (b *bed) heap() uint64 {
 	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	least := uint64(math.MaxUint64)
 	for range moments {
-		began := time.Now()
+		start := time.Now()
 		runtime.GC()
 		metrics.Read(live)
 		least = min(least, live[0].Value.Uint64())
-		time.Sleep(max(seldom, 4*time.Since(began)))
+		time.Sleep(max(seldom, 4*time.Since(start)))
 	}
 	if heapProfile != "" {
 		if file, err := os.Create(heapProfile); err == nil {
@@ -306,8 +306,8 @@ func (b *bed) noops(ctx context.Context) (rate, each float64, err error) {
 	}
 	head := b.head(ctx)
 	var batches [][]intent.AssetID
-	for after := (intent.AssetID)(""); ; {
-		members, err := b.app.Store().Members(ctx, head, store.AssetFilter{Type: "lehr.process.v1.Job", After: after, Limit: plugin.MaxBatch})
+	for cursor := (intent.AssetID)(""); ; {
+		members, err := b.app.Store().Members(ctx, head, store.AssetFilter{Type: "lehr.process.v1.Job", After: cursor, Limit: plugin.MaxBatch})
 		if err != nil {
 			return 0, 0, err
 		}
@@ -318,7 +318,7 @@ func (b *bed) noops(ctx context.Context) (rate, each float64, err error) {
 		for _, member := range members {
 			batch = append(batch, member.Asset)
 		}
-		batches, after = append(batches, batch), batch[len(batch)-1]
+		batches, cursor = append(batches, batch), batch[len(batch)-1]
 	}
 	if err := b.round(ctx, child, head, batches); err != nil {
 		return 0, 0, err
@@ -326,11 +326,11 @@ func (b *bed) noops(ctx context.Context) (rate, each float64, err error) {
 	const rounds = 5
 	spent, best := computed(), time.Duration(math.MaxInt64)
 	for range rounds {
-		began := time.Now()
+		start := time.Now()
 		if err := b.round(ctx, child, head, batches); err != nil {
 			return 0, 0, err
 		}
-		best = min(best, time.Since(began))
+		best = min(best, time.Since(start))
 	}
 	return float64(b.size) / best.Seconds(), float64((computed() - spent).Microseconds()) / float64(rounds*b.size), nil
 }
@@ -342,17 +342,17 @@ func (b *bed) whys(ctx context.Context, name func(string) string) error {
 	c := b.client()
 	middle, last := math.Inf(1), math.Inf(1)
 	for round := range rounds {
-		var took []float64
+		var durations []float64
 		for i := range asked {
 			asset := fmt.Sprintf("job-%06d/%d", (round*asked+i)*7919%(b.size/perFile), i%perFile)
-			began := time.Now()
+			start := time.Now()
 			if _, err := c.Reports.Why(ctx, &apipb.WhyRequest{Partition: string(partition), Asset: asset}); err != nil {
 				return err
 			}
-			took = append(took, ms(time.Since(began)))
+			durations = append(durations, ms(time.Since(start)))
 		}
-		slices.Sort(took)
-		middle, last = min(middle, took[asked/2]), min(last, took[asked*99/100])
+		slices.Sort(durations)
+		middle, last = min(middle, durations[asked/2]), min(last, durations[asked*99/100])
 	}
 	machine.figure(name("why_p50"), middle, "ms", 1, byComputing)
 	machine.figure(name("why_p99"), last, "ms", 1, byComputing)

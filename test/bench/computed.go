@@ -36,11 +36,11 @@ func statOf(pid int) []string {
 }
 
 // ticks adds up fields of hundredths of a second.
-func ticks(fields []string, from, to int) (total time.Duration) {
-	if len(fields) < to {
+func ticks(fields []string, start, end int) (total time.Duration) {
+	if len(fields) < end {
 		return 0
 	}
-	for _, field := range fields[from:to] {
+	for _, field := range fields[start:end] {
 		count, _ := strconv.Atoi(field)
 		total += time.Duration(count) * 10 * time.Millisecond
 	}

@@ -60,10 +60,10 @@ func deliveryRelease(n int) promotion.Release {
 	return promotion.Release{Name: fmt.Sprintf("1.%d.0", n), Digest: fmt.Sprintf("sha256:%064d", n)}
 }
 
-func deliveryCatalogue(began time.Time) (versions []promotion.Version) {
+func deliveryCatalogue(start time.Time) (versions []promotion.Version) {
 	for n := range deliveryVersions {
 		r := deliveryRelease(n)
-		created := began.Add(time.Duration(n) * time.Hour)
+		created := start.Add(time.Duration(n) * time.Hour)
 		versions = append(versions, promotion.Version{Version: ordering.Version{Name: r.Name, Created: created}, Digest: r.Digest, Commit: fmt.Sprintf("%040d", n)})
 	}
 	return versions

@@ -90,26 +90,26 @@ func (t *team) failover(ctx context.Context, value int) (lease, effect float64, 
 	if err := t.members[n].Process.Kill(); err != nil {
 		return 0, 0, err
 	}
-	began := time.Now()
+	start := time.Now()
 	_ = t.members[n].Wait() // its error is that it was killed
 	if err := t.define(value); err != nil {
 		return 0, 0, err
 	}
 	carriedOut := t.carriedOut(value)
-	for deadline := began.Add(time.Minute); effect == 0; time.Sleep(often) {
+	for deadline := start.Add(time.Minute); effect == 0; time.Sleep(often) {
 		if lease == 0 {
 			now, _, err := t.lease(ctx)
 			if err != nil {
 				return 0, 0, err
 			}
 			if now > epoch {
-				lease = time.Since(began).Seconds()
+				lease = time.Since(start).Seconds()
 			}
 		}
 		if done, err := carriedOut(); err != nil {
 			return 0, 0, err
 		} else if done {
-			effect = time.Since(began).Seconds()
+			effect = time.Since(start).Seconds()
 		}
 		if time.Now().After(deadline) {
 			return 0, 0, errors.New("nobody took over within a minute")

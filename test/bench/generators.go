@@ -53,12 +53,12 @@ func measureGenerators(ctx context.Context, programs string, files int) error {
 	options.Native = func(intent.PartitionID) (native.Policy, error) { return native.Policy{Sandbox: native.Required}, nil }
 	runner := generate.NewProcess(options)
 	run := func(jobs []work.Job, want int) (time.Duration, error) {
-		began := time.Now()
+		start := time.Now()
 		results, err := runAll(ctx, runner, jobs, open)
 		if err != nil {
 			return 0, err
 		}
-		took, assets := time.Since(began), 0
+		duration, assets := time.Since(start), 0
 		for _, result := range results {
 			if len(result.Findings) > 0 {
 				return 0, fmt.Errorf("%s: %s", result.Findings[0].File, result.Findings[0].Message)
@@ -68,7 +68,7 @@ func measureGenerators(ctx context.Context, programs string, files int) error {
 		if assets != want {
 			return 0, fmt.Errorf("%d assets, want %d", assets, want)
 		}
-		return took, nil
+		return duration, nil
 	}
 	for _, language := range []struct {
 		name     string
@@ -96,7 +96,7 @@ func measureGenerators(ctx context.Context, programs string, files int) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", language.name, err)
 		}
-		took, err := run(each, 2*len(each))
+		duration, err := run(each, 2*len(each))
 		if err != nil {
 			return fmt.Errorf("%s: %w", language.name, err)
 		}
@@ -109,7 +109,7 @@ func measureGenerators(ctx context.Context, programs string, files int) error {
 			return fmt.Errorf("%s: %w", language.name, err)
 		}
 		machine.figure("generate_"+language.name+"_first_run", first.Seconds()*1000, "ms", 1, byComputing)
-		machine.figure("generate_"+language.name+"_runs", float64(len(each))/took.Seconds(), "runs/s", 1, byComputing)
+		machine.figure("generate_"+language.name+"_runs", float64(len(each))/duration.Seconds(), "runs/s", 1, byComputing)
 		machine.figure("generate_"+language.name+"_assets", float64(2*files)/whole.Seconds(), "assets/s", 1, byComputing)
 	}
 	return nil

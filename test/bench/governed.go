@@ -63,14 +63,14 @@ func measureGoverned(ctx context.Context, plugin string, partitions int) error {
 		rule  int
 		about []intent.PartitionID
 	}{{"one_rule_for_one", 0, c.ids[:1]}, {"one_rule_for_all", 1, c.ids}} {
-		var took, cores []float64
+		var durations, cores []float64
 		for range 3 {
 			before, err := c.commonRevisions(ctx, measured.about)
 			if err != nil {
 				return err
 			}
 			ages[measured.rule]++
-			began, used := time.Now(), computed()
+			start, used := time.Now(), computed()
 			if err := write(); err != nil {
 				return err
 			}
@@ -80,11 +80,11 @@ func measureGoverned(ctx context.Context, plugin string, partitions int) error {
 			}); err != nil {
 				return err
 			}
-			took = append(took, ms(time.Since(began)))
+			durations = append(durations, ms(time.Since(start)))
 			time.Sleep(time.Second) // What those do that the rule is not about is counted, too.
 			cores = append(cores, ms(computed()-used))
 		}
-		machine.figure(name(measured.what), median(took), "ms", len(measured.about), byAdmission, byComputing)
+		machine.figure(name(measured.what), median(durations), "ms", len(measured.about), byAdmission, byComputing)
 		machine.figure(name(measured.what+"_core_time"), median(cores), "ms", partitions, byCoreTime)
 	}
 	return nil

@@ -75,7 +75,7 @@ func measureMixed(ctx context.Context, plugin string, size int, mode string) (fl
 	if err := b.until(ctx, seldom, func() bool { return b.reported(ctx, intent.StateWaiting) >= others }); err != nil {
 		return 0, err
 	}
-	began := time.Now()
+	start := time.Now()
 	if err := b.define("enforce"); err != nil {
 		return 0, err
 	}
@@ -83,5 +83,5 @@ func measureMixed(ctx context.Context, plugin string, size int, mode string) (fl
 	if err == nil && b.reported(ctx, intent.StateInSync) > others {
 		err = fmt.Errorf("an asset behind a hung plugin is in sync")
 	}
-	return time.Since(began).Seconds(), err
+	return time.Since(start).Seconds(), err
 }

@@ -122,9 +122,9 @@ func measureJudge() error {
 
 func (k *truth) series(r *rand.Rand, harm bool) judge.Series {
 	series := judge.Series{Metric: k.name}
-	began := time.Date(2026, 3, 2, 8, 0, 0, 0, time.UTC)
+	start := time.Date(2026, 3, 2, 8, 0, 0, 0, time.UTC)
 	draw := func(experiment bool, minute int) judge.Sample {
-		s := judge.Sample{At: began.Add(time.Duration(minute) * time.Minute), Value: judge.Number(k.draw(r, experiment, float64(minute), harm))}
+		s := judge.Sample{At: start.Add(time.Duration(minute) * time.Minute), Value: judge.Number(k.draw(r, experiment, float64(minute), harm))}
 		if k.of > 0 {
 			s.Of = new(judge.Number(k.of))
 		}
@@ -191,10 +191,10 @@ func measureJudgeSpeed() error {
 		series.Control = append(series.Control, judge.Sample{Value: judge.Number(r.NormFloat64())})
 		series.Experiment = append(series.Experiment, judge.Sample{Value: judge.Number(r.NormFloat64())})
 	}
-	began := time.Now()
+	start := time.Now()
 	if _, err := judge.Judge(judge.Settings{}, []judge.Series{series}); err != nil {
 		return err
 	}
-	machine.figure("judge_a_million_samples", time.Since(began).Seconds(), "s", judge.MaxSamples, byComputing)
+	machine.figure("judge_a_million_samples", time.Since(start).Seconds(), "s", judge.MaxSamples, byComputing)
 	return nil
 }

@@ -35,7 +35,7 @@ func run() int {
 	large := flag.Int("large", 100_000, "assets of the large partition")
 	million := flag.Int("million", 1_000_000, "assets of the largest partition")
 	shared := flag.Int("partitions", 1000, "partitions that ten replicas share, or one server serves")
-	only := flag.String("only", "", "measure only pushes, only hung, only terraform, only terraform-modules, only plan (its part of that), only the solver, only partitions, only queries, only generators, only renderers, only judge, only delivery, only rollouts, only governed, only replicas, only rest, only million, or only many; of kubernetes nothing, which plugins/kubernetes measures")
+	only := flag.String("only", "", "measure only pushes, only hung, only terraform, only terraform-modules, only plan (its part of that), only the solver, only partitions, only queries, only generators, only renderers, only judge, only delivery, only workflows, only rollouts, only governed, only replicas, only rest, only million, or only many; of kubernetes nothing, which plugins/kubernetes measures")
 	profile := flag.String("cpuprofile", "", "write a CPU profile of this process to a file")
 	flag.StringVar(&heapProfile, "memprofile", "", "write a heap profile of the last quiet partition to a file")
 	flag.Parse()
@@ -99,6 +99,11 @@ func run() int {
 	}
 	if err == nil && (*only == "" || *only == "governed") {
 		err = measureGoverned(context.Background(), *null, *shared)
+	}
+	if err == nil && (*only == "" || *only == "workflows") {
+		err = onDatabase(func(s *site, server *pgserver.Server) error {
+			return measureWorkflows(context.Background(), s, server)
+		})
 	}
 	if err == nil && (*only == "" || *only == "replicas") {
 		err = onDatabase(func(s *site, server *pgserver.Server) error {
@@ -181,11 +186,11 @@ func print(name string, value float64, unit string) { fmt.Printf("%s %.4g %s\n",
 func measurePushes(ctx context.Context, plugin string, size int) error {
 	best, least := time.Duration(math.MaxInt64), time.Duration(math.MaxInt64)
 	for range 3 {
-		took, spent, err := measureCreation(ctx, plugin, size)
+		duration, spent, err := measureCreation(ctx, plugin, size)
 		if err != nil {
 			return err
 		}
-		best, least = min(best, took), min(least, spent)
+		best, least = min(best, duration), min(least, spent)
 	}
 	machine.figure("durable_pushes", float64(size)/best.Seconds(), "pushes/s", 1, pushing...)
 	machine.figure("durable_pushes_computing", float64(least.Microseconds())/float64(size), "us", 1, byCoreTime)
@@ -196,7 +201,7 @@ func measurePushes(ctx context.Context, plugin string, size int) error {
 // to enforce until the last asset was seen in sync after its push: diff, checks,
 // admission, journal, push, close and the second diff of each. spent is what was
 // computed meanwhile, by the plugin too.
-func measureCreation(ctx context.Context, plugin string, size int) (took, spent time.Duration, err error) {
+func measureCreation(ctx context.Context, plugin string, size int) (duration, spent time.Duration, err error) {
 	b, err := newBed(ctx, plugin, size, "observe")
 	if err != nil {
 		return 0, 0, err
@@ -205,7 +210,7 @@ func measureCreation(ctx context.Context, plugin string, size int) (took, spent 
 	if err := b.until(ctx, seldom, func() bool { return b.reported(ctx, intent.StateWaiting) == size }); err != nil {
 		return 0, 0, err
 	}
-	began, before := time.Now(), computed()
+	start, before := time.Now(), computed()
 	if profiling != nil {
 		_ = profiling.Truncate(0)
 		_, _ = profiling.Seek(0, io.SeekStart)
@@ -218,13 +223,13 @@ func measureCreation(ctx context.Context, plugin string, size int) (took, spent 
 	if err := b.until(ctx, betimes, func() bool { return b.enforced(ctx) == size }); err != nil {
 		return 0, 0, err
 	}
-	return time.Since(began), computed() - before, nil
+	return time.Since(start), computed() - before, nil
 }
 
 // measurePartition measures one change and no-op diffs in a partition whose
 // production is as intent says.
 func measurePartition(ctx context.Context, plugin string, size int) (c costs, err error) {
-	began := time.Now()
+	start := time.Now()
 	b, err := newBed(ctx, plugin+" -adopt", size, "enforce")
 	if err != nil {
 		return c, err
@@ -234,7 +239,7 @@ func measurePartition(ctx context.Context, plugin string, size int) (c costs, er
 		return c, err
 	}
 	name := func(what string) string { return fmt.Sprintf("%s_%d_assets", what, size) }
-	machine.figure(name("first_build_and_look"), time.Since(began).Seconds(), "s", size, byRoundTrips, byComputing)
+	machine.figure(name("first_build_and_look"), time.Since(start).Seconds(), "s", size, byRoundTrips, byComputing)
 	b.rest(size)
 	c.heap = b.heap()
 	if err := b.whys(ctx, name); err != nil {

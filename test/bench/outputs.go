@@ -84,12 +84,12 @@ func measureOutputs(ctx context.Context, programs string) error {
 			return err
 		}
 		for i := range tellers {
-			took, err := b.betweenMarks(fmt.Sprintf("v-%d-%d", i, change))
+			duration, err := b.betweenMarks(fmt.Sprintf("v-%d-%d", i, change))
 			if err != nil {
 				return err
 			}
 			if change > 0 { // The first comes with all else that is new.
-				times = append(times, took.Seconds()*1000)
+				times = append(times, duration.Seconds()*1000)
 			}
 		}
 	}

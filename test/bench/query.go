@@ -81,12 +81,12 @@ func measureQueries(ctx context.Context, plugin string, size int) error {
 		{"list_page_by_value", `type == "Job" && payload.replicas == 7`},
 		{"list_page_without_match", `type == "Job" && payload.replicas == 77`},
 	} {
-		took, err := a.pages(ctx, page.filter)
+		durations, err := a.pages(ctx, page.filter)
 		if err != nil {
 			return fmt.Errorf("%s: %w", page.filter, err)
 		}
-		machine.figure(fmt.Sprintf("%s_p50_%d_assets", page.name, size), took[len(took)/2], "ms", 1, byComputing)
-		machine.figure(fmt.Sprintf("%s_p99_%d_assets", page.name, size), took[len(took)*99/100], "ms", 1, byComputing)
+		machine.figure(fmt.Sprintf("%s_p50_%d_assets", page.name, size), durations[len(durations)/2], "ms", 1, byComputing)
+		machine.figure(fmt.Sprintf("%s_p99_%d_assets", page.name, size), durations[len(durations)*99/100], "ms", 1, byComputing)
 	}
 	return a.fanOut(ctx, 1000)
 }
@@ -95,18 +95,18 @@ func measureQueries(ctx context.Context, plugin string, size int) error {
 // sorted.
 func (a *asked) pages(ctx context.Context, filter string) ([]float64, error) {
 	const rounds = 300
-	var took []float64
+	var durations []float64
 	for i := range rounds {
 		after := fmt.Sprintf("job-%06d/%d", i*7919%(a.size/perFile), i%perFile)
-		began := time.Now()
+		start := time.Now()
 		_, err := a.client.Assets.ListAssets(ctx, &apipb.ListAssetsRequest{Partition: string(partition), Filter: filter, After: after, Limit: 100})
 		if err != nil {
 			return nil, err
 		}
-		took = append(took, ms(time.Since(began)))
+		durations = append(durations, ms(time.Since(start)))
 	}
-	slices.Sort(took)
-	return took, nil
+	slices.Sort(durations)
+	return durations, nil
 }
 
 // fanOut lets many watch the assets of one file, changes that file, and
@@ -131,7 +131,7 @@ func (a *asked) fanOut(ctx context.Context, watchers int) error {
 	if err := gather(arrived, watchers, head); err != nil {
 		return err
 	}
-	var took []float64
+	var durations []float64
 	for round := range 9 {
 		if err := a.manifest(0, fmt.Sprintf("v%d", round+2)); err != nil {
 			return err
@@ -148,10 +148,10 @@ func (a *asked) fanOut(ctx context.Context, watchers int) error {
 		if err != nil {
 			return err
 		}
-		took = append(took, ms(last.Sub(incarnation.Created)))
+		durations = append(durations, ms(last.Sub(incarnation.Created)))
 	}
-	machine.figure(fmt.Sprintf("watch_fan_out_%d_watchers", watchers), median(took), "ms", watchers, byComputing)
-	machine.figure(fmt.Sprintf("watch_fan_out_%d_watchers_worst", watchers), slices.Max(took), "ms", watchers, byComputing)
+	machine.figure(fmt.Sprintf("watch_fan_out_%d_watchers", watchers), median(durations), "ms", watchers, byComputing)
+	machine.figure(fmt.Sprintf("watch_fan_out_%d_watchers_worst", watchers), slices.Max(durations), "ms", watchers, byComputing)
 	return nil
 }
 

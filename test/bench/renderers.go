@@ -69,25 +69,25 @@ func measureRenderers(ctx context.Context, programs string, objects int) error {
 		}
 		lehr, alone := time.Duration(1<<62), time.Duration(1<<62)
 		for range rounds {
-			began := time.Now()
+			start := time.Now()
 			results, err := runAll(ctx, generate.NewProcess(options), slices.Repeat([]work.Job{job}, of.parts), open)
 			if err != nil {
 				return fmt.Errorf("%s: %w", of.format, err)
 			}
-			lehr = min(lehr, time.Since(began))
+			lehr = min(lehr, time.Since(start))
 			for _, result := range results {
 				if len(result.Findings) > 0 || len(result.Assets) != objects/of.parts {
 					return fmt.Errorf("%s gave %d assets, want %d (%+v)", of.format, len(result.Assets), objects/of.parts, result.Findings)
 				}
 			}
-			began = time.Now()
-			out, err := exec.CommandContext(ctx, filepath.Join(beside, "render-alone"), of.format, filepath.Join(folder, of.format), strconv.Itoa(of.parts)).Output()
+			start = time.Now()
+			output, err := exec.CommandContext(ctx, filepath.Join(beside, "render-alone"), of.format, filepath.Join(folder, of.format), strconv.Itoa(of.parts)).Output()
 			if err != nil {
 				return fmt.Errorf("%s alone: %w", of.format, err)
 			}
-			alone = min(alone, time.Since(began))
-			if count, err := strconv.Atoi(strings.TrimSpace(string(out))); err != nil || count != objects {
-				return fmt.Errorf("%s alone made %s objects, want %d", of.format, out, objects)
+			alone = min(alone, time.Since(start))
+			if count, err := strconv.Atoi(strings.TrimSpace(string(output))); err != nil || count != objects {
+				return fmt.Errorf("%s alone made %s objects, want %d", of.format, output, objects)
 			}
 		}
 		machine.figure("render_"+of.format+"_objects", float64(objects)/lehr.Seconds(), "objects/s", 1, byComputing)

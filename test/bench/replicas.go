@@ -125,8 +125,8 @@ type admitting struct {
 
 // newAdmitting makes a partition of its own.
 func newAdmitting(ctx context.Context, s store.All) (*admitting, error) {
-	by, id := intent.Actor{Name: "bench", Origin: "bench"}, intent.PartitionID("admitting-"+strings.ToLower(rand.Text()))
-	if err := s.AddPartition(ctx, id, "/bench/lehr.yaml", "a benchmark", by); err != nil {
+	actor, id := intent.Actor{Name: "bench", Origin: "bench"}, intent.PartitionID("admitting-"+strings.ToLower(rand.Text()))
+	if err := s.AddPartition(ctx, id, "/bench/lehr.yaml", "a benchmark", actor); err != nil {
 		return nil, err
 	}
 	a := &admitting{store: s}
@@ -138,7 +138,7 @@ func newAdmitting(ctx context.Context, s store.All) (*admitting, error) {
 	if err := s.Stage(ctx, a.lease, empty, nil); err != nil {
 		return nil, err
 	}
-	if _, err := s.Publish(ctx, a.lease, intent.Incarnation{ID: head, Parent: empty, Author: by}); err != nil {
+	if _, err := s.Publish(ctx, a.lease, intent.Incarnation{ID: head, Parent: empty, Author: actor}); err != nil {
 		return nil, err
 	}
 	a.partition, err = s.Partition(ctx, id)
@@ -148,12 +148,12 @@ func newAdmitting(ctx context.Context, s store.All) (*admitting, error) {
 // rate counts admissions in calls of a size, until they took so long. That the pushes
 // are closed again is not counted.
 func (a *admitting) rate(ctx context.Context, size int, most time.Duration) (float64, error) {
-	took, first := time.Duration(0), a.count
-	for took < most {
+	duration, first := time.Duration(0), a.count
+	for duration < most {
 		admissions, closings := admissionsOf(size, a.count, a.partition)
-		began := time.Now()
+		start := time.Now()
 		refusals, err := a.store.Admit(ctx, a.lease, admissions)
-		took += time.Since(began)
+		duration += time.Since(start)
 		if err != nil {
 			return 0, err
 		}
@@ -167,7 +167,7 @@ func (a *admitting) rate(ctx context.Context, size int, most time.Duration) (flo
 		}
 		a.count += size
 	}
-	return float64(a.count-first) / took.Seconds(), nil
+	return float64(a.count-first) / duration.Seconds(), nil
 }
 
 func admissionsOf(size, first int, p store.Partition) (admissions []store.Admission, closings []store.Closing) {
@@ -226,17 +226,17 @@ func measureRest(ctx context.Context, s *site, server *pgserver.Server, partitio
 		}
 		replicas = append(replicas, replica)
 	}
-	began := time.Now()
-	by := intent.Actor{Name: "bench", Origin: "bench"}
+	start := time.Now()
+	actor := intent.Actor{Name: "bench", Origin: "bench"}
 	for _, id := range slices.Sorted(maps.Keys(register)) {
-		if err := replicas[0].Store().AddPartition(ctx, id, register[id], "a benchmark", by); err != nil {
+		if err := replicas[0].Store().AddPartition(ctx, id, register[id], "a benchmark", actor); err != nil {
 			return err
 		}
 	}
 	if err := s.until(10*time.Minute, func() (bool, error) { return shared(ctx, replicas[0].Store(), manyReplicas, partitions) }); err != nil {
 		return fmt.Errorf("the partitions were not shared: %w", err)
 	}
-	machine.figure(fmt.Sprintf("ten_replicas_share_%d_partitions_after", partitions), time.Since(began).Seconds(), "s", partitions, byAdmission)
+	machine.figure(fmt.Sprintf("ten_replicas_share_%d_partitions_after", partitions), time.Since(start).Seconds(), "s", partitions, byAdmission)
 	db, err := sql.Open("pgx", url)
 	if err != nil {
 		return err
@@ -249,7 +249,7 @@ func measureRest(ctx context.Context, s *site, server *pgserver.Server, partitio
 	}); err != nil {
 		return fmt.Errorf("the partitions were not built: %w", err)
 	}
-	machine.figure(fmt.Sprintf("ten_replicas_built_%d_partitions_after", partitions), time.Since(began).Seconds(), "s", partitions, byAdmission, byComputing)
+	machine.figure(fmt.Sprintf("ten_replicas_built_%d_partitions_after", partitions), time.Since(start).Seconds(), "s", partitions, byAdmission, byComputing)
 	time.Sleep(restSettles)
 	before, err := countWrites(ctx, db)
 	if err != nil {
@@ -277,7 +277,7 @@ func measureRest(ctx context.Context, s *site, server *pgserver.Server, partitio
 // measureHandOver ends one replica, and measures until the others have all that
 // it had, evenly.
 func measureHandOver(ctx context.Context, s *site, one *app.App, others []*app.App, partitions int) error {
-	began := time.Now()
+	start := time.Now()
 	if err := one.Stop(ctx); err != nil {
 		return err
 	}
@@ -286,7 +286,7 @@ func measureHandOver(ctx context.Context, s *site, one *app.App, others []*app.A
 	}); err != nil {
 		return fmt.Errorf("what a replica that ended had was not shared: %w", err)
 	}
-	machine.figure("nine_replicas_share_what_the_tenth_had_after", time.Since(began).Seconds(), "s", partitions/manyReplicas, byAdmission)
+	machine.figure("nine_replicas_share_what_the_tenth_had_after", time.Since(start).Seconds(), "s", partitions/manyReplicas, byAdmission)
 	return nil
 }
 

@@ -98,14 +98,14 @@ func measurePins(ctx context.Context, plugin string, size int) error {
 	if err := b.planned(ctx, rolloutWaves); err != nil {
 		return err
 	}
-	began, spent := time.Now(), computed()
+	start, spent := time.Now(), computed()
 	if err := define(waves, "v2"); err != nil {
 		return err
 	}
 	if err := b.rolled(ctx, func(run *apipb.RolloutRun) bool { return run.State == string(intent.RolloutDone) }); err != nil {
 		return err
 	}
-	b.tell(fmt.Sprintf("%d_assets", size), time.Since(began), computed()-spent)
+	b.tell(fmt.Sprintf("%d_assets", size), time.Since(start), computed()-spent)
 	// What is asked for before a change comes pauses nothing.
 	if err := define("soak: 1h", "v2"); err != nil {
 		return err
@@ -138,9 +138,9 @@ func (b *bed) rolled(ctx context.Context, so func(*apipb.RolloutRun) bool) error
 }
 
 // tell how long a run took, and what it computed.
-func (b *bed) tell(of string, took, spent time.Duration) {
-	machine.figure("rollout_of_"+of, took.Seconds(), "s", b.size, pushing...)
-	machine.figure("rollout_step_of_"+of, ms(took)/rolloutWaves, "ms", b.size/rolloutWaves, pushing...)
+func (b *bed) tell(of string, duration, spent time.Duration) {
+	machine.figure("rollout_of_"+of, duration.Seconds(), "s", b.size, pushing...)
+	machine.figure("rollout_step_of_"+of, ms(duration)/rolloutWaves, "ms", b.size/rolloutWaves, pushing...)
 	machine.figure("rollout_computing_of_"+of, spent.Seconds(), "s", b.size, byCoreTime)
 }
 
@@ -209,11 +209,11 @@ rollouts:
 	if err := b.until(ctx, seldom, func() bool { return b.enforced(ctx) == size }); err != nil {
 		return err
 	}
-	began, spent := time.Now(), computed()
+	start, spent := time.Now(), computed()
 	if err := b.rollOut(ctx, "versions", func(run *apipb.RolloutRun) bool { return run.State == string(intent.RolloutDone) }); err != nil {
 		return err
 	}
-	b.tell(fmt.Sprintf("%d_fields", size), time.Since(began), computed()-spent)
+	b.tell(fmt.Sprintf("%d_fields", size), time.Since(start), computed()-spent)
 	return b.soaks(fmt.Sprintf("%d_fields", size), b.rollOut(ctx, "slowly", func(run *apipb.RolloutRun) bool {
 		return b.reported(ctx, intent.StateInSync) == size && len(run.Stages) > 0 && run.Stages[0].Selected == int64(size)
 	}))

@@ -18,7 +18,7 @@ import (
 // first build, changes of one asset, what differs then, pages of a filtered
 // list, memory and disk.
 func measureMillion(ctx context.Context, plugin string, size int) error {
-	began := time.Now()
+	start := time.Now()
 	a, err := newAsked(ctx, plugin, size)
 	if err != nil {
 		return err
@@ -28,14 +28,14 @@ func measureMillion(ctx context.Context, plugin string, size int) error {
 	if err := a.served(ctx, time.Hour, partition); err != nil {
 		return err
 	}
-	machine.figure(name("first_build"), time.Since(began).Seconds(), "s", size, byComputing)
+	machine.figure(name("first_build"), time.Since(start).Seconds(), "s", size, byComputing)
 	var heads []float64
 	for i := range 5 {
-		before, saved := a.head(ctx), time.Now()
+		previous, saved := a.head(ctx), time.Now()
 		if err := a.manifest(i, fmt.Sprintf("v%d", i+2)); err != nil {
 			return err
 		}
-		if err := a.until(ctx, often, func() bool { return a.head(ctx) != before }); err != nil {
+		if err := a.until(ctx, often, func() bool { return a.head(ctx) != previous }); err != nil {
 			return err
 		}
 		heads = append(heads, ms(time.Since(saved)))
@@ -43,7 +43,7 @@ func measureMillion(ctx context.Context, plugin string, size int) error {
 	machine.figure(name("one_change_build"), median(heads), "ms", 1, byAdmission, byComputing)
 	var differences []float64
 	for range 5 {
-		began, head := time.Now(), a.head(ctx)
+		start, head := time.Now(), a.head(ctx)
 		answer, err := a.client.Incarnations.CompareIncarnations(ctx, &apipb.CompareIncarnationsRequest{
 			From: intent.IncarnationID{Partition: partition, Sequence: head.Sequence - 1}.String(), To: head.String(),
 		})
@@ -53,18 +53,18 @@ func measureMillion(ctx context.Context, plugin string, size int) error {
 		if len(answer.Comparisons) != 1 {
 			return fmt.Errorf("%d assets differ, want one", len(answer.Comparisons))
 		}
-		differences = append(differences, ms(time.Since(began)))
+		differences = append(differences, ms(time.Since(start)))
 	}
 	machine.figure(name("difference"), median(differences), "ms", 1, byComputing)
 	for _, page := range []struct{ name, filter string }{
 		{"list_page_by_index", `labels.team == "team-7"`},
 		{"list_page_by_value", `type == "Job" && payload.replicas == 7`},
 	} {
-		took, err := a.pages(ctx, page.filter)
+		durations, err := a.pages(ctx, page.filter)
 		if err != nil {
 			return err
 		}
-		machine.figure(name(page.name+"_p99"), took[len(took)*99/100], "ms", 1, byComputing)
+		machine.figure(name(page.name+"_p99"), durations[len(durations)*99/100], "ms", 1, byComputing)
 	}
 	print(name("heap"), float64(a.heap())/1e6, "MB")
 	a.footprint(name)
@@ -75,14 +75,14 @@ func measureMillion(ctx context.Context, plugin string, size int) error {
 // partition: its whole memory, and how fast it tells why.
 func (a *asked) enforceAll(ctx context.Context, plugin string, name func(string) string) error {
 	a.plugin, a.most = plugin+" -adopt", time.Hour
-	began := time.Now()
+	start := time.Now()
 	if err := a.define("enforce"); err != nil {
 		return err
 	}
 	if err := a.until(ctx, time.Second, func() bool { return a.enforced(ctx) == a.size }); err != nil {
 		return err
 	}
-	machine.figure(name("first_look"), time.Since(began).Seconds(), "s", a.size, byRoundTrips, byComputing)
+	machine.figure(name("first_look"), time.Since(start).Seconds(), "s", a.size, byRoundTrips, byComputing)
 	a.rest(a.size)
 	heap := float64(a.heap())
 	print(name("heap_enforced"), heap/1e6, "MB")
@@ -204,13 +204,13 @@ func newCrowd(ctx context.Context, plugin string, partitions, each int, alter fu
 	if err != nil {
 		return nil, err
 	}
-	began := time.Now()
+	start := time.Now()
 	if err := running.Start(ctx); err != nil {
 		return nil, err
 	}
 	c.app = running
 	err = c.served(ctx, time.Hour, c.ids...)
-	c.took = time.Since(began)
+	c.took = time.Since(start)
 	return c, err
 }
 

@@ -83,23 +83,23 @@ func measureEdges(ctx context.Context, plugin string, size, with int) (rate floa
 	if err := b.until(ctx, seldom, func() bool { return b.reported(ctx, intent.StateWaiting) == size }); err != nil {
 		return 0, 0, err
 	}
-	before := b.head(ctx)
+	previous := b.head(ctx)
 	if err := b.write("jobs.star", fmt.Sprintf(edgesProgram, layers, size/perFile, with)); err != nil {
 		return 0, 0, err
 	}
-	if err := b.until(ctx, seldom, func() bool { return b.head(ctx) != before }); err != nil {
+	if err := b.until(ctx, seldom, func() bool { return b.head(ctx) != previous }); err != nil {
 		return 0, 0, err
 	}
 	members, err := b.app.Store().EdgesFrom(ctx, b.head(ctx), "job-000000/0")
 	if err != nil {
 		return 0, 0, err
 	}
-	began := time.Now()
+	start := time.Now()
 	if err := b.define("enforce"); err != nil {
 		return 0, 0, err
 	}
 	if err := b.until(ctx, seldom, func() bool { return b.enforced(ctx) == size }); err != nil {
 		return 0, 0, err
 	}
-	return float64(size) / time.Since(began).Seconds(), size * len(members), nil
+	return float64(size) / time.Since(start).Seconds(), size * len(members), nil
 }

@@ -40,11 +40,11 @@ func measureTasks(ctx context.Context, programs string, size int) error {
 	}
 	defer b.close()
 	name := func(figure string) string { return fmt.Sprintf("%s_%d_tasks", figure, size) }
-	began := time.Now()
+	start := time.Now()
 	if err := b.until(ctx, seldom, func() bool { return b.reported(ctx, intent.StateInSync) >= size }); err != nil {
 		return err
 	}
-	print(name("all_have_run"), time.Since(began).Seconds(), "s")
+	print(name("all_have_run"), time.Since(start).Seconds(), "s")
 	time.Sleep(restSettled)
 	used := computed()
 	time.Sleep(restWatched)

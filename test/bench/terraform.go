@@ -25,11 +25,11 @@ func measureTerraform(ctx context.Context, plugin string, sizes []int) error {
 	defer os.RemoveAll(t.folder)
 	for _, size := range sizes {
 		name := func(what string) string { return fmt.Sprintf("%s_%d", what, size) }
-		took, spent, err := measureCreation(ctx, plugin, size)
+		duration, spent, err := measureCreation(ctx, plugin, size)
 		if err != nil {
 			return err
 		}
-		machine.figure(name("lehr_create"), took.Seconds(), "s", size, pushing...)
+		machine.figure(name("lehr_create"), duration.Seconds(), "s", size, pushing...)
 		if err := errors.Join(t.want(size), t.forget()); err != nil {
 			return err
 		}
@@ -40,7 +40,7 @@ func measureTerraform(ctx context.Context, plugin string, sizes []int) error {
 		}
 		theirsSpent := computed() - before
 		machine.figure(name("terraform_create"), theirs.Seconds(), "s", size, byComputing)
-		print(name("terraform_create_ratio"), theirs.Seconds()/took.Seconds(), "x")
+		print(name("terraform_create_ratio"), theirs.Seconds()/duration.Seconds(), "x")
 		print(name("terraform_create_computing_ratio"), float64(theirsSpent)/float64(spent), "x")
 	}
 	return nil
@@ -127,12 +127,12 @@ func (t terraform) run(ctx context.Context, arguments ...string) (time.Duration,
 	// What is no flag comes last.
 	command := exec.CommandContext(ctx, t.program, append([]string{arguments[0], "-no-color"}, arguments[1:]...)...)
 	command.Dir, command.Env = t.folder, append(os.Environ(), "CHECKPOINT_DISABLE=1", "TF_IN_AUTOMATION=1")
-	began := time.Now()
+	start := time.Now()
 	said, err := command.CombinedOutput()
 	if err != nil {
 		return 0, fmt.Errorf("%s %v: %w\n%s", t.program, arguments, err, said[max(0, len(said)-2000):])
 	}
-	return time.Since(began), nil
+	return time.Since(start), nil
 }
 
 // want says in the module how many there are to be.

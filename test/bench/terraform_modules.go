@@ -111,7 +111,7 @@ resource "terraform_data" "job" {
 
 // all measures: the order is that of what each needs.
 func (m *modulesBed) all(ctx context.Context) error {
-	used, began := computed(), time.Now()
+	used, start := computed(), time.Now()
 	if err := m.start(ctx); err != nil {
 		return err
 	}
@@ -119,8 +119,8 @@ func (m *modulesBed) all(ctx context.Context) error {
 	if err := m.until(ctx, seldom, func() bool { return m.reported(ctx, intent.StateInSync) >= m.size }); err != nil {
 		return err
 	}
-	took, spent := time.Since(began), computed()-used
-	used, began = computed(), time.Now()
+	duration, spent := time.Since(start), computed()-used
+	used, start = computed(), time.Now()
 	for i := range m.size {
 		if err := m.plain(ctx, i, "init"); err != nil {
 			return err
@@ -129,7 +129,7 @@ func (m *modulesBed) all(ctx context.Context) error {
 			return err
 		}
 	}
-	m.compare("all", took, spent, time.Since(began), computed()-used)
+	m.compare("all", duration, spent, time.Since(start), computed()-used)
 	if err := m.atRest(ctx); err != nil {
 		return err
 	}
@@ -140,13 +140,13 @@ func (m *modulesBed) all(ctx context.Context) error {
 }
 
 // compare prints what both took, and how often Lehr's is theirs.
-func (m *modulesBed) compare(what string, took, spent, theirs, theirsSpent time.Duration) {
+func (m *modulesBed) compare(what string, duration, spent, theirs, theirsSpent time.Duration) {
 	name := func(whose, figure string) string { return fmt.Sprintf("%s_modules_%s_%s", whose, what, figure) }
-	print(name("lehr", "time"), took.Seconds(), "s")
+	print(name("lehr", "time"), duration.Seconds(), "s")
 	print(name("terraform", "time"), theirs.Seconds(), "s")
 	print(name("lehr", "core_time"), spent.Seconds(), "s")
 	print(name("terraform", "core_time"), theirsSpent.Seconds(), "s")
-	print(name("lehr", "time_of_terraform"), took.Seconds()/theirs.Seconds(), "x")
+	print(name("lehr", "time_of_terraform"), duration.Seconds()/theirs.Seconds(), "x")
 	print(name("lehr", "core_time_of_terraform"), spent.Seconds()/theirsSpent.Seconds(), "x")
 }
 
@@ -242,8 +242,8 @@ func (m *modulesBed) oneChange(ctx context.Context) error {
 	var applied, known, spent, theirs, theirsSpent []float64
 	for i := range moduleChanges {
 		version := "c" + strconv.Itoa(i)
-		asset, before := intent.AssetID("terraform/"+moduleName(i)), m.head(ctx)
-		used, began := computed(), time.Now()
+		asset, previous := intent.AssetID("terraform/"+moduleName(i)), m.head(ctx)
+		used, start := computed(), time.Now()
 		if err := m.module("infra", i, version); err != nil {
 			return err
 		}
@@ -252,27 +252,27 @@ func (m *modulesBed) oneChange(ctx context.Context) error {
 			head := m.head(ctx)
 			found, err := m.app.Store().Pushes(ctx, partition, asset, 1)
 			pushes = found
-			return err == nil && head != before && len(found) == 1 && found[0].Target == head && found[0].Ending != ""
+			return err == nil && head != previous && len(found) == 1 && found[0].Target == head && found[0].Ending != ""
 		})
 		if err != nil {
 			return err
 		}
-		applied = append(applied, time.Since(began).Seconds())
+		applied = append(applied, time.Since(start).Seconds())
 		if err := m.until(ctx, often, func() bool {
 			report, err := m.app.Store().Report(ctx, partition, asset)
 			return err == nil && report.State == intent.StateInSync && report.Target == m.head(ctx)
 		}); err != nil {
 			return fmt.Errorf("after push %+v: %w", pushes[0], err)
 		}
-		known, spent = append(known, time.Since(began).Seconds()), append(spent, (computed()-used).Seconds())
+		known, spent = append(known, time.Since(start).Seconds()), append(spent, (computed()-used).Seconds())
 		if err := m.module("plain", i, version); err != nil {
 			return err
 		}
-		used, began = computed(), time.Now()
+		used, start = computed(), time.Now()
 		if err := m.applyPlain(ctx, i); err != nil {
 			return err
 		}
-		theirs, theirsSpent = append(theirs, time.Since(began).Seconds()), append(theirsSpent, (computed()-used).Seconds())
+		theirs, theirsSpent = append(theirs, time.Since(start).Seconds()), append(theirsSpent, (computed()-used).Seconds())
 	}
 	seconds := func(all []float64) time.Duration { return time.Duration(median(all) * float64(time.Second)) }
 	m.compare("change", seconds(applied), seconds(spent), seconds(theirs), seconds(theirsSpent))
@@ -316,7 +316,7 @@ func childrenNamed(name string) (pids []string) {
 		pid := filepath.Base(filepath.Dir(stat))
 		number, _ := strconv.Atoi(pid)
 		comm, _ := os.ReadFile(filepath.Join("/proc", pid, "comm"))
-		if found := statOf(number); len(found) > 1 && found[1] == strconv.Itoa(os.Getpid()) && strings.TrimSpace(string(comm)) == name {
+		if matches := statOf(number); len(matches) > 1 && matches[1] == strconv.Itoa(os.Getpid()) && strings.TrimSpace(string(comm)) == name {
 			pids = append(pids, pid)
 		}
 	}

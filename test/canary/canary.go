@@ -105,10 +105,10 @@ func (c *Canaries) Count() int {
 
 // Search fails a test when something shows a secret. It names the place that
 // the secret was planted in, and says none of it.
-func (c *Canaries) Search(t testing.TB, where string, content []byte) {
+func (c *Canaries) Search(t testing.TB, place string, content []byte) {
 	t.Helper()
 	for _, found := range c.find(content) {
-		t.Errorf("S13: %s shows the secret of %s, %s", where, found.place, found.form)
+		t.Errorf("S13: %s shows the secret of %s, %s", place, found.place, found.form)
 	}
 }
 

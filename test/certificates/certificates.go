@@ -52,20 +52,20 @@ func NewAuthority(t testing.TB, name string) *Authority {
 
 // Issue makes a certificate for the names (DNS names, IP addresses, URIs), for
 // servers and clients, until a time.
-func (a *Authority) Issue(t testing.TB, until time.Time, names ...string) Pair {
+func (a *Authority) Issue(t testing.TB, end time.Time, names ...string) Pair {
 	t.Helper()
 	folder := t.TempDir()
 	pair := Pair{filepath.Join(folder, "certificate.pem"), filepath.Join(folder, "key.pem")}
-	a.Renew(t, pair, until, names...)
+	a.Renew(t, pair, end, names...)
 	return pair
 }
 
 // Renew puts a new certificate in the place of another.
-func (a *Authority) Renew(t testing.TB, pair Pair, until time.Time, names ...string) {
+func (a *Authority) Renew(t testing.TB, pair Pair, end time.Time, names ...string) {
 	t.Helper()
 	key := newKey(t)
 	template := &x509.Certificate{
-		SerialNumber: serial(t), Subject: pkix.Name{CommonName: "a test"}, NotBefore: time.Now().Add(-24 * time.Hour), NotAfter: until,
+		SerialNumber: serial(t), Subject: pkix.Name{CommonName: "a test"}, NotBefore: time.Now().Add(-24 * time.Hour), NotAfter: end,
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}
 	for _, name := range names {

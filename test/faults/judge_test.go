@@ -13,6 +13,7 @@ import (
 	_ "modernc.org/sqlite"
 
 	apipb "lehr.dev/gen/lehr/api/v1"
+	"lehr.dev/test/faults/production"
 )
 
 // afterlife is how many steps a push may make after the death of its plugin
@@ -34,9 +35,9 @@ func (c *campaign) judge() {
 
 // judgeOrder: one push at a time (S3), none twice, and nothing older after
 // anything newer (S2).
-func (c *campaign) judgeOrder(effects []effect) {
+func (c *campaign) judgeOrder(effects []production.Effect) {
 	c.Helper()
-	started, newest, done := map[string]effect{}, map[string]effect{}, map[string]effect{}
+	started, newest, done := map[string]production.Effect{}, map[string]production.Effect{}, map[string]production.Effect{}
 	for _, e := range effects {
 		switch e.Step {
 		case "contended":
@@ -67,7 +68,7 @@ func (c *campaign) judgeOrder(effects []effect) {
 }
 
 // judgeOrphans: nothing goes on for long after the death of who ran it.
-func (c *campaign) judgeOrphans(effects []effect) {
+func (c *campaign) judgeOrphans(effects []production.Effect) {
 	c.Helper()
 	began, steps := map[string]int64{}, map[string]int{}
 	for _, e := range effects {
@@ -92,7 +93,7 @@ func (c *campaign) judgeOrphans(effects []effect) {
 
 // judgeJournal: every effect was admitted, in the journal and in the audit
 // chain, before it began (S1, S25); no push is left open (L6).
-func (c *campaign) judgeJournal(effects []effect) {
+func (c *campaign) judgeJournal(effects []production.Effect) {
 	c.Helper()
 	ctx, client := context.Background(), c.client()
 	admitted := map[string]*apipb.Push{}

@@ -32,9 +32,6 @@ func TestMain(m *testing.M) {
 
 // programs by the first argument.
 var programs = map[string]func(arguments []string) int{
-	"production:diff":  diffProgram,
-	"production:push":  pushProgram,
-	"production:task":  taskProgram,
 	"production:reap":  reapProgram,
 	"plugin:protocol9": wrongProtocolPlugin,
 	"plugin:hung":      hungPlugin,
@@ -65,7 +62,7 @@ func binaries(t *testing.T) string {
 		if built.err = startReaper(built.folder); built.err != nil {
 			return
 		}
-		for program, source := range map[string]string{"lehr": "cmd/lehr", "lehr-command": "plugins/command", "lehr-process": "plugins/process"} {
+		for program, source := range map[string]string{"lehr": "cmd/lehr", "lehr-command": "plugins/command", "lehr-process": "plugins/process", "production": "test/faults/production/program"} {
 			if built.err = compile(program, "../..", "./"+source, ""); built.err != nil {
 				return
 			}

@@ -2,7 +2,6 @@ package faults
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -10,7 +9,7 @@ import (
 	"strconv"
 	"syscall"
 
-	"golang.org/x/sys/unix"
+	"lehr.dev/test/faults/production"
 )
 
 // startReaper starts a process that outlives the tests, however they end, and
@@ -29,7 +28,7 @@ func startReaper(folder string) error {
 // reapProgram: TEST FOLDER.
 func reapProgram(arguments []string) int {
 	test, _ := strconv.Atoi(arguments[0])
-	if err := awaitEnd(test); err != nil {
+	if err := production.AwaitEnd(test); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
@@ -42,19 +41,4 @@ func reapProgram(arguments []string) int {
 	}
 	os.RemoveAll(arguments[1])
 	return 0
-}
-
-// awaitEnd waits until a process has ended.
-func awaitEnd(pid int) error {
-	pidfd, err := unix.PidfdOpen(pid, 0)
-	if errors.Is(err, unix.ESRCH) {
-		return nil
-	}
-	for err == nil || errors.Is(err, unix.EINTR) {
-		var n int
-		if n, err = unix.Poll([]unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}, -1); n > 0 {
-			return unix.Close(pidfd)
-		}
-	}
-	return err
 }

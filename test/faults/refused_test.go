@@ -3,6 +3,8 @@ package faults
 import (
 	"os"
 	"testing"
+
+	"lehr.dev/test/faults/production"
 )
 
 // What no partition may say is refused with the place, before anything is
@@ -47,7 +49,7 @@ func TestCandidatesRefused(t *testing.T) {
 			})
 			t.Log(told)
 			// What is served is still enforced, and the other partition goes on.
-			w.write(valuePath(w.production, "a"), "77\n")
+			w.write(production.ValuePath(w.production, "a"), "77\n")
 			w.wantIn(other, values{"x": 2})
 			w.converges(values{"a": 1, "x": 2})
 			if after := w.pids(); len(after) != 1 || after[0] != before[0] {

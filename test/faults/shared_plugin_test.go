@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"testing"
 
+	"lehr.dev/test/faults/production"
 	"lehr.dev/test/pgserver"
 )
 
@@ -55,11 +56,11 @@ func TestReplicasShareAPluginServer(t *testing.T) {
 			}
 			return holder + " acts, which is none of them"
 		})
-		if err := os.WriteFile(heldPath(d.production, "a"), nil, 0o600); err != nil {
+		if err := os.WriteFile(production.HeldPath(d.production, "a"), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
 		d.want(values{"a": value})
-		var old, next effect
+		var old, next production.Effect
 		d.await("a push is at work", func() string { return d.begun(value, "", &old) })
 		fault.begin(acting)
 		d.await("the other replica pushes after "+fault.name, func() string { return d.begun(value, old.Push, &next) })
@@ -69,7 +70,7 @@ func TestReplicasShareAPluginServer(t *testing.T) {
 			}
 		}
 		fault.end(acting)
-		if err := os.Remove(heldPath(d.production, "a")); err != nil {
+		if err := os.Remove(production.HeldPath(d.production, "a")); err != nil {
 			t.Fatal(err)
 		}
 		d.converges(values{"a": value})
@@ -107,7 +108,7 @@ func (m *member) signal(s syscall.Signal) {
 
 // begun finds a push of the value to resource a that is at work, and is not the
 // one that was there before.
-func (d *dialledPlugin) begun(value int, before string, found *effect) string {
+func (d *dialledPlugin) begun(value int, before string, found *production.Effect) string {
 	for _, e := range readEffects(d.T, d.production) {
 		if e.Step == "start" && e.Value == value && e.Push != before {
 			*found = e

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+
+	"lehr.dev/test/faults/production"
 )
 
 // A folder that is away is not a folder that is empty: nothing is touched (S5),
@@ -25,7 +27,7 @@ func TestSourceGoesAway(t *testing.T) {
 	t.Log(w.why("resource/a"))
 	t.Log(w.lehr("describe", "partition", "away"))
 	// What was served goes on being enforced.
-	w.write(valuePath(w.production, "b"), "77\n")
+	w.write(production.ValuePath(w.production, "b"), "77\n")
 	w.converges(values{"a": 1, "b": 1})
 	if err := os.Rename(source+".elsewhere", source); err != nil {
 		t.Fatal(err)
@@ -70,11 +72,11 @@ func TestDefinitionBroken(t *testing.T) {
 	})
 	t.Log(w.why("resource/a"))
 	// A drift is repaired meanwhile, and after a crash as well.
-	w.write(valuePath(w.production, "a"), "77\n")
+	w.write(production.ValuePath(w.production, "a"), "77\n")
 	w.converges(values{"a": 1})
 	w.kill()
 	w.serve()
-	w.write(valuePath(w.production, "a"), "78\n")
+	w.write(production.ValuePath(w.production, "a"), "78\n")
 	w.converges(values{"a": 1})
 	w.edit(w.definition, "mode: enforced", "mode: enforce")
 	w.converges(values{"a": 2})

@@ -8,10 +8,13 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"lehr.dev/test/faults/production"
 )
 
 // patience bounds every wait; it is long because machines may be slow, and no
@@ -34,6 +37,8 @@ type world struct {
 	// definition is the lehr.yaml of the server's first partition.
 	definition string
 	secrets    *secrets
+	// environment are variables of this world's servers, beside those of secrets.
+	environment []string
 
 	server *server
 }
@@ -159,12 +164,8 @@ func (w *world) want(v values) {
 
 func (w *world) wantIn(folder string, v values) {
 	w.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		w.Fatal(err)
-	}
 	manifest, err := json.Marshal(map[string]any{
-		"program": self, "production": w.production, "values": v, "jobs": w.jobs, "schemas": w.schemas, "identity": w.identity, "test": os.Getpid(),
+		"program": filepath.Join(w.programs, "production"), "production": w.production, "values": v, "jobs": w.jobs, "schemas": w.schemas, "identity": w.identity, "test": os.Getpid(),
 	})
 	if err != nil {
 		w.Fatal(err)
@@ -178,7 +179,7 @@ func (w *world) write(path, content string) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		w.Fatal(err)
 	}
-	if err := replaceFile(path, content); err != nil {
+	if err := production.ReplaceFile(path, content); err != nil {
 		w.Fatal(err)
 	}
 }
@@ -212,7 +213,7 @@ func (w *world) start(arguments ...string) {
 	command.Stdout, command.Stderr, command.Dir = log, log, w.folder
 	// The logs of tasks go into the home folder. Some tests bound the memory that a server
 	// takes as people start it, whatever the tests' own processes are given.
-	command.Env = append(os.Environ(), append(w.secrets.environment, "HOME="+w.production, "GOGC=100")...)
+	command.Env = append(os.Environ(), slices.Concat(w.secrets.environment, w.environment, []string{"HOME=" + w.production, "GOGC=100"})...)
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if err := command.Start(); err != nil {
 		w.Fatal(err)
@@ -347,7 +348,7 @@ func unmatched(text string, patterns ...string) string {
 func (w *world) holds(wanted values) func() string {
 	return func() string {
 		for resource, value := range wanted {
-			if have, err := readValue(w.production, resource); err != nil || have != value {
+			if have, err := production.ReadValue(w.production, resource); err != nil || have != value {
 				return fmt.Sprintf("%s is %d, not %d %s", resource, have, value, text(err))
 			}
 		}

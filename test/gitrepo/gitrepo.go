@@ -35,11 +35,11 @@ func (r *Repository) Git(arguments ...string) string {
 	}
 	command.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1", "GIT_AUTHOR_NAME=Ann Author", "GIT_AUTHOR_EMAIL=ann@example.com",
 		"GIT_COMMITTER_NAME=Ann Author", "GIT_COMMITTER_EMAIL=ann@example.com", "GIT_COMMITTER_DATE=2026-03-01T12:00:00Z", "GIT_AUTHOR_DATE=2026-03-01T12:00:00Z")
-	out, err := command.CombinedOutput()
+	output, err := command.CombinedOutput()
 	if err != nil {
-		r.Fatalf("git %v: %v: %s", arguments, err, out)
+		r.Fatalf("git %v: %v: %s", arguments, err, output)
 	}
-	return strings.TrimSpace(string(out))
+	return strings.TrimSpace(string(output))
 }
 
 // Write a file, which the next commit has.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -12,34 +11,20 @@ import (
 	"github.com/chromedp/chromedp"
 
 	apipb "lehr.dev/gen/lehr/api/v1"
+	"lehr.dev/test/chromium"
 )
-
-const chromium = "/usr/bin/chromium"
 
 // A person logs in with a real browser, sees pages that are live, and logs out.
 func TestInChromium(t *testing.T) {
 	w := newWorld(t)
-	if _, err := os.Stat(chromium); err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatalf("logging in is not tested: %v", err)
-		}
-		t.Skipf("LOGGING IN IS NOT TESTED IN A BROWSER: %v; apt-get install chromium", err)
-	}
+	chromium.Require(t, "logging in")
 	named := "https://lehr.test:" + w.port()
 	w.provider.allow(named + "/login/callback")
 	w.serve("--url", named)
 	// It believes this certificate's key, and no other that it does not know.
 	key := sha256.Sum256(w.presented().RawSubjectPublicKeyInfo)
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(chromium), chromedp.NoSandbox, chromedp.DisableGPU,
-		chromedp.UserDataDir(t.TempDir()), chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true),
-		chromedp.Flag("host-resolver-rules", "MAP lehr.test 127.0.0.1"),
+	browser := chromium.Start(t, 2*patience, chromedp.Flag("host-resolver-rules", "MAP lehr.test 127.0.0.1"),
 		chromedp.Flag("ignore-certificate-errors-spki-list", base64.StdEncoding.EncodeToString(key[:])))
-	allocator, cancel := chromedp.NewExecAllocator(t.Context(), options...)
-	t.Cleanup(cancel)
-	started, cancel := chromedp.NewContext(allocator)
-	t.Cleanup(cancel)
-	browser, cancel := context.WithTimeout(started, 2*patience)
-	t.Cleanup(cancel)
 	c := &chrome{t, browser}
 
 	c.visit(named + "/partition/shop")

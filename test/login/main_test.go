@@ -36,7 +36,7 @@ import (
 )
 
 // patience bounds every wait; no test waits for it when all is well.
-const patience = 60 * time.Second
+const patience = 4 * time.Minute
 
 var built struct {
 	once   sync.Once

@@ -29,7 +29,7 @@ import (
 )
 
 // patience bounds every wait; no test waits for it when all is well.
-const patience = 60 * time.Second
+const patience = 4 * time.Minute
 
 // eventually waits for what says what is still missing.
 func eventually(t *testing.T, missing func() string) {

@@ -62,15 +62,15 @@ func New(t testing.TB) *Server {
 // For makes an empty server for whatever needs one.
 func For(t Bed) *Server {
 	t.Helper()
-	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
-	if len(found) == 0 {
+	matches, _ := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
+	if len(matches) == 0 {
 		const message = "there is no PostgreSQL to test with (apt-get install postgresql)"
 		if os.Getenv("CI") != "" {
 			t.Fatal(message)
 		}
 		t.Skip("SKIPPED: " + message)
 	}
-	s := place(t, filepath.Dir(found[len(found)-1]))
+	s := place(t, filepath.Dir(matches[len(matches)-1]))
 	s.fill()
 	return s
 }
@@ -109,11 +109,11 @@ func (s *Server) feed(input []byte, program string, arguments ...string) []byte 
 	command.Dir, command.SysProcAttr = s.folder, &syscall.SysProcAttr{Credential: s.who}
 	var failure bytes.Buffer
 	command.Stdin, command.Stderr = bytes.NewReader(input), &failure
-	out, err := command.Output()
+	output, err := command.Output()
 	if err != nil {
 		s.t.Fatalf("%s: %v\n%s", program, err, failure.Bytes())
 	}
-	return out
+	return output
 }
 
 // place is a folder and a port for a server, ended with the test.
@@ -183,11 +183,11 @@ func (s *Server) output(program string, arguments ...string) string {
 	s.t.Helper()
 	command := exec.Command(filepath.Join(s.bin, program), arguments...)
 	command.Dir, command.SysProcAttr = s.folder, &syscall.SysProcAttr{Credential: s.who}
-	out, err := command.CombinedOutput()
+	output, err := command.CombinedOutput()
 	if err != nil {
-		s.t.Fatalf("%s: %v\n%s", program, err, out)
+		s.t.Fatalf("%s: %v\n%s", program, err, output)
 	}
-	return string(out)
+	return string(output)
 }
 
 func unprivileged(t Bed) *syscall.Credential {
@@ -232,10 +232,10 @@ func (s *Server) Start(settings ...string) {
 	if err := s.process.Start(); err != nil {
 		s.t.Fatal(err)
 	}
-	ready, ended := make(chan struct{}), make(chan struct{})
-	s.ended = ended
+	ready, exit := make(chan struct{}), make(chan struct{})
+	s.ended = exit
 	go func() {
-		defer close(ended)
+		defer close(exit)
 		for lines := bufio.NewScanner(log); lines.Scan(); {
 			if strings.Contains(lines.Text(), "ready to accept") {
 				close(ready)
@@ -247,7 +247,7 @@ func (s *Server) Start(settings ...string) {
 	}()
 	select {
 	case <-ready:
-	case <-ended:
+	case <-exit:
 		s.t.Fatal("PostgreSQL ended before it was ready")
 	}
 }

@@ -65,7 +65,7 @@ func reap(test string) int {
 func serviceOf(pid int) string { return fmt.Sprintf("rollouts-%d", pid) }
 
 // patience bounds every wait; no test waits for it when all is well.
-const patience = 2 * time.Minute
+const patience = 5 * time.Minute
 
 // eventually waits for what says what is still missing.
 func eventually(t *testing.T, what string, missing func() string) {

@@ -45,8 +45,8 @@ func (f *file) edits(chosen renames) (all []edit) {
 		first := group.List[0]
 		word, _, _ := strings.Cut(strings.TrimPrefix(first.Text, "// "), " ")
 		if name := documented[declared{line(group.End()) + 1, word}]; name != "" && strings.HasPrefix(first.Text, "// ") {
-			from := offset(first.Pos()) + len("// ")
-			all = append(all, edit{from, from + len(word), name, word})
+			start := offset(first.Pos()) + len("// ")
+			all = append(all, edit{start, start + len(word), name, word})
 		}
 	}
 	slices.SortFunc(all, func(a, b edit) int { return cmp.Compare(a.from, b.from) })

@@ -88,7 +88,7 @@ func (f *file) encoded(ident *ast.Ident) (encoded bool) {
 }
 
 // declared returns the identifiers that a file declares under a name of a list.
-func (f *file) declared(name string) (found []*ast.Ident) {
+func (f *file) declared(name string) (idents []*ast.Ident) {
 	function, local, isLocal := strings.Cut(name, "/")
 	for _, declaration := range f.syntax.Decls {
 		switch d := declaration.(type) {
@@ -99,17 +99,17 @@ func (f *file) declared(name string) (found []*ast.Ident) {
 			}
 			switch {
 			case isLocal && full == function:
-				found = append(found, f.locals(d, local)...)
+				idents = append(idents, f.locals(d, local)...)
 			case !isLocal && full == name:
-				found = append(found, d.Name)
+				idents = append(idents, d.Name)
 			}
 		case *ast.GenDecl:
 			if !isLocal {
-				found = append(found, specs(d, name)...)
+				idents = append(idents, specs(d, name)...)
 			}
 		}
 	}
-	return found
+	return idents
 }
 
 // receiver returns the name of a method's type.
@@ -125,45 +125,45 @@ func receiver(d *ast.FuncDecl) string {
 }
 
 // locals returns what a function declares under a name, at every place.
-func (f *file) locals(d *ast.FuncDecl, name string) (found []*ast.Ident) {
+func (f *file) locals(d *ast.FuncDecl, name string) (idents []*ast.Ident) {
 	ast.Inspect(d, func(node ast.Node) bool {
 		if ident, ok := node.(*ast.Ident); ok && ident.Name == name && ident != d.Name {
 			object, defined := f.within.TypesInfo.Defs[ident]
 			if variable, ok := object.(*types.Var); defined && (object == nil || !ok || !variable.IsField()) {
-				found = append(found, ident)
+				idents = append(idents, ident)
 			}
 		}
 		return true
 	})
-	return found
+	return idents
 }
 
 // specs returns what a declaration of types, variables or constants declares under a name:
 // NAME, or TYPE.MEMBER for fields, methods of an interface, and fields of a struct in a field.
-func specs(d *ast.GenDecl, name string) (found []*ast.Ident) {
+func specs(d *ast.GenDecl, name string) (idents []*ast.Ident) {
 	owner, member, isMember := strings.Cut(name, ".")
 	for _, spec := range d.Specs {
 		switch s := spec.(type) {
 		case *ast.ValueSpec:
 			for _, ident := range s.Names {
 				if ident.Name == name {
-					found = append(found, ident)
+					idents = append(idents, ident)
 				}
 			}
 		case *ast.TypeSpec:
 			if s.Name.Name == name {
-				found = append(found, s.Name)
+				idents = append(idents, s.Name)
 			}
 			if isMember && s.Name.Name == owner {
-				found = append(found, members(s.Type, member)...)
+				idents = append(idents, members(s.Type, member)...)
 			}
 		}
 	}
-	return found
+	return idents
 }
 
 // members returns the fields and methods that a type declares under a name.
-func members(t ast.Expr, name string) (found []*ast.Ident) {
+func members(t ast.Expr, name string) (idents []*ast.Ident) {
 	ast.Inspect(t, func(node ast.Node) bool {
 		if _, ok := node.(*ast.FuncType); ok {
 			return false // Its parameters are no members.
@@ -171,13 +171,13 @@ func members(t ast.Expr, name string) (found []*ast.Ident) {
 		if field, ok := node.(*ast.Field); ok {
 			for _, ident := range field.Names {
 				if ident.Name == name {
-					found = append(found, ident)
+					idents = append(idents, ident)
 				}
 			}
 		}
 		return true
 	})
-	return found
+	return idents
 }
 
 // vacuous are names of second values that say only that something was found, or is of a kind;

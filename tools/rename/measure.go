@@ -21,7 +21,7 @@ var bare = strings.Fields(`
 `)
 
 // measure counts the names that are declared in the packages, tests left out.
-func (c *code) measure(out io.Writer, patterns []string, verbose bool) {
+func (c *code) measure(w io.Writer, patterns []string, verbose bool) {
 	all, poor, conditions, operators := 0, 0, 0, 0
 	lookups, ok := 0, 0
 	for _, name := range c.names() {
@@ -52,16 +52,16 @@ func (c *code) measure(out io.Writer, patterns []string, verbose bool) {
 				if slices.Contains(bare, n.Name) {
 					poor++
 					if verbose {
-						fmt.Fprintf(out, "%s:%d %s %s\n", c.relative(name), f.within.Fset.Position(n.Pos()).Line, function, n.Name)
+						fmt.Fprintf(w, "%s:%d %s %s\n", c.relative(name), f.within.Fset.Position(n.Pos()).Line, function, n.Name)
 					}
 				}
 			}
 			return true
 		})
 	}
-	fmt.Fprintf(out, "%d names, of which %d (%.1f %%) are a bare preposition, pronoun or participle\n", all, poor, share(poor, all))
-	fmt.Fprintf(out, "%d second values that are a bool, of which %d (%.0f %%) are named ok\n", lookups, ok, share(ok, lookups))
-	fmt.Fprintf(out, "%d conditions of if, %.2f && and || in each\n", conditions, float64(operators)/float64(max(1, conditions)))
+	fmt.Fprintf(w, "%d names, of which %d (%.1f %%) are a bare preposition, pronoun or participle\n", all, poor, share(poor, all))
+	fmt.Fprintf(w, "%d second values that are a bool, of which %d (%.0f %%) are named ok\n", lookups, ok, share(ok, lookups))
+	fmt.Fprintf(w, "%d conditions of if, %.2f && and || in each\n", conditions, float64(operators)/float64(max(1, conditions)))
 }
 
 func share(part, all int) float64 { return 100 * float64(part) / float64(max(1, all)) }

@@ -88,8 +88,8 @@ func (c *code) mutantEdits(name string, text []byte, chosen renames, changed map
 			literal *ast.BasicLit
 			text    string
 		}{{fields["Old"], old}, {fields["New"], replacement}} {
-			from := files.Position(change.literal.Pos()).Offset
-			all = append(all, edit{from: from, to: from + len(change.literal.Value), text: quote(change.text, change.literal.Value)})
+			start := files.Position(change.literal.Pos()).Offset
+			all = append(all, edit{from: start, to: start + len(change.literal.Value), text: quote(change.text, change.literal.Value)})
 		}
 		return false
 	})
@@ -143,8 +143,8 @@ func (c *code) carry(name, old, replacement string, chosen renames) (newOld, new
 	if err != nil {
 		return "", "", nil, err
 	}
-	from := strings.Index(string(text), old)
-	if from < 0 {
+	start := strings.Index(string(text), old)
+	if start < 0 {
 		return "", "", nil, fmt.Errorf("what it replaces is not in %s", name)
 	}
 
@@ -152,16 +152,16 @@ func (c *code) carry(name, old, replacement string, chosen renames) (newOld, new
 	renamed, elsewhere := map[int]string{}, map[string]string{}
 	for _, e := range f.edits(chosen) {
 		switch {
-		case e.from >= from && e.to <= from+len(old):
+		case e.from >= start && e.to <= start+len(old):
 			inside = append(inside, e)
-			renamed[e.from-from] = e.text
-		case e.from < from+len(old) && e.to > from:
+			renamed[e.from-start] = e.text
+		case e.from < start+len(old) && e.to > start:
 			return "", "", nil, fmt.Errorf("what it replaces in %s begins or ends within the name %s", name, e.old)
 		default:
 			elsewhere[e.old] = e.text
 		}
 	}
-	newOld = replace(old, inside, from)
+	newOld = replace(old, inside, start)
 
 	// A piece that begins or ends within a text has its tokens elsewhere: all words count then.
 	split := words
@@ -189,7 +189,7 @@ func (c *code) carry(name, old, replacement string, chosen renames) (newOld, new
 			outside = append(outside, word)
 		} else if text, ok := elsewhere[word.old]; ok {
 			word.text = text
-			if f.inScope(from, word.old, chosen) {
+			if f.inScope(start, word.old, chosen) {
 				outside = append(outside, word)
 			} else {
 				doubts = append(doubts, fmt.Sprintf("its New has %s, which is %s elsewhere in %s", word.old, text, name))
@@ -211,8 +211,8 @@ func words(text string) (found []edit) {
 			return found
 		}
 		if kind == token.IDENT {
-			from := source.Offset(pos)
-			found = append(found, edit{from: from, to: from + len(literal), old: literal})
+			start := source.Offset(pos)
+			found = append(found, edit{from: start, to: start + len(literal), old: literal})
 		}
 	}
 }

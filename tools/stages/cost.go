@@ -105,13 +105,13 @@ func readDocs(path string) (map[string]cost, error) {
 	}
 	_, rest, _ := strings.Cut(string(page), tableBegins)
 	rows, _, _ := strings.Cut(rest, tableEnds)
-	known := map[string]cost{}
+	costs := map[string]cost{}
 	for row := range strings.Lines(rows) {
 		if c, ok := parseCost(strings.Split(strings.Trim(strings.TrimSpace(row), "|"), "|")); ok {
-			known[c.Stage] = c
+			costs[c.Stage] = c
 		}
 	}
-	return known, nil
+	return costs, nil
 }
 
 // writeDocs puts the costs in place of the table that a page has.

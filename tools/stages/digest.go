@@ -31,8 +31,8 @@ func digest(log string) string {
 		if !failure.MatchString(line) {
 			continue
 		}
-		from, until := max(next, i-digestBefore), min(len(lines), i+digestAfter+1)
-		for next = from; next < until; next++ {
+		start, until := max(next, i-digestBefore), min(len(lines), i+digestAfter+1)
+		for next = start; next < until; next++ {
 			told = append(told, shorten(lines[next]))
 		}
 	}

@@ -66,6 +66,13 @@ func run(show, write bool, only string) error {
 	}
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()
+	for _, path := range hugePagesFiles {
+		restore, changed := useHugePages(path)
+		defer restore()
+		if changed {
+			fmt.Println("Programs may use huge pages until the run ends (" + path + ").")
+		}
+	}
 	start := time.Now()
 	costs, failed := runAll(ctx, stages, runShell(logs))
 	total := cost{Stage: totalStage, Clock: time.Since(start)}

@@ -21,19 +21,11 @@ type stage struct {
 	// Packages whose tests it runs, as the shell words of go test; or Script, what a
 	// shell runs in the root of the checkout.
 	Packages, Script string
-	// Alone: nothing else of its lane runs beside it.
+	// Alone: it begins when nothing runs, and nothing begins beside it, for it promises times.
 	Alone bool
 	// Env is set for the packages' tests: NAME=VALUE words; Flags are of go test, beside the
 	// usual ones.
 	Env, Flags string
-}
-
-// room returns how much of its lane it takes.
-func (s stage) room() int {
-	if s.Alone {
-		return lanes[s.Lane]
-	}
-	return 1
 }
 
 // command returns what a shell runs.
@@ -51,7 +43,8 @@ const (
 	// computes keeps the cores busy: two such stages at a time, for each has an end in which
 	// one package is left. They give way to what waits, for that is judged by real clocks.
 	computes lane = "computes"
-	// waits is mostly idle, for leases, soaks and browsers.
+	// waits is judged by real clocks, for leases, soaks and browsers. One such stage takes a core or
+	// more where processes start slowly, and two of them starve what computes, and each other.
 	waits lane = "waits"
 	// fills computes in virtual time, so it takes what the others leave of the cores: it has
 	// the lowest priority, and what real clocks judge runs beside it as if alone.
@@ -59,7 +52,7 @@ const (
 )
 
 // lanes says how many stages of each run at a time.
-var lanes = map[lane]int{computes: 2, waits: 2, fills: 1}
+var lanes = map[lane]int{computes: 2, waits: 1, fills: 1}
 
 // nice returns the priority of a lane, as of nice(1). Only differences count, so what real clocks
 // judge keeps the caller's and nothing needs root. Where the kernel groups processes by session
@@ -87,13 +80,21 @@ func runAll(ctx context.Context, stages []stage, run runner) ([]cost, []string) 
 		costs    = map[string]cost{}
 		free     = maps.Clone(lanes)
 		running  int
+		isAlone  bool
 	)
 	next := func() (stage, bool) {
+		if isAlone {
+			return stage{}, false
+		}
 		for _, s := range stages {
 			ready := !slices.ContainsFunc(s.After, func(name string) bool { return !ended[name] || failures[name] })
-			if !started[s.Name] && ready && free[s.Lane] >= s.room() {
-				return s, true
+			if started[s.Name] || !ready || free[s.Lane] == 0 {
+				continue
 			}
+			if s.Alone && running > 0 {
+				return stage{}, false // What comes after it in the list waits for it.
+			}
+			return s, true
 		}
 		return stage{}, false
 	}
@@ -108,15 +109,17 @@ func runAll(ctx context.Context, stages []stage, run runner) ([]cost, []string) 
 			continue
 		}
 		started[s.Name] = true
-		free[s.Lane] -= s.room()
+		free[s.Lane]--
 		running++
+		isAlone = s.Alone
 		go func() {
 			c, err := run(ctx, s)
 			mutex.Lock()
 			defer mutex.Unlock()
 			ended[s.Name], failures[s.Name], costs[s.Name] = true, err != nil, c
-			free[s.Lane] += s.room()
+			free[s.Lane]++
 			running--
+			isAlone = false
 			changed.Broadcast()
 		}()
 	}
@@ -145,11 +148,11 @@ func choose(stages []stage, names []string) ([]stage, error) {
 	add = func(name string) error {
 		i := slices.IndexFunc(stages, func(s stage) bool { return s.Name == name })
 		if i < 0 {
-			var known []string
+			var names []string
 			for _, s := range stages {
-				known = append(known, s.Name)
+				names = append(names, s.Name)
 			}
-			return fmt.Errorf("there is no stage %q; there are: %s", name, strings.Join(known, ", "))
+			return fmt.Errorf("there is no stage %q; there are: %s", name, strings.Join(names, ", "))
 		}
 		wanted[name] = true
 		for _, needed := range stages[i].After {

@@ -17,8 +17,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestStagesRunBesideEachOther: two that compute, one that fills and two that wait run
-// at a time, each after those that it needs.
+// TestStagesRunBesideEachOther: two that compute, one that fills and one that waits run
+// at a time, each after those that it needs, and beside one that runs alone none.
 func TestStagesRunBesideEachOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
@@ -34,10 +34,10 @@ func TestStagesRunBesideEachOther(t *testing.T) {
 		}
 		costs, failed := runAll(t.Context(), []stage{
 			{Name: "build", Lane: computes},
+			{Name: "alone", After: []string{"build"}, Lane: waits, Alone: true},
 			{Name: "w1", After: []string{"build"}, Lane: waits},
 			{Name: "w2", After: []string{"build"}, Lane: waits},
 			{Name: "w3", After: []string{"build"}, Lane: waits},
-			{Name: "w4", After: []string{"build"}, Lane: waits, Alone: true},
 			{Name: "c1", After: []string{"build"}, Lane: computes},
 			{Name: "c2", After: []string{"build"}, Lane: computes},
 			{Name: "c3", After: []string{"build"}, Lane: computes},
@@ -48,8 +48,8 @@ func TestStagesRunBesideEachOther(t *testing.T) {
 			return [2]time.Duration{from * time.Minute, to * time.Minute}
 		}
 		want := map[string][2]time.Duration{
-			"build": minutes(0, 1), "w1": minutes(1, 2), "w2": minutes(1, 2), "c1": minutes(1, 2), "f1": minutes(1, 2),
-			"w3": minutes(2, 3), "w4": minutes(3, 4), "c2": minutes(1, 2), "c3": minutes(2, 3), "last": minutes(3, 4),
+			"build": minutes(0, 1), "alone": minutes(1, 2), "w1": minutes(2, 3), "w2": minutes(3, 4), "c1": minutes(2, 3), "f1": minutes(2, 3),
+			"w3": minutes(4, 5), "c2": minutes(2, 3), "c3": minutes(3, 4), "last": minutes(5, 6),
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("when they ran (-want +got):\n%s", diff)
@@ -267,5 +267,34 @@ func TestDigest(t *testing.T) {
 	long := digest(strings.Repeat("--- FAIL: TestMany\n", 1000))
 	if lines := strings.Count(long, "\n"); lines > digestLines {
 		t.Errorf("a digest of %d lines", lines)
+	}
+}
+
+// TestHugePagesAreGivenBack checks that a run puts the machine's setting back, and changes
+// none that is as it wants or that it cannot read.
+func TestHugePagesAreGivenBack(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "enabled")
+	for text, changes := range map[string]bool{
+		"always [madvise] never\n":                       true,
+		"always madvise [never]\n":                       true,
+		"[always] madvise never\n":                       false,
+		"always within_size advise [never] deny force\n": true,
+		"something else\n":                               false,
+	} {
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		restore, changed := useHugePages(path)
+		during, _ := os.ReadFile(path)
+		restore()
+		after, _ := os.ReadFile(path)
+		_, before, _ := strings.Cut(strings.TrimSpace(text), "[")
+		before, _, _ = strings.Cut(before, "]")
+		if changed != changes || changes && (string(during) != "always" || string(after) != before) || !changes && string(after) != text {
+			t.Errorf("%q: changed %v, then %q, then %q", text, changed, during, after)
+		}
+	}
+	if _, changed := useHugePages(filepath.Join(t.TempDir(), "missing")); changed {
+		t.Error("a file that does not exist was changed")
 	}
 }

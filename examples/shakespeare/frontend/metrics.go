@@ -23,16 +23,16 @@ type metrics struct {
 }
 
 // count one search.
-func (m *metrics) count(took time.Duration, failed bool) {
+func (m *metrics) count(duration time.Duration, failed bool) {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
 	m.requests++
 	if failed {
 		m.errors++
 	}
-	m.seconds += took.Seconds()
+	m.seconds += duration.Seconds()
 	at := 0
-	for at < len(bounds) && took.Seconds() > bounds[at] {
+	for at < len(bounds) && duration.Seconds() > bounds[at] {
 		at++
 	}
 	m.within[at]++

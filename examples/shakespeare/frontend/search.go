@@ -82,9 +82,9 @@ func (f *frontend) sign(w http.ResponseWriter) {
 // search answers with JSON, or with plain text when asked for it.
 func (f *frontend) search(w http.ResponseWriter, r *http.Request) {
 	f.sign(w)
-	began := time.Now()
+	start := time.Now()
 	failed := f.trouble.strikes()
-	defer func() { f.metrics.count(time.Since(began), failed) }()
+	defer func() { f.metrics.count(time.Since(start), failed) }()
 	if failed {
 		http.Error(w, "the play is lost", http.StatusInternalServerError)
 		return

@@ -201,13 +201,13 @@ func decisive(w intent.WaitingOn) int {
 
 // ValidUntil is when the first pass ends; zero: when something changes.
 func (d Decision) ValidUntil() time.Time {
-	var until time.Time
+	var end time.Time
 	for _, v := range d.Verdicts {
-		if !v.Until.IsZero() && (until.IsZero() || v.Until.Before(until)) {
-			until = v.Until
+		if !v.Until.IsZero() && (end.IsZero() || v.Until.Before(end)) {
+			end = v.Until
 		}
 	}
-	return until
+	return end
 }
 
 func stop(f Facts) intent.Verdict {

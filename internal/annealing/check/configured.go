@@ -152,13 +152,13 @@ func KindOf(c *intentpb.Check) string {
 	}
 }
 
-func (c *Configured) passes(until time.Time) intent.Verdict { return intent.Passed(c.Name, until) }
+func (c *Configured) passes(end time.Time) intent.Verdict { return intent.Passed(c.Name, end) }
 
 // waits says in plain words why not now; until is when it ends by itself, if
 // that is known.
-func (c *Configured) waits(kind intent.WaitingKind, until time.Time, format string, arguments ...any) intent.Verdict {
+func (c *Configured) waits(kind intent.WaitingKind, end time.Time, format string, arguments ...any) intent.Verdict {
 	return intent.Waits(c.Name, intent.WaitingOn{
-		Kind: kind, Check: c.Name, Until: until, Reason: fmt.Sprintf("check %s: "+format, append([]any{c.Name}, arguments...)...),
+		Kind: kind, Check: c.Name, Until: end, Reason: fmt.Sprintf("check %s: "+format, append([]any{c.Name}, arguments...)...),
 	})
 }
 

@@ -248,9 +248,18 @@ func (r *Reader) selects(ctx context.Context, place *Place, rollout string) (boo
 // covers reports whether a partition's head has a revision of the document of a place.
 func (p *Place) covers(revision string) bool {
 	for _, source := range p.Partition.Covered {
-		if source.Source == p.Source && revisionNumber(source.Revision) >= revisionNumber(revision) && revisionNumber(source.Revision) > 0 {
+		if source.Source == p.Source && p.reached(source.Revision, revision) {
 			return true
 		}
 	}
 	return false
+}
+
+// reached reports whether a revision of a place's document is another one, or comes after it. Of a
+// repository that is known once a visit looked.
+func (p *Place) reached(at, revision string) bool {
+	if p.InRepository {
+		return p.includes != nil && p.includes(at, revision)
+	}
+	return revisionNumber(at) >= revisionNumber(revision) && revisionNumber(at) > 0
 }

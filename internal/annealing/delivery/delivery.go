@@ -12,6 +12,7 @@ import (
 	"time"
 
 	intentpb "lehr.dev/gen/lehr/intent/v1"
+	"lehr.dev/internal/annealing/landing"
 	"lehr.dev/internal/ground/fault"
 	"lehr.dev/internal/ground/intent"
 	"lehr.dev/internal/ground/loop"
@@ -38,6 +39,9 @@ type Options struct {
 	Log       *slog.Logger
 	// Verify runs a verification to its end; nil: nobody does, and they are handed in.
 	Verify func(context.Context, Verifying) (Finding, error)
+	// Repositories has the documents that lie in repositories; nil: nobody has, and versions do
+	// not come to environments whose document is one.
+	Repositories landing.Repositories
 	// Measure is told the figures of the partition's applications; nil: nobody is.
 	Measure *measure.Delivery
 }
@@ -54,13 +58,18 @@ type Deliverer struct {
 	runs map[environmentKey]*run
 	// unanswered is the verification whose row was stored last, or may have been.
 	unanswered intent.Verification
+	// visits to the repositories of the partition.
+	visits *landing.Visits
 	// measured is when figures were told last, by application.
 	measured map[string]time.Time
 }
 
 // New returns a Deliverer.
 func New(o Options) *Deliverer {
-	return &Deliverer{Options: o, told: map[string]string{}, unread: map[string]string{}, runs: map[environmentKey]*run{}, measured: map[string]time.Time{}}
+	return &Deliverer{
+		Options: o, told: map[string]string{}, unread: map[string]string{}, runs: map[environmentKey]*run{}, measured: map[string]time.Time{},
+		visits: landing.New(landing.Options{Partition: o.Partition, Repositories: o.Repositories, Runtime: o.Runtime, Log: o.Log}),
+	}
 }
 
 const (
@@ -77,6 +86,7 @@ const (
 func (d *Deliverer) Run(ctx context.Context, lease store.Lease) error {
 	d.lease = lease
 	defer d.endRuns(ctx)
+	defer d.visits.End(ctx)
 	for ctx.Err() == nil {
 		changed := d.Store.Changed(d.Partition)
 		pause, err := d.pass(ctx)
@@ -201,6 +211,11 @@ func (d *Deliverer) deliver(ctx context.Context, t task) (pause time.Duration, e
 		return quiet, nil // Its source was not read yet.
 	}
 	m.Facts.Now = d.Runtime.Now()
+	for i := range m.Places {
+		if place := &m.Places[i]; place.InRepository && place.Partition.ID == d.Partition {
+			place.includes = d.includes(place)
+		}
+	}
 	if notes, err := d.observe(ctx, m); err != nil {
 		return 0, err
 	} else if len(notes) > 0 {
@@ -232,6 +247,9 @@ func (d *Deliverer) deliver(ctx context.Context, t task) (pause time.Duration, e
 			pause = again
 		}
 	}
+	if next := d.goVisiting(ctx, m); next > 0 {
+		pause = min(pause, next)
+	}
 	return pause, nil
 }
 
@@ -259,6 +277,9 @@ func (d *Deliverer) goOn(ctx context.Context, m *Moment, decision *promotion.Dec
 	records, err := admissions(m, decision, at)
 	if err != nil {
 		return false, err
+	}
+	if place.InRepository {
+		return d.land(ctx, m, decision, at, records)
 	}
 	if !outcome.Edit {
 		if len(records) == 0 {

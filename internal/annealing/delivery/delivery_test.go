@@ -147,6 +147,44 @@ func TestWhatSomebodyElseSetIsLeftAlone(t *testing.T) {
 	w.expectVersion(shop, "test", "1.1.0")
 }
 
+// TestAVersionSetWithoutItsDigestIsAnother: where somebody sets the version and leaves the digest as
+// it was, what runs there is no release, and is not taken for the one that a source lists under that
+// name: nothing is let in elsewhere for it.
+func TestAVersionSetWithoutItsDigestIsAnother(t *testing.T) {
+	spec := chain()
+	spec.Environments[0].DigestPointer = "/test/digest"
+	w := newWorld(t, spec)
+	w.list("1.0.0", "1.1.0")
+	w.goOn()
+	w.expectVersion(shop, "test", "1.1.0")
+	w.set(shop, "test", "1.0.0")
+	w.goOn()
+	has := func() promotion.Release {
+		m := w.moment()
+		return m.Application.Decide(m.Catalogue, m.Facts).Outcomes[0].Has
+	}
+	if want := (promotion.Release{Name: "1.0.0", Digest: "sha256:1.1.0"}); has() != want {
+		t.Errorf("it has %+v, want %+v", has(), want)
+	}
+	rows := len(w.moment().Records)
+	w.goOn()
+	if now := len(w.moment().Records); now != rows {
+		t.Errorf("at rest it added %d rows", now-rows)
+	}
+	w.act(intent.ActResume, "test", "")
+	w.goOn()
+	m := w.moment()
+	if hold := m.Application.Decide(m.Catalogue, m.Facts).Outcomes[0].Hold; hold != promotion.HeldByOrder {
+		t.Errorf("it is held by %d", hold)
+	}
+	w.act(intent.ActSkipTo, "test", "1.1.0")
+	w.goOn()
+	w.expectVersion(shop, "test", "1.1.0")
+	if want := (promotion.Release{Name: "1.1.0", Digest: "sha256:1.1.0"}); has() != want {
+		t.Errorf("it has %+v, want %+v", has(), want)
+	}
+}
+
 // Another partition says itself what may be set there, and sets it under its own lease.
 func TestAcrossPartitions(t *testing.T) {
 	spec := chain()

@@ -2,6 +2,7 @@ package delivery
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -208,8 +209,21 @@ func (g *gathering) add(row *intent.DeliveryRecord) {
 		g.attempt(row)
 	case intent.DeliveryVeto:
 		e := g.environment(row.Environment)
-		e.Vetoes = append(e.Vetoes, promotion.Veto{Release: g.release(row.Version), At: row.At, Rollout: row.Rollout, BackTo: g.optional(row.BackTo)})
+		e.Vetoes = append(e.Vetoes, promotion.Veto{
+			Release: g.release(row.Version), At: row.At, Rollout: row.Rollout, Request: requestWord(row.Request), BackTo: g.optional(row.BackTo),
+		})
 	}
+}
+
+// requestWord is a pull request for people; empty: there is none.
+func requestWord(r intent.PullRequest) string {
+	switch {
+	case r.Number == 0:
+		return ""
+	case r.Link == "":
+		return fmt.Sprintf("#%d", r.Number)
+	}
+	return fmt.Sprintf("#%d (%s)", r.Number, r.Link)
 }
 
 func (g *gathering) optional(v intent.VersionName) promotion.Release {

@@ -70,15 +70,39 @@ type Place struct {
 	// Found is what its field holds; zero: nothing. Written: it holds anything.
 	Found   string
 	Written bool
+	// Digest is what its digest field holds; empty: nothing, or it has no such field.
+	Digest string
 	// Revision of the document; empty: there is none.
 	Revision string
 	// Source that reads the document.
 	Source string
-	Assets Assets
+	// InRepository: the document is a file of a repository. Landing is how it goes with its field;
+	// nil: nothing is to be said of that.
+	InRepository bool
+	Landing      *intent.DeliveryRecord
+	Assets       Assets
 	// Verification that is under way there; nil: none is.
 	Verification *intent.Verification
 	// Trouble is why its field cannot be edited.
 	Trouble promotion.Trouble
+
+	// overwritten: somebody else set the field while a pull request is open.
+	overwritten bool
+	// includes reports whether a commit has another one in its history; the actor sets it.
+	includes func(commit, ancestor string) bool
+}
+
+// KnownPolicy is what Policy knows without reading; nil: nothing. It is not to be changed.
+func (r *Reader) KnownPolicy(at intent.IncarnationID) *intentpb.Policy {
+	if at.Sequence == 0 {
+		return nil
+	}
+	return r.memory.policyAt(at)
+}
+
+// KeepPolicy has Policy know what somebody else read.
+func (r *Reader) KeepPolicy(at intent.IncarnationID, policy *intentpb.Policy) {
+	r.memory.keepPolicy(at, policy)
 }
 
 // Policy reads what an incarnation says of deliveries.
@@ -92,6 +116,7 @@ func (r *Reader) Policy(ctx context.Context, at intent.IncarnationID) (*intentpb
 	}
 	_, body, err := r.Store.Content(ctx, at, intent.PolicyAsset)
 	if fault.Is(err, fault.NotFound) {
+		r.memory.keepPolicy(at, policy)
 		return policy, nil
 	}
 	if err != nil {
@@ -128,7 +153,7 @@ func (r *Reader) Read(ctx context.Context, home store.Partition, spec *intentpb.
 	m.Waits = openWaits(m.Records)
 	partitions := map[intent.PartitionID]store.Partition{home.ID: home}
 	for _, e := range spec.GetEnvironments() {
-		place, err := r.place(ctx, home, spec, e, partitions)
+		place, err := r.place(ctx, m, e, partitions)
 		if err != nil {
 			return nil, err
 		}
@@ -151,8 +176,9 @@ func (r *Reader) Read(ctx context.Context, home store.Partition, spec *intentpb.
 }
 
 // place reads where an environment is.
-func (r *Reader) place(ctx context.Context, home store.Partition, spec *intentpb.Delivery, e *intentpb.DeliveryEnvironment, partitions map[intent.PartitionID]store.Partition) (Place, error) {
-	place := Place{Spec: e, Source: e.GetSource()}
+func (r *Reader) place(ctx context.Context, m *Moment, e *intentpb.DeliveryEnvironment, partitions map[intent.PartitionID]store.Partition) (Place, error) {
+	home, spec := m.Home, m.Spec
+	place := Place{Spec: e, Source: e.GetSource(), InRepository: e.GetInRepository()}
 	id := PartitionOf(home.ID, e)
 	partition, ok := partitions[id]
 	if !ok {
@@ -187,18 +213,11 @@ func (r *Reader) place(ctx context.Context, home store.Partition, spec *intentpb
 			place.Trouble = promotion.NotAllowed
 			return place, nil
 		}
-		place.Source = grant.GetSource()
+		place.Source, place.InRepository = grant.GetSource(), grant.GetInRepository()
 	}
-	doc, err := r.Store.Document(ctx, id, e.GetDocument(), "")
-	switch {
-	case fault.Is(err, fault.NotFound):
-		place.Trouble = promotion.FieldGone
-		return place, nil
-	case err != nil:
-		return place, err
-	}
-	place.Revision = doc.Revision.ID
-	if place.Found, place.Written, err = fieldOf(doc.Content, e.GetPointer()); err != nil {
+	if place.InRepository {
+		place.readLanding(m.Records)
+	} else if ok, err := r.readField(ctx, &place); err != nil || !ok {
 		return place, err
 	}
 	if partition.Stop != nil {
@@ -206,6 +225,39 @@ func (r *Reader) place(ctx context.Context, home store.Partition, spec *intentpb
 	}
 	place.Assets, err = r.assets(ctx, &place)
 	return place, err
+}
+
+// readField of a document that the store has; ok: the document is there.
+func (r *Reader) readField(ctx context.Context, place *Place) (ok bool, err error) {
+	doc, err := r.Store.Document(ctx, place.Partition.ID, place.Spec.GetDocument(), "")
+	switch {
+	case fault.Is(err, fault.NotFound):
+		place.Trouble = promotion.FieldGone
+		return false, nil
+	case err != nil:
+		return false, err
+	}
+	place.Revision = doc.Revision.ID
+	place.Digest = digestIn(doc.Content, place.Spec)
+	place.Found, place.Written, err = fieldOf(doc.Content, place.Spec.GetPointer())
+	return err == nil, err
+}
+
+// digestIn is what the digest field of an environment holds; empty: no text.
+func digestIn(content []byte, spec *intentpb.DeliveryEnvironment) string {
+	if spec.GetDigestPointer() == "" {
+		return ""
+	}
+	digest, _, err := fieldOf(content, spec.GetDigestPointer())
+	if err != nil {
+		return "" // Delivery writes it with the next version.
+	}
+	return digest
+}
+
+// differsFrom reports whether the fields hold another version than a row says.
+func (p *Place) differsFrom(row *intent.DeliveryRecord) bool {
+	return row.Version.Name != p.Found || p.Digest != "" && row.Version.Digest != "" && row.Version.Digest != p.Digest
 }
 
 // PartitionOf is where an environment is.
@@ -238,24 +290,10 @@ func within(pointers []string, pointer string) bool {
 }
 
 // fieldOf is what a field of a document holds, a text as it is and other values as JSON; ok: it
-// is there.
+// is there and not empty.
 func fieldOf(content []byte, pointer string) (value string, ok bool, err error) {
-	whole, err := document.Parse(content)
-	if err != nil {
-		return "", false, err
-	}
-	path, err := document.ParsePath(pointer)
-	if err != nil {
-		return "", false, err
-	}
-	inner, ok := document.At(whole, path)
-	if !ok || inner == nil {
-		return "", false, nil
-	}
-	if text, ok := inner.(string); ok {
-		return text, text != "", nil
-	}
-	return string(document.Canonical(inner)), true, nil
+	value, ok, err = document.TextAt(content, pointer)
+	return value, ok && value != "", err
 }
 
 // revisionNumber of a document that Lehr holds; 0: it is none.

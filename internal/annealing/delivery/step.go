@@ -21,15 +21,21 @@ import (
 func (d *Deliverer) observe(ctx context.Context, m *Moment) (rows []intent.DeliveryRecord, err error) {
 	for i := range m.Places {
 		place := &m.Places[i]
+		if place.InRepository && place.Partition.ID == d.Partition {
+			if row, ok := d.repositoryRow(m, place); ok {
+				rows = append(rows, row)
+				continue
+			}
+		}
 		if place.Partition.ID != d.Partition || place.Trouble == promotion.NotAllowed || place.Trouble == promotion.FieldGone {
 			continue
 		}
 		name := place.Spec.GetName()
 		facts := m.Facts.Environments[name]
 		latest := latestStay(m.Records, name)
-		if place.Written && (latest == nil || latest.Version.Name != place.Found) {
+		if place.Written && (latest == nil || place.differsFrom(latest)) {
 			rows = append(rows, intent.DeliveryRecord{
-				Kind: intent.DeliveryFound, Environment: name, Version: NameOf(m.named(place.Found)), Revision: place.Revision,
+				Kind: intent.DeliveryFound, Environment: name, Version: NameOf(m.foundRelease(place.Found, place.Digest)), Revision: place.Revision,
 			})
 			continue
 		}
@@ -58,6 +64,16 @@ func (d *Deliverer) observe(ctx context.Context, m *Moment) (rows []intent.Deliv
 		rows = append(rows, vetoes...)
 	}
 	return rows, nil
+}
+
+// foundRelease is the release that the fields of an environment hold. Where somebody set the version
+// and left the digest as it was, what runs there is no release that a source lists.
+func (m *Moment) foundRelease(name, digest string) promotion.Release {
+	release := m.named(name)
+	if digest != "" && release.Digest != "" {
+		release.Digest = digest
+	}
+	return release
 }
 
 // named is the release that a source lists under a name; of none: one without a digest.
@@ -164,41 +180,18 @@ const mostCandidates = 50
 // wrong with the partition since before it is not: then nothing is known of the revision yet.
 func (d *Deliverer) refused(ctx context.Context, place *Place, revision string) (reason string, ok bool, err error) {
 	candidates, err := d.Store.ListCandidates(ctx, place.Partition.ID, mostCandidates)
-	if err != nil || len(candidates) == 0 || candidates[0].State != intent.CandidateRejected || !builtOf(&candidates[0], place.Source, revision) {
+	if err != nil {
 		return "", false, err
 	}
-	newest := &candidates[0]
-	var earlier []intent.Finding
-	for i := range candidates {
-		// Of another base: something was served since, so that it was not refused when the revision came.
-		if c := &candidates[i]; c.Base == newest.Base && c.State == intent.CandidateRejected && !builtOf(c, place.Source, revision) {
-			earlier = c.Findings
-			break
-		}
-	}
-	reason = "what was built of it is refused"
-	if len(newest.Findings) == 0 {
-		return reason, true, nil
-	}
-	for i := range newest.Findings {
-		f := &newest.Findings[i]
-		if f.Severity == intent.Error && !slices.ContainsFunc(earlier, func(e intent.Finding) bool { return sameFinding(f, &e) }) {
-			return reason + ": " + f.Message, true, nil
-		}
-	}
-	return "", false, nil
+	reason, ok = intent.Refusal(candidates, func(c *intent.Candidate) bool { return place.built(c, revision) })
+	return reason, ok, nil
 }
 
-// builtOf reports whether a candidate has a revision of a source, or a later one.
-func builtOf(c *intent.Candidate, source, revision string) bool {
+// built reports whether a candidate has a revision of a place's document, or a later one.
+func (p *Place) built(c *intent.Candidate, revision string) bool {
 	return slices.ContainsFunc(c.Sources, func(s intent.SourceRevision) bool {
-		return s.Source == source && revisionNumber(s.Revision) >= revisionNumber(revision)
+		return s.Source == p.Source && p.reached(s.Revision, revision)
 	})
-}
-
-// sameFinding reports whether two findings are of one thing, which may have moved within its file.
-func sameFinding(a, b *intent.Finding) bool {
-	return a.Rule == b.Rule && a.Message == b.Message && a.Asset == b.Asset && a.File == b.File && a.Field == b.Field
 }
 
 // vetoes are rows of what rollouts found bad that the environment's assets follow.
@@ -267,7 +260,7 @@ func (d *Deliverer) releaseAt(ctx context.Context, m *Moment, place *Place, at i
 		for i := range m.Records {
 			r := &m.Records[i]
 			isStay := r.Kind == intent.DeliveryPromotion || r.Kind == intent.DeliveryFound
-			if isStay && r.Environment == place.Spec.GetName() && revisionNumber(r.Revision) <= revisionNumber(source.Revision) {
+			if isStay && r.Environment == place.Spec.GetName() && place.reached(source.Revision, r.Revision) {
 				version = r.Version
 			}
 		}

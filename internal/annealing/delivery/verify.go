@@ -3,6 +3,7 @@ package delivery
 import (
 	"context"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -42,6 +43,10 @@ type environmentKey struct {
 	application, environment string
 }
 
+func (k environmentKey) String() string {
+	return strings.Join([]string{string(k.home), k.application, k.environment}, "/")
+}
+
 func keyOf(v *intent.Verification) environmentKey {
 	return environmentKey{v.Home, v.Application, v.Environment}
 }
@@ -73,39 +78,14 @@ func (d *Deliverer) verify(ctx context.Context, m *Moment, decision *promotion.D
 		if !slices.Contains(outcome.Verify, spec.GetName()) {
 			continue
 		}
-		if rest := d.rests(m, place, spec.GetName()); rest > 0 {
-			next = rest
+		if again, _ := m.nextTry(place, spec.GetName()); again.After(m.Facts.Now) {
+			next = again.Sub(m.Facts.Now)
 			continue
 		}
 		stepped, err = d.beginVerification(ctx, m, place, outcome.Has, spec)
 		return 0, stepped, err
 	}
 	return next, false, nil
-}
-
-// rests is how long is left until a verification that could not be run is run again.
-func (d *Deliverer) rests(m *Moment, place *Place, name string) time.Duration {
-	rest := firstRest / 2
-	var last time.Time
-	for i := range m.Records {
-		r := &m.Records[i]
-		if r.Environment != place.Spec.GetName() {
-			continue
-		}
-		switch r.Kind {
-		case intent.DeliveryPromotion, intent.DeliveryFound:
-			rest, last = firstRest/2, time.Time{}
-		case intent.DeliveryVoid:
-			if r.Constraint == name && r.Content == place.Assets.Content {
-				rest, last = min(2*rest, mostRest), r.At
-			}
-		case intent.DeliveryAct:
-			if r.Act == intent.ActRestart && r.Constraint == name {
-				rest, last = firstRest/2, time.Time{} // A person wants it now.
-			}
-		}
-	}
-	return last.Add(rest).Sub(m.Facts.Now)
 }
 
 // beginVerification stores its row, and then runs it. What is not stored for certain is not run.

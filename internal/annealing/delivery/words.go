@@ -31,6 +31,7 @@ var (
 		promotion.FieldGone: "its document, or the field in it, is not there: lehr document list shows what there is", promotion.Unreachable: "its partition is not registered here: lehr get partitions",
 		promotion.NotAllowed: "its partition's lehr.yaml does not let the application set the field: add it to promotions.grants there",
 		promotion.Stopped:    "its partition is stopped: lehr resume ends that",
+		promotion.NotReadYet: "the repository of its document was not read yet", promotion.RepositoryAway: "the repository of its document cannot be read",
 	}
 	holdTexts = map[promotion.Hold]string{
 		promotion.HeldByPause: "a person paused it: lehr delivery resume ends that", promotion.HeldByRollout: "a rollout holds its assets: lehr get rollouts",

@@ -51,6 +51,9 @@ type world struct {
 	knob string
 	// refused counts the candidates that were refused.
 	refused byte
+	// repository has the document of that partition; nil: the store has all.
+	repository   *repository
+	repositoryOf intent.PartitionID
 }
 
 func newWorld(t *testing.T, spec *intentpb.Delivery) *world {
@@ -119,6 +122,9 @@ func (w *world) build(id intent.PartitionID) {
 	w.t.Helper()
 	ctx := w.t.Context()
 	doc, err := w.store.Document(ctx, id, "knobs", "")
+	if w.repository != nil && id == w.repositoryOf {
+		doc, err = w.repository.Read(ctx, id, "knobs")
+	}
 	w.must(err)
 	var content map[string]struct {
 		Version string `json:"version"`

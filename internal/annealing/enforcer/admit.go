@@ -25,9 +25,9 @@ func (e *Enforcer) admit(a *asset, facts check.Facts, decision check.Decision) {
 		return
 	}
 	_, _, pin, _ := e.view.target(a, facts.Now)
-	until := earlier(decision.ValidUntil(), placesUntil)
-	if pin != nil && !pin.Until.IsZero() && (until.IsZero() || pin.Until.Before(until)) {
-		until = pin.Until
+	end := earlier(decision.ValidUntil(), placesUntil)
+	if pin != nil && !pin.Until.IsZero() && (end.IsZero() || pin.Until.Before(end)) {
+		end = pin.Until
 	}
 	e.pushes++
 	a.admitting = true
@@ -42,7 +42,7 @@ func (e *Enforcer) admit(a *asset, facts check.Facts, decision check.Decision) {
 		Base:          d.Base,
 		ResourceKey:   d.ResourceKey,
 		Revision:      e.view.revision,
-		ValidUntil:    until,
+		ValidUntil:    end,
 		Quiet:         facts.Relied(),
 		NeedsApproval: check.ConsumesApproval(facts),
 		Rule:          check.ApprovedByRule(facts),

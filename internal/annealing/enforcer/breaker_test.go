@@ -74,8 +74,9 @@ func TestAHungPluginDelaysNoOther(t *testing.T) {
 
 // TestAnOpenBreakerLetsOneLookThrough: of many batches one at a time is tried.
 func TestAnOpenBreakerLetsOneLookThrough(t *testing.T) {
+	detector.SkipSequential(t)
 	simulate(t, func(w *world) {
-		things := many("web", detector.Scale(3*plugin.MaxBatch, plugin.MaxBatch+10))
+		things := many("web", 3*plugin.MaxBatch)
 		w.settled(things...)
 		w.production.breakDown(fault.New(fault.Unavailable, "no program named fake"))
 		w.pass(time.Minute)

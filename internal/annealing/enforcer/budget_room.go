@@ -29,7 +29,7 @@ func (p *pushLimits) goingBack(key string, w *healthBudget) (count int) {
 // One that is unhealthy itself may be pushed all the same, for that may mend it.
 // The number holds until that time; zero: until something changes. isKnown is false while
 // the members are being read.
-func (p *pushLimits) room(a *asset, use store.BudgetUse, l *budgetQueue, now time.Time) (room int, until time.Time, isKnown bool) {
+func (p *pushLimits) room(a *asset, use store.BudgetUse, l *budgetQueue, now time.Time) (room int, end time.Time, isKnown bool) {
 	bound := a.requirements.unhealthy[use.Key]
 	if l.unhealthy = bound.most; l.unhealthy == 0 {
 		return use.Limit, time.Time{}, true

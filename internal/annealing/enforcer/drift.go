@@ -20,13 +20,13 @@ func (r *retries) drifted(a *asset, d intent.Difference) {
 	if t.flips <= patience {
 		return
 	}
-	until := d.At.Add(r.pace.After(t.flips - patience))
+	end := d.At.Add(r.pace.After(t.flips - patience))
 	t.retry = &intent.WaitingOn{
 		Kind:  intent.WaitFlapping,
 		Since: t.fought,
-		Until: until,
+		Until: end,
 		Reason: fmt.Sprintf("%s changed it back %d times within %s (fields: %s); find that writer, or hold the asset; repairing it again at %s",
-			cmp.Or(writersOf(d.Plan), "something else"), t.flips, memory, fieldsOf(d.Plan), until.UTC().Format(time.TimeOnly)),
+			cmp.Or(writersOf(d.Plan), "something else"), t.flips, memory, fieldsOf(d.Plan), end.UTC().Format(time.TimeOnly)),
 	}
 }
 

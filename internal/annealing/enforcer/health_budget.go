@@ -130,6 +130,8 @@ func (w *healthBudget) setHealth(a *asset) {
 // healthOf is what a look tells.
 func healthOf(a *asset, d intent.Difference, turnedDown bool) health {
 	switch {
+	case d.Outcome == intent.Unknown && d.Health.State == intent.Unhealthy:
+		return healthBad // What is to be done is not known, and that it is not well is.
 	case (d.Outcome == intent.Unknown || d.Outcome == intent.Pending) && a.health == healthPushed:
 		return healthPushed // Nobody could look, or it is not over.
 	case d.Outcome == intent.Unknown:

@@ -163,6 +163,31 @@ func TestLostHealthOutlivesAProcess(t *testing.T) {
 	}
 }
 
+// TestUnknownAndUnhealthy: a plugin that does not say what is to be done, and says that the asset is
+// not well, is believed, also by the next process; so is one that never told of health before.
+func TestUnknownAndUnhealthy(t *testing.T) {
+	simulate(t, func(w *world) {
+		c, things := w.ward(3, 1, 1)
+		c.is("web/2", intent.HealthUnknown)
+		w.publish(things("v1")...)
+		w.inSync(things("v1")...)
+		w.production.does("web/2", behaviour{unknown: "run 1 failed, and is not repeated", says: func(d *intent.Difference) {
+			d.Health = intent.Health{State: intent.Unhealthy, Reason: "it is isolated"}
+		}})
+		w.pass(2 * time.Minute)
+		if h := w.report("web/2").Health; h.State != intent.Unhealthy || h.Reason != "it is isolated" {
+			t.Errorf("its health is told as %+v", h)
+		}
+		w.publish(things("v2", 0)...)
+		w.unpushed("web/0", "web/2 is unhealthy")
+		w.restart(func() {})
+		w.unpushed("web/0", "web/2 was unhealthy before")
+		w.told("web/0", "in scope cluster=a: 1 (web/2)")
+		w.production.does("web/2", behaviour{says: func(d *intent.Difference) { d.Health.State = intent.Healthy }})
+		w.inSync(things("v2", 0)[0])
+	})
+}
+
 // TestAPluginsWordsMeanNothing: a healthy asset is healthy whatever its plugin says, also
 // to the next process; Lehr's own words are no exception.
 func TestAPluginsWordsMeanNothing(t *testing.T) {

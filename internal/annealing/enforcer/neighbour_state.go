@@ -100,11 +100,11 @@ func (ns *neighbours) known(id intent.AssetID, loosened bool, now time.Time) che
 	case b.open():
 		n.State = "being pushed"
 	case ns.isValid(b, now):
-		var until time.Time
+		var end time.Time
 		if s := ns.facts.byAsset[b]; !s.model {
-			until = s.at.Add(ns.facts.holdOf(b))
+			end = s.at.Add(ns.facts.holdOf(b))
 		}
-		n.Known, n.Until = true, ns.followsUntil(b, now, until)
+		n.Known, n.Until = true, ns.followsUntil(b, now, end)
 	default:
 		n.State = ns.unknown(b, now)
 		ns.want(b)
@@ -123,12 +123,12 @@ func (ns *neighbours) missing(id intent.AssetID) string {
 
 // followsUntil is when a fact about an asset ends: at that time (zero: when
 // something changes), or before, when a pin ends and it follows other content.
-func (ns *neighbours) followsUntil(a *asset, now, until time.Time) time.Time {
+func (ns *neighbours) followsUntil(a *asset, now, end time.Time) time.Time {
 	_, _, pin, _ := ns.view.target(a, now)
-	if pin != nil && !pin.Until.IsZero() && (until.IsZero() || pin.Until.Before(until)) {
+	if pin != nil && !pin.Until.IsZero() && (end.IsZero() || pin.Until.Before(end)) {
 		return pin.Until
 	}
-	return until
+	return end
 }
 
 // removedFacts is what is known of what was turned down and left intent.

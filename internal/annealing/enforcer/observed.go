@@ -166,10 +166,10 @@ func (e *Enforcer) handlePluginFailure(a *asset, s *served, g *observation, err 
 func (e *Enforcer) handleReadFailure(a *asset, err error, now time.Time) {
 	t := e.trouble(a)
 	t.failures++
-	until := now.Add(e.Limits.Retry.After(t.failures))
+	end := now.Add(e.Limits.Retry.After(t.failures))
 	target, effective, _, _ := e.view.target(a, now)
-	e.wait(a, target, effective, intent.WaitingOn{Kind: intent.WaitTarget, Reason: "its intent cannot be read: " + err.Error(), Until: until})
-	e.queue.Add(a, until, loop.Retry)
+	e.wait(a, target, effective, intent.WaitingOn{Kind: intent.WaitTarget, Reason: "its intent cannot be read: " + err.Error(), Until: end})
+	e.queue.Add(a, end, loop.Retry)
 }
 
 // applyDifference takes up the difference of one asset.
@@ -226,7 +226,11 @@ func (e *Enforcer) reportUnknown(a *asset, g *observation, reason string, now ti
 		e.soon(a, loop.Retry)
 		return
 	}
-	until := now.Add(e.Limits.Retry.After(t.failures))
-	e.wait(a, g.target, g.effective, intent.WaitingOn{Kind: intent.WaitUnknown, Reason: reason, Until: until})
-	e.queue.Add(a, until, loop.Retry)
+	end := now.Add(e.Limits.Retry.After(t.failures))
+	report := intent.Report{State: intent.StateWaiting, Target: g.target, Effective: g.effective, Waiting: []intent.WaitingOn{{Kind: intent.WaitUnknown, Reason: reason, Until: end}}}
+	if g.difference.Health.State == intent.Unhealthy {
+		report.Health = g.difference.Health
+	}
+	e.report(a, report)
+	e.queue.Add(a, end, loop.Retry)
 }

@@ -31,7 +31,7 @@ type Stores interface {
 	Content(ctx context.Context, id intent.IncarnationID, asset intent.AssetID) (intent.Member, []byte, error)
 	Contents(ctx context.Context, id intent.IncarnationID, assets []intent.AssetID) (map[intent.AssetID][]byte, error)
 	Members(ctx context.Context, id intent.IncarnationID, filter store.AssetFilter) ([]intent.Member, error)
-	Changes(ctx context.Context, from, to intent.IncarnationID, after intent.AssetID, limit int) ([]store.Change, error)
+	Changes(ctx context.Context, base, target intent.IncarnationID, cursor intent.AssetID, limit int) ([]store.Change, error)
 	EdgesTo(ctx context.Context, id intent.IncarnationID, asset intent.AssetID) ([]store.Edge, error)
 
 	Pins(ctx context.Context, partition intent.PartitionID) ([]intent.Pin, error)
@@ -46,11 +46,11 @@ type Stores interface {
 	ClosePushes(ctx context.Context, lease store.Lease, closings []store.Closing) error
 	SaveMemo(ctx context.Context, lease store.Lease, push intent.PushID, memo intent.Memo) error
 	Memos(ctx context.Context, partition intent.PartitionID, assets []intent.AssetID) (map[intent.AssetID][]intent.Memo, error)
-	MemoAssets(ctx context.Context, partition intent.PartitionID, after intent.AssetID, limit int) ([]intent.AssetID, error)
+	MemoAssets(ctx context.Context, partition intent.PartitionID, cursor intent.AssetID, limit int) ([]intent.AssetID, error)
 	OpenPushes(ctx context.Context, partition intent.PartitionID) ([]store.OpenPush, error)
 	Pushes(ctx context.Context, partition intent.PartitionID, asset intent.AssetID, limit int) ([]store.PushRecord, error)
 	SaveEnforced(ctx context.Context, lease store.Lease, enforced []store.Enforced) (map[intent.AssetID]store.Claim, error)
-	EnforcedPage(ctx context.Context, partition intent.PartitionID, after intent.AssetID, limit int) ([]store.Enforced, error)
+	EnforcedPage(ctx context.Context, partition intent.PartitionID, cursor intent.AssetID, limit int) ([]store.Enforced, error)
 
 	Document(ctx context.Context, partition intent.PartitionID, name, revision string) (document.Document, error)
 	DocumentRevisions(ctx context.Context, partition intent.PartitionID, name, before string, limit int) ([]document.Revision, error)

@@ -26,8 +26,8 @@ func (e *Enforcer) recheckOrphans(ctx context.Context, awaited iter.Seq[intent.A
 	}
 	e.Runtime.Go("revisit", func() {
 		ids = slices.DeleteFunc(ids, func(id intent.AssetID) bool {
-			_, found, err := e.read.enforcedRecord(ctx, e.Partition, id)
-			return found || err != nil
+			_, ok, err := e.read.enforcedRecord(ctx, e.Partition, id)
+			return ok || err != nil
 		})
 		e.inbox.Put(func() {
 			for _, id := range ids {

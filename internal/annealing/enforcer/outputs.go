@@ -240,21 +240,21 @@ func (edit *outputEdit) operations(now time.Time) (operations []document.Operati
 		for _, name := range outputs.ChangedNames(stored, current) {
 			output := outputs.ID{Asset: id, Name: name}
 			damper := edit.dampers[output]
-			until := damper.Until(now)
-			if until.IsZero() {
+			end := damper.Until(now)
+			if end.IsZero() {
 				edit.changed = append(edit.changed, output)
 				continue
 			}
-			if before, ok := stored[name]; ok {
-				current[name] = before
+			if previous, ok := stored[name]; ok {
+				current[name] = previous
 			} else {
 				delete(current, name)
 			}
 			edit.waiting[id] = append(edit.waiting[id], intent.OutputProblem{
-				Name: name, Kind: intent.OutputChanging, Until: until, Reason: damper.Reason(output),
+				Name: name, Kind: intent.OutputChanging, Until: end, Reason: damper.Reason(output),
 			})
-			if edit.until.IsZero() || until.Before(edit.until) {
-				edit.until = until
+			if edit.until.IsZero() || end.Before(edit.until) {
+				edit.until = end
 			}
 		}
 		operations = append(operations, outputs.Changes(id, stored, current)...)

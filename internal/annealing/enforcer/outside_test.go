@@ -15,6 +15,7 @@ import (
 	processpb "lehr.dev/gen/lehr/process/v1"
 	"lehr.dev/internal/annealing/check"
 	"lehr.dev/internal/ground/intent"
+	"lehr.dev/test/detector"
 )
 
 // monitoring is a source that a test says the answers of.
@@ -165,6 +166,7 @@ func TestWithoutAnAnswerNothingIsPushed(t *testing.T) {
 
 // TestAQuestionIsAskedOnceForAll assets and in the end not at all.
 func TestAQuestionIsAskedOnceForAll(t *testing.T) {
+	detector.SkipSequential(t)
 	simulate(t, func(w *world) {
 		m := w.monitored()
 		m.value, m.slow = 1, time.Second

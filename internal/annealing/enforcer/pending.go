@@ -57,16 +57,16 @@ func (e *Enforcer) reportPending(a *asset, g *observation, now time.Time) {
 	t.share, t.broken, t.apart, t.difference, a.seenAt = 0, 0, time.Time{}, intent.Difference{}, 0
 	a.notePending(g)
 	e.neighbours.facts.drop(a)
-	until := now.Add(e.pendingPause(a, g.difference.RetryAfter))
+	end := now.Add(e.pendingPause(a, g.difference.RetryAfter))
 	a.calm = min(a.calm+1, calmest)
 	reason := g.difference.Reason
 	if g.difference.PendingEnd != "" {
 		reason += "; it ends with " + g.difference.PendingEnd
 	}
 	e.wait(a, g.target, g.effective, intent.WaitingOn{
-		Kind: intent.WaitPending, Reason: reason, Quotes: true, Since: g.difference.PendingSince, Until: until,
+		Kind: intent.WaitPending, Reason: reason, Quotes: true, Since: g.difference.PendingSince, Until: end,
 	})
-	e.queue.Add(a, until, loop.Retry)
+	e.queue.Add(a, end, loop.Retry)
 }
 
 // pendingPause is how long an asset is let be whose change is pending: as its plugin asks,

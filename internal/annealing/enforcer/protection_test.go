@@ -432,6 +432,7 @@ func TestAPushIsWellWhenWhatIsAskedAfterItPassed(t *testing.T) {
 
 // TestARestartSkipsNothingAfterAPush: wherever the server was killed, for however long.
 func TestARestartSkipsNothingAfterAPush(t *testing.T) {
+	detector.SkipSequential(t)
 	for name, kill := range map[string]struct {
 		until func(*world, *sentry) func() bool
 		away  time.Duration
@@ -546,6 +547,7 @@ func TestAChangeWithoutAPushSkipsNothing(t *testing.T) {
 // TestALongerTimeAskedLater: what passed to its end stays passed where the longer time is
 // over; where it still runs, the rest of it is asked (decision 0085).
 func TestALongerTimeAskedLater(t *testing.T) {
+	detector.SkipSequential(t)
 	for name, test := range map[string]struct {
 		longer time.Duration
 		asked  bool
@@ -601,6 +603,7 @@ func TestWhatIsNotWellTakesAPlaceOfItsScope(t *testing.T) {
 // asked after its push leaves none either once it passed, and what a plugin told stays
 // known, whenever the process ended.
 func TestAProtectionTellsNoHealthOfAPlugin(t *testing.T) {
+	detector.SkipSequential(t)
 	for name, test := range map[string]struct {
 		first, last intent.HealthState
 		waits       bool
@@ -614,7 +617,7 @@ func TestAProtectionTellsNoHealthOfAPlugin(t *testing.T) {
 		"none, and unhealthy since":  {intent.HealthUnknown, intent.Unhealthy, true},
 		"healthy, and no more since": {intent.Healthy, intent.Unhealthy, true},
 	} {
-		for _, no := range []string{"", "it does not smell right"}[:detector.Scale(2, 1)] {
+		for _, no := range []string{"", "it does not smell right"} {
 			t.Run(name+"; the protection says "+no, func(t *testing.T) {
 				simulate(t, func(w *world) {
 					s := w.protected(afterwards())
@@ -650,6 +653,7 @@ func TestAProtectionTellsNoHealthOfAPlugin(t *testing.T) {
 // TestACommitDoesNotDropWhatIsAskedAfterItsPush (S23), but a check that is mended, or
 // dropped once the asset is in sync, is let go.
 func TestACommitDoesNotDropWhatIsAskedAfterItsPush(t *testing.T) {
+	detector.SkipSequential(t)
 	simulate(t, func(w *world) {
 		s := w.protected(afterwards())
 		w.publish(web)
@@ -674,6 +678,7 @@ func TestACommitDoesNotDropWhatIsAskedAfterItsPush(t *testing.T) {
 // TestAnApprovalLetsGoOfWhatIsAskedAfterAPush, and is used up: also of an asset that needs
 // an approval in any case, which would wait for ever.
 func TestAnApprovalLetsGoOfWhatIsAskedAfterAPush(t *testing.T) {
+	detector.SkipSequential(t)
 	for name, marked := range map[string]bool{"that needs none": false, "that needs one in any case": true} {
 		t.Run(name, func(t *testing.T) {
 			simulate(t, func(w *world) {

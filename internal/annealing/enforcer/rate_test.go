@@ -226,10 +226,11 @@ func TestARateLimitAndAClockThatIsSet(t *testing.T) {
 
 // TestNotAllThatWaitAreLookedAt when a limit lets one begin: one that may does.
 func TestNotAllThatWaitAreLookedAt(t *testing.T) {
+	detector.SkipSequential(t)
 	simulate(t, func(w *world) {
 		w.restart(func() { w.limits.Sweep = 5 * time.Minute })
 		const period = 20 * time.Minute
-		count := detector.Scale(300, 100)
+		const count = 300
 		w.policy.Checks = []*intentpb.Check{rated(1, period, intentpb.Rate_BY_PARTITION, "")}
 		var things []thing
 		for i := range count {

@@ -81,9 +81,9 @@ func (r *retries) makeWay(a *asset, retryAfter time.Duration, reason string, now
 	pause := min(max(retryAfter, r.pace.First), r.pace.Most)
 	// Up to a tenth is added, so that all that were told so do not come back together.
 	spread := loop.Jitter(pause/4, string(a.id), a.trouble.failures) - pause/5
-	until := now.Add(pause + spread)
-	a.trouble.busy = &intent.WaitingOn{Kind: intent.WaitBackoff, Until: until, Reason: fmt.Sprintf(
-		"its target is too busy, and its plugin asks to come back after %s: %s; tried again at %s", retryAfter, reason, until.UTC().Format(time.TimeOnly))}
+	end := now.Add(pause + spread)
+	a.trouble.busy = &intent.WaitingOn{Kind: intent.WaitBackoff, Until: end, Reason: fmt.Sprintf(
+		"its target is too busy, and its plugin asks to come back after %s: %s; tried again at %s", retryAfter, reason, end.UTC().Format(time.TimeOnly))}
 }
 
 // isLetBe reports whether the asset is let be.
@@ -126,13 +126,13 @@ func (r *retries) cutOff(a *asset, reason string, now time.Time) {
 // pauseFor makes the retry check wait.
 func (r *retries) pauseFor(a *asset, pause time.Duration, kind intent.WaitingKind, reason string, now time.Time) {
 	t := a.trouble
-	until := now.Add(loop.Jitter(pause, string(a.id), t.failures))
+	end := now.Add(loop.Jitter(pause, string(a.id), t.failures))
 	t.version = a.kind.served.version()
-	since := now
+	start := now
 	if t.retry != nil && !t.retry.Since.IsZero() && t.retry.Since.Before(now) {
-		since = t.retry.Since
+		start = t.retry.Since
 	}
-	t.retry = &intent.WaitingOn{Kind: kind, Since: since, Until: until, Reason: fmt.Sprintf("%s; tried again at %s", reason, until.UTC().Format(time.TimeOnly))}
+	t.retry = &intent.WaitingOn{Kind: kind, Since: start, Until: end, Reason: fmt.Sprintf("%s; tried again at %s", reason, end.UTC().Format(time.TimeOnly))}
 }
 
 // outrank lets an asset wait for a person: its target was pushed to under an

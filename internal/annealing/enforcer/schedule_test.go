@@ -142,8 +142,9 @@ func TestAFreshChangeGoesFirstInTheLine(t *testing.T) {
 // TestAColdStartIsNoStorm: after a start everything is looked at once, and then
 // spread over the sweep (L11).
 func TestAColdStartIsNoStorm(t *testing.T) {
+	detector.SkipSequential(t)
 	simulate(t, func(w *world) {
-		assets := detector.Scale(1000, 200)
+		const assets = 1000
 		w.settled(many("web", assets)...)
 		w.pass(time.Minute)
 		w.stop()
@@ -168,6 +169,7 @@ func TestAColdStartIsNoStorm(t *testing.T) {
 // TestAtOnceBoundsWhatATypeTakes: pushes and looks at once, as the partition's
 // definition says, and who waits says for how many.
 func TestAtOnceBoundsWhatATypeTakes(t *testing.T) {
+	detector.SkipSequential(t)
 	simulate(t, func(w *world) {
 		w.policy.Plugins[0].AtOnce = 1
 		things := many("web", plugin.MaxBatch+10)

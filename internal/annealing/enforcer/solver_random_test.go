@@ -11,6 +11,7 @@ import (
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/internal/ground/intent"
 	"lehr.dev/internal/pluginhost/plugin"
+	"lehr.dev/test/detector"
 )
 
 // TestRandomWorldsStayServed: whatever is asked of a random graph of jobs, no
@@ -124,6 +125,7 @@ func hiccups(r *rand.Rand) behaviour {
 // TestRandomVersionsStayMet: versions go up and down over a random graph, and
 // nothing that runs ever misses the version that it needs.
 func TestRandomVersionsStayMet(t *testing.T) {
+	detector.SkipSequential(t)
 	seeds := 15
 	if testing.Short() {
 		seeds = 3

@@ -93,7 +93,7 @@ func (f Facts) fieldReasons(report intent.Report, p *path) (reasons []Reason) {
 			e := run.Edits[at]
 			r.Text = fmt.Sprintf("the rollout %s leaves %s of %s as it is: set by %s", rollout, pointer, e.Document, e.Changed)
 			r.Hint = "lehr document history " + e.Document + " tells more"
-		case at >= 0 && run.Edits[at].Set() && run.State != intent.RolloutRollingBack:
+		case at >= 0 && run.Edits[at].Set() && run.State != intent.RolloutRollingBack && !isProposed(run, pointer):
 			continue
 		case run.State == intent.RolloutRollingBack:
 			r.Text = fmt.Sprintf("the rollout %s gives %s what it had before", rollout, pointer)
@@ -104,6 +104,11 @@ func (f Facts) fieldReasons(report intent.Report, p *path) (reasons []Reason) {
 		reasons = append(reasons, r)
 	}
 	return reasons
+}
+
+// isProposed reports whether a field waits for people to merge a pull request.
+func isProposed(run intent.Rollout, pointer string) bool {
+	return slices.ContainsFunc(run.Proposals, func(p intent.RolloutProposal) bool { return p.Pending() && slices.Contains(p.Pointers, pointer) })
 }
 
 // rolloutReason says where the newest run of a rollout stands, who paused it, and

@@ -260,6 +260,7 @@ func TestWhyAFieldIsNotSet(t *testing.T) {
 		"not come to":  {intent.RolloutRunning, intent.RolloutEdit{Pointer: "/a", At: now}, `the rollout flags has not set /b to "wild" for it yet`},
 		"taken over":   {intent.RolloutPaused, intent.RolloutEdit{Pointer: "/b"}, `the rollout flags has not set /b to "wild" for it yet`},
 		"set":          {intent.RolloutRunning, intent.RolloutEdit{Pointer: "/b", At: now}, ""},
+		"proposed":     {intent.RolloutRunning, intent.RolloutEdit{Pointer: "/b", At: now}, `the rollout flags has not set /b to "wild" for it yet`},
 		"kept":         {intent.RolloutRunning, intent.RolloutEdit{Document: "knobs", Pointer: "/b", Changed: "bob at noon"}, "the rollout flags leaves /b of knobs as it is: set by bob at noon"},
 		"on its way":   {intent.RolloutRollingBack, intent.RolloutEdit{Pointer: "/b", At: now}, "the rollout flags gives /b what it had before"},
 		"another's is": {intent.RolloutRunning, intent.RolloutEdit{}, `has not set /b`},
@@ -267,6 +268,9 @@ func TestWhyAFieldIsNotSet(t *testing.T) {
 		f := facts("web/b", intent.Report{Asset: "web/b", State: intent.StateInSync, Target: head, At: now})
 		f.Members["web/b"] = intent.Member{Asset: "web/b"}
 		run := intent.Rollout{Name: "flags", Run: 2, State: test.state, Value: []byte(`"wild"`), Edits: []intent.RolloutEdit{test.edit}}
+		if what == "proposed" {
+			run.Proposals = []intent.RolloutProposal{{Pointers: []string{"/b"}, State: intent.ProposalOpen}}
+		}
 		run.Progress.Waits = "stage canary waits for web/a to be healthy for 4m0s"
 		f.Rollouts, f.Fields = map[string]intent.Rollout{"flags": run}, map[string]string{"flags": "/b"}
 		answer := explain.Explain(f)

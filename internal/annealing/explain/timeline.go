@@ -90,8 +90,8 @@ func EndPushes(events []Event, pushes []PushSpan) []Event {
 			continue // What was reported before is not known any more.
 		}
 		last := &events[next-1]
-		until := last.Until
-		isOpen := until.IsZero() || until.After(push.To)
+		end := last.Until
+		isOpen := end.IsZero() || end.After(push.To)
 		switch {
 		case !isOpen:
 			continue // It was over before.
@@ -109,7 +109,7 @@ func EndPushes(events []Event, pushes []PushSpan) []Event {
 			events[next].At = push.To
 			continue
 		}
-		events = slices.Insert(events, next, Event{At: push.To, Until: until, Kind: string(intent.StateInSync), Incarnation: push.Target})
+		events = slices.Insert(events, next, Event{At: push.To, Until: end, Kind: string(intent.StateInSync), Incarnation: push.Target})
 	}
 	return events
 }

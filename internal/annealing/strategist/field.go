@@ -49,7 +49,12 @@ func (s *Strategist) field(ctx context.Context, v *view, c *course.Course, f *fa
 		delete(s.listed, c.Name())
 		return nil
 	}
-	if err := s.readDocument(ctx, v, f); err != nil {
+	if spec.InRepository {
+		err = s.readRepository(v, f, spec)
+	} else {
+		err = s.readDocument(ctx, v, f)
+	}
+	if err != nil {
 		return err
 	}
 	if f.Field.Assets, err = s.fieldAssets(ctx, v, c, f, st); err != nil {
@@ -67,6 +72,10 @@ func (s *Strategist) field(ctx context.Context, v *view, c *course.Course, f *fa
 			f.Field.Candidate = &newest[0]
 		}
 	}
+	if spec.InRepository {
+		s.askRepository(ctx, v, f, spec)
+		return nil
+	}
 	history := &history{document: spec.Document}
 	f.Field.Since = func(revision, pointer string) conduct.Setting {
 		lastSet, err := s.settingSince(ctx, history, revision, pointer)
@@ -76,7 +85,7 @@ func (s *Strategist) field(ctx context.Context, v *view, c *course.Course, f *fa
 		return lastSet
 	}
 	f.Field.Landing = func(revision string) (intent.IncarnationID, []intent.AssetID) {
-		at, changed, err := s.landing(ctx, v, spec, revision)
+		at, changed, err := s.landing(ctx, v, spec, revision, conduct.Older)
 		if err != nil {
 			f.err = err
 		}
@@ -287,26 +296,34 @@ func (s *Strategist) settingSince(ctx context.Context, p *history, revision, poi
 		if err != nil || !ok || revision != "" && !conduct.Older(revision, r.ID) {
 			return lastSet, err
 		}
-		isDirect := slices.ContainsFunc(r.Changes, func(c document.Change) bool { return c.Path == pointer }) // Far cheaper, and mostly so.
-		var touched []document.Change
-		if !isDirect {
-			if touched, err = document.Touches(r.Changes, []string{pointer}); err != nil {
-				return lastSet, err
-			}
-		}
-		if isDirect || len(touched) > 0 || r.More {
-			lastSet = conduct.Setting{Revision: r.ID, By: r.By, Description: fmt.Sprintf("%s at %s (revision %s)", r.By.Name, r.At.UTC().Format("2006-01-02T15:04:05Z"), r.ID)}
-			if r.Reason != "" {
-				lastSet.Description += ", saying: " + r.Reason
-			}
-			return lastSet, nil
+		if lastSet, ok, err := settingOf(r, pointer); err != nil || ok {
+			return lastSet, err
 		}
 	}
 }
 
+// settingOf is a revision that set a field; ok: it did.
+func settingOf(r document.Revision, pointer string) (setting conduct.Setting, ok bool, err error) {
+	isDirect := slices.ContainsFunc(r.Changes, func(c document.Change) bool { return c.Path == pointer }) // Far cheaper, and mostly so.
+	var touched []document.Change
+	if !isDirect {
+		if touched, err = document.Touches(r.Changes, []string{pointer}); err != nil {
+			return setting, false, err
+		}
+	}
+	if !isDirect && len(touched) == 0 && !r.More {
+		return setting, false, nil
+	}
+	setting = conduct.Setting{Revision: r.ID, By: r.By, Description: fmt.Sprintf("%s at %s (revision %s)", r.By.Name, r.At.UTC().Format("2006-01-02T15:04:05Z"), r.ID)}
+	if r.Reason != "" {
+		setting.Description += ", saying: " + r.Reason
+	}
+	return setting, true, nil
+}
+
 // landing finds the incarnation that was the first to have a revision of the document,
 // and what it changed.
-func (s *Strategist) landing(ctx context.Context, v *view, spec *intentpb.DocumentField, revision string) (at intent.IncarnationID, changed []intent.AssetID, err error) {
+func (s *Strategist) landing(ctx context.Context, v *view, spec *intentpb.DocumentField, revision string, isBefore func(a, b string) bool) (at intent.IncarnationID, changed []intent.AssetID, err error) {
 	list, err := s.Store.Incarnations(ctx, s.Partition, v.Head.Sequence+1, mostOlder)
 	if err != nil {
 		return at, nil, err
@@ -314,7 +331,7 @@ func (s *Strategist) landing(ctx context.Context, v *view, spec *intentpb.Docume
 	var first *intent.Incarnation
 	for i := range list {
 		hasRevision := slices.ContainsFunc(list[i].Sources, func(source intent.SourceRevision) bool {
-			return source.Source == spec.Source && !conduct.Older(source.Revision, revision)
+			return source.Source == spec.Source && !isBefore(source.Revision, revision)
 		})
 		if !hasRevision {
 			break

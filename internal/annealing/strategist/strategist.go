@@ -15,6 +15,7 @@ import (
 
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	pluginpb "lehr.dev/gen/lehr/plugin/v1"
+	"lehr.dev/internal/annealing/landing"
 	"lehr.dev/internal/annealing/strategist/conduct"
 	"lehr.dev/internal/ground/document"
 	"lehr.dev/internal/ground/fault"
@@ -40,7 +41,7 @@ type Store interface {
 	Report(ctx context.Context, partition intent.PartitionID, asset intent.AssetID) (intent.Report, error)
 	// What a rollout that sets a field reads besides.
 	Members(ctx context.Context, id intent.IncarnationID, filter store.AssetFilter) ([]intent.Member, error)
-	Changes(ctx context.Context, from, to intent.IncarnationID, after intent.AssetID, limit int) ([]store.Change, error)
+	Changes(ctx context.Context, base, target intent.IncarnationID, cursor intent.AssetID, limit int) ([]store.Change, error)
 	ListCandidates(ctx context.Context, partition intent.PartitionID, limit int) ([]intent.Candidate, error)
 	Document(ctx context.Context, partition intent.PartitionID, name, revision string) (document.Document, error)
 	DocumentRevisions(ctx context.Context, partition intent.PartitionID, name, before string, limit int) ([]document.Revision, error)
@@ -64,9 +65,12 @@ type Options struct {
 	// Assess asks for the verdict of a validation. It returns within a minute.
 	Assess func(ctx context.Context, of Assessing) (Assessed, error)
 	// Select asks a plugin which assets of a stage go on, as plugin.Judge says.
-	Select  func(ctx context.Context, plugin string, asked *pluginpb.SelectRequest) (*pluginpb.SelectResponse, error)
+	Select  func(ctx context.Context, plugin string, request *pluginpb.SelectRequest) (*pluginpb.SelectResponse, error)
 	Runtime loop.Runtime
 	Log     *slog.Logger
+	// Repositories has the documents that lie in repositories; nil: nobody has, and rollouts of
+	// their fields wait.
+	Repositories landing.Repositories
 }
 
 // Assessing is what a validation is asked about.
@@ -102,6 +106,9 @@ type Strategist struct {
 	// those of documents.
 	listed   map[string]*listing
 	contents map[contentOf]*conduct.Content
+	// visits to the repositories of the partition, and what documents there were when they were read last.
+	visits *landing.Visits
+	latest map[string]*conduct.Content
 }
 
 // state is what is remembered of a rollout, so that it need not be read again.
@@ -122,7 +129,10 @@ type state struct {
 
 // New returns a strategist.
 func New(o Options) *Strategist {
-	return &Strategist{Options: o, inbox: loop.NewInbox[func()](), states: map[string]*state{}, listed: map[string]*listing{}, contents: map[contentOf]*conduct.Content{}}
+	return &Strategist{
+		Options: o, inbox: loop.NewInbox[func()](), states: map[string]*state{}, listed: map[string]*listing{}, contents: map[contentOf]*conduct.Content{},
+		visits: landing.New(landing.Options{Partition: o.Partition, Repositories: o.Repositories, Runtime: o.Runtime, Log: o.Log}), latest: map[string]*conduct.Content{},
+	}
 }
 
 // again is how long to wait before what could not be read is read again.
@@ -131,6 +141,7 @@ const again = time.Second
 // Run goes on until the context ends or the lease is lost.
 func (s *Strategist) Run(ctx context.Context, lease store.Lease) error {
 	s.lease, s.view, s.judgements, s.states = lease, nil, nil, map[string]*state{}
+	defer s.visits.End(ctx)
 	for ctx.Err() == nil {
 		changed, news := s.Store.Changed(s.Partition), s.Sight.News()
 		next, err := s.pass(ctx)
@@ -353,9 +364,12 @@ func (s *Strategist) goOn(ctx context.Context, v *view, name string) (conduct.De
 	if err != nil {
 		return conduct.Decision{}, err
 	}
-	decision := conduct.Decide(facts.Facts)
+	decision := facts.decide()
 	if facts.err != nil {
 		return decision, facts.err
+	}
+	if facts.unread || decision.Act && !s.visits.Recall(name) {
+		return s.awaitVisit(ctx, v, name, st), nil
 	}
 	if decision.Act {
 		s.Runtime.Point("rollout")
@@ -374,7 +388,8 @@ func (s *Strategist) goOn(ctx context.Context, v *view, name string) (conduct.De
 		s.pick(ctx, st, *decision.Run, decision.Pick)
 		decision.Next = sooner(decision.Next, st.due(s.Runtime.Now()))
 	}
-	if decision.Edit != nil {
+	s.land(ctx, v, name, &decision)
+	if decision.Edit != nil && !facts.inRepository() {
 		edited, err := s.edit(ctx, v, name, st, *decision.Edit)
 		decision.Act = decision.Act || edited
 		return decision, err

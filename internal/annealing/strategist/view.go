@@ -189,6 +189,10 @@ func (s *Strategist) readPolicy(ctx context.Context, v *view) error {
 type facts struct {
 	conduct.Facts
 	err error
+	// unread: the next visit to a repository finds out what it rests on; unreadable says why the
+	// last one could not.
+	unread     bool
+	unreadable string
 }
 
 // facts gathers what a decision rests on.
@@ -209,6 +213,10 @@ func (s *Strategist) facts(ctx context.Context, v *view, name string, st *state)
 		if o.Number > lastOrder {
 			f.Orders = append(f.Orders, o)
 		}
+	}
+	s.visits.Forget(name) // What is to land is decided anew.
+	if f.Run != nil {
+		f.Proposed = s.proposed(f.Run)
 	}
 	assets := map[intent.AssetID]*conduct.Asset{}
 	for _, pin := range v.pins[name] {

@@ -18,6 +18,7 @@ import (
 
 	commandpb "lehr.dev/gen/lehr/command/v1"
 	intentpb "lehr.dev/gen/lehr/intent/v1"
+	"lehr.dev/internal/annealing/landing"
 	"lehr.dev/internal/annealing/strategist"
 	"lehr.dev/internal/ground/fault"
 	"lehr.dev/internal/ground/intent"
@@ -104,7 +105,8 @@ type world struct {
 	crash    string // where the strategist ends next
 	story    []string
 	contents map[intent.AssetID]word
-	knobs    *knobs // nil: no rollout sets fields
+	knobs    *knobs  // nil: no rollout sets fields
+	branch   *branch // nil: there are no repositories
 	// trains: the rollout of the rest comes after the first.
 	trains bool
 }
@@ -244,8 +246,13 @@ func (w *world) begin(anew bool) {
 		w.must(err)
 		w.lease, w.board = lease, &sight.Board{Gap: w.paced(gap)}
 	}
+	var repositories landing.Repositories
+	if w.branch != nil {
+		repositories = w.branch
+	}
 	s := strategist.New(strategist.Options{
-		Partition: shop, Store: faulty{w.store, w}, Schemas: schemas{}, Sight: w.board, Gap: w.paced(gap),
+		Repositories: repositories,
+		Partition:    shop, Store: faulty{w.store, w}, Schemas: schemas{}, Sight: w.board, Gap: w.paced(gap),
 		Assess: w.assess, Runtime: clock{loop.Real(), w}, Log: slog.New(slog.NewTextHandler(warnings{w}, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
 	ctx, cancel := context.WithCancel(w.ctx)
@@ -383,6 +390,9 @@ func (w *world) publish(contents map[intent.AssetID]word, policy *intentpb.Polic
 	if w.knobs != nil {
 		sources = []intent.SourceRevision{{Source: "held", Revision: w.knobs.revision}}
 	}
+	if w.branch != nil {
+		sources = []intent.SourceRevision{{Source: "knobs", Revision: w.branch.built}}
+	}
 	moved := !proto.Equal(policy, w.policy)
 	if moved {
 		w.monitor.moved = w.truth()
@@ -444,6 +454,7 @@ func (w *world) pass(d time.Duration) {
 			}
 		}
 		w.build()
+		w.buildBranch()
 		w.enforce()
 		w.monitor.look()
 		if w.t.Failed() {

@@ -130,12 +130,12 @@ var kinds = map[int]fault.Kind{
 	http.StatusBadRequest: fault.Invalid, http.StatusMethodNotAllowed: fault.Invalid, http.StatusUnprocessableEntity: fault.Invalid,
 }
 
-func (h Host) read(method, path string, answer external.Answer, into any) error {
+func (h Host) read(method, path string, answer external.Answer, target any) error {
 	if answer.Status >= 200 && answer.Status < 300 {
-		if into == nil {
+		if target == nil {
 			return nil
 		}
-		if err := json.Unmarshal([]byte(answer.Text), into); err != nil {
+		if err := json.Unmarshal([]byte(answer.Text), target); err != nil {
 			return fault.New(fault.Unavailable, "the git host answered %s %s with what is not read: %w", method, path, err)
 		}
 		return nil

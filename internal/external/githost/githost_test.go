@@ -60,7 +60,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	var sent map[string]any
-	if r.Method == http.MethodPost {
+	if r.Method != http.MethodGet {
 		s.posts++
 		if err := json.NewDecoder(r.Body).Decode(&sent); err != nil {
 			w.WriteHeader(http.StatusBadRequest)
@@ -113,6 +113,9 @@ func (s *server) answer(r *http.Request, rest string, sent map[string]any) any {
 	}
 	number := 0
 	_, _ = fmt.Sscanf(rest[strings.LastIndex(rest, "/")+1:], "%d", &number)
+	if r.Method == http.MethodPatch && sent["state"] == "closed" || r.Method == http.MethodPut && sent["state_event"] == "close" {
+		s.requests[number-1]["state"] = "closed"
+	}
 	return s.requests[number-1]
 }
 
@@ -186,6 +189,9 @@ func TestRequests(t *testing.T) {
 			if err != nil || second.Number != 2 {
 				t.Errorf("%+v, %v", second, err)
 			}
+			if got, err := host.CloseRequest(t.Context(), 2); err != nil || got.Progress != Closed || got.Number != 2 {
+				t.Errorf("taken back: %+v, %v", got, err)
+			}
 			s.requests[1]["merge_commit_sha"] = commit
 			if s.requests[1]["state"] = "closed"; kind == GitLab {
 				s.requests[1]["state"] = "merged"
@@ -193,6 +199,9 @@ func TestRequests(t *testing.T) {
 			s.requests[1]["merged_at"] = "2026-01-01T00:00:00Z"
 			if got, err := host.FollowRequest(t.Context(), 2); err != nil || got.Progress != Merged || got.Commit != commit {
 				t.Errorf("merged: %+v, %v", got, err)
+			}
+			if got, err := host.CloseRequest(t.Context(), 2); err != nil || got.Progress != Merged {
+				t.Errorf("taken back after it was merged: %+v, %v", got, err)
 			}
 			if got, ok, err := host.FindRequest(t.Context(), "lehr/web", "main"); err != nil || !ok || got.Number != 2 {
 				t.Errorf("found %+v, %v, %v", got, ok, err)

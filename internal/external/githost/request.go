@@ -104,6 +104,23 @@ func (h Host) FindRequest(ctx context.Context, branch, base string) (found Reque
 	return list[0].request(), true, nil
 }
 
+// CloseRequest has a request not be open, and returns what became of it: one that was merged
+// meanwhile stays merged.
+func (h Host) CloseRequest(ctx context.Context, number int) (Request, error) {
+	found, err := h.FollowRequest(ctx, number)
+	if err != nil || found.Progress != Open {
+		return found, err
+	}
+	method, path, send := http.MethodPatch, h.at(fmt.Sprintf("/pulls/%d", number)), map[string]string{"state": "closed"}
+	if h.Kind == GitLab {
+		method, path, send = http.MethodPut, h.at(fmt.Sprintf("/merge_requests/%d", number)), map[string]string{"state_event": "close"}
+	}
+	if err := h.call(ctx, method, path, send, nil); err != nil {
+		return found, err
+	}
+	return h.FollowRequest(ctx, number)
+}
+
 // FollowRequest says what became of a request.
 func (h Host) FollowRequest(ctx context.Context, number int) (Request, error) {
 	path := h.at(fmt.Sprintf("/pulls/%d", number))

@@ -200,12 +200,12 @@ func (h *history) consume(r intent.AuditRecord, a Admitted, say saying) {
 		say("it used an approval of plan %s that nobody had given, or that was used or void (S9)", a.Plan)
 	}
 	for _, approver := range approvers {
-		until, ok := h.approvals[approval{r.Subject, a.Plan, a.Content, approver}]
+		end, ok := h.approvals[approval{r.Subject, a.Plan, a.Content, approver}]
 		switch {
 		case !ok:
 			say("it used an approval of plan %s by %s that was not given, or that was used or void (S9)", a.Plan, approver)
-		case !until.IsZero() && !r.At.Before(until):
-			say("it used an approval of plan %s by %s that ended at %s (S9)", a.Plan, approver, until.Format(time.RFC3339))
+		case !end.IsZero() && !r.At.Before(end):
+			say("it used an approval of plan %s by %s that ended at %s (S9)", a.Plan, approver, end.Format(time.RFC3339))
 		}
 		h.forget(r.Subject, Approved{By: approver, Plan: a.Plan, Content: a.Content})
 	}

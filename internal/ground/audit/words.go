@@ -258,11 +258,11 @@ func ParseApproved(detail string) (a Approved, well bool) {
 	}
 	a = Approved{By: parseName(groups[1]), Plan: groups[2], Content: groups[3]}
 	if groups[4] != "" {
-		until, err := time.Parse(time.RFC3339Nano, groups[4])
+		end, err := time.Parse(time.RFC3339Nano, groups[4])
 		if err != nil {
 			return a, false
 		}
-		a.Until = until
+		a.Until = end
 	}
 	return a, true
 }

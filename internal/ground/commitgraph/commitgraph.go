@@ -47,8 +47,8 @@ func (g *Graph) Len() int { return len(g.order) }
 
 // Commit that is known by its whole name, and ok whether it is.
 func (g *Graph) Commit(id string) (c Commit, ok bool) {
-	if found := g.commits[id]; found != nil {
-		return *found, true
+	if commit := g.commits[id]; commit != nil {
+		return *commit, true
 	}
 	return Commit{}, false
 }
@@ -82,9 +82,9 @@ func (g *Graph) reach(commit string) (reached map[string]bool) {
 	for len(next) > 0 {
 		id := next[len(next)-1]
 		next = next[:len(next)-1]
-		if found := g.commits[id]; found != nil && !reached[id] {
+		if commit := g.commits[id]; commit != nil && !reached[id] {
 			reached[id] = true
-			next = append(next, found.Parents...)
+			next = append(next, commit.Parents...)
 		}
 	}
 	return reached
@@ -98,14 +98,14 @@ func (g *Graph) Between(from, to string) (list []Commit, ok bool) {
 	for len(next) > 0 {
 		id := next[len(next)-1]
 		next = next[:len(next)-1]
-		found := g.commits[id]
+		commit := g.commits[id]
 		switch {
 		case base[id] || reached[id]:
-		case found == nil:
+		case commit == nil:
 			whole = false
 		default:
 			reached[id] = true
-			next = append(next, found.Parents...)
+			next = append(next, commit.Parents...)
 		}
 	}
 	for _, id := range g.order {
@@ -123,8 +123,8 @@ var requests = regexp.MustCompile(`^Merge pull request #(\d+) |\(#(\d+)\)$|See m
 // names, as GitHub, Gitea and GitLab write it when they merge; empty: they name none.
 func RequestOf(subject, body string) string {
 	for _, text := range []string{strings.TrimSpace(subject), body} {
-		if found := requests.FindStringSubmatch(text); found != nil {
-			return found[slices.IndexFunc(found[1:], func(s string) bool { return s != "" })+1]
+		if matches := requests.FindStringSubmatch(text); matches != nil {
+			return matches[slices.IndexFunc(matches[1:], func(s string) bool { return s != "" })+1]
 		}
 	}
 	return ""

@@ -76,7 +76,7 @@ func TraitsOf(policy *intentpb.CommonPolicy, id intent.PartitionID, definedOwner
 			p.Owner = entry.Owner
 		}
 		for _, key := range slices.Sorted(maps.Keys(entry.Labels)) {
-			if _, given := p.Labels[key]; !given {
+			if _, ok := p.Labels[key]; !ok {
 				p.Labels[key] = entry.Labels[key]
 			}
 		}

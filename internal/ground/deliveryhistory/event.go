@@ -44,7 +44,7 @@ type Event struct {
 	Reason string
 }
 
-// EventOf is the event that a row tells of; ok: it tells of one.
+// EventOf returns the event that a row is about; ok: it is about one.
 func EventOf(row *intent.DeliveryRecord) (e Event, ok bool) {
 	e = Event{
 		Number: row.Number, At: row.At, Application: row.Application, Environment: row.Environment, Version: row.Version, Constraint: row.Constraint, By: row.By, Reason: row.Reason,
@@ -58,7 +58,14 @@ func EventOf(row *intent.DeliveryRecord) (e Event, ok bool) {
 	case intent.DeliveryWait:
 		e.Kind = Waiting
 		return e, row.Constraint != "" && row.Cause == intent.CauseNeedsPeople
+	case intent.DeliveryLanding:
+		e.Kind, e.Reason = Waiting, fmt.Sprintf("the pull request #%d is to be merged or closed: %s", row.Request.Number, row.Request.Link)
+		return e, row.Cause == intent.CauseNeedsPeople
 	case intent.DeliveryVeto:
+		if e.Kind = Vetoed; row.Request.Number != 0 {
+			e.By = intent.Actor{Name: "whoever decided at the git host", Origin: intent.ServerOrigin}
+			return e, true
+		}
 		e.Kind, e.By = Vetoed, intent.Actor{Name: "rollout " + row.Rollout, Origin: intent.ServerOrigin}
 	case intent.DeliveryResult, intent.DeliveryVote:
 		e.Kind = Vetoed

@@ -34,7 +34,7 @@ type Queue struct {
 	Times
 }
 
-// Times are durations of which the middle and the longest are told.
+// Times are durations whose median and maximum are reported.
 type Times struct {
 	Count           int
 	Median, Longest time.Duration
@@ -102,16 +102,16 @@ type wait struct {
 // their order. Made says when versions were made, or else seen first; those that it does not
 // know count for no lead time. Rows from before that time say how it began, and what is after
 // until counts for nothing.
-func FiguresOf(rows []intent.DeliveryRecord, made map[intent.VersionName]time.Time, environments []string, since, until time.Time) []Figures {
+func FiguresOf(rows []intent.DeliveryRecord, made map[intent.VersionName]time.Time, environments []string, start, end time.Time) []Figures {
 	accounts := make(map[string]*account, len(environments))
 	for _, name := range environments {
 		accounts[name] = &account{
-			since: since, until: until, had: map[intent.VersionName]bool{}, open: map[intent.VersionName]wait{}, waited: map[string]map[intent.VersionName]time.Duration{},
+			since: start, until: end, had: map[intent.VersionName]bool{}, open: map[intent.VersionName]wait{}, waited: map[string]map[intent.VersionName]time.Duration{},
 		}
 	}
 	for i := range rows {
 		row := &rows[i]
-		if !row.At.Before(until) {
+		if !row.At.Before(end) {
 			break
 		}
 		if row.Environment == "" {

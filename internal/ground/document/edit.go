@@ -367,3 +367,30 @@ func At(value any, path Path) (inner any, ok bool) {
 	}
 	return inner, true
 }
+
+// ValueAt returns what a field of a content holds; ok: it is there and not null.
+func ValueAt(content []byte, pointer string) (value any, ok bool, err error) {
+	whole, err := Parse(content)
+	if err != nil {
+		return nil, false, err
+	}
+	path, err := ParsePath(pointer)
+	if err != nil {
+		return nil, false, err
+	}
+	value, ok = At(whole, path)
+	return value, ok && value != nil, nil
+}
+
+// TextAt returns what a field of a content holds, a text as it is and other values as JSON; ok:
+// it is there and not null.
+func TextAt(content []byte, pointer string) (text string, ok bool, err error) {
+	value, ok, err := ValueAt(content, pointer)
+	if err != nil || !ok {
+		return "", false, err
+	}
+	if text, isText := value.(string); isText {
+		return text, true, nil
+	}
+	return string(Canonical(value)), true, nil
+}

@@ -55,13 +55,13 @@ type archive struct {
 	some    bool
 }
 
-func newArchive(out io.Writer, set *schema.Set) (*archive, error) {
+func newArchive(w io.Writer, schemas *schema.Set) (*archive, error) {
 	scratch, err := os.CreateTemp("", "lehr-export-")
 	if err != nil {
 		return nil, fault.New(fault.Unavailable, "cannot make a temporary file for the manifest: %w", err).WithHint("TMPDIR names the folder")
 	}
-	a := &archive{tar: tar.NewWriter(out), set: set, scratch: scratch, entries: bufio.NewWriter(scratch)}
-	if err := a.file(schemaFile, set.Files()); err != nil {
+	a := &archive{tar: tar.NewWriter(w), set: schemas, scratch: scratch, entries: bufio.NewWriter(scratch)}
+	if err := a.file(schemaFile, schemas.Files()); err != nil {
 		a.drop()
 		return nil, err
 	}

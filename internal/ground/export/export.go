@@ -77,22 +77,22 @@ type form interface {
 
 // NewWriter begins an export. Invalid when the schema, a descriptor set, is not
 // the incarnation's.
-func NewWriter(out io.Writer, format Format, exported Exported, descriptors []byte) (*Writer, error) {
-	set, err := schema.FromFiles(descriptors)
+func NewWriter(output io.Writer, format Format, exported Exported, descriptors []byte) (*Writer, error) {
+	schemas, err := schema.FromFiles(descriptors)
 	if err != nil {
 		return nil, err
 	}
-	if set.Digest() != exported.Schema {
-		return nil, fault.New(fault.Invalid, "exporting %s: its schema was sent as %s and is %s", exported.Incarnation, set.Digest().Short(), exported.Schema.Short())
+	if schemas.Digest() != exported.Schema {
+		return nil, fault.New(fault.Invalid, "exporting %s: its schema was sent as %s and is %s", exported.Incarnation, schemas.Digest().Short(), exported.Schema.Short())
 	}
-	w := &Writer{exported: exported, set: set, out: bufio.NewWriterSize(out, 1<<16), blobs: map[intent.Digest]bool{}}
+	w := &Writer{exported: exported, set: schemas, out: bufio.NewWriterSize(output, 1<<16), blobs: map[intent.Digest]bool{}}
 	switch format {
 	case JSON:
-		w.form = lines{w.out, set}
+		w.form = lines{w.out, schemas}
 	case Proto:
 		w.form = delimited{w.out}
 	default:
-		w.form, err = newArchive(w.out, set)
+		w.form, err = newArchive(w.out, schemas)
 	}
 	return w, err
 }
@@ -130,8 +130,8 @@ func (w *Writer) Add(body []byte, digest intent.Digest) error {
 }
 
 // blobsOf are the blobs that an asset names.
-func blobsOf(set *schema.Set, asset intent.Asset) (digests []intent.Digest, _ error) {
-	externals, err := set.Externals(asset)
+func blobsOf(schemas *schema.Set, asset intent.Asset) (digests []intent.Digest, _ error) {
+	externals, err := schemas.Externals(asset)
 	for _, external := range externals {
 		if digest, ok := intent.BlobDigest(external.URI); ok {
 			digests = append(digests, digest)
@@ -204,8 +204,8 @@ func (lines) end(Exported) error { return nil }
 func (lines) drop()              {}
 
 // textOf says what else there is for what has no JSON.
-func textOf(set *schema.Set, body []byte) ([]byte, error) {
-	text, err := set.Text(body)
+func textOf(schemas *schema.Set, body []byte) ([]byte, error) {
+	text, err := schemas.Text(body)
 	if err != nil {
 		return nil, fault.New(fault.KindOf(err), "%w", err).WithHint("--format proto holds any value")
 	}

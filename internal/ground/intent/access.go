@@ -50,8 +50,8 @@ const maxSubject = 300
 
 // CheckSubject is Invalid unless a grant may name the subject.
 func CheckSubject(subject string) error {
-	kind, name, found := strings.Cut(subject, ":")
-	validKind := found && (kind+":" == UserPrefix || kind+":" == GroupPrefix)
+	kind, name, ok := strings.Cut(subject, ":")
+	validKind := ok && (kind+":" == UserPrefix || kind+":" == GroupPrefix)
 	plain := name == strings.TrimSpace(name) && name != "" && !strings.ContainsFunc(name, func(c rune) bool { return c < ' ' || c == 0x7f })
 	if subject == Everyone || validKind && plain && len(subject) <= maxSubject {
 		return nil

@@ -61,7 +61,27 @@ const (
 	// DeliveryWait says for which constraint a version waits in an environment from then on;
 	// without a constraint, that it waits for none any more.
 	DeliveryWait DeliveryKind = "wait"
+	// DeliveryLanding says how it goes with a field in a repository: which version is to come, by
+	// which pull request, and what is in its way. It counts until the next one of its environment,
+	// a promotion or a found field. One without a version says that none is to come.
+	DeliveryLanding DeliveryKind = "landing"
 )
+
+// Causes of what is in the way of a landing.
+const (
+	// LandingAway: the repository, or the git host, cannot be read.
+	LandingAway = "away"
+	// LandingFieldGone: the document, or the field in it, is not there.
+	LandingFieldGone = "field-gone"
+	// LandingRefused: the commit or the pull request was not taken.
+	LandingRefused = "refused"
+)
+
+// PullRequest is a pull or merge request at a git host.
+type PullRequest struct {
+	Number int    `json:"number"`
+	Link   string `json:"link,omitempty"`
+}
 
 // CauseNeedsPeople is the cause of a wait for people who are asked now.
 const CauseNeedsPeople = "needs-people"
@@ -113,7 +133,8 @@ type DeliveryRecord struct {
 	// Act is what is asked, of an act. Constraint that it, a vote, a result or a wait is about.
 	Act        string `json:"act,omitempty"`
 	Constraint string `json:"constraint,omitempty"`
-	// Cause is a word for why the constraint did not let the version in when a wait began.
+	// Cause is a word for why the constraint did not let the version in when a wait began, or for
+	// what is in a landing's way.
 	Cause string `json:"cause,omitempty"`
 	// Had is what the environment had, and Newest the newest version that was known, of
 	// ActRollBack.
@@ -127,9 +148,16 @@ type DeliveryRecord struct {
 	// Content is the digest of what the environment's assets were to be, of a result, a standing,
 	// an attempt, and a verification that began or is void.
 	Content Digest `json:"content,omitzero"`
-	// Revision of the document that set the field, of a promotion, a standing and an attempt.
+	// Revision of the document that set the field, of a promotion, a standing and an attempt; of a
+	// landing the one that its edit is made upon.
 	Revision string `json:"revision,omitempty"`
-	// Why a version was to come, of a promotion, and whether it goes back.
+	// First is the number of the row with which a landing began, of one that goes on with it.
+	First uint64 `json:"first,omitempty"`
+	// Request at which people decide on a landing, or closed what is vetoed; zero: none.
+	Request PullRequest `json:"request,omitzero"`
+	// Trouble is what is in a landing's way, for people; Cause is a word for it.
+	Trouble string `json:"trouble,omitempty"`
+	// Why a version was to come, of a promotion or a landing, and whether it goes back.
 	Why  string `json:"why,omitempty"`
 	Back bool   `json:"back,omitempty"`
 	// Verdicts of all constraints when it was let in.

@@ -105,9 +105,9 @@ func (id *IncarnationID) UnmarshalText(text []byte) (err error) {
 
 // ParseIncarnationID reads "<partition>@<sequence>".
 func ParseIncarnationID(s string) (IncarnationID, error) {
-	partition, number, found := strings.Cut(s, "@")
+	partition, number, ok := strings.Cut(s, "@")
 	sequence, err := strconv.ParseUint(number, 10, 63)
-	if !found || err != nil || sequence == 0 {
+	if !ok || err != nil || sequence == 0 {
 		return IncarnationID{}, fault.New(fault.Invalid, "%q is not an incarnation id", s).WithHint("write <partition>@<number>, for example shop@12")
 	}
 	id, err := ParsePartitionID(partition)

@@ -131,6 +131,6 @@ func (p Pin) Rollout() string {
 }
 
 // Expired reports whether a time limit has passed; a zero limit never does.
-func Expired(until, now time.Time) bool {
-	return !until.IsZero() && !now.Before(until)
+func Expired(end, now time.Time) bool {
+	return !end.IsZero() && !now.Before(end)
 }

@@ -262,6 +262,17 @@ type Report struct {
 // Reading names the plan and the content that the report shows, together.
 func (r Report) Reading() Digest { return Reading(r.Effective, r.PlanDigest) }
 
+// AsksPeople reports whether it waits for people, who are to approve a plan or to take a rejection back.
+func (r Report) AsksPeople() bool { return r.Asked() >= 0 }
+
+// Asked is the place in Waiting of what people are asked for; -1: of nothing.
+func (r Report) Asked() int {
+	if r.State != StateWaiting {
+		return -1
+	}
+	return slices.IndexFunc(r.Waiting, func(w WaitingOn) bool { return w.Kind == WaitApproval || w.Kind == WaitRejected })
+}
+
 // Settled reports tell of nothing in the way: in sync and not unhealthy, under way, or
 // in the line for a place.
 func (r Report) Settled() bool {

@@ -12,7 +12,7 @@ func ShortRevision(revision string) string {
 		algorithm   = "@sha256:"
 	)
 	version, digest, ok := strings.Cut(revision, algorithm)
-	if bare, is := strings.CutPrefix(revision, algorithm[1:]); is {
+	if bare, ok := strings.CutPrefix(revision, algorithm[1:]); ok {
 		return bare[:min(len(bare), most)]
 	}
 	if !ok {

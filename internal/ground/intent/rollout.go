@@ -89,6 +89,10 @@ type Rollout struct {
 	// Edits are the fields of documents that it set, or is about to: each is stored before
 	// the document is edited.
 	Edits []RolloutEdit `json:"edits,omitempty"`
+	// Proposals are the pull requests by which fields are set, or go back: each is stored before
+	// it is opened. Proposed numbers those of the run.
+	Proposals []RolloutProposal `json:"proposals,omitempty"`
+	Proposed  uint64            `json:"proposed,omitempty"`
 	// Progress as of the last step.
 	Progress RolloutProgress `json:"progress"`
 	// Events, the oldest first, at most MaxRolloutEvents: the oldest are left out.

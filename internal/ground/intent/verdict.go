@@ -86,8 +86,8 @@ func (v Verdict) Rests(format string, arguments ...any) Verdict {
 }
 
 // Passed is a pass that holds until the time; zero: until something changes.
-func Passed(check string, until time.Time) Verdict {
-	return Verdict{Check: check, Answer: Pass, Until: until}
+func Passed(check string, end time.Time) Verdict {
+	return Verdict{Check: check, Answer: Pass, Until: end}
 }
 
 // Waits is a "not now".

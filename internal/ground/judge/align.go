@@ -114,7 +114,7 @@ type alongside struct {
 	// then seem to have none.
 	exchanged float64
 	// assumed compares too few blocks to see how alike they are; it is reckoned once.
-	assumed func() (w welch, known bool)
+	assumed func() (w welch, ok bool)
 }
 
 func newAlongside(control, experiment side, b blocks, equal bool) alongside {

@@ -173,8 +173,8 @@ func (s slopes) p(sign, borne float64) float64 {
 		directed[i].Y = clamp(sign*directed[i].Y - (borne+s.allowed)*directed[i].X)
 	}
 	if s.earlier == nil {
-		found, _ := MannKendall(directed, 0.5)
-		return found.P
+		trend, _ := MannKendall(directed, 0.5)
+		return trend.P
 	}
 	earlier := slices.Clone(s.earlier)
 	for i := range earlier {
@@ -194,8 +194,8 @@ func (s slopes) p(sign, borne float64) float64 {
 // are too alike.
 func (s slopes) interval(alpha float64) (bounds Interval, ok bool) {
 	if s.earlier == nil {
-		found, _ := MannKendall(s.points, 1-alpha)
-		return found.Slope, found.degrees >= 1
+		trend, _ := MannKendall(s.points, 1-alpha)
+		return trend.Slope, trend.degrees >= 1
 	}
 	estimate, se, degrees := difference(s.earlier, s.points)
 	if !(degrees >= 1) {
@@ -211,15 +211,15 @@ func difference(earlier, later []Point) (estimate, se, degrees float64) {
 	const tail = 0.1
 	variance, spent := 0.0, 0.0
 	for i, points := range [][]Point{earlier, later} {
-		found, _ := MannKendall(points, 1-2*tail)
-		wide := found.Slope.High - found.Slope.Low
-		if found.degrees < 1 || math.IsInf(wide, 0) {
+		trend, _ := MannKendall(points, 1-2*tail)
+		wide := trend.Slope.High - trend.Slope.Low
+		if trend.degrees < 1 || math.IsInf(wide, 0) {
 			return 0, 0, 0
 		}
-		estimate += map[int]float64{0: -1, 1: 1}[i] * found.Slope.Estimate
-		part := math.Pow(wide/2/studentQuantile(tail, found.degrees), 2)
+		estimate += map[int]float64{0: -1, 1: 1}[i] * trend.Slope.Estimate
+		part := math.Pow(wide/2/studentQuantile(tail, trend.degrees), 2)
 		variance += part
-		spent += part * part / found.degrees
+		spent += part * part / trend.degrees
 	}
 	if !(variance > 0) {
 		return estimate, 0, math.Inf(1)

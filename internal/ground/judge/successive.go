@@ -29,7 +29,7 @@ type successive struct {
 	inflated, allowed float64
 	// assumedLevels compares both levels of too few values, and assumedStep is their step from
 	// the line; each is reckoned once.
-	assumedLevels, assumedStep func() (w welch, known bool)
+	assumedLevels, assumedStep func() (w welch, ok bool)
 }
 
 // nearby are the parts of the time before that may be compared with, the last of it: the

@@ -102,12 +102,12 @@ func (m Manifest) YAML() string {
 		return b.String()
 	}
 	b.WriteString("rules:\n")
-	why := ""
+	reason := ""
 	for _, rule := range m.Rules {
-		if rule.Why != why {
+		if rule.Why != reason {
 			fmt.Fprintf(&b, "# %s\n", rule.Why)
 		}
-		why = rule.Why
+		reason = rule.Why
 		lead := "- "
 		for _, field := range []struct {
 			name   string

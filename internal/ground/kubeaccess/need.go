@@ -25,9 +25,9 @@ type need struct {
 
 // allow adds a rule for one resource of a group. Rules that differ by the resource alone
 // become one.
-func (n *need) allow(namespace, group, plural string, names []string, why string, verbs ...string) {
-	rule := Rule{Groups: []string{group}, Resources: []string{plural}, Names: slices.Compact(slices.Sorted(slices.Values(names))), Verbs: verbs, Why: why}
-	key := group + "\x00" + strings.Join(rule.Names, ",") + "\x00" + strings.Join(verbs, ",") + "\x00" + why
+func (n *need) allow(namespace, group, plural string, names []string, reason string, verbs ...string) {
+	rule := Rule{Groups: []string{group}, Resources: []string{plural}, Names: slices.Compact(slices.Sorted(slices.Values(names))), Verbs: verbs, Why: reason}
+	key := group + "\x00" + strings.Join(rule.Names, ",") + "\x00" + strings.Join(verbs, ",") + "\x00" + reason
 	if len(rule.Names) > 0 {
 		key += "\x00" + plural // Names are of one kind.
 	}

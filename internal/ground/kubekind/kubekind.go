@@ -68,7 +68,7 @@ func Define(definition map[string]any) (kind Kind, ok bool) {
 	kind = Kind{Name: text(names, "kind"), Group: text(spec, "group"), Plural: text(names, "plural"), Namespaced: text(spec, "scope") == "Namespaced"}
 	short, _ := names["shortNames"].([]any)
 	for _, one := range short {
-		if name, isText := one.(string); isText {
+		if name, ok := one.(string); ok {
 			kind.Short = append(kind.Short, name)
 		}
 	}

@@ -166,18 +166,18 @@ func (q *Queue[K]) Pop(now time.Time) (key K, priority Priority, ok bool) {
 // so that no key waits for ever, however many better ones come.
 func (q *Queue[K]) Turn(now time.Time) (Priority, bool) {
 	const share = 4
-	best, longest, found := Fresh, Fresh, false
+	best, longest, ok := Fresh, Fresh, false
 	q.ripen(now)
 	for priority := range later {
 		switch items := q.heaps[priority].items; {
 		case len(items) == 0:
-		case !found:
-			best, longest, found = priority, priority, true
+		case !ok:
+			best, longest, ok = priority, priority, true
 		case items[0].due < q.heaps[longest].items[0].due:
 			longest = priority
 		}
 	}
-	if !found {
+	if !ok {
 		return 0, false
 	}
 	if q.turns++; q.turns%share == 0 {

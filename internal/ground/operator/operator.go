@@ -37,31 +37,31 @@ const version = "v1"
 // Read decodes a file into a struct, which has a field for the kind's key.
 // Unavailable: it cannot be read. Invalid: it is not of the kind, says what is
 // not known, or holds more than one document.
-func Read(path string, kind Kind, into any) error {
+func Read(path string, kind Kind, target any) error {
 	data, err := files.Read(path, files.MostGiven)
 	if err != nil {
 		return fault.New(fault.Unavailable, "reading the %s: %w", kind.Name, err).WithHint("name a file that can be read with --%s FILE", kind.Flag)
 	}
-	return Decode(path, data, kind, into)
+	return Decode(path, data, kind, target)
 }
 
 // Decode decodes the text of a file, as Read does. The path is for messages.
-func Decode(path string, data []byte, kind Kind, into any) error {
+func Decode(path string, data []byte, kind Kind, target any) error {
 	var node yaml.Node
 	if yaml.Unmarshal(data, &node) == nil {
 		if tagged, ok := document.UnknownTag(&node); ok {
 			return fault.New(fault.Invalid, "%s:%d: the tag %.100s is not known", path, tagged.Line, tagged.Tag).WithHint("write the value that is meant, as %s shows", kind.Page)
 		}
-		if found := checkDocument(&node, into); found != nil {
-			return fault.New(fault.Invalid, "%s:%d: %s", path, found.node.Line, found.reason).WithHint("%s; %s shows such a file", found.hint, kind.Page)
+		if problem := checkDocument(&node, target); problem != nil {
+			return fault.New(fault.Invalid, "%s:%d: %s", path, problem.node.Line, problem.reason).WithHint("%s; %s shows such a file", problem.hint, kind.Page)
 		}
 	}
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
 	decoder.KnownFields(true)
-	if err := decoder.Decode(into); err != nil {
+	if err := decoder.Decode(target); err != nil {
 		problem := plain(err)
-		if found := linePrefix.FindStringSubmatch(problem.Error()); found != nil {
-			return fault.New(fault.Invalid, "%s:%s: %s", path, found[1], found[2]).WithHint("%s shows a %s", kind.Page, kind.Name)
+		if matches := linePrefix.FindStringSubmatch(problem.Error()); matches != nil {
+			return fault.New(fault.Invalid, "%s:%s: %s", path, matches[1], matches[2]).WithHint("%s shows a %s", kind.Page, kind.Name)
 		}
 		return fault.New(fault.Invalid, "%s is no %s: %w", path, kind.Name, problem).WithHint("write it as %s shows", kind.Page)
 	}
@@ -76,11 +76,11 @@ func Decode(path string, data []byte, kind Kind, into any) error {
 }
 
 // checkDocument is check of a file that says something.
-func checkDocument(node *yaml.Node, into any) *problem {
+func checkDocument(node *yaml.Node, target any) *problem {
 	if len(node.Content) == 0 {
 		return nil
 	}
-	return check(node, reflect.TypeOf(into), "")
+	return check(node, reflect.TypeOf(target), "")
 }
 
 // linePrefix is how a decoder says where something is wrong.

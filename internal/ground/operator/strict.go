@@ -58,8 +58,8 @@ func check(node *yaml.Node, into reflect.Type, path string) *problem {
 			return wrong(node, path, "a list", "write [A, B], or one - ITEM a line")
 		}
 		for i, item := range node.Content {
-			if found := check(item, into.Elem(), fmt.Sprintf("%s[%d]", path, i)); found != nil {
-				return found
+			if problem := check(item, into.Elem(), fmt.Sprintf("%s[%d]", path, i)); problem != nil {
+				return problem
 			}
 		}
 	case reflect.Map:
@@ -67,8 +67,8 @@ func check(node *yaml.Node, into reflect.Type, path string) *problem {
 			return wrong(node, path, "a mapping", "write KEY: VALUE")
 		}
 		for i := 0; i < len(node.Content); i += 2 {
-			if found := check(node.Content[i+1], into.Elem(), join(path, node.Content[i].Value)); found != nil {
-				return found
+			if problem := check(node.Content[i+1], into.Elem(), join(path, node.Content[i].Value)); problem != nil {
+				return problem
 			}
 		}
 	case reflect.String:
@@ -102,8 +102,8 @@ func checkFields(node *yaml.Node, into reflect.Type, path string) *problem {
 		if at < 0 {
 			return unknown(key, fields, path)
 		}
-		if found := check(value, fields[at].goType, join(path, key.Value)); found != nil {
-			return found
+		if problem := check(value, fields[at].goType, join(path, key.Value)); problem != nil {
+			return problem
 		}
 	}
 	return nil
@@ -132,13 +132,13 @@ func fieldsOf(goType reflect.Type) (fields []field) {
 }
 
 func unknown(key *yaml.Node, fields []field, path string) *problem {
-	var known []string
+	var names []string
 	for _, f := range fields {
-		known = append(known, f.key)
+		names = append(names, f.key)
 	}
-	hint := "the keys here are: " + strings.Join(known, ", ")
-	if near := spell.Nearest(key.Value, known); near != "" {
-		hint = "did you mean " + near + "? " + hint
+	hint := "the keys here are: " + strings.Join(names, ", ")
+	if suggestion := spell.Nearest(key.Value, names); suggestion != "" {
+		hint = "did you mean " + suggestion + "? " + hint
 	}
 	return &problem{key, fmt.Sprintf("unknown key %.100q", join(path, key.Value)), hint}
 }

@@ -131,12 +131,12 @@ func (o *Order) Compare(a, b Version) (order int, ok bool) {
 func (o *Order) key(v Version) (k key, cause Cause) {
 	groups := []string{v.Name}
 	if o.match != nil {
-		found := o.match.FindStringSubmatch(v.Name)
-		if found == nil {
+		matches := o.match.FindStringSubmatch(v.Name)
+		if matches == nil {
 			return k, NoMatch
 		}
-		if groups = found[1:]; len(groups) == 0 {
-			groups = found
+		if groups = matches[1:]; len(groups) == 0 {
+			groups = matches
 		}
 	}
 	switch o.by {

@@ -47,8 +47,8 @@ func (d *Damper) Until(now time.Time) time.Time {
 			break
 		}
 	}
-	if until := d.Last.Add(pause); until.After(now) {
-		return until
+	if end := d.Last.Add(pause); end.After(now) {
+		return end
 	}
 	return time.Time{}
 }

@@ -192,12 +192,12 @@ func Changes(asset intent.AssetID, stored, current map[string]json.RawMessage) (
 		return []document.Operation{{Path: path.String(), Value: text}}
 	}
 	for _, name := range sortedNames(stored, current) {
-		before, inDocument := stored[name]
+		previous, inDocument := stored[name]
 		now, ok := current[name]
 		switch {
 		case !ok:
 			operations = append(operations, document.Operation{Path: path.Then(name).String()})
-		case !inDocument || !bytes.Equal(before, now):
+		case !inDocument || !bytes.Equal(previous, now):
 			operations = append(operations, document.Operation{Path: path.Then(name).String(), Value: now})
 		}
 	}
@@ -207,9 +207,9 @@ func Changes(asset intent.AssetID, stored, current map[string]json.RawMessage) (
 // ChangedNames are those whose values differ, or are in one of the two alone.
 func ChangedNames(stored, current map[string]json.RawMessage) []string {
 	return slices.DeleteFunc(sortedNames(stored, current), func(name string) bool {
-		before, inDocument := stored[name]
+		previous, inDocument := stored[name]
 		now, ok := current[name]
-		return inDocument == ok && bytes.Equal(before, now)
+		return inDocument == ok && bytes.Equal(previous, now)
 	})
 }
 

@@ -58,8 +58,8 @@ func fillText(text string, values Values, quote func(string) string) (string, []
 	var filled strings.Builder
 	var uses []Use
 	for {
-		before, rest, found := strings.Cut(text, Begin)
-		if !found {
+		before, rest, ok := strings.Cut(text, Begin)
+		if !ok {
 			filled.WriteString(text)
 			return filled.String(), uses, nil
 		}
@@ -82,11 +82,11 @@ func fillText(text string, values Values, quote func(string) string) (string, []
 		if !known {
 			filled.WriteString(Begin + name + end)
 		} else {
-			shown, err := textOf(o, value)
+			text, err := textOf(o, value)
 			if err != nil {
 				return "", nil, err
 			}
-			filled.WriteString(quote(shown))
+			filled.WriteString(quote(text))
 		}
 		text = after
 	}
@@ -128,9 +128,9 @@ func fillJSON(text string, values Values) (string, []Use, error) {
 			return "", nil, fault.New(fault.Invalid, "the key %.300s asks for an output", literal).WithHint("ask for outputs in values; for the text itself write $$ in place of $")
 		}
 		if o, whole := Whole(literal[1 : len(literal)-1]); whole {
-			value, known := values[o]
-			uses = append(uses, Use{o, known})
-			if known {
+			value, ok := values[o]
+			uses = append(uses, Use{o, ok})
+			if ok {
 				filled.Write(value)
 			} else {
 				filled.WriteString(literal)

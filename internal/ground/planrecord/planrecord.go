@@ -54,8 +54,8 @@ func Encode(plan intent.Plan) []byte {
 	if len(s.body) < smallest {
 		return record{action: action, left: changes[len(s.ends):]}.bytes(s.body, false)
 	}
-	kept, packed := s.fit(Most - mostHead)
-	return record{action: action, left: changes[kept:]}.bytes(packed, true)
+	count, packed := s.fit(Most - mostHead)
+	return record{action: action, left: changes[count:]}.bytes(packed, true)
 }
 
 // inOrder are the changes in the order in which they are kept, the same slice where they
@@ -115,7 +115,7 @@ func bounded(c intent.FieldChange) intent.RecordedChange {
 
 // fit compresses as many of the changes as have a place in so many bytes, and says how
 // many these are. The bytes are good until the scratch is used again.
-func (s *scratch) fit(most int) (kept int, packed []byte) {
+func (s *scratch) fit(most int) (count int, packed []byte) {
 	all := len(s.ends)
 	if packed = s.pack(all); len(packed) <= most {
 		return all, packed

@@ -55,8 +55,8 @@ func NewCatalogue(order *ordering.Order, versions []Version) (*Catalogue, error)
 	c := &Catalogue{places: make(map[Release]int, len(versions))}
 	for i, v := range versions {
 		named[i] = v.Version
-		_, twice := c.places[v.Release()]
-		if twice || present[v.Name] && !v.Withdrawn {
+		_, ok := c.places[v.Release()]
+		if ok || present[v.Name] && !v.Withdrawn {
 			return nil, fault.New(fault.Invalid, "there are two versions %s", v.Name).WithHint("a name leads to one version: mend the source of versions, or how it is read")
 		}
 		present[v.Name] = present[v.Name] || !v.Withdrawn

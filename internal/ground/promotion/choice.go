@@ -144,9 +144,9 @@ func (c *choice) afterRollout() (back Release, ok bool) {
 // pinned: a version that was good here comes back as one goes back; another must be let in, as
 // without a pin, unless it is forced.
 func (c *choice) pinned(r Release) (wants Release, why Why, hold Hold) {
-	place, known := c.catalogue.place(r)
+	place, ok := c.catalogue.place(r)
 	switch {
-	case !known || c.isBad(r) || c.catalogue.isWithdrawn(place) && r != c.has:
+	case !ok || c.isBad(r) || c.catalogue.isWithdrawn(place) && r != c.has:
 		return c.has, Keeps, HeldByBadPin
 	case r == c.has:
 		return c.has, Pinned, NoHold

@@ -45,11 +45,11 @@ func (d *Decision) States(environment int) []State { return d.states[environment
 
 // State of a release in an environment; 0: nothing is known of it.
 func (d *Decision) State(environment int, r Release) State {
-	place, known := d.catalogue.place(r)
+	place, ok := d.catalogue.place(r)
 	switch {
 	case place != nowhere:
 		return d.states[environment][place]
-	case !known && d.stint(environment, r, place) == nil:
+	case !ok && d.stint(environment, r, place) == nil:
 		return 0
 	}
 	_, isBad := d.index.marks[environment].bad[r]

@@ -50,6 +50,10 @@ const (
 	NotAllowed
 	// Stopped: a person stopped the partition.
 	Stopped
+	// NotReadYet: the repository that has the field was not read yet.
+	NotReadYet
+	// RepositoryAway: the repository that has the field cannot be read.
+	RepositoryAway
 )
 
 // Stay is a time for which an environment's field held a release.
@@ -85,12 +89,15 @@ func (s *Stay) lasting(now time.Time) time.Duration {
 	return max(0, end.Sub(s.GoodSince))
 }
 
-// Veto is a rollout's bad verdict on what an environment was given.
+// Veto is a rollout's bad verdict on what an environment was given, or that people closed the pull
+// request by which it was to come.
 type Veto struct {
 	Release
 	At time.Time
 	// Rollout that found it.
 	Rollout string
+	// Request that was closed; empty: a rollout found it bad.
+	Request string
 	// BackTo is what the rollout went back to, by pins that hold; zero: it stayed.
 	BackTo Release
 }

@@ -48,6 +48,8 @@ const (
 	RolloutBad
 	// VerificationBad: a verification of what the environment has.
 	VerificationBad
+	// RequestClosed: people closed the pull request by which it was to come.
+	RequestClosed
 )
 
 // actKey is what a person forced past or wants judged anew.
@@ -123,6 +125,10 @@ func (x *index) marksOf(e *environment, f *Facts) marks {
 	facts := f.Environments[name]
 	if facts != nil {
 		for _, v := range facts.Vetoes {
+			if v.Request != "" {
+				m.bad[v.Release] = Mark{RequestClosed, v.Request, v.At}
+				continue
+			}
 			m.bad[v.Release] = Mark{RolloutBad, v.Rollout, v.At}
 		}
 		x.verified(e, facts, m.bad)

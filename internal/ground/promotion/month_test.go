@@ -281,7 +281,7 @@ func (m *month) set(name string, o Outcome) {
 		e.Rollout = true
 		m.after(time.Hour, func() {
 			e := m.facts.Environments[name]
-			e.Vetoes = append(e.Vetoes, Veto{o.Wants, m.facts.Now, "web", o.Has})
+			e.Vetoes = append(e.Vetoes, Veto{Release: o.Wants, At: m.facts.Now, Rollout: "web", BackTo: o.Has})
 			m.after(30*time.Minute, func() { m.facts.Environments[name].Rollout = false })
 		})
 	case inProduction:

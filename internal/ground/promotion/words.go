@@ -70,6 +70,7 @@ func (x *Explanation) reason() string {
 var badWords = map[BadCause]string{
 	MarkedBad: "it was marked bad by ", RolledBackFrom: "it was known when the environment was rolled back by ",
 	RolloutBad: "it was found bad by the rollout ", VerificationBad: "it was found bad by the verification ",
+	RequestClosed: "people closed the pull request ",
 }
 
 var holdWords = map[Hold]string{

@@ -70,8 +70,8 @@ func (b *Book) Open(push intent.PushID) {
 func (b *Book) Close(push intent.PushID) {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
-	if kept := b.logs[push]; kept != nil {
-		b.bytes -= kept.bytes
+	if pushLog := b.logs[push]; pushLog != nil {
+		b.bytes -= pushLog.bytes
 		delete(b.logs, push)
 	}
 }
@@ -87,22 +87,22 @@ func (b *Book) Clear() {
 func (b *Book) Read(push intent.PushID) (_ Log, ok bool) {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
-	kept := b.logs[push]
-	if kept == nil {
+	pushLog := b.logs[push]
+	if pushLog == nil {
 		return Log{}, false
 	}
-	return Log{Lines: append([]Line(nil), kept.Lines...), Dropped: kept.Dropped}, true
+	return Log{Lines: append([]Line(nil), pushLog.Lines...), Dropped: pushLog.Dropped}, true
 }
 
 // Last returns the newest line of a push; not ok: there is none.
 func (b *Book) Last(push intent.PushID) (_ string, ok bool) {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
-	kept := b.logs[push]
-	if kept == nil || len(kept.Lines) == 0 {
+	pushLog := b.logs[push]
+	if pushLog == nil || len(pushLog.Lines) == 0 {
 		return "", false
 	}
-	return kept.Lines[len(kept.Lines)-1].Text, true
+	return pushLog.Lines[len(pushLog.Lines)-1].Text, true
 }
 
 // Add adds what a plugin told of a push, by its lines. Of a push that is not open nothing is kept.
@@ -110,23 +110,23 @@ func (b *Book) Add(push intent.PushID, text string, now time.Time) {
 	lines, dropped := splitLines(text)
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
-	kept := b.logs[push]
-	if kept == nil {
+	pushLog := b.logs[push]
+	if pushLog == nil {
 		return
 	}
-	kept.skip(dropped)
-	before := kept.bytes
+	pushLog.skip(dropped)
+	before := pushLog.bytes
 	for _, line := range lines {
-		shown := kept.clean(line)
-		kept.Lines = append(kept.Lines, Line{now, shown})
-		kept.bytes += len(shown)
+		text := pushLog.clean(line)
+		pushLog.Lines = append(pushLog.Lines, Line{now, text})
+		pushLog.bytes += len(text)
 	}
 	most := MostBytes
-	if b.bytes-before+kept.bytes > mostAll {
+	if b.bytes-before+pushLog.bytes > mostAll {
 		most = 0
 	}
-	kept.trim(most)
-	b.bytes += kept.bytes - before
+	pushLog.trim(most)
+	b.bytes += pushLog.bytes - before
 }
 
 // trim drops the oldest lines beyond what is kept; the newest stays.
@@ -207,6 +207,6 @@ func (l *log) clean(line string) string {
 		// At the end of what was looked at may be the beginning of a secret.
 		line = strings.ToValidUTF8(line[:max(0, len(line)-margin)], "") + "…"
 	}
-	shown, _ := intent.Cut(intent.Shown(line), MostLine)
-	return shown
+	text, _ := intent.Cut(intent.Shown(line), MostLine)
+	return text
 }

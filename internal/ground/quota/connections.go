@@ -39,9 +39,9 @@ func (c *Connections) Track(conn net.Conn, state http.ConnState) {
 		c.open[conn] = &connection{address: hostOf(conn), since: time.Now()}
 		ending = c.surplus(c.open[conn].address, conn, limits)
 	case http.StateIdle, http.StateActive:
-		if known := c.open[conn]; known != nil {
-			if known.idle = state == http.StateIdle; known.idle {
-				known.since = time.Now()
+		if connection := c.open[conn]; connection != nil {
+			if connection.idle = state == http.StateIdle; connection.idle {
+				connection.since = time.Now()
 			}
 		}
 	case http.StateClosed, http.StateHijacked:
@@ -59,8 +59,8 @@ func (c *Connections) Track(conn net.Conn, state http.ConnState) {
 // surplus is the connection that is to end so that a new one has its place; nil: none.
 func (c *Connections) surplus(address string, fresh net.Conn, limits Limits) (ending net.Conn) {
 	sameAddress := 0
-	for _, known := range c.open {
-		if known.address == address {
+	for _, connection := range c.open {
+		if connection.address == address {
 			sameAddress++
 		}
 	}
@@ -69,12 +69,12 @@ func (c *Connections) surplus(address string, fresh net.Conn, limits Limits) (en
 		return nil
 	}
 	var worst *connection
-	for conn, known := range c.open {
-		if conn == fresh || tooMany && known.address != address {
+	for conn, connection := range c.open {
+		if conn == fresh || tooMany && connection.address != address {
 			continue
 		}
-		if worst == nil || known.idle && !worst.idle || known.idle == worst.idle && known.since.Before(worst.since) {
-			ending, worst = conn, known
+		if worst == nil || connection.idle && !worst.idle || connection.idle == worst.idle && connection.since.Before(worst.since) {
+			ending, worst = conn, connection
 		}
 	}
 	return ending

@@ -141,7 +141,7 @@ type window struct {
 }
 
 // add one, and report whether it is within a limit; else when the period ends.
-func (w *window) add(now time.Time, period time.Duration, most int) (over int, again time.Duration) {
+func (w *window) add(now time.Time, period time.Duration, most int) (excess int, again time.Duration) {
 	// A clock that was set back begins another.
 	if age := now.Sub(w.began); age >= period || age < 0 {
 		*w = window{began: now}
@@ -210,7 +210,7 @@ func (k *Keeper) Enter(caller, procedure string, stream bool) (leave func(), err
 				WithHint("end some, or ask again in a second; whoever runs the server may allow more: %s in the file of --quotas", what)
 		}
 		if Changes(procedure) {
-			if over, again := c.changes.add(k.now(), changesPeriod, k.limits.Changes); over > 0 {
+			if excess, again := c.changes.add(k.now(), changesPeriod, k.limits.Changes); excess > 0 {
 				return nil, exhausted(again, "you made %d changes within %s, which is the most", k.limits.Changes, changesPeriod).
 					WithHint("ask again in %s; whoever runs the server may allow more: changes in the file of --quotas", again.Round(time.Second))
 			}
@@ -226,16 +226,16 @@ func (k *Keeper) Enter(caller, procedure string, stream bool) (leave func(), err
 
 // Denied counts a denial. It reports whether it is to be logged, and how many before it
 // were not.
-func (k *Keeper) Denied(caller string) (log bool, left int) {
+func (k *Keeper) Denied(caller string) (log bool, remaining int) {
 	k.mutex.Lock()
 	defer k.mutex.Unlock()
 	c, now := k.of(caller), k.now()
 	last := c.denials
-	over, _ := c.denials.add(now, denialsPeriod, k.limits.Denials)
+	excess, _ := c.denials.add(now, denialsPeriod, k.limits.Denials)
 	if c.denials.began != last.began {
-		left = max(0, last.count-k.limits.Denials)
+		remaining = max(0, last.count-k.limits.Denials)
 	}
-	return over == 0, left
+	return excess == 0, remaining
 }
 
 func exhausted(again time.Duration, format string, arguments ...any) *fault.Error {

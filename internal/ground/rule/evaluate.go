@@ -207,9 +207,9 @@ func (v *variables) message(m intent.Message) (proto.Message, error) {
 
 // addonKey is what an addon is called in addons: by the last part of its type,
 // or by all of it where several types share that.
-func addonKey(set *schema.Set, name intent.TypeName) string {
+func addonKey(schemas *schema.Set, name intent.TypeName) string {
 	short := lastName(name)
-	if resolved, err := set.Resolve(short); err == nil && resolved == name {
+	if resolved, err := schemas.Resolve(short); err == nil && resolved == name {
 		return short
 	}
 	return string(name)

@@ -21,6 +21,10 @@ const (
 	NoticeOfAssets NoticeSubject = iota
 	NoticeOfPartition
 	NoticeOfDelivery
+	NoticeOfWorkflow
+	// NoticeOfReport is the fact of a workflow: of an asset's present report alone, so that it
+	// changes only with that.
+	NoticeOfReport
 )
 
 // SubjectOf a notification.
@@ -30,38 +34,48 @@ func SubjectOf(n *intentpb.Notification) NoticeSubject {
 		return NoticeOfPartition
 	case n.GetOfDelivery():
 		return NoticeOfDelivery
+	case n.GetOfWorkflow():
+		return NoticeOfWorkflow
 	}
 	return NoticeOfAssets
 }
 
 // Notice is an expression of a notification. It finds the variable now and, of an asset,
 // report and before (lehr.intent.v1.NotedReport), or partition (NotedPartition), or delivery
-// (NotedDelivery).
+// (NotedDelivery), or workflow (NotedWorkflow).
 type Notice struct {
 	text    string
 	program cel.Program
 }
 
 var notices = map[NoticeSubject]func() (*cel.Env, error){
-	NoticeOfAssets:    sync.OnceValues(func() (*cel.Env, error) { return newNotices(&intentpb.NotedReport{}, "report", "before") }),
-	NoticeOfPartition: sync.OnceValues(func() (*cel.Env, error) { return newNotices(&intentpb.NotedPartition{}, "partition") }),
-	NoticeOfDelivery:  sync.OnceValues(func() (*cel.Env, error) { return newNotices(&intentpb.NotedDelivery{}, "delivery") }),
+	NoticeOfAssets:    sync.OnceValues(func() (*cel.Env, error) { return newNotices(&intentpb.NotedReport{}, "report", "before", "now") }),
+	NoticeOfPartition: sync.OnceValues(func() (*cel.Env, error) { return newNotices(&intentpb.NotedPartition{}, "partition", "now") }),
+	NoticeOfDelivery:  sync.OnceValues(func() (*cel.Env, error) { return newNotices(&intentpb.NotedDelivery{}, "delivery", "now") }),
+	NoticeOfWorkflow:  sync.OnceValues(func() (*cel.Env, error) { return newNotices(&intentpb.NotedWorkflow{}, "workflow", "now") }),
+	NoticeOfReport:    sync.OnceValues(func() (*cel.Env, error) { return newNotices(&intentpb.NotedReport{}, "report") }),
 }
 
 // noticeFinds says what expressions find, by subject.
 var noticeFinds = map[NoticeSubject]string{
-	NoticeOfAssets:    "it finds report, before and now; of: partition lets it find partition and now, of: delivery delivery and now",
+	NoticeOfAssets:    "it finds report, before and now; of: partition lets it find partition and now, of: delivery delivery and now, of: workflow workflow and now",
 	NoticeOfPartition: "it finds partition and now", NoticeOfDelivery: "it finds delivery and now",
+	NoticeOfWorkflow: "it finds workflow and now",
+	NoticeOfReport:   "a fact finds report",
 }
 
 func newNotices(subject proto.Message, names ...string) (*cel.Env, error) {
 	options := append([]cel.EnvOption{
-		cel.Types(subject), cel.Variable("now", cel.TimestampType),
+		cel.Types(subject),
 		cel.DefaultUTCTimeZone(true), cel.ParserRecursionLimit(maxDepth), cel.ParserErrorRecoveryLimit(4),
 		cel.ParserExpressionSizeLimit(maxText), cel.ExpressionNodeLimit(maxNodes),
 		cel.ASTValidators(cel.ValidateDurationLiterals(), cel.ValidateTimestampLiterals()),
 	}, textFunctions()...)
 	for _, name := range names {
+		if name == "now" {
+			options = append(options, cel.Variable(name, cel.TimestampType))
+			continue
+		}
 		options = append(options, cel.Variable(name, cel.ObjectType(string(subject.ProtoReflect().Descriptor().FullName()))))
 	}
 	env, err := cel.NewEnv(options...)
@@ -105,6 +119,7 @@ type Noted struct {
 	Report, Before *intentpb.NotedReport
 	Partition      *intentpb.NotedPartition
 	Delivery       *intentpb.NotedDelivery
+	Workflow       *intentpb.NotedWorkflow
 	Now            time.Time
 }
 
@@ -135,6 +150,8 @@ func (n *Notice) evaluate(input Noted) (any, error) {
 		variables["partition"] = input.Partition
 	case input.Delivery != nil:
 		variables["delivery"] = input.Delivery
+	case input.Workflow != nil:
+		variables["workflow"] = input.Workflow
 	default:
 		variables["report"], variables["before"] = input.Report, input.Before
 		if input.Before == nil {

@@ -41,8 +41,8 @@ type Environment struct {
 }
 
 // New returns an environment for the types of a set.
-func New(set *schema.Set) *Environment {
-	e := &Environment{set: set, environments: map[source]*cel.Env{}}
+func New(schemas *schema.Set) *Environment {
+	e := &Environment{set: schemas, environments: map[source]*cel.Env{}}
 	e.base = sync.OnceValues(e.newBase)
 	return e
 }

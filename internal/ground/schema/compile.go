@@ -152,19 +152,19 @@ var scalars = []string{"bool", "bytes", "double", "fixed32", "fixed64", "float",
 // typeHint names the type that a field was probably meant to have: one of no definition, or
 // of a message or enum that the files define.
 func (c *compilation) typeHint(word string) string {
-	known := slices.Clone(scalars)
+	names := slices.Clone(scalars)
 	for _, file := range c.parsed {
 		for _, declared := range file.Decls {
 			switch d := declared.(type) {
 			case *ast.MessageNode:
-				known = append(known, d.Name.Val)
+				names = append(names, d.Name.Val)
 			case *ast.EnumNode:
-				known = append(known, d.Name.Val)
+				names = append(names, d.Name.Val)
 			}
 		}
 	}
-	if near := spell.Nearest(word, known); near != "" {
-		return "did you mean " + near + "?"
+	if suggestion := spell.Nearest(word, names); suggestion != "" {
+		return "did you mean " + suggestion + "?"
 	}
 	return "define the message or enum, import the file that does, and write its package before its name where that is another; of no definition are " + strings.Join(scalars, ", ")
 }
@@ -252,13 +252,13 @@ func (c *compilation) finish(linked linker.Files) (*Compiled, error) {
 	if len(c.findings) > 0 {
 		return nil, nil
 	}
-	set, err := encodedSet(files)
+	schemas, err := encodedSet(files)
 	if err != nil {
 		return nil, err
 	}
-	if len(set.Files()) > MaxSetBytes {
-		return nil, fault.New(fault.Invalid, "their descriptors have %d bytes, at most %d are allowed", len(set.Files()), MaxSetBytes)
+	if len(schemas.Files()) > MaxSetBytes {
+		return nil, fault.New(fault.Invalid, "their descriptors have %d bytes, at most %d are allowed", len(schemas.Files()), MaxSetBytes)
 	}
 	slices.Sort(c.own)
-	return &Compiled{Set: set, Own: c.own, places: c.places}, nil
+	return &Compiled{Set: schemas, Own: c.own, places: c.places}, nil
 }

@@ -30,6 +30,7 @@ import (
 	sqlschemapb "lehr.dev/gen/lehr/sqlschema/v1"
 	taskpb "lehr.dev/gen/lehr/task/v1"
 	terraformpb "lehr.dev/gen/lehr/terraform/v1"
+	workflowpb "lehr.dev/gen/lehr/workflow/v1"
 	"lehr.dev/internal/ground/fault"
 )
 
@@ -51,6 +52,7 @@ var linkedFiles = sync.OnceValue(func() *protoregistry.Files {
 		kubernetespb.File_lehr_kubernetes_v1_object_proto,
 		taskpb.File_lehr_task_v1_task_proto,
 		terraformpb.File_lehr_terraform_v1_module_proto,
+		workflowpb.File_lehr_workflow_v1_procedure_proto,
 		modelpb.File_lehr_model_v1_kubernetes_proto,
 		modelpb.File_lehr_model_v1_web_service_proto,
 		modelpb.File_lehr_model_v1_worker_proto,

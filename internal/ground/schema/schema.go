@@ -45,7 +45,7 @@ func Builtin() *Set { return builtin() }
 
 var builtin = sync.OnceValue(func() *Set {
 	// Encoded when they are first asked for: most processes are generators', which never do.
-	set, err := newSet(linkedFiles(), func() []byte {
+	schemas, err := newSet(linkedFiles(), func() []byte {
 		encoded, err := serialize(linkedFiles())
 		if err != nil {
 			panic("the linked descriptors are broken: " + err.Error())
@@ -55,7 +55,7 @@ var builtin = sync.OnceValue(func() *Set {
 	if err != nil {
 		panic("the linked descriptors are broken: " + err.Error())
 	}
-	return set
+	return schemas
 })
 
 // FromFiles reads a serialized FileDescriptorSet, for example what Files
@@ -89,29 +89,29 @@ func encodedSet(files *protoregistry.Files) (*Set, error) {
 }
 
 // newSet makes a set. encode returns the canonical encoding of the files.
-func newSet(files *protoregistry.Files, encode func() []byte) (set *Set, err error) {
-	set = &Set{files: files, types: newTypes(files), bytes: sync.OnceValue(encode)}
-	set.digest = sync.OnceValue(func() intent.Digest { return intent.Sum("lehr.schema.v1", set.bytes()) })
-	set.digests = sync.OnceValue(set.fileDigests)
-	set.encoding = &encoder{types: set.types}
-	for name := range set.types.messages {
-		set.names = append(set.names, intent.TypeName(name))
+func newSet(files *protoregistry.Files, encode func() []byte) (schemas *Set, err error) {
+	schemas = &Set{files: files, types: newTypes(files), bytes: sync.OnceValue(encode)}
+	schemas.digest = sync.OnceValue(func() intent.Digest { return intent.Sum("lehr.schema.v1", schemas.bytes()) })
+	schemas.digests = sync.OnceValue(schemas.fileDigests)
+	schemas.encoding = &encoder{types: schemas.types}
+	for name := range schemas.types.messages {
+		schemas.names = append(schemas.names, intent.TypeName(name))
 	}
-	slices.Sort(set.names)
-	if set.reaching, err = newReach(set.types.messages); err != nil {
+	slices.Sort(schemas.names)
+	if schemas.reaching, err = newReach(schemas.types.messages); err != nil {
 		return nil, err
 	}
-	if set.indexed, err = newIndexed(set.types.messages); err != nil {
+	if schemas.indexed, err = newIndexed(schemas.types.messages); err != nil {
 		return nil, err
 	}
-	set.rules = sync.OnceValues(func() (protovalidate.Validator, error) {
-		rules, err := protovalidate.New(protovalidate.WithExtensionTypeResolver(set.types))
+	schemas.rules = sync.OnceValues(func() (protovalidate.Validator, error) {
+		rules, err := protovalidate.New(protovalidate.WithExtensionTypeResolver(schemas.types))
 		if err != nil {
 			return nil, fault.New(fault.Internal, "cannot prepare the validation of payloads: %w", err)
 		}
 		return rules, nil
 	})
-	return set, nil
+	return schemas, nil
 }
 
 // Rules returns what applies the buf.validate rules of the set's types. It compiles a

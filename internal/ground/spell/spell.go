@@ -10,9 +10,9 @@ const longest = 100
 // whatever their case: in two letters at most, in a half of a shorter name, or in a third
 // of a longer one. Of several as near it is the first by the alphabet. It is empty where
 // none is near, and for a name of over 100 bytes.
-func Nearest(name string, known []string) string {
+func Nearest(name string, names []string) string {
 	nearest, least := "", min(max(2, len(name)/3), len(name)/2)+1
-	for _, candidate := range known {
+	for _, candidate := range names {
 		distance := Distance(name, candidate)
 		if distance < least || distance == least && nearest != "" && candidate < nearest {
 			nearest, least = candidate, distance

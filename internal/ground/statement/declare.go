@@ -95,8 +95,8 @@ func (r *reader) qualifier(of string, column bool) (string, error) {
 		return "", fail(token.Line, "the name of the %s is missing: write it after the keywords", of)
 	}
 	r.at++
-	twice := column && r.at+2 < len(r.tokens) && r.tokens[r.at+2].Is(".")
-	if r.peek().Is(".") && (!column || twice) {
+	duplicate := column && r.at+2 < len(r.tokens) && r.tokens[r.at+2].Is(".")
+	if r.peek().Is(".") && (!column || duplicate) {
 		return "", fail(token.Line, "the %s %s.… is named with a schema: write its name alone; the field `schema` says where it goes", of, token.Value)
 	}
 	name := token.Value

@@ -86,9 +86,9 @@ func Scan(dialect Dialect, text string) ([]Token, error) {
 func (l *lexer) rest() string { return l.text[l.at:] }
 
 // advance moves to the place and counts lines.
-func (l *lexer) advance(to int) {
-	l.line += strings.Count(l.text[l.at:to], "\n")
-	l.at = to
+func (l *lexer) advance(end int) {
+	l.line += strings.Count(l.text[l.at:end], "\n")
+	l.at = end
 }
 
 // space skips white space and comments.

@@ -72,23 +72,23 @@ func (l *look) seenOf(all []sides) time.Duration {
 func (l *look) heardAt(all []sides) int {
 	count, start := 0, l.start
 	for i := 1; i <= l.number+l.grown; i++ {
-		until := l.start.Add(min(l.lasts(), time.Duration(i)*l.Every))
+		end := l.start.Add(min(l.lasts(), time.Duration(i)*l.Every))
 		if i > l.number {
-			until = l.grownBy(i - l.number)
+			end = l.grownBy(i - l.number)
 		}
 		if slices.ContainsFunc(all, func(s sides) bool {
-			return s.sampleTimes[0].hasWithin(start, until) || s.sampleTimes[1].hasWithin(start, until)
+			return s.sampleTimes[0].hasWithin(start, end) || s.sampleTimes[1].hasWithin(start, end)
 		}) {
 			count++
 		}
-		start = until
+		start = end
 	}
 	return max(1, count)
 }
 
 // hasWithin reports whether there are any after one time, and not after another.
-func (h sampleTimes) hasWithin(start, until time.Time) bool {
-	return slices.ContainsFunc(h, func(at time.Time) bool { return at.After(start) && !at.After(until) })
+func (h sampleTimes) hasWithin(start, end time.Time) bool {
+	return slices.ContainsFunc(h, func(at time.Time) bool { return at.After(start) && !at.After(end) })
 }
 
 // sampleTimes are the times of samples, in order; nil: there was no answer.
@@ -104,12 +104,12 @@ func sampleTimesOf(samples []judge.Sample) sampleTimes {
 }
 
 // silence within a time: all pauses that are longer than what is fresh.
-func (h sampleTimes) silence(start, until time.Time, fresh time.Duration) (silence time.Duration) {
+func (h sampleTimes) silence(start, end time.Time, fresh time.Duration) (silence time.Duration) {
 	switch {
 	case h == nil:
 		return 0 // It is broken, and so is what it is a part of.
-	case len(h) == 0 || h[0].After(until):
-		return until.Sub(start)
+	case len(h) == 0 || h[0].After(end):
+		return end.Sub(start)
 	}
 	last := start
 	pause := func(at time.Time) {
@@ -119,11 +119,11 @@ func (h sampleTimes) silence(start, until time.Time, fresh time.Duration) (silen
 		last = at
 	}
 	for _, at := range h {
-		if at.After(until) {
+		if at.After(end) {
 			break
 		}
 		pause(at)
 	}
-	pause(until)
+	pause(end)
 	return silence
 }

@@ -159,11 +159,11 @@ func (s Settings) Window(change Change, now time.Time) (Window, error) {
 		return Window{}, err
 	}
 	l := lookAt(s, change, now)
-	until := l.until
+	end := l.until
 	if l.last() {
-		until = l.grownBy(l.mostGrown())
+		end = l.grownBy(l.mostGrown())
 	}
-	return Window{Before: l.changeStart.Add(-s.Before), Began: l.changeStart, From: l.start, Until: until, Look: l.number}, nil
+	return Window{Before: l.changeStart.Add(-s.Before), Began: l.changeStart, From: l.start, Until: end, Look: l.number}, nil
 }
 
 // Check is Invalid for what makes no sense.

@@ -48,12 +48,12 @@ func (l *look) sides(readings []Reading) ([]sides, error) {
 		if m.Compare == None {
 			continue
 		}
-		start, until := l.start, l.until
+		start, end := l.start, l.until
 		if m.Compare == Before {
 			// What is sampled while it changes is of neither.
-			start, until = l.changeStart.Add(-l.Before), l.changeStart
+			start, end = l.changeStart.Add(-l.Before), l.changeStart
 		}
-		control, broken := l.side(m, reading.Control, start, until)
+		control, broken := l.side(m, reading.Control, start, end)
 		if all[i].series.Control = control; broken != "" && all[i].broken == "" {
 			all[i].broken = l.baselineText(m.Compare) + broken
 		}
@@ -76,7 +76,7 @@ func (l *look) baselineText(c Comparison) string {
 
 // side of a metric within a time, both ends included, and why it cannot be used. No
 // samples are no reason yet.
-func (l *look) side(m *Measure, s Side, start, until time.Time) (selected []judge.Sample, broken string) {
+func (l *look) side(m *Measure, s Side, start, end time.Time) (selected []judge.Sample, broken string) {
 	if s.Failed != "" {
 		return nil, s.Failed
 	}
@@ -93,7 +93,7 @@ func (l *look) side(m *Measure, s Side, start, until time.Time) (selected []judg
 	}
 	clip := func(samples []judge.Sample) (selected []judge.Sample) {
 		for _, one := range samples {
-			if !one.At.Before(start) && !one.At.After(until) {
+			if !one.At.Before(start) && !one.At.After(end) {
 				selected = append(selected, one)
 			}
 		}
@@ -246,10 +246,10 @@ func newestOf(samples []judge.Sample) (newest time.Time, numbers int) {
 }
 
 // clipped an interval: of what changed, and of a control of the same time.
-func (s sides) clipped(start, until time.Time) sides {
+func (s sides) clipped(start, end time.Time) sides {
 	cut := func(samples []judge.Sample) (selected []judge.Sample) {
 		for _, one := range samples {
-			if !one.At.Before(start) && one.At.Before(until) {
+			if !one.At.Before(start) && one.At.Before(end) {
 				selected = append(selected, one)
 			}
 		}

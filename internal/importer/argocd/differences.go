@@ -155,8 +155,8 @@ func resolveSteps(steps []step, value any) [][]step {
 			all = append(all, append([]step{with}, rest...))
 		}
 	}
-	switch list, isList := value.([]any); {
-	case isList && (first.isEach || first.isIndex):
+	switch list, ok := value.([]any); {
+	case ok && (first.isEach || first.isIndex):
 		for i, element := range list {
 			if first.isIndex && i != first.index {
 				continue
@@ -168,7 +168,7 @@ func resolveSteps(steps []step, value any) [][]step {
 				follow(step{index: i, isIndex: true}, element)
 			}
 		}
-	case isList && first.key != "":
+	case ok && first.key != "":
 		for _, element := range list {
 			fields, _ := element.(map[string]any)
 			if fields[first.key] == first.value {

@@ -208,9 +208,9 @@ func merged(base, over map[string]any) map[string]any {
 		made[key] = value
 	}
 	for key, value := range over {
-		below, isMap := value.(map[string]any)
+		below, ok := value.(map[string]any)
 		was, wasMap := made[key].(map[string]any)
-		if isMap && wasMap {
+		if ok && wasMap {
 			made[key] = merged(was, below)
 		} else {
 			made[key] = value

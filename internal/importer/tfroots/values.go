@@ -132,7 +132,7 @@ func isSecret(name string, value cty.Value) bool {
 	if err := decoder.Decode(&plain); err != nil {
 		return true
 	}
-	if text, isText := plain.(string); isText && text == "" || plain == nil {
+	if text, ok := plain.(string); ok && text == "" || plain == nil {
 		return false
 	}
 	if _, isTruth := plain.(bool); isTruth {

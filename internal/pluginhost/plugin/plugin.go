@@ -235,11 +235,11 @@ type Judge interface {
 	// Judge asks whether a push may be. The answer is about what was asked, and a
 	// pass or a no. Invalid or Denied: it cannot be asked so, until somebody mends
 	// that; any other error may end by itself.
-	Judge(ctx context.Context, asked *pluginpb.JudgeRequest) (*pluginpb.JudgeResponse, error)
+	Judge(ctx context.Context, request *pluginpb.JudgeRequest) (*pluginpb.JudgeResponse, error)
 	// Select asks which assets of a rollout's stage go on. The answer is about what was
 	// asked, and names assets of it only. Errors are as of Judge.
-	Select(ctx context.Context, asked *pluginpb.SelectRequest) (*pluginpb.SelectResponse, error)
+	Select(ctx context.Context, request *pluginpb.SelectRequest) (*pluginpb.SelectResponse, error)
 	// Measure asks for samples of a metric. The answer is about what was asked, and its
 	// times are none outside of that. Errors are as of Judge.
-	Measure(ctx context.Context, asked *pluginpb.MeasureRequest) (*pluginpb.MeasureResponse, error)
+	Measure(ctx context.Context, request *pluginpb.MeasureRequest) (*pluginpb.MeasureResponse, error)
 }

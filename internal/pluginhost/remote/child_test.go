@@ -58,7 +58,7 @@ func TestWhatKeepsAPluginDown(t *testing.T) {
 		"not a program":     {Options{Run: []string{notAProgram(t)}}, fault.Unavailable, []string{"starting plugin", "exec format error"}},
 		"other protocol":    {Options{Run: self(t, "other-protocol")}, fault.Invalid, []string{"version 99", "version 1", "matching releases"}},
 		"exits":             {Options{Run: self(t, "exits")}, fault.Unavailable, []string{"exit status 7", "no licence key"}},
-		"never serves":      {Options{Run: self(t, "silent"), StartTimeout: 300 * time.Millisecond}, fault.Unavailable, []string{"did not serve", "waiting for a database"}},
+		"never serves":      {Options{Run: self(t, "silent"), StartTimeout: 5 * time.Second} /* It has to start first, and tell why. */, fault.Unavailable, []string{"did not serve", "waiting for a database"}},
 		"nothing to run":    {Options{}, fault.Invalid, []string{"no program to run"}},
 		"no folder to lock": {Options{Run: self(t, "exits"), LockDir: filepath.Join(locks, "none")}, fault.Unavailable, []string{"opening the lock"}},
 	} {

@@ -87,19 +87,19 @@ func guarantee(class pluginpb.GuaranteeClass) plugin.Guarantee {
 // d.At is when the question was sent, and becomes when production began to be read. since
 // and cadence say how old an answer may be: read since then, or, where that is zero, no
 // longer before the question than the cadence.
-func CheckDifference(diff *pluginpb.AssetDiff, d *intent.Difference, since time.Time, cadence time.Duration) (refused bool) {
+func CheckDifference(diff *pluginpb.AssetDiff, d *intent.Difference, start time.Time, cadence time.Duration) (refused bool) {
 	d.Reason = ""
-	asked := d.At
-	problem := checkAge(diff, d, since, cadence)
+	requestTime := d.At
+	problem := checkAge(diff, d, start, cadence)
 	if problem == "" {
 		problem = checkState(diff, d)
 	}
 	if problem == "" {
-		problem = checkOutcome(diff, d, asked)
+		problem = checkOutcome(diff, d, requestTime)
 	}
 	if problem != "" {
 		*d = intent.Difference{
-			Asset: d.Asset, Incarnation: d.Incarnation, At: asked, Outcome: intent.Unknown,
+			Asset: d.Asset, Incarnation: d.Incarnation, At: requestTime, Outcome: intent.Unknown,
 			Reason: "the plugin's answer is refused: " + problem,
 		}
 	}
@@ -108,17 +108,17 @@ func CheckDifference(diff *pluginpb.AssetDiff, d *intent.Difference, since time.
 
 // checkAge sets when production was read. That a change is pending, and that nothing is
 // known, is told now, whatever was read before.
-func checkAge(diff *pluginpb.AssetDiff, d *intent.Difference, since time.Time, cadence time.Duration) (problem string) {
+func checkAge(diff *pluginpb.AssetDiff, d *intent.Difference, start time.Time, cadence time.Duration) (problem string) {
 	age := diff.Age.AsDuration()
 	switch {
 	case diff.Age == nil, diff.GetPending() != nil, diff.GetUnknown() != nil:
 		return ""
 	case diff.Age.CheckValid() != nil || age < 0:
 		return fmt.Sprintf("it was read %s after it was asked for, which cannot be", -age)
-	case since.IsZero() && age > cadence:
+	case start.IsZero() && age > cadence:
 		return fmt.Sprintf("it was read %s before it was asked for, and the plugin declares a cadence of %s", age, cadence)
-	case !since.IsZero() && d.At.Add(-age).Before(since):
-		return fmt.Sprintf("it was read %s before it was asked for, and at most %s is allowed here", age, max(0, d.At.Sub(since)))
+	case !start.IsZero() && d.At.Add(-age).Before(start):
+		return fmt.Sprintf("it was read %s before it was asked for, and at most %s is allowed here", age, max(0, d.At.Sub(start)))
 	}
 	d.At = d.At.Add(-age)
 	return ""
@@ -150,7 +150,7 @@ func checkState(diff *pluginpb.AssetDiff, d *intent.Difference) (problem string)
 }
 
 // checkOutcome takes over the outcome of a question asked then.
-func checkOutcome(diff *pluginpb.AssetDiff, d *intent.Difference, asked time.Time) (problem string) {
+func checkOutcome(diff *pluginpb.AssetDiff, d *intent.Difference, requestTime time.Time) (problem string) {
 	switch outcome := diff.Outcome.(type) {
 	case *pluginpb.AssetDiff_InSync:
 		d.Outcome = intent.InSync
@@ -173,7 +173,7 @@ func checkOutcome(diff *pluginpb.AssetDiff, d *intent.Difference, asked time.Tim
 			problem = "it differs without saying in which field"
 		}
 	case *pluginpb.AssetDiff_Pending:
-		problem = checkPending(outcome.Pending, d, asked)
+		problem = checkPending(outcome.Pending, d, requestTime)
 	default:
 		problem = "it says neither in sync, nor differs, nor pending, nor unknown"
 	}
@@ -182,7 +182,7 @@ func checkOutcome(diff *pluginpb.AssetDiff, d *intent.Difference, asked time.Tim
 
 // checkPending takes over what is pending. A time to come is that of a wrong clock, and
 // counts as none.
-func checkPending(pending *pluginpb.Pending, d *intent.Difference, asked time.Time) (problem string) {
+func checkPending(pending *pluginpb.Pending, d *intent.Difference, requestTime time.Time) (problem string) {
 	d.Outcome, d.Reason, d.PendingEnd = intent.Pending, redactedWords(pending.GetReason(), maxReason), redactedWords(pending.GetEnds(), maxReason)
 	d.RetryAfter = askedPause(pending.GetRetryAfter())
 	if d.Reason == "" {
@@ -194,8 +194,8 @@ func checkPending(pending *pluginpb.Pending, d *intent.Difference, asked time.Ti
 	if pending.Since.CheckValid() != nil {
 		return "it says that a change is pending since a time that is none"
 	}
-	if since := pending.Since.AsTime(); !since.After(asked) {
-		d.PendingSince = since
+	if start := pending.Since.AsTime(); !start.After(requestTime) {
+		d.PendingSince = start
 	}
 	return ""
 }

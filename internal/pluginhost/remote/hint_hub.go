@@ -97,8 +97,8 @@ func (h *hintHub) take(byPartition map[intent.PartitionID][]intent.AssetID, fore
 	for partition, assets := range byPartition {
 		granted := h.spend(len(assets), now)
 		h.counts.Taken += uint64(granted)
-		if over := len(assets) - granted; over > 0 {
-			h.counts.Flood += uint64(over)
+		if excess := len(assets) - granted; excess > 0 {
+			h.counts.Flood += uint64(excess)
 			h.flooded, dropped = now, true
 		}
 		byPartition[partition] = assets[:granted]

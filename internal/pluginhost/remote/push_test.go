@@ -156,18 +156,47 @@ func TestPermitsThatGoOnKeepAPushGoing(t *testing.T) {
 func TestPermitThatRunsOutStopsEffects(t *testing.T) {
 	t.Parallel()
 	child, dir, push := troubled(t, "apply-loop")
+	var granted atomic.Pointer[time.Time]
 	push.Permit = func(ctx context.Context, _ string) error {
+		if !hasEffect(t, dir) {
+			now := time.Now()
+			granted.Store(&now)
+			return nil // On a busy machine it may be asked before the start.
+		}
 		<-ctx.Done()
 		return ctx.Err()
 	}
 	began := time.Now()
+	granted.Store(&began)
 	result := child.Push(t.Context(), push)
 	if result.Ending != plugin.Stopped || !strings.Contains(result.Reason, "ran out") {
 		t.Errorf("%+v", result)
 	}
 	_, effects := notes(t, dir, "effect")
-	if last := effects[len(effects)-1].Sub(began); last > plugin.PermitPeriod {
-		t.Errorf("an effect began %s after the push, longer than a permit holds", last)
+	if len(effects) == 0 {
+		t.Fatal("the push had no effect")
+	}
+	if late := effects[len(effects)-1].Sub(*granted.Load()); late > plugin.PermitPeriod {
+		t.Errorf("an effect began %s after the last permit, longer than a permit holds", late)
+	}
+}
+
+// A push whose owner does not answer whether it may start is given up: nothing waits for
+// ever on a store that hangs.
+func TestPushWithoutAnAnswerDoesNotStart(t *testing.T) {
+	t.Parallel()
+	child, dir, push := troubled(t, "1")
+	push.Checked = time.Time{} // So that it is asked before the start.
+	push.Permit = func(ctx context.Context, _ string) error {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	result := child.Push(t.Context(), push)
+	if result.Ending != plugin.Failed || !result.Retryable || !strings.Contains(result.Reason, "was not known within") {
+		t.Errorf("%+v", result)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "shop_job-1")); err == nil {
+		t.Error("a push that was not started changed production")
 	}
 }
 

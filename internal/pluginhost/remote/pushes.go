@@ -136,8 +136,8 @@ func (l *pushLink) permitRequest(ctx context.Context, push plugin.Push) (uint64,
 		late := l.received.After(push.Checked)
 		l.mutex.Unlock()
 		if fresh && (waited || late) {
-			if err := push.Permit(ctx, push.Base); err != nil {
-				return 0, refusal{err}
+			if err := l.askOwner(ctx, push); err != nil {
+				return 0, err
 			}
 		}
 		if fresh {
@@ -155,6 +155,22 @@ func (l *pushLink) permitRequest(ctx context.Context, push plugin.Push) (uint64,
 			return 0, err
 		}
 	}
+}
+
+// askOwner asks whether the push may start, and returns a refusal where it may not. An
+// owner that does not answer within a permit's period is no refusal: the push may be
+// tried again.
+func (l *pushLink) askOwner(ctx context.Context, push plugin.Push) error {
+	limited, cancel := context.WithTimeout(ctx, plugin.PermitPeriod)
+	defer cancel()
+	err := push.Permit(limited, push.Base)
+	if err == nil {
+		return nil
+	}
+	if limited.Err() != nil && ctx.Err() == nil {
+		return fault.New(fault.Unavailable, "whether the push may start was not known within %s: %w", plugin.PermitPeriod, err)
+	}
+	return refusal{err}
 }
 
 func (l *pushLink) begin(open *openPush) error {

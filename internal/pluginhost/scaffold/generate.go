@@ -36,12 +36,12 @@ func Generate(ctx context.Context, folder string) error {
 // generateGo returns the files that it wrote.
 func generateGo(ctx context.Context, folder string) ([]string, error) {
 	root := filepath.Join(folder, "proto")
-	set, err := trial.Types(ctx, root)
+	schemas, err := trial.Types(ctx, root)
 	if err != nil {
 		return nil, err
 	}
 	all := &descriptorpb.FileDescriptorSet{}
-	if err := proto.Unmarshal(set.Files(), all); err != nil {
+	if err := proto.Unmarshal(schemas.Files(), all); err != nil {
 		return nil, fault.New(fault.Internal, "reading the compiled types of %s: %w", root, err)
 	}
 	files := map[string]*descriptorpb.FileDescriptorProto{}

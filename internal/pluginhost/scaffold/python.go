@@ -62,7 +62,7 @@ func isPython(folder string) bool {
 // generatePython writes the types of the .proto files in the folder "proto" of a plugin,
 // and the SDK anew. It needs no other tool.
 func generatePython(ctx context.Context, folder string) (written []string, err error) {
-	set, err := trial.Types(ctx, filepath.Join(folder, "proto"))
+	schemas, err := trial.Types(ctx, filepath.Join(folder, "proto"))
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +70,7 @@ func generatePython(ctx context.Context, folder string) (written []string, err e
 	if err != nil {
 		return nil, err
 	}
-	types, err := twins(set.Files(), names)
+	types, err := twins(schemas.Files(), names)
 	if err != nil {
 		return nil, err
 	}

@@ -66,7 +66,7 @@ func Types(ctx context.Context, folder string) (*schema.Set, error) {
 
 // Read reads an example: a file of two YAML or JSON documents, each with a type
 // and a payload, as "lehr build --out" writes them.
-func Read(file string, set *schema.Set) (Example, error) {
+func Read(file string, schemas *schema.Set) (Example, error) {
 	text, err := files.Read(file, files.MostGiven)
 	if err != nil {
 		return Example{}, fault.New(fault.Invalid, "reading the example: %w", err)
@@ -74,18 +74,18 @@ func Read(file string, set *schema.Set) (Example, error) {
 	example := Example{File: file}
 	documents := yaml.NewDecoder(bytes.NewReader(text))
 	for i, message := range []*proto.Message{&example.First, &example.Second} {
-		if *message, err = next(documents, set); err != nil {
+		if *message, err = next(documents, schemas); err != nil {
 			return Example{}, fault.New(fault.Invalid, "document %d of the example %s: %w", i+1, file, err).
 				WithHint("an example has two documents, divided by ---: type: lehr.process.v1.Job, and payload: {…}; two intents for one resource that does not exist yet")
 		}
 	}
-	if _, err := next(documents, set); !errors.Is(err, io.EOF) {
+	if _, err := next(documents, schemas); !errors.Is(err, io.EOF) {
 		return Example{}, fault.New(fault.Invalid, "the example %s has more than two documents", file)
 	}
 	return example, nil
 }
 
-func next(documents *yaml.Decoder, set *schema.Set) (proto.Message, error) {
+func next(documents *yaml.Decoder, schemas *schema.Set) (proto.Message, error) {
 	var document struct {
 		Type    string `yaml:"type"`
 		Payload any    `yaml:"payload"`
@@ -102,11 +102,11 @@ func next(documents *yaml.Decoder, set *schema.Set) (proto.Message, error) {
 	name := intent.TypeName(document.Type)
 	if !strings.Contains(document.Type, ".") {
 		var err error
-		if name, err = set.Resolve(document.Type); err != nil {
+		if name, err = schemas.Resolve(document.Type); err != nil {
 			return nil, err
 		}
 	}
-	message, err := set.New(name)
+	message, err := schemas.New(name)
 	if err != nil {
 		return nil, err
 	}
@@ -114,7 +114,7 @@ func next(documents *yaml.Decoder, set *schema.Set) (proto.Message, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := (protojson.UnmarshalOptions{Resolver: set.Types()}).Unmarshal(payload, message); err != nil {
+	if err := (protojson.UnmarshalOptions{Resolver: schemas.Types()}).Unmarshal(payload, message); err != nil {
 		return nil, err
 	}
 	return message, nil

@@ -101,8 +101,8 @@ func (p *parser) freeze(node *yaml.Node, at string, zone *time.Location) *intent
 		}
 	}
 	start, _ := p.moment(fields["from"], at+".from", zone)
-	until, _ := p.moment(fields["until"], at+".until", zone)
-	return &intentpb.Freeze{From: timestamppb.New(start), Until: timestamppb.New(until), Reason: p.text(fields["reason"], at+".reason")}
+	end, _ := p.moment(fields["until"], at+".until", zone)
+	return &intentpb.Freeze{From: timestamppb.New(start), Until: timestamppb.New(end), Reason: p.text(fields["reason"], at+".reason")}
 }
 
 // moment is a day's beginning or a time, where a zone is.

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"go.yaml.in/yaml/v3"
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -55,7 +56,7 @@ var overridableChecks = []string{"order", "capacity", "version"}
 // maxChecks of a partition: each pass over an asset that differs asks them all.
 const maxChecks = 50
 
-var checkName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`)
+var checkName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`) })
 
 func (p *parser) checks(node *yaml.Node, d *Definition) {
 	fields := map[string]*yaml.Node{}
@@ -112,7 +113,7 @@ func (p *parser) ownCheck(key, value *yaml.Node, d *Definition) (*intentpb.Check
 	k := kinds[kind]
 	namesake := slices.IndexFunc(kinds, func(namesake ownCheck) bool { return namesake.word == name && name != k.word })
 	switch {
-	case !checkName.MatchString(name):
+	case !checkName().MatchString(name):
 		p.at(key, at, "%q is not a name", name).hint("use a-z, 0-9, - and _, at most 63")
 	case slices.Contains(takenChecks, name) || namesake >= 0:
 		p.at(key, at, "the name %s means something else of a check", name).hint("choose another name")

@@ -105,7 +105,7 @@ func (p *parser) registrations(node *yaml.Node) (list []*intentpb.Registration) 
 
 func (p *parser) commonRule(key, value *yaml.Node, common *Common) *intentpb.CommonRule {
 	at := "rules." + key.Value
-	if !checkName.MatchString(key.Value) {
+	if !checkName().MatchString(key.Value) {
 		p.at(key, at, "%q is not a name", key.Value).hint("use a-z, 0-9, - and _, at most 63")
 	}
 	fields := p.fields(value, at, commonRuleFields)

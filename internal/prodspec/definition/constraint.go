@@ -47,7 +47,7 @@ func (r *deliveryParser) constraint(key, value *yaml.Node, at string) *intentpb.
 		r.parser.at(key, at, "%s is no constraint", at).hint("write %s", strings.Join(examples, " or "))
 		return nil
 	}
-	if !checkName.MatchString(key.Value) {
+	if !checkName().MatchString(key.Value) {
 		r.parser.at(key, at, "%q is not a name", key.Value).hint("use a-z, 0-9, - and _, at most 63")
 	}
 	kind := kinds[found]
@@ -168,7 +168,7 @@ func deliverySchema() map[string]any {
 		constraints = append(constraints, object(properties, required...))
 	}
 	environment := object(map[string]any{
-		"set": object(map[string]any{"document": text(), "field": text(), "digest": text()}, "document", "field"), "assets": expression(), "partition": text(), "each": texts(),
+		"set": object(map[string]any{"document": text(), "field": text(), "digest": text(), "pull_request": text()}, "document", "field"), "assets": expression(), "partition": text(), "each": texts(),
 		"constraints": mapOf(anyOf(constraints...)), "verify": verifySchema(), "on_bad": enum(slices.Sorted(maps.Keys(deliveryOnBads))),
 		"newer": enum(slices.Sorted(maps.Keys(deliveryNewers))), "attempts": number(1), "retry": duration(),
 	}, "set", "assets")

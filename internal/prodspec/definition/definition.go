@@ -51,6 +51,8 @@ type Definition struct {
 	// DeliveryPlaces of the policy's applications, in their order; of an environment
 	// "environments.prod", and of its filter "environments.prod.assets".
 	DeliveryPlaces []RulePlaces
+	// Workflows that can be started in the partition, by their names.
+	Workflows []Workflow
 	// GenerationLines are those of the rules of generations, by their names.
 	GenerationLines map[string]int
 }
@@ -160,7 +162,7 @@ const (
 	GenerationSource = generation.Name
 )
 
-var topFields = []string{"lehr", "partition", "owner", "mode", "modes", "types", "sources", "generate", "validate", "plugins", "models", "outputs", "checks", "access", "notifications", "rollouts", "validations", "generations", "delivery", "promotions"}
+var topFields = []string{"lehr", "partition", "owner", "mode", "modes", "types", "sources", "generate", "validate", "plugins", "models", "outputs", "checks", "access", "notifications", "rollouts", "validations", "generations", "delivery", "promotions", "workflows"}
 
 func (p *parser) definition(root *yaml.Node) (d Definition) {
 	policy := &intentpb.Policy{Mode: intentpb.EnforcementMode_ENFORCEMENT_MODE_OBSERVE}
@@ -210,6 +212,7 @@ func (p *parser) definition(root *yaml.Node) (d Definition) {
 	p.generations(fields["generations"], &d)
 	p.deliveries(fields["delivery"], &d)
 	policy.PromotionGrants = p.promotionGrants(fields["promotions"], d.Sources)
+	d.Workflows = p.workflows(fields["workflows"])
 	return d
 }
 

@@ -163,7 +163,6 @@ func TestRefusedDefinitions(t *testing.T) {
 	}{
 		"misspelt field":        {"owner:", "ownr:", 3, 1, "ownr", "unknown field", "did you mean owner?"},
 		"deep misspelt field":   {"floor: 2", "flor: 2", 13, 36, "validate.shrink.flor", "unknown field", "did you mean floor?"},
-		"later section":         {"checks:", "workflows: {}\nchecks:", 17, 1, "workflows", "not part of this version", "remove it"},
 		"bad document":          {"{dir: ., files: [service.yaml]}", "{document: K/x}", 7, 23, "sources.service.document", "no name of a document", "small letters"},
 		"polled document":       {"{dir: ., files: [service.yaml]}", "{document: knobs, every: 1s}", 7, 30, "sources.service.every", "unknown field", "allowed: document"},
 		"misspelt check":        {"budget: {scope", "turndwn: {in_flight: 1}\n  budget: {scope", 18, 3, "checks.turndwn", "is no check", "did you mean turndown?"},

@@ -27,6 +27,7 @@ const (
 
 var (
 	deliveryKeys    = []string{"versions", "order", "environments"}
+	setKeys         = []string{"document", "field", "digest", "pull_request"}
 	orderKeys       = []string{"by", "match", "layout", "prereleases"}
 	environmentKeys = []string{"set", "assets", "partition", "each", "constraints", "verify", "on_bad", "newer", "attempts", "retry"}
 )
@@ -52,7 +53,7 @@ func (p *parser) deliveries(node *yaml.Node, d *Definition) {
 		if len(d.Policy.Deliveries) > maxDeliveries {
 			return // A finding says so.
 		}
-		if !checkName.MatchString(key.Value) {
+		if !checkName().MatchString(key.Value) {
 			p.at(key, at, "%q is not a name", key.Value).hint("use a-z, 0-9, - and _, at most 63")
 		}
 		r := &deliveryParser{parser: p, at: at, definition: d, key: key, nodes: map[string]*yaml.Node{}, places: RulePlaces{"": {key.Line, key.Column}}}
@@ -94,7 +95,7 @@ type deliveryParser struct {
 }
 
 func (r *deliveryParser) delivery(value *yaml.Node) *intentpb.Delivery {
-	before := len(r.findings)
+	count := len(r.findings)
 	spec := &intentpb.Delivery{Name: r.key.Value, Order: &intentpb.VersionOrder{}}
 	fields := r.fields(value, r.at, deliveryKeys)
 	for _, needed := range []string{"versions", "environments"} {
@@ -117,10 +118,10 @@ func (r *deliveryParser) delivery(value *yaml.Node) *intentpb.Delivery {
 	})
 	if n := len(spec.Environments); n > maxEnvironments {
 		r.parser.at(r.key, r.at+".environments", "%s has more than %d environments", r.at, maxEnvironments).hint("make several applications of it")
-	} else if n == 0 && fields["environments"] != nil && len(r.findings) == before {
+	} else if n == 0 && fields["environments"] != nil && len(r.findings) == count {
 		r.parser.at(fields["environments"], r.at+".environments", "%s has no environments", r.at).hint("write one, as test: {set: …, assets: …}")
 	}
-	if len(r.findings) == before {
+	if len(r.findings) == count {
 		r.together(spec)
 	}
 	return spec
@@ -128,20 +129,20 @@ func (r *deliveryParser) delivery(value *yaml.Node) *intentpb.Delivery {
 
 // versionSource is a source that lists versions.
 func (r *deliveryParser) versionSource(node *yaml.Node, name string) {
-	var known []string
+	var names []string
 	for _, s := range r.definition.Sources {
 		if s.Remote != nil && s.Remote.Versions != nil {
-			known = append(known, s.Name)
+			names = append(names, s.Name)
 		}
 	}
-	if name == "" || slices.Contains(known, name) {
+	if name == "" || slices.Contains(names, name) {
 		return
 	}
 	hint := "write one under sources, as images: {registry: …}, {debian: …}, {git_tags: …} or {pushed: …}"
-	if len(known) > 0 {
-		hint = "known: " + strings.Join(known, ", ")
+	if len(names) > 0 {
+		hint = "known: " + strings.Join(names, ", ")
 	}
-	if suggestion := spell.Nearest(name, known); suggestion != "" {
+	if suggestion := spell.Nearest(name, names); suggestion != "" {
 		hint = "did you mean " + suggestion + "? " + hint
 	}
 	r.parser.at(node, r.at+".versions", "no source %q lists versions", name).hint("%s", hint)
@@ -155,7 +156,7 @@ func (r *deliveryParser) order(node *yaml.Node, order *intentpb.VersionOrder) {
 		order.By = choice(r.parser, node, at, orders, "one of "+words)
 		return
 	}
-	before := len(r.findings)
+	count := len(r.findings)
 	fields := r.fields(node, at, orderKeys)
 	if by := fields["by"]; by != nil {
 		order.By = choice(r.parser, by, at+".by", orders, "one of "+words)
@@ -169,7 +170,7 @@ func (r *deliveryParser) order(node *yaml.Node, order *intentpb.VersionOrder) {
 	if prereleases := fields["prereleases"]; prereleases != nil {
 		order.Prereleases = r.texts(prereleases, at+".prereleases")
 	}
-	if len(r.findings) == before {
+	if len(r.findings) == count {
 		_, err := ordering.New(order)
 		r.check(node, at, err)
 	}
@@ -178,7 +179,7 @@ func (r *deliveryParser) order(node *yaml.Node, order *intentpb.VersionOrder) {
 // environment is one, or with each: one for each value.
 func (r *deliveryParser) environment(key, value *yaml.Node) (list []*intentpb.DeliveryEnvironment) {
 	at := r.at + ".environments." + key.Value
-	if !checkName.MatchString(key.Value) {
+	if !checkName().MatchString(key.Value) {
 		r.parser.at(key, at, "%q is not a name", key.Value).hint("use a-z, 0-9, - and _, at most 63")
 	}
 	fields := r.fields(value, at, environmentKeys)
@@ -249,7 +250,7 @@ func (r *deliveryParser) environmentFields(spec *intentpb.DeliveryEnvironment, f
 
 // set is the field that holds the environment's version.
 func (r *deliveryParser) set(node *yaml.Node, spec *intentpb.DeliveryEnvironment, at string) {
-	fields := r.fields(node, at, []string{"document", "field", "digest"})
+	fields := r.fields(node, at, setKeys)
 	for _, needed := range []string{"document", "field"} {
 		if fields[needed] == nil {
 			r.parser.at(node, at+"."+needed, "%s.%s is missing", at, needed).hint("write set: {document: knobs, field: /test/version}")
@@ -271,17 +272,32 @@ func (r *deliveryParser) set(node *yaml.Node, spec *intentpb.DeliveryEnvironment
 		}
 	}
 	stored, inGit := documentsOf(r.definition.Sources)
-	if spec.Partition == "" {
+	if spec.InRepository = spec.Partition == "" && stored[spec.Document] == "" && slices.Contains(inGit, spec.Document); spec.InRepository {
+		spec.Source = spec.Document
+	} else if spec.Partition == "" {
 		spec.Source = stored[spec.Document]
 	}
+	r.pullRequest(fields["pull_request"], spec, at+".pull_request")
 	if spec.Document == "" || spec.Partition != "" || stored[spec.Document] != "" || slices.Contains(inGit, spec.Document) {
 		return
 	}
 	hint := "name one under sources: knobs: {document: knobs}, or say in which partition it is"
-	if known := append(slices.Sorted(maps.Keys(stored)), inGit...); len(known) > 0 {
-		hint += "; known: " + strings.Join(known, ", ")
+	if names := append(slices.Sorted(maps.Keys(stored)), inGit...); len(names) > 0 {
+		hint += "; known: " + strings.Join(names, ", ")
 	}
 	r.parser.at(fields["document"], at+".document", "no source is the document %q", spec.Document).hint("%s", hint)
+}
+
+// pullRequest names the git host where people decide on a version.
+func (r *deliveryParser) pullRequest(node *yaml.Node, spec *intentpb.DeliveryEnvironment, at string) {
+	if node == nil {
+		return
+	}
+	spec.PullRequest = r.text(node, at)
+	if spec.Partition == "" && !spec.InRepository && spec.Document != "" {
+		r.parser.at(node, at, "the document %q is no file of a repository, so no pull request can be opened for it", spec.Document).
+			hint("name a document in git, as knobs: {git: …, document: knobs.yaml}, or take pull_request out and write a judgement among the constraints")
+	}
 }
 
 // expand an environment into one for each value, which stands for {each} in its texts.
@@ -302,7 +318,7 @@ func (r *deliveryParser) expand(node *yaml.Node, at string, spec *intentpb.Deliv
 	for i, value := range values {
 		one := proto.CloneOf(spec)
 		one.Name, one.Group = spec.Name+"-"+value, spec.Name
-		if value != "" && !checkName.MatchString(one.Name) {
+		if value != "" && !checkName().MatchString(one.Name) {
 			r.parser.at(item(node, i), at+".each", "%q is not a name", one.Name).hint("use a-z, 0-9, - and _, at most 63 with the environment's name before it")
 		}
 		one.Pointer, one.Assets = strings.ReplaceAll(spec.Pointer, eachWord, value), strings.ReplaceAll(spec.Assets, eachWord, value)

@@ -2,11 +2,13 @@ package definition_test
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	intentpb "lehr.dev/gen/lehr/intent/v1"
+	"lehr.dev/internal/external"
 	"lehr.dev/internal/ground/promotion"
 	"lehr.dev/internal/ground/schema"
 	"lehr.dev/internal/prodspec/definition"
@@ -33,12 +35,19 @@ func TestDeliveryOfThePageIsRead(t *testing.T) {
 	samples := map[string]int{}
 	for _, block := range strings.Split(string(page), "```yaml\n")[1:] {
 		text, _, _ := strings.Cut(block, "```")
+		if strings.HasPrefix(text, "external-checks:") {
+			checkOperatorsFile(t, text)
+			continue
+		}
 		if strings.HasPrefix(text, "order:") {
 			text = "delivery: {a: {versions: images, " + strings.TrimSpace(text) + ", environments: {e: {set: {document: knobs, field: /e}, assets: true}}}}\n"
 		}
 		if strings.HasPrefix(text, "verify:") {
 			const environment = "delivery:\n  v:\n    versions: images\n    environments:\n      e:\n        set: {document: knobs, field: /e}\n        assets: true\n"
 			text = environment + "        " + strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n        ") + "\n"
+		}
+		if strings.HasPrefix(text, "sources:") {
+			text = "lehr: v1\npartition: shop\ngenerate: {}\n" + text
 		}
 		if !strings.HasPrefix(text, "lehr:") {
 			text = deliveryHead + text
@@ -58,8 +67,28 @@ func TestDeliveryOfThePageIsRead(t *testing.T) {
 			samples[spec.GetName()] = len(application.Environments())
 		}
 	}
-	if samples["web"] != 3 || samples["cart"] != 2 || samples["search"] != 2 || samples["portal"] != 7 || samples["a"] != 1 || samples["v"] != 1 {
+	if samples["web"] != 3 || samples["mail"] != 2 || samples["cart"] != 2 || samples["search"] != 2 || samples["portal"] != 7 || samples["a"] != 1 || samples["v"] != 1 {
 		t.Errorf("%v", samples)
+	}
+}
+
+// checkOperatorsFile takes the page's file of whoever runs the server: it allows what the page's verifications are.
+func checkOperatorsFile(t *testing.T, text string) {
+	t.Helper()
+	t.Setenv("LOAD_TOKEN", "secret")
+	file := filepath.Join(t.TempDir(), "outside.yaml")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	policy, err := external.ReadPolicy(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := policy.MayRun("shop", "/usr/local/bin/smoke"); err != nil {
+		t.Error(err)
+	}
+	if _, err := policy.Place("shop", external.Verification, "load"); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -84,7 +113,7 @@ func TestDeliveryIsRead(t *testing.T) {
           denied: {deny: [{version: "1.4.*", reason: slow}, {commit: 1f2e3d4, reason: slow}]}
           canary: {verdict: outside, expires: 1d}
       last:
-        set: {document: sizes, field: /last}
+        set: {document: sizes, field: /last, pull_request: hub}
         assets: 'id == "b"'
         verify: {smoke: {command: [/opt/smoke, --all]}, load: {http: "https://load.example.com/run", timeout: 20m}, people: }
 `), schema.Builtin())
@@ -110,6 +139,9 @@ func TestDeliveryIsRead(t *testing.T) {
 		t.Errorf("%v", c)
 	}
 	last := web.GetEnvironments()[3]
+	if !last.GetInRepository() || last.GetSource() != "sizes" || last.GetPullRequest() != "hub" || acme.GetInRepository() {
+		t.Errorf("in a repository: %v", last)
+	}
 	if runs := last.GetRuns(); len(last.GetVerify()) != 3 || len(runs) != 2 || runs[0].GetCommand().GetLine()[1] != "--all" || runs[1].GetTimeout().AsDuration() != 20*time.Minute {
 		t.Errorf("%v", last)
 	}
@@ -141,31 +173,32 @@ func TestRefusedDeliveries(t *testing.T) {
 		one(`{set: {document: knobs, field: "/{each}"}, assets: true, each: [` + strings.Repeat("x, ", 201) + `]}`):     {"delivery.web.environments.prod.each", "several applications"},
 		one(`{set: {document: knobs, field: /prod}, assets: true, constraints: [a]}`):                                   {"delivery.web.environments.prod.constraints", "{key: value}"},
 		one(`{assets: true}`): {"delivery.web.environments.prod.set", "document: knobs"},
-		one(`{set: {document: knbs, field: /prod}, assets: true}`):                {"delivery.web.environments.prod.set.document", "known: knobs, sizes"},
-		one(`{set: {document: knobs, field: prod}, assets: true}`):                {"delivery.web.environments.prod.set.field", ""},
-		one(`{set: {document: knobs, field: /test}, assets: true}`):               {"delivery.web.environments.prod", "a field of its own"},
-		one(`{set: {document: knobs, field: /prod}, assets: true, on_bad: stop}`): {"delivery.web.environments.prod.on_bad", "back or stay"},
-		one(`{set: {document: knobs, field: /prod}, assets: true, newer: held}`):  {"delivery.web.environments.prod.newer", "queues"},
-		one(`{set: {document: knobs, field: /prod}, assets: true, attempts: 0}`):  {"delivery.web.environments.prod.attempts", "attempts: 1"},
-		one(`{set: {document: knobs, field: /prod}, assets: true, partition: Q}`): {"delivery.web.environments.prod.partition", ""},
-		prod(`{depend_on: [test]}`):                                               {c, "{depends_on: [test], stable: 30m}"},
-		prod(`{depends_on: [test], stabel: 1h}`):                                  {c + ".stabel", "did you mean stable?"},
-		prod(`{depends_on: [tset]}`):                                              {c, "did you mean test?"},
-		prod(`{depends_on: [prod]}`):                                              {"delivery.web.environments.prod", "take one of these dependencies out"},
-		prod(`{depends_on: []}`):                                                  {c + ".depends_on", "[a, b]"},
-		prod(`{depends_on: [test], rollbacks: maybe}`):                            {c + ".rollbacks", "true or false"},
-		prod(`{judgement: 0}`):                                                    {c + ".judgement", "judgement: 1"},
-		prod(`{judgement: 21}`):                                                   {c + ".judgement", "for example 2"},
-		prod(`{judgement: 1, roles: [boss]}`):                                     {c + ".roles", ""},
-		prod(`{zone: UTC, at_most: 2}`):                                           {c, "Mon-Fri 09:00-17:00"},
-		prod(`{zone: UTC, open: noon}`):                                           {c + ".open", "Mon-Fri"},
-		prod(`{soak: 4h}`):                                                        {c + ".in", "in: [staging]"},
-		prod(`{soak: long, in: test}`):                                            {c + ".soak", "24h"},
-		prod(`{min_age: -1h}`):                                                    {c + ".min_age", "24h"},
-		prod(`{deny: [{version: "1"}]}`):                                          {c + ".deny[0].reason", "say why"},
-		prod(`{deny: [{reason: a}]}`):                                             {c + ".deny[0]", "commit"},
-		prod(`{deny: [{commit: xyz, reason: a}]}`):                                {c + ".deny[0].commit", "7 digits"},
-		prod(`{verdict: inside}`):                                                 {c + ".verdict", "outside"},
+		one(`{set: {document: knbs, field: /prod}, assets: true}`):                     {"delivery.web.environments.prod.set.document", "known: knobs, sizes"},
+		one(`{set: {document: knobs, field: /prod, pull_request: hub}, assets: true}`): {"delivery.web.environments.prod.set.pull_request", "name a document in git"},
+		one(`{set: {document: knobs, field: prod}, assets: true}`):                     {"delivery.web.environments.prod.set.field", ""},
+		one(`{set: {document: knobs, field: /test}, assets: true}`):                    {"delivery.web.environments.prod", "a field of its own"},
+		one(`{set: {document: knobs, field: /prod}, assets: true, on_bad: stop}`):      {"delivery.web.environments.prod.on_bad", "back or stay"},
+		one(`{set: {document: knobs, field: /prod}, assets: true, newer: held}`):       {"delivery.web.environments.prod.newer", "queues"},
+		one(`{set: {document: knobs, field: /prod}, assets: true, attempts: 0}`):       {"delivery.web.environments.prod.attempts", "attempts: 1"},
+		one(`{set: {document: knobs, field: /prod}, assets: true, partition: Q}`):      {"delivery.web.environments.prod.partition", ""},
+		prod(`{depend_on: [test]}`):                                                    {c, "{depends_on: [test], stable: 30m}"},
+		prod(`{depends_on: [test], stabel: 1h}`):                                       {c + ".stabel", "did you mean stable?"},
+		prod(`{depends_on: [tset]}`):                                                   {c, "did you mean test?"},
+		prod(`{depends_on: [prod]}`):                                                   {"delivery.web.environments.prod", "take one of these dependencies out"},
+		prod(`{depends_on: []}`):                                                       {c + ".depends_on", "[a, b]"},
+		prod(`{depends_on: [test], rollbacks: maybe}`):                                 {c + ".rollbacks", "true or false"},
+		prod(`{judgement: 0}`):                                                         {c + ".judgement", "judgement: 1"},
+		prod(`{judgement: 21}`):                                                        {c + ".judgement", "for example 2"},
+		prod(`{judgement: 1, roles: [boss]}`):                                          {c + ".roles", ""},
+		prod(`{zone: UTC, at_most: 2}`):                                                {c, "Mon-Fri 09:00-17:00"},
+		prod(`{zone: UTC, open: noon}`):                                                {c + ".open", "Mon-Fri"},
+		prod(`{soak: 4h}`):                                                             {c + ".in", "in: [staging]"},
+		prod(`{soak: long, in: test}`):                                                 {c + ".soak", "24h"},
+		prod(`{min_age: -1h}`):                                                         {c + ".min_age", "24h"},
+		prod(`{deny: [{version: "1"}]}`):                                               {c + ".deny[0].reason", "say why"},
+		prod(`{deny: [{reason: a}]}`):                                                  {c + ".deny[0]", "commit"},
+		prod(`{deny: [{commit: xyz, reason: a}]}`):                                     {c + ".deny[0].commit", "7 digits"},
+		prod(`{verdict: inside}`):                                                      {c + ".verdict", "outside"},
 		one("{set: {document: knobs, field: /prod}, assets: true}}}\n  api: {versions: cart, environments: {x: {set: {document: knobs, field: /prod}, assets: true}"): {"delivery.api.environments.x.set", "a field of its own"},
 	} {
 		_, findings := definition.Parse("lehr.yaml", []byte(deliveryHead+"delivery:\n  web: "+text+"\n"), schema.Builtin())

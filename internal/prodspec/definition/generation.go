@@ -84,16 +84,16 @@ func (p *parser) generatedPrefix(node *yaml.Node, at string) string {
 
 // generationGenerator refuses generators that there are not.
 func (p *parser) generationGenerator(node *yaml.Node, at, name string, d *Definition) {
-	var known []string
+	var names []string
 	for _, g := range d.Generators {
-		known = append(known, g.Name)
+		names = append(names, g.Name)
 	}
-	if slices.Contains(known, name) {
+	if slices.Contains(names, name) {
 		return
 	}
-	slices.Sort(known)
-	hint := "known: " + strings.Join(known, ", ")
-	if nearest := spell.Nearest(name, known); nearest != "" {
+	slices.Sort(names)
+	hint := "known: " + strings.Join(names, ", ")
+	if nearest := spell.Nearest(name, names); nearest != "" {
 		hint = "did you mean " + nearest + "? " + hint
 	}
 	p.at(node, at, "there is no generator %q that gives assets", name).hint("%s", hint)

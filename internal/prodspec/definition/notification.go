@@ -25,7 +25,7 @@ var notificationKeys = []string{"of", "when", "for", "repeat", "to", "text", "gr
 func (p *parser) notifications(node *yaml.Node) (list []*intentpb.Notification) {
 	p.eachPair(node, "notifications", func(key, value *yaml.Node) {
 		at := "notifications." + key.Value
-		if !checkName.MatchString(key.Value) {
+		if !checkName().MatchString(key.Value) {
 			p.at(key, at, "%q is not a name", key.Value).hint("use a-z, 0-9, - and _, at most 63")
 		}
 		list = append(list, p.notification(key, value, at))
@@ -52,9 +52,12 @@ func (p *parser) notification(key, value *yaml.Node, at string) *intentpb.Notifi
 			n.OfPartition = true
 		case "delivery":
 			n.OfDelivery = true
-			p.refuseLasting(fields, at)
+			p.refuseLasting(fields, at, "delivery")
+		case "workflow":
+			n.OfWorkflow = true
+			p.refuseLasting(fields, at, "workflow")
 		default:
-			p.at(ofNode, at+".of", "%s.of must be assets, partition or delivery, is %s", at, describe(ofNode)).hint("leave it out for assets")
+			p.at(ofNode, at+".of", "%s.of must be assets, partition, delivery or workflow, is %s", at, describe(ofNode)).hint("leave it out for assets")
 		}
 	}
 	subject := rule.SubjectOf(n)
@@ -94,11 +97,11 @@ func (p *parser) notification(key, value *yaml.Node, at string) *intentpb.Notifi
 	return n
 }
 
-// refuseLasting keys: what happens to a version is told of once, when it happens.
-func (p *parser) refuseLasting(fields map[string]*yaml.Node, at string) {
+// refuseLasting keys: what happens to a version, or in a run, is told of once, when it happens.
+func (p *parser) refuseLasting(fields map[string]*yaml.Node, at, subject string) {
 	for _, key := range []string{"for", "repeat", "group", "resolved"} {
 		if field := fields[key]; field != nil {
-			p.at(field, at+"."+key, "%s.%s says nothing of: delivery, which is told of once, when it happens", at, key).hint("leave it out")
+			p.at(field, at+"."+key, "%s.%s says nothing of: %s, which is told of once, when it happens", at, key, subject).hint("leave it out")
 		}
 	}
 }

@@ -21,12 +21,13 @@ func TestNotificationsAreRead(t *testing.T) {
     text: '"look at " + report.asset'
     group: report.target
   stopped: {of: partition, when: "has(partition.stop) && now - partition.stop.since > duration('1h')", to: chat, resolved: false}
+  asked: {of: workflow, when: 'workflow.event == "asks" && workflow.run > 0', text: workflow.workflow, to: chat}
 `), schema.Builtin())
 	if len(findings) > 0 {
 		t.Fatalf("%+v", findings)
 	}
 	n := d.Policy.Notifications
-	if len(n) != 2 || n[0].Name != "approvals" || n[0].For.AsDuration() != 10*time.Minute || n[0].Repeat.AsDuration() != 4*time.Hour ||
+	if len(n) != 3 || !n[2].OfWorkflow || n[0].Name != "approvals" || n[0].For.AsDuration() != 10*time.Minute || n[0].Repeat.AsDuration() != 4*time.Hour ||
 		len(n[0].To) != 2 || n[0].SilentEnd || !n[1].OfPartition || !n[1].SilentEnd || n[1].For != nil {
 		t.Errorf("read as %v", n)
 	}
@@ -42,9 +43,11 @@ func TestNotificationsAreRead(t *testing.T) {
 		"{when: 'true', to: chat, repeat: 1s}":                             "less than 1m0s",
 		"{when: 'true', to: chat, for: soon}":                              "not a length of time",
 		"{when: 'true', to: [a,b,c,d,e,f,g,h,i,j,k]}":                      "11 targets, at most 10",
-		"{when: 'true', to: chat, of: galaxy}":                             "must be assets, partition or delivery, is",
+		"{when: 'true', to: chat, of: galaxy}":                             "must be assets, partition, delivery or workflow, is",
 		"{when: 'true', to: chat, resolved: maybe}":                        "must be true or false",
 		"{of: delivery, when: 'true', to: chat, repeat: 1h}":               "notifications.n.repeat says nothing of: delivery",
+		"{of: workflow, when: 'true', to: chat, for: 1h}":                  "notifications.n.for says nothing of: workflow",
+		"{of: workflow, when: 'delivery.event == \"asks\"', to: chat}":     "undeclared reference to 'delivery'",
 		"{of: delivery, when: report.asset == '', to: chat}":               "no expression of a notification",
 		"{when: 'true', to: chat, url: 'http://x'}":                        "unknown field notifications.n.url",
 		"{when: '" + strings.Repeat("(", 10_000) + "', to: chat}":          "no expression",
@@ -66,7 +69,7 @@ func TestNotificationsOfThePageAreRead(t *testing.T) {
 	_, rest, _ := strings.Cut(string(page), "```yaml\n")
 	text, _, _ := strings.Cut(rest, "```")
 	d, findings := definition.Parse("lehr.yaml", []byte("lehr: v1\npartition: shop\nsources: {s: {files: a}}\ngenerate: {g: {starlark: a.star, from: s}}\n"+text), schema.Builtin())
-	if len(findings) > 0 || len(d.Policy.Notifications) != 7 {
+	if len(findings) > 0 || len(d.Policy.Notifications) != 8 {
 		t.Errorf("%d notifications, %+v", len(d.Policy.Notifications), findings)
 	}
 }

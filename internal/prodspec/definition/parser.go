@@ -27,11 +27,6 @@ type parser struct {
 	findings []intent.Finding
 }
 
-// later names fields that are part of the language but not of this version.
-var later = map[string]string{
-	"workflows": "",
-}
-
 // findingRef lets a hint be added to a finding.
 type findingRef struct{ finding *intent.Finding }
 
@@ -158,10 +153,6 @@ func (p *parser) fields(node *yaml.Node, path string, allowed []string) map[stri
 
 func (p *parser) unknown(key *yaml.Node, path string, allowed []string) {
 	field := join(path, key.Value)
-	if section, ok := later[key.Value]; ok && (section == "" && path == "" || section != "" && strings.HasPrefix(path, section)) {
-		p.at(key, field, "%s is not part of this version", field).hint("remove it; allowed here: %s", strings.Join(allowed, ", "))
-		return
-	}
 	suggestion := spell.Nearest(key.Value, allowed)
 	if suggestion != "" {
 		p.at(key, field, "unknown field %s", field).hint("did you mean %s? allowed: %s", suggestion, strings.Join(allowed, ", "))

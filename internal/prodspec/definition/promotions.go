@@ -27,7 +27,7 @@ func (p *parser) promotionGrants(node *yaml.Node, sources []Source) (list []*int
 		p.at(node, "promotions.grants", "promotions.grants is no list").hint(promotionExample)
 		return nil
 	}
-	stored, _ := documentsOf(sources)
+	stored, inGit := documentsOf(sources)
 	for i := range grants.Content {
 		at, one := fmt.Sprintf("promotions.grants[%d]", i), item(grants, i)
 		fields := p.fields(one, at, promotionFields)
@@ -40,16 +40,20 @@ func (p *parser) promotionGrants(node *yaml.Node, sources []Source) (list []*int
 		if node := fields["application"]; node != nil {
 			text := p.text(node, at+".application")
 			partition, name, ok := strings.Cut(text, "/")
-			if _, err := intent.ParsePartitionID(partition); text != "" && (!ok || err != nil || !checkName.MatchString(name)) {
+			if _, err := intent.ParsePartitionID(partition); text != "" && (!ok || err != nil || !checkName().MatchString(name)) {
 				p.at(node, at+".application", "%q is no application of a partition", text).hint("write PARTITION/APPLICATION, as shop/web")
 			}
 			g.Partition, g.Application = partition, name
 		}
 		if node := fields["document"]; node != nil {
 			g.Document = p.text(node, at+".document")
-			if g.Source = stored[g.Document]; g.Source == "" && g.Document != "" {
+			switch g.Source = stored[g.Document]; {
+			case g.Source != "" || g.Document == "":
+			case slices.Contains(inGit, g.Document):
+				g.Source, g.InRepository = g.Document, true
+			default:
 				p.at(node, at+".document", "no source is the document %q", g.Document).
-					hint("name one under sources: knobs: {document: knobs}; known: %s", strings.Join(slices.Sorted(maps.Keys(stored)), ", "))
+					hint("name one under sources: knobs: {document: knobs}; known: %s", strings.Join(append(slices.Sorted(maps.Keys(stored)), inGit...), ", "))
 			}
 		}
 		if node := fields["fields"]; node != nil {

@@ -18,6 +18,11 @@ func TestPromotionGrants(t *testing.T) {
 	if len(grants) != 1 || grants[0].GetPartition() != "shop" || grants[0].GetApplication() != "web" || grants[0].GetSource() != "held" || len(grants[0].GetPointers()) != 2 {
 		t.Errorf("grants: %v", grants)
 	}
+	const inGit = "lehr: v1\npartition: eu\nsources: {knobs: {git: ./shop.git, branch: main, document: knobs.yaml}}\ngenerate: {web: {starlark: web.star, from: [knobs]}}\n"
+	d, findings = definition.Parse("lehr.yaml", []byte(inGit+"promotions: {grants: [{application: shop/web, document: knobs, fields: [/production/version]}]}\n"), schema.Builtin())
+	if grants = d.Policy.GetPromotionGrants(); len(findings) > 0 || len(grants) != 1 || !grants[0].GetInRepository() || grants[0].GetSource() != "knobs" {
+		t.Errorf("of a document in git: %v, %v", grants, findings)
+	}
 	for text, want := range map[string]string{
 		"promotions: {}": "promotions.grants is no list",
 		"promotions: {grants: [{document: knobs, fields: [/a]}]}":                                  "promotions.grants[0].application is missing",

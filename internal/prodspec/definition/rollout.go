@@ -45,7 +45,7 @@ var grouping = regexp.MustCompile(`^(scope|label) +(\S+)$`)
 func (p *parser) rollouts(node *yaml.Node, d *Definition) {
 	p.eachPair(node, "rollouts", func(key, value *yaml.Node) {
 		at := "rollouts." + key.Value
-		if !checkName.MatchString(key.Value) {
+		if !checkName().MatchString(key.Value) {
 			p.at(key, at, "%q is not a name", key.Value).hint("use a-z, 0-9, - and _, at most 63")
 		}
 		r := &rolloutParser{parser: p, at: at, sources: d.Sources, earlier: d.Policy.Rollouts, places: RulePlaces{"": {key.Line, key.Column}}}
@@ -155,7 +155,7 @@ func (r *rolloutParser) field(node *yaml.Node, at string) *intentpb.DocumentFiel
 		r.parser.at(node, at, "%s must be pins or a field of a document, is %s", at, describe(node)).hint(`write by: pins, or by: {document: knobs, field: "/clusters/{scope.cluster}/version"}`)
 		return nil
 	}
-	fields := r.fields(node, at, []string{"document", "field"})
+	fields := r.fields(node, at, []string{"document", "field", "pull_request"})
 	for _, needed := range []string{"document", "field"} {
 		if fields[needed] == nil {
 			r.parser.at(node, at+"."+needed, "%s.%s is missing", at, needed).hint(`write by: {document: knobs, field: "/clusters/{scope.cluster}/version"}`)
@@ -164,25 +164,35 @@ func (r *rolloutParser) field(node *yaml.Node, at string) *intentpb.DocumentFiel
 	}
 	field := &intentpb.DocumentField{Document: r.text(fields["document"], at+".document"), Pointer: r.text(fields["field"], at+".field")}
 	r.place("by.field", fields["field"])
-	switch documents, inGit := documentsOf(r.sources); {
-	case field.Document == "":
-	case documents[field.Document] != "":
-		field.Source = documents[field.Document]
-	case slices.Contains(inGit, field.Document):
-		r.parser.at(fields["document"], at+".document", "the document %q lies in git, and a rollout sets fields of those that Lehr holds", field.Document).
-			hint("keep what it sets in one of Lehr: sources: knobs: {document: knobs}")
-	default:
-		hint := "name one under sources: knobs: {document: knobs}"
-		if len(documents) > 0 {
-			hint = "known: " + strings.Join(slices.Sorted(maps.Keys(documents)), ", ")
+	r.document(fields["document"], field, at+".document")
+	if request := fields["pull_request"]; request != nil {
+		if field.PullRequest = r.text(request, at+".pull_request"); !field.InRepository && field.Source != "" {
+			r.parser.at(request, at+".pull_request", "the document %q is no file of a repository, so no pull request can be opened for it", field.Document).
+				hint("name a document in git, as knobs: {git: …, document: knobs.yaml}, or take pull_request out")
 		}
-		r.parser.at(fields["document"], at+".document", "no source is the document %q", field.Document).hint("%s", hint)
 	}
 	if field.Pointer != "" {
 		_, err := course.ParsePointer(field.Pointer)
 		r.check(fields["field"], at+".field", err)
 	}
 	return field
+}
+
+// document finds the source of the document that a rollout sets fields of.
+func (r *rolloutParser) document(node *yaml.Node, field *intentpb.DocumentField, at string) {
+	switch documents, inGit := documentsOf(r.sources); {
+	case field.Document == "":
+	case documents[field.Document] != "":
+		field.Source = documents[field.Document]
+	case slices.Contains(inGit, field.Document):
+		field.Source, field.InRepository = field.Document, true
+	default:
+		hint := "name one under sources: knobs: {document: knobs}"
+		if names := append(slices.Sorted(maps.Keys(documents)), inGit...); len(names) > 0 {
+			hint = "known: " + strings.Join(names, ", ")
+		}
+		r.parser.at(node, at, "no source is the document %q", field.Document).hint("%s", hint)
+	}
 }
 
 // documentsOf the sources: by the names of those that Lehr holds, the first source
@@ -253,7 +263,7 @@ func (r *rolloutParser) stage(node *yaml.Node, at, field string, index int) (sta
 	}
 	if name := fields["name"]; name != nil {
 		// Digits alone are a number to YAML.
-		if stage.Name = name.Value; name.Kind != yaml.ScalarNode || !checkName.MatchString(name.Value) {
+		if stage.Name = name.Value; name.Kind != yaml.ScalarNode || !checkName().MatchString(name.Value) {
 			r.parser.at(name, at+".name", "%s: %s is not a name", at, describe(name)).hint("use a-z, 0-9, - and _, at most 63")
 		}
 	}
@@ -268,7 +278,7 @@ func (r *rolloutParser) stage(node *yaml.Node, at, field string, index int) (sta
 		stage.Window = r.opening(window, at+".window")
 	}
 	if pluginNode := fields["plugin"]; pluginNode != nil {
-		if stage.Plugin = pluginNode.Value; pluginNode.Kind != yaml.ScalarNode || !checkName.MatchString(pluginNode.Value) {
+		if stage.Plugin = pluginNode.Value; pluginNode.Kind != yaml.ScalarNode || !checkName().MatchString(pluginNode.Value) {
 			r.parser.at(pluginNode, at+".plugin", "%s.plugin must be the name of a plugin of checks, is %s", at, describe(pluginNode)).hint("whoever runs the server lists it under plugins, in the file of --external-checks")
 		}
 	}

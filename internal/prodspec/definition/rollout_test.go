@@ -56,6 +56,10 @@ func TestRolloutsAreRead(t *testing.T) {
     select: id.startsWith("a/")
     by: {document: knobs, field: "/clusters/{scope.cluster}/version"}
     stages: [{rest: true}]
+  sizes:
+    select: id.startsWith("c/")
+    by: {document: written, field: "/{scope.cluster}", pull_request: hub}
+    stages: [{rest: true}]
   waves:
     select: id.startsWith("b/")
     stages: [{rest: true}]
@@ -85,13 +89,17 @@ validations:
 			Emergency: []*intentpb.RolloutStage{{Name: "1", Scopes: []string{"cluster-a"}, Soak: minutes(1)}, {Name: "2"}},
 		},
 		{Name: "knobs", Select: `id.startsWith("a/")`, Field: &intentpb.DocumentField{Document: "knobs", Pointer: "/clusters/{scope.cluster}/version", Source: "held"}, Stages: rest},
+		{
+			Name: "sizes", Select: `id.startsWith("c/")`, Stages: rest,
+			Field: &intentpb.DocumentField{Document: "written", Pointer: "/{scope.cluster}", Source: "written", InRepository: true, PullRequest: "hub"},
+		},
 		{Name: "waves", Select: `id.startsWith("b/")`, Stages: rest, After: []string{"frontends"}},
 	}
 	if diff := cmp.Diff(want, d.Policy.Rollouts, protocmp.Transform()); diff != "" {
 		t.Error(diff)
 	}
 	places := d.RolloutPlaces[0]
-	if places[""].Line != 6 || places["select"].Line != 7 || places["stages[0].where"].Line != 9 || places["stages[2]"].Line != 11 || places["emergency[0]"].Line != 26 || len(d.RolloutPlaces) != 3 {
+	if places[""].Line != 6 || places["select"].Line != 7 || places["stages[0].where"].Line != 9 || places["stages[2]"].Line != 11 || places["emergency[0]"].Line != 26 || len(d.RolloutPlaces) != 4 {
 		t.Errorf("%+v", places)
 	}
 }
@@ -164,17 +172,17 @@ func TestMistakesInRollouts(t *testing.T) {
 		"{select: true, stages: [{rest: true}], after: canary}":                              `no rollout "canary" that goes by pins is written above this one`,
 		"{select: true, stages: [{rest: true}], after: [a, a]}":                              "the rollout a is named twice",
 		"{select: true, stages: [{rest: true}], by: {document: knobs, field: /a}, after: a}": "a rollout that sets a field of a document comes after none",
-		by("pods"):                                "by must be pins or a field of a document",
-		by("{document: knobs}"):                   "by.field is missing",
-		by("{field: /a}"):                         "by.document is missing",
-		by("{document: knobs, field: a}"):         "does not begin with /",
-		by("{document: knobs, field: '/{tier}'}"): "for {tier} in the pointer",
-		by("{document: knob, field: /a}"):         `no source is the document "knob"`,
-		by("{document: held, field: /a}"):         `no source is the document "held"`,
-		by("{document: written, field: /a}"):      `the document "written" lies in git`,
-		by("{document: knobs, field: /a/-}"):      `a place of which the next edit makes another`,
-		by("{document: knobs, field: /a, at: x}"): "unknown field rollouts.r.by.at",
-		emergency("{rest: true}"):                 "emergency lets all go on at once",
+		by("pods"):                                            "by must be pins or a field of a document",
+		by("{document: knobs}"):                               "by.field is missing",
+		by("{field: /a}"):                                     "by.document is missing",
+		by("{document: knobs, field: a}"):                     "does not begin with /",
+		by("{document: knobs, field: '/{tier}'}"):             "for {tier} in the pointer",
+		by("{document: knob, field: /a}"):                     `no source is the document "knob"`,
+		by("{document: held, field: /a}"):                     `no source is the document "held"`,
+		by("{document: knobs, field: /a, pull_request: hub}"): `the document "knobs" is no file of a repository`,
+		by("{document: knobs, field: /a/-}"):                  `a place of which the next edit makes another`,
+		by("{document: knobs, field: /a, at: x}"):             "unknown field rollouts.r.by.at",
+		emergency("{rest: true}"):                             "emergency lets all go on at once",
 		"{select: true, stages: [{rest: true}], rollback: [{rest: true, plugin: x}]}":                    "has a window or a plugin",
 		"{select: true, stages: [{rest: true}], rollback: [{rest: true, window: {zone: UTC}}]}":          "has a window or a plugin",
 		"{select: true, by: {document: k, field: /a}, stages: [{rest: true}], rollback: [{rest: true}]}": "no stages to go back by",

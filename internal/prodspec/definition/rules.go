@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"go.yaml.in/yaml/v3"
@@ -44,7 +45,7 @@ var ruleScopes = map[string]intentpb.ValidationRule_Scope{
 	"whole":         intentpb.ValidationRule_SCOPE_WHOLE,
 }
 
-var ruleID = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`)
+var ruleID = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`) })
 
 func (p *parser) rules(node *yaml.Node) (rules []*intentpb.ValidationRule, places []RulePlaces) {
 	if node == nil {
@@ -82,7 +83,7 @@ func (p *parser) rule(node *yaml.Node, at string) (*intentpb.ValidationRule, Rul
 		}
 	}
 	if id := fields["id"]; id != nil {
-		if rule.Id = p.text(id, at+".id"); rule.Id != "" && !ruleID.MatchString(rule.Id) {
+		if rule.Id = p.text(id, at+".id"); rule.Id != "" && !ruleID().MatchString(rule.Id) {
 			p.at(id, at+".id", "%q is not a name", rule.Id).hint("use a-z, 0-9, - and _, at most 63")
 		}
 	}

@@ -23,6 +23,7 @@ func Schema() map[string]any {
 		"generations": mapOf(object(map[string]any{"assets": text(), "generator": text(), "suffix": enum([]string{"hash", "version"}), "keep": number(1)}, "assets", "generator", "suffix")),
 		"delivery":    mapOf(deliverySchema()),
 		"promotions":  promotionsSchema(),
+		"workflows":   mapOf(object(map[string]any{"file": text()}, workflowKeys...)),
 	}, "lehr", "partition", "sources", "generate")
 	top["$schema"] = "https://json-schema.org/draft/2020-12/schema"
 	top["title"] = "A partition of Lehr"
@@ -293,13 +294,13 @@ func checksSchema() map[string]any {
 
 func notificationSchema() map[string]any {
 	return object(map[string]any{
-		"of": enum([]string{"assets", "partition", "delivery"}), "when": expression(), "for": duration(), "repeat": duration(), "to": texts(),
+		"of": enum([]string{"assets", "partition", "delivery", "workflow"}), "when": expression(), "for": duration(), "repeat": duration(), "to": texts(),
 		"text": text(), "group": text(), "resolved": map[string]any{"type": "boolean"},
 	}, "when", "to")
 }
 
 func rolloutSchema() map[string]any {
-	field := object(map[string]any{"document": text(), "field": text()}, "document", "field")
+	field := object(map[string]any{"document": text(), "field": text(), "pull_request": text()}, "document", "field")
 	return object(map[string]any{
 		"select": expression(), "by": anyOf(enum([]string{"pins"}), field), "stages": stagesSchema(), "emergency": stagesSchema(), "rollback": stagesSchema(), "validate": texts(),
 		"on_bad": enum(slices.Sorted(maps.Keys(onBads))), "newer": enum(slices.Sorted(maps.Keys(newers))), "patience": duration(), "after": texts(),

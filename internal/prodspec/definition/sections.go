@@ -188,16 +188,16 @@ func (p *parser) inputs(node *yaml.Node, at string, g *Generator, sources []Sour
 		case ok:
 			g.Generators = append(g.Generators, name)
 		case name != "":
-			known := []string{}
+			names := []string{}
 			for _, s := range sources {
-				known = append(known, s.Name)
+				names = append(names, s.Name)
 			}
 			for generator := range generators {
-				known = append(known, generator)
+				names = append(names, generator)
 			}
-			slices.Sort(known)
-			hint := "known: " + strings.Join(known, ", ")
-			if suggestion := spell.Nearest(name, known); suggestion != "" {
+			slices.Sort(names)
+			hint := "known: " + strings.Join(names, ", ")
+			if suggestion := spell.Nearest(name, names); suggestion != "" {
 				hint = "did you mean " + suggestion + "? " + hint
 			}
 			p.at(node, field, "there is no source or generator %q", name).hint("%s", hint)

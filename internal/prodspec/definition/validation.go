@@ -50,7 +50,7 @@ var (
 func (p *parser) validations(node *yaml.Node) (list []*intentpb.Validation) {
 	p.eachPair(node, "validations", func(key, value *yaml.Node) {
 		at := "validations." + key.Value
-		if !checkName.MatchString(key.Value) {
+		if !checkName().MatchString(key.Value) {
 			p.at(key, at, "%q is not a name", key.Value).hint("use a-z, 0-9, - and _, at most 63")
 		}
 		list = append(list, p.changeValidation(key.Value, value, at))
@@ -261,7 +261,7 @@ func (p *parser) metricSource(source *intentpb.MetricSource, node *yaml.Node, fi
 		source.Ask = &intentpb.MetricSource_Command{Command: &intentpb.CommandLine{Line: line}}
 	case "plugin":
 		name := p.text(sourceNode, at+".plugin")
-		if name != "" && !checkName.MatchString(name) {
+		if name != "" && !checkName().MatchString(name) {
 			p.at(sourceNode, at+".plugin", "%s.plugin: %q is no name", at, name).hint("write the name of one that whoever runs the server lists under plugins, in the file of --external-checks")
 		}
 		source.Ask = &intentpb.MetricSource_Plugin{Plugin: name}

@@ -21,7 +21,7 @@ const maxVerificationTime = time.Hour
 func (r *deliveryParser) verifications(node *yaml.Node, spec *intentpb.DeliveryEnvironment, at string) {
 	if resolve(node).Kind == yaml.MappingNode {
 		r.eachPair(node, at, func(key, value *yaml.Node) {
-			if !checkName.MatchString(key.Value) {
+			if !checkName().MatchString(key.Value) {
 				r.parser.at(key, at, "%q is not a name", key.Value).hint("use a-z, 0-9, - and _, at most 63")
 			}
 			spec.Verify = append(spec.Verify, key.Value)

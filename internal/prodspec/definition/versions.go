@@ -15,7 +15,7 @@ const maxKept = 100
 
 // versions is a source that lists the versions of an artifact.
 func (r *remoteParser) versions(kind string, login source.Login) *source.Versions {
-	before := len(r.findings)
+	count := len(r.findings)
 	v := &source.Versions{
 		Login: login, File: r.file(), Match: r.text("match"), Pattern: r.text("regexp"), Status: r.text("status"), Branch: r.text("branch"),
 		Verify: r.text("verify"), Attested: r.text("attested"), Predicate: r.text("predicate"), Items: r.text("items"), Sums: r.text("sums"),
@@ -55,7 +55,7 @@ func (r *remoteParser) versions(kind string, login source.Login) *source.Version
 	if node := r.fields["fields"]; node != nil {
 		v.Fields = r.metadata(node)
 	}
-	if len(r.findings) == before {
+	if len(r.findings) == count {
 		r.check(r.fields[kind], r.at+"."+kind, source.Remote{Versions: v}.CheckVersions())
 	}
 	return v

@@ -30,21 +30,21 @@ type giver struct {
 // of its own wins, and what with: gives wins over what is derived. Say gives what the
 // derivation says; it is asked only where that counts.
 func (g givers) decide(d *derivation, key string, exists bool, say func() (string, error)) (adds bool, _ error) {
-	before, given := g[key]
-	if exists && !given || given && (before.Given == nil) != (d.Given == nil) {
+	before, ok := g[key]
+	if exists && !ok || ok && (before.Given == nil) != (d.Given == nil) {
 		return false, nil
 	}
-	said, err := say()
-	if err != nil || said == "" {
+	text, err := say()
+	if err != nil || text == "" {
 		return false, err
 	}
-	if given {
-		if before.said != said {
+	if ok {
+		if before.said != text {
 			return false, &contradiction{before.derivation, key}
 		}
 		return false, nil
 	}
-	g[key] = giver{d, said}
+	g[key] = giver{d, text}
 	return true, nil
 }
 

@@ -102,12 +102,12 @@ func (d *derivation) rank() int {
 
 // New compiles a definition's derivations and resolvers. Findings name the
 // expression and its place; there are no rules then.
-func New(file string, d definition.Definition, set *schema.Set) (*Rules, []intent.Finding) {
-	r := &Rules{file: file, set: set}
+func New(file string, d definition.Definition, schemas *schema.Set) (*Rules, []intent.Finding) {
+	r := &Rules{file: file, set: schemas}
 	if len(d.Derivations)+len(d.Resolvers) == 0 {
 		return r, nil
 	}
-	environment := rule.New(set)
+	environment := rule.New(schemas)
 	parts := [][]byte{[]byte(Version)}
 	var findings []intent.Finding
 	for _, derivation := range d.Derivations {

@@ -85,14 +85,14 @@ func (r *Rules) digestOfValues(ids []outputs.ID) intent.Digest {
 
 // filledIn covers the outputs that what a run gave asks for; nil: all that are known.
 // Zero: none.
-func (r *Rules) filledIn(among Assets) intent.Digest {
+func (r *Rules) filledIn(assets Assets) intent.Digest {
 	if r == nil {
 		return intent.Digest{}
 	}
-	if among == nil {
+	if assets == nil {
 		return r.valuesDigest
 	}
-	ids := slices.SortedFunc(among.Asked, compareIDs)
+	ids := slices.SortedFunc(assets.Asked, compareIDs)
 	if len(ids) == 0 {
 		return intent.Digest{}
 	}
@@ -102,7 +102,7 @@ func (r *Rules) filledIn(among Assets) intent.Digest {
 // fillOutputs replaces what the payload asks for by what other assets told, and lists that
 // in its ReadsOutputs. What nobody told yet stays as it is: nothing is guessed.
 func (r *Rules) fillOutputs(asset intent.Asset) (intent.Asset, []Derived, []intent.Finding) {
-	if _, given := asset.Addon(readsOutputs); given {
+	if _, ok := asset.Addon(readsOutputs); ok {
 		asset.Addons = slices.DeleteFunc(slices.Clone(asset.Addons), func(m intent.Message) bool { return m.Type == readsOutputs })
 	}
 	if !AsksOutputs(asset.Payload.Bytes) {
@@ -254,9 +254,9 @@ func (f *filler) anyValue(value *structpb.Value, path string) (bool, error) {
 		return false, nil
 	}
 	f.field = path
-	told, known := f.values[id]
-	f.note(path, []outputs.Use{{ID: id, Known: known}})
-	if !known {
+	told, ok := f.values[id]
+	f.note(path, []outputs.Use{{ID: id, Known: ok}})
+	if !ok {
 		return true, nil
 	}
 	proto.Reset(value)

@@ -37,23 +37,23 @@ type Assets interface {
 // say so: which are turned down, and which outputs are filled in; nil: to all. It is apart
 // from Digest: when one asset of a million is turned down, or one output changes, what gave
 // the others stands. Zero: nothing.
-func (r *Rules) ByDocuments(among Assets) intent.Digest {
-	down, filled := r.turnedDown(among), r.filledIn(among)
+func (r *Rules) ByDocuments(assets Assets) intent.Digest {
+	down, filled := r.turnedDown(assets), r.filledIn(assets)
 	if filled.IsZero() {
 		return down
 	}
 	return intent.Sum("lehr.derive.documents.v1", down[:], filled[:])
 }
 
-func (r *Rules) turnedDown(among Assets) intent.Digest {
+func (r *Rules) turnedDown(assets Assets) intent.Digest {
 	if r == nil || len(r.reasons) == 0 {
 		return intent.Digest{}
 	}
-	if among == nil {
+	if assets == nil {
 		return r.turndowns
 	}
 	var affected []intent.AssetID
-	for id := range iter.Seq[intent.AssetID](among.IDs) {
+	for id := range iter.Seq[intent.AssetID](assets.IDs) {
 		if _, ok := r.reasons[id]; ok {
 			affected = append(affected, id)
 		}

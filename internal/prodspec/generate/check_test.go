@@ -12,6 +12,7 @@ import (
 	"lehr.dev/internal/prodspec/generate"
 	"lehr.dev/internal/prodspec/generate/native"
 	"lehr.dev/internal/prodspec/generate/work"
+	"lehr.dev/test/detector"
 )
 
 // checking is a graph with a generator of two assets and a checking program.
@@ -132,6 +133,7 @@ func TestChecked(t *testing.T) {
 // TestChecksThatGiveNoAnswer: whatever a checking program does but to say all of it, it has
 // passed nothing.
 func TestChecksThatGiveNoAnswer(t *testing.T) {
+	detector.SkipSequential(t)
 	c := newChecking(t, quick())
 	var many []string
 	for i := range 60 {

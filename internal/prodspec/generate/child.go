@@ -10,6 +10,7 @@ import (
 	"os"
 	"runtime/debug"
 	"runtime/metrics"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -34,11 +35,13 @@ const maxInputFrame = 256 << 20
 
 // ChildMain answers jobs until its input ends. It limits its own process
 // before it looks at anything a tenant wrote, and returns the exit code.
-func ChildMain(input io.Reader, out io.Writer) int {
+func ChildMain(input io.Reader, w io.Writer) int {
+	// The memory of a run is measured with uncollected garbage, so collection is as usual here.
+	debug.SetGCPercent(100)
 	if native.IsStage() {
 		return native.Stage()
 	}
-	c := &child{input: bufio.NewReader(input), out: out, fetched: map[intent.Digest][]byte{}}
+	c := &child{input: bufio.NewReader(input), out: w, fetched: map[intent.Digest][]byte{}}
 	if err := c.serve(); err != nil && !errors.Is(err, io.EOF) {
 		fmt.Fprintln(os.Stderr, "generator child:", err)
 		return 1
@@ -124,21 +127,29 @@ func (c *child) answer(kind frameKind, payload []byte) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		return judgeSQL(context.Background(), result, func(read work.Read) []byte {
+		result = judgeSQL(context.Background(), result, func(read work.Read) []byte {
 			// What it opened can be opened again; else the place is not found.
 			content, _ := c.open(read.Kind, Input{Name: read.Name, Digest: read.Digest})
 			return content
-		}), nil
+		})
+		result = judgeProcedures(result, func(read work.Read) []byte {
+			content, _ := c.open(read.Kind, Input{Name: read.Name, Digest: read.Digest})
+			return content
+		})
+		shortenFindings(result.Findings)
+		shortenFindings(result.Warnings)
+		return result, nil
 	case frameTypes:
 		var request typesRequest
 		if err := json.Unmarshal(payload, &request); err != nil {
 			return nil, err
 		}
-		set, findings := compileTypes(context.Background(), request.Files)
-		if set == nil {
+		schemas, findings := compileTypes(context.Background(), request.Files)
+		shortenFindings(findings)
+		if schemas == nil {
 			return typesReply{Findings: findings}, nil
 		}
-		return typesReply{Set: set.Files()}, nil
+		return typesReply{Set: schemas.Files()}, nil
 	case frameSplit:
 		var request splitRequest
 		if err := json.Unmarshal(payload, &request); err != nil {
@@ -146,6 +157,15 @@ func (c *child) answer(kind frameKind, payload []byte) (any, error) {
 		}
 		var reply splitReply
 		reply.Entries, reply.Findings = starlark.Split(request.File, request.Text, request.Keys)
+		shortenFindings(reply.Findings)
+		return reply, nil
+	case frameWorkflow:
+		var request workflowRequest
+		if err := json.Unmarshal(payload, &request); err != nil {
+			return nil, err
+		}
+		reply := exploreWorkflow(request.File, request.Text)
+		shortenFindings(reply.Findings)
 		return reply, nil
 	case frameJudge:
 		var request judgeRequest
@@ -157,9 +177,26 @@ func (c *child) answer(kind frameKind, payload []byte) (any, error) {
 				return nil, err
 			}
 		}
-		return judgeReply{Findings: judgeBodies(c.contents, request.Bodies)}, nil
+		reply := judgeReply{Findings: judgeBodies(c.contents, request.Bodies)}
+		shortenFindings(reply.Findings)
+		return reply, nil
 	}
 	return nil, fmt.Errorf("frame %q asks for nothing that is known", kind)
+}
+
+// mostFindingBytes bounds each text of a finding. The server copies them often: a
+// message of 5 MB cost it 120 MB.
+const mostFindingBytes = 8000
+
+// shortenFindings cuts long texts off.
+func shortenFindings(findings []intent.Finding) {
+	for i := range findings {
+		for _, text := range []*string{&findings[i].Message, &findings[i].Hint, &findings[i].Field, &findings[i].File} {
+			if len(*text) > mostFindingBytes {
+				*text = strings.ToValidUTF8((*text)[:mostFindingBytes], "") + " …"
+			}
+		}
+	}
 }
 
 // run evaluates one job in its language.

@@ -18,10 +18,12 @@ const (
 	frameSetup   frameKind = 'S'
 	frameJob     frameKind = 'J'
 	frameContent frameKind = 'C'
-	// Other work than a run: types to compile, assets to judge, a file to split.
-	frameTypes frameKind = 'T'
-	frameJudge frameKind = 'V'
-	frameSplit frameKind = 'K'
+	// Other work than a run: types to compile, assets to judge, a file to split, a workflow to
+	// explore.
+	frameTypes    frameKind = 'T'
+	frameJudge    frameKind = 'V'
+	frameSplit    frameKind = 'K'
+	frameWorkflow frameKind = 'F'
 	// From the child: it is ready (a module is, too), it needs an input's content, a result.
 	frameReady  frameKind = 'A'
 	frameWant   frameKind = 'W'

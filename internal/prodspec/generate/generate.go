@@ -48,14 +48,17 @@ type Runner interface {
 	// Run runs jobs with the types of a set. Results are in the order of jobs:
 	// with an error, those of the first jobs, which had ended; without, at least
 	// one, and not all where together they are too large to be held at once.
-	Run(ctx context.Context, set *schema.Set, jobs []Job, open Opener) ([]Result, error)
+	Run(ctx context.Context, schemas *schema.Set, jobs []Job, open Opener) ([]Result, error)
 	// Compile compiles .proto files beside the built-in types. There is a set,
 	// or there are findings.
 	Compile(ctx context.Context, files []schema.SourceFile) (*schema.Set, []intent.Finding, error)
 	// Split lists the entries of a file, or there are findings.
 	Split(ctx context.Context, file string, text []byte, keys work.Keys) ([]work.Entry, []intent.Finding, error)
+	// Explore reads a file that defines a workflow, and follows everything that a run of it can
+	// do, within bounds. There are errors among the findings, or it can be run.
+	Explore(ctx context.Context, file string, text []byte) (Explored, []intent.Finding, error)
 	// Judge applies the buf.validate rules of users' own types to assets.
-	Judge(ctx context.Context, set *schema.Set, bodies [][]byte) ([]intent.Finding, error)
+	Judge(ctx context.Context, schemas *schema.Set, bodies [][]byte) ([]intent.Finding, error)
 }
 
 // Limits of one run. All are in force at once.
@@ -83,15 +86,15 @@ type InProcess struct {
 }
 
 // Run implements Runner.
-func (p InProcess) Run(ctx context.Context, set *schema.Set, jobs []Job, open Opener) ([]Result, error) {
-	evaluate := starlark.New(set, p.Limits.Limits).Evaluate
+func (p InProcess) Run(ctx context.Context, schemas *schema.Set, jobs []Job, open Opener) ([]Result, error) {
+	evaluate := starlark.New(schemas, p.Limits.Limits).Evaluate
 	if len(jobs) > 0 && jobs[0].Language == work.Render {
 		evaluate = func(_ context.Context, job Job, open Opener) work.Result {
-			return render.Evaluate(set, job, open, p.Limits.OutputBytes)
+			return render.Evaluate(schemas, job, open, p.Limits.OutputBytes)
 		}
 	}
 	if len(jobs) > 0 && jobs[0].Language == work.WASM {
-		modules, err := wasm.New(ctx, set, wasm.Options{MemoryBytes: p.Limits.MemoryBytes / 2, OutputBytes: p.Limits.OutputBytes, Interrupt: true})
+		modules, err := wasm.New(ctx, schemas, wasm.Options{MemoryBytes: p.Limits.MemoryBytes / 2, OutputBytes: p.Limits.OutputBytes, Interrupt: true})
 		if err != nil {
 			return nil, err
 		}
@@ -132,13 +135,13 @@ func (p InProcess) Run(ctx context.Context, set *schema.Set, jobs []Job, open Op
 
 // Compile implements Runner.
 func (p InProcess) Compile(ctx context.Context, files []schema.SourceFile) (*schema.Set, []intent.Finding, error) {
-	set, findings := compileTypes(ctx, files)
-	return set, findings, ctx.Err()
+	schemas, findings := compileTypes(ctx, files)
+	return schemas, findings, ctx.Err()
 }
 
 // Judge implements Runner.
-func (p InProcess) Judge(ctx context.Context, set *schema.Set, bodies [][]byte) ([]intent.Finding, error) {
-	contents, err := validate.NewContents(set)
+func (p InProcess) Judge(ctx context.Context, schemas *schema.Set, bodies [][]byte) ([]intent.Finding, error) {
+	contents, err := validate.NewContents(schemas)
 	if err != nil {
 		return nil, err
 	}

@@ -116,7 +116,7 @@ func NewGraph(runner Runner, cache Cache) *Graph {
 
 // Use sets the types and the derivations of the next builds. Runs that rested on
 // other types run again; by other derivations, what runs gave is derived again.
-func (g *Graph) Use(set *schema.Set, rules *derive.Rules) { g.schema, g.rules = set, rules }
+func (g *Graph) Use(schemas *schema.Set, rules *derive.Rules) { g.schema, g.rules = schemas, rules }
 
 // ShowProgress has the next builds tell which generator runs, and for how many files.
 func (g *Graph) ShowProgress(progress *measure.Progress) { g.progress = progress }

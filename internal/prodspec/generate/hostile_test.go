@@ -29,6 +29,7 @@ func sleeps() module {
 // TestHostileModules: whatever a module tries, its run gives nothing, it is said
 // why, and the next run is as usual.
 func TestHostileModules(t *testing.T) {
+	detector.SkipSequential(t)
 	flood := says(strings.Repeat("x", 1<<16), 0)
 	flood.start = forever(code(i32(1), i32(0), i32(1), i32(8), call(0), drop))
 	defer heldByChildren(t, 256<<20)()

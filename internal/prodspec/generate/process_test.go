@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime/debug"
+	"slices"
 	"strings"
 	"testing"
 
@@ -23,8 +25,9 @@ func TestMain(m *testing.M) {
 	case "":
 		os.Exit(m.Run())
 	case "true":
-		if os.Getenv("LEHR_GENERATE_STAGE") == "" && len(os.Environ()) != 1+len(generate.RaceEnvironment()) {
-			fmt.Fprintln(os.Stderr, "the environment is not empty:", os.Environ())
+		environment := slices.Concat([]string{"GOGC=400"}, generate.RaceEnvironment(), []string{role + "=true"})
+		if os.Getenv("LEHR_GENERATE_STAGE") == "" && !slices.Equal(os.Environ(), environment) {
+			fmt.Fprintf(os.Stderr, "the environment is %q, want %q\n", os.Environ(), environment)
 			os.Exit(1)
 		}
 		os.Exit(generate.ChildMain(os.Stdin, os.Stdout))
@@ -119,6 +122,20 @@ func TestRunnersAgree(t *testing.T) {
 	}
 }
 
+// TestLongFindingsAreCut: the server never holds megabytes that a program says.
+func TestLongFindingsAreCut(t *testing.T) {
+	in := inputs{"p.star": "def generate(ctx):\n    fail(\"é\" * 2500000)\n"}
+	list := []generate.Job{{Partition: "shop", Generator: "g", Program: "p.star", Programs: in.input("p.star")}}
+	results, err := process("true").Run(t.Context(), schema.Builtin(), list, in.open)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := results[0].Findings
+	if len(f) != 1 || len(f[0].Message) > 10_000 || !strings.HasPrefix(f[0].Message, "fail: éé") || !strings.HasSuffix(f[0].Message, "é …") || f[0].Line != 2 {
+		t.Fatalf("%d findings, the first of %d bytes: %.200q", len(f), len(f[0].Message), f[0].Message)
+	}
+}
+
 // TestPartOfAResultIsNone: a child that ends early, even with exit code 0,
 // gave nothing (S6), and the jobs after it run.
 func TestPartOfAResultIsNone(t *testing.T) {
@@ -168,5 +185,18 @@ func TestCancelledRunEndsAtOnce(t *testing.T) {
 	})
 	if err == nil || ctx.Err() == nil {
 		t.Errorf("error %v, want the context's", err)
+	}
+}
+
+// TestChildCollectsAsUsual: garbage counts as what a run holds, so that a child lets it
+// grow at its start only, before it looks at anything.
+func TestChildCollectsAsUsual(t *testing.T) {
+	before := debug.SetGCPercent(400)
+	defer debug.SetGCPercent(before)
+	if code := generate.ChildMain(strings.NewReader(""), io.Discard); code != 0 {
+		t.Fatalf("a child without work ends with code %d", code)
+	}
+	if percent := debug.SetGCPercent(400); percent != 100 {
+		t.Errorf("a child collects at %d %%, want 100", percent)
 	}
 }

@@ -241,8 +241,8 @@ func (s *stage) layers(file string) (paths []string) {
 }
 
 // holds reports whether everything a run rested on is as it was.
-func (s *stage) holds(base intent.Digest, reads []Read, until time.Time, file string, now time.Time) bool {
-	if base != s.base || !until.IsZero() && !now.Before(until) {
+func (s *stage) holds(base intent.Digest, reads []Read, end time.Time, file string, now time.Time) bool {
+	if base != s.base || !end.IsZero() && !now.Before(end) {
 		return false
 	}
 	for _, read := range reads {

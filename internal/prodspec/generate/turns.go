@@ -100,15 +100,15 @@ func (t *Turns) Take(ctx context.Context, partition intent.PartitionID) (*Turn, 
 
 // Waiting says since when a partition waits for its turn, and how many go
 // before it; zero: it does not wait.
-func (t *Turns) Waiting(partition intent.PartitionID) (since time.Time, ahead int) {
+func (t *Turns) Waiting(partition intent.PartitionID) (start time.Time, ahead int) {
 	if t == nil {
-		return since, 0
+		return start, 0
 	}
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
 	at := slices.IndexFunc(t.waiting, func(w *waiting) bool { return w.turn.partition == partition })
 	if at < 0 {
-		return since, 0
+		return start, 0
 	}
 	for i, w := range t.waiting {
 		if w.turn.start < t.waiting[at].turn.start || w.turn.start == t.waiting[at].turn.start && i < at {

@@ -99,14 +99,14 @@ func (p *Process) Compile(ctx context.Context, files []schema.SourceFile) (*sche
 	if len(reply.Set) > schema.MaxSetBytes {
 		return nil, nil, fault.New(fault.Internal, "compiling the types gave %d bytes, at most %d are taken", len(reply.Set), schema.MaxSetBytes)
 	}
-	set, err := schema.FromFiles(reply.Set)
-	return set, nil, err
+	schemas, err := schema.FromFiles(reply.Set)
+	return schemas, nil, err
 }
 
 // Judge implements Runner.
-func (p *Process) Judge(ctx context.Context, set *schema.Set, bodies [][]byte) ([]intent.Finding, error) {
+func (p *Process) Judge(ctx context.Context, schemas *schema.Set, bodies [][]byte) ([]intent.Finding, error) {
 	var reply judgeReply
-	death, err := p.ask(ctx, set, frameJudge, judgeRequest{bodies}, "judging assets by the rules of their types", &reply)
+	death, err := p.ask(ctx, schemas, frameJudge, judgeRequest{bodies}, "judging assets by the rules of their types", &reply)
 	if err != nil {
 		return nil, err
 	}
@@ -122,16 +122,16 @@ func (p *Process) Judge(ctx context.Context, set *schema.Set, bodies [][]byte) (
 		return []intent.Finding{f}, nil
 	}
 	// One of many is to blame: halves tell which.
-	first, err := p.Judge(ctx, set, bodies[:len(bodies)/2])
+	first, err := p.Judge(ctx, schemas, bodies[:len(bodies)/2])
 	if err != nil || len(first) > 0 {
 		return first, err
 	}
-	return p.Judge(ctx, set, bodies[len(bodies)/2:])
+	return p.Judge(ctx, schemas, bodies[len(bodies)/2:])
 }
 
 // ask has a child of its own do one thing. A death says of what it died.
-func (p *Process) ask(ctx context.Context, set *schema.Set, kind frameKind, request any, subject string, reply any) (death *Result, err error) {
-	first, err := p.setup(set, Job{})
+func (p *Process) ask(ctx context.Context, schemas *schema.Set, kind frameKind, request any, subject string, reply any) (death *Result, err error) {
+	first, err := p.setup(schemas, Job{})
 	if err != nil {
 		return nil, err
 	}

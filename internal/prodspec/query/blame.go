@@ -127,11 +127,11 @@ func (r *Reader) value(ctx context.Context, id intent.IncarnationID, member inte
 	if err != nil {
 		return leaf{}, err
 	}
-	_, set, err := r.environment(ctx, id)
+	_, schemas, err := r.environment(ctx, id)
 	if err != nil {
 		return leaf{}, err
 	}
-	all, err := leaves(set, asset)
+	all, err := leaves(schemas, asset)
 	if err != nil {
 		return leaf{}, err
 	}

@@ -168,11 +168,11 @@ func (r *Reader) valuesIn(ctx context.Context, id intent.IncarnationID, asset in
 	if err != nil {
 		return nil, err
 	}
-	_, set, err := r.environment(ctx, id)
+	_, schemas, err := r.environment(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	all, err := leaves(set, content)
+	all, err := leaves(schemas, content)
 	if err != nil {
 		return nil, err
 	}

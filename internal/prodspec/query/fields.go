@@ -73,10 +73,10 @@ func comparePaths(oldLeaves, newLeaves []leaf) int {
 }
 
 // leaves of payload and addons, by path.
-func leaves(set *schema.Set, asset intent.Asset) ([]leaf, error) {
+func leaves(schemas *schema.Set, asset intent.Asset) ([]leaf, error) {
 	list := []leaf{{path: "type", display: string(asset.Payload.Type), whole: string(asset.Payload.Type)}}
 	add := func(path string, m intent.Message) error {
-		message, err := set.Unpack(m)
+		message, err := schemas.Unpack(m)
 		if err == nil {
 			list = appendMessage(list, path, message.ProtoReflect())
 		}
@@ -87,7 +87,7 @@ func leaves(set *schema.Set, asset intent.Asset) ([]leaf, error) {
 	}
 	for _, addon := range asset.Addons {
 		name := string(addon.Type[strings.LastIndexByte(string(addon.Type), '.')+1:])
-		if resolved, err := set.Resolve(name); err != nil || resolved != addon.Type {
+		if resolved, err := schemas.Resolve(name); err != nil || resolved != addon.Type {
 			name = string(addon.Type)
 		}
 		if err := add("addons."+name, addon); err != nil {
@@ -197,8 +197,8 @@ func clip(text string) string {
 
 // Values calls each for every value of a content, in the order of the paths,
 // until it returns false. Secrets are left out, and values are whole.
-func Values(set *schema.Set, asset intent.Asset, visit func(path, value string) bool) error {
-	all, err := leaves(set, asset)
+func Values(schemas *schema.Set, asset intent.Asset, visit func(path, value string) bool) error {
+	all, err := leaves(schemas, asset)
 	if err != nil {
 		return err
 	}

@@ -80,14 +80,14 @@ func (r *Reader) environment(ctx context.Context, id intent.IncarnationID) (*rul
 	if err != nil {
 		return nil, nil, err
 	}
-	set, err := r.schemas.Schema(ctx, id.Partition, incarnation.Schema)
+	schemas, err := r.schemas.Schema(ctx, id.Partition, incarnation.Schema)
 	if err != nil {
 		return nil, nil, err
 	}
 	environment, err := r.environments.get(ctx, incarnation.Schema, func(context.Context) (*rule.Environment, error) {
-		return rule.New(set), nil
+		return rule.New(schemas), nil
 	})
-	return environment, set, err
+	return environment, schemas, err
 }
 
 // Asset reads and decodes a member's content.

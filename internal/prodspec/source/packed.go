@@ -4,6 +4,7 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+	"sync"
 
 	"lehr.dev/internal/ground/fault"
 	"lehr.dev/internal/prodspec/source/artifact"
@@ -48,11 +49,14 @@ func (p Packed) String() string {
 }
 
 var (
+	// Patterns with long repetitions take up to two milliseconds to compile, which each command and
+	// each child would spend at its start.
+	//
 	// repositoryName and tagName are as the OCI distribution specification has them.
 	repositoryName = regexp.MustCompile(`^[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*(/[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*)*$`)
-	tagName        = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$`)
-	chartName      = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
-	keyName        = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`)
+	tagName        = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$`) })
+	chartName      = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`) })
+	keyName        = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`) })
 )
 
 // overHTTP is the address of what is written with a scheme of registries; ok: it is.
@@ -109,15 +113,15 @@ func (p *Packed) check() error {
 		return fault.New(fault.Invalid, "%.300q is no repository of a registry", p.String()).WithHint("write oci://registry.example.com/team/name, in small letters")
 	case p.Digest != "" && !artifact.IsDigest(p.Digest):
 		return fault.New(fault.Invalid, "%.100q is no digest", p.Digest).WithHint("write sha256: and all 64 digits, in small letters")
-	case p.Verify != "" && !keyName.MatchString(p.Verify):
+	case p.Verify != "" && !keyName().MatchString(p.Verify):
 		return fault.New(fault.Invalid, "verify: %.100q is no name of a key", p.Verify).WithHint("write the name of a key that whoever runs the server lists in the file of --sources")
 	case p.Chart == "" && p.Tag == "" && p.Digest == "":
 		return fault.New(fault.Invalid, "%.300q names neither a tag nor a digest", p.String()).WithHint("write oci://registry.example.com/team/name:v1.2.3, or @sha256:… in place of the tag")
-	case p.Tag != "" && !tagName.MatchString(p.Tag):
+	case p.Tag != "" && !tagName().MatchString(p.Tag):
 		return fault.New(fault.Invalid, "%.100q is no tag", p.Tag)
 	case p.Chart == "":
 		return nil
-	case !chartName.MatchString(p.Chart):
+	case !chartName().MatchString(p.Chart):
 		return fault.New(fault.Invalid, "%.100q is no name of a chart", p.Chart)
 	}
 	wanted, err := artifact.ParseRange(p.Version)

@@ -4,6 +4,7 @@ import (
 	"path"
 	"regexp"
 	"strings"
+	"sync"
 
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/internal/ground/document"
@@ -138,7 +139,7 @@ func (v *Versions) Place() string {
 
 var (
 	packageName = regexp.MustCompile(`^[a-z0-9][a-z0-9+.-]+$`)
-	commandName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`)
+	commandName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`) })
 )
 
 // CheckVersions says what is wrong with a list of versions, but for paths that are relative still.
@@ -182,7 +183,7 @@ func (v *Versions) check() error {
 func (v *Versions) checkSigning() error {
 	inRegistry := v.Registry != "" || v.InRegistry
 	for _, key := range []string{v.Verify, v.Attested} {
-		if key != "" && !keyName.MatchString(key) {
+		if key != "" && !keyName().MatchString(key) {
 			return fault.New(fault.Invalid, "%.300q is no name of a key", key).WithHint("write the name that the operator gave it under keys in the file of --sources")
 		}
 	}
@@ -209,7 +210,7 @@ func (v *Versions) checkPlace() error {
 	case v.Registry != "":
 		return checkURL(v.Registry, v.Login, "https", "http")
 	case v.Charts != "":
-		if !chartName.MatchString(v.Chart) {
+		if !chartName().MatchString(v.Chart) {
 			return fault.New(fault.Invalid, "%.300q is no name of a chart", v.Chart).WithHint("write name: web")
 		}
 		return checkURL(v.Charts, v.Login, "https", "http")
@@ -219,7 +220,7 @@ func (v *Versions) checkPlace() error {
 		}
 		return checkURL(v.Listing, v.Login, "https", "http")
 	case v.Command != "":
-		if !commandName.MatchString(v.Command) {
+		if !commandName().MatchString(v.Command) {
 			return fault.New(fault.Invalid, "%.300q is no name of a command", v.Command).WithHint("write the name that the operator gave it in the file of --sources")
 		}
 		return nil

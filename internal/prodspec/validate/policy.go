@@ -17,13 +17,14 @@ var policyType = intent.TypeName((*intentpb.Policy)(nil).ProtoReflect().Descript
 // served are the payload types whose plugins come with Lehr: who writes them
 // means them to be enforced.
 var served = map[intent.TypeName]string{
-	"lehr.caddy.v1.Balancer":   "lehr-caddy",
-	"lehr.command.v1.Command":  "lehr-command",
-	"lehr.http.v1.Resource":    "lehr-http",
-	"lehr.process.v1.Job":      "lehr-process",
-	"lehr.process.v1.Schedule": "lehr-process",
-	"lehr.sqlschema.v1.Schema": "lehr-sqlschema",
-	"lehr.task.v1.Task":        "lehr-task",
+	"lehr.caddy.v1.Balancer":     "lehr-caddy",
+	"lehr.command.v1.Command":    "lehr-command",
+	"lehr.http.v1.Resource":      "lehr-http",
+	"lehr.process.v1.Job":        "lehr-process",
+	"lehr.process.v1.Schedule":   "lehr-process",
+	"lehr.sqlschema.v1.Schema":   "lehr-sqlschema",
+	"lehr.task.v1.Task":          "lehr-task",
+	"lehr.workflow.v1.Procedure": "lehr-workflow",
 }
 
 // apart are the payload types whose plugins are built apart from Lehr, and how each is bound.

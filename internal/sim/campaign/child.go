@@ -20,8 +20,8 @@ const ChildCommand = "__simulate"
 
 // ChildMain makes the runs whose options it reads, until there are no more, and
 // writes what came of each. It returns the exit code.
-func ChildMain(in io.Reader, out io.Writer) int {
-	read, write := gob.NewDecoder(in), gob.NewEncoder(out)
+func ChildMain(in io.Reader, w io.Writer) int {
+	read, write := gob.NewDecoder(in), gob.NewEncoder(w)
 	for {
 		var o sim.Options
 		if err := read.Decode(&o); errors.Is(err, io.EOF) {

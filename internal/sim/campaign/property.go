@@ -26,6 +26,7 @@ var properties = map[string]string{
 	"S25": "the audit's record precedes the effect",
 	"S26": "replies are claims, and not believed",
 	"S27": "what a plugin had kept of an asset is handed to it again, and nobody else's",
+	"S28": "a run of a workflow acts once, by what holds then, and takes back what it leaves",
 	"L1":  "once nothing is wrong any more, production becomes as intent says",
 	"L2":  "an asset at which its plugin fails delays no other",
 	"L3":  "new content does not wait for what failed before it",

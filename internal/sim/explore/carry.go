@@ -15,9 +15,9 @@ func (k *walk) about(verb string, slot int) Label {
 
 // becomes is the state in which a push has got so far.
 func (k *walk) becomes(slot int, r run) state {
-	to := k.from
-	to.pushes[slot].run = r
-	return to
+	next := k.from
+	next.pushes[slot].run = r
+	return next
 }
 
 func (k *walk) carryOut(slot int) {
@@ -59,9 +59,9 @@ func (k *walk) carryOut(slot int) {
 
 // lapse ends a permit, which a message and its copy have in common.
 func (k *walk) lapse(slot int) {
-	to, p := k.from, k.from.pushes[slot]
-	for i := range to.pushes {
-		q := &to.pushes[i]
+	next, p := k.from, k.from.pushes[slot]
+	for i := range next.pushes {
+		q := &next.pushes[i]
 		if q.asset == 0 || !q.copyOf(p) || i != slot && q.copied == p.copied {
 			continue
 		}
@@ -69,7 +69,7 @@ func (k *walk) lapse(slot int) {
 			q.run = ended
 		}
 	}
-	k.step(k.about("its permit ends: the push of", slot), to, fair, "")
+	k.step(k.about("its permit ends: the push of", slot), next, fair, "")
 }
 
 // owner is the replica that was given the push, if it still sees to it.
@@ -94,13 +94,13 @@ func (k *walk) begin(slot int) {
 	case p.run == fresh, p.run == begun:
 		k.step(label, k.becomes(slot, sent), fair, "")
 	case p.run == begunLong:
-		to := k.becomes(slot, sent)
-		to.pushes[slot].late |= k.lateness(&to, p)
-		k.step(label, to, fair, "")
+		next := k.becomes(slot, sent)
+		next.pushes[slot].late |= k.lateness(&next, p)
+		k.step(label, next, fair, "")
 	case p.run == old && k.permitted(&k.from, p.epoch, p):
-		to := k.becomes(slot, sent)
-		to.pushes[slot].late |= k.lateness(&to, p)
-		k.step(label, to, fair, "")
+		next := k.becomes(slot, sent)
+		next.pushes[slot].late |= k.lateness(&next, p)
+		k.step(label, next, fair, "")
 	case p.run == old:
 		label.Verb = "does not begin the push of"
 		k.step(label, k.becomes(slot, ended), fair, "")
@@ -115,7 +115,7 @@ func (w *world) lateness(s *state, p push) (late lateness) {
 	if p.epoch != s.epoch {
 		late |= afterLoss
 	}
-	if _, with := w.wanted(s, int(p.asset)-1); with != p.with {
+	if _, target := w.wanted(s, int(p.asset)-1); target != p.with {
 		late |= afterMove
 	}
 	return late
@@ -127,9 +127,9 @@ func (k *walk) renew(slot int) {
 	if _, ok := k.owner(p); !ok || p.copied != 0 || !k.permitted(&k.from, p.epoch, p) {
 		return
 	}
-	to := k.from
-	to.pushes[slot].late |= k.lateness(&to, p)
-	k.step(k.about("its permit is renewed: the push of", slot), to, fair, "")
+	next := k.from
+	next.pushes[slot].late |= k.lateness(&next, p)
+	k.step(k.about("its permit is renewed: the push of", slot), next, fair, "")
 }
 
 // plan reads production again: the same plan goes on, on a moved base only
@@ -150,21 +150,21 @@ func (k *walk) plan(slot int) {
 	if there != p.from {
 		wrong = "S1: a plan is carried out that was not admitted"
 	}
-	to := k.becomes(slot, planned)
-	to.pushes[slot].marks &^= moved
+	next := k.becomes(slot, planned)
+	next.pushes[slot].marks &^= moved
 	if p.marks&moved == 0 || k.is(NoCover) {
-		k.step(label, to, fair, wrong)
+		k.step(label, next, fair, wrong)
 		return
 	}
 	if _, ok := k.owner(p); !ok || p.copied != 0 {
 		return // Nobody answers; the permit ends.
 	}
 	if !k.permitted(&k.from, p.epoch, p) {
-		to = k.becomes(slot, ended)
+		next = k.becomes(slot, ended)
 	} else {
-		to.pushes[slot].late |= k.lateness(&to, p)
+		next.pushes[slot].late |= k.lateness(&next, p)
 	}
-	k.step(label, to, fair, wrong)
+	k.step(label, next, fair, wrong)
 }
 
 // effect begins to change production.
@@ -185,15 +185,15 @@ func (k *walk) effect(slot int) {
 // land is the moment at which production changes, or the target refuses.
 func (k *walk) land(slot int) {
 	p := k.from.pushes[slot]
-	to := k.becomes(slot, ended)
-	thing := &to.things[p.asset-1]
+	next := k.becomes(slot, ended)
+	thing := &next.things[p.asset-1]
 	if k.refusedByTarget(p, thing) {
-		k.step(k.about("the target refuses the push of", slot), to, fair, "")
+		k.step(k.about("the target refuses the push of", slot), next, fair, "")
 		return
 	}
 	wrong := k.effectWrong(p, thing)
-	k.write(&to, slot, k.effectOf(p.with))
-	k.step(k.about("production changes by the push of", slot), to, fair, wrong)
+	k.write(&next, slot, k.effectOf(p.with))
+	k.step(k.about("production changes by the push of", slot), next, fair, wrong)
 }
 
 func (k *walk) refusedByTarget(p push, thing *thing) bool {
@@ -250,15 +250,15 @@ func (k *walk) fail(slot int) {
 		return
 	}
 	p := k.from.pushes[slot]
-	to := k.becomes(slot, ended)
-	to.left.Failures--
+	next := k.becomes(slot, ended)
+	next.left.Failures--
 	if p.run != effect {
-		k.step(k.about("it fails: the push of", slot), to, upset, "")
+		k.step(k.about("it fails: the push of", slot), next, upset, "")
 		return
 	}
-	if thing := &to.things[p.asset-1]; (k.Edge == NoEdge || k.Edge == OrderEdge) && !k.refusedByTarget(p, thing) {
+	if thing := &next.things[p.asset-1]; (k.Edge == NoEdge || k.Edge == OrderEdge) && !k.refusedByTarget(p, thing) {
 		wrong := k.effectWrong(p, thing)
-		k.write(&to, slot, foreign)
-		k.step(k.about("it fails half-way: the push of", slot), to, upset, wrong)
+		k.write(&next, slot, foreign)
+		k.step(k.about("it fails half-way: the push of", slot), next, upset, wrong)
 	}
 }

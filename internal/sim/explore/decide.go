@@ -91,15 +91,15 @@ func (w *world) facts(q question) check.Facts {
 }
 
 // plan is what a push from one content to another would do.
-func (w *world) plan(from, with content) intent.Plan {
-	to := w.effectOf(with)
+func (w *world) plan(current, target content) intent.Plan {
+	to := w.effectOf(target)
 	plan := intent.Plan{Action: intent.ActionUpdate, Changes: []intent.FieldChange{{
-		Path: "content", Current: strconv.Itoa(int(from)), Target: strconv.Itoa(int(to)), Destructive: w.Destroys && to < from && from != foreign,
+		Path: "content", Current: strconv.Itoa(int(current)), Target: strconv.Itoa(int(to)), Destructive: w.Destroys && to < current && current != foreign,
 	}}}
 	switch {
 	case to == nothing:
 		plan = intent.Plan{Action: intent.ActionDelete}
-	case from == nothing:
+	case current == nothing:
 		plan.Action = intent.ActionCreate
 	}
 	return plan
@@ -121,8 +121,8 @@ func (w *world) order(q question, removes bool, facts *check.Facts) {
 
 // capacity: x serves y, each as much as its content says.
 func (w *world) capacity(q question, facts *check.Facts) {
-	amount := func(from, with content) check.Amount {
-		return check.Amount{Current: float64(from), Target: float64(w.effectOf(with))}
+	amount := func(current, target content) check.Amount {
+		return check.Amount{Current: float64(current), Target: float64(w.effectOf(target))}
 	}
 	facts.Capacity = append(facts.Capacity, check.Supply{
 		Neighbour: check.Neighbour{Asset: names[1-q.asset], Known: q.other.known, Until: now.Add(time.Second)},

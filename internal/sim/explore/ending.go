@@ -7,16 +7,16 @@ func (k *walk) close(slot int) {
 	if !ok || p.run != ended || p.row == closed {
 		return
 	}
-	to := k.from
+	next := k.from
 	label := k.about("closes the push of", slot)
 	label.Replica = int8(r) + 1
-	if to.close(p.epoch, slot).conflict {
-		to.lose(r)
+	if next.close(p.epoch, slot).conflict {
+		next.lose(r)
 		label.Verb = "is told that its lease is lost, closing the push of"
 	} else {
-		to.pushes[slot].run = over
+		next.pushes[slot].run = over
 	}
-	k.step(label, to, fair, "")
+	k.step(label, next, fair, "")
 }
 
 // settle lets go of a push of which no reply will come, once it can no longer
@@ -27,12 +27,12 @@ func (k *walk) settle(slot int) {
 	if r < 0 || k.is(NeverSettles) || p.row == closed || p.epoch == k.from.epoch && p.run != over || !k.cannotRun(p) {
 		return
 	}
-	to := k.from
-	to.close(to.epoch, slot)
-	to.replicas[r].facts[p.asset-1] = fact{}
+	next := k.from
+	next.close(next.epoch, slot)
+	next.replicas[r].facts[p.asset-1] = fact{}
 	label := k.about("settles the push of", slot)
 	label.Replica = int8(r) + 1
-	k.step(label, to, fair, "")
+	k.step(label, next, fair, "")
 }
 
 // cannotRun: the plugin is gone, or permit and lock delay have passed. Time is
@@ -65,11 +65,11 @@ func (k *walk) deliverAgain(slot int) {
 	if k.from.left.Duplicates == 0 || !p.running() {
 		return
 	}
-	to := k.from
-	to.left.Duplicates--
+	next := k.from
+	next.left.Duplicates--
 	p.copied, p.run, p.row = 1, begun, closed
-	if to.enter(p) {
-		k.step(k.about("its start is delivered again: the push of", slot), to, upset, "")
+	if next.enter(p) {
+		k.step(k.about("its start is delivered again: the push of", slot), next, upset, "")
 	}
 }
 
@@ -92,35 +92,35 @@ func (k *walk) arriveAgain(slot int) {
 func (k *walk) breakReplica(r int) {
 	s := &k.from
 	if s.power[r] == down {
-		to := *s
-		to.power[r] = up
-		k.step(name("starts", r, nobody), to, fair, "")
-		to = *s
-		to.endPlugins(r)
-		k.step(name("was followed by its plugins", r, nobody), to, fair, "")
+		next := *s
+		next.power[r] = up
+		k.step(name("starts", r, nobody), next, fair, "")
+		next = *s
+		next.endPlugins(r)
+		k.step(name("was followed by its plugins", r, nobody), next, fair, "")
 		return
 	}
 	if s.left.Crashes > 0 {
-		to := *s
-		to.left.Crashes--
-		to.lose(r)
-		to.power[r] = down
-		k.step(name("crashes", r, nobody), to, upset, "")
-		to = *s
-		to.left.Crashes--
-		if to.endPlugins(r) {
-			k.step(name("loses its plugins", r, nobody), to, upset, "")
+		next := *s
+		next.left.Crashes--
+		next.lose(r)
+		next.power[r] = down
+		k.step(name("crashes", r, nobody), next, upset, "")
+		next = *s
+		next.left.Crashes--
+		if next.endPlugins(r) {
+			k.step(name("loses its plugins", r, nobody), next, upset, "")
 		}
 	}
 	if s.power[r] == paused {
-		to := *s
-		to.power[r] = up
-		k.step(name("goes on", r, nobody), to, fair, "")
+		next := *s
+		next.power[r] = up
+		k.step(name("goes on", r, nobody), next, fair, "")
 	} else if s.left.Pauses > 0 {
-		to := *s
-		to.left.Pauses--
-		to.power[r] = paused
-		k.step(name("is held up", r, nobody), to, upset, "")
+		next := *s
+		next.left.Pauses--
+		next.power[r] = paused
+		k.step(name("is held up", r, nobody), next, upset, "")
 	}
 }
 

@@ -9,23 +9,23 @@ import (
 // What follows mirrors internal/annealing/enforcer: refresh, look, decide, admit. One
 // that is up does any of them at any time, in any order.
 func (k *walk) enforce(r int) {
-	held := &k.from.replicas[r]
+	replica := &k.from.replicas[r]
 	switch {
-	case held.lease == 0:
+	case replica.lease == 0:
 		if k.from.holder() < 0 {
-			to := k.from
-			k.acquire(&to, r)
-			k.step(name("takes the lease", r, nobody), to, fair, "")
+			next := k.from
+			k.acquire(&next, r)
+			k.step(name("takes the lease", r, nobody), next, fair, "")
 		}
 		return
-	case held.lease != k.from.epoch:
-		to := k.from
-		to.lose(r)
-		k.step(name("notices that its lease is lost", r, nobody), to, fair, "")
-	case held.behind != 0 && !k.is(NeverReads):
-		to := k.from
-		k.refresh(&to, r)
-		k.step(name("reads the store", r, nobody), to, fair, "")
+	case replica.lease != k.from.epoch:
+		next := k.from
+		next.lose(r)
+		k.step(name("notices that its lease is lost", r, nobody), next, fair, "")
+	case replica.behind != 0 && !k.is(NeverReads):
+		next := k.from
+		k.refresh(&next, r)
+		k.step(name("reads the store", r, nobody), next, fair, "")
 	}
 	for a := range assets {
 		k.look(r, a)
@@ -49,16 +49,16 @@ func (s *state) lose(r int) {
 
 // refresh reads the store anew; facts about other content are none.
 func (w *world) refresh(s *state, r int) {
-	held := &s.replicas[r]
-	held.view, held.behind = s.read(), 0
-	w.forget(held)
+	replica := &s.replicas[r]
+	replica.view, replica.behind = s.read(), 0
+	w.forget(replica)
 }
 
 // forget drops facts about what is not the target any more.
 func (w *world) forget(held *replica) {
 	for a := range held.facts {
-		_, with := w.believed(held, a)
-		if held.facts[a].kind != unknown && held.facts[a].with != with {
+		_, target := w.believed(held, a)
+		if held.facts[a].kind != unknown && held.facts[a].with != target {
 			held.facts[a] = fact{}
 		}
 	}
@@ -80,40 +80,40 @@ func (w *world) pushing(s *state, r, a int) bool {
 // sought: the replica looks at the asset, for a content that may be nothing
 // only where absence is taken for a wish.
 func (w *world) sought(held *replica, a int) (chosen, content, bool) {
-	t, with := w.believed(held, a)
-	return t, with, with != nothing || w.is(AbsenceDeletes|AbsencePlansDelete) && held.view.head > 0
+	t, target := w.believed(held, a)
+	return t, target, target != nothing || w.is(AbsenceDeletes|AbsencePlansDelete) && held.view.head > 0
 }
 
 // look compares an asset with production.
 func (k *walk) look(r, a int) {
-	to := k.from
-	held := &to.replicas[r]
-	_, with, seeks := k.sought(held, a)
-	if !seeks || held.asks[a].stage != notAsked || k.pushing(&to, r, a) {
+	next := k.from
+	replica := &next.replicas[r]
+	_, target, seeks := k.sought(replica, a)
+	if !seeks || replica.asks[a].stage != notAsked || k.pushing(&next, r, a) {
 		return
 	}
-	there := to.things[a].content
-	held.facts[a] = fact{kind: differs, from: there, with: with}
-	if there == k.effectOf(with) {
-		held.facts[a] = fact{kind: inSync, with: with}
-		if held.lease == to.epoch {
-			to.enforced[a] = k.recorded(with)
+	there := next.things[a].content
+	replica.facts[a] = fact{kind: differs, from: there, with: target}
+	if there == k.effectOf(target) {
+		replica.facts[a] = fact{kind: inSync, with: target}
+		if replica.lease == next.epoch {
+			next.enforced[a] = k.recorded(target)
 		}
 	}
-	k.step(name("looks at", r, a), to, fair, "")
+	k.step(name("looks at", r, a), next, fair, "")
 }
 
 // question that a pass asks about an asset; false: there is nothing to decide.
 func (w *world) question(s *state, r, a int) (question, bool) {
-	held := &s.replicas[r]
-	f := held.facts[a]
-	_, with, seeks := w.sought(held, a)
-	if !seeks || f.kind != differs || f.with != with || held.asks[a].stage != notAsked || w.pushing(s, r, a) {
+	replica := &s.replicas[r]
+	f := replica.facts[a]
+	_, target, seeks := w.sought(replica, a)
+	if !seeks || f.kind != differs || f.with != target || replica.asks[a].stage != notAsked || w.pushing(s, r, a) {
 		return question{}, false
 	}
 	q := question{
-		asset: a, from: f.from, with: with, stopped: held.view.stopped != 0,
-		approved: held.view.approvals[a]&planTo(f.from, with) != 0 || w.is(ApprovalUnbound) && held.view.approvals[a] != 0,
+		asset: a, from: f.from, with: target, stopped: replica.view.stopped != 0,
+		approved: replica.view.approvals[a]&planTo(f.from, target) != 0 || w.is(ApprovalUnbound) && replica.view.approvals[a] != 0,
 	}
 	if w.Edge != NoEdge {
 		q.other = w.neighbour(s, r, 1-a)
@@ -123,17 +123,17 @@ func (w *world) question(s *state, r, a int) (question, bool) {
 
 // neighbour is what a replica knows of an asset.
 func (w *world) neighbour(s *state, r, a int) neighbour {
-	held := &s.replicas[r]
-	_, with := w.believed(held, a)
-	f := held.facts[a]
-	n := neighbour{follows: with != nothing, with: with}
-	n.orphan = with == nothing && s.enforced[a] != nothing && !w.Removes[s.enforced[a]]
-	if f.kind == unknown || f.with != with || with == nothing || w.pushing(s, r, a) {
+	replica := &s.replicas[r]
+	_, target := w.believed(replica, a)
+	f := replica.facts[a]
+	n := neighbour{follows: target != nothing, with: target}
+	n.orphan = target == nothing && s.enforced[a] != nothing && !w.Removes[s.enforced[a]]
+	if f.kind == unknown || f.with != target || target == nothing || w.pushing(s, r, a) {
 		return n
 	}
 	n.known, n.inSync, n.there = true, f.kind == inSync, f.from
 	if n.inSync {
-		n.there = w.effectOf(with)
+		n.there = w.effectOf(target)
 	}
 	return n
 }
@@ -149,11 +149,11 @@ func (k *walk) decide(r, a int) {
 	if !verdict.push || !k.place(r) {
 		return
 	}
-	to := k.from
-	held := &to.replicas[r]
-	t, _ := k.believed(held, a)
+	next := k.from
+	replica := &next.replicas[r]
+	t, _ := k.believed(replica, a)
 	ask := ask{stage: flying, target: t.incarnation, with: q.with, from: q.from, quiet: verdict.relied}
-	for _, other := range held.asks {
+	for _, other := range replica.asks {
 		if other.stage == flying || k.Grouped {
 			ask.stage = pending
 		}
@@ -163,12 +163,12 @@ func (k *walk) decide(r, a int) {
 			ask.marks |= m
 		}
 	}
-	set(stale, held.behind != 0)
+	set(stale, replica.behind != 0)
 	set(lapses, t.ends)
 	set(needsApproval, verdict.needsApproval)
-	set(moved, held.facts[a].moved != 0)
-	held.asks[a] = ask
-	k.step(name("decides to push", r, a), to, fair, "")
+	set(moved, replica.facts[a].moved != 0)
+	replica.asks[a] = ask
+	k.step(name("decides to push", r, a), next, fair, "")
 }
 
 // place: the replica's own count of the budget has one left.
@@ -176,15 +176,15 @@ func (k *walk) place(r int) bool {
 	if k.InFlight == 0 {
 		return true
 	}
-	held := &k.from.replicas[r]
+	replica := &k.from.replicas[r]
 	taken := uint8(0)
-	for _, ask := range held.asks {
+	for _, ask := range replica.asks {
 		if ask.stage != notAsked {
 			taken++
 		}
 	}
 	for _, p := range k.from.pushes {
-		if p.asset != 0 && int(p.by) == r && p.epoch == held.lease && p.row != closed {
+		if p.asset != 0 && int(p.by) == r && p.epoch == replica.lease && p.row != closed {
 			taken++
 		}
 	}
@@ -210,36 +210,36 @@ func (k *walk) commit(r int) {
 }
 
 func (k *walk) commitInOrder(r int, verb string, order ...int) {
-	to, wrong := k.from, ""
-	held := &to.replicas[r]
+	next, wrong := k.from, ""
+	replica := &next.replicas[r]
 	reread := false
 	for _, a := range order {
-		before, ask := to, held.asks[a]
-		said := k.admit(&to, held.lease, r, a, ask)
+		before, ask := next, replica.asks[a]
+		said := k.admit(&next, replica.lease, r, a, ask)
 		if said.conflict {
-			to.lose(r)
-			k.step(name("is told that its lease is lost, asking about", r, a), to, fair, "")
+			next.lose(r)
+			k.step(name("is told that its lease is lost, asking about", r, a), next, fair, "")
 			return
 		}
-		held.asks[a] = askNone
+		replica.asks[a] = askNone
 		reread = reread || said.waiting == intent.WaitStale
 		if said.waiting == "" {
-			held.facts[a] = fact{}
+			replica.facts[a] = fact{}
 			if wrong == "" {
-				wrong = k.admissionWrong(&before, held.lease, a, ask)
+				wrong = k.admissionWrong(&before, replica.lease, a, ask)
 			}
-			to.owed[a] &^= planTo(ask.from, ask.with)
+			next.owed[a] &^= planTo(ask.from, ask.with)
 		}
 	}
-	if reread && held.lease == to.epoch && !k.is(NeverReads) {
-		k.refresh(&to, r)
+	if reread && replica.lease == next.epoch && !k.is(NeverReads) {
+		k.refresh(&next, r)
 	}
-	for a := range held.asks {
+	for a := range replica.asks {
 		if !k.is(SmallGroups) {
-			k.follow(&to, r, a)
+			k.follow(&next, r, a)
 		}
 	}
-	k.step(name(verb, r, order[0]), to, fair, wrong)
+	k.step(name(verb, r, order[0]), next, fair, wrong)
 }
 
 // sendGroup: the store has answered about other assets, and takes the next
@@ -250,11 +250,11 @@ func (k *walk) sendGroup(r int) {
 			return
 		}
 	}
-	to := k.from
+	next := k.from
 	for a := range assets {
-		k.follow(&to, r, a)
+		k.follow(&next, r, a)
 	}
-	k.step(name("sends its next group", r, nobody), to, fair, "")
+	k.step(name("sends its next group", r, nobody), next, fair, "")
 }
 
 var askNone = ask{}

@@ -106,8 +106,8 @@ func Explore[S comparable](model Model[S], most int) (*Graph[S], error) {
 			return index
 		}
 		g.parent = append(g.parent, from)
-		if said := model.Judge(s); said != "" && wrong == nil {
-			wrong = &Violation{Wrong: said, Trace: g.trace(index)}
+		if text := model.Judge(s); text != "" && wrong == nil {
+			wrong = &Violation{Wrong: text, Trace: g.trace(index)}
 		}
 		return index
 	}

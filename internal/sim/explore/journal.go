@@ -118,7 +118,7 @@ func (w *world) approvedBy(s *state, asset int, k ask) plans {
 // permitted: lease current, no stop, the push open under that lease and its
 // content still the target's.
 func (w *world) permitted(s *state, lease uint8, p push) bool {
-	_, with := w.wanted(s, int(p.asset)-1)
+	_, target := w.wanted(s, int(p.asset)-1)
 	switch {
 	case lease != s.epoch && !w.is(NoEpochAtPermit):
 		return false
@@ -127,7 +127,7 @@ func (w *world) permitted(s *state, lease uint8, p push) bool {
 	case p.row == closed || p.epoch != lease || p.row == doubt && !w.is(NoDoubtAtPermit):
 		return false
 	}
-	return with == p.with || w.is(NoTargetAtPermit)
+	return target == p.with || w.is(NoTargetAtPermit)
 }
 
 // close ends a push in the journal; settled or not, one that has ended stays
@@ -150,8 +150,8 @@ func (w *world) publish(s *state) {
 		}
 		kept := plans(0)
 		if after != nothing {
-			for from := nothing; from <= foreign; from++ {
-				kept |= planTo(from, after)
+			for current := nothing; current <= foreign; current++ {
+				kept |= planTo(current, after)
 			}
 		}
 		s.owed[asset] &= kept

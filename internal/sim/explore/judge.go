@@ -28,7 +28,7 @@ func (w *world) Judge(s state) string {
 
 // admissionWrong says what was wrong with an admission; s is what was so.
 func (w *world) admissionWrong(s *state, lease uint8, a int, k ask) string {
-	_, with := w.wanted(s, a)
+	_, target := w.wanted(s, a)
 	other := 1 - a
 	_, others := w.wanted(s, other)
 	switch {
@@ -36,15 +36,15 @@ func (w *world) admissionWrong(s *state, lease uint8, a int, k ask) string {
 		return "S4: an admission under a lease that was lost"
 	case s.stopped != 0:
 		return "S18: an admission after a stop"
-	case with != k.with:
+	case target != k.with:
 		return "S2: an admission of content that is not the target's"
 	case w.besidePush(s, k):
 		return "S1: an admission while what it rests on is being pushed"
 	case w.destroys(k.from, k.with) && s.owed[a]&planTo(k.from, k.with) == 0:
 		return "S9: a destructive admission without an approval of its own"
-	case w.Edge == OrderEdge && a == 1 && w.effectOf(with) != nothing && s.things[other].content != w.effectOf(others):
+	case w.Edge == OrderEdge && a == 1 && w.effectOf(target) != nothing && s.things[other].content != w.effectOf(others):
 		return "S1: y is admitted while x is not at its target: the order did not hold"
-	case w.Edge == OrderEdge && a == 0 && w.effectOf(with) == nothing && w.stands(s, other, others):
+	case w.Edge == OrderEdge && a == 0 && w.effectOf(target) == nothing && w.stands(s, other, others):
 		return "S1: x is to go while y depends on it: the order did not hold"
 	}
 	return ""
@@ -61,17 +61,17 @@ func (w *world) besidePush(s *state, k ask) bool {
 }
 
 // stands: the asset is there, and follows intent or is an orphan.
-func (w *world) stands(s *state, a int, with content) bool {
-	if with != nothing {
+func (w *world) stands(s *state, a int, target content) bool {
+	if target != nothing {
 		return s.things[a].content != nothing
 	}
 	return s.enforced[a] != nothing && !w.Removes[s.enforced[a]]
 }
 
 // destroys is intent.Plan.Destructive of such a plan.
-func (w *world) destroys(from, with content) bool {
-	to := w.effectOf(with)
-	return to == nothing || w.Destroys && to < from && from != foreign
+func (w *world) destroys(current, target content) bool {
+	to := w.effectOf(target)
+	return to == nothing || w.Destroys && to < current && current != foreign
 }
 
 // effectWrong says what is wrong with a change of production.

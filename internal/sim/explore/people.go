@@ -4,19 +4,19 @@ package explore
 func (k *walk) people() {
 	s := &k.from
 	if int(s.head) < len(k.Intent) {
-		to := *s
-		k.publish(&to)
-		k.step(Label{Verb: "incarnation is published:", Number: int8(to.head)}, to, upset, "")
+		next := *s
+		k.publish(&next)
+		k.step(Label{Verb: "incarnation is published:", Number: int8(next.head)}, next, upset, "")
 	}
 	if s.stopped != 0 {
-		to := *s
-		to.resume()
-		k.step(Label{Verb: "a person resumes"}, to, fair, "")
+		next := *s
+		next.resume()
+		k.step(Label{Verb: "a person resumes"}, next, fair, "")
 	} else if s.left.Stops > 0 {
-		to := *s
-		to.left.Stops--
-		to.setStop()
-		k.step(Label{Verb: "a person stops everything"}, to, upset, "")
+		next := *s
+		next.left.Stops--
+		next.setStop()
+		k.step(Label{Verb: "a person stops everything"}, next, upset, "")
 	}
 	for a := range assets {
 		k.pin(a)
@@ -30,9 +30,9 @@ func (k *walk) pin(a int) {
 	s := &k.from
 	for rank := range ranks {
 		if s.pins[a][rank] != 0 {
-			to := *s
-			to.setPin(a, rank, 0)
-			k.step(name("somebody unpins", nobody, a), to, upset, "")
+			next := *s
+			next.setPin(a, rank, 0)
+			k.step(name("somebody unpins", nobody, a), next, upset, "")
 		}
 		if s.left.Pins == 0 {
 			continue
@@ -41,18 +41,18 @@ func (k *walk) pin(a int) {
 			if k.contentAt(at, a) == nothing {
 				continue
 			}
-			to := *s
-			to.left.Pins--
-			to.setPin(a, rank, pin(at))
+			next := *s
+			next.left.Pins--
+			next.setPin(a, rank, pin(at))
 			label := name("somebody pins", nobody, a)
 			label.Number = int8(at)
-			k.step(label, to, upset, "")
+			k.step(label, next, upset, "")
 			if k.EndingPins {
-				to = *s
-				to.left.Pins--
-				to.setPin(a, rank, pin(at)|pinEnds)
+				next = *s
+				next.left.Pins--
+				next.setPin(a, rank, pin(at)|pinEnds)
 				label.Verb = "somebody pins, for a while,"
-				k.step(label, to, upset, "")
+				k.step(label, next, upset, "")
 			}
 		}
 	}
@@ -60,28 +60,28 @@ func (k *walk) pin(a int) {
 
 // pinsEnd: the time comes at which pins end. Nobody writes that anywhere.
 func (k *walk) pinsEnd() {
-	to := k.from
+	next := k.from
 	for a := range assets {
 		for rank := range ranks {
-			to.pins[a][rank].end()
-			for r := range to.replicas {
-				to.replicas[r].view.pins[a][rank].end()
+			next.pins[a][rank].end()
+			for r := range next.replicas {
+				next.replicas[r].view.pins[a][rank].end()
 			}
 		}
 	}
-	if to.pins == k.from.pins && to.replicas == k.from.replicas {
+	if next.pins == k.from.pins && next.replicas == k.from.replicas {
 		return
 	}
-	for r := range to.replicas {
-		held := &to.replicas[r]
-		for a := range held.asks {
-			if held.asks[a].marks&lapses != 0 {
-				held.asks[a].marks |= expired
+	for r := range next.replicas {
+		replica := &next.replicas[r]
+		for a := range replica.asks {
+			if replica.asks[a].marks&lapses != 0 {
+				replica.asks[a].marks |= expired
 			}
 		}
-		k.forget(held)
+		k.forget(replica)
 	}
-	k.step(Label{Verb: "pins end"}, to, upset, "")
+	k.step(Label{Verb: "pins end"}, next, upset, "")
 }
 
 func (p *pin) end() {
@@ -106,18 +106,18 @@ func (k *walk) approval(a int) {
 	if !said.lacks && !again {
 		return
 	}
-	to := k.from
-	to.approve(a, plan)
-	k.step(name("a person approves the plan of", nobody, a), to, fair, "")
+	next := k.from
+	next.approve(a, plan)
+	k.step(name("a person approves the plan of", nobody, a), next, fair, "")
 }
 
 // outsiders change production, or the store, without asking anybody.
 func (k *walk) outsiders() {
 	if k.is(HeadGoesBack) && k.from.head > 1 {
-		to := k.from
-		to.head--
-		to.bump()
-		k.step(Label{Verb: "an older store is put in its place"}, to, upset, "")
+		next := k.from
+		next.head--
+		next.bump()
+		k.step(Label{Verb: "an older store is put in its place"}, next, upset, "")
 	}
 	if k.from.left.Drifts == 0 {
 		return
@@ -127,13 +127,13 @@ func (k *walk) outsiders() {
 			if k.from.things[a].content == c {
 				continue
 			}
-			to := k.from
-			to.left.Drifts--
-			to.things[a].content = c
-			k.move(&to, a, nobody)
+			next := k.from
+			next.left.Drifts--
+			next.things[a].content = c
+			k.move(&next, a, nobody)
 			label := name("somebody else changes", nobody, a)
 			label.Number = int8(c)
-			k.step(label, to, upset, "")
+			k.step(label, next, upset, "")
 		}
 	}
 }

@@ -43,12 +43,12 @@ const (
 type plans uint16
 
 // planTo is the plan that leads from what is there to a content.
-func planTo(from, to content) plans {
+func planTo(current, target content) plans {
 	const ofNothing = 15 // Nothing is planned to nothing, but by what is unsafe.
-	if to == nothing {
+	if target == nothing {
 		return 1 << ofNothing
 	}
-	return 1 << (uint8(to-1)*(uint8(foreign)+1) + uint8(from))
+	return 1 << (uint8(target-1)*(uint8(foreign)+1) + uint8(current))
 }
 
 // pin is the incarnation of a pin of one rank, and when it ends by itself.
@@ -221,14 +221,14 @@ type Budget struct {
 // bump moves the revision: no view and no decision rests on it any more.
 func (s *state) bump() {
 	for r := range s.replicas {
-		held := &s.replicas[r]
-		if held.lease == 0 {
+		replica := &s.replicas[r]
+		if replica.lease == 0 {
 			continue
 		}
-		held.behind = 1
-		for a := range held.asks {
-			if held.asks[a].stage != notAsked {
-				held.asks[a].marks |= stale
+		replica.behind = 1
+		for a := range replica.asks {
+			if replica.asks[a].stage != notAsked {
+				replica.asks[a].marks |= stale
 			}
 		}
 	}

@@ -40,14 +40,14 @@ func (w *world) Steps(from state, take func(Step[state])) {
 }
 
 // step hands one step on, unless it changes nothing.
-func (k *walk) step(label Label, to state, kind kind, wrong string) {
-	to.tidy(k.is(NoEpochAtAdmission))
-	if wrong == "" && (to.head < k.from.head || to.epoch < k.from.epoch) {
+func (k *walk) step(label Label, next state, kind kind, wrong string) {
+	next.tidy(k.is(NoEpochAtAdmission))
+	if wrong == "" && (next.head < k.from.head || next.epoch < k.from.epoch) {
 		wrong = "S16: head or epoch went back"
 	}
 	wrong = k.judged(wrong)
-	if to != k.from || wrong != "" {
-		k.take(Step[state]{Label: label, To: to, Fault: bool(kind), Wrong: wrong})
+	if next != k.from || wrong != "" {
+		k.take(Step[state]{Label: label, To: next, Fault: bool(kind), Wrong: wrong})
 	}
 }
 
@@ -78,14 +78,14 @@ func (w *world) Settled(s state) bool {
 		}
 	}
 	for a := range assets {
-		_, with := w.wanted(&s, a)
+		_, target := w.wanted(&s, a)
 		if s.replicas[holder].asks[a].stage != notAsked {
 			return false
 		}
-		if with != nothing && s.replicas[holder].facts[a].kind != inSync {
+		if target != nothing && s.replicas[holder].facts[a].kind != inSync {
 			return false
 		}
-		if with != nothing && s.things[a].content != w.effectOf(with) {
+		if target != nothing && s.things[a].content != w.effectOf(target) {
 			return false
 		}
 	}

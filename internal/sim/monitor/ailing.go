@@ -82,10 +82,10 @@ func (m *Monitor) spared(p *push) {
 				among[other.asset] = true
 			}
 		}
-		for asset, since := range m.ailing.since {
-			of, ok := m.contentAt(asset, m.head)
-			if _, same := mostUnhealthy(m.policyAt(m.head), of)[key]; same && ok && of.mode == intentpb.EnforcementMode_ENFORCEMENT_MODE_UNSPECIFIED &&
-				now.Sub(m.heldSince(later(since, m.ailing.taken))) > m.options.Relies+surely {
+		for asset, start := range m.ailing.since {
+			content, ok := m.contentAt(asset, m.head)
+			if _, same := mostUnhealthy(m.policyAt(m.head), content)[key]; same && ok && content.mode == intentpb.EnforcementMode_ENFORCEMENT_MODE_UNSPECIFIED &&
+				now.Sub(m.heldSince(later(start, m.ailing.taken))) > m.options.Relies+surely {
 				among[asset] = true
 			}
 		}

@@ -48,7 +48,7 @@ func (m *Monitor) Answered(id intent.IncarnationID, asset intent.AssetID, inSync
 
 // Read is called with when production began to be read for an answer about an asset, where
 // plugins keep what they read.
-func (m *Monitor) Read(asset intent.AssetID, began time.Time) { m.reads[asset] = began }
+func (m *Monitor) Read(asset intent.AssetID, start time.Time) { m.reads[asset] = start }
 
 // Swapped is called when a plugin tells of an asset what is there under the key of
 // another. Lehr cannot know: whose a key is only the plugin can tell.

@@ -40,11 +40,11 @@ func (q *quarantines) release(now time.Time) {
 }
 
 // failedAlone takes up whether a plugin failed when it was asked about some assets.
-func (m *Monitor) failedAlone(assets []intent.AssetID, failed bool, by int) {
+func (m *Monitor) failedAlone(assets []intent.AssetID, failed bool, replica int) {
 	for _, asset := range assets {
 		delete(m.quarantines.failed, asset)
 		if failed && len(assets) == 1 {
-			m.quarantines.failed[asset] = lonely{m.options.Now(), by}
+			m.quarantines.failed[asset] = lonely{m.options.Now(), replica}
 		}
 	}
 }
@@ -68,12 +68,12 @@ func (m *Monitor) toldApart(report intent.Report) {
 
 // keptApart: an asset in quarantine is not looked at before it ends (L2). Only new content,
 // a pin, another plugin or a person's retry ends it sooner: no hint does.
-func (m *Monitor) keptApart(asset intent.AssetID, by int) {
+func (m *Monitor) keptApart(asset intent.AssetID, replica int) {
 	const slight = time.Second
 	a, ok := m.quarantines.of[asset]
-	if !ok || a.by != by || m.options.Lenient.ClockFaults || m.retried[asset].After(a.at) {
+	if !ok || a.by != replica || m.options.Lenient.ClockFaults || m.retried[asset].After(a.at) {
 		return
 	}
-	left := a.until.Sub(m.options.Now())
-	m.hold(left < slight, "L2", "asset %s was looked at %s before its quarantine ends", asset, left)
+	remaining := a.until.Sub(m.options.Now())
+	m.hold(remaining < slight, "L2", "asset %s was looked at %s before its quarantine ends", asset, remaining)
 }

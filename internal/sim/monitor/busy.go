@@ -28,10 +28,10 @@ const longestPause = 5 * time.Minute
 func (c crowd) until() time.Time { return c.told.Add(min(c.asked, longestPause)) }
 
 // busy takes up that a plugin asked to let an asset's target be.
-func (m *Monitor) busy(asset intent.AssetID, asked time.Duration, by int) {
+func (m *Monitor) busy(asset intent.AssetID, asked time.Duration, replica int) {
 	if asked > 0 {
 		now := m.options.Now()
-		m.crowds[asset] = crowd{told: now, asked: asked, epoch: m.epoch, kind: m.kindOf(asset), by: by, void: now.Sub(m.retried[asset]) < longestPause}
+		m.crowds[asset] = crowd{told: now, asked: asked, epoch: m.epoch, kind: m.kindOf(asset), by: replica, void: now.Sub(m.retried[asset]) < longestPause}
 	}
 }
 
@@ -42,13 +42,13 @@ func (m *Monitor) kindOf(asset intent.AssetID) intent.TypeName {
 
 // letBe: what is too busy is neither looked at nor pushed (L10), by whoever was
 // told, whatever its intent becomes.
-func (m *Monitor) letBe(asset intent.AssetID, what string, by int) {
+func (m *Monitor) letBe(asset intent.AssetID, what string, replica int) {
 	c, ok := m.crowds[asset]
-	if !ok || c.void || c.by != by || m.options.Lenient.ClockFaults || c.epoch != m.epoch || c.kind != m.kindOf(asset) {
+	if !ok || c.void || c.by != replica || m.options.Lenient.ClockFaults || c.epoch != m.epoch || c.kind != m.kindOf(asset) {
 		return
 	}
-	left := c.until().Sub(m.options.Now())
-	m.hold(left <= 0, "L10", "asset %s was %s %s before its plugin wanted to be asked again, for its target is too busy", asset, what, left)
+	remaining := c.until().Sub(m.options.Now())
+	m.hold(remaining <= 0, "L10", "asset %s was %s %s before its plugin wanted to be asked again, for its target is too busy", asset, what, remaining)
 }
 
 // Retried is called before a person has an asset tried again.
@@ -85,12 +85,12 @@ func (m *Monitor) left() {
 
 // crowded reports whether a report's pause is one that a plugin asked for: a tenth
 // is added to it. Where clocks are wrong only its length tells.
-func (m *Monitor) crowded(asset intent.AssetID, at, until time.Time) bool {
+func (m *Monitor) crowded(asset intent.AssetID, at, end time.Time) bool {
 	c, ok := m.crowds[asset]
 	if m.options.Lenient.ClockFaults {
 		c.told = at
 	}
-	return ok && !until.After(c.until().Add(c.asked/5+backedOff))
+	return ok && !end.After(c.until().Add(c.asked/5+backedOff))
 }
 
 // Push passes the push on, and hears whether its target is too busy.

@@ -19,11 +19,12 @@ const sample = 16
 func (m *Monitor) Commit() {
 	m.commits++
 	m.delivers()
-	g, found, err := m.database.glance(m.options.Partition)
+	m.followRuns()
+	g, ok, err := m.database.glance(m.options.Partition)
 	m.unread("the partition", err)
 	switch {
 	case err != nil:
-	case !found:
+	case !ok:
 		m.hold(!m.begun, "S7", "partition %s is not in the store any more", m.options.Partition)
 	case g != m.seen || m.commits%sample == 0:
 		m.look(g, m.commits%sample == 0)
@@ -33,9 +34,9 @@ func (m *Monitor) Commit() {
 // Between looks whether anything was committed since, and not yet told: all may
 // see that already. It is to be called wherever the store may be cut off.
 func (m *Monitor) Between() {
-	g, found, err := m.database.glance(m.options.Partition)
+	g, ok, err := m.database.glance(m.options.Partition)
 	m.unread("the partition", err)
-	if err == nil && found && g != m.seen {
+	if err == nil && ok && g != m.seen {
 		m.look(g, false)
 	}
 }

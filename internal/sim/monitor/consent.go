@@ -21,19 +21,19 @@ type agreed struct {
 // allowance reads "plan P of content C", then more, maybe behind "the approval
 // by X of", or "the rejection by X of".
 func allowance(r record) agreed {
-	given := agreed{asset: intent.AssetID(r.Subject), by: r.By.Name}
+	consent := agreed{asset: intent.AssetID(r.Subject), by: r.By.Name}
 	detail := r.Detail
 	for _, what := range []string{"the approval by ", "the rejection by "} {
 		if void, ok := strings.CutPrefix(detail, what); ok {
-			given.by, detail, _ = strings.Cut(void, " of plan ")
+			consent.by, detail, _ = strings.Cut(void, " of plan ")
 		}
 	}
 	plan, rest, _ := strings.Cut(strings.TrimPrefix(detail, "plan "), " of content ")
-	given.plan, given.content = plan, rest
+	consent.plan, consent.content = plan, rest
 	if end := strings.IndexAny(rest, ":,"); end >= 0 {
-		given.content = rest[:end]
+		consent.content = rest[:end]
 	}
-	return given
+	return consent
 }
 
 // outgrow takes away what was said of content which an incarnation changes or
@@ -44,8 +44,8 @@ func (m *Monitor) outgrow(sequence intent.Sequence) {
 		own, ok := m.at(asset, sequence)
 		return changes && !(ok && own.effective.Short() == content)
 	}
-	maps.DeleteFunc(m.allowed, func(given agreed, _ bool) bool { return outgrown(given.asset, given.content) })
-	maps.DeleteFunc(m.refused, func(given agreed, _ time.Time) bool { return outgrown(given.asset, given.content) })
+	maps.DeleteFunc(m.allowed, func(consent agreed, _ bool) bool { return outgrown(consent.asset, consent.content) })
+	maps.DeleteFunc(m.refused, func(consent agreed, _ time.Time) bool { return outgrown(consent.asset, consent.content) })
 	maps.DeleteFunc(m.lifted, func(given lift, _ bool) bool { return outgrown(given.asset, given.content) })
 }
 
@@ -72,8 +72,8 @@ func (m *Monitor) consented(p *push, news *news) {
 	asked := m.needs(p)
 	people := slices.Compact(slices.Sorted(slices.Values(p.approvers)))
 	m.hold(len(people) >= asked.People, "S9", "push %s of %s was admitted by the approval of %v, and %d people are asked for", p.id, p.asset, people, asked.People)
-	for _, by := range p.approvers {
-		m.approvedBy(p, by, asked, news)
+	for _, approver := range p.approvers {
+		m.approvedBy(p, approver, asked, news)
 	}
 }
 
@@ -92,9 +92,9 @@ func (m *Monitor) needs(p *push) intent.Quorum {
 	atHead := m.atHead(p.asset)
 	all := intent.Quorum{People: max(1, int(content.quorum), int(atHead.quorum))}
 	policies := []*intentpb.Policy{m.policyAt(p.target), m.policyAt(m.head)}
-	if before, counts := m.enforcedBefore(p); counts {
-		all.People = max(all.People, int(before.quorum))
-		policies = append(policies, before.under)
+	if previous, counts := m.enforcedBefore(p); counts {
+		all.People = max(all.People, int(previous.quorum))
+		policies = append(policies, previous.under)
 	}
 	for _, policy := range policies {
 		of := policy.GetApproval()
@@ -107,32 +107,32 @@ func (m *Monitor) needs(p *push) intent.Quorum {
 }
 
 // approvedBy: one person's approval may be used by this push.
-func (m *Monitor) approvedBy(p *push, by string, asked intent.Quorum, news *news) {
-	given := agreed{p.asset, p.effective.Short(), p.plan.Short(), by}
-	m.hold(m.allowed[given], "S9", "push %s of %s used an approval of plan %s that nobody had given, or that was used before, or given for content that went since", p.id, p.asset, given.plan)
-	delete(m.allowed, given)
-	row, ok := m.approvals[approvalKey{p.asset, p.effective, p.plan, by}]
+func (m *Monitor) approvedBy(p *push, approver string, asked intent.Quorum, news *news) {
+	consent := agreed{p.asset, p.effective.Short(), p.plan.Short(), approver}
+	m.hold(m.allowed[consent], "S9", "push %s of %s used an approval of plan %s that nobody had given, or that was used before, or given for content that went since", p.id, p.asset, consent.plan)
+	delete(m.allowed, consent)
+	row, ok := m.approvals[approvalKey{p.asset, p.effective, p.plan, approver}]
 	if news.has("approve", string(p.asset)) && row.usedBy != p.id {
 		return // The same person has given another since, in its place.
 	}
-	m.hold(ok && row.usedBy == p.id, "S9", "push %s of %s was admitted as approved, and no approval of plan %s says that it used it; used by: %q", p.id, p.asset, given.plan, row.usedBy)
+	m.hold(ok && row.usedBy == p.id, "S9", "push %s of %s was admitted as approved, and no approval of plan %s says that it used it; used by: %q", p.id, p.asset, consent.plan, row.usedBy)
 	ends := moment(row.ends)
 	if latest := moment(row.created).Add(asked.Period); asked.Period > 0 && (ends.IsZero() || latest.Before(ends)) {
 		ends = latest
 	}
 	m.hold(ends.IsZero() || p.admitted.Before(ends), "S9", "push %s of %s was admitted at %s by an approval that ended at %s", p.id, p.asset, p.admitted, ends)
 	if asked.People > 1 || !row.alone {
-		m.hold(!m.wrote(by, p, news), "S9", "push %s of %s was approved by %s, who made the change", p.id, p.asset, by)
+		m.hold(!m.wrote(approver, p, news), "S9", "push %s of %s was approved by %s, who made the change", p.id, p.asset, approver)
 	}
 }
 
 // wrote reports whether a person published what the push brings, or let it
 // through a guard, after it was enforced, or pinned the asset to it.
-func (m *Monitor) wrote(by string, p *push, news *news) bool {
+func (m *Monitor) wrote(approver string, p *push, news *news) bool {
 	if !news.has("pin", string(p.asset)) && !news.has("unpin", string(p.asset)) {
 		for _, pin := range m.pins[p.asset] {
 			holds := pin.Until.IsZero() || p.admitted.Before(pin.Until)
-			if holds && pin.Incarnation.Sequence == p.target && pin.Holder.Name == by && pin.Holder.Origin != intent.ServerOrigin {
+			if holds && pin.Incarnation.Sequence == p.target && pin.Holder.Name == approver && pin.Holder.Origin != intent.ServerOrigin {
 				return true
 			}
 		}
@@ -145,7 +145,7 @@ func (m *Monitor) wrote(by string, p *push, news *news) bool {
 		[]any{string(m.options.Partition), string(p.asset), int64(p.target), enforced}, func(rows *sql.Rows) error {
 			var from int64
 			err := rows.Scan(&from)
-			wrote = wrote || slices.Contains(m.madeBy[intent.Sequence(from)], by)
+			wrote = wrote || slices.Contains(m.madeBy[intent.Sequence(from)], approver)
 			return err
 		}))
 	return wrote
@@ -251,22 +251,22 @@ func (m *Monitor) Diffed(asset intent.AssetID, d Diff) {
 
 // Compared is when it was last found that the asset differs so from such
 // content.
-func (m *Monitor) Compared(asset intent.AssetID, effective, plan intent.Digest) (last time.Time, found bool) {
+func (m *Monitor) Compared(asset intent.AssetID, effective, plan intent.Digest) (last time.Time, ok bool) {
 	for _, d := range m.diffs[asset] {
 		if d.Outcome == intent.Differs && d.Effective == effective && d.Plan == plan {
-			last, found = d.At, true
+			last, ok = d.At, true
 		}
 	}
-	return last, found
+	return last, ok
 }
 
 // Recorded is called when it was recorded that an asset is in sync: a plugin
 // found it so, after the last push of it had ended. What a push says of itself
 // is a claim (S26). Recording began at that time: a process that stands still
 // hears late that it was recorded, and another one may have pushed meanwhile.
-func (m *Monitor) Recorded(began time.Time, asset intent.AssetID, effective intent.Digest) {
+func (m *Monitor) Recorded(start time.Time, asset intent.AssetID, effective intent.Digest) {
 	ended := m.ends[asset]
-	if len(m.diffs) == 0 || ended.After(began) {
+	if len(m.diffs) == 0 || ended.After(start) {
 		return
 	}
 	m.hold(slices.ContainsFunc(m.diffs[asset], func(d Diff) bool {

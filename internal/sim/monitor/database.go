@@ -30,12 +30,12 @@ func (d *database) prepare(text string) (*sql.Stmt, error) {
 }
 
 // one scans the first row, if there is any.
-func (d *database) one(text string, arguments []any, into ...any) (found bool, err error) {
+func (d *database) one(text string, arguments []any, targets ...any) (ok bool, err error) {
 	statement, err := d.prepare(text)
 	if err != nil {
 		return false, err
 	}
-	switch err := statement.QueryRowContext(context.Background(), arguments...).Scan(into...); err {
+	switch err := statement.QueryRowContext(context.Background(), arguments...).Scan(targets...); err {
 	case nil:
 		return true, nil
 	case sql.ErrNoRows:
@@ -100,7 +100,7 @@ const glanceText = `SELECT p.head, p.revision, p.pin_revision, p.epoch,
 	coalesce((SELECT last FROM audit_head WHERE partition = ''), 0)
 	FROM partitions p WHERE p.id = $1`
 
-func (d *database) glance(partition intent.PartitionID) (g glance, found bool, err error) {
-	found, err = d.one(glanceText, []any{string(partition)}, &g.head, &g.revision, &g.pins, &g.epoch, &g.push, &g.own, &g.global)
-	return g, found, err
+func (d *database) glance(partition intent.PartitionID) (g glance, ok bool, err error) {
+	ok, err = d.one(glanceText, []any{string(partition)}, &g.head, &g.revision, &g.pins, &g.epoch, &g.push, &g.own, &g.global)
+	return g, ok, err
 }

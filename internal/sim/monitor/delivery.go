@@ -58,6 +58,8 @@ type delivering struct {
 	content map[badIn]intent.Digest
 	// promoted are when production was given something that it never had.
 	promoted []time.Time
+	// withdrawn is since when a source no longer lists what it listed, as the store has it.
+	withdrawn map[Release]time.Time
 }
 
 type field struct {
@@ -96,10 +98,11 @@ type Program struct {
 	running, said, good, used bool
 }
 
-// AskedAct is an act that was asked for.
+// AskedAct is an act that was asked for. Had is what its environment had then.
 type AskedAct struct {
 	Act
 	number int
+	had    Release
 }
 
 func newDelivering() delivering {
@@ -112,6 +115,10 @@ func newDelivering() delivering {
 
 // windowLength and windowGap make the windows in which production may be given something.
 const windowLength, windowGap = time.Hour, 15 * time.Minute
+
+// stepTakes is how long a step may take once it is decided: what its source says meanwhile does
+// not hold it.
+const stepTakes = 30 * time.Second
 
 // windowHolds is how many may come in each.
 const windowHolds = 2
@@ -201,7 +208,7 @@ func (m *Monitor) ActAsked(a Act) AskedAct {
 	if slices.Contains([]string{intent.ActPin, intent.ActUnpin, intent.ActSkipTo, intent.ActRollBack, intent.ActResume}, a.Kind) {
 		delete(d.edited, a.Environment)
 	}
-	return AskedAct{a, d.asked}
+	return AskedAct{a, d.asked, d.fields[a.Environment].Release}
 }
 
 // ActAnswered notes that an act counts.
@@ -220,6 +227,13 @@ func (m *Monitor) ActAnswered(a AskedAct) {
 	case intent.ActMarkBad:
 		if !undone(fmt.Sprintf("mark %s %v", a.Environment, a.Release)) {
 			d.bad[badIn{a.Environment, a.Release}] = badBy{person: true}
+		}
+	case intent.ActRollBack:
+		// What it went back from stays out until somebody marks it good. Where something else came
+		// meanwhile, the act may have been about either.
+		had := d.fields[a.Environment].Release
+		if had == a.had && had != a.Release && !undone(fmt.Sprintf("mark %s %v", a.Environment, had)) {
+			d.bad[badIn{a.Environment, had}] = badBy{person: true}
 		}
 	case intent.ActRestart:
 		if a.Constraint == "people" {
@@ -308,6 +322,9 @@ func (m *Monitor) delivers() {
 			revisions = append(revisions, r)
 			return err
 		}))
+	if slices.ContainsFunc(revisions, func(r revised) bool { return r.delivered }) {
+		m.readWithdrawn()
+	}
 	for _, r := range revisions {
 		d.revision = r.revision
 		m.fieldsRevised(r.delivered, r.changes)
@@ -324,6 +341,19 @@ func (m *Monitor) delivers() {
 			}
 			m.deliveryRow(row)
 			return nil
+		}))
+}
+
+// readWithdrawn reads which versions their source no longer lists.
+func (m *Monitor) readWithdrawn() {
+	m.delivering.withdrawn = map[Release]time.Time{}
+	m.unread("what was withdrawn", m.database.each("SELECT name, digest, gone FROM version WHERE partition = $1 AND gone > 0",
+		[]any{string(m.options.Partition)}, func(rows *sql.Rows) error {
+			var r Release
+			var gone int64
+			err := rows.Scan(&r.Name, &r.Digest, &gone)
+			m.delivering.withdrawn[r] = time.Unix(0, gone)
+			return err
 		}))
 }
 
@@ -423,6 +453,12 @@ func (m *Monitor) promoted(environment string, was, is Release) {
 	pin, pinned := d.pins[environment]
 	m.hold(!pinned || pin == is, "S10", "%s was given %s, and is pinned to %s", environment, is, pin)
 	m.hold(!d.paused[environment] && !d.paused[""], "S18", "%s was given %s, and is paused", environment, is)
+	for _, scope := range []intent.PartitionID{"", m.options.Partition} {
+		stop, ok := m.stops[scope]
+		m.hold(!ok || stop.unwritten, "S18", "%s was given %s after %s, when the stop of %q was answered", environment, is, stop.at, scope)
+	}
+	gone, withdrawn := d.withdrawn[is]
+	m.hold(!withdrawn || m.options.Lenient.ClockFaults || now.Sub(gone) < stepTakes, "S19", "%s was given %s, which was withdrawn %s before", environment, is, now.Sub(gone))
 	m.hold(!d.edited[environment], "S10", "%s was given %s, and somebody else had set it to %s", environment, is, was)
 	for _, p := range d.programs {
 		m.hold(!p.running || p.Environment != environment, "S1", "%s was given %s, while the verification %s of %s was running", environment, is, p.Name, p.Version.Name)

@@ -174,6 +174,51 @@ func TestDeliveryIsWatched(t *testing.T) {
 			p.act(Act{Kind: intent.ActMarkBad, Release: two})
 			p.give(true, "test", two)
 		}, "S20"},
+		{"what it went back from comes again", func(p *deliveryPlay) {
+			p.give(true, "test", two)
+			p.act(Act{Kind: intent.ActRollBack, Environment: "test", Release: one})
+			p.give(true, "test", one)
+			p.give(true, "test", two)
+		}, "S20"},
+		{"what it went back from is marked good", func(p *deliveryPlay) {
+			p.give(true, "test", two)
+			p.act(Act{Kind: intent.ActRollBack, Environment: "test", Release: one})
+			p.give(true, "test", one)
+			p.act(Act{Kind: intent.ActMarkGood, Environment: "test", Release: two})
+			p.give(true, "test", two)
+		}, ""},
+		{"what it went back from is marked good before the answer", func(p *deliveryPlay) {
+			p.give(true, "test", two)
+			asked := p.ActAsked(Act{Kind: intent.ActRollBack, Environment: "test", Release: one})
+			p.ActAsked(Act{Kind: intent.ActMarkGood, Environment: "test", Release: two})
+			p.ActAnswered(asked)
+			p.give(true, "test", one)
+			p.give(true, "test", two)
+		}, ""},
+		{"something else came before it was had to go back", func(p *deliveryPlay) {
+			p.give(true, "test", two)
+			asked := p.ActAsked(Act{Kind: intent.ActRollBack, Environment: "test", Release: one})
+			p.give(true, "test", moved)
+			p.ActAnswered(asked)
+			p.give(true, "test", one)
+			p.give(true, "test", moved)
+		}, ""},
+		{"while all is stopped", func(p *deliveryPlay) {
+			p.stops[""] = answeredStop{at: p.now}
+			p.give(true, "test", two)
+		}, "S18"},
+		{"while a stop cannot be stored", func(p *deliveryPlay) {
+			p.stops[""] = answeredStop{at: p.now, unwritten: true}
+			p.give(true, "test", two)
+		}, ""},
+		{"withdrawn", func(p *deliveryPlay) {
+			p.delivering.withdrawn = map[Release]time.Time{two: p.now.Add(-2 * stepTakes)}
+			p.give(true, "test", two)
+		}, "S19"},
+		{"withdrawn while it came", func(p *deliveryPlay) {
+			p.delivering.withdrawn = map[Release]time.Time{two: p.now.Add(-stepTakes / 2)}
+			p.give(true, "test", two)
+		}, ""},
 		{"marked good again", func(p *deliveryPlay) {
 			p.act(Act{Kind: intent.ActMarkBad, Release: two})
 			p.act(Act{Kind: intent.ActMarkGood, Release: two})

@@ -21,6 +21,7 @@ func (m *Monitor) Effect(e world.Effect) {
 		return
 	}
 	m.deliveredEffect(e.Asset)
+	m.courseEffect(e.Asset)
 	p := m.pushes[e.Push]
 	if p == nil {
 		m.Commit()
@@ -72,8 +73,8 @@ func (m *Monitor) unfinished(e world.Effect, p *push) {
 
 // late is by how much the effect came later than the permit and the longest
 // effect after the time, with the margin of the lock delay.
-func (m *Monitor) late(e world.Effect, since time.Time) time.Duration {
-	return e.At.Sub(since) - (plugin.PermitPeriod + m.longest(e) + plugin.LockDelayMargin)
+func (m *Monitor) late(e world.Effect, start time.Time) time.Duration {
+	return e.At.Sub(start) - (plugin.PermitPeriod + m.longest(e) + plugin.LockDelayMargin)
 }
 
 // longest is how long an effect may go on that cannot be cut off.

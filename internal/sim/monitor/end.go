@@ -14,9 +14,9 @@ import (
 // End looks at the whole store when a run is over and all has come to rest.
 func (m *Monitor) End(context.Context) {
 	m.Commit()
-	g, found, err := m.database.glance(m.options.Partition)
+	g, ok, err := m.database.glance(m.options.Partition)
 	m.unread("the partition", err)
-	if err != nil || !found {
+	if err != nil || !ok {
 		return
 	}
 	m.look(g, true)
@@ -128,11 +128,11 @@ func (m *Monitor) Quiet() (lines []string) {
 			if err != nil {
 				return err
 			}
-			values, into := make([]sql.RawBytes, len(columns)), make([]any, len(columns))
+			values, targets := make([]sql.RawBytes, len(columns)), make([]any, len(columns))
 			for i := range values {
-				into[i] = &values[i]
+				targets[i] = &values[i]
 			}
-			err = rows.Scan(into...)
+			err = rows.Scan(targets...)
 			lines = append(lines, strings.Join(columns, " ")+": "+string(bytes.Join(rawBytes(values), []byte(" | "))))
 			return err
 		}))

@@ -56,7 +56,7 @@ func (f *fieldsSet) persons(pointer string) bool {
 }
 
 // fieldRollout is the rollout that sets fields, as head says it, with its newest run.
-func (m *Monitor) fieldRollout() (said *intentpb.Rollout, run intent.Rollout, ran bool) {
+func (m *Monitor) fieldRollout() (rollout *intentpb.Rollout, run intent.Rollout, ran bool) {
 	for _, r := range m.policyAt(m.head).GetRollouts() {
 		if r.GetField().GetDocument() == m.options.Document {
 			run, ran = m.rolling.runs[r.GetName()]
@@ -93,7 +93,7 @@ func (m *Monitor) fields() {
 			m.revised(revision, strings.HasPrefix(author, intent.RolloutPrefix), changes)
 			return nil
 		}))
-	said, run, ran := m.fieldRollout()
+	rollout, run, ran := m.fieldRollout()
 	if !ran {
 		return
 	}
@@ -103,8 +103,8 @@ func (m *Monitor) fields() {
 			continue
 		}
 		f.named[at] = true
-		if e.Changed == "" && run.State == intent.RolloutRunning && said != nil {
-			m.fieldLetOn(said, run, e.Pointer)
+		if e.Changed == "" && run.State == intent.RolloutRunning && rollout != nil {
+			m.fieldLetOn(rollout, run, e.Pointer)
 		}
 	}
 	m.fieldsEnded(run)
@@ -169,7 +169,7 @@ func (m *Monitor) setByRollout(c fieldChange) {
 // fieldLetOn: a field goes on only when production has what the run brings in all
 // stages before its own, well for their soak, and no more go on at a time than its
 // stage lets (S19).
-func (m *Monitor) fieldLetOn(said *intentpb.Rollout, run intent.Rollout, pointer string) {
+func (m *Monitor) fieldLetOn(rollout *intentpb.Rollout, run intent.Rollout, pointer string) {
 	f := &m.rolling.fields
 	if run.Promoted || run.Emergency || m.deceived() {
 		return
@@ -180,8 +180,8 @@ func (m *Monitor) fieldLetOn(said *intentpb.Rollout, run intent.Rollout, pointer
 		return
 	}
 	m.ask("S19")
-	stage := stageOf(said, own)
-	s := said.GetStages()[stage]
+	stage := stageOf(rollout, own)
+	s := rollout.GetStages()[stage]
 	if slices.Contains(run.Skipped, s.GetName()) {
 		return
 	}
@@ -190,18 +190,18 @@ func (m *Monitor) fieldLetOn(said *intentpb.Rollout, run intent.Rollout, pointer
 	for _, other := range m.fieldAssets() {
 		at := valuesPrefix + string(other)
 		head, _ := m.contentAt(other, m.head)
-		of := stageOf(said, head)
+		of := stageOf(rollout, head)
 		// What somebody else set, and what had it already, is not asked.
-		if other == asset || of > stage || base[at] == string(run.Value) || f.personSince(revision, at) && f.persons(at) || slices.Contains(run.Skipped, said.GetStages()[of].GetName()) {
+		if other == asset || of > stage || base[at] == string(run.Value) || f.personSince(revision, at) && f.persons(at) || slices.Contains(run.Skipped, rollout.GetStages()[of].GetName()) {
 			continue
 		}
 		member, _ := m.at(other, m.head)
-		there := fmt.Sprintf("%q", m.options.Has(other)) == string(run.Value)
-		soaked := there && m.soaked(called{other, member.effective}, said.GetStages()[of], true)
+		ok := fmt.Sprintf("%q", m.options.Has(other)) == string(run.Value)
+		soaked := ok && m.soaked(called{other, member.effective}, rollout.GetStages()[of], true)
 		switch {
 		case of < stage:
 			m.hold(soaked, "S19", "run %d of %s lets %s of stage %s go on, and %s of stage %s has %q in production, well for %s of %s", run.Run, run.Name, pointer, s.GetName(),
-				other, said.GetStages()[of].GetName(), m.options.Has(other), m.wellNow(other), said.GetStages()[of].GetSoak().AsDuration())
+				other, rollout.GetStages()[of].GetName(), m.options.Has(other), m.wellNow(other), rollout.GetStages()[of].GetSoak().AsDuration())
 		case f.now()[at] == string(run.Value) && !soaked:
 			under = append(under, string(other))
 			groups[head.scopes[s.GetByScope()]] = true
@@ -234,11 +234,11 @@ func (m *Monitor) fieldAssets() (list []intent.AssetID) {
 // that went back has given each back (S20): no document ends half set.
 func (m *Monitor) fieldsEnded(run intent.Rollout) {
 	f := &m.rolling.fields
-	of := runOf{run.Name, run.Run}
-	if run.State.Open() || f.ended == of {
+	key := runOf{run.Name, run.Run}
+	if run.State.Open() || f.ended == key {
 		return
 	}
-	f.ended = of
+	f.ended = key
 	revision, _ := f.baseOf(run)
 	switch run.State {
 	case intent.RolloutDone:
@@ -274,29 +274,29 @@ func (m *Monitor) received(e world.Effect) {
 // Edited is called when somebody was told that their edit of a field, made on a
 // revision, is another: that differs from the one it was made on in this field alone,
 // for nobody else's edit is overwritten unseen (S10).
-func (m *Monitor) Edited(base, made, pointer, value string) {
-	before, after, read := m.between(base, made)
+func (m *Monitor) Edited(base, revision, pointer, value string) {
+	before, after, read := m.between(base, revision)
 	if !read {
 		return
 	}
 	m.ask("S10")
 	for _, at := range slices.Sorted(maps.Keys(after)) {
 		if at == pointer {
-			m.hold(after[at] == value, "S10", "revision %s was to set %s to %s, and has %s", made, pointer, value, after[at])
+			m.hold(after[at] == value, "S10", "revision %s was to set %s to %s, and has %s", revision, pointer, value, after[at])
 		} else if was, ok := before[at]; ok {
-			m.hold(after[at] == was, "S10", "revision %s of %s was made on revision %s, where %s was %s, not %s", made, pointer, base, at, was, after[at])
+			m.hold(after[at] == was, "S10", "revision %s of %s was made on revision %s, where %s was %s, not %s", revision, pointer, base, at, was, after[at])
 		}
 	}
-	from, to := number(base), number(made)
-	m.hold(!slices.ContainsFunc(m.rolling.fields.setters, func(s setter) bool { return s.revision > from && s.revision < to }),
-		"S10", "revision %s was made on revision %s, and somebody edited the document in between", made, base)
+	start, end := number(base), number(revision)
+	m.hold(!slices.ContainsFunc(m.rolling.fields.setters, func(s setter) bool { return s.revision > start && s.revision < end }),
+		"S10", "revision %s was made on revision %s, and somebody edited the document in between", revision, base)
 }
 
 // Undone is called when somebody was told that a revision is undone by another: what was
 // set since stays (S10), and the rest is as it was before (S20).
 func (m *Monitor) Undone(revision, made string) {
 	f := &m.rolling.fields
-	at, to := number(revision), number(made)
+	at, end := number(revision), number(made)
 	before, after, read := m.between(fmt.Sprint(at-1), made)
 	if !read || at < 1 {
 		return
@@ -306,7 +306,7 @@ func (m *Monitor) Undone(revision, made string) {
 			continue
 		}
 		m.ask("S10")
-		if slices.ContainsFunc(f.setters, func(o setter) bool { return o.pointer == s.pointer && o.revision > at && o.revision < to }) {
+		if slices.ContainsFunc(f.setters, func(o setter) bool { return o.pointer == s.pointer && o.revision > at && o.revision < end }) {
 			m.fail("S10", "revision %s undoes revision %s, and takes from %s what was set since", made, revision, s.pointer)
 		} else if was, ok := before[s.pointer]; ok {
 			m.hold(after[s.pointer] == was, "S20", "revision %s undoes revision %s, and %s is %s; it was %s before", made, revision, s.pointer, after[s.pointer], was)
@@ -315,15 +315,15 @@ func (m *Monitor) Undone(revision, made string) {
 }
 
 // between reads what the document was at two revisions.
-func (m *Monitor) between(base, made string) (before, after map[string]string, read bool) {
+func (m *Monitor) between(base, revision string) (before, after map[string]string, read bool) {
 	m.fields()
 	f := &m.rolling.fields
-	from, to := number(base), number(made)
-	if from < 0 || to <= from || to >= len(f.contents) {
-		m.fail("S10", "an edit on revision %s was answered with revision %s, and the newest is %d", base, made, len(f.contents)-1)
+	start, end := number(base), number(revision)
+	if start < 0 || end <= start || end >= len(f.contents) {
+		m.fail("S10", "an edit on revision %s was answered with revision %s, and the newest is %d", base, revision, len(f.contents)-1)
 		return nil, nil, false
 	}
-	return f.contents[from], f.contents[to], true
+	return f.contents[start], f.contents[end], true
 }
 
 // number of a revision.

@@ -97,7 +97,7 @@ func (m *Monitor) hasGeneration(r *intentpb.GenerationRule) bool {
 
 // olderGenerations lists what a rule names, was enforced and is there as far as is known, and is
 // not in head or is turned down there by the rule; those that go, and those that are kept.
-func (m *Monitor) olderGenerations(r *intentpb.GenerationRule, records map[intent.AssetID]enforcedRow) (going, kept []intent.AssetID) {
+func (m *Monitor) olderGenerations(r *intentpb.GenerationRule, records map[intent.AssetID]enforcedRow) (going, assets []intent.AssetID) {
 	for _, asset := range slices.Sorted(maps.Keys(records)) {
 		record := records[asset]
 		if record.absent || record.carried || !covers(r, asset) {
@@ -108,10 +108,10 @@ func (m *Monitor) olderGenerations(r *intentpb.GenerationRule, records map[inten
 		case isMember && m.bodies[digest].removal != nil:
 			going = append(going, asset)
 		case !isMember:
-			kept = append(kept, asset)
+			assets = append(assets, asset)
 		}
 	}
-	return going, kept
+	return going, assets
 }
 
 // keptGenerations: an incarnation that turns an older generation down leaves as many others as
@@ -133,15 +133,15 @@ func (m *Monitor) keptGenerations(next *incarnation) {
 		m.ask("S5")
 		records := m.recordsNow() // They change without a commit that this sees.
 		m.hold(m.hasGeneration(r), "S5", "incarnation %d turns %v down, and has no generation that stays", next.ID.Sequence, fresh)
-		_, kept := m.olderGenerations(r, records)
+		_, assets := m.olderGenerations(r, records)
 		for asset := range m.disowned {
-			if _, isMember := m.members[asset]; covers(r, asset) && !isMember && !slices.Contains(kept, asset) {
-				kept = append(kept, asset) // By somebody, since that was decided.
+			if _, isMember := m.members[asset]; covers(r, asset) && !isMember && !slices.Contains(assets, asset) {
+				assets = append(assets, asset) // By somebody, since that was decided.
 			}
 		}
-		m.hold(len(kept) >= int(r.GetKeep()), "S5", "incarnation %d turns %v down, and keeps %v; the rule keeps %d", next.ID.Sequence, fresh, kept, r.GetKeep())
+		m.hold(len(assets) >= int(r.GetKeep()), "S5", "incarnation %d turns %v down, and keeps %v; the rule keeps %d", next.ID.Sequence, fresh, assets, r.GetKeep())
 		for _, asset := range fresh {
-			newer := slices.DeleteFunc(slices.Clone(kept), func(other intent.AssetID) bool {
+			newer := slices.DeleteFunc(slices.Clone(assets), func(other intent.AssetID) bool {
 				record, ok := records[other]
 				return ok && record.sequence < records[asset].sequence
 			})
@@ -158,15 +158,15 @@ func (m *Monitor) surplusGone() {
 			continue
 		}
 		m.ask("L1")
-		going, kept := m.olderGenerations(r, m.recordsNow())
-		kept = slices.DeleteFunc(kept, func(asset intent.AssetID) bool {
-			was, ok := m.contentAt(asset, m.records[asset].sequence)
-			return !ok || was.approval || was.unmanaged
+		going, assets := m.olderGenerations(r, m.recordsNow())
+		assets = slices.DeleteFunc(assets, func(asset intent.AssetID) bool {
+			previous, ok := m.contentAt(asset, m.records[asset].sequence)
+			return !ok || previous.approval || previous.unmanaged
 		})
-		m.hold(len(kept) <= int(r.GetKeep()), "L1", "older generations stay: %v, and the rule keeps %d", kept, r.GetKeep())
+		m.hold(len(assets) <= int(r.GetKeep()), "L1", "older generations stay: %v, and the rule keeps %d", assets, r.GetKeep())
 		going = slices.DeleteFunc(going, func(asset intent.AssetID) bool {
-			was, _ := m.contentAt(asset, m.head)
-			return slices.ContainsFunc(modes(m.policyAt(m.head), was), onlyLooks)
+			previous, _ := m.contentAt(asset, m.head)
+			return slices.ContainsFunc(modes(m.policyAt(m.head), previous), onlyLooks)
 		})
 		m.hold(len(going) == 0, "L1", "older generations that were to go are there: %s", fmt.Sprint(going))
 	}

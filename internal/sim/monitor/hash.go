@@ -44,8 +44,8 @@ func (s *saying) membership(members map[intent.AssetID]intent.Digest) intent.Dig
 	slices.Sort(assets)
 	parts := make(map[int][][]byte, len(assets))
 	for _, asset := range assets {
-		bucket, of := s.bucketOf(asset), members[asset]
-		parts[bucket] = append(parts[bucket], []byte(asset), of[:])
+		bucket, digest := s.bucketOf(asset), members[asset]
+		parts[bucket] = append(parts[bucket], []byte(asset), digest[:])
 	}
 	var empty intent.Digest
 	all := make([][]byte, 1024)
@@ -53,8 +53,8 @@ func (s *saying) membership(members map[intent.AssetID]intent.Digest) intent.Dig
 		all[i] = empty[:]
 	}
 	for bucket, list := range parts {
-		of := sum("lehr.members.v1", list...)
-		all[bucket] = of[:]
+		digest := sum("lehr.members.v1", list...)
+		all[bucket] = digest[:]
 	}
 	return sum("lehr.membership.v1", all...)
 }

@@ -32,8 +32,8 @@ func (m *Monitor) inHours(p *push) {
 	for _, c := range asked {
 		m.hold(m.open(c, p.admitted), "S1", "push %s of %s was admitted at %s, outside the hours of its calendar in %s", p.id, p.asset, p.admitted.UTC().Format(time.TimeOnly), c.GetZone())
 	}
-	if before, counts := m.enforcedBefore(p); counts && len(p.approvers) == 0 {
-		for _, c := range others(before.under) {
+	if previous, counts := m.enforcedBefore(p); counts && len(p.approvers) == 0 {
+		for _, c := range others(previous.under) {
 			m.hold(m.open(c, p.admitted), "S23", "push %s of %s was admitted at %s, outside the hours in %s that it was enforced under", p.id, p.asset, p.admitted.UTC().Format(time.TimeOnly), c.GetZone())
 		}
 	}
@@ -42,16 +42,16 @@ func (m *Monitor) inHours(p *push) {
 // disarmed: a protection that an asset was enforced under is asked of its next push, also
 // where head has dropped it, unless somebody approved that (S23).
 func (m *Monitor) disarmed(p *push, overridden []string) {
-	before, counts := m.enforcedBefore(p)
+	previous, counts := m.enforcedBefore(p)
 	if !counts || len(p.approvers) > 0 {
 		return
 	}
-	for _, c := range protectionsOf(before.under, before.content) {
+	for _, c := range protectionsOf(previous.under, previous.content) {
 		if !c.GetProtection().GetBefore() || m.passesOver(p) && !c.GetRollbacks() || slices.Contains(overridden, c.GetName()) {
 			continue
 		}
-		said := m.judgements(c, "before", p, "", p.seen)
-		m.hold(slices.ContainsFunc(said, func(j Judgement) bool { return j.Passes }), "S23",
+		judgements := m.judgements(c, "before", p, "", p.seen)
+		m.hold(slices.ContainsFunc(judgements, func(j Judgement) bool { return j.Passes }), "S23",
 			"push %s of %s was admitted, and %s, which it was enforced under, never said yes to it", p.id, p.asset, c.GetName())
 	}
 }
@@ -60,9 +60,9 @@ func (m *Monitor) disarmed(p *push, overridden []string) {
 func calendars(policy *intentpb.Policy) []*intentpb.Calendar { return calendarsOf(policy, false) }
 
 // calendarsOf a policy, or those of it that hold what goes back.
-func calendarsOf(policy *intentpb.Policy, back bool) (list []*intentpb.Calendar) {
+func calendarsOf(policy *intentpb.Policy, rollback bool) (list []*intentpb.Calendar) {
 	for _, c := range policy.GetChecks() {
-		if c.GetCalendar() != nil && (!back || c.GetRollbacks()) {
+		if c.GetCalendar() != nil && (!rollback || c.GetRollbacks()) {
 			list = append(list, c.GetCalendar())
 		}
 	}
@@ -93,7 +93,7 @@ func (m *Monitor) ClocksShift(at time.Time) bool {
 }
 
 // HoursChange is when they open or close next, if that is within the period.
-func (m *Monitor) HoursChange(now time.Time, within time.Duration) (at time.Time, found bool) {
+func (m *Monitor) HoursChange(now time.Time, within time.Duration) (at time.Time, ok bool) {
 	is := m.Open(now)
 	for at := now.Truncate(time.Minute).Add(time.Minute); at.Before(now.Add(within)); at = at.Add(time.Minute) {
 		if m.Open(at) != is {

@@ -150,7 +150,7 @@ func parse(detail string) (s said, well bool) {
 			s.approvers = strings.Split(approvers, ", ")
 		} else if rule, ok := strings.CutPrefix(section, "approval of rule "); ok && s.rule == "" {
 			s.rule = rule
-		} else if check, _, is := strings.Cut(section, " overridden by "); is {
+		} else if check, _, ok := strings.Cut(section, " overridden by "); ok {
 			s.overridden = append(s.overridden, check)
 		}
 	}
@@ -188,7 +188,7 @@ func (m *Monitor) row(id intent.PushID) (*push, bool) {
 	var target, admitted int64
 	var effective, plan digest
 	var budgets string
-	found, err := m.database.one(pushText, []any{string(m.options.Partition), string(id)},
+	ok, err := m.database.one(pushText, []any{string(m.options.Partition), string(id)},
 		&p.asset, &target, &effective, &plan, &p.key, &p.epoch, &admitted, &budgets)
 	m.unread("the journal", err)
 	p.target, p.effective, p.plan, p.admitted = intent.Sequence(target), effective.Digest, plan.Digest, moment(admitted)
@@ -197,7 +197,7 @@ func (m *Monitor) row(id intent.PushID) (*push, bool) {
 			p.budgets[key] = 0
 		}
 	}
-	return p, found
+	return p, ok
 }
 
 // followed: the push carries what its asset follows at that commit (S2), and
@@ -230,9 +230,9 @@ func (m *Monitor) afforded(p *push) {
 		return
 	}
 	m.ask("S8")
-	back := m.goesBack(p)
-	limits := limitsOf(policy, content, back)
-	for key, limit := range limitsOf(m.policyAt(m.head), content, back) {
+	rollback := m.goesBack(p)
+	limits := limitsOf(policy, content, rollback)
+	for key, limit := range limitsOf(m.policyAt(m.head), content, rollback) {
 		if other, ok := limits[key]; !ok || limit < other {
 			limits[key] = limit
 		}
@@ -272,12 +272,12 @@ func (m *Monitor) passesOver(p *push) bool {
 }
 
 // limitsOf are the budgets that a push of the content must keep, going back or not.
-func limitsOf(policy *intentpb.Policy, of content, back bool) map[string]int {
+func limitsOf(policy *intentpb.Policy, of content, rollback bool) map[string]int {
 	limits := map[string]int{}
 	for _, budget := range policy.GetBudgets() {
 		if value, impacted := of.scopes[budget.GetScope()]; impacted {
 			key := budget.GetScope() + "=" + value
-			if back {
+			if rollback {
 				key += Back
 			}
 			if limit, ok := limits[key]; !ok || int(budget.GetInFlight()) < limit {

@@ -54,13 +54,13 @@ func (m *Monitor) Judged(j Judgement) {
 }
 
 // judgements of a push in a phase by a check, that a process had by then; no process: any.
-func (m *Monitor) judgements(c *intentpb.Check, phase string, p *push, by string, until time.Time) (list []Judgement) {
+func (m *Monitor) judgements(c *intentpb.Check, phase string, p *push, by string, end time.Time) (list []Judgement) {
 	of := judgedOf{c.GetName(), phase, p.asset, p.effective.String(), p.plan.String(), p.id}
 	if phase == "before" {
 		of.push = ""
 	}
 	for _, j := range m.judging[of] {
-		if (by == "" || j.By == by) && !j.heard.After(until) {
+		if (by == "" || j.By == by) && !j.heard.After(end) {
 			list = append(list, j)
 		}
 	}
@@ -117,52 +117,52 @@ func (m *Monitor) protected(e world.Effect, p *push) {
 		if c.GetProtection().GetDuring() == intentpb.Protection_DURING_UNSPECIFIED {
 			continue
 		}
-		said := append(before, m.judgements(c, "during", p, e.Replica, e.At)...)
-		if len(said) == 0 {
+		judgements := append(before, m.judgements(c, "during", p, e.Replica, e.At)...)
+		if len(judgements) == 0 {
 			continue // That it never was passed is told above.
 		}
-		if since, ok := saysNo(said); ok && said[len(said)-1].Phase == "during" {
-			m.hold(m.late(e, m.heldSince(since)) <= 0, "S11", "effect %d of push %s of %s came %s after %s said no to it", e.Number, p.id, p.asset, e.At.Sub(since), c.GetName())
+		if start, ok := saysNo(judgements); ok && judgements[len(judgements)-1].Phase == "during" {
+			m.hold(m.late(e, m.heldSince(start)) <= 0, "S11", "effect %d of push %s of %s came %s after %s said no to it", e.Number, p.id, p.asset, e.At.Sub(start), c.GetName())
 		}
-		var until time.Time
-		for _, j := range said {
-			if ends := j.counts(keep); j.Passes && ends.After(until) {
-				until = ends
+		var end time.Time
+		for _, j := range judgements {
+			if ends := j.counts(keep); j.Passes && ends.After(end) {
+				end = ends
 			}
 		}
-		m.hold(m.options.Lenient.ClockFaults || m.late(e, until) <= 0, "S11", "effect %d of push %s of %s came %s after what %s had said of it was too old", e.Number, p.id, p.asset, e.At.Sub(until), c.GetName())
+		m.hold(m.options.Lenient.ClockFaults || m.late(e, end) <= 0, "S11", "effect %d of push %s of %s came %s after what %s had said of it was too old", e.Number, p.id, p.asset, e.At.Sub(end), c.GetName())
 	}
 }
 
 // letBegin: the last that a protection said before the admission was a pass, which was
 // not too old.
-func (m *Monitor) letBegin(e world.Effect, p *push, c *intentpb.Check, said []Judgement) {
-	passed := slices.IndexFunc(said, func(j Judgement) bool { return j.Passes }) >= 0
+func (m *Monitor) letBegin(e world.Effect, p *push, c *intentpb.Check, judgements []Judgement) {
+	passed := slices.IndexFunc(judgements, func(j Judgement) bool { return j.Passes }) >= 0
 	m.hold(passed, "S11", "effect %d of push %s of %s, content %s, plan %s, to which %s never said yes", e.Number, p.id, p.asset, p.effective.Short(), p.plan.Short(), c.GetName())
 	if !passed || m.options.Lenient.ClockFaults {
 		return
 	}
-	var until time.Time
-	for _, j := range said {
-		if ends := j.counts(keepOf(c)); j.Passes && ends.After(until) {
-			until = ends
+	var end time.Time
+	for _, j := range judgements {
+		if ends := j.counts(keepOf(c)); j.Passes && ends.After(end) {
+			end = ends
 		}
 	}
-	m.hold(!p.admitted.After(until), "S11", "push %s of %s was admitted %s after what %s had said of it was too old", p.id, p.asset, p.admitted.Sub(until), c.GetName())
+	m.hold(!p.admitted.After(end), "S11", "push %s of %s was admitted %s after what %s had said of it was too old", p.id, p.asset, p.admitted.Sub(end), c.GetName())
 	const taken = time.Second
-	since, ok := saysNo(said)
-	m.hold(!ok || p.admitted.Sub(m.heldSince(since)) <= taken, "S11", "push %s of %s was admitted %s after %s said no to it", p.id, p.asset, p.admitted.Sub(since), c.GetName())
+	start, ok := saysNo(judgements)
+	m.hold(!ok || p.admitted.Sub(m.heldSince(start)) <= taken, "S11", "push %s of %s was admitted %s after %s said no to it", p.id, p.asset, p.admitted.Sub(start), c.GetName())
 }
 
 // saysNo tells since when nothing but no was said.
-func saysNo(said []Judgement) (since time.Time, no bool) {
-	for _, j := range slices.Backward(said) {
+func saysNo(judgements []Judgement) (start time.Time, no bool) {
+	for _, j := range slices.Backward(judgements) {
 		if j.Passes {
 			break
 		}
-		since, no = j.heard, true
+		start, no = j.heard, true
 	}
-	return since, no
+	return start, no
 }
 
 // stayed reports whether an asset has been in head since an incarnation.
@@ -178,7 +178,7 @@ func (m *Monitor) stayed(asset intent.AssetID, since intent.Sequence) bool {
 
 // asksAfter is the newest push of an asset, if it is not open, of what the asset is still
 // to be, and what is asked after it by head's policy, if that is known for certain.
-func (m *Monitor) asksAfter(asset intent.AssetID, follows intent.Sequence) (p *push, asks []*intentpb.Check) {
+func (m *Monitor) asksAfter(asset intent.AssetID, follows intent.Sequence) (p *push, checks []*intentpb.Check) {
 	content, ok := m.contentAt(asset, follows)
 	policy := m.policyAt(m.head)
 	if !ok || m.options.Lenient.ClockFaults || content.turndown || content.mode != intentpb.EnforcementMode_ENFORCEMENT_MODE_UNSPECIFIED {
@@ -197,10 +197,10 @@ func (m *Monitor) asksAfter(asset intent.AssetID, follows intent.Sequence) (p *p
 	}
 	for _, c := range protectionsOf(policy, content) {
 		if c.GetProtection().GetAfter() != nil {
-			asks = append(asks, c)
+			checks = append(checks, c)
 		}
 	}
-	return p, asks
+	return p, checks
 }
 
 // passed is what was over after a push by a policy that was head: it stays so, whatever a
@@ -224,12 +224,12 @@ func (m *Monitor) remember() {
 	}
 	now := m.options.Now()
 	for _, asset := range slices.Sorted(maps.Keys(m.members)) {
-		p, asks := m.asksAfter(asset, m.follows(asset, now))
+		p, checks := m.asksAfter(asset, m.follows(asset, now))
 		if p == nil {
 			continue
 		}
 		open := false
-		for _, c := range asks {
+		for _, c := range checks {
 			if m.isOver(c, p) {
 				m.passed.checks[askedAfter{p.id, c.GetName()}] = true
 			} else {
@@ -246,23 +246,23 @@ func (m *Monitor) remember() {
 // before, of which it passed.
 func (m *Monitor) isOver(c *intentpb.Check, p *push) bool {
 	after := c.GetProtection().GetAfter()
-	until := p.ended.Add(after.GetDelay().AsDuration() + after.GetDuration().AsDuration())
+	end := p.ended.Add(after.GetDelay().AsDuration() + after.GetDuration().AsDuration())
 	well, wasWell := m.passed.well[p.id]
-	return m.passed.checks[askedAfter{p.id, c.GetName()}] || wasWell && !until.After(well) || m.passes(c, p, until)
+	return m.passed.checks[askedAfter{p.id, c.GetName()}] || wasWell && !end.After(well) || m.passes(c, p, end)
 }
 
 // passes reports whether a check passed at the end of its time after a push, or later.
-func (m *Monitor) passes(c *intentpb.Check, p *push, until time.Time) bool {
-	said := m.judgements(c, "after", p, "", m.options.Now())
-	for i, j := range said {
-		from := until
-		if j.heard.After(from) {
-			from = j.heard
+func (m *Monitor) passes(c *intentpb.Check, p *push, end time.Time) bool {
+	judgements := m.judgements(c, "after", p, "", m.options.Now())
+	for i, j := range judgements {
+		start := end
+		if j.heard.After(start) {
+			start = j.heard
 		}
-		later := slices.ContainsFunc(said[i+1:], func(other Judgement) bool {
-			return other.By == j.By && !other.Passes && !m.heldSince(other.heard).After(from)
+		later := slices.ContainsFunc(judgements[i+1:], func(other Judgement) bool {
+			return other.By == j.By && !other.Passes && !m.heldSince(other.heard).After(start)
 		})
-		if j.Passes && !later && !from.After(j.counts(keepOf(c))) && !from.After(m.options.Now()) {
+		if j.Passes && !later && !start.After(j.counts(keepOf(c))) && !start.After(m.options.Now()) {
 			return true
 		}
 	}
@@ -277,8 +277,8 @@ func (m *Monitor) afterOthers(p *push, overridden []string) {
 		return
 	}
 	for _, other := range content.after {
-		before, asks := m.asksAfter(other, m.follows(other, p.admitted))
-		for _, c := range asks {
+		before, checks := m.asksAfter(other, m.follows(other, p.admitted))
+		for _, c := range checks {
 			m.hold(m.isOver(c, before), "S11", "push %s of %s was admitted, which comes after %s, and %s had not passed since push %s of that", p.id, p.asset, other, c.GetName(), before.id)
 		}
 	}
@@ -289,11 +289,11 @@ func (m *Monitor) toldWell(report intent.Report) {
 	if report.State != intent.StateInSync || report.Absent {
 		return
 	}
-	p, asks := m.asksAfter(report.Asset, m.follows(report.Asset, report.At))
+	p, checks := m.asksAfter(report.Asset, m.follows(report.Asset, report.At))
 	if own, _ := m.at(report.Asset, m.follows(report.Asset, report.At)); p == nil || own.effective != report.Effective || !report.At.After(p.ended) {
 		return
 	}
-	for _, c := range asks {
+	for _, c := range checks {
 		well := report.Health.State == intent.Healthy
 		m.hold(!well || m.isOver(c, p), "S11", "asset %s is reported %s, and %s had not passed since push %s", report.Asset, report.Health.State, c.GetName(), p.id)
 	}

@@ -87,7 +87,7 @@ func (m *Monitor) MemosHanded(asset intent.AssetID, handed []intent.Memo, push i
 // RunBegun is called when a push begins a run: nobody did before (S27).
 func (m *Monitor) RunBegun(r world.Run) {
 	key := begunRun{r.Asset, r.Key, r.Number}
-	previous, begun := m.memos.runs[key]
-	m.hold(!begun, "S27", "push %s begins run %d of %s, which push %s had begun", r.Push, r.Number, r.Asset, previous)
+	previous, ok := m.memos.runs[key]
+	m.hold(!ok, "S27", "push %s begins run %d of %s, which push %s had begun", r.Push, r.Number, r.Asset, previous)
 	m.memos.runs[key] = r.Push
 }

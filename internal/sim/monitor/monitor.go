@@ -81,6 +81,8 @@ type Options struct {
 	Common func(digest string) (closed, ok bool)
 	// Delivered is an application that is watched; nil: none is.
 	Delivered *Delivered
+	// Course is what runs of a workflow change; nil: there are none.
+	Course *Course
 	// Held is until when a process is made to wait, or stands still; nil: none ever.
 	Held func() time.Time
 }
@@ -124,6 +126,7 @@ type Monitor struct {
 	sealing     sealing
 	outputs     outputs
 	delivering  delivering
+	workflows   workflowWatch
 	quarantines quarantines
 	diffs       map[intent.AssetID][]Diff
 	counts      counts
@@ -150,7 +153,7 @@ func New(o Options) *Monitor {
 		rolling: newRolling(), saying: newSaying(), journal: newJournal(), brakes: newBrakes(),
 		answers: answers{reads: map[intent.AssetID]time.Time{}, inSync: map[called]bool{}, swapped: map[swap]bool{}}, paces: paces{of: map[intent.AssetID]pace{}, tried: map[called]bool{}},
 		judging: judging{}, passed: passed{checks: map[askedAfter]bool{}, well: map[intent.PushID]time.Time{}}, ailing: ailing{since: map[intent.AssetID]time.Time{}, told: map[intent.AssetID]time.Time{}},
-		quarantines: newQuarantines(), hours: hours{}, sealing: sealing{}, outputs: newOutputs(), delivering: newDelivering(), memos: memos{runs: map[begunRun]intent.PushID{}}, telling: telling{waits: map[intent.AssetID]waited{}, told: map[string][]awaited{}, due: map[string][]awaited{}, listed: map[string]time.Time{}, works: map[string]time.Time{}},
+		quarantines: newQuarantines(), hours: hours{}, sealing: sealing{}, outputs: newOutputs(), delivering: newDelivering(), workflows: newWorkflowWatch(), memos: memos{runs: map[begunRun]intent.PushID{}}, telling: telling{waits: map[intent.AssetID]waited{}, told: map[string][]awaited{}, due: map[string][]awaited{}, listed: map[string]time.Time{}, works: map[string]time.Time{}},
 	}
 	for _, property := range Properties() {
 		m.checked[property] = 0
@@ -161,7 +164,7 @@ func New(o Options) *Monitor {
 // Properties that the monitor decides.
 func Properties() []string {
 	return []string{
-		"S1", "S2", "S3", "S4", "S5", "S7", "S8", "S9", "S10", "S11", "S12", "S16", "S17", "S18", "S19", "S20", "S21", "S22", "S23", "S25", "S26", "S27",
+		"S1", "S2", "S3", "S4", "S5", "S7", "S8", "S9", "S10", "S11", "S12", "S16", "S17", "S18", "S19", "S20", "S21", "S22", "S23", "S25", "S26", "S27", "S28",
 		"L2", "L3", "L4", "L6", "L7", "L8", "L9", "L10",
 	}
 }

@@ -35,15 +35,15 @@ func (m *Monitor) objected(r record) {
 	asset := intent.AssetID(r.Subject)
 	switch {
 	case r.Verb == "reject":
-		given := allowance(r)
-		if ends, ok := m.objections[given]; ok { // Or it is gone again already.
-			m.refused[given] = moment(ends)
+		consent := allowance(r)
+		if ends, ok := m.objections[consent]; ok { // Or it is gone again already.
+			m.refused[consent] = moment(ends)
 		}
 	case r.Verb == "withdraw":
 		by := strings.TrimPrefix(r.Detail, "the rejection by ")
-		for given := range m.refused {
-			if given.asset == asset && given.by == by {
-				delete(m.refused, given)
+		for consent := range m.refused {
+			if consent.asset == asset && consent.by == by {
+				delete(m.refused, consent)
 			}
 		}
 	case r.Verb == "override":
@@ -63,12 +63,12 @@ func (m *Monitor) lookAtObjections(news *news) {
 	objections, lifts := map[agreed]int64{}, map[lift]int64{}
 	partition := []any{string(m.options.Partition)}
 	m.unread("the rejections", m.database.each("SELECT asset, effective, plan, rejecter, ends FROM rejection WHERE partition = $1", partition, func(rows *sql.Rows) error {
-		var given agreed
+		var consent agreed
 		var effective, plan digest
 		var ends int64
-		err := rows.Scan(&given.asset, &effective, &plan, &given.by, &ends)
-		given.content, given.plan = effective.Short(), plan.Short()
-		objections[given] = ends
+		err := rows.Scan(&consent.asset, &effective, &plan, &consent.by, &ends)
+		consent.content, consent.plan = effective.Short(), plan.Short()
+		objections[consent] = ends
 		return err
 	}))
 	m.unread("the overrides", m.database.each("SELECT asset, effective, kind, ends FROM override WHERE partition = $1", partition, func(rows *sql.Rows) error {
@@ -80,9 +80,9 @@ func (m *Monitor) lookAtObjections(news *news) {
 		lifts[given] = ends
 		return err
 	}))
-	changes(m.objections, objections, equal[int64], func(given agreed) {
-		_, ok := objections[given]
-		m.hold(!ok || news.has("reject", string(given.asset)), "S25", "plan %s of %s is rejected by %s without an audit record", given.plan, given.asset, given.by)
+	changes(m.objections, objections, equal[int64], func(consent agreed) {
+		_, ok := objections[consent]
+		m.hold(!ok || news.has("reject", string(consent.asset)), "S25", "plan %s of %s is rejected by %s without an audit record", consent.plan, consent.asset, consent.by)
 	})
 	changes(m.lifts, lifts, equal[int64], func(given lift) {
 		_, ok := lifts[given]
@@ -94,9 +94,9 @@ func (m *Monitor) lookAtObjections(news *news) {
 // unopposed: no rejection of the plan is in force (S9).
 func (m *Monitor) unopposed(p *push) {
 	m.ask("S9")
-	for given, ends := range m.refused {
-		if given.asset == p.asset && given.content == p.effective.Short() && given.plan == p.plan.Short() && (ends.IsZero() || p.admitted.Before(ends)) {
-			m.fail("S9", "push %s of %s was admitted, and %s had rejected plan %s", p.id, p.asset, given.by, given.plan)
+	for consent, ends := range m.refused {
+		if consent.asset == p.asset && consent.content == p.effective.Short() && consent.plan == p.plan.Short() && (ends.IsZero() || p.admitted.Before(ends)) {
+			m.fail("S9", "push %s of %s was admitted, and %s had rejected plan %s", p.id, p.asset, consent.by, consent.plan)
 		}
 	}
 }
@@ -106,8 +106,8 @@ func (m *Monitor) unopposed(p *push) {
 // target, and by that which it was enforced under (S23).
 func (m *Monitor) overruled(p *push, checks []string, news *news) {
 	policies := []*intentpb.Policy{m.policyAt(p.target)}
-	if before, counts := m.enforcedBefore(p); counts && len(checks) > 0 {
-		policies = append(policies, before.under)
+	if previous, counts := m.enforcedBefore(p); counts && len(checks) > 0 {
+		policies = append(policies, previous.under)
 	}
 	for _, check := range checks {
 		for _, policy := range policies {
@@ -145,6 +145,6 @@ func (m *Monitor) enforcedBefore(p *push) (former, bool) {
 	if !found || !policed || then.digest != policy.Digest || effective.Digest == p.effective && policy.Digest == now.digest {
 		return former{}, false
 	}
-	was, ok := m.contentAt(p.asset, at)
-	return former{was, m.policyAt(at)}, ok
+	previous, ok := m.contentAt(p.asset, at)
+	return former{previous, m.policyAt(at)}, ok
 }

@@ -113,9 +113,9 @@ func splitPointer(path string) (parts []string) {
 }
 
 // outputChanged takes up one change: of all assets, of one, or of one output.
-func (m *Monitor) outputChanged(byLehr bool, path []string, before, after json.RawMessage) {
+func (m *Monitor) outputChanged(byLehr bool, path []string, previous, after json.RawMessage) {
 	if len(path) < 2 {
-		was, is := m.outputMap(before), m.outputMap(after)
+		was, is := m.outputMap(previous), m.outputMap(after)
 		names := slices.AppendSeq(slices.Collect(maps.Keys(was)), maps.Keys(is))
 		slices.Sort(names)
 		for _, name := range slices.Compact(names) {

@@ -13,9 +13,9 @@ import (
 // planKept is the plan that the store keeps with a push; nil: none.
 func (m *Monitor) planKept(push intent.PushID) *intent.PlanRecord {
 	var stored []byte
-	found, err := m.database.one("SELECT plan_record FROM push WHERE partition = $1 AND id = $2", []any{string(m.options.Partition), string(push)}, &stored)
+	ok, err := m.database.one("SELECT plan_record FROM push WHERE partition = $1 AND id = $2", []any{string(m.options.Partition), string(push)}, &stored)
 	m.unread("the plan of a push", err)
-	if !found || err != nil {
+	if !ok || err != nil {
 		return nil
 	}
 	record, err := planrecord.Decode(stored)

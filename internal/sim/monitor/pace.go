@@ -81,12 +81,12 @@ func (m *Monitor) paced(p *push) {
 
 // slow returns the last of the times that matter, and fails if they are too
 // many for their limit.
-func (m *Monitor) slow(times []time.Time, l limit, p *push, why string) []time.Time {
+func (m *Monitor) slow(times []time.Time, l limit, p *push, reason string) []time.Time {
 	if len(times) < l.pushes {
 		return times
 	}
-	if took := times[len(times)-1].Sub(times[0]); took < l.within {
-		m.fail("L10", "push %s of %s, which %s, is the %dth to content %s within %s, though each time "+why, p.id, p.asset, p.ending, l.pushes, p.effective.Short(), took)
+	if duration := times[len(times)-1].Sub(times[0]); duration < l.within {
+		m.fail("L10", "push %s of %s, which %s, is the %dth to content %s within %s, though each time "+reason, p.id, p.asset, p.ending, l.pushes, p.effective.Short(), duration)
 	}
 	return times[1:]
 }

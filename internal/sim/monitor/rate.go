@@ -18,7 +18,7 @@ type frequency struct {
 
 // ratesOf are the rate limits that a push of the content counts under, as far
 // as they are about all assets.
-func ratesOf(policy *intentpb.Policy, of content, back, over bool) map[string]frequency {
+func ratesOf(policy *intentpb.Policy, of content, rollback, over bool) map[string]frequency {
 	limits := map[string]frequency{}
 	for _, c := range policy.GetChecks() {
 		r := c.GetRate()
@@ -33,7 +33,7 @@ func ratesOf(policy *intentpb.Policy, of content, back, over bool) map[string]fr
 			value = string(of.kind)
 		}
 		past := over && !c.GetRollbacks()
-		if back && !past {
+		if rollback && !past {
 			value += Back
 		}
 		limits[c.GetName()+" "+r.GetBy().String()+" "+r.GetScope()+" "+value] = frequency{int(r.GetAtMost()), r.GetPer().AsDuration(), past}
@@ -46,9 +46,9 @@ func ratesOf(policy *intentpb.Policy, of content, back, over bool) map[string]fr
 // are those of head's policy and of where a pin leads, the stricter.
 func (m *Monitor) rated(p *push, overridden []string) {
 	content, _ := m.contentAt(p.asset, p.target)
-	back, over := m.goesBack(p), m.passesOver(p)
-	p.rates = ratesOf(m.policyAt(m.follows(p.asset, p.admitted)), content, back, over)
-	for key, other := range ratesOf(m.policyAt(m.head), content, back, over) {
+	rollback, over := m.goesBack(p), m.passesOver(p)
+	p.rates = ratesOf(m.policyAt(m.follows(p.asset, p.admitted)), content, rollback, over)
+	for key, other := range ratesOf(m.policyAt(m.head), content, rollback, over) {
 		if known, ok := p.rates[key]; !ok || other.most < known.most {
 			p.rates[key] = other
 		}

@@ -67,16 +67,16 @@ func newRolling() rolling {
 
 // rolloutPins are an asset's pins by rollouts: where it was let go on to, and where it
 // goes back to.
-func rolloutPins(pins []intent.Pin) (on, back *intent.Pin) {
+func rolloutPins(pins []intent.Pin) (forward, backward *intent.Pin) {
 	for i := range pins {
 		switch pins[i].Rank {
 		case intent.RankRollout:
-			on = &pins[i]
+			forward = &pins[i]
 		case intent.RankRollback:
-			back = &pins[i]
+			backward = &pins[i]
 		}
 	}
-	return on, back
+	return forward, backward
 }
 
 // rolled looks at what rollouts did.
@@ -96,20 +96,20 @@ func (m *Monitor) rolled(news *news, before map[intent.AssetID][]intent.Pin) {
 	}
 	m.readJudged()
 	for _, asset := range slices.Sorted(maps.Keys(m.pins)) {
-		on, back := rolloutPins(m.pins[asset])
-		was, wasBack := rolloutPins(before[asset])
-		if back != nil {
-			m.hold(on != nil && on.Holder == back.Holder, "S10", "asset %s goes back by a pin of %s, and %v governs it", asset, back.Holder.Name, on)
+		forward, backward := rolloutPins(m.pins[asset])
+		previous, wasBack := rolloutPins(before[asset])
+		if backward != nil {
+			m.hold(forward != nil && forward.Holder == backward.Holder, "S10", "asset %s goes back by a pin of %s, and %v governs it", asset, backward.Holder.Name, forward)
 		}
-		if on != nil && back == nil && m.run(on).To == on.Incarnation && was != nil && was.Revision != on.Revision { // Without one before it was only put under the rollout.
-			m.letOn(asset, was, on, news)
+		if forward != nil && backward == nil && m.run(forward).To == forward.Incarnation && previous != nil && previous.Revision != forward.Revision { // Without one before it was only put under the rollout.
+			m.letOn(asset, previous, forward, news)
 		}
-		if back != nil && (wasBack == nil || wasBack.Revision != back.Revision) {
-			m.wentBack(asset, back)
+		if backward != nil && (wasBack == nil || wasBack.Revision != backward.Revision) {
+			m.wentBack(asset, backward)
 		}
 	}
 	for asset := range m.rolling.soaks {
-		if on, _ := rolloutPins(m.pins[asset]); on == nil && !slices.Contains(m.fieldAssets(), asset) {
+		if forward, _ := rolloutPins(m.pins[asset]); forward == nil && !slices.Contains(m.fieldAssets(), asset) {
 			delete(m.rolling.soaks, asset)
 		}
 	}
@@ -162,25 +162,25 @@ func (m *Monitor) wentThrough(before map[intent.AssetID][]intent.Pin) {
 	for _, run := range done {
 		for _, asset := range slices.Sorted(maps.Keys(m.members)) {
 			own, ok := m.at(asset, run.To.Sequence)
-			if said := m.rolloutAt(run.To.Sequence, run.Name); ok && said != nil && selects(said, asset, own.kind) {
+			if rollout := m.rolloutAt(run.To.Sequence, run.Name); ok && rollout != nil && selects(rollout, asset, own.kind) {
 				m.rolling.went[called{asset, own.effective}] = true
 			}
 		}
 	}
 	for asset, pins := range m.pins {
-		on, _ := rolloutPins(pins)
-		if was, _ := rolloutPins(before[asset]); on == nil || was != nil && was.Holder == on.Holder {
+		forward, _ := rolloutPins(pins)
+		if previous, _ := rolloutPins(before[asset]); forward == nil || previous != nil && previous.Holder == forward.Holder {
 			continue
 		}
-		if own, ok := m.at(asset, on.Incarnation.Sequence); ok {
+		if own, ok := m.at(asset, forward.Incarnation.Sequence); ok {
 			m.rolling.went[called{asset, own.effective}] = true
 		}
 	}
 }
 
 // comesAfter: what comes after another rollout brings what that went through with (S19).
-func (m *Monitor) comesAfter(run intent.Rollout, said *intentpb.Rollout) {
-	for _, name := range said.GetAfter() {
+func (m *Monitor) comesAfter(run intent.Rollout, rollout *intentpb.Rollout) {
+	for _, name := range rollout.GetAfter() {
 		before := m.rolloutAt(run.To.Sequence, name)
 		now := m.rolloutAt(m.head, name)
 		if before == nil || now == nil {
@@ -201,36 +201,36 @@ func (m *Monitor) comesAfter(run intent.Rollout, said *intentpb.Rollout) {
 func (m *Monitor) readJudged() {
 	judged := map[called]bool{}
 	m.unread("the judgements", m.database.each("SELECT asset, effective, good FROM judgement WHERE partition = $1", []any{string(m.options.Partition)}, func(rows *sql.Rows) error {
-		var of called
+		var key called
 		var effective digest
 		var good bool
-		err := rows.Scan(&of.asset, &effective, &good)
-		of.effective = effective.Digest
-		judged[of] = good
+		err := rows.Scan(&key.asset, &effective, &good)
+		key.effective = effective.Digest
+		judged[key] = good
 		return err
 	}))
 	m.Produced()
-	for of, good := range judged {
-		if was, ok := m.rolling.judged[of]; ok && was == good {
+	for key, good := range judged {
+		if was, ok := m.rolling.judged[key]; ok && was == good {
 			continue
 		}
 		if !good {
-			m.rolling.bad[of] = true
-			delete(m.rolling.forgiven, of) // It is bad anew.
+			m.rolling.bad[key] = true
+			delete(m.rolling.forgiven, key) // It is bad anew.
 			continue
 		}
-		if m.rolling.forgiven[of] {
-			delete(m.rolling.bad, of) // What is forgiven may be found good at once.
+		if m.rolling.forgiven[key] {
+			delete(m.rolling.bad, key) // What is forgiven may be found good at once.
 		}
-		m.hold(!m.rolling.bad[of], "S20", "content %s of %s is found good, and it was judged bad", of.effective.Short(), of.asset)
-		if least, ok := m.leastSoak(of.asset); ok {
+		m.hold(!m.rolling.bad[key], "S20", "content %s of %s is found good, and it was judged bad", key.effective.Short(), key.asset)
+		if least, ok := m.leastSoak(key.asset); ok {
 			least = m.lenient(least, m.options.Now().Add(-least))
-			m.hold(m.wellFor(of) >= least, "S20", "content %s of %s is found good, and was well for %s of %s", of.effective.Short(), of.asset, m.wellFor(of), least)
+			m.hold(m.wellFor(key) >= least, "S20", "content %s of %s is found good, and was well for %s of %s", key.effective.Short(), key.asset, m.wellFor(key), least)
 		}
 	}
-	for of := range m.rolling.bad {
-		if _, ok := judged[of]; !ok && m.rolling.forgiven[of] {
-			delete(m.rolling.bad, of)
+	for key := range m.rolling.bad {
+		if _, ok := judged[key]; !ok && m.rolling.forgiven[key] {
+			delete(m.rolling.bad, key)
 		}
 	}
 	m.rolling.judged = judged
@@ -280,70 +280,70 @@ func stageOf(r *intentpb.Rollout, of content) int {
 
 // leastSoak is the shortest soak that an ordinary stage of the asset's rollout asked for,
 // by the policies that may have counted.
-func (m *Monitor) leastSoak(asset intent.AssetID) (least time.Duration, known bool) {
-	on, _ := rolloutPins(m.pins[asset])
-	if on == nil {
+func (m *Monitor) leastSoak(asset intent.AssetID) (least time.Duration, ok bool) {
+	forward, _ := rolloutPins(m.pins[asset])
+	if forward == nil {
 		return 0, false
 	}
 	for back := range intent.Sequence(2) {
-		for _, s := range m.rolloutAt(m.head-min(back, m.head), on.Rollout()).GetStages() {
-			if soak := s.GetSoak().AsDuration(); !known || soak < least {
-				least, known = soak, true
+		for _, s := range m.rolloutAt(m.head-min(back, m.head), forward.Rollout()).GetStages() {
+			if soak := s.GetSoak().AsDuration(); !ok || soak < least {
+				least, ok = soak, true
 			}
 		}
 	}
-	return least, known
+	return least, ok
 }
 
 // letOn: a run lets an asset go on only when all stages before its own have what it
 // brings, were well for their soak, and no more go on at a time than its stage lets
 // (S19); and not to what was judged bad (S20).
-func (m *Monitor) letOn(asset intent.AssetID, was, on *intent.Pin, news *news) {
-	run, said := m.run(on), m.rolloutAt(m.head, on.Rollout())
-	to, ok := m.at(asset, on.Incarnation.Sequence)
-	if was != nil {
-		if had, had1 := m.at(asset, was.Incarnation.Sequence); had1 && had.effective == to.effective && was.Incarnation.Sequence > 0 {
+func (m *Monitor) letOn(asset intent.AssetID, previous, forward *intent.Pin, news *news) {
+	run, rollout := m.run(forward), m.rolloutAt(m.head, forward.Rollout())
+	to, ok := m.at(asset, forward.Incarnation.Sequence)
+	if previous != nil {
+		if had, had1 := m.at(asset, previous.Incarnation.Sequence); had1 && had.effective == to.effective && previous.Incarnation.Sequence > 0 {
 			return
 		}
 	}
-	of := called{asset, to.effective}
-	m.rolling.brought[of] = true
-	m.hold(!m.rolling.bad[of], "S20", "run %d of %s brings content %s of %s, which was judged bad", run.Run, run.Name, to.effective.Short(), asset)
+	key := called{asset, to.effective}
+	m.rolling.brought[key] = true
+	m.hold(!m.rolling.bad[key], "S20", "run %d of %s brings content %s of %s, which was judged bad", run.Run, run.Name, to.effective.Short(), asset)
 	own, _ := m.contentAt(asset, m.head)
-	if said == nil || !understood(said) || !ok || run.Promoted || run.Emergency || news.unclear(asset) || m.deceived() {
+	if rollout == nil || !understood(rollout) || !ok || run.Promoted || run.Emergency || news.unclear(asset) || m.deceived() {
 		return
 	}
-	m.comesAfter(run, said)
+	m.comesAfter(run, rollout)
 	m.hold(run.State != intent.RolloutPaused, "S19", "run %d of %s lets %s go on, and is paused", run.Run, run.Name, asset)
 	m.ask("S19")
-	stage := stageOf(said, own)
+	stage := stageOf(rollout, own)
 	under, groups := map[intent.AssetID]bool{}, map[string]bool{}
 	for _, other := range slices.Sorted(maps.Keys(m.pins)) {
-		pin, back := rolloutPins(m.pins[other])
+		pin, backward := rolloutPins(m.pins[other])
 		head, ok := m.contentAt(other, m.head)
-		goal, brings := m.at(other, on.Incarnation.Sequence)
-		if pin == nil || pin.Holder != on.Holder || !ok || !brings || !selects(said, other, head.kind) {
+		goal, brings := m.at(other, forward.Incarnation.Sequence)
+		if pin == nil || pin.Holder != forward.Holder || !ok || !brings || !selects(rollout, other, head.kind) {
 			continue
 		}
-		at := stageOf(said, head)
-		if at < 0 || at > stage || at < stage && slices.Contains(run.Skipped, said.GetStages()[at].GetName()) || slices.Contains(run.Skipped, said.GetStages()[stage].GetName()) {
+		at := stageOf(rollout, head)
+		if at < 0 || at > stage || at < stage && slices.Contains(run.Skipped, rollout.GetStages()[at].GetName()) || slices.Contains(run.Skipped, rollout.GetStages()[stage].GetName()) {
 			continue
 		}
 		now, _ := m.at(other, pin.Incarnation.Sequence)
-		has := back == nil && pin.Incarnation.Sequence > 0 && now.effective == goal.effective
-		soaked := has && m.soaked(called{other, goal.effective}, said.GetStages()[at], pin.Incarnation == run.To)
+		has := backward == nil && pin.Incarnation.Sequence > 0 && now.effective == goal.effective
+		soaked := has && m.soaked(called{other, goal.effective}, rollout.GetStages()[at], pin.Incarnation == run.To)
 		switch {
 		case at < stage:
-			m.hold(has, "S19", "run %d of %s lets %s of stage %s go on, and %s of stage %s does not have it", run.Run, run.Name, asset, said.GetStages()[stage].GetName(), other, said.GetStages()[at].GetName())
-			m.validated(run, said, at, pin)
-			m.hold(!has || soaked, "S19", "run %d of %s lets %s of stage %s go on, and %s of stage %s was well for %s of %s", run.Run, run.Name, asset, said.GetStages()[stage].GetName(),
-				other, said.GetStages()[at].GetName(), m.wellNow(other), said.GetStages()[at].GetSoak().AsDuration())
+			m.hold(has, "S19", "run %d of %s lets %s of stage %s go on, and %s of stage %s does not have it", run.Run, run.Name, asset, rollout.GetStages()[stage].GetName(), other, rollout.GetStages()[at].GetName())
+			m.validated(run, rollout, at, pin)
+			m.hold(!has || soaked, "S19", "run %d of %s lets %s of stage %s go on, and %s of stage %s was well for %s of %s", run.Run, run.Name, asset, rollout.GetStages()[stage].GetName(),
+				other, rollout.GetStages()[at].GetName(), m.wellNow(other), rollout.GetStages()[at].GetSoak().AsDuration())
 		case has && !soaked:
 			under[other] = true
-			groups[head.scopes[said.GetStages()[at].GetByScope()]] = true
+			groups[head.scopes[rollout.GetStages()[at].GetByScope()]] = true
 		}
 	}
-	s := said.GetStages()[stage]
+	s := rollout.GetStages()[stage]
 	if count := int(s.GetCount()); count > 0 && s.GetByScope() == "" {
 		m.hold(len(under) <= count, "S19", "run %d of %s has %d of stage %s under way, which lets %d go on at a time: %v", run.Run, run.Name, len(under), s.GetName(), count, slices.Sorted(maps.Keys(under)))
 	}
@@ -357,9 +357,9 @@ func (m *Monitor) letOn(asset intent.AssetID, was, on *intent.Pin, news *news) {
 
 // validated: what a run brought to an earlier stage was found good by those that are
 // asked, unless a person did not wait for them (S19, S11).
-func (m *Monitor) validated(run intent.Rollout, said *intentpb.Rollout, stage int, pin *intent.Pin) {
-	name := said.GetStages()[stage].GetName()
-	if len(said.GetValidate()) > 0 && pin.Incarnation == run.To && !slices.Contains(run.Accepted, name) {
+func (m *Monitor) validated(run intent.Rollout, rollout *intentpb.Rollout, stage int, pin *intent.Pin) {
+	name := rollout.GetStages()[stage].GetName()
+	if len(rollout.GetValidate()) > 0 && pin.Incarnation == run.To && !slices.Contains(run.Accepted, name) {
 		m.hold(m.rolling.foundGood[stageRun{runOf{run.Name, run.Run}, name}], "S19", "run %d of %s goes on after stage %s, which no validation found good", run.Run, run.Name, name)
 	}
 }
@@ -367,20 +367,20 @@ func (m *Monitor) validated(run intent.Rollout, said *intentpb.Rollout, stage in
 // governs: from the publication on that says so, nothing of head that a rollout
 // selects goes without a pin of it (S19).
 func (m *Monitor) governs() {
-	for _, said := range m.policyAt(m.head).GetRollouts() {
+	for _, rollout := range m.policyAt(m.head).GetRollouts() {
 		for _, asset := range slices.Sorted(maps.Keys(m.members)) {
 			content, _ := m.contentAt(asset, m.head)
-			if on, _ := rolloutPins(m.pins[asset]); selects(said, asset, content.kind) && on == nil {
-				m.fail("S19", "asset %s is of the rollout %s in %d, and has no pin of it", asset, said.GetName(), m.head)
+			if forward, _ := rolloutPins(m.pins[asset]); selects(rollout, asset, content.kind) && forward == nil {
+				m.fail("S19", "asset %s is of the rollout %s in %d, and has no pin of it", asset, rollout.GetName(), m.head)
 			}
 		}
 	}
 }
 
 // wentBack: only to what was found good, and was well for as long as that takes (S20).
-func (m *Monitor) wentBack(asset intent.AssetID, back *intent.Pin) {
-	to, ok := m.at(asset, back.Incarnation.Sequence)
-	of := called{asset, to.effective}
-	m.hold(ok && m.rolling.judged[of], "S20", "%s goes back to %s, and its content there was not found good", asset, back.Incarnation)
-	m.hold(!m.rolling.bad[of], "S20", "%s goes back to %s, and its content there was judged bad", asset, back.Incarnation)
+func (m *Monitor) wentBack(asset intent.AssetID, backward *intent.Pin) {
+	to, ok := m.at(asset, backward.Incarnation.Sequence)
+	key := called{asset, to.effective}
+	m.hold(ok && m.rolling.judged[key], "S20", "%s goes back to %s, and its content there was not found good", asset, backward.Incarnation)
+	m.hold(!m.rolling.bad[key], "S20", "%s goes back to %s, and its content there was judged bad", asset, backward.Incarnation)
 }

@@ -110,9 +110,9 @@ const (
 func (m *Monitor) publish(sequence intent.Sequence) {
 	m.hold(sequence == m.head+1, "S16", "head went from %d to %d", m.head, sequence)
 	var text string
-	found, err := m.database.one(incarnationText, []any{string(m.options.Partition), int64(sequence)}, &text)
+	ok, err := m.database.one(incarnationText, []any{string(m.options.Partition), int64(sequence)}, &text)
 	m.unread("an incarnation", err)
-	m.hold(found, "S17", "head is %d, and there is no such incarnation", sequence)
+	m.hold(ok, "S17", "head is %d, and there is no such incarnation", sequence)
 	next := &incarnation{seen: m.options.Now(), record: sum("", []byte(text))}
 	if err := json.Unmarshal([]byte(text), &next.Incarnation); err != nil {
 		m.fail("S7", "the record of incarnation %d cannot be read: %v", sequence, err)
@@ -240,20 +240,20 @@ func (m *Monitor) returns(asset intent.AssetID, new span) {
 }
 
 // body reads, verifies and decodes the content of a digest, once.
-func (m *Monitor) body(of intent.Digest) content {
-	if known, ok := m.bodies[of]; ok {
+func (m *Monitor) body(digest intent.Digest) content {
+	if known, ok := m.bodies[digest]; ok {
 		return known
 	}
 	var bytes []byte
-	found, err := m.database.one("SELECT bytes FROM body WHERE digest = $1", []any{of[:]}, &bytes)
+	found, err := m.database.one("SELECT bytes FROM body WHERE digest = $1", []any{digest[:]}, &bytes)
 	m.unread("a body", err)
-	m.hold(found, "S17", "the body %s of a member is not there", of.Short())
+	m.hold(found, "S17", "the body %s of a member is not there", digest.Short())
 	if !found {
 		return content{}
 	}
-	m.hold(bodyDigest(bytes) == of, "S7", "the body %s hashes to %s", of.Short(), bodyDigest(bytes).Short())
+	m.hold(bodyDigest(bytes) == digest, "S7", "the body %s hashes to %s", digest.Short(), bodyDigest(bytes).Short())
 	asset, err := schema.Decode(bytes)
-	m.hold(err == nil, "S7", "the body %s cannot be decoded: %v", of.Short(), err)
+	m.hold(err == nil, "S7", "the body %s cannot be decoded: %v", digest.Short(), err)
 	c := contentOf(asset)
 	if m.options.Reads != nil {
 		c.reads = m.options.Reads(asset)
@@ -261,7 +261,7 @@ func (m *Monitor) body(of intent.Digest) content {
 	if m.options.Asks != nil {
 		c.asks = m.options.Asks(asset)
 	}
-	m.bodies[of] = c
+	m.bodies[digest] = c
 	return c
 }
 
@@ -272,25 +272,25 @@ func contentOf(asset intent.Asset) content {
 	_, c.approval = asset.Addon("lehr.intent.v1.Approval")
 	_, c.unmanaged = asset.Addon("lehr.intent.v1.Unmanaged")
 	turndown := &intentpb.Turndown{}
-	if found, err := schema.Addon(asset, turndown); found && err == nil {
+	if ok, err := schema.Addon(asset, turndown); ok && err == nil {
 		c.removal = turndown.GetGeneration()
 	}
 	mode, scope, approval := &intentpb.Mode{}, &intentpb.ImpactedScope{}, &intentpb.Approval{}
-	if found, err := schema.Addon(asset, approval); found && err == nil {
+	if ok, err := schema.Addon(asset, approval); ok && err == nil {
 		c.quorum = approval.GetQuorum()
 	}
 	edges := &intentpb.Dependencies{}
-	if found, err := schema.Addon(asset, edges); found && err == nil {
+	if ok, err := schema.Addon(asset, edges); ok && err == nil {
 		for _, edge := range edges.GetDependencies() {
 			if edge.GetRule() == intentpb.Dependency_RULE_ORDER {
 				c.after = append(c.after, intent.AssetID(edge.GetOn()))
 			}
 		}
 	}
-	if found, err := schema.Addon(asset, mode); found && err == nil {
+	if ok, err := schema.Addon(asset, mode); ok && err == nil {
 		c.mode = mode.GetMode()
 	}
-	if found, err := schema.Addon(asset, scope); found && err == nil {
+	if ok, err := schema.Addon(asset, scope); ok && err == nil {
 		c.scopes = scope.GetScopes()
 	}
 	if asset.ID == intent.PolicyAsset {

@@ -28,11 +28,11 @@ func (m *Monitor) Produced() {
 	}
 	now := m.options.Now()
 	for _, asset := range slices.Sorted(maps.Keys(m.pins)) {
-		on, back := rolloutPins(m.pins[asset])
-		if on == nil {
+		forward, backward := rolloutPins(m.pins[asset])
+		if forward == nil {
 			continue
 		}
-		m.soaksAt(asset, cmp.Or(back, on).Incarnation, now)
+		m.soaksAt(asset, cmp.Or(backward, forward).Incarnation, now)
 	}
 	for _, asset := range m.fieldAssets() {
 		m.soaksAt(asset, intent.IncarnationID{Partition: m.options.Partition, Sequence: m.head}, now)
@@ -75,7 +75,7 @@ func (m *Monitor) reaches(s *soak, now time.Time) {
 }
 
 // wellFor is for how long a content was ever well.
-func (m *Monitor) wellFor(of called) time.Duration { return m.rolling.longest[of] }
+func (m *Monitor) wellFor(key called) time.Duration { return m.rolling.longest[key] }
 
 // wellNow is for how long what an asset follows has been well; one that is ill for
 // longer than can go unseen is not.
@@ -93,27 +93,27 @@ func (m *Monitor) wellNow(asset intent.AssetID) time.Duration {
 // soaked reports whether what an asset was given was well for as long as its stage
 // asks: now, of what the run gave it, or ever. What it had before any run did is not
 // asked.
-func (m *Monitor) soaked(of called, stage *intentpb.RolloutStage, now bool) bool {
+func (m *Monitor) soaked(key called, stage *intentpb.RolloutStage, now bool) bool {
 	wants := stage.GetSoak().AsDuration()
 	if now {
-		s := m.rolling.soaks[of.asset]
+		s := m.rolling.soaks[key.asset]
 		if s == nil {
 			return false
 		}
-		return m.wellNow(of.asset) >= m.lenient(wants, s.well)
+		return m.wellNow(key.asset) >= m.lenient(wants, s.well)
 	}
-	return !m.rolling.brought[of] || m.wellFor(of) >= m.lenient(wants, m.options.Now().Add(-wants))
+	return !m.rolling.brought[key] || m.wellFor(key) >= m.lenient(wants, m.options.Now().Add(-wants))
 }
 
 // lenient is what is left of a soak when clocks go wrong: each time that one is set
 // may count for as much as may pass between two looks.
-func (m *Monitor) lenient(soak time.Duration, since time.Time) time.Duration {
+func (m *Monitor) lenient(soak time.Duration, start time.Time) time.Duration {
 	if !m.options.Lenient.ClockFaults {
 		return soak
 	}
 	soak = soak * 95 / 100
 	for _, at := range m.rolling.moved {
-		if !at.Before(since) {
+		if !at.Before(start) {
 			soak -= m.options.Gap
 		}
 	}
@@ -123,8 +123,8 @@ func (m *Monitor) lenient(soak time.Duration, since time.Time) time.Duration {
 // FoundBad is called when a validation says that what a run brings is bad, as it does
 // whenever it is asked.
 func (m *Monitor) FoundBad(rollout string, run uint64) {
-	if of := (runOf{rollout, run}); m.rolling.foundBad[of].IsZero() {
-		m.rolling.foundBad[of] = m.options.Now()
+	if key := (runOf{rollout, run}); m.rolling.foundBad[key].IsZero() {
+		m.rolling.foundBad[key] = m.options.Now()
 	}
 }
 
@@ -153,32 +153,32 @@ func (m *Monitor) Lied() { m.rolling.lied = m.options.Now() }
 // Rolling asks that rollouts go on: to be called now and then, while nothing has kept
 // Lehr from it since well, and the process that acts began before began. What is known
 // to be bad goes back soon (L8), and no run is silent (L9).
-func (m *Monitor) Rolling(now, well, began time.Time, sweep time.Duration) {
+func (m *Monitor) Rolling(now, well, start time.Time, sweep time.Duration) {
 	if m.options.Well == nil || len(m.rolling.runs) == 0 {
 		return
 	}
 	const soon, silence = time.Minute, 3 * time.Minute
 	m.readRuns()
-	since := func(at time.Time) time.Duration { return min(now.Sub(at), now.Sub(well), now.Sub(began)) }
+	since := func(at time.Time) time.Duration { return min(now.Sub(at), now.Sub(well), now.Sub(start)) }
 	for _, name := range slices.Sorted(maps.Keys(m.rolling.runs)) {
 		run := m.rolling.runs[name]
-		of := runOf{run.Name, run.Run}
+		key := runOf{run.Name, run.Run}
 		going := run.State == intent.RolloutRunning || run.State == intent.RolloutPaused
 		if m.rolloutAt(m.head, run.Name) == nil || !going {
-			delete(m.rolling.silent, of)
+			delete(m.rolling.silent, key)
 			continue
 		}
 		m.ask("L8")
-		if at := m.rolling.foundBad[of]; !at.IsZero() && since(at) > soon {
+		if at := m.rolling.foundBad[key]; !at.IsZero() && since(at) > soon {
 			m.fail("L8", "run %d of %s is %s %s after a validation found it bad", run.Run, run.Name, run.State, now.Sub(at))
 		}
 		m.ask("L9")
 		if run.State != intent.RolloutRunning || run.Progress.Waits != "" {
-			delete(m.rolling.silent, of)
-		} else if m.rolling.silent[of].IsZero() {
-			m.rolling.silent[of] = now
-		} else if since(m.rolling.silent[of]) > silence {
-			m.fail("L9", "run %d of %s says nothing of what it waits for since %s", run.Run, run.Name, now.Sub(m.rolling.silent[of]))
+			delete(m.rolling.silent, key)
+		} else if m.rolling.silent[key].IsZero() {
+			m.rolling.silent[key] = now
+		} else if since(m.rolling.silent[key]) > silence {
+			m.fail("L9", "run %d of %s says nothing of what it waits for since %s", run.Run, run.Name, now.Sub(m.rolling.silent[key]))
 		}
 		m.knownIll(run, now, since, sweep+soon)
 	}
@@ -193,14 +193,14 @@ func (m *Monitor) knownIll(run intent.Rollout, now time.Time, since func(time.Ti
 	}
 	for _, asset := range slices.Sorted(maps.Keys(m.rolling.soaks)) {
 		s := m.rolling.soaks[asset]
-		on, back := rolloutPins(m.pins[asset])
+		forward, backward := rolloutPins(m.pins[asset])
 		var text string
 		var report intent.Report
 		found, err := m.database.one("SELECT record FROM report WHERE partition = $1 AND asset = $2", []any{string(m.options.Partition), string(asset)}, &text)
 		m.unread("a report", err)
 		_, ok := m.contentAt(asset, m.head)
 		ill := found && json.Unmarshal([]byte(text), &report) == nil && report.State == intent.StateInSync && report.Health.State == intent.Unhealthy &&
-			report.Effective == s.effective && ok && on != nil && back == nil && on.Rollout() == run.Name && on.Incarnation == run.To && !m.options.Well(s.at, asset)
+			report.Effective == s.effective && ok && forward != nil && backward == nil && forward.Rollout() == run.Name && forward.Incarnation == run.To && !m.options.Well(s.at, asset)
 		switch {
 		case !ill:
 			delete(m.rolling.ill, s.called)
@@ -231,11 +231,11 @@ func (m *Monitor) rested() {
 		return err
 	}))
 	for _, asset := range slices.Sorted(maps.Keys(m.pins)) {
-		if on, back := rolloutPins(m.pins[asset]); on != nil {
-			m.hold(back == nil, "L9", "%s is still on its way back to %v", asset, back)
-			own, _ := m.at(asset, on.Incarnation.Sequence)
+		if forward, backward := rolloutPins(m.pins[asset]); forward != nil {
+			m.hold(backward == nil, "L9", "%s is still on its way back to %v", asset, backward)
+			own, _ := m.at(asset, forward.Incarnation.Sequence)
 			head, ok := m.at(asset, m.head)
-			m.hold(!ok || own.effective == head.effective, "L9", "%s stays at %s, and head has other content", asset, on.Incarnation)
+			m.hold(!ok || own.effective == head.effective, "L9", "%s stays at %s, and head has other content", asset, forward.Incarnation)
 		}
 	}
 }

@@ -36,10 +36,10 @@ type telling struct {
 
 // Receives is called when a receiver begins to work, or ends.
 func (m *Monitor) Receives(receiver string, works bool) {
-	switch since, ok := m.telling.works[receiver]; {
+	switch start, ok := m.telling.works[receiver]; {
 	case !works:
 		m.telling.works[receiver] = time.Time{}
-	case ok && since.IsZero():
+	case ok && start.IsZero():
 		m.telling.works[receiver] = m.options.Now()
 	}
 }
@@ -117,8 +117,8 @@ func (m *Monitor) Owed(now, well time.Time) {
 // owes notes that a receiver must be told that something waits, and asks whether it was
 // if nothing but other receivers can have been in the way (L2).
 func (m *Monitor) owes(receiver string, asset intent.AssetID, w waited, now time.Time) {
-	since := later(w.since, m.telling.listed[receiver])
-	if now.Sub(since) <= owed {
+	start := later(w.since, m.telling.listed[receiver])
+	if now.Sub(start) <= owed {
 		return
 	}
 	// What it was told of before an edit it is told of again.
@@ -129,7 +129,7 @@ func (m *Monitor) owes(receiver string, asset intent.AssetID, w waited, now time
 	if works, ok := m.telling.works[receiver]; ok && (works.IsZero() || now.Sub(works) <= again) {
 		return
 	}
-	m.hold(m.wasTold(receiver, due), "L2", "asset %s waits for an approval since %s, and %s works and was not told", asset, since.UTC().Format(time.TimeOnly), receiver)
+	m.hold(m.wasTold(receiver, due), "L2", "asset %s waits for an approval since %s, and %s works and was not told", asset, start.UTC().Format(time.TimeOnly), receiver)
 }
 
 // wasTold reports whether a receiver was told of what waits, since it does.

@@ -34,21 +34,21 @@ func (m *Monitor) Waiting(now time.Time, grace time.Duration, unlike ...intent.A
 		m.ask("L4")
 		report, ok := reports[asset]
 		unclear := m.unclear(asset, report, ok, slices.Contains(unlike, asset))
-		switch since, ok := m.lateSince[asset]; {
+		switch start, ok := m.lateSince[asset]; {
 		case unclear == "":
 			delete(m.lateSince, asset)
 		case !ok:
 			m.lateSince[asset] = now
-		case now.Sub(since) > grace:
-			m.fail("L4", "for %s asset %s %s", now.Sub(since), asset, unclear)
+		case now.Sub(start) > grace:
+			m.fail("L4", "for %s asset %s %s", now.Sub(start), asset, unclear)
 		}
 	}
 }
 
 // unclear says what is missing in the report of an asset of head; nothing: it
 // is in sync, or says why not.
-func (m *Monitor) unclear(asset intent.AssetID, report intent.Report, there, unlike bool) string {
-	if !there {
+func (m *Monitor) unclear(asset intent.AssetID, report intent.Report, ok, unlike bool) string {
+	if !ok {
 		return "has no report"
 	}
 	target := m.follows(asset, m.options.Now())

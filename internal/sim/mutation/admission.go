@@ -33,8 +33,8 @@ var admissions = []Mutant{
 	},
 	{
 		Name: "admission-outlives-neighbours-pin", File: "internal/annealing/enforcer/neighbour_state.go",
-		Old:    `if pin != nil && !pin.Until.IsZero() && (until.IsZero() || pin.Until.Before(until)) {`,
-		New:    `if pin != nil && !mutant.On("admission-outlives-neighbours-pin") && !pin.Until.IsZero() && (until.IsZero() || pin.Until.Before(until)) {`,
+		Old:    `if pin != nil && !pin.Until.IsZero() && (end.IsZero() || pin.Until.Before(end)) {`,
+		New:    `if pin != nil && !mutant.On("admission-outlives-neighbours-pin") && !pin.Until.IsZero() && (end.IsZero() || pin.Until.Before(end)) {`,
 		Breaks: "S1",
 		Why:    "After a pause between decision and admission, a push rests on what a neighbour was pinned to and is not any more.",
 	},
@@ -338,8 +338,8 @@ var claims = []Mutant{
 	},
 	{
 		Name: "claim-passes-despite-push", File: "internal/store/relational/claims.go",
-		Old:    `if found {`,
-		New:    `if found && !mutant.On("claim-passes-despite-push") {`,
+		Old:    `if ok {`,
+		New:    `if ok && !mutant.On("claim-passes-despite-push") {`,
 		Breaks: "S3",
 		Why:    "A claim passes while a push of its holder is open. The admission waits for that push all the same, so it takes a claimant that is seen in sync.",
 	},

@@ -4,8 +4,8 @@ package mutation
 var ages = []Mutant{
 	{
 		Name: "pending-is-in-sync", Of: Caching, File: "internal/pluginhost/remote/claims.go",
-		Old:    `problem = checkPending(outcome.Pending, d, asked)`,
-		New:    "if problem = checkPending(outcome.Pending, d, asked); mutant.On(\"pending-is-in-sync\") {\n\t\t\td.Outcome = intent.InSync\n\t\t}",
+		Old:    `problem = checkPending(outcome.Pending, d, requestTime)`,
+		New:    "if problem = checkPending(outcome.Pending, d, requestTime); mutant.On(\"pending-is-in-sync\") {\n\t\t\td.Outcome = intent.InSync\n\t\t}",
 		Breaks: "S11 S26",
 		Why:    "A change that is under way counts as over.",
 	},

@@ -63,6 +63,8 @@ const (
 	Common   Kind = "common"
 	// Delivering are runs in which versions of an application are delivered.
 	Delivering Kind = "delivering"
+	// Releasing are runs in which workflows run.
+	Releasing Kind = "releasing"
 	// Health are runs in which assets declare what healthy is.
 	Health Kind = "health"
 	// Circles are runs in which what was enforced last is a circle.
@@ -78,14 +80,14 @@ var Kinds = map[Kind]func(seed uint64) bool{
 	Rollouts: sim.Rolls, Fields: sim.Sets, Judged: sim.Judged, Ailing: sim.Ails, Telling: sim.Tells, Hours: sim.ByHours,
 	Trains: sim.Trains, Braked: sim.Braked, Caching: sim.Caches, Hinting: sim.Hints, Rotating: sim.Rotates,
 	Unserved: sim.Unserved, Sharing: sim.Shares, Generations: sim.Generations, Outputs: sim.AsksOutputs, Common: sim.UnderCommon,
-	Delivering: sim.Delivers,
-	Health:     sim.DeclaresHealth, Circles: sim.Circles, Overreaching: sim.Overreaches,
+	Delivering: sim.Delivers, Releasing: sim.Releases,
+	Health: sim.DeclaresHealth, Circles: sim.Circles, Overreaching: sim.Overreaches,
 }
 
 // All mutants, by theme.
 var All = slices.Concat(
 	fences, permits, admissions, approvals, consents, budgets, rates, claims, targets, pushes, settlings,
-	checks, neighbours, answers, publications, guards, identities, contents, collections, audits, livenesses, rollouts, protections, ills, declared, notifications, hours, trains, secrets, brakes, ages, hinted, rotated, unserved, sharedFields, surplus, outputted, commons, fleets, memos, circles, delivered,
+	checks, neighbours, answers, publications, guards, identities, contents, collections, audits, livenesses, rollouts, protections, ills, declared, notifications, hours, trains, secrets, brakes, ages, hinted, rotated, unserved, sharedFields, surplus, outputted, commons, fleets, memos, circles, delivered, workflowed,
 )
 
 // Find returns the mutant of a name.

@@ -40,7 +40,7 @@ func TestTheCodeIsAsMutantsFindIt(t *testing.T) {
 
 var (
 	name     = regexp.MustCompile(`^[a-z]+(-[a-z]+)+$`)
-	property = regexp.MustCompile(`^(S([1-9]|1[0-9]|2[0-7])|L([1-9]|1[01]))$`)
+	property = regexp.MustCompile(`^(S([1-9]|1[0-9]|2[0-8])|L([1-9]|1[01]))$`)
 	asked    = regexp.MustCompile(`mutant\.On\("([^"]*)"\)`)
 )
 

@@ -32,8 +32,8 @@ var outputted = []Mutant{
 	},
 	{
 		Name: "outputs-damped-for-ever", Of: Outputs, File: "internal/ground/outputs/damping.go",
-		Old:    `if until := d.Last.Add(pause); until.After(now) {`,
-		New:    "if mutant.On(\"outputs-damped-for-ever\") {\n\t\treturn now.Add(pause)\n\t}\n\tif until := d.Last.Add(pause); until.After(now) {",
+		Old:    `if end := d.Last.Add(pause); end.After(now) {`,
+		New:    "if mutant.On(\"outputs-damped-for-ever\") {\n\t\treturn now.Add(pause)\n\t}\n\tif end := d.Last.Add(pause); end.After(now) {",
 		Breaks: "L4 L1",
 		Why:    "The pause begins anew with each look, so what kept changing is never written again.",
 	},

@@ -195,8 +195,8 @@ var contents = []Mutant{
 	},
 	{
 		Name: "blob-not-verified", File: "internal/store/relational/blobs.go",
-		Old:    `case blobDigest(bytes) != digest:`,
-		New:    `case blobDigest(bytes) != digest && !mutant.On("blob-not-verified"):`,
+		Old:    `case !isBlobDigest(digest, partition, kind, name, bytes):`,
+		New:    `case !isBlobDigest(digest, partition, kind, name, bytes) && !mutant.On("blob-not-verified"):`,
 		Breaks: "S7",
 		Why:    "A blob with a flipped bit is served. It needs such bits.",
 	},

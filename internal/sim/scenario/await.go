@@ -13,14 +13,14 @@ import (
 // is not in time.
 func (p *player) await(most time.Duration, what string, so func() (bool, string)) error {
 	const soon, late = 500 * time.Millisecond, 5 * time.Second
-	for began, end := p.Now(), p.Now().Add(most); ; {
-		p.Pass(min(soon+p.Now().Sub(began)/20, late))
+	for start, end := p.Now(), p.Now().Add(most); ; {
+		p.Pass(min(soon+p.Now().Sub(start)/20, late))
 		if len(p.Violations()) > 0 {
 			return nil // It is told of by whoever called the verb.
 		}
-		is, instead := so()
+		ok, instead := so()
 		switch {
-		case is:
+		case ok:
 			return nil
 		case !p.Now().Before(end):
 			return refuse("%s: not within %s: %s", what, most, instead)

@@ -30,10 +30,10 @@ func (p *player) stdout(list []string, not bool) error {
 	if err != nil {
 		return err
 	}
-	switch found := pattern.MatchString(p.output); {
-	case found && not:
+	switch ok := pattern.MatchString(p.output); {
+	case ok && not:
 		return fmt.Errorf("the output has it")
-	case !found && !not:
+	case !ok && !not:
 		return fmt.Errorf("the output does not have it")
 	}
 	return nil

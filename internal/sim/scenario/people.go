@@ -34,10 +34,10 @@ func (p *player) lehr(list []string) error {
 	if (slices.Contains(reasoned, list[0]) || list[0] == "rollout" && len(list) > 1 && !slices.Contains(looking, list[1])) && !slices.Contains(list, "--reason") {
 		list = append(slices.Clone(list), "--reason", "the script says so")
 	}
-	var out bytes.Buffer
+	var text bytes.Buffer
 	code := -1
 	err := p.Ask(answer, func(ctx context.Context, c *client.Client) {
-		code = p.command(ctx, c, p.Now, &out, list)
+		code = p.command(ctx, c, p.Now, &text, list)
 		// From then on the monitors hold Lehr to it.
 		if scope := ""; code == 0 && (list[0] == "stop" || list[0] == "resume") {
 			if len(list) > 1 && !strings.HasPrefix(list[1], "-") {
@@ -46,7 +46,7 @@ func (p *player) lehr(list []string) error {
 			p.brake(list[0], intent.PartitionID(scope))
 		}
 	})
-	p.output = out.String()
+	p.output = text.String()
 	switch {
 	case err != nil:
 		return refuse("%v", err)

@@ -26,7 +26,7 @@ var own embed.FS
 
 // Command runs a command of Lehr against a server, at a time, and returns its
 // exit code.
-type Command func(ctx context.Context, c *client.Client, now func() time.Time, out io.Writer, args []string) int
+type Command func(ctx context.Context, c *client.Client, now func() time.Time, w io.Writer, args []string) int
 
 // player plays one script.
 type player struct {
@@ -43,7 +43,7 @@ type player struct {
 
 // Play plays a script and tells its story. An error says what is not as the
 // script says, with its line.
-func Play(ctx context.Context, text string, out io.Writer, command Command) error {
+func Play(ctx context.Context, text string, w io.Writer, command Command) error {
 	a := parseArchive(text)
 	files, err := withOwn(a.files)
 	if err != nil {
@@ -58,7 +58,7 @@ func Play(ctx context.Context, text string, out io.Writer, command Command) erro
 		return err
 	}
 	defer lab.Close()
-	p := &player{Lab: lab, files: files, command: command, out: out, told: len(lab.Story(0))}
+	p := &player{Lab: lab, files: files, command: command, out: w, told: len(lab.Story(0))}
 	lab.OnEffect(func(e world.Effect) {
 		if e.Refused == "" {
 			p.effects = append(p.effects, e)

@@ -176,9 +176,9 @@ func encode(w *wanted, state snapshot, found *comparison) (*pluginpb.AssetDiff, 
 		Impacts: impacts(w, found), Unmanaged: encodeChanges(found.unmanaged), Health: &pluginpb.Health{},
 	}
 	if state.exists {
-		shown := proto.Clone(found.current.Interface())
-		clearRedacted(shown.ProtoReflect())
-		current, err := w.set.Canonical(shown)
+		message := proto.Clone(found.current.Interface())
+		clearRedacted(message.ProtoReflect())
+		current, err := w.set.Canonical(message)
 		if err != nil {
 			return nil, err
 		}

@@ -98,16 +98,16 @@ func (c *carried) carryOut() plugin.PushResult {
 	secrets := wanted.sealed.begin(w.now())
 	_ = p.Wait(context.Background(), w.latency(), nil)
 	state := w.snapshot(wanted.key)
-	found, err := wanted.compare(state, served)
+	diff, err := wanted.compare(state, served)
 	if err == nil {
-		err = wanted.sealed.bind(secrets, found.value)
+		err = wanted.sealed.bind(secrets, diff.value)
 	}
 	if err != nil {
 		return plugin.PushResult{Ending: plugin.Failed, Reason: err.Error()}
 	}
 	p.Point("planned in plugin")
 	c.stage(1)
-	digest := found.plan.Digest()
+	digest := diff.plan.Digest()
 	switch {
 	case c.befallen(PushStaleAnswer):
 		return plugin.PushResult{Ending: plugin.Stale, Reason: "the plan is another one"}
@@ -117,24 +117,24 @@ func (c *carried) carryOut() plugin.PushResult {
 		return plugin.PushResult{Ending: plugin.Failed, Reason: "too many requests", Retryable: true, RetryAfter: c.start.befalls.comeBack()}
 	case c.befallen(PushSuccessButNotApplied):
 		return plugin.PushResult{Ending: plugin.Pushed}
-	case found.plan.Action == "":
+	case diff.plan.Action == "":
 		return plugin.PushResult{Ending: plugin.Pushed, Reason: "already in sync"}
 	case digest != push.Plan:
-		wanted.sealed.noteStale(push.Asset, push.Plan, found.value)
+		wanted.sealed.noteStale(push.Asset, push.Plan, diff.value)
 		return plugin.PushResult{Ending: plugin.Stale, Reason: "the plan is now " + digest.Short() + ", admitted was " + push.Plan.Short()}
 	case state.base() != push.Base:
 		if refused := c.cover(state.base()); refused != "" {
 			return plugin.PushResult{Ending: plugin.Stopped, Reason: refused}
 		}
 	}
-	return c.bringAbout(wanted, found, served, state.base(), secrets)
+	return c.bringAbout(wanted, diff, served, state.base(), secrets)
 }
 
 // bringAbout takes the plan's steps, each under a permit.
-func (c *carried) bringAbout(wanted *wanted, found *comparison, served plugin.Served, base string, secrets *secret.Push) plugin.PushResult {
+func (c *carried) bringAbout(wanted *wanted, diff *comparison, served plugin.Served, base string, secrets *secret.Push) plugin.PushResult {
 	w, p := c.life.world, c.life.process
 	c.asLooked = base == c.start.push.Base
-	groups := w.steps(found)
+	groups := w.steps(diff)
 	c.ignores = c.befallen(PushIgnoresPermitEnd)
 	if len(groups) > 1 {
 		if result, ok := c.beginRun(wanted); !ok {
@@ -151,7 +151,7 @@ func (c *carried) bringAbout(wanted *wanted, found *comparison, served plugin.Se
 		if refused := c.permit(); refused != "" {
 			return plugin.PushResult{Ending: plugin.Stopped, Reason: refused}
 		}
-		l := c.landing(wanted, found, served, base, group, i+1, len(groups))
+		l := c.landing(wanted, diff, served, base, group, i+1, len(groups))
 		if err := l.reveal(secrets); err != nil {
 			return plugin.PushResult{Ending: plugin.Stale, Reason: err.Error()}
 		}
@@ -179,17 +179,17 @@ func (c *carried) bringAbout(wanted *wanted, found *comparison, served plugin.Se
 }
 
 // steps cuts a plan into the effects that bring it about.
-func (w *World) steps(found *comparison) [][]change {
+func (w *World) steps(diff *comparison) [][]change {
 	const most = 4
-	if found.plan.Action == intent.ActionDelete || len(found.changes) < 2 {
-		return [][]change{found.changes}
+	if diff.plan.Action == intent.ActionDelete || len(diff.changes) < 2 {
+		return [][]change{diff.changes}
 	}
-	count := 1 + w.random.IntN(min(most, len(found.changes)))
+	count := 1 + w.random.IntN(min(most, len(diff.changes)))
 	if w.options.Steps > 0 {
-		count = min(w.options.Steps, len(found.changes))
+		count = min(w.options.Steps, len(diff.changes))
 	}
-	size := (len(found.changes) + count - 1) / count
-	return slices.Collect(slices.Chunk(found.changes, size))
+	size := (len(diff.changes) + count - 1) / count
+	return slices.Collect(slices.Chunk(diff.changes, size))
 }
 
 func (c *carried) progress(step, steps int) {
@@ -206,16 +206,16 @@ func (c *carried) progress(step, steps int) {
 }
 
 // landing is one effect of the push.
-func (c *carried) landing(wanted *wanted, found *comparison, served plugin.Served, base string, group []change, step, steps int) *landing {
+func (c *carried) landing(wanted *wanted, diff *comparison, served plugin.Served, base string, group []change, step, steps int) *landing {
 	now := c.life.world.now()
 	return &landing{
 		replica: c.life.child.replica, class: served.Guarantee, base: base, set: wanted.set, payloadType: wanted.Payload.Type, changes: group, sealed: wanted.sealed,
 		effect: Effect{
 			Began: now, Key: wanted.key, Class: served.Guarantee, By: ByLehr, Asset: wanted.ID,
 			Push: c.start.push.ID, Incarnation: wanted.incarnation, Effective: wanted.effective,
-			Plan: found.plan.Digest(), Token: c.start.push.Token, Replica: c.life.child.replica.Name(),
-			Action: found.plan.Action, Delete: found.plan.Action == intent.ActionDelete,
-			Destructive: found.plan.Action == intent.ActionDelete || found.plan.Action == intent.ActionReplace || slices.ContainsFunc(group, func(c change) bool { return c.Destructive }),
+			Plan: diff.plan.Digest(), Token: c.start.push.Token, Replica: c.life.child.replica.Name(),
+			Action: diff.plan.Action, Delete: diff.plan.Action == intent.ActionDelete,
+			Destructive: diff.plan.Action == intent.ActionDelete || diff.plan.Action == intent.ActionReplace || slices.ContainsFunc(group, func(c change) bool { return c.Destructive }),
 			Step:        step, Steps: steps, PermitLeft: c.until.Sub(now), AsLooked: c.asLooked,
 		},
 	}

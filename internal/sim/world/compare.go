@@ -105,7 +105,7 @@ func (c *comparison) leaveUnmanaged(w *wanted) {
 
 // compare lists the fields, and entries of maps, in which two messages of one
 // type differ, by path. Some changes destroy, in a type of which that is so.
-func compare(set *schema.Set, current, target protoreflect.Message, destroys bool) []change {
+func compare(schemas *schema.Set, current, target protoreflect.Message, destroys bool) []change {
 	var changes []change
 	fields := target.Descriptor().Fields()
 	for i := range fields.Len() {
@@ -114,13 +114,13 @@ func compare(set *schema.Set, current, target protoreflect.Message, destroys boo
 			continue
 		}
 		if field.IsMap() {
-			if entries := compareEntries(set, field, current, target, destroys); len(entries) <= maxEntries {
+			if entries := compareEntries(schemas, field, current, target, destroys); len(entries) <= maxEntries {
 				changes = append(changes, entries...)
 				continue
 			}
 		}
 		one := change{field: field, FieldChange: intent.FieldChange{
-			Path: string(field.Name()), Current: render(set, current, field), Target: render(set, target, field),
+			Path: string(field.Name()), Current: render(schemas, current, field), Target: render(schemas, target, field),
 			Destructive: destroys && empties(field, current, target),
 		}}
 		if target.Has(field) {
@@ -145,13 +145,13 @@ func empties(field protoreflect.FieldDescriptor, current, target protoreflect.Me
 	return false
 }
 
-func compareEntries(set *schema.Set, field protoreflect.FieldDescriptor, current, target protoreflect.Message, destroys bool) []change {
+func compareEntries(schemas *schema.Set, field protoreflect.FieldDescriptor, current, target protoreflect.Message, destroys bool) []change {
 	before, after := current.Get(field).Map(), target.Get(field).Map()
 	var changes []change
 	add := func(key protoreflect.MapKey) {
 		one := change{field: field, key: key, value: after.Get(key)}
 		one.Path = string(field.Name()) + renderKey(key)
-		one.Current, one.Target = renderEntry(set, current, field, key), renderEntry(set, target, field, key)
+		one.Current, one.Target = renderEntry(schemas, current, field, key), renderEntry(schemas, target, field, key)
 		one.Destructive = destroys && !after.Has(key)
 		changes = append(changes, one)
 	}

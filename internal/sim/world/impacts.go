@@ -16,13 +16,13 @@ const mostImpacts = 64
 // target: a whole number by its field's name, the size of a list or map by its,
 // and what a map's entry weighs by its key, as plugins of balancers tell how
 // much each upstream gets.
-func impacts(w *wanted, found *comparison) []*pluginpb.Impact {
+func impacts(w *wanted, diff *comparison) []*pluginpb.Impact {
 	now, then := map[string]float64{}, map[string]float64{}
-	if found.current != nil {
-		count(found.current, now)
+	if diff.current != nil {
+		count(diff.current, now)
 	}
 	if !w.turndown {
-		count(found.target, then)
+		count(diff.target, then)
 	}
 	names := maps.Clone(now)
 	maps.Copy(names, then)

@@ -128,14 +128,14 @@ func nameField(descriptor protoreflect.MessageDescriptor) protoreflect.FieldDesc
 
 // decode reads a state in the types of today. What they do not know is left
 // out, as a provider's newer client would.
-func decode(set *schema.Set, name intent.TypeName, payload []byte) (protoreflect.Message, error) {
-	message, err := set.New(name)
+func decode(schemas *schema.Set, name intent.TypeName, payload []byte) (protoreflect.Message, error) {
+	message, err := schemas.New(name)
 	if err != nil {
 		return nil, err
 	}
-	options := proto.UnmarshalOptions{DiscardUnknown: true, Resolver: set.Types()}
+	options := proto.UnmarshalOptions{DiscardUnknown: true, Resolver: schemas.Types()}
 	if options.Unmarshal(payload, message) != nil {
-		message, err = set.New(name)
+		message, err = schemas.New(name)
 	}
 	return message.ProtoReflect(), err
 }

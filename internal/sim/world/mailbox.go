@@ -40,9 +40,9 @@ func (m *mailbox) pump() {
 }
 
 // late sends something out of order, after that long.
-func (m *mailbox) late(after time.Duration, read func()) {
+func (m *mailbox) late(delay time.Duration, read func()) {
 	m.to.Go("late message", func() {
-		_ = m.to.Wait(context.Background(), after, nil)
+		_ = m.to.Wait(context.Background(), delay, nil)
 		read()
 	})
 }

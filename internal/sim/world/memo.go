@@ -113,9 +113,9 @@ func (c *carried) remember(memo intent.Memo) (refused string, stopped bool) {
 	l.out.send(func() { l.saveMemo(c.start.push.ID, memo) })
 	for {
 		now := l.world.now()
-		until := c.until
-		if c.ignores || until.After(deadline) {
-			until = deadline
+		end := c.until
+		if c.ignores || end.After(deadline) {
+			end = deadline
 		}
 		switch {
 		case c.kept != nil && c.kept.err != nil:
@@ -124,10 +124,10 @@ func (c *carried) remember(memo intent.Memo) (refused string, stopped bool) {
 			return "", false
 		case c.refused != "" && !c.ignores:
 			return c.refused, true
-		case until.Sub(now) < permitTick:
+		case end.Sub(now) < permitTick:
 			return "the permit ran out, or much time passed, before a memo was kept", true
 		}
-		_ = l.process.Wait(context.Background(), until.Sub(now)-permitTick+time.Millisecond, c.changed)
+		_ = l.process.Wait(context.Background(), end.Sub(now)-permitTick+time.Millisecond, c.changed)
 	}
 }
 

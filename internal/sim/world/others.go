@@ -94,12 +94,12 @@ func (w *World) Degrade(key intent.ResourceKey, degraded bool) {
 }
 
 // write changes what is there.
-func (w *World) write(key intent.ResourceKey, by string, change func(protoreflect.Message) bool) bool {
-	return w.writeAs(key, by, by, change)
+func (w *World) write(key intent.ResourceKey, writer string, change func(protoreflect.Message) bool) bool {
+	return w.writeAs(key, writer, writer, change)
 }
 
 // writeAs does so as a manager of fields.
-func (w *World) writeAs(key intent.ResourceKey, by, manager string, change func(protoreflect.Message) bool) bool {
+func (w *World) writeAs(key intent.ResourceKey, writer, manager string, change func(protoreflect.Message) bool) bool {
 	r := w.resources[key]
 	if r == nil || !r.Exists {
 		return false
@@ -115,7 +115,7 @@ func (w *World) writeAs(key intent.ResourceKey, by, manager string, change func(
 	before := r.snapshot()
 	w.own(r, payload, manager)
 	w.become(r, true, payload)
-	w.tell(Effect{Began: w.now(), Key: key, Class: r.Class, By: by, Action: intent.ActionUpdate, Step: 1, Steps: 1}, before, r.snapshot(), "")
+	w.tell(Effect{Began: w.now(), Key: key, Class: r.Class, By: writer, Action: intent.ActionUpdate, Step: 1, Steps: 1}, before, r.snapshot(), "")
 	return true
 }
 

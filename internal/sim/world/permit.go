@@ -58,10 +58,10 @@ func (l *life) granted(id intent.PushID, g grant) {
 }
 
 // hold notes a permit that was asked for at the time.
-func (c *carried) hold(base string, asked time.Time) {
+func (c *carried) hold(base string, requestTime time.Time) {
 	c.holds, c.covered = true, base
-	if until := asked.Add(plugin.PermitPeriod); until.After(c.until) {
-		c.until = until
+	if end := requestTime.Add(plugin.PermitPeriod); end.After(c.until) {
+		c.until = end
 	}
 }
 

@@ -123,17 +123,17 @@ func (l *life) await(ctx context.Context, call *diffCall) ([]intent.Difference, 
 	name := l.child.program.name
 	deadline := l.world.now().Add(diffTimeout)
 	for {
-		switch left := deadline.Sub(l.world.now()); {
+		switch remaining := deadline.Sub(l.world.now()); {
 		case call.missing == 0:
 			return call.differences, nil
 		case call.err != nil:
 			return nil, call.err
 		case l.over != nil:
 			return nil, l.over
-		case left <= 0:
+		case remaining <= 0:
 			return l.late(call)
 		default:
-			if err := l.child.replica.Wait(ctx, left, call.wake); err != nil {
+			if err := l.child.replica.Wait(ctx, remaining, call.wake); err != nil {
 				return nil, fault.New(fault.Unavailable, "diff of %d assets by plugin %s: %w", len(call.assets), name, err)
 			}
 		}

@@ -50,7 +50,7 @@ func (c *child) Push(ctx context.Context, push plugin.Push) plugin.PushResult {
 	notStarted := func(err error) plugin.PushResult {
 		return plugin.PushResult{Ending: plugin.Failed, Reason: "the push was not started: " + err.Error(), Retryable: true}
 	}
-	asked, waited, err := l.request(ctx)
+	requestTime, waited, err := l.request(ctx)
 	if err != nil {
 		return notStarted(err)
 	}
@@ -70,45 +70,45 @@ func (c *child) Push(ctx context.Context, push plugin.Push) plugin.PushResult {
 	}
 	l.pushes = append(l.pushes, open)
 	defer func() { l.pushes = slices.DeleteFunc(l.pushes, func(other *openPush) bool { return other == open }) }()
-	l.sendStart(start{push: push, asked: asked})
+	l.sendStart(start{push: push, asked: requestTime})
 	return l.awaitPush(ctx, open)
 }
 
 // request returns when the newest permit request that has arrived was sent.
 // The plugin sends one each second; the one of a plugin that stands still is
 // waited for.
-func (l *life) request(ctx context.Context) (asked time.Time, waited bool, err error) {
+func (l *life) request(ctx context.Context) (requestTime time.Time, waited bool, err error) {
 	w := l.world
 	if !l.process.Paused() {
-		asked = w.now().Add(-w.latency() - time.Duration(w.random.Int64N(int64(permitInterval))))
-		if asked.Before(l.began) {
-			asked = l.began
+		requestTime = w.now().Add(-w.latency() - time.Duration(w.random.Int64N(int64(permitInterval))))
+		if requestTime.Before(l.began) {
+			requestTime = l.began
 		}
-		return asked, false, nil
+		return requestTime, false, nil
 	}
 	deadline, came := w.now().Add(plugin.PermitPeriod), make(chan struct{}, 1)
 	l.in.send(func() {
 		at := w.now()
 		l.out.send(func() {
-			asked = at
+			requestTime = at
 			notify(came)
 		})
 	})
-	for asked.IsZero() || w.now().Sub(asked) > freshRequest {
-		left := deadline.Sub(w.now())
-		if left <= 0 {
+	for requestTime.IsZero() || w.now().Sub(requestTime) > freshRequest {
+		remaining := deadline.Sub(w.now())
+		if remaining <= 0 {
 			err = fault.New(fault.Unavailable, "plugin %s asked for no permit for %s; it was ended", l.child.program.name, plugin.PermitPeriod)
 			l.kill(err)
-			return asked, true, err
+			return requestTime, true, err
 		}
 		if l.over != nil {
-			return asked, true, l.over
+			return requestTime, true, l.over
 		}
-		if err := l.child.replica.Wait(ctx, left, came); err != nil {
-			return asked, true, err
+		if err := l.child.replica.Wait(ctx, remaining, came); err != nil {
+			return requestTime, true, err
 		}
 	}
-	return asked, true, nil
+	return requestTime, true, nil
 }
 
 // sendStart tells the plugin, as far as troubles let it.
@@ -157,18 +157,18 @@ func (l *life) awaitPush(ctx context.Context, open *openPush) plugin.PushResult 
 			open.progress = ""
 			open.push.Progress(text)
 		}
-		left := l.settle - l.world.now().Sub(open.granted)
+		remaining := l.settle - l.world.now().Sub(open.granted)
 		switch {
 		case open.result != nil:
 			return *open.result
 		case l.over != nil:
 			return inDoubt(l.over)
-		case left <= 0:
+		case remaining <= 0:
 			err := fault.New(fault.Unavailable, "plugin %s neither ended the push of %s nor had a permit for %s; it was ended", l.child.program.name, open.push.Asset, l.settle)
 			l.kill(err)
 			return inDoubt(err)
 		}
-		if err := l.child.replica.Wait(ctx, left, open.wake); err != nil && open.result == nil {
+		if err := l.child.replica.Wait(ctx, remaining, open.wake); err != nil && open.result == nil {
 			open.refused = true
 			l.in.send(func() { l.granted(open.push.ID, grant{reason: "lehr ended the push"}) })
 			return inDoubt(err)

@@ -30,14 +30,14 @@ type reading struct {
 // read returns a state of a resource that is as fresh as the call allows, and when it
 // began to be read; or, in pending, what there is to say instead. arrived is when the
 // call came.
-func (l *life) read(call *diffCall, key intent.ResourceKey, arrived time.Time) (state snapshot, began time.Time, pending *pluginpb.Pending) {
+func (l *life) read(call *diffCall, key intent.ResourceKey, arrived time.Time) (state snapshot, start time.Time, pending *pluginpb.Pending) {
 	w := l.world
 	if w.options.Cadence <= 0 {
 		return w.snapshot(key), arrived, nil
 	}
 	if w.options.Owners {
-		state, began = l.watched(call, key, arrived)
-		return state, began, nil
+		state, start = l.watched(call, key, arrived)
+		return state, start, nil
 	}
 	oldest := arrived.Add(-w.options.Cadence)
 	if !call.since.IsZero() {

@@ -19,33 +19,33 @@ import (
 const redactedValue = "(redacted)"
 
 // render writes the value of a field for people; nothing when it is not set.
-func render(set *schema.Set, message protoreflect.Message, field protoreflect.FieldDescriptor) string {
+func render(schemas *schema.Set, message protoreflect.Message, field protoreflect.FieldDescriptor) string {
 	if !message.Has(field) {
 		return ""
 	}
 	holder := message.Type().New()
 	holder.Set(field, message.Get(field))
-	return renderHolder(set, holder, field)
+	return renderHolder(schemas, holder, field)
 }
 
 // renderEntry writes one value of a map.
-func renderEntry(set *schema.Set, message protoreflect.Message, field protoreflect.FieldDescriptor, key protoreflect.MapKey) string {
+func renderEntry(schemas *schema.Set, message protoreflect.Message, field protoreflect.FieldDescriptor, key protoreflect.MapKey) string {
 	if !message.Get(field).Map().Has(key) {
 		return ""
 	}
 	holder := message.Type().New()
 	holder.Mutable(field).Map().Set(key, message.Get(field).Map().Get(key))
-	return renderHolder(set, holder, field)
+	return renderHolder(schemas, holder, field)
 }
 
 // renderHolder writes the only field that a message has.
-func renderHolder(set *schema.Set, holder protoreflect.Message, field protoreflect.FieldDescriptor) string {
+func renderHolder(schemas *schema.Set, holder protoreflect.Message, field protoreflect.FieldDescriptor) string {
 	if isRedacted(field) {
 		return redactedValue
 	}
 	shown := proto.Clone(holder.Interface()).ProtoReflect()
 	clearRedacted(shown)
-	encoded, err := protojson.MarshalOptions{Resolver: set.Types()}.Marshal(shown.Interface())
+	encoded, err := protojson.MarshalOptions{Resolver: schemas.Types()}.Marshal(shown.Interface())
 	if err != nil {
 		return "(" + err.Error() + ")"
 	}

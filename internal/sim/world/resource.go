@@ -106,10 +106,10 @@ func (w *World) become(r *resource, exists bool, payload []byte) {
 	if w.options.Ails == nil || !exists {
 		return
 	}
-	if after := w.options.Ails(payload); after > 0 {
+	if delay := w.options.Ails(payload); delay > 0 {
 		version := r.Version
 		w.process.Go("ails", func() {
-			if w.process.Wait(context.Background(), after, nil) == nil && r.Version == version {
+			if w.process.Wait(context.Background(), delay, nil) == nil && r.Version == version {
 				r.ails = true
 				w.changesHealth(r.Key)
 			}

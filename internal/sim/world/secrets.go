@@ -94,16 +94,16 @@ func (s *sealed) plan(c *comparison) {
 }
 
 // tellPlan tells of a plan with a value.
-func (s *sealed) tellPlan(asset intent.AssetID, found *comparison) {
+func (s *sealed) tellPlan(asset intent.AssetID, diff *comparison) {
 	const remembered = 200
-	if s == nil || found.plan.Action == intent.ActionDelete || !slices.ContainsFunc(found.changes, s.isOf) {
+	if s == nil || diff.plan.Action == intent.ActionDelete || !slices.ContainsFunc(diff.changes, s.isOf) {
 		return
 	}
-	w, plan := s.world, found.plan.Digest()
-	w.sealedPlans = append(w.sealedPlans, sealedPlan{asset, plan, found.value})
+	w, plan := s.world, diff.plan.Digest()
+	w.sealedPlans = append(w.sealedPlans, sealedPlan{asset, plan, diff.value})
 	w.sealedPlans = w.sealedPlans[max(0, len(w.sealedPlans)-remembered):]
 	if s.world.OnSealed != nil {
-		s.world.OnSealed(asset, plan, found.value)
+		s.world.OnSealed(asset, plan, diff.value)
 	}
 }
 

@@ -78,10 +78,10 @@ type life struct {
 func (c *child) supervise() {
 	w := c.world
 	for failures := 0; ; failures++ {
-		began := w.now()
+		start := w.now()
 		err := c.live()
 		c.life, c.down = nil, err
-		if w.now().Sub(began) > maxBackoff {
+		if w.now().Sub(start) > maxBackoff {
 			failures = 0
 		}
 		delay := maxBackoff

@@ -9,7 +9,7 @@ import (
 // covers reports whether a path of the addon Unmanaged names the path or
 // something above it; "[*]" is any key.
 func covers(pattern, path string) bool {
-	if field, element, found := strings.Cut(pattern, "["); found && strings.HasPrefix(element, "*]") {
+	if field, element, ok := strings.Cut(pattern, "["); ok && strings.HasPrefix(element, "*]") {
 		return strings.HasPrefix(path, field+"[") || path == field
 	}
 	rest, ok := strings.CutPrefix(path, pattern)

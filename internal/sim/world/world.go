@@ -80,7 +80,7 @@ type World struct {
 
 	// OnRead, if any, is called when plugins keep what they read: with when production
 	// began to be read for an answer about an asset.
-	OnRead func(asset intent.AssetID, began time.Time)
+	OnRead func(asset intent.AssetID, start time.Time)
 
 	// OnSwap, if any, is called when a plugin tells, as what it found of an asset,
 	// what is there under the key of another.
@@ -232,18 +232,18 @@ func (w *World) Matches(ctx context.Context, id intent.IncarnationID, asset inte
 	if wanted.told.diff.GetInSync() != nil {
 		return true, ""
 	}
-	found, err := wanted.compare(state, plugin.Served{})
+	diff, err := wanted.compare(state, plugin.Served{})
 	if err != nil {
 		return false, err.Error()
 	}
-	if found.plan.Action == "" {
+	if diff.plan.Action == "" {
 		return true, ""
 	}
-	paths := make([]string, 0, len(found.plan.Changes))
-	for _, change := range found.plan.Changes {
+	paths := make([]string, 0, len(diff.plan.Changes))
+	for _, change := range diff.plan.Changes {
 		paths = append(paths, change.Path+": "+change.Current+" → "+change.Target)
 	}
-	return false, string(found.plan.Action) + " of " + string(wanted.key) + " (" + strings.Join(paths, ", ") + ")"
+	return false, string(diff.plan.Action) + " of " + string(wanted.key) + " (" + strings.Join(paths, ", ") + ")"
 }
 
 // Well reports whether production is as an asset's content asks, and not unhealthy.

@@ -111,17 +111,17 @@ func (s *Store) refresh() error {
 	if s.file == nil {
 		return nil
 	}
-	began := s.runtime.Now()
+	start := s.runtime.Now()
 	stops, err := s.file.read()
 	if err != nil {
 		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.refreshed = began
+	s.refreshed = start
 	inFile := map[intent.PartitionID]bool{}
 	for _, stop := range stops {
-		if since, ok := s.recorded[stop.Partition]; ok && since.Equal(stop.Since) {
+		if start, ok := s.recorded[stop.Partition]; ok && start.Equal(stop.Since) {
 			continue
 		}
 		inFile[stop.Partition] = true
@@ -266,7 +266,7 @@ func (s *Store) write(ctx context.Context, partition intent.PartitionID) error {
 	delete(s.unwritten, partition)
 	s.recorded[partition] = stop.Since
 	s.mu.Unlock()
-	s.forget(partition)
+	s.forget(partition, stop.Since)
 	return err
 }
 
@@ -276,17 +276,19 @@ func refused(err error) bool {
 	return ok && (refusal.Kind == fault.Denied || refusal.Kind == fault.NotFound || refusal.Kind == fault.Invalid)
 }
 
-// forget takes a stop out of the file, which the store has.
-func (s *Store) forget(partition intent.PartitionID) {
+// forget removes from the file the stop that the store has. A later stop of the same
+// partition, which another process wrote, stays.
+func (s *Store) forget(partition intent.PartitionID, since time.Time) {
 	if s.file == nil {
 		return
 	}
-	if stops, err := s.file.read(); err == nil && !slices.ContainsFunc(stops, func(existing intent.Stop) bool { return existing.Partition == partition }) {
+	same := func(existing intent.Stop) bool {
+		return existing.Partition == partition && existing.Since.Equal(since)
+	}
+	if stops, err := s.file.read(); err == nil && !slices.ContainsFunc(stops, same) {
 		return
 	}
-	err := s.file.change(func(stops []intent.Stop) []intent.Stop {
-		return slices.DeleteFunc(stops, func(existing intent.Stop) bool { return existing.Partition == partition })
-	})
+	err := s.file.change(func(stops []intent.Stop) []intent.Stop { return slices.DeleteFunc(stops, same) })
 	if err != nil {
 		s.log.Warn("a stop that the store has stays in the file beside it, and is in force again after a restart", "file", s.file.path, "partition", partition, "error", err)
 	}
@@ -303,7 +305,13 @@ func (s *Store) Resume(ctx context.Context, partition intent.PartitionID, reason
 	}
 	s.mu.Lock()
 	b := s.unwritten[partition]
+	since, ok := s.recorded[partition]
 	s.mu.Unlock()
+	if ok {
+		// Run may not have come to it yet, and a server that starts would find the stop that
+		// ends now.
+		s.forget(partition, since)
+	}
 	if b != nil {
 		return fault.New(fault.Unavailable, "the stop is in force, and the store cannot record its end: it has not taken the stop itself yet").
 			WithHint("mend the store, for example by freeing space on its disk; it takes the stop within a second, and lehr resume then ends it")
@@ -366,6 +374,23 @@ func (s *Store) Admit(ctx context.Context, lease store.Lease, admissions []store
 		refusals[i] = &store.Refusal{Waiting: intent.WaitingOn{Kind: intent.WaitStop, Owner: stop.Owner.Name, Reason: stopText(stop)}}
 	}
 	return refusals, nil
+}
+
+// StepWorkflow implements store.Workflows: no document is edited while a stop is in force. A step
+// without an edit only says what happened.
+func (s *Store) StepWorkflow(ctx context.Context, lease store.Lease, step store.WorkflowStep) (intent.WorkflowRun, error) {
+	if step.Edit == nil {
+		return s.All.StepWorkflow(ctx, lease, step)
+	}
+	if err := s.refresh(); err != nil {
+		return step.Run, fault.New(fault.Unavailable, "editing the document %s for run %d of the workflow %q: whether a stop is in force is not known: reading the brake file: %w",
+			step.Document, step.Run.Number, step.Run.Workflow, err)
+	}
+	stop, stopped := s.inForce(lease.Partition)
+	if stopped {
+		return step.Run, fault.New(fault.Conflict, "editing the document %s for run %d of the workflow %q: %s", step.Document, step.Run.Number, step.Run.Workflow, stopText(stop))
+	}
+	return s.All.StepWorkflow(ctx, lease, step)
 }
 
 func stopText(stop intent.Stop) string {

@@ -3,6 +3,7 @@ package braked_test
 import (
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"lehr.dev/internal/ground/document"
 	"lehr.dev/internal/ground/fault"
 	"lehr.dev/internal/ground/intent"
 	"lehr.dev/internal/ground/loop"
@@ -195,6 +197,41 @@ func TestAStopCountsBeforeTheStoreHasIt(t *testing.T) {
 	}
 }
 
+// TestAStopThatEndedDoesNotComeAgain ends a stop that the store has and that is still in the
+// file: a server that starts then does not find it there.
+func TestAStopThatEndedDoesNotComeAgain(t *testing.T) {
+	below, _ := open(t)
+	beside := filepath.Join(t.TempDir(), "lehr.db")
+	s := brakedOf(t, below, beside)
+	below.is(full, nil)
+	if err := s.SetStop(t.Context(), stopOf(shop)); err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.OpenFile(braked.FileOf(beside), os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	withStop, err := io.ReadAll(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	run(t, s)
+	below.is(nil, nil)
+	await(t, "the store takes it", func() bool {
+		return len(s.Unwritten()) == 0 && len(stops(t, below)) == 1 && len(brakedOf(t, below, beside).Unwritten()) == 0
+	})
+	if _, err := file.WriteAt(withStop, 0); err != nil { // As if its removal were still to come.
+		t.Fatal(err)
+	}
+	if err := s.Resume(t.Context(), shop, "over", operator); err != nil {
+		t.Fatal(err)
+	}
+	if last := brakedOf(t, below, beside); len(last.Unwritten()) > 0 || len(stops(t, last)) > 0 {
+		t.Errorf("it came again: %+v", stops(t, last))
+	}
+}
+
 // TestAStopWhereNothingCanBeWritten: with no file either, memory counts, and says that a
 // restart forgets it.
 func TestAStopWhereNothingCanBeWritten(t *testing.T) {
@@ -264,6 +301,53 @@ func TestAnotherProcessWritesAStop(t *testing.T) {
 	run(t, s)
 	below.is(nil, nil)
 	await(t, "the store takes it", func() bool { return len(stops(t, below)) == 1 && len(s.Unwritten()) == 0 })
+}
+
+// TestWorkflowsEditNothingWhileStopped: a step with an edit is refused by a stop that the store does
+// not have yet; one without goes on.
+func TestWorkflowsEditNothingWhileStopped(t *testing.T) {
+	below, lease := open(t)
+	s := brakedOf(t, below, filepath.Join(t.TempDir(), "lehr.db"))
+	ctx := t.Context()
+	if _, err := s.CreateDocument(ctx, shop, "knobs", []byte(`{"a":1}`), "begun", operator); err != nil {
+		t.Fatal(err)
+	}
+	started, err := s.StartWorkflow(ctx, intent.WorkflowRun{Partition: shop, Workflow: "promote", Actions: map[string]intent.WorkflowAction{"set": {}}}, nil, intent.Operator)
+	if err != nil {
+		t.Fatal(err)
+	}
+	partition, err := s.Partition(ctx, shop)
+	if err != nil {
+		t.Fatal(err)
+	}
+	below.is(full, nil)
+	if err := s.SetStop(ctx, stopOf(shop)); err != nil {
+		t.Fatal(err)
+	}
+	if started, err = s.StepWorkflow(ctx, lease, store.WorkflowStep{Run: started}); err != nil {
+		t.Fatalf("a step without an edit: %v", err)
+	}
+	edit := store.WorkflowStep{
+		Run: started, Document: "knobs", EditKey: "set", Revision: partition.Revision, By: intent.WorkflowHolder(shop, "promote"),
+		Edit: &document.Edit{Base: "1", Operations: []document.Operation{{Path: "/a", Value: []byte("2")}}, Reason: "promoted"},
+	}
+	if _, err := s.StepWorkflow(ctx, lease, edit); !fault.Is(err, fault.Conflict) {
+		t.Errorf("a step with an edit: %v, want a conflict", err)
+	}
+	if doc, err := s.Document(ctx, shop, "knobs", ""); err != nil || doc.Revision.ID != "1" {
+		t.Errorf("the document is at revision %s: %v", doc.Revision.ID, err)
+	}
+	below.is(nil, nil)
+	if err := s.Resume(ctx, shop, "over", operator); err != nil {
+		t.Fatal(err)
+	}
+	if partition, err = s.Partition(ctx, shop); err != nil {
+		t.Fatal(err)
+	}
+	edit.Revision = partition.Revision
+	if _, err := s.StepWorkflow(ctx, lease, edit); err != nil {
+		t.Errorf("after the stop: %v", err)
+	}
 }
 
 // TestAServerThatStoodStillReadsTheFileFirst: while it does, another process stops; once it

@@ -42,7 +42,7 @@ func connectionLost(err error) bool {
 	if pgErr, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return pgErr.Severity == "FATAL" || pgErr.Severity == "PANIC" || strings.HasPrefix(pgErr.Code, "08")
 	}
-	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok {
+	if isConnecting(err) {
 		return true
 	}
 	if _, ok := errors.AsType[net.Error](err); ok {
@@ -54,6 +54,21 @@ func connectionLost(err error) bool {
 		}
 	}
 	return pgconn.SafeToRetry(err)
+}
+
+// isConnecting reports whether no connection was made.
+func isConnecting(err error) bool {
+	_, ok := errors.AsType[*pgconn.ConnectError](err)
+	return ok
+}
+
+// isBusy reports whether the database is there and takes no connection yet: it does not
+// answer in time, or says that it is starting up.
+func isBusy(err error) bool {
+	if pgErr, ok := errors.AsType[*pgconn.PgError](err); ok {
+		return pgErr.Code == "57P03" // cannot_connect_now
+	}
+	return errors.Is(err, context.DeadlineExceeded)
 }
 
 // failure turns what the database says into a fault that tells what was
@@ -69,7 +84,7 @@ func failure(attempt string, err error) error {
 	switch {
 	case ok:
 		return refusal(attempt, pgErr)
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded) && !isConnecting(err):
 		return fault.New(fault.Unavailable, "%s: gave up: %w", attempt, err)
 	case connectionLost(err):
 		return fault.New(fault.Unavailable, "%s: the database cannot be reached: %w", attempt, awayError{inOneLine{err}}).

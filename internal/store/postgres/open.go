@@ -33,6 +33,10 @@ const (
 	// patience with a server that does not answer at all.
 	connectPatience = 5 * time.Second
 	silencePatience = 5 * time.Second
+	// startPatience is how long a server that starts waits for a database that is busy or
+	// starts up itself, as both do after a power cut; startPause is between two attempts.
+	startPatience = time.Minute
+	startPause    = time.Second
 )
 
 //go:embed migrations/*.sql
@@ -89,7 +93,7 @@ func openStore(ctx context.Context, options Options, dialect relational.Engine, 
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
-	if err := prepare(ctx, o, name, serving); err != nil {
+	if err := prepareInTime(ctx, o, name); err != nil {
 		o.DB.Close() // What was wrong before is what matters.
 		return nil, err
 	}
@@ -109,9 +113,24 @@ func openStore(ctx context.Context, options Options, dialect relational.Engine, 
 	return s, nil
 }
 
+// prepareInTime prepares the database as soon as it takes connections. Whoever only
+// looks is told at once that it does not.
+func prepareInTime(ctx context.Context, o relational.Options, name string) error {
+	for startedAt := o.Runtime.Now(); ; {
+		err := prepare(ctx, o, name)
+		if err == nil || !o.Serving || !isBusy(err) || ctx.Err() != nil || o.Runtime.Now().Sub(startedAt) >= startPatience {
+			return err
+		}
+		o.Log.Warn("the database takes no connection yet: it is tried again", "error", err, "again_in", startPause)
+		if err := o.Runtime.Wait(ctx, startPause, nil); err != nil {
+			return err
+		}
+	}
+}
+
 // prepare reaches the database and brings its tables up to date, one process
 // at a time.
-func prepare(ctx context.Context, o relational.Options, name string, serving bool) error {
+func prepare(ctx context.Context, o relational.Options, name string) error {
 	if err := o.DB.PingContext(ctx); err != nil {
 		return failure("opening the store "+name, err)
 	}

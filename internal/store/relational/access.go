@@ -87,13 +87,13 @@ func scanToken(row scanner) (token store.Token, err error) {
 }
 
 func readToken(q querier, id string) (token store.Token, err error) {
-	found := false
+	ok := false
 	err = q.queryEach("SELECT "+tokenColumns+" FROM token WHERE id = $1", []any{id}, func(row scanner) (err error) {
-		found = true
+		ok = true
 		token, err = scanToken(row)
 		return err
 	})
-	if err == nil && !found {
+	if err == nil && !ok {
 		err = fault.New(fault.NotFound, "there is no token %.100q", id).WithHint("lehr auth token list lists them")
 	}
 	return token, err
@@ -201,11 +201,11 @@ func (t *transaction) roomForToken(attempt string, token store.Token, most int) 
 			return err
 		}
 	}
-	var kept int
-	if _, err := t.one("SELECT COUNT(*) FROM token WHERE owner = $1 AND kind = $2", []any{token.Owner, token.Kind}, &kept); err != nil || kept < most {
+	var count int
+	if _, err := t.one("SELECT COUNT(*) FROM token WHERE owner = $1 AND kind = $2", []any{token.Owner, token.Kind}, &count); err != nil || count < most {
 		return err
 	}
-	err := fault.New(fault.Exhausted, "%s: %d %s of %.100q are kept, which is the most", attempt, kept, what, token.Owner).WithHint("%s", hint)
+	err := fault.New(fault.Exhausted, "%s: %d %s of %.100q are kept, which is the most", attempt, count, what, token.Owner).WithHint("%s", hint)
 	err.RetryAfter = again
 	return err
 }
@@ -443,15 +443,15 @@ func publishGrants(t *transaction, incarnation *intent.Incarnation) error {
 	if err != nil {
 		return err
 	}
-	since := t.now
+	start := t.now
 	if incarnation.Parent.IsZero() {
-		since = time.Time{} // Nobody was an approver before, and nothing is guarded yet.
+		start = time.Time{} // Nobody was an approver before, and nothing is guarded yet.
 	}
-	return t.replaceGrants(existing, incarnation.Grants, store.ByDefinition, since, incarnation.Author)
+	return t.replaceGrants(existing, incarnation.Grants, store.ByDefinition, start, incarnation.Author)
 }
 
 // replaceGrants writes what differs, and a record of each.
-func (t *transaction) replaceGrants(existing []store.Grant, want []intent.Grant, source string, since time.Time, actor intent.Actor) error {
+func (t *transaction) replaceGrants(existing []store.Grant, want []intent.Grant, source string, start time.Time, actor intent.Actor) error {
 	missing := map[intent.Grant]bool{}
 	for _, g := range want {
 		missing[g] = true
@@ -467,7 +467,7 @@ func (t *transaction) replaceGrants(existing []store.Grant, want []intent.Grant,
 	}
 	for _, g := range sortedGrants(missing) {
 		err := t.changeGrant("grant", store.Grant{Grant: g, Source: source}, actor,
-			"INSERT INTO access_grant (partition, source, subject, role, since) VALUES ($1, $2, $3, $4, $5)", stamp(since))
+			"INSERT INTO access_grant (partition, source, subject, role, since) VALUES ($1, $2, $3, $4, $5)", stamp(start))
 		if err != nil {
 			return err
 		}

@@ -112,13 +112,13 @@ func (d *desk) checkOpen(a store.Admission) (*intent.WaitingOn, error) {
 	var asset intent.AssetID
 	var push intent.PushID
 	var doubt bool
-	found, err := d.one(`SELECT partition, asset, id, doubt FROM push WHERE partition = $1 AND asset = $2 AND open = 1`,
+	ok, err := d.one(`SELECT partition, asset, id, doubt FROM push WHERE partition = $1 AND asset = $2 AND open = 1`,
 		[]any{string(d.lease.Partition), string(a.Asset)}, &partition, &asset, &push, &doubt)
-	if err == nil && !found && a.ResourceKey != "" {
-		found, err = d.one(`SELECT partition, asset, id, doubt FROM push WHERE resource_key = $1 AND open = 1 AND resource_key <> ''`,
+	if err == nil && !ok && a.ResourceKey != "" {
+		ok, err = d.one(`SELECT partition, asset, id, doubt FROM push WHERE resource_key = $1 AND open = 1 AND resource_key <> ''`,
 			[]any{string(a.ResourceKey)}, &partition, &asset, &push, &doubt)
 	}
-	if err != nil || !found {
+	if err != nil || !ok {
 		return nil, err
 	}
 	return d.openPush(partition, asset, push, doubt), nil
@@ -146,12 +146,12 @@ func (d *desk) checkQuiet(a store.Admission) (*intent.WaitingOn, error) {
 	for _, asset := range a.Quiet {
 		var push intent.PushID
 		var doubt bool
-		found, err := d.one("SELECT id, doubt FROM push WHERE partition = $1 AND asset = $2 AND open = 1",
+		ok, err := d.one("SELECT id, doubt FROM push WHERE partition = $1 AND asset = $2 AND open = 1",
 			[]any{string(d.lease.Partition), string(asset)}, &push, &doubt)
 		if err != nil {
 			return nil, err
 		}
-		if found {
+		if ok {
 			return d.openPush(d.lease.Partition, asset, push, doubt), nil
 		}
 	}

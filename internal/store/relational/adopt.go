@@ -29,11 +29,11 @@ func (s *Store) Adopt(ctx context.Context, a store.Adoption) (adopted store.Adop
 			return err
 		}
 		adopted = store.Adopted{}
-		c, found, err := s.chapter(t)
+		c, ok, err := s.chapter(t)
 		if err != nil {
 			return err
 		}
-		if !found || c.trusted() && a.Beyond == 0 {
+		if !ok || c.trusted() && a.Beyond == 0 {
 			return fault.New(fault.Conflict, "%s: nothing stands against it: it is as new as it was", attempt).
 				WithHint("lehr get stops says what stops pushes; if a target knows a higher epoch than this store, give it with --beyond")
 		}
@@ -136,11 +136,11 @@ func (l leap) head(t *transaction, p *store.AdoptedPartition, actor intent.Actor
 	i := intent.Incarnation{}
 	if previous.Sequence > 0 {
 		var record string
-		found, err := t.one("SELECT record FROM incarnation WHERE partition = $1 AND seq = $2", []any{string(p.ID), int64(previous.Sequence)}, &record)
+		ok, err := t.one("SELECT record FROM incarnation WHERE partition = $1 AND seq = $2", []any{string(p.ID), int64(previous.Sequence)}, &record)
 		switch {
 		case err != nil:
 			return err
-		case !found:
+		case !ok:
 			return fault.New(fault.Internal, "adopting the store: %s, which is head, is missing", previous).WithHint("the store is damaged: restore another backup")
 		}
 		if err := decode("incarnation "+previous.String(), record, &i); err != nil {

@@ -210,16 +210,22 @@ func scanRejections(q querier, partition intent.PartitionID, condition string, a
 }
 
 func scanOverrides(q querier, partition intent.PartitionID, condition string, arguments ...any) (list []intent.Override, err error) {
-	err = q.queryEach(`SELECT asset, effective, kind, owner, origin, reason, created, ends
-		FROM override WHERE partition = $1 AND `+condition+` ORDER BY asset, kind`, append([]any{string(partition)}, arguments...), func(row scanner) error {
-		o := intent.Override{Partition: partition}
-		var created, ends int64
-		err := row.Scan(&o.Asset, digestColumn{&o.Effective}, &o.Check, &o.By.Name, &o.By.Origin, &o.Reason, &created, &ends)
-		o.Created, o.Until = unstamp(created), unstamp(ends)
+	err = q.queryEach("SELECT "+overrideColumns+` FROM override WHERE partition = $1 AND `+condition+` ORDER BY asset, kind`, append([]any{string(partition)}, arguments...), func(row scanner) error {
+		o, err := scanOverride(row, partition)
 		list = append(list, o)
 		return err
 	})
 	return list, err
+}
+
+const overrideColumns = "asset, effective, kind, owner, origin, reason, created, ends"
+
+func scanOverride(row scanner, partition intent.PartitionID) (intent.Override, error) {
+	o := intent.Override{Partition: partition}
+	var created, ends int64
+	err := row.Scan(&o.Asset, digestColumn{&o.Effective}, &o.Check, &o.By.Name, &o.By.Origin, &o.Reason, &created, &ends)
+	o.Created, o.Until = unstamp(created), unstamp(ends)
+	return o, err
 }
 
 // Authors names who changed the asset since it was enforced last.

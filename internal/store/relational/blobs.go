@@ -11,7 +11,17 @@ import (
 	"lehr.dev/internal/store"
 )
 
-func blobDigest(bytes []byte) intent.Digest { return intent.Sum("lehr.blob.v1", bytes) }
+// blobDigest covers the key of a blob as well as its bytes: a damaged index leads to the row of
+// another blob, which is whole.
+func blobDigest(partition intent.PartitionID, kind, name string, bytes []byte) intent.Digest {
+	return intent.Sum("lehr.blob.v2", []byte(partition), []byte(kind), []byte(name), bytes)
+}
+
+// isBlobDigest reports whether a row's digest is that of its key and bytes. Stores of older
+// versions have rows whose digest covers the bytes alone.
+func isBlobDigest(digest intent.Digest, partition intent.PartitionID, kind, name string, bytes []byte) bool {
+	return digest == blobDigest(partition, kind, name, bytes) || digest == intent.Sum("lehr.blob.v1", bytes)
+}
 
 const restoreHint = "the store is damaged: restore it from a backup"
 
@@ -19,7 +29,7 @@ const restoreHint = "the store is damaged: restore it from a backup"
 func (s *Store) PutBlobs(ctx context.Context, lease store.Lease, kind string, blobs map[string][]byte) error {
 	digests := make(map[string]intent.Digest, len(blobs))
 	for name, bytes := range blobs {
-		digests[name] = blobDigest(bytes)
+		digests[name] = blobDigest(lease.Partition, kind, name, bytes)
 	}
 	attempt := fmt.Sprintf("storing %d blobs of kind %q for %q", len(blobs), kind, lease.Partition)
 	if err := checkSpilled(attempt, kind, blobs); err != nil {
@@ -50,16 +60,16 @@ func (s *Store) GetBlob(ctx context.Context, partition intent.PartitionID, kind,
 	var bytes []byte
 	err := s.read(ctx, attempt, func(q querier) error {
 		var digest intent.Digest
-		found, err := q.one("SELECT digest, bytes FROM blob WHERE partition = $1 AND kind = $2 AND name = $3",
+		ok, err := q.one("SELECT digest, bytes FROM blob WHERE partition = $1 AND kind = $2 AND name = $3",
 			[]any{string(partition), kind, name}, digestColumn{&digest}, &bytes)
 		switch {
 		case err != nil:
 			return err
-		case kind == store.SpillBlobs && (!found || intent.BlobSum(bytes).String() != name):
-			return lostSpilled(q, attempt, partition, name, found)
-		case !found:
+		case kind == store.SpillBlobs && (!ok || intent.BlobSum(bytes).String() != name):
+			return lostSpilled(q, attempt, partition, name, ok)
+		case !ok:
 			return fault.New(fault.NotFound, "%s: there is none", attempt)
-		case blobDigest(bytes) != digest:
+		case !isBlobDigest(digest, partition, kind, name, bytes):
 			return fault.New(fault.Internal, "%s: its bytes are not those of digest %s", attempt, digest.Short()).WithHint(restoreHint)
 		}
 		return nil

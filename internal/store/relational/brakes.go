@@ -73,8 +73,8 @@ func goesBack(t *transaction, pin intent.Pin) (bool, error) {
 		return false, err
 	}
 	var enforced int64
-	found, err := t.one("SELECT seq FROM enforced WHERE partition = $1 AND asset = $2 AND carried = 0", []any{string(partition), string(pin.Asset)}, &enforced)
-	if err != nil || !found || intent.Sequence(enforced) < member.Since {
+	ok, err := t.one("SELECT seq FROM enforced WHERE partition = $1 AND asset = $2 AND carried = 0", []any{string(partition), string(pin.Asset)}, &enforced)
+	if err != nil || !ok || intent.Sequence(enforced) < member.Since {
 		return false, err
 	}
 	var one int64
@@ -128,7 +128,7 @@ func (s *Store) PinsOf(ctx context.Context, partition intent.PartitionID, asset 
 
 // scanPins lists the pins of an asset, or of all when it is empty.
 func scanPins(q querier, partition intent.PartitionID, asset intent.AssetID) (pins []intent.Pin, err error) {
-	text := "SELECT asset, pin_rank, seq, revision, holder, origin, reason, created, ends, governed, back FROM pin WHERE partition = $1"
+	text := "SELECT " + pinColumns + " FROM pin WHERE partition = $1"
 	arguments := []any{string(partition)}
 	if asset != "" {
 		text += " AND asset = $2"
@@ -136,15 +136,32 @@ func scanPins(q querier, partition intent.PartitionID, asset intent.AssetID) (pi
 	}
 	text += " ORDER BY asset, pin_rank"
 	err = q.queryEach(text, arguments, func(row scanner) error {
-		pin := intent.Pin{Incarnation: intent.IncarnationID{Partition: partition}}
-		var created, ends, backFlag int64
-		err := row.Scan(&pin.Asset, &pin.Rank, &pin.Incarnation.Sequence, &pin.Revision,
-			&pin.Holder.Name, &pin.Holder.Origin, &pin.Reason, &created, &ends, &pin.Governed, &backFlag)
-		pin.Created, pin.Until, pin.Back = unstamp(created), unstamp(ends), backFlag != 0
+		pin, err := scanPin(row, partition)
 		pins = append(pins, pin)
 		return err
 	})
 	return pins, err
+}
+
+const (
+	pinColumns  = "asset, pin_rank, seq, revision, holder, origin, reason, created, ends, governed, back"
+	holdColumns = "asset, owner, origin, reason, created, ends"
+)
+
+func scanPin(row scanner, partition intent.PartitionID) (intent.Pin, error) {
+	pin := intent.Pin{Incarnation: intent.IncarnationID{Partition: partition}}
+	var created, ends, backFlag int64
+	err := row.Scan(&pin.Asset, &pin.Rank, &pin.Incarnation.Sequence, &pin.Revision,
+		&pin.Holder.Name, &pin.Holder.Origin, &pin.Reason, &created, &ends, &pin.Governed, &backFlag)
+	pin.Created, pin.Until, pin.Back = unstamp(created), unstamp(ends), backFlag != 0
+	return pin, err
+}
+
+func scanHold(row scanner) (hold intent.Hold, err error) {
+	var created, ends int64
+	err = row.Scan(&hold.Asset, &hold.Owner.Name, &hold.Owner.Origin, &hold.Reason, &created, &ends)
+	hold.Created, hold.Until = unstamp(created), unstamp(ends)
+	return hold, err
 }
 
 // SetHold stores a hold, in the place of the asset's earlier one.
@@ -194,12 +211,9 @@ func (s *Store) Unhold(ctx context.Context, partition intent.PartitionID, asset 
 // Holds lists all, expired ones too, in the order of the assets.
 func (s *Store) Holds(ctx context.Context, partition intent.PartitionID) (holds []intent.Hold, err error) {
 	err = s.read(ctx, fmt.Sprintf("listing the holds of %q", partition), func(q querier) error {
-		return q.queryEach("SELECT asset, owner, origin, reason, created, ends FROM hold WHERE partition = $1 ORDER BY asset",
+		return q.queryEach("SELECT "+holdColumns+" FROM hold WHERE partition = $1 ORDER BY asset",
 			[]any{string(partition)}, func(row scanner) error {
-				var hold intent.Hold
-				var created, ends int64
-				err := row.Scan(&hold.Asset, &hold.Owner.Name, &hold.Owner.Origin, &hold.Reason, &created, &ends)
-				hold.Created, hold.Until = unstamp(created), unstamp(ends)
+				hold, err := scanHold(row)
 				holds = append(holds, hold)
 				return err
 			})

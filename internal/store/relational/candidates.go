@@ -169,12 +169,12 @@ func (s *Store) CandidateDelta(ctx context.Context, id intent.CandidateID) (delt
 
 func candidateDelta(q querier, attempt string, id intent.CandidateID) ([]store.Entry, error) {
 	var stored intent.Digest
-	found, err := q.one("SELECT delta FROM candidate WHERE partition = $1 AND digest = $2 AND state <> 'saving'",
+	ok, err := q.one("SELECT delta FROM candidate WHERE partition = $1 AND digest = $2 AND state <> 'saving'",
 		[]any{string(id.Partition), id.Digest.String()}, digestColumn{&stored})
 	if err != nil {
 		return nil, err
 	}
-	if !found {
+	if !ok {
 		return nil, fault.New(fault.NotFound, "%s: there is none", attempt)
 	}
 	rows := map[intent.AssetID]string{}
@@ -209,12 +209,12 @@ func (s *Store) Acknowledge(ctx context.Context, id intent.CandidateID, reason s
 			return err
 		}
 		var state intent.CandidateState
-		found, err := t.one("SELECT state FROM candidate WHERE partition = $1 AND digest = $2 AND state <> 'saving'",
+		ok, err := t.one("SELECT state FROM candidate WHERE partition = $1 AND digest = $2 AND state <> 'saving'",
 			[]any{string(id.Partition), id.Digest.String()}, &state)
 		switch {
 		case err != nil:
 			return err
-		case !found:
+		case !ok:
 			return fault.New(fault.NotFound, "%s: there is none", attempt).WithHint("lehr get candidates lists them")
 		case state != intent.CandidateHeld:
 			return fault.New(fault.Conflict, "%s: it is %s, only a held one can be acknowledged", attempt, state)

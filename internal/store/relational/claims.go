@@ -39,8 +39,8 @@ func (h holding) free() bool { return h.holder == nil || h.passes != "" }
 // holdingOf decides by the contract of store.Claim.
 func holdingOf(q querier, c claimant) (h holding, err error) {
 	existing := store.Claim{Key: c.Key}
-	found, err := q.one("SELECT partition, asset FROM claim WHERE resource_key = $1", []any{string(c.Key)}, &existing.Partition, &existing.Asset)
-	if err != nil || !found {
+	ok, err := q.one("SELECT partition, asset FROM claim WHERE resource_key = $1", []any{string(c.Key)}, &existing.Partition, &existing.Asset)
+	if err != nil || !ok {
 		return h, err
 	}
 	if existing == c.Claim {
@@ -68,12 +68,12 @@ func (h *holding) checkWithinPartition(q querier, c claimant) error {
 		return err
 	}
 	var push string
-	found, err := q.one("SELECT id FROM push WHERE partition = $1 AND asset = $2 AND open = 1",
+	ok, err := q.one("SELECT id FROM push WHERE partition = $1 AND asset = $2 AND open = 1",
 		[]any{string(c.Partition), string(h.holder.Asset)}, &push)
 	if err != nil {
 		return err
 	}
-	if found {
+	if ok {
 		h.obstacle = fmt.Sprintf("%s, but its push %s has not ended", reason, push)
 		return nil
 	}

@@ -36,7 +36,7 @@ func (s *Store) Collect(ctx context.Context, lease store.Lease, keep store.Reten
 		collecting{"approvals that were used or have ended", c.approvals}, collecting{"reports of what is no more", c.reports},
 		collecting{"candidates", c.candidates}, collecting{"runs of rollouts", c.rollouts}, collecting{"", c.judgements},
 		collecting{"records of validations", c.records}, collecting{"memos of what is no more", c.memos},
-		collecting{"", c.deliveries},
+		collecting{"", c.deliveries}, collecting{"runs of workflows", c.workflows},
 	)
 	if err != nil {
 		return c.removed, err
@@ -202,10 +202,10 @@ func (c *collection) reports(t *transaction, now standing) (int64, error) {
 func (c *collection) candidates(t *transaction, _ standing) (int64, error) {
 	partition := string(c.lease.Partition)
 	var digest string
-	found, err := t.one(`SELECT digest FROM candidate WHERE partition = $1
+	ok, err := t.one(`SELECT digest FROM candidate WHERE partition = $1
 		AND ((state NOT IN ('held', 'saving') AND saved < $2) OR (state = 'saving' AND saved < $3)) LIMIT 1`,
 		[]any{partition, c.forgotten(), stamp(c.now.Add(-max(c.keep.History, savingPeriod)))}, &digest)
-	if err != nil || !found {
+	if err != nil || !ok {
 		return 0, err
 	}
 	// From here on it cannot be seen; a run that ends early leaves it due.

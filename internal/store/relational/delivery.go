@@ -135,11 +135,7 @@ func (t *transaction) authorizeAny(anyOf []intent.Role, partition intent.Partiti
 	if err != nil {
 		return nil, err
 	}
-	for _, role := range intent.Roles() {
-		if authority.May(role, partition) {
-			roles = append(roles, role)
-		}
-	}
+	roles = rolesIn(authority, partition)
 	if slices.ContainsFunc(anyOf, func(role intent.Role) bool { return slices.Contains(roles, role) }) {
 		return roles, nil
 	}
@@ -214,11 +210,11 @@ func (s *Store) Promote(ctx context.Context, lease store.Lease, step store.Promo
 			return fault.New(fault.Conflict, "%s: head, a pin, an order or a stop changed since it was decided: revision %d is now %d", attempt, step.Revision, revision)
 		}
 		var home uint64
-		found, err := t.one("SELECT revision FROM partitions WHERE id = $1 AND registered = 1", []any{string(step.Home)}, &home)
+		ok, err := t.one("SELECT revision FROM partitions WHERE id = $1 AND registered = 1", []any{string(step.Home)}, &home)
 		if err != nil {
 			return err
 		}
-		if !found || home != step.HomeRevision {
+		if !ok || home != step.HomeRevision {
 			return fault.New(fault.Conflict, "%s: the partition %q changed since it was decided", attempt, step.Home)
 		}
 		return mustHaveSaid(t, attempt, step.Home, step.Application, step.Said)
@@ -226,7 +222,7 @@ func (s *Store) Promote(ctx context.Context, lease store.Lease, step store.Promo
 	add := func(t *transaction, revision string) error {
 		for _, r := range step.Records {
 			r.Partition, r.Application, r.At = step.Home, step.Application, t.now.UTC()
-			if r.Kind == intent.DeliveryPromotion {
+			if r.Kind == intent.DeliveryPromotion && step.Edit != nil {
 				r.Revision = revision
 			}
 			if err := addDelivery(t, &r); err != nil {

@@ -54,11 +54,11 @@ func readDelta(q querier, rows map[intent.AssetID]string) ([]store.Entry, error)
 		}
 		entry := store.Entry{Asset: asset, Removed: row.Removed, Member: row.Member, References: row.References, Fields: row.Fields}
 		if row.HasBody {
-			body, found, err := bodyOf(q, row.Member.Digest)
+			body, ok, err := bodyOf(q, row.Member.Digest)
 			if err != nil {
 				return nil, err
 			}
-			if !found {
+			if !ok {
 				return nil, fault.New(fault.Internal, "the content of %q with digest %s is missing", asset, row.Member.Digest).
 					WithHint("the store is damaged: restore it from a backup")
 			}

@@ -51,6 +51,11 @@ type changing struct {
 	// is done in it after the change; nil: nothing is.
 	rests func(t *transaction) error
 	then  func(t *transaction, result document.Document) error
+	// repeats is called in place of then where the very same change was made before; nil:
+	// nothing is.
+	repeats func(t *transaction, result document.Document) error
+	// unlessStopped: the change is refused while the partition is stopped (S18).
+	unlessStopped bool
 }
 
 // CreateDocument makes a document. One that was deleted is made anew.
@@ -230,8 +235,10 @@ func (c *changing) run(ctx context.Context) (result document.Document, err error
 				return repeatedErr
 			}
 			if isRepeat {
-				result = repeated
-				return nil
+				if result = repeated; c.repeats == nil {
+					return nil
+				}
+				return c.repeats(t, repeated)
 			}
 		}
 		if err != nil {
@@ -257,6 +264,10 @@ func (c *changing) may(t *transaction) error {
 		return t.authorize(intent.Editor, c.partition)
 	}
 	now, err := c.store.fence(t, *c.lease)
+	if err == nil && c.unlessStopped && now.stopped {
+		return fault.New(fault.Conflict, "%s: %s stopped by %s: %s", c.describe(), scopeName(now.stop.Partition), now.stop.Owner.Name, now.stop.Reason).
+			WithHint("%s ends the stop", now.stop.Ending())
+	}
 	if err == nil && !c.atAnyRevision && now.revision != c.revision {
 		return fault.New(fault.Conflict, "%s: head, a pin, an order or a stop changed since it was decided: revision %d is now %d", c.describe(), c.revision, now.revision)
 	}
@@ -367,9 +378,9 @@ func (c *changing) repeated(t *transaction, now documentRow) (result document.Do
 		number = c.base + 1
 	}
 	var storedDigest intent.Digest
-	found, err := t.one("SELECT asked FROM document_revision WHERE partition = $1 AND name = $2 AND revision = $3",
+	ok, err := t.one("SELECT asked FROM document_revision WHERE partition = $1 AND name = $2 AND revision = $3",
 		[]any{string(c.partition), c.name, int64(number)}, digestColumn{&storedDigest})
-	if err != nil || !found || storedDigest != c.digest() {
+	if err != nil || !ok || storedDigest != c.digest() {
 		return result, false, err
 	}
 	content, err := contentAt(t, c.partition, c.name, now, number)

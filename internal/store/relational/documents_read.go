@@ -24,9 +24,9 @@ func readDocument(q querier, partition intent.PartitionID, name string) (now doc
 	var deleted bool
 	var content []byte
 	var digest intent.Digest
-	found, err := q.one("SELECT revision, deleted, content, digest, oldest, history FROM document WHERE partition = $1 AND name = $2",
+	ok, err := q.one("SELECT revision, deleted, content, digest, oldest, history FROM document WHERE partition = $1 AND name = $2",
 		[]any{string(partition), name}, &now.revision, &deleted, &content, digestColumn{&digest}, &now.oldest, &now.history)
-	if err != nil || !found {
+	if err != nil || !ok {
 		return documentRow{}, err
 	}
 	if !deleted {
@@ -82,9 +82,9 @@ func contentAt(q querier, partition intent.PartitionID, name string, now documen
 
 func changesOf(q querier, partition intent.PartitionID, name string, revision uint64) (changes []document.Change, err error) {
 	var text []byte
-	found, err := q.one("SELECT changes FROM document_revision WHERE partition = $1 AND name = $2 AND revision = $3",
+	ok, err := q.one("SELECT changes FROM document_revision WHERE partition = $1 AND name = $2 AND revision = $3",
 		[]any{string(partition), name, int64(revision)}, &text)
-	if err != nil || !found {
+	if err != nil || !ok {
 		return nil, err
 	}
 	return changes, decode("changes of a document", string(text), &changes)

@@ -135,3 +135,9 @@ func ReportsBy(filter store.ReportFilter) string {
 	text, _ := reportsBy("", filter)
 	return text
 }
+
+// WorkflowRuns is the statement of Store.WorkflowRuns.
+func WorkflowRuns(filter store.WorkflowFilter) string {
+	text, _ := runsBy("", filter)
+	return text
+}

@@ -148,5 +148,8 @@ func reportsBy(partition intent.PartitionID, filter store.ReportFilter) (text st
 	if filter.Unhealthy {
 		text += " AND state = 'in-sync' AND settled = 0" // As its index has it.
 	}
+	if filter.Asks {
+		text += " AND asks = 1"
+	}
 	return text + " ORDER BY asset LIMIT $5 + 0", arguments
 }

@@ -49,11 +49,11 @@ type chapter struct {
 	currentPlace string
 }
 
-func (s *Store) chapter(q querier) (c chapter, found bool, err error) {
+func (s *Store) chapter(q querier) (c chapter, ok bool, err error) {
 	var since int64
-	found, err = q.one(s.selectHistory(), nil, &c.generation, &c.timeline, &c.place, &c.suspect, &since, &c.lost, &c.unsure, &c.currentPlace)
+	ok, err = q.one(s.selectHistory(), nil, &c.generation, &c.timeline, &c.place, &c.suspect, &since, &c.lost, &c.unsure, &c.currentPlace)
 	c.since = unstamp(since)
-	return c, found, err
+	return c, ok, err
 }
 
 // trusted reports whether nothing stands against the store's being the newest
@@ -75,8 +75,8 @@ func (c chapter) stop() intent.Stop {
 // suspicion is the stop of a store that is not trusted, or that could not be
 // after a restore; nil otherwise.
 func (s *Store) suspicion(q querier) (*intent.Stop, error) {
-	c, found, err := s.chapter(q)
-	if err != nil || !found || c.trusted() {
+	c, ok, err := s.chapter(q)
+	if err != nil || !ok || c.trusted() {
 		return s.writer.unwitnessed.Load(), err
 	}
 	stop := c.stop()
@@ -116,7 +116,7 @@ func (w *writer) count(t *transaction, requests int, ends bool) (mark, error) {
 	if ends {
 		endedFlag = 1
 	}
-	found, err := t.one(`INSERT INTO writer (generation, name, commits, place, ended)
+	ok, err := t.one(`INSERT INTO writer (generation, name, commits, place, ended)
 		SELECT h.generation, $1, $2, `+w.engine.Place()+`, $3 FROM history h WHERE h.generation = (SELECT max(generation) FROM history)
 		ON CONFLICT (generation, name) DO UPDATE SET commits = writer.commits + excluded.commits, ended = excluded.ended
 		RETURNING generation, commits, place, `+w.engine.Place()+`,
@@ -125,7 +125,7 @@ func (w *writer) count(t *transaction, requests int, ends bool) (mark, error) {
 	if err != nil {
 		return m, err
 	}
-	if !found {
+	if !ok {
 		if err := w.beginHistory(t); err != nil {
 			return m, err
 		}
@@ -173,12 +173,12 @@ func (w *writer) miss(t *transaction, m mark, storedCommits int64) error {
 	case lastMark.Commits == 0:
 		return nil // Another replica began the history that this one was to begin.
 	default:
-		found, err := t.one("SELECT coalesce(w.commits, 0) FROM history h LEFT JOIN writer w ON w.generation = h.generation AND w.name = $2 WHERE h.timeline = $1",
+		ok, err := t.one("SELECT coalesce(w.commits, 0) FROM history h LEFT JOIN writer w ON w.generation = h.generation AND w.name = $2 WHERE h.timeline = $1",
 			[]any{lastMark.Timeline, lastMark.Writer}, &storedCommits)
 		if err != nil {
 			return err
 		}
-		if !found {
+		if !ok {
 			return loss{reason: "the store is another than was served here before: a copy that went its own way, or a new one", unsure: true}
 		}
 	}

@@ -28,13 +28,13 @@ func (s *Store) ClosePushes(ctx context.Context, lease store.Lease, closings []s
 				continue
 			}
 			var asset, budgets, rates string
-			found, err := t.one(`UPDATE push SET open = 0, doubt = 0, ending = $3, reason = $4, ended = $5
+			ok, err := t.one(`UPDATE push SET open = 0, doubt = 0, ending = $3, reason = $4, ended = $5
 				WHERE id = $1 AND partition = $2 AND open = 1 RETURNING asset, budgets, rates`,
 				[]any{string(closing.Push), string(lease.Partition), closing.Ending, closing.Reason, stamp(closing.At)}, &asset, &budgets, &rates)
 			if err != nil {
 				return err
 			}
-			if !found {
+			if !ok {
 				continue
 			}
 			if err := d.releaseBudgets(budgets); err != nil {
@@ -54,9 +54,9 @@ func (s *Store) ClosePushes(ctx context.Context, lease store.Lease, closings []s
 // until it is settled.
 func doubt(t *transaction, lease store.Lease, closing store.Closing) error {
 	var asset string
-	found, err := t.one("UPDATE push SET doubt = 1, reason = $3 WHERE id = $1 AND partition = $2 AND open = 1 AND doubt = 0 RETURNING asset",
+	ok, err := t.one("UPDATE push SET doubt = 1, reason = $3 WHERE id = $1 AND partition = $2 AND open = 1 AND doubt = 0 RETURNING asset",
 		[]any{string(closing.Push), string(lease.Partition), closing.Reason}, &asset)
-	if err == nil && found {
+	if err == nil && ok {
 		t.audit(lease.Partition, closing.At, serverActor(lease), "doubt", asset,
 			audit.Ended{Push: closing.Push, Why: closing.Reason}.String())
 	}

@@ -31,23 +31,23 @@ func (s *Store) SetLabel(ctx context.Context, id intent.IncarnationID, key, valu
 		}
 		var previous string
 		var person bool
-		found, err := t.one("SELECT value, person FROM label WHERE partition = $1 AND seq = $2 AND name = $3",
+		ok, err := t.one("SELECT value, person FROM label WHERE partition = $1 AND seq = $2 AND name = $3",
 			[]any{string(id.Partition), int64(id.Sequence), key}, &previous, &person)
 		switch {
 		case err != nil:
 			return err
-		case found && !person:
+		case ok && !person:
 			return fault.New(fault.Conflict, "%s: it was published with the label %s=%s, which stays", attempt, key, previous).WithHint("choose another key")
-		case !found && value == "":
+		case !ok && value == "":
 			return fault.New(fault.NotFound, "%s: it has no label %q to remove", attempt, key).WithHint("lehr describe incarnation %s shows its labels", id)
 		case previous == value:
 			return nil
 		}
-		return changeLabel(t, attempt, id, key, value, found, reason, actor)
+		return changeLabel(t, attempt, id, key, value, ok, reason, actor)
 	})
 }
 
-func changeLabel(t *transaction, attempt string, id intent.IncarnationID, key, value string, found bool, reason string, actor intent.Actor) error {
+func changeLabel(t *transaction, attempt string, id intent.IncarnationID, key, value string, ok bool, reason string, actor intent.Actor) error {
 	arguments := []any{string(id.Partition), int64(id.Sequence)}
 	if err := t.tell(id.Partition); err != nil {
 		return err
@@ -57,7 +57,7 @@ func changeLabel(t *transaction, attempt string, id intent.IncarnationID, key, v
 		_, err := t.exec("DELETE FROM label WHERE partition = $1 AND seq = $2 AND name = $3", append(arguments, key)...)
 		return err
 	}
-	if !found {
+	if !ok {
 		var count int
 		if _, err := t.one("SELECT count(*) FROM label WHERE partition = $1 AND seq = $2", arguments, &count); err != nil {
 			return err

@@ -168,11 +168,11 @@ func (s *Store) fence(q querier, lease store.Lease) (now standing, err error) {
 func current(q querier, lease store.Lease, text string, arguments []any, rest ...any) error {
 	var epoch uint64
 	var holder string
-	found, err := q.one(text, arguments, append([]any{&epoch, &holder}, rest...)...)
+	ok, err := q.one(text, arguments, append([]any{&epoch, &holder}, rest...)...)
 	switch {
 	case err != nil:
 		return err
-	case !found:
+	case !ok:
 		return fault.New(fault.Conflict, "the lease of %q is not current: there is no such partition", lease.Partition)
 	case lease.Epoch == 0 || epoch != lease.Epoch || holder != lease.Holder:
 		return fault.New(fault.Conflict, "the lease of %q held by %q at epoch %d is not current: the epoch is %d, held by %q",

@@ -38,12 +38,12 @@ func (s *Store) SaveMemo(ctx context.Context, lease store.Lease, push intent.Pus
 func mustHoldPush(t *transaction, attempt string, lease store.Lease, push intent.PushID) (asset intent.AssetID, err error) {
 	var epoch uint64
 	var doubt bool
-	found, err := t.one("SELECT asset, epoch, doubt FROM push WHERE id = $1 AND partition = $2 AND open = 1",
+	ok, err := t.one("SELECT asset, epoch, doubt FROM push WHERE id = $1 AND partition = $2 AND open = 1",
 		[]any{string(push), string(lease.Partition)}, &asset, &epoch, &doubt)
 	switch {
 	case err != nil:
 		return "", err
-	case !found:
+	case !ok:
 		return "", fault.New(fault.Conflict, "%s: it is not open", attempt)
 	case epoch != lease.Epoch:
 		return "", fault.New(fault.Conflict, "%s: it was admitted under epoch %d, now it is %d", attempt, epoch, lease.Epoch)

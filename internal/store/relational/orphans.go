@@ -110,17 +110,17 @@ func mustBeOrphan(t *transaction, attempt string, partition intent.PartitionID, 
 		return orphan, fault.New(fault.NotFound, "%s: it is no orphan: %s@%d has it", attempt, partition, head).
 			WithHint("only what intent does not name any more can be disowned")
 	}
-	found := false
+	ok := false
 	err = t.queryEach("SELECT "+enforcedColumns+" FROM enforced e WHERE e.partition = $1 AND e.asset = $2",
 		[]any{string(partition), string(asset)}, func(row scanner) (err error) {
-			found = true
+			ok = true
 			orphan, err = scanEnforced(row, partition)
 			return err
 		})
 	switch {
 	case err != nil:
 		return orphan, err
-	case !found:
+	case !ok:
 		return orphan, fault.New(fault.NotFound, "%s: it is no orphan: it was never seen in sync, or was disowned", attempt).
 			WithHint("lehr get orphans lists them")
 	case orphan.Absent:

@@ -47,17 +47,18 @@ func (s *Store) AddPartition(ctx context.Context, id intent.PartitionID, definit
 // other.
 func (t *transaction) authorizeAdding(id intent.PartitionID) error {
 	var one int
-	found, err := t.one("SELECT 1 FROM partitions WHERE id = $1 AND registered = 1", []any{string(id)}, &one)
+	ok, err := t.one("SELECT 1 FROM partitions WHERE id = $1 AND registered = 1", []any{string(id)}, &one)
 	if err != nil {
 		return err
 	}
-	if !found {
+	if !ok {
 		id = ""
 	}
 	return t.authorize(intent.Admin, id)
 }
 
-// RemovePartition forgets the registration and the memos, and ends the lease.
+// RemovePartition forgets the registration and the memos, and ends the lease and the runs of
+// workflows: none goes on when the partition is registered again.
 func (s *Store) RemovePartition(ctx context.Context, id intent.PartitionID, reason string, actor intent.Actor) error {
 	attempt := fmt.Sprintf("removing partition %q", id)
 	if err := s.mustServe(attempt); err != nil {
@@ -78,6 +79,9 @@ func (s *Store) RemovePartition(ctx context.Context, id intent.PartitionID, reas
 			if _, err := t.exec("DELETE FROM "+table+" WHERE partition = $1", string(id)); err != nil {
 				return err
 			}
+		}
+		if err := endRuns(t, attempt, id); err != nil {
+			return err
 		}
 		t.changed = append(t.changed, id)
 		t.audit(id, t.now, actor, "remove-partition", string(id), "").because(reason)
@@ -121,13 +125,13 @@ func scanPartition(row scanner) (p store.Partition, err error) {
 func (s *Store) Partition(ctx context.Context, id intent.PartitionID) (p store.Partition, err error) {
 	attempt := fmt.Sprintf("reading partition %q", id)
 	err = s.read(ctx, attempt, func(q querier) error {
-		found := false
+		ok := false
 		err := q.queryEach(s.selectPartition()+" AND p.id = $1", []any{string(id)}, func(row scanner) (err error) {
-			found = true
+			ok = true
 			p, err = scanPartition(row)
 			return err
 		})
-		if err == nil && !found {
+		if err == nil && !ok {
 			return notRegistered(attempt, id)
 		}
 		if err != nil {
@@ -168,8 +172,8 @@ func notRegistered(attempt string, id intent.PartitionID) error {
 // mustRegister is NotFound unless the partition is registered.
 func mustRegister(q querier, attempt string, id intent.PartitionID) error {
 	var one int
-	found, err := q.one("SELECT 1 FROM partitions WHERE id = $1 AND registered = 1", []any{string(id)}, &one)
-	if err == nil && !found {
+	ok, err := q.one("SELECT 1 FROM partitions WHERE id = $1 AND registered = 1", []any{string(id)}, &one)
+	if err == nil && !ok {
 		return notRegistered(attempt, id)
 	}
 	return err
@@ -196,8 +200,8 @@ func (s *Store) Hint(ctx context.Context, id intent.PartitionID) error {
 func (s *Store) Hints(ctx context.Context, id intent.PartitionID) (hints int64, err error) {
 	attempt := fmt.Sprintf("reading whether the sources of partition %q may have changed", id)
 	err = s.read(ctx, attempt, func(q querier) error {
-		found, err := q.one("SELECT hints FROM partitions WHERE id = $1 AND registered = 1", []any{string(id)}, &hints)
-		if err == nil && !found {
+		ok, err := q.one("SELECT hints FROM partitions WHERE id = $1 AND registered = 1", []any{string(id)}, &hints)
+		if err == nil && !ok {
 			return notRegistered(attempt, id)
 		}
 		return err

@@ -29,12 +29,12 @@ func (s *Store) Permit(ctx context.Context, lease store.Lease, push intent.PushI
 		var effective intent.Digest
 		var epoch uint64
 		var doubt bool
-		found, err := q.one("SELECT asset, target, effective, epoch, doubt FROM push WHERE id = $1 AND partition = $2 AND open = 1",
+		ok, err := q.one("SELECT asset, target, effective, epoch, doubt FROM push WHERE id = $1 AND partition = $2 AND open = 1",
 			[]any{string(push), string(lease.Partition)}, &asset, &admitted, digestColumn{&effective}, &epoch, &doubt)
 		switch {
 		case err != nil:
 			return err
-		case !found:
+		case !ok:
 			return refuse("it is not open")
 		case epoch != lease.Epoch:
 			return refuse("it was admitted under epoch %d, now it is %d", epoch, lease.Epoch)

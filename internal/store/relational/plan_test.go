@@ -67,6 +67,11 @@ func TestPlansFollowTheChange(t *testing.T) {
 			"e USING INDEX edge_target (partition=? AND to_asset=? AND from_asset>?)", m}},
 		{"members by reference and field", relational.Members(store.AssetFilter{RefersTo: "a", Field: "f", Value: "v"}), 7, []string{
 			"e USING INDEX edge_target (partition=? AND to_asset=? AND from_asset>?)", m, "f EXISTS USING INDEX field_value (partition=? AND path=? AND value=? AND asset=?"}},
+		{"runs of workflows", relational.WorkflowRuns(store.WorkflowFilter{Before: 1}), 3, []string{"sqlite_autoindex_workflow_run_1 (partition=? AND number<?)"}},
+		{"runs of a workflow", relational.WorkflowRuns(store.WorkflowFilter{Workflow: "w"}), 3, []string{"workflow_run_name (partition=? AND workflow=?)"}},
+		{"runs that go on", relational.WorkflowRuns(store.WorkflowFilter{Open: true}), 2, []string{"workflow_run_open (partition=?)"}},
+		{"runs that changed", relational.WorkflowRuns(store.WorkflowFilter{Touched: new(uint64)}), 3, []string{"workflow_run_touched (partition=? AND touched>?)"}},
+		{"runs that go on and changed", relational.WorkflowRuns(store.WorkflowFilter{Open: true, Touched: new(uint64)}), 3, []string{"workflow_run_touched (partition=? AND touched>?)"}},
 		{"services", relational.ServicesAfter, 3, []string{"COVERING INDEX report_group (partition=? AND service>?)"}},
 		{"groups counted", relational.CountGroups, 3, []string{"COVERING INDEX report_group (partition=? AND service>? AND service<?)"}},
 		{"an instance counted", relational.CountInstance, 3, []string{"COVERING INDEX report_group (partition=? AND service=?)"}},

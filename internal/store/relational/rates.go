@@ -75,9 +75,9 @@ func (d *desk) checkRates(a store.Admission) (*intent.WaitingOn, error) {
 			[]any{string(d.lease.Partition), use.Key, use.Limit - 1}, &countedAt); err != nil {
 			return nil, err
 		}
-		until := unstamp(min(countedAt, now)).Add(use.Period)
-		return &intent.WaitingOn{Kind: intent.WaitRate, Until: until, Reason: fmt.Sprintf(
-			"rate limit %s: %d of %d pushes were under way within %s; the next may begin at %s, or later", use.Key, use.Limit, use.Limit, use.Period, until.UTC().Format(time.RFC3339))}, nil
+		end := unstamp(min(countedAt, now)).Add(use.Period)
+		return &intent.WaitingOn{Kind: intent.WaitRate, Until: end, Reason: fmt.Sprintf(
+			"rate limit %s: %d of %d pushes were under way within %s; the next may begin at %s, or later", use.Key, use.Limit, use.Limit, use.Period, end.UTC().Format(time.RFC3339))}, nil
 	}
 	return nil, nil
 }

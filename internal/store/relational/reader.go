@@ -16,11 +16,11 @@ import (
 const open = int64(9223372036854775807)
 
 // scanner is a row.
-type scanner interface{ Scan(into ...any) error }
+type scanner interface{ Scan(targets ...any) error }
 
 // querier reads, in a snapshot or in a writer's transaction.
 type querier interface {
-	one(text string, arguments []any, into ...any) (found bool, err error)
+	one(text string, arguments []any, targets ...any) (ok bool, err error)
 	queryEach(text string, arguments []any, scan func(scanner) error) error
 }
 

@@ -56,13 +56,13 @@ func (s *Store) SaveReports(ctx context.Context, lease store.Lease, reports []in
 	return nil
 }
 
-const putReport = `INSERT INTO report (partition, asset, state, record, settled, service, instance) VALUES ($1, $2, $3, $4, $5, $6, $7)
-	ON CONFLICT (partition, asset) DO UPDATE SET state = excluded.state, record = excluded.record, settled = excluded.settled,
+const putReport = `INSERT INTO report (partition, asset, state, record, settled, service, instance, asks) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+	ON CONFLICT (partition, asset) DO UPDATE SET state = excluded.state, record = excluded.record, settled = excluded.settled, asks = excluded.asks,
 		service = excluded.service, instance = excluded.instance`
 
 // replaceReport stores the last report of an asset.
 func replaceReport(t *transaction, partition intent.PartitionID, report intent.Report, text string, group intent.Group) error {
-	_, err := t.exec(putReport, string(partition), string(report.Asset), string(report.State), text, flag(report.Settled()), group.Service, group.Instance)
+	_, err := t.exec(putReport, string(partition), string(report.Asset), string(report.State), text, flag(report.Settled()), group.Service, group.Instance, flag(report.AsksPeople()))
 	return err
 }
 
@@ -124,12 +124,12 @@ func (s *Store) Report(ctx context.Context, partition intent.PartitionID, asset 
 	attempt := fmt.Sprintf("reading the report of %q in %q", asset, partition)
 	err = s.read(ctx, attempt, func(q querier) error {
 		var text string
-		found, err := q.one("SELECT record FROM report WHERE partition = $1 AND asset = $2",
+		ok, err := q.one("SELECT record FROM report WHERE partition = $1 AND asset = $2",
 			[]any{string(partition), string(asset)}, &text)
 		switch {
 		case err != nil:
 			return err
-		case !found:
+		case !ok:
 			return fault.New(fault.NotFound, "%s: there is none", attempt).
 				WithHint("either there is no such asset, or its first pass is still to come")
 		}

@@ -117,8 +117,8 @@ func takeOver(t *transaction, pin intent.Pin, holder intent.Actor, sequence inte
 	}
 	partition, asset := string(pin.Incarnation.Partition), string(pin.Asset)
 	var record string
-	found, err := t.one("SELECT record FROM observation WHERE partition = $1 AND rollout = $2 AND asset = $3", []any{partition, previousRollout, asset}, &record)
-	if err != nil || !found {
+	ok, err := t.one("SELECT record FROM observation WHERE partition = $1 AND rollout = $2 AND asset = $3", []any{partition, previousRollout, asset}, &record)
+	if err != nil || !ok {
 		return err
 	}
 	if _, err := t.exec("DELETE FROM observation WHERE partition = $1 AND rollout = $2 AND asset = $3", partition, previousRollout, asset); err != nil {

@@ -44,9 +44,9 @@ func (d *desk) headPolicy() (*intentpb.Policy, error) {
 	id := intent.IncarnationID{Partition: d.lease.Partition, Sequence: d.now.head}
 	var member intent.Member
 	var body []byte
-	found, err := d.one(contentOfMember, []any{string(id.Partition), string(intent.PolicyAsset), int64(id.Sequence)},
+	ok, err := d.one(contentOfMember, []any{string(id.Partition), string(intent.PolicyAsset), int64(id.Sequence)},
 		&member.Asset, &member.Type, digestColumn{&member.Digest}, digestColumn{&member.Effective}, &member.Since, &body)
-	if err != nil || !found {
+	if err != nil || !ok {
 		return nil, err
 	}
 	if intent.BodyDigest(body) != member.Digest {

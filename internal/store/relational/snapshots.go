@@ -14,12 +14,12 @@ import (
 // yet, has rows that are not to be seen.
 func incarnationAt(q querier, id intent.IncarnationID) (incarnation intent.Incarnation, err error) {
 	var text string
-	found, err := q.one("SELECT record FROM incarnation WHERE partition = $1 AND seq = $2",
+	ok, err := q.one("SELECT record FROM incarnation WHERE partition = $1 AND seq = $2",
 		[]any{string(id.Partition), int64(id.Sequence)}, &text)
 	if err != nil {
 		return incarnation, err
 	}
-	if !found {
+	if !ok {
 		return incarnation, absent(q, id)
 	}
 	if err := decode("incarnation "+id.String(), text, &incarnation); err != nil {
@@ -48,9 +48,9 @@ func absent(q querier, id intent.IncarnationID) error {
 
 func mustRetain(q querier, id intent.IncarnationID) error {
 	var one int
-	found, err := q.one("SELECT 1 FROM incarnation WHERE partition = $1 AND seq = $2",
+	ok, err := q.one("SELECT 1 FROM incarnation WHERE partition = $1 AND seq = $2",
 		[]any{string(id.Partition), int64(id.Sequence)}, &one)
-	if err == nil && !found {
+	if err == nil && !ok {
 		_, err = incarnationAt(q, id)
 	}
 	return err
@@ -68,11 +68,11 @@ func memberAt(q querier, id intent.IncarnationID, asset intent.AssetID) (m inten
 	if err := mustRetain(q, id); err != nil {
 		return m, err
 	}
-	found, err := q.one("SELECT "+memberColumns+` FROM member
+	ok, err := q.one("SELECT "+memberColumns+` FROM member
 		WHERE partition = $1 AND asset = $2 AND from_seq <= $3 AND to_seq > $3`,
 		[]any{string(id.Partition), string(asset), int64(id.Sequence)},
 		&m.Asset, &m.Type, digestColumn{&m.Digest}, digestColumn{&m.Effective}, &m.Since)
-	if err == nil && !found {
+	if err == nil && !ok {
 		err = fault.New(fault.NotFound, "%s has no asset %q", id, asset)
 	}
 	return m, err
@@ -126,8 +126,8 @@ func (s *Store) Member(ctx context.Context, id intent.IncarnationID, asset inten
 func (s *Store) Body(ctx context.Context, digest intent.Digest) (body []byte, err error) {
 	attempt := "reading the content " + digest.Short()
 	err = s.read(ctx, attempt, func(q querier) error {
-		var found bool
-		if body, found, err = bodyOf(q, digest); err == nil && !found {
+		var ok bool
+		if body, ok, err = bodyOf(q, digest); err == nil && !ok {
 			return fault.New(fault.NotFound, "%s: there is none", attempt)
 		}
 		return err
@@ -142,16 +142,16 @@ func (s *Store) Body(ctx context.Context, digest intent.Digest) (body []byte, er
 func (s *Store) Content(ctx context.Context, id intent.IncarnationID, asset intent.AssetID) (m intent.Member, body []byte, err error) {
 	attempt := fmt.Sprintf("reading %q in %s", asset, id)
 	err = s.read(ctx, attempt, func(q querier) error {
-		found, err := q.one(contentOfMember, []any{string(id.Partition), string(asset), int64(id.Sequence)},
+		ok, err := q.one(contentOfMember, []any{string(id.Partition), string(asset), int64(id.Sequence)},
 			&m.Asset, &m.Type, digestColumn{&m.Digest}, digestColumn{&m.Effective}, &m.Since, &body)
-		if err != nil || found && body != nil && intent.BodyDigest(body) == m.Digest {
+		if err != nil || ok && body != nil && intent.BodyDigest(body) == m.Digest {
 			return err
 		}
 		// Step by step, to say what is missing or damaged.
 		if m, err = memberAt(q, id, asset); err != nil {
 			return err
 		}
-		if body, found, err = bodyOf(q, m.Digest); err == nil && !found {
+		if body, ok, err = bodyOf(q, m.Digest); err == nil && !ok {
 			return fault.New(fault.Internal, "%s: its content with digest %s is not there", attempt, m.Digest)
 		}
 		return err
@@ -196,9 +196,9 @@ var contentsOfMembers = `SELECT m.asset, m.digest, b.bytes FROM incarnation AS i
 
 // bodyOf reads and verifies. A body that does not match its digest is named
 // with an asset that has it, and never returned.
-func bodyOf(q querier, digest intent.Digest) (body []byte, found bool, err error) {
-	found, err = q.one("SELECT bytes FROM body WHERE digest = $1", []any{digest[:]}, &body)
-	if err != nil || !found {
+func bodyOf(q querier, digest intent.Digest) (body []byte, ok bool, err error) {
+	ok, err = q.one("SELECT bytes FROM body WHERE digest = $1", []any{digest[:]}, &body)
+	if err != nil || !ok {
 		return nil, false, err
 	}
 	if intent.BodyDigest(body) == digest {

@@ -48,11 +48,11 @@ func putSpilled(t *transaction, partition intent.PartitionID, entry store.Entry)
 	for _, digest := range entry.Blobs {
 		name := digest.String()
 		var one int
-		found, err := t.one("SELECT 1 FROM blob WHERE partition = $1 AND kind = $2 AND name = $3", []any{string(partition), store.SpillBlobs, name}, &one)
+		ok, err := t.one("SELECT 1 FROM blob WHERE partition = $1 AND kind = $2 AND name = $3", []any{string(partition), store.SpillBlobs, name}, &one)
 		if err != nil {
 			return err
 		}
-		if !found {
+		if !ok {
 			return fault.New(fault.Conflict, "asset %s names the blob %s, which is not there: it was collected meanwhile", entry.Asset, name)
 		}
 		body := entry.Member.Digest
@@ -66,7 +66,7 @@ func putSpilled(t *transaction, partition intent.PartitionID, entry store.Entry)
 
 // lostSpilled is the error of a blob that is not there, or is not what its name
 // says: where a body names it, that is damage, which is told with an asset.
-func lostSpilled(q querier, attempt string, partition intent.PartitionID, name string, found bool) error {
+func lostSpilled(q querier, attempt string, partition intent.PartitionID, name string, ok bool) error {
 	var asset string
 	named, err := q.one(`SELECT coalesce(
 		(SELECT m.asset FROM member m WHERE m.partition = s.partition AND m.digest = s.body ORDER BY m.to_seq DESC, m.asset LIMIT 1),
@@ -75,11 +75,11 @@ func lostSpilled(q querier, attempt string, partition intent.PartitionID, name s
 	switch {
 	case err != nil:
 		return err
-	case !found && !named:
+	case !ok && !named:
 		return fault.New(fault.NotFound, "%s: there is none", attempt)
 	}
 	reason := "its bytes have another digest"
-	if !found {
+	if !ok {
 		reason = "it is not there"
 	}
 	if named {

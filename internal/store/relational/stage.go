@@ -358,8 +358,8 @@ func putBody(t *transaction, entry store.Entry) error {
 		return err
 	}
 	var one int
-	found, err := t.one("SELECT 1 FROM body WHERE digest = $1", []any{digest[:]}, &one)
-	if err == nil && !found {
+	ok, err := t.one("SELECT 1 FROM body WHERE digest = $1", []any{digest[:]}, &one)
+	if err == nil && !ok {
 		return fault.New(fault.Invalid, "the entry of %q brings no body, and none with digest %s is stored", entry.Asset, digest)
 	}
 	return err

@@ -27,7 +27,7 @@ func (t *transaction) exec(text string, arguments ...any) (int64, error) {
 }
 
 // one scans the only row; found is false when there is none.
-func (t *transaction) one(text string, arguments []any, targets ...any) (found bool, err error) {
+func (t *transaction) one(text string, arguments []any, targets ...any) (ok bool, err error) {
 	statement, err := t.writer.statement(text)
 	if err != nil {
 		return false, err

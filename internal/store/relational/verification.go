@@ -48,11 +48,11 @@ func (s *Store) EndVerification(ctx context.Context, lease store.Lease, v intent
 }
 
 func endVerification(t *transaction, attempt string, v *intent.Verification) error {
-	known, err := verificationOf(t, v)
+	verification, err := verificationOf(t, v)
 	if err != nil {
 		return err
 	}
-	if known == nil || !known.Same(*v) {
+	if verification == nil || !verification.Same(*v) {
 		return fault.New(fault.Conflict, "%s: the verification %s in %s is not under way any more", attempt, v.Name, v.Environment)
 	}
 	_, err = t.exec("DELETE FROM verification WHERE partition = $1 AND home = $2 AND application = $3 AND environment = $4",
@@ -62,13 +62,13 @@ func endVerification(t *transaction, attempt string, v *intent.Verification) err
 
 // beginVerification stores one that begins, or one under way with another head.
 func beginVerification(t *transaction, attempt string, v *intent.Verification) error {
-	known, err := verificationOf(t, v)
+	verification, err := verificationOf(t, v)
 	switch {
 	case err != nil:
 		return err
-	case known != nil && !known.Same(*v):
-		return fault.New(fault.Conflict, "%s: the verification %s is under way in %s already", attempt, known.Name, v.Environment)
-	case known == nil:
+	case verification != nil && !verification.Same(*v):
+		return fault.New(fault.Conflict, "%s: the verification %s is under way in %s already", attempt, verification.Name, v.Environment)
+	case verification == nil:
 		var pushed []intent.AssetID
 		err := t.queryEach("SELECT asset FROM push WHERE partition = $1 AND open = 1", []any{string(v.Partition)}, func(row scanner) error {
 			var asset intent.AssetID
@@ -94,13 +94,13 @@ func beginVerification(t *transaction, attempt string, v *intent.Verification) e
 }
 
 // verificationOf is the one under way in the environment of another; nil: none is.
-func verificationOf(q querier, v *intent.Verification) (known *intent.Verification, err error) {
+func verificationOf(q querier, v *intent.Verification) (verification *intent.Verification, err error) {
 	err = q.queryEach("SELECT record FROM verification WHERE partition = $1 AND home = $2 AND application = $3 AND environment = $4",
 		[]any{string(v.Partition), string(v.Home), v.Application, v.Environment}, func(row scanner) error {
-			known = &intent.Verification{}
-			return decodeRow(row, "verification", known)
+			verification = &intent.Verification{}
+			return decodeRow(row, "verification", verification)
 		})
-	return known, err
+	return verification, err
 }
 
 // Verifications lists those that are under way in a partition.

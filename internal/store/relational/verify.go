@@ -64,7 +64,7 @@ func (v *verifier) verifyBlobs() error {
 		if err := row.Scan(&partition, &kind, &name, digestColumn{&digest}, &bytes); err != nil {
 			return err
 		}
-		if blobDigest(bytes) != digest || kind == store.SpillBlobs && intent.BlobSum(bytes).String() != name {
+		if !isBlobDigest(digest, intent.PartitionID(partition), kind, name, bytes) || kind == store.SpillBlobs && intent.BlobSum(bytes).String() != name {
 			return damaged("blob %q of kind %q of partition %q is not as it was written", name, kind, partition)
 		}
 		v.Blobs++

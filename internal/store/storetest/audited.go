@@ -330,6 +330,35 @@ var writes = map[string]write{
 			By: intent.DeliveryHolder(shop, "web"), Verb: "edit-document", Subject: "knobs", Reason: "let in", Detail: "revision 2: set /test/version",
 		},
 	},
+	"StartWorkflow": {
+		do: func(w *world) error {
+			_, err := w.StartWorkflow(w.t.Context(), workflowRun("promote"), workflowEvents(intent.WorkflowStarted), intent.Operator)
+			return err
+		},
+		want: intent.AuditRecord{By: alice, Verb: "workflow-start", Subject: "promote#1", Reason: "a release", Detail: "definition d1"},
+	},
+	"StepWorkflowAs": {
+		prepare: func(w *world) { w.started(workflowRun("promote")) },
+		do: func(w *world) error {
+			step := store.WorkflowStep{Run: w.workflowRun(1), By: bob, Events: []intent.WorkflowEvent{{Kind: intent.WorkflowVoted, Key: "ask", Good: true}}}
+			_, err := w.StepWorkflowAs(w.t.Context(), step, []intent.Role{intent.Approver}, "workflow-vote", "seen")
+			return err
+		},
+		want: intent.AuditRecord{By: bob, Verb: "workflow-vote", Subject: "promote#1", Reason: "seen", Detail: "approval of the action ask"},
+	},
+	"StepWorkflow": {
+		prepare: func(w *world) {
+			w.created(`{"version":"0.9"}`)
+			w.started(workflowRun("promote"))
+		},
+		do: func(w *world) error {
+			_, err := w.StepWorkflow(w.t.Context(), w.lease, w.edits(1, "1", "1.0"))
+			return err
+		},
+		want: intent.AuditRecord{
+			By: intent.WorkflowHolder(shop, "promote"), Verb: "edit-document", Subject: "knobs", Reason: "promoted", Detail: "revision 2: set /version",
+		},
+	},
 	"Collect": {
 		prepare: func(w *world) {
 			w.publish(entry("a", "x"))
@@ -360,7 +389,7 @@ var unrecorded = map[string]string{
 // reading are the methods that write nothing.
 var reading = strings.Fields(`Document ListDocuments DocumentRevisions Partition ListPartitions Hints Check Free Replicas Incarnation Incarnations Member Body Content Contents Members Changes
 	FindIncarnation EdgesFrom EdgesTo Candidate CandidateDelta ListCandidates Acknowledged GetBlob Pins PinsOf Holds Retries Stops Consents Authors
-	Size Permit OpenPushes Pushes Push Ended Begun EnforcedPage EnforcedCount Memos MemoAssets Orphans OrphanCount Report ListReports CountReports ListGroups Rollouts Observations Judgements RolloutOrders Versions Verifications DeliveryRecords ReportHistory ReportsAfter LastReport Arrivals
+	Size Permit OpenPushes Pushes Push Ended Begun EnforcedPage EnforcedCount Memos MemoAssets Orphans OrphanCount Report ListReports CountReports ListGroups SurveyStandings SurveyMatters HeadContents SearchAssets SearchIncarnations SearchRuns SearchBrakes Rollouts Observations Judgements RolloutOrders Versions Verifications DeliveryRecords WorkflowRun WorkflowRuns WorkflowEvents RolesOf ReportHistory ReportsAfter LastReport Arrivals
 	AuditRecords AuditEnds WalkAudit VerifyAudit AuditTrouble Identity History Verify TokenByID Tokens Grants CommonPolicy Authority Authorize Changed Close`)
 
 // Audited shows of every method of a store that writes that its record is

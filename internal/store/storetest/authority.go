@@ -31,6 +31,7 @@ func (w *world) caused() []caused {
 	person := intent.RankPerson
 	heldCandidate := candidate("held", intent.CandidateHeld)
 	count := 0
+	var voted intent.WorkflowRun
 	none := func() {}
 	stopped := func(partition intent.PartitionID) func() {
 		return func() { w.must(w.SetStop(ctx, intent.Stop{Partition: partition, Owner: bob})) }
@@ -65,6 +66,14 @@ func (w *world) caused() []caused {
 			return err
 		}},
 		{"RecordDelivery", intent.Operator, shop, none, func(ctx context.Context) error { return delivered(ctx, w) }},
+		{"StartWorkflow", intent.Operator, shop, none, func(ctx context.Context) error {
+			_, err := w.StartWorkflow(ctx, workflowRun("promote"), nil, intent.Operator)
+			return err
+		}},
+		{"StepWorkflowAs", intent.Approver, shop, func() { voted = w.started(workflowRun("promote")) }, func(ctx context.Context) error {
+			_, err := w.StepWorkflowAs(ctx, store.WorkflowStep{Run: voted}, []intent.Role{intent.Approver}, "workflow-vote", "")
+			return err
+		}},
 		{"SetStop", intent.Operator, shop, resumed(shop), func(ctx context.Context) error { return w.SetStop(ctx, intent.Stop{Partition: shop, Owner: bob}) }},
 		{"SetStop", intent.Operator, "", resumed(""), func(ctx context.Context) error { return w.SetStop(ctx, intent.Stop{Owner: bob}) }},
 		{"Resume", intent.Operator, shop, stopped(shop), func(ctx context.Context) error { return w.Resume(ctx, shop, "", bob) }},
@@ -257,7 +266,7 @@ var asksNobody = []string{
 	"Partition", "ListPartitions", "Hint", "Hints", "Renew", "Retire", "Replicas", "Acquire", "Free", "Document", "ListDocuments", "DocumentRevisions", "Incarnation", "Incarnations", "Member", "Body", "Content", "Contents", "Members", "Changes",
 	"FindIncarnation", "EdgesFrom", "EdgesTo", "Candidate", "CandidateDelta", "ListCandidates", "Acknowledged", "GetBlob", "Pins", "PinsOf", "Holds", "Retries",
 	"Stops", "Consents", "Authors", "OpenPushes", "Pushes", "Push", "Ended", "Size", "EnforcedPage", "EnforcedCount", "Memos", "MemoAssets", "Orphans", "OrphanCount", "Report", "ListReports",
-	"CountReports", "ListGroups", "Rollouts", "Observations", "Judgements", "RolloutOrders", "Versions", "Verifications", "DeliveryRecords", "ReportHistory", "ReportsAfter", "LastReport", "Arrivals", "AuditRecords", "AuditEnds", "AuditTrouble", "WalkAudit", "VerifyAudit", "Identity", "History", "Verify", "TokenByID", "Tokens", "Grants", "CommonPolicy", "Authority", "Authorize", "Changed", "Close",
+	"CountReports", "ListGroups", "SurveyStandings", "SurveyMatters", "HeadContents", "SearchAssets", "SearchIncarnations", "SearchRuns", "SearchBrakes", "Rollouts", "Observations", "Judgements", "RolloutOrders", "Versions", "Verifications", "DeliveryRecords", "WorkflowRun", "WorkflowRuns", "WorkflowEvents", "RolesOf", "ReportHistory", "ReportsAfter", "LastReport", "Arrivals", "AuditRecords", "AuditEnds", "AuditTrouble", "WalkAudit", "VerifyAudit", "Identity", "History", "Verify", "TokenByID", "Tokens", "Grants", "CommonPolicy", "Authority", "Authorize", "Changed", "Close",
 }
 
 // testEveryWriteAsks: a method that is new is one of those that testAuthority

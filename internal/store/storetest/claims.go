@@ -104,9 +104,9 @@ func (w *world) carried() (details []string) {
 	return details
 }
 
-func (w *world) pin(asset string, target intent.IncarnationID, until time.Time) {
+func (w *world) pin(asset string, target intent.IncarnationID, end time.Time) {
 	w.t.Helper()
-	_, err := w.SetPin(w.t.Context(), intent.Pin{Asset: intent.AssetID(asset), Incarnation: target, Rank: intent.RankPerson, Holder: bob, Reason: "test", Until: until})
+	_, err := w.SetPin(w.t.Context(), intent.Pin{Asset: intent.AssetID(asset), Incarnation: target, Rank: intent.RankPerson, Holder: bob, Reason: "test", Until: end})
 	w.must(err)
 }
 

@@ -91,9 +91,9 @@ func saying(kind intent.DeliveryKind, environment, name string) intent.DeliveryR
 
 var operates = store.DeliveryAuthority{Partition: shop, AnyOf: []intent.Role{intent.Operator}}
 
-func (w *world) rows(application string, after uint64) []intent.DeliveryRecord {
+func (w *world) rows(application string, cursor uint64) []intent.DeliveryRecord {
 	w.t.Helper()
-	list, err := w.DeliveryRecords(w.t.Context(), shop, store.DeliveryFilter{Application: application, After: after})
+	list, err := w.DeliveryRecords(w.t.Context(), shop, store.DeliveryFilter{Application: application, After: cursor})
 	w.must(err)
 	return list
 }

@@ -190,9 +190,9 @@ func (h *history) ask(s store.All, lease store.Lease, q question) answer {
 		return intent.IncarnationID{Partition: shop, Sequence: intent.Sequence(sequence)}
 	}
 	plan, asset, person := intent.Sum("test.plan", []byte(q.asset)), intent.AssetID(q.asset), intent.Actor{Name: q.person, Origin: "cli"}
-	until := noon.Add(time.Nanosecond) // All admissions are of noon.
+	end := noon.Add(time.Nanosecond) // All admissions are of noon.
 	if q.expired {
-		until = noon
+		end = noon
 	}
 	switch q.kind {
 	case "acquire":
@@ -211,14 +211,14 @@ func (h *history) ask(s store.All, lease store.Lease, q question) answer {
 		pin, err := s.SetPin(ctx, intent.Pin{Asset: "base", Incarnation: at(1), Rank: intent.RankPerson, Holder: Tester})
 		return outcome(err, pin.Revision)
 	case "approve":
-		return outcome(s.Approve(ctx, intent.Approval{Partition: shop, Asset: asset, Effective: digestOf("x"), Plan: plan, By: person, Until: until}), 0)
+		return outcome(s.Approve(ctx, intent.Approval{Partition: shop, Asset: asset, Effective: digestOf("x"), Plan: plan, By: person, Until: end}), 0)
 	case "reject":
-		return outcome(s.Reject(ctx, intent.Rejection{Partition: shop, Asset: asset, Effective: digestOf("x"), Plan: plan, By: person, Until: until}), 0)
+		return outcome(s.Reject(ctx, intent.Rejection{Partition: shop, Asset: asset, Effective: digestOf("x"), Plan: plan, By: person, Until: end}), 0)
 	case "withdraw":
 		return outcome(s.Withdraw(ctx, shop, asset, q.person, "over", Tester), 0)
 	case "override":
 		return outcome(s.Override(ctx, intent.Override{
-			Partition: shop, Asset: asset, Effective: digestOf("x"), Check: "order", By: person, Reason: "blind", Until: until,
+			Partition: shop, Asset: asset, Effective: digestOf("x"), Check: "order", By: person, Reason: "blind", Until: end,
 		}), 0)
 	case "read":
 		p, err := s.Partition(ctx, shop)

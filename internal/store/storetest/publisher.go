@@ -30,14 +30,14 @@ func testPublisher(t *testing.T, open func(t *testing.T) store.All) {
 func incarnationGoesBack(w *world) {
 	t, ctx := w.t, w.t.Context()
 	w.publish(entry("a", "1"))
-	for sequence, back := range []bool{true, false} {
+	for sequence, rollback := range []bool{true, false} {
 		w.must(w.Stage(ctx, w.lease, at(sequence+1), []store.Entry{entry("a", fmt.Sprint("again", sequence))}))
 		next := w.next()
-		next.Back = back
+		next.Back = rollback
 		published, err := w.Publish(ctx, w.lease, next)
 		w.must(err)
-		if published.Back != back {
-			t.Errorf("%s is published with %t, want %t", published.ID, published.Back, back)
+		if published.Back != rollback {
+			t.Errorf("%s is published with %t, want %t", published.ID, published.Back, rollback)
 		}
 	}
 	want := map[intent.Sequence]bool{1: false, 2: true, 3: false}
@@ -46,8 +46,8 @@ func incarnationGoesBack(w *world) {
 	for _, listed := range list {
 		read, err := w.Incarnation(ctx, listed.ID)
 		w.must(err)
-		if back := want[listed.ID.Sequence]; listed.Back != back || read.Back != back {
-			t.Errorf("%s goes back: %t in the list, %t by itself, want %t", listed.ID, listed.Back, read.Back, back)
+		if rollback := want[listed.ID.Sequence]; listed.Back != rollback || read.Back != rollback {
+			t.Errorf("%s goes back: %t in the list, %t by itself, want %t", listed.ID, listed.Back, read.Back, rollback)
 		}
 	}
 	if len(list) != len(want) {

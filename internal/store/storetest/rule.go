@@ -14,10 +14,10 @@ import (
 // policyEntry is the asset that carries a policy.
 func (w *world) policyEntry(policy *intentpb.Policy) store.Entry {
 	w.t.Helper()
-	set := schema.Builtin()
-	payload, err := set.Pack(policy)
+	schemas := schema.Builtin()
+	payload, err := schemas.Pack(policy)
 	w.must(err)
-	body, digest, err := set.Encode(intent.Asset{ID: intent.PolicyAsset, Payload: payload})
+	body, digest, err := schemas.Encode(intent.Asset{ID: intent.PolicyAsset, Payload: payload})
 	w.must(err)
 	return store.Entry{
 		Asset:  intent.PolicyAsset,

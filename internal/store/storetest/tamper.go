@@ -196,13 +196,13 @@ func relink(rows []auditRow) []auditRow {
 // headsOf are the ends that the rows have.
 func headsOf(rows []auditRow, previous []auditHead) (heads []auditHead) {
 	for _, head := range previous {
-		found := false
+		ok := false
 		for _, row := range rows {
 			if row.partition == head.partition {
-				head.last, head.digest, found = row.last, row.digest, true
+				head.last, head.digest, ok = row.last, row.digest, true
 			}
 		}
-		if found {
+		if ok {
 			heads = append(heads, head)
 		}
 	}

@@ -151,7 +151,7 @@
   // After g a second letter leads to a page.
   let goes = 0;
   const places = { h: "a.home", i: "nav a[href=inbox]", c: "nav a[href=calendar]", s: "#find" };
-  const partitionPlaces = { p: "", g: "/groups", n: "/incarnations", e: "/candidates", r: "/rollouts", d: "/delivery", o: "/orphans" };
+  const partitionPlaces = { p: "", g: "/groups", n: "/incarnations", e: "/candidates", r: "/rollouts", d: "/delivery", w: "/workflows", o: "/orphans" };
   const go = (letter) => {
     const partition = page.dataset.partition;
     if (Object.hasOwn(places, letter)) {

@@ -106,7 +106,7 @@ func TestWhatIsSentWholeIsInSync(t *testing.T) {
 			t.Fatalf("%s over %s is %s, and differs: %v", jsonvalue.Canonical(ours), jsonvalue.Canonical(current), jsonvalue.Canonical(written), left)
 		}
 		for key, value := range current {
-			if _, isOurs := ours[key]; !isOurs && !jsonvalue.Equal(written[key], value) {
+			if _, ok := ours[key]; !ok && !jsonvalue.Equal(written[key], value) {
 				t.Fatalf("%s was changed", key)
 			}
 		}

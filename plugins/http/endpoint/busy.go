@@ -13,7 +13,7 @@ import (
 // busy is serve.Busy when the answer says that the API has too much to do. No request
 // is sent to the endpoint until it said that it has time.
 func (e *Endpoint) busy(answer Answer) error {
-	after, ok := pace.RetryAfter(answer.Header, time.Now())
+	delay, ok := pace.RetryAfter(answer.Header, time.Now())
 	limited := e.Profile.Busy.Remaining != "" && answer.Header.Get(e.Profile.Busy.Remaining) == "0"
 	switch {
 	case answer.Status == http.StatusTooManyRequests, answer.Status == http.StatusForbidden && limited:
@@ -22,10 +22,10 @@ func (e *Endpoint) busy(answer Answer) error {
 		return nil
 	}
 	if !ok {
-		after = answer.resetAfter(e.Profile.Busy.Reset)
+		delay = answer.resetAfter(e.Profile.Busy.Reset)
 	}
-	e.pacer.Pause(e.URL.Host, after)
-	return serve.Busy(fmt.Errorf("%s answers %d: it is too busy for %v", e.URL.Host, answer.Status, after.Round(time.Second)), after)
+	e.pacer.Pause(e.URL.Host, delay)
+	return serve.Busy(fmt.Errorf("%s answers %d: it is too busy for %v", e.URL.Host, answer.Status, delay.Round(time.Second)), delay)
 }
 
 // resetAfter is a header with the Unix time, by the API's clock, when it has time again:

@@ -84,8 +84,8 @@ func (e *Endpoint) hasResource(name string) bool {
 func (e *Endpoint) Resource(name string) (*profile.Resource, error) {
 	resource := e.Profile.Resources[name]
 	if resource == nil {
-		known := slices.Sorted(maps.Keys(e.Profile.Resources))
-		return nil, fmt.Errorf("the profile of endpoint %s knows no resource %q: write one of %s", e.Name(), name, strings.Join(known, ", "))
+		names := slices.Sorted(maps.Keys(e.Profile.Resources))
+		return nil, fmt.Errorf("the profile of endpoint %s knows no resource %q: write one of %s", e.Name(), name, strings.Join(names, ", "))
 	}
 	if !e.hasResource(name) {
 		return nil, fmt.Errorf("%w: endpoint %s may not be used for %q: whoever operates the plugin adds it to resources", ErrNotListed, e.Name(), name)

@@ -216,6 +216,8 @@ func (e *entry) profile(folder string) (*profile.Profile, error) {
 	switch {
 	case e.Profile == "":
 		return nil, fmt.Errorf("it has no profile: write one of %s, or the path of a file that ends in .yaml", strings.Join(profile.Ready(), ", "))
+	case e.Profile == profile.CallsName:
+		return profile.Calls(), nil
 	case filepath.Ext(e.Profile) != ".yaml":
 		return profile.OpenReady(e.Profile)
 	}

@@ -84,8 +84,8 @@ func (p Pointer) Get(value any) (found any, ok bool) {
 func (p Pointer) each(list []any) []any {
 	all := []any{}
 	for _, element := range list {
-		if found, ok := p.Get(element); ok {
-			all = append(all, found)
+		if value, ok := p.Get(element); ok {
+			all = append(all, value)
 		}
 	}
 	return all

@@ -299,13 +299,13 @@ func (l *look) health() serve.Health {
 	if says == nil {
 		return health
 	}
-	found, ok := says.At.Parts.Get(l.found.Raw)
+	value, ok := says.At.Parts.Get(l.found.Raw)
 	if !ok {
 		return health
 	}
-	word, isText := found.(string)
+	word, isText := value.(string)
 	if !isText {
-		word = jsonvalue.Canonical(found)
+		word = jsonvalue.Canonical(value)
 	}
 	switch {
 	case slices.Contains(says.Healthy, word):

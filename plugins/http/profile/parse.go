@@ -37,6 +37,16 @@ func OpenReady(name string) (*Profile, error) {
 	return Parse(file, text)
 }
 
+// CallsName is the name of Calls in a list of endpoints.
+const CallsName = "calls"
+
+// Calls is the profile of an API that is only called: it knows no kinds of things, so nothing of
+// it is kept by lehr-http.
+func Calls() *Profile {
+	retries := defaultRetries
+	return &Profile{Name: CallsName, RequestsPerSecond: defaultRate, Timeout: Duration{defaultTimeout}, Retries: &retries}
+}
+
 // kind of file that a profile is.
 var kind = allowlist.Kind{Name: "profile of an API", Key: "http-profile", Flag: "endpoints", Page: "docs/operate/http-endpoints.md"}
 
@@ -196,8 +206,8 @@ func (r *Resource) checkList() error {
 		list.MostPages = defaultPages
 	}
 	ways := 0
-	for _, has := range []bool{list.Page != nil, list.Cursor != nil, list.Link} {
-		if has {
+	for _, ok := range []bool{list.Page != nil, list.Cursor != nil, list.Link} {
+		if ok {
 			ways++
 		}
 	}

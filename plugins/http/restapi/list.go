@@ -71,19 +71,19 @@ func (a *API) List(ctx context.Context, name string, resource *profile.Resource,
 // agree reads a list until it can be believed.
 func (a *API) agree(ctx context.Context, thing Thing, path, query string) ([]Item, error) {
 	var before []Item
-	has := false
+	ok := false
 	for range readings {
 		items, requests, err := a.readList(ctx, thing, path, query)
 		switch {
 		case errors.Is(err, errMoved):
-			has = false
+			ok = false
 			continue
 		case err != nil:
 			return nil, err
-		case requests == 1, has && sameItems(before, items):
+		case requests == 1, ok && sameItems(before, items):
 			return items, nil
 		}
-		before, has = items, true
+		before, ok = items, true
 	}
 	return nil, fmt.Errorf("%w, %d times: nothing is known of what it has", errMoved, readings)
 }
@@ -173,12 +173,12 @@ func (a *API) page(ctx context.Context, thing Thing, at position) (endpoint.Answ
 		return answer, page{}, fmt.Errorf("%s: the API answers %d, which is not a whole page", what, answer.Status)
 	}
 	if list.Incomplete != nil {
-		if found, _ := list.Incomplete.Parts.Get(value); found == true {
+		if part, _ := list.Incomplete.Parts.Get(value); part == true {
 			return answer, page{}, fmt.Errorf("%s says at %s that it is not complete", what, list.Incomplete)
 		}
 	}
-	found, ok := list.Items.Parts.Get(value)
-	items, isList := found.([]any)
+	part, ok := list.Items.Parts.Get(value)
+	items, isList := part.([]any)
 	if !ok || !isList {
 		return answer, page{}, fmt.Errorf("%s has no list at %q, where the profile says that items are", what, list.Items)
 	}

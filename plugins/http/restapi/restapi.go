@@ -108,8 +108,8 @@ const maxWords = 300
 func (a *API) words(answer endpoint.Answer, value any) string {
 	text, ok := "", false
 	if place := a.endpoint.Profile.Message.Parts; len(place) > 0 {
-		found, _ := place.Get(value)
-		text, ok = found.(string)
+		part, _ := place.Get(value)
+		text, ok = part.(string)
 	}
 	if !ok {
 		text = string(answer.Body)
@@ -134,7 +134,7 @@ func (a *API) judge(what string, answer endpoint.Answer) (any, error) {
 	value, err := jsonvalue.Parse(answer.Body)
 	if err == nil {
 		for _, place := range a.endpoint.Profile.Errors {
-			if found, ok := place.Parts.Get(value); ok && !isNothing(found) {
+			if part, ok := place.Parts.Get(value); ok && !isNothing(part) {
 				return nil, &Refusal{Status: answer.Status, Text: fmt.Sprintf("%s: the API answers %d with an error in %s: %s", what, answer.Status, place, a.words(answer, value))}
 			}
 		}
@@ -233,8 +233,8 @@ func isAbsent(all []profile.Absent, answer endpoint.Answer) bool {
 		if absent.Status != answer.Status || absent.At == nil {
 			return absent.Status == answer.Status
 		}
-		found, ok := absent.At.Parts.Get(object)
-		text, isText := found.(string)
+		value, ok := absent.At.Parts.Get(object)
+		text, isText := value.(string)
 		return ok && (absent.Is == "" || isText && text == absent.Is)
 	})
 }
@@ -249,8 +249,8 @@ func (t Thing) value(raw any) func(string) (string, error) {
 		if err != nil {
 			return "", fmt.Errorf("which %s? name it: %s=…", name, name)
 		}
-		found, ok := place.Get(raw)
-		switch found := found.(type) {
+		value, ok := place.Get(raw)
+		switch found := value.(type) {
 		case string:
 			return found, nil
 		case map[string]any, []any, nil, bool:
@@ -285,8 +285,8 @@ func sameIdentity(told, asked string) bool { return strings.EqualFold(told, aske
 
 // textAt is a text or number, as an identity has it.
 func textAt(place jsonvalue.Pointer, value any) (string, bool) {
-	found, ok := place.Get(value)
-	switch found := found.(type) {
+	part, ok := place.Get(value)
+	switch found := part.(type) {
 	case string:
 		return found, ok
 	case nil, bool, []any, map[string]any:

@@ -158,8 +158,8 @@ func (t *Times) onDay(date time.Time) bool {
 // instants at which the clocks of the zone show a time, which is given as if it
 // were one of UTC.
 func (t *Times) instants(shown time.Time) (found []time.Time) {
-	before, after := t.offset(shown.Add(-24*time.Hour)), t.offset(shown.Add(24*time.Hour))
-	for _, off := range []time.Duration{before, after} {
+	before, delay := t.offset(shown.Add(-24*time.Hour)), t.offset(shown.Add(24*time.Hour))
+	for _, off := range []time.Duration{before, delay} {
 		instant := shown.Add(-off)
 		if t.offset(instant) == off && !slices.ContainsFunc(found, instant.Equal) {
 			found = append(found, instant)

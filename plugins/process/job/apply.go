@@ -69,16 +69,16 @@ func (j Jobs) newRoll(change serve.Change[*processpb.Job], permit serve.Permit) 
 
 func (r *roll) run(ctx context.Context) error {
 	for {
-		seen, err := look(ctx, []demand{r.demand})
+		sightings, err := look(ctx, []demand{r.demand})
 		if err != nil {
 			return err
 		}
-		for number, t := range seen[0].tasks {
+		for number, t := range sightings[0].tasks {
 			if t.intended {
 				r.right[number] = true
 			}
 		}
-		step := next(seen[0])
+		step := next(sightings[0])
 		switch step.act {
 		case done:
 			return nil
@@ -88,12 +88,12 @@ func (r *roll) run(ctx context.Context) error {
 			r.spare = &step.task
 			err = r.start(ctx, step.task)
 		case awaitHealth:
-			err = r.await(ctx, seen[0].tasks[step.task])
+			err = r.await(ctx, sightings[0].tasks[step.task])
 		case stopToReplace:
 			if r.right[step.task] {
 				return fmt.Errorf("%w: task %d of job %s ran as intended when this push looked before, and process %d, which runs now, does not: somebody replaced it meanwhile", serve.ErrStale, step.task, r.Name, step.processes[0].pid)
 			}
-			if err = r.replaceable(step, seen[0]); err == nil {
+			if err = r.replaceable(step, sightings[0]); err == nil {
 				r.also[step.task] = true
 				err = r.stop(ctx, step, "to replace it")
 			}
@@ -141,31 +141,42 @@ func (r *roll) canStart(number uint32) error {
 	if wanted > 65535 {
 		return fmt.Errorf("task %d of job %s cannot have port %d, 65535 is the last there is: lower base_port", number, r.Name, wanted)
 	}
-	ports, err := listeners()
-	if err != nil {
-		return err
+	// A task that was killed a moment ago may still have its port, and lose it while the holder is looked for.
+	const pause, patience, maxUnseen = 10 * time.Millisecond, 5 * time.Second, 5
+	unseen := 0
+	for deadline := time.Now().Add(patience); ; time.Sleep(pause) {
+		ports, err := listeners()
+		if err != nil {
+			return err
+		}
+		if len(ports[wanted]) == 0 {
+			return nil
+		}
+		pid, ok := ports.holder(wanted)
+		if !ok {
+			unseen++
+		}
+		if ok && !isExiting(pid) || unseen >= maxUnseen || time.Now().After(deadline) {
+			return portBusy(r.Job, number, ports)
+		}
 	}
-	if len(ports[wanted]) > 0 {
-		return portBusy(r.Job, number, ports)
-	}
-	return nil
 }
 
 // portBusy is worth trying again soon: the holder may end.
 func portBusy(job *processpb.Job, number uint32, ports ports) error {
 	wanted := port(job, number)
 	return serve.Retryable(fmt.Errorf("task %d of job %s cannot have port %d: %s listens on it; stop that process, or give the job another base_port",
-		number, job.Name, wanted, ports.holder(wanted)))
+		number, job.Name, wanted, ports.describeHolder(wanted)))
 }
 
 // replaceable keeps a running task from being stopped for one that cannot be
 // started.
-func (r *roll) replaceable(step step, seen sighting) error {
+func (r *roll) replaceable(step step, current sighting) error {
 	if err := startable(r.Binary); err != nil {
 		return fmt.Errorf("task %d of job %s is left as it runs, because what should replace it cannot be started: %w", step.task, r.Name, err)
 	}
 	wanted := port(r.Job, step.task)
-	if wanted == 0 || seen.blocked[step.task] {
+	if wanted == 0 || current.blocked[step.task] {
 		return nil
 	}
 	ports, err := listeners()
@@ -178,9 +189,9 @@ func (r *roll) replaceable(step step, seen sighting) error {
 	return nil
 }
 
-func (r *roll) stop(ctx context.Context, step step, why string) error {
+func (r *roll) stop(ctx context.Context, step step, reason string) error {
 	for _, p := range step.processes {
-		r.tell(fmt.Sprintf("stopping process %d of task %d, %s", p.pid, step.task, why))
+		r.tell(fmt.Sprintf("stopping process %d of task %d, %s", p.pid, step.task, reason))
 		if err := stop(ctx, p, r.grace(), r.mayAct); err != nil {
 			return err
 		}
@@ -222,9 +233,9 @@ func (r *roll) await(ctx context.Context, t *task) error {
 
 // pause ends early when the task does.
 func (r *roll) pause(ctx context.Context, number uint32) error {
-	var ended chan struct{}
+	var exit chan struct{}
 	if c := r.children[number]; c != nil {
-		ended = c.done
+		exit = c.done
 	}
 	waited := time.Since(r.since[number])
 	timer := time.NewTimer(min(max(waited/4, shortestPause), longestPause))
@@ -232,7 +243,7 @@ func (r *roll) pause(ctx context.Context, number uint32) error {
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-ended:
+	case <-exit:
 	case <-timer.C:
 	}
 	return nil

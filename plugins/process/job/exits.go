@@ -76,11 +76,11 @@ func (e *Exits) Watch(ctx context.Context, hint func(serve.PartitionID, serve.As
 }
 
 // watch has the exit of each process of a job hinted as that of its asset.
-func (e *Exits) watch(partition serve.PartitionID, asset serve.AssetID, seen sighting) {
+func (e *Exits) watch(partition serve.PartitionID, asset serve.AssetID, current sighting) {
 	if e == nil {
 		return
 	}
-	for _, task := range seen.tasks {
+	for _, task := range current.tasks {
 		for _, p := range task.processes {
 			e.watchProcess(owner{partition, asset}, p)
 		}

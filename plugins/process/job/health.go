@@ -39,7 +39,7 @@ func probe(ctx context.Context, job *processpb.Job, t *task, ports ports) (troub
 	case len(ports[listensOn]) == 0:
 		return fmt.Sprintf("does not listen on its port %d", listensOn), ""
 	case !ports.heldBy(listensOn, t.main()):
-		return fmt.Sprintf("does not have its port %d: %s does", listensOn, ports.holder(listensOn)), ""
+		return fmt.Sprintf("does not have its port %d: %s does", listensOn, ports.describeHolder(listensOn)), ""
 	case job.Health == nil:
 		return "", ""
 	}

@@ -139,7 +139,7 @@ func (j Jobs) Read(ctx context.Context, assets []serve.Asset[*processpb.Job]) ([
 		// What may not be left to production is refused by Resolve.
 		demands[i].elastic, _ = elastic(asset)
 	}
-	seen, err := look(ctx, demands)
+	sightings, err := look(ctx, demands)
 	if err != nil {
 		return nil, err
 	}
@@ -149,10 +149,10 @@ func (j Jobs) Read(ctx context.Context, assets []serve.Asset[*processpb.Job]) ([
 	}
 	states := make([]serve.State[*processpb.Job], len(assets))
 	for i, asset := range assets {
-		j.Exits.watch(asset.Incarnation.Partition, asset.ID, seen[i])
-		states[i] = state(asset.Payload, seen[i])
+		j.Exits.watch(asset.Incarnation.Partition, asset.ID, sightings[i])
+		states[i] = state(asset.Payload, sightings[i])
 		states[i].Key = serve.ResourceKey("process:" + machine + "/" + asset.Payload.Name)
-		if asset.TurnedDown() && len(seen[i].tasks) == 0 {
+		if asset.TurnedDown() && len(sightings[i].tasks) == 0 {
 			states[i].Current = nil
 		}
 	}

@@ -2,6 +2,7 @@ package job
 
 import (
 	"bufio"
+	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -71,18 +72,42 @@ func holdsSocket(pid int, inodes []string) bool {
 	})
 }
 
-// holder names the process that listens on the port, for people.
-func (p ports) holder(port uint32) string {
+// holder returns the process that listens on the port; ok is false for one that this user may not see.
+func (p ports) holder(port uint32) (pid int, ok bool) {
 	inodes := p[port]
 	entries, _ := os.ReadDir("/proc")
 	for _, entry := range entries {
-		pid, err := strconv.Atoi(entry.Name())
-		if err != nil || !holdsSocket(pid, inodes) {
-			continue
+		if pid, err := strconv.Atoi(entry.Name()); err == nil && holdsSocket(pid, inodes) {
+			return pid, true
 		}
-		cmdline, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-		command := strings.TrimSpace(strings.ReplaceAll(string(cmdline), "\x00", " "))
-		return fmt.Sprintf("process %d (%.120s)", pid, command)
 	}
-	return "a process that this user may not see"
+	return 0, false
+}
+
+// describeHolder names the process that listens on the port, for people.
+func (p ports) describeHolder(port uint32) string {
+	pid, ok := p.holder(port)
+	if !ok {
+		return "a process that this user may not see"
+	}
+	cmdline, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	command := strings.TrimSpace(strings.ReplaceAll(string(cmdline), "\x00", " "))
+	return fmt.Sprintf("process %d (%.120s)", pid, command)
+}
+
+// isExiting reports whether the kernel is taking a process apart. It takes its memory, by which
+// a task counts as gone, before its sockets.
+func isExiting(pid int) bool {
+	const exiting = 0x4 // PF_EXITING of linux/sched.h
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return true // It is gone.
+	}
+	// The name, in parentheses, may have anything. The flags are the seventh field after it: proc_pid_stat(5).
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	if len(fields) < 7 {
+		return false
+	}
+	flags, err := strconv.ParseUint(fields[6], 10, 64)
+	return err == nil && flags&exiting != 0
 }

@@ -29,11 +29,11 @@ func (j Jobs) Remove(ctx context.Context, change serve.Change[*processpb.Job], p
 	r.Job = proto.CloneOf(change.Asset.Payload)
 	r.Replicas = 0
 	for range removals {
-		seen, err := look(ctx, []demand{r.demand})
-		if err != nil || len(seen[0].tasks) == 0 {
+		sightings, err := look(ctx, []demand{r.demand})
+		if err != nil || len(sightings[0].tasks) == 0 {
 			return err
 		}
-		if err := r.drain(ctx, seen[0]); err != nil {
+		if err := r.drain(ctx, sightings[0]); err != nil {
 			return err
 		}
 	}
@@ -41,7 +41,7 @@ func (j Jobs) Remove(ctx context.Context, change serve.Change[*processpb.Job], p
 }
 
 // drain ends all processes of all tasks.
-func (r *roll) drain(ctx context.Context, seen sighting) error {
+func (r *roll) drain(ctx context.Context, current sighting) error {
 	slots := make(chan struct{}, maxDraining)
 	problems := make(chan error, 1)
 	note := func(err error) {
@@ -53,7 +53,7 @@ func (r *roll) drain(ctx context.Context, seen sighting) error {
 		}
 	}
 	var draining sync.WaitGroup
-	for _, p := range lastFirst(seen) {
+	for _, p := range lastFirst(current) {
 		slots <- struct{}{}
 		r.tell(fmt.Sprintf("stopping process %d of task %d, as the job is turned down", p.pid, p.task))
 		h, err := terminate(ctx, p, r.mayAct)
@@ -75,10 +75,10 @@ func (r *roll) drain(ctx context.Context, seen sighting) error {
 }
 
 // lastFirst lists all processes by their task's number, the highest first.
-func lastFirst(seen sighting) []process {
+func lastFirst(current sighting) []process {
 	var processes []process
-	for _, number := range slices.Backward(slices.Sorted(maps.Keys(seen.tasks))) {
-		processes = append(processes, seen.tasks[number].processes...)
+	for _, number := range slices.Backward(slices.Sorted(maps.Keys(current.tasks))) {
+		processes = append(processes, current.tasks[number].processes...)
 	}
 	return processes
 }

@@ -38,15 +38,15 @@ type step struct {
 // running task is touched; tasks that do not serve are replaced before those
 // that do; surplus goes last. A task whose port another one still has to give
 // up waits for that.
-func next(seen sighting) step {
-	tasks := slices.SortedFunc(maps.Values(seen.tasks), func(a, b *task) int { return cmp.Compare(a.number, b.number) })
+func next(current sighting) step {
+	tasks := slices.SortedFunc(maps.Values(current.tasks), func(a, b *task) int { return cmp.Compare(a.number, b.number) })
 	for _, t := range tasks {
 		if len(t.processes) > 1 {
 			return step{stopSurplus, t.number, t.processes[1:]}
 		}
 	}
-	missing, isMissing := firstMissing(seen)
-	if isMissing && !seen.blocked[missing] {
+	missing, isMissing := firstMissing(current)
+	if isMissing && !current.blocked[missing] {
 		return step{act: startMissing, task: missing}
 	}
 	for _, t := range tasks {
@@ -54,15 +54,15 @@ func next(seen sighting) step {
 			return step{act: awaitHealth, task: t.number}
 		}
 	}
-	wrong := firstWrong(seen, tasks)
-	if wrong != nil && seen.needsProof(wrong) {
-		return step{act: startSpare, task: seen.free()}
+	wrong := firstWrong(current, tasks)
+	if wrong != nil && current.needsProof(wrong) {
+		return step{act: startSpare, task: current.free()}
 	}
-	if wrong != nil && !seen.blocked[wrong.number] {
+	if wrong != nil && !current.blocked[wrong.number] {
 		return step{stopToReplace, wrong.number, wrong.processes}
 	}
 	for _, t := range slices.Backward(tasks) {
-		if !seen.wants(t.number) {
+		if !current.wants(t.number) {
 			return step{stopSurplus, t.number, t.processes}
 		}
 	}
@@ -72,36 +72,36 @@ func next(seen sighting) step {
 	if isMissing {
 		return step{act: startMissing, task: missing}
 	}
-	if spare := seen.spareTask(); spare != nil && len(tasks) > 1 {
+	if spare := current.spareTask(); spare != nil && len(tasks) > 1 {
 		return step{stopSurplus, spare.number, spare.processes}
 	}
 	return step{act: done}
 }
 
 // firstMissing prefers tasks that are not blocked.
-func firstMissing(seen sighting) (first uint32, found bool) {
-	for _, number := range seen.wanted {
+func firstMissing(current sighting) (first uint32, ok bool) {
+	for _, number := range current.wanted {
 		switch {
-		case seen.tasks[number] != nil:
-		case !seen.blocked[number]:
+		case current.tasks[number] != nil:
+		case !current.blocked[number]:
 			return number, true
-		case !found:
-			first, found = number, true
+		case !ok:
+			first, ok = number, true
 		}
 	}
-	return first, found
+	return first, ok
 }
 
 // firstWrong prefers tasks that are not blocked, then those that do not
 // serve, then the lowest number.
-func firstWrong(seen sighting, tasks []*task) *task {
-	wrong := slices.DeleteFunc(slices.Clone(tasks), func(t *task) bool { return t.intended || !seen.wants(t.number) })
+func firstWrong(current sighting, tasks []*task) *task {
+	wrong := slices.DeleteFunc(slices.Clone(tasks), func(t *task) bool { return t.intended || !current.wants(t.number) })
 	if len(wrong) == 0 {
 		return nil
 	}
 	weight := func(t *task) int {
 		switch {
-		case seen.blocked[t.number]:
+		case current.blocked[t.number]:
 			return 2
 		case t.trouble == "":
 			return 1

@@ -117,15 +117,15 @@ func (s sighting) wants(number uint32) bool {
 // one that runs as intended, listens and is the oldest comes first: it stays.
 func group(wanting demand, found []process, ports ports) sighting {
 	job := wanting.Job
-	seen := sighting{tasks: map[uint32]*task{}, elastic: wanting.elastic, spare: wanting.spare, blocked: map[uint32]bool{}, secrets: wanting.secrets}
+	current := sighting{tasks: map[uint32]*task{}, elastic: wanting.elastic, spare: wanting.spare, blocked: map[uint32]bool{}, secrets: wanting.secrets}
 	for _, p := range found {
-		if seen.tasks[p.task] == nil {
-			seen.tasks[p.task] = &task{number: p.task}
+		if current.tasks[p.task] == nil {
+			current.tasks[p.task] = &task{number: p.task}
 		}
-		seen.tasks[p.task].processes = append(seen.tasks[p.task].processes, p)
+		current.tasks[p.task].processes = append(current.tasks[p.task].processes, p)
 	}
-	seen.wanted = wanting.tasks(seen.tasks)
-	for number, t := range seen.tasks {
+	current.wanted = wanting.tasks(current.tasks)
+	for number, t := range current.tasks {
 		wanted := wanting.secrets.intended(job, number)
 		rank := func(p process) int {
 			switch {
@@ -139,18 +139,18 @@ func group(wanting demand, found []process, ports ports) sighting {
 		slices.SortStableFunc(t.processes, func(a, b process) int {
 			return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.started, b.started), cmp.Compare(a.pid, b.pid))
 		})
-		t.intended = seen.wants(number) && rank(t.main()) < 2
+		t.intended = current.wants(number) && rank(t.main()) < 2
 	}
-	for _, number := range seen.wanted {
+	for _, number := range current.wanted {
 		wanted := port(job, number)
 		if len(ports[wanted]) == 0 {
 			continue
 		}
-		for _, t := range seen.tasks {
+		for _, t := range current.tasks {
 			if t.number != number && !t.intended && ports.heldBy(wanted, t.main()) {
-				seen.blocked[number] = true
+				current.blocked[number] = true
 			}
 		}
 	}
-	return seen
+	return current
 }

@@ -53,8 +53,8 @@ func (h *handle) signal(signal syscall.Signal) error {
 func (h *handle) ended(ctx context.Context, d time.Duration) (bool, error) {
 	const slice = 20 * time.Millisecond
 	for deadline := time.Now().Add(d); ; {
-		left := min(time.Until(deadline), slice)
-		n, err := unix.Poll([]unix.PollFd{{Fd: int32(h.pidfd), Events: unix.POLLIN}}, int(max(left, 0)/time.Millisecond))
+		remaining := min(time.Until(deadline), slice)
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(h.pidfd), Events: unix.POLLIN}}, int(max(remaining, 0)/time.Millisecond))
 		switch {
 		case err != nil && !errors.Is(err, unix.EINTR):
 			return false, fmt.Errorf("waiting for process %d to end: %w", h.pid, err)
@@ -62,7 +62,7 @@ func (h *handle) ended(ctx context.Context, d time.Duration) (bool, error) {
 			return true, nil
 		case ctx.Err() != nil:
 			return false, ctx.Err()
-		case left <= 0:
+		case remaining <= 0:
 			return false, nil
 		}
 	}

@@ -309,8 +309,8 @@ func (k *keeper) end(e end, now time.Time) {
 	if at < 0 {
 		return
 	}
-	if why := k.stopped[e.due]; why != "" {
-		e.result = why
+	if reason := k.stopped[e.due]; reason != "" {
+		e.result = reason
 	}
 	r := k.remember.Running[at]
 	k.remember.Running = slices.Delete(slices.Clone(k.remember.Running), at, at+1)

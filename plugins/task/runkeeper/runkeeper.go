@@ -56,7 +56,7 @@ type Spec struct {
 // Start starts a keeper from the program, and returns once the run has begun, with a channel
 // that is closed when the keeper has ended. An error says that the run did not begin, and
 // will not.
-func Start(program string, spec Spec) (ended <-chan struct{}, err error) {
+func Start(program string, spec Spec) (exit <-chan struct{}, err error) {
 	return keeper.Process{
 		Program: program, Args: []string{"lehr-task", Command}, Keep: keptVariables, Log: filepath.Join(spec.Folder.Path, logName),
 	}.Start(spec)

@@ -24,11 +24,11 @@ func (w Want) hasRunForDay(s State, now time.Time) (bool, Verdict) {
 		happened.Reason = fmt.Sprintf("the run for %s was to begin by %s, and is skipped; %s", latest, moment(w.dueAt(latest).Add(w.startWithin())), happened.Reason)
 		return true, happened
 	}
-	why := fmt.Sprintf("it is to run for %s", wanted)
+	reason := fmt.Sprintf("it is to run for %s", wanted)
 	if missed > 1 {
-		why += fmt.Sprintf(" (%d days have no run that ended well)", missed)
+		reason += fmt.Sprintf(" (%d days have no run that ended well)", missed)
 	}
-	return false, w.due(s, wanted.String(), why+"; "+goodWords(good, w, now))
+	return false, w.due(s, wanted.String(), reason+"; "+goodWords(good, w, now))
 }
 
 // wantedDay is the day for which a run is due, and how many days have none.

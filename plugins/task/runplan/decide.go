@@ -95,13 +95,13 @@ func (w Want) hasHappened(s State, now time.Time) (bool, Verdict) {
 	if happened {
 		return true, Verdict{Kind: Happened, Reason: goodWords(good, w, now)}
 	}
-	why := "it has not run yet"
+	reason := "it has not run yet"
 	if isForced {
-		why = fmt.Sprintf("rerun %s: %s", w.Task.Rerun.Id, w.Task.Rerun.Reason)
+		reason = fmt.Sprintf("rerun %s: %s", w.Task.Rerun.Id, w.Task.Rerun.Reason)
 	} else if good != nil {
-		why = "its content has not run; " + goodWords(good, w, now)
+		reason = "its content has not run; " + goodWords(good, w, now)
 	}
-	return false, w.due(s, "", why)
+	return false, w.due(s, "", reason)
 }
 
 // isFresh decides of a task that must have run within the last so long. A last run that is
@@ -122,13 +122,13 @@ func (w Want) isFresh(s State, good *runrecord.Good, isForced bool, now time.Tim
 }
 
 // due is the verdict that a run is to begin.
-func (w Want) due(s State, forDay, why string) Verdict {
+func (w Want) due(s State, forDay, reason string) Verdict {
 	next := &runrecord.Run{
 		Number: s.number() + 1, Host: s.Host, Purpose: w.Purpose, Plain: w.Plain, Batch: w.Batch, Grant: w.Grant,
 		Day: forDay, Version: w.Task.Version, Command: shown(w.Task.Command), Attempt: 1,
 		Done: s.Run.AllDone(), Good: s.Run.EndedWell(),
 	}
-	return Verdict{Kind: Due, Reason: why, Next: next}
+	return Verdict{Kind: Due, Reason: reason, Next: next}
 }
 
 // attempted is the last run, if it was for the same as the next one: same purpose, day and
@@ -179,21 +179,21 @@ func (w Want) again(s State, v Verdict, last *runrecord.Run, now time.Time) Verd
 		v.Reason = ""
 	}
 	v.Reason += words(last, now) + "; it is run again"
-	until := last.End.Ended.Add(pause)
+	end := last.End.Ended.Add(pause)
 	// One that is further away was counted by a clock that was wrong.
-	if left := until.Sub(now); left > 0 && left <= pause {
-		return Verdict{Kind: Pausing, Since: last.End.Ended, LookAt: until, Reason: v.Reason + " at " + moment(until)}
+	if remaining := end.Sub(now); remaining > 0 && remaining <= pause {
+		return Verdict{Kind: Pausing, Since: last.End.Ended, LookAt: end, Reason: v.Reason + " at " + moment(end)}
 	}
 	return v
 }
 
 // remedy says what a person can do.
 func (w Want) remedy(end *runrecord.End) string {
-	why := fmt.Sprintf("it is not run again, as %d is not among its retryable_exit_codes", end.Code)
+	reason := fmt.Sprintf("it is not run again, as %d is not among its retryable_exit_codes", end.Code)
 	if end.Ending == runrecord.CutOff {
-		why = "it is not repeated, as the task does not say that it is repeatable"
+		reason = "it is not repeated, as the task does not say that it is repeatable"
 	}
-	return why + ": see to it, then change the task, or set rerun with a reason"
+	return reason + ": see to it, then change the task, or set rerun with a reason"
 }
 
 // decideItems decides of a task with items.
@@ -229,10 +229,10 @@ func (w Want) decideItems(s State, now time.Time) Verdict {
 // divide says which items are to be run, and which nobody may repeat unasked.
 func (w Want) divide(items runrecord.Items, isGranted bool) (todo, stuck []string) {
 	for _, name := range w.Task.Items {
-		item, begun := items[name]
+		item, ok := items[name]
 		end := &runrecord.End{Ending: cmp.Or(item.Ending, runrecord.CutOff), Code: item.Code}
 		switch {
-		case !begun || end.Ending != runrecord.Well && (isGranted || w.MayRepeat(end)):
+		case !ok || end.Ending != runrecord.Well && (isGranted || w.MayRepeat(end)):
 			todo = append(todo, name)
 		case end.Ending != runrecord.Well:
 			stuck = append(stuck, name)

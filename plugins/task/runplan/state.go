@@ -24,16 +24,16 @@ type State struct {
 
 // Merge joins what the machine tells with what the memo does. The higher number is newer; of
 // one number, the machine knows more of a run of its own.
-func Merge(host string, found runrecord.Found, memo *runrecord.Run) State {
-	s := State{Host: host, Run: found.Run, IsHere: found.Run != nil, IsStarted: found.IsStarted, IsLive: found.IsLive, Newest: found.Newest}
+func Merge(host string, record runrecord.Found, memo *runrecord.Run) State {
+	s := State{Host: host, Run: record.Run, IsHere: record.Run != nil, IsStarted: record.IsStarted, IsLive: record.IsLive, Newest: record.Newest}
 	switch {
 	case memo == nil:
-	case memo.Host == host && memo.End == nil && found.Run != nil && memo.Number > found.Run.Number && memo.Number <= found.Newest:
+	case memo.Host == host && memo.End == nil && record.Run != nil && memo.Number > record.Run.Number && memo.Number <= record.Newest:
 		// It was reserved here and never began.
-	case found.Run == nil || memo.Number > found.Run.Number, memo.Number == found.Run.Number && memo.Host != host:
+	case record.Run == nil || memo.Number > record.Run.Number, memo.Number == record.Run.Number && memo.Host != host:
 		s.Run, s.IsHere, s.IsStarted = memo, false, false
-	case memo.Number == found.Run.Number && memo.ID == found.Run.ID && found.Run.End == nil && memo.End != nil:
-		ended := *found.Run
+	case memo.Number == record.Run.Number && memo.ID == record.Run.ID && record.Run.End == nil && memo.End != nil:
+		ended := *record.Run
 		ended.End = memo.End
 		s.Run = &ended
 	}

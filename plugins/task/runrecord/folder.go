@@ -47,28 +47,28 @@ type Found struct {
 
 // Load reads what ran. Whether a keeper is at work is asked before its files are read,
 // so that one that ends meanwhile is seen as ended, or as at work.
-func (f Folder) Load() (found Found, err error) {
-	if found.IsLive, err = f.isLocked(); err != nil {
+func (f Folder) Load() (record Found, err error) {
+	if record.IsLive, err = f.isLocked(); err != nil {
 		return Found{}, err
 	}
 	numbers, err := f.numbers()
 	if err != nil || len(numbers) == 0 {
-		return found, err
+		return record, err
 	}
-	found.Newest = numbers[len(numbers)-1]
+	record.Newest = numbers[len(numbers)-1]
 	for _, number := range slices.Backward(numbers) {
 		run, isStarted, err := f.loadRun(number)
 		if err != nil {
 			return Found{}, err
 		}
-		if isBegun := isStarted || run.End != nil; isBegun || found.Run == nil {
-			found.Run, found.IsStarted = run, isStarted
+		if isBegun := isStarted || run.End != nil; isBegun || record.Run == nil {
+			record.Run, record.IsStarted = run, isStarted
 			if isBegun {
 				break
 			}
 		}
 	}
-	return found, nil
+	return record, nil
 }
 
 func (f Folder) loadRun(number uint64) (run *Run, isStarted bool, err error) {
@@ -129,8 +129,8 @@ const (
 
 // hasEnded reports whether the newest run that began has its end noted.
 func (f Folder) hasEnded() bool {
-	found, err := f.Load()
-	return err == nil && found.IsStarted && found.Run.End != nil
+	record, err := f.Load()
+	return err == nil && record.IsStarted && record.Run.End != nil
 }
 
 // Start notes durably that the run begins now. Only whoever holds the lock calls it, once.
@@ -217,10 +217,10 @@ func (f Folder) collect() {
 	}
 }
 
-func readJSON(path string, into any) error {
+func readJSON(path string, target any) error {
 	text, err := os.ReadFile(path)
 	if err == nil {
-		err = json.NewDecoder(bytes.NewReader(text)).Decode(into)
+		err = json.NewDecoder(bytes.NewReader(text)).Decode(target)
 	}
 	if err != nil {
 		return fmt.Errorf("reading the record of a run, %s: %w", path, err)

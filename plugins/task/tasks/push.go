@@ -35,17 +35,17 @@ func (t *Tasks) Push(ctx context.Context, push serve.Push, permits serve.Permits
 	if l.isRemoved {
 		return t.remove(ctx, l, push, permits)
 	}
-	ended, outcome, ok := t.begin(ctx, l, push, permits)
+	exit, outcome, ok := t.begin(ctx, l, push, permits)
 	if !ok {
 		return outcome
 	}
 	t.wakes.set(l.identity, wake{folder: l.folder, isLive: true})
-	return t.await(ctx, l, push, ended)
+	return t.await(ctx, l, push, exit)
 }
 
 // begin reserves the run, has Lehr keep that it begins, and starts its keeper, in this order:
 // a run that began is known, whatever is killed in between. ok: it has begun.
-func (t *Tasks) begin(ctx context.Context, l look, push serve.Push, permits serve.Permits) (ended <-chan struct{}, outcome serve.Outcome, ok bool) {
+func (t *Tasks) begin(ctx context.Context, l look, push serve.Push, permits serve.Permits) (exit <-chan struct{}, outcome serve.Outcome, ok bool) {
 	run := *l.verdict.Next
 	run.ID, run.Began = string(push.ID), l.now
 	if err := permits.Effect(ctx); err != nil {
@@ -63,13 +63,13 @@ func (t *Tasks) begin(ctx context.Context, l look, push serve.Push, permits serv
 	if err := permits.Effect(ctx); err != nil {
 		return nil, stopped(ctx, err), false
 	}
-	ended, err := runkeeper.Start(t.Program, l.spec(push, &run))
+	exit, err := runkeeper.Start(t.Program, l.spec(push, &run))
 	if err != nil {
 		run.End = &runrecord.End{Ending: runrecord.NotStarted, Reason: err.Error(), Ended: t.Now()}
 		err = errors.Join(err, l.folder.Finish(run.Number, run.End), t.save(ctx, l, push, &run))
 		return nil, failed(ctx, fmt.Errorf("run %d did not begin: %w", run.Number, err), true), false
 	}
-	return ended, serve.Outcome{}, true
+	return exit, serve.Outcome{}, true
 }
 
 // save has Lehr keep the run.
@@ -100,30 +100,30 @@ func (l look) spec(push serve.Push, run *runrecord.Run) runkeeper.Spec {
 }
 
 // await stays with a run until it ends, or for Options.Await: the run goes on without it.
-func (t *Tasks) await(ctx context.Context, l look, push serve.Push, ended <-chan struct{}) serve.Outcome {
+func (t *Tasks) await(ctx context.Context, l look, push serve.Push, exit <-chan struct{}) serve.Outcome {
 	number := l.verdict.Next.Number
 	push.Progress(fmt.Sprintf("run %d is under way", number))
 	timer := time.NewTimer(t.Await)
 	defer timer.Stop()
 	select {
-	case <-ended:
+	case <-exit:
 	case <-timer.C:
 		return serve.Outcome{Ending: serve.Pushed, Reason: fmt.Sprintf("run %d goes on", number)}
 	case <-ctx.Done():
 		return serve.Outcome{Ending: serve.Stopped, Reason: fmt.Sprintf("%v; run %d goes on, and is found by the next look", context.Cause(ctx), number)}
 	}
-	found, err := l.folder.Load()
-	if err != nil || found.Run == nil || found.Run.Number != number || found.Run.End == nil {
+	record, err := l.folder.Load()
+	if err != nil || record.Run == nil || record.Run.Number != number || record.Run.End == nil {
 		return failed(ctx, errors.Join(fmt.Errorf("run %d was cut off: its keeper ended and noted no end", number), err), false)
 	}
 	// The machine has it too: without the memo, only this machine knows.
-	if err := t.save(ctx, l, push, found.Run); err != nil {
+	if err := t.save(ctx, l, push, record.Run); err != nil {
 		push.Progress(err.Error())
 	}
-	if found.Run.End.Ending == runrecord.Well {
+	if record.Run.End.Ending == runrecord.Well {
 		return serve.Outcome{Ending: serve.Pushed}
 	}
-	return serve.Outcome{Ending: serve.Failed, Reason: l.want.Words(found.Run, t.Now()), Retryable: l.want.MayRepeat(found.Run.End)}
+	return serve.Outcome{Ending: serve.Failed, Reason: l.want.Words(record.Run, t.Now()), Retryable: l.want.MayRepeat(record.Run.End)}
 }
 
 // remove stops what runs, and forgets what ran.

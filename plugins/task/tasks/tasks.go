@@ -139,7 +139,7 @@ func (t *Tasks) look(asset serve.Intent) (look, error) {
 			return l, err
 		}
 	}
-	found, err := l.folder.Load()
+	record, err := l.folder.Load()
 	if err != nil {
 		return l, err
 	}
@@ -147,7 +147,7 @@ func (t *Tasks) look(asset serve.Intent) (look, error) {
 	if err != nil {
 		return l, err
 	}
-	l.state = runplan.Merge(t.Host, found, memo)
+	l.state = runplan.Merge(t.Host, record, memo)
 	if l.isRemoved {
 		l.verdict = runplan.DecideRemoval(l.state)
 		return l, nil

@@ -81,8 +81,8 @@ func (w *wakes) hintDue(now time.Time, hint func(serve.PartitionID, serve.AssetI
 	for id, wait := range w.tasks {
 		isDue := !wait.at.IsZero() && !now.Before(wait.at)
 		if wait.isLive && !isDue {
-			found, err := wait.folder.Load()
-			isDue = err != nil || !found.IsLive
+			record, err := wait.folder.Load()
+			isDue = err != nil || !record.IsLive
 		}
 		if isDue {
 			hint(id.partition, id.asset)

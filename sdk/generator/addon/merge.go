@@ -8,7 +8,7 @@ import (
 // Add gives an addon to a list that a renderer makes: in the place of the one of its type,
 // or, of a kind that is merged, added to it. What the addon says wins. The list's own
 // messages are not changed.
-func (k Kind) Add(list []proto.Message, given proto.Message) []proto.Message {
+func (k Kind) Add(list []proto.Message, addon proto.Message) []proto.Message {
 	result := make([]proto.Message, 0, len(list)+1)
 	for _, existing := range list {
 		if existing.ProtoReflect().Descriptor().FullName() != k.FullName() {
@@ -16,10 +16,10 @@ func (k Kind) Add(list []proto.Message, given proto.Message) []proto.Message {
 			continue
 		}
 		if k.Form.GetMerged() {
-			given = k.merged(existing, given)
+			addon = k.merged(existing, addon)
 		}
 	}
-	return append(result, given)
+	return append(result, addon)
 }
 
 // merged is what both say; of an entry that both have, what the second says.

@@ -64,15 +64,15 @@ func (r *reader) takeAddons(m Manifest, line int, node *yaml.Node, fields map[st
 
 // withinObject has paths that are of the object be of the asset's payload, which has the
 // object in its field json.
-func withinObject(given proto.Message) proto.Message {
-	if unmanaged, ok := given.(*intentpb.Unmanaged); ok {
+func withinObject(addon proto.Message) proto.Message {
+	if unmanaged, ok := addon.(*intentpb.Unmanaged); ok {
 		for _, field := range unmanaged.Fields {
 			if field.Path != "json" && !strings.HasPrefix(field.Path, "json.") {
 				field.Path = "json." + field.Path
 			}
 		}
 	}
-	return given
+	return addon
 }
 
 // annotationLine is the line of an object's annotation; 0: it comes from an alias or a

@@ -24,8 +24,8 @@ func (r *reader) leaveReplicas(o *Object) {
 		return
 	}
 	field := &intentpb.UnmanagedField{Path: replicasPath, Reason: autoscaler + " sets it"}
-	for _, given := range o.given {
-		if unmanaged, ok := given.(*intentpb.Unmanaged); ok {
+	for _, addon := range o.given {
+		if unmanaged, ok := addon.(*intentpb.Unmanaged); ok {
 			if !slices.ContainsFunc(unmanaged.Fields, func(f *intentpb.UnmanagedField) bool { return f.Path == replicasPath }) {
 				unmanaged.Fields = append(unmanaged.Fields, field)
 			}

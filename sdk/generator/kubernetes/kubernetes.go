@@ -66,8 +66,8 @@ type Object struct {
 
 // Render is the renderer kubernetes: of all declared files, or with for_each:
 // file of one.
-func Render(in *generator.Input, out *generator.Output) error {
-	options, err := in.Options(Keys...)
+func Render(input *generator.Input, output *generator.Output) error {
+	options, err := input.Options(Keys...)
 	if err != nil {
 		return err
 	}
@@ -75,25 +75,25 @@ func Render(in *generator.Input, out *generator.Output) error {
 	if err != nil {
 		return err
 	}
-	files := []string{in.File()}
-	if in.File() == "" {
-		if files, err = in.Files(); err != nil {
+	files := []string{input.File()}
+	if input.File() == "" {
+		if files, err = input.Files(); err != nil {
 			return err
 		}
 	}
 	manifests := make([]Manifest, len(files))
 	for i, file := range files {
-		text, err := in.Read(file)
+		text, err := input.Read(file)
 		if err != nil {
 			return err
 		}
 		manifests[i] = Manifest{File: file, Text: text}
 	}
 	objects, findings := Read(manifests, settings)
-	if in.File() == "" {
+	if input.File() == "" {
 		findings = Whole(objects, findings)
 	}
-	Tell(out, objects, findings)
+	Tell(output, objects, findings)
 	return nil
 }
 
@@ -127,9 +127,9 @@ func Read(manifests []Manifest, settings Settings) ([]Object, []Finding) {
 
 // Tell gives objects and findings to Lehr, with the JSON of what is too large for
 // an asset as a blob.
-func Tell(out *generator.Output, objects []Object, findings []Finding) {
+func Tell(output *generator.Output, objects []Object, findings []Finding) {
 	for _, f := range findings {
-		at := out.At(f.File, f.Line)
+		at := output.At(f.File, f.Line)
 		switch {
 		case f.Warning:
 			at.Warn(f.Hint, "%s", f.Message)
@@ -148,8 +148,8 @@ func Tell(out *generator.Output, objects []Object, findings []Finding) {
 		payload := o.Payload
 		if o.spilled() {
 			payload = proto.CloneOf(payload)
-			payload.External, payload.Json = out.Blob([]byte(payload.Json)), ""
+			payload.External, payload.Json = output.Blob([]byte(payload.Json)), ""
 		}
-		out.At(o.File, o.Line).Asset(o.ID, payload, o.Addons...)
+		output.At(o.File, o.Line).Asset(o.ID, payload, o.Addons...)
 	}
 }

@@ -131,24 +131,24 @@ func (s *suite) diff(ctx context.Context, incarnation intent.IncarnationID) (int
 // asOfNow returns the difference of the example as of when it is called or later, once
 // nothing is pending. What is pending is asked again as of when it was asked first.
 func (s *suite) asOfNow(ctx context.Context, l *line, incarnation intent.IncarnationID) (intent.Difference, error) {
-	since := time.Now()
-	d, err := s.look(ctx, l, incarnation, since)
+	start := time.Now()
+	d, err := s.look(ctx, l, incarnation, start)
 	for err == nil && d.Outcome == intent.Pending {
 		if err = wait(ctx, betweenLooks); err != nil {
 			return d, fmt.Errorf("%w: the example is pending still: %s", err, d.Reason)
 		}
-		d, err = s.look(ctx, l, incarnation, since)
+		d, err = s.look(ctx, l, incarnation, start)
 	}
 	return d, err
 }
 
 // look returns the difference of the example, by the line, read since then; zero: as long
 // ago as the cadence allows.
-func (s *suite) look(ctx context.Context, l *line, incarnation intent.IncarnationID, since time.Time) (intent.Difference, error) {
+func (s *suite) look(ctx context.Context, l *line, incarnation intent.IncarnationID, start time.Time) (intent.Difference, error) {
 	d := intent.Difference{Asset: example, Incarnation: incarnation, At: time.Now()}
 	var maxAge *durationpb.Duration
-	if !since.IsZero() {
-		maxAge = durationpb.New(max(0, d.At.Sub(since)))
+	if !start.IsZero() {
+		maxAge = durationpb.New(max(0, d.At.Sub(start)))
 	}
 	b, err := l.askWithin(incarnation, maxAge, example)
 	if err == nil {
@@ -157,7 +157,7 @@ func (s *suite) look(ctx context.Context, l *line, incarnation intent.Incarnatio
 	if err != nil {
 		return d, err
 	}
-	if remote.CheckDifference(b.answers[example], &d, since, s.served.Cadence) {
+	if remote.CheckDifference(b.answers[example], &d, start, s.served.Cadence) {
 		return d, errors.New(d.Reason)
 	}
 	current := s.target.First.ProtoReflect().New()

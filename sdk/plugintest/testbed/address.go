@@ -17,7 +17,7 @@ func FreeAddress(t testing.TB) string {
 	t.Helper()
 	for range 1000 {
 		address := fmt.Sprintf("127.0.0.1:%d", 20_000+rand.IntN(10_000))
-		if _, twice := given.LoadOrStore(address, true); twice {
+		if _, duplicate := given.LoadOrStore(address, true); duplicate {
 			continue
 		}
 		if listener, err := net.Listen("tcp", address); err == nil {

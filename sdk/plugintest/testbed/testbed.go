@@ -114,10 +114,10 @@ func (c *Component) Restart() {
 	// A group of its own, to be killed with what it started; and a test that is killed
 	// leaves it behind no more.
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL, Credential: c.options.Credential}
-	ended, started := make(chan struct{}), make(chan error)
+	exit, started := make(chan struct{}), make(chan error)
 	go func() {
 		runtime.LockOSThread() // The thread's end would be the component's.
-		defer close(ended)
+		defer close(exit)
 		err := command.Start()
 		started <- err
 		if err == nil {
@@ -128,7 +128,7 @@ func (c *Component) Restart() {
 	if err := <-started; err != nil {
 		c.t.Fatalf("starting %s: %v", argv[0], err)
 	}
-	c.process, c.ended = command.Process, ended
+	c.process, c.ended = command.Process, exit
 	ctx, cancel := context.WithTimeout(c.t.Context(), c.options.StartWithin)
 	defer cancel()
 	for {
@@ -137,7 +137,7 @@ func (c *Component) Restart() {
 			return
 		}
 		select {
-		case <-ended:
+		case <-exit:
 			c.t.Fatalf("%s ended before it was ready (%v):\n%s", argv[0], err, c.log)
 		case <-ctx.Done():
 			c.t.Fatalf("%s is not ready after %v: %v\n%s", argv[0], c.options.StartWithin, err, c.log)

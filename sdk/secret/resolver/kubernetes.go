@@ -111,15 +111,15 @@ func valueOf(body []byte, wanted *intentpb.KubernetesSecret) ([]byte, error) {
 		return nil, fault.New(fault.Unavailable, "what the cluster's API answered is not this Secret")
 	}
 	var found []byte
-	has := false
+	ok := false
 	for key, value := range answered.Data {
 		if key == wanted.GetKey() {
-			found, has = value, true
+			found, ok = value, true
 		} else {
 			clear(value)
 		}
 	}
-	if !has {
+	if !ok {
 		return nil, fault.New(fault.NotFound, "the Secret has no such key").WithHint("mend key in intent, or the Secret's data")
 	}
 	return found, nil

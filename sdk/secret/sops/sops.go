@@ -73,19 +73,19 @@ func (l leaves) wipe() {
 
 // take returns a copy of what is at a path.
 func (l leaves) take(path []string) ([]byte, error) {
-	shown := strings.Join(path, ".")
+	text := strings.Join(path, ".")
 	at := slices.IndexFunc(l, func(leaf leaf) bool { return slices.Equal(leaf.path, path) })
 	if at < 0 {
 		below := slices.ContainsFunc(l, func(leaf leaf) bool {
 			return len(leaf.path) > len(path) && slices.Equal(leaf.path[:len(path)], path)
 		})
 		if below {
-			return nil, refuse("at %.300q is no single value, but several", shown).WithHint("name one of them in path")
+			return nil, refuse("at %.300q is no single value, but several", text).WithHint("name one of them in path")
 		}
-		return nil, refuse("nothing is at %.300q", shown).WithHint("path lists the keys on the way to the value, and positions in lists from 0")
+		return nil, refuse("nothing is at %.300q", text).WithHint("path lists the keys on the way to the value, and positions in lists from 0")
 	}
 	if !l[at].encrypted {
-		return nil, refuse("what is at %.300q is not encrypted, so it is no secret", shown).WithHint("name another value, or have SOPS encrypt it (unencrypted_suffix, encrypted_regex and the like in .sops.yaml)")
+		return nil, refuse("what is at %.300q is not encrypted, so it is no secret", text).WithHint("name another value, or have SOPS encrypt it (unencrypted_suffix, encrypted_regex and the like in .sops.yaml)")
 	}
 	return slices.Clone(l[at].content), nil
 }

@@ -87,8 +87,8 @@ func (w *walker) visit(n *node, keys, path []string) (wasComment bool, err error
 	encrypted, kind := w.meta.isEncrypted(keys), ""
 	var content []byte
 	if encrypted {
-		text, isText := n.value.(string)
-		if !isText {
+		text, ok := n.value.(string)
+		if !ok {
 			return false, changed("the value at %.300q is not encrypted", strings.Join(path, "."))
 		}
 		content, kind, err = openValue(text, w.key, place(keys))

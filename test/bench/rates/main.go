@@ -10,22 +10,22 @@ import (
 )
 
 func main() {
-	generator.Main(func(in *generator.Input, out *generator.Output) error {
-		files := []string{in.File()}
-		if in.File() == "" {
+	generator.Main(func(input *generator.Input, output *generator.Output) error {
+		files := []string{input.File()}
+		if input.File() == "" {
 			var err error
-			if files, err = in.Files(); err != nil {
+			if files, err = input.Files(); err != nil {
 				return err
 			}
 		}
 		for _, file := range files {
-			text, err := in.Read(file)
+			text, err := input.Read(file)
 			if err != nil {
 				return err
 			}
 			name := strings.TrimSpace(strings.TrimPrefix(string(text), "name: "))
 			for _, cluster := range []string{"a", "b"} {
-				out.At(file, 1).Asset(name+"/"+cluster, &processpb.Job{
+				output.At(file, 1).Asset(name+"/"+cluster, &processpb.Job{
 					Name: name, Replicas: 3, Binary: "/opt/" + name, Version: "v1",
 					Args: []string{"--port={port}", "--cluster=" + cluster}, Env: map[string]string{"MODE": "production"},
 				})

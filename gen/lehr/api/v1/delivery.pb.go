@@ -109,7 +109,12 @@ type DeliveredEnvironment struct {
 	Assets     int32 `protobuf:"varint,13,opt,name=assets" json:"assets,omitempty"`
 	GoodAssets int32 `protobuf:"varint,14,opt,name=good_assets,json=goodAssets" json:"good_assets,omitempty"`
 	// Verifications that await a result for what it has.
-	Verify        []string `protobuf:"bytes,15,rep,name=verify" json:"verify,omitempty"`
+	Verify []string `protobuf:"bytes,15,rep,name=verify" json:"verify,omitempty"`
+	// The one of them that Lehr runs now, or could not run to its end; unset: neither.
+	Verification *VerificationStanding `protobuf:"bytes,16,opt,name=verification" json:"verification,omitempty"`
+	// How it goes with a version that is to come into the repository of its document; unset: none is
+	// to come, and nothing is in the way.
+	Landing       *LandingStanding `protobuf:"bytes,17,opt,name=landing" json:"landing,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -249,6 +254,205 @@ func (x *DeliveredEnvironment) GetVerify() []string {
 	return nil
 }
 
+func (x *DeliveredEnvironment) GetVerification() *VerificationStanding {
+	if x != nil {
+		return x.Verification
+	}
+	return nil
+}
+
+func (x *DeliveredEnvironment) GetLanding() *LandingStanding {
+	if x != nil {
+		return x.Landing
+	}
+	return nil
+}
+
+// LandingStanding is how it goes with a version that is to come into a repository.
+type LandingStanding struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The version; unset: none is to come, and the trouble is with the repository itself.
+	Version *VersionName           `protobuf:"bytes,1,opt,name=version" json:"version,omitempty"`
+	Since   *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=since" json:"since,omitempty"`
+	// The pull or merge request on which people decide; 0: none.
+	PullRequest int32  `protobuf:"varint,3,opt,name=pull_request,json=pullRequest" json:"pull_request,omitempty"`
+	Link        string `protobuf:"bytes,4,opt,name=link" json:"link,omitempty"`
+	// What is in its way: a word ("away", "field-gone" or "refused"), and for people; empty: nothing.
+	Cause   string `protobuf:"bytes,5,opt,name=cause" json:"cause,omitempty"`
+	Trouble string `protobuf:"bytes,6,opt,name=trouble" json:"trouble,omitempty"`
+	// For people.
+	Text          string `protobuf:"bytes,7,opt,name=text" json:"text,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LandingStanding) Reset() {
+	*x = LandingStanding{}
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LandingStanding) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LandingStanding) ProtoMessage() {}
+
+func (x *LandingStanding) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LandingStanding.ProtoReflect.Descriptor instead.
+func (*LandingStanding) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *LandingStanding) GetVersion() *VersionName {
+	if x != nil {
+		return x.Version
+	}
+	return nil
+}
+
+func (x *LandingStanding) GetSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Since
+	}
+	return nil
+}
+
+func (x *LandingStanding) GetPullRequest() int32 {
+	if x != nil {
+		return x.PullRequest
+	}
+	return 0
+}
+
+func (x *LandingStanding) GetLink() string {
+	if x != nil {
+		return x.Link
+	}
+	return ""
+}
+
+func (x *LandingStanding) GetCause() string {
+	if x != nil {
+		return x.Cause
+	}
+	return ""
+}
+
+func (x *LandingStanding) GetTrouble() string {
+	if x != nil {
+		return x.Trouble
+	}
+	return ""
+}
+
+func (x *LandingStanding) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+// VerificationStanding is how a verification that Lehr runs stands.
+type VerificationStanding struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Name  string                 `protobuf:"bytes,1,opt,name=name" json:"name,omitempty"`
+	// Since when it is under way, and when it has ended at the latest; unset: it is not.
+	Began *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=began" json:"began,omitempty"`
+	Until *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=until" json:"until,omitempty"`
+	// Why it came to no result, and when it is run again; empty: it is under way.
+	Trouble string                 `protobuf:"bytes,4,opt,name=trouble" json:"trouble,omitempty"`
+	Again   *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=again" json:"again,omitempty"`
+	// For people.
+	Text          string `protobuf:"bytes,6,opt,name=text" json:"text,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *VerificationStanding) Reset() {
+	*x = VerificationStanding{}
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *VerificationStanding) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*VerificationStanding) ProtoMessage() {}
+
+func (x *VerificationStanding) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use VerificationStanding.ProtoReflect.Descriptor instead.
+func (*VerificationStanding) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *VerificationStanding) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *VerificationStanding) GetBegan() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Began
+	}
+	return nil
+}
+
+func (x *VerificationStanding) GetUntil() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Until
+	}
+	return nil
+}
+
+func (x *VerificationStanding) GetTrouble() string {
+	if x != nil {
+		return x.Trouble
+	}
+	return ""
+}
+
+func (x *VerificationStanding) GetAgain() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Again
+	}
+	return nil
+}
+
+func (x *VerificationStanding) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
 type ListEnvironmentsRequest struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	Partition string                 `protobuf:"bytes,1,opt,name=partition" json:"partition,omitempty"`
@@ -260,7 +464,7 @@ type ListEnvironmentsRequest struct {
 
 func (x *ListEnvironmentsRequest) Reset() {
 	*x = ListEnvironmentsRequest{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[2]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -272,7 +476,7 @@ func (x *ListEnvironmentsRequest) String() string {
 func (*ListEnvironmentsRequest) ProtoMessage() {}
 
 func (x *ListEnvironmentsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[2]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -285,7 +489,7 @@ func (x *ListEnvironmentsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListEnvironmentsRequest.ProtoReflect.Descriptor instead.
 func (*ListEnvironmentsRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{2}
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *ListEnvironmentsRequest) GetPartition() string {
@@ -311,7 +515,7 @@ type ListEnvironmentsResponse struct {
 
 func (x *ListEnvironmentsResponse) Reset() {
 	*x = ListEnvironmentsResponse{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[3]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -323,7 +527,7 @@ func (x *ListEnvironmentsResponse) String() string {
 func (*ListEnvironmentsResponse) ProtoMessage() {}
 
 func (x *ListEnvironmentsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[3]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -336,7 +540,7 @@ func (x *ListEnvironmentsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListEnvironmentsResponse.ProtoReflect.Descriptor instead.
 func (*ListEnvironmentsResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{3}
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *ListEnvironmentsResponse) GetEnvironments() []*DeliveredEnvironment {
@@ -372,7 +576,7 @@ type DeliveredVersion struct {
 
 func (x *DeliveredVersion) Reset() {
 	*x = DeliveredVersion{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[4]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -384,7 +588,7 @@ func (x *DeliveredVersion) String() string {
 func (*DeliveredVersion) ProtoMessage() {}
 
 func (x *DeliveredVersion) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[4]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -397,7 +601,7 @@ func (x *DeliveredVersion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeliveredVersion.ProtoReflect.Descriptor instead.
 func (*DeliveredVersion) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{4}
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *DeliveredVersion) GetApplication() string {
@@ -506,7 +710,7 @@ type VersionStanding struct {
 
 func (x *VersionStanding) Reset() {
 	*x = VersionStanding{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[5]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -518,7 +722,7 @@ func (x *VersionStanding) String() string {
 func (*VersionStanding) ProtoMessage() {}
 
 func (x *VersionStanding) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[5]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -531,7 +735,7 @@ func (x *VersionStanding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VersionStanding.ProtoReflect.Descriptor instead.
 func (*VersionStanding) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{5}
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *VersionStanding) GetEnvironment() string {
@@ -570,7 +774,7 @@ type ListVersionsRequest struct {
 
 func (x *ListVersionsRequest) Reset() {
 	*x = ListVersionsRequest{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[6]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -582,7 +786,7 @@ func (x *ListVersionsRequest) String() string {
 func (*ListVersionsRequest) ProtoMessage() {}
 
 func (x *ListVersionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[6]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -595,7 +799,7 @@ func (x *ListVersionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListVersionsRequest.ProtoReflect.Descriptor instead.
 func (*ListVersionsRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{6}
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ListVersionsRequest) GetPartition() string {
@@ -639,7 +843,7 @@ type ListVersionsResponse struct {
 
 func (x *ListVersionsResponse) Reset() {
 	*x = ListVersionsResponse{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[7]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -651,7 +855,7 @@ func (x *ListVersionsResponse) String() string {
 func (*ListVersionsResponse) ProtoMessage() {}
 
 func (x *ListVersionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[7]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -664,7 +868,7 @@ func (x *ListVersionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListVersionsResponse.ProtoReflect.Descriptor instead.
 func (*ListVersionsResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{7}
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ListVersionsResponse) GetEnvironments() []string {
@@ -716,7 +920,7 @@ type VersionVerdict struct {
 
 func (x *VersionVerdict) Reset() {
 	*x = VersionVerdict{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[8]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -728,7 +932,7 @@ func (x *VersionVerdict) String() string {
 func (*VersionVerdict) ProtoMessage() {}
 
 func (x *VersionVerdict) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[8]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -741,7 +945,7 @@ func (x *VersionVerdict) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VersionVerdict.ProtoReflect.Descriptor instead.
 func (*VersionVerdict) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{8}
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *VersionVerdict) GetConstraint() string {
@@ -839,7 +1043,7 @@ type AwaitedVerdict struct {
 
 func (x *AwaitedVerdict) Reset() {
 	*x = AwaitedVerdict{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[9]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -851,7 +1055,7 @@ func (x *AwaitedVerdict) String() string {
 func (*AwaitedVerdict) ProtoMessage() {}
 
 func (x *AwaitedVerdict) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[9]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -864,7 +1068,7 @@ func (x *AwaitedVerdict) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AwaitedVerdict.ProtoReflect.Descriptor instead.
 func (*AwaitedVerdict) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{9}
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *AwaitedVerdict) GetEnvironment() string {
@@ -904,7 +1108,7 @@ type VersionExplanation struct {
 
 func (x *VersionExplanation) Reset() {
 	*x = VersionExplanation{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[10]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -916,7 +1120,7 @@ func (x *VersionExplanation) String() string {
 func (*VersionExplanation) ProtoMessage() {}
 
 func (x *VersionExplanation) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[10]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -929,7 +1133,7 @@ func (x *VersionExplanation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VersionExplanation.ProtoReflect.Descriptor instead.
 func (*VersionExplanation) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{10}
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *VersionExplanation) GetApplication() string {
@@ -1017,7 +1221,7 @@ type ExplainVersionRequest struct {
 
 func (x *ExplainVersionRequest) Reset() {
 	*x = ExplainVersionRequest{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[11]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1029,7 +1233,7 @@ func (x *ExplainVersionRequest) String() string {
 func (*ExplainVersionRequest) ProtoMessage() {}
 
 func (x *ExplainVersionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[11]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1042,7 +1246,7 @@ func (x *ExplainVersionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainVersionRequest.ProtoReflect.Descriptor instead.
 func (*ExplainVersionRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{11}
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ExplainVersionRequest) GetPartition() string {
@@ -1082,7 +1286,7 @@ type ExplainVersionResponse struct {
 
 func (x *ExplainVersionResponse) Reset() {
 	*x = ExplainVersionResponse{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[12]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1094,7 +1298,7 @@ func (x *ExplainVersionResponse) String() string {
 func (*ExplainVersionResponse) ProtoMessage() {}
 
 func (x *ExplainVersionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[12]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1107,7 +1311,7 @@ func (x *ExplainVersionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainVersionResponse.ProtoReflect.Descriptor instead.
 func (*ExplainVersionResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{12}
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ExplainVersionResponse) GetExplanations() []*VersionExplanation {
@@ -1129,7 +1333,7 @@ type DeliveryEffect struct {
 
 func (x *DeliveryEffect) Reset() {
 	*x = DeliveryEffect{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[13]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1141,7 +1345,7 @@ func (x *DeliveryEffect) String() string {
 func (*DeliveryEffect) ProtoMessage() {}
 
 func (x *DeliveryEffect) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[13]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1154,7 +1358,7 @@ func (x *DeliveryEffect) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeliveryEffect.ProtoReflect.Descriptor instead.
 func (*DeliveryEffect) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{13}
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *DeliveryEffect) GetEnvironment() string {
@@ -1202,7 +1406,7 @@ type ActOnDeliveryRequest struct {
 
 func (x *ActOnDeliveryRequest) Reset() {
 	*x = ActOnDeliveryRequest{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[14]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1214,7 +1418,7 @@ func (x *ActOnDeliveryRequest) String() string {
 func (*ActOnDeliveryRequest) ProtoMessage() {}
 
 func (x *ActOnDeliveryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[14]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1227,7 +1431,7 @@ func (x *ActOnDeliveryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActOnDeliveryRequest.ProtoReflect.Descriptor instead.
 func (*ActOnDeliveryRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{14}
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ActOnDeliveryRequest) GetPartition() string {
@@ -1305,7 +1509,7 @@ type ActOnDeliveryResponse struct {
 
 func (x *ActOnDeliveryResponse) Reset() {
 	*x = ActOnDeliveryResponse{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[15]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1317,7 +1521,7 @@ func (x *ActOnDeliveryResponse) String() string {
 func (*ActOnDeliveryResponse) ProtoMessage() {}
 
 func (x *ActOnDeliveryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[15]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1330,7 +1534,7 @@ func (x *ActOnDeliveryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActOnDeliveryResponse.ProtoReflect.Descriptor instead.
 func (*ActOnDeliveryResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{15}
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ActOnDeliveryResponse) GetNumber() uint64 {
@@ -1372,7 +1576,7 @@ type VoteOnVersionRequest struct {
 
 func (x *VoteOnVersionRequest) Reset() {
 	*x = VoteOnVersionRequest{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[16]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1384,7 +1588,7 @@ func (x *VoteOnVersionRequest) String() string {
 func (*VoteOnVersionRequest) ProtoMessage() {}
 
 func (x *VoteOnVersionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[16]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1397,7 +1601,7 @@ func (x *VoteOnVersionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VoteOnVersionRequest.ProtoReflect.Descriptor instead.
 func (*VoteOnVersionRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{16}
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *VoteOnVersionRequest) GetPartition() string {
@@ -1476,7 +1680,7 @@ type VoteOnVersionResponse struct {
 
 func (x *VoteOnVersionResponse) Reset() {
 	*x = VoteOnVersionResponse{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[17]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1488,7 +1692,7 @@ func (x *VoteOnVersionResponse) String() string {
 func (*VoteOnVersionResponse) ProtoMessage() {}
 
 func (x *VoteOnVersionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[17]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1501,7 +1705,7 @@ func (x *VoteOnVersionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VoteOnVersionResponse.ProtoReflect.Descriptor instead.
 func (*VoteOnVersionResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{17}
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *VoteOnVersionResponse) GetNumber() uint64 {
@@ -1549,7 +1753,7 @@ type RecordVerdictRequest struct {
 
 func (x *RecordVerdictRequest) Reset() {
 	*x = RecordVerdictRequest{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[18]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1561,7 +1765,7 @@ func (x *RecordVerdictRequest) String() string {
 func (*RecordVerdictRequest) ProtoMessage() {}
 
 func (x *RecordVerdictRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[18]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1574,7 +1778,7 @@ func (x *RecordVerdictRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordVerdictRequest.ProtoReflect.Descriptor instead.
 func (*RecordVerdictRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{18}
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *RecordVerdictRequest) GetPartition() string {
@@ -1643,7 +1847,7 @@ type RecordVerdictResponse struct {
 
 func (x *RecordVerdictResponse) Reset() {
 	*x = RecordVerdictResponse{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[19]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1655,7 +1859,7 @@ func (x *RecordVerdictResponse) String() string {
 func (*RecordVerdictResponse) ProtoMessage() {}
 
 func (x *RecordVerdictResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[19]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1668,7 +1872,7 @@ func (x *RecordVerdictResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordVerdictResponse.ProtoReflect.Descriptor instead.
 func (*RecordVerdictResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{19}
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *RecordVerdictResponse) GetNumber() uint64 {
@@ -1700,7 +1904,7 @@ type DeliveredCommit struct {
 
 func (x *DeliveredCommit) Reset() {
 	*x = DeliveredCommit{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[20]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1712,7 +1916,7 @@ func (x *DeliveredCommit) String() string {
 func (*DeliveredCommit) ProtoMessage() {}
 
 func (x *DeliveredCommit) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[20]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1725,7 +1929,7 @@ func (x *DeliveredCommit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeliveredCommit.ProtoReflect.Descriptor instead.
 func (*DeliveredCommit) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{20}
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *DeliveredCommit) GetId() string {
@@ -1782,7 +1986,7 @@ type CommitPlace struct {
 
 func (x *CommitPlace) Reset() {
 	*x = CommitPlace{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[21]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1794,7 +1998,7 @@ func (x *CommitPlace) String() string {
 func (*CommitPlace) ProtoMessage() {}
 
 func (x *CommitPlace) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[21]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1807,7 +2011,7 @@ func (x *CommitPlace) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommitPlace.ProtoReflect.Descriptor instead.
 func (*CommitPlace) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{21}
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *CommitPlace) GetEnvironment() string {
@@ -1861,7 +2065,7 @@ type CommitLocation struct {
 
 func (x *CommitLocation) Reset() {
 	*x = CommitLocation{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[22]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1873,7 +2077,7 @@ func (x *CommitLocation) String() string {
 func (*CommitLocation) ProtoMessage() {}
 
 func (x *CommitLocation) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[22]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1886,7 +2090,7 @@ func (x *CommitLocation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommitLocation.ProtoReflect.Descriptor instead.
 func (*CommitLocation) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{22}
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *CommitLocation) GetApplication() string {
@@ -1937,7 +2141,7 @@ type LocateCommitRequest struct {
 
 func (x *LocateCommitRequest) Reset() {
 	*x = LocateCommitRequest{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[23]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1949,7 +2153,7 @@ func (x *LocateCommitRequest) String() string {
 func (*LocateCommitRequest) ProtoMessage() {}
 
 func (x *LocateCommitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[23]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1962,7 +2166,7 @@ func (x *LocateCommitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LocateCommitRequest.ProtoReflect.Descriptor instead.
 func (*LocateCommitRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{23}
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *LocateCommitRequest) GetPartition() string {
@@ -1995,7 +2199,7 @@ type LocateCommitResponse struct {
 
 func (x *LocateCommitResponse) Reset() {
 	*x = LocateCommitResponse{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[24]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2007,7 +2211,7 @@ func (x *LocateCommitResponse) String() string {
 func (*LocateCommitResponse) ProtoMessage() {}
 
 func (x *LocateCommitResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[24]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2020,7 +2224,7 @@ func (x *LocateCommitResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LocateCommitResponse.ProtoReflect.Descriptor instead.
 func (*LocateCommitResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{24}
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *LocateCommitResponse) GetLocations() []*CommitLocation {
@@ -2044,7 +2248,7 @@ type CompareVersionsRequest struct {
 
 func (x *CompareVersionsRequest) Reset() {
 	*x = CompareVersionsRequest{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[25]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2056,7 +2260,7 @@ func (x *CompareVersionsRequest) String() string {
 func (*CompareVersionsRequest) ProtoMessage() {}
 
 func (x *CompareVersionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[25]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2069,7 +2273,7 @@ func (x *CompareVersionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompareVersionsRequest.ProtoReflect.Descriptor instead.
 func (*CompareVersionsRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{25}
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *CompareVersionsRequest) GetPartition() string {
@@ -2122,7 +2326,7 @@ type CompareVersionsResponse struct {
 
 func (x *CompareVersionsResponse) Reset() {
 	*x = CompareVersionsResponse{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[26]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2134,7 +2338,7 @@ func (x *CompareVersionsResponse) String() string {
 func (*CompareVersionsResponse) ProtoMessage() {}
 
 func (x *CompareVersionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[26]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2147,7 +2351,7 @@ func (x *CompareVersionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompareVersionsResponse.ProtoReflect.Descriptor instead.
 func (*CompareVersionsResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{26}
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *CompareVersionsResponse) GetApplication() string {
@@ -2228,7 +2432,7 @@ type DeliveryEvent struct {
 
 func (x *DeliveryEvent) Reset() {
 	*x = DeliveryEvent{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[27]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2240,7 +2444,7 @@ func (x *DeliveryEvent) String() string {
 func (*DeliveryEvent) ProtoMessage() {}
 
 func (x *DeliveryEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[27]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2253,7 +2457,7 @@ func (x *DeliveryEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeliveryEvent.ProtoReflect.Descriptor instead.
 func (*DeliveryEvent) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{27}
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *DeliveryEvent) GetNumber() uint64 {
@@ -2334,7 +2538,7 @@ type ListDeliveryEventsRequest struct {
 
 func (x *ListDeliveryEventsRequest) Reset() {
 	*x = ListDeliveryEventsRequest{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[28]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2346,7 +2550,7 @@ func (x *ListDeliveryEventsRequest) String() string {
 func (*ListDeliveryEventsRequest) ProtoMessage() {}
 
 func (x *ListDeliveryEventsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[28]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2359,7 +2563,7 @@ func (x *ListDeliveryEventsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDeliveryEventsRequest.ProtoReflect.Descriptor instead.
 func (*ListDeliveryEventsRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{28}
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ListDeliveryEventsRequest) GetPartition() string {
@@ -2399,7 +2603,7 @@ type ListDeliveryEventsResponse struct {
 
 func (x *ListDeliveryEventsResponse) Reset() {
 	*x = ListDeliveryEventsResponse{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[29]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2411,7 +2615,7 @@ func (x *ListDeliveryEventsResponse) String() string {
 func (*ListDeliveryEventsResponse) ProtoMessage() {}
 
 func (x *ListDeliveryEventsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[29]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2424,7 +2628,7 @@ func (x *ListDeliveryEventsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDeliveryEventsResponse.ProtoReflect.Descriptor instead.
 func (*ListDeliveryEventsResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{29}
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ListDeliveryEventsResponse) GetEvents() []*DeliveryEvent {
@@ -2447,7 +2651,7 @@ type DeliveryTimes struct {
 
 func (x *DeliveryTimes) Reset() {
 	*x = DeliveryTimes{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[30]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2459,7 +2663,7 @@ func (x *DeliveryTimes) String() string {
 func (*DeliveryTimes) ProtoMessage() {}
 
 func (x *DeliveryTimes) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[30]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2472,7 +2676,7 @@ func (x *DeliveryTimes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeliveryTimes.ProtoReflect.Descriptor instead.
 func (*DeliveryTimes) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{30}
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *DeliveryTimes) GetCount() int32 {
@@ -2507,7 +2711,7 @@ type DeliveryQueue struct {
 
 func (x *DeliveryQueue) Reset() {
 	*x = DeliveryQueue{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[31]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2519,7 +2723,7 @@ func (x *DeliveryQueue) String() string {
 func (*DeliveryQueue) ProtoMessage() {}
 
 func (x *DeliveryQueue) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[31]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2532,7 +2736,7 @@ func (x *DeliveryQueue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeliveryQueue.ProtoReflect.Descriptor instead.
 func (*DeliveryQueue) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{31}
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *DeliveryQueue) GetConstraint() string {
@@ -2568,7 +2772,7 @@ type DeliveryFigures struct {
 
 func (x *DeliveryFigures) Reset() {
 	*x = DeliveryFigures{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[32]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2580,7 +2784,7 @@ func (x *DeliveryFigures) String() string {
 func (*DeliveryFigures) ProtoMessage() {}
 
 func (x *DeliveryFigures) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[32]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2593,7 +2797,7 @@ func (x *DeliveryFigures) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeliveryFigures.ProtoReflect.Descriptor instead.
 func (*DeliveryFigures) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{32}
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *DeliveryFigures) GetApplication() string {
@@ -2658,7 +2862,7 @@ type GetDeliveryFiguresRequest struct {
 
 func (x *GetDeliveryFiguresRequest) Reset() {
 	*x = GetDeliveryFiguresRequest{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[33]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2670,7 +2874,7 @@ func (x *GetDeliveryFiguresRequest) String() string {
 func (*GetDeliveryFiguresRequest) ProtoMessage() {}
 
 func (x *GetDeliveryFiguresRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[33]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2683,7 +2887,7 @@ func (x *GetDeliveryFiguresRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDeliveryFiguresRequest.ProtoReflect.Descriptor instead.
 func (*GetDeliveryFiguresRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{33}
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *GetDeliveryFiguresRequest) GetPartition() string {
@@ -2718,7 +2922,7 @@ type GetDeliveryFiguresResponse struct {
 
 func (x *GetDeliveryFiguresResponse) Reset() {
 	*x = GetDeliveryFiguresResponse{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[34]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2730,7 +2934,7 @@ func (x *GetDeliveryFiguresResponse) String() string {
 func (*GetDeliveryFiguresResponse) ProtoMessage() {}
 
 func (x *GetDeliveryFiguresResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[34]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2743,7 +2947,7 @@ func (x *GetDeliveryFiguresResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDeliveryFiguresResponse.ProtoReflect.Descriptor instead.
 func (*GetDeliveryFiguresResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{34}
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *GetDeliveryFiguresResponse) GetSince() *timestamppb.Timestamp {
@@ -2774,7 +2978,7 @@ const file_lehr_api_v1_delivery_proto_rawDesc = "" +
 	"\x1alehr/api/v1/delivery.proto\x12\vlehr.api.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18lehr/api/v1/access.proto\x1a\x18lehr/api/v1/values.proto\"9\n" +
 	"\vVersionName\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
-	"\x06digest\x18\x02 \x01(\tR\x06digest\"\x8d\x04\n" +
+	"\x06digest\x18\x02 \x01(\tR\x06digest\"\x8c\x05\n" +
 	"\x14DeliveredEnvironment\x12 \n" +
 	"\vapplication\x18\x01 \x01(\tR\vapplication\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1c\n" +
@@ -2793,7 +2997,24 @@ const file_lehr_api_v1_delivery_proto_rawDesc = "" +
 	"\x06assets\x18\r \x01(\x05R\x06assets\x12\x1f\n" +
 	"\vgood_assets\x18\x0e \x01(\x05R\n" +
 	"goodAssets\x12\x16\n" +
-	"\x06verify\x18\x0f \x03(\tR\x06verify\"Y\n" +
+	"\x06verify\x18\x0f \x03(\tR\x06verify\x12E\n" +
+	"\fverification\x18\x10 \x01(\v2!.lehr.api.v1.VerificationStandingR\fverification\x126\n" +
+	"\alanding\x18\x11 \x01(\v2\x1c.lehr.api.v1.LandingStandingR\alanding\"\xf2\x01\n" +
+	"\x0fLandingStanding\x122\n" +
+	"\aversion\x18\x01 \x01(\v2\x18.lehr.api.v1.VersionNameR\aversion\x120\n" +
+	"\x05since\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x12!\n" +
+	"\fpull_request\x18\x03 \x01(\x05R\vpullRequest\x12\x12\n" +
+	"\x04link\x18\x04 \x01(\tR\x04link\x12\x14\n" +
+	"\x05cause\x18\x05 \x01(\tR\x05cause\x12\x18\n" +
+	"\atrouble\x18\x06 \x01(\tR\atrouble\x12\x12\n" +
+	"\x04text\x18\a \x01(\tR\x04text\"\xee\x01\n" +
+	"\x14VerificationStanding\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x120\n" +
+	"\x05began\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x05began\x120\n" +
+	"\x05until\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x05until\x12\x18\n" +
+	"\atrouble\x18\x04 \x01(\tR\atrouble\x120\n" +
+	"\x05again\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x05again\x12\x12\n" +
+	"\x04text\x18\x06 \x01(\tR\x04text\"Y\n" +
 	"\x17ListEnvironmentsRequest\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\tR\tpartition\x12 \n" +
 	"\vapplication\x18\x02 \x01(\tR\vapplication\"a\n" +
@@ -3026,129 +3247,138 @@ func file_lehr_api_v1_delivery_proto_rawDescGZIP() []byte {
 	return file_lehr_api_v1_delivery_proto_rawDescData
 }
 
-var file_lehr_api_v1_delivery_proto_msgTypes = make([]protoimpl.MessageInfo, 35)
+var file_lehr_api_v1_delivery_proto_msgTypes = make([]protoimpl.MessageInfo, 37)
 var file_lehr_api_v1_delivery_proto_goTypes = []any{
 	(*VersionName)(nil),                // 0: lehr.api.v1.VersionName
 	(*DeliveredEnvironment)(nil),       // 1: lehr.api.v1.DeliveredEnvironment
-	(*ListEnvironmentsRequest)(nil),    // 2: lehr.api.v1.ListEnvironmentsRequest
-	(*ListEnvironmentsResponse)(nil),   // 3: lehr.api.v1.ListEnvironmentsResponse
-	(*DeliveredVersion)(nil),           // 4: lehr.api.v1.DeliveredVersion
-	(*VersionStanding)(nil),            // 5: lehr.api.v1.VersionStanding
-	(*ListVersionsRequest)(nil),        // 6: lehr.api.v1.ListVersionsRequest
-	(*ListVersionsResponse)(nil),       // 7: lehr.api.v1.ListVersionsResponse
-	(*VersionVerdict)(nil),             // 8: lehr.api.v1.VersionVerdict
-	(*AwaitedVerdict)(nil),             // 9: lehr.api.v1.AwaitedVerdict
-	(*VersionExplanation)(nil),         // 10: lehr.api.v1.VersionExplanation
-	(*ExplainVersionRequest)(nil),      // 11: lehr.api.v1.ExplainVersionRequest
-	(*ExplainVersionResponse)(nil),     // 12: lehr.api.v1.ExplainVersionResponse
-	(*DeliveryEffect)(nil),             // 13: lehr.api.v1.DeliveryEffect
-	(*ActOnDeliveryRequest)(nil),       // 14: lehr.api.v1.ActOnDeliveryRequest
-	(*ActOnDeliveryResponse)(nil),      // 15: lehr.api.v1.ActOnDeliveryResponse
-	(*VoteOnVersionRequest)(nil),       // 16: lehr.api.v1.VoteOnVersionRequest
-	(*VoteOnVersionResponse)(nil),      // 17: lehr.api.v1.VoteOnVersionResponse
-	(*RecordVerdictRequest)(nil),       // 18: lehr.api.v1.RecordVerdictRequest
-	(*RecordVerdictResponse)(nil),      // 19: lehr.api.v1.RecordVerdictResponse
-	(*DeliveredCommit)(nil),            // 20: lehr.api.v1.DeliveredCommit
-	(*CommitPlace)(nil),                // 21: lehr.api.v1.CommitPlace
-	(*CommitLocation)(nil),             // 22: lehr.api.v1.CommitLocation
-	(*LocateCommitRequest)(nil),        // 23: lehr.api.v1.LocateCommitRequest
-	(*LocateCommitResponse)(nil),       // 24: lehr.api.v1.LocateCommitResponse
-	(*CompareVersionsRequest)(nil),     // 25: lehr.api.v1.CompareVersionsRequest
-	(*CompareVersionsResponse)(nil),    // 26: lehr.api.v1.CompareVersionsResponse
-	(*DeliveryEvent)(nil),              // 27: lehr.api.v1.DeliveryEvent
-	(*ListDeliveryEventsRequest)(nil),  // 28: lehr.api.v1.ListDeliveryEventsRequest
-	(*ListDeliveryEventsResponse)(nil), // 29: lehr.api.v1.ListDeliveryEventsResponse
-	(*DeliveryTimes)(nil),              // 30: lehr.api.v1.DeliveryTimes
-	(*DeliveryQueue)(nil),              // 31: lehr.api.v1.DeliveryQueue
-	(*DeliveryFigures)(nil),            // 32: lehr.api.v1.DeliveryFigures
-	(*GetDeliveryFiguresRequest)(nil),  // 33: lehr.api.v1.GetDeliveryFiguresRequest
-	(*GetDeliveryFiguresResponse)(nil), // 34: lehr.api.v1.GetDeliveryFiguresResponse
-	(*timestamppb.Timestamp)(nil),      // 35: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),        // 36: google.protobuf.Duration
+	(*LandingStanding)(nil),            // 2: lehr.api.v1.LandingStanding
+	(*VerificationStanding)(nil),       // 3: lehr.api.v1.VerificationStanding
+	(*ListEnvironmentsRequest)(nil),    // 4: lehr.api.v1.ListEnvironmentsRequest
+	(*ListEnvironmentsResponse)(nil),   // 5: lehr.api.v1.ListEnvironmentsResponse
+	(*DeliveredVersion)(nil),           // 6: lehr.api.v1.DeliveredVersion
+	(*VersionStanding)(nil),            // 7: lehr.api.v1.VersionStanding
+	(*ListVersionsRequest)(nil),        // 8: lehr.api.v1.ListVersionsRequest
+	(*ListVersionsResponse)(nil),       // 9: lehr.api.v1.ListVersionsResponse
+	(*VersionVerdict)(nil),             // 10: lehr.api.v1.VersionVerdict
+	(*AwaitedVerdict)(nil),             // 11: lehr.api.v1.AwaitedVerdict
+	(*VersionExplanation)(nil),         // 12: lehr.api.v1.VersionExplanation
+	(*ExplainVersionRequest)(nil),      // 13: lehr.api.v1.ExplainVersionRequest
+	(*ExplainVersionResponse)(nil),     // 14: lehr.api.v1.ExplainVersionResponse
+	(*DeliveryEffect)(nil),             // 15: lehr.api.v1.DeliveryEffect
+	(*ActOnDeliveryRequest)(nil),       // 16: lehr.api.v1.ActOnDeliveryRequest
+	(*ActOnDeliveryResponse)(nil),      // 17: lehr.api.v1.ActOnDeliveryResponse
+	(*VoteOnVersionRequest)(nil),       // 18: lehr.api.v1.VoteOnVersionRequest
+	(*VoteOnVersionResponse)(nil),      // 19: lehr.api.v1.VoteOnVersionResponse
+	(*RecordVerdictRequest)(nil),       // 20: lehr.api.v1.RecordVerdictRequest
+	(*RecordVerdictResponse)(nil),      // 21: lehr.api.v1.RecordVerdictResponse
+	(*DeliveredCommit)(nil),            // 22: lehr.api.v1.DeliveredCommit
+	(*CommitPlace)(nil),                // 23: lehr.api.v1.CommitPlace
+	(*CommitLocation)(nil),             // 24: lehr.api.v1.CommitLocation
+	(*LocateCommitRequest)(nil),        // 25: lehr.api.v1.LocateCommitRequest
+	(*LocateCommitResponse)(nil),       // 26: lehr.api.v1.LocateCommitResponse
+	(*CompareVersionsRequest)(nil),     // 27: lehr.api.v1.CompareVersionsRequest
+	(*CompareVersionsResponse)(nil),    // 28: lehr.api.v1.CompareVersionsResponse
+	(*DeliveryEvent)(nil),              // 29: lehr.api.v1.DeliveryEvent
+	(*ListDeliveryEventsRequest)(nil),  // 30: lehr.api.v1.ListDeliveryEventsRequest
+	(*ListDeliveryEventsResponse)(nil), // 31: lehr.api.v1.ListDeliveryEventsResponse
+	(*DeliveryTimes)(nil),              // 32: lehr.api.v1.DeliveryTimes
+	(*DeliveryQueue)(nil),              // 33: lehr.api.v1.DeliveryQueue
+	(*DeliveryFigures)(nil),            // 34: lehr.api.v1.DeliveryFigures
+	(*GetDeliveryFiguresRequest)(nil),  // 35: lehr.api.v1.GetDeliveryFiguresRequest
+	(*GetDeliveryFiguresResponse)(nil), // 36: lehr.api.v1.GetDeliveryFiguresResponse
+	(*timestamppb.Timestamp)(nil),      // 37: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),        // 38: google.protobuf.Duration
 }
 var file_lehr_api_v1_delivery_proto_depIdxs = []int32{
 	0,  // 0: lehr.api.v1.DeliveredEnvironment.has:type_name -> lehr.api.v1.VersionName
-	35, // 1: lehr.api.v1.DeliveredEnvironment.since:type_name -> google.protobuf.Timestamp
-	35, // 2: lehr.api.v1.DeliveredEnvironment.good_since:type_name -> google.protobuf.Timestamp
+	37, // 1: lehr.api.v1.DeliveredEnvironment.since:type_name -> google.protobuf.Timestamp
+	37, // 2: lehr.api.v1.DeliveredEnvironment.good_since:type_name -> google.protobuf.Timestamp
 	0,  // 3: lehr.api.v1.DeliveredEnvironment.wants:type_name -> lehr.api.v1.VersionName
 	0,  // 4: lehr.api.v1.DeliveredEnvironment.pinned:type_name -> lehr.api.v1.VersionName
-	1,  // 5: lehr.api.v1.ListEnvironmentsResponse.environments:type_name -> lehr.api.v1.DeliveredEnvironment
-	0,  // 6: lehr.api.v1.DeliveredVersion.version:type_name -> lehr.api.v1.VersionName
-	35, // 7: lehr.api.v1.DeliveredVersion.created:type_name -> google.protobuf.Timestamp
-	35, // 8: lehr.api.v1.DeliveredVersion.seen:type_name -> google.protobuf.Timestamp
-	35, // 9: lehr.api.v1.DeliveredVersion.gone:type_name -> google.protobuf.Timestamp
-	5,  // 10: lehr.api.v1.DeliveredVersion.standings:type_name -> lehr.api.v1.VersionStanding
-	35, // 11: lehr.api.v1.VersionStanding.since:type_name -> google.protobuf.Timestamp
-	4,  // 12: lehr.api.v1.ListVersionsResponse.versions:type_name -> lehr.api.v1.DeliveredVersion
-	36, // 13: lehr.api.v1.VersionVerdict.have_time:type_name -> google.protobuf.Duration
-	36, // 14: lehr.api.v1.VersionVerdict.needs_time:type_name -> google.protobuf.Duration
-	35, // 15: lehr.api.v1.VersionVerdict.until:type_name -> google.protobuf.Timestamp
-	0,  // 16: lehr.api.v1.VersionExplanation.version:type_name -> lehr.api.v1.VersionName
-	8,  // 17: lehr.api.v1.VersionExplanation.verdicts:type_name -> lehr.api.v1.VersionVerdict
-	35, // 18: lehr.api.v1.VersionExplanation.earliest:type_name -> google.protobuf.Timestamp
-	9,  // 19: lehr.api.v1.VersionExplanation.awaits:type_name -> lehr.api.v1.AwaitedVerdict
-	8,  // 20: lehr.api.v1.VersionExplanation.admitted_by:type_name -> lehr.api.v1.VersionVerdict
-	35, // 21: lehr.api.v1.VersionExplanation.admitted:type_name -> google.protobuf.Timestamp
-	10, // 22: lehr.api.v1.ExplainVersionResponse.explanations:type_name -> lehr.api.v1.VersionExplanation
-	1,  // 23: lehr.api.v1.DeliveryEffect.before:type_name -> lehr.api.v1.DeliveredEnvironment
-	1,  // 24: lehr.api.v1.DeliveryEffect.after:type_name -> lehr.api.v1.DeliveredEnvironment
-	13, // 25: lehr.api.v1.ActOnDeliveryResponse.effects:type_name -> lehr.api.v1.DeliveryEffect
-	0,  // 26: lehr.api.v1.ActOnDeliveryResponse.version:type_name -> lehr.api.v1.VersionName
-	13, // 27: lehr.api.v1.VoteOnVersionResponse.effects:type_name -> lehr.api.v1.DeliveryEffect
-	0,  // 28: lehr.api.v1.VoteOnVersionResponse.version:type_name -> lehr.api.v1.VersionName
-	8,  // 29: lehr.api.v1.VoteOnVersionResponse.verdict:type_name -> lehr.api.v1.VersionVerdict
-	0,  // 30: lehr.api.v1.RecordVerdictResponse.version:type_name -> lehr.api.v1.VersionName
-	35, // 31: lehr.api.v1.DeliveredCommit.at:type_name -> google.protobuf.Timestamp
-	0,  // 32: lehr.api.v1.CommitPlace.version:type_name -> lehr.api.v1.VersionName
-	35, // 33: lehr.api.v1.CommitPlace.since:type_name -> google.protobuf.Timestamp
-	10, // 34: lehr.api.v1.CommitPlace.next:type_name -> lehr.api.v1.VersionExplanation
-	20, // 35: lehr.api.v1.CommitLocation.commit:type_name -> lehr.api.v1.DeliveredCommit
-	0,  // 36: lehr.api.v1.CommitLocation.versions:type_name -> lehr.api.v1.VersionName
-	21, // 37: lehr.api.v1.CommitLocation.environments:type_name -> lehr.api.v1.CommitPlace
-	22, // 38: lehr.api.v1.LocateCommitResponse.locations:type_name -> lehr.api.v1.CommitLocation
-	0,  // 39: lehr.api.v1.CompareVersionsResponse.from:type_name -> lehr.api.v1.VersionName
-	0,  // 40: lehr.api.v1.CompareVersionsResponse.to:type_name -> lehr.api.v1.VersionName
-	20, // 41: lehr.api.v1.CompareVersionsResponse.commits:type_name -> lehr.api.v1.DeliveredCommit
-	20, // 42: lehr.api.v1.CompareVersionsResponse.removed:type_name -> lehr.api.v1.DeliveredCommit
-	4,  // 43: lehr.api.v1.CompareVersionsResponse.versions:type_name -> lehr.api.v1.DeliveredVersion
-	35, // 44: lehr.api.v1.DeliveryEvent.at:type_name -> google.protobuf.Timestamp
-	0,  // 45: lehr.api.v1.DeliveryEvent.version:type_name -> lehr.api.v1.VersionName
-	27, // 46: lehr.api.v1.ListDeliveryEventsResponse.events:type_name -> lehr.api.v1.DeliveryEvent
-	36, // 47: lehr.api.v1.DeliveryTimes.median:type_name -> google.protobuf.Duration
-	36, // 48: lehr.api.v1.DeliveryTimes.longest:type_name -> google.protobuf.Duration
-	30, // 49: lehr.api.v1.DeliveryQueue.times:type_name -> lehr.api.v1.DeliveryTimes
-	30, // 50: lehr.api.v1.DeliveryFigures.lead:type_name -> lehr.api.v1.DeliveryTimes
-	30, // 51: lehr.api.v1.DeliveryFigures.restore:type_name -> lehr.api.v1.DeliveryTimes
-	31, // 52: lehr.api.v1.DeliveryFigures.queues:type_name -> lehr.api.v1.DeliveryQueue
-	35, // 53: lehr.api.v1.GetDeliveryFiguresRequest.since:type_name -> google.protobuf.Timestamp
-	35, // 54: lehr.api.v1.GetDeliveryFiguresResponse.since:type_name -> google.protobuf.Timestamp
-	35, // 55: lehr.api.v1.GetDeliveryFiguresResponse.until:type_name -> google.protobuf.Timestamp
-	32, // 56: lehr.api.v1.GetDeliveryFiguresResponse.figures:type_name -> lehr.api.v1.DeliveryFigures
-	2,  // 57: lehr.api.v1.DeliveryService.ListEnvironments:input_type -> lehr.api.v1.ListEnvironmentsRequest
-	6,  // 58: lehr.api.v1.DeliveryService.ListVersions:input_type -> lehr.api.v1.ListVersionsRequest
-	11, // 59: lehr.api.v1.DeliveryService.ExplainVersion:input_type -> lehr.api.v1.ExplainVersionRequest
-	23, // 60: lehr.api.v1.DeliveryService.LocateCommit:input_type -> lehr.api.v1.LocateCommitRequest
-	25, // 61: lehr.api.v1.DeliveryService.CompareVersions:input_type -> lehr.api.v1.CompareVersionsRequest
-	28, // 62: lehr.api.v1.DeliveryService.ListDeliveryEvents:input_type -> lehr.api.v1.ListDeliveryEventsRequest
-	33, // 63: lehr.api.v1.DeliveryService.GetDeliveryFigures:input_type -> lehr.api.v1.GetDeliveryFiguresRequest
-	14, // 64: lehr.api.v1.DeliveryService.ActOnDelivery:input_type -> lehr.api.v1.ActOnDeliveryRequest
-	16, // 65: lehr.api.v1.DeliveryService.VoteOnVersion:input_type -> lehr.api.v1.VoteOnVersionRequest
-	18, // 66: lehr.api.v1.DeliveryService.RecordVerdict:input_type -> lehr.api.v1.RecordVerdictRequest
-	3,  // 67: lehr.api.v1.DeliveryService.ListEnvironments:output_type -> lehr.api.v1.ListEnvironmentsResponse
-	7,  // 68: lehr.api.v1.DeliveryService.ListVersions:output_type -> lehr.api.v1.ListVersionsResponse
-	12, // 69: lehr.api.v1.DeliveryService.ExplainVersion:output_type -> lehr.api.v1.ExplainVersionResponse
-	24, // 70: lehr.api.v1.DeliveryService.LocateCommit:output_type -> lehr.api.v1.LocateCommitResponse
-	26, // 71: lehr.api.v1.DeliveryService.CompareVersions:output_type -> lehr.api.v1.CompareVersionsResponse
-	29, // 72: lehr.api.v1.DeliveryService.ListDeliveryEvents:output_type -> lehr.api.v1.ListDeliveryEventsResponse
-	34, // 73: lehr.api.v1.DeliveryService.GetDeliveryFigures:output_type -> lehr.api.v1.GetDeliveryFiguresResponse
-	15, // 74: lehr.api.v1.DeliveryService.ActOnDelivery:output_type -> lehr.api.v1.ActOnDeliveryResponse
-	17, // 75: lehr.api.v1.DeliveryService.VoteOnVersion:output_type -> lehr.api.v1.VoteOnVersionResponse
-	19, // 76: lehr.api.v1.DeliveryService.RecordVerdict:output_type -> lehr.api.v1.RecordVerdictResponse
-	67, // [67:77] is the sub-list for method output_type
-	57, // [57:67] is the sub-list for method input_type
-	57, // [57:57] is the sub-list for extension type_name
-	57, // [57:57] is the sub-list for extension extendee
-	0,  // [0:57] is the sub-list for field type_name
+	3,  // 5: lehr.api.v1.DeliveredEnvironment.verification:type_name -> lehr.api.v1.VerificationStanding
+	2,  // 6: lehr.api.v1.DeliveredEnvironment.landing:type_name -> lehr.api.v1.LandingStanding
+	0,  // 7: lehr.api.v1.LandingStanding.version:type_name -> lehr.api.v1.VersionName
+	37, // 8: lehr.api.v1.LandingStanding.since:type_name -> google.protobuf.Timestamp
+	37, // 9: lehr.api.v1.VerificationStanding.began:type_name -> google.protobuf.Timestamp
+	37, // 10: lehr.api.v1.VerificationStanding.until:type_name -> google.protobuf.Timestamp
+	37, // 11: lehr.api.v1.VerificationStanding.again:type_name -> google.protobuf.Timestamp
+	1,  // 12: lehr.api.v1.ListEnvironmentsResponse.environments:type_name -> lehr.api.v1.DeliveredEnvironment
+	0,  // 13: lehr.api.v1.DeliveredVersion.version:type_name -> lehr.api.v1.VersionName
+	37, // 14: lehr.api.v1.DeliveredVersion.created:type_name -> google.protobuf.Timestamp
+	37, // 15: lehr.api.v1.DeliveredVersion.seen:type_name -> google.protobuf.Timestamp
+	37, // 16: lehr.api.v1.DeliveredVersion.gone:type_name -> google.protobuf.Timestamp
+	7,  // 17: lehr.api.v1.DeliveredVersion.standings:type_name -> lehr.api.v1.VersionStanding
+	37, // 18: lehr.api.v1.VersionStanding.since:type_name -> google.protobuf.Timestamp
+	6,  // 19: lehr.api.v1.ListVersionsResponse.versions:type_name -> lehr.api.v1.DeliveredVersion
+	38, // 20: lehr.api.v1.VersionVerdict.have_time:type_name -> google.protobuf.Duration
+	38, // 21: lehr.api.v1.VersionVerdict.needs_time:type_name -> google.protobuf.Duration
+	37, // 22: lehr.api.v1.VersionVerdict.until:type_name -> google.protobuf.Timestamp
+	0,  // 23: lehr.api.v1.VersionExplanation.version:type_name -> lehr.api.v1.VersionName
+	10, // 24: lehr.api.v1.VersionExplanation.verdicts:type_name -> lehr.api.v1.VersionVerdict
+	37, // 25: lehr.api.v1.VersionExplanation.earliest:type_name -> google.protobuf.Timestamp
+	11, // 26: lehr.api.v1.VersionExplanation.awaits:type_name -> lehr.api.v1.AwaitedVerdict
+	10, // 27: lehr.api.v1.VersionExplanation.admitted_by:type_name -> lehr.api.v1.VersionVerdict
+	37, // 28: lehr.api.v1.VersionExplanation.admitted:type_name -> google.protobuf.Timestamp
+	12, // 29: lehr.api.v1.ExplainVersionResponse.explanations:type_name -> lehr.api.v1.VersionExplanation
+	1,  // 30: lehr.api.v1.DeliveryEffect.before:type_name -> lehr.api.v1.DeliveredEnvironment
+	1,  // 31: lehr.api.v1.DeliveryEffect.after:type_name -> lehr.api.v1.DeliveredEnvironment
+	15, // 32: lehr.api.v1.ActOnDeliveryResponse.effects:type_name -> lehr.api.v1.DeliveryEffect
+	0,  // 33: lehr.api.v1.ActOnDeliveryResponse.version:type_name -> lehr.api.v1.VersionName
+	15, // 34: lehr.api.v1.VoteOnVersionResponse.effects:type_name -> lehr.api.v1.DeliveryEffect
+	0,  // 35: lehr.api.v1.VoteOnVersionResponse.version:type_name -> lehr.api.v1.VersionName
+	10, // 36: lehr.api.v1.VoteOnVersionResponse.verdict:type_name -> lehr.api.v1.VersionVerdict
+	0,  // 37: lehr.api.v1.RecordVerdictResponse.version:type_name -> lehr.api.v1.VersionName
+	37, // 38: lehr.api.v1.DeliveredCommit.at:type_name -> google.protobuf.Timestamp
+	0,  // 39: lehr.api.v1.CommitPlace.version:type_name -> lehr.api.v1.VersionName
+	37, // 40: lehr.api.v1.CommitPlace.since:type_name -> google.protobuf.Timestamp
+	12, // 41: lehr.api.v1.CommitPlace.next:type_name -> lehr.api.v1.VersionExplanation
+	22, // 42: lehr.api.v1.CommitLocation.commit:type_name -> lehr.api.v1.DeliveredCommit
+	0,  // 43: lehr.api.v1.CommitLocation.versions:type_name -> lehr.api.v1.VersionName
+	23, // 44: lehr.api.v1.CommitLocation.environments:type_name -> lehr.api.v1.CommitPlace
+	24, // 45: lehr.api.v1.LocateCommitResponse.locations:type_name -> lehr.api.v1.CommitLocation
+	0,  // 46: lehr.api.v1.CompareVersionsResponse.from:type_name -> lehr.api.v1.VersionName
+	0,  // 47: lehr.api.v1.CompareVersionsResponse.to:type_name -> lehr.api.v1.VersionName
+	22, // 48: lehr.api.v1.CompareVersionsResponse.commits:type_name -> lehr.api.v1.DeliveredCommit
+	22, // 49: lehr.api.v1.CompareVersionsResponse.removed:type_name -> lehr.api.v1.DeliveredCommit
+	6,  // 50: lehr.api.v1.CompareVersionsResponse.versions:type_name -> lehr.api.v1.DeliveredVersion
+	37, // 51: lehr.api.v1.DeliveryEvent.at:type_name -> google.protobuf.Timestamp
+	0,  // 52: lehr.api.v1.DeliveryEvent.version:type_name -> lehr.api.v1.VersionName
+	29, // 53: lehr.api.v1.ListDeliveryEventsResponse.events:type_name -> lehr.api.v1.DeliveryEvent
+	38, // 54: lehr.api.v1.DeliveryTimes.median:type_name -> google.protobuf.Duration
+	38, // 55: lehr.api.v1.DeliveryTimes.longest:type_name -> google.protobuf.Duration
+	32, // 56: lehr.api.v1.DeliveryQueue.times:type_name -> lehr.api.v1.DeliveryTimes
+	32, // 57: lehr.api.v1.DeliveryFigures.lead:type_name -> lehr.api.v1.DeliveryTimes
+	32, // 58: lehr.api.v1.DeliveryFigures.restore:type_name -> lehr.api.v1.DeliveryTimes
+	33, // 59: lehr.api.v1.DeliveryFigures.queues:type_name -> lehr.api.v1.DeliveryQueue
+	37, // 60: lehr.api.v1.GetDeliveryFiguresRequest.since:type_name -> google.protobuf.Timestamp
+	37, // 61: lehr.api.v1.GetDeliveryFiguresResponse.since:type_name -> google.protobuf.Timestamp
+	37, // 62: lehr.api.v1.GetDeliveryFiguresResponse.until:type_name -> google.protobuf.Timestamp
+	34, // 63: lehr.api.v1.GetDeliveryFiguresResponse.figures:type_name -> lehr.api.v1.DeliveryFigures
+	4,  // 64: lehr.api.v1.DeliveryService.ListEnvironments:input_type -> lehr.api.v1.ListEnvironmentsRequest
+	8,  // 65: lehr.api.v1.DeliveryService.ListVersions:input_type -> lehr.api.v1.ListVersionsRequest
+	13, // 66: lehr.api.v1.DeliveryService.ExplainVersion:input_type -> lehr.api.v1.ExplainVersionRequest
+	25, // 67: lehr.api.v1.DeliveryService.LocateCommit:input_type -> lehr.api.v1.LocateCommitRequest
+	27, // 68: lehr.api.v1.DeliveryService.CompareVersions:input_type -> lehr.api.v1.CompareVersionsRequest
+	30, // 69: lehr.api.v1.DeliveryService.ListDeliveryEvents:input_type -> lehr.api.v1.ListDeliveryEventsRequest
+	35, // 70: lehr.api.v1.DeliveryService.GetDeliveryFigures:input_type -> lehr.api.v1.GetDeliveryFiguresRequest
+	16, // 71: lehr.api.v1.DeliveryService.ActOnDelivery:input_type -> lehr.api.v1.ActOnDeliveryRequest
+	18, // 72: lehr.api.v1.DeliveryService.VoteOnVersion:input_type -> lehr.api.v1.VoteOnVersionRequest
+	20, // 73: lehr.api.v1.DeliveryService.RecordVerdict:input_type -> lehr.api.v1.RecordVerdictRequest
+	5,  // 74: lehr.api.v1.DeliveryService.ListEnvironments:output_type -> lehr.api.v1.ListEnvironmentsResponse
+	9,  // 75: lehr.api.v1.DeliveryService.ListVersions:output_type -> lehr.api.v1.ListVersionsResponse
+	14, // 76: lehr.api.v1.DeliveryService.ExplainVersion:output_type -> lehr.api.v1.ExplainVersionResponse
+	26, // 77: lehr.api.v1.DeliveryService.LocateCommit:output_type -> lehr.api.v1.LocateCommitResponse
+	28, // 78: lehr.api.v1.DeliveryService.CompareVersions:output_type -> lehr.api.v1.CompareVersionsResponse
+	31, // 79: lehr.api.v1.DeliveryService.ListDeliveryEvents:output_type -> lehr.api.v1.ListDeliveryEventsResponse
+	36, // 80: lehr.api.v1.DeliveryService.GetDeliveryFigures:output_type -> lehr.api.v1.GetDeliveryFiguresResponse
+	17, // 81: lehr.api.v1.DeliveryService.ActOnDelivery:output_type -> lehr.api.v1.ActOnDeliveryResponse
+	19, // 82: lehr.api.v1.DeliveryService.VoteOnVersion:output_type -> lehr.api.v1.VoteOnVersionResponse
+	21, // 83: lehr.api.v1.DeliveryService.RecordVerdict:output_type -> lehr.api.v1.RecordVerdictResponse
+	74, // [74:84] is the sub-list for method output_type
+	64, // [64:74] is the sub-list for method input_type
+	64, // [64:64] is the sub-list for extension type_name
+	64, // [64:64] is the sub-list for extension extendee
+	0,  // [0:64] is the sub-list for field type_name
 }
 
 func init() { file_lehr_api_v1_delivery_proto_init() }
@@ -3164,7 +3394,7 @@ func file_lehr_api_v1_delivery_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lehr_api_v1_delivery_proto_rawDesc), len(file_lehr_api_v1_delivery_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   35,
+			NumMessages:   37,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

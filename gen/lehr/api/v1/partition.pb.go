@@ -9,6 +9,7 @@ package apipb
 import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+	durationpb "google.golang.org/protobuf/types/known/durationpb"
 	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
@@ -1176,11 +1177,585 @@ func (x *PartitionPolicyChange) GetUntried() []string {
 	return nil
 }
 
+type GetOverviewRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Pins, holds and overrides of people are told that end within this time; unset: a day.
+	EndsWithin *durationpb.Duration `protobuf:"bytes,1,opt,name=ends_within,json=endsWithin" json:"ends_within,omitempty"`
+	// What happened within this time is told; unset: nothing.
+	HappenedWithin *durationpb.Duration `protobuf:"bytes,2,opt,name=happened_within,json=happenedWithin" json:"happened_within,omitempty"`
+	// Of each partition so many incarnations and pushes are told; 0: 5, at most 50.
+	Events int32 `protobuf:"varint,3,opt,name=events" json:"events,omitempty"`
+	// Of each partition so many of all else; 0: 50, at most 1000.
+	Limit         int32 `protobuf:"varint,4,opt,name=limit" json:"limit,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetOverviewRequest) Reset() {
+	*x = GetOverviewRequest{}
+	mi := &file_lehr_api_v1_partition_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetOverviewRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetOverviewRequest) ProtoMessage() {}
+
+func (x *GetOverviewRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_partition_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetOverviewRequest.ProtoReflect.Descriptor instead.
+func (*GetOverviewRequest) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_partition_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *GetOverviewRequest) GetEndsWithin() *durationpb.Duration {
+	if x != nil {
+		return x.EndsWithin
+	}
+	return nil
+}
+
+func (x *GetOverviewRequest) GetHappenedWithin() *durationpb.Duration {
+	if x != nil {
+		return x.HappenedWithin
+	}
+	return nil
+}
+
+func (x *GetOverviewRequest) GetEvents() int32 {
+	if x != nil {
+		return x.Events
+	}
+	return 0
+}
+
+func (x *GetOverviewRequest) GetLimit() int32 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+type GetOverviewResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Partitions of which there is anything to tell.
+	Partitions    []*PartitionOverview `protobuf:"bytes,1,rep,name=partitions" json:"partitions,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetOverviewResponse) Reset() {
+	*x = GetOverviewResponse{}
+	mi := &file_lehr_api_v1_partition_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetOverviewResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetOverviewResponse) ProtoMessage() {}
+
+func (x *GetOverviewResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_partition_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetOverviewResponse.ProtoReflect.Descriptor instead.
+func (*GetOverviewResponse) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_partition_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *GetOverviewResponse) GetPartitions() []*PartitionOverview {
+	if x != nil {
+		return x.Partitions
+	}
+	return nil
+}
+
+// PartitionOverview is what of a partition waits for people, is under way, or happened.
+type PartitionOverview struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Partition string                 `protobuf:"bytes,1,opt,name=partition" json:"partition,omitempty"`
+	// Why not all of it could be read; empty: it could.
+	Problem string `protobuf:"bytes,2,opt,name=problem" json:"problem,omitempty"`
+	// A list has more than is told.
+	More bool `protobuf:"varint,3,opt,name=more" json:"more,omitempty"`
+	// What waits for people's approval, as ListApprovals tells it, and whether the caller may give one.
+	Requests   []*ApprovalRequest `protobuf:"bytes,4,rep,name=requests" json:"requests,omitempty"`
+	MayApprove bool               `protobuf:"varint,5,opt,name=may_approve,json=mayApprove" json:"may_approve,omitempty"`
+	// Rollouts whose run goes on, as ListRollouts tells them, without the commits that the run brings.
+	Rollouts []*Rollout `protobuf:"bytes,6,rep,name=rollouts" json:"rollouts,omitempty"`
+	// Environments that are to get another version, and nothing holds them.
+	Environments []*DeliveredEnvironment `protobuf:"bytes,7,rep,name=environments" json:"environments,omitempty"`
+	// The newest version of each environment that waits there for people's judgement.
+	Awaited []*VersionExplanation `protobuf:"bytes,8,rep,name=awaited" json:"awaited,omitempty"`
+	// Of people, that end soon.
+	Holds     []*Hold     `protobuf:"bytes,9,rep,name=holds" json:"holds,omitempty"`
+	Pins      []*Pin      `protobuf:"bytes,10,rep,name=pins" json:"pins,omitempty"`
+	Overrides []*Override `protobuf:"bytes,11,rep,name=overrides" json:"overrides,omitempty"`
+	// The newest, without the labels that people gave: one is "head" or "superseded". GetIncarnation
+	// says whether it is enforced.
+	Incarnations []*Incarnation `protobuf:"bytes,12,rep,name=incarnations" json:"incarnations,omitempty"`
+	// The newest that ended, without their plans.
+	Pushes []*Push `protobuf:"bytes,13,rep,name=pushes" json:"pushes,omitempty"`
+	// Runs of workflows that go on, the newest first, as ListWorkflowRuns tells them.
+	Runs          []*WorkflowRun `protobuf:"bytes,14,rep,name=runs" json:"runs,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PartitionOverview) Reset() {
+	*x = PartitionOverview{}
+	mi := &file_lehr_api_v1_partition_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PartitionOverview) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PartitionOverview) ProtoMessage() {}
+
+func (x *PartitionOverview) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_partition_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PartitionOverview.ProtoReflect.Descriptor instead.
+func (*PartitionOverview) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_partition_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *PartitionOverview) GetPartition() string {
+	if x != nil {
+		return x.Partition
+	}
+	return ""
+}
+
+func (x *PartitionOverview) GetProblem() string {
+	if x != nil {
+		return x.Problem
+	}
+	return ""
+}
+
+func (x *PartitionOverview) GetMore() bool {
+	if x != nil {
+		return x.More
+	}
+	return false
+}
+
+func (x *PartitionOverview) GetRequests() []*ApprovalRequest {
+	if x != nil {
+		return x.Requests
+	}
+	return nil
+}
+
+func (x *PartitionOverview) GetMayApprove() bool {
+	if x != nil {
+		return x.MayApprove
+	}
+	return false
+}
+
+func (x *PartitionOverview) GetRollouts() []*Rollout {
+	if x != nil {
+		return x.Rollouts
+	}
+	return nil
+}
+
+func (x *PartitionOverview) GetEnvironments() []*DeliveredEnvironment {
+	if x != nil {
+		return x.Environments
+	}
+	return nil
+}
+
+func (x *PartitionOverview) GetAwaited() []*VersionExplanation {
+	if x != nil {
+		return x.Awaited
+	}
+	return nil
+}
+
+func (x *PartitionOverview) GetHolds() []*Hold {
+	if x != nil {
+		return x.Holds
+	}
+	return nil
+}
+
+func (x *PartitionOverview) GetPins() []*Pin {
+	if x != nil {
+		return x.Pins
+	}
+	return nil
+}
+
+func (x *PartitionOverview) GetOverrides() []*Override {
+	if x != nil {
+		return x.Overrides
+	}
+	return nil
+}
+
+func (x *PartitionOverview) GetIncarnations() []*Incarnation {
+	if x != nil {
+		return x.Incarnations
+	}
+	return nil
+}
+
+func (x *PartitionOverview) GetPushes() []*Push {
+	if x != nil {
+		return x.Pushes
+	}
+	return nil
+}
+
+func (x *PartitionOverview) GetRuns() []*WorkflowRun {
+	if x != nil {
+		return x.Runs
+	}
+	return nil
+}
+
+type SearchRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Words, of which all are in what is found, in whatever case: 2 to 200 letters.
+	Query string `protobuf:"bytes,1,opt,name=query" json:"query,omitempty"`
+	// "asset", "incarnation", "commit", "version", "rollout" or "person"; empty: all of them.
+	Kind string `protobuf:"bytes,2,opt,name=kind" json:"kind,omitempty"`
+	// Empty: all partitions that the caller may read.
+	Partition     string `protobuf:"bytes,3,opt,name=partition" json:"partition,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SearchRequest) Reset() {
+	*x = SearchRequest{}
+	mi := &file_lehr_api_v1_partition_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SearchRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SearchRequest) ProtoMessage() {}
+
+func (x *SearchRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_partition_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SearchRequest.ProtoReflect.Descriptor instead.
+func (*SearchRequest) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_partition_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *SearchRequest) GetQuery() string {
+	if x != nil {
+		return x.Query
+	}
+	return ""
+}
+
+func (x *SearchRequest) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *SearchRequest) GetPartition() string {
+	if x != nil {
+		return x.Partition
+	}
+	return ""
+}
+
+type SearchResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// By kind, then partition: of each kind at most 100, and 20 of one partition.
+	Hits []*SearchHit `protobuf:"bytes,1,rep,name=hits" json:"hits,omitempty"`
+	// Kinds of which there is more.
+	More []string `protobuf:"bytes,2,rep,name=more" json:"more,omitempty"`
+	// In how many partitions was searched.
+	Searched int32 `protobuf:"varint,3,opt,name=searched" json:"searched,omitempty"`
+	// Partitions that could not be searched, with why.
+	Problems      []*SearchProblem `protobuf:"bytes,4,rep,name=problems" json:"problems,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SearchResponse) Reset() {
+	*x = SearchResponse{}
+	mi := &file_lehr_api_v1_partition_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SearchResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SearchResponse) ProtoMessage() {}
+
+func (x *SearchResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_partition_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SearchResponse.ProtoReflect.Descriptor instead.
+func (*SearchResponse) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_partition_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *SearchResponse) GetHits() []*SearchHit {
+	if x != nil {
+		return x.Hits
+	}
+	return nil
+}
+
+func (x *SearchResponse) GetMore() []string {
+	if x != nil {
+		return x.More
+	}
+	return nil
+}
+
+func (x *SearchResponse) GetSearched() int32 {
+	if x != nil {
+		return x.Searched
+	}
+	return 0
+}
+
+func (x *SearchResponse) GetProblems() []*SearchProblem {
+	if x != nil {
+		return x.Problems
+	}
+	return nil
+}
+
+type SearchHit struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Kind      string                 `protobuf:"bytes,1,opt,name=kind" json:"kind,omitempty"`
+	Partition string                 `protobuf:"bytes,2,opt,name=partition" json:"partition,omitempty"`
+	// What it is called, and what else is to be said, for people.
+	Name string `protobuf:"bytes,3,opt,name=name" json:"name,omitempty"`
+	Note string `protobuf:"bytes,4,opt,name=note" json:"note,omitempty"`
+	// Where it is found: an asset, an incarnation, a rollout or a version of an application; none: the partition.
+	Asset         string       `protobuf:"bytes,5,opt,name=asset" json:"asset,omitempty"`
+	Incarnation   string       `protobuf:"bytes,6,opt,name=incarnation" json:"incarnation,omitempty"`
+	Rollout       string       `protobuf:"bytes,7,opt,name=rollout" json:"rollout,omitempty"`
+	Application   string       `protobuf:"bytes,8,opt,name=application" json:"application,omitempty"`
+	Version       *VersionName `protobuf:"bytes,9,opt,name=version" json:"version,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SearchHit) Reset() {
+	*x = SearchHit{}
+	mi := &file_lehr_api_v1_partition_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SearchHit) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SearchHit) ProtoMessage() {}
+
+func (x *SearchHit) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_partition_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SearchHit.ProtoReflect.Descriptor instead.
+func (*SearchHit) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_partition_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *SearchHit) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *SearchHit) GetPartition() string {
+	if x != nil {
+		return x.Partition
+	}
+	return ""
+}
+
+func (x *SearchHit) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *SearchHit) GetNote() string {
+	if x != nil {
+		return x.Note
+	}
+	return ""
+}
+
+func (x *SearchHit) GetAsset() string {
+	if x != nil {
+		return x.Asset
+	}
+	return ""
+}
+
+func (x *SearchHit) GetIncarnation() string {
+	if x != nil {
+		return x.Incarnation
+	}
+	return ""
+}
+
+func (x *SearchHit) GetRollout() string {
+	if x != nil {
+		return x.Rollout
+	}
+	return ""
+}
+
+func (x *SearchHit) GetApplication() string {
+	if x != nil {
+		return x.Application
+	}
+	return ""
+}
+
+func (x *SearchHit) GetVersion() *VersionName {
+	if x != nil {
+		return x.Version
+	}
+	return nil
+}
+
+type SearchProblem struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Partition     string                 `protobuf:"bytes,1,opt,name=partition" json:"partition,omitempty"`
+	Problem       string                 `protobuf:"bytes,2,opt,name=problem" json:"problem,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SearchProblem) Reset() {
+	*x = SearchProblem{}
+	mi := &file_lehr_api_v1_partition_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SearchProblem) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SearchProblem) ProtoMessage() {}
+
+func (x *SearchProblem) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_partition_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SearchProblem.ProtoReflect.Descriptor instead.
+func (*SearchProblem) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_partition_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *SearchProblem) GetPartition() string {
+	if x != nil {
+		return x.Partition
+	}
+	return ""
+}
+
+func (x *SearchProblem) GetProblem() string {
+	if x != nil {
+		return x.Problem
+	}
+	return ""
+}
+
 var File_lehr_api_v1_partition_proto protoreflect.FileDescriptor
 
 const file_lehr_api_v1_partition_proto_rawDesc = "" +
 	"\n" +
-	"\x1blehr/api/v1/partition.proto\x12\vlehr.api.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18lehr/api/v1/access.proto\x1a\x18lehr/api/v1/values.proto\"\xf1\x04\n" +
+	"\x1blehr/api/v1/partition.proto\x12\vlehr.api.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18lehr/api/v1/access.proto\x1a\x17lehr/api/v1/brake.proto\x1a\x1alehr/api/v1/delivery.proto\x1a\x19lehr/api/v1/journal.proto\x1a\x19lehr/api/v1/rollout.proto\x1a\x18lehr/api/v1/values.proto\x1a\x1alehr/api/v1/workflow.proto\"\xf1\x04\n" +
 	"\tPartition\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1e\n" +
 	"\n" +
@@ -1275,11 +1850,62 @@ const file_lehr_api_v1_partition_proto_rawDesc = "" +
 	" \x03(\tR\awaiting\x12\x16\n" +
 	"\x06queued\x18\v \x03(\tR\x06queued\x12!\n" +
 	"\fqueued_count\x18\f \x01(\x03R\vqueuedCount\x12\x18\n" +
-	"\auntried\x18\r \x03(\tR\auntried2\xd8\x05\n" +
+	"\auntried\x18\r \x03(\tR\auntried\"\xc2\x01\n" +
+	"\x12GetOverviewRequest\x12:\n" +
+	"\vends_within\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\n" +
+	"endsWithin\x12B\n" +
+	"\x0fhappened_within\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x0ehappenedWithin\x12\x16\n" +
+	"\x06events\x18\x03 \x01(\x05R\x06events\x12\x14\n" +
+	"\x05limit\x18\x04 \x01(\x05R\x05limit\"U\n" +
+	"\x13GetOverviewResponse\x12>\n" +
+	"\n" +
+	"partitions\x18\x01 \x03(\v2\x1e.lehr.api.v1.PartitionOverviewR\n" +
+	"partitions\"\x89\x05\n" +
+	"\x11PartitionOverview\x12\x1c\n" +
+	"\tpartition\x18\x01 \x01(\tR\tpartition\x12\x18\n" +
+	"\aproblem\x18\x02 \x01(\tR\aproblem\x12\x12\n" +
+	"\x04more\x18\x03 \x01(\bR\x04more\x128\n" +
+	"\brequests\x18\x04 \x03(\v2\x1c.lehr.api.v1.ApprovalRequestR\brequests\x12\x1f\n" +
+	"\vmay_approve\x18\x05 \x01(\bR\n" +
+	"mayApprove\x120\n" +
+	"\brollouts\x18\x06 \x03(\v2\x14.lehr.api.v1.RolloutR\brollouts\x12E\n" +
+	"\fenvironments\x18\a \x03(\v2!.lehr.api.v1.DeliveredEnvironmentR\fenvironments\x129\n" +
+	"\aawaited\x18\b \x03(\v2\x1f.lehr.api.v1.VersionExplanationR\aawaited\x12'\n" +
+	"\x05holds\x18\t \x03(\v2\x11.lehr.api.v1.HoldR\x05holds\x12$\n" +
+	"\x04pins\x18\n" +
+	" \x03(\v2\x10.lehr.api.v1.PinR\x04pins\x123\n" +
+	"\toverrides\x18\v \x03(\v2\x15.lehr.api.v1.OverrideR\toverrides\x12<\n" +
+	"\fincarnations\x18\f \x03(\v2\x18.lehr.api.v1.IncarnationR\fincarnations\x12)\n" +
+	"\x06pushes\x18\r \x03(\v2\x11.lehr.api.v1.PushR\x06pushes\x12,\n" +
+	"\x04runs\x18\x0e \x03(\v2\x18.lehr.api.v1.WorkflowRunR\x04runs\"W\n" +
+	"\rSearchRequest\x12\x14\n" +
+	"\x05query\x18\x01 \x01(\tR\x05query\x12\x12\n" +
+	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x1c\n" +
+	"\tpartition\x18\x03 \x01(\tR\tpartition\"\xa4\x01\n" +
+	"\x0eSearchResponse\x12*\n" +
+	"\x04hits\x18\x01 \x03(\v2\x16.lehr.api.v1.SearchHitR\x04hits\x12\x12\n" +
+	"\x04more\x18\x02 \x03(\tR\x04more\x12\x1a\n" +
+	"\bsearched\x18\x03 \x01(\x05R\bsearched\x126\n" +
+	"\bproblems\x18\x04 \x03(\v2\x1a.lehr.api.v1.SearchProblemR\bproblems\"\x8d\x02\n" +
+	"\tSearchHit\x12\x12\n" +
+	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x1c\n" +
+	"\tpartition\x18\x02 \x01(\tR\tpartition\x12\x12\n" +
+	"\x04name\x18\x03 \x01(\tR\x04name\x12\x12\n" +
+	"\x04note\x18\x04 \x01(\tR\x04note\x12\x14\n" +
+	"\x05asset\x18\x05 \x01(\tR\x05asset\x12 \n" +
+	"\vincarnation\x18\x06 \x01(\tR\vincarnation\x12\x18\n" +
+	"\arollout\x18\a \x01(\tR\arollout\x12 \n" +
+	"\vapplication\x18\b \x01(\tR\vapplication\x122\n" +
+	"\aversion\x18\t \x01(\v2\x18.lehr.api.v1.VersionNameR\aversion\"G\n" +
+	"\rSearchProblem\x12\x1c\n" +
+	"\tpartition\x18\x01 \x01(\tR\tpartition\x12\x18\n" +
+	"\aproblem\x18\x02 \x01(\tR\aproblem2\x81\a\n" +
 	"\x10PartitionService\x12a\n" +
 	"\fAddPartition\x12 .lehr.api.v1.AddPartitionRequest\x1a!.lehr.api.v1.AddPartitionResponse\"\f\xda\xe4\x19\b\b\x05\x10\x01\x1a\x02id\x12c\n" +
 	"\x0eListPartitions\x12\".lehr.api.v1.ListPartitionsRequest\x1a#.lehr.api.v1.ListPartitionsResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x03\x12a\n" +
 	"\fGetPartition\x12 .lehr.api.v1.GetPartitionRequest\x1a!.lehr.api.v1.GetPartitionResponse\"\f\xda\xe4\x19\b\b\x01\x10\x01\x1a\x02id\x12Z\n" +
+	"\vGetOverview\x12\x1f.lehr.api.v1.GetOverviewRequest\x1a .lehr.api.v1.GetOverviewResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x03\x12K\n" +
+	"\x06Search\x12\x1a.lehr.api.v1.SearchRequest\x1a\x1b.lehr.api.v1.SearchResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x03\x12Z\n" +
 	"\vListWindows\x12\x1f.lehr.api.v1.ListWindowsRequest\x1a .lehr.api.v1.ListWindowsResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01\x12f\n" +
 	"\x0fGetCommonPolicy\x12#.lehr.api.v1.GetCommonPolicyRequest\x1a$.lehr.api.v1.GetCommonPolicyResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01\x12i\n" +
 	"\x10PlanCommonPolicy\x12$.lehr.api.v1.PlanCommonPolicyRequest\x1a%.lehr.api.v1.PlanCommonPolicyResponse\"\b\xda\xe4\x19\x04\b\x05\x10\x02\x12j\n" +
@@ -1297,7 +1923,7 @@ func file_lehr_api_v1_partition_proto_rawDescGZIP() []byte {
 	return file_lehr_api_v1_partition_proto_rawDescData
 }
 
-var file_lehr_api_v1_partition_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
+var file_lehr_api_v1_partition_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
 var file_lehr_api_v1_partition_proto_goTypes = []any{
 	(*Partition)(nil),                // 0: lehr.api.v1.Partition
 	(*ListWindowsRequest)(nil),       // 1: lehr.api.v1.ListWindowsRequest
@@ -1316,51 +1942,90 @@ var file_lehr_api_v1_partition_proto_goTypes = []any{
 	(*PlanCommonPolicyRequest)(nil),  // 14: lehr.api.v1.PlanCommonPolicyRequest
 	(*PlanCommonPolicyResponse)(nil), // 15: lehr.api.v1.PlanCommonPolicyResponse
 	(*PartitionPolicyChange)(nil),    // 16: lehr.api.v1.PartitionPolicyChange
-	nil,                              // 17: lehr.api.v1.Partition.StatesEntry
-	(*SourceRevision)(nil),           // 18: lehr.api.v1.SourceRevision
-	(*Stop)(nil),                     // 19: lehr.api.v1.Stop
-	(*timestamppb.Timestamp)(nil),    // 20: google.protobuf.Timestamp
-	(*Candidate)(nil),                // 21: lehr.api.v1.Candidate
-	(*Finding)(nil),                  // 22: lehr.api.v1.Finding
+	(*GetOverviewRequest)(nil),       // 17: lehr.api.v1.GetOverviewRequest
+	(*GetOverviewResponse)(nil),      // 18: lehr.api.v1.GetOverviewResponse
+	(*PartitionOverview)(nil),        // 19: lehr.api.v1.PartitionOverview
+	(*SearchRequest)(nil),            // 20: lehr.api.v1.SearchRequest
+	(*SearchResponse)(nil),           // 21: lehr.api.v1.SearchResponse
+	(*SearchHit)(nil),                // 22: lehr.api.v1.SearchHit
+	(*SearchProblem)(nil),            // 23: lehr.api.v1.SearchProblem
+	nil,                              // 24: lehr.api.v1.Partition.StatesEntry
+	(*SourceRevision)(nil),           // 25: lehr.api.v1.SourceRevision
+	(*Stop)(nil),                     // 26: lehr.api.v1.Stop
+	(*timestamppb.Timestamp)(nil),    // 27: google.protobuf.Timestamp
+	(*Candidate)(nil),                // 28: lehr.api.v1.Candidate
+	(*Finding)(nil),                  // 29: lehr.api.v1.Finding
+	(*durationpb.Duration)(nil),      // 30: google.protobuf.Duration
+	(*ApprovalRequest)(nil),          // 31: lehr.api.v1.ApprovalRequest
+	(*Rollout)(nil),                  // 32: lehr.api.v1.Rollout
+	(*DeliveredEnvironment)(nil),     // 33: lehr.api.v1.DeliveredEnvironment
+	(*VersionExplanation)(nil),       // 34: lehr.api.v1.VersionExplanation
+	(*Hold)(nil),                     // 35: lehr.api.v1.Hold
+	(*Pin)(nil),                      // 36: lehr.api.v1.Pin
+	(*Override)(nil),                 // 37: lehr.api.v1.Override
+	(*Incarnation)(nil),              // 38: lehr.api.v1.Incarnation
+	(*Push)(nil),                     // 39: lehr.api.v1.Push
+	(*WorkflowRun)(nil),              // 40: lehr.api.v1.WorkflowRun
+	(*VersionName)(nil),              // 41: lehr.api.v1.VersionName
 }
 var file_lehr_api_v1_partition_proto_depIdxs = []int32{
-	18, // 0: lehr.api.v1.Partition.covered:type_name -> lehr.api.v1.SourceRevision
-	19, // 1: lehr.api.v1.Partition.stop:type_name -> lehr.api.v1.Stop
-	20, // 2: lehr.api.v1.Partition.created:type_name -> google.protobuf.Timestamp
-	17, // 3: lehr.api.v1.Partition.states:type_name -> lehr.api.v1.Partition.StatesEntry
-	21, // 4: lehr.api.v1.Partition.blocked_by:type_name -> lehr.api.v1.Candidate
-	20, // 5: lehr.api.v1.Partition.building:type_name -> google.protobuf.Timestamp
+	25, // 0: lehr.api.v1.Partition.covered:type_name -> lehr.api.v1.SourceRevision
+	26, // 1: lehr.api.v1.Partition.stop:type_name -> lehr.api.v1.Stop
+	27, // 2: lehr.api.v1.Partition.created:type_name -> google.protobuf.Timestamp
+	24, // 3: lehr.api.v1.Partition.states:type_name -> lehr.api.v1.Partition.StatesEntry
+	28, // 4: lehr.api.v1.Partition.blocked_by:type_name -> lehr.api.v1.Candidate
+	27, // 5: lehr.api.v1.Partition.building:type_name -> google.protobuf.Timestamp
 	3,  // 6: lehr.api.v1.ListWindowsResponse.windows:type_name -> lehr.api.v1.CheckWindow
-	20, // 7: lehr.api.v1.CheckWindow.from:type_name -> google.protobuf.Timestamp
-	20, // 8: lehr.api.v1.CheckWindow.until:type_name -> google.protobuf.Timestamp
+	27, // 7: lehr.api.v1.CheckWindow.from:type_name -> google.protobuf.Timestamp
+	27, // 8: lehr.api.v1.CheckWindow.until:type_name -> google.protobuf.Timestamp
 	0,  // 9: lehr.api.v1.AddPartitionResponse.partition:type_name -> lehr.api.v1.Partition
 	0,  // 10: lehr.api.v1.ListPartitionsResponse.partitions:type_name -> lehr.api.v1.Partition
 	0,  // 11: lehr.api.v1.GetPartitionResponse.partition:type_name -> lehr.api.v1.Partition
-	20, // 12: lehr.api.v1.GetCommonPolicyResponse.since:type_name -> google.protobuf.Timestamp
-	22, // 13: lehr.api.v1.GetCommonPolicyResponse.problems:type_name -> lehr.api.v1.Finding
-	20, // 14: lehr.api.v1.GetCommonPolicyResponse.problems_since:type_name -> google.protobuf.Timestamp
-	22, // 15: lehr.api.v1.PlanCommonPolicyResponse.findings:type_name -> lehr.api.v1.Finding
+	27, // 12: lehr.api.v1.GetCommonPolicyResponse.since:type_name -> google.protobuf.Timestamp
+	29, // 13: lehr.api.v1.GetCommonPolicyResponse.problems:type_name -> lehr.api.v1.Finding
+	27, // 14: lehr.api.v1.GetCommonPolicyResponse.problems_since:type_name -> google.protobuf.Timestamp
+	29, // 15: lehr.api.v1.PlanCommonPolicyResponse.findings:type_name -> lehr.api.v1.Finding
 	16, // 16: lehr.api.v1.PlanCommonPolicyResponse.partitions:type_name -> lehr.api.v1.PartitionPolicyChange
-	22, // 17: lehr.api.v1.PartitionPolicyChange.refused:type_name -> lehr.api.v1.Finding
-	4,  // 18: lehr.api.v1.PartitionService.AddPartition:input_type -> lehr.api.v1.AddPartitionRequest
-	6,  // 19: lehr.api.v1.PartitionService.ListPartitions:input_type -> lehr.api.v1.ListPartitionsRequest
-	8,  // 20: lehr.api.v1.PartitionService.GetPartition:input_type -> lehr.api.v1.GetPartitionRequest
-	1,  // 21: lehr.api.v1.PartitionService.ListWindows:input_type -> lehr.api.v1.ListWindowsRequest
-	12, // 22: lehr.api.v1.PartitionService.GetCommonPolicy:input_type -> lehr.api.v1.GetCommonPolicyRequest
-	14, // 23: lehr.api.v1.PartitionService.PlanCommonPolicy:input_type -> lehr.api.v1.PlanCommonPolicyRequest
-	10, // 24: lehr.api.v1.PartitionService.RemovePartition:input_type -> lehr.api.v1.RemovePartitionRequest
-	5,  // 25: lehr.api.v1.PartitionService.AddPartition:output_type -> lehr.api.v1.AddPartitionResponse
-	7,  // 26: lehr.api.v1.PartitionService.ListPartitions:output_type -> lehr.api.v1.ListPartitionsResponse
-	9,  // 27: lehr.api.v1.PartitionService.GetPartition:output_type -> lehr.api.v1.GetPartitionResponse
-	2,  // 28: lehr.api.v1.PartitionService.ListWindows:output_type -> lehr.api.v1.ListWindowsResponse
-	13, // 29: lehr.api.v1.PartitionService.GetCommonPolicy:output_type -> lehr.api.v1.GetCommonPolicyResponse
-	15, // 30: lehr.api.v1.PartitionService.PlanCommonPolicy:output_type -> lehr.api.v1.PlanCommonPolicyResponse
-	11, // 31: lehr.api.v1.PartitionService.RemovePartition:output_type -> lehr.api.v1.RemovePartitionResponse
-	25, // [25:32] is the sub-list for method output_type
-	18, // [18:25] is the sub-list for method input_type
-	18, // [18:18] is the sub-list for extension type_name
-	18, // [18:18] is the sub-list for extension extendee
-	0,  // [0:18] is the sub-list for field type_name
+	29, // 17: lehr.api.v1.PartitionPolicyChange.refused:type_name -> lehr.api.v1.Finding
+	30, // 18: lehr.api.v1.GetOverviewRequest.ends_within:type_name -> google.protobuf.Duration
+	30, // 19: lehr.api.v1.GetOverviewRequest.happened_within:type_name -> google.protobuf.Duration
+	19, // 20: lehr.api.v1.GetOverviewResponse.partitions:type_name -> lehr.api.v1.PartitionOverview
+	31, // 21: lehr.api.v1.PartitionOverview.requests:type_name -> lehr.api.v1.ApprovalRequest
+	32, // 22: lehr.api.v1.PartitionOverview.rollouts:type_name -> lehr.api.v1.Rollout
+	33, // 23: lehr.api.v1.PartitionOverview.environments:type_name -> lehr.api.v1.DeliveredEnvironment
+	34, // 24: lehr.api.v1.PartitionOverview.awaited:type_name -> lehr.api.v1.VersionExplanation
+	35, // 25: lehr.api.v1.PartitionOverview.holds:type_name -> lehr.api.v1.Hold
+	36, // 26: lehr.api.v1.PartitionOverview.pins:type_name -> lehr.api.v1.Pin
+	37, // 27: lehr.api.v1.PartitionOverview.overrides:type_name -> lehr.api.v1.Override
+	38, // 28: lehr.api.v1.PartitionOverview.incarnations:type_name -> lehr.api.v1.Incarnation
+	39, // 29: lehr.api.v1.PartitionOverview.pushes:type_name -> lehr.api.v1.Push
+	40, // 30: lehr.api.v1.PartitionOverview.runs:type_name -> lehr.api.v1.WorkflowRun
+	22, // 31: lehr.api.v1.SearchResponse.hits:type_name -> lehr.api.v1.SearchHit
+	23, // 32: lehr.api.v1.SearchResponse.problems:type_name -> lehr.api.v1.SearchProblem
+	41, // 33: lehr.api.v1.SearchHit.version:type_name -> lehr.api.v1.VersionName
+	4,  // 34: lehr.api.v1.PartitionService.AddPartition:input_type -> lehr.api.v1.AddPartitionRequest
+	6,  // 35: lehr.api.v1.PartitionService.ListPartitions:input_type -> lehr.api.v1.ListPartitionsRequest
+	8,  // 36: lehr.api.v1.PartitionService.GetPartition:input_type -> lehr.api.v1.GetPartitionRequest
+	17, // 37: lehr.api.v1.PartitionService.GetOverview:input_type -> lehr.api.v1.GetOverviewRequest
+	20, // 38: lehr.api.v1.PartitionService.Search:input_type -> lehr.api.v1.SearchRequest
+	1,  // 39: lehr.api.v1.PartitionService.ListWindows:input_type -> lehr.api.v1.ListWindowsRequest
+	12, // 40: lehr.api.v1.PartitionService.GetCommonPolicy:input_type -> lehr.api.v1.GetCommonPolicyRequest
+	14, // 41: lehr.api.v1.PartitionService.PlanCommonPolicy:input_type -> lehr.api.v1.PlanCommonPolicyRequest
+	10, // 42: lehr.api.v1.PartitionService.RemovePartition:input_type -> lehr.api.v1.RemovePartitionRequest
+	5,  // 43: lehr.api.v1.PartitionService.AddPartition:output_type -> lehr.api.v1.AddPartitionResponse
+	7,  // 44: lehr.api.v1.PartitionService.ListPartitions:output_type -> lehr.api.v1.ListPartitionsResponse
+	9,  // 45: lehr.api.v1.PartitionService.GetPartition:output_type -> lehr.api.v1.GetPartitionResponse
+	18, // 46: lehr.api.v1.PartitionService.GetOverview:output_type -> lehr.api.v1.GetOverviewResponse
+	21, // 47: lehr.api.v1.PartitionService.Search:output_type -> lehr.api.v1.SearchResponse
+	2,  // 48: lehr.api.v1.PartitionService.ListWindows:output_type -> lehr.api.v1.ListWindowsResponse
+	13, // 49: lehr.api.v1.PartitionService.GetCommonPolicy:output_type -> lehr.api.v1.GetCommonPolicyResponse
+	15, // 50: lehr.api.v1.PartitionService.PlanCommonPolicy:output_type -> lehr.api.v1.PlanCommonPolicyResponse
+	11, // 51: lehr.api.v1.PartitionService.RemovePartition:output_type -> lehr.api.v1.RemovePartitionResponse
+	43, // [43:52] is the sub-list for method output_type
+	34, // [34:43] is the sub-list for method input_type
+	34, // [34:34] is the sub-list for extension type_name
+	34, // [34:34] is the sub-list for extension extendee
+	0,  // [0:34] is the sub-list for field type_name
 }
 
 func init() { file_lehr_api_v1_partition_proto_init() }
@@ -1369,14 +2034,19 @@ func file_lehr_api_v1_partition_proto_init() {
 		return
 	}
 	file_lehr_api_v1_access_proto_init()
+	file_lehr_api_v1_brake_proto_init()
+	file_lehr_api_v1_delivery_proto_init()
+	file_lehr_api_v1_journal_proto_init()
+	file_lehr_api_v1_rollout_proto_init()
 	file_lehr_api_v1_values_proto_init()
+	file_lehr_api_v1_workflow_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lehr_api_v1_partition_proto_rawDesc), len(file_lehr_api_v1_partition_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   18,
+			NumMessages:   25,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

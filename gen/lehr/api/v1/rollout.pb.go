@@ -339,7 +339,9 @@ type RolloutRun struct {
 	WaitCause string `protobuf:"bytes,24,opt,name=wait_cause,json=waitCause" json:"wait_cause,omitempty"`
 	// Of the incarnation that it brings: the sources that changed with it, with their
 	// commits. Empty where it is kept no more.
-	Changed       []*SourceRevision `protobuf:"bytes,25,rep,name=changed" json:"changed,omitempty"`
+	Changed []*SourceRevision `protobuf:"bytes,25,rep,name=changed" json:"changed,omitempty"`
+	// Pull requests by which it sets fields, the oldest first. Before they are opened they have no number.
+	Proposals     []*RolloutProposal `protobuf:"bytes,26,rep,name=proposals" json:"proposals,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -549,6 +551,110 @@ func (x *RolloutRun) GetChanged() []*SourceRevision {
 	return nil
 }
 
+func (x *RolloutRun) GetProposals() []*RolloutProposal {
+	if x != nil {
+		return x.Proposals
+	}
+	return nil
+}
+
+// RolloutProposal is a pull request by which fields of a document in git are set, or go back.
+type RolloutProposal struct {
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Document string                 `protobuf:"bytes,1,opt,name=document" json:"document,omitempty"`
+	Pointers []string               `protobuf:"bytes,2,rep,name=pointers" json:"pointers,omitempty"`
+	// The fields get what they had before.
+	Back bool `protobuf:"varint,3,opt,name=back" json:"back,omitempty"`
+	// "open", "withdrawing" (Lehr is about to close it), "merged", "closed" (by people), "withdrawn".
+	State string `protobuf:"bytes,4,opt,name=state" json:"state,omitempty"`
+	// 0: it is not open yet, as far as is known.
+	PullRequest int32  `protobuf:"varint,5,opt,name=pull_request,json=pullRequest" json:"pull_request,omitempty"`
+	Link        string `protobuf:"bytes,6,opt,name=link" json:"link,omitempty"`
+	// Why the last try to open or follow it failed; empty: it did not.
+	Trouble       string `protobuf:"bytes,7,opt,name=trouble" json:"trouble,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RolloutProposal) Reset() {
+	*x = RolloutProposal{}
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RolloutProposal) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RolloutProposal) ProtoMessage() {}
+
+func (x *RolloutProposal) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RolloutProposal.ProtoReflect.Descriptor instead.
+func (*RolloutProposal) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *RolloutProposal) GetDocument() string {
+	if x != nil {
+		return x.Document
+	}
+	return ""
+}
+
+func (x *RolloutProposal) GetPointers() []string {
+	if x != nil {
+		return x.Pointers
+	}
+	return nil
+}
+
+func (x *RolloutProposal) GetBack() bool {
+	if x != nil {
+		return x.Back
+	}
+	return false
+}
+
+func (x *RolloutProposal) GetState() string {
+	if x != nil {
+		return x.State
+	}
+	return ""
+}
+
+func (x *RolloutProposal) GetPullRequest() int32 {
+	if x != nil {
+		return x.PullRequest
+	}
+	return 0
+}
+
+func (x *RolloutProposal) GetLink() string {
+	if x != nil {
+		return x.Link
+	}
+	return ""
+}
+
+func (x *RolloutProposal) GetTrouble() string {
+	if x != nil {
+		return x.Trouble
+	}
+	return ""
+}
+
 // RolloutStage is how far a stage has come.
 type RolloutStage struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -571,7 +677,7 @@ type RolloutStage struct {
 
 func (x *RolloutStage) Reset() {
 	*x = RolloutStage{}
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[4]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -583,7 +689,7 @@ func (x *RolloutStage) String() string {
 func (*RolloutStage) ProtoMessage() {}
 
 func (x *RolloutStage) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[4]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -596,7 +702,7 @@ func (x *RolloutStage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RolloutStage.ProtoReflect.Descriptor instead.
 func (*RolloutStage) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{4}
+	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *RolloutStage) GetName() string {
@@ -679,7 +785,7 @@ type RolloutAsset struct {
 
 func (x *RolloutAsset) Reset() {
 	*x = RolloutAsset{}
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[5]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -691,7 +797,7 @@ func (x *RolloutAsset) String() string {
 func (*RolloutAsset) ProtoMessage() {}
 
 func (x *RolloutAsset) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[5]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -704,7 +810,7 @@ func (x *RolloutAsset) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RolloutAsset.ProtoReflect.Descriptor instead.
 func (*RolloutAsset) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{5}
+	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *RolloutAsset) GetAsset() string {
@@ -753,7 +859,7 @@ type RolloutVerdict struct {
 
 func (x *RolloutVerdict) Reset() {
 	*x = RolloutVerdict{}
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[6]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -765,7 +871,7 @@ func (x *RolloutVerdict) String() string {
 func (*RolloutVerdict) ProtoMessage() {}
 
 func (x *RolloutVerdict) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[6]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -778,7 +884,7 @@ func (x *RolloutVerdict) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RolloutVerdict.ProtoReflect.Descriptor instead.
 func (*RolloutVerdict) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{6}
+	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *RolloutVerdict) GetValidation() string {
@@ -844,7 +950,7 @@ type RolloutMetric struct {
 
 func (x *RolloutMetric) Reset() {
 	*x = RolloutMetric{}
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[7]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -856,7 +962,7 @@ func (x *RolloutMetric) String() string {
 func (*RolloutMetric) ProtoMessage() {}
 
 func (x *RolloutMetric) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[7]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -869,7 +975,7 @@ func (x *RolloutMetric) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RolloutMetric.ProtoReflect.Descriptor instead.
 func (*RolloutMetric) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{7}
+	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *RolloutMetric) GetName() string {
@@ -928,7 +1034,7 @@ type RolloutEdit struct {
 
 func (x *RolloutEdit) Reset() {
 	*x = RolloutEdit{}
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[8]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -940,7 +1046,7 @@ func (x *RolloutEdit) String() string {
 func (*RolloutEdit) ProtoMessage() {}
 
 func (x *RolloutEdit) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[8]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -953,7 +1059,7 @@ func (x *RolloutEdit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RolloutEdit.ProtoReflect.Descriptor instead.
 func (*RolloutEdit) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{8}
+	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *RolloutEdit) GetDocument() string {
@@ -1020,7 +1126,7 @@ type RolloutEvent struct {
 
 func (x *RolloutEvent) Reset() {
 	*x = RolloutEvent{}
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[9]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1032,7 +1138,7 @@ func (x *RolloutEvent) String() string {
 func (*RolloutEvent) ProtoMessage() {}
 
 func (x *RolloutEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[9]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1045,7 +1151,7 @@ func (x *RolloutEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RolloutEvent.ProtoReflect.Descriptor instead.
 func (*RolloutEvent) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{9}
+	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *RolloutEvent) GetAt() *timestamppb.Timestamp {
@@ -1102,7 +1208,7 @@ type RolloutOrder struct {
 
 func (x *RolloutOrder) Reset() {
 	*x = RolloutOrder{}
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[10]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1114,7 +1220,7 @@ func (x *RolloutOrder) String() string {
 func (*RolloutOrder) ProtoMessage() {}
 
 func (x *RolloutOrder) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[10]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1127,7 +1233,7 @@ func (x *RolloutOrder) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RolloutOrder.ProtoReflect.Descriptor instead.
 func (*RolloutOrder) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{10}
+	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *RolloutOrder) GetPartition() string {
@@ -1195,7 +1301,7 @@ type ListRolloutsRequest struct {
 
 func (x *ListRolloutsRequest) Reset() {
 	*x = ListRolloutsRequest{}
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[11]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1207,7 +1313,7 @@ func (x *ListRolloutsRequest) String() string {
 func (*ListRolloutsRequest) ProtoMessage() {}
 
 func (x *ListRolloutsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[11]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1220,7 +1326,7 @@ func (x *ListRolloutsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRolloutsRequest.ProtoReflect.Descriptor instead.
 func (*ListRolloutsRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{11}
+	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ListRolloutsRequest) GetPartition() string {
@@ -1240,7 +1346,7 @@ type ListRolloutsResponse struct {
 
 func (x *ListRolloutsResponse) Reset() {
 	*x = ListRolloutsResponse{}
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[12]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1252,7 +1358,7 @@ func (x *ListRolloutsResponse) String() string {
 func (*ListRolloutsResponse) ProtoMessage() {}
 
 func (x *ListRolloutsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[12]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1265,7 +1371,7 @@ func (x *ListRolloutsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRolloutsResponse.ProtoReflect.Descriptor instead.
 func (*ListRolloutsResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{12}
+	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ListRolloutsResponse) GetRollouts() []*Rollout {
@@ -1289,7 +1395,7 @@ type ListRunsRequest struct {
 
 func (x *ListRunsRequest) Reset() {
 	*x = ListRunsRequest{}
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[13]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1301,7 +1407,7 @@ func (x *ListRunsRequest) String() string {
 func (*ListRunsRequest) ProtoMessage() {}
 
 func (x *ListRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[13]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1314,7 +1420,7 @@ func (x *ListRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRunsRequest.ProtoReflect.Descriptor instead.
 func (*ListRunsRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{13}
+	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ListRunsRequest) GetPartition() string {
@@ -1356,7 +1462,7 @@ type ListRunsResponse struct {
 
 func (x *ListRunsResponse) Reset() {
 	*x = ListRunsResponse{}
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[14]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1368,7 +1474,7 @@ func (x *ListRunsResponse) String() string {
 func (*ListRunsResponse) ProtoMessage() {}
 
 func (x *ListRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[14]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1381,7 +1487,7 @@ func (x *ListRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRunsResponse.ProtoReflect.Descriptor instead.
 func (*ListRunsResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{14}
+	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ListRunsResponse) GetRuns() []*RolloutRun {
@@ -1410,7 +1516,7 @@ type GetRolloutRequest struct {
 
 func (x *GetRolloutRequest) Reset() {
 	*x = GetRolloutRequest{}
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[15]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1422,7 +1528,7 @@ func (x *GetRolloutRequest) String() string {
 func (*GetRolloutRequest) ProtoMessage() {}
 
 func (x *GetRolloutRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[15]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1435,7 +1541,7 @@ func (x *GetRolloutRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRolloutRequest.ProtoReflect.Descriptor instead.
 func (*GetRolloutRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{15}
+	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *GetRolloutRequest) GetPartition() string {
@@ -1468,7 +1574,7 @@ type GetRolloutResponse struct {
 
 func (x *GetRolloutResponse) Reset() {
 	*x = GetRolloutResponse{}
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[16]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1480,7 +1586,7 @@ func (x *GetRolloutResponse) String() string {
 func (*GetRolloutResponse) ProtoMessage() {}
 
 func (x *GetRolloutResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[16]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1493,7 +1599,7 @@ func (x *GetRolloutResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRolloutResponse.ProtoReflect.Descriptor instead.
 func (*GetRolloutResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{16}
+	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *GetRolloutResponse) GetRollout() *Rollout {
@@ -1515,7 +1621,7 @@ type WatchRolloutRequest struct {
 
 func (x *WatchRolloutRequest) Reset() {
 	*x = WatchRolloutRequest{}
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[17]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1527,7 +1633,7 @@ func (x *WatchRolloutRequest) String() string {
 func (*WatchRolloutRequest) ProtoMessage() {}
 
 func (x *WatchRolloutRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[17]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1540,7 +1646,7 @@ func (x *WatchRolloutRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRolloutRequest.ProtoReflect.Descriptor instead.
 func (*WatchRolloutRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{17}
+	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *WatchRolloutRequest) GetPartition() string {
@@ -1573,7 +1679,7 @@ type WatchRolloutResponse struct {
 
 func (x *WatchRolloutResponse) Reset() {
 	*x = WatchRolloutResponse{}
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[18]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1585,7 +1691,7 @@ func (x *WatchRolloutResponse) String() string {
 func (*WatchRolloutResponse) ProtoMessage() {}
 
 func (x *WatchRolloutResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[18]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1598,7 +1704,7 @@ func (x *WatchRolloutResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRolloutResponse.ProtoReflect.Descriptor instead.
 func (*WatchRolloutResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{18}
+	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *WatchRolloutResponse) GetRollout() *Rollout {
@@ -1623,7 +1729,7 @@ type OrderRolloutRequest struct {
 
 func (x *OrderRolloutRequest) Reset() {
 	*x = OrderRolloutRequest{}
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[19]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1635,7 +1741,7 @@ func (x *OrderRolloutRequest) String() string {
 func (*OrderRolloutRequest) ProtoMessage() {}
 
 func (x *OrderRolloutRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[19]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1648,7 +1754,7 @@ func (x *OrderRolloutRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OrderRolloutRequest.ProtoReflect.Descriptor instead.
 func (*OrderRolloutRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{19}
+	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *OrderRolloutRequest) GetPartition() string {
@@ -1697,7 +1803,7 @@ type OrderRolloutResponse struct {
 
 func (x *OrderRolloutResponse) Reset() {
 	*x = OrderRolloutResponse{}
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[20]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1709,7 +1815,7 @@ func (x *OrderRolloutResponse) String() string {
 func (*OrderRolloutResponse) ProtoMessage() {}
 
 func (x *OrderRolloutResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[20]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1722,7 +1828,7 @@ func (x *OrderRolloutResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OrderRolloutResponse.ProtoReflect.Descriptor instead.
 func (*OrderRolloutResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{20}
+	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *OrderRolloutResponse) GetOrder() *RolloutOrder {
@@ -1754,7 +1860,7 @@ type PlanRolloutRequest struct {
 
 func (x *PlanRolloutRequest) Reset() {
 	*x = PlanRolloutRequest{}
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[21]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1766,7 +1872,7 @@ func (x *PlanRolloutRequest) String() string {
 func (*PlanRolloutRequest) ProtoMessage() {}
 
 func (x *PlanRolloutRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[21]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1779,7 +1885,7 @@ func (x *PlanRolloutRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanRolloutRequest.ProtoReflect.Descriptor instead.
 func (*PlanRolloutRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{21}
+	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *PlanRolloutRequest) GetPartition() string {
@@ -1830,7 +1936,7 @@ type PlanRolloutResponse struct {
 
 func (x *PlanRolloutResponse) Reset() {
 	*x = PlanRolloutResponse{}
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[22]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1842,7 +1948,7 @@ func (x *PlanRolloutResponse) String() string {
 func (*PlanRolloutResponse) ProtoMessage() {}
 
 func (x *PlanRolloutResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[22]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1855,7 +1961,7 @@ func (x *PlanRolloutResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanRolloutResponse.ProtoReflect.Descriptor instead.
 func (*PlanRolloutResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{22}
+	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *PlanRolloutResponse) GetRollout() *Rollout {
@@ -1925,7 +2031,7 @@ type RolloutStep struct {
 
 func (x *RolloutStep) Reset() {
 	*x = RolloutStep{}
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[23]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1937,7 +2043,7 @@ func (x *RolloutStep) String() string {
 func (*RolloutStep) ProtoMessage() {}
 
 func (x *RolloutStep) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[23]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1950,7 +2056,7 @@ func (x *RolloutStep) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RolloutStep.ProtoReflect.Descriptor instead.
 func (*RolloutStep) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{23}
+	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *RolloutStep) GetStage() string {
@@ -2022,7 +2128,7 @@ const file_lehr_api_v1_rollout_proto_rawDesc = "" +
 	"\x03run\x18\f \x01(\v2\x17.lehr.api.v1.RolloutRunR\x03run\x123\n" +
 	"\apending\x18\r \x03(\v2\x19.lehr.api.v1.RolloutOrderR\apending\x12\x12\n" +
 	"\x04pins\x18\x0e \x01(\x03R\x04pins\x12\x14\n" +
-	"\x05after\x18\x0f \x03(\tR\x05after\"\xc2\x06\n" +
+	"\x05after\x18\x0f \x03(\tR\x05after\"\xfe\x06\n" +
 	"\n" +
 	"RolloutRun\x12\x10\n" +
 	"\x03run\x18\x01 \x01(\x04R\x03run\x12\x14\n" +
@@ -2051,7 +2157,16 @@ const file_lehr_api_v1_rollout_proto_rawDesc = "" +
 	"\x06fields\x18\x17 \x01(\x03R\x06fields\x12\x1d\n" +
 	"\n" +
 	"wait_cause\x18\x18 \x01(\tR\twaitCause\x125\n" +
-	"\achanged\x18\x19 \x03(\v2\x1b.lehr.api.v1.SourceRevisionR\achanged\"\xaf\x02\n" +
+	"\achanged\x18\x19 \x03(\v2\x1b.lehr.api.v1.SourceRevisionR\achanged\x12:\n" +
+	"\tproposals\x18\x1a \x03(\v2\x1c.lehr.api.v1.RolloutProposalR\tproposals\"\xc4\x01\n" +
+	"\x0fRolloutProposal\x12\x1a\n" +
+	"\bdocument\x18\x01 \x01(\tR\bdocument\x12\x1a\n" +
+	"\bpointers\x18\x02 \x03(\tR\bpointers\x12\x12\n" +
+	"\x04back\x18\x03 \x01(\bR\x04back\x12\x14\n" +
+	"\x05state\x18\x04 \x01(\tR\x05state\x12!\n" +
+	"\fpull_request\x18\x05 \x01(\x05R\vpullRequest\x12\x12\n" +
+	"\x04link\x18\x06 \x01(\tR\x04link\x12\x18\n" +
+	"\atrouble\x18\a \x01(\tR\atrouble\"\xaf\x02\n" +
 	"\fRolloutStage\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05total\x18\x02 \x01(\x03R\x05total\x12\x1a\n" +
@@ -2181,91 +2296,93 @@ func file_lehr_api_v1_rollout_proto_rawDescGZIP() []byte {
 	return file_lehr_api_v1_rollout_proto_rawDescData
 }
 
-var file_lehr_api_v1_rollout_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
+var file_lehr_api_v1_rollout_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
 var file_lehr_api_v1_rollout_proto_goTypes = []any{
 	(*GetJudgementRequest)(nil),   // 0: lehr.api.v1.GetJudgementRequest
 	(*GetJudgementResponse)(nil),  // 1: lehr.api.v1.GetJudgementResponse
 	(*Rollout)(nil),               // 2: lehr.api.v1.Rollout
 	(*RolloutRun)(nil),            // 3: lehr.api.v1.RolloutRun
-	(*RolloutStage)(nil),          // 4: lehr.api.v1.RolloutStage
-	(*RolloutAsset)(nil),          // 5: lehr.api.v1.RolloutAsset
-	(*RolloutVerdict)(nil),        // 6: lehr.api.v1.RolloutVerdict
-	(*RolloutMetric)(nil),         // 7: lehr.api.v1.RolloutMetric
-	(*RolloutEdit)(nil),           // 8: lehr.api.v1.RolloutEdit
-	(*RolloutEvent)(nil),          // 9: lehr.api.v1.RolloutEvent
-	(*RolloutOrder)(nil),          // 10: lehr.api.v1.RolloutOrder
-	(*ListRolloutsRequest)(nil),   // 11: lehr.api.v1.ListRolloutsRequest
-	(*ListRolloutsResponse)(nil),  // 12: lehr.api.v1.ListRolloutsResponse
-	(*ListRunsRequest)(nil),       // 13: lehr.api.v1.ListRunsRequest
-	(*ListRunsResponse)(nil),      // 14: lehr.api.v1.ListRunsResponse
-	(*GetRolloutRequest)(nil),     // 15: lehr.api.v1.GetRolloutRequest
-	(*GetRolloutResponse)(nil),    // 16: lehr.api.v1.GetRolloutResponse
-	(*WatchRolloutRequest)(nil),   // 17: lehr.api.v1.WatchRolloutRequest
-	(*WatchRolloutResponse)(nil),  // 18: lehr.api.v1.WatchRolloutResponse
-	(*OrderRolloutRequest)(nil),   // 19: lehr.api.v1.OrderRolloutRequest
-	(*OrderRolloutResponse)(nil),  // 20: lehr.api.v1.OrderRolloutResponse
-	(*PlanRolloutRequest)(nil),    // 21: lehr.api.v1.PlanRolloutRequest
-	(*PlanRolloutResponse)(nil),   // 22: lehr.api.v1.PlanRolloutResponse
-	(*RolloutStep)(nil),           // 23: lehr.api.v1.RolloutStep
-	(*timestamppb.Timestamp)(nil), // 24: google.protobuf.Timestamp
-	(*Actor)(nil),                 // 25: lehr.api.v1.Actor
-	(*SourceRevision)(nil),        // 26: lehr.api.v1.SourceRevision
-	(*durationpb.Duration)(nil),   // 27: google.protobuf.Duration
+	(*RolloutProposal)(nil),       // 4: lehr.api.v1.RolloutProposal
+	(*RolloutStage)(nil),          // 5: lehr.api.v1.RolloutStage
+	(*RolloutAsset)(nil),          // 6: lehr.api.v1.RolloutAsset
+	(*RolloutVerdict)(nil),        // 7: lehr.api.v1.RolloutVerdict
+	(*RolloutMetric)(nil),         // 8: lehr.api.v1.RolloutMetric
+	(*RolloutEdit)(nil),           // 9: lehr.api.v1.RolloutEdit
+	(*RolloutEvent)(nil),          // 10: lehr.api.v1.RolloutEvent
+	(*RolloutOrder)(nil),          // 11: lehr.api.v1.RolloutOrder
+	(*ListRolloutsRequest)(nil),   // 12: lehr.api.v1.ListRolloutsRequest
+	(*ListRolloutsResponse)(nil),  // 13: lehr.api.v1.ListRolloutsResponse
+	(*ListRunsRequest)(nil),       // 14: lehr.api.v1.ListRunsRequest
+	(*ListRunsResponse)(nil),      // 15: lehr.api.v1.ListRunsResponse
+	(*GetRolloutRequest)(nil),     // 16: lehr.api.v1.GetRolloutRequest
+	(*GetRolloutResponse)(nil),    // 17: lehr.api.v1.GetRolloutResponse
+	(*WatchRolloutRequest)(nil),   // 18: lehr.api.v1.WatchRolloutRequest
+	(*WatchRolloutResponse)(nil),  // 19: lehr.api.v1.WatchRolloutResponse
+	(*OrderRolloutRequest)(nil),   // 20: lehr.api.v1.OrderRolloutRequest
+	(*OrderRolloutResponse)(nil),  // 21: lehr.api.v1.OrderRolloutResponse
+	(*PlanRolloutRequest)(nil),    // 22: lehr.api.v1.PlanRolloutRequest
+	(*PlanRolloutResponse)(nil),   // 23: lehr.api.v1.PlanRolloutResponse
+	(*RolloutStep)(nil),           // 24: lehr.api.v1.RolloutStep
+	(*timestamppb.Timestamp)(nil), // 25: google.protobuf.Timestamp
+	(*Actor)(nil),                 // 26: lehr.api.v1.Actor
+	(*SourceRevision)(nil),        // 27: lehr.api.v1.SourceRevision
+	(*durationpb.Duration)(nil),   // 28: google.protobuf.Duration
 }
 var file_lehr_api_v1_rollout_proto_depIdxs = []int32{
 	3,  // 0: lehr.api.v1.Rollout.run:type_name -> lehr.api.v1.RolloutRun
-	10, // 1: lehr.api.v1.Rollout.pending:type_name -> lehr.api.v1.RolloutOrder
-	24, // 2: lehr.api.v1.RolloutRun.began:type_name -> google.protobuf.Timestamp
-	24, // 3: lehr.api.v1.RolloutRun.ended:type_name -> google.protobuf.Timestamp
-	25, // 4: lehr.api.v1.RolloutRun.by:type_name -> lehr.api.v1.Actor
-	8,  // 5: lehr.api.v1.RolloutRun.edits:type_name -> lehr.api.v1.RolloutEdit
-	4,  // 6: lehr.api.v1.RolloutRun.stages:type_name -> lehr.api.v1.RolloutStage
-	24, // 7: lehr.api.v1.RolloutRun.next:type_name -> google.protobuf.Timestamp
-	6,  // 8: lehr.api.v1.RolloutRun.verdicts:type_name -> lehr.api.v1.RolloutVerdict
-	9,  // 9: lehr.api.v1.RolloutRun.events:type_name -> lehr.api.v1.RolloutEvent
-	26, // 10: lehr.api.v1.RolloutRun.changed:type_name -> lehr.api.v1.SourceRevision
-	24, // 11: lehr.api.v1.RolloutStage.began:type_name -> google.protobuf.Timestamp
-	24, // 12: lehr.api.v1.RolloutStage.ended:type_name -> google.protobuf.Timestamp
-	5,  // 13: lehr.api.v1.RolloutStage.assets:type_name -> lehr.api.v1.RolloutAsset
-	27, // 14: lehr.api.v1.RolloutAsset.healthy:type_name -> google.protobuf.Duration
-	27, // 15: lehr.api.v1.RolloutAsset.soak:type_name -> google.protobuf.Duration
-	24, // 16: lehr.api.v1.RolloutVerdict.at:type_name -> google.protobuf.Timestamp
-	7,  // 17: lehr.api.v1.RolloutVerdict.metrics:type_name -> lehr.api.v1.RolloutMetric
-	24, // 18: lehr.api.v1.RolloutEdit.at:type_name -> google.protobuf.Timestamp
-	24, // 19: lehr.api.v1.RolloutEvent.at:type_name -> google.protobuf.Timestamp
-	25, // 20: lehr.api.v1.RolloutEvent.by:type_name -> lehr.api.v1.Actor
-	25, // 21: lehr.api.v1.RolloutOrder.by:type_name -> lehr.api.v1.Actor
-	24, // 22: lehr.api.v1.RolloutOrder.at:type_name -> google.protobuf.Timestamp
-	2,  // 23: lehr.api.v1.ListRolloutsResponse.rollouts:type_name -> lehr.api.v1.Rollout
-	3,  // 24: lehr.api.v1.ListRunsResponse.runs:type_name -> lehr.api.v1.RolloutRun
-	2,  // 25: lehr.api.v1.GetRolloutResponse.rollout:type_name -> lehr.api.v1.Rollout
-	2,  // 26: lehr.api.v1.WatchRolloutResponse.rollout:type_name -> lehr.api.v1.Rollout
-	10, // 27: lehr.api.v1.OrderRolloutResponse.order:type_name -> lehr.api.v1.RolloutOrder
-	2,  // 28: lehr.api.v1.OrderRolloutResponse.rollout:type_name -> lehr.api.v1.Rollout
-	27, // 29: lehr.api.v1.PlanRolloutRequest.takes:type_name -> google.protobuf.Duration
-	2,  // 30: lehr.api.v1.PlanRolloutResponse.rollout:type_name -> lehr.api.v1.Rollout
-	23, // 31: lehr.api.v1.PlanRolloutResponse.steps:type_name -> lehr.api.v1.RolloutStep
-	27, // 32: lehr.api.v1.PlanRolloutResponse.takes:type_name -> google.protobuf.Duration
-	24, // 33: lehr.api.v1.RolloutStep.at:type_name -> google.protobuf.Timestamp
-	11, // 34: lehr.api.v1.RolloutService.ListRollouts:input_type -> lehr.api.v1.ListRolloutsRequest
-	13, // 35: lehr.api.v1.RolloutService.ListRuns:input_type -> lehr.api.v1.ListRunsRequest
-	15, // 36: lehr.api.v1.RolloutService.GetRollout:input_type -> lehr.api.v1.GetRolloutRequest
-	17, // 37: lehr.api.v1.RolloutService.WatchRollout:input_type -> lehr.api.v1.WatchRolloutRequest
-	0,  // 38: lehr.api.v1.RolloutService.GetJudgement:input_type -> lehr.api.v1.GetJudgementRequest
-	21, // 39: lehr.api.v1.RolloutService.PlanRollout:input_type -> lehr.api.v1.PlanRolloutRequest
-	19, // 40: lehr.api.v1.RolloutService.OrderRollout:input_type -> lehr.api.v1.OrderRolloutRequest
-	12, // 41: lehr.api.v1.RolloutService.ListRollouts:output_type -> lehr.api.v1.ListRolloutsResponse
-	14, // 42: lehr.api.v1.RolloutService.ListRuns:output_type -> lehr.api.v1.ListRunsResponse
-	16, // 43: lehr.api.v1.RolloutService.GetRollout:output_type -> lehr.api.v1.GetRolloutResponse
-	18, // 44: lehr.api.v1.RolloutService.WatchRollout:output_type -> lehr.api.v1.WatchRolloutResponse
-	1,  // 45: lehr.api.v1.RolloutService.GetJudgement:output_type -> lehr.api.v1.GetJudgementResponse
-	22, // 46: lehr.api.v1.RolloutService.PlanRollout:output_type -> lehr.api.v1.PlanRolloutResponse
-	20, // 47: lehr.api.v1.RolloutService.OrderRollout:output_type -> lehr.api.v1.OrderRolloutResponse
-	41, // [41:48] is the sub-list for method output_type
-	34, // [34:41] is the sub-list for method input_type
-	34, // [34:34] is the sub-list for extension type_name
-	34, // [34:34] is the sub-list for extension extendee
-	0,  // [0:34] is the sub-list for field type_name
+	11, // 1: lehr.api.v1.Rollout.pending:type_name -> lehr.api.v1.RolloutOrder
+	25, // 2: lehr.api.v1.RolloutRun.began:type_name -> google.protobuf.Timestamp
+	25, // 3: lehr.api.v1.RolloutRun.ended:type_name -> google.protobuf.Timestamp
+	26, // 4: lehr.api.v1.RolloutRun.by:type_name -> lehr.api.v1.Actor
+	9,  // 5: lehr.api.v1.RolloutRun.edits:type_name -> lehr.api.v1.RolloutEdit
+	5,  // 6: lehr.api.v1.RolloutRun.stages:type_name -> lehr.api.v1.RolloutStage
+	25, // 7: lehr.api.v1.RolloutRun.next:type_name -> google.protobuf.Timestamp
+	7,  // 8: lehr.api.v1.RolloutRun.verdicts:type_name -> lehr.api.v1.RolloutVerdict
+	10, // 9: lehr.api.v1.RolloutRun.events:type_name -> lehr.api.v1.RolloutEvent
+	27, // 10: lehr.api.v1.RolloutRun.changed:type_name -> lehr.api.v1.SourceRevision
+	4,  // 11: lehr.api.v1.RolloutRun.proposals:type_name -> lehr.api.v1.RolloutProposal
+	25, // 12: lehr.api.v1.RolloutStage.began:type_name -> google.protobuf.Timestamp
+	25, // 13: lehr.api.v1.RolloutStage.ended:type_name -> google.protobuf.Timestamp
+	6,  // 14: lehr.api.v1.RolloutStage.assets:type_name -> lehr.api.v1.RolloutAsset
+	28, // 15: lehr.api.v1.RolloutAsset.healthy:type_name -> google.protobuf.Duration
+	28, // 16: lehr.api.v1.RolloutAsset.soak:type_name -> google.protobuf.Duration
+	25, // 17: lehr.api.v1.RolloutVerdict.at:type_name -> google.protobuf.Timestamp
+	8,  // 18: lehr.api.v1.RolloutVerdict.metrics:type_name -> lehr.api.v1.RolloutMetric
+	25, // 19: lehr.api.v1.RolloutEdit.at:type_name -> google.protobuf.Timestamp
+	25, // 20: lehr.api.v1.RolloutEvent.at:type_name -> google.protobuf.Timestamp
+	26, // 21: lehr.api.v1.RolloutEvent.by:type_name -> lehr.api.v1.Actor
+	26, // 22: lehr.api.v1.RolloutOrder.by:type_name -> lehr.api.v1.Actor
+	25, // 23: lehr.api.v1.RolloutOrder.at:type_name -> google.protobuf.Timestamp
+	2,  // 24: lehr.api.v1.ListRolloutsResponse.rollouts:type_name -> lehr.api.v1.Rollout
+	3,  // 25: lehr.api.v1.ListRunsResponse.runs:type_name -> lehr.api.v1.RolloutRun
+	2,  // 26: lehr.api.v1.GetRolloutResponse.rollout:type_name -> lehr.api.v1.Rollout
+	2,  // 27: lehr.api.v1.WatchRolloutResponse.rollout:type_name -> lehr.api.v1.Rollout
+	11, // 28: lehr.api.v1.OrderRolloutResponse.order:type_name -> lehr.api.v1.RolloutOrder
+	2,  // 29: lehr.api.v1.OrderRolloutResponse.rollout:type_name -> lehr.api.v1.Rollout
+	28, // 30: lehr.api.v1.PlanRolloutRequest.takes:type_name -> google.protobuf.Duration
+	2,  // 31: lehr.api.v1.PlanRolloutResponse.rollout:type_name -> lehr.api.v1.Rollout
+	24, // 32: lehr.api.v1.PlanRolloutResponse.steps:type_name -> lehr.api.v1.RolloutStep
+	28, // 33: lehr.api.v1.PlanRolloutResponse.takes:type_name -> google.protobuf.Duration
+	25, // 34: lehr.api.v1.RolloutStep.at:type_name -> google.protobuf.Timestamp
+	12, // 35: lehr.api.v1.RolloutService.ListRollouts:input_type -> lehr.api.v1.ListRolloutsRequest
+	14, // 36: lehr.api.v1.RolloutService.ListRuns:input_type -> lehr.api.v1.ListRunsRequest
+	16, // 37: lehr.api.v1.RolloutService.GetRollout:input_type -> lehr.api.v1.GetRolloutRequest
+	18, // 38: lehr.api.v1.RolloutService.WatchRollout:input_type -> lehr.api.v1.WatchRolloutRequest
+	0,  // 39: lehr.api.v1.RolloutService.GetJudgement:input_type -> lehr.api.v1.GetJudgementRequest
+	22, // 40: lehr.api.v1.RolloutService.PlanRollout:input_type -> lehr.api.v1.PlanRolloutRequest
+	20, // 41: lehr.api.v1.RolloutService.OrderRollout:input_type -> lehr.api.v1.OrderRolloutRequest
+	13, // 42: lehr.api.v1.RolloutService.ListRollouts:output_type -> lehr.api.v1.ListRolloutsResponse
+	15, // 43: lehr.api.v1.RolloutService.ListRuns:output_type -> lehr.api.v1.ListRunsResponse
+	17, // 44: lehr.api.v1.RolloutService.GetRollout:output_type -> lehr.api.v1.GetRolloutResponse
+	19, // 45: lehr.api.v1.RolloutService.WatchRollout:output_type -> lehr.api.v1.WatchRolloutResponse
+	1,  // 46: lehr.api.v1.RolloutService.GetJudgement:output_type -> lehr.api.v1.GetJudgementResponse
+	23, // 47: lehr.api.v1.RolloutService.PlanRollout:output_type -> lehr.api.v1.PlanRolloutResponse
+	21, // 48: lehr.api.v1.RolloutService.OrderRollout:output_type -> lehr.api.v1.OrderRolloutResponse
+	42, // [42:49] is the sub-list for method output_type
+	35, // [35:42] is the sub-list for method input_type
+	35, // [35:35] is the sub-list for extension type_name
+	35, // [35:35] is the sub-list for extension extendee
+	0,  // [0:35] is the sub-list for field type_name
 }
 
 func init() { file_lehr_api_v1_rollout_proto_init() }
@@ -2281,7 +2398,7 @@ func file_lehr_api_v1_rollout_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lehr_api_v1_rollout_proto_rawDesc), len(file_lehr_api_v1_rollout_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   24,
+			NumMessages:   25,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

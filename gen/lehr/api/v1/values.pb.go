@@ -35,8 +35,12 @@ type ErrorDetail struct {
 	Conflict *DocumentConflict `protobuf:"bytes,2,opt,name=conflict" json:"conflict,omitempty"`
 	// When to ask again, in seconds, where that is known: of what is too much now.
 	RetryAfterSeconds uint32 `protobuf:"varint,3,opt,name=retry_after_seconds,json=retryAfterSeconds" json:"retry_after_seconds,omitempty"`
-	unknownFields     protoimpl.UnknownFields
-	sizeCache         protoimpl.SizeCache
+	// Why what was said to a run of a workflow has no effect: "run-is-over", "unknown-action",
+	// "answered-before", "came-late", "came-after-cancel", "not-asked-of-people", "role-is-missing",
+	// "voted-before", "unknown-signal", "signalled-before" or "cancelled-before". Else empty.
+	WorkflowIgnored string `protobuf:"bytes,4,opt,name=workflow_ignored,json=workflowIgnored" json:"workflow_ignored,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *ErrorDetail) Reset() {
@@ -88,6 +92,13 @@ func (x *ErrorDetail) GetRetryAfterSeconds() uint32 {
 		return x.RetryAfterSeconds
 	}
 	return 0
+}
+
+func (x *ErrorDetail) GetWorkflowIgnored() string {
+	if x != nil {
+		return x.WorkflowIgnored
+	}
+	return ""
 }
 
 // DocumentConflict says what a document is now, and what was changed since the
@@ -1864,11 +1875,12 @@ var File_lehr_api_v1_values_proto protoreflect.FileDescriptor
 
 const file_lehr_api_v1_values_proto_rawDesc = "" +
 	"\n" +
-	"\x18lehr/api/v1/values.proto\x12\vlehr.api.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\x8c\x01\n" +
+	"\x18lehr/api/v1/values.proto\x12\vlehr.api.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xb7\x01\n" +
 	"\vErrorDetail\x12\x12\n" +
 	"\x04hint\x18\x01 \x01(\tR\x04hint\x129\n" +
 	"\bconflict\x18\x02 \x01(\v2\x1d.lehr.api.v1.DocumentConflictR\bconflict\x12.\n" +
-	"\x13retry_after_seconds\x18\x03 \x01(\rR\x11retryAfterSeconds\"~\n" +
+	"\x13retry_after_seconds\x18\x03 \x01(\rR\x11retryAfterSeconds\x12)\n" +
+	"\x10workflow_ignored\x18\x04 \x01(\tR\x0fworkflowIgnored\"~\n" +
 	"\x10DocumentConflict\x12\x1a\n" +
 	"\brevision\x18\x01 \x01(\tR\brevision\x12\x18\n" +
 	"\achanged\x18\x02 \x03(\tR\achanged\x12 \n" +

@@ -359,7 +359,13 @@ type DeliveryEnvironment struct {
 	// The field, as JSON Pointer, that gets the version's digest; empty: none does.
 	DigestPointer string `protobuf:"bytes,14,opt,name=digest_pointer,json=digestPointer" json:"digest_pointer,omitempty"`
 	// Those of verify that Lehr runs itself; others are handed in.
-	Runs          []*DeliveryVerification `protobuf:"bytes,15,rep,name=runs" json:"runs,omitempty"`
+	Runs []*DeliveryVerification `protobuf:"bytes,15,rep,name=runs" json:"runs,omitempty"`
+	// The document is a file of a repository, where a version comes by a commit. False where the
+	// environment is in another partition, whose grant says it.
+	InRepository bool `protobuf:"varint,16,opt,name=in_repository,json=inRepository" json:"in_repository,omitempty"`
+	// The git host, by the name that the operator gave it, at which a version comes by a pull or
+	// merge request on which people decide; empty: by a commit to the branch.
+	PullRequest   string `protobuf:"bytes,17,opt,name=pull_request,json=pullRequest" json:"pull_request,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -497,6 +503,20 @@ func (x *DeliveryEnvironment) GetRuns() []*DeliveryVerification {
 		return x.Runs
 	}
 	return nil
+}
+
+func (x *DeliveryEnvironment) GetInRepository() bool {
+	if x != nil {
+		return x.InRepository
+	}
+	return false
+}
+
+func (x *DeliveryEnvironment) GetPullRequest() string {
+	if x != nil {
+		return x.PullRequest
+	}
+	return ""
 }
 
 // DeliveryVerification is run against an environment once it has converged. While it runs, nothing
@@ -1266,6 +1286,8 @@ type PromotionGrant struct {
 	Document    string `protobuf:"bytes,3,opt,name=document" json:"document,omitempty"`
 	// The source that reads the document, by its name.
 	Source string `protobuf:"bytes,4,opt,name=source" json:"source,omitempty"`
+	// The document is a file of a repository.
+	InRepository bool `protobuf:"varint,6,opt,name=in_repository,json=inRepository" json:"in_repository,omitempty"`
 	// The fields, as JSON Pointer; what is in them may be set as well.
 	Pointers      []string `protobuf:"bytes,5,rep,name=pointers" json:"pointers,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -1330,6 +1352,13 @@ func (x *PromotionGrant) GetSource() string {
 	return ""
 }
 
+func (x *PromotionGrant) GetInRepository() bool {
+	if x != nil {
+		return x.InRepository
+	}
+	return false
+}
+
 func (x *PromotionGrant) GetPointers() []string {
 	if x != nil {
 		return x.Pointers
@@ -1359,7 +1388,7 @@ const file_lehr_intent_v1_delivery_proto_rawDesc = "" +
 	"\aBY_DATE\x10\x03\x12\x0e\n" +
 	"\n" +
 	"BY_CREATED\x10\x04\x12\f\n" +
-	"\bBY_BUILD\x10\x05\"\xb9\x06\n" +
+	"\bBY_BUILD\x10\x05\"\x8a\a\n" +
 	"\x13DeliveryEnvironment\x122\n" +
 	"\x04name\x18\x01 \x01(\tB\x1e\xbaH\x1br\x19\x18?2\x15^[a-z0-9][a-z0-9_-]*$R\x04name\x12\x1c\n" +
 	"\tpartition\x18\x02 \x01(\tR\tpartition\x12#\n" +
@@ -1379,7 +1408,9 @@ const file_lehr_intent_v1_delivery_proto_rawDesc = "" +
 	"\x06source\x18\r \x01(\tR\x06source\x12/\n" +
 	"\x0edigest_pointer\x18\x0e \x01(\tB\b\xbaH\x05r\x03\x18\xe8\aR\rdigestPointer\x12B\n" +
 	"\x04runs\x18\x0f \x03(\v2$.lehr.intent.v1.DeliveryVerificationB\b\xbaH\x05\x92\x01\x02\x10\n" +
-	"R\x04runs\",\n" +
+	"R\x04runs\x12#\n" +
+	"\rin_repository\x18\x10 \x01(\bR\finRepository\x12*\n" +
+	"\fpull_request\x18\x11 \x01(\tB\a\xbaH\x04r\x02\x18dR\vpullRequest\",\n" +
 	"\x05OnBad\x12\x12\n" +
 	"\x0eON_BAD_GO_BACK\x10\x00\x12\x0f\n" +
 	"\vON_BAD_STAY\x10\x01\"/\n" +
@@ -1431,12 +1462,13 @@ const file_lehr_intent_v1_delivery_proto_rawDesc = "" +
 	"\x06reason\x18\x03 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\x06reasonB\r\n" +
 	"\x04what\x12\x05\xbaH\x02\b\x01\"O\n" +
 	"\x0eOutsideVerdict\x12=\n" +
-	"\aexpires\x18\x01 \x01(\v2\x19.google.protobuf.DurationB\b\xbaH\x05\xaa\x01\x02*\x00R\aexpires\"\xc8\x01\n" +
+	"\aexpires\x18\x01 \x01(\v2\x19.google.protobuf.DurationB\b\xbaH\x05\xaa\x01\x02*\x00R\aexpires\"\xed\x01\n" +
 	"\x0ePromotionGrant\x12%\n" +
 	"\tpartition\x18\x01 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\tpartition\x12)\n" +
 	"\vapplication\x18\x02 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\vapplication\x12#\n" +
 	"\bdocument\x18\x03 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\bdocument\x12\x16\n" +
-	"\x06source\x18\x04 \x01(\tR\x06source\x12'\n" +
+	"\x06source\x18\x04 \x01(\tR\x06source\x12#\n" +
+	"\rin_repository\x18\x06 \x01(\bR\finRepository\x12'\n" +
 	"\bpointers\x18\x05 \x03(\tB\v\xbaH\b\x92\x01\x05\b\x01\x10\xc8\x01R\bpointersB+Z$lehr.dev/gen/lehr/intent/v1;intentpb\x92\x03\x02\b\x02b\beditionsp\xe8\a"
 
 var (

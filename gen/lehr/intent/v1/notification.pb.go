@@ -25,13 +25,14 @@ const (
 )
 
 // Notification tells targets when something is so of assets, or of the partition, or when
-// something happens to a version that is delivered.
+// something happens to a version that is delivered or in a run of a workflow.
 type Notification struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Name  string                 `protobuf:"bytes,1,opt,name=name" json:"name,omitempty"`
 	// It is about the partition, not about each asset.
 	OfPartition bool `protobuf:"varint,2,opt,name=of_partition,json=ofPartition" json:"of_partition,omitempty"`
-	// CEL over report, before and now, or over partition and now, or over delivery and now.
+	// CEL over report, before and now, or over partition and now, or over delivery and now,
+	// or over workflow and now.
 	When string `protobuf:"bytes,3,opt,name=when" json:"when,omitempty"`
 	// It is told of once it was so for this long.
 	For *durationpb.Duration `protobuf:"bytes,4,opt,name=for" json:"for,omitempty"`
@@ -47,7 +48,9 @@ type Notification struct {
 	// Its end is not told of.
 	SilentEnd bool `protobuf:"varint,9,opt,name=silent_end,json=silentEnd" json:"silent_end,omitempty"`
 	// It is about what happens to versions of the partition's applications, each told of once.
-	OfDelivery    bool `protobuf:"varint,10,opt,name=of_delivery,json=ofDelivery" json:"of_delivery,omitempty"`
+	OfDelivery bool `protobuf:"varint,10,opt,name=of_delivery,json=ofDelivery" json:"of_delivery,omitempty"`
+	// It is about what happens in runs of the partition's workflows, each told of once.
+	OfWorkflow    bool `protobuf:"varint,11,opt,name=of_workflow,json=ofWorkflow" json:"of_workflow,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -152,6 +155,127 @@ func (x *Notification) GetOfDelivery() bool {
 	return false
 }
 
+func (x *Notification) GetOfWorkflow() bool {
+	if x != nil {
+		return x.OfWorkflow
+	}
+	return false
+}
+
+// NotedWorkflow is what the expressions of notifications find of what happened in a run of a
+// workflow.
+type NotedWorkflow struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// started, asks, cancelled or ended.
+	Event    string `protobuf:"bytes,1,opt,name=event" json:"event,omitempty"`
+	Workflow string `protobuf:"bytes,2,opt,name=workflow" json:"workflow,omitempty"`
+	Run      int64  `protobuf:"varint,3,opt,name=run" json:"run,omitempty"`
+	// The machine that asks people, and the key of its question; empty: the event is of the run.
+	Machine string `protobuf:"bytes,4,opt,name=machine" json:"machine,omitempty"`
+	Key     string `protobuf:"bytes,5,opt,name=key" json:"key,omitempty"`
+	// How a run that ended ended: success, failure, stuck, cancelled or removed.
+	Outcome string `protobuf:"bytes,6,opt,name=outcome" json:"outcome,omitempty"`
+	By      string `protobuf:"bytes,7,opt,name=by" json:"by,omitempty"`
+	// What is asked, or why it happened.
+	Reason        string                 `protobuf:"bytes,8,opt,name=reason" json:"reason,omitempty"`
+	At            *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=at" json:"at,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *NotedWorkflow) Reset() {
+	*x = NotedWorkflow{}
+	mi := &file_lehr_intent_v1_notification_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *NotedWorkflow) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*NotedWorkflow) ProtoMessage() {}
+
+func (x *NotedWorkflow) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_intent_v1_notification_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use NotedWorkflow.ProtoReflect.Descriptor instead.
+func (*NotedWorkflow) Descriptor() ([]byte, []int) {
+	return file_lehr_intent_v1_notification_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *NotedWorkflow) GetEvent() string {
+	if x != nil {
+		return x.Event
+	}
+	return ""
+}
+
+func (x *NotedWorkflow) GetWorkflow() string {
+	if x != nil {
+		return x.Workflow
+	}
+	return ""
+}
+
+func (x *NotedWorkflow) GetRun() int64 {
+	if x != nil {
+		return x.Run
+	}
+	return 0
+}
+
+func (x *NotedWorkflow) GetMachine() string {
+	if x != nil {
+		return x.Machine
+	}
+	return ""
+}
+
+func (x *NotedWorkflow) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+func (x *NotedWorkflow) GetOutcome() string {
+	if x != nil {
+		return x.Outcome
+	}
+	return ""
+}
+
+func (x *NotedWorkflow) GetBy() string {
+	if x != nil {
+		return x.By
+	}
+	return ""
+}
+
+func (x *NotedWorkflow) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *NotedWorkflow) GetAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.At
+	}
+	return nil
+}
+
 // NotedDelivery is what the expressions of notifications find of what happened to a version.
 type NotedDelivery struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -173,7 +297,7 @@ type NotedDelivery struct {
 
 func (x *NotedDelivery) Reset() {
 	*x = NotedDelivery{}
-	mi := &file_lehr_intent_v1_notification_proto_msgTypes[1]
+	mi := &file_lehr_intent_v1_notification_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -185,7 +309,7 @@ func (x *NotedDelivery) String() string {
 func (*NotedDelivery) ProtoMessage() {}
 
 func (x *NotedDelivery) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_notification_proto_msgTypes[1]
+	mi := &file_lehr_intent_v1_notification_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -198,7 +322,7 @@ func (x *NotedDelivery) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NotedDelivery.ProtoReflect.Descriptor instead.
 func (*NotedDelivery) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_notification_proto_rawDescGZIP(), []int{1}
+	return file_lehr_intent_v1_notification_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *NotedDelivery) GetEvent() string {
@@ -287,7 +411,7 @@ type NotedReport struct {
 
 func (x *NotedReport) Reset() {
 	*x = NotedReport{}
-	mi := &file_lehr_intent_v1_notification_proto_msgTypes[2]
+	mi := &file_lehr_intent_v1_notification_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -299,7 +423,7 @@ func (x *NotedReport) String() string {
 func (*NotedReport) ProtoMessage() {}
 
 func (x *NotedReport) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_notification_proto_msgTypes[2]
+	mi := &file_lehr_intent_v1_notification_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -312,7 +436,7 @@ func (x *NotedReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NotedReport.ProtoReflect.Descriptor instead.
 func (*NotedReport) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_notification_proto_rawDescGZIP(), []int{2}
+	return file_lehr_intent_v1_notification_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *NotedReport) GetAsset() string {
@@ -405,7 +529,7 @@ type NotedWait struct {
 
 func (x *NotedWait) Reset() {
 	*x = NotedWait{}
-	mi := &file_lehr_intent_v1_notification_proto_msgTypes[3]
+	mi := &file_lehr_intent_v1_notification_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -417,7 +541,7 @@ func (x *NotedWait) String() string {
 func (*NotedWait) ProtoMessage() {}
 
 func (x *NotedWait) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_notification_proto_msgTypes[3]
+	mi := &file_lehr_intent_v1_notification_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -430,7 +554,7 @@ func (x *NotedWait) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NotedWait.ProtoReflect.Descriptor instead.
 func (*NotedWait) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_notification_proto_rawDescGZIP(), []int{3}
+	return file_lehr_intent_v1_notification_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *NotedWait) GetKind() string {
@@ -488,7 +612,7 @@ type NotedPartition struct {
 
 func (x *NotedPartition) Reset() {
 	*x = NotedPartition{}
-	mi := &file_lehr_intent_v1_notification_proto_msgTypes[4]
+	mi := &file_lehr_intent_v1_notification_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -500,7 +624,7 @@ func (x *NotedPartition) String() string {
 func (*NotedPartition) ProtoMessage() {}
 
 func (x *NotedPartition) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_notification_proto_msgTypes[4]
+	mi := &file_lehr_intent_v1_notification_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -513,7 +637,7 @@ func (x *NotedPartition) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NotedPartition.ProtoReflect.Descriptor instead.
 func (*NotedPartition) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_notification_proto_rawDescGZIP(), []int{4}
+	return file_lehr_intent_v1_notification_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *NotedPartition) GetId() string {
@@ -590,7 +714,7 @@ type NotedRollout struct {
 
 func (x *NotedRollout) Reset() {
 	*x = NotedRollout{}
-	mi := &file_lehr_intent_v1_notification_proto_msgTypes[5]
+	mi := &file_lehr_intent_v1_notification_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -602,7 +726,7 @@ func (x *NotedRollout) String() string {
 func (*NotedRollout) ProtoMessage() {}
 
 func (x *NotedRollout) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_notification_proto_msgTypes[5]
+	mi := &file_lehr_intent_v1_notification_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -615,7 +739,7 @@ func (x *NotedRollout) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NotedRollout.ProtoReflect.Descriptor instead.
 func (*NotedRollout) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_notification_proto_rawDescGZIP(), []int{5}
+	return file_lehr_intent_v1_notification_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *NotedRollout) GetName() string {
@@ -678,7 +802,7 @@ type NotedStop struct {
 
 func (x *NotedStop) Reset() {
 	*x = NotedStop{}
-	mi := &file_lehr_intent_v1_notification_proto_msgTypes[6]
+	mi := &file_lehr_intent_v1_notification_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -690,7 +814,7 @@ func (x *NotedStop) String() string {
 func (*NotedStop) ProtoMessage() {}
 
 func (x *NotedStop) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_notification_proto_msgTypes[6]
+	mi := &file_lehr_intent_v1_notification_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -703,7 +827,7 @@ func (x *NotedStop) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NotedStop.ProtoReflect.Descriptor instead.
 func (*NotedStop) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_notification_proto_rawDescGZIP(), []int{6}
+	return file_lehr_intent_v1_notification_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *NotedStop) GetOwner() string {
@@ -739,7 +863,7 @@ type NotedCandidate struct {
 
 func (x *NotedCandidate) Reset() {
 	*x = NotedCandidate{}
-	mi := &file_lehr_intent_v1_notification_proto_msgTypes[7]
+	mi := &file_lehr_intent_v1_notification_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -751,7 +875,7 @@ func (x *NotedCandidate) String() string {
 func (*NotedCandidate) ProtoMessage() {}
 
 func (x *NotedCandidate) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_notification_proto_msgTypes[7]
+	mi := &file_lehr_intent_v1_notification_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -764,7 +888,7 @@ func (x *NotedCandidate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NotedCandidate.ProtoReflect.Descriptor instead.
 func (*NotedCandidate) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_notification_proto_rawDescGZIP(), []int{7}
+	return file_lehr_intent_v1_notification_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *NotedCandidate) GetId() string {
@@ -799,7 +923,7 @@ var File_lehr_intent_v1_notification_proto protoreflect.FileDescriptor
 
 const file_lehr_intent_v1_notification_proto_rawDesc = "" +
 	"\n" +
-	"!lehr/intent/v1/notification.proto\x12\x0elehr.intent.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xff\x02\n" +
+	"!lehr/intent/v1/notification.proto\x12\x0elehr.intent.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xa0\x03\n" +
 	"\fNotification\x122\n" +
 	"\x04name\x18\x01 \x01(\tB\x1e\xbaH\x1br\x19\x18?2\x15^[a-z0-9][a-z0-9_-]*$R\x04name\x12!\n" +
 	"\fof_partition\x18\x02 \x01(\bR\vofPartition\x12\x1e\n" +
@@ -816,7 +940,19 @@ const file_lehr_intent_v1_notification_proto_rawDesc = "" +
 	"silent_end\x18\t \x01(\bR\tsilentEnd\x12\x1f\n" +
 	"\vof_delivery\x18\n" +
 	" \x01(\bR\n" +
-	"ofDelivery\"\x8f\x02\n" +
+	"ofDelivery\x12\x1f\n" +
+	"\vof_workflow\x18\v \x01(\bR\n" +
+	"ofWorkflow\"\xed\x01\n" +
+	"\rNotedWorkflow\x12\x14\n" +
+	"\x05event\x18\x01 \x01(\tR\x05event\x12\x1a\n" +
+	"\bworkflow\x18\x02 \x01(\tR\bworkflow\x12\x10\n" +
+	"\x03run\x18\x03 \x01(\x03R\x03run\x12\x18\n" +
+	"\amachine\x18\x04 \x01(\tR\amachine\x12\x10\n" +
+	"\x03key\x18\x05 \x01(\tR\x03key\x12\x18\n" +
+	"\aoutcome\x18\x06 \x01(\tR\aoutcome\x12\x0e\n" +
+	"\x02by\x18\a \x01(\tR\x02by\x12\x16\n" +
+	"\x06reason\x18\b \x01(\tR\x06reason\x12*\n" +
+	"\x02at\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\x02at\"\x8f\x02\n" +
 	"\rNotedDelivery\x12\x14\n" +
 	"\x05event\x18\x01 \x01(\tR\x05event\x12 \n" +
 	"\vapplication\x18\x02 \x01(\tR\vapplication\x12 \n" +
@@ -890,41 +1026,43 @@ func file_lehr_intent_v1_notification_proto_rawDescGZIP() []byte {
 	return file_lehr_intent_v1_notification_proto_rawDescData
 }
 
-var file_lehr_intent_v1_notification_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
+var file_lehr_intent_v1_notification_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
 var file_lehr_intent_v1_notification_proto_goTypes = []any{
 	(*Notification)(nil),          // 0: lehr.intent.v1.Notification
-	(*NotedDelivery)(nil),         // 1: lehr.intent.v1.NotedDelivery
-	(*NotedReport)(nil),           // 2: lehr.intent.v1.NotedReport
-	(*NotedWait)(nil),             // 3: lehr.intent.v1.NotedWait
-	(*NotedPartition)(nil),        // 4: lehr.intent.v1.NotedPartition
-	(*NotedRollout)(nil),          // 5: lehr.intent.v1.NotedRollout
-	(*NotedStop)(nil),             // 6: lehr.intent.v1.NotedStop
-	(*NotedCandidate)(nil),        // 7: lehr.intent.v1.NotedCandidate
-	nil,                           // 8: lehr.intent.v1.NotedPartition.StatesEntry
-	(*durationpb.Duration)(nil),   // 9: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil), // 10: google.protobuf.Timestamp
+	(*NotedWorkflow)(nil),         // 1: lehr.intent.v1.NotedWorkflow
+	(*NotedDelivery)(nil),         // 2: lehr.intent.v1.NotedDelivery
+	(*NotedReport)(nil),           // 3: lehr.intent.v1.NotedReport
+	(*NotedWait)(nil),             // 4: lehr.intent.v1.NotedWait
+	(*NotedPartition)(nil),        // 5: lehr.intent.v1.NotedPartition
+	(*NotedRollout)(nil),          // 6: lehr.intent.v1.NotedRollout
+	(*NotedStop)(nil),             // 7: lehr.intent.v1.NotedStop
+	(*NotedCandidate)(nil),        // 8: lehr.intent.v1.NotedCandidate
+	nil,                           // 9: lehr.intent.v1.NotedPartition.StatesEntry
+	(*durationpb.Duration)(nil),   // 10: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil), // 11: google.protobuf.Timestamp
 }
 var file_lehr_intent_v1_notification_proto_depIdxs = []int32{
-	9,  // 0: lehr.intent.v1.Notification.for:type_name -> google.protobuf.Duration
-	9,  // 1: lehr.intent.v1.Notification.repeat:type_name -> google.protobuf.Duration
-	10, // 2: lehr.intent.v1.NotedDelivery.at:type_name -> google.protobuf.Timestamp
-	3,  // 3: lehr.intent.v1.NotedReport.waiting:type_name -> lehr.intent.v1.NotedWait
-	10, // 4: lehr.intent.v1.NotedReport.at:type_name -> google.protobuf.Timestamp
-	10, // 5: lehr.intent.v1.NotedWait.until:type_name -> google.protobuf.Timestamp
-	10, // 6: lehr.intent.v1.NotedPartition.published:type_name -> google.protobuf.Timestamp
-	6,  // 7: lehr.intent.v1.NotedPartition.stop:type_name -> lehr.intent.v1.NotedStop
-	7,  // 8: lehr.intent.v1.NotedPartition.candidate:type_name -> lehr.intent.v1.NotedCandidate
-	8,  // 9: lehr.intent.v1.NotedPartition.states:type_name -> lehr.intent.v1.NotedPartition.StatesEntry
-	5,  // 10: lehr.intent.v1.NotedPartition.rollouts:type_name -> lehr.intent.v1.NotedRollout
-	10, // 11: lehr.intent.v1.NotedRollout.began:type_name -> google.protobuf.Timestamp
-	10, // 12: lehr.intent.v1.NotedRollout.ended:type_name -> google.protobuf.Timestamp
-	10, // 13: lehr.intent.v1.NotedStop.since:type_name -> google.protobuf.Timestamp
-	10, // 14: lehr.intent.v1.NotedCandidate.made:type_name -> google.protobuf.Timestamp
-	15, // [15:15] is the sub-list for method output_type
-	15, // [15:15] is the sub-list for method input_type
-	15, // [15:15] is the sub-list for extension type_name
-	15, // [15:15] is the sub-list for extension extendee
-	0,  // [0:15] is the sub-list for field type_name
+	10, // 0: lehr.intent.v1.Notification.for:type_name -> google.protobuf.Duration
+	10, // 1: lehr.intent.v1.Notification.repeat:type_name -> google.protobuf.Duration
+	11, // 2: lehr.intent.v1.NotedWorkflow.at:type_name -> google.protobuf.Timestamp
+	11, // 3: lehr.intent.v1.NotedDelivery.at:type_name -> google.protobuf.Timestamp
+	4,  // 4: lehr.intent.v1.NotedReport.waiting:type_name -> lehr.intent.v1.NotedWait
+	11, // 5: lehr.intent.v1.NotedReport.at:type_name -> google.protobuf.Timestamp
+	11, // 6: lehr.intent.v1.NotedWait.until:type_name -> google.protobuf.Timestamp
+	11, // 7: lehr.intent.v1.NotedPartition.published:type_name -> google.protobuf.Timestamp
+	7,  // 8: lehr.intent.v1.NotedPartition.stop:type_name -> lehr.intent.v1.NotedStop
+	8,  // 9: lehr.intent.v1.NotedPartition.candidate:type_name -> lehr.intent.v1.NotedCandidate
+	9,  // 10: lehr.intent.v1.NotedPartition.states:type_name -> lehr.intent.v1.NotedPartition.StatesEntry
+	6,  // 11: lehr.intent.v1.NotedPartition.rollouts:type_name -> lehr.intent.v1.NotedRollout
+	11, // 12: lehr.intent.v1.NotedRollout.began:type_name -> google.protobuf.Timestamp
+	11, // 13: lehr.intent.v1.NotedRollout.ended:type_name -> google.protobuf.Timestamp
+	11, // 14: lehr.intent.v1.NotedStop.since:type_name -> google.protobuf.Timestamp
+	11, // 15: lehr.intent.v1.NotedCandidate.made:type_name -> google.protobuf.Timestamp
+	16, // [16:16] is the sub-list for method output_type
+	16, // [16:16] is the sub-list for method input_type
+	16, // [16:16] is the sub-list for extension type_name
+	16, // [16:16] is the sub-list for extension extendee
+	0,  // [0:16] is the sub-list for field type_name
 }
 
 func init() { file_lehr_intent_v1_notification_proto_init() }
@@ -938,7 +1076,7 @@ func file_lehr_intent_v1_notification_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lehr_intent_v1_notification_proto_rawDesc), len(file_lehr_intent_v1_notification_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   9,
+			NumMessages:   10,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -490,8 +490,10 @@ type Policy struct {
 	Deliveries []*Delivery `protobuf:"bytes,36,rep,name=deliveries" json:"deliveries,omitempty"`
 	// Applications of other partitions that may set fields of documents of this one.
 	PromotionGrants []*PromotionGrant `protobuf:"bytes,37,rep,name=promotion_grants,json=promotionGrants" json:"promotion_grants,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// Workflows that can be started in the partition.
+	Workflows     []*Workflow `protobuf:"bytes,38,rep,name=workflows" json:"workflows,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Policy) Reset() {
@@ -667,6 +669,13 @@ func (x *Policy) GetDeliveries() []*Delivery {
 func (x *Policy) GetPromotionGrants() []*PromotionGrant {
 	if x != nil {
 		return x.PromotionGrants
+	}
+	return nil
+}
+
+func (x *Policy) GetWorkflows() []*Workflow {
+	if x != nil {
+		return x.Workflows
 	}
 	return nil
 }
@@ -1054,7 +1063,12 @@ type DocumentField struct {
 	Pointer string `protobuf:"bytes,2,opt,name=pointer" json:"pointer,omitempty"`
 	// The source that reads the document, by its name: what an incarnation was built
 	// from tells which revision of it head has.
-	Source        string `protobuf:"bytes,3,opt,name=source" json:"source,omitempty"`
+	Source string `protobuf:"bytes,3,opt,name=source" json:"source,omitempty"`
+	// The document is a file of a git repository.
+	InRepository bool `protobuf:"varint,4,opt,name=in_repository,json=inRepository" json:"in_repository,omitempty"`
+	// The git host, as the operator names it, where a pull request is opened for each step; empty: the
+	// rollout commits to the branch.
+	PullRequest   string `protobuf:"bytes,5,opt,name=pull_request,json=pullRequest" json:"pull_request,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1106,6 +1120,20 @@ func (x *DocumentField) GetPointer() string {
 func (x *DocumentField) GetSource() string {
 	if x != nil {
 		return x.Source
+	}
+	return ""
+}
+
+func (x *DocumentField) GetInRepository() bool {
+	if x != nil {
+		return x.InRepository
+	}
+	return false
+}
+
+func (x *DocumentField) GetPullRequest() string {
+	if x != nil {
+		return x.PullRequest
 	}
 	return ""
 }
@@ -3095,7 +3123,7 @@ var File_lehr_intent_v1_policy_proto protoreflect.FileDescriptor
 
 const file_lehr_intent_v1_policy_proto_rawDesc = "" +
 	"\n" +
-	"\x1blehr/intent/v1/policy.proto\x12\x0elehr.intent.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1blehr/intent/v1/addons.proto\x1a\x1dlehr/intent/v1/calendar.proto\x1a\x1clehr/intent/v1/command.proto\x1a\x1dlehr/intent/v1/delivery.proto\x1a!lehr/intent/v1/notification.proto\x1a\x1flehr/intent/v1/validation.proto\"\x91\f\n" +
+	"\x1blehr/intent/v1/policy.proto\x12\x0elehr.intent.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1blehr/intent/v1/addons.proto\x1a\x1dlehr/intent/v1/calendar.proto\x1a\x1clehr/intent/v1/command.proto\x1a\x1dlehr/intent/v1/delivery.proto\x1a!lehr/intent/v1/notification.proto\x1a\x1flehr/intent/v1/validation.proto\x1a\x1dlehr/intent/v1/workflow.proto\"\xa2\r\n" +
 	"\x06Policy\x12\x14\n" +
 	"\x05owner\x18\x01 \x01(\tR\x05owner\x12?\n" +
 	"\x04mode\x18\x02 \x01(\x0e2\x1f.lehr.intent.v1.EnforcementModeB\n" +
@@ -3121,13 +3149,15 @@ const file_lehr_intent_v1_policy_proto_rawDesc = "" +
 	"\n" +
 	"deliveries\x18$ \x03(\v2\x18.lehr.intent.v1.DeliveryR\n" +
 	"deliveries\x12I\n" +
-	"\x10promotion_grants\x18% \x03(\v2\x1e.lehr.intent.v1.PromotionGrantR\x0fpromotionGrants\x1a]\n" +
+	"\x10promotion_grants\x18% \x03(\v2\x1e.lehr.intent.v1.PromotionGrantR\x0fpromotionGrants\x126\n" +
+	"\tworkflows\x18& \x03(\v2\x18.lehr.intent.v1.WorkflowR\tworkflows\x1a]\n" +
 	"\x0eTypeModesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x125\n" +
-	"\x05value\x18\x02 \x01(\x0e2\x1f.lehr.intent.v1.EnforcementModeR\x05value:\x028\x01:\x92\x02\xbaH\x8e\x02\x1aN\n" +
+	"\x05value\x18\x02 \x01(\x0e2\x1f.lehr.intent.v1.EnforcementModeR\x05value:\x028\x01:\xeb\x02\xbaH\xe7\x02\x1aN\n" +
 	"\rpolicy.checks\x12\x18two checks have one name\x1a#this.checks.map(c, c.name).unique()\x1aT\n" +
 	"\x0fpolicy.rollouts\x12\x1atwo rollouts have one name\x1a%this.rollouts.map(r, r.name).unique()\x1af\n" +
-	"\x12policy.generations\x12&two rules of generations have one name\x1a(this.generations.map(g, g.name).unique()\"\xa6\x02\n" +
+	"\x12policy.generations\x12&two rules of generations have one name\x1a(this.generations.map(g, g.name).unique()\x1aW\n" +
+	"\x10policy.workflows\x12\x1btwo workflows have one name\x1a&this.workflows.map(w, w.name).unique()\"\xa6\x02\n" +
 	"\x0eGenerationRule\x12\x1b\n" +
 	"\x04name\x18\x01 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\x04name\x12\x1f\n" +
 	"\x06prefix\x18\x02 \x01(\tB\a\xbaH\x04r\x02\x10\x03R\x06prefix\x12I\n" +
@@ -3173,11 +3203,13 @@ const file_lehr_intent_v1_policy_proto_rawDesc = "" +
 	"\x05Newer\x12\x14\n" +
 	"\x10NEWER_SUPERSEDES\x10\x00\x12\x10\n" +
 	"\fNEWER_QUEUES\x10\x01\x12\x11\n" +
-	"\rNEWER_IS_HELD\x10\x02\"s\n" +
+	"\rNEWER_IS_HELD\x10\x02\"\xc4\x01\n" +
 	"\rDocumentField\x12#\n" +
 	"\bdocument\x18\x01 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\bdocument\x12%\n" +
 	"\apointer\x18\x02 \x01(\tB\v\xbaH\br\x06\x18\xe8\a:\x01/R\apointer\x12\x16\n" +
-	"\x06source\x18\x03 \x01(\tR\x06source\"\xad\x04\n" +
+	"\x06source\x18\x03 \x01(\tR\x06source\x12#\n" +
+	"\rin_repository\x18\x04 \x01(\bR\finRepository\x12*\n" +
+	"\fpull_request\x18\x05 \x01(\tB\a\xbaH\x04r\x02\x18dR\vpullRequest\"\xad\x04\n" +
 	"\fRolloutStage\x122\n" +
 	"\x04name\x18\x01 \x01(\tB\x1e\xbaH\x1br\x19\x18?2\x15^[a-z0-9][a-z0-9_-]*$R\x04name\x12\x16\n" +
 	"\x06scopes\x18\x02 \x03(\tR\x06scopes\x12\x1e\n" +
@@ -3443,9 +3475,10 @@ var file_lehr_intent_v1_policy_proto_goTypes = []any{
 	(*Validation)(nil),           // 42: lehr.intent.v1.Validation
 	(*Delivery)(nil),             // 43: lehr.intent.v1.Delivery
 	(*PromotionGrant)(nil),       // 44: lehr.intent.v1.PromotionGrant
-	(*durationpb.Duration)(nil),  // 45: google.protobuf.Duration
-	(*Calendar)(nil),             // 46: lehr.intent.v1.Calendar
-	(*CommandLine)(nil),          // 47: lehr.intent.v1.CommandLine
+	(*Workflow)(nil),             // 45: lehr.intent.v1.Workflow
+	(*durationpb.Duration)(nil),  // 46: google.protobuf.Duration
+	(*Calendar)(nil),             // 47: lehr.intent.v1.Calendar
+	(*CommandLine)(nil),          // 48: lehr.intent.v1.CommandLine
 }
 var file_lehr_intent_v1_policy_proto_depIdxs = []int32{
 	40, // 0: lehr.intent.v1.Policy.mode:type_name -> lehr.intent.v1.EnforcementMode
@@ -3466,64 +3499,65 @@ var file_lehr_intent_v1_policy_proto_depIdxs = []int32{
 	10, // 15: lehr.intent.v1.Policy.output_grants:type_name -> lehr.intent.v1.OutputGrant
 	43, // 16: lehr.intent.v1.Policy.deliveries:type_name -> lehr.intent.v1.Delivery
 	44, // 17: lehr.intent.v1.Policy.promotion_grants:type_name -> lehr.intent.v1.PromotionGrant
-	0,  // 18: lehr.intent.v1.GenerationRule.suffix:type_name -> lehr.intent.v1.GenerationRule.Suffix
-	6,  // 19: lehr.intent.v1.CheckingProgram.severity:type_name -> lehr.intent.v1.ValidationRule.Severity
-	13, // 20: lehr.intent.v1.Rollout.field:type_name -> lehr.intent.v1.DocumentField
-	14, // 21: lehr.intent.v1.Rollout.stages:type_name -> lehr.intent.v1.RolloutStage
-	1,  // 22: lehr.intent.v1.Rollout.on_bad:type_name -> lehr.intent.v1.Rollout.OnBad
-	2,  // 23: lehr.intent.v1.Rollout.newer:type_name -> lehr.intent.v1.Rollout.Newer
-	14, // 24: lehr.intent.v1.Rollout.emergency:type_name -> lehr.intent.v1.RolloutStage
-	45, // 25: lehr.intent.v1.Rollout.patience:type_name -> google.protobuf.Duration
-	14, // 26: lehr.intent.v1.Rollout.rollback:type_name -> lehr.intent.v1.RolloutStage
-	45, // 27: lehr.intent.v1.RolloutStage.delay:type_name -> google.protobuf.Duration
-	45, // 28: lehr.intent.v1.RolloutStage.soak:type_name -> google.protobuf.Duration
-	46, // 29: lehr.intent.v1.RolloutStage.window:type_name -> lehr.intent.v1.Calendar
-	16, // 30: lehr.intent.v1.Check.min_age:type_name -> lehr.intent.v1.MinimumAge
-	17, // 31: lehr.intent.v1.Check.deny:type_name -> lehr.intent.v1.Denylist
-	19, // 32: lehr.intent.v1.Check.condition:type_name -> lehr.intent.v1.Condition
-	46, // 33: lehr.intent.v1.Check.calendar:type_name -> lehr.intent.v1.Calendar
-	20, // 34: lehr.intent.v1.Check.query:type_name -> lehr.intent.v1.Metric
-	21, // 35: lehr.intent.v1.Check.alerts:type_name -> lehr.intent.v1.Alerts
-	22, // 36: lehr.intent.v1.Check.peak:type_name -> lehr.intent.v1.Peak
-	23, // 37: lehr.intent.v1.Check.protection:type_name -> lehr.intent.v1.Protection
-	25, // 38: lehr.intent.v1.Check.rate:type_name -> lehr.intent.v1.Rate
-	26, // 39: lehr.intent.v1.Check.partition:type_name -> lehr.intent.v1.OtherPartition
-	45, // 40: lehr.intent.v1.MinimumAge.age:type_name -> google.protobuf.Duration
-	18, // 41: lehr.intent.v1.Denylist.entries:type_name -> lehr.intent.v1.Denied
-	45, // 42: lehr.intent.v1.Metric.over:type_name -> google.protobuf.Duration
-	45, // 43: lehr.intent.v1.Metric.keep:type_name -> google.protobuf.Duration
-	36, // 44: lehr.intent.v1.Metric.labels:type_name -> lehr.intent.v1.Metric.LabelsEntry
-	3,  // 45: lehr.intent.v1.Metric.absent:type_name -> lehr.intent.v1.Metric.Absence
-	45, // 46: lehr.intent.v1.Alerts.keep:type_name -> google.protobuf.Duration
-	37, // 47: lehr.intent.v1.Alerts.labels:type_name -> lehr.intent.v1.Alerts.LabelsEntry
-	45, // 48: lehr.intent.v1.Peak.keep:type_name -> google.protobuf.Duration
-	38, // 49: lehr.intent.v1.Peak.labels:type_name -> lehr.intent.v1.Peak.LabelsEntry
-	47, // 50: lehr.intent.v1.Protection.command:type_name -> lehr.intent.v1.CommandLine
-	45, // 51: lehr.intent.v1.Protection.keep:type_name -> google.protobuf.Duration
-	45, // 52: lehr.intent.v1.Protection.timeout:type_name -> google.protobuf.Duration
-	4,  // 53: lehr.intent.v1.Protection.during:type_name -> lehr.intent.v1.Protection.During
-	45, // 54: lehr.intent.v1.Protection.every:type_name -> google.protobuf.Duration
-	24, // 55: lehr.intent.v1.Protection.after:type_name -> lehr.intent.v1.AfterPush
-	45, // 56: lehr.intent.v1.AfterPush.delay:type_name -> google.protobuf.Duration
-	45, // 57: lehr.intent.v1.AfterPush.duration:type_name -> google.protobuf.Duration
-	45, // 58: lehr.intent.v1.Rate.per:type_name -> google.protobuf.Duration
-	5,  // 59: lehr.intent.v1.Rate.by:type_name -> lehr.intent.v1.Rate.By
-	6,  // 60: lehr.intent.v1.ValidationRule.severity:type_name -> lehr.intent.v1.ValidationRule.Severity
-	7,  // 61: lehr.intent.v1.ValidationRule.scope:type_name -> lehr.intent.v1.ValidationRule.Scope
-	28, // 62: lehr.intent.v1.ValidationRule.external:type_name -> lehr.intent.v1.ExternalCheck
-	47, // 63: lehr.intent.v1.ExternalCheck.command:type_name -> lehr.intent.v1.CommandLine
-	39, // 64: lehr.intent.v1.ExternalCheck.parameters:type_name -> lehr.intent.v1.ExternalCheck.ParametersEntry
-	45, // 65: lehr.intent.v1.ExternalCheck.timeout:type_name -> google.protobuf.Duration
-	45, // 66: lehr.intent.v1.ExternalCheck.keep:type_name -> google.protobuf.Duration
-	45, // 67: lehr.intent.v1.ShrinkGuard.period:type_name -> google.protobuf.Duration
-	45, // 68: lehr.intent.v1.ApprovalPolicy.expires:type_name -> google.protobuf.Duration
-	45, // 69: lehr.intent.v1.OverridePolicy.longest:type_name -> google.protobuf.Duration
-	40, // 70: lehr.intent.v1.Policy.TypeModesEntry.value:type_name -> lehr.intent.v1.EnforcementMode
-	71, // [71:71] is the sub-list for method output_type
-	71, // [71:71] is the sub-list for method input_type
-	71, // [71:71] is the sub-list for extension type_name
-	71, // [71:71] is the sub-list for extension extendee
-	0,  // [0:71] is the sub-list for field type_name
+	45, // 18: lehr.intent.v1.Policy.workflows:type_name -> lehr.intent.v1.Workflow
+	0,  // 19: lehr.intent.v1.GenerationRule.suffix:type_name -> lehr.intent.v1.GenerationRule.Suffix
+	6,  // 20: lehr.intent.v1.CheckingProgram.severity:type_name -> lehr.intent.v1.ValidationRule.Severity
+	13, // 21: lehr.intent.v1.Rollout.field:type_name -> lehr.intent.v1.DocumentField
+	14, // 22: lehr.intent.v1.Rollout.stages:type_name -> lehr.intent.v1.RolloutStage
+	1,  // 23: lehr.intent.v1.Rollout.on_bad:type_name -> lehr.intent.v1.Rollout.OnBad
+	2,  // 24: lehr.intent.v1.Rollout.newer:type_name -> lehr.intent.v1.Rollout.Newer
+	14, // 25: lehr.intent.v1.Rollout.emergency:type_name -> lehr.intent.v1.RolloutStage
+	46, // 26: lehr.intent.v1.Rollout.patience:type_name -> google.protobuf.Duration
+	14, // 27: lehr.intent.v1.Rollout.rollback:type_name -> lehr.intent.v1.RolloutStage
+	46, // 28: lehr.intent.v1.RolloutStage.delay:type_name -> google.protobuf.Duration
+	46, // 29: lehr.intent.v1.RolloutStage.soak:type_name -> google.protobuf.Duration
+	47, // 30: lehr.intent.v1.RolloutStage.window:type_name -> lehr.intent.v1.Calendar
+	16, // 31: lehr.intent.v1.Check.min_age:type_name -> lehr.intent.v1.MinimumAge
+	17, // 32: lehr.intent.v1.Check.deny:type_name -> lehr.intent.v1.Denylist
+	19, // 33: lehr.intent.v1.Check.condition:type_name -> lehr.intent.v1.Condition
+	47, // 34: lehr.intent.v1.Check.calendar:type_name -> lehr.intent.v1.Calendar
+	20, // 35: lehr.intent.v1.Check.query:type_name -> lehr.intent.v1.Metric
+	21, // 36: lehr.intent.v1.Check.alerts:type_name -> lehr.intent.v1.Alerts
+	22, // 37: lehr.intent.v1.Check.peak:type_name -> lehr.intent.v1.Peak
+	23, // 38: lehr.intent.v1.Check.protection:type_name -> lehr.intent.v1.Protection
+	25, // 39: lehr.intent.v1.Check.rate:type_name -> lehr.intent.v1.Rate
+	26, // 40: lehr.intent.v1.Check.partition:type_name -> lehr.intent.v1.OtherPartition
+	46, // 41: lehr.intent.v1.MinimumAge.age:type_name -> google.protobuf.Duration
+	18, // 42: lehr.intent.v1.Denylist.entries:type_name -> lehr.intent.v1.Denied
+	46, // 43: lehr.intent.v1.Metric.over:type_name -> google.protobuf.Duration
+	46, // 44: lehr.intent.v1.Metric.keep:type_name -> google.protobuf.Duration
+	36, // 45: lehr.intent.v1.Metric.labels:type_name -> lehr.intent.v1.Metric.LabelsEntry
+	3,  // 46: lehr.intent.v1.Metric.absent:type_name -> lehr.intent.v1.Metric.Absence
+	46, // 47: lehr.intent.v1.Alerts.keep:type_name -> google.protobuf.Duration
+	37, // 48: lehr.intent.v1.Alerts.labels:type_name -> lehr.intent.v1.Alerts.LabelsEntry
+	46, // 49: lehr.intent.v1.Peak.keep:type_name -> google.protobuf.Duration
+	38, // 50: lehr.intent.v1.Peak.labels:type_name -> lehr.intent.v1.Peak.LabelsEntry
+	48, // 51: lehr.intent.v1.Protection.command:type_name -> lehr.intent.v1.CommandLine
+	46, // 52: lehr.intent.v1.Protection.keep:type_name -> google.protobuf.Duration
+	46, // 53: lehr.intent.v1.Protection.timeout:type_name -> google.protobuf.Duration
+	4,  // 54: lehr.intent.v1.Protection.during:type_name -> lehr.intent.v1.Protection.During
+	46, // 55: lehr.intent.v1.Protection.every:type_name -> google.protobuf.Duration
+	24, // 56: lehr.intent.v1.Protection.after:type_name -> lehr.intent.v1.AfterPush
+	46, // 57: lehr.intent.v1.AfterPush.delay:type_name -> google.protobuf.Duration
+	46, // 58: lehr.intent.v1.AfterPush.duration:type_name -> google.protobuf.Duration
+	46, // 59: lehr.intent.v1.Rate.per:type_name -> google.protobuf.Duration
+	5,  // 60: lehr.intent.v1.Rate.by:type_name -> lehr.intent.v1.Rate.By
+	6,  // 61: lehr.intent.v1.ValidationRule.severity:type_name -> lehr.intent.v1.ValidationRule.Severity
+	7,  // 62: lehr.intent.v1.ValidationRule.scope:type_name -> lehr.intent.v1.ValidationRule.Scope
+	28, // 63: lehr.intent.v1.ValidationRule.external:type_name -> lehr.intent.v1.ExternalCheck
+	48, // 64: lehr.intent.v1.ExternalCheck.command:type_name -> lehr.intent.v1.CommandLine
+	39, // 65: lehr.intent.v1.ExternalCheck.parameters:type_name -> lehr.intent.v1.ExternalCheck.ParametersEntry
+	46, // 66: lehr.intent.v1.ExternalCheck.timeout:type_name -> google.protobuf.Duration
+	46, // 67: lehr.intent.v1.ExternalCheck.keep:type_name -> google.protobuf.Duration
+	46, // 68: lehr.intent.v1.ShrinkGuard.period:type_name -> google.protobuf.Duration
+	46, // 69: lehr.intent.v1.ApprovalPolicy.expires:type_name -> google.protobuf.Duration
+	46, // 70: lehr.intent.v1.OverridePolicy.longest:type_name -> google.protobuf.Duration
+	40, // 71: lehr.intent.v1.Policy.TypeModesEntry.value:type_name -> lehr.intent.v1.EnforcementMode
+	72, // [72:72] is the sub-list for method output_type
+	72, // [72:72] is the sub-list for method input_type
+	72, // [72:72] is the sub-list for extension type_name
+	72, // [72:72] is the sub-list for extension extendee
+	0,  // [0:72] is the sub-list for field type_name
 }
 
 func init() { file_lehr_intent_v1_policy_proto_init() }
@@ -3537,6 +3571,7 @@ func file_lehr_intent_v1_policy_proto_init() {
 	file_lehr_intent_v1_delivery_proto_init()
 	file_lehr_intent_v1_notification_proto_init()
 	file_lehr_intent_v1_validation_proto_init()
+	file_lehr_intent_v1_workflow_proto_init()
 	file_lehr_intent_v1_policy_proto_msgTypes[6].OneofWrappers = []any{
 		(*RolloutStage_ByScope)(nil),
 		(*RolloutStage_ByLabel)(nil),

@@ -138,6 +138,8 @@ type Facts struct {
 	Unreadable func(at intent.IncarnationID, asset intent.AssetID) string
 	// Field of a document that it sets; nil: it goes by pins.
 	Field *Field
+	// Proposed is what became of pull requests of the run, by their keys.
+	Proposed map[string]Proposed
 }
 
 // Decision is what is done now.
@@ -157,6 +159,8 @@ type Decision struct {
 	Run *intent.Rollout
 	// Edit of a document that is made after the step; nil: none.
 	Edit *Editing
+	// Landings are pull requests that are gone on with after the step.
+	Landings []Landing
 	// Through is the newest incarnation that it went through with, where others come
 	// after it; zero: none that is known.
 	Through intent.IncarnationID
@@ -192,12 +196,13 @@ func Decide(f Facts) Decision {
 	if f.Run != nil {
 		run := *f.Run
 		run.Events, run.Skipped = slices.Clone(run.Events), slices.Clone(run.Skipped)
-		run.Accepted, run.Edits = slices.Clone(run.Accepted), slices.Clone(run.Edits)
+		run.Accepted, run.Edits, run.Proposals = slices.Clone(run.Accepted), slices.Clone(run.Edits), slices.Clone(run.Proposals)
 		d.run = &run
 	}
 	d.next = d.source()
 	d.observe()
 	d.letGo()
+	d.followProposals()
 	if d.Field != nil {
 		d.field()
 		return d.finish()
@@ -210,6 +215,8 @@ func Decide(f Facts) Decision {
 		d.idle()
 	case d.run.State == intent.RolloutRollingBack && f.Run.State != intent.RolloutRollingBack:
 		d.wakeAt(d.Now.Add(looksEvery)) // A person said so just now, and its pins are of this step.
+	case (f.Spec == nil || d.sets()) && d.withdrawsAll():
+		d.run.Progress.Wait(intent.CauseDocument, proposalWords(d.withdrawing()), nil)
 	case f.Spec == nil:
 		d.end(intent.RolloutStopped, d.holder(), "end", "head's policy has no such rollout any more")
 	case d.sets():
@@ -252,6 +259,7 @@ func (d *decider) event(actor intent.Actor, kind, format string, arguments ...an
 // end ends the run.
 func (d *decider) end(state intent.RolloutState, actor intent.Actor, kind, format string, arguments ...any) {
 	d.run.State, d.run.Ended = state, d.Now
+	d.withdrawsAll()
 	d.event(actor, kind, format, arguments...)
 }
 
@@ -323,6 +331,9 @@ func (d *decider) finish() Decision {
 	if s.Run.Name == "" && d.run != nil {
 		d.decision.Run = d.Run // What is new of it is not worth telling yet.
 	}
+	if d.run != nil {
+		d.decision.Landings = d.landings()
+	}
 	d.decision.Act = s.Run.Name != "" || len(s.Pins)+len(s.Unpin)+len(s.Observed)+len(s.Judged)+len(s.Forgiven) > 0
 	return d.decision
 }
@@ -372,6 +383,9 @@ func runSummary(run intent.Rollout) string {
 	fmt.Fprintln(&text, words(p.Waits))
 	for _, e := range run.Edits {
 		fmt.Fprintln(&text, e.Pointer, e.Revision, e.At.UnixNano(), e.Changed, e.Landed)
+	}
+	for _, p := range run.Proposals {
+		fmt.Fprintln(&text, p.Key, p.State, p.Request, words(p.Trouble))
 	}
 	if len(run.Events) > 0 {
 		fmt.Fprintln(&text, run.Events[len(run.Events)-1])

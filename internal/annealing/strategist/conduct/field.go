@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strconv"
 	"time"
 
 	"lehr.dev/internal/ground/document"
@@ -34,6 +33,13 @@ type Field struct {
 	Candidate *intent.Candidate
 	// Since finds the newest revision after another that changed a field.
 	Since func(revision, pointer string) Setting
+	// Older reports whether a revision is before another; nil: they are numbers of a document in
+	// the store.
+	Older func(a, b string) bool
+	// InRepository: the document is a file of a repository, and what comes of an edit is known later.
+	InRepository bool
+	// Host of pull requests by which fields are set; empty: they are set without.
+	Host string
 	// Landing finds the incarnation that was the first with a revision of the document,
 	// and what it changed; none: head was so already.
 	Landing func(revision string) (intent.IncarnationID, []intent.AssetID)
@@ -101,6 +107,9 @@ func (d *decider) field() {
 				e.At = d.Now // The clock was set back.
 			}
 		}
+	}
+	if d.sets() && d.run.State.Open() && d.Field.Problem == "" {
+		d.withdrawUnwanted()
 	}
 	d.prepare()
 	d.observeField()
@@ -212,7 +221,7 @@ func (d *decider) attributeEdit(e *intent.RolloutEdit) {
 	switch setting := d.Field.Since(d.run.Base, e.Pointer); {
 	case setting.Revision == "":
 		e.Revision = d.Field.Now.Revision
-	case setting.By.Name == d.holder().Name:
+	case setting.By.Name == d.holder().Name, d.proposalOf(e.Pointer, false) != nil: // However it was merged.
 		e.Revision = setting.Revision
 	default:
 		d.theirs(e)
@@ -250,49 +259,6 @@ func (d *decider) reserved() {
 	}
 }
 
-// landed finds the fields whose new value head has, and names what the incarnation
-// that brought it changed besides.
-func (d *decider) landed() {
-	if d.Field.Head == nil {
-		return
-	}
-	fresh := map[string][]*intent.RolloutEdit{}
-	var revisions []string
-	for i := range d.run.Edits {
-		e := &d.run.Edits[i]
-		if e.Set() && e.Revision != "" && e.Landed.Sequence == 0 && same(d.Field.Head.at(e.Pointer), d.run.Value) {
-			if fresh[e.Revision] == nil {
-				revisions = append(revisions, e.Revision)
-			}
-			fresh[e.Revision] = append(fresh[e.Revision], e)
-		}
-	}
-	for _, revision := range revisions {
-		at, changed := d.Field.Landing(revision)
-		for _, e := range fresh[revision] {
-			e.Landed = d.Head
-			if at.Sequence > 0 {
-				e.Landed = at
-			}
-		}
-		ours := map[intent.AssetID]bool{}
-		for i := range d.Assets {
-			if e := d.editOf(d.Assets[i].Pointer); e != nil && e.Revision == revision {
-				ours[d.Assets[i].ID] = true
-			}
-		}
-		changed = slices.DeleteFunc(changed, func(id intent.AssetID) bool { return ours[id] })
-		text := fmt.Sprintf("%s has revision %s of %s", d.Head, revision, d.Field.Document)
-		if at.Sequence > 0 {
-			text = fmt.Sprintf("%s has revision %s of %s", at, revision, d.Field.Document)
-		}
-		if len(changed) > 0 {
-			text += fmt.Sprintf("; it changed %s besides, of other fields: %s", count(len(changed), "asset", "assets"), listed(changed))
-		}
-		d.event(d.holder(), "land", "%s", text)
-	}
-}
-
 // prepare says of each asset what its field has, whether head has what the run brings,
 // and why it cannot go on. The assets of one field go on together, or not at all.
 func (d *decider) prepare() {
@@ -320,66 +286,12 @@ func (d *decider) prepare() {
 		switch {
 		case e == nil || !e.Set():
 			a.Blocked = cmp.Or(a.Blocked, waits[a.Pointer])
-		case d.Field.Head != nil && same(d.Field.Head.at(a.Pointer), d.run.Value):
+		case d.inHead(e):
 			a.Goal = a.Head
 		default:
 			a.Blocked = d.onTheWay(e)
 		}
 	}
-}
-
-// onTheWay says where a value is that head does not have.
-func (d *decider) onTheWay(e *intent.RolloutEdit) string {
-	switch c := d.Field.Candidate; {
-	case e.Revision == "" && d.Field.Refused != "":
-		return "its document cannot be edited: " + d.Field.Refused
-	case e.Revision == "":
-		return "its document is not edited yet"
-	case d.isUnservedCandidate(c, e.Revision):
-		return fmt.Sprintf("head does not have revision %s of %s: %s", e.Revision, e.Document, unserved(c))
-	}
-	return fmt.Sprintf("head does not have revision %s of %s yet", e.Revision, e.Document)
-}
-
-// isUnservedCandidate reports whether a candidate was built from a revision of the document, or from
-// a later one, and is not served.
-func (d *decider) isUnservedCandidate(c *intent.Candidate, revision string) bool {
-	if c == nil || c.State != intent.CandidateRejected && c.State != intent.CandidateHeld {
-		return false
-	}
-	return slices.ContainsFunc(c.Sources, func(s intent.SourceRevision) bool { return s.Source == d.Field.Source && !Older(s.Revision, revision) })
-}
-
-// Older reports whether a revision of a document that Lehr holds is before another.
-func Older(a, b string) bool {
-	x, errX := strconv.ParseUint(a, 10, 64)
-	y, errY := strconv.ParseUint(b, 10, 64)
-	return errX != nil || errY != nil || x < y
-}
-
-// unserved says why a candidate is not served.
-func unserved(c *intent.Candidate) string {
-	text := fmt.Sprintf("candidate %s is %s", c.ID, c.State)
-	if len(c.Findings) > 0 {
-		f := c.Findings[0]
-		text += ": " + f.Message
-		if f.Hint != "" {
-			text += " (" + f.Hint + ")"
-		}
-	}
-	return text
-}
-
-// unservable says why what the run set can be no part of head; empty: nothing says so,
-// or not for long enough.
-func (d *decider) unservable(waits time.Duration) string {
-	for i := range d.run.Edits {
-		e := &d.run.Edits[i]
-		if c := d.Field.Candidate; e.Set() && e.Revision != "" && e.Landed.Sequence == 0 && d.isUnservedCandidate(c, e.Revision) && c.State == intent.CandidateRejected && d.Now.Sub(e.At) >= waits {
-			return fmt.Sprintf("%s of %s cannot be served since %s: %s", e.Pointer, e.Document, e.At.UTC().Format(time.RFC3339), unserved(c))
-		}
-	}
-	return ""
 }
 
 // observeField takes up what was seen. Assets follow head, so other changes reach them
@@ -454,6 +366,9 @@ func (d *decider) setOn(assets []intent.AssetID) {
 		d.wentOn(d.stageOf(a))
 	}
 	d.run.Progress.Wait("", "", nil)
+	if d.Field.InRepository {
+		d.run.Progress.Wait(intent.CauseDocument, "for the document "+d.Field.Document+" to be edited", advanced)
+	}
 	d.event(d.holder(), "select", "%s to %s for %s: %s", count(len(fields), "field is set", "fields are set"), d.run.Value, count(len(advanced), "asset", "assets"), listed(advanced))
 }
 
@@ -476,7 +391,15 @@ func (d *decider) change(operations []document.Operation, reason string) {
 	if len(operations) == 0 {
 		return
 	}
+	operations, reason = operations[:min(len(operations), document.MaxOperations)], reason[:min(len(reason), document.MaxReason)]
+	if d.Field.Host != "" {
+		d.propose(operations, reason)
+		return
+	}
+	if d.withdrawing() != nil {
+		return // By the policy of before, fields were set by pull requests.
+	}
 	d.decision.Edit = &Editing{Document: d.Field.Document, Edit: document.Edit{
-		Base: d.Field.Now.Revision, Operations: operations[:min(len(operations), document.MaxOperations)], Reason: reason[:min(len(reason), document.MaxReason)],
+		Base: d.Field.Now.Revision, Operations: operations, Reason: reason, Back: d.run.State == intent.RolloutRollingBack,
 	}}
 }

@@ -58,6 +58,8 @@ func (d *decider) beginField(o *intent.RolloutOrder) {
 	}
 	if previous != nil {
 		next.Run = previous.Run + 1
+		// What was not closed yet must not be merged beside this one.
+		next.Proposals = slices.DeleteFunc(slices.Clone(previous.Proposals), func(p intent.RolloutProposal) bool { return !p.Pending() })
 	}
 	if now := d.Field.Now; now != nil {
 		next.Base = now.Revision
@@ -104,6 +106,9 @@ func (d *decider) queue() {
 	}
 	d.run.State, d.run.Base = intent.RolloutRunning, d.Field.Now.Revision
 	d.run.Progress.Wait("", "", nil)
+	if d.Field.InRepository {
+		d.run.Progress.Wait(intent.CauseDocument, "for the document "+d.Field.Document+" to be read", nil)
+	}
 	d.wakeAt(d.Now)
 }
 
@@ -207,6 +212,9 @@ func (d *decider) takeBack(actor intent.Actor, reason string) {
 		return
 	}
 	d.run.State, d.run.Ended = intent.RolloutRollingBack, time.Time{}
+	// What people closed earlier is proposed anew.
+	d.run.Proposals = slices.DeleteFunc(d.run.Proposals, func(p intent.RolloutProposal) bool { return p.Back && !p.Pending() })
+	d.withdrawUnwanted()
 	var returning []intent.AssetID
 	for i := range d.Assets {
 		a := &d.Assets[i]
@@ -240,11 +248,21 @@ func (d *decider) undo() {
 		d.run.Progress.Wait(intent.CauseBack, "going back waits "+reason, assets)
 		d.run.Progress.Next = time.Time{}
 	}
+	if p := d.withdrawing(); p != nil {
+		wait(proposalWords(p))
+		return
+	}
+	if reason := d.keptByPeople(operations); reason != "" {
+		d.end(intent.RolloutStopped, d.holder(), "stop", "%s; lehr rollout rollback %s --reason WHY proposes it anew", reason, d.Name)
+		return
+	}
 	if len(operations) > 0 {
 		d.change(operations, fmt.Sprintf("run %d of the rollout %s goes back: %s", d.run.Run, d.Name, d.run.Bad))
-		d.decision.Edit.Edit.Back = true
 		wait("for the document " + d.Field.Document + " to be edited")
-		if d.Field.Refused != "" {
+		switch p := d.proposalOf(operations[0].Path, true); {
+		case p != nil && p.Pending():
+			wait(proposalWords(p))
+		case d.Field.Refused != "":
 			wait("for the document: " + d.Field.Refused)
 		}
 		return

@@ -276,7 +276,7 @@ func TestAFieldIsSetStageByStage(t *testing.T) {
 	if p.edits != 2 {
 		t.Errorf("%d edits", p.edits)
 	}
-	if told := p.told(); !strings.Contains(told, "it changed 1 asset besides, of other fields: db/main") {
+	if told := p.told(); !strings.Contains(told, "it also changed 1 asset of other fields: db/main") {
 		t.Error(told)
 	}
 	before := len(p.revisions)

@@ -1,6 +1,7 @@
 package conduct
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -105,7 +106,7 @@ func (d *decider) foundBad() string {
 		}
 	}
 	if d.Field != nil {
-		return d.unservable(waits)
+		return cmp.Or(d.rejected(), d.unservable(waits))
 	}
 	return ""
 }

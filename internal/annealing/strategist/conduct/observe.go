@@ -31,14 +31,14 @@ func observationOf(a *Asset, content intent.Digest, pin intent.Pin, rollout stri
 	if o.Selected.After(now) {
 		o.Selected = now // The clock was set back.
 	}
-	since := pin.Created
-	if since.After(now) {
-		since = o.Selected
+	start := pin.Created
+	if start.After(now) {
+		start = o.Selected
 	}
 	look := a.Look
 	// A look into the future is no look, and one that is older than the pin is of
 	// what was before it.
-	if look.At.IsZero() || look.At.After(now) || !look.At.After(since) {
+	if look.At.IsZero() || look.At.After(now) || !look.At.After(start) {
 		return o
 	}
 	if look.Effective != content {
@@ -55,7 +55,7 @@ func observationOf(a *Asset, content intent.Digest, pin intent.Pin, rollout stri
 	case look.State == intent.StateInSync && look.Health == intent.Unhealthy:
 		o = ill(arrived(o, look.At), look.At, gap)
 	case look.State == intent.StateInSync:
-		if at := look.Ill; !o.Arrived.IsZero() && at.After(o.Arrived) && at.After(o.LastBad) && at.After(since) && !at.After(now) {
+		if at := look.Ill; !o.Arrived.IsZero() && at.After(o.Arrived) && at.After(o.LastBad) && at.After(start) && !at.After(now) {
 			o = ill(o, at, gap) // It was mended before anybody asked.
 		}
 		o = well(arrived(o, look.At), look, gap)

@@ -51,7 +51,7 @@ type Sampler struct {
 }
 
 // Plugin asks the plugin that is started by a command line.
-type Plugin func(ctx context.Context, run []string, asked *pluginpb.MeasureRequest) (*pluginpb.MeasureResponse, error)
+type Plugin func(ctx context.Context, run []string, request *pluginpb.MeasureRequest) (*pluginpb.MeasureResponse, error)
 
 // New returns a sampler under the policy in a file, which is read for each look; no file:
 // the zero policy, by which public URLs alone may be asked. It asks plugins by the
@@ -122,9 +122,9 @@ type question struct {
 
 // questions of a metric: of what changed, and of what it is compared with.
 func questions(s validation.Settings, m *validation.Measure, subject Subject, w validation.Window) []question {
-	ask := func(of side, part Part, start, until time.Time, matchers string) question {
+	ask := func(of side, part Part, start, end time.Time, matchers string) question {
 		q := question{validation: s.Name, metric: m, side: of, matchers: matchers, most: s.MostOfSide()}
-		q.values = placeholder.Values{Scopes: part.Scopes, Start: start, End: until, Step: s.Step}
+		q.values = placeholder.Values{Scopes: part.Scopes, Start: start, End: end, Step: s.Step}
 		for _, id := range part.Assets {
 			q.values.Assets = append(q.values.Assets, string(id))
 		}

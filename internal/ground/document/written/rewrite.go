@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"go.yaml.in/yaml/v3"
 
@@ -468,7 +469,9 @@ func (w *writer) scalarOrFlow(value any, previous *node) []byte {
 }
 
 var (
-	plainText = regexp.MustCompile(`^[\pL_./+][\pL\pN_./+@=~-]*( [\pL\pN_./+@=~(][\pL\pN_./+@=~()-]*)*$`)
+	plainText = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^[\pL_./+][\pL\pN_./+@=~-]*( [\pL\pN_./+@=~(][\pL\pN_./+@=~()-]*)*$`)
+	})
 	// Words that older parsers take for true or false.
 	words = regexp.MustCompile(`(?i)^(y|n|yes|no|on|off|true|false|null|~)$`)
 )
@@ -488,7 +491,7 @@ func plainOr(text string, quote byte) []byte {
 }
 
 func isPlain(text string) bool {
-	if !plainText.MatchString(text) || words.MatchString(text) {
+	if !plainText().MatchString(text) || words.MatchString(text) {
 		return false
 	}
 	var read yaml.Node

@@ -185,7 +185,7 @@ func unquote(token statement.Token) string { return strings.Trim(token.Value, "'
 // for they are looked up in the field schema.
 func (d *Dump) declare(p *piece) {
 	text := strings.Builder{}
-	from := p.tokens[0].Start
+	start := p.tokens[0].Start
 	for i, token := range p.tokens {
 		switch {
 		case i+2 < len(p.tokens) && p.tokens[i+1].Is(".") && isName(token) && fold(token) == p.about.schema && (i == 0 || !p.tokens[i-1].Is(".")):
@@ -193,17 +193,17 @@ func (d *Dump) declare(p *piece) {
 			if target := (object{p.about.schema, fold(p.tokens[i+2])}); d.relations[object{p.about.schema, p.about.schema}] && !d.relations[target] {
 				continue
 			}
-			text.WriteString(d.sql[from:token.Start])
-			from = p.tokens[i+1].End
+			text.WriteString(d.sql[start:token.Start])
+			start = p.tokens[i+1].End
 		case regclass(p.tokens, i):
 			one, err := statement.Scan(statement.PostgreSQL, unquote(token))
 			if err == nil && len(one) == 3 && one[1].Is(".") && fold(one[0]) == p.about.schema {
-				text.WriteString(d.sql[from:token.Start] + "'" + unquote(token)[one[2].Start:] + "'")
-				from = token.End
+				text.WriteString(d.sql[start:token.Start] + "'" + unquote(token)[one[2].Start:] + "'")
+				start = token.End
 			}
 		}
 	}
-	text.WriteString(d.sql[from:p.tokens[len(p.tokens)-1].End])
+	text.WriteString(d.sql[start:p.tokens[len(p.tokens)-1].End])
 	p.text = text.String()
 	tokens, err := statement.Scan(statement.PostgreSQL, p.text)
 	if err == nil {
@@ -257,11 +257,11 @@ func (d *Dump) refuse(p *piece, err error) {
 		p.silent = true // what a database is cleared of before all is made
 	default:
 		p.what = strings.ToUpper(first.Value) + " " + p.what
-		why := p.what + " in line " + fmt.Sprint(p.line)
-		d.out[p.about] = why
+		reason := p.what + " in line " + fmt.Sprint(p.line)
+		d.out[p.about] = reason
 		if has("attach", "partition") {
 			for _, partition := range p.uses {
-				d.out[partition] = why
+				d.out[partition] = reason
 			}
 		}
 	}
@@ -371,10 +371,10 @@ func (d *Dump) lose(p *piece) {
 }
 
 // leave leaves out the statement of a line, and what needs it.
-func (d *Dump) leave(schema string, line int, why string) bool {
+func (d *Dump) leave(schema string, line int, reason string) bool {
 	for _, p := range slices.Backward(d.pieces) {
 		if p.line <= line && !p.left && p.about.schema == schema {
-			p.left, p.why = true, strings.Split(why, ";")[0]
+			p.left, p.why = true, strings.Split(reason, ";")[0]
 			d.lose(p)
 			d.spread()
 			return true
@@ -400,11 +400,11 @@ func (d *Dump) schemas() []string {
 // refused together, such as a name declared twice, is left out.
 func (d *Dump) text(schema string) string {
 	for {
-		text, kept := d.write(schema)
-		if kept == 0 {
+		text, count := d.write(schema)
+		if count == 0 {
 			return ""
 		}
-		if kept > statement.MaxStatements || len(text) > statement.MaxBytes {
+		if count > statement.MaxStatements || len(text) > statement.MaxBytes {
 			return text
 		}
 		_, err := statement.Parse(statement.PostgreSQL, text)
@@ -416,19 +416,19 @@ func (d *Dump) text(schema string) string {
 }
 
 func (d *Dump) write(schema string) (string, int) {
-	text, line, kept := strings.Builder{}, 1, 0
+	text, line, count := strings.Builder{}, 1, 0
 	for _, p := range d.pieces {
 		always := p.declares.Kind == statement.Unchecked
 		if p.left || p.about.schema != schema && !always {
 			continue
 		}
 		if !always {
-			kept++
+			count++
 		}
 		text.WriteString(strings.Repeat("\n", max(0, p.line-line)) + p.text + ";")
 		line = max(line, p.line) + strings.Count(p.text, "\n")
 	}
-	return text.String() + "\n", kept
+	return text.String() + "\n", count
 }
 
 // Changed reports whether something is to be served otherwise than it is written.
@@ -508,13 +508,13 @@ func (d *Dump) Schemas() map[string]string {
 }
 
 // count counts what is left out.
-func (d *Dump) count() (left int) {
+func (d *Dump) count() (remaining int) {
 	for _, p := range d.pieces {
 		if p.left {
-			left++
+			remaining++
 		}
 	}
-	return left
+	return remaining
 }
 
 // Segment is a schema's name as a part of an id.

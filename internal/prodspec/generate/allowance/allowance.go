@@ -31,24 +31,35 @@ type Use struct {
 
 // Allowance is the time of one run. It is used by one goroutine at a time.
 type Allowance struct {
-	limit time.Duration
-	// startedAt and before are the beginning of the run; seen and last that of the time
-	// over which it is judged whether it merely waits.
+	limit, hadAtStart time.Duration
+	// startedAt is the beginning of the run. spanStart and last are time and use at the first
+	// look: from there on it is judged whether the run merely waits for a core.
 	startedAt, spanStart time.Time
-	useAtStart, last     Use
+	last                 Use
 }
 
-// New gives a run so long, from now on.
-func New(limit time.Duration, now time.Time, use Use) *Allowance {
-	return &Allowance{limit: limit, startedAt: now, spanStart: now, useAtStart: use, last: use}
+// New gives a run a time limit, from now on. had is the core time of its processes until now.
+//
+// The waiting times of their threads are not read here. Reading them costs more than most runs, and
+// again when the threads end, because the kernel then removes the cached entries of /proc.
+func New(limit time.Duration, now time.Time, had time.Duration) *Allowance {
+	return &Allowance{limit: limit, hadAtStart: had, startedAt: now, last: Use{Had: had}}
 }
+
+// FirstLook is the time from the beginning of a run to the first look at it. Most runs end earlier.
+func (a *Allowance) FirstLook() time.Duration { return a.limit / 2 }
 
 // Look says why the run is over, or how long it may go on until it is looked at again.
 func (a *Allowance) Look(now time.Time, use Use) (reason string, wait time.Duration) {
-	elapsed, used := now.Sub(a.startedAt), use.Had-a.useAtStart.Had
+	if a.spanStart.IsZero() {
+		// Waiting counts from here on; core time counts from the beginning.
+		a.spanStart, a.last.Wanted = now, use.Wanted
+	}
+	elapsed, used := now.Sub(a.startedAt), use.Had-a.hadAtStart
 	switch {
 	case elapsed < a.limit:
-		return "", a.limit - elapsed
+		// At its limit, half of the run has been observed, so it can be judged.
+		return "", max(a.limit-elapsed, a.limit/2)
 	case used >= a.limit:
 		return "it had a core for that long", 0
 	case elapsed >= MostPatience*a.limit:

@@ -31,10 +31,10 @@ func TestLoadEndsNoRun(t *testing.T) {
 	} {
 		now := time.Unix(0, 0)
 		use := func(took time.Duration) allowance.Use {
-			return allowance.Use{Had: time.Hour + took*time.Duration(c.has)/100, Wanted: took * time.Duration(c.wants) / 100, Known: !c.unknown}
+			return allowance.Use{Had: time.Hour + took*time.Duration(c.has)/100, Wanted: time.Hour + took*time.Duration(c.wants)/100, Known: !c.unknown}
 		}
-		a := allowance.New(limit, now, use(0))
-		took, looks := limit, 0
+		a := allowance.New(limit, now, use(0).Had)
+		took, looks := a.FirstLook(), 0
 		for {
 			why, wait := a.Look(now.Add(took), use(took))
 			if looks++; why != "" {
@@ -54,8 +54,8 @@ func TestLoadEndsNoRun(t *testing.T) {
 func TestWhoStopsComputing(t *testing.T) {
 	const limit = 10 * time.Second
 	now := time.Unix(0, 0)
-	a := allowance.New(limit, now, allowance.Use{Known: true})
-	for took := limit; ; {
+	a := allowance.New(limit, now, 0)
+	for took := a.FirstLook(); ; {
 		why, wait := a.Look(now.Add(took), allowance.Use{Had: 9 * time.Second, Known: true})
 		if why != "" {
 			if took > 2*limit {
@@ -64,6 +64,21 @@ func TestWhoStopsComputing(t *testing.T) {
 			return
 		}
 		took += wait
+	}
+}
+
+// TestAFirstLookThatIsLateEndsNothing: where even the first look had to wait for a core,
+// it is not known yet whether the run did; nor what it wanted before it began.
+func TestAFirstLookThatIsLateEndsNothing(t *testing.T) {
+	const limit = 10 * time.Second
+	now, before := time.Unix(0, 0), allowance.Use{Had: time.Hour, Wanted: time.Hour, Known: true}
+	a := allowance.New(limit, now, before.Had)
+	why, wait := a.Look(now.Add(2*limit), before)
+	if why != "" {
+		t.Fatalf("it was ended at the first look: %s", why)
+	}
+	if why, _ = a.Look(now.Add(2*limit+wait), before); !strings.Contains(why, "waits for something") {
+		t.Errorf("asleep as ever %s later, it goes on: %q", wait, why)
 	}
 }
 

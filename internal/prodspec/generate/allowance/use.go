@@ -14,7 +14,7 @@ import (
 func Of(pids ...int) Use {
 	var all Use
 	for _, pid := range pids {
-		all.Had += coreTime(pid)
+		all.Had += Had(pid)
 		wanted, ok := wanted(pid)
 		all.Wanted += wanted
 		all.Known = all.Known || ok
@@ -22,7 +22,8 @@ func Of(pids ...int) Use {
 	return all
 }
 
-func coreTime(pid int) time.Duration {
+// Had returns the core time of a process and of its children that ended. It reads one file.
+func Had(pid int) time.Duration {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return 0

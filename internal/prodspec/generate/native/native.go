@@ -59,7 +59,7 @@ type Evaluator struct {
 }
 
 // New returns an evaluator for the types of a schema.
-func New(set *schema.Set, options Options) *Evaluator { return &Evaluator{set, options} }
+func New(schemas *schema.Set, options Options) *Evaluator { return &Evaluator{schemas, options} }
 
 // NonHermetic is the rule of the warning about what ran outside a sandbox, or
 // saw more than its inputs.

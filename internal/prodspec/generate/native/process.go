@@ -220,16 +220,16 @@ func (p *process) watchMemory(ctx context.Context) {
 // for a program may write without end.
 func (p *process) watchTime(ctx context.Context) {
 	self := os.Getpid()
-	use := func() allowance.Use { return allowance.Of(append(Below(self), self)...) }
-	allowed := allowance.New(p.options.Timeout, time.Now(), use())
-	for wait := p.options.Timeout; ; {
+	// The program has just begun, so it has no core time yet.
+	allowed := allowance.New(p.options.Timeout, time.Now(), allowance.Had(self))
+	for wait := allowed.FirstLook(); ; {
 		select {
 		case <-ctx.Done():
 			return
 		case <-time.After(wait):
 		}
 		var reason string
-		if reason, wait = allowed.Look(time.Now(), use()); reason != "" {
+		if reason, wait = allowed.Look(time.Now(), allowance.Of(append(Below(self), self)...)); reason != "" {
 			p.late.Store(true)
 			p.kill("took longer than %s and was killed: %s", p.options.Timeout, reason)
 			return

@@ -79,7 +79,7 @@ func List(assets []work.Input) ([]byte, error) {
 }
 
 // Asset is another generator's asset, from its canonical bytes.
-func Asset(set *schema.Set, body []byte) ([]byte, error) {
+func Asset(schemas *schema.Set, body []byte) ([]byte, error) {
 	content, err := schema.Decode(body)
 	if err != nil {
 		return nil, err
@@ -88,7 +88,7 @@ func Asset(set *schema.Set, body []byte) ([]byte, error) {
 	for _, addon := range content.Addons {
 		asset.Addons = append(asset.Addons, packed(addon))
 	}
-	return encode(asset, protojson.MarshalOptions{Resolver: set.Types()})
+	return encode(asset, protojson.MarshalOptions{Resolver: schemas.Types()})
 }
 
 func packed(m intent.Message) *anypb.Any {
@@ -170,8 +170,8 @@ type reader struct {
 
 // Read takes what a run that ended well has said: all of it, or findings.
 // outputBytes bounds the canonical bytes of its assets together.
-func Read(output io.Reader, job *work.Job, set *schema.Set, outputBytes int) work.Result {
-	r := &reader{job: job, set: set, most: outputBytes, ids: map[intent.AssetID]bool{}, names: map[string]string{}}
+func Read(output io.Reader, job *work.Job, schemas *schema.Set, outputBytes int) work.Result {
+	r := &reader{job: job, set: schemas, most: outputBytes, ids: map[intent.AssetID]bool{}, names: map[string]string{}}
 	for _, file := range job.Files {
 		if cleaned := FilePath(file.Name); cleaned != file.Name {
 			r.names[cleaned] = file.Name

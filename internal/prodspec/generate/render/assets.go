@@ -36,15 +36,15 @@ type assetReader struct {
 const blobFolder = "blobs"
 
 // assets renders files that hold assets.
-func assets(set *schema.Set, input *generator.Input, output *generator.Output) error {
+func assets(schemas *schema.Set, input *generator.Input, output *generator.Output) error {
 	if _, err := input.Options(); err != nil {
 		return err
 	}
-	rules, err := set.Rules()
+	rules, err := schemas.Rules()
 	if err != nil {
 		return err
 	}
-	r := &assetReader{set: set, input: input, output: output, rules: rules, places: map[string]string{}, blobs: map[intent.Digest]bool{}}
+	r := &assetReader{set: schemas, input: input, output: output, rules: rules, places: map[string]string{}, blobs: map[intent.Digest]bool{}}
 	files := []string{input.File()}
 	if input.File() == "" {
 		if files, err = input.Files(); err != nil {

@@ -23,7 +23,7 @@ import (
 type renderer struct {
 	version int
 	// render with the types of a partition.
-	render func(set *schema.Set, in *generator.Input, out *generator.Output) error
+	render func(schemas *schema.Set, input *generator.Input, output *generator.Output) error
 }
 
 // builtIn are those that need no program.
@@ -47,19 +47,19 @@ func Version(format string) string { return fmt.Sprint(format, "/", builtIn[form
 
 // Evaluate runs a job of a built-in renderer. outputBytes bounds its assets
 // together.
-func Evaluate(set *schema.Set, job work.Job, open work.Opener, outputBytes int) work.Result {
+func Evaluate(schemas *schema.Set, job work.Job, open work.Opener, outputBytes int) work.Result {
 	reads := work.Reads{}
-	result := evaluate(set, &job, open, reads, outputBytes)
+	result := evaluate(schemas, &job, open, reads, outputBytes)
 	result.Reads = reads.Sorted()
 	return result
 }
 
-func evaluate(set *schema.Set, job *work.Job, open work.Opener, reads work.Reads, outputBytes int) (result work.Result) {
+func evaluate(schemas *schema.Set, job *work.Job, open work.Opener, reads work.Reads, outputBytes int) (result work.Result) {
 	renderer, ok := builtIn[job.Program]
 	if !ok {
 		return protocol.Fail(job, "use a format that docs/use/renderers.md names", "has no renderer for %q", job.Program)
 	}
-	files, err := tree.New(set, job, open, reads)
+	files, err := tree.New(schemas, job, open, reads)
 	if err != nil {
 		return protocol.Fail(job, "give the files other names, or leave a source out", "cannot begin: %s", err)
 	}
@@ -73,10 +73,10 @@ func evaluate(set *schema.Set, job *work.Job, open work.Opener, reads work.Reads
 	}, job.Arguments, files)
 	var stream bytes.Buffer
 	err = generator.Run(func(input *generator.Input, output *generator.Output) error {
-		return renderer.render(set, input, output)
-	}, input, set.Types(), &stream)
+		return renderer.render(schemas, input, output)
+	}, input, schemas.Types(), &stream)
 	if err != nil {
 		return protocol.Fail(job, "mend its files, or what with: says", "failed: %s", err)
 	}
-	return protocol.Read(&stream, job, set, outputBytes)
+	return protocol.Read(&stream, job, schemas, outputBytes)
 }

@@ -191,38 +191,38 @@ func (s *schemaFile) give(output *generator.Output, id string, defaults map[stri
 
 // giveSchemas gives what is managed of SQL for PostgreSQL: an asset for each schema,
 // of which the one of names without a schema has the id.
-func (s *schemaFile) giveSchemas(out *generator.Output, id string, whole *sqlschemapb.Schema) {
+func (s *schemaFile) giveSchemas(output *generator.Output, id string, whole *sqlschemapb.Schema) {
 	own := cmp.Or(whole.Schema, "public")
 	d, err := dump.Read(s.text, own)
 	if misspelt, ok := errors.AsType[*dump.MisspeltError](err); ok {
 		name, line := s.find(misspelt.Line)
-		out.At(name, line).Error(misspelt.Hint, "%s", misspelt.Message)
+		output.At(name, line).Error(misspelt.Hint, "%s", misspelt.Message)
 		return
 	}
 	if err != nil {
 		// The plugin says the same, and of this asset alone.
-		out.At(s.name, 1).Warn("it is served as it is, and the plugin refuses it", "%v", err)
+		output.At(s.name, 1).Warn("it is served as it is, and the plugin refuses it", "%v", err)
 	}
 	if err != nil || !d.Changed() {
-		out.At(s.name, 1).Asset(id, whole)
+		output.At(s.name, 1).Asset(id, whole)
 		return
 	}
 	texts := d.Schemas()
 	message, line := d.LeftOut(s.place)
 	name, line := s.find(max(line, 1))
 	if len(texts) == 0 {
-		out.At(name, line).Error("declare a table, or take the file from the source", "it declares nothing that is managed: %s", message)
+		output.At(name, line).Error("declare a table, or take the file from the source", "it declares nothing that is managed: %s", message)
 		return
 	}
 	if message != "" {
-		out.At(name, line).Warn("they stay in the database as they are; docs/use/sqlschema.md says what is managed", "%s", message)
+		output.At(name, line).Warn("they stay in the database as they are; docs/use/sqlschema.md says what is managed", "%s", message)
 	}
 	for _, schema := range slices.Sorted(maps.Keys(texts)) {
 		one, name := proto.CloneOf(whole), id
 		if one.Sql = texts[schema]; schema != own {
 			one.Schema, name = schema, id+"/"+dump.Segment(schema)
 		}
-		out.At(s.name, 1).Asset(name, one)
+		output.At(s.name, 1).Asset(name, one)
 	}
 }
 

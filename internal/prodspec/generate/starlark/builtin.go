@@ -21,7 +21,7 @@ import (
 )
 
 // predeclared is all that a program finds beside Starlark itself.
-func predeclared(set *schema.Set) starlark.StringDict {
+func predeclared(schemas *schema.Set) starlark.StringDict {
 	names := starlark.StringDict{
 		"asset":              starlark.NewBuiltin("asset", newAsset),
 		"decode":             starlark.NewBuiltin("decode", decode),
@@ -32,10 +32,10 @@ func predeclared(set *schema.Set) starlark.StringDict {
 		"struct":             starlark.NewBuiltin("struct", starlarkstruct.Make),
 		"proto":              starlarkpb.Module,
 	}
-	set.Descriptors().RangeFiles(func(file protoreflect.FileDescriptor) bool {
+	schemas.Descriptors().RangeFiles(func(file protoreflect.FileDescriptor) bool {
 		root, _, _ := strings.Cut(string(file.Package()), ".")
 		if root != "" && names[root] == nil {
-			names[root] = namespace{set: set, name: protoreflect.FullName(root)}
+			names[root] = namespace{set: schemas, name: protoreflect.FullName(root)}
 		}
 		return true
 	})
@@ -55,7 +55,9 @@ var keywords = []string{
 	"global", "if", "import", "in", "is", "lambda", "load", "nonlocal", "not", "or", "pass", "raise", "return", "try", "while", "with", "yield",
 }
 
-func setPool(thread *starlark.Thread, set *schema.Set) { starlarkpb.SetPool(thread, set.Descriptors()) }
+func setPool(thread *starlark.Thread, schemas *schema.Set) {
+	starlarkpb.SetPool(thread, schemas.Descriptors())
+}
 
 func current(thread *starlark.Thread) *run {
 	r, _ := thread.Local(runKey).(*run)

@@ -75,8 +75,8 @@ func (r *run) evaluation(f *intent.Finding, e *starlark.EvalError) {
 	if strings.Contains(f.Message, "called recursively") {
 		f.Hint = "Starlark has no recursion: walk the data with a loop"
 	}
-	if near := r.meantField(f.Message); near != "" {
-		f.Hint = "did you mean " + near + "?"
+	if suggestion := r.meantField(f.Message); suggestion != "" {
+		f.Hint = "did you mean " + suggestion + "?"
 	}
 	if names := r.enumNames(f.Message); len(names) > 0 {
 		f.Hint = "write one of " + strings.Join(names, ", ") + ", in quotes"

@@ -39,9 +39,9 @@ type Evaluator struct {
 }
 
 // New returns an evaluator for the types of a schema.
-func New(set *schema.Set, limits Limits) *Evaluator {
-	e := &Evaluator{schema: set, limits: limits, compiled: map[intent.Digest]*starlark.Program{}}
-	e.predeclared = predeclared(set)
+func New(schemas *schema.Set, limits Limits) *Evaluator {
+	e := &Evaluator{schema: schemas, limits: limits, compiled: map[intent.Digest]*starlark.Program{}}
+	e.predeclared = predeclared(schemas)
 	return e
 }
 

@@ -39,8 +39,8 @@ type Tree struct {
 
 // New returns the tree of a job. What is read is noted in reads; it is an error
 // when two inputs would have one path.
-func New(set *schema.Set, job *work.Job, open work.Opener, reads work.Reads) (*Tree, error) {
-	t := &Tree{set: set, job: job, open: open, reads: reads, files: map[string]work.Input{}, folders: map[string][]string{".": nil}}
+func New(schemas *schema.Set, job *work.Job, open work.Opener, reads work.Reads) (*Tree, error) {
+	t := &Tree{set: schemas, job: job, open: open, reads: reads, files: map[string]work.Input{}, folders: map[string][]string{".": nil}}
 	for _, input := range job.Files {
 		name := protocol.FilePath(input.Name)
 		if previous, ok := t.files[name]; ok {

@@ -75,8 +75,8 @@ type Evaluator struct {
 const mostCompiled = 4
 
 // New returns an evaluator for the types of a schema.
-func New(ctx context.Context, set *schema.Set, options Options) (*Evaluator, error) {
-	e := &Evaluator{set: set, options: options, compiled: map[intent.Digest]wazero.CompiledModule{}}
+func New(ctx context.Context, schemas *schema.Set, options Options) (*Evaluator, error) {
+	e := &Evaluator{set: schemas, options: options, compiled: map[intent.Digest]wazero.CompiledModule{}}
 	config := wazero.NewRuntimeConfig().WithMemoryLimitPages(uint32(options.MemoryBytes / pageBytes)).WithCloseOnContextDone(options.Interrupt)
 	if options.Cache != "" {
 		var err error

@@ -59,7 +59,7 @@ func Choose(subject, chart string, releases []Release, wanted Range) (Release, e
 	byVersion := map[string]Release{}
 	var versions []string
 	for _, r := range releases {
-		if _, twice := byVersion[r.Version]; twice && wanted.Has(r.Version) {
+		if _, duplicate := byVersion[r.Version]; duplicate && wanted.Has(r.Version) {
 			return Release{}, fault.New(fault.Invalid, "%s has %s %.100q twice", subject, chart, r.Version).WithHint("run helm repo index again")
 		}
 		byVersion[r.Version] = r

@@ -108,9 +108,9 @@ func (u *unpacking) entry(header *tar.Header, content io.Reader) error {
 	if err := checkPath(u.subject, name); err != nil {
 		return err
 	}
-	_, twice := u.files[name]
+	_, duplicate := u.files[name]
 	switch {
-	case twice:
+	case duplicate:
 		return refuse("is in it twice", "pack each file once")
 	case header.Size > u.limits.FileBytes:
 		return fault.New(fault.Invalid, "%s holds %s of %d bytes, and at most %d are read", u.subject, intent.Shown(brief(header.Name)), header.Size, u.limits.FileBytes).
@@ -164,8 +164,8 @@ func brief(text string) string {
 func Below(files map[string][]byte, folder string) (inside map[string][]byte, ok bool) {
 	inside = make(map[string][]byte, len(files))
 	for name, content := range files {
-		rest, found := strings.CutPrefix(name, folder+"/")
-		if !found {
+		rest, ok := strings.CutPrefix(name, folder+"/")
+		if !ok {
 			return nil, false
 		}
 		inside[rest] = content
@@ -176,8 +176,8 @@ func Below(files map[string][]byte, folder string) (inside map[string][]byte, ok
 // top is the folder in which an archive's files lie; empty: not in one.
 func top(files map[string][]byte) string {
 	for name := range files {
-		folder, _, found := strings.Cut(name, "/")
-		if found {
+		folder, _, ok := strings.Cut(name, "/")
+		if ok {
 			return folder
 		}
 		return ""

@@ -62,7 +62,7 @@ func signed(t testing.TB, key crypto.Signer, payload string) Layer {
 	t.Helper()
 	sum, options := sha256.Sum256([]byte(payload)), crypto.SignerOpts(crypto.SHA256)
 	message := sum[:]
-	if _, is := key.(ed25519.PrivateKey); is {
+	if _, ok := key.(ed25519.PrivateKey); ok {
 		message, options = []byte(payload), crypto.Hash(0)
 	}
 	bytes, err := key.Sign(rand.Reader, message, options)

@@ -87,14 +87,14 @@ func (g guard) keys(packed source.Packed) (list []trusted, err error) {
 	if parsed, err := url.Parse(packed.Address); err == nil {
 		host = parsed.Host
 	}
-	found := packed.Verify == ""
+	ok := packed.Verify == ""
 	for i := range g.policy().Keys {
 		k := &g.policy().Keys[i]
 		if !k.Partitions.Has(g.partition) {
 			continue
 		}
 		named := k.Name == packed.Verify
-		found = found || named
+		ok = ok || named
 		bare, _, _ := strings.Cut(host, ":")
 		if !named && !slices.Contains(k.RequiredOf, host) && !slices.Contains(k.RequiredOf, bare) {
 			continue
@@ -108,7 +108,7 @@ func (g guard) keys(packed source.Packed) (list []trusted, err error) {
 		}
 		list = append(list, key)
 	}
-	if !found {
+	if !ok {
 		return nil, g.noKey(packed.Verify)
 	}
 	return list, nil

@@ -28,7 +28,7 @@ type repository interface {
 	update(ctx context.Context) (string, error)
 	// descends reports whether a commit has another in its past; known: that can
 	// be told.
-	descends(ctx context.Context, commit, from string) (descends, known bool)
+	descends(ctx context.Context, commit, from string) (descends, ok bool)
 	commit(ctx context.Context, commit string) (intent.Commit, error)
 	list(ctx context.Context, commit, directory string, most int) ([]entry, error)
 	read(ctx context.Context, object string, most int64) ([]byte, error)

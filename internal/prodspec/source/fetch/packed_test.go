@@ -67,10 +67,10 @@ func newChartServer(t testing.TB) *chartServer {
 	files := http.FileServer(http.Dir("../artifact/testdata/charts"))
 	c.now(func(w http.ResponseWriter, r *http.Request) {
 		c.lock.Lock()
-		content, is := c.changed[r.URL.Path]
+		content, ok := c.changed[r.URL.Path]
 		c.asked[r.URL.Path]++
 		c.lock.Unlock()
-		if !is {
+		if !ok {
 			files.ServeHTTP(w, r)
 			return
 		}

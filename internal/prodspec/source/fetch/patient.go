@@ -54,10 +54,10 @@ func retryAfter(header http.Header) time.Duration {
 	if seconds, err := strconv.Atoi(text); err == nil && seconds > 0 {
 		return time.Duration(min(seconds, int(mostPause/time.Second))) * time.Second
 	}
-	until, err := http.ParseTime(text)
+	end, err := http.ParseTime(text)
 	now, err2 := http.ParseTime(header.Get("Date"))
 	if err != nil || err2 != nil {
 		return 0
 	}
-	return max(until.Sub(now), 0)
+	return max(end.Sub(now), 0)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 
 	"lehr.dev/internal/external/githost"
 	"lehr.dev/internal/ground/document"
@@ -20,8 +21,11 @@ type Proposals struct {
 	Host    githost.Host
 }
 
-// proposalKey is what a branch can be named after.
-var proposalKey = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._+~-]{0,100}(/[A-Za-z0-9][A-Za-z0-9._+~-]{0,100}){0,3}$`)
+// proposalKey matches keys that can name a branch. It is compiled on first use, because its
+// repetitions take two milliseconds.
+var proposalKey = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._+~-]{0,100}(/[A-Za-z0-9][A-Za-z0-9._+~-]{0,100}){0,3}$`)
+})
 
 // proposed is where a mirror keeps the branch of a proposal.
 const proposed = "refs/lehr/proposed"
@@ -36,7 +40,7 @@ func (p *Proposals) Branch(key string) string {
 // not opened anew. What people pushed to its branch stays. Conflict: somebody changed the same
 // fields since the edit's base.
 func (p *Proposals) Propose(ctx context.Context, key string, edit document.Edit, actor intent.Actor) (githost.Request, error) {
-	if !proposalKey.MatchString(key) || strings.Contains(key, "..") {
+	if !proposalKey().MatchString(key) || strings.Contains(key, "..") {
 		return githost.Request{}, fault.New(fault.Invalid, "%.200q can name no branch", key).WithHint("use letters, digits, - and ., as web/production/1.4.2")
 	}
 	branch, base := p.Branch(key), p.Writing.git.Branch
@@ -59,6 +63,16 @@ func (p *Proposals) Propose(ctx context.Context, key string, edit document.Edit,
 // Follow says what became of a proposal.
 func (p *Proposals) Follow(ctx context.Context, number int) (githost.Request, error) {
 	return p.Host.FollowRequest(ctx, number)
+}
+
+// Withdraw has no request of a key be open. What was merged stays so.
+func (p *Proposals) Withdraw(ctx context.Context, key string) error {
+	request, ok, err := p.Host.FindRequest(ctx, p.Branch(key), p.Writing.git.Branch)
+	if err != nil || !ok || request.Progress != githost.Open {
+		return err
+	}
+	_, err = p.Host.CloseRequest(ctx, request.Number)
+	return err
 }
 
 // propose has a branch hold the commit of an edit, made upon the branch that it is to be merged

@@ -22,6 +22,11 @@ type pulls struct {
 
 func (p *pulls) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
+	case r.Method == http.MethodPatch:
+		var number int
+		_, _ = fmt.Sscanf(r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:], "%d", &number)
+		p.requests[number-1]["state"] = "closed"
+		_ = json.NewEncoder(w).Encode(p.requests[number-1])
 	case r.Method == http.MethodPost:
 		var sent map[string]any
 		if json.NewDecoder(r.Body).Decode(&sent) != nil {
@@ -103,6 +108,22 @@ func TestProposals(t *testing.T) {
 	propose("1.6", githost.Open, 2)
 	host.requests[1]["state"] = "closed"
 	propose("1.6", githost.Closed, 2)
+	// What is taken back is closed, and what is not there needs nothing.
+	propose("1.6.1", githost.Open, 3)
+	if err := proposals.Withdraw(t.Context(), "web/production/1.6.1"); err != nil || host.requests[2]["state"] != "closed" {
+		t.Errorf("taken back: %v, %v", host.requests[2], err)
+	}
+	if err := proposals.Withdraw(t.Context(), "web/production/9.9"); err != nil {
+		t.Errorf("what is not there: %v", err)
+	}
+	for _, pair := range []struct {
+		commit, ancestor string
+		includes         bool
+	}{{reviewed, commit, true}, {commit, reviewed, false}, {commit, commit, true}, {"1234567", commit, false}} {
+		if got, err := proposals.Writing.Includes(t.Context(), pair.commit, pair.ancestor); err != nil || got != pair.includes {
+			t.Errorf("%s includes %s: %v, %v", pair.commit, pair.ancestor, got, err)
+		}
+	}
 	// What somebody changed meanwhile is not proposed over.
 	d.own.Write("prod/knobs.yaml", strings.ReplaceAll(knobsYAML, `"1.4"`, `"9.9"`))
 	d.own.Commit("By hand")

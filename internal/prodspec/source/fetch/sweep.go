@@ -103,7 +103,7 @@ func locked(path string, operation int) (*os.File, error) {
 
 // sweep removes a mirror that nobody uses, nor did since, and reports whether it did.
 // What is left of one is removed the next time.
-func sweep(folder string, since time.Time) bool {
+func sweep(folder string, start time.Time) bool {
 	lock := folder + lockSuffix
 	last, err := os.Stat(lock)
 	if errors.Is(err, fs.ErrNotExist) { // It is of an older version.
@@ -120,7 +120,7 @@ func sweep(folder string, since time.Time) bool {
 		return false
 	}
 	defer file.Close()
-	if last.ModTime().After(since) || os.RemoveAll(folder) != nil {
+	if last.ModTime().After(start) || os.RemoveAll(folder) != nil {
 		return false
 	}
 	return os.Remove(lock) == nil
@@ -190,16 +190,16 @@ func SweepUnused(ctx context.Context, root string, registered func(intent.Partit
 		if _, err := intent.ParsePartitionID(entry.Name()); err != nil || !entry.IsDir() {
 			continue
 		}
-		since := now
+		start := now
 		if registered(partition) {
-			since = now.Add(-Unused)
+			start = now.Add(-Unused)
 		}
 		own := filepath.Join(root, entry.Name())
 		for _, folder := range mirrors(own) {
 			if ctx.Err() != nil || removed == mostSwept {
 				return removed, ctx.Err()
 			}
-			if sweep(folder, since) {
+			if sweep(folder, start) {
 				removed++
 			}
 		}

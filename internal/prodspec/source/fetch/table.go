@@ -130,14 +130,14 @@ func (r *rows) state() (*State, error) {
 }
 
 func indented(value any) ([]byte, error) {
-	var out bytes.Buffer
-	encoder := json.NewEncoder(&out)
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
 	encoder.SetEscapeHTML(false)
 	encoder.SetIndent("", "  ")
 	if err := encoder.Encode(value); err != nil {
 		return nil, fault.New(fault.Invalid, "a row cannot be written as JSON: %w", err)
 	}
-	return out.Bytes(), nil
+	return text.Bytes(), nil
 }
 
 // nameable reports whether a row's file can be named after it.
@@ -182,8 +182,8 @@ func trimmed(query string) string { return strings.TrimRight(strings.TrimSpace(q
 const syntaxOrAccess = "42"
 
 // refused is the error of a query that the database does not take, as it is.
-func (t *table) refused(why string) error {
-	return fault.New(fault.Invalid, "the database refuses the query of %s: %s", t, why).
+func (t *table) refused(reason string) error {
+	return fault.New(fault.Invalid, "the database refuses the query of %s: %s", t, reason).
 		WithHint("write one SELECT over tables and columns that are there, and that its user may read; it is asked as SELECT … FROM (QUERY)")
 }
 

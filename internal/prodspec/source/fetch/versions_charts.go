@@ -33,7 +33,7 @@ func (l *look) listCharts(ctx context.Context) error {
 				set(&v, field, text)
 			}
 		}
-		l.apply(&v, func(where string) string { return release.Annotations[where] })
+		l.apply(&v, func(place string) string { return release.Annotations[place] })
 		if !artifact.IsDigest(v.Digest) {
 			l.refuse(v, versionlist.Unreadable, "the index does not say its SHA-256: run helm repo index again")
 			continue

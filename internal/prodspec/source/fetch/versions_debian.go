@@ -67,7 +67,7 @@ func (l *look) addPackage(fields map[string]string, signedBy []string) error {
 		return nil
 	}
 	v := versionlist.Version{Version: fields["Version"], Name: fields["Filename"], Digest: "sha256:" + fields["SHA256"], SignedBy: signedBy}
-	l.apply(&v, func(where string) string { return fields[where] })
+	l.apply(&v, func(place string) string { return fields[place] })
 	l.add(v)
 	return nil
 }
@@ -150,8 +150,8 @@ func inRelease(release []byte, name string, index []byte, now time.Time) error {
 		field, value, isField := strings.Cut(strings.TrimRight(line, "\r\n"), ":")
 		if isField && line[0] != ' ' {
 			if inSums = field == "SHA256"; field == "Valid-Until" {
-				until, err := time.Parse(time.RFC1123, strings.TrimSpace(value))
-				if err != nil || now.After(until) {
+				end, err := time.Parse(time.RFC1123, strings.TrimSpace(value))
+				if err != nil || now.After(end) {
 					return fmt.Errorf("it was valid until %s", strings.TrimSpace(value))
 				}
 			}

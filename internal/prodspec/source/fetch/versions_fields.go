@@ -8,9 +8,9 @@ import (
 )
 
 // apply sets metadata from where the definition says that it is found.
-func (l *look) apply(v *versionlist.Version, value func(where string) string) {
-	for field, where := range l.remote.Fields {
-		if text := value(where); text != "" {
+func (l *look) apply(v *versionlist.Version, value func(place string) string) {
+	for field, place := range l.remote.Fields {
+		if text := value(place); text != "" {
 			set(v, field, text)
 		}
 	}

@@ -20,15 +20,15 @@ func itemsOf(text []byte, pointer string) ([]map[string]any, error) {
 	if err := decoder.Decode(&document); err != nil {
 		return nil, errors.New("it is not JSON")
 	}
-	found, ok := valueAt(document, pointer)
+	part, ok := valueAt(document, pointer)
 	if !ok {
 		return nil, fmt.Errorf("it has nothing at %s", quoted(pointer))
 	}
-	if object, ok := found.(map[string]any); ok && pointer == "" && object["versions"] != nil {
-		found = object["versions"]
+	if object, ok := part.(map[string]any); ok && pointer == "" && object["versions"] != nil {
+		part = object["versions"]
 	}
 	var items []map[string]any
-	switch list := found.(type) {
+	switch list := part.(type) {
 	case []any:
 		for _, one := range list {
 			switch item := one.(type) {
@@ -70,9 +70,9 @@ func valueAt(value any, pointer string) (any, bool) {
 		part = strings.NewReplacer("~1", "/", "~0", "~").Replace(part)
 		object, ok := value.(map[string]any)
 		if !ok {
-			list, isList := value.([]any)
+			list, ok := value.([]any)
 			var index int
-			if n, err := fmt.Sscanf(part, "%d", &index); !isList || n != 1 || err != nil || index < 0 || index >= len(list) {
+			if n, err := fmt.Sscanf(part, "%d", &index); !ok || n != 1 || err != nil || index < 0 || index >= len(list) {
 				return nil, false
 			}
 			value = list[index]
@@ -102,11 +102,11 @@ func textAt(item map[string]any, pointer string) string {
 func (l *look) addItem(item map[string]any) {
 	var v versionlist.Version
 	for _, field := range source.MetadataFields {
-		where := field
+		place := field
 		if told := l.remote.Fields[field]; told != "" {
-			where = told
+			place = told
 		}
-		if text := textAt(item, where); text != "" {
+		if text := textAt(item, place); text != "" {
 			set(&v, field, text)
 		}
 	}

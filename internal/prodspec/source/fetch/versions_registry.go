@@ -170,7 +170,7 @@ func (l *look) describe(ctx context.Context, registry *ociRepository, v *version
 			set(v, field, text)
 		}
 	}
-	l.apply(v, func(where string) string { return labels[where] })
+	l.apply(v, func(place string) string { return labels[place] })
 	return nil
 }
 

@@ -30,7 +30,7 @@ type Writing struct {
 
 // Record keeps, before a commit is pushed, that somebody makes it; an error: they
 // may not.
-type Record func(ctx context.Context, name, detail, reason string, by intent.Actor) error
+type Record func(ctx context.Context, name, detail, reason string, actor intent.Actor) error
 
 // Write opens a document by the name of its source. It does no I/O. The folder
 // of the options is for what is written alone.

@@ -170,6 +170,63 @@ func (w *Writing) Read(ctx context.Context, revision string) (result document.Do
 	return w.described(ctx, s)
 }
 
+// Includes reports whether a commit is another one or has it in its history, by what was fetched
+// last. A commit that is in no branch any more is in none's.
+func (w *Writing) Includes(ctx context.Context, commit, ancestor string) (bool, error) {
+	ctx, release := w.begin(ctx)
+	defer release()
+	for _, revision := range []string{commit, ancestor} {
+		if !abbreviated.MatchString(revision) {
+			return false, fault.New(fault.Invalid, "%.100q is no commit", revision)
+		}
+	}
+	includes, _ := w.mirror.descends(ctx, commit, ancestor)
+	return includes, ctx.Err()
+}
+
+// At reads the document as of a commit, by what was fetched last. NotFound: it was not there, or the
+// branch has no such commit any more.
+func (w *Writing) At(ctx context.Context, revision string) (result document.Document, err error) {
+	ctx, release := w.begin(ctx)
+	defer release()
+	commit, err := w.resolve(ctx, fetched, revision)
+	if err != nil {
+		return result, err
+	}
+	s, err := w.at(ctx, commit)
+	if err != nil {
+		return result, err
+	}
+	if s.content == nil {
+		return result, w.absent("reading")
+	}
+	return w.described(ctx, s)
+}
+
+// mostSince revisions are listed.
+const mostSince = 1000
+
+// Since lists the commits that changed it and are in the history of one and not of another, the
+// newest first, by what was fetched last.
+func (w *Writing) Since(ctx context.Context, until, after string) (list []document.Revision, err error) {
+	ctx, release := w.begin(ctx)
+	defer release()
+	for _, revision := range []string{until, after} {
+		if !abbreviated.MatchString(revision) {
+			return nil, fault.New(fault.Invalid, "%.100q is no commit", revision)
+		}
+	}
+	commits := until
+	if w.mirror.hasCommit(ctx, after) { // Else history was rewritten since.
+		commits = after + ".." + until
+	}
+	entries, err := w.log(ctx, commits, mostSince)
+	if err != nil {
+		return nil, err
+	}
+	return w.changes(ctx, entries)
+}
+
 // Revisions lists commits that changed it, the newest first.
 func (w *Writing) Revisions(ctx context.Context, before string, limit int) (list []document.Revision, err error) {
 	ctx, release := w.begin(ctx)
@@ -191,6 +248,11 @@ func (w *Writing) Revisions(ctx context.Context, before string, limit int) (list
 	if before != "" && len(entries) > 0 {
 		entries = entries[1:]
 	}
+	return w.changes(ctx, entries)
+}
+
+// changes adds to commits what each changed.
+func (w *Writing) changes(ctx context.Context, entries []logged) (list []document.Revision, err error) {
 	for _, l := range entries {
 		r, err := w.change(ctx, l)
 		if fault.Is(err, fault.Invalid) {

@@ -304,3 +304,47 @@ func TestAFileIsMade(t *testing.T) {
 		t.Errorf("the file is %q", text)
 	}
 }
+
+// What a document was, and what changed it since, is read by commits, also where history was
+// rewritten since.
+func TestADocumentAsOfCommits(t *testing.T) {
+	d := newDesk(t)
+	w := d.open()
+	first := d.read().Revision.ID
+	second := d.push("info", "debug", "Say more")
+	third := d.push("replicas: 3", "replicas: 4", "Grow")
+	d.read()
+	past, err := w.At(t.Context(), second)
+	if err != nil || past.Revision.ID != second || !strings.Contains(string(past.Content), `"replicas":3`) || !strings.Contains(string(past.Content), `"log":"debug"`) {
+		t.Errorf("%s, %v", past.Content, err)
+	}
+	since := func(until, after string) (names []string) {
+		t.Helper()
+		list, err := w.Since(t.Context(), until, after)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range list {
+			names = append(names, r.Reason+" "+r.Changes[0].Path)
+		}
+		return names
+	}
+	if got := since(third, first); !slices.Equal(got, []string{"Grow /clusters/a/replicas", "Say more /log"}) {
+		t.Errorf("%q", got)
+	}
+	if got := since(third, third); len(got) != 0 {
+		t.Errorf("%q", got)
+	}
+	if got := since(third, "1234567"); len(got) != 3 {
+		t.Errorf("since a commit that nobody has: %q", got)
+	}
+	d.own.Git("reset", "--quiet", "--hard", first)
+	d.own.Git("push", "--quiet", "--force", "bare", "HEAD:main")
+	d.read()
+	if _, err := w.At(t.Context(), third); !fault.Is(err, fault.NotFound) {
+		t.Errorf("a commit that is in the branch no more: %v", err)
+	}
+	if _, err := w.Since(t.Context(), "main", first); !fault.Is(err, fault.Invalid) {
+		t.Errorf("no commit: %v", err)
+	}
+}

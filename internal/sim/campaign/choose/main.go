@@ -46,7 +46,7 @@ func choose(ctx context.Context) error {
 	}
 	marks := map[uint64][]string{}
 	var hours float64
-	began := time.Now()
+	start := time.Now()
 	sum, err := campaign.Run(ctx, campaign.Options{
 		Run: run, Runs: *runs, Workers: *workers, Program: []string{program, campaign.ChildCommand},
 		Each: func(o sim.Outcome, _ *campaign.Sum) { marks[o.Seed] = slices.Collect(maps.Keys(o.Marks)) },
@@ -64,6 +64,6 @@ func choose(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("%d of %d seeds, %g h, chosen in %s; met by none: %q\n", len(seeds), sum.Runs, hours, time.Since(began).Round(time.Second), missed)
+	fmt.Printf("%d of %d seeds, %g h, chosen in %s; met by none: %q\n", len(seeds), sum.Runs, hours, time.Since(start).Round(time.Second), missed)
 	return os.WriteFile(*file, append(text, '\n'), 0o644)
 }

@@ -177,6 +177,9 @@ func (h hunt) one(ctx context.Context, m mutation.Mutant) (found, error) {
 	r := h.runner
 	if r.replicas = m.Replicas; m.Of != "" {
 		r.hours, r.density, r.of = calmHours, calmDensity, m.Of
+		if m.Of == mutation.Delivering {
+			r.hours, r.density = storyHours, storyDensity
+		}
 	}
 	if seed, ok := mutation.KnownSeed(m.Name); ok && h.known {
 		r.seed = seed

@@ -30,7 +30,7 @@ func run(ctx context.Context) error {
 	flag.Float64Var(&r.hours, "hours", runHours, "hours of disturbances in each run")
 	flag.Float64Var(&r.density, "density", runDensity, "disturbances in an hour")
 	flag.IntVar(&r.replicas, "replicas", 0, "replicas that share the store")
-	flag.StringVar((*string)(&r.of), "of", "", "run only seeds with runs of this kind: rollouts, fields, judged, ailing, telling, hours, trains, braked, caching, hinting, rotating, unserved, generations, sharing, outputs, common, delivering, health, circles or overreaching")
+	flag.StringVar((*string)(&r.of), "of", "", "run only seeds with runs of this kind: rollouts, fields, judged, ailing, telling, hours, trains, braked, caching, hinting, rotating, unserved, generations, sharing, outputs, common, delivering, releasing, health, circles or overreaching")
 	flag.BoolVar(&r.on, "on", false, "with -run: go on after a violation")
 	flag.BoolVar(&r.story, "story", false, "with -run: tell the story of each run")
 	flag.StringVar(&r.class, "class", "", "of all targets, F, C or N; empty: each as its type has it")

@@ -25,6 +25,10 @@ const runDensity = 120
 // defects that show when much is let alone for minutes.
 const calmHours, calmDensity = 8, 4
 
+// storyHours and storyDensity are those of runs that deliver, in which what one disturbance
+// begins goes on by itself for minutes: of these many are wanted.
+const storyHours, storyDensity = 3, 80
+
 // runner runs seeds in this process, with the defects that its environment
 // switches on.
 type runner struct {

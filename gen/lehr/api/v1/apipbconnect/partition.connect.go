@@ -42,6 +42,11 @@ const (
 	// PartitionServiceGetPartitionProcedure is the fully-qualified name of the PartitionService's
 	// GetPartition RPC.
 	PartitionServiceGetPartitionProcedure = "/lehr.api.v1.PartitionService/GetPartition"
+	// PartitionServiceGetOverviewProcedure is the fully-qualified name of the PartitionService's
+	// GetOverview RPC.
+	PartitionServiceGetOverviewProcedure = "/lehr.api.v1.PartitionService/GetOverview"
+	// PartitionServiceSearchProcedure is the fully-qualified name of the PartitionService's Search RPC.
+	PartitionServiceSearchProcedure = "/lehr.api.v1.PartitionService/Search"
 	// PartitionServiceListWindowsProcedure is the fully-qualified name of the PartitionService's
 	// ListWindows RPC.
 	PartitionServiceListWindowsProcedure = "/lehr.api.v1.PartitionService/ListWindows"
@@ -62,6 +67,12 @@ type PartitionServiceClient interface {
 	AddPartition(context.Context, *v1.AddPartitionRequest) (*v1.AddPartitionResponse, error)
 	ListPartitions(context.Context, *v1.ListPartitionsRequest) (*v1.ListPartitionsResponse, error)
 	GetPartition(context.Context, *v1.GetPartitionRequest) (*v1.GetPartitionResponse, error)
+	// Tells what waits for people, what is under way and what happened, in all partitions that the
+	// caller may read.
+	GetOverview(context.Context, *v1.GetOverviewRequest) (*v1.GetOverviewResponse, error)
+	// Finds assets, incarnations, commits, versions, rollouts and people in all partitions that the
+	// caller may read.
+	Search(context.Context, *v1.SearchRequest) (*v1.SearchResponse, error)
 	// Lists when the calendars of head's checks are open next.
 	ListWindows(context.Context, *v1.ListWindowsRequest) (*v1.ListWindowsResponse, error)
 	// Tells what the server's common policy asks: of a partition, or of all.
@@ -101,6 +112,18 @@ func NewPartitionServiceClient(httpClient connect.HTTPClient, baseURL string, op
 			connect.WithSchema(partitionServiceMethods.ByName("GetPartition")),
 			connect.WithClientOptions(opts...),
 		),
+		getOverview: connect.NewClient[v1.GetOverviewRequest, v1.GetOverviewResponse](
+			httpClient,
+			baseURL+PartitionServiceGetOverviewProcedure,
+			connect.WithSchema(partitionServiceMethods.ByName("GetOverview")),
+			connect.WithClientOptions(opts...),
+		),
+		search: connect.NewClient[v1.SearchRequest, v1.SearchResponse](
+			httpClient,
+			baseURL+PartitionServiceSearchProcedure,
+			connect.WithSchema(partitionServiceMethods.ByName("Search")),
+			connect.WithClientOptions(opts...),
+		),
 		listWindows: connect.NewClient[v1.ListWindowsRequest, v1.ListWindowsResponse](
 			httpClient,
 			baseURL+PartitionServiceListWindowsProcedure,
@@ -133,6 +156,8 @@ type partitionServiceClient struct {
 	addPartition     *connect.Client[v1.AddPartitionRequest, v1.AddPartitionResponse]
 	listPartitions   *connect.Client[v1.ListPartitionsRequest, v1.ListPartitionsResponse]
 	getPartition     *connect.Client[v1.GetPartitionRequest, v1.GetPartitionResponse]
+	getOverview      *connect.Client[v1.GetOverviewRequest, v1.GetOverviewResponse]
+	search           *connect.Client[v1.SearchRequest, v1.SearchResponse]
 	listWindows      *connect.Client[v1.ListWindowsRequest, v1.ListWindowsResponse]
 	getCommonPolicy  *connect.Client[v1.GetCommonPolicyRequest, v1.GetCommonPolicyResponse]
 	planCommonPolicy *connect.Client[v1.PlanCommonPolicyRequest, v1.PlanCommonPolicyResponse]
@@ -160,6 +185,24 @@ func (c *partitionServiceClient) ListPartitions(ctx context.Context, req *v1.Lis
 // GetPartition calls lehr.api.v1.PartitionService.GetPartition.
 func (c *partitionServiceClient) GetPartition(ctx context.Context, req *v1.GetPartitionRequest) (*v1.GetPartitionResponse, error) {
 	response, err := c.getPartition.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// GetOverview calls lehr.api.v1.PartitionService.GetOverview.
+func (c *partitionServiceClient) GetOverview(ctx context.Context, req *v1.GetOverviewRequest) (*v1.GetOverviewResponse, error) {
+	response, err := c.getOverview.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// Search calls lehr.api.v1.PartitionService.Search.
+func (c *partitionServiceClient) Search(ctx context.Context, req *v1.SearchRequest) (*v1.SearchResponse, error) {
+	response, err := c.search.CallUnary(ctx, connect.NewRequest(req))
 	if response != nil {
 		return response.Msg, err
 	}
@@ -208,6 +251,12 @@ type PartitionServiceHandler interface {
 	AddPartition(context.Context, *v1.AddPartitionRequest) (*v1.AddPartitionResponse, error)
 	ListPartitions(context.Context, *v1.ListPartitionsRequest) (*v1.ListPartitionsResponse, error)
 	GetPartition(context.Context, *v1.GetPartitionRequest) (*v1.GetPartitionResponse, error)
+	// Tells what waits for people, what is under way and what happened, in all partitions that the
+	// caller may read.
+	GetOverview(context.Context, *v1.GetOverviewRequest) (*v1.GetOverviewResponse, error)
+	// Finds assets, incarnations, commits, versions, rollouts and people in all partitions that the
+	// caller may read.
+	Search(context.Context, *v1.SearchRequest) (*v1.SearchResponse, error)
 	// Lists when the calendars of head's checks are open next.
 	ListWindows(context.Context, *v1.ListWindowsRequest) (*v1.ListWindowsResponse, error)
 	// Tells what the server's common policy asks: of a partition, or of all.
@@ -243,6 +292,18 @@ func NewPartitionServiceHandler(svc PartitionServiceHandler, opts ...connect.Han
 		connect.WithSchema(partitionServiceMethods.ByName("GetPartition")),
 		connect.WithHandlerOptions(opts...),
 	)
+	partitionServiceGetOverviewHandler := connect.NewUnaryHandlerSimple(
+		PartitionServiceGetOverviewProcedure,
+		svc.GetOverview,
+		connect.WithSchema(partitionServiceMethods.ByName("GetOverview")),
+		connect.WithHandlerOptions(opts...),
+	)
+	partitionServiceSearchHandler := connect.NewUnaryHandlerSimple(
+		PartitionServiceSearchProcedure,
+		svc.Search,
+		connect.WithSchema(partitionServiceMethods.ByName("Search")),
+		connect.WithHandlerOptions(opts...),
+	)
 	partitionServiceListWindowsHandler := connect.NewUnaryHandlerSimple(
 		PartitionServiceListWindowsProcedure,
 		svc.ListWindows,
@@ -275,6 +336,10 @@ func NewPartitionServiceHandler(svc PartitionServiceHandler, opts ...connect.Han
 			partitionServiceListPartitionsHandler.ServeHTTP(w, r)
 		case PartitionServiceGetPartitionProcedure:
 			partitionServiceGetPartitionHandler.ServeHTTP(w, r)
+		case PartitionServiceGetOverviewProcedure:
+			partitionServiceGetOverviewHandler.ServeHTTP(w, r)
+		case PartitionServiceSearchProcedure:
+			partitionServiceSearchHandler.ServeHTTP(w, r)
 		case PartitionServiceListWindowsProcedure:
 			partitionServiceListWindowsHandler.ServeHTTP(w, r)
 		case PartitionServiceGetCommonPolicyProcedure:
@@ -302,6 +367,14 @@ func (UnimplementedPartitionServiceHandler) ListPartitions(context.Context, *v1.
 
 func (UnimplementedPartitionServiceHandler) GetPartition(context.Context, *v1.GetPartitionRequest) (*v1.GetPartitionResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("lehr.api.v1.PartitionService.GetPartition is not implemented"))
+}
+
+func (UnimplementedPartitionServiceHandler) GetOverview(context.Context, *v1.GetOverviewRequest) (*v1.GetOverviewResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("lehr.api.v1.PartitionService.GetOverview is not implemented"))
+}
+
+func (UnimplementedPartitionServiceHandler) Search(context.Context, *v1.SearchRequest) (*v1.SearchResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("lehr.api.v1.PartitionService.Search is not implemented"))
 }
 
 func (UnimplementedPartitionServiceHandler) ListWindows(context.Context, *v1.ListWindowsRequest) (*v1.ListWindowsResponse, error) {

@@ -1,0 +1,134 @@
+package canaries
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"lehr.dev/internal/external/placeholder"
+)
+
+const (
+	// leastEvery and leastStep are the shortest times that a validation takes.
+	leastEvery = 5 * time.Second
+	leastStep  = time.Second
+	// usualStep is that of a metric that is measured once.
+	usualStep = 15 * time.Second
+)
+
+// timing says when metrics are measured.
+type timing struct {
+	warmUp, step, interval time.Duration
+}
+
+// validation is one of lehr.yaml.
+type validation struct {
+	name    string
+	timing  timing
+	metrics map[string]any
+	names   []string
+}
+
+// measured is a metric that was read.
+type measured struct {
+	name   string
+	timing timing
+	fields map[string]any
+}
+
+// addValidations makes validations of metrics: one for those that are measured at the same times.
+func (r *reading) addValidations(name string, metrics []measured) (names []string) {
+	made := map[timing]*validation{}
+	for _, m := range metrics {
+		v := made[m.timing]
+		if v == nil {
+			v = &validation{name: unused(&r.checkedNames, segment(name)), timing: m.timing, metrics: map[string]any{}}
+			made[m.timing] = v
+			r.validations, names = append(r.validations, v), append(names, v.name)
+		}
+		v.metrics[unused(&v.names, segment(m.name))] = m.fields
+	}
+	return slices.DeleteFunc(names, r.dropUndecided)
+}
+
+// dropUndecided drops a validation whose metrics are all shadows, for one of them must decide.
+func (r *reading) dropUndecided(name string) bool {
+	at := slices.IndexFunc(r.validations, func(v *validation) bool { return v.name == name })
+	for _, fields := range r.validations[at].metrics {
+		if metric, _ := fields.(map[string]any); metric["shadow"] == nil {
+			return false
+		}
+	}
+	r.validations = slices.Delete(r.validations, at, at+1)
+	r.leftOut("the validation "+name, "its metrics are all dry runs, and a validation has one that decides: add one, and write shadow: true for those", false)
+	return true
+}
+
+func (v *validation) fields() map[string]any {
+	made := map[string]any{
+		"compare": "none", "interval": v.timing.interval.String(), "every": max(v.timing.step, leastEvery).String(), "step": v.timing.step.String(), "metrics": v.metrics,
+	}
+	if v.timing.warmUp > 0 {
+		made["warm_up"] = v.timing.warmUp.String()
+	}
+	return made
+}
+
+// times are those of a metric that is measured each interval, count times; 0: for as long as the release
+// goes on, whose longest pause is given. Allowed is how many may fail.
+func times(every, delay, pause time.Duration, count, allowed int) timing {
+	if every == 0 {
+		every = usualStep
+	}
+	lasts := time.Duration(count) * every
+	if count == 0 {
+		lasts = max(pause, every*time.Duration(max(5, allowed+1)))
+	}
+	step := max(every, leastStep)
+	return timing{delay, step, max(lasts, step, leastEvery)}
+}
+
+// setLimits writes what samples must be within.
+func setLimits(fields map[string]any, l limits) {
+	if l.atLeast != nil {
+		fields["at_least"] = *l.atLeast
+	}
+	if l.atMost != nil {
+		fields["at_most"] = *l.atMost
+	}
+	switch query, isQuery := fields["query"].(string); {
+	case l.emptyPasses && isQuery && fields["prometheus"] != nil && l.atLeast != nil:
+		fields["query"] = fmt.Sprintf("(%s) or vector(%v)", query, *l.atLeast)
+	case l.emptyPasses && isQuery && fields["prometheus"] != nil && l.atMost != nil:
+		fields["query"] = fmt.Sprintf("(%s) or vector(%v)", query, *l.atMost)
+	}
+	if l.nanPasses {
+		fields["nan"] = "ignore"
+	}
+}
+
+// prometheusName is what the operator's file is to call the Prometheus at an address.
+func (r *reading) prometheusName(address string) string {
+	for i := 1; ; i++ {
+		name := r.settings.prometheus
+		if i > 1 {
+			name = fmt.Sprintf("%s-%d", name, i)
+		}
+		if known, ok := r.sources[name]; !ok || known == address {
+			if r.sources == nil {
+				r.sources = map[string]string{}
+			}
+			r.sources[name] = address
+			return name
+		}
+	}
+}
+
+// checkQuery refuses a query that Lehr cannot ask.
+func (w words) checkQuery(node *yaml.Node, query string) {
+	if err := placeholder.CheckPromQL(query); err != nil {
+		w.refuse(node, "the query cannot be asked: %v", err)
+	}
+}

@@ -1,0 +1,96 @@
+package server_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/testing/protocmp"
+
+	apipb "lehr.dev/gen/lehr/api/v1"
+	"lehr.dev/internal/ground/fault"
+	"lehr.dev/internal/ground/intent"
+	"lehr.dev/internal/store"
+)
+
+// TestListedPartitionsAreAsEachIs: the list says of each partition what is said of it alone.
+func TestListedPartitionsAreAsEachIs(t *testing.T) {
+	w := newWorld(t)
+	w.publish(0, w.command("web", "1"), w.enforcing())
+	w.report(intent.Report{Asset: "web", State: intent.StateInSync})
+	w.must(w.store.AddPartition(t.Context(), "theatre", "/theatre/lehr.yaml", "a try", ann))
+	w.must(w.store.SetStop(t.Context(), intent.Stop{Partition: "theatre", Owner: ann, Reason: "fire", Since: time.Now()}))
+	for range 2 {
+		listed, err := w.client.Partitions.ListPartitions(t.Context(), &apipb.ListPartitionsRequest{})
+		w.must(err)
+		if len(listed.Partitions) < 2 {
+			t.Fatalf("%d are listed", len(listed.Partitions))
+		}
+		for _, p := range listed.Partitions {
+			alone, err := w.client.Partitions.GetPartition(t.Context(), &apipb.GetPartitionRequest{Id: p.Id})
+			w.must(err)
+			if diff := cmp.Diff(alone.Partition, p, protocmp.Transform()); diff != "" {
+				t.Errorf("%s alone is, and listed:\n%s", p.Id, diff)
+			}
+		}
+	}
+}
+
+// TestOverviewIsOfWhatOneMayRead: overview and search tell nothing of partitions that their caller may not read, and the
+// same as the calls about one partition.
+func TestOverviewIsOfWhatOneMayRead(t *testing.T) {
+	w := newWorld(t)
+	w.publish(0, w.command("web", "1"))
+	waiting := intent.Report{
+		Asset: "web", State: intent.StateWaiting, PlanDigest: intent.Digest{1}, Effective: intent.Digest{2},
+		Waiting: []intent.WaitingOn{{Kind: intent.WaitApproval, Reason: "needs approval"}},
+	}
+	w.report(waiting)
+	w.must(w.store.AddPartition(t.Context(), "theatre", "/theatre/lehr.yaml", "a try", ann))
+	for _, id := range []intent.PartitionID{"shop", "theatre"} {
+		w.must(w.store.SetHold(t.Context(), id, intent.Hold{Asset: "web", Owner: ann, Reason: "racks", Created: time.Now(), Until: time.Now().Add(time.Hour)}))
+	}
+	w.must(w.store.SetPolicy(t.Context(), []intent.Grant{
+		{Subject: "user:vera", Role: intent.Viewer, Partition: "theatre"}, {Subject: "user:paul", Role: intent.Approver, Partition: "shop"},
+	}, ann))
+	describeOwner := func(owner string) (text string) {
+		c := w.bear(store.Token{Owner: owner})
+		overview, err := c.Partitions.GetOverview(t.Context(), &apipb.GetOverviewRequest{})
+		w.must(err)
+		for _, o := range overview.Partitions {
+			text += fmt.Sprintf("%s: %d requests, may approve: %v, %d holds; ", o.Partition, len(o.Requests), o.MayApprove, len(o.Holds))
+		}
+		found, err := c.Partitions.Search(t.Context(), &apipb.SearchRequest{Query: ann.Name})
+		w.must(err)
+		for _, hit := range found.Hits {
+			text += fmt.Sprintf("%s %s %s in %s; ", hit.Kind, hit.Name, hit.Note, hit.Partition)
+		}
+		found, err = c.Partitions.Search(t.Context(), &apipb.SearchRequest{Query: "web", Kind: "asset"})
+		w.must(err)
+		return text + fmt.Sprintf("%d assets in %d partitions", len(found.Hits), found.Searched)
+	}
+	for owner, want := range map[string]string{
+		"vera":   "theatre: 0 requests, may approve: false, 1 holds; person ann holds web in theatre; 0 assets in 1 partitions",
+		"paul":   "shop: 1 requests, may approve: true, 1 holds; person ann holds web in shop; 1 assets in 1 partitions",
+		"nobody": "0 assets in 0 partitions",
+	} {
+		if got := describeOwner(owner); got != want {
+			t.Errorf("%s reads\n%s\nwant\n%s", owner, got, want)
+		}
+	}
+	overview, err := w.client.Partitions.GetOverview(t.Context(), &apipb.GetOverviewRequest{})
+	w.must(err)
+	approvals, err := w.client.Approvals.ListApprovals(t.Context(), &apipb.ListApprovalsRequest{Partition: "shop"})
+	w.must(err)
+	holds, err := w.client.Brakes.ListHolds(t.Context(), &apipb.ListHoldsRequest{Partition: "shop"})
+	w.must(err)
+	shop := overview.Partitions[0]
+	if diff := cmp.Diff(approvals.Requests, shop.Requests, protocmp.Transform()) + cmp.Diff(holds.Holds, shop.Holds, protocmp.Transform()); diff != "" || len(shop.Requests) != 1 {
+		t.Errorf("the lists and the overview say:\n%s", diff)
+	}
+	for _, request := range []*apipb.SearchRequest{{Query: "x"}, {Query: "web", Kind: "thing"}, {}} {
+		_, err := w.client.Partitions.Search(t.Context(), request)
+		w.refused(err, fault.Invalid, "")
+	}
+}

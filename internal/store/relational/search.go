@@ -1,0 +1,131 @@
+package relational
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"lehr.dev/internal/ground/intent"
+	"lehr.dev/internal/store"
+)
+
+// $1 is the partition, if one, and $2 the pattern of the fragment.
+const (
+	searched     = ` WHERE p.registered = 1 AND ($1 = '' OR p.id = $1)`
+	searchAssets = `SELECT m.partition, m.asset, coalesce(r.state, '') FROM partitions p
+		JOIN member m ON m.partition = p.id AND m.from_seq <= p.head AND m.to_seq > p.head AND m.asset LIKE $2 ESCAPE '\'
+		LEFT JOIN report r ON r.partition = m.partition AND r.asset = m.asset` + searched + " ORDER BY p.id, m.asset"
+	searchIncarnations = `SELECT p.id, i.record FROM partitions p JOIN incarnation i ON i.partition = p.id
+		AND i.seq IN (SELECT n.seq FROM incarnation n WHERE n.partition = p.id ORDER BY n.seq DESC LIMIT $3 + 0)` + searched + `
+		AND (lower(i.record) LIKE $2 ESCAPE '\' OR EXISTS (SELECT 1 FROM label l WHERE l.partition = i.partition AND l.seq = i.seq AND l.person = 1))
+		ORDER BY p.id, i.seq DESC`
+	searchLabels = "SELECT l.partition, l.seq, l.name, l.value FROM partitions p JOIN label l ON l.partition = p.id AND l.person = 1" + searched
+	searchRuns   = `SELECT p.id, r.record FROM partitions p JOIN rollout r ON r.partition = p.id
+		AND r.run = (SELECT max(n.run) FROM rollout n WHERE n.partition = r.partition AND n.name = r.name)` + searched + " AND lower(r.record) LIKE $2 ESCAPE '\\' ORDER BY p.id, r.name"
+	owned       = " IN (SELECT p.id FROM partitions p" + searched + ")"
+	searchHolds = "SELECT " + holdColumns + ", partition FROM hold WHERE lower(owner) LIKE $2 ESCAPE '\\' AND partition" + owned + " ORDER BY partition, asset"
+	searchPins  = "SELECT " + pinColumns + ", partition FROM pin WHERE pin_rank = $3 AND lower(holder) LIKE $2 ESCAPE '\\' AND partition" + owned + " ORDER BY partition, asset"
+)
+
+// patternOf is what LIKE takes for a text that has the fragment.
+func patternOf(fragment string) string {
+	return "%" + strings.NewReplacer("\\", "\\\\", "%", "\\%", "_", "\\_").Replace(fragment) + "%"
+}
+
+func searchArguments(filter store.SearchFilter) []any {
+	return []any{string(filter.Partition), patternOf(filter.Fragment)}
+}
+
+// errEnough ends a query whose rows are enough.
+var errEnough = errors.New("these rows are enough")
+
+// SearchAssets implements store.Surveys.
+func (s *Store) SearchAssets(ctx context.Context, filter store.SearchFilter, visit func(intent.PartitionID, intent.AssetID, intent.State) bool) error {
+	return s.read(ctx, "searching assets", func(q querier) error {
+		err := q.queryEach(searchAssets, searchArguments(filter), func(row scanner) error {
+			var id intent.PartitionID
+			var asset intent.AssetID
+			var state intent.State
+			err := row.Scan(&id, &asset, &state)
+			if err == nil && !visit(id, asset, state) {
+				return errEnough
+			}
+			return err
+		})
+		if errors.Is(err, errEnough) {
+			return nil
+		}
+		return err
+	})
+}
+
+// SearchIncarnations implements store.Surveys.
+func (s *Store) SearchIncarnations(ctx context.Context, filter store.SearchFilter, newest int, visit func(intent.Incarnation)) error {
+	return s.read(ctx, "searching incarnations", func(q querier) error {
+		labels := map[intent.IncarnationID]map[string]string{}
+		err := q.queryEach(searchLabels, []any{string(filter.Partition)}, func(row scanner) error {
+			var id intent.IncarnationID
+			var name, value string
+			err := row.Scan(&id.Partition, &id.Sequence, &name, &value)
+			if labels[id] == nil {
+				labels[id] = map[string]string{}
+			}
+			labels[id][name] = value
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		return surveyRecords(q, searchIncarnations, append(searchArguments(filter), newest), "incarnation", func(_ intent.PartitionID, incarnation intent.Incarnation, damage error) error {
+			if damage != nil {
+				return nil
+			}
+			for name, value := range labels[incarnation.ID] {
+				if incarnation.Labels == nil {
+					incarnation.Labels = map[string]string{}
+				}
+				incarnation.Labels[name] = value
+			}
+			visit(incarnation)
+			return nil
+		})
+	})
+}
+
+// SearchRuns implements store.Surveys.
+func (s *Store) SearchRuns(ctx context.Context, filter store.SearchFilter, visit func(intent.PartitionID, intent.Rollout)) error {
+	return s.read(ctx, "searching runs of rollouts", func(q querier) error {
+		return surveyRecords(q, searchRuns, searchArguments(filter), "run of a rollout", func(id intent.PartitionID, run intent.Rollout, damage error) error {
+			if damage == nil {
+				visit(id, run)
+			}
+			return nil
+		})
+	})
+}
+
+// SearchBrakes implements store.Surveys, in one view.
+func (s *Store) SearchBrakes(ctx context.Context, filter store.SearchFilter, held func(intent.PartitionID, intent.Hold), pinned func(intent.Pin)) error {
+	return s.read(ctx, "searching holds and pins", func(q querier) error {
+		err := q.queryEach(searchHolds, searchArguments(filter), func(row scanner) error {
+			var id intent.PartitionID
+			hold, err := scanHold(behind{row, &id})
+			if err == nil {
+				held(id, hold)
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		return q.queryEach(searchPins, append(searchArguments(filter), int64(intent.RankPerson)), func(row scanner) error {
+			var id intent.PartitionID
+			pin, err := scanPin(behind{row, &id}, "")
+			pin.Incarnation.Partition = id
+			if err == nil {
+				pinned(pin)
+			}
+			return err
+		})
+	})
+}
