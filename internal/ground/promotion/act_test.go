@@ -148,6 +148,34 @@ func TestAMovedTagIsAnotherRelease(t *testing.T) {
 	}
 }
 
+// A release that no source lists, of a name that one lists, is replaced by what is listed under that
+// name, or newer, and never by anything older.
+func TestAListedNameWithAnotherDigest(t *testing.T) {
+	c := catalogue(t, version(1), version(2), version(3))
+	a := application(t, env("prod"))
+	for _, tt := range []struct {
+		name string
+		deny string
+		want Release
+	}{
+		{name: "1.2.0", want: release(3)},
+		{name: "1.2.0", deny: "1.3.0", want: release(2)},
+		{name: "1.3.0", want: release(3)},
+		{name: "1.3.0", deny: "1.3.0", want: Release{Name: "1.3.0", Digest: "sha256:other"}},
+	} {
+		app := a
+		if tt.deny != "" {
+			app = application(t, env("prod", deny(tt.deny)))
+		}
+		has := stayed(2, 0, 1, -1)
+		has.Release = Release{Name: tt.name, Digest: "sha256:other"}
+		d := app.Decide(c, &Facts{Now: after(10), Environments: environments("prod", had(has))})
+		if d.Outcomes[0].Wants != tt.want || d.Outcomes[0].Hold != NoHold {
+			t.Errorf("of %s, %q denied: %+v", tt.name, tt.deny, d.Outcomes[0])
+		}
+	}
+}
+
 // What has no place in the order is listed, never newest, and comes where a person pins it and
 // its constraints let it in.
 func TestUnordered(t *testing.T) {

@@ -34,7 +34,9 @@ type Catalogue struct {
 	// withdrawn are the places of those that the source has no longer.
 	withdrawn []int
 	places    map[Release]int
-	aside     []Aside
+	// newestNamed is the place of the newest version of a name, which may have led to several digests.
+	newestNamed map[string]int
+	aside       []Aside
 }
 
 // Aside is a version without a place in the order: it is listed, and a candidate nowhere unless
@@ -52,7 +54,7 @@ const nowhere = -1
 func NewCatalogue(order *ordering.Order, versions []Version) (*Catalogue, error) {
 	named := make([]ordering.Version, len(versions))
 	present := make(map[string]bool, len(versions))
-	c := &Catalogue{places: make(map[Release]int, len(versions))}
+	c := &Catalogue{places: make(map[Release]int, len(versions)), newestNamed: make(map[string]int, len(versions))}
 	for i, v := range versions {
 		named[i] = v.Version
 		_, ok := c.places[v.Release()]
@@ -65,7 +67,7 @@ func NewCatalogue(order *ordering.Order, versions []Version) (*Catalogue, error)
 	newestFirst, aside := order.Sort(named)
 	for i := len(newestFirst) - 1; i >= 0; i-- {
 		v := versions[newestFirst[i]]
-		c.places[v.Release()] = len(c.versions)
+		c.places[v.Release()], c.newestNamed[v.Name] = len(c.versions), len(c.versions)
 		if v.Withdrawn {
 			c.withdrawn = append(c.withdrawn, len(c.versions))
 		}
@@ -103,4 +105,15 @@ func (c *Catalogue) place(r Release) (place int, known bool) {
 		return nowhere, false
 	}
 	return place, true
+}
+
+// oldestAfter is the place of the oldest version that may replace a release: the one after its own. A
+// release that the catalogue does not have, but whose name it has, is replaced by the version of
+// that name too: somebody set the name by hand and left the digest. ok: it can be compared.
+func (c *Catalogue) oldestAfter(r Release) (place int, ok bool) {
+	if place, known := c.place(r); known {
+		return place + 1, place != nowhere
+	}
+	place, ok = c.newestNamed[r.Name]
+	return place, ok
 }

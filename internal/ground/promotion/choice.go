@@ -16,7 +16,9 @@ type choice struct {
 	facts       *Environment
 	marks       *marks
 	has         Release
-	hasPlace    int
+	// after is the place of the oldest version that may replace what it has; comparable: it has one.
+	after      int
+	comparable bool
 	// current is the stay under way; nil: it never had a version.
 	current *Stay
 	// out are the places that are no candidates.
@@ -26,14 +28,14 @@ type choice struct {
 }
 
 func (d *Decision) newChoice(at int) *choice {
-	c := &choice{decider: &d.decider, at: at, environment: &d.app.environments[at], marks: &d.index.marks[at], hasPlace: nowhere, facts: &Environment{}}
+	c := &choice{decider: &d.decider, at: at, environment: &d.app.environments[at], marks: &d.index.marks[at], facts: &Environment{}}
 	if facts := d.facts.Environments[c.environment.spec.GetName()]; facts != nil {
 		c.facts = facts
 	}
 	if n := len(c.facts.Stays); n > 0 {
 		c.current = &c.facts.Stays[n-1]
 		c.has = c.current.Release
-		c.hasPlace, _ = d.catalogue.place(c.has)
+		c.after, c.comparable = d.catalogue.oldestAfter(c.has)
 	}
 	c.out = make([]bool, len(d.catalogue.versions))
 	for r := range c.marks.bad {
@@ -120,7 +122,7 @@ func (c *choice) target() (wants Release, why Why, hold Hold) {
 	if c.current != nil && c.isBad(c.has) && c.environment.spec.GetOnBad() == intentpb.DeliveryEnvironment_ON_BAD_GO_BACK {
 		return c.lastGood()
 	}
-	if c.current != nil && c.hasPlace == nowhere && !c.marks.hasFloor {
+	if c.current != nil && !c.comparable && !c.marks.hasFloor {
 		return c.has, Keeps, HeldByOrder
 	}
 	return c.has, Keeps, NoHold
@@ -207,10 +209,10 @@ func (c *choice) oldest() (place int, ok bool) {
 	switch {
 	case c.current == nil:
 		return max(0, c.marks.floor), true
-	case c.hasPlace == nowhere:
+	case !c.comparable:
 		return c.marks.floor, c.marks.hasFloor && c.marks.floor != nowhere
 	}
-	return max(c.hasPlace+1, c.marks.floor, c.newestSince()), true
+	return max(c.after, c.marks.floor, c.newestSince()), true
 }
 
 // newestSince is the place of the newest that the environment had since a person said where
