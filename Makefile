@@ -9,6 +9,10 @@ MODULES := plugins/caddy plugins/kubernetes plugins/sqlschema plugins/terraform 
 # each package anew in each folder. And no program tells where it was built.
 export GOFLAGS := $(filter-out -trimpath,$(GOFLAGS)) -trimpath
 
+# Programs are static: they start sooner, run on any Linux, and packages that some of them must have without C
+# are not compiled a second time with it.
+export CGO_ENABLED ?= 0
+
 # Configuration that others wrote for real use, where it lies beside the project:
 # what reads it is skipped where it does not.
 export LEHR_CORPUS ?= $(wildcard $(abspath ../shared/corpus))
@@ -38,12 +42,12 @@ $(BIN)/lehr-caddy: build-program = plugins/caddy -ldflags '-s -w'
 $(BIN)/lehr-sqlschema: build-program = plugins/sqlschema -ldflags '-s -w'
 $(BIN)/lehr-terraform: build-program = plugins/terraform -ldflags '-s -w'
 $(BIN)/lehr-kubernetes: build-program = plugins/kubernetes -ldflags '-s -w'
-# Static: nothing of this machine is in their sandbox.
 $(BIN)/lehr-kustomize: build-program = renderers/kustomize -ldflags '-s -w'
 $(BIN)/lehr-helm: build-program = renderers/helm -ldflags '-s -w'
 $(BIN)/lehr-kubernetes-objects: build-program = checkers/kubernetesobjects -ldflags '-s -w'
 $(BIN)/lehr-prometheus-rules: build-program = checkers/prometheusrules -ldflags '-s -w'
 $(BIN)/lehr-terraform-types: build-program = checkers/terraformtypes -ldflags '-s -w'
+# Nothing of this machine is in their sandbox.
 $(BIN)/lehr-kustomize $(BIN)/lehr-helm $(BIN)/lehr-kubernetes-objects $(BIN)/lehr-prometheus-rules $(BIN)/lehr-terraform-types: export CGO_ENABLED = 0
 # PostgreSQL's grammar is C: without a compiler for it, the program says that it cannot check that.
 C_COMPILER := $(firstword $(shell command -v gcc cc))
@@ -116,12 +120,12 @@ opentofu: ## run the tests of root modules on OpenTofu, compiled once (RUN=Test�
 
 .PHONY: race
 race: tools ## run all tests, and the programs that they start, under the race detector (PACKAGES=…); takes hours
-	@LEHR_RACE='$(RACE)' scripts/race $(or $(PACKAGES),./... $(MODULES))
+	@CGO_ENABLED=1 LEHR_RACE='$(RACE)' scripts/race $(or $(PACKAGES),./... $(MODULES))
 
 .PHONY: race-short
 race-short: ## run the quick tests of what has goroutines under the race detector
 	@# Without symbols for debuggers, as test-fast.
-	$(GO) test -short $(RACE) -vet=off -ldflags=-w -timeout 80m $(CONCURRENT)
+	CGO_ENABLED=1 $(GO) test -short $(RACE) -vet=off -ldflags=-w -timeout 80m $(CONCURRENT)
 
 .PHONY: bench
 bench: build ## measure speed and memory beside what the machine can do, all or ONLY=… of it: "name value unit" a line

@@ -269,6 +269,7 @@ func (l *Lab) write() error {
 		l.delivering = newDelivering()
 	}
 	l.first.Releases = l.releases()
+	l.first.Upgrades = l.upgrades()
 	if l.byHours() {
 		l.first.Hours = someHours(l.stream("hours"))
 	}

@@ -290,6 +290,8 @@ func (l *Lab) ownKinds() []weighed {
 		return deliveryKinds
 	case l.releases():
 		return workflowKinds
+	case l.upgrades():
+		return upgradeKinds
 	case l.rolls():
 		return anyRolloutKinds
 	}

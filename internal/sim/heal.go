@@ -103,7 +103,7 @@ func (l *Lab) assist() {
 // help takes all brakes off, and as many approve what waits as are asked for.
 // Errors are tried again.
 func (l *Lab) help(p person) {
-	for _, act := range []func() error{p.resume, p.unhold, p.unpin, p.accept, p.disownWaitedFor, p.withdraw, p.approveTogether, p.goOnWithRollouts, p.keepKnobs, p.keepVersions, p.keepCourse, p.keepDocuments} {
+	for _, act := range []func() error{p.resume, p.unhold, p.unpin, p.accept, p.disownWaitedFor, p.withdraw, p.approveTogether, p.goOnWithRollouts, p.keepKnobs, p.keepVersions, p.keepCourse, p.keepDevices, p.keepDocuments} {
 		if err := act(); err != nil {
 			l.tell("helping: %v", err)
 		}
@@ -199,7 +199,7 @@ func (l *Lab) behind(partition store.Partition) string {
 		want[intent.AssetID(t.ID)] = true
 	}
 	for _, m := range members {
-		if m.Asset != intent.PolicyAsset && !want[m.Asset] && !l.ofKnobs(m.Asset) && !l.isDelivered(m.Asset) && !l.isOfCourse(m.Asset) {
+		if m.Asset != intent.PolicyAsset && !want[m.Asset] && !l.ofKnobs(m.Asset) && !l.isDelivered(m.Asset) && !l.isOfCourse(m.Asset) && !l.isDevice(m.Asset) {
 			return fmt.Sprintf("%s still has %s", partition.Head, m.Asset)
 		}
 		delete(want, m.Asset)
@@ -215,7 +215,7 @@ func (l *Lab) behind(partition store.Partition) string {
 		return err.Error()
 	case l.root.IsZero():
 		l.root = incarnation.Digest
-	case l.healing && incarnation.Digest != l.root && !l.sets() && !l.delivers() && !l.releases() && !l.asksOutputs(): // Documents are as people, rollouts and plugins left them.
+	case l.healing && incarnation.Digest != l.root && !l.sets() && !l.delivers() && !l.releases() && !l.upgrades() && !l.asksOutputs(): // Documents are as people, rollouts and plugins left them.
 		return fmt.Sprintf("%s is not the first intent's content", partition.Head)
 	}
 	if l.healing {

@@ -16,7 +16,7 @@ func TestEachKindOfRunHasItsOwnDisturbances(t *testing.T) {
 		{"telling", Tells, Receiver}, {"hours", ByHours, HoursEnd}, {"braked", Braked, StopUnwritten}, {"caching", Caches, OldNews},
 		{"hinting", Hints, HintsBreak}, {"rotating", Rotates, Rotation}, {"unserved", Unserved, PluginUnbound}, {"generations", Generations, GenerationNew},
 		{"sharing", Shares, ManagerTakes}, {"outputs", AsksOutputs, OutputChanged}, {"declared health", DeclaresHealth, Declared}, {"overreaching rules", Overreaches, GenerationPinned}, {"circles", Circles, Circle},
-		{"delivering", Delivers, VersionBuilt}, {"workflows", Releases, RunStarted}, {"under a common policy", UnderCommon, CommonChanged},
+		{"delivering", Delivers, VersionBuilt}, {"workflows", Releases, RunStarted}, {"upgrades", Upgrades, FirmwareNew}, {"under a common policy", UnderCommon, CommonChanged},
 	}
 	for _, kind := range kinds {
 		found := false

@@ -121,6 +121,8 @@ type Lab struct {
 	delivering delivering
 	// workflows is what is known of runs of workflows, where there are any.
 	workflows courseOfRuns
+	// upgrading is what is known of upgrades of devices, where there are any.
+	upgrading upgrading
 	// savedOutputs is what happens once outputs were written.
 	savedOutputs func()
 	// judging is what becomes of questions to the plugin of checks.
@@ -199,7 +201,7 @@ func (l *Lab) watch() error {
 	l.World = world.New(world.Options{
 		Process: l.people, Random: l.stream("world"), Served: l.served, Contents: known, Apart: l.apart(), Machines: l.fleet(),
 		Nameless: len(l.types) > 0, Steps: l.steps, Memos: l.memoFaults(),
-		Schemas: known.schemas, Ails: l.ails(), Cadence: l.cadence(), ReadsAhead: l.readsAhead(), HintCadence: l.hintCadence(), Secret: l.secret(), Owners: l.shares(), Outputs: l.outputMessage(),
+		Schemas: known.schemas, Ails: l.ails(), Cadence: l.cadence(), ReadsAhead: l.readsAhead(), HintCadence: l.hintCadence(), Secret: l.secret(), Owners: l.shares(), Outputs: l.outputMessage(), Devices: l.upgrades(),
 	})
 	l.Monitor = monitor.New(monitor.Options{
 		DB: l.db, Partition: l.partition, Now: l.Now, Served: l.servedType, Guard: l.guard(),
@@ -208,8 +210,9 @@ func (l *Lab) watch() error {
 		Well:    l.isWell(), Gap: 2 * l.sweep(), Document: l.field(), Has: l.inProduction,
 		Held: func() time.Time { return l.heldUp }, Remembers: l.collecting().Keep.History,
 		Common: l.common,
-		Ill:    ill, Relies: 3 * l.sweep(), Receivers: l.told(), Awaiting: awaiting, Asks: l.askedOutput(), Delivered: l.deliveryWatch(), Course: l.watchedCourse(),
+		Ill:    ill, Relies: 3 * l.sweep(), Receivers: l.told(), Awaiting: awaiting, Asks: l.askedOutput(), Delivered: l.deliveryWatch(), Course: l.watchedCourse(), Device: l.deviceOf,
 	})
+	l.watchUpgrades()
 	l.World.OnHealth = func() {
 		l.Monitor.Produced()
 		l.Monitor.Ailed()

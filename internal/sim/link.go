@@ -277,7 +277,7 @@ func (l *link) SaveCandidate(ctx context.Context, lease store.Lease, candidate i
 		err := l.All.SaveCandidate(ctx, lease, candidate, delta)
 		if err == nil {
 			l.lab.mark("candidate: " + string(candidate.State))
-			if candidate.State == intent.CandidateRejected && (l.lab.delivers() || l.lab.releases()) && len(candidate.Findings) > 0 {
+			if candidate.State == intent.CandidateRejected && (l.lab.delivers() || l.lab.releases() || l.lab.upgrades()) && len(candidate.Findings) > 0 {
 				l.lab.tell("a candidate is rejected: %s", candidate.Findings[0].Message)
 			}
 		}

@@ -171,7 +171,7 @@ func (l *Lab) serves(head intent.IncarnationID) {
 	}
 	ids := map[string][]string{}
 	for _, m := range members {
-		if l.ofKnobs(m.Asset) || l.isDelivered(m.Asset) || l.isOfCourse(m.Asset) || l.removedByRule(head, m.Asset) {
+		if l.ofKnobs(m.Asset) || l.isDelivered(m.Asset) || l.isOfCourse(m.Asset) || l.isDevice(m.Asset) || l.removedByRule(head, m.Asset) {
 			continue
 		}
 		switch m.Asset {

@@ -68,6 +68,8 @@ type Intent struct {
 	Delivers bool `yaml:"-"`
 	// Releases: a workflow runs.
 	Releases bool `yaml:"-"`
+	// Upgrades: devices take firmware.
+	Upgrades bool `yaml:"-"`
 	// Buckets: some things tell outputs, and others ask for them.
 	Buckets bool `yaml:"-"`
 	// Bindings of types that not always have a plugin; nil: there are none.
@@ -147,6 +149,9 @@ func (i Intent) files() map[string]string {
 	}
 	if i.Releases {
 		files["/sim/course.star"], files["/sim/release.yaml"] = courseProgram, releaseWorkflow
+	}
+	if i.Upgrades {
+		files["/sim/devices.star"] = upgradeProgram
 	}
 	if i.Bindings != nil {
 		files["/sim/types/leaf.proto"] = leafTypes
@@ -246,6 +251,9 @@ func (i Intent) definition() string {
 	}
 	if i.Releases {
 		text = addWorkflow(text)
+	}
+	if i.Upgrades {
+		text = addUpgrades(text)
 	}
 	if i.Bindings != nil {
 		text = i.Bindings.definition(text)

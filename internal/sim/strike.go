@@ -67,6 +67,7 @@ func init() {
 		OutputEdited: (*Lab).outputEdited, OutputMoment: (*Lab).outputMoment, OutputDeposed: (*Lab).outputDeposed,
 		VersionBuilt: (*Lab).person, VersionVoted: (*Lab).person, DeliveryAct: (*Lab).person, DeliveryEdited: (*Lab).person, DeliveryProgram: (*Lab).programsFail, DeliveryMoment: (*Lab).deliveryMoment, DeliveryStory: (*Lab).deliveryStory,
 		RunStarted: (*Lab).person, RunVoted: (*Lab).person, RunSignalled: (*Lab).person, RunCancelled: (*Lab).person, CourseEdited: (*Lab).person, CallsFail: (*Lab).callsFail, WorkflowPoint: (*Lab).workflowPoint,
+		FirmwareNew: (*Lab).person, DeviceMended: (*Lab).person, FirmwareLost: (*Lab).firmwareLost, DeviceFaulty: (*Lab).deviceFaulty, DeviceCallsBad: (*Lab).deviceCallsBad, UpgradePoint: (*Lab).upgradePoint,
 		CommonChanged: (*Lab).changesCommon, CommonBroken: (*Lab).breaksCommon,
 		PluginUnbound: (*Lab).rebinds, ModelDeclared: (*Lab).rebinds, UnservedEdited: (*Lab).editsUnserved, UnservedAnswered: (*Lab).counts,
 		GenerationMarked: (*Lab).markSetting, GenerationLeaves: (*Lab).turnSettingDown, GenerationPinned: (*Lab).pinSetting,

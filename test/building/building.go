@@ -143,7 +143,11 @@ func (p Program) build(path string) error {
 	}
 	arguments := append([]string{"build", "-o", path}, p.flags()...)
 	command := exec.Command("go", append(arguments, ".")...)
-	command.Dir, command.Env = p.Of, append(os.Environ(), p.Env...)
+	command.Dir, command.Env = p.Of, os.Environ()
+	if len(RaceFlags(p.Env...)) == 0 {
+		command.Env = append(command.Env, "CGO_ENABLED=0") // As make builds it, also where the test has C.
+	}
+	command.Env = append(command.Env, p.Env...)
 	if output, err := command.CombinedOutput(); err != nil {
 		return fmt.Errorf("building %s: %w\n%s", strings.TrimSpace(p.Of+" "+strings.Join(p.Flags, " ")), err, output)
 	}

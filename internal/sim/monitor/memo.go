@@ -56,6 +56,7 @@ func (m *Monitor) keptOf(asset intent.AssetID) []intent.Memo {
 // it (S27).
 func (m *Monitor) MemoSaved(asset intent.AssetID, memo intent.Memo) {
 	m.memos.read = false
+	m.deviceMemoSaved(asset, memo)
 	for _, kept := range m.keptOf(asset) {
 		if kept.Key == memo.Key {
 			m.hold(bytes.Equal(kept.Bytes, memo.Bytes), "S27", "the memo of %s and %s was acknowledged as %q, and the store has %q", asset, memo.Key, memo.Bytes, kept.Bytes)

@@ -14,6 +14,7 @@ import (
 
 	"lehr.dev/internal/ground/intent"
 	"lehr.dev/internal/pluginhost/plugin"
+	"lehr.dev/internal/sim/world"
 )
 
 // Violation is one breach of a property.
@@ -81,6 +82,8 @@ type Options struct {
 	Common func(digest string) (closed, ok bool)
 	// Delivered is an application that is watched; nil: none is.
 	Delivered *Delivered
+	// Device is what an asset stands for, where devices are upgraded; nil: none are.
+	Device func(asset intent.AssetID) (world.Device, bool)
 	// Course is what runs of a workflow change; nil: there are none.
 	Course *Course
 	// Held is until when a process is made to wait, or stands still; nil: none ever.
@@ -127,6 +130,7 @@ type Monitor struct {
 	outputs     outputs
 	delivering  delivering
 	workflows   workflowWatch
+	devices     deviceWatch
 	quarantines quarantines
 	diffs       map[intent.AssetID][]Diff
 	counts      counts
@@ -153,7 +157,7 @@ func New(o Options) *Monitor {
 		rolling: newRolling(), saying: newSaying(), journal: newJournal(), brakes: newBrakes(),
 		answers: answers{reads: map[intent.AssetID]time.Time{}, inSync: map[called]bool{}, swapped: map[swap]bool{}}, paces: paces{of: map[intent.AssetID]pace{}, tried: map[called]bool{}},
 		judging: judging{}, passed: passed{checks: map[askedAfter]bool{}, well: map[intent.PushID]time.Time{}}, ailing: ailing{since: map[intent.AssetID]time.Time{}, told: map[intent.AssetID]time.Time{}},
-		quarantines: newQuarantines(), hours: hours{}, sealing: sealing{}, outputs: newOutputs(), delivering: newDelivering(), workflows: newWorkflowWatch(), memos: memos{runs: map[begunRun]intent.PushID{}}, telling: telling{waits: map[intent.AssetID]waited{}, told: map[string][]awaited{}, due: map[string][]awaited{}, listed: map[string]time.Time{}, works: map[string]time.Time{}},
+		quarantines: newQuarantines(), hours: hours{}, sealing: sealing{}, outputs: newOutputs(), delivering: newDelivering(), workflows: newWorkflowWatch(), devices: newDeviceWatch(), memos: memos{runs: map[begunRun]intent.PushID{}}, telling: telling{waits: map[intent.AssetID]waited{}, told: map[string][]awaited{}, due: map[string][]awaited{}, listed: map[string]time.Time{}, works: map[string]time.Time{}},
 	}
 	for _, property := range Properties() {
 		m.checked[property] = 0

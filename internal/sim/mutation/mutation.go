@@ -65,6 +65,8 @@ const (
 	Delivering Kind = "delivering"
 	// Releasing are runs in which workflows run.
 	Releasing Kind = "releasing"
+	// Upgrading are runs in which pushes are workflows.
+	Upgrading Kind = "upgrading"
 	// Health are runs in which assets declare what healthy is.
 	Health Kind = "health"
 	// Circles are runs in which what was enforced last is a circle.
@@ -80,14 +82,14 @@ var Kinds = map[Kind]func(seed uint64) bool{
 	Rollouts: sim.Rolls, Fields: sim.Sets, Judged: sim.Judged, Ailing: sim.Ails, Telling: sim.Tells, Hours: sim.ByHours,
 	Trains: sim.Trains, Braked: sim.Braked, Caching: sim.Caches, Hinting: sim.Hints, Rotating: sim.Rotates,
 	Unserved: sim.Unserved, Sharing: sim.Shares, Generations: sim.Generations, Outputs: sim.AsksOutputs, Common: sim.UnderCommon,
-	Delivering: sim.Delivers, Releasing: sim.Releases,
+	Delivering: sim.Delivers, Releasing: sim.Releases, Upgrading: sim.Upgrades,
 	Health: sim.DeclaresHealth, Circles: sim.Circles, Overreaching: sim.Overreaches,
 }
 
 // All mutants, by theme.
 var All = slices.Concat(
 	fences, permits, admissions, approvals, consents, budgets, rates, claims, targets, pushes, settlings,
-	checks, neighbours, answers, publications, guards, identities, contents, collections, audits, livenesses, rollouts, protections, ills, declared, notifications, hours, trains, secrets, brakes, ages, hinted, rotated, unserved, sharedFields, surplus, outputted, commons, fleets, memos, circles, delivered, workflowed,
+	checks, neighbours, answers, publications, guards, identities, contents, collections, audits, livenesses, rollouts, protections, ills, declared, notifications, hours, trains, secrets, brakes, ages, hinted, rotated, unserved, sharedFields, surplus, outputted, commons, fleets, memos, circles, delivered, workflowed, upgraded,
 )
 
 // Find returns the mutant of a name.

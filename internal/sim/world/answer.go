@@ -101,6 +101,14 @@ func (l *life) difference(call *diffCall, asset intent.AssetID, befalls *armed, 
 	if !serves || l.skewed {
 		return unknown(asset, "plugin "+l.child.program.name+" does not serve the type "+string(wanted.Payload.Type))
 	}
+	if wanted.procedure != nil {
+		l.watch(call.incarnation.Partition, asset, wanted.key)
+		diff := l.lookAtDevice(call, wanted)
+		if befalls != nil {
+			befalls.spoil(diff, w.now())
+		}
+		return diff
+	}
 	if lost := w.lostRun(asset, wanted.key, call.memos[asset]); lost != "" {
 		return unknown(asset, lost)
 	}

@@ -95,6 +95,9 @@ func (c *carried) carryOut() plugin.PushResult {
 		return plugin.PushResult{Ending: plugin.Failed, Reason: "this plugin does not serve the type " + string(wanted.Payload.Type), Retryable: true}
 	}
 	c.key = wanted.key
+	if wanted.procedure != nil {
+		return c.lead(wanted)
+	}
 	secrets := wanted.sealed.begin(w.now())
 	_ = p.Wait(context.Background(), w.latency(), nil)
 	state := w.snapshot(wanted.key)
@@ -108,15 +111,10 @@ func (c *carried) carryOut() plugin.PushResult {
 	p.Point("planned in plugin")
 	c.stage(1)
 	digest := diff.plan.Digest()
+	if result, ok := c.spoiled(); ok {
+		return result
+	}
 	switch {
-	case c.befallen(PushStaleAnswer):
-		return plugin.PushResult{Ending: plugin.Stale, Reason: "the plan is another one"}
-	case c.befallen(PushRefused):
-		return plugin.PushResult{Ending: plugin.Failed, Reason: "the provider refused it", Retryable: c.start.befalls.Seed%4 > 0}
-	case c.befallen(PushBusy):
-		return plugin.PushResult{Ending: plugin.Failed, Reason: "too many requests", Retryable: true, RetryAfter: c.start.befalls.comeBack()}
-	case c.befallen(PushSuccessButNotApplied):
-		return plugin.PushResult{Ending: plugin.Pushed}
 	case diff.plan.Action == "":
 		return plugin.PushResult{Ending: plugin.Pushed, Reason: "already in sync"}
 	case digest != push.Plan:
@@ -128,6 +126,21 @@ func (c *carried) carryOut() plugin.PushResult {
 		}
 	}
 	return c.bringAbout(wanted, diff, served, state.base(), secrets)
+}
+
+// spoiled is how a push ends that goes wrong before its first effect; ok: it does.
+func (c *carried) spoiled() (result plugin.PushResult, ok bool) {
+	switch {
+	case c.befallen(PushStaleAnswer):
+		return plugin.PushResult{Ending: plugin.Stale, Reason: "the plan is another one"}, true
+	case c.befallen(PushRefused):
+		return plugin.PushResult{Ending: plugin.Failed, Reason: "the provider refused it", Retryable: c.start.befalls.Seed%4 > 0}, true
+	case c.befallen(PushBusy):
+		return plugin.PushResult{Ending: plugin.Failed, Reason: "too many requests", Retryable: true, RetryAfter: c.start.befalls.comeBack()}, true
+	case c.befallen(PushSuccessButNotApplied):
+		return plugin.PushResult{Ending: plugin.Pushed}, true
+	}
+	return result, false
 }
 
 // bringAbout takes the plan's steps, each under a permit.
@@ -155,7 +168,10 @@ func (c *carried) bringAbout(wanted *wanted, diff *comparison, served plugin.Ser
 		if err := l.reveal(secrets); err != nil {
 			return plugin.PushResult{Ending: plugin.Stale, Reason: err.Error()}
 		}
-		err := c.await(l, served.LongestEffect)
+		err := c.await(served.LongestEffect, c.befallen(PushCutOff), func(posthumous bool) error {
+			l.effect.Posthumous = posthumous
+			return w.land(l)
+		})
 		p.Point("effect done")
 		switch {
 		case err != nil:
@@ -224,8 +240,8 @@ func (c *carried) landing(wanted *wanted, diff *comparison, served plugin.Served
 // await asks the target and waits for its answer. What was asked may land
 // while the plugin stands still. Once it is gone, half of it is lost; the other
 // half lands all the same, before the longest effect is over, as a request that
-// is on its way does.
-func (c *carried) await(l *landing, longest time.Duration) (err error) {
+// is on its way does. dies: it ends before the target has answered.
+func (c *carried) await(longest time.Duration, dies bool, land func(posthumous bool) error) (err error) {
 	w, p := c.life.world, c.life.process
 	const shortest = 10 * time.Millisecond
 	// Below E by what the steps of the scheduler add.
@@ -233,24 +249,24 @@ func (c *carried) await(l *landing, longest time.Duration) (err error) {
 	lasts := min(shortest, most/2)
 	lasts += time.Duration(w.random.Int64N(int64(max(1, most-lasts))))
 	lands := time.Duration(w.random.Int64N(int64(lasts) + 1))
-	if c.befallen(PushCutOff) {
-		dies := time.Duration(w.random.Int64N(int64(lands) + 1))
+	if dies {
+		after := time.Duration(w.random.Int64N(int64(lands) + 1))
 		p.Go("cut off", func() {
-			_ = p.Wait(context.Background(), dies, nil)
+			_ = p.Wait(context.Background(), after, nil)
 			p.Scheduler().Kill(p)
 		})
 	}
 	done := make(chan struct{})
 	w.process.Go("target", func() {
 		_ = w.process.Wait(context.Background(), lands, nil)
-		if !p.Alive() {
+		posthumous := !p.Alive()
+		if posthumous {
 			if w.random.IntN(2) == 0 {
 				return
 			}
-			l.effect.Posthumous = true
 			_ = w.process.Wait(context.Background(), time.Duration(w.random.Int64N(int64(most-lands)+1)), nil)
 		}
-		err = w.land(l)
+		err = land(posthumous)
 		_ = w.process.Wait(context.Background(), lasts-lands, nil)
 		close(done)
 	})

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	intentpb "lehr.dev/gen/lehr/intent/v1"
+	workflowpb "lehr.dev/gen/lehr/workflow/v1"
 	"lehr.dev/internal/ground/fault"
 	"lehr.dev/internal/ground/intent"
 	"lehr.dev/internal/ground/schema"
@@ -26,6 +27,8 @@ type wanted struct {
 	unmanaged   []*intentpb.UnmanagedField
 	// sealed is the secret that the payload names; nil: it names none.
 	sealed *sealed
+	// procedure is what the payload says of a device; nil: it is of something else.
+	procedure *workflowpb.Procedure
 	// told is what was answered last.
 	told told
 }
@@ -80,6 +83,9 @@ func (w *World) read(ctx context.Context, id intent.IncarnationID, asset intent.
 		read.sealed = w.sealedBy(read.message)
 	}
 	read.key = keyOf(read.message, asset, w.options.Nameless)
+	if err := w.readProcedure(read); err != nil {
+		return nil, err
+	}
 	if read.turndown, err = schema.Addon(read.Asset, &intentpb.Turndown{}); err != nil {
 		return nil, err
 	}

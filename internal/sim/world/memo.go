@@ -195,6 +195,9 @@ func (c *child) handed(ctx context.Context, asset intent.AssetID, memos []intent
 	const often = 48
 	if len(memos) > 0 && w.memoFault(often) {
 		w.process.Scheduler().Note("the memos of " + string(asset) + " are lost")
+		if push != "" && w.OnMemosLost != nil {
+			w.OnMemosLost(asset)
+		}
 		return nil
 	}
 	return memos

@@ -9,6 +9,7 @@ import (
 	"lehr.dev/internal/ground/intent"
 	"lehr.dev/internal/pluginhost/plugin"
 	"lehr.dev/internal/sim/virtual"
+	"lehr.dev/plugins/workflow/procedures"
 )
 
 const (
@@ -72,6 +73,8 @@ type life struct {
 	known    map[intent.PushID]bool
 	readings map[intent.ResourceKey]*reading
 	hinted   hintedLife
+	// flow serves devices; nil: it was not asked about one.
+	flow *procedures.Procedures
 }
 
 // supervise keeps one process alive as long as the replica lives.

@@ -64,6 +64,8 @@ type Options struct {
 	// Outputs is the name of the message type whose things have an address that plugins tell;
 	// empty: none have.
 	Outputs string
+	// Devices: assets of DeviceType stand for devices, which pushes lead by workflows. See device.go.
+	Devices bool
 	// Steps are the effects that a push takes, if so much changes; 0: as chance
 	// has it.
 	Steps int
@@ -89,7 +91,9 @@ type World struct {
 	// OnMemos, if any, is called with the memos that Lehr hands to a plugin with an asset
 	// to look at, or, where a push is named, to push, and whose plugin it is. OnMemoSaved is when Lehr says that
 	// a memo is kept, OnRun when a push begins a run.
-	OnMemos     func(asset intent.AssetID, memos []intent.Memo, push intent.PushID, replica string)
+	OnMemos func(asset intent.AssetID, memos []intent.Memo, push intent.PushID, replica string)
+	// OnMemosLost is when a plugin is handed no memos with a push, although there are some.
+	OnMemosLost func(asset intent.AssetID)
 	OnMemoSaved func(asset intent.AssetID, memo intent.Memo)
 	OnRun       func(Run)
 
@@ -103,6 +107,12 @@ type World struct {
 
 	// OnOutput, if any, is called when a plugin tells the outputs of an asset in sync.
 	OnOutput func(OutputNews)
+
+	// OnDeviceCall, if any, is called with each call of a push that reaches a device or the pager.
+	OnDeviceCall func(DeviceCall)
+	// CallTrouble, if any, says what goes wrong with a call of a push to a device, by the last part of its
+	// path; empty: nothing.
+	CallTrouble func(call string) string
 
 	// OnHealth, if any, is called when something has become unhealthy, or healthy.
 	OnHealth func()
@@ -132,6 +142,8 @@ type World struct {
 	rotations map[string]int
 	// outputs are the addresses of things.
 	outputs map[intent.ResourceKey]*outputState
+	// devices by their names.
+	devices map[string]*Device
 	// sealedPlans are the newest plans with the value of a secret.
 	sealedPlans []sealedPlan
 	// known is what was read of incarnations.
@@ -145,7 +157,7 @@ func New(o Options) *World {
 	return &World{
 		options: o, process: o.Process, random: o.Random, memoFaults: o.Memos,
 		resources: map[intent.ResourceKey]*resource{}, runs: map[runPlace]Run{}, programs: map[string]*program{}, known: map[place]*wanted{},
-		rotations: map[string]int{}, outputs: map[intent.ResourceKey]*outputState{}, struck: map[TroubleKind]int{}, lied: map[intent.AssetID]time.Time{}, healed: make(chan struct{}),
+		rotations: map[string]int{}, outputs: map[intent.ResourceKey]*outputState{}, struck: map[TroubleKind]int{}, lied: map[intent.AssetID]time.Time{}, healed: make(chan struct{}), devices: map[string]*Device{},
 		hints: hints{lost: map[intent.AssetID]time.Time{}},
 	}
 }
@@ -219,6 +231,9 @@ func (w *World) Matches(ctx context.Context, id intent.IncarnationID, asset inte
 	wanted, err := w.look(ctx, id, asset)
 	if err != nil {
 		return false, err.Error()
+	}
+	if wanted.procedure != nil {
+		return w.deviceMatches(wanted)
 	}
 	state := w.snapshot(wanted.key)
 	if t := wanted.told; t.diff == nil || t.version != state.version || t.secret != wanted.sealed.now() {

@@ -84,7 +84,7 @@ func (s subject) read(ctx context.Context) (map[string]any, error) {
 	if err := address(&call, s.payload.Path, cmp.Or(s.payload.GetObserve().GetGet(), "/")); err != nil {
 		return nil, err
 	}
-	answer, err := s.endpoint.Do(ctx, call)
+	answer, err := s.api.Do(ctx, call)
 	if err != nil {
 		return nil, err
 	}

@@ -41,11 +41,34 @@ const (
 // exploreBounds of a definition, which was explored before, where the asset was made.
 var exploreBounds = workflow.Bounds{States: 5000, Effort: 1_000_000}
 
+// API is called by runs, and read by looks.
+type API interface {
+	// Key names the API for all that may reach it.
+	Key() string
+	// Do sends one request, as endpoint.Endpoint does.
+	Do(ctx context.Context, call endpoint.Call) (endpoint.Answer, error)
+}
+
+// APIs are those that the operator lists.
+type APIs interface {
+	// Find an API by its name, for a partition that may use it.
+	Find(name, partition string) (API, error)
+}
+
+// Environment is what procedures run in. A simulator has one of its own.
+type Environment struct {
+	// APIs are those that may be called as the list is now.
+	APIs func() APIs
+	// LongestCall is the longest that a call may take, as declared when the plugin was started.
+	LongestCall time.Duration
+	Now         func() time.Time
+	// SleepUntil returns at a time, or with an error when the context ends.
+	SleepUntil func(ctx context.Context, at time.Time) error
+}
+
 // Procedures is the kind.
 type Procedures struct {
-	source     *endpoint.Source
-	now        func() time.Time
-	sleepUntil func(ctx context.Context, at time.Time) error
+	environment Environment
 
 	mutex sync.Mutex
 	// definitions that were read, by their text.
@@ -69,12 +92,24 @@ var _ serve.Kind = (*Procedures)(nil)
 
 // New serves procedures, by the operator's list.
 func New(source *endpoint.Source) *Procedures {
-	return &Procedures{source: source, now: time.Now, sleepUntil: sleepUntil, definitions: map[string]readDefinition{}, openRuns: map[serve.ResourceKey]openRun{}}
+	return NewIn(Environment{
+		APIs: func() APIs { return listed{source.List()} }, LongestCall: source.LongestEffect(), Now: time.Now, SleepUntil: sleepUntil,
+	})
 }
+
+// NewIn serves procedures in an environment.
+func NewIn(e Environment) *Procedures {
+	return &Procedures{environment: e, definitions: map[string]readDefinition{}, openRuns: map[serve.ResourceKey]openRun{}}
+}
+
+// listed are the APIs of an operator's list.
+type listed struct{ list *endpoint.List }
+
+func (l listed) Find(name, partition string) (API, error) { return l.list.Find(name, partition) }
 
 // Served is of class N: what a late call does, nothing at its target compares.
 func (p *Procedures) Served() serve.Served {
-	return serve.Served{Type: procedureType, Guarantee: serve.Unguarded, LongestEffect: p.source.LongestEffect() + effectMargin}
+	return serve.Served{Type: procedureType, Guarantee: serve.Unguarded, LongestEffect: p.environment.LongestCall + effectMargin}
 }
 
 // Diff looks at each asset.
@@ -143,7 +178,7 @@ func (p *Procedures) claim(key serve.ResourceKey, number int) bool {
 	if _, ok := p.openRuns[key]; ok {
 		return false
 	}
-	p.openRuns[key] = openRun{number, p.now()}
+	p.openRuns[key] = openRun{number, p.environment.Now()}
 	return true
 }
 
@@ -157,8 +192,8 @@ func (p *Procedures) release(key serve.ResourceKey) {
 type subject struct {
 	asset      serve.Intent
 	payload    *workflowpb.Procedure
-	list       *endpoint.List
-	endpoint   *endpoint.Endpoint
+	apis       APIs
+	api        API
 	definition *workflow.Definition
 	inputs     map[string]workflow.Value
 	// wanted and healthy are values by their places.
@@ -170,7 +205,7 @@ type subject struct {
 
 // subject reads the asset's payload, and finds what the operator's list says of it.
 func (p *Procedures) subject(asset serve.Intent) (s subject, err error) {
-	s = subject{asset: asset, payload: &workflowpb.Procedure{}, list: p.source.List()}
+	s = subject{asset: asset, payload: &workflowpb.Procedure{}, apis: p.environment.APIs()}
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("%s: %w", asset.ID, err)
@@ -186,7 +221,7 @@ func (p *Procedures) subject(asset serve.Intent) (s subject, err error) {
 	if asset.TurnedDown() {
 		return s, fmt.Errorf("it cannot be turned down: a workflow changes a thing and does not remove it; take the asset out of the sources, and remove the thing by what made it")
 	}
-	if s.endpoint, err = s.list.Find(s.payload.Endpoint, string(asset.Incarnation.Partition)); err != nil {
+	if s.api, err = s.apis.Find(s.payload.Endpoint, string(asset.Incarnation.Partition)); err != nil {
 		return s, err
 	}
 	if s.definition, err = p.definition(s.payload.Definition); err != nil {
@@ -201,7 +236,7 @@ func (p *Procedures) subject(asset serve.Intent) (s subject, err error) {
 	if s.healthy, err = s.expect(s.payload.GetObserve().GetHealthy()); err != nil {
 		return s, err
 	}
-	s.key = keyOf(s.endpoint, s.payload.Path)
+	s.key = KeyOf(s.api, s.payload.Path)
 	s.want = flowrecord.Want{Content: s.content(), Rerun: s.payload.GetRerun().GetId()}
 	s.record, err = flowrecord.FromMemos(asset.Memos, s.key)
 	return s, err
@@ -240,16 +275,16 @@ func explore(text string) (*workflow.Definition, error) {
 
 // content is the digest of what a run is for.
 func (s subject) content() string {
-	text, err := json.Marshal([]any{s.definition.Digest(), s.inputs, s.endpoint.Key(), s.payload.Path, s.payload.GetObserve().GetGet(), s.payload.GetObserve().GetWant()})
+	text, err := json.Marshal([]any{s.definition.Digest(), s.inputs, s.api.Key(), s.payload.Path, s.payload.GetObserve().GetGet(), s.payload.GetObserve().GetWant()})
 	if err != nil { // They are texts.
 		panic(err)
 	}
 	return fmt.Sprintf("%x", sha256.Sum256(text))
 }
 
-// keyOf a thing, for all that may reach it.
-func keyOf(e *endpoint.Endpoint, path string) serve.ResourceKey {
-	key := "workflow:" + e.Key() + path
+// KeyOf a thing of an API, for all that may reach it.
+func KeyOf(api API, path string) serve.ResourceKey {
+	key := "workflow:" + api.Key() + path
 	if len(key) > maxKey {
 		key = strings.ToValidUTF8(key[:maxKey-70], "") + fmt.Sprintf("…%x", sha256.Sum256([]byte(key)))
 	}

@@ -41,7 +41,7 @@ func (p *Procedures) Push(ctx context.Context, push serve.Push, permits serve.Pe
 			return stoppedOutcome(ctx, err)
 		}
 	}
-	record, err := l.openRecord(push, p.now())
+	record, err := l.openRecord(push, p.environment.Now())
 	if err != nil {
 		return failedOutcome(ctx, err, false)
 	}
@@ -68,7 +68,7 @@ func (l look) openRecord(push serve.Push, now time.Time) (*flowrecord.Record, er
 // run a definition, and say what became of it.
 func (p *Procedures) run(ctx context.Context, l look, record *flowrecord.Record, push serve.Push, permits serve.Permits) serve.Outcome {
 	driver := flowdrive.Driver{
-		Definition: l.definition, Record: record, Now: p.now, SleepUntil: p.sleepUntil, Tell: push.Progress,
+		Definition: l.definition, Record: record, Now: p.environment.Now, SleepUntil: p.environment.SleepUntil, Tell: push.Progress,
 		Save: func(ctx context.Context, record *flowrecord.Record) error {
 			memo, err := record.Memo()
 			if err == nil {
@@ -111,11 +111,11 @@ func (l look) firstDifference() string {
 // call makes a call of a run.
 func (l look) call(ctx context.Context, call flowdrive.Call) (flowdrive.Answer, error) {
 	request := endpoint.Call{Method: call.Method, Headers: headers(call.Key), Secrets: l.asset.SecretRequest(), Begin: call.Begin}
-	target, base := l.endpoint, l.payload.Path
+	target, base := l.api, l.payload.Path
 	if call.Endpoint != "" {
 		var err error
 		base = "" // It is not the thing's own.
-		if target, err = l.list.Find(call.Endpoint, string(l.asset.Incarnation.Partition)); err != nil {
+		if target, err = l.apis.Find(call.Endpoint, string(l.asset.Incarnation.Partition)); err != nil {
 			return flowdrive.Answer{}, &flowdrive.Refused{Err: err}
 		}
 	}
