@@ -10,7 +10,7 @@ var environment = []string{"GOGC=400"}
 var table = []stage{
 	{
 		Name: "build", Purpose: "lehr, its plugins, renderers, checking programs and examples",
-		Lane: computes, Script: `make -s build`,
+		Lane: computes, Script: `make -s -j2 build`,
 	},
 
 	{
