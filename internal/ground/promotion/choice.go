@@ -16,9 +16,9 @@ type choice struct {
 	facts       *Environment
 	marks       *marks
 	has         Release
-	// after is the place of the oldest version that may replace what it has; comparable: it has one.
-	after      int
-	comparable bool
+	// nextPlace is the place of the oldest version that may replace what it has; isOrdered: it has one.
+	nextPlace int
+	isOrdered bool
 	// current is the stay under way; nil: it never had a version.
 	current *Stay
 	// out are the places that are no candidates.
@@ -35,7 +35,7 @@ func (d *Decision) newChoice(at int) *choice {
 	if n := len(c.facts.Stays); n > 0 {
 		c.current = &c.facts.Stays[n-1]
 		c.has = c.current.Release
-		c.after, c.comparable = d.catalogue.oldestAfter(c.has)
+		c.nextPlace, c.isOrdered = d.catalogue.oldestAfter(c.has)
 	}
 	c.out = make([]bool, len(d.catalogue.versions))
 	for r := range c.marks.bad {
@@ -122,7 +122,7 @@ func (c *choice) target() (wants Release, why Why, hold Hold) {
 	if c.current != nil && c.isBad(c.has) && c.environment.spec.GetOnBad() == intentpb.DeliveryEnvironment_ON_BAD_GO_BACK {
 		return c.lastGood()
 	}
-	if c.current != nil && !c.comparable && !c.marks.hasFloor {
+	if c.current != nil && !c.isOrdered && !c.marks.hasFloor {
 		return c.has, Keeps, HeldByOrder
 	}
 	return c.has, Keeps, NoHold
@@ -209,10 +209,10 @@ func (c *choice) oldest() (place int, ok bool) {
 	switch {
 	case c.current == nil:
 		return max(0, c.marks.floor), true
-	case !c.comparable:
+	case !c.isOrdered:
 		return c.marks.floor, c.marks.hasFloor && c.marks.floor != nowhere
 	}
-	return max(c.after, c.marks.floor, c.newestSince()), true
+	return max(c.nextPlace, c.marks.floor, c.newestSince()), true
 }
 
 // newestSince is the place of the newest that the environment had since a person said where

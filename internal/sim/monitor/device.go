@@ -62,15 +62,15 @@ func (r DeviceRun) isAt(state string) bool {
 	return false
 }
 
-// byHand is how long what somebody did by hand explains what a device is.
-const byHand = 15 * time.Minute
+// handPeriod is how long what somebody did by hand explains what a device is.
+const handPeriod = 15 * time.Minute
 
 // DeviceTouched is called when somebody changes a device by hand.
 func (m *Monitor) DeviceTouched(asset intent.AssetID) { m.devices.touched[asset] = m.options.Now() }
 
 func (m *Monitor) isTouched(asset intent.AssetID) bool {
 	at, ok := m.devices.touched[asset]
-	return ok && m.options.Now().Sub(at) < byHand
+	return ok && m.options.Now().Sub(at) < handPeriod
 }
 
 // DeviceCalled judges a call of a push that reaches a device, or the pager (S28): what runs at most

@@ -78,7 +78,7 @@ func TestDevicesAreWatched(t *testing.T) {
 		}, false},
 		"rebooted at work, long after somebody had it in hand": {func(p *devicePlay) {
 			p.DeviceTouched(playedDevice)
-			p.now = p.now.Add(byHand)
+			p.now = p.now.Add(handPeriod)
 			p.call("reboot", "sim/1-1/device/rebooting/3")
 		}, true},
 		"brought back with what it had": {func(p *devicePlay) {

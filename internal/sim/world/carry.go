@@ -111,7 +111,7 @@ func (c *carried) carryOut() plugin.PushResult {
 	p.Point("planned in plugin")
 	c.stage(1)
 	digest := diff.plan.Digest()
-	if result, ok := c.spoiled(); ok {
+	if result, ok := c.endEarly(); ok {
 		return result
 	}
 	switch {
@@ -128,8 +128,8 @@ func (c *carried) carryOut() plugin.PushResult {
 	return c.bringAbout(wanted, diff, served, state.base(), secrets)
 }
 
-// spoiled is how a push ends that goes wrong before its first effect; ok: it does.
-func (c *carried) spoiled() (result plugin.PushResult, ok bool) {
+// endEarly returns how a push ends that goes wrong before its first effect; ok: it does.
+func (c *carried) endEarly() (result plugin.PushResult, ok bool) {
 	switch {
 	case c.befallen(PushStaleAnswer):
 		return plugin.PushResult{Ending: plugin.Stale, Reason: "the plan is another one"}, true

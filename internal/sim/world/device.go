@@ -226,7 +226,7 @@ func ledPushOf(ctx context.Context) *ledPush {
 // lead carries out the push of a device: procedures runs its workflow, under the permits of the push.
 func (c *carried) lead(wanted *wanted) plugin.PushResult {
 	c.stage(1)
-	if result, ok := c.spoiled(); ok {
+	if result, ok := c.endEarly(); ok {
 		return result
 	}
 	push := c.start.push

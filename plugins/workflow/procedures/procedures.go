@@ -93,7 +93,7 @@ var _ serve.Kind = (*Procedures)(nil)
 // New serves procedures, by the operator's list.
 func New(source *endpoint.Source) *Procedures {
 	return NewIn(Environment{
-		APIs: func() APIs { return listed{source.List()} }, LongestCall: source.LongestEffect(), Now: time.Now, SleepUntil: sleepUntil,
+		APIs: func() APIs { return operatorAPIs{source.List()} }, LongestCall: source.LongestEffect(), Now: time.Now, SleepUntil: sleepUntil,
 	})
 }
 
@@ -102,10 +102,10 @@ func NewIn(e Environment) *Procedures {
 	return &Procedures{environment: e, definitions: map[string]readDefinition{}, openRuns: map[serve.ResourceKey]openRun{}}
 }
 
-// listed are the APIs of an operator's list.
-type listed struct{ list *endpoint.List }
+// operatorAPIs are the APIs of an operator's list.
+type operatorAPIs struct{ list *endpoint.List }
 
-func (l listed) Find(name, partition string) (API, error) { return l.list.Find(name, partition) }
+func (l operatorAPIs) Find(name, partition string) (API, error) { return l.list.Find(name, partition) }
 
 // Served is of class N: what a late call does, nothing at its target compares.
 func (p *Procedures) Served() serve.Served {
