@@ -73,8 +73,13 @@ func run(show, write bool, only string) error {
 			fmt.Println("Programs may use huge pages until the run ends (" + path + ").")
 		}
 	}
+	files, remove := useMemory(ctx)
+	defer remove()
+	if files.folder != "" {
+		fmt.Println("Temporary files of most stages lie in memory.")
+	}
 	start := time.Now()
-	costs, failed := runAll(ctx, stages, runShell(logs))
+	costs, failed := runAll(ctx, stages, runShell(logs, files))
 	total := cost{Stage: totalStage, Clock: time.Since(start)}
 	for _, c := range costs {
 		total.Computing += c.Computing

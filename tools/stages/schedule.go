@@ -23,6 +23,8 @@ type stage struct {
 	Packages, Script string
 	// Alone: it begins when nothing runs, and nothing begins beside it, for it promises times.
 	Alone bool
+	// OnDisk: its temporary files lie on the caller's disk, for it is about disks or how soon they have written.
+	OnDisk bool
 	// Env is set for the packages' tests: NAME=VALUE words; Flags are of go test, beside the
 	// usual ones.
 	Env, Flags string

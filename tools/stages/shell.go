@@ -18,20 +18,24 @@ import (
 // runShell returns a runner that runs a stage's script in a shell. The output goes to a
 // log of its own, and to standard output once the stage has ended: those of
 // stages that run beside each other are not mixed.
-func runShell(logs string) runner {
+func runShell(logs string, files temporary) runner {
 	var printing sync.Mutex
 	return func(ctx context.Context, s stage) (cost, error) {
+		files := files
 		path := filepath.Join(logs, s.Name+".log")
 		log, err := os.Create(path)
 		if err != nil {
 			return cost{Stage: s.Name}, err
 		}
 		defer log.Close()
-		command := exec.CommandContext(ctx, "nice", "-n", strconv.Itoa(s.Lane.nice()), "bash", "-euo", "pipefail", "-c", s.command())
+		if s.OnDisk {
+			files = temporary{}
+		}
+		command := exec.CommandContext(ctx, "nice", "-n", strconv.Itoa(s.Lane.nice()), "bash", "-euo", "pipefail", "-c", files.script(s.command()))
 		command.Stdout, command.Stderr = log, log
 		command.Env = withDefaults(os.Environ(), environment)
 		// A group of its own, so that all of it ends with a stage that is interrupted.
-		command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+		command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Unshareflags: files.unshare()}
 		command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGTERM) }
 		command.WaitDelay = 30 * time.Second
 

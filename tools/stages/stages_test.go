@@ -84,7 +84,7 @@ func TestFailureStopsOnlyWhatNeedsIt(t *testing.T) {
 // TestShellMeasuresAndKeepsItsOutput: with real processes.
 func TestShellMeasuresAndKeepsItsOutput(t *testing.T) {
 	logs := t.TempDir()
-	run := runShell(logs)
+	run := runShell(logs, temporary{})
 	c, err := run(t.Context(), stage{Name: "computes", Lane: fills, Script: `echo priority $(nice); sha256sum </dev/zero & sleep 0.5; kill $!; wait $! || true`})
 	if err != nil || c.Clock < 500*time.Millisecond || c.Computing == 0 {
 		t.Errorf("it cost %+v, %v; want at least half a second, and some computing", c, err)
@@ -124,7 +124,7 @@ func TestTimedStagesHavePriority(t *testing.T) {
 	}
 	for l := range lanes {
 		logs := t.TempDir()
-		if _, err := runShell(logs)(t.Context(), stage{Name: "says", Lane: l, Script: "nice"}); err != nil {
+		if _, err := runShell(logs, temporary{})(t.Context(), stage{Name: "says", Lane: l, Script: "nice"}); err != nil {
 			t.Fatal(err)
 		}
 		said, err := os.ReadFile(filepath.Join(logs, "says.log"))
@@ -141,7 +141,7 @@ func TestEnvironmentOfStages(t *testing.T) {
 	run := func() string {
 		t.Helper()
 		logs := t.TempDir()
-		if _, err := runShell(logs)(t.Context(), stage{Name: "says", Lane: computes, Script: "echo $" + name}); err != nil {
+		if _, err := runShell(logs, temporary{})(t.Context(), stage{Name: "says", Lane: computes, Script: "echo $" + name}); err != nil {
 			t.Fatal(err)
 		}
 		said, err := os.ReadFile(filepath.Join(logs, "says.log"))
