@@ -51,8 +51,8 @@ func TestAvailableMemory(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "meminfo")
 	for text, want := range map[string]int{
 		"MemTotal:       24545880 kB\nMemAvailable:   22545880 kB\n": 22545880,
-		"MemTotal:       24545880 kB\n":                               0,
-		"MemAvailable:   much\n":                                      0,
+		"MemTotal:       24545880 kB\n":                              0,
+		"MemAvailable:   much\n":                                     0,
 	} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
