@@ -88,6 +88,7 @@ func runScripts(t *testing.T, folder string, programs map[string]building.Progra
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("PATH", strings.Join(append(append([]string{bin}, path...), env.Getenv("PATH")), string(os.PathListSeparator)))
 			env.Setenv("HOME", env.WorkDir)
+			env.Setenv("GOGC", os.Getenv("GOGC")) // A command that lasts milliseconds collects nothing with that of make test.
 			env.Setenv("EXAMPLES", examples)
 			env.Setenv("UNIQUE", fmt.Sprint(os.Getpid())) // Of names that this machine has once.
 			return nil

@@ -53,8 +53,7 @@ const mountTemporary = `mount -t tmpfs -o huge=within_size,mode=1777,size=70%% l
 export TMPDIR=%[1]q GOTMPDIR=%[1]q
 `
 
-// memoryNeeded is how much must be free, in kB, for temporary files to lie in memory:
-// all stages together have held 4 GB there, and their processes 5 GB.
+// memoryNeeded is how much must be free, in kB, for temporary files to lie in memory beside the processes of all stages.
 const memoryNeeded = 16 << 20
 
 // useMemory returns temporary files in memory, and what removes the folder, where the caller may mount file systems
