@@ -153,6 +153,8 @@ var everySetting = map[string]tried{
 	"rollout rollback":     {args: "canary --reason r", obeys: "sdvpj"},
 	"rollout emergency":    {args: "canary --reason r", obeys: "sdvpj"},
 	"rollout forgive":      {args: "canary --reason r", obeys: "sdvpj"},
+	"rollout approve":      {args: "canary --reason r", obeys: "sdvpj"},
+	"rollout reject":       {args: "canary --reason r", obeys: "sdvpj"},
 	"rollout release":      {args: "canary --reason r", obeys: "sdvpj"},
 	"approve":              {args: "web --reason r", obeys: "sdvpj"},
 	"reject":               {args: "web --reason r", obeys: "sdvpj"},

@@ -25,6 +25,7 @@ does within a second. lehr get rollouts lists them.`
 	for _, order := range rolloutOrders {
 		command.AddCommand(s.rolloutOrderCommand(order))
 	}
+	command.AddCommand(s.rolloutVoteCommand(true), s.rolloutVoteCommand(false))
 	return command
 }
 

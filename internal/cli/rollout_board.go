@@ -51,6 +51,7 @@ func (b board) stages(run *apipb.RolloutRun) {
 		if stage.Waits != "" && stage.Waits != run.Waits && openState(run.State) {
 			b.line("  %-*s  waits %s", width, "", plain(stage.Waits))
 		}
+		b.approval(stage, width)
 		b.assets(stage, width)
 	}
 }

@@ -123,7 +123,11 @@ func (b board) rollout(r *apipb.Rollout) {
 		if i == 0 {
 			b.line("\nAsked, and done within a second:")
 		}
-		b.line("  %s, by %s %s: %s", order.Kind, plain(order.By.GetName()), b.ago(order.At), plain(order.Reason))
+		stage := ""
+		if order.Stage != "" {
+			stage = " stage " + order.Stage
+		}
+		b.line("  %s%s, by %s %s: %s", order.Kind, plain(stage), plain(order.By.GetName()), b.ago(order.At), plain(order.Reason))
 	}
 	b.events(run)
 }

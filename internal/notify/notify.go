@@ -428,7 +428,7 @@ func (n *Notifier) rollouts(ctx context.Context, p store.Partition) (noted []*in
 	for _, run := range runs {
 		if slices.ContainsFunc(policy.Rollouts, func(r *intentpb.Rollout) bool { return r.Name == run.Name }) {
 			noted = append(noted, &intentpb.NotedRollout{
-				Name: run.Name, Run: int64(run.Run), State: string(run.State), Bad: run.Bad, Waits: run.Progress.Waits, Began: moment(run.Began), Ended: moment(run.Ended),
+				Name: run.Name, Run: int64(run.Run), State: string(run.State), Bad: run.Bad, Waits: run.Progress.Waits, Cause: string(run.Progress.Cause), Began: moment(run.Began), Ended: moment(run.Ended),
 			})
 		}
 	}

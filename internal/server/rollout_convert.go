@@ -40,6 +40,7 @@ func toRun(r intent.Rollout) *apipb.RolloutRun {
 			return &apipb.RolloutStage{
 				Name: stage.Name, Total: int64(stage.Total), Selected: int64(stage.Selected), Done: int64(stage.Done),
 				Waits: stage.Waits, Began: toTime(stage.Began), Ended: toTime(stage.Ended), Skipped: slices.Contains(r.Skipped, stage.Name),
+				Approval: toStageApproval(stage, r.Votes),
 			}
 		}),
 		Verdicts: convertEach(byStage(r.Progress), toRolloutVerdict),
@@ -83,6 +84,21 @@ func toRolloutProposal(p intent.RolloutProposal) *apipb.RolloutProposal {
 func toOrder(o intent.RolloutOrder) *apipb.RolloutOrder {
 	return &apipb.RolloutOrder{
 		Partition: string(o.Partition), Number: o.Number, Rollout: o.Name, Kind: string(o.Kind), Value: string(o.Value),
-		Reason: o.Reason, By: toActor(o.By), At: toTime(o.At),
+		Reason: o.Reason, By: toActor(o.By), At: toTime(o.At), Run: o.Run, Stage: o.Stage,
 	}
+}
+
+// toStageApproval is what people say of a stage; nil: it asks nobody.
+func toStageApproval(stage intent.StageProgress, votes []intent.StageVote) *apipb.StageApproval {
+	a := stage.Approval
+	if a == nil {
+		return nil
+	}
+	result := &apipb.StageApproval{State: string(a.State), Approved: int32(a.Approved), Needs: int32(a.Needs), Roles: convertEach(a.Roles, func(r intent.Role) string { return string(r) })}
+	for _, v := range votes {
+		if v.Stage == stage.Name {
+			result.Votes = append(result.Votes, &apipb.StageVote{By: toActor(v.By), Approve: v.Approve, Reason: v.Reason, At: toTime(v.At)})
+		}
+	}
+	return result
 }

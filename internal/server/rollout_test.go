@@ -178,6 +178,59 @@ func TestOrdersAreKept(t *testing.T) {
 	w.must(err)
 }
 
+// TestWordsOnStages are kept for the stage that asks, of the newest run, with the roles of who said them.
+func TestWordsOnStages(t *testing.T) {
+	w := newWorld(t)
+	w.publish(0, w.policed(frontends()), w.command("web/a", "x"))
+	vote := func(request *apipb.VoteOnStageRequest) (*apipb.VoteOnStageResponse, error) {
+		request.Partition, request.Rollout, request.Reason = "shop", "frontends", "looks good"
+		return w.client.Rollouts.VoteOnStage(t.Context(), request)
+	}
+	_, err := vote(&apipb.VoteOnStageRequest{Approve: true})
+	w.refused(err, fault.Conflict, "it has no run yet")
+	w.roll(begun(1))
+	_, err = vote(&apipb.VoteOnStageRequest{Approve: true})
+	w.refused(err, fault.Conflict, "no stage of run 1 asks people now")
+	_, err = vote(&apipb.VoteOnStageRequest{Approve: true, Stage: "canary"})
+	w.refused(err, fault.Invalid, "no stage of run 1 asks people")
+	roles := []intent.Role{intent.Approver}
+	state := func(state intent.ApprovalState) {
+		t.Helper()
+		run := begun(1)
+		run.Progress.Stages = []intent.StageProgress{{Name: "canary"}, {Name: "rest", Total: 1, Approval: &intent.StageApproval{State: state, Approved: 1, Needs: 2, Roles: roles}}}
+		run.Votes = []intent.StageVote{{Stage: "rest", By: bob, Approve: true, Reason: "fine"}}
+		w.roll(run)
+	}
+	state(intent.ApprovalLater)
+	_, err = vote(&apipb.VoteOnStageRequest{Approve: true, Stage: "rest"})
+	w.refused(err, fault.Conflict, "nobody is asked yet whether stage rest may begin")
+	_, err = vote(&apipb.VoteOnStageRequest{Stage: "rest"}) // To reject it, nobody needs to be asked.
+	w.must(err)
+	state(intent.ApprovalAsked)
+	_, err = vote(&apipb.VoteOnStageRequest{Approve: true, Run: 2})
+	w.refused(err, fault.Conflict, "run 1 is the newest, and this word is on run 2")
+	_, err = vote(&apipb.VoteOnStageRequest{Approve: true, Stage: "others"})
+	w.refused(err, fault.NotFound, "these do: rest")
+	said, err := vote(&apipb.VoteOnStageRequest{Approve: true, Run: 1})
+	w.must(err)
+	if said.Order.Stage != "rest" || said.Order.Run != 1 || said.Order.Kind != "approve" || said.Order.By.Name != "ann" {
+		t.Errorf("it answered %v", said.Order)
+	}
+	shown, err := w.client.Rollouts.GetRollout(t.Context(), &apipb.GetRolloutRequest{Partition: "shop", Rollout: "frontends"})
+	w.must(err)
+	approval := shown.Rollout.Run.Stages[1].Approval
+	if approval.State != "asked" || approval.Needs != 2 || len(approval.Votes) != 1 || approval.Votes[0].By.Name != "bob" || !slices.Equal(approval.Roles, []string{"approver"}) {
+		t.Errorf("the stage shows %v", approval)
+	}
+	_, err = w.client.Rollouts.VoteOnStage(t.Context(), &apipb.VoteOnStageRequest{Partition: "shop", Rollout: "frontends", Approve: true, Reason: " "})
+	w.refused(err, fault.Invalid, "needs a reason")
+	state(intent.ApprovalGiven)
+	_, err = vote(&apipb.VoteOnStageRequest{Approve: true, Stage: "rest"})
+	w.refused(err, fault.Conflict, "is approved already")
+	_, err = w.client.Rollouts.OrderRollout(t.Context(), &apipb.OrderRolloutRequest{Partition: "shop", Rollout: "frontends", Kind: "approve", Reason: "by another way"})
+	w.refused(err, fault.Invalid, "nothing that a rollout can be asked for")
+}
+
 // TestReleaseIsOfWhatIsLeft: the assets that a rollout keeps after it left the policy.
 func TestReleaseIsOfWhatIsLeft(t *testing.T) {
 	w := newWorld(t)

@@ -44,7 +44,7 @@ var Required = []string{
 	"receiver: fails", "receiver: hangs", "receiver: loses the answer",
 	"report: gone", "report: model", "report: off", "report: pinned", "report: turned down", "report: unhealthy", "report: unmanaged fields differ", "report: unserved",
 	"rollout: a broken source is waited for", "rollout: a canary soaked", "rollout: a new asset under way", "rollout: an asset gone under way",
-	"rollout: begin", "rollout: begun after another", "rollout: forgiven", "rollout: held as bad", "rollout: held for a person", "rollout: pause", "rollout: promote",
+	"rollout: approved", "rollout: begin", "rollout: begun after another", "rollout: forgiven", "rollout: held as bad", "rollout: held for a person", "rollout: pause", "rollout: promote",
 	"rollout: in the middle of a soak: a resource is unhealthy", "rollout: in the middle of a soak: an asset comes or goes",
 	"rollout: in the middle of a soak: clock jumps", "rollout: in the middle of a soak: restart",
 	"rollout: in the middle of a soak: someone changes production", "rollout: in the middle of a soak: what validations ask is in trouble",

@@ -31,6 +31,8 @@ type Course struct {
 	Fields bool
 	// Train: a rollout of the other records comes before it.
 	Train bool
+	// Approve: its last stage begins when two people have approved it.
+	Approve bool
 }
 
 // shapes of stages, with their soaks.
@@ -58,7 +60,7 @@ func (c *Course) definition() string {
 		of = `type == "Command" && id.startsWith("record/r")`
 		before = fmt.Sprintf("  first:\n    select: type == \"Command\" && !id.startsWith(\"record/r\")\n    stages: [{name: all, rest: true, count: 2, soak: %s}]\n    patience: %s\n    newer: %s\n", c.Soak/2, rolloutPatience, c.Newer)
 	}
-	text := "rollouts:\n" + before + "  records:\n    select: " + of + "\n    stages: " + shapes[c.Shape](c.Soak) + "\n"
+	text := "rollouts:\n" + before + "  records:\n    select: " + of + "\n    stages: " + c.stages() + "\n"
 	if c.Train {
 		text += "    after: first\n"
 	}
@@ -68,6 +70,15 @@ func (c *Course) definition() string {
 	}
 	if c.Asks {
 		text += "    validate: [errors]\nvalidations:\n  errors: {interval: 1m, metrics: {errors: {prometheus: main, query: errors, compare: none, at_most: 2}}}\n"
+	}
+	return text
+}
+
+// stages are those of its shape, the last of which may ask people.
+func (c *Course) stages() string {
+	text := shapes[c.Shape](c.Soak)
+	if c.Approve {
+		text = strings.Replace(text, "rest: true", "rest: true, approval: {quorum: 2}", 1)
 	}
 	return text
 }
@@ -108,11 +119,16 @@ func (l *Lab) govern() {
 }
 
 func someCourse(r *rand.Rand) *Course {
-	return &Course{
+	c := &Course{
 		Shape: r.IntN(len(shapes)), Soak: time.Duration(1+r.IntN(3)) * time.Minute, Stop: r.IntN(4) == 0,
 		Newer: []string{"supersedes", "supersedes", "queues", "held"}[r.IntN(4)], Asks: r.IntN(4) > 0,
 	}
+	c.Approve = c.Shape == waves && c.Soak == 3*time.Minute
+	return c
 }
+
+// waves is the place of that shape.
+const waves = 1
 
 // beginsWithin and restsWithin are how long it may take until all is in sync.
 func (l *Lab) beginsWithin() time.Duration {
@@ -421,6 +437,9 @@ func (p person) orderRollout() error {
 		return err
 	}
 	rollout := list.Rollouts[p.r.IntN(len(list.Rollouts))]
+	if asksPeople(rollout.GetRun()) && p.r.IntN(4) > 0 {
+		return p.as(everybody[p.r.IntN(len(everybody))]).voteOnStage(rollout, p.r.IntN(4) > 0)
+	}
 	kinds := []intent.OrderKind{intent.OrderStart, intent.OrderForgive, intent.OrderRollback, intent.OrderStart, intent.OrderRelease}
 	switch intent.RolloutState(rollout.GetRun().GetState()) {
 	case intent.RolloutRunning:
@@ -437,6 +456,20 @@ func (p person) order(rollout string, kind intent.OrderKind) error {
 	if err == nil {
 		p.mark("rollout: ordered: " + string(kind))
 	}
+	return err
+}
+
+// asksPeople reports whether a run waits for people to let a stage begin.
+func asksPeople(run *apipb.RolloutRun) bool {
+	return run.GetWaitCause() == string(intent.CauseApproval) && intent.RolloutState(run.GetState()) == intent.RolloutRunning
+}
+
+// voteOnStage says a word on the stage that asks people.
+func (p person) voteOnStage(rollout *apipb.Rollout, approve bool) error {
+	p.tell("%s: a word on a stage of %s, by %s: %v", p.d, rollout.Name, p.name, approve)
+	_, err := p.c.Rollouts.VoteOnStage(p.ctx, &apipb.VoteOnStageRequest{
+		Partition: string(p.partition), Rollout: rollout.Name, Run: rollout.Run.Run, Approve: approve, Reason: "I say so",
+	})
 	return err
 }
 
@@ -467,6 +500,13 @@ func (p person) goOnWithRollouts() error {
 		return err
 	}
 	for _, rollout := range list.Rollouts {
+		if asksPeople(rollout.Run) {
+			for _, name := range everybody { // Whoever rejected it has to take that back.
+				if err := p.as(name).voteOnStage(rollout, true); err != nil && !fault.Is(err, fault.Conflict) {
+					return err // It may have begun meanwhile.
+				}
+			}
+		}
 		// Somebody's own stages may take days.
 		if kind := p.hurries(rollout.Run); kind != "" {
 			if err := p.order(rollout.Name, kind); err != nil {

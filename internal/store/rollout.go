@@ -69,7 +69,7 @@ type Rollouts interface {
 	// Judgements lists what is known of the contents of assets, in their order; of
 	// none: of all.
 	Judgements(ctx context.Context, partition intent.PartitionID, assets []intent.AssetID) ([]intent.Judgement, error)
-	// OrderRollout keeps what a person asks of a rollout, and returns it with its
+	// OrderRollout keeps what a person asks of a rollout, or says of one of its stages, and returns it with its
 	// number. From then on no step that rests on what was before is carried out.
 	OrderRollout(ctx context.Context, order intent.RolloutOrder) (intent.RolloutOrder, error)
 	// SetFields edits a document as a rollout: as Documents.EditDocument does, under

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"net/url"
+	"strconv"
 	"time"
 
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -90,6 +92,10 @@ func init() {
 		order.call, order.subject, order.do, order.show = apipbconnect.RolloutServiceOrderRolloutProcedure, "rollout", orderRollout(kind), showForecast(kind)
 		acts["rollout-"+string(kind)] = order
 	}
+	for approve, act := range stageActs {
+		act.call, act.subject, act.do, act.show = apipbconnect.RolloutServiceVoteOnStageProcedure, "rollout", voteOnStage(approve), showStage
+		acts[stageActName(approve)] = act
+	}
 	registerDeliveryActs()
 	registerWorkflowActs()
 }
@@ -106,6 +112,19 @@ var rolloutActs = map[intent.OrderKind]act{
 	intent.OrderEmergency: {title: "Hasten rollout", button: "Go by the stages for emergencies", loosens: true, effect: "The run goes by the stages for emergencies from now on."},
 	intent.OrderForgive:   {title: "Forgive what was judged bad of rollout", button: "Let it be brought again", loosens: true, effect: "What was judged bad may be brought again."},
 	intent.OrderRelease:   {title: "Release rollout", button: "Let its assets follow head", loosens: true, effect: "Its assets follow head, all at once, as checks and budgets let them."},
+}
+
+// stageActs are what people say of a stage that asks them.
+var stageActs = map[bool]act{
+	true:  {title: "Approve the stage of rollout", button: "Approve the stage", undo: "rollout-pause", loosens: true, effect: "Your approval counts for this stage of this run alone. When enough people have approved it, the stage begins."},
+	false: {title: "Reject the stage of rollout", button: "Reject the stage", undo: "rollout-approve", effect: "The stage does not begin, whoever approves it, until you approve it or the run ends."},
+}
+
+func stageActName(approve bool) string {
+	if approve {
+		return "rollout-approve"
+	}
+	return "rollout-reject"
 }
 
 func stop(ctx context.Context, r *reader, request actRequest) (string, error) {
@@ -224,6 +243,66 @@ func orderRollout(kind intent.OrderKind) func(context.Context, *reader, actReque
 		})
 		return fmt.Sprintf("Rollout %s is asked to %s. Its page shows what comes of it.", request.subject, kind), err
 	}
+}
+
+// stageButton leads to a word on a stage of a run.
+func stageButton(partition, rollout string, run *apipb.RolloutRun, stage string, approve bool) actButton {
+	name := stageActName(approve)
+	at := address{kind: "act", partition: partition, name: name, query: url.Values{}}
+	at.query.Set("rollout", rollout)
+	at.query.Set("run", strconv.FormatUint(run.Run, 10))
+	at.query.Set("stage", stage)
+	return actButton{Text: acts[name].button, Link: at.String(), Loosens: acts[name].loosens}
+}
+
+// askedStage is the stage of the newest run that asks people now, or was rejected; nil: none does.
+func askedStage(rollout *apipb.Rollout) *apipb.RolloutStage {
+	for _, stage := range rollout.GetRun().GetStages() {
+		switch intent.ApprovalState(stage.Approval.GetState()) {
+		case intent.ApprovalAsked, intent.ApprovalRejected:
+			if intent.RolloutState(rollout.Run.State).Open() {
+				return stage
+			}
+		}
+	}
+	return nil
+}
+
+// voteOnStage is a word on the stage of the run that the form showed.
+func voteOnStage(approve bool) func(context.Context, *reader, actRequest) (string, error) {
+	return func(ctx context.Context, r *reader, request actRequest) (string, error) {
+		run, err := runNumber(address{query: request.query}, "run")
+		if err != nil {
+			return "", err
+		}
+		response, err := r.Rollouts.VoteOnStage(ctx, &apipb.VoteOnStageRequest{
+			Partition: request.partition, Rollout: request.subject, Run: run, Stage: request.query.Get("stage"), Approve: approve, Reason: request.reason,
+		})
+		if err != nil {
+			return "", err
+		}
+		return fmt.Sprintf("Your word on stage %s of rollout %s, run %d, counts within a second.", response.Order.Stage, request.subject, response.Order.Run), nil
+	}
+}
+
+// showStage shows the run of which a stage is judged, if it is still the newest.
+func showStage(ctx context.Context, r *reader, at address, form *actForm) error {
+	name := at.query.Get("rollout")
+	run, err := runNumber(at, "run")
+	if err != nil {
+		return err
+	}
+	response, err := r.Rollouts.GetRollout(ctx, &apipb.GetRolloutRequest{Partition: at.partition, Rollout: name})
+	if err != nil {
+		return err
+	}
+	if newest := response.Rollout.GetRun().GetRun(); run != 0 && run != newest {
+		form.Refused = fault.New(fault.Conflict, "run %d of rollout %s is not the newest any more", run, name).WithHint("its page shows what run %d brings", newest)
+		return nil
+	}
+	view := rolloutView{Rollout: response.Rollout}
+	form.parts = append(form.parts, makePart("rollout", "rollout-state", view), makePart("stages", "stages", view), makePart("verdicts", "verdicts", view))
+	return nil
 }
 
 // untilWords says when something ends by itself, if it does.

@@ -90,6 +90,7 @@ func listNeeds(views []inboxView, person *apipb.WhoAmIResponse) homeNeeds {
 		} else {
 			needs.Others += len(view.Approvals)
 		}
+		add("rollout", view.Stages)
 		add("delivery", view.Deliveries)
 		for _, question := range view.Questions {
 			if question.Act.Link == "" {

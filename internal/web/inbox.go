@@ -31,6 +31,8 @@ type inboxView struct {
 	Held []inboxItem
 	// Paused are rollouts that go on when somebody says so.
 	Paused []inboxItem
+	// Stages of rollouts, which begin when people have approved them.
+	Stages []inboxItem
 	// Deliveries are versions that wait for a person's word.
 	Deliveries []inboxItem
 	// Questions of runs of workflows, which wait for a person's answer.
@@ -60,7 +62,7 @@ type inboxItem struct {
 
 // Empty: nothing of the partition waits for anybody.
 func (v inboxView) Empty() bool {
-	return len(v.Approvals)+len(v.Held)+len(v.Paused)+len(v.Deliveries)+len(v.Questions)+len(v.Ending) == 0 && v.Stop == nil
+	return len(v.Approvals)+len(v.Held)+len(v.Paused)+len(v.Stages)+len(v.Deliveries)+len(v.Questions)+len(v.Ending) == 0 && v.Stop == nil
 }
 
 // showInbox is what waits for people, in all partitions that the viewer may see.
@@ -149,6 +151,13 @@ func newInbox(p *apipb.Partition, o *apipb.PartitionOverview) inboxView {
 // addRollouts adds those that wait, or are under way.
 func (v *inboxView) addRollouts(rollouts []*apipb.Rollout) {
 	for _, rollout := range rollouts {
+		if stage := askedStage(rollout); stage != nil {
+			v.Stages = append(v.Stages, inboxItem{
+				Sort: "rollout", Text: "stage " + stage.Name + " of rollout " + rollout.Name, Link: link(v.Partition, "rollout", rollout.Name), Reason: rollout.Run.Waits, Since: rollout.Run.Began,
+				Act: stageButton(v.Partition, rollout.Name, rollout.Run, stage.Name, true),
+			})
+			continue
+		}
 		switch intent.RolloutState(rollout.GetRun().GetState()) {
 		case intent.RolloutRunning, intent.RolloutRollingBack:
 			v.Moving = append(v.Moving, inboxItem{

@@ -231,6 +231,16 @@ func (r *reader) orders(rollout *apipb.Rollout) (list []order) {
 			Act: newActButton(rollout.Partition, "rollout-"+string(kind), rollout.Name),
 		})
 	}
+	if stage := askedStage(rollout); stage != nil {
+		for _, approve := range []bool{true, false} {
+			verb := map[bool]string{true: "approve", false: "reject"}[approve]
+			list = append(list, order{
+				What:    map[bool]string{true: "let it go on to stage ", false: "keep it from stage "}[approve] + stage.Name,
+				Command: r.command(rollout.Partition, "rollout", verb, rollout.Name, stage.Name, "--reason", "WHY"),
+				Act:     stageButton(rollout.Partition, rollout.Name, rollout.Run, stage.Name, approve),
+			})
+		}
+	}
 	state := intent.RolloutState(rollout.GetRun().GetState())
 	switch {
 	case state == intent.RolloutPaused:

@@ -102,6 +102,9 @@ type Strategist struct {
 	states map[string]*state
 	// judgements say of contents whether they are good; nil: not read yet.
 	judgements map[intent.AssetID]map[intent.Digest]bool
+	// outdated: a run began since judgements were read. What it brings may be content of long ago, of which
+	// a collection has removed what was found.
+	outdated bool
 	// listed are the assets that rollouts by fields may select, by rollout; contents
 	// those of documents.
 	listed   map[string]*listing
@@ -304,16 +307,16 @@ func (s *Strategist) pass(ctx context.Context) (next time.Time, err error) {
 	return next, nil
 }
 
-// readKnown reads what was judged, once.
+// readKnown reads what was judged, once, and again when a run has begun.
 func (s *Strategist) readKnown(ctx context.Context) error {
-	if s.judgements != nil {
+	if s.judgements != nil && !s.outdated {
 		return nil
 	}
 	judged, err := s.Store.Judgements(ctx, s.Partition, nil)
 	if err != nil {
 		return err
 	}
-	s.judgements = map[intent.AssetID]map[intent.Digest]bool{}
+	s.judgements, s.outdated = map[intent.AssetID]map[intent.Digest]bool{}, false
 	for _, j := range judged {
 		s.recordJudgement(j)
 	}
@@ -371,6 +374,12 @@ func (s *Strategist) goOn(ctx context.Context, v *view, name string) (conduct.De
 	if facts.unread || decision.Act && !s.visits.Recall(name) {
 		return s.awaitVisit(ctx, v, name, st), nil
 	}
+	if stale, err := s.isForgotten(ctx, v, decision.Step); err != nil {
+		return decision, err
+	} else if stale {
+		s.judgements = nil // The next pass decides by what the store has.
+		return conduct.Decision{Next: s.Runtime.Now(), Seen: st.observations, Run: facts.Run}, nil
+	}
 	if decision.Act {
 		s.Runtime.Point("rollout")
 		if err := s.Store.SaveRollout(ctx, s.lease, decision.Step); err != nil {
@@ -397,9 +406,43 @@ func (s *Strategist) goOn(ctx context.Context, v *view, name string) (conduct.De
 	return decision, nil
 }
 
+// isForgotten reports whether a step has assets go back to content of which the store knows no longer that it is good.
+// A collection removes what was found of content that no incarnation had any more; such content may be published again, and
+// what was read before is not to vouch for it (S20).
+func (s *Strategist) isForgotten(ctx context.Context, v *view, step store.RolloutStep) (bool, error) {
+	var assets []intent.AssetID
+	for _, pin := range step.Pins {
+		if pin.Rank == intent.RankRollback {
+			assets = append(assets, pin.Asset)
+		}
+	}
+	if len(assets) == 0 {
+		return false, nil
+	}
+	judged, err := s.Store.Judgements(ctx, s.Partition, assets)
+	if err != nil {
+		return false, err
+	}
+	judged = append(judged, step.Judged...) // They are stored with the pins.
+	for _, pin := range step.Pins {
+		if pin.Rank != intent.RankRollback {
+			continue
+		}
+		content, err := s.contentAt(ctx, v, pin.Incarnation, pin.Asset)
+		if err != nil {
+			return false, err
+		}
+		if !slices.ContainsFunc(judged, func(j intent.Judgement) bool { return j.Asset == pin.Asset && j.Effective == content && j.Good }) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
 // saved takes up what is in the store now.
 func (s *Strategist) saved(st *state, step store.RolloutStep) {
 	if step.Run.Name != "" {
+		s.outdated = s.outdated || s.view.runs[step.Run.Name].Run != step.Run.Run
 		s.view.runs[step.Run.Name] = step.Run
 	}
 	for _, asset := range step.Forget {

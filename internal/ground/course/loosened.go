@@ -83,12 +83,22 @@ func loosenedStage(prev, next *intentpb.RolloutStage) (findings []string) {
 		{!sameMembers(prev, next), "has other assets or groups"},
 		// A window where there was none only makes it wait.
 		{prev.Window != nil && !proto.Equal(prev.Window, next.Window), "has another window, or none"},
+		{asksLess(prev.Approval, next.Approval), "asks fewer people, or others, to approve it"},
 	} {
 		if part.less {
 			findings = append(findings, part.says)
 		}
 	}
 	return findings
+}
+
+// asksLess reports whether fewer people, others, or approvals that last longer let a stage begin.
+func asksLess(prev, next *intentpb.Judgement) bool {
+	if prev == nil || next == nil {
+		return prev != nil
+	}
+	lasts := prev.Expires != nil && (next.Expires == nil || longer(next.Expires, prev.Expires))
+	return max(1, next.Quorum) < max(1, prev.Quorum) || lasts || !slices.Equal(prev.Roles, next.Roles)
 }
 
 // more: 0 has no bound.

@@ -45,6 +45,28 @@ func TestLoosened(t *testing.T) {
 	if said := course.Loosened(strict(), strict(), "web"); len(said) > 0 {
 		t.Errorf("the same is loosened: %q", said)
 	}
+	approved := func(quorum uint32, expires time.Duration, roles ...string) *intentpb.Policy {
+		p := strict()
+		p.Rollouts[0].Stages[1].Approval = &intentpb.Judgement{Quorum: quorum, Roles: roles, Expires: durationpb.New(expires)}
+		return p
+	}
+	never := approved(2, time.Hour)
+	never.Rollouts[0].Stages[1].Approval.Expires = nil
+	for name, looser := range map[string]*intentpb.Policy{
+		"nobody": strict(), "one person": approved(0, time.Hour), "others": approved(2, time.Hour, "operator"), "for longer": approved(2, 2*time.Hour), "for good": never,
+	} {
+		if said := course.Loosened(approved(2, time.Hour), looser, "web"); !slices.Equal(said, []string{"the stage rest asks fewer people, or others, to approve it"}) {
+			t.Errorf("%s: said %q", name, said)
+		}
+	}
+	for name, stricter := range map[string]*intentpb.Policy{"three people": approved(3, time.Hour), "for less long": approved(2, time.Minute)} {
+		if said := course.Loosened(approved(2, time.Hour), stricter, "web"); len(said) > 0 {
+			t.Errorf("%s is loosened: %q", name, said)
+		}
+	}
+	if said := course.Loosened(strict(), approved(1, time.Hour), "web"); len(said) > 0 {
+		t.Errorf("an approval more is loosened: %q", said)
+	}
 	changes := map[string]func(p *intentpb.Policy, r *intentpb.Rollout){
 		"it changes something else": func(_ *intentpb.Policy, r *intentpb.Rollout) {
 			r.Field = &intentpb.DocumentField{Document: "d", Pointer: "/x"}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"slices"
+	"strings"
 
 	"lehr.dev/internal/ground/fault"
 )
@@ -194,4 +195,44 @@ func (r *Rollout) Last(kind OrderKind) *RolloutEvent {
 
 func (s RolloutStanding) refuse(format, hint string, arguments ...any) error {
 	return fault.New(fault.Conflict, "rollout "+s.Name+": "+format, arguments...).WithHint("%s", hint)
+}
+
+// StageToJudge is the stage that a word of a person is on: the named one of the newest run, or with an empty name the one that asks
+// people now. Run 0 is the newest. It says why the word makes no sense now, with what stands.
+func (s RolloutStanding) StageToJudge(kind OrderKind, run uint64, name string) (*StageProgress, error) {
+	status := "lehr rollout status " + s.Name + " says what it waits for"
+	switch {
+	case s.Run == nil:
+		return nil, s.refuse("it has no run yet", status)
+	case run != 0 && run != s.Run.Run:
+		return nil, s.refuse("run %d is the newest, and this word is on run %d", "look at what the newest brings, and say it of that: lehr rollout status "+s.Name, s.Run.Run, run)
+	case !s.state().Open():
+		return nil, s.refuse("run %d ended: it is %s", "lehr rollout status "+s.Name+" tells of it", s.Run.Run, s.state())
+	}
+	var names []string
+	var stage *StageProgress
+	for i := range s.Run.Progress.Stages {
+		one := &s.Run.Progress.Stages[i]
+		if one.Approval == nil {
+			continue
+		}
+		names = append(names, one.Name)
+		isAsked := one.Approval.State == ApprovalAsked || one.Approval.State == ApprovalRejected
+		if one.Name == name || name == "" && isAsked && stage == nil {
+			stage = one
+		}
+	}
+	switch {
+	case stage == nil && name == "":
+		return nil, s.refuse("no stage of run %d asks people now", status, s.Run.Run)
+	case stage == nil && len(names) == 0:
+		return nil, fault.New(fault.Invalid, "rollout %s: no stage of run %d asks people", s.Name, s.Run.Run).WithHint("a stage of lehr.yaml with approval: {quorum: 1} does")
+	case stage == nil:
+		return nil, fault.New(fault.NotFound, "rollout %s: run %d has no stage %.100q that asks people", s.Name, s.Run.Run, name).WithHint("these do: %s", strings.Join(names, ", "))
+	case stage.Approval.State == ApprovalGiven:
+		return nil, s.refuse("stage %s of run %d is approved already", "lehr rollout pause "+s.Name+" --reason WHY lets no more assets go on", stage.Name, s.Run.Run)
+	case stage.Approval.State == ApprovalLater && kind == OrderApprove:
+		return nil, s.refuse("nobody is asked yet whether stage %s may begin: what comes before it may show why not", status, stage.Name)
+	}
+	return stage, nil
 }

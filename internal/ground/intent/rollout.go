@@ -73,6 +73,10 @@ type Rollout struct {
 	Accepted  []string `json:"accepted,omitempty"`
 	Promoted  bool     `json:"promoted,omitempty"`
 	Emergency bool     `json:"emergency,omitempty"`
+	// Votes are the newest words of people on stages that ask them, and Approved the stages
+	// that enough of them let begin.
+	Votes    []StageVote `json:"votes,omitempty"`
+	Approved []string    `json:"approved,omitempty"`
 	// Bad says why what it brings was judged bad; empty: it was not.
 	Bad string `json:"bad,omitempty"`
 	// Back is the incarnation to which it was rolled back, and Reverts the assets of
@@ -152,6 +156,7 @@ type RolloutCause string
 
 const (
 	CauseStage    RolloutCause = "stage"    // a stage that it is at, or that wants none of its assets
+	CauseApproval RolloutCause = "approval" // people, to let a stage begin
 	CausePause    RolloutCause = "pause"    // it is paused
 	CauseStop     RolloutCause = "stop"     // the stop is on
 	CauseRollouts RolloutCause = "rollouts" // the rollouts that it comes after
@@ -174,6 +179,41 @@ type StageProgress struct {
 	// Began is when its first asset was let go on, Ended when it was done.
 	Began time.Time `json:"began,omitzero"`
 	Ended time.Time `json:"ended,omitzero"`
+	// Approval of people that it needs; nil: it asks nobody.
+	Approval *StageApproval `json:"approval,omitempty"`
+}
+
+// StageApproval is how far people have come with a stage that begins when they have approved it.
+type StageApproval struct {
+	State ApprovalState `json:"state"`
+	// Approved of Needs people have, each of whom has one of Roles.
+	Approved int    `json:"approved"`
+	Needs    int    `json:"needs"`
+	Roles    []Role `json:"roles"`
+	// RejectedBy is who rejected it, for Reason; empty: nobody did.
+	RejectedBy string `json:"rejectedBy,omitempty"`
+	Reason     string `json:"reason,omitempty"`
+}
+
+// ApprovalState says what people are asked of a stage.
+type ApprovalState string
+
+const (
+	ApprovalLater    ApprovalState = "later"    // what comes before it is not done, so nobody is asked
+	ApprovalAsked    ApprovalState = "asked"    // it waits for people
+	ApprovalRejected ApprovalState = "rejected" // one of them rejected it
+	ApprovalGiven    ApprovalState = "approved" // enough of them approved it
+)
+
+// StageVote is a person's word on whether a run goes on to a stage.
+type StageVote struct {
+	Stage string `json:"stage"`
+	By    Actor  `json:"by"`
+	// Roles that the person had, read where the word was stored.
+	Roles   []Role    `json:"roles"`
+	At      time.Time `json:"at"`
+	Approve bool      `json:"approve"`
+	Reason  string    `json:"reason,omitempty"`
 }
 
 // ValidationVerdict is what a validation finds of a stage.
@@ -211,7 +251,7 @@ type RolloutEvent struct {
 	At time.Time `json:"at"`
 	By Actor     `json:"by"`
 	// Kind is "begin", "select", "stage", "verdict", "bad", "good", "rollback", "land",
-	// "kept", or a RolloutOrder's.
+	// "kept", "approved", or a RolloutOrder's.
 	Kind string `json:"kind"`
 	// Stage that is done, of kind "stage".
 	Stage string `json:"stage,omitempty"`
@@ -247,7 +287,16 @@ const (
 	OrderRelease   OrderKind = "release"   // its assets follow head
 )
 
-// OrderKinds are all of them.
+// Words of people on a stage that asks them.
+const (
+	OrderApprove OrderKind = "approve" // it may begin
+	OrderReject  OrderKind = "reject"  // it may not
+)
+
+// IsVote reports whether it is a word on a stage.
+func (k OrderKind) IsVote() bool { return k == OrderApprove || k == OrderReject }
+
+// OrderKinds are all that may be asked of a rollout itself.
 func OrderKinds() []OrderKind {
 	return []OrderKind{OrderStart, OrderPause, OrderResume, OrderAbort, OrderSkip, OrderPromote, OrderRollback, OrderEmergency, OrderForgive, OrderRelease}
 }
@@ -264,6 +313,11 @@ type RolloutOrder struct {
 	Reason string          `json:"reason"`
 	By     Actor           `json:"by"`
 	At     time.Time       `json:"at"`
+	// Run and Stage that a word is on. Roles: before it is stored, those of which its person needs
+	// one; then those that the person had.
+	Run   uint64 `json:"run,omitempty"`
+	Stage string `json:"stage,omitempty"`
+	Roles []Role `json:"roles,omitempty"`
 }
 
 // Observation is what a rollout saw of an asset with one content.

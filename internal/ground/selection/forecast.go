@@ -23,7 +23,7 @@ type Step struct {
 const mostSteps, mostLooks = 10_000, 300_000
 
 // Forecast says how a rollout goes at the earliest: as if each asset were in sync
-// so long after it is let go on, and healthy from then on, and each stage judged good as
+// so long after it is let go on, and healthy from then on, and each stage judged good, and approved, as
 // early as can be; what is blocked, and what is not healthy now, stays so. Its last steps are what never goes on. It
 // takes some choices for each wave; where that is too much, its last steps are the
 // rest of each stage.
@@ -36,6 +36,9 @@ func Forecast(p Policy, targets []Target, now time.Time, takes time.Duration) (s
 		}
 	}
 	p.Stages = slices.Clone(p.Stages)
+	for i := range p.Stages {
+		p.Stages[i].Held = ""
+	}
 	stages, _ := p.parts(targets)
 	stageOf := map[intent.AssetID]int{}
 	arrived := make([]time.Time, len(stages)) // the last of each

@@ -50,6 +50,9 @@ type Stage struct {
 	// Judged is how long what judges the stage takes at least, since the last of it arrived:
 	// a Forecast heeds it. Who judges says so by Gate.
 	Judged time.Duration
+	// Held says for what it waits before any of its assets goes on, when the stages before it are
+	// done; empty: for nothing. Skip ends that.
+	Held string
 	// Gate says for what the stages after it wait when all of its assets are done;
 	// empty: for nothing.
 	Gate string
@@ -125,6 +128,8 @@ type Status struct {
 	Waits string
 	// For are the assets it waits for.
 	For []intent.AssetID
+	// Held: it waits for what Stage.Held says.
+	Held bool
 }
 
 // isDone reports whether an asset has gone through the stage.
@@ -151,6 +156,8 @@ func Choose(p Policy, targets []Target, now time.Time) Choice {
 			choice.Assets = append(choice.Assets, chooser.all()...)
 		case !ready:
 			chooser.status.Waits = "for the stages before it"
+		case stage.Held != "":
+			chooser.status.Waits, chooser.status.Held = stage.Held, true
 		default:
 			chooser.choose(settled(soaked, previous))
 			choice.Assets = append(choice.Assets, chooser.chosen...)

@@ -68,6 +68,8 @@ func TestPolicies(t *testing.T) {
 			[]string{"0: [a/1 a/2 b/1] ", "1: [a/3 b/2] ", "2: [c/1] "}},
 		"each stage is judged": {[]selection.Stage{{Name: "canary", Wants: canary, Wave: selection.Wave{Count: 2}, Soak: 2 * time.Minute, Judged: 20 * time.Minute}, {Name: "rest", Delay: time.Minute, Judged: 20 * time.Minute}},
 			[]string{"0: [a/1 b/1] canary", "3: [c/1] canary", "24: [a/2 a/3 b/2] rest"}},
+		"people approve it at once": {[]selection.Stage{{Name: "canary", Wants: canary}, {Name: "rest", Held: "for people"}},
+			[]string{"0: [a/1 b/1 c/1] canary", "1: [a/2 a/3 b/2] rest"}},
 		"a window": {[]selection.Stage{{Open: opens}}, []string{"60: [a/1 a/2 a/3 b/1 b/2 c/1] "}},
 		"a pause between waves": {[]selection.Stage{{Wave: selection.Wave{Count: 3}, Delay: 7 * time.Minute}},
 			[]string{"0: [a/1 a/2 a/3] ", "8: [b/1 b/2 c/1] "}},

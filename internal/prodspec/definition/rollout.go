@@ -13,6 +13,7 @@ import (
 
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/internal/ground/course"
+	"lehr.dev/internal/ground/intent"
 )
 
 const (
@@ -26,7 +27,7 @@ const (
 
 var (
 	rolloutKeys = []string{"select", "by", "stages", "validate", "on_bad", "newer", "patience", "after", "emergency", "rollback"}
-	stageKeys   = []string{"name", "scopes", "where", "rest", "by", "order", "parallel", "count", "percent", "factor", "most", "delay", "soak", "window", "plugin"}
+	stageKeys   = []string{"name", "scopes", "where", "rest", "by", "order", "parallel", "count", "percent", "factor", "most", "delay", "soak", "window", "plugin", "approval"}
 	windowKeys  = []string{"zone", "open", "freezes", "holidays"}
 )
 
@@ -282,7 +283,32 @@ func (r *rolloutParser) stage(node *yaml.Node, at, field string, index int) (sta
 			r.parser.at(pluginNode, at+".plugin", "%s.plugin must be the name of a plugin of checks, is %s", at, describe(pluginNode)).hint("whoever runs the server lists it under plugins, in the file of --external-checks")
 		}
 	}
+	if approval := fields["approval"]; approval != nil {
+		stage.Approval = r.approval(approval, at+".approval")
+	}
 	return stage, rest
+}
+
+// approval is what a stage asks of people before it begins.
+func (r *rolloutParser) approval(node *yaml.Node, at string) *intentpb.Judgement {
+	fields := r.fields(node, at, []string{"quorum", "roles", "expires"})
+	spec := &intentpb.Judgement{}
+	if quorum := fields["quorum"]; quorum != nil {
+		if spec.Quorum = r.number(quorum, at+".quorum", 1); spec.Quorum > maxQuorum {
+			r.parser.at(quorum, at+".quorum", "%s.quorum: %d people are more than %d", at, spec.Quorum, maxQuorum).hint("write how many must approve, for example 2")
+		}
+	}
+	if roles := fields["roles"]; roles != nil {
+		spec.Roles = r.texts(roles, at+".roles")
+		for i, role := range spec.Roles {
+			_, err := intent.ParseRole(role)
+			r.check(item(roles, i), at+".roles", err)
+		}
+	}
+	if expires := fields["expires"]; expires != nil {
+		spec.Expires = durationpb.New(r.duration(expires, at+".expires"))
+	}
+	return spec
 }
 
 // members reads which assets belong to a stage.
@@ -395,15 +421,15 @@ func (r *rolloutParser) canary(node *yaml.Node, stages []*intentpb.RolloutStage)
 	}
 }
 
-// goesBack: no calendar and no plugin keeps what goes back, and a field goes back by itself.
+// goesBack: no calendar, no plugin and no person keeps what goes back, and a field goes back by itself.
 func (r *rolloutParser) goesBack(node *yaml.Node, made *intentpb.Rollout) {
 	at := r.at + ".rollback"
 	if made.Field != nil {
 		r.parser.at(node, at, "a rollout that sets a field of a document has no stages to go back by").hint("remove %s; undo edits the document, and that goes as any change does", at)
 	}
 	for i, s := range made.Rollback {
-		if s.Window != nil || s.Plugin != "" {
-			r.parser.at(item(node, i), fmt.Sprintf("%s[%d]", at, i), "a stage of %s has a window or a plugin: they could keep what was found bad", at).hint("remove them; delay and soak say how fast it goes")
+		if s.Window != nil || s.Plugin != "" || s.Approval != nil {
+			r.parser.at(item(node, i), fmt.Sprintf("%s[%d]", at, i), "a stage of %s has a window, a plugin or an approval: they could keep what was found bad", at).hint("remove them; delay and soak say how fast it goes")
 		}
 	}
 }

@@ -59,7 +59,7 @@ func TestRolloutsAreRead(t *testing.T) {
   sizes:
     select: id.startsWith("c/")
     by: {document: written, field: "/{scope.cluster}", pull_request: hub}
-    stages: [{rest: true}]
+    stages: [{rest: true, approval: {quorum: 2, roles: [approver, operator], expires: 2d}}]
   waves:
     select: id.startsWith("b/")
     stages: [{rest: true}]
@@ -90,8 +90,9 @@ validations:
 		},
 		{Name: "knobs", Select: `id.startsWith("a/")`, Field: &intentpb.DocumentField{Document: "knobs", Pointer: "/clusters/{scope.cluster}/version", Source: "held"}, Stages: rest},
 		{
-			Name: "sizes", Select: `id.startsWith("c/")`, Stages: rest,
-			Field: &intentpb.DocumentField{Document: "written", Pointer: "/{scope.cluster}", Source: "written", InRepository: true, PullRequest: "hub"},
+			Name: "sizes", Select: `id.startsWith("c/")`,
+			Stages: []*intentpb.RolloutStage{{Name: "1", Approval: &intentpb.Judgement{Quorum: 2, Roles: []string{"approver", "operator"}, Expires: durationpb.New(48 * time.Hour)}}},
+			Field:  &intentpb.DocumentField{Document: "written", Pointer: "/{scope.cluster}", Source: "written", InRepository: true, PullRequest: "hub"},
 		},
 		{Name: "waves", Select: `id.startsWith("b/")`, Stages: rest, After: []string{"frontends"}},
 	}
@@ -183,8 +184,15 @@ func TestMistakesInRollouts(t *testing.T) {
 		by("{document: knobs, field: /a/-}"):                  `a place of which the next edit makes another`,
 		by("{document: knobs, field: /a, at: x}"):             "unknown field rollouts.r.by.at",
 		emergency("{rest: true}"):                             "emergency lets all go on at once",
-		"{select: true, stages: [{rest: true}], rollback: [{rest: true, plugin: x}]}":                    "has a window or a plugin",
-		"{select: true, stages: [{rest: true}], rollback: [{rest: true, window: {zone: UTC}}]}":          "has a window or a plugin",
+		"{select: true, stages: [{rest: true}], rollback: [{rest: true, approval: {}}]}":                 "has a window, a plugin or an approval",
+		"{select: true, stages: [{rest: true, approval: 2}]}":                                            "approval must be a mapping",
+		"{select: true, stages: [{rest: true, approval: {people: 2}}]}":                                  "unknown field rollouts.r.stages[0].approval.people",
+		"{select: true, stages: [{rest: true, approval: {quorum: 0}}]}":                                  "quorum",
+		"{select: true, stages: [{rest: true, approval: {quorum: 21}}]}":                                 "21 people are more than 20",
+		"{select: true, stages: [{rest: true, approval: {roles: [boss]}}]}":                              "boss",
+		"{select: true, stages: [{rest: true, approval: {expires: soon}}]}":                              "expires",
+		"{select: true, stages: [{rest: true}], rollback: [{rest: true, plugin: x}]}":                    "has a window, a plugin or an approval",
+		"{select: true, stages: [{rest: true}], rollback: [{rest: true, window: {zone: UTC}}]}":          "has a window, a plugin or an approval",
 		"{select: true, by: {document: k, field: /a}, stages: [{rest: true}], rollback: [{rest: true}]}": "no stages to go back by",
 		"{select: true, stages: [{rest: true}], rollback: [{rest: true}, {scopes: [a]}]}":                "can have no assets",
 		emergency("{rest: true, count: 1}"):                                                              "emergency lets all go on at once",

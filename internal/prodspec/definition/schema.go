@@ -316,6 +316,7 @@ func stagesSchema() map[string]any {
 		"name": map[string]any{"type": []string{"string", "integer"}}, "scopes": texts(), "where": expression(), "rest": map[string]any{"const": true},
 		"by": map[string]any{"type": "string", "pattern": grouping.String()}, "order": texts(), "parallel": number(1), "count": number(1), "percent": percent(),
 		"factor": map[string]any{"type": "number"}, "most": number(1), "delay": duration(), "soak": duration(), "window": object(window, "zone"), "plugin": text(),
+		"approval": object(map[string]any{"quorum": number(1), "roles": texts(), "expires": duration()}),
 	}))
 	stages["minItems"] = 1
 	return stages

@@ -43,6 +43,9 @@ type rolling struct {
 	// began to govern it.
 	went   map[called]bool
 	fields fieldsSet
+	// words are what people said last of stages that ask them, and approved the stages that enough of them had let begin.
+	words    map[stageRun]map[string]bool
+	approved map[stageRun]bool
 }
 
 type runOf struct {
@@ -58,6 +61,7 @@ type stageRun struct {
 
 func newRolling() rolling {
 	return rolling{
+		words: map[stageRun]map[string]bool{}, approved: map[stageRun]bool{},
 		fields:    fieldsSet{contents: []map[string]string{{}}, before: map[string]string{}, named: map[stageRun]bool{}},
 		foundGood: map[stageRun]bool{}, went: map[called]bool{},
 		runs: map[string]intent.Rollout{}, soaks: map[intent.AssetID]*soak{}, longest: map[called]time.Duration{}, brought: map[called]bool{},
@@ -88,6 +92,9 @@ func (m *Monitor) rolled(news *news, before map[intent.AssetID][]intent.Pin) {
 		return
 	}
 	m.readRuns()
+	for _, r := range news.own {
+		m.voted(r)
+	}
 	m.wentThrough(before)
 	m.governs()
 	m.fields()
@@ -314,6 +321,7 @@ func (m *Monitor) letOn(asset intent.AssetID, previous, forward *intent.Pin, new
 		return
 	}
 	m.comesAfter(run, rollout)
+	m.peopleApproved(run, stageOf(rollout, own))
 	m.hold(run.State != intent.RolloutPaused, "S19", "run %d of %s lets %s go on, and is paused", run.Run, run.Name, asset)
 	m.ask("S19")
 	stage := stageOf(rollout, own)

@@ -339,11 +339,11 @@ func (s *Store) Judgements(ctx context.Context, partition intent.PartitionID, as
 // revision of the partition, which no loss of commits takes back.
 func (s *Store) OrderRollout(ctx context.Context, order intent.RolloutOrder) (intent.RolloutOrder, error) {
 	attempt := fmt.Sprintf("asking the rollout %q of %q to %s", order.Name, order.Partition, order.Kind)
-	if !slices.Contains(intent.OrderKinds(), order.Kind) {
+	if !slices.Contains(intent.OrderKinds(), order.Kind) && !order.Kind.IsVote() {
 		return order, fault.New(fault.Invalid, "%s: nothing of that kind can be asked", attempt)
 	}
 	err := s.write(ctx, attempt, func(t *transaction) error {
-		if err := t.authorize(intent.Operator, order.Partition); err != nil {
+		if err := t.authorizeOrder(&order); err != nil {
 			return err
 		}
 		if err := mustRegister(t, attempt, order.Partition); err != nil {
@@ -352,7 +352,7 @@ func (s *Store) OrderRollout(ctx context.Context, order intent.RolloutOrder) (in
 		if order.At.IsZero() {
 			order.At = t.now.UTC()
 		}
-		t.audit(order.Partition, t.now, order.By, "rollout-"+string(order.Kind), order.Name, string(order.Value)).because(order.Reason)
+		t.audit(order.Partition, t.now, order.By, "rollout-"+string(order.Kind), order.Name, orderDetail(order)).because(order.Reason)
 		if err := t.bump(order.Partition); err != nil {
 			return err
 		}
@@ -368,6 +368,28 @@ func (s *Store) OrderRollout(ctx context.Context, order intent.RolloutOrder) (in
 		return err
 	})
 	return order, err
+}
+
+// authorizeOrder lets operators order, and of words on a stage those who have one of the order's roles. The order
+// has the roles of its person afterwards.
+func (t *transaction) authorizeOrder(order *intent.RolloutOrder) (err error) {
+	if !order.Kind.IsVote() {
+		order.Roles = nil
+		return t.authorize(intent.Operator, order.Partition)
+	}
+	if len(order.Roles) == 0 {
+		order.Roles = []intent.Role{intent.Approver}
+	}
+	order.Roles, err = t.authorizeAny(order.Roles, order.Partition)
+	return err
+}
+
+// orderDetail is what the audit says of an order besides its reason.
+func orderDetail(order intent.RolloutOrder) string {
+	if order.Kind.IsVote() {
+		return fmt.Sprintf("run %d, stage %s", order.Run, order.Stage)
+	}
+	return string(order.Value)
 }
 
 // RolloutOrders lists those with a higher number.

@@ -65,6 +65,10 @@ func (w *world) caused() []caused {
 			_, err := w.OrderRollout(ctx, intent.RolloutOrder{Partition: shop, Name: "web", Kind: intent.OrderPause, By: bob})
 			return err
 		}},
+		{"OrderRollout", intent.Approver, shop, none, func(ctx context.Context) error {
+			_, err := w.OrderRollout(ctx, intent.RolloutOrder{Partition: shop, Name: "web", Kind: intent.OrderApprove, Run: 1, Stage: "rest", By: bob, Roles: []intent.Role{intent.Approver}})
+			return err
+		}},
 		{"RecordDelivery", intent.Operator, shop, none, func(ctx context.Context) error { return delivered(ctx, w) }},
 		{"StartWorkflow", intent.Operator, shop, none, func(ctx context.Context) error {
 			_, err := w.StartWorkflow(ctx, workflowRun("promote"), nil, intent.Operator)

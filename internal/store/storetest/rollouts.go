@@ -315,6 +315,22 @@ func rolloutOrders(w *world) {
 	if diff := cmp.Diff([]intent.RolloutOrder{second}, orders); diff != "" {
 		t.Errorf("orders after the first:\n%s", diff)
 	}
+	word := intent.RolloutOrder{Partition: shop, Name: "web", Kind: intent.OrderApprove, Run: 3, Stage: "rest", Reason: "looks good", By: bob, At: noon}
+	said, err := w.OrderRollout(ctx, word)
+	w.must(err)
+	if !slices.Contains(said.Roles, intent.Approver) {
+		t.Errorf("a word was stored with the roles %v, and its person has all", said.Roles)
+	}
+	orders, err = w.RolloutOrders(ctx, shop, second.Number)
+	w.must(err)
+	if diff := cmp.Diff([]intent.RolloutOrder{said}, orders); diff != "" {
+		t.Errorf("the word:\n%s", diff)
+	}
+	records, err := w.AuditRecords(ctx, store.AuditFilter{Partition: shop})
+	w.must(err)
+	if last := records[len(records)-1]; last.Verb != "rollout-approve" || last.Detail != "run 3, stage rest" || last.Reason != "looks good" {
+		t.Errorf("the audit says of it %+v", last)
+	}
 	_, err = w.OrderRollout(ctx, intent.RolloutOrder{Partition: shop, Name: "web", Kind: "dance", By: bob})
 	w.refused(err, fault.Invalid)
 	_, err = w.OrderRollout(ctx, intent.RolloutOrder{Partition: "nowhere", Name: "web", Kind: intent.OrderPause, By: bob})

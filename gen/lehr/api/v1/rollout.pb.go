@@ -334,7 +334,7 @@ type RolloutRun struct {
 	Events []*RolloutEvent `protobuf:"bytes,22,rep,name=events" json:"events,omitempty"`
 	// How many fields a run that sets a value is about.
 	Fields int64 `protobuf:"varint,23,opt,name=fields" json:"fields,omitempty"`
-	// The kind of what it waits for: "stage", "pause", "stop", "rollouts", "bad", "person",
+	// The kind of what it waits for: "stage", "approval" (people, to let a stage begin), "pause", "stop", "rollouts", "bad", "person",
 	// "ended" (a run of the same content), "document", "back"; empty: for nothing.
 	WaitCause string `protobuf:"bytes,24,opt,name=wait_cause,json=waitCause" json:"wait_cause,omitempty"`
 	// Of the incarnation that it brings: the sources that changed with it, with their
@@ -670,7 +670,9 @@ type RolloutStage struct {
 	// A person let it be done whatever it lacks.
 	Skipped bool `protobuf:"varint,8,opt,name=skipped" json:"skipped,omitempty"`
 	// Assets of it, at most 100: those that are not done first.
-	Assets        []*RolloutAsset `protobuf:"bytes,9,rep,name=assets" json:"assets,omitempty"`
+	Assets []*RolloutAsset `protobuf:"bytes,9,rep,name=assets" json:"assets,omitempty"`
+	// Of a stage that begins when people have approved it.
+	Approval      *StageApproval `protobuf:"bytes,10,opt,name=approval" json:"approval,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -768,6 +770,163 @@ func (x *RolloutStage) GetAssets() []*RolloutAsset {
 	return nil
 }
 
+func (x *RolloutStage) GetApproval() *StageApproval {
+	if x != nil {
+		return x.Approval
+	}
+	return nil
+}
+
+// StageApproval is what people say of a stage that begins when they have approved it.
+type StageApproval struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// "later" (what comes before it is not done), "asked", "rejected", "approved".
+	State string `protobuf:"bytes,1,opt,name=state" json:"state,omitempty"`
+	// So many of those who count have approved, of so many that are needed.
+	Approved int32 `protobuf:"varint,2,opt,name=approved" json:"approved,omitempty"`
+	Needs    int32 `protobuf:"varint,3,opt,name=needs" json:"needs,omitempty"`
+	// Of which each of them has one.
+	Roles []string `protobuf:"bytes,4,rep,name=roles" json:"roles,omitempty"`
+	// The newest word of each person in the run, the oldest first.
+	Votes         []*StageVote `protobuf:"bytes,5,rep,name=votes" json:"votes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StageApproval) Reset() {
+	*x = StageApproval{}
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StageApproval) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StageApproval) ProtoMessage() {}
+
+func (x *StageApproval) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StageApproval.ProtoReflect.Descriptor instead.
+func (*StageApproval) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *StageApproval) GetState() string {
+	if x != nil {
+		return x.State
+	}
+	return ""
+}
+
+func (x *StageApproval) GetApproved() int32 {
+	if x != nil {
+		return x.Approved
+	}
+	return 0
+}
+
+func (x *StageApproval) GetNeeds() int32 {
+	if x != nil {
+		return x.Needs
+	}
+	return 0
+}
+
+func (x *StageApproval) GetRoles() []string {
+	if x != nil {
+		return x.Roles
+	}
+	return nil
+}
+
+func (x *StageApproval) GetVotes() []*StageVote {
+	if x != nil {
+		return x.Votes
+	}
+	return nil
+}
+
+// StageVote is a person's word on a stage.
+type StageVote struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	By            *Actor                 `protobuf:"bytes,1,opt,name=by" json:"by,omitempty"`
+	Approve       bool                   `protobuf:"varint,2,opt,name=approve" json:"approve,omitempty"`
+	Reason        string                 `protobuf:"bytes,3,opt,name=reason" json:"reason,omitempty"`
+	At            *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=at" json:"at,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StageVote) Reset() {
+	*x = StageVote{}
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StageVote) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StageVote) ProtoMessage() {}
+
+func (x *StageVote) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StageVote.ProtoReflect.Descriptor instead.
+func (*StageVote) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *StageVote) GetBy() *Actor {
+	if x != nil {
+		return x.By
+	}
+	return nil
+}
+
+func (x *StageVote) GetApprove() bool {
+	if x != nil {
+		return x.Approve
+	}
+	return false
+}
+
+func (x *StageVote) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *StageVote) GetAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.At
+	}
+	return nil
+}
+
 // RolloutAsset is an asset of a stage.
 type RolloutAsset struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -785,7 +944,7 @@ type RolloutAsset struct {
 
 func (x *RolloutAsset) Reset() {
 	*x = RolloutAsset{}
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[6]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -797,7 +956,7 @@ func (x *RolloutAsset) String() string {
 func (*RolloutAsset) ProtoMessage() {}
 
 func (x *RolloutAsset) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[6]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -810,7 +969,7 @@ func (x *RolloutAsset) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RolloutAsset.ProtoReflect.Descriptor instead.
 func (*RolloutAsset) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{6}
+	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *RolloutAsset) GetAsset() string {
@@ -859,7 +1018,7 @@ type RolloutVerdict struct {
 
 func (x *RolloutVerdict) Reset() {
 	*x = RolloutVerdict{}
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[7]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -871,7 +1030,7 @@ func (x *RolloutVerdict) String() string {
 func (*RolloutVerdict) ProtoMessage() {}
 
 func (x *RolloutVerdict) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[7]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -884,7 +1043,7 @@ func (x *RolloutVerdict) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RolloutVerdict.ProtoReflect.Descriptor instead.
 func (*RolloutVerdict) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{7}
+	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *RolloutVerdict) GetValidation() string {
@@ -950,7 +1109,7 @@ type RolloutMetric struct {
 
 func (x *RolloutMetric) Reset() {
 	*x = RolloutMetric{}
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[8]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -962,7 +1121,7 @@ func (x *RolloutMetric) String() string {
 func (*RolloutMetric) ProtoMessage() {}
 
 func (x *RolloutMetric) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[8]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -975,7 +1134,7 @@ func (x *RolloutMetric) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RolloutMetric.ProtoReflect.Descriptor instead.
 func (*RolloutMetric) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{8}
+	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *RolloutMetric) GetName() string {
@@ -1034,7 +1193,7 @@ type RolloutEdit struct {
 
 func (x *RolloutEdit) Reset() {
 	*x = RolloutEdit{}
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[9]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1046,7 +1205,7 @@ func (x *RolloutEdit) String() string {
 func (*RolloutEdit) ProtoMessage() {}
 
 func (x *RolloutEdit) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[9]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1059,7 +1218,7 @@ func (x *RolloutEdit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RolloutEdit.ProtoReflect.Descriptor instead.
 func (*RolloutEdit) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{9}
+	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *RolloutEdit) GetDocument() string {
@@ -1126,7 +1285,7 @@ type RolloutEvent struct {
 
 func (x *RolloutEvent) Reset() {
 	*x = RolloutEvent{}
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[10]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1138,7 +1297,7 @@ func (x *RolloutEvent) String() string {
 func (*RolloutEvent) ProtoMessage() {}
 
 func (x *RolloutEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[10]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1151,7 +1310,7 @@ func (x *RolloutEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RolloutEvent.ProtoReflect.Descriptor instead.
 func (*RolloutEvent) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{10}
+	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *RolloutEvent) GetAt() *timestamppb.Timestamp {
@@ -1195,20 +1354,23 @@ type RolloutOrder struct {
 	Number    uint64                 `protobuf:"varint,2,opt,name=number" json:"number,omitempty"`
 	Rollout   string                 `protobuf:"bytes,3,opt,name=rollout" json:"rollout,omitempty"`
 	// "start", "pause", "resume", "abort", "skip", "promote", "rollback",
-	// "emergency", "forgive", "release".
+	// "emergency", "forgive", "release"; of VoteOnStage: "approve", "reject".
 	Kind string `protobuf:"bytes,4,opt,name=kind" json:"kind,omitempty"`
 	// To set in a document, in JSON; of "start" alone.
-	Value         string                 `protobuf:"bytes,5,opt,name=value" json:"value,omitempty"`
-	Reason        string                 `protobuf:"bytes,6,opt,name=reason" json:"reason,omitempty"`
-	By            *Actor                 `protobuf:"bytes,7,opt,name=by" json:"by,omitempty"`
-	At            *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=at" json:"at,omitempty"`
+	Value  string                 `protobuf:"bytes,5,opt,name=value" json:"value,omitempty"`
+	Reason string                 `protobuf:"bytes,6,opt,name=reason" json:"reason,omitempty"`
+	By     *Actor                 `protobuf:"bytes,7,opt,name=by" json:"by,omitempty"`
+	At     *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=at" json:"at,omitempty"`
+	// Of a word on a stage: the stage, and the run.
+	Stage         string `protobuf:"bytes,9,opt,name=stage" json:"stage,omitempty"`
+	Run           uint64 `protobuf:"varint,10,opt,name=run" json:"run,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *RolloutOrder) Reset() {
 	*x = RolloutOrder{}
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[11]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1220,7 +1382,7 @@ func (x *RolloutOrder) String() string {
 func (*RolloutOrder) ProtoMessage() {}
 
 func (x *RolloutOrder) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[11]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1233,7 +1395,7 @@ func (x *RolloutOrder) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RolloutOrder.ProtoReflect.Descriptor instead.
 func (*RolloutOrder) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{11}
+	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *RolloutOrder) GetPartition() string {
@@ -1292,6 +1454,20 @@ func (x *RolloutOrder) GetAt() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *RolloutOrder) GetStage() string {
+	if x != nil {
+		return x.Stage
+	}
+	return ""
+}
+
+func (x *RolloutOrder) GetRun() uint64 {
+	if x != nil {
+		return x.Run
+	}
+	return 0
+}
+
 type ListRolloutsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Partition     string                 `protobuf:"bytes,1,opt,name=partition" json:"partition,omitempty"`
@@ -1301,7 +1477,7 @@ type ListRolloutsRequest struct {
 
 func (x *ListRolloutsRequest) Reset() {
 	*x = ListRolloutsRequest{}
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[12]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1313,7 +1489,7 @@ func (x *ListRolloutsRequest) String() string {
 func (*ListRolloutsRequest) ProtoMessage() {}
 
 func (x *ListRolloutsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[12]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1326,7 +1502,7 @@ func (x *ListRolloutsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRolloutsRequest.ProtoReflect.Descriptor instead.
 func (*ListRolloutsRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{12}
+	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ListRolloutsRequest) GetPartition() string {
@@ -1346,7 +1522,7 @@ type ListRolloutsResponse struct {
 
 func (x *ListRolloutsResponse) Reset() {
 	*x = ListRolloutsResponse{}
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[13]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1358,7 +1534,7 @@ func (x *ListRolloutsResponse) String() string {
 func (*ListRolloutsResponse) ProtoMessage() {}
 
 func (x *ListRolloutsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[13]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1371,7 +1547,7 @@ func (x *ListRolloutsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRolloutsResponse.ProtoReflect.Descriptor instead.
 func (*ListRolloutsResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{13}
+	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ListRolloutsResponse) GetRollouts() []*Rollout {
@@ -1395,7 +1571,7 @@ type ListRunsRequest struct {
 
 func (x *ListRunsRequest) Reset() {
 	*x = ListRunsRequest{}
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[14]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1407,7 +1583,7 @@ func (x *ListRunsRequest) String() string {
 func (*ListRunsRequest) ProtoMessage() {}
 
 func (x *ListRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[14]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1420,7 +1596,7 @@ func (x *ListRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRunsRequest.ProtoReflect.Descriptor instead.
 func (*ListRunsRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{14}
+	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ListRunsRequest) GetPartition() string {
@@ -1462,7 +1638,7 @@ type ListRunsResponse struct {
 
 func (x *ListRunsResponse) Reset() {
 	*x = ListRunsResponse{}
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[15]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1474,7 +1650,7 @@ func (x *ListRunsResponse) String() string {
 func (*ListRunsResponse) ProtoMessage() {}
 
 func (x *ListRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[15]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1487,7 +1663,7 @@ func (x *ListRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRunsResponse.ProtoReflect.Descriptor instead.
 func (*ListRunsResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{15}
+	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ListRunsResponse) GetRuns() []*RolloutRun {
@@ -1516,7 +1692,7 @@ type GetRolloutRequest struct {
 
 func (x *GetRolloutRequest) Reset() {
 	*x = GetRolloutRequest{}
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[16]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1528,7 +1704,7 @@ func (x *GetRolloutRequest) String() string {
 func (*GetRolloutRequest) ProtoMessage() {}
 
 func (x *GetRolloutRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[16]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1541,7 +1717,7 @@ func (x *GetRolloutRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRolloutRequest.ProtoReflect.Descriptor instead.
 func (*GetRolloutRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{16}
+	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *GetRolloutRequest) GetPartition() string {
@@ -1574,7 +1750,7 @@ type GetRolloutResponse struct {
 
 func (x *GetRolloutResponse) Reset() {
 	*x = GetRolloutResponse{}
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[17]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1586,7 +1762,7 @@ func (x *GetRolloutResponse) String() string {
 func (*GetRolloutResponse) ProtoMessage() {}
 
 func (x *GetRolloutResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[17]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1599,7 +1775,7 @@ func (x *GetRolloutResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRolloutResponse.ProtoReflect.Descriptor instead.
 func (*GetRolloutResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{17}
+	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *GetRolloutResponse) GetRollout() *Rollout {
@@ -1621,7 +1797,7 @@ type WatchRolloutRequest struct {
 
 func (x *WatchRolloutRequest) Reset() {
 	*x = WatchRolloutRequest{}
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[18]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1633,7 +1809,7 @@ func (x *WatchRolloutRequest) String() string {
 func (*WatchRolloutRequest) ProtoMessage() {}
 
 func (x *WatchRolloutRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[18]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1646,7 +1822,7 @@ func (x *WatchRolloutRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRolloutRequest.ProtoReflect.Descriptor instead.
 func (*WatchRolloutRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{18}
+	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *WatchRolloutRequest) GetPartition() string {
@@ -1679,7 +1855,7 @@ type WatchRolloutResponse struct {
 
 func (x *WatchRolloutResponse) Reset() {
 	*x = WatchRolloutResponse{}
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[19]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1691,7 +1867,7 @@ func (x *WatchRolloutResponse) String() string {
 func (*WatchRolloutResponse) ProtoMessage() {}
 
 func (x *WatchRolloutResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[19]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1704,7 +1880,7 @@ func (x *WatchRolloutResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRolloutResponse.ProtoReflect.Descriptor instead.
 func (*WatchRolloutResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{19}
+	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *WatchRolloutResponse) GetRollout() *Rollout {
@@ -1729,7 +1905,7 @@ type OrderRolloutRequest struct {
 
 func (x *OrderRolloutRequest) Reset() {
 	*x = OrderRolloutRequest{}
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[20]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1741,7 +1917,7 @@ func (x *OrderRolloutRequest) String() string {
 func (*OrderRolloutRequest) ProtoMessage() {}
 
 func (x *OrderRolloutRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[20]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1754,7 +1930,7 @@ func (x *OrderRolloutRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OrderRolloutRequest.ProtoReflect.Descriptor instead.
 func (*OrderRolloutRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{20}
+	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *OrderRolloutRequest) GetPartition() string {
@@ -1803,7 +1979,7 @@ type OrderRolloutResponse struct {
 
 func (x *OrderRolloutResponse) Reset() {
 	*x = OrderRolloutResponse{}
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[21]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1815,7 +1991,7 @@ func (x *OrderRolloutResponse) String() string {
 func (*OrderRolloutResponse) ProtoMessage() {}
 
 func (x *OrderRolloutResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[21]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1828,7 +2004,7 @@ func (x *OrderRolloutResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OrderRolloutResponse.ProtoReflect.Descriptor instead.
 func (*OrderRolloutResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{21}
+	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *OrderRolloutResponse) GetOrder() *RolloutOrder {
@@ -1839,6 +2015,146 @@ func (x *OrderRolloutResponse) GetOrder() *RolloutOrder {
 }
 
 func (x *OrderRolloutResponse) GetRollout() *Rollout {
+	if x != nil {
+		return x.Rollout
+	}
+	return nil
+}
+
+type VoteOnStageRequest struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Partition string                 `protobuf:"bytes,1,opt,name=partition" json:"partition,omitempty"`
+	Rollout   string                 `protobuf:"bytes,2,opt,name=rollout" json:"rollout,omitempty"`
+	// 0: the newest. It must be the newest.
+	Run uint64 `protobuf:"varint,3,opt,name=run" json:"run,omitempty"`
+	// Empty: the one that asks people now.
+	Stage   string `protobuf:"bytes,4,opt,name=stage" json:"stage,omitempty"`
+	Approve bool   `protobuf:"varint,5,opt,name=approve" json:"approve,omitempty"`
+	// Why, for whoever finds it.
+	Reason        string `protobuf:"bytes,6,opt,name=reason" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *VoteOnStageRequest) Reset() {
+	*x = VoteOnStageRequest{}
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *VoteOnStageRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*VoteOnStageRequest) ProtoMessage() {}
+
+func (x *VoteOnStageRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use VoteOnStageRequest.ProtoReflect.Descriptor instead.
+func (*VoteOnStageRequest) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *VoteOnStageRequest) GetPartition() string {
+	if x != nil {
+		return x.Partition
+	}
+	return ""
+}
+
+func (x *VoteOnStageRequest) GetRollout() string {
+	if x != nil {
+		return x.Rollout
+	}
+	return ""
+}
+
+func (x *VoteOnStageRequest) GetRun() uint64 {
+	if x != nil {
+		return x.Run
+	}
+	return 0
+}
+
+func (x *VoteOnStageRequest) GetStage() string {
+	if x != nil {
+		return x.Stage
+	}
+	return ""
+}
+
+func (x *VoteOnStageRequest) GetApprove() bool {
+	if x != nil {
+		return x.Approve
+	}
+	return false
+}
+
+func (x *VoteOnStageRequest) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+type VoteOnStageResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Order *RolloutOrder          `protobuf:"bytes,1,opt,name=order" json:"order,omitempty"`
+	// The rollout, as it was before the word counts.
+	Rollout       *Rollout `protobuf:"bytes,2,opt,name=rollout" json:"rollout,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *VoteOnStageResponse) Reset() {
+	*x = VoteOnStageResponse{}
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *VoteOnStageResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*VoteOnStageResponse) ProtoMessage() {}
+
+func (x *VoteOnStageResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use VoteOnStageResponse.ProtoReflect.Descriptor instead.
+func (*VoteOnStageResponse) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *VoteOnStageResponse) GetOrder() *RolloutOrder {
+	if x != nil {
+		return x.Order
+	}
+	return nil
+}
+
+func (x *VoteOnStageResponse) GetRollout() *Rollout {
 	if x != nil {
 		return x.Rollout
 	}
@@ -1860,7 +2176,7 @@ type PlanRolloutRequest struct {
 
 func (x *PlanRolloutRequest) Reset() {
 	*x = PlanRolloutRequest{}
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[22]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1872,7 +2188,7 @@ func (x *PlanRolloutRequest) String() string {
 func (*PlanRolloutRequest) ProtoMessage() {}
 
 func (x *PlanRolloutRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[22]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1885,7 +2201,7 @@ func (x *PlanRolloutRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanRolloutRequest.ProtoReflect.Descriptor instead.
 func (*PlanRolloutRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{22}
+	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *PlanRolloutRequest) GetPartition() string {
@@ -1936,7 +2252,7 @@ type PlanRolloutResponse struct {
 
 func (x *PlanRolloutResponse) Reset() {
 	*x = PlanRolloutResponse{}
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[23]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1948,7 +2264,7 @@ func (x *PlanRolloutResponse) String() string {
 func (*PlanRolloutResponse) ProtoMessage() {}
 
 func (x *PlanRolloutResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[23]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1961,7 +2277,7 @@ func (x *PlanRolloutResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanRolloutResponse.ProtoReflect.Descriptor instead.
 func (*PlanRolloutResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{23}
+	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *PlanRolloutResponse) GetRollout() *Rollout {
@@ -2031,7 +2347,7 @@ type RolloutStep struct {
 
 func (x *RolloutStep) Reset() {
 	*x = RolloutStep{}
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[24]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2043,7 +2359,7 @@ func (x *RolloutStep) String() string {
 func (*RolloutStep) ProtoMessage() {}
 
 func (x *RolloutStep) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[24]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2056,7 +2372,7 @@ func (x *RolloutStep) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RolloutStep.ProtoReflect.Descriptor instead.
 func (*RolloutStep) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{24}
+	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *RolloutStep) GetStage() string {
@@ -2166,7 +2482,7 @@ const file_lehr_api_v1_rollout_proto_rawDesc = "" +
 	"\x05state\x18\x04 \x01(\tR\x05state\x12!\n" +
 	"\fpull_request\x18\x05 \x01(\x05R\vpullRequest\x12\x12\n" +
 	"\x04link\x18\x06 \x01(\tR\x04link\x12\x18\n" +
-	"\atrouble\x18\a \x01(\tR\atrouble\"\xaf\x02\n" +
+	"\atrouble\x18\a \x01(\tR\atrouble\"\xe7\x02\n" +
 	"\fRolloutStage\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05total\x18\x02 \x01(\x03R\x05total\x12\x1a\n" +
@@ -2176,7 +2492,20 @@ const file_lehr_api_v1_rollout_proto_rawDesc = "" +
 	"\x05began\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\x05began\x120\n" +
 	"\x05ended\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x05ended\x12\x18\n" +
 	"\askipped\x18\b \x01(\bR\askipped\x121\n" +
-	"\x06assets\x18\t \x03(\v2\x19.lehr.api.v1.RolloutAssetR\x06assets\"\x9e\x01\n" +
+	"\x06assets\x18\t \x03(\v2\x19.lehr.api.v1.RolloutAssetR\x06assets\x126\n" +
+	"\bapproval\x18\n" +
+	" \x01(\v2\x1a.lehr.api.v1.StageApprovalR\bapproval\"\x9b\x01\n" +
+	"\rStageApproval\x12\x14\n" +
+	"\x05state\x18\x01 \x01(\tR\x05state\x12\x1a\n" +
+	"\bapproved\x18\x02 \x01(\x05R\bapproved\x12\x14\n" +
+	"\x05needs\x18\x03 \x01(\x05R\x05needs\x12\x14\n" +
+	"\x05roles\x18\x04 \x03(\tR\x05roles\x12,\n" +
+	"\x05votes\x18\x05 \x03(\v2\x16.lehr.api.v1.StageVoteR\x05votes\"\x8d\x01\n" +
+	"\tStageVote\x12\"\n" +
+	"\x02by\x18\x01 \x01(\v2\x12.lehr.api.v1.ActorR\x02by\x12\x18\n" +
+	"\aapprove\x18\x02 \x01(\bR\aapprove\x12\x16\n" +
+	"\x06reason\x18\x03 \x01(\tR\x06reason\x12*\n" +
+	"\x02at\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\"\x9e\x01\n" +
 	"\fRolloutAsset\x12\x14\n" +
 	"\x05asset\x18\x01 \x01(\tR\x05asset\x12\x14\n" +
 	"\x05state\x18\x02 \x01(\tR\x05state\x123\n" +
@@ -2211,7 +2540,7 @@ const file_lehr_api_v1_rollout_proto_rawDesc = "" +
 	"\x02by\x18\x02 \x01(\v2\x12.lehr.api.v1.ActorR\x02by\x12\x12\n" +
 	"\x04kind\x18\x03 \x01(\tR\x04kind\x12\x12\n" +
 	"\x04text\x18\x04 \x01(\tR\x04text\x12\x14\n" +
-	"\x05stage\x18\x05 \x01(\tR\x05stage\"\xf0\x01\n" +
+	"\x05stage\x18\x05 \x01(\tR\x05stage\"\x98\x02\n" +
 	"\fRolloutOrder\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\tR\tpartition\x12\x16\n" +
 	"\x06number\x18\x02 \x01(\x04R\x06number\x12\x18\n" +
@@ -2220,7 +2549,10 @@ const file_lehr_api_v1_rollout_proto_rawDesc = "" +
 	"\x05value\x18\x05 \x01(\tR\x05value\x12\x16\n" +
 	"\x06reason\x18\x06 \x01(\tR\x06reason\x12\"\n" +
 	"\x02by\x18\a \x01(\v2\x12.lehr.api.v1.ActorR\x02by\x12*\n" +
-	"\x02at\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\x02at\"3\n" +
+	"\x02at\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12\x14\n" +
+	"\x05stage\x18\t \x01(\tR\x05stage\x12\x10\n" +
+	"\x03run\x18\n" +
+	" \x01(\x04R\x03run\"3\n" +
 	"\x13ListRolloutsRequest\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\tR\tpartition\"H\n" +
 	"\x14ListRolloutsResponse\x120\n" +
@@ -2253,6 +2585,16 @@ const file_lehr_api_v1_rollout_proto_rawDesc = "" +
 	"\x06reason\x18\x05 \x01(\tR\x06reason\"w\n" +
 	"\x14OrderRolloutResponse\x12/\n" +
 	"\x05order\x18\x01 \x01(\v2\x19.lehr.api.v1.RolloutOrderR\x05order\x12.\n" +
+	"\arollout\x18\x02 \x01(\v2\x14.lehr.api.v1.RolloutR\arollout\"\xa6\x01\n" +
+	"\x12VoteOnStageRequest\x12\x1c\n" +
+	"\tpartition\x18\x01 \x01(\tR\tpartition\x12\x18\n" +
+	"\arollout\x18\x02 \x01(\tR\arollout\x12\x10\n" +
+	"\x03run\x18\x03 \x01(\x04R\x03run\x12\x14\n" +
+	"\x05stage\x18\x04 \x01(\tR\x05stage\x12\x18\n" +
+	"\aapprove\x18\x05 \x01(\bR\aapprove\x12\x16\n" +
+	"\x06reason\x18\x06 \x01(\tR\x06reason\"v\n" +
+	"\x13VoteOnStageResponse\x12/\n" +
+	"\x05order\x18\x01 \x01(\v2\x19.lehr.api.v1.RolloutOrderR\x05order\x12.\n" +
 	"\arollout\x18\x02 \x01(\v2\x14.lehr.api.v1.RolloutR\arollout\"\x9b\x01\n" +
 	"\x12PlanRolloutRequest\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\tR\tpartition\x12\x18\n" +
@@ -2273,7 +2615,7 @@ const file_lehr_api_v1_rollout_proto_rawDesc = "" +
 	"\x05count\x18\x03 \x01(\x03R\x05count\x12*\n" +
 	"\x02at\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12\x14\n" +
 	"\x05waits\x18\x05 \x01(\tR\x05waits\x12\x14\n" +
-	"\x05later\x18\x06 \x01(\bR\x05later2\x98\x05\n" +
+	"\x05later\x18\x06 \x01(\bR\x05later2\xf4\x05\n" +
 	"\x0eRolloutService\x12]\n" +
 	"\fListRollouts\x12 .lehr.api.v1.ListRolloutsRequest\x1a!.lehr.api.v1.ListRolloutsResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01\x12Q\n" +
 	"\bListRuns\x12\x1c.lehr.api.v1.ListRunsRequest\x1a\x1d.lehr.api.v1.ListRunsResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01\x12W\n" +
@@ -2282,7 +2624,8 @@ const file_lehr_api_v1_rollout_proto_rawDesc = "" +
 	"\fWatchRollout\x12 .lehr.api.v1.WatchRolloutRequest\x1a!.lehr.api.v1.WatchRolloutResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x010\x01\x12_\n" +
 	"\fGetJudgement\x12 .lehr.api.v1.GetJudgementRequest\x1a!.lehr.api.v1.GetJudgementResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x010\x01\x12Z\n" +
 	"\vPlanRollout\x12\x1f.lehr.api.v1.PlanRolloutRequest\x1a .lehr.api.v1.PlanRolloutResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01\x12]\n" +
-	"\fOrderRollout\x12 .lehr.api.v1.OrderRolloutRequest\x1a!.lehr.api.v1.OrderRolloutResponse\"\b\xda\xe4\x19\x04\b\x04\x10\x01B%Z\x1elehr.dev/gen/lehr/api/v1;apipb\x92\x03\x02\b\x02b\beditionsp\xe8\a"
+	"\fOrderRollout\x12 .lehr.api.v1.OrderRolloutRequest\x1a!.lehr.api.v1.OrderRolloutResponse\"\b\xda\xe4\x19\x04\b\x04\x10\x01\x12Z\n" +
+	"\vVoteOnStage\x12\x1f.lehr.api.v1.VoteOnStageRequest\x1a .lehr.api.v1.VoteOnStageResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01B%Z\x1elehr.dev/gen/lehr/api/v1;apipb\x92\x03\x02\b\x02b\beditionsp\xe8\a"
 
 var (
 	file_lehr_api_v1_rollout_proto_rawDescOnce sync.Once
@@ -2296,7 +2639,7 @@ func file_lehr_api_v1_rollout_proto_rawDescGZIP() []byte {
 	return file_lehr_api_v1_rollout_proto_rawDescData
 }
 
-var file_lehr_api_v1_rollout_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
+var file_lehr_api_v1_rollout_proto_msgTypes = make([]protoimpl.MessageInfo, 29)
 var file_lehr_api_v1_rollout_proto_goTypes = []any{
 	(*GetJudgementRequest)(nil),   // 0: lehr.api.v1.GetJudgementRequest
 	(*GetJudgementResponse)(nil),  // 1: lehr.api.v1.GetJudgementResponse
@@ -2304,85 +2647,97 @@ var file_lehr_api_v1_rollout_proto_goTypes = []any{
 	(*RolloutRun)(nil),            // 3: lehr.api.v1.RolloutRun
 	(*RolloutProposal)(nil),       // 4: lehr.api.v1.RolloutProposal
 	(*RolloutStage)(nil),          // 5: lehr.api.v1.RolloutStage
-	(*RolloutAsset)(nil),          // 6: lehr.api.v1.RolloutAsset
-	(*RolloutVerdict)(nil),        // 7: lehr.api.v1.RolloutVerdict
-	(*RolloutMetric)(nil),         // 8: lehr.api.v1.RolloutMetric
-	(*RolloutEdit)(nil),           // 9: lehr.api.v1.RolloutEdit
-	(*RolloutEvent)(nil),          // 10: lehr.api.v1.RolloutEvent
-	(*RolloutOrder)(nil),          // 11: lehr.api.v1.RolloutOrder
-	(*ListRolloutsRequest)(nil),   // 12: lehr.api.v1.ListRolloutsRequest
-	(*ListRolloutsResponse)(nil),  // 13: lehr.api.v1.ListRolloutsResponse
-	(*ListRunsRequest)(nil),       // 14: lehr.api.v1.ListRunsRequest
-	(*ListRunsResponse)(nil),      // 15: lehr.api.v1.ListRunsResponse
-	(*GetRolloutRequest)(nil),     // 16: lehr.api.v1.GetRolloutRequest
-	(*GetRolloutResponse)(nil),    // 17: lehr.api.v1.GetRolloutResponse
-	(*WatchRolloutRequest)(nil),   // 18: lehr.api.v1.WatchRolloutRequest
-	(*WatchRolloutResponse)(nil),  // 19: lehr.api.v1.WatchRolloutResponse
-	(*OrderRolloutRequest)(nil),   // 20: lehr.api.v1.OrderRolloutRequest
-	(*OrderRolloutResponse)(nil),  // 21: lehr.api.v1.OrderRolloutResponse
-	(*PlanRolloutRequest)(nil),    // 22: lehr.api.v1.PlanRolloutRequest
-	(*PlanRolloutResponse)(nil),   // 23: lehr.api.v1.PlanRolloutResponse
-	(*RolloutStep)(nil),           // 24: lehr.api.v1.RolloutStep
-	(*timestamppb.Timestamp)(nil), // 25: google.protobuf.Timestamp
-	(*Actor)(nil),                 // 26: lehr.api.v1.Actor
-	(*SourceRevision)(nil),        // 27: lehr.api.v1.SourceRevision
-	(*durationpb.Duration)(nil),   // 28: google.protobuf.Duration
+	(*StageApproval)(nil),         // 6: lehr.api.v1.StageApproval
+	(*StageVote)(nil),             // 7: lehr.api.v1.StageVote
+	(*RolloutAsset)(nil),          // 8: lehr.api.v1.RolloutAsset
+	(*RolloutVerdict)(nil),        // 9: lehr.api.v1.RolloutVerdict
+	(*RolloutMetric)(nil),         // 10: lehr.api.v1.RolloutMetric
+	(*RolloutEdit)(nil),           // 11: lehr.api.v1.RolloutEdit
+	(*RolloutEvent)(nil),          // 12: lehr.api.v1.RolloutEvent
+	(*RolloutOrder)(nil),          // 13: lehr.api.v1.RolloutOrder
+	(*ListRolloutsRequest)(nil),   // 14: lehr.api.v1.ListRolloutsRequest
+	(*ListRolloutsResponse)(nil),  // 15: lehr.api.v1.ListRolloutsResponse
+	(*ListRunsRequest)(nil),       // 16: lehr.api.v1.ListRunsRequest
+	(*ListRunsResponse)(nil),      // 17: lehr.api.v1.ListRunsResponse
+	(*GetRolloutRequest)(nil),     // 18: lehr.api.v1.GetRolloutRequest
+	(*GetRolloutResponse)(nil),    // 19: lehr.api.v1.GetRolloutResponse
+	(*WatchRolloutRequest)(nil),   // 20: lehr.api.v1.WatchRolloutRequest
+	(*WatchRolloutResponse)(nil),  // 21: lehr.api.v1.WatchRolloutResponse
+	(*OrderRolloutRequest)(nil),   // 22: lehr.api.v1.OrderRolloutRequest
+	(*OrderRolloutResponse)(nil),  // 23: lehr.api.v1.OrderRolloutResponse
+	(*VoteOnStageRequest)(nil),    // 24: lehr.api.v1.VoteOnStageRequest
+	(*VoteOnStageResponse)(nil),   // 25: lehr.api.v1.VoteOnStageResponse
+	(*PlanRolloutRequest)(nil),    // 26: lehr.api.v1.PlanRolloutRequest
+	(*PlanRolloutResponse)(nil),   // 27: lehr.api.v1.PlanRolloutResponse
+	(*RolloutStep)(nil),           // 28: lehr.api.v1.RolloutStep
+	(*timestamppb.Timestamp)(nil), // 29: google.protobuf.Timestamp
+	(*Actor)(nil),                 // 30: lehr.api.v1.Actor
+	(*SourceRevision)(nil),        // 31: lehr.api.v1.SourceRevision
+	(*durationpb.Duration)(nil),   // 32: google.protobuf.Duration
 }
 var file_lehr_api_v1_rollout_proto_depIdxs = []int32{
 	3,  // 0: lehr.api.v1.Rollout.run:type_name -> lehr.api.v1.RolloutRun
-	11, // 1: lehr.api.v1.Rollout.pending:type_name -> lehr.api.v1.RolloutOrder
-	25, // 2: lehr.api.v1.RolloutRun.began:type_name -> google.protobuf.Timestamp
-	25, // 3: lehr.api.v1.RolloutRun.ended:type_name -> google.protobuf.Timestamp
-	26, // 4: lehr.api.v1.RolloutRun.by:type_name -> lehr.api.v1.Actor
-	9,  // 5: lehr.api.v1.RolloutRun.edits:type_name -> lehr.api.v1.RolloutEdit
+	13, // 1: lehr.api.v1.Rollout.pending:type_name -> lehr.api.v1.RolloutOrder
+	29, // 2: lehr.api.v1.RolloutRun.began:type_name -> google.protobuf.Timestamp
+	29, // 3: lehr.api.v1.RolloutRun.ended:type_name -> google.protobuf.Timestamp
+	30, // 4: lehr.api.v1.RolloutRun.by:type_name -> lehr.api.v1.Actor
+	11, // 5: lehr.api.v1.RolloutRun.edits:type_name -> lehr.api.v1.RolloutEdit
 	5,  // 6: lehr.api.v1.RolloutRun.stages:type_name -> lehr.api.v1.RolloutStage
-	25, // 7: lehr.api.v1.RolloutRun.next:type_name -> google.protobuf.Timestamp
-	7,  // 8: lehr.api.v1.RolloutRun.verdicts:type_name -> lehr.api.v1.RolloutVerdict
-	10, // 9: lehr.api.v1.RolloutRun.events:type_name -> lehr.api.v1.RolloutEvent
-	27, // 10: lehr.api.v1.RolloutRun.changed:type_name -> lehr.api.v1.SourceRevision
+	29, // 7: lehr.api.v1.RolloutRun.next:type_name -> google.protobuf.Timestamp
+	9,  // 8: lehr.api.v1.RolloutRun.verdicts:type_name -> lehr.api.v1.RolloutVerdict
+	12, // 9: lehr.api.v1.RolloutRun.events:type_name -> lehr.api.v1.RolloutEvent
+	31, // 10: lehr.api.v1.RolloutRun.changed:type_name -> lehr.api.v1.SourceRevision
 	4,  // 11: lehr.api.v1.RolloutRun.proposals:type_name -> lehr.api.v1.RolloutProposal
-	25, // 12: lehr.api.v1.RolloutStage.began:type_name -> google.protobuf.Timestamp
-	25, // 13: lehr.api.v1.RolloutStage.ended:type_name -> google.protobuf.Timestamp
-	6,  // 14: lehr.api.v1.RolloutStage.assets:type_name -> lehr.api.v1.RolloutAsset
-	28, // 15: lehr.api.v1.RolloutAsset.healthy:type_name -> google.protobuf.Duration
-	28, // 16: lehr.api.v1.RolloutAsset.soak:type_name -> google.protobuf.Duration
-	25, // 17: lehr.api.v1.RolloutVerdict.at:type_name -> google.protobuf.Timestamp
-	8,  // 18: lehr.api.v1.RolloutVerdict.metrics:type_name -> lehr.api.v1.RolloutMetric
-	25, // 19: lehr.api.v1.RolloutEdit.at:type_name -> google.protobuf.Timestamp
-	25, // 20: lehr.api.v1.RolloutEvent.at:type_name -> google.protobuf.Timestamp
-	26, // 21: lehr.api.v1.RolloutEvent.by:type_name -> lehr.api.v1.Actor
-	26, // 22: lehr.api.v1.RolloutOrder.by:type_name -> lehr.api.v1.Actor
-	25, // 23: lehr.api.v1.RolloutOrder.at:type_name -> google.protobuf.Timestamp
-	2,  // 24: lehr.api.v1.ListRolloutsResponse.rollouts:type_name -> lehr.api.v1.Rollout
-	3,  // 25: lehr.api.v1.ListRunsResponse.runs:type_name -> lehr.api.v1.RolloutRun
-	2,  // 26: lehr.api.v1.GetRolloutResponse.rollout:type_name -> lehr.api.v1.Rollout
-	2,  // 27: lehr.api.v1.WatchRolloutResponse.rollout:type_name -> lehr.api.v1.Rollout
-	11, // 28: lehr.api.v1.OrderRolloutResponse.order:type_name -> lehr.api.v1.RolloutOrder
-	2,  // 29: lehr.api.v1.OrderRolloutResponse.rollout:type_name -> lehr.api.v1.Rollout
-	28, // 30: lehr.api.v1.PlanRolloutRequest.takes:type_name -> google.protobuf.Duration
-	2,  // 31: lehr.api.v1.PlanRolloutResponse.rollout:type_name -> lehr.api.v1.Rollout
-	24, // 32: lehr.api.v1.PlanRolloutResponse.steps:type_name -> lehr.api.v1.RolloutStep
-	28, // 33: lehr.api.v1.PlanRolloutResponse.takes:type_name -> google.protobuf.Duration
-	25, // 34: lehr.api.v1.RolloutStep.at:type_name -> google.protobuf.Timestamp
-	12, // 35: lehr.api.v1.RolloutService.ListRollouts:input_type -> lehr.api.v1.ListRolloutsRequest
-	14, // 36: lehr.api.v1.RolloutService.ListRuns:input_type -> lehr.api.v1.ListRunsRequest
-	16, // 37: lehr.api.v1.RolloutService.GetRollout:input_type -> lehr.api.v1.GetRolloutRequest
-	18, // 38: lehr.api.v1.RolloutService.WatchRollout:input_type -> lehr.api.v1.WatchRolloutRequest
-	0,  // 39: lehr.api.v1.RolloutService.GetJudgement:input_type -> lehr.api.v1.GetJudgementRequest
-	22, // 40: lehr.api.v1.RolloutService.PlanRollout:input_type -> lehr.api.v1.PlanRolloutRequest
-	20, // 41: lehr.api.v1.RolloutService.OrderRollout:input_type -> lehr.api.v1.OrderRolloutRequest
-	13, // 42: lehr.api.v1.RolloutService.ListRollouts:output_type -> lehr.api.v1.ListRolloutsResponse
-	15, // 43: lehr.api.v1.RolloutService.ListRuns:output_type -> lehr.api.v1.ListRunsResponse
-	17, // 44: lehr.api.v1.RolloutService.GetRollout:output_type -> lehr.api.v1.GetRolloutResponse
-	19, // 45: lehr.api.v1.RolloutService.WatchRollout:output_type -> lehr.api.v1.WatchRolloutResponse
-	1,  // 46: lehr.api.v1.RolloutService.GetJudgement:output_type -> lehr.api.v1.GetJudgementResponse
-	23, // 47: lehr.api.v1.RolloutService.PlanRollout:output_type -> lehr.api.v1.PlanRolloutResponse
-	21, // 48: lehr.api.v1.RolloutService.OrderRollout:output_type -> lehr.api.v1.OrderRolloutResponse
-	42, // [42:49] is the sub-list for method output_type
-	35, // [35:42] is the sub-list for method input_type
-	35, // [35:35] is the sub-list for extension type_name
-	35, // [35:35] is the sub-list for extension extendee
-	0,  // [0:35] is the sub-list for field type_name
+	29, // 12: lehr.api.v1.RolloutStage.began:type_name -> google.protobuf.Timestamp
+	29, // 13: lehr.api.v1.RolloutStage.ended:type_name -> google.protobuf.Timestamp
+	8,  // 14: lehr.api.v1.RolloutStage.assets:type_name -> lehr.api.v1.RolloutAsset
+	6,  // 15: lehr.api.v1.RolloutStage.approval:type_name -> lehr.api.v1.StageApproval
+	7,  // 16: lehr.api.v1.StageApproval.votes:type_name -> lehr.api.v1.StageVote
+	30, // 17: lehr.api.v1.StageVote.by:type_name -> lehr.api.v1.Actor
+	29, // 18: lehr.api.v1.StageVote.at:type_name -> google.protobuf.Timestamp
+	32, // 19: lehr.api.v1.RolloutAsset.healthy:type_name -> google.protobuf.Duration
+	32, // 20: lehr.api.v1.RolloutAsset.soak:type_name -> google.protobuf.Duration
+	29, // 21: lehr.api.v1.RolloutVerdict.at:type_name -> google.protobuf.Timestamp
+	10, // 22: lehr.api.v1.RolloutVerdict.metrics:type_name -> lehr.api.v1.RolloutMetric
+	29, // 23: lehr.api.v1.RolloutEdit.at:type_name -> google.protobuf.Timestamp
+	29, // 24: lehr.api.v1.RolloutEvent.at:type_name -> google.protobuf.Timestamp
+	30, // 25: lehr.api.v1.RolloutEvent.by:type_name -> lehr.api.v1.Actor
+	30, // 26: lehr.api.v1.RolloutOrder.by:type_name -> lehr.api.v1.Actor
+	29, // 27: lehr.api.v1.RolloutOrder.at:type_name -> google.protobuf.Timestamp
+	2,  // 28: lehr.api.v1.ListRolloutsResponse.rollouts:type_name -> lehr.api.v1.Rollout
+	3,  // 29: lehr.api.v1.ListRunsResponse.runs:type_name -> lehr.api.v1.RolloutRun
+	2,  // 30: lehr.api.v1.GetRolloutResponse.rollout:type_name -> lehr.api.v1.Rollout
+	2,  // 31: lehr.api.v1.WatchRolloutResponse.rollout:type_name -> lehr.api.v1.Rollout
+	13, // 32: lehr.api.v1.OrderRolloutResponse.order:type_name -> lehr.api.v1.RolloutOrder
+	2,  // 33: lehr.api.v1.OrderRolloutResponse.rollout:type_name -> lehr.api.v1.Rollout
+	13, // 34: lehr.api.v1.VoteOnStageResponse.order:type_name -> lehr.api.v1.RolloutOrder
+	2,  // 35: lehr.api.v1.VoteOnStageResponse.rollout:type_name -> lehr.api.v1.Rollout
+	32, // 36: lehr.api.v1.PlanRolloutRequest.takes:type_name -> google.protobuf.Duration
+	2,  // 37: lehr.api.v1.PlanRolloutResponse.rollout:type_name -> lehr.api.v1.Rollout
+	28, // 38: lehr.api.v1.PlanRolloutResponse.steps:type_name -> lehr.api.v1.RolloutStep
+	32, // 39: lehr.api.v1.PlanRolloutResponse.takes:type_name -> google.protobuf.Duration
+	29, // 40: lehr.api.v1.RolloutStep.at:type_name -> google.protobuf.Timestamp
+	14, // 41: lehr.api.v1.RolloutService.ListRollouts:input_type -> lehr.api.v1.ListRolloutsRequest
+	16, // 42: lehr.api.v1.RolloutService.ListRuns:input_type -> lehr.api.v1.ListRunsRequest
+	18, // 43: lehr.api.v1.RolloutService.GetRollout:input_type -> lehr.api.v1.GetRolloutRequest
+	20, // 44: lehr.api.v1.RolloutService.WatchRollout:input_type -> lehr.api.v1.WatchRolloutRequest
+	0,  // 45: lehr.api.v1.RolloutService.GetJudgement:input_type -> lehr.api.v1.GetJudgementRequest
+	26, // 46: lehr.api.v1.RolloutService.PlanRollout:input_type -> lehr.api.v1.PlanRolloutRequest
+	22, // 47: lehr.api.v1.RolloutService.OrderRollout:input_type -> lehr.api.v1.OrderRolloutRequest
+	24, // 48: lehr.api.v1.RolloutService.VoteOnStage:input_type -> lehr.api.v1.VoteOnStageRequest
+	15, // 49: lehr.api.v1.RolloutService.ListRollouts:output_type -> lehr.api.v1.ListRolloutsResponse
+	17, // 50: lehr.api.v1.RolloutService.ListRuns:output_type -> lehr.api.v1.ListRunsResponse
+	19, // 51: lehr.api.v1.RolloutService.GetRollout:output_type -> lehr.api.v1.GetRolloutResponse
+	21, // 52: lehr.api.v1.RolloutService.WatchRollout:output_type -> lehr.api.v1.WatchRolloutResponse
+	1,  // 53: lehr.api.v1.RolloutService.GetJudgement:output_type -> lehr.api.v1.GetJudgementResponse
+	27, // 54: lehr.api.v1.RolloutService.PlanRollout:output_type -> lehr.api.v1.PlanRolloutResponse
+	23, // 55: lehr.api.v1.RolloutService.OrderRollout:output_type -> lehr.api.v1.OrderRolloutResponse
+	25, // 56: lehr.api.v1.RolloutService.VoteOnStage:output_type -> lehr.api.v1.VoteOnStageResponse
+	49, // [49:57] is the sub-list for method output_type
+	41, // [41:49] is the sub-list for method input_type
+	41, // [41:41] is the sub-list for extension type_name
+	41, // [41:41] is the sub-list for extension extendee
+	0,  // [0:41] is the sub-list for field type_name
 }
 
 func init() { file_lehr_api_v1_rollout_proto_init() }
@@ -2398,7 +2753,7 @@ func file_lehr_api_v1_rollout_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lehr_api_v1_rollout_proto_rawDesc), len(file_lehr_api_v1_rollout_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   25,
+			NumMessages:   29,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

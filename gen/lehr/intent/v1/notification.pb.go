@@ -705,9 +705,11 @@ type NotedRollout struct {
 	// Why what it brought is bad; empty: it was not found so.
 	Bad string `protobuf:"bytes,4,opt,name=bad" json:"bad,omitempty"`
 	// What it waits for; empty: for nothing.
-	Waits         string                 `protobuf:"bytes,5,opt,name=waits" json:"waits,omitempty"`
-	Began         *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=began" json:"began,omitempty"`
-	Ended         *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=ended" json:"ended,omitempty"`
+	Waits string                 `protobuf:"bytes,5,opt,name=waits" json:"waits,omitempty"`
+	Began *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=began" json:"began,omitempty"`
+	Ended *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=ended" json:"ended,omitempty"`
+	// The kind of what it waits for: "approval" asks people to let a stage begin; others are those of RolloutRun.wait_cause.
+	Cause         string `protobuf:"bytes,8,opt,name=cause" json:"cause,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -789,6 +791,13 @@ func (x *NotedRollout) GetEnded() *timestamppb.Timestamp {
 		return x.Ended
 	}
 	return nil
+}
+
+func (x *NotedRollout) GetCause() string {
+	if x != nil {
+		return x.Cause
+	}
+	return ""
 }
 
 type NotedStop struct {
@@ -995,7 +1004,7 @@ const file_lehr_intent_v1_notification_proto_rawDesc = "" +
 	"\brollouts\x18\b \x03(\v2\x1c.lehr.intent.v1.NotedRolloutR\brollouts\x1a9\n" +
 	"\vStatesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\xd6\x01\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\xec\x01\n" +
 	"\fNotedRollout\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x10\n" +
 	"\x03run\x18\x02 \x01(\x03R\x03run\x12\x14\n" +
@@ -1003,7 +1012,8 @@ const file_lehr_intent_v1_notification_proto_rawDesc = "" +
 	"\x03bad\x18\x04 \x01(\tR\x03bad\x12\x14\n" +
 	"\x05waits\x18\x05 \x01(\tR\x05waits\x120\n" +
 	"\x05began\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\x05began\x120\n" +
-	"\x05ended\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x05ended\"k\n" +
+	"\x05ended\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x05ended\x12\x14\n" +
+	"\x05cause\x18\b \x01(\tR\x05cause\"k\n" +
 	"\tNotedStop\x12\x14\n" +
 	"\x05owner\x18\x01 \x01(\tR\x05owner\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\x120\n" +

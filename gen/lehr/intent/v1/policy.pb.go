@@ -1176,7 +1176,9 @@ type RolloutStage struct {
 	Window *Calendar `protobuf:"bytes,14,opt,name=window" json:"window,omitempty"`
 	// The plugin of checks, by its name in the operator's policy of external checks,
 	// that says which of those that the stage lets go on do; empty: all of them.
-	Plugin        string `protobuf:"bytes,15,opt,name=plugin" json:"plugin,omitempty"`
+	Plugin string `protobuf:"bytes,15,opt,name=plugin" json:"plugin,omitempty"`
+	// It begins when people have approved it, in each run. Unset: it asks nobody.
+	Approval      *Judgement `protobuf:"bytes,16,opt,name=approval" json:"approval,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1325,6 +1327,13 @@ func (x *RolloutStage) GetPlugin() string {
 		return x.Plugin
 	}
 	return ""
+}
+
+func (x *RolloutStage) GetApproval() *Judgement {
+	if x != nil {
+		return x.Approval
+	}
+	return nil
 }
 
 type isRolloutStage_By interface {
@@ -3209,7 +3218,7 @@ const file_lehr_intent_v1_policy_proto_rawDesc = "" +
 	"\apointer\x18\x02 \x01(\tB\v\xbaH\br\x06\x18\xe8\a:\x01/R\apointer\x12\x16\n" +
 	"\x06source\x18\x03 \x01(\tR\x06source\x12#\n" +
 	"\rin_repository\x18\x04 \x01(\bR\finRepository\x12*\n" +
-	"\fpull_request\x18\x05 \x01(\tB\a\xbaH\x04r\x02\x18dR\vpullRequest\"\xad\x04\n" +
+	"\fpull_request\x18\x05 \x01(\tB\a\xbaH\x04r\x02\x18dR\vpullRequest\"\xe4\x04\n" +
 	"\fRolloutStage\x122\n" +
 	"\x04name\x18\x01 \x01(\tB\x1e\xbaH\x1br\x19\x18?2\x15^[a-z0-9][a-z0-9_-]*$R\x04name\x12\x16\n" +
 	"\x06scopes\x18\x02 \x03(\tR\x06scopes\x12\x1e\n" +
@@ -3226,7 +3235,8 @@ const file_lehr_intent_v1_policy_proto_rawDesc = "" +
 	"\x05delay\x18\f \x01(\v2\x19.google.protobuf.DurationR\x05delay\x12-\n" +
 	"\x04soak\x18\r \x01(\v2\x19.google.protobuf.DurationR\x04soak\x120\n" +
 	"\x06window\x18\x0e \x01(\v2\x18.lehr.intent.v1.CalendarR\x06window\x12\x1f\n" +
-	"\x06plugin\x18\x0f \x01(\tB\a\xbaH\x04r\x02\x18?R\x06pluginB\x04\n" +
+	"\x06plugin\x18\x0f \x01(\tB\a\xbaH\x04r\x02\x18?R\x06plugin\x125\n" +
+	"\bapproval\x18\x10 \x01(\v2\x19.lehr.intent.v1.JudgementR\bapprovalB\x04\n" +
 	"\x02by\"\x9a\x05\n" +
 	"\x05Check\x122\n" +
 	"\x04name\x18\x01 \x01(\tB\x1e\xbaH\x1br\x19\x18?2\x15^[a-z0-9][a-z0-9_-]*$R\x04name\x12\x1e\n" +
@@ -3478,7 +3488,8 @@ var file_lehr_intent_v1_policy_proto_goTypes = []any{
 	(*Workflow)(nil),             // 45: lehr.intent.v1.Workflow
 	(*durationpb.Duration)(nil),  // 46: google.protobuf.Duration
 	(*Calendar)(nil),             // 47: lehr.intent.v1.Calendar
-	(*CommandLine)(nil),          // 48: lehr.intent.v1.CommandLine
+	(*Judgement)(nil),            // 48: lehr.intent.v1.Judgement
+	(*CommandLine)(nil),          // 49: lehr.intent.v1.CommandLine
 }
 var file_lehr_intent_v1_policy_proto_depIdxs = []int32{
 	40, // 0: lehr.intent.v1.Policy.mode:type_name -> lehr.intent.v1.EnforcementMode
@@ -3512,52 +3523,53 @@ var file_lehr_intent_v1_policy_proto_depIdxs = []int32{
 	46, // 28: lehr.intent.v1.RolloutStage.delay:type_name -> google.protobuf.Duration
 	46, // 29: lehr.intent.v1.RolloutStage.soak:type_name -> google.protobuf.Duration
 	47, // 30: lehr.intent.v1.RolloutStage.window:type_name -> lehr.intent.v1.Calendar
-	16, // 31: lehr.intent.v1.Check.min_age:type_name -> lehr.intent.v1.MinimumAge
-	17, // 32: lehr.intent.v1.Check.deny:type_name -> lehr.intent.v1.Denylist
-	19, // 33: lehr.intent.v1.Check.condition:type_name -> lehr.intent.v1.Condition
-	47, // 34: lehr.intent.v1.Check.calendar:type_name -> lehr.intent.v1.Calendar
-	20, // 35: lehr.intent.v1.Check.query:type_name -> lehr.intent.v1.Metric
-	21, // 36: lehr.intent.v1.Check.alerts:type_name -> lehr.intent.v1.Alerts
-	22, // 37: lehr.intent.v1.Check.peak:type_name -> lehr.intent.v1.Peak
-	23, // 38: lehr.intent.v1.Check.protection:type_name -> lehr.intent.v1.Protection
-	25, // 39: lehr.intent.v1.Check.rate:type_name -> lehr.intent.v1.Rate
-	26, // 40: lehr.intent.v1.Check.partition:type_name -> lehr.intent.v1.OtherPartition
-	46, // 41: lehr.intent.v1.MinimumAge.age:type_name -> google.protobuf.Duration
-	18, // 42: lehr.intent.v1.Denylist.entries:type_name -> lehr.intent.v1.Denied
-	46, // 43: lehr.intent.v1.Metric.over:type_name -> google.protobuf.Duration
-	46, // 44: lehr.intent.v1.Metric.keep:type_name -> google.protobuf.Duration
-	36, // 45: lehr.intent.v1.Metric.labels:type_name -> lehr.intent.v1.Metric.LabelsEntry
-	3,  // 46: lehr.intent.v1.Metric.absent:type_name -> lehr.intent.v1.Metric.Absence
-	46, // 47: lehr.intent.v1.Alerts.keep:type_name -> google.protobuf.Duration
-	37, // 48: lehr.intent.v1.Alerts.labels:type_name -> lehr.intent.v1.Alerts.LabelsEntry
-	46, // 49: lehr.intent.v1.Peak.keep:type_name -> google.protobuf.Duration
-	38, // 50: lehr.intent.v1.Peak.labels:type_name -> lehr.intent.v1.Peak.LabelsEntry
-	48, // 51: lehr.intent.v1.Protection.command:type_name -> lehr.intent.v1.CommandLine
-	46, // 52: lehr.intent.v1.Protection.keep:type_name -> google.protobuf.Duration
-	46, // 53: lehr.intent.v1.Protection.timeout:type_name -> google.protobuf.Duration
-	4,  // 54: lehr.intent.v1.Protection.during:type_name -> lehr.intent.v1.Protection.During
-	46, // 55: lehr.intent.v1.Protection.every:type_name -> google.protobuf.Duration
-	24, // 56: lehr.intent.v1.Protection.after:type_name -> lehr.intent.v1.AfterPush
-	46, // 57: lehr.intent.v1.AfterPush.delay:type_name -> google.protobuf.Duration
-	46, // 58: lehr.intent.v1.AfterPush.duration:type_name -> google.protobuf.Duration
-	46, // 59: lehr.intent.v1.Rate.per:type_name -> google.protobuf.Duration
-	5,  // 60: lehr.intent.v1.Rate.by:type_name -> lehr.intent.v1.Rate.By
-	6,  // 61: lehr.intent.v1.ValidationRule.severity:type_name -> lehr.intent.v1.ValidationRule.Severity
-	7,  // 62: lehr.intent.v1.ValidationRule.scope:type_name -> lehr.intent.v1.ValidationRule.Scope
-	28, // 63: lehr.intent.v1.ValidationRule.external:type_name -> lehr.intent.v1.ExternalCheck
-	48, // 64: lehr.intent.v1.ExternalCheck.command:type_name -> lehr.intent.v1.CommandLine
-	39, // 65: lehr.intent.v1.ExternalCheck.parameters:type_name -> lehr.intent.v1.ExternalCheck.ParametersEntry
-	46, // 66: lehr.intent.v1.ExternalCheck.timeout:type_name -> google.protobuf.Duration
-	46, // 67: lehr.intent.v1.ExternalCheck.keep:type_name -> google.protobuf.Duration
-	46, // 68: lehr.intent.v1.ShrinkGuard.period:type_name -> google.protobuf.Duration
-	46, // 69: lehr.intent.v1.ApprovalPolicy.expires:type_name -> google.protobuf.Duration
-	46, // 70: lehr.intent.v1.OverridePolicy.longest:type_name -> google.protobuf.Duration
-	40, // 71: lehr.intent.v1.Policy.TypeModesEntry.value:type_name -> lehr.intent.v1.EnforcementMode
-	72, // [72:72] is the sub-list for method output_type
-	72, // [72:72] is the sub-list for method input_type
-	72, // [72:72] is the sub-list for extension type_name
-	72, // [72:72] is the sub-list for extension extendee
-	0,  // [0:72] is the sub-list for field type_name
+	48, // 31: lehr.intent.v1.RolloutStage.approval:type_name -> lehr.intent.v1.Judgement
+	16, // 32: lehr.intent.v1.Check.min_age:type_name -> lehr.intent.v1.MinimumAge
+	17, // 33: lehr.intent.v1.Check.deny:type_name -> lehr.intent.v1.Denylist
+	19, // 34: lehr.intent.v1.Check.condition:type_name -> lehr.intent.v1.Condition
+	47, // 35: lehr.intent.v1.Check.calendar:type_name -> lehr.intent.v1.Calendar
+	20, // 36: lehr.intent.v1.Check.query:type_name -> lehr.intent.v1.Metric
+	21, // 37: lehr.intent.v1.Check.alerts:type_name -> lehr.intent.v1.Alerts
+	22, // 38: lehr.intent.v1.Check.peak:type_name -> lehr.intent.v1.Peak
+	23, // 39: lehr.intent.v1.Check.protection:type_name -> lehr.intent.v1.Protection
+	25, // 40: lehr.intent.v1.Check.rate:type_name -> lehr.intent.v1.Rate
+	26, // 41: lehr.intent.v1.Check.partition:type_name -> lehr.intent.v1.OtherPartition
+	46, // 42: lehr.intent.v1.MinimumAge.age:type_name -> google.protobuf.Duration
+	18, // 43: lehr.intent.v1.Denylist.entries:type_name -> lehr.intent.v1.Denied
+	46, // 44: lehr.intent.v1.Metric.over:type_name -> google.protobuf.Duration
+	46, // 45: lehr.intent.v1.Metric.keep:type_name -> google.protobuf.Duration
+	36, // 46: lehr.intent.v1.Metric.labels:type_name -> lehr.intent.v1.Metric.LabelsEntry
+	3,  // 47: lehr.intent.v1.Metric.absent:type_name -> lehr.intent.v1.Metric.Absence
+	46, // 48: lehr.intent.v1.Alerts.keep:type_name -> google.protobuf.Duration
+	37, // 49: lehr.intent.v1.Alerts.labels:type_name -> lehr.intent.v1.Alerts.LabelsEntry
+	46, // 50: lehr.intent.v1.Peak.keep:type_name -> google.protobuf.Duration
+	38, // 51: lehr.intent.v1.Peak.labels:type_name -> lehr.intent.v1.Peak.LabelsEntry
+	49, // 52: lehr.intent.v1.Protection.command:type_name -> lehr.intent.v1.CommandLine
+	46, // 53: lehr.intent.v1.Protection.keep:type_name -> google.protobuf.Duration
+	46, // 54: lehr.intent.v1.Protection.timeout:type_name -> google.protobuf.Duration
+	4,  // 55: lehr.intent.v1.Protection.during:type_name -> lehr.intent.v1.Protection.During
+	46, // 56: lehr.intent.v1.Protection.every:type_name -> google.protobuf.Duration
+	24, // 57: lehr.intent.v1.Protection.after:type_name -> lehr.intent.v1.AfterPush
+	46, // 58: lehr.intent.v1.AfterPush.delay:type_name -> google.protobuf.Duration
+	46, // 59: lehr.intent.v1.AfterPush.duration:type_name -> google.protobuf.Duration
+	46, // 60: lehr.intent.v1.Rate.per:type_name -> google.protobuf.Duration
+	5,  // 61: lehr.intent.v1.Rate.by:type_name -> lehr.intent.v1.Rate.By
+	6,  // 62: lehr.intent.v1.ValidationRule.severity:type_name -> lehr.intent.v1.ValidationRule.Severity
+	7,  // 63: lehr.intent.v1.ValidationRule.scope:type_name -> lehr.intent.v1.ValidationRule.Scope
+	28, // 64: lehr.intent.v1.ValidationRule.external:type_name -> lehr.intent.v1.ExternalCheck
+	49, // 65: lehr.intent.v1.ExternalCheck.command:type_name -> lehr.intent.v1.CommandLine
+	39, // 66: lehr.intent.v1.ExternalCheck.parameters:type_name -> lehr.intent.v1.ExternalCheck.ParametersEntry
+	46, // 67: lehr.intent.v1.ExternalCheck.timeout:type_name -> google.protobuf.Duration
+	46, // 68: lehr.intent.v1.ExternalCheck.keep:type_name -> google.protobuf.Duration
+	46, // 69: lehr.intent.v1.ShrinkGuard.period:type_name -> google.protobuf.Duration
+	46, // 70: lehr.intent.v1.ApprovalPolicy.expires:type_name -> google.protobuf.Duration
+	46, // 71: lehr.intent.v1.OverridePolicy.longest:type_name -> google.protobuf.Duration
+	40, // 72: lehr.intent.v1.Policy.TypeModesEntry.value:type_name -> lehr.intent.v1.EnforcementMode
+	73, // [73:73] is the sub-list for method output_type
+	73, // [73:73] is the sub-list for method input_type
+	73, // [73:73] is the sub-list for extension type_name
+	73, // [73:73] is the sub-list for extension extendee
+	0,  // [0:73] is the sub-list for field type_name
 }
 
 func init() { file_lehr_intent_v1_policy_proto_init() }

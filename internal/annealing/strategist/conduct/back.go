@@ -324,6 +324,10 @@ func (d *decider) carryOut(o *intent.RolloutOrder) {
 	}
 	running := d.run.State == intent.RolloutRunning || d.run.State == intent.RolloutPaused
 	switch {
+	case o.Kind.IsVote():
+		if d.run.State.Open() {
+			d.vote(o)
+		}
 	case o.Kind == intent.OrderPause && d.run.State == intent.RolloutRunning:
 		d.run.State = intent.RolloutPaused
 		d.event(o.By, "pause", "%s", o.Reason)
@@ -365,6 +369,7 @@ func (d *decider) carryOut(o *intent.RolloutOrder) {
 		d.event(o.By, "promote", "%s", o.Reason)
 	case o.Kind == intent.OrderEmergency && running && d.Spec != nil && len(d.Spec.Emergency) > 0:
 		d.run.Emergency = true
+		d.run.Votes, d.run.Approved = nil, nil // They are on stages that it no longer goes by.
 		d.event(o.By, "emergency", "%s", o.Reason)
 	case o.Kind == intent.OrderRollback && d.run.State != intent.RolloutRollingBack && d.run.State != intent.RolloutRolledBack && d.Spec != nil:
 		for i := range d.Assets {

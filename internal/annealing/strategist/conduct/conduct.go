@@ -197,6 +197,7 @@ func Decide(f Facts) Decision {
 		run := *f.Run
 		run.Events, run.Skipped = slices.Clone(run.Events), slices.Clone(run.Skipped)
 		run.Accepted, run.Edits, run.Proposals = slices.Clone(run.Accepted), slices.Clone(run.Edits), slices.Clone(run.Proposals)
+		run.Votes, run.Approved = slices.Clone(run.Votes), slices.Clone(run.Approved)
 		d.run = &run
 	}
 	d.next = d.source()
@@ -379,7 +380,7 @@ func worthKeeping(stored, observed intent.Observation, most time.Duration) bool 
 func runSummary(run intent.Rollout) string {
 	var text strings.Builder
 	p := run.Progress
-	fmt.Fprintln(&text, run.Run, run.State, run.To, run.Skipped, run.Accepted, run.Promoted, run.Emergency, run.Bad, run.Back, run.Orders, len(run.Events), len(run.Edits), p.For)
+	fmt.Fprintln(&text, run.Run, run.State, run.To, run.Skipped, run.Accepted, run.Approved, run.Promoted, run.Emergency, run.Bad, run.Back, run.Orders, len(run.Events), len(run.Edits), p.For)
 	fmt.Fprintln(&text, words(p.Waits))
 	for _, e := range run.Edits {
 		fmt.Fprintln(&text, e.Pointer, e.Revision, e.At.UnixNano(), e.Changed, e.Landed)
@@ -392,6 +393,9 @@ func runSummary(run intent.Rollout) string {
 	}
 	for _, s := range p.Stages {
 		fmt.Fprintln(&text, s.Name, s.Total, s.Selected, s.Done, words(s.Waits), s.Began.UnixNano(), s.Ended.UnixNano())
+		if a := s.Approval; a != nil {
+			fmt.Fprintln(&text, a.State, a.Approved, a.Needs, a.Roles)
+		}
 	}
 	for _, v := range p.Verdicts {
 		fmt.Fprintln(&text, v.Validation, v.Stage, v.Result, v.At.UnixNano(), words(v.Reason))

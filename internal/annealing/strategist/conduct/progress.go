@@ -64,7 +64,10 @@ func (d *decider) progress(choice selection.Choice, targets []selection.Target) 
 	previous := d.run.Progress
 	now := intent.RolloutProgress{Next: choice.Next, Verdicts: slices.Clone(d.Verdicts)}
 	for _, status := range choice.Stages {
-		s := intent.StageProgress{Name: status.Name, Total: status.Total, Selected: status.Selected, Done: status.Done, Waits: status.Waits}
+		s := intent.StageProgress{Name: status.Name, Total: status.Total, Selected: status.Selected, Done: status.Done, Waits: status.Waits, Approval: d.approval(status.Name)}
+		if status.Held && s.Approval.State == intent.ApprovalLater {
+			s.Approval.State = intent.ApprovalAsked
+		}
 		if at := slices.IndexFunc(previous.Stages, func(b intent.StageProgress) bool { return b.Name == s.Name }); at >= 0 {
 			s.Began, s.Ended = previous.Stages[at].Began, previous.Stages[at].Ended
 		}
@@ -78,7 +81,11 @@ func (d *decider) progress(choice selection.Choice, targets []selection.Target) 
 			s.Ended = time.Time{}
 		}
 		if now.Waits == "" && s.Total > 0 && !whole && status.Waits != "" {
-			now.Wait(intent.CauseStage, "stage "+s.Name+" waits "+status.Waits, status.For)
+			cause := intent.CauseStage
+			if status.Held {
+				cause = intent.CauseApproval
+			}
+			now.Wait(cause, "stage "+s.Name+" waits "+status.Waits, status.For)
 		}
 		now.Stages = append(now.Stages, s)
 	}

@@ -110,6 +110,7 @@ func (d *decider) policy() selection.Policy {
 	for i := range p.Stages {
 		s := &p.Stages[i]
 		s.Skip = d.run.Promoted || slices.Contains(d.run.Skipped, s.Name)
+		s.Held = d.unapproved(s.Name)
 		if !slices.Contains(d.run.Accepted, s.Name) {
 			s.Gate = d.lacks(s.Name)
 		}
@@ -151,6 +152,7 @@ func (d *decider) targets() (list []selection.Target) {
 
 // advance lets assets go on, or says what the run waits for.
 func (d *decider) advance() {
+	d.approve()
 	targets := d.targets()
 	policy := d.policy()
 	d.pick(policy, targets)

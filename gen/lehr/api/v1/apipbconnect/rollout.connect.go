@@ -53,6 +53,9 @@ const (
 	// RolloutServiceOrderRolloutProcedure is the fully-qualified name of the RolloutService's
 	// OrderRollout RPC.
 	RolloutServiceOrderRolloutProcedure = "/lehr.api.v1.RolloutService/OrderRollout"
+	// RolloutServiceVoteOnStageProcedure is the fully-qualified name of the RolloutService's
+	// VoteOnStage RPC.
+	RolloutServiceVoteOnStageProcedure = "/lehr.api.v1.RolloutService/VoteOnStage"
 )
 
 // RolloutServiceClient is a client for the lehr.api.v1.RolloutService service.
@@ -74,6 +77,9 @@ type RolloutServiceClient interface {
 	// Keeps what a person asks of a rollout, which carries it out in its next step.
 	// What makes no sense now is refused.
 	OrderRollout(context.Context, *v1.OrderRolloutRequest) (*v1.OrderRolloutResponse, error)
+	// Keeps a person's word on whether the newest run goes on to a stage that asks people. The person
+	// needs one of the roles that the stage names. An approval is refused while nobody is asked.
+	VoteOnStage(context.Context, *v1.VoteOnStageRequest) (*v1.VoteOnStageResponse, error)
 }
 
 // NewRolloutServiceClient constructs a client for the lehr.api.v1.RolloutService service. By
@@ -129,6 +135,12 @@ func NewRolloutServiceClient(httpClient connect.HTTPClient, baseURL string, opts
 			connect.WithSchema(rolloutServiceMethods.ByName("OrderRollout")),
 			connect.WithClientOptions(opts...),
 		),
+		voteOnStage: connect.NewClient[v1.VoteOnStageRequest, v1.VoteOnStageResponse](
+			httpClient,
+			baseURL+RolloutServiceVoteOnStageProcedure,
+			connect.WithSchema(rolloutServiceMethods.ByName("VoteOnStage")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
@@ -141,6 +153,7 @@ type rolloutServiceClient struct {
 	getJudgement *connect.Client[v1.GetJudgementRequest, v1.GetJudgementResponse]
 	planRollout  *connect.Client[v1.PlanRolloutRequest, v1.PlanRolloutResponse]
 	orderRollout *connect.Client[v1.OrderRolloutRequest, v1.OrderRolloutResponse]
+	voteOnStage  *connect.Client[v1.VoteOnStageRequest, v1.VoteOnStageResponse]
 }
 
 // ListRollouts calls lehr.api.v1.RolloutService.ListRollouts.
@@ -198,6 +211,15 @@ func (c *rolloutServiceClient) OrderRollout(ctx context.Context, req *v1.OrderRo
 	return nil, err
 }
 
+// VoteOnStage calls lehr.api.v1.RolloutService.VoteOnStage.
+func (c *rolloutServiceClient) VoteOnStage(ctx context.Context, req *v1.VoteOnStageRequest) (*v1.VoteOnStageResponse, error) {
+	response, err := c.voteOnStage.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // RolloutServiceHandler is an implementation of the lehr.api.v1.RolloutService service.
 type RolloutServiceHandler interface {
 	// Lists the rollouts of head's policy, and those that left runs, each with its
@@ -217,6 +239,9 @@ type RolloutServiceHandler interface {
 	// Keeps what a person asks of a rollout, which carries it out in its next step.
 	// What makes no sense now is refused.
 	OrderRollout(context.Context, *v1.OrderRolloutRequest) (*v1.OrderRolloutResponse, error)
+	// Keeps a person's word on whether the newest run goes on to a stage that asks people. The person
+	// needs one of the roles that the stage names. An approval is refused while nobody is asked.
+	VoteOnStage(context.Context, *v1.VoteOnStageRequest) (*v1.VoteOnStageResponse, error)
 }
 
 // NewRolloutServiceHandler builds an HTTP handler from the service implementation. It returns the
@@ -268,6 +293,12 @@ func NewRolloutServiceHandler(svc RolloutServiceHandler, opts ...connect.Handler
 		connect.WithSchema(rolloutServiceMethods.ByName("OrderRollout")),
 		connect.WithHandlerOptions(opts...),
 	)
+	rolloutServiceVoteOnStageHandler := connect.NewUnaryHandlerSimple(
+		RolloutServiceVoteOnStageProcedure,
+		svc.VoteOnStage,
+		connect.WithSchema(rolloutServiceMethods.ByName("VoteOnStage")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/lehr.api.v1.RolloutService/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case RolloutServiceListRolloutsProcedure:
@@ -284,6 +315,8 @@ func NewRolloutServiceHandler(svc RolloutServiceHandler, opts ...connect.Handler
 			rolloutServicePlanRolloutHandler.ServeHTTP(w, r)
 		case RolloutServiceOrderRolloutProcedure:
 			rolloutServiceOrderRolloutHandler.ServeHTTP(w, r)
+		case RolloutServiceVoteOnStageProcedure:
+			rolloutServiceVoteOnStageHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -319,4 +352,8 @@ func (UnimplementedRolloutServiceHandler) PlanRollout(context.Context, *v1.PlanR
 
 func (UnimplementedRolloutServiceHandler) OrderRollout(context.Context, *v1.OrderRolloutRequest) (*v1.OrderRolloutResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("lehr.api.v1.RolloutService.OrderRollout is not implemented"))
+}
+
+func (UnimplementedRolloutServiceHandler) VoteOnStage(context.Context, *v1.VoteOnStageRequest) (*v1.VoteOnStageResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("lehr.api.v1.RolloutService.VoteOnStage is not implemented"))
 }
