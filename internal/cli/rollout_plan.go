@@ -95,6 +95,9 @@ func (s *session) printRolloutPlan(p *apipb.PlanRolloutResponse) {
 		if rest := int(step.Count) - len(step.Assets); rest > 0 && len(step.Assets) > mostWaited {
 			named = listed(step.Assets[:mostWaited], mostWaited) + fmt.Sprintf(" and %d more", int(step.Count)-mostWaited)
 		}
+		if step.Approvals > 0 {
+			named += fmt.Sprintf(": after approval by %d of the people whom the stage asks", step.Approvals)
+		}
 		if step.Waits != "" {
 			named += ": waits " + step.Waits
 		}

@@ -84,9 +84,23 @@ func (s *Server) PlanRollout(ctx context.Context, request *apipb.PlanRolloutRequ
 	for _, step := range selection.Forecast(policy, targets, s.runtime.Now(), takes) {
 		response.Steps = append(response.Steps, &apipb.RolloutStep{
 			Stage: step.Stage, Assets: names(step.Assets[:min(len(step.Assets), mostNamedOfStep)]), Count: int64(len(step.Assets)), At: toTime(step.At), Waits: step.Waits, Later: step.Later,
+			Approvals: approvalsLeft(spec, standing.Run, way.open, emergency, step.Stage),
 		})
 	}
 	return response, nil
+}
+
+// approvalsLeft is how many people must still approve a stage of a run before it begins.
+func approvalsLeft(spec *intentpb.Rollout, run *intent.Rollout, open, emergency bool, stage string) int32 {
+	stages := spec.Stages
+	if emergency && len(spec.Emergency) > 0 {
+		stages = spec.Emergency
+	}
+	at := slices.IndexFunc(stages, func(s *intentpb.RolloutStage) bool { return s.Name == stage })
+	if at < 0 || stages[at].Approval == nil || open && slices.Contains(run.Approved, stage) {
+		return 0
+	}
+	return int32(max(1, stages[at].Approval.Quorum))
 }
 
 // judgedGood reports whether a run waits for no validation of a stage any more.

@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -198,7 +199,7 @@ func TestWordsOnStages(t *testing.T) {
 		t.Helper()
 		run := begun(1)
 		run.Progress.Stages = []intent.StageProgress{{Name: "canary"}, {Name: "rest", Total: 1, Approval: &intent.StageApproval{State: state, Approved: 1, Needs: 2, Roles: roles}}}
-		run.Votes = []intent.StageVote{{Stage: "rest", By: bob, Approve: true, Reason: "fine"}}
+		run.Votes = []intent.StageVote{{Stage: "rest", By: intent.Actor{Name: "bob"}, Approve: true, Reason: "fine"}}
 		w.roll(run)
 	}
 	state(intent.ApprovalLater)

@@ -17,6 +17,8 @@ func TestSeedsThatFoundSomething(t *testing.T) {
 		// Somebody gave back a value that was never served, and a run goes back to
 		// it: nobody mended it while the run was open.
 		{Seed: 501, Hours: 2, Density: 60, Only: []int{115, 117, 118, 128}},
+		// Content of long ago is published again, and what was found of it is collected: a run goes back to it by what was read before.
+		{Seed: 435, Hours: 3, Density: 30},
 	} {
 		outcome, err := Run(t.Context(), o)
 		if err != nil {

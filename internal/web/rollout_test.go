@@ -113,6 +113,17 @@ func TestRolloutBoard(t *testing.T) {
 	if text := words(w.shows("/partition/shop/rollout/frontends")); !strings.Contains(text, "canary under way") || !strings.Contains(text, "waits for the validation errors") {
 		t.Errorf("while a validation is awaited, it says %s", text)
 	}
+	asked := soaking()
+	asked.Progress.Wait(intent.CauseApproval, "stage rest waits for people: 1 of 2 have approved it; lehr rollout approve frontends rest --reason WHY", nil)
+	asked.Progress.Stages[1].Approval = &intent.StageApproval{State: intent.ApprovalAsked, Approved: 1, Needs: 2, Roles: []intent.Role{intent.Approver}}
+	asked.Votes = []intent.StageVote{{Stage: "rest", By: ann, Approve: true, Reason: "fine" + hostile[0], At: time.Now()}}
+	w.step(asked, nil)
+	if text := words(w.shows("/partition/shop/rollout/frontends", "lehr rollout approve frontends rest --reason WHY --partition shop", "Approve the stage", "Reject the stage")); !strings.Contains(text, "approved by 1 of the 2 people that it needs") || !strings.Contains(text, "approved by ann") {
+		t.Errorf("while people are asked, it says %s", text)
+	}
+	w.shows("/inbox", "stages of rollouts that wait for people", "stage rest of rollout frontends", "act/rollout-approve?rollout=frontends&amp;run=1&amp;stage=rest")
+	w.shows("/partition/shop/act/rollout-approve?rollout=frontends&run=1&stage=rest", "Approve the stage", "1 of 2 have approved it")
+	w.shows("/partition/shop/act/rollout-reject?rollout=frontends&run=9&stage=rest", "run 9 of rollout frontends is not the newest any more")
 	bad := soaking()
 	bad.State, bad.Bad, bad.Back, bad.Ended = intent.RolloutRolledBack, "web/a is unhealthy", intent.IncarnationID{Partition: "shop", Sequence: 1}, time.Now()
 	w.step(bad, nil)

@@ -42,7 +42,7 @@ var rollouts = []Mutant{
 		Name: "stage-person-counts-twice", Of: Rollouts, File: "internal/annealing/strategist/conduct/approval.go",
 		Old:    `return v.Stage == o.Stage && v.By.Name == o.By.Name })`,
 		New:    `return v.Stage == o.Stage && v.By.Name == o.By.Name && !mutant.On("stage-person-counts-twice") })`,
-		Breaks: "S19",
+		Breaks: "S19 L9",
 		Why:    "One person approves a stage twice, and counts for two.",
 	},
 	{

@@ -326,7 +326,7 @@ func rolloutOrders(w *world) {
 	if diff := cmp.Diff([]intent.RolloutOrder{said}, orders); diff != "" {
 		t.Errorf("the word:\n%s", diff)
 	}
-	records, err := w.AuditRecords(ctx, store.AuditFilter{Partition: shop})
+	records, err := w.AuditRecords(ctx, shop, 0, 1000)
 	w.must(err)
 	if last := records[len(records)-1]; last.Verb != "rollout-approve" || last.Detail != "run 3, stage rest" || last.Reason != "looks good" {
 		t.Errorf("the audit says of it %+v", last)

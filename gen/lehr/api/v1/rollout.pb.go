@@ -2340,7 +2340,9 @@ type RolloutStep struct {
 	At    *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=at" json:"at,omitempty"`
 	Waits string                 `protobuf:"bytes,5,opt,name=waits" json:"waits,omitempty"`
 	// They follow those before, which are more than are told one by one.
-	Later         bool `protobuf:"varint,6,opt,name=later" json:"later,omitempty"`
+	Later bool `protobuf:"varint,6,opt,name=later" json:"later,omitempty"`
+	// So many people must approve the stage before it begins; 0: none, or they have. The earliest time is as if they did at once.
+	Approvals     int32 `protobuf:"varint,7,opt,name=approvals" json:"approvals,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2415,6 +2417,13 @@ func (x *RolloutStep) GetLater() bool {
 		return x.Later
 	}
 	return false
+}
+
+func (x *RolloutStep) GetApprovals() int32 {
+	if x != nil {
+		return x.Approvals
+	}
+	return 0
 }
 
 var File_lehr_api_v1_rollout_proto protoreflect.FileDescriptor
@@ -2608,14 +2617,15 @@ const file_lehr_api_v1_rollout_proto_rawDesc = "" +
 	"\x04rest\x18\x04 \x01(\bR\x04rest\x12\x1a\n" +
 	"\bunwanted\x18\x05 \x03(\tR\bunwanted\x12\x16\n" +
 	"\x06assets\x18\x06 \x01(\x03R\x06assets\x12\x10\n" +
-	"\x03all\x18\a \x01(\bR\x03all\"\xa9\x01\n" +
+	"\x03all\x18\a \x01(\bR\x03all\"\xc7\x01\n" +
 	"\vRolloutStep\x12\x14\n" +
 	"\x05stage\x18\x01 \x01(\tR\x05stage\x12\x16\n" +
 	"\x06assets\x18\x02 \x03(\tR\x06assets\x12\x14\n" +
 	"\x05count\x18\x03 \x01(\x03R\x05count\x12*\n" +
 	"\x02at\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12\x14\n" +
 	"\x05waits\x18\x05 \x01(\tR\x05waits\x12\x14\n" +
-	"\x05later\x18\x06 \x01(\bR\x05later2\xf4\x05\n" +
+	"\x05later\x18\x06 \x01(\bR\x05later\x12\x1c\n" +
+	"\tapprovals\x18\a \x01(\x05R\tapprovals2\xf4\x05\n" +
 	"\x0eRolloutService\x12]\n" +
 	"\fListRollouts\x12 .lehr.api.v1.ListRolloutsRequest\x1a!.lehr.api.v1.ListRolloutsResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01\x12Q\n" +
 	"\bListRuns\x12\x1c.lehr.api.v1.ListRunsRequest\x1a\x1d.lehr.api.v1.ListRunsResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01\x12W\n" +
