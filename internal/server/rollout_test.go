@@ -225,6 +225,14 @@ func TestWordsOnStages(t *testing.T) {
 	}
 	_, err = w.client.Rollouts.VoteOnStage(t.Context(), &apipb.VoteOnStageRequest{Partition: "shop", Rollout: "frontends", Approve: true, Reason: " "})
 	w.refused(err, fault.Invalid, "needs a reason")
+	state(intent.ApprovalSkipped)
+	_, err = vote(&apipb.VoteOnStageRequest{Approve: true, Stage: "rest"})
+	w.refused(err, fault.Conflict, "an operator passed over the approval of stage rest")
+	goesBack := begun(1)
+	goesBack.State = intent.RolloutRollingBack
+	w.roll(goesBack)
+	_, err = vote(&apipb.VoteOnStageRequest{Approve: true, Stage: "rest"})
+	w.refused(err, fault.Conflict, "run 1 goes back")
 	state(intent.ApprovalGiven)
 	_, err = vote(&apipb.VoteOnStageRequest{Approve: true, Stage: "rest"})
 	w.refused(err, fault.Conflict, "is approved already")

@@ -257,12 +257,15 @@ func stageButton(partition, rollout string, run *apipb.RolloutRun, stage string,
 
 // askedStage is the stage of the newest run that asks people now, or was rejected; nil: none does.
 func askedStage(rollout *apipb.Rollout) *apipb.RolloutStage {
-	for _, stage := range rollout.GetRun().GetStages() {
+	switch intent.RolloutState(rollout.GetRun().GetState()) {
+	case intent.RolloutRunning, intent.RolloutPaused:
+	default:
+		return nil // It goes back, or has ended.
+	}
+	for _, stage := range rollout.Run.Stages {
 		switch intent.ApprovalState(stage.Approval.GetState()) {
 		case intent.ApprovalAsked, intent.ApprovalRejected:
-			if intent.RolloutState(rollout.Run.State).Open() {
-				return stage
-			}
+			return stage
 		}
 	}
 	return nil

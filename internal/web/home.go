@@ -90,14 +90,13 @@ func listNeeds(views []inboxView, person *apipb.WhoAmIResponse) homeNeeds {
 		} else {
 			needs.Others += len(view.Approvals)
 		}
-		add("rollout", view.Stages)
 		add("delivery", view.Deliveries)
-		for _, question := range view.Questions {
+		for _, question := range slices.Concat(view.Stages, view.Questions) {
 			if question.Act.Link == "" {
 				needs.Others++
 				continue
 			}
-			add("workflow", []inboxItem{question})
+			add(question.Sort, []inboxItem{question})
 		}
 		add("held by a guard", view.Held)
 		add("paused", view.Paused)

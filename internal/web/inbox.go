@@ -151,15 +151,15 @@ func newInbox(p *apipb.Partition, o *apipb.PartitionOverview) inboxView {
 // addRollouts adds those that wait, or are under way.
 func (v *inboxView) addRollouts(rollouts []*apipb.Rollout) {
 	for _, rollout := range rollouts {
-		if stage := askedStage(rollout); stage != nil {
-			v.Stages = append(v.Stages, inboxItem{
-				Sort: "rollout", Text: "stage " + stage.Name + " of rollout " + rollout.Name, Link: link(v.Partition, "rollout", rollout.Name), Reason: rollout.Run.Waits, Since: rollout.Run.Began,
-				Act: stageButton(v.Partition, rollout.Name, rollout.Run, stage.Name, true),
-			})
-			continue
+		asked := askedStage(rollout)
+		if asked != nil {
+			v.Stages = append(v.Stages, v.newStageItem(rollout, asked))
 		}
 		switch intent.RolloutState(rollout.GetRun().GetState()) {
 		case intent.RolloutRunning, intent.RolloutRollingBack:
+			if asked != nil {
+				continue // It waits for people, and does not move.
+			}
 			v.Moving = append(v.Moving, inboxItem{
 				Sort: "rollout", Text: rollout.Name + " " + rollout.Run.State, Link: link(v.Partition, "rollout", rollout.Name), Reason: rollout.Run.Waits, Since: rollout.Run.Began,
 			})
@@ -170,6 +170,18 @@ func (v *inboxView) addRollouts(rollouts []*apipb.Rollout) {
 			})
 		}
 	}
+}
+
+// newStageItem is a stage that asks people, with a link to approve it. Where it asks approvers alone and the viewer
+// is none, it has no such link.
+func (v *inboxView) newStageItem(rollout *apipb.Rollout, stage *apipb.RolloutStage) inboxItem {
+	item := inboxItem{
+		Sort: "rollout", Text: "stage " + stage.Name + " of rollout " + rollout.Name, Link: link(v.Partition, "rollout", rollout.Name), Reason: stage.Waits, Since: rollout.Run.Began,
+	}
+	if v.MayApprove || !slices.Equal(stage.Approval.Roles, []string{string(intent.Approver)}) {
+		item.Act = stageButton(v.Partition, rollout.Name, rollout.Run, stage.Name, true)
+	}
+	return item
 }
 
 // addRuns adds runs of workflows: what they ask people, and that they are under way.

@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -115,6 +116,7 @@ func TestRolloutBoard(t *testing.T) {
 	}
 	asked := soaking()
 	asked.Progress.Wait(intent.CauseApproval, "stage rest waits for people: 1 of 2 have approved it; lehr rollout approve frontends rest --reason WHY", nil)
+	asked.Progress.Stages[1].Waits = "for people: 1 of 2 have approved it"
 	asked.Progress.Stages[1].Approval = &intent.StageApproval{State: intent.ApprovalAsked, Approved: 1, Needs: 2, Roles: []intent.Role{intent.Approver}}
 	asked.Votes = []intent.StageVote{{Stage: "rest", By: ann, Approve: true, Reason: "fine" + hostile[0], At: time.Now()}}
 	w.step(asked, nil)
@@ -124,6 +126,17 @@ func TestRolloutBoard(t *testing.T) {
 	w.shows("/inbox", "stages of rollouts that wait for people", "stage rest of rollout frontends", "act/rollout-approve?rollout=frontends&amp;run=1&amp;stage=rest")
 	w.shows("/partition/shop/act/rollout-approve?rollout=frontends&run=1&stage=rest", "Approve the stage", "1 of 2 have approved it")
 	w.shows("/partition/shop/act/rollout-reject?rollout=frontends&run=9&stage=rest", "run 9 of rollout frontends is not the newest any more")
+	alsoPaused := asked
+	alsoPaused.State = intent.RolloutPaused
+	w.step(alsoPaused, nil)
+	w.shows("/inbox", "stage rest of rollout frontends", "paused", "act/rollout-resume?rollout=frontends")
+	back := asked
+	back.State, back.Progress.Stages = intent.RolloutRollingBack, slices.Clone(asked.Progress.Stages)
+	back.Progress.Stages[1].Approval = &intent.StageApproval{State: intent.ApprovalRejected, Needs: 2, RejectedBy: "ann"}
+	w.step(back, nil)
+	if _, inbox := w.get("/inbox"); strings.Contains(inbox, "stage rest of rollout") {
+		t.Error("people are asked of a run that goes back")
+	}
 	bad := soaking()
 	bad.State, bad.Bad, bad.Back, bad.Ended = intent.RolloutRolledBack, "web/a is unhealthy", intent.IncarnationID{Partition: "shop", Sequence: 1}, time.Now()
 	w.step(bad, nil)

@@ -107,6 +107,8 @@ type world struct {
 	contents map[intent.AssetID]word
 	knobs    *knobs  // nil: no rollout sets fields
 	branch   *branch // nil: there are no repositories
+	// forgotten contents are those of which a collection has removed what was found.
+	forgotten map[intent.Digest]bool
 	// trains: the rollout of the rest comes after the first.
 	trains bool
 }
@@ -218,6 +220,13 @@ func (f faulty) SaveRollout(ctx context.Context, lease store.Lease, step store.R
 	}
 	f.falls("saved")
 	return f.loses()
+}
+
+func (f faulty) Judgements(ctx context.Context, partition intent.PartitionID, assets []intent.AssetID) ([]intent.Judgement, error) {
+	judged, err := f.Store.Judgements(ctx, partition, assets)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.DeleteFunc(judged, func(j intent.Judgement) bool { return f.forgotten[j.Effective] }), err
 }
 
 // loses an answer, if that is to be lost.

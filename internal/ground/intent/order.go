@@ -208,6 +208,8 @@ func (s RolloutStanding) StageToJudge(kind OrderKind, run uint64, name string) (
 		return nil, s.refuse("run %d is the newest, and this word is on run %d", "look at what the newest brings, and say it of that: lehr rollout status "+s.Name, s.Run.Run, run)
 	case !s.state().Open():
 		return nil, s.refuse("run %d ended: it is %s", "lehr rollout status "+s.Name+" tells of it", s.Run.Run, s.state())
+	case s.state() == RolloutRollingBack:
+		return nil, s.refuse("run %d goes back, and no stage of it begins any more", status, s.Run.Run)
 	}
 	var names []string
 	var stage *StageProgress
@@ -231,6 +233,8 @@ func (s RolloutStanding) StageToJudge(kind OrderKind, run uint64, name string) (
 		return nil, fault.New(fault.NotFound, "rollout %s: run %d has no stage %.100q that asks people", s.Name, s.Run.Run, name).WithHint("these do: %s", strings.Join(names, ", "))
 	case stage.Approval.State == ApprovalGiven:
 		return nil, s.refuse("stage %s of run %d is approved already", "lehr rollout pause "+s.Name+" --reason WHY lets no more assets go on", stage.Name, s.Run.Run)
+	case stage.Approval.State == ApprovalSkipped:
+		return nil, s.refuse("an operator passed over the approval of stage %s of run %d", "lehr rollout pause "+s.Name+" --reason WHY lets no more assets go on", stage.Name, s.Run.Run)
 	case stage.Approval.State == ApprovalLater && kind == OrderApprove:
 		return nil, s.refuse("nobody is asked yet whether stage %s may begin: what comes before it may show why not", status, stage.Name)
 	}

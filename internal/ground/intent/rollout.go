@@ -203,6 +203,7 @@ const (
 	ApprovalAsked    ApprovalState = "asked"    // it waits for people
 	ApprovalRejected ApprovalState = "rejected" // one of them rejected it
 	ApprovalGiven    ApprovalState = "approved" // enough of them approved it
+	ApprovalSkipped  ApprovalState = "skipped"  // an operator passed over them
 )
 
 // StageVote is a person's word on whether a run goes on to a stage.

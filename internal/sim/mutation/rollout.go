@@ -26,8 +26,8 @@ var rollouts = []Mutant{
 	},
 	{
 		Name: "stage-begins-unapproved", Of: Rollouts, File: "internal/annealing/strategist/conduct/approval.go",
-		Old:    `case a == nil || a.State == intent.ApprovalGiven:`,
-		New:    `case a == nil || a.State == intent.ApprovalGiven || mutant.On("stage-begins-unapproved"):`,
+		Old:    `case a == nil || a.State == intent.ApprovalGiven || a.State == intent.ApprovalSkipped:`,
+		New:    `case a == nil || a.State == intent.ApprovalGiven || a.State == intent.ApprovalSkipped || mutant.On("stage-begins-unapproved"):`,
 		Breaks: "S19",
 		Why:    "A stage that people must approve begins without them.",
 	},

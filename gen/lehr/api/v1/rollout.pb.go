@@ -780,7 +780,7 @@ func (x *RolloutStage) GetApproval() *StageApproval {
 // StageApproval is what people say of a stage that begins when they have approved it.
 type StageApproval struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// "later" (what comes before it is not done), "asked", "rejected", "approved".
+	// "later" (what comes before it is not done), "asked", "rejected", "approved", "skipped" (an operator passed over people).
 	State string `protobuf:"bytes,1,opt,name=state" json:"state,omitempty"`
 	// So many of those who count have approved, of so many that are needed.
 	Approved int32 `protobuf:"varint,2,opt,name=approved" json:"approved,omitempty"`

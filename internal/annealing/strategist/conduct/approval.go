@@ -38,8 +38,11 @@ func (d *decider) approval(stage string) *intent.StageApproval {
 			a.Approved++
 		}
 	}
-	if slices.Contains(d.run.Approved, stage) {
+	switch {
+	case slices.Contains(d.run.Approved, stage):
 		a.State = intent.ApprovalGiven
+	case d.run.Promoted || slices.Contains(d.run.Skipped, stage):
+		a.State = intent.ApprovalSkipped
 	}
 	return a
 }
@@ -72,7 +75,7 @@ func (d *decider) approve() {
 func (d *decider) unapproved(stage string) string {
 	a := d.approval(stage)
 	switch {
-	case a == nil || a.State == intent.ApprovalGiven:
+	case a == nil || a.State == intent.ApprovalGiven || a.State == intent.ApprovalSkipped:
 		return ""
 	case a.State == intent.ApprovalRejected:
 		return fmt.Sprintf("for people: %s rejected it: %s; lehr rollout rollback %s --reason WHY goes back, and lehr rollout approve %s %s --reason WHY by the same person takes that back",

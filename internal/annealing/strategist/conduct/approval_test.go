@@ -114,6 +114,8 @@ func TestAnApprovalEnds(t *testing.T) {
 func TestPeopleAreNotAskedForEver(t *testing.T) {
 	p := asks(t)
 	p.order(intent.OrderSkip)
+	p.wait(2 * time.Second)
+	p.state("rest", intent.ApprovalSkipped)
 	p.wait(30 * time.Second)
 	p.has(version{"b": "2", "c": "2", "d": "2"})
 
