@@ -21,7 +21,7 @@ func (s *session) rolloutVoteCommand(approve bool) *cobra.Command {
 		Use: verb + " NAME [STAGE]", Short: short, Example: example, Args: cobra.RangeArgs(1, 2),
 		Long: `Say whether the newest run may go on to a stage that asks people, by approval: in lehr.yaml.
 Without STAGE: the one that asks now. You need one of the roles that the stage names. Each
-person's last answer counts, and only in this run. While one person rejects it, it does not begin.`,
+person's last vote counts, and only in this run. While one person rejects it, it does not begin.`,
 		RunE: func(command *cobra.Command, args []string) error {
 			if err := reasoned(command, reason); err != nil {
 				return err

@@ -179,8 +179,8 @@ func TestOrdersAreKept(t *testing.T) {
 	w.must(err)
 }
 
-// TestWordsOnStages are kept for the stage that asks, of the newest run, with the roles of who said them.
-func TestWordsOnStages(t *testing.T) {
+// TestVotesOnStages are kept for the stage that asks, of the newest run, with the roles of who cast them.
+func TestVotesOnStages(t *testing.T) {
 	w := newWorld(t)
 	w.publish(0, w.policed(frontends()), w.command("web/a", "x"))
 	vote := func(request *apipb.VoteOnStageRequest) (*apipb.VoteOnStageResponse, error) {
@@ -209,13 +209,13 @@ func TestWordsOnStages(t *testing.T) {
 	w.must(err)
 	state(intent.ApprovalAsked)
 	_, err = vote(&apipb.VoteOnStageRequest{Approve: true, Run: 2})
-	w.refused(err, fault.Conflict, "run 1 is the newest, and this word is on run 2")
+	w.refused(err, fault.Conflict, "run 1 is the newest, and this vote is on run 2")
 	_, err = vote(&apipb.VoteOnStageRequest{Approve: true, Stage: "others"})
 	w.refused(err, fault.NotFound, "these do: rest")
-	said, err := vote(&apipb.VoteOnStageRequest{Approve: true, Run: 1})
+	kept, err := vote(&apipb.VoteOnStageRequest{Approve: true, Run: 1})
 	w.must(err)
-	if said.Order.Stage != "rest" || said.Order.Run != 1 || said.Order.Kind != "approve" || said.Order.By.Name != "ann" {
-		t.Errorf("it answered %v", said.Order)
+	if kept.Order.Stage != "rest" || kept.Order.Run != 1 || kept.Order.Kind != "approve" || kept.Order.By.Name != "ann" {
+		t.Errorf("it answered %v", kept.Order)
 	}
 	shown, err := w.client.Rollouts.GetRollout(t.Context(), &apipb.GetRolloutRequest{Partition: "shop", Rollout: "frontends"})
 	w.must(err)

@@ -10,7 +10,7 @@ import (
 	"lehr.dev/internal/ground/intent"
 )
 
-// VoteOnStage keeps a person's word on whether the newest run goes on to a stage that asks people.
+// VoteOnStage keeps a person's vote on whether the newest run goes on to a stage that asks people.
 func (s *Server) VoteOnStage(ctx context.Context, request *apipb.VoteOnStageRequest) (*apipb.VoteOnStageResponse, error) {
 	partition, err := s.registered(ctx, request.Partition)
 	if err != nil {
@@ -28,7 +28,7 @@ func (s *Server) VoteOnStage(ctx context.Context, request *apipb.VoteOnStageRequ
 	if err != nil {
 		return nil, err
 	}
-	reason, err := loosened(fmt.Sprintf("a word on the stage %s of the rollout %s", stage.Name, request.Rollout), request.Reason)
+	reason, err := loosened(fmt.Sprintf("a vote on the stage %s of the rollout %s", stage.Name, request.Rollout), request.Reason)
 	if err != nil {
 		return nil, err
 	}

@@ -115,7 +115,7 @@ type Lab struct {
 	unclear      string
 	unclearUntil time.Time
 	runs         map[string]takenUp
-	words        map[runsWord]int // how many words people said of stages of a run
+	stageVotes   map[askingRun]int // how many people cast on stages of a run
 	// editedThen is what happens once a rollout has edited a document.
 	editedThen func()
 	// delivering is the application, in runs that have one.
@@ -145,7 +145,7 @@ type Lab struct {
 // newLab returns one in which nothing runs yet.
 func newLab(ctx context.Context, o Options) (_ *Lab, err error) {
 	l := &Lab{
-		ctx: ctx, options: o, random: map[string]*rand.Rand{}, touched: map[intent.ResourceKey]time.Time{}, answered: map[intent.AssetID]time.Time{}, asked: map[intent.AssetID]asks{}, marks: map[string]int{}, cells: map[Cell]int{}, voided: map[string]int{}, runs: map[string]takenUp{}, words: map[runsWord]int{}, messages: map[string]bool{}, seals: map[intent.ResourceKey]string{},
+		ctx: ctx, options: o, random: map[string]*rand.Rand{}, touched: map[intent.ResourceKey]time.Time{}, answered: map[intent.AssetID]time.Time{}, asked: map[intent.AssetID]asks{}, marks: map[string]int{}, cells: map[Cell]int{}, voided: map[string]int{}, runs: map[string]takenUp{}, stageVotes: map[askingRun]int{}, messages: map[string]bool{}, seals: map[intent.ResourceKey]string{},
 		Sources: sources.New(), partition: "sim", definition: "/sim/lehr.yaml",
 	}
 	l.start = beginnings[o.Seed%uint64(len(beginnings))]

@@ -464,24 +464,24 @@ func asksPeople(run *apipb.RolloutRun) bool {
 	return run.GetWaitCause() == string(intent.CauseApproval) && intent.RolloutState(run.GetState()) == intent.RolloutRunning
 }
 
-// voteOnStage says a word on the stage that asks people.
+// voteOnStage votes on the stage that asks people.
 func (p person) voteOnStage(rollout *apipb.Rollout, approve bool) error {
-	p.tell("%s: a word on a stage of %s, by %s: %v", p.d, rollout.Name, p.name, approve)
+	p.tell("%s: a vote on a stage of %s, by %s: %v", p.d, rollout.Name, p.name, approve)
 	_, err := p.c.Rollouts.VoteOnStage(p.ctx, &apipb.VoteOnStageRequest{
 		Partition: string(p.partition), Rollout: rollout.Name, Run: rollout.Run.Run, Approve: approve, Reason: "I say so",
 	})
 	return err
 }
 
-// stageWords are what people say of a stage that asks them, one after the other, until it begins: somebody says it twice, somebody
+// stageVotes are cast on a stage that asks people, one after the other, until it begins: somebody votes twice, somebody
 // rejects it first, and whoever rejected it before takes that back.
-var stageWords = []struct {
+var stageVotes = []struct {
 	name    string
 	approve bool
 }{{somebody, true}, {somebody, true}, {"bob", false}, {"bob", true}, {"carol", true}, {"dave", true}}
 
-// runsWord is a run whose stages ask people.
-type runsWord struct {
+// askingRun is a run whose stages ask people.
+type askingRun struct {
 	rollout string
 	run     uint64
 }
@@ -514,9 +514,9 @@ func (p person) goOnWithRollouts() error {
 	}
 	for _, rollout := range list.Rollouts {
 		if asksPeople(rollout.Run) {
-			said := runsWord{rollout.Name, rollout.Run.Run}
-			turn := stageWords[p.words[said]%len(stageWords)]
-			p.words[said]++
+			asked := askingRun{rollout.Name, rollout.Run.Run}
+			turn := stageVotes[p.stageVotes[asked]%len(stageVotes)]
+			p.stageVotes[asked]++
 			if err := p.as(turn.name).voteOnStage(rollout, turn.approve); err != nil && !fault.Is(err, fault.Conflict) {
 				return err // It may have begun meanwhile.
 			}

@@ -245,7 +245,7 @@ func orderRollout(kind intent.OrderKind) func(context.Context, *reader, actReque
 	}
 }
 
-// stageButton leads to a word on a stage of a run.
+// stageButton leads to a vote on a stage of a run.
 func stageButton(partition, rollout string, run *apipb.RolloutRun, stage string, approve bool) actButton {
 	name := stageActName(approve)
 	at := address{kind: "act", partition: partition, name: name, query: url.Values{}}
@@ -271,7 +271,7 @@ func askedStage(rollout *apipb.Rollout) *apipb.RolloutStage {
 	return nil
 }
 
-// voteOnStage is a word on the stage of the run that the form showed.
+// voteOnStage votes on the stage of the run that the form showed.
 func voteOnStage(approve bool) func(context.Context, *reader, actRequest) (string, error) {
 	return func(ctx context.Context, r *reader, request actRequest) (string, error) {
 		run, err := runNumber(address{query: request.query}, "run")
@@ -284,7 +284,7 @@ func voteOnStage(approve bool) func(context.Context, *reader, actRequest) (strin
 		if err != nil {
 			return "", err
 		}
-		return fmt.Sprintf("Your word on stage %s of rollout %s, run %d, counts within a second.", response.Order.Stage, request.subject, response.Order.Run), nil
+		return fmt.Sprintf("Your vote on stage %s of rollout %s, run %d, counts within a second.", response.Order.Stage, request.subject, response.Order.Run), nil
 	}
 }
 

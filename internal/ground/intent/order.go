@@ -197,15 +197,15 @@ func (s RolloutStanding) refuse(format, hint string, arguments ...any) error {
 	return fault.New(fault.Conflict, "rollout "+s.Name+": "+format, arguments...).WithHint("%s", hint)
 }
 
-// StageToJudge is the stage that a word of a person is on: the named one of the newest run, or with an empty name the one that asks
-// people now. Run 0 is the newest. It says why the word makes no sense now, with what stands.
+// StageToJudge is the stage that a vote is on: the named one of the newest run, or with an empty name the one that asks
+// people now. Run 0 is the newest. It says why the vote makes no sense now, with what stands.
 func (s RolloutStanding) StageToJudge(kind OrderKind, run uint64, name string) (*StageProgress, error) {
 	status := "lehr rollout status " + s.Name + " says what it waits for"
 	switch {
 	case s.Run == nil:
 		return nil, s.refuse("it has no run yet", status)
 	case run != 0 && run != s.Run.Run:
-		return nil, s.refuse("run %d is the newest, and this word is on run %d", "look at what the newest brings, and say it of that: lehr rollout status "+s.Name, s.Run.Run, run)
+		return nil, s.refuse("run %d is the newest, and this vote is on run %d", "look at what the newest brings, and vote on that: lehr rollout status "+s.Name, s.Run.Run, run)
 	case !s.state().Open():
 		return nil, s.refuse("run %d ended: it is %s", "lehr rollout status "+s.Name+" tells of it", s.Run.Run, s.state())
 	case s.state() == RolloutRollingBack:

@@ -73,7 +73,7 @@ type Rollout struct {
 	Accepted  []string `json:"accepted,omitempty"`
 	Promoted  bool     `json:"promoted,omitempty"`
 	Emergency bool     `json:"emergency,omitempty"`
-	// Votes are the newest words of people on stages that ask them, and Approved the stages
+	// Votes are the newest of each person on stages that ask people, and Approved the stages
 	// that enough of them let begin.
 	Votes    []StageVote `json:"votes,omitempty"`
 	Approved []string    `json:"approved,omitempty"`
@@ -206,11 +206,11 @@ const (
 	ApprovalSkipped  ApprovalState = "skipped"  // an operator passed over them
 )
 
-// StageVote is a person's word on whether a run goes on to a stage.
+// StageVote is a person's vote on whether a run goes on to a stage.
 type StageVote struct {
 	Stage string `json:"stage"`
 	By    Actor  `json:"by"`
-	// Roles that the person had, read where the word was stored.
+	// Roles that the person had, read where the vote was stored.
 	Roles   []Role    `json:"roles"`
 	At      time.Time `json:"at"`
 	Approve bool      `json:"approve"`
@@ -288,13 +288,13 @@ const (
 	OrderRelease   OrderKind = "release"   // its assets follow head
 )
 
-// Words of people on a stage that asks them.
+// Votes of people on a stage that asks them.
 const (
 	OrderApprove OrderKind = "approve" // it may begin
 	OrderReject  OrderKind = "reject"  // it may not
 )
 
-// IsVote reports whether it is a word on a stage.
+// IsVote reports whether it is a vote on a stage.
 func (k OrderKind) IsVote() bool { return k == OrderApprove || k == OrderReject }
 
 // OrderKinds are all that may be asked of a rollout itself.
@@ -314,7 +314,7 @@ type RolloutOrder struct {
 	Reason string          `json:"reason"`
 	By     Actor           `json:"by"`
 	At     time.Time       `json:"at"`
-	// Run and Stage that a word is on. Roles: before it is stored, those of which its person needs
+	// Run and Stage that a vote is on. Roles: before it is stored, those of which its person needs
 	// one; then those that the person had.
 	Run   uint64 `json:"run,omitempty"`
 	Stage string `json:"stage,omitempty"`

@@ -8,9 +8,9 @@ import (
 	"lehr.dev/internal/ground/intent"
 )
 
-// voted takes up a person's word on a stage, as the audit has it. A stage that enough people have approved, while nobody
+// countVote counts a person's vote on a stage, as the audit has it. A stage that enough people have approved, while nobody
 // rejected it, may begin from then on.
-func (m *Monitor) voted(r record) {
+func (m *Monitor) countVote(r record) {
 	approves := r.Verb == "rollout-approve"
 	if !approves && r.Verb != "rollout-reject" {
 		return
@@ -18,13 +18,13 @@ func (m *Monitor) voted(r record) {
 	at := stageRun{runOf: runOf{name: r.Subject}}
 	before, stage, ok := strings.Cut(r.Detail, ", stage ")
 	if _, err := fmt.Sscanf(before, "run %d", &at.run); err != nil || !ok {
-		return // The rollout tells that it took the word up.
+		return // The rollout tells that it took the vote up.
 	}
 	at.stage = stage
-	if m.rolling.words[at] == nil {
-		m.rolling.words[at] = map[string]bool{}
+	if m.rolling.votes[at] == nil {
+		m.rolling.votes[at] = map[string]bool{}
 	}
-	m.rolling.words[at][r.By.Name] = approves
+	m.rolling.votes[at][r.By.Name] = approves
 	if quorum, ok := m.quorum(m.rolling.runs[at.name], stage); ok && m.hasApproved(at) >= quorum {
 		m.rolling.approved[at] = true
 	}
@@ -32,7 +32,7 @@ func (m *Monitor) voted(r record) {
 
 // hasApproved counts the people who approve a stage now; -1: somebody rejects it.
 func (m *Monitor) hasApproved(at stageRun) (people int) {
-	for _, approves := range m.rolling.words[at] {
+	for _, approves := range m.rolling.votes[at] {
 		if !approves {
 			return -1
 		}

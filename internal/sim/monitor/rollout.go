@@ -43,8 +43,8 @@ type rolling struct {
 	// began to govern it.
 	went   map[called]bool
 	fields fieldsSet
-	// words are what people said last of stages that ask them, and approved the stages that enough of them had let begin.
-	words    map[stageRun]map[string]bool
+	// votes are the newest of each person on stages that ask people, and approved the stages that enough of them had let begin.
+	votes    map[stageRun]map[string]bool
 	approved map[stageRun]bool
 }
 
@@ -61,7 +61,7 @@ type stageRun struct {
 
 func newRolling() rolling {
 	return rolling{
-		words: map[stageRun]map[string]bool{}, approved: map[stageRun]bool{},
+		votes: map[stageRun]map[string]bool{}, approved: map[stageRun]bool{},
 		fields:    fieldsSet{contents: []map[string]string{{}}, before: map[string]string{}, named: map[stageRun]bool{}},
 		foundGood: map[stageRun]bool{}, went: map[called]bool{},
 		runs: map[string]intent.Rollout{}, soaks: map[intent.AssetID]*soak{}, longest: map[called]time.Duration{}, brought: map[called]bool{},
@@ -93,7 +93,7 @@ func (m *Monitor) rolled(news *news, before map[intent.AssetID][]intent.Pin) {
 	}
 	m.readRuns()
 	for _, r := range news.own {
-		m.voted(r)
+		m.countVote(r)
 	}
 	m.wentThrough(before)
 	m.governs()

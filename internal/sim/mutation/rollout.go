@@ -46,9 +46,9 @@ var rollouts = []Mutant{
 		Why:    "One person approves a stage twice, and counts for two.",
 	},
 	{
-		Name: "stage-words-of-an-earlier-run", Of: Rollouts, File: "internal/annealing/strategist/conduct/begin.go",
+		Name: "stage-votes-of-an-earlier-run", Of: Rollouts, File: "internal/annealing/strategist/conduct/begin.go",
 		Old:    "	d.run = &next\n",
-		New:    "	if mutant.On(\"stage-words-of-an-earlier-run\") && d.run != nil {\n\t\tnext.Votes = d.run.Votes\n\t}\n\td.run = &next\n",
+		New:    "	if mutant.On(\"stage-votes-of-an-earlier-run\") && d.run != nil {\n\t\tnext.Votes = d.run.Votes\n\t}\n\td.run = &next\n",
 		Breaks: "S19",
 		Why:    "What people approved for one version lets the next go on.",
 	},

@@ -370,7 +370,7 @@ func (s *Store) OrderRollout(ctx context.Context, order intent.RolloutOrder) (in
 	return order, err
 }
 
-// authorizeOrder lets operators order, and of words on a stage those who have one of the order's roles. The order
+// authorizeOrder lets operators order, and of votes on a stage those who have one of the order's roles. The order
 // has the roles of its person afterwards.
 func (t *transaction) authorizeOrder(order *intent.RolloutOrder) (err error) {
 	if !order.Kind.IsVote() {

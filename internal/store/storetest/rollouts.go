@@ -315,16 +315,16 @@ func rolloutOrders(w *world) {
 	if diff := cmp.Diff([]intent.RolloutOrder{second}, orders); diff != "" {
 		t.Errorf("orders after the first:\n%s", diff)
 	}
-	word := intent.RolloutOrder{Partition: shop, Name: "web", Kind: intent.OrderApprove, Run: 3, Stage: "rest", Reason: "looks good", By: bob, At: noon}
-	said, err := w.OrderRollout(ctx, word)
+	vote := intent.RolloutOrder{Partition: shop, Name: "web", Kind: intent.OrderApprove, Run: 3, Stage: "rest", Reason: "looks good", By: bob, At: noon}
+	stored, err := w.OrderRollout(ctx, vote)
 	w.must(err)
-	if !slices.Contains(said.Roles, intent.Approver) {
-		t.Errorf("a word was stored with the roles %v, and its person has all", said.Roles)
+	if !slices.Contains(stored.Roles, intent.Approver) {
+		t.Errorf("a vote was stored with the roles %v, and its person has all", stored.Roles)
 	}
 	orders, err = w.RolloutOrders(ctx, shop, second.Number)
 	w.must(err)
-	if diff := cmp.Diff([]intent.RolloutOrder{said}, orders); diff != "" {
-		t.Errorf("the word:\n%s", diff)
+	if diff := cmp.Diff([]intent.RolloutOrder{stored}, orders); diff != "" {
+		t.Errorf("the vote:\n%s", diff)
 	}
 	records, err := w.AuditRecords(ctx, shop, 0, 1000)
 	w.must(err)

@@ -787,7 +787,7 @@ type StageApproval struct {
 	Needs    int32 `protobuf:"varint,3,opt,name=needs" json:"needs,omitempty"`
 	// Of which each of them has one.
 	Roles []string `protobuf:"bytes,4,rep,name=roles" json:"roles,omitempty"`
-	// The newest word of each person in the run, the oldest first.
+	// The newest of each person in the run, the oldest first.
 	Votes         []*StageVote `protobuf:"bytes,5,rep,name=votes" json:"votes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -858,7 +858,7 @@ func (x *StageApproval) GetVotes() []*StageVote {
 	return nil
 }
 
-// StageVote is a person's word on a stage.
+// StageVote is a person's vote on a stage.
 type StageVote struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	By            *Actor                 `protobuf:"bytes,1,opt,name=by" json:"by,omitempty"`
@@ -1361,7 +1361,7 @@ type RolloutOrder struct {
 	Reason string                 `protobuf:"bytes,6,opt,name=reason" json:"reason,omitempty"`
 	By     *Actor                 `protobuf:"bytes,7,opt,name=by" json:"by,omitempty"`
 	At     *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=at" json:"at,omitempty"`
-	// Of a word on a stage: the stage, and the run.
+	// Of a vote on a stage: the stage, and the run.
 	Stage         string `protobuf:"bytes,9,opt,name=stage" json:"stage,omitempty"`
 	Run           uint64 `protobuf:"varint,10,opt,name=run" json:"run,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -2111,7 +2111,7 @@ func (x *VoteOnStageRequest) GetReason() string {
 type VoteOnStageResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Order *RolloutOrder          `protobuf:"bytes,1,opt,name=order" json:"order,omitempty"`
-	// The rollout, as it was before the word counts.
+	// The rollout, as it was before the vote counts.
 	Rollout       *Rollout `protobuf:"bytes,2,opt,name=rollout" json:"rollout,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

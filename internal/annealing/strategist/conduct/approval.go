@@ -21,8 +21,8 @@ func (d *decider) approvalOf(stage string) *intentpb.Judgement {
 	return stages[at].Approval
 }
 
-// approval counts the newest word of each person who has one of the stage's roles, as long as it lasts.
-// Words on another run, or on another stage, count for nothing. Nil: the stage asks nobody.
+// approval counts the newest vote of each person who has one of the stage's roles, as long as it lasts.
+// Votes on another run, or on another stage, count for nothing. Nil: the stage asks nobody.
 func (d *decider) approval(stage string) *intent.StageApproval {
 	spec := d.approvalOf(stage)
 	if spec == nil {
@@ -84,7 +84,7 @@ func (d *decider) unapproved(stage string) string {
 	return fmt.Sprintf("for people: %d of %d have approved it; lehr rollout approve %s %s --reason WHY", a.Approved, a.Needs, d.Name, stage)
 }
 
-// vote takes up a person's word on a stage, in the place of what the same person said of it before. A word on an earlier run
+// vote takes up a person's vote on a stage, in the place of what the same person said of it before. A vote on an earlier run
 // counts for nothing.
 func (d *decider) vote(o *intent.RolloutOrder) {
 	if o.Run != d.run.Run {

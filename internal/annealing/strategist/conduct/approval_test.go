@@ -28,7 +28,7 @@ func asks(t *testing.T) *play {
 	return p
 }
 
-// say a person's word on a stage of a run, with the role approver.
+// say casts a person's vote on a stage of a run, with the role approver.
 func (p *play) say(kind intent.OrderKind, person string, run uint64, stage string, roles ...intent.Role) {
 	if roles == nil {
 		roles = []intent.Role{intent.Viewer, intent.Approver}
@@ -110,7 +110,7 @@ func TestAnApprovalEnds(t *testing.T) {
 	p.has(version{"b": "2"})
 }
 
-// TestPeopleAreNotAskedForEver: an operator passes over them, an emergency does not go by their words, and going back asks nobody.
+// TestPeopleAreNotAskedForEver: an operator passes over them, an emergency does not go by their votes, and going back asks nobody.
 func TestPeopleAreNotAskedForEver(t *testing.T) {
 	p := asks(t)
 	p.order(intent.OrderSkip)

@@ -77,7 +77,7 @@ type RolloutServiceClient interface {
 	// Keeps what a person asks of a rollout, which carries it out in its next step.
 	// What makes no sense now is refused.
 	OrderRollout(context.Context, *v1.OrderRolloutRequest) (*v1.OrderRolloutResponse, error)
-	// Keeps a person's word on whether the newest run goes on to a stage that asks people. The person
+	// Keeps a person's vote on whether the newest run goes on to a stage that asks people. The person
 	// needs one of the roles that the stage names. An approval is refused while nobody is asked.
 	VoteOnStage(context.Context, *v1.VoteOnStageRequest) (*v1.VoteOnStageResponse, error)
 }
@@ -239,7 +239,7 @@ type RolloutServiceHandler interface {
 	// Keeps what a person asks of a rollout, which carries it out in its next step.
 	// What makes no sense now is refused.
 	OrderRollout(context.Context, *v1.OrderRolloutRequest) (*v1.OrderRolloutResponse, error)
-	// Keeps a person's word on whether the newest run goes on to a stage that asks people. The person
+	// Keeps a person's vote on whether the newest run goes on to a stage that asks people. The person
 	// needs one of the roles that the stage names. An approval is refused while nobody is asked.
 	VoteOnStage(context.Context, *v1.VoteOnStageRequest) (*v1.VoteOnStageResponse, error)
 }
