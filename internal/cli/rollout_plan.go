@@ -96,7 +96,7 @@ func (s *session) printRolloutPlan(p *apipb.PlanRolloutResponse) {
 			named = listed(step.Assets[:mostWaited], mostWaited) + fmt.Sprintf(" and %d more", int(step.Count)-mostWaited)
 		}
 		if step.Approvals > 0 {
-			named += fmt.Sprintf(": after approval by %d of the people whom the stage asks", step.Approvals)
+			named += fmt.Sprintf(": %d must approve the stage first", step.Approvals)
 		}
 		if step.Waits != "" {
 			named += ": waits " + step.Waits

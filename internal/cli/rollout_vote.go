@@ -41,6 +41,9 @@ person's last vote counts, and only in this run. While one person rejects it, it
 				done := map[bool]string{true: "approved", false: "rejected"}[approve]
 				fmt.Fprintf(s.Out, "You %s stage %s of rollout %s, run %d. It counts within a second: lehr rollout status %s\n",
 					done, plain(response.Order.Stage), plain(args[0]), response.Order.Run, plain(args[0]))
+				if needs := approvalNeeds(response); approve && needs > 1 {
+					fmt.Fprintf(s.Out, "The stage needs %d people; each of them counts once.\n", needs)
+				}
 				return nil
 			})
 		},
@@ -48,6 +51,16 @@ person's last vote counts, and only in this run. While one person rejects it, it
 	command.Flags().StringVar(&reason, "reason", "", "why, for whoever finds it")
 	command.Flags().Uint64Var(&run, "run", 0, "refuse if this is not the newest run (default: the newest)")
 	return command
+}
+
+// approvalNeeds is how many people must approve the stage of a vote.
+func approvalNeeds(response *apipb.VoteOnStageResponse) int32 {
+	for _, stage := range response.Rollout.GetRun().GetStages() {
+		if stage.Name == response.Order.Stage {
+			return stage.Approval.GetNeeds()
+		}
+	}
+	return 0
 }
 
 // approval prints what people say of a stage that asks them.

@@ -97,10 +97,23 @@ func approvalsLeft(spec *intentpb.Rollout, run *intent.Rollout, open, emergency 
 		stages = spec.Emergency
 	}
 	at := slices.IndexFunc(stages, func(s *intentpb.RolloutStage) bool { return s.Name == stage })
-	if at < 0 || stages[at].Approval == nil || open && slices.Contains(run.Approved, stage) {
+	if at < 0 || stages[at].Approval == nil {
 		return 0
 	}
-	return int32(max(1, stages[at].Approval.Quorum))
+	needs := max(1, int(stages[at].Approval.Quorum))
+	if !open || emergency != run.Emergency {
+		return int32(needs)
+	}
+	for _, s := range run.Progress.Stages {
+		if s.Name != stage || s.Approval == nil {
+			continue
+		}
+		if s.Approval.State == intent.ApprovalGiven || s.Approval.State == intent.ApprovalSkipped {
+			return 0
+		}
+		needs = max(1, s.Approval.Needs-s.Approval.Approved) // With a rejection that is taken back.
+	}
+	return int32(needs)
 }
 
 // judgedGood reports whether a run waits for no validation of a stage any more.

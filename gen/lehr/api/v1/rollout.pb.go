@@ -2341,7 +2341,7 @@ type RolloutStep struct {
 	Waits string                 `protobuf:"bytes,5,opt,name=waits" json:"waits,omitempty"`
 	// They follow those before, which are more than are told one by one.
 	Later bool `protobuf:"varint,6,opt,name=later" json:"later,omitempty"`
-	// So many people must approve the stage before it begins; 0: none, or they have. The earliest time is as if they did at once.
+	// So many people must still approve the stage before it begins; 0: none. The earliest time is as if they did at once.
 	Approvals     int32 `protobuf:"varint,7,opt,name=approvals" json:"approvals,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
