@@ -296,8 +296,23 @@ func listEnvironments(ctx context.Context, s *session, c *client.Client, q query
 		}
 		result.add(e, e.Application, e.Name, versionText(e.Has), s.age(e.Since), good, next, note)
 	}
+	for _, selected := range response.Selected {
+		result.notes = append(result.notes, selectedText(selected))
+	}
 	result.more = len(response.Environments) > q.limit
 	return result, nil
+}
+
+// selectedText says which environments an entry of the file stands for now.
+func selectedText(s *apipb.SelectedEnvironments) string {
+	text := fmt.Sprintf("%s of %s is an environment for each %s", s.Name, s.Application, s.By)
+	if s.Where != "" {
+		text += " where " + s.Where
+	}
+	if len(s.Values) == 0 {
+		return text + ". No asset of " + s.Incarnation + " has one"
+	}
+	return text + ", in " + s.Incarnation + ": " + strings.Join(s.Values, ", ")
 }
 
 func listVersions(ctx context.Context, s *session, c *client.Client, q query) (listing, error) {

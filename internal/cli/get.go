@@ -34,6 +34,8 @@ type listing struct {
 	messages []proto.Message
 	// more: the limit cut it off.
 	more bool
+	// notes for people, below the table.
+	notes []string
 }
 
 func (l *listing) add(m proto.Message, cells ...string) {
@@ -219,6 +221,11 @@ func (s *session) printListing(result listing, names string) error {
 		fmt.Fprintf(s.Out, "No %s.\n", names)
 	} else {
 		table(s.Out, result.header, result.rows)
+	}
+	if !s.json() {
+		for _, note := range result.notes {
+			fmt.Fprintln(s.Out, note)
+		}
 	}
 	if result.more {
 		fmt.Fprintf(s.Err, "There are more; --limit raises the number shown.\n")

@@ -41,7 +41,7 @@ func (c common) judgeDefinition(file string, d definition.Definition) (errors, w
 // definition cannot be read.
 func JudgeLists(file string, content []byte, types *schema.Set, policy *intentpb.CommonPolicy, rules []*intentpb.CommonRule) ([]intent.Finding, error) {
 	asked := common{policy: policy, rules: rules}
-	d, findings := definition.ParseWithDefaults(filepath.Base(file), content, types, asked.defaults())
+	d, findings := definition.ParseWithDefaults(filepath.Base(file), content, types, asked.defaults(), nil)
 	if len(findings) > 0 {
 		f := findings[0]
 		return nil, fault.New(fault.Invalid, "the definition cannot be used as it is now: %s:%d: %s", f.File, f.Line, f.Message).WithHint("%s", f.Hint)

@@ -35,6 +35,8 @@ type builder struct {
 	// servers of an asset have a capacity edge to it, once for each.
 	servers map[intent.AssetID][]intent.AssetID
 	dirty   map[intent.AssetID]bool
+	// selection is which environments the members select.
+	selection environmentSelection
 	// policy is the asset lehr/policy.
 	policy work.Asset
 	// set is what the members are written in.
@@ -108,15 +110,8 @@ func (b *builder) build(ctx context.Context, now time.Time, changes source.Chang
 		}
 	}
 	b.graph.Use(r.set, r.rules)
-	policy, err := b.policyAsset(r.definition)
-	if err != nil {
+	if err := b.providePolicy(r, now); err != nil {
 		return r, err
-	}
-	if b.policy.Digest != policy.Digest {
-		if err := b.graph.Provide(definition.DefinitionSource, []work.Asset{policy}, now); err != nil {
-			return r, err
-		}
-		b.policy = policy
 	}
 	generating := ctx
 	if b.generating != nil {
@@ -143,6 +138,12 @@ func (b *builder) build(ctx context.Context, now time.Time, changes source.Chang
 		}
 		if err == nil && len(r.findings) == 0 {
 			err = b.provideSurplus(ctx, &r, older, now)
+		}
+		if err == nil && len(r.findings) == 0 {
+			err = b.selectEnvironments(ctx, &r)
+		}
+		if err == nil && len(r.findings) == 0 {
+			err = b.providePolicy(r, now) // Which environments are selected is part of it.
 		}
 	}
 	if err != nil || len(r.findings) > 0 {
@@ -192,6 +193,19 @@ func hint(err error) string {
 	return ""
 }
 
+// providePolicy has the graph give the asset lehr/policy, if it changed.
+func (b *builder) providePolicy(r reading, now time.Time) error {
+	policy, err := b.policyAsset(r.definition)
+	if err != nil || b.policy.Digest == policy.Digest {
+		return err
+	}
+	if err := b.graph.Provide(definition.DefinitionSource, []work.Asset{policy}, now); err != nil {
+		return err
+	}
+	b.policy = policy
+	return nil
+}
+
 func (b *builder) policyAsset(d definition.Definition) (work.Asset, error) {
 	payload, err := b.set.Pack(d.Policy)
 	if err != nil {
@@ -218,6 +232,7 @@ func (b *builder) take() []intent.Finding {
 		b.members.leave(run)
 	}
 	b.graph.Take()
+	b.selection.take()
 	for _, run := range pending {
 		b.members.take(run)
 		for i := range run.Taken {

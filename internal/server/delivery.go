@@ -124,6 +124,20 @@ func (a *deliveredApplication) landing(at int) *apipb.LandingStanding {
 	return l
 }
 
+// selected is what the selectors of environments selected, as of head.
+func (a *deliveredApplication) selected() (list []*apipb.SelectedEnvironments) {
+	for _, s := range a.Spec.GetSelectors() {
+		by := "scope " + s.GetByScope()
+		if s.GetByLabel() != "" {
+			by = "label " + s.GetByLabel()
+		}
+		list = append(list, &apipb.SelectedEnvironments{
+			Application: a.Spec.GetName(), Name: s.GetEnvironment(), By: by, Where: s.GetWhere(), Values: s.GetValues(), Incarnation: a.Home.Head.String(),
+		})
+	}
+	return list
+}
+
 // ListEnvironments of a partition's applications.
 func (s *Server) ListEnvironments(ctx context.Context, request *apipb.ListEnvironmentsRequest) (*apipb.ListEnvironmentsResponse, error) {
 	partition, err := s.registered(ctx, request.Partition)
@@ -135,6 +149,7 @@ func (s *Server) ListEnvironments(ctx context.Context, request *apipb.ListEnviro
 		for at := range a.Places {
 			response.Environments = append(response.Environments, a.environment(at, a.decision.Outcomes[at]))
 		}
+		response.Selected = append(response.Selected, a.selected()...)
 	}
 	if request.Application != "" {
 		a, err := s.application(ctx, partition, request.Application)

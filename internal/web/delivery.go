@@ -17,6 +17,8 @@ const versionsShown = 50
 type boardView struct {
 	Partition, Application string
 	Environments           []environmentView
+	// Selected are the environments that assets select, by the entries of the file.
+	Selected []*apipb.SelectedEnvironments
 	// Columns are the names of the environments, and Rows versions.
 	Columns []string
 	Rows    []versionRow
@@ -71,12 +73,19 @@ func showDelivery(ctx context.Context, r *reader, at address) (page, error) {
 		}
 		byApplication[e.Application] = append(byApplication[e.Application], viewEnvironment(at.partition, e))
 	}
+	selected := map[string][]*apipb.SelectedEnvironments{}
+	for _, s := range response.Selected {
+		if selected[s.Application] = append(selected[s.Application], s); !slices.Contains(names, s.Application) {
+			names = append(names, s.Application) // Nothing is selected, and it has no other environments.
+		}
+	}
 	for _, name := range names {
 		board, err := r.board(ctx, at, name, byApplication[name])
 		if err != nil {
 			pageData.Parts = append(pageData.Parts, problem("board:"+name, err))
 			continue
 		}
+		board.Selected = selected[name]
 		pageData.Parts = append(pageData.Parts, makePart("environments:"+name, "environments", board), makePart("board:"+name, "board", board))
 	}
 	if len(names) == 0 {

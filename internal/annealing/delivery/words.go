@@ -19,7 +19,7 @@ var (
 		promotion.HeldByConstraint: "constraint", promotion.HeldForNothingGood: "nothing-good",
 	}
 	causeWords = map[promotion.Cause]string{
-		promotion.Met: "met", promotion.Forced: "forced", promotion.PassedByHotfix: "hotfix", promotion.NotThere: "not-there", promotion.NotGood: "not-good",
+		promotion.Met: "met", promotion.Forced: "forced", promotion.PassedByHotfix: "hotfix", promotion.NothingSelected: "nothing-selected", promotion.NotThere: "not-there", promotion.NotGood: "not-good",
 		promotion.NotStable: "not-stable", promotion.Unverified: "unverified", promotion.BadThere: "bad-there", promotion.NotAsked: "not-asked",
 		promotion.NeedsPeople: intent.CauseNeedsPeople, promotion.Rejected: "rejected", promotion.Closed: "closed", promotion.WindowFull: "window-full",
 		promotion.Young: "young", promotion.AgeUnknown: "age-unknown", promotion.Denied: "denied", promotion.NoResult: "no-result", promotion.ResultBad: "result-bad",

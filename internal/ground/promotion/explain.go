@@ -168,6 +168,9 @@ func (s *estimator) constraint(at, number, place int, r Release, answer *Estimat
 		answer.Awaits = append(answer.Awaits, Awaited{s.app.environments[at].spec.GetName(), c.spec.GetName()})
 		return s.facts.Now, v.Status == Waits
 	}
+	if len(c.empty) > 0 && !anyOf {
+		return moment, false // Until the selector finds an asset.
+	}
 	for _, on := range c.environments {
 		when, can := s.through(on, place, r, needs, c.spec.GetSoak() != nil, answer)
 		switch {

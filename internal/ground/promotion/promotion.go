@@ -50,7 +50,9 @@ type constraint struct {
 	spec *intentpb.DeliveryConstraint
 	// environments that it depends on, or that it soaks in, by index.
 	environments []int
-	calendar     *calendar.Calendar
+	// empty are the selectors that it names by which there is no environment now.
+	empty    []string
+	calendar *calendar.Calendar
 }
 
 // Problem is what is wrong with a field of an application: "environments.prod" or
@@ -68,6 +70,9 @@ func (p *Problem) Unwrap() error { return p.Err }
 func New(spec *intentpb.Delivery) (*Application, error) {
 	a := &Application{spec: spec, byName: map[string]int{}, calendars: map[string]*calendar.Calendar{}}
 	groups := map[string][]int{}
+	for _, s := range spec.GetSelectors() {
+		groups[s.GetEnvironment()] = []int{} // It may have selected nothing.
+	}
 	for i, e := range spec.GetEnvironments() {
 		if _, ok := a.byName[e.GetName()]; ok {
 			return nil, &Problem{"environments." + e.GetName(), fault.New(fault.Invalid, "there are two environments %s", e.GetName()).WithHint("rename one of them")}
@@ -122,6 +127,8 @@ func (a *Application) constraint(spec *intentpb.DeliveryConstraint, groups map[s
 		switch {
 		case ok:
 			c.environments = append(c.environments, found)
+		case groups[name] != nil && len(groups[name]) == 0:
+			c.empty = append(c.empty, name)
 		case groups[name] != nil:
 			c.environments = append(c.environments, groups[name]...)
 		default:
@@ -168,6 +175,9 @@ func shuts(c *calendar.Calendar) bool {
 
 func (a *Application) unknown(name string) error {
 	known := a.Environments()
+	for _, s := range a.spec.GetSelectors() {
+		known = append(known, s.GetEnvironment())
+	}
 	hint := "known are " + strings.Join(known[:min(len(known), 20)], ", ")
 	if suggestion := spell.Nearest(name, known); suggestion != "" {
 		hint = "did you mean " + suggestion + "? " + hint

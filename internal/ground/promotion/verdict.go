@@ -33,6 +33,8 @@ const (
 	Forced
 	// PassedByHotfix: a person called the version a hotfix, which passes over it.
 	PassedByHotfix
+	// NothingSelected: what it depends on is a selector, by which there is no environment now.
+	NothingSelected
 	// NotThere: an environment that it depends on never had the version.
 	NotThere
 	// NotGood: an environment has the version, and is not good with it.
@@ -127,10 +129,18 @@ func (d *decider) judge(at, number int, r Release, place int) Verdict {
 
 func met() Verdict { return Verdict{Status: Passes, Cause: Met} }
 
+// nothingSelected lets nothing in: nobody was well with the release.
+func nothingSelected(selectors []string) Verdict {
+	return Verdict{Status: Waits, Cause: NothingSelected, Environment: strings.Join(selectors, ", ")}
+}
+
 // dependsOn is that of the environment that is furthest from letting it in, or with any of the
 // one that is nearest.
 func (d *decider) dependsOn(c *constraint, spec *intentpb.DependsOn, r Release, place int) (worst Verdict) {
 	stable := spec.GetStable().AsDuration()
+	if len(c.empty) > 0 && (!spec.GetAny() || len(c.environments) == 0) {
+		return nothingSelected(c.empty)
+	}
 	for i, on := range c.environments {
 		v := d.wellWith(on, r, place, stable)
 		further := v.Status < worst.Status
@@ -178,6 +188,9 @@ func (d *decider) wellWith(on int, r Release, place int, stable time.Duration) V
 // soaks is that of the environment that has had it for the least time.
 func (d *decider) soaks(c *constraint, spec *intentpb.DeliverySoak, r Release, place int) (least Verdict) {
 	needs := spec.GetTime().AsDuration()
+	if len(c.empty) > 0 {
+		return nothingSelected(c.empty)
+	}
 	for i, in := range c.environments {
 		v := Verdict{Status: Waits, Environment: d.app.environments[in].spec.GetName(), NeedsTime: needs}
 		stint := d.stint(in, r, place)

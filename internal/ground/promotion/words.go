@@ -89,6 +89,8 @@ func (v Verdict) Words() string {
 		return v.Constraint + " lets it in"
 	case Forced, PassedByHotfix:
 		return fmt.Sprintf("%s is passed over, by %s: %s", v.Constraint, v.By, v.Reason)
+	case NothingSelected:
+		return fmt.Sprintf("%s waits for the environments of %s, and no asset selects one now", v.Constraint, v.Environment)
 	case NotThere:
 		return fmt.Sprintf("%s waits for %s, which never had it", v.Constraint, v.Environment)
 	case NotGood:

@@ -123,7 +123,7 @@ func TestRulesForDifferentPartitionsDoNotContradict(t *testing.T) {
 func TestDefaultsGiveWay(t *testing.T) {
 	own := "lehr: v1\npartition: p\nsources: {s: {files: a}}\ngenerate: {}\nchecks:\n  approval: {quorum: 3}\n"
 	defaults := []string{`{"mode":"enforce","checks":{"approval":{"quorum":2},"turndown":{"in_flight":4}}}`, `{"mode":"off"}`}
-	d, findings := definition.ParseWithDefaults("lehr.yaml", []byte(own), schema.Builtin(), defaults)
+	d, findings := definition.ParseWithDefaults("lehr.yaml", []byte(own), schema.Builtin(), defaults, nil)
 	if len(findings) > 0 {
 		t.Fatal(findings)
 	}

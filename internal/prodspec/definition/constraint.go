@@ -168,7 +168,8 @@ func deliverySchema() map[string]any {
 		constraints = append(constraints, object(properties, required...))
 	}
 	environment := object(map[string]any{
-		"set": object(map[string]any{"document": text(), "field": text(), "digest": text(), "pull_request": text()}, "document", "field"), "assets": expression(), "partition": text(), "each": texts(),
+		"set": object(map[string]any{"document": text(), "field": text(), "digest": text(), "pull_request": text()}, "document", "field"), "assets": expression(), "partition": text(),
+		"each":        anyOf(texts(), object(map[string]any{"by": map[string]any{"type": "string", "pattern": grouping.String()}, "where": expression()}, "by")),
 		"constraints": mapOf(anyOf(constraints...)), "verify": verifySchema(), "on_bad": enum(slices.Sorted(maps.Keys(deliveryOnBads))),
 		"newer": enum(slices.Sorted(maps.Keys(deliveryNewers))), "attempts": number(1), "retry": duration(),
 	}, "set", "assets")

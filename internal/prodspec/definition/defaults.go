@@ -9,9 +9,10 @@ import (
 
 // ParseWithDefaults reads a definition, and for what it does not say the defaults, each a part
 // of a definition as JSON: the first that says something counts. What the definition says
-// itself stays. Values that are lists, and checks of one name, are taken whole.
-func ParseWithDefaults(file string, data []byte, types Types, defaults []string) (Definition, []intent.Finding) {
-	p := &parser{file: file, types: types}
+// itself stays. Values that are lists, and checks of one name, are taken whole. Environments that
+// are selected are those that selected says; nil: none yet.
+func ParseWithDefaults(file string, data []byte, types Types, defaults []string, selected Selected) (Definition, []intent.Finding) {
+	p := &parser{file: file, types: types, selected: selected}
 	root := p.document(data)
 	if root == nil {
 		return Definition{}, p.findings

@@ -114,7 +114,7 @@ type Types interface {
 
 // Parse reads a definition. It is usable when no finding is an error.
 func Parse(file string, data []byte, types Types) (Definition, []intent.Finding) {
-	return ParseWithDefaults(file, data, types, nil)
+	return ParseWithDefaults(file, data, types, nil, nil)
 }
 
 func (p *parser) parse(root *yaml.Node) (Definition, []intent.Finding) {

@@ -92,6 +92,8 @@ type deliveryParser struct {
 	// nodes of environments and constraints, by the fields that promotion names.
 	nodes  map[string]*yaml.Node
 	places RulePlaces
+	// selectors of environments, in the order of the file.
+	selectors []*intentpb.EnvironmentSelector
 }
 
 func (r *deliveryParser) delivery(value *yaml.Node) *intentpb.Delivery {
@@ -116,9 +118,10 @@ func (r *deliveryParser) delivery(value *yaml.Node) *intentpb.Delivery {
 			spec.Environments = append(spec.Environments, r.environment(key, value)...)
 		}
 	})
+	spec.Selectors = r.selectors
 	if n := len(spec.Environments); n > maxEnvironments {
 		r.parser.at(r.key, r.at+".environments", "%s has more than %d environments", r.at, maxEnvironments).hint("make several applications of it")
-	} else if n == 0 && fields["environments"] != nil && len(r.findings) == count {
+	} else if n == 0 && len(r.selectors) == 0 && fields["environments"] != nil && len(r.findings) == count {
 		r.parser.at(fields["environments"], r.at+".environments", "%s has no environments", r.at).hint("write one, as test: {set: …, assets: …}")
 	}
 	if len(r.findings) == count {
@@ -305,12 +308,20 @@ func (r *deliveryParser) expand(node *yaml.Node, at string, spec *intentpb.Deliv
 	if node == nil {
 		return []*intentpb.DeliveryEnvironment{spec}
 	}
-	values := r.texts(node, at+".each")
+	var values []string
+	isSelector := node.Kind == yaml.MappingNode
+	if isSelector {
+		values = r.selector(node, at+".each", spec.Name)
+	} else {
+		values = r.texts(node, at+".each")
+	}
 	if len(values) > maxEnvironments {
-		r.parser.at(node, at+".each", "%s.each lists %d values, at most %d are allowed", at, len(values), maxEnvironments).hint("make several applications of it")
+		r.parser.at(node, at+".each", "%s.each has %d values, at most %d are allowed", at, len(values), maxEnvironments).hint("make several applications of it")
 		return nil
 	}
-	r.checkDuplicates(node, at+".each", values, "value")
+	if !isSelector {
+		r.checkDuplicates(node, at+".each", values, "value")
+	}
 	if spec.Pointer != "" && !strings.Contains(spec.Pointer, eachWord) {
 		r.parser.at(node, at+".each", "%s sets one field for all that each: lists", at).hint("write the field with %s in it, as /tenants/%s/version", eachWord, eachWord)
 	}
@@ -318,7 +329,12 @@ func (r *deliveryParser) expand(node *yaml.Node, at string, spec *intentpb.Deliv
 	for i, value := range values {
 		one := proto.CloneOf(spec)
 		one.Name, one.Group = spec.Name+"-"+value, spec.Name
-		if value != "" && !checkName().MatchString(one.Name) {
+		switch {
+		case value == "" || checkName().MatchString(one.Name):
+		case isSelector:
+			r.parser.at(node, at+".each", "an asset has the value %q, and %q is not a name of an environment", value, one.Name).
+				hint("let where: leave such assets out, or give them values of a-z, 0-9, - and _, at most 63 characters with the environment's name before them")
+		default:
 			r.parser.at(item(node, i), at+".each", "%q is not a name", one.Name).hint("use a-z, 0-9, - and _, at most 63 with the environment's name before it")
 		}
 		one.Pointer, one.Assets = strings.ReplaceAll(spec.Pointer, eachWord, value), strings.ReplaceAll(spec.Assets, eachWord, value)

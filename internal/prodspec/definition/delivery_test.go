@@ -67,7 +67,7 @@ func TestDeliveryOfThePageIsRead(t *testing.T) {
 			samples[spec.GetName()] = len(application.Environments())
 		}
 	}
-	if samples["web"] != 3 || samples["mail"] != 2 || samples["cart"] != 2 || samples["search"] != 2 || samples["portal"] != 7 || samples["a"] != 1 || samples["v"] != 1 {
+	if samples["web"] != 3 || samples["mail"] != 2 || samples["cart"] != 2 || samples["search"] != 2 || samples["portal"] != 7 || samples["ledger"] != 1 || samples["a"] != 1 || samples["v"] != 1 {
 		t.Errorf("%v", samples)
 	}
 }
@@ -170,6 +170,10 @@ func TestRefusedDeliveries(t *testing.T) {
 		`{versions: images, environments: {Test: {set: {document: knobs, field: /t}, assets: true}}}`:                   {"delivery.web.environments.Test", "a-z"},
 		`{versions: images, environments: {a: {set: {document: knobs, field: /t}, assets: true, each: [b, c]}}}`:        {"delivery.web.environments.a.each", "{each}"},
 		`{versions: images, environments: {a: {set: {document: knobs, field: "/{each}"}, assets: true, each: [b, b]}}}`: {"delivery.web.environments.a.each[1]", "remove one"},
+		one(`{set: {document: knobs, field: "/{each}"}, assets: true, each: {where: 'id == "a"'}}`):                     {"delivery.web.environments.prod.each.by", "scope tenant"},
+		one(`{set: {document: knobs, field: "/{each}"}, assets: true, each: {by: scopes.tenant}}`):                      {"delivery.web.environments.prod.each.by", "by: label cluster"},
+		one(`{set: {document: knobs, field: "/{each}"}, assets: true, each: {by: scope tenant, were: 'id == "a"'}}`):    {"delivery.web.environments.prod.each.were", "where"},
+		one(`{set: {document: knobs, field: "/all"}, assets: true, each: {by: scope tenant}}`):                          {"delivery.web.environments.prod.each", "{each}"},
 		one(`{set: {document: knobs, field: "/{each}"}, assets: true, each: [` + strings.Repeat("x, ", 201) + `]}`):     {"delivery.web.environments.prod.each", "several applications"},
 		one(`{set: {document: knobs, field: /prod}, assets: true, constraints: [a]}`):                                   {"delivery.web.environments.prod.constraints", "{key: value}"},
 		one(`{assets: true}`): {"delivery.web.environments.prod.set", "document: knobs"},

@@ -24,6 +24,8 @@ type parser struct {
 	types Types
 	// isCommon: the file is a common policy, and no definition.
 	isCommon bool
+	// selected is what selectors of environments found.
+	selected Selected
 	findings []intent.Finding
 }
 

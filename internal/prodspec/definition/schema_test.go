@@ -148,6 +148,7 @@ func TestSchemaHasTheKeysOfTheParser(t *testing.T) {
 		".delivery{}.environments{}":                   "delivery: {a: {environments: {e: {KEY}}}}",
 		".delivery{}.environments{}.verify|{}|":        "delivery: {a: {environments: {e: {verify: {v: {KEY}}}}}}",
 		".delivery{}.environments{}.set":               "delivery: {a: {environments: {e: {set: {KEY}}}}}",
+		".delivery{}.environments{}.each|by":           "delivery: {a: {environments: {e: {each: {KEY}}}}}",
 		".promotions":                                  "promotions: {KEY}",
 		".workflows{}":                                 "workflows: {w: {KEY}}",
 		".promotions.grants[]":                         "promotions: {grants: [{KEY}]}",

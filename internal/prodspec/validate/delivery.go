@@ -15,6 +15,14 @@ func CheckDeliveries(types *schema.Set, policy *intentpb.Policy) (problems []Rul
 	}
 	environment := rule.New(types)
 	for i, application := range policy.GetDeliveries() {
+		for _, s := range application.GetSelectors() {
+			if s.GetWhere() == "" {
+				continue
+			}
+			if _, err := environment.Filter(s.GetWhere()); err != nil {
+				problems = append(problems, RuleProblem{i, "environments." + s.GetEnvironment() + ".each.where", err})
+			}
+		}
 		for _, e := range application.GetEnvironments() {
 			if e.GetPartition() != "" {
 				continue

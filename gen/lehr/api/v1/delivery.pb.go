@@ -507,8 +507,10 @@ func (x *ListEnvironmentsRequest) GetApplication() string {
 }
 
 type ListEnvironmentsResponse struct {
-	state         protoimpl.MessageState  `protogen:"open.v1"`
-	Environments  []*DeliveredEnvironment `protobuf:"bytes,1,rep,name=environments" json:"environments,omitempty"`
+	state        protoimpl.MessageState  `protogen:"open.v1"`
+	Environments []*DeliveredEnvironment `protobuf:"bytes,1,rep,name=environments" json:"environments,omitempty"`
+	// What was selected, of the environments that assets select.
+	Selected      []*SelectedEnvironments `protobuf:"bytes,2,rep,name=selected" json:"selected,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -550,6 +552,104 @@ func (x *ListEnvironmentsResponse) GetEnvironments() []*DeliveredEnvironment {
 	return nil
 }
 
+func (x *ListEnvironmentsResponse) GetSelected() []*SelectedEnvironments {
+	if x != nil {
+		return x.Selected
+	}
+	return nil
+}
+
+// SelectedEnvironments are those that an entry of the file made, one for each value that assets
+// have.
+type SelectedEnvironments struct {
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	Application string                 `protobuf:"bytes,1,opt,name=application" json:"application,omitempty"`
+	// The entry of the file.
+	Name string `protobuf:"bytes,2,opt,name=name" json:"name,omitempty"`
+	// Whose values: "scope" or "label" and its name, as the file has it.
+	By string `protobuf:"bytes,3,opt,name=by" json:"by,omitempty"`
+	// Which assets count, in CEL; empty: all.
+	Where string `protobuf:"bytes,4,opt,name=where" json:"where,omitempty"`
+	// The values, in order; none: there is no environment of the entry.
+	Values []string `protobuf:"bytes,5,rep,name=values" json:"values,omitempty"`
+	// As of this incarnation.
+	Incarnation   string `protobuf:"bytes,6,opt,name=incarnation" json:"incarnation,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SelectedEnvironments) Reset() {
+	*x = SelectedEnvironments{}
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SelectedEnvironments) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SelectedEnvironments) ProtoMessage() {}
+
+func (x *SelectedEnvironments) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SelectedEnvironments.ProtoReflect.Descriptor instead.
+func (*SelectedEnvironments) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *SelectedEnvironments) GetApplication() string {
+	if x != nil {
+		return x.Application
+	}
+	return ""
+}
+
+func (x *SelectedEnvironments) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *SelectedEnvironments) GetBy() string {
+	if x != nil {
+		return x.By
+	}
+	return ""
+}
+
+func (x *SelectedEnvironments) GetWhere() string {
+	if x != nil {
+		return x.Where
+	}
+	return ""
+}
+
+func (x *SelectedEnvironments) GetValues() []string {
+	if x != nil {
+		return x.Values
+	}
+	return nil
+}
+
+func (x *SelectedEnvironments) GetIncarnation() string {
+	if x != nil {
+		return x.Incarnation
+	}
+	return ""
+}
+
 // DeliveredVersion is a version, and where it stands.
 type DeliveredVersion struct {
 	state       protoimpl.MessageState `protogen:"open.v1"`
@@ -576,7 +676,7 @@ type DeliveredVersion struct {
 
 func (x *DeliveredVersion) Reset() {
 	*x = DeliveredVersion{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[6]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -588,7 +688,7 @@ func (x *DeliveredVersion) String() string {
 func (*DeliveredVersion) ProtoMessage() {}
 
 func (x *DeliveredVersion) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[6]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -601,7 +701,7 @@ func (x *DeliveredVersion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeliveredVersion.ProtoReflect.Descriptor instead.
 func (*DeliveredVersion) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{6}
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *DeliveredVersion) GetApplication() string {
@@ -710,7 +810,7 @@ type VersionStanding struct {
 
 func (x *VersionStanding) Reset() {
 	*x = VersionStanding{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[7]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -722,7 +822,7 @@ func (x *VersionStanding) String() string {
 func (*VersionStanding) ProtoMessage() {}
 
 func (x *VersionStanding) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[7]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -735,7 +835,7 @@ func (x *VersionStanding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VersionStanding.ProtoReflect.Descriptor instead.
 func (*VersionStanding) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{7}
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *VersionStanding) GetEnvironment() string {
@@ -774,7 +874,7 @@ type ListVersionsRequest struct {
 
 func (x *ListVersionsRequest) Reset() {
 	*x = ListVersionsRequest{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[8]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -786,7 +886,7 @@ func (x *ListVersionsRequest) String() string {
 func (*ListVersionsRequest) ProtoMessage() {}
 
 func (x *ListVersionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[8]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -799,7 +899,7 @@ func (x *ListVersionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListVersionsRequest.ProtoReflect.Descriptor instead.
 func (*ListVersionsRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{8}
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ListVersionsRequest) GetPartition() string {
@@ -843,7 +943,7 @@ type ListVersionsResponse struct {
 
 func (x *ListVersionsResponse) Reset() {
 	*x = ListVersionsResponse{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[9]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -855,7 +955,7 @@ func (x *ListVersionsResponse) String() string {
 func (*ListVersionsResponse) ProtoMessage() {}
 
 func (x *ListVersionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[9]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -868,7 +968,7 @@ func (x *ListVersionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListVersionsResponse.ProtoReflect.Descriptor instead.
 func (*ListVersionsResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{9}
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ListVersionsResponse) GetEnvironments() []string {
@@ -920,7 +1020,7 @@ type VersionVerdict struct {
 
 func (x *VersionVerdict) Reset() {
 	*x = VersionVerdict{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[10]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -932,7 +1032,7 @@ func (x *VersionVerdict) String() string {
 func (*VersionVerdict) ProtoMessage() {}
 
 func (x *VersionVerdict) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[10]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -945,7 +1045,7 @@ func (x *VersionVerdict) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VersionVerdict.ProtoReflect.Descriptor instead.
 func (*VersionVerdict) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{10}
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *VersionVerdict) GetConstraint() string {
@@ -1043,7 +1143,7 @@ type AwaitedVerdict struct {
 
 func (x *AwaitedVerdict) Reset() {
 	*x = AwaitedVerdict{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[11]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1055,7 +1155,7 @@ func (x *AwaitedVerdict) String() string {
 func (*AwaitedVerdict) ProtoMessage() {}
 
 func (x *AwaitedVerdict) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[11]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1068,7 +1168,7 @@ func (x *AwaitedVerdict) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AwaitedVerdict.ProtoReflect.Descriptor instead.
 func (*AwaitedVerdict) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{11}
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *AwaitedVerdict) GetEnvironment() string {
@@ -1108,7 +1208,7 @@ type VersionExplanation struct {
 
 func (x *VersionExplanation) Reset() {
 	*x = VersionExplanation{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[12]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1120,7 +1220,7 @@ func (x *VersionExplanation) String() string {
 func (*VersionExplanation) ProtoMessage() {}
 
 func (x *VersionExplanation) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[12]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1133,7 +1233,7 @@ func (x *VersionExplanation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VersionExplanation.ProtoReflect.Descriptor instead.
 func (*VersionExplanation) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{12}
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *VersionExplanation) GetApplication() string {
@@ -1221,7 +1321,7 @@ type ExplainVersionRequest struct {
 
 func (x *ExplainVersionRequest) Reset() {
 	*x = ExplainVersionRequest{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[13]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1233,7 +1333,7 @@ func (x *ExplainVersionRequest) String() string {
 func (*ExplainVersionRequest) ProtoMessage() {}
 
 func (x *ExplainVersionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[13]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1246,7 +1346,7 @@ func (x *ExplainVersionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainVersionRequest.ProtoReflect.Descriptor instead.
 func (*ExplainVersionRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{13}
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ExplainVersionRequest) GetPartition() string {
@@ -1286,7 +1386,7 @@ type ExplainVersionResponse struct {
 
 func (x *ExplainVersionResponse) Reset() {
 	*x = ExplainVersionResponse{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[14]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1298,7 +1398,7 @@ func (x *ExplainVersionResponse) String() string {
 func (*ExplainVersionResponse) ProtoMessage() {}
 
 func (x *ExplainVersionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[14]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1311,7 +1411,7 @@ func (x *ExplainVersionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainVersionResponse.ProtoReflect.Descriptor instead.
 func (*ExplainVersionResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{14}
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ExplainVersionResponse) GetExplanations() []*VersionExplanation {
@@ -1333,7 +1433,7 @@ type DeliveryEffect struct {
 
 func (x *DeliveryEffect) Reset() {
 	*x = DeliveryEffect{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[15]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1345,7 +1445,7 @@ func (x *DeliveryEffect) String() string {
 func (*DeliveryEffect) ProtoMessage() {}
 
 func (x *DeliveryEffect) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[15]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1358,7 +1458,7 @@ func (x *DeliveryEffect) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeliveryEffect.ProtoReflect.Descriptor instead.
 func (*DeliveryEffect) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{15}
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *DeliveryEffect) GetEnvironment() string {
@@ -1406,7 +1506,7 @@ type ActOnDeliveryRequest struct {
 
 func (x *ActOnDeliveryRequest) Reset() {
 	*x = ActOnDeliveryRequest{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[16]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1418,7 +1518,7 @@ func (x *ActOnDeliveryRequest) String() string {
 func (*ActOnDeliveryRequest) ProtoMessage() {}
 
 func (x *ActOnDeliveryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[16]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1431,7 +1531,7 @@ func (x *ActOnDeliveryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActOnDeliveryRequest.ProtoReflect.Descriptor instead.
 func (*ActOnDeliveryRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{16}
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ActOnDeliveryRequest) GetPartition() string {
@@ -1509,7 +1609,7 @@ type ActOnDeliveryResponse struct {
 
 func (x *ActOnDeliveryResponse) Reset() {
 	*x = ActOnDeliveryResponse{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[17]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1521,7 +1621,7 @@ func (x *ActOnDeliveryResponse) String() string {
 func (*ActOnDeliveryResponse) ProtoMessage() {}
 
 func (x *ActOnDeliveryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[17]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1534,7 +1634,7 @@ func (x *ActOnDeliveryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActOnDeliveryResponse.ProtoReflect.Descriptor instead.
 func (*ActOnDeliveryResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{17}
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ActOnDeliveryResponse) GetNumber() uint64 {
@@ -1576,7 +1676,7 @@ type VoteOnVersionRequest struct {
 
 func (x *VoteOnVersionRequest) Reset() {
 	*x = VoteOnVersionRequest{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[18]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1588,7 +1688,7 @@ func (x *VoteOnVersionRequest) String() string {
 func (*VoteOnVersionRequest) ProtoMessage() {}
 
 func (x *VoteOnVersionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[18]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1601,7 +1701,7 @@ func (x *VoteOnVersionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VoteOnVersionRequest.ProtoReflect.Descriptor instead.
 func (*VoteOnVersionRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{18}
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *VoteOnVersionRequest) GetPartition() string {
@@ -1680,7 +1780,7 @@ type VoteOnVersionResponse struct {
 
 func (x *VoteOnVersionResponse) Reset() {
 	*x = VoteOnVersionResponse{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[19]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1692,7 +1792,7 @@ func (x *VoteOnVersionResponse) String() string {
 func (*VoteOnVersionResponse) ProtoMessage() {}
 
 func (x *VoteOnVersionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[19]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1705,7 +1805,7 @@ func (x *VoteOnVersionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VoteOnVersionResponse.ProtoReflect.Descriptor instead.
 func (*VoteOnVersionResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{19}
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *VoteOnVersionResponse) GetNumber() uint64 {
@@ -1753,7 +1853,7 @@ type RecordVerdictRequest struct {
 
 func (x *RecordVerdictRequest) Reset() {
 	*x = RecordVerdictRequest{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[20]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1765,7 +1865,7 @@ func (x *RecordVerdictRequest) String() string {
 func (*RecordVerdictRequest) ProtoMessage() {}
 
 func (x *RecordVerdictRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[20]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1778,7 +1878,7 @@ func (x *RecordVerdictRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordVerdictRequest.ProtoReflect.Descriptor instead.
 func (*RecordVerdictRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{20}
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *RecordVerdictRequest) GetPartition() string {
@@ -1847,7 +1947,7 @@ type RecordVerdictResponse struct {
 
 func (x *RecordVerdictResponse) Reset() {
 	*x = RecordVerdictResponse{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[21]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1859,7 +1959,7 @@ func (x *RecordVerdictResponse) String() string {
 func (*RecordVerdictResponse) ProtoMessage() {}
 
 func (x *RecordVerdictResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[21]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1872,7 +1972,7 @@ func (x *RecordVerdictResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordVerdictResponse.ProtoReflect.Descriptor instead.
 func (*RecordVerdictResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{21}
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *RecordVerdictResponse) GetNumber() uint64 {
@@ -1904,7 +2004,7 @@ type DeliveredCommit struct {
 
 func (x *DeliveredCommit) Reset() {
 	*x = DeliveredCommit{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[22]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1916,7 +2016,7 @@ func (x *DeliveredCommit) String() string {
 func (*DeliveredCommit) ProtoMessage() {}
 
 func (x *DeliveredCommit) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[22]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1929,7 +2029,7 @@ func (x *DeliveredCommit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeliveredCommit.ProtoReflect.Descriptor instead.
 func (*DeliveredCommit) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{22}
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *DeliveredCommit) GetId() string {
@@ -1986,7 +2086,7 @@ type CommitPlace struct {
 
 func (x *CommitPlace) Reset() {
 	*x = CommitPlace{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[23]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1998,7 +2098,7 @@ func (x *CommitPlace) String() string {
 func (*CommitPlace) ProtoMessage() {}
 
 func (x *CommitPlace) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[23]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2011,7 +2111,7 @@ func (x *CommitPlace) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommitPlace.ProtoReflect.Descriptor instead.
 func (*CommitPlace) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{23}
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *CommitPlace) GetEnvironment() string {
@@ -2065,7 +2165,7 @@ type CommitLocation struct {
 
 func (x *CommitLocation) Reset() {
 	*x = CommitLocation{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[24]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2077,7 +2177,7 @@ func (x *CommitLocation) String() string {
 func (*CommitLocation) ProtoMessage() {}
 
 func (x *CommitLocation) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[24]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2090,7 +2190,7 @@ func (x *CommitLocation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommitLocation.ProtoReflect.Descriptor instead.
 func (*CommitLocation) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{24}
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *CommitLocation) GetApplication() string {
@@ -2141,7 +2241,7 @@ type LocateCommitRequest struct {
 
 func (x *LocateCommitRequest) Reset() {
 	*x = LocateCommitRequest{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[25]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2153,7 +2253,7 @@ func (x *LocateCommitRequest) String() string {
 func (*LocateCommitRequest) ProtoMessage() {}
 
 func (x *LocateCommitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[25]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2166,7 +2266,7 @@ func (x *LocateCommitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LocateCommitRequest.ProtoReflect.Descriptor instead.
 func (*LocateCommitRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{25}
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *LocateCommitRequest) GetPartition() string {
@@ -2199,7 +2299,7 @@ type LocateCommitResponse struct {
 
 func (x *LocateCommitResponse) Reset() {
 	*x = LocateCommitResponse{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[26]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2211,7 +2311,7 @@ func (x *LocateCommitResponse) String() string {
 func (*LocateCommitResponse) ProtoMessage() {}
 
 func (x *LocateCommitResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[26]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2224,7 +2324,7 @@ func (x *LocateCommitResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LocateCommitResponse.ProtoReflect.Descriptor instead.
 func (*LocateCommitResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{26}
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *LocateCommitResponse) GetLocations() []*CommitLocation {
@@ -2248,7 +2348,7 @@ type CompareVersionsRequest struct {
 
 func (x *CompareVersionsRequest) Reset() {
 	*x = CompareVersionsRequest{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[27]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2260,7 +2360,7 @@ func (x *CompareVersionsRequest) String() string {
 func (*CompareVersionsRequest) ProtoMessage() {}
 
 func (x *CompareVersionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[27]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2273,7 +2373,7 @@ func (x *CompareVersionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompareVersionsRequest.ProtoReflect.Descriptor instead.
 func (*CompareVersionsRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{27}
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *CompareVersionsRequest) GetPartition() string {
@@ -2326,7 +2426,7 @@ type CompareVersionsResponse struct {
 
 func (x *CompareVersionsResponse) Reset() {
 	*x = CompareVersionsResponse{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[28]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2338,7 +2438,7 @@ func (x *CompareVersionsResponse) String() string {
 func (*CompareVersionsResponse) ProtoMessage() {}
 
 func (x *CompareVersionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[28]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2351,7 +2451,7 @@ func (x *CompareVersionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompareVersionsResponse.ProtoReflect.Descriptor instead.
 func (*CompareVersionsResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{28}
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *CompareVersionsResponse) GetApplication() string {
@@ -2432,7 +2532,7 @@ type DeliveryEvent struct {
 
 func (x *DeliveryEvent) Reset() {
 	*x = DeliveryEvent{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[29]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2444,7 +2544,7 @@ func (x *DeliveryEvent) String() string {
 func (*DeliveryEvent) ProtoMessage() {}
 
 func (x *DeliveryEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[29]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2457,7 +2557,7 @@ func (x *DeliveryEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeliveryEvent.ProtoReflect.Descriptor instead.
 func (*DeliveryEvent) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{29}
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *DeliveryEvent) GetNumber() uint64 {
@@ -2538,7 +2638,7 @@ type ListDeliveryEventsRequest struct {
 
 func (x *ListDeliveryEventsRequest) Reset() {
 	*x = ListDeliveryEventsRequest{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[30]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2550,7 +2650,7 @@ func (x *ListDeliveryEventsRequest) String() string {
 func (*ListDeliveryEventsRequest) ProtoMessage() {}
 
 func (x *ListDeliveryEventsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[30]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2563,7 +2663,7 @@ func (x *ListDeliveryEventsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDeliveryEventsRequest.ProtoReflect.Descriptor instead.
 func (*ListDeliveryEventsRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{30}
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ListDeliveryEventsRequest) GetPartition() string {
@@ -2603,7 +2703,7 @@ type ListDeliveryEventsResponse struct {
 
 func (x *ListDeliveryEventsResponse) Reset() {
 	*x = ListDeliveryEventsResponse{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[31]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2615,7 +2715,7 @@ func (x *ListDeliveryEventsResponse) String() string {
 func (*ListDeliveryEventsResponse) ProtoMessage() {}
 
 func (x *ListDeliveryEventsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[31]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2628,7 +2728,7 @@ func (x *ListDeliveryEventsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDeliveryEventsResponse.ProtoReflect.Descriptor instead.
 func (*ListDeliveryEventsResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{31}
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ListDeliveryEventsResponse) GetEvents() []*DeliveryEvent {
@@ -2651,7 +2751,7 @@ type DeliveryTimes struct {
 
 func (x *DeliveryTimes) Reset() {
 	*x = DeliveryTimes{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[32]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2663,7 +2763,7 @@ func (x *DeliveryTimes) String() string {
 func (*DeliveryTimes) ProtoMessage() {}
 
 func (x *DeliveryTimes) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[32]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2676,7 +2776,7 @@ func (x *DeliveryTimes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeliveryTimes.ProtoReflect.Descriptor instead.
 func (*DeliveryTimes) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{32}
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *DeliveryTimes) GetCount() int32 {
@@ -2711,7 +2811,7 @@ type DeliveryQueue struct {
 
 func (x *DeliveryQueue) Reset() {
 	*x = DeliveryQueue{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[33]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2723,7 +2823,7 @@ func (x *DeliveryQueue) String() string {
 func (*DeliveryQueue) ProtoMessage() {}
 
 func (x *DeliveryQueue) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[33]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2736,7 +2836,7 @@ func (x *DeliveryQueue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeliveryQueue.ProtoReflect.Descriptor instead.
 func (*DeliveryQueue) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{33}
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *DeliveryQueue) GetConstraint() string {
@@ -2772,7 +2872,7 @@ type DeliveryFigures struct {
 
 func (x *DeliveryFigures) Reset() {
 	*x = DeliveryFigures{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[34]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2784,7 +2884,7 @@ func (x *DeliveryFigures) String() string {
 func (*DeliveryFigures) ProtoMessage() {}
 
 func (x *DeliveryFigures) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[34]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2797,7 +2897,7 @@ func (x *DeliveryFigures) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeliveryFigures.ProtoReflect.Descriptor instead.
 func (*DeliveryFigures) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{34}
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *DeliveryFigures) GetApplication() string {
@@ -2862,7 +2962,7 @@ type GetDeliveryFiguresRequest struct {
 
 func (x *GetDeliveryFiguresRequest) Reset() {
 	*x = GetDeliveryFiguresRequest{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[35]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2874,7 +2974,7 @@ func (x *GetDeliveryFiguresRequest) String() string {
 func (*GetDeliveryFiguresRequest) ProtoMessage() {}
 
 func (x *GetDeliveryFiguresRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[35]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2887,7 +2987,7 @@ func (x *GetDeliveryFiguresRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDeliveryFiguresRequest.ProtoReflect.Descriptor instead.
 func (*GetDeliveryFiguresRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{35}
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *GetDeliveryFiguresRequest) GetPartition() string {
@@ -2922,7 +3022,7 @@ type GetDeliveryFiguresResponse struct {
 
 func (x *GetDeliveryFiguresResponse) Reset() {
 	*x = GetDeliveryFiguresResponse{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[36]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2934,7 +3034,7 @@ func (x *GetDeliveryFiguresResponse) String() string {
 func (*GetDeliveryFiguresResponse) ProtoMessage() {}
 
 func (x *GetDeliveryFiguresResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[36]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2947,7 +3047,7 @@ func (x *GetDeliveryFiguresResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDeliveryFiguresResponse.ProtoReflect.Descriptor instead.
 func (*GetDeliveryFiguresResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{36}
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *GetDeliveryFiguresResponse) GetSince() *timestamppb.Timestamp {
@@ -3017,9 +3117,17 @@ const file_lehr_api_v1_delivery_proto_rawDesc = "" +
 	"\x04text\x18\x06 \x01(\tR\x04text\"Y\n" +
 	"\x17ListEnvironmentsRequest\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\tR\tpartition\x12 \n" +
-	"\vapplication\x18\x02 \x01(\tR\vapplication\"a\n" +
+	"\vapplication\x18\x02 \x01(\tR\vapplication\"\xa0\x01\n" +
 	"\x18ListEnvironmentsResponse\x12E\n" +
-	"\fenvironments\x18\x01 \x03(\v2!.lehr.api.v1.DeliveredEnvironmentR\fenvironments\"\xfa\x03\n" +
+	"\fenvironments\x18\x01 \x03(\v2!.lehr.api.v1.DeliveredEnvironmentR\fenvironments\x12=\n" +
+	"\bselected\x18\x02 \x03(\v2!.lehr.api.v1.SelectedEnvironmentsR\bselected\"\xac\x01\n" +
+	"\x14SelectedEnvironments\x12 \n" +
+	"\vapplication\x18\x01 \x01(\tR\vapplication\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x0e\n" +
+	"\x02by\x18\x03 \x01(\tR\x02by\x12\x14\n" +
+	"\x05where\x18\x04 \x01(\tR\x05where\x12\x16\n" +
+	"\x06values\x18\x05 \x03(\tR\x06values\x12 \n" +
+	"\vincarnation\x18\x06 \x01(\tR\vincarnation\"\xfa\x03\n" +
 	"\x10DeliveredVersion\x12 \n" +
 	"\vapplication\x18\x01 \x01(\tR\vapplication\x122\n" +
 	"\aversion\x18\x02 \x01(\v2\x18.lehr.api.v1.VersionNameR\aversion\x12\x16\n" +
@@ -3247,7 +3355,7 @@ func file_lehr_api_v1_delivery_proto_rawDescGZIP() []byte {
 	return file_lehr_api_v1_delivery_proto_rawDescData
 }
 
-var file_lehr_api_v1_delivery_proto_msgTypes = make([]protoimpl.MessageInfo, 37)
+var file_lehr_api_v1_delivery_proto_msgTypes = make([]protoimpl.MessageInfo, 38)
 var file_lehr_api_v1_delivery_proto_goTypes = []any{
 	(*VersionName)(nil),                // 0: lehr.api.v1.VersionName
 	(*DeliveredEnvironment)(nil),       // 1: lehr.api.v1.DeliveredEnvironment
@@ -3255,130 +3363,132 @@ var file_lehr_api_v1_delivery_proto_goTypes = []any{
 	(*VerificationStanding)(nil),       // 3: lehr.api.v1.VerificationStanding
 	(*ListEnvironmentsRequest)(nil),    // 4: lehr.api.v1.ListEnvironmentsRequest
 	(*ListEnvironmentsResponse)(nil),   // 5: lehr.api.v1.ListEnvironmentsResponse
-	(*DeliveredVersion)(nil),           // 6: lehr.api.v1.DeliveredVersion
-	(*VersionStanding)(nil),            // 7: lehr.api.v1.VersionStanding
-	(*ListVersionsRequest)(nil),        // 8: lehr.api.v1.ListVersionsRequest
-	(*ListVersionsResponse)(nil),       // 9: lehr.api.v1.ListVersionsResponse
-	(*VersionVerdict)(nil),             // 10: lehr.api.v1.VersionVerdict
-	(*AwaitedVerdict)(nil),             // 11: lehr.api.v1.AwaitedVerdict
-	(*VersionExplanation)(nil),         // 12: lehr.api.v1.VersionExplanation
-	(*ExplainVersionRequest)(nil),      // 13: lehr.api.v1.ExplainVersionRequest
-	(*ExplainVersionResponse)(nil),     // 14: lehr.api.v1.ExplainVersionResponse
-	(*DeliveryEffect)(nil),             // 15: lehr.api.v1.DeliveryEffect
-	(*ActOnDeliveryRequest)(nil),       // 16: lehr.api.v1.ActOnDeliveryRequest
-	(*ActOnDeliveryResponse)(nil),      // 17: lehr.api.v1.ActOnDeliveryResponse
-	(*VoteOnVersionRequest)(nil),       // 18: lehr.api.v1.VoteOnVersionRequest
-	(*VoteOnVersionResponse)(nil),      // 19: lehr.api.v1.VoteOnVersionResponse
-	(*RecordVerdictRequest)(nil),       // 20: lehr.api.v1.RecordVerdictRequest
-	(*RecordVerdictResponse)(nil),      // 21: lehr.api.v1.RecordVerdictResponse
-	(*DeliveredCommit)(nil),            // 22: lehr.api.v1.DeliveredCommit
-	(*CommitPlace)(nil),                // 23: lehr.api.v1.CommitPlace
-	(*CommitLocation)(nil),             // 24: lehr.api.v1.CommitLocation
-	(*LocateCommitRequest)(nil),        // 25: lehr.api.v1.LocateCommitRequest
-	(*LocateCommitResponse)(nil),       // 26: lehr.api.v1.LocateCommitResponse
-	(*CompareVersionsRequest)(nil),     // 27: lehr.api.v1.CompareVersionsRequest
-	(*CompareVersionsResponse)(nil),    // 28: lehr.api.v1.CompareVersionsResponse
-	(*DeliveryEvent)(nil),              // 29: lehr.api.v1.DeliveryEvent
-	(*ListDeliveryEventsRequest)(nil),  // 30: lehr.api.v1.ListDeliveryEventsRequest
-	(*ListDeliveryEventsResponse)(nil), // 31: lehr.api.v1.ListDeliveryEventsResponse
-	(*DeliveryTimes)(nil),              // 32: lehr.api.v1.DeliveryTimes
-	(*DeliveryQueue)(nil),              // 33: lehr.api.v1.DeliveryQueue
-	(*DeliveryFigures)(nil),            // 34: lehr.api.v1.DeliveryFigures
-	(*GetDeliveryFiguresRequest)(nil),  // 35: lehr.api.v1.GetDeliveryFiguresRequest
-	(*GetDeliveryFiguresResponse)(nil), // 36: lehr.api.v1.GetDeliveryFiguresResponse
-	(*timestamppb.Timestamp)(nil),      // 37: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),        // 38: google.protobuf.Duration
+	(*SelectedEnvironments)(nil),       // 6: lehr.api.v1.SelectedEnvironments
+	(*DeliveredVersion)(nil),           // 7: lehr.api.v1.DeliveredVersion
+	(*VersionStanding)(nil),            // 8: lehr.api.v1.VersionStanding
+	(*ListVersionsRequest)(nil),        // 9: lehr.api.v1.ListVersionsRequest
+	(*ListVersionsResponse)(nil),       // 10: lehr.api.v1.ListVersionsResponse
+	(*VersionVerdict)(nil),             // 11: lehr.api.v1.VersionVerdict
+	(*AwaitedVerdict)(nil),             // 12: lehr.api.v1.AwaitedVerdict
+	(*VersionExplanation)(nil),         // 13: lehr.api.v1.VersionExplanation
+	(*ExplainVersionRequest)(nil),      // 14: lehr.api.v1.ExplainVersionRequest
+	(*ExplainVersionResponse)(nil),     // 15: lehr.api.v1.ExplainVersionResponse
+	(*DeliveryEffect)(nil),             // 16: lehr.api.v1.DeliveryEffect
+	(*ActOnDeliveryRequest)(nil),       // 17: lehr.api.v1.ActOnDeliveryRequest
+	(*ActOnDeliveryResponse)(nil),      // 18: lehr.api.v1.ActOnDeliveryResponse
+	(*VoteOnVersionRequest)(nil),       // 19: lehr.api.v1.VoteOnVersionRequest
+	(*VoteOnVersionResponse)(nil),      // 20: lehr.api.v1.VoteOnVersionResponse
+	(*RecordVerdictRequest)(nil),       // 21: lehr.api.v1.RecordVerdictRequest
+	(*RecordVerdictResponse)(nil),      // 22: lehr.api.v1.RecordVerdictResponse
+	(*DeliveredCommit)(nil),            // 23: lehr.api.v1.DeliveredCommit
+	(*CommitPlace)(nil),                // 24: lehr.api.v1.CommitPlace
+	(*CommitLocation)(nil),             // 25: lehr.api.v1.CommitLocation
+	(*LocateCommitRequest)(nil),        // 26: lehr.api.v1.LocateCommitRequest
+	(*LocateCommitResponse)(nil),       // 27: lehr.api.v1.LocateCommitResponse
+	(*CompareVersionsRequest)(nil),     // 28: lehr.api.v1.CompareVersionsRequest
+	(*CompareVersionsResponse)(nil),    // 29: lehr.api.v1.CompareVersionsResponse
+	(*DeliveryEvent)(nil),              // 30: lehr.api.v1.DeliveryEvent
+	(*ListDeliveryEventsRequest)(nil),  // 31: lehr.api.v1.ListDeliveryEventsRequest
+	(*ListDeliveryEventsResponse)(nil), // 32: lehr.api.v1.ListDeliveryEventsResponse
+	(*DeliveryTimes)(nil),              // 33: lehr.api.v1.DeliveryTimes
+	(*DeliveryQueue)(nil),              // 34: lehr.api.v1.DeliveryQueue
+	(*DeliveryFigures)(nil),            // 35: lehr.api.v1.DeliveryFigures
+	(*GetDeliveryFiguresRequest)(nil),  // 36: lehr.api.v1.GetDeliveryFiguresRequest
+	(*GetDeliveryFiguresResponse)(nil), // 37: lehr.api.v1.GetDeliveryFiguresResponse
+	(*timestamppb.Timestamp)(nil),      // 38: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),        // 39: google.protobuf.Duration
 }
 var file_lehr_api_v1_delivery_proto_depIdxs = []int32{
 	0,  // 0: lehr.api.v1.DeliveredEnvironment.has:type_name -> lehr.api.v1.VersionName
-	37, // 1: lehr.api.v1.DeliveredEnvironment.since:type_name -> google.protobuf.Timestamp
-	37, // 2: lehr.api.v1.DeliveredEnvironment.good_since:type_name -> google.protobuf.Timestamp
+	38, // 1: lehr.api.v1.DeliveredEnvironment.since:type_name -> google.protobuf.Timestamp
+	38, // 2: lehr.api.v1.DeliveredEnvironment.good_since:type_name -> google.protobuf.Timestamp
 	0,  // 3: lehr.api.v1.DeliveredEnvironment.wants:type_name -> lehr.api.v1.VersionName
 	0,  // 4: lehr.api.v1.DeliveredEnvironment.pinned:type_name -> lehr.api.v1.VersionName
 	3,  // 5: lehr.api.v1.DeliveredEnvironment.verification:type_name -> lehr.api.v1.VerificationStanding
 	2,  // 6: lehr.api.v1.DeliveredEnvironment.landing:type_name -> lehr.api.v1.LandingStanding
 	0,  // 7: lehr.api.v1.LandingStanding.version:type_name -> lehr.api.v1.VersionName
-	37, // 8: lehr.api.v1.LandingStanding.since:type_name -> google.protobuf.Timestamp
-	37, // 9: lehr.api.v1.VerificationStanding.began:type_name -> google.protobuf.Timestamp
-	37, // 10: lehr.api.v1.VerificationStanding.until:type_name -> google.protobuf.Timestamp
-	37, // 11: lehr.api.v1.VerificationStanding.again:type_name -> google.protobuf.Timestamp
+	38, // 8: lehr.api.v1.LandingStanding.since:type_name -> google.protobuf.Timestamp
+	38, // 9: lehr.api.v1.VerificationStanding.began:type_name -> google.protobuf.Timestamp
+	38, // 10: lehr.api.v1.VerificationStanding.until:type_name -> google.protobuf.Timestamp
+	38, // 11: lehr.api.v1.VerificationStanding.again:type_name -> google.protobuf.Timestamp
 	1,  // 12: lehr.api.v1.ListEnvironmentsResponse.environments:type_name -> lehr.api.v1.DeliveredEnvironment
-	0,  // 13: lehr.api.v1.DeliveredVersion.version:type_name -> lehr.api.v1.VersionName
-	37, // 14: lehr.api.v1.DeliveredVersion.created:type_name -> google.protobuf.Timestamp
-	37, // 15: lehr.api.v1.DeliveredVersion.seen:type_name -> google.protobuf.Timestamp
-	37, // 16: lehr.api.v1.DeliveredVersion.gone:type_name -> google.protobuf.Timestamp
-	7,  // 17: lehr.api.v1.DeliveredVersion.standings:type_name -> lehr.api.v1.VersionStanding
-	37, // 18: lehr.api.v1.VersionStanding.since:type_name -> google.protobuf.Timestamp
-	6,  // 19: lehr.api.v1.ListVersionsResponse.versions:type_name -> lehr.api.v1.DeliveredVersion
-	38, // 20: lehr.api.v1.VersionVerdict.have_time:type_name -> google.protobuf.Duration
-	38, // 21: lehr.api.v1.VersionVerdict.needs_time:type_name -> google.protobuf.Duration
-	37, // 22: lehr.api.v1.VersionVerdict.until:type_name -> google.protobuf.Timestamp
-	0,  // 23: lehr.api.v1.VersionExplanation.version:type_name -> lehr.api.v1.VersionName
-	10, // 24: lehr.api.v1.VersionExplanation.verdicts:type_name -> lehr.api.v1.VersionVerdict
-	37, // 25: lehr.api.v1.VersionExplanation.earliest:type_name -> google.protobuf.Timestamp
-	11, // 26: lehr.api.v1.VersionExplanation.awaits:type_name -> lehr.api.v1.AwaitedVerdict
-	10, // 27: lehr.api.v1.VersionExplanation.admitted_by:type_name -> lehr.api.v1.VersionVerdict
-	37, // 28: lehr.api.v1.VersionExplanation.admitted:type_name -> google.protobuf.Timestamp
-	12, // 29: lehr.api.v1.ExplainVersionResponse.explanations:type_name -> lehr.api.v1.VersionExplanation
-	1,  // 30: lehr.api.v1.DeliveryEffect.before:type_name -> lehr.api.v1.DeliveredEnvironment
-	1,  // 31: lehr.api.v1.DeliveryEffect.after:type_name -> lehr.api.v1.DeliveredEnvironment
-	15, // 32: lehr.api.v1.ActOnDeliveryResponse.effects:type_name -> lehr.api.v1.DeliveryEffect
-	0,  // 33: lehr.api.v1.ActOnDeliveryResponse.version:type_name -> lehr.api.v1.VersionName
-	15, // 34: lehr.api.v1.VoteOnVersionResponse.effects:type_name -> lehr.api.v1.DeliveryEffect
-	0,  // 35: lehr.api.v1.VoteOnVersionResponse.version:type_name -> lehr.api.v1.VersionName
-	10, // 36: lehr.api.v1.VoteOnVersionResponse.verdict:type_name -> lehr.api.v1.VersionVerdict
-	0,  // 37: lehr.api.v1.RecordVerdictResponse.version:type_name -> lehr.api.v1.VersionName
-	37, // 38: lehr.api.v1.DeliveredCommit.at:type_name -> google.protobuf.Timestamp
-	0,  // 39: lehr.api.v1.CommitPlace.version:type_name -> lehr.api.v1.VersionName
-	37, // 40: lehr.api.v1.CommitPlace.since:type_name -> google.protobuf.Timestamp
-	12, // 41: lehr.api.v1.CommitPlace.next:type_name -> lehr.api.v1.VersionExplanation
-	22, // 42: lehr.api.v1.CommitLocation.commit:type_name -> lehr.api.v1.DeliveredCommit
-	0,  // 43: lehr.api.v1.CommitLocation.versions:type_name -> lehr.api.v1.VersionName
-	23, // 44: lehr.api.v1.CommitLocation.environments:type_name -> lehr.api.v1.CommitPlace
-	24, // 45: lehr.api.v1.LocateCommitResponse.locations:type_name -> lehr.api.v1.CommitLocation
-	0,  // 46: lehr.api.v1.CompareVersionsResponse.from:type_name -> lehr.api.v1.VersionName
-	0,  // 47: lehr.api.v1.CompareVersionsResponse.to:type_name -> lehr.api.v1.VersionName
-	22, // 48: lehr.api.v1.CompareVersionsResponse.commits:type_name -> lehr.api.v1.DeliveredCommit
-	22, // 49: lehr.api.v1.CompareVersionsResponse.removed:type_name -> lehr.api.v1.DeliveredCommit
-	6,  // 50: lehr.api.v1.CompareVersionsResponse.versions:type_name -> lehr.api.v1.DeliveredVersion
-	37, // 51: lehr.api.v1.DeliveryEvent.at:type_name -> google.protobuf.Timestamp
-	0,  // 52: lehr.api.v1.DeliveryEvent.version:type_name -> lehr.api.v1.VersionName
-	29, // 53: lehr.api.v1.ListDeliveryEventsResponse.events:type_name -> lehr.api.v1.DeliveryEvent
-	38, // 54: lehr.api.v1.DeliveryTimes.median:type_name -> google.protobuf.Duration
-	38, // 55: lehr.api.v1.DeliveryTimes.longest:type_name -> google.protobuf.Duration
-	32, // 56: lehr.api.v1.DeliveryQueue.times:type_name -> lehr.api.v1.DeliveryTimes
-	32, // 57: lehr.api.v1.DeliveryFigures.lead:type_name -> lehr.api.v1.DeliveryTimes
-	32, // 58: lehr.api.v1.DeliveryFigures.restore:type_name -> lehr.api.v1.DeliveryTimes
-	33, // 59: lehr.api.v1.DeliveryFigures.queues:type_name -> lehr.api.v1.DeliveryQueue
-	37, // 60: lehr.api.v1.GetDeliveryFiguresRequest.since:type_name -> google.protobuf.Timestamp
-	37, // 61: lehr.api.v1.GetDeliveryFiguresResponse.since:type_name -> google.protobuf.Timestamp
-	37, // 62: lehr.api.v1.GetDeliveryFiguresResponse.until:type_name -> google.protobuf.Timestamp
-	34, // 63: lehr.api.v1.GetDeliveryFiguresResponse.figures:type_name -> lehr.api.v1.DeliveryFigures
-	4,  // 64: lehr.api.v1.DeliveryService.ListEnvironments:input_type -> lehr.api.v1.ListEnvironmentsRequest
-	8,  // 65: lehr.api.v1.DeliveryService.ListVersions:input_type -> lehr.api.v1.ListVersionsRequest
-	13, // 66: lehr.api.v1.DeliveryService.ExplainVersion:input_type -> lehr.api.v1.ExplainVersionRequest
-	25, // 67: lehr.api.v1.DeliveryService.LocateCommit:input_type -> lehr.api.v1.LocateCommitRequest
-	27, // 68: lehr.api.v1.DeliveryService.CompareVersions:input_type -> lehr.api.v1.CompareVersionsRequest
-	30, // 69: lehr.api.v1.DeliveryService.ListDeliveryEvents:input_type -> lehr.api.v1.ListDeliveryEventsRequest
-	35, // 70: lehr.api.v1.DeliveryService.GetDeliveryFigures:input_type -> lehr.api.v1.GetDeliveryFiguresRequest
-	16, // 71: lehr.api.v1.DeliveryService.ActOnDelivery:input_type -> lehr.api.v1.ActOnDeliveryRequest
-	18, // 72: lehr.api.v1.DeliveryService.VoteOnVersion:input_type -> lehr.api.v1.VoteOnVersionRequest
-	20, // 73: lehr.api.v1.DeliveryService.RecordVerdict:input_type -> lehr.api.v1.RecordVerdictRequest
-	5,  // 74: lehr.api.v1.DeliveryService.ListEnvironments:output_type -> lehr.api.v1.ListEnvironmentsResponse
-	9,  // 75: lehr.api.v1.DeliveryService.ListVersions:output_type -> lehr.api.v1.ListVersionsResponse
-	14, // 76: lehr.api.v1.DeliveryService.ExplainVersion:output_type -> lehr.api.v1.ExplainVersionResponse
-	26, // 77: lehr.api.v1.DeliveryService.LocateCommit:output_type -> lehr.api.v1.LocateCommitResponse
-	28, // 78: lehr.api.v1.DeliveryService.CompareVersions:output_type -> lehr.api.v1.CompareVersionsResponse
-	31, // 79: lehr.api.v1.DeliveryService.ListDeliveryEvents:output_type -> lehr.api.v1.ListDeliveryEventsResponse
-	36, // 80: lehr.api.v1.DeliveryService.GetDeliveryFigures:output_type -> lehr.api.v1.GetDeliveryFiguresResponse
-	17, // 81: lehr.api.v1.DeliveryService.ActOnDelivery:output_type -> lehr.api.v1.ActOnDeliveryResponse
-	19, // 82: lehr.api.v1.DeliveryService.VoteOnVersion:output_type -> lehr.api.v1.VoteOnVersionResponse
-	21, // 83: lehr.api.v1.DeliveryService.RecordVerdict:output_type -> lehr.api.v1.RecordVerdictResponse
-	74, // [74:84] is the sub-list for method output_type
-	64, // [64:74] is the sub-list for method input_type
-	64, // [64:64] is the sub-list for extension type_name
-	64, // [64:64] is the sub-list for extension extendee
-	0,  // [0:64] is the sub-list for field type_name
+	6,  // 13: lehr.api.v1.ListEnvironmentsResponse.selected:type_name -> lehr.api.v1.SelectedEnvironments
+	0,  // 14: lehr.api.v1.DeliveredVersion.version:type_name -> lehr.api.v1.VersionName
+	38, // 15: lehr.api.v1.DeliveredVersion.created:type_name -> google.protobuf.Timestamp
+	38, // 16: lehr.api.v1.DeliveredVersion.seen:type_name -> google.protobuf.Timestamp
+	38, // 17: lehr.api.v1.DeliveredVersion.gone:type_name -> google.protobuf.Timestamp
+	8,  // 18: lehr.api.v1.DeliveredVersion.standings:type_name -> lehr.api.v1.VersionStanding
+	38, // 19: lehr.api.v1.VersionStanding.since:type_name -> google.protobuf.Timestamp
+	7,  // 20: lehr.api.v1.ListVersionsResponse.versions:type_name -> lehr.api.v1.DeliveredVersion
+	39, // 21: lehr.api.v1.VersionVerdict.have_time:type_name -> google.protobuf.Duration
+	39, // 22: lehr.api.v1.VersionVerdict.needs_time:type_name -> google.protobuf.Duration
+	38, // 23: lehr.api.v1.VersionVerdict.until:type_name -> google.protobuf.Timestamp
+	0,  // 24: lehr.api.v1.VersionExplanation.version:type_name -> lehr.api.v1.VersionName
+	11, // 25: lehr.api.v1.VersionExplanation.verdicts:type_name -> lehr.api.v1.VersionVerdict
+	38, // 26: lehr.api.v1.VersionExplanation.earliest:type_name -> google.protobuf.Timestamp
+	12, // 27: lehr.api.v1.VersionExplanation.awaits:type_name -> lehr.api.v1.AwaitedVerdict
+	11, // 28: lehr.api.v1.VersionExplanation.admitted_by:type_name -> lehr.api.v1.VersionVerdict
+	38, // 29: lehr.api.v1.VersionExplanation.admitted:type_name -> google.protobuf.Timestamp
+	13, // 30: lehr.api.v1.ExplainVersionResponse.explanations:type_name -> lehr.api.v1.VersionExplanation
+	1,  // 31: lehr.api.v1.DeliveryEffect.before:type_name -> lehr.api.v1.DeliveredEnvironment
+	1,  // 32: lehr.api.v1.DeliveryEffect.after:type_name -> lehr.api.v1.DeliveredEnvironment
+	16, // 33: lehr.api.v1.ActOnDeliveryResponse.effects:type_name -> lehr.api.v1.DeliveryEffect
+	0,  // 34: lehr.api.v1.ActOnDeliveryResponse.version:type_name -> lehr.api.v1.VersionName
+	16, // 35: lehr.api.v1.VoteOnVersionResponse.effects:type_name -> lehr.api.v1.DeliveryEffect
+	0,  // 36: lehr.api.v1.VoteOnVersionResponse.version:type_name -> lehr.api.v1.VersionName
+	11, // 37: lehr.api.v1.VoteOnVersionResponse.verdict:type_name -> lehr.api.v1.VersionVerdict
+	0,  // 38: lehr.api.v1.RecordVerdictResponse.version:type_name -> lehr.api.v1.VersionName
+	38, // 39: lehr.api.v1.DeliveredCommit.at:type_name -> google.protobuf.Timestamp
+	0,  // 40: lehr.api.v1.CommitPlace.version:type_name -> lehr.api.v1.VersionName
+	38, // 41: lehr.api.v1.CommitPlace.since:type_name -> google.protobuf.Timestamp
+	13, // 42: lehr.api.v1.CommitPlace.next:type_name -> lehr.api.v1.VersionExplanation
+	23, // 43: lehr.api.v1.CommitLocation.commit:type_name -> lehr.api.v1.DeliveredCommit
+	0,  // 44: lehr.api.v1.CommitLocation.versions:type_name -> lehr.api.v1.VersionName
+	24, // 45: lehr.api.v1.CommitLocation.environments:type_name -> lehr.api.v1.CommitPlace
+	25, // 46: lehr.api.v1.LocateCommitResponse.locations:type_name -> lehr.api.v1.CommitLocation
+	0,  // 47: lehr.api.v1.CompareVersionsResponse.from:type_name -> lehr.api.v1.VersionName
+	0,  // 48: lehr.api.v1.CompareVersionsResponse.to:type_name -> lehr.api.v1.VersionName
+	23, // 49: lehr.api.v1.CompareVersionsResponse.commits:type_name -> lehr.api.v1.DeliveredCommit
+	23, // 50: lehr.api.v1.CompareVersionsResponse.removed:type_name -> lehr.api.v1.DeliveredCommit
+	7,  // 51: lehr.api.v1.CompareVersionsResponse.versions:type_name -> lehr.api.v1.DeliveredVersion
+	38, // 52: lehr.api.v1.DeliveryEvent.at:type_name -> google.protobuf.Timestamp
+	0,  // 53: lehr.api.v1.DeliveryEvent.version:type_name -> lehr.api.v1.VersionName
+	30, // 54: lehr.api.v1.ListDeliveryEventsResponse.events:type_name -> lehr.api.v1.DeliveryEvent
+	39, // 55: lehr.api.v1.DeliveryTimes.median:type_name -> google.protobuf.Duration
+	39, // 56: lehr.api.v1.DeliveryTimes.longest:type_name -> google.protobuf.Duration
+	33, // 57: lehr.api.v1.DeliveryQueue.times:type_name -> lehr.api.v1.DeliveryTimes
+	33, // 58: lehr.api.v1.DeliveryFigures.lead:type_name -> lehr.api.v1.DeliveryTimes
+	33, // 59: lehr.api.v1.DeliveryFigures.restore:type_name -> lehr.api.v1.DeliveryTimes
+	34, // 60: lehr.api.v1.DeliveryFigures.queues:type_name -> lehr.api.v1.DeliveryQueue
+	38, // 61: lehr.api.v1.GetDeliveryFiguresRequest.since:type_name -> google.protobuf.Timestamp
+	38, // 62: lehr.api.v1.GetDeliveryFiguresResponse.since:type_name -> google.protobuf.Timestamp
+	38, // 63: lehr.api.v1.GetDeliveryFiguresResponse.until:type_name -> google.protobuf.Timestamp
+	35, // 64: lehr.api.v1.GetDeliveryFiguresResponse.figures:type_name -> lehr.api.v1.DeliveryFigures
+	4,  // 65: lehr.api.v1.DeliveryService.ListEnvironments:input_type -> lehr.api.v1.ListEnvironmentsRequest
+	9,  // 66: lehr.api.v1.DeliveryService.ListVersions:input_type -> lehr.api.v1.ListVersionsRequest
+	14, // 67: lehr.api.v1.DeliveryService.ExplainVersion:input_type -> lehr.api.v1.ExplainVersionRequest
+	26, // 68: lehr.api.v1.DeliveryService.LocateCommit:input_type -> lehr.api.v1.LocateCommitRequest
+	28, // 69: lehr.api.v1.DeliveryService.CompareVersions:input_type -> lehr.api.v1.CompareVersionsRequest
+	31, // 70: lehr.api.v1.DeliveryService.ListDeliveryEvents:input_type -> lehr.api.v1.ListDeliveryEventsRequest
+	36, // 71: lehr.api.v1.DeliveryService.GetDeliveryFigures:input_type -> lehr.api.v1.GetDeliveryFiguresRequest
+	17, // 72: lehr.api.v1.DeliveryService.ActOnDelivery:input_type -> lehr.api.v1.ActOnDeliveryRequest
+	19, // 73: lehr.api.v1.DeliveryService.VoteOnVersion:input_type -> lehr.api.v1.VoteOnVersionRequest
+	21, // 74: lehr.api.v1.DeliveryService.RecordVerdict:input_type -> lehr.api.v1.RecordVerdictRequest
+	5,  // 75: lehr.api.v1.DeliveryService.ListEnvironments:output_type -> lehr.api.v1.ListEnvironmentsResponse
+	10, // 76: lehr.api.v1.DeliveryService.ListVersions:output_type -> lehr.api.v1.ListVersionsResponse
+	15, // 77: lehr.api.v1.DeliveryService.ExplainVersion:output_type -> lehr.api.v1.ExplainVersionResponse
+	27, // 78: lehr.api.v1.DeliveryService.LocateCommit:output_type -> lehr.api.v1.LocateCommitResponse
+	29, // 79: lehr.api.v1.DeliveryService.CompareVersions:output_type -> lehr.api.v1.CompareVersionsResponse
+	32, // 80: lehr.api.v1.DeliveryService.ListDeliveryEvents:output_type -> lehr.api.v1.ListDeliveryEventsResponse
+	37, // 81: lehr.api.v1.DeliveryService.GetDeliveryFigures:output_type -> lehr.api.v1.GetDeliveryFiguresResponse
+	18, // 82: lehr.api.v1.DeliveryService.ActOnDelivery:output_type -> lehr.api.v1.ActOnDeliveryResponse
+	20, // 83: lehr.api.v1.DeliveryService.VoteOnVersion:output_type -> lehr.api.v1.VoteOnVersionResponse
+	22, // 84: lehr.api.v1.DeliveryService.RecordVerdict:output_type -> lehr.api.v1.RecordVerdictResponse
+	75, // [75:85] is the sub-list for method output_type
+	65, // [65:75] is the sub-list for method input_type
+	65, // [65:65] is the sub-list for extension type_name
+	65, // [65:65] is the sub-list for extension extendee
+	0,  // [0:65] is the sub-list for field type_name
 }
 
 func init() { file_lehr_api_v1_delivery_proto_init() }
@@ -3394,7 +3504,7 @@ func file_lehr_api_v1_delivery_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lehr_api_v1_delivery_proto_rawDesc), len(file_lehr_api_v1_delivery_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   37,
+			NumMessages:   38,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

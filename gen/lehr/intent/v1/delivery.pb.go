@@ -83,7 +83,7 @@ func (x VersionOrder_By) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use VersionOrder_By.Descriptor instead.
 func (VersionOrder_By) EnumDescriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{1, 0}
+	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{2, 0}
 }
 
 // OnBad is what becomes of an environment whose version is bad.
@@ -132,7 +132,7 @@ func (x DeliveryEnvironment_OnBad) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use DeliveryEnvironment_OnBad.Descriptor instead.
 func (DeliveryEnvironment_OnBad) EnumDescriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{2, 0}
+	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{3, 0}
 }
 
 // Newer is which of several versions that are let in comes next.
@@ -181,7 +181,7 @@ func (x DeliveryEnvironment_Newer) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use DeliveryEnvironment_Newer.Descriptor instead.
 func (DeliveryEnvironment_Newer) EnumDescriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{2, 1}
+	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{3, 1}
 }
 
 // Delivery is an application: where its versions come from, how they are ordered, and which
@@ -190,9 +190,12 @@ type Delivery struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Name  string                 `protobuf:"bytes,1,opt,name=name" json:"name,omitempty"`
 	// The source of its versions, by its name.
-	Versions      string                 `protobuf:"bytes,2,opt,name=versions" json:"versions,omitempty"`
-	Order         *VersionOrder          `protobuf:"bytes,3,opt,name=order" json:"order,omitempty"`
-	Environments  []*DeliveryEnvironment `protobuf:"bytes,4,rep,name=environments" json:"environments,omitempty"`
+	Versions string        `protobuf:"bytes,2,opt,name=versions" json:"versions,omitempty"`
+	Order    *VersionOrder `protobuf:"bytes,3,opt,name=order" json:"order,omitempty"`
+	// None only where all of them are selected, and nothing is.
+	Environments []*DeliveryEnvironment `protobuf:"bytes,4,rep,name=environments" json:"environments,omitempty"`
+	// What environments were made of that assets select.
+	Selectors     []*EnvironmentSelector `protobuf:"bytes,5,rep,name=selectors" json:"selectors,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -255,6 +258,126 @@ func (x *Delivery) GetEnvironments() []*DeliveryEnvironment {
 	return nil
 }
 
+func (x *Delivery) GetSelectors() []*EnvironmentSelector {
+	if x != nil {
+		return x.Selectors
+	}
+	return nil
+}
+
+// EnvironmentSelector makes an environment for each value that assets of the partition have, as
+// of the incarnation that says this.
+type EnvironmentSelector struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The entry of the file, which is the group of its environments.
+	Environment string `protobuf:"bytes,1,opt,name=environment" json:"environment,omitempty"`
+	// Types that are valid to be assigned to By:
+	//
+	//	*EnvironmentSelector_ByScope
+	//	*EnvironmentSelector_ByLabel
+	By isEnvironmentSelector_By `protobuf_oneof:"by"`
+	// Which assets count, in CEL; empty: all that have such a value.
+	Where string `protobuf:"bytes,4,opt,name=where" json:"where,omitempty"`
+	// What those assets had, in order.
+	Values        []string `protobuf:"bytes,5,rep,name=values" json:"values,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EnvironmentSelector) Reset() {
+	*x = EnvironmentSelector{}
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EnvironmentSelector) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EnvironmentSelector) ProtoMessage() {}
+
+func (x *EnvironmentSelector) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EnvironmentSelector.ProtoReflect.Descriptor instead.
+func (*EnvironmentSelector) Descriptor() ([]byte, []int) {
+	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *EnvironmentSelector) GetEnvironment() string {
+	if x != nil {
+		return x.Environment
+	}
+	return ""
+}
+
+func (x *EnvironmentSelector) GetBy() isEnvironmentSelector_By {
+	if x != nil {
+		return x.By
+	}
+	return nil
+}
+
+func (x *EnvironmentSelector) GetByScope() string {
+	if x != nil {
+		if x, ok := x.By.(*EnvironmentSelector_ByScope); ok {
+			return x.ByScope
+		}
+	}
+	return ""
+}
+
+func (x *EnvironmentSelector) GetByLabel() string {
+	if x != nil {
+		if x, ok := x.By.(*EnvironmentSelector_ByLabel); ok {
+			return x.ByLabel
+		}
+	}
+	return ""
+}
+
+func (x *EnvironmentSelector) GetWhere() string {
+	if x != nil {
+		return x.Where
+	}
+	return ""
+}
+
+func (x *EnvironmentSelector) GetValues() []string {
+	if x != nil {
+		return x.Values
+	}
+	return nil
+}
+
+type isEnvironmentSelector_By interface {
+	isEnvironmentSelector_By()
+}
+
+type EnvironmentSelector_ByScope struct {
+	// The value of a scope, by its dimension.
+	ByScope string `protobuf:"bytes,2,opt,name=by_scope,json=byScope,oneof"`
+}
+
+type EnvironmentSelector_ByLabel struct {
+	// The value of a label.
+	ByLabel string `protobuf:"bytes,3,opt,name=by_label,json=byLabel,oneof"`
+}
+
+func (*EnvironmentSelector_ByScope) isEnvironmentSelector_By() {}
+
+func (*EnvironmentSelector_ByLabel) isEnvironmentSelector_By() {}
+
 // VersionOrder says which of two versions is newer, and which count.
 type VersionOrder struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -273,7 +396,7 @@ type VersionOrder struct {
 
 func (x *VersionOrder) Reset() {
 	*x = VersionOrder{}
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[1]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -285,7 +408,7 @@ func (x *VersionOrder) String() string {
 func (*VersionOrder) ProtoMessage() {}
 
 func (x *VersionOrder) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[1]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -298,7 +421,7 @@ func (x *VersionOrder) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VersionOrder.ProtoReflect.Descriptor instead.
 func (*VersionOrder) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{1}
+	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *VersionOrder) GetBy() VersionOrder_By {
@@ -372,7 +495,7 @@ type DeliveryEnvironment struct {
 
 func (x *DeliveryEnvironment) Reset() {
 	*x = DeliveryEnvironment{}
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[2]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -384,7 +507,7 @@ func (x *DeliveryEnvironment) String() string {
 func (*DeliveryEnvironment) ProtoMessage() {}
 
 func (x *DeliveryEnvironment) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[2]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -397,7 +520,7 @@ func (x *DeliveryEnvironment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeliveryEnvironment.ProtoReflect.Descriptor instead.
 func (*DeliveryEnvironment) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{2}
+	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *DeliveryEnvironment) GetName() string {
@@ -537,7 +660,7 @@ type DeliveryVerification struct {
 
 func (x *DeliveryVerification) Reset() {
 	*x = DeliveryVerification{}
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[3]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -549,7 +672,7 @@ func (x *DeliveryVerification) String() string {
 func (*DeliveryVerification) ProtoMessage() {}
 
 func (x *DeliveryVerification) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[3]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -562,7 +685,7 @@ func (x *DeliveryVerification) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeliveryVerification.ProtoReflect.Descriptor instead.
 func (*DeliveryVerification) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{3}
+	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *DeliveryVerification) GetName() string {
@@ -647,7 +770,7 @@ type DeliveryConstraint struct {
 
 func (x *DeliveryConstraint) Reset() {
 	*x = DeliveryConstraint{}
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[4]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -659,7 +782,7 @@ func (x *DeliveryConstraint) String() string {
 func (*DeliveryConstraint) ProtoMessage() {}
 
 func (x *DeliveryConstraint) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[4]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -672,7 +795,7 @@ func (x *DeliveryConstraint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeliveryConstraint.ProtoReflect.Descriptor instead.
 func (*DeliveryConstraint) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{4}
+	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *DeliveryConstraint) GetName() string {
@@ -826,7 +949,7 @@ type DependsOn struct {
 
 func (x *DependsOn) Reset() {
 	*x = DependsOn{}
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[5]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -838,7 +961,7 @@ func (x *DependsOn) String() string {
 func (*DependsOn) ProtoMessage() {}
 
 func (x *DependsOn) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[5]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -851,7 +974,7 @@ func (x *DependsOn) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DependsOn.ProtoReflect.Descriptor instead.
 func (*DependsOn) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{5}
+	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *DependsOn) GetEnvironments() []string {
@@ -891,7 +1014,7 @@ type Judgement struct {
 
 func (x *Judgement) Reset() {
 	*x = Judgement{}
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[6]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -903,7 +1026,7 @@ func (x *Judgement) String() string {
 func (*Judgement) ProtoMessage() {}
 
 func (x *Judgement) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[6]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -916,7 +1039,7 @@ func (x *Judgement) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Judgement.ProtoReflect.Descriptor instead.
 func (*Judgement) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{6}
+	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Judgement) GetQuorum() uint32 {
@@ -952,7 +1075,7 @@ type AllowedTimes struct {
 
 func (x *AllowedTimes) Reset() {
 	*x = AllowedTimes{}
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[7]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -964,7 +1087,7 @@ func (x *AllowedTimes) String() string {
 func (*AllowedTimes) ProtoMessage() {}
 
 func (x *AllowedTimes) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[7]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -977,7 +1100,7 @@ func (x *AllowedTimes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AllowedTimes.ProtoReflect.Descriptor instead.
 func (*AllowedTimes) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{7}
+	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *AllowedTimes) GetCalendar() *Calendar {
@@ -1006,7 +1129,7 @@ type DeliverySoak struct {
 
 func (x *DeliverySoak) Reset() {
 	*x = DeliverySoak{}
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[8]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1018,7 +1141,7 @@ func (x *DeliverySoak) String() string {
 func (*DeliverySoak) ProtoMessage() {}
 
 func (x *DeliverySoak) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[8]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1031,7 +1154,7 @@ func (x *DeliverySoak) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeliverySoak.ProtoReflect.Descriptor instead.
 func (*DeliverySoak) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{8}
+	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *DeliverySoak) GetEnvironments() []string {
@@ -1058,7 +1181,7 @@ type VersionAge struct {
 
 func (x *VersionAge) Reset() {
 	*x = VersionAge{}
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[9]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1070,7 +1193,7 @@ func (x *VersionAge) String() string {
 func (*VersionAge) ProtoMessage() {}
 
 func (x *VersionAge) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[9]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1083,7 +1206,7 @@ func (x *VersionAge) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VersionAge.ProtoReflect.Descriptor instead.
 func (*VersionAge) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{9}
+	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *VersionAge) GetAge() *durationpb.Duration {
@@ -1103,7 +1226,7 @@ type DeniedVersions struct {
 
 func (x *DeniedVersions) Reset() {
 	*x = DeniedVersions{}
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[10]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1115,7 +1238,7 @@ func (x *DeniedVersions) String() string {
 func (*DeniedVersions) ProtoMessage() {}
 
 func (x *DeniedVersions) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[10]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1128,7 +1251,7 @@ func (x *DeniedVersions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeniedVersions.ProtoReflect.Descriptor instead.
 func (*DeniedVersions) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{10}
+	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *DeniedVersions) GetEntries() []*DeniedVersion {
@@ -1152,7 +1275,7 @@ type DeniedVersion struct {
 
 func (x *DeniedVersion) Reset() {
 	*x = DeniedVersion{}
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[11]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1164,7 +1287,7 @@ func (x *DeniedVersion) String() string {
 func (*DeniedVersion) ProtoMessage() {}
 
 func (x *DeniedVersion) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[11]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1177,7 +1300,7 @@ func (x *DeniedVersion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeniedVersion.ProtoReflect.Descriptor instead.
 func (*DeniedVersion) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{11}
+	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *DeniedVersion) GetWhat() isDeniedVersion_What {
@@ -1242,7 +1365,7 @@ type OutsideVerdict struct {
 
 func (x *OutsideVerdict) Reset() {
 	*x = OutsideVerdict{}
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[12]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1254,7 +1377,7 @@ func (x *OutsideVerdict) String() string {
 func (*OutsideVerdict) ProtoMessage() {}
 
 func (x *OutsideVerdict) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[12]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1267,7 +1390,7 @@ func (x *OutsideVerdict) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutsideVerdict.ProtoReflect.Descriptor instead.
 func (*OutsideVerdict) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{12}
+	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *OutsideVerdict) GetExpires() *durationpb.Duration {
@@ -1296,7 +1419,7 @@ type PromotionGrant struct {
 
 func (x *PromotionGrant) Reset() {
 	*x = PromotionGrant{}
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[13]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1308,7 +1431,7 @@ func (x *PromotionGrant) String() string {
 func (*PromotionGrant) ProtoMessage() {}
 
 func (x *PromotionGrant) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[13]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1321,7 +1444,7 @@ func (x *PromotionGrant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PromotionGrant.ProtoReflect.Descriptor instead.
 func (*PromotionGrant) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{13}
+	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *PromotionGrant) GetPartition() string {
@@ -1370,12 +1493,20 @@ var File_lehr_intent_v1_delivery_proto protoreflect.FileDescriptor
 
 const file_lehr_intent_v1_delivery_proto_rawDesc = "" +
 	"\n" +
-	"\x1dlehr/intent/v1/delivery.proto\x12\x0elehr.intent.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1dlehr/intent/v1/calendar.proto\x1a\x1clehr/intent/v1/command.proto\"\xed\x01\n" +
+	"\x1dlehr/intent/v1/delivery.proto\x12\x0elehr.intent.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1dlehr/intent/v1/calendar.proto\x1a\x1clehr/intent/v1/command.proto\"\xb9\x02\n" +
 	"\bDelivery\x122\n" +
 	"\x04name\x18\x01 \x01(\tB\x1e\xbaH\x1br\x19\x18?2\x15^[a-z0-9][a-z0-9_-]*$R\x04name\x12#\n" +
 	"\bversions\x18\x02 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\bversions\x122\n" +
-	"\x05order\x18\x03 \x01(\v2\x1c.lehr.intent.v1.VersionOrderR\x05order\x12T\n" +
-	"\fenvironments\x18\x04 \x03(\v2#.lehr.intent.v1.DeliveryEnvironmentB\v\xbaH\b\x92\x01\x05\b\x01\x10\xc8\x01R\fenvironments\"\x94\x02\n" +
+	"\x05order\x18\x03 \x01(\v2\x1c.lehr.intent.v1.VersionOrderR\x05order\x12R\n" +
+	"\fenvironments\x18\x04 \x03(\v2#.lehr.intent.v1.DeliveryEnvironmentB\t\xbaH\x06\x92\x01\x03\x10\xc8\x01R\fenvironments\x12L\n" +
+	"\tselectors\x18\x05 \x03(\v2#.lehr.intent.v1.EnvironmentSelectorB\t\xbaH\x06\x92\x01\x03\x10\xc8\x01R\tselectors\"\xdc\x01\n" +
+	"\x13EnvironmentSelector\x12)\n" +
+	"\venvironment\x18\x01 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\venvironment\x12$\n" +
+	"\bby_scope\x18\x02 \x01(\tB\a\xbaH\x04r\x02\x10\x01H\x00R\abyScope\x12$\n" +
+	"\bby_label\x18\x03 \x01(\tB\a\xbaH\x04r\x02\x10\x01H\x00R\abyLabel\x12\x1e\n" +
+	"\x05where\x18\x04 \x01(\tB\b\xbaH\x05r\x03\x18\x90NR\x05where\x12!\n" +
+	"\x06values\x18\x05 \x03(\tB\t\xbaH\x06\x92\x01\x03\x10\xc8\x01R\x06valuesB\v\n" +
+	"\x02by\x12\x05\xbaH\x02\b\x01\"\x94\x02\n" +
 	"\fVersionOrder\x129\n" +
 	"\x02by\x18\x01 \x01(\x0e2\x1f.lehr.intent.v1.VersionOrder.ByB\b\xbaH\x05\x82\x01\x02\x10\x01R\x02by\x12\x1e\n" +
 	"\x05match\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\xe8\aR\x05match\x12\x1f\n" +
@@ -1484,59 +1615,61 @@ func file_lehr_intent_v1_delivery_proto_rawDescGZIP() []byte {
 }
 
 var file_lehr_intent_v1_delivery_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_lehr_intent_v1_delivery_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
+var file_lehr_intent_v1_delivery_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
 var file_lehr_intent_v1_delivery_proto_goTypes = []any{
 	(VersionOrder_By)(0),           // 0: lehr.intent.v1.VersionOrder.By
 	(DeliveryEnvironment_OnBad)(0), // 1: lehr.intent.v1.DeliveryEnvironment.OnBad
 	(DeliveryEnvironment_Newer)(0), // 2: lehr.intent.v1.DeliveryEnvironment.Newer
 	(*Delivery)(nil),               // 3: lehr.intent.v1.Delivery
-	(*VersionOrder)(nil),           // 4: lehr.intent.v1.VersionOrder
-	(*DeliveryEnvironment)(nil),    // 5: lehr.intent.v1.DeliveryEnvironment
-	(*DeliveryVerification)(nil),   // 6: lehr.intent.v1.DeliveryVerification
-	(*DeliveryConstraint)(nil),     // 7: lehr.intent.v1.DeliveryConstraint
-	(*DependsOn)(nil),              // 8: lehr.intent.v1.DependsOn
-	(*Judgement)(nil),              // 9: lehr.intent.v1.Judgement
-	(*AllowedTimes)(nil),           // 10: lehr.intent.v1.AllowedTimes
-	(*DeliverySoak)(nil),           // 11: lehr.intent.v1.DeliverySoak
-	(*VersionAge)(nil),             // 12: lehr.intent.v1.VersionAge
-	(*DeniedVersions)(nil),         // 13: lehr.intent.v1.DeniedVersions
-	(*DeniedVersion)(nil),          // 14: lehr.intent.v1.DeniedVersion
-	(*OutsideVerdict)(nil),         // 15: lehr.intent.v1.OutsideVerdict
-	(*PromotionGrant)(nil),         // 16: lehr.intent.v1.PromotionGrant
-	(*durationpb.Duration)(nil),    // 17: google.protobuf.Duration
-	(*CommandLine)(nil),            // 18: lehr.intent.v1.CommandLine
-	(*Calendar)(nil),               // 19: lehr.intent.v1.Calendar
+	(*EnvironmentSelector)(nil),    // 4: lehr.intent.v1.EnvironmentSelector
+	(*VersionOrder)(nil),           // 5: lehr.intent.v1.VersionOrder
+	(*DeliveryEnvironment)(nil),    // 6: lehr.intent.v1.DeliveryEnvironment
+	(*DeliveryVerification)(nil),   // 7: lehr.intent.v1.DeliveryVerification
+	(*DeliveryConstraint)(nil),     // 8: lehr.intent.v1.DeliveryConstraint
+	(*DependsOn)(nil),              // 9: lehr.intent.v1.DependsOn
+	(*Judgement)(nil),              // 10: lehr.intent.v1.Judgement
+	(*AllowedTimes)(nil),           // 11: lehr.intent.v1.AllowedTimes
+	(*DeliverySoak)(nil),           // 12: lehr.intent.v1.DeliverySoak
+	(*VersionAge)(nil),             // 13: lehr.intent.v1.VersionAge
+	(*DeniedVersions)(nil),         // 14: lehr.intent.v1.DeniedVersions
+	(*DeniedVersion)(nil),          // 15: lehr.intent.v1.DeniedVersion
+	(*OutsideVerdict)(nil),         // 16: lehr.intent.v1.OutsideVerdict
+	(*PromotionGrant)(nil),         // 17: lehr.intent.v1.PromotionGrant
+	(*durationpb.Duration)(nil),    // 18: google.protobuf.Duration
+	(*CommandLine)(nil),            // 19: lehr.intent.v1.CommandLine
+	(*Calendar)(nil),               // 20: lehr.intent.v1.Calendar
 }
 var file_lehr_intent_v1_delivery_proto_depIdxs = []int32{
-	4,  // 0: lehr.intent.v1.Delivery.order:type_name -> lehr.intent.v1.VersionOrder
-	5,  // 1: lehr.intent.v1.Delivery.environments:type_name -> lehr.intent.v1.DeliveryEnvironment
-	0,  // 2: lehr.intent.v1.VersionOrder.by:type_name -> lehr.intent.v1.VersionOrder.By
-	7,  // 3: lehr.intent.v1.DeliveryEnvironment.constraints:type_name -> lehr.intent.v1.DeliveryConstraint
-	1,  // 4: lehr.intent.v1.DeliveryEnvironment.on_bad:type_name -> lehr.intent.v1.DeliveryEnvironment.OnBad
-	2,  // 5: lehr.intent.v1.DeliveryEnvironment.newer:type_name -> lehr.intent.v1.DeliveryEnvironment.Newer
-	17, // 6: lehr.intent.v1.DeliveryEnvironment.retry:type_name -> google.protobuf.Duration
-	6,  // 7: lehr.intent.v1.DeliveryEnvironment.runs:type_name -> lehr.intent.v1.DeliveryVerification
-	18, // 8: lehr.intent.v1.DeliveryVerification.command:type_name -> lehr.intent.v1.CommandLine
-	17, // 9: lehr.intent.v1.DeliveryVerification.timeout:type_name -> google.protobuf.Duration
-	8,  // 10: lehr.intent.v1.DeliveryConstraint.depends_on:type_name -> lehr.intent.v1.DependsOn
-	9,  // 11: lehr.intent.v1.DeliveryConstraint.judgement:type_name -> lehr.intent.v1.Judgement
-	10, // 12: lehr.intent.v1.DeliveryConstraint.times:type_name -> lehr.intent.v1.AllowedTimes
-	11, // 13: lehr.intent.v1.DeliveryConstraint.soak:type_name -> lehr.intent.v1.DeliverySoak
-	12, // 14: lehr.intent.v1.DeliveryConstraint.age:type_name -> lehr.intent.v1.VersionAge
-	13, // 15: lehr.intent.v1.DeliveryConstraint.deny:type_name -> lehr.intent.v1.DeniedVersions
-	15, // 16: lehr.intent.v1.DeliveryConstraint.outside:type_name -> lehr.intent.v1.OutsideVerdict
-	17, // 17: lehr.intent.v1.DependsOn.stable:type_name -> google.protobuf.Duration
-	17, // 18: lehr.intent.v1.Judgement.expires:type_name -> google.protobuf.Duration
-	19, // 19: lehr.intent.v1.AllowedTimes.calendar:type_name -> lehr.intent.v1.Calendar
-	17, // 20: lehr.intent.v1.DeliverySoak.time:type_name -> google.protobuf.Duration
-	17, // 21: lehr.intent.v1.VersionAge.age:type_name -> google.protobuf.Duration
-	14, // 22: lehr.intent.v1.DeniedVersions.entries:type_name -> lehr.intent.v1.DeniedVersion
-	17, // 23: lehr.intent.v1.OutsideVerdict.expires:type_name -> google.protobuf.Duration
-	24, // [24:24] is the sub-list for method output_type
-	24, // [24:24] is the sub-list for method input_type
-	24, // [24:24] is the sub-list for extension type_name
-	24, // [24:24] is the sub-list for extension extendee
-	0,  // [0:24] is the sub-list for field type_name
+	5,  // 0: lehr.intent.v1.Delivery.order:type_name -> lehr.intent.v1.VersionOrder
+	6,  // 1: lehr.intent.v1.Delivery.environments:type_name -> lehr.intent.v1.DeliveryEnvironment
+	4,  // 2: lehr.intent.v1.Delivery.selectors:type_name -> lehr.intent.v1.EnvironmentSelector
+	0,  // 3: lehr.intent.v1.VersionOrder.by:type_name -> lehr.intent.v1.VersionOrder.By
+	8,  // 4: lehr.intent.v1.DeliveryEnvironment.constraints:type_name -> lehr.intent.v1.DeliveryConstraint
+	1,  // 5: lehr.intent.v1.DeliveryEnvironment.on_bad:type_name -> lehr.intent.v1.DeliveryEnvironment.OnBad
+	2,  // 6: lehr.intent.v1.DeliveryEnvironment.newer:type_name -> lehr.intent.v1.DeliveryEnvironment.Newer
+	18, // 7: lehr.intent.v1.DeliveryEnvironment.retry:type_name -> google.protobuf.Duration
+	7,  // 8: lehr.intent.v1.DeliveryEnvironment.runs:type_name -> lehr.intent.v1.DeliveryVerification
+	19, // 9: lehr.intent.v1.DeliveryVerification.command:type_name -> lehr.intent.v1.CommandLine
+	18, // 10: lehr.intent.v1.DeliveryVerification.timeout:type_name -> google.protobuf.Duration
+	9,  // 11: lehr.intent.v1.DeliveryConstraint.depends_on:type_name -> lehr.intent.v1.DependsOn
+	10, // 12: lehr.intent.v1.DeliveryConstraint.judgement:type_name -> lehr.intent.v1.Judgement
+	11, // 13: lehr.intent.v1.DeliveryConstraint.times:type_name -> lehr.intent.v1.AllowedTimes
+	12, // 14: lehr.intent.v1.DeliveryConstraint.soak:type_name -> lehr.intent.v1.DeliverySoak
+	13, // 15: lehr.intent.v1.DeliveryConstraint.age:type_name -> lehr.intent.v1.VersionAge
+	14, // 16: lehr.intent.v1.DeliveryConstraint.deny:type_name -> lehr.intent.v1.DeniedVersions
+	16, // 17: lehr.intent.v1.DeliveryConstraint.outside:type_name -> lehr.intent.v1.OutsideVerdict
+	18, // 18: lehr.intent.v1.DependsOn.stable:type_name -> google.protobuf.Duration
+	18, // 19: lehr.intent.v1.Judgement.expires:type_name -> google.protobuf.Duration
+	20, // 20: lehr.intent.v1.AllowedTimes.calendar:type_name -> lehr.intent.v1.Calendar
+	18, // 21: lehr.intent.v1.DeliverySoak.time:type_name -> google.protobuf.Duration
+	18, // 22: lehr.intent.v1.VersionAge.age:type_name -> google.protobuf.Duration
+	15, // 23: lehr.intent.v1.DeniedVersions.entries:type_name -> lehr.intent.v1.DeniedVersion
+	18, // 24: lehr.intent.v1.OutsideVerdict.expires:type_name -> google.protobuf.Duration
+	25, // [25:25] is the sub-list for method output_type
+	25, // [25:25] is the sub-list for method input_type
+	25, // [25:25] is the sub-list for extension type_name
+	25, // [25:25] is the sub-list for extension extendee
+	0,  // [0:25] is the sub-list for field type_name
 }
 
 func init() { file_lehr_intent_v1_delivery_proto_init() }
@@ -1546,11 +1679,15 @@ func file_lehr_intent_v1_delivery_proto_init() {
 	}
 	file_lehr_intent_v1_calendar_proto_init()
 	file_lehr_intent_v1_command_proto_init()
-	file_lehr_intent_v1_delivery_proto_msgTypes[3].OneofWrappers = []any{
+	file_lehr_intent_v1_delivery_proto_msgTypes[1].OneofWrappers = []any{
+		(*EnvironmentSelector_ByScope)(nil),
+		(*EnvironmentSelector_ByLabel)(nil),
+	}
+	file_lehr_intent_v1_delivery_proto_msgTypes[4].OneofWrappers = []any{
 		(*DeliveryVerification_Command)(nil),
 		(*DeliveryVerification_Http)(nil),
 	}
-	file_lehr_intent_v1_delivery_proto_msgTypes[4].OneofWrappers = []any{
+	file_lehr_intent_v1_delivery_proto_msgTypes[5].OneofWrappers = []any{
 		(*DeliveryConstraint_DependsOn)(nil),
 		(*DeliveryConstraint_Judgement)(nil),
 		(*DeliveryConstraint_Times)(nil),
@@ -1559,7 +1696,7 @@ func file_lehr_intent_v1_delivery_proto_init() {
 		(*DeliveryConstraint_Deny)(nil),
 		(*DeliveryConstraint_Outside)(nil),
 	}
-	file_lehr_intent_v1_delivery_proto_msgTypes[11].OneofWrappers = []any{
+	file_lehr_intent_v1_delivery_proto_msgTypes[12].OneofWrappers = []any{
 		(*DeniedVersion_Version)(nil),
 		(*DeniedVersion_Commit)(nil),
 	}
@@ -1569,7 +1706,7 @@ func file_lehr_intent_v1_delivery_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lehr_intent_v1_delivery_proto_rawDesc), len(file_lehr_intent_v1_delivery_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   14,
+			NumMessages:   15,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
