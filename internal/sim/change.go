@@ -265,7 +265,7 @@ func (l *Lab) write() error {
 		l.first.Things = append(l.first.Things, buckets()...)
 	}
 	if l.delivers() {
-		l.first.Delivers = true
+		l.first.Delivers, l.first.Across = true, l.deliveryHome() != l.partition
 		l.delivering = newDelivering()
 	}
 	l.first.Releases = l.releases()
@@ -281,6 +281,9 @@ func (l *Lab) write() error {
 	l.intent, l.good, l.said = l.first.clone(), l.first.clone(), map[string]bool{}
 	l.says(l.first)
 	l.Sources.Write(l.intent.files())
+	if home := l.deliveryHome(); home != l.partition {
+		l.Sources.Write(releasesFiles(l.partition))
+	}
 	if l.underCommon() {
 		l.writeCommon("observe", 0)
 	}

@@ -29,9 +29,13 @@ const (
 	DeliveryEdited  Kind = "somebody edits what delivery sets, or what is beside it"
 	DeliveryProgram Kind = "a program that verifies goes wrong"
 	DeliveryMoment  Kind = "a version is built, and something happens around a step of delivery"
+	GrantEdited     Kind = "a partition no longer lets another's application set a field"
 )
 
 var deliveryKinds = []weighed{{VersionBuilt, 34}, {VersionVoted, 50}, {DeliveryAct, 30}, {DeliveryEdited, 16}, {DeliveryProgram, 14}, {DeliveryMoment, 16}, {DeliveryStory, 160}}
+
+// acrossKinds are those of runs in which the application's home is another partition.
+var acrossKinds = append(slices.Clone(deliveryKinds), weighed{GrantEdited, 20})
 
 const (
 	// application is delivered, as its fields document says, in versions of another document.
@@ -82,8 +86,47 @@ const deliveredDefinition = `delivery:
           office: {zone: UTC, open: [%s], at_most: 2}
 `
 
+// releasesPartition is the home of the application in runs in which its environments are in another
+// partition than its definition and its versions.
+const (
+	releasesPartition  = intent.PartitionID("releases")
+	releasesDefinition = "/releases/lehr.yaml"
+)
+
+// releasesText is the whole partition: it has no assets of its own.
+const releasesText = `lehr: v1
+partition: releases
+mode: enforce
+sources:
+  builds: {pushed: builds, file: builds.json}
+generate: {}
+`
+
+// grants has the partition of the environments let the application set their fields, but for those
+// of one.
+func grants(without string) string {
+	var fields []string
+	for _, name := range deliveredEnvironments {
+		if name != without {
+			fields = append(fields, "/"+name)
+		}
+	}
+	return fmt.Sprintf("promotions:\n  grants:\n    - {application: releases/web, document: fields, fields: [%s]}\n", strings.Join(fields, ", "))
+}
+
 // Delivers reports whether an application is delivered in runs of a seed.
 func Delivers(seed uint64) bool { return seed%27 == 16 }
+
+// DeliversAcross reports whether it is delivered from one partition to another.
+func DeliversAcross(seed uint64) bool { return Delivers(seed) && seed/27%4 == 1 }
+
+// deliveryHome is the partition whose definition has the application.
+func (l *Lab) deliveryHome() intent.PartitionID {
+	if l.delivers() && DeliversAcross(l.options.Seed) {
+		return releasesPartition
+	}
+	return l.partition
+}
 
 // delivers reports whether one is in this run.
 func (l *Lab) delivers() bool { return l.options.Definition == "" && Delivers(l.options.Seed) }
@@ -107,14 +150,28 @@ func (l *Lab) isDelivered(asset intent.AssetID) bool {
 	return l.delivers() && strings.HasPrefix(string(asset), deliveredPrefix)
 }
 
-// deliver adds the application to a definition.
-func deliver(text string) string {
-	text = strings.Replace(text, "generate:\n", "  fields: {document: fields}\n  builds: {pushed: builds, file: builds.json}\ngenerate:\n  web: {starlark: web.star, from: [fields]}\n", 1)
+// deliver adds the application to a definition, or what its home needs there.
+func deliver(text string, across bool, ungranted string) string {
+	generator := "generate:\n  web: {starlark: web.star, from: [fields]}\n"
+	if across {
+		return strings.Replace(text, "generate:\n", "  fields: {document: fields}\n"+generator, 1) + grants(ungranted)
+	}
+	return strings.Replace(text, "generate:\n", "  fields: {document: fields}\n  builds: {pushed: builds, file: builds.json}\n"+generator, 1) + applicationText()
+}
+
+// applicationText is the section delivery of a definition.
+func applicationText() string {
 	var windows []string
 	for _, w := range monitor.DeliveryWindows() {
 		windows = append(windows, fmt.Sprintf("%q", w))
 	}
-	return text + fmt.Sprintf(deliveredDefinition, strings.Join(windows, ", "))
+	return fmt.Sprintf(deliveredDefinition, strings.Join(windows, ", "))
+}
+
+// releasesFiles are those of the partition that is the application's home, whose environments are in another.
+func releasesFiles(environments intent.PartitionID) map[string]string {
+	text := releasesText + applicationText()
+	return map[string]string{releasesDefinition: strings.ReplaceAll(text, "        assets: id", fmt.Sprintf("        partition: %s\n        assets: id", environments))}
 }
 
 // newDelivering is what there is before anything is built.
@@ -125,7 +182,7 @@ func (l *Lab) deliveryWatch() *monitor.Delivered {
 	if !l.delivers() {
 		return nil
 	}
-	return &monitor.Delivered{Application: application, Document: fieldsDocument, Prefix: deliveredPrefix}
+	return &monitor.Delivered{Home: l.deliveryHome(), Application: application, Document: fieldsDocument, Prefix: deliveredPrefix}
 }
 
 // keepVersions makes the documents where there are none, and ends delivery once all is healed.
@@ -140,13 +197,14 @@ func (p person) keepVersions() error {
 	for name, content := range map[string]any{
 		fieldsDocument: fields, buildsDocument: map[string]any{firstRelease.Name: map[string]string{"digest": firstRelease.Digest}},
 	} {
-		_, err := p.c.Documents.GetDocument(p.ctx, &apipb.GetDocumentRequest{Partition: string(p.partition), Name: name})
+		partition := p.partitionOf(name)
+		_, err := p.c.Documents.GetDocument(p.ctx, &apipb.GetDocumentRequest{Partition: partition, Name: name})
 		if fault.Is(err, fault.NotFound) {
 			text, marshalErr := json.Marshal(content)
 			if marshalErr != nil {
 				return marshalErr
 			}
-			_, err = p.c.Documents.CreateDocument(p.ctx, &apipb.CreateDocumentRequest{Partition: string(p.partition), Name: name, Content: string(text), Reason: "begun"})
+			_, err = p.c.Documents.CreateDocument(p.ctx, &apipb.CreateDocumentRequest{Partition: partition, Name: name, Content: string(text), Reason: "begun"})
 		}
 		if err != nil {
 			return err
@@ -201,14 +259,23 @@ func (p person) setDocument(name, path, value string) error {
 	return p.edits(name, &apipb.DocumentOperation{Path: path, Value: value})
 }
 
+// partitionOf a document of delivery.
+func (p person) partitionOf(document string) string {
+	if document == buildsDocument {
+		return string(p.deliveryHome())
+	}
+	return string(p.partition)
+}
+
 // edits a document's newest revision.
 func (p person) edits(name string, operations ...*apipb.DocumentOperation) error {
-	found, err := p.c.Documents.GetDocument(p.ctx, &apipb.GetDocumentRequest{Partition: string(p.partition), Name: name})
+	partition := p.partitionOf(name)
+	found, err := p.c.Documents.GetDocument(p.ctx, &apipb.GetDocumentRequest{Partition: partition, Name: name})
 	if err != nil {
 		return err
 	}
 	_, err = p.c.Documents.EditDocument(p.ctx, &apipb.EditDocumentRequest{
-		Partition: string(p.partition), Name: name, Base: found.Document.Revision.Id, Reason: "it is so", Operations: operations,
+		Partition: partition, Name: name, Base: found.Document.Revision.Id, Reason: "it is so", Operations: operations,
 	})
 	return err
 }
@@ -246,7 +313,7 @@ func (p person) votesOn(release monitor.Release, approve bool) error {
 func (p person) votesOnce(release monitor.Release, approve bool) error {
 	asked := p.Monitor.VoteAsked(release, p.name, approve)
 	_, err := p.c.Deliveries.VoteOnVersion(p.ctx, &apipb.VoteOnVersionRequest{
-		Partition: string(p.partition), Application: application, Environment: "production", Constraint: "people",
+		Partition: string(p.deliveryHome()), Application: application, Environment: "production", Constraint: "people",
 		Version: release.Name, Digest: release.Digest, Approve: approve, Reason: "I have looked",
 	})
 	p.tell("%s: %s votes on %s %s: %v (%v)", p.d, p.name, release.Name, release.Digest, approve, err)
@@ -322,7 +389,7 @@ func (p person) actsOnce(kind, environment string, release monitor.Release, cons
 	act := monitor.Act{Kind: kind, Environment: environment, Release: release, Constraint: constraint}
 	asked := p.Monitor.ActAsked(act)
 	_, err := p.c.Deliveries.ActOnDelivery(p.ctx, &apipb.ActOnDeliveryRequest{
-		Partition: string(p.partition), Application: application, Kind: kind, Environment: environment, Version: release.Name, Digest: release.Digest,
+		Partition: string(p.deliveryHome()), Application: application, Kind: kind, Environment: environment, Version: release.Name, Digest: release.Digest,
 		Constraint: constraint, Reason: "I have my reasons",
 	})
 	p.tell("%s: %s of %s %s %s (%v)", p.d, kind, environment, release.Name, constraint, err)
@@ -350,6 +417,24 @@ func (p person) editDelivered() error {
 	err := p.setVersion(environment, release)
 	p.after(time.Duration(1+p.r.IntN(8))*time.Minute, func() { _ = p.actOnDelivery(intent.ActResume, environment, monitor.Release{}, "") })
 	return err
+}
+
+// editGrant takes the grant of one environment's field away for some minutes, and has a version
+// come that would go there.
+func (l *Lab) editGrant(d Disturbance, r *rand.Rand) {
+	l.note(d.Kind, "sources")
+	edit := func(without string) {
+		next := l.good.clone()
+		if next.Ungranted = without; !l.healing {
+			l.save(d.Number, next, "promotions: no grant of "+without)
+		}
+	}
+	edit(deliveredEnvironments[r.IntN(len(deliveredEnvironments))])
+	l.mark("delivery: a grant is taken away")
+	l.after(3*time.Minute+within(r, 5*time.Minute), func() { edit("") })
+	l.after(5*time.Second+within(r, time.Minute), func() {
+		l.person(Disturbance{Number: d.Number, At: d.At, Kind: VersionBuilt, Seed: d.Seed}, r)
+	})
 }
 
 // Troubles of programs that verify.

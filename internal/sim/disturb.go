@@ -286,6 +286,8 @@ func (l *Lab) ownKinds() []weighed {
 		return outputKinds
 	case l.underCommon():
 		return commonKinds
+	case l.deliveryHome() != l.partition:
+		return acrossKinds
 	case l.delivers():
 		return deliveryKinds
 	case l.releases():

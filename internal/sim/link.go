@@ -238,7 +238,7 @@ func (l *link) Resume(ctx context.Context, partition intent.PartitionID, reason 
 func (l *link) Acquire(ctx context.Context, partition intent.PartitionID, holder string) (store.Lease, error) {
 	return write(ctx, l, "Acquire", func() (store.Lease, error) {
 		lease, err := l.All.Acquire(ctx, partition, holder)
-		if err == nil {
+		if err == nil && partition == l.lab.partition {
 			l.took(lease.Epoch)
 		}
 		return lease, err
@@ -247,7 +247,9 @@ func (l *link) Acquire(ctx context.Context, partition intent.PartitionID, holder
 
 func (l *link) Release(ctx context.Context, lease store.Lease) error {
 	return wrote(ctx, l, "Release", func() error {
-		l.replica.holds = false
+		if lease.Partition == l.lab.partition {
+			l.replica.holds = false
+		}
 		return l.All.Release(ctx, lease)
 	})
 }
@@ -263,7 +265,9 @@ func (l *link) Stage(ctx context.Context, lease store.Lease, base intent.Incarna
 func (l *link) Publish(ctx context.Context, lease store.Lease, incarnation intent.Incarnation) (intent.Incarnation, error) {
 	return write(ctx, l, "Publish", func() (intent.Incarnation, error) {
 		published, err := l.All.Publish(ctx, lease, incarnation)
-		l.lab.published(published, err)
+		if lease.Partition == l.lab.partition {
+			l.lab.published(published, err)
+		}
 		return published, err
 	})
 }

@@ -66,6 +66,10 @@ type Intent struct {
 	Protections string `yaml:"-"`
 	// Delivers: an application is delivered.
 	Delivers bool `yaml:"-"`
+	// Across: the application that is delivered is another partition's.
+	Across bool `yaml:"-"`
+	// Ungranted is the environment whose field it may not set; empty: it may set all.
+	Ungranted string `yaml:"-"`
 	// Releases: a workflow runs.
 	Releases bool `yaml:"-"`
 	// Upgrades: devices take firmware.
@@ -247,7 +251,7 @@ func (i Intent) definition() string {
 		text = bindsBuckets(text)
 	}
 	if i.Delivers {
-		text = deliver(text)
+		text = deliver(text, i.Across, i.Ungranted)
 	}
 	if i.Releases {
 		text = addWorkflow(text)

@@ -126,6 +126,9 @@ func (r *Replica) main() {
 	options := app.DefaultOptions()
 	options.Store, options.Listen, options.Version, options.Log = "", "", "simulated", l.log()
 	options.Register = map[intent.PartitionID]string{l.partition: l.definition}
+	if home := l.deliveryHome(); home != l.partition {
+		options.Register[home] = releasesDefinition
+	}
 	if l.underCommon() {
 		options.CommonPolicy = l.commonPlace()
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/internal/ground/intent"
 )
 
@@ -16,6 +17,9 @@ type Release struct{ Name, Digest string }
 
 // Delivered is an application that is watched.
 type Delivered struct {
+	// Home is the partition that has the application's rows and versions; its environments are in
+	// the partition that is watched.
+	Home        intent.PartitionID
 	Application string
 	// Document that has the environments' fields, by their names. Prefix and the name of one
 	// are its asset.
@@ -330,7 +334,7 @@ func (m *Monitor) delivers() {
 		m.fieldsRevised(r.delivered, r.changes)
 	}
 	m.unread("rows of delivery", m.database.each("SELECT number, record FROM delivery WHERE partition = $1 AND number > $2 ORDER BY number",
-		[]any{string(m.options.Partition), int64(d.row)}, func(rows *sql.Rows) error {
+		[]any{string(watched.Home), int64(d.row)}, func(rows *sql.Rows) error {
 			var text []byte
 			var row intent.DeliveryRecord
 			if err := rows.Scan(&d.row, &text); err != nil {
@@ -348,7 +352,7 @@ func (m *Monitor) delivers() {
 func (m *Monitor) readWithdrawn() {
 	m.delivering.withdrawn = map[Release]time.Time{}
 	m.unread("what was withdrawn", m.database.each("SELECT name, digest, gone FROM version WHERE partition = $1 AND gone > 0",
-		[]any{string(m.options.Partition)}, func(rows *sql.Rows) error {
+		[]any{string(m.options.Delivered.Home)}, func(rows *sql.Rows) error {
 			var r Release
 			var gone int64
 			err := rows.Scan(&r.Name, &r.Digest, &gone)
@@ -447,6 +451,7 @@ func (m *Monitor) fieldsRevised(delivered bool, changes []fieldChange) {
 // promoted judges what delivery gave an environment.
 func (m *Monitor) promoted(environment string, was, is Release) {
 	d, now := &m.delivering, m.options.Now()
+	m.mayPromote(environment, is)
 	_, badHere := d.bad[badIn{environment, is}]
 	_, badAnywhere := d.bad[badIn{"", is}]
 	m.hold(!badHere && !badAnywhere, "S20", "%s was given %s after that was known to be bad", environment, is)
@@ -480,6 +485,29 @@ func (m *Monitor) promoted(environment string, was, is Release) {
 		}
 		d.promoted = append(d.promoted, now)
 	}
+}
+
+// mayPromote: head lets an application of another partition set the environment's field, as of the
+// commit that sets it.
+func (m *Monitor) mayPromote(environment string, is Release) {
+	watched := m.options.Delivered
+	if watched.Home == m.options.Partition {
+		return
+	}
+	g, ok, err := m.database.glance(m.options.Partition)
+	m.unread("the partition", err)
+	if err == nil && ok {
+		m.hold(grantsField(m.policyAt(g.head), watched, environment), "S10", "%s was given %s, and %s lets %s of %s set no such field", environment, is, m.options.Partition, watched.Application, watched.Home)
+	}
+}
+
+// grantsField reports whether a policy lets an application of another partition set an
+// environment's field.
+func grantsField(policy *intentpb.Policy, watched *Delivered, environment string) bool {
+	return slices.ContainsFunc(policy.GetPromotionGrants(), func(g *intentpb.PromotionGrant) bool {
+		return g.GetPartition() == string(watched.Home) && g.GetApplication() == watched.Application && g.GetDocument() == watched.Document &&
+			slices.Contains(g.GetPointers(), "/"+environment)
+	})
 }
 
 // heldWell: an environment had a release in production for so long, and a program found what it

@@ -7,6 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+
+	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/internal/ground/intent"
 )
 
@@ -262,5 +265,28 @@ func TestDeliveryWindows(t *testing.T) {
 		if _, ok := deliveryWindow(day.Add(offset)); ok != want {
 			t.Errorf("%s after midnight a window is open: %v", offset, ok)
 		}
+	}
+}
+
+// TestGrantsOfFields: only a grant to just that application, of just that field, lets it be set.
+func TestGrantsOfFields(t *testing.T) {
+	watched := &Delivered{Home: "releases", Application: "web", Document: "fields"}
+	good := &intentpb.PromotionGrant{Partition: "releases", Application: "web", Document: "fields", Pointers: []string{"/test", "/staging"}}
+	for name, edit := range map[string]func(g *intentpb.PromotionGrant){
+		"":                   func(*intentpb.PromotionGrant) {},
+		"another home":       func(g *intentpb.PromotionGrant) { g.Partition = "other" },
+		"another app":        func(g *intentpb.PromotionGrant) { g.Application = "api" },
+		"another document":   func(g *intentpb.PromotionGrant) { g.Document = "knobs" },
+		"another field":      func(g *intentpb.PromotionGrant) { g.Pointers = []string{"/production"} },
+		"a field of a field": func(g *intentpb.PromotionGrant) { g.Pointers = []string{"/test/digest"} },
+	} {
+		grant := proto.CloneOf(good)
+		edit(grant)
+		if got := grantsField(&intentpb.Policy{PromotionGrants: []*intentpb.PromotionGrant{grant}}, watched, "test"); got != (name == "") {
+			t.Errorf("%q: %v", name, got)
+		}
+	}
+	if grantsField(nil, watched, "test") {
+		t.Error("no policy grants it")
 	}
 }

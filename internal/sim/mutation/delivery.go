@@ -186,4 +186,11 @@ var delivered = []Mutant{
 		Breaks: "S1",
 		Why:    "A verification of the head before holds no pushes of the new one.",
 	},
+	{
+		Name: "grant-is-not-asked", Of: Delivering, File: "internal/annealing/delivery/reader.go",
+		Old:    "if grant == nil {",
+		New:    "if grant == nil && !mutant.On(\"grant-is-not-asked\") {",
+		Breaks: "S10",
+		Why:    "An application sets a field of another partition that this one does not let it set.",
+	},
 }
