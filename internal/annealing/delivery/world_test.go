@@ -54,6 +54,8 @@ type world struct {
 	// repository has the document of that partition; nil: the store has all.
 	repository   *repository
 	repositoryOf intent.PartitionID
+	// reader of the actors; nil: each pass has one of its own.
+	reader *Reader
 }
 
 func newWorld(t *testing.T, spec *intentpb.Delivery) *world {
@@ -221,10 +223,17 @@ func (schemas) Schema(context.Context, intent.PartitionID, intent.Digest) (*sche
 // pass has the actor of a partition look once, as one that was just started.
 func (w *world) pass(id intent.PartitionID) (time.Duration, error) {
 	d := New(Options{
-		Partition: id, Store: interposed{w.store, w}, Reader: &Reader{Store: w.store, Schemas: schemas{}}, Runtime: clock{loop.Real(), w}, Log: slog.New(slog.DiscardHandler),
+		Partition: id, Store: interposed{w.store, w}, Reader: w.readerOfNow(), Runtime: clock{loop.Real(), w}, Log: slog.New(slog.DiscardHandler),
 	})
 	d.lease = w.leases[id]
 	return d.pass(w.t.Context())
+}
+
+func (w *world) readerOfNow() *Reader {
+	if w.reader != nil {
+		return w.reader
+	}
+	return &Reader{Store: w.store, Schemas: schemas{}}
 }
 
 // goOn has all partitions built, enforced and delivered until nothing is left to do now.
@@ -323,7 +332,7 @@ func (w *world) moment() *Moment {
 	w.t.Helper()
 	home, err := w.store.Partition(w.t.Context(), shop)
 	w.must(err)
-	m, err := (&Reader{Store: w.store, Schemas: schemas{}}).Read(w.t.Context(), home, w.policies[shop].GetDeliveries()[0])
+	m, err := w.readerOfNow().Read(w.t.Context(), home, w.policies[shop].GetDeliveries()[0])
 	w.must(err)
 	m.Facts.Now = w.clock
 	return m
