@@ -3,8 +3,10 @@ package notify
 import (
 	"context"
 	"fmt"
+	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	intentpb "lehr.dev/gen/lehr/intent/v1"
@@ -20,6 +22,8 @@ type Links interface {
 	Partition(partition intent.PartitionID) string
 	// Candidate opens the confirmation of letting a held one through.
 	Candidate(partition intent.PartitionID, candidate string) string
+	// Stage opens the confirmation of letting exactly this stage of this run of a rollout begin.
+	Stage(partition intent.PartitionID, rollout string, run uint64, stage string) string
 	// Asset's page.
 	Asset(partition intent.PartitionID, asset intent.AssetID) string
 	// Approval opens the confirmation of approving exactly this plan of an asset.
@@ -38,8 +42,6 @@ func (e *engine) linkOf(asset intent.AssetID) string {
 	switch {
 	case e.links == nil:
 		return ""
-	case asset == "" && e.view.GetCandidate().GetState() == string(intent.CandidateHeld):
-		return e.links.Candidate(e.partition, e.view.Candidate.Id)
 	case asset == "":
 		return e.links.Partition(e.partition)
 	}
@@ -49,6 +51,37 @@ func (e *engine) linkOf(asset intent.AssetID) string {
 		return e.links.Approval(e.partition, asset, r.PlanDigest)
 	}
 	return e.links.Asset(e.partition, asset)
+}
+
+// mostLinks are in a message about the partition.
+const mostLinks = 10
+
+// waitingLinks lead to what waits for people in the partition: a held candidate, stages of
+// rollouts, and the pull requests of these at their hosts.
+func (e *engine) waitingLinks() (links []string) {
+	if e.links != nil && e.view.GetCandidate().GetState() == string(intent.CandidateHeld) {
+		links = append(links, e.links.Candidate(e.partition, e.view.Candidate.Id))
+	}
+	for _, r := range e.view.GetRollouts() {
+		if e.links != nil && r.Stage != "" {
+			links = append(links, e.links.Stage(e.partition, r.Name, uint64(r.Run), r.Stage))
+		}
+		for _, link := range r.Requests {
+			if isPlainLink(link) {
+				links = append(links, link)
+			}
+		}
+	}
+	return links[:min(len(links), mostLinks)]
+}
+
+// isPlainLink reports whether a link, which a git host gave, is a URL of the web that no format of a
+// message could take for anything else.
+func isPlainLink(link string) bool {
+	u, err := url.Parse(link)
+	return err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Host != "" && !strings.ContainsFunc(link, func(r rune) bool {
+		return r <= ' ' || r > '~' || strings.ContainsRune("<>|\"\\`", r)
+	})
 }
 
 // happen tells of something that happened to a version. A message has the same id whenever the

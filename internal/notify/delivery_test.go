@@ -214,4 +214,8 @@ func TestApprovalsHaveLinks(t *testing.T) {
 	if got := links.Approval("shop", "web/a", plan); got != want {
 		t.Errorf("the link is %s, want %s", got, want)
 	}
+	want = "https://lehr.example.com/partition/shop/act/rollout-approve?rollout=jobs&run=4&stage=rest"
+	if got := links.Stage("shop", "jobs", 4, "rest"); got != want {
+		t.Errorf("the link is %s, want %s", got, want)
+	}
 }

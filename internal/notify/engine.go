@@ -268,6 +268,11 @@ func (e *engine) send(c *compiled, g *Group, status string, now time.Time) {
 		active := e.Active[c.Name][asset]
 		m.Assets = append(m.Assets, Mentioned{Asset: asset, Text: active.Text, Since: active.Since, Link: e.linkOf(asset)})
 	}
+	if c.OfPartition && status == "firing" {
+		if waiting := e.waitingLinks(); len(waiting) > 0 {
+			m.Assets[0].Link, m.Links = waiting[0], waiting[1:]
+		}
+	}
 	m.Title = title(m, c.OfPartition)
 	g.Told, g.Grown = now, false
 	g.Times++

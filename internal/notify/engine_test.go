@@ -345,3 +345,58 @@ func TestWhatIsSaidIsBounded(t *testing.T) {
 		t.Errorf("%d bytes are kept: %.400q", len(text), text)
 	}
 }
+
+// namedLinks are pages by what they are of.
+type namedLinks struct{ Links }
+
+func (namedLinks) Partition(p intent.PartitionID) string { return "page:" + string(p) }
+func (namedLinks) Candidate(_ intent.PartitionID, id string) string {
+	return "candidate:" + id
+}
+func (namedLinks) Stage(_ intent.PartitionID, rollout string, run uint64, stage string) string {
+	return fmt.Sprintf("stage:%s#%d/%s", rollout, run, stage)
+}
+
+// TestMessagesOfAPartitionLinkToWhatWaits: a message about the partition leads to the confirmations
+// of a held candidate and of stages that ask people, and to pull requests; what a host calls a link
+// and is none is left out. One that is over leads nowhere but to the page.
+func TestMessagesOfAPartitionLinkToWhatWaits(t *testing.T) {
+	b := newBench(t, &intentpb.Notification{Name: "waits", When: "partition.rollouts.exists(r, r.cause == 'approval')", To: []string{"chat"}, OfPartition: true})
+	b.links = namedLinks{}
+	run := intent.Rollout{
+		Name: "jobs", Run: 4, State: intent.RolloutRunning, Progress: intent.RolloutProgress{Cause: intent.CauseApproval, Stages: []intent.StageProgress{
+			{Name: "first", Approval: &intent.StageApproval{State: intent.ApprovalGiven}}, {Name: "rest", Approval: &intent.StageApproval{State: intent.ApprovalAsked}},
+		}},
+		Proposals: []intent.RolloutProposal{
+			{State: intent.ProposalOpen, Request: intent.PullRequest{Number: 1, Link: "https://git.example.com/pull/1"}},
+			{State: intent.ProposalMerged, Request: intent.PullRequest{Number: 2, Link: "https://git.example.com/pull/2"}},
+			{State: intent.ProposalOpen, Request: intent.PullRequest{Number: 3, Link: "https://git.example.com/<!channel>"}},
+			{State: intent.ProposalOpen, Request: intent.PullRequest{Number: 4, Link: "javascript:alert(1)"}},
+			{State: intent.ProposalOpen},
+		},
+	}
+	view := &intentpb.NotedPartition{Id: "shop", Candidate: &intentpb.NotedCandidate{Id: "shop@~12ab", State: "held"}, Rollouts: []*intentpb.NotedRollout{notedRollout(&run)}}
+	b.look(view, b.now)
+	b.tick(b.now)
+	if len(b.Outbox) != 1 {
+		t.Fatalf("%d messages", len(b.Outbox))
+	}
+	first := b.Outbox[0].Message
+	if got, want := linksOf(first), []string{"candidate:shop@~12ab", "stage:jobs#4/rest", "https://git.example.com/pull/1"}; !slices.Equal(got, want) {
+		t.Errorf("the links are %q, want %q", got, want)
+	}
+	if text := slackText(first); !strings.HasSuffix(text, "\n<candidate:shop@~12ab>\n<stage:jobs#4/rest>\n<https://git.example.com/pull/1>") {
+		t.Errorf("the message is %q", text)
+	}
+	run.State = intent.RolloutDone
+	if ended := notedRollout(&run); ended.Stage != "" {
+		t.Errorf("a run that ended asks for %s", ended.Stage)
+	}
+	b.look(&intentpb.NotedPartition{Id: "shop"}, b.now)
+	b.now = b.now.Add(time.Minute)
+	b.tick(b.now)
+	over := b.Outbox[len(b.Outbox)-1].Message
+	if got := linksOf(over); over.Status != "resolved" || len(got) > 0 {
+		t.Errorf("the end is %s with %q", over.Status, got)
+	}
+}

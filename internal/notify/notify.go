@@ -427,12 +427,28 @@ func (n *Notifier) rollouts(ctx context.Context, p store.Partition) (noted []*in
 	runs, err := n.Store.Rollouts(ctx, p.ID, store.RolloutFilter{Newest: true, Limit: page})
 	for _, run := range runs {
 		if slices.ContainsFunc(policy.Rollouts, func(r *intentpb.Rollout) bool { return r.Name == run.Name }) {
-			noted = append(noted, &intentpb.NotedRollout{
-				Name: run.Name, Run: int64(run.Run), State: string(run.State), Bad: run.Bad, Waits: run.Progress.Waits, Cause: string(run.Progress.Cause), Began: moment(run.Began), Ended: moment(run.Ended),
-			})
+			noted = append(noted, notedRollout(&run))
 		}
 	}
 	return noted, err
+}
+
+// notedRollout is a run as expressions find it.
+func notedRollout(run *intent.Rollout) *intentpb.NotedRollout {
+	noted := &intentpb.NotedRollout{
+		Name: run.Name, Run: int64(run.Run), State: string(run.State), Bad: run.Bad, Waits: run.Progress.Waits, Cause: string(run.Progress.Cause), Began: moment(run.Began), Ended: moment(run.Ended),
+	}
+	for _, stage := range run.Progress.Stages {
+		if run.State.Open() && stage.Approval != nil && stage.Approval.State == intent.ApprovalAsked && noted.Stage == "" {
+			noted.Stage = stage.Name
+		}
+	}
+	for _, proposal := range run.Proposals {
+		if proposal.State == intent.ProposalOpen && proposal.Request.Link != "" {
+			noted.Requests = append(noted.Requests, proposal.Request.Link)
+		}
+	}
+	return noted
 }
 
 // deliver starts what may be tried now: of each target one, in its order.

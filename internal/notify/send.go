@@ -165,7 +165,7 @@ func linksOf(m Message) (links []string) {
 			links = append(links, a.Link)
 		}
 	}
-	return links
+	return append(links, m.Links...)
 }
 
 // body is a message in words, without its links.

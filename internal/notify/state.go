@@ -86,6 +86,8 @@ type Message struct {
 	// Link to the page of it; of what waits for a person it opens the confirmation. Empty: the
 	// server has no public URL, or each of the assets has its own.
 	Link string `json:"link,omitempty"`
+	// Links to what else waits for people in the partition, of a message about it.
+	Links []string `json:"links,omitempty"`
 	// Dropped are messages to the target that it never got, oldest first.
 	Dropped int `json:"dropped,omitempty"`
 }

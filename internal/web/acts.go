@@ -248,11 +248,16 @@ func orderRollout(kind intent.OrderKind) func(context.Context, *reader, actReque
 // stageButton leads to a vote on a stage of a run.
 func stageButton(partition, rollout string, run *apipb.RolloutRun, stage string, approve bool) actButton {
 	name := stageActName(approve)
-	at := address{kind: "act", partition: partition, name: name, query: url.Values{}}
+	return actButton{Text: acts[name].button, Link: stageAddress(partition, approve, rollout, run.Run, stage).String(), Loosens: acts[name].loosens}
+}
+
+// stageAddress is that of the confirmation of a vote on a stage of a run.
+func stageAddress(partition string, approve bool, rollout string, run uint64, stage string) address {
+	at := address{kind: "act", partition: partition, name: stageActName(approve), query: url.Values{}}
 	at.query.Set("rollout", rollout)
-	at.query.Set("run", strconv.FormatUint(run.Run, 10))
+	at.query.Set("run", strconv.FormatUint(run, 10))
 	at.query.Set("stage", stage)
-	return actButton{Text: acts[name].button, Link: at.String(), Loosens: acts[name].loosens}
+	return at
 }
 
 // askedStage is the stage of the newest run that asks people now, or was rejected; nil: none does.

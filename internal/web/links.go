@@ -33,6 +33,11 @@ func (l *Links) Candidate(partition intent.PartitionID, candidate string) string
 	return l.to(actLink(string(partition), "acknowledge", candidate))
 }
 
+// Stage is the link to the confirmation of letting exactly this stage of a run begin.
+func (l *Links) Stage(partition intent.PartitionID, rollout string, run uint64, stage string) string {
+	return l.to(stageAddress(string(partition), true, rollout, run, stage).String())
+}
+
 // Asset is the link to its page.
 func (l *Links) Asset(partition intent.PartitionID, asset intent.AssetID) string {
 	return l.to(link(string(partition), "asset", string(asset)))

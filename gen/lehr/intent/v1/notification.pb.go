@@ -709,7 +709,11 @@ type NotedRollout struct {
 	Began *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=began" json:"began,omitempty"`
 	Ended *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=ended" json:"ended,omitempty"`
 	// The kind of what it waits for: "approval" asks people to let a stage begin; others are those of RolloutRun.wait_cause.
-	Cause         string `protobuf:"bytes,8,opt,name=cause" json:"cause,omitempty"`
+	Cause string `protobuf:"bytes,8,opt,name=cause" json:"cause,omitempty"`
+	// The stage that asks people whether it may begin; empty: none does.
+	Stage string `protobuf:"bytes,9,opt,name=stage" json:"stage,omitempty"`
+	// The pull or merge requests on which people decide, by their links.
+	Requests      []string `protobuf:"bytes,10,rep,name=requests" json:"requests,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -798,6 +802,20 @@ func (x *NotedRollout) GetCause() string {
 		return x.Cause
 	}
 	return ""
+}
+
+func (x *NotedRollout) GetStage() string {
+	if x != nil {
+		return x.Stage
+	}
+	return ""
+}
+
+func (x *NotedRollout) GetRequests() []string {
+	if x != nil {
+		return x.Requests
+	}
+	return nil
 }
 
 type NotedStop struct {
@@ -1004,7 +1022,7 @@ const file_lehr_intent_v1_notification_proto_rawDesc = "" +
 	"\brollouts\x18\b \x03(\v2\x1c.lehr.intent.v1.NotedRolloutR\brollouts\x1a9\n" +
 	"\vStatesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\xec\x01\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\x9e\x02\n" +
 	"\fNotedRollout\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x10\n" +
 	"\x03run\x18\x02 \x01(\x03R\x03run\x12\x14\n" +
@@ -1013,7 +1031,10 @@ const file_lehr_intent_v1_notification_proto_rawDesc = "" +
 	"\x05waits\x18\x05 \x01(\tR\x05waits\x120\n" +
 	"\x05began\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\x05began\x120\n" +
 	"\x05ended\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x05ended\x12\x14\n" +
-	"\x05cause\x18\b \x01(\tR\x05cause\"k\n" +
+	"\x05cause\x18\b \x01(\tR\x05cause\x12\x14\n" +
+	"\x05stage\x18\t \x01(\tR\x05stage\x12\x1a\n" +
+	"\brequests\x18\n" +
+	" \x03(\tR\brequests\"k\n" +
 	"\tNotedStop\x12\x14\n" +
 	"\x05owner\x18\x01 \x01(\tR\x05owner\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\x120\n" +
