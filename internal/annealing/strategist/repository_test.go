@@ -399,6 +399,29 @@ func TestNoPullRequestIsLeftOpen(t *testing.T) {
 	})
 }
 
+// A rollout that lehr.yaml drops has its pull request closed, though its run had ended before and
+// the host refused then, and though the process starts anew meanwhile.
+func TestADroppedRolloutLeavesNoPullRequestOpen(t *testing.T) {
+	inGit(t, "hub", func(w *world, b *branch) {
+		w.until("the first is open", w.opens(1))
+		b.refuses = true
+		w.ask(intent.OrderAbort, "")
+		w.until("it is stopped", func() bool { return !w.newestRun().State.Open() })
+		w.publish(map[intent.AssetID]word{"x1": {text: "1"}, "y1": {text: "1"}}, &intentpb.Policy{
+			Plugins: []*intentpb.PluginBinding{{Type: string(commandType), Run: []string{"lehr-command"}}},
+		})
+		w.pass(30 * time.Second)
+		w.restart()
+		w.pass(30 * time.Second)
+		if b.decided[b.pulls[0].Key].Closed {
+			t.Fatal("it was closed, though the host refuses")
+		}
+		b.refuses = false
+		w.until("it is closed", func() bool { return b.decided[b.pulls[0].Key].Closed })
+		w.until("it is recorded", func() bool { return w.newestRun().Proposals[0].State == intent.ProposalWithdrawn })
+	})
+}
+
 // A repository that is away is told, and gone on with.
 func TestRolloutsWaitForRepositories(t *testing.T) {
 	inGit(t, "", func(w *world, b *branch) {

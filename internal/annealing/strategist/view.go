@@ -32,6 +32,9 @@ type view struct {
 	holds  map[intent.AssetID]intent.Hold
 	// names of all rollouts that there is something to do about.
 	names []string
+	// dropped are rollouts that head does not have, with a run that has ended and a pull request
+	// that is still to be closed.
+	dropped []string
 	// read at this revision: nothing of the above can have changed since.
 	contents map[contentAt]intent.Digest
 	targets  map[targetOf]target
@@ -84,6 +87,11 @@ func (s *Strategist) read(ctx context.Context) (*view, error) {
 	if err := s.readPins(ctx, v); err != nil {
 		return nil, err
 	}
+	if v.dropped = previous.dropped; previous.runs == nil || previous.madeOf != v.madeOf {
+		if err := s.readDropped(ctx, v); err != nil {
+			return nil, err
+		}
+	}
 	if err := s.readRuns(ctx, v); err != nil {
 		return nil, err
 	}
@@ -108,6 +116,9 @@ func (s *Strategist) readRuns(ctx context.Context, v *view) error {
 	for name := range v.pins {
 		names[name] = true
 	}
+	for _, name := range v.dropped {
+		names[name] = true
+	}
 	v.names = slices.Sorted(maps.Keys(names))
 	for _, name := range v.names {
 		if _, open := v.runs[name]; !open {
@@ -124,6 +135,22 @@ func (s *Strategist) readRuns(ctx context.Context, v *view) error {
 			return err
 		}
 		v.orders[name] = slices.DeleteFunc(orders, func(o intent.RolloutOrder) bool { return o.Name != name })
+	}
+	return nil
+}
+
+// readDropped finds the rollouts that head has dropped while something was still to be done at a
+// git host. It is read when the policy changed.
+func (s *Strategist) readDropped(ctx context.Context, v *view) error {
+	newest, err := s.Store.Rollouts(ctx, s.Partition, store.RolloutFilter{Newest: true})
+	if err != nil {
+		return err
+	}
+	v.dropped = nil
+	for i := range newest {
+		if run := &newest[i]; v.courses[run.Name] == nil && run.HasPendingProposals() {
+			v.dropped = append(v.dropped, run.Name)
+		}
 	}
 	return nil
 }
