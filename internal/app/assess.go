@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	intentpb "lehr.dev/gen/lehr/intent/v1"
 	pluginpb "lehr.dev/gen/lehr/plugin/v1"
 	"lehr.dev/internal/annealing/strategist"
 	"lehr.dev/internal/annealing/strategist/sampling"
@@ -25,45 +26,70 @@ func (a *App) assesses(partition intent.PartitionID) func(context.Context, strat
 	if a.options.Parts.Outside != nil || a.options.Parts.Plugins != nil {
 		return nil
 	}
-	return assessor(sampling.New(partition, a.options.ExternalChecks, func(ctx context.Context, run []string, request *pluginpb.MeasureRequest) (*pluginpb.MeasureResponse, error) {
-		return a.pool.judge(run).Measure(ctx, request)
-	}))
+	return assessor(a.samples(partition))
 }
 
-// assessor reads samples, and assesses by them.
+// samples is who reads the samples of a partition.
+func (a *App) samples(partition intent.PartitionID) *sampling.Sampler {
+	return sampling.New(partition, a.options.ExternalChecks, func(ctx context.Context, run []string, request *pluginpb.MeasureRequest) (*pluginpb.MeasureResponse, error) {
+		return a.pool.judge(run).Measure(ctx, request)
+	})
+}
+
+// assessor assesses stages of rollouts.
 func assessor(sampler *sampling.Sampler) func(context.Context, strategist.Assessing) (strategist.Assessed, error) {
-	return func(ctx context.Context, assessing strategist.Assessing) (assessed strategist.Assessed, err error) {
-		settings, err := validation.Of(assessing.Validation)
-		if err != nil {
-			return assessed, err
-		}
-		if len(assessing.Control) == 0 {
-			settings = sampling.Alone(settings)
-		}
-		// Samples are of whole seconds: those of the second in which it was done may be of
-		// what was there before.
-		change := validation.Change{Began: assessing.Began, Done: assessing.Changed.Add(time.Second - 1).Truncate(time.Second)}
-		window, err := settings.Window(change, assessing.Now)
-		if err != nil {
-			return assessed, err
-		}
-		readings, err := sampler.Read(ctx, settings, sampling.Subject{
-			Experiment: sampling.Part{Assets: assessing.Experiment, Scopes: assessing.ExperimentScopes},
-			Control:    sampling.Part{Assets: assessing.Control, Scopes: assessing.ControlScopes},
-		}, window)
-		if err != nil {
-			return assessed, err
-		}
-		record, series, err := validation.NewRecord(fmt.Sprintf("stage %s of run %d of %s", assessing.Stage, assessing.Run.Run, assessing.Run.Name), settings, change, readings, assessing.Now)
-		if err != nil {
-			return assessed, err
-		}
-		assessed.ValidationVerdict, assessed.Next = verdictOf(record, series), record.Assessment.Next
-		if assessed.Next.IsZero() || assessed.Result == string(validation.Bad) {
-			assessed.Record, err = record.Pack()
-		}
+	return func(ctx context.Context, assessing strategist.Assessing) (strategist.Assessed, error) {
+		return assess(ctx, sampler, judged{
+			title: fmt.Sprintf("stage %s of run %d of %s", assessing.Stage, assessing.Run.Run, assessing.Run.Name), validation: assessing.Validation,
+			began: assessing.Began, changed: assessing.Changed, now: assessing.Now,
+			subject: sampling.Subject{
+				Experiment: sampling.Part{Assets: assessing.Experiment, Scopes: assessing.ExperimentScopes},
+				Control:    sampling.Part{Assets: assessing.Control, Scopes: assessing.ControlScopes},
+			},
+		})
+	}
+}
+
+// judged is a change that a validation judges.
+type judged struct {
+	// title is for people.
+	title      string
+	validation *intentpb.Validation
+	// began is when the first asset left what was there before, changed when the last arrived.
+	began, changed time.Time
+	subject        sampling.Subject
+	now            time.Time
+}
+
+// assess reads samples, and assesses by them.
+func assess(ctx context.Context, sampler *sampling.Sampler, j judged) (assessed strategist.Assessed, err error) {
+	settings, err := validation.Of(j.validation)
+	if err != nil {
 		return assessed, err
 	}
+	if len(j.subject.Control.Assets) == 0 {
+		settings = sampling.Alone(settings)
+	}
+	// Samples are of whole seconds: those of the second in which it was done may be of
+	// what was there before.
+	change := validation.Change{Began: j.began, Done: j.changed.Add(time.Second - 1).Truncate(time.Second)}
+	window, err := settings.Window(change, j.now)
+	if err != nil {
+		return assessed, err
+	}
+	readings, err := sampler.Read(ctx, settings, j.subject, window)
+	if err != nil {
+		return assessed, err
+	}
+	record, series, err := validation.NewRecord(j.title, settings, change, readings, j.now)
+	if err != nil {
+		return assessed, err
+	}
+	assessed.ValidationVerdict, assessed.Next = verdictOf(record, series), record.Assessment.Next
+	if assessed.Next.IsZero() || assessed.Result == string(validation.Bad) {
+		assessed.Record, err = record.Pack()
+	}
+	return assessed, err
 }
 
 // verdictOf a record, as a run keeps it.

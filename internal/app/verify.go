@@ -4,26 +4,63 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"slices"
 	"time"
 
 	"lehr.dev/internal/annealing/delivery"
+	"lehr.dev/internal/annealing/strategist/sampling"
 	"lehr.dev/internal/external"
 	"lehr.dev/internal/ground/fault"
 	"lehr.dev/internal/ground/intent"
+	"lehr.dev/internal/ground/loop"
+	"lehr.dev/internal/ground/validation"
 )
 
 // verifies is who runs the verifications of a partition's environments; nil: nobody, as where
 // what lies outside is replaced.
-func (a *App) verifies() func(context.Context, delivery.Verifying) (delivery.Finding, error) {
+func (a *App) verifies(partition intent.PartitionID, runtime loop.Runtime) func(context.Context, delivery.Verifying) (delivery.Finding, error) {
 	if a.options.Parts.Verify != nil {
 		return a.options.Parts.Verify
 	}
 	if a.options.Parts.Outside != nil || a.options.Parts.Plugins != nil {
 		return nil
 	}
-	return verifier(a.options.ExternalChecks)
+	run, analyse := verifier(a.options.ExternalChecks), analyser(a.samples(partition), runtime)
+	return func(ctx context.Context, v delivery.Verifying) (delivery.Finding, error) {
+		if v.Analysis != nil {
+			return analyse(ctx, v)
+		}
+		return run(ctx, v)
+	}
+}
+
+// analyser has the judge look, as often as the validation says, until it finds what changed good or
+// bad. An analysis that is inconclusive in the end, or without samples, gives no result.
+func analyser(sampler *sampling.Sampler, runtime loop.Runtime) func(context.Context, delivery.Verifying) (delivery.Finding, error) {
+	return func(ctx context.Context, v delivery.Verifying) (delivery.Finding, error) {
+		a := v.Analysis
+		last := "nobody has looked yet"
+		for {
+			assessed, err := assess(ctx, sampler, judged{
+				title: fmt.Sprintf("%s in the environment %s of %s", v.Version.Name, v.Environment, v.Application), validation: a.Validation, began: a.Began, changed: a.Changed,
+				subject: sampling.Subject{Experiment: sampling.Part(a.Experiment), Control: sampling.Part(a.Control)}, now: runtime.Now(),
+			})
+			switch {
+			case err != nil:
+				return delivery.Finding{}, err
+			case assessed.Result == string(validation.Bad), assessed.Result == string(validation.Good):
+				return delivery.Finding{Good: assessed.Result == string(validation.Good), Reason: external.Shown(assessed.Reason)}, nil
+			case assessed.Next.IsZero():
+				return delivery.Finding{}, fault.New(fault.Unavailable, "the analysis is %s: %s", assessed.Result, external.Shown(assessed.Reason))
+			}
+			last = external.Shown(assessed.Reason)
+			if err := runtime.Wait(ctx, max(time.Second, assessed.Next.Sub(runtime.Now())), nil); err != nil {
+				return delivery.Finding{}, fault.New(fault.Unavailable, "the analysis came to no end: %s", last)
+			}
+		}
+	}
 }
 
 // verifier runs programs and asks services, as far as the operator's file lets both the

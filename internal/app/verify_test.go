@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -11,10 +12,14 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/protobuf/types/known/durationpb"
+
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/internal/annealing/delivery"
+	"lehr.dev/internal/annealing/strategist/sampling"
 	"lehr.dev/internal/ground/fault"
 	"lehr.dev/internal/ground/intent"
+	"lehr.dev/internal/ground/loop"
 )
 
 // verifying is a verification of an environment of the same partition, or of another.
@@ -107,5 +112,60 @@ func TestAServiceVerifies(t *testing.T) {
 	service.Close()
 	if finding, err := verify(t.Context(), verifying("shop", byHTTP(service.URL))); err == nil {
 		t.Errorf("one that nobody answers is %+v", finding)
+	}
+}
+
+// TestTheJudgeVerifies: what it finds good or bad is a result; where it cannot tell, or may not ask,
+// there is none.
+func TestTheJudgeVerifies(t *testing.T) {
+	folder := t.TempDir()
+	changed := time.Now().Add(-time.Hour).Truncate(time.Second)
+	series := func(value int) string {
+		var samples []string
+		for i := range 60 {
+			samples = append(samples, fmt.Sprintf(`{"at": %d, "value": %d}`, changed.Unix()+int64(15*(i+1)), value+i%3))
+		}
+		return `{"samples": [` + strings.Join(samples, ", ") + `]}`
+	}
+	write := func(name, text string) {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("control", series(100))
+	write("measure", "#!/bin/sh\ncase $(cat) in *web/canary*) cat "+folder+"/canary;; *web/production*) cat "+folder+"/control;; *) exit 1;; esac\n")
+	write("checks.yaml", "external-checks: v1\ncommands: [{run: "+folder+"/measure, partitions: [shop]}]\n")
+	validation := func(program string) *intentpb.Validation {
+		return &intentpb.Validation{Name: "speed", Compare: intentpb.Validation_COMPARISON_CONTROL, Interval: durationpb.New(10 * time.Minute), Step: durationpb.New(15 * time.Second),
+			Metrics: []*intentpb.ValidationMetric{{
+				Name: "p90", Worse: intentpb.ValidationMetric_DIRECTION_HIGHER, Unit: "ms", Matters: "15%",
+				Source: &intentpb.MetricSource{Ask: &intentpb.MetricSource_Command{Command: &intentpb.CommandLine{Line: []string{program}}}},
+			}}}
+	}
+	analyse := analyser(sampling.New("shop", filepath.Join(folder, "checks.yaml"), nil), loop.Real())
+	found := func(program string) (delivery.Finding, error) {
+		v := verifying("shop", &intentpb.DeliveryVerification{})
+		v.Analysis = &delivery.Analysis{
+			Validation: validation(program), Began: changed.Add(-time.Minute), Changed: changed,
+			Experiment: delivery.AnalysedAssets{Assets: []intent.AssetID{"web/canary"}}, Control: delivery.AnalysedAssets{Assets: []intent.AssetID{"web/production"}},
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		return analyse(ctx, v)
+	}
+	write("canary", series(200))
+	if finding, err := found(folder + "/measure"); err != nil || finding.Good || !strings.Contains(finding.Reason, "p90: 201 ms after 101 ms") {
+		t.Errorf("twice as slow: %+v, %v", finding, err)
+	}
+	write("canary", series(100))
+	if finding, err := found(folder + "/measure"); err != nil || !finding.Good {
+		t.Errorf("as fast: %+v, %v", finding, err)
+	}
+	write("canary", `{"samples": []}`)
+	if finding, err := found(folder + "/measure"); err == nil {
+		t.Errorf("without samples: %+v", finding)
+	}
+	if finding, err := found("/bin/date"); err == nil || !strings.Contains(err.Error(), `may not run "/bin/date"`) {
+		t.Errorf("a program that the operator does not list: %+v, %v", finding, err)
 	}
 }

@@ -19,6 +19,8 @@ import (
 type Verifying struct {
 	intent.Verification
 	Spec *intentpb.DeliveryVerification
+	// Analysis is what is judged; nil: it is no analysis.
+	Analysis *Analysis
 }
 
 // Finding is what a verification came to.
@@ -94,6 +96,13 @@ func (d *Deliverer) beginVerification(ctx context.Context, m *Moment, place *Pla
 	if spec.GetTimeout() != nil {
 		timeout = spec.GetTimeout().AsDuration()
 	}
+	analysis, longest, err := d.analysisOf(ctx, m, place, spec)
+	if err != nil {
+		return false, err
+	}
+	if analysis != nil {
+		timeout = longest
+	}
 	v := intent.Verification{
 		Partition: d.Partition, Home: m.Home.ID, Application: m.Spec.GetName(), Environment: place.Spec.GetName(), Name: spec.GetName(), Version: NameOf(has),
 		Content: place.Assets.Content, Head: place.Partition.Head, Epoch: d.lease.Epoch, Began: m.Facts.Now, Until: m.Facts.Now.Add(timeout + ending),
@@ -106,15 +115,15 @@ func (d *Deliverer) beginVerification(ctx context.Context, m *Moment, place *Pla
 	if err := d.promote(ctx, m, store.PromotionStep{Records: []intent.DeliveryRecord{row}, Verify: &v}); err != nil {
 		return false, err
 	}
-	d.start(ctx, v, spec, timeout)
+	d.start(ctx, Verifying{v, spec, analysis}, timeout)
 	return true, nil
 }
 
 // start runs a verification beside the actor, until it ends or its time does.
-func (d *Deliverer) start(ctx context.Context, v intent.Verification, spec *intentpb.DeliveryVerification, timeout time.Duration) {
+func (d *Deliverer) start(ctx context.Context, v Verifying, timeout time.Duration) {
 	ctx, cancel := context.WithCancel(ctx)
-	r := &run{Verification: v, cancel: cancel, ended: make(chan struct{})}
-	d.runs[keyOf(&v)] = r
+	r := &run{Verification: v.Verification, cancel: cancel, ended: make(chan struct{})}
+	d.runs[keyOf(&r.Verification)] = r
 	deadline := v.Began.Add(timeout)
 	d.Runtime.Go("verification", func() {
 		d.Runtime.Point("verification")
@@ -127,7 +136,7 @@ func (d *Deliverer) start(ctx context.Context, v intent.Verification, spec *inte
 		}
 		limited, free := loop.WithTimeout(ctx, d.Runtime, left)
 		defer free()
-		r.finding, r.err = d.Verify(limited, Verifying{v, spec})
+		r.finding, r.err = d.Verify(limited, v)
 	})
 }
 

@@ -26,7 +26,11 @@ func (x *Explanation) Words(version, environment string) string {
 		for _, awaited := range x.Estimate.Awaits {
 			names = append(names, awaited.Name+" of "+awaited.Environment)
 		}
-		text += ", if " + strings.Join(names, " and ") + " say yes"
+		verb := " says yes"
+		if len(names) > 1 {
+			verb = " say yes"
+		}
+		text += ", if " + strings.Join(names, " and ") + verb
 	}
 	return text
 }

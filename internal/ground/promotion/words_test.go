@@ -18,7 +18,7 @@ func TestWords(t *testing.T) {
 		want        string
 	}{
 		{nil, "prod", 2, "1.2.0 is not in prod: soak waits for staging, which was good with it for 2h0m0s of 4h0m0s; then people waits for 2 people, who are asked when the constraints above let it in; " +
-			"then hours is closed: outside its windows. It can be there Tue 2026-06-02 09:00 UTC at the earliest, if people of prod say yes"},
+			"then hours is closed: outside its windows. It can be there Tue 2026-06-02 09:00 UTC at the earliest, if people of prod says yes"},
 		{nil, "prod", 1, "1.1.0 is in prod since Mon 2026-06-01 09:30 UTC"},
 		{nil, "staging", 2, "1.2.0 is in staging since Mon 2026-06-01 17:00 UTC"},
 		{nil, "staging", 1, "1.1.0 is not in staging: something newer was there, or a person began with something newer. It does not come by itself"},

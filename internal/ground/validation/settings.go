@@ -320,6 +320,9 @@ func Of(v *intentpb.Validation) (Settings, error) {
 	return s.settled()
 }
 
+// Length is how long a validation takes after a change, if no samples are late.
+func (s Settings) Length() time.Duration { return s.WarmUp + s.lasts() }
+
 // Lasts is how long the validations of a policy that a rollout waits for take at least, since
 // the last asset of a stage changed.
 func Lasts(policy *intentpb.Policy, rollout *intentpb.Rollout) (least time.Duration) {

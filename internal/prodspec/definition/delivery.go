@@ -343,6 +343,11 @@ func (r *deliveryParser) expand(node *yaml.Node, at string, spec *intentpb.Deliv
 		for _, c := range one.Constraints {
 			r.own(c, value)
 		}
+		for _, v := range one.Runs {
+			if analysis := v.GetAnalysis(); analysis != nil {
+				analysis.Against = strings.ReplaceAll(analysis.Against, eachWord, value)
+			}
+		}
 		list = append(list, one)
 	}
 	return list
@@ -360,6 +365,7 @@ func (r *deliveryParser) own(c *intentpb.DeliveryConstraint, value string) {
 
 // together judges what several parts come to.
 func (r *deliveryParser) together(spec *intentpb.Delivery) {
+	r.analyses(spec)
 	if _, err := promotion.New(spec); err != nil {
 		problem, ok := errors.AsType[*promotion.Problem](err)
 		if !ok {

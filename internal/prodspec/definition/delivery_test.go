@@ -3,12 +3,14 @@ package definition_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/internal/external"
+	"lehr.dev/internal/ground/intent"
 	"lehr.dev/internal/ground/promotion"
 	"lehr.dev/internal/ground/schema"
 	"lehr.dev/internal/prodspec/definition"
@@ -67,7 +69,7 @@ func TestDeliveryOfThePageIsRead(t *testing.T) {
 			samples[spec.GetName()] = len(application.Environments())
 		}
 	}
-	if samples["web"] != 3 || samples["mail"] != 2 || samples["cart"] != 2 || samples["search"] != 2 || samples["portal"] != 7 || samples["ledger"] != 1 || samples["a"] != 1 || samples["v"] != 1 {
+	if samples["web"] != 3 || samples["mail"] != 2 || samples["cart"] != 2 || samples["search"] != 2 || samples["portal"] != 7 || samples["ledger"] != 1 || samples["shop"] != 2 || samples["a"] != 1 || samples["v"] != 1 {
 		t.Errorf("%v", samples)
 	}
 }
@@ -227,6 +229,51 @@ delivery:
 `), schema.Builtin())
 		if got := len(findings) == 1 && strings.Contains(findings[0].Message, "the rollout r sets the field"); got != refused || !refused && len(findings) > 0 {
 			t.Errorf("%s: %+v", field, findings)
+		}
+	}
+}
+
+// TestAnalysesOfEnvironments: one names a validation of the file and a control beside it, and is as
+// long as that.
+func TestAnalysesOfEnvironments(t *testing.T) {
+	const validations = `validations:
+  errors: {metrics: {p90: {prometheus: main, query: rate, worse: higher, unit: s}}}
+  long: {interval: 1h, intervals: 7, metrics: {p90: {prometheus: main, query: rate, worse: higher, unit: s}}}
+`
+	parse := func(verify, environment string) (*intentpb.DeliveryVerification, []intent.Finding) {
+		d, findings := definition.Parse("lehr.yaml", []byte(deliveryHead+validations+`delivery:
+  web:
+    versions: images
+    environments:
+      canary: {set: {document: knobs, field: /canary}, assets: true, verify: {errors: `+verify+`}`+environment+`}
+      production: {set: {document: knobs, field: /production}, assets: true}
+      elsewhere: {partition: other, set: {document: d, field: /e}, assets: true}
+`), schema.Builtin())
+		if len(findings) > 0 {
+			return nil, findings
+		}
+		return d.Policy.Deliveries[0].Environments[0].Runs[0], nil
+	}
+	v, findings := parse("{analysis: errors, against: production}", "")
+	if len(findings) > 0 || v.GetAnalysis().GetValidation() != "errors" || v.GetAnalysis().GetAgainst() != "production" || v.GetTimeout() != nil {
+		t.Errorf("%+v, %+v", v, findings)
+	}
+	for verify, want := range map[string][3]string{
+		"{analysis: error}":                               {"", "canary.verify.errors.analysis", "did you mean errors?"},
+		"{analysis: long}":                                {"", "canary.verify.errors.analysis", "soak:"},
+		"{analysis: errors, timeout: 5m}":                 {"", "canary.verify.errors.timeout", "interval"},
+		"{analysis: errors, http: \"https://a.example\"}": {"", "canary.verify.errors", "{analysis: errors}"},
+		"{against: production}":                           {"", "canary.verify.errors.against", "write analysis"},
+		"{analysis: errors, against: producton}":          {"", "canary.verify.errors.against", "known: canary, elsewhere, production"},
+		"{analysis: errors, against: canary}":             {"", "canary.verify.errors.against", "keeps what was there before"},
+		"{analysis: errors, against: elsewhere}":          {"", "canary.verify.errors.against", "keeps what was there before"},
+		"{analysis: errors}":                              {", partition: other", "canary.verify.errors", "rollout of that partition"},
+	} {
+		_, findings := parse(verify, want[0])
+		if !slices.ContainsFunc(findings, func(f intent.Finding) bool {
+			return f.Line > 0 && strings.HasSuffix(f.Field, want[1]) && strings.Contains(f.Hint, want[2])
+		}) {
+			t.Errorf("%s: %+v", verify, findings)
 		}
 	}
 }

@@ -1,7 +1,10 @@
 package definition
 
 import (
+	"maps"
 	"path"
+	"slices"
+	"strings"
 	"time"
 
 	"go.yaml.in/yaml/v3"
@@ -9,9 +12,14 @@ import (
 
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/internal/external"
+	"lehr.dev/internal/ground/spell"
+	"lehr.dev/internal/ground/validation"
 )
 
-var verificationKeys = []string{"command", "http", "timeout"}
+var verificationKeys = []string{"command", "http", "analysis", "against", "timeout"}
+
+// maxAnalysisTime that a validation may take which verifies an environment.
+const maxAnalysisTime = 6 * time.Hour
 
 // maxVerificationTime that one may take: nothing is pushed to its environment meanwhile.
 const maxVerificationTime = time.Hour
@@ -48,10 +56,24 @@ func (r *deliveryParser) verification(name string, node *yaml.Node, at string) *
 		return nil
 	}
 	v := &intentpb.DeliveryVerification{Name: name}
-	switch command, http := fields["command"], fields["http"]; {
-	case command != nil && http != nil || command == nil && http == nil:
-		r.parser.at(node, at, "%s is run by one of command and http", at).hint(`write %s: {command: [/usr/local/bin/smoke]}, {http: "https://smoke.example.com/verify"}, or nothing where a program hands it in`, name)
+	command, http, analysis := fields["command"], fields["http"], fields["analysis"]
+	kinds := 0
+	for _, kind := range []*yaml.Node{command, http, analysis} {
+		if kind != nil {
+			kinds++
+		}
+	}
+	if against := fields["against"]; against != nil && analysis == nil {
+		r.parser.at(against, at+".against", "%s.against names the control of an analysis, and there is none", at).hint("write analysis: the name of one of validations:")
+	}
+	switch {
+	case kinds != 1:
+		r.parser.at(node, at, "%s is run by one of command, http and analysis", at).
+			hint(`write %s: {command: [/usr/local/bin/smoke]}, {http: "https://smoke.example.com/verify"}, {analysis: errors}, or nothing where a program hands it in`, name)
 		return nil
+	case analysis != nil:
+		r.analysis(v, fields, at)
+		return v
 	case command != nil:
 		line := r.texts(command, at+".command")
 		if len(line) > 0 && !path.IsAbs(line[0]) {
@@ -73,7 +95,77 @@ func (r *deliveryParser) verification(name string, node *yaml.Node, at string) *
 	return v
 }
 
+// analysis by a validation of the file.
+func (r *deliveryParser) analysis(v *intentpb.DeliveryVerification, fields map[string]*yaml.Node, at string) {
+	node := fields["analysis"]
+	analysis := &intentpb.DeliveryAnalysis{Validation: r.text(node, at+".analysis")}
+	v.Kind = &intentpb.DeliveryVerification_Analysis{Analysis: analysis}
+	if against := fields["against"]; against != nil {
+		analysis.Against = r.text(against, at+".against")
+	}
+	if timeout := fields["timeout"]; timeout != nil {
+		r.parser.at(timeout, at+".timeout", "%s.timeout: an analysis takes as long as its validation says", at).hint("set interval, intervals and warm_up of the validation")
+	}
+	var names []string
+	for _, known := range r.definition.Policy.GetValidations() {
+		if names = append(names, known.GetName()); known.GetName() != analysis.Validation {
+			continue
+		}
+		settings, err := validation.Of(known)
+		if err != nil {
+			return // A finding at the validation says so.
+		}
+		if length := settings.Length(); length > maxAnalysisTime {
+			r.parser.at(node, at+".analysis", "%s.analysis: the validation %s takes %s, more than %s", at, analysis.Validation, length, maxAnalysisTime).
+				hint("nothing is pushed to the environment meanwhile: give the environment a validation of its own that is shorter, and let a soak: of the next one wait longer")
+		}
+		return
+	}
+	if analysis.Validation == "" {
+		return
+	}
+	hint := "write one under validations:, docs/use/judge.md shows how"
+	if len(names) > 0 {
+		hint = "known: " + strings.Join(names, ", ")
+	}
+	if suggestion := spell.Nearest(analysis.Validation, names); suggestion != "" {
+		hint = "did you mean " + suggestion + "? " + hint
+	}
+	r.parser.at(node, at+".analysis", "%s.analysis: there is no validation %q", at, analysis.Validation).hint("%s", hint)
+}
+
+// analyses: what they compare is in this partition, where their queries may be asked.
+func (r *deliveryParser) analyses(spec *intentpb.Delivery) {
+	partitions := map[string]string{}
+	for _, e := range spec.GetEnvironments() {
+		partitions[e.GetName()] = e.GetPartition()
+	}
+	for _, e := range spec.GetEnvironments() {
+		for _, v := range e.GetRuns() {
+			analysis := v.GetAnalysis()
+			if analysis == nil {
+				continue
+			}
+			name := "environments." + e.GetName()
+			at := r.at + "." + name + ".verify." + v.GetName()
+			control, ok := partitions[analysis.GetAgainst()]
+			switch {
+			case e.GetPartition() != "":
+				r.parser.at(r.nodes[name], at, "%s: an analysis is of an environment in this partition, and %s is in %s", at, e.GetName(), e.GetPartition()).
+					hint("let a rollout of that partition validate the change, or verify it by http")
+			case analysis.GetAgainst() == "":
+			case !ok:
+				r.parser.at(r.nodes[name], at+".against", "%s.against: there is no environment %q", at, analysis.GetAgainst()).
+					hint("known: %s", strings.Join(slices.Sorted(maps.Keys(partitions)), ", "))
+			case control != "" || analysis.GetAgainst() == e.GetName():
+				r.parser.at(r.nodes[name], at+".against", "%s.against must be another environment in this partition, is %s", at, analysis.GetAgainst()).
+					hint("name the one that keeps what was there before, as production for a canary")
+			}
+		}
+	}
+}
+
 func verifySchema() map[string]any {
-	run := object(map[string]any{"command": texts(), "http": text(), "timeout": duration()})
+	run := object(map[string]any{"command": texts(), "http": text(), "analysis": text(), "against": text(), "timeout": duration()})
 	return anyOf(texts(), mapOf(anyOf(run, map[string]any{"type": "null"})))
 }

@@ -651,8 +651,10 @@ type DeliveryVerification struct {
 	//
 	//	*DeliveryVerification_Command
 	//	*DeliveryVerification_Http
+	//	*DeliveryVerification_Analysis
 	Kind isDeliveryVerification_Kind `protobuf_oneof:"kind"`
-	// How long it may take, at most one hour; it is ended then, and run again. Unset: 5 minutes.
+	// How long it may take, at most one hour; it is ended then, and run again. Unset: 5 minutes. An
+	// analysis has none.
 	Timeout       *durationpb.Duration `protobuf:"bytes,4,opt,name=timeout" json:"timeout,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -720,6 +722,15 @@ func (x *DeliveryVerification) GetHttp() string {
 	return ""
 }
 
+func (x *DeliveryVerification) GetAnalysis() *DeliveryAnalysis {
+	if x != nil {
+		if x, ok := x.Kind.(*DeliveryVerification_Analysis); ok {
+			return x.Analysis
+		}
+	}
+	return nil
+}
+
 func (x *DeliveryVerification) GetTimeout() *durationpb.Duration {
 	if x != nil {
 		return x.Timeout
@@ -742,9 +753,73 @@ type DeliveryVerification_Http struct {
 	Http string `protobuf:"bytes,3,opt,name=http,oneof"`
 }
 
+type DeliveryVerification_Analysis struct {
+	// A validation of the partition, whose judge compares the environment's assets since they
+	// changed with what they were before, or with those of another environment.
+	Analysis *DeliveryAnalysis `protobuf:"bytes,5,opt,name=analysis,oneof"`
+}
+
 func (*DeliveryVerification_Command) isDeliveryVerification_Kind() {}
 
 func (*DeliveryVerification_Http) isDeliveryVerification_Kind() {}
+
+func (*DeliveryVerification_Analysis) isDeliveryVerification_Kind() {}
+
+// DeliveryAnalysis is judged by metrics: it is good where the judge finds it good, and bad where
+// that finds harm. It takes as long as the validation says.
+type DeliveryAnalysis struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The validation, by its name in the policy.
+	Validation string `protobuf:"bytes,1,opt,name=validation" json:"validation,omitempty"`
+	// The environment of the application whose assets are the control; empty: none is.
+	Against       string `protobuf:"bytes,2,opt,name=against" json:"against,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeliveryAnalysis) Reset() {
+	*x = DeliveryAnalysis{}
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeliveryAnalysis) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeliveryAnalysis) ProtoMessage() {}
+
+func (x *DeliveryAnalysis) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeliveryAnalysis.ProtoReflect.Descriptor instead.
+func (*DeliveryAnalysis) Descriptor() ([]byte, []int) {
+	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *DeliveryAnalysis) GetValidation() string {
+	if x != nil {
+		return x.Validation
+	}
+	return ""
+}
+
+func (x *DeliveryAnalysis) GetAgainst() string {
+	if x != nil {
+		return x.Against
+	}
+	return ""
+}
 
 // DeliveryConstraint lets a version into an environment, or not.
 type DeliveryConstraint struct {
@@ -770,7 +845,7 @@ type DeliveryConstraint struct {
 
 func (x *DeliveryConstraint) Reset() {
 	*x = DeliveryConstraint{}
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[5]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -782,7 +857,7 @@ func (x *DeliveryConstraint) String() string {
 func (*DeliveryConstraint) ProtoMessage() {}
 
 func (x *DeliveryConstraint) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[5]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -795,7 +870,7 @@ func (x *DeliveryConstraint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeliveryConstraint.ProtoReflect.Descriptor instead.
 func (*DeliveryConstraint) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{5}
+	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *DeliveryConstraint) GetName() string {
@@ -949,7 +1024,7 @@ type DependsOn struct {
 
 func (x *DependsOn) Reset() {
 	*x = DependsOn{}
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[6]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -961,7 +1036,7 @@ func (x *DependsOn) String() string {
 func (*DependsOn) ProtoMessage() {}
 
 func (x *DependsOn) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[6]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -974,7 +1049,7 @@ func (x *DependsOn) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DependsOn.ProtoReflect.Descriptor instead.
 func (*DependsOn) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{6}
+	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *DependsOn) GetEnvironments() []string {
@@ -1014,7 +1089,7 @@ type Judgement struct {
 
 func (x *Judgement) Reset() {
 	*x = Judgement{}
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[7]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1026,7 +1101,7 @@ func (x *Judgement) String() string {
 func (*Judgement) ProtoMessage() {}
 
 func (x *Judgement) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[7]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1039,7 +1114,7 @@ func (x *Judgement) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Judgement.ProtoReflect.Descriptor instead.
 func (*Judgement) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{7}
+	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Judgement) GetQuorum() uint32 {
@@ -1075,7 +1150,7 @@ type AllowedTimes struct {
 
 func (x *AllowedTimes) Reset() {
 	*x = AllowedTimes{}
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[8]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1087,7 +1162,7 @@ func (x *AllowedTimes) String() string {
 func (*AllowedTimes) ProtoMessage() {}
 
 func (x *AllowedTimes) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[8]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1100,7 +1175,7 @@ func (x *AllowedTimes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AllowedTimes.ProtoReflect.Descriptor instead.
 func (*AllowedTimes) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{8}
+	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *AllowedTimes) GetCalendar() *Calendar {
@@ -1129,7 +1204,7 @@ type DeliverySoak struct {
 
 func (x *DeliverySoak) Reset() {
 	*x = DeliverySoak{}
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[9]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1141,7 +1216,7 @@ func (x *DeliverySoak) String() string {
 func (*DeliverySoak) ProtoMessage() {}
 
 func (x *DeliverySoak) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[9]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1154,7 +1229,7 @@ func (x *DeliverySoak) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeliverySoak.ProtoReflect.Descriptor instead.
 func (*DeliverySoak) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{9}
+	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *DeliverySoak) GetEnvironments() []string {
@@ -1181,7 +1256,7 @@ type VersionAge struct {
 
 func (x *VersionAge) Reset() {
 	*x = VersionAge{}
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[10]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1193,7 +1268,7 @@ func (x *VersionAge) String() string {
 func (*VersionAge) ProtoMessage() {}
 
 func (x *VersionAge) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[10]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1206,7 +1281,7 @@ func (x *VersionAge) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VersionAge.ProtoReflect.Descriptor instead.
 func (*VersionAge) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{10}
+	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *VersionAge) GetAge() *durationpb.Duration {
@@ -1226,7 +1301,7 @@ type DeniedVersions struct {
 
 func (x *DeniedVersions) Reset() {
 	*x = DeniedVersions{}
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[11]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1238,7 +1313,7 @@ func (x *DeniedVersions) String() string {
 func (*DeniedVersions) ProtoMessage() {}
 
 func (x *DeniedVersions) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[11]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1251,7 +1326,7 @@ func (x *DeniedVersions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeniedVersions.ProtoReflect.Descriptor instead.
 func (*DeniedVersions) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{11}
+	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *DeniedVersions) GetEntries() []*DeniedVersion {
@@ -1275,7 +1350,7 @@ type DeniedVersion struct {
 
 func (x *DeniedVersion) Reset() {
 	*x = DeniedVersion{}
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[12]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1287,7 +1362,7 @@ func (x *DeniedVersion) String() string {
 func (*DeniedVersion) ProtoMessage() {}
 
 func (x *DeniedVersion) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[12]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1300,7 +1375,7 @@ func (x *DeniedVersion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeniedVersion.ProtoReflect.Descriptor instead.
 func (*DeniedVersion) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{12}
+	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *DeniedVersion) GetWhat() isDeniedVersion_What {
@@ -1365,7 +1440,7 @@ type OutsideVerdict struct {
 
 func (x *OutsideVerdict) Reset() {
 	*x = OutsideVerdict{}
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[13]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1377,7 +1452,7 @@ func (x *OutsideVerdict) String() string {
 func (*OutsideVerdict) ProtoMessage() {}
 
 func (x *OutsideVerdict) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[13]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1390,7 +1465,7 @@ func (x *OutsideVerdict) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutsideVerdict.ProtoReflect.Descriptor instead.
 func (*OutsideVerdict) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{13}
+	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *OutsideVerdict) GetExpires() *durationpb.Duration {
@@ -1419,7 +1494,7 @@ type PromotionGrant struct {
 
 func (x *PromotionGrant) Reset() {
 	*x = PromotionGrant{}
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[14]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1431,7 +1506,7 @@ func (x *PromotionGrant) String() string {
 func (*PromotionGrant) ProtoMessage() {}
 
 func (x *PromotionGrant) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[14]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1444,7 +1519,7 @@ func (x *PromotionGrant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PromotionGrant.ProtoReflect.Descriptor instead.
 func (*PromotionGrant) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{14}
+	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *PromotionGrant) GetPartition() string {
@@ -1547,13 +1622,19 @@ const file_lehr_intent_v1_delivery_proto_rawDesc = "" +
 	"\vON_BAD_STAY\x10\x01\"/\n" +
 	"\x05Newer\x12\x14\n" +
 	"\x10NEWER_SUPERSEDES\x10\x00\x12\x10\n" +
-	"\fNEWER_QUEUES\x10\x01\"\xe0\x01\n" +
+	"\fNEWER_QUEUES\x10\x01\"\xa0\x02\n" +
 	"\x14DeliveryVerification\x12\x1b\n" +
 	"\x04name\x18\x01 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\x04name\x127\n" +
 	"\acommand\x18\x02 \x01(\v2\x1b.lehr.intent.v1.CommandLineH\x00R\acommand\x12\x1d\n" +
-	"\x04http\x18\x03 \x01(\tB\a\xbaH\x04r\x02\x10\x01H\x00R\x04http\x12D\n" +
+	"\x04http\x18\x03 \x01(\tB\a\xbaH\x04r\x02\x10\x01H\x00R\x04http\x12>\n" +
+	"\banalysis\x18\x05 \x01(\v2 .lehr.intent.v1.DeliveryAnalysisH\x00R\banalysis\x12D\n" +
 	"\atimeout\x18\x04 \x01(\v2\x19.google.protobuf.DurationB\x0f\xbaH\f\xaa\x01\t\"\x03\b\x90\x1c2\x02\b\x01R\atimeoutB\r\n" +
-	"\x04kind\x12\x05\xbaH\x02\b\x01\"\xa2\x04\n" +
+	"\x04kind\x12\x05\xbaH\x02\b\x01\"U\n" +
+	"\x10DeliveryAnalysis\x12'\n" +
+	"\n" +
+	"validation\x18\x01 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\n" +
+	"validation\x12\x18\n" +
+	"\aagainst\x18\x02 \x01(\tR\aagainst\"\xa2\x04\n" +
 	"\x12DeliveryConstraint\x122\n" +
 	"\x04name\x18\x01 \x01(\tB\x1e\xbaH\x1br\x19\x18?2\x15^[a-z0-9][a-z0-9_-]*$R\x04name\x12:\n" +
 	"\n" +
@@ -1615,7 +1696,7 @@ func file_lehr_intent_v1_delivery_proto_rawDescGZIP() []byte {
 }
 
 var file_lehr_intent_v1_delivery_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_lehr_intent_v1_delivery_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
+var file_lehr_intent_v1_delivery_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
 var file_lehr_intent_v1_delivery_proto_goTypes = []any{
 	(VersionOrder_By)(0),           // 0: lehr.intent.v1.VersionOrder.By
 	(DeliveryEnvironment_OnBad)(0), // 1: lehr.intent.v1.DeliveryEnvironment.OnBad
@@ -1625,51 +1706,53 @@ var file_lehr_intent_v1_delivery_proto_goTypes = []any{
 	(*VersionOrder)(nil),           // 5: lehr.intent.v1.VersionOrder
 	(*DeliveryEnvironment)(nil),    // 6: lehr.intent.v1.DeliveryEnvironment
 	(*DeliveryVerification)(nil),   // 7: lehr.intent.v1.DeliveryVerification
-	(*DeliveryConstraint)(nil),     // 8: lehr.intent.v1.DeliveryConstraint
-	(*DependsOn)(nil),              // 9: lehr.intent.v1.DependsOn
-	(*Judgement)(nil),              // 10: lehr.intent.v1.Judgement
-	(*AllowedTimes)(nil),           // 11: lehr.intent.v1.AllowedTimes
-	(*DeliverySoak)(nil),           // 12: lehr.intent.v1.DeliverySoak
-	(*VersionAge)(nil),             // 13: lehr.intent.v1.VersionAge
-	(*DeniedVersions)(nil),         // 14: lehr.intent.v1.DeniedVersions
-	(*DeniedVersion)(nil),          // 15: lehr.intent.v1.DeniedVersion
-	(*OutsideVerdict)(nil),         // 16: lehr.intent.v1.OutsideVerdict
-	(*PromotionGrant)(nil),         // 17: lehr.intent.v1.PromotionGrant
-	(*durationpb.Duration)(nil),    // 18: google.protobuf.Duration
-	(*CommandLine)(nil),            // 19: lehr.intent.v1.CommandLine
-	(*Calendar)(nil),               // 20: lehr.intent.v1.Calendar
+	(*DeliveryAnalysis)(nil),       // 8: lehr.intent.v1.DeliveryAnalysis
+	(*DeliveryConstraint)(nil),     // 9: lehr.intent.v1.DeliveryConstraint
+	(*DependsOn)(nil),              // 10: lehr.intent.v1.DependsOn
+	(*Judgement)(nil),              // 11: lehr.intent.v1.Judgement
+	(*AllowedTimes)(nil),           // 12: lehr.intent.v1.AllowedTimes
+	(*DeliverySoak)(nil),           // 13: lehr.intent.v1.DeliverySoak
+	(*VersionAge)(nil),             // 14: lehr.intent.v1.VersionAge
+	(*DeniedVersions)(nil),         // 15: lehr.intent.v1.DeniedVersions
+	(*DeniedVersion)(nil),          // 16: lehr.intent.v1.DeniedVersion
+	(*OutsideVerdict)(nil),         // 17: lehr.intent.v1.OutsideVerdict
+	(*PromotionGrant)(nil),         // 18: lehr.intent.v1.PromotionGrant
+	(*durationpb.Duration)(nil),    // 19: google.protobuf.Duration
+	(*CommandLine)(nil),            // 20: lehr.intent.v1.CommandLine
+	(*Calendar)(nil),               // 21: lehr.intent.v1.Calendar
 }
 var file_lehr_intent_v1_delivery_proto_depIdxs = []int32{
 	5,  // 0: lehr.intent.v1.Delivery.order:type_name -> lehr.intent.v1.VersionOrder
 	6,  // 1: lehr.intent.v1.Delivery.environments:type_name -> lehr.intent.v1.DeliveryEnvironment
 	4,  // 2: lehr.intent.v1.Delivery.selectors:type_name -> lehr.intent.v1.EnvironmentSelector
 	0,  // 3: lehr.intent.v1.VersionOrder.by:type_name -> lehr.intent.v1.VersionOrder.By
-	8,  // 4: lehr.intent.v1.DeliveryEnvironment.constraints:type_name -> lehr.intent.v1.DeliveryConstraint
+	9,  // 4: lehr.intent.v1.DeliveryEnvironment.constraints:type_name -> lehr.intent.v1.DeliveryConstraint
 	1,  // 5: lehr.intent.v1.DeliveryEnvironment.on_bad:type_name -> lehr.intent.v1.DeliveryEnvironment.OnBad
 	2,  // 6: lehr.intent.v1.DeliveryEnvironment.newer:type_name -> lehr.intent.v1.DeliveryEnvironment.Newer
-	18, // 7: lehr.intent.v1.DeliveryEnvironment.retry:type_name -> google.protobuf.Duration
+	19, // 7: lehr.intent.v1.DeliveryEnvironment.retry:type_name -> google.protobuf.Duration
 	7,  // 8: lehr.intent.v1.DeliveryEnvironment.runs:type_name -> lehr.intent.v1.DeliveryVerification
-	19, // 9: lehr.intent.v1.DeliveryVerification.command:type_name -> lehr.intent.v1.CommandLine
-	18, // 10: lehr.intent.v1.DeliveryVerification.timeout:type_name -> google.protobuf.Duration
-	9,  // 11: lehr.intent.v1.DeliveryConstraint.depends_on:type_name -> lehr.intent.v1.DependsOn
-	10, // 12: lehr.intent.v1.DeliveryConstraint.judgement:type_name -> lehr.intent.v1.Judgement
-	11, // 13: lehr.intent.v1.DeliveryConstraint.times:type_name -> lehr.intent.v1.AllowedTimes
-	12, // 14: lehr.intent.v1.DeliveryConstraint.soak:type_name -> lehr.intent.v1.DeliverySoak
-	13, // 15: lehr.intent.v1.DeliveryConstraint.age:type_name -> lehr.intent.v1.VersionAge
-	14, // 16: lehr.intent.v1.DeliveryConstraint.deny:type_name -> lehr.intent.v1.DeniedVersions
-	16, // 17: lehr.intent.v1.DeliveryConstraint.outside:type_name -> lehr.intent.v1.OutsideVerdict
-	18, // 18: lehr.intent.v1.DependsOn.stable:type_name -> google.protobuf.Duration
-	18, // 19: lehr.intent.v1.Judgement.expires:type_name -> google.protobuf.Duration
-	20, // 20: lehr.intent.v1.AllowedTimes.calendar:type_name -> lehr.intent.v1.Calendar
-	18, // 21: lehr.intent.v1.DeliverySoak.time:type_name -> google.protobuf.Duration
-	18, // 22: lehr.intent.v1.VersionAge.age:type_name -> google.protobuf.Duration
-	15, // 23: lehr.intent.v1.DeniedVersions.entries:type_name -> lehr.intent.v1.DeniedVersion
-	18, // 24: lehr.intent.v1.OutsideVerdict.expires:type_name -> google.protobuf.Duration
-	25, // [25:25] is the sub-list for method output_type
-	25, // [25:25] is the sub-list for method input_type
-	25, // [25:25] is the sub-list for extension type_name
-	25, // [25:25] is the sub-list for extension extendee
-	0,  // [0:25] is the sub-list for field type_name
+	20, // 9: lehr.intent.v1.DeliveryVerification.command:type_name -> lehr.intent.v1.CommandLine
+	8,  // 10: lehr.intent.v1.DeliveryVerification.analysis:type_name -> lehr.intent.v1.DeliveryAnalysis
+	19, // 11: lehr.intent.v1.DeliveryVerification.timeout:type_name -> google.protobuf.Duration
+	10, // 12: lehr.intent.v1.DeliveryConstraint.depends_on:type_name -> lehr.intent.v1.DependsOn
+	11, // 13: lehr.intent.v1.DeliveryConstraint.judgement:type_name -> lehr.intent.v1.Judgement
+	12, // 14: lehr.intent.v1.DeliveryConstraint.times:type_name -> lehr.intent.v1.AllowedTimes
+	13, // 15: lehr.intent.v1.DeliveryConstraint.soak:type_name -> lehr.intent.v1.DeliverySoak
+	14, // 16: lehr.intent.v1.DeliveryConstraint.age:type_name -> lehr.intent.v1.VersionAge
+	15, // 17: lehr.intent.v1.DeliveryConstraint.deny:type_name -> lehr.intent.v1.DeniedVersions
+	17, // 18: lehr.intent.v1.DeliveryConstraint.outside:type_name -> lehr.intent.v1.OutsideVerdict
+	19, // 19: lehr.intent.v1.DependsOn.stable:type_name -> google.protobuf.Duration
+	19, // 20: lehr.intent.v1.Judgement.expires:type_name -> google.protobuf.Duration
+	21, // 21: lehr.intent.v1.AllowedTimes.calendar:type_name -> lehr.intent.v1.Calendar
+	19, // 22: lehr.intent.v1.DeliverySoak.time:type_name -> google.protobuf.Duration
+	19, // 23: lehr.intent.v1.VersionAge.age:type_name -> google.protobuf.Duration
+	16, // 24: lehr.intent.v1.DeniedVersions.entries:type_name -> lehr.intent.v1.DeniedVersion
+	19, // 25: lehr.intent.v1.OutsideVerdict.expires:type_name -> google.protobuf.Duration
+	26, // [26:26] is the sub-list for method output_type
+	26, // [26:26] is the sub-list for method input_type
+	26, // [26:26] is the sub-list for extension type_name
+	26, // [26:26] is the sub-list for extension extendee
+	0,  // [0:26] is the sub-list for field type_name
 }
 
 func init() { file_lehr_intent_v1_delivery_proto_init() }
@@ -1686,8 +1769,9 @@ func file_lehr_intent_v1_delivery_proto_init() {
 	file_lehr_intent_v1_delivery_proto_msgTypes[4].OneofWrappers = []any{
 		(*DeliveryVerification_Command)(nil),
 		(*DeliveryVerification_Http)(nil),
+		(*DeliveryVerification_Analysis)(nil),
 	}
-	file_lehr_intent_v1_delivery_proto_msgTypes[5].OneofWrappers = []any{
+	file_lehr_intent_v1_delivery_proto_msgTypes[6].OneofWrappers = []any{
 		(*DeliveryConstraint_DependsOn)(nil),
 		(*DeliveryConstraint_Judgement)(nil),
 		(*DeliveryConstraint_Times)(nil),
@@ -1696,7 +1780,7 @@ func file_lehr_intent_v1_delivery_proto_init() {
 		(*DeliveryConstraint_Deny)(nil),
 		(*DeliveryConstraint_Outside)(nil),
 	}
-	file_lehr_intent_v1_delivery_proto_msgTypes[12].OneofWrappers = []any{
+	file_lehr_intent_v1_delivery_proto_msgTypes[13].OneofWrappers = []any{
 		(*DeniedVersion_Version)(nil),
 		(*DeniedVersion_Commit)(nil),
 	}
@@ -1706,7 +1790,7 @@ func file_lehr_intent_v1_delivery_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lehr_intent_v1_delivery_proto_rawDesc), len(file_lehr_intent_v1_delivery_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   15,
+			NumMessages:   16,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
