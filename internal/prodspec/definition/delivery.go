@@ -47,7 +47,7 @@ const eachWord = "{each}"
 
 // deliveries reads applications, and which environments their versions move through.
 func (p *parser) deliveries(node *yaml.Node, d *Definition) {
-	owners := map[deliveredField]string{}
+	owners, ordered := map[deliveredField]string{}, map[string]string{}
 	p.eachPair(node, "delivery", func(key, value *yaml.Node) {
 		at := "delivery." + key.Value
 		if len(d.Policy.Deliveries) > maxDeliveries {
@@ -56,7 +56,7 @@ func (p *parser) deliveries(node *yaml.Node, d *Definition) {
 		if !checkName().MatchString(key.Value) {
 			p.at(key, at, "%q is not a name", key.Value).hint("use a-z, 0-9, - and _, at most 63")
 		}
-		r := &deliveryParser{parser: p, at: at, definition: d, key: key, nodes: map[string]*yaml.Node{}, places: RulePlaces{"": {key.Line, key.Column}}}
+		r := &deliveryParser{parser: p, at: at, definition: d, key: key, ordered: ordered, nodes: map[string]*yaml.Node{}, places: RulePlaces{"": {key.Line, key.Column}}}
 		d.Policy.Deliveries = append(d.Policy.Deliveries, r.delivery(value))
 		d.DeliveryPlaces = append(d.DeliveryPlaces, r.places)
 		r.alone(d.Policy.Deliveries[len(d.Policy.Deliveries)-1], owners)
@@ -92,6 +92,9 @@ type deliveryParser struct {
 	// nodes of environments and constraints, by the fields that promotion names.
 	nodes  map[string]*yaml.Node
 	places RulePlaces
+	// ordered are the sources without an order of their own that take that of an application, by
+	// whose they take.
+	ordered map[string]string
 	// selectors of environments, in the order of the file.
 	selectors []*intentpb.EnvironmentSelector
 }
@@ -113,6 +116,7 @@ func (r *deliveryParser) delivery(value *yaml.Node) *intentpb.Delivery {
 	if node := fields["order"]; node != nil {
 		r.order(node, spec.Order)
 	}
+	r.shareOrder(spec, fields["order"])
 	r.eachPair(fields["environments"], r.at+".environments", func(key, value *yaml.Node) {
 		if len(spec.Environments) <= maxEnvironments { // Else a finding says so.
 			spec.Environments = append(spec.Environments, r.environment(key, value)...)
@@ -176,6 +180,43 @@ func (r *deliveryParser) order(node *yaml.Node, order *intentpb.VersionOrder) {
 	if len(r.findings) == count {
 		_, err := ordering.New(order)
 		r.check(node, at, err)
+	}
+}
+
+// shareOrder has an application and the source of its versions go by one order, whichever of them
+// says it: what the source cannot order it lists apart, and the application would never get.
+func (r *deliveryParser) shareOrder(spec *intentpb.Delivery, node *yaml.Node) {
+	at := slices.IndexFunc(r.definition.Sources, func(s Source) bool {
+		return s.Name == spec.GetVersions() && s.Remote != nil && s.Remote.Versions != nil
+	})
+	if at < 0 {
+		return
+	}
+	versions := r.definition.Sources[at].Remote.Versions
+	own := versions.OrderSpec()
+	if node == nil {
+		spec.Order = &intentpb.VersionOrder{By: own.GetBy(), Match: own.GetMatch(), Layout: own.GetLayout()}
+		if versions.Order == nil {
+			r.ordered[spec.GetVersions()] = spec.GetName()
+		}
+		return
+	}
+	order := spec.Order
+	switch other := r.ordered[spec.GetVersions()]; {
+	case versions.Order != nil && other == "":
+		return // It has an order of its own, and may list more than the application takes.
+	case other != "" && own.GetBy() == order.GetBy():
+		return // Likewise.
+	case other != "":
+		r.parser.at(node, r.at+".order", "%s orders the versions of the source %s in another way than %s, and the source has no order of its own", spec.GetName(), spec.GetVersions(), other).
+			hint("write order: under sources.%s, or give each of them a source of its own", spec.GetVersions())
+		return
+	}
+	r.ordered[spec.GetVersions()] = spec.GetName()
+	for word, by := range orders {
+		if by == order.GetBy() {
+			versions.Order = &source.VersionOrder{By: word, Match: order.GetMatch(), Layout: order.GetLayout()}
+		}
 	}
 }
 

@@ -233,6 +233,48 @@ delivery:
 	}
 }
 
+// TestOneOrderForASourceAndItsApplication: whichever of them says how versions are ordered, both go by
+// it; two applications of one source cannot disagree.
+func TestOneOrderForASourceAndItsApplication(t *testing.T) {
+	parse := func(sources, applications string) (definition.Definition, []intent.Finding) {
+		return definition.Parse("lehr.yaml", []byte("lehr: v1\npartition: shop\ngenerate: {}\nsources:\n  knobs: {document: knobs}\n"+sources+"delivery:\n"+applications), schema.Builtin())
+	}
+	application := func(name, order string) string {
+		return "  " + name + ": {versions: images, " + order + "environments: {e: {set: {document: knobs, field: /" + name + "}, assets: true}}}\n"
+	}
+	const number, pushed = `order: {by: number, match: "build-([0-9]+)"}`, "  images: {pushed: builds, file: builds.json"
+	for name, test := range map[string]struct {
+		sources, applications string
+		by                    intentpb.VersionOrder_By
+		match                 string
+	}{
+		"neither":         {pushed + "}\n", application("a", ""), intentpb.VersionOrder_BY_SEMVER, ""},
+		"the application": {pushed + "}\n", application("a", number+", "), intentpb.VersionOrder_BY_NUMBER, "build-([0-9]+)"},
+		"the source":      {pushed + ", " + number + "}\n", application("a", ""), intentpb.VersionOrder_BY_NUMBER, "build-([0-9]+)"},
+		"its kind":        {"  images: {debian: \"https://deb.example.com/Packages\", package: web, file: web.json}\n", application("a", ""), intentpb.VersionOrder_BY_DEBIAN, ""},
+		"the branch":      {"  images: {git_commits: \"https://git.example.com/web.git\", branch: main, file: web.json}\n", application("a", ""), intentpb.VersionOrder_BY_BUILD, ""},
+		"two that agree":  {pushed + "}\n", application("a", number+", ") + application("b", number+", "), intentpb.VersionOrder_BY_NUMBER, "build-([0-9]+)"},
+		"a subset":        {pushed + "}\n", application("a", "") + application("b", `order: {match: "1[.].*"}, `), intentpb.VersionOrder_BY_SEMVER, ""},
+	} {
+		d, findings := parse(test.sources, test.applications)
+		if len(findings) > 0 {
+			t.Errorf("%s: %+v", name, findings)
+			continue
+		}
+		at := slices.IndexFunc(d.Sources, func(s definition.Source) bool { return s.Name == "images" })
+		for _, order := range []*intentpb.VersionOrder{d.Policy.Deliveries[0].GetOrder(), d.Sources[at].Remote.Versions.OrderSpec()} {
+			if order.GetBy() != test.by || order.GetMatch() != test.match {
+				t.Errorf("%s: %v, want %v %q", name, order, test.by, test.match)
+			}
+		}
+	}
+	for _, applications := range []string{application("a", "") + application("b", number+", "), application("a", "order: created, ") + application("b", number+", ")} {
+		if _, findings := parse(pushed+"}\n", applications); len(findings) != 1 || findings[0].Field != "delivery.b.order" || !strings.Contains(findings[0].Hint, "order: under sources.images") {
+			t.Errorf("%s: %+v", applications, findings)
+		}
+	}
+}
+
 // TestAnalysesOfEnvironments: one names a validation of the file and a control beside it, and is as
 // long as that.
 func TestAnalysesOfEnvironments(t *testing.T) {

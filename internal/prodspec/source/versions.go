@@ -99,7 +99,10 @@ func (v *Versions) Repository() *Git {
 }
 
 // Ordering is the order of the list. Those of kinds count versions before a release too.
-func (v *Versions) Ordering() (*ordering.Order, error) {
+func (v *Versions) Ordering() (*ordering.Order, error) { return ordering.New(v.OrderSpec()) }
+
+// OrderSpec is how versions are ordered: as the source says, or as is usual for its kind.
+func (v *Versions) OrderSpec() *intentpb.VersionOrder {
 	spec := &intentpb.VersionOrder{By: intentpb.VersionOrder_BY_SEMVER, Prereleases: []string{"*"}}
 	switch {
 	case v.Order != nil:
@@ -114,7 +117,7 @@ func (v *Versions) Ordering() (*ordering.Order, error) {
 	case v.Commits != nil:
 		spec = &intentpb.VersionOrder{By: intentpb.VersionOrder_BY_BUILD}
 	}
-	return ordering.New(spec)
+	return spec
 }
 
 // Place is where the versions are listed, for people.
