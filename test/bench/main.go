@@ -80,7 +80,9 @@ func run() int {
 		err = measureJudge()
 	}
 	if err == nil && (*only == "" || *only == "delivery") {
-		err = measureDelivery()
+		if err = measureDelivery(); err == nil {
+			err = measureDeliveryPage(context.Background())
+		}
 	}
 	if err == nil && (*only == "" || *only == "rollouts") {
 		err = measureRollouts(context.Background(), *null, *large/20)
