@@ -30,9 +30,8 @@ type parsed struct {
 	revision, schema intent.Digest
 	// common digest of what the common policy asks.
 	common intent.Digest
-	// content of the file, and what its selectors of environments selected.
-	content  []byte
-	selected definition.Selected
+	// content of the file, which is parsed again when its selectors select other environments.
+	content []byte
 	// types are where the definition says that types are.
 	types      *definition.Source
 	definition definition.Definition
@@ -88,7 +87,7 @@ func (s *sources) define(ctx context.Context, now time.Time, changes source.Chan
 		return err
 	}
 	if r.set = s.types.set; snapshot.Revision != last.revision || r.common.digest != last.common || r.set.Digest() != last.schema {
-		*last = parsed{revision: snapshot.Revision, common: r.common.digest, schema: r.set.Digest(), types: types, content: content, selected: last.selected}
+		*last = parsed{revision: snapshot.Revision, common: r.common.digest, schema: r.set.Digest(), types: types, content: content}
 		s.parse(content, r.common, last)
 	}
 	r.definition, r.rules, r.findings = last.definition, last.rules, slices.Clone(last.findings)
@@ -98,7 +97,7 @@ func (s *sources) define(ctx context.Context, now time.Time, changes source.Chan
 
 func (s *sources) parse(content []byte, asked common, result *parsed) {
 	poison(string(content))
-	result.definition, result.findings = definition.ParseWithDefaults(s.file, content, s.types.set, asked.defaults(), result.selected)
+	result.definition, result.findings = definition.ParseWithDefaults(s.file, content, s.types.set, asked.defaults(), nil)
 	if len(result.findings) > 0 {
 		return
 	}

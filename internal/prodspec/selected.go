@@ -138,7 +138,7 @@ func (b *builder) findAmongMembers(ctx context.Context, found *foundValues) erro
 		return id != intent.PolicyAsset && found.wants(typeName)
 	}
 	return b.visitUntouched(ctx, pending, wanted, func(id intent.AssetID, content intent.Asset, _ []byte) error {
-		value, err := found.of(content)
+		value, err := found.valueOf(content)
 		if err == nil && value != "" {
 			found.values[id] = value
 			found.counts[value]++
@@ -196,7 +196,7 @@ func (b *builder) valueOf(ctx context.Context, run *generate.Run, output *genera
 	if err != nil {
 		return "", err
 	}
-	return found.of(content)
+	return found.valueOf(content)
 }
 
 // wants reports whether assets of a type can have a value.
@@ -205,8 +205,8 @@ func (f *foundValues) wants(typeName intent.TypeName) bool {
 	return only == "" || only == typeName
 }
 
-// of an asset; empty: it has no value.
-func (f *foundValues) of(content intent.Asset) (string, error) {
+// valueOf an asset; empty: it has none.
+func (f *foundValues) valueOf(content intent.Asset) (string, error) {
 	matches, err := f.filter.Match(content)
 	if err != nil || !matches {
 		return "", err
@@ -262,7 +262,7 @@ func (s *sources) selectAgain(selected definition.Selected, r *reading) {
 		return
 	}
 	r.common.addPrograms(&again)
-	last.definition, last.selected = again, selected
+	last.definition = again
 	policy := proto.CloneOf(r.definition.Policy) // It has workflows beside.
 	policy.Deliveries = again.Policy.Deliveries
 	r.definition.Policy, r.definition.DeliveryPlaces = policy, again.DeliveryPlaces

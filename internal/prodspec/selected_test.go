@@ -89,7 +89,7 @@ func TestSelectedEnvironments(t *testing.T) {
 		}
 	}
 	head := intent.Sequence(0)
-	is := func(what string, values ...string) {
+	expectSelected := func(what string, values ...string) {
 		t.Helper()
 		head++
 		w.served(head)
@@ -105,17 +105,17 @@ func TestSelectedEnvironments(t *testing.T) {
 			t.Fatalf("%s: the environments are %q, want %q", what, environments, want)
 		}
 	}
-	is("at first", "acme", "crane")
+	expectSelected("at first", "acme", "crane")
 	w.write("tenants/a.json", `{"acme": {"region": "eu"}, "bolt": {"region": "eu"}, "bare": {}}`)
-	is("one more by a label", "acme", "bolt", "crane")
+	expectSelected("one more by a label", "acme", "bolt", "crane")
 	w.write("tenants/a.json", `{"bolt": {"region": "eu"}, "bare": {}}`)
-	is("another asset has the value still", "acme", "bolt", "crane")
+	expectSelected("another asset has the value still", "acme", "bolt", "crane")
 	w.write("tenants/b.json", `{"crane": {"region": "eu", "size": "2"}}`)
-	is("the last asset with it has gone", "bolt", "crane")
+	expectSelected("the last asset with it has gone", "bolt", "crane")
 	w.write("tenants/c.json", `{"bolt2": {"region": "eu", "tenant": "bolt"}, "dune": {"region": "eu"}}`)
-	is("a new run", "bolt", "crane", "dune")
+	expectSelected("a new run", "bolt", "crane", "dune")
 	w.remove("tenants/c.json")
-	is("a run has gone", "bolt", "crane")
+	expectSelected("a run has gone", "bolt", "crane")
 
 	w.write("tenants/c.json", `{"dune": {"region": "eu", "tenant": "Dune 1"}}`)
 	finding := w.refused(prodspec.Rejected, head)
@@ -123,15 +123,36 @@ func TestSelectedEnvironments(t *testing.T) {
 		t.Errorf("%+v", finding)
 	}
 	w.write("tenants/c.json", `{"dune": {"region": "eu"}}`)
-	is("it was mended", "bolt", "crane", "dune")
+	expectSelected("it was mended", "bolt", "crane", "dune")
 
 	w.stop()
 	w.write("tenants/c.json", `{"ember": {"region": "eu"}}`)
 	w.start()
-	is("changed while nothing ran", "bolt", "crane", "ember")
+	expectSelected("changed while nothing ran", "bolt", "crane", "ember")
+
+	// One that was selected gets an entry of its own, in the same commit as it is selected no longer.
+	const own = "      tenant-ember: {set: {document: knobs, field: /own}, assets: 'scopes.tenant == \"ember\"'}\n"
+	w.write("lehr.yaml", selectingDefinition+own)
+	w.wait("a name that is taken", func(s prodspec.Status) bool {
+		return s.State == prodspec.Rejected && strings.Contains(s.Findings[0].Message, "two environments tenant-ember")
+	})
+	w.write("tenants/c.json", `{"ember": {"region": "un"}}`)
+	head++
+	w.served(head)
+	if got, environments := w.selectors(); !slices.Equal(got[0], []string{"bolt", "crane"}) || len(environments) != 3 {
+		t.Fatalf("it selects %v, the environments are %q", got, environments)
+	}
+	w.write("lehr.yaml", selectingDefinition)
+	w.write("tenants/c.json", `{"ember": {"region": "eu"}}`)
+	w.wait("ember again", func(s prodspec.Status) bool {
+		got, environments := w.selectors()
+		partition, err := w.store.Partition(t.Context(), "shop")
+		head = partition.Head.Sequence
+		return err == nil && s.State == prodspec.Serving && s.Head == partition.Head && len(got) == 1 && slices.Equal(got[0], []string{"bolt", "crane", "ember"}) && len(environments) == 3
+	})
 
 	w.replace("lehr.yaml", `labels.region == "eu"`, `labels.region == "us"`)
-	is("another condition")
+	expectSelected("another condition")
 	status := w.pipeline.Status()
 	if !slices.ContainsFunc(status.Findings, func(f intent.Finding) bool {
 		return f.Severity == intent.Warning && f.Line > 0 && strings.Contains(f.Message, "selects no asset")
@@ -140,7 +161,7 @@ func TestSelectedEnvironments(t *testing.T) {
 	}
 	w.replace("lehr.yaml", `labels.region == "us"`, `labels.region == "us" || labels.regoin == "x"`)
 	w.write("tenants/c.json", `{"ember": {"region": "us", "size": "3"}}`)
-	is("a label that none has is no fault where the rest decides", "ember")
+	expectSelected("a label that none has is no fault where the rest decides", "ember")
 	w.replace("lehr.yaml", `labels.region == "us" || labels.regoin == "x"`, `labls.region == "us"`)
 	if finding := w.refused(prodspec.Rejected, head); finding.Line == 0 || !strings.HasSuffix(finding.Field, "environments.tenant.each.where") {
 		t.Errorf("%+v", finding)

@@ -214,6 +214,12 @@ func (j *workflowJudge) judgeOwner(use workflow.Use) {
 			"the action of %s sets the field %s of the document %s, and so does %s", use.Place, use.Field, use.Name, owner)
 	}
 	for _, delivery := range j.definition.Policy.GetDeliveries() {
+		for _, s := range delivery.GetSelectors() {
+			if s.GetDocument() == use.Name && (fieldsOverlap(use.Field, s.GetPointer()) || fieldsOverlap(use.Field, s.GetDigestPointer())) {
+				refuse(fmt.Sprintf("delivery, in the environments %s of %s that assets select", s.GetEnvironment(), delivery.GetName()))
+				return
+			}
+		}
 		for _, e := range delivery.GetEnvironments() {
 			if e.GetPartition() == "" && e.GetDocument() == use.Name && (fieldsOverlap(use.Field, e.GetPointer()) || fieldsOverlap(use.Field, e.GetDigestPointer())) {
 				refuse(fmt.Sprintf("delivery, in the environment %s of %s", e.GetName(), delivery.GetName()))

@@ -110,7 +110,10 @@ func TestWorkflowsArePublished(t *testing.T) {
 func (w *world) tuned() prodspec.Program {
 	w.t.Helper()
 	elsewhere := w.elsewhere()
-	elsewhere.Documents = func(context.Context, intent.PartitionID, string) (document.Document, error) {
+	elsewhere.Documents = func(_ context.Context, _ intent.PartitionID, name string) (document.Document, error) {
+		if name == "builds" {
+			return document.Document{Name: name, Content: []byte(`{"1.0.0": {}}`), Revision: document.Revision{ID: "1"}}, nil
+		}
 		return document.Document{Name: "tuning", Content: []byte(tuning), Size: len(tuning), Revision: document.Revision{ID: "1"}}, nil
 	}
 	return prodspec.Program{Definition: filepath.Join(w.folder, "lehr.yaml"), Runner: w.processes(), Elsewhere: elsewhere}
@@ -171,6 +174,23 @@ func TestWorkflowsAreJudged(t *testing.T) {
 				t.Errorf("findings are %+v", built.Findings)
 			}
 		})
+	}
+}
+
+// TestWorkflowsLeaveSelectedFieldsToDelivery: what a selector's environments set has an owner, also
+// before anything is selected.
+func TestWorkflowsLeaveSelectedFieldsToDelivery(t *testing.T) {
+	for field, refused := range map[string]bool{"/clusters/{each}/version": true, "/clusters/{each}/size": false} {
+		w := withPromote(t)
+		w.replace("lehr.yaml", "  knobs: {document: tuning}", "  knobs: {document: tuning}\n  versions: {pushed: builds, file: builds.json}")
+		w.replace("lehr.yaml", "workflows:\n", "delivery:\n  web: {versions: versions, environments: {cluster: {each: {by: scope nothing}, set: {document: tuning, field: \""+field+"\"}, assets: \"true\"}}}\nworkflows:\n")
+		built := w.built()
+		found := slices.ContainsFunc(built.Findings, func(f intent.Finding) bool {
+			return f.Severity == intent.Error && f.File == "flows/promote.yaml" && strings.Contains(f.Message, "and so does delivery, in the environments cluster of web that assets select")
+		})
+		if found != refused {
+			t.Errorf("%s: findings are %+v", field, built.Findings)
+		}
 	}
 }
 

@@ -149,7 +149,7 @@ func (m *storedMonth) rename(id intent.PartitionID, from, to string) {
 	m.must(err)
 }
 
-func (m *storedMonth) after(d time.Duration, do func()) {
+func (m *storedMonth) schedule(d time.Duration, do func()) {
 	m.due = append(m.due, monthEvent{m.clock.Add(d), do})
 }
 
@@ -292,7 +292,7 @@ func (m *storedMonth) verify() {
 	}
 	m.judged[content.String()] = true
 	version := NameOf(outcome.Has)
-	m.after(30*time.Minute, func() {
+	m.schedule(30*time.Minute, func() {
 		good := m.harms[version.Name] != "smoke"
 		_, err := m.store.RecordDelivery(m.t.Context(), intent.DeliveryRecord{
 			Partition: shop, Application: "web", Kind: intent.DeliveryResult, Environment: "staging", Constraint: "smoke", Version: version, Content: content, Good: good, By: ann, Reason: "it ran",
@@ -318,7 +318,7 @@ func (m *storedMonth) ask() {
 		if m.asked[v.Name] = true; m.random.IntN(4) == 0 {
 			continue
 		}
-		m.after(time.Duration(1+m.random.IntN(30))*time.Hour, func() {
+		m.schedule(time.Duration(1+m.random.IntN(30))*time.Hour, func() {
 			_, err := m.store.RecordDelivery(m.t.Context(), intent.DeliveryRecord{
 				Partition: shop, Application: "web", Kind: intent.DeliveryVote, Environment: "london", Constraint: "people", Version: v.VersionName, Good: true, By: ann, Reason: "I have looked",
 			}, store.DeliveryAuthority{Partition: eu, AnyOf: []intent.Role{intent.Approver}})
@@ -407,7 +407,7 @@ func (m *storedMonth) wasAllowed(row intent.DeliveryRecord, days map[string]int)
 	if since, ok := m.good[before+" "+row.Version.Name]; before != "" && (!ok || row.At.Sub(since) < needs) {
 		fail("%s was first good with it at %s", before, since)
 	}
-	of, ok := office[row.Environment]
+	hours, ok := office[row.Environment]
 	if !ok {
 		return
 	}
@@ -420,17 +420,17 @@ func (m *storedMonth) wasAllowed(row intent.DeliveryRecord, days map[string]int)
 	if voted, ok := m.votes[row.Version]; row.Environment == "london" && !m.hotfixes[row.Version.Name] && (!ok || voted.After(row.At) || row.At.Sub(voted) > approvalCounts) {
 		fail("nobody had approved it")
 	}
-	zone, err := time.LoadLocation(of.zone)
+	zone, err := time.LoadLocation(hours.zone)
 	m.must(err)
 	local := row.At.In(zone)
-	if local.Hour() < of.first || local.Hour() >= of.last || local.Weekday() < time.Monday || local.Weekday() > of.days {
+	if local.Hour() < hours.first || local.Hour() >= hours.last || local.Weekday() < time.Monday || local.Weekday() > hours.days {
 		fail("it is %s there", local)
 	}
 	if !row.At.Before(monthStart.AddDate(0, 0, 10)) && row.At.Before(monthStart.AddDate(0, 0, 12)) {
 		fail("it is frozen")
 	}
 	day := row.Environment + local.Format(time.DateOnly)
-	if days[day]++; days[day] > of.most {
+	if days[day]++; days[day] > hours.most {
 		fail("it is number %d of the day", days[day])
 	}
 }

@@ -198,6 +198,8 @@ func (r *deliveryParser) shareOrder(spec *intentpb.Delivery, node *yaml.Node) {
 		spec.Order = &intentpb.VersionOrder{By: own.GetBy(), Match: own.GetMatch(), Layout: own.GetLayout()}
 		if versions.Order == nil {
 			r.ordered[spec.GetVersions()] = spec.GetName()
+		} else {
+			spec.Order.Prereleases = versions.Order.Prereleases // Where it names none, it lists all, and none is taken.
 		}
 		return
 	}
@@ -352,7 +354,7 @@ func (r *deliveryParser) expand(node *yaml.Node, at string, spec *intentpb.Deliv
 	var values []string
 	isSelector := node.Kind == yaml.MappingNode
 	if isSelector {
-		values = r.selector(node, at+".each", spec.Name)
+		values = r.selector(node, at+".each", spec)
 	} else {
 		values = r.texts(node, at+".each")
 	}

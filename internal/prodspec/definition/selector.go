@@ -29,8 +29,12 @@ func KeyOfSelector(application string, selector *intentpb.EnvironmentSelector) S
 type Selected map[SelectorKey][]string
 
 // selector reads each: as a selector, and returns what it selects.
-func (r *deliveryParser) selector(node *yaml.Node, at, environment string) []string {
+func (r *deliveryParser) selector(node *yaml.Node, at string, spec *intentpb.DeliveryEnvironment) []string {
+	environment := spec.GetName()
 	selector := &intentpb.EnvironmentSelector{Environment: environment}
+	if spec.GetPartition() == "" {
+		selector.Document, selector.Pointer, selector.DigestPointer = spec.GetDocument(), spec.GetPointer(), spec.GetDigestPointer()
+	}
 	fields := r.fields(node, at, selectorKeys)
 	switch by := fields["by"]; {
 	case by == nil:

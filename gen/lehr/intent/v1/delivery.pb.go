@@ -279,7 +279,12 @@ type EnvironmentSelector struct {
 	// Which assets count, in CEL; empty: all that have such a value.
 	Where string `protobuf:"bytes,4,opt,name=where" json:"where,omitempty"`
 	// What those assets had, in order.
-	Values        []string `protobuf:"bytes,5,rep,name=values" json:"values,omitempty"`
+	Values []string `protobuf:"bytes,5,rep,name=values" json:"values,omitempty"`
+	// The document and the fields that its environments set, as JSON Pointers with {each} for the
+	// value: whatever is selected next, these have an owner. Empty: they are in other partitions.
+	Document      string `protobuf:"bytes,6,opt,name=document" json:"document,omitempty"`
+	Pointer       string `protobuf:"bytes,7,opt,name=pointer" json:"pointer,omitempty"`
+	DigestPointer string `protobuf:"bytes,8,opt,name=digest_pointer,json=digestPointer" json:"digest_pointer,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -358,6 +363,27 @@ func (x *EnvironmentSelector) GetValues() []string {
 		return x.Values
 	}
 	return nil
+}
+
+func (x *EnvironmentSelector) GetDocument() string {
+	if x != nil {
+		return x.Document
+	}
+	return ""
+}
+
+func (x *EnvironmentSelector) GetPointer() string {
+	if x != nil {
+		return x.Pointer
+	}
+	return ""
+}
+
+func (x *EnvironmentSelector) GetDigestPointer() string {
+	if x != nil {
+		return x.DigestPointer
+	}
+	return ""
 }
 
 type isEnvironmentSelector_By interface {
@@ -1574,13 +1600,16 @@ const file_lehr_intent_v1_delivery_proto_rawDesc = "" +
 	"\bversions\x18\x02 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\bversions\x122\n" +
 	"\x05order\x18\x03 \x01(\v2\x1c.lehr.intent.v1.VersionOrderR\x05order\x12R\n" +
 	"\fenvironments\x18\x04 \x03(\v2#.lehr.intent.v1.DeliveryEnvironmentB\t\xbaH\x06\x92\x01\x03\x10\xc8\x01R\fenvironments\x12L\n" +
-	"\tselectors\x18\x05 \x03(\v2#.lehr.intent.v1.EnvironmentSelectorB\t\xbaH\x06\x92\x01\x03\x10\xc8\x01R\tselectors\"\xdc\x01\n" +
+	"\tselectors\x18\x05 \x03(\v2#.lehr.intent.v1.EnvironmentSelectorB\t\xbaH\x06\x92\x01\x03\x10\xc8\x01R\tselectors\"\xb9\x02\n" +
 	"\x13EnvironmentSelector\x12)\n" +
 	"\venvironment\x18\x01 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\venvironment\x12$\n" +
 	"\bby_scope\x18\x02 \x01(\tB\a\xbaH\x04r\x02\x10\x01H\x00R\abyScope\x12$\n" +
 	"\bby_label\x18\x03 \x01(\tB\a\xbaH\x04r\x02\x10\x01H\x00R\abyLabel\x12\x1e\n" +
 	"\x05where\x18\x04 \x01(\tB\b\xbaH\x05r\x03\x18\x90NR\x05where\x12!\n" +
-	"\x06values\x18\x05 \x03(\tB\t\xbaH\x06\x92\x01\x03\x10\xc8\x01R\x06valuesB\v\n" +
+	"\x06values\x18\x05 \x03(\tB\t\xbaH\x06\x92\x01\x03\x10\xc8\x01R\x06values\x12\x1a\n" +
+	"\bdocument\x18\x06 \x01(\tR\bdocument\x12\x18\n" +
+	"\apointer\x18\a \x01(\tR\apointer\x12%\n" +
+	"\x0edigest_pointer\x18\b \x01(\tR\rdigestPointerB\v\n" +
 	"\x02by\x12\x05\xbaH\x02\b\x01\"\x94\x02\n" +
 	"\fVersionOrder\x129\n" +
 	"\x02by\x18\x01 \x01(\x0e2\x1f.lehr.intent.v1.VersionOrder.ByB\b\xbaH\x05\x82\x01\x02\x10\x01R\x02by\x12\x1e\n" +
